@@ -1,0 +1,30 @@
+# What is installed: headers, libraries, the command, and how CMake and pkg-config find them.
+
+include(CMakePackageConfigHelpers)
+set(config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tenon")
+
+install(DIRECTORY include/tenon DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+  FILES_MATCHING PATTERN "*.h")
+install(TARGETS tenon tenon_static EXPORT tenon)
+if(TARGET tenon_command)
+  install(TARGETS tenon_command)
+endif()
+
+install(EXPORT tenon DESTINATION "${config_dir}" NAMESPACE tenon:: FILE tenon-targets.cmake)
+configure_package_config_file(cmake/tenon-config.cmake.in
+  "${PROJECT_BINARY_DIR}/tenon-config.cmake" INSTALL_DESTINATION "${config_dir}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/tenon-config-version.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/tenon-config.cmake"
+              "${PROJECT_BINARY_DIR}/tenon-config-version.cmake"
+  DESTINATION "${config_dir}")
+
+# Relative to the .pc file, so that an installed tree may be moved.
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}"
+  OUTPUT_VARIABLE pc_libdir)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_INCLUDEDIR BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}"
+  OUTPUT_VARIABLE pc_includedir)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
+  BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" OUTPUT_VARIABLE pc_prefix)
+configure_file(cmake/tenon.pc.in "${PROJECT_BINARY_DIR}/tenon.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/tenon.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

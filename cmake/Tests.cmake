@@ -1,0 +1,155 @@
+# Tests, found by their place:
+#   tests/unit/test_SUBJECT.c      one cmocka program each, sees the library's inside
+#   tests/api/SUBJECT.c, .cpp      one program each, sees the public headers and shared library
+#   tests/KIND/test_SUBJECT.sh, .py  scripts; they get the build folder as their argument
+#   tests/fuzz/fuzz_SUBJECT.c      libFuzzer programs, with TENON_FUZZ
+#   examples/NAME.c                run without arguments
+# A test runs in the source folder, skips by exit code 77, and keeps its cache in the build folder.
+
+include(CTest)
+enable_language(CXX)
+pkg_check_modules(cmocka REQUIRED IMPORTED_TARGET cmocka)
+find_program(TENON_PYTHON python3 HINTS "${PROJECT_SOURCE_DIR}/build/venv/bin" NO_DEFAULT_PATH)
+find_program(TENON_PYTHON python3 REQUIRED)
+
+set(test_environment
+  "TENON_CACHE=${PROJECT_BINARY_DIR}/test-cache"
+  "TENON_SANITIZE=${TENON_SANITIZE}"
+  "UBSAN_OPTIONS=print_stacktrace=1"
+  "TSAN_OPTIONS=second_deadlock_stack=1")
+
+function(tenon_add_test name label)
+  add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  set_tests_properties(${name} PROPERTIES
+    LABELS ${label}
+    TIMEOUT ${TENON_TEST_SECONDS}
+    SKIP_RETURN_CODE 77
+    ENVIRONMENT "${test_environment}")
+endfunction()
+
+function(tenon_add_test_program label source)
+  get_filename_component(name ${source} NAME_WE)
+  string(REGEX REPLACE "^test_" "" name ${name})
+  set(target ${label}_${name})
+  add_executable(${target} ${source})
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+  target_compile_definitions(${target} PRIVATE TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${target} PRIVATE
+    ${ARGN} tenon_warnings PkgConfig::cmocka Threads::Threads m)
+  tenon_add_test(${label}.${name} ${label} ${target})
+endfunction()
+
+# The static archive has all that is internal; what the shared library exports is tested by `api`.
+file(GLOB found CONFIGURE_DEPENDS tests/unit/test_*.c)
+foreach(source IN LISTS found)
+  tenon_add_test_program(unit ${source} tenon_internal)
+endforeach()
+
+# The rules, with the examples that their files give.
+set(examples "${TENON_GENERATED_DIR}/rules/examples.c")
+file(GLOB rules CONFIGURE_DEPENDS src/rules/*.rules)
+add_custom_command(OUTPUT ${examples} COMMAND rulec --tests ${examples} ${rules}
+                   DEPENDS rulec ${rules} VERBATIM)
+file(GLOB found CONFIGURE_DEPENDS tests/rules/test_*.c)
+foreach(source IN LISTS found)
+  tenon_add_test_program(rules ${source} tenon_internal)
+  get_filename_component(name ${source} NAME_WE)
+  string(REGEX REPLACE "^test_" "rules_" name ${name})
+  target_sources(${name} PRIVATE tests/rules/evaluate.c ${examples})
+  target_include_directories(${name} PRIVATE tests/rules)
+endforeach()
+
+# Texts of graphs before and after passes: tests/ir/*.irt.
+add_executable(ir_runner tests/ir/runner.c)
+set_target_properties(ir_runner PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+target_link_libraries(ir_runner PRIVATE tenon_internal tenon_warnings Threads::Threads m)
+tenon_add_test(ir.text ir ir_runner tests/ir)
+
+# What docs/pipeline.md shows; tests/docs checks that the page is current.
+add_executable(docs_pipeline tests/docs/pipeline.c)
+set_target_properties(docs_pipeline PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+target_link_libraries(docs_pipeline PRIVATE tenon_internal tenon_warnings Threads::Threads m)
+
+file(GLOB found CONFIGURE_DEPENDS tests/api/*.c tests/api/*.cpp)
+foreach(source IN LISTS found)
+  tenon_add_test_program(api ${source} tenon::tenon)
+endforeach()
+
+# Each public header alone: as C11, as C++17, and as C++17 inside extern "C".
+file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include"
+  include/tenon/*.h)
+set(alone)
+foreach(header IN LISTS headers)
+  string(MAKE_C_IDENTIFIER ${header} stem)
+  foreach(way IN ITEMS c.c cpp.cpp in_c.cpp)
+    set(source "${TENON_GENERATED_DIR}/headers/${stem}_${way}")
+    set(text "#define TENON_HEADER <${header}>\n")
+    if(way STREQUAL in_c.cpp)
+      string(APPEND text "#define TENON_HEADER_IN_C\n")
+    endif()
+    string(REPLACE in_c. cpp. checks header_${way})
+    string(APPEND text "#include \"${PROJECT_SOURCE_DIR}/tests/api/${checks}\"\n")
+    file(CONFIGURE OUTPUT ${source} CONTENT "${text}" @ONLY)
+    list(APPEND alone ${source})
+  endforeach()
+endforeach()
+add_library(headers_alone OBJECT ${alone})
+target_link_libraries(headers_alone PRIVATE tenon::tenon tenon_warnings)
+
+foreach(name IN LISTS TENON_SINGLE_EXAMPLES)
+  tenon_add_test(example.${name} example example_${name})
+endforeach()
+
+file(GLOB found CONFIGURE_DEPENDS tests/*/test_*.sh tests/*/test_*.py)
+foreach(script IN LISTS found)
+  get_filename_component(kind ${script} DIRECTORY)
+  get_filename_component(kind ${kind} NAME)
+  get_filename_component(name ${script} NAME_WE)
+  string(REGEX REPLACE "^test_" "${kind}." name ${name})
+  if(TENON_SANITIZE AND kind STREQUAL "install")
+    continue()   # a user's program is not instrumented
+  endif()
+  if(script MATCHES "\\.py$")
+    tenon_add_test(${name} ${kind} ${TENON_PYTHON} ${script} "${PROJECT_BINARY_DIR}")
+  else()
+    tenon_add_test(${name} ${kind} bash ${script} "${PROJECT_BINARY_DIR}")
+  endif()
+endforeach()
+
+if(NOT TENON_SANITIZE)
+  tenon_add_test(source.layers source ${TENON_PYTHON} scripts/check-layers.py)
+  tenon_add_test(source.format source bash scripts/check-format.sh)
+  set(assertions --assertions)
+  if(CMAKE_BUILD_TYPE STREQUAL Release)
+    set(assertions)
+  endif()
+  tenon_add_test(package.symbols package bash scripts/check-symbols.sh ${assertions}
+    $<TARGET_FILE:tenon> $<TARGET_FILE:tenon_static>)
+endif()
+
+if(TENON_FUZZ)
+  find_program(LLVM_SYMBOLIZER NAMES llvm-symbolizer-14 llvm-symbolizer REQUIRED)
+  list(APPEND test_environment "ASAN_SYMBOLIZER_PATH=${LLVM_SYMBOLIZER}")
+  file(GLOB found CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
+  foreach(source IN LISTS found)
+    get_filename_component(target ${source} NAME_WE)
+    string(REGEX REPLACE "^fuzz_" "" subject ${target})
+    add_executable(${target} ${source})
+    set_target_properties(${target} PROPERTIES
+      RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
+    target_link_libraries(${target} PRIVATE tenon_internal)
+    target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+
+    set(corpus "${PROJECT_BINARY_DIR}/fuzz/corpus/${subject}")
+    file(MAKE_DIRECTORY ${corpus})
+    set(seeds "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${subject}")
+    if(NOT EXISTS ${seeds})
+      set(seeds)
+    endif()
+    tenon_add_test(fuzz.${subject} fuzz ${target} -max_total_time=${TENON_FUZZ_SECONDS}
+      -timeout=20 -rss_limit_mb=4096 -print_final_stats=1
+      "-artifact_prefix=${PROJECT_BINARY_DIR}/fuzz/" ${corpus} ${seeds})
+    math(EXPR limit "${TENON_FUZZ_SECONDS} + 120")
+    set_tests_properties(fuzz.${subject} PROPERTIES TIMEOUT ${limit})
+  endforeach()
+endif()

@@ -1,0 +1,166 @@
+/* The context: the outermost scope, which owns all that is made from it.
+
+   Errors. Work returns a tn_status; on failure its results are NULL or untouched, as each function
+   says. A function that builds a tensor returns an invalid one that carries its cause, and work on
+   that reports the cause; of several invalid operands', the oldest. An object argument that is NULL
+   is refused with TN_ERR_ARGUMENT (a builder returns NULL) and leaves every message alone, so that
+   a chain of calls needs one check, at its last; only where a function says so does NULL mean
+   "absent". A scope keeps its first failure for tn_scope_end.
+
+   Threads. A context with its tensors is used by one thread at a time, any thread in turn; a second
+   one gets TN_ERR_BUSY. Plans and models are used by any number of threads, a binding by one.
+
+   Memory passed in is borrowed for the call unless a function says otherwise. Strings returned live
+   as long as the object they came from. */
+#ifndef TENON_CONTEXT_H
+#define TENON_CONTEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tenon/export.h>
+#include <tenon/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The version of these headers: tn_version() is that of the library that runs. */
+#define TN_VERSION_MAJOR 0
+#define TN_VERSION_MINOR 1
+#define TN_VERSION_PATCH 0
+#define TN_VERSION       (TN_VERSION_MAJOR * 10000 + TN_VERSION_MINOR * 100 + TN_VERSION_PATCH)
+
+/** The library's version, numbered as TN_VERSION: 10203 is 1.2.3. */
+TN_API int32_t tn_version(void);
+
+typedef struct tn_context tn_context;
+
+/* Callbacks. Each comes from any thread, one call at a time unless said otherwise, and may not call
+   a function on its context. `destroy`, if not NULL, gets `user` exactly once, at the end or when
+   the call that took it fails. A struct whose first function is NULL is absent. */
+
+/** Where host memory comes from, tensors' included; code and thread stacks do not. */
+typedef struct tn_allocator {
+  /** `bytes` bytes at a multiple of `align`, a power of two; NULL when there are none. Called by
+      several threads at once. */
+  void *(*alloc)(void *user, size_t bytes, size_t align);
+  /** Gives back what `alloc` gave for `bytes`. Called by several threads at once. */
+  void (*release)(void *user, void *at, size_t bytes);
+  void *user;
+  void (*destroy)(void *user);
+} tn_allocator;
+
+/** The caller's own threads, used instead of the library's. */
+typedef struct tn_workers {
+  /** Calls task(arg, i) once for each i in 0..n-1, on any threads in any order, and returns when
+      all have returned. Tasks do not wait for one another. */
+  void (*run)(void *user, void (*task)(void *arg, size_t i), void *arg, size_t n);
+  void *user;
+  void (*destroy)(void *user);
+} tn_workers;
+
+typedef enum tn_log_level {
+  TN_LOG_WARNING = 1, /**< it works, but not as well as it should */
+  TN_LOG_INFO = 2,    /**< what was decided: the device, the compiler, the cache */
+  TN_LOG_DEBUG = 3,   /**< what was done: each kernel compiled, each plan made */
+  TN_LOG_LEVEL_MAX_ENUM = 0x7fffffff
+} tn_log_level;
+
+/** Where the library's remarks go; without one nowhere. */
+typedef struct tn_logger {
+  /** `text` is one line without its newline, valid during the call. */
+  void (*log)(void *user, tn_log_level level, const char *text);
+  void *user;
+  void (*destroy)(void *user);
+} tn_logger;
+
+/** Told of long work: compiling, loading. */
+typedef struct tn_progress {
+  /** `done` of `total` units of `what` ("kernels", "bytes") are finished. Returning false cancels
+      the work, which then returns TN_ERR_CANCELLED. */
+  bool (*step)(void *user, const char *what, uint64_t done, uint64_t total);
+  void *user;
+  void (*destroy)(void *user);
+} tn_progress;
+
+/** Liberties that a compiler may take with floating-point results: a set of bits. None of the first
+    four changes what NaN, infinities and signed zeros mean. */
+typedef enum tn_math {
+  TN_MATH_EXACT = 0,    /**< each operation rounded once, reductions in index order */
+  TN_MATH_CONTRACT = 1, /**< a * b + c may be rounded once instead of twice */
+  TN_MATH_SUM = 2,      /**< a reduction may go in another order, fixed by shape and target */
+  TN_MATH_DEFAULT = 3,  /**< both of these */
+  TN_MATH_FAST = 7,     /**< also reassociate, and take NaN and signed zeros as absent */
+  TN_MATH_MAX_ENUM = 0x7fffffff
+} tn_math;
+
+/** How a context is opened. Strings are copied. With `environment`, a field that is as in INIT is
+    taken from its variable, where that is set: TENON_DEVICE, TENON_CACHE (cache_dir), TENON_PAIR,
+    TENON_CPU, TENON_DUMP, TENON_THREADS, and TENON_MATH, one of "exact", "contract", "sum",
+    "default" and "fast". */
+typedef struct tn_open_desc {
+  size_t size;           /**< sizeof(tn_open_desc) */
+  const char *device;    /**< where tensors are made ("CPU"); NULL: the CPU */
+  const char *cache_dir; /**< of compiled kernels; NULL: tenon in the user's cache directory */
+  const char *pair;      /**< renderer and compiler (see device.h); NULL: the device's first */
+  const char *cpu;       /**< use no more than "x86-64-v2", "-v3" or "-v4"; NULL: all there is */
+  const char *dump;      /**< "DIR:after:PASS": write the graph into DIR after PASS; NULL: no */
+  int32_t threads;       /**< tasks that work is cut into; 0: as many as physical cores */
+  tn_math math;
+  uint64_t cached_bytes;  /**< of freed memory kept for reuse, at most */
+  bool environment;       /**< heed the variables named above */
+  tn_allocator allocator; /**< absent: the C library's */
+  tn_workers workers;     /**< absent: the library's own threads */
+  tn_logger logger;       /**< absent: remarks are dropped */
+  tn_progress progress;   /**< absent: nothing is told and nothing cancelled */
+} tn_open_desc;
+
+/* clang-format off */
+#define TN_OPEN_DESC_INIT                                                                          \
+  { sizeof(tn_open_desc), NULL, NULL, NULL, NULL, NULL, 0, TN_MATH_DEFAULT,                        \
+    (uint64_t)1 << 30, true, {NULL, NULL, NULL, NULL}, {NULL, NULL, NULL}, {NULL, NULL, NULL},     \
+    {NULL, NULL, NULL} }
+/* clang-format on */
+
+/** Opens a context; `desc` NULL is TN_OPEN_DESC_INIT. NULL only where memory has run out. What else
+    is wrong (a device that is absent, a field that is unknown) gives a context whose every call
+    says so. The payloads of callbacks belong to the context, or are destroyed at once if none is
+    returned. */
+TN_API tn_context *tn_open(const tn_open_desc *desc);
+
+/** Frees all that was made from the context: scopes, tensors however owned, plans, models and
+    bindings. Assigns still pending do not happen. NULL is allowed and is TN_OK. TN_ERR_BUSY, and
+    nothing is freed, while another thread is in a call on the context or runs a binding of it. */
+TN_API tn_status tn_close(tn_context *context);
+
+/** The last failure's message: the op, the shapes and the label, in one or more lines without a
+    final newline; "" before any. Valid until the next failure. Never NULL: for a NULL context it
+    says that there is none. */
+TN_API const char *tn_message(const tn_context *context);
+
+/** Opens a scope inside the innermost one. Tensors made from here on belong to it. */
+TN_API void tn_scope_begin(tn_context *context);
+
+/** Ends the innermost scope. Runs, as one plan, the assigns still pending and whatever outlives the
+    scope (was kept or owned), drops their graphs, and frees the scope's other tensors. Returns the
+    first failure of anything in the scope, its message in tn_message; a failed assign leaves the
+    old value; the scope is ended in any case. TN_ERR_ARGUMENT where no scope is open. */
+TN_API tn_status tn_scope_end(tn_context *context);
+
+/** Names the place that what is built from here on comes from, for messages: `where` is copied.
+    NULL: none. Holds until the next call.
+
+        tn_label(tn, TN_HERE); */
+TN_API void tn_label(tn_context *context, const char *where);
+
+/** File and line, as "net.c:12". */
+#define TN_HERE             __FILE__ ":" TN_HERE_TEXT(__LINE__)
+#define TN_HERE_TEXT(line)  TN_HERE_QUOTE(line)
+#define TN_HERE_QUOTE(line) #line
+
+#ifdef __cplusplus
+}
+#endif
+#endif

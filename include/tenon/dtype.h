@@ -1,0 +1,83 @@
+/* Data types: what an element of a tensor is. */
+#ifndef TENON_DTYPE_H
+#define TENON_DTYPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tenon/export.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** X(name, number, text, bytes, host): every type a tensor may have, with the C type of an element
+    in host memory. A TN_BOOL is one byte, 0 or 1; any other byte that comes in counts as 1. TN_F16
+    (IEEE binary16) and TN_BF16 (the upper half of an f32) are held as their bits. Numbers are those
+    of ONNX's TensorProto.DataType; they are part of the ABI and never reused. */
+#define TN_DTYPE_LIST(X)            \
+  X(TN_F32, 1, "f32", 4, float)     \
+  X(TN_U8, 2, "u8", 1, uint8_t)     \
+  X(TN_I8, 3, "i8", 1, int8_t)      \
+  X(TN_U16, 4, "u16", 2, uint16_t)  \
+  X(TN_I16, 5, "i16", 2, int16_t)   \
+  X(TN_I32, 6, "i32", 4, int32_t)   \
+  X(TN_I64, 7, "i64", 8, int64_t)   \
+  X(TN_BOOL, 9, "bool", 1, bool)    \
+  X(TN_F16, 10, "f16", 2, uint16_t) \
+  X(TN_F64, 11, "f64", 8, double)   \
+  X(TN_U32, 12, "u32", 4, uint32_t) \
+  X(TN_U64, 13, "u64", 8, uint64_t) \
+  X(TN_BF16, 16, "bf16", 2, uint16_t)
+
+typedef enum tn_dtype {
+  TN_UNDEFINED = 0, /**< no type: that of an invalid tensor */
+#define TN_DTYPE_ENUM(name, number, text, bytes, host) name = number,
+  TN_DTYPE_LIST(TN_DTYPE_ENUM)
+#undef TN_DTYPE_ENUM
+      TN_STRING = 8, /**< reserved: no tensor of strings can be made */
+  TN_DTYPE_MAX_ENUM = 0x7fffffff
+} tn_dtype;
+
+/** Short name of a type ("bf16", "string", "undefined"); "unknown" for a number that is none. The
+    string is static. */
+TN_API const char *tn_dtype_name(tn_dtype dtype);
+
+/** Bytes of one element in host memory; 0 for what is not in TN_DTYPE_LIST. */
+TN_API size_t tn_dtype_size(tn_dtype dtype);
+
+/** The type in which operands of types `a` and `b` meet. Kinds are ordered bool < integer < float,
+    and the higher kind decides, as in PyTorch:
+
+    - bool with `t`, and integer with float `t`: `t` (i64 with f16 is f16);
+    - two floats: the wider one; f16 with bf16 is f32;
+    - two integers of one signedness: the wider one;
+    - signed with unsigned: the narrowest signed type that holds both (i8 with u8 is i16, i64 with
+      u32 is i64); where none does, for u64 with any signed type, f64, as numpy.promote_types.
+
+    The same as a table; equal types meet in themselves, and it is symmetric:
+
+                u8   u16  u32  u64  i8   i16  i32  i64  f16  bf16 f32  f64
+        bool    u8   u16  u32  u64  i8   i16  i32  i64  f16  bf16 f32  f64
+        u8           u16  u32  u64  i16  i16  i32  i64  f16  bf16 f32  f64
+        u16               u32  u64  i32  i32  i32  i64  f16  bf16 f32  f64
+        u32                    u64  i64  i64  i64  i64  f16  bf16 f32  f64
+        u64                         f64  f64  f64  f64  f16  bf16 f32  f64
+        i8                               i16  i32  i64  f16  bf16 f32  f64
+        i16                                   i32  i64  f16  bf16 f32  f64
+        i32                                        i64  f16  bf16 f32  f64
+        i64                                             f16  bf16 f32  f64
+        f16                                                  f32  f32  f64
+        bf16                                                      f32  f64
+        f32                                                            f64
+
+    More than two types meet in the least upper bound of those of the highest kind among them, in
+    whatever order they come. Weak scalars (tn_num, tn_int) are above this table: see ops.h.
+    TN_UNDEFINED where either is not in TN_DTYPE_LIST. */
+TN_API tn_dtype tn_promote(tn_dtype a, tn_dtype b);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,84 @@
+/* Models: ONNX files, loaded to be run like plans or used as a part of an expression. */
+#ifndef TENON_MODEL_H
+#define TENON_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tenon/export.h>
+#include <tenon/plan.h>
+#include <tenon/status.h>
+#include <tenon/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tn_model tn_model;
+
+/** How a model is loaded. Strings are copied. */
+typedef struct tn_model_desc {
+  size_t size;        /**< sizeof(tn_model_desc) */
+  const char *folder; /**< where data that the model keeps in files of its own lies, and nowhere
+                           above it; NULL: the model file's folder, and for a model from memory
+                         none, so that such data is TN_ERR_IO */
+} tn_model_desc;
+
+#define TN_MODEL_DESC_INIT \
+  { sizeof(tn_model_desc), NULL }
+
+/** Loads a model file; desc NULL: INIT. The model belongs to the context until it is freed. On
+    failure *model is NULL and tn_message names the file and the node: TN_ERR_IO where a file cannot
+    be read, TN_ERR_FORMAT where it is malformed, TN_ERR_UNSUPPORTED with all that is not supported
+    at once, TN_ERR_SHAPE or TN_ERR_DTYPE where nodes do not fit together. */
+TN_API tn_status tn_model_load(tn_context *context, const char *path, const tn_model_desc *desc,
+                               tn_model **model);
+
+/** The same from a model file's `bytes` bytes in memory, which are free for reuse on return. */
+TN_API tn_status tn_model_load_bytes(tn_context *context, const void *data, size_t bytes,
+                                     const tn_model_desc *desc, tn_model **model);
+
+/** Frees a model; its bindings and what was built from it go on working. NULL is allowed. */
+TN_API void tn_model_free(tn_model *model);
+
+/** A new binding of a model, from any thread (see plan.h). The model is compiled when the shapes of
+    the inputs are known: in the first run, and in a later one only where a size changes that the
+    kernels depend on. On failure *binding is NULL and the message is the context's. */
+TN_API tn_status tn_model_bind(tn_model *model, tn_binding **binding);
+
+typedef enum tn_port_kind {
+  TN_PORT_INPUT = 0,
+  TN_PORT_OUTPUT = 1,
+  TN_PORT_KIND_MAX_ENUM = 0x7fffffff
+} tn_port_kind;
+
+/** An input or output of a model. Strings live as long as the model. */
+typedef struct tn_port {
+  size_t size; /**< sizeof(tn_port), set by the caller */
+  const char *name;
+  tn_type type;                   /**< a size that varies is -1; an unknown rank is -1 */
+  const char *sizes[TN_MAX_RANK]; /**< each size in words: "224", "batch", "2*batch", "?" where it
+                                     is known only by running; NULL past the rank */
+} tn_port;
+
+#define TN_PORT_INIT                                          \
+  {                                                           \
+    sizeof(tn_port), NULL, {TN_UNDEFINED, {0, {0}}}, { NULL } \
+  }
+
+/** Describes the `i`-th input or output, in the model's order, from any thread. Inputs that the
+    model gives a value itself (its weights) are not among them. Past the last: TN_ERR_ARGUMENT,
+    which leaves *port and the message alone, so that a loop ends there. */
+TN_API tn_status tn_model_port(const tn_model *model, tn_port_kind kind, size_t i, tn_port *port);
+
+/** The model as an operation: `in` and `out` in the order of its ports, all of them. Input types
+    are the ports' own (TN_ERR_DTYPE; nothing is converted but weak scalars), shapes fit
+    (TN_ERR_SHAPE). Every out[i] is set, to an invalid tensor on failure: TN_ERR_ARGUMENT for a
+   wrong number of either, TN_ERR_UNSUPPORTED where a size is known only by running. */
+TN_API void tn_model_apply(tn_model *model, tn_tensor *const in[], size_t n_in, tn_tensor *out[],
+                           size_t n_out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,409 @@
+/* Operations. Each builds a tensor and computes nothing.
+
+   Names and meanings are NumPy's, else PyTorch's, else ONNX's; where a comment names another
+   source, that one is followed.
+
+   Axes. A negative axis counts from the end. One that is not there, or comes twice: TN_ERR_SHAPE.
+
+   Broadcasting. Operands of an elementwise operation are aligned at their last axes; sizes of 1 and
+   missing axes stretch. Sizes that do not fit: TN_ERR_SHAPE. A variable fits itself and 1.
+
+   Types. Operands of several types meet in tn_promote's. Weak scalars (tn_num, tn_int, and what is
+   made elementwise of these alone) take part by kind only:
+
+                     with bool   with an integer t   with a float t   alone
+         tn_int      i64         t                   t                i64
+         tn_num      f32         f32                 t                f32
+
+   A tn_int met by a type that cannot hold its value is TN_ERR_DTYPE; other conversions are
+   tn_cast's. Whatever is not elementwise makes a typed tensor of a weak scalar. "A floating
+   function" turns bools and integers into f32 first; in f16 and bf16 it computes in f32 and rounds
+   once, and so do sums and products of many elements. A type that an operation does not take is
+   TN_ERR_DTYPE.
+
+   Integers wrap around. What has no value is NaN, and for integers as the operation says. NaN among
+   the operands gives NaN, unless said otherwise.
+
+   Operands of different contexts: TN_ERR_ARGUMENT; on different devices: TN_ERR_DEVICE. An operand
+   is NULL only where a comment allows it. The result is a new handle of the innermost scope, an
+   invalid tensor on failure. */
+#ifndef TENON_OPS_H
+#define TENON_OPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tenon/export.h>
+#include <tenon/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Elementwise ---- */
+
+/** X(name, rule, meaning): tn_tensor *tn_<name>(tn_tensor *x), of x's shape. Rules:
+    NUMBER  takes integers and floats, gives x's type
+    FLOAT   a floating function
+    TEST    takes any type, gives bool
+    BITS    takes bools and integers, gives x's type */
+#define TN_UNARY_LIST(X)                                                            \
+  X(neg, NUMBER, "-x")                                                              \
+  X(abs, NUMBER, "magnitude; of the least signed integer, itself")                  \
+  X(sign, NUMBER, "-1, 0 or 1")                                                     \
+  X(square, NUMBER, "x * x")                                                        \
+  X(floor, NUMBER, "largest integer <= x; an integer is itself")                    \
+  X(ceil, NUMBER, "smallest integer >= x; an integer is itself")                    \
+  X(round, NUMBER, "nearest integer, halves to even; an integer is itself")         \
+  X(trunc, NUMBER, "towards zero; an integer is itself")                            \
+  X(sqrt, FLOAT, "square root")                                                     \
+  X(rsqrt, FLOAT, "1 / sqrt(x)")                                                    \
+  X(reciprocal, FLOAT, "1 / x, of integers too, as torch.reciprocal")               \
+  X(exp, FLOAT, "e^x")                                                              \
+  X(exp2, FLOAT, "2^x")                                                             \
+  X(expm1, FLOAT, "e^x - 1, exact near 0")                                          \
+  X(log, FLOAT, "natural logarithm")                                                \
+  X(log2, FLOAT, "logarithm to base 2")                                             \
+  X(log1p, FLOAT, "log(1 + x), exact near 0")                                       \
+  X(sin, FLOAT, "sine, radians")                                                    \
+  X(cos, FLOAT, "cosine, radians")                                                  \
+  X(tan, FLOAT, "tangent, radians")                                                 \
+  X(asin, FLOAT, "inverse sine, in [-pi/2, pi/2]")                                  \
+  X(acos, FLOAT, "inverse cosine, in [0, pi]")                                      \
+  X(atan, FLOAT, "inverse tangent, in [-pi/2, pi/2]")                               \
+  X(sinh, FLOAT, "hyperbolic sine")                                                 \
+  X(cosh, FLOAT, "hyperbolic cosine")                                               \
+  X(tanh, FLOAT, "hyperbolic tangent")                                              \
+  X(asinh, FLOAT, "inverse hyperbolic sine")                                        \
+  X(acosh, FLOAT, "inverse hyperbolic cosine, >= 0")                                \
+  X(atanh, FLOAT, "inverse hyperbolic tangent")                                     \
+  X(erf, FLOAT, "error function")                                                   \
+  X(relu, NUMBER, "max(x, 0)")                                                      \
+  X(relu6, NUMBER, "min(max(x, 0), 6)")                                             \
+  X(sigmoid, FLOAT, "1 / (1 + e^-x)")                                               \
+  X(silu, FLOAT, "x * sigmoid(x)")                                                  \
+  X(gelu, FLOAT, "x * (1 + erf(x / sqrt(2))) / 2")                                  \
+  X(gelu_tanh, FLOAT, "x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2")    \
+  X(softplus, FLOAT, "log(1 + e^x)")                                                \
+  X(softsign, FLOAT, "x / (1 + |x|)")                                               \
+  X(mish, FLOAT, "x * tanh(softplus(x))")                                           \
+  X(hardsigmoid, FLOAT, "relu6(x + 3) / 6, as torch.nn.functional.hardsigmoid")     \
+  X(hardswish, FLOAT, "x * relu6(x + 3) / 6")                                       \
+  X(selu, FLOAT, "s * (x > 0 ? x : a * (e^x - 1)), s = 1.05070099, a = 1.67326324") \
+  X(isnan, TEST, "NaN; false for what is no float")                                 \
+  X(isinf, TEST, "infinite, of either sign; false for what is no float")            \
+  X(isfinite, TEST, "neither infinite nor NaN; true for what is no float")          \
+  X(logical_not, TEST, "x is 0")                                                    \
+  X(bitwise_not, BITS, "all bits inverted; of a bool, logical_not")
+
+/** X(name, rule, meaning): tn_tensor *tn_<name>(tn_tensor *a, tn_tensor *b), broadcast. Rules, of
+    the type in which a and b meet:
+    ANY     takes any type, gives it
+    NUMBER  takes integers and floats, gives it
+    FLOAT   a floating function
+    TEST    takes any type, gives bool
+    BITS    takes bools and integers, gives it
+    SHIFT   takes integers, gives it; b counts bits, as an unsigned number */
+#define TN_BINARY_LIST(X)                                                                        \
+  X(add, ANY, "a + b; of bools, a or b")                                                         \
+  X(sub, NUMBER, "a - b")                                                                        \
+  X(mul, ANY, "a * b; of bools, a and b")                                                        \
+  X(div, FLOAT, "a / b, of integers too: 7 / 2 is 3.5")                                          \
+  X(floordiv, NUMBER, "floor(a / b); of integers by 0, 0; numpy.floor_divide")                   \
+  X(mod, NUMBER, "remainder of floordiv, with b's sign; of integers by 0, 0")                    \
+  X(fmod, NUMBER, "remainder of the quotient towards zero, with a's sign; of integers by 0, 0")  \
+  X(pow, NUMBER, "a^b; of floats as C's pow; of integers with b < 0, towards zero, 0^b being 0") \
+  X(maximum, ANY, "the larger; of bools, a or b")                                                \
+  X(minimum, ANY, "the smaller; of bools, a and b")                                              \
+  X(atan2, FLOAT, "angle of the point (x = b, y = a), in [-pi, pi]")                             \
+  X(eq, TEST, "a == b; false for NaN")                                                           \
+  X(ne, TEST, "a != b; true for NaN")                                                            \
+  X(lt, TEST, "a < b; false for NaN")                                                            \
+  X(le, TEST, "a <= b; false for NaN")                                                           \
+  X(gt, TEST, "a > b; false for NaN")                                                            \
+  X(ge, TEST, "a >= b; false for NaN")                                                           \
+  X(logical_and, TEST, "neither is 0; NaN is not 0")                                             \
+  X(logical_or, TEST, "not both are 0")                                                          \
+  X(logical_xor, TEST, "just one is 0")                                                          \
+  X(bitwise_and, BITS, "bit by bit")                                                             \
+  X(bitwise_or, BITS, "bit by bit")                                                              \
+  X(bitwise_xor, BITS, "bit by bit")                                                             \
+  X(left_shift, SHIFT, "a * 2^b; 0 where b is at least the type's bits")                         \
+  X(right_shift, SHIFT, "floor(a / 2^b), for every b")
+
+#define TN_UNARY_DECLARE(name, rule, meaning) TN_API tn_tensor *tn_##name(tn_tensor *x);
+#define TN_BINARY_DECLARE(name, rule, meaning) \
+  TN_API tn_tensor *tn_##name(tn_tensor *a, tn_tensor *b);
+TN_UNARY_LIST(TN_UNARY_DECLARE)
+TN_BINARY_LIST(TN_BINARY_DECLARE)
+#undef TN_UNARY_DECLARE
+#undef TN_BINARY_DECLARE
+
+/** x > 0 ? x : alpha * (e^x - 1). A floating function. PyTorch's usual alpha is 1. */
+TN_API tn_tensor *tn_elu(tn_tensor *x, double alpha);
+
+/** x > 0 ? x : alpha * (e^(x / alpha) - 1); alpha not 0, else TN_ERR_ARGUMENT. A floating function.
+    PyTorch's usual alpha is 1. */
+TN_API tn_tensor *tn_celu(tn_tensor *x, double alpha);
+
+/** x > 0 ? x : slope * x. A floating function. The usual slope is 0.01. */
+TN_API tn_tensor *tn_leaky_relu(tn_tensor *x, double slope);
+
+/** condition ? a : b, broadcast; any type but 0 is true. The type is that in which a and b meet. */
+TN_API tn_tensor *tn_where(tn_tensor *condition, tn_tensor *a, tn_tensor *b);
+
+/** minimum(maximum(x, low), high), broadcast; either bound may be NULL for none. Integers and
+    floats. As numpy.clip. */
+TN_API tn_tensor *tn_clip(tn_tensor *x, tn_tensor *low, tn_tensor *high);
+
+/** a + weight * (b - a), broadcast. A floating function. As torch.lerp. */
+TN_API tn_tensor *tn_lerp(tn_tensor *a, tn_tensor *b, tn_tensor *weight);
+
+/** The values in another type. To a float: the nearest, ties to even, too large is infinite. From a
+    float to an integer: towards zero, then the nearest that the type holds, NaN is 0. From integer
+    to integer: modulo 2^bits. To bool: not 0, so NaN is true. From bool: 0 or 1. */
+TN_API tn_tensor *tn_cast(tn_tensor *x, tn_dtype dtype);
+
+/** The same bits as another type of the same size, else TN_ERR_DTYPE. To bool: not 0. */
+TN_API tn_tensor *tn_bitcast(tn_tensor *x, tn_dtype dtype);
+
+/* ---- Reductions ----
+
+   Over `axes`, in any order; each becomes 1 with `keepdims` and goes otherwise. TN_ALL is every
+   axis, an empty list none. */
+
+/** X(name, rule, meaning): tn_tensor *tn_<name>(tn_tensor *x, tn_axes axes, bool keepdims). Rules:
+    SUM     takes any type; bools and signed integers give i64, unsigned ones u64, floats their own,
+            as numpy.sum
+    NUMBER  takes integers and floats, gives x's type
+    FLOAT   a floating function
+    TEST    takes any type, gives bool */
+#define TN_REDUCE_LIST(X)                                                               \
+  X(sum, SUM, "sum; of nothing, 0")                                                     \
+  X(prod, SUM, "product; of nothing, 1")                                                \
+  X(max, NUMBER, "largest; of nothing, TN_ERR_SHAPE")                                   \
+  X(min, NUMBER, "smallest; of nothing, TN_ERR_SHAPE")                                  \
+  X(mean, FLOAT, "sum over count; of nothing, NaN")                                     \
+  X(logsumexp, FLOAT, "log of the sum of e^x, without overflow; of nothing, -infinity") \
+  X(any, TEST, "one is not 0; of nothing, false")                                       \
+  X(all, TEST, "none is 0; of nothing, true")
+
+#define TN_REDUCE_DECLARE(name, rule, meaning) \
+  TN_API tn_tensor *tn_##name(tn_tensor *x, tn_axes axes, bool keepdims);
+TN_REDUCE_LIST(TN_REDUCE_DECLARE)
+#undef TN_REDUCE_DECLARE
+
+/** Variance and its square root: squares of distances from the mean, summed, over (count - ddof),
+    `ddof` >= 0; NaN where that is not positive. Floating functions. NumPy's usual ddof is 0,
+    PyTorch's is 1. */
+TN_API tn_tensor *tn_var(tn_tensor *x, tn_axes axes, int ddof, bool keepdims);
+TN_API tn_tensor *tn_std(tn_tensor *x, tn_axes axes, int ddof, bool keepdims);
+
+/** Index of the largest or smallest element along one axis: the first, where several are equal, and
+    the first NaN, where there is one. Integers and floats; gives i64. An axis of size 0 is
+    TN_ERR_SHAPE. */
+TN_API tn_tensor *tn_argmax(tn_tensor *x, int axis, bool keepdims);
+TN_API tn_tensor *tn_argmin(tn_tensor *x, int axis, bool keepdims);
+
+/* ---- Running reductions and normalisation ---- */
+
+/** Element i is the sum or product of elements 0..i along `axis`. Types as TN_REDUCE_LIST's SUM. */
+TN_API tn_tensor *tn_cumsum(tn_tensor *x, int axis);
+TN_API tn_tensor *tn_cumprod(tn_tensor *x, int axis);
+
+/** e^x over its sum along `axis`, and the logarithm of that, without overflow. Floating functions.
+ */
+TN_API tn_tensor *tn_softmax(tn_tensor *x, int axis);
+TN_API tn_tensor *tn_log_softmax(tn_tensor *x, int axis);
+
+/* Normalisations are floating functions of x's shape: (x - mean) / sqrt(variance + eps), with the
+   variance over the count itself, times `weight` plus `bias`; either of these may be NULL, for 1
+   and 0. 1e-5 is the usual eps. */
+
+/** Over the axes from `axis` to the last; weight and bias broadcast to their shape. As ONNX
+    LayerNormalization-17. */
+TN_API tn_tensor *tn_layer_norm(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, int axis,
+                                double eps);
+
+/** As tn_layer_norm without the mean: x / sqrt(mean(x^2) + eps) * weight. As ONNX
+    RMSNormalization-23. */
+TN_API tn_tensor *tn_rms_norm(tn_tensor *x, tn_tensor *weight, int axis, double eps);
+
+/** x (N, C, …) over each of `groups` equal runs of channels and all axes after C; weight and bias
+    (C). TN_ERR_SHAPE where groups does not divide C. As torch.nn.functional.group_norm. */
+TN_API tn_tensor *tn_group_norm(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, int groups,
+                                double eps);
+
+/** x (N, C, …) over the axes after C; weight and bias (C). As ONNX InstanceNormalization-6. */
+TN_API tn_tensor *tn_instance_norm(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, double eps);
+
+/** x (N, C, …) by a mean and a variance that are given, (C) each; weight and bias (C). As
+    torch.nn.functional.batch_norm when not training. */
+TN_API tn_tensor *tn_batch_norm(tn_tensor *x, tn_tensor *mean, tn_tensor *variance,
+                                tn_tensor *weight, tn_tensor *bias, double eps);
+
+/* ---- Movement: any type, no arithmetic ----
+
+   Of a state these are aliases, except those of several tensors (concat, stack). */
+
+/** The elements in row-major order in another shape with as many; one size may be -1, for what is
+    left. */
+TN_API tn_tensor *tn_reshape(tn_tensor *x, tn_shape shape);
+
+/** Axes `first` to `last`, both included, become one. As torch.flatten. */
+TN_API tn_tensor *tn_flatten(tn_tensor *x, int first, int last);
+
+/** Broadcasts to `shape`; -1 keeps an axis's size. As torch.Tensor.expand. */
+TN_API tn_tensor *tn_expand(tn_tensor *x, tn_shape shape);
+
+/** Axis i of the result is axis axes[i] of x; each axis is named once. As torch.permute. */
+TN_API tn_tensor *tn_permute(tn_tensor *x, tn_axes axes);
+
+/** All axes in the opposite order. As numpy.transpose. */
+TN_API tn_tensor *tn_transpose(tn_tensor *x);
+
+/** Exchanges two axes. As numpy.swapaxes and torch.transpose. */
+TN_API tn_tensor *tn_swapaxes(tn_tensor *x, int a, int b);
+
+/** Reverses the order of elements along each of `axes`. */
+TN_API tn_tensor *tn_flip(tn_tensor *x, tn_axes axes);
+
+/** Drops `axes`, whose sizes must be 1; TN_ALL drops every axis whose size is the number 1. */
+TN_API tn_tensor *tn_squeeze(tn_tensor *x, tn_axes axes);
+
+/** Adds axes of size 1, at these places of the result. As numpy.expand_dims. */
+TN_API tn_tensor *tn_unsqueeze(tn_tensor *x, tn_axes axes);
+
+/** Elements start, start + step, … before `stop` along an axis, by Python's rules: negative bounds
+    count from the end, those outside are clamped, and a negative step goes down. As `stop`, TN_END
+    is as far as the step goes. start and stop may be variables; `step` is a number, not 0. Where
+    the axis or a bound varies, bounds are inside the axis for all sizes, else TN_ERR_SHAPE. */
+TN_API tn_tensor *tn_slice(tn_tensor *x, int axis, tn_dim start, tn_dim stop, tn_dim step);
+#define TN_END INT64_MAX
+
+typedef enum tn_pad_mode {
+  TN_PAD_CONSTANT = 0, /**< with a value */
+  TN_PAD_REFLECT = 1,  /**< with the elements inside, mirrored at the edge, which is not repeated */
+  TN_PAD_EDGE = 2,     /**< with the element at the edge */
+  TN_PAD_MODE_MAX_ENUM = 0x7fffffff
+} tn_pad_mode;
+
+/** Adds low[i] elements before axis i and high[i] after it, for each axis of x, none negative.
+    `value` is converted as by tn_cast and read in TN_PAD_CONSTANT only. TN_ERR_SHAPE where REFLECT
+    would need more than the axis has inside its edge, or EDGE an element of an empty axis. As
+    numpy.pad. */
+TN_API tn_tensor *tn_pad(tn_tensor *x, tn_shape low, tn_shape high, tn_pad_mode mode, double value);
+
+/** `n` tensors, at least 1, one after another along an axis that they have; other sizes are equal.
+    The type is that in which all meet. As numpy.concatenate. */
+TN_API tn_tensor *tn_concat(tn_tensor *const x[], size_t n, int axis);
+
+/** `n` tensors of one shape, at least 1, along a new axis at this place of the result. The type is
+    that in which all meet. */
+TN_API tn_tensor *tn_stack(tn_tensor *const x[], size_t n, int axis);
+
+/** Cuts an axis into `n` parts of the given sizes, which add up to it; sizes NULL: equal parts.
+    Every out[i] is set, to an invalid tensor on failure. As torch.split and numpy.split. */
+TN_API void tn_split(tn_tensor *x, int axis, const tn_dim sizes[], tn_tensor *out[], size_t n);
+
+/** The whole x repeats[i] times along axis i; the shorter of x's shape and `repeats` is filled up
+    with 1 in front. As numpy.tile. */
+TN_API tn_tensor *tn_tile(tn_tensor *x, tn_shape repeats);
+
+/** Each element `repeats` times in a row along an axis. As numpy.repeat. */
+TN_API tn_tensor *tn_repeat(tn_tensor *x, int axis, tn_dim repeats);
+
+/** Element i moves to i + shift along an axis, round its end. As numpy.roll. */
+TN_API tn_tensor *tn_roll(tn_tensor *x, int axis, tn_dim shift);
+
+/* ---- By index ----
+
+   Indices are of any integer type; a negative one counts from the end. One that is out of range
+   reads 0 (kernels do not stop for it), unlike in NumPy, where it is an error. */
+
+/** x's slices along `axis` at each index: x's shape with that axis replaced by index's shape. As
+    numpy.take; an embedding is tn_take(table, index, 0). */
+TN_API tn_tensor *tn_take(tn_tensor *x, tn_tensor *index, int axis);
+
+/** Element j of the result, of index's shape, is x at j with j's place along `axis` replaced by
+    index[j]. Ranks are equal and index is no larger than x along other axes. As ONNX
+    GatherElements-13 and torch.gather. */
+TN_API tn_tensor *tn_gather_elements(tn_tensor *x, tn_tensor *index, int axis);
+
+/** A new last axis of size `depth`: 1 at the index, else 0; out of range, all 0. As ONNX
+    OneHot-11. */
+TN_API tn_tensor *tn_one_hot(tn_tensor *index, tn_dim depth, tn_dtype dtype);
+
+/** The last two axes with 0 above (tril) or below (triu) diagonal `k`: k = 0 is the main one, above
+    it k > 0. As numpy.tril and numpy.triu. Any type; rank 2 or more. */
+TN_API tn_tensor *tn_tril(tn_tensor *x, tn_dim k);
+TN_API tn_tensor *tn_triu(tn_tensor *x, tn_dim k);
+
+/* ---- Contractions and windows ---- */
+
+/** Matrix product over a's last axis and b's last but one: (…, M, K) by (…, K, N) gives (…, M, N),
+    other axes broadcast; an operand of rank 1 is a row or a column whose axis of 1 goes again; rank
+    0 is TN_ERR_SHAPE. Integers and floats; the type is that in which they meet. As numpy.matmul. */
+TN_API tn_tensor *tn_matmul(tn_tensor *a, tn_tensor *b);
+
+/** Of a convolution: one entry a spatial axis, outermost first; entries past x's are not read. */
+typedef struct tn_conv_desc {
+  size_t size;           /**< sizeof(tn_conv_desc) */
+  int64_t stride[3];     /**< >= 1 */
+  int64_t dilation[3];   /**< >= 1 */
+  int64_t pad_low[3];    /**< zeros before the axis, >= 0 */
+  int64_t pad_high[3];   /**< zeros after it, >= 0 */
+  int64_t output_pad[3]; /**< tn_conv_transpose: added after the result's axis, >= 0 and smaller
+                            than the stride or the dilation; tn_conv: 0 */
+  int64_t groups;        /**< >= 1, dividing C and M */
+} tn_conv_desc;
+
+#define TN_CONV_DESC_INIT \
+  { sizeof(tn_conv_desc), {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 1 }
+
+/** Convolution (cross-correlation) over 1 to 3 spatial axes: x (N, C, D…), w (M, C / groups, K…),
+    bias (M) or NULL gives (N, M, (D + pad_low + pad_high - dilation * (K - 1) - 1) / stride + 1 …).
+    Integers and floats; the type is that in which all meet. A window larger than its padded axis
+    is TN_ERR_SHAPE; a field out of its range TN_ERR_ARGUMENT. desc NULL: INIT. As ONNX Conv-11. */
+TN_API tn_tensor *tn_conv(tn_tensor *x, tn_tensor *w, tn_tensor *bias, const tn_conv_desc *desc);
+
+/** The transpose of tn_conv in x: x (N, C, D…), w (C, M / groups, K…), bias (M) or NULL gives (N,
+    M, (D - 1) * stride - pad_low - pad_high + dilation * (K - 1) + output_pad + 1 …). Pads cut the
+    result. Types and errors as tn_conv. As ONNX ConvTranspose-11 with its pads given. */
+TN_API tn_tensor *tn_conv_transpose(tn_tensor *x, tn_tensor *w, tn_tensor *bias,
+                                    const tn_conv_desc *desc);
+
+/** Of a pooling: one entry a spatial axis, outermost first; entries past x's are not read. */
+typedef struct tn_pool_desc {
+  size_t size;            /**< sizeof(tn_pool_desc) */
+  int64_t kernel[3];      /**< the window, >= 1 */
+  int64_t stride[3];      /**< >= 1; 0: as the kernel */
+  int64_t dilation[3];    /**< >= 1 */
+  int64_t pad_low[3];     /**< before the axis, >= 0 and smaller than the dilated window */
+  int64_t pad_high[3];    /**< after it, alike */
+  bool ceil_mode;         /**< keep a last window that is cut short, unless it starts in pad_high */
+  bool count_include_pad; /**< tn_avg_pool: pads count as elements of value 0; what ceil_mode hangs
+                               over beyond them never does */
+} tn_pool_desc;
+
+#define TN_POOL_DESC_INIT \
+  { sizeof(tn_pool_desc), {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}, false, true }
+
+/** Largest element, or mean, of each window over 1 to 3 spatial axes: x (N, C, D…) gives (N, C,
+    (D + pad_low + pad_high - dilation * (kernel - 1) - 1) / stride + 1 …), rounded down or, with
+    ceil_mode, up. tn_max_pool takes integers and floats, gives x's type and never chooses a pad;
+    tn_avg_pool is a floating function. Errors as tn_conv. desc NULL: INIT. As
+    torch.nn.functional.max_pool1d … 3d, and as ONNX MaxPool-12 and AveragePool-22. */
+TN_API tn_tensor *tn_max_pool(tn_tensor *x, const tn_pool_desc *desc);
+TN_API tn_tensor *tn_avg_pool(tn_tensor *x, const tn_pool_desc *desc);
+
+/** Largest element, or mean, over all axes after the second, which become 1: x (N, C, D…). Types as
+    tn_max and tn_mean. As ONNX GlobalMaxPool and GlobalAveragePool. */
+TN_API tn_tensor *tn_global_max_pool(tn_tensor *x);
+TN_API tn_tensor *tn_global_avg_pool(tn_tensor *x);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,100 @@
+/* Plans: expressions compiled once and run many times, with new inputs, from any number of threads.
+   What is shared (a plan, a model) is immutable; a binding holds one caller's inputs, outputs,
+   scratch memory and message. */
+#ifndef TENON_PLAN_H
+#define TENON_PLAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tenon/export.h>
+#include <tenon/status.h>
+#include <tenon/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tn_plan tn_plan;
+typedef struct tn_binding tn_binding;
+
+/** A place for a value that each run brings: its type is known now, and sizes may be variables. It
+    can be compiled into a plan, not read. The name is copied; within one plan, each input has
+    another. */
+TN_API tn_tensor *tn_input(tn_context *context, const char *name, tn_shape shape, tn_dtype dtype);
+
+/** What a plan is called by. Strings are copied. */
+typedef struct tn_plan_desc {
+  size_t size;                /**< sizeof(tn_plan_desc) */
+  const char *name;           /**< in messages and profiles; NULL: "plan" */
+  const char *const *outputs; /**< one name an output, each another; NULL: "0", "1", … */
+} tn_plan_desc;
+
+#define TN_PLAN_DESC_INIT \
+  { sizeof(tn_plan_desc), NULL, NULL }
+
+/** Compiles `n` outputs, along with the assigns still pending of the innermost scope: these then
+    happen in the plan's runs only, after all of a run's readers of the old value. The tensors' own
+    handles stay as they are. desc NULL: INIT. The plan belongs to the context until it is freed.
+    On failure *plan is NULL, and the assigns stay pending. TN_ERR_ARGUMENT where there is neither
+    an output nor an assign, or where two inputs, or two outputs, have one name. */
+TN_API tn_status tn_plan_compile(tn_context *context, tn_tensor *const out[], size_t n,
+                                 const tn_plan_desc *desc, tn_plan **plan);
+
+/** Frees a plan; its bindings go on working. NULL is allowed. */
+TN_API void tn_plan_free(tn_plan *plan);
+
+/** A new binding of a plan, from any thread; its first run allocates its memory. On failure
+ *binding is NULL and the message is the context's. */
+TN_API tn_status tn_plan_bind(tn_plan *plan, tn_binding **binding);
+
+/* A binding of a plan or a model is used by one thread at a time. It keeps its first failure for
+   tn_binding_run, so that the calls before need no check. Inputs and outputs are named as in
+   tn_input and tn_plan_desc, or as in the model; TN_ERR_ARGUMENT where there is none of a name.
+   `dtype` is the type of the host's elements; where it is not the port's own, runs convert as
+   tn_cast does. */
+
+/** Gives an input its value, of this shape: `bytes` is the exact size. A size that varies is read
+    off here; one that does not fit is TN_ERR_SHAPE. The memory is borrowed, and read by every run,
+    until another takes its place or the binding is freed; it may change between runs. */
+TN_API tn_status tn_binding_input(tn_binding *binding, const char *name, tn_shape shape,
+                                  tn_dtype dtype, const void *data, size_t bytes);
+
+/** Has every run write an output to this memory, from its start; it is borrowed until another takes
+    its place, or NULL does, or the binding is freed. A run whose output needs more than `bytes` is
+    TN_ERR_SHAPE, before it writes anything. */
+TN_API tn_status tn_binding_output(tn_binding *binding, const char *name, tn_dtype dtype,
+                                   void *data, size_t bytes);
+
+/** Makes what a run puts out the next run's input, without a copy where that can be: a cache of
+    keys and values, a hidden state. The first run's comes from tn_binding_input, whose memory is
+    not read again; giving it anew starts over. Types are equal, and shapes fit, else TN_ERR_DTYPE
+    and TN_ERR_SHAPE. */
+TN_API tn_status tn_binding_carry(tn_binding *binding, const char *output, const char *input);
+
+/** Runs, and returns when outputs and assigns are done. A failure kept since the last run is
+    returned instead, once. TN_ERR_ARGUMENT names the inputs that have no value. Runs of different
+    bindings go on at once, except that those which touch one state take turns. */
+TN_API tn_status tn_binding_run(tn_binding *binding);
+
+/** The type an output had in the last run, all sizes numbers; TN_UNDEFINED before one, after one
+    that failed, and where there is no such output. */
+TN_API tn_type tn_binding_type(const tn_binding *binding, const char *output);
+
+/** Copies out what the last run gave an output, converted to `dtype` as by tn_cast. `bytes` is the
+    exact size, else TN_ERR_ARGUMENT; where the last run failed, or none was, TN_ERR_ARGUMENT. On
+    failure `data` is untouched. */
+TN_API tn_status tn_binding_read(tn_binding *binding, const char *output, tn_dtype dtype,
+                                 void *data, size_t bytes);
+
+/** The last failure's message; "" before any. Valid until the next one. Never NULL: for a NULL
+    binding it says that there is none. */
+TN_API const char *tn_binding_message(const tn_binding *binding);
+
+/** Frees a binding that does not run. NULL is allowed. */
+TN_API void tn_binding_free(tn_binding *binding);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,14 @@
+/* Tenon: build tensors lazily or load a model, compile, run. This header includes the others. */
+#ifndef TENON_H
+#define TENON_H
+
+#include <tenon/context.h>
+#include <tenon/device.h>
+#include <tenon/dtype.h>
+#include <tenon/model.h>
+#include <tenon/ops.h>
+#include <tenon/plan.h>
+#include <tenon/status.h>
+#include <tenon/tensor.h>
+
+#endif

@@ -1,0 +1,106 @@
+/* The IR: graphs in text or node by node. Nothing under unstable/ is promised to stay.
+
+   Ops, types and their arguments are named as in the text form. Nodes are immutable, belong to
+   their tn_ir and go with it; structurally equal nodes of one tn_ir are the same node. A tn_ir with
+   its nodes is used by one thread at a time. */
+#ifndef TENON_UNSTABLE_IR_H
+#define TENON_UNSTABLE_IR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tenon/context.h>
+#include <tenon/export.h>
+#include <tenon/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ir tn_ir;
+typedef const struct node *tn_node;
+
+/* ---- Graphs ---- */
+
+/** A home for nodes. `allocator` NULL or absent: the C library's; its `destroy` is not called. On
+    failure *ir is NULL and the status TN_ERR_MEMORY. */
+TN_API tn_status tn_ir_open(const tn_allocator *allocator, tn_ir **ir);
+
+/** Frees a tn_ir that tn_ir_open gave, with all its nodes and texts. NULL is allowed. */
+TN_API void tn_ir_close(tn_ir *ir);
+
+/** The last failure, TN_OK before any, and its message, "" before any, valid until the next. */
+TN_API tn_status tn_ir_status(const tn_ir *ir);
+TN_API const char *tn_ir_message(const tn_ir *ir);
+
+/** The node that a text's `return` names. NULL for a text that is malformed (the message has the
+    line) or returns more than one node. */
+TN_API tn_node tn_ir_parse(tn_ir *ir, const char *text, size_t bytes);
+
+/** A graph as text, which parses to the same graph; in the tn_ir's memory. NULL without memory. */
+TN_API const char *tn_ir_print(tn_ir *ir, tn_node root);
+
+/** What makes a node. */
+typedef struct tn_node_desc {
+  size_t size;      /**< sizeof(tn_node_desc) */
+  const char *op;   /**< "add" */
+  const char *type; /**< "f32", "index", "void" */
+  int32_t lanes;    /**< 1: a scalar */
+  const tn_node *sources;
+  size_t n_sources;
+  const int64_t *ints; /**< the argument's integers */
+  size_t n_ints;
+  const char *text; /**< the argument's text or bytes */
+  size_t n_text;
+} tn_node_desc;
+
+#define TN_NODE_DESC_INIT \
+  { sizeof(tn_node_desc), NULL, NULL, 1, NULL, 0, NULL, 0, NULL, 0 }
+
+/** A node. NULL where it is not well-formed: the message says why. */
+TN_API tn_node tn_ir_make(tn_ir *ir, const tn_node_desc *desc);
+
+/* ---- Nodes ---- What is asked of NULL is "" or 0. */
+
+/** The op ("add") and the type of the elements ("f32"). Static strings. */
+TN_API const char *tn_node_op(tn_node node);
+TN_API const char *tn_node_type(tn_node node);
+
+/** Elements side by side in a vector; 1: a scalar. */
+TN_API int32_t tn_node_lanes(tn_node node);
+
+/** The number of sources, and the first of them in *sources. */
+TN_API size_t tn_node_sources(tn_node node, const tn_node **sources);
+
+/** The number of integers of the argument, and the first of them in *ints. */
+TN_API size_t tn_node_ints(tn_node node, const int64_t **ints);
+
+/** The bytes of the argument's text, which ends in NUL, and where they are in *text. */
+TN_API size_t tn_node_text(tn_node node, const char **text);
+
+/* ---- Running ---- */
+
+/** Memory of a PARAM. */
+typedef struct tn_ir_buffer {
+  int64_t slot;
+  void *data;
+  size_t bytes;
+} tn_ir_buffer;
+
+/** The value of a VAR. */
+typedef struct tn_ir_value {
+  const char *name;
+  int64_t value;
+} tn_ir_value;
+
+/** Runs a LINEAR (or a PROGRAM that has one) by the interpreter, as worker `core_id` of
+    `core_count`. Every access is checked: one outside its memory, a value used before it is made,
+    and the like are TN_ERR_INTERNAL, and the message names the node. */
+TN_API tn_status tn_ir_execute(tn_ir *ir, tn_node linear, const tn_ir_buffer *buffers,
+                               size_t n_buffers, const tn_ir_value *values, size_t n_values,
+                               int64_t core_id, int64_t core_count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

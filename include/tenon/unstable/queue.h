@@ -1,0 +1,222 @@
+/* Queues, signals, buffers and programs, below tensors. Nothing under unstable/ is promised to
+   stay.
+
+   A queue is a builder: its commands are noted by calls that never block, and tn_queue_submit hands
+   them to the device, which runs them in order. Order between queues, of whatever devices, is made
+   by signals. What a command points to (launches, spans, values) is read when the command runs, so
+   it must stay until then, and a list that is submitted again sees what is there then.
+
+   Failures. When a command fails, the rest of its list is skipped, and the list's signals that
+   come after it fail: they rise to their values, and who waits for one of these gets the failure.
+   A failure that no signal of the list could tell of fails the queue: what was submitted so far is
+   skipped (and its signals fail), and the next submit returns the failure, submits nothing and ends
+   that state. A queue that fails with TN_ERR_DEVICE has lost its device and stays so.
+
+   A tn_failure * may be NULL. */
+#ifndef TENON_UNSTABLE_QUEUE_H
+#define TENON_UNSTABLE_QUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tenon/context.h>
+#include <tenon/dtype.h>
+#include <tenon/export.h>
+#include <tenon/status.h>
+#include <tenon/unstable/ir.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Why something failed. */
+typedef struct tn_failure {
+  tn_status status;
+  char text[2048]; /**< "" where there is nothing to add to the status */
+} tn_failure;
+
+/** Sets a failure's message, as by printf, and returns `status`; `failure` may be NULL. */
+TN_API tn_status tn_fail(tn_failure *failure, tn_status status, const char *format, ...);
+
+/** A device that is open. It belongs to the library. */
+typedef struct tn_device tn_device;
+
+/** The device of a name ("CPU", "CUDA:1"), opened if it is not open yet; NULL: the context's. It
+    stays as long as the context. */
+TN_API tn_status tn_device_open(tn_context *context, const char *name, tn_device **device,
+                                tn_failure *failure);
+
+/** "CPU:0" */
+TN_API const char *tn_device_name(const tn_device *device);
+
+/* ---- Memory ---- */
+
+/** Part of a device's memory: `bytes` bytes from `offset` on in what its backend calls `memory`. */
+typedef struct tn_span {
+  tn_device *device;
+  void *memory;
+  uint64_t offset, bytes;
+} tn_span;
+
+/** Memory of a device, counted: opened with a count of 1. Memory comes with the first
+    tn_buffer_span. */
+typedef struct tn_buffer tn_buffer;
+
+/** `bytes` bytes, not cleared. */
+TN_API tn_status tn_buffer_open(tn_device *device, uint64_t bytes, tn_buffer **buffer,
+                                tn_failure *failure);
+
+/** Host memory as a buffer, not copied, on a device whose memory the host sees; else
+    TN_ERR_UNSUPPORTED. `destroy`, which may be NULL, gets `user` exactly once, when the buffer is
+    not needed any more, also where the call fails. */
+TN_API tn_status tn_buffer_import(tn_device *device, void *data, uint64_t bytes,
+                                  void (*destroy)(void *user), void *user, tn_buffer **buffer,
+                                  tn_failure *failure);
+
+/** `bytes` bytes from `offset` on of another buffer, which it keeps alive. Not copied. */
+TN_API tn_status tn_buffer_view(tn_buffer *base, uint64_t offset, uint64_t bytes,
+                                tn_buffer **buffer, tn_failure *failure);
+
+/** One count more, or fewer. At 0 the memory goes back. NULL is allowed. Any thread. */
+TN_API tn_buffer *tn_buffer_retain(tn_buffer *buffer);
+TN_API void tn_buffer_release(tn_buffer *buffer);
+
+/** Where the buffer is, allocated if it was not. Valid while the buffer is. */
+TN_API tn_status tn_buffer_span(tn_buffer *buffer, tn_span *span, tn_failure *failure);
+
+/** Copies `count` elements of type `from` (`to`) between the host and a span that holds elements of
+    type `held`, converted as by tn_cast. More elements than fit: TN_ERR_SHAPE, and nothing is
+    copied. No command may use the span meanwhile. */
+TN_API tn_status tn_span_write(const tn_span *span, tn_dtype held, tn_dtype from, const void *data,
+                               size_t count, tn_failure *failure);
+TN_API tn_status tn_span_read(const tn_span *span, tn_dtype held, tn_dtype to, void *data,
+                              size_t count, tn_failure *failure);
+
+/** Copies bytes between spans of equal size of any devices, through the host where need be, and
+    returns when that is done. They do not overlap. */
+TN_API tn_status tn_span_copy(const tn_span *to, const tn_span *from, tn_failure *failure);
+
+/* ---- Signals ---- */
+
+/** A 64-bit counter that only rises, counted as a buffer is. All functions: any thread. */
+typedef struct tn_signal tn_signal;
+
+TN_API tn_status tn_signal_open(tn_device *device, uint64_t value, tn_signal **signal,
+                                tn_failure *failure);
+TN_API tn_signal *tn_signal_retain(tn_signal *signal);
+TN_API void tn_signal_free(tn_signal *signal);
+
+TN_API uint64_t tn_signal_get(tn_signal *signal);
+
+/** Raises the signal to `value`; a signal that is there or beyond stays as it is. */
+TN_API void tn_signal_set(tn_signal *signal, uint64_t value);
+
+/** As tn_signal_set, but the values above the present one up to `value` are failures: who waits for
+    one of them gets `status` and `text`. Failures that follow each other tell what the first was;
+    of those with a success in between, the last is kept. */
+TN_API void tn_signal_fail(tn_signal *signal, uint64_t value, tn_status status, const char *text);
+
+/** Waits until the signal is at `value` or beyond, at most `timeout_ns` nanoseconds (negative: for
+    ever; then TN_ERR_TIMEOUT). Returns the failure of what should have signalled it, if it failed.
+ */
+TN_API tn_status tn_signal_wait(tn_signal *signal, uint64_t value, int64_t timeout_ns,
+                                tn_failure *failure);
+
+/* ---- Programs ---- */
+
+/** A compiled kernel, counted. Stateless: any number of queues and threads use it at once. */
+typedef struct tn_program tn_program;
+
+/** Compiles PROGRAM(SINK, DEVICE, LINEAR) nodes of one tn_ir with the device's first renderer and
+    compiler, or finds them in the cache. On failure all programs[i] are NULL. */
+TN_API tn_status tn_program_compile(tn_device *device, tn_ir *ir, const tn_node *nodes, size_t n,
+                                    tn_program *programs[], tn_failure *failure);
+TN_API void tn_program_free(tn_program *program);
+TN_API const char *tn_program_name(const tn_program *program);
+
+/** What a program is run with. */
+typedef struct tn_launch {
+  const tn_span *buffers; /**< by ascending PARAM slot */
+  size_t n_buffers;
+  const int64_t *values; /**< by ascending name of VARs and of SPECIALs that are no launch sizes;
+                            that of core_id is not read */
+  size_t n_values;
+  int64_t global[3]; /**< of a program with core_id: global[0] workers, the value of core_count */
+  int64_t local[3];  /**< local[0] == 0: absent */
+} tn_launch;
+
+/** Runs a program now and returns when it is done. */
+TN_API tn_status tn_program_execute(tn_program *program, const tn_launch *launch,
+                                    tn_failure *failure);
+
+/* ---- Queues ---- */
+
+typedef enum tn_queue_kind {
+  TN_QUEUE_COMPUTE = 0,
+  TN_QUEUE_COPY = 1, /**< for copies beside computing; not every device has one */
+  TN_QUEUE_KIND_MAX_ENUM = 0x7fffffff
+} tn_queue_kind;
+
+typedef struct tn_queue tn_queue;
+
+/** TN_ERR_UNSUPPORTED where the device has no queue of a kind. */
+TN_API tn_status tn_queue_open(tn_device *device, tn_queue_kind kind, tn_queue **queue,
+                               tn_failure *failure);
+
+/** Cancels what has not run: lists that have not begun, and waits. Their signals fail with
+    TN_ERR_CANCELLED. Returns when the device is done with the queue. NULL is allowed. */
+TN_API void tn_queue_free(tn_queue *queue);
+
+/* Notes a command. One thread at a time. What goes wrong is told by tn_queue_submit or
+   tn_queue_record. */
+
+/** Waits until a signal, of any device, is at `value`; in the second form at *value. */
+TN_API void tn_queue_wait(tn_queue *queue, tn_signal *signal, uint64_t value);
+TN_API void tn_queue_wait_at(tn_queue *queue, tn_signal *signal, const uint64_t *value);
+
+/** Raises a signal, of any device, when all commands before are done. */
+TN_API void tn_queue_signal(tn_queue *queue, tn_signal *signal, uint64_t value);
+TN_API void tn_queue_signal_at(tn_queue *queue, tn_signal *signal, const uint64_t *value);
+
+TN_API void tn_queue_exec(tn_queue *queue, tn_program *program, const tn_launch *launch);
+
+/** As tn_span_copy. */
+TN_API void tn_queue_copy(tn_queue *queue, const tn_span *to, const tn_span *from);
+
+/** Calls a function of the host's on a thread of the library's, which may take its time. */
+TN_API void tn_queue_call(tn_queue *queue, tn_status (*call)(void *user, tn_failure *failure),
+                          void *user);
+
+/** What the commands before wrote is seen by those after. */
+TN_API void tn_queue_memory_barrier(tn_queue *queue);
+
+/** Submits the commands noted since the last time. May wait for room in the queue, never for
+    completion. On failure nothing was submitted, and the commands are dropped. */
+TN_API tn_status tn_queue_submit(tn_queue *queue, tn_failure *failure);
+
+/** A list of commands that is submitted any number of times. */
+typedef struct tn_commands tn_commands;
+
+/** Makes a list of the commands noted since the last time, and submits nothing. */
+TN_API tn_status tn_queue_record(tn_queue *queue, tn_commands **commands, tn_failure *failure);
+
+/** Submits a list, as tn_queue_submit does, to a queue of the device where it was recorded. Any
+    thread. Allocates nothing. */
+TN_API tn_status tn_queue_replay(tn_queue *queue, tn_commands *commands, tn_failure *failure);
+
+/** As tn_queue_replay, for a caller that is going to wait: may run the list on the calling thread,
+    which saves two changes of threads, and then returns when it is done. */
+TN_API tn_status tn_queue_run(tn_queue *queue, tn_commands *commands, tn_failure *failure);
+
+/** Frees a list when it is not running any more; returns at once. NULL is allowed. */
+TN_API void tn_commands_free(tn_commands *commands);
+
+/** Waits until all that was submitted before is done, or `timeout_ns` nanoseconds have passed
+    (negative: for ever). Returns, and ends, the failed state of the queue. */
+TN_API tn_status tn_queue_finish(tn_queue *queue, int64_t timeout_ns, tn_failure *failure);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

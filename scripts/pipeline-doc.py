@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Writes docs/pipeline.md from its template and from what the passes do today.
+
+    scripts/pipeline-doc.py BUILD           writes the page
+    scripts/pipeline-doc.py --check BUILD   fails if the page is not current
+
+BUILD is a build folder with TENON_TESTS, which has the program tests/docs/pipeline. In the template
+{{example}} is the code between [example] and [end] in tests/docs/pipeline.c, {{stage NAME}} the
+graph after that pass; a graph that the pass left as it was is not repeated.
+"""
+
+import argparse
+import difflib
+import pathlib
+import re
+import subprocess
+import sys
+import textwrap
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "pipeline.md"
+TEMPLATE = ROOT / "docs" / "pipeline.template.md"
+PROGRAM = ROOT / "tests" / "docs" / "pipeline.c"
+
+
+def example():
+    text = PROGRAM.read_text()
+    code = re.search(r"/\* \[example\] \*/\n(.*?)\n\s*/\* \[end\] \*/", text, re.DOTALL)
+    return f"```c\n{textwrap.dedent(code.group(1))}\n```"
+
+
+def stages(build):
+    """The text after each pass, in order."""
+    output = subprocess.run([build / "tests" / "docs_pipeline"], check=True, text=True,
+                            stdout=subprocess.PIPE, timeout=60).stdout
+    parts = re.split(r"^=== (\w+)\n", output, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+def shown(name, texts):
+    names = list(texts)
+    before = names[names.index(name) - 1] if names.index(name) else None
+    if before and texts[before] == texts[name]:
+        return "*Nothing changes here.*"
+    language = "c" if name == "c" else "text"
+    return f"```{language}\n{texts[name].strip()}\n```"
+
+
+def page(build):
+    texts = stages(build)
+    text = TEMPLATE.read_text().replace("{{example}}", example())
+    return re.sub(r"\{\{stage (\w+)\}\}", lambda m: shown(m.group(1), texts), text)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--check", action="store_true")
+    arguments = parser.parse_args()
+    new = page(arguments.build.resolve())
+    if not arguments.check:
+        PAGE.write_text(new)
+        return 0
+    old = PAGE.read_text() if PAGE.exists() else ""
+    if old == new:
+        return 0
+    sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True),
+                                               "docs/pipeline.md", "what the passes do"))
+    print("\ndocs/pipeline.md is out of date: run scripts/pipeline-doc.py BUILD, and read whether "
+          "docs/pipeline.template.md still says what is so")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

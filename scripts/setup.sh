@@ -1,0 +1,75 @@
+#!/bin/bash
+# Installs what Tenon needs on Debian 12, and only what is missing.
+#
+#   scripts/setup.sh            to build and use it
+#   scripts/setup.sh --tests    to test it too
+#
+# Python packages go to build/venv; pip's own configuration (pip.conf, PIP_*) is honoured.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# binutils and gcc are also needed when kernels are compiled; python3-pip fetches models.
+build=(
+  gcc libc6-dev binutils cmake ninja-build pkg-config ca-certificates
+  nanopb libnanopb-dev libxxhash-dev libcpuinfo-dev libjansson-dev
+  python3 python3-pip
+)
+tests=(g++ clang-14 libclang-rt-14-dev llvm-14 clang-format-14 libcmocka-dev python3-venv z3)
+
+fail() { echo "setup: $*" >&2; exit 1; }
+
+case ${1-} in
+'') with_tests=false ;;
+--tests) with_tests=true ;;
+*) echo "usage: setup.sh [--tests]" >&2; exit 2 ;;
+esac
+
+installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+install_packages() {
+  local package missing=() as_root=()
+  for package in "$@"; do
+    installed "$package" || missing+=("$package")
+  done
+  if [ ${#missing[@]} -eq 0 ]; then
+    echo "setup: the Debian packages are there"
+    return
+  fi
+
+  local options=(install --yes --no-install-recommends)
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || fail "these packages are missing, and only root can install them:
+  ${missing[*]}
+Run as root:
+  apt-get update && apt-get ${options[*]} ${missing[*]}"
+    as_root=(sudo)
+  fi
+  echo "setup: installing ${missing[*]}"
+  "${as_root[@]}" apt-get update --quiet=2
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get "${options[@]}" --quiet=2 -o Dpkg::Use-Pty=0 "${missing[@]}" >/dev/null
+}
+
+# The interpreter is Debian's, whatever else is first in PATH: the versions are pinned for it.
+install_python_packages() {
+  local wanted=scripts/requirements-tests.txt venv=build/venv
+  if cmp -s $wanted $venv/requirements.txt; then
+    echo "setup: the Python packages are there"
+    return
+  fi
+  echo "setup: installing Python packages into $venv"
+  mkdir -p build
+  /usr/bin/python3 -m venv --clear $venv
+  $venv/bin/pip install --quiet --disable-pip-version-check --requirement $wanted
+  cp $wanted $venv/requirements.txt
+}
+
+command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
+  fail "this is for Debian 12; elsewhere install the like of: ${build[*]}"
+
+if $with_tests; then
+  install_packages "${build[@]}" "${tests[@]}"
+  install_python_packages
+else
+  install_packages "${build[@]}"
+fi

@@ -1,0 +1,76 @@
+#include "base/arena.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FIRST_BLOCK = 4096, LARGEST_BLOCK = 1 << 20, ALIGN = _Alignof(max_align_t) };
+
+struct arena_block {
+  arena_block *before;
+  size_t bytes;
+  max_align_t data[];
+};
+
+void arena_init(arena *a, const mem *mem, diag *diag) { *a = (arena){.mem = mem, .diag = diag}; }
+
+void arena_reset(arena *a, arena_mark to) {
+  while (a->block != to.block) {
+    arena_block *before = a->block->before;
+    mem_free(a->mem, a->block, a->block->bytes);
+    a->block = before;
+  }
+  a->next = to.next;
+  a->end = to.end;
+}
+
+void arena_free(arena *a) { arena_reset(a, (arena_mark){0}); }
+
+arena_mark arena_here(const arena *a) { return (arena_mark){a->block, a->next, a->end}; }
+
+static void add_block(arena *a, size_t bytes) {
+  size_t wanted = a->block ? a->block->bytes * 2 : FIRST_BLOCK;
+  if (wanted > LARGEST_BLOCK) wanted = LARGEST_BLOCK;
+  if (bytes > SIZE_MAX - sizeof(arena_block)) diag_raise(a->diag, TN_ERR_MEMORY, "out of memory");
+  if (wanted < bytes + sizeof(arena_block)) wanted = bytes + sizeof(arena_block);
+  arena_block *b = mem_alloc(a->mem, wanted);
+  if (!b) diag_raise(a->diag, TN_ERR_MEMORY, "out of memory (%zu bytes)", wanted);
+  *b = (arena_block){.before = a->block, .bytes = wanted};
+  a->block = b;
+  a->next = (char *)b->data;
+  a->end = (char *)b + wanted;
+}
+
+void *arena_alloc(arena *a, size_t bytes) {
+  if (bytes > SIZE_MAX - ALIGN) diag_raise(a->diag, TN_ERR_MEMORY, "out of memory");
+  bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+  if ((size_t)(a->end - a->next) < bytes || !a->next) add_block(a, bytes);
+  void *at = a->next;
+  a->next += bytes;
+  return at;
+}
+
+void *arena_calloc(arena *a, size_t n, size_t size) {
+  if (size && n > SIZE_MAX / size) diag_raise(a->diag, TN_ERR_MEMORY, "out of memory");
+  return memset(arena_alloc(a, n * size), 0, n * size);
+}
+
+void *arena_copy(arena *a, const void *from, size_t bytes) {
+  void *to = arena_alloc(a, bytes);
+  return bytes ? memcpy(to, from, bytes) : to;
+}
+
+char *arena_printf(arena *a, const char *format, ...) {
+  va_list list, again;
+  va_start(list, format);
+  va_copy(again, list);
+  int n = vsnprintf(NULL, 0, format, list);
+  va_end(list);
+  char *text = arena_alloc(a, n < 0 ? 1 : (size_t)n + 1);
+  if (n < 0)
+    text[0] = 0;
+  else
+    vsnprintf(text, (size_t)n + 1, format, again);
+  va_end(again);
+  return text;
+}

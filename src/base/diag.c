@@ -1,0 +1,61 @@
+#include "base/diag.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void diag_clear(diag *d) {
+  d->status = TN_OK;
+  d->text[0] = 0;
+}
+
+tn_status diag_set_list(diag *d, tn_status status, const char *format, va_list list) {
+  char text[DIAG_TEXT_BYTES]; /* the arguments may point into d->text */
+  vsnprintf(text, sizeof text, format, list);
+  memcpy(d->text, text, strlen(text) + 1);
+  return d->status = status;
+}
+
+tn_status diag_set(diag *d, tn_status status, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  diag_set_list(d, status, format, list);
+  va_end(list);
+  return status;
+}
+
+tn_status diag_prefix(diag *d, const char *format, ...) {
+  char text[DIAG_TEXT_BYTES];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  return diag_set(d, d->status, "%s: %s", text, d->text);
+}
+
+tn_status diag_copy(diag *to, const diag *from) {
+  to->status = from->status;
+  memcpy(to->text, from->text, sizeof to->text);
+  return to->status;
+}
+
+void diag_rethrow(diag *d) { longjmp(*d->at, 1); }
+
+void diag_raise(diag *d, tn_status status, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  diag_set_list(d, status, format, list);
+  va_end(list);
+  diag_rethrow(d);
+}
+
+tn_status diag_catch(diag *d, void (*body)(void *arg), void *arg) {
+  jmp_buf here, *outer = d->at;
+  d->at = &here;
+  tn_status status = TN_OK;
+  if (setjmp(here) == 0)
+    body(arg);
+  else
+    status = d->status;
+  d->at = outer;
+  return status;
+}

@@ -1,0 +1,50 @@
+/* Diagnostics: a status and its message, and the one way to unwind.
+
+   A function fails in one of two ways. `return diag_set(d, TN_ERR_X, "...")` hands the failure to
+   its caller. Code below a diag_catch may instead call diag_raise, which unwinds to the catch: such
+   code keeps its memory in arenas and holds no lock, file or block across a call that may raise. */
+#ifndef TENON_BASE_DIAG_H
+#define TENON_BASE_DIAG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <tenon/status.h>
+
+#if defined(__GNUC__)
+#define BASE_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define BASE_PRINTF(text, first)
+#endif
+
+enum { DIAG_TEXT_BYTES = 2048 };
+
+/** The last failure. The text is inside, so that running out of memory can be told. */
+typedef struct diag {
+  tn_status status;
+  jmp_buf *at; /* the innermost diag_catch */
+  char text[DIAG_TEXT_BYTES];
+} diag;
+
+/** No failure, no message. */
+void diag_clear(diag *d);
+
+/** Records a failure and returns its status. A text too long for the buffer is cut. */
+tn_status diag_set(diag *d, tn_status status, const char *format, ...) BASE_PRINTF(3, 4);
+tn_status diag_set_list(diag *d, tn_status status, const char *format, va_list list);
+
+/** Puts "prefix: " before the message of the failure at hand; returns its status. */
+tn_status diag_prefix(diag *d, const char *format, ...) BASE_PRINTF(2, 3);
+
+/** Copies a failure from one holder to another; returns its status. */
+tn_status diag_copy(diag *to, const diag *from);
+
+/** Records a failure and unwinds to the innermost diag_catch of `d`. */
+_Noreturn void diag_raise(diag *d, tn_status status, const char *format, ...) BASE_PRINTF(3, 4);
+
+/** Unwinds with the failure that is already recorded. */
+_Noreturn void diag_rethrow(diag *d);
+
+/** Runs body(arg); returns TN_OK, or the status it raised. Catches nest. */
+tn_status diag_catch(diag *d, void (*body)(void *arg), void *arg);
+
+#endif

@@ -1,0 +1,39 @@
+/* Files: mapped for reading, written whole or not at all. */
+#ifndef TENON_BASE_FILE_H
+#define TENON_BASE_FILE_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/** A read-only view of a file's bytes, NULL and 0 for an empty file. */
+typedef struct file_map {
+  const unsigned char *data;
+  size_t bytes;
+} file_map;
+
+/** Maps a regular file. A folder, a device or a missing file is TN_ERR_IO, and the message names
+ * it. */
+tn_status file_map_open(file_map *f, const char *path, diag *d);
+void file_map_close(file_map *f);
+
+/** Writes a file under a temporary name beside it, then renames it: readers see the old file or
+    the new one, and a failure leaves no trace. */
+tn_status file_write(const char *path, const void *data, size_t bytes, diag *d);
+
+/** Creates a folder and those above it with mode 0700; one that is there is fine. */
+tn_status file_make_folder(const char *path, diag *d);
+
+/** A new folder that nobody else can enter, under the system's place for temporary files.
+    Its path is allocated in `a`. */
+tn_status file_make_temporary_folder(char **path, arena *a, diag *d);
+
+/** Removes a file; a missing one is fine. */
+void file_remove(const char *path);
+
+/** Removes an empty folder. */
+void file_remove_folder(const char *path);
+
+#endif

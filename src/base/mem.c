@@ -1,0 +1,55 @@
+#include "base/mem.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *system_alloc(void *user, size_t bytes, size_t align) {
+  (void)user;
+  if (align <= _Alignof(max_align_t)) return malloc(bytes);
+  size_t rounded = (bytes + align - 1) / align * align;
+  return rounded < bytes ? NULL : aligned_alloc(align, rounded);
+}
+
+static void system_release(void *user, void *at, size_t bytes) {
+  (void)user, (void)bytes;
+  free(at);
+}
+
+const mem mem_system = {system_alloc, system_release, NULL};
+
+void *mem_alloc_aligned(const mem *m, size_t bytes, size_t align) {
+  return m->alloc(m->user, bytes ? bytes : 1, align);
+}
+
+void *mem_alloc(const mem *m, size_t bytes) {
+  return mem_alloc_aligned(m, bytes, _Alignof(max_align_t));
+}
+
+void *mem_calloc(const mem *m, size_t n, size_t size) {
+  if (size && n > SIZE_MAX / size) return NULL;
+  void *at = mem_alloc(m, n * size);
+  return at ? memset(at, 0, n * size) : NULL;
+}
+
+void *mem_resize(const mem *m, void *at, size_t old_bytes, size_t new_bytes) {
+  void *to = mem_alloc(m, new_bytes);
+  if (!to) return NULL;
+  if (at) memcpy(to, at, old_bytes < new_bytes ? old_bytes : new_bytes);
+  mem_free(m, at, old_bytes);
+  return to;
+}
+
+void mem_free(const mem *m, void *at, size_t bytes) {
+  if (at) m->release(m->user, at, bytes ? bytes : 1);
+}
+
+char *mem_strdup(const mem *m, const char *text) {
+  size_t bytes = strlen(text) + 1;
+  char *copy = mem_alloc(m, bytes);
+  return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+void mem_strfree(const mem *m, char *text) {
+  if (text) mem_free(m, text, strlen(text) + 1);
+}

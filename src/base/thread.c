@@ -1,0 +1,67 @@
+#include "base/thread.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+void mutex_init(mutex *m) { pthread_mutex_init(m, NULL); }
+void mutex_free(mutex *m) { pthread_mutex_destroy(m); }
+void mutex_lock(mutex *m) { pthread_mutex_lock(m); }
+void mutex_unlock(mutex *m) { pthread_mutex_unlock(m); }
+
+void condition_init(condition *c) {
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(c, &attributes);
+  pthread_condattr_destroy(&attributes);
+}
+
+void condition_free(condition *c) { pthread_cond_destroy(c); }
+void condition_wait(condition *c, mutex *m) { pthread_cond_wait(c, m); }
+void condition_wake_all(condition *c) { pthread_cond_broadcast(c); }
+
+bool condition_wait_until(condition *c, mutex *m, int64_t deadline) {
+  if (deadline < 0) {
+    pthread_cond_wait(c, m);
+    return true;
+  }
+  struct timespec t = {(time_t)(deadline / 1000000000), (long)(deadline % 1000000000)};
+  return pthread_cond_timedwait(c, m, &t) != ETIMEDOUT;
+}
+
+/** Signals that are for the program as a whole: its own threads take them. */
+static void block_signals(sigset_t *before) {
+  static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGPROF};
+  sigset_t blocked;
+  sigfillset(&blocked);
+  for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(&blocked, own[i]);
+  pthread_sigmask(SIG_SETMASK, &blocked, before);
+}
+
+tn_status thread_start(thread *t, void *(*body)(void *arg), void *arg, diag *d) {
+  sigset_t before;
+  block_signals(&before);
+  int error = pthread_create(t, NULL, body, arg);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (!error) return TN_OK;
+  return diag_set(d, TN_ERR_DEVICE, "cannot start a thread: %s", strerror(error));
+}
+
+void thread_join(thread t) { pthread_join(t, NULL); }
+
+int64_t clock_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+void thread_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#else
+  sched_yield();
+#endif
+}

@@ -1,0 +1,266 @@
+/* tenon bench: how fast a model or a workload runs. */
+#include "base/thread.h"
+#include "cli/feed.h"
+#include "cli/flops.h"
+#include "cli/peak.h"
+#include "cli/stats.h"
+#include "cli/text.h"
+#include "cli/workload.h"
+#include "device/cache.h"
+#include "device/cpu/pool.h"
+#include "device/device.h"
+#include "tensor/context.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+typedef struct bench_options {
+  option_list input;
+  int64_t warmup, repeat, threads, seed;
+  const char *device;
+  bool json;
+} bench_options;
+
+static const option options[] = {
+    {"warmup", OPTION_NUMBER, offsetof(bench_options, warmup), "N",
+     "runs before the first that counts (default: 3)", 1, 1000000},
+    {"repeat", OPTION_NUMBER, offsetof(bench_options, repeat), "N",
+     "runs that count (default: a second's worth, 10 to 10000)", 1, 1000000},
+    {"threads", OPTION_NUMBER, offsetof(bench_options, threads), "N",
+     "threads to use (default: as many as physical cores)", 1, 4096},
+    {"device", OPTION_TEXT, offsetof(bench_options, device), "NAME",
+     "where to run (default: CPU); tenon devices lists what there is", 0, 0},
+    {"input", OPTION_LIST, offsetof(bench_options, input), FEED_VALUE, FEED_ABOUT, 0, 0},
+    {"seed", OPTION_NUMBER, offsetof(bench_options, seed), "N",
+     "start of the random numbers (default: 0)", 0, INT64_MAX},
+    {"json", OPTION_FLAG, offsetof(bench_options, json), NULL, "print JSON", 0, 0},
+};
+
+enum { WARMUP = 3, RUNS_LEAST = 10, RUNS_MOST = 10000 };
+static const int64_t enough_ns = 1000000000;
+
+/** What is measured. */
+typedef struct bench {
+  command *c;
+  tn_binding *binding;
+  double compile_ms;
+  cache_counts before, after; /* of the compilation */
+  flops flops;
+  double bytes; /* that a run moves; 0: not known */
+  VEC(double) ms;
+  stats stats;
+  double peak_gflops; /* NAN: not measured */
+  uint64_t peak_bytes;
+} bench;
+
+static double ms_since(int64_t start) { return (double)(clock_now() - start) / 1e6; }
+
+/** The context of a command that was opened well. */
+static const tn_context *context_of(const command *c) { return c->context; }
+
+static cache_counts counts(const command *c) {
+  return cache_count(table_kernels(context_of(c)->table));
+}
+
+/* Compiling. */
+
+static tn_tensor *make_input(command *c, const workload *w, tn_shape shape, uint64_t *seed) {
+  array a = array_make(c, c->operand, w->dtype, shape);
+  array_set(&a, FILL_RANDOM, seed);
+  return tn_from_host(c->context, shape, w->dtype, a.data, a.bytes);
+}
+
+static double bytes_of(tn_type t) {
+  double bytes = (double)tn_dtype_size(t.dtype);
+  for (int32_t i = 0; i < t.shape.rank; i++) bytes *= (double)t.shape.size[i];
+  return bytes;
+}
+
+/** What is known of a workload without looking at kernels. */
+static void count_workload(bench *b, const workload *w) {
+  tn_shape shapes[WORKLOAD_INPUTS];
+  size_t n = workload_inputs(w, shapes);
+  for (size_t i = 0; i < n; i++) b->bytes += bytes_of((tn_type){w->dtype, shapes[i]});
+  b->bytes += bytes_of(tn_binding_type(b->binding, "0"));
+  b->flops = (flops){workload_operations(w), w->dtype != TN_I8};
+}
+
+static void prepare_workload(bench *b, const workload *w) {
+  command *c = b->c;
+  uint64_t seed = (uint64_t)((const bench_options *)c->options)->seed;
+  tn_shape shapes[WORKLOAD_INPUTS];
+  tn_tensor *in[WORKLOAD_INPUTS];
+  tn_plan *plan;
+  size_t n = workload_inputs(w, shapes);
+  for (size_t i = 0; i < n; i++) in[i] = make_input(c, w, shapes[i], &seed);
+  command_check(c, tn_realize(c->context, in, n));
+  b->before = counts(c);
+  int64_t start = clock_now();
+  tn_tensor *out = workload_build(w, c->context, in);
+  command_check(c, tn_plan_compile(c->context, &out, 1, NULL, &plan));
+  b->compile_ms = ms_since(start);
+  command_check(c, tn_plan_bind(plan, &b->binding));
+  command_check_binding(c, tn_binding_run(b->binding), b->binding);
+  b->after = counts(c);
+  count_workload(b, w);
+}
+
+static void prepare_model(bench *b) {
+  command *c = b->c;
+  const bench_options *o = c->options;
+  tn_model *m;
+  feed_check_list(c, "input", &o->input);
+  int64_t start = clock_now();
+  command_check(c, tn_model_load(c->context, c->operand, NULL, &m));
+  double load_ms = ms_since(start);
+  feeds in = feed_make(c, m, &o->input, o->seed);
+  b->before = counts(c);
+  start = clock_now();
+  command_check(c, tn_model_bind(m, &b->binding));
+  feed_bind(c, &in, b->binding);
+  command_check_binding(c, tn_binding_run(b->binding), b->binding);
+  b->compile_ms = load_ms + ms_since(start);
+  b->after = counts(c);
+  b->flops = flops_of_model(c, m, &in);
+}
+
+/* Measuring. */
+
+static bool enough(const bench *b, int64_t start) {
+  const bench_options *o = b->c->options;
+  if (o->repeat) return (int64_t)b->ms.n >= o->repeat;
+  return b->ms.n >= RUNS_MOST || (b->ms.n >= RUNS_LEAST && clock_now() - start >= enough_ns);
+}
+
+static void run_all(bench *b) {
+  command *c = b->c;
+  const bench_options *o = c->options;
+  int64_t warmup = o->warmup ? o->warmup : WARMUP;
+  for (int64_t i = 0; i < warmup; i++)
+    command_check_binding(c, tn_binding_run(b->binding), b->binding);
+  for (int64_t start = clock_now(); !enough(b, start);) {
+    int64_t before = clock_now();
+    tn_status s = tn_binding_run(b->binding);
+    double ms = ms_since(before);
+    command_check_binding(c, s, b->binding);
+    vec_push(&c->arena, &b->ms, ms);
+  }
+  b->stats = stats_of(b->ms.at, b->ms.n);
+}
+
+static int32_t threads_of(const command *c) {
+  return pool_threads(table_pool(context_of(c)->table));
+}
+
+static void measure(bench *b) {
+  command *c = b->c;
+  run_all(b);
+  struct rusage use;
+  getrusage(RUSAGE_SELF, &use);
+  b->peak_bytes = (uint64_t)use.ru_maxrss * 1024;
+  bool has_peak = b->flops.operations > 0 && b->flops.is_float;
+  const tn_capabilities *caps = &context_of(c)->target->caps;
+  b->peak_gflops = has_peak ? peak_measure(threads_of(c), caps->vector_bytes, &c->arena) : NAN;
+}
+
+/* Telling. */
+
+static double per_second(double amount, double ms) { return amount > 0 ? amount / ms / 1e6 : NAN; }
+static double gflops(const bench *b) { return per_second(b->flops.operations, b->stats.best); }
+static double gbps(const bench *b) { return per_second(b->bytes, b->stats.best); }
+
+static uint64_t compiled(const bench *b) { return b->after.compiled - b->before.compiled; }
+static uint64_t kernels(const bench *b) { return compiled(b) + b->after.found - b->before.found; }
+
+static void print_json(const bench *b) {
+  const command *c = b->c;
+  const tn_context *tn = context_of(c);
+  const stats *s = &b->stats;
+  arena *a = &b->c->arena;
+  text_json_print(
+      a, json_pack("{s:o, s:s, s:s, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:o, "
+                   "s:f, s:I, s:I, s:I}",
+                   "name", text_json(a, c->operand), "device", tn->device->name, "target",
+                   tn->target->caps.target, "threads", (int)threads_of(c), "runs",
+                   (json_int_t)b->ms.n, "best_ms", s->best, "median_ms", s->p50, "p90_ms", s->p90,
+                   "p99_ms", s->p99, "mean_ms", s->mean, "sd_ms", s->sd, "gflops",
+                   text_json_number(gflops(b)), "gbps", text_json_number(gbps(b)), "peak_fraction",
+                   text_json_number(gflops(b) / b->peak_gflops), "peak_gflops",
+                   text_json_number(b->peak_gflops), "compile_ms", b->compile_ms, "kernels",
+                   (json_int_t)kernels(b), "compiled", (json_int_t)compiled(b), "peak_bytes",
+                   (json_int_t)b->peak_bytes));
+}
+
+static void print_text(const bench *b) {
+  const tn_context *tn = context_of(b->c);
+  const stats *s = &b->stats;
+  arena *a = &b->c->arena;
+  printf("%s on %s, %s, %s\n", text_safe(a, b->c->operand), tn->device->name,
+         tn->target->caps.target, text_count(a, (uint64_t)threads_of(b->c), "thread"));
+  printf("compile  %.2f ms, %s, %llu compiled\n", b->compile_ms,
+         text_count(a, kernels(b), "kernel"), (unsigned long long)compiled(b));
+  printf("best     %.4g ms\n", s->best);
+  printf("mean     %.4g ± %.2g ms, %s\n", s->mean, s->sd, text_count(a, b->ms.n, "run"));
+  printf("p50      %.4g ms, p90 %.4g ms, p99 %.4g ms\n", s->p50, s->p90, s->p99);
+  if (!isnan(gflops(b)))
+    printf("rate     %.4g %s\n", gflops(b), b->flops.is_float ? "GFLOP/s" : "GOP/s");
+  if (!isnan(b->peak_gflops))
+    printf("peak     %.3g %% of the measured %.4g GFLOP/s\n", 100 * gflops(b) / b->peak_gflops,
+           b->peak_gflops);
+  if (!isnan(gbps(b))) printf("traffic  %.4g GB/s\n", gbps(b));
+  printf("memory   %s at most\n", text_bytes(a, b->peak_bytes));
+}
+
+/** A misspelt workload is not taken for the name of a missing file. */
+static void check_file(command *c) {
+  const char *hint = workload_suggestion(c, c->operand);
+  if (*hint && access(c->operand, F_OK))
+    command_misuse(c, "there is no workload \"%s\"%s", c->operand, hint);
+}
+
+static int act(command *c) {
+  const bench_options *o = c->options;
+  bench b = {.c = c};
+  workload w;
+  bool is_workload = workload_read(c, c->operand, &w);
+  if (is_workload && o->input.n) command_misuse(c, "--input is for models, not for workloads");
+  if (!is_workload) check_file(c);
+  command_open(c, o->device, o->threads);
+  if (is_workload)
+    prepare_workload(&b, &w);
+  else
+    prepare_model(&b);
+  measure(&b);
+  if (o->json)
+    print_json(&b);
+  else
+    print_text(&b);
+  return EXIT_DONE;
+}
+
+const verb verb_bench = {
+    .name = "bench",
+    .summary = "Measures how fast a model or a workload runs",
+    .operand = "MODEL|WORKLOAD",
+    .about =
+        "A WORKLOAD needs no file: matmul:MxNxK, conv:N,C,H,W,K,R,stride,pad, attention:HxSxD,\n"
+        "softmax:RxC, layernorm:RxC, gelu:RxC, add:RxC, sum:RxC:axis, transpose:RxC, copy:BYTES;\n"
+        "at its end :f16, :bf16 or (matmul, conv, add, sum, transpose, copy) :i8 sets the type,\n"
+        "which is f32 otherwise. i8 is contracted in i32.\n\n"
+        "Times are of runs alone, with inputs in place. The rate counts contractions (sums of\n"
+        "products), a multiply-add being two operations; traffic is the bytes of a workload's\n"
+        "inputs and its output; both are of the best time. The peak is what in-register loops of\n"
+        "f32 multiply-adds reach in the same process, with the same threads and vectors.\n\n"
+        "--json: name, device, target, threads, runs; best_ms, median_ms, p90_ms, p99_ms,\n"
+        "mean_ms, sd_ms; gflops, gbps, peak_fraction, peak_gflops (null where not known);\n"
+        "compile_ms (of this process: a workload's plan; a model's loading and first run);\n"
+        "kernels, and compiled, those of them not found in any cache; peak_bytes, the most\n"
+        "memory that the process had.",
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+    .options_bytes = sizeof(bench_options),
+    .act = act,
+};

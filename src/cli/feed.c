@@ -1,0 +1,162 @@
+#include "cli/feed.h"
+
+#include "cli/text.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Lists of NAME=VALUE. A name may hold '=' itself, so names are told by the model. */
+
+void feed_check_list(command *c, const char *option, const option_list *list) {
+  for (size_t i = 0; i < list->n; i++) {
+    const char *equals = strchr(list->at[i], '=');
+    if (!equals || equals == list->at[i] || !equals[1])
+      command_misuse(c, "--%s is given as NAME=VALUE, not as \"%s\"", option, list->at[i]);
+  }
+}
+
+typedef VEC(const char *) port_names;
+
+static port_names names_of(command *c, const tn_model *m, tn_port_kind kind) {
+  port_names names = {0};
+  tn_port port = TN_PORT_INIT;
+  for (size_t i = 0; tn_model_port(m, kind, i, &port) == TN_OK; i++)
+    vec_push(&c->arena, &names, port.name);
+  return names;
+}
+
+/** The place of the longest name that an entry begins with; SIZE_MAX if there is none. */
+static size_t place_of(const char *entry, const port_names *names) {
+  size_t best = SIZE_MAX, longest = 0;
+  for (size_t i = 0; i < names->n; i++) {
+    size_t n = strlen(names->at[i]);
+    bool fits = !strncmp(entry, names->at[i], n) && entry[n] == '=';
+    if (!fits || (best != SIZE_MAX && n <= longest)) continue;
+    best = i;
+    longest = n;
+  }
+  return best;
+}
+
+static _Noreturn void no_port(command *c, const char *option, const char *entry,
+                              const port_names *names) {
+  const char *name = arena_printf(&c->arena, "%.*s", (int)strcspn(entry, "="), entry);
+  str all = str_new(&c->arena);
+  for (size_t i = 0; i < names->n; i++) str_addf(&all, "%s%s", i ? ", " : "", names->at[i]);
+  command_misuse(c, "--%s: the model has no %s \"%s\"%s (it has %s)", option, option, name,
+                 text_suggestion(&c->arena, text_nearest(name, names->at, names->n)),
+                 str_text(&all));
+}
+
+const char *const *feed_match(command *c, const char *option, const option_list *list,
+                              const tn_model *m, tn_port_kind kind) {
+  port_names names = names_of(c, m, kind);
+  const char **values = arena_calloc(&c->arena, names.n + 1, sizeof *values);
+  for (size_t i = 0; i < list->n; i++) {
+    const char *entry = list->at[i];
+    size_t place = place_of(entry, &names);
+    if (place == SIZE_MAX) no_port(c, option, entry, &names);
+    if (values[place]) command_misuse(c, "--%s %s is given twice", option, names.at[place]);
+    values[place] = entry + strlen(names.at[place]) + 1;
+  }
+  return values;
+}
+
+/* Values. */
+
+/** What the command line says of an input. */
+typedef struct order {
+  const char *file; /* NULL: it is filled */
+  array_fill fill;
+  bool shaped;
+  tn_shape shape;
+} order;
+
+static const char *const fills[] = {
+    [FILL_RANDOM] = "random", [FILL_ONES] = "ones", [FILL_ZEROS] = "zeros"};
+enum { FILLS = sizeof fills / sizeof *fills };
+
+/** "4x3x224"; "" is a scalar's. */
+static bool parse_shape(const char *text, tn_shape *shape) {
+  *shape = TN_SCALAR;
+  if (!*text) return true;
+  for (;; text++) {
+    char *end;
+    errno = 0;
+    long long n = strtoll(text, &end, 10);
+    if (end == text || *text < '0' || *text > '9' || errno || shape->rank == TN_MAX_RANK)
+      return false;
+    shape->size[shape->rank++] = n;
+    if (!*end) return true;
+    if (*end != 'x') return false;
+    text = end;
+  }
+}
+
+/** A fill, a shape, "fill:shape", or else a file's name. */
+static order parse_order(const char *text) {
+  order o = {.fill = FILL_RANDOM};
+  if (parse_shape(text, &o.shape)) {
+    o.shaped = true;
+    return o;
+  }
+  for (size_t i = 0; i < FILLS; i++) {
+    size_t n = strlen(fills[i]);
+    if (strncmp(text, fills[i], n) || (text[n] && text[n] != ':')) continue;
+    o.shaped = text[n] && parse_shape(text + n + 1, &o.shape);
+    o.fill = (array_fill)i;
+    if (o.shaped || !text[n]) return o;
+  }
+  o.file = text;
+  return o;
+}
+
+/** The shape an input is to have where nobody says: sizes that vary are 1. */
+static tn_shape guess(command *c, const tn_port *port) {
+  tn_shape shape = port->type.shape;
+  if (shape.rank < 0)
+    command_misuse(c,
+                   "the model does not say how many axes its input \"%s\" has: give its shape, "
+                   "as in --input %s=2x3",
+                   port->name, port->name);
+  str chosen = str_new(&c->arena);
+  for (int32_t i = 0; i < shape.rank; i++) {
+    if (shape.size[i] >= 0) continue;
+    str_addf(&chosen, "%s%s = 1", chosen.n ? ", " : "", port->sizes[i]);
+    shape.size[i] = 1;
+  }
+  if (chosen.n)
+    command_note(c, "input %s has sizes that vary, taken as %s", port->name, str_text(&chosen));
+  return shape;
+}
+
+static feed make_one(command *c, const tn_port *port, const char *text, uint64_t *seed) {
+  order o = text ? parse_order(text) : (order){.fill = FILL_RANDOM};
+  feed f = {.name = port->name, .from = o.file ? o.file : fills[o.fill]};
+  if (o.file) {
+    f.value = array_read(c, o.file, port->type.dtype);
+    return f;
+  }
+  f.value = array_make(c, port->name, port->type.dtype, o.shaped ? o.shape : guess(c, port));
+  array_set(&f.value, o.fill, seed);
+  return f;
+}
+
+feeds feed_make(command *c, const tn_model *m, const option_list *given, int64_t seed) {
+  feeds all = {0};
+  tn_port port = TN_PORT_INIT;
+  uint64_t state = (uint64_t)seed;
+  const char *const *values = feed_match(c, "input", given, m, TN_PORT_INPUT);
+  for (size_t i = 0; tn_model_port(m, TN_PORT_INPUT, i, &port) == TN_OK; i++)
+    vec_push(&c->arena, &all, make_one(c, &port, values[i], &state));
+  return all;
+}
+
+void feed_bind(command *c, const feeds *f, tn_binding *b) {
+  for (size_t i = 0; i < f->n; i++) {
+    const array *v = &f->at[i].value;
+    command_check_binding(
+        c, tn_binding_input(b, f->at[i].name, v->shape, v->dtype, v->data, v->bytes), b);
+  }
+}

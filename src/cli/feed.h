@@ -1,0 +1,38 @@
+/* What a model is fed: an array for each input, from what the command line says of it. */
+#ifndef TENON_CLI_FEED_H
+#define TENON_CLI_FEED_H
+
+#include "cli/array.h"
+
+/** How --input is written, for tables of options. */
+#define FEED_VALUE "NAME=VALUE"
+#define FEED_ABOUT                                                                \
+  "an input, by name: a .npy file, or what to fill it with, random, ones or\n"    \
+  "zeros, or its shape, as 4x3x224x224, or both, as ones:4x3x224x224; an input\n" \
+  "that is not given is random, and a size that varies is then 1"
+
+typedef struct feed {
+  const char *name; /* of the input */
+  const char *from; /* "random", "ones", "zeros" or a file's name */
+  array value;
+} feed;
+
+typedef VEC(feed) feeds;
+
+/** Raises as command_misuse for a list that names no value, without looking at a model. */
+void feed_check_list(command *c, const char *option, const option_list *list);
+
+/** What such a list gives each input or output of a model, in the model's order; NULL: nothing. Of
+    several names that an entry begins with, the longest is meant. Raises as command_misuse where an
+    entry is for none, or two are for one. */
+const char *const *feed_match(command *c, const char *option, const option_list *list,
+                              const tn_model *m, tn_port_kind kind);
+
+/** An array for every input of a model, in its order; says on standard error which sizes it chose.
+ */
+feeds feed_make(command *c, const tn_model *m, const option_list *given, int64_t seed);
+
+/** Hands them to a binding. */
+void feed_bind(command *c, const feeds *f, tn_binding *b);
+
+#endif

@@ -1,0 +1,325 @@
+/* tenon inspect: what a model file holds, whether or not it can be run. */
+#include "cli/command.h"
+#include "cli/text.h"
+#include "formats/onnx/import.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct inspect_options {
+  bool json;
+} inspect_options;
+
+static const option options[] = {
+    {"json", OPTION_FLAG, offsetof(inspect_options, json), NULL, "print JSON", 0, 0},
+};
+
+typedef struct op_count {
+  const char *name; /* with its domain, unless that is the default one */
+  size_t n;
+} op_count;
+
+/** What a file holds, added up over its graph, nested graphs and functions. */
+typedef struct inspection {
+  command *c;
+  file_map file;
+  onnx_model *model;
+  names weights; /* names of the graph's initializers */
+  VEC(op_count) ops;
+  names op_places; /* name → its place in ops + 1 */
+  size_t tensors, nodes;
+  uint64_t elements, bytes;
+  VEC(const char *) unsupported;
+} inspection;
+
+/* Counting. */
+
+static const char *node_name(inspection *x, const onnx_node *n) {
+  bool is_default = !*n->domain || !strcmp(n->domain, "ai.onnx");
+  return is_default ? n->op_type : arena_printf(&x->c->arena, "%s.%s", n->domain, n->op_type);
+}
+
+static void count_node(inspection *x, const onnx_node *n) {
+  arena *a = &x->c->arena;
+  const char *name = node_name(x, n);
+  size_t place = (size_t)(uintptr_t)names_get(&x->op_places, name);
+  if (!place) {
+    vec_push(a, &x->ops, (op_count){name, 0});
+    place = x->ops.n;
+    names_set(a, &x->op_places, name, (void *)(uintptr_t)place);
+  }
+  x->ops.at[place - 1].n++;
+  x->nodes++;
+}
+
+static void count_weights(inspection *x, const onnx_graph *g) {
+  for (size_t i = 0; i < g->initializers.n; i++) {
+    const onnx_tensor *t = g->initializers.at[i];
+    x->tensors++;
+    x->elements += t->elements;
+    x->bytes += t->bytes;
+    for (size_t k = 0; k < t->strings.n; k++) x->bytes += t->strings.at[k].n;
+  }
+}
+
+typedef VEC(const onnx_graph *) graphs;
+
+static void count_nodes(inspection *x, const onnx_nodes *nodes, graphs *nested) {
+  for (size_t i = 0; i < nodes->n; i++) {
+    const onnx_node *n = &nodes->at[i];
+    count_node(x, n);
+    for (size_t k = 0; k < n->attributes.n; k++) {
+      const onnx_attribute *attribute = &n->attributes.at[k];
+      if (attribute->g) vec_push(&x->c->arena, nested, attribute->g);
+      for (size_t j = 0; j < attribute->graphs.n; j++)
+        vec_push(&x->c->arena, nested, attribute->graphs.at[j]);
+    }
+  }
+}
+
+static int by_count(const void *a, const void *b) {
+  const op_count *x = a, *y = b;
+  return x->n != y->n ? (x->n < y->n) - (x->n > y->n) : strcmp(x->name, y->name);
+}
+
+static void count_all(inspection *x) {
+  graphs todo = {0};
+  vec_push(&x->c->arena, &todo, x->model->graph);
+  for (size_t i = 0; i < x->model->functions.n; i++)
+    count_nodes(x, &x->model->functions.at[i].nodes, &todo);
+  while (todo.n) {
+    const onnx_graph *g = vec_pop(&todo);
+    count_weights(x, g);
+    count_nodes(x, &g->nodes, &todo);
+  }
+  if (x->ops.n) qsort(x->ops.at, x->ops.n, sizeof *x->ops.at, by_count);
+}
+
+static void check(inspection *x) {
+  arena *a = &x->c->arena;
+  str report = str_new(a);
+  import_check(x->model, &report);
+  for (const char *at = str_text(&report); *at;) {
+    size_t n = strcspn(at, "\n");
+    vec_push(a, &x->unsupported, arena_printf(a, "%.*s", (int)n, at));
+    at += n + (at[n] == '\n');
+  }
+}
+
+static void read_model(void *arg) {
+  inspection *x = arg;
+  arena *a = &x->c->arena;
+  diag *d = &x->c->diag;
+  if (file_map_open(&x->file, x->c->operand, d)) diag_rethrow(d);
+  if (onnx_parse(&x->model, x->file.data, x->file.bytes, a, d)) {
+    diag_prefix(d, "%s", x->c->operand);
+    diag_rethrow(d);
+  }
+  const onnx_graph *g = x->model->graph;
+  for (size_t i = 0; i < g->initializers.n; i++)
+    names_set(a, &x->weights, g->initializers.at[i]->name, x);
+  count_all(x);
+  check(x);
+}
+
+/* Types. */
+
+static const char *kind_name(onnx_type_kind kind) {
+  switch (kind) {
+  case ONNX_TYPE_SEQUENCE: return "sequence of ";
+  case ONNX_TYPE_OPTIONAL: return "optional ";
+  case ONNX_TYPE_MAP: return "map to ";
+  default: return "";
+  }
+}
+
+static const char *dim_text(inspection *x, const onnx_dim *d) {
+  arena *a = &x->c->arena;
+  if (d->value >= 0) return arena_printf(a, "%" PRId64, d->value);
+  return d->param && *d->param ? d->param : "?";
+}
+
+static const onnx_type *tensor_of(const onnx_type *t, str *prefix) {
+  while (t && t->kind != ONNX_TYPE_TENSOR && t->kind != ONNX_TYPE_NONE) {
+    str_add(prefix, kind_name(t->kind));
+    t = t->elem;
+  }
+  return t && t->kind == ONNX_TYPE_TENSOR ? t : NULL;
+}
+
+/** "f32 [batch, 3]", "sequence of f32", "f32 of any shape". */
+static const char *type_text(inspection *x, const onnx_type *t) {
+  str s = str_new(&x->c->arena);
+  const onnx_type *tensor = tensor_of(t, &s);
+  const char *dtype = tensor ? onnx_dtype_name(tensor->dtype) : NULL;
+  str_add(&s, dtype ? dtype : "unknown type");
+  if (tensor && !tensor->has_shape) str_add(&s, " of any shape");
+  if (tensor && tensor->has_shape) {
+    str_add(&s, " [");
+    for (size_t i = 0; i < tensor->dims.n; i++)
+      str_addf(&s, "%s%s", i ? ", " : "", dim_text(x, &tensor->dims.at[i]));
+    str_add(&s, "]");
+  }
+  return str_text(&s);
+}
+
+/* For people. */
+
+static void print_values(inspection *x, const char *title, const onnx_values *values,
+                         bool without_weights) {
+  arena *a = &x->c->arena;
+  size_t width = 0;
+  for (size_t i = 0; i < values->n; i++) {
+    size_t n = text_columns(text_safe(a, values->at[i].name));
+    if (n > width && n <= 32) width = n;
+  }
+  printf("%s\n", title);
+  for (size_t i = 0; i < values->n; i++) {
+    const onnx_value *v = &values->at[i];
+    if (without_weights && names_get(&x->weights, v->name)) continue;
+    const char *name = text_safe(a, v->name);
+    size_t n = text_columns(name);
+    printf("  %s%*s  %s\n", name, (int)(n < width ? width - n : 0), "",
+           text_safe(a, type_text(x, &v->type)));
+  }
+}
+
+static void print_opsets(inspection *x) {
+  arena *a = &x->c->arena;
+  const onnx_model *m = x->model;
+  fputs("opset      ", stdout);
+  for (size_t i = 0; i < m->opsets.n; i++) {
+    const onnx_opset *o = &m->opsets.at[i];
+    printf("%s%s %" PRId64, i ? ", " : "", *o->domain ? text_safe(a, o->domain) : "ai.onnx",
+           o->version);
+  }
+  printf(" (IR version %" PRId64 ")\n", m->ir_version);
+}
+
+static void print_text(inspection *x) {
+  arena *a = &x->c->arena;
+  const onnx_model *m = x->model;
+  printf("model      %s\n", text_safe(a, x->c->operand));
+  if (*m->producer_name || *m->producer_version)
+    printf("producer   %s\n",
+           text_safe(a, arena_printf(a, "%s%s%s", m->producer_name, *m->producer_version ? " " : "",
+                                     m->producer_version)));
+  print_opsets(x);
+  printf("parameters %" PRIu64 " in %s, %s\n", x->elements, text_count(a, x->tensors, "tensor"),
+         text_bytes(a, x->bytes));
+  if (m->external.n)
+    printf("           %s outside the file\n", text_count(a, m->external.n, "tensor"));
+  print_values(x, "inputs", &m->graph->inputs, true);
+  print_values(x, "outputs", &m->graph->outputs, false);
+  printf("operators  %zu, %s\n", x->nodes, text_count(a, x->ops.n, "kind"));
+  for (size_t i = 0; i < x->ops.n; i++)
+    printf("  %6zu %s\n", x->ops.at[i].n, text_safe(a, x->ops.at[i].name));
+  if (!x->unsupported.n) puts("supported  all of it");
+  if (x->unsupported.n) puts("not supported");
+  for (size_t i = 0; i < x->unsupported.n; i++)
+    printf("  %s\n", text_safe(a, x->unsupported.at[i]));
+}
+
+/* For programs. */
+
+static json_t *json_shape(inspection *x, const onnx_type *t) {
+  json_t *shape = json_array();
+  for (size_t i = 0; i < t->dims.n; i++) {
+    const onnx_dim *d = &t->dims.at[i];
+    json_array_append_new(shape, d->value >= 0           ? json_integer(d->value)
+                                 : d->param && *d->param ? text_json(&x->c->arena, d->param)
+                                                         : json_null());
+  }
+  return shape;
+}
+
+static json_t *json_values(inspection *x, const onnx_values *values, bool without_weights) {
+  arena *a = &x->c->arena;
+  json_t *list = json_array();
+  for (size_t i = 0; i < values->n; i++) {
+    const onnx_value *v = &values->at[i];
+    const onnx_type *t = &v->type;
+    bool is_tensor = t->kind == ONNX_TYPE_TENSOR;
+    if (without_weights && names_get(&x->weights, v->name)) continue;
+    json_array_append_new(
+        list, json_pack("{s:o, s:o, s:o, s:o}", "name", text_json(a, v->name), "type",
+                        text_json(a, type_text(x, t)), "dtype",
+                        text_json(a, is_tensor ? onnx_dtype_name(t->dtype) : NULL), "shape",
+                        is_tensor && t->has_shape ? json_shape(x, t) : json_null()));
+  }
+  return list;
+}
+
+static json_t *json_opsets(inspection *x) {
+  json_t *list = json_object();
+  for (size_t i = 0; i < x->model->opsets.n; i++) {
+    const onnx_opset *o = &x->model->opsets.at[i];
+    const char *domain = *o->domain ? o->domain : "ai.onnx";
+    json_object_set_new(list, text_safe(&x->c->arena, domain), json_integer(o->version));
+  }
+  return list;
+}
+
+static json_t *json_ops(inspection *x) {
+  json_t *list = json_object();
+  for (size_t i = 0; i < x->ops.n; i++)
+    json_object_set_new(list, text_safe(&x->c->arena, x->ops.at[i].name),
+                        json_integer((json_int_t)x->ops.at[i].n));
+  return list;
+}
+
+static void print_json(inspection *x) {
+  arena *a = &x->c->arena;
+  const onnx_model *m = x->model;
+  json_t *unsupported = json_array();
+  for (size_t i = 0; i < x->unsupported.n; i++)
+    json_array_append_new(unsupported, text_json(a, x->unsupported.at[i]));
+  json_t *parameters = json_pack("{s:I, s:I, s:I, s:I}", "tensors", (json_int_t)x->tensors,
+                                 "elements", (json_int_t)x->elements, "bytes", (json_int_t)x->bytes,
+                                 "external", (json_int_t)m->external.n);
+  text_json_print(a, json_pack("{s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "model",
+                               text_json(a, x->c->operand), "ir_version", (json_int_t)m->ir_version,
+                               "producer", text_json(a, m->producer_name), "producer_version",
+                               text_json(a, m->producer_version), "opsets", json_opsets(x),
+                               "inputs", json_values(x, &m->graph->inputs, true), "outputs",
+                               json_values(x, &m->graph->outputs, false), "parameters", parameters,
+                               "nodes", (json_int_t)x->nodes, "operators", json_ops(x),
+                               "unsupported", unsupported));
+}
+
+static void print(void *arg) {
+  inspection *x = arg;
+  const inspect_options *o = x->c->options;
+  read_model(x);
+  if (o->json)
+    print_json(x);
+  else
+    print_text(x);
+}
+
+static int act(command *c) {
+  inspection x = {.c = c};
+  tn_status s = diag_catch(&c->diag, print, &x);
+  file_map_close(&x.file);
+  if (s != TN_OK) diag_rethrow(&c->diag);
+  return x.unsupported.n ? EXIT_FAILED : EXIT_DONE;
+}
+
+const verb verb_inspect = {
+    .name = "inspect",
+    .summary = "Tells what a model file holds, and all that is not supported of it",
+    .operand = "MODEL",
+    .about =
+        "The exit status is 1 where something is not supported. Files of external data are not\n"
+        "opened. Operators are counted in nested graphs and functions too.\n\n"
+        "--json: model, ir_version, producer, producer_version, opsets (by domain); inputs and\n"
+        "outputs, each with name, type (text), dtype and shape (numbers, names, null: not known;\n"
+        "null: any shape); parameters with tensors, elements, bytes, external (how many tensors\n"
+        "lie outside the file); nodes; operators (counts by name); unsupported (lines of text).",
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+    .options_bytes = sizeof(inspect_options),
+    .act = act,
+};

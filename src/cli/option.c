@@ -1,0 +1,108 @@
+#include "cli/option.h"
+
+#include "cli/command.h"
+#include "cli/text.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** Command lines being read. */
+typedef struct reader {
+  command *c;
+  char *const *at; /* the next argument */
+  char *const *end;
+  bool *seen; /* by row */
+} reader;
+
+static const option *find(const verb *v, const char *name, size_t length) {
+  for (size_t i = 0; i < v->n_options; i++)
+    if (strlen(v->options[i].name) == length && !memcmp(v->options[i].name, name, length))
+      return &v->options[i];
+  return NULL;
+}
+
+static _Noreturn void unknown(command *c, const char *argument) {
+  const verb *v = c->verb;
+  arena *a = &c->arena;
+  const char **names = arena_alloc(a, (v->n_options + 1) * sizeof *names);
+  for (size_t i = 0; i < v->n_options; i++) names[i] = v->options[i].name;
+  names[v->n_options] = "help";
+  const char *word = argument + strspn(argument, "-");
+  const char *near =
+      text_nearest(arena_printf(a, "%.*s", (int)strcspn(word, "="), word), names, v->n_options + 1);
+  if (near) near = arena_printf(a, "--%s", near);
+  command_misuse(c, "there is no option %s%s", argument, text_suggestion(a, near));
+}
+
+/** The value of `--name=value` or `--name value`. */
+static const char *value_of(reader *r, const option *o, const char *equals) {
+  if (equals) return equals + 1;
+  if (r->at == r->end || !strncmp(*r->at, "--", 2))
+    command_misuse(r->c, "--%s needs a value: --%s %s", o->name, o->name, o->value);
+  return *r->at++;
+}
+
+static int64_t number_of(command *c, const option *o, const char *text) {
+  char *end;
+  errno = 0;
+  long long n = strtoll(text, &end, 10);
+  if (!*text || *end || errno || n < o->min || n > o->max)
+    command_misuse(c, "--%s is a number from %lld to %lld, not \"%s\"", o->name, (long long)o->min,
+                   (long long)o->max, text);
+  return n;
+}
+
+static void set(reader *r, const option *o, const char *equals) {
+  command *c = r->c;
+  char *member = (char *)c->options + o->offset;
+  bool *seen = &r->seen[o - c->verb->options];
+  if (*seen && o->kind != OPTION_LIST) command_misuse(c, "--%s is given twice", o->name);
+  *seen = true;
+  if (o->kind == OPTION_FLAG) {
+    if (equals) command_misuse(c, "--%s takes no value", o->name);
+    *(bool *)(void *)member = true;
+    return;
+  }
+  const char *value = value_of(r, o, equals);
+  if (o->kind == OPTION_NUMBER)
+    *(int64_t *)(void *)member = number_of(c, o, value);
+  else if (o->kind == OPTION_TEXT)
+    *(const char **)(void *)member = value;
+  else
+    vec_push(&c->arena, (option_list *)(void *)member, value);
+}
+
+static void set_operand(command *c, const char *text) {
+  if (!c->verb->operand) command_misuse(c, "\"%s\" is one argument too many", text);
+  if (c->operand)
+    command_misuse(c, "one %s at a time: \"%s\" and \"%s\"", c->verb->operand, c->operand, text);
+  c->operand = text;
+}
+
+static bool is_help(const char *text) { return !strcmp(text, "-h") || !strcmp(text, "--help"); }
+
+bool option_read(command *c, int argc, char *const argv[]) {
+  const verb *v = c->verb;
+  c->options = arena_calloc(&c->arena, 1, v->options_bytes + 1);
+  reader r = {c, argv, argv + argc, arena_calloc(&c->arena, v->n_options + 1, sizeof(bool))};
+  for (bool options = true; r.at != r.end;) {
+    const char *text = *r.at++;
+    if (!options || text[0] != '-' || !text[1]) {
+      set_operand(c, text);
+    } else if (!strcmp(text, "--")) {
+      options = false;
+    } else if (is_help(text)) {
+      return false;
+    } else {
+      const char *name = text + 2, *equals = strchr(text, '=');
+      const option *o = NULL;
+      if (text[1] == '-') o = find(v, name, equals ? (size_t)(equals - name) : strlen(name));
+      if (!o) unknown(c, text);
+      set(&r, o, equals);
+    }
+  }
+  if (v->operand && v->operand[0] != '[' && !c->operand)
+    command_misuse(c, "%s is missing", v->operand);
+  return true;
+}

@@ -1,0 +1,139 @@
+#include "cli/peak.h"
+
+#include "base/thread.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+/* Twelve chains, which converge to 1, hide the latency of two multiply-adds a cycle. They begin
+   with different numbers, or a compiler would make one of them. */
+enum { CHAINS = 12, LANES_MOST = 16, ROUNDS = 2000000, RUNS = 10 };
+
+typedef void (*peak_loop)(const float from[CHAINS], float out[CHAINS * LANES_MOST]);
+
+/* Without optimisation the chains would be kept in memory. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define PEAK_FUNCTION __attribute__((noinline, optimize("O2")))
+#else
+#define PEAK_FUNCTION __attribute__((noinline))
+#endif
+
+#define PEAK_LOOP(name, lanes, vector, set, step, store)                                        \
+  static void name(const float from[CHAINS], float out[CHAINS * LANES_MOST]) {                  \
+    const vector m = set(0.5F);                                                                 \
+    vector a = set(from[0]), b = set(from[1]), c = set(from[2]), d = set(from[3]);              \
+    vector e = set(from[4]), f = set(from[5]), g = set(from[6]), h = set(from[7]);              \
+    vector i = set(from[8]), j = set(from[9]), k = set(from[10]), l = set(from[11]);            \
+    for (int round = 0; round < ROUNDS; round++) {                                              \
+      a = step(a, m), b = step(b, m), c = step(c, m), d = step(d, m);                           \
+      e = step(e, m), f = step(f, m), g = step(g, m), h = step(h, m);                           \
+      i = step(i, m), j = step(j, m), k = step(k, m), l = step(l, m);                           \
+    }                                                                                           \
+    store(out, a), store(out + lanes, b), store(out + 2 * lanes, c), store(out + 3 * lanes, d); \
+    store(out + 4 * lanes, e), store(out + 5 * lanes, f), store(out + 6 * lanes, g);            \
+    store(out + 7 * lanes, h), store(out + 8 * lanes, i), store(out + 9 * lanes, j);            \
+    store(out + 10 * lanes, k), store(out + 11 * lanes, l);                                     \
+  }
+
+#if defined(__x86_64__)
+#define STEP_512(x, m) _mm512_fmadd_ps(x, m, m)
+#define STEP_256(x, m) _mm256_fmadd_ps(x, m, m)
+#define STEP_128(x, m) _mm_add_ps(_mm_mul_ps(x, m), m)
+PEAK_FUNCTION __attribute__((target("avx512f")))
+PEAK_LOOP(loop_512, 16, __m512, _mm512_set1_ps, STEP_512, _mm512_storeu_ps) PEAK_FUNCTION
+    __attribute__((target("avx2,fma")))
+    PEAK_LOOP(loop_256, 8, __m256, _mm256_set1_ps, STEP_256, _mm256_storeu_ps) PEAK_FUNCTION
+    PEAK_LOOP(loop_128, 4, __m128, _mm_set1_ps, STEP_128, _mm_storeu_ps)
+#elif defined(__aarch64__)
+#define STEP_128(x, m) vfmaq_f32(m, x, m)
+PEAK_FUNCTION
+PEAK_LOOP(loop_128, 4, float32x4_t, vdupq_n_f32, STEP_128, vst1q_f32)
+#else
+#define STEP_ONE(x, m)   ((x) * (m) + (m))
+#define SET_ONE(x)       (x)
+#define STORE_ONE(to, x) (*(to) = (x))
+PEAK_FUNCTION
+PEAK_LOOP(loop_one, 1, float, SET_ONE, STEP_ONE, STORE_ONE)
+#endif
+
+        typedef struct peak_kind {
+  peak_loop loop;
+  uint32_t lanes;
+} peak_kind;
+
+static const peak_kind kinds[] = {
+#if defined(__x86_64__)
+    {loop_128, 4},
+    {loop_256, 8},
+    {loop_512, 16},
+#elif defined(__aarch64__)
+    {loop_128, 4},
+#else
+    {loop_one, 1},
+#endif
+};
+
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/** A thread's share of a run, and when it worked. */
+typedef struct peak_task {
+  peak_loop loop;
+  thread thread;
+  int64_t start, end;
+  float from[CHAINS], out[CHAINS * LANES_MOST];
+} peak_task;
+
+static void *work(void *arg) {
+  peak_task *t = arg;
+  t->start = clock_now();
+  t->loop(t->from, t->out);
+  t->end = clock_now();
+  return NULL;
+}
+
+/** Nanoseconds from when the first thread began to when the last one ended; the calling thread is
+    one of them. */
+static int64_t run_once(peak_task tasks[], int32_t n, int32_t *started, diag *d) {
+  *started = 1;
+  while (*started < n) {
+    peak_task *t = &tasks[*started];
+    if (thread_start(&t->thread, work, t, d)) break;
+    ++*started;
+  }
+  work(&tasks[0]);
+  int64_t first = tasks[0].start, last = tasks[0].end;
+  for (int32_t i = 1; i < *started; i++) {
+    thread_join(tasks[i].thread);
+    if (tasks[i].start < first) first = tasks[i].start;
+    if (tasks[i].end > last) last = tasks[i].end;
+  }
+  return last - first;
+}
+
+static double measure_kind(peak_kind kind, peak_task tasks[], int32_t n, diag *d) {
+  double best = 0;
+  for (int32_t i = 0; i < n; i++) tasks[i].loop = kind.loop;
+  for (int run = 0; run < RUNS; run++) {
+    int32_t started;
+    int64_t ns = run_once(tasks, n, &started, d);
+    double operations = 2.0 * CHAINS * ROUNDS * kind.lanes * started;
+    if (ns > 0 && operations / (double)ns > best) best = operations / (double)ns;
+  }
+  return best;
+}
+
+double peak_measure(int32_t threads, uint32_t vector_bytes, arena *a) {
+  peak_task *tasks = arena_calloc(a, (size_t)threads, sizeof *tasks);
+  for (int32_t i = 0; i < threads; i++)
+    for (int k = 0; k < CHAINS; k++) tasks[i].from[k] = (float)(k + 1) / CHAINS;
+  double best = 0;
+  for (size_t i = 0; i < KINDS; i++) {
+    if (i && kinds[i].lanes * sizeof(float) > vector_bytes) break;
+    double one = measure_kind(kinds[i], tasks, threads, a->diag);
+    if (one > best) best = one;
+  }
+  return best;
+}

@@ -1,0 +1,51 @@
+#include "cli/progress.h"
+
+#include "base/thread.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const int64_t interval = 50 * (int64_t)1000000; /* between two drawings */
+enum { WIDTH = 30 };
+
+static void draw(progress *p, uint64_t done, uint64_t total) {
+  char bar[WIDTH + 1];
+  int full = total ? (int)((double)done / (double)total * WIDTH) : 0;
+  if (full > WIDTH) full = WIDTH;
+  memset(bar, '.', WIDTH);
+  memset(bar, '#', (size_t)full);
+  bar[WIDTH] = 0;
+  fprintf(stderr, "\r[%s] %llu of %llu %s\x1b[K", bar, (unsigned long long)done,
+          (unsigned long long)total, p->what);
+  fflush(stderr);
+  p->drawn = true;
+}
+
+/** The first step of each kind of work is drawn at once: the next may be long in coming. */
+static bool step(void *user, const char *what, uint64_t done, uint64_t total) {
+  progress *p = user;
+  int64_t now = clock_now();
+  bool is_new = strncmp(p->what, what, sizeof p->what - 1) != 0;
+  snprintf(p->what, sizeof p->what, "%s", what);
+  if (done >= total) {
+    progress_clear(p);
+  } else if (is_new || now - p->last > interval) {
+    draw(p, done, total);
+    p->last = now;
+  }
+  return true;
+}
+
+tn_progress progress_start(progress *p) {
+  const char *terminal = getenv("TERM");
+  bool shows = isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb");
+  *p = (progress){0};
+  return shows ? (tn_progress){step, p, NULL} : (tn_progress){NULL, NULL, NULL};
+}
+
+void progress_clear(progress *p) {
+  if (p->drawn) fputs("\r\x1b[K", stderr);
+  p->drawn = false;
+}

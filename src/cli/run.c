@@ -1,0 +1,176 @@
+/* tenon run: a model, once. */
+#include "cli/array.h"
+#include "cli/feed.h"
+#include "cli/text.h"
+
+#include "base/thread.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct run_options {
+  option_list input, output;
+  int64_t threads, seed;
+  const char *device;
+  bool json;
+} run_options;
+
+static const option options[] = {
+    {"input", OPTION_LIST, offsetof(run_options, input), FEED_VALUE, FEED_ABOUT, 0, 0},
+    {"output", OPTION_LIST, offsetof(run_options, output), "NAME=FILE",
+     "write an output, by name, to a .npy file", 0, 0},
+    {"threads", OPTION_NUMBER, offsetof(run_options, threads), "N",
+     "threads to use (default: as many as physical cores)", 1, 4096},
+    {"device", OPTION_TEXT, offsetof(run_options, device), "NAME",
+     "where to run (default: CPU); tenon devices lists what there is", 0, 0},
+    {"seed", OPTION_NUMBER, offsetof(run_options, seed), "N",
+     "start of the random numbers (default: 0)", 0, INT64_MAX},
+    {"json", OPTION_FLAG, offsetof(run_options, json), NULL, "print JSON", 0, 0},
+};
+
+enum { FIRST = 8 };
+
+/** An output, and where it goes. */
+typedef struct result {
+  const char *name, *file; /* file NULL: it is printed */
+  array value;
+  array_summary sum;
+} result;
+
+typedef VEC(result) results;
+
+static result read_result(command *c, tn_binding *b, const char *name, const char *file) {
+  tn_type type = tn_binding_type(b, name);
+  result r = {.name = name, .file = file, .value = array_make(c, name, type.dtype, type.shape)};
+  command_check_binding(c, tn_binding_read(b, name, type.dtype, r.value.data, r.value.bytes), b);
+  r.sum = array_sum_up(&r.value);
+  return r;
+}
+
+static results read_results(command *c, const tn_model *m, tn_binding *b,
+                            const char *const files[]) {
+  results all = {0};
+  tn_port port = TN_PORT_INIT;
+  for (size_t i = 0; tn_model_port(m, TN_PORT_OUTPUT, i, &port) == TN_OK; i++)
+    vec_push(&c->arena, &all, read_result(c, b, port.name, files[i]));
+  return all;
+}
+
+static void write_files(command *c, const results *all) {
+  for (size_t i = 0; i < all->n; i++) {
+    const result *r = &all->at[i];
+    if (!r->file) continue;
+    array_write(c, &r->value, r->file);
+    command_note(c, "wrote %s to %s", r->name, r->file);
+  }
+}
+
+/* What it prints. */
+
+static const char *type_text(command *c, const array *a) {
+  return array_type_text(c, a->dtype, (size_t)a->shape.rank, a->shape.size, NULL);
+}
+
+static void print_result(command *c, const result *r) {
+  const array *a = &r->value;
+  printf("%s: %s\n", text_safe(&c->arena, r->name), type_text(c, a));
+  if (!a->elements) return;
+  if (r->sum.least != SIZE_MAX)
+    printf("  min %s, max %s, mean %.6g\n", array_text(c, a, r->sum.least),
+           array_text(c, a, r->sum.greatest), r->sum.mean);
+  if (r->sum.nans) printf("  %zu of %zu elements are NaN\n", r->sum.nans, a->elements);
+  fputs(" ", stdout);
+  for (size_t i = 0; i < a->elements && i < FIRST; i++) printf(" %s", array_text(c, a, i));
+  puts(a->elements > FIRST ? " …" : "");
+}
+
+static json_t *json_shape(const array *a) {
+  json_t *shape = json_array();
+  for (int32_t i = 0; i < a->shape.rank; i++)
+    json_array_append_new(shape, json_integer(a->shape.size[i]));
+  return shape;
+}
+
+static json_t *json_place(const array *a, size_t i) {
+  return i == SIZE_MAX ? json_null() : array_json(a, i);
+}
+
+static json_t *json_result(command *c, const result *r) {
+  const array *a = &r->value;
+  json_t *first = json_array();
+  for (size_t i = 0; i < a->elements && i < FIRST; i++)
+    json_array_append_new(first, array_json(a, i));
+  return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "name",
+                   text_json(&c->arena, r->name), "type", tn_dtype_name(a->dtype), "shape",
+                   json_shape(a), "min", json_place(a, r->sum.least), "max",
+                   json_place(a, r->sum.greatest), "mean", text_json_number(r->sum.mean), "nans",
+                   (json_int_t)r->sum.nans, "first", first, "file", text_json(&c->arena, r->file));
+}
+
+static json_t *json_feed(command *c, const feed *f) {
+  return json_pack("{s:o, s:s, s:o, s:o}", "name", text_json(&c->arena, f->name), "type",
+                   tn_dtype_name(f->value.dtype), "shape", json_shape(&f->value), "from",
+                   text_json(&c->arena, f->from));
+}
+
+static void print_json(command *c, const feeds *in, const results *out, double ms) {
+  json_t *inputs = json_array(), *outputs = json_array();
+  for (size_t i = 0; i < in->n; i++) json_array_append_new(inputs, json_feed(c, &in->at[i]));
+  for (size_t i = 0; i < out->n; i++) json_array_append_new(outputs, json_result(c, &out->at[i]));
+  text_json_print(&c->arena,
+                  json_pack("{s:o, s:o, s:o, s:f}", "model", text_json(&c->arena, c->operand),
+                            "inputs", inputs, "outputs", outputs, "ms", ms));
+}
+
+/** Where outputs go; what is wrong with that is told before the model runs. */
+static const char *const *find_files(command *c, const tn_model *m) {
+  const run_options *o = c->options;
+  const char *const *files = feed_match(c, "output", &o->output, m, TN_PORT_OUTPUT);
+  tn_port port = TN_PORT_INIT;
+  for (size_t i = 0; tn_model_port(m, TN_PORT_OUTPUT, i, &port) == TN_OK; i++)
+    if (files[i]) array_check_path(c, files[i]);
+  return files;
+}
+
+static int act(command *c) {
+  const run_options *o = c->options;
+  tn_model *m;
+  tn_binding *b;
+  feed_check_list(c, "input", &o->input);
+  feed_check_list(c, "output", &o->output);
+  command_open(c, o->device, o->threads);
+  command_check(c, tn_model_load(c->context, c->operand, NULL, &m));
+  const char *const *files = find_files(c, m);
+  feeds in = feed_make(c, m, &o->input, o->seed);
+  command_check(c, tn_model_bind(m, &b));
+  feed_bind(c, &in, b);
+  int64_t start = clock_now();
+  command_check_binding(c, tn_binding_run(b), b);
+  double ms = (double)(clock_now() - start) / 1e6;
+  results out = read_results(c, m, b, files);
+  write_files(c, &out);
+  if (o->json)
+    print_json(c, &in, &out, ms);
+  else
+    for (size_t i = 0; i < out.n; i++)
+      if (!o->output.n) print_result(c, &out.at[i]);
+  return EXIT_DONE;
+}
+
+const verb verb_run = {
+    .name = "run",
+    .summary = "Runs a model once and tells, or writes, what it gives",
+    .operand = "MODEL",
+    .about =
+        "Without --output each output's name, type, shape, least and greatest element, mean and\n"
+        "first elements are printed. Random floats have mean 0 and deviation 1; random integers\n"
+        "and bools are 0 or 1. NumPy has no bf16: such arrays are u16 in files, their bits.\n\n"
+        "--json: model; inputs, each with name, type, shape, from (random, ones, zeros or a\n"
+        "file); outputs, each with name, type, shape, min, max, mean (of what is not NaN; null\n"
+        "where there is none or it is infinite), nans, first (up to 8 elements), file (null:\n"
+        "not written); ms, the time of the run, which compiles.",
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+    .options_bytes = sizeof(run_options),
+    .act = act,
+};

@@ -1,0 +1,119 @@
+#include "cli/text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/** Bytes of the well-formed UTF-8 character at `s` (Unicode 15, table 3-7), 0 if there is none. */
+static size_t character(const unsigned char *s) {
+  if (s[0] < 0x80) return 1;
+  size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+  if (s[0] < 0xc2 || s[0] > 0xf4) return 0;
+  for (size_t i = 1; i < n; i++)
+    if ((s[i] & 0xc0) != 0x80) return 0;
+  bool bad = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+             (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f);
+  return bad ? 0 : n;
+}
+
+/** C0, DEL, C1, and the characters that change the direction of text. */
+static bool steers(const unsigned char *s) {
+  if (s[0] < 0x20 || s[0] == 0x7f) return true;
+  if (s[0] == 0xc2) return s[1] < 0xa0;
+  if (s[0] != 0xe2) return false;
+  return (s[1] == 0x80 && (s[2] == 0x8e || s[2] == 0x8f || (s[2] >= 0xaa && s[2] <= 0xae))) ||
+         (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9);
+}
+
+static const char *safe(arena *a, const char *text, bool lines) {
+  str out = str_new(a);
+  const unsigned char *s = (const unsigned char *)text;
+  while (*s) {
+    size_t n = character(s);
+    bool keep = n && (!steers(s) || (lines && *s == '\n'));
+    if (keep)
+      str_add_bytes(&out, (const char *)s, n);
+    else if (*s == '\n' || *s == '\t')
+      str_add(&out, *s == '\n' ? "\\n" : "\\t");
+    else
+      for (size_t i = 0; i < (n ? n : 1); i++) str_addf(&out, "\\x%02x", s[i]);
+    s += n ? n : 1;
+  }
+  return str_text(&out);
+}
+
+const char *text_safe(arena *a, const char *text) { return safe(a, text, false); }
+const char *text_safe_lines(arena *a, const char *text) { return safe(a, text, true); }
+
+size_t text_columns(const char *text) {
+  size_t n = 0;
+  for (; *text; text++) n += ((unsigned char)*text & 0xc0) != 0x80;
+  return n;
+}
+
+const char *text_bytes(arena *a, uint64_t bytes) {
+  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double value = (double)bytes;
+  size_t unit = 0;
+  for (; value >= 1024; unit++) value /= 1024;
+  return arena_printf(a, unit && value < 100 ? "%.1f %s" : "%.0f %s", value, units[unit]);
+}
+
+const char *text_count(arena *a, uint64_t n, const char *what) {
+  return arena_printf(a, "%llu %s%s", (unsigned long long)n, what, n == 1 ? "" : "s");
+}
+
+enum { WORD_BYTES = 32 };
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+/** Edit distance with swaps of neighbours; words longer than WORD_BYTES are far from all. */
+static size_t distance(const char *a, const char *b) {
+  size_t n = strlen(a), m = strlen(b), d[WORD_BYTES + 1][WORD_BYTES + 1];
+  if (n > WORD_BYTES || m > WORD_BYTES) return WORD_BYTES;
+  for (size_t i = 0; i <= n; i++) {
+    for (size_t j = 0; j <= m; j++) {
+      if (!i || !j) {
+        d[i][j] = i + j;
+        continue;
+      }
+      d[i][j] =
+          least(least(d[i - 1][j], d[i][j - 1]) + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  }
+  return d[n][m];
+}
+
+const char *text_nearest(const char *word, const char *const candidates[], size_t n) {
+  const char *best = NULL;
+  size_t length = strlen(word), most = length / 3 + 1;
+  for (size_t i = 0; i < n; i++) {
+    bool begins = length > 1 && !strncmp(candidates[i], word, length);
+    size_t far = begins ? 1 : distance(word, candidates[i]);
+    if (far > most || far >= strlen(candidates[i])) continue;
+    best = candidates[i];
+    most = far ? far - 1 : 0;
+  }
+  return best;
+}
+
+const char *text_suggestion(arena *a, const char *nearest) {
+  return nearest ? arena_printf(a, "; did you mean %s?", nearest) : "";
+}
+
+json_t *text_json(arena *a, const char *text) {
+  if (!text) return json_null();
+  json_t *j = json_string(text);
+  return j ? j : json_string(text_safe(a, text));
+}
+
+json_t *text_json_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+
+void text_json_print(arena *a, json_t *value) {
+  int failed = value ? json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : -1;
+  json_decref(value);
+  if (!value) diag_raise(a->diag, TN_ERR_MEMORY, "out of memory");
+  if (!failed) putchar('\n');
+}

@@ -1,0 +1,42 @@
+/* Text for people and for JSON: names come from files and may hold anything. */
+#ifndef TENON_CLI_TEXT_H
+#define TENON_CLI_TEXT_H
+
+#include "base/str.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/** A text without what could steer a terminal: control characters and bytes that are not UTF-8 come
+    out as \n, \t or \x1b. With `lines`, newlines stay. In the arena. */
+const char *text_safe(arena *a, const char *text);
+const char *text_safe_lines(arena *a, const char *text);
+
+/** Columns that a safe text takes in a terminal, taking each character as one. */
+size_t text_columns(const char *text);
+
+/** "1.5 MiB", "512 B". In the arena. */
+const char *text_bytes(arena *a, uint64_t bytes);
+
+/** "1 kernel", "2 kernels". In the arena. */
+const char *text_count(arena *a, uint64_t n, const char *what);
+
+/** The candidate nearest to a misspelt word, by insertions, deletions, replacements and swaps of
+    neighbours; NULL if none is near. */
+const char *text_nearest(const char *word, const char *const candidates[], size_t n);
+
+/** ", did you mean NEAREST?" or "". In the arena. */
+const char *text_suggestion(arena *a, const char *nearest);
+
+/** A JSON string; bytes that are not UTF-8 are written as text_safe does. NULL gives null. */
+json_t *text_json(arena *a, const char *text);
+
+/** A JSON number; null for what JSON has no number for. */
+json_t *text_json_number(double value);
+
+/** Writes a JSON value, which it frees, to standard output. Raises where there was no memory to
+    make it (NULL). */
+void text_json_print(arena *a, json_t *value);
+
+#endif

@@ -1,0 +1,250 @@
+#include "cli/workload.h"
+
+#include "cli/text.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct workload_kind {
+  const char *name, *form;
+  uint8_t sizes;  /* numbers that it takes */
+  uint8_t zero;   /* from this one on, 0 is allowed */
+  char separator; /* between them */
+  bool axis;      /* another number follows, after a colon */
+  bool integers;  /* i8 makes sense */
+  size_t (*inputs)(const workload *w, tn_shape shapes[]);
+  tn_tensor *(*build)(const workload *w, tn_context *tn, tn_tensor *const in[]);
+  double (*operations)(const workload *w); /* NULL: it contracts nothing */
+};
+
+/* Integers are contracted in i32, as they are in quantised models. */
+static tn_tensor *wide(const workload *w, tn_tensor *x) {
+  return w->dtype == TN_I8 ? tn_cast(x, TN_I32) : x;
+}
+
+/* matmul */
+
+static size_t matmul_inputs(const workload *w, tn_shape shapes[]) {
+  shapes[0] = tn_shape(w->size[0], w->size[2]);
+  shapes[1] = tn_shape(w->size[2], w->size[1]);
+  return 2;
+}
+
+static tn_tensor *matmul_build(const workload *w, tn_context *tn, tn_tensor *const in[]) {
+  (void)tn;
+  return tn_matmul(wide(w, in[0]), wide(w, in[1]));
+}
+
+static double matmul_operations(const workload *w) {
+  return 2.0 * (double)w->size[0] * (double)w->size[1] * (double)w->size[2];
+}
+
+/* conv: N,C,H,W,K,R,stride,pad */
+
+static size_t conv_inputs(const workload *w, tn_shape shapes[]) {
+  const int64_t *s = w->size;
+  shapes[0] = tn_shape(s[0], s[1], s[2], s[3]);
+  shapes[1] = tn_shape(s[4], s[1], s[5], s[5]);
+  return 2;
+}
+
+static tn_tensor *conv_build(const workload *w, tn_context *tn, tn_tensor *const in[]) {
+  (void)tn;
+  tn_conv_desc desc = TN_CONV_DESC_INIT;
+  for (int i = 0; i < 2; i++) {
+    desc.stride[i] = w->size[6];
+    desc.pad_low[i] = desc.pad_high[i] = w->size[7];
+  }
+  return tn_conv(wide(w, in[0]), wide(w, in[1]), NULL, &desc);
+}
+
+static double conv_operations(const workload *w) {
+  const int64_t *s = w->size;
+  double high = floor((double)(s[2] + 2 * s[7] - s[5]) / (double)s[6]) + 1;
+  double across = floor((double)(s[3] + 2 * s[7] - s[5]) / (double)s[6]) + 1;
+  return 2.0 * (double)s[0] * (double)s[4] * high * across * (double)s[1] * (double)s[5] *
+         (double)s[5];
+}
+
+/* attention: HxSxD, of one sequence */
+
+static size_t attention_inputs(const workload *w, tn_shape shapes[]) {
+  for (int i = 0; i < 3; i++) shapes[i] = tn_shape(w->size[0], w->size[1], w->size[2]);
+  return 3;
+}
+
+static tn_tensor *attention_build(const workload *w, tn_context *tn, tn_tensor *const in[]) {
+  tn_tensor *scale = tn_num(tn, 1 / sqrt((double)w->size[2]));
+  tn_tensor *scores = tn_mul(tn_matmul(in[0], tn_swapaxes(in[1], -2, -1)), scale);
+  return tn_matmul(tn_softmax(scores, -1), in[2]);
+}
+
+static double attention_operations(const workload *w) {
+  return 4.0 * (double)w->size[0] * (double)w->size[1] * (double)w->size[1] * (double)w->size[2];
+}
+
+/* RxC */
+
+static size_t table_inputs(const workload *w, tn_shape shapes[]) {
+  shapes[0] = tn_shape(w->size[0], w->size[1]);
+  return 1;
+}
+
+static size_t add_inputs(const workload *w, tn_shape shapes[]) {
+  shapes[0] = shapes[1] = tn_shape(w->size[0], w->size[1]);
+  return 2;
+}
+
+static size_t layernorm_inputs(const workload *w, tn_shape shapes[]) {
+  shapes[0] = tn_shape(w->size[0], w->size[1]);
+  shapes[1] = shapes[2] = tn_shape(w->size[1]);
+  return 3;
+}
+
+static tn_tensor *softmax_build(const workload *w, tn_context *tn, tn_tensor *const in[]) {
+  (void)w, (void)tn;
+  return tn_softmax(in[0], -1);
+}
+
+static tn_tensor *layernorm_build(const workload *w, tn_context *tn, tn_tensor *const in[]) {
+  (void)w, (void)tn;
+  return tn_layer_norm(in[0], in[1], in[2], -1, 1e-5);
+}
+
+static tn_tensor *gelu_build(const workload *w, tn_context *tn, tn_tensor *const in[]) {
+  (void)w, (void)tn;
+  return tn_gelu(in[0]);
+}
+
+static tn_tensor *add_build(const workload *w, tn_context *tn, tn_tensor *const in[]) {
+  (void)w, (void)tn;
+  return tn_add(in[0], in[1]);
+}
+
+static tn_tensor *sum_build(const workload *w, tn_context *tn, tn_tensor *const in[]) {
+  (void)tn;
+  return tn_sum(in[0], tn_axes(w->axis), false);
+}
+
+static tn_tensor *transpose_build(const workload *w, tn_context *tn, tn_tensor *const in[]) {
+  (void)w, (void)tn;
+  return tn_transpose(in[0]);
+}
+
+/* copy:BYTES */
+
+static size_t copy_inputs(const workload *w, tn_shape shapes[]) {
+  shapes[0] = tn_shape(w->size[0] / (int64_t)tn_dtype_size(w->dtype));
+  return 1;
+}
+
+static tn_tensor *copy_build(const workload *w, tn_context *tn, tn_tensor *const in[]) {
+  (void)w, (void)tn;
+  return in[0];
+}
+
+static const workload_kind kinds[] = {
+    {"matmul", "MxNxK", 3, 3, 'x', false, true, matmul_inputs, matmul_build, matmul_operations},
+    {"conv", "N,C,H,W,K,R,stride,pad", 8, 7, ',', false, true, conv_inputs, conv_build,
+     conv_operations},
+    {"attention", "HxSxD", 3, 3, 'x', false, false, attention_inputs, attention_build,
+     attention_operations},
+    {"softmax", "RxC", 2, 2, 'x', false, false, table_inputs, softmax_build, NULL},
+    {"layernorm", "RxC", 2, 2, 'x', false, false, layernorm_inputs, layernorm_build, NULL},
+    {"gelu", "RxC", 2, 2, 'x', false, false, table_inputs, gelu_build, NULL},
+    {"add", "RxC", 2, 2, 'x', false, true, add_inputs, add_build, NULL},
+    {"sum", "RxC:axis", 2, 2, 'x', true, true, table_inputs, sum_build, NULL},
+    {"transpose", "RxC", 2, 2, 'x', false, true, table_inputs, transpose_build, NULL},
+    {"copy", "BYTES", 1, 1, 'x', false, true, copy_inputs, copy_build, NULL},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* Reading. */
+
+static const workload_kind *find(const char *text) {
+  for (size_t i = 0; i < KINDS; i++) {
+    size_t n = strlen(kinds[i].name);
+    if (!strncmp(text, kinds[i].name, n) && text[n] == ':') return &kinds[i];
+  }
+  return NULL;
+}
+
+static _Noreturn void refuse(command *c, const workload_kind *k, const char *text) {
+  command_misuse(c, "\"%s\" is not written as %s:%s%s", text, k->name, k->form,
+                 k->integers ? ", then :f16, :bf16, :i8 or nothing"
+                             : ", then :f16, :bf16 or nothing");
+}
+
+/** A number from `least` up to 2⁴⁰ at *at, which moves on. */
+static bool read_number(const char **at, int64_t least, int64_t *out) {
+  char *end;
+  errno = 0;
+  long long n = strtoll(*at, &end, 10);
+  bool digit = **at >= '0' && **at <= '9';
+  bool fine =
+      (digit || (least < 0 && **at == '-')) && !errno && n >= least && n <= INT64_C(1) << 40;
+  *at = end;
+  *out = n;
+  return fine;
+}
+
+static bool read_sizes(const workload_kind *k, const char **at, workload *w) {
+  for (int i = 0; i < k->sizes; i++) {
+    if (i && *(*at)++ != k->separator) return false;
+    if (!read_number(at, i < k->zero, &w->size[i])) return false;
+  }
+  int64_t axis = 0;
+  if (!k->axis) return true;
+  if (*(*at)++ != ':' || !read_number(at, -2, &axis) || axis > 1) return false;
+  w->axis = (int)axis;
+  return true;
+}
+
+static bool read_type(const workload_kind *k, const char *at, workload *w) {
+  static const tn_dtype types[] = {TN_F32, TN_F16, TN_BF16, TN_I8};
+  w->dtype = TN_F32;
+  if (!*at) return true;
+  if (*at != ':') return false;
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+    if (strcmp(at + 1, tn_dtype_name(types[i]))) continue;
+    w->dtype = types[i];
+    return types[i] != TN_I8 || k->integers;
+  }
+  return false;
+}
+
+bool workload_read(command *c, const char *text, workload *w) {
+  const workload_kind *k = find(text);
+  if (!k) return false;
+  *w = (workload){.kind = k};
+  const char *at = text + strlen(k->name) + 1;
+  if (!read_sizes(k, &at, w) || !read_type(k, at, w)) refuse(c, k, text);
+  if (k->inputs == copy_inputs && w->size[0] % (int64_t)tn_dtype_size(w->dtype))
+    command_misuse(c, "\"%s\": the bytes are no whole number of %s elements", text,
+                   tn_dtype_name(w->dtype));
+  if (k->inputs == conv_inputs &&
+      (w->size[2] + 2 * w->size[7] < w->size[5] || w->size[3] + 2 * w->size[7] < w->size[5]))
+    command_misuse(c, "\"%s\": the window is larger than the padded image", text);
+  return true;
+}
+
+const char *workload_suggestion(command *c, const char *text) {
+  const char *names[KINDS];
+  for (size_t i = 0; i < KINDS; i++) names[i] = kinds[i].name;
+  const char *word = arena_printf(&c->arena, "%.*s", (int)strcspn(text, ":"), text);
+  return strchr(text, ':') ? text_suggestion(&c->arena, text_nearest(word, names, KINDS)) : "";
+}
+
+size_t workload_inputs(const workload *w, tn_shape shapes[WORKLOAD_INPUTS]) {
+  return w->kind->inputs(w, shapes);
+}
+
+tn_tensor *workload_build(const workload *w, tn_context *tn, tn_tensor *const in[WORKLOAD_INPUTS]) {
+  return w->kind->build(w, tn, in);
+}
+
+double workload_operations(const workload *w) {
+  return w->kind->operations ? w->kind->operations(w) : 0;
+}

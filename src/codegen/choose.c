@@ -1,0 +1,171 @@
+/* How a kernel runs on a target: the innermost range of each output in vectors, with what is left
+   over in a nest of its own; an outer range over threads where there is enough to do. */
+#include "codegen/address.h"
+#include "codegen/codegen.h"
+#include "ir/topo.h"
+#include "laws/laws.h"
+
+enum {
+  WORK_FOR_THREADS = 1 << 15, /* element operations below which one worker is faster */
+  UNITS_WANTED = 16           /* a range to be shared out should have as many indices */
+};
+
+typedef struct choice {
+  laws laws;
+  const target *target;
+  const node *sink;
+} choice;
+
+static const node *stage_of(const node *out) { return out->src[out->n_src - 1]; }
+
+/* What a kernel does. */
+
+/** Indices of a range, for weighing: one that varies counts as a few. */
+static double indices(const node *range) {
+  const node *extent = range_extent(range);
+  return extent->lo == extent->hi ? (double)extent->hi : extent->lo > 4 ? (double)extent->lo : 4;
+}
+
+/** How often a node is computed: once for all values of its free ranges. */
+static double times(const node *n) {
+  double t = 1;
+  for (uint32_t i = 0; i < n->free->n; i++) t *= indices(n->free->at[i]);
+  return t;
+}
+
+static bool is_work(const node *n) {
+  return n->op == OP_INDEX ||
+         (op_is_elementwise((op)n->op) && n->dtype != DT_INDEX && n->op != OP_CAST);
+}
+
+/** The element operations of a nest. */
+static double work_of(arena *a, const node *stage) {
+  node_list order = topo_sort(a, stage->src, stage_values(stage), NULL, NULL);
+  double sum = 0;
+  for (size_t i = 0; i < order.n; i++)
+    if (is_work(order.at[i])) sum += times(order.at[i]);
+  return sum;
+}
+
+static size_t widest_bytes(arena *a, const node *stage) {
+  node_list order = topo_sort(a, stage->src, stage_values(stage), NULL, NULL);
+  size_t bytes = 1;
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i];
+    if (!dtype_is_data((dtype)n->dtype)) continue;
+    size_t b = dtype_bytes((dtype)n->dtype);
+    if (dtype_is_float((dtype)n->dtype) && b < 4) b = 4; /* computed in f32 */
+    if (b > bytes) bytes = b;
+  }
+  return bytes;
+}
+
+/** Whether an element read or written is at consecutive addresses (or the same) along a range. */
+static bool is_streamed(ir *g, const node *range, size_t rank, const node *const extents[],
+                        const node *const coords[]) {
+  const node *a = address_of(g, rank, extents, coords);
+  if (a->op == OP_WHERE) a = a->src[1];
+  int64_t c = ix_coefficient(a, range);
+  return !node_is_free_in(range, ix_sub(g, a, ix_scale(g, range, c))) && (c == 0 || c == 1);
+}
+
+/** Whether vectors along a range pay. What depends on the range is done once a vector instead of
+    once an index; but an element at scattered addresses is still loaded by itself, and put into its
+    lane. */
+static bool vectors_pay(ir *g, const node *stage, const node *range, int64_t lanes) {
+  for (size_t i = 0; i < stage_values(stage); i++)
+    if (!is_streamed(g, range, stage_rank(stage, i), stage_extents(stage, i),
+                     stage_coords(stage, i)))
+      return false;
+  double scalar = 0, vector = 0;
+  node_list order = topo_sort(ir_arena(g), stage->src, stage_values(stage), NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i], *p = n->op == OP_INDEX ? n->src[0] : NULL;
+    if (!is_work(n) || !node_is_free_in(range, n)) continue;
+    bool scattered = p && p->op == OP_PARAM && !is_streamed(g, range, p->rank, p->dims, n->src + 1);
+    scalar += times(n);
+    vector += scattered ? 2 * times(n) : times(n) / (double)lanes;
+  }
+  return vector < scalar;
+}
+
+/* What is done about it. */
+
+static void apply(choice *c, const node *changed) {
+  if (!changed)
+    diag_raise(ir_diag(c->laws.g), TN_ERR_INTERNAL, "a law refuses: %s", c->laws.refusal);
+  c->sink = changed;
+}
+
+/** Vectors of `lanes` along a range whose extent they divide. */
+static void make_vectors(choice *c, const node *range, int64_t lanes) {
+  const node *outer, *inner, *vector;
+  apply(c, law_split(&c->laws, c->sink, range, lanes, &outer, &inner));
+  apply(c, law_kind(&c->laws, c->sink, inner, KIND_VECTOR, &vector));
+}
+
+/** Vectors along a range as far as they go; what is left over in narrower ones, and at last alone.
+    How much is left over of a size that varies is not known: it is not cut further. */
+static void cover(choice *c, const node *range, int64_t lanes) {
+  ir *g = c->laws.g;
+  for (;;) {
+    const node *extent = range_extent(range), *low, *high;
+    while (lanes > 1 && lanes > extent->hi) lanes /= 2;
+    if (lanes < 2) return;
+    const node *whole = ix_scale(g, ix_floordiv(g, extent, ix_const(g, lanes)), lanes);
+    if (whole == extent) {
+      make_vectors(c, range, lanes);
+      return;
+    }
+    const node *parts = law_partition(&c->laws, c->sink, range, whole, &low, &high);
+    if (!parts) return; /* a size of which too little can be shown */
+    c->sink = parts;
+    make_vectors(c, low, lanes);
+    if (!node_is_const(extent)) return;
+    range = high;
+  }
+}
+
+static void vectorise(choice *c, const node *out) {
+  const node *stage = stage_of(out);
+  size_t n = stage_ranges(stage);
+  if (!n || !c->target->vector_bytes) return;
+  const node *range = stage_range(stage)[n - 1];
+  int64_t lanes = (int64_t)(c->target->vector_bytes / widest_bytes(ir_arena(c->laws.g), stage));
+  if (lanes > 1 && vectors_pay(c->laws.g, stage, range, lanes)) cover(c, range, lanes);
+}
+
+/** The range to share out: the outermost with enough indices for certain, else the one with most.
+ */
+static const node *shared_range(const node *stage) {
+  const node *best = NULL;
+  for (size_t i = 0; i < stage_ranges(stage); i++) {
+    const node *r = stage_range(stage)[i];
+    if (range_kind_of(r) != KIND_LOOP) continue;
+    if (range_extent(r)->lo >= UNITS_WANTED) return r;
+    if (!best || indices(r) > indices(best)) best = r;
+  }
+  return best;
+}
+
+static void share_out(choice *c) {
+  arena *a = ir_arena(c->laws.g);
+  double work = 0;
+  for (uint32_t i = 0; i < c->sink->n_src; i++) work += work_of(a, stage_of(c->sink->src[i]));
+  if (!c->target->threads || work < WORK_FOR_THREADS) return;
+  for (uint32_t i = 0; i < c->sink->n_src; i++) /* all nests or none: each is some worker's */
+    if (!shared_range(stage_of(c->sink->src[i]))) return;
+  for (uint32_t i = 0; i < c->sink->n_src; i++) {
+    const node *changed, *range = shared_range(stage_of(c->sink->src[i]));
+    apply(c, law_kind(&c->laws, c->sink, range, KIND_THREAD, &changed));
+  }
+}
+
+const node *codegen_choose(ir *g, const node *sink, const target *t) {
+  choice c = {.laws = {.g = g}, .target = t, .sink = sink};
+  size_t n = sink->n_src;
+  const node **outs = arena_copy(ir_arena(g), sink->src, n * sizeof *outs);
+  for (size_t i = 0; i < n; i++) vectorise(&c, outs[i]);
+  share_out(&c);
+  return c.sink;
+}

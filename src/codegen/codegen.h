@@ -1,0 +1,47 @@
+/* From a kernel graph to a linear program. The passes, in the order in which codegen_run calls
+   them; each takes and returns a SINK, the last returns a PROGRAM. */
+#ifndef TENON_CODEGEN_CODEGEN_H
+#define TENON_CODEGEN_CODEGEN_H
+
+#include "codegen/target.h"
+#include "ir/ir.h"
+#include "ir/rewrite.h"
+
+/** Called after each pass with its name and result; may raise. */
+typedef struct codegen_watch {
+  void (*after)(void *user, const char *pass, const node *root);
+  void *user;
+} codegen_watch;
+
+typedef struct codegen_options {
+  target target;
+  int math;            /* math_mode */
+  codegen_watch watch; /* after == NULL: nobody watches */
+} codegen_options;
+
+/** All passes: a kernel (stage K) to PROGRAM(SINK, DEVICE, LINEAR). `device` is the base key. */
+const node *codegen_run(ir *g, const node *sink, const char *device, const codegen_options *o);
+
+/** choose.c: kinds of ranges and splits, from the target and the kernel alone. */
+const node *codegen_choose(ir *g, const node *sink, const target *t);
+
+/** simplify.c: algebra, and the target's lack of instructions. */
+const node *codegen_simplify(ir *g, const node *sink, const codegen_options *o);
+const node *codegen_decompose(ir *g, const node *sink, const codegen_options *o);
+
+/** lower.c: binders become storage, stores and loops; K → L. */
+const node *codegen_lower(ir *g, const node *sink);
+
+/** expand.c: UNROLL ranges become copies, VECTOR ranges lanes. */
+const node *codegen_expand(ir *g, const node *sink);
+
+/** threads.c: THREAD ranges become loops over a worker's share, from core_id and core_count. */
+const node *codegen_threads(ir *g, const node *sink);
+
+/** index_width.c: every index node gets an integer type of 32 or 64 bits. */
+const node *codegen_index_width(ir *g, const node *sink, const target *t);
+
+/** linearise.c: the LINEAR list of a lowered graph. */
+const node *codegen_linearise(ir *g, const node *sink);
+
+#endif

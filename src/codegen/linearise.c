@@ -1,0 +1,106 @@
+/* A lowered graph becomes a list of instructions. Ranges form a tree: the parent of a range is the
+   innermost range in which its END is free. Every node belongs to the block of its innermost free
+   range, so what does not change in a loop is computed outside it. Blocks are filled in the order
+   of dependence; a loop stands where its END does. Effects stay inside the loop that lists them,
+   also if they do not depend on it: it may have no iteration. */
+#include "codegen/codegen.h"
+#include "ir/binder.h"
+#include "ir/topo.h"
+
+#include "base/map.h"
+
+typedef VEC(const node *) block; /* instructions; an END stands for its whole loop */
+
+typedef struct place {
+  size_t depth; /* 1 for the outermost loops */
+  block items;
+} place;
+
+typedef struct lineariser {
+  arena *a;
+  map places; /* RANGE → place */
+  map within; /* effect → the RANGE of the END that lists it */
+  place top;
+  node_list out;
+} lineariser;
+
+static place *place_of(lineariser *l, const node *range) {
+  place *p = map_get(&l->places, range);
+  if (p) return p;
+  p = arena_calloc(l->a, 1, sizeof *p);
+  map_set(l->a, &l->places, range, p);
+  return p;
+}
+
+/** The block of a node: that of its deepest free range, or of the loop that it is an effect of. */
+static place *home(lineariser *l, const node *n) {
+  const node *loop = map_get(&l->within, n);
+  place *deepest = loop ? place_of(l, loop) : &l->top;
+  for (uint32_t i = 0; i < n->free->n; i++) {
+    place *p = place_of(l, n->free->at[i]);
+    if (p->depth > deepest->depth) deepest = p;
+  }
+  return deepest;
+}
+
+/** An outer END comes after the inner ones that it needs, so outer loops are met first from the
+ * end. */
+static void find_depths(lineariser *l, const node_list *order) {
+  for (size_t i = order->n; i-- > 0;) {
+    const node *end = order->at[i];
+    if (end->op != OP_END) continue;
+    place_of(l, end->src[0])->depth = home(l, end)->depth + 1;
+    for (uint32_t k = 1; k < end->n_src; k++)
+      map_set(l->a, &l->within, end->src[k], (void *)end->src[0]);
+  }
+}
+
+static bool is_listed(const node *n) {
+  switch (n->op) {
+  case OP_CONST:
+  case OP_PARAM:
+  case OP_VAR:
+  case OP_AFTER:
+  case OP_INVALID:
+  case OP_GROUP:
+  case OP_RANGE:
+  case OP_SINK: return false;
+  default: return true;
+  }
+}
+
+typedef struct cursor {
+  const block *items;
+  size_t next;
+  const node *end; /* of the loop this is the body of; NULL at the top */
+} cursor;
+
+static void emit(lineariser *l) {
+  VEC(cursor) stack = {0};
+  vec_push(l->a, &stack, (cursor){&l->top.items, 0, NULL});
+  while (stack.n) {
+    cursor *c = &vec_last(&stack);
+    if (c->next == c->items->n) {
+      if (c->end) vec_push(l->a, &l->out, c->end);
+      stack.n--;
+      continue;
+    }
+    const node *n = c->items->at[c->next++];
+    if (n->op != OP_END) {
+      vec_push(l->a, &l->out, n);
+      continue;
+    }
+    vec_push(l->a, &l->out, n->src[0]);
+    vec_push(l->a, &stack, (cursor){&place_of(l, n->src[0])->items, 0, n});
+  }
+}
+
+const node *codegen_linearise(ir *g, const node *sink) {
+  lineariser l = {.a = ir_arena(g)};
+  node_list order = topo_sort(l.a, &sink, 1, NULL, NULL);
+  find_depths(&l, &order);
+  for (size_t i = 0; i < order.n; i++)
+    if (is_listed(order.at[i])) vec_push(l.a, &home(&l, order.at[i])->items, order.at[i]);
+  emit(&l);
+  return ir_node(g, OP_LINEAR, DT_VOID, l.out.at, l.out.n, NULL, 0);
+}

@@ -1,0 +1,16 @@
+/* What code generation must know of a target. A renderer states it (its capabilities); the program
+   that is made depends on nothing else. */
+#ifndef TENON_CODEGEN_TARGET_H
+#define TENON_CODEGEN_TARGET_H
+
+#include "ir/rewrite.h"
+
+typedef struct target {
+  uint16_t vector_bytes; /* the widest vector to use; 0: scalars only */
+  bool threads;          /* a kernel may be cut along core_id */
+  bool index32;          /* prefer 32-bit indices where bounds allow */
+  uint16_t arguments;    /* buffers a kernel may have; 0: any number */
+  rule_target rules;     /* what is decomposed for it */
+} target;
+
+#endif

@@ -1,0 +1,50 @@
+/* A device's memory in blocks. Blocks that are given back are kept for reuse, least recently used
+   first to go, as long as they fit in a budget. Any thread. */
+#ifndef TENON_DEVICE_BLOCKS_H
+#define TENON_DEVICE_BLOCKS_H
+
+#include "base/mem.h"
+#include "base/thread.h"
+
+#include <tenon/unstable/backend.h>
+
+/** A block of memory. `bytes` is at least what was asked for. */
+typedef struct block {
+  void *memory;
+  uint64_t bytes;
+  struct block *newer, *older; /* while it is kept */
+} block;
+
+typedef struct blocks {
+  const mem *mem;
+  const tn_backend *backend;
+  void *device;
+  mutex lock;
+  block *newest, *oldest;
+  uint64_t kept, budget; /* bytes */
+  uint64_t used;         /* bytes of blocks that are out */
+} blocks;
+
+void blocks_init(blocks *b, const mem *m, const tn_backend *backend, void *device);
+
+/** Frees all that is kept. No block may be out. */
+void blocks_free(blocks *b);
+
+/** A block of at least `bytes` bytes, one that was kept if one fits. What it holds is not defined.
+    Where memory runs out, all that is kept is freed before it fails. */
+tn_status blocks_take(blocks *b, uint64_t bytes, block **out, diag *d);
+
+/** Gives a block back. NULL is allowed. */
+void blocks_give(blocks *b, block *k);
+
+/** How many bytes of blocks may be kept; at once. To begin with 1 GiB. */
+void blocks_set_budget(blocks *b, uint64_t bytes);
+
+/** Frees kept blocks until at most `bytes` bytes are kept. */
+void blocks_trim(blocks *b, uint64_t bytes);
+
+/** Bytes kept, and bytes out. */
+uint64_t blocks_kept(blocks *b);
+uint64_t blocks_used(blocks *b);
+
+#endif

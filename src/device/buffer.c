@@ -1,0 +1,128 @@
+#include "device/buffer.h"
+
+#include "device/failure.h"
+#include "device/span.h"
+
+#include <stdatomic.h>
+
+struct tn_buffer {
+  atomic_size_t count;
+  tn_device *device;
+  uint64_t bytes;
+  tn_buffer *base; /* a view's, which is no view; else NULL */
+  uint64_t offset; /* in the base */
+  mutex lock;      /* of `block` while it comes to be */
+  block *block;
+  void *imported;
+  void (*destroy)(void *user);
+  void *user;
+};
+
+static tn_buffer *new_buffer(tn_device *device, uint64_t bytes, diag *d) {
+  tn_buffer *b = mem_calloc(device->mem, 1, sizeof *b);
+  if (!b) {
+    diag_set(d, TN_ERR_MEMORY, "out of memory");
+    return NULL;
+  }
+  atomic_init(&b->count, 1);
+  b->device = device;
+  b->bytes = bytes;
+  mutex_init(&b->lock);
+  return b;
+}
+
+tn_status buffer_open(tn_device *device, uint64_t bytes, tn_buffer **buffer, diag *d) {
+  *buffer = new_buffer(device, bytes, d);
+  return *buffer ? TN_OK : d->status;
+}
+
+static tn_status import_memory(tn_buffer *b, void *data, diag *d) {
+  const tn_backend *k = b->device->backend;
+  if (!k->import)
+    return diag_set(d, TN_ERR_UNSUPPORTED, "device %s cannot use the host's memory",
+                    b->device->name);
+  tn_failure f;
+  failure_clear(&f);
+  return failure_tell(d, k->import(b->device->state, data, b->bytes, &b->imported, &f), &f);
+}
+
+tn_status buffer_import(tn_device *device, void *data, uint64_t bytes, void (*destroy)(void *user),
+                        void *user, tn_buffer **buffer, diag *d) {
+  *buffer = NULL;
+  tn_buffer *b = new_buffer(device, bytes, d);
+  if (!b) {
+    if (destroy) destroy(user);
+    return d->status;
+  }
+  b->destroy = destroy;
+  b->user = user;
+  tn_status status = import_memory(b, data, d);
+  if (status)
+    buffer_release(b);
+  else
+    *buffer = b;
+  return status;
+}
+
+tn_status buffer_view(tn_buffer *base, uint64_t offset, uint64_t bytes, tn_buffer **buffer,
+                      diag *d) {
+  *buffer = NULL;
+  if (offset > base->bytes || bytes > base->bytes - offset)
+    return diag_set(d, TN_ERR_ARGUMENT,
+                    "a view of %llu bytes from %llu on is not inside a buffer of %llu bytes",
+                    (unsigned long long)bytes, (unsigned long long)offset,
+                    (unsigned long long)base->bytes);
+  tn_buffer *b = new_buffer(base->device, bytes, d);
+  if (!b) return d->status;
+  b->offset = base->offset + offset;
+  b->base = buffer_retain(base->base ? base->base : base);
+  *buffer = b;
+  return TN_OK;
+}
+
+tn_buffer *buffer_retain(tn_buffer *b) {
+  atomic_fetch_add_explicit(&b->count, 1, memory_order_relaxed);
+  return b;
+}
+
+void buffer_release(tn_buffer *b) {
+  while (b && atomic_fetch_sub_explicit(&b->count, 1, memory_order_acq_rel) == 1) {
+    tn_buffer *base = b->base;
+    blocks_give(&b->device->blocks, b->block);
+    if (b->destroy) b->destroy(b->user);
+    mutex_free(&b->lock);
+    mem_free(b->device->mem, b, sizeof *b);
+    b = base;
+  }
+}
+
+tn_device *buffer_device(const tn_buffer *b) { return b->device; }
+uint64_t buffer_bytes(const tn_buffer *b) { return b->bytes; }
+
+bool buffer_is_allocated(tn_buffer *b) {
+  tn_buffer *owner = b->base ? b->base : b;
+  mutex_lock(&owner->lock);
+  bool there = owner->block || owner->imported;
+  mutex_unlock(&owner->lock);
+  return there;
+}
+
+static tn_status allocate(tn_buffer *b, void **memory, diag *d) {
+  tn_status status = TN_OK;
+  mutex_lock(&b->lock);
+  if (!b->imported && !b->block) status = blocks_take(&b->device->blocks, b->bytes, &b->block, d);
+  if (!status) *memory = b->imported ? b->imported : b->block->memory;
+  mutex_unlock(&b->lock);
+  return status;
+}
+
+tn_status buffer_span(tn_buffer *b, tn_span *span, diag *d) {
+  *span = (tn_span){.device = b->device, .offset = b->offset, .bytes = b->bytes};
+  return allocate(b->base ? b->base : b, &span->memory, d);
+}
+
+tn_status buffer_clear(tn_buffer *b, diag *d) {
+  tn_span span;
+  tn_status status = buffer_span(b, &span, d);
+  return status ? status : span_clear(&span, d);
+}

@@ -1,0 +1,395 @@
+#include "device/cache.h"
+
+#include "device/failure.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/** Code, loaded on a device. */
+typedef struct module {
+  tn_device *device;
+  void *handle;
+  struct module *next;
+} module;
+
+/** What one call of a compiler made: the code of one or more kernels. */
+typedef struct code {
+  size_t kernels; /* that it has; it goes with the last */
+  tn_code_kind kind;
+  size_t bytes;
+  module *modules;
+  char data[];
+} code;
+
+struct kernel {
+  uint64_t hash;
+  void *key;
+  size_t key_bytes;
+  bool published;
+  size_t held; /* by those who ask and compile */
+  code *code;
+  void *text; /* of the facts */
+  size_t text_bytes;
+  const char *name;
+  tn_program_facts facts;
+  tn_program *programs; /* one a device */
+  kernel *next;         /* in its bucket */
+  kernel *newer, *older;
+};
+
+struct kernel_cache {
+  const mem *mem;
+  size_t most, most_bytes;
+  mutex loading; /* of programs and modules of kernels that are held; taken before `lock` */
+  mutex lock;    /* of the rest */
+  condition changed;
+  kernel **bucket;
+  size_t n_buckets;
+  kernel *newest, *oldest;
+  cache_counts counts;
+};
+
+kernel_cache *cache_open(const mem *m, size_t most, size_t bytes) {
+  kernel_cache *c = mem_calloc(m, 1, sizeof *c);
+  if (!c) return NULL;
+  *c = (kernel_cache){.mem = m, .most = most, .most_bytes = bytes, .n_buckets = 256};
+  c->bucket = mem_calloc(m, c->n_buckets, sizeof *c->bucket);
+  if (!c->bucket) {
+    mem_free(m, c, sizeof *c);
+    return NULL;
+  }
+  mutex_init(&c->loading);
+  mutex_init(&c->lock);
+  condition_init(&c->changed);
+  return c;
+}
+
+/* Destroying. */
+
+static void free_program(kernel_cache *c, tn_program *p) {
+  p->device->backend->program_free(p->handle);
+  mem_free(c->mem, p, sizeof *p);
+}
+
+static void free_module(kernel_cache *c, module *m) {
+  m->device->backend->unload(m->handle);
+  mem_free(c->mem, m, sizeof *m);
+}
+
+static void drop_code(kernel_cache *c, code *k) {
+  if (!k || --k->kernels) return;
+  for (module *m = k->modules, *next; m; m = next) {
+    next = m->next;
+    free_module(c, m);
+  }
+  c->counts.bytes -= k->bytes;
+  mem_free(c->mem, k, sizeof *k + k->bytes + 1);
+}
+
+static void unlink_kernel(kernel_cache *c, kernel *k) {
+  kernel **at = &c->bucket[k->hash % c->n_buckets];
+  while (*at != k) at = &(*at)->next;
+  *at = k->next;
+  *(k->older ? &k->older->newer : &c->oldest) = k->newer;
+  *(k->newer ? &k->newer->older : &c->newest) = k->older;
+  c->counts.kernels--;
+  c->counts.bytes -= k->key_bytes;
+}
+
+static void destroy(kernel_cache *c, kernel *k) {
+  unlink_kernel(c, k);
+  for (tn_program *p = k->programs, *next; p; p = next) {
+    next = p->next;
+    free_program(c, p);
+  }
+  drop_code(c, k->code);
+  mem_free(c->mem, k->text, k->text_bytes);
+  mem_free(c->mem, k->key, k->key_bytes);
+  mem_free(c->mem, k, sizeof *k);
+}
+
+void cache_close(kernel_cache *c) {
+  if (!c) return;
+  while (c->oldest) destroy(c, c->oldest);
+  condition_free(&c->changed);
+  mutex_free(&c->lock);
+  mutex_free(&c->loading);
+  mem_free(c->mem, c->bucket, c->n_buckets * sizeof *c->bucket);
+  mem_free(c->mem, c, sizeof *c);
+}
+
+static bool in_use(const kernel *k) {
+  if (k->held) return true;
+  for (const tn_program *p = k->programs; p; p = p->next)
+    if (atomic_load_explicit(&p->uses, memory_order_acquire)) return true;
+  return false;
+}
+
+/** Destroys what is not in use, oldest first, while there is too much. Under the lock. */
+static void trim(kernel_cache *c) {
+  for (kernel *k = c->oldest, *next; k; k = next) {
+    if (c->counts.kernels <= c->most && c->counts.bytes <= c->most_bytes) return;
+    next = k->newer;
+    if (!in_use(k)) destroy(c, k);
+  }
+}
+
+/* Finding. */
+
+static kernel *find(const kernel_cache *c, uint64_t hash, const void *key, size_t bytes) {
+  kernel *k = c->bucket[hash % c->n_buckets];
+  while (k && (k->hash != hash || k->key_bytes != bytes || memcmp(k->key, key, bytes))) k = k->next;
+  return k;
+}
+
+static void link_newest(kernel_cache *c, kernel *k) {
+  k->older = c->newest;
+  k->newer = NULL;
+  *(c->newest ? &c->newest->newer : &c->oldest) = k;
+  c->newest = k;
+}
+
+static void touch(kernel_cache *c, kernel *k) {
+  if (c->newest == k) return;
+  *(k->older ? &k->older->newer : &c->oldest) = k->newer;
+  k->newer->older = k->older;
+  link_newest(c, k);
+}
+
+/** More buckets, if there is memory for them. */
+static void spread(kernel_cache *c) {
+  size_t n = c->n_buckets * 4;
+  kernel **bucket = mem_calloc(c->mem, n, sizeof *bucket);
+  if (!bucket) return;
+  for (kernel *k = c->oldest; k; k = k->newer) {
+    k->next = bucket[k->hash % n];
+    bucket[k->hash % n] = k;
+  }
+  mem_free(c->mem, c->bucket, c->n_buckets * sizeof *c->bucket);
+  c->bucket = bucket;
+  c->n_buckets = n;
+}
+
+static kernel *add(kernel_cache *c, uint64_t hash, const void *key, size_t bytes) {
+  kernel *k = mem_calloc(c->mem, 1, sizeof *k);
+  void *copy = mem_alloc(c->mem, bytes);
+  if (!k || !copy) {
+    mem_free(c->mem, k, sizeof *k);
+    mem_free(c->mem, copy, bytes);
+    return NULL;
+  }
+  if (c->counts.kernels >= c->n_buckets) spread(c);
+  k->hash = hash;
+  k->key = memcpy(copy, key, bytes);
+  k->key_bytes = bytes;
+  kernel **at = &c->bucket[hash % c->n_buckets];
+  k->next = *at;
+  *at = k;
+  link_newest(c, k);
+  c->counts.kernels++;
+  c->counts.bytes += bytes;
+  return k;
+}
+
+/** Under the lock. */
+static tn_status answer_for(kernel_cache *c, kernel **k, uint64_t hash, const void *key,
+                            size_t bytes, cache_answer *answer, diag *d) {
+  if (*k) {
+    *answer = (*k)->published ? CACHE_FOUND : CACHE_BUSY;
+    if (!(*k)->published) return TN_OK;
+    touch(c, *k);
+    c->counts.found++;
+  } else {
+    *answer = CACHE_CLAIMED;
+    if (!(*k = add(c, hash, key, bytes))) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  }
+  (*k)->held++;
+  return TN_OK;
+}
+
+tn_status cache_ask(kernel_cache *c, const void *key, size_t bytes, bool wait, cache_answer *answer,
+                    kernel **out, diag *d) {
+  uint64_t hash = XXH3_64bits(key, bytes);
+  mutex_lock(&c->lock);
+  kernel *k = find(c, hash, key, bytes);
+  while (wait && k && !k->published) {
+    condition_wait(&c->changed, &c->lock);
+    k = find(c, hash, key, bytes);
+  }
+  tn_status status = answer_for(c, &k, hash, key, bytes, answer, d);
+  *out = status || *answer == CACHE_BUSY ? NULL : k;
+  mutex_unlock(&c->lock);
+  return status;
+}
+
+void cache_drop(kernel_cache *c, kernel *k) {
+  mutex_lock(&c->lock);
+  k->held--;
+  if (k->published) {
+    trim(c);
+  } else {
+    destroy(c, k);
+    condition_wake_all(&c->changed);
+  }
+  mutex_unlock(&c->lock);
+}
+
+/* Publishing. */
+
+/** Copies a string and moves on. */
+static const char *put(char **at, const char *text) {
+  size_t bytes = strlen(text) + 1;
+  char *copy = memcpy(*at, text, bytes);
+  *at += bytes;
+  return copy;
+}
+
+/** Copies the facts of a spec into one block. */
+static bool copy_facts(kernel_cache *c, kernel *k, const tn_program_spec *s) {
+  size_t slots = s->n_globals * sizeof *s->globals, names = s->n_values * sizeof(char *);
+  size_t bytes = slots + names + strlen(s->name) + strlen(s->entry) + 2;
+  for (size_t i = 0; i < s->n_values; i++) bytes += strlen(s->value_names[i]) + 1;
+  char *block = mem_alloc(c->mem, bytes);
+  if (!block) return false;
+  int64_t *globals = (int64_t *)block;
+  const char **value_names = (const char **)(block + slots);
+  char *at = block + slots + names;
+  if (slots) memcpy(globals, s->globals, slots);
+  for (size_t i = 0; i < s->n_values; i++) value_names[i] = put(&at, s->value_names[i]);
+  k->name = put(&at, s->name);
+  k->facts = (tn_program_facts){.entry = put(&at, s->entry),
+                                .n_buffers = s->n_globals,
+                                .n_values = s->n_values,
+                                .core_id = s->core_id,
+                                .value_names = value_names,
+                                .globals = globals};
+  k->text = block;
+  k->text_bytes = bytes;
+  return true;
+}
+
+static code *new_code(kernel_cache *c, tn_code_kind kind, const void *data, size_t bytes) {
+  code *k = mem_alloc(c->mem, sizeof *k + bytes + 1);
+  if (!k) return NULL;
+  *k = (code){.kind = kind, .bytes = bytes};
+  if (bytes) memcpy(k->data, data, bytes);
+  k->data[bytes] = 0;
+  return k;
+}
+
+tn_status cache_publish(kernel_cache *c, kernel *const kernels[], const tn_program_spec specs[],
+                        size_t n, tn_code_kind kind, const void *data, size_t bytes, diag *d) {
+  code *made = new_code(c, kind, data, bytes);
+  bool complete = made != NULL;
+  for (size_t i = 0; i < n && complete; i++)
+    if (!kernels[i]->text) complete = copy_facts(c, kernels[i], &specs[i]);
+  if (!complete) {
+    if (made) mem_free(c->mem, made, sizeof *made + bytes + 1);
+    return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  }
+  mutex_lock(&c->lock);
+  made->kernels = n;
+  c->counts.bytes += bytes;
+  c->counts.compiled += n;
+  for (size_t i = 0; i < n; i++) {
+    kernels[i]->code = made;
+    kernels[i]->published = true;
+  }
+  condition_wake_all(&c->changed);
+  mutex_unlock(&c->lock);
+  return TN_OK;
+}
+
+/* Loading; under `loading`. */
+
+static tn_status load_module(kernel_cache *c, code *k, tn_device *device, module **out, diag *d) {
+  for (*out = k->modules; *out; *out = (*out)->next)
+    if ((*out)->device == device) return TN_OK;
+  module *m = mem_calloc(c->mem, 1, sizeof *m);
+  if (!m) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  tn_failure f;
+  failure_clear(&f);
+  tn_code given = {k->kind, k->data, k->bytes};
+  tn_status status = device->backend->load(device->state, &given, &m->handle, &f);
+  if (status) {
+    mem_free(c->mem, m, sizeof *m);
+    return failure_tell(d, status, &f);
+  }
+  m->device = device;
+  m->next = k->modules;
+  *out = k->modules = m;
+  return TN_OK;
+}
+
+static tn_status load_program(kernel_cache *c, kernel *k, tn_device *device, tn_program **out,
+                              diag *d) {
+  module *m;
+  tn_status status = load_module(c, k->code, device, &m, d);
+  if (status) return status;
+  tn_program *p = mem_calloc(c->mem, 1, sizeof *p);
+  if (!p) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  tn_failure f;
+  failure_clear(&f);
+  status = device->backend->program(m->handle, &k->facts, &p->handle, &f);
+  if (status) {
+    mem_free(c->mem, p, sizeof *p);
+    return failure_tell(d, status, &f);
+  }
+  p->device = device;
+  p->name = k->name;
+  p->facts = k->facts;
+  atomic_init(&p->uses, 0);
+  p->next = k->programs;
+  *out = k->programs = p;
+  return TN_OK;
+}
+
+tn_status cache_program(kernel_cache *c, kernel *k, tn_device *device, tn_program **program,
+                        diag *d) {
+  mutex_lock(&c->loading);
+  tn_status status = TN_OK;
+  tn_program *p = k->programs;
+  while (p && p->device != device) p = p->next;
+  if (!p) status = load_program(c, k, device, &p, d);
+  *program = status ? NULL : program_retain(p);
+  mutex_unlock(&c->loading);
+  return status;
+}
+
+static void forget_program(kernel_cache *c, kernel *k, const tn_device *device) {
+  tn_program **at = &k->programs;
+  while (*at && (*at)->device != device) at = &(*at)->next;
+  tn_program *p = *at;
+  if (!p) return;
+  *at = p->next;
+  free_program(c, p);
+}
+
+static void forget_module(kernel_cache *c, code *k, const tn_device *device) {
+  module **at = &k->modules;
+  while (*at && (*at)->device != device) at = &(*at)->next;
+  module *m = *at;
+  if (!m) return;
+  *at = m->next;
+  free_module(c, m);
+}
+
+void cache_forget(kernel_cache *c, const tn_device *device) {
+  mutex_lock(&c->loading);
+  mutex_lock(&c->lock);
+  for (kernel *k = c->oldest; k; k = k->newer) forget_program(c, k, device);
+  for (kernel *k = c->oldest; k; k = k->newer)
+    if (k->code) forget_module(c, k->code, device);
+  mutex_unlock(&c->lock);
+  mutex_unlock(&c->loading);
+}
+
+cache_counts cache_count(kernel_cache *c) {
+  mutex_lock(&c->lock);
+  cache_counts counts = c->counts;
+  mutex_unlock(&c->lock);
+  return counts;
+}

@@ -1,0 +1,49 @@
+/* Kernels that are compiled, in memory. A kernel is found by its whole key, never by a hash alone:
+   device base key, target, renderer, compiler with its version and flags, launch facts and source,
+   whose entry has one fixed name. Devices of a type share kernels. What is not in use is kept as
+   long as it is within bounds. Any thread. */
+#ifndef TENON_DEVICE_CACHE_H
+#define TENON_DEVICE_CACHE_H
+
+#include "device/program.h"
+
+typedef struct kernel kernel;
+
+/** An empty cache that keeps at most so many kernels and bytes (of keys and code) that are not in
+    use; NULL without memory. */
+kernel_cache *cache_open(const mem *m, size_t most, size_t bytes);
+
+/** Unloads everything. No program may be in use. NULL is allowed. */
+void cache_close(kernel_cache *c);
+
+/** What cache_ask found: the kernel; none, and the caller is now the one who compiles it; or
+    another thread that is compiling it. */
+typedef enum cache_answer { CACHE_FOUND, CACHE_CLAIMED, CACHE_BUSY } cache_answer;
+
+/** Looks a key up. Unless the answer is BUSY, *k is held for the caller, who gives it back with
+    cache_drop. With `wait`, a kernel that is being compiled is waited for, and the answer is not
+    BUSY. Who claimed a kernel must publish or drop it, and must not wait for another before. */
+tn_status cache_ask(kernel_cache *c, const void *key, size_t bytes, bool wait, cache_answer *answer,
+                    kernel **k, diag *d);
+
+/** Says what claimed kernels were compiled to: one piece of code (copied) for all `n`. */
+tn_status cache_publish(kernel_cache *c, kernel *const kernels[], const tn_program_spec specs[],
+                        size_t n, tn_code_kind kind, const void *code, size_t bytes, diag *d);
+
+/** Gives a kernel back. One that is claimed and not published goes; who waits for it asks anew. */
+void cache_drop(kernel_cache *c, kernel *k);
+
+/** The program of a published kernel on a device, loaded if it was not; held once more. */
+tn_status cache_program(kernel_cache *c, kernel *k, tn_device *device, tn_program **program,
+                        diag *d);
+
+/** Unloads all programs of a device, none of which is in use. */
+void cache_forget(kernel_cache *c, const tn_device *device);
+
+typedef struct cache_counts {
+  uint64_t found, compiled; /* since the cache was opened */
+  size_t kernels, bytes;    /* now */
+} cache_counts;
+cache_counts cache_count(kernel_cache *c);
+
+#endif

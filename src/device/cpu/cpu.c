@@ -1,0 +1,413 @@
+#include "device/cpu/cpu.h"
+
+#include "base/arena.h"
+#include "device/cpu/cc.h"
+#include "device/cpu/elf.h"
+#include "device/cpu/level.h"
+#include "device/failure.h"
+#include "device/spec.h"
+#include "ir/ir.h"
+#include "render/c.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Kernels of a library that a sanitizer watches are watched too. */
+#if defined(__SANITIZE_ADDRESS__)
+#define INSTRUMENT CC_ADDRESS
+#elif defined(__SANITIZE_THREAD__)
+#define INSTRUMENT CC_THREAD
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define INSTRUMENT CC_ADDRESS
+#elif __has_feature(thread_sanitizer)
+#define INSTRUMENT CC_THREAD
+#endif
+#endif
+#ifndef INSTRUMENT
+#define INSTRUMENT CC_PLAIN
+#endif
+
+enum { MOST_INDEX = 15, ALIGN_BYTES = 64, HUGE_BYTES = 2 << 20, FEW = 64 };
+
+/** A device. All of them are the same processor. */
+typedef struct cpu {
+  mem mem;
+  tn_host host;
+  const char *lacks[OP_LIMIT + 2]; /* the first is not lacked at levels that have it */
+} cpu;
+
+/* ---- Devices ---- */
+
+static tn_status check_index(int32_t index, tn_failure *f) {
+  if (index <= MOST_INDEX) return TN_OK;
+  return tn_fail(f, TN_ERR_DEVICE, "CPU devices, which are all one processor, go up to CPU:%d",
+                 MOST_INDEX);
+}
+
+static tn_status cpu_probe(int32_t index, tn_output *about, uint64_t *bytes, tn_failure *f) {
+  char text[256];
+  cpu_level_about(text, sizeof text);
+  tn_output_add(about, text, strlen(text));
+  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  if (pages > 0 && page > 0) *bytes = (uint64_t)pages * (uint64_t)page;
+  return check_index(index, f);
+}
+
+static tn_status cpu_open(int32_t index, const tn_host *host, void **device, tn_failure *f) {
+  mem m = {host->allocator.alloc, host->allocator.release, host->allocator.user};
+  tn_status status = check_index(index, f);
+  if (status) return status;
+  cpu *c = mem_calloc(&m, 1, sizeof *c);
+  if (!c) return tn_fail(f, TN_ERR_MEMORY, "out of memory");
+  c->mem = m;
+  c->host = *host;
+  rule_target lacks = {0};
+  render_c_lacks(&c_gnu, &lacks);
+  c->lacks[0] = op_name(OP_FMA);
+  for (int o = 0, n = 1; o < OP_LIMIT; o++)
+    if (target_lacks(&lacks, (op)o)) c->lacks[n++] = op_name((op)o);
+  *device = c;
+  return TN_OK;
+}
+
+static void cpu_close(void *device) {
+  mem m = ((cpu *)device)->mem;
+  mem_free(&m, device, sizeof(cpu));
+}
+
+/* ---- Memory ---- */
+
+static tn_status cpu_alloc(void *device, uint64_t bytes, void **memory, tn_failure *f) {
+  cpu *c = device;
+  size_t align = bytes >= HUGE_BYTES ? HUGE_BYTES : ALIGN_BYTES;
+  *memory = bytes <= SIZE_MAX ? mem_alloc_aligned(&c->mem, (size_t)bytes, align) : NULL;
+  if (*memory) return TN_OK;
+  return tn_fail(f, TN_ERR_MEMORY, "out of memory (%llu bytes)", (unsigned long long)bytes);
+}
+
+static void cpu_free(void *device, void *memory, uint64_t bytes) {
+  mem_free(&((cpu *)device)->mem, memory, (size_t)bytes);
+}
+
+static void *cpu_host(void *device, void *memory) {
+  (void)device;
+  return memory;
+}
+
+static tn_status cpu_import(void *device, void *data, uint64_t bytes, void **memory,
+                            tn_failure *f) {
+  (void)device, (void)bytes;
+  if (!data) return tn_fail(f, TN_ERR_ARGUMENT, "there is no memory to use at NULL");
+  *memory = data;
+  return TN_OK;
+}
+
+/* ---- Rendering ---- */
+
+static tn_status c_describe(void *device, const char *limit, tn_capabilities *caps, tn_failure *f) {
+  const cpu_level *level;
+  tn_status status = cpu_level_find(limit, &level, f);
+  if (status) return status;
+  snprintf(caps->target, sizeof caps->target, "%s", level->name);
+  caps->vector_bytes = level->vector_bytes;
+  caps->threads = true;
+#define TYPE(name, number, text, bytes, host) caps->dtypes |= UINT64_C(1) << number;
+  TN_DTYPE_LIST(TYPE)
+#undef TYPE
+  caps->dtypes &= ~(UINT64_C(1) << TN_F16 | UINT64_C(1) << TN_BF16);
+  caps->lacks = &((cpu *)device)->lacks[level->fma];
+  return TN_OK;
+}
+
+typedef struct c_writing {
+  tn_ir *ir;
+  const node *program;
+  const char *entry;
+  arena arena;
+  str text;
+} c_writing;
+
+/** The order of a C function's arguments is that of a launch. */
+static void check_arguments(c_writing *w) {
+  tn_program_spec s;
+  spec_derive(w->ir, w->program, &s);
+  c_arguments c = c_arguments_of(w->program->src[2], &w->arena);
+  bool same = c.n_slots == s.n_globals && c.n_names == s.n_values;
+  for (size_t i = 0; i < c.n_slots && same; i++) same = c.slots[i] == s.globals[i];
+  for (size_t i = 0; i < c.n_names && same; i++) same = !strcmp(c.names[i], s.value_names[i]);
+  if (!same)
+    diag_raise(w->arena.diag, TN_ERR_INTERNAL,
+               "its C function takes other arguments than a launch");
+}
+
+static void write_kernel(void *arg) {
+  c_writing *w = arg;
+  check_arguments(w);
+  w->text = str_new(&w->arena);
+  render_c(w->program->src[2], w->entry, &c_gnu, &w->text);
+}
+
+static tn_status c_render(const tn_capabilities *caps, tn_ir *ir, tn_node program,
+                          const char *entry, tn_output *source, tn_failure *f) {
+  (void)caps;
+  diag *d = ir_diag(ir);
+  c_writing w = {.ir = ir, .program = program, .entry = entry};
+  arena_init(&w.arena, ir_mem(ir), d);
+  tn_status status = diag_catch(d, write_kernel, &w);
+  if (!status) tn_output_add(source, str_text(&w.text), w.text.n);
+  arena_free(&w.arena);
+  return status ? failure_take(f, d) : TN_OK;
+}
+
+/* ---- Compiling ---- */
+
+/** A C compiler, and the arena that it is in. */
+typedef struct compiler {
+  mem mem;
+  arena arena;
+  diag diag;
+  cc cc;
+} compiler;
+
+static void find_compiler(void *arg) {
+  compiler *c = arg;
+  if (cc_find(&c->cc, &c->arena, &c->diag)) diag_rethrow(&c->diag);
+  c->cc.instrument = INSTRUMENT;
+}
+
+static void compiler_close(void *arg) {
+  compiler *c = arg;
+  arena_free(&c->arena);
+  mem m = c->mem;
+  mem_free(&m, c, sizeof *c);
+}
+
+static tn_status compiler_open(void *device, const tn_host *host, void **out, tn_failure *f) {
+  (void)host;
+  const mem *m = &((cpu *)device)->mem;
+  compiler *c = mem_calloc(m, 1, sizeof *c);
+  if (!c) return tn_fail(f, TN_ERR_MEMORY, "out of memory");
+  c->mem = *m;
+  arena_init(&c->arena, &c->mem, &c->diag);
+  if (diag_catch(&c->diag, find_compiler, c)) {
+    failure_take(f, &c->diag);
+    tn_status status = c->diag.status;
+    compiler_close(c);
+    return status;
+  }
+  *out = c;
+  return TN_OK;
+}
+
+/** Work with a compiler, in an arena of its own: several threads use one compiler. */
+typedef struct compiling {
+  const compiler *compiler;
+  const tn_capabilities *caps;
+  const tn_program_spec *const *specs;
+  size_t n;
+  arena arena;
+  diag diag;
+  const char *identity;
+  cc_object object;
+} compiling;
+
+static tn_status catch_compiling(compiling *w, void (*body)(void *arg), tn_failure *f) {
+  arena_init(&w->arena, &w->compiler->mem, &w->diag);
+  return diag_catch(&w->diag, body, w) ? failure_take(f, &w->diag) : TN_OK;
+}
+
+static void identify(void *arg) {
+  compiling *w = arg;
+  w->identity = cc_identity(&w->compiler->cc, &w->arena);
+}
+
+static tn_status compiler_key(void *c, const tn_capabilities *caps, tn_output *key, tn_failure *f) {
+  compiling w = {.compiler = c, .caps = caps};
+  tn_status status = catch_compiling(&w, identify, f);
+  const char *flag = cpu_level_named(caps->target)->flag;
+  if (!status) tn_output_add(key, w.identity, strlen(w.identity));
+  if (flag) tn_output_add(key, flag, strlen(flag));
+  arena_free(&w.arena);
+  return status;
+}
+
+static void compile_c(void *arg) {
+  compiling *w = arg;
+  str text = str_new(&w->arena);
+  render_c_prelude(&c_gnu, &text);
+  for (size_t i = 0; i < w->n; i++)
+    str_add_bytes(&text, w->specs[i]->source, w->specs[i]->source_bytes);
+  const char *flags[] = {cpu_level_named(w->caps->target)->flag, NULL};
+  if (cc_compile(&w->compiler->cc, str_text(&text), text.n, flags, &w->arena, &w->object, &w->diag))
+    diag_rethrow(&w->diag);
+}
+
+static tn_status compiler_compile(void *c, const tn_capabilities *caps,
+                                  const tn_program_spec *const specs[], size_t n, tn_output *code,
+                                  tn_failure *f) {
+  compiling w = {.compiler = c, .caps = caps, .specs = specs, .n = n};
+  tn_status status = catch_compiling(&w, compile_c, f);
+  if (!status) tn_output_add(code, w.object.data, w.object.bytes);
+  arena_free(&w.arena);
+  return status;
+}
+
+/* ---- Programs ---- */
+
+typedef void kernel_function(void *const *bufs, const int64_t *vals);
+
+typedef struct module {
+  cpu *cpu;
+  elf_code *code;
+} module;
+
+typedef struct program {
+  cpu *cpu;
+  kernel_function *function;
+  size_t n_values;
+  int64_t core_id, core_count; /* which values they are; −1: none */
+} program;
+
+static tn_status cpu_load(void *device, const tn_code *code, void **out, tn_failure *f) {
+  cpu *c = device;
+  diag d = {0};
+  module *m = mem_calloc(&c->mem, 1, sizeof *m);
+  if (!m) return tn_fail(f, TN_ERR_MEMORY, "out of memory");
+  m->cpu = c;
+  if (elf_load(&m->code, code->data, code->bytes, &c->mem, &d)) {
+    mem_free(&c->mem, m, sizeof *m);
+    return failure_take(f, &d);
+  }
+  *out = m;
+  return TN_OK;
+}
+
+static void cpu_unload(void *arg) {
+  module *m = arg;
+  elf_free(m->code);
+  mem_free(&m->cpu->mem, m, sizeof *m);
+}
+
+static int64_t find_value(const tn_program_facts *facts, const char *name) {
+  for (size_t i = 0; i < facts->n_values; i++)
+    if (!strcmp(facts->value_names[i], name)) return (int64_t)i;
+  return -1;
+}
+
+static tn_status cpu_program(void *arg, const tn_program_facts *facts, void **out, tn_failure *f) {
+  module *m = arg;
+  void *symbol = elf_symbol(m->code, facts->entry);
+  if (!symbol) return tn_fail(f, TN_ERR_INTERNAL, "no function %s in its object", facts->entry);
+  program *p = mem_calloc(&m->cpu->mem, 1, sizeof *p);
+  if (!p) return tn_fail(f, TN_ERR_MEMORY, "out of memory");
+  *p = (program){.cpu = m->cpu,
+                 .n_values = facts->n_values,
+                 .core_id = facts->core_id,
+                 .core_count = find_value(facts, "core_count")};
+  memcpy(&p->function, &symbol, sizeof symbol);
+  *out = p;
+  return TN_OK;
+}
+
+static void cpu_program_free(void *arg) {
+  program *p = arg;
+  mem_free(&p->cpu->mem, p, sizeof *p);
+}
+
+/** A launch, as its workers see it. */
+typedef struct run {
+  const program *program;
+  void *const *bufs;
+  const int64_t *vals;
+  atomic_bool failed; /* for want of memory */
+} run;
+
+/** Runs one worker's share: its values are those of the launch, but for its number. */
+static void run_worker(void *arg, size_t number) {
+  run *r = arg;
+  const program *p = r->program;
+  int64_t few[FEW], *vals = few;
+  size_t bytes = p->n_values * sizeof *vals;
+  if (p->n_values > FEW && !(vals = mem_alloc(&p->cpu->mem, bytes))) {
+    atomic_store(&r->failed, true);
+    return;
+  }
+  memcpy(vals, r->vals, bytes);
+  vals[p->core_id] = (int64_t)number;
+  p->function(r->bufs, vals);
+  if (vals != few) mem_free(&p->cpu->mem, vals, bytes);
+}
+
+static tn_status check_launch(const program *p, const tn_launch *l, tn_failure *f) {
+  bool alone = l->global[1] == 1 && l->global[2] == 1 && (p->core_id >= 0 || l->global[0] == 1);
+  if (!alone || l->local[0] > 1 || l->local[1] > 1 || l->local[2] > 1)
+    return tn_fail(f, TN_ERR_ARGUMENT, "a CPU kernel cannot be launched as %lld x %lld x %lld",
+                   (long long)l->global[0], (long long)l->global[1], (long long)l->global[2]);
+  if (p->core_count >= 0 && l->values[p->core_count] != l->global[0])
+    return tn_fail(f, TN_ERR_ARGUMENT, "core_count is %lld, but there are %lld workers",
+                   (long long)l->values[p->core_count], (long long)l->global[0]);
+  return TN_OK;
+}
+
+static tn_status run_launch(const program *p, const tn_launch *l, void **bufs, tn_failure *f) {
+  for (size_t i = 0; i < l->n_buffers; i++)
+    bufs[i] = (char *)l->buffers[i].memory + l->buffers[i].offset;
+  run r = {.program = p, .bufs = bufs, .vals = l->values};
+  atomic_init(&r.failed, false);
+  const tn_workers *w = &p->cpu->host.workers;
+  if (p->core_id < 0)
+    p->function(bufs, l->values);
+  else if (l->global[0] == 1)
+    run_worker(&r, 0);
+  else
+    w->run(w->user, run_worker, &r, (size_t)l->global[0]);
+  return atomic_load(&r.failed) ? tn_fail(f, TN_ERR_MEMORY, "out of memory") : TN_OK;
+}
+
+static tn_status cpu_execute(void *arg, const tn_launch *l, tn_failure *f) {
+  const program *p = arg;
+  void *few[FEW], **bufs = few;
+  tn_status status = check_launch(p, l, f);
+  if (status) return status;
+  size_t bytes = l->n_buffers * sizeof *bufs;
+  if (l->n_buffers > FEW && !(bufs = mem_alloc(&p->cpu->mem, bytes)))
+    return tn_fail(f, TN_ERR_MEMORY, "out of memory");
+  status = run_launch(p, l, bufs, f);
+  if (bufs != few) mem_free(&p->cpu->mem, bufs, bytes);
+  return status;
+}
+
+/* ---- */
+
+static const tn_renderer c_renderer = {
+    .size = sizeof c_renderer, .name = "c", .describe = c_describe, .render = c_render};
+
+static const tn_compiler cc_compiler = {.size = sizeof cc_compiler,
+                                        .name = "cc",
+                                        .kind = TN_CODE_BYTES,
+                                        .open = compiler_open,
+                                        .close = compiler_close,
+                                        .key = compiler_key,
+                                        .compile = compiler_compile};
+
+static const tn_pair pairs[] = {{&c_renderer, &cc_compiler}};
+
+const tn_backend cpu_backend = {.size = sizeof cpu_backend,
+                                .name = "CPU",
+                                .pairs = pairs,
+                                .n_pairs = sizeof pairs / sizeof *pairs,
+                                .probe = cpu_probe,
+                                .open = cpu_open,
+                                .close = cpu_close,
+                                .alloc = cpu_alloc,
+                                .free = cpu_free,
+                                .host = cpu_host,
+                                .import = cpu_import,
+                                .load = cpu_load,
+                                .unload = cpu_unload,
+                                .program = cpu_program,
+                                .program_free = cpu_program_free,
+                                .execute = cpu_execute};

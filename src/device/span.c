@@ -1,0 +1,163 @@
+#include "device/span.h"
+
+#include "device/convert.h"
+#include "device/failure.h"
+
+#include <string.h>
+
+/* The most bytes that pass through the host at a time. */
+enum { STAGE_BYTES = 1 << 20 };
+
+/** Memory of the host that data of the device passes through. */
+typedef struct staging {
+  const mem *mem;
+  void *at;
+  size_t bytes;
+} staging;
+
+static tn_status staging_open(staging *s, const mem *m, uint64_t bytes, diag *d) {
+  s->mem = m;
+  s->bytes = bytes < STAGE_BYTES ? (size_t)bytes : STAGE_BYTES;
+  s->at = mem_alloc(m, s->bytes);
+  return s->at ? TN_OK : diag_set(d, TN_ERR_MEMORY, "out of memory (%zu bytes)", s->bytes);
+}
+
+static void staging_close(staging *s) { mem_free(s->mem, s->at, s->bytes); }
+
+tn_span span_part(const tn_span *span, uint64_t offset, uint64_t bytes) {
+  tn_span part = *span;
+  part.offset += offset;
+  part.bytes = bytes;
+  return part;
+}
+
+tn_status span_check(const tn_span *span, uint64_t offset, uint64_t bytes, diag *d) {
+  if (offset <= span->bytes && bytes <= span->bytes - offset) return TN_OK;
+  return diag_set(d, TN_ERR_ARGUMENT, "%llu bytes from %llu on are not inside a span of %llu bytes",
+                  (unsigned long long)bytes, (unsigned long long)offset,
+                  (unsigned long long)span->bytes);
+}
+
+static tn_status read_bytes(const tn_span *from, uint64_t offset, void *to, uint64_t bytes,
+                            diag *d) {
+  tn_failure f;
+  failure_clear(&f);
+  const tn_device *v = from->device;
+  return failure_tell(
+      d, v->backend->read(v->state, to, from->memory, from->offset + offset, bytes, &f), &f);
+}
+
+static tn_status write_bytes(const tn_span *to, uint64_t offset, const void *from, uint64_t bytes,
+                             diag *d) {
+  tn_failure f;
+  failure_clear(&f);
+  const tn_device *v = to->device;
+  return failure_tell(
+      d, v->backend->write(v->state, to->memory, to->offset + offset, from, bytes, &f), &f);
+}
+
+/** Whether `count` elements of `held` are in a slot. */
+static tn_status check_count(const tn_span *slot, dtype held, size_t count, diag *d) {
+  uint64_t room = slot->bytes / dtype_bytes(held);
+  if (count <= room) return TN_OK;
+  return diag_set(d, TN_ERR_SHAPE, "%zu elements of type %s do not fit in a slot of %llu", count,
+                  dtype_name(held), (unsigned long long)room);
+}
+
+static tn_status write_staged(const tn_span *slot, dtype held, dtype from, const void *data,
+                              size_t count, diag *d) {
+  staging s;
+  size_t size = dtype_bytes(held);
+  tn_status status = staging_open(&s, slot->device->mem, count * size, d);
+  for (size_t done = 0, n; done < count && !status; done += n) {
+    n = count - done < s.bytes / size ? count - done : s.bytes / size;
+    convert(held, s.at, from, (const char *)data + done * dtype_bytes(from), n);
+    status = write_bytes(slot, done * size, s.at, n * size, d);
+  }
+  staging_close(&s);
+  return status;
+}
+
+tn_status span_write(const tn_span *slot, dtype held, dtype from, const void *data, size_t count,
+                     diag *d) {
+  tn_status status = check_count(slot, held, count, d);
+  if (status || !count) return status;
+  void *at = device_host_pointer(slot);
+  if (!at && held == from && held != DT_BOOL)
+    return write_bytes(slot, 0, data, count * dtype_bytes(held), d);
+  if (!at) return write_staged(slot, held, from, data, count, d);
+  convert(held, at, from, data, count);
+  return TN_OK;
+}
+
+static tn_status read_staged(const tn_span *slot, dtype held, dtype to, void *data, size_t count,
+                             diag *d) {
+  staging s;
+  size_t size = dtype_bytes(held);
+  tn_status status = staging_open(&s, slot->device->mem, count * size, d);
+  for (size_t done = 0, n; done < count && !status; done += n) {
+    n = count - done < s.bytes / size ? count - done : s.bytes / size;
+    status = read_bytes(slot, done * size, s.at, n * size, d);
+    if (!status) convert(to, (char *)data + done * dtype_bytes(to), held, s.at, n);
+  }
+  staging_close(&s);
+  return status;
+}
+
+tn_status span_read(const tn_span *slot, dtype held, dtype to, void *data, size_t count, diag *d) {
+  tn_status status = check_count(slot, held, count, d);
+  if (status || !count) return status;
+  const void *at = device_host_pointer(slot);
+  if (!at && held == to && held != DT_BOOL)
+    return read_bytes(slot, 0, data, count * dtype_bytes(held), d);
+  if (!at) return read_staged(slot, held, to, data, count, d);
+  convert(to, data, held, at, count);
+  return TN_OK;
+}
+
+/** Between two memories that the host does not see. */
+static tn_status copy_staged(const tn_span *to, const tn_span *from, diag *d) {
+  staging s;
+  tn_status status = staging_open(&s, to->device->mem, to->bytes, d);
+  for (uint64_t done = 0, n; done < to->bytes && !status; done += n) {
+    n = to->bytes - done < s.bytes ? to->bytes - done : s.bytes;
+    status = read_bytes(from, done, s.at, n, d);
+    if (!status) status = write_bytes(to, done, s.at, n, d);
+  }
+  staging_close(&s);
+  return status;
+}
+
+tn_status span_copy(const tn_span *to, const tn_span *from, diag *d) {
+  if (to->bytes != from->bytes)
+    return diag_set(d, TN_ERR_ARGUMENT, "a copy of %llu bytes to a span of %llu",
+                    (unsigned long long)from->bytes, (unsigned long long)to->bytes);
+  if (!to->bytes) return TN_OK;
+  void *into = device_host_pointer(to);
+  const void *out_of = device_host_pointer(from);
+  if (into && out_of) {
+    memcpy(into, out_of, to->bytes);
+    return TN_OK;
+  }
+  if (into) return read_bytes(from, 0, into, to->bytes, d);
+  if (out_of) return write_bytes(to, 0, out_of, to->bytes, d);
+  return copy_staged(to, from, d);
+}
+
+tn_status span_clear(const tn_span *span, diag *d) {
+  if (!span->bytes) return TN_OK;
+  void *at = device_host_pointer(span);
+  if (at) {
+    memset(at, 0, span->bytes);
+    return TN_OK;
+  }
+  staging s;
+  tn_status status = staging_open(&s, span->device->mem, span->bytes, d);
+  if (!status) memset(s.at, 0, s.bytes);
+  for (uint64_t done = 0, n; done < span->bytes && !status; done += n) {
+    n = span->bytes - done < s.bytes ? span->bytes - done : s.bytes;
+    status = write_bytes(span, done, s.at, n, d);
+  }
+  staging_close(&s);
+  return status;
+}

@@ -1,0 +1,226 @@
+#include "device/spec.h"
+
+#include "base/map.h"
+#include "ir/build.h"
+#include "ir/topo.h"
+#include "ir/verify.h"
+
+#include <string.h>
+
+/* Deriving. */
+
+typedef VEC(int64_t) slot_list;
+typedef VEC(const char *) name_list;
+typedef VEC(tn_program_var) var_list;
+
+typedef struct derivation {
+  ir *ir;
+  arena *arena;
+  slot_list globals, outs, ins;
+  name_list names;
+  var_list vars;
+  const node *size[3][3]; /* by "gli", then axis */
+  const node *workers;
+  map storage; /* AFTER → what it orders */
+} derivation;
+
+static void add_slot(derivation *v, slot_list *l, const node *param) {
+  int64_t slot = param->ints[0];
+  size_t at = 0;
+  while (at < l->n && l->at[at] < slot) at++;
+  if (at < l->n && l->at[at] == slot) return;
+  vec_push(v->arena, l, slot);
+  memmove(&l->at[at + 1], &l->at[at], (l->n - 1 - at) * sizeof *l->at);
+  l->at[at] = slot;
+}
+
+static void add_name(derivation *v, const char *name) {
+  size_t at = 0;
+  while (at < v->names.n && strcmp(v->names.at[at], name) < 0) at++;
+  if (at < v->names.n && !strcmp(v->names.at[at], name)) return;
+  vec_push(v->arena, &v->names, name);
+  memmove(&v->names.at[at + 1], &v->names.at[at], (v->names.n - 1 - at) * sizeof *v->names.at);
+  v->names.at[at] = name;
+}
+
+static void add_var(derivation *v, const node *n) {
+  tn_program_var var = {n->text, n->ints[0], n->ints[1]};
+  if (strlen(n->text) != n->n_text)
+    diag_raise(ir_diag(v->ir), TN_ERR_INTERNAL, "the name of variable %s has a NUL", n->text);
+  size_t at = 0;
+  while (at < v->vars.n && strcmp(v->vars.at[at].name, var.name) < 0) at++;
+  if (at < v->vars.n && !strcmp(v->vars.at[at].name, var.name)) {
+    if (v->vars.at[at].min != var.min || v->vars.at[at].max != var.max)
+      diag_raise(ir_diag(v->ir), TN_ERR_INTERNAL, "variable %s has two bounds in one kernel",
+                 var.name);
+    return;
+  }
+  vec_push(v->arena, &v->vars, var);
+  memmove(&v->vars.at[at + 1], &v->vars.at[at], (v->vars.n - 1 - at) * sizeof *v->vars.at);
+  v->vars.at[at] = var;
+  add_name(v, var.name);
+}
+
+static void set_size(derivation *v, const node **at, const node *special) {
+  if (*at && *at != special->src[0])
+    diag_raise(ir_diag(v->ir), TN_ERR_INTERNAL, "special %s has two sizes in one kernel",
+               special->text);
+  *at = special->src[0];
+}
+
+static void add_special(derivation *v, const node *n) {
+  static const char kinds[] = "gli";
+  const char *kind = n->n_text == 2 ? memchr(kinds, n->text[0], 3) : NULL;
+  if (!strcmp(n->text, "core_id")) {
+    set_size(v, &v->workers, n);
+    add_name(v, n->text);
+  } else if (kind && n->text[1] >= '0' && n->text[1] <= '2') {
+    set_size(v, &v->size[kind - kinds][n->text[1] - '0'], n);
+  } else {
+    diag_raise(ir_diag(v->ir), TN_ERR_INTERNAL, "special \"%s\" is not known", n->text);
+  }
+}
+
+/** What is below AFTERs; sources come before them in the walk. */
+static const node *below_after(derivation *v, const node *storage) {
+  return storage->op == OP_AFTER ? map_get(&v->storage, storage) : storage;
+}
+
+static void add_access(derivation *v, slot_list *l, const node *operand) {
+  const node *storage = below_after(v, operand);
+  if (storage->op == OP_PARAM) add_slot(v, l, storage);
+}
+
+static void add_node(derivation *v, const node *n) {
+  switch (n->op) {
+  case OP_PARAM: add_slot(v, &v->globals, n); break;
+  case OP_VAR: add_var(v, n); break;
+  case OP_SPECIAL: add_special(v, n); break;
+  case OP_AFTER: map_set(v->arena, &v->storage, n, (void *)below_after(v, n->src[0])); break;
+  case OP_STORE: add_access(v, &v->outs, n->src[0]); break;
+  case OP_LOAD:
+  case OP_INDEX: add_access(v, &v->ins, n->src[0]); break;
+  case OP_OUT:
+    for (uint32_t i = 0; i + 1 < n->n_src; i++) add_access(v, &v->outs, n->src[i]);
+    break;
+  default: break;
+  }
+}
+
+/** Sizes of an axis kind, 1 where none is said. */
+static void set_axes(derivation *v, tn_node to[3], int kind) {
+  for (int i = 0; i < 3; i++) to[i] = v->size[kind][i] ? v->size[kind][i] : ix_const(v->ir, 1);
+}
+
+static bool has_axes(const derivation *v, int kind) {
+  return v->size[kind][0] || v->size[kind][1] || v->size[kind][2];
+}
+
+static void set_sizes(derivation *v, tn_program_spec *s) {
+  bool groups = has_axes(v, 0) || has_axes(v, 1), direct = has_axes(v, 2);
+  if (groups + direct + (v->workers != NULL) > 1)
+    diag_raise(ir_diag(v->ir), TN_ERR_INTERNAL,
+               "a kernel mixes worker numbers, direct ids and ids in groups");
+  set_axes(v, s->global, direct ? 2 : 0);
+  if (groups) set_axes(v, s->local, 1);
+  if (v->workers) s->global[0] = v->workers;
+}
+
+static int64_t position(const name_list *names, const char *name) {
+  for (size_t i = 0; i < names->n; i++)
+    if (!strcmp(names->at[i], name)) return (int64_t)i;
+  return -1;
+}
+
+/** What the stages of a PROGRAM say. */
+static void set_stages(tn_program_spec *s, const node *program) {
+  s->name = program->src[0]->text;
+  s->device = program->src[1]->text;
+  if (program->n_src < 4) return;
+  s->source = program->src[3]->text;
+  s->source_bytes = program->src[3]->n_text;
+}
+
+void spec_derive(ir *g, const node *root, tn_program_spec *s) {
+  derivation v = {.ir = g, .arena = ir_arena(g)};
+  const node *code = root;
+  if (root->op == OP_PROGRAM) code = root->src[root->n_src > 2 ? 2 : 0];
+  node_list order = topo_sort(v.arena, &code, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) add_node(&v, order.at[i]);
+  *s = (tn_program_spec){.size = sizeof *s, .name = "", .device = "", .source = "", .ast = root};
+  if (root->op == OP_PROGRAM) set_stages(s, root);
+  if (root->op == OP_SINK) s->name = root->text;
+  set_sizes(&v, s);
+  s->vars = v.vars.at, s->n_vars = v.vars.n;
+  s->value_names = v.names.at, s->n_values = v.names.n;
+  s->globals = v.globals.at, s->n_globals = v.globals.n;
+  s->outs = v.outs.at, s->n_outs = v.outs.n;
+  s->ins = v.ins.at, s->n_ins = v.ins.n;
+  s->core_id = v.workers ? position(&v.names, "core_id") : -1;
+}
+
+/* Stages. */
+
+static _Noreturn void broken(ir *g, const char *what) {
+  diag_raise(ir_diag(g), TN_ERR_INTERNAL, "a program's %s", what);
+}
+
+/** A LINEAR is well-formed, and uses no buffer that its kernel does not have. */
+static void check_linear(ir *g, const node *sink, const node *linear) {
+  if (verify(&linear, 1, STAGE_LINEAR, ir_mem(g), ir_diag(g))) diag_rethrow(ir_diag(g));
+  tn_program_spec kernel, code;
+  spec_derive(g, sink, &kernel);
+  spec_derive(g, linear, &code);
+  for (size_t i = 0, k = 0; i < code.n_globals; i++) {
+    while (k < kernel.n_globals && kernel.globals[k] < code.globals[i]) k++;
+    if (k == kernel.n_globals || kernel.globals[k] != code.globals[i])
+      broken(g, "linear form uses a buffer that its kernel does not have");
+  }
+}
+
+void program_node_check(ir *g, const node *program) {
+  static const op stages[] = {OP_SINK, OP_DEVICE, OP_LINEAR, OP_SOURCE, OP_BINARY};
+  if (program->op != OP_PROGRAM || program->n_src < 2 || program->n_src > 5)
+    diag_raise(ir_diag(g), TN_ERR_INTERNAL, "%s where a program is wanted",
+               op_name((op)program->op));
+  for (uint32_t i = 0; i < program->n_src; i++)
+    if (program->src[i]->op != stages[i]) broken(g, "stages are not in order");
+  if (!program->src[1]->n_text) broken(g, "device has no name");
+  if (program->n_src > 2) check_linear(g, program->src[0], program->src[2]);
+  if (program->n_src > 3 && !program->src[3]->n_text) broken(g, "source is empty");
+  if (program->n_src > 4 && !program->src[4]->n_text) broken(g, "binary is empty");
+}
+
+static const node *text_node(ir *g, op o, const void *text, size_t bytes) {
+  if (bytes > UINT32_MAX) broken(g, "text has more than 4 GiB");
+  return ir_make(g, &(node_spec){.op = o, .dtype = DT_VOID, .text = text, .n_text = bytes});
+}
+
+/** A PROGRAM with one stage more, its `count`-th. */
+static const node *with_stage(ir *g, const node *program, uint32_t count, const node *stage) {
+  program_node_check(g, program);
+  if (program->n_src != count) broken(g, "stages are not made in order");
+  const node *src[5];
+  memcpy(src, program->src, count * sizeof *src);
+  src[count] = stage;
+  return ir_node(g, OP_PROGRAM, DT_VOID, src, count + 1, NULL, 0);
+}
+
+const node *program_node_make(ir *g, const node *sink, const char *device) {
+  const node *src[] = {sink, text_node(g, OP_DEVICE, device, strlen(device))};
+  const node *program = ir_node(g, OP_PROGRAM, DT_VOID, src, 2, NULL, 0);
+  program_node_check(g, program);
+  return program;
+}
+
+const node *program_node_linear(ir *g, const node *program, const node *linear) {
+  return with_stage(g, program, 2, linear);
+}
+
+const node *program_node_source(ir *g, const node *program, const char *source, size_t bytes) {
+  return with_stage(g, program, 3, text_node(g, OP_SOURCE, source, bytes));
+}
+
+const node *program_node_binary(ir *g, const node *program, const void *code, size_t bytes) {
+  return with_stage(g, program, 4, text_node(g, OP_BINARY, code, bytes));
+}

@@ -1,0 +1,352 @@
+#include "device/table.h"
+
+#include "base/thread.h"
+#include "device/cache.h"
+#include "device/cpu/cpu.h"
+#include "device/cpu/pool.h"
+#include "device/failure.h"
+#include "device/null/null.h"
+#include "device/output.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_KERNELS = 4096, MOST_INDEX = 9999 };
+#define KERNELS_BYTES ((size_t)256 << 20)
+
+typedef struct known_backend {
+  const tn_backend *backend;
+  struct known_backend *next;
+} known_backend;
+
+typedef struct open_device {
+  tn_device *device;
+  struct open_device *next;
+} open_device;
+
+/** What table_info found out. */
+typedef struct known_device {
+  const tn_backend *backend;
+  int32_t index;
+  char name[48];
+  char *about, *absent, *pairs; /* absent: NULL if it can be used */
+  uint64_t bytes;
+  struct known_device *next;
+} known_device;
+
+struct table {
+  mem mem;
+  tn_host host;
+  pool *pool;
+  kernel_cache *kernels;
+  mutex lock; /* of what follows */
+  known_backend *backends;
+  open_device *devices;
+  known_device *infos;
+};
+
+static const tn_backend *const built_in[] = {&cpu_backend, &null_backend};
+
+/** The table of the process. */
+static _Atomic(table *) device_table;
+
+const mem *table_mem(const table *t) { return &t->mem; }
+kernel_cache *table_kernels(table *t) { return t->kernels; }
+pool *table_pool(table *t) { return t->pool; }
+
+/* Opening. */
+
+static void lend_threads(void *user, void (*task)(void *arg, size_t i), void *arg, size_t n) {
+  pool_run(user, task, arg, n);
+}
+
+static void set_host(table *t) {
+  t->host = (tn_host){.size = sizeof t->host,
+                      .allocator = {t->mem.alloc, t->mem.release, t->mem.user, NULL},
+                      .workers = {lend_threads, t->pool, NULL},
+                      .threads = pool_threads(t->pool)};
+}
+
+static tn_status fill(table *t, const table_desc *desc, diag *d) {
+  int32_t threads = desc->threads > 0 ? desc->threads : pool_cores();
+  size_t most = desc->most_kernels ? desc->most_kernels : MOST_KERNELS;
+  t->pool = pool_open(&t->mem, threads, desc->workers.run ? &desc->workers : NULL);
+  t->kernels = cache_open(&t->mem, most, desc->kernels_bytes ? desc->kernels_bytes : KERNELS_BYTES);
+  if (!t->pool || !t->kernels) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  set_host(t);
+  tn_status status = TN_OK;
+  for (size_t i = 0; i < sizeof built_in / sizeof *built_in && !status; i++)
+    status = table_add(t, built_in[i], d);
+  return status;
+}
+
+tn_status table_open(table **out, const table_desc *desc, diag *d) {
+  *out = NULL;
+  mem m = desc->mem ? *desc->mem : mem_system;
+  table *t = mem_calloc(&m, 1, sizeof *t);
+  if (!t) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  t->mem = m;
+  mutex_init(&t->lock);
+  tn_status status = fill(t, desc, d);
+  if (status)
+    table_close(t);
+  else
+    *out = t;
+  return status;
+}
+
+tn_status table_global(table **out, diag *d) {
+  *out = atomic_load(&device_table);
+  if (*out) return TN_OK;
+  table *made, *there = NULL;
+  tn_status status = table_open(&made, &(table_desc){0}, d);
+  if (status) return status;
+  if (atomic_compare_exchange_strong(&device_table, &there, made)) {
+    *out = made;
+  } else {
+    table_close(made);
+    *out = there;
+  }
+  return TN_OK;
+}
+
+static void free_info(table *t, known_device *k) {
+  mem_strfree(&t->mem, k->about);
+  mem_strfree(&t->mem, k->absent);
+  mem_strfree(&t->mem, k->pairs);
+  mem_free(&t->mem, k, sizeof *k);
+}
+
+void table_close(table *t) {
+  if (!t) return;
+  for (open_device *v = t->devices, *next; v; v = next) {
+    next = v->next;
+    device_close(v->device);
+    mem_free(&t->mem, v, sizeof *v);
+  }
+  for (known_device *k = t->infos, *next; k; k = next) {
+    next = k->next;
+    free_info(t, k);
+  }
+  for (known_backend *b = t->backends, *next; b; b = next) {
+    next = b->next;
+    mem_free(&t->mem, b, sizeof *b);
+  }
+  cache_close(t->kernels);
+  pool_close(t->pool);
+  mutex_free(&t->lock);
+  mem m = t->mem;
+  mem_free(&m, t, sizeof *t);
+}
+
+/* Backends. */
+
+static bool complete_pair(const tn_pair *p) {
+  const tn_renderer *r = p->renderer;
+  const tn_compiler *c = p->compiler;
+  return r && r->size && r->name && r->describe && r->render && c && c->size && c->name && c->key &&
+         c->compile;
+}
+
+static bool complete_queue(const tn_queue_functions *q) {
+  return !q || (q->size && q->open && q->free && q->submit && !q->enter == !q->leave);
+}
+
+static bool complete_signal(const tn_signal_functions *s) {
+  return !s || (s->size && s->open && s->free && s->get && s->set && s->fail && s->wait);
+}
+
+/** What is missing in a backend, or NULL. */
+static const char *missing(const tn_backend *b) {
+  if (b->size != sizeof *b) return "its size is another version's";
+  if (!b->name || !b->name[0] || strlen(b->name) > 32 || strchr(b->name, ':'))
+    return "it has no name of 1 to 32 bytes without a colon";
+  if (!b->open || !b->close) return "open or close is missing";
+  if (!b->alloc || !b->free) return "alloc or free is missing";
+  if (!b->host && (!b->read || !b->write)) return "host, or read and write, are missing";
+  if (!b->load || !b->unload || !b->program || !b->program_free || !b->execute)
+    return "a function for programs is missing";
+  for (size_t i = 0; i < b->n_pairs; i++)
+    if (!complete_pair(&b->pairs[i])) return "a renderer or compiler is not complete";
+  if (!complete_queue(b->queue)) return "its queue functions are not complete";
+  return complete_signal(b->signal) ? NULL : "its signal functions are not complete";
+}
+
+static const tn_backend *find_backend(const table *t, const char *name, size_t length) {
+  for (const known_backend *k = t->backends; k; k = k->next)
+    if (strlen(k->backend->name) == length && !memcmp(k->backend->name, name, length))
+      return k->backend;
+  return NULL;
+}
+
+/** Under the lock. */
+static tn_status add_backend(table *t, const tn_backend *b, diag *d) {
+  const tn_backend *there = find_backend(t, b->name, strlen(b->name));
+  if (there == b) return TN_OK;
+  if (there) return diag_set(d, TN_ERR_ARGUMENT, "there is a backend %s already", b->name);
+  known_backend *k = mem_calloc(&t->mem, 1, sizeof *k);
+  if (!k) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  k->backend = b;
+  known_backend **at = &t->backends;
+  while (*at) at = &(*at)->next;
+  *at = k;
+  return TN_OK;
+}
+
+tn_status table_add(table *t, const tn_backend *b, diag *d) {
+  if (!b) return diag_set(d, TN_ERR_ARGUMENT, "no backend is given");
+  const char *why = missing(b);
+  if (why)
+    return diag_set(d, TN_ERR_ARGUMENT, "backend %s: %s", b->name && b->name[0] ? b->name : "?",
+                    why);
+  mutex_lock(&t->lock);
+  tn_status status = add_backend(t, b, d);
+  mutex_unlock(&t->lock);
+  return status;
+}
+
+/* Devices. */
+
+/** Under the lock. */
+static tn_status get_device(table *t, const tn_backend *b, int32_t index, tn_device **device,
+                            diag *d) {
+  for (open_device *v = t->devices; v; v = v->next)
+    if (v->device->backend == b && v->device->index == index) {
+      *device = v->device;
+      return TN_OK;
+    }
+  open_device *v = mem_calloc(&t->mem, 1, sizeof *v);
+  if (!v) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  tn_status status = device_open(&v->device, t, b, index, &t->host, d);
+  if (status) {
+    mem_free(&t->mem, v, sizeof *v);
+    return status;
+  }
+  v->next = t->devices;
+  t->devices = v;
+  *device = v->device;
+  return TN_OK;
+}
+
+/** The number after the colon; 0 without one; −1 if it is none. */
+static int32_t parse_index(const char *text) {
+  if (!*text) return 0;
+  size_t digits = strspn(++text, "0123456789");
+  if (!digits || digits > 4 || text[digits]) return -1;
+  return (int32_t)strtol(text, NULL, 10);
+}
+
+static tn_status unknown_device(const table *t, const char *name, diag *d) {
+  char known[512] = "";
+  for (const known_backend *k = t->backends; k; k = k->next) {
+    size_t n = strlen(known);
+    snprintf(known + n, sizeof known - n, "%s%s", n ? ", " : "", k->backend->name);
+  }
+  return diag_set(d, TN_ERR_DEVICE,
+                  "there is no device \"%s\"; devices are named %s, or as in %s:1", name, known,
+                  t->backends->backend->name);
+}
+
+tn_status table_device(table *t, const char *name, tn_device **device, diag *d) {
+  *device = NULL;
+  size_t length = strcspn(name, ":");
+  int32_t index = parse_index(name + length);
+  mutex_lock(&t->lock);
+  const tn_backend *b = find_backend(t, name, length);
+  tn_status status =
+      b && index >= 0 ? get_device(t, b, index, device, d) : unknown_device(t, name, d);
+  mutex_unlock(&t->lock);
+  return status;
+}
+
+/* What devices there are. */
+
+/** The names of the pairs that work, with spaces between; the last one's failure is in `d`. */
+static tn_status list_pairs(table *t, known_device *k, diag *d) {
+  tn_device *v;
+  tn_output names = output_new(&t->mem);
+  tn_status status = get_device(t, k->backend, k->index, &v, d);
+  for (size_t i = 0; i < k->backend->n_pairs && !status; i++) {
+    const tn_pair *p = &k->backend->pairs[i];
+    char name[128];
+    int n = snprintf(name, sizeof name, "%s/%s", p->renderer->name, p->compiler->name);
+    const device_target *target;
+    void *compiler;
+    if (device_target_get(v, name, NULL, &target, d) || device_compiler(target, &compiler, d))
+      continue;
+    if (names.n) tn_output_add(&names, " ", 1);
+    tn_output_add(&names, name, (size_t)n);
+  }
+  if (!status) {
+    k->pairs = mem_strdup(&t->mem, output_text(&names));
+    if (names.failed || !k->pairs) status = diag_set(d, TN_ERR_MEMORY, "out of memory");
+    if (!status && !names.n) status = d->status ? d->status : TN_ERR_UNSUPPORTED;
+  }
+  output_free(&names);
+  return status;
+}
+
+/** Asks a backend about a device; what goes wrong is what makes it absent. */
+static tn_status probe(table *t, known_device *k, diag *d) {
+  tn_output about = output_new(&t->mem);
+  tn_failure f;
+  failure_clear(&f);
+  tn_status status = TN_OK;
+  if (k->backend->probe) status = k->backend->probe(k->index, &about, &k->bytes, &f);
+  k->about = mem_strdup(&t->mem, output_text(&about));
+  output_free(&about);
+  if (!k->about) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  if (status) return failure_tell(d, status, &f);
+  return list_pairs(t, k, d);
+}
+
+/** Under the lock. NULL without memory. */
+static known_device *find_out(table *t, const tn_backend *b, int32_t index) {
+  known_device *k = mem_calloc(&t->mem, 1, sizeof *k);
+  if (!k) return NULL;
+  k->backend = b;
+  k->index = index;
+  snprintf(k->name, sizeof k->name, "%s:%d", b->name, (int)index);
+  diag d = {0};
+  tn_status status = probe(t, k, &d);
+  if (status) k->absent = mem_strdup(&t->mem, d.text[0] ? d.text : tn_status_text(status));
+  if (!k->pairs) k->pairs = mem_strdup(&t->mem, "");
+  if (status == TN_ERR_MEMORY || !k->pairs || (status && !k->absent)) {
+    free_info(t, k);
+    return NULL;
+  }
+  k->next = t->infos;
+  return t->infos = k;
+}
+
+/** Under the lock. */
+static tn_status describe(table *t, const tn_backend *b, int32_t index, tn_device_info *info,
+                          diag *d) {
+  known_device *k = t->infos;
+  while (k && (k->backend != b || k->index != index)) k = k->next;
+  if (!k && !(k = find_out(t, b, index))) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  info->name = k->name;
+  info->about = k->about;
+  info->absent = k->absent;
+  info->pairs = k->pairs;
+  info->bytes = k->bytes;
+  return TN_OK;
+}
+
+tn_status table_info(table *t, size_t i, tn_device_info *info, diag *d) {
+  tn_status status = TN_ERR_ARGUMENT;
+  mutex_lock(&t->lock);
+  for (const known_backend *b = t->backends; b; b = b->next) {
+    int32_t count = b->backend->count ? b->backend->count() : 1;
+    size_t n = count > 0 ? (size_t)count : 0;
+    if (i < n) {
+      status = describe(t, b->backend, (int32_t)i, info, d);
+      break;
+    }
+    i -= n;
+  }
+  mutex_unlock(&t->lock);
+  return status;
+}

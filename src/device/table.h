@@ -1,0 +1,51 @@
+/* The table of devices: the backends known, the devices open, and what these share: the threads and
+   the kernels compiled. One table serves the whole process; a context that brings its own memory or
+   threads brings its own table. Any thread. */
+#ifndef TENON_DEVICE_TABLE_H
+#define TENON_DEVICE_TABLE_H
+
+#include "base/diag.h"
+#include "base/mem.h"
+
+#include <tenon/device.h>
+#include <tenon/unstable/backend.h>
+
+typedef struct table table;
+typedef struct kernel_cache kernel_cache;
+typedef struct pool pool;
+
+/** What a table of one's own is made of. */
+typedef struct table_desc {
+  const mem *mem;      /* NULL: the C library's; else copied */
+  int32_t threads;     /* 0: as many as physical cores */
+  tn_workers workers;  /* run == NULL: the table's own threads; `destroy` is the caller's to call */
+  size_t most_kernels; /* that the cache keeps unused; 0: 4096 */
+  size_t kernels_bytes; /* likewise; 0: 256 MiB */
+} table_desc;
+
+/** The table of the process, made by the first call and never freed. */
+tn_status table_global(table **t, diag *d);
+
+tn_status table_open(table **t, const table_desc *desc, diag *d);
+
+/** Closes all devices of a table of one's own and frees it. No buffer, signal, queue, list or
+    program of its devices may be left. NULL is allowed. */
+void table_close(table *t);
+
+/** Makes a backend known; one that is known already stays. TN_ERR_ARGUMENT if it is not complete or
+    its name is taken by another. */
+tn_status table_add(table *t, const tn_backend *b, diag *d);
+
+/** The device of a name, opened if need be: "CPU" is "CPU:0". The message for a name that is none
+    lists the names there are. The device stays open until the table is closed. */
+tn_status table_device(table *t, const char *name, tn_device **device, diag *d);
+
+/** Fills in what tn_device_get gives, but `size`. Past the last: TN_ERR_ARGUMENT, with neither
+ *info nor `d` changed. Strings live as long as the table. */
+tn_status table_info(table *t, size_t i, tn_device_info *info, diag *d);
+
+const mem *table_mem(const table *t);
+kernel_cache *table_kernels(table *t);
+pool *table_pool(table *t);
+
+#endif

@@ -1,0 +1,40 @@
+/* The inside of models. */
+#ifndef TENON_FORMATS_MODEL_H
+#define TENON_FORMATS_MODEL_H
+
+#include "formats/onnx/proto.h"
+#include "tensor/context.h"
+
+#include <tenon/model.h>
+
+/** A model file's contents, counted: by its model and by every weight's memory. Any thread. */
+typedef struct model_data {
+  atomic_size_t count;
+  const mem *mem;
+  diag diag; /* where its arena raises while it is read */
+  arena arena;
+  onnx_model *onnx;
+  void *bytes; /* a copy of a model given in memory */
+  size_t n_bytes;
+} model_data;
+
+/** Reads a file or, if `path` is NULL, copies and reads `bytes` bytes. `folder` is that of external
+    data; NULL: the file's own. The failure goes to `d`. */
+tn_status model_data_open(model_data **out, const char *path, const void *data, size_t bytes,
+                          const char *folder, const mem *m, diag *d);
+void model_data_release(model_data *m); /* NULL is allowed */
+
+struct tn_model {
+  attachment attachment; /* to its context */
+  tn_context *context;
+  model_data *data;
+  const char *name;
+  size_t n_inputs, n_outputs;
+  const char **names;                /* of inputs, then outputs */
+  const node **nodes;                /* the same: leaves, then values; each held */
+  const char *(*sizes)[TN_MAX_RANK]; /* the same: sizes in words */
+  mutex lock;                        /* of what follows */
+  tn_plan *plan;                     /* NULL until the first binding */
+};
+
+#endif

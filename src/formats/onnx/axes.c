@@ -1,0 +1,25 @@
+#include "formats/onnx/axes.h"
+
+tn_axes axes_list(onnx_call *c, const int64_t *at, size_t n) {
+  tn_axes axes = {0};
+  if (n > TN_MAX_RANK) onnx_fail(c, TN_ERR_UNSUPPORTED, "%zu axes", n);
+  for (size_t i = 0; i < n; i++) {
+    if (at[i] < -TN_MAX_RANK || at[i] > TN_MAX_RANK)
+      onnx_fail(c, TN_ERR_SHAPE, "there is no axis %lld", (long long)at[i]);
+    axes.axis[axes.count++] = (int32_t)at[i];
+  }
+  return axes;
+}
+
+bool axes_given(onnx_call *c, int64_t since, tn_axes *axes) {
+  if (c->version < since) {
+    const onnx_ints *l = onnx_list(c, "axes");
+    if (l) *axes = axes_list(c, l->at, l->n);
+    return l != NULL;
+  }
+  if (!onnx_has(c, 1)) return false;
+  size_t n;
+  const int64_t *at = onnx_numbers(c, 1, &n);
+  *axes = axes_list(c, at, n);
+  return true;
+}

@@ -1,0 +1,86 @@
+/* What operators' builders ask of the node they import. */
+#include "formats/onnx/elements.h"
+
+#include <string.h>
+
+void onnx_fail(const onnx_call *c, tn_status s, const char *format, ...) {
+  diag *d = c->m->b.diag;
+  va_list list;
+  va_start(list, format);
+  diag_set_list(d, s, format, list);
+  va_end(list);
+  diag_rethrow(d);
+}
+
+builder *onnx_builder(onnx_call *c) { return &c->m->b; }
+
+bool onnx_has(const onnx_call *c, size_t input) {
+  return input < c->n_inputs && c->inputs[input].node;
+}
+
+value onnx_input(const onnx_call *c, size_t i) {
+  if (!onnx_has(c, i)) onnx_fail(c, TN_ERR_FORMAT, "input %zu is missing", i);
+  return c->inputs[i];
+}
+
+static const onnx_attribute *attribute(const onnx_call *c, const char *name,
+                                       onnx_attribute_type type) {
+  for (size_t i = 0; i < c->node->attributes.n; i++) {
+    const onnx_attribute *a = &c->node->attributes.at[i];
+    if (strcmp(a->name, name)) continue;
+    if (a->type != type) onnx_fail(c, TN_ERR_FORMAT, "attribute %s is of another type", name);
+    return a;
+  }
+  return NULL;
+}
+
+int64_t onnx_int(const onnx_call *c, const char *name, int64_t otherwise) {
+  const onnx_attribute *a = attribute(c, name, ONNX_ATTRIBUTE_INT);
+  return a ? a->i : otherwise;
+}
+
+float onnx_float(const onnx_call *c, const char *name, float otherwise) {
+  const onnx_attribute *a = attribute(c, name, ONNX_ATTRIBUTE_FLOAT);
+  return a ? a->f : otherwise;
+}
+
+const char *onnx_string(const onnx_call *c, const char *name, const char *otherwise) {
+  const onnx_attribute *a = attribute(c, name, ONNX_ATTRIBUTE_STRING);
+  return a ? a->s.at : otherwise;
+}
+
+const onnx_ints *onnx_list(const onnx_call *c, const char *name) {
+  const onnx_attribute *a = attribute(c, name, ONNX_ATTRIBUTE_INTS);
+  return a ? &a->ints : NULL;
+}
+
+const onnx_tensor *onnx_tensor_attribute(const onnx_call *c, const char *name) {
+  const onnx_attribute *a = attribute(c, name, ONNX_ATTRIBUTE_TENSOR);
+  return a ? a->t : NULL;
+}
+
+const node *const *onnx_elements(onnx_call *c, size_t input, size_t *n) {
+  const node *const *e = elements_of(c->m, onnx_input(c, input), n);
+  if (!e)
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "input '%s' is known only when the model runs",
+              c->node->inputs.at[input]);
+  return e;
+}
+
+const int64_t *onnx_numbers(onnx_call *c, size_t input, size_t *n) {
+  const node *const *e = onnx_elements(c, input, n);
+  int64_t *numbers = arena_alloc(c->m->b.arena, (*n + 1) * sizeof *numbers);
+  for (size_t i = 0; i < *n; i++) {
+    if (!node_is_const(e[i]))
+      onnx_fail(c, TN_ERR_UNSUPPORTED, "input '%s' depends on a size that varies",
+                c->node->inputs.at[input]);
+    numbers[i] = node_int(e[i]);
+  }
+  return numbers;
+}
+
+size_t onnx_axis(onnx_call *c, int64_t axis, size_t rank) {
+  if (axis < -(int64_t)rank || axis >= (int64_t)rank)
+    onnx_fail(c, TN_ERR_SHAPE, "axis %lld of a tensor of %zu dimensions", (long long)axis, rank);
+  return (size_t)(axis < 0 ? axis + (int64_t)rank : axis);
+}

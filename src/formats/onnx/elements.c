@@ -1,0 +1,132 @@
+/* Shape arithmetic. A model computes sizes with ordinary operators (Shape, Gather, Concat, Mul …),
+   and these are imported as ordinary tensors. Where an operator needs such a tensor's elements,
+   each is asked for at a constant position: the range sweep turns that into one scalar expression,
+   rules fold it, and what is left is arithmetic on sizes, or depends on data. So no operator needs
+   a second, symbolic implementation. */
+#include "formats/onnx/elements.h"
+
+#include "ir/binder.h"
+#include "ir/copy.h"
+#include "ir/subst.h"
+#include "rules/rules.h"
+#include "schedule/passes.h"
+
+enum { MOST_ELEMENTS = 256, MOST_DEPTH = 64 };
+
+typedef struct asking {
+  import *m;
+  value v;
+  ir *g;          /* scratch, for one question */
+  node_list leaf; /* BUFFERs of the import, by PARAM slot */
+  const node **found;
+  size_t n;
+  bool known;
+} asking;
+
+static const node *param_for(void *user, const node *n, const node *const src[]) {
+  asking *q = user;
+  if (n->op != OP_BUFFER) return NULL;
+  int64_t slot = (int64_t)q->leaf.n;
+  vec_push(ir_arena(q->g), &q->leaf, n);
+  return ir_node(q->g, OP_PARAM, (dtype)n->dtype, src, n->n_src, &slot, 1);
+}
+
+static const onnx_tensor *weight_of(const asking *q, const node *param) {
+  return map_get(&q->m->weights, q->leaf.at[param->ints[0]]);
+}
+
+/** INDEX(PARAM of a weight; numbers) → the number that is there. */
+static const node *weight_element(const asking *q, const node *n) {
+  const onnx_tensor *t = weight_of(q, n->src[0]);
+  size_t at = 0;
+  if (!t || !t->data) return NULL;
+  for (size_t i = 0; i < t->dims.n; i++) {
+    const node *c = n->src[1 + i];
+    if (c->op != OP_CONST || node_int(c) < 0 || node_int(c) >= t->dims.at[i]) return NULL;
+    at = at * (size_t)t->dims.at[i] + (size_t)node_int(c);
+  }
+  dtype type = (dtype)n->dtype;
+  const char *data = t->data;
+  return ir_const_bits(q->g, type, scalar_load(type, data + at * dtype_bytes(type)));
+}
+
+static const node *with_weights(asking *q, const node *e) {
+  arena *a = ir_arena(q->g);
+  node_list order = topo_sort(a, &e, 1, NULL, NULL);
+  map with = {0};
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i];
+    if (n->op != OP_INDEX || n->src[0]->op != OP_PARAM) continue;
+    const node *c = weight_element(q, n);
+    if (c) map_set(a, &with, n, (void *)c);
+  }
+  return subst(q->g, e, &with);
+}
+
+/** Integer data arithmetic as index arithmetic; NULL where the value depends on data. */
+static const node *as_index(ir *g, const node *n, int depth) {
+  if (n->op == OP_CONST) return ix_const(g, node_int(n));
+  if (n->dtype == DT_INDEX) return n;
+  if (!depth || !dtype_is_int((dtype)n->dtype)) return NULL;
+  const node *s[3] = {NULL, NULL, NULL};
+  bool select = n->op == OP_WHERE;
+  for (uint32_t i = select; i < n->n_src && i < 3; i++) {
+    bool from_int = n->src[i]->dtype == DT_INDEX || dtype_is_int((dtype)n->src[i]->dtype);
+    if (!from_int || !(s[i] = as_index(g, n->src[i], depth - 1))) return NULL;
+  }
+  switch (n->op) {
+  case OP_CAST: return s[0];
+  case OP_NEG: return ix_scale(g, s[0], -1);
+  case OP_ADD: return ix_add(g, s[0], s[1]);
+  case OP_SUB: return ix_sub(g, s[0], s[1]);
+  case OP_MUL: return ix_mul(g, s[0], s[1]);
+  case OP_MIN: return ix_min(g, s[0], s[1]);
+  case OP_MAX: return ix_max(g, s[0], s[1]);
+  case OP_FLOORDIV: return s[1]->lo > 0 ? ix_floordiv(g, s[0], s[1]) : NULL;
+  case OP_MOD: return s[1]->lo > 0 ? ix_mod(g, s[0], s[1]) : NULL;
+  default: return NULL;
+  }
+}
+
+static const node *element(asking *q, const node *value, const node *at) {
+  static const map nothing_is_cut = {0};
+  const node *e = value->op == OP_PARAM
+                      ? index_make(q->g, (dtype)value->dtype, value, 0, value->rank, &at)
+                      : ranges_element(q->g, &nothing_is_cut, value, value->rank, &at);
+  rewriter rw = {.ir = q->g, .math = MATH_EXACT};
+  e = with_weights(q, e);
+  rewrite(&rw, rules_simplify_kernel, RULES_SIMPLIFY_KERNEL, &e, 1);
+  e = with_weights(q, e); /* positions that became numbers only now */
+  rewrite(&rw, rules_simplify_kernel, RULES_SIMPLIFY_KERNEL, &e, 1);
+  return as_index(q->g, e, MOST_DEPTH);
+}
+
+static void ask(void *arg) {
+  asking *q = arg;
+  const node *x;
+  ir_copy(q->g, ir_arena(q->g), &q->v.node, 1, param_for, q, &x);
+  q->n = 1;
+  if (x->rank) {
+    if (!node_is_const(x->dims[0]) || node_int(x->dims[0]) > MOST_ELEMENTS) return;
+    q->n = (size_t)node_int(x->dims[0]);
+  }
+  q->found = arena_alloc(q->m->b.arena, (q->n + 1) * sizeof *q->found);
+  for (size_t i = 0; i < q->n; i++) {
+    const node *e = element(q, x, ix_const(q->g, (int64_t)i));
+    if (!e) return;
+    ir_copy(q->m->b.ir, ir_arena(q->g), &e, 1, NULL, NULL, &q->found[i]);
+  }
+  q->known = true;
+}
+
+const node *const *elements_of(import *m, value v, size_t *n) {
+  asking q = {.m = m, .v = v};
+  if (v.node->rank > 1 || !dtype_is_int((dtype)v.node->dtype)) return NULL;
+  q.g = ir_new(ir_mem(m->b.ir), m->b.diag, false);
+  if (!q.g) diag_raise(m->b.diag, TN_ERR_MEMORY, "out of memory");
+  tn_status s = diag_catch(m->b.diag, ask, &q);
+  ir_free(q.g);
+  if (s != TN_OK) diag_rethrow(m->b.diag);
+  *n = q.n;
+  return q.known ? q.found : NULL;
+}

@@ -1,0 +1,117 @@
+/* From an ONNX graph to a tensor graph: the importer's core, and what operators' builders use. */
+#ifndef TENON_FORMATS_ONNX_IMPORT_H
+#define TENON_FORMATS_ONNX_IMPORT_H
+
+#include "base/map.h"
+#include "base/names.h"
+#include "base/str.h"
+#include "formats/onnx/proto.h"
+#include "tensor/tensor.h"
+
+enum {
+  ONNX_OPSET_MAX = 28
+}; /* of the default domain: the newest one the table was checked against */
+
+/** How leaves of the graph are made: BUFFER nodes, which belong to the caller. Both raise. */
+typedef struct import_leaves {
+  const node *(*input)(void *user, const char *name, dtype t, size_t rank,
+                       const node *const dims[]);
+  const node *(*weight)(void *user, const onnx_tensor *t, dtype type, size_t rank,
+                        const node *const dims[]);
+  void *user;
+} import_leaves;
+
+/** An input or output of the graph. */
+typedef struct import_port {
+  const onnx_value *port;
+  const node *node; /* of an input the leaf, of an output its value */
+} import_port;
+
+typedef struct import {
+  builder b; /* raises through its diag; lists that outlive the import are in its arena */
+  import_leaves leaves;
+  const onnx_model *model;
+  int64_t opset; /* of the default domain */
+  names values;  /* name → import_value */
+  names params;  /* name of a dimension → VAR */
+  map weights;   /* leaf of a weight → onnx_tensor */
+  VEC(import_port) inputs, outputs;
+} import;
+
+/** What a name of the graph stands for. */
+typedef struct import_value {
+  value v;
+} import_value;
+
+/** The most that a size which varies can be. Models write far larger numbers to say "to the end".
+ */
+enum { IMPORT_SIZE_MAX = 999999999 };
+
+/** Builds the whole graph; `b` and `leaves` are set. Sizes that inputs leave open are variables.
+    Raises TN_ERR_UNSUPPORTED with all operators, versions and types that
+    are not supported at once; TN_ERR_FORMAT, SHAPE or DTYPE with the node's name. */
+void import_graph(import *m, const onnx_model *model);
+
+/** Appends a line for each thing of the model that is not supported: "Op (domain, opset 13): node
+    'a', node 'b'". Nothing is appended if all is. */
+void import_check(const onnx_model *model, str *report);
+
+/** The opset of a domain that a model imports; 0: none. */
+int64_t onnx_opset_of(const onnx_model *m, const char *domain);
+
+/* ---- For operators ---- */
+
+/** A node being imported. */
+typedef struct onnx_call {
+  import *m;
+  const onnx_node *node;
+  int64_t version; /* of the operator: the newest that is not above the model's opset */
+  size_t n_inputs, n_outputs;
+  const value *inputs; /* absent ones have no node */
+  value *outputs;
+} onnx_call;
+
+/** A row of ops.def. */
+typedef struct onnx_op {
+  const char *name;
+  const char *versions;   /* "7 13 14": those this row implements */
+  const char *attributes; /* names that nodes may have, spaces between */
+  uint16_t least, most;   /* inputs */
+  uint16_t outputs;
+  void (*build)(onnx_call *c);
+} onnx_op;
+
+/** All rows, for tests and listings. */
+const onnx_op *onnx_ops(size_t *n);
+
+builder *onnx_builder(onnx_call *c);
+bool onnx_has(const onnx_call *c, size_t input);
+/** An input; raises if it is absent. */
+value onnx_input(const onnx_call *c, size_t i);
+
+/** Attributes, with what holds where they are absent. */
+int64_t onnx_int(const onnx_call *c, const char *name, int64_t otherwise);
+float onnx_float(const onnx_call *c, const char *name, float otherwise);
+const char *onnx_string(const onnx_call *c, const char *name, const char *otherwise);
+/** NULL if there is none. */
+const onnx_ints *onnx_list(const onnx_call *c, const char *name);
+const onnx_tensor *onnx_tensor_attribute(const onnx_call *c, const char *name);
+
+/** The elements of an integer input of rank 0 or 1 that are known before the model runs, as index
+    nodes: constants, and what is computed from shapes. Raises TN_ERR_UNSUPPORTED if they are not.
+ */
+const node *const *onnx_elements(onnx_call *c, size_t input, size_t *n);
+/** The same where all are numbers. */
+const int64_t *onnx_numbers(onnx_call *c, size_t input, size_t *n);
+
+/** A constant tensor as a value. */
+value onnx_constant(onnx_call *c, const onnx_tensor *t);
+
+/** An axis of a tensor, counted from its end if negative; raises if there is none. */
+size_t onnx_axis(onnx_call *c, int64_t axis, size_t rank);
+
+/** Raises, with the node's name and operator before the message. */
+_Noreturn void onnx_fail(const onnx_call *c, tn_status s, const char *format, ...)
+    BASE_PRINTF(3, 4);
+
+#endif

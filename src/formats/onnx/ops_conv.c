@@ -1,0 +1,82 @@
+/* Contractions and pooling. */
+#include "formats/onnx/ops.h"
+#include "tensor/build.h"
+
+#include <string.h>
+
+void onnx_MatMul(onnx_call *c) {
+  c->outputs[0] = build_matmul(onnx_builder(c), onnx_input(c, 0), onnx_input(c, 1));
+}
+
+/** A list attribute of `n` numbers into an array; what is there stays if there is none. */
+static void numbers(const onnx_call *c, const char *name, size_t n, int64_t *into) {
+  const onnx_ints *l = onnx_list(c, name);
+  if (l && l->n != n)
+    onnx_fail(c, TN_ERR_FORMAT, "attribute %s has %zu numbers, where %zu belong", name, l->n, n);
+  for (size_t i = 0; l && i < n; i++) into[i] = l->at[i];
+}
+
+/** auto_pad SAME: ⌈size / stride⌉ results, what is missing put half before and half after. */
+static void pad_same(const onnx_call *c, tn_conv_desc *d, const node *size, size_t i, int64_t k,
+                     bool more_before) {
+  if (!node_is_const(size))
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "auto_pad of an input whose size varies");
+  int64_t n = node_int(size), results = (n + d->stride[i] - 1) / d->stride[i];
+  int64_t all = (results - 1) * d->stride[i] + (k - 1) * d->dilation[i] + 1 - n;
+  if (all < 0) all = 0;
+  d->pad_low[i] = more_before ? all - all / 2 : all / 2;
+  d->pad_high[i] = all - d->pad_low[i];
+}
+
+static void pads(const onnx_call *c, tn_conv_desc *d, const node *x, const int64_t *kernel,
+                 size_t spatial) {
+  const char *mode = onnx_string(c, "auto_pad", "NOTSET");
+  int64_t pad[6] = {0};
+  if (!strcmp(mode, "VALID")) return;
+  bool upper = !strcmp(mode, "SAME_UPPER"), lower = !strcmp(mode, "SAME_LOWER");
+  for (size_t i = 0; i < spatial && (upper || lower); i++)
+    pad_same(c, d, x->dims[2 + i], i, kernel[i], lower);
+  if (upper || lower) return;
+  if (strcmp(mode, "NOTSET")) onnx_fail(c, TN_ERR_FORMAT, "auto_pad is '%.50s'", mode);
+  numbers(c, "pads", 2 * spatial, pad);
+  for (size_t i = 0; i < spatial; i++) {
+    d->pad_low[i] = pad[i];
+    d->pad_high[i] = pad[spatial + i];
+  }
+}
+
+/** The kernel's sizes, which the weights give and an attribute may repeat. */
+static void kernel_of(const onnx_call *c, const node *w, size_t spatial, int64_t kernel[]) {
+  for (size_t i = 0; i < spatial; i++) {
+    if (!node_is_const(w->dims[2 + i]))
+      onnx_fail(c, TN_ERR_UNSUPPORTED, "weights whose size varies");
+    kernel[i] = node_int(w->dims[2 + i]);
+  }
+  int64_t said[3] = {kernel[0], kernel[1], kernel[2]};
+  numbers(c, "kernel_shape", spatial, said);
+  for (size_t i = 0; i < spatial; i++)
+    if (said[i] != kernel[i])
+      onnx_fail(c, TN_ERR_SHAPE, "kernel_shape says %lld where the weights have %lld",
+                (long long)said[i], (long long)kernel[i]);
+}
+
+void onnx_Conv(onnx_call *c) {
+  value x = onnx_input(c, 0), w = onnx_input(c, 1), none = {0};
+  size_t spatial = x.node->rank < 3 ? 0 : x.node->rank - 2u;
+  if (spatial < 1 || spatial > 3 || w.node->rank != x.node->rank)
+    onnx_fail(c, TN_ERR_SHAPE, "an input of %u and weights of %u dimensions", x.node->rank,
+              w.node->rank);
+  int64_t kernel[3] = {1, 1, 1};
+  tn_conv_desc d = TN_CONV_DESC_INIT;
+  kernel_of(c, w.node, spatial, kernel);
+  numbers(c, "strides", spatial, d.stride);
+  numbers(c, "dilations", spatial, d.dilation);
+  pads(c, &d, x.node, kernel, spatial);
+  d.groups = onnx_int(c, "group", 1);
+  value bias = onnx_has(c, 2) ? onnx_input(c, 2) : none;
+  c->outputs[0] = build_conv(onnx_builder(c), x, w, bias, &d);
+}
+
+void onnx_GlobalMaxPool(onnx_call *c) {
+  c->outputs[0] = build_global_max_pool(onnx_builder(c), onnx_input(c, 0));
+}

@@ -1,0 +1,149 @@
+/* Operators that move elements, and those about shapes. */
+#include "formats/onnx/axes.h"
+#include "formats/onnx/ops.h"
+#include "tensor/build.h"
+
+/** Elements of an input as sizes. */
+static sizes sizes_input(onnx_call *c, size_t input) {
+  sizes s = {0};
+  const node *const *e = onnx_elements(c, input, &s.rank);
+  if (s.rank > SIZES_RANK) onnx_fail(c, TN_ERR_UNSUPPORTED, "a shape of rank %zu", s.rank);
+  for (size_t i = 0; i < s.rank; i++) s.at[i] = e[i];
+  return s;
+}
+
+void onnx_Reshape(onnx_call *c) {
+  value x = onnx_input(c, 0);
+  sizes to = sizes_input(c, 1);
+  bool zero_copies = !onnx_int(c, "allowzero", 0);
+  for (size_t i = 0; i < to.rank; i++) {
+    if (node_is_bits(to.at[i], 0) && zero_copies) {
+      if (i >= x.node->rank) onnx_fail(c, TN_ERR_SHAPE, "size %zu is 0, and the input has none", i);
+      to.at[i] = x.node->dims[i];
+    } else if (node_is_bits(to.at[i], (uint64_t)-1)) {
+      to.at[i] = NULL;
+    }
+  }
+  c->outputs[0] = build_reshape(onnx_builder(c), x, &to);
+}
+
+/** Sizes of the shape broadcast with those of the input: a 1 leaves the input's. */
+void onnx_Expand(onnx_call *c) {
+  value x = onnx_input(c, 0);
+  sizes asked = sizes_input(c, 1), to = {0};
+  to.rank = asked.rank > x.node->rank ? asked.rank : x.node->rank;
+  for (size_t i = 0; i < to.rank; i++) {
+    size_t lead = to.rank - asked.rank;
+    const node *a = i < lead ? NULL : asked.at[i - lead];
+    bool own = i >= to.rank - x.node->rank;
+    to.at[i] = !a || (own && node_is_bits(a, 1)) ? NULL : a;
+  }
+  c->outputs[0] = build_expand(onnx_builder(c), x, &to);
+}
+
+void onnx_Shape(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  const node *x = onnx_input(c, 0).node;
+  int64_t rank = x->rank, start = onnx_int(c, "start", 0), end = onnx_int(c, "end", rank);
+  start = start < -rank ? 0 : start < 0 ? start + rank : start > rank ? rank : start;
+  end = end < -rank ? 0 : end < 0 ? end + rank : end > rank ? rank : end;
+  value dims[SIZES_RANK];
+  size_t n = 0;
+  for (int64_t i = start; i < end; i++) dims[n++] = value_of(ir_cast(b->ir, x->dims[i], DT_I64));
+  sizes none = {.rank = 1, .at = {ix_const(b->ir, 0)}};
+  c->outputs[0] = n ? build_stack(b, dims, n, 0) : build_full(b, &none, DT_I64, 0);
+}
+
+void onnx_Concat(onnx_call *c) {
+  value *all = arena_alloc(onnx_builder(c)->arena, c->n_inputs * sizeof *all);
+  for (size_t i = 0; i < c->n_inputs; i++) all[i] = onnx_input(c, i);
+  c->outputs[0] = build_concat(onnx_builder(c), all, c->n_inputs, onnx_int(c, "axis", 1));
+}
+
+void onnx_Transpose(onnx_call *c) {
+  value x = onnx_input(c, 0);
+  const onnx_ints *perm = onnx_list(c, "perm");
+  if (!perm)
+    c->outputs[0] = build_transpose(onnx_builder(c), x);
+  else
+    c->outputs[0] = build_permute(onnx_builder(c), x, axes_list(c, perm->at, perm->n));
+}
+
+void onnx_Squeeze(onnx_call *c) {
+  tn_axes axes;
+  bool given = axes_given(c, 13, &axes);
+  c->outputs[0] = build_squeeze(onnx_builder(c), onnx_input(c, 0), given ? axes : TN_ALL);
+}
+
+void onnx_Unsqueeze(onnx_call *c) {
+  tn_axes axes;
+  if (!axes_given(c, 13, &axes)) onnx_fail(c, TN_ERR_FORMAT, "no axes are given");
+  c->outputs[0] = build_unsqueeze(onnx_builder(c), onnx_input(c, 0), axes);
+}
+
+/* Slice. Bounds beyond what the axis can have mean "to the end": they are cut before anything is
+   added to them. */
+
+static int64_t far_of(const node *size) {
+  return node_is_const(size) ? INT64_C(1) << 62 : IMPORT_SIZE_MAX + 1;
+}
+
+static const node *bound(onnx_call *c, const node *n, int64_t far) {
+  if (!node_is_const(n)) return n;
+  int64_t k = node_int(n) > far ? far : node_int(n) < -far ? -far : node_int(n);
+  return ix_const(onnx_builder(c)->ir, k);
+}
+
+static const node *stop_of(onnx_call *c, const node *end, int64_t step, int64_t far) {
+  const node *n = bound(c, end, far);
+  return node_is_bits(n, (uint64_t)(step > 0 ? far : -far)) ? NULL : n;
+}
+
+typedef struct slices {
+  const node *const *starts, *const *ends;
+  const int64_t *axes, *steps; /* NULL: 0, 1, …; 1 */
+  size_t n;
+} slices;
+
+static const node *const *list_nodes(onnx_call *c, const onnx_ints *l) {
+  builder *b = onnx_builder(c);
+  const node **n = arena_alloc(b->arena, (l->n + 1) * sizeof *n);
+  for (size_t i = 0; i < l->n; i++) n[i] = ix_const(b->ir, l->at[i]);
+  return n;
+}
+
+static slices slices_of_attributes(onnx_call *c) {
+  const onnx_ints *starts = onnx_list(c, "starts"), *ends = onnx_list(c, "ends");
+  const onnx_ints *axes = onnx_list(c, "axes");
+  if (!starts || !ends || starts->n != ends->n || (axes && axes->n != starts->n))
+    onnx_fail(c, TN_ERR_FORMAT, "starts, ends and axes do not agree");
+  return (slices){list_nodes(c, starts), list_nodes(c, ends), axes ? axes->at : NULL, NULL,
+                  starts->n};
+}
+
+static slices slices_of_inputs(onnx_call *c) {
+  slices s = {0};
+  size_t ends, axes, steps;
+  s.starts = onnx_elements(c, 1, &s.n);
+  s.ends = onnx_elements(c, 2, &ends);
+  axes = steps = s.n;
+  if (onnx_has(c, 3)) s.axes = onnx_numbers(c, 3, &axes);
+  if (onnx_has(c, 4)) s.steps = onnx_numbers(c, 4, &steps);
+  if (ends != s.n || axes != s.n || steps != s.n)
+    onnx_fail(c, TN_ERR_SHAPE, "starts, ends, axes and steps do not agree");
+  return s;
+}
+
+void onnx_Slice(onnx_call *c) {
+  value x = onnx_input(c, 0);
+  slices s = c->version < 10 ? slices_of_attributes(c) : slices_of_inputs(c);
+  for (size_t i = 0; i < s.n; i++) {
+    int64_t step = s.steps ? s.steps[i] : 1;
+    size_t axis = onnx_axis(c, s.axes ? s.axes[i] : (int64_t)i, x.node->rank);
+    if (!step) onnx_fail(c, TN_ERR_ARGUMENT, "a step of 0");
+    int64_t far = far_of(x.node->dims[axis]);
+    x = build_slice(onnx_builder(c), x, (int64_t)axis, bound(c, s.starts[i], far),
+                    stop_of(c, s.ends[i], step, far), step);
+  }
+  c->outputs[0] = x;
+}

@@ -1,0 +1,47 @@
+/* The table of operators, and which row serves a node. */
+#include "formats/onnx/table.h"
+
+#include "formats/onnx/ops.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const onnx_op table[] = {
+#define ONNX_OP(name, versions, attributes, least, most, outputs) \
+  {#name, versions, attributes, least, most, outputs, onnx_##name},
+#include "formats/onnx/ops.def"
+#undef ONNX_OP
+};
+
+enum { ROWS = sizeof table / sizeof *table };
+
+const onnx_op *onnx_ops(size_t *n) {
+  *n = ROWS;
+  return table;
+}
+
+const onnx_op *table_find(const char *name) {
+  for (size_t i = 0; i < ROWS; i++)
+    if (!strcmp(table[i].name, name)) return &table[i];
+  return NULL;
+}
+
+int64_t table_version(const onnx_op *row, int64_t opset) {
+  int64_t best = 0;
+  for (const char *at = row->versions; *at;) {
+    char *end;
+    int64_t v = strtoll(at, &end, 10);
+    if (v <= opset && v > best) best = v;
+    at = *end ? end + 1 : end;
+  }
+  return best;
+}
+
+bool table_has_attribute(const onnx_op *row, const char *name) {
+  size_t n = strlen(name);
+  for (const char *at = strstr(row->attributes, name); at; at = strstr(at + 1, name)) {
+    bool begins = at == row->attributes || at[-1] == ' ';
+    if (begins && (at[n] == ' ' || !at[n])) return true;
+  }
+  return false;
+}

@@ -1,0 +1,15 @@
+/* The table of operators. */
+#ifndef TENON_FORMATS_ONNX_TABLE_H
+#define TENON_FORMATS_ONNX_TABLE_H
+
+#include "formats/onnx/import.h"
+
+/** The row of an operator of the default domain; NULL if there is none. */
+const onnx_op *table_find(const char *name);
+
+/** The newest version of a row that is not above an opset; 0 if all are newer. */
+int64_t table_version(const onnx_op *row, int64_t opset);
+
+bool table_has_attribute(const onnx_op *row, const char *name);
+
+#endif

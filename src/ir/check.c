@@ -1,0 +1,514 @@
+/* What a well-formed node is. Each rule returns NULL or what is wrong. Rules look at a node and its
+   sources only; what concerns a whole graph is verify.c's. */
+#include "ir/binder.h"
+#include "ir/print.h"
+
+enum { MOST_RANK = 31, MOST_RANGES = 256, MOST_TERMS = 256, MOST_SOURCES = 1 << 24 };
+
+/* Kinds of operands. */
+
+static bool is_binder(const node *n) { return n->op == OP_STAGE || n->op == OP_FOLD; }
+
+/** Whether elementwise ops can take it. */
+static bool is_value(const node *n) {
+  return n->dtype != DT_VOID && n->op != OP_STATE && n->op != OP_ALLOC && n->op != OP_AFTER;
+}
+
+static bool is_scalar(const node *n) { return is_value(n) && !n->rank && n->lanes == 1; }
+static bool is_index(const node *n) { return is_scalar(n) && n->dtype == DT_INDEX; }
+
+/** Index nodes are given 32 or 64 bits by a late pass. */
+static bool is_address(const node *n) {
+  return is_scalar(n) && (n->dtype == DT_INDEX || dtype_is_int((dtype)n->dtype));
+}
+
+static bool is_size(const node *n) { return is_index(n) && n->hi >= 0; }
+
+static bool all(bool (*is)(const node *n), const node *const *src, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (!is(src[i])) return false;
+  return true;
+}
+
+static bool is_range(const node *n) { return n->op == OP_RANGE; }
+
+static bool distinct(const node *const *n, size_t count) {
+  for (size_t i = 1; i < count; i++)
+    for (size_t k = 0; k < i; k++)
+      if (n[i] == n[k]) return false;
+  return true;
+}
+
+static bool distinct_below(const int64_t *v, size_t n, size_t limit) {
+  uint64_t seen = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (v[i] < 0 || (uint64_t)v[i] >= limit || (seen >> v[i] & 1)) return false;
+    seen |= UINT64_C(1) << v[i];
+  }
+  return true;
+}
+
+/** Whether an op may combine the values of a reduction. */
+static bool reduces(int64_t o, dtype t) {
+  uint64_t start;
+  return o >= 0 && o < OP_LIMIT && (op_get((op)o)->facts & FACT_ASSOCIATIVE) &&
+         op_takes((op)o, t) && op_identity((op)o, t, &start);
+}
+
+/** The number of elements, if all dimensions are constants and it fits. */
+static bool known_size(const node *const *dims, size_t rank, int64_t *size) {
+  bool fits = true, empty = false;
+  *size = 1;
+  for (size_t i = 0; i < rank; i++) {
+    if (dims[i]->op != OP_CONST) return false;
+    empty |= !node_int(dims[i]);
+    fits &= !__builtin_mul_overflow(*size, node_int(dims[i]), size);
+  }
+  if (empty) *size = 0;
+  return fits || empty;
+}
+
+/* Movement. */
+
+static const char *check_sizes(const node *const *dims, size_t rank) {
+  if (rank > MOST_RANK) return "more than 31 dimensions";
+  return all(is_size, dims, rank) ? NULL : "a size that is no index, or is negative";
+}
+
+static const char *check_reshape(const node_spec *s) {
+  int64_t before, after;
+  const node *x = s->src[0];
+  const char *why = check_sizes(s->src + 1, s->n_src - 1);
+  if (why) return why;
+  if (known_size(x->dims, x->rank, &before) && known_size(s->src + 1, s->n_src - 1, &after) &&
+      before != after)
+    return "reshape changes the number of elements";
+  return NULL;
+}
+
+static const char *check_expand(const node_spec *s) {
+  const node *x = s->src[0];
+  if (s->n_src - 1 != x->rank) return "expand changes the number of dimensions";
+  for (size_t i = 0; i < x->rank; i++)
+    if (s->src[i + 1] != x->dims[i] && !node_is_bits(x->dims[i], 1))
+      return "expand repeats a dimension that is not 1";
+  return check_sizes(s->src + 1, x->rank);
+}
+
+static const char *check_permute(const node_spec *s) {
+  size_t rank = s->src[0]->rank;
+  return s->n_int == rank && distinct_below(s->ints, rank, rank) ? NULL
+                                                                 : "not a permutation of the axes";
+}
+
+/** Whether start, start + step, …, `size` of them, lie in 0 … dim − 1, as far as numbers are
+    known. */
+static bool slice_is_inside(const node *start, const node *size, int64_t step, const node *dim) {
+  int64_t last;
+  if (start->op != OP_CONST || size->op != OP_CONST || dim->op != OP_CONST) return true;
+  if (!node_int(size)) return true;
+  if (__builtin_mul_overflow(step, node_int(size) - 1, &last) ||
+      __builtin_add_overflow(last, node_int(start), &last))
+    return false;
+  return node_int(start) >= 0 && node_int(start) < node_int(dim) && last >= 0 &&
+         last < node_int(dim);
+}
+
+static const char *check_slice(const node_spec *s) {
+  const node *x = s->src[0], *const *starts = s->src + 1, *const *sizes = starts + x->rank;
+  if (s->n_src != 1 + 2 * (size_t)x->rank) return "slice needs a start and a size for each axis";
+  if (s->n_int != x->rank) return "slice needs a step for each axis";
+  if (!all(is_index, starts, x->rank)) return "a start that is no index";
+  const char *why = check_sizes(sizes, x->rank);
+  for (size_t i = 0; i < x->rank && !why; i++) {
+    if (!s->ints[i]) why = "a step of 0";
+    if (!slice_is_inside(starts[i], sizes[i], s->ints[i], x->dims[i]))
+      why = "slice reads outside its source";
+  }
+  return why;
+}
+
+static bool pad_is_inside(const node *low, const node *dim, const node *size) {
+  int64_t end;
+  if (low->op != OP_CONST || dim->op != OP_CONST || size->op != OP_CONST) return true;
+  return !__builtin_add_overflow(node_int(low), node_int(dim), &end) && end <= node_int(size);
+}
+
+static const char *check_pad(const node_spec *s) {
+  const node *x = s->src[0], *const *lows = s->src + 2, *const *sizes = lows + x->rank;
+  if (s->n_src != 2 + 2 * (size_t)x->rank) return "pad needs a low and a size for each axis";
+  if (!is_scalar(s->src[1]) || s->src[1]->dtype != x->dtype)
+    return "pad's value is no scalar of the source's type";
+  if (!all(is_size, lows, x->rank)) return "a low padding that is no index, or is negative";
+  const char *why = check_sizes(sizes, x->rank);
+  for (size_t i = 0; i < x->rank && !why; i++)
+    if (!pad_is_inside(lows[i], x->dims[i], sizes[i])) why = "pad cuts its source";
+  return why;
+}
+
+static const char *check_gather(const node_spec *s) {
+  if (s->n_src - 1 != s->src[0]->rank) return "gather needs an index tensor for each axis";
+  for (size_t i = 1; i < s->n_src; i++) {
+    if (!is_value(s->src[i]) || s->src[i]->dtype != DT_I64) return "gather's indices are i64";
+    if (!ir_same_shape(s->src[i], s->src[1])) return "gather's index tensors differ in shape";
+  }
+  return NULL;
+}
+
+static const char *check_reduce(const node_spec *s) {
+  const node *x = s->src[0];
+  if (!reduces(s->ints[0], (dtype)x->dtype)) return "not an op that reduces this type";
+  return distinct_below(s->ints + 1, s->n_int - 1, x->rank)
+             ? NULL
+             : "reduced axes are not distinct axes of the source";
+}
+
+static const char *check_set(const node_spec *s) {
+  const node *old = s->src[0], *view = s->src[1], *value = s->src[2];
+  if (!all(is_value, s->src, 3)) return "set takes tensors";
+  if (view->dtype != old->dtype || value->dtype != old->dtype) return "set of another type";
+  return ir_same_shape(view, value) ? NULL : "set needs a value of the view's shape";
+}
+
+static const char *check_custom(const node_spec *s) {
+  int64_t uid = s->ints[0], output = s->ints[1], inputs = s->ints[2], writes = s->ints[3];
+  if (uid < 0 || output < 0) return "a negative number";
+  if (inputs < 0 || (uint64_t)inputs > s->n_src) return "more inputs than sources";
+  if (inputs < 64 && (uint64_t)writes >> inputs) return "writes to an input that is not there";
+  if (!all(is_value, s->src, (size_t)inputs)) return "custom takes tensors";
+  return check_sizes(s->src + inputs, s->n_src - (size_t)inputs);
+}
+
+/* Sources. */
+
+static const char *check_const(const node_spec *s) {
+  uint64_t bits = (uint64_t)s->ints[0];
+  uint8_t memory[8];
+  if (s->dtype == DT_BOOL) return bits > 1 ? "a bool is 0 or 1" : NULL;
+  scalar_store(s->dtype, memory, bits);
+  return scalar_load(s->dtype, memory) == bits ? NULL : "a number outside its type";
+}
+
+static const char *check_var(const node_spec *s) {
+  if (!s->n_text) return "a variable needs a name";
+  return s->ints[0] <= s->ints[1] ? NULL : "a variable's least value exceeds its greatest";
+}
+
+static const char *check_iota(const node_spec *s) {
+  if (s->ints[0] < 0 || (uint64_t)s->ints[0] >= s->n_src) return "no such axis";
+  return check_sizes(s->src, s->n_src);
+}
+
+static const char *check_buffer(const node_spec *s) {
+  if (s->ints[0] < 0 || (s->op == OP_BUFFER && s->ints[1] < 0)) return "a negative number";
+  if (s->n_src > MOST_RANK) return "more than 31 dimensions";
+  for (size_t i = 0; i < s->n_src; i++)
+    if (!(s->op == OP_PARAM ? is_address(s->src[i]) : is_index(s->src[i])) || s->src[i]->hi < 0)
+      return "a size that is no index, or is negative";
+  return NULL;
+}
+
+/* Kernels. */
+
+static const char *check_range(const node_spec *s) {
+  const node *extent = s->src[0];
+  if (!is_scalar(extent)) return "an extent is a scalar";
+  if (extent->hi < 0) return "an extent below 0";
+  if (s->ints[0] < 0 || s->ints[0] == INT64_MAX) return "no number of a range";
+  if (s->ints[1] < 0 || s->ints[1] >= KIND_LIMIT) return "no kind of range";
+  return s->ints[2] < 0 || s->ints[3] < 0 ? "a negative number" : NULL;
+}
+
+/** The number of ranges and pins that a binder's integers tell, if they are possible. */
+static const char *check_head(const node_spec *s, size_t values) {
+  for (size_t i = 0; i < 3; i++)
+    if (s->ints[i] < 0 || (uint64_t)s->ints[i] > s->n_src) return "more parts than sources";
+  if (!s->ints[0]) return "a binder needs a value";
+  if (s->ints[1] > MOST_RANGES) return "too many ranges";
+  return s->n_int == values + (size_t)s->ints[0] ? NULL : "wrong number of integers";
+}
+
+static const char *check_bound(const node *const *ranges, size_t n_ranges, size_t n_pins) {
+  if (!all(is_range, ranges, n_ranges)) return "a binder binds ranges";
+  if (!distinct(ranges, n_ranges)) return "a binder binds a range twice";
+  return all(is_index, ranges + n_ranges, n_pins) ? NULL : "a pin that is no index";
+}
+
+static const char *check_stage(const node_spec *s) {
+  if (s->n_int < 4) return "wrong number of integers";
+  const char *why = check_head(s, 4);
+  if (why) return why;
+  size_t values = (size_t)s->ints[0], ranges = (size_t)s->ints[1], pins = (size_t)s->ints[2];
+  size_t coords = 0;
+  if (s->ints[3] & ~INT64_C(1)) return "cut is 0 or 1";
+  for (size_t i = 0; i < values; i++) {
+    if (s->ints[4 + i] < 0 || s->ints[4 + i] > MOST_RANK) return "more than 31 dimensions";
+    coords += (size_t)s->ints[4 + i];
+  }
+  if (s->n_src != values + 2 * coords + ranges + pins) return "wrong number of sources";
+  const node *const *x = s->src + values, *const *extents = x + coords;
+  for (size_t i = 0; i < values; i++)
+    if (!is_value(s->src[i]) || s->src[i]->rank) return "a stage's values are scalars";
+  if (!all(is_index, x, coords)) return "a coordinate that is no index";
+  if (!all(is_size, extents, coords)) return "an extent that is no index, or is negative";
+  return check_bound(extents + coords, ranges, pins);
+}
+
+/** A state is a scalar, or an array: a stage of one value. */
+static bool is_state(const node *n) {
+  return n->op == OP_STAGE ? stage_values(n) == 1 : is_value(n) && !n->rank;
+}
+
+static dtype state_type(const node *n) {
+  return (dtype)(n->op == OP_STAGE ? stage_value(n, 0)->dtype : n->dtype);
+}
+
+static const char *check_states(const node_spec *s, size_t states) {
+  for (size_t i = 0; i < states; i++) {
+    const node *init = s->src[i], *step = s->src[states + i];
+    if (!is_state(init) || !is_state(step)) return "a state is a scalar or a stage of one value";
+    if (state_type(init) != state_type(step)) return "a step of another type than its start";
+    if ((init->op == OP_STAGE) != (step->op == OP_STAGE)) return "a step of another shape";
+    if (init->op == OP_STAGE && stage_rank(init, 0) != stage_rank(step, 0))
+      return "a step of another shape";
+    if (s->ints[3 + i] != -1 && !reduces(s->ints[3 + i], state_type(init)))
+      return "not an op that reduces this type";
+  }
+  return NULL;
+}
+
+static const char *check_fold(const node_spec *s) {
+  if (s->n_int < 3) return "wrong number of integers";
+  const char *why = check_head(s, 3);
+  if (why) return why;
+  size_t states = (size_t)s->ints[0], ranges = (size_t)s->ints[1], pins = (size_t)s->ints[2];
+  if (!ranges) return "a fold needs a range";
+  if (s->n_src != 2 * states + ranges + pins) return "wrong number of sources";
+  why = check_states(s, states);
+  return why ? why : check_bound(s->src + 2 * states, ranges, pins);
+}
+
+static const char *check_state(const node_spec *s) {
+  if (!is_range(s->src[0])) return "a state is known by its fold's innermost range";
+  return s->ints[0] < 0 ? "a negative number" : NULL;
+}
+
+/** The rank and type of a component that INDEX may read; false if there is none. */
+static bool component(const node *of, int64_t which, size_t *rank, dtype *type) {
+  if (which < 0) return false;
+  *type = (dtype)of->dtype;
+  switch (of->op) {
+  case OP_PARAM: *rank = of->n_src; return which == 0;
+  case OP_STATE: *rank = SIZE_MAX; return which == 0;
+  case OP_STAGE:
+    if (which >= of->ints[0]) return false;
+    *rank = stage_rank(of, (size_t)which);
+    *type = (dtype)stage_value(of, (size_t)which)->dtype;
+    return true;
+  default:
+    if (which >= of->ints[0]) return false;
+    const node *init = fold_init(of, (size_t)which);
+    *rank = init->op == OP_STAGE ? stage_rank(init, 0) : 0;
+    *type = state_type(init);
+    return true;
+  }
+}
+
+static const char *check_index(const node_spec *s) {
+  const node *of = s->src[0];
+  size_t rank;
+  dtype type;
+  if (!is_binder(of) && of->op != OP_STATE && of->op != OP_PARAM)
+    return "index reads a stage, a fold, a state or a param";
+  if (!component(of, s->ints[0], &rank, &type)) return "no such component";
+  if (type != s->dtype) return "index of another type than what it reads";
+  if (rank != SIZE_MAX && rank != s->n_src - 1) return "wrong number of coordinates";
+  if (s->n_src - 1 > MOST_RANK) return "more than 31 dimensions";
+  return all(is_index, s->src + 1, s->n_src - 1) ? NULL : "a coordinate that is no index";
+}
+
+static const char *check_out(const node_spec *s) {
+  const node *stage = s->src[s->n_src - 1];
+  if (stage->op != OP_STAGE) return "out ends in a stage";
+  if (stage_values(stage) != s->n_src - 1) return "out needs a param for each value of its stage";
+  for (size_t i = 0; i + 1 < s->n_src; i++) {
+    if (s->src[i]->op != OP_PARAM) return "out writes params";
+    if (s->src[i]->dtype != stage_value(stage, i)->dtype) return "out of another type";
+    if (s->src[i]->n_src != stage_rank(stage, i)) return "out of another shape";
+  }
+  return NULL;
+}
+
+static const char *check_affine(const node_spec *s) {
+  if (s->n_int != s->n_src + 1) return "affine needs an offset and a factor for each source";
+  if (s->n_src > MOST_TERMS) return "too many terms";
+  if (!s->n_src || (s->n_src == 1 && s->ints[1] == 1 && !s->ints[0]))
+    return "a constant or one node is no affine form";
+  if (!all(is_index, s->src, s->n_src)) return "a term that is no index";
+  for (size_t i = 0; i < s->n_src; i++) {
+    if (!s->ints[i + 1]) return "a factor of 0";
+    if (s->src[i]->op == OP_AFFINE || s->src[i]->op == OP_CONST) return "a term that is no atom";
+    if (i && s->src[i - 1]->id >= s->src[i]->id)
+      return "terms of an affine form are distinct and in the order of their nodes";
+  }
+  return NULL;
+}
+
+/* Lowered kernels. */
+
+static bool is_storage(const node *n) {
+  return n->op == OP_PARAM || n->op == OP_ALLOC || n->op == OP_AFTER;
+}
+
+/** A range, or a number: the copy that an expanded range left. */
+static bool is_place(const node *n) { return is_range(n) || n->op == OP_CONST; }
+
+static const char *check_alloc(const node_spec *s) {
+  if (!is_address(s->src[0]) || s->src[0]->hi < 0) return "a size that is no index, or is negative";
+  if (!all(is_place, s->src + 1, s->n_src - 1)) return "the place of an alloc is ranges";
+  if (s->ints[0] < 0 || s->ints[0] == INT64_MAX) return "no number of an alloc";
+  return s->ints[1] & ~INT64_C(1) ? "a space is 0 or 1" : NULL;
+}
+
+static const char *check_load(const node_spec *s) {
+  if (!is_storage(s->src[0])) return "load reads a param or an alloc";
+  if (s->src[0]->dtype != s->dtype) return "load of another type";
+  return is_address(s->src[1]) ? NULL : "an address that is no index";
+}
+
+static const char *check_store(const node_spec *s) {
+  const node *value = s->src[2];
+  if (!is_storage(s->src[0])) return "store writes a param or an alloc";
+  if (!is_address(s->src[1])) return "an address that is no index";
+  if (!is_value(value) || value->rank) return "store takes a value";
+  return value->dtype == s->src[0]->dtype ? NULL : "store of another type";
+}
+
+static const char *check_after(const node_spec *s) {
+  return is_storage(s->src[0]) ? NULL : "after orders a param or an alloc";
+}
+
+static const char *check_end(const node_spec *s) {
+  return is_range(s->src[0]) ? NULL : "end closes a range";
+}
+
+static const char *check_special(const node_spec *s) {
+  if (!s->n_text) return "a launch index needs a name";
+  return is_scalar(s->src[0]) && s->src[0]->hi >= 0 ? NULL : "a size that is negative";
+}
+
+static const char *check_device(const node_spec *s) {
+  return s->n_text ? NULL : "a device needs a name";
+}
+
+static const char *check_program(const node_spec *s) {
+  static const op parts[] = {OP_SINK, OP_DEVICE, OP_LINEAR, OP_SOURCE, OP_BINARY};
+  for (size_t i = 0; i < s->n_src; i++)
+    if (s->src[i]->op != parts[i]) return "a program is sink, device, linear, source, binary";
+  return NULL;
+}
+
+static const char *(*const rules[OP_LIMIT])(const node_spec *s) = {
+    [OP_RESHAPE] = check_reshape, [OP_EXPAND] = check_expand,  [OP_PERMUTE] = check_permute,
+    [OP_SLICE] = check_slice,     [OP_PAD] = check_pad,        [OP_GATHER] = check_gather,
+    [OP_REDUCE] = check_reduce,   [OP_SET] = check_set,        [OP_CUSTOM] = check_custom,
+    [OP_CONST] = check_const,     [OP_VAR] = check_var,        [OP_IOTA] = check_iota,
+    [OP_BUFFER] = check_buffer,   [OP_PARAM] = check_buffer,   [OP_RANGE] = check_range,
+    [OP_STAGE] = check_stage,     [OP_FOLD] = check_fold,      [OP_STATE] = check_state,
+    [OP_INDEX] = check_index,     [OP_OUT] = check_out,        [OP_AFFINE] = check_affine,
+    [OP_ALLOC] = check_alloc,     [OP_LOAD] = check_load,      [OP_STORE] = check_store,
+    [OP_AFTER] = check_after,     [OP_END] = check_end,        [OP_SPECIAL] = check_special,
+    [OP_DEVICE] = check_device,   [OP_PROGRAM] = check_program};
+
+/* What the tables tell. */
+
+static const char *check_numbers(const node_spec *s) {
+  if ((unsigned)s->op >= OP_LIMIT) return "no such op";
+  if (!dtype_get(s->dtype)->name) return "no such type";
+  const op_facts *f = op_get(s->op);
+  if (s->n_src < f->least) return "too few sources";
+  if (s->n_src > (f->most == OP_MANY ? (size_t)MOST_SOURCES : f->most)) return "too many sources";
+  argument_form form = argument_form_of(s->op);
+  if (form.list ? s->n_int < form.named : s->n_int != form.named) return "wrong number of integers";
+  if (s->n_int > MOST_SOURCES) return "too many integers";
+  return s->n_text && !form.text ? "the op takes no text" : NULL;
+}
+
+static const char *check_operands(const node_spec *s, size_t first, int type) {
+  if (!op_takes(s->op, (dtype)type)) return "the op does not take this type";
+  for (size_t i = first; i < s->n_src; i++)
+    if (s->src[i]->dtype != type) return "operands of different types";
+  return NULL;
+}
+
+static const char *check_conversion(const node_spec *s) {
+  dtype from = (dtype)s->src[0]->dtype;
+  if (!op_takes(s->op, from)) return "the op does not take this type";
+  if (s->op == OP_BITCAST && dtype_bytes(from) != dtype_bytes(s->dtype))
+    return "bitcast between types of different widths";
+  return NULL;
+}
+
+static const char *check_types(const node_spec *s) {
+  switch (op_get(s->op)->type) {
+  case TYPE_SAME:
+  case TYPE_SHIFT: return check_operands(s, 0, s->dtype);
+  case TYPE_COMPARE:
+    if (s->dtype != DT_BOOL) return "a comparison is a bool";
+    return check_operands(s, 0, s->src[0]->dtype);
+  case TYPE_SELECT:
+    if (s->src[0]->dtype != DT_BOOL) return "a condition is a bool";
+    return check_operands(s, 1, s->dtype);
+  case TYPE_INDEX: return s->dtype == DT_INDEX ? NULL : "the op makes an index";
+  case TYPE_VOID: return s->dtype == DT_VOID ? NULL : "the op has no value";
+  case TYPE_FIRST:
+    return s->dtype == s->src[0]->dtype ? check_operands(s, s->n_src, s->dtype)
+                                        : "the op has the type of its first source";
+  default: break;
+  }
+  if (!op_takes(s->op, s->dtype)) return "the op does not make this type";
+  return s->op == OP_CAST || s->op == OP_BITCAST ? check_conversion(s) : NULL;
+}
+
+static const char *check_lanes(const node_spec *s) {
+  unsigned lanes = s->lanes ? s->lanes : 1;
+  switch (s->op) {
+  case OP_CONST:
+  case OP_LOAD:
+  case OP_ALLOC: return NULL;
+  case OP_AFTER: return lanes == 1 || lanes == s->src[0]->lanes ? NULL : "after has other lanes";
+  case OP_VECTORIZE:
+    if (lanes != s->n_src) return "vectorize needs a scalar for each lane";
+    return all(is_scalar, s->src, s->n_src) ? NULL : "lanes are made of scalars";
+  case OP_SPLAT: return is_scalar(s->src[0]) ? NULL : "splat repeats a scalar";
+  case OP_EXTRACT:
+    if (s->ints[0] < 0 || s->ints[0] >= s->src[0]->lanes) return "no such lane";
+    return lanes == 1 ? NULL : "extract makes a scalar";
+  default: break;
+  }
+  if (!op_is_elementwise(s->op) || s->op == OP_AFFINE)
+    return lanes == 1 ? NULL : "the op has no lanes";
+  for (size_t i = 0; i < s->n_src; i++)
+    if (s->src[i]->lanes != lanes) return "operands differ in lanes";
+  return NULL;
+}
+
+static const char *check_shapes(const node_spec *s) {
+  if (op_is_movement(s->op) || s->op == OP_REDUCE)
+    return is_value(s->src[0]) && s->src[0]->lanes == 1 ? NULL : "the op takes a tensor";
+  if (!op_is_elementwise(s->op) || s->op == OP_AFFINE) return NULL;
+  if (!all(is_value, s->src, s->n_src)) return "the op takes values, not storage";
+  for (size_t i = 1; i < s->n_src; i++)
+    if (!ir_same_shape(s->src[0], s->src[i])) return "operands differ in shape";
+  return NULL;
+}
+
+const char *ir_check(const node_spec *spec) {
+  static const char *(*const steps[])(const node_spec *s) = {check_numbers, check_types,
+                                                             check_lanes, check_shapes};
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+    const char *why = steps[i](spec);
+    if (why) return why;
+  }
+  return rules[spec->op] ? rules[spec->op](spec) : NULL;
+}

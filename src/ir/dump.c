@@ -1,0 +1,80 @@
+#include "ir/dump.h"
+
+#include "base/file.h"
+#include "ir/dot.h"
+#include "ir/print.h"
+
+#include <string.h>
+
+static const char between[] = ":after:";
+
+/** The last `between` of a text. */
+static const char *last_between(const char *text) {
+  const char *at = NULL;
+  for (const char *next = strstr(text, between); next; next = strstr(next + 1, between)) at = next;
+  return at;
+}
+
+tn_status dump_parse(dump *out, const char *option, diag *d) {
+  *out = (dump){0};
+  if (!option || !*option) return TN_OK;
+  const char *at = last_between(option);
+  if (!at || at == option || !at[strlen(between)])
+    return diag_set(d, TN_ERR_ARGUMENT,
+                    "dump option '%.200s': expected DIR:after:PASS, or DIR:after:* for all passes",
+                    option);
+  *out =
+      (dump){.folder = option, .folder_bytes = (size_t)(at - option), .pass = at + strlen(between)};
+  return TN_OK;
+}
+
+bool dump_wants(const dump *u, const char *pass) {
+  return u->pass && (!strcmp(u->pass, "*") || !strcmp(u->pass, pass));
+}
+
+/** A name as part of a file's name. */
+static const char *tame(arena *a, const char *name) {
+  char *out = arena_printf(a, "%.80s", *name ? name : "graph");
+  for (char *c = out; *c; c++) {
+    bool fine = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9');
+    if (!fine && *c != '_') *c = '_';
+  }
+  return out;
+}
+
+typedef struct job {
+  dump *u;
+  const char *pass, *name;
+  const node *const *roots;
+  size_t n;
+  arena work;
+} job;
+
+static void check(const job *j, tn_status s) {
+  if (s != TN_OK) diag_rethrow(j->work.diag);
+}
+
+static void write_files(void *arg) {
+  job *j = arg;
+  arena *a = &j->work;
+  const char *folder = arena_printf(a, "%.*s", (int)j->u->folder_bytes, j->u->folder);
+  const char *path =
+      arena_printf(a, "%s/%04u-%s-%s", folder, j->u->written, tame(a, j->name), tame(a, j->pass));
+  str text = str_new(a), drawing = str_new(a);
+  print_graph(&text, j->roots, j->n);
+  dot_graph(&drawing, j->roots, j->n);
+  check(j, file_make_folder(folder, a->diag));
+  check(j, file_write(arena_printf(a, "%s.ir", path), text.at, text.n, a->diag));
+  check(j, file_write(arena_printf(a, "%s.dot", path), drawing.at, drawing.n, a->diag));
+  j->u->written++;
+}
+
+tn_status dump_after(dump *u, const char *pass, const char *name, const node *const roots[],
+                     size_t n, const mem *m, diag *d) {
+  if (!dump_wants(u, pass)) return TN_OK;
+  job j = {.u = u, .pass = pass, .name = name, .roots = roots, .n = n};
+  arena_init(&j.work, m, d);
+  tn_status s = diag_catch(d, write_files, &j);
+  arena_free(&j.work);
+  return s;
+}

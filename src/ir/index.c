@@ -1,0 +1,446 @@
+#include "ir/index.h"
+
+#include "ir/build.h"
+#include "ir/infer.h"
+
+#include <string.h>
+
+enum { MOST_TERMS = 256, MOST_FACTORS = 32, PROOF_DEPTH = 6 };
+
+/** An affine form in the making: terms sorted by atom id. */
+typedef struct form {
+  int64_t k;
+  size_t n;
+  const node *atom[MOST_TERMS];
+  int64_t c[MOST_TERMS];
+} form;
+
+static _Noreturn void too_large(ir *g) {
+  diag_raise(ir_diag(g), TN_ERR_SHAPE, "an index expression is too large for 64 bits");
+}
+
+static int64_t add_exact(ir *g, int64_t a, int64_t b) {
+  int64_t r;
+  if (__builtin_add_overflow(a, b, &r)) too_large(g);
+  return r;
+}
+
+static int64_t mul_exact(ir *g, int64_t a, int64_t b) {
+  int64_t r;
+  if (__builtin_mul_overflow(a, b, &r)) too_large(g);
+  return r;
+}
+
+/* Reading affine forms. */
+
+size_t ix_terms(const node *a) { return a->op == OP_AFFINE ? a->n_src : a->op != OP_CONST; }
+const node *ix_atom(const node *a, size_t i) { return a->op == OP_AFFINE ? a->src[i] : a; }
+int64_t ix_factor(const node *a, size_t i) { return a->op == OP_AFFINE ? a->ints[i + 1] : 1; }
+
+int64_t ix_offset(const node *a) {
+  return a->op == OP_AFFINE || a->op == OP_CONST ? a->ints[0] : 0;
+}
+
+int64_t ix_coefficient(const node *a, const node *atom) {
+  for (size_t i = 0; i < ix_terms(a); i++)
+    if (ix_atom(a, i) == atom) return ix_factor(a, i);
+  return 0;
+}
+
+/* Making them. */
+
+static void add_term(ir *g, form *f, const node *atom, int64_t c) {
+  size_t i = 0;
+  while (i < f->n && f->atom[i]->id < atom->id) i++;
+  if (i < f->n && f->atom[i] == atom) {
+    f->c[i] = add_exact(g, f->c[i], c);
+    if (f->c[i]) return;
+    f->n--;
+    memmove(f->atom + i, f->atom + i + 1, (f->n - i) * sizeof *f->atom);
+    memmove(f->c + i, f->c + i + 1, (f->n - i) * sizeof *f->c);
+    return;
+  }
+  if (f->n == MOST_TERMS)
+    diag_raise(ir_diag(g), TN_ERR_SHAPE, "an index expression has too many terms");
+  memmove(f->atom + i + 1, f->atom + i, (f->n - i) * sizeof *f->atom);
+  memmove(f->c + i + 1, f->c + i, (f->n - i) * sizeof *f->c);
+  f->atom[i] = atom;
+  f->c[i] = c;
+  f->n++;
+}
+
+/** f += scale · a */
+static void add_scaled(ir *g, form *f, const node *a, int64_t scale) {
+  if (!scale) return;
+  f->k = add_exact(g, f->k, mul_exact(g, ix_offset(a), scale));
+  for (size_t i = 0; i < ix_terms(a); i++)
+    add_term(g, f, ix_atom(a, i), mul_exact(g, ix_factor(a, i), scale));
+}
+
+static bool same_division(const node *div, const node *mod) {
+  return div->op == OP_FLOORDIV && mod->op == OP_MOD && div->src[0] == mod->src[0] &&
+         div->src[1] == mod->src[1] && div->src[1]->op == OP_CONST;
+}
+
+/** Puts k·c·(x div c) + k·(x mod c) together to k·x, once; false if there is no such pair. */
+static bool recombine(ir *g, form *f) {
+  for (size_t m = 0; m < f->n; m++)
+    for (size_t d = 0; d < f->n && f->atom[m]->op == OP_MOD; d++) {
+      if (!same_division(f->atom[d], f->atom[m])) continue;
+      int64_t k = f->c[m], c = node_int(f->atom[m]->src[1]), kc;
+      if (__builtin_mul_overflow(k, c, &kc) || f->c[d] != kc) continue;
+      const node *mod = f->atom[m], *div = f->atom[d];
+      add_term(g, f, mod, -k);
+      add_term(g, f, div, -kc);
+      add_scaled(g, f, mod->src[0], k);
+      return true;
+    }
+  return false;
+}
+
+static const node *finish(ir *g, form *f) {
+  while (recombine(g, f)) {}
+  if (!f->n) return ix_const(g, f->k);
+  if (f->n == 1 && f->c[0] == 1 && !f->k) return f->atom[0];
+  int64_t ints[MOST_TERMS + 1];
+  ints[0] = f->k;
+  memcpy(ints + 1, f->c, f->n * sizeof *ints);
+  return ir_node(g, OP_AFFINE, DT_INDEX, f->atom, f->n, ints, f->n + 1);
+}
+
+const node *ix_const(ir *g, int64_t value) { return ir_const_bits(g, DT_INDEX, (uint64_t)value); }
+
+static const node *combine(ir *g, const node *a, int64_t p, const node *b, int64_t q, int64_t k) {
+  form f;
+  f.k = k;
+  f.n = 0;
+  add_scaled(g, &f, a, p);
+  add_scaled(g, &f, b, q);
+  return finish(g, &f);
+}
+
+const node *ix_add(ir *g, const node *a, const node *b) { return combine(g, a, 1, b, 1, 0); }
+const node *ix_sub(ir *g, const node *a, const node *b) { return combine(g, a, 1, b, -1, 0); }
+const node *ix_add_const(ir *g, const node *a, int64_t k) { return combine(g, a, 1, a, 0, k); }
+const node *ix_scale(ir *g, const node *a, int64_t k) { return combine(g, a, k, a, 0, 0); }
+
+/* Products: an atom is a chain MUL(MUL(x, y), z) of factors sorted by id. */
+
+static size_t factors(ir *g, const node *atom, const node *into[], size_t n) {
+  while (atom->op == OP_MUL) {
+    if (n + 1 >= MOST_FACTORS) diag_raise(ir_diag(g), TN_ERR_SHAPE, "an index product is too long");
+    into[n++] = atom->src[1];
+    atom = atom->src[0];
+  }
+  into[n++] = atom;
+  return n;
+}
+
+static const node *product(ir *g, const node *f[], size_t n) {
+  for (size_t i = 1; i < n; i++)
+    for (size_t k = i; k > 0 && f[k - 1]->id > f[k]->id; k--) {
+      const node *t = f[k];
+      f[k] = f[k - 1];
+      f[k - 1] = t;
+    }
+  const node *p = n ? f[0] : ix_const(g, 1);
+  for (size_t i = 1; i < n; i++) p = ir_op2(g, OP_MUL, p, f[i]);
+  return p;
+}
+
+const node *ix_mul(ir *g, const node *a, const node *b) {
+  if (a->op == OP_CONST) return ix_scale(g, b, node_int(a));
+  if (b->op == OP_CONST) return ix_scale(g, a, node_int(b));
+  form f;
+  f.k = mul_exact(g, ix_offset(a), ix_offset(b));
+  f.n = 0;
+  for (size_t i = 0; i < ix_terms(a); i++)
+    for (size_t k = 0; k < ix_terms(b); k++) {
+      const node *all[MOST_FACTORS];
+      size_t n = factors(g, ix_atom(a, i), all, 0);
+      n = factors(g, ix_atom(b, k), all, n);
+      add_term(g, &f, product(g, all, n), mul_exact(g, ix_factor(a, i), ix_factor(b, k)));
+    }
+  for (size_t i = 0; i < ix_terms(a) && ix_offset(b); i++)
+    add_term(g, &f, ix_atom(a, i), mul_exact(g, ix_factor(a, i), ix_offset(b)));
+  for (size_t k = 0; k < ix_terms(b) && ix_offset(a); k++)
+    add_term(g, &f, ix_atom(b, k), mul_exact(g, ix_factor(b, k), ix_offset(a)));
+  return finish(g, &f);
+}
+
+/** c·atom ÷ b if it is exact: b a constant that divides c, or (up to a constant) a product of
+    atoms that are all factors of the atom. NULL otherwise. */
+static const node *exact_quotient(ir *g, const node *atom, int64_t c, const node *b) {
+  if (b->op == OP_CONST) return c % node_int(b) ? NULL : ix_scale(g, atom, c / node_int(b));
+  if (ix_terms(b) != 1 || ix_offset(b) || c % ix_factor(b, 0)) return NULL;
+  const node *have[MOST_FACTORS], *need[MOST_FACTORS];
+  size_t n = factors(g, atom, have, 0), m = factors(g, ix_atom(b, 0), need, 0);
+  for (size_t i = 0; i < m; i++) {
+    size_t k = 0;
+    while (k < n && have[k] != need[i]) k++;
+    if (k == n) return NULL;
+    have[k] = have[--n];
+  }
+  return ix_scale(g, product(g, have, n), c / ix_factor(b, 0));
+}
+
+/** Adds a term that b does not divide: what of its coefficient is above b goes to the quotient. */
+static void split_term(ir *g, const node *atom, int64_t c, const node *b, form *whole, form *rest) {
+  int64_t q = b->op == OP_CONST ? c / node_int(b) : 0;
+  if (q) add_scaled(g, whole, atom, q);
+  add_term(g, rest, atom, q ? c % node_int(b) : c);
+}
+
+/** Writes a = q·b + r, with everything that b divides in q. */
+static void split_by(ir *g, const node *a, const node *b, const node **q, const node **r) {
+  form whole, rest;
+  whole.n = rest.n = 0;
+  whole.k = 0;
+  if (b->op == OP_CONST) {
+    whole.k = floor_div(ix_offset(a), node_int(b));
+    rest.k = floor_mod(ix_offset(a), node_int(b));
+  } else {
+    rest.k = ix_offset(a);
+  }
+  for (size_t i = 0; i < ix_terms(a); i++) {
+    const node *exact = exact_quotient(g, ix_atom(a, i), ix_factor(a, i), b);
+    if (exact)
+      add_scaled(g, &whole, exact, 1);
+    else
+      split_term(g, ix_atom(a, i), ix_factor(a, i), b, &whole, &rest);
+  }
+  *q = finish(g, &whole);
+  *r = finish(g, &rest);
+}
+
+/** The number j with j·b ≤ a < (j + 1)·b for every value of a, if there is one. */
+static bool in_one_block(ir *g, const node *a, const node *b, int64_t *j) {
+  *j = 0;
+  if (b->op != OP_CONST) return ix_prove(g, a) && ix_prove(g, ix_add_const(g, ix_sub(g, b, a), -1));
+  if (a->lo != BOUND_LOW && a->hi != BOUND_HIGH) {
+    *j = floor_div(a->lo, node_int(b));
+    if (*j == floor_div(a->hi, node_int(b))) return true;
+    *j = 0;
+  }
+  return ix_prove(g, a) && ix_prove(g, ix_add_const(g, ix_scale(g, a, -1), node_int(b) - 1));
+}
+
+static int64_t gcd(int64_t a, int64_t b) {
+  while (b) {
+    int64_t t = a % b;
+    a = b;
+    b = t;
+  }
+  return a < 0 ? -a : a;
+}
+
+/** The greatest number that divides b and every coefficient of a. */
+static int64_t common_factor(const node *a, int64_t b) {
+  for (size_t i = 0; i < ix_terms(a); i++) b = gcd(b, ix_factor(a, i));
+  return b;
+}
+
+static const node *divided(ir *g, const node *a, int64_t by) {
+  form f;
+  f.k = floor_div(ix_offset(a), by);
+  f.n = 0;
+  for (size_t i = 0; i < ix_terms(a); i++) add_term(g, &f, ix_atom(a, i), ix_factor(a, i) / by);
+  return finish(g, &f);
+}
+
+/** (x div a) div b = x div (a·b) for positive constants. */
+static bool nested_division(ir *g, const node **a, const node **b) {
+  const node *x = *a;
+  if (x->op != OP_FLOORDIV || x->src[1]->op != OP_CONST || (*b)->op != OP_CONST) return false;
+  *b = ix_const(g, mul_exact(g, node_int(x->src[1]), node_int(*b)));
+  *a = x->src[0];
+  return true;
+}
+
+/** (x mod (a·b)) mod b = x mod b for positive constants. */
+static bool nested_modulus(const node **a, const node *b) {
+  const node *x = *a;
+  if (x->op != OP_MOD || x->src[1]->op != OP_CONST || b->op != OP_CONST) return false;
+  if (node_int(x->src[1]) <= 0 || node_int(x->src[1]) % node_int(b)) return false;
+  *a = x->src[0];
+  return true;
+}
+
+static const node *divide_by_unknown_sign(ir *g, op o, const node *a, const node *b) {
+  if (b->op == OP_CONST && a->op == OP_CONST && node_int(b))
+    return ix_const(g, o == OP_MOD ? floor_mod(node_int(a), node_int(b))
+                                   : floor_div(node_int(a), node_int(b)));
+  return ir_op2(g, o, a, b);
+}
+
+const node *ix_floordiv(ir *g, const node *a, const node *b) {
+  if (b->lo <= 0) return divide_by_unknown_sign(g, OP_FLOORDIV, a, b);
+  if (node_is_bits(b, 1)) return a;
+  const node *q, *r;
+  int64_t j;
+  split_by(g, a, b, &q, &r);
+  if (in_one_block(g, r, b, &j)) return ix_add_const(g, q, j);
+  if (nested_division(g, &r, &b)) return ix_add(g, q, ix_floordiv(g, r, b));
+  int64_t f = b->op == OP_CONST ? common_factor(r, node_int(b)) : 1;
+  if (f > 1) return ix_add(g, q, ix_floordiv(g, divided(g, r, f), ix_const(g, node_int(b) / f)));
+  return ix_add(g, q, ir_op2(g, OP_FLOORDIV, r, b));
+}
+
+const node *ix_mod(ir *g, const node *a, const node *b) {
+  if (b->lo <= 0) return divide_by_unknown_sign(g, OP_MOD, a, b);
+  if (node_is_bits(b, 1)) return ix_const(g, 0);
+  const node *q, *r;
+  int64_t j;
+  split_by(g, a, b, &q, &r);
+  if (in_one_block(g, r, b, &j)) return ix_sub(g, r, ix_scale(g, b, j));
+  if (nested_modulus(&r, b)) return ix_mod(g, r, b);
+  int64_t f = b->op == OP_CONST ? common_factor(r, node_int(b)) : 1;
+  if (f > 1) {
+    /* (f·y + k) mod (f·c) = f·(y mod c) + k for 0 ≤ k < f */
+    const node *inner = ix_mod(g, divided(g, r, f), ix_const(g, node_int(b) / f));
+    return ix_add_const(g, ix_scale(g, inner, f), floor_mod(ix_offset(r), f));
+  }
+  return ir_op2(g, OP_MOD, r, b);
+}
+
+/** By node id; a constant, which may be older or younger than the rest, is always second. */
+static const node *sorted_pair(ir *g, op o, const node *a, const node *b) {
+  bool swap = a->op == OP_CONST || (b->op != OP_CONST && a->id > b->id);
+  return swap ? ir_op2(g, o, b, a) : ir_op2(g, o, a, b);
+}
+
+const node *ix_min(ir *g, const node *a, const node *b) {
+  if (ix_prove(g, ix_sub(g, b, a))) return a;
+  if (ix_prove(g, ix_sub(g, a, b))) return b;
+  return sorted_pair(g, OP_MIN, a, b);
+}
+
+const node *ix_max(ir *g, const node *a, const node *b) {
+  if (ix_prove(g, ix_sub(g, a, b))) return a;
+  if (ix_prove(g, ix_sub(g, b, a))) return b;
+  return sorted_pair(g, OP_MAX, a, b);
+}
+
+/* Comparisons: positive terms to the left, negative ones and the constant to the right. */
+
+const node *ix_lt(ir *g, const node *a, const node *b) {
+  const node *d = ix_sub(g, b, a);
+  if (ix_prove(g, ix_add_const(g, d, -1))) return ir_const_bits(g, DT_BOOL, 1);
+  if (ix_prove(g, ix_scale(g, d, -1))) return ir_const_bits(g, DT_BOOL, 0);
+  form left, right;
+  left.n = right.n = 0;
+  left.k = 0;
+  right.k = ix_offset(d);
+  for (size_t i = 0; i < ix_terms(d); i++) {
+    int64_t c = ix_factor(d, i);
+    if (c < 0)
+      add_term(g, &left, ix_atom(d, i), -c);
+    else
+      add_term(g, &right, ix_atom(d, i), c);
+  }
+  return ir_op2(g, OP_LT, finish(g, &left), finish(g, &right));
+}
+
+const node *ix_le(ir *g, const node *a, const node *b) {
+  return ix_lt(g, a, ix_add_const(g, b, 1));
+}
+
+const node *ix_rebuild(ir *g, const node *n, const node *const src[]) {
+  form f;
+  f.n = 0;
+  f.k = 0;
+  switch (n->op) {
+  case OP_AFFINE:
+    f.k = n->ints[0];
+    for (size_t i = 0; i < n->n_src; i++) add_scaled(g, &f, src[i], n->ints[i + 1]);
+    return finish(g, &f);
+  case OP_ADD: return ix_add(g, src[0], src[1]);
+  case OP_SUB: return ix_sub(g, src[0], src[1]);
+  case OP_MUL: return ix_mul(g, src[0], src[1]);
+  case OP_FLOORDIV: return ix_floordiv(g, src[0], src[1]);
+  case OP_MOD: return ix_mod(g, src[0], src[1]);
+  case OP_MIN: return ix_min(g, src[0], src[1]);
+  case OP_MAX: return ix_max(g, src[0], src[1]);
+  case OP_WHERE:
+    if (src[0]->op == OP_CONST) return src[node_int(src[0]) ? 1 : 2];
+    return src[1] == src[2] ? src[1] : ir_with_sources(g, n, src);
+  default: return ir_with_sources(g, n, src);
+  }
+}
+
+/* Proof of a ≥ 0: where bounds do not show it, a term that pulls the value down is replaced by
+   something at least as low, and the rest is tried again. */
+
+static bool prove(ir *g, const node *a, int depth);
+
+/** a with the term c·atom replaced by c·by. */
+static const node *replaced(ir *g, const node *a, const node *atom, int64_t c, const node *by) {
+  form f;
+  f.n = 0;
+  f.k = 0;
+  add_scaled(g, &f, a, 1);
+  add_term(g, &f, atom, -c);
+  add_scaled(g, &f, by, c);
+  return finish(g, &f);
+}
+
+/** −|c|·(x div d) ≥ −|c|/d · x where d divides c and x ≥ 0 or not: floor(x/d) ≤ x/d. */
+static bool prove_by_quotient(ir *g, const node *a, const node *atom, int64_t c, int depth) {
+  const node *d = atom->src[1];
+  if (d->op != OP_CONST || node_int(d) <= 0 || c % node_int(d)) return false;
+  form f;
+  f.n = 0;
+  f.k = 0;
+  add_scaled(g, &f, a, 1);
+  add_term(g, &f, atom, -c);
+  add_scaled(g, &f, atom->src[0], c / node_int(d));
+  return prove(g, finish(g, &f), depth);
+}
+
+/** −|c|·r·y ≥ −|c|·(extent − 1)·y for a range r and factors y ≥ 0. */
+static bool prove_by_product(ir *g, const node *a, const node *atom, int64_t c, int depth) {
+  const node *all[MOST_FACTORS];
+  size_t n = factors(g, atom, all, 0);
+  for (size_t i = 0; i < n; i++)
+    if (all[i]->lo < 0) return false;
+  for (size_t i = 0; i < n; i++) {
+    if (all[i]->op != OP_RANGE) continue;
+    const node *last = ix_add_const(g, all[i]->src[0], -1), *rest[MOST_FACTORS];
+    size_t m = 0;
+    for (size_t k = 0; k < n; k++)
+      if (k != i) rest[m++] = all[k];
+    const node *most = ix_mul(g, last, product(g, rest, m));
+    if (prove(g, replaced(g, a, atom, c, most), depth)) return true;
+  }
+  return false;
+}
+
+static bool prove_without(ir *g, const node *a, const node *atom, int64_t c, int depth) {
+  bool down = c < 0;
+  switch (atom->op) {
+  case OP_RANGE:
+    return down && atom->src[0]->op != OP_CONST &&
+           prove(g, replaced(g, a, atom, c, ix_add_const(g, atom->src[0], -1)), depth);
+  case OP_MIN:
+  case OP_MAX:
+    if (down != (atom->op == OP_MIN)) return false;
+    return prove(g, replaced(g, a, atom, c, atom->src[0]), depth) ||
+           prove(g, replaced(g, a, atom, c, atom->src[1]), depth);
+  case OP_MOD:
+    return down && atom->src[1]->lo > 0 && atom->src[1]->op != OP_CONST &&
+           prove(g, replaced(g, a, atom, c, ix_add_const(g, atom->src[1], -1)), depth);
+  case OP_FLOORDIV: return down && prove_by_quotient(g, a, atom, c, depth);
+  case OP_MUL: return down && prove_by_product(g, a, atom, c, depth);
+  default: return false;
+  }
+}
+
+static bool prove(ir *g, const node *a, int depth) {
+  if (a->lo >= 0) return true;
+  if (!depth || a->hi < 0) return false;
+  for (size_t i = 0; i < ix_terms(a); i++)
+    if (prove_without(g, a, ix_atom(a, i), ix_factor(a, i), depth - 1)) return true;
+  return false;
+}
+
+bool ix_prove(ir *g, const node *a) { return prove(g, a, PROOF_DEPTH); }

@@ -1,0 +1,42 @@
+/* Index arithmetic: unbounded integers with interval bounds. Sums are kept in one canonical form,
+   AFFINE (k + Σ cᵢ·atomᵢ, atoms sorted by node id, coefficients ≠ 0), so that equal expressions are
+   the same node. Division and modulus round towards −∞. Coefficients that would overflow 64 bits
+   raise TN_ERR_SHAPE. */
+#ifndef TENON_IR_INDEX_H
+#define TENON_IR_INDEX_H
+
+#include "ir/ir.h"
+
+const node *ix_const(ir *g, int64_t value);
+const node *ix_add(ir *g, const node *a, const node *b);
+const node *ix_sub(ir *g, const node *a, const node *b);
+const node *ix_add_const(ir *g, const node *a, int64_t k);
+const node *ix_mul(ir *g, const node *a, const node *b);
+const node *ix_scale(ir *g, const node *a, int64_t k);
+const node *ix_floordiv(ir *g, const node *a, const node *b);
+const node *ix_mod(ir *g, const node *a, const node *b);
+const node *ix_min(ir *g, const node *a, const node *b);
+const node *ix_max(ir *g, const node *a, const node *b);
+/** a < b and a ≤ b as booleans, folded where bounds decide. */
+const node *ix_lt(ir *g, const node *a, const node *b);
+const node *ix_le(ir *g, const node *a, const node *b);
+
+/** An index op with other sources, put in canonical form again. */
+const node *ix_rebuild(ir *g, const node *n, const node *const src[]);
+
+/** Whether a ≥ 0 can be shown: by bounds, then by putting extents for ranges. False: not shown. */
+bool ix_prove(ir *g, const node *a);
+
+/** The coefficient of an atom in an affine form (0 if it is not there). */
+int64_t ix_coefficient(const node *a, const node *atom);
+
+/** The constant term of an affine form. */
+int64_t ix_offset(const node *a);
+
+/** The number of terms of an affine form, and its i-th atom and coefficient; a node that is no
+    AFFINE is one term with coefficient 1, a constant none. */
+size_t ix_terms(const node *a);
+const node *ix_atom(const node *a, size_t i);
+int64_t ix_factor(const node *a, size_t i);
+
+#endif

@@ -1,0 +1,598 @@
+#include "ir/binder.h"
+#include "ir/interp.h"
+#include "ir/scalar.h"
+#include "ir/topo.h"
+
+#include "base/map.h"
+
+#include <string.h>
+
+/* A kernel is flattened to a list of steps first: each binder becomes loops whose bodies hold, at
+   the level of the innermost range that they depend on, the nodes that are free in its ranges. What
+   does not depend on them stands before it. So a value is computed once for each binding of its
+   free ranges, and running needs no stack. */
+
+/** An array that a binder builds, a state that a FOLD carries, or a param. */
+typedef struct cell {
+  dtype dtype;
+  size_t rank, count;
+  int64_t dims[INTERP_RANK];
+  char *data;
+  uint8_t *written; /* by element; NULL: all are */
+  size_t owned;     /* bytes of data and flags allocated; 0: the data is the caller's */
+} cell;
+
+/** The value of a node at the moment. */
+typedef struct slot {
+  uint64_t bits;
+  bool invalid; /* an index that points nowhere */
+  bool ready;   /* while flattening: some step computes it */
+  bool open;    /* while flattening: a range whose loop is open */
+} slot;
+
+typedef enum step_kind {
+  STEP_OP,
+  STEP_AFFINE,
+  STEP_PARAM,  /* check an array against its sizes */
+  STEP_READ,   /* an INDEX */
+  STEP_OPEN,   /* a loop over a range */
+  STEP_CLOSE,  /* its end */
+  STEP_BUILD,  /* a STAGE's component: an array nobody has written */
+  STEP_WRITE,  /* one element of it */
+  STEP_INIT,   /* a FOLD's state */
+  STEP_UPDATE, /* a FOLD's state := step */
+  STEP_OUT     /* a component goes into a param */
+} step_kind;
+
+typedef struct step {
+  step_kind kind;
+  const node *n;
+  uint32_t to, n_from;
+  const uint32_t *from;   /* operands, or coordinates */
+  cell *cell, *with;      /* with: the array that an array state takes, or the param */
+  const uint32_t *extent; /* BUILD, INIT */
+  size_t jump;            /* OPEN and CLOSE: each other */
+  int64_t limit;
+} step;
+
+typedef struct cells {
+  cell *at;
+  size_t n;
+} cells;
+
+/** A binder while its loops are written. */
+typedef struct frame {
+  const node *b; /* SINK: the kernel itself */
+  const node *const *ranges;
+  size_t n_ranges, level, next;
+  node_list items;
+  uint32_t *levels;
+  size_t *opened; /* the step that opened each level */
+} frame;
+
+typedef struct kernel {
+  const interp_env *e;
+  const node *sink;
+  diag *d;
+  arena work;
+  VEC(slot) slots;
+  VEC(step) steps;
+  VEC(frame) frames;
+  VEC(cell *) all_cells;
+  map number;     /* node → slot + 1 */
+  map built;      /* STAGE, FOLD, PARAM → cells */
+  map carried;    /* a FOLD's innermost range → its cells */
+  uint64_t *args; /* room for the operands of any step */
+  bool overflow;
+} kernel;
+
+static _Noreturn void ill_formed(const kernel *k, const node *n, const char *what) {
+  diag_raise(k->d, TN_ERR_INTERNAL, "%s (node %" PRIu64 ") %s", op_name(n->op), n->id, what);
+}
+
+/* Slots and cells. */
+
+static uint32_t slot_of(kernel *k, const node *n) {
+  uint32_t s = (uint32_t)(uintptr_t)map_get(&k->number, n);
+  if (s) return s - 1;
+  vec_push(&k->work, &k->slots, (slot){0});
+  map_set(&k->work, &k->number, n, (void *)(uintptr_t)k->slots.n);
+  return (uint32_t)k->slots.n - 1;
+}
+
+/** The slot of a node that is computed before this point. */
+static uint32_t use(kernel *k, const node *n) {
+  uint32_t s = slot_of(k, n);
+  if (!k->slots.at[s].ready) ill_formed(k, n, "is used where it has no value");
+  return s;
+}
+
+static const uint32_t *use_all(kernel *k, const node *const *n, size_t count) {
+  uint32_t *s = arena_alloc(&k->work, count * sizeof *s);
+  for (size_t i = 0; i < count; i++) s[i] = use(k, n[i]);
+  return s;
+}
+
+static void preset(kernel *k, const node *n, uint64_t bits, bool invalid) {
+  uint32_t s = slot_of(k, n);
+  k->slots.at[s] = (slot){.bits = bits, .invalid = invalid, .ready = true};
+}
+
+static cells *new_cells(kernel *k, map *m, const node *key, size_t n) {
+  cells *c = arena_alloc(&k->work, sizeof *c);
+  *c = (cells){.at = arena_calloc(&k->work, n, sizeof(cell)), .n = n};
+  map_set(&k->work, m, key, c);
+  for (size_t i = 0; i < n; i++) vec_push(&k->work, &k->all_cells, &c->at[i]);
+  return c;
+}
+
+static cell *component(kernel *k, const map *m, const node *key, int64_t i, const node *reader) {
+  cells *c = map_get(m, key);
+  if (!c) ill_formed(k, reader, "reads what is not built");
+  if (i < 0 || (size_t)i >= c->n) ill_formed(k, reader, "reads a component that there is not");
+  return &c->at[i];
+}
+
+static step *add_step(kernel *k, step_kind kind, const node *n) {
+  vec_push(&k->work, &k->steps, (step){.kind = kind, .n = n});
+  return &vec_last(&k->steps);
+}
+
+/* Flattening: one node. */
+
+static void add_op(kernel *k, const node *n) {
+  const uint32_t *from = use_all(k, n->src, n->n_src);
+  step *s = add_step(k, n->op == OP_AFFINE ? STEP_AFFINE : STEP_OP, n);
+  s->from = from;
+  s->n_from = n->n_src;
+  s->to = slot_of(k, n);
+  k->slots.at[s->to].ready = true;
+}
+
+static void add_param(kernel *k, const node *n) {
+  const interp_array *a = interp_param(k->e, n, k->d);
+  cell *c = new_cells(k, &k->built, n, 1)->at;
+  *c = (cell){.dtype = a->dtype, .rank = a->rank, .count = 1, .data = a->data};
+  memcpy(c->dims, a->dims, sizeof c->dims);
+  c->count = interp_count(a->rank, a->dims, dtype_bytes(a->dtype), n, k->d);
+  if (a->rank != n->rank || a->bytes < c->count * dtype_bytes(a->dtype))
+    diag_raise(k->d, TN_ERR_SHAPE, "param %lld was given an array of another shape",
+               (long long)n->ints[0]);
+  const uint32_t *extent = use_all(k, n->dims, n->rank);
+  step *s = add_step(k, STEP_PARAM, n);
+  s->extent = extent;
+  s->cell = c;
+}
+
+static cell *read_cell(kernel *k, const node *n) {
+  const node *of = n->src[0];
+  if (of->op == OP_STATE) return component(k, &k->carried, of->src[0], of->ints[0], n);
+  return component(k, &k->built, of, of->op == OP_PARAM ? 0 : n->ints[0], n);
+}
+
+static void add_read(kernel *k, const node *n) {
+  cell *c = read_cell(k, n);
+  if (c->dtype != n->dtype) ill_formed(k, n, "has not the type of what it reads");
+  if (c->rank != n->n_src - 1) ill_formed(k, n, "has not the rank of what it reads");
+  const uint32_t *from = use_all(k, n->src + 1, n->n_src - 1);
+  step *s = add_step(k, STEP_READ, n);
+  s->cell = c;
+  s->from = from;
+  s->n_from = n->n_src - 1;
+  s->to = slot_of(k, n);
+  k->slots.at[s->to].ready = true;
+}
+
+/* Flattening: binders. */
+
+/** How many of the outer ranges must be bound before a node has a value. */
+static size_t level_of(const frame *f, const node *n) {
+  size_t level = f->n_ranges;
+  while (level && !node_is_free_in(f->ranges[level - 1], n)) level--;
+  return level;
+}
+
+static size_t level_of_value(const frame *f, size_t i) {
+  size_t level = level_of(f, stage_value(f->b, i));
+  for (size_t j = 0; j < stage_rank(f->b, i); j++) {
+    size_t l = level_of(f, stage_coords(f->b, i)[j]);
+    if (l > level) level = l;
+  }
+  return level;
+}
+
+static bool enters_body(const node *n, void *user) {
+  const frame *f = user;
+  return level_of(f, n) > 0;
+}
+
+/** Whether a node is the binder's own, not one of a binder inside. */
+static bool is_own(const frame *f, const node *n) {
+  for (uint32_t i = 0; i < n->free->n; i++) {
+    bool bound = false;
+    for (size_t j = 0; j < f->n_ranges; j++) bound |= f->ranges[j] == n->free->at[i];
+    if (!bound && !node_is_free_in(n->free->at[i], f->b)) return false;
+  }
+  return true;
+}
+
+/** Lists what a binder's loops compute. */
+static void collect_items(kernel *k, frame *f) {
+  bool whole = f->b->op == OP_SINK;
+  node_list all = topo_sort(&k->work, f->b->src, f->b->n_src, whole ? NULL : enters_body, f);
+  f->levels = arena_alloc(&k->work, all.n * sizeof *f->levels);
+  for (size_t i = 0; i < all.n; i++) {
+    size_t level = level_of(f, all.at[i]);
+    if ((!whole && !level) || !is_own(f, all.at[i])) continue;
+    f->levels[f->items.n] = (uint32_t)level;
+    vec_push(&k->work, &f->items, all.at[i]);
+  }
+}
+
+static void push_frame(kernel *k, const node *b) {
+  frame f = {.b = b};
+  if (b->op != OP_SINK) f.n_ranges = binder_ranges(b, &f.ranges);
+  f.opened = arena_alloc(&k->work, f.n_ranges * sizeof *f.opened);
+  collect_items(k, &f);
+  vec_push(&k->work, &k->frames, f);
+}
+
+static void declare(kernel *k, cell *c, const node *n, dtype t, size_t rank) {
+  if (rank > INTERP_RANK) ill_formed(k, n, "has too many dimensions");
+  c->dtype = t;
+  c->rank = rank;
+}
+
+static void start_stage(kernel *k, const node *b) {
+  cells *c = new_cells(k, &k->built, b, stage_values(b));
+  for (size_t i = 0; i < c->n; i++) {
+    declare(k, &c->at[i], b, stage_value(b, i)->dtype, stage_rank(b, i));
+    const uint32_t *extent = use_all(k, stage_extents(b, i), stage_rank(b, i));
+    step *s = add_step(k, STEP_BUILD, b);
+    s->cell = &c->at[i];
+    s->extent = extent;
+  }
+}
+
+/** The component of an array-valued step or init that is meant by state i. */
+static int64_t array_component(const node *array, size_t i) {
+  size_t n = array->op == OP_STAGE ? stage_values(array) : fold_states(array);
+  return n == 1 ? 0 : (int64_t)i;
+}
+
+static bool is_array(const node *n) { return n->op == OP_STAGE || n->op == OP_FOLD; }
+
+/** The type, rank and extents of state i: those of its step's array. */
+static const uint32_t *state_shape(kernel *k, const node *b, size_t i, cell *c) {
+  const node *array = fold_step(b, i);
+  if (!is_array(array)) {
+    declare(k, c, b, array->dtype, 0);
+    return NULL;
+  }
+  size_t part = (size_t)array_component(array, i);
+  while (array->op == OP_FOLD) {
+    if (part >= fold_states(array)) ill_formed(k, b, "has a step of too few components");
+    array = fold_step(array, part);
+    if (!is_array(array)) {
+      declare(k, c, b, array->dtype, 0);
+      return NULL;
+    }
+    part = (size_t)array_component(array, part);
+  }
+  if (part >= stage_values(array)) ill_formed(k, b, "has a step of too few components");
+  declare(k, c, b, stage_value(array, part)->dtype, stage_rank(array, part));
+  return use_all(k, stage_extents(array, part), c->rank);
+}
+
+static void start_fold(kernel *k, const node *b) {
+  cells *c = new_cells(k, &k->built, b, fold_states(b));
+  for (size_t i = 0; i < c->n; i++) {
+    const node *init = fold_init(b, i);
+    const uint32_t *extent = state_shape(k, b, i, &c->at[i]);
+    cell *with = NULL;
+    const uint32_t *from = NULL;
+    if (is_array(init))
+      with = component(k, &k->built, init, array_component(init, i), b);
+    else
+      from = use_all(k, &init, 1);
+    step *s = add_step(k, STEP_INIT, b);
+    s->cell = &c->at[i];
+    s->extent = extent;
+    s->with = with;
+    s->from = from;
+  }
+  if (fold_ranges(b)) map_set(&k->work, &k->carried, fold_range(b)[fold_ranges(b) - 1], c);
+}
+
+static void write_values(kernel *k, const frame *f) {
+  for (size_t i = 0; i < stage_values(f->b); i++) {
+    if (level_of_value(f, i) != f->level) continue;
+    uint32_t to = use(k, stage_value(f->b, i));
+    const uint32_t *from = use_all(k, stage_coords(f->b, i), stage_rank(f->b, i));
+    cell *c = component(k, &k->built, f->b, (int64_t)i, f->b);
+    step *s = add_step(k, STEP_WRITE, f->b);
+    s->cell = c;
+    s->to = to;
+    s->from = from;
+    s->n_from = (uint32_t)stage_rank(f->b, i);
+  }
+}
+
+static void update_states(kernel *k, const node *b) {
+  for (size_t i = 0; i < fold_states(b); i++) {
+    const node *next = fold_step(b, i);
+    cell *with = NULL;
+    uint32_t to = 0;
+    if (is_array(next))
+      with = component(k, &k->built, next, array_component(next, i), b);
+    else
+      to = use(k, next);
+    cell *c = component(k, &k->built, b, (int64_t)i, b);
+    step *s = add_step(k, STEP_UPDATE, b);
+    s->cell = c;
+    s->with = with;
+    s->to = to;
+  }
+}
+
+static void open_loop(kernel *k, frame *f) {
+  const node *r = f->ranges[f->level];
+  uint32_t s = slot_of(k, r), extent = use(k, range_extent(r));
+  if (k->slots.at[s].open) ill_formed(k, f->b, "binds a range that is bound already");
+  k->slots.at[s] = (slot){.ready = true, .open = true};
+  f->opened[f->level++] = k->steps.n;
+  f->next = 0;
+  step *open = add_step(k, STEP_OPEN, r);
+  open->to = s;
+  open->from = arena_copy(&k->work, &extent, sizeof extent);
+}
+
+static void close_loops(kernel *k, frame *f) {
+  while (f->level) {
+    const node *r = f->ranges[--f->level];
+    size_t open = f->opened[f->level];
+    step *s = add_step(k, STEP_CLOSE, r);
+    s->to = slot_of(k, r);
+    s->jump = open;
+    k->steps.at[open].jump = k->steps.n - 1;
+    k->slots.at[s->to].ready = k->slots.at[s->to].open = false;
+  }
+}
+
+/** Values inside a loop end with it. */
+static void forget_items(kernel *k, const frame *f) {
+  for (size_t i = 0; i < f->items.n; i++) {
+    uint32_t s = slot_of(k, f->items.at[i]);
+    k->slots.at[s].ready = false;
+  }
+}
+
+static void add_item(kernel *k, const node *n) {
+  switch (n->op) {
+  case OP_CONST: preset(k, n, (uint64_t)node_int(n), false); return;
+  case OP_VAR: preset(k, n, interp_var_value(k->e, n, k->d), false); return;
+  case OP_INVALID: preset(k, n, 0, true); return;
+  case OP_PARAM: add_param(k, n); return;
+  case OP_INDEX: add_read(k, n); return;
+  case OP_STAGE: start_stage(k, n), push_frame(k, n); return;
+  case OP_FOLD: start_fold(k, n), push_frame(k, n); return;
+  case OP_RANGE:
+  case OP_STATE:
+  case OP_OUT: return;
+  default: break;
+  }
+  if (!op_is_elementwise(n->op) || n->lanes != 1 || n->rank ||
+      !(op_get(n->op)->stages & STAGE_KERNEL))
+    ill_formed(k, n, "is no op of a kernel");
+  add_op(k, n);
+}
+
+/** Goes on with the innermost binder until it is done or another one opens. */
+static void flatten_frame(kernel *k) {
+  frame *f = &vec_last(&k->frames);
+  for (;;) {
+    while (f->next < f->items.n && f->levels[f->next] != f->level) f->next++;
+    if (f->next < f->items.n) {
+      size_t depth = k->frames.n;
+      add_item(k, f->items.at[f->next++]);
+      if (k->frames.n != depth) return;
+      continue;
+    }
+    if (f->b->op == OP_STAGE) write_values(k, f);
+    if (f->level == f->n_ranges) break;
+    open_loop(k, f);
+  }
+  if (f->b->op == OP_FOLD) update_states(k, f->b);
+  close_loops(k, f);
+  if (f->b->op != OP_SINK) forget_items(k, f);
+  k->frames.n--;
+}
+
+static void add_outputs(kernel *k) {
+  for (uint32_t i = 0; i < k->sink->n_src; i++) {
+    const node *out = k->sink->src[i];
+    if (out->op != OP_OUT) ill_formed(k, out, "is no output of a kernel");
+    for (uint32_t j = 0; j + 1 < out->n_src; j++) {
+      cell *from = component(k, &k->built, out->src[out->n_src - 1], j, out);
+      cell *to = component(k, &k->built, out->src[j], 0, out);
+      if (from->dtype != to->dtype || from->rank != to->rank)
+        ill_formed(k, out, "has a param of another type or rank than its stage");
+      step *s = add_step(k, STEP_OUT, out);
+      s->cell = from;
+      s->with = to;
+    }
+  }
+}
+
+static void flatten(kernel *k) {
+  if (k->sink->op != OP_SINK) ill_formed(k, k->sink, "is no kernel's root");
+  if (k->sink->free->n) ill_formed(k, k->sink->free->at[0], "is bound by nothing");
+  push_frame(k, k->sink);
+  while (k->frames.n) flatten_frame(k);
+  add_outputs(k);
+}
+
+/* Running. */
+
+/** The place of an element; false: a coordinate is outside, or points nowhere. */
+static bool place(const kernel *k, const cell *c, const uint32_t *coords, size_t *at) {
+  *at = 0;
+  for (size_t i = 0; i < c->rank; i++) {
+    const slot *s = &k->slots.at[coords[i]];
+    if (s->invalid || (int64_t)s->bits < 0 || (int64_t)s->bits >= c->dims[i]) return false;
+    *at = *at * (size_t)c->dims[i] + (size_t)s->bits;
+  }
+  return true;
+}
+
+static uint64_t read_element(const cell *c, size_t at) {
+  static const uint64_t ones = UINT64_MAX;
+  size_t bytes = dtype_bytes(c->dtype);
+  bool written = !c->written || c->written[at];
+  return scalar_load(c->dtype, written ? c->data + at * bytes : (const char *)&ones);
+}
+
+static void write_element(cell *c, size_t at, uint64_t bits) {
+  scalar_store(c->dtype, c->data + at * dtype_bytes(c->dtype), bits);
+  if (c->written) c->written[at] = 1;
+}
+
+/** Gives an array the extents of the moment, with nothing written. */
+static void shape_cell(kernel *k, cell *c, const node *n, const uint32_t *extent) {
+  size_t bytes = dtype_bytes(c->dtype);
+  for (size_t i = 0; i < c->rank && extent; i++) c->dims[i] = (int64_t)k->slots.at[extent[i]].bits;
+  c->count = interp_count(c->rank, c->dims, bytes + 1, n, k->d);
+  size_t wanted = c->count * (bytes + 1);
+  if (wanted > c->owned) {
+    mem_free(k->work.mem, c->data, c->owned);
+    c->owned = 0;
+    c->data = mem_alloc(k->work.mem, wanted);
+    if (!c->data) diag_raise(k->d, TN_ERR_MEMORY, "out of memory (%zu bytes)", wanted);
+    c->owned = wanted;
+  }
+  c->written = (uint8_t *)(c->data ? c->data + c->count * bytes : NULL);
+  if (c->count) memset(c->written, 0, c->count);
+}
+
+static void copy_cell(kernel *k, cell *to, const cell *from, const node *n) {
+  if (to->rank != from->rank || to->count != from->count || to->dtype != from->dtype ||
+      memcmp(to->dims, from->dims, to->rank * sizeof *to->dims))
+    ill_formed(k, n, "has a state whose shape or type changes");
+  for (size_t i = 0; i < to->count; i++) {
+    to->written[i] = 0;
+    if (!from->written || from->written[i]) write_element(to, i, read_element(from, i));
+  }
+}
+
+static void check_param(kernel *k, const step *s) {
+  for (size_t i = 0; i < s->cell->rank; i++)
+    if (s->cell->dims[i] != (int64_t)k->slots.at[s->extent[i]].bits)
+      diag_raise(k->d, TN_ERR_SHAPE, "param %lld was given an array of another shape",
+                 (long long)s->n->ints[0]);
+}
+
+static void run_op(kernel *k, const step *s) {
+  uint64_t args[3];
+  bool invalid = false;
+  for (uint32_t i = 0; i < s->n_from && i < 3; i++) {
+    args[i] = k->slots.at[s->from[i]].bits;
+    invalid |= k->slots.at[s->from[i]].invalid;
+  }
+  if (invalid && s->n->op == OP_WHERE) invalid = k->slots.at[s->from[args[0] ? 1 : 2]].invalid;
+  dtype t = s->n->src[scalar_typed_operand(s->n->op)]->dtype;
+  slot *to = &k->slots.at[s->to];
+  to->bits = scalar_eval(s->n->op, t, s->n->dtype, args, &k->overflow);
+  to->invalid = invalid;
+}
+
+static void run_affine(kernel *k, const step *s) {
+  slot *to = &k->slots.at[s->to];
+  to->invalid = false;
+  for (uint32_t i = 0; i < s->n_from; i++) {
+    k->args[i] = k->slots.at[s->from[i]].bits;
+    to->invalid |= k->slots.at[s->from[i]].invalid;
+  }
+  to->bits = scalar_affine(s->n->ints, s->n_from, k->args, &k->overflow);
+}
+
+static void run_init(kernel *k, const step *s) {
+  shape_cell(k, s->cell, s->n, s->extent);
+  if (s->with) {
+    copy_cell(k, s->cell, s->with, s->n);
+    return;
+  }
+  for (size_t i = 0; i < s->cell->count; i++)
+    write_element(s->cell, i, k->slots.at[s->from[0]].bits);
+}
+
+static void run_out(kernel *k, const step *s) {
+  const cell *from = s->cell;
+  if (memcmp(from->dims, s->with->dims, from->rank * sizeof *from->dims))
+    diag_raise(k->d, TN_ERR_SHAPE,
+               "out (node %" PRIu64 "): its param has other sizes than its stage", s->n->id);
+  for (size_t i = 0; i < from->count; i++)
+    if (from->written[i]) write_element(s->with, i, read_element(from, i));
+}
+
+/** Enters a loop, or goes past it; the number of the step before the next one. */
+static size_t run_open(kernel *k, step *s, size_t pc) {
+  s->limit = (int64_t)k->slots.at[s->from[0]].bits;
+  k->slots.at[s->to].bits = 0;
+  return s->limit > 0 ? pc : s->jump;
+}
+
+static size_t run_close(kernel *k, const step *s, size_t pc) {
+  slot *r = &k->slots.at[s->to];
+  return (int64_t)++r->bits < k->steps.at[s->jump].limit ? s->jump : pc;
+}
+
+static void run(kernel *k) {
+  uint32_t most = 0;
+  for (size_t i = 0; i < k->steps.n; i++)
+    if (k->steps.at[i].n_from > most) most = k->steps.at[i].n_from;
+  k->args = arena_alloc(&k->work, most * sizeof *k->args);
+  for (size_t pc = 0; pc < k->steps.n; pc++) {
+    step *s = &k->steps.at[pc];
+    size_t at;
+    switch (s->kind) {
+    case STEP_OP: run_op(k, s); break;
+    case STEP_AFFINE: run_affine(k, s); break;
+    case STEP_PARAM: check_param(k, s); break;
+    case STEP_READ:
+      k->slots.at[s->to].bits = place(k, s->cell, s->from, &at) ? read_element(s->cell, at) : 0;
+      break;
+    case STEP_OPEN: pc = run_open(k, s, pc); break;
+    case STEP_CLOSE: pc = run_close(k, s, pc); break;
+    case STEP_BUILD: shape_cell(k, s->cell, s->n, s->extent); break;
+    case STEP_WRITE:
+      if (place(k, s->cell, s->from, &at)) write_element(s->cell, at, k->slots.at[s->to].bits);
+      break;
+    case STEP_INIT: run_init(k, s); break;
+    case STEP_UPDATE:
+      if (s->with)
+        copy_cell(k, s->cell, s->with, s->n);
+      else
+        write_element(s->cell, 0, k->slots.at[s->to].bits);
+      break;
+    case STEP_OUT: run_out(k, s); break;
+    }
+    if (k->overflow)
+      diag_raise(k->d, TN_ERR_SHAPE, "%s (node %" PRIu64 "): an index beyond 64 bits",
+                 op_name(s->n->op), s->n->id);
+  }
+}
+
+static void body(void *arg) {
+  flatten(arg);
+  run(arg);
+}
+
+tn_status interp_kernel(const interp_env *e, const node *sink, const mem *m, diag *d) {
+  kernel k = {.e = e, .sink = sink, .d = d};
+  arena_init(&k.work, m, d);
+  tn_status status = diag_catch(d, body, &k);
+  for (size_t i = 0; i < k.all_cells.n; i++)
+    if (k.all_cells.at[i]->owned) mem_free(m, k.all_cells.at[i]->data, k.all_cells.at[i]->owned);
+  arena_free(&k.work);
+  return status;
+}

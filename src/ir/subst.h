@@ -1,0 +1,24 @@
+/* Substitution. */
+#ifndef TENON_IR_SUBST_H
+#define TENON_IR_SUBST_H
+
+#include "base/map.h"
+#include "ir/ir.h"
+
+/** `root` with nodes replaced: keys of `with` are nodes, values what stands for them. Index
+    arithmetic is put in canonical form again, and WHERE of a known condition is decided. Replaces
+    nodes whatever they are; ranges keep their identity when their extents change. */
+const node *subst(ir *g, const node *root, const map *with);
+
+/** Replaces RANGE nodes only: nodes in which no key is free are not entered, so binders of the key
+    itself are untouched. */
+const node *subst_ranges(ir *g, const node *root, const map *with);
+
+/** As subst_ranges, for duplicating: every range bound by a binder (STAGE, FOLD, END) that changes
+    gets a fresh identity. */
+const node *subst_copy(ir *g, const node *root, const map *with);
+
+/** A node with other sources: index arithmetic canonical, a WHERE of a known condition decided. */
+const node *subst_rebuild(ir *g, const node *n, const node *const src[]);
+
+#endif

@@ -1,0 +1,47 @@
+#include "laws/laws.h"
+
+#include "ir/subst.h"
+#include "ir/topo.h"
+
+const node *law_refuse(laws *l, const char *why) {
+  l->refusal = why;
+  return NULL;
+}
+
+const node *law_binder(laws *l, const node *sink, const node *range) {
+  node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *const *ranges;
+    if (!node_is_binder(order.at[i])) continue;
+    size_t n = binder_ranges(order.at[i], &ranges);
+    for (size_t k = 0; k < n; k++)
+      if (ranges[k] == range) return order.at[i];
+  }
+  return NULL;
+}
+
+const node *law_out(laws *l, const node *sink, const node *stage) {
+  (void)l;
+  for (uint32_t i = 0; i < sink->n_src; i++) {
+    const node *out = sink->src[i];
+    if (out->op == OP_OUT && out->src[out->n_src - 1] == stage) return out;
+  }
+  return NULL;
+}
+
+const node *law_replace(laws *l, const node *sink, const node *what, const node *with) {
+  map m = {0};
+  map_set(ir_arena(l->g), &m, what, (void *)with);
+  return subst(l->g, sink, &m);
+}
+
+const node *state_renamed(ir *g, const node *n, const node *from, const node *to) {
+  node_list order = topo_sort(ir_arena(g), &n, 1, NULL, NULL);
+  map m = {0};
+  for (size_t i = 0; i < order.n; i++) {
+    const node *s = order.at[i];
+    if (s->op == OP_STATE && s->src[0] == from)
+      map_set(ir_arena(g), &m, s, (void *)state_make(g, (dtype)s->dtype, to, s->ints[0]));
+  }
+  return subst(g, n, &m);
+}

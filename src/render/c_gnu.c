@@ -1,0 +1,168 @@
+/* GNU C for CPUs. A vector of truth values is a mask: signed integers, each 0 or −1, as wide as
+   what was compared. Selecting is done in bits, which gcc and clang make a blend of. */
+#include "render/c_dialect.h"
+
+#define EXPRESSION(text) \
+  { text, C_EXPRESSION }
+#define UNARY(text) \
+  { text, C_UNARY }
+#define CALL(text) \
+  { text, C_CALL }
+#define WRAPS(text) \
+  { text, C_WRAPS }
+#define NARROWS(text) \
+  { text, C_NARROWS }
+#define FUNCTION(text) \
+  { text, C_FUNCTION }
+#define LANES(text) \
+  { text, C_LANES }
+
+/* Scalars and vectors alike. */
+#define FLOAT_OPS                                                                          \
+  [OP_NEG] = EXPRESSION("-$a"), [OP_SQRT] = LANES("__builtin_sqrt$f($a)"),                 \
+  [OP_FLOOR] = LANES("__builtin_floor$f($a)"), [OP_CEIL] = LANES("__builtin_ceil$f($a)"),  \
+  [OP_TRUNC] = LANES("__builtin_trunc$f($a)"), [OP_ROUND] = LANES("__builtin_rint$f($a)"), \
+  [OP_ADD] = EXPRESSION("$a + $b"), [OP_SUB] = EXPRESSION("$a - $b"),                      \
+  [OP_MUL] = EXPRESSION("$a * $b"), [OP_DIV] = EXPRESSION("$a / $b"),                      \
+  [OP_FMA] = LANES("__builtin_fma$f($a, $b, $c)")
+
+#define INTEGER_OPS                                                                         \
+  [OP_NEG] = WRAPS("-$a"), [OP_NOT] = NARROWS("~$a"), [OP_ADD] = WRAPS("$a + $b"),          \
+  [OP_SUB] = WRAPS("$a - $b"), [OP_MUL] = WRAPS("$a * $b"), [OP_CDIV] = NARROWS("$a / $b"), \
+  [OP_CMOD] = NARROWS("$a % $b"), [OP_AND] = EXPRESSION("$a & $b"),                         \
+  [OP_OR] = EXPRESSION("$a | $b"), [OP_XOR] = EXPRESSION("$a ^ $b"),                        \
+  [OP_SHL] = UNARY("($t)(($u)$a << $k)"), [OP_SHR] = NARROWS("$a >> $k")
+
+/* Scalars. */
+#define COMPARISONS                                                  \
+  [OP_LT] = EXPRESSION("$a < $b"), [OP_LE] = EXPRESSION("$a <= $b"), \
+  [OP_EQ] = EXPRESSION("$a == $b"), [OP_NE] = EXPRESSION("$a != $b")
+
+#define SELECTIONS                                  \
+  [OP_MAX] = FUNCTION("return $a > $b ? $a : $b;"), \
+  [OP_MIN] = FUNCTION("return $a < $b ? $a : $b;"), [OP_WHERE] = EXPRESSION("$a ? $b : $c")
+
+/* Vectors. */
+#define COMPARISONS_VECTOR                                             \
+  [OP_LT] = UNARY("($m)($a < $b)"), [OP_LE] = UNARY("($m)($a <= $b)"), \
+  [OP_EQ] = UNARY("($m)($a == $b)"), [OP_NE] = UNARY("($m)($a != $b)")
+
+#define SELECT(condition) \
+  FUNCTION("$m m = ($m)(" condition ");\n  return ($t)((m & ($m)$a) | (~m & ($m)$b));")
+
+#define SELECTIONS_VECTOR [OP_MAX] = SELECT("$a > $b"), [OP_MIN] = SELECT("$a < $b"), WHERE_VECTOR
+
+#define WHERE_VECTOR [OP_WHERE] = FUNCTION("return ($t)(($a & ($m)$b) | (~$a & ($m)$c));")
+
+static const c_native native[] = {
+    {OP_FMA, DT_F32, 16, "__AVX512F__", "__builtin_ia32_vfmaddps512_mask($a, $b, $c, -1, 4)"},
+    {OP_FMA, DT_F64, 8, "__AVX512F__", "__builtin_ia32_vfmaddpd512_mask($a, $b, $c, -1, 4)"},
+    {OP_FMA, DT_F32, 8, "__FMA__", "__builtin_ia32_vfmaddps256($a, $b, $c)"},
+    {OP_FMA, DT_F64, 4, "__FMA__", "__builtin_ia32_vfmaddpd256($a, $b, $c)"},
+    {OP_FMA, DT_F32, 4, "__FMA__", "__builtin_ia32_vfmaddps($a, $b, $c)"},
+    {OP_FMA, DT_F64, 2, "__FMA__", "__builtin_ia32_vfmaddpd($a, $b, $c)"},
+};
+
+const c_dialect c_gnu = {
+    .types =
+        {
+            [DT_BOOL] = {"uint8_t", "u8x", "", ""},
+            [DT_I8] = {"int8_t", "i8x", "", ""},
+            [DT_I16] = {"int16_t", "i16x", "", ""},
+            [DT_I32] = {"int32_t", "i32x", "", ""},
+            [DT_I64] = {"int64_t", "i64x", "L", ""},
+            [DT_U8] = {"uint8_t", "u8x", "", ""},
+            [DT_U16] = {"uint16_t", "u16x", "", ""},
+            [DT_U32] = {"uint32_t", "u32x", "U", ""},
+            [DT_U64] = {"uint64_t", "u64x", "UL", ""},
+            [DT_F16] = {"uint16_t", "u16x", "", ""},
+            [DT_BF16] = {"uint16_t", "u16x", "", ""},
+            [DT_F32] = {"float", "f32x", "f", "f"},
+            [DT_F64] = {"double", "f64x", "", ""},
+        },
+    .scalar =
+        {
+            [C_BOOL] = {COMPARISONS, [OP_NOT] = UNARY("!$a"), [OP_AND] = EXPRESSION("$a & $b"),
+                        [OP_OR] = EXPRESSION("$a | $b"), [OP_XOR] = EXPRESSION("$a ^ $b"),
+                        [OP_MAX] = EXPRESSION("$a | $b"), [OP_MIN] = EXPRESSION("$a & $b"),
+                        [OP_WHERE] = EXPRESSION("$a ? $b : $c")},
+            [C_INT] = {INTEGER_OPS, COMPARISONS,
+                       SELECTIONS, [OP_ABS] = FUNCTION("return $a < 0 ? ($t)(0 - ($u)$a) : $a;")},
+            [C_UINT] = {INTEGER_OPS, COMPARISONS, SELECTIONS, [OP_ABS] = UNARY("$a")},
+            [C_FLOAT] = {FLOAT_OPS, COMPARISONS, [OP_ABS] = CALL("__builtin_fabs$f($a)"),
+                         [OP_MAX] = FUNCTION("return $a > $b || $a != $a ? $a : $b;"),
+                         [OP_MIN] = FUNCTION("return $a < $b || $a != $a ? $a : $b;"),
+                         [OP_WHERE] = EXPRESSION("$a ? $b : $c")},
+        },
+    .vector =
+        {
+            [C_BOOL] = {[OP_NOT] = UNARY("~$a"),
+                        [OP_AND] = EXPRESSION("$a & $b"),
+                        [OP_OR] = EXPRESSION("$a | $b"),
+                        [OP_XOR] = EXPRESSION("$a ^ $b"),
+                        [OP_MAX] = EXPRESSION("$a | $b"),
+                        [OP_MIN] = EXPRESSION("$a & $b"),
+                        [OP_LT] = EXPRESSION("~$a & $b"),
+                        [OP_LE] = EXPRESSION("~$a | $b"),
+                        [OP_EQ] = UNARY("~($a ^ $b)"),
+                        [OP_NE] = EXPRESSION("$a ^ $b"),
+                        WHERE_VECTOR},
+            [C_INT] = {INTEGER_OPS, COMPARISONS_VECTOR, SELECTIONS_VECTOR,
+                       [OP_ABS] = {"$u m = ($u)($a < ($t){0});\n  return ($t)((($u)$a ^ m) - m);",
+                                   C_FUNCTION}},
+            [C_UINT] = {INTEGER_OPS, COMPARISONS_VECTOR, SELECTIONS_VECTOR, [OP_ABS] = UNARY("$a")},
+            [C_FLOAT] = {FLOAT_OPS, COMPARISONS_VECTOR,
+                         WHERE_VECTOR, [OP_ABS] = UNARY("($t)((($u)$a << 1) >> 1)"),
+                         [OP_MAX] = SELECT("($a > $b) | ($a != $a)"),
+                         [OP_MIN] = SELECT("($a < $b) | ($a != $a)")},
+        },
+    .native = native,
+    .natives = sizeof native / sizeof *native,
+    .partial = {OP_SHL, OP_SHR, OP_CAST, OP_LIMIT},
+    .prelude = "typedef __INT8_TYPE__ int8_t;\n"
+               "typedef __INT16_TYPE__ int16_t;\n"
+               "typedef __INT32_TYPE__ int32_t;\n"
+               "typedef __INT64_TYPE__ int64_t;\n"
+               "typedef __UINT8_TYPE__ uint8_t;\n"
+               "typedef __UINT16_TYPE__ uint16_t;\n"
+               "typedef __UINT32_TYPE__ uint32_t;\n"
+               "typedef __UINT64_TYPE__ uint64_t;\n"
+               "\n"
+               "/* Helper functions are inlined, so no vector is ever passed. */\n"
+               "#pragma GCC diagnostic ignored \"-Wpsabi\"\n"
+               "\n"
+               "#ifdef __clang__\n"
+               "#define LANES(n) _Pragma(\"clang loop unroll(full)\") for (int i = 0; i < n; i++)\n"
+               "#else\n"
+               "#define LANES(n) for (int i = 0; i < n; i++)\n"
+               "#endif\n",
+    .vector_type = "typedef $o $t __attribute__((vector_size($n)));\n"
+                   "typedef $o $x __attribute__((vector_size($n), aligned(sizeof($o)), "
+                   "may_alias));\n",
+    .memory = "m",
+    .helper = "static inline __attribute__((always_inline)) ",
+    .lane = "$a[i]",
+    .lanes = "$t r;\n  LANES($n) r[i] = $a;\n  return r;",
+    .load = {"$a[$b]", "*(const $x *)($a + $b)"},
+    .store = {"$a[$b] = $c", "*($x *)($a + $b) = $c"},
+    .zero = {"0", "($t){0}"},
+    .gated = {"$a ? $b : $c", "$a ? ($t)$b : $c"},
+    .cast = {"($t)$a", "__builtin_convertvector($a, $t)"},
+    .to_bool = {"$a != 0", "($m)($a != ($o){0})"},
+    .bitcast = {{"return ((union {\n    $o from;\n    $t to;\n  }){$a}).to;", C_FUNCTION},
+                UNARY("($t)$a")},
+    .to_mask = "-$a",
+    .of_mask = "$a & 1",
+    .splat = {"return ($t){$l};", C_FUNCTION},
+    .vectorize = "($t){$l}",
+    .extract = "$a[$n]",
+    .scratch = "$o $a[$n] __attribute__((aligned(64)))",
+    .scratch_bytes = 16 << 10,
+    .function = "static void $a_body",
+    .param = {"const $o *restrict $a", "$o *restrict $a"},
+    .value = "int64_t $a",
+    .entry = "void $a(void *const *restrict bufs, const int64_t *restrict vals) {\n"
+             "  (void)bufs, (void)vals;\n"
+             "  $a_body",
+    .argument = {"bufs[$n]", "vals[$n]"},
+};

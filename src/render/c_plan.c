@@ -1,0 +1,224 @@
+#include "render/c_plan.h"
+
+enum { MOST_NESTED = 8, MOST_NESTED_DATA = 3 };
+
+static _Noreturn void ill_formed(const c_plan *p, const node *n, const char *what) {
+  diag_raise(p->arena->diag, TN_ERR_INTERNAL, "%s (node %" PRIu64 ") %s", op_name((op)n->op), n->id,
+             what);
+}
+
+c_value *c_plan_value(const c_plan *p, const node *n) { return map_get(&p->values, n); }
+
+/* Storage. */
+
+static bool same_slot(const node *a, const node *b) {
+  return a->op == OP_PARAM && b->op == OP_PARAM && a->ints[0] == b->ints[0];
+}
+
+static c_storage *storage_of(c_plan *p, const node *root) {
+  c_storage *s = map_get(&p->storages, root);
+  if (s) return s;
+  for (size_t i = 0; i < p->slots.n && !s; i++)
+    if (same_slot(root, p->slots.at[i]->root)) s = p->slots.at[i];
+  if (s && s->root->dtype != root->dtype) ill_formed(p, root, "has the slot of another type");
+  if (!s) {
+    s = arena_calloc(p->arena, 1, sizeof *s);
+    s->root = root;
+    if (root->op == OP_PARAM) vec_push(p->arena, &p->slots, s);
+  }
+  map_set(p->arena, &p->storages, root, s);
+  return s;
+}
+
+static c_cell *cell_of(c_plan *p, c_storage *s, const node *address) {
+  bool many = c_is_register(s->root);
+  if (many && !(address && node_is_const(address)))
+    ill_formed(p, s->root, "is in registers, but an address is no constant");
+  int64_t at = many ? node_int(address) : 0;
+  for (size_t i = 0; i < s->cells.n; i++)
+    if (s->cells.at[i].address == at) return &s->cells.at[i];
+  vec_push(p->arena, &s->cells, (c_cell){.address = at, .next_store = UINT32_MAX});
+  return &vec_last(&s->cells);
+}
+
+c_access c_plan_access(c_plan *p, const node *n) {
+  const node *root = n->src[0], *address = n->src[1];
+  while (root->op == OP_AFTER) root = root->src[0];
+  if (root->op != OP_PARAM && root->op != OP_ALLOC) ill_formed(p, n, "does not access storage");
+  c_access access = {.storage = storage_of(p, root)};
+  for (; address->op == OP_WHERE && address->src[2]->op == OP_INVALID; address = address->src[1])
+    vec_push(p->arena, &access.gates, address->src[0]);
+  access.cell = cell_of(p, access.storage, address);
+  access.address = address->op == OP_INVALID ? NULL : address;
+  return access;
+}
+
+/* What instructions use. */
+
+/** An address with its gate is a part of the LOADs and STOREs that use it. */
+static bool is_gated_address(const node *n) {
+  return n->op == OP_WHERE && n->src[2]->op == OP_INVALID;
+}
+
+static node_list memory_operands(c_plan *p, const node *n) {
+  c_access access = c_plan_access(p, n);
+  node_list list = access.gates;
+  if (access.address && !c_is_register(access.storage->root))
+    vec_push(p->arena, &list, access.address);
+  if (n->op == OP_STORE) vec_push(p->arena, &list, n->src[2]);
+  return list;
+}
+
+/** The values that are needed where `n` is written. */
+static node_list operands(c_plan *p, const node *n) {
+  node_list list = {0};
+  switch (n->op) {
+  case OP_LOAD:
+  case OP_STORE: return memory_operands(p, n);
+  case OP_RANGE: vec_push(p->arena, &list, n->src[0]); return list;
+  case OP_ALLOC:
+  case OP_END:
+  case OP_SPECIAL: return list;
+  default: break;
+  }
+  for (uint32_t i = 0; i < n->n_src; i++) vec_push(p->arena, &list, n->src[i]);
+  return list;
+}
+
+static bool is_value(const node *n) {
+  return op_is_elementwise((op)n->op) || n->op == OP_LOAD || n->op == OP_RANGE ||
+         n->op == OP_SPECIAL;
+}
+
+/* Masks. */
+
+/** The mask that a vector of bool is by itself; 0: any. */
+static unsigned own_mask(const c_plan *p, const node *n) {
+  const node *x = n->n_src ? n->src[0] : NULL;
+  if (!c_is_mask(n) || n->op == OP_SPLAT || n->op == OP_VECTORIZE) return 0;
+  if (n->op == OP_LOAD) return 1;
+  if (x && x->dtype != DT_BOOL) return (unsigned)dtype_bytes((dtype)x->dtype);
+  unsigned widest = 0;
+  for (uint32_t i = 0; i < n->n_src; i++) {
+    const c_value *v = c_plan_value(p, n->src[i]);
+    if (v && v->mask > widest) widest = v->mask;
+  }
+  return widest;
+}
+
+unsigned c_plan_wanted_mask(const c_plan *p, const node *n, size_t i) {
+  const c_value *v = c_plan_value(p, n);
+  switch (n->op) {
+  case OP_STORE:
+  case OP_BITCAST: return 1;
+  case OP_EXTRACT: return 0;
+  case OP_CAST: return dtype_is_float((dtype)n->dtype) ? 4 : (unsigned)dtype_bytes((dtype)n->dtype);
+  case OP_WHERE:
+    if (i == 0 && n->dtype != DT_BOOL) return (unsigned)dtype_bytes((dtype)n->dtype);
+    return v->mask;
+  default: return v ? v->mask : 0;
+  }
+}
+
+/* Forwards: places, masks, bounds, what is read. */
+
+static void number(c_plan *p) {
+  VEC(uint32_t) open = {0};
+  for (uint32_t i = 0; i < p->linear->n_src; i++) {
+    const node *n = p->linear->src[i];
+    if (n->op == OP_END) {
+      if (!open.n || p->linear->src[vec_last(&open) - 1] != n->src[0])
+        ill_formed(p, n, "closes a loop that is not the innermost");
+      open.n--;
+    }
+    if (is_value(n)) {
+      c_value *v = arena_calloc(p->arena, 1, sizeof *v);
+      map_set(p->arena, &p->values, n, v);
+      v->at = i;
+      v->block = open.n ? vec_last(&open) : 0;
+      v->mask = (uint16_t)own_mask(p, n);
+      c_plan_bounds(p, n, v);
+    }
+    if (n->op == OP_RANGE) vec_push(p->arena, &open, i + 1);
+    if (n->op == OP_LOAD) c_plan_access(p, n).cell->read = true;
+    if (n->op == OP_STORE) c_plan_access(p, n).storage->written = true;
+  }
+  if (open.n) ill_formed(p, p->linear, "leaves a loop open");
+}
+
+/* Backwards: uses, and what is inlined. A LOAD is inlined only if nothing is stored there between
+   its place and where it is written. */
+
+bool c_plan_is_written(c_plan *p, const node *n) {
+  const c_value *v = c_plan_value(p, n);
+  if (n->op == OP_RANGE || n->op == OP_END || n->op == OP_ALLOC) return true;
+  if (n->op == OP_STORE) {
+    c_access access = c_plan_access(p, n);
+    return access.address && (access.storage->root->op == OP_PARAM || access.cell->read);
+  }
+  return v && v->uses && !v->inlined && n->op != OP_SPECIAL && !is_gated_address(n);
+}
+
+static unsigned most_nested(const node *n) {
+  return n->lanes > 1 || dtype_is_float((dtype)n->dtype) ? MOST_NESTED_DATA : MOST_NESTED;
+}
+
+static bool may_inline(c_plan *p, const node *n, const c_value *v, unsigned nesting) {
+  if (v->uses != 1 || v->block != v->user_block || nesting > most_nested(n)) return false;
+  if (v->user->op == OP_RANGE || v->user->op == OP_EXTRACT) return false;
+  return n->op != OP_LOAD || c_plan_access(p, n).cell->next_store >= v->written_at;
+}
+
+/** All users are known. */
+static void decide(c_plan *p, const node *n, c_value *v) {
+  const c_value *user = c_plan_value(p, v->user);
+  unsigned nesting = user && user->inlined ? user->nesting + 1u : 1;
+  if (c_is_mask(n) && !v->mask) v->mask = 1;
+  v->inlined = n->op != OP_SPECIAL && may_inline(p, n, v, nesting);
+  if (v->inlined)
+    v->nesting = (uint8_t)nesting;
+  else
+    v->written_at = v->at;
+}
+
+static void use(c_plan *p, const node *n, size_t i, const node *operand, uint32_t block,
+                uint32_t written_at) {
+  c_value *v = c_plan_value(p, operand);
+  if (!v) return;
+  if (v->uses++ == 0) {
+    v->user = n;
+    v->user_block = block;
+    if (operand->op != OP_RANGE) v->written_at = written_at;
+  }
+  if (!c_is_mask(operand) || own_mask(p, operand)) return;
+  unsigned wanted = c_plan_wanted_mask(p, n, i);
+  if (wanted > v->mask) v->mask = (uint16_t)wanted;
+}
+
+/** Whether an instruction met backwards matters; if it is a value, it is decided. */
+static bool matters(c_plan *p, const node *n, c_value *v) {
+  if (!v || n->op == OP_RANGE) return c_plan_is_written(p, n);
+  if (is_gated_address(n) || !v->uses) return false;
+  decide(p, n, v);
+  return true;
+}
+
+static void trace(c_plan *p) {
+  uint32_t block = 0;
+  for (uint32_t i = p->linear->n_src; i-- > 0;) {
+    const node *n = p->linear->src[i];
+    c_value *v = c_plan_value(p, n);
+    if (n->op == OP_END) block = c_plan_value(p, n->src[0])->at + 1;
+    if (n->op == OP_RANGE) block = v->block;
+    if (!matters(p, n, v)) continue;
+    node_list list = operands(p, n);
+    for (size_t k = 0; k < list.n; k++) use(p, n, k, list.at[k], block, v ? v->written_at : i);
+    if (n->op == OP_STORE) c_plan_access(p, n).cell->next_store = i;
+  }
+}
+
+void c_plan_make(c_plan *p, const node *linear, arena *a) {
+  *p = (c_plan){.arena = a, .linear = linear};
+  number(p);
+  trace(p);
+}

@@ -1,0 +1,118 @@
+#include "schedule/memory.h"
+
+#include "base/vec.h"
+
+#include <string.h>
+
+typedef struct hole {
+  uint64_t offset, bytes;
+} hole;
+
+typedef struct placing {
+  arena *a;
+  VEC(hole) holes;           /* by offset; none touch */
+  VEC(memory_slot *) living; /* a heap, by `last`, the first to die on top */
+  uint64_t end;              /* beyond all that was given out */
+} placing;
+
+static uint64_t rounded(uint64_t bytes) {
+  return (bytes + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
+}
+
+static _Noreturn void too_much(placing *p) {
+  diag_raise(p->a->diag, TN_ERR_MEMORY, "out of memory");
+}
+
+static void remove_hole(placing *p, size_t i) {
+  p->holes.n--;
+  memmove(p->holes.at + i, p->holes.at + i + 1, (p->holes.n - i) * sizeof *p->holes.at);
+}
+
+static uint64_t take(placing *p, uint64_t bytes) {
+  size_t best = SIZE_MAX;
+  for (size_t i = 0; i < p->holes.n; i++) {
+    bool fits = p->holes.at[i].bytes >= bytes;
+    if (fits && (best == SIZE_MAX || p->holes.at[i].bytes < p->holes.at[best].bytes)) best = i;
+  }
+  if (best == SIZE_MAX) {
+    uint64_t offset = p->end;
+    if (p->end > UINT64_MAX - bytes) too_much(p);
+    p->end += bytes;
+    return offset;
+  }
+  hole *h = &p->holes.at[best];
+  uint64_t offset = h->offset;
+  h->offset += bytes;
+  h->bytes -= bytes;
+  if (!h->bytes) remove_hole(p, best);
+  return offset;
+}
+
+static void give_back(placing *p, uint64_t offset, uint64_t bytes) {
+  size_t i = 0;
+  while (i < p->holes.n && p->holes.at[i].offset < offset) i++;
+  vec_push(p->a, &p->holes, (hole){0, 0});
+  memmove(p->holes.at + i + 1, p->holes.at + i, (p->holes.n - 1 - i) * sizeof *p->holes.at);
+  p->holes.at[i] = (hole){offset, bytes};
+  hole *h = p->holes.at;
+  if (i + 1 < p->holes.n && offset + bytes == h[i + 1].offset) {
+    h[i].bytes += h[i + 1].bytes;
+    remove_hole(p, i + 1);
+  }
+  if (i > 0 && h[i - 1].offset + h[i - 1].bytes == offset) {
+    h[i - 1].bytes += h[i].bytes;
+    remove_hole(p, i);
+  }
+}
+
+static void swap(memory_slot **a, memory_slot **b) {
+  memory_slot *t = *a;
+  *a = *b;
+  *b = t;
+}
+
+static void add_living(placing *p, memory_slot *s) {
+  vec_push(p->a, &p->living, s);
+  memory_slot **h = p->living.at;
+  for (size_t i = p->living.n - 1; i && h[i]->last < h[(i - 1) / 2]->last; i = (i - 1) / 2)
+    swap(&h[i], &h[(i - 1) / 2]);
+}
+
+static memory_slot *first_to_die(placing *p) {
+  memory_slot **h = p->living.at, *top = h[0];
+  size_t n = --p->living.n;
+  h[0] = h[n];
+  for (size_t i = 0;;) {
+    size_t least = i, l = 2 * i + 1;
+    for (size_t k = l; k <= l + 1 && k < n; k++)
+      if (h[k]->last < h[least]->last) least = k;
+    if (least == i) return top;
+    swap(&h[i], &h[least]);
+    i = least;
+  }
+}
+
+uint64_t memory_place(arena *a, memory_slot slots[], size_t n) {
+  placing p = {.a = a};
+  for (size_t i = 0; i < n; i++) {
+    while (p.living.n && p.living.at[0]->last < slots[i].first) {
+      memory_slot *dead = first_to_die(&p);
+      give_back(&p, dead->offset, rounded(dead->bytes));
+    }
+    if (!slots[i].bytes) slots[i].offset = 0;
+    if (!slots[i].bytes) continue;
+    if (slots[i].bytes > UINT64_MAX - MEMORY_ALIGN) too_much(&p);
+    slots[i].offset = take(&p, rounded(slots[i].bytes));
+    add_living(&p, &slots[i]);
+  }
+  return p.end;
+}
+
+bool memory_overlaps(const memory_slot slots[], size_t n) {
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = i + 1; k < n && slots[k].first <= slots[i].last; k++)
+      if (slots[i].offset < slots[k].offset + slots[k].bytes &&
+          slots[k].offset < slots[i].offset + slots[i].bytes)
+        return true;
+  return false;
+}

@@ -1,0 +1,67 @@
+#include "schedule/reshape.h"
+
+static bool is_one(const node *n) { return node_is_bits(n, 1); }
+
+/** Writes the coordinates of a flat position in dimensions [first, last). */
+static void divide(ir *g, const node *flat, const node *const dims[], size_t first, size_t last,
+                   const node *to[]) {
+  while (last-- > first) {
+    if (is_one(dims[last]) || node_is_bits(dims[last], 0)) { /* of nothing there is no element */
+      to[last] = ix_const(g, 0);
+    } else if (last == first) { /* the outermost needs no modulus: the position is inside */
+      to[last] = flat;
+    } else {
+      const node *by = ix_max(g, dims[last], ix_const(g, 1));
+      to[last] = ix_mod(g, flat, by);
+      flat = ix_floordiv(g, flat, by);
+    }
+  }
+}
+
+static const node *flatten(ir *g, const node *const dims[], const node *const e[], size_t first,
+                           size_t last) {
+  const node *flat = ix_const(g, 0);
+  for (size_t i = first; i < last; i++) flat = ix_add(g, ix_mul(g, flat, dims[i]), e[i]);
+  return flat;
+}
+
+/** How much of one side a group takes: the product of its dimensions so far. */
+typedef struct side {
+  const node *const *dims;
+  size_t rank, next;
+  const node *product;
+} side;
+
+static void take(ir *g, side *s) { s->product = ix_mul(g, s->product, s->dims[s->next++]); }
+
+/** Whether the product of a is certainly below that of b: then a takes its next dimension. */
+static bool is_below(const node *a, const node *b) {
+  if (a->op == OP_CONST && b->op == OP_CONST) return node_int(a) < node_int(b);
+  return a->op == OP_CONST || ix_terms(a) == 0;
+}
+
+/** Grows a group from both sides until the products agree; false: one side ran out. */
+static bool grow(ir *g, side *a, side *b) {
+  while (a->product != b->product) {
+    side *less = is_below(a->product, b->product) ? a : b;
+    if (less->next == less->rank) less = less == a ? b : a;
+    if (less->next == less->rank) return false;
+    take(g, less);
+  }
+  return true;
+}
+
+void reshape_coordinates(ir *g, size_t rank, const node *const dims[], const node *const e[],
+                         size_t from_rank, const node *const from_dims[], const node *to[]) {
+  side a = {dims, rank, 0, NULL}, b = {from_dims, from_rank, 0, NULL};
+  while (b.next < from_rank) {
+    size_t first_a = a.next, first_b = b.next;
+    a.product = b.product = ix_const(g, 1);
+    take(g, &b);
+    if (!grow(g, &a, &b)) { /* the rest as one group */
+      a.next = rank;
+      b.next = from_rank;
+    }
+    divide(g, flatten(g, dims, e, first_a, a.next), from_dims, first_b, b.next, to);
+  }
+}

@@ -1,0 +1,52 @@
+/* From a tensor graph to kernels: the passes, in the order in which schedule_make calls them. */
+#ifndef TENON_SCHEDULE_SCHEDULE_H
+#define TENON_SCHEDULE_SCHEDULE_H
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "ir/ir.h"
+
+/** A stretch of memory that steps read and write. */
+typedef struct schedule_buffer {
+  dtype dtype;
+  const node *size;   /* number of elements, an index expression over VARs */
+  const node *origin; /* the BUFFER leaf it is, in the caller's graph; NULL: made by the plan */
+  bool is_output;     /* some root's value: it outlives the plan */
+  bool is_written;    /* a BUFFER that a SET writes in place */
+  size_t first, last; /* steps between which it is in use; only for what the plan makes */
+} schedule_buffer;
+
+typedef enum step_kind { STEP_KERNEL, STEP_CUSTOM } step_kind;
+
+typedef struct schedule_step {
+  step_kind kind;
+  const node *kernel;    /* STEP_KERNEL: SINK whose PARAM slots are positions in `buffers` */
+  const node *custom;    /* STEP_CUSTOM: the CUSTOM node; its inputs' buffers, then its result's */
+  const size_t *buffers; /* numbers of schedule buffers */
+  size_t n_buffers;
+} schedule_step;
+
+typedef struct schedule {
+  VEC(schedule_buffer) buffers;
+  VEC(schedule_step) steps; /* in an order that respects every dependence */
+  const size_t *outputs;    /* the buffer of each root */
+} schedule;
+
+/** What a schedule is made of. `roots` are nodes of any ir; what is made is in the scratch ir `g`.
+    `may_overwrite` says whether the storage of a BUFFER may be written in place by a SET on it
+    (else its contents are copied first). */
+typedef struct schedule_request {
+  const node *const *roots;
+  size_t n_roots;
+  bool (*may_overwrite)(void *user, const node *buffer);
+  void *user;
+  /** Called after each pass with its name and result; may raise. NULL: nobody watches. */
+  void (*after)(void *watcher, const char *pass, const node *const roots[], size_t n);
+  void *watcher;
+  int math;         /* math_mode */
+  size_t arguments; /* most buffers of a kernel; 0: any number */
+} schedule_request;
+
+schedule *schedule_make(ir *g, const schedule_request *r);
+
+#endif

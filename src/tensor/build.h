@@ -1,0 +1,145 @@
+/* Operations on nodes: what the functions of <tenon/ops.h> and the importers of model files build.
+   Meanings, types and errors are those of ops.h and tensor.h; sizes are index nodes here, so that
+   they may be any expression. Builders raise through the builder's diag; their messages do not name
+   the operation, which the caller does. */
+#ifndef TENON_TENSOR_BUILD_H
+#define TENON_TENSOR_BUILD_H
+
+#include "tensor/tensor.h"
+
+#include <tenon/ops.h>
+
+enum { SIZES_RANK = 31 };
+
+/** A shape: index nodes, none negative unless said otherwise. */
+typedef struct sizes {
+  size_t rank;
+  const node *at[SIZES_RANK];
+} sizes;
+
+/** The shape of a tensor. */
+sizes sizes_of(const node *x);
+
+/** A shape of the public kind. With `wild`, −1 is NULL; any other negative size is TN_ERR_SHAPE. */
+sizes sizes_from(builder *b, tn_shape shape, bool wild);
+
+/** "2x3xn", for messages; "scalar" for rank 0. In the builder's arena. */
+const char *sizes_text(builder *b, const sizes *s);
+
+/** A value that is no weak scalar; the typed value of one that is: f32 or i64. */
+value value_of(const node *n);
+value value_typed(builder *b, value v);
+
+/** Where all types meet, as for concat. */
+dtype value_meet(const value v[], size_t n);
+
+/* Elementwise. A weak scalar is a constant of rank 0: i64, or f64 for a number with a fraction.
+   fmod, mod and floordiv of f64 are NaN where the quotient overflows. */
+
+#define BUILD_UNARY(name, rule, meaning)  value build_##name(builder *b, value x);
+#define BUILD_BINARY(name, rule, meaning) value build_##name(builder *b, value x, value y);
+TN_UNARY_LIST(BUILD_UNARY)
+TN_BINARY_LIST(BUILD_BINARY)
+#undef BUILD_UNARY
+#undef BUILD_BINARY
+
+value build_elu(builder *b, value x, double alpha);
+value build_celu(builder *b, value x, double alpha);
+value build_leaky_relu(builder *b, value x, double slope);
+value build_where(builder *b, value condition, value x, value y);
+value build_clip(builder *b, value x, value low, value high); /* a bound's node may be NULL */
+value build_lerp(builder *b, value x, value y, value weight);
+value build_cast(builder *b, value x, dtype to);
+value build_bitcast(builder *b, value x, dtype to);
+
+/* Reductions, scans, normalisation. */
+
+#define BUILD_REDUCE(name, rule, meaning) \
+  value build_##name(builder *b, value x, tn_axes axes, bool keepdims);
+TN_REDUCE_LIST(BUILD_REDUCE)
+#undef BUILD_REDUCE
+
+value build_var(builder *b, value x, tn_axes axes, int ddof, bool keepdims);
+value build_std(builder *b, value x, tn_axes axes, int ddof, bool keepdims);
+value build_argmax(builder *b, value x, int64_t axis, bool keepdims);
+value build_argmin(builder *b, value x, int64_t axis, bool keepdims);
+value build_cumsum(builder *b, value x, int64_t axis);
+value build_cumprod(builder *b, value x, int64_t axis);
+value build_softmax(builder *b, value x, int64_t axis);
+value build_log_softmax(builder *b, value x, int64_t axis);
+
+/* The nodes of weight and bias may be NULL. */
+value build_layer_norm(builder *b, value x, value weight, value bias, int64_t axis, double eps);
+value build_rms_norm(builder *b, value x, value weight, int64_t axis, double eps);
+value build_group_norm(builder *b, value x, value weight, value bias, int64_t groups, double eps);
+value build_instance_norm(builder *b, value x, value weight, value bias, double eps);
+value build_batch_norm(builder *b, value x, value mean, value variance, value weight, value bias,
+                       double eps);
+
+/* Movement. */
+
+value build_reshape(builder *b, value x, const sizes *to); /* one may be NULL: what is left */
+value build_flatten(builder *b, value x, int64_t first, int64_t last);
+value build_expand(builder *b, value x, const sizes *to); /* NULL keeps a size */
+value build_permute(builder *b, value x, tn_axes axes);
+value build_transpose(builder *b, value x);
+value build_swapaxes(builder *b, value x, int64_t one, int64_t other);
+value build_flip(builder *b, value x, tn_axes axes);
+value build_squeeze(builder *b, value x, tn_axes axes);
+value build_unsqueeze(builder *b, value x, tn_axes axes);
+/** `stop` NULL: as far as the step goes. Bounds may be negative. */
+value build_slice(builder *b, value x, int64_t axis, const node *start, const node *stop,
+                  int64_t step);
+/** `fill` is a scalar of any type, read in TN_PAD_CONSTANT only. */
+value build_pad(builder *b, value x, const sizes *low, const sizes *high, tn_pad_mode mode,
+                value fill);
+value build_concat(builder *b, const value x[], size_t n, int64_t axis);
+value build_stack(builder *b, const value x[], size_t n, int64_t axis);
+/** `parts` NULL: equal parts. */
+void build_split(builder *b, value x, int64_t axis, const node *const parts[], value out[],
+                 size_t n);
+value build_tile(builder *b, value x, const sizes *repeats);
+value build_repeat(builder *b, value x, int64_t axis, const node *repeats);
+value build_roll(builder *b, value x, int64_t axis, const node *shift); /* of either sign */
+
+/* By index. */
+
+value build_take(builder *b, value x, value index, int64_t axis);
+value build_gather_elements(builder *b, value x, value index, int64_t axis);
+value build_one_hot(builder *b, value index, const node *depth, dtype t);
+value build_tril(builder *b, value x, const node *k); /* of either sign */
+value build_triu(builder *b, value x, const node *k);
+
+/* Contractions and windows. Descriptors are read as if of the size of this version. */
+
+value build_matmul(builder *b, value x, value y);
+value build_conv(builder *b, value x, value w, value bias, const tn_conv_desc *desc);
+value build_conv_transpose(builder *b, value x, value w, value bias, const tn_conv_desc *desc);
+value build_max_pool(builder *b, value x, const tn_pool_desc *desc);
+value build_avg_pool(builder *b, value x, const tn_pool_desc *desc);
+value build_global_max_pool(builder *b, value x);
+value build_global_avg_pool(builder *b, value x);
+
+/* Made from nothing. */
+
+value build_full(builder *b, const sizes *shape, dtype t, double v);
+value build_num(builder *b, double v);
+value build_int(builder *b, int64_t v);
+value build_arange(builder *b, const node *start, const node *stop, int64_t step, dtype t);
+value build_linspace(builder *b, double start, double stop, const node *count, dtype t);
+value build_eye(builder *b, const node *rows, const node *columns, dtype t);
+
+/* Random numbers, from the words x₀, x₁ of element i: Threefry-2x32-20 of the counter i under
+   `key`, low word first.
+     rand     the p highest bits of x₀ (of x₁·2³² + x₀ where p > 32) times 2⁻ᵖ
+     randn    sqrt(−2 log u) · cos(2π v), u = (x₀ + ½)·2⁻³², v = x₁·2⁻³²
+     randint  low + (x₁·2³² + x₀) mod (high − low) */
+
+/** The key of call `n` since the seed was set. */
+uint64_t random_key(uint64_t seed, uint64_t n);
+value build_rand(builder *b, uint64_t key, const sizes *shape, dtype t);
+value build_randn(builder *b, uint64_t key, const sizes *shape, dtype t);
+value build_randint(builder *b, uint64_t key, const sizes *shape, dtype t, int64_t low,
+                    int64_t high);
+
+#endif

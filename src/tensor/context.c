@@ -1,0 +1,220 @@
+#include "tensor/context.h"
+
+#include "tensor/dims.h"
+#include "tensor/handle.h"
+#include "tensor/leaf.h"
+#include "tensor/open.h"
+#include "tensor/plan.h"
+#include "tensor/plan_cache.h"
+#include "tensor/scope.h"
+#include "tensor/state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Calls. */
+
+tn_status context_take(tn_context *c) {
+  if (!c) return TN_ERR_ARGUMENT;
+  return atomic_exchange_explicit(&c->entered, true, memory_order_acquire) ? TN_ERR_BUSY : TN_OK;
+}
+
+tn_status context_enter(tn_context *c) {
+  tn_status s = context_take(c);
+  if (s != TN_OK || !c->broken) return s;
+  s = context_repeat(c, c->broken);
+  context_leave(c);
+  return s;
+}
+
+void context_leave(tn_context *c) {
+  ir_collect(c->ir);
+  arena_free(&c->arena);
+  atomic_store_explicit(&c->entered, false, memory_order_release);
+}
+
+builder context_builder(tn_context *c) { return (builder){c->ir, &c->arena, &c->diag, c}; }
+
+uint64_t context_random(builder *b, uint64_t *seed) {
+  *seed = b->context->seed;
+  return b->context->random_calls++;
+}
+
+void tn_seed(tn_context *c, uint64_t seed) {
+  if (context_enter(c) != TN_OK) return;
+  c->seed = seed;
+  c->random_calls = 0;
+  context_leave(c);
+}
+
+tn_status context_queue(tn_context *c, tn_queue **queue, diag *d) {
+  tn_status s = c->queue ? TN_OK : queue_open(c->device, TN_QUEUE_COMPUTE, &c->queue, d);
+  *queue = c->queue;
+  return s;
+}
+
+void context_log(tn_context *c, tn_log_level level, const char *format, ...) {
+  if (!c->logger.log) return;
+  char text[512];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  c->logger.log(c->logger.user, level, text);
+}
+
+/* Failures. */
+
+failure *failure_hold(failure *f) {
+  f->count++;
+  return f;
+}
+
+void failure_drop(tn_context *c, failure *f) {
+  if (!f || --f->count || !f->bytes) return;
+  mem_free(&c->mem, f, f->bytes);
+}
+
+static failure *new_failure(tn_context *c, const diag *d) {
+  size_t length = strlen(d->text) + 1, bytes = sizeof(failure) + length;
+  failure *f = mem_alloc(&c->mem, bytes);
+  if (!f) return failure_hold(&c->no_memory);
+  char *text = (char *)(f + 1);
+  memcpy(text, d->text, length);
+  *f = (failure){.count = 1, .status = d->status, .serial = c->failures++, .text = text};
+  f->bytes = bytes;
+  return f;
+}
+
+tn_status context_message(tn_context *c, const diag *d) {
+  mutex_lock(&c->lock);
+  diag_set(&c->message, d->status, "%s", d->text);
+  mutex_unlock(&c->lock);
+  return d->status;
+}
+
+static void add_operands(tn_context *c, const char *op, tn_tensor *const in[], size_t n) {
+  char text[512];
+  size_t at = 0;
+  text[0] = 0;
+  for (size_t i = 0; i < n && at + 1 < sizeof text; i++) {
+    at += (size_t)snprintf(text + at, sizeof text - at, "%s", i ? ", " : "");
+    if (at + 1 < sizeof text) at = handle_describe(in[i], text, at, sizeof text);
+  }
+  diag_prefix(&c->diag, n ? "%s(%s)" : "%s%s", op, text);
+}
+
+static void add_label(tn_context *c) {
+  if (c->label) diag_set(&c->diag, c->diag.status, "%.1600s\nat %.400s", c->diag.text, c->label);
+}
+
+/** The innermost scope keeps its first failure. */
+static tn_status tell(tn_context *c, failure *f) {
+  if (!c->scope->first) c->scope->first = failure_hold(f);
+  mutex_lock(&c->lock);
+  diag_set(&c->message, f->status, "%s", f->text);
+  mutex_unlock(&c->lock);
+  return f->status;
+}
+
+failure *context_failure(tn_context *c) { return new_failure(c, &c->message); }
+
+tn_status context_fail(tn_context *c, const char *op, tn_tensor *const in[], size_t n) {
+  if (op) add_operands(c, op, in, n);
+  add_label(c);
+  failure *f = new_failure(c, &c->diag);
+  tn_status s = tell(c, f);
+  failure_drop(c, f);
+  return s;
+}
+
+tn_status context_repeat(tn_context *c, failure *f) { return tell(c, f); }
+
+const char *tn_message(const tn_context *c) { return c ? c->message.text : "there is no context"; }
+
+void tn_label(tn_context *c, const char *where) {
+  if (context_take(c) != TN_OK) return;
+  mem_strfree(&c->mem, c->label);
+  c->label = where ? mem_strdup(&c->mem, where) : NULL;
+  if (where && !c->label) {
+    diag_set(&c->diag, TN_ERR_MEMORY, "out of memory");
+    context_fail(c, "label", NULL, 0);
+  }
+  context_leave(c);
+}
+
+/* What belongs to a context. */
+
+void context_attach(tn_context *c, attachment *a) {
+  a->next = c->attachments;
+  a->link = &c->attachments;
+  if (a->next) a->next->link = &a->next;
+  c->attachments = a;
+}
+
+void context_detach(attachment *a) {
+  *a->link = a->next;
+  if (a->next) a->next->link = a->link;
+}
+
+static void destroy_attachments(tn_context *c) {
+  while (c->attachments) {
+    attachment *a = c->attachments;
+    context_detach(a);
+    a->destroy(a);
+  }
+}
+
+/* Closing. */
+
+static void free_strings(tn_context *c) {
+  char *const all[] = {c->device_name, c->pair, c->cpu, c->cache_dir, c->dump_text, c->label};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) mem_strfree(&c->mem, all[i]);
+}
+
+static void destroy_payload(void (*destroy)(void *user), void *user) {
+  if (destroy) destroy(user);
+}
+
+void context_destroy(tn_context *c) {
+  destroy_attachments(c);
+  plan_free_all(c);
+  if (c->ir) {
+    plan_cache_free(c);
+    scope_free_all(c);
+    ir_collect(c->ir);
+    ir_watch(c->ir, NULL, NULL);
+    leaf_free_all(c);
+    dims_free(c);
+    ir_free(c->ir);
+  }
+  arena_free(&c->arena);
+  queue_close(c->queue);
+  if (c->own_table) table_close(c->table);
+  free_strings(c);
+  failure_drop(c, c->broken);
+  mutex_free(&c->lock);
+  tn_allocator allocator = c->allocator;
+  destroy_payload(c->progress.destroy, c->progress.user);
+  destroy_payload(c->logger.destroy, c->logger.user);
+  destroy_payload(c->workers.destroy, c->workers.user);
+  mem m = c->mem;
+  mem_free(&m, c->nobody, sizeof *c->nobody);
+  mem_free(&m, c, sizeof *c);
+  destroy_payload(allocator.destroy, allocator.user);
+}
+
+tn_status tn_close(tn_context *c) {
+  if (!c) return TN_OK;
+  tn_status s = context_take(c);
+  if (s != TN_OK) return s;
+  mutex_lock(&c->lock);
+  bool runs = c->running != 0;
+  mutex_unlock(&c->lock);
+  if (runs) {
+    context_leave(c);
+    return TN_ERR_BUSY;
+  }
+  context_destroy(c);
+  return TN_OK;
+}

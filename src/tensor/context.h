@@ -1,0 +1,152 @@
+/* The inside of a context, and how public functions enter it.
+
+   A public function takes the context (context_enter), works under its diag, reports what went
+   wrong (context_fail) and leaves it. Plans and bindings are used beside it, from any thread: of
+   the context they touch its memory hook, and under `lock` its message, its lists and what states
+   share. */
+#ifndef TENON_TENSOR_CONTEXT_H
+#define TENON_TENSOR_CONTEXT_H
+
+#include "base/thread.h"
+#include "device/queue.h"
+#include "ir/dump.h"
+#include "ir/intern.h"
+#include "tensor/tensor.h"
+
+#include <stdatomic.h>
+#include <tenon/plan.h>
+
+typedef struct scope scope;
+typedef struct cell cell;
+typedef struct leaf leaf;
+typedef struct plan_cache plan_cache;
+
+/** Why a tensor is invalid: shared by all that were built from it. */
+typedef struct failure {
+  size_t count;
+  tn_status status;
+  uint64_t serial; /* the smaller, the older */
+  const char *text;
+  size_t bytes; /* allocated with it; 0: it is part of the context */
+} failure;
+
+/** Tensors' data and other things that nodes name by number (leaf.h). */
+typedef struct leaf_table {
+  leaf *at;
+  size_t n, cap;
+  size_t free; /* the first free one + 1 */
+} leaf_table;
+
+/** Sizes that are no numbers (dims.h). */
+typedef struct dim_table {
+  struct dim_entry *at;
+  size_t n, cap;
+} dim_table;
+
+/** Something of another folder that goes with the context at the latest. */
+typedef struct attachment attachment;
+struct attachment {
+  attachment *next, **link;
+  void (*destroy)(attachment *a); /* called in the taken context, detached */
+};
+
+/** What the scopes of a context share. */
+typedef struct handle_list {
+  tn_tensor *first;
+} handle_list;
+
+struct scope {
+  scope *outer; /* NULL: the context itself */
+  handle_list tensors;
+  handle_list leaving; /* tensors that live on and are realised when it ends */
+  failure *first;      /* of its failures */
+};
+
+struct tn_context {
+  mem mem;
+  diag diag;   /* of the call at hand, and the ir's */
+  arena arena; /* of the call at hand */
+  atomic_bool entered;
+  ir *ir;
+  failure no_memory; /* given out where there is no memory for another */
+  failure *broken;   /* what is wrong with the context itself; NULL: nothing */
+  uint64_t failures; /* so far */
+
+  table *table;
+  bool own_table;
+  tn_device *device;
+  const device_target *target;
+  tn_queue *queue; /* NULL until something is run */
+  char *device_name, *pair, *cpu, *cache_dir, *dump_text;
+  int32_t threads;
+  tn_math math;
+  dump dump;
+  tn_allocator allocator; /* callbacks, whose payloads it owns */
+  tn_workers workers;
+  tn_logger logger;
+  tn_progress progress;
+
+  scope root, *scope; /* the outermost and the innermost */
+  size_t lost_scopes; /* begun without memory, inside of the innermost */
+  handle_list owned;
+  struct tn_tensor *nobody; /* the invalid tensor that stands for want of memory */
+  tn_tensor *dead_first, *dead_last;
+  size_t dead; /* freed handles that are kept, so that their use is told */
+  char *label;
+  attachment *attachments;
+
+  leaf_table leaves;
+  intern_table realised; /* nodes whose value is in a BUFFER */
+  dim_table dims;
+  cell *pending, **pending_end; /* states that are not as their newest version says */
+  cell *lent;                   /* states whose contents something reads later */
+  plan_cache *plans_run;        /* what was compiled by realising */
+  uint64_t seed, random_calls;
+
+  mutex lock;   /* of what follows, and of the states' memory and turns */
+  diag message; /* the last failure */
+  tn_plan *plans;
+  tn_binding *bindings;
+  size_t running; /* bindings that run */
+};
+
+/** Takes the context. TN_ERR_ARGUMENT for NULL and TN_ERR_BUSY while another call has it: then
+    nothing was touched. */
+tn_status context_take(tn_context *c);
+
+/** The same; and the failure of a context that is broken, told, with the context left again. */
+tn_status context_enter(tn_context *c);
+
+/** Frees what the call left behind, and lets others in. */
+void context_leave(tn_context *c);
+
+/** Tells the failure that is in the context's diag: `op` (NULL: none), operands and the label go
+    with it. It becomes the message, and the scope's first. Returns the status. */
+tn_status context_fail(tn_context *c, const char *op, tn_tensor *const in[], size_t n);
+
+/** Tells a failure that was told before, of an operand. */
+tn_status context_repeat(tn_context *c, failure *f);
+
+/** The failure last told by context_fail or context_repeat, held once for the caller. */
+failure *context_failure(tn_context *c);
+
+/** A failure beside the context: only its message is set. Any thread. */
+tn_status context_message(tn_context *c, const diag *d);
+
+failure *failure_hold(failure *f);
+void failure_drop(tn_context *c, failure *f); /* NULL is allowed */
+
+/** The queue on which the context's own plans run. */
+tn_status context_queue(tn_context *c, tn_queue **queue, diag *d);
+
+/** A remark for the logger. */
+void context_log(tn_context *c, tn_log_level level, const char *format, ...) BASE_PRINTF(3, 4);
+
+/** Notes an attachment, and forgets it. In a taken context. */
+void context_attach(tn_context *c, attachment *a);
+void context_detach(attachment *a);
+
+/** A builder for the call at hand. */
+builder context_builder(tn_context *c);
+
+#endif

@@ -1,0 +1,451 @@
+#include "tensor/custom.h"
+
+#include "device/failure.h"
+#include "tensor/call.h"
+#include "tensor/dims.h"
+#include "tensor/leaf.h"
+#include "tensor/state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_INPUTS = 64, MOST_OUTPUTS = 128, ALIGN = 8 };
+
+/** An array that a call gets: its type, with sizes that vary by their places among those. */
+typedef struct shape_form {
+  dtype dtype;
+  size_t rank;
+  int64_t size[TN_MAX_RANK];
+  bool varies[TN_MAX_RANK]; /* size[i] is a place */
+} shape_form;
+
+struct custom_host {
+  atomic_size_t count;
+  const mem *mem;
+  char *name;
+  tn_status (*run)(void *user, tn_call *call);
+  void (*destroy)(void *user);
+  void *user;
+  mutex lock; /* one call at a time */
+  size_t n_in, n_out, n_varying;
+  size_t n_told; /* outputs that the caller knows */
+  uint64_t writes;
+  size_t written[MOST_INPUTS]; /* the output that a written input becomes */
+  shape_form *forms;           /* inputs, then outputs, those of written inputs last */
+};
+
+struct tn_call {
+  size_t n_in, n_out;
+  tn_array in[MOST_INPUTS], out[MOST_OUTPUTS];
+  char text[1024];
+};
+
+/* Host functions. */
+
+custom_host *custom_hold(custom_host *h) {
+  atomic_fetch_add_explicit(&h->count, 1, memory_order_relaxed);
+  return h;
+}
+
+static size_t forms_bytes(const custom_host *h) { return (h->n_in + h->n_out) * sizeof *h->forms; }
+
+void custom_drop(custom_host *h) {
+  if (!h || atomic_fetch_sub_explicit(&h->count, 1, memory_order_acq_rel) > 1) return;
+  if (h->destroy) h->destroy(h->user);
+  mutex_free(&h->lock);
+  mem_strfree(h->mem, h->name);
+  mem_free(h->mem, h->forms, forms_bytes(h));
+  mem_free(h->mem, h, sizeof *h);
+}
+
+/* Running. */
+
+static tn_array array_of(const shape_form *f, const int64_t varying[]) {
+  tn_array a = {NULL, {(tn_dtype)f->dtype, {(int32_t)f->rank, {0}}}};
+  for (size_t i = 0; i < f->rank; i++)
+    a.type.shape.size[i] = f->varies[i] ? varying[f->size[i]] : f->size[i];
+  return a;
+}
+
+static uint64_t bytes_of(const tn_array *a) {
+  uint64_t n = tn_dtype_size(a->type.dtype);
+  for (int32_t i = 0; i < a->type.shape.rank; i++) n *= (uint64_t)a->type.shape.size[i];
+  return n;
+}
+
+static uint64_t aligned(uint64_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
+
+/** Where each output lies in the result; see pack_sizes. */
+static bool place_outputs(const custom_host *h, tn_call *call, tn_array all[], char *at,
+                          uint64_t bytes) {
+  uint64_t offset = 0;
+  bool mixed = false;
+  for (size_t i = 1; i < h->n_out; i++) mixed |= all[i].type.dtype != all[0].type.dtype;
+  for (size_t i = 0; i < h->n_out; i++) {
+    all[i].data = at + offset;
+    offset += mixed ? aligned(bytes_of(&all[i])) : bytes_of(&all[i]);
+  }
+  for (size_t i = 0; i < call->n_out; i++) call->out[i] = all[i];
+  return offset == bytes;
+}
+
+static bool fill_call(const custom_host *h, const plan_custom_call *c, tn_call *call) {
+  int64_t varying[MOST_INPUTS + MOST_OUTPUTS] = {0};
+  tn_array all[MOST_OUTPUTS];
+  for (size_t i = 0; i < h->n_varying; i++)
+    memcpy(&varying[i], c->data[h->n_in + i], sizeof varying[i]);
+  for (size_t i = 0; i < h->n_in; i++) {
+    call->in[i] = array_of(&h->forms[i], varying);
+    call->in[i].data = c->data[i];
+    if (bytes_of(&call->in[i]) != c->bytes[i]) return false;
+  }
+  for (size_t i = 0; i < h->n_out; i++) all[i] = array_of(&h->forms[h->n_in + i], varying);
+  if (!place_outputs(h, call, all, c->data[c->n_inputs], c->bytes[c->n_inputs])) return false;
+  for (size_t i = 0; i < h->n_in; i++)
+    if (h->writes >> i & 1) {
+      tn_array *to = &all[h->written[i]];
+      memcpy(to->data, call->in[i].data, bytes_of(to));
+      call->in[i].data = to->data;
+    }
+  return true;
+}
+
+static tn_status call_host(custom_host *h, const plan_custom_call *c, tn_failure *failure) {
+  tn_call *call = mem_calloc(h->mem, 1, sizeof *call);
+  if (!call) return tn_fail(failure, TN_ERR_MEMORY, "out of memory");
+  call->n_in = h->n_in;
+  call->n_out = h->n_told;
+  tn_status s = TN_ERR_INTERNAL;
+  if (fill_call(h, c, call)) {
+    mutex_lock(&h->lock);
+    s = h->run(h->user, call);
+    mutex_unlock(&h->lock);
+  } else {
+    snprintf(call->text, sizeof call->text, "its arrays have other sizes than their types say");
+  }
+  if (s != TN_OK)
+    tn_fail(failure, s, "custom operation %s: %s", h->name,
+            call->text[0] ? call->text : tn_status_text(s));
+  mem_free(h->mem, call, sizeof *call);
+  return s;
+}
+
+tn_array tn_call_in(const tn_call *call, size_t i) {
+  return call && i < call->n_in ? call->in[i] : (tn_array){0};
+}
+
+tn_array tn_call_out(const tn_call *call, size_t i) {
+  return call && i < call->n_out ? call->out[i] : (tn_array){0};
+}
+
+void tn_call_fail(tn_call *call, const char *text) {
+  if (call && text) snprintf(call->text, sizeof call->text, "%s", text);
+}
+
+/* The host functions of a plan. */
+
+typedef struct host_list {
+  const mem *mem;
+  size_t n;
+  struct {
+    int64_t uid;
+    custom_host *host;
+  } at[];
+} host_list;
+
+static size_t list_bytes(size_t n) { return sizeof(host_list) + n * sizeof((host_list *)0)->at[0]; }
+
+static tn_status call_listed(void *user, const plan_custom_call *c, tn_failure *failure) {
+  const host_list *l = user;
+  for (size_t i = 0; i < l->n; i++)
+    if (l->at[i].uid == c->uid) return call_host(l->at[i].host, c, failure);
+  return tn_fail(failure, TN_ERR_INTERNAL, "no custom operation %lld", (long long)c->uid);
+}
+
+static void release_list(void *user) {
+  host_list *l = user;
+  for (size_t i = 0; i < l->n; i++) custom_drop(l->at[i].host);
+  mem_free(l->mem, l, list_bytes(l->n));
+}
+
+tn_status custom_plan_host(tn_context *c, const node_list *order, plan_host *out) {
+  size_t n = 0;
+  *out = (plan_host){0};
+  for (size_t i = 0; i < order->n; i++) n += order->at[i]->op == OP_CUSTOM;
+  if (!n) return TN_OK;
+  host_list *l = mem_calloc(&c->mem, 1, list_bytes(n));
+  if (!l) return diag_set(&c->diag, TN_ERR_MEMORY, "out of memory");
+  l->mem = &c->mem;
+  for (size_t i = 0; i < order->n; i++)
+    if (order->at[i]->op == OP_CUSTOM) {
+      l->at[l->n].uid = order->at[i]->ints[0];
+      l->at[l->n++].host = custom_hold(leaf_of(c, order->at[i])->custom);
+    }
+  *out = (plan_host){call_listed, release_list, l};
+  return TN_OK;
+}
+
+/* Building. */
+
+typedef struct custom_job {
+  tn_context *c;
+  const tn_custom_desc *desc;
+  tn_tensor *const *in;
+  size_t n_in, n_out, n_all; /* outputs of the caller's, and with written inputs */
+  const tn_type *types;
+  custom_host *host;
+  int64_t uid;                    /* of its leaf; −1: there is none yet */
+  const node *outs[MOST_OUTPUTS]; /* the results */
+} custom_job;
+
+typedef VEC(const node *) nodes;
+
+/** The form of an array, whose sizes that vary are added to a list. */
+static shape_form form_of(builder *b, dtype t, size_t rank, const node *const dims[],
+                          nodes *varying) {
+  shape_form f = {.dtype = t, .rank = rank};
+  if (rank > TN_MAX_RANK) diag_raise(b->diag, TN_ERR_SHAPE, "rank %zu is too large", rank);
+  for (size_t i = 0; i < rank; i++) {
+    f.varies[i] = !node_is_const(dims[i]);
+    if (!f.varies[i]) {
+      f.size[i] = node_int(dims[i]);
+      continue;
+    }
+    size_t k = 0;
+    while (k < varying->n && varying->at[k] != dims[i]) k++;
+    if (k == varying->n) vec_push(b->arena, varying, dims[i]);
+    if (varying->n > MOST_INPUTS)
+      diag_raise(b->diag, TN_ERR_UNSUPPORTED, "more than %d sizes that vary", MOST_INPUTS);
+    f.size[i] = (int64_t)k;
+  }
+  return f;
+}
+
+static const node *elements(builder *b, size_t rank, const node *const dims[]) {
+  const node *n = ix_const(b->ir, 1);
+  for (size_t i = 0; i < rank; i++) n = ix_mul(b->ir, n, dims[i]);
+  return n;
+}
+
+static const node *row_slice(builder *b, const node *row, const node *start, const node *size,
+                             int64_t step) {
+  return ir_slice(b->ir, row, &start, &size, &step);
+}
+
+static const dtype unsigned_of[] = {[1] = DT_U8, [2] = DT_U16, [4] = DT_U32, [8] = DT_U64};
+
+/** `count` elements of a type from a row of bytes, the low one first. */
+static const node *from_bytes(builder *b, const node *row, const node *offset, const node *count,
+                              dtype t) {
+  size_t bytes = dtype_bytes(t);
+  dtype u = unsigned_of[bytes];
+  const node *all = NULL;
+  for (size_t k = 0; k < bytes; k++) {
+    const node *part =
+        row_slice(b, row, ix_add_const(b->ir, offset, (int64_t)k), count, (int64_t)bytes);
+    part = ir_cast(b->ir, part, u);
+    const node *shift = ir_fill(b->ir, ir_const_int(b->ir, u, (int64_t)(8 * k)), 1, &count);
+    if (k) part = ir_op2(b->ir, OP_SHL, part, shift);
+    all = all ? ir_op2(b->ir, OP_OR, all, part) : part;
+  }
+  return t == DT_BOOL ? ir_cast(b->ir, all, t) : ir_bitcast(b->ir, all, t);
+}
+
+/** The outputs' types: the caller's, then those of written inputs. */
+typedef struct output {
+  dtype dtype;
+  size_t rank;
+  const node **dims;
+} output;
+
+static void list_outputs(custom_job *j, builder *b, const node *const in[], output outputs[]) {
+  size_t n = 0;
+  for (; n < j->n_out; n++) {
+    outputs[n].dtype = dims_dtype(b, j->types[n].dtype);
+    outputs[n].dims = arena_alloc(b->arena, (TN_MAX_RANK + 1) * sizeof(node *));
+    dims_nodes(b, j->types[n].shape, outputs[n].dims);
+    outputs[n].rank = (size_t)j->types[n].shape.rank;
+  }
+  for (size_t i = 0; i < j->n_in; i++) {
+    if (!(j->desc->writes >> i & 1)) continue;
+    j->host->written[i] = n;
+    outputs[n++] = (output){(dtype)in[i]->dtype, in[i]->rank, (const node **)in[i]->dims};
+  }
+}
+
+static const node *custom_node(custom_job *j, builder *b, const node *const in[],
+                               const nodes *varying, dtype t, size_t rank,
+                               const node *const dims[]) {
+  size_t n = j->n_in + varying->n;
+  const node **src = arena_alloc(b->arena, (n + rank + 1) * sizeof *src);
+  for (size_t i = 0; i < j->n_in; i++) src[i] = in[i];
+  for (size_t i = 0; i < varying->n; i++) src[j->n_in + i] = ir_cast(b->ir, varying->at[i], DT_I64);
+  for (size_t i = 0; i < rank; i++) src[n + i] = dims[i];
+  if (leaf_open_custom(j->c, j->host, &j->uid) != TN_OK) diag_rethrow(b->diag);
+  int64_t ints[4] = {j->uid, 0, (int64_t)n, 0};
+  const node_spec spec = {OP_CUSTOM, t, 1, src, n + rank, ints, 4, NULL, 0};
+  const node *made = ir_make(b->ir, &spec);
+  leaf_of(j->c, made)->nodes++;
+  return made;
+}
+
+static bool are_mixed(const output outputs[], size_t n) {
+  for (size_t i = 1; i < n; i++)
+    if (outputs[i].dtype != outputs[0].dtype) return true;
+  return false;
+}
+
+/** Cuts the row of all outputs into these; place_outputs is the same on the host. */
+static void cut_row(custom_job *j, builder *b, const node *row, const output outputs[],
+                    const node *const offsets[], bool mixed) {
+  for (size_t i = 0; i < j->n_all; i++) {
+    const output *o = &outputs[i];
+    const node *count = elements(b, o->rank, o->dims);
+    const node *part = mixed ? from_bytes(b, row, offsets[i], count, o->dtype)
+                             : row_slice(b, row, offsets[i], count, 1);
+    j->outs[i] = ir_reshape(b->ir, part, o->rank, o->dims);
+  }
+}
+
+static void make_nodes(custom_job *j, builder *b, const node *const in[], const output outputs[],
+                       const nodes *varying) {
+  if (j->n_all == 1) {
+    j->outs[0] = custom_node(j, b, in, varying, outputs[0].dtype, outputs[0].rank, outputs[0].dims);
+    return;
+  }
+  bool mixed = are_mixed(outputs, j->n_all);
+  const node *offsets[MOST_OUTPUTS], *at = ix_const(b->ir, 0);
+  for (size_t i = 0; i < j->n_all; i++) {
+    offsets[i] = at;
+    const node *n = elements(b, outputs[i].rank, outputs[i].dims);
+    if (mixed) {
+      n = ix_scale(b->ir, n, (int64_t)dtype_bytes(outputs[i].dtype));
+      n = ix_scale(b->ir,
+                   ix_floordiv(b->ir, ix_add_const(b->ir, n, ALIGN - 1), ix_const(b->ir, ALIGN)),
+                   ALIGN);
+    }
+    at = ix_add(b->ir, at, n);
+  }
+  const node *row = custom_node(j, b, in, varying, mixed ? DT_U8 : outputs[0].dtype, 1, &at);
+  cut_row(j, b, row, outputs, offsets, mixed);
+}
+
+static void make_custom(void *arg) {
+  custom_job *j = arg;
+  builder b = context_builder(j->c);
+  const node *in[MOST_INPUTS] = {NULL};
+  output outputs[MOST_OUTPUTS];
+  nodes varying = {0};
+  for (size_t i = 0; i < j->n_in; i++) {
+    if (j->desc->writes >> i & 1) state_check_assignable(&b, j->in[i]);
+    in[i] = handle_typed(&b, j->in[i]);
+  }
+  list_outputs(j, &b, in, outputs);
+  custom_host *h = j->host;
+  for (size_t i = 0; i < j->n_in; i++)
+    h->forms[i] = form_of(&b, (dtype)in[i]->dtype, in[i]->rank, in[i]->dims, &varying);
+  for (size_t i = 0; i < j->n_all; i++)
+    h->forms[j->n_in + i] =
+        form_of(&b, outputs[i].dtype, outputs[i].rank, outputs[i].dims, &varying);
+  h->n_varying = varying.n;
+  make_nodes(j, &b, in, outputs, &varying);
+  for (size_t i = 0; i < j->n_in; i++)
+    if (j->desc->writes >> i & 1) state_assign(&b, j->in[i], j->outs[h->written[i]]);
+}
+
+/* Checking. */
+
+static tn_status check_desc(custom_job *j, const tn_custom_desc *from, tn_custom_desc *to) {
+  diag *d = &j->c->diag;
+  if (!from || from->size < sizeof *to)
+    return diag_set(d, TN_ERR_ARGUMENT, "tn_custom_desc is missing: begin with its INIT");
+  *to = *from;
+  for (size_t i = sizeof *to; i < from->size; i++)
+    if (((const unsigned char *)from)[i])
+      return diag_set(d, TN_ERR_ARGUMENT, "tn_custom_desc has a field that is not known");
+  if (!to->run == !to->kernel)
+    return diag_set(d, TN_ERR_ARGUMENT, "either `run` or `kernel` is to be set");
+  if (to->kernel)
+    return diag_set(d, TN_ERR_UNSUPPORTED, "kernels in the library's IR cannot be used yet");
+  if (j->n_in > MOST_INPUTS || j->n_out > MOST_INPUTS)
+    return diag_set(d, TN_ERR_ARGUMENT, "%zu inputs and %zu outputs, not %d each at most", j->n_in,
+                    j->n_out, MOST_INPUTS);
+  if (j->n_in < MOST_INPUTS && to->writes >> j->n_in)
+    return diag_set(d, TN_ERR_ARGUMENT, "`writes` names an input that is not there");
+  if (!j->n_out && !to->writes)
+    return diag_set(d, TN_ERR_ARGUMENT, "there is neither an output nor a write");
+  return TN_OK;
+}
+
+/** Makes the host function; it owns the payload from here on. */
+static tn_status open_host(custom_job *j) {
+  tn_context *c = j->c;
+  j->n_all = j->n_out;
+  for (size_t i = 0; i < j->n_in; i++) j->n_all += j->desc->writes >> i & 1;
+  custom_host *h = mem_calloc(&c->mem, 1, sizeof *h);
+  if (!h) return diag_set(&c->diag, TN_ERR_MEMORY, "out of memory");
+  atomic_init(&h->count, 1);
+  h->mem = &c->mem;
+  mutex_init(&h->lock);
+  h->n_in = j->n_in;
+  h->n_out = j->n_all;
+  h->n_told = j->n_out;
+  h->writes = j->desc->writes;
+  h->run = j->desc->run;
+  h->user = j->desc->user;
+  h->forms = mem_calloc(&c->mem, 1, forms_bytes(h));
+  h->name = mem_strdup(&c->mem, j->desc->name ? j->desc->name : "custom");
+  if (!h->forms || !h->name) {
+    custom_drop(h);
+    return diag_set(&c->diag, TN_ERR_MEMORY, "out of memory");
+  }
+  h->destroy = j->desc->destroy;
+  j->host = h;
+  return TN_OK;
+}
+
+static failure *build_custom(custom_job *j, const tn_custom_desc *given, tn_custom_desc *desc) {
+  tn_context *c = j->c;
+  failure *f = call_check(c, "custom", j->in, j->n_in);
+  if (f) return f;
+  if (check_desc(j, given, desc) != TN_OK || open_host(j) != TN_OK) {
+    context_fail(c, "custom", j->in, j->n_in <= MOST_INPUTS ? j->n_in : 0);
+    return context_failure(c);
+  }
+  f = call_try(c, "custom", j->in, j->n_in, make_custom, j);
+  if (f && j->uid >= 0) leaf_close_custom(c, j->uid);
+  return f;
+}
+
+static bool any_is_null(tn_tensor *const in[], size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (!in[i]) return true;
+  return false;
+}
+
+static void refuse_payload(const tn_custom_desc *d) {
+  if (d && d->size >= sizeof *d && d->destroy) d->destroy(d->user);
+}
+
+void tn_custom(tn_context *c, const tn_custom_desc *given, tn_tensor *const in[], size_t n_in,
+               const tn_type types[], tn_tensor *out[], size_t n_out) {
+  for (size_t i = 0; i < n_out; i++) out[i] = NULL;
+  if (any_is_null(in, n_in) || context_take(c) != TN_OK) {
+    refuse_payload(given);
+    return;
+  }
+  tn_custom_desc desc = TN_CUSTOM_DESC_INIT;
+  custom_job j = {.c = c, .desc = &desc, .in = in, .n_in = n_in, .n_out = n_out, .types = types};
+  j.uid = -1;
+  failure *f = build_custom(&j, given, &desc);
+  for (size_t i = 0; i < n_out; i++) {
+    out[i] = f ? call_invalid(c, failure_hold(f)) : handle_new(c);
+    if (!f && out[i] != c->nobody) handle_set_value(out[i], (value){j.outs[i], WEAK_NO});
+  }
+  failure_drop(c, f);
+  if (j.host)
+    custom_drop(j.host);
+  else
+    refuse_payload(given);
+  context_leave(c);
+}

@@ -1,0 +1,244 @@
+#include "tensor/dims.h"
+
+#include "tensor/handle.h"
+
+#include <string.h>
+
+/* A tagged size, from the top: a 1 after the sign, 38 bits of check, 24 of place. What C's
+   operators make of such sizes, differences included, is no number but by a rare chance. */
+
+enum { PLACE_BITS = 24 };
+#define PLACES (UINT64_C(1) << PLACE_BITS)
+
+/** Check bits that differ from place to place and from context to context. */
+static uint64_t check_of(const tn_context *c, uint64_t place) {
+  uint64_t x = (place + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)(uintptr_t)c;
+  x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+  return x >> 26;
+}
+
+static tn_dim tagged(const tn_context *c, uint64_t place) {
+  return (tn_dim)(UINT64_C(1) << 62 | check_of(c, place) << PLACE_BITS | place);
+}
+
+static bool is_number(tn_dim d) { return d > -DIM_NUMBER && d < DIM_NUMBER; }
+
+/** The entry of a tagged size; NULL if it is none of this context's. */
+static const dim_entry *entry_of(const tn_context *c, tn_dim d) {
+  uint64_t place = (uint64_t)d % PLACES;
+  if (!c || place >= c->dims.n || d != tagged(c, place)) return NULL;
+  return &c->dims.at[place];
+}
+
+const node *dim_node(builder *b, tn_dim d) {
+  if (is_number(d)) return ix_const(b->ir, d);
+  const dim_entry *e = entry_of(b->context, d);
+  if (!e)
+    diag_raise(b->diag, TN_ERR_SHAPE,
+               "%lld is no size: sizes that vary are computed by tn_dim_add and the like, in the "
+               "context that made them",
+               (long long)d);
+  if (e->why) diag_raise(b->diag, e->why->status, "%s", e->why->text);
+  return e->node;
+}
+
+/** Room for one more entry. */
+static bool reserve_entry(tn_context *c) {
+  dim_table *t = &c->dims;
+  if (t->n < t->cap) return true;
+  size_t cap = t->cap ? 2 * t->cap : 16;
+  if (cap > PLACES) return false;
+  dim_entry *at = mem_resize(&c->mem, t->at, t->cap * sizeof *at, cap * sizeof *at);
+  if (!at) return false;
+  t->at = at;
+  t->cap = cap;
+  return true;
+}
+
+tn_dim dim_of(builder *b, const node *n) {
+  tn_context *c = b->context;
+  if (node_is_const(n)) {
+    if (is_number(node_int(n))) return node_int(n);
+    diag_raise(b->diag, TN_ERR_SHAPE, "the size %lld is too large", (long long)node_int(n));
+  }
+  for (size_t i = 0; i < c->dims.n; i++)
+    if (c->dims.at[i].node == n) return tagged(c, i);
+  if (!reserve_entry(c)) diag_raise(b->diag, TN_ERR_MEMORY, "out of memory");
+  c->dims.at[c->dims.n++] = (dim_entry){.node = ir_retain(n)};
+  return tagged(c, c->dims.n - 1);
+}
+
+void dims_free(tn_context *c) {
+  for (size_t i = 0; i < c->dims.n; i++) {
+    ir_release(c->ir, c->dims.at[i].node);
+    failure_drop(c, c->dims.at[i].why);
+  }
+  mem_free(&c->mem, c->dims.at, c->dims.cap * sizeof *c->dims.at);
+}
+
+/* Shapes. */
+
+static void check_rank(builder *b, tn_shape s) {
+  if (s.rank < 0 || s.rank > TN_MAX_RANK)
+    diag_raise(b->diag, TN_ERR_SHAPE, "rank %d, not 0 to %d", (int)s.rank, TN_MAX_RANK);
+}
+
+void dims_nodes(builder *b, tn_shape shape, const node *sizes[]) {
+  check_rank(b, shape);
+  for (int32_t i = 0; i < shape.rank; i++) {
+    sizes[i] = dim_node(b, shape.size[i]);
+    if (sizes[i]->lo < 0)
+      diag_raise(b->diag, TN_ERR_SHAPE, "axis %d has size %lld%s", (int)i, (long long)sizes[i]->lo,
+                 node_is_const(sizes[i]) ? "" : " at least");
+  }
+}
+
+size_t dims_numbers(builder *b, tn_shape shape, size_t bytes, const node *sizes[]) {
+  uint64_t count = 1;
+  bool empty = false, large = false;
+  dims_nodes(b, shape, sizes);
+  for (int32_t i = 0; i < shape.rank; i++) {
+    if (!node_is_const(sizes[i]))
+      diag_raise(b->diag, TN_ERR_SHAPE, "axis %d has a size that varies, not a number", (int)i);
+    uint64_t n = (uint64_t)node_int(sizes[i]);
+    empty |= !n;
+    if (n && count > (uint64_t)PTRDIFF_MAX / bytes / n)
+      large = true;
+    else if (n)
+      count *= n;
+  }
+  if (empty) return 0;
+  if (large) diag_raise(b->diag, TN_ERR_SHAPE, "more elements than memory can hold");
+  return (size_t)count;
+}
+
+tn_shape dims_shape(builder *b, const node *n) {
+  tn_shape s = {n->rank, {0}};
+  if (n->rank > TN_MAX_RANK)
+    diag_raise(b->diag, TN_ERR_SHAPE, "rank %d, not 0 to %d", (int)n->rank, TN_MAX_RANK);
+  for (size_t i = 0; i < n->rank; i++) s.size[i] = dim_of(b, n->dims[i]);
+  return s;
+}
+
+bool dims_count(const node *n, uint64_t *count) {
+  *count = 1;
+  for (size_t i = 0; i < n->rank; i++) {
+    if (!node_is_const(n->dims[i])) return false;
+    if (__builtin_mul_overflow(*count, (uint64_t)node_int(n->dims[i]), count)) *count = UINT64_MAX;
+  }
+  for (size_t i = 0; i < n->rank; i++)
+    if (!node_int(n->dims[i])) *count = 0;
+  return true;
+}
+
+dtype dims_dtype(builder *b, tn_dtype t) {
+  if (!tn_dtype_size(t))
+    diag_raise(b->diag, TN_ERR_DTYPE, "%s (%d) is no type of data", tn_dtype_name(t), (int)t);
+  return (dtype)t;
+}
+
+/* Public functions: each makes one node. */
+
+typedef struct dim_job {
+  tn_context *c;
+  const char *name; /* VAR */
+  int64_t min, max;
+  op op; /* else */
+  tn_dim a, b;
+  tn_dim result;
+} dim_job;
+
+static void make_var(dim_job *j, builder *b) {
+  if (!j->name || !*j->name) diag_raise(b->diag, TN_ERR_ARGUMENT, "a variable needs a name");
+  if (j->min < 0 || j->min > j->max || j->max > INT64_C(1) << 40)
+    diag_raise(b->diag, TN_ERR_ARGUMENT, "%.100s is from %lld to %lld, not from 0 or more to 2^40",
+               j->name, (long long)j->min, (long long)j->max);
+  size_t length = strlen(j->name);
+  for (size_t i = 0; i < j->c->dims.n; i++) {
+    const node *v = j->c->dims.at[i].node;
+    if (!v || v->op != OP_VAR || v->n_text != length || memcmp(v->text, j->name, length)) continue;
+    if (v->ints[0] == j->min && v->ints[1] == j->max) continue;
+    diag_raise(b->diag, TN_ERR_ARGUMENT, "%.100s is from %lld to %lld, and was from %lld to %lld",
+               j->name, (long long)j->min, (long long)j->max, (long long)v->ints[0],
+               (long long)v->ints[1]);
+  }
+  int64_t ints[] = {j->min, j->max};
+  j->result = dim_of(b, ir_make(b->ir, &(node_spec){.op = OP_VAR,
+                                                    .dtype = DT_INDEX,
+                                                    .ints = ints,
+                                                    .n_int = 2,
+                                                    .text = j->name,
+                                                    .n_text = length}));
+}
+
+static const node *compute(builder *b, op o, const node *x, const node *y) {
+  switch (o) {
+  case OP_ADD: return ix_add(b->ir, x, y);
+  case OP_SUB: return ix_sub(b->ir, x, y);
+  case OP_MUL: return ix_mul(b->ir, x, y);
+  default: break;
+  }
+  if (y->lo <= 0 && y->hi >= 0)
+    diag_raise(b->diag, TN_ERR_SHAPE, "the divisor can be 0: it is from %lld to %lld",
+               (long long)y->lo, (long long)y->hi);
+  return ix_floordiv(b->ir, x, y);
+}
+
+static void make_dim(void *arg) {
+  dim_job *j = arg;
+  builder b = context_builder(j->c);
+  if (j->op == OP_VAR) {
+    make_var(j, &b);
+    return;
+  }
+  const node *n = compute(&b, j->op, dim_node(&b, j->a), dim_node(&b, j->b));
+  if (n->lo == BOUND_LOW || n->hi == BOUND_HIGH)
+    diag_raise(b.diag, TN_ERR_SHAPE, "a size that can leave 64 bits");
+  j->result = dim_of(&b, n);
+}
+
+/** A size that every shape refuses with the failure just told. Equal failures are one entry, so
+    that their number stays small. */
+static tn_dim failed_dim(tn_context *c) {
+  failure *why = context_failure(c);
+  size_t place = 0;
+  while (place < c->dims.n &&
+         (!c->dims.at[place].why || strcmp(c->dims.at[place].why->text, why->text)))
+    place++;
+  if (place == c->dims.n && reserve_entry(c))
+    c->dims.at[c->dims.n++] = (dim_entry){.why = failure_hold(why)};
+  bool kept = place < c->dims.n;
+  failure_drop(c, why);
+  return kept ? tagged(c, place) : INT64_MIN;
+}
+
+static tn_dim run(dim_job j, const char *op) {
+  if (context_enter(j.c) != TN_OK) return INT64_MIN;
+  if (diag_catch(&j.c->diag, make_dim, &j) != TN_OK) {
+    context_fail(j.c, op, NULL, 0);
+    j.result = failed_dim(j.c);
+  }
+  context_leave(j.c);
+  return j.result;
+}
+
+tn_dim tn_dim_var(tn_context *c, const char *name, int64_t min, int64_t max) {
+  return run((dim_job){.c = c, .op = OP_VAR, .name = name, .min = min, .max = max}, "dim_var");
+}
+
+tn_dim tn_dim_add(tn_context *c, tn_dim a, tn_dim b) {
+  return run((dim_job){.c = c, .op = OP_ADD, .a = a, .b = b}, "dim_add");
+}
+
+tn_dim tn_dim_sub(tn_context *c, tn_dim a, tn_dim b) {
+  return run((dim_job){.c = c, .op = OP_SUB, .a = a, .b = b}, "dim_sub");
+}
+
+tn_dim tn_dim_mul(tn_context *c, tn_dim a, tn_dim b) {
+  return run((dim_job){.c = c, .op = OP_MUL, .a = a, .b = b}, "dim_mul");
+}
+
+tn_dim tn_dim_div(tn_context *c, tn_dim a, tn_dim b) {
+  return run((dim_job){.c = c, .op = OP_FLOORDIV, .a = a, .b = b}, "dim_div");
+}

@@ -1,0 +1,35 @@
+/* Sizes. A tn_dim is a number, or the place of an index node in the context's table with check bits
+   above it, so that C's operators do not make another size of it. */
+#ifndef TENON_TENSOR_DIMS_H
+#define TENON_TENSOR_DIMS_H
+
+#include "tensor/context.h"
+
+/** An entry: a size, or why there is none. */
+typedef struct dim_entry {
+  const node *node;
+  failure *why;
+} dim_entry;
+
+/** Sizes that are numbers are below this in magnitude. */
+#define DIM_NUMBER (INT64_C(1) << 44)
+
+/** A shape whose sizes must be numbers: the sizes and the number of elements. Raises TN_ERR_SHAPE;
+    also where `bytes` of each element are more than memory. */
+size_t dims_numbers(builder *b, tn_shape shape, size_t bytes, const node *sizes[]);
+
+/** A shape of sizes that may vary. */
+void dims_nodes(builder *b, tn_shape shape, const node *sizes[]);
+
+/** The public shape of a node. */
+tn_shape dims_shape(builder *b, const node *n);
+
+/** The number of elements of a node whose sizes are numbers; false if they are not. */
+bool dims_count(const node *n, uint64_t *count);
+
+/** TN_ERR_DTYPE for what is no type of data. */
+dtype dims_dtype(builder *b, tn_dtype t);
+
+void dims_free(tn_context *c);
+
+#endif

@@ -1,0 +1,322 @@
+#include "tensor/host.h"
+
+#include "base/vec.h"
+#include "device/span.h"
+#include "tensor/call.h"
+#include "tensor/dims.h"
+#include "tensor/leaf.h"
+#include "tensor/realize.h"
+
+#include <string.h>
+
+/* From the host. */
+
+/** A BUFFER of the call at hand that is gone after it if nobody else holds it. */
+static const node *new_data(builder *b, dtype t, size_t rank, const node *const sizes[]) {
+  const node *n;
+  if (leaf_open(b->context, LEAF_DATA, t, rank, sizes, &n) != TN_OK) diag_rethrow(b->diag);
+  ir_release(b->ir, n); /* it is new, and so held until the call ends */
+  return n;
+}
+
+static tn_status fill_data(tn_context *c, const node *n, dtype from, const void *data,
+                           size_t count) {
+  tn_buffer *memory;
+  tn_span span;
+  uint64_t bytes = (uint64_t)count * dtype_bytes((dtype)n->dtype);
+  tn_status s = buffer_open(c->device, bytes, &memory, &c->diag);
+  if (s != TN_OK) return s;
+  s = buffer_span(memory, &span, &c->diag);
+  if (s == TN_OK) s = span_write(&span, (dtype)n->dtype, from, data, count, &c->diag);
+  if (s == TN_OK) leaf_set_memory(c, n, memory);
+  buffer_release(memory);
+  return s;
+}
+
+value host_value(builder *b, dtype t, size_t rank, const node *const sizes[], dtype from,
+                 const void *data, size_t count) {
+  const node *n = new_data(b, t, rank, sizes);
+  if (fill_data(b->context, n, from, data, count) != TN_OK) diag_rethrow(b->diag);
+  return (value){n, WEAK_NO};
+}
+
+typedef struct host_job {
+  tn_shape shape;
+  tn_dtype dtype;
+  const void *data;
+  size_t bytes;
+  void (*destroy)(void *user);
+  void *user;
+  bool taken; /* the payload belongs to a buffer now */
+} host_job;
+
+/** Checks a type and the exact number of bytes; returns the number of elements. */
+static size_t check_host(builder *b, const host_job *j, const node *sizes[]) {
+  dtype t = dims_dtype(b, j->dtype);
+  size_t count = dims_numbers(b, j->shape, dtype_bytes(t), sizes);
+  if (j->bytes != count * dtype_bytes(t))
+    diag_raise(b->diag, TN_ERR_ARGUMENT, "%zu bytes are given; %zu elements of %s have %zu",
+               j->bytes, count, dtype_name(t), count * dtype_bytes(t));
+  if (!j->data && count) diag_raise(b->diag, TN_ERR_ARGUMENT, "the data is NULL");
+  return count;
+}
+
+static value build_copy(builder *b, const value in[], size_t n, const void *options) {
+  (void)in, (void)n;
+  const host_job *j = options;
+  const node *sizes[TN_MAX_RANK + 1];
+  size_t count = check_host(b, j, sizes);
+  return host_value(b, (dtype)j->dtype, (size_t)j->shape.rank, sizes, (dtype)j->dtype, j->data,
+                    count);
+}
+
+tn_tensor *tn_from_host(tn_context *c, tn_shape shape, tn_dtype dtype, const void *data,
+                        size_t bytes) {
+  host_job j = {.shape = shape, .dtype = dtype, .data = data, .bytes = bytes};
+  return tensor_call_in(c, "from_host", build_copy, &j);
+}
+
+static value build_wrap(builder *b, const value in[], size_t n, const void *options) {
+  (void)in, (void)n;
+  host_job *j = (host_job *)options;
+  const node *sizes[TN_MAX_RANK + 1];
+  check_host(b, j, sizes);
+  if ((uintptr_t)j->data % dtype_bytes((dtype)j->dtype))
+    diag_raise(b->diag, TN_ERR_ARGUMENT, "the data is not aligned to its elements");
+  const node *made = new_data(b, (dtype)j->dtype, (size_t)j->shape.rank, sizes);
+  tn_buffer *memory;
+  j->taken = true;
+  if (buffer_import(b->context->device, (void *)j->data, j->bytes, j->destroy, j->user, &memory,
+                    b->diag) != TN_OK)
+    diag_rethrow(b->diag);
+  leaf_set_memory(b->context, made, memory);
+  buffer_release(memory);
+  return (value){made, WEAK_NO};
+}
+
+tn_tensor *tn_wrap_host(tn_context *c, tn_shape shape, tn_dtype dtype, const void *data,
+                        size_t bytes, void (*destroy)(void *user), void *user) {
+  host_job j = {shape, dtype, data, bytes, destroy, user, false};
+  tn_tensor *t = tensor_call_in(c, "wrap_host", build_wrap, &j);
+  if (!j.taken && destroy) destroy(user);
+  return t;
+}
+
+/* To the host. */
+
+/** The contents of a handle, realised: a BUFFER with memory, held. */
+typedef struct contents {
+  tn_context *c;
+  tn_tensor *t;
+  const node *node;
+  cell *cell; /* the state whose newest contents these are; else NULL */
+  bool whole; /* what is read is that state itself */
+} contents;
+
+static void find_node(void *arg) {
+  contents *k = arg;
+  builder b = context_builder(k->c);
+  k->node = ir_retain(handle_typed(&b, k->t));
+}
+
+static void find_state(void *arg) {
+  contents *k = arg;
+  builder b = context_builder(k->c);
+  cell_refresh(&b, k->t->cell);
+  k->node = ir_retain(k->t->cell->settled);
+}
+
+/** A value's handle keeps what it is realised to; of a state, its own storage is shown. */
+static tn_status realize_contents(contents *k) {
+  tn_context *c = k->c;
+  bool plain = !k->t->cell && !k->t->weak;
+  k->whole = k->t->cell && k->t->node == k->t->cell->base;
+  tn_status s = plain || k->whole ? TN_OK : diag_catch(&c->diag, find_node, k);
+  const ask a = {plain ? &k->t->node : &k->node, false};
+  if (s == TN_OK) s = realize(c, &a, !k->whole, REALIZE_ALL);
+  if (s == TN_OK && k->whole) s = diag_catch(&c->diag, find_state, k);
+  if (s != TN_OK) return s;
+  if (plain) k->node = ir_retain(k->t->node);
+  k->cell = leaf_of(c, k->node)->cell;
+  return TN_OK;
+}
+
+typedef struct read_job {
+  contents contents;
+  tn_dtype dtype;
+  void *data;
+  size_t bytes;
+} read_job;
+
+static void check_read(void *arg) {
+  read_job *j = arg;
+  builder b = context_builder(j->contents.c);
+  const tn_tensor *t = j->contents.t;
+  uint64_t count;
+  size_t size = dtype_bytes(dims_dtype(&b, j->dtype));
+  if (!dims_count(t->node, &count))
+    diag_raise(b.diag, TN_ERR_SHAPE, "its sizes vary: it has a value in a plan's runs only");
+  if (count > SIZE_MAX / size || j->bytes != count * size)
+    diag_raise(b.diag, TN_ERR_ARGUMENT, "%zu bytes are given; its %llu elements of %s have %llu",
+               j->bytes, (unsigned long long)count, tn_dtype_name(j->dtype),
+               (unsigned long long)(count * size));
+  if (!j->data && count) diag_raise(b.diag, TN_ERR_ARGUMENT, "the data is NULL");
+}
+
+/** Copies out. A state's storage is read in turn with those who run plans; values that are in it
+    have stayed where they are. */
+static tn_status copy_out(read_job *j) {
+  contents *k = &j->contents;
+  tn_context *c = k->c;
+  turn t = {.store = k->cell ? k->cell->store : NULL};
+  tn_span span;
+  uint64_t count;
+  dims_count(k->node, &count);
+  if (t.store) turns_take(c, &t, 1);
+  tn_status s = t.store ? turns_wait(&t, 1, &c->diag) : TN_OK;
+  tn_buffer *memory = k->whole ? t.store->memory : leaf_of(c, k->node)->memory;
+  if (s == TN_OK) s = buffer_span(memory, &span, &c->diag);
+  if (s == TN_OK)
+    s = span_read(&span, (dtype)k->node->dtype, (dtype)j->dtype, j->data, (size_t)count, &c->diag);
+  if (t.store) turns_end(&t, 1);
+  return s;
+}
+
+tn_status tn_read(tn_tensor *t, tn_dtype dtype, void *data, size_t bytes) {
+  if (!t) return TN_ERR_ARGUMENT;
+  tn_context *c = t->context;
+  tn_status s = context_enter(c);
+  if (s != TN_OK) return s;
+  read_job j = {{.c = c, .t = t}, dtype, data, bytes};
+  s = handle_check(c, t, "read");
+  if (s == TN_OK) {
+    s = diag_catch(&c->diag, check_read, &j);
+    if (s == TN_OK) s = realize_contents(&j.contents);
+    if (s == TN_OK && bytes) s = copy_out(&j);
+    if (s != TN_OK) context_fail(c, "read", &t, 1);
+    ir_release(c->ir, j.contents.node);
+  }
+  context_leave(c);
+  return s;
+}
+
+/* tn_write: an assign of a copy. */
+
+typedef struct write_job {
+  tn_tensor *state;
+  host_job from;
+} write_job;
+
+static void make_write(void *arg) {
+  write_job *j = arg;
+  builder b = context_builder(j->state->context);
+  const node *view = j->state->node, *sizes[TN_MAX_RANK + 1];
+  state_check_assignable(&b, j->state);
+  j->from.shape = dims_shape(&b, view);
+  size_t count = check_host(&b, &j->from, sizes);
+  value v = host_value(&b, (dtype)view->dtype, view->rank, view->dims, (dtype)j->from.dtype,
+                       j->from.data, count);
+  state_assign(&b, j->state, v.node);
+}
+
+tn_status tn_write(tn_tensor *state, tn_dtype dtype, const void *data, size_t bytes) {
+  if (!state) return TN_ERR_ARGUMENT;
+  tn_context *c = state->context;
+  tn_status s = context_enter(c);
+  if (s != TN_OK) return s;
+  write_job j = {state, {.dtype = dtype, .data = data, .bytes = bytes}};
+  s = handle_check(c, state, "write");
+  if (s == TN_OK && (s = diag_catch(&c->diag, make_write, &j)) != TN_OK)
+    context_fail(c, "write", &state, 1);
+  context_leave(c);
+  return s;
+}
+
+/* tn_map. */
+
+static void check_map(void *arg) {
+  read_job *j = arg;
+  builder b = context_builder(j->contents.c);
+  uint64_t count;
+  if (!dims_count(j->contents.t->node, &count))
+    diag_raise(b.diag, TN_ERR_SHAPE, "its sizes vary: it has a value in a plan's runs only");
+}
+
+static tn_status show(contents *k, tn_array *array) {
+  tn_context *c = k->c;
+  tn_span span;
+  tn_status s = buffer_span(leaf_of(c, k->node)->memory, &span, &c->diag);
+  if (s != TN_OK) return s;
+  void *at = device_host_pointer(&span);
+  if (!at)
+    return diag_set(&c->diag, TN_ERR_UNSUPPORTED, "the host does not see the memory of device %s",
+                    c->device->name);
+  tn_type type = {(tn_dtype)k->node->dtype, {(int32_t)k->node->rank, {0}}};
+  for (size_t i = 0; i < k->node->rank; i++) type.shape.size[i] = node_int(k->node->dims[i]);
+  *array = (tn_array){at, type};
+  return TN_OK;
+}
+
+/** What is not the handle's own value is kept with it, as long as it or until it is shown again. */
+static void keep_shown(contents *k) {
+  if (k->t->node == k->node || k->cell) return;
+  ir_release(k->c->ir, k->t->shown);
+  k->t->shown = ir_retain(k->node);
+}
+
+tn_status tn_map(tn_tensor *t, tn_array *array) {
+  if (array) *array = (tn_array){0};
+  if (!t || !array) return TN_ERR_ARGUMENT;
+  tn_context *c = t->context;
+  tn_status s = context_enter(c);
+  if (s != TN_OK) return s;
+  read_job j = {.contents = {.c = c, .t = t}};
+  s = handle_check(c, t, "map");
+  if (s == TN_OK) {
+    s = diag_catch(&c->diag, check_map, &j);
+    if (s == TN_OK) s = realize_contents(&j.contents);
+    if (s == TN_OK) s = show(&j.contents, array);
+    if (s == TN_OK) keep_shown(&j.contents);
+    if (s != TN_OK) context_fail(c, "map", &t, 1);
+    ir_release(c->ir, j.contents.node);
+  }
+  context_leave(c);
+  return s;
+}
+
+/* tn_realize. */
+
+typedef VEC(ask) ask_list;
+
+typedef struct realize_job {
+  tn_context *c;
+  tn_tensor *const *tensors;
+  size_t n;
+  ask_list asks;
+} realize_job;
+
+static void list_asks(void *arg) {
+  realize_job *j = arg;
+  for (size_t i = 0; i < j->n; i++)
+    if (!j->tensors[i]->cell && !j->tensors[i]->weak)
+      vec_push(&j->c->arena, &j->asks, (ask){&j->tensors[i]->node, false});
+}
+
+tn_status tn_realize(tn_context *c, tn_tensor *const tensors[], size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (!tensors[i]) return TN_ERR_ARGUMENT;
+  tn_status s = context_enter(c);
+  if (s != TN_OK) return s;
+  realize_job j = {.c = c, .tensors = tensors, .n = n};
+  failure *f = call_check(c, "realize", tensors, n);
+  if (f) {
+    s = f->status;
+    failure_drop(c, f);
+  } else {
+    s = diag_catch(&c->diag, list_asks, &j);
+    if (s == TN_OK) s = realize(c, j.asks.at, j.asks.n, REALIZE_ALL);
+    if (s != TN_OK) context_fail(c, "realize", tensors, n);
+  }
+  context_leave(c);
+  return s;
+}

@@ -1,0 +1,154 @@
+/* Putting tensors together, and around one of them. */
+#include "tensor/ops_common.h"
+
+/* ---- Concatenation ---- */
+
+/** Each element is chosen, not added up, so that −0 and NaN stay what they are. Choices halve the
+    list, so that there are few of them for each element. */
+typedef struct joint {
+  size_t axis;
+  const node **x;      /* in the place that they have in the result, padded elsewhere */
+  const node **starts; /* where they begin */
+} joint;
+
+static const node *joined(builder *b, const joint *j, size_t first, size_t last) {
+  if (last - first == 1) return j->x[first];
+  size_t middle = first + (last - first) / 2;
+  const node *low = joined(b, j, first, middle), *high = joined(b, j, middle, last);
+  sizes s = sizes_of(low);
+  const node *at = ex_iota(b, DT_I64, &s, j->axis);
+  const node *start = ex_fill(b, ex_size(b, j->starts[middle], DT_I64), &s);
+  return ex_where(b, ex2(b, OP_LT, at, start), low, high);
+}
+
+/** Whether shapes are equal but for one axis. */
+static void check_others(builder *b, const node *x, const node *like, size_t axis) {
+  sizes one = sizes_of(like), other = sizes_of(x);
+  bool fit = x->rank == like->rank;
+  for (size_t i = 0; fit && i < x->rank; i++) fit = i == axis || x->dims[i] == like->dims[i];
+  if (!fit)
+    diag_raise(b->diag, TN_ERR_SHAPE, "shapes %s and %s differ in more than axis %zu",
+               sizes_text(b, &one), sizes_text(b, &other), axis);
+}
+
+value build_concat(builder *b, const value x[], size_t n, int64_t axis) {
+  ir *g = b->ir;
+  const node *end = ix_const(g, 0);
+  if (!n) diag_raise(b->diag, TN_ERR_ARGUMENT, "there is nothing to put together");
+  joint j = {.axis = axis_of(b, axis, x[0].node->rank)};
+  dtype t = value_meet(x, n);
+  j.x = arena_alloc(b->arena, n * sizeof *j.x);
+  j.starts = arena_alloc(b->arena, n * sizeof *j.starts);
+  for (size_t i = 0; i < n; i++) {
+    j.x[i] = type_convert(b, x[i], t);
+    j.starts[i] = end;
+    check_others(b, j.x[i], j.x[0], j.axis);
+    end = ix_add(g, end, j.x[i]->dims[j.axis]);
+  }
+  const node *fill = ir_const_int(g, t, 0);
+  for (size_t i = 0; i < n; i++) {
+    const node *size = j.x[i]->dims[j.axis];
+    const node *after = ix_sub(g, end, ix_add(g, j.starts[i], size));
+    j.x[i] = shape_pad(b, j.x[i], j.axis, j.starts[i], after, fill);
+  }
+  return value_of(joined(b, &j, 0, n));
+}
+
+value build_stack(builder *b, const value x[], size_t n, int64_t axis) {
+  if (!n) diag_raise(b->diag, TN_ERR_ARGUMENT, "there is nothing to put together");
+  value *rows = arena_alloc(b->arena, n * sizeof *rows);
+  size_t at = axis_of(b, axis, x[0].node->rank + 1u);
+  dtype t = value_meet(x, n);
+  rank_check(b, x[0].node->rank + 1u);
+  for (size_t i = 0; i < n; i++) {
+    sizes one = sizes_of(x[0].node), other = sizes_of(x[i].node);
+    if (!sizes_equal(&one, &other))
+      diag_raise(b->diag, TN_ERR_SHAPE, "shapes %s and %s differ", sizes_text(b, &one),
+                 sizes_text(b, &other));
+    rows[i] = value_of(shape_insert(b, type_convert(b, x[i], t), at));
+  }
+  return build_concat(b, rows, n, (int64_t)at);
+}
+
+/* ---- Padding ---- */
+
+/** Coordinates in x (an axis of `size`) of the elements of the padded axis, from −low on. */
+static const node *pad_source(builder *b, tn_pad_mode mode, const node *at, const node *low,
+                              const node *size) {
+  sizes s = sizes_of(at);
+  const node *first = ex_fill(b, ex_size(b, low, DT_I64), &s);
+  const node *last = ex_fill(b, ex_size(b, ix_add_const(b->ir, size, -1), DT_I64), &s);
+  const node *i = ex2(b, OP_SUB, at, first);
+  if (mode == TN_PAD_EDGE) return ex2(b, OP_MIN, ex2(b, OP_MAX, i, ex_int(b, i, 0)), last);
+  const node *inside = ex1(b, OP_ABS, ex2(b, OP_SUB, last, ex1(b, OP_ABS, i)));
+  return ex2(b, OP_SUB, last, inside); /* last − |last − |i|| */
+}
+
+static void check_mirrored(builder *b, tn_pad_mode mode, const node *size, const node *pad,
+                           size_t axis) {
+  const node *most = mode == TN_PAD_REFLECT ? ix_add_const(b->ir, size, -1) : pad;
+  if (size_is(pad, 0)) return;
+  if (size->lo < 1 || !ix_prove(b->ir, ix_sub(b->ir, most, pad)))
+    diag_raise(b->diag, TN_ERR_SHAPE, "%s elements cannot be taken from axis %zu, of size %s",
+               size_text(b, pad), axis, size_text(b, size));
+}
+
+static const node *pad_axis(builder *b, const node *x, size_t axis, tn_pad_mode mode,
+                            const node *low, const node *high, const node *fill) {
+  if (mode == TN_PAD_CONSTANT) return shape_pad(b, x, axis, low, high, fill);
+  check_mirrored(b, mode, x->dims[axis], low, axis);
+  check_mirrored(b, mode, x->dims[axis], high, axis);
+  if (size_is(low, 0) && size_is(high, 0)) return x;
+  const node *size = ix_add(b->ir, x->dims[axis], ix_add(b->ir, low, high));
+  sizes s = sizes_with(sizes_of(x), axis, size);
+  const node *at = ex_iota(b, DT_I64, &s, axis);
+  return node_gather(b, x, axis, pad_source(b, mode, at, low, x->dims[axis]));
+}
+
+value build_pad(builder *b, value x, const sizes *low, const sizes *high, tn_pad_mode mode,
+                value fill) {
+  const node *n = value_typed(b, x).node;
+  if (low->rank != n->rank || high->rank != n->rank)
+    diag_raise(b->diag, TN_ERR_SHAPE, "%zu and %zu sizes of padding for %u axes", low->rank,
+               high->rank, (unsigned)n->rank);
+  if (mode != TN_PAD_CONSTANT && mode != TN_PAD_REFLECT && mode != TN_PAD_EDGE)
+    diag_raise(b->diag, TN_ERR_ARGUMENT, "%d is no mode of padding", (int)mode);
+  const node *with = build_cast(b, fill, (dtype)n->dtype).node;
+  for (size_t i = 0; i < low->rank; i++) n = pad_axis(b, n, i, mode, low->at[i], high->at[i], with);
+  return value_of(n);
+}
+
+/* ---- The public functions ---- */
+
+static value call_concat(builder *b, const value in[], size_t n, const void *options) {
+  return build_concat(b, in, n, *(const int *)options);
+}
+
+static value call_stack(builder *b, const value in[], size_t n, const void *options) {
+  return build_stack(b, in, n, *(const int *)options);
+}
+
+tn_tensor *tn_concat(tn_tensor *const x[], size_t n, int axis) {
+  return tensor_call("concat", x, n, 0, call_concat, &axis);
+}
+
+tn_tensor *tn_stack(tn_tensor *const x[], size_t n, int axis) {
+  return tensor_call("stack", x, n, 0, call_stack, &axis);
+}
+
+typedef struct pad_call {
+  tn_shape low, high;
+  tn_pad_mode mode;
+  double value;
+} pad_call;
+
+static value call_pad(builder *b, const value in[], size_t n, const void *options) {
+  const pad_call *c = options;
+  sizes low = sizes_from(b, c->low, false), high = sizes_from(b, c->high, false);
+  (void)n;
+  return build_pad(b, in[0], &low, &high, c->mode, build_num(b, c->value));
+}
+
+tn_tensor *tn_pad(tn_tensor *x, tn_shape low, tn_shape high, tn_pad_mode mode, double value) {
+  return tensor_move("pad", x, call_pad, &(pad_call){low, high, mode, value});
+}

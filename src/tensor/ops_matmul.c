@@ -1,0 +1,65 @@
+/* Matrix products: expanded operands, multiplied and summed. */
+#include "tensor/ops_common.h"
+
+static _Noreturn void do_not_fit(builder *b, const node *x, const node *y, const node *one,
+                                 const node *other) {
+  sizes s = sizes_of(x), t = sizes_of(y);
+  diag_raise(b->diag, TN_ERR_SHAPE, "shapes %s and %s do not fit: %s is not %s", sizes_text(b, &s),
+             sizes_text(b, &t), size_text(b, one), size_text(b, other));
+}
+
+/** The axes before the last two. */
+static sizes batch_of(const node *x) {
+  sizes s = sizes_of(x);
+  s.rank -= 2;
+  return s;
+}
+
+static const node *last_two_swapped(builder *b, const node *x) {
+  axis_list l = axes_from(0, x->rank);
+  l.at[x->rank - 2] = x->rank - 1;
+  l.at[x->rank - 1] = x->rank - 2;
+  return shape_permute(b, x, l.at);
+}
+
+/** (…, M, K) by (…, K, N): both as (…, M, N, K). */
+static const node *product(builder *b, const node *x, const node *y) {
+  y = last_two_swapped(b, y);
+  sizes all = sizes_broadcast(b, (sizes[]){batch_of(x), batch_of(y)}, 2);
+  all = sizes_insert(all, all.rank, x->dims[x->rank - 2]);
+  all = sizes_insert(all, all.rank, y->dims[y->rank - 2]);
+  all = sizes_insert(all, all.rank, x->dims[x->rank - 1]);
+  x = shape_broadcast(b, shape_insert(b, x, x->rank - 1u), &all);
+  y = shape_broadcast(b, shape_insert(b, y, y->rank - 2u), &all);
+  axis_list over = axes_from(all.rank - 1, all.rank);
+  return ex_reduce(b, OP_ADD, ex2(b, OP_MUL, x, y), &over, false);
+}
+
+value build_matmul(builder *b, value x, value y) {
+  dtype t = value_meet((value[]){x, y}, 2);
+  const node *m = type_convert(b, x, type_wide(t)), *n = type_convert(b, y, type_wide(t));
+  bool row = m->rank == 1, column = n->rank == 1;
+  type_check(b, RULE_NUMBER, t);
+  if (!m->rank || !n->rank)
+    diag_raise(b->diag, TN_ERR_SHAPE, "an operand is a scalar; mul multiplies by one");
+  const node *k = m->dims[m->rank - 1], *other = n->dims[column ? 0 : n->rank - 2];
+  if (k != other) do_not_fit(b, m, n, k, other);
+  if (row) m = shape_insert(b, m, 0);
+  if (column) n = shape_insert(b, n, 1);
+  const node *p = product(b, m, n);
+  sizes s = sizes_of(p);
+  rank_check(b, s.rank);
+  if (column) s = sizes_remove(s, s.rank - 1);
+  if (row) s = sizes_remove(s, s.rank - (column ? 1 : 2));
+  return value_of(ir_cast(b->ir, shape_reshape(b, p, &s), t));
+}
+
+static value call_matmul(builder *b, const value in[], size_t n, const void *options) {
+  (void)n;
+  (void)options;
+  return build_matmul(b, in[0], in[1]);
+}
+
+tn_tensor *tn_matmul(tn_tensor *a, tn_tensor *b) {
+  return tensor_call("matmul", (tn_tensor *[]){a, b}, 2, 0, call_matmul, NULL);
+}

@@ -1,0 +1,195 @@
+/* Pooling: reductions of windows. */
+#include "tensor/ops_common.h"
+
+enum { MOST_SPATIAL = 3 };
+
+/** One spatial axis. */
+typedef struct pool_axis {
+  int64_t kernel, stride, dilation, low;
+  const node *size;   /* of x */
+  const node *high;   /* pads after it, what ceil_mode hangs over included */
+  const node *padded; /* size and the pads asked for */
+  const node *places;
+} pool_axis;
+
+typedef struct pool {
+  size_t n;
+  pool_axis at[MOST_SPATIAL];
+  bool count_pads;
+} pool;
+
+static void check_field(builder *b, const char *name, size_t i, int64_t v, int64_t least,
+                        int64_t most) {
+  if (v < least || v > most)
+    diag_raise(b->diag, TN_ERR_ARGUMENT, "%s[%zu] is %lld, not in %lld … %lld", name, i,
+               (long long)v, (long long)least, (long long)most);
+}
+
+static pool_axis read_axis(builder *b, const tn_pool_desc *d, size_t i) {
+  pool_axis a = {.kernel = d->kernel[i], .dilation = d->dilation[i], .low = d->pad_low[i]};
+  a.stride = d->stride[i] ? d->stride[i] : a.kernel;
+  check_field(b, "kernel", i, a.kernel, 1, INT32_MAX);
+  check_field(b, "stride", i, a.stride, 1, INT32_MAX);
+  check_field(b, "dilation", i, a.dilation, 1, INT32_MAX);
+  check_field(b, "pad_low", i, a.low, 0, a.dilation * (a.kernel - 1));
+  check_field(b, "pad_high", i, d->pad_high[i], 0, a.dilation * (a.kernel - 1));
+  a.high = ix_const(b->ir, d->pad_high[i]);
+  return a;
+}
+
+/** floor or ceil of (size + pads − window) / stride, + 1. The last window starts before pad_high.
+ */
+static void count_places(builder *b, pool_axis *a, bool ceil_mode) {
+  ir *g = b->ir;
+  const node *stride = ix_const(g, a->stride), *zero = ix_const(g, 0);
+  int64_t window = a->dilation * (a->kernel - 1) + 1;
+  a->padded = ix_add_const(g, ix_add(g, a->size, a->high), a->low);
+  const node *rest = ix_add_const(g, a->padded, -window);
+  if (!ix_prove(g, rest))
+    diag_raise(b->diag, TN_ERR_SHAPE, "a window of %lld in a padded axis of %s", (long long)window,
+               size_text(b, a->padded));
+  if (!ceil_mode) {
+    a->places = ix_add_const(g, ix_floordiv(g, rest, stride), 1);
+    return;
+  }
+  const node *up = ix_floordiv(g, ix_add_const(g, rest, a->stride - 1), stride);
+  const node *start = ix_floordiv(g, ix_add_const(g, a->size, a->low - 1), stride);
+  a->places = ix_add_const(g, ix_min(g, up, start), 1);
+  const node *end = ix_add_const(g, ix_scale(g, a->places, a->stride), window - a->stride);
+  a->high = ix_add(g, a->high, ix_max(g, ix_sub(g, end, a->padded), zero));
+}
+
+static pool pool_of(builder *b, const node *x, const tn_pool_desc *desc) {
+  tn_pool_desc init = TN_POOL_DESC_INIT;
+  sizes s = sizes_of(x);
+  if (!desc) desc = &init;
+  if (s.rank < 3 || s.rank > 2 + MOST_SPATIAL)
+    diag_raise(b->diag, TN_ERR_SHAPE, "x of shape %s; it has rank 3, 4 or 5", sizes_text(b, &s));
+  pool p = {.n = s.rank - 2, .count_pads = desc->count_include_pad};
+  for (size_t i = 0; i < p.n; i++) {
+    p.at[i] = read_axis(b, desc, i);
+    p.at[i].size = s.at[2 + i];
+    count_places(b, &p.at[i], desc->ceil_mode);
+  }
+  return p;
+}
+
+/** The reduction of each window of x, padded with `fill`. */
+static const node *pooled(builder *b, const pool *p, op o, const node *x, const node *fill) {
+  int64_t kernel[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL];
+  const node *places[MOST_SPATIAL];
+  for (size_t i = 0; i < p->n; i++) {
+    const pool_axis *a = &p->at[i];
+    x = shape_pad(b, x, 2 + i, ix_const(b->ir, a->low), a->high, fill);
+    kernel[i] = a->kernel;
+    stride[i] = a->stride;
+    dilation[i] = a->dilation;
+    places[i] = a->places;
+  }
+  x = node_windows(b, x, p->n, kernel, stride, dilation, places);
+  axis_list over = axes_from(2 + p->n, 2 + 2 * p->n);
+  return ex_reduce(b, o, x, &over, false);
+}
+
+value build_max_pool(builder *b, value x, const tn_pool_desc *desc) {
+  const node *n = value_typed(b, x).node;
+  uint64_t least;
+  type_check(b, RULE_NUMBER, (dtype)n->dtype);
+  pool p = pool_of(b, n, desc);
+  op_identity(OP_MAX, (dtype)n->dtype, &least);
+  return value_of(pooled(b, &p, OP_MAX, n, ir_const_bits(b->ir, (dtype)n->dtype, least)));
+}
+
+/** ceil((bound − o·stride) / dilation) in 0 … kernel, of each place: the first element of a window
+    that is not before `bound`. */
+static const node *elements_before(builder *b, const pool_axis *a, const sizes *s, size_t axis,
+                                   const node *bound) {
+  const node *o = ex_iota(b, DT_I64, s, axis);
+  const node *end = ex_size(b, ix_add_const(b->ir, bound, a->dilation - 1), DT_I64);
+  const node *rest = ex2(b, OP_SUB, ex_fill(b, end, s), ex2(b, OP_MUL, o, ex_int(b, o, a->stride)));
+  const node *n = ex2(b, OP_FLOORDIV, rest, ex_int(b, rest, a->dilation));
+  return ex2(b, OP_MIN, ex2(b, OP_MAX, n, ex_int(b, n, 0)), ex_int(b, n, a->kernel));
+}
+
+/** How many elements of each window count along one axis, in the shape of the result. */
+static const node *counted(builder *b, const pool *p, const node *y, size_t i) {
+  const pool_axis *a = &p->at[i];
+  const node *zero = ix_const(b->ir, 0), *low = p->count_pads ? zero : ix_const(b->ir, a->low);
+  const node *end = p->count_pads ? a->padded : ix_add_const(b->ir, a->size, a->low);
+  const node *reached = ix_add(b->ir, ix_add_const(b->ir, a->size, a->low), a->high);
+  dtype t = (dtype)y->dtype;
+  sizes s = sizes_of(y);
+  if (size_is(low, 0) && end == reached) return ex_int(b, y, a->kernel);
+  const node *n =
+      ex2(b, OP_SUB, elements_before(b, a, &s, 2 + i, end), elements_before(b, a, &s, 2 + i, low));
+  return ir_cast(b->ir, n, t);
+}
+
+value build_avg_pool(builder *b, value x, const tn_pool_desc *desc) {
+  floating f = floating_operand(b, x);
+  pool p = pool_of(b, f.x, desc);
+  const node *zero = ir_const_int(b->ir, (dtype)f.x->dtype, 0);
+  const node *y = pooled(b, &p, OP_ADD, f.x, zero), *count = counted(b, &p, y, 0);
+  for (size_t i = 1; i < p.n; i++) count = ex2(b, OP_MUL, count, counted(b, &p, y, i));
+  return value_of(ir_cast(b->ir, ex2(b, OP_DIV, y, count), f.result));
+}
+
+static tn_axes spatial_axes(builder *b, const node *x) {
+  tn_axes axes = {0};
+  sizes s = sizes_of(x);
+  if (s.rank < 2 || s.rank > TN_MAX_RANK)
+    diag_raise(b->diag, TN_ERR_SHAPE, "x is (N, C, …), and not of shape %s", sizes_text(b, &s));
+  for (size_t i = 2; i < s.rank; i++) axes.axis[axes.count++] = (int32_t)i;
+  return axes;
+}
+
+value build_global_max_pool(builder *b, value x) {
+  return build_max(b, x, spatial_axes(b, x.node), true);
+}
+
+value build_global_avg_pool(builder *b, value x) {
+  return build_mean(b, x, spatial_axes(b, x.node), true);
+}
+
+/* ---- The public functions ---- */
+
+typedef struct pool_call {
+  value (*build)(builder *b, value x, const tn_pool_desc *desc);
+  const tn_pool_desc *desc;
+} pool_call;
+
+static value call_pool(builder *b, const value in[], size_t n, const void *options) {
+  const pool_call *c = options;
+  tn_pool_desc d = TN_POOL_DESC_INIT;
+  (void)n;
+  desc_read(b, &d, c->desc, sizeof d, "tn_pool_desc");
+  return c->build(b, in[0], &d);
+}
+
+tn_tensor *tn_max_pool(tn_tensor *x, const tn_pool_desc *desc) {
+  return tensor_call("max_pool", &x, 1, 0, call_pool, &(pool_call){build_max_pool, desc});
+}
+
+tn_tensor *tn_avg_pool(tn_tensor *x, const tn_pool_desc *desc) {
+  return tensor_call("avg_pool", &x, 1, 0, call_pool, &(pool_call){build_avg_pool, desc});
+}
+
+static value call_global_max(builder *b, const value in[], size_t n, const void *options) {
+  (void)n;
+  (void)options;
+  return build_global_max_pool(b, in[0]);
+}
+
+static value call_global_avg(builder *b, const value in[], size_t n, const void *options) {
+  (void)n;
+  (void)options;
+  return build_global_avg_pool(b, in[0]);
+}
+
+tn_tensor *tn_global_max_pool(tn_tensor *x) {
+  return tensor_call("global_max_pool", &x, 1, 0, call_global_max, NULL);
+}
+
+tn_tensor *tn_global_avg_pool(tn_tensor *x) {
+  return tensor_call("global_avg_pool", &x, 1, 0, call_global_avg, NULL);
+}

@@ -1,0 +1,38 @@
+/* Where two types meet. The table of dtype.h, from the facts of the types. */
+#include "ir/dtype.h"
+
+#include <tenon/dtype.h>
+
+static bool is_known(tn_dtype t) {
+  return t > 0 && t < (tn_dtype)DT_VOID && dtype_get((int)t)->name != NULL;
+}
+
+/** bool < integer < float */
+static int kind(dtype t) { return dtype_is_float(t) ? 2 : t != DT_BOOL; }
+
+static dtype wider(dtype a, dtype b) { return dtype_bits(a) >= dtype_bits(b) ? a : b; }
+
+static dtype floats_meet(dtype a, dtype b) {
+  return dtype_bits(a) == dtype_bits(b) ? DT_F32 : wider(a, b);
+}
+
+/** The narrowest signed type that holds both; f64 where there is none. */
+static dtype integers_meet(dtype a, dtype b) {
+  if (dtype_is_signed(a) == dtype_is_signed(b)) return wider(a, b);
+  dtype s = dtype_is_signed(a) ? a : b, u = dtype_is_signed(a) ? b : a;
+  if (dtype_bits(s) > dtype_bits(u)) return s;
+  switch (dtype_bits(u)) {
+  case 8: return DT_I16;
+  case 16: return DT_I32;
+  case 32: return DT_I64;
+  default: return DT_F64;
+  }
+}
+
+tn_dtype tn_promote(tn_dtype a, tn_dtype b) {
+  if (!is_known(a) || !is_known(b)) return TN_UNDEFINED;
+  dtype x = (dtype)a, y = (dtype)b;
+  if (x == y) return a;
+  if (kind(x) != kind(y)) return kind(x) > kind(y) ? a : b;
+  return (tn_dtype)(kind(x) == 2 ? floats_meet(x, y) : integers_meet(x, y));
+}

@@ -1,0 +1,389 @@
+#include "tensor/state.h"
+
+#include "base/map.h"
+#include "ir/subst.h"
+#include "tensor/call.h"
+#include "tensor/dims.h"
+#include "tensor/leaf.h"
+
+#include <string.h>
+
+/* Stores. */
+
+store *store_retain(store *s) {
+  atomic_fetch_add_explicit(&s->count, 1, memory_order_relaxed);
+  return s;
+}
+
+void store_release(store *s) {
+  if (!s || atomic_fetch_sub_explicit(&s->count, 1, memory_order_acq_rel) > 1) return;
+  if (s->memory) buffer_release(s->memory);
+  signal_release(s->timeline);
+  mem_free(&s->context->mem, s, sizeof *s);
+}
+
+static tn_status store_open(tn_context *c, uint64_t bytes, store **out) {
+  store *s = mem_calloc(&c->mem, 1, sizeof *s);
+  *out = s;
+  if (!s) return diag_set(&c->diag, TN_ERR_MEMORY, "out of memory");
+  atomic_init(&s->count, 1);
+  s->context = c;
+  s->bytes = bytes;
+  return signal_open(c->device, 0, &s->timeline, &c->diag);
+}
+
+void turns_take(tn_context *c, turn turns[], size_t n) {
+  mutex_lock(&c->lock);
+  for (size_t i = 0; i < n; i++) turns[i].number = turns[i].store->turns++;
+  mutex_unlock(&c->lock);
+}
+
+tn_status turns_wait(const turn turns[], size_t n, diag *d) {
+  tn_status s = TN_OK;
+  for (size_t i = 0; i < n && s == TN_OK; i++)
+    s = signal_wait(turns[i].store->timeline, turns[i].number, -1, d);
+  return s;
+}
+
+void turns_end(const turn turns[], size_t n) {
+  for (size_t i = 0; i < n; i++) signal_set(turns[i].store->timeline, turns[i].number + 1);
+}
+
+/* Cells. */
+
+cell *cell_hold(cell *k) {
+  k->count++;
+  return k;
+}
+
+static void cell_free(cell *k) {
+  tn_context *c = k->context;
+  if (k->is_lent) {
+    cell **at = &c->lent;
+    while (*at != k) at = &(*at)->next_lent;
+    *at = k->next_lent;
+  }
+  if (k->settled) leaf_of(c, k->settled)->cell = NULL;
+  const node *const held[] = {k->base, k->settled, k->now, k->init, k->before};
+  for (size_t i = 0; i < sizeof held / sizeof *held; i++) ir_release(c->ir, held[i]);
+  store_release(k->store);
+  mem_free(&c->mem, k, sizeof *k);
+}
+
+void cell_drop(cell *k) {
+  if (k && !--k->count) cell_free(k);
+}
+
+static void replace(tn_context *c, const node **slot, const node *with) {
+  const node *old = *slot;
+  *slot = with ? ir_retain(with) : NULL;
+  ir_release(c->ir, old);
+}
+
+static void set_pending(cell *k) {
+  tn_context *c = k->context;
+  if (!k->is_pending) {
+    k->is_pending = true;
+    cell_hold(k);
+    k->next_pending = NULL;
+    *c->pending_end = k;
+    c->pending_end = &k->next_pending;
+  }
+  mutex_lock(&c->lock);
+  k->store->pending = k->now != k->settled;
+  mutex_unlock(&c->lock);
+}
+
+void cell_check_pending(cell *k) {
+  tn_context *c = k->context;
+  if (!k->is_pending || k->init || k->now != k->settled) return;
+  cell **at = &c->pending;
+  while (*at != k) at = &(*at)->next_pending;
+  *at = k->next_pending;
+  if (c->pending_end == &k->next_pending) c->pending_end = at;
+  k->is_pending = false;
+  replace(c, &k->before, NULL);
+  k->scope = NULL;
+  mutex_lock(&c->lock);
+  k->store->pending = false;
+  mutex_unlock(&c->lock);
+  cell_drop(k);
+}
+
+/** Whether nothing but the cell itself holds its contents. */
+static bool is_unread(const cell *k) {
+  uint32_t own = 1u + (k->now == k->settled) + (k->before == k->settled);
+  return k->now == k->settled && k->settled->refs == own;
+}
+
+void cell_drop_unseen(tn_context *c) {
+  for (cell *k = c->pending, *next; k; k = next) {
+    next = k->next_pending;
+    if (k->count > 1 || atomic_load(&k->store->count) > 1) continue;
+    if (k->init && !is_unread(k)) continue;
+    replace(c, &k->init, NULL);
+    cell_revert(k);
+    cell_check_pending(k);
+  }
+}
+
+void cell_forget_pending(tn_context *c) {
+  for (cell *k = c->pending, *next; k; k = next) {
+    next = k->next_pending;
+    k->is_pending = false;
+    cell_drop(k);
+  }
+  c->pending = NULL;
+  c->pending_end = &c->pending;
+}
+
+/** A state's first contents have a BUFFER of their own, so that what reads them is not taken for
+    what reads the expression that they start as. */
+static tn_status fill_cell(cell *k, const node *init) {
+  tn_context *c = k->context;
+  uint64_t count;
+  dims_count(init, &count);
+  dtype t = (dtype)init->dtype;
+  tn_status s = store_open(c, count * dtype_bytes(t), &k->store);
+  if (s == TN_OK) s = leaf_open(c, LEAF_BASE, t, init->rank, init->dims, &k->base);
+  if (s == TN_OK) s = leaf_open(c, LEAF_DATA, t, init->rank, init->dims, &k->settled);
+  if (s != TN_OK) return s;
+  leaf_of(c, k->settled)->cell = k;
+  k->now = ir_retain(k->settled);
+  k->init = ir_retain(init);
+  return TN_OK;
+}
+
+tn_status cell_open(tn_context *c, const node *init, cell **out) {
+  cell *k = mem_calloc(&c->mem, 1, sizeof *k);
+  *out = k;
+  if (!k) return diag_set(&c->diag, TN_ERR_MEMORY, "out of memory");
+  k->context = c;
+  k->count = 1;
+  tn_status s = fill_cell(k, init);
+  if (s == TN_OK) {
+    set_pending(k);
+    return s;
+  }
+  cell_drop(k);
+  *out = NULL;
+  return s;
+}
+
+static void lend(cell *k) {
+  tn_context *c = k->context;
+  if (!k->is_lent) {
+    k->is_lent = true;
+    k->next_lent = c->lent;
+    c->lent = k;
+  }
+  mutex_lock(&c->lock);
+  k->store->lent = true;
+  mutex_unlock(&c->lock);
+}
+
+void cell_end_loans(tn_context *c) {
+  for (cell **at = &c->lent; *at;) {
+    cell *k = *at;
+    if (!is_unread(k)) {
+      at = &k->next_lent;
+      continue;
+    }
+    *at = k->next_lent;
+    k->is_lent = false;
+    mutex_lock(&c->lock);
+    k->store->lent = false;
+    mutex_unlock(&c->lock);
+  }
+}
+
+void cell_settle(cell *k, const node *buffer) {
+  tn_context *c = k->context;
+  leaf_of(c, k->settled)->cell = NULL;
+  leaf_of(c, buffer)->cell = k;
+  replace(c, &k->settled, buffer);
+  tn_buffer *memory = buffer_retain(leaf_of(c, buffer)->memory);
+  mutex_lock(&c->lock);
+  tn_buffer *old = k->store->memory;
+  k->store->memory = memory;
+  mutex_unlock(&c->lock);
+  if (old) buffer_release(old);
+}
+
+void cell_revert(cell *k) {
+  replace(k->context, &k->now, k->settled);
+  replace(k->context, &k->before, NULL);
+  k->scope = NULL;
+}
+
+void cell_revert_scope(cell *k) {
+  scope *outer = k->scope ? k->scope->outer : NULL;
+  bool was_settled = !k->before || k->before == k->settled;
+  if (was_settled || !outer) {
+    cell_revert(k);
+    return;
+  }
+  replace(k->context, &k->now, k->before);
+  replace(k->context, &k->before, k->settled);
+  k->scope = outer;
+}
+
+/** The memory of a store, held, if it is not that of the cell's newest contents. */
+static tn_buffer *changed_memory(cell *k) {
+  tn_context *c = k->context;
+  mutex_lock(&c->lock);
+  tn_buffer *m = k->store->memory;
+  bool changed = m && m != leaf_of(c, k->settled)->memory;
+  if (changed) buffer_retain(m);
+  mutex_unlock(&c->lock);
+  return changed ? m : NULL;
+}
+
+void cell_refresh(builder *b, cell *k) {
+  tn_context *c = k->context;
+  tn_buffer *memory = changed_memory(k);
+  if (!memory) return;
+  const node *fresh, *old = k->settled;
+  tn_status s = leaf_open(c, LEAF_DATA, (dtype)old->dtype, old->rank, old->dims, &fresh);
+  if (s == TN_OK) {
+    leaf_set_memory(c, fresh, memory);
+    leaf_of(c, old)->cell = NULL;
+    leaf_of(c, fresh)->cell = k;
+    if (k->now == old) replace(c, &k->now, fresh);
+    if (k->before == old) replace(c, &k->before, fresh);
+    replace(c, &k->settled, fresh);
+    ir_release(c->ir, fresh);
+  }
+  buffer_release(memory);
+  if (s != TN_OK) diag_rethrow(b->diag);
+}
+
+static const node *rebased(builder *b, const node *over, const node *base, const node *to) {
+  map with = {0};
+  map_set(b->arena, &with, base, (void *)to);
+  return subst(b->ir, over, &with);
+}
+
+const node *cell_now(builder *b, cell *k, const node *over_base) {
+  cell_refresh(b, k);
+  lend(k);
+  return over_base == k->base ? k->now : rebased(b, over_base, k->base, k->now);
+}
+
+void cell_assign(builder *b, cell *k, const node *over_base, const node *value) {
+  tn_context *c = k->context;
+  const node *view = cell_now(b, k, over_base), *old = k->now;
+  const node *src[] = {old, view, value};
+  const node *set = ir_node(b->ir, OP_SET, (dtype)old->dtype, src, 3, NULL, 0);
+  if (k->scope != c->scope) {
+    replace(c, &k->before, old);
+    k->scope = c->scope;
+  }
+  replace(c, &k->now, set);
+  set_pending(k);
+}
+
+/* tn_state. */
+
+typedef struct state_job {
+  tn_tensor *init, *made;
+} state_job;
+
+static void make_state(void *arg) {
+  state_job *j = arg;
+  builder b = context_builder(j->init->context);
+  const node *init = handle_typed(&b, j->init);
+  for (size_t i = 0; i < init->rank; i++)
+    if (!node_is_const(init->dims[i]))
+      diag_raise(b.diag, TN_ERR_SHAPE, "a state's sizes are numbers; axis %zu varies", i);
+  uint64_t count;
+  dims_count(init, &count);
+  if (count > (uint64_t)PTRDIFF_MAX / dtype_bytes((dtype)init->dtype))
+    diag_raise(b.diag, TN_ERR_SHAPE, "more elements than memory can hold");
+  cell *k;
+  if (cell_open(b.context, init, &k) != TN_OK) diag_rethrow(b.diag);
+  if (j->made != b.context->nobody) handle_set_cell(j->made, k, k->base);
+  cell_drop(k);
+}
+
+tn_tensor *tn_state(tn_tensor *init) {
+  tn_context *c = call_take(&init, 1, 0);
+  if (!c) return NULL;
+  state_job j = {.init = init};
+  failure *f = call_check(c, "state", &init, 1);
+  if (!f) {
+    j.made = handle_new(c);
+    f = call_try(c, "state", &init, 1, make_state, &j);
+    if (f && j.made != c->nobody) handle_set_failure(j.made, f);
+    failure_drop(c, f);
+  } else {
+    j.made = call_invalid(c, f);
+  }
+  context_leave(c);
+  return j.made;
+}
+
+/* tn_assign. */
+
+/** Whether no element of a view is there twice and none is added. */
+static bool is_assignable(const node *view, const node *base) {
+  while (view != base) {
+    if (view->op != OP_RESHAPE && view->op != OP_PERMUTE && view->op != OP_SLICE) return false;
+    view = view->src[0];
+  }
+  return true;
+}
+
+static bool stretches(const node *from, const node *to) {
+  return from == to || node_is_bits(from, 1);
+}
+
+/** A value repeated to the shape of a view. */
+static const node *broadcast(builder *b, const node *value, const node *view) {
+  size_t missing = view->rank - value->rank;
+  bool fits = value->rank <= view->rank;
+  for (size_t i = 0; fits && i < value->rank; i++)
+    fits = stretches(value->dims[i], view->dims[missing + i]);
+  if (!fits) diag_raise(b->diag, TN_ERR_SHAPE, "the value does not broadcast to the shape");
+  if (ir_same_shape(value, view)) return value;
+  const node **dims = arena_alloc(b->arena, (view->rank + 1u) * sizeof *dims);
+  for (size_t i = 0; i < view->rank; i++)
+    dims[i] = i < missing ? ix_const(b->ir, 1) : value->dims[i - missing];
+  if (missing) value = ir_reshape(b->ir, value, view->rank, dims);
+  return ir_same_shape(value, view) ? value : ir_expand(b->ir, value, view->dims);
+}
+
+void state_check_assignable(builder *b, const tn_tensor *dst) {
+  if (!dst->cell)
+    diag_raise(b->diag, TN_ERR_ARGUMENT, "only a state, or a movement of one, can be assigned to");
+  if (!is_assignable(dst->node, dst->cell->base))
+    diag_raise(b->diag, TN_ERR_ARGUMENT,
+               "this movement of a state cannot be assigned to: it repeats or adds elements");
+}
+
+void state_assign(builder *b, const tn_tensor *dst, const node *value) {
+  state_check_assignable(b, dst);
+  value = broadcast(b, value, dst->node);
+  cell_assign(b, dst->cell, dst->node, ir_cast(b->ir, value, (dtype)dst->node->dtype));
+}
+
+typedef struct assign_job {
+  tn_tensor *dst, *value;
+} assign_job;
+
+static void make_assign(void *arg) {
+  assign_job *j = arg;
+  builder b = context_builder(j->dst->context);
+  state_assign(&b, j->dst, handle_node(&b, j->value));
+}
+
+tn_tensor *tn_assign(tn_tensor *dst, tn_tensor *value) {
+  tn_tensor *const in[] = {dst, value};
+  tn_context *c = call_take(in, 2, 0);
+  if (!c) return NULL;
+  failure *f = call_check(c, "assign", in, 2);
+  if (!f) f = call_try(c, "assign", in, 2, make_assign, &(assign_job){dst, value});
+  if (f) dst = call_invalid(c, f);
+  context_leave(c);
+  return dst;
+}

@@ -1,0 +1,97 @@
+/* States: storages whose contents have versions.
+
+   The context knows a state as a cell: `settled` is the version that is in the storage, `now` the
+   newest one, a chain of SETs over it. What plans share of it is a store. Runs that touch a store
+   take turns by its timeline. A run beside the context writes the memory in place unless the store
+   is lent, that is, nodes of the context read these contents later: then it goes on in a copy. */
+#ifndef TENON_TENSOR_STATE_H
+#define TENON_TENSOR_STATE_H
+
+#include "device/buffer.h"
+#include "tensor/handle.h"
+
+/** What a state and the plans that use it share. */
+typedef struct store {
+  atomic_size_t count;
+  tn_context *context;
+  uint64_t bytes;
+  tn_signal *timeline; /* the number of turns that are over */
+  /* Under the context's lock: */
+  uint64_t turns;    /* taken so far */
+  tn_buffer *memory; /* the contents; NULL until there are any. Changed by who has the turn */
+  bool lent;
+  bool pending; /* the context has assigns to it that did not happen yet */
+} store;
+
+struct cell {
+  size_t count; /* handles, and the list of pending ones */
+  tn_context *context;
+  store *store;
+  const node *base;    /* what movements are built over: read through cell_now */
+  const node *settled; /* a BUFFER, whose leaf names the cell */
+  const node *now;
+  const node *init; /* contents of `settled` while it has no memory; else NULL */
+  /* Of the assigns pending, those made in the innermost scope with any come after `before`. */
+  const node *before;
+  scope *scope;
+  bool is_pending, is_lent;
+  cell *next_pending;
+  cell *next_lent;
+};
+
+store *store_retain(store *s);
+void store_release(store *s);
+
+/** A cell that starts as `init`, held once. Failures are set in the context's diag. */
+tn_status cell_open(tn_context *c, const node *init, cell **out);
+cell *cell_hold(cell *k);
+void cell_drop(cell *k); /* NULL is allowed */
+
+/** What a node over the cell's base is now, as something that is read later. Raises. */
+const node *cell_now(builder *b, cell *k, const node *over_base);
+
+/** Replaces, from now on, what `over_base` shows of a cell by `value`, which fits. Raises. */
+void cell_assign(builder *b, cell *k, const node *over_base, const node *value);
+
+/** Raises TN_ERR_ARGUMENT if a tensor cannot be assigned to. */
+void state_check_assignable(builder *b, const tn_tensor *dst);
+
+/** tn_assign, of a node that may have another type and a shape that broadcasts. Raises. */
+void state_assign(builder *b, const tn_tensor *dst, const node *value);
+
+/** Sees to it that `settled` is what the store holds: a run beside the context may have changed it.
+    Raises. */
+void cell_refresh(builder *b, cell *k);
+
+/** Notes the new contents of a cell, in `buffer` (a BUFFER with memory, as `settled` from now on).
+    The cell's turn is taken. Cannot fail. */
+void cell_settle(cell *k, const node *buffer);
+
+/** Forgets the assigns that are pending; or those made in `scope`: the others are taken to be of
+   the scope outside it. */
+void cell_revert(cell *k);
+void cell_revert_scope(cell *k);
+
+/** Takes a cell out of the list of pending ones if nothing is pending. */
+void cell_check_pending(cell *k);
+
+/** Forgets the pending assigns of cells that no handle and no plan knows any more. */
+void cell_drop_unseen(tn_context *c);
+
+/** Lets go of all pending cells when the context closes. */
+void cell_forget_pending(tn_context *c);
+
+/** Ends the loan of cells whose contents nothing reads any more. */
+void cell_end_loans(tn_context *c);
+
+/** Turns. Each store is there once. They are taken together, waited for, and ended, failure or not.
+ */
+typedef struct turn {
+  store *store;
+  uint64_t number; /* comes when the timeline is there */
+} turn;
+void turns_take(tn_context *c, turn turns[], size_t n);
+tn_status turns_wait(const turn turns[], size_t n, diag *d);
+void turns_end(const turn turns[], size_t n);
+
+#endif

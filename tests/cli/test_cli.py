@@ -1,0 +1,566 @@
+#!/usr/bin/env python3
+"""The command, as its users see it: what goes in, what comes out, where, and the exit status.
+
+    test_cli.py BUILD [CLASS[.TEST]]…
+"""
+
+import json
+import os
+import pathlib
+import pty
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper
+except ImportError as missing:
+    print(f"skipped: {missing} (scripts/setup.sh --tests installs it)")
+    sys.exit(77)
+
+TENON = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/dev").resolve() / "tenon"
+VERBS = ("run", "bench", "inspect", "devices", "version", "help")
+BENCH_KEYS = {
+    "name", "device", "target", "threads", "runs", "best_ms", "median_ms", "p90_ms", "p99_ms",
+    "mean_ms", "sd_ms", "gflops", "gbps", "peak_fraction", "peak_gflops", "compile_ms", "kernels",
+    "compiled", "peak_bytes",
+}
+
+
+def environment(**changes):
+    return {**os.environ, **changes}
+
+
+def tenon(*args, status=0, text=True, **kwargs):
+    """Runs the command and checks its exit status."""
+    done = subprocess.run([TENON, *map(str, args)], capture_output=True, text=text, check=False,
+                          timeout=100, **kwargs)
+    if done.returncode != status:
+        raise AssertionError(f"tenon {args}: exit status {done.returncode}, not {status}:\n"
+                             f"{done.stdout}{done.stderr}")
+    return done
+
+
+def on_terminal(*args, **env):
+    """What the command writes to a terminal that is its standard error."""
+    reader, writer = pty.openpty()
+    with subprocess.Popen([TENON, *args], stdout=subprocess.DEVNULL, stderr=writer,
+                          env=environment(**env)) as process:
+        os.close(writer)
+        said = b""
+        try:
+            while part := os.read(reader, 4096):
+                said += part
+        except OSError:  # how Linux tells that nobody has the other end any more
+            pass
+        process.wait(timeout=100)
+    os.close(reader)
+    return said.decode()
+
+
+def value(name, elem, shape):
+    return helper.make_tensor_value_info(name, elem, shape)
+
+
+def model(path, nodes, inputs, outputs, opset=17, **kwargs):
+    graph = helper.make_graph(nodes, "g", inputs, outputs, **kwargs)
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("other.domain", 3)]
+    made = helper.make_model(graph, opset_imports=opsets, producer_name="maker", ir_version=8)
+    onnx.save(made, path)
+    return path
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="tenon-cli-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def file(self, name):
+        return self.folder / name
+
+    def array(self, name, data):
+        np.save(self.file(name), data)
+        return self.file(name)
+
+    def binary(self, op="Sub", elem=TensorProto.FLOAT, a=("n", 3), b=("n", 3)):
+        """A model of two inputs, a and b, and one output, y."""
+        return model(self.file("binary.onnx"), [helper.make_node(op, ["a", "b"], ["y"], "node")],
+                     [value("a", elem, a), value("b", elem, b)], [value("y", elem, None)])
+
+    def copy(self, elem, shape):
+        """A model whose output y is its input x."""
+        return model(self.file("copy.onnx"), [helper.make_node("Cast", ["x"], ["y"], to=elem)],
+                     [value("x", elem, shape)], [value("y", elem, shape)])
+
+    def misuse(self, *args, says):
+        done = tenon(*args, status=2)
+        self.assertEqual(done.stdout, "")
+        self.assertIn(says, done.stderr)
+        self.assertIn("usage: tenon", done.stderr)
+
+
+class CommandLine(Case):
+    def test_wrong_uses_end_with_2_and_show_the_usage(self):
+        for args, says in {
+            (): "a verb is missing",
+            ("rnu",): 'there is no verb "rnu"; did you mean run?',
+            ("inspekt",): "did you mean inspect?",
+            ("zzzz",): 'there is no verb "zzzz"\n',
+            ("--json", "run"): "no option --json before the verb",
+            ("help", "inspec"): "did you mean inspect?",
+            ("run",): "MODEL is missing",
+            ("inspect", "a", "b"): "one MODEL at a time",
+            ("version", "a"): '"a" is one argument too many',
+            ("run", "m", "--thread", "2"): "there is no option --thread; did you mean --threads?",
+            ("run", "m", "--qqqq"): "there is no option --qqqq\n",
+            ("run", "m", "-t"): "there is no option -t",
+            ("run", "m", "--threads"): "--threads needs a value",
+            ("run", "m", "--threads", "--json"): "--threads needs a value",
+            ("run", "m", "--threads", "two"): '--threads is a number from 1 to 4096, not "two"',
+            ("run", "m", "--threads", "0"): "--threads is a number",
+            ("run", "m", "--threads="): "--threads is a number",
+            ("run", "m", "--threads", "99999999999999999999"): "--threads is a number",
+            ("run", "m", "--threads=1", "--threads=1"): "--threads is given twice",
+            ("run", "m", "--json", "--json"): "--json is given twice",
+            ("run", "m", "--json=yes"): "--json takes no value",
+            ("run", "m", "--input", "x"): '--input is given as NAME=VALUE, not as "x"',
+            ("run", "m", "--output", "=x.npy"): "--output is given as NAME=VALUE",
+            ("bench", "matmul:4x4"): "not written as matmul:MxNxK",
+            ("bench", "matmul:4x4x0"): "not written as matmul:MxNxK",
+            ("bench", "matmul:4x4x4x4"): "not written as matmul:MxNxK",
+            ("bench", "matmul:4x4x4:f80"): "not written as matmul:MxNxK",
+            ("bench", "softmax:4x4:i8"): "not written as softmax:RxC",
+            ("bench", "sum:4x4"): "not written as sum:RxC:axis",
+            ("bench", "sum:4x4:2"): "not written as sum:RxC:axis",
+            ("bench", "conv:1,2,4,4,2,7,1,1"): "larger than the padded image",
+            ("bench", "copy:5"): "no whole number of f32 elements",
+            ("bench", "sotfmax:4x4"): "did you mean softmax?",
+            ("bench", "add:4x4", "--input", "a=ones"): "--input is for models",
+            ("bench", "add:4x4", "--repeat", "0"): "--repeat is a number",
+        }.items():
+            with self.subTest(args=args):
+                self.misuse(*args, says=says)
+
+    def test_help_is_the_same_however_it_is_asked_for(self):
+        whole = tenon("help").stdout
+        for verb in VERBS:
+            with self.subTest(verb=verb):
+                self.assertRegex(whole, rf"(?m)^  {verb} ")
+                text = tenon("help", verb).stdout
+                self.assertTrue(text.startswith(f"usage: tenon {verb}"))
+                self.assertEqual(tenon(verb, "--help").stdout, text)
+                self.assertEqual(tenon(verb, "-h", "whatever").stdout, text)
+        self.assertEqual(tenon("--help").stdout, whole)
+        self.assertEqual(tenon("-h").stdout, whole)
+
+    def test_lines_of_help_fit(self):
+        for verb in VERBS:
+            for line in tenon("help", verb).stdout.splitlines()[1:]:
+                self.assertLessEqual(len(line), 100, line)
+
+    def test_help_names_all_keys_of_bench(self):
+        text = tenon("help", "bench").stdout
+        for key in BENCH_KEYS:
+            self.assertRegex(text, rf"\b{key}\b")
+
+    def test_a_file_may_be_called_like_an_option(self):
+        path = model(self.file("--json"), [helper.make_node("Tanh", ["x"], ["y"])],
+                     [value("x", TensorProto.FLOAT, [2])], [value("y", TensorProto.FLOAT, [2])])
+        self.assertIn("Tanh", tenon("inspect", "--", "--json", cwd=path.parent).stdout)
+
+    def test_output_that_cannot_be_written_is_told(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([TENON, "help"], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the output cannot be written", done.stderr)
+
+    def test_colour_is_for_terminals_that_want_it(self):
+        self.assertIn("\x1b[1;31m", on_terminal("rnu", TERM="xterm", NO_COLOR=""))
+        self.assertNotIn("\x1b", on_terminal("rnu", TERM="xterm", NO_COLOR="1"))
+        self.assertNotIn("\x1b", on_terminal("rnu", TERM="dumb", NO_COLOR=""))
+        self.assertNotIn("\x1b", tenon("rnu", status=2, env=environment(TERM="xterm")).stderr)
+
+    def test_a_bar_is_for_terminals(self):
+        work = ("bench", "add:8x8", "--repeat", "1")
+        drawn = on_terminal(*work, TERM="xterm")
+        self.assertRegex(drawn, r"\r\[\.+\] 0 of 1 kernels\x1b\[K")
+        self.assertTrue(drawn.endswith("\r\x1b[K"), "the bar is taken away")
+        self.assertEqual(on_terminal(*work, TERM="dumb"), "")
+        self.assertEqual(tenon(*work, env=environment(TERM="xterm")).stderr, "")
+
+
+class Version(Case):
+    def test_version(self):
+        header = pathlib.Path("include/tenon/context.h").read_text(encoding="utf-8")
+        expected = ".".join(re.search(rf"TN_VERSION_{part} +(\d+)", header).group(1)
+                            for part in ("MAJOR", "MINOR", "PATCH"))
+        told = json.loads(tenon("version", "--json").stdout)
+        self.assertEqual(told["version"], expected)
+        self.assertEqual(told["library"], expected)
+        self.assertIn("CPU", told["backends"])
+        self.assertTrue(tenon("--version").stdout.startswith(f"tenon {expected}\n"))
+        self.assertEqual(tenon("version").stdout, tenon("--version").stdout)
+
+
+class Devices(Case):
+    def test_devices(self):
+        told = json.loads(tenon("devices", "--json").stdout)
+        cpu = told["devices"][0]
+        self.assertEqual(cpu["name"], "CPU:0")
+        self.assertIsNone(cpu["absent"])
+        self.assertNotEqual(cpu["pairs"], "")
+        self.assertGreaterEqual(told["processor"]["usable_cores"], 1)
+        used = [c for c in told["compilers"] if c["used"]]
+        self.assertEqual(len(used), 1)
+        self.assertTrue(os.access(used[0]["path"], os.X_OK))
+        text = tenon("devices").stdout
+        for device in told["devices"]:
+            self.assertIn(device["name"], text)
+        self.assertIn(used[0]["path"], text)
+
+    def test_a_machine_without_a_compiler_is_told(self):
+        self.file("env").symlink_to(shutil.which("env"))
+        without = environment(PATH=str(self.folder), CC="")
+        done = tenon("devices", env=without)
+        self.assertIn("cannot be used", done.stdout)
+        told = json.loads(tenon("devices", "--json", env=without).stdout)
+        self.assertIn("gcc", told["devices"][0]["absent"])
+        self.assertEqual(told["compilers"], [])
+
+    def test_an_unknown_device_is_told(self):
+        done = tenon("run", self.binary(), "--device", "ABACUS", status=1)
+        self.assertIn('there is no device "ABACUS"', done.stderr)
+        self.assertIn("CPU", done.stderr)
+
+
+class Inspect(Case):
+    def test_what_a_model_holds(self):
+        weights = [helper.make_tensor("w", TensorProto.FLOAT, [2, 3], np.zeros(6)),
+                   helper.make_tensor("h", TensorProto.FLOAT16, [4], np.zeros(4))]
+        nodes = [helper.make_node("Mul", ["x", "w"], ["t"]),
+                 helper.make_node("Add", ["t", "x"], ["s"]),
+                 helper.make_node("Add", ["s", "x"], ["y"])]
+        path = model(self.file("m.onnx"), nodes,
+                     [value("x", TensorProto.FLOAT, ["batch", 3]),
+                      value("w", TensorProto.FLOAT, [2, 3])],
+                     [value("y", TensorProto.FLOAT, ["batch", 3])], initializer=weights)
+        told = json.loads(tenon("inspect", path, "--json").stdout)
+        self.assertEqual(told["producer"], "maker")
+        self.assertEqual(told["opsets"], {"ai.onnx": 17, "other.domain": 3})
+        self.assertEqual([i["name"] for i in told["inputs"]], ["x"])
+        self.assertEqual(told["inputs"][0]["shape"], ["batch", 3])
+        self.assertEqual(told["inputs"][0]["type"], "f32 [batch, 3]")
+        self.assertEqual(told["operators"], {"Add": 2, "Mul": 1})
+        self.assertEqual(told["parameters"],
+                         {"tensors": 2, "elements": 10, "bytes": 32, "external": 0})
+        self.assertEqual(told["unsupported"], [])
+        text = tenon("inspect", path).stdout
+        for words in ("maker", "ai.onnx 17", "f32 [batch, 3]", "10 in 2 tensors", "2 Add"):
+            self.assertIn(words, text)
+
+    def test_all_that_is_not_supported_is_told_at_once(self):
+        nodes = [helper.make_node("Twist", ["x"], ["a"], "first"),
+                 helper.make_node("Tanh", ["a"], ["b"]),
+                 helper.make_node("Twist", ["b"], ["c"], "second"),
+                 helper.make_node("Turn", ["c"], ["y"], "third", domain="other.domain")]
+        path = model(self.file("m.onnx"), nodes, [value("x", TensorProto.FLOAT, [3])],
+                     [value("y", TensorProto.FLOAT, [3])])
+        done = tenon("inspect", path, status=1)
+        for words in ("Twist", "first", "second", "Turn", "other.domain", "third"):
+            self.assertIn(words, done.stdout)
+        told = json.loads(tenon("inspect", path, "--json", status=1).stdout)
+        self.assertEqual(len(told["unsupported"]), 2)
+        self.assertEqual(told["operators"],
+                         {"Twist": 2, "Tanh": 1, "other.domain.Turn": 1})
+
+    def test_operators_of_nested_graphs_count(self):
+        inner = helper.make_graph([helper.make_node("Tanh", ["x"], ["z"])], "inner", [],
+                                  [value("z", TensorProto.FLOAT, [3])])
+        node = helper.make_node("If", ["c"], ["y"], then_branch=inner, else_branch=inner)
+        path = model(self.file("m.onnx"), [node],
+                     [value("c", TensorProto.BOOL, []), value("x", TensorProto.FLOAT, [3])],
+                     [value("y", TensorProto.FLOAT, [3])])
+        done = subprocess.run([TENON, "inspect", path, "--json"], capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(json.loads(done.stdout)["operators"], {"Tanh": 2, "If": 1})
+
+    def test_names_cannot_steer_the_terminal(self):
+        name = "x\x1b[31m\n\u202e\x07"
+        path = model(self.file("m.onnx"), [helper.make_node("Tanh", [name], ["y"])],
+                     [value(name, TensorProto.FLOAT, ["b\x1b]0;t\x07"])],
+                     [value("y", TensorProto.FLOAT, [3])])
+        text = tenon("inspect", path).stdout
+        self.assertFalse(re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", text))
+        self.assertIn(r"x\x1b[31m\n\xe2\x80\xae\x07", text)
+        self.assertEqual(json.loads(tenon("inspect", path, "--json").stdout)["inputs"][0]["name"],
+                         name)
+
+    def test_files_of_external_data_need_not_be_there(self):
+        weight = onnx.numpy_helper.from_array(np.zeros((40, 40), np.float32), "w")
+        path = model(self.file("m.onnx"), [helper.make_node("Add", ["x", "w"], ["y"])],
+                     [value("x", TensorProto.FLOAT, [40])], [value("y", TensorProto.FLOAT, None)],
+                     initializer=[weight])
+        onnx.save(onnx.load(path), path, save_as_external_data=True, location="data.bin")
+        self.file("data.bin").unlink()
+        told = json.loads(tenon("inspect", path, "--json").stdout)
+        self.assertEqual(told["parameters"]["external"], 1)
+        self.assertEqual(told["parameters"]["bytes"], 6400)
+
+    def test_what_is_no_model_is_told(self):
+        self.file("junk").write_bytes(b"\xff" * 100)
+        self.assertIn("junk", tenon("inspect", self.file("junk"), status=1).stderr)
+        self.assertIn("none.onnx", tenon("inspect", self.file("none.onnx"), status=1).stderr)
+        self.assertIn("not a regular file", tenon("inspect", self.folder, status=1).stderr)
+
+
+class Run(Case):
+    def test_arrays_in_any_order(self):
+        path = self.binary()
+        a = np.arange(6, dtype=np.float32).reshape(2, 3)
+        b = np.array([[1, 1, 1], [5, 5, 5]], np.float32)
+        inputs = [f"--input=a={self.array('a.npy', a)}", f"--input=b={self.array('b.npy', b)}"]
+        for order in (inputs, inputs[::-1]):
+            done = tenon("run", path, *order, "--output", f"y={self.file('y.npy')}")
+            self.assertEqual(done.stdout, "")
+            y = np.load(self.file("y.npy"))
+            self.assertEqual(y.dtype, np.float32)
+            np.testing.assert_array_equal(y, a - b)
+
+    def test_every_type_goes_through(self):
+        for elem, dtype in ((TensorProto.FLOAT, "f4"), (TensorProto.DOUBLE, "f8"),
+                            (TensorProto.FLOAT16, "f2"), (TensorProto.INT64, "i8"),
+                            (TensorProto.INT32, "i4"), (TensorProto.INT8, "i1"),
+                            (TensorProto.UINT8, "u1")):
+            with self.subTest(dtype=dtype):
+                path = self.binary("Mul", elem)
+                a = np.array([[1, 2, 3], [4, 5, 6]], dtype)
+                args = [f"--input=a={self.array('a.npy', np.asfortranarray(a))}",
+                        f"--input=b={self.array('b.npy', a.astype('>' + dtype))}"]
+                tenon("run", path, *args, f"--output=y={self.file('y.npy')}")
+                y = np.load(self.file("y.npy"))
+                self.assertEqual(y.dtype, np.dtype(dtype))
+                np.testing.assert_array_equal(y, a * a)
+
+    def test_bits_of_bf16(self):
+        path = self.binary("Add", TensorProto.BFLOAT16, a=(2,), b=(2,))
+        bits = np.array([0x3F80, 0xC000], np.uint16)  # 1, -2
+        file = self.array("a.npy", bits)
+        tenon("run", path, f"--input=a={file}", f"--input=b={file}",
+              f"--output=y={self.file('y.npy')}")
+        np.testing.assert_array_equal(np.load(self.file("y.npy")), [0x4000, 0xC080])
+
+    def test_bools(self):
+        path = self.copy(TensorProto.BOOL, [3])
+        x = np.array([True, False, True])
+        done = tenon("run", path, f"--input=x={self.array('x.npy', x)}")
+        self.assertIn("true false true", done.stdout)
+        tenon("run", path, f"--input=x={self.file('x.npy')}", f"--output=y={self.file('y.npy')}")
+        np.testing.assert_array_equal(np.load(self.file("y.npy")), x)
+
+    def test_names_with_equals_signs(self):
+        path = model(self.file("m.onnx"), [helper.make_node("Sub", ["a", "a=b"], ["y=z"])],
+                     [value("a", TensorProto.FLOAT, [2]), value("a=b", TensorProto.FLOAT, [2])],
+                     [value("y=z", TensorProto.FLOAT, [2])])
+        tenon("run", path, "--input=a=ones", "--input=a=b=zeros",
+              f"--output=y=z={self.file('y.npy')}")
+        np.testing.assert_array_equal(np.load(self.file("y.npy")), [1, 1])
+
+    def test_sizes_that_vary_are_1_and_it_says_so(self):
+        done = tenon("run", self.binary(), "--json")
+        self.assertIn("input a has sizes that vary, taken as n = 1", done.stderr)
+        self.assertEqual(json.loads(done.stdout)["outputs"][0]["shape"], [1, 3])
+
+    def test_fills_and_shapes(self):
+        path = self.binary()
+        done = tenon("run", path, "--input", "a=ones:4x3", "--input", "b=zeros:4x3", "--json")
+        self.assertEqual(done.stderr, "")
+        told = json.loads(done.stdout)
+        self.assertEqual([i["from"] for i in told["inputs"]], ["ones", "zeros"])
+        y = told["outputs"][0]
+        self.assertEqual((y["shape"], y["min"], y["max"], y["mean"]), ([4, 3], 1, 1, 1))
+        self.assertEqual(y["first"], [1] * 8)
+        shaped = json.loads(tenon("run", path, "--input=a=5x3", "--input=b=5x3", "--json").stdout)
+        self.assertEqual(shaped["outputs"][0]["shape"], [5, 3])
+
+    def test_random_numbers_depend_on_the_seed(self):
+        path = self.copy(TensorProto.FLOAT, [100000])
+
+        def draw(*args):
+            tenon("run", path, f"--output=y={self.file('y.npy')}", *args)
+            return np.load(self.file("y.npy"))
+
+        x = draw()
+        np.testing.assert_array_equal(x, draw("--seed", "0"))
+        self.assertFalse(np.array_equal(x, draw("--seed", "1")))
+        self.assertAlmostEqual(x.mean(), 0, delta=0.02)
+        self.assertAlmostEqual(x.std(), 1, delta=0.02)
+
+    def test_a_summary_is_of_the_whole_output(self):
+        path = self.copy(TensorProto.FLOAT, ["n", "m"])
+        x = np.array([[0.5, -3, np.nan], [7, 2, 1]], np.float32)
+        file = self.array("x.npy", x)
+        told = json.loads(tenon("run", path, "--input", f"x={file}", "--json").stdout)
+        y = told["outputs"][0]
+        self.assertEqual((y["name"], y["type"], y["shape"]), ("y", "f32", [2, 3]))
+        self.assertEqual((y["min"], y["max"], y["mean"], y["nans"]), (-3, 7, 1.5, 1))
+        self.assertEqual(y["first"], [0.5, -3, None, 7, 2, 1])
+        self.assertIsNone(y["file"])
+        text = tenon("run", path, "--input", f"x={file}").stdout
+        self.assertIn("y: f32 [2, 3]", text)
+        self.assertIn("min -3, max 7, mean 1.5", text)
+        self.assertIn("1 of 6 elements are NaN", text)
+
+    def test_large_integers_are_exact(self):
+        path = self.copy(TensorProto.INT64, [2])
+        x = np.array([2**62 + 1, -2**63], np.int64)
+        y = json.loads(tenon("run", path, f"--input=x={self.array('x.npy', x)}",
+                             "--json").stdout)["outputs"][0]
+        self.assertEqual((y["min"], y["max"]), (-2**63, 2**62 + 1))
+
+    def test_names_must_be_the_models(self):
+        path = self.binary()
+        self.misuse("run", path, "--input", "c=ones", says='the model has no input "c"')
+        self.misuse("run", path, "--output", "z=z.npy", says="it has y")
+        self.misuse("run", path, "--input=a=ones", "--input=a=zeros", says="--input a is given twice")
+        self.misuse("run", path, "--output=y=1", "--output=y=2", says="--output y is given twice")
+
+    def test_what_fails_leaves_no_file(self):
+        path, out = self.binary(), self.file("y.npy")
+        np.save(self.file("cut.npy"), np.ones((2, 3), np.float32))
+        data = self.file("cut.npy").read_bytes()
+        self.file("cut.npy").write_bytes(data[:-1])
+        for value_, says in (("none.npy", "none.npy"), (self.file("cut.npy"), "cut off"),
+                             ("ones:2x4", "input a: axis 1 has size 4"),
+                             ("ones:2x3x1x1", "input a has rank 4")):
+            with self.subTest(value=value_):
+                done = tenon("run", path, f"--input=a={value_}", "--input=b=ones:2x3",
+                             f"--output=y={out}", status=1)
+                self.assertIn(says, done.stderr)
+                self.assertEqual(done.stdout, "")
+                self.assertFalse(out.exists())
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["binary.onnx", "cut.npy"])
+
+    def test_only_regular_files_are_replaced(self):
+        path = self.binary()
+        os.mkfifo(self.file("pipe"))
+        for target in (self.folder, self.file("pipe"), self.file("none/y.npy")):
+            done = tenon("run", path, f"--output=y={target}", status=1)
+            self.assertIn(str(target), done.stderr)
+        self.assertTrue(stat.S_ISFIFO(self.file("pipe").stat().st_mode))
+
+    def test_files_are_written_with_the_users_mode(self):
+        path, out = self.binary(), self.file("y.npy")
+        tenon("run", path, f"--output=y={out}", umask=0o027)
+        self.assertEqual(stat.S_IMODE(out.stat().st_mode), 0o640)
+
+    def test_a_model_that_is_not_supported_is_told_with_all_it_lacks(self):
+        nodes = [helper.make_node("Twist", ["x"], ["a"], "first"),
+                 helper.make_node("Turn", ["a"], ["y"], "second")]
+        path = model(self.file("m.onnx"), nodes, [value("x", TensorProto.FLOAT, [3])],
+                     [value("y", TensorProto.FLOAT, [3])])
+        done = tenon("run", path, status=1)
+        for words in ("m.onnx", "Twist", "first", "Turn", "second"):
+            self.assertIn(words, done.stderr)
+        self.assertFalse(done.stderr.endswith("\n\n"))
+
+    def test_threads(self):
+        path = self.binary()
+        results = {tenon("run", path, "--threads", n, "--input=a=64x3", "--input=b=64x3").stdout
+                   for n in (1, 2, 3)}
+        self.assertEqual(len(results), 1)
+
+
+class Bench(Case):
+    def bench(self, what, *args):
+        done = tenon("bench", what, "--json", "--warmup", "1", "--repeat", "5", *args)
+        told = json.loads(done.stdout)
+        self.assertEqual(set(told), BENCH_KEYS)
+        self.assertEqual(told["runs"], 5)
+        self.assertEqual(told["name"], str(what))
+        self.assertEqual(told["device"], "CPU:0")
+        times = [told[k] for k in ("best_ms", "median_ms", "p90_ms", "p99_ms")]
+        self.assertEqual(times, sorted(times))
+        self.assertGreater(times[0], 0)
+        self.assertGreaterEqual(told["mean_ms"], times[0])
+        self.assertGreaterEqual(told["compiled"], 0)
+        self.assertLessEqual(told["compiled"], told["kernels"])
+        self.assertGreater(told["peak_bytes"], 1 << 20)
+        return told
+
+    def test_contractions_have_a_rate(self):
+        for what, operations in (("matmul:48x32x64", 2 * 48 * 32 * 64),
+                                 ("matmul:16x16x16:f16", 2 * 16**3),
+                                 ("matmul:16x16x16:bf16", 2 * 16**3),
+                                 ("conv:1,4,8,8,6,3,2,1", 2 * 6 * 4 * 4 * 4 * 9),
+                                 ("attention:2x8x4", 4 * 2 * 8 * 8 * 4)):
+            with self.subTest(what=what):
+                told = self.bench(what)
+                self.assertAlmostEqual(told["gflops"] * told["best_ms"] * 1e6 / operations, 1,
+                                       places=5)
+                self.assertGreater(told["peak_gflops"], 0.1)
+                self.assertAlmostEqual(told["peak_fraction"] * told["peak_gflops"] / told["gflops"],
+                                       1, places=5)
+                self.assertGreaterEqual(told["kernels"], 1)
+
+    def test_integers_have_no_share_of_the_floating_peak(self):
+        for what in ("matmul:16x16x16:i8", "conv:1,2,6,6,2,3,1,1:i8"):
+            told = self.bench(what)
+            self.assertGreater(told["gflops"], 0)
+            self.assertIsNone(told["peak_fraction"])
+
+    def test_the_rest_has_traffic(self):
+        for what, moved in (("softmax:32x40", 2 * 32 * 40 * 4), ("gelu:32x40", 2 * 32 * 40 * 4),
+                            ("layernorm:32x40", 2 * 32 * 40 * 4 + 2 * 40 * 4),
+                            ("add:32x40", 3 * 32 * 40 * 4), ("add:32x40:i8", 3 * 32 * 40),
+                            ("sum:32x40:0", 32 * 40 * 4 + 40 * 4),
+                            ("sum:32x40:-1:bf16", 32 * 40 * 2 + 32 * 2),
+                            ("sum:32x40:1:i8", 32 * 40 + 32 * 8),
+                            ("transpose:32x40:f16", 2 * 32 * 40 * 2), ("copy:4096", 2 * 4096)):
+            with self.subTest(what=what):
+                told = self.bench(what)
+                self.assertIsNone(told["gflops"])
+                self.assertIsNone(told["peak_fraction"])
+                self.assertAlmostEqual(told["gbps"] * told["best_ms"] * 1e6 / moved, 1, places=5)
+
+    def test_models(self):
+        told = self.bench(self.binary(), "--input=a=8x3", "--input=b=8x3", "--threads", "1")
+        self.assertEqual(told["threads"], 1)
+        self.assertGreater(told["compile_ms"], 0)
+        self.assertGreaterEqual(told["kernels"], 1)
+        self.assertIsNone(told["gbps"])
+        self.assertIsNone(told["gflops"])
+
+    def test_contractions_of_models_count(self):
+        weights = [onnx.numpy_helper.from_array(np.ones(s, np.float32), n)
+                   for n, s in (("w", (6, 2, 3, 3)), ("v", (4, 5)))]
+        nodes = [helper.make_node("Conv", ["x", "w"], ["t"], pads=[1, 1, 1, 1]),
+                 helper.make_node("MatMul", ["t", "v"], ["u"]),
+                 helper.make_node("Mul", ["u", "u"], ["s"]),
+                 helper.make_node("ReduceSum", ["s"], ["y"])]
+        path = model(self.file("m.onnx"), nodes, [value("x", TensorProto.FLOAT, ["n", 2, 7, 4])],
+                     [value("y", TensorProto.FLOAT, None)], initializer=weights)
+        told = self.bench(path, "--input=x=3x2x7x4")
+        operations = 2 * 3 * 6 * 7 * 4 * (2 * 9) + 2 * 3 * 6 * 7 * 4 * 5
+        self.assertAlmostEqual(told["gflops"] * told["best_ms"] * 1e6 / operations, 1, places=5)
+        self.assertGreater(told["peak_fraction"], 0)
+
+    def test_a_missing_model_is_told(self):
+        self.assertIn("none.onnx", tenon("bench", "none.onnx", status=1).stderr)
+
+    def test_text(self):
+        text = tenon("bench", "matmul:8x8x8", "--repeat", "3").stdout
+        for words in ("matmul:8x8x8 on CPU:0", "compile", "best", "±", "3 runs", "p99", "GFLOP/s",
+                      "GB/s", "of the measured", "memory"):
+            self.assertIn(words, text)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])

@@ -1,0 +1,19 @@
+/* Any bytes as a kernel object: loaded or refused, never run. Seeds are objects of `cc -c`. */
+#include "device/cpu/elf.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
+  diag d = {0};
+  elf_code *code;
+  tn_status s = elf_load(&code, data, bytes, &mem_system, &d);
+  if ((s == TN_OK) != (code != NULL) || s != d.status) abort();
+  if (!code) return 0;
+  if (!elf_bytes(code) || elf_symbol(code, "no such symbol")) abort();
+  elf_symbol(code, "k");
+  elf_free(code);
+  return 0;
+}

@@ -1,0 +1,72 @@
+/* Any bytes as an ONNX model: no crash, memory in proportion, and all that is found can be read. */
+#include "formats/onnx/proto.h"
+
+#include <string.h>
+
+typedef struct counter {
+  size_t live, peak;
+} counter;
+
+static void *count_alloc(void *user, size_t bytes, size_t align) {
+  counter *c = user;
+  c->live += bytes;
+  if (c->live > c->peak) c->peak = c->live;
+  return mem_system.alloc(mem_system.user, bytes, align);
+}
+
+static void count_release(void *user, void *at, size_t bytes) {
+  counter *c = user;
+  c->live -= bytes;
+  mem_system.release(mem_system.user, at, bytes);
+}
+
+static volatile unsigned seen;
+
+static void see(const void *data, size_t n) {
+  const unsigned char *at = data;
+  for (size_t i = 0; at && i < n; i++) seen += at[i];
+}
+
+static void see_tensor(const onnx_tensor *t) {
+  see(t->name, strlen(t->name));
+  see(t->data, t->bytes);
+  if (t->bytes && !t->data && !t->external) __builtin_trap();
+  for (size_t i = 0; i < t->strings.n; i++) see(t->strings.at[i].at, t->strings.at[i].n + 1);
+}
+
+static void see_graph(const onnx_graph *g);
+
+static void see_attribute(const onnx_attribute *a) {
+  see(a->s.at, a->s.n + 1);
+  if (a->t) see_tensor(a->t);
+  if (a->g) see_graph(a->g);
+  for (size_t i = 0; i < a->tensors.n; i++) see_tensor(a->tensors.at[i]);
+  for (size_t i = 0; i < a->graphs.n; i++) see_graph(a->graphs.at[i]);
+  see(a->ints.at, a->ints.n * sizeof *a->ints.at);
+  see(a->floats.at, a->floats.n * sizeof *a->floats.at);
+}
+
+static void see_graph(const onnx_graph *g) {
+  for (size_t i = 0; i < g->initializers.n; i++) see_tensor(g->initializers.at[i]);
+  for (size_t i = 0; i < g->nodes.n; i++)
+    for (size_t k = 0; k < g->nodes.at[i].attributes.n; k++)
+      see_attribute(&g->nodes.at[i].attributes.at[k]);
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t n);
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t n) {
+  counter count = {0, 0};
+  mem m = {count_alloc, count_release, &count};
+  diag d = {.status = TN_OK};
+  arena a;
+  onnx_model *model;
+  arena_init(&a, &m, &d);
+  tn_status s = onnx_parse(&model, bytes, n, &a, &d);
+  if ((s == TN_OK) != (model != NULL)) __builtin_trap();
+  if (s == TN_ERR_MEMORY || s == TN_ERR_INTERNAL || (s != TN_OK && !d.text[0])) __builtin_trap();
+  if (model) see_graph(model->graph);
+  if (count.peak > 256 * n + 65536) __builtin_trap();
+  arena_free(&a);
+  if (count.live) __builtin_trap();
+  return 0;
+}

@@ -1,0 +1,282 @@
+/* The passes that IR tests may name. A pass changes the roots, or raises. Arguments stand in
+   brackets and without blanks: `split(r0,8)`. */
+#ifndef TENON_TESTS_IR_PASSES_H
+#define TENON_TESTS_IR_PASSES_H
+
+#include "codegen/codegen.h"
+#include "ir/subst.h"
+#include "ir/verify.h"
+#include "laws/laws.h"
+#include "render/c.h"
+#include "replay.h"
+#include "schedule/passes.h"
+
+#include <stdlib.h>
+
+enum { MOST_PASS_ARGUMENTS = 4 };
+
+typedef struct pass_call {
+  ir *g;
+  node_list *roots;
+  size_t n;
+  const char *args[MOST_PASS_ARGUMENTS];
+} pass_call;
+
+typedef struct ir_pass {
+  const char *name;
+  void (*run)(const pass_call *c);
+  int verified_as; /* the stage each root is of afterwards; −1: not verified */
+} ir_pass;
+
+static const char *argument(const pass_call *c, size_t i) { return i < c->n ? c->args[i] : ""; }
+
+static _Noreturn void bad_argument(const pass_call *c, const char *what) {
+  diag_raise(ir_diag(c->g), TN_ERR_ARGUMENT, "the arguments of the pass: expected %s", what);
+}
+
+static void verify_stage(ir *g, const node *root, enum stage stage) {
+  if (verify(&root, 1, stage, ir_mem(g), ir_diag(g)) != TN_OK) diag_rethrow(ir_diag(g));
+}
+
+static void pass_print(const pass_call *c) { (void)c; }
+
+/* From tensors to kernels. */
+
+static bool any(void *user, const node *buffer) {
+  (void)user, (void)buffer;
+  return true;
+}
+
+/** `keep`: no BUFFER may be overwritten; a number: the most buffers of a kernel. */
+static schedule_request request_of(const pass_call *c) {
+  schedule_request r = {
+      .roots = arena_copy(ir_arena(c->g), c->roots->at, c->roots->n * sizeof *c->roots->at),
+      .n_roots = c->roots->n,
+      .may_overwrite = any,
+      .math = MATH_DEFAULT};
+  for (size_t i = 0; i < c->n; i++) {
+    if (!strcmp(c->args[i], "keep"))
+      r.may_overwrite = NULL;
+    else
+      r.arguments = (size_t)strtoul(c->args[i], NULL, 10);
+  }
+  return r;
+}
+
+static void take_roots(const pass_call *c, const node *const roots[], size_t n) {
+  *c->roots = (node_list){0};
+  for (size_t i = 0; i < n; i++) vec_push(ir_arena(c->g), c->roots, roots[i]);
+}
+
+static void pass_normalise(const pass_call *c) {
+  schedule_request r = request_of(c);
+  normalised n;
+  schedule_normalise(c->g, &r, &n);
+  take_roots(c, n.roots, n.n_roots);
+}
+
+static void pass_versions(const pass_call *c) {
+  schedule_request r = request_of(c);
+  normalised n;
+  schedule_normalise(c->g, &r, &n);
+  schedule_versions(c->g, &r, &n);
+  take_roots(c, n.roots, n.n_roots);
+}
+
+/** A step of a schedule as it is printed: its PARAMs have the numbers of the plan's buffers. */
+static const node *step_as_node(ir *g, const schedule *s, const schedule_step *step) {
+  map with = {0};
+  const node *root = step->kernel ? step->kernel : step->custom;
+  node_list order = topo_sort(ir_arena(g), &root, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *p = order.at[i];
+    if (p->op != OP_PARAM || !step->kernel) continue;
+    int64_t slot = (int64_t)step->buffers[p->ints[0]];
+    map_set(ir_arena(g), &with, p,
+            (void *)ir_node(g, OP_PARAM, (dtype)p->dtype, p->src, p->n_src, &slot, 1));
+  }
+  for (size_t i = 0; i + 1 < step->n_buffers && !step->kernel; i++) {
+    const node *x = root->src[i];
+    int64_t slot = (int64_t)step->buffers[i];
+    map_set(ir_arena(g), &with, x,
+            (void *)ir_node(g, OP_PARAM, (dtype)x->dtype, x->dims, x->rank, &slot, 1));
+  }
+  (void)s;
+  return subst(g, root, &with);
+}
+
+/** The steps of the schedule, in order; its values are compared with the interpreter's. */
+static void pass_kernels(const pass_call *c) {
+  schedule_request r = request_of(c);
+  schedule *s = schedule_make(c->g, &r);
+  replay values = {.a = ir_arena(c->g), .seed = 1};
+  replay_compare(&values, &r, s, 1e-5);
+  *c->roots = (node_list){0};
+  for (size_t i = 0; i < s->steps.n; i++)
+    vec_push(ir_arena(c->g), c->roots, step_as_node(c->g, s, &s->steps.at[i]));
+}
+
+/* Laws, on the kernel that is the first root. */
+
+static const node *range_named(const pass_call *c, const char *name) {
+  node_list order = topo_sort(ir_arena(c->g), c->roots->at, 1, NULL, NULL);
+  for (size_t i = 0; *name == 'r' && i < order.n; i++)
+    if (order.at[i]->op == OP_RANGE && order.at[i]->ints[0] == strtoll(name + 1, NULL, 10))
+      return order.at[i];
+  bad_argument(c, "a range of the kernel, as r0");
+}
+
+static void law_result(const pass_call *c, const laws *l, const node *changed) {
+  if (!changed) diag_raise(ir_diag(c->g), TN_ERR_ARGUMENT, "refuses: %s", l->refusal);
+  c->roots->at[0] = changed;
+}
+
+static void pass_split(const pass_call *c) {
+  laws l = {.g = c->g};
+  const node *outer, *inner, *r = range_named(c, argument(c, 0));
+  int64_t factor = strtoll(argument(c, 1), NULL, 10);
+  law_result(c, &l, law_split(&l, c->roots->at[0], r, factor, &outer, &inner));
+}
+
+/** The point is a number, or the graph's last root. */
+static void pass_partition(const pass_call *c) {
+  laws l = {.g = c->g};
+  const node *low, *high, *r = range_named(c, argument(c, 0));
+  const node *at = c->n > 1 ? ix_const(c->g, strtoll(c->args[1], NULL, 10)) : vec_pop(c->roots);
+  law_result(c, &l, law_partition(&l, c->roots->at[0], r, at, &low, &high));
+}
+
+static void pass_kind(const pass_call *c) {
+  laws l = {.g = c->g};
+  const node *changed, *r = range_named(c, argument(c, 0));
+  range_kind k = 0;
+  while (k < KIND_LIMIT && strcmp(range_kind_name(k), argument(c, 1)) != 0) k++;
+  if (k == KIND_LIMIT) bad_argument(c, "the name of a kind of ranges");
+  law_result(c, &l, law_kind(&l, c->roots->at[0], r, k, &changed));
+}
+
+/* From a kernel to a program, for one of these targets. All lack what C lacks. */
+
+static const struct {
+  const char *name;
+  uint16_t vector_bytes;
+  bool threads, index32, fma;
+} targets[] = {
+    {"scalar", 0, false, false, false},        {"scalar32", 0, false, true, false},
+    {"v128", 16, false, false, true},          {"v256", 32, false, false, true},
+    {"scalar-threads", 0, true, false, false}, {"v256-threads", 32, true, false, true},
+};
+
+static codegen_options options_of(const pass_call *c) {
+  codegen_options o = {.math = MATH_DEFAULT};
+  size_t i = 0, n = sizeof targets / sizeof *targets;
+  while (i < n && strcmp(targets[i].name, argument(c, 0)) != 0) i++;
+  if (i == n) bad_argument(c, "a target of tests/ir/passes.h");
+  o.target = (target){.vector_bytes = targets[i].vector_bytes,
+                      .threads = targets[i].threads,
+                      .index32 = targets[i].index32};
+  render_c_lacks(&c_gnu, &o.target.rules);
+  if (!targets[i].fma) target_lack(&o.target.rules, OP_FMA);
+  return o;
+}
+
+#define EACH_ROOT(c, changed) \
+  for (size_t i = 0; i < (c)->roots->n; i++) (c)->roots->at[i] = changed
+
+static void pass_simplify(const pass_call *c) {
+  codegen_options o = {.math = MATH_DEFAULT};
+  EACH_ROOT(c, codegen_simplify(c->g, c->roots->at[i], &o));
+}
+
+static void pass_choose(const pass_call *c) {
+  codegen_options o = options_of(c);
+  EACH_ROOT(c, codegen_choose(c->g, c->roots->at[i], &o.target));
+}
+
+static void pass_lower(const pass_call *c) { EACH_ROOT(c, codegen_lower(c->g, c->roots->at[i])); }
+static void pass_expand(const pass_call *c) { EACH_ROOT(c, codegen_expand(c->g, c->roots->at[i])); }
+
+static void pass_threads(const pass_call *c) {
+  EACH_ROOT(c, codegen_threads(c->g, c->roots->at[i]));
+}
+
+static void pass_decompose(const pass_call *c) {
+  codegen_options o = options_of(c);
+  EACH_ROOT(c, codegen_decompose(c->g, c->roots->at[i], &o));
+}
+
+static void pass_index_width(const pass_call *c) {
+  codegen_options o = options_of(c);
+  EACH_ROOT(c, codegen_index_width(c->g, c->roots->at[i], &o.target));
+}
+
+static void pass_linearise(const pass_call *c) {
+  EACH_ROOT(c, codegen_linearise(c->g, c->roots->at[i]));
+}
+
+/** All of these; what is left of the PROGRAM is its LINEAR. */
+static void pass_codegen(const pass_call *c) {
+  codegen_options o = options_of(c);
+  EACH_ROOT(c, codegen_run(c->g, c->roots->at[i], "CPU", &o)->src[2]);
+}
+
+/* What a test's result must agree with: what its graph gives when it runs. */
+
+static bool has_op(ir *g, const node *root, op o) {
+  node_list order = topo_sort(ir_arena(g), &root, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == o) return true;
+  return false;
+}
+
+/** A kernel or program as it can be run: lowered ones are finished. NULL: it is none of these. */
+static const node *runnable(ir *g, const node *n) {
+  target t = {0};
+  if (n->op == OP_LINEAR) return n;
+  if (n->op != OP_SINK) return NULL;
+  if (has_op(g, n, OP_OUT)) return n;
+  n = codegen_threads(g, codegen_expand(g, n));
+  return codegen_linearise(g, codegen_index_width(g, n, &t));
+}
+
+/** Raises if two kernels or programs differ in what they write. */
+static void compare_values(ir *g, const node *before, const node *after) {
+  before = runnable(g, before);
+  after = runnable(g, after);
+  if (!before || !after) return;
+  replay r = {.a = ir_arena(g), .seed = 1};
+  replay_prepare(&r, &before, 1);
+  replay_prepare(&r, &after, 1);
+  const interp_array *x = replay_kernel(&r, before, 1);
+  for (int64_t workers = 1; workers < 4; workers += 2) {
+    const interp_array *y = replay_kernel(&r, after, workers);
+    for (size_t i = 0; i < r.params.n; i++)
+      if (!replay_same(&x[i], &y[i], 1e-5))
+        diag_raise(ir_diag(g), TN_ERR_INTERNAL, "the passes change the contents of slot %zu", i);
+  }
+}
+
+static const ir_pass ir_passes[] = {
+    {"print", pass_print, -1},
+    {"verify-tensor", pass_print, STAGE_TENSOR},
+    {"verify-kernel", pass_print, STAGE_KERNEL},
+    {"verify-lowered", pass_print, STAGE_LOWERED},
+    {"verify-linear", pass_print, STAGE_LINEAR},
+    {"normalise", pass_normalise, STAGE_TENSOR},
+    {"versions", pass_versions, STAGE_TENSOR},
+    {"kernels", pass_kernels, STAGE_KERNEL},
+    {"split", pass_split, STAGE_KERNEL},
+    {"partition", pass_partition, STAGE_KERNEL},
+    {"kind", pass_kind, STAGE_KERNEL},
+    {"simplify", pass_simplify, STAGE_KERNEL},
+    {"choose", pass_choose, STAGE_KERNEL},
+    {"lower", pass_lower, STAGE_LOWERED},
+    {"expand", pass_expand, STAGE_LOWERED},
+    {"threads", pass_threads, STAGE_LOWERED},
+    {"decompose", pass_decompose, STAGE_LOWERED},
+    {"index_width", pass_index_width, STAGE_LOWERED},
+    {"linearise", pass_linearise, STAGE_LINEAR},
+    {"codegen", pass_codegen, STAGE_LINEAR},
+};
+
+#endif

@@ -1,0 +1,252 @@
+/* Graphs run on contents that follow from a seed: what tests of passes compare. VARs have a value
+   between their bounds, BUFFERs and PARAMs are filled by their number, and a CUSTOM adds its
+   inputs. Small multiples of 1/4 as floats make short sums and products exact. */
+#ifndef TENON_TESTS_IR_REPLAY_H
+#define TENON_TESTS_IR_REPLAY_H
+
+#include "base/vec.h"
+#include "ir/binder.h"
+#include "ir/interp.h"
+#include "ir/scalar.h"
+#include "ir/topo.h"
+#include "schedule/schedule.h"
+
+#include "../random/random.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct replay {
+  arena *a; /* failures are raised through its diag */
+  uint64_t seed;
+  VEC(interp_var) vars;
+  VEC(interp_array) params; /* by slot */
+  map buffers;              /* BUFFER → interp_array */
+} replay;
+
+/* Sizes. */
+
+static inline int64_t replay_var(const node *v) {
+  int64_t wanted = 13;
+  return wanted < v->ints[0] ? v->ints[0] : wanted > v->ints[1] ? v->ints[1] : wanted;
+}
+
+static inline int64_t replay_index(replay *r, const node *n) {
+  node_list order = topo_sort(r->a, &n, 1, NULL, NULL);
+  map value = {0};
+  bool overflow = false;
+  uint64_t v = 0;
+  for (size_t i = 0; i < order.n; i++) {
+    const node *x = order.at[i];
+    uint64_t *args = arena_alloc(r->a, (x->n_src + 1) * sizeof *args);
+    for (uint32_t k = 0; k < x->n_src; k++)
+      args[k] = (uint64_t)(uintptr_t)map_get(&value, x->src[k]);
+    v = x->op == OP_CONST    ? (uint64_t)node_int(x)
+        : x->op == OP_VAR    ? (uint64_t)replay_var(x)
+        : x->op == OP_AFFINE ? scalar_affine(x->ints, x->n_src, args, &overflow)
+                             : scalar_eval((op)x->op, DT_INDEX, DT_INDEX, args, &overflow);
+    map_set(r->a, &value, x, (void *)(uintptr_t)v);
+  }
+  if (overflow) diag_raise(r->a->diag, TN_ERR_SHAPE, "a size overflows");
+  return (int64_t)v;
+}
+
+/* Contents. */
+
+static inline uint64_t replay_element(dtype t, uint64_t h) {
+  if (t == DT_BOOL) return h & 1;
+  int64_t small = (int64_t)(h % 33) - 16;
+  if (dtype_is_float(t)) return scalar_from_double(t, (double)small / 4);
+  return scalar_cast(t, DT_I64, (uint64_t)(dtype_is_signed(t) ? small / 2 : small + 16));
+}
+
+static inline interp_array replay_array(replay *r, const node *shape, uint64_t number) {
+  interp_array a = {.dtype = (dtype)shape->dtype, .rank = shape->rank};
+  size_t count = 1, bytes = dtype_bytes(a.dtype);
+  for (size_t i = 0; i < a.rank; i++)
+    count *= (size_t)(a.dims[i] = replay_index(r, shape->dims[i]));
+  a.bytes = count * bytes;
+  a.data = arena_alloc(r->a, a.bytes + 1);
+  for (size_t i = 0; i < count; i++)
+    scalar_store(a.dtype, (char *)a.data + i * bytes,
+                 replay_element(a.dtype, rng_mix(rng_mix(r->seed + number) + i)));
+  return a;
+}
+
+static inline void replay_add_var(replay *r, const node *v) {
+  for (size_t i = 0; i < r->vars.n; i++)
+    if (!strcmp(r->vars.at[i].name, v->text)) return;
+  vec_push(r->a, &r->vars, (interp_var){v->text, replay_var(v)});
+}
+
+/** Makes the contents of all BUFFERs, PARAMs and VARs that a graph reaches. */
+static inline void replay_prepare(replay *r, const node *const roots[], size_t n) {
+  node_list order = topo_sort(r->a, roots, n, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *x = order.at[i];
+    if (x->op == OP_VAR) replay_add_var(r, x);
+    if (x->op == OP_BUFFER && !map_has(&r->buffers, x)) {
+      interp_array a = replay_array(r, x, (uint64_t)x->ints[0]);
+      map_set(r->a, &r->buffers, x, arena_copy(r->a, &a, sizeof a));
+    }
+    if (x->op != OP_PARAM) continue;
+    while (r->params.n <= (size_t)x->ints[0])
+      vec_push(r->a, &r->params, (interp_array){.dtype = DT_VOID});
+    interp_array *p = &r->params.at[x->ints[0]];
+    if (p->dtype == DT_VOID) *p = replay_array(r, x, (uint64_t)x->ints[0]);
+  }
+}
+
+/* Running. */
+
+static inline const interp_array *replay_buffer(void *user, int64_t uid, int64_t version) {
+  const replay *r = user;
+  for (size_t i = 0; i < r->buffers.cap; i++) {
+    const node *b = r->buffers.slot[i].key;
+    if (b && b->ints[0] == uid && b->ints[1] == version) return r->buffers.slot[i].value;
+  }
+  return NULL;
+}
+
+/** A CUSTOM: element i is the sum of elements i of the inputs, which begin again where they end. */
+static inline tn_status replay_custom(void *user, const node *n, const interp_array inputs[],
+                                      size_t n_inputs, interp_array *result, diag *d) {
+  size_t bytes = dtype_bytes(result->dtype);
+  (void)user, (void)n, (void)d;
+  for (size_t i = 0; i < result->bytes / bytes; i++) {
+    uint64_t sum = scalar_cast(result->dtype, DT_I64, 1);
+    bool overflow = false;
+    for (size_t k = 0; k < n_inputs; k++) {
+      size_t wide = dtype_bytes(inputs[k].dtype), count = inputs[k].bytes / wide;
+      if (!count) continue;
+      uint64_t x = scalar_load(inputs[k].dtype, (char *)inputs[k].data + i % count * wide);
+      uint64_t args[] = {sum, scalar_cast(result->dtype, inputs[k].dtype, x)};
+      sum = scalar_eval(OP_ADD, result->dtype, result->dtype, args, &overflow);
+    }
+    scalar_store(result->dtype, (char *)result->data + i * bytes, sum);
+  }
+  return TN_OK;
+}
+
+static inline interp_env replay_env(replay *r) {
+  return (interp_env){.params = r->params.at,
+                      .n_params = r->params.n,
+                      .vars = r->vars.at,
+                      .n_vars = r->vars.n,
+                      .buffer = replay_buffer,
+                      .custom = replay_custom,
+                      .user = r};
+}
+
+static inline void replay_check(const replay *r, tn_status s) {
+  if (s != TN_OK) diag_rethrow(r->a->diag);
+}
+
+/** Copies of arrays, to be written to. */
+static inline interp_array *replay_copies(replay *r, const interp_array *from, size_t n) {
+  interp_array *to = arena_alloc(r->a, (n + 1) * sizeof *to);
+  for (size_t i = 0; i < n; i++) {
+    to[i] = from[i];
+    to[i].data = arena_alloc(r->a, from[i].bytes + 1);
+    if (from[i].bytes) memcpy(to[i].data, from[i].data, from[i].bytes);
+  }
+  return to;
+}
+
+/** The params after a kernel (SINK of stage K, or LINEAR run by `workers` workers) has run. */
+static inline interp_array *replay_kernel(replay *r, const node *kernel, int64_t workers) {
+  interp_array *params = replay_copies(r, r->params.at, r->params.n);
+  interp_env e = replay_env(r);
+  e.params = params;
+  if (kernel->op == OP_SINK) {
+    replay_check(r, interp_kernel(&e, kernel, r->a->mem, r->a->diag));
+    return params;
+  }
+  for (int64_t w = 0; w < workers; w++)
+    replay_check(r, interp_linear(&e, kernel, w, workers, r->a->mem, r->a->diag));
+  return params;
+}
+
+/** Whether two arrays are equal: the same bits, or floats within `rtol` of each other. */
+static inline bool replay_same(const interp_array *a, const interp_array *b, double rtol) {
+  if (a->bytes != b->bytes) return false;
+  if (a->dtype == DT_VOID) return true;
+  size_t wide = dtype_bytes(a->dtype);
+  for (size_t i = 0; i < a->bytes / wide; i++) {
+    uint64_t x = scalar_load(a->dtype, (char *)a->data + i * wide);
+    uint64_t y = scalar_load(b->dtype, (char *)b->data + i * wide);
+    if (x == y) continue;
+    if (!dtype_is_float(a->dtype)) return false;
+    double u = scalar_to_double(a->dtype, x), v = scalar_to_double(b->dtype, y);
+    if (!(fabs(u - v) <= rtol * fabs(u)) && !(isnan(u) && isnan(v))) return false;
+  }
+  return true;
+}
+
+/* Schedules. */
+
+static inline interp_array replay_schedule_buffer(replay *r, const schedule_buffer *b) {
+  if (b->origin) {
+    interp_array *at = map_get(&r->buffers, b->origin);
+    return *replay_copies(r, at, 1);
+  }
+  interp_array a = {.dtype = b->dtype, .rank = 1, .dims = {replay_index(r, b->size)}};
+  a.bytes = (size_t)a.dims[0] * dtype_bytes(a.dtype);
+  a.data = arena_alloc(r->a, a.bytes + 1);
+  memset(a.data, 0xff, a.bytes); /* NaN, −1: whoever reads it before it is written is found out */
+  return a;
+}
+
+/** The arrays of a step in the shapes of its kernel's PARAMs, on the memory of the buffers. */
+static inline interp_array *replay_step_params(replay *r, const schedule_step *s,
+                                               const interp_array *buffers) {
+  interp_array *params = arena_calloc(r->a, s->n_buffers + 1, sizeof *params);
+  node_list order = topo_sort(r->a, &s->kernel, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *p = order.at[i];
+    if (p->op != OP_PARAM) continue;
+    interp_array *a = &params[p->ints[0]];
+    *a = buffers[s->buffers[p->ints[0]]];
+    a->rank = p->rank;
+    for (size_t k = 0; k < p->rank; k++) a->dims[k] = replay_index(r, p->dims[k]);
+  }
+  return params;
+}
+
+static inline void replay_step(replay *r, const schedule_step *s, interp_array *buffers) {
+  if (s->kind == STEP_CUSTOM) {
+    interp_array *inputs = arena_alloc(r->a, (s->n_buffers + 1) * sizeof *inputs);
+    for (size_t i = 0; i < s->n_buffers; i++) inputs[i] = buffers[s->buffers[i]];
+    replay_custom(NULL, s->custom, inputs, s->n_buffers - 1, &inputs[s->n_buffers - 1], NULL);
+    return;
+  }
+  interp_env e = replay_env(r);
+  e.params = replay_step_params(r, s, buffers);
+  e.n_params = s->n_buffers;
+  replay_check(r, interp_kernel(&e, s->kernel, r->a->mem, r->a->diag));
+}
+
+/** The buffers after all steps have run in order. */
+static inline interp_array *replay_schedule(replay *r, const schedule *s) {
+  interp_array *buffers = arena_alloc(r->a, (s->buffers.n + 1) * sizeof *buffers);
+  for (size_t i = 0; i < s->buffers.n; i++)
+    buffers[i] = replay_schedule_buffer(r, &s->buffers.at[i]);
+  for (size_t i = 0; i < s->steps.n; i++) replay_step(r, &s->steps.at[i], buffers);
+  return buffers;
+}
+
+/** Raises unless the steps of a schedule give what the graph it was made of means. */
+static inline void replay_compare(replay *r, const schedule_request *q, const schedule *s,
+                                  double rtol) {
+  for (size_t i = 0; i < s->buffers.n; i++) replay_prepare(r, &s->buffers.at[i].size, 1);
+  replay_prepare(r, q->roots, q->n_roots);
+  interp_env e = replay_env(r);
+  interp_array *expected = arena_calloc(r->a, q->n_roots + 1, sizeof *expected);
+  replay_check(r, interp_tensor(&e, q->roots, q->n_roots, expected, r->a));
+  interp_array *buffers = replay_schedule(r, s);
+  for (size_t i = 0; i < q->n_roots; i++)
+    if (!replay_same(&expected[i], &buffers[s->outputs[i]], rtol))
+      diag_raise(r->a->diag, TN_ERR_INTERNAL, "the schedule gives another value for root %zu", i);
+}
+
+#endif

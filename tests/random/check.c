@@ -1,0 +1,491 @@
+#include "check.h"
+
+#include "codegen/codegen.h"
+#include "ir/binder.h"
+#include "ir/print.h"
+#include "ir/verify.h"
+#include "random.h"
+#include "schedule/schedule.h"
+#include "schedules.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+size_t check_laws_applied;
+
+/* Reports. */
+
+void report_stage(report *r, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  vsnprintf(r->stage, sizeof r->stage, format, list);
+  va_end(list);
+}
+
+void report_fail(report *r, const char *format, ...) {
+  va_list list;
+  if (r->failed) return;
+  r->failed = true;
+  va_start(list, format);
+  vsnprintf(r->text, sizeof r->text, format, list);
+  va_end(list);
+}
+
+static void print_number(char out[64], dtype t, uint64_t bits) {
+  if (dtype_is_float(t))
+    snprintf(out, 64, "%.17g (0x%llx)", scalar_to_double(t, bits), (unsigned long long)bits);
+  else if (dtype_is_signed(t))
+    snprintf(out, 64, "%lld", (long long)bits);
+  else
+    snprintf(out, 64, "%llu", (unsigned long long)bits);
+}
+
+void report_element(report *r, const char *what, size_t element, dtype t, uint64_t want,
+                    uint64_t got) {
+  char w[64], v[64];
+  print_number(w, t, want);
+  print_number(v, t, got);
+  report_fail(r, "%s: element %zu of type %s is %s and should be %s", what, element, dtype_name(t),
+              v, w);
+}
+
+bool check_roots(report *r, const graph *g, const expected *e, void *const data[]) {
+  for (size_t i = 0; i < g->n_roots && !r->failed; i++) {
+    size_t at = expect_differs(&e[i], data[i]);
+    if (at == SIZE_MAX) continue;
+    dtype t = e[i].value.dtype;
+    char what[96];
+    snprintf(what, sizeof what, "root %zu (bound %g)", i, e[i].bound ? e[i].bound[at] : 0);
+    report_element(r, what, at, t,
+                   scalar_load(t, (const char *)e[i].value.data + at * dtype_bytes(t)),
+                   scalar_load(t, (const char *)data[i] + at * dtype_bytes(t)));
+  }
+  return !r->failed;
+}
+
+/* A run: two worlds of memory go through the steps, one by kernels as they are scheduled, one by
+   the linear programs of the real target. */
+
+typedef struct world {
+  char **memory; /* of each buffer of the schedule */
+} world;
+
+typedef struct capture {
+  const char *pass;
+  const node *root;
+} capture;
+
+typedef struct run {
+  const graph *g;
+  const target *lowered;
+  report *r;
+  ir *k; /* kernels */
+  arena *a;
+  diag *d;
+  const expected *expected;
+  schedule *s;
+  size_t *bytes; /* of each buffer */
+  world kernels, programs;
+  VEC(capture) captures;
+  rng rng;
+  void **results; /* programs_body */
+} run;
+
+static bool failed(const run *x) { return x->r->failed; }
+
+static void check_status(run *x, tn_status s) {
+  if (s != TN_OK) report_fail(x->r, "%s", x->d->text);
+}
+
+static void check_verified(run *x, const node *const roots[], size_t n, enum stage stage) {
+  check_status(x, verify(roots, n, stage, ir_mem(x->k), x->d));
+}
+
+/* Tensor graphs. */
+
+static void check_tensors(run *x, const char *pass, const node *const roots[], size_t n) {
+  interp_env e = graph_env(x->g);
+  interp_array *params = arena_calloc(x->a, x->s->buffers.n + 1, sizeof *params);
+  for (size_t i = 0; i < x->s->buffers.n; i++) {
+    const node *origin = x->s->buffers.at[i].origin;
+    if (origin) params[i] = *e.buffer(e.user, origin->ints[0], origin->ints[1]);
+  }
+  e.params = params;
+  e.n_params = x->s->buffers.n;
+  report_stage(x->r, "%s", pass);
+  check_verified(x, roots, n, STAGE_TENSOR);
+  interp_array *results = arena_alloc(x->a, n * sizeof *results);
+  void **data = arena_alloc(x->a, n * sizeof *data);
+  if (!failed(x)) check_status(x, interp_tensor(&e, roots, n, results, x->a));
+  for (size_t i = 0; i < n && !failed(x); i++) data[i] = results[i].data;
+  if (!failed(x)) check_roots(x->r, x->g, x->expected, data);
+}
+
+typedef struct tensor_pass {
+  const char *pass;
+  const node *const *roots;
+  size_t n;
+} tensor_pass;
+
+typedef struct tensor_passes {
+  arena *a;
+  VEC(tensor_pass) all;
+} tensor_passes;
+
+static void after_schedule(void *user, const char *pass, const node *const roots[], size_t n) {
+  tensor_passes *p = user;
+  const node **copy = arena_copy(p->a, roots, n * sizeof *copy);
+  vec_push(p->a, &p->all, (tensor_pass){pass, copy, n});
+}
+
+static void make_schedule(run *x) {
+  tensor_passes passes = {.a = x->a};
+  report_stage(x->r, "schedule");
+  x->s = schedule_make(x->k, &(schedule_request){.roots = x->g->roots,
+                                                 .n_roots = x->g->n_roots,
+                                                 .may_overwrite = graph_may_overwrite,
+                                                 .after = after_schedule,
+                                                 .watcher = &passes,
+                                                 .math = x->g->math,
+                                                 .arguments = x->lowered->arguments});
+  for (size_t i = 0; i < passes.all.n && !failed(x); i++) {
+    const tensor_pass *p = &passes.all.at[i];
+    if (strcmp(p->pass, "kernels") && x->expected) check_tensors(x, p->pass, p->roots, p->n);
+  }
+}
+
+/* Memory. */
+
+static const interp_array *input_of(const run *x, size_t i) {
+  const node *origin = x->s->buffers.at[i].origin;
+  interp_env e = graph_env(x->g);
+  return origin ? e.buffer(e.user, origin->ints[0], origin->ints[1]) : NULL;
+}
+
+static char *fresh(run *x, size_t i) {
+  char *m = arena_alloc(x->a, x->bytes[i] + 64);
+  memset(m, 0xa5, x->bytes[i] + 64);
+  if (input_of(x, i)) memcpy(m, input_of(x, i)->data, x->bytes[i]);
+  return m;
+}
+
+static void make_memory(run *x) {
+  size_t n = x->s->buffers.n;
+  x->bytes = arena_alloc(x->a, (n + 1) * sizeof *x->bytes);
+  x->kernels.memory = arena_calloc(x->a, n + 1, sizeof(char *));
+  x->programs.memory = arena_calloc(x->a, n + 1, sizeof(char *));
+  for (size_t i = 0; i < n; i++) {
+    const schedule_buffer *b = &x->s->buffers.at[i];
+    if (!b->size) continue;
+    x->bytes[i] = (size_t)graph_size(x->g, b->size) * dtype_bytes(b->dtype);
+    x->kernels.memory[i] = fresh(x, i);
+    x->programs.memory[i] = fresh(x, i);
+  }
+}
+
+/** Garbage in what is not in use between two steps. */
+static void poison(run *x, size_t step) {
+  for (size_t i = 0; i < x->s->buffers.n; i++) {
+    const schedule_buffer *b = &x->s->buffers.at[i];
+    if (!b->size || b->origin || b->is_output || (step >= b->first && step <= b->last)) continue;
+    memset(x->kernels.memory[i], 0x5a, x->bytes[i]);
+    memset(x->programs.memory[i], 0x5a, x->bytes[i]);
+  }
+}
+
+/* Kernels. */
+
+static interp_env env_of(run *x, const schedule_step *step, char *const memory[]) {
+  interp_env e = graph_env(x->g);
+  interp_array *params = arena_calloc(x->a, step->n_buffers + 1, sizeof *params);
+  node_list order = topo_sort(x->a, &step->kernel, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *p = order.at[i];
+    if (p->op != OP_PARAM) continue;
+    size_t b = step->buffers[p->ints[0]];
+    interp_array *to = &params[p->ints[0]];
+    *to = (interp_array){(dtype)p->dtype, .rank = p->rank, .data = memory[b], .bytes = x->bytes[b]};
+    for (size_t k = 0; k < p->rank; k++) to->dims[k] = graph_size(x->g, p->dims[k]);
+  }
+  e.params = params;
+  e.n_params = step->n_buffers;
+  return e;
+}
+
+/** Copies of a step's buffers, in a table by number. */
+static char **copies(run *x, const schedule_step *step, char *const memory[]) {
+  char **to = arena_calloc(x->a, x->s->buffers.n, sizeof *to);
+  for (size_t i = 0; i < step->n_buffers; i++) {
+    size_t b = step->buffers[i];
+    to[b] = arena_copy(x->a, memory[b], x->bytes[b] + 1);
+  }
+  return to;
+}
+
+/** Compares the buffers of a step by bits (NaN for NaN). */
+static void check_same(run *x, const schedule_step *step, char *const want[], char *const got[],
+                       const char *what) {
+  for (size_t i = 0; i < step->n_buffers && !failed(x); i++) {
+    size_t b = step->buffers[i];
+    dtype t = x->s->buffers.at[b].dtype;
+    if (!memcmp(want[b], got[b], x->bytes[b])) continue;
+    for (size_t k = 0; k < x->bytes[b] / dtype_bytes(t); k++) {
+      uint64_t w = scalar_load(t, want[b] + k * dtype_bytes(t));
+      uint64_t v = scalar_load(t, got[b] + k * dtype_bytes(t));
+      char where[96];
+      snprintf(where, sizeof where, "%s, buffer %zu", what, b);
+      if (!same_scalar(t, w, v)) report_element(x->r, where, k, t, w, v);
+    }
+  }
+}
+
+static void run_kernel(run *x, const schedule_step *step, const node *sink, char *const memory[]) {
+  interp_env e = env_of(x, step, memory);
+  check_status(x, interp_kernel(&e, sink, ir_mem(x->k), x->d));
+}
+
+/** All workers, the last one first. */
+static void run_linear(run *x, const schedule_step *step, const node *linear, char *const memory[],
+                       int64_t workers) {
+  interp_env e = env_of(x, step, memory);
+  for (int64_t w = workers; w-- > 0 && !failed(x);)
+    check_status(x, interp_linear(&e, linear, w, workers, ir_mem(x->k), x->d));
+}
+
+/* Stages of a kernel. */
+
+static void after_codegen(void *user, const char *pass, const node *root) {
+  run *x = user;
+  vec_push(x->a, &x->captures, (capture){pass, root});
+}
+
+static enum stage stage_of(const node *root) {
+  if (root->op == OP_LINEAR) return STAGE_LINEAR;
+  return root->n_src && root->src[0]->op == OP_OUT ? STAGE_KERNEL : STAGE_LOWERED;
+}
+
+/** With TENON_PASSES set, shows all stages. */
+static void print_stage(run *x, const node *root) {
+  if (!getenv("TENON_PASSES")) return;
+  str s = str_new(x->a);
+  print_graph(&s, &root, 1);
+  printf("; %s\n%s\n", x->r->stage, str_text(&s));
+}
+
+static void run_stage(run *x, const schedule_step *step, const node *root, char *const memory[],
+                      int64_t workers) {
+  enum stage stage = stage_of(root);
+  check_verified(x, &root, 1, stage);
+  if (failed(x)) return;
+  if (stage == STAGE_KERNEL) {
+    run_kernel(x, step, root, memory);
+    return;
+  }
+  const node *linear = stage == STAGE_LINEAR ? root : codegen_linearise(x->k, root);
+  if (linear != root) print_stage(x, linear);
+  run_linear(x, step, linear, memory, workers);
+}
+
+static bool has_op(run *x, const node *root, op o) {
+  node_list order = topo_sort(x->a, &root, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == o) return true;
+  return false;
+}
+
+/** Whether a pass may change bits: what the rest is compared with begins anew after it. */
+static bool has_licence(run *x, const schedule_step *step, const char *pass, bool decomposes) {
+  bool simplifies = !strcmp(pass, "simplify");
+  if (!strcmp(pass, "decompose")) return decomposes || (x->g->math & MATH_CONTRACT);
+  if (simplifies && has_op(x, step->kernel, OP_POW)) return true;
+  return (simplifies && (x->g->math & MATH_CONTRACT)) ||
+         (!strcmp(pass, "choose") && (x->g->math & MATH_SUM));
+}
+
+/** Runs a step's stages from `first` on, each on fresh copies; the last one in `memory`. */
+static void run_stages(run *x, size_t number, const target *t, char *memory[], const char *first,
+                       bool decomposes) {
+  const schedule_step *step = &x->s->steps.at[number];
+  codegen_options o = {.target = *t, .math = x->g->math, .watch = {after_codegen, x}};
+  char **baseline = NULL, **now = NULL;
+  const node *last = NULL;
+  x->captures.n = 0;
+  report_stage(x->r, "code generation, step %zu%s", number, decomposes ? ", decomposing" : "");
+  codegen_run(x->k, step->kernel, "CPU", &o);
+  bool reached = false;
+  for (size_t i = 0; i < x->captures.n && !failed(x); i++) {
+    const capture *c = &x->captures.at[i];
+    reached |= !strcmp(c->pass, first);
+    if (!reached || (c->root == last && i + 1 < x->captures.n)) continue;
+    last = c->root;
+    report_stage(x->r, "%s, step %zu%s", c->pass, number, decomposes ? ", decomposed" : "");
+    now = copies(x, step, memory);
+    print_stage(x, c->root);
+    run_stage(x, step, c->root, now, 1);
+    if (!baseline || has_licence(x, step, c->pass, decomposes)) baseline = now;
+    if (!failed(x)) check_same(x, step, baseline, now, c->pass);
+  }
+  bool shares = !failed(x) && has_op(x, last, OP_SPECIAL); /* else it runs as one worker */
+  for (int64_t workers = 2; workers <= 3 && shares && !failed(x); workers++) {
+    char **shared = copies(x, step, memory);
+    report_stage(x->r, "%lld workers, step %zu", (long long)workers, number);
+    run_stage(x, step, last, shared, workers);
+    if (!failed(x)) check_same(x, step, baseline, shared, "workers");
+  }
+  for (size_t i = 0; i < step->n_buffers && !failed(x); i++) {
+    size_t b = step->buffers[i];
+    memcpy(memory[b], now[b], x->bytes[b]);
+  }
+}
+
+/** A random schedule of a step, at every stage: the same bits as the kernel as it is. */
+static void run_schedule(run *x, size_t number, char *const memory[]) {
+  const schedule_step *step = &x->s->steps.at[number];
+  char **want = copies(x, step, memory);
+  report_stage(x->r, "scheduling, step %zu", number);
+  run_kernel(x, step, step->kernel, want);
+  const node *sink = random_schedule(x->k, &x->rng, step->kernel, &check_laws_applied);
+  target plain = {.index32 = rng_chance(&x->rng, 50)};
+  const node *last = NULL;
+  for (int stage = 0; stage < 5 && !failed(x); stage++) {
+    static const char *const names[] = {"schedule", "lower", "expand", "threads", "index_width"};
+    report_stage(x->r, "random schedule: %s, step %zu", names[stage], number);
+    sink = stage == 0   ? sink
+           : stage == 1 ? codegen_lower(x->k, sink)
+           : stage == 2 ? codegen_expand(x->k, sink)
+           : stage == 3 ? codegen_threads(x->k, sink)
+                        : codegen_index_width(x->k, sink, &plain);
+    if (sink == last) continue;
+    last = sink;
+    print_stage(x, sink);
+    int64_t workers = stage > 2 && has_op(x, sink, OP_SPECIAL) ? 3 : 1;
+    char **now = copies(x, step, memory);
+    run_stage(x, step, sink, now, workers);
+    if (!failed(x)) check_same(x, step, want, now, names[stage]);
+  }
+}
+
+/* Steps. */
+
+static void run_custom_in(run *x, const schedule_step *step, char *const memory[]) {
+  const void *data[16];
+  size_t counts[16], n = step->n_buffers - 1, into = step->buffers[n];
+  for (size_t i = 0; i < n && i < 16; i++) {
+    size_t b = step->buffers[i];
+    data[i] = memory[b];
+    counts[i] = x->bytes[b] / dtype_bytes(x->s->buffers.at[b].dtype);
+  }
+  dtype t = x->s->buffers.at[into].dtype;
+  graph_custom(step->custom->ints[0], step->custom->ints[1], n, data, counts, t, memory[into],
+               x->bytes[into] / dtype_bytes(t));
+}
+
+static void run_step(run *x, size_t i) {
+  const schedule_step *step = &x->s->steps.at[i];
+  poison(x, i);
+  if (step->kind == STEP_CUSTOM) {
+    run_custom_in(x, step, x->kernels.memory);
+    run_custom_in(x, step, x->programs.memory);
+    return;
+  }
+  static const uint16_t vectors[] = {0, 16, 32, 64};
+  target plain = {.vector_bytes = vectors[rng_below(&x->rng, 4)],
+                  .threads = rng_chance(&x->rng, 80),
+                  .index32 = rng_chance(&x->rng, 50),
+                  .rules = {.f16 = true, .bf16 = true}};
+  run_schedule(x, i, x->kernels.memory);
+  if (failed(x)) return;
+  run_stages(x, i, &plain, x->kernels.memory, "kernel", false);
+  if (!failed(x)) run_stages(x, i, x->lowered, x->programs.memory, "decompose", true);
+}
+
+static void check_outputs(run *x, const world *w, const char *what) {
+  void **data = arena_alloc(x->a, (x->g->n_roots + 1) * sizeof *data);
+  report_stage(x->r, "%s", what);
+  for (size_t i = 0; i < x->g->n_roots; i++) data[i] = w->memory[x->s->outputs[i]];
+  check_roots(x->r, x->g, x->expected, data);
+}
+
+static void check_inputs(run *x, const world *w) {
+  for (size_t i = 0; i < x->s->buffers.n; i++) {
+    const schedule_buffer *b = &x->s->buffers.at[i];
+    const interp_array *input = input_of(x, i);
+    if (!input) continue;
+    if (b->is_written && !graph_may_overwrite(NULL, b->origin))
+      report_fail(x->r, "buffer %zu is written and may not be", i);
+    if (!b->is_written && memcmp(input->data, w->memory[i], x->bytes[i]))
+      report_fail(x->r, "buffer %zu has changed", i);
+  }
+}
+
+static void check_body(void *arg) {
+  run *x = arg;
+  report_stage(x->r, "the graph as it is");
+  check_verified(x, x->g->roots, x->g->n_roots, STAGE_TENSOR);
+  if (failed(x)) return;
+  x->expected = expect(x->g);
+  make_schedule(x);
+  if (failed(x)) return;
+  make_memory(x);
+  for (size_t i = 0; i < x->s->steps.n && !failed(x); i++) run_step(x, i);
+  if (!failed(x)) check_outputs(x, &x->kernels, "kernels");
+  if (!failed(x)) check_outputs(x, &x->programs, "programs");
+  if (!failed(x)) check_inputs(x, &x->kernels);
+  if (!failed(x)) check_inputs(x, &x->programs);
+}
+
+static void run_all(run *x, void (*body)(void *arg)) {
+  arena work;
+  arena_init(&work, x->g->a->mem, x->d);
+  x->a = &work;
+  x->k = ir_new(x->g->a->mem, x->d, false);
+  if (!x->k) report_fail(x->r, "out of memory");
+  if (x->k && diag_catch(x->d, body, x) != TN_OK) report_fail(x->r, "%s", x->d->text);
+  ir_free(x->k);
+  arena_free(&work);
+}
+
+const expected *check_graph(const graph *g, const target *lowered, report *r) {
+  run x = {.g = g, .lowered = lowered, .r = r, .d = g->a->diag, .rng = {g->seed}};
+  *r = (report){0};
+  run_all(&x, check_body);
+  return x.expected;
+}
+
+/* Programs alone. */
+
+static void run_program(run *x, size_t i) {
+  const schedule_step *step = &x->s->steps.at[i];
+  poison(x, i);
+  report_stage(x->r, "linear program, step %zu", i);
+  if (step->kind == STEP_CUSTOM) {
+    run_custom_in(x, step, x->programs.memory);
+    return;
+  }
+  codegen_options o = {.target = *x->lowered, .math = x->g->math};
+  run_linear(x, step, codegen_run(x->k, step->kernel, "CPU", &o), x->programs.memory, 1);
+}
+
+static void programs_body(void *arg) {
+  run *x = arg;
+  make_schedule(x);
+  if (failed(x)) return;
+  make_memory(x);
+  for (size_t i = 0; i < x->s->steps.n && !failed(x); i++) run_program(x, i);
+  for (size_t i = 0; i < x->g->n_roots && !failed(x); i++) {
+    size_t b = x->s->outputs[i];
+    x->results[i] = arena_copy(x->g->a, x->programs.memory[b], x->bytes[b] + 1);
+  }
+  if (!failed(x)) check_inputs(x, &x->programs);
+  report_stage(x->r, "programs");
+  if (!failed(x) && x->expected) check_roots(x->r, x->g, x->expected, x->results);
+}
+
+void check_programs(const graph *g, const target *lowered, const expected *e, void *results[],
+                    report *r) {
+  run x = {.g = g, .lowered = lowered, .r = r, .d = g->a->diag, .expected = e, .results = results};
+  *r = (report){0};
+  run_all(&x, programs_body);
+}

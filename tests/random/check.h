@@ -1,0 +1,52 @@
+/* A graph through all stages that interpreters can run. */
+#ifndef TENON_TESTS_RANDOM_CHECK_H
+#define TENON_TESTS_RANDOM_CHECK_H
+
+#include "codegen/target.h"
+#include "expect.h"
+
+/** How a check went. */
+typedef struct report {
+  bool failed;
+  char stage[64];
+  char text[3072];
+} report;
+
+/** Where `stage` of `r` is what is going on. */
+void report_stage(report *r, const char *format, ...) BASE_PRINTF(2, 3);
+void report_fail(report *r, const char *format, ...) BASE_PRINTF(2, 3);
+
+/** Says that an element differs. */
+void report_element(report *r, const char *what, size_t element, dtype t, uint64_t want,
+                    uint64_t got);
+
+/** Expected values of the roots against data; false and a report if they differ. */
+bool check_roots(report *r, const graph *g, const expected *e, void *const data[]);
+
+/** Runs `g`, which is prepared, through every stage:
+
+    expected      interp_tensor on the graph as it is (expect.h)
+    normalise, versions      interp_tensor; as expected
+    kernels       each step's kernel by interp_kernel; outputs as expected
+    simplify … linearise     with a target that lacks nothing: each by its interpreter (lowered
+                  graphs are linearised first), for each step: the same bits as the stage before,
+                  but where a rule has a licence (a power; fma and sums by the math mode); the
+                  linear program also for 2 and 3 workers
+    decompose … linearise    with `lowered`, what a real target lacks: the same bits as the
+                  stage before from `decompose` on; outputs as expected
+
+    random schedule: …       some random laws on the kernel: the same bits at every stage
+
+    Every stage is verified. Buffers are filled with garbage outside their lifetimes; inputs that
+    may not be written must not be. Returns what its roots must be, in its arena, or NULL. */
+const expected *check_graph(const graph *g, const target *lowered, report *r);
+
+/** Only what check_graph does last: the linear programs of a real target, one after the other.
+    results[i] becomes the contents of root i, in the graph's arena, compared with `e`. */
+void check_programs(const graph *g, const target *lowered, const expected *e, void *results[],
+                    report *r);
+
+/** Laws that random schedules applied so far. */
+extern size_t check_laws_applied;
+
+#endif

@@ -1,0 +1,187 @@
+#include "compiled.h"
+
+#include "runtime/binding.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MOST_WORKERS = 3 };
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Opening. The compiler of a device is found when it is first asked for, by the name in CC. */
+
+static bool open_one(compiled *c, const char *name) {
+  size_t i = c->n;
+  tn_device *device;
+  void *compiler;
+  setenv("CC", name, 1);
+  if (table_open(&c->tables[i], &(table_desc){.mem = &mem_system, .threads = MOST_WORKERS}, &c->d))
+    return false;
+  if (table_device(c->tables[i], "CPU", &device, &c->d) ||
+      device_target_get(device, NULL, NULL, &c->targets[i], &c->d) ||
+      device_compiler(c->targets[i], &compiler, &c->d)) {
+    table_close(c->tables[i]);
+    return false;
+  }
+  c->names[i] = name;
+  c->n++;
+  return true;
+}
+
+bool compiled_open(compiled *c) {
+  static const char *const all[COMPILERS][3] = {{"gcc", "gcc-12", NULL},
+                                                {"clang", "clang-14", NULL}};
+  const char *had = getenv("CC");
+  char *cc = had ? strdup(had) : NULL;
+  for (size_t i = 0; i < COMPILERS; i++)
+    for (const char *const *name = all[i]; *name; name++)
+      if (open_one(c, *name)) break;
+  if (cc)
+    setenv("CC", cc, 1);
+  else
+    unsetenv("CC");
+  free(cc);
+  return c->n > 0;
+}
+
+void compiled_close(compiled *c) {
+  for (size_t i = 0; i < c->n; i++) table_close(c->tables[i]);
+}
+
+const target *compiled_target(const compiled *c) { return &c->targets[0]->target; }
+
+/* Host functions. */
+
+static tn_status call_host(void *user, const plan_custom_call *call, tn_failure *failure) {
+  const graph *g = user;
+  (void)failure;
+  const node *found = NULL;
+  for (size_t i = 0; i < g->customs.n; i++) {
+    const node *n = g->customs.at[i];
+    if (n->ints[0] == call->uid && n->ints[1] == call->output) found = n;
+  }
+  size_t counts[16], n = call->n_inputs;
+  dtype from = (dtype)(call->uid & 0xff), to = (dtype)found->dtype;
+  for (size_t i = 0; i < n && i < 16; i++) counts[i] = call->bytes[i] / dtype_bytes(from);
+  graph_custom(call->uid, call->output, n, (const void *const *)call->data, counts, to,
+               call->data[n], call->bytes[n] / dtype_bytes(to));
+  return TN_OK;
+}
+
+/* Running. */
+
+typedef struct bound {
+  const compiled *c;
+  const graph *g;
+  report *r;
+  plan *p;
+  binding *b;
+  tn_device *device;
+  tn_buffer **inputs; /* by the graph's buffers; NULL: the plan has no such input */
+  diag *d;
+} bound;
+
+static bool fine(bound *x, tn_status s) {
+  if (s != TN_OK) report_fail(x->r, "%s", x->d->text);
+  return !x->r->failed;
+}
+
+static void *memory_of(bound *x, tn_buffer *b) {
+  tn_span span = {0};
+  return fine(x, buffer_span(b, &span, x->d)) ? device_host_pointer(&span) : NULL;
+}
+
+static void give_input(bound *x, size_t i) {
+  const graph_buffer *from = &x->g->buffers.at[i];
+  size_t number = plan_input(x->p, from->n->ints[0], from->n->ints[1]);
+  if (number == SIZE_MAX) return;
+  if (!fine(x, buffer_open(x->device, from->array.bytes + 1, &x->inputs[i], x->d))) return;
+  void *at = memory_of(x, x->inputs[i]);
+  if (at) memcpy(at, from->array.data, from->array.bytes);
+  fine(x, binding_set_buffer(x->b, number, x->inputs[i], x->d));
+}
+
+static bool is_of_plan(const plan *p, const char *name) {
+  for (size_t i = 0; i < plan_vars(p); i++)
+    if (!strcmp(plan_var_at(p, i)->name, name)) return true;
+  return false;
+}
+
+static void check_results(bound *x, void *const want[]) {
+  for (size_t i = 0; i < x->g->n_roots && !x->r->failed; i++) {
+    const node *root = x->g->roots[i];
+    dtype t = (dtype)root->dtype;
+    const char *got = memory_of(x, binding_buffer(x->b, plan_output(x->p, i)));
+    size_t count = (size_t)graph_count(x->g, root);
+    for (size_t k = 0; k < count && got; k++) {
+      uint64_t w = scalar_load(t, (const char *)want[i] + k * dtype_bytes(t));
+      uint64_t v = scalar_load(t, got + k * dtype_bytes(t));
+      char what[32];
+      snprintf(what, sizeof what, "root %zu", i);
+      if (!same_scalar(t, w, v)) report_element(x->r, what, k, t, w, v);
+    }
+  }
+}
+
+static void check_inputs(bound *x) {
+  for (size_t i = 0; i < x->g->buffers.n && !x->r->failed; i++) {
+    const graph_buffer *from = &x->g->buffers.at[i];
+    if (!x->inputs[i]) continue;
+    size_t number = plan_input(x->p, from->n->ints[0], from->n->ints[1]);
+    const void *at = memory_of(x, x->inputs[i]);
+    if (at && !plan_buffer_at(x->p, number)->is_written &&
+        memcmp(at, from->array.data, from->array.bytes))
+      report_fail(x->r, "input %zu has changed", i);
+  }
+}
+
+static void run_once(bound *x, void *const want[], int32_t workers) {
+  x->device->host.threads = workers; /* what work is cut into */
+  if (!fine(x, binding_open(&x->b, x->p, NULL, x->d))) return;
+  x->inputs = calloc(x->g->buffers.n + 1, sizeof(tn_buffer *));
+  for (size_t i = 0; i < x->g->buffers.n && !x->r->failed; i++) give_input(x, i);
+  for (size_t i = 0; i < x->g->vars.n && !x->r->failed; i++) {
+    const interp_var *v = &x->g->vars.at[i];
+    if (is_of_plan(x->p, v->name)) fine(x, binding_set_var(x->b, v->name, v->value, x->d));
+  }
+  if (!x->r->failed && fine(x, binding_run(x->b, x->d))) check_results(x, want);
+  if (!x->r->failed) check_inputs(x);
+  binding_close(x->b);
+  for (size_t i = 0; i < x->g->buffers.n; i++)
+    if (x->inputs[i]) buffer_release(x->inputs[i]);
+  free(x->inputs);
+  x->device->host.threads = MOST_WORKERS;
+}
+
+static void check_with(compiled *c, size_t i, const graph *g, void *const want[], report *r) {
+  bound x = {.c = c, .g = g, .r = r, .device = c->targets[i]->device, .d = &c->d};
+  plan_request request = {.name = "random",
+                          .roots = g->roots,
+                          .n_roots = g->n_roots,
+                          .target = c->targets[i],
+                          .math = g->math,
+                          .may_overwrite = graph_may_overwrite,
+                          .host = {.call = call_host, .user = (void *)g}};
+  report_stage(r, "plan by %s", c->names[i]);
+  double start = now();
+  if (!fine(&x, plan_make(&x.p, &request, &mem_system, x.d))) return;
+  c->compiling += now() - start;
+  c->kernels += plan_kernels(x.p);
+  for (int32_t workers = 1; workers <= MOST_WORKERS && !r->failed; workers++) {
+    report_stage(r, "compiled by %s, %d workers", c->names[i], workers);
+    run_once(&x, want, workers);
+  }
+  plan_release(x.p);
+}
+
+void compiled_check(compiled *c, const graph *g, void *const want[], report *r) {
+  *r = (report){0};
+  for (size_t i = 0; i < c->n && !r->failed; i++) check_with(c, i, g, want, r);
+}

@@ -1,0 +1,34 @@
+/* Graphs compiled and run, through plans and bindings. */
+#ifndef TENON_TESTS_RANDOM_COMPILED_H
+#define TENON_TESTS_RANDOM_COMPILED_H
+
+#include "check.h"
+
+#include "device/table.h"
+
+enum { COMPILERS = 2 };
+
+/** The CPU with each compiler. */
+typedef struct compiled {
+  diag d;
+  const char *names[COMPILERS];
+  table *tables[COMPILERS];
+  const struct device_target *targets[COMPILERS];
+  size_t n;         /* compilers there are */
+  size_t kernels;   /* compiled so far, by all */
+  double compiling; /* seconds */
+} compiled;
+
+/** Opens what there is of gcc and clang; raises nothing. False and a message if there is none. */
+bool compiled_open(compiled *c);
+void compiled_close(compiled *c);
+
+/** What code generation makes programs for. */
+const target *compiled_target(const compiled *c);
+
+/** Compiles a graph as one plan by each compiler, runs it with one, two and three workers, each
+    time on fresh inputs, and compares the roots bit by bit with `want`, the results of the linear
+    programs by the interpreter. Inputs that are not written must stay as they are. */
+void compiled_check(compiled *c, const graph *g, void *const want[], report *r);
+
+#endif

@@ -1,0 +1,34 @@
+/* What the roots of a graph must be: their values by the interpreter of the graph as it was made,
+   and by how much a later stage may differ, element by element.
+
+   The bound of an element is 0 where no node behind it is approximate (generate.h): then the bits
+   must be equal (any NaN equals any NaN). Else it follows from the tolerance of each approximate
+   node by first-order propagation: each op is evaluated at both ends of its operands' intervals.
+   Where that tells nothing (an integer that depends on a rounded value, an overflow that may or may
+   not happen) the bound is infinite, and the element is not compared; such elements are counted. */
+#ifndef TENON_TESTS_RANDOM_EXPECT_H
+#define TENON_TESTS_RANDOM_EXPECT_H
+
+#include "graph.h"
+
+typedef struct expected {
+  interp_array value;
+  const double *bound; /* by element; NULL: 0 everywhere */
+} expected;
+
+/** The expectations of a graph's roots, in its arena. Raises. */
+const expected *expect(const graph *g);
+
+/** The first element that is not as expected, or SIZE_MAX. */
+size_t expect_differs(const expected *e, const void *data);
+
+/** Elements compared, and those whose bound was infinite, since the program began. */
+typedef struct expect_counts {
+  uint64_t exact, bounded, unknown;
+} expect_counts;
+extern expect_counts expect_counted;
+
+/** Whether two scalars are the same bits, or both NaN. */
+bool same_scalar(dtype t, uint64_t a, uint64_t b);
+
+#endif

@@ -1,0 +1,15 @@
+/* Random valid tensor graphs. */
+#ifndef TENON_TESTS_RANDOM_GENERATE_H
+#define TENON_TESTS_RANDOM_GENERATE_H
+
+#include "graph.h"
+
+/** Makes the graph of a seed: sets seed, roots and math mode of *g, whose ir and arena are set.
+    Raises. */
+void generate(graph *g, uint64_t seed);
+
+/** Whether an op's results may differ from stage to stage, within a tolerance: functions of the C
+    library, sums and products of floats as reductions, and sums where contraction is allowed. */
+bool is_approximate(const node *n, int math);
+
+#endif

@@ -1,0 +1,76 @@
+/* A random tensor graph and all that it takes to run it.
+
+   What is not in the graph itself follows from it, so that its text form is a whole test case: the
+   contents of a BUFFER follow from its uid, the value of a VAR is part of its name, what a CUSTOM
+   computes is part of its uid. So several graphs in one ir are also one. */
+#ifndef TENON_TESTS_RANDOM_GRAPH_H
+#define TENON_TESTS_RANDOM_GRAPH_H
+
+#include "base/vec.h"
+#include "ir/build.h"
+#include "ir/interp.h"
+#include "ir/rewrite.h"
+#include "ir/topo.h"
+
+/** What a BUFFER is filled with. */
+typedef enum contents_kind {
+  CONTENTS_SMALL,   /* small numbers; floats are multiples of 1/4 */
+  CONTENTS_WIDE,    /* floats about 1 of both signs; integers of all sizes */
+  CONTENTS_SPECIAL, /* NaN, infinities, zeros, the least and the greatest, among others */
+  CONTENTS_INDEX,   /* mostly indices of small arrays, some outside; floats above 0 */
+  CONTENTS_KINDS
+} contents_kind;
+
+typedef struct graph_buffer {
+  const node *n;
+  interp_array array;
+} graph_buffer;
+
+typedef struct graph {
+  ir *ir;
+  arena *a;      /* of all that follows */
+  uint64_t seed; /* it was made from; 0: none */
+  int math;      /* math_mode */
+  const node **roots;
+  size_t n_roots;
+  VEC(graph_buffer) buffers;
+  VEC(interp_var) vars;
+  node_list customs;
+} graph;
+
+/** The uid of a BUFFER. Contents are a function of the number, the kind and the type. */
+int64_t graph_uid(uint64_t number, contents_kind kind, bool may_overwrite);
+
+/** A VAR of type `t` whose value is `value`. */
+const node *graph_var(ir *g, int64_t k, dtype t, int64_t min, int64_t max, int64_t value);
+
+/** The uid of a CUSTOM of inputs of one type. */
+int64_t graph_custom_uid(int64_t k, dtype input);
+
+/** Finds the BUFFERs and VARs that the roots reach, and makes their contents. */
+void graph_prepare(graph *g);
+
+/** For interp_tensor; valid as long as the graph stays as it is. */
+interp_env graph_env(const graph *g);
+
+/** schedule_request.may_overwrite */
+bool graph_may_overwrite(void *user, const node *buffer);
+
+/** What a CUSTOM's function computes: element i of the result from elements i of its inputs, which
+    begin again where they end. */
+void graph_custom(int64_t uid, int64_t output, size_t n_inputs, const void *const data[],
+                  const size_t counts[], dtype type, void *result, size_t count);
+
+/** The value of an index expression. */
+int64_t graph_size(const graph *g, const node *n);
+
+/** The number of elements of a tensor. */
+int64_t graph_count(const graph *g, const node *n);
+
+/** The text of a graph, with what it does not say itself in a comment at its top. */
+const char *graph_text(const graph *g);
+
+/** Reads such a text into *g, whose ir and arena are set. Raises. */
+void graph_read(graph *g, const char *text, size_t bytes);
+
+#endif

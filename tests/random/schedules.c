@@ -1,0 +1,85 @@
+#include "schedules.h"
+
+#include "ir/topo.h"
+#include "laws/laws.h"
+
+typedef struct scheduling {
+  ir *g;
+  rng *r;
+  laws laws;
+  const node *sink;
+  size_t applied;
+} scheduling;
+
+static bool take(scheduling *s, const node *changed) {
+  if (!changed) return false;
+  s->sink = changed;
+  s->applied++;
+  return true;
+}
+
+/** A range without a kind, or NULL. */
+static const node *any_range(scheduling *s) {
+  arena *a = ir_arena(s->g);
+  node_list order = topo_sort(a, &s->sink, 1, NULL, NULL), all = {0};
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_RANGE && range_kind_of(order.at[i]) == KIND_LOOP)
+      vec_push(a, &all, order.at[i]);
+  return all.n ? all.at[rng_below(s->r, all.n)] : NULL;
+}
+
+static void split(scheduling *s, const node *range) {
+  static const int64_t factors[] = {1, 2, 3, 4, 5, 8, 16};
+  const node *outer, *inner, *changed;
+  int64_t factor = factors[rng_below(s->r, sizeof factors / sizeof *factors)];
+  if (!take(s, law_split(&s->laws, s->sink, range, factor, &outer, &inner))) return;
+  range_kind kind = rng_chance(s->r, 50) ? KIND_VECTOR : KIND_UNROLL;
+  if (rng_chance(s->r, 70)) take(s, law_kind(&s->laws, s->sink, inner, kind, &changed));
+}
+
+static void partition(scheduling *s, const node *range) {
+  const node *low, *high, *extent = range_extent(range);
+  int64_t least = extent->lo > 0 ? extent->lo : 0;
+  const node *at = ix_const(s->g, rng_between(s->r, 0, least));
+  if (rng_chance(s->r, 50)) at = ix_scale(s->g, ix_floordiv(s->g, extent, ix_const(s->g, 4)), 4);
+  take(s, law_partition(&s->laws, s->sink, range, at, &low, &high));
+}
+
+static void unroll(scheduling *s, const node *range) {
+  const node *changed;
+  if (range_extent(range)->hi <= 8)
+    take(s, law_kind(&s->laws, s->sink, range, KIND_UNROLL, &changed));
+}
+
+/** One range of each output: a kernel is shared out as a whole. */
+static void share_out(scheduling *s) {
+  const node *before = s->sink;
+  for (uint32_t i = 0; i < s->sink->n_src; i++) {
+    const node *out = s->sink->src[i], *stage = out->src[out->n_src - 1], *changed;
+    size_t n = stage_ranges(stage);
+    const node *range = n ? stage_range(stage)[rng_below(s->r, n)] : NULL;
+    if (range && range_kind_of(range) == KIND_LOOP &&
+        take(s, law_kind(&s->laws, s->sink, range, KIND_THREAD, &changed)))
+      continue;
+    s->sink = before;
+    return;
+  }
+}
+
+const node *random_schedule(ir *g, rng *r, const node *sink, size_t *applied) {
+  scheduling s = {.g = g, .r = r, .laws = {.g = g}, .sink = sink};
+  for (size_t k = 1 + rng_below(r, 4); k > 0; k--) {
+    const node *range = any_range(&s);
+    if (!range) break;
+    unsigned way = (unsigned)rng_below(r, 4);
+    if (way < 2)
+      split(&s, range);
+    else if (way == 2)
+      partition(&s, range);
+    else
+      unroll(&s, range);
+  }
+  if (rng_chance(r, 40)) share_out(&s);
+  *applied += s.applied;
+  return s.sink;
+}

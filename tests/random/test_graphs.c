@@ -1,0 +1,363 @@
+/* Differential tests over random tensor graphs (check.h says of what against what).
+
+   test_graphs [--long] [--interpret] [FILE.ir …]
+
+   Environment: TENON_SEED, the first graph's seed (graph i has seed TENON_SEED + i); TENON_GRAPHS,
+   how many (1,000; 20,000 with --long or TENON_LONG); TENON_FOUND, a folder for the graphs that
+   fail. --interpret compiles nothing. With files, only these are checked. The graphs in found/
+   always are: they failed once. */
+#include "compiled.h"
+#include "generate.h"
+#include "shrink.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct coverage {
+  size_t ops[OP_LIMIT];             /* in how many graphs */
+  size_t types[OP_LIMIT][DT_LIMIT]; /* elementwise ops, by the type of the typed operand */
+  size_t reductions[OP_LIMIT][DT_LIMIT];
+} coverage;
+
+typedef struct suite {
+  compiled compiled;
+  coverage covered;
+  size_t graphs, failures;
+  bool interpret; /* nothing is compiled */
+  const char *found;
+} suite;
+
+/* A crash tells which graph it was. */
+
+static char running[160];
+
+static void crashed(int number) {
+  ssize_t ignored = write(2, running, strlen(running));
+  (void)ignored;
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+/* What was covered. */
+
+static void count_graph(coverage *c, const graph *g) {
+  node_list order = topo_sort(g->a, g->roots, g->n_roots, NULL, NULL);
+  bool seen[OP_LIMIT] = {false};
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i];
+    if (!seen[n->op]) c->ops[n->op]++;
+    seen[n->op] = true;
+    if (n->op == OP_REDUCE) c->reductions[n->ints[0]][n->dtype]++;
+    if (op_is_elementwise((op)n->op) && n->n_src) {
+      const node *x = n->src[n->op == OP_WHERE ? 1 : 0];
+      c->types[n->op][x->dtype]++;
+    }
+  }
+}
+
+/** Ops of the table that no graph a user makes has. */
+static bool is_no_users(op o) {
+  return o == OP_PARAM    /* normalise makes these of BUFFERs: every graph with one covers it */
+         || o == OP_SINK; /* has no value: kernels and plans end in one */
+}
+
+enum { LEAST_GRAPHS = 50 };
+
+static bool check_coverage(const suite *s) {
+  bool fine = true;
+  size_t least = s->graphs / (1000 / LEAST_GRAPHS);
+  for (int o = 0; o < OP_LIMIT; o++) {
+    if (!(op_get((op)o)->stages & STAGE_TENSOR) || is_no_users((op)o)) continue;
+    if (s->covered.ops[o] >= least) continue;
+    printf("op %s is in %zu graphs only: the generator does not cover it\n", op_name((op)o),
+           s->covered.ops[o]);
+    fine = false;
+  }
+  for (int o = 0; o < OP_LIMIT; o++)
+    for (int t = 0; t < DT_LIMIT; t++) {
+      bool data = dtype_get(t)->name && dtype_is_data((dtype)t);
+      bool takes = data && (op_get((op)o)->stages & STAGE_TENSOR) && op_is_elementwise((op)o) &&
+                   op_get((op)o)->least && op_takes((op)o, (dtype)t);
+      uint64_t start;
+      bool reduces = takes && (op_get((op)o)->facts & FACT_ASSOCIATIVE) &&
+                     op_identity((op)o, (dtype)t, &start);
+      if (takes && !s->covered.types[o][t])
+        printf("op %s is never used on %s\n", op_name((op)o), dtype_name((dtype)t)), fine = false;
+      if (reduces && !s->covered.reductions[o][t])
+        printf("no reduction by %s on %s\n", op_name((op)o), dtype_name((dtype)t)), fine = false;
+    }
+  return fine;
+}
+
+/* Checking. */
+
+/** Everything about one graph. */
+static void check_whole(void *user, const graph *g, report *r) {
+  suite *s = user;
+  void **results = arena_calloc(g->a, g->n_roots, sizeof *results);
+  const expected *e = check_graph(g, compiled_target(&s->compiled), r);
+  if (!r->failed) check_programs(g, compiled_target(&s->compiled), e, results, r);
+  if (!r->failed && !s->interpret) compiled_check(&s->compiled, g, results, r);
+}
+
+static void write_found(const suite *s, const graph *g, const report *r) {
+  char path[1024];
+  const char *text = graph_text(g);
+  printf("%s", text);
+  if (!s->found) return;
+  snprintf(path, sizeof path, "%s/seed_%llu.ir", s->found, (unsigned long long)g->seed);
+  FILE *f = fopen(path, "w");
+  if (!f) return;
+  fprintf(f, "; %s: %.*s\n%s", r->stage, (int)strcspn(r->text, "\n"), r->text, text);
+  fclose(f);
+  printf("written to %s\n", path);
+}
+
+/** Reports a graph that fails, and makes it small. */
+static void tell(suite *s, graph *g, report *r, bool shrinks) {
+  s->failures++;
+  printf("FAILED at %s: %s\n", r->stage, r->text);
+  if (g->seed) printf("again: TENON_SEED=%llu TENON_GRAPHS=1\n", (unsigned long long)g->seed);
+  fflush(stdout);
+  if (shrinks) {
+    shrink(g, check_whole, s, 30, r);
+    printf("smaller, FAILED at %s: %s\n", r->stage, r->text);
+  }
+  write_found(s, g, r);
+  fflush(stdout);
+}
+
+/** What is running, for crashed(). */
+static void now_running(const char *what, uint64_t seed, size_t n) {
+  snprintf(running, sizeof running, "\ncrashed (%s) at TENON_SEED=%llu TENON_GRAPHS=%zu\n", what,
+           (unsigned long long)seed, n);
+}
+
+/* Graphs are compiled a batch at a time: one plan makes all values of all its graphs. */
+
+enum { BATCH = 25 };
+
+typedef struct batch {
+  suite *s;
+  ir *ir;
+  arena a;
+  diag d;
+  uint64_t first;
+  size_t n;
+  graph graphs[BATCH];
+  const expected *expected[BATCH]; /* NULL: the graph has failed */
+} batch;
+
+static void check_each(batch *b) {
+  for (size_t i = 0; i < b->n; i++) {
+    graph *g = &b->graphs[i];
+    report r;
+    *g = (graph){.ir = b->ir, .a = &b->a};
+    now_running("interpreters", b->first + i, 1);
+    generate(g, b->first + i);
+    graph_prepare(g);
+    count_graph(&b->s->covered, g);
+    if (getenv("TENON_PRINT")) printf("%s", graph_text(g)), fflush(stdout);
+    b->expected[i] = check_graph(g, compiled_target(&b->s->compiled), &r);
+    if (!r.failed) continue;
+    b->expected[i] = NULL;
+    tell(b->s, g, &r, true);
+  }
+}
+
+/** The graphs of one math mode as one. */
+static graph merged(batch *b, int math, const expected **e) {
+  graph m = {.ir = b->ir, .a = &b->a, .math = math};
+  node_list roots = {0};
+  VEC(expected) all = {0};
+  for (size_t i = 0; i < b->n; i++) {
+    const graph *g = &b->graphs[i];
+    for (size_t k = 0; k < g->n_roots && g->math == math && b->expected[i]; k++) {
+      vec_push(&b->a, &roots, g->roots[k]);
+      vec_push(&b->a, &all, b->expected[i][k]);
+    }
+  }
+  m.roots = roots.at;
+  m.n_roots = roots.n;
+  graph_prepare(&m);
+  *e = all.at;
+  return m;
+}
+
+/** The graphs one by one, where they fail together; if none fails alone, all are one graph. */
+static void find_failure(batch *b, graph *all, report *together) {
+  for (size_t i = 0; i < b->n; i++) {
+    report r = {0};
+    if (b->graphs[i].math != all->math || !b->expected[i]) continue;
+    check_whole(b->s, &b->graphs[i], &r);
+    if (!r.failed) continue;
+    tell(b->s, &b->graphs[i], &r, true);
+    return;
+  }
+  tell(b->s, all, together, true);
+}
+
+static void check_together(batch *b, int math) {
+  const expected *e;
+  report r;
+  graph all = merged(b, math, &e);
+  if (!all.n_roots) return;
+  void **results = arena_calloc(&b->a, all.n_roots, sizeof *results);
+  now_running("all together", b->first, b->n);
+  check_programs(&all, compiled_target(&b->s->compiled), e, results, &r);
+  if (!r.failed && !b->s->interpret) compiled_check(&b->s->compiled, &all, results, &r);
+  if (r.failed) find_failure(b, &all, &r);
+}
+
+static void batch_body(void *arg) {
+  batch *b = arg;
+  check_each(b);
+  check_together(b, MATH_EXACT);
+  check_together(b, MATH_DEFAULT);
+}
+
+static void check_batch(suite *s, uint64_t first, size_t n) {
+  static batch b;
+  memset(&b, 0, sizeof b);
+  b.s = s;
+  b.first = first;
+  b.n = n;
+  b.ir = ir_new(&mem_system, &b.d, true);
+  arena_init(&b.a, &mem_system, &b.d);
+  if (diag_catch(&b.d, batch_body, &b) != TN_OK) {
+    printf("TENON_SEED=%llu TENON_GRAPHS=%zu: %s\n", (unsigned long long)first, n, b.d.text);
+    s->failures++;
+  }
+  ir_free(b.ir);
+  arena_free(&b.a);
+}
+
+/* Files. */
+
+typedef struct file_job {
+  suite *s;
+  graph g;
+  const char *text;
+  size_t bytes;
+} file_job;
+
+static void file_body(void *arg) {
+  file_job *j = arg;
+  report r = {0};
+  graph_read(&j->g, j->text, j->bytes);
+  graph_prepare(&j->g);
+  check_whole(j->s, &j->g, &r);
+  if (r.failed) tell(j->s, &j->g, &r, getenv("TENON_SHRINK") != NULL);
+}
+
+static void check_text(suite *s, const char *path, const char *text, size_t bytes) {
+  static diag d;
+  arena a;
+  arena_init(&a, &mem_system, &d);
+  file_job j = {.s = s, .text = text, .bytes = bytes};
+  j.g = (graph){.ir = ir_new(&mem_system, &d, true), .a = &a};
+  size_t before = s->failures;
+  if (diag_catch(&d, file_body, &j) != TN_OK) {
+    printf("%s\n", d.text);
+    s->failures++;
+  }
+  if (s->failures != before) printf("%s FAILED\n", path);
+  ir_free(j.g.ir);
+  arena_free(&a);
+}
+
+static void check_file(suite *s, const char *path) {
+  enum { MOST = 1 << 22 };
+  char *text = calloc(1, MOST);
+  FILE *f = fopen(path, "rb");
+  size_t n = f && text ? fread(text, 1, MOST - 1, f) : 0;
+  if (f) fclose(f);
+  snprintf(running, sizeof running, "\ncrashed at %.100s\n", path);
+  if (n) {
+    check_text(s, path, text, n);
+  } else {
+    printf("%s cannot be read\n", path);
+    s->failures++;
+  }
+  free(text);
+}
+
+static size_t check_found(suite *s) {
+  const char *folder = TENON_SOURCE_DIR "/tests/random/found";
+  DIR *d = opendir(folder);
+  size_t n = 0;
+  for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+    size_t length = strlen(e->d_name);
+    if (length < 4 || strcmp(e->d_name + length - 3, ".ir")) continue;
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+    check_file(s, path);
+    n++;
+  }
+  if (d) closedir(d);
+  return n;
+}
+
+/* All. */
+
+static uint64_t number_in(const char *name, uint64_t otherwise) {
+  const char *text = getenv(name);
+  return text && *text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static void catch_crashes(void) {
+  static const int all[] = {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) signal(all[i], crashed);
+}
+
+static size_t check_arguments(suite *s, int argc, char **argv, bool *is_long) {
+  size_t files = 0;
+  for (int i = 1; i < argc; i++) {
+    *is_long |= !strcmp(argv[i], "--long");
+    s->interpret |= !strcmp(argv[i], "--interpret");
+    if (strncmp(argv[i], "--", 2)) check_file(s, argv[i]), files++;
+  }
+  return files;
+}
+
+static void summarise(const suite *s, size_t found) {
+  const compiled *c = &s->compiled;
+  printf("%zu graphs, %zu found before, %zu failures\n", s->graphs, found, s->failures);
+  printf(
+      "elements: %llu equal bit by bit, %llu within tolerances, %llu of which nothing is known\n",
+      (unsigned long long)expect_counted.exact, (unsigned long long)expect_counted.bounded,
+      (unsigned long long)expect_counted.unknown);
+  printf("random schedules: %zu laws\n", check_laws_applied);
+  printf("compiled by %s%s%s: %zu kernels in %.1f s\n", c->names[0], c->n > 1 ? " and " : " alone",
+         c->n > 1 ? c->names[1] : "", c->kernels, c->compiling);
+}
+
+enum { MOST_FAILURES = 10, MOST_UNKNOWN_PERCENT = 2 };
+
+int main(int argc, char **argv) {
+  static suite s;
+  bool is_long = getenv("TENON_LONG") != NULL;
+  catch_crashes();
+  if (!compiled_open(&s.compiled)) {
+    printf("%s\n", s.compiled.d.text);
+    return 1;
+  }
+  s.found = getenv("TENON_FOUND");
+  if (check_arguments(&s, argc, argv, &is_long)) return s.failures ? 1 : 0;
+  uint64_t first = number_in("TENON_SEED", (uint64_t)time(NULL) * 1000003 % 1000000000 + 1);
+  s.graphs = (size_t)number_in("TENON_GRAPHS", is_long ? 20000 : 1000);
+  printf("TENON_SEED=%llu, %zu graphs\n", (unsigned long long)first, s.graphs);
+  fflush(stdout);
+  size_t found = check_found(&s);
+  for (size_t i = 0; i < s.graphs && s.failures < MOST_FAILURES; i += BATCH)
+    check_batch(&s, first + i, s.graphs - i < BATCH ? s.graphs - i : BATCH);
+  bool covered = s.failures || s.graphs < 1000 || check_coverage(&s);
+  summarise(&s, found);
+  compiled_close(&s.compiled);
+  return s.failures || !covered;
+}

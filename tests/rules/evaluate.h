@@ -1,0 +1,41 @@
+/* Scalar expressions evaluated many times: several roots over the same inputs (PARAMs of rank 0 and
+   VARs), by the definition of each op. */
+#ifndef TENON_TESTS_RULES_EVALUATE_H
+#define TENON_TESTS_RULES_EVALUATE_H
+
+#include "ir/topo.h"
+
+enum { MOST_INPUTS = 8 };
+
+typedef struct program {
+  node_list order;
+  uint32_t *source; /* positions of the sources of all nodes, one after the other */
+  uint64_t *value;  /* of each node */
+  const node *input[MOST_INPUTS];
+  size_t position[MOST_INPUTS];
+  size_t inputs, root[2], roots;
+} program;
+
+/** Prepares at most two roots, in the arena. */
+program program_make(arena *a, const node *const roots[], size_t n);
+
+/** Puts inputs in, evaluates; results are program_result. False if an index overflowed. */
+bool program_run(program *p, const uint64_t inputs[]);
+static inline uint64_t program_result(const program *p, size_t root) {
+  return p->value[p->root[root]];
+}
+
+/** Whether a node is an input. Inputs are numbered by slot. */
+bool is_input(const node *n);
+
+/** Values that are hard: zeros, ones, extremes, infinities, NaN, subnormals, halves. */
+size_t edge_values(dtype t, uint64_t out[64]);
+
+/** A random value of a type: bits or, for floats, often of moderate size. */
+uint64_t random_value(dtype t, uint64_t *state);
+
+/** The distance of two floats of a type in units in the last place; 0 for two NaN; huge for a NaN
+    and a number. */
+uint64_t ulp_distance(dtype t, uint64_t a, uint64_t b);
+
+#endif

@@ -1,0 +1,217 @@
+/* The functions that transcendental.rules makes, against the C library in a wider type: largest
+   errors in units in the last place over edge values, random bits and dense intervals. With
+   TENON_LONG set, a hundred times as many. */
+#include "evaluate.h"
+
+#include "ir/build.h"
+#include "rules/rules.h"
+
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+typedef long double wide;
+
+/** A function, its reference in long double, and its bounds in ulp of f32 and f64, as the rule file
+    states them. */
+typedef struct function {
+  op op;
+  wide (*reference)(wide x);
+  double bound[2];
+  double low, high; /* where it is dense */
+} function;
+
+static const function functions[] = {
+    {OP_EXP, expl, {1, 1}, -110, 95},    {OP_EXP2, exp2l, {1, 1}, -152, 130},
+    {OP_EXPM1, expm1l, {2, 2}, -30, 90}, {OP_LOG, logl, {1, 1}, 0, 4},
+    {OP_LOG2, log2l, {1, 1}, 0, 4},      {OP_LOG1P, log1pl, {2, 2}, -1, 4},
+    {OP_SIN, sinl, {2, 2}, -1000, 1000}, {OP_COS, cosl, {2, 2}, -1000, 1000},
+    {OP_TAN, tanl, {4, 4}, -100, 100},   {OP_ASIN, asinl, {2, 2}, -1, 1},
+    {OP_ACOS, acosl, {2, 2}, -1, 1},     {OP_ATAN, atanl, {3, 3}, -6, 6},
+    {OP_SINH, sinhl, {2, 2}, -5, 5},     {OP_COSH, coshl, {2, 2}, -5, 5},
+    {OP_TANH, tanhl, {2, 2}, -5, 5},     {OP_ASINH, asinhl, {3, 3}, -5, 5},
+    {OP_ACOSH, acoshl, {3, 3}, 1, 9},    {OP_ATANH, atanhl, {3, 3}, -1, 1},
+    {OP_ERF, erfl, {2, 2}, -5, 5},
+};
+
+enum { FUNCTIONS = sizeof functions / sizeof *functions, SAMPLES = 20000 };
+
+static int samples(void) { return getenv("TENON_LONG") ? 100 * SAMPLES : SAMPLES; }
+
+static rule_target target_without_functions(void) {
+  rule_target t = {.lacks = {0}};
+  for (int o = OP_EXP; o <= OP_ERF; o++) target_lack(&t, (op)o);
+  target_lack(&t, OP_POW);
+  return t;
+}
+
+/** The distance between neighbours at a value. */
+static wide spacing(dtype t, wide v) {
+  int exponent, mantissa = dtype_get(t)->mantissa_bits;
+  int least = 3 - (1 << (dtype_get(t)->exponent_bits - 1)); /* exponent of frexp, subnormals */
+  frexpl(v, &exponent);
+  return ldexpl(1, (exponent < least ? least : exponent) - 1 - mantissa);
+}
+
+/** Beyond this everything rounds to infinity. */
+static wide greatest(dtype t) { return t == DT_F32 ? 0x1.ffffffp127L : 0x1.fffffffffffff8p1023L; }
+
+/** The error in units in the last place; infinite where the kinds of the values differ. */
+static double error_of(dtype t, uint64_t bits, wide expected) {
+  double got = scalar_to_double(t, bits);
+  if (isnan(expected)) return isnan(got) ? 0 : INFINITY;
+  if (expected == 0) return got == 0 && !signbit(got) == !signbit(expected) ? 0 : INFINITY;
+  if (fabsl(expected) >= greatest(t)) expected = copysignl(INFINITY, expected);
+  if (isinf(expected) || isinf(got) || isnan(got)) {
+    bool nearly = fabsl(expected) > greatest(t) * 0.9999999L && isinf(got);
+    return got == expected || nearly ? 0 : INFINITY;
+  }
+  return (double)(fabsl(got - expected) / spacing(t, expected));
+}
+
+typedef struct measurement {
+  const function *f;
+  op op;
+  dtype type;
+  program p;
+  ir *g;
+  arena *a;
+  double worst;
+  uint64_t worst_at[2];
+} measurement;
+
+static void prepare(void *arg) {
+  measurement *m = arg;
+  size_t n = op_get(m->op)->most;
+  const node *src[2], *root;
+  for (int64_t i = 0; i < (int64_t)n; i++)
+    src[i] = ir_node(m->g, OP_PARAM, m->type, NULL, 0, &i, 1);
+  root = ir_node(m->g, m->op, m->type, src, n, NULL, 0);
+  rule_target target = target_without_functions();
+  rewriter rw = {.ir = m->g, .math = MATH_DEFAULT, .target = &target};
+  rewrite(&rw, rules_lower, RULES_LOWER, &root, 1);
+  m->p = program_make(m->a, &root, 1);
+}
+
+static void start(measurement *m, diag *d, arena *a) {
+  arena_init(a, &mem_system, d);
+  m->a = a;
+  m->g = ir_new(&mem_system, d, false);
+  if (diag_catch(d, prepare, m) != TN_OK) fail_msg("%s: %s", op_name(m->op), d->text);
+  for (size_t i = 0; i < m->p.order.n; i++)
+    if (m->p.order.at[i]->op >= OP_EXP && m->p.order.at[i]->op <= OP_ERF)
+      fail_msg("%s leaves %s", op_name(m->op), op_name((op)m->p.order.at[i]->op));
+}
+
+static void finish(measurement *m, double bound) {
+  print_message("%-6s %s: %4.2f ulp at %a, %a (%zu nodes)\n", op_name(m->op), dtype_name(m->type),
+                m->worst, scalar_to_double(m->type, m->worst_at[0]),
+                scalar_to_double(m->type, m->worst_at[1]), m->p.order.n);
+  if (!(m->worst <= bound))
+    fail_msg("%s is %g ulp off, more than %g", op_name(m->op), m->worst, bound);
+  ir_free(m->g);
+  arena_free(m->a);
+}
+
+static void measure(measurement *m, uint64_t x, uint64_t y, wide expected) {
+  uint64_t inputs[MOST_INPUTS] = {x, y};
+  program_run(&m->p, inputs);
+  double error = error_of(m->type, program_result(&m->p, 0), expected);
+  if (error <= m->worst) return;
+  m->worst = error;
+  m->worst_at[0] = x;
+  m->worst_at[1] = y;
+}
+
+static void measure_one(measurement *m, uint64_t x) {
+  measure(m, x, 0, m->f->reference(scalar_to_double(m->type, x)));
+}
+
+static void measure_function(const function *f, dtype t, double bound) {
+  diag d = {0};
+  arena a;
+  measurement m = {.f = f, .op = f->op, .type = t};
+  uint64_t edge[64], state = 7;
+  start(&m, &d, &a);
+  size_t n = edge_values(t, edge);
+  for (size_t i = 0; i < n; i++) measure_one(&m, edge[i]);
+  for (int i = 0; i < samples(); i++) {
+    measure_one(&m, random_value(t, &state));
+    double x = f->low + (f->high - f->low) * ((i + 0.37) / samples());
+    measure_one(&m, scalar_from_double(t, x));
+    measure_one(&m, scalar_from_double(t, x * 0x1p-9)); /* dense near 0 */
+  }
+  /* Near multiples of π/2 and powers of two. */
+  for (int i = 1; i < 2000; i++) measure_one(&m, scalar_from_double(t, i * 1.5707963267948966));
+  for (int i = -1080; i < 1024; i++) measure_one(&m, scalar_from_double(t, ldexp(1.3, i)));
+  finish(&m, bound);
+}
+
+static void single_precision(void **state) {
+  (void)state;
+  for (int i = 0; i < FUNCTIONS; i++)
+    measure_function(&functions[i], DT_F32, functions[i].bound[0]);
+}
+
+static void double_precision(void **state) {
+  (void)state;
+  if (LDBL_MANT_DIG < 64) skip();
+  for (int i = 0; i < FUNCTIONS; i++)
+    measure_function(&functions[i], DT_F64, functions[i].bound[1]);
+}
+
+/** powl, but for infinite and zero bases, where some libraries' powl gives (−∞)^(−2^63) = ∞. */
+static wide power(dtype t, uint64_t x, uint64_t y) {
+  double base = scalar_to_double(t, x), exponent = scalar_to_double(t, y);
+  return isinf(base) || base == 0 ? pow(base, exponent) : powl(base, exponent);
+}
+
+static void powers(dtype t, double bound) {
+  diag d = {0};
+  arena a;
+  measurement m = {.op = OP_POW, .type = t};
+  uint64_t x[64], y[64], state = 9;
+  start(&m, &d, &a);
+  size_t n = edge_values(t, x);
+  edge_values(t, y);
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < n; k++) measure(&m, x[i], y[k], power(t, x[i], y[k]));
+  for (int i = 0; i < samples(); i++) {
+    uint64_t u = random_value(t, &state), v = random_value(t, &state);
+    measure(&m, u, v, power(t, u, v));
+    /* Results over the whole range: y = target / log x. */
+    double base = fabs(scalar_to_double(t, u)), most = t == DT_F32 ? 100 : 740;
+    if (!isnormal(base) || base == 1) continue;
+    v = scalar_from_double(t, most * (2.0 * i / samples() - 1) / log(base));
+    u = scalar_from_double(t, base);
+    measure(&m, u, v, power(t, u, v));
+  }
+  finish(&m, bound);
+}
+
+static void power_single(void **state) {
+  (void)state;
+  powers(DT_F32, 1);
+}
+
+static void power_double(void **state) {
+  (void)state;
+  if (LDBL_MANT_DIG < 64) skip();
+  powers(DT_F64, 16);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(single_precision),
+      cmocka_unit_test(double_precision),
+      cmocka_unit_test(power_single),
+      cmocka_unit_test(power_double),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,519 @@
+/* The base layer: memory, errors, containers, files, processes, threads. */
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/map.h"
+#include "base/process.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "base/vec.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/** An allocator that counts what is out, and fails at the n-th call or beyond 1 GiB. */
+typedef struct counting {
+  size_t calls, fail_at;
+  size_t bytes;
+} counting;
+
+static void *count_alloc(void *user, size_t bytes, size_t align) {
+  counting *c = user;
+  if (++c->calls == c->fail_at || bytes > 1 << 30) return NULL;
+  c->bytes += bytes;
+  return mem_system.alloc(mem_system.user, bytes, align);
+}
+
+static void count_release(void *user, void *at, size_t bytes) {
+  ((counting *)user)->bytes -= bytes;
+  mem_system.release(mem_system.user, at, bytes);
+}
+
+static mem counting_mem(counting *c) { return (mem){count_alloc, count_release, c}; }
+
+typedef struct work {
+  arena *arena;
+  diag *diag;
+} work;
+
+/* diag */
+
+static void inner_raise(void *arg) { diag_raise(arg, TN_ERR_SHAPE, "inner %d", 7); }
+
+static void outer_body(void *arg) {
+  diag *d = arg;
+  assert_int_equal(diag_catch(d, inner_raise, d), TN_ERR_SHAPE);
+  diag_prefix(d, "outer");
+  diag_rethrow(d);
+}
+
+static void diag_nests(void **state) {
+  (void)state;
+  diag d = {0};
+  assert_int_equal(diag_catch(&d, outer_body, &d), TN_ERR_SHAPE);
+  assert_string_equal(d.text, "outer: inner 7");
+  assert_null(d.at);
+  diag_clear(&d);
+  assert_int_equal(d.status, TN_OK);
+  assert_string_equal(d.text, "");
+}
+
+static void diag_cuts_long_text(void **state) {
+  (void)state;
+  diag d = {0};
+  char *wide = malloc(5000);
+  memset(wide, 'x', 4999);
+  wide[4999] = 0;
+  assert_int_equal(diag_set(&d, TN_ERR_IO, "%s", wide), TN_ERR_IO);
+  assert_int_equal(strlen(d.text), DIAG_TEXT_BYTES - 1);
+  diag_set(&d, TN_ERR_IO, "%s again", d.text); /* reads its own buffer */
+  assert_int_equal(strlen(d.text), DIAG_TEXT_BYTES - 1);
+  diag_prefix(&d, "%s", wide);
+  assert_int_equal(strlen(d.text), DIAG_TEXT_BYTES - 1);
+  diag other = {0};
+  assert_int_equal(diag_copy(&other, &d), TN_ERR_IO);
+  assert_string_equal(other.text, d.text);
+  free(wide);
+}
+
+/* arena */
+
+static void fill_arena(void *arg) {
+  arena *a = ((work *)arg)->arena;
+  for (size_t i = 1; i < 3000; i++) {
+    unsigned char *p = arena_alloc(a, i);
+    assert_int_equal((uintptr_t)p % _Alignof(max_align_t), 0);
+    memset(p, (int)i, i);
+  }
+  unsigned char *zero = arena_calloc(a, 1000, 1000);
+  for (size_t i = 0; i < 1000000; i++) assert_int_equal(zero[i], 0);
+  assert_string_equal(arena_printf(a, "%s-%d", "a", 5), "a-5");
+  assert_memory_equal(arena_copy(a, "abc", 4), "abc", 4);
+}
+
+static void arena_keeps_and_frees(void **state) {
+  (void)state;
+  counting c = {0};
+  mem m = counting_mem(&c);
+  diag d = {0};
+  arena a;
+  arena_init(&a, &m, &d);
+  work w = {&a, &d};
+  assert_int_equal(diag_catch(&d, fill_arena, &w), TN_OK);
+  assert_true(c.bytes > 1000000);
+  arena_free(&a);
+  assert_int_equal(c.bytes, 0);
+  assert_int_equal(diag_catch(&d, fill_arena, &w), TN_OK); /* usable again */
+  arena_free(&a);
+  assert_int_equal(c.bytes, 0);
+}
+
+static void arena_fails_everywhere(void **state) {
+  (void)state;
+  for (size_t n = 1;; n++) {
+    counting c = {.fail_at = n};
+    mem m = counting_mem(&c);
+    diag d = {0};
+    arena a;
+    arena_init(&a, &m, &d);
+    work w = {&a, &d};
+    tn_status s = diag_catch(&d, fill_arena, &w);
+    arena_free(&a);
+    assert_int_equal(c.bytes, 0);
+    if (s == TN_OK) {
+      assert_true(n > 3);
+      return;
+    }
+    assert_int_equal(s, TN_ERR_MEMORY);
+    assert_non_null(strstr(d.text, "memory"));
+  }
+}
+
+static void ask_too_much(void *arg) { arena_alloc(arg, SIZE_MAX); }
+static void ask_block_too_much(void *arg) { arena_alloc(arg, SIZE_MAX - 40); }
+static void ask_product_too_much(void *arg) { arena_calloc(arg, SIZE_MAX / 2, 3); }
+
+static void arena_refuses_overflow(void **state) {
+  (void)state;
+  counting c = {0};
+  mem m = counting_mem(&c);
+  diag d = {0};
+  arena a;
+  arena_init(&a, &m, &d);
+  assert_int_equal(diag_catch(&d, ask_too_much, &a), TN_ERR_MEMORY);
+  assert_int_equal(diag_catch(&d, ask_block_too_much, &a), TN_ERR_MEMORY);
+  assert_int_equal(diag_catch(&d, ask_product_too_much, &a), TN_ERR_MEMORY);
+  arena_free(&a);
+}
+
+static void arena_goes_back(void **state) {
+  (void)state;
+  counting c = {0};
+  mem m = counting_mem(&c);
+  diag d = {0};
+  arena a;
+  arena_init(&a, &m, &d);
+  char *first = arena_printf(&a, "kept");
+  arena_mark mark = arena_here(&a);
+  size_t before = c.bytes;
+  void *after = arena_alloc(&a, 100);
+  for (int i = 0; i < 100; i++) arena_alloc(&a, 10000);
+  arena_reset(&a, mark);
+  assert_int_equal(c.bytes, before);
+  assert_ptr_equal(arena_alloc(&a, 100), after);
+  assert_string_equal(first, "kept");
+  arena_free(&a);
+  assert_int_equal(c.bytes, 0);
+}
+
+static void mem_checks_sizes(void **state) {
+  (void)state;
+  assert_null(mem_calloc(&mem_system, SIZE_MAX / 4, 8));
+  void *page = mem_alloc_aligned(&mem_system, 100, 4096);
+  assert_int_equal((uintptr_t)page % 4096, 0);
+  mem_free(&mem_system, page, 100);
+  char *grown = mem_alloc(&mem_system, 4);
+  memcpy(grown, "abc", 4);
+  grown = mem_resize(&mem_system, grown, 4, 1000);
+  assert_string_equal(grown, "abc");
+  counting c = {.fail_at = 1};
+  mem m = counting_mem(&c);
+  assert_null(mem_resize(&m, grown, 1000, 2000));
+  assert_string_equal(grown, "abc");
+  mem_free(&mem_system, grown, 1000);
+  char *copy = mem_strdup(&mem_system, "text");
+  assert_string_equal(copy, "text");
+  mem_strfree(&mem_system, copy);
+  mem_free(&mem_system, NULL, 3);
+}
+
+/* containers */
+
+static void vec_grows(void **state) {
+  (void)state;
+  diag d = {0};
+  arena a;
+  arena_init(&a, &mem_system, &d);
+  VEC(int) v = {0};
+  int evaluated = 0;
+  for (int i = 0; i < 10000; i++) vec_push(&a, &v, evaluated++);
+  assert_int_equal(v.n, 10000);
+  assert_int_equal(evaluated, 10000);
+  for (int i = 0; i < 10000; i++) assert_int_equal(v.at[i], i);
+  assert_int_equal(vec_last(&v), 9999);
+  assert_int_equal(vec_pop(&v), 9999);
+  assert_int_equal(v.n, 9999);
+  vec_reserve(&a, &v, 50000);
+  assert_true(v.cap >= 50000);
+  assert_int_equal(v.at[9998], 9998);
+  arena_free(&a);
+}
+
+static void map_finds(void **state) {
+  (void)state;
+  enum { N = 5000 };
+  static char keys[N];
+  diag d = {0};
+  arena a;
+  arena_init(&a, &mem_system, &d);
+  map m = {0};
+  assert_null(map_get(&m, keys));
+  assert_false(map_has(&m, keys));
+  for (int i = 0; i < N; i += 2) map_set(&a, &m, &keys[i], &keys[N - 1 - i]);
+  for (int i = 0; i < N; i += 4) map_set(&a, &m, &keys[i], NULL);
+  assert_int_equal(m.n, N / 2);
+  size_t seen = 0;
+  for (size_t i = 0; i < m.cap; i++) seen += m.slot[i].key != NULL;
+  assert_int_equal(seen, N / 2);
+  for (int i = 0; i < N; i++) {
+    assert_int_equal(map_has(&m, &keys[i]), i % 2 == 0);
+    assert_ptr_equal(map_get(&m, &keys[i]), i % 4 == 2 ? &keys[N - 1 - i] : NULL);
+  }
+  map_clear(&m);
+  assert_int_equal(m.n, 0);
+  assert_false(map_has(&m, keys));
+  map_set(&a, &m, keys, keys);
+  assert_ptr_equal(map_get(&m, keys), keys);
+  arena_free(&a);
+}
+
+static void str_grows(void **state) {
+  (void)state;
+  diag d = {0};
+  arena a;
+  arena_init(&a, &mem_system, &d);
+  str s = str_new(&a);
+  assert_string_equal(str_text(&s), "");
+  char expected[4096] = "";
+  for (int i = 0; i < 200; i++) {
+    str_addf(&s, "%d,", i);
+    sprintf(expected + strlen(expected), "%d,", i);
+  }
+  assert_string_equal(str_text(&s), expected);
+  str_addf(&s, "%s", expected); /* more than it reserves at first */
+  assert_int_equal(s.n, 2 * strlen(expected));
+  str_add(&s, "end");
+  str_add_bytes(&s, "\0x", 2);
+  assert_memory_equal(s.at + s.n - 5, "end\0x", 6);
+  arena_free(&a);
+}
+
+/* files */
+
+typedef struct place {
+  arena arena;
+  diag diag;
+  char *folder;
+} place;
+
+static int make_place(void **state) {
+  place *p = calloc(1, sizeof *p);
+  arena_init(&p->arena, &mem_system, &p->diag);
+  *state = p;
+  return file_make_temporary_folder(&p->folder, &p->arena, &p->diag);
+}
+
+static int remove_place(void **state) {
+  place *p = *state;
+  file_remove_folder(p->folder);
+  int left = access(p->folder, F_OK) == 0; /* a test that leaves files fails here */
+  arena_free(&p->arena);
+  free(p);
+  return left;
+}
+
+static void file_round_trip(void **state) {
+  place *p = *state;
+  struct stat s;
+  assert_int_equal(stat(p->folder, &s), 0);
+  assert_int_equal(s.st_mode & 0777, 0700);
+  char *path = arena_printf(&p->arena, "%s/f", p->folder);
+  static char large[100000];
+  memset(large, 'z', sizeof large);
+  file_map f;
+  assert_int_equal(file_write(path, large, sizeof large, &p->diag), TN_OK);
+  assert_int_equal(file_write(path, "new", 3, &p->diag), TN_OK);
+  assert_int_equal(file_map_open(&f, path, &p->diag), TN_OK);
+  assert_int_equal(f.bytes, 3);
+  assert_memory_equal(f.data, "new", 3);
+  file_map_close(&f);
+  assert_int_equal(file_write(path, NULL, 0, &p->diag), TN_OK);
+  assert_int_equal(file_map_open(&f, path, &p->diag), TN_OK);
+  assert_null(f.data);
+  assert_int_equal(f.bytes, 0);
+  file_map_close(&f);
+  file_remove(path);
+  file_remove(path);
+}
+
+static void file_errors_name_the_path(void **state) {
+  place *p = *state;
+  file_map f;
+  char *none = arena_printf(&p->arena, "%s/none/f", p->folder);
+  assert_int_equal(file_map_open(&f, none, &p->diag), TN_ERR_IO);
+  assert_non_null(strstr(p->diag.text, none));
+  assert_int_equal(file_write(none, "x", 1, &p->diag), TN_ERR_IO);
+  assert_non_null(strstr(p->diag.text, none));
+  assert_int_equal(file_map_open(&f, p->folder, &p->diag), TN_ERR_IO);
+  assert_non_null(strstr(p->diag.text, "regular"));
+  assert_int_equal(file_map_open(&f, "/dev/zero", &p->diag), TN_ERR_IO);
+  /* onto a folder: the rename fails, and nothing stays (see remove_place) */
+  char *folder = arena_printf(&p->arena, "%s/sub", p->folder);
+  assert_int_equal(file_make_folder(folder, &p->diag), TN_OK);
+  assert_int_equal(file_write(folder, "x", 1, &p->diag), TN_ERR_IO);
+  file_remove_folder(folder);
+}
+
+static void file_makes_folders(void **state) {
+  place *p = *state;
+  char *deep = arena_printf(&p->arena, "%s/a/b//c/", p->folder);
+  struct stat s;
+  assert_int_equal(file_make_folder(deep, &p->diag), TN_OK);
+  assert_int_equal(file_make_folder(deep, &p->diag), TN_OK);
+  assert_int_equal(stat(deep, &s), 0);
+  assert_int_equal(s.st_mode & 0777, 0700);
+  char *file = arena_printf(&p->arena, "%s/a/f", p->folder);
+  assert_int_equal(file_write(file, "x", 1, &p->diag), TN_OK);
+  assert_int_equal(file_make_folder(file, &p->diag), TN_ERR_IO);
+  assert_int_equal(file_make_folder(arena_printf(&p->arena, "%s/under", file), &p->diag),
+                   TN_ERR_IO);
+  assert_int_equal(file_make_folder("", &p->diag), TN_ERR_IO);
+  file_remove(file);
+  const char *parts[] = {"a/b/c", "a/b", "a"};
+  for (int i = 0; i < 3; i++)
+    file_remove_folder(arena_printf(&p->arena, "%s/%s", p->folder, parts[i]));
+}
+
+/* processes */
+
+static const int64_t second = 1000000000;
+
+static tn_status shell(place *p, const char *script, int64_t limit, process_result *r) {
+  const char *argv[] = {"/bin/sh", "-c", script, NULL};
+  return process_run(argv, limit, &p->arena, r, &p->diag);
+}
+
+static void process_reports(void **state) {
+  place *p = *state;
+  process_result r;
+  assert_int_equal(shell(p, "echo out; echo err >&2; cat; exit 3", 20 * second, &r), TN_OK);
+  assert_int_equal(r.exit_code, 3);
+  assert_false(r.timed_out);
+  assert_string_equal(r.output, "out\nerr\n");
+  assert_int_equal(shell(p, "kill -9 $$", 20 * second, &r), TN_OK);
+  assert_int_equal(r.exit_code, -1);
+  assert_false(r.timed_out);
+  assert_int_equal(shell(p, "exit 0", INT64_MAX, &r), TN_OK);
+  assert_int_equal(r.exit_code, 0);
+}
+
+static void process_limits_output(void **state) {
+  place *p = *state;
+  process_result r;
+  assert_int_equal(shell(p, "head -c 1000000 /dev/zero | tr '\\0' x", 20 * second, &r), TN_OK);
+  assert_int_equal(r.exit_code, 0);
+  assert_int_equal(strlen(r.output), 64 << 10);
+}
+
+static void expect_timeout(place *p, const char *script) {
+  process_result r;
+  int64_t start = clock_now();
+  assert_int_equal(shell(p, script, second / 5, &r), TN_OK);
+  assert_true(r.timed_out);
+  assert_int_equal(r.exit_code, -1);
+  assert_true(clock_now() - start < 10 * second);
+}
+
+static void process_is_stopped(void **state) {
+  place *p = *state;
+  expect_timeout(p, "sleep 30");
+  expect_timeout(p, "sleep 30 & sleep 30"); /* its children too */
+  expect_timeout(p, "exec >/dev/null 2>&1; sleep 30");
+}
+
+static void process_ends_before_its_children(void **state) {
+  place *p = *state;
+  process_result r;
+  int64_t start = clock_now();
+  assert_int_equal(shell(p, "sleep 15 & echo done", 60 * second, &r), TN_OK);
+  assert_int_equal(r.exit_code, 0);
+  assert_string_equal(r.output, "done\n");
+  assert_true(clock_now() - start < 10 * second);
+}
+
+static void process_cannot_start(void **state) {
+  place *p = *state;
+  process_result r;
+  const char *argv[] = {"/nonexistent/program", NULL};
+  assert_int_equal(process_run(argv, second, &p->arena, &r, &p->diag), TN_ERR_IO);
+  assert_non_null(strstr(p->diag.text, argv[0]));
+}
+
+static void process_needs_exit_status(void **state) {
+  place *p = *state;
+  process_result r;
+  void (*before)(int) = signal(SIGCHLD, SIG_IGN);
+  assert_int_equal(shell(p, "exit 3", 20 * second, &r), TN_ERR_IO);
+  signal(SIGCHLD, before);
+  assert_non_null(strstr(p->diag.text, "SIGCHLD"));
+}
+
+static void process_finds_programs(void **state) {
+  place *p = *state;
+  char *path = process_find(&p->arena, "sh");
+  assert_non_null(path);
+  assert_int_equal(access(path, X_OK), 0);
+  assert_string_equal(process_find(&p->arena, "/bin/sh"), "/bin/sh");
+  assert_null(process_find(&p->arena, "no-such-program"));
+  assert_null(process_find(&p->arena, "/bin")); /* a folder is no program */
+  char *kept = arena_printf(&p->arena, "%s", getenv("PATH"));
+  setenv("PATH", arena_printf(&p->arena, "/:%s", kept), 1);
+  char *found = process_find(&p->arena, "bin");
+  setenv("PATH", kept, 1);
+  assert_null(found);
+}
+
+/* threads */
+
+typedef struct shared {
+  mutex mutex;
+  condition condition;
+  int count;
+} shared;
+
+static void *add_many(void *arg) {
+  shared *s = arg;
+  for (int i = 0; i < 10000; i++) {
+    mutex_lock(&s->mutex);
+    s->count++;
+    mutex_unlock(&s->mutex);
+    if (i % 100 == 0) thread_pause();
+  }
+  mutex_lock(&s->mutex);
+  condition_wake_all(&s->condition);
+  mutex_unlock(&s->mutex);
+  return NULL;
+}
+
+static void threads_count_together(void **state) {
+  (void)state;
+  enum { N = 4 };
+  diag d = {0};
+  shared s = {0};
+  thread t[N];
+  mutex_init(&s.mutex);
+  condition_init(&s.condition);
+  for (int i = 0; i < N; i++) assert_int_equal(thread_start(&t[i], add_many, &s, &d), TN_OK);
+  mutex_lock(&s.mutex);
+  while (s.count < N * 10000) condition_wait(&s.condition, &s.mutex);
+  mutex_unlock(&s.mutex);
+  for (int i = 0; i < N; i++) thread_join(t[i]);
+  assert_int_equal(s.count, N * 10000);
+  mutex_lock(&s.mutex);
+  int64_t start = clock_now(), deadline = start + second / 20;
+  while (condition_wait_until(&s.condition, &s.mutex, deadline)) {}
+  assert_true(clock_now() >= deadline);
+  assert_true(clock_now() - start < 10 * second);
+  mutex_unlock(&s.mutex);
+  condition_free(&s.condition);
+  mutex_free(&s.mutex);
+}
+
+#define IN_PLACE(test) cmocka_unit_test_setup_teardown(test, make_place, remove_place)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(diag_nests),
+      cmocka_unit_test(diag_cuts_long_text),
+      cmocka_unit_test(arena_keeps_and_frees),
+      cmocka_unit_test(arena_fails_everywhere),
+      cmocka_unit_test(arena_refuses_overflow),
+      cmocka_unit_test(arena_goes_back),
+      cmocka_unit_test(mem_checks_sizes),
+      cmocka_unit_test(vec_grows),
+      cmocka_unit_test(map_finds),
+      cmocka_unit_test(str_grows),
+      IN_PLACE(file_round_trip),
+      IN_PLACE(file_errors_name_the_path),
+      IN_PLACE(file_makes_folders),
+      IN_PLACE(process_reports),
+      IN_PLACE(process_limits_output),
+      IN_PLACE(process_is_stopped),
+      IN_PLACE(process_ends_before_its_children),
+      IN_PLACE(process_cannot_start),
+      IN_PLACE(process_needs_exit_status),
+      IN_PLACE(process_finds_programs),
+      cmocka_unit_test(threads_count_together),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

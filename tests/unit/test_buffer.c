@@ -1,0 +1,422 @@
+/* Blocks, buffers, views, and typed access to memory that the host sees and memory that it does
+   not. */
+#include "../backend/ref.c"
+#include "device/buffer.h"
+#include "device/convert.h"
+#include "device/span.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+/** An allocator that counts what is out, and fails beyond a limit. */
+typedef struct counting {
+  pthread_mutex_t lock;
+  size_t bytes, limit, calls;
+} counting;
+
+static void *count_alloc(void *user, size_t bytes, size_t align) {
+  counting *c = user;
+  pthread_mutex_lock(&c->lock);
+  bool fits = bytes <= c->limit - c->bytes;
+  if (fits) c->bytes += bytes;
+  c->calls++;
+  pthread_mutex_unlock(&c->lock);
+  return fits ? mem_system.alloc(mem_system.user, bytes, align) : NULL;
+}
+
+static void count_release(void *user, void *at, size_t bytes) {
+  counting *c = user;
+  pthread_mutex_lock(&c->lock);
+  c->bytes -= bytes;
+  pthread_mutex_unlock(&c->lock);
+  mem_system.release(mem_system.user, at, bytes);
+}
+
+typedef struct fixture {
+  diag diag;
+  counting counting;
+  mem mem;
+  table *table;
+  tn_device *cpu, *ref, *other;
+} fixture;
+
+static void ok(fixture *f, tn_status status) {
+  if (status) fail_msg("%s", f->diag.text);
+}
+
+static int set_up(void **state) {
+  static fixture f;
+  memset(&f, 0, sizeof f);
+  pthread_mutex_init(&f.counting.lock, NULL);
+  f.counting.limit = SIZE_MAX;
+  f.mem = (mem){count_alloc, count_release, &f.counting};
+  ok(&f, table_open(&f.table, &(table_desc){.mem = &f.mem, .threads = 2}, &f.diag));
+  ok(&f, table_add(f.table, &ref_backend, &f.diag));
+  ok(&f, table_device(f.table, "CPU", &f.cpu, &f.diag));
+  ok(&f, table_device(f.table, "REF", &f.ref, &f.diag));
+  ok(&f, table_device(f.table, "REF:1", &f.other, &f.diag));
+  *state = &f;
+  return 0;
+}
+
+static int tear_down(void **state) {
+  fixture *f = *state;
+  table_close(f->table);
+  pthread_mutex_destroy(&f->counting.lock);
+  return f->counting.bytes != 0;
+}
+
+/* Blocks. */
+
+static block *take_block(fixture *f, uint64_t bytes) {
+  block *b;
+  ok(f, blocks_take(&f->cpu->blocks, bytes, &b, &f->diag));
+  assert_true(b->bytes >= bytes && b->bytes <= bytes + bytes / 8 + 64);
+  assert_int_equal((uintptr_t)b->memory % 64, 0);
+  memset(b->memory, 1, bytes);
+  return b;
+}
+
+static void blocks_are_reused(void **state) {
+  fixture *f = *state;
+  blocks *b = &f->cpu->blocks;
+  block *first = take_block(f, 1000), *second = take_block(f, 5000);
+  uint64_t used = blocks_used(b);
+  blocks_give(b, first);
+  assert_int_equal(blocks_kept(b), first->bytes);
+  assert_int_equal(blocks_used(b), used - first->bytes);
+  size_t calls = f->counting.calls;
+  assert_ptr_equal(take_block(f, 990), first);
+  assert_int_equal(f->counting.calls, calls);
+  assert_int_equal(blocks_kept(b), 0);
+  block *none = take_block(f, 0);
+  assert_ptr_not_equal(none, first);
+  blocks_give(b, none);
+  blocks_give(b, first);
+  blocks_give(b, second);
+  blocks_give(b, NULL);
+  block *large = take_block(f, 1 << 22);
+  assert_int_equal((uintptr_t)large->memory % (1 << 21), 0);
+  blocks_give(b, large);
+  blocks_trim(b, 0);
+  assert_int_equal(blocks_kept(b), 0);
+}
+
+static void budget_bounds_what_is_kept(void **state) {
+  fixture *f = *state;
+  blocks *b = &f->cpu->blocks;
+  block *k[8];
+  blocks_set_budget(b, 5 * 4096);
+  for (int i = 0; i < 8; i++) k[i] = take_block(f, 4096);
+  for (int i = 0; i < 8; i++) blocks_give(b, k[i]);
+  assert_int_equal(blocks_kept(b), 5 * 4096);
+  block *newest = take_block(f, 4096);
+  assert_ptr_equal(newest, k[7]);
+  blocks_give(b, newest);
+  blocks_set_budget(b, 4096);
+  assert_int_equal(blocks_kept(b), 4096);
+  assert_ptr_equal(take_block(f, 4096), k[7]);
+  blocks_give(b, k[7]);
+  blocks_give(b, take_block(f, 100000));
+  assert_true(blocks_kept(b) <= 4096);
+}
+
+static void what_is_kept_goes_before_memory_runs_out(void **state) {
+  fixture *f = *state;
+  blocks *b = &f->cpu->blocks;
+  blocks_give(b, take_block(f, 1 << 20));
+  f->counting.limit = f->counting.bytes + (1 << 18);
+  block *k;
+  ok(f, blocks_take(b, 1 << 19, &k, &f->diag));
+  assert_int_equal(blocks_kept(b), 0);
+  block *none;
+  assert_int_equal(blocks_take(b, 1 << 21, &none, &f->diag), TN_ERR_MEMORY);
+  assert_null(none);
+  assert_int_equal(blocks_take(b, UINT64_MAX, &none, &f->diag), TN_ERR_MEMORY);
+  f->counting.limit = SIZE_MAX;
+  blocks_give(b, k);
+}
+
+/* Buffers. */
+
+static void buffers_allocate_late(void **state) {
+  fixture *f = *state;
+  tn_buffer *b, *v;
+  tn_span s;
+  ok(f, buffer_open(f->cpu, 4096, &b, &f->diag));
+  ok(f, buffer_view(b, 1024, 512, &v, &f->diag));
+  assert_false(buffer_is_allocated(b));
+  assert_int_equal(blocks_used(&f->cpu->blocks), 0);
+  ok(f, buffer_span(v, &s, &f->diag));
+  assert_true(buffer_is_allocated(b) && buffer_is_allocated(v));
+  assert_int_equal(s.offset, 1024);
+  assert_int_equal(s.bytes, 512);
+  assert_int_equal(buffer_bytes(v), 512);
+  assert_ptr_equal(buffer_device(v), f->cpu);
+  tn_span whole;
+  ok(f, buffer_span(b, &whole, &f->diag));
+  assert_ptr_equal(whole.memory, s.memory);
+  buffer_release(b);
+  assert_true(blocks_used(&f->cpu->blocks) >= 4096); /* the view holds it */
+  buffer_release(v);
+  assert_int_equal(blocks_used(&f->cpu->blocks), 0);
+  buffer_release(NULL);
+}
+
+static void views_of_views(void **state) {
+  fixture *f = *state;
+  tn_buffer *b, *v, *w, *none;
+  tn_span s;
+  ok(f, buffer_open(f->ref, 100, &b, &f->diag));
+  ok(f, buffer_view(b, 10, 80, &v, &f->diag));
+  ok(f, buffer_view(v, 20, 60, &w, &f->diag));
+  buffer_release(v);
+  ok(f, buffer_span(w, &s, &f->diag));
+  assert_int_equal(s.offset, 30);
+  assert_int_equal(buffer_view(w, 20, 41, &none, &f->diag), TN_ERR_ARGUMENT);
+  assert_string_equal(f->diag.text,
+                      "a view of 41 bytes from 20 on is not inside a buffer of 60 bytes");
+  assert_int_equal(buffer_view(w, 61, 0, &none, &f->diag), TN_ERR_ARGUMENT);
+  assert_int_equal(buffer_view(w, 1, UINT64_MAX, &none, &f->diag), TN_ERR_ARGUMENT);
+  assert_null(none);
+  ok(f, buffer_view(w, 60, 0, &none, &f->diag));
+  buffer_release(none);
+  buffer_release(b);
+  buffer_release(w);
+}
+
+static void buffers_are_cleared_when_asked(void **state) {
+  fixture *f = *state;
+  tn_device *const devices[] = {f->cpu, f->ref};
+  for (int i = 0; i < 2; i++) {
+    tn_buffer *b;
+    tn_span s;
+    uint32_t seen[300];
+    ok(f, buffer_open(devices[i], sizeof seen, &b, &f->diag));
+    ok(f, buffer_clear(b, &f->diag));
+    ok(f, buffer_span(b, &s, &f->diag));
+    ok(f, span_read(&s, DT_U32, DT_U32, seen, 300, &f->diag));
+    for (int k = 0; k < 300; k++) assert_int_equal(seen[k], 0);
+    buffer_release(b);
+  }
+}
+
+static void note(void *user) { ++*(int *)user; }
+
+static void host_memory_is_used_as_it_is(void **state) {
+  fixture *f = *state;
+  float data[4] = {1, 2, 3, 4}, seen[2];
+  int destroyed = 0;
+  tn_buffer *b, *v;
+  tn_span s;
+  ok(f, buffer_import(f->cpu, data, sizeof data, note, &destroyed, &b, &f->diag));
+  assert_true(buffer_is_allocated(b));
+  ok(f, buffer_view(b, 8, 8, &v, &f->diag));
+  buffer_release(b);
+  ok(f, buffer_span(v, &s, &f->diag));
+  assert_ptr_equal(device_host_pointer(&s), data + 2);
+  data[3] = 9;
+  ok(f, span_read(&s, DT_F32, DT_F32, seen, 2, &f->diag));
+  assert_true(seen[0] == 3 && seen[1] == 9);
+  assert_int_equal(destroyed, 0);
+  buffer_release(v);
+  assert_int_equal(destroyed, 1);
+  assert_int_equal(buffer_import(f->ref, data, sizeof data, note, &destroyed, &b, &f->diag),
+                   TN_ERR_UNSUPPORTED);
+  assert_null(b);
+  assert_int_equal(destroyed, 2);
+  assert_int_equal(buffer_import(f->cpu, NULL, 4, note, &destroyed, &b, &f->diag), TN_ERR_ARGUMENT);
+  assert_int_equal(destroyed, 3);
+}
+
+typedef struct sharing {
+  tn_buffer *buffer;
+  tn_span seen;
+} sharing;
+
+static void *share(void *arg) {
+  sharing *s = arg;
+  for (int i = 0; i < 2000; i++) {
+    diag d = {0};
+    tn_buffer *v;
+    if (buffer_view(s->buffer, 64, 64, &v, &d)) abort();
+    if (buffer_span(buffer_retain(v), &s->seen, &d)) abort();
+    buffer_release(v);
+    buffer_release(v);
+  }
+  return NULL;
+}
+
+static void buffers_are_shared_by_threads(void **state) {
+  fixture *f = *state;
+  tn_buffer *b;
+  pthread_t threads[4];
+  sharing sharers[4];
+  ok(f, buffer_open(f->cpu, 256, &b, &f->diag));
+  for (int i = 0; i < 4; i++) {
+    sharers[i].buffer = b;
+    pthread_create(&threads[i], NULL, share, &sharers[i]);
+  }
+  for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+  for (int i = 1; i < 4; i++) assert_ptr_equal(sharers[i].seen.memory, sharers[0].seen.memory);
+  buffer_release(b);
+  assert_int_equal(blocks_used(&f->cpu->blocks), 0);
+}
+
+/* Typed access. */
+
+enum { SAMPLES = 700 };
+
+/** Values that are hard on conversions, then whatever comes. */
+static uint64_t sample(dtype t, size_t i) {
+  static const double hard[] = {
+      0,         -0.0,   1,          -1,     0.5,    -0.5,  1.5,   2.5,  127,  128,
+      255,       256,    -128,       -129,   32767,  65535, 65536, 1e9,  -1e9, 2147483647,
+      3e9,       -3e9,   4e9,        1e18,   -1e18,  1e19,  2e19,  1e-8, 6e-8, 1e38,
+      1e39,      1e300,  65504,      65519,  65520,  1e-45, 0.1,   1e4,  NAN,  INFINITY,
+      -INFINITY, 0x1p24, 0x1p24 + 1, 0x1p53, 0x1p63, 0x1p64};
+  if (i < sizeof hard / sizeof *hard) return scalar_from_double(t, hard[i]);
+  uint64_t bits = (i + 1) * 0x9E3779B97F4A7C15u;
+  bits ^= bits >> 29;
+  unsigned char memory[8];
+  memcpy(memory, &bits, 8);
+  return t == DT_BOOL ? bits & 1 : scalar_load(t, memory);
+}
+
+static bool same(dtype t, uint64_t a, uint64_t b) {
+  if (!dtype_is_float(t)) return a == b;
+  double x = scalar_to_double(t, a), y = scalar_to_double(t, b);
+  return isnan(x) ? isnan(y) : a == b;
+}
+
+static void check_pair(fixture *f, tn_device *v, dtype held, dtype host) {
+  tn_buffer *b;
+  tn_span s;
+  unsigned char in[SAMPLES * 8], out[SAMPLES * 8];
+  ok(f, buffer_open(v, SAMPLES * dtype_bytes(held), &b, &f->diag));
+  ok(f, buffer_span(b, &s, &f->diag));
+  for (size_t i = 0; i < SAMPLES; i++)
+    scalar_store(host, in + i * dtype_bytes(host), sample(host, i));
+  ok(f, span_write(&s, held, host, in, SAMPLES, &f->diag));
+  ok(f, span_read(&s, held, held, out, SAMPLES, &f->diag));
+  for (size_t i = 0; i < SAMPLES; i++) {
+    uint64_t got = scalar_load(held, out + i * dtype_bytes(held));
+    uint64_t expected = scalar_cast(held, host, sample(host, i));
+    if (!same(held, got, expected))
+      fail_msg("%s to %s, element %zu: %llx is not %llx", dtype_name(host), dtype_name(held), i,
+               (unsigned long long)got, (unsigned long long)expected);
+  }
+  ok(f, span_read(&s, held, host, out, SAMPLES, &f->diag));
+  for (size_t i = 0; i < SAMPLES; i++) {
+    uint64_t got = scalar_load(host, out + i * dtype_bytes(host));
+    uint64_t back = scalar_cast(host, held, scalar_cast(held, host, sample(host, i)));
+    assert_true(same(host, got, back));
+  }
+  buffer_release(b);
+}
+
+static void every_type_converts(void **state) {
+  fixture *f = *state;
+  for (int held = 0; held < DT_LIMIT; held++)
+    for (int host = 0; host < DT_LIMIT; host++)
+      if (dtype_is_data((dtype)held) && dtype_is_data((dtype)host)) {
+        check_pair(f, f->cpu, (dtype)held, (dtype)host);
+        check_pair(f, f->ref, (dtype)held, (dtype)host);
+      }
+}
+
+static void bools_are_zero_or_one(void **state) {
+  fixture *f = *state;
+  tn_device *const devices[] = {f->cpu, f->ref};
+  for (int i = 0; i < 2; i++) {
+    tn_buffer *b;
+    tn_span s;
+    const uint8_t in[4] = {0, 1, 2, 255};
+    uint8_t out[4];
+    ok(f, buffer_open(devices[i], 4, &b, &f->diag));
+    ok(f, buffer_span(b, &s, &f->diag));
+    ok(f, span_write(&s, DT_BOOL, DT_BOOL, in, 4, &f->diag));
+    ok(f, span_read(&s, DT_U8, DT_U8, out, 4, &f->diag));
+    assert_memory_equal(out, ((uint8_t[]){0, 1, 1, 1}), 4);
+    buffer_release(b);
+  }
+}
+
+static void too_much_is_refused(void **state) {
+  fixture *f = *state;
+  tn_device *const devices[] = {f->cpu, f->ref};
+  for (int i = 0; i < 2; i++) {
+    tn_buffer *b, *slot;
+    tn_span whole, s;
+    float in[5] = {1, 2, 3, 4, 5}, out[8] = {0};
+    ok(f, buffer_open(devices[i], 32, &b, &f->diag));
+    ok(f, buffer_clear(b, &f->diag));
+    ok(f, buffer_view(b, 8, 18, &slot, &f->diag));
+    ok(f, buffer_span(slot, &s, &f->diag));
+    ok(f, buffer_span(b, &whole, &f->diag));
+    assert_int_equal(span_write(&s, DT_F32, DT_F32, in, 5, &f->diag), TN_ERR_SHAPE);
+    assert_string_equal(f->diag.text, "5 elements of type f32 do not fit in a slot of 4");
+    assert_int_equal(span_write(&s, DT_F64, DT_F32, in, 3, &f->diag), TN_ERR_SHAPE);
+    assert_int_equal(span_read(&s, DT_F32, DT_F16, out, 5, &f->diag), TN_ERR_SHAPE);
+    ok(f, span_read(&whole, DT_F32, DT_F32, out, 8, &f->diag));
+    for (int k = 0; k < 8; k++) assert_true(out[k] == 0);
+    ok(f, span_write(&s, DT_F32, DT_F32, in, 4, &f->diag));
+    ok(f, span_write(&s, DT_F32, DT_F32, NULL, 0, &f->diag));
+    ok(f, span_read(&whole, DT_F32, DT_F32, out, 8, &f->diag));
+    assert_true(out[1] == 0 && out[2] == 1 && out[5] == 4 && out[6] == 0);
+    buffer_release(slot);
+    buffer_release(b);
+  }
+}
+
+static void copies_between_devices(void **state) {
+  fixture *f = *state;
+  tn_device *const devices[] = {f->cpu, f->ref, f->other};
+  enum { N = 400000 }; /* more than passes through the host at once */
+  uint32_t *data = test_malloc(N * sizeof *data), *seen = test_malloc(N * sizeof *seen);
+  for (int a = 0; a < 3; a++)
+    for (int b = 0; b < 3; b++) {
+      tn_buffer *from, *to;
+      tn_span s, t, short_one;
+      for (uint32_t i = 0; i < N; i++) data[i] = i * 2654435761u + (uint32_t)(3 * a + b);
+      ok(f, buffer_open(devices[a], N * 4, &from, &f->diag));
+      ok(f, buffer_open(devices[b], N * 4, &to, &f->diag));
+      ok(f, buffer_span(from, &s, &f->diag));
+      ok(f, buffer_span(to, &t, &f->diag));
+      ok(f, span_write(&s, DT_U32, DT_U32, data, N, &f->diag));
+      ok(f, span_copy(&t, &s, &f->diag));
+      ok(f, span_read(&t, DT_U32, DT_U32, seen, N, &f->diag));
+      assert_memory_equal(data, seen, N * 4);
+      short_one = span_part(&t, 4, 8);
+      assert_int_equal(span_copy(&short_one, &s, &f->diag), TN_ERR_ARGUMENT);
+      ok(f, span_check(&t, 4, N * 4 - 4, &f->diag));
+      assert_int_equal(span_check(&t, 5, N * 4 - 4, &f->diag), TN_ERR_ARGUMENT);
+      buffer_release(from);
+      buffer_release(to);
+    }
+  test_free(data);
+  test_free(seen);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+  const struct CMUnitTest tests[] = {TEST(blocks_are_reused),
+                                     TEST(budget_bounds_what_is_kept),
+                                     TEST(what_is_kept_goes_before_memory_runs_out),
+                                     TEST(buffers_allocate_late),
+                                     TEST(views_of_views),
+                                     TEST(buffers_are_cleared_when_asked),
+                                     TEST(host_memory_is_used_as_it_is),
+                                     TEST(buffers_are_shared_by_threads),
+                                     TEST(every_type_converts),
+                                     TEST(bools_are_zero_or_one),
+                                     TEST(too_much_is_refused),
+                                     TEST(copies_between_devices)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

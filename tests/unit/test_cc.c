@@ -1,0 +1,464 @@
+/* The driver of the system's C compiler: finding, compiling, failing, leaving nothing behind. */
+#include "base/file.h"
+#include "base/process.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "device/cpu/cc.h"
+#include "device/cpu/elf.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/** Everything happens with TMPDIR set to a folder of the test, which must stay empty. */
+typedef struct bench {
+  arena arena;
+  diag diag;
+  char *temporary, *programs, *path, *before;
+} bench;
+
+static int make_bench(void **state) {
+  bench *b = calloc(1, sizeof *b);
+  arena_init(&b->arena, &mem_system, &b->diag);
+  unsetenv("CC");
+  b->path = arena_printf(&b->arena, "%s", getenv("PATH"));
+  b->before = getenv("TMPDIR") ? arena_printf(&b->arena, "%s", getenv("TMPDIR")) : NULL;
+  *state = b;
+  if (file_make_temporary_folder(&b->programs, &b->arena, &b->diag)) return -1;
+  if (file_make_temporary_folder(&b->temporary, &b->arena, &b->diag)) return -1;
+  return setenv("TMPDIR", b->temporary, 1);
+}
+
+static int count_files(const char *folder) {
+  int n = 0;
+  DIR *d = opendir(folder);
+  for (const struct dirent *e; d && (e = readdir(d));) n += e->d_name[0] != '.';
+  if (d) closedir(d);
+  return d ? n : -1;
+}
+
+static int remove_bench(void **state) {
+  bench *b = *state;
+  int left = count_files(b->temporary);
+  if (left) print_error("%d files left in %s\n", left, b->temporary);
+  setenv("PATH", b->path, 1);
+  unsetenv("CC");
+  if (b->before)
+    setenv("TMPDIR", b->before, 1);
+  else
+    unsetenv("TMPDIR");
+  file_remove(arena_printf(&b->arena, "%s/fake", b->programs));
+  file_remove_folder(b->programs);
+  file_remove_folder(b->temporary);
+  arena_free(&b->arena);
+  free(b);
+  return left;
+}
+
+static cc find(bench *b, const char *command) {
+  cc c;
+  if (command)
+    setenv("CC", command, 1);
+  else
+    unsetenv("CC");
+  if (cc_find(&c, &b->arena, &b->diag) != TN_OK) fail_msg("%s", b->diag.text);
+  return c;
+}
+
+/** A shell script that answers to --version as gcc does and otherwise does as it is told. */
+static const char *fake(bench *b, const char *body) {
+  char *path = arena_printf(&b->arena, "%s/fake", b->programs);
+  char *text = arena_printf(&b->arena,
+                            "#!/bin/sh\nfor last; do :; done\n"
+                            "case $last in --version) echo 'gcc 1 (fake)'; exit;; esac\n%s\n",
+                            body);
+  assert_int_equal(file_write(path, text, strlen(text), &b->diag), TN_OK);
+  assert_int_equal(chmod(path, 0700), 0);
+  return path;
+}
+
+static tn_status compile(bench *b, const cc *c, const char *source, cc_object *o) {
+  diag_clear(&b->diag);
+  return cc_compile(c, source, strlen(source), NULL, &b->arena, o, &b->diag);
+}
+
+static void expect_text(bench *b, const char *part) {
+  if (!strstr(b->diag.text, part)) fail_msg("\"%s\" lacks \"%s\"", b->diag.text, part);
+}
+
+static int here(bench *b, const char *name) { return process_find(&b->arena, name) != NULL; }
+
+/* Finding. */
+
+static void kinds_are_told_apart(void **state) {
+  bench *b = *state;
+  int tried = 0;
+  if (here(b, "gcc")) {
+    cc c = find(b, "gcc");
+    assert_int_equal(c.kind, CC_GCC);
+    assert_non_null(strstr(c.version, "gcc"));
+    assert_int_equal(c.command[0][0], '/');
+    assert_null(c.command[1]);
+    tried++;
+  }
+  if (here(b, "clang")) {
+    cc c = find(b, "clang");
+    assert_int_equal(c.kind, CC_CLANG);
+    assert_non_null(strstr(c.version, "clang version"));
+    assert_null(strchr(c.version, '\n'));
+    tried++;
+  }
+  assert_true(tried > 0);
+  cc usual = find(b, NULL);
+  assert_non_null(usual.command[0]);
+  find(b, ""); /* as unset */
+}
+
+static void cc_is_split_at_spaces(void **state) {
+  bench *b = *state;
+  cc c = find(b, here(b, "gcc") ? "  gcc -m64   -DX=7 " : "  clang -m64   -DX=7 ");
+  assert_string_equal(c.command[1], "-m64");
+  assert_string_equal(c.command[2], "-DX=7");
+  assert_null(c.command[3]);
+  cc_object o;
+  assert_int_equal(compile(b, &c, "_Static_assert(X == 7, \"\"); int k;", &o), TN_OK);
+  /* what a compiler cache looks like: a program that is given another's name */
+  char *wrapped = arena_printf(&b->arena, "%s %s", process_find(&b->arena, "env"), c.command[0]);
+  cc w = find(b, wrapped);
+  assert_int_equal(w.kind, c.kind);
+  assert_int_equal(compile(b, &w, "int k;", &o), TN_OK);
+}
+
+static void missing_compilers_are_reported(void **state) {
+  bench *b = *state;
+  cc c;
+  setenv("CC", "no-such-compiler -O1", 1);
+  assert_int_equal(cc_find(&c, &b->arena, &b->diag), TN_ERR_COMPILE);
+  expect_text(b, "\"no-such-compiler -O1\"");
+  expect_text(b, "apt install gcc");
+  setenv("CC", process_find(&b->arena, "env"), 1); /* starts, and is no compiler */
+  assert_int_equal(cc_find(&c, &b->arena, &b->diag), TN_ERR_COMPILE);
+  setenv("CC", "   ", 1);
+  assert_int_equal(cc_find(&c, &b->arena, &b->diag), TN_ERR_COMPILE);
+  unsetenv("CC");
+  setenv("PATH", b->temporary, 1);
+  assert_int_equal(cc_find(&c, &b->arena, &b->diag), TN_ERR_COMPILE);
+  expect_text(b, "env");
+  char *env = arena_printf(&b->arena, "%s/env", b->temporary);
+  assert_int_equal(file_write(env, "#!/bin/sh\n", 10, &b->diag), TN_OK);
+  assert_int_equal(chmod(env, 0700), 0);
+  assert_int_equal(cc_find(&c, &b->arena, &b->diag), TN_ERR_COMPILE);
+  file_remove(env);
+  expect_text(b, "no C compiler found");
+  expect_text(b, "apt install clang");
+}
+
+static void identity_tells_compilers_apart(void **state) {
+  bench *b = *state;
+  cc plain = find(b, NULL);
+  const char *i = cc_identity(&plain, &b->arena);
+  assert_non_null(strstr(i, plain.version));
+  assert_non_null(strstr(i, plain.command[0]));
+  assert_non_null(strstr(i, "-ffp-contract=off"));
+  assert_string_equal(i, cc_identity(&plain, &b->arena));
+  cc watched = plain;
+  watched.instrument = CC_ADDRESS;
+  assert_string_not_equal(i, cc_identity(&watched, &b->arena));
+  cc more = find(b, arena_printf(&b->arena, "%s -g", plain.command[0]));
+  assert_string_not_equal(i, cc_identity(&more, &b->arena));
+}
+
+/* Compiling. */
+
+static void objects_are_the_same_each_time(void **state) {
+  bench *b = *state;
+  static const char source[] = "static const double t[2] = {1, 2};\n"
+                               "double k(int i) { return t[i] / 3; }\n";
+  static const char *const names[] = {"gcc", "clang"};
+  for (int i = 0; i < 2; i++) {
+    if (!here(b, names[i])) continue;
+    cc c = find(b, names[i]);
+    cc_object one, two;
+    assert_int_equal(compile(b, &c, source, &one), TN_OK);
+    assert_int_equal(compile(b, &c, source, &two), TN_OK);
+    assert_int_equal(one.bytes, two.bytes);
+    assert_memory_equal(one.data, two.data, one.bytes);
+  }
+}
+
+static void flags_are_passed(void **state) {
+  bench *b = *state;
+  cc c = find(b, NULL);
+  cc_object o;
+  static const char source[] = "_Static_assert(WHO == 3, \"\"); int k(void) { return WHO; }";
+  const char *const flags[] = {"-DWHO=3", NULL};
+  assert_int_equal(cc_compile(&c, source, sizeof source - 1, flags, &b->arena, &o, &b->diag),
+                   TN_OK);
+  assert_int_equal(compile(b, &c, source, &o), TN_ERR_COMPILE);
+  assert_null(o.data);
+}
+
+static void products_are_not_contracted(void **state) {
+  bench *b = *state;
+  static const char source[] = "void k(double *x) { x[0] = x[1] * x[2] + x[3]; }";
+  const char *const flags[] = {"-march=native", "-O3", NULL};
+  static const char *const names[] = {"gcc", "clang"};
+  for (int i = 0; i < 2; i++) {
+    if (!here(b, names[i])) continue;
+    cc c = find(b, names[i]);
+    cc_object o;
+    elf_code *code;
+    assert_int_equal(cc_compile(&c, source, sizeof source - 1, flags, &b->arena, &o, &b->diag),
+                     TN_OK);
+    assert_int_equal(elf_load(&code, o.data, o.bytes, &mem_system, &b->diag), TN_OK);
+    double x[4] = {0, 1 + 0x1p-30, 1 - 0x1p-30, -1};
+    ((void (*)(double *))(uintptr_t)elf_symbol(code, "k"))(x);
+    assert_true(x[0] == 0); /* fused it is −2⁻⁶⁰ */
+    elf_free(code);
+  }
+}
+
+/** Going without traps changes no value: special values through the operations that it touches,
+    against the same source with traps. */
+static void ignoring_traps_keeps_results(void **state) {
+  bench *b = *state;
+  static const char source[] =
+      "void k(const float *x, const float *y, float *o, int *w, long n) {\n"
+      "  for (long i = 0; i < n; i++) { float a = x[i], c = y[i]; float *r = o + 12 * i;\n"
+      "    r[0] = a < c ? a : c; r[1] = a > c ? a : c; r[2] = !(a <= c) ? a : c;\n"
+      "    r[3] = a / c; r[4] = __builtin_sqrtf(a); r[5] = __builtin_floorf(a);\n"
+      "    r[6] = __builtin_fabsf(a) < 1e9f ? (float)(int)a : 0; r[7] = a - c; r[8] = a * 0;\n"
+      "    r[9] = __builtin_rintf(a); r[10] = a + 0; r[11] = __builtin_truncf(a);\n"
+      "    w[i] = (a == c) | (a != c) << 1 | (a < c) << 2 | (a >= c) << 3 |\n"
+      "           __builtin_isunordered(a, c) << 4; } }\n";
+  static const char *const trapping[] = {"-ftrapping-math", NULL};
+  static const char *const names[] = {"gcc", "clang"};
+  const float special[] = {0,
+                           -0.0f,
+                           1,
+                           -1,
+                           0.5f,
+                           -2.5f,
+                           3e38f,
+                           -3e38f,
+                           1e-45f,
+                           -1e-45f,
+                           (float)INFINITY,
+                           -(float)INFINITY,
+                           (float)NAN,
+                           1e9f,
+                           8388609,
+                           1.5f};
+  enum { N = sizeof special / sizeof *special, PAIRS = N * N };
+  float *x = malloc(PAIRS * sizeof *x), *y = malloc(PAIRS * sizeof *y);
+  for (int i = 0; i < PAIRS; i++) x[i] = special[i / N], y[i] = special[i % N];
+  for (int i = 0; i < 2; i++) {
+    if (!here(b, names[i])) continue;
+    cc c = find(b, names[i]);
+    float *o[2];
+    int *w[2];
+    for (int v = 0; v < 2; v++) {
+      cc_object object;
+      elf_code *code;
+      o[v] = calloc(12 * PAIRS, sizeof **o);
+      w[v] = calloc(PAIRS, sizeof **w);
+      assert_int_equal(cc_compile(&c, source, sizeof source - 1, v ? trapping : NULL, &b->arena,
+                                  &object, &b->diag),
+                       TN_OK);
+      assert_int_equal(elf_load(&code, object.data, object.bytes, &mem_system, &b->diag), TN_OK);
+      typedef void kernel(const float *, const float *, float *, int *, long);
+      ((kernel *)(uintptr_t)elf_symbol(code, "k"))(x, y, o[v], w[v], PAIRS);
+      elf_free(code);
+    }
+    assert_memory_equal(w[0], w[1], PAIRS * sizeof **w);
+    for (int k = 0; k < 12 * PAIRS; k++)
+      if (o[0][k] == o[0][k] || o[1][k] == o[1][k])
+        assert_memory_equal(&o[0][k], &o[1][k], sizeof **o); /* a zero's sign too; any NaN */
+    for (int v = 0; v < 2; v++) free(o[v]), free(w[v]);
+  }
+  free(x);
+  free(y);
+}
+
+/* Failing. */
+
+static void errors_show_what_the_compiler_said(void **state) {
+  bench *b = *state;
+  cc c = find(b, NULL);
+  cc_object o;
+  assert_int_equal(compile(b, &c, "int k(void) {\n  return missing; }", &o), TN_ERR_COMPILE);
+  expect_text(b, c.command[0]);
+  expect_text(b, "exit code 1");
+  expect_text(b, "\nkernel.c:");
+  expect_text(b, "missing");
+  assert_null(strstr(b->diag.text, b->temporary));
+  assert_null(o.data);
+  str many = str_new(&b->arena);
+  for (int i = 0; i < 500; i++) str_addf(&many, "int f%d(void) { return no%d; }\n", i, i);
+  assert_int_equal(compile(b, &c, str_text(&many), &o), TN_ERR_COMPILE);
+  assert_true(strlen(b->diag.text) < DIAG_TEXT_BYTES - 100);
+}
+
+static void signals_and_missing_objects_are_errors(void **state) {
+  bench *b = *state;
+  cc_object o;
+  cc c = find(b, fake(b, "kill -SEGV $$"));
+  assert_int_equal(compile(b, &c, "", &o), TN_ERR_COMPILE);
+  expect_text(b, "signal");
+  c = find(b, fake(b, "exit 0"));
+  assert_int_equal(compile(b, &c, "", &o), TN_ERR_IO);
+  expect_text(b, "kernel.o");
+  c = find(b, fake(b, "echo left > $TMPDIR/cc1234.s; echo bad > $last; exit 4"));
+  assert_int_equal(compile(b, &c, "", &o), TN_ERR_COMPILE);
+  expect_text(b, "exit code 4");
+  assert_null(o.data);
+}
+
+static void slow_compilers_are_stopped(void **state) {
+  bench *b = *state;
+  cc_object o;
+  cc c = find(b, fake(b, "echo left > $TMPDIR/cc1234.s; echo half > $last; sleep 30 & sleep 30"));
+  assert_int_equal(c.limit_ns, 60 * (int64_t)1000000000);
+  c.limit_ns = 300 * 1000000;
+  int64_t start = clock_now();
+  assert_int_equal(compile(b, &c, "", &o), TN_ERR_TIMEOUT);
+  assert_true(clock_now() - start < 10 * (int64_t)1000000000);
+  expect_text(b, "300 ms");
+  /* a real one, busy */
+  cc real = find(b, NULL);
+  real.limit_ns = 200 * 1000000;
+  str slow = str_new(&b->arena);
+  for (int i = 0; i < 20000; i++)
+    str_addf(&slow, "int f%d(int x) { for (int i = 0; i < x; i++) x ^= x * %d; return x; }\n", i,
+             i);
+  assert_int_equal(compile(b, &real, str_text(&slow), &o), TN_ERR_TIMEOUT);
+}
+
+static void a_full_place_is_an_error(void **state) {
+  bench *b = *state;
+  cc c = find(b, NULL);
+  cc_object o;
+  setenv("TMPDIR", "/nonexistent/place", 1);
+  tn_status s = compile(b, &c, "int k;", &o);
+  setenv("TMPDIR", b->temporary, 1);
+  assert_int_equal(s, TN_ERR_IO);
+  expect_text(b, "/nonexistent/place");
+}
+
+typedef struct counting {
+  size_t calls, fail_at, bytes;
+} counting;
+
+static void *count_alloc(void *user, size_t bytes, size_t align) {
+  counting *c = user;
+  if (++c->calls == c->fail_at) return NULL;
+  c->bytes += bytes;
+  return mem_system.alloc(mem_system.user, bytes, align);
+}
+
+static void count_release(void *user, void *at, size_t bytes) {
+  ((counting *)user)->bytes -= bytes;
+  mem_system.release(mem_system.user, at, bytes);
+}
+
+static void every_allocation_may_fail(void **state) {
+  bench *b = *state;
+  cc c = find(b, NULL);
+  /* a large object, so that copying it is among the allocations that fail */
+  static const char source[] = "char k[300000] = {1};";
+  for (size_t n = 1; n < 50; n++) {
+    counting count = {.fail_at = n};
+    mem m = {count_alloc, count_release, &count};
+    arena a;
+    diag inner = {0};
+    cc_object o;
+    arena_init(&a, &m, &inner);
+    diag_clear(&b->diag);
+    tn_status s = cc_compile(&c, source, sizeof source - 1, NULL, &a, &o, &b->diag);
+    if (s == TN_OK) assert_true(o.bytes > 300000);
+    arena_free(&a);
+    assert_int_equal(count.bytes, 0);
+    assert_int_equal(count_files(b->temporary), 0);
+    if (s == TN_OK) {
+      assert_true(n > 1);
+      return;
+    }
+    assert_int_equal(s, TN_ERR_MEMORY);
+    assert_int_equal(b->diag.status, TN_ERR_MEMORY);
+  }
+  fail();
+}
+
+/* Threads. */
+
+enum { THREADS = 4 };
+
+typedef struct job {
+  const cc *c;
+  int number, got;
+} job;
+
+static void *compile_and_run(void *arg) {
+  job *j = arg;
+  diag d = {0};
+  arena a;
+  arena_init(&a, &mem_system, &d);
+  for (int i = 0; i < 3; i++) {
+    cc_object o;
+    elf_code *code;
+    char *source = arena_printf(&a, "int k(void) { return %d; }", j->number);
+    if (cc_compile(j->c, source, strlen(source), NULL, &a, &o, &d) ||
+        elf_load(&code, o.data, o.bytes, &mem_system, &d))
+      break;
+    j->got += ((int (*)(void))(uintptr_t)elf_symbol(code, "k"))();
+    elf_free(code);
+  }
+  arena_free(&a);
+  return NULL;
+}
+
+static void threads_share_a_compiler(void **state) {
+  bench *b = *state;
+  cc c = find(b, NULL);
+  thread t[THREADS];
+  job jobs[THREADS];
+  for (int i = 0; i < THREADS; i++) {
+    jobs[i] = (job){&c, i + 100, 0};
+    assert_int_equal(thread_start(&t[i], compile_and_run, &jobs[i], &b->diag), TN_OK);
+  }
+  for (int i = 0; i < THREADS; i++) {
+    thread_join(t[i]);
+    assert_int_equal(jobs[i].got, 3 * (i + 100));
+  }
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, make_bench, remove_bench)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(kinds_are_told_apart),
+      TEST(cc_is_split_at_spaces),
+      TEST(missing_compilers_are_reported),
+      TEST(identity_tells_compilers_apart),
+      TEST(objects_are_the_same_each_time),
+      TEST(flags_are_passed),
+      TEST(products_are_not_contracted),
+      TEST(ignoring_traps_keeps_results),
+      TEST(errors_show_what_the_compiler_said),
+      TEST(signals_and_missing_objects_are_errors),
+      TEST(slow_compilers_are_stopped),
+      TEST(a_full_place_is_an_error),
+      TEST(every_allocation_may_fail),
+      TEST(threads_share_a_compiler),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

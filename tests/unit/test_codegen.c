@@ -1,0 +1,183 @@
+/* Code generation: random kernels under random laws, compiled for several targets, run as programs
+   and compared with the kernel. What each pass makes of small kernels is shown in tests/ir. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "codegen/address.h"
+#include "codegen/codegen.h"
+#include "ir/verify.h"
+#include "laws/laws.h"
+#include "render/c.h"
+
+#include "../ir/kernels.h"
+#include "../ir/replay.h"
+
+enum { KERNELS = 150, STEPS = 5 };
+
+typedef struct test {
+  diag d;
+  ir *g;
+  uint64_t seed;
+  void (*body)(struct test *t);
+} test;
+
+static void call_body(void *arg) {
+  test *t = arg;
+  t->body(t);
+}
+
+static void run_body(void (*body)(test *t), uint64_t seed) {
+  test t = {.body = body, .seed = seed};
+  t.g = ir_new(&mem_system, &t.d, false);
+  assert_non_null(t.g);
+  tn_status status = diag_catch(&t.d, call_body, &t);
+  ir_free(t.g);
+  if (status != TN_OK) fail_msg("seed %llu: %s", (unsigned long long)seed, t.d.text);
+}
+
+#define TEST(name)                  \
+  static void name##_body(test *t); \
+  static void name(void **state) {  \
+    (void)state;                    \
+    run_body(name##_body, 0);       \
+  }                                 \
+  static void name##_body(test *t)
+
+/* Addresses. */
+
+static const node *number(test *t, int64_t n) { return ix_const(t->g, n); }
+
+static const node *loop(test *t, int64_t n) { return range_make(t->g, number(t, n), KIND_LOOP); }
+
+TEST(addresses_are_row_major) {
+  const node *i = loop(t, 4), *j = loop(t, 5), *k = loop(t, 6);
+  const node *extents[] = {number(t, 4), number(t, 5), number(t, 6)}, *at[] = {i, j, k};
+  const node *a = address_of(t->g, 3, extents, at);
+  assert_int_equal(ix_coefficient(a, i), 30);
+  assert_int_equal(ix_coefficient(a, j), 6);
+  assert_int_equal(ix_coefficient(a, k), 1);
+  assert_ptr_equal(address_size(t->g, 3, extents), number(t, 120));
+  assert_ptr_equal(address_of(t->g, 0, NULL, NULL), number(t, 0));
+  assert_ptr_equal(address_size(t->g, 0, NULL), number(t, 1));
+}
+
+TEST(addresses_have_gates_only_where_needed) {
+  const node *i = loop(t, 8), *eight = number(t, 8), *seven = number(t, 7);
+  const node *back = ix_sub(t->g, seven, i), *next = ix_add_const(t->g, i, 1);
+  assert_ptr_equal(address_of(t->g, 1, &eight, &back), back);
+  const node *gated = address_of(t->g, 1, &eight, &next);
+  assert_int_equal(gated->op, OP_WHERE);
+  assert_ptr_equal(gated->src[0], ix_lt(t->g, next, eight)); /* the lower bound is known */
+  assert_ptr_equal(gated->src[1], next);
+  assert_int_equal(gated->src[2]->op, OP_INVALID);
+}
+
+/* Whole programs. */
+
+static const target targets[] = {
+    {.vector_bytes = 0},
+    {.vector_bytes = 0, .threads = true, .index32 = true},
+    {.vector_bytes = 16, .threads = true},
+    {.vector_bytes = 32},
+    {.vector_bytes = 64, .threads = true, .index32 = true},
+};
+
+static codegen_options options(size_t i) {
+  codegen_options o = {.target = targets[i], .math = MATH_EXACT};
+  render_c_lacks(&c_gnu, &o.target.rules);
+  return o;
+}
+
+static void check_program(test *t, replay *values, const interp_array *expected, const node *sink,
+                          size_t i, int64_t workers) {
+  codegen_options o = options(i);
+  const node *linear = codegen_run(t->g, sink, "CPU", &o)->src[2];
+  if (verify(&linear, 1, STAGE_LINEAR, ir_mem(t->g), &t->d) != TN_OK) diag_rethrow(&t->d);
+  const interp_array *got = replay_kernel(values, linear, workers);
+  for (size_t s = 0; s < values->params.n; s++)
+    if (!replay_same(&expected[s], &got[s], -1))
+      diag_raise(&t->d, TN_ERR_INTERNAL, "target %zu: slot %zu differs", i, s);
+}
+
+/** A kernel after a few random laws: also such ranges as choose.c would never make. */
+static const node *arranged(test *t, const node *sink) {
+  rng r = {t->seed ^ 0xa44};
+  laws l = {.g = t->g};
+  const node *a, *b;
+  for (int i = 0; i < STEPS; i++) {
+    node_list order = topo_sort(ir_arena(t->g), &sink, 1, NULL, NULL), ranges = {0};
+    for (size_t k = 0; k < order.n; k++)
+      if (order.at[k]->op == OP_RANGE) vec_push(ir_arena(t->g), &ranges, order.at[k]);
+    if (!ranges.n) break;
+    const node *range = ranges.at[rng_below(&r, ranges.n)];
+    static const range_kind kinds[] = {KIND_UNROLL, KIND_VECTOR, KIND_THREAD};
+    const node *changed = rng_chance(&r, 40)
+                              ? law_split(&l, sink, range, rng_between(&r, 2, 8), &a, &b)
+                              : law_kind(&l, sink, range, kinds[rng_below(&r, 3)], &a);
+    if (changed) sink = changed;
+  }
+  return sink;
+}
+
+/** Whether all outputs are shared out or none: with both, a worker repeats what others do. */
+static bool is_launchable(const node *sink) {
+  size_t shared = 0;
+  for (uint32_t i = 0; i < sink->n_src; i++) {
+    const node *stage = sink->src[i]->src[sink->src[i]->n_src - 1];
+    bool any = false;
+    for (size_t k = 0; k < stage_ranges(stage); k++)
+      any |= range_kind_of(stage_range(stage)[k]) == KIND_THREAD;
+    shared += any;
+  }
+  return !shared || shared == sink->n_src;
+}
+
+static void random_kernel(test *t) {
+  const node *sink = kernel_random(t->g, t->seed);
+  replay values = {.a = ir_arena(t->g), .seed = t->seed};
+  replay_prepare(&values, &sink, 1);
+  const interp_array *expected = replay_kernel(&values, sink, 1);
+  for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+    check_program(t, &values, expected, sink, i, 1 + (int64_t)(t->seed % 3));
+  sink = arranged(t, sink);
+  if (is_launchable(sink)) check_program(t, &values, expected, sink, 0, 1 + (int64_t)(t->seed % 3));
+}
+
+static void programs_do_what_kernels_do(void **state) {
+  (void)state;
+  for (uint64_t seed = 0; seed < KERNELS; seed++) run_body(random_kernel, seed);
+}
+
+/* The widest index that fits decides the type of all. */
+
+static dtype index_type(test *t, int64_t extent, bool index32) {
+  const node *n = number(t, extent), *r = range_make(t->g, n, KIND_LOOP);
+  const node *param = ir_node(t->g, OP_PARAM, DT_U8, &n, 1, (int64_t[]){0}, 1);
+  const node *store[] = {param, r, ir_const_bits(t->g, DT_U8, 1)};
+  const node *end[] = {r, ir_node(t->g, OP_STORE, DT_VOID, store, 3, NULL, 0)};
+  const node *done = ir_node(t->g, OP_END, DT_VOID, end, 2, NULL, 0);
+  const node *sink = ir_node(t->g, OP_SINK, DT_VOID, &done, 1, NULL, 0);
+  sink = codegen_index_width(t->g, sink, &(target){.index32 = index32});
+  return (dtype)sink->src[0]->src[0]->dtype;
+}
+
+TEST(indices_are_32_bits_wide_where_all_fit) {
+  assert_int_equal(index_type(t, 1000, false), DT_I64);
+  assert_int_equal(index_type(t, 1000, true), DT_I32);
+  assert_int_equal(index_type(t, INT64_C(1) << 29, true), DT_I32);
+  assert_int_equal(index_type(t, INT64_C(1) << 31, true), DT_I64);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(addresses_are_row_major),
+      cmocka_unit_test(addresses_have_gates_only_where_needed),
+      cmocka_unit_test(programs_do_what_kernels_do),
+      cmocka_unit_test(indices_are_32_bits_wide_where_all_fit),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,286 @@
+/* Contexts: how they open, refuse, fail and close. */
+#include "tensor_check.h"
+
+#include "base/thread.h"
+
+#include <tenon/unstable/queue.h>
+
+static void open_and_close(void **state) {
+  (void)state;
+  tn_context *c = tn_open(NULL);
+  assert_non_null(c);
+  assert_string_equal(tn_message(c), "");
+  check_ok(c, tn_close(c));
+  assert_int_equal(tn_close(NULL), TN_OK);
+  check_text(tn_message(NULL), "no context");
+}
+
+/** What every call on a broken context says. */
+static void check_broken(tn_context *c, tn_status status, const char *words) {
+  float f = 0;
+  tn_plan *plan;
+  assert_non_null(c);
+  check_text(tn_message(c), words);
+  assert_int_equal(tn_read(floats(c, 1, &f), TN_F32, &f, 4), status);
+  assert_int_equal(tn_realize(c, NULL, 0), status);
+  assert_int_equal(tn_plan_compile(c, NULL, 0, NULL, &plan), status);
+  tn_scope_begin(c);
+  assert_int_equal(tn_scope_end(c), status);
+  check_text(tn_message(c), words);
+  assert_int_equal(tn_close(c), TN_OK);
+}
+
+static void bad_descriptors_break_the_context(void **state) {
+  (void)state;
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.device = "GPU:7";
+  check_broken(tn_open(&d), TN_ERR_DEVICE, "GPU:7");
+  d.device = NULL;
+  d.dump = "nonsense";
+  check_broken(tn_open(&d), TN_ERR_ARGUMENT, "nonsense");
+  d.dump = NULL;
+  d.threads = -1;
+  check_broken(tn_open(&d), TN_ERR_ARGUMENT, "-1 threads");
+  d.threads = 0;
+  d.math = (tn_math)99;
+  check_broken(tn_open(&d), TN_ERR_ARGUMENT, "99");
+  d.math = TN_MATH_DEFAULT;
+  d.pair = "none/none";
+  check_broken(tn_open(&d), TN_ERR_ARGUMENT, "none/none");
+  d.pair = NULL;
+  d.size = 8;
+  check_broken(tn_open(&d), TN_ERR_ARGUMENT, "INIT");
+}
+
+static void unknown_tails_are_refused(void **state) {
+  (void)state;
+  struct {
+    tn_open_desc known;
+    uint64_t more;
+  } d = {TN_OPEN_DESC_INIT, 0};
+  d.known.size = sizeof d;
+  tn_context *c = tn_open(&d.known);
+  assert_string_equal(tn_message(c), "");
+  check_ok(c, tn_close(c));
+  d.more = 1;
+  check_broken(tn_open(&d.known), TN_ERR_ARGUMENT, "does not know");
+}
+
+static void the_environment_is_heeded(void **state) {
+  (void)state;
+  setenv("TENON_DEVICE", "ABSENT", 1);
+  check_broken(tn_open(NULL), TN_ERR_DEVICE, "ABSENT");
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.device = "CPU";
+  tn_context *c = tn_open(&d);
+  assert_string_equal(tn_message(c), "");
+  check_ok(c, tn_close(c));
+  d.device = NULL;
+  d.environment = false;
+  c = tn_open(&d);
+  assert_string_equal(tn_message(c), "");
+  check_ok(c, tn_close(c));
+  unsetenv("TENON_DEVICE");
+  setenv("TENON_THREADS", "many", 1);
+  check_broken(tn_open(NULL), TN_ERR_ARGUMENT, "TENON_THREADS");
+  setenv("TENON_THREADS", "2", 1);
+  setenv("TENON_MATH", "sloppy", 1);
+  check_broken(tn_open(NULL), TN_ERR_ARGUMENT, "TENON_MATH");
+  setenv("TENON_MATH", "exact", 1);
+  c = tn_open(NULL);
+  assert_string_equal(tn_message(c), "");
+  check_ok(c, tn_close(c));
+  unsetenv("TENON_MATH");
+  unsetenv("TENON_THREADS");
+}
+
+static void count_destroyed(void *user) { ++*(int *)user; }
+
+static void keep_line(void *user, tn_log_level level, const char *text) {
+  (void)level;
+  snprintf(user, 256, "%s", text);
+}
+
+static void run_tasks(void *user, void (*task)(void *arg, size_t i), void *arg, size_t n) {
+  (void)user;
+  for (size_t i = n; i-- > 0;) task(arg, i);
+}
+
+static void payloads_are_destroyed_once(void **state) {
+  (void)state;
+  counting memory = {0};
+  int workers = 0, progress = 0, absent = 0;
+  char line[256] = "";
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.allocator = (tn_allocator){counting_alloc, counting_release, &memory, counting_destroy};
+  d.workers = (tn_workers){run_tasks, &workers, count_destroyed};
+  d.logger = (tn_logger){keep_line, line, NULL};
+  d.progress = (tn_progress){NULL, &absent, count_destroyed};
+  tn_context *c = tn_open(&d);
+  check_text(line, "CPU");
+  check_floats(c, tn_add(floats(c, FLOATS(1, 2)), tn_num(c, 1)), FLOATS(2, 3));
+  check_ok(c, tn_close(c));
+  assert_int_equal(workers, 1);
+  assert_int_equal(progress, 0);
+  assert_int_equal(absent, 0);
+  assert_int_equal(memory.destroyed, 1);
+  assert_int_equal(memory.out, 0);
+}
+
+static bool cancel(void *user, const char *what, uint64_t done, uint64_t total) {
+  (void)what, (void)done, (void)total;
+  ++*(int *)user;
+  return false;
+}
+
+static void progress_cancels(void **state) {
+  (void)state;
+  int calls = 0;
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.progress = (tn_progress){cancel, &calls, NULL};
+  tn_context *c = tn_open(&d);
+  float f;
+  tn_tensor *y = tn_add(floats(c, FLOATS(1)), tn_num(c, 1));
+  assert_int_equal(tn_read(y, TN_F32, &f, 4), TN_ERR_CANCELLED);
+  assert_int_equal(calls, 1);
+  check_ok(c, tn_close(c));
+}
+
+static void devices_are_listed(void **state) {
+  (void)state;
+  tn_context *c = tn_open(NULL);
+  tn_device_info info = TN_DEVICE_INFO_INIT;
+  check_ok(c, tn_device_get(c, 0, &info));
+  check_text(info.name, "CPU");
+  size_t i = 1;
+  while (tn_device_get(c, i, &info) == TN_OK) i++;
+  assert_true(i < 100);
+  assert_string_equal(tn_message(c), "");
+  tn_device *device;
+  tn_failure failure;
+  assert_int_equal(tn_device_open(c, NULL, &device, &failure), TN_OK);
+  assert_string_equal(tn_device_name(device), "CPU:0");
+  assert_int_equal(tn_device_open(c, "ABSENT", &device, &failure), TN_ERR_DEVICE);
+  check_text(failure.text, "ABSENT");
+  check_ok(c, tn_close(c));
+}
+
+/* One thread at a time. */
+
+typedef struct inside {
+  tn_context *c;
+  tn_tensor *x;
+  tn_status read, close, scope;
+  tn_tensor *built;
+  atomic_int stage; /* 1: the operation runs; 2: it may end */
+} inside;
+
+static tn_status enter_again(void *user, tn_call *call) {
+  inside *in = user;
+  float f;
+  in->read = tn_read(in->x, TN_F32, &f, 4);
+  in->built = tn_add(in->x, in->x);
+  in->close = tn_close(in->c);
+  in->scope = tn_scope_end(in->c);
+  *(float *)tn_call_out(call, 0).data = 7;
+  return TN_OK;
+}
+
+static tn_tensor *custom_of(tn_context *c, tn_status (*run)(void *, tn_call *), void *user) {
+  tn_custom_desc d = TN_CUSTOM_DESC_INIT;
+  const tn_type type = {TN_F32, TN_SCALAR};
+  tn_tensor *out;
+  d.run = run;
+  d.user = user;
+  tn_custom(c, &d, NULL, 0, &type, &out, 1);
+  return out;
+}
+
+static void a_second_call_is_refused(void **state) {
+  (void)state;
+  tn_context *c = tn_open(NULL);
+  inside in = {.c = c, .x = floats(c, FLOATS(1))};
+  float f;
+  check_ok(c, tn_read(custom_of(c, enter_again, &in), TN_F32, &f, 4));
+  assert_true(f == 7);
+  assert_int_equal(in.read, TN_ERR_BUSY);
+  assert_int_equal(in.close, TN_ERR_BUSY);
+  assert_int_equal(in.scope, TN_ERR_BUSY);
+  assert_null(in.built);
+  check_ok(c, tn_close(c));
+}
+
+static tn_status wait_inside(void *user, tn_call *call) {
+  inside *in = user;
+  atomic_store(&in->stage, 1);
+  while (atomic_load(&in->stage) != 2) thread_pause();
+  *(float *)tn_call_out(call, 0).data = 1;
+  return TN_OK;
+}
+
+static void *run_binding(void *arg) {
+  tn_binding_run(arg);
+  return NULL;
+}
+
+static void a_running_binding_keeps_it_open(void **state) {
+  (void)state;
+  tn_context *c = tn_open(NULL);
+  inside in = {.c = c};
+  tn_tensor *out = custom_of(c, wait_inside, &in);
+  tn_plan *plan;
+  tn_binding *b;
+  check_ok(c, tn_plan_compile(c, &out, 1, NULL, &plan));
+  check_ok(c, tn_plan_bind(plan, &b));
+  diag d = {0};
+  thread t;
+  assert_int_equal(thread_start(&t, run_binding, b, &d), TN_OK);
+  while (atomic_load(&in.stage) != 1) thread_pause();
+  assert_int_equal(tn_close(c), TN_ERR_BUSY);
+  assert_int_equal(tn_binding_run(b), TN_ERR_BUSY);
+  atomic_store(&in.stage, 2);
+  thread_join(t);
+  float f;
+  check_ok(c, tn_binding_read(b, "0", TN_F32, &f, 4));
+  assert_true(f == 1);
+  check_ok(c, tn_close(c));
+}
+
+static void closing_frees_everything(void **state) {
+  (void)state;
+  counting memory = {0};
+  tn_context *c = open_counting(&memory, NULL);
+  tn_scope_begin(c);
+  tn_scope_begin(c);
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2)));
+  tn_own(tn_add(s, tn_num(c, 1)));
+  tn_keep(tn_mul(s, s));
+  tn_assign(s, tn_num(c, 3));
+  tn_assign(s, floats(c, FLOATS(1, 2, 3)));
+  tn_dim_var(c, "n", 1, 5);
+  tn_tensor *x = tn_input(c, "x", tn_shape(tn_dim_var(c, "n", 1, 5)), TN_F32);
+  tn_tensor *y = tn_add(x, tn_num(c, 1));
+  tn_plan *plan;
+  tn_binding *b;
+  check_ok(c, tn_plan_compile(c, &y, 1, NULL, &plan));
+  check_ok(c, tn_plan_bind(plan, &b));
+  tn_plan_free(plan);
+  check_ok(c, tn_close(c));
+  assert_int_equal(memory.out, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(open_and_close),
+      cmocka_unit_test(bad_descriptors_break_the_context),
+      cmocka_unit_test(unknown_tails_are_refused),
+      cmocka_unit_test(the_environment_is_heeded),
+      cmocka_unit_test(payloads_are_destroyed_once),
+      cmocka_unit_test(progress_cancels),
+      cmocka_unit_test(devices_are_listed),
+      cmocka_unit_test(a_second_call_is_refused),
+      cmocka_unit_test(a_running_binding_keeps_it_open),
+      cmocka_unit_test(closing_frees_everything),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

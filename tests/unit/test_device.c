@@ -1,0 +1,664 @@
+/* The table of devices, the pool of threads, targets, compiling, the kernel cache. */
+#include "../backend/ref.c"
+#include "../backend/sample.h"
+#include "device/buffer.h"
+#include "device/cache.h"
+#include "device/cpu/pool.h"
+#include "device/queue.h"
+#include "device/span.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+
+/** An allocator that counts what is out, and fails at the n-th call. */
+typedef struct counting {
+  pthread_mutex_t lock;
+  size_t bytes, calls, fail_at;
+} counting;
+
+static void *count_alloc(void *user, size_t bytes, size_t align) {
+  counting *c = user;
+  pthread_mutex_lock(&c->lock);
+  bool fails = ++c->calls == c->fail_at;
+  if (!fails) c->bytes += bytes;
+  pthread_mutex_unlock(&c->lock);
+  return fails ? NULL : mem_system.alloc(mem_system.user, bytes, align);
+}
+
+static void count_release(void *user, void *at, size_t bytes) {
+  counting *c = user;
+  pthread_mutex_lock(&c->lock);
+  c->bytes -= bytes;
+  pthread_mutex_unlock(&c->lock);
+  mem_system.release(mem_system.user, at, bytes);
+}
+
+typedef struct fixture {
+  diag diag;
+  counting counting;
+  mem mem;
+  table *table;
+  tn_ir *ir;
+} fixture;
+
+static void ok(fixture *f, tn_status status) {
+  if (status) fail_msg("%s", f->diag.text);
+}
+
+static int set_up(void **state) {
+  static fixture f;
+  memset(&f, 0, sizeof f);
+  pthread_mutex_init(&f.counting.lock, NULL);
+  f.mem = (mem){count_alloc, count_release, &f.counting};
+  ok(&f, table_open(&f.table, &(table_desc){.mem = &f.mem, .threads = 3}, &f.diag));
+  ok(&f, table_add(f.table, &ref_backend, &f.diag));
+  assert_int_equal(tn_ir_open(NULL, &f.ir), TN_OK);
+  *state = &f;
+  return 0;
+}
+
+static int tear_down(void **state) {
+  fixture *f = *state;
+  tn_ir_close(f->ir);
+  table_close(f->table);
+  pthread_mutex_destroy(&f->counting.lock);
+  return f->counting.bytes != 0;
+}
+
+static tn_device *device(fixture *f, const char *name) {
+  tn_device *v;
+  ok(f, table_device(f->table, name, &v, &f->diag));
+  return v;
+}
+
+/* The table. */
+
+static void devices_by_name(void **state) {
+  fixture *f = *state;
+  assert_ptr_equal(device(f, "CPU"), device(f, "CPU:0"));
+  assert_ptr_not_equal(device(f, "CPU"), device(f, "CPU:1"));
+  assert_string_equal(device(f, "CPU:1")->name, "CPU:1");
+  assert_string_equal(device(f, "REF:1")->backend->name, "REF");
+  assert_string_equal(device(f, "NULL")->name, "NULL:0");
+}
+
+static void names_that_are_none(void **state) {
+  fixture *f = *state;
+  static const char *const names[] = {"",       "cpu",    "GPU",       "CPU:",    "CPU:x",
+                                      "CPU:-1", "CPU:1x", "CPU:99999", "CPU:1:1", ":0"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    tn_device *v;
+    assert_int_equal(table_device(f->table, names[i], &v, &f->diag), TN_ERR_DEVICE);
+    assert_null(v);
+    assert_non_null(strstr(f->diag.text, "devices are named CPU, NULL, REF, or as in CPU:1"));
+  }
+  tn_device *v;
+  assert_int_equal(table_device(f->table, "REF:7", &v, &f->diag), TN_ERR_DEVICE);
+  assert_string_equal(f->diag.text, "device REF:7: there are REF:0 to REF:3");
+  assert_int_equal(table_device(f->table, "CPU:16", &v, &f->diag), TN_ERR_DEVICE);
+}
+
+static tn_status broken_probe(int32_t index, tn_output *about, uint64_t *bytes, tn_failure *f) {
+  (void)index, (void)about, (void)bytes;
+  return tn_fail(f, TN_ERR_DEVICE, "the driver is missing");
+}
+
+static void devices_are_listed(void **state) {
+  fixture *f = *state;
+  static tn_backend gone;
+  gone = ref_backend;
+  gone.name = "GONE";
+  gone.probe = broken_probe;
+  gone.count = NULL;
+  ok(f, table_add(f->table, &gone, &f->diag));
+  static const char *const names[] = {"CPU:0", "NULL:0", "REF:0", "REF:1", "GONE:0"};
+  tn_device_info info = TN_DEVICE_INFO_INIT;
+  for (int twice = 0; twice < 2; twice++)
+    for (size_t i = 0; i < 5; i++) {
+      ok(f, table_info(f->table, i, &info, &f->diag));
+      assert_string_equal(info.name, names[i]);
+    }
+  assert_string_equal(info.absent, "the driver is missing");
+  assert_string_equal(info.pairs, "");
+  ok(f, table_info(f->table, 0, &info, &f->diag));
+  assert_null(info.absent);
+  assert_string_equal(info.pairs, "c/cc");
+  assert_true(info.bytes > 0);
+  assert_non_null(strchr(info.about, ','));
+  tn_device_info before = info;
+  diag_clear(&f->diag);
+  assert_int_equal(table_info(f->table, 5, &info, &f->diag), TN_ERR_ARGUMENT);
+  assert_memory_equal(&before, &info, sizeof info);
+  assert_string_equal(f->diag.text, "");
+}
+
+static void backends_must_be_complete(void **state) {
+  fixture *f = *state;
+  tn_backend b = ref_backend;
+  ok(f, table_add(f->table, &ref_backend, &f->diag)); /* again */
+  assert_int_equal(table_add(f->table, &b, &f->diag), TN_ERR_ARGUMENT);
+  assert_string_equal(f->diag.text, "there is a backend REF already");
+  assert_int_equal(table_add(f->table, NULL, &f->diag), TN_ERR_ARGUMENT);
+  b.name = "A:B";
+  assert_int_equal(table_add(f->table, &b, &f->diag), TN_ERR_ARGUMENT);
+  b.name = "HALF";
+  b.read = NULL;
+  assert_int_equal(table_add(f->table, &b, &f->diag), TN_ERR_ARGUMENT);
+  assert_string_equal(f->diag.text, "backend HALF: host, or read and write, are missing");
+  b = ref_backend, b.name = "HALF", b.execute = NULL;
+  assert_int_equal(table_add(f->table, &b, &f->diag), TN_ERR_ARGUMENT);
+  b = ref_backend, b.name = "HALF", b.size--;
+  assert_int_equal(table_add(f->table, &b, &f->diag), TN_ERR_ARGUMENT);
+  tn_queue_functions q = *ref_backend.queue;
+  q.submit = NULL;
+  b = ref_backend, b.name = "HALF", b.queue = &q;
+  assert_int_equal(table_add(f->table, &b, &f->diag), TN_ERR_ARGUMENT);
+  tn_signal_functions s = *ref_backend.signal;
+  s.fail = NULL;
+  b = ref_backend, b.name = "HALF", b.signal = &s;
+  assert_int_equal(table_add(f->table, &b, &f->diag), TN_ERR_ARGUMENT);
+}
+
+static void *open_global(void *arg) {
+  diag d = {0};
+  if (table_global(arg, &d)) abort();
+  return NULL;
+}
+
+static void one_table_for_the_process(void **state) {
+  (void)state;
+  table *seen[8];
+  pthread_t threads[8];
+  for (int i = 0; i < 8; i++) pthread_create(&threads[i], NULL, open_global, &seen[i]);
+  for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
+  for (int i = 1; i < 8; i++) assert_ptr_equal(seen[i], seen[0]);
+  assert_int_equal(pool_threads(table_pool(seen[0])), pool_cores());
+}
+
+/* The pool. */
+
+enum { MOST_TASKS = 1000 };
+
+typedef struct tasks {
+  pool *pool;
+  atomic_int runs[MOST_TASKS];
+  size_t inner;
+} tasks;
+
+static void count_task(void *arg, size_t i) { atomic_fetch_add(&((tasks *)arg)->runs[i], 1); }
+
+static void outer_task(void *arg, size_t i) {
+  tasks *t = arg, inside = {0};
+  pool_run(t->pool, count_task, &inside, t->inner);
+  for (size_t k = 0; k < t->inner; k++)
+    if (inside.runs[k] != 1) abort();
+  atomic_fetch_add(&t->runs[i], 1);
+}
+
+static void each_task_runs_once(void **state) {
+  fixture *f = *state;
+  pool *p = table_pool(f->table);
+  static const size_t counts[] = {0, 1, 2, 3, 7, 255, 256, 257, 1000};
+  assert_int_equal(pool_threads(p), 3);
+  for (int again = 0; again < 200; again++)
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+      tasks t = {0};
+      pool_run(p, count_task, &t, counts[c]);
+      for (size_t i = 0; i < MOST_TASKS; i++) assert_int_equal(t.runs[i], i < counts[c]);
+    }
+}
+
+static void *run_some(void *arg) {
+  for (int i = 0; i < 300; i++) {
+    tasks t = {.pool = arg, .inner = 5};
+    pool_run(arg, outer_task, &t, 4);
+    for (int k = 0; k < 4; k++)
+      if (t.runs[k] != 1) abort();
+  }
+  return NULL;
+}
+
+static void many_callers_share_the_pool(void **state) {
+  fixture *f = *state;
+  pthread_t threads[4];
+  for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, run_some, table_pool(f->table));
+  pool_grow(table_pool(f->table), 5);
+  for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+  assert_int_equal(pool_threads(table_pool(f->table)), 5);
+}
+
+typedef struct own_workers {
+  int calls;
+} own_workers;
+
+static void run_backwards(void *user, void (*task)(void *arg, size_t i), void *arg, size_t n) {
+  ((own_workers *)user)->calls++;
+  while (n--) task(arg, n);
+}
+
+static void callers_bring_their_threads(void **state) {
+  (void)state;
+  own_workers own = {0};
+  tn_workers w = {run_backwards, &own, NULL};
+  pool *p = pool_open(&mem_system, 4, &w);
+  tasks t = {0};
+  pool_run(p, count_task, &t, 10);
+  assert_int_equal(own.calls, 1);
+  for (int i = 0; i < 10; i++) assert_int_equal(t.runs[i], 1);
+  pool_close(p);
+  pool_close(NULL);
+}
+
+static void check_signals(void *arg, size_t i) {
+  (void)i;
+  sigset_t mask;
+  pthread_sigmask(SIG_SETMASK, NULL, &mask);
+  bool caller = pthread_equal(pthread_self(), *(pthread_t *)arg);
+  if (!caller && (!sigismember(&mask, SIGINT) || sigismember(&mask, SIGSEGV))) abort();
+}
+
+/** Nor does starting threads change the caller's. */
+static void the_pool_takes_no_signals(void **state) {
+  fixture *f = *state;
+  pthread_t self = pthread_self();
+  sigset_t mask;
+  for (int i = 0; i < 100; i++) pool_run(table_pool(f->table), check_signals, &self, 64);
+  pthread_sigmask(SIG_SETMASK, NULL, &mask);
+  assert_false(sigismember(&mask, SIGINT));
+}
+
+/* Targets. */
+
+static void targets(void **state) {
+  fixture *f = *state;
+  tn_device *cpu = device(f, "CPU");
+  const device_target *t, *again, *least;
+  ok(f, device_target_get(cpu, NULL, NULL, &t, &f->diag));
+  ok(f, device_target_get(cpu, "c/cc", NULL, &again, &f->diag));
+  assert_ptr_equal(t, again);
+  assert_true(t->target.threads && t->target.vector_bytes >= 16);
+  assert_true(target_lacks(&t->target.rules, OP_EXP) && !target_lacks(&t->target.rules, OP_ADD));
+  assert_false(t->target.rules.f16);
+  ok(f, device_target_get(device(f, "REF"), NULL, NULL, &again, &f->diag));
+  assert_true(target_lacks(&again->target.rules, OP_MAX) && again->target.rules.f16);
+  assert_int_equal(again->target.arguments, 6);
+  assert_ptr_equal(again->renderer->decompose, ref_decompose);
+#ifdef __x86_64__
+  ok(f, device_target_get(cpu, NULL, "x86-64", &least, &f->diag));
+  assert_ptr_not_equal(t, least);
+  assert_int_equal(least->target.vector_bytes, 16);
+  assert_string_equal(least->caps.target, "x86-64");
+  assert_true(target_lacks(&least->target.rules, OP_FMA));
+#endif
+  assert_int_equal(device_target_get(cpu, "c/gcc", NULL, &least, &f->diag), TN_ERR_ARGUMENT);
+  assert_string_equal(f->diag.text, "device CPU:0 has no renderer and compiler of the name "
+                                    "\"c/gcc\"; it has c/cc");
+  assert_null(least);
+  assert_int_equal(device_target_get(cpu, NULL, "pentium", &least, &f->diag), TN_ERR_ARGUMENT);
+  assert_non_null(strstr(f->diag.text, "there is no processor level \"pentium\"; there are "));
+}
+
+/* Compiling and running. */
+
+static tn_program *compile(fixture *f, const char *name, const char *kernel, int scale) {
+  tn_node node = sample_program(f->ir, "CPU", kernel, scale);
+  if (!node) fail_msg("%s", tn_ir_message(f->ir));
+  tn_program *p;
+  tn_failure why = {TN_OK, ""};
+  if (tn_program_compile(device(f, name), f->ir, &node, 1, &p, &why)) fail_msg("%s", why.text);
+  return p;
+}
+
+typedef struct run {
+  tn_buffer *buffers[SAMPLE_BUFFERS];
+  sample_launch launch;
+} run;
+
+static void run_open(fixture *f, run *r, const char *name, int64_t n, int64_t workers) {
+  for (int i = 0; i < SAMPLE_BUFFERS; i++) {
+    tn_span s;
+    float in[SAMPLE_MOST];
+    for (int k = 0; k < SAMPLE_MOST; k++) in[k] = (float)(i * k % 1000);
+    ok(f, buffer_open(device(f, name), sizeof in, &r->buffers[i], &f->diag));
+    ok(f, buffer_span(r->buffers[i], &s, &f->diag));
+    ok(f, span_write(&s, DT_F32, DT_F32, in, SAMPLE_MOST, &f->diag));
+  }
+  sample_set(&r->launch, r->buffers, n, workers);
+}
+
+static void run_close(run *r) {
+  for (int i = 0; i < SAMPLE_BUFFERS; i++) buffer_release(r->buffers[i]);
+}
+
+static void check_result(fixture *f, run *r, int64_t n, int scale) {
+  float out[SAMPLE_MOST];
+  ok(f, span_read(&r->launch.spans[0], DT_F32, DT_F32, out, SAMPLE_MOST, &f->diag));
+  for (int k = 0; k < SAMPLE_MOST; k++) {
+    float expected = k < n ? (float)(k % 1000 * scale + 2 * k % 1000) : 0;
+    if (out[k] != expected) fail_msg("element %d is %g, not %g", k, out[k], expected);
+  }
+}
+
+static void runs_on(fixture *f, const char *name, int64_t n, int64_t workers) {
+  tn_program *p = compile(f, name, "scaled add", 3);
+  assert_string_equal(tn_program_name(p), "scaled add");
+  run r;
+  tn_failure why = {TN_OK, ""};
+  run_open(f, &r, name, n, workers);
+  if (tn_program_execute(p, &r.launch.launch, &why)) fail_msg("%s", why.text);
+  check_result(f, &r, n, 3);
+  run_close(&r);
+  program_release(p);
+}
+
+static void programs_run(void **state) {
+  fixture *f = *state;
+  static const int64_t workers[] = {1, 2, 3, 7, 300};
+  for (size_t i = 0; i < sizeof workers / sizeof *workers; i++) {
+    runs_on(f, "CPU", 50001, workers[i]);
+    runs_on(f, "REF:1", 501, workers[i]);
+  }
+  runs_on(f, "CPU:1", 0, 2);
+  assert_int_equal(cache_count(table_kernels(f->table)).compiled, 2);
+}
+
+static void launches_are_checked(void **state) {
+  fixture *f = *state;
+  tn_program *p = compile(f, "CPU", "k", 3), *q = compile(f, "REF", "k", 3);
+  run r, foreign;
+  tn_failure why = {TN_OK, ""};
+  run_open(f, &r, "CPU", 10, 2);
+  run_open(f, &foreign, "REF", 10, 2);
+  tn_launch l = r.launch.launch;
+  l.n_buffers--;
+  assert_int_equal(program_execute(p, &l, &why), TN_ERR_ARGUMENT);
+  assert_string_equal(why.text, "kernel k takes 3 buffers, not 2");
+  l = r.launch.launch, l.n_values++;
+  assert_int_equal(program_execute(p, &l, &why), TN_ERR_ARGUMENT);
+  assert_string_equal(why.text, "kernel k takes 3 values, not 4");
+  l = r.launch.launch, l.global[0] = 0;
+  assert_int_equal(program_execute(p, &l, &why), TN_ERR_ARGUMENT);
+  assert_string_equal(why.text, "kernel k: launch size 0 is 0, which is not positive");
+  l = r.launch.launch, l.global[0] = 3;
+  assert_int_equal(program_execute(p, &l, &why), TN_ERR_ARGUMENT);
+  assert_string_equal(why.text, "core_count is 2, but there are 3 workers");
+  l = r.launch.launch, l.global[1] = 2;
+  assert_int_equal(program_execute(p, &l, &why), TN_ERR_ARGUMENT);
+  assert_int_equal(program_execute(p, &foreign.launch.launch, &why), TN_ERR_DEVICE);
+  assert_int_equal(program_execute(q, &r.launch.launch, &why), TN_ERR_DEVICE);
+  l = r.launch.launch;
+  tn_span nowhere[SAMPLE_BUFFERS] = {{0}};
+  l.buffers = nowhere;
+  assert_int_equal(program_execute(p, &l, &why), TN_ERR_ARGUMENT);
+  run_close(&r);
+  run_close(&foreign);
+  program_release(p);
+  program_release(q);
+}
+
+/* The kernel cache. */
+
+static void equal_kernels_are_one(void **state) {
+  fixture *f = *state;
+  tn_program *a = compile(f, "CPU", "first", 3), *b = compile(f, "CPU", "second", 3);
+  tn_program *c = compile(f, "CPU", "first", 4), *d = compile(f, "CPU:1", "first", 3);
+  assert_ptr_equal(a, b);
+  assert_ptr_not_equal(a, c);
+  assert_ptr_not_equal(a, d);
+  cache_counts n = cache_count(table_kernels(f->table));
+  assert_int_equal(n.compiled, 2);
+  assert_int_equal(n.found, 2);
+  assert_int_equal(n.kernels, 2);
+  tn_program *programs[] = {a, b, c, d};
+  for (int i = 0; i < 4; i++) program_release(programs[i]);
+}
+
+static void levels_are_kept_apart(void **state) {
+  fixture *f = *state;
+  const device_target *t;
+  tn_program *p;
+  tn_node node = sample_program(f->ir, "CPU", "k", 3);
+  static const char *const limits[] = {NULL, "x86-64"};
+  tn_device *cpu = device(f, "CPU");
+#ifdef __x86_64__
+  for (int i = 0; i < 2; i++) {
+    ok(f, device_target_get(cpu, NULL, limits[i], &t, &f->diag));
+    ok(f, program_compile(t, f->ir, &node, 1, &p, &f->diag));
+    program_release(p);
+  }
+  ok(f, device_target_get(cpu, NULL, NULL, &t, &f->diag));
+  bool differ = strcmp(t->caps.target, "x86-64") != 0;
+  assert_int_equal(cache_count(table_kernels(f->table)).compiled, 1 + differ);
+#else
+  (void)limits, (void)cpu, (void)t, (void)p, (void)node;
+#endif
+}
+
+static void many_in_one_call(void **state) {
+  fixture *f = *state;
+  enum { N = 8 };
+  static const char *const names[] = {"CPU", "REF"};
+  for (int d = 0; d < 2; d++) {
+    tn_node nodes[N];
+    tn_program *p[N];
+    tn_failure why = {TN_OK, ""};
+    for (int i = 0; i < N; i++) nodes[i] = sample_program(f->ir, "CPU", "k", i % 7);
+    if (tn_program_compile(device(f, names[d]), f->ir, nodes, N, p, &why)) fail_msg("%s", why.text);
+    assert_ptr_equal(p[0], p[7]);
+    for (int i = 0; i < N; i++) {
+      run r;
+      run_open(f, &r, names[d], 100, 2);
+      if (program_execute(p[i], &r.launch.launch, &why)) fail_msg("%s", why.text);
+      check_result(f, &r, 100, i % 7);
+      run_close(&r);
+      program_release(p[i]);
+    }
+  }
+  assert_int_equal(cache_count(table_kernels(f->table)).compiled, 14);
+}
+
+typedef struct racer {
+  fixture *f;
+  tn_program *program;
+  int scale;
+} racer;
+
+static void *race(void *arg) {
+  racer *r = arg;
+  tn_ir *ir;
+  if (tn_ir_open(NULL, &ir)) abort();
+  tn_device *v;
+  diag d = {0};
+  if (table_device(r->f->table, "CPU", &v, &d)) abort();
+  tn_node nodes[2];
+  tn_program *p[2];
+  for (int i = 0; i < 2; i++) nodes[i] = sample_program(ir, "CPU", "k", (r->scale + i) % 2);
+  if (tn_program_compile(v, ir, nodes, 2, p, NULL)) abort();
+  r->program = p[r->scale];
+  program_release(p[1 - r->scale]);
+  tn_ir_close(ir);
+  return NULL;
+}
+
+static void racing_threads_compile_once(void **state) {
+  fixture *f = *state;
+  enum { N = 8 };
+  pthread_t threads[N];
+  racer racers[N];
+  for (int i = 0; i < N; i++) {
+    racers[i] = (racer){f, NULL, i % 2};
+    pthread_create(&threads[i], NULL, race, &racers[i]);
+  }
+  for (int i = 0; i < N; i++) pthread_join(threads[i], NULL);
+  assert_int_equal(cache_count(table_kernels(f->table)).compiled, 2);
+  for (int i = 0; i < N; i++) program_release(racers[i].program);
+}
+
+static void the_cache_is_bounded(void **state) {
+  fixture *f = *state;
+  table *small;
+  tn_device *v;
+  ok(f, table_open(&small, &(table_desc){.most_kernels = 3}, &f->diag));
+  ok(f, table_add(small, &ref_backend, &f->diag));
+  ok(f, table_device(small, "REF", &v, &f->diag));
+  tn_program *kept = NULL;
+  for (int i = 0; i < 20; i++) {
+    tn_node node = sample_program(f->ir, "REF", "k", i);
+    tn_program *p;
+    assert_int_equal(tn_program_compile(v, f->ir, &node, 1, &p, NULL), TN_OK);
+    if (i == 2)
+      kept = p;
+    else
+      program_release(p);
+  }
+  assert_int_equal(cache_count(table_kernels(small)).kernels, 3);
+  tn_node node = sample_program(f->ir, "REF", "k", 2); /* in use: still there */
+  tn_program *again;
+  assert_int_equal(tn_program_compile(v, f->ir, &node, 1, &again, NULL), TN_OK);
+  assert_ptr_equal(again, kept);
+  assert_int_equal(cache_count(table_kernels(small)).compiled, 20);
+  program_release(again);
+  program_release(kept);
+  table_close(small);
+}
+
+static tn_status failing_compile(void *compiler, const tn_capabilities *caps,
+                                 const tn_program_spec *const specs[], size_t n, tn_output *code,
+                                 tn_failure *f) {
+  static atomic_int calls;
+  (void)compiler, (void)caps, (void)specs, (void)n, (void)code;
+  return tn_fail(f, TN_ERR_COMPILE, "failure number %d", atomic_fetch_add(&calls, 1) + 1);
+}
+
+static void failures_leave_nothing(void **state) {
+  fixture *f = *state;
+  static tn_compiler compiler;
+  static tn_pair pair;
+  static tn_backend b;
+  compiler = *ref_backend.pairs[0].compiler;
+  compiler.compile = failing_compile;
+  pair = (tn_pair){ref_backend.pairs[0].renderer, &compiler};
+  b = ref_backend;
+  b.name = "BAD";
+  b.pairs = &pair;
+  ok(f, table_add(f->table, &b, &f->diag));
+  tn_node nodes[2] = {sample_program(f->ir, "BAD", "k", 1), sample_program(f->ir, "BAD", "k", 2)};
+  tn_program *p[2];
+  tn_failure why = {TN_OK, ""};
+  for (int i = 1; i < 3; i++) {
+    char expected[64];
+    snprintf(expected, sizeof expected, "kernels: failure number %d", i);
+    assert_int_equal(tn_program_compile(device(f, "BAD"), f->ir, nodes, 2, p, &why),
+                     TN_ERR_COMPILE);
+    assert_string_equal(why.text, expected);
+    assert_true(!p[0] && !p[1]);
+  }
+  assert_int_equal(cache_count(table_kernels(f->table)).kernels, 0);
+}
+
+static void only_programs_are_compiled(void **state) {
+  fixture *f = *state;
+  tn_node program = sample_program(f->ir, "CPU", "k", 1);
+  const tn_node *stages;
+  tn_program *p;
+  tn_failure why = {TN_OK, ""};
+  tn_node_sources(program, &stages);
+  assert_int_equal(tn_program_compile(device(f, "CPU"), f->ir, &stages[2], 1, &p, &why),
+                   TN_ERR_INTERNAL);
+  assert_string_equal(why.text, "linear where a program is wanted");
+  assert_int_equal(tn_program_compile(NULL, f->ir, &program, 1, &p, &why), TN_ERR_ARGUMENT);
+  tn_node none = NULL;
+  assert_int_equal(tn_program_compile(device(f, "CPU"), f->ir, &none, 1, &p, &why),
+                   TN_ERR_ARGUMENT);
+}
+
+/* Memory that runs out. */
+
+typedef struct life {
+  counting *counting;
+  const mem *mem;
+} life;
+
+/** Opens, compiles, runs and closes; returns the first failure. */
+static tn_status whole_life(const mem *m, diag *d) {
+  table *t = NULL;
+  tn_device *v = NULL;
+  tn_ir *ir = NULL;
+  tn_program *p = NULL;
+  tn_buffer *b = NULL;
+  tn_queue *q = NULL;
+  tn_signal *g = NULL;
+  tn_span s;
+  tn_failure f = {TN_OK, ""};
+  tn_allocator a = {m->alloc, m->release, m->user, NULL};
+  tn_status status = table_open(&t, &(table_desc){.mem = m, .threads = 2}, d);
+  if (!status) status = table_add(t, &ref_backend, d);
+  if (!status) status = table_device(t, "REF", &v, d);
+  if (!status) status = tn_ir_open(&a, &ir);
+  tn_node node = status ? NULL : sample_program(ir, "REF", "k", 2);
+  if (!status && !node) status = tn_ir_status(ir);
+  if (!status) status = tn_program_compile(v, ir, &node, 1, &p, &f);
+  if (!status) status = tn_buffer_open(v, 64, &b, &f);
+  if (!status) status = tn_buffer_span(b, &s, &f);
+  if (!status) status = tn_queue_open(v, TN_QUEUE_COMPUTE, &q, &f);
+  if (!status) status = tn_signal_open(v, 0, &g, &f);
+  for (int i = 0; i < 20 && !status; i++) tn_queue_signal(q, g, (uint64_t)i);
+  if (!status) status = tn_queue_submit(q, &f);
+  if (!status) status = tn_queue_finish(q, -1, &f);
+  tn_queue_free(q);
+  tn_signal_free(g);
+  tn_buffer_release(b);
+  tn_program_free(p);
+  tn_ir_close(ir);
+  table_close(t);
+  return status;
+}
+
+static void memory_may_run_out_anywhere(void **state) {
+  fixture *f = *state;
+  counting c = {.fail_at = 0};
+  pthread_mutex_init(&c.lock, NULL);
+  mem m = {count_alloc, count_release, &c};
+  ok(f, whole_life(&m, &f->diag));
+  size_t calls = c.calls;
+  assert_true(calls > 50);
+  for (size_t n = 1; n <= calls; n++) {
+    c.calls = 0;
+    c.fail_at = n;
+    tn_status status = whole_life(&m, &f->diag);
+    if (status != TN_ERR_MEMORY) fail_msg("allocation %zu: %s", n, tn_status_text(status));
+    assert_int_equal(c.bytes, 0);
+  }
+  pthread_mutex_destroy(&c.lock);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+  const struct CMUnitTest tests[] = {TEST(devices_by_name),
+                                     TEST(names_that_are_none),
+                                     TEST(devices_are_listed),
+                                     TEST(backends_must_be_complete),
+                                     TEST(one_table_for_the_process),
+                                     TEST(each_task_runs_once),
+                                     TEST(many_callers_share_the_pool),
+                                     TEST(callers_bring_their_threads),
+                                     TEST(the_pool_takes_no_signals),
+                                     TEST(targets),
+                                     TEST(programs_run),
+                                     TEST(launches_are_checked),
+                                     TEST(equal_kernels_are_one),
+                                     TEST(levels_are_kept_apart),
+                                     TEST(many_in_one_call),
+                                     TEST(racing_threads_compile_once),
+                                     TEST(the_cache_is_bounded),
+                                     TEST(failures_leave_nothing),
+                                     TEST(only_programs_are_compiled),
+                                     TEST(memory_may_run_out_anywhere)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

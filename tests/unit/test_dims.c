@@ -1,0 +1,170 @@
+/* Sizes that vary, and types that meet. */
+#include "tensor_check.h"
+
+static int open_one(void **state) {
+  *state = tn_open(NULL);
+  return *state ? 0 : -1;
+}
+
+static int close_one(void **state) { return (int)tn_close(*state); }
+
+static void numbers_are_numbers(void **state) {
+  tn_context *c = *state;
+  assert_int_equal(tn_dim_add(c, 2, 3), 5);
+  assert_int_equal(tn_dim_sub(c, 2, 3), -1);
+  assert_int_equal(tn_dim_mul(c, 1 << 20, 1 << 20), INT64_C(1) << 40);
+  assert_int_equal(tn_dim_div(c, 7, 2), 3);
+  assert_int_equal(tn_dim_div(c, -7, 2), -4);
+}
+
+static void variables_cancel(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 1, 100), m = tn_dim_var(c, "m", 0, 5);
+  assert_true(n == tn_dim_var(c, "n", 1, 100));
+  assert_true(n != m);
+  assert_int_equal(tn_dim_sub(c, tn_dim_add(c, n, 7), n), 7);
+  assert_true(tn_dim_add(c, n, m) == tn_dim_add(c, m, n));
+  assert_true(tn_dim_mul(c, n, 2) == tn_dim_add(c, n, n));
+  assert_true(tn_dim_div(c, tn_dim_mul(c, n, 6), 3) == tn_dim_mul(c, n, 2));
+}
+
+static void shapes_keep_variables(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 1, 100);
+  tn_type t = tn_type_of(tn_input(c, "x", tn_shape(n, 3), TN_F16));
+  assert_int_equal(t.dtype, TN_F16);
+  assert_int_equal(t.shape.rank, 2);
+  assert_true(t.shape.size[0] == n);
+  assert_int_equal(t.shape.size[1], 3);
+}
+
+/** Whether a shape with this size is refused with these words. */
+static void check_refused(tn_context *c, tn_dim d, tn_status status, const char *words) {
+  tn_tensor *x = tn_input(c, "x", tn_shape(d), TN_F32);
+  float f;
+  assert_int_equal(tn_type_of(x).dtype, TN_UNDEFINED);
+  assert_int_equal(tn_read(x, TN_F32, &f, sizeof f), status);
+  check_text(tn_message(c), words);
+}
+
+static void operators_are_caught(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 1, 100), m = tn_dim_var(c, "m", 1, 100);
+  check_refused(c, n + 1, TN_ERR_SHAPE, "is no size");
+  check_refused(c, n - 1, TN_ERR_SHAPE, "is no size");
+  check_refused(c, n / 2, TN_ERR_SHAPE, "is no size");
+  check_refused(c, (tn_dim)((uint64_t)n * 2), TN_ERR_SHAPE, "is no size");
+  check_refused(c, (tn_dim)((uint64_t)n + (uint64_t)m), TN_ERR_SHAPE, "is no size");
+  check_refused(c, -n, TN_ERR_SHAPE, "is no size");
+  check_refused(c, n ^ m, TN_ERR_SHAPE, "");
+  tn_context *other = tn_open(NULL);
+  assert_non_null(other);
+  check_refused(other, n, TN_ERR_SHAPE, "is no size");
+  tn_close(other);
+}
+
+static void bad_variables_carry_their_cause(void **state) {
+  tn_context *c = *state;
+  tn_dim_var(c, "n", 1, 100);
+  check_refused(c, tn_dim_var(c, "n", 2, 100), TN_ERR_ARGUMENT, "n is from 2 to 100, and was");
+  check_refused(c, tn_dim_var(c, "k", -1, 4), TN_ERR_ARGUMENT, "2^40");
+  check_refused(c, tn_dim_var(c, "k", 5, 4), TN_ERR_ARGUMENT, "2^40");
+  check_refused(c, tn_dim_var(c, "k", 0, (INT64_C(1) << 40) + 1), TN_ERR_ARGUMENT, "2^40");
+  check_refused(c, tn_dim_var(c, "", 0, 4), TN_ERR_ARGUMENT, "name");
+  check_refused(c, tn_dim_add(c, tn_dim_var(c, NULL, 0, 4), 1), TN_ERR_ARGUMENT, "name");
+}
+
+static void arithmetic_is_bounded(void **state) {
+  tn_context *c = *state;
+  tn_dim z = tn_dim_var(c, "z", 0, 4), big = tn_dim_var(c, "big", 0, INT64_C(1) << 40);
+  check_refused(c, tn_dim_div(c, 8, z), TN_ERR_SHAPE, "divisor can be 0");
+  check_refused(c, tn_dim_div(c, 8, 0), TN_ERR_SHAPE, "divisor can be 0");
+  check_refused(c, tn_dim_mul(c, big, big), TN_ERR_SHAPE, "64 bits");
+  check_refused(c, tn_dim_sub(c, z, 1), TN_ERR_SHAPE, "-1");
+  check_refused(c, -1, TN_ERR_SHAPE, "-1");
+  assert_true(tn_dim_div(c, 8, tn_dim_add(c, z, 1)) != INT64_MIN);
+}
+
+static void failures_do_not_pile_up(void **state) {
+  tn_context *c = *state;
+  tn_dim first = tn_dim_var(c, "k", -1, 4);
+  for (int i = 0; i < 100; i++) assert_true(tn_dim_var(c, "k", -1, 4) == first);
+}
+
+static void ranks_are_checked(void **state) {
+  tn_context *c = *state;
+  tn_shape s = {13, {1}};
+  float f = 0;
+  assert_int_equal(tn_read(tn_from_host(c, s, TN_F32, &f, 4), TN_F32, &f, 4), TN_ERR_SHAPE);
+  s.rank = -1;
+  assert_int_equal(tn_read(tn_from_host(c, s, TN_F32, &f, 4), TN_F32, &f, 4), TN_ERR_SHAPE);
+}
+
+/* The table of dtype.h, above its diagonal. */
+static void types_meet(void **state) {
+  (void)state;
+  static const tn_dtype order[] = {TN_BOOL, TN_U8,  TN_U16, TN_U32,  TN_U64, TN_I8, TN_I16,
+                                   TN_I32,  TN_I64, TN_F16, TN_BF16, TN_F32, TN_F64};
+  static const char *const table[] = {"bool u8 u16 u32 u64 i8 i16 i32 i64 f16 bf16 f32 f64",
+                                      "u8 u16 u32 u64 i16 i16 i32 i64 f16 bf16 f32 f64",
+                                      "u16 u32 u64 i32 i32 i32 i64 f16 bf16 f32 f64",
+                                      "u32 u64 i64 i64 i64 i64 f16 bf16 f32 f64",
+                                      "u64 f64 f64 f64 f64 f16 bf16 f32 f64",
+                                      "i8 i16 i32 i64 f16 bf16 f32 f64",
+                                      "i16 i32 i64 f16 bf16 f32 f64",
+                                      "i32 i64 f16 bf16 f32 f64",
+                                      "i64 f16 bf16 f32 f64",
+                                      "f16 f32 f32 f64",
+                                      "bf16 f32 f64",
+                                      "f32 f64",
+                                      "f64"};
+  for (size_t i = 0; i < 13; i++) {
+    char row[128], *at = row;
+    snprintf(row, sizeof row, "%s", table[i]);
+    for (size_t k = i; k < 13; k++) {
+      char *name = strtok(at, " ");
+      at = NULL;
+      assert_string_equal(tn_dtype_name(tn_promote(order[i], order[k])), name);
+      assert_int_equal(tn_promote(order[k], order[i]), tn_promote(order[i], order[k]));
+    }
+  }
+  assert_int_equal(tn_promote(TN_STRING, TN_F32), TN_UNDEFINED);
+  assert_int_equal(tn_promote(TN_F32, (tn_dtype)77), TN_UNDEFINED);
+}
+
+static void types_have_names(void **state) {
+  (void)state;
+#define CHECK_TYPE(name, number, text, bytes, host) \
+  assert_string_equal(tn_dtype_name(name), text);   \
+  assert_int_equal((int)name, number);              \
+  assert_int_equal(tn_dtype_size(name), bytes);     \
+  assert_int_equal(sizeof(host), bytes);
+  TN_DTYPE_LIST(CHECK_TYPE)
+#undef CHECK_TYPE
+  assert_string_equal(tn_dtype_name(TN_UNDEFINED), "undefined");
+  assert_string_equal(tn_dtype_name(TN_STRING), "string");
+  assert_string_equal(tn_dtype_name((tn_dtype)1000), "unknown");
+  assert_int_equal(tn_dtype_size(TN_STRING), 0);
+  assert_int_equal(tn_dtype_size((tn_dtype)100), 0);
+  assert_string_equal(tn_status_text(TN_ERR_BUSY), "busy");
+  assert_string_equal(tn_status_text((tn_status)99), "unknown status");
+  assert_int_equal(tn_version(), TN_VERSION);
+}
+
+#define WITH(test) cmocka_unit_test_setup_teardown(test, open_one, close_one)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      WITH(numbers_are_numbers),
+      WITH(variables_cancel),
+      WITH(shapes_keep_variables),
+      WITH(operators_are_caught),
+      WITH(bad_variables_carry_their_cause),
+      WITH(arithmetic_is_bounded),
+      WITH(failures_do_not_pile_up),
+      WITH(ranks_are_checked),
+      cmocka_unit_test(types_meet),
+      cmocka_unit_test(types_have_names),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

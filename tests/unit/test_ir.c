@@ -1,0 +1,689 @@
+/* Nodes: interning, counting, shapes, bounds, free ranges, index arithmetic, substitution. */
+#include "ir/binder.h"
+#include "ir/infer.h"
+#include "ir/intern.h"
+#include "ir/subst.h"
+#include "ir/topo.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+/** A test's ir and what it needs; `counted` is chosen before the body runs. */
+typedef struct world {
+  diag d;
+  arena a;
+  ir *g;
+  size_t out, calls, fail_at; /* bytes allocated, calls, the call that fails */
+  mem m;
+} world;
+
+static void *count_alloc(void *user, size_t bytes, size_t align) {
+  world *w = user;
+  if (++w->calls == w->fail_at) return NULL;
+  w->out += bytes;
+  return mem_system.alloc(mem_system.user, bytes, align);
+}
+
+static void count_release(void *user, void *at, size_t bytes) {
+  ((world *)user)->out -= bytes;
+  mem_system.release(mem_system.user, at, bytes);
+}
+
+static tn_status run_failing(bool counted, void (*body)(void *w), size_t fail_at) {
+  world w = {.fail_at = fail_at};
+  w.m = (mem){count_alloc, count_release, &w};
+  arena_init(&w.a, &w.m, &w.d);
+  w.g = ir_new(&w.m, &w.d, counted);
+  tn_status s = w.g ? diag_catch(&w.d, body, &w) : TN_ERR_MEMORY;
+  ir_free(w.g);
+  arena_free(&w.a);
+  assert_int_equal(w.out, 0);
+  return s;
+}
+
+static void run(bool counted, void (*body)(void *w)) {
+  assert_int_equal(run_failing(counted, body, 0), TN_OK);
+}
+
+static const node *index_var(ir *g, const char *name, int64_t min, int64_t max) {
+  int64_t ints[] = {min, max};
+  return ir_make(g, &(node_spec){.op = OP_VAR,
+                                 .dtype = DT_INDEX,
+                                 .ints = ints,
+                                 .n_int = 2,
+                                 .text = name,
+                                 .n_text = strlen(name)});
+}
+
+static const node *buffer(ir *g, dtype t, int64_t uid, size_t rank, const int64_t sizes[]) {
+  const node *dims[8] = {0};
+  int64_t ints[] = {uid, 0};
+  for (size_t i = 0; i < rank; i++) dims[i] = ix_const(g, sizes[i]);
+  return ir_node(g, OP_BUFFER, t, dims, rank, ints, 2);
+}
+
+/* Interning. */
+
+static void interned(void *arg) {
+  ir *g = ((world *)arg)->g;
+  const node *a = buffer(g, DT_F32, 1, 2, (int64_t[]){2, 3}),
+             *b = buffer(g, DT_F32, 2, 2, (int64_t[]){2, 3});
+  assert_ptr_equal(a, buffer(g, DT_F32, 1, 2, (int64_t[]){2, 3}));
+  assert_ptr_not_equal(a, b);
+  assert_ptr_not_equal(a, buffer(g, DT_F64, 1, 2, (int64_t[]){2, 3}));
+  assert_ptr_equal(ir_op2(g, OP_ADD, a, b), ir_op2(g, OP_ADD, a, b));
+  assert_ptr_not_equal(ir_op2(g, OP_ADD, a, b), ir_op2(g, OP_ADD, b, a));
+  assert_ptr_not_equal(ir_op2(g, OP_ADD, a, b), ir_op2(g, OP_MUL, a, b));
+  assert_ptr_not_equal(index_var(g, "n", 0, 8), index_var(g, "m", 0, 8));
+  assert_ptr_not_equal(index_var(g, "n", 0, 8), index_var(g, "n", 0, 9));
+  assert_ptr_equal(ir_const(g, DT_F32, 0.0), ir_const(g, DT_F32, 0.0));
+  assert_ptr_not_equal(ir_const(g, DT_F32, 0.0), ir_const(g, DT_F32, -0.0));
+  const node *s =
+      ir_make(g, &(node_spec){.op = OP_SINK, .dtype = DT_VOID, .text = "k", .n_text = 1});
+  assert_string_equal(s->text, "k");
+  assert_ptr_equal(
+      s, ir_make(g, &(node_spec){
+                        .op = OP_SINK, .dtype = DT_VOID, .lanes = 1, .text = "k", .n_text = 1}));
+}
+
+static void interned_once(void **state) {
+  (void)state;
+  run(false, interned);
+  run(true, interned);
+}
+
+/* The table itself: entries are bytes, and many hashes are equal or at its end. */
+
+enum { ENTRIES = 40 };
+
+static bool same_address(const void *entry, const void *wanted) { return entry == wanted; }
+
+static void put_and_remove(void *arg) {
+  world *w = arg;
+  static const char entry[ENTRIES];
+  static const uint32_t hashes[] = {62, 63, 0, 62, 1, 63, 61, 62, 30, 0};
+  bool there[ENTRIES] = {false};
+  uint64_t seed = 1;
+  intern_table t = {0};
+  for (int step = 0; step < 20000; step++) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    size_t i = (seed >> 33) % ENTRIES;
+    uint32_t hash = hashes[i % 10];
+    if (there[i]) {
+      intern_remove(&t, hash, &entry[i]);
+    } else {
+      intern_reserve(&t, &w->m, &w->d);
+      intern_put(&t, intern_find(&t, hash, &entry[i], same_address), (void *)&entry[i], hash);
+    }
+    there[i] = !there[i];
+    for (size_t k = 0; k < ENTRIES; k++)
+      assert_int_equal(*intern_find(&t, hashes[k % 10], &entry[k], same_address) != NULL, there[k]);
+  }
+  intern_free(&t, &w->m);
+}
+
+static void table_of_nodes(void **state) {
+  (void)state;
+  run(false, put_and_remove);
+}
+
+static void shaped(void *arg) {
+  ir *g = ((world *)arg)->g;
+  const node *x = buffer(g, DT_F32, 0, 3, (int64_t[]){2, 3, 4});
+  const node *p = ir_permute(g, x, (int64_t[]){2, 0, 1});
+  assert_int_equal(p->rank, 3);
+  assert_int_equal(node_int(p->dims[0]), 4);
+  assert_int_equal(node_int(p->dims[2]), 3);
+  const node *r = ir_reduce(g, x, OP_ADD, 2, (int64_t[]){0, 2});
+  assert_int_equal(r->rank, 1);
+  assert_int_equal(node_int(r->dims[0]), 3);
+  const node *neg = ir_op1(g, OP_NEG, p);
+  assert_true(ir_same_shape(neg, p));
+  assert_int_equal(node_int(ir_size(g, neg)), 24);
+  assert_int_equal(ir_op2(g, OP_LT, x, x)->dtype, DT_BOOL);
+}
+
+static void shapes(void **state) {
+  (void)state;
+  run(false, shaped);
+  run(true, shaped);
+}
+
+/* Counting. */
+
+static void counted(void *arg) {
+  ir *g = ((world *)arg)->g;
+  const node *x = ir_retain(buffer(g, DT_F32, 0, 1, (int64_t[]){4}));
+  const node *y = ir_retain(ir_op1(g, OP_NEG, x));
+  ir_op1(g, OP_EXP, y);
+  assert_int_equal(ir_count(g), 4); /* a size, buffer, neg, exp */
+  ir_collect(g);
+  assert_int_equal(ir_count(g), 3);
+  ir_release(g, x);
+  assert_int_equal(ir_count(g), 3); /* neg holds it */
+  assert_ptr_equal(y, ir_op1(g, OP_NEG, y->src[0]));
+  ir_release(g, y);
+  ir_collect(g);
+  assert_int_equal(ir_count(g), 0);
+  ir_release(g, NULL);
+}
+
+static void owners(void **state) {
+  (void)state;
+  run(true, counted);
+}
+
+enum { DEEP = 100000 };
+
+static void deep(void *arg) {
+  ir *g = ((world *)arg)->g;
+  const node *x = buffer(g, DT_F32, 0, 1, (int64_t[]){4});
+  for (int i = 0; i < DEEP; i++) x = ir_op1(g, i % 2 ? OP_NEG : OP_ABS, x);
+  ir_retain(x);
+  ir_collect(g);
+  assert_int_equal(ir_count(g), DEEP + 2);
+  ir_release(g, x);
+  assert_int_equal(ir_count(g), 0);
+}
+
+static void deep_chain(void **state) {
+  (void)state;
+  run(true, deep);
+}
+
+/** A graph that shares sources, its dimensions among them. */
+static void shared(void *arg) {
+  ir *g = ((world *)arg)->g;
+  const node *x = buffer(g, DT_F32, 0, 2, (int64_t[]){2, 2});
+  for (int i = 0; i < 40; i++) x = ir_op2(g, OP_ADD, x, ir_permute(g, x, (int64_t[]){1, 0}));
+  ir_retain(x);
+  ir_collect(g);
+  assert_int_equal(ir_count(g), 82);
+  ir_release(g, x);
+  assert_int_equal(ir_count(g), 0);
+}
+
+static void shared_sources(void **state) {
+  (void)state;
+  run(true, shared);
+}
+
+typedef struct failing {
+  world *w;
+  const node *kept;
+} failing;
+
+static void make_and_fail(void *arg) {
+  failing *f = arg;
+  ir *g = f->w->g;
+  const node *x = ir_op1(g, OP_NEG, f->kept);
+  for (int i = 0; i < 10; i++) x = ir_op2(g, OP_MUL, x, x);
+  diag_raise(&f->w->d, TN_ERR_SHAPE, "on purpose");
+}
+
+static void collected(void *arg) {
+  failing f = {.w = arg};
+  ir *g = f.w->g;
+  f.kept = ir_retain(buffer(g, DT_F32, 0, 1, (int64_t[]){4}));
+  ir_collect(g);
+  assert_int_equal(diag_catch(&f.w->d, make_and_fail, &f), TN_ERR_SHAPE);
+  assert_int_equal(ir_count(g), 13);
+  ir_collect(g);
+  assert_int_equal(ir_count(g), 2);
+  ir_release(g, f.kept);
+  assert_int_equal(ir_count(g), 0);
+}
+
+static void collect_after_failure(void **state) {
+  (void)state;
+  run(true, collected);
+}
+
+static void some_graph(void *arg) {
+  world *w = arg;
+  ir *g = w->g;
+  const node *i = range_make(g, ix_const(g, 8), KIND_LOOP), *k = range_make(g, i, KIND_LOOP);
+  const node *x = ir_cast(g, ix_add(g, ix_mul(g, i, k), i), DT_F32), *with = NULL;
+  for (int n = 0; n < 100; n++) x = ir_op2(g, OP_ADD, x, ir_const(g, DT_F32, n));
+  map m = {0};
+  map_set(&w->a, &m, i, (void *)ix_const(g, 3));
+  with = subst_ranges(g, x, &m);
+  assert_true(with->free->n <= 1);
+}
+
+static void memory_runs_out(void **state) {
+  (void)state;
+  for (int c = 0; c < 2; c++) {
+    tn_status s = TN_ERR_MEMORY;
+    size_t n = 1;
+    for (; s != TN_OK && n < 1000; n++) {
+      s = run_failing(c, some_graph, n);
+      assert_true(s == TN_OK || s == TN_ERR_MEMORY);
+    }
+    assert_true(n > 5 && n < 1000);
+  }
+}
+
+/* Numbers that came from elsewhere. */
+
+static void fresh_numbers(void *arg) {
+  ir *g = ((world *)arg)->g;
+  const node *extent = ix_const(g, 4);
+  int64_t ints[] = {41, KIND_LOOP, 0, 0};
+  const node *given = ir_node(g, OP_RANGE, DT_INDEX, &extent, 1, ints, 4);
+  const node *made = range_make(g, extent, KIND_LOOP);
+  assert_ptr_not_equal(given, made);
+  assert_int_equal(made->ints[0], 42);
+}
+
+static void fresh_after_given(void **state) {
+  (void)state;
+  run(false, fresh_numbers);
+}
+
+/* Free ranges. */
+
+static void freed(void *arg) {
+  ir *g = ((world *)arg)->g;
+  const node *n = ix_const(g, 8), *zero = ix_const(g, 0);
+  const node *i = range_make(g, n, KIND_LOOP), *k = range_make(g, ix_add_const(g, i, 1), KIND_LOOP);
+  assert_int_equal(i->free->n, 1);
+  assert_int_equal(k->free->n, 2);
+  const node *sum = ix_add(g, i, k);
+  assert_true(node_is_free_in(i, sum) && node_is_free_in(k, sum));
+  assert_ptr_equal(sum->free, ix_mul(g, i, k)->free);
+  const node *r = fold_reduce(g, OP_ADD, ir_cast(g, sum, DT_F32), 1, &k);
+  assert_true(node_is_free_in(i, r) && !node_is_free_in(k, r));
+  size_t rank = 1;
+  const node *s = stage_make(g, &(stage_spec){.n_values = 1,
+                                              .n_ranges = 1,
+                                              .values = &r,
+                                              .ranks = &rank,
+                                              .coords = &i,
+                                              .extents = &n,
+                                              .ranges = &i});
+  assert_int_equal(s->free->n, 0);
+  const node *pinned = stage_make(g, &(stage_spec){.n_values = 1,
+                                                   .n_ranges = 1,
+                                                   .n_pins = 1,
+                                                   .values = &r,
+                                                   .ranks = &rank,
+                                                   .coords = &i,
+                                                   .extents = &n,
+                                                   .ranges = &i,
+                                                   .pins = &(const node *){range_make(g, n, 0)}});
+  assert_int_equal(pinned->free->n, 1);
+  assert_int_equal(zero->free->n, 0);
+  assert_true(range_set_within(i->free, k->free) && !range_set_within(k->free, i->free));
+  assert_true(range_set_meets(i->free, k->free) && !range_set_meets(pinned->free, k->free));
+  assert_ptr_equal(ir_range_without(g, k->free, k), i->free);
+  const node *list[] = {i, k};
+  const node *linear = ir_node(g, OP_LINEAR, DT_VOID, list, 2, NULL, 0);
+  assert_int_equal(linear->free->n, 0);
+}
+
+static void free_sets(void **state) {
+  (void)state;
+  run(false, freed);
+}
+
+/* Bounds. */
+
+static void bounded(void *arg) {
+  ir *g = ((world *)arg)->g;
+  const node *n = index_var(g, "n", 1, 100), *i = range_make(g, n, KIND_LOOP);
+  assert_int_equal(i->lo, 0);
+  assert_int_equal(i->hi, 99);
+  const node *a = ix_add_const(g, ix_scale(g, i, -3), 7);
+  assert_int_equal(a->lo, 7 - 3 * 99);
+  assert_int_equal(a->hi, 7);
+  const node *q = ix_floordiv(g, a, ix_const(g, 4));
+  assert_int_equal(q->lo, floor_div(7 - 297, 4));
+  assert_int_equal(q->hi, 1);
+  assert_int_equal(ix_mod(g, a, ix_const(g, 4))->hi, 3);
+  const node *far = index_var(g, "far", BOUND_LOW, BOUND_HIGH);
+  assert_int_equal(ix_add(g, far, i)->lo, BOUND_LOW);
+  assert_int_equal(ix_mul(g, far, i)->hi, BOUND_HIGH);
+  assert_int_equal(ir_const_int(g, DT_U8, 200)->hi, 200);
+  assert_int_equal(ir_cast(g, i, DT_I8)->lo, -128);
+  assert_int_equal(bound_add(INT64_MAX - 1, 5), BOUND_HIGH);
+  assert_int_equal(bound_mul(-INT64_MAX, 2), BOUND_LOW);
+  assert_true(ix_prove(g, ix_add_const(g, ix_sub(g, n, i), -1)));
+  assert_false(ix_prove(g, ix_add_const(g, ix_sub(g, n, i), -2)));
+}
+
+static void bounds(void **state) {
+  (void)state;
+  run(false, bounded);
+}
+
+/* Index arithmetic against plain evaluation. */
+
+enum { VARS = 3, RANGES = 4, STEPS = 14, TRIALS = 60, GRAPHS = 400 };
+
+typedef struct bench {
+  world *w;
+  uint64_t seed;
+  const node *var[VARS], *range[RANGES];
+  int64_t var_value[VARS], range_value[RANGES];
+} bench;
+
+static uint64_t pick(bench *b, uint64_t below) {
+  b->seed = b->seed * 6364136223846793005u + 1442695040888963407u;
+  return (b->seed >> 33) % below;
+}
+
+static int64_t divide(int64_t a, int64_t b) { return b ? floor_div(a, b) : 0; }
+static int64_t modulo(int64_t a, int64_t b) { return b ? floor_mod(a, b) : 0; }
+
+static int64_t apply(op o, int64_t a, int64_t b) {
+  switch (o) {
+  case OP_ADD: return a + b;
+  case OP_SUB: return a - b;
+  case OP_MUL: return a * b;
+  case OP_FLOORDIV: return divide(a, b);
+  case OP_MOD: return modulo(a, b);
+  case OP_MIN: return a < b ? a : b;
+  case OP_MAX: return a > b ? a : b;
+  case OP_LT: return a < b;
+  case OP_LE: return a <= b;
+  default: fail_msg("no index op"); return 0;
+  }
+}
+
+/** The value of an index node by its definition; checks that it is within the node's bounds. */
+static int64_t value_of(const bench *b, const node *n) {
+  int64_t v = 0;
+  for (int i = 0; i < VARS; i++)
+    if (b->var[i] == n) return b->var_value[i];
+  for (int i = 0; i < RANGES; i++)
+    if (b->range[i] == n) return b->range_value[i];
+  if (n->op == OP_CONST) return node_int(n);
+  if (n->op == OP_AFFINE) {
+    v = n->ints[0];
+    for (uint32_t i = 0; i < n->n_src; i++) v += n->ints[i + 1] * value_of(b, n->src[i]);
+  } else if (n->op == OP_WHERE) {
+    v = value_of(b, n->src[value_of(b, n->src[0]) ? 1 : 2]);
+  } else {
+    v = apply((op)n->op, value_of(b, n->src[0]), value_of(b, n->src[1]));
+  }
+  assert_true(v >= n->lo && v <= n->hi);
+  return v;
+}
+
+typedef struct step {
+  op op; /* OP_CONST: a number; OP_VAR, OP_RANGE: the a-th */
+  int a, b;
+  int64_t number;
+} step;
+
+static const node *build_step(bench *b, const step *s, const node *const made[]) {
+  ir *g = b->w->g;
+  const node *x = made[s->a], *y = made[s->b];
+  switch (s->op) {
+  case OP_ADD: return ix_add(g, x, y);
+  case OP_SUB: return ix_sub(g, x, y);
+  case OP_MUL: return ix_mul(g, x, y);
+  case OP_FLOORDIV: return ix_floordiv(g, x, y);
+  case OP_MOD: return ix_mod(g, x, y);
+  case OP_MIN: return ix_min(g, x, y);
+  case OP_MAX: return ix_max(g, x, y);
+  case OP_CONST: return ix_const(g, s->number);
+  case OP_VAR: return b->var[s->number];
+  default: return b->range[s->number];
+  }
+}
+
+static int64_t eval_step(const bench *b, const step *s, const int64_t made[]) {
+  switch (s->op) {
+  case OP_CONST: return s->number;
+  case OP_VAR: return b->var_value[s->number];
+  case OP_RANGE: return b->range_value[s->number];
+  default: return apply(s->op, made[s->a], made[s->b]);
+  }
+}
+
+static step random_step(bench *b, int i) {
+  static const op ops[] = {OP_ADD,      OP_SUB, OP_ADD, OP_MUL, OP_FLOORDIV,
+                           OP_FLOORDIV, OP_MOD, OP_MOD, OP_MIN, OP_MAX};
+  if (i < 4 || !pick(b, 3)) {
+    uint64_t leaf = pick(b, 3);
+    if (leaf == 0) return (step){.op = OP_CONST, .number = (int64_t)pick(b, 16) - 4};
+    if (leaf == 1) return (step){.op = OP_VAR, .number = (int64_t)pick(b, VARS)};
+    return (step){.op = OP_RANGE, .number = (int64_t)pick(b, RANGES)};
+  }
+  return (step){.op = ops[pick(b, sizeof ops / sizeof *ops)],
+                .a = (int)pick(b, (uint64_t)i),
+                .b = (int)pick(b, (uint64_t)i)};
+}
+
+static void make_leaves(bench *b) {
+  ir *g = b->w->g;
+  b->var[0] = index_var(g, "n", 1, 40);
+  b->var[1] = index_var(g, "m", 0, 9);
+  b->var[2] = index_var(g, "s", -7, 7);
+  b->range[0] = range_make(g, ix_const(g, 8), KIND_LOOP);
+  b->range[1] = range_make(g, ix_const(g, 3), KIND_LOOP);
+  b->range[2] = range_make(g, b->var[0], KIND_LOOP);
+  b->range[3] =
+      range_make(g, ix_min(g, ix_const(g, 4), ix_sub(g, b->var[0], b->range[2])), /* at least 1 */
+                 KIND_LOOP);
+}
+
+static void choose_values(bench *b) {
+  for (int i = 0; i < VARS; i++)
+    b->var_value[i] =
+        b->var[i]->lo + (int64_t)pick(b, (uint64_t)(b->var[i]->hi - b->var[i]->lo + 1));
+  for (int i = 0; i < RANGES; i++) {
+    int64_t extent = value_of(b, range_extent(b->range[i]));
+    assert_true(extent > 0);
+    b->range_value[i] = (int64_t)pick(b, (uint64_t)extent);
+  }
+}
+
+/** Values stay small, so that nothing overflows: products are of few, small leaves. */
+static bool too_large(const node *n) {
+  return n->lo < -(INT64_C(1) << 40) || n->hi > INT64_C(1) << 40;
+}
+
+static void check_comparisons(bench *b, const node *x, const node *y) {
+  ir *g = b->w->g;
+  const node *lt = ix_lt(g, x, y), *le = ix_le(g, x, y);
+  bool proved = ix_prove(g, x);
+  for (int t = 0; t < TRIALS / 4; t++) {
+    choose_values(b);
+    assert_int_equal(value_of(b, lt), value_of(b, x) < value_of(b, y));
+    assert_int_equal(value_of(b, le), value_of(b, x) <= value_of(b, y));
+    if (proved) assert_true(value_of(b, x) >= 0);
+  }
+}
+
+static void random_arithmetic(void *arg) {
+  bench b = {.w = arg, .seed = 7};
+  make_leaves(&b);
+  for (int graph = 0; graph < GRAPHS; graph++) {
+    step steps[STEPS];
+    const node *made[STEPS];
+    int n = 0;
+    while (n < STEPS) {
+      steps[n] = random_step(&b, n);
+      made[n] = build_step(&b, &steps[n], made);
+      if (!too_large(made[n]) || steps[n].op == OP_FLOORDIV || steps[n].op == OP_MOD) n++;
+    }
+    for (int t = 0; t < TRIALS; t++) {
+      int64_t values[STEPS];
+      choose_values(&b);
+      for (int i = 0; i < STEPS; i++) {
+        values[i] = eval_step(&b, &steps[i], values);
+        assert_int_equal(value_of(&b, made[i]), values[i]);
+      }
+    }
+    check_comparisons(&b, made[STEPS - 1], made[STEPS - 2]);
+  }
+}
+
+static void index_arithmetic(void **state) {
+  (void)state;
+  run(false, random_arithmetic);
+}
+
+static void canonical(void *arg) {
+  ir *g = ((world *)arg)->g;
+  const node *n = index_var(g, "n", 1, 40), *m = index_var(g, "m", 1, 40);
+  const node *i = range_make(g, ix_const(g, 12), KIND_LOOP), *four = ix_const(g, 4);
+  assert_ptr_equal(ix_add(g, n, m), ix_add(g, m, n));
+  assert_ptr_equal(ix_mul(g, ix_mul(g, n, m), i), ix_mul(g, m, ix_mul(g, i, n)));
+  assert_ptr_equal(ix_sub(g, ix_add(g, n, m), m), n);
+  const node *q = ix_floordiv(g, i, four), *r = ix_mod(g, i, four);
+  assert_ptr_equal(ix_add(g, ix_scale(g, q, 4), r), i);
+  assert_ptr_equal(ix_floordiv(g, ix_add(g, ix_scale(g, n, 4), r), four), n);
+  assert_ptr_equal(ix_mod(g, ix_add(g, ix_scale(g, n, 4), r), four), r);
+  assert_ptr_equal(ix_floordiv(g, q, ix_const(g, 3)), ix_const(g, 0));
+  assert_ptr_equal(ix_min(g, i, ix_const(g, 12)), i);
+  const node *nine = ix_const(g, 9), *late = range_make(g, nine, KIND_LOOP);
+  assert_ptr_equal(ix_max(g, ix_const(g, 5), late), ix_max(g, late, ix_const(g, 5)));
+  assert_ptr_equal(ix_max(g, late, ix_const(g, 5))->src[1], ix_const(g, 5));
+  assert_ptr_equal(ix_max(g, four, late)->src[1], four); /* older than the range */
+  assert_ptr_equal(ix_floordiv(g, ix_mul(g, n, m), m), n);
+  assert_ptr_equal(ix_lt(g, i, ix_const(g, 12)), ir_const_int(g, DT_BOOL, 1));
+  /* x mod 0 is 0, whatever is done with it */
+  const node *x = index_var(g, "x", -9, 9), *zero = ix_const(g, 0);
+  const node *by_zero = ix_mod(g, ix_mod(g, x, zero), ix_const(g, 3));
+  assert_ptr_not_equal(by_zero, ix_mod(g, x, ix_const(g, 3)));
+}
+
+static void canonical_forms(void **state) {
+  (void)state;
+  run(false, canonical);
+}
+
+static void overflow(void *arg) {
+  ir *g = ((world *)arg)->g;
+  const node *n = index_var(g, "n", 1, 40);
+  ix_scale(g, ix_scale(g, n, INT64_MAX), 2);
+}
+
+static void too_large_for_64_bits(void **state) {
+  (void)state;
+  assert_int_equal(run_failing(false, overflow, 0), TN_ERR_SHAPE);
+}
+
+/* Substitution. */
+
+static void substituted(void *arg) {
+  bench b = {.w = arg, .seed = 3};
+  ir *g = b.w->g;
+  make_leaves(&b);
+  for (int t = 0; t < 200; t++) {
+    step steps[STEPS];
+    const node *made[STEPS];
+    for (int i = 0; i < STEPS;) {
+      steps[i] = random_step(&b, i);
+      made[i] = build_step(&b, &steps[i], made);
+      if (!too_large(made[i])) i++;
+    }
+    const node *with = ix_add_const(g, ix_scale(g, b.range[1], 2), 1); /* in 0 … 7 */
+    map m = {0};
+    map_set(&b.w->a, &m, b.range[0], (void *)with);
+    const node *root = made[STEPS - 1], *after = subst_ranges(g, root, &m);
+    assert_false(node_is_free_in(b.range[0], after));
+    for (int k = 0; k < 20; k++) {
+      choose_values(&b);
+      b.range_value[0] = value_of(&b, with);
+      assert_int_equal(value_of(&b, after), value_of(&b, root));
+    }
+  }
+}
+
+static void substitution(void **state) {
+  (void)state;
+  run(false, substituted);
+}
+
+/** A sum over k of something with i. */
+static const node *sum_with(ir *g, const node *i, const node *k) {
+  return fold_reduce(g, OP_ADD, ir_cast(g, ix_add(g, i, k), DT_F32), 1, &k);
+}
+
+static void in_binders(void *arg) {
+  world *w = arg;
+  ir *g = w->g;
+  const node *i = range_make(g, ix_const(g, 8), KIND_LOOP),
+             *k = range_make(g, ix_const(g, 5), KIND_LOOP);
+  const node *sum = sum_with(g, i, k), *two = ix_const(g, 2);
+  map m = {0};
+  map_set(&w->a, &m, i, (void *)two);
+  assert_ptr_equal(subst_ranges(g, sum, &m), sum_with(g, two, k));
+  const node *copy = subst_copy(g, sum, &m), *fold = copy->src[0];
+  assert_ptr_not_equal(copy, sum_with(g, two, k));
+  assert_ptr_not_equal(fold_range(fold)[0], k);
+  assert_ptr_equal(copy, sum_with(g, two, fold_range(fold)[0]));
+  assert_int_equal(copy->free->n, 0);
+  map bound = {0};
+  map_set(&w->a, &bound, k, (void *)two);
+  assert_ptr_equal(subst_ranges(g, sum, &bound), sum);
+  map none = {0};
+  assert_ptr_equal(subst_copy(g, sum, &none), sum);
+}
+
+static void substitution_in_binders(void **state) {
+  (void)state;
+  run(false, in_binders);
+}
+
+/* Walks. */
+
+static bool below_neg(const node *n, void *user) {
+  (void)user;
+  return n->op != OP_NEG;
+}
+
+static void walked(void *arg) {
+  world *w = arg;
+  ir *g = w->g;
+  const node *x = buffer(g, DT_F32, 0, 0, NULL), *y = ir_op1(g, OP_NEG, x);
+  const node *roots[] = {ir_op2(g, OP_ADD, y, y), y};
+  node_list all = topo_sort(&w->a, roots, 2, NULL, NULL);
+  assert_int_equal(all.n, 3);
+  assert_ptr_equal(all.at[0], x);
+  assert_ptr_equal(all.at[2], roots[0]);
+  node_list some = topo_sort(&w->a, roots, 2, below_neg, NULL);
+  assert_int_equal(some.n, 2);
+  assert_int_equal(x->marked | y->marked | roots[0]->marked, 0);
+}
+
+static void walks(void **state) {
+  (void)state;
+  run(false, walked);
+  run(true, walked);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(interned_once),
+      cmocka_unit_test(table_of_nodes),
+      cmocka_unit_test(shapes),
+      cmocka_unit_test(owners),
+      cmocka_unit_test(deep_chain),
+      cmocka_unit_test(shared_sources),
+      cmocka_unit_test(collect_after_failure),
+      cmocka_unit_test(memory_runs_out),
+      cmocka_unit_test(fresh_after_given),
+      cmocka_unit_test(free_sets),
+      cmocka_unit_test(bounds),
+      cmocka_unit_test(index_arithmetic),
+      cmocka_unit_test(canonical_forms),
+      cmocka_unit_test(too_large_for_64_bits),
+      cmocka_unit_test(substitution),
+      cmocka_unit_test(substitution_in_binders),
+      cmocka_unit_test(walks),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,223 @@
+/* Launch expressions: values, and a message of its own for each way to fail. */
+#include "device/launch.h"
+#include "ir/build.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+enum { MOST_ROOM = 64 };
+
+static const char *const names[] = {"batch", "core_count", "n"};
+
+typedef struct fixture {
+  diag diag;
+  ir *ir;
+  const node *const *exprs;
+  size_t n;
+  launch_code code;
+} fixture;
+
+static int set_up(void **state) {
+  static fixture f;
+  memset(&f, 0, sizeof f);
+  f.ir = ir_new(&mem_system, &f.diag, false);
+  *state = &f;
+  return 0;
+}
+
+static int tear_down(void **state) {
+  ir_free(((fixture *)*state)->ir);
+  return 0;
+}
+
+static void compile(void *arg) {
+  fixture *f = arg;
+  f->code = launch_compile(ir_arena(f->ir), f->exprs, f->n, names, 3);
+}
+
+static tn_status try_compile(fixture *f, const node *const exprs[], size_t n) {
+  f->exprs = exprs;
+  f->n = n;
+  return diag_catch(&f->diag, compile, f);
+}
+
+static const node *var(fixture *f, dtype t, const char *name, int64_t min, int64_t max) {
+  return ir_make(f->ir, &(node_spec){.op = OP_VAR,
+                                     .dtype = t,
+                                     .ints = (int64_t[]){min, max},
+                                     .n_int = 2,
+                                     .text = name,
+                                     .n_text = strlen(name)});
+}
+
+static const node *n_var(fixture *f, dtype t) { return var(f, t, "n", -1000, INT64_MAX); }
+
+/** The value of an expression for batch 3, core_count 2 and n. */
+static tn_status evaluate(fixture *f, const node *e, int64_t n, int64_t *result) {
+  int64_t room[MOST_ROOM];
+  assert_int_equal(try_compile(f, &e, 1), TN_OK);
+  assert_true(f->code.n_steps <= MOST_ROOM);
+  return launch_eval(&f->code, (int64_t[]){3, 2, n}, room, result, &f->diag);
+}
+
+static int64_t value(fixture *f, const node *e, int64_t n) {
+  int64_t result;
+  assert_int_equal(evaluate(f, e, n, &result), TN_OK);
+  return result;
+}
+
+static void refused(fixture *f, const node *e, int64_t n, const char *message) {
+  int64_t result;
+  assert_int_equal(evaluate(f, e, n, &result), TN_ERR_ARGUMENT);
+  assert_string_equal(f->diag.text, message);
+}
+
+static void refused_early(fixture *f, const node *e, const char *message) {
+  assert_int_equal(try_compile(f, &e, 1), TN_ERR_ARGUMENT);
+  assert_string_equal(f->diag.text, message);
+}
+
+static const node *number(fixture *f, int64_t k) { return ir_const_int(f->ir, DT_I64, k); }
+
+static void computes(void **state) {
+  fixture *f = *state;
+  const node *n = n_var(f, DT_I64), *five = number(f, 5);
+  static const struct {
+    op op;
+    int64_t n, expected;
+  } cases[] = {{OP_ADD, 7, 12},   {OP_SUB, 7, 2},  {OP_MUL, -7, -35}, {OP_FLOORDIV, -7, -2},
+               {OP_CDIV, -7, -1}, {OP_MOD, -7, 3}, {OP_CMOD, -7, -2}, {OP_MAX, 7, 7},
+               {OP_MAX, 2, 5},    {OP_MIN, 7, 5},  {OP_MIN, -7, -7},  {OP_FLOORDIV, 9, 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    assert_int_equal(value(f, ir_op2(f->ir, cases[i].op, n, five), cases[i].n), cases[i].expected);
+  assert_int_equal(value(f, ir_op1(f->ir, OP_NEG, n), 9), -9);
+  assert_int_equal(value(f, ir_op1(f->ir, OP_ABS, n), -9), 9);
+  assert_int_equal(value(f, ir_cast(f->ir, n, DT_I32), 77), 77);
+  assert_int_equal(value(f, five, 0), 5);
+  assert_int_equal(value(f, NULL, 0), 1);
+}
+
+static void computes_affine_forms(void **state) {
+  fixture *f = *state;
+  const node *n = n_var(f, DT_INDEX), *b = var(f, DT_INDEX, "batch", 1, 8);
+  const node *e = ix_add_const(f->ir, ix_sub(f->ir, ix_scale(f->ir, n, 4), b), 10);
+  assert_int_equal(e->op, OP_AFFINE);
+  assert_int_equal(value(f, e, 5), 27);
+  assert_int_equal(value(f, ix_floordiv(f->ir, e, ix_const(f->ir, 10)), 5), 2);
+}
+
+static void computes_several(void **state) {
+  fixture *f = *state;
+  const node *n = n_var(f, DT_I64);
+  const node *e[] = {n, NULL, ir_op2(f->ir, OP_MUL, n, n)};
+  int64_t room[MOST_ROOM], results[3];
+  assert_int_equal(try_compile(f, e, 3), TN_OK);
+  assert_int_equal(launch_sizes(&f->code, (int64_t[]){1, 1, 6}, room, results, &f->diag), TN_OK);
+  assert_int_equal(results[0], 6);
+  assert_int_equal(results[1], 1);
+  assert_int_equal(results[2], 36);
+}
+
+static void tells_overflow(void **state) {
+  fixture *f = *state;
+  const node *n = n_var(f, DT_I64), *most = number(f, INT64_MAX), *least = number(f, INT64_MIN);
+  refused(f, ir_op2(f->ir, OP_ADD, most, n), 1, "a launch size overflows: 9223372036854775807 + 1");
+  refused(f, ir_op2(f->ir, OP_SUB, least, n), 1,
+          "a launch size overflows: -9223372036854775808 - 1");
+  refused(f, ir_op2(f->ir, OP_MUL, most, n), 2, "a launch size overflows: 9223372036854775807 * 2");
+  refused(f, ir_op1(f->ir, OP_NEG, least), 0, "a launch size overflows: 0 - -9223372036854775808");
+  refused(f, ir_op1(f->ir, OP_ABS, least), 0, "a launch size overflows: 0 - -9223372036854775808");
+  refused(f, ir_op2(f->ir, OP_CDIV, least, n), -1,
+          "a launch size overflows: -9223372036854775808 cdiv -1");
+  assert_int_equal(value(f, ir_op2(f->ir, OP_CMOD, least, n), -1), 0);
+  assert_int_equal(value(f, ir_op2(f->ir, OP_MOD, least, n), -1), 0);
+}
+
+static void tells_division_by_zero(void **state) {
+  fixture *f = *state;
+  const node *n = n_var(f, DT_I64), *seven = number(f, 7);
+  refused(f, ir_op2(f->ir, OP_FLOORDIV, seven, n), 0,
+          "a launch size divides by zero: 7 floordiv 0");
+  refused(f, ir_op2(f->ir, OP_MOD, seven, n), 0, "a launch size divides by zero: 7 mod 0");
+  refused(f, ir_op2(f->ir, OP_CDIV, seven, n), 0, "a launch size divides by zero: 7 cdiv 0");
+  refused(f, ir_op2(f->ir, OP_CMOD, seven, n), 0, "a launch size divides by zero: 7 cmod 0");
+}
+
+static void tells_bounds(void **state) {
+  fixture *f = *state;
+  const node *n = var(f, DT_I64, "n", 1, 100);
+  assert_int_equal(value(f, n, 1), 1);
+  assert_int_equal(value(f, n, 100), 100);
+  refused(f, n, 0, "variable n is 0, which is not between 1 and 100");
+  refused(f, n, 101, "variable n is 101, which is not between 1 and 100");
+}
+
+static void tells_types_that_are_too_small(void **state) {
+  fixture *f = *state;
+  const node *n = n_var(f, DT_I64);
+  refused(f, ir_cast(f->ir, n, DT_I8), 300, "a launch size has 300, which does not fit in type i8");
+  refused(f, ir_cast(f->ir, n, DT_U32), -1, "a launch size has -1, which does not fit in type u32");
+  const node *small = ir_cast(f->ir, n, DT_I32);
+  refused(f, ir_op2(f->ir, OP_MUL, small, small), 65536,
+          "a launch size has 4294967296, which does not fit in type i32");
+}
+
+static void tells_what_is_no_size(void **state) {
+  fixture *f = *state;
+  const node *n = n_var(f, DT_I64);
+  refused_early(f, ir_const(f->ir, DT_F32, 2.5), "a launch size uses the float constant 2.5");
+  refused_early(f, ir_const_bits(f->ir, DT_U64, UINT64_MAX),
+                "the constant 18446744073709551615 overflows a launch size");
+  refused_early(f, ir_cast(f->ir, n, DT_F32), "a launch size has type f32, which is no integer's");
+  refused_early(f, ir_op2(f->ir, OP_XOR, n, n), "a launch size uses xor, which is not for sizes");
+  refused_early(f, var(f, DT_I64, "heads", 1, 8),
+                "a launch size uses variable heads, which has no value");
+}
+
+static void tells_sizes_that_are_not_positive(void **state) {
+  fixture *f = *state;
+  const node *e[] = {number(f, 1), n_var(f, DT_I64)};
+  int64_t room[MOST_ROOM], results[2];
+  assert_int_equal(try_compile(f, e, 2), TN_OK);
+  assert_int_equal(launch_sizes(&f->code, (int64_t[]){1, 1, 0}, room, results, &f->diag),
+                   TN_ERR_ARGUMENT);
+  assert_string_equal(f->diag.text, "launch size 1 is 0, which is not positive");
+  assert_int_equal(launch_sizes(&f->code, (int64_t[]){1, 1, -4}, room, results, &f->diag),
+                   TN_ERR_ARGUMENT);
+  assert_string_equal(f->diag.text, "launch size 1 is -4, which is not positive");
+  assert_int_equal(launch_sizes(&f->code, (int64_t[]){1, 1, 4}, room, results, &f->diag), TN_OK);
+}
+
+static void deep_and_shared(void **state) {
+  fixture *f = *state;
+  const node *n = n_var(f, DT_I64), *e = n;
+  enum { DEPTH = 100000 };
+  for (int i = 0; i < DEPTH; i++) e = ir_op2(f->ir, OP_SUB, ir_op2(f->ir, OP_ADD, e, e), e);
+  int64_t *room = test_malloc((2 * DEPTH + 8) * sizeof *room), result;
+  assert_int_equal(try_compile(f, &e, 1), TN_OK);
+  assert_true(f->code.n_steps <= 2 * DEPTH + 8);
+  assert_int_equal(launch_eval(&f->code, (int64_t[]){1, 1, 11}, room, &result, &f->diag), TN_OK);
+  assert_int_equal(result, 11);
+  test_free(room);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+  const struct CMUnitTest tests[] = {TEST(computes),
+                                     TEST(computes_affine_forms),
+                                     TEST(computes_several),
+                                     TEST(tells_overflow),
+                                     TEST(tells_division_by_zero),
+                                     TEST(tells_bounds),
+                                     TEST(tells_types_that_are_too_small),
+                                     TEST(tells_what_is_no_size),
+                                     TEST(tells_sizes_that_are_not_positive),
+                                     TEST(deep_and_shared)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

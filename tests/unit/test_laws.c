@@ -1,0 +1,135 @@
+/* The laws on random legal kernels: whatever is done to a kernel, it stays well-formed and writes
+   the same bits. What they make of small kernels is shown in tests/ir. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "ir/print.h"
+#include "ir/verify.h"
+#include "laws/laws.h"
+
+#include "../ir/kernels.h"
+#include "../ir/replay.h"
+
+#include <stdio.h>
+
+enum { KERNELS = 400, STEPS = 6, WORKERS = 1 };
+
+typedef enum law { LAW_SPLIT, LAW_PARTITION, LAW_KIND, LAWS } law;
+
+typedef struct test {
+  diag d;
+  ir *g;
+  uint64_t seed;
+  unsigned applied[LAWS], refused[LAWS];
+} test;
+
+/** Any range of a kernel. */
+static const node *any_range(test *t, rng *r, const node *sink) {
+  node_list order = topo_sort(ir_arena(t->g), &sink, 1, NULL, NULL), ranges = {0};
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_RANGE) vec_push(ir_arena(t->g), &ranges, order.at[i]);
+  return ranges.n ? ranges.at[rng_below(r, ranges.n)] : NULL;
+}
+
+/** A point of a range, mostly inside of it: a number, or a multiple of eight below the extent. */
+static const node *any_point(test *t, rng *r, const node *extent) {
+  const node *eight = ix_const(t->g, 8);
+  if (rng_chance(r, 50)) return ix_scale(t->g, ix_floordiv(t->g, extent, eight), 8);
+  return ix_const(t->g, rng_between(r, 0, extent->hi + 1));
+}
+
+/** One law with random arguments; NULL if it refuses. */
+static const node *apply(test *t, rng *r, law which, const node *sink, const node *range) {
+  laws l = {.g = t->g};
+  const node *a, *b, *result = NULL;
+  range_kind kind = (range_kind)rng_below(r, KIND_LIMIT);
+  switch (which) {
+  case LAW_SPLIT: result = law_split(&l, sink, range, rng_between(r, 0, 9), &a, &b); break;
+  case LAW_PARTITION:
+    result = law_partition(&l, sink, range, any_point(t, r, range_extent(range)), &a, &b);
+    break;
+  default: result = law_kind(&l, sink, range, kind, &a); break;
+  }
+  if (!result) assert_non_null(l.refusal);
+  t->applied[which] += result != NULL;
+  t->refused[which] += result == NULL;
+  return result;
+}
+
+static void check_same(test *t, replay *values, const interp_array *expected, const node *sink) {
+  if (verify(&sink, 1, STAGE_KERNEL, ir_mem(t->g), &t->d) != TN_OK) diag_rethrow(&t->d);
+  const interp_array *got = replay_kernel(values, sink, 1);
+  for (size_t i = 0; i < values->params.n; i++)
+    if (!replay_same(&expected[i], &got[i], -1))
+      diag_raise(&t->d, TN_ERR_INTERNAL, "seed %llu: slot %zu differs", (unsigned long long)t->seed,
+                 i);
+}
+
+static void apply_laws(void *arg) {
+  test *t = arg;
+  rng r = {t->seed ^ 0x5eed};
+  const node *sink = kernel_random(t->g, t->seed);
+  replay values = {.a = ir_arena(t->g), .seed = t->seed};
+  replay_prepare(&values, &sink, 1);
+  const interp_array *expected = replay_kernel(&values, sink, 1);
+  for (int i = 0; i < STEPS; i++) {
+    const node *range = any_range(t, &r, sink);
+    if (!range) break;
+    const node *changed = apply(t, &r, (law)rng_below(&r, LAWS), sink, range);
+    if (!changed) continue;
+    sink = changed;
+    check_same(t, &values, expected, sink);
+  }
+}
+
+static void laws_change_no_bit(void **state) {
+  test t = {0};
+  (void)state;
+  for (t.seed = 0; t.seed < KERNELS; t.seed++) {
+    t.g = ir_new(&mem_system, &t.d, false);
+    assert_non_null(t.g);
+    tn_status status = diag_catch(&t.d, apply_laws, &t);
+    ir_free(t.g);
+    if (status != TN_OK) fail_msg("seed %llu: %s", (unsigned long long)t.seed, t.d.text);
+  }
+  for (int i = 0; i < LAWS; i++) {
+    print_message("law %d: applied %u times, refused %u times\n", i, t.applied[i], t.refused[i]);
+    assert_true(t.applied[i] > KERNELS / 10 && t.refused[i] > KERNELS / 20);
+  }
+}
+
+/* A law that is refused leaves the kernel as it is, and says why in words. */
+
+static void refusals_have_reasons(void *arg) {
+  test *t = arg;
+  laws l = {.g = t->g};
+  const node *sink = kernel_random(t->g, 3), *a, *b;
+  const node *stranger = range_make(t->g, ix_const(t->g, 4), KIND_LOOP);
+  assert_null(law_split(&l, sink, stranger, 2, &a, &b));
+  assert_string_equal(l.refusal, "no STAGE or FOLD binds the range");
+  assert_null(law_partition(&l, sink, stranger, ix_const(t->g, 2), &a, &b));
+  assert_string_equal(l.refusal, "no STAGE binds the range");
+  assert_null(law_kind(&l, sink, stranger, KIND_UNROLL, &a));
+  assert_string_equal(l.refusal, "no STAGE or FOLD binds the range");
+}
+
+static void strangers_are_refused(void **state) {
+  test t = {0};
+  (void)state;
+  t.g = ir_new(&mem_system, &t.d, false);
+  assert_non_null(t.g);
+  assert_int_equal(diag_catch(&t.d, refusals_have_reasons, &t), TN_OK);
+  ir_free(t.g);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(laws_change_no_bit),
+      cmocka_unit_test(strangers_are_refused),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

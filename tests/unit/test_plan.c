@@ -1,0 +1,471 @@
+/* Plans and bindings; threads; and memory that runs out anywhere. */
+#include "tensor_check.h"
+
+#include "base/thread.h"
+
+static int open_one(void **state) {
+  *state = tn_open(NULL);
+  return *state ? 0 : -1;
+}
+
+static int close_one(void **state) { return (int)tn_close(*state); }
+
+static void check_bound(tn_binding *b, tn_status s) {
+  if (s != TN_OK) fail_msg("status %d: %s", (int)s, tn_binding_message(b));
+}
+
+static tn_binding *compiled(tn_context *c, tn_tensor *const out[], size_t n,
+                            const tn_plan_desc *desc) {
+  tn_plan *plan;
+  tn_binding *b;
+  check_ok(c, tn_plan_compile(c, out, n, desc, &plan));
+  check_ok(c, tn_plan_bind(plan, &b));
+  tn_plan_free(plan);
+  return b;
+}
+
+static void give(tn_binding *b, const char *name, size_t n, const float *x) {
+  tn_binding_input(b, name, tn_shape((tn_dim)n), TN_F32, x, n * sizeof *x);
+}
+
+static void check_output(tn_binding *b, const char *name, size_t n, const float *expected) {
+  float got[64];
+  check_bound(b, tn_binding_read(b, name, TN_F32, got, n * sizeof *got));
+  for (size_t i = 0; i < n; i++)
+    if (got[i] != expected[i]) fail_msg("element %zu is %g, not %g", i, got[i], expected[i]);
+}
+
+static void plans_run_many_times(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(3), TN_F32);
+  tn_tensor *w = tn_mul(floats(c, FLOATS(1, 2, 3)), tn_num(c, 2));
+  tn_tensor *out[] = {tn_add(x, w), tn_sum(x, TN_ALL, false)};
+  const char *names[] = {"moved", "sum"};
+  tn_plan_desc desc = {sizeof desc, "test", names};
+  tn_binding *b = compiled(c, out, 2, &desc);
+  float in[3] = {1, 1, 1};
+  give(b, "x", 3, in);
+  check_bound(b, tn_binding_run(b));
+  check_output(b, "moved", FLOATS(3, 5, 7));
+  check_output(b, "sum", FLOATS(3));
+  in[0] = 11;
+  check_bound(b, tn_binding_run(b));
+  check_output(b, "moved", FLOATS(13, 5, 7));
+  tn_type t = tn_binding_type(b, "moved");
+  assert_int_equal(t.dtype, TN_F32);
+  assert_int_equal(t.shape.size[0], 3);
+  assert_int_equal(tn_binding_type(b, "none").dtype, TN_UNDEFINED);
+}
+
+static void sizes_vary(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 0, 20);
+  tn_tensor *x = tn_input(c, "x", tn_shape(n), TN_F32);
+  tn_tensor *y = tn_input(c, "y", tn_shape(tn_dim_add(c, tn_dim_mul(c, n, 2), 1)), TN_F32);
+  tn_tensor *out[] = {tn_add(tn_add(x, tn_num(c, 1)), tn_sum(y, TN_ALL, false))};
+  tn_binding *b = compiled(c, out, 1, NULL);
+  float one[64];
+  for (int i = 0; i < 64; i++) one[i] = 1;
+  for (size_t k = 1; k <= 20; k += 6) {
+    give(b, "x", k, one);
+    give(b, "y", 2 * k + 1, one);
+    check_bound(b, tn_binding_run(b));
+    float expected[20];
+    for (size_t i = 0; i < k; i++) expected[i] = (float)(2 * k + 3);
+    check_output(b, "0", k, expected);
+    assert_int_equal(tn_binding_type(b, "0").shape.size[0], k);
+  }
+  give(b, "x", 0, one);
+  give(b, "y", 1, one);
+  check_bound(b, tn_binding_run(b));
+  check_bound(b, tn_binding_read(b, "0", TN_F32, NULL, 0));
+  give(b, "y", 5, one);
+  assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
+  check_text(tn_binding_message(b), "input y: axis 0 has size 5, not 1");
+  assert_int_equal(tn_binding_type(b, "0").dtype, TN_UNDEFINED);
+  assert_int_equal(tn_binding_read(b, "0", TN_F32, one, 0), TN_ERR_ARGUMENT);
+}
+
+static void bad_inputs_are_kept_for_the_run(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 1, 4);
+  tn_tensor *x = tn_input(c, "x", tn_shape(n, 2), TN_F32);
+  tn_binding *b = compiled(c, &x, 1, NULL);
+  float f[64] = {0};
+  assert_int_equal(tn_binding_run(b), TN_ERR_ARGUMENT);
+  check_text(tn_binding_message(b), "without a value: x");
+  assert_int_equal(tn_binding_input(b, "z", tn_shape(1, 2), TN_F32, f, 8), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_binding_input(b, "x", tn_shape(2), TN_F32, f, 8), TN_ERR_SHAPE);
+  assert_int_equal(tn_binding_run(b), TN_ERR_ARGUMENT);
+  check_text(tn_binding_message(b), "no input z");
+  assert_int_equal(tn_binding_input(b, "x", tn_shape(9, 2), TN_F32, f, 72), TN_ERR_SHAPE);
+  assert_int_equal(tn_binding_input(b, "x", tn_shape(-1, 2), TN_F32, f, 72), TN_ERR_SHAPE);
+  assert_int_equal(tn_binding_input(b, "x", tn_shape(1, 2), TN_F32, f, 9), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_binding_input(b, "x", tn_shape(1, 2), TN_F32, NULL, 8), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_binding_input(b, "x", tn_shape(1, 2), TN_STRING, f, 8), TN_ERR_DTYPE);
+  assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
+  assert_int_equal(tn_binding_input(b, "x", tn_shape(1, 3), TN_F32, f, 12), TN_OK);
+  assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
+  assert_int_equal(tn_binding_input(b, "x", tn_shape(1, 2), TN_F32, f, 8), TN_OK);
+  check_bound(b, tn_binding_run(b));
+  assert_int_equal(tn_binding_run(NULL), TN_ERR_ARGUMENT);
+  check_text(tn_binding_message(NULL), "no binding");
+}
+
+static void host_types_convert(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(2), TN_F16), *y = tn_add(x, x);
+  tn_binding *b = compiled(c, &y, 1, NULL);
+  const double in[] = {1.5, -2};
+  int32_t out[3] = {0, 0, 77};
+  tn_binding_input(b, "x", tn_shape(2), TN_F64, in, sizeof in);
+  tn_binding_output(b, "0", TN_I32, out, sizeof out);
+  check_bound(b, tn_binding_run(b));
+  assert_int_equal(out[0], 3);
+  assert_int_equal(out[1], -4);
+  assert_int_equal(out[2], 77);
+  tn_binding_output(b, "0", TN_I32, out, 4);
+  assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
+  check_text(tn_binding_message(b), "needs 8 bytes");
+  tn_binding_output(b, "0", TN_I32, NULL, 0);
+  check_bound(b, tn_binding_run(b));
+  double d[2];
+  check_bound(b, tn_binding_read(b, "0", TN_F64, d, sizeof d));
+  assert_true(d[0] == 3 && d[1] == -4);
+}
+
+static void outputs_are_carried(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(2), TN_F32), *z = tn_input(c, "z", tn_shape(2), TN_F32);
+  tn_tensor *out[] = {tn_add(x, z), tn_mul(x, tn_num(c, 2))};
+  tn_binding *b = compiled(c, out, 2, NULL);
+  check_bound(b, tn_binding_carry(b, "0", "x"));
+  give(b, "x", FLOATS(1, 2));
+  const float z1[] = {10, 20};
+  give(b, "z", 2, z1);
+  for (int i = 0; i < 3; i++) check_bound(b, tn_binding_run(b));
+  check_output(b, "0", FLOATS(31, 62));
+  check_output(b, "1", FLOATS(42, 84));
+  const float x1[] = {0, 1};
+  give(b, "x", 2, x1);
+  check_bound(b, tn_binding_run(b));
+  check_output(b, "0", FLOATS(10, 21));
+  check_bound(b, tn_binding_run(b));
+  check_output(b, "0", FLOATS(20, 41));
+  assert_int_equal(tn_binding_carry(b, "0", "none"), TN_ERR_ARGUMENT);
+}
+
+/** A cache that grows: the size of what is carried is the output's. */
+static void carried_sizes_grow(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 0, 32);
+  tn_tensor *in[] = {tn_input(c, "past", tn_shape(n), TN_F32),
+                     tn_input(c, "x", tn_shape(1), TN_F32)};
+  tn_tensor *all = tn_concat(in, 2, 0);
+  tn_binding *b = compiled(c, &all, 1, NULL);
+  float x, expected[10];
+  tn_binding_input(b, "past", tn_shape(0), TN_F32, NULL, 0);
+  tn_binding_input(b, "x", tn_shape(1), TN_F32, &x, 4);
+  tn_binding_carry(b, "0", "past");
+  for (int i = 0; i < 10; i++) {
+    expected[i] = x = (float)(i * i);
+    check_bound(b, tn_binding_run(b));
+    check_output(b, "0", (size_t)i + 1, expected);
+  }
+}
+
+static void plans_take_assigns(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2)));
+  tn_assign(s, tn_mul(s, tn_num(c, 3)));
+  tn_scope_begin(c);
+  tn_tensor *x = tn_input(c, "x", tn_shape(2), TN_F32);
+  tn_tensor *before = tn_add(s, tn_num(c, 0));
+  tn_assign(s, tn_add(s, x));
+  tn_tensor *after = tn_mul(s, tn_num(c, 10)), *out[] = {before, after, s};
+  tn_binding *b = compiled(c, out, 3, NULL);
+  check_ok(c, tn_scope_end(c));
+  check_floats(c, s, FLOATS(3, 6));
+  const float one[] = {1, 1};
+  give(b, "x", 2, one);
+  check_bound(b, tn_binding_run(b));
+  check_output(b, "0", FLOATS(3, 6));
+  check_output(b, "1", FLOATS(40, 70));
+  check_output(b, "2", FLOATS(4, 7));
+  check_floats(c, s, FLOATS(4, 7));
+  tn_assign(s, tn_num(c, 100));
+  check_bound(b, tn_binding_run(b));
+  check_output(b, "0", FLOATS(100, 100));
+  check_output(b, "2", FLOATS(101, 101));
+  check_floats(c, s, FLOATS(101, 101));
+}
+
+static void readers_of_the_context_keep_their_contents(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1)));
+  tn_scope_begin(c);
+  tn_assign(s, tn_add(s, tn_num(c, 1)));
+  tn_binding *b = compiled(c, NULL, 0, NULL);
+  check_ok(c, tn_scope_end(c));
+  tn_tensor *old = tn_mul(s, tn_num(c, 10));
+  check_bound(b, tn_binding_run(b));
+  tn_tensor *middle = tn_mul(s, tn_num(c, 10));
+  check_bound(b, tn_binding_run(b));
+  check_floats(c, old, FLOATS(10));
+  check_floats(c, middle, FLOATS(20));
+  check_floats(c, s, FLOATS(3));
+  tn_scope_begin(c);
+  tn_assign(s, tn_add(s, tn_num(c, 5)));
+  check_ok(c, tn_scope_end(c));
+  for (int i = 0; i < 10; i++) check_bound(b, tn_binding_run(b));
+  check_floats(c, s, FLOATS(18));
+}
+
+static void whole_replacements_work_too(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2)));
+  tn_scope_begin(c);
+  tn_assign(s, tn_flip(s, TN_ALL));
+  tn_tensor *out = tn_sum(s, TN_ALL, false);
+  tn_binding *b = compiled(c, &out, 1, NULL);
+  check_ok(c, tn_scope_end(c));
+  for (int i = 0; i < 5; i++) {
+    tn_tensor *before = tn_mul(s, tn_num(c, 1));
+    check_bound(b, tn_binding_run(b));
+    if (i % 2)
+      check_floats(c, before, FLOATS(2, 1));
+    else
+      check_floats(c, before, FLOATS(1, 2));
+  }
+  check_floats(c, s, FLOATS(2, 1));
+}
+
+static void bad_plans_leave_assigns_pending(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1)));
+  tn_plan *plan = (tn_plan *)c;
+  assert_int_equal(tn_plan_compile(c, NULL, 0, NULL, &plan), TN_ERR_ARGUMENT);
+  assert_null(plan);
+  tn_assign(s, tn_num(c, 2));
+  tn_tensor *twins[] = {tn_input(c, "x", tn_shape(1), TN_F32),
+                        tn_input(c, "x", tn_shape(1), TN_F32)};
+  assert_int_equal(tn_plan_compile(c, twins, 2, NULL, &plan), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "two inputs are named x");
+  const char *names[] = {"a", "a"};
+  tn_plan_desc desc = {sizeof desc, NULL, names};
+  tn_tensor *same[] = {twins[0], twins[0]};
+  assert_int_equal(tn_plan_compile(c, same, 2, &desc, &plan), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "two outputs are named a");
+  tn_tensor *bad = tn_add(floats(c, FLOATS(1, 2)), floats(c, FLOATS(1, 2, 3)));
+  assert_int_equal(tn_plan_compile(c, &bad, 1, NULL, &plan), TN_ERR_SHAPE);
+  assert_null(plan);
+  check_floats(c, s, FLOATS(2));
+  tn_plan_free(NULL);
+  assert_int_equal(tn_plan_bind(NULL, NULL), TN_ERR_ARGUMENT);
+}
+
+static tn_status sum_rows(void *user, tn_call *call) {
+  (void)user;
+  tn_array in = tn_call_in(call, 0), sums = tn_call_out(call, 0), rows = tn_call_out(call, 1);
+  int64_t n = in.type.shape.size[0], m = in.type.shape.size[1];
+  if (sums.type.shape.size[0] != n) return TN_ERR_INTERNAL;
+  for (int64_t i = 0; i < n; i++) {
+    ((float *)sums.data)[i] = 0;
+    for (int64_t k = 0; k < m; k++) ((float *)sums.data)[i] += ((const float *)in.data)[i * m + k];
+  }
+  *(int16_t *)rows.data = (int16_t)n;
+  return TN_OK;
+}
+
+static void custom_sizes_vary(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 1, 9);
+  tn_tensor *x = tn_input(c, "x", tn_shape(n, 2), TN_F32), *out[2];
+  tn_custom_desc d = TN_CUSTOM_DESC_INIT;
+  d.run = sum_rows;
+  const tn_type types[] = {{TN_F32, tn_shape(n)}, {TN_I16, TN_SCALAR}};
+  tn_custom(c, &d, &x, 1, types, out, 2);
+  tn_binding *b = compiled(c, out, 2, NULL);
+  const float in[] = {1, 2, 3, 4, 5, 6};
+  for (int k = 1; k <= 3; k++) {
+    tn_binding_input(b, "x", tn_shape(k, 2), TN_F32, in, (size_t)k * 8);
+    check_bound(b, tn_binding_run(b));
+    const float sums[] = {3, 7, 11}, rows = (float)k;
+    check_output(b, "0", (size_t)k, sums);
+    check_output(b, "1", 1, &rows);
+  }
+}
+
+/* Threads. */
+
+enum { THREADS = 4, RUNS = 100 };
+
+typedef struct worker {
+  thread thread;
+  tn_plan *plan;
+  float x[8];
+  tn_status status;
+  bool right;
+} worker;
+
+static void *run_alone(void *arg) {
+  worker *w = arg;
+  tn_binding *b;
+  w->status = tn_plan_bind(w->plan, &b);
+  w->right = true;
+  for (int i = 0; i < RUNS && w->status == TN_OK; i++) {
+    float y[8];
+    for (int k = 0; k < 8; k++) w->x[k] = (float)(i + k);
+    give(b, "x", 8, w->x);
+    w->status = tn_binding_run(b);
+    if (w->status == TN_OK) w->status = tn_binding_read(b, "0", TN_F32, y, sizeof y);
+    for (int k = 0; k < 8; k++) w->right &= y[k] == (float)(2 * (i + k));
+  }
+  tn_binding_free(b);
+  return NULL;
+}
+
+static void run_workers(tn_plan *plan, void *(*body)(void *arg)) {
+  worker w[THREADS] = {0};
+  diag d = {0};
+  for (int i = 0; i < THREADS; i++) {
+    w[i].plan = plan;
+    assert_int_equal(thread_start(&w[i].thread, body, &w[i], &d), TN_OK);
+  }
+  for (int i = 0; i < THREADS; i++) thread_join(w[i].thread);
+  for (int i = 0; i < THREADS; i++) {
+    assert_int_equal(w[i].status, TN_OK);
+    assert_true(w[i].right);
+  }
+}
+
+static void bindings_run_at_once(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(8), TN_F32), *y = tn_add(x, x);
+  tn_plan *plan;
+  check_ok(c, tn_plan_compile(c, &y, 1, NULL, &plan));
+  run_workers(plan, run_alone);
+}
+
+static void *run_counter(void *arg) {
+  worker *w = arg;
+  tn_binding *b;
+  w->right = true;
+  w->status = tn_plan_bind(w->plan, &b);
+  for (int i = 0; i < RUNS && w->status == TN_OK; i++) {
+    float y[2];
+    w->status = tn_binding_run(b);
+    if (w->status == TN_OK) w->status = tn_binding_read(b, "0", TN_F32, y, sizeof y);
+    w->right &= y[0] == y[1];
+  }
+  tn_binding_free(b);
+  return NULL;
+}
+
+/** Four threads add to one state, while the context reads it. */
+static void runs_take_turns(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(tn_zeros(c, tn_shape(2), TN_F32));
+  tn_scope_begin(c);
+  tn_assign(s, tn_add(s, tn_num(c, 1)));
+  tn_tensor *out = tn_mul(s, tn_num(c, 1));
+  tn_plan *plan;
+  check_ok(c, tn_plan_compile(c, &out, 1, NULL, &plan));
+  check_ok(c, tn_scope_end(c));
+  worker w[THREADS] = {0};
+  diag d = {0};
+  for (int i = 0; i < THREADS; i++) {
+    w[i].plan = plan;
+    assert_int_equal(thread_start(&w[i].thread, run_counter, &w[i], &d), TN_OK);
+  }
+  float last = 0;
+  for (int i = 0; i < 50; i++) {
+    float x[2];
+    tn_scope_begin(c);
+    check_ok(c, tn_read(i % 2 ? s : tn_add(s, tn_num(c, 0)), TN_F32, x, sizeof x));
+    check_ok(c, tn_scope_end(c));
+    assert_true(x[0] == x[1] && x[0] >= last);
+    last = x[0];
+  }
+  for (int i = 0; i < THREADS; i++) thread_join(w[i].thread);
+  for (int i = 0; i < THREADS; i++) assert_true(w[i].status == TN_OK && w[i].right);
+  check_floats(c, s, FLOATS(THREADS * RUNS, THREADS * RUNS));
+}
+
+/* Memory. */
+
+/** Runs a little of everything; returns the first failure, or TN_OK. */
+static tn_status everything(counting *memory, const char *device) {
+  tn_context *c = open_counting(memory, device);
+  if (!c) return TN_ERR_MEMORY;
+  float f[2] = {1, 2};
+  tn_plan *plan;
+  tn_binding *b;
+  tn_scope_begin(c);
+  tn_label(c, "here");
+  tn_tensor *s = tn_own(tn_state(floats(c, 2, f))), *y = tn_add(tn_mul(s, s), tn_num(c, 1));
+  tn_assign(tn_slice(s, 0, 0, 1, 1), tn_num(c, 5));
+  tn_status status = tn_read(y, TN_F32, f, sizeof f);
+  tn_status ended = tn_scope_end(c);
+  if (status == TN_OK) status = ended;
+  tn_tensor *x = tn_input(c, "x", tn_shape(tn_dim_var(c, "n", 1, 4)), TN_F32);
+  tn_assign(s, tn_add(s, tn_num(c, 1)));
+  tn_tensor *out = tn_add(tn_sum(x, TN_ALL, false), s);
+  tn_status made = tn_plan_compile(c, &out, 1, NULL, &plan);
+  if (made == TN_OK) made = tn_plan_bind(plan, &b);
+  if (made == TN_OK) {
+    tn_binding_input(b, "x", tn_shape(2), TN_F32, f, sizeof f);
+    for (int i = 0; i < 2 && made == TN_OK; i++) made = tn_binding_run(b);
+    if (made == TN_OK) made = tn_binding_read(b, "0", TN_F32, f, sizeof f);
+    if (made == TN_OK && !device && !(f[0] == 14 && f[1] == 11)) made = TN_ERR_INTERNAL;
+  }
+  if (status == TN_OK) status = made;
+  tn_status closed = tn_close(c);
+  return closed == TN_OK ? status : closed;
+}
+
+static void fail_at_every(const char *device, size_t step) {
+  counting memory = {0};
+  assert_int_equal(everything(&memory, device), TN_OK);
+  assert_int_equal(memory.out, 0);
+  size_t calls = memory.calls, failed = 0;
+  assert_true(calls > 200);
+  for (size_t n = 1; n <= calls; n += step) {
+    counting m = {.fail_at = n};
+    tn_status s = everything(&m, device);
+    if (s != TN_OK && s != TN_ERR_MEMORY) fail_msg("call %zu: status %d", n, (int)s);
+    if (m.out) fail_msg("call %zu: %zu bytes are lost", n, (size_t)m.out);
+    assert_int_equal(m.destroyed, 1);
+    failed += s != TN_OK;
+  }
+  assert_true(failed > calls / step / 2);
+}
+
+/* The null device takes every step but the compiler's. */
+static void memory_may_run_out_anywhere(void **state) {
+  (void)state;
+  fail_at_every("NULL", 1);
+  fail_at_every(NULL, 29);
+}
+
+#define WITH(test) cmocka_unit_test_setup_teardown(test, open_one, close_one)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      WITH(plans_run_many_times),
+      WITH(sizes_vary),
+      WITH(bad_inputs_are_kept_for_the_run),
+      WITH(host_types_convert),
+      WITH(outputs_are_carried),
+      WITH(carried_sizes_grow),
+      WITH(plans_take_assigns),
+      WITH(readers_of_the_context_keep_their_contents),
+      WITH(whole_replacements_work_too),
+      WITH(bad_plans_leave_assigns_pending),
+      WITH(custom_sizes_vary),
+      WITH(bindings_run_at_once),
+      WITH(runs_take_turns),
+      cmocka_unit_test(memory_may_run_out_anywhere),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

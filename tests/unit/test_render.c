@@ -1,0 +1,1100 @@
+/* The writer of C: programs made by hand are written, compiled by gcc and by clang, for the least
+   machine and for this one, and give the bits that the interpreter gives. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/process.h"
+#include "base/vec.h"
+#include "device/cpu/cc.h"
+#include "device/cpu/elf.h"
+#include "ir/binder.h"
+#include "ir/interp.h"
+#include "ir/scalar.h"
+#include "ir/topo.h"
+#include "render/c.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_PARAMS = 5, MOST_VARS = 3, MOST_CODES = 4 };
+
+/** A kernel: its program, and memory for its params by slot. */
+typedef struct kernel {
+  const char *entry;
+  node_list list;
+  interp_array params[MOST_PARAMS];
+  size_t n_params;
+  interp_var vars[MOST_VARS];
+  size_t n_vars;
+} kernel;
+
+typedef struct test {
+  diag d;
+  ir *g;
+  arena *a;
+  VEC(kernel *) kernels;
+  kernel *k; /* the one being made */
+  cc cc[2];
+  size_t compilers;
+  uint64_t random;
+  void (*body)(struct test *t);
+} test;
+
+static void call_body(void *arg) {
+  test *t = arg;
+  t->body(t);
+}
+
+static void find_compilers(test *t) {
+  static const char *const names[] = {"gcc", "clang"};
+  for (size_t i = 0; i < 2; i++) {
+    setenv("CC", names[i], 1);
+    if (cc_find(&t->cc[t->compilers], t->a, &t->d) == TN_OK)
+      t->compilers++;
+    else
+      print_message("without %s: %s\n", names[i], t->d.text);
+  }
+  unsetenv("CC");
+  assert_true(t->compilers > 0);
+}
+
+static void run_body(void (*body)(test *t)) {
+  test t = {.body = body, .random = 88172645463325252u};
+  t.g = ir_new(&mem_system, &t.d, false);
+  assert_non_null(t.g);
+  t.a = ir_arena(t.g);
+  find_compilers(&t);
+  if (diag_catch(&t.d, call_body, &t) != TN_OK) fail_msg("%s", t.d.text);
+  ir_free(t.g);
+}
+
+/* Each TEST is a function for cmocka around a body that may raise. */
+#define TEST(name)                  \
+  static void name##_body(test *t); \
+  static void name(void **state) {  \
+    (void)state;                    \
+    run_body(name##_body);          \
+  }                                 \
+  static void name##_body(test *t)
+
+/* Making programs. */
+
+static kernel *begin(test *t, const char *name) {
+  t->k = arena_calloc(t->a, 1, sizeof *t->k);
+  t->k->entry = arena_printf(t->a, "k%zu_%s", t->kernels.n, name);
+  vec_push(t->a, &t->kernels, t->k);
+  return t->k;
+}
+
+static const node *add(test *t, const node *n) {
+  for (size_t i = 0; i < t->k->list.n; i++)
+    if (t->k->list.at[i] == n) return n;
+  vec_push(t->a, &t->k->list, n);
+  return n;
+}
+
+static const node *make(test *t, op o, dtype type, unsigned lanes, const node *const src[],
+                        size_t n_src, const int64_t ints[], size_t n_int) {
+  return ir_make(t->g, &(node_spec){.op = o,
+                                    .dtype = type,
+                                    .lanes = (uint16_t)lanes,
+                                    .src = src,
+                                    .n_src = n_src,
+                                    .ints = ints,
+                                    .n_int = n_int});
+}
+
+static const node *number(test *t, int64_t v) { return ir_const_int(t->g, DT_I64, v); }
+
+/** The next param, of `n` elements, all 0. */
+static const node *param(test *t, dtype type, int64_t n) {
+  int64_t slot = (int64_t)t->k->n_params++;
+  size_t bytes = (size_t)n * dtype_bytes(type);
+  t->k->params[slot] = (interp_array){.dtype = type,
+                                      .rank = 1,
+                                      .dims = {n},
+                                      .data = arena_calloc(t->a, 1, bytes + 1),
+                                      .bytes = bytes};
+  const node *size = number(t, n);
+  return ir_node(t->g, OP_PARAM, type, &size, 1, &slot, 1);
+}
+
+static interp_array *array(test *t, const node *p) { return &t->k->params[p->ints[0]]; }
+
+static uint64_t next_random(test *t) {
+  t->random ^= t->random << 13;
+  t->random ^= t->random >> 7;
+  return t->random ^= t->random << 17;
+}
+
+static const node *op1(test *t, op o, const node *a) { return add(t, ir_op1(t->g, o, a)); }
+static const node *op2(test *t, op o, const node *a, const node *b) {
+  return add(t, ir_op2(t->g, o, a, b));
+}
+static const node *op3(test *t, op o, const node *a, const node *b, const node *c) {
+  return add(t, ir_op3(t->g, o, a, b, c));
+}
+static const node *cast(test *t, dtype to, const node *a) { return add(t, ir_cast(t->g, a, to)); }
+static const node *bitcast(test *t, dtype to, const node *a) {
+  return add(t, ir_bitcast(t->g, a, to));
+}
+
+static const node *load(test *t, const node *from, unsigned lanes, const node *at) {
+  const node *src[] = {from, at};
+  return add(t, make(t, OP_LOAD, from->dtype, lanes, src, 2, NULL, 0));
+}
+
+static const node *store(test *t, const node *to, const node *at, const node *v) {
+  const node *src[] = {to, at, v};
+  return add(t, make(t, OP_STORE, DT_VOID, 1, src, 3, NULL, 0));
+}
+
+static const node *after(test *t, const node *storage, const node *effect) {
+  const node *src[] = {storage, effect};
+  return make(t, OP_AFTER, storage->dtype, storage->lanes, src, 2, NULL, 0);
+}
+
+static const node *open_as(test *t, dtype type, const node *extent) {
+  int64_t ints[] = {ir_fresh(t->g), KIND_LOOP, 0, 0};
+  return add(t, make(t, OP_RANGE, type, 1, &extent, 1, ints, 4));
+}
+
+static const node *open_range(test *t, int64_t n) { return open_as(t, DT_I64, number(t, n)); }
+
+static void close_range(test *t, const node *range, const node *effect) {
+  const node *src[] = {range, effect};
+  add(t, make(t, OP_END, DT_VOID, 1, src, 2, NULL, 0));
+}
+
+static const node *alloc(test *t, dtype type, unsigned lanes, int64_t n, int64_t space) {
+  const node *count = number(t, n);
+  int64_t ints[] = {ir_fresh(t->g), space};
+  return add(t, make(t, OP_ALLOC, type, lanes, &count, 1, ints, 2));
+}
+
+static const node *splat(test *t, unsigned lanes, const node *x) {
+  return lanes == 1 ? x : add(t, make(t, OP_SPLAT, x->dtype, lanes, &x, 1, NULL, 0));
+}
+
+static const node *extract(test *t, const node *x, int64_t lane) {
+  return add(t, make(t, OP_EXTRACT, x->dtype, 1, &x, 1, &lane, 1));
+}
+
+static const node *vectorize(test *t, unsigned lanes, const node *const x[]) {
+  return add(t, make(t, OP_VECTORIZE, x[0]->dtype, lanes, x, lanes, NULL, 0));
+}
+
+static const node *gated(test *t, const node *gate, const node *address) {
+  const node *nowhere = make(t, OP_INVALID, address->dtype, 1, NULL, 0, NULL, 0);
+  return op3(t, OP_WHERE, gate, address, nowhere);
+}
+
+static const node *named(test *t, op o, dtype type, const char *name, const node *size,
+                         const int64_t ints[], size_t n_int) {
+  return ir_make(t->g, &(node_spec){.op = o,
+                                    .dtype = type,
+                                    .src = &size,
+                                    .n_src = size != NULL,
+                                    .ints = ints,
+                                    .n_int = n_int,
+                                    .text = name,
+                                    .n_text = strlen(name)});
+}
+
+static const node *variable(test *t, dtype type, const char *name, int64_t most, int64_t value) {
+  int64_t ints[] = {0, most};
+  t->k->vars[t->k->n_vars++] = (interp_var){name, value};
+  return named(t, OP_VAR, type, name, NULL, ints, 2);
+}
+
+static const node *linear_of(test *t, const kernel *k) {
+  return make(t, OP_LINEAR, DT_VOID, 1, k->list.at, k->list.n, NULL, 0);
+}
+
+/* Data. */
+
+static const double float_edges[] = {0.0,      -0.0,   1.0,     -1.0,  0.5,   -0.5,  1.5,  2.5,
+                                     -2.5,     1e-40,  -1e-40,  3e38,  -3e38, 1e300, 0.1,  7.25,
+                                     INFINITY, 1e-310, 8388609, -1e10, 3.999, -0.75, -7.0, 1e7};
+
+static uint64_t any_float(test *t, dtype type) {
+  enum { EDGES = sizeof float_edges / sizeof *float_edges };
+  uint64_t r = next_random(t);
+  switch (r >> 32 & 7) {
+  case 0: return scalar_from_double(type, NAN);
+  case 1:
+  case 2: return scalar_from_double(type, float_edges[r % EDGES]);
+  case 3: return scalar_cast(type, DT_F64, next_random(t)); /* any pattern */
+  default: return scalar_from_double(type, (double)(r >> 11) * 0x1p-53 * 64 - 32);
+  }
+}
+
+static uint64_t any_bits(test *t, dtype type) {
+  if (dtype_is_float(type)) return any_float(t, type);
+  if (type == DT_BOOL) return next_random(t) & 1;
+  uint64_t r = next_random(t);
+  switch (r >> 32 & 7) {
+  case 0: return scalar_cast(type, DT_I64, (uint64_t)dtype_min(type) + r % 3);
+  case 1: return scalar_cast(type, DT_I64, (uint64_t)dtype_max(type) - r % 3);
+  case 2:
+  case 3: return scalar_cast(type, DT_I64, r % 7 - 3);
+  default: return scalar_cast(type, DT_I64, next_random(t));
+  }
+}
+
+static void set(interp_array *a, size_t i, uint64_t bits) {
+  scalar_store(a->dtype, (char *)a->data + i * dtype_bytes(a->dtype), bits);
+}
+
+static uint64_t get(const interp_array *a, size_t i) {
+  return scalar_load(a->dtype, (const char *)a->data + i * dtype_bytes(a->dtype));
+}
+
+static void fill_any(test *t, const node *p) {
+  interp_array *a = array(t, p);
+  for (int64_t i = 0; i < a->dims[0]; i++) set(a, (size_t)i, any_bits(t, a->dtype));
+}
+
+/** Numbers least … most. */
+static void fill_between(test *t, const node *p, int least, int most) {
+  interp_array *a = array(t, p);
+  uint64_t n = (uint64_t)(most - least + 1);
+  for (int64_t i = 0; i < a->dims[0]; i++) {
+    double v = least + (double)(next_random(t) % n);
+    if (dtype_is_float(a->dtype) && v > least && v < most) v += 0.75;
+    set(a, (size_t)i, scalar_from_double(a->dtype, v));
+    if (!dtype_is_float(a->dtype)) set(a, (size_t)i, (uint64_t)(int64_t)v);
+  }
+}
+
+/* Running. */
+
+/** Where a kernel's arguments are: copies of its data. */
+typedef struct launch {
+  void *bufs[MOST_PARAMS];
+  int64_t vals[MOST_VARS + 2];
+} launch;
+
+static int64_t value_of(const kernel *k, const char *name, int64_t id, int64_t count) {
+  if (!strcmp(name, "core_id")) return id;
+  if (!strcmp(name, "core_count")) return count;
+  for (size_t i = 0; i < k->n_vars; i++)
+    if (!strcmp(k->vars[i].name, name)) return k->vars[i].value;
+  fail_msg("no value for %s", name);
+  return 0;
+}
+
+static bool same_element(dtype type, uint64_t a, uint64_t b) {
+  if (a == b) return true;
+  return dtype_is_float(type) && isnan(scalar_to_double(type, a)) &&
+         isnan(scalar_to_double(type, b));
+}
+
+static void compare(const kernel *k, size_t slot, const void *got, const char *how) {
+  const interp_array *want = &k->params[slot];
+  interp_array have = *want;
+  have.data = (void *)got;
+  for (size_t i = 0; i < (size_t)want->dims[0]; i++)
+    if (!same_element(want->dtype, get(want, i), get(&have, i)))
+      fail_msg("%s, %s: element %zu of param %zu (%s) is %llx (%g), not %llx (%g)", k->entry, how,
+               i, slot, dtype_name(want->dtype), (unsigned long long)get(&have, i),
+               scalar_to_double(want->dtype, get(&have, i)), (unsigned long long)get(want, i),
+               scalar_to_double(want->dtype, get(want, i)));
+}
+
+typedef void entry_function(void *const *bufs, const int64_t *vals);
+
+typedef struct code {
+  const char *how;
+  elf_code *elf;
+} code;
+
+static void run_compiled(test *t, const kernel *k, const code *c, void *data[], int64_t workers) {
+  c_arguments arguments = c_arguments_of(linear_of(t, k), t->a);
+  launch l = {{0}, {0}};
+  for (size_t i = 0; i < arguments.n_slots; i++) l.bufs[i] = data[arguments.slots[i]];
+  entry_function *f = (entry_function *)(uintptr_t)elf_symbol(c->elf, k->entry);
+  assert_non_null(f);
+  for (int64_t id = 0; id < workers; id++) {
+    for (size_t i = 0; i < arguments.n_names; i++)
+      l.vals[i] = value_of(k, arguments.names[i], id, workers);
+    f(l.bufs, l.vals);
+  }
+}
+
+/** Runs a kernel as machine code and in the interpreter, from the same data. */
+static void check_kernel(test *t, kernel *k, const code codes[], size_t n, int64_t workers) {
+  void *data[MOST_CODES][MOST_PARAMS] = {{0}};
+  for (size_t c = 0; c < n; c++) {
+    for (size_t i = 0; i < k->n_params; i++)
+      data[c][i] = arena_copy(t->a, k->params[i].data, k->params[i].bytes + 1);
+    run_compiled(t, k, &codes[c], data[c], workers);
+  }
+  interp_env e = {
+      .params = k->params, .n_params = k->n_params, .vars = k->vars, .n_vars = k->n_vars};
+  for (int64_t id = 0; id < workers; id++)
+    if (interp_linear(&e, linear_of(t, k), id, workers, &mem_system, &t->d) != TN_OK) {
+      diag_prefix(&t->d, "%s", k->entry);
+      diag_rethrow(&t->d);
+    }
+  for (size_t c = 0; c < n; c++)
+    for (size_t i = 0; i < k->n_params; i++) compare(k, i, data[c][i], codes[c].how);
+}
+
+static const char *source_of(test *t) {
+  str s = str_new(t->a);
+  render_c_prelude(&c_gnu, &s);
+  for (size_t i = 0; i < t->kernels.n; i++)
+    render_c(linear_of(t, t->kernels.at[i]), t->kernels.at[i]->entry, &c_gnu, &s);
+  return str_text(&s);
+}
+
+/** Fails if a compiler has anything to say about the source, all warnings on. */
+static void check_warnings(test *t, const cc *c, const char *source) {
+  char *folder;
+  process_result r;
+  assert_int_equal(file_make_temporary_folder(&folder, t->a, &t->d), TN_OK);
+  const char *in = arena_printf(t->a, "%s/k.c", folder),
+             *out = arena_printf(t->a, "%s/k.o", folder);
+  assert_int_equal(file_write(in, source, strlen(source), &t->d), TN_OK);
+  const char *const argv[] = {c->command[0],   "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror",
+                              "-march=native", "-c",         in,    "-o",    out,       NULL};
+  tn_status s = process_run(argv, INT64_C(120000000000), t->a, &r, &t->d);
+  file_remove(in);
+  file_remove(out);
+  file_remove_folder(folder);
+  assert_int_equal(s, TN_OK);
+  if (r.exit_code) fail_msg("%s: %.3000s", c->version, r.output);
+}
+
+static elf_code *compiled(test *t, const cc *c, const char *source, const char *const flags[]) {
+  cc_object o;
+  elf_code *elf;
+  if (cc_compile(c, source, strlen(source), flags, t->a, &o, &t->d) != TN_OK) diag_rethrow(&t->d);
+  if (elf_load(&elf, o.data, o.bytes, &mem_system, &t->d) != TN_OK) diag_rethrow(&t->d);
+  return elf;
+}
+
+/** A way to compile. */
+typedef struct variant {
+  const char *name;
+  const char *flags[5];
+} variant;
+
+static bool has_avx2(void) {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+  return false;
+#endif
+}
+
+/** Each compiler compiles for this machine and in one other way: checking the arithmetic of
+    scalars (the sanitizers know no vectors), or for lesser machines. */
+static variant variant_of(const cc *c, size_t i, bool scalars) {
+  if (i == 0) return (variant){"this machine", {"-march=native", NULL}};
+  if (scalars)
+    return (variant){"overflow checked",
+                     {"-march=native", "-fsanitize=signed-integer-overflow,shift",
+                      "-fsanitize-undefined-trap-on-error", NULL}};
+  if (c->kind == CC_CLANG && has_avx2()) return (variant){"AVX2", {"-mavx2", "-mfma", NULL}};
+  return (variant){"least machine", {NULL}};
+}
+
+/** Compiles and runs all kernels made so far, whose integers are mostly scalars or vectors. */
+static void check_with(test *t, bool scalars, int64_t workers) {
+  const char *source = source_of(t);
+  code codes[MOST_CODES];
+  size_t n = 0;
+  for (size_t c = 0; c < t->compilers; c++) {
+    check_warnings(t, &t->cc[c], source);
+    for (size_t i = 0; i < 2; i++) {
+      variant v = variant_of(&t->cc[c], i, scalars);
+      codes[n++] = (code){arena_printf(t->a, "%s, %s", t->cc[c].version, v.name),
+                          compiled(t, &t->cc[c], source, v.flags)};
+    }
+  }
+  for (size_t i = 0; i < t->kernels.n; i++) {
+    t->k = t->kernels.at[i];
+    check_kernel(t, t->k, codes, n, workers);
+  }
+  for (size_t i = 0; i < n; i++) elf_free(codes[i].elf);
+}
+
+static void check_scalars(test *t) { check_with(t, true, 1); }
+static void check(test *t) { check_with(t, false, 1); }
+
+/* Elementwise ops: out[i] = op(in0[i], …) for every type and number of lanes. */
+
+enum { N = 192 };
+
+static const dtype types[] = {DT_BOOL, DT_I8,  DT_I16, DT_I32, DT_I64, DT_U8,
+                              DT_U16,  DT_U32, DT_U64, DT_F32, DT_F64};
+enum { TYPES = sizeof types / sizeof *types };
+/** A loop over all elements; `at` is the address of the first of `lanes`. */
+static const node *each(test *t, unsigned lanes, const node **at) {
+  const node *i = open_range(t, N / lanes);
+  *at = lanes == 1 ? i : op2(t, OP_MUL, i, number(t, lanes));
+  return i;
+}
+
+static void fill_for(test *t, op o, const node *p, size_t i) {
+  bool second = i == 1, divides = o == OP_CDIV || o == OP_CMOD;
+  if (second && (o == OP_SHL || o == OP_SHR))
+    fill_between(t, p, 0, dtype_bits(array(t, p)->dtype) - 1);
+  else if (second && divides)
+    fill_between(t, p, 1, 100);
+  else
+    fill_any(t, p);
+}
+
+static void elementwise(test *t, op o, dtype type, unsigned lanes) {
+  size_t n = op_get(o)->most;
+  bool compares = op_get(o)->type == TYPE_COMPARE;
+  const node *in[3], *x[3], *at;
+  begin(t, arena_printf(t->a, "%s_%s_%u", op_name(o), dtype_name(type), lanes));
+  const node *out = param(t, compares ? DT_BOOL : type, N);
+  for (size_t i = 0; i < n; i++) {
+    in[i] = param(t, o == OP_WHERE && i == 0 ? DT_BOOL : type, N);
+    fill_for(t, o, in[i], i);
+  }
+  const node *i = each(t, lanes, &at);
+  for (size_t k = 0; k < n; k++) x[k] = load(t, in[k], lanes, at);
+  const node *v = n == 1   ? op1(t, o, x[0])
+                  : n == 2 ? op2(t, o, x[0], x[1])
+                           : op3(t, o, x[0], x[1], x[2]);
+  close_range(t, i, store(t, out, at, v));
+}
+
+/** The ops that GNU C has, by what it lacks. */
+static bool is_tabled(op o) {
+  rule_target lacking = {0};
+  render_c_lacks(&c_gnu, &lacking);
+  bool partial = o == OP_SHL || o == OP_SHR;
+  bool other = o == OP_CAST || o == OP_BITCAST || o == OP_VECTORIZE || o == OP_EXTRACT ||
+               o == OP_SPLAT || o == OP_AFFINE;
+  return op_is_elementwise(o) && !other && (partial || !target_lacks(&lacking, o));
+}
+
+static void make_elementwise(test *t, unsigned lanes) {
+  size_t before = t->kernels.n;
+  for (op o = 0; o < OP_LIMIT; o++)
+    for (size_t k = 0; k < TYPES && is_tabled(o); k++)
+      if (op_takes(o, types[k])) elementwise(t, o, types[k], lanes);
+  assert_true(t->kernels.n - before > 150);
+}
+
+TEST(test_elementwise_scalars) {
+  make_elementwise(t, 1);
+  check_scalars(t);
+}
+
+/** The widest type decides how many lanes a nest has, so narrow ones have few. */
+TEST(test_elementwise_4_lanes) {
+  make_elementwise(t, 4);
+  check(t);
+}
+
+TEST(test_elementwise_16_lanes) {
+  make_elementwise(t, 16);
+  check(t);
+}
+
+TEST(test_lacks) {
+  static const op lacking[] = {OP_EXP, OP_POW, OP_ERF, OP_FLOORDIV, OP_MOD, OP_SHL, OP_CAST};
+  static const op there[] = {OP_ADD, OP_FMA,  OP_SQRT,    OP_FLOOR,
+                             OP_MAX, OP_CDIV, OP_BITCAST, OP_SPLAT};
+  rule_target r = {0};
+  render_c_lacks(&c_gnu, &r);
+  for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++)
+    assert_true(target_lacks(&r, lacking[i]));
+  for (size_t i = 0; i < sizeof there / sizeof *there; i++)
+    assert_false(target_lacks(&r, there[i]));
+  (void)t;
+}
+
+/* Conversions. */
+
+static void conversion(test *t, op o, dtype from, dtype to, unsigned lanes) {
+  const node *at;
+  begin(t, arena_printf(t->a, "%s_%s_%s_%u", op_name(o), dtype_name(from), dtype_name(to), lanes));
+  const node *out = param(t, to, N), *in = param(t, from, N), *i = each(t, lanes, &at);
+  if (o == OP_CAST && dtype_is_float(from) && dtype_is_int(to))
+    fill_between(t, in, dtype_is_signed(to) ? -100 : 0, 100);
+  else
+    fill_any(t, in);
+  const node *x = load(t, in, lanes, at);
+  close_range(t, i, store(t, out, at, o == OP_CAST ? cast(t, to, x) : bitcast(t, to, x)));
+}
+
+static void make_casts(test *t, unsigned lanes) {
+  for (size_t i = 0; i < TYPES; i++)
+    for (size_t j = 0; j < TYPES; j++)
+      if (i != j) conversion(t, OP_CAST, types[i], types[j], lanes);
+}
+
+TEST(test_casts_of_scalars) {
+  make_casts(t, 1);
+  check_scalars(t);
+}
+
+TEST(test_casts_of_vectors) {
+  make_casts(t, 8);
+  check(t);
+}
+
+TEST(test_bitcasts) {
+  static const dtype all[] = {DT_BOOL, DT_I8,  DT_U8,  DT_I16, DT_U16, DT_F16, DT_BF16,
+                              DT_I32,  DT_U32, DT_F32, DT_I64, DT_U64, DT_F64};
+  enum { ALL = sizeof all / sizeof *all };
+  for (unsigned lanes = 1; lanes <= 16; lanes *= 4)
+    for (size_t i = 0; i < ALL; i++)
+      for (size_t j = 0; j < ALL; j++)
+        if (i != j && dtype_bytes(all[i]) == dtype_bytes(all[j]))
+          conversion(t, OP_BITCAST, all[i], all[j], lanes);
+  check(t);
+}
+
+/* 16-bit floats are moved and selected as patterns. */
+TEST(test_halves) {
+  for (unsigned lanes = 1; lanes <= 8; lanes *= 8) {
+    const node *at;
+    begin(t, arena_printf(t->a, "half_%u", lanes));
+    const node *out = param(t, DT_F16, N), *a = param(t, DT_F16, N), *c = param(t, DT_BOOL, N);
+    fill_any(t, a);
+    fill_any(t, c);
+    const node *i = each(t, lanes, &at), *one = ir_const(t->g, DT_F16, 1);
+    const node *x = load(t, a, lanes, at), *mask = load(t, c, lanes, at);
+    close_range(t, i, store(t, out, at, op3(t, OP_WHERE, mask, x, splat(t, lanes, one))));
+  }
+  check(t);
+}
+
+/* Constants come out exactly. */
+TEST(test_constants) {
+  static const uint64_t f32[] = {0x00000000, 0x80000000, 0x00000001, 0x807fffff, 0x7f800000,
+                                 0xff800000, 0x7fc00000, 0xffc12345, 0x3f800000, 0x7f7fffff,
+                                 0x4b800001, 0x49742400, 0xc9742410, 0x3dcccccd};
+  static const uint64_t f64[] = {0x8000000000000000, 0x1,
+                                 0x800fffffffffffff, 0x7ff0000000000000,
+                                 0xfff8000000000123, 0x3fb999999999999a,
+                                 0x7fefffffffffffff, 0x3ff0000000000001,
+                                 0x41cdcd6500000000};
+  for (size_t k = 0; k < TYPES; k++)
+    for (unsigned lanes = 1; lanes <= 4; lanes *= 4) {
+      dtype type = types[k];
+      const node *written = NULL;
+      begin(t, arena_printf(t->a, "constants_%s_%u", dtype_name(type), lanes));
+      const node *out = param(t, type, 16 * 4);
+      for (unsigned i = 0; i < 16; i++) {
+        uint64_t bits = any_bits(t, type);
+        if (type == DT_F32 && i < sizeof f32 / sizeof *f32) bits = f32[i];
+        if (type == DT_F64 && i < sizeof f64 / sizeof *f64) bits = f64[i];
+        if (type == DT_I64 && i == 0) bits = (uint64_t)INT64_MIN;
+        if (type == DT_I32 && i == 0) bits = (uint64_t)(int64_t)INT32_MIN;
+        const node *c = ir_const_bits(t->g, type, bits);
+        written = store(t, out, number(t, 4 * i), splat(t, lanes, c));
+      }
+      assert_non_null(written);
+    }
+  check(t);
+}
+
+/* Loops and registers. */
+
+/** out[row, column] = Σ a[row, k]·b[k, column] for a tile of `rows` × 2 vectors. */
+static void matmul_tile(test *t, dtype type, unsigned lanes, int64_t rows, int64_t depth) {
+  const node *acc[32], *first[32], *sum[32], *zero = ir_const(t->g, type, 0);
+  int64_t columns = 2 * lanes;
+  begin(t, arena_printf(t->a, "tile_%s_%u", dtype_name(type), lanes));
+  const node *out = param(t, type, rows * columns), *a = param(t, type, rows * depth),
+             *b = param(t, type, depth * columns), *nil = number(t, 0);
+  fill_between(t, a, -9, 9);
+  fill_between(t, b, -9, 9);
+  for (int64_t i = 0; i < 2 * rows; i++) {
+    acc[i] = alloc(t, type, lanes, 1, 0);
+    first[i] = store(t, acc[i], nil, splat(t, lanes, zero));
+  }
+  const node *k = open_range(t, depth), *at = op2(t, OP_MUL, k, number(t, columns));
+  const node *right[2] = {load(t, b, lanes, at),
+                          load(t, b, lanes, op2(t, OP_ADD, at, number(t, lanes)))};
+  for (int64_t r = 0; r < rows; r++) {
+    const node *left_at = op2(t, OP_ADD, op2(t, OP_MUL, k, number(t, rows)), number(t, r));
+    const node *left = splat(t, lanes, load(t, a, 1, left_at));
+    for (int64_t j = 0; j < 2; j++) {
+      int64_t i = 2 * r + j;
+      const node *old = load(t, after(t, acc[i], first[i]), lanes, nil);
+      sum[i] = store(t, acc[i], nil, op3(t, OP_FMA, left, right[j], old));
+    }
+  }
+  close_range(t, k, sum[0]);
+  for (int64_t i = 0; i < 2 * rows; i++) {
+    const node *v = load(t, after(t, acc[i], sum[i]), lanes, nil);
+    store(t, out, number(t, i * lanes), v);
+  }
+}
+
+TEST(test_accumulators) {
+  matmul_tile(t, DT_F32, 8, 6, 33);
+  matmul_tile(t, DT_F32, 16, 14, 5);
+  matmul_tile(t, DT_F64, 4, 3, 7);
+  matmul_tile(t, DT_F32, 1, 3, 7);
+  check(t);
+}
+
+/** What gcc or clang make of the tile's loop: its assembly. */
+static const char *assembly(test *t, const cc *c, const char *const machine[2]) {
+  char *folder;
+  process_result r;
+  file_map f;
+  const char *source = source_of(t);
+  assert_int_equal(file_make_temporary_folder(&folder, t->a, &t->d), TN_OK);
+  const char *in = arena_printf(t->a, "%s/k.c", folder),
+             *out = arena_printf(t->a, "%s/k.s", folder);
+  assert_int_equal(file_write(in, source, strlen(source), &t->d), TN_OK);
+  const char *const argv[] = {
+      c->command[0],     "-std=gnu11", "-O2",      "-fPIC", "-S", "-w", "-ffp-contract=off",
+      "-fno-math-errno", machine[0],   machine[1], in,      "-o", out,  NULL};
+  assert_int_equal(process_run(argv, INT64_C(60000000000), t->a, &r, &t->d), TN_OK);
+  if (r.exit_code) fail_msg("%s", r.output);
+  assert_int_equal(file_map_open(&f, out, &t->d), TN_OK);
+  const char *text = arena_printf(t->a, "%.*s", (int)f.bytes, (const char *)f.data);
+  file_map_close(&f);
+  file_remove(in);
+  file_remove(out);
+  file_remove_folder(folder);
+  return text;
+}
+
+static size_t count(const char *text, const char *what) {
+  size_t n = 0;
+  for (; (text = strstr(text, what)); text++) n++;
+  return n;
+}
+
+#ifdef __x86_64__
+/* The tile's loop is vectors in registers: an FMA for each accumulator, none lane by lane, and no
+   accumulator in memory. */
+TEST(test_assembly_of_the_tile) {
+  static const struct {
+    unsigned lanes;
+    int64_t rows;
+    const char *machine[2];
+  } tiles[] = {{8, 6, {"-mavx2", "-mfma"}}, {16, 14, {"-mavx512f", "-mfma"}}};
+  for (size_t i = 0; i < 2; i++) {
+    t->kernels.n = 0;
+    matmul_tile(t, DT_F32, tiles[i].lanes, tiles[i].rows, 512);
+    for (size_t c = 0; c < t->compilers; c++) {
+      const char *text = assembly(t, &t->cc[c], tiles[i].machine);
+      size_t fmas = count(text, "vfmadd");
+      assert_true(fmas % (size_t)(2 * tiles[i].rows) == 0 && fmas > 0);
+      assert_int_equal(count(text, "vfmadd231ss") + count(text, "vfmadd213ss"), 0);
+      assert_int_equal(count(text, "(%rsp)") + count(text, "(%rbp)"), 0);
+      assert_int_equal(count(text, "\tcall"), 0);
+    }
+  }
+}
+#endif
+
+/* Both states step from the old values: the loads may not slide behind the stores. */
+TEST(test_states_step_at_once) {
+  begin(t, "fibonacci");
+  const node *out = param(t, DT_U64, 40), *zero = number(t, 0),
+             *one = ir_const_int(t->g, DT_U64, 1);
+  const node *x = alloc(t, DT_U64, 1, 1, 0), *y = alloc(t, DT_U64, 1, 1, 0);
+  const node *x0 = store(t, x, zero, one), *y0 = store(t, y, zero, one);
+  const node *i = open_range(t, 40);
+  const node *a = load(t, after(t, x, x0), 1, zero), *b = load(t, after(t, y, y0), 1, zero);
+  const node *sum = op2(t, OP_ADD, a, b);
+  store(t, out, i, a);
+  store(t, after(t, x, sum), zero, b);
+  close_range(t, i, store(t, y, zero, sum));
+  begin(t, "swap"); /* in one buffer */
+  const node *p = param(t, DT_I32, 2);
+  fill_any(t, p);
+  const node *u = load(t, p, 1, number(t, 0)), *v = load(t, p, 1, number(t, 1));
+  store(t, p, number(t, 0), v);
+  store(t, p, number(t, 1), u);
+  check_scalars(t);
+}
+
+/** A register of several elements, one of which is written and never read. */
+TEST(test_register_elements) {
+  begin(t, "elements");
+  const node *in = param(t, DT_F32, 4), *out = param(t, DT_F32, 4);
+  fill_any(t, in);
+  const node *r = alloc(t, DT_F32, 1, 4, 0), *s = NULL;
+  for (int64_t i = 0; i < 4; i++) s = store(t, r, number(t, i), load(t, in, 1, number(t, i)));
+  for (int64_t i = 0; i < 3; i++)
+    store(t, out, number(t, i), load(t, after(t, r, s), 1, number(t, (i + 1) % 3)));
+  load(t, in, 1, number(t, 3)); /* nobody asks for it */
+  check(t);
+}
+
+/* Memory. */
+
+TEST(test_gates) {
+  for (unsigned lanes = 1; lanes <= 8; lanes *= 8) {
+    begin(t, arena_printf(t->a, "gates_%u", lanes));
+    const node *in = param(t, DT_F32, N), *out = param(t, DT_F32, N + 64);
+    const node *open = param(t, DT_BOOL, N);
+    fill_any(t, in);
+    fill_any(t, open);
+    const node *i = open_range(t, 3 * N / 2 / lanes);
+    const node *at = op2(t, OP_SUB, op2(t, OP_MUL, i, number(t, lanes)), number(t, N / 4));
+    const node *low = op2(t, OP_LE, number(t, 0), at), *high = op2(t, OP_LT, at, number(t, N));
+    const node *inside = op2(t, OP_AND, low, high);
+    const node *here = gated(t, inside, at);
+    const node *flag = load(t, open, 1, here);
+    const node *twice = gated(t, flag, here);
+    const node *v = op1(t, OP_NEG, load(t, in, lanes, here));
+    const node *w = op2(t, OP_SUB, v, load(t, in, lanes, twice));
+    close_range(t, i, store(t, out, twice, w));
+  }
+  begin(t, "nowhere");
+  const node *out = param(t, DT_I32, 2), *in = param(t, DT_I32, 2);
+  fill_any(t, in);
+  fill_any(t, out);
+  const node *invalid = make(t, OP_INVALID, DT_I64, 1, NULL, 0, NULL, 0);
+  store(t, out, number(t, 1), load(t, in, 1, invalid));
+  store(t, out, invalid, load(t, in, 1, number(t, 0)));
+  check_scalars(t);
+}
+
+TEST(test_scratch) {
+  begin(t, "scratch");
+  const node *in = param(t, DT_F32, N), *out = param(t, DT_F32, N);
+  fill_any(t, in);
+  const node *o = open_range(t, 2), *s = alloc(t, DT_F32, 1, N / 2, 1);
+  const node *flags = alloc(t, DT_BOOL, 1, N / 2, 1), *unread = alloc(t, DT_I32, 1, 9, 1);
+  const node *base = op2(t, OP_MUL, o, number(t, N / 2));
+  const node *i = open_range(t, N / 2), *x = load(t, in, 1, op2(t, OP_ADD, base, i));
+  const node *zero = ir_const(t->g, DT_F32, 0);
+  store(t, unread, number(t, 3), ir_const_int(t->g, DT_I32, 1));
+  const node *f = store(t, flags, i, op2(t, OP_LT, x, zero));
+  const node *e = store(t, s, i, op2(t, OP_MUL, x, x));
+  close_range(t, i, e);
+  const node *k = open_range(t, N / 2 / 8), *at = op2(t, OP_MUL, k, number(t, 8));
+  const node *m = load(t, after(t, flags, f), 8, at), *v = load(t, after(t, s, e), 8, at);
+  const node *r = op3(t, OP_WHERE, m, op1(t, OP_NEG, v), v);
+  close_range(t, k, store(t, out, op2(t, OP_ADD, base, at), r));
+  const node *ends[] = {o, e};
+  add(t, make(t, OP_END, DT_VOID, 1, ends, 2, NULL, 0));
+  check(t);
+}
+
+/** A buffer that is read and written, and 32-bit indices. */
+TEST(test_in_place) {
+  const node *at;
+  begin(t, "in_place");
+  const node *p = param(t, DT_I32, N), *q = param(t, DT_I32, N);
+  fill_any(t, p);
+  fill_any(t, q);
+  const node *i = each(t, 8, &at);
+  const node *v = op2(t, OP_ADD, load(t, p, 8, at), load(t, q, 8, at));
+  close_range(t, i, store(t, p, at, v));
+  begin(t, "index32");
+  const node *in = param(t, DT_F64, N), *out = param(t, DT_F64, N);
+  fill_any(t, in);
+  const node *k = open_as(t, DT_I32, ir_const_int(t->g, DT_I32, N));
+  const node *most = ir_const_int(t->g, DT_I32, N - 1);
+  close_range(t, k, store(t, out, op2(t, OP_SUB, most, k), load(t, in, 1, k)));
+  check(t);
+}
+
+/* Lanes. */
+
+TEST(test_lanes) {
+  begin(t, "lanes");
+  const node *in = param(t, DT_F32, N), *out = param(t, DT_F32, N), *flags = param(t, DT_BOOL, N);
+  fill_any(t, in);
+  const node *i = open_range(t, N / 4), *at = op2(t, OP_MUL, i, number(t, 4));
+  const node *x[4], *b[4], *c[4], *zero = ir_const(t->g, DT_F32, 0);
+  for (int64_t k = 0; k < 4; k++) {
+    const node *place = op2(t, OP_SUB, number(t, N - 1), op2(t, OP_ADD, at, number(t, k)));
+    x[k] = load(t, in, 1, place);
+    b[k] = op2(t, OP_LT, x[k], zero);
+  }
+  const node *v = vectorize(t, 4, x), *m = vectorize(t, 4, b);
+  const node *r = op3(t, OP_WHERE, m, op2(t, OP_MUL, v, v), v), *last = NULL;
+  const node *both = op2(t, OP_XOR, m, op2(t, OP_LE, r, v));
+  store(t, flags, at, both);
+  for (int64_t k = 0; k < 4; k++) {
+    c[k] = extract(t, r, 3 - k);
+    const node *one = extract(t, both, k), *place = op2(t, OP_ADD, at, number(t, k));
+    last = store(t, out, place, op3(t, OP_WHERE, one, c[k], x[k]));
+  }
+  close_range(t, i, last);
+  check(t);
+}
+
+/* Truth values of several widths meet. */
+TEST(test_mask_widths) {
+  const node *at;
+  for (unsigned lanes = 2; lanes <= 16; lanes *= 2) {
+    begin(t, arena_printf(t->a, "masks_%u", lanes));
+    const node *f = param(t, DT_F32, N), *d = param(t, DT_F64, N), *b = param(t, DT_BOOL, N),
+               *h = param(t, DT_I16, N), *out = param(t, DT_BOOL, N);
+    fill_any(t, f);
+    fill_any(t, d);
+    fill_any(t, b);
+    fill_any(t, h);
+    const node *yes = splat(t, lanes, ir_const_bits(t->g, DT_BOOL, 1));
+    const node *i = each(t, lanes, &at), *x = load(t, f, lanes, at), *y = load(t, d, lanes, at);
+    const node *z = load(t, h, lanes, at), *w = load(t, b, lanes, at);
+    const node *zero = splat(t, lanes, ir_const(t->g, DT_F32, 0));
+    const node *positive = op2(t, OP_LT, zero, x);
+    const node *finite = op2(t, OP_EQ, op2(t, OP_SUB, y, y), cast(t, DT_F64, zero));
+    const node *odd =
+        cast(t, DT_BOOL, op2(t, OP_AND, z, splat(t, lanes, ir_const_int(t->g, DT_I16, 1))));
+    const node *all = op2(t, OP_AND, op2(t, OP_OR, positive, w), finite);
+    const node *some = op3(t, OP_WHERE, odd, all, op1(t, OP_NOT, positive));
+    const node *less = op2(t, OP_LT, some, op2(t, OP_MAX, w, odd));
+    store(t, f, at, op3(t, OP_WHERE, all, x, cast(t, DT_F32, some)));
+    store(t, d, at, op3(t, OP_WHERE, positive, y, cast(t, DT_F64, less)));
+    store(t, h, at, op3(t, OP_WHERE, less, z, cast(t, DT_I16, finite)));
+    const node *either = op2(t, OP_NE, op2(t, OP_LE, some, yes), op2(t, OP_MIN, less, odd));
+    close_range(t, i, store(t, out, at, either));
+  }
+  check(t);
+}
+
+/** A register of truth values, accumulated. */
+TEST(test_mask_registers) {
+  begin(t, "any");
+  const node *in = param(t, DT_F32, N), *out = param(t, DT_BOOL, 8), *nil = number(t, 0), *at;
+  fill_between(t, in, 0, 9);
+  const node *r = alloc(t, DT_BOOL, 8, 1, 0);
+  const node *no = splat(t, 8, ir_const_bits(t->g, DT_BOOL, 0)), *first = store(t, r, nil, no);
+  const node *i = each(t, 8, &at), *limit = splat(t, 8, ir_const(t->g, DT_F32, 8.5));
+  const node *over = op2(t, OP_LT, limit, load(t, in, 8, at));
+  const node *s = store(t, r, nil, op2(t, OP_OR, load(t, after(t, r, first), 8, nil), over));
+  close_range(t, i, s);
+  store(t, out, nil, load(t, after(t, r, s), 8, nil));
+  check(t);
+}
+
+/* Runtime values. */
+
+TEST(test_workers) {
+  begin(t, "workers");
+  const node *in = param(t, DT_I32, N), *out = param(t, DT_I32, N);
+  fill_any(t, in);
+  int64_t most[] = {1, 64};
+  const node *count = named(t, OP_VAR, DT_I64, "core_count", NULL, most, 2);
+  const node *id = add(t, named(t, OP_SPECIAL, DT_I64, "core_id", count, NULL, 0));
+  const node *n = variable(t, DT_I32, "rows of x", 1000, 9), *wide = cast(t, DT_I64, n);
+  const node *next = op2(t, OP_ADD, id, number(t, 1)), *units = number(t, 20);
+  const node *from = op2(t, OP_CDIV, op2(t, OP_MUL, id, units), count);
+  const node *to = op2(t, OP_CDIV, op2(t, OP_MUL, next, units), count);
+  const node *i = open_as(t, DT_I64, op2(t, OP_SUB, to, from)), *unit = op2(t, OP_ADD, i, from);
+  const node *k = open_as(t, DT_I32, n);
+  const node *at = op2(t, OP_ADD, op2(t, OP_MUL, unit, wide), cast(t, DT_I64, k));
+  const node *v = op2(t, OP_MUL, load(t, in, 1, at), n);
+  const node *s = store(t, out, at, v);
+  close_range(t, k, s);
+  close_range(t, i, s);
+  c_arguments r = c_arguments_of(linear_of(t, t->k), t->a);
+  assert_int_equal(r.n_slots, 2);
+  assert_int_equal(r.n_names, 3);
+  assert_string_equal(r.names[0], "core_count");
+  assert_string_equal(r.names[1], "core_id");
+  assert_string_equal(r.names[2], "rows of x");
+  check_with(t, true, 3);
+}
+
+/** Slots may have gaps; an argument that the text does not need is still counted. */
+TEST(test_unused_arguments) {
+  begin(t, "unused");
+  const node *a = param(t, DT_F32, 4), *b = param(t, DT_F32, 4), *c = param(t, DT_F32, 4);
+  fill_any(t, b);
+  variable(t, DT_I64, "n", 9, 3);
+  load(t, a, 1, number(t, 0));
+  store(t, c, number(t, 2), load(t, b, 1, number(t, 3)));
+  begin(t, "nothing");
+  check(t);
+}
+
+/* Depth and size: chains do not nest without end, and integers wrap in them. */
+TEST(test_long_chains) {
+  enum { LENGTH = 3000 };
+  begin(t, "chain");
+  const node *in = param(t, DT_I64, 4), *out = param(t, DT_I64, 4);
+  fill_any(t, in);
+  const node *x = load(t, in, 1, number(t, 0));
+  for (int i = 0; i < LENGTH; i++) x = op2(t, i % 3 ? OP_ADD : OP_MUL, x, number(t, i + 3));
+  store(t, out, number(t, 0), x);
+  begin(t, "float_chain");
+  const node *f = param(t, DT_F32, 16), *g = param(t, DT_F32, 16);
+  fill_any(t, f);
+  const node *y = load(t, f, 8, number(t, 0));
+  for (int i = 0; i < LENGTH / 10; i++)
+    y = op2(t, i % 3 ? OP_ADD : OP_MUL, y, splat(t, 8, ir_const(t->g, DT_F32, 1 + i / 64.0)));
+  store(t, g, number(t, 8), y);
+  check_scalars(t);
+}
+
+/** Arithmetic whose bounds are almost those of its type. */
+TEST(test_bounds) {
+  begin(t, "bounds");
+  const node *in = param(t, DT_I32, 8), *out = param(t, DT_I64, 64), *out32 = param(t, DT_I32, 64);
+  fill_any(t, in);
+  static const int64_t factors[] = {1, -1, 1 << 30, 2147483647, -2147483647 - 1};
+  const node *most = number(t, INT64_MAX), *last = NULL;
+  const node *i = open_range(t, 8), *x = load(t, in, 1, i), *wide = cast(t, DT_I64, x);
+  for (size_t k = 0; k < 5; k++) {
+    const node *at = op2(t, OP_ADD, op2(t, OP_MUL, i, number(t, 5)), number(t, (int64_t)k));
+    const node *a = op2(t, OP_MUL, wide, number(t, factors[k]));
+    const node *b = op2(t, OP_ADD, op2(t, OP_SUB, a, most), op2(t, OP_MUL, i, most));
+    store(t, out, at, op1(t, OP_NEG, b));
+    const node *narrow = op2(t, OP_MUL, x, ir_const_int(t->g, DT_I32, factors[k]));
+    const node *c = op2(t, OP_CMOD, cast(t, DT_I32, i), ir_const_int(t->g, DT_I32, 3));
+    const node *sum = op2(t, OP_SUB, op1(t, OP_NEG, narrow), c);
+    last = store(t, out32, at, op2(t, OP_MAX, sum, op2(t, OP_MIN, x, c)));
+  }
+  close_range(t, i, last);
+  check_scalars(t);
+}
+
+/* The text. */
+
+TEST(test_text) {
+  begin(t, "text");
+  const node *out = param(t, DT_F32, 64), *a = param(t, DT_F32, 64), *nil = number(t, 0);
+  const node *acc = alloc(t, DT_F32, 8, 1, 0), *zero = ir_const(t->g, DT_F32, 0);
+  const node *first = store(t, acc, nil, splat(t, 8, zero));
+  const node *i = open_range(t, 7), *at = op2(t, OP_MUL, i, number(t, 8));
+  const node *x = load(t, a, 8, at), *y = load(t, a, 8, op2(t, OP_ADD, at, number(t, 8)));
+  const node *old = load(t, after(t, acc, first), 8, nil);
+  const node *s = store(t, acc, nil, op3(t, OP_FMA, x, y, old));
+  close_range(t, i, s);
+  store(t, out, nil, load(t, after(t, acc, s), 8, nil));
+  str text = str_new(t->a);
+  render_c(linear_of(t, t->k), "dot", &c_gnu, &text);
+  const char *function = strstr(str_text(&text), "static void");
+  assert_non_null(function);
+  assert_string_equal(
+      function,
+      "static void dot_body(float *restrict p0, const float *restrict p1) {\n"
+      "  f32x8 acc0;\n"
+      "  acc0 = splat_f32x8(0.0f);\n"
+      "  for (int64_t i0 = 0; i0 < 7L; i0++) {\n"
+      "    const int64_t x0 = i0 * 8L;\n"
+      "    acc0 = fma_f32x8(*(const f32x8m *)(p1 + x0), *(const f32x8m *)(p1 + (x0 + 8L)), acc0);\n"
+      "  }\n"
+      "  *(f32x8m *)(p0 + 0L) = acc0;\n"
+      "}\n"
+      "\n"
+      "void dot(void *const *restrict bufs, const int64_t *restrict vals) {\n"
+      "  (void)bufs, (void)vals;\n"
+      "  dot_body(bufs[0], bufs[1]);\n"
+      "}\n");
+  str again = str_new(t->a);
+  render_c(linear_of(t, t->k), "dot", &c_gnu, &again);
+  assert_string_equal(str_text(&text), str_text(&again));
+}
+
+/* What cannot be said is refused. */
+
+static void render_body(void *arg) {
+  test *t = arg;
+  str s = str_new(t->a);
+  render_c(linear_of(t, t->k), "k", &c_gnu, &s);
+}
+
+static void refuse(test *t, tn_status status, const char *said) {
+  assert_int_equal(diag_catch(&t->d, render_body, t), status);
+  if (!strstr(t->d.text, said)) fail_msg("\"%s\" lacks \"%s\"", t->d.text, said);
+}
+
+static const node *one_value(test *t, dtype type, unsigned lanes) {
+  begin(t, "refused");
+  return load(t, param(t, type, 64), lanes, number(t, 0));
+}
+
+static void store_value(test *t, const node *v) {
+  store(t, param(t, v->dtype, 64), number(t, 0), v);
+}
+
+TEST(test_refusals) {
+  const node *x = one_value(t, DT_F32, 1);
+  store_value(t, op1(t, OP_EXP, x));
+  refuse(t, TN_ERR_UNSUPPORTED, "exp");
+  x = one_value(t, DT_F16, 4);
+  store_value(t, op2(t, OP_ADD, x, x));
+  refuse(t, TN_ERR_UNSUPPORTED, "add");
+  x = one_value(t, DT_BF16, 1);
+  store_value(t, cast(t, DT_F32, x));
+  refuse(t, TN_ERR_UNSUPPORTED, "bf16");
+  x = one_value(t, DT_F32, 3);
+  store_value(t, x);
+  refuse(t, TN_ERR_UNSUPPORTED, "3 lanes");
+  x = one_value(t, DT_F32, 1);
+  store_value(t, ir_op2(t->g, OP_ADD, x, x));
+  refuse(t, TN_ERR_INTERNAL, "add");
+  begin(t, "loop");
+  const node *i = open_range(t, 3), *k = open_range(t, 3);
+  store(t, param(t, DT_I64, 9), i, k);
+  refuse(t, TN_ERR_INTERNAL, "open");
+  close_range(t, i, k);
+  refuse(t, TN_ERR_INTERNAL, "innermost");
+  begin(t, "twice"); /* one slot, two types */
+  store(t, param(t, DT_I64, 9), number(t, 0), number(t, 1));
+  t->k->n_params = 0;
+  store(t, param(t, DT_I32, 9), number(t, 0), ir_const_int(t->g, DT_I32, 1));
+  refuse(t, TN_ERR_INTERNAL, "slot");
+}
+
+TEST(test_scratch_limit) {
+  for (int64_t n = 4096; n <= 4097; n++) {
+    begin(t, "scratch");
+    const node *s = alloc(t, DT_F32, 1, n, 1), *zero = ir_const(t->g, DT_F32, 0);
+    const node *e = store(t, s, number(t, 5), zero);
+    store(t, param(t, DT_F32, 1), number(t, 0), load(t, after(t, s, e), 1, number(t, 5)));
+    if (n == 4096)
+      render_body(t);
+    else
+      refuse(t, TN_ERR_UNSUPPORTED, "16384");
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_elementwise_scalars),
+      cmocka_unit_test(test_elementwise_4_lanes),
+      cmocka_unit_test(test_elementwise_16_lanes),
+      cmocka_unit_test(test_lacks),
+      cmocka_unit_test(test_casts_of_scalars),
+      cmocka_unit_test(test_casts_of_vectors),
+      cmocka_unit_test(test_bitcasts),
+      cmocka_unit_test(test_halves),
+      cmocka_unit_test(test_constants),
+      cmocka_unit_test(test_accumulators),
+#ifdef __x86_64__
+      cmocka_unit_test(test_assembly_of_the_tile),
+#endif
+      cmocka_unit_test(test_states_step_at_once),
+      cmocka_unit_test(test_register_elements),
+      cmocka_unit_test(test_gates),
+      cmocka_unit_test(test_scratch),
+      cmocka_unit_test(test_in_place),
+      cmocka_unit_test(test_lanes),
+      cmocka_unit_test(test_mask_widths),
+      cmocka_unit_test(test_mask_registers),
+      cmocka_unit_test(test_workers),
+      cmocka_unit_test(test_unused_arguments),
+      cmocka_unit_test(test_long_chains),
+      cmocka_unit_test(test_bounds),
+      cmocka_unit_test(test_text),
+      cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_scratch_limit),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,302 @@
+/* Schedules as wholes: what their steps compute, that each value is made once and before it is
+   read, and how they grow with the graph. What becomes of single ops is shown in tests/ir. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "ir/rewrite.h"
+#include "ir/verify.h"
+#include "schedule/passes.h"
+
+#include "../ir/replay.h"
+
+#include <stdio.h>
+#include <time.h>
+
+enum { GRAPHS = 400, LAYERS = 200, MOST_OPS = 200, MOST_BUFFERS = 25 };
+
+typedef struct test {
+  diag d;
+  ir *g;
+  uint64_t seed;
+  double number; /* an argument or a result */
+  void (*body)(struct test *t);
+} test;
+
+static void call_body(void *arg) {
+  test *t = arg;
+  t->body(t);
+}
+
+static double run_body(void (*body)(test *t), uint64_t seed, double number) {
+  test t = {.body = body, .seed = seed, .number = number};
+  t.g = ir_new(&mem_system, &t.d, false);
+  assert_non_null(t.g);
+  tn_status status = diag_catch(&t.d, call_body, &t);
+  ir_free(t.g);
+  if (status != TN_OK) fail_msg("seed %llu: %s", (unsigned long long)seed, t.d.text);
+  return t.number;
+}
+
+static void require(test *t, bool holds, const char *what) {
+  if (!holds) diag_raise(&t->d, TN_ERR_INTERNAL, "%s", what);
+}
+
+static const node *buffer(test *t, dtype type, int64_t uid, size_t rank, const int64_t sizes[]) {
+  const node *dims[4];
+  int64_t ints[] = {uid, 0};
+  for (size_t i = 0; i < rank; i++) dims[i] = ix_const(t->g, sizes[i]);
+  return ir_node(t->g, OP_BUFFER, type, dims, rank, ints, 2);
+}
+
+static bool any(void *user, const node *n) {
+  (void)user, (void)n;
+  return true;
+}
+
+/* What every schedule must be. */
+
+/** A step's kernel is well-formed and within the limits. */
+static void check_kernel(test *t, const schedule_step *s) {
+  if (s->kind == STEP_CUSTOM) return;
+  if (verify(&s->kernel, 1, STAGE_KERNEL, ir_mem(t->g), &t->d) != TN_OK) diag_rethrow(&t->d);
+  require(t, s->n_buffers <= MOST_BUFFERS, "a kernel has too many buffers");
+  size_t ops = 0;
+  node_list order = topo_sort(ir_arena(t->g), &s->kernel, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    ops += op_is_elementwise((op)order.at[i]->op) && order.at[i]->dtype != DT_INDEX;
+  require(t, ops <= 2 * MOST_OPS, "a kernel has too many ops");
+}
+
+static size_t written_by(const schedule_step *s) {
+  return s->kind == STEP_CUSTOM ? s->buffers[s->n_buffers - 1] : s->buffers[0];
+}
+
+/** Buffers are written before they are read, those that no SET changes once; they live from the
+    first step that uses them to the last. */
+static void check_buffers(test *t, const schedule *s) {
+  arena *a = ir_arena(t->g);
+  size_t *writes = arena_calloc(a, s->buffers.n + 1, sizeof *writes);
+  size_t *first = arena_calloc(a, s->buffers.n + 1, sizeof *first);
+  size_t *last = arena_calloc(a, s->buffers.n + 1, sizeof *last);
+  for (size_t i = 0; i < s->steps.n; i++) {
+    const schedule_step *step = &s->steps.at[i];
+    size_t to = written_by(step);
+    check_kernel(t, step);
+    for (size_t k = 0; k < step->n_buffers; k++) {
+      size_t b = step->buffers[k];
+      bool known = s->buffers.at[b].origin || writes[b];
+      require(t, known || b == to, "a buffer is read before it is written");
+      if (!first[b]) first[b] = i + 1;
+      last[b] = i + 1;
+    }
+    writes[to]++;
+  }
+  for (size_t b = 0; b < s->buffers.n; b++) {
+    const schedule_buffer *x = &s->buffers.at[b];
+    if (!first[b] && !x->is_output) continue; /* an input that was simplified away */
+    require(t, x->is_written || writes[b] == !x->origin, "a value is not made exactly once");
+    if (x->origin || !writes[b]) continue;
+    require(t, x->first + 1 == first[b] && x->last + 1 == last[b], "a lifetime is wrong");
+  }
+}
+
+static schedule *make(test *t, const schedule_request *r) {
+  schedule *s = schedule_make(t->g, r);
+  check_buffers(t, s);
+  return s;
+}
+
+/* Random graphs of 32-bit integers, 4 by 6: exact, and with SETs in all places. */
+
+typedef struct maker {
+  test *t;
+  rng r;
+  node_list pool;
+} maker;
+
+static const node *any_value(maker *m) { return m->pool.at[rng_below(&m->r, m->pool.n)]; }
+
+static const node *shaped(maker *m, const node *x, const int64_t sizes[2]) {
+  const node *dims[] = {ix_const(m->t->g, sizes[0]), ix_const(m->t->g, sizes[1])};
+  return ir_reshape(m->t->g, x, 2, dims);
+}
+
+/** Rows or columns of x in another order: a slice of all of it. */
+static const node *flipped(maker *m, const node *x) {
+  ir *g = m->t->g;
+  bool rows = rng_chance(&m->r, 50);
+  const node *starts[] = {ix_const(g, rows ? 3 : 0), ix_const(g, rows ? 0 : 5)};
+  return ir_slice(g, x, starts, x->dims, (int64_t[]){rows ? -1 : 1, rows ? 1 : -1});
+}
+
+static const node *turned(maker *m, const node *x) {
+  return shaped(m, ir_permute(m->t->g, x, (int64_t[]){1, 0}), (int64_t[]){4, 6});
+}
+
+/** The sum of a row or column, repeated. */
+static const node *summed(maker *m, const node *x) {
+  int64_t axis = (int64_t)rng_below(&m->r, 2);
+  const node *sum = ir_reduce(m->t->g, x, OP_ADD, 1, &axis);
+  return ir_expand(m->t->g, shaped(m, sum, (int64_t[]){axis ? 4 : 1, axis ? 1 : 6}), x->dims);
+}
+
+/** x with a rectangle of it replaced by the same rectangle of another value, or of itself. */
+static const node *changed(maker *m, const node *x) {
+  ir *g = m->t->g;
+  int64_t rows = rng_between(&m->r, 1, 4), columns = rng_between(&m->r, 1, 6);
+  const node *starts[] = {ix_const(g, rng_between(&m->r, 0, 4 - rows)),
+                          ix_const(g, rng_between(&m->r, 0, 6 - columns))};
+  const node *sizes[] = {ix_const(g, rows), ix_const(g, columns)};
+  const node *from = rng_chance(&m->r, 30) ? flipped(m, x) : any_value(m);
+  const node *src[] = {x, ir_slice(g, x, starts, sizes, (int64_t[]){1, 1}),
+                       ir_slice(g, from, starts, sizes, (int64_t[]){1, 1})};
+  return ir_node(g, OP_SET, DT_I32, src, 3, NULL, 0);
+}
+
+static const node *custom(maker *m, const node *x) {
+  const node *src[] = {x, any_value(m), x->dims[0], x->dims[1]};
+  int64_t ints[] = {(int64_t)rng_below(&m->r, 1000), 0, 2, 0};
+  return ir_node(m->t->g, OP_CUSTOM, DT_I32, src, 4, ints, 4);
+}
+
+static const node *next_value(maker *m) {
+  const node *x = any_value(m);
+  switch (rng_below(&m->r, 10)) {
+  case 0: return flipped(m, x);
+  case 1: return turned(m, x);
+  case 2: return summed(m, x);
+  case 3:
+  case 4: return changed(m, x);
+  case 5: return rng_chance(&m->r, 30) ? custom(m, x) : ir_op1(m->t->g, OP_NEG, x);
+  case 6: return ir_op2(m->t->g, OP_MAX, x, any_value(m));
+  case 7: return ir_op2(m->t->g, OP_SUB, x, any_value(m));
+  default: return ir_op2(m->t->g, OP_ADD, x, any_value(m));
+  }
+}
+
+static void random_graph(test *t) {
+  arena *a = ir_arena(t->g);
+  maker m = {.t = t, .r = {t->seed}};
+  for (int64_t i = 0; i < 3; i++) vec_push(a, &m.pool, buffer(t, DT_I32, i, 2, (int64_t[]){4, 6}));
+  for (size_t i = rng_below(&m.r, 25); i-- > 0;) {
+    const node *x = next_value(&m);
+    vec_push(a, &m.pool, x);
+  }
+  node_list roots = {0};
+  for (size_t i = 1 + rng_below(&m.r, 4); i-- > 0;) vec_push(a, &roots, any_value(&m));
+  schedule_request r = {.roots = roots.at,
+                        .n_roots = roots.n,
+                        .may_overwrite = t->seed % 3 ? any : NULL,
+                        .math = MATH_EXACT,
+                        .arguments = t->seed % 5 ? 0 : 3};
+  replay values = {.a = a, .seed = t->seed};
+  replay_compare(&values, &r, make(t, &r), 0);
+}
+
+static void schedules_do_what_graphs_mean(void **state) {
+  (void)state;
+  for (uint64_t seed = 0; seed < GRAPHS; seed++) run_body(random_graph, seed, 0);
+}
+
+/* Growth. */
+
+/** A chain of `number` ops, with a second input now and then; the result is the time it takes. */
+static void long_chain(test *t) {
+  ir *g = t->g;
+  const node *x = buffer(t, DT_F32, 0, 1, (int64_t[]){64});
+  for (int64_t i = 0; i < (int64_t)t->number; i++) {
+    if (i % 7 == 3)
+      x = ir_op2(g, OP_ADD, x, buffer(t, DT_F32, 1 + i % 50, 1, (int64_t[]){64}));
+    else
+      x = ir_op1(g, i % 2 ? OP_SIN : OP_ABS, x);
+  }
+  schedule_request r = {.roots = &x, .n_roots = 1, .math = MATH_DEFAULT};
+  clock_t from = clock();
+  schedule *s = schedule_make(g, &r);
+  double seconds = (double)(clock() - from) / CLOCKS_PER_SEC;
+  check_buffers(t, s);
+  require(t, s->steps.n >= (size_t)t->number / MOST_OPS, "too few kernels for the cap");
+  require(t, s->steps.n <= 2 + (size_t)t->number / 40, "too many kernels for the cap");
+  t->number = seconds;
+}
+
+/** Reductions, each read by the next: every value is a kernel. */
+static void chain_of_reductions(test *t) {
+  ir *g = t->g;
+  const node *x = buffer(t, DT_F32, 0, 2, (int64_t[]){4, 4});
+  for (int64_t i = 0; i < (int64_t)t->number; i++) {
+    const node *sum = ir_reduce(g, x, OP_ADD, 1, (int64_t[]){i % 2});
+    const node *row[] = {ix_const(g, 1), ix_const(g, 4)};
+    x = ir_expand(g, ir_reshape(g, sum, 2, row), x->dims);
+  }
+  schedule_request r = {.roots = &x, .n_roots = 1, .math = MATH_DEFAULT};
+  clock_t from = clock();
+  schedule *s = schedule_make(g, &r);
+  double seconds = (double)(clock() - from) / CLOCKS_PER_SEC;
+  check_buffers(t, s);
+  t->number = seconds;
+}
+
+static void check_linear(const char *what, void (*body)(test *t), double most) {
+  double times[3], nodes = most / 100;
+  for (int i = 0; i < 3; i++, nodes *= 10) times[i] = run_body(body, 0, nodes);
+  print_message("%s: %.0f nodes %.4f s, %.0f nodes %.4f s, %.0f nodes %.4f s\n", what, most / 100,
+                times[0], most / 10, times[1], most, times[2]);
+  assert_true(times[2] < 30 * times[1] + 0.05); /* ten times is linear, a hundred quadratic */
+}
+
+static void time_is_linear_in_the_graph(void **state) {
+  (void)state;
+  check_linear("elementwise chain", long_chain, 100000);
+  check_linear("chain of reductions", chain_of_reductions, 30000);
+}
+
+/* Equal layers. */
+
+static const node *layer(test *t, const node *x, int64_t uid) {
+  ir *g = t->g;
+  const int64_t n = 8;
+  const node *dims[] = {ix_const(g, n), ix_const(g, n), ix_const(g, n)};
+  const node *left[] = {dims[0], dims[0], ix_const(g, 1)},
+             *right[] = {ix_const(g, 1), dims[0], dims[0]};
+  const node *w = buffer(t, DT_F32, uid, 2, (int64_t[]){n, n});
+  const node *a = ir_expand(g, ir_reshape(g, x, 3, left), dims);
+  const node *b = ir_expand(g, ir_reshape(g, w, 3, right), dims);
+  const node *y = ir_reduce(g, ir_op2(g, OP_MUL, a, b), OP_ADD, 1, (int64_t[]){1});
+  const node *zero = ir_fill(g, ir_const(g, DT_F32, 0), 2, dims);
+  return ir_op2(g, OP_MAX, y, zero);
+}
+
+/** The number of different kernels of LAYERS equal layers. */
+static void equal_layers(test *t) {
+  const node *x = buffer(t, DT_F32, 0, 2, (int64_t[]){8, 8});
+  for (int64_t i = 0; i < LAYERS; i++) x = layer(t, x, 1 + i);
+  schedule_request r = {.roots = &x, .n_roots = 1, .math = MATH_DEFAULT};
+  schedule *s = make(t, &r);
+  map kernels = {0};
+  for (size_t i = 0; i < s->steps.n; i++)
+    map_set(ir_arena(t->g), &kernels, s->steps.at[i].kernel, t);
+  print_message("%d equal layers: %zu steps, %zu different kernels\n", LAYERS, s->steps.n,
+                kernels.n);
+  t->number = (double)kernels.n;
+}
+
+/** One for each kind of value in a layer, and one each for the first and the last layer, which
+    read an input and write the result. */
+static void equal_layers_share_kernels(void **state) {
+  (void)state;
+  assert_true(run_body(equal_layers, 0, 0) <= 4);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(schedules_do_what_graphs_mean),
+      cmocka_unit_test(time_is_linear_in_the_graph),
+      cmocka_unit_test(equal_layers_share_kernels),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

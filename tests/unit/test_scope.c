@@ -1,0 +1,212 @@
+/* Scopes and owners: what lives how long, what is run when, what is told where. */
+#include "tensor_check.h"
+
+static int open_one(void **state) {
+  *state = tn_open(NULL);
+  return *state ? 0 : -1;
+}
+
+static int close_one(void **state) { return (int)tn_close(*state); }
+
+static tn_tensor *bad(tn_context *c) {
+  return tn_add(floats(c, FLOATS(1, 2)), floats(c, FLOATS(1, 2, 3)));
+}
+
+static void kept_tensors_outlive(void **state) {
+  tn_context *c = *state;
+  tn_scope_begin(c);
+  tn_scope_begin(c);
+  tn_tensor *x = tn_keep(tn_add(floats(c, FLOATS(1, 2)), tn_num(c, 1)));
+  check_ok(c, tn_scope_end(c));
+  check_floats(c, x, FLOATS(2, 3));
+  tn_keep(x);
+  check_ok(c, tn_scope_end(c));
+  check_floats(c, x, FLOATS(2, 3));
+  assert_ptr_equal(tn_keep(x), x);
+}
+
+static void owned_tensors_are_counted(void **state) {
+  tn_context *c = *state;
+  tn_scope_begin(c);
+  tn_tensor *x = tn_own(floats(c, FLOATS(4, 5)));
+  check_ok(c, tn_scope_end(c));
+  tn_retain(x);
+  tn_release(x);
+  check_floats(c, x, FLOATS(4, 5));
+  assert_ptr_equal(tn_own(x), x);
+  tn_release(x);
+  check_floats(c, x, FLOATS(4, 5));
+  tn_release(x);
+  tn_release(NULL);
+}
+
+static void owners_are_told_apart(void **state) {
+  tn_context *c = *state;
+  tn_scope_begin(c);
+  tn_tensor *x = floats(c, FLOATS(4, 5));
+  tn_release(x);
+  check_floats(c, x, FLOATS(4, 5));
+  assert_int_equal(tn_scope_end(c), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "release");
+  tn_scope_begin(c);
+  tn_retain(floats(c, FLOATS(4, 5)));
+  assert_int_equal(tn_scope_end(c), TN_ERR_ARGUMENT);
+}
+
+static void the_first_failure_is_kept(void **state) {
+  tn_context *c = *state;
+  tn_scope_begin(c);
+  bad(c);
+  float f;
+  assert_int_equal(tn_read(floats(c, FLOATS(1)), TN_F32, &f, 5), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "5 bytes");
+  assert_int_equal(tn_scope_end(c), TN_ERR_SHAPE);
+  check_text(tn_message(c), "add(f32[2], f32[3])");
+  tn_scope_begin(c);
+  check_ok(c, tn_scope_end(c));
+}
+
+static void the_oldest_failure_travels(void **state) {
+  tn_context *c = *state;
+  float f;
+  tn_tensor *older = bad(c);
+  tn_tensor *younger = tn_from_host(c, tn_shape(1), TN_F32, &f, 3);
+  tn_tensor *both = tn_add(tn_mul(younger, tn_num(c, 2)), older);
+  assert_int_equal(tn_read(both, TN_F32, &f, 4), TN_ERR_SHAPE);
+  check_text(tn_message(c), "add(f32[2], f32[3])");
+  assert_int_equal(tn_read(younger, TN_F32, &f, 4), TN_ERR_ARGUMENT);
+}
+
+static void null_is_refused_in_silence(void **state) {
+  tn_context *c = *state;
+  bad(c);
+  char before[256];
+  snprintf(before, sizeof before, "%s", tn_message(c));
+  float f;
+  assert_null(tn_add(NULL, tn_num(c, 1)));
+  assert_null(tn_state(NULL));
+  assert_null(tn_assign(NULL, NULL));
+  assert_null(tn_keep(NULL));
+  assert_int_equal(tn_read(NULL, TN_F32, &f, 4), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_type_of(NULL).dtype, TN_UNDEFINED);
+  assert_string_equal(tn_message(c), before);
+}
+
+static void no_scope_is_told(void **state) {
+  tn_context *c = *state;
+  assert_int_equal(tn_scope_end(c), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "no scope is open");
+}
+
+static void labels_are_told(void **state) {
+  tn_context *c = *state;
+  tn_label(c, "net.c:12");
+  bad(c);
+  check_text(tn_message(c), "\nat net.c:12");
+  tn_label(c, NULL);
+  bad(c);
+  assert_null(strstr(tn_message(c), "net.c"));
+}
+
+static void expressions_outlive_handles(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_own(floats(c, FLOATS(1, 2)));
+  tn_tensor *y = tn_mul(x, x);
+  tn_release(x);
+  check_floats(c, y, FLOATS(1, 4));
+}
+
+static void kept_inputs_stay_expressions(void **state) {
+  tn_context *c = *state;
+  tn_scope_begin(c);
+  tn_tensor *x = tn_own(tn_input(c, "x", tn_shape(2), TN_F32));
+  tn_tensor *y = tn_own(tn_add(x, tn_num(c, 1)));
+  check_ok(c, tn_scope_end(c));
+  float f[2];
+  assert_int_equal(tn_read(y, TN_F32, f, sizeof f), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "input x");
+}
+
+#ifndef NDEBUG
+static void stale_handles_are_told(void **state) {
+  tn_context *c = *state;
+  tn_scope_begin(c);
+  tn_tensor *x = floats(c, FLOATS(1));
+  check_ok(c, tn_scope_end(c));
+  float f;
+  assert_int_equal(tn_read(x, TN_F32, &f, 4), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "freed");
+  tn_tensor *y = tn_add(x, x);
+  assert_int_equal(tn_read(y, TN_F32, &f, 4), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_type_of(x).dtype, TN_UNDEFINED);
+  tn_keep(x);
+  check_text(tn_message(c), "keep: a tensor that was freed");
+}
+#endif
+
+static void contexts_do_not_mix(void **state) {
+  tn_context *c = *state, *other = tn_open(NULL);
+  tn_tensor *x = floats(c, FLOATS(1)), *y = floats(other, FLOATS(1));
+  float f;
+  assert_int_equal(tn_read(tn_add(x, y), TN_F32, &f, 4), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "different contexts");
+  check_ok(other, tn_close(other));
+}
+
+/** A step of training in small: a long graph, kept parts, states changed in place. */
+static void step(tn_context *c, tn_tensor *w, tn_tensor *m, tn_tensor **mean, int i) {
+  float x[16];
+  for (int k = 0; k < 16; k++) x[k] = (float)((i + k) % 7);
+  tn_scope_begin(c);
+  tn_tensor *in = floats(c, 16, x);
+  tn_tensor *g = tn_sub(tn_mul(in, w), tn_num(c, 0.5));
+  tn_assign(m, tn_add(tn_mul(m, tn_num(c, 0.9)), g));
+  tn_assign(w, tn_sub(w, tn_mul(m, tn_num(c, 1e-3))));
+  tn_release(*mean);
+  *mean = tn_own(tn_mean(w, TN_ALL, false));
+  check_ok(c, tn_scope_end(c));
+}
+
+static void steps_take_constant_memory(void **state) {
+  enum { STEPS = 3000 };
+  tn_context *c = *state;
+  float one[16];
+  for (int i = 0; i < 16; i++) one[i] = 1;
+  tn_tensor *w = tn_state(floats(c, 16, one)), *m = tn_state(tn_zeros(c, tn_shape(16), TN_F32));
+  tn_tensor *mean = NULL;
+  long after_a_tenth = 0;
+  for (int i = 0; i < STEPS; i++) {
+    step(c, w, m, &mean, i);
+    if (i == STEPS / 10) after_a_tenth = resident_kib();
+  }
+  float x;
+  check_ok(c, tn_read(mean, TN_F32, &x, sizeof x));
+  assert_true(x > 0 && x < 1);
+  long end = resident_kib();
+  if (!IS_SANITIZED && end > after_a_tenth + 1024)
+    fail_msg("%ld KiB at the end, %ld KiB after a tenth", end, after_a_tenth);
+  tn_release(mean);
+}
+
+#define WITH(test) cmocka_unit_test_setup_teardown(test, open_one, close_one)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      WITH(kept_tensors_outlive),
+      WITH(owned_tensors_are_counted),
+      WITH(owners_are_told_apart),
+      WITH(the_first_failure_is_kept),
+      WITH(the_oldest_failure_travels),
+      WITH(null_is_refused_in_silence),
+      WITH(no_scope_is_told),
+      WITH(labels_are_told),
+      WITH(expressions_outlive_handles),
+      WITH(kept_inputs_stay_expressions),
+#ifndef NDEBUG
+      WITH(stale_handles_are_told),
+#endif
+      WITH(contexts_do_not_mix),
+      WITH(steps_take_constant_memory),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,461 @@
+/* States, values from the host and to it, custom operations: what is seen when. */
+#include "tensor_check.h"
+
+static int open_one(void **state) {
+  *state = tn_open(NULL);
+  return *state ? 0 : -1;
+}
+
+static int close_one(void **state) { return (int)tn_close(*state); }
+
+static tn_tensor *plus(tn_context *c, tn_tensor *x, double k) { return tn_add(x, tn_num(c, k)); }
+
+/* Host memory. */
+
+static void values_convert(void **state) {
+  tn_context *c = *state;
+  const float x[] = {1.5f, -2.5f, 300, 0};
+  tn_tensor *t = tn_from_host(c, tn_shape(2, 2), TN_F32, x, sizeof x);
+  int8_t i8[4];
+  check_ok(c, tn_read(t, TN_I8, i8, sizeof i8));
+  assert_int_equal(i8[0], 1);
+  assert_int_equal(i8[1], -2);
+  assert_int_equal(i8[2], 127);
+  bool b[4];
+  check_ok(c, tn_read(t, TN_BOOL, b, sizeof b));
+  assert_true(b[0] && b[1] && b[2] && !b[3]);
+  const uint8_t odd[] = {0, 7};
+  check_ok(c, tn_read(tn_from_host(c, tn_shape(2), TN_BOOL, odd, 2), TN_U8, i8, 2));
+  assert_int_equal(i8[1], 1);
+}
+
+static void sizes_are_exact(void **state) {
+  tn_context *c = *state;
+  float x[2] = {1, 2};
+  tn_tensor *t = floats(c, 2, x);
+  assert_int_equal(tn_read(t, TN_F32, x, 7), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_read(t, TN_F64, x, 8), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_read(t, TN_STRING, x, 8), TN_ERR_DTYPE);
+  assert_int_equal(tn_read(t, TN_F32, NULL, 8), TN_ERR_ARGUMENT);
+  assert_true(x[0] == 1 && x[1] == 2);
+  tn_tensor *bad = tn_from_host(c, tn_shape(2), TN_F32, x, 4);
+  assert_int_equal(tn_read(bad, TN_F32, x, 8), TN_ERR_ARGUMENT);
+  bad = tn_from_host(c, tn_shape(1, INT64_C(1) << 40, 1 << 30), TN_F32, x, 4);
+  assert_int_equal(tn_read(bad, TN_F32, x, 8), TN_ERR_SHAPE);
+  tn_tensor *none = tn_from_host(c, tn_shape(3, 0), TN_F32, NULL, 0);
+  check_ok(c, tn_read(none, TN_F32, NULL, 0));
+  check_ok(c, tn_read(plus(c, none, 1), TN_F32, NULL, 0));
+}
+
+static void count_call(void *user) { ++*(int *)user; }
+
+static void wrapped_memory_is_let_go_once(void **state) {
+  tn_context *c = *state;
+  float x[4] = {1, 2, 3, 4};
+  int destroyed = 0;
+  tn_scope_begin(c);
+  tn_tensor *t = tn_wrap_host(c, tn_shape(4), TN_F32, x, sizeof x, count_call, &destroyed);
+  tn_tensor *s = tn_own(tn_state(t));
+  tn_tensor *sum = tn_own(plus(c, t, 1));
+  tn_assign(s, tn_num(c, 9));
+  assert_int_equal(destroyed, 0);
+  check_ok(c, tn_scope_end(c));
+  assert_int_equal(destroyed, 1);
+  assert_true(x[0] == 1 && x[3] == 4);
+  check_floats(c, s, FLOATS(9, 9, 9, 9));
+  check_floats(c, sum, FLOATS(2, 3, 4, 5));
+  destroyed = 0;
+  tn_wrap_host(c, tn_shape(3), TN_F32, x, sizeof x, count_call, &destroyed);
+  assert_int_equal(destroyed, 1);
+  tn_wrap_host(NULL, tn_shape(4), TN_F32, x, sizeof x, count_call, &destroyed);
+  assert_int_equal(destroyed, 2);
+}
+
+static void mapped_values_are_seen(void **state) {
+  tn_context *c = *state;
+  tn_array a;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2, 3, 4)));
+  check_ok(c, tn_map(tn_reshape(s, tn_shape(2, 2)), &a));
+  assert_int_equal(a.type.shape.rank, 2);
+  assert_true(((float *)a.data)[3] == 4);
+  check_ok(c, tn_map(plus(c, s, 1), &a));
+  assert_int_equal(a.type.dtype, TN_F32);
+  assert_true(((float *)a.data)[3] == 5);
+  assert_int_equal(tn_map(NULL, &a), TN_ERR_ARGUMENT);
+  assert_null(a.data);
+}
+
+static void weak_scalars_are_read(void **state) {
+  tn_context *c = *state;
+  float f;
+  int64_t i;
+  check_ok(c, tn_read(tn_num(c, 0.1), TN_F32, &f, 4));
+  assert_true(f == 0.1f);
+  check_ok(c, tn_read(tn_int(c, 7), TN_I64, &i, 8));
+  assert_int_equal(i, 7);
+  assert_int_equal(tn_type_of(tn_state(tn_int(c, 7))).dtype, TN_I64);
+}
+
+/* Assigns. */
+
+static void assigns_are_ordered(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2)));
+  tn_tensor *before = plus(c, s, 0);
+  assert_ptr_equal(tn_assign(s, plus(c, s, 10)), s);
+  tn_tensor *between = plus(c, s, 0);
+  tn_assign(s, tn_mul(s, tn_num(c, 2)));
+  tn_tensor *after = plus(c, s, 0);
+  check_floats(c, after, FLOATS(22, 24));
+  check_floats(c, between, FLOATS(11, 12));
+  check_floats(c, before, FLOATS(1, 2));
+  check_floats(c, s, FLOATS(22, 24));
+}
+
+static void assigns_happen_once(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1)));
+  tn_assign(s, plus(c, s, 1));
+  for (int i = 0; i < 3; i++) check_floats(c, s, FLOATS(2));
+  check_floats(c, plus(c, s, 1), FLOATS(3));
+  check_floats(c, s, FLOATS(2));
+}
+
+static void values_broadcast_and_convert(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(tn_zeros(c, tn_shape(2, 3), TN_F32));
+  const int32_t row[] = {1, 2, 3};
+  tn_assign(s, tn_from_host(c, tn_shape(3), TN_I32, row, sizeof row));
+  check_floats(c, s, FLOATS(1, 2, 3, 1, 2, 3));
+  tn_assign(s, tn_num(c, 0.5));
+  check_floats(c, s, FLOATS(.5f, .5f, .5f, .5f, .5f, .5f));
+}
+
+static void parts_are_assigned(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(tn_arange(c, 0, 6, 1, TN_F32));
+  tn_tensor *grid = tn_reshape(s, tn_shape(2, 3));
+  tn_tensor *column = tn_slice(grid, 1, 1, 2, 1);
+  tn_tensor *turned = tn_flip(tn_permute(grid, tn_axes(1, 0)), tn_axes(0));
+  tn_assign(column, tn_num(c, 9));
+  check_floats(c, s, FLOATS(0, 9, 2, 3, 9, 5));
+  check_floats(c, turned, FLOATS(2, 5, 9, 9, 0, 3));
+  tn_assign(turned, tn_reshape(tn_arange(c, 0, 6, 1, TN_F32), tn_shape(3, 2)));
+  check_floats(c, s, FLOATS(4, 2, 0, 5, 3, 1));
+  check_floats(c, column, FLOATS(2, 3));
+}
+
+static void views_see_later_assigns(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2, 3, 4)));
+  tn_tensor *tail = tn_slice(s, 0, 2, TN_END, 1), *value = tn_cast(s, TN_F32);
+  tn_assign(s, plus(c, s, 10));
+  check_floats(c, tail, FLOATS(13, 14));
+  check_floats(c, value, FLOATS(1, 2, 3, 4));
+}
+
+/** x.set(f(x)) where f moves elements: what is read is the old contents. */
+static void states_are_read_before_they_are_written(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2, 3, 4, 5, 6)));
+  tn_assign(s, tn_flip(s, TN_ALL));
+  check_floats(c, s, FLOATS(6, 5, 4, 3, 2, 1));
+  tn_assign(tn_slice(s, 0, 1, TN_END, 1), tn_slice(s, 0, 0, 5, 1));
+  check_floats(c, s, FLOATS(6, 6, 5, 4, 3, 2));
+  tn_assign(tn_slice(s, 0, 0, 5, 1), tn_slice(s, 0, 1, TN_END, 1));
+  check_floats(c, s, FLOATS(6, 5, 4, 3, 2, 2));
+  tn_tensor *t = tn_state(floats(c, FLOATS(0, 0, 0, 0, 0, 0)));
+  tn_assign(t, plus(c, s, 1));
+  tn_assign(s, t);
+  check_floats(c, s, FLOATS(7, 6, 5, 4, 3, 3));
+}
+
+static void swapped_states(void **state) {
+  tn_context *c = *state;
+  tn_tensor *a = tn_state(floats(c, FLOATS(1, 2))), *b = tn_state(floats(c, FLOATS(3, 4)));
+  tn_scope_begin(c);
+  tn_tensor *old = plus(c, a, 0);
+  tn_assign(a, b);
+  tn_assign(b, old);
+  check_ok(c, tn_scope_end(c));
+  check_floats(c, a, FLOATS(3, 4));
+  check_floats(c, b, FLOATS(1, 2));
+}
+
+static void equal_states_are_apart(void **state) {
+  tn_context *c = *state;
+  tn_tensor *zero = tn_zeros(c, tn_shape(2), TN_F32);
+  tn_tensor *a = tn_state(zero), *b = tn_state(zero), *d = tn_state(a);
+  tn_assign(a, plus(c, a, 1));
+  tn_assign(b, plus(c, b, 1));
+  check_floats(c, a, FLOATS(1, 1));
+  tn_assign(a, plus(c, a, 1));
+  check_floats(c, a, FLOATS(2, 2));
+  check_floats(c, b, FLOATS(1, 1));
+  check_floats(c, zero, FLOATS(0, 0));
+  tn_assign(d, tn_num(c, 5));
+  check_floats(c, a, FLOATS(2, 2));
+  check_floats(c, d, FLOATS(5, 5));
+}
+
+static void bad_assigns_leave_the_old_value(void **state) {
+  tn_context *c = *state;
+  float f[2];
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2)));
+  tn_tensor *t = tn_assign(s, floats(c, FLOATS(1, 2, 3)));
+  assert_int_equal(tn_read(t, TN_F32, f, sizeof f), TN_ERR_SHAPE);
+  check_text(tn_message(c), "assign(f32[2], f32[3])");
+  t = tn_assign(tn_expand(tn_reshape(s, tn_shape(1, 2)), tn_shape(3, 2)), tn_num(c, 1));
+  assert_int_equal(tn_read(t, TN_F32, f, sizeof f), TN_ERR_ARGUMENT);
+  t = tn_assign(plus(c, s, 1), tn_num(c, 1));
+  assert_int_equal(tn_read(t, TN_F32, f, sizeof f), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "only a state");
+  check_floats(c, s, FLOATS(1, 2));
+  tn_dim n = tn_dim_var(c, "n", 1, 4);
+  t = tn_state(tn_input(c, "x", tn_shape(n), TN_F32));
+  assert_int_equal(tn_read(t, TN_F32, f, sizeof f), TN_ERR_SHAPE);
+}
+
+static void hopeless_assigns_fail_their_scope(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2))), *t = tn_state(floats(c, FLOATS(5)));
+  tn_scope_begin(c);
+  tn_assign(s, tn_input(c, "x", tn_shape(2), TN_F32));
+  tn_assign(t, plus(c, t, 1));
+  assert_int_equal(tn_scope_end(c), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "input x");
+  check_floats(c, s, FLOATS(1, 2));
+  check_floats(c, t, FLOATS(6));
+}
+
+static void written_states(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2, 3)));
+  int16_t x[] = {7, 8};
+  check_ok(c, tn_write(tn_slice(s, 0, 1, TN_END, 1), TN_I16, x, sizeof x));
+  x[0] = 0;
+  check_floats(c, s, FLOATS(1, 7, 8));
+  assert_int_equal(tn_write(s, TN_I16, x, sizeof x), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_write(plus(c, s, 1), TN_I16, x, sizeof x), TN_ERR_ARGUMENT);
+  check_floats(c, s, FLOATS(1, 7, 8));
+}
+
+/** Where a state's contents are. */
+static const void *address(tn_context *c, tn_tensor *s) {
+  tn_array a;
+  check_ok(c, tn_map(s, &a));
+  return a.data;
+}
+
+static void steps_are_in_place(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2)));
+  const void *at = address(c, s);
+  for (int i = 0; i < 5; i++) {
+    tn_scope_begin(c);
+    tn_tensor *twice = tn_mul(s, tn_num(c, 2));
+    tn_assign(s, tn_sub(twice, plus(c, s, 1)));
+    check_ok(c, tn_scope_end(c));
+    assert_ptr_equal(address(c, s), at);
+  }
+  check_floats(c, s, FLOATS(-4, -3));
+}
+
+static void live_readers_keep_the_old_contents(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2)));
+  check_floats(c, s, FLOATS(1, 2));
+  tn_tensor *late = plus(c, s, 100);
+  tn_scope_begin(c);
+  tn_assign(s, plus(c, s, 1));
+  check_ok(c, tn_scope_end(c));
+  check_floats(c, s, FLOATS(2, 3));
+  check_floats(c, late, FLOATS(101, 102));
+}
+
+static void later_reads_use_what_was_read(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2)));
+  tn_assign(s, plus(c, s, 1));
+  tn_tensor *y = tn_mul(s, s);
+  check_floats(c, s, FLOATS(2, 3));
+  tn_scope_begin(c);
+  tn_assign(s, tn_num(c, 0));
+  check_ok(c, tn_scope_end(c));
+  check_floats(c, y, FLOATS(4, 9));
+  check_floats(c, s, FLOATS(0, 0));
+}
+
+static void reads_within_a_step(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2)));
+  for (int i = 0; i < 3; i++) {
+    tn_scope_begin(c);
+    tn_tensor *loss = tn_sum(tn_mul(s, s), TN_ALL, false);
+    const float expected[] = {5, 1.25f, .3125f};
+    check_floats(c, loss, 1, &expected[i]);
+    tn_assign(s, tn_sub(s, tn_mul(s, tn_div(loss, tn_mul(loss, tn_num(c, 2))))));
+    check_ok(c, tn_scope_end(c));
+  }
+}
+
+/* Custom operations. */
+
+typedef struct doubling {
+  int runs, destroyed;
+  tn_status status;
+} doubling;
+
+static tn_status run_double(void *user, tn_call *call) {
+  doubling *d = user;
+  d->runs++;
+  if (d->status != TN_OK) tn_call_fail(call, "not today");
+  tn_array in = tn_call_in(call, 0), out = tn_call_out(call, 0);
+  for (int64_t i = 0; i < in.type.shape.size[0]; i++)
+    ((float *)out.data)[i] = 2 * ((const float *)in.data)[i];
+  tn_array count = tn_call_out(call, 1);
+  if (count.data) *(int64_t *)count.data = in.type.shape.size[0];
+  assert_null(tn_call_in(call, 1).data);
+  return d->status;
+}
+
+static void destroy_double(void *user) { ((doubling *)user)->destroyed++; }
+
+static tn_custom_desc doubled(doubling *d) {
+  tn_custom_desc desc = TN_CUSTOM_DESC_INIT;
+  desc.name = "double";
+  desc.run = run_double;
+  desc.user = d;
+  desc.destroy = destroy_double;
+  return desc;
+}
+
+static void custom_operations_run_once(void **state) {
+  tn_context *c = *state;
+  doubling d = {0};
+  tn_scope_begin(c);
+  tn_custom_desc desc = doubled(&d);
+  tn_tensor *x = floats(c, FLOATS(1, 2, 3)), *out[2];
+  const tn_type types[] = {{TN_F32, tn_shape(3)}, {TN_I64, TN_SCALAR}};
+  tn_custom(c, &desc, &x, 1, types, out, 2);
+  assert_int_equal(d.runs, 0);
+  check_floats(c, plus(c, out[0], 1), FLOATS(3, 5, 7));
+  assert_int_equal(d.runs, 1);
+  int64_t n;
+  check_ok(c, tn_read(out[1], TN_I64, &n, 8));
+  assert_int_equal(n, 3);
+  assert_int_equal(d.destroyed, 0);
+  check_floats(c, out[0], FLOATS(2, 4, 6));
+  assert_int_equal(d.runs, 1);
+  check_ok(c, tn_scope_end(c));
+  assert_int_equal(d.destroyed, 1);
+}
+
+static void custom_failures_are_told(void **state) {
+  tn_context *c = *state;
+  doubling d = {.status = TN_ERR_IO};
+  tn_custom_desc desc = doubled(&d);
+  tn_tensor *x = floats(c, FLOATS(1)), *out, *s = tn_state(floats(c, FLOATS(5)));
+  check_floats(c, s, FLOATS(5));
+  const tn_type type = {TN_F32, tn_shape(1)};
+  tn_custom(c, &desc, &x, 1, &type, &out, 1);
+  tn_scope_begin(c);
+  tn_assign(s, plus(c, s, 1));
+  tn_assign(s, tn_add(s, out));
+  assert_int_equal(tn_scope_end(c), TN_ERR_IO);
+  check_text(tn_message(c), "double: not today");
+  check_floats(c, s, FLOATS(5));
+  float f;
+  assert_int_equal(tn_read(out, TN_F32, &f, 4), TN_ERR_IO);
+  d.status = TN_OK;
+  check_floats(c, out, FLOATS(2));
+}
+
+static void custom_refusals_destroy(void **state) {
+  tn_context *c = *state;
+  doubling d = {0};
+  tn_custom_desc desc = doubled(&d);
+  tn_tensor *x = floats(c, FLOATS(1)), *out = NULL, *none = NULL;
+  tn_type type = {TN_STRING, tn_shape(1)};
+  float f;
+  tn_custom(c, &desc, &x, 1, &type, &out, 1);
+  assert_int_equal(tn_read(out, TN_F32, &f, 4), TN_ERR_DTYPE);
+  assert_int_equal(d.destroyed, 1);
+  tn_custom(c, &desc, &x, 1, NULL, NULL, 0);
+  assert_int_equal(d.destroyed, 2);
+  tn_custom(c, &desc, &none, 1, &type, &out, 1);
+  assert_null(out);
+  assert_int_equal(d.destroyed, 3);
+  type.dtype = TN_F32;
+  desc.writes = 1;
+  tn_custom(c, &desc, &x, 1, &type, &out, 1);
+  assert_int_equal(tn_read(out, TN_F32, &f, 4), TN_ERR_ARGUMENT);
+  assert_int_equal(d.destroyed, 4);
+  desc.run = NULL;
+  tn_custom(c, &desc, &x, 1, &type, &out, 1);
+  assert_int_equal(tn_read(out, TN_F32, &f, 4), TN_ERR_ARGUMENT);
+  assert_int_equal(d.destroyed, 5);
+}
+
+static tn_status run_counter(void *user, tn_call *call) {
+  ++*(int *)user;
+  float *x = tn_call_in(call, 0).data;
+  int32_t *old = tn_call_out(call, 0).data;
+  *old = (int32_t)x[0];
+  x[0] += tn_call_in(call, 1).type.shape.size[0];
+  return TN_OK;
+}
+
+static void custom_writes_are_assigns(void **state) {
+  tn_context *c = *state;
+  int runs = 0;
+  tn_custom_desc desc = TN_CUSTOM_DESC_INIT;
+  desc.run = run_counter;
+  desc.user = &runs;
+  desc.writes = 1;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2))), *in[] = {s, floats(c, FLOATS(0, 0, 0))}, *old;
+  tn_tensor *before = plus(c, s, 0);
+  const tn_type type = {TN_I32, TN_SCALAR};
+  tn_custom(c, &desc, in, 2, &type, &old, 1);
+  tn_tensor *after = plus(c, s, 0);
+  check_floats(c, before, FLOATS(1, 2));
+  assert_int_equal(runs, 1);
+  check_floats(c, after, FLOATS(4, 2));
+  check_floats(c, s, FLOATS(4, 2));
+  int32_t i;
+  check_ok(c, tn_read(old, TN_I32, &i, 4));
+  assert_int_equal(i, 1);
+  assert_int_equal(runs, 1);
+}
+
+#define WITH(test) cmocka_unit_test_setup_teardown(test, open_one, close_one)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      WITH(values_convert),
+      WITH(sizes_are_exact),
+      WITH(wrapped_memory_is_let_go_once),
+      WITH(mapped_values_are_seen),
+      WITH(weak_scalars_are_read),
+      WITH(assigns_are_ordered),
+      WITH(assigns_happen_once),
+      WITH(values_broadcast_and_convert),
+      WITH(parts_are_assigned),
+      WITH(views_see_later_assigns),
+      WITH(states_are_read_before_they_are_written),
+      WITH(swapped_states),
+      WITH(equal_states_are_apart),
+      WITH(bad_assigns_leave_the_old_value),
+      WITH(hopeless_assigns_fail_their_scope),
+      WITH(written_states),
+      WITH(steps_are_in_place),
+      WITH(live_readers_keep_the_old_contents),
+      WITH(later_reads_use_what_was_read),
+      WITH(reads_within_a_step),
+      WITH(custom_operations_run_once),
+      WITH(custom_failures_are_told),
+      WITH(custom_refusals_destroy),
+      WITH(custom_writes_are_assigns),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
