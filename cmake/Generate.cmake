@@ -15,7 +15,8 @@ if(rulec_sources AND rules)
   add_custom_command(
     OUTPUT ${compiled_rules}
     COMMAND ${CMAKE_COMMAND} -E make_directory "${TENON_GENERATED_DIR}/rules"
-    COMMAND rulec ${compiled_rules} ${rules}
+    COMMAND ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0
+            $<TARGET_FILE:rulec> ${compiled_rules} ${rules}
     DEPENDS rulec ${rules}
     COMMENT "Compiling the rules"
     VERBATIM)

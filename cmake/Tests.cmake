@@ -48,7 +48,9 @@ endforeach()
 # The rules, with the examples that their files give.
 set(examples "${TENON_GENERATED_DIR}/rules/examples.c")
 file(GLOB rules CONFIGURE_DEPENDS src/rules/*.rules)
-add_custom_command(OUTPUT ${examples} COMMAND rulec --tests ${examples} ${rules}
+add_custom_command(OUTPUT ${examples}
+                   COMMAND ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0
+                           $<TARGET_FILE:rulec> --tests ${examples} ${rules}
                    DEPENDS rulec ${rules} VERBATIM)
 file(GLOB found CONFIGURE_DEPENDS tests/rules/test_*.c)
 foreach(source IN LISTS found)
@@ -69,6 +71,18 @@ tenon_add_test(ir.text ir ir_runner tests/ir)
 add_executable(docs_pipeline tests/docs/pipeline.c)
 set_target_properties(docs_pipeline PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
 target_link_libraries(docs_pipeline PRIVATE tenon_internal tenon_warnings Threads::Threads m)
+
+# Random graphs through all stages, and compiled: one program of several files, with more time.
+file(GLOB found CONFIGURE_DEPENDS tests/random/*.c)
+add_executable(random_graphs ${found})
+set_target_properties(random_graphs PROPERTIES
+  RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+target_compile_definitions(random_graphs PRIVATE TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+target_link_libraries(random_graphs PRIVATE tenon_internal tenon_warnings Threads::Threads m)
+tenon_add_test(random.graphs random random_graphs)
+if(TENON_TEST_SECONDS LESS 900)
+  set_tests_properties(random.graphs PROPERTIES TIMEOUT 900)
+endif()
 
 file(GLOB found CONFIGURE_DEPENDS tests/api/*.c tests/api/*.cpp)
 foreach(source IN LISTS found)

@@ -1,5 +1,6 @@
 #include "base/arena.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,31 +15,53 @@ struct arena_block {
 
 void arena_init(arena *a, const mem *mem, diag *diag) { *a = (arena){.mem = mem, .diag = diag}; }
 
+static void give_back(arena *a, arena_block *b) {
+  bool fits = b->bytes <= LARGEST_BLOCK;
+  if (fits && (!a->spare || b->bytes > a->spare->bytes)) {
+    arena_block *other = a->spare;
+    a->spare = b;
+    b = other;
+  }
+  if (b) mem_free(a->mem, b, b->bytes);
+}
+
 void arena_reset(arena *a, arena_mark to) {
   while (a->block != to.block) {
     arena_block *before = a->block->before;
-    mem_free(a->mem, a->block, a->block->bytes);
+    give_back(a, a->block);
     a->block = before;
   }
   a->next = to.next;
   a->end = to.end;
 }
 
-void arena_free(arena *a) { arena_reset(a, (arena_mark){0}); }
+void arena_free(arena *a) {
+  arena_reset(a, (arena_mark){0});
+  if (a->spare) mem_free(a->mem, a->spare, a->spare->bytes);
+  a->spare = NULL;
+}
 
 arena_mark arena_here(const arena *a) { return (arena_mark){a->block, a->next, a->end}; }
 
-static void add_block(arena *a, size_t bytes) {
+static arena_block *new_block(arena *a, size_t bytes) {
   size_t wanted = a->block ? a->block->bytes * 2 : FIRST_BLOCK;
   if (wanted > LARGEST_BLOCK) wanted = LARGEST_BLOCK;
   if (bytes > SIZE_MAX - sizeof(arena_block)) diag_raise(a->diag, TN_ERR_MEMORY, "out of memory");
   if (wanted < bytes + sizeof(arena_block)) wanted = bytes + sizeof(arena_block);
   arena_block *b = mem_alloc(a->mem, wanted);
   if (!b) diag_raise(a->diag, TN_ERR_MEMORY, "out of memory (%zu bytes)", wanted);
-  *b = (arena_block){.before = a->block, .bytes = wanted};
+  b->bytes = wanted;
+  return b;
+}
+
+static void add_block(arena *a, size_t bytes) {
+  bool spare = a->spare && a->spare->bytes - sizeof(arena_block) >= bytes;
+  arena_block *b = spare ? a->spare : new_block(a, bytes);
+  if (spare) a->spare = NULL;
+  b->before = a->block;
   a->block = b;
   a->next = (char *)b->data;
-  a->end = (char *)b + wanted;
+  a->end = (char *)b + b->bytes;
 }
 
 void *arena_alloc(arena *a, size_t bytes) {

@@ -15,6 +15,8 @@ typedef struct arena {
   diag *diag; /* where allocation failures are raised; the arena is used under its diag_catch */
   arena_block *block;
   char *next, *end;
+  arena_block
+      *spare; /* one that arena_reset gave back: kept, or marks at a block's end would thrash */
 } arena;
 
 /** A point to go back to. */

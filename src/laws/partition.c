@@ -46,7 +46,6 @@ const node *law_partition(laws *l, const node *sink, const node *range, const no
   range_kind kind = range_kind_of(range);
   if (kind == KIND_VECTOR || kind == KIND_UNROLL)
     return law_refuse(l, "the range is one of lanes or copies");
-  if (node_is_bits(at, 0) || at == extent) return law_refuse(l, "one of the parts has no index");
   if (!ix_prove(g, at) || !ix_prove(g, ix_sub(g, extent, at)))
     return law_refuse(l, "the point is not shown to lie inside the range");
   if (at->hi <= 0 || ix_sub(g, extent, at)->hi <= 0)

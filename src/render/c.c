@@ -1,3 +1,5 @@
+#include "render/c.h"
+
 #include "render/c_writer.h"
 
 #include <stdlib.h>

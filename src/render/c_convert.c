@@ -46,11 +46,7 @@ c_piece c_reinterpret(c_writer *w, c_form to, c_form from, c_piece p) {
   return c_call(w, name, c_fill(w, row->text, &b), to, &from, &p, 1);
 }
 
-static dtype int_of(size_t bytes, bool with_sign) {
-  static const dtype types[2][9] = {{[1] = DT_U8, [2] = DT_U16, [4] = DT_U32, [8] = DT_U64},
-                                    {[1] = DT_I8, [2] = DT_I16, [4] = DT_I32, [8] = DT_I64}};
-  return types[with_sign][bytes];
-}
+static dtype signed_type(size_t bytes) { return c_form_mask((unsigned)bytes, 1).dtype; }
 
 /** The next type on the way of a conversion. Compilers know instructions for integers of twice or
     half the width, and for floats from and to integers of 32 bits; of a greater step at once they
@@ -58,9 +54,9 @@ static dtype int_of(size_t bytes, bool with_sign) {
 static dtype next_type(dtype from, dtype to) {
   size_t a = dtype_bytes(from), b = dtype_bytes(to);
   if (dtype_is_float(from)) return dtype_is_float(to) || b >= 4 ? to : DT_I32;
-  if (dtype_is_float(to)) return a >= 4 ? to : a == 2 ? DT_I32 : int_of(2, dtype_is_signed(from));
-  if (a * 2 < b) return int_of(a * 2, dtype_is_signed(from));
-  return a > b * 2 ? int_of(a / 2, dtype_is_signed(to)) : to;
+  if (dtype_is_float(to)) return a >= 4 ? to : signed_type(a * 2);
+  if (a * 2 < b) return signed_type(a * 2);
+  return a > b * 2 ? signed_type(a / 2) : to;
 }
 
 c_piece c_convert(c_writer *w, c_form to, c_form from, c_piece p) {

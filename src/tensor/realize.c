@@ -52,9 +52,10 @@ typedef struct job {
   uint32_t *held; /* references that are known: of the graph's nodes, slots and cells */
   bool *needed;   /* something else reads the node after the run */
   bool has_custom;
-  bool started; /* what fails from now on, fails the assigns */
-  bool in_turn; /* turns were taken */
-  diag refusal; /* why a want was refused */
+  bool started;   /* what fails from now on, fails the assigns */
+  bool in_turn;   /* turns were taken */
+  bool overtaken; /* a run beside the context has changed a state: nothing was done */
+  diag refusal;   /* why a want was refused */
   plan *plan;
   size_t *inputs;
   binding *binding;
@@ -491,6 +492,13 @@ static tn_status run_plan(job *j) {
   return s;
 }
 
+/** Whether assigns are made to the contents that they were built over. */
+static bool is_current(const job *j) {
+  for (size_t i = 0; i < j->wants.n; i++)
+    if (j->wants.at[i].kind == WANT_ASSIGN && !cell_is_current(j->wants.at[i].cell)) return false;
+  return true;
+}
+
 static tn_status run(job *j) {
   tn_context *c = j->c;
   tn_status s = j->results.n ? run_plan(j) : TN_OK;
@@ -498,6 +506,8 @@ static tn_status run(job *j) {
   turns_take(c, j->turns.at, j->turns.n);
   j->in_turn = true;
   s = turns_wait(j->turns.at, j->turns.n, &c->diag);
+  j->overtaken = s == TN_OK && !is_current(j);
+  if (j->overtaken) return s;
   if (s == TN_OK && j->binding) s = binding_run(j->binding, &c->diag);
   if (s == TN_OK) s = make_copies(j);
   return s;
@@ -521,13 +531,21 @@ static void take_value(job *j, want *w) {
   ir_release(j->c->ir, old);
 }
 
-/** Values that did not come to be are forgotten, and the assigns that were part of what failed. */
+/** Values that did not come to be are forgotten. */
+static void untell(job *j) {
+  for (size_t i = 0; i < j->wants.n; i++) {
+    const want *w = &j->wants.at[i];
+    if (w->told_root) leaf_unrealise(j->c, *w->slot);
+    if (w->told_original) leaf_unrealise(j->c, w->original);
+  }
+}
+
+/** So are the assigns that were part of what failed. */
 static void give_up(job *j) {
   tn_context *c = j->c;
+  untell(j);
   for (size_t i = 0; i < j->wants.n; i++) {
-    want *w = &j->wants.at[i];
-    if (w->told_root) leaf_unrealise(c, *w->slot);
-    if (w->told_original) leaf_unrealise(c, w->original);
+    const want *w = &j->wants.at[i];
     if (w->kind == WANT_ASSIGN && !w->dropped && j->started && j->mode != REALIZE_BEFORE)
       cell_revert(w->cell);
   }
@@ -565,23 +583,32 @@ static void release(job *j) {
     next = k->next_pending;
     cell_check_pending(k);
   }
-  cell_end_loans(c);
 }
 
-tn_status realize(tn_context *c, const ask asks[], size_t n, realize_mode mode) {
-  if (!n && !c->pending) {
-    cell_end_loans(c);
-    return TN_OK;
-  }
+/** Once; *overtaken: it is to be done again. */
+static tn_status attempt(tn_context *c, const ask asks[], size_t n, realize_mode mode,
+                         bool *overtaken) {
   job j = {.c = c, .resolver = {.c = c}, .mode = mode, .asks = asks, .n_asks = n};
   tn_status s = diag_catch(&c->diag, prepare, &j);
   j.started = s == TN_OK;
   if (s == TN_OK) s = run(&j);
-  if (s != TN_OK) give_up(&j);
-  for (size_t i = 0; s == TN_OK && i < j.wants.n; i++)
+  *overtaken = j.overtaken;
+  if (s != TN_OK)
+    give_up(&j);
+  else if (j.overtaken)
+    untell(&j);
+  for (size_t i = 0; s == TN_OK && !j.overtaken && i < j.wants.n; i++)
     if (!j.wants.at[i].dropped) take_value(&j, &j.wants.at[i]);
   if (j.in_turn) turns_end(j.turns.at, j.turns.n);
-  if (s == TN_OK && j.refusal.status != TN_OK) s = give_up_refused(&j);
+  if (s == TN_OK && !j.overtaken && j.refusal.status != TN_OK) s = give_up_refused(&j);
   release(&j);
+  return s;
+}
+
+tn_status realize(tn_context *c, const ask asks[], size_t n, realize_mode mode) {
+  bool again = n || c->pending;
+  tn_status s = TN_OK;
+  while (again) s = attempt(c, asks, n, mode, &again);
+  cell_end_loans(c);
   return s;
 }

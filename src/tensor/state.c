@@ -239,35 +239,62 @@ static tn_buffer *changed_memory(cell *k) {
   return changed ? m : NULL;
 }
 
-void cell_refresh(builder *b, cell *k) {
-  tn_context *c = k->context;
-  tn_buffer *memory = changed_memory(k);
-  if (!memory) return;
-  const node *fresh, *old = k->settled;
-  tn_status s = leaf_open(c, LEAF_DATA, (dtype)old->dtype, old->rank, old->dims, &fresh);
-  if (s == TN_OK) {
-    leaf_set_memory(c, fresh, memory);
-    leaf_of(c, old)->cell = NULL;
-    leaf_of(c, fresh)->cell = k;
-    if (k->now == old) replace(c, &k->now, fresh);
-    if (k->before == old) replace(c, &k->before, fresh);
-    replace(c, &k->settled, fresh);
-    ir_release(c->ir, fresh);
-  }
-  buffer_release(memory);
-  if (s != TN_OK) diag_rethrow(b->diag);
-}
-
 static const node *rebased(builder *b, const node *over, const node *base, const node *to) {
   map with = {0};
+  if (over == base) return to;
   map_set(b->arena, &with, base, (void *)to);
   return subst(b->ir, over, &with);
+}
+
+/** A fresh version over memory that a run beside the context left; the assigns that are pending
+    come after that run. */
+static void adopt(builder *b, cell *k, tn_buffer *memory) {
+  tn_context *c = k->context;
+  const node *fresh, *old = k->settled;
+  if (leaf_open(c, LEAF_DATA, (dtype)old->dtype, old->rank, old->dims, &fresh) != TN_OK)
+    diag_rethrow(b->diag);
+  ir_release(c->ir, fresh); /* it is new, and so held until the call ends */
+  leaf_set_memory(c, fresh, memory);
+  const node *now = rebased(b, k->now, old, fresh);
+  const node *before = k->before ? rebased(b, k->before, old, fresh) : NULL;
+  leaf_of(c, old)->cell = NULL;
+  leaf_of(c, fresh)->cell = k;
+  replace(c, &k->now, now);
+  replace(c, &k->before, before);
+  replace(c, &k->settled, fresh);
+}
+
+typedef struct adoption {
+  builder *b;
+  cell *k;
+  tn_buffer *memory;
+} adoption;
+
+static void adopt_body(void *arg) {
+  adoption *a = arg;
+  adopt(a->b, a->k, a->memory);
+}
+
+bool cell_is_current(const cell *k) {
+  tn_context *c = k->context;
+  mutex_lock(&c->lock);
+  const tn_buffer *m = k->store->memory;
+  mutex_unlock(&c->lock);
+  return !m || m == leaf_of(c, k->settled)->memory;
+}
+
+void cell_refresh(builder *b, cell *k) {
+  adoption a = {b, k, changed_memory(k)};
+  if (!a.memory) return;
+  tn_status s = diag_catch(b->diag, adopt_body, &a);
+  buffer_release(a.memory);
+  if (s != TN_OK) diag_rethrow(b->diag);
 }
 
 const node *cell_now(builder *b, cell *k, const node *over_base) {
   cell_refresh(b, k);
   lend(k);
-  return over_base == k->base ? k->now : rebased(b, over_base, k->base, k->now);
+  return rebased(b, over_base, k->base, k->now);
 }
 
 void cell_assign(builder *b, cell *k, const node *over_base, const node *value) {

@@ -63,6 +63,9 @@ void state_assign(builder *b, const tn_tensor *dst, const node *value);
     Raises. */
 void cell_refresh(builder *b, cell *k);
 
+/** Whether no run beside the context has changed it since. */
+bool cell_is_current(const cell *k);
+
 /** Notes the new contents of a cell, in `buffer` (a BUFFER with memory, as `settled` from now on).
     The cell's turn is taken. Cannot fail. */
 void cell_settle(cell *k, const node *buffer);

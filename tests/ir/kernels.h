@@ -45,7 +45,7 @@ static inline const node *kernel_number(kernel_maker *m) {
 /** An element of a param of rank 0 to 2: along an open range, against it, or shifted by one, where
     it is 0 outside. */
 static inline const node *kernel_element(kernel_maker *m) {
-  const node *dims[2], *at[2], *gate = NULL;
+  const node *dims[2] = {0}, *at[2] = {0}, *gate = NULL;
   size_t rank = rng_below(&m->r, 3);
   for (size_t i = 0; i < rank; i++) {
     const node *r = m->open[rng_below(&m->r, m->n)], *last;
@@ -132,7 +132,7 @@ static inline const node *kernel_value(kernel_maker *m) {
 /** OUT of one value over one to three ranges; the result lies along them, turned round or not. */
 static inline const node *kernel_out(kernel_maker *m) {
   size_t rank = 1 + rng_below(&m->r, 3);
-  const node *ranges[3], *dims[3], *at[3];
+  const node *ranges[3] = {0}, *dims[3] = {0}, *at[3] = {0};
   m->n = 0;
   for (size_t i = 0; i < rank; i++) ranges[i] = kernel_open(m);
   for (size_t i = 0; i < rank; i++) {

@@ -105,7 +105,8 @@ c.true("randint bounds", x.min() == -3 and x.max() == 3)
 c.true("randint evenly", ((np.bincount(x + 3) - COUNT / 7) ** 2).sum() / (COUNT / 7) < 30)
 
 for kind, low, high in [("u8", -1, 5), ("u8", 0, 257), ("i8", 5, 5), ("i32", 7, -7)]:
-    c.refuse(f"randint {kind} {low} {high}", tn.randint((2,), kind, low, high), "ERR_ARGUMENT", kind)
+    c.refuse(f"randint {kind} {low} {high}", tn.randint((2,), kind, low, high), "ERR_ARGUMENT",
+             kind)
 c.refuse("randint of floats", tn.randint((2,), "f32", 0, 2), "ERR_DTYPE", "f32")
 for kind in ("bool", INTEGERS[0]):
     c.refuse(f"rand of {kind}", tn.rand((2,), kind), "ERR_DTYPE", kind)

@@ -97,7 +97,8 @@ reduce("sum", "SUM", c.floats((3, 100003)), [1], False, "long")
 
 for kind in FLOATS + ["i32", "bool"]:
     x = c.some((4, 5, 6), kind)
-    for axes, ddof, keepdims in [([1], 0, False), (None, 1, True), ([0, 2], 1, False), ([], 0, True)]:
+    for axes, ddof, keepdims in [([1], 0, False), (None, 1, True), ([0, 2], 1, False),
+                                 ([], 0, True)]:
         for name, of in (("var", np.var), ("std", np.std)):
             e = of(x.astype(np.float64), axis=every(axes, 3), ddof=ddof, keepdims=keepdims)
             e = np.asarray(e).astype(dtype(kind if kind in FLOATS else "f32"))
@@ -145,8 +146,8 @@ for name, of in (("cumsum", np.cumsum), ("cumprod", np.cumprod)):
     x = np.array([1, np.inf, 2, -np.inf, np.nan, 3], np.float32)
     c.check(f"{name} of infinities", getattr(tn, name)(tn.of(x), 0), of(x))
 x = c.floats((2, 3000))
-c.check("cumsum long", tn.cumsum(tn.of(x), 1), np.cumsum(x.astype(np.float64), 1).astype(np.float32),
-        terms=100)
+c.check("cumsum long", tn.cumsum(tn.of(x), 1),
+        np.cumsum(x.astype(np.float64), 1).astype(np.float32), terms=100)
 c.refuse("cumsum of a scalar", tn.cumsum(tn.num(1), 0), "ERR_SHAPE", "cumsum")
 
 # ---- Softmax and normalisation ----
@@ -221,8 +222,8 @@ x, w = tn.of(c.floats((2, 6, 5))), tn.of(c.floats((4,)))
 c.refuse("4 groups of 6", tn.group_norm(x, None, None, 4, 1e-5), "ERR_SHAPE", "4 groups", "6")
 c.refuse("weight of 4 for 6", tn.group_norm(x, w, None, 3, 1e-5), "ERR_SHAPE", "weight", "6")
 c.refuse("mean of 4 for 6", tn.batch_norm(x, w, w, None, None, 0), "ERR_SHAPE", "mean")
-c.refuse("weight stretches x", tn.layer_norm(x, tn.of(c.floats((3, 1, 5))), None, -1, 0), "ERR_SHAPE",
-         "weight")
+c.refuse("weight stretches x", tn.layer_norm(x, tn.of(c.floats((3, 1, 5))), None, -1, 0),
+         "ERR_SHAPE", "weight")
 c.refuse("vector", tn.instance_norm(w, None, None, 1e-5), "ERR_SHAPE", "instance_norm")
 
 c.done(least=340)

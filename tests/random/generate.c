@@ -553,15 +553,15 @@ static unsigned weight(op o) {
   case OP_CUSTOM:
   case OP_CONST:
   case OP_BUFFER:
-  case OP_AFFINE: return 1;
+  case OP_AFFINE: return 2;
+  case OP_CAST:
+  case OP_WHERE: return 8;
+  case OP_REDUCE: return 20;
   case OP_VAR:
-  case OP_BITCAST:
-  case OP_IOTA: return 2;
-  case OP_REDUCE: return 10;
+  case OP_IOTA: return 5;
   default: break;
   }
-  if (op_is_elementwise(o)) return o == OP_CAST ? 4 : o == OP_WHERE ? 4 : is_function(o) ? 1 : 2;
-  return 6;
+  return !op_is_elementwise(o) ? 12 : is_function(o) ? 3 : 4;
 }
 
 static op any_op(maker *m) {
@@ -659,7 +659,7 @@ void generate(graph *g, uint64_t seed) {
   }
   if (rng_chance(&m.r, 1)) add_wide_sum(&m);
   if (rng_chance(&m.r, 1)) add_long_chain(&m);
-  size_t steps = 2 + rng_below(&m.r, rng_chance(&m.r, 10) ? 40 : 16);
+  size_t steps = 3 + rng_below(&m.r, rng_chance(&m.r, 10) ? 40 : 17);
   for (size_t i = 0; i < steps; i++) {
     const node *n = apply(&m, any_op(&m));
     if (fits(&m, n)) keep(&m, n);

@@ -362,7 +362,7 @@ static void *run_counter(void *arg) {
   return NULL;
 }
 
-/** Four threads add to one state, while the context reads it. */
+/** Four threads add to one state, while the context reads it and adds to it too. */
 static void runs_take_turns(void **state) {
   tn_context *c = *state;
   tn_tensor *s = tn_state(tn_zeros(c, tn_shape(2), TN_F32));
@@ -379,17 +379,18 @@ static void runs_take_turns(void **state) {
     assert_int_equal(thread_start(&w[i].thread, run_counter, &w[i], &d), TN_OK);
   }
   float last = 0;
-  for (int i = 0; i < 50; i++) {
+  for (int i = 0; i < 60; i++) {
     float x[2];
     tn_scope_begin(c);
     check_ok(c, tn_read(i % 2 ? s : tn_add(s, tn_num(c, 0)), TN_F32, x, sizeof x));
+    if (i % 3 == 0) tn_assign(s, tn_add(s, tn_num(c, 1)));
     check_ok(c, tn_scope_end(c));
     assert_true(x[0] == x[1] && x[0] >= last);
     last = x[0];
   }
   for (int i = 0; i < THREADS; i++) thread_join(w[i].thread);
   for (int i = 0; i < THREADS; i++) assert_true(w[i].status == TN_OK && w[i].right);
-  check_floats(c, s, FLOATS(THREADS * RUNS, THREADS * RUNS));
+  check_floats(c, s, FLOATS(THREADS * RUNS + 20, THREADS * RUNS + 20));
 }
 
 /* Memory. */

@@ -465,6 +465,75 @@ static void submitting_tells_other_failures(void **state) {
   }
 }
 
+/** A queue that runs nothing by itself: the test does. */
+static tn_submission submissions[8];
+static size_t n_submissions;
+
+static tn_status manual_open(void *device, tn_queue_kind kind, void **queue, tn_failure *f) {
+  if (kind == TN_QUEUE_COPY) return tn_fail(f, TN_ERR_UNSUPPORTED, "no copy queue");
+  *queue = device;
+  n_submissions = 0;
+  return TN_OK;
+}
+
+static void manual_free(void *queue) { (void)queue; }
+
+static tn_status manual_submit(void *queue, const tn_submission *s, tn_failure *f) {
+  (void)queue;
+  if (n_submissions == 8) return tn_fail(f, TN_ERR_BUSY, "no room");
+  submissions[n_submissions++] = *s;
+  return TN_OK;
+}
+
+/** What was on its way when a failure was told is skipped; what comes later runs. */
+static void failures_end_where_they_are_told(void **state) {
+  fixture *f = *state;
+  static const tn_queue_functions manual_queue = {.size = sizeof manual_queue,
+                                                  .open = manual_open,
+                                                  .free = manual_free,
+                                                  .submit = manual_submit};
+  static tn_backend manual;
+  tn_device *v;
+  tn_queue *q;
+  manual = ref_backend;
+  manual.name = "MANUAL";
+  manual.queue = &manual_queue;
+  ok(f, table_add(f->table, &manual, &f->diag));
+  ok(f, table_device(f->table, "MANUAL", &v, &f->diag));
+  assert_int_equal(tn_queue_open(v, TN_QUEUE_COPY, &q, &f->failure), TN_ERR_UNSUPPORTED);
+  assert_null(q);
+  fine(f, tn_queue_open(v, TN_QUEUE_COMPUTE, &q, &f->failure));
+  tn_signal *s = new_signal(f, CPU);
+  trace t = {0};
+  step bad = {&t, 1, TN_ERR_IO};
+  tn_queue_call(q, take_step, &bad);
+  submit(f, q);
+  tn_queue_signal(q, s, 1);
+  submit(f, q);
+  fine(f, tn_submission_begin(&submissions[0], &f->failure));
+  assert_int_equal(tn_submission_run(&submissions[0], 0, &f->failure), TN_ERR_IO);
+  tn_submission_fail(&submissions[0], 0, &f->failure);
+  tn_submission_done(&submissions[0]);
+  assert_int_equal(tn_queue_submit(q, &f->failure), TN_ERR_IO);
+  tn_queue_signal(q, s, 2);
+  submit(f, q);
+  assert_int_equal(submissions[2].number, 3);
+  assert_int_equal(tn_submission_begin(&submissions[1], &f->failure), TN_ERR_IO);
+  tn_submission_done(&submissions[1]);
+  fails(f, s, 1, TN_ERR_IO, "step 1 failed");
+  fine(f, tn_submission_begin(&submissions[2], &f->failure));
+  fine(f, tn_submission_run(&submissions[2], 0, &f->failure));
+  tn_submission_done(&submissions[2]);
+  await(f, s, 2);
+  for (int i = 3; i < 8; i++) submit(f, q);
+  assert_int_equal(tn_queue_submit(q, &f->failure), TN_ERR_BUSY);
+  assert_int_equal(tn_queue_finish(q, 0, &f->failure), TN_ERR_TIMEOUT);
+  for (int i = 3; i < 8; i++) tn_submission_done(&submissions[i]);
+  fine(f, tn_queue_finish(q, 0, &f->failure));
+  tn_queue_free(q);
+  tn_signal_free(s);
+}
+
 /** From CPU to REF to CPU, over waits. */
 static void failures_spread_over_waits(void **state) {
   fixture *f = *state;
@@ -507,6 +576,7 @@ static void programs_that_fail(void **state) {
     submit(f, q);
     fails(f, s, 1, TN_ERR_ARGUMENT, "kernel sample takes 3 buffers, not 1");
     tn_queue_free(q);
+    assert_int_equal(p->uses, 0); /* of the list's and ours none is left; the cache has it */
     tn_signal_free(s);
   }
 }
@@ -751,11 +821,14 @@ static void long_lists(void **state) {
 typedef struct submitter {
   tn_queue *queue;
   tn_commands *list;
+  atomic_bool started;
 } submitter;
 
 static tn_status add_one(void *user, tn_failure *f) {
   (void)f;
-  ++*(int *)user; /* a queue runs one list at a time */
+  int before = *(int *)user; /* a queue runs one list at a time */
+  for (int i = 0; i < 100; i++) thread_pause();
+  *(int *)user = before + 1;
   return TN_OK;
 }
 
@@ -768,6 +841,7 @@ static void *replay_often(void *arg) {
 
 static void *run_here(void *arg) {
   submitter *s = arg;
+  atomic_store(&s->started, true);
   if (tn_queue_run(s->queue, s->list, NULL)) abort();
   return NULL;
 }
@@ -778,7 +852,7 @@ static void callers_run_lists(void **state) {
   for (int d = 0; d < 2; d++) {
     tn_queue *q = new_queue(f, d, TN_QUEUE_COMPUTE);
     tn_signal *s = new_signal(f, d), *go = new_signal(f, d);
-    submitter here = {q, NULL};
+    submitter here = {.queue = q};
     trace t = {0};
     step first = {&t, 1, TN_OK}, second = {&t, 2, TN_OK}, bad = {&t, 3, TN_ERR_IO};
     pthread_t thread;
@@ -789,7 +863,8 @@ static void callers_run_lists(void **state) {
     tn_queue_call(q, take_step, &first);
     submit(f, q);
     pthread_create(&thread, NULL, run_here, &here);
-    usleep(2000);
+    while (!atomic_load(&here.started)) usleep(1000);
+    usleep(20000);
     tn_signal_set(go, 1);
     await(f, s, 1);
     pthread_join(thread, NULL);
@@ -814,7 +889,7 @@ static void threads_share_queues_and_lists(void **state) {
   fixture *f = *state;
   for (int d = 0; d < 2; d++) {
     tn_queue *q = new_queue(f, d, TN_QUEUE_COMPUTE);
-    submitter s = {q, NULL};
+    submitter s = {.queue = q};
     pthread_t t[4];
     int sum = 0;
     tn_queue_call(q, add_one, &sum);
@@ -904,6 +979,7 @@ int main(void) {
                                      TEST(submitting_waits_for_room_alone),
                                      TEST(signals_tell_failures),
                                      TEST(submitting_tells_other_failures),
+                                     TEST(failures_end_where_they_are_told),
                                      TEST(failures_spread_over_waits),
                                      TEST(programs_that_fail),
                                      TEST(a_lost_device_stays_lost),

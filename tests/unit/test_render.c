@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/vec.h"
+#include "codegen/codegen.h"
 #include "device/cpu/cc.h"
 #include "device/cpu/elf.h"
 #include "ir/binder.h"
@@ -963,6 +964,59 @@ TEST(test_bounds) {
   check_scalars(t);
 }
 
+/* Programs that the passes before make. */
+
+static const node *matrix(test *t, int64_t rows, int64_t columns) {
+  const node *p = param(t, DT_F32, rows * columns);
+  const node *dims[] = {ix_const(t->g, rows), ix_const(t->g, columns)};
+  return ir_node(t->g, OP_PARAM, DT_F32, dims, 2, p->ints, 1);
+}
+
+static const node *element(test *t, const node *of, const node *row, const node *column) {
+  const node *at[] = {row, column};
+  return index_make(t->g, DT_F32, of, 0, 2, at);
+}
+
+/** out = a·b, by rows in registers and columns in lanes, the columns past the last gated. */
+static void matmul(test *t, range_kind rows_kind, int64_t lanes) {
+  enum { ROWS = 4, DEPTH = 5, COLUMNS = 19 };
+  begin(t, arena_printf(t->a, "matmul_%s_%lld", range_kind_name(rows_kind), (long long)lanes));
+  const node *out = matrix(t, ROWS, COLUMNS), *a = matrix(t, ROWS, DEPTH),
+             *b = matrix(t, DEPTH, COLUMNS);
+  fill_between(t, a, -9, 9);
+  fill_between(t, b, -9, 9);
+  int64_t blocks = (COLUMNS + lanes - 1) / lanes;
+  const node *i = range_make(t->g, ix_const(t->g, ROWS), rows_kind);
+  const node *block = range_make(t->g, ix_const(t->g, blocks), KIND_LOOP);
+  const node *lane = range_make(t->g, ix_const(t->g, lanes), KIND_VECTOR);
+  const node *k = range_make(t->g, ix_const(t->g, DEPTH), KIND_LOOP);
+  const node *j = ix_add(t->g, ix_scale(t->g, block, lanes), lane);
+  const node *product = ir_op2(t->g, OP_MUL, element(t, a, i, k), element(t, b, k, j));
+  const node *sum = fold_reduce(t->g, OP_ADD, product, 1, &k);
+  const node *stage = stage_make(t->g, &(stage_spec){.n_values = 1,
+                                                     .n_ranges = 3,
+                                                     .values = &sum,
+                                                     .ranks = (const size_t[]){2},
+                                                     .coords = (const node *[]){i, j},
+                                                     .extents = out->dims,
+                                                     .ranges = (const node *[]){i, block, lane}});
+  const node *src[] = {out, stage};
+  const node *write = ir_node(t->g, OP_OUT, DT_VOID, src, 2, NULL, 0);
+  const node *sink = ir_node(t->g, OP_SINK, DT_VOID, &write, 1, NULL, 0);
+  sink = codegen_expand(t->g, codegen_lower(t->g, sink));
+  sink = codegen_threads(t->g, sink);
+  sink = codegen_index_width(t->g, sink, &(target){0});
+  const node *linear = codegen_linearise(t->g, sink);
+  for (uint32_t n = 0; n < linear->n_src; n++) vec_push(t->a, &t->k->list, linear->src[n]);
+}
+
+TEST(test_passes) {
+  matmul(t, KIND_UNROLL, 8);
+  matmul(t, KIND_THREAD, 4);
+  matmul(t, KIND_LOOP, 16);
+  check_with(t, false, 3);
+}
+
 /* The text. */
 
 TEST(test_text) {
@@ -1092,6 +1146,7 @@ int main(void) {
       cmocka_unit_test(test_unused_arguments),
       cmocka_unit_test(test_long_chains),
       cmocka_unit_test(test_bounds),
+      cmocka_unit_test(test_passes),
       cmocka_unit_test(test_text),
       cmocka_unit_test(test_refusals),
       cmocka_unit_test(test_scratch_limit),

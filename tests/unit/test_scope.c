@@ -188,6 +188,54 @@ static void steps_take_constant_memory(void **state) {
   tn_release(mean);
 }
 
+static void states_of_a_scope_serve_what_is_kept(void **state) {
+  tn_context *c = *state;
+  tn_scope_begin(c);
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2)));
+  tn_tensor *old = tn_keep(tn_mul(s, tn_num(c, 2)));
+  tn_assign(s, tn_add(s, tn_num(c, 1)));
+  tn_tensor *now = tn_keep(tn_mul(s, tn_num(c, 2))), *alias = tn_keep(tn_flip(s, TN_ALL));
+  check_ok(c, tn_scope_end(c));
+  check_floats(c, old, FLOATS(2, 4));
+  check_floats(c, now, FLOATS(4, 6));
+  check_floats(c, alias, FLOATS(3, 2));
+  tn_scope_begin(c);
+  tn_assign(tn_state(tn_num(c, 1)), tn_num(c, 2));
+  check_ok(c, tn_scope_end(c));
+}
+
+static void nested_scopes_run_outer_assigns(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1)));
+  tn_scope_begin(c);
+  tn_assign(s, tn_add(s, tn_num(c, 1)));
+  tn_scope_begin(c);
+  tn_assign(s, tn_mul(s, tn_num(c, 10)));
+  check_ok(c, tn_scope_end(c));
+  tn_assign(s, tn_add(s, tn_num(c, 3)));
+  check_ok(c, tn_scope_end(c));
+  check_floats(c, s, FLOATS(23));
+}
+
+static void count_plans(void *user, tn_log_level level, const char *text) {
+  if (level == TN_LOG_DEBUG && strstr(text, "plan")) ++*(int *)user;
+}
+
+static void equal_steps_compile_once(void **state) {
+  (void)state;
+  int plans = 0;
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.logger = (tn_logger){count_plans, &plans, NULL};
+  tn_context *c = tn_open(&d);
+  float one[16];
+  for (int i = 0; i < 16; i++) one[i] = 1;
+  tn_tensor *w = tn_state(floats(c, 16, one)), *m = tn_state(tn_zeros(c, tn_shape(16), TN_F32));
+  tn_tensor *mean = NULL;
+  for (int i = 0; i < 20; i++) step(c, w, m, &mean, i);
+  if (plans > 3) fail_msg("%d plans", plans);
+  check_ok(c, tn_close(c));
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, open_one, close_one)
 
 int main(void) {
@@ -206,6 +254,9 @@ int main(void) {
       WITH(stale_handles_are_told),
 #endif
       WITH(contexts_do_not_mix),
+      WITH(states_of_a_scope_serve_what_is_kept),
+      WITH(nested_scopes_run_outer_assigns),
+      cmocka_unit_test(equal_steps_compile_once),
       WITH(steps_take_constant_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

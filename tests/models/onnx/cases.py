@@ -1,0 +1,200 @@
+"""One-node models, and small chains, many in one file: the file is loaded once by Tenon and once by
+the reference, and each case is compared by itself."""
+
+from dataclasses import dataclass, field
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+from tenon import DTYPES, NUMPY, Refused
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+ONNX_TYPE = {np.dtype(t): n for n, t in DTYPES.values()}
+RTOL = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12, np.dtype(np.float16): 1e-2,
+        BF16: 1e-2}
+RUNTIME_OPSET = 26  # the newest that this ONNX Runtime takes
+
+
+@dataclass
+class In:
+    """An input of a case: an array, and what the model says of its sizes (a name, a number, or ""
+    for nothing); `kind` is "input", "const" (an initialiser) or "both"."""
+    array: np.ndarray
+    dims: list = None
+    kind: str = "input"
+
+
+def const(values, dtype=np.int64):
+    return In(np.array(values, dtype), kind="const")
+
+
+@dataclass
+class Case:
+    label: str
+    nodes: list  # (operator, [inputs], [outputs], {attributes})
+    inputs: dict  # name: In
+    outputs: list
+    terms: int = 0  # of how many products each element is a sum
+    more: list = field(default_factory=list)  # further {name: array}, of other sizes
+
+
+def one(op, *inputs, terms=0, label="", more=(), **attributes):
+    """A case of one node. An input that is None is left out."""
+    names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
+    given = {n: x if isinstance(x, In) else In(np.asarray(x)) for n, x in zip(names, inputs) if n}
+    shapes = ", ".join("-" if x is None else
+                       f"{(x.array if isinstance(x, In) else x).dtype}"
+                       f"{list((x.array if isinstance(x, In) else x).shape)}" for x in inputs)
+    shown = {k: v for k, v in attributes.items()}
+    return Case(f"{op}({shapes}) {shown or ''} {label}".strip(), [(op, names, ["y"], attributes)],
+                given, ["y"], terms, [dict(m) for m in more])
+
+
+def tensor_of(name, array):
+    if array.dtype == BF16:
+        return helper.make_tensor(name, TensorProto.BFLOAT16, array.shape, array.tobytes(),
+                                  raw=True)
+    return numpy_helper.from_array(array, name)
+
+
+def model_of(cases, opset, ir_version=8):
+    """The cases side by side; the names of case i begin with "ci.\""""
+    inputs, initialisers, nodes, outputs = [], [], [], []
+    for i, case in enumerate(cases):
+        def own(name):
+            return f"c{i}.{name}" if name else ""
+        for name, x in case.inputs.items():
+            if x.kind != "input":
+                initialisers.append(tensor_of(own(name), x.array))
+            if x.kind != "const":
+                dims = x.dims if x.dims is not None else list(x.array.shape)
+                dims = [(own(d) or None) if isinstance(d, str) else d for d in dims]
+                inputs.append(helper.make_tensor_value_info(own(name), ONNX_TYPE[x.array.dtype],
+                                                            dims))
+        for k, (op, ins, outs, attributes) in enumerate(case.nodes):
+            nodes.append(helper.make_node(op, [own(n) for n in ins], [own(n) for n in outs],
+                                          name=own(f"node{k}"), **attributes))
+        outputs += [onnx.ValueInfoProto(name=own(n)) for n in case.outputs]
+    graph = helper.make_graph(nodes, "cases", inputs, outputs, initialisers)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)],
+                             ir_version=ir_version)
+
+
+def feeds(cases, which=0):
+    """The inputs of all cases; `which` > 0: those of other sizes, where a case has them."""
+    given = {}
+    for i, case in enumerate(cases):
+        other = case.more[which - 1] if 0 < which <= len(case.more) else {}
+        for name, x in case.inputs.items():
+            if x.kind == "input":
+                given[f"c{i}.{name}"] = other.get(name, x.array)
+    return given
+
+
+class Reference:
+    """ONNX Runtime where it runs the model, else ONNX's own evaluator."""
+
+    def __init__(self, model, inputs):
+        opset = model.opset_import[0].version
+        try:
+            self.session = self.runtime(model, min(opset, RUNTIME_OPSET))
+            self.by = "runtime"
+            self.run(inputs)
+        except Exception:
+            model = onnx.ModelProto.FromString(model.SerializeToString())
+            from onnx.reference import ReferenceEvaluator
+            self.session = ReferenceEvaluator(model)
+            self.by = "evaluator"
+
+    @staticmethod
+    def runtime(model, opset):
+        copy = onnx.ModelProto.FromString(model.SerializeToString())
+        copy.opset_import[0].version = opset
+        copy.ir_version = min(copy.ir_version, 13)
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = 1
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        return onnxruntime.InferenceSession(copy.SerializeToString(), options)
+
+    def run(self, inputs):
+        if self.by == "runtime":
+            names = [o.name for o in self.session.get_outputs()]
+            return dict(zip(names, self.session.run(None, inputs)))
+        results = self.session.run(None, inputs)
+        return dict(zip(self.session.output_names, [np.asarray(r) for r in results]))
+
+
+def differs(actual, expected, terms):
+    """Why two arrays are not the same; None if they are."""
+    if actual.dtype != expected.dtype or actual.shape != expected.shape:
+        return (f"it is {actual.dtype}{list(actual.shape)}, not "
+                f"{expected.dtype}{list(expected.shape)}")
+    if actual.dtype in RTOL:
+        rtol = RTOL[actual.dtype] * (10 * terms ** 0.5 if terms else 1)
+        a, e = actual.astype(np.float64), expected.astype(np.float64)
+        finite = e[np.isfinite(e)]
+        close = np.isclose(a, e, rtol=rtol, atol=rtol * (finite.std() if finite.size else 0),
+                           equal_nan=True)
+    else:
+        close = actual == expected
+    if np.all(close):
+        return None
+    at = tuple(int(i) for i in np.argwhere(~close)[0])
+    return (f"at {list(at)} of {list(expected.shape)} it is {actual[at]!r}, not "
+            f"{expected[at]!r}; {np.count_nonzero(~close)} of {close.size} differ")
+
+
+class Runner:
+    def __init__(self, library, batch=24):
+        self.library, self.batch = library, batch
+        self.passed, self.failures, self.by = 0, [], {"runtime": 0, "evaluator": 0}
+
+    def fail(self, label, why):
+        self.failures.append(f"{label}: {why}")
+
+    def check(self, label, holds, why=""):
+        if holds:
+            self.passed += 1
+        else:
+            self.fail(label, why)
+
+    def run(self, cases, opset, ir_version=8):
+        """Cases whose reference is ONNX Runtime, and those it has no kernel for, apart."""
+        groups = {"runtime": [], "evaluator": []}
+        for case in cases:
+            reference = Reference(model_of([case], opset, ir_version), feeds([case]))
+            groups[reference.by].append(case)
+        for group in groups.values():
+            for i in range(0, len(group), self.batch):
+                self.run_some(group[i:i + self.batch], opset, ir_version)
+
+    def run_some(self, cases, opset, ir_version):
+        model = model_of(cases, opset, ir_version)
+        try:
+            loaded = self.library.load(model.SerializeToString())
+            binding = loaded.bind()
+            self.compare_all(cases, opset, Reference(model, feeds(cases)), binding)
+            binding.free()
+            loaded.free()
+        except Refused as e:
+            if len(cases) == 1:
+                self.fail(f"opset {opset}: {cases[0].label}", str(e))
+                return
+            for case in cases:
+                self.run_some([case], opset, ir_version)
+
+    def compare_all(self, cases, opset, reference, binding):
+        for which in range(1 + max(len(c.more) for c in cases)):
+            given = feeds(cases, which)
+            actual, expected = binding.run(given), reference.run(given)
+            for i, case in enumerate(cases):
+                why = None
+                for name in case.outputs:
+                    full = f"c{i}.{name}"
+                    why = why or differs(actual[full], np.asarray(expected[full]), case.terms)
+                self.by[reference.by] += 1
+                self.check(f"opset {opset}: {case.label}", why is None, why)

@@ -1,0 +1,125 @@
+"""Tenon's models from Python, for the tests of ONNX files."""
+
+import ctypes
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "ops"))
+from binding import (DTYPES, HEADERS, MAX_RANK, NUMBER, NUMPY, STATUS, Shape, Tenon, Type,  # noqa
+                     as_shape)
+
+INPUT, OUTPUT = 0, 1
+
+
+class Port(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("type", Type),
+                ("sizes", ctypes.c_char_p * MAX_RANK)]
+
+
+class Refused(Exception):
+    def __init__(self, status, message):
+        names = {number: name for name, number in STATUS.items()}
+        super().__init__(f"{names[status]}: {message}")
+        self.status, self.message = names[status], message
+
+
+class Library(Tenon):
+    """A context; models are loaded from it."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        p, size, text = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p
+        self.declare("model_load", [p, text, p, p])
+        self.declare("model_load_bytes", [p, p, size, p, p])
+        self.declare("model_free", [p], None)
+        self.declare("model_bind", [p, p])
+        self.declare("model_port", [p, ctypes.c_int, size, p])
+        self.declare("binding_input", [p, text, Shape, ctypes.c_int, p, size])
+        self.declare("binding_run", [p])
+        self.declare("binding_type", [p, text], Type)
+        self.declare("binding_read", [p, text, ctypes.c_int, p, size])
+        self.declare("binding_message", [p], text)
+        self.declare("binding_free", [p], None)
+
+    def declare(self, name, arguments, result=ctypes.c_int):
+        function = getattr(self.lib, "tn_" + name)
+        function.argtypes, function.restype = arguments, result
+
+    def load(self, source):
+        """A model from a path, or from a file's bytes."""
+        model = ctypes.c_void_p()
+        if isinstance(source, bytes):
+            s = self.lib.tn_model_load_bytes(self.context, source, len(source), None,
+                                             ctypes.byref(model))
+        else:
+            s = self.lib.tn_model_load(self.context, str(source).encode(), None,
+                                       ctypes.byref(model))
+        if s:
+            assert model.value is None
+            raise Refused(s, self.message())
+        return Model(self, model)
+
+
+class Model:
+    def __init__(self, library, handle):
+        self.library, self.lib, self.handle = library, library.lib, handle
+
+    def ports(self, kind):
+        """[(name, NumPy type, [sizes in words])]"""
+        found, port = [], Port(size=ctypes.sizeof(Port))
+        while self.lib.tn_model_port(self.handle, kind, len(found), ctypes.byref(port)) == 0:
+            sizes = [port.sizes[i].decode() for i in range(port.type.shape.rank)]
+            found.append((port.name.decode(), NUMPY[port.type.dtype], sizes))
+        return found
+
+    def bind(self):
+        binding = ctypes.c_void_p()
+        s = self.lib.tn_model_bind(self.handle, ctypes.byref(binding))
+        if s:
+            raise Refused(s, self.library.message())
+        return Binding(self, binding)
+
+    def run(self, inputs):
+        binding = self.bind()
+        try:
+            return binding.run(inputs)
+        finally:
+            binding.free()
+
+    def free(self):
+        self.lib.tn_model_free(self.handle)
+
+
+class Binding:
+    def __init__(self, model, handle):
+        self.lib, self.handle = model.lib, handle
+        self.outputs = [name for name, _, _ in model.ports(OUTPUT)]
+        self.held = {}
+
+    def check(self, status):
+        if status:
+            raise Refused(status, self.lib.tn_binding_message(self.handle).decode())
+
+    def give(self, name, array, bytes_given=None):
+        array = self.held[name] = np.array(array, order="C", copy=True)
+        return self.lib.tn_binding_input(
+            self.handle, name.encode(), as_shape(array.shape), NUMBER[array.dtype],
+            array.ctypes.data, array.nbytes if bytes_given is None else bytes_given)
+
+    def run(self, inputs):
+        for name, array in inputs.items():
+            self.check(self.give(name, array))
+        self.check(self.lib.tn_binding_run(self.handle))
+        return {name: self.read(name) for name in self.outputs}
+
+    def read(self, name):
+        t = self.lib.tn_binding_type(self.handle, name.encode())
+        out = np.zeros(tuple(t.shape.size[:t.shape.rank]), NUMPY[t.dtype])
+        self.check(self.lib.tn_binding_read(self.handle, name.encode(), t.dtype, out.ctypes.data,
+                                            out.nbytes))
+        return out
+
+    def free(self):
+        self.lib.tn_binding_free(self.handle)

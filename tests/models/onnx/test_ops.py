@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Every row of src/formats/onnx/ops.def, in each of its versions, against ONNX Runtime (against
+ONNX's own evaluator for types that the runtime has no kernel of); and the rows against the
+published definitions.
+
+    test_ops.py BUILD [OPERATOR]…
+"""
+
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime  # noqa: F401
+    import ml_dtypes  # noqa: F401
+except ImportError as missing:
+    print(f"skipped: {missing} (scripts/setup.sh --tests installs it)")
+    sys.exit(77)
+from cases import Case, In, Runner, const, one
+from operators import F32, OPERATORS, chains, some
+from tenon import Library
+
+SOURCE = Path(__file__).resolve().parents[3] / "src" / "formats" / "onnx"
+NEWEST = int(re.search(r"ONNX_OPSET_MAX = (\d+)", (SOURCE / "import.h").read_text()).group(1))
+VARIADIC = 65535
+
+
+def rows():
+    row = r'^ONNX_OP\((\w+), "([\d ]+)", "([\w ]*)", (\d+), (\d+), (\d+)\)'
+    for m in re.finditer(row, (SOURCE / "ops.def").read_text(), re.M):
+        name, versions, attributes, *counts = m.groups()
+        yield name, [int(v) for v in versions.split()], set(attributes.split()), *map(int, counts)
+
+
+def check_rows(r):
+    """Rows agree with the definitions from their first version on."""
+    r.check("newest opset", NEWEST == onnx.defs.onnx_opset_version(),
+            f"{NEWEST}, the package has {onnx.defs.onnx_opset_version()}")
+    for name, versions, attributes, least, most, outputs in rows():
+        all_of = [s for s in onnx.defs.get_all_schemas_with_history()
+                  if s.name == name and s.domain == "" and versions[0] <= s.since_version]
+        defined = sorted(s.since_version for s in all_of)
+        r.check(f"{name}: versions", versions == defined, f"{versions}, defined are {defined}")
+        published = set().union(*[set(s.attributes) for s in all_of])
+        r.check(f"{name}: attributes", attributes == published,
+                f"{sorted(attributes)}, defined are {sorted(published)}")
+        counts = (min(s.min_input for s in all_of),
+                  min(max(s.max_input for s in all_of), VARIADIC),
+                  max(s.max_output for s in all_of))
+        r.check(f"{name}: inputs and outputs", (least, most, outputs) == counts,
+                f"{(least, most, outputs)}, defined are {counts}")
+
+
+def check_operator(r, name, versions):
+    for version in versions:
+        cases = list(OPERATORS[name](version, np.random.default_rng(version)))
+        r.run(cases, version)
+    r.run(cases[::7] or cases, NEWEST, ir_version=14)
+
+
+def check_leaves(r):
+    """Initialisers: of every place and type; inputs that nothing reads."""
+    rng = np.random.default_rng(3)
+    x = some(rng, (2, 3), F32)
+    with_default = one("Add", x, In(some(rng, (3,), F32), kind="both"), label="with a default")
+    r.run([with_default], 7, ir_version=3)
+    r.run([with_default, one("Add", x, const(1.5, F32)), one("Mul", const([2, 3]), const(5)),
+           Case("an input that nothing reads", [("Exp", ["x"], ["y"], {})],
+                {"x": In(x), "idle": In(x)}, ["y"]),
+           Case("one value as two outputs", [("Exp", ["x"], ["y"], {}), ("Tanh", ["y"], ["z"], {})],
+                {"x": In(x)}, ["y", "z"]),
+           Case("an input as an output", [("Exp", ["x"], ["y"], {})], {"x": In(x)}, ["y", "x"]),
+           Case("a constant as an output", [("Exp", ["x"], ["y"], {})],
+                {"x": In(x), "w": const([1.0, 2], F32)}, ["y", "w"])], 13)
+
+
+def main(folder, wanted):
+    r = Runner(Library(folder))
+    if not wanted:
+        check_rows(r)
+        check_leaves(r)
+        for opset in (13, 18, NEWEST):
+            r.run(list(chains(np.random.default_rng(opset))), opset)
+    names = {row[0]: row[1] for row in rows()}
+    r.check("every row has cases", set(names) == set(OPERATORS),
+            f"{set(names) ^ set(OPERATORS)}")
+    for name in wanted or names:
+        check_operator(r, name, names[name])
+    r.check("tn_close", r.library.close() == 0)
+    for f in r.failures:
+        print("FAILED", f)
+    print(f"{r.passed} passed, {len(r.failures)} failed; compared with ONNX Runtime "
+          f"{r.by['runtime']}, with ONNX's evaluator {r.by['evaluator']}")
+    least = 1 if wanted else 1500
+    sys.exit(bool(r.failures) or r.passed < least)
+
+
+main(sys.argv[1], sys.argv[2:])
