@@ -114,6 +114,13 @@ foreach(name IN LISTS TENON_SINGLE_EXAMPLES)
   tenon_add_test(example.${name} example example_${name})
 endforeach()
 
+# A backend as a user would bring it; the operator suite runs on it too.
+add_library(ref_backend MODULE tests/backend/ref.c tests/backend/plugin.c)
+set_target_properties(ref_backend PROPERTIES
+  PREFIX "" LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+target_compile_definitions(ref_backend PRIVATE _POSIX_C_SOURCE=200809L)
+target_link_libraries(ref_backend PRIVATE tenon::tenon tenon_warnings Threads::Threads)
+
 file(GLOB found CONFIGURE_DEPENDS tests/*/test_*.sh tests/*/test_*.py)
 foreach(script IN LISTS found)
   get_filename_component(kind ${script} DIRECTORY)
@@ -127,6 +134,12 @@ foreach(script IN LISTS found)
     tenon_add_test(${name} ${kind} ${TENON_PYTHON} ${script} "${PROJECT_BINARY_DIR}")
   else()
     tenon_add_test(${name} ${kind} bash ${script} "${PROJECT_BINARY_DIR}")
+  endif()
+  if(name MATCHES "^ops\\.(.*)$" AND NOT name STREQUAL "ops.coverage")
+    set(name ops_ref.${CMAKE_MATCH_1})
+    tenon_add_test(${name} ops_ref ${TENON_PYTHON} ${script} "${PROJECT_BINARY_DIR}")
+    set_property(TEST ${name} APPEND PROPERTY
+      ENVIRONMENT "TENON_TEST_BACKEND=$<TARGET_FILE:ref_backend>:REF")
   endif()
 endforeach()
 

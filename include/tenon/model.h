@@ -41,9 +41,8 @@ TN_API tn_status tn_model_load_bytes(tn_context *context, const void *data, size
 /** Frees a model; its bindings and what was built from it go on working. NULL is allowed. */
 TN_API void tn_model_free(tn_model *model);
 
-/** A new binding of a model, from any thread (see plan.h). The model is compiled when the shapes of
-    the inputs are known: in the first run, and in a later one only where a size changes that the
-    kernels depend on. On failure *binding is NULL and the message is the context's. */
+/** A new binding of a model, from any thread (see plan.h). The first one compiles the model, for
+   all sizes of its inputs at once. On failure *binding is NULL and the message is the context's. */
 TN_API tn_status tn_model_bind(tn_model *model, tn_binding **binding);
 
 typedef enum tn_port_kind {

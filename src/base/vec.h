@@ -11,7 +11,8 @@
     size_t n, cap; \
   }
 
-/** Appends a value (an expression, evaluated once). Raises when there is no memory. */
+/** Appends a value: an expression that is evaluated once and does not use the vector itself. Raises
+    when there is no memory. */
 #define vec_push(arena_, v, ...) \
   (vec_reserve(arena_, v, (v)->n + 1), (void)((v)->at[(v)->n++] = (__VA_ARGS__)))
 

@@ -13,10 +13,18 @@ typedef struct codegen_watch {
   void *user;
 } codegen_watch;
 
+/** The target's own decompositions: what stands for a node, of its type and lanes; NULL: leave it.
+    May raise, or leave a failure in the ir's diag when it returns NULL, which is then raised. */
+typedef struct codegen_decomposer {
+  const node *(*decompose)(void *user, ir *g, const node *n);
+  void *user;
+} codegen_decomposer;
+
 typedef struct codegen_options {
   target target;
-  int math;            /* math_mode */
-  codegen_watch watch; /* after == NULL: nobody watches */
+  int math;                 /* math_mode */
+  codegen_watch watch;      /* after == NULL: nobody watches */
+  codegen_decomposer first; /* before the library's decompositions; decompose == NULL: none */
 } codegen_options;
 
 /** All passes: a kernel (stage K) to PROGRAM(SINK, DEVICE, LINEAR). `device` is the base key. */

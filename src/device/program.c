@@ -39,11 +39,16 @@ typedef struct compilation {
   tn_program **programs;
 } compilation;
 
+/** Puts what failed before the message; many kernels have no name. */
+static tn_status prefix(diag *d, const char *what) {
+  return *what ? diag_prefix(d, "%s", what) : d->status;
+}
+
 /** Raises a failure of the backend's, or of the output it wrote. */
 static void require(compilation *c, tn_status status, const tn_failure *f, const char *what) {
   if (status) {
     failure_tell(c->diag, status, f);
-    diag_prefix(c->diag, "%s", what);
+    prefix(c->diag, what);
     diag_rethrow(c->diag);
   }
   if (output_check(&c->output, c->diag)) diag_rethrow(c->diag);
@@ -164,7 +169,7 @@ static void run_batch(void *arg, size_t i) {
 static tn_status finish(batch *b) {
   compilation *c = b->compilation;
   tn_status status = failure_tell(c->diag, b->status, &b->failure);
-  if (status) return diag_prefix(c->diag, "%s", b->n == 1 ? b->specs[0].name : "kernels");
+  if (status) return prefix(c->diag, b->n == 1 ? b->specs[0].name : "kernels");
   if (output_check(&b->code, c->diag)) return c->diag->status;
   kernel **kernels = arena_alloc(c->arena, b->n * sizeof *kernels);
   for (size_t i = 0; i < b->n; i++) kernels[i] = b->requests[i]->kernel;

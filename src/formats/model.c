@@ -140,6 +140,16 @@ static tn_status load(tn_context *c, tn_model *m, const char *path, const void *
   return s;
 }
 
+static tn_status check_desc(tn_context *c, const tn_model_desc *from) {
+  if (!from) return TN_OK;
+  bool fits = from->size >= sizeof *from;
+  for (size_t i = sizeof *from; fits && i < from->size; i++)
+    fits = !((const unsigned char *)from)[i];
+  return fits ? TN_OK
+              : diag_set(&c->diag, TN_ERR_ARGUMENT,
+                         "tn_model_desc is of another version: begin with its INIT");
+}
+
 static tn_status open_model(tn_context *c, const char *path, const void *data, size_t bytes,
                             const tn_model_desc *desc, tn_model **out) {
   if (!out) return TN_ERR_ARGUMENT;
@@ -152,7 +162,8 @@ static tn_status open_model(tn_context *c, const char *path, const void *data, s
     m->context = c;
     m->attachment.destroy = destroy;
     mutex_init(&m->lock);
-    s = load(c, m, path, data, bytes, desc ? desc->folder : NULL);
+    s = check_desc(c, desc);
+    if (s == TN_OK) s = load(c, m, path, data, bytes, desc ? desc->folder : NULL);
     if (s == TN_OK)
       context_attach(c, &m->attachment);
     else

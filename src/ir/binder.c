@@ -10,6 +10,7 @@ const char *range_kind_name(range_kind k) {
 
 static const node *make_range(ir *g, const node *extent, int64_t id, range_kind kind, int64_t axis,
                               int64_t tail) {
+  if (extent->hi < 0) extent = ix_const(g, 0); /* inside a loop that has no iteration */
   int64_t ints[] = {id, kind, axis, tail};
   return ir_node(g, OP_RANGE, DT_INDEX, &extent, 1, ints, 4);
 }

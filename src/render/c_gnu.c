@@ -128,6 +128,12 @@ const c_dialect c_gnu = {
                "typedef __UINT32_TYPE__ uint32_t;\n"
                "typedef __UINT64_TYPE__ uint64_t;\n"
                "\n"
+               "/* Elements in memory: a model's weights lie anywhere in its file. */\n"
+               "#define AT(type) typedef type type##_at __attribute__((aligned(1), may_alias))\n"
+               "AT(float); AT(double);\n"
+               "AT(int8_t); AT(int16_t); AT(int32_t); AT(int64_t);\n"
+               "AT(uint8_t); AT(uint16_t); AT(uint32_t); AT(uint64_t);\n"
+               "\n"
                "/* Helper functions are inlined, so no vector is ever passed. */\n"
                "#pragma GCC diagnostic ignored \"-Wpsabi\"\n"
                "\n"
@@ -137,8 +143,7 @@ const c_dialect c_gnu = {
                "#define LANES(n) for (int i = 0; i < n; i++)\n"
                "#endif\n",
     .vector_type = "typedef $o $t __attribute__((vector_size($n)));\n"
-                   "typedef $o $x __attribute__((vector_size($n), aligned(sizeof($o)), "
-                   "may_alias));\n",
+                   "typedef $o $x __attribute__((vector_size($n), aligned(1), may_alias));\n",
     .memory = "m",
     .helper = "static inline __attribute__((always_inline)) ",
     .lane = "$a[i]",
@@ -159,7 +164,7 @@ const c_dialect c_gnu = {
     .scratch = "$o $a[$n] __attribute__((aligned(64)))",
     .scratch_bytes = 16 << 10,
     .function = "static void $a_body",
-    .param = {"const $o *restrict $a", "$o *restrict $a"},
+    .param = {"const $o_at *restrict $a", "$o_at *restrict $a"},
     .value = "int64_t $a",
     .entry = "void $a(void *const *restrict bufs, const int64_t *restrict vals) {\n"
              "  (void)bufs, (void)vals;\n"

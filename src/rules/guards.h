@@ -42,7 +42,7 @@ bool guard_identity_axes(rewriter *rw, const node *n);
 /** Whether the SLICE n is all of x in order; whether the PAD n adds nothing to x. */
 bool guard_whole_slice(rewriter *rw, const node *n, const node *x);
 bool guard_no_padding(rewriter *rw, const node *n, const node *x);
-/** Whether the REDUCE n is over no axis. */
+/** Whether the REDUCE n is over no axis, and equal to its source. */
 bool guard_no_axes(rewriter *rw, const node *n);
 
 /* Lowering. */

@@ -405,7 +405,7 @@ tn_status binding_run(binding *b, diag *d) {
   tn_status s = prepare(b, d);
   if (s != TN_OK) return s;
   b->runs++;
-  s = queue_submit(b->queue, b->commands, d);
+  s = queue_run(b->queue, b->commands, d);
   if (s != TN_OK) {
     signal_set(b->done, b->runs);
     return s;

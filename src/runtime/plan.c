@@ -39,9 +39,15 @@ static void tell(making *m, const char *what, size_t done, size_t total) {
 
 /* Kernels. */
 
+static const node *decompose(void *user, ir *g, const node *n) {
+  const device_target *t = user;
+  return t->renderer->decompose(&t->caps, g, n);
+}
+
 static void generate(making *m) {
   const device_target *t = m->request->target;
   codegen_options o = {.target = t->target, .math = m->request->math, .watch = {after_codegen, m}};
+  if (t->renderer->decompose) o.first = (codegen_decomposer){decompose, (void *)t};
   arena *a = ir_arena(m->g);
   for (size_t i = 0; i < m->schedule->steps.n; i++) {
     const node *kernel = m->schedule->steps.at[i].kernel;

@@ -120,7 +120,7 @@ static bool is_reduced(const node *n, size_t axis) {
 static const node *single(sweep *w, const node *reduce, const node *v) {
   uint64_t start;
   op o = (op)reduce->ints[0];
-  if (reduce->n_int == 1 || !op_identity(o, (dtype)v->dtype, &start)) return v;
+  if (!op_identity(o, (dtype)v->dtype, &start)) return v;
   return ir_op2(w->g, o, v, ir_const_bits(w->g, (dtype)v->dtype, start));
 }
 

@@ -585,15 +585,15 @@ static tn_status run(tn_binding *b) {
   return s;
 }
 
-/** Assigns of the context that were made before, to states of the plan, come first. A context that
-    is in use elsewhere has no before. */
+/** Assigns that this thread made before, to states of the plan, come first. What another thread
+   does in the context has no before; it is not to find its context busy. */
 static tn_status run_pending(tn_binding *b) {
   tn_context *c = b->context;
   bool pending = false;
   mutex_lock(&c->lock);
   for (size_t i = 0; i < b->plan->n_states; i++) pending |= b->plan->states[i].store->pending;
   mutex_unlock(&c->lock);
-  if (!pending || context_take(c) != TN_OK) return TN_OK;
+  if (!pending || !context_is_mine(c) || context_take(c) != TN_OK) return TN_OK;
   tn_status s = realize(c, NULL, 0, REALIZE_ALL);
   if (s != TN_OK) copy_failure(&b->diag, &c->diag);
   if (s != TN_OK) context_fail(c, "binding_run", NULL, 0);

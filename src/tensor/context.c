@@ -16,7 +16,13 @@
 
 tn_status context_take(tn_context *c) {
   if (!c) return TN_ERR_ARGUMENT;
-  return atomic_exchange_explicit(&c->entered, true, memory_order_acquire) ? TN_ERR_BUSY : TN_OK;
+  if (atomic_exchange_explicit(&c->entered, true, memory_order_acquire)) return TN_ERR_BUSY;
+  atomic_store_explicit(&c->user, (uintptr_t)pthread_self(), memory_order_relaxed);
+  return TN_OK;
+}
+
+bool context_is_mine(tn_context *c) {
+  return atomic_load_explicit(&c->user, memory_order_relaxed) == (uintptr_t)pthread_self();
 }
 
 tn_status context_enter(tn_context *c) {

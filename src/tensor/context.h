@@ -67,6 +67,7 @@ struct tn_context {
   diag diag;   /* of the call at hand, and the ir's */
   arena arena; /* of the call at hand */
   atomic_bool entered;
+  atomic_uintptr_t user; /* the thread of the last call */
   ir *ir;
   failure no_memory; /* given out where there is no memory for another */
   failure *broken;   /* what is wrong with the context itself; NULL: nothing */
@@ -116,6 +117,9 @@ tn_status context_take(tn_context *c);
 
 /** The same; and the failure of a context that is broken, told, with the context left again. */
 tn_status context_enter(tn_context *c);
+
+/** Whether the calling thread is the one that used the context last. */
+bool context_is_mine(tn_context *c);
 
 /** Frees what the call left behind, and lets others in. */
 void context_leave(tn_context *c);

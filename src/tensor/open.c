@@ -138,6 +138,7 @@ static tn_context *new_context(const tn_open_desc *o) {
   c->threads = o->threads;
   c->math = o->math;
   atomic_init(&c->entered, false);
+  atomic_init(&c->user, 0);
   mutex_init(&c->lock);
   arena_init(&c->arena, &c->mem, &c->diag);
   return c;

@@ -153,31 +153,38 @@ static tn_status ref_describe(void *device, const char *limit, tn_capabilities *
   return TN_OK;
 }
 
-/** The bits of −1 in a float type, 0 for others. */
-static int64_t minus_one(const char *type) {
-  if (!strcmp(type, "f32")) return 0xbf800000;
-  if (!strcmp(type, "f64")) return (int64_t)UINT64_C(0xbff0000000000000);
-  if (!strcmp(type, "f16")) return 0xbc00;
-  return strcmp(type, "bf16") ? 0 : 0xbf80;
+/** The bits of 2 in a float type. */
+static int64_t bits_of_two(const char *type) {
+  if (!strcmp(type, "f64")) return INT64_C(0x4000000000000000);
+  return strcmp(type, "f32") ? 0x4000 : 0x40000000; /* the same in f16 and bf16 */
 }
 
-/** −x is x · −1. */
+/** exp2(x) is pow(2, x). The library would leave it, as REF does not say that it lacks exp2. */
 static tn_node ref_decompose(const tn_capabilities *caps, tn_ir *ir, tn_node node) {
   (void)caps;
-  int64_t bits = minus_one(tn_node_type(node));
-  if (strcmp(tn_node_op(node), "neg") || !bits || tn_node_lanes(node) != 1) return NULL;
-  tn_node_desc number = TN_NODE_DESC_INIT, product = TN_NODE_DESC_INIT;
-  number.op = "const";
-  number.type = product.type = tn_node_type(node);
-  number.ints = &bits;
-  number.n_ints = 1;
+  if (strcmp(tn_node_op(node), "exp2")) return NULL;
   const tn_node *x;
   tn_node_sources(node, &x);
-  tn_node factors[] = {*x, tn_ir_make(ir, &number)};
-  product.op = "mul";
-  product.sources = factors;
-  product.n_sources = 2;
-  return tn_ir_make(ir, &product);
+  tn_node_desc number = TN_NODE_DESC_INIT, power = TN_NODE_DESC_INIT;
+  int64_t bits = bits_of_two(tn_node_type(node));
+  number.op = "const";
+  number.type = power.type = tn_node_type(node);
+  number.ints = &bits;
+  number.n_ints = 1;
+  tn_node operands[] = {tn_ir_make(ir, &number), *x};
+  power.op = "pow";
+  power.sources = operands;
+  power.n_sources = 2;
+  return tn_ir_make(ir, &power);
+}
+
+/** Whether an instruction of a LINEAR is one that REF replaces. */
+static bool has_exp2(tn_node linear) {
+  const tn_node *at;
+  size_t n = tn_node_sources(linear, &at);
+  for (size_t i = 0; i < n; i++)
+    if (!strcmp(tn_node_op(at[i]), "exp2")) return true;
+  return false;
 }
 
 /** The LINEAR of a program as text, after a line with its name and length. */
@@ -186,6 +193,7 @@ static tn_status ref_render(const tn_capabilities *caps, tn_ir *ir, tn_node prog
   (void)caps;
   const tn_node *stages;
   tn_node_sources(program, &stages);
+  if (has_exp2(stages[2])) return tn_fail(f, TN_ERR_UNSUPPORTED, "REF has no exp2");
   const char *text = tn_ir_print(ir, stages[2]);
   if (!text) return tn_fail(f, TN_ERR_MEMORY, "%s", tn_ir_message(ir));
   char head[MOST_NAME + 32];

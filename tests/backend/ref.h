@@ -15,6 +15,9 @@ extern "C" {
 
 TN_API extern const tn_backend ref_backend;
 
+/** plugin.c: the same, for who loads it at run time. */
+TN_API const tn_backend *ref_backend_get(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -2,6 +2,9 @@
 
 `Tenon` calls the library (tn.add(x, y) is tn_add); `Cases` collects tensors with what they should
 be, computes all of them in few tn_realize calls, and compares.
+
+TENON_TEST_BACKEND, "PATH:DEVICE", names a shared object with a backend (see tests/backend) and the
+device to run on instead of the CPU.
 """
 
 import ctypes
@@ -191,7 +194,29 @@ class Tenon:
             function.argtypes = [c_type(p) for p in parameters]
             if parameters and parameters[0].startswith("tn_context *"):
                 self.of_context.add(name)
+        if os.environ.get("TENON_TEST_BACKEND"):
+            self.add_backend(*os.environ["TENON_TEST_BACKEND"].rsplit(":", 1))
         self.context = self.lib.tn_open(None)
+
+    def add_backend(self, path, device):
+        """From here on contexts are opened on a device of a backend from a shared object."""
+        get = ctypes.CDLL(path).ref_backend_get
+        get.restype = ctypes.c_void_p
+        self.lib.tn_backend_add.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+        first = self.lib.tn_open(None)
+        if self.lib.tn_backend_add(first, get()):
+            raise Failed(0, self.lib.tn_message(first).decode())
+        self.lib.tn_close(first)
+        os.environ["TENON_DEVICE"] = device
+
+    def device(self):
+        """The name of the context's device."""
+        device = ctypes.c_void_p()
+        self.lib.tn_device_name.restype = ctypes.c_char_p
+        self.lib.tn_device_name.argtypes = [ctypes.c_void_p]
+        self.lib.tn_device_open.argtypes = [ctypes.c_void_p] * 4
+        self.lib.tn_device_open(self.context, None, ctypes.addressof(device), None)
+        return (self.lib.tn_device_name(device) or b"").decode() if device else ""
 
     def close(self):
         return self.lib.tn_close(self.context)
@@ -400,8 +425,12 @@ class Cases:
     def done(self, least):
         """Ends the process. Fewer than `least` cases would mean that some were not run."""
         self.flush()
+        device = self.tn.device()
+        asked = os.environ.get("TENON_TEST_BACKEND", "").rpartition(":")[2]
+        if not device.startswith(asked):
+            self.fail("the device", f"it is {device}, not {asked}")
         self.true("tn_close", self.tn.close() == 0)
         for f in self.failures[:40]:
             print("FAILED", f)
-        print(f"{self.passed} passed, {len(self.failures)} failed")
+        print(f"{self.passed} passed, {len(self.failures)} failed on {device}")
         sys.exit(bool(self.failures) or self.passed < least)

@@ -107,13 +107,13 @@ static void check_verified(run *x, const node *const roots[], size_t n, enum sta
 
 static void check_tensors(run *x, const char *pass, const node *const roots[], size_t n) {
   interp_env e = graph_env(x->g);
-  interp_array *params = arena_calloc(x->a, x->s->buffers.n + 1, sizeof *params);
-  for (size_t i = 0; i < x->s->buffers.n; i++) {
-    const node *origin = x->s->buffers.at[i].origin;
-    if (origin) params[i] = *e.buffer(e.user, origin->ints[0], origin->ints[1]);
+  node_list order = topo_sort(x->a, x->g->roots, x->g->n_roots, NULL, NULL);
+  interp_array *params = arena_calloc(x->a, order.n + 1, sizeof *params);
+  for (size_t i = 0; i < order.n; i++) { /* slots are given in order of appearance */
+    const node *n = order.at[i];
+    if (n->op == OP_BUFFER) params[e.n_params++] = *e.buffer(e.user, n->ints[0], n->ints[1]);
   }
   e.params = params;
-  e.n_params = x->s->buffers.n;
   report_stage(x->r, "%s", pass);
   check_verified(x, roots, n, STAGE_TENSOR);
   interp_array *results = arena_alloc(x->a, n * sizeof *results);

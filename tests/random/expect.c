@@ -107,16 +107,21 @@ typedef struct operands {
   double bound[3];
 } operands;
 
+/** Whether an interval is too wide for its ends to tell what lies between them. */
+static bool is_too_wide(op o, dtype t, uint64_t bits, double bound) {
+  bool turns = o == OP_SIN || o == OP_COS || o == OP_TAN;
+  if (isinf(bound)) return true;
+  if (!dtype_is_float(t)) return false;
+  return bound > (turns ? 0.1 : 0.01 * fmax(1, fabs(scalar_to_double(t, bits))));
+}
+
 static double propagated(const node *n, const operands *o, uint64_t v) {
   dtype t = o->type[scalar_typed_operand((op)n->op)];
   double most = 0;
   bool overflow = false;
   for (size_t i = 0; i < o->n; i++) {
     bool chosen = n->op != OP_WHERE || o->bound[0] || i == 0 || (o->bits[0] ? 1u : 2u) == i;
-    if (chosen && isinf(o->bound[i])) return INFINITY;
-    if (o->bound[i] > 0.01 * fmax(1, fabs(scalar_to_double(o->type[i], o->bits[i]))) &&
-        dtype_is_float(o->type[i]) && chosen)
-      return INFINITY;
+    if (chosen && is_too_wide((op)n->op, o->type[i], o->bits[i], o->bound[i])) return INFINITY;
   }
   for (int corner = 1; corner < 27; corner++) {
     uint64_t args[3];

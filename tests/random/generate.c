@@ -452,9 +452,10 @@ static const node *reduced(maker *m, const node *x) {
 static bool is_array(const node *n) { return n->op == OP_BUFFER || n->op == OP_SET; }
 
 static const node *any_array(maker *m) {
-  for (int i = 0; i < 8; i++) {
+  bool again = rng_chance(&m->r, 50); /* rather another version of what was changed before */
+  for (int i = 0; i < 12; i++) {
     const node *x = any_value(m);
-    if (is_array(x)) return x;
+    if (again ? x->op == OP_SET : is_array(x)) return x;
   }
   if (rng_chance(&m->r, 40)) return any_value(m);
   shape s = any_shape(m);
@@ -550,13 +551,14 @@ static const node *apply(maker *m, op o) {
 static unsigned weight(op o) {
   if (!(op_get(o)->stages & STAGE_TENSOR)) return 0;
   switch (o) {
-  case OP_CUSTOM:
   case OP_CONST:
   case OP_BUFFER:
   case OP_AFFINE: return 2;
   case OP_CAST:
   case OP_WHERE: return 8;
   case OP_REDUCE: return 20;
+  case OP_SET: return 40;
+  case OP_CUSTOM:
   case OP_VAR:
   case OP_IOTA: return 5;
   default: break;
@@ -632,7 +634,7 @@ static void choose_roots(maker *m) {
   node_list roots = {0};
   for (size_t i = m->pool.n; i-- > 0 && roots.n < MOST_ROOTS;) {
     const node *n = m->pool.at[i];
-    unsigned inner = n->op == OP_BUFFER ? 2 : 12;
+    unsigned inner = n->op == OP_BUFFER ? 3 : n->op == OP_SET ? 35 : 12;
     if (rng_chance(&m->r, inner) || (n->op != OP_BUFFER && !is_used(m, n)))
       vec_push(m->a, &roots, n);
   }
@@ -659,7 +661,7 @@ void generate(graph *g, uint64_t seed) {
   }
   if (rng_chance(&m.r, 1)) add_wide_sum(&m);
   if (rng_chance(&m.r, 1)) add_long_chain(&m);
-  size_t steps = 3 + rng_below(&m.r, rng_chance(&m.r, 10) ? 40 : 17);
+  size_t steps = 3 + rng_below(&m.r, rng_chance(&m.r, 10) ? 40 : 18);
   for (size_t i = 0; i < steps; i++) {
     const node *n = apply(&m, any_op(&m));
     if (fits(&m, n)) keep(&m, n);

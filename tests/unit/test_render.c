@@ -608,6 +608,28 @@ TEST(test_constants) {
   check(t);
 }
 
+/** Constants may have lanes of their own. */
+TEST(test_vector_constants) {
+  static const dtype of[] = {DT_F32, DT_I64, DT_U8};
+  for (size_t k = 0; k < 3; k++) {
+    const node *at;
+    begin(t, arena_printf(t->a, "vector_constant_%s", dtype_name(of[k])));
+    const node *out = param(t, of[k], N), *in = param(t, of[k], N), *c = param(t, DT_BOOL, N);
+    fill_any(t, in);
+    fill_any(t, c);
+    int64_t seven = (int64_t)scalar_from_double(of[k], 7), yes = 1;
+    if (of[k] != DT_F32) seven = 7;
+    const node *sevens = make(t, OP_CONST, of[k], 8, NULL, 0, &seven, 1);
+    const node *all = make(t, OP_CONST, DT_BOOL, 8, NULL, 0, &yes, 1);
+    const node *i = each(t, 8, &at), *x = load(t, in, 8, at), *m = load(t, c, 8, at);
+    const node *less = op2(t, OP_LT, x, sevens), *either = op2(t, OP_XOR, less, all);
+    store(t, c, at, op2(t, OP_NE, op2(t, OP_AND, m, all), either));
+    const node *v = op3(t, OP_WHERE, either, x, op3(t, OP_WHERE, all, sevens, x));
+    close_range(t, i, store(t, out, at, v));
+  }
+  check(t);
+}
+
 /* Loops and registers. */
 
 /** out[row, column] = Σ a[row, k]·b[k, column] for a tile of `rows` × 2 vectors. */
@@ -1036,7 +1058,7 @@ TEST(test_text) {
   assert_non_null(function);
   assert_string_equal(
       function,
-      "static void dot_body(float *restrict p0, const float *restrict p1) {\n"
+      "static void dot_body(float_at *restrict p0, const float_at *restrict p1) {\n"
       "  f32x8 acc0;\n"
       "  acc0 = splat_f32x8(0.0f);\n"
       "  for (int64_t i0 = 0; i0 < 7L; i0++) {\n"
@@ -1130,6 +1152,7 @@ int main(void) {
       cmocka_unit_test(test_bitcasts),
       cmocka_unit_test(test_halves),
       cmocka_unit_test(test_constants),
+      cmocka_unit_test(test_vector_constants),
       cmocka_unit_test(test_accumulators),
 #ifdef __x86_64__
       cmocka_unit_test(test_assembly_of_the_tile),

@@ -23,6 +23,15 @@ value onnx_input(const onnx_call *c, size_t i) {
   return c->inputs[i];
 }
 
+void onnx_same_types(const onnx_call *c) {
+  dtype first = (dtype)onnx_input(c, 0).node->dtype;
+  for (size_t i = 1; i < c->n_inputs; i++)
+    if (onnx_has(c, i) && c->inputs[i].node->dtype != first)
+      onnx_fail(c, TN_ERR_DTYPE, "input '%.100s' is %s, and input '%.100s' is %s",
+                c->node->inputs.at[0], dtype_name(first), c->node->inputs.at[i],
+                dtype_name((dtype)c->inputs[i].node->dtype));
+}
+
 static const onnx_attribute *attribute(const onnx_call *c, const char *name,
                                        onnx_attribute_type type) {
   for (size_t i = 0; i < c->node->attributes.n; i++) {

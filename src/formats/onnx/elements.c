@@ -11,7 +11,7 @@
 #include "rules/rules.h"
 #include "schedule/passes.h"
 
-enum { MOST_ELEMENTS = 256, MOST_DEPTH = 64 };
+enum { MOST_ELEMENTS = 256 };
 
 typedef struct asking {
   import *m;
@@ -63,17 +63,61 @@ static const node *with_weights(asking *q, const node *e) {
   return subst(q->g, e, &with);
 }
 
-/** Integer data arithmetic as index arithmetic; NULL where the value depends on data. */
-static const node *as_index(ir *g, const node *n, int depth) {
-  if (n->op == OP_CONST) return ix_const(g, node_int(n));
-  if (n->dtype == DT_INDEX) return n;
-  if (!depth || !dtype_is_int((dtype)n->dtype)) return NULL;
-  const node *s[3] = {NULL, NULL, NULL};
-  bool select = n->op == OP_WHERE;
-  for (uint32_t i = select; i < n->n_src && i < 3; i++) {
-    bool from_int = n->src[i]->dtype == DT_INDEX || dtype_is_int((dtype)n->src[i]->dtype);
-    if (!from_int || !(s[i] = as_index(g, n->src[i], depth - 1))) return NULL;
+/* Integer data arithmetic as index arithmetic, node by node: conditions that bounds decide are
+   constants. NULL where a value depends on data. */
+
+static const node *decided(ir *g, bool is_true) { return ir_const_bits(g, DT_BOOL, is_true); }
+
+static const node *if_decided(const node *n) { return n->op == OP_CONST ? n : NULL; }
+
+static const node *condition_form(ir *g, const node *n, const node *x, const node *y) {
+  bool of_bools = n->n_src && n->src[0]->dtype == DT_BOOL;
+  bool known_x = x && x->op == OP_CONST && node_int(x),
+       known_y = y && y->op == OP_CONST && node_int(y);
+  if (n->op == OP_AND && ((x && !known_x) || (y && !known_y))) return decided(g, false);
+  if (n->op == OP_OR && (known_x || known_y)) return decided(g, true);
+  if (!x || (n->n_src > 1 && !y)) return NULL;
+  switch (n->op) {
+  case OP_AND: return decided(g, known_x && known_y);
+  case OP_OR: return decided(g, known_x || known_y);
+  case OP_NOT: return decided(g, !known_x);
+  case OP_NE: return of_bools ? decided(g, known_x != known_y) : NULL;
+  case OP_EQ: return of_bools ? decided(g, known_x == known_y) : NULL;
+  case OP_LT: return of_bools ? NULL : if_decided(ix_lt(g, x, y));
+  case OP_LE: return of_bools ? NULL : if_decided(ix_le(g, x, y));
+  default: return NULL;
   }
+}
+
+/** 2 to the power of a constant; NULL if it is none that a size can be. */
+static const node *power_of_two(ir *g, const node *k) {
+  bool fits = k->op == OP_CONST && node_int(k) >= 0 && node_int(k) < 62;
+  return fits ? ix_const(g, (int64_t)1 << node_int(k)) : NULL;
+}
+
+/** Shifts and masks, which is what rules make of powers of two. */
+static const node *bits_form(ir *g, op o, const node *x, const node *y) {
+  if (o == OP_AND) {
+    bool is_mask = y->op == OP_CONST && node_int(y) >= 0 && node_int(y) < INT64_MAX &&
+                   !(node_int(y) & (node_int(y) + 1));
+    return is_mask ? ix_mod(g, x, ix_add_const(g, y, 1)) : NULL;
+  }
+  const node *power = power_of_two(g, y);
+  if (!power) return NULL;
+  return o == OP_SHL ? ix_mul(g, x, power) : ix_floordiv(g, x, power);
+}
+
+static const node *index_form(ir *g, const node *n, const map *forms) {
+  const node *s[3] = {NULL, NULL, NULL};
+  for (uint32_t i = 0; i < n->n_src && i < 3; i++) s[i] = map_get(forms, n->src[i]);
+  if (n->dtype == DT_BOOL) return n->op == OP_CONST ? n : condition_form(g, n, s[0], s[1]);
+  if (n->op == OP_CONST && dtype_is_int((dtype)n->dtype)) return ix_const(g, node_int(n));
+  if (n->dtype == DT_INDEX) return n;
+  if (n->op == OP_WHERE) return s[0] ? s[node_int(s[0]) ? 1 : 2] : NULL;
+  for (uint32_t i = 0; i < n->n_src && i < 3; i++)
+    if (!s[i] || n->src[i]->dtype == DT_BOOL) return NULL;
+  bool may_wrap = dtype_bytes((dtype)n->dtype) < 4; /* no type for sizes */
+  if (!dtype_is_int((dtype)n->dtype) || may_wrap) return NULL;
   switch (n->op) {
   case OP_CAST: return s[0];
   case OP_NEG: return ix_scale(g, s[0], -1);
@@ -84,8 +128,21 @@ static const node *as_index(ir *g, const node *n, int depth) {
   case OP_MAX: return ix_max(g, s[0], s[1]);
   case OP_FLOORDIV: return s[1]->lo > 0 ? ix_floordiv(g, s[0], s[1]) : NULL;
   case OP_MOD: return s[1]->lo > 0 ? ix_mod(g, s[0], s[1]) : NULL;
+  case OP_SHL:
+  case OP_SHR:
+  case OP_AND: return bits_form(g, n->op, s[0], s[1]);
   default: return NULL;
   }
+}
+
+static const node *as_index(ir *g, const node *e) {
+  node_list order = topo_sort(ir_arena(g), &e, 1, NULL, NULL);
+  map forms = {0};
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i], *form = index_form(g, n, &forms);
+    if (form) map_set(ir_arena(g), &forms, n, (void *)form);
+  }
+  return map_get(&forms, e);
 }
 
 static const node *element(asking *q, const node *value, const node *at) {
@@ -98,7 +155,7 @@ static const node *element(asking *q, const node *value, const node *at) {
   rewrite(&rw, rules_simplify_kernel, RULES_SIMPLIFY_KERNEL, &e, 1);
   e = with_weights(q, e); /* positions that became numbers only now */
   rewrite(&rw, rules_simplify_kernel, RULES_SIMPLIFY_KERNEL, &e, 1);
-  return as_index(q->g, e, MOST_DEPTH);
+  return as_index(q->g, e);
 }
 
 static void ask(void *arg) {

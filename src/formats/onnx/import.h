@@ -89,6 +89,9 @@ bool onnx_has(const onnx_call *c, size_t input);
 /** An input; raises if it is absent. */
 value onnx_input(const onnx_call *c, size_t i);
 
+/** Raises unless all inputs that are given have the type of the first: nothing is promoted. */
+void onnx_same_types(const onnx_call *c);
+
 /** Attributes, with what holds where they are absent. */
 int64_t onnx_int(const onnx_call *c, const char *name, int64_t otherwise);
 float onnx_float(const onnx_call *c, const char *name, float otherwise);

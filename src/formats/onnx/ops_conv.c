@@ -5,6 +5,7 @@
 #include <string.h>
 
 void onnx_MatMul(onnx_call *c) {
+  onnx_same_types(c);
   c->outputs[0] = build_matmul(onnx_builder(c), onnx_input(c, 0), onnx_input(c, 1));
 }
 
@@ -61,6 +62,7 @@ static void kernel_of(const onnx_call *c, const node *w, size_t spatial, int64_t
 }
 
 void onnx_Conv(onnx_call *c) {
+  onnx_same_types(c);
   value x = onnx_input(c, 0), w = onnx_input(c, 1), none = {0};
   size_t spatial = x.node->rank < 3 ? 0 : x.node->rank - 2u;
   if (spatial < 1 || spatial > 3 || w.node->rank != x.node->rank)

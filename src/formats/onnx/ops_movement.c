@@ -12,18 +12,51 @@ static sizes sizes_input(onnx_call *c, size_t input) {
   return s;
 }
 
+/** A quotient that is exact whatever the sizes that vary are; NULL if there is none. */
+static const node *exact_quotient(ir *g, const node *a, const node *b) {
+  bool same = ix_terms(a) == 1 && ix_terms(b) == 1 && !ix_offset(a) && !ix_offset(b) &&
+              ix_atom(a, 0) == ix_atom(b, 0);
+  if (same)
+    return ix_factor(a, 0) % ix_factor(b, 0) ? NULL
+                                             : ix_const(g, ix_factor(a, 0) / ix_factor(b, 0));
+  const node *q = b->lo > 0 ? ix_floordiv(g, a, b) : NULL;
+  return q && ix_mul(g, q, b) == a ? q : NULL;
+}
+
+/** The size left for a -1. Sizes that are in both shapes are left out, as one that varies may be 0.
+    NULL if it is not known. */
+static const node *size_left(onnx_call *c, const node *x, const sizes *to, size_t wild) {
+  ir *g = onnx_builder(c)->ir;
+  const node *have = ix_const(g, 1), *taken = have;
+  bool in_both[SIZES_RANK] = {false};
+  for (size_t i = 0; i < x->rank; i++) {
+    size_t k = 0;
+    while (k < to->rank && (k == wild || in_both[k] || to->at[k] != x->dims[i])) k++;
+    if (k < to->rank)
+      in_both[k] = true;
+    else
+      have = ix_mul(g, have, x->dims[i]);
+  }
+  for (size_t k = 0; k < to->rank; k++)
+    if (k != wild && !in_both[k]) taken = ix_mul(g, taken, to->at[k]);
+  return exact_quotient(g, have, taken);
+}
+
 void onnx_Reshape(onnx_call *c) {
   value x = onnx_input(c, 0);
   sizes to = sizes_input(c, 1);
+  size_t wild = SIZE_MAX;
   bool zero_copies = !onnx_int(c, "allowzero", 0);
   for (size_t i = 0; i < to.rank; i++) {
     if (node_is_bits(to.at[i], 0) && zero_copies) {
       if (i >= x.node->rank) onnx_fail(c, TN_ERR_SHAPE, "size %zu is 0, and the input has none", i);
       to.at[i] = x.node->dims[i];
     } else if (node_is_bits(to.at[i], (uint64_t)-1)) {
-      to.at[i] = NULL;
+      if (wild != SIZE_MAX) onnx_fail(c, TN_ERR_SHAPE, "-1 comes twice in the shape");
+      to.at[wild = i] = NULL;
     }
   }
+  if (wild != SIZE_MAX) to.at[wild] = size_left(c, x.node, &to, wild);
   c->outputs[0] = build_reshape(onnx_builder(c), x, &to);
 }
 
@@ -55,6 +88,7 @@ void onnx_Shape(onnx_call *c) {
 }
 
 void onnx_Concat(onnx_call *c) {
+  onnx_same_types(c);
   value *all = arena_alloc(onnx_builder(c)->arena, c->n_inputs * sizeof *all);
   for (size_t i = 0; i < c->n_inputs; i++) all[i] = onnx_input(c, i);
   c->outputs[0] = build_concat(onnx_builder(c), all, c->n_inputs, onnx_int(c, "axis", 1));
@@ -82,7 +116,8 @@ void onnx_Unsqueeze(onnx_call *c) {
 }
 
 /* Slice. Bounds beyond what the axis can have mean "to the end": they are cut before anything is
-   added to them. */
+   added to them. Tensors' own slices refuse bounds that can be outside of a size that varies; ONNX
+   puts them to the ends. */
 
 static int64_t far_of(const node *size) {
   return node_is_const(size) ? INT64_C(1) << 62 : IMPORT_SIZE_MAX + 1;
@@ -97,6 +132,17 @@ static const node *bound(onnx_call *c, const node *n, int64_t far) {
 static const node *stop_of(onnx_call *c, const node *end, int64_t step, int64_t far) {
   const node *n = bound(c, end, far);
   return node_is_bits(n, (uint64_t)(step > 0 ? far : -far)) ? NULL : n;
+}
+
+/** A bound of an axis of any size, counted from its end where it is negative, between the ends. */
+static const node *inside(onnx_call *c, const node *n, const node *size, int64_t step) {
+  ir *g = onnx_builder(c)->ir;
+  if (!n || (node_is_const(n) && node_is_const(size))) return n;
+  const node *none = ix_const(g, 0), *one = ix_const(g, 1);
+  const node *is_negative = ix_min(g, one, ix_max(g, none, ix_scale(g, n, -1)));
+  n = ix_add(g, n, ix_mul(g, size, is_negative));
+  int64_t before = step < 0 ? -1 : 0;
+  return ix_min(g, ix_max(g, n, ix_const(g, before)), ix_add_const(g, size, before));
 }
 
 typedef struct slices {
@@ -141,9 +187,11 @@ void onnx_Slice(onnx_call *c) {
     int64_t step = s.steps ? s.steps[i] : 1;
     size_t axis = onnx_axis(c, s.axes ? s.axes[i] : (int64_t)i, x.node->rank);
     if (!step) onnx_fail(c, TN_ERR_ARGUMENT, "a step of 0");
-    int64_t far = far_of(x.node->dims[axis]);
-    x = build_slice(onnx_builder(c), x, (int64_t)axis, bound(c, s.starts[i], far),
-                    stop_of(c, s.ends[i], step, far), step);
+    const node *size = x.node->dims[axis];
+    int64_t far = far_of(size);
+    const node *start = inside(c, bound(c, s.starts[i], far), size, step);
+    const node *stop = inside(c, stop_of(c, s.ends[i], step, far), size, step);
+    x = build_slice(onnx_builder(c), x, (int64_t)axis, start, stop, step);
   }
   c->outputs[0] = x;
 }

@@ -14,7 +14,9 @@ static void reduce(onnx_call *c, reduction build, int64_t since) {
     c->outputs[0] = x;
     return;
   }
-  value v = build(onnx_builder(c), x, given ? axes : TN_ALL, onnx_int(c, "keepdims", 1) != 0);
+  bool is_bool = x.node->dtype == DT_BOOL; /* false < true */
+  value v = is_bool ? build_cast(onnx_builder(c), x, DT_U8) : x;
+  v = build(onnx_builder(c), v, given ? axes : TN_ALL, onnx_int(c, "keepdims", 1) != 0);
   c->outputs[0] = build_cast(onnx_builder(c), v, (dtype)x.node->dtype);
 }
 

@@ -354,7 +354,9 @@ def convolution(version, rng):
     x = In(some(rng, (2, 3, 6, 6), F32), ["n", 3, 6, 6])
     yield made(x, (4, 3, 3, 3), pads=[1, 1, 1, 1], more=[{"x0": some(rng, (5, 3, 6, 6), F32)}])
     x = In(some(rng, (1, 2, 6, 7), F32), [1, 2, "h", "w"])
-    yield made(x, (3, 2, 3, 3), label="of a picture whose size varies",
+    yield made(x, (3, 2, 1, 1), pads=[1, 1, 1, 1], label="of a picture whose size varies",
+               more=[{"x0": some(rng, (1, 2, 9, 5), F32)}])
+    yield made(x, (3, 2, 3, 3), pads=[2, 2, 2, 2], label="of a picture whose size varies",
                more=[{"x0": some(rng, (1, 2, 9, 5), F32)}])
     yield one("Conv", some(rng, (1, 2, 5), F32), some(rng, (3, 2, 2), F32), terms=4,
               label="with weights as an input")
@@ -415,7 +417,7 @@ def chains(rng):
         shape_of, ("Slice", ["s", "0", "1"], ["n"], {}),
         ("Concat", ["n", "4"], ["to"], {"axis": 0}), ("Expand", ["3.5", "to"], ["y"], {})],
         part, more=others)
-    yield case("twice the batch, through a float", [
+    yield case("twice the batch, by way of i32", [
         shape_of, ("Slice", ["s", "0", "1"], ["n"], {}), ("Cast", ["n"], ["i"], {"to": 6}),
         ("Cast", ["i"], ["l"], {"to": 7}), ("Mul", ["l", "2"], ["nn"], {}),
         ("Concat", ["nn", "4"], ["to"], {"axis": 0}), ("Expand", ["3.5", "to"], ["y"], {})],
@@ -447,6 +449,14 @@ def chains(rng):
     yield case("the shape backwards", [
         shape_of, ("Slice", ["s", "-1", "far2", "0", "-1"], ["r"], {}),
         ("Expand", ["3.5", "r"], ["y"], {})], {**part, "far2": const([-FAR])}, more=others)
+    doubled = [("Add", [f"n{i}", f"n{i}"], [f"n{i + 1}"], {}) for i in range(40)]
+    halved = [("Div", [f"n{i + 40}", "2"], [f"n{i + 41}"], {}) for i in range(40)]
+    yield case("a size doubled forty times, and halved again", [
+        shape_of, ("Slice", ["s", "0", "1"], ["n0"], {}), *doubled, *halved,
+        ("Expand", ["3.5", "n80"], ["y"], {})], part, more=others)
+    yield case("a quotient towards zero of what may be negative", [
+        shape_of, ("Slice", ["s", "0", "1"], ["n"], {}), ("Sub", ["n", "4"], ["m"], {}),
+        ("Div", ["m", "2"], ["y"], {})], part, more=others)
     two = {**part, "x": In(some(rng, (2, 6), F32), ["n", "m"])}
     yield case("two sizes that vary", [
         shape_of, ("Slice", ["s", "0", "1"], ["n"], {}), ("Slice", ["s", "1", "2"], ["m"], {}),

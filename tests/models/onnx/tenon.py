@@ -43,6 +43,10 @@ class Library(Tenon):
         self.declare("binding_message", [p], text)
         self.declare("binding_free", [p], None)
 
+    def message(self):
+        """Damaged files have names that are no UTF-8."""
+        return self.lib.tn_message(self.context).decode(errors="replace")
+
     def declare(self, name, arguments, result=ctypes.c_int):
         function = getattr(self.lib, "tn_" + name)
         function.argtypes, function.restype = arguments, result

@@ -1,0 +1,294 @@
+#!/usr/bin/env python3
+"""ONNX files that cannot be run, and what is said of them: the file, the node, and a way out. And
+where weights may lie.
+
+    test_files.py BUILD
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError as missing:
+    print(f"skipped: {missing} (scripts/setup.sh --tests installs it)")
+    sys.exit(77)
+from tenon import INPUT, Library, Refused
+from test_programs import network
+
+FLOAT, INT64, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
+passed, failures = 0, []
+
+
+def check(what, holds, why=""):
+    global passed
+    if holds:
+        passed += 1
+    else:
+        failures.append(f"{what}: {why}")
+
+
+def node(op, inputs, outputs, name=None, **attributes):
+    return helper.make_node(op, inputs.split(), outputs.split(), name=name or f"the {op}",
+                            **attributes)
+
+
+def model(*nodes, inputs=None, outputs=("y",), weights=(), opset=18, ir_version=8, domains=()):
+    inputs = inputs or [helper.make_tensor_value_info("x", FLOAT, ["n", 4])]
+    graph = helper.make_graph(list(nodes), "g", inputs,
+                              [onnx.ValueInfoProto(name=n) for n in outputs],
+                              [numpy_helper.from_array(np.array(a), n) for n, a in weights])
+    sets = [helper.make_opsetid("", opset), *[helper.make_opsetid(d, v) for d, v in domains]]
+    return helper.make_model(graph, opset_imports=sets, ir_version=ir_version)
+
+
+def ports(*types):
+    return [helper.make_tensor_value_info(n, t, s) for n, t, s in types]
+
+
+# label: (model, status, words of the message)
+REFUSED = {
+    "unsupported operators, all at once": (
+        model(node("Erf", "x", "a"), node("Exp", "a", "b"), node("Gelu", "b", "c", "gelu 1"),
+              node("Gelu", "c", "d", "gelu 2"), node("Erf", "d", "e", "erf 2"),
+              node("Erf", "e", "f", "erf 3"), node("Erf", "f", "y", "erf 4"), opset=20),
+        "ERR_UNSUPPORTED", ["Erf", "Gelu", "opset 20", "'the Erf'", "'gelu 1'", "'gelu 2'",
+                            "'erf 2'", "1 more"]),
+    "operators of another domain": (
+        model(helper.make_node("Fused", ["x"], ["y"], name="mine", domain="com.example"),
+              domains=[("com.example", 3)]),
+        "ERR_UNSUPPORTED", ["Fused", "com.example", "opset 3", "'mine'"]),
+    "a node without a name": (model(helper.make_node("Erf", ["x"], ["y"])), "ERR_UNSUPPORTED",
+                              ["Erf", "'y'"]),
+    "an opset that is too new": (model(node("Exp", "x", "y"), opset=29), "ERR_UNSUPPORTED",
+                                 ["opset 29", "28"]),
+    "an operator that is too old": (model(node("Add", "x x", "y"), opset=6), "ERR_UNSUPPORTED",
+                                    ["Add", "opset 6", "'the Add'"]),
+    "an IR version that is too new": (model(node("Exp", "x", "y"), ir_version=15),
+                                      "ERR_UNSUPPORTED", ["IR version 15", "14"]),
+    "an IR version that is too old": (model(node("Exp", "x", "y"), ir_version=2),
+                                      "ERR_UNSUPPORTED", ["IR version 2", "convert"]),
+    "an unknown attribute": (model(node("Exp", "x", "y", base=2.0)), "ERR_UNSUPPORTED",
+                             ["Exp", "'the Exp'", "'base'"]),
+    "an attribute of another type": (model(node("Concat", "x x", "y", axis=1.5)), "ERR_FORMAT",
+                                     ["Concat", "'the Concat'", "axis"]),
+    "too few inputs": (model(node("Add", "x", "y")), "ERR_FORMAT", ["'the Add'", "1 inputs", "2"]),
+    "too many inputs": (model(node("Exp", "x x", "y")), "ERR_FORMAT", ["'the Exp'", "2 inputs"]),
+    "an input left out": (model(helper.make_node("Add", ["x", ""], ["y"], name="sum")),
+                          "ERR_FORMAT", ["'sum'", "input 1"]),
+    "too many outputs": (model(node("Exp", "x", "y z")), "ERR_UNSUPPORTED", ["'the Exp'", "'z'"]),
+    "a value that nothing gives": (model(node("Add", "x lost", "y")), "ERR_FORMAT",
+                                   ["'lost'", "'the Add'"]),
+    "nodes in the wrong order": (model(node("Exp", "a", "y"), node("Tanh", "x", "a")),
+                                 "ERR_FORMAT", ["'a'", "'the Exp'"]),
+    "an output that nothing gives": (model(node("Exp", "x", "a")), "ERR_FORMAT", ["'y'"]),
+    "shapes that do not fit": (
+        model(node("MatMul", "x w", "y"), weights=[("w", np.ones((3, 2), np.float32))]),
+        "ERR_SHAPE", ["'the MatMul'", "4", "3"]),
+    "types that do not fit": (
+        model(node("MatMul", "x w", "y"), weights=[("w", np.ones((4, 2), bool))]), "ERR_DTYPE",
+        ["'the MatMul'", "'x' is f32", "'w' is bool"]),
+    "a sum of two types": (
+        model(node("Add", "x w", "y"), weights=[("w", np.ones(4, np.float64))]), "ERR_DTYPE",
+        ["'the Add'", "f32", "f64"]),
+    "a reshape to another number of elements": (
+        model(node("Reshape", "x to", "y"), weights=[("to", np.array([3, 5]))],
+              inputs=ports(("x", FLOAT, [2, 4]))),
+        "ERR_SHAPE", ["'the Reshape'", "8", "15"]),
+    "a shape with two -1": (
+        model(node("Reshape", "x to", "y"), weights=[("to", np.array([-1, -1]))]), "ERR_SHAPE",
+        ["'the Reshape'", "-1"]),
+    "a shape known only by running": (
+        model(node("Reshape", "x to", "y"), inputs=ports(("x", FLOAT, [8]), ("to", INT64, [2]))),
+        "ERR_UNSUPPORTED", ["'the Reshape'", "'to'", "runs"]),
+    "an axis that is not there": (model(node("Concat", "x x", "y", axis=5)), "ERR_SHAPE",
+                                  ["'the Concat'", "5"]),
+    "a step of 0": (
+        model(node("Slice", "x a b a z", "y"), weights=[("a", np.array([0])), ("b", np.array([2])),
+                                                        ("z", np.array([0]))]),
+        "ERR_ARGUMENT", ["'the Slice'", "step"]),
+    "a cast to strings": (model(node("Cast", "x", "y", to=STRING)), "ERR_UNSUPPORTED",
+                          ["'the Cast'", "string"]),
+    "a cast to nothing": (model(node("Cast", "x", "y", to=99)), "ERR_UNSUPPORTED", ["'the Cast'"]),
+    "an input of strings": (model(node("Exp", "x", "y"), inputs=ports(("x", STRING, [2]))),
+                            "ERR_UNSUPPORTED", ["'x'", "string"]),
+    "an input of unknown rank": (model(node("Exp", "x", "y"), inputs=ports(("x", FLOAT, None))),
+                                 "ERR_UNSUPPORTED", ["'x'", "rank"]),
+    "pads of another number": (
+        model(node("Conv", "x w", "y", pads=[1, 1, 1]), inputs=ports(("x", FLOAT, [1, 1, 5, 5])),
+              weights=[("w", np.ones((1, 1, 3, 3), np.float32))]),
+        "ERR_FORMAT", ["'the Conv'", "pads", "3", "4"]),
+    "an auto_pad that there is not": (
+        model(node("Conv", "x w", "y", auto_pad="MIDDLE"), inputs=ports(("x", FLOAT, [1, 1, 5, 5])),
+              weights=[("w", np.ones((1, 1, 3, 3), np.float32))]),
+        "ERR_FORMAT", ["'the Conv'", "MIDDLE"]),
+    "groups that do not divide": (
+        model(node("Conv", "x w", "y", group=2), inputs=ports(("x", FLOAT, [1, 3, 5, 5])),
+              weights=[("w", np.ones((2, 1, 3, 3), np.float32))]),
+        "ERR_SHAPE", ["'the Conv'"]),
+    "a stride of 0": (
+        model(node("Conv", "x w", "y", strides=[0, 1]), inputs=ports(("x", FLOAT, [1, 1, 5, 5])),
+              weights=[("w", np.ones((1, 1, 3, 3), np.float32))]),
+        "", ["'the Conv'"]),
+    "a dilation that is huge": (
+        model(node("Conv", "x w", "y", dilations=[2**62, 2**62], auto_pad="SAME_UPPER"),
+              inputs=ports(("x", FLOAT, [1, 1, 5, 5])),
+              weights=[("w", np.ones((1, 1, 3, 3), np.float32))]),
+        "", ["'the Conv'"]),
+    "pads that are negative and large": (
+        model(node("Conv", "x w", "y", pads=[-2**62, 0, -2**62, 0]),
+              inputs=ports(("x", FLOAT, [1, 1, 5, 5])),
+              weights=[("w", np.ones((1, 1, 3, 3), np.float32))]),
+        "", ["'the Conv'"]),
+    "a permutation that is none": (model(node("Transpose", "x", "y", perm=[0, 0])), "",
+                                   ["'the Transpose'"]),
+    "axes by the thousand": (
+        model(node("Unsqueeze", "x a", "y"), weights=[("a", np.arange(1000))]), "ERR_UNSUPPORTED",
+        ["'the Unsqueeze'"]),
+    "a slice's bounds of different lengths": (
+        model(node("Slice", "x a b", "y"), weights=[("a", np.array([0])), ("b", np.array([2, 3]))]),
+        "ERR_SHAPE", ["'the Slice'"]),
+    "two weights of one name": (
+        model(node("Exp", "x", "y"), weights=[("w", np.ones(1)), ("w", np.ones(1))]), "ERR_FORMAT",
+        ["'w'"]),
+}
+
+
+def check_refusals(library, folder):
+    for label, (m, status, words) in REFUSED.items():
+        path = folder / "refused.onnx"
+        onnx.save(m, path)
+        for source, place in ((path, str(path)), (path.read_bytes(), "")):
+            try:
+                library.load(source).free()
+                check(label, False, "was loaded")
+            except Refused as e:
+                missing = [w for w in [*words, place] if w not in e.message]
+                check(label, e.status == (status or e.status) and e.status != "ERR_INTERNAL"
+                      and not missing, f"lacks {missing}: {e}")
+
+
+def check_command(build, folder):
+    """The same by the command: exit status 1, one message, nothing written."""
+    path, out = folder / "refused.onnx", folder / "out.npy"
+    onnx.save(REFUSED["unsupported operators, all at once"][0], path)
+    run = [build / "tenon", "run", path, "--output", f"y={out}"]
+    r = subprocess.run(run, capture_output=True, text=True)
+    check("tenon run", r.returncode == 1 and "'gelu 1'" in r.stderr and str(path) in r.stderr
+          and not r.stdout and not out.exists(), r)
+    r = subprocess.run([build / "tenon", "inspect", path], capture_output=True, text=True)
+    check("tenon inspect", all(w in r.stdout + r.stderr for w in ("Erf", "Gelu", "gelu 2")), r)
+
+
+def check_damage(library):
+    """Half a network, and one whose bytes lie, by many places: refused, or run as it says."""
+    whole = network().SerializeToString()
+    rng = np.random.default_rng(1)
+    for n in sorted({*range(0, 200, 7), *rng.integers(0, len(whole), 60)}):
+        try:
+            library.load(whole[:int(n)])
+            check(f"{n} bytes", False, "were loaded")
+        except Refused as e:
+            check(f"{n} bytes", e.status == "ERR_FORMAT", e)
+    small = model(node("MatMul", "x w", "a"), node("Reshape", "a to", "y"),
+                  weights=[("w", np.ones((4, 2), np.float32)), ("to", np.array([-1, 2]))])
+    data = small.SerializeToString()
+    for _ in range(400):
+        changed = bytearray(data)
+        for at in rng.integers(0, len(data), 1 + rng.integers(4)):
+            changed[at] = rng.integers(256)
+        try:
+            library.load(bytes(changed)).free()
+            check("changed bytes", True)
+        except Refused as e:
+            check("changed bytes", e.status in ("ERR_FORMAT", "ERR_UNSUPPORTED", "ERR_SHAPE",
+                                                "ERR_DTYPE", "ERR_ARGUMENT", "ERR_IO"), e)
+
+
+def check_binding(library):
+    """Inputs that are not given, or are others."""
+    m = library.load(model(node("Add", "x z", "y"), inputs=ports(
+        ("x", FLOAT, ["n", 4]), ("z", FLOAT, ["n", 1]))).SerializeToString())
+
+    def refused(what, inputs, status, *words):
+        try:
+            m.run(inputs)
+            check(what, False, "ran")
+        except Refused as e:
+            check(what, e.status == status and all(w in e.message for w in words), e)
+
+    x, z = np.ones((2, 4), np.float32), np.ones((2, 1), np.float32)
+    refused("an input missing", {"x": x}, "ERR_ARGUMENT", "z")
+    refused("all inputs missing", {}, "ERR_ARGUMENT", "x", "z")
+    refused("another size", {"x": np.ones((2, 5), np.float32), "z": z}, "ERR_SHAPE", "x", "5", "4")
+    refused("another rank", {"x": x[0], "z": z}, "ERR_SHAPE", "x")
+    refused("sizes that disagree", {"x": x, "z": z[:1]}, "ERR_SHAPE", "z")
+    refused("another name", {"x": x, "Z": z}, "ERR_ARGUMENT", "Z")
+    y = m.run({"x": x.astype(np.int32), "z": z.astype(np.float64)})["y"]
+    check("another host type is converted", y.dtype == np.float32 and np.all(y == 2), y)
+    check("the ports", m.ports(INPUT) == [("x", np.float32, ["n", "4"]),
+                                          ("z", np.float32, ["n", "1"])], m.ports(INPUT))
+    m.free()
+
+
+def check_network(library, folder):
+    """The network of the example with random pictures; its weights in files of their own."""
+    rng = np.random.default_rng(2)
+    m = network()
+    session = onnxruntime.InferenceSession(m.SerializeToString())
+    (folder / "apart").mkdir()
+    path = folder / "apart" / "net.onnx"
+    onnx.save(m, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    stored = path.read_bytes()
+    binding = library.load(path).bind()
+    for n in (1, 3, 8):
+        data = rng.standard_normal((n, 3, 224, 224)).astype(np.float32)
+        expected = session.run(None, {"data": data})[0]
+        actual = binding.run({"data": data})["scores"]
+        close = np.isclose(actual, expected, rtol=1e-3, atol=1e-4 * expected.std())
+        check(f"network, batch {n}", actual.shape == expected.shape and close.all(),
+              f"{np.abs(actual - expected).max()}")
+    binding.free()
+
+    def refused(what, source, status, *words):
+        try:
+            library.load(source)
+            check(what, False, "was loaded")
+        except Refused as e:
+            check(what, e.status == status and all(w in e.message for w in words), e)
+
+    refused("weights apart, from memory", stored, "ERR_IO", "folder")
+    weights = path.parent / "weights.bin"
+    size = weights.stat().st_size
+    os.truncate(weights, size // 2)
+    refused("weights cut short", path, "ERR_FORMAT", "net.onnx", "weights.bin", "beyond the end")
+    weights.unlink()
+    refused("weights missing", path, "ERR_IO", "net.onnx", "weights.bin")
+    path.write_bytes(stored.replace(b"weights.bin", b"../../x.bin"))
+    refused("weights outside of the folder", path, "ERR_FORMAT", "../../x.bin")
+
+
+def main(build):
+    library = Library(build)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        check_refusals(library, folder)
+        check_command(Path(build).resolve(), folder)
+        check_damage(library)
+        check_binding(library)
+        check_network(library, folder)
+    check("tn_close", library.close() == 0)
+    for f in failures:
+        print("FAILED", f)
+    print(f"{passed} passed, {len(failures)} failed")
+    return bool(failures) or passed < 400
+
+
+sys.exit(main(sys.argv[1]))

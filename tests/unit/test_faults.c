@@ -1,0 +1,210 @@
+/* Memory that runs out anywhere: opening a context, loading a model, binding, running, reading,
+   applying, closing. Each allocation in turn fails, alone or with all that follow. Whatever
+   happens, there is a status with a message, nothing is left behind, and the same work succeeds
+   in the same context once there is memory again. */
+#include "../models/onnx/writer.h"
+#include "tensor_check.h"
+
+#include <unistd.h>
+
+typedef struct failing {
+  atomic_size_t calls, out;
+  atomic_size_t from, to; /* the calls that fail, counted from 1: from ≤ call < to */
+  int destroyed;
+} failing;
+
+static void *failing_alloc(void *user, size_t n, size_t align) {
+  failing *f = user;
+  size_t call = atomic_fetch_add(&f->calls, 1) + 1;
+  if (call >= f->from && call < f->to) return NULL;
+  size_t least = align < sizeof(void *) ? sizeof(void *) : align;
+  void *at = aligned_alloc(least, (n + least - 1) / least * least);
+  if (at) atomic_fetch_add(&f->out, n);
+  return at;
+}
+
+static void failing_release(void *user, void *at, size_t n) {
+  atomic_fetch_sub(&((failing *)user)->out, n);
+  free(at);
+}
+
+static void failing_destroy(void *user) { ((failing *)user)->destroyed++; }
+
+static tn_context *open_failing(failing *f, const char *device) {
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.device = device;
+  d.threads = 1;
+  d.allocator = (tn_allocator){failing_alloc, failing_release, f, failing_destroy};
+  return tn_open(&d);
+}
+
+/* The work. */
+
+enum { ROWS = 2 };
+
+static const float input[ROWS][LAYER_IN] = {{1, 2, 3, 4}, {-1, 0, 5, 2}};
+
+typedef struct workload {
+  const char *path;
+  const bytes *file;
+  bool computes; /* the device does; results are compared */
+} workload;
+
+static void check_result(const workload *w, const float got[ROWS][LAYER_OUT]) {
+  for (size_t i = 0; i < ROWS && w->computes; i++)
+    for (size_t k = 0; k < LAYER_OUT; k++)
+      if (got[i][k] != layer_expected(input[i], k))
+        fail_msg("[%zu, %zu] is %g, not %g", i, k, got[i][k], layer_expected(input[i], k));
+}
+
+static tn_status load(tn_context *c, const workload *w, bool from_file, tn_model **m) {
+  tn_status s = from_file ? tn_model_load(c, w->path, NULL, m)
+                          : tn_model_load_bytes(c, w->file->at, w->file->n, NULL, m);
+  if (s == TN_OK) return s;
+  assert_null(*m);
+  assert_int_equal(s, TN_ERR_MEMORY);
+  check_text(tn_message(c), "memory");
+  return s;
+}
+
+static tn_status bind_and_run(tn_context *c, const workload *w, tn_model *m) {
+  float got[ROWS][LAYER_OUT] = {{0}};
+  tn_binding *b;
+  tn_status s = tn_model_bind(m, &b);
+  if (s != TN_OK) {
+    assert_null(b);
+    assert_true(*tn_message(c));
+    return s;
+  }
+  tn_binding_input(b, "x", tn_shape(ROWS, LAYER_IN), TN_F32, input, sizeof input);
+  s = tn_binding_run(b);
+  if (s == TN_OK) s = tn_binding_read(b, "y", TN_F32, got, sizeof got);
+  if (s == TN_OK)
+    check_result(w, (const float(*)[LAYER_OUT])got);
+  else
+    assert_true(*tn_binding_message(b));
+  tn_binding_free(b);
+  return s;
+}
+
+static tn_status apply_and_read(tn_context *c, const workload *w, tn_model *m) {
+  float got[ROWS][LAYER_OUT] = {{0}};
+  tn_tensor *x = tn_from_host(c, tn_shape(ROWS, LAYER_IN), TN_F32, input, sizeof input);
+  tn_tensor *out[2];
+  tn_model_apply(m, &x, 1, out, 2);
+  tn_status s = tn_read(out[0], TN_F32, got, sizeof got);
+  if (s == TN_OK)
+    check_result(w, (const float(*)[LAYER_OUT])got);
+  else
+    assert_true(*tn_message(c));
+  return s;
+}
+
+/** All of it, up to the first failure. */
+static tn_status work(tn_context *c, const workload *w) {
+  tn_model *m = NULL;
+  tn_status s = TN_OK, ended;
+  tn_scope_begin(c);
+  for (int from_file = 0; from_file < 2 && s == TN_OK; from_file++) {
+    s = load(c, w, from_file, &m);
+    if (s == TN_OK) s = bind_and_run(c, w, m);
+    if (s == TN_OK && from_file) s = apply_and_read(c, w, m);
+    tn_model_free(m);
+  }
+  ended = tn_scope_end(c);
+  return s == TN_OK ? ended : s;
+}
+
+/* One attempt. */
+
+typedef struct outcome {
+  bool struck;   /* an allocation failed */
+  bool got_open; /* in a context that was there */
+  tn_status status;
+} outcome;
+
+static outcome attempt(const workload *w, const char *device, size_t from, size_t to, bool again) {
+  failing f = {.from = from, .to = to};
+  outcome o = {.status = TN_ERR_MEMORY};
+  tn_context *c = open_failing(&f, device);
+  if (c) {
+    o.got_open = true;
+    o.status = work(c, w);
+    o.struck = f.calls >= from;
+    if (o.status != TN_OK && !o.struck) fail_msg("no allocation failed, but: %s", tn_message(c));
+    if (o.status != TN_OK && o.status != TN_ERR_MEMORY)
+      fail_msg("call %zu: status %d: %s", from, (int)o.status, tn_message(c));
+    f.from = SIZE_MAX;
+    if (again) check_ok(c, work(c, w));
+    assert_int_equal(tn_close(c), TN_OK);
+  } else {
+    o.struck = true;
+  }
+  if (f.out) fail_msg("call %zu: %zu bytes are left behind", from, (size_t)f.out);
+  assert_int_equal(f.destroyed, 1);
+  return o;
+}
+
+static size_t calls_of(const workload *w, const char *device) {
+  failing f = {.from = SIZE_MAX};
+  tn_context *c = open_failing(&f, device);
+  assert_non_null(c);
+  check_ok(c, work(c, w));
+  assert_int_equal(tn_close(c), TN_OK);
+  assert_int_equal(f.out, 0);
+  return f.calls;
+}
+
+/** Fails at every `step`-th call: alone, then with all that follow. */
+static void fail_at_every(const workload *w, const char *device, size_t step, bool again) {
+  size_t calls = calls_of(w, device), failed = 0, opened = 0;
+  for (size_t n = 1; n <= calls; n += step) {
+    outcome once = attempt(w, device, n, n + 1, again);
+    outcome all = attempt(w, device, n, SIZE_MAX, again);
+    if (all.status == TN_OK) fail_msg("calls from %zu of %zu on fail, unnoticed", n, calls);
+    failed += once.status != TN_OK;
+    opened += all.got_open;
+  }
+  /* most failures are told, and not only of opening */
+  if (failed * 2 < calls / step || opened * 2 < calls / step)
+    fail_msg("%zu of %zu failed, %zu after opening", failed, calls / step, opened);
+}
+
+/* Tests. */
+
+static char path[] = "/tmp/tenon-faults-XXXXXX";
+static bytes file;
+
+static int write_file(void **state) {
+  (void)state;
+  layer_model(&file);
+  int fd = mkstemp(path);
+  if (fd < 0) return -1;
+  bool written = write(fd, file.at, file.n) == (ssize_t)file.n;
+  return close(fd) || !written;
+}
+
+static int remove_file(void **state) {
+  (void)state;
+  return unlink(path);
+}
+
+static void every_allocation_fails(void **state) {
+  (void)state;
+  fail_at_every(&(workload){path, &file, false}, "NULL", 1, true);
+}
+
+static void allocations_fail_where_kernels_are_compiled(void **state) {
+  (void)state;
+  const workload w = {path, &file, true};
+  size_t attempts = getenv("TENON_LONG") ? 1000 : 12;
+  fail_at_every(&w, NULL, 1 + calls_of(&w, NULL) / attempts, true);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_allocation_fails),
+      cmocka_unit_test(allocations_fail_where_kernels_are_compiled),
+  };
+  return cmocka_run_group_tests_name("faults", tests, write_file, remove_file);
+}

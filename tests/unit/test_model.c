@@ -1,0 +1,418 @@
+/* Models through the C interface: ports, bindings of all sizes and from many threads, what outlives
+   what, and files that are damaged. That operators compute what they should is tested in
+   tests/models/onnx. */
+#include "../models/onnx/writer.h"
+#include "tensor_check.h"
+
+#include <pthread.h>
+
+enum { MOST_ROWS = 64 };
+
+static bytes file; /* layer_model's */
+
+static int make_file(void **state) {
+  (void)state;
+  layer_model(&file);
+  return 0;
+}
+
+static int open_one(void **state) {
+  *state = tn_open(NULL);
+  return *state ? 0 : -1;
+}
+
+static int close_one(void **state) { return (int)tn_close(*state); }
+
+static tn_model *loaded(tn_context *c) {
+  tn_model *m;
+  check_ok(c, tn_model_load_bytes(c, file.at, file.n, NULL, &m));
+  return m;
+}
+
+static tn_binding *bound(tn_context *c, tn_model *m) {
+  tn_binding *b;
+  check_ok(c, tn_model_bind(m, &b));
+  return b;
+}
+
+static float element(size_t i) { return (float)((int)(i * 7 % 13) - 6); }
+
+/** Gives a binding as many rows, runs it, and says what is wrong; NULL: nothing. */
+static const char *run_rows(tn_binding *b, size_t rows) {
+  float x[MOST_ROWS][LAYER_IN], y[MOST_ROWS][LAYER_OUT], highest[MOST_ROWS];
+  for (size_t i = 0; i < rows * LAYER_IN; i++) x[i / LAYER_IN][i % LAYER_IN] = element(i + rows);
+  tn_binding_input(b, "x", tn_shape((tn_dim)rows, LAYER_IN), TN_F32, x, rows * sizeof *x);
+  if (tn_binding_run(b) != TN_OK) return tn_binding_message(b);
+  if (tn_binding_read(b, "y", TN_F32, y, rows * sizeof *y) != TN_OK) return tn_binding_message(b);
+  tn_type t = tn_binding_type(b, "highest");
+  if (t.shape.rank != 1 || t.shape.size[0] != (tn_dim)rows) return "highest has another shape";
+  tn_binding_read(b, "highest", TN_F32, highest, rows * sizeof *highest);
+  for (size_t i = 0; i < rows; i++) {
+    float most = y[i][0];
+    for (size_t k = 0; k < LAYER_OUT; k++) {
+      if (y[i][k] != layer_expected(x[i], k)) return "y is wrong";
+      most = y[i][k] > most ? y[i][k] : most;
+    }
+    if (highest[i] != most) return "highest is wrong";
+  }
+  return NULL;
+}
+
+static void check_rows(tn_binding *b, size_t rows) {
+  const char *wrong = run_rows(b, rows);
+  if (wrong) fail_msg("%zu rows: %s", rows, wrong);
+}
+
+/* Ports. */
+
+static void ports_are_described(void **state) {
+  tn_model *m = loaded(*state);
+  tn_port p = TN_PORT_INIT;
+  assert_int_equal(tn_model_port(m, TN_PORT_INPUT, 0, &p), TN_OK);
+  assert_string_equal(p.name, "x");
+  assert_int_equal(p.type.dtype, TN_F32);
+  assert_int_equal(p.type.shape.rank, 2);
+  assert_int_equal(p.type.shape.size[0], -1);
+  assert_int_equal(p.type.shape.size[1], LAYER_IN);
+  assert_string_equal(p.sizes[0], "batch");
+  assert_string_equal(p.sizes[1], "4");
+  assert_int_equal(tn_model_port(m, TN_PORT_OUTPUT, 1, &p), TN_OK);
+  assert_string_equal(p.name, "highest");
+  assert_int_equal(p.type.shape.rank, 1);
+  assert_null(p.sizes[1]);
+  assert_int_equal(tn_model_port(m, TN_PORT_OUTPUT, 2, &p), TN_ERR_ARGUMENT);
+  assert_string_equal(p.name, "highest");
+  assert_int_equal(tn_model_port(m, TN_PORT_INPUT, 1, &p), TN_ERR_ARGUMENT); /* weights are none */
+  assert_int_equal(tn_model_port(m, (tn_port_kind)7, 0, &p), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_model_port(NULL, TN_PORT_INPUT, 0, &p), TN_ERR_ARGUMENT);
+  tn_port small = {.size = 8};
+  assert_int_equal(tn_model_port(m, TN_PORT_INPUT, 0, &small), TN_ERR_ARGUMENT);
+  assert_string_equal(tn_message(*state), "");
+}
+
+/* Bindings. */
+
+static void batches_come_in_any_order(void **state) {
+  tn_binding *b = bound(*state, loaded(*state));
+  uint32_t random = 12345;
+  for (int i = 0; i < 100; i++) {
+    check_rows(b, random >> 16 & (MOST_ROWS - 1));
+    random = random * 1664525 + 1013904223;
+  }
+  check_rows(b, 0);
+  check_rows(b, 1);
+  check_rows(b, MOST_ROWS);
+}
+
+static void host_types_are_converted(void **state) {
+  tn_binding *b = bound(*state, loaded(*state));
+  const int32_t x[LAYER_IN] = {1, -2, 3, 4};
+  const float same[LAYER_IN] = {1, -2, 3, 4};
+  double y[LAYER_OUT];
+  tn_binding_input(b, "x", tn_shape(1, LAYER_IN), TN_I32, x, sizeof x);
+  assert_int_equal(tn_binding_run(b), TN_OK);
+  assert_int_equal(tn_binding_read(b, "y", TN_F64, y, sizeof y), TN_OK);
+  for (size_t k = 0; k < LAYER_OUT; k++) assert_true(y[k] == (double)layer_expected(same, k));
+}
+
+typedef struct wrong_input {
+  const char *name;
+  tn_shape shape;
+  size_t bytes;
+  tn_status status;
+  const char *words; /* in the message */
+} wrong_input;
+
+static void wrong_inputs_are_refused(void **state) {
+  static const float x[MOST_ROWS];
+  const wrong_input all[] = {
+      {"pixels", tn_shape(2, 4), 32, TN_ERR_ARGUMENT, "pixels"},
+      {"x", tn_shape(2, 5), 40, TN_ERR_SHAPE, "x"},
+      {"x", tn_shape(8), 32, TN_ERR_SHAPE, "x"},
+      {"x", tn_shape(-1, 4), 32, TN_ERR_SHAPE, "x"},
+      {"x", tn_shape(2, 4), 31, TN_ERR_ARGUMENT, "31"},
+      {"y", tn_shape(2, 3), 24, TN_ERR_ARGUMENT, "y"},
+  };
+  tn_model *m = loaded(*state);
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    tn_binding *b = bound(*state, m);
+    tn_binding_input(b, all[i].name, all[i].shape, TN_F32, x, all[i].bytes);
+    tn_status s = tn_binding_run(b);
+    if (s != all[i].status) fail_msg("%zu: status %d: %s", i, (int)s, tn_binding_message(b));
+    check_text(tn_binding_message(b), all[i].words);
+    check_rows(b, 3); /* the failure was told, once */
+    tn_binding_free(b);
+  }
+}
+
+static void missing_inputs_are_named(void **state) {
+  tn_binding *b = bound(*state, loaded(*state));
+  float y[3] = {7, 7, 7};
+  assert_int_equal(tn_binding_run(b), TN_ERR_ARGUMENT);
+  check_text(tn_binding_message(b), "x");
+  assert_int_equal(tn_binding_read(b, "y", TN_F32, y, sizeof y), TN_ERR_ARGUMENT);
+  assert_true(y[0] == 7);
+  assert_int_equal(tn_binding_type(b, "y").dtype, TN_UNDEFINED);
+}
+
+/* Threads. */
+
+typedef struct caller {
+  tn_model *model;
+  size_t seed;
+  const char *wrong;
+  tn_status status;
+} caller;
+
+static void *run_many(void *arg) {
+  caller *k = arg;
+  tn_binding *b;
+  k->status = tn_model_bind(k->model, &b); /* all at once: one of them compiles */
+  for (size_t i = 0; i < 60 && k->status == TN_OK && !k->wrong; i++)
+    k->wrong = run_rows(b, (k->seed + i * 5) % MOST_ROWS);
+  if (!k->wrong) tn_binding_free(b);
+  return NULL;
+}
+
+static void bindings_run_from_many_threads(void **state) {
+  enum { CALLERS = 4 };
+  pthread_t threads[CALLERS];
+  caller callers[CALLERS];
+  tn_model *m = loaded(*state);
+  for (size_t i = 0; i < CALLERS; i++) {
+    callers[i] = (caller){.model = m, .seed = i * 11};
+    assert_int_equal(pthread_create(&threads[i], NULL, run_many, &callers[i]), 0);
+  }
+  for (size_t i = 0; i < CALLERS; i++) pthread_join(threads[i], NULL);
+  for (size_t i = 0; i < CALLERS; i++) {
+    if (callers[i].status != TN_OK) fail_msg("bind: %d", (int)callers[i].status);
+    if (callers[i].wrong) fail_msg("thread %zu: %s", i, callers[i].wrong);
+  }
+}
+
+/* Memory and lifetime. */
+
+static void memory_is_flat(void **state) {
+  enum { RUNS = 2000 };
+  tn_binding *b = bound(*state, loaded(*state));
+  long early = 0;
+  for (size_t i = 0; i < RUNS; i++) {
+    check_rows(b, 1 + i % MOST_ROWS);
+    if (i == RUNS / 10) early = resident_kib();
+  }
+  if (!IS_SANITIZED && resident_kib() > early + 1024)
+    fail_msg("%ld KiB after %d runs, %ld after all", early, RUNS / 10, resident_kib());
+}
+
+static void bindings_outlive_models(void **state) {
+  tn_model *m = loaded(*state);
+  tn_binding *one = bound(*state, m), *two = bound(*state, m);
+  check_rows(one, 2);
+  tn_model_free(m);
+  check_rows(one, 5);
+  check_rows(two, 3);
+  tn_binding_free(one);
+  check_rows(two, 4);
+  tn_model_free(NULL);
+}
+
+static void applied_models_are_expressions(void **state) {
+  tn_context *c = *state;
+  tn_model *m = loaded(c);
+  const float x[2][LAYER_IN] = {{1, 2, 3, 4}, {0, -1, 5, 2}};
+  float y[2][LAYER_OUT];
+  tn_tensor *in = tn_from_host(c, tn_shape(2, LAYER_IN), TN_F32, x, sizeof x), *out[2];
+  tn_model_apply(m, &in, 1, out, 2);
+  tn_tensor *doubled = tn_mul(out[0], tn_num(c, 2));
+  tn_model_free(m);
+  check_ok(c, tn_read(doubled, TN_F32, y, sizeof y));
+  for (size_t i = 0; i < 2; i++)
+    for (size_t k = 0; k < LAYER_OUT; k++) assert_true(y[i][k] == 2 * layer_expected(x[i], k));
+  assert_int_equal(tn_type_of(out[1]).shape.rank, 1);
+  assert_int_equal(tn_type_of(out[1]).shape.size[0], 2);
+}
+
+static void check_apply_fails(tn_context *c, tn_model *m, tn_tensor *in, size_t n, size_t n_out,
+                              tn_status status, const char *words) {
+  tn_tensor *two[] = {in, in}, *out[2] = {NULL, NULL};
+  float none;
+  tn_model_apply(m, two, n, out, n_out);
+  for (size_t i = 0; i < n_out; i++) {
+    assert_non_null(out[i]);
+    assert_int_equal(tn_read(out[i], TN_F32, &none, sizeof none), status);
+    check_text(tn_message(c), words);
+  }
+}
+
+static void models_are_applied_to_what_fits(void **state) {
+  tn_context *c = *state;
+  tn_model *m = loaded(c);
+  tn_tensor *good = tn_full(c, tn_shape(2, 4), TN_F32, 1);
+  check_apply_fails(c, m, good, 2, 2, TN_ERR_ARGUMENT, "1 inputs");
+  check_apply_fails(c, m, good, 1, 1, TN_ERR_ARGUMENT, "2 outputs");
+  check_apply_fails(c, m, tn_full(c, tn_shape(2, 4), TN_F64, 1), 1, 2, TN_ERR_DTYPE, "f64");
+  check_apply_fails(c, m, tn_full(c, tn_shape(2, 5), TN_F32, 1), 1, 2, TN_ERR_SHAPE, "x");
+  check_apply_fails(c, m, tn_full(c, tn_shape(4), TN_F32, 1), 1, 2, TN_ERR_SHAPE, "x");
+  tn_tensor *out[2];
+  tn_model_apply(m, (tn_tensor *[]){NULL}, 1, out, 2);
+  assert_null(out[0]);
+  tn_model_apply(NULL, &good, 1, out, 2);
+  assert_null(out[1]);
+}
+
+static void contexts_close_with_all_open(void **state) {
+  (void)state;
+  counting memory = {.fail_at = 0};
+  tn_context *c = open_counting(&memory, NULL);
+  tn_model *one = loaded(c), *two = loaded(c);
+  check_rows(bound(c, one), 3);
+  bound(c, one); /* never run */
+  tn_binding *given = bound(c, two);
+  static const float x[LAYER_IN];
+  tn_binding_input(given, "x", tn_shape(1, LAYER_IN), TN_F32, x, sizeof x);
+  tn_tensor *in = tn_full(c, tn_shape(2, 4), TN_F32, 1), *out[2];
+  tn_scope_begin(c);
+  tn_model_apply(two, &in, 1, out, 2);
+  tn_own(out[0]);
+  loaded(c); /* never bound */
+  tn_model_free(one);
+  assert_int_equal(tn_close(c), TN_OK);
+  assert_int_equal(memory.out, 0);
+  assert_int_equal(memory.destroyed, 1);
+}
+
+/* Cancelling. */
+
+static bool go_on(void *user, const char *what, uint64_t done, uint64_t total) {
+  (void)what, (void)done, (void)total;
+  int *left = user;
+  return *left < 0 || (*left)-- > 0;
+}
+
+static void compiling_is_cancelled(void **state) {
+  (void)state;
+  int left = 0;
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.progress = (tn_progress){go_on, &left, NULL};
+  tn_context *c = tn_open(&d);
+  tn_model *m = loaded(c);
+  tn_binding *b;
+  for (int k = 0; k < 3; k++) {
+    left = k;
+    assert_int_equal(tn_model_bind(m, &b), TN_ERR_CANCELLED);
+    assert_null(b);
+    check_text(tn_message(c), "cancelled");
+  }
+  left = -1;
+  check_rows(bound(c, m), 2);
+  assert_int_equal(tn_close(c), TN_OK);
+}
+
+/* Files. */
+
+static void arguments_are_checked(void **state) {
+  tn_context *c = *state;
+  tn_model *m = (tn_model *)c;
+  tn_binding *b = (tn_binding *)c;
+  assert_int_equal(tn_model_load(c, NULL, NULL, &m), TN_ERR_ARGUMENT);
+  assert_null(m);
+  assert_int_equal(tn_model_load_bytes(c, NULL, 0, NULL, &m), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_model_load_bytes(c, file.at, file.n, NULL, NULL), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_model_load_bytes(NULL, file.at, file.n, NULL, &m), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_model_bind(NULL, &b), TN_ERR_ARGUMENT);
+  assert_null(b);
+  assert_string_equal(tn_message(c), "");
+  struct {
+    tn_model_desc known;
+    int64_t later;
+  } newer = {TN_MODEL_DESC_INIT, 0};
+  newer.known.size = sizeof newer;
+  check_ok(c, tn_model_load_bytes(c, file.at, file.n, &newer.known, &m));
+  newer.later = 1;
+  assert_int_equal(tn_model_load_bytes(c, file.at, file.n, &newer.known, &m), TN_ERR_ARGUMENT);
+  assert_null(m);
+  newer.known.size = 4;
+  assert_int_equal(tn_model_load_bytes(c, file.at, file.n, &newer.known, &m), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "tn_model_desc");
+}
+
+static void unreadable_files_are_named(void **state) {
+  tn_context *c = *state;
+  tn_model *m;
+  assert_int_equal(tn_model_load(c, "no/such.onnx", NULL, &m), TN_ERR_IO);
+  check_text(tn_message(c), "no/such.onnx");
+  assert_int_equal(tn_model_load(c, "/", NULL, &m), TN_ERR_IO);
+  assert_int_equal(tn_model_load_bytes(c, "", 0, NULL, &m), TN_ERR_FORMAT);
+  check_text(tn_message(c), "empty");
+  assert_null(m);
+}
+
+/** Loads from a copy that ends where the file ends, so that a sanitizer sees a read past it. */
+static tn_status load_copy(tn_context *c, const unsigned char *from, size_t n) {
+  tn_model *m;
+  unsigned char *copy = malloc(n + !n);
+  memcpy(copy, from, n);
+  tn_status s = tn_model_load_bytes(c, copy, n, NULL, &m);
+  free(copy);
+  assert_true((s == TN_OK) == (m != NULL));
+  tn_model_free(m);
+  return s;
+}
+
+static void cut_files_are_refused(void **state) {
+  (void)state;
+  counting memory = {.fail_at = 0};
+  tn_context *c = open_counting(&memory, "NULL");
+  for (size_t n = 0; n < file.n; n++) {
+    tn_status s = load_copy(c, file.at, n);
+    if (s != TN_ERR_FORMAT) fail_msg("%zu bytes: status %d: %s", n, (int)s, tn_message(c));
+  }
+  check_ok(c, load_copy(c, file.at, file.n));
+  assert_int_equal(tn_close(c), TN_OK);
+  assert_int_equal(memory.out, 0);
+}
+
+static void changed_files_do_no_harm(void **state) {
+  (void)state;
+  static const unsigned char change[] = {0x01, 0x10, 0x80, 0xff, 0x7f};
+  counting memory = {.fail_at = 0};
+  tn_context *c = open_counting(&memory, "NULL");
+  size_t refused = 0;
+  for (size_t i = 0; i < file.n; i++)
+    for (size_t k = 0; k < sizeof change; k++) {
+      bytes changed = file;
+      changed.at[i] ^= change[k];
+      tn_status s = load_copy(c, changed.at, changed.n);
+      bool told = s == TN_OK || s == TN_ERR_FORMAT || s == TN_ERR_UNSUPPORTED ||
+                  s == TN_ERR_SHAPE || s == TN_ERR_DTYPE || s == TN_ERR_IO;
+      if (!told) fail_msg("byte %zu ^ %d: status %d: %s", i, change[k], (int)s, tn_message(c));
+      refused += s != TN_OK;
+    }
+  assert_true(refused > file.n);
+  assert_int_equal(tn_close(c), TN_OK);
+  assert_int_equal(memory.out, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_one, close_one)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(ports_are_described),
+      TEST(batches_come_in_any_order),
+      TEST(host_types_are_converted),
+      TEST(wrong_inputs_are_refused),
+      TEST(missing_inputs_are_named),
+      TEST(bindings_run_from_many_threads),
+      TEST(memory_is_flat),
+      TEST(bindings_outlive_models),
+      TEST(applied_models_are_expressions),
+      TEST(models_are_applied_to_what_fits),
+      cmocka_unit_test(contexts_close_with_all_open),
+      cmocka_unit_test(compiling_is_cancelled),
+      TEST(arguments_are_checked),
+      TEST(unreadable_files_are_named),
+      cmocka_unit_test(cut_files_are_refused),
+      cmocka_unit_test(changed_files_do_no_harm),
+  };
+  return cmocka_run_group_tests_name("model", tests, make_file, NULL);
+}
