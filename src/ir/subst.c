@@ -21,8 +21,7 @@ const node *subst_rebuild(ir *g, const node *n, const node *const src[]) {
   if (n->op != OP_RANGE && is_index_logic(n)) return ix_rebuild(g, n, src);
   if (n->op == OP_WHERE && src[0]->op == OP_CONST && src[0]->lanes == 1)
     return src[node_int(src[0]) ? 1 : 2];
-  if (n->op == OP_RANGE && n->dtype == DT_INDEX)
-    return range_with(g, n, src[0], range_kind_of(n));
+  if (n->op == OP_RANGE && n->dtype == DT_INDEX) return range_with(g, n, src[0], range_kind_of(n));
   return ir_with_sources(g, n, src);
 }
 

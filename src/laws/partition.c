@@ -49,7 +49,7 @@ const node *law_partition(laws *l, const node *sink, const node *range, const no
   if (!ix_prove(g, at) || !ix_prove(g, ix_sub(g, extent, at)))
     return law_refuse(l, "the point is not shown to lie inside the range");
   if (at->hi <= 0 || ix_sub(g, extent, at)->hi <= 0)
-    return law_refuse(l, "one of the parts has no index");
+    return law_refuse(l, "one of the parts would have no index");
   VEC(const node *) effects = {0};
   for (uint32_t i = 0; i < sink->n_src; i++) {
     if (sink->src[i] != out) {
