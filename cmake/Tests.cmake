@@ -121,7 +121,7 @@ set_target_properties(ref_backend PROPERTIES
 target_compile_definitions(ref_backend PRIVATE _POSIX_C_SOURCE=200809L)
 target_link_libraries(ref_backend PRIVATE tenon::tenon tenon_warnings Threads::Threads)
 
-file(GLOB found CONFIGURE_DEPENDS tests/*/test_*.sh tests/*/test_*.py)
+file(GLOB found CONFIGURE_DEPENDS tests/*/test_*.sh tests/*/test_*.py tests/*/*/test_*.py)
 foreach(script IN LISTS found)
   get_filename_component(kind ${script} DIRECTORY)
   get_filename_component(kind ${kind} NAME)
