@@ -324,6 +324,9 @@ const node *ix_max(ir *g, const node *a, const node *b) {
 /* Comparisons: positive terms to the left, negative ones and the constant to the right. */
 
 const node *ix_lt(ir *g, const node *a, const node *b) {
+  /* By bounds first: a difference may not fit where the comparison is plain. */
+  if (a->hi < b->lo) return ir_const_bits(g, DT_BOOL, 1);
+  if (a->lo >= b->hi) return ir_const_bits(g, DT_BOOL, 0);
   const node *d = ix_sub(g, b, a);
   if (ix_prove(g, ix_add_const(g, d, -1))) return ir_const_bits(g, DT_BOOL, 1);
   if (ix_prove(g, ix_scale(g, d, -1))) return ir_const_bits(g, DT_BOOL, 0);
@@ -342,6 +345,8 @@ const node *ix_lt(ir *g, const node *a, const node *b) {
 }
 
 const node *ix_le(ir *g, const node *a, const node *b) {
+  if (a->hi <= b->lo) return ir_const_bits(g, DT_BOOL, 1);
+  if (a->lo > b->hi) return ir_const_bits(g, DT_BOOL, 0);
   return ix_lt(g, a, ix_add_const(g, b, 1));
 }
 
