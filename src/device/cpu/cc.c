@@ -29,7 +29,7 @@ static const char *const always[] = {
     "-fvisibility=hidden",
     "-ffp-contract=off",
     "-fno-math-errno",
-    "-fno-trapping-math",
+
     "-fno-stack-protector",
     "-fno-asynchronous-unwind-tables",
     "-fno-unwind-tables",
