@@ -29,7 +29,6 @@ static const char *const always[] = {
     "-fvisibility=hidden",
     "-ffp-contract=off",
     "-fno-math-errno",
-
     "-fno-stack-protector",
     "-fno-asynchronous-unwind-tables",
     "-fno-unwind-tables",
