@@ -7,6 +7,7 @@
 #include "formats/onnx/import.h"
 #include "ir/subst.h"
 #include "tensor/build.h"
+#include "tensor/desc.h"
 #include "tensor/leaf.h"
 #include "tensor/plan.h"
 
@@ -140,16 +141,6 @@ static tn_status load(tn_context *c, tn_model *m, const char *path, const void *
   return s;
 }
 
-static tn_status check_desc(tn_context *c, const tn_model_desc *from) {
-  if (!from) return TN_OK;
-  bool fits = from->size >= sizeof *from;
-  for (size_t i = sizeof *from; fits && i < from->size; i++)
-    fits = !((const unsigned char *)from)[i];
-  return fits ? TN_OK
-              : diag_set(&c->diag, TN_ERR_ARGUMENT,
-                         "tn_model_desc is of another version: begin with its INIT");
-}
-
 static tn_status open_model(tn_context *c, const char *path, const void *data, size_t bytes,
                             const tn_model_desc *desc, tn_model **out) {
   if (!out) return TN_ERR_ARGUMENT;
@@ -162,8 +153,9 @@ static tn_status open_model(tn_context *c, const char *path, const void *data, s
     m->context = c;
     m->attachment.destroy = destroy;
     mutex_init(&m->lock);
-    s = check_desc(c, desc);
-    if (s == TN_OK) s = load(c, m, path, data, bytes, desc ? desc->folder : NULL);
+    tn_model_desc own = TN_MODEL_DESC_INIT;
+    s = desc_read(&c->diag, &own, desc, sizeof own, "tn_model_desc");
+    if (s == TN_OK) s = load(c, m, path, data, bytes, own.folder);
     if (s == TN_OK)
       context_attach(c, &m->attachment);
     else

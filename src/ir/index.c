@@ -7,27 +7,34 @@
 
 enum { MOST_TERMS = 256, MOST_FACTORS = 32, PROOF_DEPTH = 6 };
 
-/** An affine form in the making: terms sorted by atom id. */
+/** An affine form in the making: terms sorted by atom id. `lost` says why it has none: a
+    coefficient or the number of terms outgrew it. */
 typedef struct form {
+  const char *lost;
   int64_t k;
   size_t n;
   const node *atom[MOST_TERMS];
   int64_t c[MOST_TERMS];
 } form;
 
-static _Noreturn void too_large(ir *g) {
-  diag_raise(ir_diag(g), TN_ERR_SHAPE, "an index expression is too large for 64 bits");
+static const char too_large[] = "an index expression is too large for 64 bits";
+static const char too_long[] = "an index expression has too many terms";
+
+static void form_init(form *f, int64_t k) {
+  f->lost = NULL;
+  f->k = k;
+  f->n = 0;
 }
 
-static int64_t add_exact(ir *g, int64_t a, int64_t b) {
+static int64_t add_exact(form *f, int64_t a, int64_t b) {
   int64_t r;
-  if (__builtin_add_overflow(a, b, &r)) too_large(g);
+  if (__builtin_add_overflow(a, b, &r)) f->lost = too_large;
   return r;
 }
 
-static int64_t mul_exact(ir *g, int64_t a, int64_t b) {
+static int64_t mul_exact(form *f, int64_t a, int64_t b) {
   int64_t r;
-  if (__builtin_mul_overflow(a, b, &r)) too_large(g);
+  if (__builtin_mul_overflow(a, b, &r)) f->lost = too_large;
   return r;
 }
 
@@ -49,19 +56,21 @@ int64_t ix_coefficient(const node *a, const node *atom) {
 
 /* Making them. */
 
-static void add_term(ir *g, form *f, const node *atom, int64_t c) {
+static void add_term(form *f, const node *atom, int64_t c) {
   size_t i = 0;
   while (i < f->n && f->atom[i]->id < atom->id) i++;
   if (i < f->n && f->atom[i] == atom) {
-    f->c[i] = add_exact(g, f->c[i], c);
+    f->c[i] = add_exact(f, f->c[i], c);
     if (f->c[i]) return;
     f->n--;
     memmove(f->atom + i, f->atom + i + 1, (f->n - i) * sizeof *f->atom);
     memmove(f->c + i, f->c + i + 1, (f->n - i) * sizeof *f->c);
     return;
   }
-  if (f->n == MOST_TERMS)
-    diag_raise(ir_diag(g), TN_ERR_SHAPE, "an index expression has too many terms");
+  if (f->n == MOST_TERMS) {
+    f->lost = too_long;
+    return;
+  }
   memmove(f->atom + i + 1, f->atom + i, (f->n - i) * sizeof *f->atom);
   memmove(f->c + i + 1, f->c + i, (f->n - i) * sizeof *f->c);
   f->atom[i] = atom;
@@ -70,11 +79,11 @@ static void add_term(ir *g, form *f, const node *atom, int64_t c) {
 }
 
 /** f += scale · a */
-static void add_scaled(ir *g, form *f, const node *a, int64_t scale) {
+static void add_scaled(form *f, const node *a, int64_t scale) {
   if (!scale) return;
-  f->k = add_exact(g, f->k, mul_exact(g, ix_offset(a), scale));
+  f->k = add_exact(f, f->k, mul_exact(f, ix_offset(a), scale));
   for (size_t i = 0; i < ix_terms(a); i++)
-    add_term(g, f, ix_atom(a, i), mul_exact(g, ix_factor(a, i), scale));
+    add_term(f, ix_atom(a, i), mul_exact(f, ix_factor(a, i), scale));
 }
 
 static bool same_division(const node *div, const node *mod) {
@@ -83,23 +92,25 @@ static bool same_division(const node *div, const node *mod) {
 }
 
 /** Puts k·c·(x div c) + k·(x mod c) together to k·x, once; false if there is no such pair. */
-static bool recombine(ir *g, form *f) {
+static bool recombine(form *f) {
   for (size_t m = 0; m < f->n; m++)
     for (size_t d = 0; d < f->n && f->atom[m]->op == OP_MOD; d++) {
       if (!same_division(f->atom[d], f->atom[m])) continue;
       int64_t k = f->c[m], c = node_int(f->atom[m]->src[1]), kc;
       if (__builtin_mul_overflow(k, c, &kc) || f->c[d] != kc) continue;
       const node *mod = f->atom[m], *div = f->atom[d];
-      add_term(g, f, mod, -k);
-      add_term(g, f, div, -kc);
-      add_scaled(g, f, mod->src[0], k);
+      add_term(f, mod, -k);
+      add_term(f, div, -kc);
+      add_scaled(f, mod->src[0], k);
       return true;
     }
   return false;
 }
 
-static const node *finish(ir *g, form *f) {
-  while (recombine(g, f)) {}
+/** The form as a node; NULL if it was lost. */
+static const node *finish_or_null(ir *g, form *f) {
+  while (!f->lost && recombine(f)) {}
+  if (f->lost) return NULL;
   if (!f->n) return ix_const(g, f->k);
   if (f->n == 1 && f->c[0] == 1 && !f->k) return f->atom[0];
   int64_t ints[MOST_TERMS + 1];
@@ -108,16 +119,32 @@ static const node *finish(ir *g, form *f) {
   return ir_node(g, OP_AFFINE, DT_INDEX, f->atom, f->n, ints, f->n + 1);
 }
 
+static const node *finish(ir *g, form *f) {
+  const node *n = finish_or_null(g, f);
+  if (!n) diag_raise(ir_diag(g), TN_ERR_SHAPE, "%s", f->lost);
+  return n;
+}
+
 const node *ix_const(ir *g, int64_t value) { return ir_const_bits(g, DT_INDEX, (uint64_t)value); }
 
 static const node *combine(ir *g, const node *a, int64_t p, const node *b, int64_t q, int64_t k) {
   form f;
-  f.k = k;
-  f.n = 0;
-  add_scaled(g, &f, a, p);
-  add_scaled(g, &f, b, q);
+  form_init(&f, k);
+  add_scaled(&f, a, p);
+  add_scaled(&f, b, q);
   return finish(g, &f);
 }
+
+/** k + b − a, or NULL where it does not fit. */
+static const node *gap(ir *g, int64_t k, const node *a, const node *b) {
+  form f;
+  form_init(&f, k);
+  add_scaled(&f, b, 1);
+  add_scaled(&f, a, -1);
+  return finish_or_null(g, &f);
+}
+
+const node *ix_gap(ir *g, const node *a, const node *b) { return gap(g, 0, a, b); }
 
 const node *ix_add(ir *g, const node *a, const node *b) { return combine(g, a, 1, b, 1, 0); }
 const node *ix_sub(ir *g, const node *a, const node *b) { return combine(g, a, 1, b, -1, 0); }
@@ -126,12 +153,13 @@ const node *ix_scale(ir *g, const node *a, int64_t k) { return combine(g, a, k, 
 
 /* Products: an atom is a chain MUL(MUL(x, y), z) of factors sorted by id. */
 
-static size_t factors(ir *g, const node *atom, const node *into[], size_t n) {
-  while (atom->op == OP_MUL) {
-    if (n + 1 >= MOST_FACTORS) diag_raise(ir_diag(g), TN_ERR_SHAPE, "an index product is too long");
+/** Appends the factors of an atom to into[n…]; more than MOST_FACTORS: they did not fit. */
+static size_t factors(const node *atom, const node *into[], size_t n) {
+  for (; atom->op == OP_MUL; atom = atom->src[0]) {
+    if (n >= MOST_FACTORS) return MOST_FACTORS + 1;
     into[n++] = atom->src[1];
-    atom = atom->src[0];
   }
+  if (n >= MOST_FACTORS) return MOST_FACTORS + 1;
   into[n++] = atom;
   return n;
 }
@@ -148,23 +176,34 @@ static const node *product(ir *g, const node *f[], size_t n) {
   return p;
 }
 
+static void add_product(ir *g, form *f, const node *x, const node *y, int64_t c) {
+  const node *all[MOST_FACTORS];
+  size_t n = factors(x, all, 0);
+  if (n <= MOST_FACTORS) n = factors(y, all, n);
+  if (n > MOST_FACTORS)
+    f->lost = too_long;
+  else
+    add_term(f, product(g, all, n), c);
+}
+
+static void multiply(ir *g, form *f, const node *a, const node *b) {
+  form_init(f, 0);
+  f->k = mul_exact(f, ix_offset(a), ix_offset(b));
+  for (size_t i = 0; i < ix_terms(a); i++)
+    for (size_t k = 0; k < ix_terms(b); k++)
+      add_product(g, f, ix_atom(a, i), ix_atom(b, k),
+                  mul_exact(f, ix_factor(a, i), ix_factor(b, k)));
+  for (size_t i = 0; i < ix_terms(a) && ix_offset(b); i++)
+    add_term(f, ix_atom(a, i), mul_exact(f, ix_factor(a, i), ix_offset(b)));
+  for (size_t k = 0; k < ix_terms(b) && ix_offset(a); k++)
+    add_term(f, ix_atom(b, k), mul_exact(f, ix_factor(b, k), ix_offset(a)));
+}
+
 const node *ix_mul(ir *g, const node *a, const node *b) {
   if (a->op == OP_CONST) return ix_scale(g, b, node_int(a));
   if (b->op == OP_CONST) return ix_scale(g, a, node_int(b));
   form f;
-  f.k = mul_exact(g, ix_offset(a), ix_offset(b));
-  f.n = 0;
-  for (size_t i = 0; i < ix_terms(a); i++)
-    for (size_t k = 0; k < ix_terms(b); k++) {
-      const node *all[MOST_FACTORS];
-      size_t n = factors(g, ix_atom(a, i), all, 0);
-      n = factors(g, ix_atom(b, k), all, n);
-      add_term(g, &f, product(g, all, n), mul_exact(g, ix_factor(a, i), ix_factor(b, k)));
-    }
-  for (size_t i = 0; i < ix_terms(a) && ix_offset(b); i++)
-    add_term(g, &f, ix_atom(a, i), mul_exact(g, ix_factor(a, i), ix_offset(b)));
-  for (size_t k = 0; k < ix_terms(b) && ix_offset(a); k++)
-    add_term(g, &f, ix_atom(b, k), mul_exact(g, ix_factor(b, k), ix_offset(a)));
+  multiply(g, &f, a, b);
   return finish(g, &f);
 }
 
@@ -174,7 +213,7 @@ static const node *exact_quotient(ir *g, const node *atom, int64_t c, const node
   if (b->op == OP_CONST) return c % node_int(b) ? NULL : ix_scale(g, atom, c / node_int(b));
   if (ix_terms(b) != 1 || ix_offset(b) || c % ix_factor(b, 0)) return NULL;
   const node *have[MOST_FACTORS], *need[MOST_FACTORS];
-  size_t n = factors(g, atom, have, 0), m = factors(g, ix_atom(b, 0), need, 0);
+  size_t n = factors(atom, have, 0), m = factors(ix_atom(b, 0), need, 0);
   for (size_t i = 0; i < m; i++) {
     size_t k = 0;
     while (k < n && have[k] != need[i]) k++;
@@ -185,17 +224,17 @@ static const node *exact_quotient(ir *g, const node *atom, int64_t c, const node
 }
 
 /** Adds a term that b does not divide: what of its coefficient is above b goes to the quotient. */
-static void split_term(ir *g, const node *atom, int64_t c, const node *b, form *whole, form *rest) {
+static void split_term(const node *atom, int64_t c, const node *b, form *whole, form *rest) {
   int64_t q = b->op == OP_CONST ? c / node_int(b) : 0;
-  if (q) add_scaled(g, whole, atom, q);
-  add_term(g, rest, atom, q ? c % node_int(b) : c);
+  if (q) add_scaled(whole, atom, q);
+  add_term(rest, atom, q ? c % node_int(b) : c);
 }
 
 /** Writes a = q·b + r, with everything that b divides in q. */
 static void split_by(ir *g, const node *a, const node *b, const node **q, const node **r) {
   form whole, rest;
-  whole.n = rest.n = 0;
-  whole.k = 0;
+  form_init(&whole, 0);
+  form_init(&rest, 0);
   if (b->op == OP_CONST) {
     whole.k = floor_div(ix_offset(a), node_int(b));
     rest.k = floor_mod(ix_offset(a), node_int(b));
@@ -205,9 +244,9 @@ static void split_by(ir *g, const node *a, const node *b, const node **q, const 
   for (size_t i = 0; i < ix_terms(a); i++) {
     const node *exact = exact_quotient(g, ix_atom(a, i), ix_factor(a, i), b);
     if (exact)
-      add_scaled(g, &whole, exact, 1);
+      add_scaled(&whole, exact, 1);
     else
-      split_term(g, ix_atom(a, i), ix_factor(a, i), b, &whole, &rest);
+      split_term(ix_atom(a, i), ix_factor(a, i), b, &whole, &rest);
   }
   *q = finish(g, &whole);
   *r = finish(g, &rest);
@@ -216,13 +255,13 @@ static void split_by(ir *g, const node *a, const node *b, const node **q, const 
 /** The number j with j·b ≤ a < (j + 1)·b for every value of a, if there is one. */
 static bool in_one_block(ir *g, const node *a, const node *b, int64_t *j) {
   *j = 0;
-  if (b->op != OP_CONST) return ix_prove(g, a) && ix_prove(g, ix_add_const(g, ix_sub(g, b, a), -1));
+  if (b->op != OP_CONST) return ix_prove(g, a) && ix_prove_lt(g, a, b);
   if (a->lo != BOUND_LOW && a->hi != BOUND_HIGH) {
     *j = floor_div(a->lo, node_int(b));
     if (*j == floor_div(a->hi, node_int(b))) return true;
     *j = 0;
   }
-  return ix_prove(g, a) && ix_prove(g, ix_add_const(g, ix_scale(g, a, -1), node_int(b) - 1));
+  return ix_prove(g, a) && ix_prove_lt(g, a, b);
 }
 
 static int64_t gcd(int64_t a, int64_t b) {
@@ -242,17 +281,18 @@ static int64_t common_factor(const node *a, int64_t b) {
 
 static const node *divided(ir *g, const node *a, int64_t by) {
   form f;
-  f.k = floor_div(ix_offset(a), by);
-  f.n = 0;
-  for (size_t i = 0; i < ix_terms(a); i++) add_term(g, &f, ix_atom(a, i), ix_factor(a, i) / by);
+  form_init(&f, floor_div(ix_offset(a), by));
+  for (size_t i = 0; i < ix_terms(a); i++) add_term(&f, ix_atom(a, i), ix_factor(a, i) / by);
   return finish(g, &f);
 }
 
 /** (x div a) div b = x div (a·b) for positive constants. */
 static bool nested_division(ir *g, const node **a, const node **b) {
   const node *x = *a;
+  int64_t ab;
   if (x->op != OP_FLOORDIV || x->src[1]->op != OP_CONST || (*b)->op != OP_CONST) return false;
-  *b = ix_const(g, mul_exact(g, node_int(x->src[1]), node_int(*b)));
+  if (__builtin_mul_overflow(node_int(x->src[1]), node_int(*b), &ab)) return false;
+  *b = ix_const(g, ab);
   *a = x->src[0];
   return true;
 }
@@ -310,54 +350,58 @@ static const node *sorted_pair(ir *g, op o, const node *a, const node *b) {
 }
 
 const node *ix_min(ir *g, const node *a, const node *b) {
-  if (ix_prove(g, ix_sub(g, b, a))) return a;
-  if (ix_prove(g, ix_sub(g, a, b))) return b;
+  if (ix_prove_le(g, a, b)) return a;
+  if (ix_prove_le(g, b, a)) return b;
   return sorted_pair(g, OP_MIN, a, b);
 }
 
 const node *ix_max(ir *g, const node *a, const node *b) {
-  if (ix_prove(g, ix_sub(g, a, b))) return a;
-  if (ix_prove(g, ix_sub(g, b, a))) return b;
+  if (ix_prove_le(g, b, a)) return a;
+  if (ix_prove_le(g, a, b)) return b;
   return sorted_pair(g, OP_MAX, a, b);
 }
 
-/* Comparisons: positive terms to the left, negative ones and the constant to the right. */
+/* Comparisons: positive terms to the left, negative ones and the constant to the right. A
+   difference that does not fit leaves them as they are. */
 
-const node *ix_lt(ir *g, const node *a, const node *b) {
-  /* By bounds first: a difference may not fit where the comparison is plain. */
-  if (a->hi < b->lo) return ir_const_bits(g, DT_BOOL, 1);
-  if (a->lo >= b->hi) return ir_const_bits(g, DT_BOOL, 0);
-  const node *d = ix_sub(g, b, a);
-  if (ix_prove(g, ix_add_const(g, d, -1))) return ir_const_bits(g, DT_BOOL, 1);
-  if (ix_prove(g, ix_scale(g, d, -1))) return ir_const_bits(g, DT_BOOL, 0);
+static const node *sides(ir *g, const node *d) {
   form left, right;
-  left.n = right.n = 0;
-  left.k = 0;
-  right.k = ix_offset(d);
+  form_init(&left, 0);
+  form_init(&right, ix_offset(d));
   for (size_t i = 0; i < ix_terms(d); i++) {
     int64_t c = ix_factor(d, i);
     if (c < 0)
-      add_term(g, &left, ix_atom(d, i), -c);
+      add_term(&left, ix_atom(d, i), mul_exact(&left, c, -1));
     else
-      add_term(g, &right, ix_atom(d, i), c);
+      add_term(&right, ix_atom(d, i), c);
   }
-  return ir_op2(g, OP_LT, finish(g, &left), finish(g, &right));
+  const node *l = finish_or_null(g, &left), *r = finish_or_null(g, &right);
+  return l && r ? ir_op2(g, OP_LT, l, r) : NULL;
+}
+
+const node *ix_lt(ir *g, const node *a, const node *b) {
+  if (ix_prove_lt(g, a, b)) return ir_const_bits(g, DT_BOOL, 1);
+  if (ix_prove_le(g, b, a)) return ir_const_bits(g, DT_BOOL, 0);
+  const node *d = ix_gap(g, a, b), *lt = d ? sides(g, d) : NULL;
+  return lt ? lt : ir_op2(g, OP_LT, a, b);
 }
 
 const node *ix_le(ir *g, const node *a, const node *b) {
-  if (a->hi <= b->lo) return ir_const_bits(g, DT_BOOL, 1);
-  if (a->lo > b->hi) return ir_const_bits(g, DT_BOOL, 0);
-  return ix_lt(g, a, ix_add_const(g, b, 1));
+  if (ix_prove_le(g, a, b)) return ir_const_bits(g, DT_BOOL, 1);
+  if (ix_prove_lt(g, b, a)) return ir_const_bits(g, DT_BOOL, 0);
+  form f;
+  form_init(&f, 1);
+  add_scaled(&f, b, 1);
+  const node *above = finish_or_null(g, &f);
+  return above ? ix_lt(g, a, above) : ir_op2(g, OP_LE, a, b);
 }
 
 const node *ix_rebuild(ir *g, const node *n, const node *const src[]) {
   form f;
-  f.n = 0;
-  f.k = 0;
   switch (n->op) {
   case OP_AFFINE:
-    f.k = n->ints[0];
-    for (size_t i = 0; i < n->n_src; i++) add_scaled(g, &f, src[i], n->ints[i + 1]);
+    form_init(&f, n->ints[0]);
+    for (size_t i = 0; i < n->n_src; i++) add_scaled(&f, src[i], n->ints[i + 1]);
     return finish(g, &f);
   case OP_ADD: return ix_add(g, src[0], src[1]);
   case OP_SUB: return ix_sub(g, src[0], src[1]);
@@ -378,15 +422,22 @@ const node *ix_rebuild(ir *g, const node *n, const node *const src[]) {
 
 static bool prove(ir *g, const node *a, int depth);
 
-/** a with the term c·atom replaced by c·by. */
-static const node *replaced(ir *g, const node *a, const node *atom, int64_t c, const node *by) {
+static const node *one_less(ir *g, const node *a) {
   form f;
-  f.n = 0;
-  f.k = 0;
-  add_scaled(g, &f, a, 1);
-  add_term(g, &f, atom, -c);
-  add_scaled(g, &f, by, c);
-  return finish(g, &f);
+  form_init(&f, -1);
+  add_scaled(&f, a, 1);
+  return finish_or_null(g, &f);
+}
+
+/** a with the term c·atom replaced by c·by; NULL where that does not fit, or without `by`. */
+static const node *replaced(ir *g, const node *a, const node *atom, int64_t c, const node *by) {
+  if (!by) return NULL;
+  form f;
+  form_init(&f, 0);
+  add_scaled(&f, a, 1);
+  add_term(&f, atom, mul_exact(&f, c, -1));
+  add_scaled(&f, by, c);
+  return finish_or_null(g, &f);
 }
 
 /** −|c|·(x div d) ≥ −|c|/d · x where d divides c and x ≥ 0 or not: floor(x/d) ≤ x/d. */
@@ -394,28 +445,29 @@ static bool prove_by_quotient(ir *g, const node *a, const node *atom, int64_t c,
   const node *d = atom->src[1];
   if (d->op != OP_CONST || node_int(d) <= 0 || c % node_int(d)) return false;
   form f;
-  f.n = 0;
-  f.k = 0;
-  add_scaled(g, &f, a, 1);
-  add_term(g, &f, atom, -c);
-  add_scaled(g, &f, atom->src[0], c / node_int(d));
-  return prove(g, finish(g, &f), depth);
+  form_init(&f, 0);
+  add_scaled(&f, a, 1);
+  add_term(&f, atom, mul_exact(&f, c, -1));
+  add_scaled(&f, atom->src[0], c / node_int(d));
+  return prove(g, finish_or_null(g, &f), depth);
 }
 
 /** −|c|·r·y ≥ −|c|·(extent − 1)·y for a range r and factors y ≥ 0. */
 static bool prove_by_product(ir *g, const node *a, const node *atom, int64_t c, int depth) {
   const node *all[MOST_FACTORS];
-  size_t n = factors(g, atom, all, 0);
+  size_t n = factors(atom, all, 0);
   for (size_t i = 0; i < n; i++)
     if (all[i]->lo < 0) return false;
   for (size_t i = 0; i < n; i++) {
     if (all[i]->op != OP_RANGE) continue;
-    const node *last = ix_add_const(g, all[i]->src[0], -1), *rest[MOST_FACTORS];
+    const node *last = one_less(g, all[i]->src[0]), *rest[MOST_FACTORS];
     size_t m = 0;
     for (size_t k = 0; k < n; k++)
       if (k != i) rest[m++] = all[k];
-    const node *most = ix_mul(g, last, product(g, rest, m));
-    if (prove(g, replaced(g, a, atom, c, most), depth)) return true;
+    if (!last) continue;
+    form most;
+    multiply(g, &most, last, product(g, rest, m));
+    if (prove(g, replaced(g, a, atom, c, finish_or_null(g, &most)), depth)) return true;
   }
   return false;
 }
@@ -425,7 +477,7 @@ static bool prove_without(ir *g, const node *a, const node *atom, int64_t c, int
   switch (atom->op) {
   case OP_RANGE:
     return down && atom->src[0]->op != OP_CONST &&
-           prove(g, replaced(g, a, atom, c, ix_add_const(g, atom->src[0], -1)), depth);
+           prove(g, replaced(g, a, atom, c, one_less(g, atom->src[0])), depth);
   case OP_MIN:
   case OP_MAX:
     if (down != (atom->op == OP_MIN)) return false;
@@ -433,7 +485,7 @@ static bool prove_without(ir *g, const node *a, const node *atom, int64_t c, int
            prove(g, replaced(g, a, atom, c, atom->src[1]), depth);
   case OP_MOD:
     return down && atom->src[1]->lo > 0 && atom->src[1]->op != OP_CONST &&
-           prove(g, replaced(g, a, atom, c, ix_add_const(g, atom->src[1], -1)), depth);
+           prove(g, replaced(g, a, atom, c, one_less(g, atom->src[1])), depth);
   case OP_FLOORDIV: return down && prove_by_quotient(g, a, atom, c, depth);
   case OP_MUL: return down && prove_by_product(g, a, atom, c, depth);
   default: return false;
@@ -441,6 +493,7 @@ static bool prove_without(ir *g, const node *a, const node *atom, int64_t c, int
 }
 
 static bool prove(ir *g, const node *a, int depth) {
+  if (!a) return false;
   if (a->lo >= 0) return true;
   if (!depth || a->hi < 0) return false;
   for (size_t i = 0; i < ix_terms(a); i++)
@@ -449,3 +502,11 @@ static bool prove(ir *g, const node *a, int depth) {
 }
 
 bool ix_prove(ir *g, const node *a) { return prove(g, a, PROOF_DEPTH); }
+
+bool ix_prove_le(ir *g, const node *a, const node *b) {
+  return a->hi <= b->lo || (a->lo <= b->hi && ix_prove(g, ix_gap(g, a, b)));
+}
+
+bool ix_prove_lt(ir *g, const node *a, const node *b) {
+  return a->hi < b->lo || (a->lo < b->hi && ix_prove(g, gap(g, -1, a, b)));
+}

@@ -24,8 +24,14 @@ const node *ix_le(ir *g, const node *a, const node *b);
 /** An index op with other sources, put in canonical form again. */
 const node *ix_rebuild(ir *g, const node *n, const node *const src[]);
 
-/** Whether a ≥ 0 can be shown: by bounds, then by putting extents for ranges. False: not shown. */
+/** b − a, or NULL where it does not fit in 64 bits. */
+const node *ix_gap(ir *g, const node *a, const node *b);
+
+/** Whether a ≥ 0, a ≤ b, a < b can be shown: by bounds, then by putting extents for ranges. False:
+    not shown, also where a difference would not fit in 64 bits (a NULL `a`). */
 bool ix_prove(ir *g, const node *a);
+bool ix_prove_le(ir *g, const node *a, const node *b);
+bool ix_prove_lt(ir *g, const node *a, const node *b);
 
 /** The coefficient of an atom in an affine form (0 if it is not there). */
 int64_t ix_coefficient(const node *a, const node *atom);

@@ -46,7 +46,7 @@ const node *law_partition(laws *l, const node *sink, const node *range, const no
   range_kind kind = range_kind_of(range);
   if (kind == KIND_VECTOR || kind == KIND_UNROLL)
     return law_refuse(l, "the range is one of lanes or copies");
-  if (!ix_prove(g, at) || !ix_prove(g, ix_sub(g, extent, at)))
+  if (!ix_prove(g, at) || !ix_prove_le(g, at, extent))
     return law_refuse(l, "the point is not shown to lie inside the range");
   if (at->hi <= 0 || ix_sub(g, extent, at)->hi <= 0)
     return law_refuse(l, "one of the parts would have no index");

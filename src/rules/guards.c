@@ -219,27 +219,28 @@ const node *build_filled(rewriter *rw, const node *n, const node *c) {
 
 /* Indices. */
 
-/** What a comparison says: this is at least 1. */
-static const node *gap(ir *g, const node *p) { return ix_sub(g, p->src[1], p->src[0]); }
+/* A comparison p says that its gap, p.src[1] − p.src[0], is at least 1. */
 
 bool guard_implies(rewriter *rw, const node *n, const node *p, const node *q) {
   (void)n;
-  return ix_prove(rw->ir, ix_sub(rw->ir, gap(rw->ir, q), gap(rw->ir, p)));
+  ir *g = rw->ir;
+  const node *least = ix_gap(g, p->src[0], p->src[1]), *wanted = ix_gap(g, q->src[0], q->src[1]);
+  return least && wanted && ix_prove_le(g, least, wanted);
 }
 
 bool guard_excludes(rewriter *rw, const node *n, const node *p, const node *q) {
   (void)n;
-  const node *sum = ix_add(rw->ir, gap(rw->ir, p), gap(rw->ir, q));
-  return ix_prove(rw->ir, ix_add_const(rw->ir, ix_scale(rw->ir, sum, -1), 1));
+  ir *g = rw->ir;
+  const node *first = ix_gap(g, p->src[0], p->src[1]), *against = ix_gap(g, q->src[1], q->src[0]);
+  const node *rest = first && against ? ix_gap(g, first, against) : NULL;
+  return rest && ix_prove_le(g, ix_const(g, -1), rest);
 }
 
 const node *build_known_equal(rewriter *rw, const node *n, const node *a, const node *b) {
   (void)n;
   ir *g = rw->ir;
-  const node *d = ix_sub(g, a, b);
-  if (node_is_bits(d, 0)) return ir_const_bits(g, DT_BOOL, 1);
-  bool differ =
-      ix_prove(g, ix_add_const(g, d, -1)) || ix_prove(g, ix_add_const(g, ix_scale(g, d, -1), -1));
+  if (a == b) return ir_const_bits(g, DT_BOOL, 1);
+  bool differ = ix_prove_lt(g, a, b) || ix_prove_lt(g, b, a);
   return differ ? ir_const_bits(g, DT_BOOL, 0) : NULL;
 }
 

@@ -2,6 +2,7 @@
 
 #include "device/failure.h"
 #include "tensor/call.h"
+#include "tensor/desc.h"
 #include "tensor/dims.h"
 #include "tensor/leaf.h"
 #include "tensor/state.h"
@@ -357,12 +358,7 @@ static void make_custom(void *arg) {
 
 static tn_status check_desc(custom_job *j, const tn_custom_desc *from, tn_custom_desc *to) {
   diag *d = &j->c->diag;
-  if (!from || from->size < sizeof *to)
-    return diag_set(d, TN_ERR_ARGUMENT, "tn_custom_desc is missing: begin with its INIT");
-  *to = *from;
-  for (size_t i = sizeof *to; i < from->size; i++)
-    if (((const unsigned char *)from)[i])
-      return diag_set(d, TN_ERR_ARGUMENT, "tn_custom_desc has a field that is not known");
+  if (desc_read(d, to, from, sizeof *to, "tn_custom_desc") != TN_OK) return d->status;
   if (!to->run == !to->kernel)
     return diag_set(d, TN_ERR_ARGUMENT, "either `run` or `kernel` is to be set");
   if (to->kernel)

@@ -1,6 +1,7 @@
 /* Opening a context. */
 #include "tensor/open.h"
 
+#include "tensor/desc.h"
 #include "tensor/handle.h"
 #include "tensor/leaf.h"
 
@@ -14,22 +15,6 @@ static void refuse(tn_context *c, const diag *d) {
   diag_set(&c->diag, d->status, "%s", d->text);
   context_fail(c, "open", NULL, 0);
   c->broken = context_failure(c);
-}
-
-/** The caller's descriptor, of any version, as one of this version. */
-static tn_open_desc read_desc(const tn_open_desc *from, diag *d) {
-  tn_open_desc to = TN_OPEN_DESC_INIT;
-  if (!from) return to;
-  if (from->size < sizeof to) {
-    diag_set(d, TN_ERR_ARGUMENT, "tn_open_desc has %zu bytes, not %zu: begin with its INIT",
-             from->size, sizeof to);
-    return to;
-  }
-  memcpy(&to, from, sizeof to);
-  for (size_t i = sizeof to; i < from->size; i++)
-    if (((const unsigned char *)from)[i])
-      diag_set(d, TN_ERR_ARGUMENT, "tn_open_desc has a field that this library does not know");
-  return to;
 }
 
 /* The environment. */
@@ -190,7 +175,8 @@ static tn_context *open_context(const tn_open_desc *o, diag *d) {
 
 tn_context *tn_open(const tn_open_desc *desc) {
   diag d = {0};
-  tn_open_desc o = read_desc(desc, &d);
+  tn_open_desc o = TN_OPEN_DESC_INIT;
+  desc_read(&d, &o, desc, sizeof o, "tn_open_desc");
   drop_absent(&o);
   if (o.allocator.alloc && !o.allocator.release) {
     diag_set(&d, TN_ERR_ARGUMENT, "an allocator needs both alloc and release");

@@ -167,17 +167,3 @@ const node *ex_reduce(builder *b, op o, const node *x, const axis_list *axes, bo
   }
   return keepdims ? shape_reshape(b, x, &kept) : x;
 }
-
-/* ---- Descriptors ---- */
-
-void desc_read(builder *b, void *into, const void *from, size_t bytes, const char *name) {
-  size_t given;
-  if (!from) return;
-  memcpy(&given, from, sizeof given);
-  if (given < bytes)
-    diag_raise(b->diag, TN_ERR_ARGUMENT, "%s.size is %zu; start from its INIT", name, given);
-  for (size_t i = bytes; i < given; i++)
-    if (((const unsigned char *)from)[i])
-      diag_raise(b->diag, TN_ERR_ARGUMENT, "%s has fields that this version does not know", name);
-  memcpy(into, from, bytes);
-}

@@ -140,8 +140,4 @@ const node *node_windows(builder *b, const node *x, size_t n, const int64_t kern
                          const int64_t stride[], const int64_t dilation[],
                          const node *const places[]);
 
-/** A descriptor of a caller, of any version, over `init`: copies what both know, and refuses a
-    tail that is not zero (TN_ERR_ARGUMENT). `bytes` is the size of this version's. */
-void desc_read(builder *b, void *into, const void *from, size_t bytes, const char *name);
-
 #endif

@@ -88,7 +88,7 @@ static void check_mirrored(builder *b, tn_pad_mode mode, const node *size, const
                            size_t axis) {
   const node *most = mode == TN_PAD_REFLECT ? ix_add_const(b->ir, size, -1) : pad;
   if (size_is(pad, 0)) return;
-  if (size->lo < 1 || !ix_prove(b->ir, ix_sub(b->ir, most, pad)))
+  if (size->lo < 1 || !ix_prove_le(b->ir, pad, most))
     diag_raise(b->diag, TN_ERR_SHAPE, "%s elements cannot be taken from axis %zu, of size %s",
                size_text(b, pad), axis, size_text(b, size));
 }

@@ -1,5 +1,6 @@
 /* Convolution: windows of x times w, summed; and its transpose, a convolution of x with zeros
    between its elements. */
+#include "tensor/desc.h"
 #include "tensor/ops_common.h"
 
 enum { MOST_SPATIAL = 3 };
@@ -210,7 +211,7 @@ static value call_conv(builder *b, const value in[], size_t n, const void *optio
   const conv_call *c = options;
   tn_conv_desc d = TN_CONV_DESC_INIT;
   (void)n;
-  desc_read(b, &d, c->desc, sizeof d, "tn_conv_desc");
+  if (desc_read(b->diag, &d, c->desc, sizeof d, "tn_conv_desc") != TN_OK) diag_rethrow(b->diag);
   return c->build(b, in[0], in[1], in[2], &d);
 }
 

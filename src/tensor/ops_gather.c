@@ -46,7 +46,7 @@ value build_gather_elements(builder *b, value x, value index, int64_t axis) {
   sizes one = sizes_of(i), other = sizes_of(n);
   bool fit = i->rank == n->rank;
   for (size_t k = 0; fit && k < n->rank; k++)
-    fit = k == a || ix_prove(b->ir, ix_sub(b->ir, n->dims[k], i->dims[k]));
+    fit = k == a || ix_prove_le(b->ir, i->dims[k], n->dims[k]);
   if (!fit)
     diag_raise(b->diag, TN_ERR_SHAPE, "an index of shape %s does not fit into %s",
                sizes_text(b, &one), sizes_text(b, &other));

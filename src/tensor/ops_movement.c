@@ -139,7 +139,7 @@ static const node *bound_of(builder *b, const char *name, const node *bound, con
   if (bound->hi < 0) bound = ix_add(b->ir, bound, size);
   if (bound->op == OP_CONST && size->op == OP_CONST)
     return ix_max(b->ir, least, ix_min(b->ir, bound, most));
-  if (!ix_prove(b->ir, ix_sub(b->ir, bound, least)) || !ix_prove(b->ir, ix_sub(b->ir, most, bound)))
+  if (!ix_prove_le(b->ir, least, bound) || !ix_prove_le(b->ir, bound, most))
     diag_raise(b->diag, TN_ERR_SHAPE, "%s %s can be outside of an axis of size %s", name,
                size_text(b, given), size_text(b, size));
   return bound;
@@ -180,7 +180,7 @@ void build_split(builder *b, value x, int64_t axis, const node *const parts[], v
   const node *each = n ? ix_floordiv(g, size, ix_const(g, (int64_t)n)) : NULL;
   for (size_t i = 0; i < n; i++) {
     const node *part = parts ? parts[i] : each, *end = ix_add(g, start, part);
-    if (part->lo < 0 || !ix_prove(g, ix_sub(g, size, end)))
+    if (part->lo < 0 || !ix_prove_le(g, end, size))
       diag_raise(b->diag, TN_ERR_SHAPE, "part %zu, of size %s, does not fit into an axis of %s", i,
                  size_text(b, part), size_text(b, size));
     out[i] = value_of(shape_slice(b, whole, at, start, part, 1));

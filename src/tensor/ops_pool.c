@@ -1,4 +1,5 @@
 /* Pooling: reductions of windows. */
+#include "tensor/desc.h"
 #include "tensor/ops_common.h"
 
 enum { MOST_SPATIAL = 3 };
@@ -162,7 +163,7 @@ static value call_pool(builder *b, const value in[], size_t n, const void *optio
   const pool_call *c = options;
   tn_pool_desc d = TN_POOL_DESC_INIT;
   (void)n;
-  desc_read(b, &d, c->desc, sizeof d, "tn_pool_desc");
+  if (desc_read(b->diag, &d, c->desc, sizeof d, "tn_pool_desc") != TN_OK) diag_rethrow(b->diag);
   return c->build(b, in[0], &d);
 }
 

@@ -2,6 +2,7 @@
 
 #include "tensor/call.h"
 #include "tensor/custom.h"
+#include "tensor/desc.h"
 #include "tensor/dims.h"
 #include "tensor/leaf.h"
 #include "tensor/realize.h"
@@ -44,7 +45,7 @@ typedef struct compile_job {
   tn_context *c;
   tn_tensor *const *out;
   size_t n_out;
-  const tn_plan_desc *desc;
+  tn_plan_desc desc;
   const plan_source *source; /* NULL: tensors, and the scope's assigns */
   nodes roots; /* outputs, then the states' newest versions; each held by what it is of, or new */
   VEC(cell *) assigned;
@@ -104,9 +105,7 @@ static void check_name(compile_job *j, const plan_port *ports, size_t n, const c
 
 static void add_outputs(compile_job *j) {
   tn_plan *p = j->made;
-  const char *const *names = j->source ? j->source->output_names
-                             : j->desc ? j->desc->outputs
-                                       : NULL;
+  const char *const *names = j->source ? j->source->output_names : j->desc.outputs;
   p->outputs = new_ports(p, j->n_out);
   for (size_t i = 0; i < j->n_out; i++, p->n_outputs++) {
     if (names && !names[i]) diag_raise(&j->c->diag, TN_ERR_ARGUMENT, "output %zu has no name", i);
@@ -245,7 +244,7 @@ static void find_vars(compile_job *j) {
 static void compile(void *arg) {
   compile_job *j = arg;
   tn_plan *p = j->made;
-  const char *name = j->source ? j->source->name : j->desc ? j->desc->name : NULL;
+  const char *name = j->source ? j->source->name : j->desc.name;
   p->name = copy_name(p, name ? name : "plan");
   list_roots(j);
   add_leaves(j);
@@ -253,16 +252,6 @@ static void compile(void *arg) {
   make_plan(j);
   find_buffers(j);
   find_vars(j);
-}
-
-static tn_status check_desc(tn_context *c, const tn_plan_desc *from) {
-  if (!from) return TN_OK;
-  bool fits = from->size >= sizeof *from;
-  for (size_t i = sizeof *from; fits && i < from->size; i++)
-    fits = !((const unsigned char *)from)[i];
-  return fits ? TN_OK
-              : diag_set(&c->diag, TN_ERR_ARGUMENT,
-                         "tn_plan_desc is of another version: begin with its INIT");
 }
 
 static tn_status open_plan(tn_context *c, tn_plan **out) {
@@ -293,9 +282,9 @@ static void take_assigns(compile_job *j) {
   }
 }
 
-static tn_status compile_plan(compile_job *j) {
+static tn_status compile_plan(compile_job *j, const tn_plan_desc *desc) {
   tn_context *c = j->c;
-  tn_status s = check_desc(c, j->desc);
+  tn_status s = desc_read(&c->diag, &j->desc, desc, sizeof j->desc, "tn_plan_desc");
   if (s == TN_OK) s = realize(c, NULL, 0, REALIZE_BEFORE);
   if (s == TN_OK) s = open_plan(c, &j->made);
   if (s == TN_OK) s = diag_catch(&c->diag, compile, j);
@@ -319,13 +308,13 @@ tn_status tn_plan_compile(tn_context *c, tn_tensor *const out[], size_t n, const
     if (!out[i]) return TN_ERR_ARGUMENT;
   tn_status s = context_enter(c);
   if (s != TN_OK) return s;
-  compile_job j = {.c = c, .out = out, .n_out = n, .desc = desc};
+  compile_job j = {.c = c, .out = out, .n_out = n, .desc = TN_PLAN_DESC_INIT};
   failure *f = call_check(c, "plan_compile", out, n);
   if (f) {
     s = f->status;
     failure_drop(c, f);
   } else {
-    s = compile_plan(&j);
+    s = compile_plan(&j, desc);
     if (s != TN_OK) context_fail(c, "plan_compile", out, n);
   }
   if (s == TN_OK) {

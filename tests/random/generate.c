@@ -21,6 +21,7 @@ typedef struct maker {
   bool zeros;
   uint64_t first_buffer, buffers;
   int64_t customs;
+  dtype wanted; /* the type taken where the op allows it; DT_VOID: any */
 } maker;
 
 typedef struct shape {
@@ -76,11 +77,17 @@ static bool has_shape(const node *n, const shape *s) {
 
 /* Choices. */
 
-static dtype any_type(maker *m, op o) {
-  dtype all[DT_LIMIT];
+static size_t types_of(op o, dtype all[DT_LIMIT]) {
   size_t n = 0;
   for (int t = 0; t < DT_LIMIT; t++)
     if (dtype_get(t)->name && dtype_is_data((dtype)t) && op_takes(o, (dtype)t)) all[n++] = (dtype)t;
+  return n;
+}
+
+static dtype any_type(maker *m, op o) {
+  dtype all[DT_LIMIT];
+  size_t n = types_of(o, all);
+  if (m->wanted != DT_VOID && op_takes(o, m->wanted)) return m->wanted;
   if (op_takes(o, DT_F32) && rng_chance(&m->r, 15)) return DT_F32;
   return all[rng_below(&m->r, n)];
 }
@@ -215,8 +222,10 @@ static const node *without_nan(maker *m, const node *x) {
 }
 
 static dtype type_of_width(maker *m, dtype t) {
+  dtype all[DT_LIMIT];
+  size_t n = types_of(OP_BITCAST, all);
   for (;;) {
-    dtype to = any_type(m, OP_BITCAST);
+    dtype to = all[rng_below(&m->r, n)];
     if (dtype_bytes(to) == dtype_bytes(t) && (to != DT_BOOL || t == DT_BOOL)) return to;
   }
 }
@@ -426,25 +435,26 @@ static const node *gathered(maker *m, const node *x) {
 
 /* Reduction. */
 
+static bool reduces(op o, dtype t) {
+  uint64_t start;
+  return (op_get(o)->facts & FACT_ASSOCIATIVE) && op_takes(o, t) && op_identity(o, t, &start);
+}
+
 static op any_reduction(maker *m, dtype t) {
   op all[OP_LIMIT];
   size_t n = 0;
-  for (int o = 0; o < OP_LIMIT; o++) {
-    uint64_t start;
-    if ((op_get((op)o)->facts & FACT_ASSOCIATIVE) && op_takes((op)o, t) &&
-        op_identity((op)o, t, &start))
-      all[n++] = (op)o;
-  }
+  for (int o = 0; o < OP_LIMIT; o++)
+    if (reduces((op)o, t)) all[n++] = (op)o;
   return all[rng_below(&m->r, n)];
 }
 
-static const node *reduced(maker *m, const node *x) {
+static const node *reduced(maker *m, const node *x, op o) {
   int64_t axes[MOST_RANK];
   size_t n = 0;
   for (size_t i = 0; i < x->rank; i++)
     if (rng_chance(&m->r, 50)) axes[n++] = (int64_t)i;
   if (!n && x->rank && rng_chance(&m->r, 95)) axes[n++] = (int64_t)rng_below(&m->r, x->rank);
-  return ir_reduce(m->g, x, any_reduction(m, (dtype)x->dtype), n, axes);
+  return ir_reduce(m->g, x, o, n, axes);
 }
 
 /* Effects. */
@@ -529,6 +539,7 @@ static const node *variable(maker *m) {
 
 static const node *apply(maker *m, op o) {
   shape s = any_shape(m);
+  const node *x;
   switch (o) {
   case OP_RESHAPE: return reshaped(m, any_value(m));
   case OP_EXPAND: return expanded(m, any_value(m));
@@ -536,7 +547,7 @@ static const node *apply(maker *m, op o) {
   case OP_SLICE: return sliced(m, any_value(m));
   case OP_PAD: return padded(m, any_value(m));
   case OP_GATHER: return gathered(m, any_value(m));
-  case OP_REDUCE: return reduced(m, any_value(m));
+  case OP_REDUCE: x = any_value(m); return reduced(m, x, any_reduction(m, (dtype)x->dtype));
   case OP_SET: return set(m);
   case OP_CUSTOM: return custom(m);
   case OP_CONST: return any_constant(m, any_type(m, o));
@@ -574,6 +585,35 @@ static op any_op(maker *m) {
     if (at < weight((op)o)) return (op)o;
     at -= weight((op)o);
   }
+}
+
+/* Each graph ends with one op that is its seed's: ops and reductions take turns, and each its
+   types, so that a thousand seeds in a row have used every one of these. */
+
+typedef struct turn {
+  op op;
+  bool is_reduction;
+} turn;
+
+static size_t all_turns(turn turns[2 * OP_LIMIT]) {
+  size_t n = 0;
+  for (int o = 0; o < OP_LIMIT; o++) {
+    if (weight((op)o) && o != OP_REDUCE) turns[n++] = (turn){(op)o, false};
+    if (reduces((op)o, DT_I32)) turns[n++] = (turn){(op)o, true};
+  }
+  return n;
+}
+
+static const node *last_value(maker *m, uint64_t seed) {
+  turn turns[2 * OP_LIMIT];
+  dtype types[DT_LIMIT];
+  size_t n = all_turns(turns);
+  turn own = turns[seed % n];
+  size_t n_types = types_of(own.op, types);
+  m->wanted = n_types ? types[seed / n % n_types] : DT_VOID;
+  if (!own.is_reduction) return apply(m, own.op);
+  shape s = some_shape(m);
+  return reduced(m, want(m, m->wanted, &s, false), own.op);
 }
 
 /** Whether a value is small enough to stay. */
@@ -654,6 +694,7 @@ void generate(graph *g, uint64_t seed) {
             : rng_chance(&m.r, 30) ? 40
                                    : 300;
   m.zeros = rng_chance(&m.r, 15);
+  m.wanted = DT_VOID;
   if (rng_chance(&m.r, 30)) make_sizes(&m);
   for (size_t k = rng_below(&m.r, 3) + 1; k > 0; k--) {
     shape s = any_shape(&m);
@@ -666,5 +707,7 @@ void generate(graph *g, uint64_t seed) {
     const node *n = apply(&m, any_op(&m));
     if (fits(&m, n)) keep(&m, n);
   }
+  const node *last = last_value(&m, seed);
+  if (fits(&m, last)) keep(&m, last);
   choose_roots(&m);
 }
