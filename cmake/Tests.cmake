@@ -2,15 +2,26 @@
 #   tests/unit/test_SUBJECT.c      one cmocka program each, sees the library's inside
 #   tests/api/SUBJECT.c, .cpp      one program each, sees the public headers and shared library
 #   tests/KIND/test_SUBJECT.sh, .py  scripts; they get the build folder as their argument
-#   tests/fuzz/fuzz_SUBJECT.c      libFuzzer programs, with TENON_FUZZ
+#   tests/fuzz/fuzz_SUBJECT.c      libFuzzer programs, with TENON_FUZZ; seeds.c writes their seeds
 #   examples/NAME.c                run without arguments
 # A test runs in the source folder, skips by exit code 77, and keeps its cache in the build folder.
 
 include(CTest)
 enable_language(CXX)
 pkg_check_modules(cmocka REQUIRED IMPORTED_TARGET cmocka)
-find_program(TENON_PYTHON python3 HINTS "${PROJECT_SOURCE_DIR}/build/venv/bin" NO_DEFAULT_PATH)
-find_program(TENON_PYTHON python3 REQUIRED)
+
+# The environment that `scripts/setup.sh --tests` makes, from the first build after it is there;
+# before, the first python3. TENON_PYTHON names another one; what was only found is never kept.
+find_program(found_python python3 NO_CACHE REQUIRED)
+file(GLOB venv CONFIGURE_DEPENDS build/venv/requirements.txt)
+if(NOT TENON_PYTHON OR TENON_PYTHON STREQUAL found_python)
+  unset(TENON_PYTHON CACHE)
+  set(TENON_PYTHON "${found_python}")
+  if(venv)
+    set(TENON_PYTHON "${PROJECT_SOURCE_DIR}/build/venv/bin/python3")
+  endif()
+endif()
+message(STATUS "Python of the tests: ${TENON_PYTHON}")
 
 set(test_environment
   "TENON_CACHE=${PROJECT_BINARY_DIR}/test-cache"
@@ -160,25 +171,34 @@ endif()
 if(TENON_FUZZ)
   find_program(LLVM_SYMBOLIZER NAMES llvm-symbolizer-14 llvm-symbolizer REQUIRED)
   list(APPEND test_environment "ASAN_SYMBOLIZER_PATH=${LLVM_SYMBOLIZER}")
+  set(fuzz "${PROJECT_BINARY_DIR}/fuzz")
+
+  # What the fuzzers start from: a folder for each, which may not be empty.
+  add_executable(fuzz_seeds tests/fuzz/seeds.c)
+  set_target_properties(fuzz_seeds PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${fuzz}")
+  target_link_libraries(fuzz_seeds PRIVATE tenon_internal)
+  file(GLOB samples CONFIGURE_DEPENDS
+    tests/ir/*.irt tests/random/found/*.ir tests/data/onnx/*.onnx)
+  add_custom_command(OUTPUT "${fuzz}/seeds.stamp"
+    COMMAND ${CMAKE_COMMAND} -E rm -rf "${fuzz}/seeds"
+    COMMAND fuzz_seeds "${fuzz}/seeds" "${PROJECT_SOURCE_DIR}"
+    COMMAND ${CMAKE_COMMAND} -E touch "${fuzz}/seeds.stamp"
+    DEPENDS fuzz_seeds ${samples} VERBATIM)
+  add_custom_target(seeds ALL DEPENDS "${fuzz}/seeds.stamp")
+
   file(GLOB found CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
   foreach(source IN LISTS found)
     get_filename_component(target ${source} NAME_WE)
     string(REGEX REPLACE "^fuzz_" "" subject ${target})
     add_executable(${target} ${source})
-    set_target_properties(${target} PROPERTIES
-      RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
+    set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${fuzz}")
     target_link_libraries(${target} PRIVATE tenon_internal)
     target_link_options(${target} PRIVATE -fsanitize=fuzzer)
 
-    set(corpus "${PROJECT_BINARY_DIR}/fuzz/corpus/${subject}")
-    file(MAKE_DIRECTORY ${corpus})
-    set(seeds "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${subject}")
-    if(NOT EXISTS ${seeds})
-      set(seeds)
-    endif()
-    tenon_add_test(fuzz.${subject} fuzz ${target} -max_total_time=${TENON_FUZZ_SECONDS}
-      -timeout=20 -rss_limit_mb=4096 -print_final_stats=1
-      "-artifact_prefix=${PROJECT_BINARY_DIR}/fuzz/" ${corpus} ${seeds})
+    tenon_add_test(fuzz.${subject} fuzz bash "${PROJECT_SOURCE_DIR}/tests/fuzz/run.sh"
+      $<TARGET_FILE:${target}> "${fuzz}/corpus/${subject}" "${fuzz}/seeds/${subject}"
+      -max_total_time=${TENON_FUZZ_SECONDS} -timeout=20 -rss_limit_mb=4096 -print_final_stats=1
+      "-artifact_prefix=${fuzz}/")
     math(EXPR limit "${TENON_FUZZ_SECONDS} + 120")
     set_tests_properties(fuzz.${subject} PROPERTIES TIMEOUT ${limit})
   endforeach()

@@ -4,7 +4,9 @@
 #
 #   scripts/demo.sh [PATH...]    of these files instead of the demo's own
 set -euo pipefail
+caller=$PWD
 cd "$(dirname "$0")/.."
+root=$PWD
 . scripts/steps.sh
 trap - EXIT
 
@@ -23,6 +25,7 @@ make_files() {
 step 'set-up' scripts/setup.sh
 step 'build release' build release
 step 'model' env PYTHON=/usr/bin/python3 scripts/get-magika.sh $model
-[ $# -gt 0 ] || { step 'files' make_files; set -- $files; }
+[ $# -gt 0 ] || { step 'files' make_files; caller=$root; set -- $files; }
 echo
-build/release/examples/filetype --model $model "$@"
+cd "$caller"
+"$root/build/release/examples/filetype" --model "$root/$model" -- "$@"

@@ -5,8 +5,9 @@
     scripts/pipeline-doc.py --check BUILD   fails if the page is not current
 
 BUILD is a build folder with TENON_TESTS, which has the program tests/docs/pipeline. In the template
-{{example}} is the code between [example] and [end] in tests/docs/pipeline.c, {{stage NAME}} the
-graph after that pass; a graph that the pass left as it was is not repeated.
+{{example}} is the code between [example] and [end] in tests/docs/pipeline.c, {{passes}} the names in
+src/ir/pass.h, {{stage NAME}} the graph after that pass; a graph that the pass left as it was is not
+repeated.
 """
 
 import argparse
@@ -21,12 +22,18 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "pipeline.md"
 TEMPLATE = ROOT / "docs" / "pipeline.template.md"
 PROGRAM = ROOT / "tests" / "docs" / "pipeline.c"
+PASSES = ROOT / "src" / "ir" / "pass.h"
 
 
 def example():
     text = PROGRAM.read_text()
     code = re.search(r"/\* \[example\] \*/\n(.*?)\n\s*/\* \[end\] \*/", text, re.DOTALL)
     return f"```c\n{textwrap.dedent(code.group(1))}\n```"
+
+
+def passes():
+    names = re.findall(r'^ *X\(PASS_\w+, "(\w+)"\)', PASSES.read_text(), re.MULTILINE)
+    return textwrap.fill(", ".join(f"`{name}`" for name in names), 100)
 
 
 def stages(build):
@@ -48,7 +55,7 @@ def shown(name, texts):
 
 def page(build):
     texts = stages(build)
-    text = TEMPLATE.read_text().replace("{{example}}", example())
+    text = TEMPLATE.read_text().replace("{{example}}", example()).replace("{{passes}}", passes())
     return re.sub(r"\{\{stage (\w+)\}\}", lambda m: shown(m.group(1), texts), text)
 
 

@@ -14,7 +14,7 @@ static int columns(const char *text) {
 }
 
 int report_width(const path_list *paths) {
-  int width = 0;
+  int width = (int)sizeof "file" - 1;
   for (size_t i = 0; i < paths->count; i++) {
     int n = columns(paths->at[i].name);
     if (n > width) width = n;
@@ -65,6 +65,19 @@ static void print_object(const report *r, const char *path, verdict v, const flo
 static void print_path(const char *path, int width) {
   for (int pad = width - columns(path); *path || pad-- > 0; *path ? path++ : path)
     putchar(!*path ? ' ' : (unsigned char)*path < ' ' || *path == 127 ? '?' : *path);
+}
+
+void report_heads(const report *r) {
+  if (r->json) return;
+  print_path("file", r->width);
+  printf("  %-16s %6s %11s  %-11s %-28s %s\n", "label", "score", "time", "group", "MIME type",
+         "description");
+}
+
+void report_end(const report *r, size_t files, double ms, double start_ms) {
+  if (r->json) return;
+  printf("\n%zu file%s in %.1f ms, after %.0f ms to load and compile the model\n", files,
+         files == 1 ? "" : "s", ms, start_ms);
 }
 
 void report_verdict(const report *r, const char *path, verdict v, const float *scores, double ms) {

@@ -14,6 +14,11 @@ typedef struct report {
 /* Columns that the longest path takes, within reason. */
 int report_width(const path_list *paths);
 
+/* The heads of the columns, and after all lines how many there were and how long they took. Nothing
+   with `json`. */
+void report_heads(const report *r);
+void report_end(const report *r, size_t files, double ms, double start_ms);
+
 /* One line to the standard output. `scores` may be NULL. */
 void report_verdict(const report *r, const char *path, verdict v, const float *scores, double ms);
 void report_features(const char *path, const int32_t *features, size_t count);

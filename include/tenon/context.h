@@ -7,8 +7,15 @@
    a chain of calls needs one check, at its last; only where a function says so does NULL mean
    "absent". A scope keeps its first failure for tn_scope_end.
 
+   What fails. An assign or a state's first contents can fail when they are computed, later than
+   they were made: what does not depend on them happens all the same. A state without first contents
+   is from then on as invalid as a tensor can be. An assign that failed leaves the old value, and
+   what computed it returns the failure, once; a function of the host's that failed may be called
+   again.
+
    Threads. A context with its tensors is used by one thread at a time, any thread in turn; a second
-   one gets TN_ERR_BUSY. Plans and models are used by any number of threads, a binding by one.
+   one gets TN_ERR_BUSY. Plans and models are used by any number of threads, a binding by one; where
+   these need the context for a while, calls on it wait.
 
    Memory passed in is borrowed for the call unless a function says otherwise. Strings returned live
    as long as the object they came from. */
@@ -38,8 +45,9 @@ TN_API int32_t tn_version(void);
 typedef struct tn_context tn_context;
 
 /* Callbacks. Each comes from any thread, one call at a time unless said otherwise, and may not call
-   a function on its context. `destroy`, if not NULL, gets `user` exactly once, at the end or when
-   the call that took it fails. A struct whose first function is NULL is absent. */
+   a function on its context, which would be TN_ERR_BUSY. `destroy`, if not NULL, gets `user`
+   exactly once, at the end or when the call that took it fails. A struct whose first function is
+   NULL is absent. */
 
 /** Where host memory comes from, tensors' included; code and thread stacks do not. */
 typedef struct tn_allocator {
@@ -98,8 +106,10 @@ typedef enum tn_math {
 
 /** How a context is opened. Strings are copied. With `environment`, a field that is as in INIT is
     taken from its variable, where that is set: TENON_DEVICE, TENON_CACHE (cache_dir), TENON_PAIR,
-    TENON_CPU, TENON_DUMP, TENON_THREADS, and TENON_MATH, one of "exact", "contract", "sum",
-    "default" and "fast". */
+    TENON_CPU, TENON_DUMP, TENON_THREADS, CC (compiler), and TENON_MATH, one of "exact", "contract",
+    "sum", "default" and "fast". Programs are looked for on PATH in any case; TMPDIR is not used, as
+    kernels are compiled without files. Contexts with neither allocator, workers nor threads share
+    their devices, and the last one to set `cached_bytes` sets it for all. */
 typedef struct tn_open_desc {
   size_t size;           /**< sizeof(tn_open_desc) */
   const char *device;    /**< where tensors are made ("CPU"); NULL: the CPU */
@@ -107,21 +117,23 @@ typedef struct tn_open_desc {
   const char *pair;      /**< renderer and compiler (see device.h); NULL: the device's first */
   const char *cpu;       /**< use no more than "x86-64-v2", "-v3" or "-v4"; NULL: all there is */
   const char *dump;      /**< "DIR:after:PASS": write the graph into DIR after PASS; NULL: no */
-  int32_t threads;       /**< tasks that work is cut into; 0: as many as physical cores */
+  int32_t threads;       /**< tasks that work is cut into, at most 1024; 0: one a physical core */
   tn_math math;
-  uint64_t cached_bytes;  /**< of freed memory kept for reuse, at most */
+  uint64_t cached_bytes;  /**< of freed memory kept for reuse, at most: see above */
   bool environment;       /**< heed the variables named above */
   tn_allocator allocator; /**< absent: the C library's */
   tn_workers workers;     /**< absent: the library's own threads */
   tn_logger logger;       /**< absent: remarks are dropped */
   tn_progress progress;   /**< absent: nothing is told and nothing cancelled */
+  const char *compiler;   /**< C compiler for kernels: a name or path, and arguments after spaces
+                             ("ccache gcc"); NULL: the first of cc, gcc and clang that there is */
 } tn_open_desc;
 
 /* clang-format off */
 #define TN_OPEN_DESC_INIT                                                                          \
   { sizeof(tn_open_desc), NULL, NULL, NULL, NULL, NULL, 0, TN_MATH_DEFAULT,                        \
     (uint64_t)1 << 30, true, {NULL, NULL, NULL, NULL}, {NULL, NULL, NULL}, {NULL, NULL, NULL},     \
-    {NULL, NULL, NULL} }
+    {NULL, NULL, NULL}, NULL }
 /* clang-format on */
 
 /** Opens a context; `desc` NULL is TN_OPEN_DESC_INIT. NULL only where memory has run out. What else
@@ -146,7 +158,8 @@ TN_API void tn_scope_begin(tn_context *context);
 /** Ends the innermost scope. Runs, as one plan, the assigns still pending and whatever outlives the
     scope (was kept or owned), drops their graphs, and frees the scope's other tensors. Returns the
     first failure of anything in the scope, its message in tn_message; a failed assign leaves the
-    old value; the scope is ended in any case. TN_ERR_ARGUMENT where no scope is open. */
+    old value, all else happens; the scope is ended in any case. TN_ERR_ARGUMENT where no scope is
+   open. */
 TN_API tn_status tn_scope_end(tn_context *context);
 
 /** Names the place that what is built from here on comes from, for messages: `where` is copied.

@@ -2,6 +2,7 @@
 #ifndef TENON_MODEL_H
 #define TENON_MODEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,15 +23,19 @@ typedef struct tn_model_desc {
   const char *folder; /**< where data that the model keeps in files of its own lies, and nowhere
                            above it; NULL: the model file's folder, and for a model from memory
                          none, so that such data is TN_ERR_IO */
+  bool copy;          /**< copy what the files hold: they may change once the model is loaded */
 } tn_model_desc;
 
 #define TN_MODEL_DESC_INIT \
-  { sizeof(tn_model_desc), NULL }
+  { sizeof(tn_model_desc), NULL, false }
 
-/** Loads a model file; desc NULL: INIT. The model belongs to the context until it is freed. On
-    failure *model is NULL and tn_message names the file and the node: TN_ERR_IO where a file cannot
-    be read, TN_ERR_FORMAT where it is malformed, TN_ERR_UNSUPPORTED with all that is not supported
-    at once, TN_ERR_SHAPE or TN_ERR_DTYPE where nodes do not fit together. */
+/** Loads a model file; desc NULL: INIT. The model belongs to the context until it is freed. Its
+    files are mapped, not read: unless `copy` is set, they are not to be shortened or overwritten in
+    place as long as the model, a binding of it or a tensor built from it lives, or the process may
+    be killed. To put others in their place, rename those. On failure *model is NULL and tn_message
+    names the file and the node: TN_ERR_IO where a file cannot be read, TN_ERR_FORMAT where it is
+    malformed, TN_ERR_UNSUPPORTED with all that is not supported at once, TN_ERR_SHAPE or
+    TN_ERR_DTYPE where nodes do not fit together. */
 TN_API tn_status tn_model_load(tn_context *context, const char *path, const tn_model_desc *desc,
                                tn_model **model);
 
@@ -42,7 +47,8 @@ TN_API tn_status tn_model_load_bytes(tn_context *context, const void *data, size
 TN_API void tn_model_free(tn_model *model);
 
 /** A new binding of a model, from any thread (see plan.h). The first one compiles the model, for
-   all sizes of its inputs at once. On failure *binding is NULL and the message is the context's. */
+    all sizes of its inputs at once; the context may be used meanwhile. On failure *binding is NULL
+    and the message is the context's. */
 TN_API tn_status tn_model_bind(tn_model *model, tn_binding **binding);
 
 typedef enum tn_port_kind {
@@ -56,8 +62,8 @@ typedef struct tn_port {
   size_t size; /**< sizeof(tn_port), set by the caller */
   const char *name;
   tn_type type;                   /**< a size that varies is -1; an unknown rank is -1 */
-  const char *sizes[TN_MAX_RANK]; /**< each size in words: "224", "batch", "2*batch", "?" where it
-                                     is known only by running; NULL past the rank */
+  const char *sizes[TN_MAX_RANK]; /**< each size in words: "224", "batch", "2*batch+1"; "(…)" is
+                                     what is not said so shortly; NULL past the rank */
 } tn_port;
 
 #define TN_PORT_INIT                                          \

@@ -171,7 +171,8 @@ TN_API tn_tensor *tn_bitcast(tn_tensor *x, tn_dtype dtype);
 /* ---- Reductions ----
 
    Over `axes`, in any order; each becomes 1 with `keepdims` and goes otherwise. TN_ALL is every
-   axis, an empty list none. */
+   axis, an empty list none. An axis can be empty where its size is 0 or varies and is not shown to
+   be 1 or more: give its variables a minimum of 1. */
 
 /** X(name, rule, meaning): tn_tensor *tn_<name>(tn_tensor *x, tn_axes axes, bool keepdims). Rules:
     SUM     takes any type; bools and signed integers give i64, unsigned ones u64, floats their own,
@@ -182,8 +183,8 @@ TN_API tn_tensor *tn_bitcast(tn_tensor *x, tn_dtype dtype);
 #define TN_REDUCE_LIST(X)                                                               \
   X(sum, SUM, "sum; of nothing, 0")                                                     \
   X(prod, SUM, "product; of nothing, 1")                                                \
-  X(max, NUMBER, "largest; of nothing, TN_ERR_SHAPE")                                   \
-  X(min, NUMBER, "smallest; of nothing, TN_ERR_SHAPE")                                  \
+  X(max, NUMBER, "largest; TN_ERR_SHAPE where one of the axes can be empty")            \
+  X(min, NUMBER, "smallest; TN_ERR_SHAPE where one of the axes can be empty")           \
   X(mean, FLOAT, "sum over count; of nothing, NaN")                                     \
   X(logsumexp, FLOAT, "log of the sum of e^x, without overflow; of nothing, -infinity") \
   X(any, TEST, "one is not 0; of nothing, false")                                       \
@@ -201,8 +202,8 @@ TN_API tn_tensor *tn_var(tn_tensor *x, tn_axes axes, int ddof, bool keepdims);
 TN_API tn_tensor *tn_std(tn_tensor *x, tn_axes axes, int ddof, bool keepdims);
 
 /** Index of the largest or smallest element along one axis: the first, where several are equal, and
-    the first NaN, where there is one. Integers and floats; gives i64. An axis of size 0 is
-    TN_ERR_SHAPE. */
+    the first NaN, where there is one. Integers and floats; gives i64. TN_ERR_SHAPE where the axis
+    can be empty. */
 TN_API tn_tensor *tn_argmax(tn_tensor *x, int axis, bool keepdims);
 TN_API tn_tensor *tn_argmin(tn_tensor *x, int axis, bool keepdims);
 
@@ -272,13 +273,16 @@ TN_API tn_tensor *tn_flip(tn_tensor *x, tn_axes axes);
 /** Drops `axes`, whose sizes must be 1; TN_ALL drops every axis whose size is the number 1. */
 TN_API tn_tensor *tn_squeeze(tn_tensor *x, tn_axes axes);
 
-/** Adds axes of size 1, at these places of the result. As numpy.expand_dims. */
+/** Adds axes of size 1, at these places of the result; TN_ALL is TN_ERR_SHAPE. As
+    numpy.expand_dims. */
 TN_API tn_tensor *tn_unsqueeze(tn_tensor *x, tn_axes axes);
 
 /** Elements start, start + step, … before `stop` along an axis, by Python's rules: negative bounds
     count from the end, those outside are clamped, and a negative step goes down. As `stop`, TN_END
     is as far as the step goes. start and stop may be variables; `step` is a number, not 0. Where
-    the axis or a bound varies, bounds are inside the axis for all sizes, else TN_ERR_SHAPE. */
+    the axis or a bound varies, each bound is of one sign, and inside the axis for all sizes or
+    outside for all, else TN_ERR_SHAPE. Numbers from 2^44 on (see tn_dim) are bounds if they are 2^k
+    or 2^k - 1, of either sign, as INT64_MAX and INT64_MIN are. */
 TN_API tn_tensor *tn_slice(tn_tensor *x, int axis, tn_dim start, tn_dim stop, tn_dim step);
 #define TN_END INT64_MAX
 
@@ -398,8 +402,8 @@ typedef struct tn_pool_desc {
 TN_API tn_tensor *tn_max_pool(tn_tensor *x, const tn_pool_desc *desc);
 TN_API tn_tensor *tn_avg_pool(tn_tensor *x, const tn_pool_desc *desc);
 
-/** Largest element, or mean, over all axes after the second, which become 1: x (N, C, D…). Types as
-    tn_max and tn_mean. As ONNX GlobalMaxPool and GlobalAveragePool. */
+/** tn_max or tn_mean over all axes after the second, which become 1: x (N, C, D…). As ONNX
+    GlobalMaxPool and GlobalAveragePool. */
 TN_API tn_tensor *tn_global_max_pool(tn_tensor *x);
 TN_API tn_tensor *tn_global_avg_pool(tn_tensor *x);
 

@@ -34,10 +34,11 @@ typedef struct tn_plan_desc {
   { sizeof(tn_plan_desc), NULL, NULL }
 
 /** Compiles `n` outputs, along with the assigns still pending of the innermost scope: these then
-    happen in the plan's runs only, after all of a run's readers of the old value. The tensors' own
-    handles stay as they are. desc NULL: INIT. The plan belongs to the context until it is freed.
-    On failure *plan is NULL, and the assigns stay pending. TN_ERR_ARGUMENT where there is neither
-    an output nor an assign, or where two inputs, or two outputs, have one name. */
+    happen in the plan's runs only, after all of a run's readers of the old value. Those pending of
+    outer scopes happen now; the failure of one is returned, once. The tensors' own handles stay as
+    they are. desc NULL: INIT. The plan belongs to the context until it is freed. On failure *plan
+   is NULL, and the scope's assigns stay pending. TN_ERR_ARGUMENT where there is neither an output
+   nor an assign, or where two inputs, or two outputs, have one name. */
 TN_API tn_status tn_plan_compile(tn_context *context, tn_tensor *const out[], size_t n,
                                  const tn_plan_desc *desc, tn_plan **plan);
 
@@ -74,7 +75,14 @@ TN_API tn_status tn_binding_carry(tn_binding *binding, const char *output, const
 
 /** Runs, and returns when outputs and assigns are done. A failure kept since the last run is
     returned instead, once. TN_ERR_ARGUMENT names the inputs that have no value. Runs of different
-    bindings go on at once, except that those which touch one state take turns. */
+    bindings go on at once, except that those which touch one state take turns.
+
+    Assigns to the plan's states that are pending in the context happen first, whichever thread made
+    them and whichever one runs; where one of them fails, that is returned, once, and the run does
+    not happen. For this a run waits for the call that is in the context, and calls on the context
+    wait for it. So assigns that are to be part of a plan are made and compiled while no other
+    thread runs what touches their states. TN_ERR_BUSY from inside a callback of the context, where
+    the plan has states: it would wait for itself. */
 TN_API tn_status tn_binding_run(tn_binding *binding);
 
 /** The type an output had in the last run, all sizes numbers; TN_UNDEFINED before one, after one

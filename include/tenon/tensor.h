@@ -31,8 +31,10 @@ typedef struct tn_tensor tn_tensor;
 /** The most axes a shape can have. */
 #define TN_MAX_RANK 12
 
-/** A size: a number of elements, or a variable made by tn_dim_var and the arithmetic below. C's own
-    operators must not be used on a variable; what they make of one is refused. */
+/** A size: a number, or a variable made by tn_dim_var and the arithmetic below. C's own operators
+    must not be used on a variable; what they make of one is refused: it is seldom below 2^44 in
+    magnitude, as all numbers must be. From 2^44 on they are TN_ERR_SHAPE wherever a tn_dim is
+    taken (bounds of tn_slice apart), be it a size, a bound of tn_arange or another number. */
 typedef int64_t tn_dim;
 
 /** A shape: sizes from the outermost axis to the innermost. Rank 0 is a scalar. */
@@ -95,8 +97,9 @@ extern "C" {
 TN_API tn_dim tn_dim_var(tn_context *context, const char *name, int64_t min, int64_t max);
 
 /** Arithmetic on sizes, numbers and variables in any mix: exact, and refused with TN_ERR_SHAPE
-    where the result can leave 64 bits. tn_dim_div rounds down; its divisor may not be able to be 0.
-    A result that is a number is one, and needs no function any more. */
+    where the result is a number of 2^44 or more in magnitude, or varies and can leave 64 bits.
+    tn_dim_div rounds down; its divisor may not be able to be 0. A result that is a number is one,
+    and needs no function any more. */
 TN_API tn_dim tn_dim_add(tn_context *context, tn_dim a, tn_dim b);
 TN_API tn_dim tn_dim_sub(tn_context *context, tn_dim a, tn_dim b);
 TN_API tn_dim tn_dim_mul(tn_context *context, tn_dim a, tn_dim b);
@@ -142,8 +145,9 @@ TN_API tn_tensor *tn_ones(tn_context *context, tn_shape shape, tn_dtype dtype);
 TN_API tn_tensor *tn_num(tn_context *context, double value);
 TN_API tn_tensor *tn_int(tn_context *context, int64_t value);
 
-/** The numbers start, start + step, … before `stop`: rank 1. `step` is a constant and not 0; start
-    and stop may be variables. Any type but bool. As numpy.arange; tn_linspace makes fractions. */
+/** The numbers start, start + step, … before `stop`: rank 1. `step` is a number and not 0; start
+    and stop may be variables. Any type but bool. As numpy.arange; tn_linspace makes fractions, and
+    tn_add moves the numbers beyond 2^44. */
 TN_API tn_tensor *tn_arange(tn_context *context, tn_dim start, tn_dim stop, tn_dim step,
                             tn_dtype dtype);
 

@@ -9,16 +9,33 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+const char *file_shown(const char *path, char shown[FILE_SHOWN]) {
+  char *at = shown;
+  for (; *path && at - shown < FILE_SHOWN - 8; path++) {
+    unsigned char c = (unsigned char)*path;
+    if (c == '\n')
+      at += sprintf(at, "\\n");
+    else if (c < 0x20 || c == 0x7f)
+      at += sprintf(at, "\\x%02x", c);
+    else
+      *at++ = *path;
+  }
+  strcpy(at, *path ? "…" : "");
+  return shown;
+}
+
 static tn_status io_error(diag *d, const char *what, const char *path) {
   int error = errno;
-  return diag_set(d, TN_ERR_IO, "cannot %s %s: %s", what, path, strerror(error));
+  char shown[FILE_SHOWN];
+  return diag_set(d, TN_ERR_IO, "cannot %s %s: %s", what, file_shown(path, shown), strerror(error));
 }
 
 static tn_status map_descriptor(file_map *f, int fd, const char *path, diag *d) {
   struct stat s;
   if (fstat(fd, &s)) return io_error(d, "read", path);
+  char shown[FILE_SHOWN];
   if (!S_ISREG(s.st_mode))
-    return diag_set(d, TN_ERR_IO, "cannot read %s: not a regular file", path);
+    return diag_set(d, TN_ERR_IO, "cannot read %s: not a regular file", file_shown(path, shown));
   f->bytes = (size_t)s.st_size;
   if (!f->bytes) return TN_OK;
   void *at = mmap(NULL, f->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -55,7 +72,75 @@ static bool write_all(int fd, const char *at, size_t bytes) {
   return true;
 }
 
-enum { MOST_NAMES = 1000 };
+/* Writing. */
+
+enum { PATH_BYTES = 4096, MOST_LINKS = 40, MOST_NAMES = 1000 };
+
+/** What a path is written to. */
+typedef struct target {
+  char path[PATH_BYTES]; /* without a link at its end */
+  struct stat old;
+  bool there;    /* something is; `old` tells what */
+  bool in_place; /* it is not replaced but opened and written, by the path asked for */
+} target;
+
+/** The file that a path's links lead to, whether or not it is there, takes the path's place. */
+static bool follow_links(char *path) {
+  char to[PATH_BYTES];
+  for (int i = 0; i < MOST_LINKS; i++) {
+    ssize_t n = readlink(path, to, sizeof to);
+    if (n < 0) return errno == EINVAL || errno == ENOENT; /* no link, or nothing */
+    const char *slash = strrchr(path, '/');
+    size_t folder = to[0] != '/' && slash ? (size_t)(slash + 1 - path) : 0;
+    if (folder + (size_t)n + 1 >= sizeof to) {
+      errno = ENAMETOOLONG;
+      return false;
+    }
+    memcpy(path + folder, to, (size_t)n);
+    path[folder + (size_t)n] = 0;
+  }
+  errno = ELOOP;
+  return false;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b) {
+  return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/** The part of a path after its folder. */
+static const char *last_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+static void folder_of(const char *path, char folder[PATH_BYTES]) {
+  size_t n = (size_t)(last_name(path) - path);
+  memcpy(folder, path, n);
+  strcpy(folder + n, ".");
+}
+
+/** Finds out whether something can be written to a path, and how; errno tells why not. */
+static bool find_target(target *t, const char *path) {
+  struct stat s;
+  char folder[PATH_BYTES];
+  size_t n = strlen(path);
+  t->there = !stat(path, &t->old);
+  if (!t->there && errno != ENOENT) return false;
+  if (n + 1 >= sizeof t->path) {
+    errno = ENAMETOOLONG;
+    return false;
+  }
+  memcpy(t->path, path, n + 1);
+  t->in_place = t->there && !S_ISREG(t->old.st_mode);
+  if (t->there && S_ISDIR(t->old.st_mode)) errno = EISDIR;
+  if (t->there && (S_ISDIR(t->old.st_mode) || access(path, W_OK))) return false;
+  if (t->in_place) return true;
+  if (!follow_links(t->path)) return false;
+  /* an open file by its number in /proc may have no name to be replaced by */
+  t->in_place = t->there && (stat(t->path, &s) || !is_same(&s, &t->old));
+  folder_of(t->path, folder);
+  return t->in_place || !access(folder, W_OK | X_OK);
+}
 
 /** Opens a new file beside `path` for writing; its name goes to `temporary`. */
 static int open_beside(const char *path, char *temporary, size_t size) {
@@ -71,26 +156,68 @@ static int open_beside(const char *path, char *temporary, size_t size) {
   return -1;
 }
 
+/** Writes all parts and closes the file; errno tells what failed first. */
+static bool write_and_close(int fd, const file_part parts[], size_t n) {
+  bool ok = true;
+  for (size_t i = 0; i < n && ok; i++) ok = write_all(fd, parts[i].data, parts[i].bytes);
+  int error = errno;
+  if (close(fd) && ok) return false;
+  errno = error;
+  return ok;
+}
+
+static bool write_in_place(const char *path, const file_part parts[], size_t n) {
+  int fd = open(path, O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC);
+  return fd >= 0 && write_and_close(fd, parts, n);
+}
+
+static bool replace(const target *t, const file_part parts[], size_t n) {
+  char temporary[PATH_BYTES];
+  int fd = open_beside(t->path, temporary, sizeof temporary);
+  if (fd < 0) return false;
+  bool ok = !t->there || !fchmod(fd, t->old.st_mode & 0777);
+  ok = write_and_close(fd, parts, ok ? n : 0) && ok && !rename(temporary, t->path);
+  int error = errno;
+  if (!ok) unlink(temporary);
+  errno = error;
+  return ok;
+}
+
+tn_status file_check_target(const char *path, diag *d) {
+  target t;
+  return find_target(&t, path) ? TN_OK : io_error(d, "write", path);
+}
+
+bool file_same_target(const char *a, const char *b) {
+  target s, t;
+  struct stat f, g;
+  char folder[PATH_BYTES];
+  if (!find_target(&s, a) || !find_target(&t, b) || s.in_place || t.in_place) return false;
+  folder_of(s.path, folder);
+  bool known = !stat(folder, &f);
+  folder_of(t.path, folder);
+  return known && !stat(folder, &g) && is_same(&f, &g) &&
+         !strcmp(last_name(s.path), last_name(t.path));
+}
+
+tn_status file_write_parts(const char *path, const file_part parts[], size_t n, diag *d) {
+  target t;
+  bool ok = find_target(&t, path) &&
+            (t.in_place ? write_in_place(path, parts, n) : replace(&t, parts, n));
+  return ok ? TN_OK : io_error(d, "write", path);
+}
+
 tn_status file_write(const char *path, const void *data, size_t bytes, diag *d) {
-  char temporary[4096];
-  struct stat old;
-  if (!stat(path, &old) && !S_ISREG(old.st_mode))
-    return diag_set(d, TN_ERR_IO, "cannot write %s: it is there and no regular file", path);
-  int fd = open_beside(path, temporary, sizeof temporary);
-  if (fd < 0) return io_error(d, "write", path);
-  bool ok = write_all(fd, data, bytes);
-  tn_status s = ok ? TN_OK : io_error(d, "write", path);
-  if (close(fd) && ok) s = io_error(d, "write", path);
-  if (s == TN_OK && rename(temporary, path)) s = io_error(d, "write", path);
-  if (s != TN_OK) unlink(temporary);
-  return s;
+  return file_write_parts(path, &(file_part){data, bytes}, 1, d);
 }
 
 tn_status file_make_folder(const char *path, diag *d) {
   char part[4096];
   size_t n = strlen(path);
-  if (n >= sizeof part)
-    return diag_set(d, TN_ERR_IO, "cannot create %.100s…: the path is too long", path);
+  if (n >= sizeof part) {
+    errno = ENAMETOOLONG;
+    return io_error(d, "create", path);
+  }
   memcpy(part, path, n + 1);
   for (size_t i = 1; i <= n; i++) {
     if (part[i] != '/' && part[i]) continue;
@@ -101,7 +228,9 @@ tn_status file_make_folder(const char *path, diag *d) {
   }
   struct stat s;
   if (stat(path, &s)) return io_error(d, "create", path);
-  return S_ISDIR(s.st_mode) ? TN_OK : diag_set(d, TN_ERR_IO, "%s is not a folder", path);
+  if (S_ISDIR(s.st_mode)) return TN_OK;
+  errno = ENOTDIR;
+  return io_error(d, "create", path);
 }
 
 tn_status file_make_temporary_folder(char **path, arena *a, diag *d) {

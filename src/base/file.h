@@ -20,8 +20,27 @@ tn_status file_map_open(file_map *f, const char *path, diag *d);
 void file_map_close(file_map *f);
 
 /** Writes a file under a temporary name beside it, then renames it: readers see the old file or
-    the new one, and a failure leaves no trace. */
+    the new one, and a failure leaves no trace. Links are followed. A file that is there keeps its
+    mode, a new one has the user's. What is there and no regular file (a device, a pipe) is opened
+    and written as it is, and may raise SIGPIPE as any pipe does. */
 tn_status file_write(const char *path, const void *data, size_t bytes, diag *d);
+
+/** The same of several parts, one after another. */
+typedef struct file_part {
+  const void *data;
+  size_t bytes;
+} file_part;
+tn_status file_write_parts(const char *path, const file_part parts[], size_t n, diag *d);
+
+/** TN_ERR_IO where a file would not be written because of what is there, or of what is not. */
+tn_status file_check_target(const char *path, diag *d);
+
+/** Whether what is written to one path would replace what is written to the other. */
+bool file_same_target(const char *a, const char *b);
+
+/** A path as messages show it, without control characters, and cut where it is very long. */
+enum { FILE_SHOWN = 1024 };
+const char *file_shown(const char *path, char shown[FILE_SHOWN]);
 
 /** Creates a folder and those above it with mode 0700; one that is there is fine. */
 tn_status file_make_folder(const char *path, diag *d);

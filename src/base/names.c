@@ -2,34 +2,30 @@
 
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+typedef struct entry {
+  const char *key;
+  void *value;
+} entry;
 
-static names_slot *find(const names *m, const char *key, uint64_t hash) {
-  size_t i = hash & (m->cap - 1);
-  while (m->slot[i].key && !(m->slot[i].hash == hash && !strcmp(m->slot[i].key, key)))
-    i = (i + 1) & (m->cap - 1);
-  return &m->slot[i];
+static bool is_of(const void *e, const void *key) { return !strcmp(((const entry *)e)->key, key); }
+
+static uint32_t hash_of(const char *key) {
+  uint64_t h = intern_hash(key, strlen(key), 0);
+  return (uint32_t)(h ^ h >> 32);
 }
-
-static uint64_t hash_of(const char *key) { return XXH3_64bits(key, strlen(key)); }
 
 void *names_get(const names *m, const char *key) {
-  return m->n ? find(m, key, hash_of(key))->value : NULL;
-}
-
-static void grow(arena *a, names *m) {
-  names old = *m;
-  m->cap = old.cap ? old.cap * 2 : 16;
-  m->slot = arena_calloc(a, m->cap, sizeof *m->slot);
-  for (size_t i = 0; i < old.cap; i++)
-    if (old.slot[i].key) *find(m, old.slot[i].key, old.slot[i].hash) = old.slot[i];
+  entry *e = m->table.n ? *intern_find(&m->table, hash_of(key), key, is_of) : NULL;
+  return e ? e->value : NULL;
 }
 
 void names_set(arena *a, names *m, const char *key, void *value) {
-  if (m->n * 2 >= m->cap) grow(a, m);
-  uint64_t hash = hash_of(key);
-  names_slot *s = find(m, key, hash);
-  if (!s->key) m->n++;
-  *s = (names_slot){key, hash, value};
+  entry new = {key, value};
+  intern_reserve_in(&m->table, a);
+  uint32_t hash = hash_of(key);
+  void **slot = intern_find(&m->table, hash, key, is_of);
+  if (*slot)
+    ((entry *)*slot)->value = value;
+  else
+    intern_put(&m->table, slot, arena_copy(a, &new, sizeof new), hash);
 }

@@ -2,19 +2,10 @@
 #ifndef TENON_BASE_NAMES_H
 #define TENON_BASE_NAMES_H
 
-#include "base/arena.h"
-
-#include <stdint.h>
-
-typedef struct names_slot {
-  const char *key;
-  uint64_t hash;
-  void *value;
-} names_slot;
+#include "base/intern.h"
 
 typedef struct names {
-  names_slot *slot;
-  size_t n, cap;
+  intern_table table;
 } names;
 
 /** The value of a key, or NULL. */

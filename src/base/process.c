@@ -10,6 +10,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -39,11 +40,13 @@ char *process_find(arena *a, const char *name) {
 
 typedef struct child {
   pid_t pid;
-  int fd; /* what it writes */
+  int said; /* what it writes comes out here */
+  int file; /* −1: none */
   int64_t deadline;
   str output;
+  process_result *result;
   int status;
-  bool reaped, lost; /* lost: the system keeps no exit status, because SIGCHLD is ignored */
+  bool reaped, lost; /* lost: somebody else has its exit status, or nobody */
   bool ended;        /* before the deadline */
 } child;
 
@@ -61,13 +64,13 @@ static bool drain(child *c) {
   for (;;) {
     int64_t left = c->deadline - clock_now();
     if (left <= 0) return false;
-    struct pollfd p = {.fd = c->fd, .events = POLLIN};
+    struct pollfd p = {.fd = c->said, .events = POLLIN};
     int ready = poll(&p, 1, left > 100000000 ? 100 : (int)(left / 1000000 + 1));
     if (ready < 0 && errno != EINTR) return true;
     if (ready == 0 && try_reap(c, WNOHANG)) return true;
     if (ready <= 0) continue;
     char buffer[4096];
-    ssize_t n = read(c->fd, buffer, sizeof buffer);
+    ssize_t n = read(c->said, buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return true;
     size_t room = OUTPUT_LIMIT - c->output.n;
@@ -85,19 +88,54 @@ static bool await_exit(child *c) {
   return true;
 }
 
+/** Copies the child's file into the arena. */
+static void take_file(child *c) {
+  arena *a = c->output.arena;
+  struct stat s;
+  if (fstat(c->file, &s))
+    diag_raise(a->diag, TN_ERR_IO, "cannot read what a program made: %s", strerror(errno));
+  unsigned char *at = arena_alloc(a, (size_t)s.st_size + 1);
+  size_t n = 0, all = (size_t)s.st_size;
+  for (ssize_t k; n < all && ((k = pread(c->file, at + n, all - n, (off_t)n)) > 0 ||
+                              (k < 0 && errno == EINTR));)
+    if (k > 0) n += (size_t)k;
+  if (n < all) diag_raise(a->diag, TN_ERR_IO, "cannot read what a program made");
+  if (n) c->result->file = at;
+  c->result->file_bytes = n;
+}
+
 static void await_body(void *arg) {
   child *c = arg;
   c->ended = drain(c) && await_exit(c);
+  if (c->ended && c->file >= 0) take_file(c);
 }
 
-static tn_status spawn(pid_t *pid, const char *const argv[], int out, diag *d) {
+/** The environment with some variables set. */
+static char **environment(arena *a, const char *const set[]) {
+  size_t n = 0, more = 0;
+  while (environ && environ[n]) n++;
+  while (set && set[more]) more++;
+  char **all = arena_alloc(a, (n + more + 1) * sizeof *all), **at = all;
+  for (size_t i = 0; i < more; i++) *at++ = (char *)set[i];
+  for (size_t i = 0; i < n; i++) {
+    bool is_set = false;
+    for (size_t k = 0; k < more; k++)
+      is_set = is_set || !strncmp(environ[i], set[k], strcspn(set[k], "=") + 1);
+    if (!is_set) *at++ = environ[i];
+  }
+  *at = NULL;
+  return all;
+}
+
+static tn_status spawn(pid_t *pid, const char *const argv[], char *const env[], int in, int out,
+                       int said, diag *d) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, out, STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, said, STDERR_FILENO);
   sigset_t none, usual;
   sigemptyset(&none);
   sigemptyset(&usual);
@@ -107,7 +145,7 @@ static tn_status spawn(pid_t *pid, const char *const argv[], int out, diag *d) {
   posix_spawnattr_setsigdefault(&attributes, &usual);
   posix_spawnattr_setflags(&attributes,
                            POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  int error = posix_spawn(pid, argv[0], &actions, &attributes, (char *const *)argv, environ);
+  int error = posix_spawn(pid, argv[0], &actions, &attributes, (char *const *)argv, env);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (!error) return TN_OK;
@@ -119,28 +157,79 @@ static int64_t deadline_after(int64_t limit_ns) {
   return limit_ns > INT64_MAX - now ? INT64_MAX : now + limit_ns;
 }
 
-tn_status process_run(const char *const argv[], int64_t limit_ns, arena *a, process_result *result,
-                      diag *d) {
-  int ends[2];
-  *result = (process_result){.exit_code = -1};
-  if (pipe2(ends, O_CLOEXEC))
-    return diag_set(d, TN_ERR_IO, "cannot start %s: %s", argv[0], strerror(errno));
-  child c = {.fd = ends[0], .deadline = deadline_after(limit_ns), .output = str_new(a)};
-  tn_status s = spawn(&c.pid, argv, ends[1], d);
-  close(ends[1]);
-  if (s == TN_OK) {
-    s = diag_catch(a->diag, await_body, &c); /* memory may run out while the child runs */
-    if (!c.reaped) {
-      kill(-c.pid, SIGKILL);
-      try_reap(&c, 0);
-    }
-    result->timed_out = s == TN_OK && !c.ended;
-    if (c.ended && !c.lost && WIFEXITED(c.status)) result->exit_code = WEXITSTATUS(c.status);
-    result->output = (char *)str_text(&c.output);
-    if (s == TN_OK && c.ended && c.lost)
-      s = diag_set(d, TN_ERR_IO, "cannot learn how %s ended: SIGCHLD is ignored", argv[0]);
+/** The files of a run; −1: not there. None is among the first three, which are the child's. */
+typedef struct files {
+  int in, out, read, write;
+} files;
+
+static int above_standard(int fd) {
+  if (fd < 0 || fd > STDERR_FILENO) return fd;
+  int higher = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  close(fd);
+  return higher;
+}
+
+static int file_of(const char *data, size_t bytes) {
+  int fd = above_standard(memfd_create("tenon", MFD_CLOEXEC));
+  for (size_t n = 0; fd >= 0 && n < bytes;) {
+    ssize_t k = pwrite(fd, data + n, bytes - n, (off_t)n);
+    if (k > 0) n += (size_t)k;
+    if (k > 0 || (k < 0 && errno == EINTR)) continue;
+    close(fd);
+    return -1;
   }
-  close(ends[0]);
-  if (s == TN_ERR_MEMORY) diag_set(d, s, "out of memory");
+  return fd;
+}
+
+static bool open_files(files *f, const process_request *q) {
+  int ends[2];
+  *f = (files){-1, -1, -1, -1};
+  if (pipe2(ends, O_CLOEXEC)) return false;
+  f->read = above_standard(ends[0]);
+  f->write = above_standard(ends[1]);
+  f->in = file_of(q->input, q->input_bytes);
+  if (q->makes_file) f->out = file_of(NULL, 0);
+  return f->read >= 0 && f->write >= 0 && f->in >= 0 && (f->out >= 0 || !q->makes_file);
+}
+
+static void close_file(int *fd) {
+  if (*fd >= 0) close(*fd);
+  *fd = -1;
+}
+
+/** Waits for a child, and reads what it writes. Memory may run out meanwhile. */
+static tn_status await(child *c) {
+  process_result *r = c->result;
+  diag *d = c->output.arena->diag;
+  tn_status s = diag_catch(d, await_body, c);
+  if (!c->reaped) {
+    kill(-c->pid, SIGKILL);
+    try_reap(c, 0);
+  }
+  r->timed_out = s == TN_OK && !c->ended;
+  r->is_lost = c->ended && c->lost;
+  if (c->ended && !c->lost && WIFEXITED(c->status)) r->exit_code = WEXITSTATUS(c->status);
+  r->output = (char *)str_text(&c->output);
+  return s;
+}
+
+tn_status process_run(const process_request *q, arena *a, process_result *r, diag *d) {
+  files f;
+  *r = (process_result){.exit_code = -1, .output = ""};
+  char **env = environment(a, q->set);
+  tn_status s = TN_OK;
+  if (!open_files(&f, q))
+    s = diag_set(d, TN_ERR_IO, "cannot start %s: %s", q->argv[0], strerror(errno));
+  child c = {.said = f.read,
+             .file = f.out,
+             .deadline = deadline_after(q->limit_ns),
+             .output = str_new(a),
+             .result = r};
+  if (s == TN_OK) s = spawn(&c.pid, q->argv, env, f.in, f.out >= 0 ? f.out : f.write, f.write, d);
+  close_file(&f.write);
+  if (s == TN_OK && (s = await(&c)) != TN_OK && a->diag != d) diag_copy(d, a->diag);
+  close_file(&f.read);
+  close_file(&f.in);
+  close_file(&f.out);
   return s;
 }

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { ALIGN = 64 };
 
@@ -95,20 +94,10 @@ array array_read(command *c, const char *path, tn_dtype wanted) {
   return out;
 }
 
-void array_check_path(command *c, const char *path) {
-  struct stat there;
-  if (!stat(path, &there) && !S_ISREG(there.st_mode))
-    diag_raise(&c->diag, TN_ERR_IO, "cannot write %s: it is there, and no regular file", path);
-}
-
 void array_write(command *c, const array *a, const char *path) {
-  array_check_path(c, path);
   if (npy_write(path, (dtype)a->dtype, (size_t)a->shape.rank, a->shape.size, a->data, &c->arena,
                 &c->diag))
     diag_rethrow(&c->diag);
-  mode_t mask = umask(0);
-  umask(mask);
-  chmod(path, 0666 & ~mask);
 }
 
 /* Telling. */

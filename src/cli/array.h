@@ -27,10 +27,7 @@ void array_set(array *a, array_fill fill, uint64_t *seed);
     writes them. Raises with the file's name. */
 array array_read(command *c, const char *path, tn_dtype wanted);
 
-/** Raises where there is something at a path that is no regular file: it would be replaced. */
-void array_check_path(command *c, const char *path);
-
-/** Writes a .npy file, whole or not at all. */
+/** Writes a .npy file, whole or not at all, with the user's mode for new files. */
 void array_write(command *c, const array *a, const char *path);
 
 /** "f32 [2, 3]"; sizes are words where `words` is given. In the arena. */

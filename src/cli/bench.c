@@ -7,8 +7,8 @@
 #include "cli/text.h"
 #include "cli/workload.h"
 #include "device/cache.h"
-#include "device/cpu/pool.h"
 #include "device/device.h"
+#include "device/pool.h"
 #include "tensor/context.h"
 
 #include <math.h>
@@ -19,27 +19,28 @@
 
 typedef struct bench_options {
   option_list input;
-  int64_t warmup, repeat, threads, seed;
+  int64_t warmup, repeat, threads;
+  uint64_t seed;
   const char *device;
   bool json;
 } bench_options;
 
 static const option options[] = {
     {"warmup", OPTION_NUMBER, offsetof(bench_options, warmup), "N",
-     "runs before the first that counts (default: 3)", 1, 1000000},
+     "runs before those that count, besides the first (default: 3)", 0, 1000000, 3},
     {"repeat", OPTION_NUMBER, offsetof(bench_options, repeat), "N",
-     "runs that count (default: a second's worth, 10 to 10000)", 1, 1000000},
+     "runs that count (default: a second's worth, 10 to 10000)", 1, 1000000, 0},
     {"threads", OPTION_NUMBER, offsetof(bench_options, threads), "N",
-     "threads to use (default: as many as physical cores)", 1, 4096},
+     "threads to use (default: as many as physical cores)", 1, POOL_MOST, 0},
     {"device", OPTION_TEXT, offsetof(bench_options, device), "NAME",
-     "where to run (default: CPU); tenon devices lists what there is", 0, 0},
-    {"input", OPTION_LIST, offsetof(bench_options, input), FEED_VALUE, FEED_ABOUT, 0, 0},
-    {"seed", OPTION_NUMBER, offsetof(bench_options, seed), "N",
-     "start of the random numbers (default: 0)", 0, INT64_MAX},
-    {"json", OPTION_FLAG, offsetof(bench_options, json), NULL, "print JSON", 0, 0},
+     "where to run (default: CPU); tenon devices lists what there is", 0, 0, 0},
+    {"input", OPTION_LIST, offsetof(bench_options, input), FEED_VALUE, FEED_ABOUT, 0, 0, 0},
+    {"seed", OPTION_BITS, offsetof(bench_options, seed), "N",
+     "start of the random numbers (default: 0)", 0, 0, 0},
+    {"json", OPTION_FLAG, offsetof(bench_options, json), NULL, "print JSON", 0, 0, 0},
 };
 
-enum { WARMUP = 3, RUNS_LEAST = 10, RUNS_MOST = 10000 };
+enum { RUNS_LEAST = 10, RUNS_MOST = 10000 };
 static const int64_t enough_ns = 1000000000;
 
 /** What is measured. */
@@ -67,10 +68,14 @@ static cache_counts counts(const command *c) {
 
 /* Compiling. */
 
-static tn_tensor *make_input(command *c, const workload *w, tn_shape shape, uint64_t *seed) {
-  array a = array_make(c, c->operand, w->dtype, shape);
+static const char *const input_names[WORKLOAD_INPUTS] = {"0", "1", "2"};
+
+static void bind_input(bench *b, const char *name, const workload *w, tn_shape shape,
+                       uint64_t *seed) {
+  array a = array_make(b->c, b->c->operand, w->dtype, shape);
   array_set(&a, FILL_RANDOM, seed);
-  return tn_from_host(c->context, shape, w->dtype, a.data, a.bytes);
+  command_check_binding(b->c, tn_binding_input(b->binding, name, shape, w->dtype, a.data, a.bytes),
+                        b->binding);
 }
 
 static double bytes_of(tn_type t) {
@@ -90,19 +95,19 @@ static void count_workload(bench *b, const workload *w) {
 
 static void prepare_workload(bench *b, const workload *w) {
   command *c = b->c;
-  uint64_t seed = (uint64_t)((const bench_options *)c->options)->seed;
+  uint64_t seed = ((const bench_options *)c->options)->seed;
   tn_shape shapes[WORKLOAD_INPUTS];
   tn_tensor *in[WORKLOAD_INPUTS];
   tn_plan *plan;
   size_t n = workload_inputs(w, shapes);
-  for (size_t i = 0; i < n; i++) in[i] = make_input(c, w, shapes[i], &seed);
-  command_check(c, tn_realize(c->context, in, n));
+  for (size_t i = 0; i < n; i++) in[i] = tn_input(c->context, input_names[i], shapes[i], w->dtype);
   b->before = counts(c);
   int64_t start = clock_now();
   tn_tensor *out = workload_build(w, c->context, in);
   command_check(c, tn_plan_compile(c->context, &out, 1, NULL, &plan));
   b->compile_ms = ms_since(start);
   command_check(c, tn_plan_bind(plan, &b->binding));
+  for (size_t i = 0; i < n; i++) bind_input(b, input_names[i], w, shapes[i], &seed);
   command_check_binding(c, tn_binding_run(b->binding), b->binding);
   b->after = counts(c);
   count_workload(b, w);
@@ -138,8 +143,7 @@ static bool enough(const bench *b, int64_t start) {
 static void run_all(bench *b) {
   command *c = b->c;
   const bench_options *o = c->options;
-  int64_t warmup = o->warmup ? o->warmup : WARMUP;
-  for (int64_t i = 0; i < warmup; i++)
+  for (int64_t i = 0; i < o->warmup; i++)
     command_check_binding(c, tn_binding_run(b->binding), b->binding);
   for (int64_t start = clock_now(); !enough(b, start);) {
     int64_t before = clock_now();
@@ -229,6 +233,7 @@ static int act(command *c) {
   if (is_workload && o->input.n) command_misuse(c, "--input is for models, not for workloads");
   if (!is_workload) check_file(c);
   command_open(c, o->device, o->threads);
+  command_check_open(c);
   if (is_workload)
     prepare_workload(&b, &w);
   else
@@ -252,13 +257,14 @@ const verb verb_bench = {
         "which is f32 otherwise. i8 is contracted in i32.\n\n"
         "Times are of runs alone, with inputs in place. The rate counts contractions (sums of\n"
         "products), a multiply-add being two operations; traffic is the bytes of a workload's\n"
-        "inputs and its output; both are of the best time. The peak is what in-register loops of\n"
-        "f32 multiply-adds reach in the same process, with the same threads and vectors.\n\n"
+        "inputs and its output, each once, and not what its kernels write and read between; both\n"
+        "are of the best time. The peak is what in-register loops of f32 multiply-adds reach in\n"
+        "the same process, with the same threads and vectors.\n\n"
         "--json: name, device, target, threads, runs; best_ms, median_ms, p90_ms, p99_ms,\n"
-        "mean_ms, sd_ms; gflops, gbps, peak_fraction, peak_gflops (null where not known);\n"
-        "compile_ms (of this process: a workload's plan; a model's loading and first run);\n"
-        "kernels, and compiled, those of them not found in any cache; peak_bytes, the most\n"
-        "memory that the process had.",
+        "mean_ms, sd_ms; gflops, gbps (the traffic; null for models), peak_fraction, peak_gflops\n"
+        "(null where not known); compile_ms (of this process: a workload's plan; a model's\n"
+        "loading and first run); kernels, and compiled, those of them not found in any cache;\n"
+        "peak_bytes, the most memory that the process had.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .options_bytes = sizeof(bench_options),

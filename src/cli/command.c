@@ -1,6 +1,9 @@
 #include "cli/command.h"
 
 #include "cli/text.h"
+#include "device/device.h"
+#include "device/null/null.h"
+#include "tensor/context.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -62,6 +65,15 @@ void command_open(command *c, const char *device, int64_t threads) {
   desc.progress = progress_start(&c->progress);
   c->context = tn_open(&desc);
   if (!c->context) diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
+  const tn_device *opened = c->context->device;
+  if (opened && opened->backend == &null_backend)
+    command_note(c, "the device %s computes nothing: results mean nothing, nor do times",
+                 opened->name);
+}
+
+void command_check_open(command *c) {
+  const failure *f = c->context->broken;
+  if (f) diag_raise(&c->diag, f->status, "%s", f->text);
 }
 
 /* Help. */
@@ -103,9 +115,10 @@ static void help_all(command *c) {
       "\ntenon help VERB tells more; tenon --version is tenon version.\n\n"
       "Data goes to standard output, all else to standard error. The exit status is 0 when all is\n"
       "done, 1 when something failed, 2 when the command line is wrong.\n\n"
-      "environment: TENON_DEVICE, TENON_THREADS, TENON_CACHE, TENON_PAIR, TENON_CPU (x86-64-v2,\n"
-      "-v3, -v4: use no more than this), TENON_MATH (exact, contract, sum, default, fast),\n"
-      "TENON_DUMP=DIR:after:PASS, XDG_CACHE_HOME, NO_COLOR.");
+      "environment: TENON_DEVICE, TENON_THREADS, TENON_PAIR, TENON_CPU (x86-64-v2, -v3, -v4: use\n"
+      "no more than this), TENON_MATH (exact, contract, sum, default, fast),\n"
+      "TENON_DUMP=DIR:after:PASS (* for PASS is every pass, a wrong one lists them all), CC (the\n"
+      "compiler of kernels; else cc, gcc or clang), NO_COLOR.");
 }
 
 void command_help(command *c, const verb *v) {

@@ -46,6 +46,9 @@ const verb *command_verb(command *c, const char *name);
     on a terminal shows long work, warnings go to standard error. Raises where that fails. */
 void command_open(command *c, const char *device, int64_t threads);
 
+/** Raises where the context could not be opened as its environment asks. */
+void command_check_open(command *c);
+
 /** Raises with a context's or a binding's message if `s` is a failure. */
 void command_check(command *c, tn_status s);
 void command_check_binding(command *c, tn_status s, const tn_binding *b);

@@ -4,7 +4,7 @@
 #include "cli/text.h"
 #include "device/cpu/cc.h"
 #include "device/cpu/level.h"
-#include "device/cpu/pool.h"
+#include "device/pool.h"
 
 #include <cpuinfo.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ typedef struct devices_options {
 } devices_options;
 
 static const option options[] = {
-    {"json", OPTION_FLAG, offsetof(devices_options, json), NULL, "print JSON", 0, 0},
+    {"json", OPTION_FLAG, offsetof(devices_options, json), NULL, "print JSON", 0, 0, 0},
 };
 
 /* The processor. */
@@ -82,7 +82,8 @@ typedef VEC(found_compiler) found_compilers;
 static const char *ask_version(command *c, const char *path) {
   const char *const argv[] = {path, "--version", NULL};
   process_result r;
-  if (process_run(argv, (int64_t)10000000000, &c->arena, &r, &c->diag) || r.exit_code) return NULL;
+  process_request q = {.argv = argv, .limit_ns = 10000000000};
+  if (process_run(&q, &c->arena, &r, &c->diag) || r.exit_code) return NULL;
   return arena_printf(&c->arena, "%.*s", (int)strcspn(r.output, "\n"), r.output);
 }
 
@@ -91,7 +92,8 @@ static found_compilers find_compilers(command *c) {
   static const char *const others[] = {"gcc", "clang"};
   found_compilers all = {0};
   cc used;
-  bool found = cc_find(&used, &c->arena, &c->diag) == TN_OK;
+  const char *cc_name = getenv("CC");
+  bool found = cc_find(&used, cc_name && *cc_name ? cc_name : NULL, &c->arena, &c->diag) == TN_OK;
   if (found) vec_push(&c->arena, &all, (found_compiler){used.command[0], used.version, true});
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
     const char *path = process_find(&c->arena, others[i]);
@@ -167,6 +169,8 @@ static json_t *json_compilers(command *c, const found_compilers *compilers) {
 static int act(command *c) {
   const devices_options *o = c->options;
   command_open(c, NULL, 0);
+  tn_device_info first = TN_DEVICE_INFO_INIT;
+  command_check(c, tn_device_get(c->context, 0, &first));
   processor p = find_processor();
   found_compilers compilers = find_compilers(c);
   if (o->json)
@@ -175,6 +179,7 @@ static int act(command *c) {
                               json_processor(c, &p), "compilers", json_compilers(c, &compilers)));
   else
     print_text(c, &p, &compilers);
+  command_check_open(c);
   return EXIT_DONE;
 }
 

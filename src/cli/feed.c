@@ -143,13 +143,12 @@ static feed make_one(command *c, const tn_port *port, const char *text, uint64_t
   return f;
 }
 
-feeds feed_make(command *c, const tn_model *m, const option_list *given, int64_t seed) {
+feeds feed_make(command *c, const tn_model *m, const option_list *given, uint64_t seed) {
   feeds all = {0};
   tn_port port = TN_PORT_INIT;
-  uint64_t state = (uint64_t)seed;
   const char *const *values = feed_match(c, "input", given, m, TN_PORT_INPUT);
   for (size_t i = 0; tn_model_port(m, TN_PORT_INPUT, i, &port) == TN_OK; i++)
-    vec_push(&c->arena, &all, make_one(c, &port, values[i], &state));
+    vec_push(&c->arena, &all, make_one(c, &port, values[i], &seed));
   return all;
 }
 

@@ -30,7 +30,7 @@ const char *const *feed_match(command *c, const char *option, const option_list 
 
 /** An array for every input of a model, in its order; says on standard error which sizes it chose.
  */
-feeds feed_make(command *c, const tn_model *m, const option_list *given, int64_t seed);
+feeds feed_make(command *c, const tn_model *m, const option_list *given, uint64_t seed);
 
 /** Hands them to a binding. */
 void feed_bind(command *c, const feeds *f, tn_binding *b);

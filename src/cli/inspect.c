@@ -13,7 +13,7 @@ typedef struct inspect_options {
 } inspect_options;
 
 static const option options[] = {
-    {"json", OPTION_FLAG, offsetof(inspect_options, json), NULL, "print JSON", 0, 0},
+    {"json", OPTION_FLAG, offsetof(inspect_options, json), NULL, "print JSON", 0, 0, 0},
 };
 
 typedef struct op_count {
@@ -32,6 +32,7 @@ typedef struct inspection {
   size_t tensors, nodes;
   uint64_t elements, bytes;
   VEC(const char *) unsupported;
+  bool partly; /* only operators were checked: data outside the file is missing */
 } inspection;
 
 /* Counting. */
@@ -97,15 +98,39 @@ static void count_all(inspection *x) {
   if (x->ops.n) qsort(x->ops.at, x->ops.n, sizeof *x->ops.at, by_count);
 }
 
-static void check(inspection *x) {
+static void add_unsupported(inspection *x, const char *lines) {
   arena *a = &x->c->arena;
-  str report = str_new(a);
-  import_check(x->model, &report);
-  for (const char *at = str_text(&report); *at;) {
+  for (const char *at = lines; *at;) {
     size_t n = strcspn(at, "\n");
     vec_push(a, &x->unsupported, arena_printf(a, "%.*s", (int)n, at));
     at += n + (at[n] == '\n');
   }
+}
+
+/** Loads the model to see what is wrong besides operators: types, ranks, shapes that do not fit.
+    Nothing is compiled, and no variable heeded. */
+static void check_by_loading(inspection *x) {
+  command *c = x->c;
+  tn_open_desc desc = TN_OPEN_DESC_INIT;
+  tn_model *m;
+  desc.environment = false;
+  c->context = tn_open(&desc);
+  if (!c->context) diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
+  command_check_open(c);
+  tn_status s = tn_model_load(c->context, c->operand, NULL, &m);
+  if (s == TN_ERR_MEMORY) command_check(c, s);
+  x->partly = s == TN_ERR_IO && x->model->external.n;
+  if (s == TN_OK || x->partly) return;
+  const char *why = tn_message(c->context), *path = strstr(why, c->operand);
+  if (path) why = path + strlen(c->operand) + strspn(path + strlen(c->operand), ": ");
+  add_unsupported(x, why);
+}
+
+static void check(inspection *x) {
+  str report = str_new(&x->c->arena);
+  import_check(x->model, &report);
+  add_unsupported(x, str_text(&report));
+  if (!x->unsupported.n) check_by_loading(x);
 }
 
 static void read_model(void *arg) {
@@ -216,7 +241,8 @@ static void print_text(inspection *x) {
   printf("operators  %zu, %s\n", x->nodes, text_count(a, x->ops.n, "kind"));
   for (size_t i = 0; i < x->ops.n; i++)
     printf("  %6zu %s\n", x->ops.at[i].n, text_safe(a, x->ops.at[i].name));
-  if (!x->unsupported.n) puts("supported  all of it");
+  if (!x->unsupported.n && !x->partly) puts("supported  all of it");
+  if (x->partly) puts("supported  all operators; the rest is known with the data outside the file");
   if (x->unsupported.n) puts("not supported");
   for (size_t i = 0; i < x->unsupported.n; i++)
     printf("  %s\n", text_safe(a, x->unsupported.at[i]));
@@ -279,14 +305,15 @@ static void print_json(inspection *x) {
   json_t *parameters = json_pack("{s:I, s:I, s:I, s:I}", "tensors", (json_int_t)x->tensors,
                                  "elements", (json_int_t)x->elements, "bytes", (json_int_t)x->bytes,
                                  "external", (json_int_t)m->external.n);
-  text_json_print(a, json_pack("{s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "model",
-                               text_json(a, x->c->operand), "ir_version", (json_int_t)m->ir_version,
-                               "producer", text_json(a, m->producer_name), "producer_version",
-                               text_json(a, m->producer_version), "opsets", json_opsets(x),
-                               "inputs", json_values(x, &m->graph->inputs, true), "outputs",
-                               json_values(x, &m->graph->outputs, false), "parameters", parameters,
-                               "nodes", (json_int_t)x->nodes, "operators", json_ops(x),
-                               "unsupported", unsupported));
+  text_json_print(a,
+                  json_pack("{s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:s}", "model",
+                            text_json(a, x->c->operand), "ir_version", (json_int_t)m->ir_version,
+                            "producer", text_json(a, m->producer_name), "producer_version",
+                            text_json(a, m->producer_version), "opsets", json_opsets(x), "inputs",
+                            json_values(x, &m->graph->inputs, true), "outputs",
+                            json_values(x, &m->graph->outputs, false), "parameters", parameters,
+                            "nodes", (json_int_t)x->nodes, "operators", json_ops(x), "unsupported",
+                            unsupported, "checked", x->partly ? "operators" : "all"));
 }
 
 static void print(void *arg) {
@@ -312,12 +339,16 @@ const verb verb_inspect = {
     .summary = "Tells what a model file holds, and all that is not supported of it",
     .operand = "MODEL",
     .about =
-        "The exit status is 1 where something is not supported. Files of external data are not\n"
-        "opened. Operators are counted in nested graphs and functions too.\n\n"
+        "The exit status is 1 where something is not supported: all operators that are not are\n"
+        "named at once; where there are none, the model is loaded, and what that fails at is "
+        "told.\n"
+        "Without its files of external data only operators are checked. Operators are counted in\n"
+        "nested graphs and functions too.\n\n"
         "--json: model, ir_version, producer, producer_version, opsets (by domain); inputs and\n"
         "outputs, each with name, type (text), dtype and shape (numbers, names, null: not known;\n"
         "null: any shape); parameters with tensors, elements, bytes, external (how many tensors\n"
-        "lie outside the file); nodes; operators (counts by name); unsupported (lines of text).",
+        "lie outside the file); nodes; operators (counts by name); unsupported (lines of text);\n"
+        "checked (all, or operators: files of external data are missing).",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .options_bytes = sizeof(inspect_options),

@@ -77,9 +77,12 @@ static int tell(command *c) {
   const char *gap = c->verb ? " " : "", *verb = c->verb ? c->verb->name : "";
   const char *format =
       in_colour() ? "tenon%s%s: \x1b[1;31merror:\x1b[0m %s\n" : "tenon%s%s: error: %s\n";
+  const char *text = c->diag.text;
   drop_last_newlines(c->diag.text);
+  fflush(stdout); /* what was told before comes before */
   progress_clear(&c->progress);
-  fprintf(stderr, format, gap, verb, text_safe_lines(&c->arena, c->diag.text));
+  fprintf(stderr, format, gap, verb,
+          status == EXIT_MISUSED ? text_safe(&c->arena, text) : text_safe_lines(&c->arena, text));
   if (status == EXIT_MISUSED)
     fprintf(stderr, "%s\n(tenon help%s%s tells more)\n", command_usage(c, c->verb), gap, verb);
   return status;

@@ -53,6 +53,16 @@ static int64_t number_of(command *c, const option *o, const char *text) {
   return n;
 }
 
+static uint64_t bits_of(command *c, const option *o, const char *text) {
+  errno = 0;
+  unsigned long long n = strtoull(text, NULL, 10);
+  bool digits = strspn(text, "0123456789") == strlen(text);
+  if (!*text || !digits || errno)
+    command_misuse(c, "--%s is a number from 0 to %llu, not \"%s\"", o->name,
+                   (unsigned long long)UINT64_MAX, text);
+  return n;
+}
+
 static void set(reader *r, const option *o, const char *equals) {
   command *c = r->c;
   char *member = (char *)c->options + o->offset;
@@ -67,6 +77,8 @@ static void set(reader *r, const option *o, const char *equals) {
   const char *value = value_of(r, o, equals);
   if (o->kind == OPTION_NUMBER)
     *(int64_t *)(void *)member = number_of(c, o, value);
+  else if (o->kind == OPTION_BITS)
+    *(uint64_t *)(void *)member = bits_of(c, o, value);
   else if (o->kind == OPTION_TEXT)
     *(const char **)(void *)member = value;
   else
@@ -82,9 +94,19 @@ static void set_operand(command *c, const char *text) {
 
 static bool is_help(const char *text) { return !strcmp(text, "-h") || !strcmp(text, "--help"); }
 
-bool option_read(command *c, int argc, char *const argv[]) {
+static void set_defaults(command *c) {
   const verb *v = c->verb;
   c->options = arena_calloc(&c->arena, 1, v->options_bytes + 1);
+  for (size_t i = 0; i < v->n_options; i++) {
+    const option *o = &v->options[i];
+    if (o->kind == OPTION_NUMBER)
+      *(int64_t *)(void *)((char *)c->options + o->offset) = o->otherwise;
+  }
+}
+
+bool option_read(command *c, int argc, char *const argv[]) {
+  const verb *v = c->verb;
+  set_defaults(c);
   reader r = {c, argv, argv + argc, arena_calloc(&c->arena, v->n_options + 1, sizeof(bool))};
   for (bool options = true; r.at != r.end;) {
     const char *text = *r.at++;

@@ -7,8 +7,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** What an option's member of the verb's options is: bool, const char *, int64_t or option_list. */
-typedef enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER, OPTION_LIST } option_kind;
+/** What an option's member of the verb's options is: bool, const char *, int64_t, uint64_t (any, in
+    decimal) or option_list. */
+typedef enum option_kind {
+  OPTION_FLAG,
+  OPTION_TEXT,
+  OPTION_NUMBER,
+  OPTION_BITS,
+  OPTION_LIST
+} option_kind;
 
 /** The values of an option that may come several times, in their order. */
 typedef VEC(const char *) option_list;
@@ -20,6 +27,7 @@ typedef struct option {
   const char *value; /* what stands for the value in help: "N" */
   const char *about; /* one or more lines */
   int64_t min, max;  /* of a number, inclusive */
+  int64_t otherwise; /* what a number is that is not given */
 } option;
 
 struct command;

@@ -3,29 +3,34 @@
 #include "cli/feed.h"
 #include "cli/text.h"
 
+#include "base/file.h"
 #include "base/thread.h"
+#include "device/pool.h"
 
 #include <stdio.h>
 #include <string.h>
 
 typedef struct run_options {
   option_list input, output;
-  int64_t threads, seed;
+  int64_t threads;
+  uint64_t seed;
   const char *device;
   bool json;
 } run_options;
 
 static const option options[] = {
-    {"input", OPTION_LIST, offsetof(run_options, input), FEED_VALUE, FEED_ABOUT, 0, 0},
+    {"input", OPTION_LIST, offsetof(run_options, input), FEED_VALUE, FEED_ABOUT, 0, 0, 0},
     {"output", OPTION_LIST, offsetof(run_options, output), "NAME=FILE",
-     "write an output, by name, to a .npy file", 0, 0},
+     "write an output, by name, to a .npy file; links are followed, and a device\n"
+     "or a pipe is written as it is",
+     0, 0, 0},
     {"threads", OPTION_NUMBER, offsetof(run_options, threads), "N",
-     "threads to use (default: as many as physical cores)", 1, 4096},
+     "threads to use (default: as many as physical cores)", 1, POOL_MOST, 0},
     {"device", OPTION_TEXT, offsetof(run_options, device), "NAME",
-     "where to run (default: CPU); tenon devices lists what there is", 0, 0},
-    {"seed", OPTION_NUMBER, offsetof(run_options, seed), "N",
-     "start of the random numbers (default: 0)", 0, INT64_MAX},
-    {"json", OPTION_FLAG, offsetof(run_options, json), NULL, "print JSON", 0, 0},
+     "where to run (default: CPU); tenon devices lists what there is", 0, 0, 0},
+    {"seed", OPTION_BITS, offsetof(run_options, seed), "N",
+     "start of the random numbers (default: 0)", 0, 0, 0},
+    {"json", OPTION_FLAG, offsetof(run_options, json), NULL, "print JSON", 0, 0, 0},
 };
 
 enum { FIRST = 8 };
@@ -127,8 +132,13 @@ static const char *const *find_files(command *c, const tn_model *m) {
   const run_options *o = c->options;
   const char *const *files = feed_match(c, "output", &o->output, m, TN_PORT_OUTPUT);
   tn_port port = TN_PORT_INIT;
-  for (size_t i = 0; tn_model_port(m, TN_PORT_OUTPUT, i, &port) == TN_OK; i++)
-    if (files[i]) array_check_path(c, files[i]);
+  for (size_t i = 0; tn_model_port(m, TN_PORT_OUTPUT, i, &port) == TN_OK; i++) {
+    if (files[i] && file_check_target(files[i], &c->diag)) diag_rethrow(&c->diag);
+    for (size_t k = 0; k < i && files[i]; k++)
+      if (files[k] && file_same_target(files[i], files[k]))
+        command_misuse(c, "--output: %s and %s are the same file, for two outputs", files[k],
+                       files[i]);
+  }
   return files;
 }
 
@@ -139,6 +149,7 @@ static int act(command *c) {
   feed_check_list(c, "input", &o->input);
   feed_check_list(c, "output", &o->output);
   command_open(c, o->device, o->threads);
+  command_check_open(c);
   command_check(c, tn_model_load(c->context, c->operand, NULL, &m));
   const char *const *files = find_files(c, m);
   feeds in = feed_make(c, m, &o->input, o->seed);
@@ -164,11 +175,13 @@ const verb verb_run = {
     .about =
         "Without --output each output's name, type, shape, least and greatest element, mean and\n"
         "first elements are printed. Random floats have mean 0 and deviation 1; random integers\n"
-        "and bools are 0 or 1. NumPy has no bf16: such arrays are u16 in files, their bits.\n\n"
+        "and bools are 0 or 1. A file may hold another type than its input has: it is converted,\n"
+        "as tn_cast does. NumPy has no bf16: such arrays are u16 in files, their bits.\n\n"
         "--json: model; inputs, each with name, type, shape, from (random, ones, zeros or a\n"
         "file); outputs, each with name, type, shape, min, max, mean (of what is not NaN; null\n"
         "where there is none or it is infinite), nans, first (up to 8 elements), file (null:\n"
-        "not written); ms, the time of the run, which compiles.",
+        "not written); ms, how long the run took, without loading, compiling, and reading and\n"
+        "writing files. It is the first run, and slower than others: tenon bench measures.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .options_bytes = sizeof(run_options),

@@ -4,6 +4,7 @@
 #include "device/cpu/cc.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct version_options {
@@ -11,7 +12,7 @@ typedef struct version_options {
 } version_options;
 
 static const option options[] = {
-    {"json", OPTION_FLAG, offsetof(version_options, json), NULL, "print JSON", 0, 0},
+    {"json", OPTION_FLAG, offsetof(version_options, json), NULL, "print JSON", 0, 0, 0},
 };
 
 static const char *number_text(command *c, int32_t v) {
@@ -36,7 +37,9 @@ static int act(command *c) {
   const version_options *o = c->options;
   cc compiler;
   command_open(c, NULL, 0);
-  bool found = cc_find(&compiler, &c->arena, &c->diag) == TN_OK;
+  command_check_open(c);
+  const char *name = getenv("CC");
+  bool found = cc_find(&compiler, name && *name ? name : NULL, &c->arena, &c->diag) == TN_OK;
   const char *library = number_text(c, tn_version());
   json_t *list = backends(c);
   if (o->json) {

@@ -177,27 +177,35 @@ static _Noreturn void refuse(command *c, const workload_kind *k, const char *tex
                              : ", then :f16, :bf16 or nothing");
 }
 
-/** A number from `least` up to 2⁴⁰ at *at, which moves on. */
-static bool read_number(const char **at, int64_t least, int64_t *out) {
+/** What is being read. */
+typedef struct reading {
+  command *c;
+  const char *text, *at;
+} reading;
+
+/** A number; false where there is none. Raises where it is not one of `min` to `max`. */
+static bool read_number(reading *r, int64_t min, int64_t max, int64_t *out) {
   char *end;
+  bool sign = min < 0 && *r->at == '-', digit = r->at[sign] >= '0' && r->at[sign] <= '9';
+  if (!digit) return false;
   errno = 0;
-  long long n = strtoll(*at, &end, 10);
-  bool digit = **at >= '0' && **at <= '9';
-  bool fine =
-      (digit || (least < 0 && **at == '-')) && !errno && n >= least && n <= INT64_C(1) << 40;
-  *at = end;
+  long long n = strtoll(r->at, &end, 10);
+  if (errno || n < min || n > max)
+    command_misuse(r->c, "\"%s\": %.*s is no number from %lld to %lld", r->text, (int)(end - r->at),
+                   r->at, (long long)min, (long long)max);
+  r->at = end;
   *out = n;
-  return fine;
+  return true;
 }
 
-static bool read_sizes(const workload_kind *k, const char **at, workload *w) {
+static bool read_sizes(const workload_kind *k, reading *r, workload *w) {
   for (int i = 0; i < k->sizes; i++) {
-    if (i && *(*at)++ != k->separator) return false;
-    if (!read_number(at, i < k->zero, &w->size[i])) return false;
+    if (i && *r->at++ != k->separator) return false;
+    if (!read_number(r, i < k->zero, INT64_C(1) << 40, &w->size[i])) return false;
   }
   int64_t axis = 0;
   if (!k->axis) return true;
-  if (*(*at)++ != ':' || !read_number(at, -2, &axis) || axis > 1) return false;
+  if (*r->at++ != ':' || !read_number(r, -2, 1, &axis)) return false;
   w->axis = (int)axis;
   return true;
 }
@@ -219,8 +227,8 @@ bool workload_read(command *c, const char *text, workload *w) {
   const workload_kind *k = find(text);
   if (!k) return false;
   *w = (workload){.kind = k};
-  const char *at = text + strlen(k->name) + 1;
-  if (!read_sizes(k, &at, w) || !read_type(k, at, w)) refuse(c, k, text);
+  reading r = {c, text, text + strlen(k->name) + 1};
+  if (!read_sizes(k, &r, w) || !read_type(k, r.at, w)) refuse(c, k, text);
   if (k->inputs == copy_inputs && w->size[0] % (int64_t)tn_dtype_size(w->dtype))
     command_misuse(c, "\"%s\": the bytes are no whole number of %s elements", text,
                    tn_dtype_name(w->dtype));

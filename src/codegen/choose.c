@@ -38,12 +38,33 @@ static bool is_work(const node *n) {
          (op_is_elementwise((op)n->op) && n->dtype != DT_INDEX && n->op != OP_CAST);
 }
 
+/** How often the loops of a binder run, for each time it does. */
+static double runs(const node *binder) {
+  const node *const *ranges;
+  double t = 1;
+  for (size_t i = binder_ranges(binder, &ranges); i-- > 0;) t *= indices(ranges[i]);
+  return t;
+}
+
+/** What a FOLD does in its loops besides its steps: a state with an op is read and combined. */
+static double fold_work(const node *fold) {
+  double each = 0;
+  for (size_t i = 0; i < fold_states(fold); i++)
+    if (fold_op(fold, i) >= 0)
+      each += 2 * (fold_component(fold, i) < 0 ? 1 : runs(fold_step(fold, i)));
+  return each * runs(fold) * times(fold);
+}
+
+/** How often element operations are done at a node. */
+static double work_at(const node *n) {
+  return n->op == OP_FOLD ? fold_work(n) : is_work(n) ? times(n) : 0;
+}
+
 /** The element operations of a nest. */
 static double work_of(arena *a, const node *stage) {
   node_list order = topo_sort(a, stage->src, stage_values(stage), NULL, NULL);
   double sum = 0;
-  for (size_t i = 0; i < order.n; i++)
-    if (is_work(order.at[i])) sum += times(order.at[i]);
+  for (size_t i = 0; i < order.n; i++) sum += work_at(order.at[i]);
   return sum;
 }
 
@@ -81,27 +102,22 @@ static bool vectors_pay(ir *g, const node *stage, const node *range, int64_t lan
   node_list order = topo_sort(ir_arena(g), stage->src, stage_values(stage), NULL, NULL);
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i], *p = n->op == OP_INDEX ? n->src[0] : NULL;
-    if (!is_work(n) || !node_is_free_in(range, n)) continue;
+    if (!node_is_free_in(range, n)) continue;
     bool scattered = p && p->op == OP_PARAM && !is_streamed(g, range, p->rank, p->dims, n->src + 1);
-    scalar += times(n);
-    vector += scattered ? 2 * times(n) : times(n) / (double)lanes;
+    scalar += work_at(n);
+    vector += scattered ? 2 * work_at(n) : work_at(n) / (double)lanes;
   }
   return vector < scalar;
 }
 
 /* What is done about it. */
 
-static void apply(choice *c, const node *changed) {
-  if (!changed)
-    diag_raise(ir_diag(c->laws.g), TN_ERR_INTERNAL, "a law refuses: %s", c->laws.refusal);
-  c->sink = changed;
-}
-
-/** Vectors of `lanes` along a range whose extent they divide. */
+/** Vectors of `lanes` along a range whose extent they divide, where the nest allows them. */
 static void make_vectors(choice *c, const node *range, int64_t lanes) {
   const node *outer, *inner, *vector;
-  apply(c, law_split(&c->laws, c->sink, range, lanes, &outer, &inner));
-  apply(c, law_kind(&c->laws, c->sink, inner, KIND_VECTOR, &vector));
+  const node *split = law_split(&c->laws, c->sink, range, lanes, &outer, &inner);
+  const node *with = split ? law_kind(&c->laws, split, inner, KIND_VECTOR, &vector) : NULL;
+  if (with) c->sink = with;
 }
 
 /** Vectors along a range as far as they go; what is left over in narrower ones, and at last alone.
@@ -153,11 +169,12 @@ static void share_out(choice *c) {
   double work = 0;
   for (uint32_t i = 0; i < c->sink->n_src; i++) work += work_of(a, stage_of(c->sink->src[i]));
   if (!c->target->threads || work < WORK_FOR_THREADS) return;
-  for (uint32_t i = 0; i < c->sink->n_src; i++) /* all nests or none: each is some worker's */
-    if (!shared_range(stage_of(c->sink->src[i]))) return;
-  for (uint32_t i = 0; i < c->sink->n_src; i++) {
+  const node *before = c->sink;
+  for (uint32_t i = 0; i < c->sink->n_src; i++) { /* all nests or none: each is some worker's */
     const node *changed, *range = shared_range(stage_of(c->sink->src[i]));
-    apply(c, law_kind(&c->laws, c->sink, range, KIND_THREAD, &changed));
+    const node *with = range ? law_kind(&c->laws, c->sink, range, KIND_THREAD, &changed) : NULL;
+    c->sink = with ? with : before;
+    if (!with) return;
   }
 }
 

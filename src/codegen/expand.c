@@ -13,67 +13,62 @@
 
 /* UNROLL. */
 
-/** The sources of a node of a copy, by their images, but without r, now a constant, as a place. */
-static size_t sources_of(arena *a, const map *image, const node *n, const node ***src) {
-  bool has_places = n->op == OP_ALLOC || n->op == OP_AFTER;
-  size_t count = 0;
-  *src = arena_alloc(a, (n->n_src + 1) * sizeof **src);
-  for (uint32_t k = 0; k < n->n_src; k++)
-    if (k == 0 || !has_places || !node_is_const(n->src[k]))
-      (*src)[count++] = map_get(image, n->src[k]);
-  return count;
-}
-
-static bool is_same(const node *n, const node *const src[], size_t count) {
-  if (count != n->n_src) return false;
-  for (size_t i = 0; i < count; i++)
-    if (src[i] != n->src[i]) return false;
-  return true;
-}
-
 /** The copies of what an END closes. */
 typedef struct unroller {
   ir *g;
   arena *a;
   const node *body;
-  map old; /* what the body reaches */
+  map old; /* what may change in a copy, and what that uses */
 } unroller;
 
-static const node *settled_node(unroller *u, const map *image, const node *n, const node *before) {
-  const node **src;
-  size_t count = sources_of(u->a, image, n, &src);
-  bool is_copy = n->op == OP_ALLOC && !map_has(&u->old, n);
-  if (count < n->n_src && n->op == OP_AFTER && before) src[count++] = before;
-  if (is_same(n, src, count) && !is_copy) return n;
-  int64_t *ints = arena_copy(u->a, n->ints, n->n_int * sizeof *ints);
-  if (is_copy) ints[0] = ir_fresh(u->g);
-  return ir_make(u->g, &(node_spec){.op = (op)n->op,
-                                    .dtype = (dtype)n->dtype,
-                                    .lanes = n->lanes,
-                                    .src = src,
-                                    .n_src = count,
-                                    .ints = ints,
-                                    .n_int = n->n_int,
-                                    .text = n->text,
-                                    .n_text = n->n_text});
+static bool is_in_loops(const node *n, void *user) {
+  (void)user;
+  return n->free->n > 0;
 }
 
-/** The body for index i. Its storage has numbers of its own, and what it finds in states carried
+static bool is_new(const node *n, void *user) { return !map_has(user, n); }
+
+/** The sources of a node of a copy: not r, now a constant, as a place. */
+static size_t settled_sources(const map *image, const node *n, const node *src[]) {
+  size_t count = 0;
+  for (uint32_t k = 0; k < n->n_src; k++)
+    if (!node_is_place(n, k) || !node_is_const(n->src[k])) src[count++] = map_get(image, n->src[k]);
+  return count;
+}
+
+/** A node of a copy. Its storage has a number of its own, and what it finds in states carried
     around r is what the copy before it left. */
+static const node *settled(unroller *u, const map *image, const node *n, const node *before) {
+  const node **src = arena_alloc(u->a, (n->n_src + 1) * sizeof *src);
+  size_t count = settled_sources(image, n, src);
+  if (count < n->n_src && n->op == OP_AFTER && before) src[count++] = before;
+  node_spec s = ir_spec(n, src, count);
+  int64_t storage[] = {0, 0};
+  if (n->op == OP_ALLOC) {
+    storage[0] = ir_fresh(u->g);
+    storage[1] = n->ints[1];
+    s.ints = storage;
+  }
+  return ir_make(u->g, &s);
+}
+
+/** The body for index i. */
 static const node *copy_of_body(unroller *u, const node *r, int64_t i, const node *before) {
   map with = {0}, image = {0};
   map_set(u->a, &with, r, (void *)ix_const(u->g, i));
   const node *copy = subst_copy(u->g, u->body, &with);
-  node_list order = topo_sort(u->a, &copy, 1, NULL, NULL);
-  for (size_t k = 0; k < order.n; k++)
-    map_set(u->a, &image, order.at[k], (void *)settled_node(u, &image, order.at[k], before));
+  node_list order = topo_sort(u->a, &copy, 1, is_new, &u->old);
+  for (size_t k = 0; k < order.n; k++) {
+    const node *n = order.at[k];
+    map_set(u->a, &image, n, (void *)(is_new(n, &u->old) ? settled(u, &image, n, before) : n));
+  }
   return map_get(&image, copy);
 }
 
 static const node *unrolled(ir *g, const node *end) {
   unroller u = {.g = g, .a = ir_arena(g)};
   u.body = ir_node(g, OP_GROUP, DT_VOID, end->src + 1, end->n_src - 1, NULL, 0);
-  node_list order = topo_sort(u.a, &u.body, 1, NULL, NULL);
+  node_list order = topo_sort(u.a, &u.body, 1, is_in_loops, NULL);
   for (size_t i = 0; i < order.n; i++) map_set(u.a, &u.old, order.at[i], (void *)order.at[i]);
   int64_t n = node_int(range_extent(end->src[0]));
   const node **copies = arena_alloc(u.a, (size_t)n * sizeof *copies);
@@ -263,17 +258,12 @@ static void without_range(vectoriser *v, const node *n) {
   const node **src = arena_alloc(v->a, n->n_src * sizeof *src);
   size_t count = 0;
   for (uint32_t i = 0; i < n->n_src; i++)
-    if (n->src[i] != v->range) src[count++] = operand(v, n->src[i]);
+    if (n->src[i] != v->range || !node_is_place(n, i)) src[count++] = operand(v, n->src[i]);
   bool wide = is_register(n) && n->op != OP_END && n->op != OP_GROUP;
   if (n->op == OP_ALLOC && !wide) src[0] = ix_scale(v->g, src[0], v->lanes);
-  map_set(v->a, &v->whole, n,
-          (void *)ir_make(v->g, &(node_spec){.op = (op)n->op,
-                                             .dtype = (dtype)n->dtype,
-                                             .lanes = wide ? v->lanes : 1,
-                                             .src = src,
-                                             .n_src = count,
-                                             .ints = n->ints,
-                                             .n_int = n->n_int}));
+  node_spec s = ir_spec(n, src, count);
+  s.lanes = wide ? v->lanes : 1;
+  map_set(v->a, &v->whole, n, (void *)ir_make(v->g, &s));
 }
 
 static void vectorise_node(vectoriser *v, const node *n) {
@@ -332,37 +322,35 @@ static const node *ungrouped(ir *g, const node *sink) {
     const node *n = order.at[i];
     members src = {0};
     for (uint32_t k = 0; k < n->n_src; k++) add_members(a, &image, n->src[k], &src);
-    const node *made = ir_make(g, &(node_spec){.op = (op)n->op,
-                                               .dtype = (dtype)n->dtype,
-                                               .lanes = n->lanes,
-                                               .src = src.at,
-                                               .n_src = src.n,
-                                               .ints = n->ints,
-                                               .n_int = n->n_int,
-                                               .text = n->text,
-                                               .n_text = n->n_text});
-    map_set(a, &image, n, (void *)made);
+    node_spec s = ir_spec(n, src.at, src.n);
+    map_set(a, &image, n, (void *)ir_make(g, &s));
   }
   return map_get(&image, sink);
 }
 
-/** The first loop in order that is to be expanded: inner ones come before outer ones. */
-static const node *next_end(ir *g, const node *sink) {
-  node_list order = topo_sort(ir_arena(g), &sink, 1, NULL, NULL);
-  for (size_t i = 0; i < order.n; i++) {
-    if (order.at[i]->op != OP_END) continue;
-    range_kind k = range_kind_of(order.at[i]->src[0]);
-    if (k == KIND_UNROLL || k == KIND_VECTOR) return order.at[i];
+/** What stands for a node whose sources are expanded. */
+static const node *expanded(ir *g, const node *n) {
+  if (n->op != OP_END) return n;
+  switch (range_kind_of(n->src[0])) {
+  case KIND_UNROLL: return unrolled(g, n);
+  case KIND_VECTOR: return vectorised(g, n);
+  default: return n;
   }
-  return NULL;
 }
 
+/** Sources come first, so inner loops do before outer ones. */
 const node *codegen_expand(ir *g, const node *sink) {
-  for (const node *end = next_end(g, sink); end; end = next_end(g, sink)) {
-    bool vector = range_kind_of(end->src[0]) == KIND_VECTOR;
-    map with = {0};
-    map_set(ir_arena(g), &with, end, (void *)(vector ? vectorised(g, end) : unrolled(g, end)));
-    sink = subst(g, sink, &with);
+  arena *a = ir_arena(g);
+  map image = {0};
+  node_list order = topo_sort(a, &sink, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i], **src = arena_alloc(a, n->n_src * sizeof *src);
+    bool changed = false;
+    for (uint32_t k = 0; k < n->n_src; k++) {
+      src[k] = map_get(&image, n->src[k]);
+      changed |= src[k] != n->src[k];
+    }
+    map_set(a, &image, n, (void *)expanded(g, changed ? subst_rebuild(g, n, src) : n));
   }
-  return ungrouped(g, sink);
+  return ungrouped(g, map_get(&image, sink));
 }

@@ -62,15 +62,9 @@ static const node *widen(widening *w, const node *n) {
   const node **src = arena_alloc(w->a, n->n_src * sizeof *src);
   for (uint32_t i = 0; i < n->n_src; i++) src[i] = image(w, n->src[i]);
   if (n->op == OP_CAST && src[0]->dtype == (is_index ? w->type : n->dtype)) return src[0];
-  return ir_make(w->g, &(node_spec){.op = (op)n->op,
-                                    .dtype = is_index ? w->type : (dtype)n->dtype,
-                                    .lanes = n->lanes,
-                                    .src = src,
-                                    .n_src = n->n_src,
-                                    .ints = n->ints,
-                                    .n_int = n->n_int,
-                                    .text = n->text,
-                                    .n_text = n->n_text});
+  node_spec s = ir_spec(n, src, n->n_src);
+  if (is_index) s.dtype = w->type;
+  return ir_make(w->g, &s);
 }
 
 const node *codegen_index_width(ir *g, const node *sink, const target *t) {

@@ -1,6 +1,7 @@
 #include "codegen/codegen.h"
 
 #include "ir/build.h"
+#include "ir/pass.h"
 #include "ir/verify.h"
 
 #include <string.h>
@@ -11,16 +12,17 @@ typedef struct progress {
 } progress;
 
 /** What follows every pass: the verifier in development builds, and whoever watches. */
-static const node *done(const progress *p, const char *pass, enum stage stage, const node *root) {
+static const node *done(const progress *p, pass after, enum stage stage, const node *root) {
 #ifdef TENON_VERIFY
   if (verify(&root, 1, stage, ir_mem(p->g), ir_diag(p->g)) != TN_OK) {
-    diag_prefix(ir_diag(p->g), "after %s", pass);
+    diag_prefix(ir_diag(p->g), "after %s", pass_name(after));
     diag_rethrow(ir_diag(p->g));
   }
 #else
   (void)stage;
 #endif
-  if (p->options->watch.after) p->options->watch.after(p->options->watch.user, pass, root);
+  if (p->options->watch.after)
+    p->options->watch.after(p->options->watch.user, pass_name(after), root);
   return root;
 }
 
@@ -32,14 +34,14 @@ static const node *program(ir *g, const node *sink, const char *device, const no
 
 const node *codegen_run(ir *g, const node *kernel, const char *device, const codegen_options *o) {
   progress p = {g, o};
-  const node *n = done(&p, "kernel", STAGE_KERNEL, kernel);
-  n = done(&p, "simplify", STAGE_KERNEL, codegen_simplify(g, n, o));
-  n = done(&p, "choose", STAGE_KERNEL, codegen_choose(g, n, &o->target));
-  n = done(&p, "lower", STAGE_LOWERED, codegen_lower(g, n));
-  n = done(&p, "expand", STAGE_LOWERED, codegen_expand(g, n));
-  n = done(&p, "threads", STAGE_LOWERED, codegen_threads(g, n));
-  n = done(&p, "decompose", STAGE_LOWERED, codegen_decompose(g, n, o));
-  n = done(&p, "index_width", STAGE_LOWERED, codegen_index_width(g, n, &o->target));
-  n = done(&p, "linearise", STAGE_LINEAR, codegen_linearise(g, n));
+  const node *n = done(&p, PASS_KERNEL, STAGE_KERNEL, kernel);
+  n = done(&p, PASS_SIMPLIFY, STAGE_KERNEL, codegen_simplify(g, n, o));
+  n = done(&p, PASS_CHOOSE, STAGE_KERNEL, codegen_choose(g, n, &o->target));
+  n = done(&p, PASS_LOWER, STAGE_LOWERED, codegen_lower(g, n));
+  n = done(&p, PASS_EXPAND, STAGE_LOWERED, codegen_expand(g, n));
+  n = done(&p, PASS_THREADS, STAGE_LOWERED, codegen_threads(g, n));
+  n = done(&p, PASS_DECOMPOSE, STAGE_LOWERED, codegen_decompose(g, n, o));
+  n = done(&p, PASS_INDEX_WIDTH, STAGE_LOWERED, codegen_index_width(g, n, &o->target));
+  n = done(&p, PASS_LINEARISE, STAGE_LINEAR, codegen_linearise(g, n));
   return program(g, kernel, device, n);
 }

@@ -30,10 +30,9 @@ static const node *shifted(ir *g, const node *body, const node *r, const node *m
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i], *made = n == r ? index : n;
     if (n != r && node_is_free_in(r, n)) {
-      bool place = n->op == OP_ALLOC || n->op == OP_AFTER;
       const node **src = arena_alloc(a, n->n_src * sizeof *src);
       for (uint32_t k = 0; k < n->n_src; k++)
-        src[k] = place && n->src[k] == r ? mine : map_get(&image, n->src[k]);
+        src[k] = n->src[k] == r && node_is_place(n, k) ? mine : map_get(&image, n->src[k]);
       made = subst_rebuild(g, n, src);
     }
     map_set(a, &image, n, (void *)made);

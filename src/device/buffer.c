@@ -96,16 +96,7 @@ void buffer_release(tn_buffer *b) {
   }
 }
 
-tn_device *buffer_device(const tn_buffer *b) { return b->device; }
 uint64_t buffer_bytes(const tn_buffer *b) { return b->bytes; }
-
-bool buffer_is_allocated(tn_buffer *b) {
-  tn_buffer *owner = b->base ? b->base : b;
-  mutex_lock(&owner->lock);
-  bool there = owner->block || owner->imported;
-  mutex_unlock(&owner->lock);
-  return there;
-}
 
 static tn_status allocate(tn_buffer *b, void **memory, diag *d) {
   tn_status status = TN_OK;

@@ -17,13 +17,14 @@ tn_status buffer_view(tn_buffer *base, uint64_t offset, uint64_t bytes, tn_buffe
                       diag *d);
 
 tn_buffer *buffer_retain(tn_buffer *b);
+
+/** With the last, the memory goes back to the device's blocks at once, and may be another buffer's
+    before commands that are still on their way have run. So whoever submits commands keeps the
+    buffers until they are done: today every run waits for its end. When runs overlap, blocks must
+    go back with the queue's signal. */
 void buffer_release(tn_buffer *b);
 
-tn_device *buffer_device(const tn_buffer *b);
 uint64_t buffer_bytes(const tn_buffer *b);
-
-/** Whether there is memory behind it. */
-bool buffer_is_allocated(tn_buffer *b);
 
 /** Where it is; allocates. Valid while the buffer is held. */
 tn_status buffer_span(tn_buffer *b, tn_span *span, diag *d);

@@ -2,11 +2,9 @@
 
 #include "device/failure.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 /** Code, loaded on a device. */
 typedef struct module {
@@ -25,9 +23,11 @@ typedef struct code {
 } code;
 
 struct kernel {
-  uint64_t hash;
+  uint64_t hash[2];
   void *key;
   size_t key_bytes;
+  unsigned number; /* of those of the same hash */
+  char entry[48];
   bool published;
   size_t held; /* by those who ask and compile */
   code *code;
@@ -35,6 +35,7 @@ struct kernel {
   size_t text_bytes;
   const char *name;
   tn_program_facts facts;
+  launch_code sizes;
   tn_program *programs; /* one a device */
   kernel *next;         /* in its bucket */
   kernel *newer, *older;
@@ -89,8 +90,12 @@ static void drop_code(kernel_cache *c, code *k) {
   mem_free(c->mem, k, sizeof *k + k->bytes + 1);
 }
 
+static kernel **bucket_of(const kernel_cache *c, const uint64_t hash[2]) {
+  return &c->bucket[hash[0] % c->n_buckets];
+}
+
 static void unlink_kernel(kernel_cache *c, kernel *k) {
-  kernel **at = &c->bucket[k->hash % c->n_buckets];
+  kernel **at = bucket_of(c, k->hash);
   while (*at != k) at = &(*at)->next;
   *at = k->next;
   *(k->older ? &k->older->newer : &c->oldest) = k->newer;
@@ -139,10 +144,33 @@ static void trim(kernel_cache *c) {
 
 /* Finding. */
 
-static kernel *find(const kernel_cache *c, uint64_t hash, const void *key, size_t bytes) {
-  kernel *k = c->bucket[hash % c->n_buckets];
-  while (k && (k->hash != hash || k->key_bytes != bytes || memcmp(k->key, key, bytes))) k = k->next;
+static bool same_hash(const kernel *k, const kernel_key *key) {
+  return k->hash[0] == key->hash[0] && k->hash[1] == key->hash[1];
+}
+
+static kernel *find(const kernel_cache *c, const kernel_key *key) {
+  kernel *k = *bucket_of(c, key->hash);
+  while (k && (!same_hash(k, key) || k->key_bytes != key->bytes ||
+               memcmp(k->key, key->data, key->bytes)))
+    k = k->next;
   return k;
+}
+
+/** The first number that no kernel of a hash has. */
+static unsigned free_number(const kernel_cache *c, const kernel_key *key) {
+  unsigned number = 0;
+  for (const kernel *k = *bucket_of(c, key->hash); k;) {
+    bool taken = same_hash(k, key) && k->number == number;
+    number += taken;
+    k = taken ? *bucket_of(c, key->hash) : k->next;
+  }
+  return number;
+}
+
+static void name_entry(kernel *k) {
+  int n =
+      snprintf(k->entry, sizeof k->entry, "tn_%016" PRIx64 "%016" PRIx64, k->hash[0], k->hash[1]);
+  if (k->number) snprintf(k->entry + n, sizeof k->entry - (size_t)n, "_%u", k->number);
 }
 
 static void link_newest(kernel_cache *c, kernel *k) {
@@ -165,38 +193,40 @@ static void spread(kernel_cache *c) {
   kernel **bucket = mem_calloc(c->mem, n, sizeof *bucket);
   if (!bucket) return;
   for (kernel *k = c->oldest; k; k = k->newer) {
-    k->next = bucket[k->hash % n];
-    bucket[k->hash % n] = k;
+    k->next = bucket[k->hash[0] % n];
+    bucket[k->hash[0] % n] = k;
   }
   mem_free(c->mem, c->bucket, c->n_buckets * sizeof *c->bucket);
   c->bucket = bucket;
   c->n_buckets = n;
 }
 
-static kernel *add(kernel_cache *c, uint64_t hash, const void *key, size_t bytes) {
+static kernel *add(kernel_cache *c, const kernel_key *key) {
   kernel *k = mem_calloc(c->mem, 1, sizeof *k);
-  void *copy = mem_alloc(c->mem, bytes);
+  void *copy = mem_alloc(c->mem, key->bytes);
   if (!k || !copy) {
     mem_free(c->mem, k, sizeof *k);
-    mem_free(c->mem, copy, bytes);
+    mem_free(c->mem, copy, key->bytes);
     return NULL;
   }
   if (c->counts.kernels >= c->n_buckets) spread(c);
-  k->hash = hash;
-  k->key = memcpy(copy, key, bytes);
-  k->key_bytes = bytes;
-  kernel **at = &c->bucket[hash % c->n_buckets];
+  memcpy(k->hash, key->hash, sizeof k->hash);
+  k->key = memcpy(copy, key->data, key->bytes);
+  k->key_bytes = key->bytes;
+  k->number = free_number(c, key);
+  name_entry(k);
+  kernel **at = bucket_of(c, k->hash);
   k->next = *at;
   *at = k;
   link_newest(c, k);
   c->counts.kernels++;
-  c->counts.bytes += bytes;
+  c->counts.bytes += key->bytes;
   return k;
 }
 
 /** Under the lock. */
-static tn_status answer_for(kernel_cache *c, kernel **k, uint64_t hash, const void *key,
-                            size_t bytes, cache_answer *answer, diag *d) {
+static tn_status answer_for(kernel_cache *c, kernel **k, const kernel_key *key,
+                            cache_answer *answer, diag *d) {
   if (*k) {
     *answer = (*k)->published ? CACHE_FOUND : CACHE_BUSY;
     if (!(*k)->published) return TN_OK;
@@ -204,26 +234,27 @@ static tn_status answer_for(kernel_cache *c, kernel **k, uint64_t hash, const vo
     c->counts.found++;
   } else {
     *answer = CACHE_CLAIMED;
-    if (!(*k = add(c, hash, key, bytes))) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+    if (!(*k = add(c, key))) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   }
   (*k)->held++;
   return TN_OK;
 }
 
-tn_status cache_ask(kernel_cache *c, const void *key, size_t bytes, bool wait, cache_answer *answer,
+tn_status cache_ask(kernel_cache *c, const kernel_key *key, bool wait, cache_answer *answer,
                     kernel **out, diag *d) {
-  uint64_t hash = XXH3_64bits(key, bytes);
   mutex_lock(&c->lock);
-  kernel *k = find(c, hash, key, bytes);
+  kernel *k = find(c, key);
   while (wait && k && !k->published) {
     condition_wait(&c->changed, &c->lock);
-    k = find(c, hash, key, bytes);
+    k = find(c, key);
   }
-  tn_status status = answer_for(c, &k, hash, key, bytes, answer, d);
+  tn_status status = answer_for(c, &k, key, answer, d);
   *out = status || *answer == CACHE_BUSY ? NULL : k;
   mutex_unlock(&c->lock);
   return status;
 }
+
+const char *cache_entry(const kernel *k) { return k->entry; }
 
 void cache_drop(kernel_cache *c, kernel *k) {
   mutex_lock(&c->lock);
@@ -247,20 +278,23 @@ static const char *put(char **at, const char *text) {
   return copy;
 }
 
-/** Copies the facts of a spec into one block. */
-static bool copy_facts(kernel_cache *c, kernel *k, const tn_program_spec *s) {
+/** Copies what is known of a kernel into one block. */
+static bool copy_facts(kernel_cache *c, const made_kernel *made) {
+  const tn_program_spec *s = made->spec;
+  kernel *k = made->kernel;
   size_t slots = s->n_globals * sizeof *s->globals, names = s->n_values * sizeof(char *);
-  size_t bytes = slots + names + strlen(s->name) + strlen(s->entry) + 2;
+  size_t sizes = launch_bytes(&made->sizes), bytes = slots + names + sizes + strlen(s->name) + 1;
   for (size_t i = 0; i < s->n_values; i++) bytes += strlen(s->value_names[i]) + 1;
   char *block = mem_alloc(c->mem, bytes);
   if (!block) return false;
+  char *at = block + slots + names + sizes;
   int64_t *globals = (int64_t *)block;
   const char **value_names = (const char **)(block + slots);
-  char *at = block + slots + names;
   if (slots) memcpy(globals, s->globals, slots);
   for (size_t i = 0; i < s->n_values; i++) value_names[i] = put(&at, s->value_names[i]);
   k->name = put(&at, s->name);
-  k->facts = (tn_program_facts){.entry = put(&at, s->entry),
+  k->sizes = launch_copy(&made->sizes, block + slots + names, value_names);
+  k->facts = (tn_program_facts){.entry = k->entry,
                                 .n_buffers = s->n_globals,
                                 .n_values = s->n_values,
                                 .core_id = s->core_id,
@@ -271,32 +305,32 @@ static bool copy_facts(kernel_cache *c, kernel *k, const tn_program_spec *s) {
   return true;
 }
 
-static code *new_code(kernel_cache *c, tn_code_kind kind, const void *data, size_t bytes) {
-  code *k = mem_alloc(c->mem, sizeof *k + bytes + 1);
+static code *new_code(kernel_cache *c, const tn_code *from) {
+  code *k = mem_alloc(c->mem, sizeof *k + from->bytes + 1);
   if (!k) return NULL;
-  *k = (code){.kind = kind, .bytes = bytes};
-  if (bytes) memcpy(k->data, data, bytes);
-  k->data[bytes] = 0;
+  *k = (code){.kind = from->kind, .bytes = from->bytes};
+  memcpy(k->data, from->data, from->bytes);
+  k->data[from->bytes] = 0;
   return k;
 }
 
-tn_status cache_publish(kernel_cache *c, kernel *const kernels[], const tn_program_spec specs[],
-                        size_t n, tn_code_kind kind, const void *data, size_t bytes, diag *d) {
-  code *made = new_code(c, kind, data, bytes);
-  bool complete = made != NULL;
+tn_status cache_publish(kernel_cache *c, const made_kernel made[], size_t n, const tn_code *from,
+                        diag *d) {
+  code *k = new_code(c, from);
+  bool complete = k != NULL;
   for (size_t i = 0; i < n && complete; i++)
-    if (!kernels[i]->text) complete = copy_facts(c, kernels[i], &specs[i]);
+    if (!made[i].kernel->text) complete = copy_facts(c, &made[i]);
   if (!complete) {
-    if (made) mem_free(c->mem, made, sizeof *made + bytes + 1);
+    if (k) mem_free(c->mem, k, sizeof *k + from->bytes + 1);
     return diag_set(d, TN_ERR_MEMORY, "out of memory");
   }
   mutex_lock(&c->lock);
-  made->kernels = n;
-  c->counts.bytes += bytes;
+  k->kernels = n;
+  c->counts.bytes += from->bytes;
   c->counts.compiled += n;
   for (size_t i = 0; i < n; i++) {
-    kernels[i]->code = made;
-    kernels[i]->published = true;
+    made[i].kernel->code = k;
+    made[i].kernel->published = true;
   }
   condition_wake_all(&c->changed);
   mutex_unlock(&c->lock);
@@ -341,6 +375,7 @@ static tn_status load_program(kernel_cache *c, kernel *k, tn_device *device, tn_
   p->device = device;
   p->name = k->name;
   p->facts = k->facts;
+  p->sizes = k->sizes;
   atomic_init(&p->uses, 0);
   p->next = k->programs;
   *out = k->programs = p;

@@ -1,10 +1,10 @@
-/* Kernels that are compiled, in memory. A kernel is found by its whole key, never by a hash alone:
-   device base key, target, renderer, compiler with its version and flags, launch facts and source,
-   whose entry has one fixed name. Devices of a type share kernels. What is not in use is kept as
-   long as it is within bounds. Any thread. */
+/* Kernels that are compiled, in memory. A kernel is found by its whole key (key.h), never by a hash
+   alone. Devices of a type share kernels. What is not in use is kept as long as it is within
+   bounds. Any thread. */
 #ifndef TENON_DEVICE_CACHE_H
 #define TENON_DEVICE_CACHE_H
 
+#include "device/key.h"
 #include "device/program.h"
 
 typedef struct kernel kernel;
@@ -23,12 +23,23 @@ typedef enum cache_answer { CACHE_FOUND, CACHE_CLAIMED, CACHE_BUSY } cache_answe
 /** Looks a key up. Unless the answer is BUSY, *k is held for the caller, who gives it back with
     cache_drop. With `wait`, a kernel that is being compiled is waited for, and the answer is not
     BUSY. Who claimed a kernel must publish or drop it, and must not wait for another before. */
-tn_status cache_ask(kernel_cache *c, const void *key, size_t bytes, bool wait, cache_answer *answer,
+tn_status cache_ask(kernel_cache *c, const kernel_key *key, bool wait, cache_answer *answer,
                     kernel **k, diag *d);
 
-/** Says what claimed kernels were compiled to: one piece of code (copied) for all `n`. */
-tn_status cache_publish(kernel_cache *c, kernel *const kernels[], const tn_program_spec specs[],
-                        size_t n, tn_code_kind kind, const void *code, size_t bytes, diag *d);
+/** The name of a kernel's function: its key's hash, and a number where others have the same hash,
+   so that no two kernels there have one name. Lives as long as the kernel is held. */
+const char *cache_entry(const kernel *k);
+
+/** What a claimed kernel became. */
+typedef struct made_kernel {
+  kernel *kernel;
+  const tn_program_spec *spec;
+  launch_code sizes;
+} made_kernel;
+
+/** Says what claimed kernels were compiled to: one piece of code for all `n`. All is copied. */
+tn_status cache_publish(kernel_cache *c, const made_kernel made[], size_t n, const tn_code *code,
+                        diag *d);
 
 /** Gives a kernel back. One that is claimed and not published goes; who waits for it asks anew. */
 void cache_drop(kernel_cache *c, kernel *k);

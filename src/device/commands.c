@@ -26,8 +26,6 @@ void commands_release(tn_commands *c) {
   mem_free(m, c, sizeof *c);
 }
 
-size_t commands_count(const tn_commands *c) { return c->n; }
-
 static void refuse(tn_commands *c, tn_status status, const char *text) {
   if (!c->failure.status) tn_fail(&c->failure, status, "%s", text);
 }

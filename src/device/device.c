@@ -19,13 +19,6 @@ static tn_status open_state(tn_device *v, diag *d) {
   return status;
 }
 
-static void free_device(tn_device *v) {
-  size_t pairs = v->backend->n_pairs;
-  mem_free(v->mem, v->compilers, pairs * sizeof *v->compilers);
-  mem_free(v->mem, v->compiler_open, pairs * sizeof *v->compiler_open);
-  mem_free(v->mem, v, sizeof *v);
-}
-
 tn_status device_open(tn_device **device, table *t, const tn_backend *b, int32_t index,
                       const tn_host *host, diag *d) {
   *device = NULL;
@@ -34,12 +27,9 @@ tn_status device_open(tn_device **device, table *t, const tn_backend *b, int32_t
   if (!v) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   v->table = t, v->mem = m, v->backend = b, v->host = *host, v->index = index;
   snprintf(v->name, sizeof v->name, "%s:%d", b->name, (int)index);
-  v->compilers = mem_calloc(m, b->n_pairs, sizeof *v->compilers);
-  v->compiler_open = mem_calloc(m, b->n_pairs, sizeof *v->compiler_open);
-  bool complete = v->compilers && v->compiler_open;
-  tn_status status = complete ? open_state(v, d) : diag_set(d, TN_ERR_MEMORY, "out of memory");
+  tn_status status = open_state(v, d);
   if (status) {
-    free_device(v);
+    mem_free(m, v, sizeof *v);
     return status;
   }
   blocks_init(&v->blocks, m, b, v->state);
@@ -53,23 +43,38 @@ static void free_target(device_target *t) {
   mem_free(t->device->mem, t, sizeof *t);
 }
 
+static void free_compiler(tn_device *v, device_compiler *k) {
+  const tn_compiler *c = v->backend->pairs[k->pair].compiler;
+  if (k->is_open && c->close) c->close(k->handle);
+  mem_strfree(v->mem, k->name);
+  mem_free(v->mem, k, sizeof *k);
+}
+
 void device_close(tn_device *v) {
   cache_forget(table_kernels(v->table), v);
   for (device_target *t = v->targets, *next; t; t = next) {
     next = t->next;
     free_target(t);
   }
-  for (size_t i = 0; i < v->backend->n_pairs; i++) {
-    const tn_compiler *c = v->backend->pairs[i].compiler;
-    if (v->compiler_open[i] && c->close) c->close(v->compilers[i]);
+  for (device_compiler *k = v->compilers, *next; k; k = next) {
+    next = k->next;
+    free_compiler(v, k);
   }
   blocks_free(&v->blocks);
   v->backend->close(v->state);
   mutex_free(&v->lock);
-  free_device(v);
+  mem_free(v->mem, v, sizeof *v);
 }
 
 /* Targets. */
+
+static bool same_text(const char *a, const char *b) { return a && b ? !strcmp(a, b) : a == b; }
+
+/** A copy of a text that may be NULL; false without memory. */
+static bool copy_text(const mem *m, const char *text, char **copy) {
+  *copy = text ? mem_strdup(m, text) : NULL;
+  return *copy || !text;
+}
 
 /** The pair of a name, "RENDERER/COMPILER". */
 static tn_status find_pair(const tn_device *v, const char *name, size_t *pair, diag *d) {
@@ -121,7 +126,21 @@ static tn_status describe(device_target *t, const char *limit, diag *d) {
   return set_target(t, d);
 }
 
-static tn_status new_target(tn_device *v, size_t pair, const char *limit, device_target **out,
+/** The compiler of a pair and name, not opened yet; under the lock. NULL without memory. */
+static device_compiler *find_compiler(tn_device *v, size_t pair, const char *name) {
+  device_compiler *k = v->compilers;
+  while (k && (k->pair != pair || !same_text(k->name, name))) k = k->next;
+  if (k || !(k = mem_calloc(v->mem, 1, sizeof *k))) return k;
+  k->pair = pair;
+  if (!copy_text(v->mem, name, &k->name)) {
+    free_compiler(v, k);
+    return NULL;
+  }
+  k->next = v->compilers;
+  return v->compilers = k;
+}
+
+static tn_status new_target(tn_device *v, size_t pair, const target_desc *desc, device_target **out,
                             diag *d) {
   *out = NULL;
   device_target *t = mem_calloc(v->mem, 1, sizeof *t);
@@ -130,8 +149,10 @@ static tn_status new_target(tn_device *v, size_t pair, const char *limit, device
   t->pair = pair;
   t->renderer = v->backend->pairs[pair].renderer;
   t->compiler = v->backend->pairs[pair].compiler;
-  t->limit = mem_strdup(v->mem, limit ? limit : "");
-  tn_status status = t->limit ? describe(t, limit, d) : diag_set(d, TN_ERR_MEMORY, "out of memory");
+  t->opened = find_compiler(v, pair, desc->compiler);
+  bool complete = copy_text(v->mem, desc->limit, &t->limit) && t->opened;
+  tn_status status =
+      complete ? describe(t, desc->limit, d) : diag_set(d, TN_ERR_MEMORY, "out of memory");
   if (status)
     free_target(t);
   else
@@ -139,17 +160,24 @@ static tn_status new_target(tn_device *v, size_t pair, const char *limit, device
   return status;
 }
 
-tn_status device_target_get(tn_device *v, const char *pair, const char *limit,
-                            const device_target **out, diag *d) {
+static bool is_target(const device_target *t, size_t pair, const target_desc *desc) {
+  return t->pair == pair && same_text(t->limit, desc->limit) &&
+         same_text(t->opened->name, desc->compiler);
+}
+
+tn_status device_target_get(tn_device *v, const target_desc *desc, const device_target **out,
+                            diag *d) {
+  static const target_desc usual = {0};
+  if (!desc) desc = &usual;
   *out = NULL;
-  size_t number;
-  tn_status status = find_pair(v, pair, &number, d);
+  size_t pair;
+  tn_status status = find_pair(v, desc->pair, &pair, d);
   if (status) return status;
   mutex_lock(&v->lock);
   device_target *t = v->targets;
-  while (t && (t->pair != number || strcmp(t->limit, limit ? limit : ""))) t = t->next;
+  while (t && !is_target(t, pair, desc)) t = t->next;
   if (!t) {
-    status = new_target(v, number, limit, &t, d);
+    status = new_target(v, pair, desc, &t, d);
     if (t) {
       t->next = v->targets;
       v->targets = t;
@@ -160,16 +188,17 @@ tn_status device_target_get(tn_device *v, const char *pair, const char *limit,
   return status;
 }
 
-tn_status device_compiler(const device_target *t, void **compiler, diag *d) {
+tn_status device_compiler_get(const device_target *t, void **compiler, diag *d) {
   tn_device *v = t->device;
+  device_compiler *k = t->opened;
   tn_failure f;
   failure_clear(&f);
   tn_status status = TN_OK;
   mutex_lock(&v->lock);
-  if (!v->compiler_open[t->pair] && t->compiler->open)
-    status = t->compiler->open(v->state, &v->host, &v->compilers[t->pair], &f);
-  if (!status) v->compiler_open[t->pair] = true;
-  *compiler = v->compilers[t->pair];
+  if (!k->is_open && t->compiler->open)
+    status = t->compiler->open(v->state, &v->host, k->name, &k->handle, &f);
+  if (!status) k->is_open = true;
+  *compiler = k->handle;
   mutex_unlock(&v->lock);
   return failure_tell(d, status, &f);
 }

@@ -1,4 +1,5 @@
-/* Queues of backends that have none of their own: a thread that runs the commands in order. */
+/* Queues of backends that have none of their own: a thread that runs the commands in order. It
+   starts with the first list that no caller runs itself. */
 #include "device/failure.h"
 #include "device/queue.h"
 
@@ -11,6 +12,7 @@ typedef struct host {
   condition more, room;
   atomic_uint_fast64_t posted; /* submissions so far */
   uint64_t taken;
+  bool started; /* the thread */
   bool running; /* a list, on the thread or on a caller's */
   bool sleeping, waiting, stop;
   tn_submission ring[ROOM];
@@ -73,11 +75,6 @@ static tn_status host_open(void *device, tn_queue_kind kind, void **queue, tn_fa
   condition_init(&h->more);
   condition_init(&h->room);
   atomic_init(&h->posted, 0);
-  diag d = {0};
-  if (thread_start(&h->thread, body, h, &d)) {
-    host_end(h);
-    return failure_take(f, &d);
-  }
   *queue = h;
   return TN_OK;
 }
@@ -87,15 +84,24 @@ static void host_free(void *queue) {
   mutex_lock(&h->lock);
   h->stop = true;
   condition_wake_all(&h->more);
+  bool started = h->started;
   mutex_unlock(&h->lock);
-  thread_join(h->thread);
+  if (started) thread_join(h->thread);
   host_end(h);
 }
 
-static tn_status host_submit(void *queue, const tn_submission *s, tn_failure *f) {
-  (void)f;
-  host *h = queue;
-  mutex_lock(&h->lock);
+/** Under the lock. */
+static tn_status start(host *h, tn_failure *f) {
+  if (h->started) return TN_OK;
+  diag d;
+  diag_clear(&d);
+  if (thread_start(&h->thread, body, h, &d)) return failure_take(f, &d);
+  h->started = true;
+  return TN_OK;
+}
+
+/** Under the lock. */
+static void post(host *h, const tn_submission *s) {
   uint64_t posted = atomic_load(&h->posted);
   h->waiting = posted - h->taken == ROOM;
   while (posted - h->taken == ROOM) condition_wait(&h->room, &h->lock);
@@ -103,8 +109,15 @@ static tn_status host_submit(void *queue, const tn_submission *s, tn_failure *f)
   h->ring[posted % ROOM] = *s;
   atomic_store(&h->posted, posted + 1);
   if (h->sleeping) condition_wake_all(&h->more);
+}
+
+static tn_status host_submit(void *queue, const tn_submission *s, tn_failure *f) {
+  host *h = queue;
+  mutex_lock(&h->lock);
+  tn_status status = start(h, f);
+  if (!status) post(h, s);
   mutex_unlock(&h->lock);
-  return TN_OK;
+  return status;
 }
 
 static bool host_enter(void *queue) {

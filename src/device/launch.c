@@ -150,6 +150,32 @@ launch_code launch_compile(arena *a, const node *const exprs[], size_t n, const 
   return (launch_code){c.steps.at, c.steps.n, n, results};
 }
 
+/* Sizes of launches. */
+
+launch_code launch_compile_sizes(arena *a, const node *const global[3], const node *const local[3],
+                                 const char *const names[], size_t n_names) {
+  const node *all[] = {global[0], global[1], global[2], local[0], local[1], local[2]};
+  launch_code c = launch_compile(a, all, local[0] ? 6 : 3, names, n_names);
+  if (c.n_steps > LAUNCH_STEPS)
+    diag_raise(a->diag, TN_ERR_UNSUPPORTED, "launch sizes take %zu steps to compute, more than %d",
+               c.n_steps, LAUNCH_STEPS);
+  return c;
+}
+
+size_t launch_bytes(const launch_code *c) {
+  return c->n_steps * sizeof *c->steps + c->n_results * sizeof *c->results;
+}
+
+launch_code launch_copy(const launch_code *c, void *block, const char *const names[]) {
+  launch_step *steps = block;
+  uint32_t *results = (uint32_t *)(steps + c->n_steps);
+  memcpy(steps, c->steps, c->n_steps * sizeof *steps);
+  memcpy(results, c->results, c->n_results * sizeof *results);
+  for (size_t i = 0; i < c->n_steps; i++)
+    if (steps[i].kind == STEP_VALUE) steps[i].name = names[steps[i].a];
+  return (launch_code){steps, c->n_steps, c->n_results, results};
+}
+
 /* Evaluating. */
 
 static tn_status overflow(diag *d, int64_t a, const char *sign, int64_t b) {
@@ -223,13 +249,16 @@ tn_status launch_eval(const launch_code *c, const int64_t values[], int64_t room
   return TN_OK;
 }
 
-tn_status launch_sizes(const launch_code *c, const int64_t values[], int64_t room[],
-                       int64_t results[], diag *d) {
+tn_status launch_sizes(const launch_code *c, const int64_t values[], int64_t global[3],
+                       int64_t local[3], diag *d) {
+  int64_t room[LAUNCH_STEPS], results[6] = {0};
   tn_status status = launch_eval(c, values, room, results, d);
   if (status) return status;
   for (size_t i = 0; i < c->n_results; i++)
     if (results[i] <= 0)
-      return diag_set(d, TN_ERR_ARGUMENT, "launch size %zu is %" PRId64 ", which is not positive",
-                      i, results[i]);
+      return diag_set(d, TN_ERR_ARGUMENT, "%s size %zu is %" PRId64 ", which is not positive",
+                      i < 3 ? "global" : "local", i % 3, results[i]);
+  memcpy(global, results, 3 * sizeof *global);
+  memcpy(local, results + 3, 3 * sizeof *local);
   return TN_OK;
 }

@@ -22,6 +22,16 @@ typedef struct launch_code {
 launch_code launch_compile(arena *a, const node *const exprs[], size_t n, const char *const names[],
                            size_t n_names);
 
+/** Sizes of a launch, which local[0] == NULL has no groups: as launch_compile's, global ones first.
+    More than LAUNCH_STEPS steps raise TN_ERR_UNSUPPORTED. */
+enum { LAUNCH_STEPS = 256 };
+launch_code launch_compile_sizes(arena *a, const node *const global[3], const node *const local[3],
+                                 const char *const names[], size_t n_names);
+
+/** A copy in a block of launch_bytes bytes; `names` are those it was compiled with, and stay. */
+size_t launch_bytes(const launch_code *c);
+launch_code launch_copy(const launch_code *c, void *block, const char *const names[]);
+
 /** Computes the results. `room` is for n_steps numbers. A value beyond its VAR's bounds, overflow,
    a division by zero and a value that does not fit its type are each a TN_ERR_ARGUMENT that says
    so.
@@ -29,8 +39,9 @@ launch_code launch_compile(arena *a, const node *const exprs[], size_t n, const 
 tn_status launch_eval(const launch_code *c, const int64_t values[], int64_t room[],
                       int64_t results[], diag *d);
 
-/** The same for sizes: a result that is not positive is TN_ERR_ARGUMENT. */
-tn_status launch_sizes(const launch_code *c, const int64_t values[], int64_t room[],
-                       int64_t results[], diag *d);
+/** What launch_compile_sizes compiled, computed on the stack; local sizes are 0 where there are no
+    groups. A size that is not positive is TN_ERR_ARGUMENT too. */
+tn_status launch_sizes(const launch_code *c, const int64_t values[], int64_t global[3],
+                       int64_t local[3], diag *d);
 
 #endif

@@ -1,9 +1,12 @@
-/* Compiled programs, and how they come about: PROGRAM nodes are rendered, looked up in the kernel
-   cache, compiled if they are not there, and loaded. */
+/* Compiled programs, and how they come about. A kernel is looked up in the cache by its key; what
+   is not there goes through the stages of PROGRAM(SINK, DEVICE, LINEAR, SOURCE, BINARY): code is
+   generated, rendered and compiled; then it is loaded. */
 #ifndef TENON_DEVICE_PROGRAM_H
 #define TENON_DEVICE_PROGRAM_H
 
+#include "codegen/codegen.h"
 #include "device/device.h"
+#include "device/launch.h"
 #include "ir/ir.h"
 
 #include <stdatomic.h>
@@ -15,20 +18,26 @@ struct tn_program {
   void *handle;           /* the backend's */
   const char *name;       /* of the first kernel that asked for it */
   tn_program_facts facts; /* the launch it takes */
+  launch_code sizes;      /* launch_sizes, of the values */
   atomic_size_t uses;
   struct tn_program *next; /* the same kernel on another device */
 };
 
-/** Compiles PROGRAM(SINK, DEVICE, LINEAR) nodes of one ir for a target, each in few calls of the
-    compiler, or finds them in the cache: equal programs are one. Two threads that ask for one
-   kernel compile it once. Each program is held once for the caller; on failure all are NULL. */
-tn_status program_compile(const device_target *t, ir *g, const node *const nodes[], size_t n,
-                          tn_program *programs[], diag *d);
+typedef struct program_options {
+  const device_target *target;
+  int math;            /* math_mode, of kernels that code is generated for */
+  codegen_watch watch; /* of that; where somebody watches it is done for kernels in the cache too */
+  void (*tell)(void *user, size_t done, size_t total); /* of kernels, now and then; may raise; NULL:
+                                                          nobody is told */
+  void *user;
+} program_options;
 
-/** The source of a program, with its entry named `entry`; in the ir's memory. Raises through the
-    ir's diag. */
-const char *program_render(const device_target *t, ir *g, const node *program, const char *entry,
-                           size_t *bytes);
+/** Compiles kernels of one ir, SINKs (stage K) or PROGRAM(SINK, DEVICE, LINEAR) nodes, in few calls
+    of the compiler, or finds them in the cache: equal kernels are one program. Two threads that ask
+    for one kernel compile it once. Each program is held once for the caller; on failure all are
+    NULL. */
+tn_status program_compile(const program_options *o, ir *g, const node *const kernels[], size_t n,
+                          tn_program *programs[], diag *d);
 
 static inline tn_program *program_retain(tn_program *p) {
   atomic_fetch_add_explicit(&p->uses, 1, memory_order_relaxed);
@@ -39,11 +48,9 @@ static inline void program_release(tn_program *p) {
   if (p) atomic_fetch_sub_explicit(&p->uses, 1, memory_order_release);
 }
 
-/** TN_ERR_ARGUMENT if a launch does not fit the program: numbers of buffers and values, sizes that
-    are not positive, workers for a program that has none, a buffer of another backend. */
-tn_status program_check_launch(const tn_program *p, const tn_launch *launch, tn_failure *f);
-
-/** Checks a launch, runs it, and returns when it is done. */
+/** Checks a launch, computes its sizes, runs it, and returns when it is done. TN_ERR_ARGUMENT where
+    the numbers of buffers or values are others than the program's, or as launch_sizes says;
+    TN_ERR_DEVICE for a buffer of another backend. Allocates nothing of its own. */
 tn_status program_execute(tn_program *p, const tn_launch *launch, tn_failure *f);
 
 #endif

@@ -85,8 +85,6 @@ tn_status queue_take(tn_queue *q, tn_commands **c, diag *d) {
   return status;
 }
 
-tn_device *queue_device(const tn_queue *q) { return q->device; }
-
 /** The failure that is kept, which then is told; TN_OK if there is none. Under the lock. */
 static tn_status report(tn_queue *q, diag *d) {
   if (!q->failed) return TN_OK;

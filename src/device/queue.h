@@ -27,16 +27,13 @@ void commands_copy(tn_commands *c, const tn_span *to, const tn_span *from);
 void commands_call(tn_commands *c, tn_status (*call)(void *user, tn_failure *failure), void *user);
 void commands_barrier(tn_commands *c);
 
-/** How many commands there are. */
-size_t commands_count(const tn_commands *c);
-
 /* ---- Queues ---- */
 
 tn_status queue_open(tn_device *device, tn_queue_kind kind, tn_queue **queue, diag *d);
 void queue_close(tn_queue *q); /* tn_queue_free */
-tn_device *queue_device(const tn_queue *q);
 
-/** Submits a list; allocates nothing, waits for room at most. A list may be submitted again while
+/** Submits a list; allocates nothing, but the first may start the queue's thread, and fails where
+    that cannot start; waits for room at most. A list may be submitted again while
     it runs; it is not added to any more. */
 tn_status queue_submit(tn_queue *q, tn_commands *c, diag *d);
 

@@ -31,13 +31,6 @@ tn_span span_part(const tn_span *span, uint64_t offset, uint64_t bytes) {
   return part;
 }
 
-tn_status span_check(const tn_span *span, uint64_t offset, uint64_t bytes, diag *d) {
-  if (offset <= span->bytes && bytes <= span->bytes - offset) return TN_OK;
-  return diag_set(d, TN_ERR_ARGUMENT, "%llu bytes from %llu on are not inside a span of %llu bytes",
-                  (unsigned long long)bytes, (unsigned long long)offset,
-                  (unsigned long long)span->bytes);
-}
-
 static tn_status read_bytes(const tn_span *from, uint64_t offset, void *to, uint64_t bytes,
                             diag *d) {
   tn_failure f;

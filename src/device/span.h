@@ -6,11 +6,8 @@
 #include "device/device.h"
 #include "ir/dtype.h"
 
-/** `bytes` bytes of a span, from `offset` on. Must be inside: asserted by span_check. */
+/** `bytes` bytes of a span, from `offset` on, which must be inside. */
 tn_span span_part(const tn_span *span, uint64_t offset, uint64_t bytes);
-
-/** TN_ERR_ARGUMENT if `offset` … + `bytes` is not inside the span. */
-tn_status span_check(const tn_span *span, uint64_t offset, uint64_t bytes, diag *d);
 
 /** Writes `count` elements of type `from` into a slot that holds elements of type `held`, converted
     as by scalar_cast; and reads them back, converted to `to`. More elements than the slot holds are

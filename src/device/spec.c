@@ -132,23 +132,15 @@ static int64_t position(const name_list *names, const char *name) {
   return -1;
 }
 
-/** What the stages of a PROGRAM say. */
-static void set_stages(tn_program_spec *s, const node *program) {
-  s->name = program->src[0]->text;
-  s->device = program->src[1]->text;
-  if (program->n_src < 4) return;
-  s->source = program->src[3]->text;
-  s->source_bytes = program->src[3]->n_text;
-}
-
 void spec_derive(ir *g, const node *root, tn_program_spec *s) {
   derivation v = {.ir = g, .arena = ir_arena(g)};
   const node *code = root;
   if (root->op == OP_PROGRAM) code = root->src[root->n_src > 2 ? 2 : 0];
   node_list order = topo_sort(v.arena, &code, 1, NULL, NULL);
   for (size_t i = 0; i < order.n; i++) add_node(&v, order.at[i]);
-  *s = (tn_program_spec){.size = sizeof *s, .name = "", .device = "", .source = "", .ast = root};
-  if (root->op == OP_PROGRAM) set_stages(s, root);
+  *s = (tn_program_spec){
+      .size = sizeof *s, .name = "", .entry = "", .device = "", .source = "", .ast = root};
+  if (root->op == OP_PROGRAM) s->name = root->src[0]->text, s->device = root->src[1]->text;
   if (root->op == OP_SINK) s->name = root->text;
   set_sizes(&v, s);
   s->vars = v.vars.at, s->n_vars = v.vars.n;
@@ -191,36 +183,26 @@ void program_node_check(ir *g, const node *program) {
   if (program->n_src > 4 && !program->src[4]->n_text) broken(g, "binary is empty");
 }
 
-static const node *text_node(ir *g, op o, const void *text, size_t bytes) {
-  if (bytes > UINT32_MAX) broken(g, "text has more than 4 GiB");
-  return ir_make(g, &(node_spec){.op = o, .dtype = DT_VOID, .text = text, .n_text = bytes});
-}
-
-/** A PROGRAM with one stage more, its `count`-th. */
-static const node *with_stage(ir *g, const node *program, uint32_t count, const node *stage) {
-  program_node_check(g, program);
+/** A PROGRAM with one stage more, its `count`-th, which is a text. */
+static const node *with_text(ir *g, const node *program, uint32_t count, op o, const void *text,
+                             size_t bytes) {
   if (program->n_src != count) broken(g, "stages are not made in order");
+  if (!bytes) broken(g, o == OP_SOURCE ? "source is empty" : "binary is empty");
+  if (bytes > UINT32_MAX) broken(g, "text has more than 4 GiB");
   const node *src[5];
   memcpy(src, program->src, count * sizeof *src);
-  src[count] = stage;
-  return ir_node(g, OP_PROGRAM, DT_VOID, src, count + 1, NULL, 0);
-}
-
-const node *program_node_make(ir *g, const node *sink, const char *device) {
-  const node *src[] = {sink, text_node(g, OP_DEVICE, device, strlen(device))};
-  const node *program = ir_node(g, OP_PROGRAM, DT_VOID, src, 2, NULL, 0);
-  program_node_check(g, program);
-  return program;
-}
-
-const node *program_node_linear(ir *g, const node *program, const node *linear) {
-  return with_stage(g, program, 2, linear);
+  src[count] = ir_make(g, &(node_spec){.op = o, .dtype = DT_VOID, .text = text, .n_text = bytes});
+  const node *made = ir_node(g, OP_PROGRAM, DT_VOID, src, count + 1, NULL, 0);
+#ifdef TENON_VERIFY
+  program_node_check(g, made);
+#endif
+  return made;
 }
 
 const node *program_node_source(ir *g, const node *program, const char *source, size_t bytes) {
-  return with_stage(g, program, 3, text_node(g, OP_SOURCE, source, bytes));
+  return with_text(g, program, 3, OP_SOURCE, source, bytes);
 }
 
 const node *program_node_binary(ir *g, const node *program, const void *code, size_t bytes) {
-  return with_stage(g, program, 4, text_node(g, OP_BINARY, code, bytes));
+  return with_text(g, program, 4, OP_BINARY, code, bytes);
 }

@@ -14,18 +14,19 @@
     - SPECIAL(n){"core_id"}: global[0] is n. "g0" … "g2" give global, "l0" … "l2" local, "i0" … "i2"
       global where there is no local. All else is 1.
 
-    name, device and source come from a PROGRAM's SINK, DEVICE and SOURCE, if it has them. Raises
+    name and device come from a PROGRAM's SINK and DEVICE; source and entry stay "". Raises
     TN_ERR_INTERNAL, through the ir's diag, where the graph says two things at once: one VAR with
-   two bounds, one SPECIAL with two sizes, direct ids beside others. */
+    two bounds, one SPECIAL with two sizes, direct ids beside others. */
 void spec_derive(ir *g, const node *root, tn_program_spec *s);
 
-/* PROGRAM(SINK, DEVICE, LINEAR, SOURCE, BINARY). Each function checks the stages there are before
-   it adds the next, and raises TN_ERR_INTERNAL if one is not as it must be. */
+/* PROGRAM(SINK, DEVICE, LINEAR, SOURCE, BINARY). */
 
-/** Raises if a PROGRAM's stages are not in order, each well-formed, and of one kernel. */
+/** Raises TN_ERR_INTERNAL if a PROGRAM's stages are not in order, each well-formed, and of one
+    kernel. */
 void program_node_check(ir *g, const node *program);
-const node *program_node_make(ir *g, const node *sink, const char *device);
-const node *program_node_linear(ir *g, const node *program, const node *linear);
+
+/** The PROGRAM with the next stage. Raises TN_ERR_INTERNAL if that is another stage, or empty; with
+    TENON_VERIFY also as program_node_check does. */
 const node *program_node_source(ir *g, const node *program, const char *source, size_t bytes);
 const node *program_node_binary(ir *g, const node *program, const void *code, size_t bytes);
 

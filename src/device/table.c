@@ -3,10 +3,10 @@
 #include "base/thread.h"
 #include "device/cache.h"
 #include "device/cpu/cpu.h"
-#include "device/cpu/pool.h"
 #include "device/failure.h"
 #include "device/null/null.h"
 #include "device/output.h"
+#include "device/pool.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -31,6 +31,7 @@ typedef struct known_device {
   const tn_backend *backend;
   int32_t index;
   char name[48];
+  char *compiler;               /* that was asked for; "": none */
   char *about, *absent, *pairs; /* absent: NULL if it can be used */
   uint64_t bytes;
   struct known_device *next;
@@ -113,6 +114,7 @@ tn_status table_global(table **out, diag *d) {
 }
 
 static void free_info(table *t, known_device *k) {
+  mem_strfree(&t->mem, k->compiler);
   mem_strfree(&t->mem, k->about);
   mem_strfree(&t->mem, k->absent);
   mem_strfree(&t->mem, k->pairs);
@@ -274,7 +276,8 @@ static tn_status list_pairs(table *t, known_device *k, diag *d) {
     int n = snprintf(name, sizeof name, "%s/%s", p->renderer->name, p->compiler->name);
     const device_target *target;
     void *compiler;
-    if (device_target_get(v, name, NULL, &target, d) || device_compiler(target, &compiler, d))
+    target_desc desc = {.pair = name, .compiler = *k->compiler ? k->compiler : NULL};
+    if (device_target_get(v, &desc, &target, d) || device_compiler_get(target, &compiler, d))
       continue;
     if (names.n) tn_output_add(&names, " ", 1);
     tn_output_add(&names, name, (size_t)n);
@@ -303,14 +306,15 @@ static tn_status probe(table *t, known_device *k, diag *d) {
 }
 
 /** Under the lock. NULL without memory. */
-static known_device *find_out(table *t, const tn_backend *b, int32_t index) {
+static known_device *find_out(table *t, const tn_backend *b, int32_t index, const char *compiler) {
   known_device *k = mem_calloc(&t->mem, 1, sizeof *k);
   if (!k) return NULL;
   k->backend = b;
   k->index = index;
   snprintf(k->name, sizeof k->name, "%s:%d", b->name, (int)index);
   diag d = {0};
-  tn_status status = probe(t, k, &d);
+  k->compiler = mem_strdup(&t->mem, compiler);
+  tn_status status = k->compiler ? probe(t, k, &d) : TN_ERR_MEMORY;
   if (status) k->absent = mem_strdup(&t->mem, d.text[0] ? d.text : tn_status_text(status));
   if (!k->pairs) k->pairs = mem_strdup(&t->mem, "");
   if (status == TN_ERR_MEMORY || !k->pairs || (status && !k->absent)) {
@@ -322,11 +326,12 @@ static known_device *find_out(table *t, const tn_backend *b, int32_t index) {
 }
 
 /** Under the lock. */
-static tn_status describe(table *t, const tn_backend *b, int32_t index, tn_device_info *info,
-                          diag *d) {
+static tn_status describe(table *t, const tn_backend *b, int32_t index, const char *compiler,
+                          tn_device_info *info, diag *d) {
   known_device *k = t->infos;
-  while (k && (k->backend != b || k->index != index)) k = k->next;
-  if (!k && !(k = find_out(t, b, index))) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  while (k && (k->backend != b || k->index != index || strcmp(k->compiler, compiler))) k = k->next;
+  if (!k && !(k = find_out(t, b, index, compiler)))
+    return diag_set(d, TN_ERR_MEMORY, "out of memory");
   info->name = k->name;
   info->about = k->about;
   info->absent = k->absent;
@@ -335,14 +340,14 @@ static tn_status describe(table *t, const tn_backend *b, int32_t index, tn_devic
   return TN_OK;
 }
 
-tn_status table_info(table *t, size_t i, tn_device_info *info, diag *d) {
+tn_status table_info(table *t, size_t i, const char *compiler, tn_device_info *info, diag *d) {
   tn_status status = TN_ERR_ARGUMENT;
   mutex_lock(&t->lock);
   for (const known_backend *b = t->backends; b; b = b->next) {
     int32_t count = b->backend->count ? b->backend->count() : 1;
     size_t n = count > 0 ? (size_t)count : 0;
     if (i < n) {
-      status = describe(t, b->backend, (int32_t)i, info, d);
+      status = describe(t, b->backend, (int32_t)i, compiler ? compiler : "", info, d);
       break;
     }
     i -= n;

@@ -17,7 +17,7 @@ typedef struct pool pool;
 /** What a table of one's own is made of. */
 typedef struct table_desc {
   const mem *mem;      /* NULL: the C library's; else copied */
-  int32_t threads;     /* 0: as many as physical cores */
+  int32_t threads;     /* 0: as many as physical cores; at most POOL_MOST */
   tn_workers workers;  /* run == NULL: the table's own threads; `destroy` is the caller's to call */
   size_t most_kernels; /* that the cache keeps unused; 0: 4096 */
   size_t kernels_bytes; /* likewise; 0: 256 MiB */
@@ -40,9 +40,9 @@ tn_status table_add(table *t, const tn_backend *b, diag *d);
     lists the names there are. The device stays open until the table is closed. */
 tn_status table_device(table *t, const char *name, tn_device **device, diag *d);
 
-/** Fills in what tn_device_get gives, but `size`. Past the last: TN_ERR_ARGUMENT, with neither
- *info nor `d` changed. Strings live as long as the table. */
-tn_status table_info(table *t, size_t i, tn_device_info *info, diag *d);
+/** Fills in what tn_device_get gives, but `size`; `compiler` is as in tn_open_desc. Past the last:
+    TN_ERR_ARGUMENT, with neither *info nor `d` changed. Strings live as long as the table. */
+tn_status table_info(table *t, size_t i, const char *compiler, tn_device_info *info, diag *d);
 
 const mem *table_mem(const table *t);
 kernel_cache *table_kernels(table *t);

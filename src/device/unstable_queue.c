@@ -3,6 +3,8 @@
 #include "device/failure.h"
 #include "device/queue.h"
 #include "device/span.h"
+#include "device/spec.h"
+#include "ir/verify.h"
 
 /** A diag, without clearing all of its text. */
 static void begin(diag *d) {
@@ -125,6 +127,23 @@ tn_status tn_signal_wait(tn_signal *s, uint64_t value, int64_t timeout_ns, tn_fa
 
 /* ---- Programs ---- */
 
+typedef struct compiling {
+  tn_ir *ir;
+  const tn_node *nodes;
+  size_t n;
+} compiling;
+
+/** Nodes from outside are taken for what they are. */
+static void check_nodes(void *arg) {
+  compiling *c = arg;
+  diag *d = ir_diag(c->ir);
+  for (size_t i = 0; i < c->n; i++) {
+    const node *n = c->nodes[i];
+    if (n->op == OP_SINK && verify(&n, 1, STAGE_KERNEL, ir_mem(c->ir), d)) diag_rethrow(d);
+    if (n->op == OP_PROGRAM) program_node_check(c->ir, n);
+  }
+}
+
 tn_status tn_program_compile(tn_device *v, tn_ir *ir, const tn_node *nodes, size_t n,
                              tn_program *programs[], tn_failure *f) {
   diag d;
@@ -134,9 +153,12 @@ tn_status tn_program_compile(tn_device *v, tn_ir *ir, const tn_node *nodes, size
   if (n && (!nodes || !programs)) return absent(f, "list of programs");
   for (size_t i = 0; i < n; i++)
     if (!nodes[i]) return absent(f, "node to compile");
-  const device_target *t;
-  tn_status status = device_target_get(v, NULL, NULL, &t, &d);
-  if (!status) status = program_compile(t, ir, nodes, n, programs, &d);
+  compiling c = {.ir = ir, .nodes = nodes, .n = n};
+  tn_status status = diag_catch(ir_diag(ir), check_nodes, &c);
+  if (status) return failure_take(f, ir_diag(ir));
+  program_options o = {.math = MATH_EXACT};
+  status = device_target_get(v, NULL, &o.target, &d);
+  if (!status) status = program_compile(&o, ir, nodes, n, programs, &d);
   return end(f, status, &d);
 }
 

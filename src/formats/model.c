@@ -1,18 +1,17 @@
-/* Models: an ONNX file imported into the context's graph, its inputs as the inputs of a plan and
-   its weights as tensors over the mapped file. */
+/* Models: an ONNX file imported into a graph of its own, its inputs as the inputs of a plan and its
+   weights over the mapped file. Operations come from the context's graph, in which it is built and
+   to which it is copied where it is applied. */
 #include "formats/model.h"
 
 #include "device/buffer.h"
 #include "device/span.h"
 #include "formats/onnx/import.h"
-#include "ir/subst.h"
+#include "ir/copy.h"
 #include "tensor/build.h"
 #include "tensor/desc.h"
 #include "tensor/leaf.h"
+#include "tensor/ops_common.h"
 #include "tensor/plan.h"
-
-#include <string.h>
-#include <time.h>
 
 /* Leaves. */
 
@@ -20,6 +19,9 @@ typedef struct loading {
   tn_context *c;
   tn_model *m;
 import import;
+  bool copy;        /* weights are copied */
+  const node **all; /* inputs, then outputs, in the context's graph */
+  arena work;
 } loading;
 
 static const node *open_leaf(loading *l, leaf_kind kind, dtype t, size_t rank,
@@ -44,13 +46,18 @@ static const node *input_leaf(void *user, const char *name, dtype t, size_t rank
 
 static void release_data(void *data) { model_data_release(data); }
 
+static tn_status import_data(loading *l, const onnx_tensor *t, tn_buffer **out) {
+  model_data *data = l->m->data;
+  if (l->copy) return TN_ERR_UNSUPPORTED;
+  atomic_fetch_add_explicit(&data->count, 1, memory_order_relaxed);
+  return buffer_import(l->c->device, (void *)t->data, t->bytes, release_data, data, out,
+                       &l->c->diag);
+}
+
 /** The file's own bytes where the device sees the host's memory, else a copy. */
 static tn_status weight_memory(loading *l, const onnx_tensor *t, tn_buffer **out) {
   tn_context *c = l->c;
-  model_data *data = l->m->data;
-  atomic_fetch_add_explicit(&data->count, 1, memory_order_relaxed);
-  tn_status s =
-      buffer_import(c->device, (void *)t->data, t->bytes, release_data, data, out, &c->diag);
+  tn_status s = import_data(l, t, out);
   if (s != TN_ERR_UNSUPPORTED) return s;
   tn_span span;
   s = buffer_open(c->device, t->bytes, out, &c->diag);
@@ -76,26 +83,14 @@ static const node *weight_leaf(void *user, const onnx_tensor *t, dtype type, siz
 
 /* Ports. */
 
-/** A size in words: "224", "batch", "2*batch + 1". */
-static const char *size_text(arena *a, const node *n) {
-  if (node_is_const(n)) return arena_printf(a, "%lld", (long long)node_int(n));
-  str s = str_new(a);
-  for (size_t i = 0; i < ix_terms(n); i++) {
-    if (ix_atom(n, i)->op != OP_VAR) return "?";
-    if (i) str_add(&s, " + ");
-    if (ix_factor(n, i) != 1) str_addf(&s, "%lld*", (long long)ix_factor(n, i));
-    str_add(&s, ix_atom(n, i)->text);
-  }
-  if (ix_offset(n)) str_addf(&s, " + %lld", (long long)ix_offset(n));
-  return str_text(&s);
-}
-
 static void add_port(loading *l, size_t i, const import_port *p) {
   tn_model *m = l->m;
+  arena *a = &m->data->arena;
   m->names[i] = p->port->name;
-  m->nodes[i] = ir_retain(p->node);
+  l->all[i] = p->node;
+  builder b = {.arena = a, .diag = a->diag};
   for (size_t k = 0; k < p->node->rank && k < TN_MAX_RANK; k++)
-    m->sizes[i][k] = size_text(&m->data->arena, p->node->dims[k]);
+    m->sizes[i][k] = size_text(&b, p->node->dims[k]);
 }
 
 static void load_body(void *arg) {
@@ -108,35 +103,80 @@ static void load_body(void *arg) {
   size_t n = im->inputs.n + im->outputs.n;
   arena *a = &m->data->arena;
   a->diag = &l->c->diag;
-  m->names = arena_calloc(a, n + 1, sizeof *m->names);
   m->name = *m->data->onnx->graph->name ? m->data->onnx->graph->name : "model";
+  m->names = arena_calloc(a, n + 1, sizeof *m->names);
   m->nodes = arena_calloc(a, n + 1, sizeof *m->nodes);
   m->sizes = arena_calloc(a, n + 1, sizeof *m->sizes);
+  m->leaves = arena_calloc(a, l->c->leaves.n + 1, sizeof *m->leaves);
+  l->all = arena_calloc(&l->c->arena, n + 1, sizeof *l->all);
   for (; m->n_inputs < im->inputs.n; m->n_inputs++)
     add_port(l, m->n_inputs, &im->inputs.at[m->n_inputs]);
   for (; m->n_outputs < im->outputs.n; m->n_outputs++)
     add_port(l, m->n_inputs + m->n_outputs, &im->outputs.at[m->n_outputs]);
 }
 
+/* The graph's own home. */
+
+static const node *numbered_leaf(ir *g, const node *like, const node *const dims[], size_t number) {
+  const int64_t ints[] = {(int64_t)number, 0};
+  return ir_node(g, OP_BUFFER, (dtype)like->dtype, dims, like->rank, ints, 2);
+}
+
+static const char *input_name(const loading *l, const node *n) {
+  for (size_t i = 0; i < l->m->n_inputs; i++)
+    if (l->all[i] == n) return l->m->names[i];
+  return NULL;
+}
+
+static const node *move_leaf(void *user, const node *n, const node *const src[]) {
+  loading *l = user;
+  tn_model *m = l->m;
+  if (n->op != OP_BUFFER) return NULL;
+  model_leaf *made = &m->leaves[m->n_leaves];
+  made->input = input_name(l, n);
+  if (!made->input) made->memory = buffer_retain(leaf_of(l->c, n)->memory);
+  return numbered_leaf(m->ir, n, src, m->n_leaves++);
+}
+
+static void move_body(void *arg) {
+  loading *l = arg;
+  size_t n = l->m->n_inputs + l->m->n_outputs;
+  ir_copy(l->m->ir, &l->work, l->all, n, move_leaf, l, l->m->nodes);
+}
+
+/** Moves the graph out of the context's, which forgets it at the end of the call. */
+static tn_status move_graph(loading *l) {
+  tn_model *m = l->m;
+  m->ir = ir_new(&l->c->mem, &m->diag, false);
+  if (!m->ir) return diag_set(&l->c->diag, TN_ERR_MEMORY, "out of memory");
+  arena_init(&l->work, &l->c->mem, &m->diag);
+  tn_status s = diag_catch(&m->diag, move_body, l);
+  arena_free(&l->work);
+  return s == TN_OK ? s : diag_set(&l->c->diag, s, "%s", m->diag.text);
+}
+
 /* Loading. */
 
-/** Called in the taken context. */
 static void destroy(attachment *of) {
   tn_model *m = (tn_model *)of;
-  for (size_t i = 0; i < m->n_inputs + m->n_outputs; i++) ir_release(m->context->ir, m->nodes[i]);
   plan_drop(m->plan);
+  for (size_t i = 0; i < m->n_leaves; i++)
+    if (m->leaves[i].memory) buffer_release(m->leaves[i].memory);
+  ir_free(m->ir);
   mutex_free(&m->lock);
   model_data_release(m->data);
   mem_free(&m->context->mem, m, sizeof *m);
 }
 
 static tn_status load(tn_context *c, tn_model *m, const char *path, const void *data, size_t bytes,
-                      const char *folder) {
-  loading l = {.c = c, .m = m};
-  tn_status s = model_data_open(&m->data, path, data, bytes, folder, &c->mem, &c->diag);
+                      const tn_model_desc *desc) {
+  loading l = {.c = c, .m = m, .copy = desc->copy};
+  tn_status s = model_data_open(&m->data, path, data, bytes, desc->folder, &c->mem, &c->diag);
   if (s != TN_OK) return s;
   s = diag_catch(&c->diag, load_body, &l);
   m->data->arena.diag = &m->data->diag;
+  if (s == TN_OK) s = move_graph(&l);
+  if (desc->copy) onnx_close(m->data->onnx);
   if (s != TN_OK && s != TN_ERR_MEMORY) diag_prefix(&c->diag, "%s", path ? path : "the model");
   return s;
 }
@@ -155,7 +195,7 @@ static tn_status open_model(tn_context *c, const char *path, const void *data, s
     mutex_init(&m->lock);
     tn_model_desc own = TN_MODEL_DESC_INIT;
     s = desc_read(&c->diag, &own, desc, sizeof own, "tn_model_desc");
-    if (s == TN_OK) s = load(c, m, path, data, bytes, own.folder);
+    if (s == TN_OK) s = load(c, m, path, data, bytes, &own);
     if (s == TN_OK)
       context_attach(c, &m->attachment);
     else
@@ -180,35 +220,39 @@ tn_status tn_model_load_bytes(tn_context *c, const void *data, size_t bytes,
   return open_model(c, NULL, data, bytes, desc, m);
 }
 
-/** Takes the context as soon as no other call has it. */
-static void wait_for(tn_context *c) {
-  while (context_take(c) == TN_ERR_BUSY) nanosleep(&(struct timespec){0, 50000}, NULL);
-}
-
 void tn_model_free(tn_model *m) {
   if (!m) return;
-  tn_context *c = m->context;
-  wait_for(c);
-  context_detach(&m->attachment);
+  context_detach(m->context, &m->attachment);
   destroy(&m->attachment);
-  context_leave(c);
 }
 
 /* Bindings. The first one compiles, for all sizes at once. */
 
+static plan_leaf leaf_in_plan(void *user, const node *buffer) {
+  const tn_model *m = user;
+  const model_leaf *l = &m->leaves[buffer->ints[0]];
+  return (plan_leaf){.input = l->input, .memory = l->memory};
+}
+
+/** Under the lock. Progress is told on this thread. */
 static tn_status compile(tn_model *m) {
   tn_context *c = m->context;
-  plan_source s = {.name = m->name,
-                   .inputs = m->nodes,
-                   .n_inputs = m->n_inputs,
-                   .outputs = m->nodes + m->n_inputs,
-                   .output_names = m->names + m->n_inputs,
-                   .n_outputs = m->n_outputs};
-  wait_for(c);
-  tn_status status = plan_compile_source(c, &s, &m->plan);
-  if (status != TN_OK) context_fail(c, NULL, NULL, 0);
-  context_leave(c);
-  return status;
+  plan_graph g = {.name = m->name,
+                  .inputs = m->nodes,
+                  .n_inputs = m->n_inputs,
+                  .outputs = m->nodes + m->n_inputs,
+                  .output_names = m->names + m->n_inputs,
+                  .n_outputs = m->n_outputs,
+                  .leaf = leaf_in_plan,
+                  .user = m};
+  gate_visit visit;
+  arena work;
+  arena_init(&work, &c->mem, &m->diag);
+  gate_begin_callback(&c->gate, &visit);
+  tn_status s = plan_make(c, &g, &work, &m->diag, &m->plan);
+  gate_end_callback(&c->gate, &visit);
+  arena_free(&work);
+  return s == TN_OK ? s : context_message(c, &m->diag);
 }
 
 tn_status tn_model_bind(tn_model *m, tn_binding **binding) {
@@ -225,20 +269,24 @@ tn_status tn_model_bind(tn_model *m, tn_binding **binding) {
 tn_status tn_model_port(const tn_model *m, tn_port_kind kind, size_t i, tn_port *port) {
   if (!m || !port) return TN_ERR_ARGUMENT;
   size_t n = kind == TN_PORT_INPUT ? m->n_inputs : kind == TN_PORT_OUTPUT ? m->n_outputs : 0;
-  if (i >= n || port->size < sizeof *port) return TN_ERR_ARGUMENT;
+  if (i >= n) return TN_ERR_ARGUMENT;
   if (kind == TN_PORT_OUTPUT) i += m->n_inputs;
   const node *x = m->nodes[i];
-  *port = (tn_port){.size = port->size, .name = m->names[i]};
-  port->type.dtype = (tn_dtype)x->dtype;
-  port->type.shape.rank = x->rank <= TN_MAX_RANK ? x->rank : -1;
-  for (int32_t k = 0; k < port->type.shape.rank; k++) {
-    port->type.shape.size[k] = node_is_const(x->dims[k]) ? node_int(x->dims[k]) : -1;
-    port->sizes[k] = m->sizes[i][k];
+  tn_port found = {.size = sizeof found, .name = m->names[i]};
+  found.type.dtype = (tn_dtype)x->dtype;
+  found.type.shape.rank = x->rank <= TN_MAX_RANK ? x->rank : -1;
+  for (int32_t k = 0; k < found.type.shape.rank; k++) {
+    found.type.shape.size[k] = node_is_const(x->dims[k]) ? node_int(x->dims[k]) : -1;
+    found.sizes[k] = m->sizes[i][k];
   }
-  return TN_OK;
+  return desc_give(port, &found, sizeof found, "tn_port") ? TN_OK : TN_ERR_ARGUMENT;
 }
 
 /* Models as operations. */
+
+static bool is_same_size(const node *port, const node *x) {
+  return node_is_const(port) && node_is_const(x) && node_int(port) == node_int(x);
+}
 
 /** What stands for an input's sizes: a variable is the operand's size, a number must agree. */
 static void bind_sizes(builder *b, const tn_model *m, size_t i, const node *x, map *with) {
@@ -250,29 +298,59 @@ static void bind_sizes(builder *b, const tn_model *m, size_t i, const node *x, m
     const node *size = port->dims[k], *known = map_get(with, size);
     if (size->op == OP_VAR && !known)
       map_set(b->arena, with, size, (void *)x->dims[k]);
-    else if ((known ? known : size) != x->dims[k])
+    else if (known ? known != x->dims[k] : !is_same_size(size, x->dims[k]))
       diag_raise(b->diag, TN_ERR_SHAPE, "input '%s' has another size %zu than %s", m->names[i], k,
                  m->sizes[i][k]);
   }
 }
 
-static void apply(builder *b, const value in[], size_t n, const void *options, value out[],
-                  size_t n_out) {
-  const tn_model *m = options;
-  map with = {0};
-  if (n != m->n_inputs || n_out != m->n_outputs)
-    diag_raise(b->diag, TN_ERR_ARGUMENT, "%s has %zu inputs and %zu outputs", m->name, m->n_inputs,
-               m->n_outputs);
-  for (size_t i = 0; i < n; i++) {
+typedef struct applying {
+  builder *b;
+  const tn_model *m;
+  map with; /* input or variable of the model → what stands for it */
+} applying;
+
+static void bind_inputs(applying *a, const value in[]) {
+  builder *b = a->b;
+  const tn_model *m = a->m;
+  for (size_t i = 0; i < m->n_inputs; i++) {
     value x = in[i].weak ? build_cast(b, in[i], (dtype)m->nodes[i]->dtype) : in[i];
     if (x.node->dtype != m->nodes[i]->dtype)
       diag_raise(b->diag, TN_ERR_DTYPE, "input '%s' is %s, not %s", m->names[i],
                  dtype_name((dtype)m->nodes[i]->dtype), dtype_name((dtype)x.node->dtype));
-    bind_sizes(b, m, i, x.node, &with);
-    map_set(b->arena, &with, m->nodes[i], (void *)x.node);
+    bind_sizes(b, m, i, x.node, &a->with);
+    map_set(b->arena, &a->with, m->nodes[i], (void *)x.node);
   }
-  for (size_t i = 0; i < n_out; i++)
-    out[i] = (value){subst(b->ir, m->nodes[m->n_inputs + i], &with), WEAK_NO};
+}
+
+/** A weight in the context's graph, over the same memory. */
+static const node *new_weight(applying *a, const node *n, const node *const dims[]) {
+  tn_context *c = a->b->context;
+  const node *made;
+  if (leaf_open(c, LEAF_DATA, (dtype)n->dtype, n->rank, dims, &made) != TN_OK)
+    diag_rethrow(a->b->diag);
+  ir_release(c->ir, made); /* it is new, and so held until the call ends */
+  leaf_set_memory(c, made, a->m->leaves[n->ints[0]].memory);
+  return made;
+}
+
+static const node *apply_leaf(void *user, const node *n, const node *const src[]) {
+  applying *a = user;
+  const node *known = map_get(&a->with, n);
+  return known || n->op != OP_BUFFER ? known : new_weight(a, n, src);
+}
+
+static void apply(builder *b, const value in[], size_t n, const void *options, value out[],
+                  size_t n_out) {
+  const tn_model *m = options;
+  applying a = {.b = b, .m = m};
+  if (n != m->n_inputs || n_out != m->n_outputs)
+    diag_raise(b->diag, TN_ERR_ARGUMENT, "%s has %zu inputs and %zu outputs", m->name, m->n_inputs,
+               m->n_outputs);
+  bind_inputs(&a, in);
+  const node **made = arena_alloc(b->arena, (n_out + 1) * sizeof *made);
+  ir_copy(b->ir, b->arena, m->nodes + m->n_inputs, n_out, apply_leaf, &a, made);
+  for (size_t i = 0; i < n_out; i++) out[i] = (value){made[i], WEAK_NO};
 }
 
 void tn_model_apply(tn_model *m, tn_tensor *const in[], size_t n_in, tn_tensor *out[],

@@ -2,6 +2,7 @@
 #ifndef TENON_FORMATS_MODEL_H
 #define TENON_FORMATS_MODEL_H
 
+#include "device/buffer.h"
 #include "formats/onnx/proto.h"
 #include "tensor/context.h"
 
@@ -24,6 +25,14 @@ tn_status model_data_open(model_data **out, const char *path, const void *data, 
                           const char *folder, const mem *m, diag *d);
 void model_data_release(model_data *m); /* NULL is allowed */
 
+/** What a BUFFER of a model's graph is, by its number. */
+typedef struct model_leaf {
+  const char *input; /* its name; NULL: a weight */
+  tn_buffer *memory; /* of a weight */
+} model_leaf;
+
+/** Nothing but the plan changes after loading, and nothing of it is in the context's graph: a model
+    is used by any number of threads beside the context. */
 struct tn_model {
   attachment attachment; /* to its context */
   tn_context *context;
@@ -31,10 +40,14 @@ struct tn_model {
   const char *name;
   size_t n_inputs, n_outputs;
   const char **names;                /* of inputs, then outputs */
-  const node **nodes;                /* the same: leaves, then values; each held */
+  const node **nodes;                /* the same: leaves, then values */
   const char *(*sizes)[TN_MAX_RANK]; /* the same: sizes in words */
-  mutex lock;                        /* of what follows */
-  tn_plan *plan;                     /* NULL until the first binding */
+  ir *ir;                            /* the home of the graph */
+  model_leaf *leaves;                /* in the data's arena */
+  size_t n_leaves;
+  mutex lock;    /* of what follows */
+  diag diag;     /* the ir's, and of compiling */
+  tn_plan *plan; /* NULL until the first binding */
 };
 
 #endif

@@ -1,13 +1,42 @@
-/* The binders of the kernel model: RANGE, STAGE, FOLD and what reads them.
+/* The binders of the kernel model, and what reads them. */
+/* clang-format off */
+/*
+   RANGE(extent) {id, kind, axis, tail}
+     An index 0 … extent − 1. A binder binds it; wherever it goes it keeps its id.
 
-   RANGE(extent) {id, kind, axis, tail}        an index 0 … extent − 1
-   STAGE {values, ranges, pins, cut, rank₀ …}  builds arrays: for all ranges, A_i[x_i(r)] = v_i
-     sources: v₀ … ; x of value 0 … ; … ; extents of value 0 … ; … ; ranges … ; pins …
-   FOLD {states, ranges, pins, op₀ …}          scans: S := init; for r in order, S := step[STATE :=
-   S] sources: init₀ … ; step₀ … ; ranges … ; pins … op_i is the op of state i when step_i is
-   op(STATE, v): the order then belongs to the compiler; else −1 STATE(innermost range) {component}
-   the state at hand, in a step INDEX(binder or STATE or PARAM; e …) {component}   one element A
-   STAGE's coordinates are logical; the extents are their sizes. */
+   STAGE {values, ranges, pins, cut, rank of each value}
+     sources: values …; coordinates of value 0 …, of value 1 …; extents of value 0 …, …;
+              ranges …; pins …
+     Builds arrays: for all ranges r, A_i[x_i(r)] = v_i. Coordinates are logical, extents are the
+     sizes of the arrays. A value is written once for each binding of the ranges up to the last one
+     that it or its coordinates depend on. An element that is never written is undefined.
+
+   FOLD {states, emits, ranges, pins, op and component of each state, rank of each emit}
+     sources: inits …; steps …; emitted values …; coordinates of emit 0 …, of emit 1 …;
+              extents of emit 0 …, …; ranges, from outer to inner …; pins …
+     Scans: the states start as their inits; for r in order, all states step at once, from their old
+     values, and then E_j[x_j(r)] := emit_j.
+     op_i ≥ 0         step_i is a term v without a STATE of this fold: the state becomes op(state, v).
+                      If all states have an op and no emit has a STATE, the order of r belongs to the
+                      compiler.
+     op_i = −1        step_i is the new state, an expression over STATE.
+     component_i = −1 the state is a scalar.
+     component_i ≥ 0  the state is an array: step_i is a STAGE, and the state has the extents of its
+                      component component_i, which gives v or the new state, element by element.
+                      Several states may share one STAGE.
+     init_i           free of the fold's ranges; it need not be the identity of the op. That of an
+                      array is a scalar, for every element, or component_i of a STAGE.
+
+   STATE(innermost range of the fold) {component}
+     A state at hand: within a step before that step, within an emitted value after it.
+
+   INDEX(STAGE, FOLD, STATE or PARAM; coordinates …) {component}
+     One element at logical coordinates, as many as the array has dimensions. Component c of a FOLD
+     with n states is the final state c, or, for c ≥ n, the emitted array c − n; of a STATE or PARAM
+     it is 0.
+
+   Pins are indices that a binder does not use: it runs inside the ranges that are free in them. */
+/* clang-format on */
 #ifndef TENON_IR_BINDER_H
 #define TENON_IR_BINDER_H
 
@@ -30,8 +59,29 @@ const char *range_kind_name(range_kind k);
 const node *range_make(ir *g, const node *extent, range_kind kind);
 /** The same range identity with another kind or extent. */
 const node *range_with(ir *g, const node *range, const node *extent, range_kind kind);
+/** A range like this one, of that extent, with an identity of its own. */
+const node *range_copy(ir *g, const node *range, const node *extent);
 static inline const node *range_extent(const node *r) { return r->src[0]; }
 static inline range_kind range_kind_of(const node *r) { return (range_kind)r->ints[1]; }
+
+/* What the integers of STAGE and FOLD say is read and written in binder.c alone. */
+
+/** Where the parts of a STAGE's or FOLD's sources begin, and how many of each there are. */
+typedef struct binder_parts {
+  size_t states;         /* inits from 0 on, then as many steps; a STAGE has none */
+  size_t arrays, values; /* a STAGE's values, or a FOLD's emitted ones */
+  size_t coords, extents;
+  size_t ranges, n_ranges;
+  size_t pins, n_pins;
+  size_t end; /* the number of sources */
+} binder_parts;
+
+/** The parts of a well-formed STAGE or FOLD, by its op and integers. */
+binder_parts binder_parts_of(op o, const int64_t ints[]);
+
+/** Whether there can be such a STAGE or FOLD: NULL, or what is wrong with its integers and the
+    number of its sources. */
+const char *binder_objection(op o, const int64_t ints[], size_t n_int, size_t n_src);
 
 typedef struct stage_spec {
   size_t n_values, n_ranges, n_pins;
@@ -46,32 +96,56 @@ typedef struct stage_spec {
 const node *stage_make(ir *g, const stage_spec *s);
 
 /* What a STAGE is made of. */
-static inline size_t stage_values(const node *s) { return (size_t)s->ints[0]; }
-static inline size_t stage_ranges(const node *s) { return (size_t)s->ints[1]; }
-static inline size_t stage_pins(const node *s) { return (size_t)s->ints[2]; }
-static inline bool stage_is_cut(const node *s) { return s->ints[3] != 0; }
-static inline size_t stage_rank(const node *s, size_t i) { return (size_t)s->ints[4 + i]; }
+size_t stage_values(const node *s);
+size_t stage_ranges(const node *s);
+size_t stage_pins(const node *s);
+bool stage_is_cut(const node *s);
+size_t stage_rank(const node *s, size_t value);
 static inline const node *stage_value(const node *s, size_t i) { return s->src[i]; }
 const node *const *stage_coords(const node *s, size_t value);
 const node *const *stage_extents(const node *s, size_t value);
 const node *const *stage_range(const node *s); /* the first of them */
 
+/** How many of its ranges must be bound before a value and its coordinates are known: that many
+    loops are around its write. */
+size_t stage_level(const node *s, size_t value);
+
 typedef struct fold_spec {
-  size_t n_states, n_ranges, n_pins;
+  size_t n_states, n_emits, n_ranges, n_pins;
   const node *const *inits;
   const node *const *steps;
   const int64_t *ops;        /* an op, or −1 */
-  const node *const *ranges; /* from outer to inner */
+  const int64_t *components; /* of the STAGEs that steps are, or −1; NULL: all states are scalars */
+  const node *const *emits;   /* the emitted values */
+  const size_t *ranks;        /* of each emit */
+  const node *const *coords;  /* all, emit after emit */
+  const node *const *extents; /* all, emit after emit */
+  const node *const *ranges;  /* from outer to inner */
   const node *const *pins;
 } fold_spec;
 const node *fold_make(ir *g, const fold_spec *s);
 
-static inline size_t fold_states(const node *f) { return (size_t)f->ints[0]; }
-static inline size_t fold_ranges(const node *f) { return (size_t)f->ints[1]; }
-static inline int64_t fold_op(const node *f, size_t i) { return f->ints[3 + i]; }
-static inline const node *fold_init(const node *f, size_t i) { return f->src[i]; }
+/* What a FOLD is made of. */
+size_t fold_states(const node *f);
+size_t fold_emits(const node *f);
+size_t fold_ranges(const node *f);
+size_t fold_pins(const node *f);
+/** Of a FOLD by its integers: the op and the component of a state. */
+int64_t fold_op_of(const int64_t ints[], size_t state);
+int64_t fold_component_of(const int64_t ints[], size_t state);
+int64_t fold_op(const node *f, size_t state);
+int64_t fold_component(const node *f, size_t state);
+static inline const node *fold_init(const node *f, size_t state) { return f->src[state]; }
 static inline const node *fold_step(const node *f, size_t i) { return f->src[fold_states(f) + i]; }
-static inline const node *const *fold_range(const node *f) { return &f->src[2 * fold_states(f)]; }
+const node *const *fold_range(const node *f); /* the first of them */
+const node *fold_innermost(const node *f);
+/** The type, rank and extents of a component as INDEX counts them: a state, or an emitted array. */
+dtype fold_dtype(const node *f, size_t component);
+size_t fold_rank(const node *f, size_t component);
+const node *const *fold_extents(const node *f, size_t component);
+/* Of the emitted arrays. */
+const node *fold_emit(const node *f, size_t emit);
+const node *const *fold_coords(const node *f, size_t emit);
 
 /** The state of a fold's component, by the fold's innermost range. */
 const node *state_make(ir *g, dtype t, const node *innermost, int64_t component);
@@ -86,8 +160,14 @@ const node *index_make(ir *g, dtype t, const node *of, int64_t component, size_t
 
 /** The ranges that a STAGE, FOLD or END binds, outermost first. */
 size_t binder_ranges(const node *b, const node *const **first);
-/** The same for a binder that is being made: its op and integers are in `b`. */
-size_t binder_ranges_of(const node *b, const node *const *src, const node *const **first);
+/** The same for a binder that is being made. */
+size_t binder_ranges_of(op o, const int64_t ints[], const node *const *src,
+                        const node *const **first);
 bool node_is_binder(const node *n);
+
+/** A STAGE or FOLD with other sources: those of `src`, which has one for each source of `b`, but
+    `ranges` in the place of its ranges. */
+const node *binder_with_ranges(ir *g, const node *b, const node *const src[], size_t n,
+                               const node *const ranges[]);
 
 #endif

@@ -1,9 +1,11 @@
 /* What a well-formed node is. Each rule returns NULL or what is wrong. Rules look at a node and its
    sources only; what concerns a whole graph is verify.c's. */
 #include "ir/binder.h"
-#include "ir/print.h"
 
-enum { MOST_RANK = 31, MOST_RANGES = 256, MOST_TERMS = 256, MOST_SOURCES = 1 << 24 };
+enum { MOST_SOURCES = 1 << 24 };
+
+static const char too_many_dims[] = "more than 31 dimensions";
+_Static_assert(IR_MOST_RANK == 31, "what too_many_dims says");
 
 /* Kinds of operands. */
 
@@ -71,7 +73,7 @@ static bool known_size(const node *const *dims, size_t rank, int64_t *size) {
 /* Movement. */
 
 static const char *check_sizes(const node *const *dims, size_t rank) {
-  if (rank > MOST_RANK) return "more than 31 dimensions";
+  if (rank > IR_MOST_RANK) return too_many_dims;
   return all(is_size, dims, rank) ? NULL : "a size that is no index, or is negative";
 }
 
@@ -201,7 +203,7 @@ static const char *check_iota(const node_spec *s) {
 
 static const char *check_buffer(const node_spec *s) {
   if (s->ints[0] < 0 || (s->op == OP_BUFFER && s->ints[1] < 0)) return "a negative number";
-  if (s->n_src > MOST_RANK) return "more than 31 dimensions";
+  if (s->n_src > IR_MOST_RANK) return too_many_dims;
   for (size_t i = 0; i < s->n_src; i++)
     if (!(s->op == OP_PARAM ? is_address(s->src[i]) : is_index(s->src[i])) || s->src[i]->hi < 0)
       return "a size that is no index, or is negative";
@@ -219,73 +221,74 @@ static const char *check_range(const node_spec *s) {
   return s->ints[2] < 0 || s->ints[3] < 0 ? "a negative number" : NULL;
 }
 
-/** The number of ranges and pins that a binder's integers tell, if they are possible. */
-static const char *check_head(const node_spec *s, size_t values) {
-  for (size_t i = 0; i < 3; i++)
-    if (s->ints[i] < 0 || (uint64_t)s->ints[i] > s->n_src) return "more parts than sources";
-  if (!s->ints[0]) return "a binder needs a value";
-  if (s->ints[1] > MOST_RANGES) return "too many ranges";
-  return s->n_int == values + (size_t)s->ints[0] ? NULL : "wrong number of integers";
-}
-
-static const char *check_bound(const node *const *ranges, size_t n_ranges, size_t n_pins) {
-  if (!all(is_range, ranges, n_ranges)) return "a binder binds ranges";
-  if (!distinct(ranges, n_ranges)) return "a binder binds a range twice";
-  return all(is_index, ranges + n_ranges, n_pins) ? NULL : "a pin that is no index";
+/** What a binder's arrays, ranges and pins are: all that follows its states. */
+static const char *check_arrays(const node_spec *s, const binder_parts *p) {
+  const node *const *ranges = s->src + p->ranges;
+  size_t coords = p->extents - p->coords;
+  for (size_t i = 0; i < p->arrays; i++)
+    if (!is_value(s->src[p->values + i]) || s->src[p->values + i]->rank)
+      return s->op == OP_STAGE ? "a stage's values are scalars" : "a fold emits scalars";
+  if (!all(is_index, s->src + p->coords, coords)) return "a coordinate that is no index";
+  if (!all(is_size, s->src + p->extents, coords))
+    return "an extent that is no index, or is negative";
+  if (!all(is_range, ranges, p->n_ranges)) return "a binder binds ranges";
+  if (!distinct(ranges, p->n_ranges)) return "a binder binds a range twice";
+  return all(is_index, s->src + p->pins, p->n_pins) ? NULL : "a pin that is no index";
 }
 
 static const char *check_stage(const node_spec *s) {
-  if (s->n_int < 4) return "wrong number of integers";
-  const char *why = check_head(s, 4);
+  const char *why = binder_objection(s->op, s->ints, s->n_int, s->n_src);
   if (why) return why;
-  size_t values = (size_t)s->ints[0], ranges = (size_t)s->ints[1], pins = (size_t)s->ints[2];
-  size_t coords = 0;
-  if (s->ints[3] & ~INT64_C(1)) return "cut is 0 or 1";
-  for (size_t i = 0; i < values; i++) {
-    if (s->ints[4 + i] < 0 || s->ints[4 + i] > MOST_RANK) return "more than 31 dimensions";
-    coords += (size_t)s->ints[4 + i];
+  binder_parts p = binder_parts_of(s->op, s->ints);
+  return check_arrays(s, &p);
+}
+
+static bool has_component(const node *n, int64_t which) {
+  return n->op == OP_STAGE && which >= 0 && (size_t)which < stage_values(n);
+}
+
+static bool same_extents(const node *a, const node *b, size_t which) {
+  size_t rank = stage_rank(a, which);
+  if (stage_rank(b, which) != rank) return false;
+  for (size_t i = 0; i < rank; i++)
+    if (stage_extents(a, which)[i] != stage_extents(b, which)[i]) return false;
+  return true;
+}
+
+static const char *check_array_state(const node *init, const node *step, int64_t which) {
+  if (!has_component(step, which)) return "an array steps by a component of a stage";
+  const node *value = stage_value(step, (size_t)which);
+  if (init->op != OP_STAGE) {
+    if (!is_scalar(init)) return "an array starts as a scalar or a stage";
+  } else {
+    if (!has_component(init, which)) return "an array starts as the component that it steps by";
+    if (!same_extents(init, step, (size_t)which)) return "a step of another shape than its start";
+    init = stage_value(init, (size_t)which);
   }
-  if (s->n_src != values + 2 * coords + ranges + pins) return "wrong number of sources";
-  const node *const *x = s->src + values, *const *extents = x + coords;
-  for (size_t i = 0; i < values; i++)
-    if (!is_value(s->src[i]) || s->src[i]->rank) return "a stage's values are scalars";
-  if (!all(is_index, x, coords)) return "a coordinate that is no index";
-  if (!all(is_size, extents, coords)) return "an extent that is no index, or is negative";
-  return check_bound(extents + coords, ranges, pins);
+  return init->dtype == value->dtype ? NULL : "a step of another type than its start";
 }
 
-/** A state is a scalar, or an array: a stage of one value. */
-static bool is_state(const node *n) {
-  return n->op == OP_STAGE ? stage_values(n) == 1 : is_value(n) && !n->rank;
-}
-
-static dtype state_type(const node *n) {
-  return (dtype)(n->op == OP_STAGE ? stage_value(n, 0)->dtype : n->dtype);
-}
-
-static const char *check_states(const node_spec *s, size_t states) {
-  for (size_t i = 0; i < states; i++) {
-    const node *init = s->src[i], *step = s->src[states + i];
-    if (!is_state(init) || !is_state(step)) return "a state is a scalar or a stage of one value";
-    if (state_type(init) != state_type(step)) return "a step of another type than its start";
-    if ((init->op == OP_STAGE) != (step->op == OP_STAGE)) return "a step of another shape";
-    if (init->op == OP_STAGE && stage_rank(init, 0) != stage_rank(step, 0))
-      return "a step of another shape";
-    if (s->ints[3 + i] != -1 && !reduces(s->ints[3 + i], state_type(init)))
-      return "not an op that reduces this type";
-  }
-  return NULL;
+static const char *check_fold_state(const node *init, const node *step, int64_t o, int64_t which) {
+  const char *why = NULL;
+  if (which != -1)
+    why = check_array_state(init, step, which);
+  else if (!is_scalar(init) || !is_scalar(step))
+    why = "a state is a scalar, or a component of a stage";
+  else if (init->dtype != step->dtype)
+    why = "a step of another type than its start";
+  if (why || o == -1) return why;
+  const node *value = which < 0 ? step : stage_value(step, (size_t)which);
+  return reduces(o, (dtype)value->dtype) ? NULL : "not an op that reduces this type";
 }
 
 static const char *check_fold(const node_spec *s) {
-  if (s->n_int < 3) return "wrong number of integers";
-  const char *why = check_head(s, 3);
+  const char *why = binder_objection(s->op, s->ints, s->n_int, s->n_src);
   if (why) return why;
-  size_t states = (size_t)s->ints[0], ranges = (size_t)s->ints[1], pins = (size_t)s->ints[2];
-  if (!ranges) return "a fold needs a range";
-  if (s->n_src != 2 * states + ranges + pins) return "wrong number of sources";
-  why = check_states(s, states);
-  return why ? why : check_bound(s->src + 2 * states, ranges, pins);
+  binder_parts p = binder_parts_of(s->op, s->ints);
+  for (size_t i = 0; i < p.states && !why; i++)
+    why = check_fold_state(s->src[i], s->src[p.states + i], fold_op_of(s->ints, i),
+                           fold_component_of(s->ints, i));
+  return why ? why : check_arrays(s, &p);
 }
 
 static const char *check_state(const node_spec *s) {
@@ -293,25 +296,22 @@ static const char *check_state(const node_spec *s) {
   return s->ints[0] < 0 ? "a negative number" : NULL;
 }
 
-/** The rank and type of a component that INDEX may read; false if there is none. */
+/** The rank and type of a component that INDEX may read; false if there is none. What a STATE's
+    rank is, its fold knows. */
 static bool component(const node *of, int64_t which, size_t *rank, dtype *type) {
-  if (which < 0) return false;
-  *type = (dtype)of->dtype;
-  switch (of->op) {
-  case OP_PARAM: *rank = of->n_src; return which == 0;
-  case OP_STATE: *rank = SIZE_MAX; return which == 0;
-  case OP_STAGE:
-    if (which >= of->ints[0]) return false;
-    *rank = stage_rank(of, (size_t)which);
-    *type = (dtype)stage_value(of, (size_t)which)->dtype;
-    return true;
-  default:
-    if (which >= of->ints[0]) return false;
-    const node *init = fold_init(of, (size_t)which);
-    *rank = init->op == OP_STAGE ? stage_rank(init, 0) : 0;
-    *type = state_type(init);
-    return true;
-  }
+  size_t n = of->op == OP_STAGE  ? stage_values(of)
+             : of->op == OP_FOLD ? fold_states(of) + fold_emits(of)
+                                 : 1;
+  if (which < 0 || (size_t)which >= n) return false;
+  size_t i = (size_t)which;
+  *rank = of->op == OP_STAGE   ? stage_rank(of, i)
+          : of->op == OP_FOLD  ? fold_rank(of, i)
+          : of->op == OP_PARAM ? of->n_src
+                               : SIZE_MAX;
+  *type = of->op == OP_STAGE  ? (dtype)stage_value(of, i)->dtype
+          : of->op == OP_FOLD ? fold_dtype(of, i)
+                              : (dtype)of->dtype;
+  return true;
 }
 
 static const char *check_index(const node_spec *s) {
@@ -323,8 +323,16 @@ static const char *check_index(const node_spec *s) {
   if (!component(of, s->ints[0], &rank, &type)) return "no such component";
   if (type != s->dtype) return "index of another type than what it reads";
   if (rank != SIZE_MAX && rank != s->n_src - 1) return "wrong number of coordinates";
-  if (s->n_src - 1 > MOST_RANK) return "more than 31 dimensions";
+  if (s->n_src - 1 > IR_MOST_RANK) return too_many_dims;
   return all(is_index, s->src + 1, s->n_src - 1) ? NULL : "a coordinate that is no index";
+}
+
+static bool has_extents(const node *param, const node *stage, size_t value) {
+  size_t rank = stage_rank(stage, value);
+  if (param->n_src != rank) return false;
+  for (size_t i = 0; i < rank; i++)
+    if (param->src[i] != stage_extents(stage, value)[i]) return false;
+  return true;
 }
 
 static const char *check_out(const node_spec *s) {
@@ -334,14 +342,14 @@ static const char *check_out(const node_spec *s) {
   for (size_t i = 0; i + 1 < s->n_src; i++) {
     if (s->src[i]->op != OP_PARAM) return "out writes params";
     if (s->src[i]->dtype != stage_value(stage, i)->dtype) return "out of another type";
-    if (s->src[i]->n_src != stage_rank(stage, i)) return "out of another shape";
+    if (!has_extents(s->src[i], stage, i)) return "out of another shape";
   }
   return NULL;
 }
 
 static const char *check_affine(const node_spec *s) {
   if (s->n_int != s->n_src + 1) return "affine needs an offset and a factor for each source";
-  if (s->n_src > MOST_TERMS) return "too many terms";
+  if (s->n_src > IX_MOST_TERMS) return "too many terms";
   if (!s->n_src || (s->n_src == 1 && s->ints[1] == 1 && !s->ints[0]))
     return "a constant or one node is no affine form";
   if (!all(is_index, s->src, s->n_src)) return "a term that is no index";

@@ -3,18 +3,6 @@
 #include "ir/subst.h"
 #include "ir/topo.h"
 
-static const node *remade(ir *to, const node *n, const node *const src[]) {
-  return ir_make(to, &(node_spec){.op = (op)n->op,
-                                  .dtype = (dtype)n->dtype,
-                                  .lanes = n->lanes,
-                                  .src = src,
-                                  .n_src = n->n_src,
-                                  .ints = n->ints,
-                                  .n_int = n->n_int,
-                                  .text = n->text,
-                                  .n_text = n->n_text});
-}
-
 void ir_copy(ir *to, arena *a, const node *const roots[], size_t n, copy_leaf leaf, void *user,
              const node *copies[]) {
   map image = {0};
@@ -24,9 +12,7 @@ void ir_copy(ir *to, arena *a, const node *const roots[], size_t n, copy_leaf le
     const node **src = arena_alloc(a, (from->n_src + 1) * sizeof *src);
     for (uint32_t k = 0; k < from->n_src; k++) src[k] = map_get(&image, from->src[k]);
     const node *made = leaf ? leaf(user, from, src) : NULL;
-    if (!made && from->dtype == DT_INDEX && from->n_src) made = subst_rebuild(to, from, src);
-    if (!made) made = remade(to, from, src);
-    map_set(a, &image, from, (void *)made);
+    map_set(a, &image, from, (void *)(made ? made : subst_rebuild(to, from, src)));
   }
   for (size_t i = 0; i < n; i++) copies[i] = map_get(&image, roots[i]);
 }

@@ -2,8 +2,10 @@
 
 #include "base/file.h"
 #include "ir/dot.h"
+#include "ir/pass.h"
 #include "ir/print.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char between[] = ":after:";
@@ -15,6 +17,22 @@ static const char *last_between(const char *text) {
   return at;
 }
 
+static bool is_pass(const char *name) {
+  bool found = !strcmp(name, "*");
+  for (pass p = 0; p < PASSES; p++) found = found || !strcmp(name, pass_name(p));
+  return found;
+}
+
+static tn_status unknown_pass(const char *name, diag *d) {
+  char all[512] = "";
+  for (pass p = 0; p < PASSES; p++) {
+    size_t n = strlen(all);
+    snprintf(all + n, sizeof all - n, "%s%s", p ? ", " : "", pass_name(p));
+  }
+  return diag_set(d, TN_ERR_ARGUMENT,
+                  "dump option: there is no pass '%.200s'; there are %s, and * for all", name, all);
+}
+
 tn_status dump_parse(dump *out, const char *option, diag *d) {
   *out = (dump){0};
   if (!option || !*option) return TN_OK;
@@ -23,6 +41,7 @@ tn_status dump_parse(dump *out, const char *option, diag *d) {
     return diag_set(d, TN_ERR_ARGUMENT,
                     "dump option '%.200s': expected DIR:after:PASS, or DIR:after:* for all passes",
                     option);
+  if (!is_pass(at + strlen(between))) return unknown_pass(at + strlen(between), d);
   *out =
       (dump){.folder = option, .folder_bytes = (size_t)(at - option), .pass = at + strlen(between)};
   return TN_OK;

@@ -1,4 +1,5 @@
-/* Graphs written to files after a pass: "DIR:after:PASS", where PASS `*` is every pass. */
+/* Graphs written to files after a pass: "DIR:after:PASS", where PASS is a name of pass.h or `*`,
+   every pass. */
 #ifndef TENON_IR_DUMP_H
 #define TENON_IR_DUMP_H
 
@@ -14,7 +15,7 @@ typedef struct dump {
 } dump;
 
 /** Reads the option, whose text must stay; NULL or "" is nothing to write. TN_ERR_ARGUMENT if it
-    is not of the form above. */
+    is not of the form above, or there is no such pass: then the message lists them. */
 tn_status dump_parse(dump *out, const char *option, diag *d);
 
 /** Whether graphs are written after a pass. */

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { MOST_TERMS = 256, MOST_FACTORS = 32, PROOF_DEPTH = 6 };
+enum { MOST_TERMS = IX_MOST_TERMS, MOST_FACTORS = 32, PROOF_STEPS = 48 };
 
 /** An affine form in the making: terms sorted by atom id. `lost` says why it has none: a
     coefficient or the number of terms outgrew it. */
@@ -99,8 +99,8 @@ static bool recombine(form *f) {
       int64_t k = f->c[m], c = node_int(f->atom[m]->src[1]), kc;
       if (__builtin_mul_overflow(k, c, &kc) || f->c[d] != kc) continue;
       const node *mod = f->atom[m], *div = f->atom[d];
-      add_term(f, mod, -k);
-      add_term(f, div, -kc);
+      add_term(f, mod, mul_exact(f, k, -1));
+      add_term(f, div, mul_exact(f, kc, -1));
       add_scaled(f, mod->src[0], k);
       return true;
     }
@@ -135,16 +135,13 @@ static const node *combine(ir *g, const node *a, int64_t p, const node *b, int64
   return finish(g, &f);
 }
 
-/** k + b − a, or NULL where it does not fit. */
-static const node *gap(ir *g, int64_t k, const node *a, const node *b) {
+const node *ix_gap(ir *g, const node *a, const node *b) {
   form f;
-  form_init(&f, k);
+  form_init(&f, 0);
   add_scaled(&f, b, 1);
   add_scaled(&f, a, -1);
   return finish_or_null(g, &f);
 }
-
-const node *ix_gap(ir *g, const node *a, const node *b) { return gap(g, 0, a, b); }
 
 const node *ix_add(ir *g, const node *a, const node *b) { return combine(g, a, 1, b, 1, 0); }
 const node *ix_sub(ir *g, const node *a, const node *b) { return combine(g, a, 1, b, -1, 0); }
@@ -153,15 +150,13 @@ const node *ix_scale(ir *g, const node *a, int64_t k) { return combine(g, a, k, 
 
 /* Products: an atom is a chain MUL(MUL(x, y), z) of factors sorted by id. */
 
-/** Appends the factors of an atom to into[n…]; more than MOST_FACTORS: they did not fit. */
-static size_t factors(const node *atom, const node *into[], size_t n) {
-  for (; atom->op == OP_MUL; atom = atom->src[0]) {
-    if (n >= MOST_FACTORS) return MOST_FACTORS + 1;
-    into[n++] = atom->src[1];
+/** Appends the factors of an atom to into[*n…]; false if there are more than MOST_FACTORS. */
+static bool factors(const node *atom, const node *into[], size_t *n) {
+  for (;; atom = atom->src[0]) {
+    if (*n == MOST_FACTORS) return false;
+    into[(*n)++] = atom->op == OP_MUL ? atom->src[1] : atom;
+    if (atom->op != OP_MUL) return true;
   }
-  if (n >= MOST_FACTORS) return MOST_FACTORS + 1;
-  into[n++] = atom;
-  return n;
 }
 
 static const node *product(ir *g, const node *f[], size_t n) {
@@ -178,12 +173,11 @@ static const node *product(ir *g, const node *f[], size_t n) {
 
 static void add_product(ir *g, form *f, const node *x, const node *y, int64_t c) {
   const node *all[MOST_FACTORS];
-  size_t n = factors(x, all, 0);
-  if (n <= MOST_FACTORS) n = factors(y, all, n);
-  if (n > MOST_FACTORS)
-    f->lost = too_long;
-  else
+  size_t n = 0;
+  if (factors(x, all, &n) && factors(y, all, &n))
     add_term(f, product(g, all, n), c);
+  else
+    f->lost = too_long;
 }
 
 static void multiply(ir *g, form *f, const node *a, const node *b) {
@@ -207,13 +201,17 @@ const node *ix_mul(ir *g, const node *a, const node *b) {
   return finish(g, &f);
 }
 
+/** Whether c ÷ by, by ≠ 0, is an integer, and one of 64 bits. */
+static bool divides(int64_t by, int64_t c) { return by == -1 ? c != INT64_MIN : c % by == 0; }
+
 /** c·atom ÷ b if it is exact: b a constant that divides c, or (up to a constant) a product of
     atoms that are all factors of the atom. NULL otherwise. */
 static const node *exact_quotient(ir *g, const node *atom, int64_t c, const node *b) {
   if (b->op == OP_CONST) return c % node_int(b) ? NULL : ix_scale(g, atom, c / node_int(b));
-  if (ix_terms(b) != 1 || ix_offset(b) || c % ix_factor(b, 0)) return NULL;
+  if (ix_terms(b) != 1 || ix_offset(b) || !divides(ix_factor(b, 0), c)) return NULL;
   const node *have[MOST_FACTORS], *need[MOST_FACTORS];
-  size_t n = factors(atom, have, 0), m = factors(ix_atom(b, 0), need, 0);
+  size_t n = 0, m = 0;
+  if (!factors(atom, have, &n) || !factors(ix_atom(b, 0), need, &m)) return NULL;
   for (size_t i = 0; i < m; i++) {
     size_t k = 0;
     while (k < n && have[k] != need[i]) k++;
@@ -396,6 +394,25 @@ const node *ix_le(ir *g, const node *a, const node *b) {
   return above ? ix_lt(g, a, above) : ir_op2(g, OP_LE, a, b);
 }
 
+bool ix_ordered_pair(const node *n, size_t i, const node **first, const node **second) {
+  bool is_pair = n->op == OP_MIN || n->op == OP_MAX || n->op == OP_MUL;
+  if (n->dtype != DT_INDEX || (!is_pair && n->op != OP_AFFINE) || i + 1 >= n->n_src) return false;
+  const node *a = n->src[i];
+  *first = n->op == OP_MUL && a->op == OP_MUL ? a->src[1] : a;
+  *second = n->src[i + 1];
+  return true;
+}
+
+void ix_sort_terms(const node *atom[], int64_t factor[], size_t n) {
+  for (size_t i = 1; i < n; i++)
+    for (size_t k = i; k > 0 && atom[k - 1]->id > atom[k]->id; k--) {
+      const node *a = atom[k];
+      int64_t c = factor[k];
+      atom[k] = atom[k - 1], factor[k] = factor[k - 1];
+      atom[k - 1] = a, factor[k - 1] = c;
+    }
+}
+
 const node *ix_rebuild(ir *g, const node *n, const node *const src[]) {
   form f;
   switch (n->op) {
@@ -418,95 +435,134 @@ const node *ix_rebuild(ir *g, const node *n, const node *const src[]) {
 }
 
 /* Proof of a ≥ 0: where bounds do not show it, a term that pulls the value down is replaced by
-   something at least as low, and the rest is tried again. */
+   something at least as low, and the rest is tried again. Inner ranges, which the extents of outer
+   ones know nothing of, go first; so one order does, and only a minimum or a maximum leaves two
+   ways. */
 
-static bool prove(ir *g, const node *a, int depth);
+typedef struct proof {
+  ir *g;
+  int steps; /* left */
+} proof;
 
-static const node *one_less(ir *g, const node *a) {
-  form f;
-  form_init(&f, -1);
-  add_scaled(&f, a, 1);
-  return finish_or_null(g, &f);
-}
-
-/** a with the term c·atom replaced by c·by; NULL where that does not fit, or without `by`. */
-static const node *replaced(ir *g, const node *a, const node *atom, int64_t c, const node *by) {
-  if (!by) return NULL;
-  form f;
-  form_init(&f, 0);
-  add_scaled(&f, a, 1);
-  add_term(&f, atom, mul_exact(&f, c, -1));
-  add_scaled(&f, by, c);
-  return finish_or_null(g, &f);
-}
-
-/** −|c|·(x div d) ≥ −|c|/d · x where d divides c and x ≥ 0 or not: floor(x/d) ≤ x/d. */
-static bool prove_by_quotient(ir *g, const node *a, const node *atom, int64_t c, int depth) {
-  const node *d = atom->src[1];
-  if (d->op != OP_CONST || node_int(d) <= 0 || c % node_int(d)) return false;
-  form f;
-  form_init(&f, 0);
-  add_scaled(&f, a, 1);
-  add_term(&f, atom, mul_exact(&f, c, -1));
-  add_scaled(&f, atom->src[0], c / node_int(d));
-  return prove(g, finish_or_null(g, &f), depth);
-}
-
-/** −|c|·r·y ≥ −|c|·(extent − 1)·y for a range r and factors y ≥ 0. */
-static bool prove_by_product(ir *g, const node *a, const node *atom, int64_t c, int depth) {
-  const node *all[MOST_FACTORS];
-  size_t n = factors(atom, all, 0);
-  for (size_t i = 0; i < n; i++)
-    if (all[i]->lo < 0) return false;
+/** The innermost range among the factors of a product that is not negative; NULL if there is none,
+    or a factor may be negative. */
+static const node *innermost_factor(const node *atom) {
+  const node *all[MOST_FACTORS], *range = NULL;
+  size_t n = 0;
+  if (!factors(atom, all, &n)) return NULL;
   for (size_t i = 0; i < n; i++) {
-    if (all[i]->op != OP_RANGE) continue;
-    const node *last = one_less(g, all[i]->src[0]), *rest[MOST_FACTORS];
-    size_t m = 0;
-    for (size_t k = 0; k < n; k++)
-      if (k != i) rest[m++] = all[k];
-    if (!last) continue;
-    form most;
-    multiply(g, &most, last, product(g, rest, m));
-    if (prove(g, replaced(g, a, atom, c, finish_or_null(g, &most)), depth)) return true;
+    if (all[i]->lo < 0) return NULL;
+    if (all[i]->op == OP_RANGE && (!range || all[i]->id > range->id)) range = all[i];
   }
-  return false;
+  return range;
 }
 
-static bool prove_without(ir *g, const node *a, const node *atom, int64_t c, int depth) {
-  bool down = c < 0;
+/** The node that goes if the term c·atom is replaced: the atom or a factor of it; NULL if nothing
+    is known to replace it by. */
+static const node *replaceable(const node *atom, int64_t c) {
+  if (atom->op == OP_MAX) return c > 0 ? atom : NULL;
+  if (c > 0) return NULL;
   switch (atom->op) {
-  case OP_RANGE:
-    return down && atom->src[0]->op != OP_CONST &&
-           prove(g, replaced(g, a, atom, c, one_less(g, atom->src[0])), depth);
-  case OP_MIN:
-  case OP_MAX:
-    if (down != (atom->op == OP_MIN)) return false;
-    return prove(g, replaced(g, a, atom, c, atom->src[0]), depth) ||
-           prove(g, replaced(g, a, atom, c, atom->src[1]), depth);
-  case OP_MOD:
-    return down && atom->src[1]->lo > 0 && atom->src[1]->op != OP_CONST &&
-           prove(g, replaced(g, a, atom, c, one_less(g, atom->src[1])), depth);
-  case OP_FLOORDIV: return down && prove_by_quotient(g, a, atom, c, depth);
-  case OP_MUL: return down && prove_by_product(g, a, atom, c, depth);
-  default: return false;
+  case OP_MIN: return atom;
+  case OP_MUL: return innermost_factor(atom);
+  case OP_RANGE: return atom->src[0]->op != OP_CONST ? atom : NULL;
+  case OP_MOD: return atom->src[1]->lo > 0 && atom->src[1]->op != OP_CONST ? atom : NULL;
+  case OP_FLOORDIV: {
+    const node *d = atom->src[1];
+    return d->op == OP_CONST && node_int(d) > 0 && c % node_int(d) == 0 ? atom : NULL;
+  }
+  default: return NULL;
   }
 }
 
-static bool prove(ir *g, const node *a, int depth) {
-  if (!a) return false;
-  if (a->lo >= 0) return true;
-  if (!depth || a->hi < 0) return false;
-  for (size_t i = 0; i < ix_terms(a); i++)
-    if (prove_without(g, a, ix_atom(a, i), ix_factor(a, i), depth - 1)) return true;
-  return false;
+/** The term to replace next: of the youngest node that can go. False if there is none. */
+static bool next_term(const form *f, size_t *term) {
+  const node *goes = NULL;
+  for (size_t i = 0; i < f->n; i++) {
+    const node *n = replaceable(f->atom[i], f->c[i]);
+    if (!n || (goes && goes->id > n->id)) continue;
+    goes = n;
+    *term = i;
+  }
+  return goes != NULL;
 }
 
-bool ix_prove(ir *g, const node *a) { return prove(g, a, PROOF_DEPTH); }
+/** −|c|·r·y ≥ −|c|·(extent − 1)·y for a range r and a product y ≥ 0 of other factors. */
+static void lower_product(proof *p, form *f, const node *atom, int64_t c) {
+  const node *range = innermost_factor(atom), *rest[MOST_FACTORS];
+  size_t n = 0, i = 0;
+  factors(atom, rest, &n);
+  while (rest[i] != range) i++;
+  rest[i] = rest[--n];
+  form most;
+  const node *y = product(p->g, rest, n);
+  multiply(p->g, &most, range->src[0], y);
+  add_scaled(&most, y, -1);
+  if (most.lost) f->lost = most.lost;
+  f->k = add_exact(f, f->k, mul_exact(f, most.k, c));
+  for (i = 0; i < most.n; i++) add_term(f, most.atom[i], mul_exact(f, most.c[i], c));
+}
+
+/** Replaces a term: a minimum or maximum by its source `side`, all others in the one way known. */
+static void lower(proof *p, form *f, size_t term, size_t side) {
+  const node *atom = f->atom[term];
+  int64_t c = f->c[term];
+  add_term(f, atom, mul_exact(f, c, -1));
+  switch (atom->op) {
+  case OP_MIN:
+  case OP_MAX: add_scaled(f, atom->src[side], c); return;
+  case OP_MUL: lower_product(p, f, atom, c); return;
+  case OP_FLOORDIV: /* floor(x/d) ≤ x/d */
+    add_scaled(f, atom->src[0], c / node_int(atom->src[1]));
+    return;
+  default: /* a range below its extent, a remainder below its divisor */
+    add_scaled(f, atom->src[atom->op == OP_MOD], c);
+    f->k = add_exact(f, f->k, mul_exact(f, c, -1));
+    return;
+  }
+}
+
+static bool prove(proof *p, form *f) {
+  size_t term;
+  for (;;) {
+    while (!f->lost && recombine(f)) {}
+    if (f->lost) return false;
+    interval bounds = infer_affine(f->k, f->n, f->atom, f->c);
+    if (bounds.lo >= 0) return true;
+    if (bounds.hi < 0 || !p->steps || !next_term(f, &term)) return false;
+    p->steps--;
+    if (f->atom[term]->op == OP_MIN || f->atom[term]->op == OP_MAX) {
+      form first = *f;
+      lower(p, &first, term, 0);
+      if (prove(p, &first)) return true;
+    }
+    lower(p, f, term, 1);
+  }
+}
+
+/** k + b − a ≥ 0 */
+static bool prove_gap(ir *g, int64_t k, const node *a, const node *b) {
+  proof p = {g, PROOF_STEPS};
+  form f;
+  form_init(&f, k);
+  add_scaled(&f, b, 1);
+  add_scaled(&f, a, -1);
+  return prove(&p, &f);
+}
+
+bool ix_prove(ir *g, const node *a) {
+  if (a->lo >= 0 || a->hi < 0) return a->lo >= 0;
+  proof p = {g, PROOF_STEPS};
+  form f;
+  form_init(&f, 0);
+  add_scaled(&f, a, 1);
+  return prove(&p, &f);
+}
 
 bool ix_prove_le(ir *g, const node *a, const node *b) {
-  return a->hi <= b->lo || (a->lo <= b->hi && ix_prove(g, ix_gap(g, a, b)));
+  return a->hi <= b->lo || (a->lo <= b->hi && prove_gap(g, 0, a, b));
 }
 
 bool ix_prove_lt(ir *g, const node *a, const node *b) {
-  return a->hi < b->lo || (a->lo < b->hi && ix_prove(g, gap(g, -1, a, b)));
+  return a->hi < b->lo || (a->lo < b->hi && prove_gap(g, -1, a, b));
 }

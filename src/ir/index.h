@@ -7,6 +7,9 @@
 
 #include "ir/ir.h"
 
+/** The terms that a sum in canonical form can have. */
+enum { IX_MOST_TERMS = 256 };
+
 const node *ix_const(ir *g, int64_t value);
 const node *ix_add(ir *g, const node *a, const node *b);
 const node *ix_sub(ir *g, const node *a, const node *b);
@@ -24,11 +27,18 @@ const node *ix_le(ir *g, const node *a, const node *b);
 /** An index op with other sources, put in canonical form again. */
 const node *ix_rebuild(ir *g, const node *n, const node *const src[]);
 
+/** Canonical order, of nodes of one ir: what was made first stands first. The i-th pair of nodes
+    that stand so in n; false after the last. */
+bool ix_ordered_pair(const node *n, size_t i, const node **first, const node **second);
+
+/** Puts atoms and their factors in that order. */
+void ix_sort_terms(const node *atom[], int64_t factor[], size_t n);
+
 /** b − a, or NULL where it does not fit in 64 bits. */
 const node *ix_gap(ir *g, const node *a, const node *b);
 
-/** Whether a ≥ 0, a ≤ b, a < b can be shown: by bounds, then by putting extents for ranges. False:
-    not shown, also where a difference would not fit in 64 bits (a NULL `a`). */
+/** Whether a ≥ 0, a ≤ b, a < b can be shown: by bounds, then by putting extents for ranges, in a
+    limited number of steps. False: not shown, also where a difference would not fit in 64 bits. */
 bool ix_prove(ir *g, const node *a);
 bool ix_prove_le(ir *g, const node *a, const node *b);
 bool ix_prove_lt(ir *g, const node *a, const node *b);

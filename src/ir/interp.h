@@ -4,9 +4,9 @@
 #define TENON_IR_INTERP_H
 
 #include "base/arena.h"
-#include "ir/node.h"
+#include "ir/ir.h"
 
-enum { INTERP_RANK = 32 }; /* the most dimensions of an array */
+enum { INTERP_RANK = IR_MOST_RANK }; /* the most dimensions of an array */
 
 /** An array in row-major order; elements lie in memory as scalar_store writes them. */
 typedef struct interp_array {
@@ -17,7 +17,7 @@ typedef struct interp_array {
   size_t bytes; /* of `data` */
 } interp_array;
 
-/** The value of a VAR. */
+/** The value of a VAR, or of a SPECIAL other than core_id. */
 typedef struct interp_var {
   const char *name;
   int64_t value;

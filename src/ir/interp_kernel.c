@@ -40,7 +40,7 @@ typedef enum step_kind {
   STEP_BUILD,  /* a STAGE's component: an array nobody has written */
   STEP_WRITE,  /* one element of it */
   STEP_INIT,   /* a FOLD's state */
-  STEP_UPDATE, /* a FOLD's state := step */
+  STEP_UPDATE, /* a FOLD's state := step, or op(state, step) */
   STEP_OUT     /* a component goes into a param */
 } step_kind;
 
@@ -51,6 +51,7 @@ typedef struct step {
   const uint32_t *from;   /* operands, or coordinates */
   cell *cell, *with;      /* with: the array that an array state takes, or the param */
   const uint32_t *extent; /* BUILD, INIT */
+  int64_t op;             /* UPDATE */
   size_t jump;            /* OPEN and CLOSE: each other */
   int64_t limit;
 } step;
@@ -60,13 +61,22 @@ typedef struct cells {
   size_t n;
 } cells;
 
+/** A node, and how many of a binder's loops are around it. */
+typedef struct item {
+  const node *n;
+  size_t level;
+} item;
+
+typedef VEC(item) items;
+
 /** A binder while its loops are written. */
 typedef struct frame {
   const node *b; /* SINK: the kernel itself */
   const node *const *ranges;
   size_t n_ranges, level, next;
-  node_list items;
-  uint32_t *levels;
+  items early;
+  items late;     /* a FOLD's: what is emitted, from the states after their step */
+  bool stepped;   /* a FOLD's states have stepped */
   size_t *opened; /* the step that opened each level */
 } frame;
 
@@ -192,15 +202,6 @@ static size_t level_of(const frame *f, const node *n) {
   return level;
 }
 
-static size_t level_of_value(const frame *f, size_t i) {
-  size_t level = level_of(f, stage_value(f->b, i));
-  for (size_t j = 0; j < stage_rank(f->b, i); j++) {
-    size_t l = level_of(f, stage_coords(f->b, i)[j]);
-    if (l > level) level = l;
-  }
-  return level;
-}
-
 static bool enters_body(const node *n, void *user) {
   const frame *f = user;
   return level_of(f, n) > 0;
@@ -216,17 +217,48 @@ static bool is_own(const frame *f, const node *n) {
   return true;
 }
 
+static void add_to(kernel *k, const frame *f, items *list, const node *n) {
+  size_t level = level_of(f, n);
+  if ((f->b->op == OP_SINK || level) && is_own(f, n)) vec_push(&k->work, list, (item){n, level});
+}
+
+/** Whether a node holds a state of the fold; its sources were asked before. */
+static bool holds_state(const map *holders, const node *n, const node *innermost) {
+  if (n->op == OP_STATE) return n->src[0] == innermost;
+  for (uint32_t i = 0; i < n->n_src; i++)
+    if (map_has(holders, n->src[i])) return true;
+  return false;
+}
+
+/** Lists what emitted values need: what holds a state is computed (again) after the step. */
+static void collect_emitted(kernel *k, frame *f, const binder_parts *p) {
+  map early = {0}, holders = {0};
+  for (size_t i = 0; i < f->early.n; i++) map_set(&k->work, &early, f->early.at[i].n, NULL);
+  node_list all = topo_sort(&k->work, f->b->src + p->values, p->arrays, enters_body, f);
+  for (size_t i = 0; i < all.n; i++) {
+    const node *n = all.at[i];
+    if (holds_state(&holders, n, fold_innermost(f->b))) {
+      map_set(&k->work, &holders, n, NULL);
+      add_to(k, f, &f->late, n);
+    } else if (!map_has(&early, n)) {
+      add_to(k, f, &f->early, n);
+    }
+  }
+}
+
 /** Lists what a binder's loops compute. */
 static void collect_items(kernel *k, frame *f) {
-  bool whole = f->b->op == OP_SINK;
-  node_list all = topo_sort(&k->work, f->b->src, f->b->n_src, whole ? NULL : enters_body, f);
-  f->levels = arena_alloc(&k->work, all.n * sizeof *f->levels);
-  for (size_t i = 0; i < all.n; i++) {
-    size_t level = level_of(f, all.at[i]);
-    if ((!whole && !level) || !is_own(f, all.at[i])) continue;
-    f->levels[f->items.n] = (uint32_t)level;
-    vec_push(&k->work, &f->items, all.at[i]);
-  }
+  const node *b = f->b;
+  bool whole = b->op == OP_SINK;
+  binder_parts p = {.values = b->n_src, .coords = b->n_src};
+  if (b->op == OP_FOLD) p = binder_parts_of(OP_FOLD, b->ints);
+  const node **roots = arena_alloc(&k->work, (b->n_src + 1) * sizeof *roots);
+  size_t n = 0;
+  for (size_t i = 0; i < b->n_src; i++)
+    if (i < p.values || i >= p.coords) roots[n++] = b->src[i];
+  node_list all = topo_sort(&k->work, roots, n, whole ? NULL : enters_body, f);
+  for (size_t i = 0; i < all.n; i++) add_to(k, f, &f->early, all.at[i]);
+  if (p.arrays) collect_emitted(k, f, &p);
 }
 
 static void push_frame(kernel *k, const node *b) {
@@ -243,79 +275,71 @@ static void declare(kernel *k, cell *c, const node *n, dtype t, size_t rank) {
   c->rank = rank;
 }
 
+/** Begins an array of a binder: of the extents of the moment, with nothing written. */
+static void add_build(kernel *k, cell *c, const node *b, dtype t, size_t rank,
+                      const node *const extents[]) {
+  declare(k, c, b, t, rank);
+  const uint32_t *extent = use_all(k, extents, rank);
+  step *s = add_step(k, STEP_BUILD, b);
+  s->cell = c;
+  s->extent = extent;
+}
+
 static void start_stage(kernel *k, const node *b) {
   cells *c = new_cells(k, &k->built, b, stage_values(b));
-  for (size_t i = 0; i < c->n; i++) {
-    declare(k, &c->at[i], b, stage_value(b, i)->dtype, stage_rank(b, i));
-    const uint32_t *extent = use_all(k, stage_extents(b, i), stage_rank(b, i));
-    step *s = add_step(k, STEP_BUILD, b);
-    s->cell = &c->at[i];
-    s->extent = extent;
-  }
+  for (size_t i = 0; i < c->n; i++)
+    add_build(k, &c->at[i], b, (dtype)stage_value(b, i)->dtype, stage_rank(b, i),
+              stage_extents(b, i));
 }
 
-/** The component of an array-valued step or init that is meant by state i. */
-static int64_t array_component(const node *array, size_t i) {
-  size_t n = array->op == OP_STAGE ? stage_values(array) : fold_states(array);
-  return n == 1 ? 0 : (int64_t)i;
-}
-
-static bool is_array(const node *n) { return n->op == OP_STAGE || n->op == OP_FOLD; }
-
-/** The type, rank and extents of state i: those of its step's array. */
-static const uint32_t *state_shape(kernel *k, const node *b, size_t i, cell *c) {
-  const node *array = fold_step(b, i);
-  if (!is_array(array)) {
-    declare(k, c, b, array->dtype, 0);
-    return NULL;
-  }
-  size_t part = (size_t)array_component(array, i);
-  while (array->op == OP_FOLD) {
-    if (part >= fold_states(array)) ill_formed(k, b, "has a step of too few components");
-    array = fold_step(array, part);
-    if (!is_array(array)) {
-      declare(k, c, b, array->dtype, 0);
-      return NULL;
-    }
-    part = (size_t)array_component(array, part);
-  }
-  if (part >= stage_values(array)) ill_formed(k, b, "has a step of too few components");
-  declare(k, c, b, stage_value(array, part)->dtype, stage_rank(array, part));
-  return use_all(k, stage_extents(array, part), c->rank);
+static void add_init(kernel *k, cell *c, const node *b, size_t i) {
+  const node *init = fold_init(b, i);
+  declare(k, c, b, fold_dtype(b, i), fold_rank(b, i));
+  const uint32_t *extent = use_all(k, fold_extents(b, i), c->rank), *from = NULL;
+  cell *with = NULL;
+  if (init->op == OP_STAGE)
+    with = component(k, &k->built, init, fold_component(b, i), b);
+  else
+    from = use_all(k, &init, 1);
+  step *s = add_step(k, STEP_INIT, b);
+  s->cell = c;
+  s->extent = extent;
+  s->with = with;
+  s->from = from;
+  s->op = -1;
 }
 
 static void start_fold(kernel *k, const node *b) {
-  cells *c = new_cells(k, &k->built, b, fold_states(b));
-  for (size_t i = 0; i < c->n; i++) {
-    const node *init = fold_init(b, i);
-    const uint32_t *extent = state_shape(k, b, i, &c->at[i]);
-    cell *with = NULL;
-    const uint32_t *from = NULL;
-    if (is_array(init))
-      with = component(k, &k->built, init, array_component(init, i), b);
-    else
-      from = use_all(k, &init, 1);
-    step *s = add_step(k, STEP_INIT, b);
-    s->cell = &c->at[i];
-    s->extent = extent;
-    s->with = with;
-    s->from = from;
-  }
-  if (fold_ranges(b)) map_set(&k->work, &k->carried, fold_range(b)[fold_ranges(b) - 1], c);
+  size_t n = fold_states(b);
+  cells *c = new_cells(k, &k->built, b, n + fold_emits(b));
+  for (size_t i = 0; i < n; i++) add_init(k, &c->at[i], b, i);
+  for (size_t i = n; i < c->n; i++)
+    add_build(k, &c->at[i], b, fold_dtype(b, i), fold_rank(b, i), fold_extents(b, i));
+  map_set(&k->work, &k->carried, fold_innermost(b), c);
+}
+
+static void add_write(kernel *k, const node *b, size_t i, const node *value, size_t rank,
+                      const node *const coords[]) {
+  uint32_t to = use(k, value);
+  const uint32_t *from = use_all(k, coords, rank);
+  cell *c = component(k, &k->built, b, (int64_t)i, b);
+  step *s = add_step(k, STEP_WRITE, b);
+  s->cell = c;
+  s->to = to;
+  s->from = from;
+  s->n_from = (uint32_t)rank;
 }
 
 static void write_values(kernel *k, const frame *f) {
-  for (size_t i = 0; i < stage_values(f->b); i++) {
-    if (level_of_value(f, i) != f->level) continue;
-    uint32_t to = use(k, stage_value(f->b, i));
-    const uint32_t *from = use_all(k, stage_coords(f->b, i), stage_rank(f->b, i));
-    cell *c = component(k, &k->built, f->b, (int64_t)i, f->b);
-    step *s = add_step(k, STEP_WRITE, f->b);
-    s->cell = c;
-    s->to = to;
-    s->from = from;
-    s->n_from = (uint32_t)stage_rank(f->b, i);
-  }
+  for (size_t i = 0; i < stage_values(f->b); i++)
+    if (stage_level(f->b, i) == f->level)
+      add_write(k, f->b, i, stage_value(f->b, i), stage_rank(f->b, i), stage_coords(f->b, i));
+}
+
+static void write_emits(kernel *k, const node *b) {
+  size_t n = fold_states(b);
+  for (size_t i = 0; i < fold_emits(b); i++)
+    add_write(k, b, n + i, fold_emit(b, i), fold_rank(b, n + i), fold_coords(b, i));
 }
 
 static void update_states(kernel *k, const node *b) {
@@ -323,8 +347,8 @@ static void update_states(kernel *k, const node *b) {
     const node *next = fold_step(b, i);
     cell *with = NULL;
     uint32_t to = 0;
-    if (is_array(next))
-      with = component(k, &k->built, next, array_component(next, i), b);
+    if (fold_component(b, i) >= 0)
+      with = component(k, &k->built, next, fold_component(b, i), b);
     else
       to = use(k, next);
     cell *c = component(k, &k->built, b, (int64_t)i, b);
@@ -332,6 +356,7 @@ static void update_states(kernel *k, const node *b) {
     s->cell = c;
     s->with = with;
     s->to = to;
+    s->op = fold_op(b, i);
   }
 }
 
@@ -360,9 +385,9 @@ static void close_loops(kernel *k, frame *f) {
 }
 
 /** Values inside a loop end with it. */
-static void forget_items(kernel *k, const frame *f) {
-  for (size_t i = 0; i < f->items.n; i++) {
-    uint32_t s = slot_of(k, f->items.at[i]);
+static void forget(kernel *k, const items *list) {
+  for (size_t i = 0; i < list->n; i++) {
+    uint32_t s = slot_of(k, list->at[i].n);
     k->slots.at[s].ready = false;
   }
 }
@@ -387,25 +412,47 @@ static void add_item(kernel *k, const node *n) {
   add_op(k, n);
 }
 
+/** The next node to be computed at the level that is open; NULL after the last. */
+static const node *next_item(frame *f) {
+  const items *list = f->stepped ? &f->late : &f->early;
+  while (f->next < list->n && list->at[f->next].level != f->level) f->next++;
+  return f->next < list->n ? list->at[f->next++].n : NULL;
+}
+
+static void step_states(kernel *k, frame *f) {
+  update_states(k, f->b);
+  f->stepped = true;
+  f->next = 0;
+}
+
+static void close_frame(kernel *k, frame *f) {
+  if (f->b->op == OP_FOLD) write_emits(k, f->b);
+  close_loops(k, f);
+  if (f->b->op != OP_SINK) forget(k, &f->early);
+  forget(k, &f->late);
+  k->frames.n--;
+}
+
 /** Goes on with the innermost binder until it is done or another one opens. */
 static void flatten_frame(kernel *k) {
   frame *f = &vec_last(&k->frames);
   for (;;) {
-    while (f->next < f->items.n && f->levels[f->next] != f->level) f->next++;
-    if (f->next < f->items.n) {
+    const node *n = next_item(f);
+    if (n) {
       size_t depth = k->frames.n;
-      add_item(k, f->items.at[f->next++]);
+      add_item(k, n);
       if (k->frames.n != depth) return;
       continue;
     }
     if (f->b->op == OP_STAGE) write_values(k, f);
-    if (f->level == f->n_ranges) break;
-    open_loop(k, f);
+    if (f->level < f->n_ranges)
+      open_loop(k, f);
+    else if (f->b->op == OP_FOLD && !f->stepped)
+      step_states(k, f);
+    else
+      break;
   }
-  if (f->b->op == OP_FOLD) update_states(k, f->b);
-  close_loops(k, f);
-  if (f->b->op != OP_SINK) forget_items(k, f);
-  k->frames.n--;
+  close_frame(k, f);
 }
 
 static void add_outputs(kernel *k) {
@@ -474,14 +521,31 @@ static void shape_cell(kernel *k, cell *c, const node *n, const uint32_t *extent
   if (c->count) memset(c->written, 0, c->count);
 }
 
-static void copy_cell(kernel *k, cell *to, const cell *from, const node *n) {
+static uint64_t combined(kernel *k, const step *s, uint64_t old, uint64_t next) {
+  if (s->op < 0) return next;
+  dtype t = s->cell->dtype;
+  return scalar_eval((op)s->op, t, t, (uint64_t[]){old, next}, &k->overflow);
+}
+
+/** An array takes another one, or what the step's op makes of both. */
+static void take_cell(kernel *k, const step *s) {
+  cell *to = s->cell;
+  const cell *from = s->with;
   if (to->rank != from->rank || to->count != from->count || to->dtype != from->dtype ||
       memcmp(to->dims, from->dims, to->rank * sizeof *to->dims))
-    ill_formed(k, n, "has a state whose shape or type changes");
+    ill_formed(k, s->n, "has a state whose shape or type changes");
   for (size_t i = 0; i < to->count; i++) {
-    to->written[i] = 0;
-    if (!from->written || from->written[i]) write_element(to, i, read_element(from, i));
+    bool known = from->written[i] && (s->op < 0 || to->written[i]);
+    if (known) write_element(to, i, combined(k, s, read_element(to, i), read_element(from, i)));
+    if (!known) to->written[i] = 0;
   }
+}
+
+static void run_update(kernel *k, const step *s) {
+  if (s->with)
+    take_cell(k, s);
+  else
+    write_element(s->cell, 0, combined(k, s, read_element(s->cell, 0), k->slots.at[s->to].bits));
 }
 
 static void check_param(kernel *k, const step *s) {
@@ -518,7 +582,7 @@ static void run_affine(kernel *k, const step *s) {
 static void run_init(kernel *k, const step *s) {
   shape_cell(k, s->cell, s->n, s->extent);
   if (s->with) {
-    copy_cell(k, s->cell, s->with, s->n);
+    take_cell(k, s);
     return;
   }
   for (size_t i = 0; i < s->cell->count; i++)
@@ -568,12 +632,7 @@ static void run(kernel *k) {
       if (place(k, s->cell, s->from, &at)) write_element(s->cell, at, k->slots.at[s->to].bits);
       break;
     case STEP_INIT: run_init(k, s); break;
-    case STEP_UPDATE:
-      if (s->with)
-        copy_cell(k, s->cell, s->with, s->n);
-      else
-        write_element(s->cell, 0, k->slots.at[s->to].bits);
-      break;
+    case STEP_UPDATE: run_update(k, s); break;
     case STEP_OUT: run_out(k, s); break;
     }
     if (k->overflow)

@@ -209,10 +209,17 @@ static void add_store(program *p, const node *n) {
   check_access(p, n, m, n->src[2]);
 }
 
+/** The worker's number, or a value of its name. */
+static int64_t launch_index(const program *p, const node *n) {
+  if (!strcmp(n->text, "core_id")) return p->core_id;
+  for (size_t i = 0; i < p->e->n_vars; i++)
+    if (!strcmp(p->e->vars[i].name, n->text)) return p->e->vars[i].value;
+  ill_formed(p, n, "is a launch index that was given no value");
+}
+
 static void add_special(program *p, const node *n) {
-  if (strcmp(n->text, "core_id")) ill_formed(p, n, "is no launch index of this machine");
   uint32_t s = define(p, n, innermost(p));
-  p->values.at[p->slots.at[s].at] = scalar_cast(n->dtype, DT_I64, (uint64_t)p->core_id);
+  p->values.at[p->slots.at[s].at] = scalar_cast(n->dtype, DT_I64, (uint64_t)launch_index(p, n));
 }
 
 static step_kind kind_of(op o) {

@@ -1,8 +1,8 @@
 #include "ir/ir.h"
 
+#include "base/intern.h"
 #include "ir/binder.h"
 #include "ir/infer.h"
-#include "ir/intern.h"
 
 #include <string.h>
 
@@ -97,6 +97,11 @@ bool node_is_free_in(const node *r, const node *n) {
   return false;
 }
 
+bool node_is_place(const node *n, size_t k) {
+  if (!k || (n->op != OP_ALLOC && n->op != OP_AFTER)) return false;
+  return n->src[k]->op == OP_RANGE || n->src[k]->op == OP_CONST;
+}
+
 static bool same_set(const void *entry, const void *wanted) {
   const range_set *a = entry, *b = wanted;
   return a->n == b->n && !memcmp(a->at, b->at, a->n * sizeof *a->at);
@@ -141,9 +146,8 @@ static const range_set *infer_free(ir *g, const node_spec *s) {
   if (s->op == OP_LINEAR) return f; /* it opens and closes its loops itself */
   for (size_t i = 0; i < s->n_src; i++) f = ir_range_union(g, f, s->src[i]->free);
   if (s->op == OP_STAGE || s->op == OP_FOLD || s->op == OP_END) {
-    node probe = {.op = (uint16_t)s->op, .ints = s->ints};
     const node *const *ranges;
-    size_t n = binder_ranges_of(&probe, s->src, &ranges);
+    size_t n = binder_ranges_of(s->op, s->ints, s->src, &ranges);
     for (size_t i = 0; i < n; i++) f = ir_range_without(g, f, ranges[i]);
   }
   return f;
@@ -200,7 +204,7 @@ static void *node_storage(ir *g, size_t bytes) {
 }
 
 static void fill_shape(node *n, const node_spec *s, shape_rule shape, const node **own) {
-  n->rank = shape.rank;
+  n->rank = (uint16_t)shape.rank;
   if (shape.own) {
     infer_own_dims(s, own);
     n->dims = own;
@@ -209,8 +213,15 @@ static void fill_shape(node *n, const node_spec *s, shape_rule shape, const node
   }
 }
 
+void ir_check_rank(ir *g, size_t rank) {
+  if (rank > IR_MOST_RANK)
+    diag_raise(g->diag, TN_ERR_SHAPE, "a tensor of %zu dimensions (at most %d)", rank,
+               IR_MOST_RANK);
+}
+
 static node *build(ir *g, const node_spec *s, uint32_t hash, const range_set *free_ranges) {
   shape_rule shape = infer_shape(s);
+  ir_check_rank(g, shape.rank);
   node_layout l = layout_of(s->n_src, shape.own ? shape.rank : 0, s->n_int, s->n_text);
   char *at = node_storage(g, l.bytes);
   node *n = (node *)at;
@@ -232,7 +243,9 @@ static node *build(ir *g, const node_spec *s, uint32_t hash, const range_set *fr
   if (s->n_text) memcpy(text, s->text, s->n_text);
   text[s->n_text] = 0;
   fill_shape(n, s, shape, (const node **)(at + l.dims));
-  infer_bounds(s, &n->lo, &n->hi);
+  interval bounds = infer_bounds(s);
+  n->lo = bounds.lo;
+  n->hi = bounds.hi;
   return n;
 }
 
@@ -260,17 +273,21 @@ const node *ir_make(ir *g, const node_spec *spec) {
   return n;
 }
 
+node_spec ir_spec(const node *n, const node *const src[], size_t n_src) {
+  return (node_spec){.op = (op)n->op,
+                     .dtype = (dtype)n->dtype,
+                     .lanes = n->lanes,
+                     .src = src,
+                     .n_src = n_src,
+                     .ints = n->ints,
+                     .n_int = n->n_int,
+                     .text = n->text,
+                     .n_text = n->n_text};
+}
+
 const node *ir_with_sources(ir *g, const node *n, const node *const src[]) {
-  if (same_bytes(n->src, src, n->n_src * sizeof *src)) return n;
-  return ir_make(g, &(node_spec){.op = (op)n->op,
-                                 .dtype = (dtype)n->dtype,
-                                 .lanes = n->lanes,
-                                 .src = src,
-                                 .n_src = n->n_src,
-                                 .ints = n->ints,
-                                 .n_int = n->n_int,
-                                 .text = n->text,
-                                 .n_text = n->n_text});
+  node_spec s = ir_spec(n, src, n->n_src);
+  return ir_make(g, &s);
 }
 
 /* Counting. */

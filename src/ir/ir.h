@@ -36,17 +36,26 @@ typedef struct node_spec {
   size_t n_text;
 } node_spec;
 
+/** The dimensions that a tensor can have: as many as lists of sizes and axes have room for. */
+enum { IR_MOST_RANK = 31 };
+
 /** The node of a specification: the one there is, or a new one. Its shape, bounds and free ranges
     are inferred. The specification must be well-formed: `ir_check` says what that is. No rewriting
-    is done. */
+    is done. More dimensions than IR_MOST_RANK raise TN_ERR_SHAPE, in every build. */
 const node *ir_make(ir *g, const node_spec *spec);
+
+/** Raises TN_ERR_SHAPE for more dimensions than IR_MOST_RANK. */
+void ir_check_rank(ir *g, size_t rank);
 
 /** NULL if a specification is well-formed (op known, numbers of sources and integers, types, equal
     shapes, lanes), else what is wrong, in the ir's memory or static. Used by the parser and the
    verifier. */
 const char *ir_check(const node_spec *spec);
 
-/** The same node with other sources. */
+/** What makes a node like another, with other sources. */
+node_spec ir_spec(const node *n, const node *const src[], size_t n_src);
+
+/** A node with other sources; nothing is put in canonical form (subst_rebuild does that). */
 const node *ir_with_sources(ir *g, const node *n, const node *const src[]);
 
 /** A number no RANGE or ALLOC of this ir has yet. */

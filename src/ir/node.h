@@ -50,6 +50,11 @@ static inline bool node_is_bits(const node *n, uint64_t bits) {
 /** Whether `r` is among the free ranges of `n`. */
 bool node_is_free_in(const node *r, const node *n);
 
+/** Whether source k of a node tells its place: the ranges around an ALLOC, and around the loop that
+    an AFTER waits for, or a number that a range has become. They hold the node there; its value
+    does not depend on them. */
+bool node_is_place(const node *n, size_t k);
+
 /** Whether two range sets share a member; whether a ⊆ b. */
 bool range_set_meets(const range_set *a, const range_set *b);
 bool range_set_within(const range_set *a, const range_set *b);

@@ -5,6 +5,7 @@
 
 enum { B = TAKES_BOOL, I = TAKES_INT, F = TAKES_FLOAT, X = TAKES_INDEX, ANY = TAKES_ANY };
 enum { C = FACT_COMMUTATIVE, A = FACT_ASSOCIATIVE, D = FACT_IDEMPOTENT };
+enum { R = FACT_FUNCTION, J = FACT_JUMPS, V = FACT_LANES };
 enum {
   T = STAGE_TENSOR,
   K = STAGE_KERNEL,
@@ -16,10 +17,15 @@ enum {
   TKLP = STAGE_TENSOR | KLP
 };
 enum { MANY = OP_MANY };
+/* Elements stand in the column of facts, above its bits. */
+#define E(e) (ELEMENT_##e << 8)
+#define Z(z) (ELEMENT_##z << 12)
 
 static const op_facts table[OP_LIMIT] = {
-#define OP(name, text, cls, least, most, type, operands, facts, stages, fields) \
-  [OP_##name] = {text, fields, least, most, CLASS_##cls, TYPE_##type, operands, facts, stages},
+#define OP(name, text, cls, least, most, type, operands, facts, stages, ...) \
+  [OP_##name] = {text,        {__VA_ARGS__},     least,        most,         \
+                 CLASS_##cls, TYPE_##type,       operands,     (facts)&0xff, \
+                 stages,      (facts) >> 8 & 15, (facts) >> 12},
 #include "ir/ops.def"
 #undef OP
 };
@@ -30,6 +36,33 @@ op op_find(const char *name, size_t length) {
   for (int i = 0; i < OP_LIMIT; i++)
     if (strlen(table[i].name) == length && !memcmp(table[i].name, name, length)) return (op)i;
   return OP_LIMIT;
+}
+
+argument_form argument_form_of(op o) {
+  argument_form form = {0};
+  const char *const *fields = table[o].fields;
+  for (size_t i = 0; i < OP_FIELDS && fields[i] && *fields[i]; i++) {
+    bool list = *fields[i] == '*', text = !strcmp(fields[i], "text");
+    form.list |= list;
+    form.text |= text;
+    form.named += !list && !text;
+  }
+  return form;
+}
+
+/** Of a list's i-th integer. A FOLD's list has an op and a number for each state first. */
+static argument_style style_in_list(op o, const int64_t ints[], size_t i) {
+  return o == OP_FOLD && i % 2 == 0 && (int64_t)(i / 2) < ints[0] ? ARGUMENT_OP : ARGUMENT_NUMBER;
+}
+
+argument_field argument_field_of(op o, const int64_t ints[], size_t i) {
+  size_t named = argument_form_of(o).named;
+  if (i >= named) return (argument_field){"", style_in_list(o, ints, i - named)};
+  const char *name = table[o].fields[i];
+  argument_style style = !strcmp(name, "op")     ? ARGUMENT_OP
+                         : !strcmp(name, "kind") ? ARGUMENT_KIND
+                                                 : ARGUMENT_NUMBER;
+  return (argument_field){name, style};
 }
 
 bool op_takes(op o, dtype t) {
@@ -47,35 +80,29 @@ static uint64_t extreme(dtype t, int sign) {
   return (uint64_t)(sign < 0 ? dtype_min(t) : dtype_max(t));
 }
 
-static uint64_t number(dtype t, int value) {
-  return dtype_is_float(t) ? scalar_from_double(t, value) : (uint64_t)(int64_t)value;
-}
-
-static uint64_t all_ones(dtype t) {
-  return scalar_cast(t, t == DT_BOOL ? DT_BOOL : DT_I64, t == DT_BOOL ? 1 : UINT64_MAX);
+static bool element(op_element e, dtype t, uint64_t *bits) {
+  switch (e) {
+  case ELEMENT_ZERO: *bits = 0; return true;
+  case ELEMENT_ONE: *bits = dtype_is_float(t) ? scalar_from_double(t, 1) : 1; return true;
+  case ELEMENT_ONES: *bits = scalar_cast(t, DT_I64, UINT64_MAX); return true;
+  case ELEMENT_LEAST: *bits = extreme(t, -1); return true;
+  case ELEMENT_GREATEST: *bits = extreme(t, 1); return true;
+  default: return false;
+  }
 }
 
 bool op_identity(op o, dtype t, uint64_t *bits) {
-  switch (o) {
-  case OP_ADD:
-  case OP_OR:
-  case OP_XOR: *bits = number(t, 0); return true;
-  case OP_MUL: *bits = number(t, 1); return true;
-  case OP_MAX: *bits = extreme(t, -1); return true;
-  case OP_MIN: *bits = extreme(t, 1); return true;
-  case OP_AND: *bits = all_ones(t); return true;
-  default: return false;
+  return (table[o].facts & FACT_ASSOCIATIVE) && element((op_element)table[o].identity, t, bits);
+}
+
+bool op_right_identity(op o, dtype t, uint64_t *bits) {
+  if (o == OP_ADD && dtype_is_float(t)) {
+    *bits = scalar_from_double(t, -0.0);
+    return true;
   }
+  return element((op_element)table[o].identity, t, bits);
 }
 
 bool op_absorbing(op o, dtype t, uint64_t *bits) {
-  if (dtype_is_float(t)) return false;
-  switch (o) {
-  case OP_MUL:
-  case OP_AND: *bits = 0; return true;
-  case OP_OR: *bits = all_ones(t); return true;
-  case OP_MAX: *bits = extreme(t, 1); return true;
-  case OP_MIN: *bits = extreme(t, -1); return true;
-  default: return false;
-  }
+  return !dtype_is_float(t) && element((op_element)table[o].absorbing, t, bits);
 }

@@ -1,7 +1,7 @@
 #include "ir/parse.h"
 
+#include "base/intern.h"
 #include "ir/binder.h"
-#include "ir/intern.h"
 #include "ir/print.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* A node's free ranges are listed in it, so their number is limited in a text from anywhere. */
-enum { MOST_FREE = 256, MOST_TERMS = 256, MOST_DIGITS = 64 };
+enum { MOST_FREE = 256, MOST_DIGITS = 64 };
 
 typedef struct parser {
   ir *g;
@@ -309,11 +309,11 @@ static void take_integers(parser *p, op o, argument_form form) {
   for (size_t i = 0;; i++) {
     skip_spaces(p);
     if (i >= form.named && (!form.list || at_char(p, ']'))) break;
-    argument_field f = argument_field_of(o, i);
-    if (f.bytes) {
+    argument_field f = argument_field_of(o, p->ints.at, i);
+    if (*f.name) {
       char what[32];
-      snprintf(what, sizeof what, "'%.*s='", (int)f.bytes, f.name);
-      if (!take_word(p, f.name, f.bytes)) expected(p, what);
+      snprintf(what, sizeof what, "'%s='", f.name);
+      if (!take_word(p, f.name, strlen(f.name))) expected(p, what);
       take(p, '=', what);
     }
     vec_push(&p->work, &p->ints, take_styled(p, f.style));
@@ -365,20 +365,6 @@ static void take_arguments(parser *p, op o, dtype t) {
   if (form.text) take_text(p);
 }
 
-/** Puts the terms of an affine form in the order that they have in this ir. */
-static void sort_terms(parser *p) {
-  if (p->src.n > MOST_TERMS || p->ints.n != p->src.n + 1) return; /* ir_check refuses it */
-  const node **n = p->src.at;
-  int64_t *c = p->ints.at + 1;
-  for (size_t i = 1; i < p->src.n; i++)
-    for (size_t k = i; k > 0 && n[k - 1]->id > n[k]->id; k--) {
-      const node *atom = n[k];
-      int64_t factor = c[k];
-      n[k] = n[k - 1], c[k] = c[k - 1];
-      n[k - 1] = atom, c[k - 1] = factor;
-    }
-}
-
 static const node *make(parser *p, const char *line, op o, dtype t, uint16_t lanes) {
   node_spec s = {.op = o,
                  .dtype = t,
@@ -389,7 +375,8 @@ static const node *make(parser *p, const char *line, op o, dtype t, uint16_t lan
                  .n_int = p->ints.n,
                  .text = p->text.at,
                  .n_text = p->text.n};
-  if (o == OP_AFFINE) sort_terms(p);
+  if (o == OP_AFFINE && p->src.n <= IX_MOST_TERMS && p->ints.n == p->src.n + 1)
+    ix_sort_terms(p->src.at, p->ints.at + 1, p->src.n); /* else ir_check refuses it */
   const char *why = ir_check(&s);
   p->at = line;
   if (why) refuse(p, why);

@@ -10,45 +10,6 @@
 
 /* Arguments. */
 
-/** Takes the next word of an op's fields; false after the last. */
-static bool next_word(const char **rest, const char **word, size_t *bytes) {
-  while (**rest == ' ') (*rest)++;
-  *word = *rest;
-  while (**rest && **rest != ' ') (*rest)++;
-  *bytes = (size_t)(*rest - *word);
-  return *bytes > 0;
-}
-
-static bool is_word(const char *word, size_t bytes, const char *name) {
-  return strlen(name) == bytes && !memcmp(word, name, bytes);
-}
-
-argument_form argument_form_of(op o) {
-  argument_form form = {0};
-  const char *rest = op_get(o)->fields, *word;
-  for (size_t bytes; next_word(&rest, &word, &bytes);) {
-    if (is_word(word, bytes, "*"))
-      form.list = true;
-    else if (is_word(word, bytes, "text"))
-      form.text = true;
-    else
-      form.named++;
-  }
-  return form;
-}
-
-argument_field argument_field_of(op o, size_t i) {
-  const char *rest = op_get(o)->fields, *word;
-  for (size_t bytes; next_word(&rest, &word, &bytes);) {
-    if (is_word(word, bytes, "*") || is_word(word, bytes, "text") || i--) continue;
-    argument_style style = is_word(word, bytes, "op")     ? ARGUMENT_OP
-                           : is_word(word, bytes, "kind") ? ARGUMENT_KIND
-                                                          : ARGUMENT_NUMBER;
-    return (argument_field){word, bytes, style};
-  }
-  return (argument_field){.name = "", .style = o == OP_FOLD ? ARGUMENT_OP : ARGUMENT_NUMBER};
-}
-
 static void print_integer(str *out, argument_style style, int64_t value) {
   if (style == ARGUMENT_OP && value == -1)
     str_add(out, "-");
@@ -62,9 +23,9 @@ static void print_integer(str *out, argument_style style, int64_t value) {
 
 static void print_integers(str *out, const node *n) {
   for (size_t i = 0; i < n->n_int; i++) {
-    argument_field f = argument_field_of((op)n->op, i);
+    argument_field f = argument_field_of((op)n->op, n->ints, i);
     str_add(out, i ? " " : " [");
-    if (f.bytes) str_addf(out, "%.*s=", (int)f.bytes, f.name);
+    if (*f.name) str_addf(out, "%s=", f.name);
     print_integer(out, f.style, n->ints[i]);
   }
   if (n->n_int) str_add(out, "]");
@@ -187,14 +148,8 @@ static void keep_order(plan *p, const node *a, const node *b) {
 }
 
 static void keep_orders(plan *p, const node *n) {
-  if (n->dtype != DT_INDEX) return;
-  if (n->op == OP_AFFINE)
-    for (uint32_t i = 1; i < n->n_src; i++) keep_order(p, n->src[i - 1], n->src[i]);
-  if (n->op == OP_MIN || n->op == OP_MAX) keep_order(p, n->src[0], n->src[1]);
-  if (n->op == OP_MUL) {
-    const node *x = n->src[0];
-    keep_order(p, x->op == OP_MUL ? x->src[1] : x, n->src[1]);
-  }
+  const node *first, *second;
+  for (size_t i = 0; ix_ordered_pair(n, i, &first, &second); i++) keep_order(p, first, second);
 }
 
 static void enter(plan *p, const node *n) {

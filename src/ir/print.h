@@ -21,22 +21,6 @@
 #include "base/str.h"
 #include "ir/topo.h"
 
-/** The integers an op's argument has, by its fields in ops.def. */
-typedef struct argument_form {
-  size_t named;    /* this many, */
-  bool list, text; /* then a list; and whether a text belongs to it */
-} argument_form;
-argument_form argument_form_of(op o);
-
-/** How one of these integers is written. */
-typedef enum argument_style { ARGUMENT_NUMBER, ARGUMENT_OP, ARGUMENT_KIND } argument_style;
-typedef struct argument_field {
-  const char *name; /* `bytes` long; none in the list */
-  size_t bytes;
-  argument_style style;
-} argument_field;
-argument_field argument_field_of(op o, size_t i);
-
 /** The order and the numbers of a graph's lines. */
 typedef struct print_lines {
   node_list order; /* without inlined constants */

@@ -2,7 +2,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
-#include "ir/index.h"
+#include "ir/subst.h"
 
 #include <inttypes.h>
 
@@ -49,11 +49,7 @@ static void open_frame(rewriting *w, const node *n) {
   vec_push(&w->work, &w->stack, (frame){.n = n});
 }
 
-static bool is_index_comparison(const node *n) {
-  return (n->op == OP_LT || n->op == OP_LE) && n->src[0]->dtype == DT_INDEX;
-}
-
-/** The node with the sources' images; index arithmetic is put in canonical form. */
+/** The node with the sources' images. */
 static const node *rebuilt(rewriting *w, const node *n) {
   bool changed = false;
   arena_mark here = arena_here(&w->work);
@@ -62,13 +58,7 @@ static const node *rebuilt(rewriting *w, const node *n) {
     src[i] = image_of(w, n->src[i]);
     changed |= src[i] != n->src[i];
   }
-  const node *r = n;
-  if (changed && is_index_comparison(n))
-    r = n->op == OP_LT ? ix_lt(w->rw->ir, src[0], src[1]) : ix_le(w->rw->ir, src[0], src[1]);
-  else if (changed && n->dtype == DT_INDEX)
-    r = ix_rebuild(w->rw->ir, n, src);
-  else if (changed)
-    r = ir_with_sources(w->rw->ir, n, src);
+  const node *r = changed ? subst_rebuild(w->rw->ir, n, src) : n;
   arena_reset(&w->work, here);
   return r;
 }

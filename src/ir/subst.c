@@ -10,18 +10,14 @@ typedef struct substitution {
   const range_set *keys; /* NULL: enter every node */
 } substitution;
 
-static bool is_index_logic(const node *n) {
-  if (n->dtype == DT_INDEX) return n->n_src > 0;
-  return (n->op == OP_LT || n->op == OP_LE) && n->src[0]->dtype == DT_INDEX;
-}
-
 const node *subst_rebuild(ir *g, const node *n, const node *const src[]) {
-  if (n->op == OP_LT && n->src[0]->dtype == DT_INDEX) return ix_lt(g, src[0], src[1]);
-  if (n->op == OP_LE && n->src[0]->dtype == DT_INDEX) return ix_le(g, src[0], src[1]);
-  if (n->op != OP_RANGE && is_index_logic(n)) return ix_rebuild(g, n, src);
+  bool of_index = n->n_src && n->src[0]->dtype == DT_INDEX;
+  if (n->op == OP_LT && of_index) return ix_lt(g, src[0], src[1]);
+  if (n->op == OP_LE && of_index) return ix_le(g, src[0], src[1]);
+  if (n->op == OP_RANGE && of_index) return range_with(g, n, src[0], range_kind_of(n));
   if (n->op == OP_WHERE && src[0]->op == OP_CONST && src[0]->lanes == 1)
     return src[node_int(src[0]) ? 1 : 2];
-  if (n->op == OP_RANGE && n->dtype == DT_INDEX) return range_with(g, n, src[0], range_kind_of(n));
+  if (n->dtype == DT_INDEX && n->n_src) return ix_rebuild(g, n, src);
   return ir_with_sources(g, n, src);
 }
 
@@ -94,22 +90,31 @@ const node *subst_copy(ir *g, const node *root, const map *with) {
   return with->n ? with_scratch(g, root, with, key_set(g, with), true) : root;
 }
 
-/** Gives the ranges of every binder that will change a fresh identity, outer binders first. */
+static void freshen_binder(substitution *s, const node *b) {
+  const node *const *ranges;
+  size_t n = binder_ranges(b, &ranges);
+  for (size_t k = 0; k < n; k++) {
+    if (map_has(&s->done, ranges[k])) continue;
+    const node *r = ranges[k], *fresh = range_copy(s->g, r, run(s, range_extent(r)));
+    map one = {0};
+    map_set(s->a, &one, r, (void *)fresh);
+    map_set(s->a, &s->done, r, (void *)fresh);
+    s->keys = ir_range_union(s->g, s->keys, key_set(s->g, &one));
+  }
+}
+
+static bool meets_keys(const node *n, void *user) {
+  return range_set_meets(n->free, ((const substitution *)user)->keys);
+}
+
+/** Gives the ranges of every binder that will change a fresh identity, outer binders first: until
+    those of one binder make no other change. */
 static void freshen(substitution *s, const node *root) {
-  node_list order = topo_sort(s->a, &root, 1, NULL, NULL);
-  for (size_t i = order.n; i-- > 0;) {
-    const node *b = order.at[i], *const * ranges;
-    if (!node_is_binder(b) || !range_set_meets(b->free, s->keys)) continue;
-    size_t n = binder_ranges(b, &ranges);
-    for (size_t k = 0; k < n; k++) {
-      if (map_has(&s->done, ranges[k])) continue;
-      const node *r = ranges[k],
-                 *fresh = range_make(s->g, run(s, range_extent(r)), range_kind_of(r));
-      map one = {0};
-      map_set(s->a, &one, r, (void *)fresh);
-      map_set(s->a, &s->done, r, (void *)fresh);
-      s->keys = ir_range_union(s->g, s->keys, key_set(s->g, &one));
-    }
+  for (const range_set *known = NULL; known != s->keys;) {
+    known = s->keys;
+    node_list order = topo_sort(s->a, &root, 1, meets_keys, s);
+    for (size_t i = order.n; i-- > 0;)
+      if (node_is_binder(order.at[i]) && meets_keys(order.at[i], s)) freshen_binder(s, order.at[i]);
   }
 }
 

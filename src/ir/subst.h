@@ -18,7 +18,8 @@ const node *subst_ranges(ir *g, const node *root, const map *with);
     gets a fresh identity. */
 const node *subst_copy(ir *g, const node *root, const map *with);
 
-/** A node with other sources: index arithmetic canonical, a WHERE of a known condition decided. */
+/** A node with other sources, its own or such of another ir: index arithmetic and comparisons
+    canonical, a WHERE of a known condition decided, no range of negative extent. */
 const node *subst_rebuild(ir *g, const node *n, const node *const src[]);
 
 #endif

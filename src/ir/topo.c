@@ -9,11 +9,16 @@ typedef VEC(frame) frames;
 
 static void mark(const node *n, uint8_t value) { ((node *)n)->marked = value; }
 
+/** A node is marked once it is on the stack: if there is no room, it has no mark. */
+static void open(arena *a, frames *stack, const node *n) {
+  vec_push(a, stack, (frame){n, 0});
+  mark(n, 1);
+}
+
 static void visit(arena *a, frames *stack, node_list *out, const node *root,
                   bool (*enter)(const node *n, void *user), void *user) {
   if (root->marked) return;
-  mark(root, 1);
-  vec_push(a, stack, (frame){root, 0});
+  open(a, stack, root);
   while (stack->n) {
     frame *f = &vec_last(stack);
     uint32_t n_src = !enter || enter(f->n, user) ? f->n->n_src : 0;
@@ -23,9 +28,7 @@ static void visit(arena *a, frames *stack, node_list *out, const node *root,
       stack->n--;
       continue;
     }
-    const node *s = f->n->src[f->next++];
-    mark(s, 1);
-    vec_push(a, stack, (frame){s, 0});
+    open(a, stack, f->n->src[f->next++]);
   }
 }
 
@@ -51,9 +54,6 @@ node_list topo_sort(arena *a, const node *const roots[], size_t n,
   tn_status s = diag_catch(a->diag, walk_all, &w);
   for (size_t i = 0; i < w.out.n; i++) mark(w.out.at[i], 0);
   for (size_t i = 0; i < w.stack.n; i++) mark(w.stack.at[i].n, 0);
-  if (s != TN_OK) {
-    for (size_t i = 0; i < n; i++) mark(roots[i], 0);
-    diag_rethrow(a->diag);
-  }
+  if (s != TN_OK) diag_rethrow(a->diag);
   return w.out;
 }

@@ -177,19 +177,78 @@ static bool uses_own_range(const node *binder, const node *n) {
   return false;
 }
 
+/** Sizes do not depend on states: a range is free in all that varies along it, a state is not. */
+static void check_size(verifier *v, const node *n, const node *size) {
+  if (!size->free->n) return;
+  arena_mark here = arena_here(&v->work);
+  node_list order = topo_sort(&v->work, &size, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_STATE && node_is_free_in(order.at[i]->src[0], size))
+      fail(v, n, order.at[i], "a size depends on a state");
+  arena_reset(&v->work, here);
+}
+
+/** Fails if one of `n` nodes depends on what the binder binds. */
+static void check_outside(verifier *v, const node *binder, const node *const *at, size_t n,
+                          const char *why) {
+  for (size_t i = 0; i < n; i++)
+    if (uses_own_range(binder, at[i])) fail(v, binder, NULL, why);
+}
+
+/** Of a STAGE or FOLD: the sizes of its arrays and its pins. */
+static void check_parts(verifier *v, const node *b) {
+  binder_parts p = binder_parts_of((op)b->op, b->ints);
+  check_outside(v, b, b->src + p.extents, p.ranges - p.extents,
+                "an array's extent depends on a range of its binder");
+  check_outside(v, b, b->src + p.pins, p.n_pins, "a pin depends on a range of its binder");
+  for (size_t i = p.extents; i < p.ranges; i++) check_size(v, b, b->src[i]);
+  for (size_t i = p.ranges; i < p.pins; i++) check_size(v, b, range_extent(b->src[i]));
+}
+
 static void check_stage(verifier *v, const node *stage) {
-  const node *const *extents = stage_extents(stage, 0), *const *end = stage_range(stage);
   if (stage_is_cut(stage) && stage->free->n)
     fail(v, stage, stage->free->at[0], "a cut stage uses a range of its reader");
-  for (; extents < end; extents++)
-    if (uses_own_range(stage, *extents))
-      fail(v, stage, NULL, "an array's extent depends on a range of its stage");
+}
+
+static bool is_inside(const node *n, void *innermost) { return node_is_free_in(innermost, n); }
+
+/** Fails if nodes read a state of the fold. */
+static void check_stateless(verifier *v, const node *fold, const node *const *at, size_t n,
+                            const char *why) {
+  const node *innermost = fold_innermost(fold);
+  arena_mark here = arena_here(&v->work);
+  node_list order = topo_sort(&v->work, at, n, is_inside, (void *)innermost);
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_STATE && order.at[i]->src[0] == innermost)
+      fail(v, fold, order.at[i], why);
+  arena_reset(&v->work, here);
+}
+
+/** The step of an array is written where it is told to be, whatever the states are. */
+static void check_array_step(verifier *v, const node *fold, size_t state) {
+  const node *step = fold_step(fold, state);
+  size_t which = (size_t)fold_component(fold, state);
+  check_outside(v, fold, stage_extents(step, which), stage_rank(step, which),
+                "the extent of a state depends on a range of its fold");
+  check_stateless(v, fold, stage_coords(step, which), stage_rank(step, which),
+                  "a coordinate depends on a state");
 }
 
 static void check_fold(verifier *v, const node *fold) {
-  for (size_t i = 0; i < fold_states(fold); i++)
-    if (uses_own_range(fold, fold_init(fold, i)))
-      fail(v, fold, NULL, "the start of a fold depends on its range");
+  size_t n = fold_states(fold);
+  check_outside(v, fold, fold->src, n, "the start of a fold depends on its range");
+  for (size_t i = 0; i < n; i++) {
+    const node *term = fold_step(fold, i);
+    if (fold_component(fold, i) >= 0) {
+      check_array_step(v, fold, i);
+      term = stage_value(term, (size_t)fold_component(fold, i));
+    }
+    if (fold_op(fold, i) >= 0)
+      check_stateless(v, fold, &term, 1, "a term of an op contains a state of its fold");
+  }
+  for (size_t i = 0; i < fold_emits(fold); i++)
+    check_stateless(v, fold, fold_coords(fold, i), fold_rank(fold, n + i),
+                    "a coordinate depends on a state");
 }
 
 static void place_binder(verifier *v, const node *binder) {
@@ -197,6 +256,7 @@ static void place_binder(verifier *v, const node *binder) {
   size_t n = binder_ranges(binder, &ranges);
   const scope *outer = place_of(v, binder);
   for (size_t i = 0; i < n; i++) outer = open_range(v, binder, ranges[i], outer);
+  if (binder->op == OP_STAGE || binder->op == OP_FOLD) check_parts(v, binder);
   if (binder->op == OP_STAGE) check_stage(v, binder);
   if (binder->op == OP_FOLD) check_fold(v, binder);
 }
@@ -210,19 +270,23 @@ static void place_binders(verifier *v) {
     if (node_is_binder(v->order.at[i])) place_binder(v, v->order.at[i]);
 }
 
-static dtype state_type(const node *init) {
-  return (dtype)(init->op == OP_STAGE ? stage_value(init, 0)->dtype : init->dtype);
+static void check_state(verifier *v, const node *state) {
+  const node *fold = scope_of(v, state->src[0])->fold;
+  if (!fold) fail(v, state, state->src[0], "no fold has this as its innermost range");
+  if ((uint64_t)state->ints[0] >= fold_states(fold))
+    fail(v, state, fold, "its fold has no such state");
+  if (state->dtype != fold_dtype(fold, (size_t)state->ints[0]))
+    fail(v, state, fold, "its fold's state has another type");
 }
 
 static void check_states(verifier *v) {
   for (size_t i = 0; i < v->order.n; i++) {
     const node *n = v->order.at[i];
-    if (n->op != OP_STATE) continue;
-    const node *fold = scope_of(v, n->src[0])->fold;
-    if (!fold) fail(v, n, n->src[0], "no fold has this as its innermost range");
-    if (n->ints[0] >= (int64_t)fold_states(fold)) fail(v, n, fold, "its fold has no such state");
-    if (n->dtype != state_type(fold_init(fold, (size_t)n->ints[0])))
-      fail(v, n, fold, "its fold's state has another type");
+    if (n->op == OP_STATE) check_state(v, n);
+    if (n->op != OP_INDEX || n->src[0]->op != OP_STATE) continue;
+    const node *state = n->src[0], *fold = scope_of(v, state->src[0])->fold;
+    if (n->n_src - 1 != fold_rank(fold, (size_t)state->ints[0]))
+      fail(v, n, fold, "its fold's state has another number of coordinates");
   }
 }
 

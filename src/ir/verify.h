@@ -10,9 +10,12 @@
 
     tensor   scalars only; a SET's view comes from its tensor by movements.
     kernel   every range has exactly one binder, which reads no range from outside its own path of
-             open ranges; extents depend on outer ranges only; a cut stage is free of ranges; a
-             state is read inside its fold's step; no vector inside a vector; params are read
-             and written by index and out alone.
+             open ranges; extents depend on outer ranges only, those of an array and of an array
+             state not on its binder's; a cut stage is free of ranges; a state is read inside its
+             fold's steps and emitted values, with as many coordinates as it has dimensions; no
+             state is in a size, in a start, in a term of an op, or in the coordinates of what a
+             fold writes;
+             no vector inside a vector; params are read and written by index and out alone.
     lowered  every range is closed by exactly one end, and nothing is used outside its loop.
     linear   instructions are listed once, after what they use, and inside its loop; loops nest and
              end; no index is left; registers are addressed by constants.

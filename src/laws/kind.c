@@ -29,25 +29,71 @@ static bool nests_vectors(laws *l, const node *sink, const node *range) {
   return false;
 }
 
-static const char *objection(laws *l, const node *sink, const node *b, const node *range,
-                             range_kind kind) {
+/** Whether the extent of a range or array inside varies along `range`. */
+static bool varies_inside(laws *l, const node *sink, const node *range) {
+  node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i];
+    if (n->op == OP_RANGE && n != range && node_is_free_in(range, n)) return true;
+    if (n->op != OP_STAGE && n->op != OP_FOLD) continue;
+    binder_parts p = binder_parts_of((op)n->op, n->ints);
+    for (size_t k = p.extents; k < p.ranges; k++)
+      if (node_is_free_in(range, n->src[k])) return true;
+  }
+  return false;
+}
+
+static bool is_read(laws *l, const node *sink, const node *stage) {
+  node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    for (uint32_t k = 0; order.at[i]->op != OP_OUT && k < order.at[i]->n_src; k++)
+      if (order.at[i]->src[k] == stage) return true;
+  return false;
+}
+
+/** Whether each index of a range has elements of every value to itself. */
+static bool shares_out(const node *stage, const node *range) {
+  for (size_t i = 0; i < stage_values(stage); i++) {
+    bool varies = false;
+    for (size_t k = 0; k < stage_rank(stage, i); k++)
+      varies |= node_is_free_in(range, stage_coords(stage, i)[k]);
+    if (!varies) return false;
+  }
+  return true;
+}
+
+static const char *vector_objection(laws *l, const node *sink, const node *b, const node *range) {
   const node *extent = range_extent(range), *const * ranges;
   size_t n = binder_ranges(b, &ranges);
+  if (b->op != OP_STAGE || ranges[n - 1] != range) return "the range is not a STAGE's innermost";
+  if (!node_is_const(extent) || node_int(extent) < 2 || node_int(extent) > MOST_LANES)
+    return "the extent is no number of lanes";
+  if (nests_vectors(l, sink, range)) return "a vector would run inside a vector";
+  if (varies_inside(l, sink, range))
+    return "the size of a loop or array inside varies along the range";
+  return NULL;
+}
+
+static const char *thread_objection(laws *l, const node *sink, const node *b, const node *range) {
+  if (b->op != OP_STAGE || !law_out(l, sink, b)) return "the range is not of the kernel's output";
+  for (size_t i = 0; i < stage_ranges(b); i++)
+    if (stage_range(b)[i] != range && range_kind_of(stage_range(b)[i]) == KIND_THREAD)
+      return "another range of the nest is shared out";
+  if (!shares_out(b, range)) return "two workers would write one element";
+  return is_read(l, sink, b) ? "the kernel reads its output" : NULL;
+}
+
+static const char *objection(laws *l, const node *sink, const node *b, const node *range,
+                             range_kind kind) {
+  const node *extent = range_extent(range);
   switch (kind) {
   case KIND_LOOP: return NULL;
-  case KIND_VECTOR:
-    if (b->op != OP_STAGE || ranges[n - 1] != range) return "the range is not a STAGE's innermost";
-    if (!node_is_const(extent) || node_int(extent) < 2 || node_int(extent) > MOST_LANES)
-      return "the extent is no number of lanes";
-    if (nests_vectors(l, sink, range)) return "a vector would run inside a vector";
-    return NULL;
+  case KIND_VECTOR: return vector_objection(l, sink, b, range);
   case KIND_UNROLL:
     if (!node_is_const(extent) || node_int(extent) < 1 || node_int(extent) > MOST_COPIES)
       return "the extent is not a small constant";
     return NULL;
-  case KIND_THREAD:
-    if (b->op != OP_STAGE || !law_out(l, sink, b)) return "the range is not of the kernel's output";
-    return NULL;
+  case KIND_THREAD: return thread_objection(l, sink, b, range);
   default: return "the kind has no meaning on this target";
   }
 }

@@ -24,9 +24,10 @@ const node *law_split(laws *l, const node *sink, const node *range, int64_t fact
 const node *law_partition(laws *l, const node *sink, const node *range, const node *at,
                           const node **low, const node **high);
 
-/** KIND: gives a range its kind. UNROLL and VECTOR need a constant extent, a VECTOR range must be
-    its STAGE's innermost and neither inside nor around another, a THREAD range must belong to an
-   OUT's STAGE. */
+/** KIND: gives a range its kind. UNROLL and VECTOR need a constant extent. A VECTOR range must be
+    its STAGE's innermost and neither inside nor around another, and no extent of a range or
+    array inside may depend on it. A THREAD range must belong to an OUT's STAGE that nothing else
+   reads, be the only one of its nest, and have elements of every value to each of its indices. */
 const node *law_kind(laws *l, const node *sink, const node *range, range_kind kind,
                      const node **changed);
 

@@ -5,29 +5,26 @@
 #include "base/vec.h"
 
 /** The stage of one part: a copy in which `range` counts from `from` in a range of that extent. The
-    extents of inner ranges may depend on outer ones, so all are remade from the outermost in. */
+    extents of inner ranges may depend on outer ones, so all are remade from the outermost in. What
+    they are used in is copied as one, so that a binder which two values read is copied once. */
 static const node *part_of(laws *l, const node *stage, const node *range, const node *from,
                            const node *extent, const node **part) {
-  arena *a = ir_arena(l->g);
-  const node *const *ranges = stage_range(stage);
+  const node *const *ranges;
+  size_t n = binder_ranges(stage, &ranges);
+  const node **fresh = arena_alloc(ir_arena(l->g), n * sizeof *fresh);
   map with = {0};
-  for (size_t i = 0; i < stage_ranges(stage); i++) {
-    const node *r = ranges[i], *e = r == range ? extent : range_extent(r);
-    const node *fresh = range_make(l->g, subst_ranges(l->g, e, &with), range_kind_of(r));
-    const node *index = fresh;
-    if (r == range) index = ix_add(l->g, subst_ranges(l->g, from, &with), *part = fresh);
-    map_set(a, &with, r, (void *)index);
+  for (size_t i = 0; i < n; i++) {
+    const node *e = ranges[i] == range ? extent : range_extent(ranges[i]);
+    const node *index = fresh[i] = range_copy(l->g, ranges[i], subst_ranges(l->g, e, &with));
+    if (ranges[i] == range) {
+      *part = fresh[i];
+      index = ix_add(l->g, subst_ranges(l->g, from, &with), index);
+    }
+    map_set(ir_arena(l->g), &with, ranges[i], (void *)index);
   }
-  const node **src = arena_alloc(a, stage->n_src * sizeof *src);
-  for (uint32_t i = 0; i < stage->n_src; i++) {
-    const node *s = stage->src[i];
-    bool bound = &stage->src[i] >= ranges && &stage->src[i] < ranges + stage_ranges(stage);
-    if (bound)
-      src[i] = s == range ? *part : map_get(&with, s);
-    else
-      src[i] = subst_copy(l->g, s, &with);
-  }
-  return ir_with_sources(l->g, stage, src);
+  const node *body = binder_with_ranges(l->g, stage, stage->src, 0, NULL);
+  body = subst_copy(l->g, body, &with);
+  return binder_with_ranges(l->g, body, body->src, n, fresh);
 }
 
 static const node *out_of(laws *l, const node *out, const node *stage) {

@@ -7,18 +7,14 @@
 static const node *with_two(laws *l, const node *b, const node *const *src, const node *range,
                             const node *outer, const node *inner) {
   const node *const *ranges;
-  size_t n = binder_ranges(b, &ranges), before = (size_t)(ranges - b->src);
-  const node **all = arena_alloc(ir_arena(l->g), (b->n_src + 1) * sizeof *all);
-  int64_t *ints = arena_copy(ir_arena(l->g), b->ints, b->n_int * sizeof *ints);
-  size_t count = 0;
-  for (size_t i = 0; i < b->n_src; i++) {
-    bool here = i >= before && i < before + n && b->src[i] == range;
-    if (!here) all[count++] = src[i];
+  size_t n = binder_ranges(b, &ranges), count = 0;
+  const node **all = arena_alloc(ir_arena(l->g), (n + 1) * sizeof *all);
+  for (size_t i = 0; i < n; i++) {
+    bool here = ranges[i] == range;
     if (here && outer) all[count++] = outer;
-    if (here) all[count++] = inner;
+    all[count++] = here ? inner : src[&ranges[i] - b->src];
   }
-  if (outer) ints[1]++;
-  return ir_node(l->g, (op)b->op, DT_VOID, all, count, ints, b->n_int);
+  return binder_with_ranges(l->g, b, src, count, all);
 }
 
 static const node *inner_extent(ir *g, const node *extent, const node *base, const node *factor) {

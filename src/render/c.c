@@ -87,11 +87,10 @@ static void declare_registers(c_writer *w, c_storage *s) {
 }
 
 static void declare_scratch(c_writer *w, c_storage *s) {
-  int64_t least, most, bytes = (int64_t)dtype_bytes((dtype)s->root->dtype);
+  int64_t most = s->root->src[0]->hi, bytes = (int64_t)dtype_bytes((dtype)s->root->dtype);
   if (s->root->lanes > 1)
     diag_raise(w->arena->diag, TN_ERR_INTERNAL,
                "alloc (node %" PRIu64 ") of vectors is not in registers", s->root->id);
-  c_plan_interval(&w->plan, s->root->src[0], &least, &most);
   if (most < 1) most = 1;
   if (most > (w->d->scratch_bytes - w->scratch_bytes) / bytes)
     diag_raise(w->arena->diag, TN_ERR_UNSUPPORTED,

@@ -58,6 +58,7 @@ struct c_dialect {
   op partial[4]; /* ops that it has for some values only (see rule_target); ends in OP_LIMIT */
 
   const char *prelude;
+  const char *minus_zero;  /* of type $t */
   const char *vector_type; /* declares $t, a vector of $n bytes of $o, and $x */
   const char *memory;      /* follows a vector type's name in $x */
   const char *helper;      /* begins a helper function */

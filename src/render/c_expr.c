@@ -109,6 +109,9 @@ static c_piece splat(c_writer *w, c_form f, c_piece scalar) {
 }
 
 static c_piece scalar_constant(c_writer *w, dtype t, uint64_t bits) {
+  bool minus_zero = dtype_is_float(t) && bits == scalar_from_double(t, -0.0);
+  if (minus_zero && dtype_bytes(t) > 2)
+    return c_primary(c_fill(w, w->d->minus_zero, &(c_blanks){.t = {t, 1}}));
   const char *text = c_literal(w, t, bits);
   if (text) return c_primary(text);
   dtype pattern = t == DT_F64 ? DT_U64 : DT_U32;

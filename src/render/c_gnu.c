@@ -137,11 +137,17 @@ const c_dialect c_gnu = {
                "/* Helper functions are inlined, so no vector is ever passed. */\n"
                "#pragma GCC diagnostic ignored \"-Wpsabi\"\n"
                "\n"
+               "/* clang 14 takes -0.0 and 0.0 for one constant in `0.0 < x ? -0.0 : x`; so it is "
+               "told of\n"
+               "   none. */\n"
                "#ifdef __clang__\n"
+               "#define MINUS_ZERO(type) __extension__({ volatile type z = -(type)0; z; })\n"
                "#define LANES(n) _Pragma(\"clang loop unroll(full)\") for (int i = 0; i < n; i++)\n"
                "#else\n"
+               "#define MINUS_ZERO(type) (-(type)0)\n"
                "#define LANES(n) for (int i = 0; i < n; i++)\n"
                "#endif\n",
+    .minus_zero = "MINUS_ZERO($t)",
     .vector_type = "typedef $o $t __attribute__((vector_size($n)));\n"
                    "typedef $o $x __attribute__((vector_size($n), aligned(1), may_alias));\n",
     .memory = "m",

@@ -1,5 +1,7 @@
 #include "render/c_plan.h"
 
+#include "ir/infer.h"
+
 enum { MOST_NESTED = 8, MOST_NESTED_DATA = 3 };
 
 static _Noreturn void ill_formed(const c_plan *p, const node *n, const char *what) {
@@ -137,7 +139,7 @@ static void number(c_plan *p) {
       v->at = i;
       v->block = open.n ? vec_last(&open) : 0;
       v->mask = (uint16_t)own_mask(p, n);
-      c_plan_bounds(p, n, v);
+      v->exact = n->lanes == 1 && infer_never_wraps(n);
     }
     if (n->op == OP_RANGE) vec_push(p->arena, &open, i + 1);
     if (n->op == OP_LOAD) c_plan_access(p, n).cell->read = true;

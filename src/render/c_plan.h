@@ -10,7 +10,6 @@
 /** The value of an instruction. */
 typedef struct c_value {
   const char *name;   /* set when it is written; NULL before */
-  int64_t lo, hi;     /* scalar integers: bounds */
   uint32_t at, block; /* its place in the list; that of the innermost RANGE around it, + 1 */
   uint32_t uses;
   const node *user;    /* one of them, the last */
@@ -71,11 +70,5 @@ static inline bool c_is_register(const node *root) {
   return root->op == OP_ALLOC && root->ints[1] == 0;
 }
 static inline bool c_is_mask(const node *n) { return n->dtype == DT_BOOL && n->lanes > 1; }
-
-/** c_bounds.c: fills in v->lo, hi and exact of a scalar integer. */
-void c_plan_bounds(const c_plan *p, const node *n, c_value *v);
-
-/** The bounds of any scalar integer, leaves included. */
-void c_plan_interval(const c_plan *p, const node *n, int64_t *lo, int64_t *hi);
 
 #endif

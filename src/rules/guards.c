@@ -1,7 +1,7 @@
 #include "rules/guards.h"
 
 #include "ir/build.h"
-#include "rules/fold.h"
+#include "rules/simple.h"
 
 #include <math.h>
 
@@ -13,30 +13,30 @@ static uint64_t int_bits(dtype t, int64_t value) {
 }
 
 bool rule_is_int(const node *n, int64_t value) {
-  const node *c = fold_constant(n);
+  const node *c = simple_constant(n);
   return c && node_is_bits(c, int_bits((dtype)n->dtype, value));
 }
 
 bool rule_is_float(const node *n, double value) {
-  const node *c = fold_constant(n);
+  const node *c = simple_constant(n);
   return c && dtype_is_float((dtype)n->dtype) &&
          node_is_bits(c, scalar_from_double((dtype)n->dtype, value));
 }
 
 const node *rule_int(rewriter *rw, const node *like, dtype t, int64_t value) {
   if (t == DT_INDEX) return ix_const(rw->ir, value);
-  return fold_fill(rw->ir, like, t, int_bits(t, value));
+  return simple_fill(rw->ir, like, t, int_bits(t, value));
 }
 
 const node *rule_float(rewriter *rw, const node *like, dtype t, double value) {
-  return fold_fill(rw->ir, like, t, scalar_from_double(t, value));
+  return simple_fill(rw->ir, like, t, scalar_from_double(t, value));
 }
 
 const node *rule_poly(rewriter *rw, const node *like, const node *x, size_t n, const double c[]) {
   dtype t = (dtype)x->dtype;
   const node *sum = rule_float(rw, like, t, c[n - 1]);
   for (size_t i = n - 1; i-- > 0;)
-    sum = fold_op3(rw->ir, OP_FMA, sum, x, rule_float(rw, like, t, c[i]));
+    sum = simple_op3(rw->ir, OP_FMA, sum, x, rule_float(rw, like, t, c[i]));
   return sum;
 }
 
@@ -110,7 +110,7 @@ bool guard_tests(rewriter *rw, const node *n, const node *c, const node *x) {
 
 bool guard_power_of_two(rewriter *rw, const node *n, const node *c) {
   (void)rw, (void)n;
-  const node *k = fold_constant(c);
+  const node *k = simple_constant(c);
   dtype t = (dtype)c->dtype;
   if (!k) return false;
   uint64_t v = (uint64_t)node_int(k);
@@ -125,7 +125,7 @@ bool guard_power_of_two(rewriter *rw, const node *n, const node *c) {
 }
 
 const node *build_log2_of(rewriter *rw, const node *n, const node *c) {
-  uint64_t v = (uint64_t)node_int(fold_constant(c));
+  uint64_t v = (uint64_t)node_int(simple_constant(c));
   int64_t log = 0;
   while (v >>= 1) log++;
   return rule_int(rw, n, (dtype)c->dtype, log);
@@ -133,7 +133,7 @@ const node *build_log2_of(rewriter *rw, const node *n, const node *c) {
 
 const node *build_reciprocal_of(rewriter *rw, const node *n, const node *c) {
   dtype t = (dtype)c->dtype;
-  return rule_float(rw, n, t, 1 / scalar_to_double(t, (uint64_t)node_int(fold_constant(c))));
+  return rule_float(rw, n, t, 1 / scalar_to_double(t, (uint64_t)node_int(simple_constant(c))));
 }
 
 /* Movement. */
@@ -210,7 +210,7 @@ static bool all_ones(const node *n) {
 
 const node *build_filled(rewriter *rw, const node *n, const node *c) {
   if (n->op == OP_RESHAPE && n->src[0]->op == OP_CONST && all_ones(n)) return NULL;
-  const node *k = fold_constant(c), *ones[MOST_SOURCES];
+  const node *k = simple_constant(c), *ones[MOST_SOURCES];
   if (n->rank > MOST_SOURCES) return NULL;
   if (!n->rank || !all_ones(n)) return ir_fill(rw->ir, k, n->rank, n->dims);
   for (uint32_t i = 0; i < n->rank; i++) ones[i] = n->dims[i];
@@ -236,6 +236,12 @@ bool guard_excludes(rewriter *rw, const node *n, const node *p, const node *q) {
   return rest && ix_prove_le(g, ix_const(g, -1), rest);
 }
 
+bool guard_fits(rewriter *rw, const node *n, const node *to, const node *from) {
+  (void)rw, (void)n;
+  dtype t = (dtype)to->dtype;
+  return from->lo >= dtype_min(t) && from->hi <= dtype_max(t);
+}
+
 const node *build_known_equal(rewriter *rw, const node *n, const node *a, const node *b) {
   (void)n;
   ir *g = rw->ir;
@@ -253,7 +259,7 @@ bool guard_emulated(rewriter *rw, const node *n, const node *x) {
 }
 
 static bool is_constant_within(const node *n, uint64_t low, uint64_t high) {
-  const node *c = fold_constant(n);
+  const node *c = simple_constant(n);
   return c && (uint64_t)node_int(c) >= low && (uint64_t)node_int(c) <= high;
 }
 
@@ -265,7 +271,7 @@ bool guard_count_in_range(rewriter *rw, const node *n, const node *c) {
 
 /** Whether a float constant lies within bounds. */
 static bool is_float_within(const node *n, double low, double high) {
-  const node *c = fold_constant(n);
+  const node *c = simple_constant(n);
   if (!c) return false;
   double v = scalar_to_double((dtype)c->dtype, (uint64_t)node_int(c));
   return v >= low && v <= high;
@@ -322,10 +328,10 @@ const node *build_two_over_pi_word(rewriter *rw, const node *n, const node *inde
   for (int i = 0; i < TABLE_WORDS; i++) at[i] = rule_int(rw, n, DT_U64, (int64_t)two_over_pi[i]);
   for (int bit = INDEX_BITS; bit-- > 0;) {
     int move = 1 << bit;
-    const node *set = fold_op2(g, OP_NE, fold_op2(g, OP_AND, index, rule_int(rw, n, t, move)),
-                               rule_int(rw, n, t, 0));
+    const node *set = simple_op2(g, OP_NE, simple_op2(g, OP_AND, index, rule_int(rw, n, t, move)),
+                                 rule_int(rw, n, t, 0));
     for (int i = 0; i < WINDOW_WORDS + move - 1; i++)
-      if (i + move < TABLE_WORDS) at[i] = fold_op3(g, OP_WHERE, set, at[i + move], at[i]);
+      if (i + move < TABLE_WORDS) at[i] = simple_op3(g, OP_WHERE, set, at[i + move], at[i]);
   }
-  return at[node_int(fold_constant(word)) % WINDOW_WORDS];
+  return at[node_int(simple_constant(word)) % WINDOW_WORDS];
 }

@@ -61,6 +61,9 @@ bool guard_in_integer_range(rewriter *rw, const node *n, const node *x);
 bool guard_implies(rewriter *rw, const node *n, const node *p, const node *q);
 bool guard_excludes(rewriter *rw, const node *n, const node *p, const node *q);
 
+/** Whether the integer `to`, cast from the index `from`, is the same number for all its bounds. */
+bool guard_fits(rewriter *rw, const node *n, const node *to, const node *from);
+
 /* Builders. */
 
 /** outer of inner of x as one op. */

@@ -14,14 +14,19 @@
        :if (GUARD NAME …) …       all must hold; (not (…)); (lacks OP): the target has no such op
        :math fast|contract|sum    only where the mode allows it; without it a rule is exact
        :example EXPRESSION        on which it must fire; inputs are x:f32, x:f32[4,6], i:index[0,9]
-       :unproved WORDS            why no solver can prove it
+       :unproved TYPES WORD …     why it is not proved where a node is of one of the types (or all)
    (for NAME (VALUE …) FORM …)    the forms for each value; (for (A B) ((…) …) …) for each tuple
    (define (NAME PARAMETER …) RESULT)   a function of the rule file
    (guard NAME (PARAMETER …))  (build NAME (PARAMETER …))   functions of guards.c
    (constant NAME VALUE)
+   (unproved TYPES WORD …)        for all rules of the file
 
-   Operands of commutative ops match both ways. Earlier rules go first; a rule that can never fire
-   because an earlier one matches all that it matches is an error. */
+   Every rule is proved for all types that it may match, but for what is said to be unproved and for
+   rules with :math; obligations.c of tools/rulec says how.
+
+   Operands of commutative ops match both ways, but for max and min that may be of floats. Earlier
+   rules go first; a rule that can never fire because an earlier one matches all that it matches is
+   an error. */
 #ifndef TENON_RULES_RULES_H
 #define TENON_RULES_RULES_H
 
@@ -38,12 +43,13 @@ const node *rules_transcendental(rewriter *rw, const node *n);
 extern const rule_set rules_simplify_tensor[3];
 /** Kernels, at every stage: constants, algebra, index logic. */
 extern const rule_set rules_simplify_kernel[3];
-/** Lowered kernels: what rw->target lacks becomes what it has, and is simplified. */
-extern const rule_set rules_lower[4];
+/** Lowered kernels: what rw->target lacks becomes what it has, and is simplified; index logic too,
+    as the laws and the expansion make conditions anew. */
+extern const rule_set rules_lower[5];
 
 /** Multiply-adds become fma, in modes and for targets that have it; before rules_lower. */
 extern const rule_set rules_fuse[2];
 
-enum { RULES_SIMPLIFY_TENSOR = 3, RULES_SIMPLIFY_KERNEL = 3, RULES_LOWER = 4, RULES_FUSE = 2 };
+enum { RULES_SIMPLIFY_TENSOR = 3, RULES_SIMPLIFY_KERNEL = 3, RULES_LOWER = 5, RULES_FUSE = 2 };
 
 #endif

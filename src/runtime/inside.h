@@ -1,36 +1,36 @@
-/* The inside of plans, for plan.c and binding.c. */
+/* The inside of executables, for executable.c and execution.c. */
 #ifndef TENON_RUNTIME_INSIDE_H
 #define TENON_RUNTIME_INSIDE_H
 
 #include "device/launch.h"
-#include "runtime/plan.h"
+#include "runtime/executable.h"
 
-typedef struct plan_step {
+typedef struct executable_step {
   step_kind kind;
   size_t program; /* STEP_KERNEL: its number */
   size_t n_buffers;
-  const size_t
-      *buffers;        /* of the plan: in a launch's order; inputs, then the result, of a CUSTOM */
-  int64_t uid, output; /* STEP_CUSTOM */
-} plan_step;
+  const size_t *buffers; /* in a launch's order; inputs, then the result, of a CUSTOM */
+  const size_t *values;  /* STEP_KERNEL: the variable of each value; SIZE_MAX: the worker count */
+  int64_t uid, output;   /* STEP_CUSTOM */
+} executable_step;
 
-struct plan {
+struct executable {
   atomic_size_t count;
   const mem *mem;
   arena arena; /* all of what follows */
   const device_target *target;
   char *name;
-  plan_buffer *buffers;
+  executable_buffer *buffers;
   size_t n_buffers;
   size_t *outputs;
-  plan_step *steps;
+  executable_step *steps;
   size_t n_steps;
   tn_program **programs;
   size_t n_programs;
   tn_program_var *vars; /* by name */
   size_t n_vars;
   launch_code sizes; /* elements of each buffer, then the sizes asked for */
-  plan_host host;
+  executable_host host;
 };
 
 #endif

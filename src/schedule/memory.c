@@ -2,7 +2,11 @@
 
 #include "base/vec.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+/* Placing by size takes time in proportion to the square of the number of slots. */
+enum { MOST_BY_SIZE = 1024 };
 
 typedef struct hole {
   uint64_t offset, bytes;
@@ -10,9 +14,9 @@ typedef struct hole {
 
 typedef struct placing {
   arena *a;
-  VEC(hole) holes;           /* by offset; none touch */
+  VEC(hole) holes;           /* by offset; none touch each other or `end` */
   VEC(memory_slot *) living; /* a heap, by `last`, the first to die on top */
-  uint64_t end;              /* beyond all that was given out */
+  uint64_t end, most;        /* beyond all that lives; the greatest that it was */
 } placing;
 
 static uint64_t rounded(uint64_t bytes) {
@@ -38,6 +42,7 @@ static uint64_t take(placing *p, uint64_t bytes) {
     uint64_t offset = p->end;
     if (p->end > UINT64_MAX - bytes) too_much(p);
     p->end += bytes;
+    if (p->end > p->most) p->most = p->end;
     return offset;
   }
   hole *h = &p->holes.at[best];
@@ -63,6 +68,10 @@ static void give_back(placing *p, uint64_t offset, uint64_t bytes) {
     h[i - 1].bytes += h[i].bytes;
     remove_hole(p, i);
   }
+  h = &vec_last(&p->holes);
+  if (h->offset + h->bytes < p->end) return;
+  p->end = h->offset; /* whatever comes next may begin here, however large it is */
+  p->holes.n--;
 }
 
 static void swap(memory_slot **a, memory_slot **b) {
@@ -92,7 +101,8 @@ static memory_slot *first_to_die(placing *p) {
   }
 }
 
-uint64_t memory_place(arena *a, memory_slot slots[], size_t n) {
+/** In the order in which they come to life, each in the smallest hole that fits. */
+static uint64_t place_by_life(arena *a, memory_slot slots[], size_t n) {
   placing p = {.a = a};
   for (size_t i = 0; i < n; i++) {
     while (p.living.n && p.living.at[0]->last < slots[i].first) {
@@ -105,7 +115,58 @@ uint64_t memory_place(arena *a, memory_slot slots[], size_t n) {
     slots[i].offset = take(&p, rounded(slots[i].bytes));
     add_living(&p, &slots[i]);
   }
-  return p.end;
+  return p.most;
+}
+
+static int by_size(const void *a, const void *b) {
+  const memory_slot *x = *(memory_slot *const *)a, *y = *(memory_slot *const *)b;
+  return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes) : (x > y) - (x < y);
+}
+
+/** The smallest room for s between those that live with it, or beyond them. */
+static uint64_t room_for(const memory_slot *s, memory_slot *const placed[], size_t n) {
+  uint64_t end = 0, best = 0, least = UINT64_MAX;
+  for (size_t i = 0; i < n; i++) {
+    const memory_slot *p = placed[i];
+    if (p->first > s->last || s->first > p->last) continue;
+    uint64_t room = p->offset > end ? p->offset - end : 0;
+    if (room >= rounded(s->bytes) && room < least) {
+      best = end;
+      least = room;
+    }
+    if (p->offset + rounded(p->bytes) > end) end = p->offset + rounded(p->bytes);
+  }
+  return least == UINT64_MAX ? end : best;
+}
+
+/** The largest first. UINT64_MAX if that overflows. */
+static uint64_t place_by_size(arena *a, memory_slot slots[], size_t n) {
+  memory_slot **order = arena_alloc(a, n * sizeof *order);
+  memory_slot **placed = arena_alloc(a, n * sizeof *placed); /* by offset */
+  uint64_t total = 0;
+  for (size_t i = 0; i < n; i++) order[i] = &slots[i];
+  qsort(order, n, sizeof *order, by_size);
+  for (size_t i = 0; i < n; i++) {
+    memory_slot *s = order[i];
+    s->offset = s->bytes ? room_for(s, placed, i) : 0;
+    if (s->offset > UINT64_MAX - rounded(s->bytes)) return UINT64_MAX;
+    uint64_t end = s->offset + rounded(s->bytes);
+    if (end > total) total = end;
+    size_t k = i;
+    for (; k > 0 && placed[k - 1]->offset > s->offset; k--) placed[k] = placed[k - 1];
+    placed[k] = s;
+  }
+  return total;
+}
+
+uint64_t memory_place(arena *a, memory_slot slots[], size_t n) {
+  uint64_t total = place_by_life(a, slots, n);
+  if (n > MOST_BY_SIZE) return total;
+  memory_slot *others = arena_copy(a, slots, n * sizeof *slots);
+  uint64_t other = place_by_size(a, others, n);
+  if (other >= total) return total;
+  memcpy(slots, others, n * sizeof *slots);
+  return other;
 }
 
 bool memory_overlaps(const memory_slot slots[], size_t n) {

@@ -16,9 +16,9 @@ typedef struct memory_slot {
   uint64_t offset; /* the result, a multiple of MEMORY_ALIGN */
 } memory_slot;
 
-/** Gives slots offsets such that no two that live at once overlap: in the order in which they come
-    to life, each in the smallest hole that fits. `slots` are sorted by `first`. Returns the bytes
-    needed in all. Raises TN_ERR_MEMORY. */
+/** Gives slots offsets such that no two that live at once overlap: each the smallest hole that
+   fits, in the order in which they come to life or from the largest on, whichever needs less.
+   `slots` are sorted by `first`. Returns the bytes needed in all. Raises TN_ERR_MEMORY. */
 uint64_t memory_place(arena *a, memory_slot slots[], size_t n);
 
 /** Whether two slots live at once and overlap: what memory_place must never leave. */

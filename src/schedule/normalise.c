@@ -8,25 +8,11 @@
 typedef struct copying {
   ir *g;
   normalised *out;
-  map image;
 } copying;
 
 /** Stands for the array that a SET changes while its view is simplified, so that rules for chains
    of movements end where the view ends. */
 enum { PLACEHOLDER = INT32_MAX };
-
-static const node *with_sources(ir *g, const node *n, const node *const src[]) {
-  if (n->dtype == DT_INDEX && n->n_src) return ix_rebuild(g, n, src);
-  return ir_make(g, &(node_spec){.op = (op)n->op,
-                                 .dtype = (dtype)n->dtype,
-                                 .lanes = n->lanes,
-                                 .src = src,
-                                 .n_src = n->n_src,
-                                 .ints = n->ints,
-                                 .n_int = n->n_int,
-                                 .text = n->text,
-                                 .n_text = n->n_text});
-}
 
 static const node *param_of(copying *c, const node *buffer, const node *const dims[]) {
   int64_t slot = (int64_t)c->out->origins.n;
@@ -34,47 +20,31 @@ static const node *param_of(copying *c, const node *buffer, const node *const di
   return ir_node(c->g, OP_PARAM, (dtype)buffer->dtype, dims, buffer->n_src, &slot, 1);
 }
 
-static const node **images(copying *c, const node *n) {
-  const node **src = arena_alloc(ir_arena(c->g), n->n_src * sizeof *src);
-  for (uint32_t i = 0; i < n->n_src; i++) src[i] = map_get(&c->image, n->src[i]);
-  return src;
-}
-
-/** The image of a chain of movements from `old` to `view`, which begins at the placeholder. */
-static const node *view_of_placeholder(copying *c, const node *view, const node *old) {
-  arena *a = ir_arena(c->g);
-  node_list chain = {0};
-  for (; view != old; view = view->src[0]) vec_push(a, &chain, view);
-  const node *image = map_get(&c->image, old);
+static const node *placeholder(ir *g, const node *old) {
   int64_t slot = PLACEHOLDER;
-  const node *at = ir_node(c->g, OP_PARAM, (dtype)old->dtype, image->dims, image->rank, &slot, 1);
-  while (chain.n) {
-    const node *v = vec_pop(&chain), **src = images(c, v);
-    src[0] = at;
-    at = with_sources(c->g, v, src);
-  }
-  return at;
+  return ir_node(g, OP_PARAM, (dtype)old->dtype, old->dims, old->rank, &slot, 1);
 }
 
-static const node *copied(copying *c, const node *n) {
-  const node **src = images(c, n);
-  if (n->op == OP_BUFFER) return param_of(c, n, src);
-  if (n->op == OP_SET) src[1] = view_of_placeholder(c, n->src[1], n->src[0]);
-  return with_sources(c->g, n, src);
-}
-
-/** A SET's view, of the array that it changes again. */
-static const node *view_of(ir *g, const node *view, const node *old) {
+/** The chain of movements from `old` to `view`, of another array. */
+static const node *view_of(ir *g, const node *view, const node *old, const node *other) {
   arena *a = ir_arena(g);
   node_list chain = {0};
-  for (; view->op != OP_PARAM; view = view->src[0]) vec_push(a, &chain, view);
-  const node *at = old;
+  for (; view != old; view = view->src[0]) vec_push(a, &chain, view);
   while (chain.n) {
     const node *v = vec_pop(&chain), **src = arena_copy(a, v->src, v->n_src * sizeof *src);
-    src[0] = at;
-    at = with_sources(g, v, src);
+    src[0] = other;
+    other = ir_with_sources(g, v, src);
   }
-  return at;
+  return other;
+}
+
+/** A SET with its view taken of a placeholder. */
+static const node *copied(void *user, const node *n, const node *const src[]) {
+  copying *c = user;
+  if (n->op == OP_BUFFER) return param_of(c, n, src);
+  if (n->op != OP_SET) return NULL;
+  const node *view = view_of(c->g, src[1], src[0], placeholder(c->g, src[0]));
+  return ir_with_sources(c->g, n, (const node *[]){src[0], view, src[2]});
 }
 
 static bool is_empty(const node *n) {
@@ -83,21 +53,15 @@ static bool is_empty(const node *n) {
   return false;
 }
 
-/** What stands for a node: SETs get their arrays back, and one that sets nothing goes. */
-static const node *finished(copying *c, const node *n) {
-  const node **src = images(c, n);
-  if (n->op == OP_SET && is_empty(n->src[1])) return src[0];
-  if (n->op == OP_SET) src[1] = view_of(c->g, n->src[1], src[0]);
-  return ir_with_sources(c->g, n, src);
-}
-
-static void replace_placeholders(ir *g, normalised *out) {
-  arena *a = ir_arena(g);
-  copying c = {.g = g, .out = out};
-  node_list order = topo_sort(a, out->roots, out->n_roots, NULL, NULL);
-  for (size_t i = 0; i < order.n; i++)
-    map_set(a, &c.image, order.at[i], (void *)finished(&c, order.at[i]));
-  for (size_t i = 0; i < out->n_roots; i++) out->roots[i] = map_get(&c.image, out->roots[i]);
+/** SETs get their arrays back, and one that sets nothing goes. */
+static const node *finished(void *user, const node *n, const node *const src[]) {
+  ir *g = user;
+  if (n->op != OP_SET) return NULL;
+  if (is_empty(src[1])) return src[0];
+  const node *base = src[1];
+  while (base->op != OP_PARAM) base = base->src[0];
+  const node *view = view_of(g, src[1], base, src[0]);
+  return ir_with_sources(g, n, (const node *[]){src[0], view, src[2]});
 }
 
 void schedule_normalise(ir *g, const schedule_request *r, normalised *out) {
@@ -105,11 +69,8 @@ void schedule_normalise(ir *g, const schedule_request *r, normalised *out) {
   *out =
       (normalised){.roots = arena_alloc(a, r->n_roots * sizeof *out->roots), .n_roots = r->n_roots};
   copying c = {.g = g, .out = out};
-  node_list order = topo_sort(a, r->roots, r->n_roots, NULL, NULL);
-  for (size_t i = 0; i < order.n; i++)
-    map_set(a, &c.image, order.at[i], (void *)copied(&c, order.at[i]));
-  for (size_t i = 0; i < r->n_roots; i++) out->roots[i] = map_get(&c.image, r->roots[i]);
+  ir_copy(g, a, r->roots, r->n_roots, copied, &c, out->roots);
   rewriter rw = {.ir = g, .math = r->math};
   rewrite(&rw, rules_simplify_tensor, RULES_SIMPLIFY_TENSOR, out->roots, r->n_roots);
-  replace_placeholders(g, out);
+  ir_copy(g, a, out->roots, r->n_roots, finished, g, out->roots);
 }

@@ -1,9 +1,10 @@
 #include "schedule/schedule.h"
 
+#include "ir/pass.h"
 #include "schedule/passes.h"
 
-static void watched(const schedule_request *r, const char *pass, const normalised *n) {
-  if (r->after) r->after(r->watcher, pass, n->roots, n->n_roots);
+static void watched(const schedule_request *r, pass p, const normalised *n) {
+  if (r->after) r->after(r->watcher, pass_name(p), n->roots, n->n_roots);
 }
 
 static void watch_kernels(const schedule_request *r, ir *g, const drafts *d) {
@@ -11,15 +12,15 @@ static void watch_kernels(const schedule_request *r, ir *g, const drafts *d) {
   node_list kernels = {0};
   for (size_t i = 0; i < d->at.n; i++)
     if (d->at.at[i].kernel) vec_push(ir_arena(g), &kernels, d->at.at[i].kernel);
-  r->after(r->watcher, "kernels", kernels.at, kernels.n);
+  r->after(r->watcher, pass_name(PASS_KERNELS), kernels.at, kernels.n);
 }
 
 schedule *schedule_make(ir *g, const schedule_request *r) {
   normalised n;
   schedule_normalise(g, r, &n);
-  watched(r, "normalise", &n);
+  watched(r, PASS_NORMALISE, &n);
   schedule_versions(g, r, &n);
-  watched(r, "versions", &n);
+  watched(r, PASS_VERSIONS, &n);
   for (;;) {
     schedule *s = arena_calloc(ir_arena(g), 1, sizeof *s);
     places p;

@@ -37,7 +37,7 @@ static void take(ir *g, side *s) { s->product = ix_mul(g, s->product, s->dims[s-
 /** Whether the product of a is certainly below that of b: then a takes its next dimension. */
 static bool is_below(const node *a, const node *b) {
   if (a->op == OP_CONST && b->op == OP_CONST) return node_int(a) < node_int(b);
-  return a->op == OP_CONST || ix_terms(a) == 0;
+  return a->op == OP_CONST;
 }
 
 /** Grows a group from both sides until the products agree; false: one side ran out. */

@@ -52,7 +52,8 @@ value build_lerp(builder *b, value x, value y, value weight);
 value build_cast(builder *b, value x, dtype to);
 value build_bitcast(builder *b, value x, dtype to);
 
-/* Reductions, scans, normalisation. */
+/* Reductions, scans, normalisation. Of nothing, max and min are the least and the greatest value of
+   the type, as in ONNX ReduceMax-20, and argmax and argmin have no meaning. */
 
 #define BUILD_REDUCE(name, rule, meaning) \
   value build_##name(builder *b, value x, tn_axes axes, bool keepdims);

@@ -1,11 +1,11 @@
 #include "tensor/context.h"
 
 #include "tensor/dims.h"
+#include "tensor/executable_cache.h"
 #include "tensor/handle.h"
 #include "tensor/leaf.h"
 #include "tensor/open.h"
 #include "tensor/plan.h"
-#include "tensor/plan_cache.h"
 #include "tensor/scope.h"
 #include "tensor/state.h"
 
@@ -15,15 +15,10 @@
 /* Calls. */
 
 tn_status context_take(tn_context *c) {
-  if (!c) return TN_ERR_ARGUMENT;
-  if (atomic_exchange_explicit(&c->entered, true, memory_order_acquire)) return TN_ERR_BUSY;
-  atomic_store_explicit(&c->user, (uintptr_t)pthread_self(), memory_order_relaxed);
-  return TN_OK;
+  return c ? gate_enter(&c->gate, GATE_CALL) : TN_ERR_ARGUMENT;
 }
 
-bool context_is_mine(tn_context *c) {
-  return atomic_load_explicit(&c->user, memory_order_relaxed) == (uintptr_t)pthread_self();
-}
+tn_status context_take_for_run(tn_context *c) { return gate_enter(&c->gate, GATE_RUN); }
 
 tn_status context_enter(tn_context *c) {
   tn_status s = context_take(c);
@@ -36,7 +31,7 @@ tn_status context_enter(tn_context *c) {
 void context_leave(tn_context *c) {
   ir_collect(c->ir);
   arena_free(&c->arena);
-  atomic_store_explicit(&c->entered, false, memory_order_release);
+  gate_leave(&c->gate);
 }
 
 builder context_builder(tn_context *c) { return (builder){c->ir, &c->arena, &c->diag, c}; }
@@ -66,7 +61,9 @@ void context_log(tn_context *c, tn_log_level level, const char *format, ...) {
   va_start(list, format);
   vsnprintf(text, sizeof text, format, list);
   va_end(list);
+  mutex_lock(&c->reports);
   c->logger.log(c->logger.user, level, text);
+  mutex_unlock(&c->reports);
 }
 
 /* Failures. */
@@ -117,13 +114,16 @@ static void add_label(tn_context *c) {
 /** The innermost scope keeps its first failure. */
 static tn_status tell(tn_context *c, failure *f) {
   if (!c->scope->first) c->scope->first = failure_hold(f);
+  failure_hold(f);
+  failure_drop(c, c->told);
+  c->told = f;
   mutex_lock(&c->lock);
   diag_set(&c->message, f->status, "%s", f->text);
   mutex_unlock(&c->lock);
   return f->status;
 }
 
-failure *context_failure(tn_context *c) { return new_failure(c, &c->message); }
+failure *context_failure(tn_context *c) { return failure_hold(c->told); }
 
 tn_status context_fail(tn_context *c, const char *op, tn_tensor *const in[], size_t n) {
   if (op) add_operands(c, op, in, n);
@@ -152,21 +152,25 @@ void tn_label(tn_context *c, const char *where) {
 /* What belongs to a context. */
 
 void context_attach(tn_context *c, attachment *a) {
+  mutex_lock(&c->lock);
   a->next = c->attachments;
   a->link = &c->attachments;
   if (a->next) a->next->link = &a->next;
   c->attachments = a;
+  mutex_unlock(&c->lock);
 }
 
-void context_detach(attachment *a) {
+void context_detach(tn_context *c, attachment *a) {
+  mutex_lock(&c->lock);
   *a->link = a->next;
   if (a->next) a->next->link = a->link;
+  mutex_unlock(&c->lock);
 }
 
 static void destroy_attachments(tn_context *c) {
   while (c->attachments) {
     attachment *a = c->attachments;
-    context_detach(a);
+    context_detach(c, a);
     a->destroy(a);
   }
 }
@@ -186,7 +190,7 @@ void context_destroy(tn_context *c) {
   destroy_attachments(c);
   plan_free_all(c);
   if (c->ir) {
-    plan_cache_free(c);
+    executable_cache_free(c);
     scope_free_all(c);
     ir_collect(c->ir);
     ir_watch(c->ir, NULL, NULL);
@@ -199,7 +203,10 @@ void context_destroy(tn_context *c) {
   if (c->own_table) table_close(c->table);
   free_strings(c);
   failure_drop(c, c->broken);
+  failure_drop(c, c->told);
   mutex_free(&c->lock);
+  mutex_free(&c->reports);
+  gate_free(&c->gate);
   tn_allocator allocator = c->allocator;
   destroy_payload(c->progress.destroy, c->progress.user);
   destroy_payload(c->logger.destroy, c->logger.user);
@@ -214,10 +221,7 @@ tn_status tn_close(tn_context *c) {
   if (!c) return TN_OK;
   tn_status s = context_take(c);
   if (s != TN_OK) return s;
-  mutex_lock(&c->lock);
-  bool runs = c->running != 0;
-  mutex_unlock(&c->lock);
-  if (runs) {
+  if (atomic_load(&c->running)) {
     context_leave(c);
     return TN_ERR_BUSY;
   }

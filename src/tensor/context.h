@@ -1,16 +1,17 @@
 /* The inside of a context, and how public functions enter it.
 
    A public function takes the context (context_enter), works under its diag, reports what went
-   wrong (context_fail) and leaves it. Plans and bindings are used beside it, from any thread: of
-   the context they touch its memory hook, and under `lock` its message, its lists and what states
-   share. */
+   wrong (context_fail) and leaves it. Plans, models and bindings are used beside it, from any
+   thread: of the context they touch what does not change any more, and under `lock` its message,
+   its lists and what states share. */
 #ifndef TENON_TENSOR_CONTEXT_H
 #define TENON_TENSOR_CONTEXT_H
 
+#include "base/intern.h"
 #include "base/thread.h"
 #include "device/queue.h"
 #include "ir/dump.h"
-#include "ir/intern.h"
+#include "tensor/gate.h"
 #include "tensor/tensor.h"
 
 #include <stdatomic.h>
@@ -19,7 +20,7 @@
 typedef struct scope scope;
 typedef struct cell cell;
 typedef struct leaf leaf;
-typedef struct plan_cache plan_cache;
+typedef struct executable_cache executable_cache;
 
 /** Why a tensor is invalid: shared by all that were built from it. */
 typedef struct failure {
@@ -47,7 +48,7 @@ typedef struct dim_table {
 typedef struct attachment attachment;
 struct attachment {
   attachment *next, **link;
-  void (*destroy)(attachment *a); /* called in the taken context, detached */
+  void (*destroy)(attachment *a); /* called detached, when the context closes */
 };
 
 /** What the scopes of a context share. */
@@ -66,11 +67,11 @@ struct tn_context {
   mem mem;
   diag diag;   /* of the call at hand, and the ir's */
   arena arena; /* of the call at hand */
-  atomic_bool entered;
-  atomic_uintptr_t user; /* the thread of the last call */
+  gate gate;
   ir *ir;
   failure no_memory; /* given out where there is no memory for another */
   failure *broken;   /* what is wrong with the context itself; NULL: nothing */
+  failure *told;     /* the last one */
   uint64_t failures; /* so far */
 
   table *table;
@@ -81,6 +82,7 @@ struct tn_context {
   char *device_name, *pair, *cpu, *cache_dir, *dump_text;
   int32_t threads;
   tn_math math;
+  mutex reports; /* held while dumps are written, remarks logged and progress told */
   dump dump;
   tn_allocator allocator; /* callbacks, whose payloads it owns */
   tn_workers workers;
@@ -94,32 +96,32 @@ struct tn_context {
   tn_tensor *dead_first, *dead_last;
   size_t dead; /* freed handles that are kept, so that their use is told */
   char *label;
-  attachment *attachments;
 
   leaf_table leaves;
   intern_table realised; /* nodes whose value is in a BUFFER */
   dim_table dims;
-  cell *pending, **pending_end; /* states that are not as their newest version says */
-  cell *lent;                   /* states whose contents something reads later */
-  plan_cache *plans_run;        /* what was compiled by realising */
+  cell *pending, **pending_end;  /* states that are not as their newest version says */
+  cell *lent;                    /* states whose contents something reads later */
+  executable_cache *executables; /* what was compiled by realising */
   uint64_t seed, random_calls;
 
   mutex lock;   /* of what follows, and of the states' memory and turns */
   diag message; /* the last failure */
+  attachment *attachments;
   tn_plan *plans;
   tn_binding *bindings;
-  size_t running; /* bindings that run */
+  atomic_size_t running; /* bindings that run */
 };
 
-/** Takes the context. TN_ERR_ARGUMENT for NULL and TN_ERR_BUSY while another call has it: then
-    nothing was touched. */
+/** Takes the context. TN_ERR_ARGUMENT for NULL and TN_ERR_BUSY while another call has it or inside
+    a callback: then nothing was touched. */
 tn_status context_take(tn_context *c);
 
 /** The same; and the failure of a context that is broken, told, with the context left again. */
 tn_status context_enter(tn_context *c);
 
-/** Whether the calling thread is the one that used the context last. */
-bool context_is_mine(tn_context *c);
+/** Takes it for a run of a binding, which waits for calls. TN_ERR_BUSY inside a callback. */
+tn_status context_take_for_run(tn_context *c);
 
 /** Frees what the call left behind, and lets others in. */
 void context_leave(tn_context *c);
@@ -146,9 +148,9 @@ tn_status context_queue(tn_context *c, tn_queue **queue, diag *d);
 /** A remark for the logger. */
 void context_log(tn_context *c, tn_log_level level, const char *format, ...) BASE_PRINTF(3, 4);
 
-/** Notes an attachment, and forgets it. In a taken context. */
+/** Notes an attachment, and forgets it. Any thread. */
 void context_attach(tn_context *c, attachment *a);
-void context_detach(attachment *a);
+void context_detach(tn_context *c, attachment *a);
 
 /** A builder for the call at hand. */
 builder context_builder(tn_context *c);

@@ -90,7 +90,7 @@ static bool place_outputs(const custom_host *h, tn_call *call, tn_array all[], c
   return offset == bytes;
 }
 
-static bool fill_call(const custom_host *h, const plan_custom_call *c, tn_call *call) {
+static bool fill_call(const custom_host *h, const executable_call *c, tn_call *call) {
   int64_t varying[MOST_INPUTS + MOST_OUTPUTS] = {0};
   tn_array all[MOST_OUTPUTS];
   for (size_t i = 0; i < h->n_varying; i++)
@@ -111,7 +111,7 @@ static bool fill_call(const custom_host *h, const plan_custom_call *c, tn_call *
   return true;
 }
 
-static tn_status call_host(custom_host *h, const plan_custom_call *c, tn_failure *failure) {
+static tn_status call_host(custom_host *h, const executable_call *c, tn_failure *failure) {
   tn_call *call = mem_calloc(h->mem, 1, sizeof *call);
   if (!call) return tn_fail(failure, TN_ERR_MEMORY, "out of memory");
   call->n_in = h->n_in;
@@ -143,10 +143,10 @@ void tn_call_fail(tn_call *call, const char *text) {
   if (call && text) snprintf(call->text, sizeof call->text, "%s", text);
 }
 
-/* The host functions of a plan. */
+/* The host functions of an executable. */
 
 typedef struct host_list {
-  const mem *mem;
+  tn_context *context;
   size_t n;
   struct {
     int64_t uid;
@@ -156,33 +156,39 @@ typedef struct host_list {
 
 static size_t list_bytes(size_t n) { return sizeof(host_list) + n * sizeof((host_list *)0)->at[0]; }
 
-static tn_status call_listed(void *user, const plan_custom_call *c, tn_failure *failure) {
+static tn_status call_listed(void *user, const executable_call *c, tn_failure *failure) {
   const host_list *l = user;
-  for (size_t i = 0; i < l->n; i++)
-    if (l->at[i].uid == c->uid) return call_host(l->at[i].host, c, failure);
+  for (size_t i = 0; i < l->n; i++) {
+    if (l->at[i].uid != c->uid) continue;
+    gate_visit visit;
+    gate_begin_callback(&l->context->gate, &visit);
+    tn_status s = call_host(l->at[i].host, c, failure);
+    gate_end_callback(&l->context->gate, &visit);
+    return s;
+  }
   return tn_fail(failure, TN_ERR_INTERNAL, "no custom operation %lld", (long long)c->uid);
 }
 
 static void release_list(void *user) {
   host_list *l = user;
   for (size_t i = 0; i < l->n; i++) custom_drop(l->at[i].host);
-  mem_free(l->mem, l, list_bytes(l->n));
+  mem_free(&l->context->mem, l, list_bytes(l->n));
 }
 
-tn_status custom_plan_host(tn_context *c, const node_list *order, plan_host *out) {
+tn_status custom_host_of(tn_context *c, const node_list *order, executable_host *out) {
   size_t n = 0;
-  *out = (plan_host){0};
+  *out = (executable_host){0};
   for (size_t i = 0; i < order->n; i++) n += order->at[i]->op == OP_CUSTOM;
   if (!n) return TN_OK;
   host_list *l = mem_calloc(&c->mem, 1, list_bytes(n));
   if (!l) return diag_set(&c->diag, TN_ERR_MEMORY, "out of memory");
-  l->mem = &c->mem;
+  l->context = c;
   for (size_t i = 0; i < order->n; i++)
     if (order->at[i]->op == OP_CUSTOM) {
       l->at[l->n].uid = order->at[i]->ints[0];
       l->at[l->n++].host = custom_hold(leaf_of(c, order->at[i])->custom);
     }
-  *out = (plan_host){call_listed, release_list, l};
+  *out = (executable_host){call_listed, release_list, l};
   return TN_OK;
 }
 
@@ -419,8 +425,11 @@ static bool any_is_null(tn_tensor *const in[], size_t n) {
   return false;
 }
 
-static void refuse_payload(const tn_custom_desc *d) {
-  if (d && d->size >= sizeof *d && d->destroy) d->destroy(d->user);
+static void refuse_payload(const tn_custom_desc *given) {
+  tn_custom_desc d = TN_CUSTOM_DESC_INIT;
+  diag told = {0};
+  desc_read(&told, &d, given, sizeof d, "tn_custom_desc");
+  if (d.destroy) d.destroy(d.user);
 }
 
 void tn_custom(tn_context *c, const tn_custom_desc *given, tn_tensor *const in[], size_t n_in,

@@ -8,7 +8,7 @@
 #define TENON_TENSOR_CUSTOM_H
 
 #include "ir/topo.h"
-#include "runtime/plan.h"
+#include "runtime/executable.h"
 #include "tensor/context.h"
 
 /** A caller's function, counted: by its leaf and by plans. */
@@ -17,8 +17,8 @@ typedef struct custom_host custom_host;
 custom_host *custom_hold(custom_host *h);
 void custom_drop(custom_host *h); /* NULL is allowed */
 
-/** The host functions behind the CUSTOM nodes of a graph, as a plan asks for them; absent if there
-    are none. Failures are set in the context's diag. */
-tn_status custom_plan_host(tn_context *c, const node_list *order, plan_host *out);
+/** The host functions behind the CUSTOM nodes of a graph, as an executable asks for them; absent if
+   there are none. Failures are set in the context's diag. */
+tn_status custom_host_of(tn_context *c, const node_list *order, executable_host *out);
 
 #endif

@@ -1,17 +1,60 @@
 #include "tensor/desc.h"
 
+#include <stdint.h>
 #include <string.h>
+#include <tenon/tenon.h>
+
+/* What version 1 of a type was: up to its last field then. A field that is appended begins past
+   what was padding, which nobody set. */
+#define FIRST(type, last) \
+  { #type, offsetof(type, last) + sizeof((type *)0)->last }
+static const struct first {
+  const char *type;
+  size_t bytes;
+} firsts[] = {
+    FIRST(tn_open_desc, progress), FIRST(tn_plan_desc, outputs),
+    FIRST(tn_model_desc, folder),  FIRST(tn_custom_desc, destroy),
+    FIRST(tn_conv_desc, groups),   FIRST(tn_pool_desc, count_include_pad),
+    FIRST(tn_device_info, bytes),  FIRST(tn_port, sizes),
+};
+#undef FIRST
+
+static size_t first_bytes(const char *type) {
+  for (size_t i = 0; i < sizeof firsts / sizeof *firsts; i++)
+    if (!strcmp(firsts[i].type, type)) return firsts[i].bytes;
+  return SIZE_MAX;
+}
+
+static size_t size_of(const void *desc) {
+  size_t size;
+  memcpy(&size, desc, sizeof size);
+  return size;
+}
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+static bool is_zero(const unsigned char *at, size_t bytes) {
+  for (size_t i = 0; i < bytes; i++)
+    if (at[i]) return false;
+  return true;
+}
 
 tn_status desc_read(diag *d, void *into, const void *from, size_t bytes, const char *type) {
-  size_t given;
   if (!from) return TN_OK;
-  memcpy(&given, from, sizeof given);
-  if (given < bytes)
+  size_t given = size_of(from);
+  if (given < first_bytes(type))
     return diag_set(d, TN_ERR_ARGUMENT, "%s.size is %zu, not %zu: begin with its INIT", type, given,
                     bytes);
-  for (size_t i = bytes; i < given; i++)
-    if (((const unsigned char *)from)[i])
-      return diag_set(d, TN_ERR_ARGUMENT, "%s has a field that this library does not know", type);
-  memcpy(into, from, bytes);
+  memcpy(into, from, least(given, bytes));
+  if (given > bytes && !is_zero((const unsigned char *)from + bytes, given - bytes))
+    return diag_set(d, TN_ERR_ARGUMENT, "%s has a field that this library does not know", type);
   return TN_OK;
+}
+
+bool desc_give(void *to, const void *from, size_t bytes, const char *type) {
+  size_t given = size_of(to), own = sizeof given;
+  if (given < first_bytes(type)) return false;
+  memcpy((char *)to + own, (const char *)from + own, least(given, bytes) - own);
+  if (given > bytes) memset((char *)to + bytes, 0, given - bytes);
+  return true;
 }

@@ -1,14 +1,22 @@
-/* Descriptors of callers: structs that begin with their size and may have grown since. */
+/* Structs of callers that begin with their size and may grow: a caller's, built with an older or a
+   newer header, ends earlier or later than the library's own. */
 #ifndef TENON_TENSOR_DESC_H
 #define TENON_TENSOR_DESC_H
 
 #include "base/diag.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/** Copies a caller's descriptor over `into`, which holds its INIT and has `bytes` bytes; NULL
-   leaves the INIT. TN_ERR_ARGUMENT, naming `type`, where it is too small or has a tail that is not
-   zero. */
+/** Copies what is known of a caller's descriptor over `into`, which holds its INIT and has `bytes`
+    bytes; NULL leaves the INIT, as its end does the fields that come after it. TN_ERR_ARGUMENT,
+    naming `type`, where it is smaller than version 1 of its type, or where its tail is unknown and
+    not zero: `into` then holds what is known all the same, for payloads to be destroyed. */
 tn_status desc_read(diag *d, void *into, const void *from, size_t bytes, const char *type);
+
+/** Copies a description of `bytes` bytes to a caller's struct as far as that goes and sets the rest
+    of it to zero; its size stays. False, and nothing is written, where it is smaller than version 1
+    of its type. */
+bool desc_give(void *to, const void *from, size_t bytes, const char *type);
 
 #endif

@@ -3,26 +3,31 @@
 
 #include "device/failure.h"
 #include "tensor/context.h"
+#include "tensor/desc.h"
 
 #include <tenon/device.h>
 #include <tenon/unstable/backend.h>
+
+static tn_status give_info(tn_context *c, tn_device_info *info, const tn_device_info *found) {
+  if (desc_give(info, found, sizeof *found, "tn_device_info")) return TN_OK;
+  diag_set(&c->diag, TN_ERR_ARGUMENT, "tn_device_info.size is %zu, not %zu: begin with its INIT",
+           info->size, sizeof *found);
+  return context_fail(c, "device_get", NULL, 0);
+}
 
 tn_status tn_device_get(tn_context *c, size_t i, tn_device_info *info) {
   if (!info) return TN_ERR_ARGUMENT;
   tn_status s = context_take(c);
   if (s != TN_OK) return s;
   tn_device_info found = {.size = sizeof found};
+  const char *compiler = c->target ? c->target->opened->name : NULL;
   diag_clear(&c->diag);
-  if (info->size != sizeof found) {
-    diag_set(&c->diag, TN_ERR_ARGUMENT, "tn_device_info is of another version");
-    s = context_fail(c, "device_get", NULL, 0);
-  } else if (!c->table) {
+  if (!c->table)
     s = context_repeat(c, c->broken);
-  } else {
-    s = table_info(c->table, i, &found, &c->diag);
-    if (s == TN_OK) *info = found;
-    if (s != TN_OK && c->diag.status != TN_OK) context_fail(c, "device_get", NULL, 0);
-  }
+  else if ((s = table_info(c->table, i, compiler, &found, &c->diag)) == TN_OK)
+    s = give_info(c, info, &found);
+  else if (c->diag.status != TN_OK)
+    context_fail(c, "device_get", NULL, 0);
   context_leave(c);
   return s;
 }

@@ -24,6 +24,9 @@ static tn_dim tagged(const tn_context *c, uint64_t place) {
 
 static bool is_number(tn_dim d) { return d > -DIM_NUMBER && d < DIM_NUMBER; }
 
+/** No size at all: neither a number nor a bound, nor tagged but by a rare chance. */
+#define DIM_NONE (INT64_C(3) << 61)
+
 /** The entry of a tagged size; NULL if it is none of this context's. */
 static const dim_entry *entry_of(const tn_context *c, tn_dim d) {
   uint64_t place = (uint64_t)d % PLACES;
@@ -36,11 +39,19 @@ const node *dim_node(builder *b, tn_dim d) {
   const dim_entry *e = entry_of(b->context, d);
   if (!e)
     diag_raise(b->diag, TN_ERR_SHAPE,
-               "%lld is no size: sizes that vary are computed by tn_dim_add and the like, in the "
-               "context that made them",
+               "%lld is no size: numbers are below 2^44 in magnitude, and sizes that vary are "
+               "computed by tn_dim_add and the like, in the context that made them",
                (long long)d);
   if (e->why) diag_raise(b->diag, e->why->status, "%s", e->why->text);
   return e->node;
+}
+
+const node *dim_bound(builder *b, tn_dim d) {
+  const int64_t beyond = INT64_C(1) << 60;
+  uint64_t n = d < 0 ? 0 - (uint64_t)d : (uint64_t)d;
+  bool is_round = !(n & (n - 1)) || !(n & (n + 1));
+  if (is_number(d) || !is_round) return dim_node(b, d);
+  return ix_const(b->ir, n < (uint64_t)beyond ? d : d < 0 ? -beyond : beyond);
 }
 
 /** Room for one more entry. */
@@ -60,7 +71,9 @@ tn_dim dim_of(builder *b, const node *n) {
   tn_context *c = b->context;
   if (node_is_const(n)) {
     if (is_number(node_int(n))) return node_int(n);
-    diag_raise(b->diag, TN_ERR_SHAPE, "the size %lld is too large", (long long)node_int(n));
+    diag_raise(b->diag, TN_ERR_SHAPE,
+               "the size %lld is too large: numbers are below 2^44 in magnitude",
+               (long long)node_int(n));
   }
   for (size_t i = 0; i < c->dims.n; i++)
     if (c->dims.at[i].node == n) return tagged(c, i);
@@ -210,11 +223,11 @@ static tn_dim failed_dim(tn_context *c) {
     c->dims.at[c->dims.n++] = (dim_entry){.why = failure_hold(why)};
   bool kept = place < c->dims.n;
   failure_drop(c, why);
-  return kept ? tagged(c, place) : INT64_MIN;
+  return kept ? tagged(c, place) : DIM_NONE;
 }
 
 static tn_dim run(dim_job j, const char *op) {
-  if (context_enter(j.c) != TN_OK) return INT64_MIN;
+  if (context_enter(j.c) != TN_OK) return DIM_NONE;
   if (diag_catch(&j.c->diag, make_dim, &j) != TN_OK) {
     context_fail(j.c, op, NULL, 0);
     j.result = failed_dim(j.c);

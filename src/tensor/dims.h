@@ -11,8 +11,14 @@ typedef struct dim_entry {
   failure *why;
 } dim_entry;
 
-/** Sizes that are numbers are below this in magnitude. */
+/** Sizes that are numbers are below this in magnitude: what C's operators make of sizes that vary
+    seldom is. */
 #define DIM_NUMBER (INT64_C(1) << 44)
+
+/** The index node of a bound of a slice. Numbers that are no sizes are bounds too, where no
+    operator makes them of sizes that vary: ±2^k and ±(2^k − 1). From 2^60 on they stand for that,
+    which is beyond any axis. */
+const node *dim_bound(builder *b, tn_dim d);
 
 /** A shape whose sizes must be numbers: the sizes and the number of elements. Raises TN_ERR_SHAPE;
     also where `bytes` of each element are more than memory. */

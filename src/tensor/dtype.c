@@ -5,12 +5,9 @@
 const char *tn_dtype_name(tn_dtype type) {
   if (type == TN_UNDEFINED) return "undefined";
   if (type == TN_STRING) return "string";
-  return type > 0 && type < (tn_dtype)DT_VOID && dtype_get((int)type)->name
-             ? dtype_get((int)type)->name
-             : "unknown";
+  return dtype_is_data((dtype)type) ? dtype_name((dtype)type) : "unknown";
 }
 
 size_t tn_dtype_size(tn_dtype type) {
-  bool known = type > 0 && type < (tn_dtype)DT_VOID && dtype_get((int)type)->name;
-  return known ? dtype_get((int)type)->bytes : 0;
+  return dtype_is_data((dtype)type) ? dtype_bytes((dtype)type) : 0;
 }

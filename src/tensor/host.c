@@ -133,7 +133,7 @@ static tn_status realize_contents(contents *k) {
   k->whole = k->t->cell && k->t->node == k->t->cell->base;
   tn_status s = plain || k->whole ? TN_OK : diag_catch(&c->diag, find_node, k);
   const ask a = {plain ? &k->t->node : &k->node, false};
-  if (s == TN_OK) s = realize(c, &a, !k->whole, REALIZE_ALL);
+  if (s == TN_OK) s = realize(c, &a, !k->whole);
   if (s == TN_OK && k->whole) s = diag_catch(&c->diag, find_state, k);
   if (s != TN_OK) return s;
   if (plain) k->node = ir_retain(k->t->node);
@@ -314,7 +314,7 @@ tn_status tn_realize(tn_context *c, tn_tensor *const tensors[], size_t n) {
     failure_drop(c, f);
   } else {
     s = diag_catch(&c->diag, list_asks, &j);
-    if (s == TN_OK) s = realize(c, j.asks.at, j.asks.n, REALIZE_ALL);
+    if (s == TN_OK) s = realize(c, j.asks.at, j.asks.n);
     if (s != TN_OK) context_fail(c, "realize", tensors, n);
   }
   context_leave(c);

@@ -36,6 +36,7 @@ static void give_back(tn_context *c, int64_t uid) {
   *leaf_at(c, uid) = (leaf){.kind = LEAF_FREE, .version = l.version, .next_free = c->leaves.free};
   c->leaves.free = (size_t)uid + 1;
   if (l.memory) buffer_release(l.memory);
+  failure_drop(c, l.failure);
   mem_strfree(&c->mem, l.name);
   custom_drop(l.custom);
 }

@@ -19,6 +19,7 @@ struct leaf {
   int64_t version;
   tn_buffer *memory;          /* DATA */
   cell *cell;                 /* DATA: the state whose newest contents these are */
+  failure *failure;           /* DATA: why there are no contents; else NULL */
   char *name;                 /* INPUT */
   struct custom_host *custom; /* CUSTOM */
   size_t nodes;               /* CUSTOM: how many there are */

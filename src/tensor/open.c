@@ -1,6 +1,7 @@
 /* Opening a context. */
 #include "tensor/open.h"
 
+#include "device/pool.h"
 #include "tensor/desc.h"
 #include "tensor/handle.h"
 #include "tensor/leaf.h"
@@ -30,8 +31,9 @@ static void read_threads(tn_open_desc *o, diag *d) {
   char *end;
   errno = 0;
   long n = strtol(v, &end, 10);
-  if (*end || errno || n < 0 || n > 4096)
-    diag_set(d, TN_ERR_ARGUMENT, "TENON_THREADS is \"%.100s\", not a number from 0 to 4096", v);
+  if (*end || errno || n < 0 || n > POOL_MOST)
+    diag_set(d, TN_ERR_ARGUMENT, "TENON_THREADS is \"%.100s\", not a number from 0 to %d", v,
+             POOL_MOST);
   else
     o->threads = (int32_t)n;
 }
@@ -62,6 +64,7 @@ static void read_environment(tn_open_desc *o, diag *d) {
   o->pair = variable(o, o->pair, "TENON_PAIR");
   o->cpu = variable(o, o->cpu, "TENON_CPU");
   o->dump = variable(o, o->dump, "TENON_DUMP");
+  o->compiler = variable(o, o->compiler, "CC");
   read_threads(o, d);
   read_math(o, d);
 }
@@ -86,8 +89,8 @@ static bool make_parts(tn_context *c, const tn_open_desc *o) {
 }
 
 static void check_numbers(const tn_open_desc *o, diag *d) {
-  if (o->threads < 0 || o->threads > 4096)
-    diag_set(d, TN_ERR_ARGUMENT, "%d threads, not 0 to 4096", (int)o->threads);
+  if (o->threads < 0 || o->threads > POOL_MOST)
+    diag_set(d, TN_ERR_ARGUMENT, "%d threads, not 0 to %d", (int)o->threads, POOL_MOST);
   if ((uint32_t)o->math > TN_MATH_FAST)
     diag_set(d, TN_ERR_ARGUMENT, "there is no math mode %d", (int)o->math);
 }
@@ -104,7 +107,8 @@ static tn_status open_device(tn_context *c, const tn_open_desc *o, diag *d) {
   tn_status s = dump_parse(&c->dump, c->dump_text, d);
   if (s == TN_OK) s = open_table(c, d);
   if (s == TN_OK) s = table_device(c->table, c->device_name, &c->device, d);
-  if (s == TN_OK) s = device_target_get(c->device, c->pair, c->cpu, &c->target, d);
+  const target_desc target = {.pair = c->pair, .limit = c->cpu, .compiler = o->compiler};
+  if (s == TN_OK) s = device_target_get(c->device, &target, &c->target, d);
   const tn_open_desc init = TN_OPEN_DESC_INIT;
   if (s == TN_OK && (c->own_table || o->cached_bytes != init.cached_bytes))
     blocks_set_budget(&c->device->blocks, o->cached_bytes);
@@ -122,9 +126,10 @@ static tn_context *new_context(const tn_open_desc *o) {
   c->pending_end = &c->pending;
   c->threads = o->threads;
   c->math = o->math;
-  atomic_init(&c->entered, false);
-  atomic_init(&c->user, 0);
+  atomic_init(&c->running, 0);
+  gate_init(&c->gate);
   mutex_init(&c->lock);
+  mutex_init(&c->reports);
   arena_init(&c->arena, &c->mem, &c->diag);
   return c;
 }

@@ -1,6 +1,7 @@
 /* Types of operands and results, and short ways to write expressions. */
 #include "tensor/ops_common.h"
 
+#include "base/str.h"
 #include "ir/interp.h"
 
 #include <string.h>
@@ -11,18 +12,15 @@ value value_of(const node *n) { return (value){.node = n, .weak = WEAK_NO}; }
 
 static bool is_half(dtype t) { return t == DT_F16 || t == DT_BF16; }
 
-/** bool < integer < float */
-static int kind_of(dtype t) { return dtype_is_float(t) ? 2 : dtype_is_int(t) ? 1 : 0; }
-
 /** The least upper bound of those of the highest kind. */
 static bool meet_typed(const value v[], size_t n, dtype *meet) {
   int highest = -1;
   for (size_t i = 0; i < n; i++) {
     if (!v[i].node || v[i].weak) continue;
     dtype t = (dtype)v[i].node->dtype;
-    if (kind_of(t) > highest) *meet = t;
-    if (kind_of(t) == highest) *meet = (dtype)tn_promote((tn_dtype)*meet, (tn_dtype)t);
-    if (kind_of(t) > highest) highest = kind_of(t);
+    if (type_kind(t) > highest) *meet = t;
+    if (type_kind(t) == highest) *meet = (dtype)tn_promote((tn_dtype)*meet, (tn_dtype)t);
+    if (type_kind(t) > highest) highest = type_kind(t);
   }
   return highest >= 0;
 }
@@ -119,6 +117,17 @@ floating floating_operand(builder *b, value x) {
   x = value_typed(b, x);
   meeting m = type_floating((meeting){(dtype)x.node->dtype, WEAK_NO});
   return (floating){.x = ir_cast(b->ir, x.node, type_wide(m.dtype)), .result = m.dtype};
+}
+
+/* ---- Shapes ---- */
+
+_Noreturn void sizes_do_not_fit(builder *b, const sizes s[], size_t n, const node *one,
+                                const node *other) {
+  str text = str_new(b->arena);
+  for (size_t i = 0; i < n; i++)
+    str_addf(&text, "%s%s", i == 0 ? "" : i + 1 == n ? " and " : ", ", sizes_text(b, &s[i]));
+  diag_raise(b->diag, TN_ERR_SHAPE, "shapes %s do not fit: %s is not %s", str_text(&text),
+             size_text(b, one), size_text(b, other));
 }
 
 /* ---- Expressions ---- */

@@ -30,6 +30,9 @@ void type_check(builder *b, rule r, dtype t);
 /** The type of a floating function's result; f32, or f64 for a weak scalar, if `m` is no float. */
 meeting type_floating(meeting m);
 
+/** bool < integer < float: the kinds of types. */
+int type_kind(dtype t);
+
 /** The type to compute in: f32 for f16 and bf16, else itself. */
 dtype type_wide(dtype t);
 
@@ -81,9 +84,13 @@ const char *size_text(builder *b, const node *n);
 sizes sizes_broadcast(builder *b, const sizes s[], size_t n);
 bool sizes_equal(const sizes *a, const sizes *b);
 
-/** One size replaced, added before an axis, or taken out. */
+/** TN_ERR_SHAPE that names shapes and the two sizes in them that are not equal. */
+_Noreturn void sizes_do_not_fit(builder *b, const sizes s[], size_t n, const node *one,
+                                const node *other);
+
+/** One size replaced, added before an axis (TN_ERR_SHAPE if there is no room), or taken out. */
 sizes sizes_with(sizes s, size_t axis, const node *size);
-sizes sizes_insert(sizes s, size_t axis, const node *size);
+sizes sizes_insert(builder *b, sizes s, size_t axis, const node *size);
 sizes sizes_remove(sizes s, size_t axis);
 
 /** Movement, left out where it changes nothing. */
@@ -127,12 +134,21 @@ const node *node_relu6(builder *b, const node *x);
 const node *node_mean(builder *b, const node *x, const axis_list *axes, bool keepdims);
 const node *node_variance(builder *b, const node *x, const node *mean, const axis_list *axes);
 
+/** ops_reduce.c: TN_ERR_SHAPE where one of these axes can be empty, so that it has no extreme. */
+void axes_check_elements(builder *b, const node *x, const axis_list *axes);
+
 /** ops_binary.c: remainders of floats, in f64. */
 const node *node_fmod(builder *b, const node *x, const node *y);
 
 /** ops_gather.c: x at `index` (i64, of the result's shape, no negative ones) along an axis, and at
     the result's own coordinates elsewhere. */
 const node *node_gather(builder *b, const node *x, size_t axis, const node *index);
+
+/** ops_window.c: the most axes that windows have, and an option of one of these, else
+    TN_ERR_ARGUMENT where it is out of range. */
+enum { MOST_SPATIAL = 3 };
+void window_check(builder *b, const char *option, size_t axis, int64_t v, int64_t least,
+                  int64_t most);
 
 /** ops_window.c: the windows of the last `n` axes. x (…, D…) gives (…, O…, K…); window k of place o
     is element o·stride + k·dilation. The places fit into D. */

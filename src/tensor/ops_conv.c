@@ -3,8 +3,6 @@
 #include "tensor/desc.h"
 #include "tensor/ops_common.h"
 
-enum { MOST_SPATIAL = 3 };
-
 /** Operands and options, checked. Of the transpose, w is (C, M / groups, K…). */
 typedef struct conv {
   size_t n; /* spatial axes */
@@ -15,23 +13,17 @@ typedef struct conv {
   const node *outputs; /* M */
 } conv;
 
-static void check_field(builder *b, const char *name, size_t i, int64_t v, int64_t least) {
-  if (v < least || v > INT32_MAX)
-    diag_raise(b->diag, TN_ERR_ARGUMENT, "%s[%zu] is %lld, not in %lld … 2147483647", name, i,
-               (long long)v, (long long)least);
-}
-
 static void check_desc(builder *b, const conv *c, bool transpose) {
   const tn_conv_desc *d = &c->d;
   if (d->groups < 1)
     diag_raise(b->diag, TN_ERR_ARGUMENT, "groups is %lld, below 1", (long long)d->groups);
   for (size_t i = 0; i < c->n; i++) {
     int64_t step = d->stride[i] > d->dilation[i] ? d->stride[i] : d->dilation[i];
-    check_field(b, "stride", i, d->stride[i], 1);
-    check_field(b, "dilation", i, d->dilation[i], 1);
-    check_field(b, "pad_low", i, d->pad_low[i], 0);
-    check_field(b, "pad_high", i, d->pad_high[i], 0);
-    check_field(b, "output_pad", i, d->output_pad[i], 0);
+    window_check(b, "stride", i, d->stride[i], 1, INT32_MAX);
+    window_check(b, "dilation", i, d->dilation[i], 1, INT32_MAX);
+    window_check(b, "pad_low", i, d->pad_low[i], 0, INT32_MAX);
+    window_check(b, "pad_high", i, d->pad_high[i], 0, INT32_MAX);
+    window_check(b, "output_pad", i, d->output_pad[i], 0, INT32_MAX);
     if (d->output_pad[i] >= (transpose ? step : 1))
       diag_raise(b->diag, TN_ERR_ARGUMENT, "output_pad[%zu] is %lld; it is below %lld", i,
                  (long long)d->output_pad[i], (long long)(transpose ? step : 1));
@@ -98,7 +90,7 @@ static conv conv_operands(builder *b, value x, value w, value bias, const tn_con
 static const node *grouped(builder *b, const node *x, size_t axis, int64_t groups) {
   const node *g = ix_const(b->ir, groups);
   sizes s = sizes_of(x);
-  s = sizes_insert(sizes_with(s, axis, ix_floordiv(b->ir, s.at[axis], g)), axis, g);
+  s = sizes_insert(b, sizes_with(s, axis, ix_floordiv(b->ir, s.at[axis], g)), axis, g);
   return shape_reshape(b, x, &s);
 }
 
@@ -116,8 +108,8 @@ static const node *contracted(builder *b, const conv *c, const node *windows, co
   }
   x = shape_insert(b, shape_permute(b, x, axes), 2);
   sizes all = sizes_with(sizes_of(x), 2, w->dims[1]), placed = sizes_of(w);
-  for (size_t i = 0; i < n; i++) placed = sizes_insert(placed, 2, ix_const(b->ir, 1));
-  placed = sizes_insert(placed, 0, ix_const(b->ir, 1));
+  for (size_t i = 0; i < n; i++) placed = sizes_insert(b, placed, 2, ix_const(b->ir, 1));
+  placed = sizes_insert(b, placed, 0, ix_const(b->ir, 1));
   w = shape_expand(b, shape_reshape(b, w, &placed), &all);
   axis_list over = axes_from(3 + n, rank);
   return ex_reduce(b, OP_ADD, ex2(b, OP_MUL, shape_expand(b, x, &all), w), &over, false);

@@ -30,9 +30,9 @@ value build_take(builder *b, value x, value index, int64_t axis) {
   const node *i = wrapped(b, index, n->dims[a]);
   rank_check(b, n->rank - 1u + i->rank);
   sizes s = sizes_remove(sizes_of(n), a), placed = sizes_of(i);
-  for (size_t k = 0; k < i->rank; k++) s = sizes_insert(s, a + k, i->dims[k]);
+  for (size_t k = 0; k < i->rank; k++) s = sizes_insert(b, s, a + k, i->dims[k]);
   for (size_t k = a + i->rank; k < s.rank; k++)
-    placed = sizes_insert(placed, placed.rank, ix_const(b->ir, 1));
+    placed = sizes_insert(b, placed, placed.rank, ix_const(b->ir, 1));
   for (size_t k = 0; k < n->rank; k++)
     if (k != a) at[k] = ex_iota(b, DT_I64, &s, k < a ? k : k - 1 + i->rank);
   at[a] = shape_broadcast(b, shape_reshape(b, i, &placed), &s);
@@ -55,7 +55,7 @@ value build_gather_elements(builder *b, value x, value index, int64_t axis) {
 
 value build_one_hot(builder *b, value index, const node *depth, dtype t) {
   const node *i = wrapped(b, index, depth);
-  sizes s = sizes_insert(sizes_of(i), i->rank, depth);
+  sizes s = sizes_insert(b, sizes_of(i), i->rank, depth);
   rank_check(b, s.rank);
   i = shape_expand(b, shape_insert(b, i, i->rank), &s);
   return value_of(ir_cast(b->ir, ex2(b, OP_EQ, ex_iota(b, DT_I64, &s, s.rank - 1), i), t));

@@ -1,13 +1,6 @@
 /* Matrix products: expanded operands, multiplied and summed. */
 #include "tensor/ops_common.h"
 
-static _Noreturn void do_not_fit(builder *b, const node *x, const node *y, const node *one,
-                                 const node *other) {
-  sizes s = sizes_of(x), t = sizes_of(y);
-  diag_raise(b->diag, TN_ERR_SHAPE, "shapes %s and %s do not fit: %s is not %s", sizes_text(b, &s),
-             sizes_text(b, &t), size_text(b, one), size_text(b, other));
-}
-
 /** The axes before the last two. */
 static sizes batch_of(const node *x) {
   sizes s = sizes_of(x);
@@ -26,9 +19,9 @@ static const node *last_two_swapped(builder *b, const node *x) {
 static const node *product(builder *b, const node *x, const node *y) {
   y = last_two_swapped(b, y);
   sizes all = sizes_broadcast(b, (sizes[]){batch_of(x), batch_of(y)}, 2);
-  all = sizes_insert(all, all.rank, x->dims[x->rank - 2]);
-  all = sizes_insert(all, all.rank, y->dims[y->rank - 2]);
-  all = sizes_insert(all, all.rank, x->dims[x->rank - 1]);
+  all = sizes_insert(b, all, all.rank, x->dims[x->rank - 2]);
+  all = sizes_insert(b, all, all.rank, y->dims[y->rank - 2]);
+  all = sizes_insert(b, all, all.rank, x->dims[x->rank - 1]);
   x = shape_broadcast(b, shape_insert(b, x, x->rank - 1u), &all);
   y = shape_broadcast(b, shape_insert(b, y, y->rank - 2u), &all);
   axis_list over = axes_from(all.rank - 1, all.rank);
@@ -43,7 +36,7 @@ value build_matmul(builder *b, value x, value y) {
   if (!m->rank || !n->rank)
     diag_raise(b->diag, TN_ERR_SHAPE, "an operand is a scalar; mul multiplies by one");
   const node *k = m->dims[m->rank - 1], *other = n->dims[column ? 0 : n->rank - 2];
-  if (k != other) do_not_fit(b, m, n, k, other);
+  if (k != other) sizes_do_not_fit(b, (sizes[]){sizes_of(m), sizes_of(n)}, 2, k, other);
   if (row) m = shape_insert(b, m, 0);
   if (column) n = shape_insert(b, n, 1);
   const node *p = product(b, m, n);

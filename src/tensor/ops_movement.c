@@ -1,4 +1,5 @@
 /* Movement: reshape, permute, slice, repeat. */
+#include "tensor/dims.h"
 #include "tensor/ops_common.h"
 
 /* ---- Shapes ---- */
@@ -84,6 +85,8 @@ value build_squeeze(builder *b, value x, tn_axes axes) {
 
 value build_unsqueeze(builder *b, value x, tn_axes axes) {
   const node *n = value_typed(b, x).node;
+  if (axes.count == -1)
+    diag_raise(b->diag, TN_ERR_SHAPE, "TN_ALL does not say where axes are added");
   size_t more = axes.count > 0 ? (size_t)axes.count : 0;
   rank_check(b, n->rank + more);
   axis_list l = axes_of(b, axes, n->rank + more);
@@ -131,14 +134,14 @@ value build_flip(builder *b, value x, tn_axes axes) {
   return value_of(n);
 }
 
-/** A bound of Python's kind between `least` and `most` (index nodes): clamped where all sizes are
-    numbers, else it must be there. */
+/** A bound of Python's kind between `least` and `most` (index nodes): clamped where it is outside
+    for all sizes, else inside for all. One that can have either sign is a place, from −1 on. */
 static const node *bound_of(builder *b, const char *name, const node *bound, const node *size,
                             const node *least, const node *most) {
   const node *given = bound;
   if (bound->hi < 0) bound = ix_add(b->ir, bound, size);
-  if (bound->op == OP_CONST && size->op == OP_CONST)
-    return ix_max(b->ir, least, ix_min(b->ir, bound, most));
+  if (ix_prove_le(b->ir, bound, least)) return least;
+  if (ix_prove_le(b->ir, most, bound)) return most;
   if (!ix_prove_le(b->ir, least, bound) || !ix_prove_le(b->ir, bound, most))
     diag_raise(b->diag, TN_ERR_SHAPE, "%s %s can be outside of an axis of size %s", name,
                size_text(b, given), size_text(b, size));
@@ -198,7 +201,7 @@ static const node *repeated(builder *b, const node *x, size_t axis, const node *
   sizes s = sizes_of(x);
   if (size_is(times, 1)) return x;
   const node *y = shape_insert(b, x, whole ? axis : axis + 1);
-  sizes wide = sizes_insert(s, whole ? axis : axis + 1, times);
+  sizes wide = sizes_insert(b, s, whole ? axis : axis + 1, times);
   s.at[axis] = ix_mul(b->ir, s.at[axis], times);
   return shape_reshape(b, shape_expand(b, y, &wide), &s);
 }
@@ -328,18 +331,23 @@ typedef struct slice_call {
   tn_dim start, stop, step;
 } slice_call;
 
-/** TN_END is no size, but beyond any axis. */
-static const node *bound_node(builder *b, tn_dim d) {
-  return d == TN_END ? ix_const(b->ir, INT64_C(1) << 60) : dim_node(b, d);
+/** Negative bounds count from the end, and so it must be known whether one is. */
+static const node *slice_bound(builder *b, const char *name, tn_dim d) {
+  const node *n = dim_bound(b, d);
+  if (n->hi >= 0 && !ix_prove(b->ir, n))
+    diag_raise(b->diag, TN_ERR_SHAPE, "%s %s can be negative, but need not be", name,
+               size_text(b, n));
+  return n;
 }
 
 static value call_slice(builder *b, const value in[], size_t n, const void *options) {
   const slice_call *c = options;
-  const node *stop = c->stop == TN_END ? NULL : bound_node(b, c->stop);
+  const node *start = slice_bound(b, "start", c->start);
+  const node *stop = c->stop == TN_END ? NULL : slice_bound(b, "stop", c->stop);
   const node *step = dim_node(b, c->step);
   (void)n;
   if (step->op != OP_CONST) diag_raise(b->diag, TN_ERR_ARGUMENT, "the step is no number");
-  return build_slice(b, in[0], c->axis, bound_node(b, c->start), stop, node_int(step));
+  return build_slice(b, in[0], c->axis, start, stop, node_int(step));
 }
 
 tn_tensor *tn_slice(tn_tensor *x, int axis, tn_dim start, tn_dim stop, tn_dim step) {

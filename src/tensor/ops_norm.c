@@ -136,7 +136,7 @@ value build_group_norm(builder *b, value x, value weight, value bias, int64_t gr
   if (ix_scale(b->ir, each, groups) != channels)
     diag_raise(b->diag, TN_ERR_SHAPE, "%lld groups do not divide %s channels", (long long)groups,
                size_text(b, channels));
-  sizes whole = sizes_of(n), split = sizes_insert(sizes_with(whole, 1, each), 1, count);
+  sizes whole = sizes_of(n), split = sizes_insert(b, sizes_with(whole, 1, each), 1, count);
   axis_list over = axes_from(2, split.rank);
   const node *y = standardised(b, shape_reshape(b, n, &split), &over, eps);
   return scaled(b, &r, shape_reshape(b, y, &whole), by_channel(b, "weight", r.at[1], n),

@@ -2,8 +2,6 @@
 #include "tensor/desc.h"
 #include "tensor/ops_common.h"
 
-enum { MOST_SPATIAL = 3 };
-
 /** One spatial axis. */
 typedef struct pool_axis {
   int64_t kernel, stride, dilation, low;
@@ -19,21 +17,14 @@ typedef struct pool {
   bool count_pads;
 } pool;
 
-static void check_field(builder *b, const char *name, size_t i, int64_t v, int64_t least,
-                        int64_t most) {
-  if (v < least || v > most)
-    diag_raise(b->diag, TN_ERR_ARGUMENT, "%s[%zu] is %lld, not in %lld … %lld", name, i,
-               (long long)v, (long long)least, (long long)most);
-}
-
 static pool_axis read_axis(builder *b, const tn_pool_desc *d, size_t i) {
   pool_axis a = {.kernel = d->kernel[i], .dilation = d->dilation[i], .low = d->pad_low[i]};
   a.stride = d->stride[i] ? d->stride[i] : a.kernel;
-  check_field(b, "kernel", i, a.kernel, 1, INT32_MAX);
-  check_field(b, "stride", i, a.stride, 1, INT32_MAX);
-  check_field(b, "dilation", i, a.dilation, 1, INT32_MAX);
-  check_field(b, "pad_low", i, a.low, 0, a.dilation * (a.kernel - 1));
-  check_field(b, "pad_high", i, d->pad_high[i], 0, a.dilation * (a.kernel - 1));
+  window_check(b, "kernel", i, a.kernel, 1, INT32_MAX);
+  window_check(b, "stride", i, a.stride, 1, INT32_MAX);
+  window_check(b, "dilation", i, a.dilation, 1, INT32_MAX);
+  window_check(b, "pad_low", i, a.low, 0, a.dilation * (a.kernel - 1));
+  window_check(b, "pad_high", i, d->pad_high[i], 0, a.dilation * (a.kernel - 1));
   a.high = ix_const(b->ir, d->pad_high[i]);
   return a;
 }
@@ -178,6 +169,8 @@ tn_tensor *tn_avg_pool(tn_tensor *x, const tn_pool_desc *desc) {
 static value call_global_max(builder *b, const value in[], size_t n, const void *options) {
   (void)n;
   (void)options;
+  axis_list l = axes_of(b, spatial_axes(b, in[0].node), in[0].node->rank);
+  axes_check_elements(b, in[0].node, &l);
   return build_global_max_pool(b, in[0]);
 }
 

@@ -20,11 +20,21 @@ static value extreme(builder *b, op o, value x, tn_axes axes, bool keepdims) {
   const node *n = value_typed(b, x).node;
   axis_list l = axes_of(b, axes, n->rank);
   type_check(b, RULE_NUMBER, (dtype)n->dtype);
-  for (size_t i = 0; i < l.n; i++)
-    if (n->dims[l.at[i]]->hi == 0)
-      diag_raise(b->diag, TN_ERR_SHAPE, "axis %lld is empty: there is nothing to choose from",
-                 (long long)l.at[i]);
   return value_of(ex_reduce(b, o, n, &l, keepdims));
+}
+
+void axes_check_elements(builder *b, const node *x, const axis_list *l) {
+  for (size_t i = 0; i < l->n; i++) {
+    const node *size = x->dims[l->at[i]];
+    if (size->hi == 0)
+      diag_raise(b->diag, TN_ERR_SHAPE, "axis %lld is empty: there is nothing to choose from",
+                 (long long)l->at[i]);
+    if (!ix_prove(b->ir, ix_add_const(b->ir, size, -1)))
+      diag_raise(b->diag, TN_ERR_SHAPE,
+                 "axis %lld, of size %s, can be empty, with nothing to choose from: give its "
+                 "variables a minimum that rules this out",
+                 (long long)l->at[i], size_text(b, size));
+  }
 }
 
 static value test_like(builder *b, op o, value x, tn_axes axes, bool keepdims) {
@@ -151,7 +161,6 @@ static value arg_extreme(builder *b, op o, value x, int64_t axis, bool keepdims)
   size_t at = axis_of(b, axis, n->rank);
   axis_list l = axes_from(at, at + 1);
   sizes s = sizes_of(n);
-  if (s.at[at]->hi == 0) diag_raise(b->diag, TN_ERR_SHAPE, "axis %zu is empty", at);
   dtype t = s.at[at]->hi <= INT32_MAX ? DT_I32 : DT_I64;
   const node *best = shape_expand(b, ex_reduce(b, o, n, &l, true), &s);
   const node *hit = ex2(b, OP_EQ, n, best);
@@ -184,7 +193,7 @@ typedef struct scan {
 
 static const node *scan_whole(builder *b, const scan *c, const node *x, size_t axis) {
   const node *size = x->dims[axis];
-  sizes s = sizes_insert(sizes_of(x), axis, size); /* …, i, j, … */
+  sizes s = sizes_insert(b, sizes_of(x), axis, size); /* …, i, j, … */
   x = shape_expand(b, shape_insert(b, x, axis), &s);
   const node *i = ex_iota(b, DT_I64, &s, axis), *j = ex_iota(b, DT_I64, &s, axis + 1);
   axis_list over = axes_from(axis + 1, axis + 2);
@@ -199,7 +208,7 @@ static const node *in_blocks(builder *b, const scan *c, const node *x, size_t ax
   const node *count = ix_floordiv(g, ix_add_const(g, size, SCAN_BLOCK - 1), block);
   const node *more = ix_sub(g, ix_scale(g, count, SCAN_BLOCK), size);
   x = shape_pad(b, x, axis, ix_const(g, 0), more, c->start);
-  sizes s = sizes_insert(sizes_with(sizes_of(x), axis, block), axis, count);
+  sizes s = sizes_insert(b, sizes_with(sizes_of(x), axis, block), axis, count);
   return shape_reshape(b, x, &s);
 }
 
@@ -240,9 +249,15 @@ typedef struct reduce_call {
   bool keepdims;
 } reduce_call;
 
+static bool chooses(value (*build)(builder *b, value x, tn_axes axes, bool keepdims)) {
+  return build == build_max || build == build_min;
+}
+
 static value call_reduce(builder *b, const value in[], size_t n, const void *options) {
   const reduce_call *c = options;
   (void)n;
+  axis_list l = axes_of(b, c->axes, in[0].node->rank);
+  if (chooses(c->build)) axes_check_elements(b, in[0].node, &l);
   return c->build(b, in[0], c->axes, c->keepdims);
 }
 
@@ -286,6 +301,9 @@ typedef struct arg_call {
 static value call_arg(builder *b, const value in[], size_t n, const void *options) {
   const arg_call *c = options;
   (void)n;
+  size_t at = axis_of(b, c->axis, in[0].node->rank);
+  axis_list l = axes_from(at, at + 1);
+  axes_check_elements(b, in[0].node, &l);
   return c->build(b, in[0], c->axis, c->keepdims);
 }
 

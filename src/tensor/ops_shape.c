@@ -5,6 +5,8 @@
 
 /* ---- Sizes ---- */
 
+_Static_assert((int)SIZES_RANK == IR_MOST_RANK, "the shape of every node has room");
+
 sizes sizes_of(const node *x) {
   sizes s = {.rank = x->rank};
   for (size_t i = 0; i < x->rank; i++) s.at[i] = x->dims[i];
@@ -82,7 +84,10 @@ sizes sizes_with(sizes s, size_t axis, const node *size) {
   return s;
 }
 
-sizes sizes_insert(sizes s, size_t axis, const node *size) {
+sizes sizes_insert(builder *b, sizes s, size_t axis, const node *size) {
+  if (s.rank >= SIZES_RANK)
+    diag_raise(b->diag, TN_ERR_SHAPE, "the operation needs a tensor of %zu axes (at most %d)",
+               s.rank + 1, SIZES_RANK);
   for (size_t i = s.rank++; i > axis; i--) s.at[i] = s.at[i - 1];
   s.at[axis] = size;
   return s;
@@ -174,12 +179,12 @@ const node *shape_expand(builder *b, const node *x, const sizes *to) {
 
 const node *shape_broadcast(builder *b, const node *x, const sizes *to) {
   sizes s = sizes_of(x);
-  while (s.rank < to->rank) s = sizes_insert(s, 0, ix_const(b->ir, 1));
+  while (s.rank < to->rank) s = sizes_insert(b, s, 0, ix_const(b->ir, 1));
   return shape_expand(b, shape_reshape(b, x, &s), to);
 }
 
 const node *shape_insert(builder *b, const node *x, size_t axis) {
-  sizes s = sizes_insert(sizes_of(x), axis, ix_const(b->ir, 1));
+  sizes s = sizes_insert(b, sizes_of(x), axis, ix_const(b->ir, 1));
   return shape_reshape(b, x, &s);
 }
 

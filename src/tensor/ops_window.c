@@ -7,6 +7,13 @@
 #include "ir/infer.h"
 #include "tensor/ops_common.h"
 
+void window_check(builder *b, const char *option, size_t axis, int64_t v, int64_t least,
+                  int64_t most) {
+  if (v < least || v > most)
+    diag_raise(b->diag, TN_ERR_ARGUMENT, "%s[%zu] is %lld, not in %lld … %lld", option, axis,
+               (long long)v, (long long)least, (long long)most);
+}
+
 /** The axis in K rows: (…, D, …) gives (…, K, D + d, …). */
 static const node *in_rows(builder *b, const node *x, size_t axis, int64_t kernel, int64_t d) {
   ir *g = b->ir;
@@ -17,11 +24,11 @@ static const node *in_rows(builder *b, const node *x, size_t axis, int64_t kerne
   int64_t times = kernel + 2;
   if (size->op == OP_CONST) times = floor_div(node_int(all) - 1, node_int(size)) + 1;
   const node *count = ix_const(g, times);
-  sizes wide = sizes_insert(s, axis, count);
+  sizes wide = sizes_insert(b, s, axis, count);
   sizes flat = sizes_with(s, axis, ix_scale(g, size, times));
   x = shape_expand(b, shape_insert(b, x, axis), &wide);
   x = shape_slice(b, shape_reshape(b, x, &flat), axis, ix_const(g, 0), all, 1);
-  sizes rows = sizes_insert(sizes_with(s, axis, row), axis, ix_const(g, kernel));
+  sizes rows = sizes_insert(b, sizes_with(s, axis, row), axis, ix_const(g, kernel));
   return shape_reshape(b, x, &rows);
 }
 

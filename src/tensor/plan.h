@@ -3,13 +3,15 @@
 #ifndef TENON_TENSOR_PLAN_H
 #define TENON_TENSOR_PLAN_H
 
-#include "runtime/binding.h"
-#include "tensor/state.h"
+#include "ir/topo.h"
+#include "runtime/execution.h"
+#include "tensor/store.h"
 
-/** A size of an input: where a run reads a variable off it, size = offset + scale · variable. */
+/** A size of a port. */
 typedef struct port_size {
-  size_t expression; /* of the plan's `sizes` */
-  size_t var;        /* of the plan's variables; SIZE_MAX: none is read off it */
+  size_t expression; /* of the executable's `sizes` */
+  /* A variable that can be read off it: size = offset + scale · variable. */
+  size_t var; /* of the executable; SIZE_MAX: none */
   int64_t offset, scale;
 } port_size;
 
@@ -19,14 +21,21 @@ typedef struct plan_port {
   dtype dtype;
   size_t rank;
   port_size size[TN_MAX_RANK];
-  size_t buffer; /* of the plan; SIZE_MAX: an input that nothing reads */
+  size_t buffer;  /* of the executable; SIZE_MAX: an input that nothing reads */
+  bool is_shared; /* an output in a buffer that is something else's, too: it is copied */
 } plan_port;
 
-/** A state that a plan reads (`in`) or writes (`out`); both are buffers of the plan or SIZE_MAX,
-   and the same where it is written in place. */
+/** Where a run reads a variable off: the first size that tells it. */
+typedef struct plan_var {
+  size_t input, axis; /* input SIZE_MAX: no size does */
+} plan_var;
+
+/** A state that a plan reads (`in`) or writes (`out`); both are buffers of the executable or
+    SIZE_MAX. */
 typedef struct plan_state {
   store *store;
   size_t in, out;
+  bool is_in_place; /* it is written where it is read */
 } plan_state;
 
 /** A value that was there when the plan was made. */
@@ -41,27 +50,40 @@ struct tn_plan {
   tn_plan *next, **link; /* under the context's lock; link NULL: its handle was freed */
   arena arena;           /* all of what follows */
   const char *name;
-  plan *plan;
+  executable *executable;
   plan_port *inputs, *outputs;
+  plan_var *vars; /* of the executable */
   plan_state *states;
   plan_value *values;
   size_t n_inputs, n_outputs, n_states, n_values;
 };
 
-/** What a model compiles: values of the context's graph over inputs, which are ports in this order
-    whether anything reads them or not. */
-typedef struct plan_source {
+/** What a BUFFER of a graph is: one of these is set. */
+typedef struct plan_leaf {
+  const char *input; /* its name */
+  store *store;
+  tn_buffer *memory;
+} plan_leaf;
+
+/** A graph to be compiled, of any ir. */
+typedef struct plan_graph {
   const char *name;
-  const node *const *inputs; /* leaves */
+  const node *const *inputs; /* the first inputs, whether anything reads them or not */
   size_t n_inputs;
   const node *const *outputs;
-  const char *const *output_names;
+  const char *const *output_names; /* NULL: numbers */
   size_t n_outputs;
-} plan_source;
+  const node *const *contents; /* new ones of states */
+  store *const *written;       /* which */
+  size_t n_written;
+  plan_leaf (*leaf)(void *user, const node *buffer);                           /* may raise */
+  tn_status (*host)(void *user, const node_list *order, executable_host *out); /* or NULL */
+  void *user;
+} plan_graph;
 
-/** Compiles, in a taken context and not under its catch; the failure is in its diag. The plan is in
-    no list yet. */
-tn_status plan_compile_source(tn_context *c, const plan_source *s, tn_plan **out);
+/** Compiles, on any thread; `work` is where lists of the compilation live, and has `d` as its diag.
+    The plan is in no list yet. */
+tn_status plan_make(tn_context *c, const plan_graph *g, arena *work, diag *d, tn_plan **out);
 
 void plan_drop(tn_plan *p); /* one holder fewer; NULL is allowed */
 

@@ -1,14 +1,7 @@
 /* Where two types meet. The table of dtype.h, from the facts of the types. */
-#include "ir/dtype.h"
+#include "tensor/ops_common.h"
 
-#include <tenon/dtype.h>
-
-static bool is_known(tn_dtype t) {
-  return t > 0 && t < (tn_dtype)DT_VOID && dtype_get((int)t)->name != NULL;
-}
-
-/** bool < integer < float */
-static int kind(dtype t) { return dtype_is_float(t) ? 2 : t != DT_BOOL; }
+int type_kind(dtype t) { return dtype_is_float(t) ? 2 : t != DT_BOOL; }
 
 static dtype wider(dtype a, dtype b) { return dtype_bits(a) >= dtype_bits(b) ? a : b; }
 
@@ -30,9 +23,9 @@ static dtype integers_meet(dtype a, dtype b) {
 }
 
 tn_dtype tn_promote(tn_dtype a, tn_dtype b) {
-  if (!is_known(a) || !is_known(b)) return TN_UNDEFINED;
+  if (!tn_dtype_size(a) || !tn_dtype_size(b)) return TN_UNDEFINED;
   dtype x = (dtype)a, y = (dtype)b;
   if (x == y) return a;
-  if (kind(x) != kind(y)) return kind(x) > kind(y) ? a : b;
-  return (tn_dtype)(kind(x) == 2 ? floats_meet(x, y) : integers_meet(x, y));
+  if (type_kind(x) != type_kind(y)) return type_kind(x) > type_kind(y) ? a : b;
+  return (tn_dtype)(dtype_is_float(x) ? floats_meet(x, y) : integers_meet(x, y));
 }

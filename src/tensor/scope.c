@@ -3,6 +3,7 @@
 #include "base/vec.h"
 #include "tensor/handle.h"
 #include "tensor/realize.h"
+#include "tensor/resolver.h"
 
 /* Lists of handles. */
 
@@ -72,6 +73,22 @@ static void list_leaving(void *arg) {
     if (t->node && !t->cell && !t->weak) vec_push(&e->c->arena, &e->asks, (ask){&t->node, true});
 }
 
+static void refuse_open(void *arg) {
+  const cell *k = arg;
+  resolver_refuse_open(k->context, k->now);
+}
+
+/** Assigns of the scope that ends which nothing can run any more. */
+static void forget_assigns(tn_context *c) {
+  for (cell *k = c->pending, *next; k; k = next) {
+    next = k->next_pending;
+    if (k->scope != c->scope) continue;
+    if (diag_catch(&c->diag, refuse_open, k) != TN_OK) context_fail(c, "scope_end", NULL, 0);
+    cell_revert_scope(k);
+    cell_check_pending(k);
+  }
+}
+
 /** The scope's own handles go first, so that nothing reads what its assigns may overwrite. */
 static void run_scope(tn_context *c) {
   ending e = {.c = c};
@@ -80,7 +97,8 @@ static void run_scope(tn_context *c) {
   tn_status s = diag_catch(&c->diag, list_leaving, &e);
   if (s != TN_OK) e.asks.n = 0;
   if (s != TN_OK) context_fail(c, "scope_end", NULL, 0);
-  if (realize(c, e.asks.at, e.asks.n, REALIZE_LAST) != TN_OK) context_fail(c, "scope_end", NULL, 0);
+  if (realize(c, e.asks.at, e.asks.n) != TN_OK) context_fail(c, "scope_end", NULL, 0);
+  forget_assigns(c);
 }
 
 static void close_scope(tn_context *c) {

@@ -5,49 +5,9 @@
 #include "tensor/call.h"
 #include "tensor/dims.h"
 #include "tensor/leaf.h"
+#include "tensor/resolver.h"
 
 #include <string.h>
-
-/* Stores. */
-
-store *store_retain(store *s) {
-  atomic_fetch_add_explicit(&s->count, 1, memory_order_relaxed);
-  return s;
-}
-
-void store_release(store *s) {
-  if (!s || atomic_fetch_sub_explicit(&s->count, 1, memory_order_acq_rel) > 1) return;
-  if (s->memory) buffer_release(s->memory);
-  signal_release(s->timeline);
-  mem_free(&s->context->mem, s, sizeof *s);
-}
-
-static tn_status store_open(tn_context *c, uint64_t bytes, store **out) {
-  store *s = mem_calloc(&c->mem, 1, sizeof *s);
-  *out = s;
-  if (!s) return diag_set(&c->diag, TN_ERR_MEMORY, "out of memory");
-  atomic_init(&s->count, 1);
-  s->context = c;
-  s->bytes = bytes;
-  return signal_open(c->device, 0, &s->timeline, &c->diag);
-}
-
-void turns_take(tn_context *c, turn turns[], size_t n) {
-  mutex_lock(&c->lock);
-  for (size_t i = 0; i < n; i++) turns[i].number = turns[i].store->turns++;
-  mutex_unlock(&c->lock);
-}
-
-tn_status turns_wait(const turn turns[], size_t n, diag *d) {
-  tn_status s = TN_OK;
-  for (size_t i = 0; i < n && s == TN_OK; i++)
-    s = signal_wait(turns[i].store->timeline, turns[i].number, -1, d);
-  return s;
-}
-
-void turns_end(const turn turns[], size_t n) {
-  for (size_t i = 0; i < n; i++) signal_set(turns[i].store->timeline, turns[i].number + 1);
-}
 
 /* Cells. */
 
@@ -89,9 +49,7 @@ static void set_pending(cell *k) {
     *c->pending_end = k;
     c->pending_end = &k->next_pending;
   }
-  mutex_lock(&c->lock);
-  k->store->pending = k->now != k->settled;
-  mutex_unlock(&c->lock);
+  atomic_store(&k->store->pending, k->now != k->settled);
 }
 
 void cell_check_pending(cell *k) {
@@ -104,9 +62,7 @@ void cell_check_pending(cell *k) {
   k->is_pending = false;
   replace(c, &k->before, NULL);
   k->scope = NULL;
-  mutex_lock(&c->lock);
-  k->store->pending = false;
-  mutex_unlock(&c->lock);
+  atomic_store(&k->store->pending, false);
   cell_drop(k);
 }
 
@@ -177,9 +133,7 @@ static void lend(cell *k) {
     k->next_lent = c->lent;
     c->lent = k;
   }
-  mutex_lock(&c->lock);
-  k->store->lent = true;
-  mutex_unlock(&c->lock);
+  store_lend(k->store, true);
 }
 
 void cell_end_loans(tn_context *c) {
@@ -191,9 +145,7 @@ void cell_end_loans(tn_context *c) {
     }
     *at = k->next_lent;
     k->is_lent = false;
-    mutex_lock(&c->lock);
-    k->store->lent = false;
-    mutex_unlock(&c->lock);
+    store_lend(k->store, false);
   }
 }
 
@@ -202,12 +154,18 @@ void cell_settle(cell *k, const node *buffer) {
   leaf_of(c, k->settled)->cell = NULL;
   leaf_of(c, buffer)->cell = k;
   replace(c, &k->settled, buffer);
-  tn_buffer *memory = buffer_retain(leaf_of(c, buffer)->memory);
-  mutex_lock(&c->lock);
-  tn_buffer *old = k->store->memory;
-  k->store->memory = memory;
-  mutex_unlock(&c->lock);
+  tn_buffer *old = store_replace(k->store, buffer_retain(leaf_of(c, buffer)->memory));
   if (old) buffer_release(old);
+  store_lend(k->store, k->is_lent);
+}
+
+void cell_fail(cell *k) {
+  tn_context *c = k->context;
+  context_fail(c, "state", NULL, 0);
+  leaf_of(c, k->settled)->failure = context_failure(c);
+  replace(c, &k->init, NULL);
+  cell_revert(k);
+  cell_check_pending(k);
 }
 
 void cell_revert(cell *k) {
@@ -228,17 +186,6 @@ void cell_revert_scope(cell *k) {
   k->scope = outer;
 }
 
-/** The memory of a store, held, if it is not that of the cell's newest contents. */
-static tn_buffer *changed_memory(cell *k) {
-  tn_context *c = k->context;
-  mutex_lock(&c->lock);
-  tn_buffer *m = k->store->memory;
-  bool changed = m && m != leaf_of(c, k->settled)->memory;
-  if (changed) buffer_retain(m);
-  mutex_unlock(&c->lock);
-  return changed ? m : NULL;
-}
-
 static const node *rebased(builder *b, const node *over, const node *base, const node *to) {
   map with = {0};
   if (over == base) return to;
@@ -255,8 +202,10 @@ static void adopt(builder *b, cell *k, tn_buffer *memory) {
     diag_rethrow(b->diag);
   ir_release(c->ir, fresh); /* it is new, and so held until the call ends */
   leaf_set_memory(c, fresh, memory);
-  const node *now = rebased(b, k->now, old, fresh);
-  const node *before = k->before ? rebased(b, k->before, old, fresh) : NULL;
+  resolver r = {.c = c};
+  map_set(b->arena, &r.image, old, (void *)fresh);
+  const node *now = resolver_image(&r, k->now);
+  const node *before = k->before ? resolver_image(&r, k->before) : NULL;
   leaf_of(c, old)->cell = NULL;
   leaf_of(c, fresh)->cell = k;
   replace(c, &k->now, now);
@@ -275,16 +224,10 @@ static void adopt_body(void *arg) {
   adopt(a->b, a->k, a->memory);
 }
 
-bool cell_is_current(const cell *k) {
-  tn_context *c = k->context;
-  mutex_lock(&c->lock);
-  const tn_buffer *m = k->store->memory;
-  mutex_unlock(&c->lock);
-  return !m || m == leaf_of(c, k->settled)->memory;
-}
-
 void cell_refresh(builder *b, cell *k) {
-  adoption a = {b, k, changed_memory(k)};
+  const leaf *l = leaf_of(k->context, k->settled);
+  if (l->failure) diag_raise(b->diag, l->failure->status, "%s", l->failure->text);
+  adoption a = {b, k, store_changed(k->store, l->memory)};
   if (!a.memory) return;
   tn_status s = diag_catch(b->diag, adopt_body, &a);
   buffer_release(a.memory);
@@ -323,6 +266,7 @@ static void make_state(void *arg) {
   for (size_t i = 0; i < init->rank; i++)
     if (!node_is_const(init->dims[i]))
       diag_raise(b.diag, TN_ERR_SHAPE, "a state's sizes are numbers; axis %zu varies", i);
+  resolver_refuse_open(b.context, init);
   uint64_t count;
   dims_count(init, &count);
   if (count > (uint64_t)PTRDIFF_MAX / dtype_bytes((dtype)init->dtype))

@@ -1,27 +1,12 @@
 /* States: storages whose contents have versions.
 
    The context knows a state as a cell: `settled` is the version that is in the storage, `now` the
-   newest one, a chain of SETs over it. What plans share of it is a store. Runs that touch a store
-   take turns by its timeline. A run beside the context writes the memory in place unless the store
-   is lent, that is, nodes of the context read these contents later: then it goes on in a copy. */
+   newest one, a chain of SETs over it. What plans share of it is a store. */
 #ifndef TENON_TENSOR_STATE_H
 #define TENON_TENSOR_STATE_H
 
-#include "device/buffer.h"
 #include "tensor/handle.h"
-
-/** What a state and the plans that use it share. */
-typedef struct store {
-  atomic_size_t count;
-  tn_context *context;
-  uint64_t bytes;
-  tn_signal *timeline; /* the number of turns that are over */
-  /* Under the context's lock: */
-  uint64_t turns;    /* taken so far */
-  tn_buffer *memory; /* the contents; NULL until there are any. Changed by who has the turn */
-  bool lent;
-  bool pending; /* the context has assigns to it that did not happen yet */
-} store;
+#include "tensor/store.h"
 
 struct cell {
   size_t count; /* handles, and the list of pending ones */
@@ -38,9 +23,6 @@ struct cell {
   cell *next_pending;
   cell *next_lent;
 };
-
-store *store_retain(store *s);
-void store_release(store *s);
 
 /** A cell that starts as `init`, held once. Failures are set in the context's diag. */
 tn_status cell_open(tn_context *c, const node *init, cell **out);
@@ -60,18 +42,19 @@ void state_check_assignable(builder *b, const tn_tensor *dst);
 void state_assign(builder *b, const tn_tensor *dst, const node *value);
 
 /** Sees to it that `settled` is what the store holds: a run beside the context may have changed it.
-    Raises. */
+    Raises; also the failure of a state whose first contents could not be computed. */
 void cell_refresh(builder *b, cell *k);
-
-/** Whether no run beside the context has changed it since. */
-bool cell_is_current(const cell *k);
 
 /** Notes the new contents of a cell, in `buffer` (a BUFFER with memory, as `settled` from now on).
     The cell's turn is taken. Cannot fail. */
 void cell_settle(cell *k, const node *buffer);
 
+/** The first contents could not be computed, for the reason in the context's diag. It is told; what
+    reads the state fails from now on, and what was assigned to it is forgotten. */
+void cell_fail(cell *k);
+
 /** Forgets the assigns that are pending; or those made in `scope`: the others are taken to be of
-   the scope outside it. */
+    the scope outside it. */
 void cell_revert(cell *k);
 void cell_revert_scope(cell *k);
 
@@ -86,15 +69,5 @@ void cell_forget_pending(tn_context *c);
 
 /** Ends the loan of cells whose contents nothing reads any more. */
 void cell_end_loans(tn_context *c);
-
-/** Turns. Each store is there once. They are taken together, waited for, and ended, failure or not.
- */
-typedef struct turn {
-  store *store;
-  uint64_t number; /* comes when the timeline is there */
-} turn;
-void turns_take(tn_context *c, turn turns[], size_t n);
-tn_status turns_wait(const turn turns[], size_t n, diag *d);
-void turns_end(const turn turns[], size_t n);
 
 #endif

@@ -188,16 +188,16 @@ static bool has_exp2(tn_node linear) {
 }
 
 /** The LINEAR of a program as text, after a line with its name and length. */
-static tn_status ref_render(const tn_capabilities *caps, tn_ir *ir, tn_node program,
-                            const char *entry, tn_output *source, tn_failure *f) {
+static tn_status ref_render(const tn_capabilities *caps, tn_ir *ir, const tn_program_spec *spec,
+                            tn_output *source, tn_failure *f) {
   (void)caps;
   const tn_node *stages;
-  tn_node_sources(program, &stages);
+  tn_node_sources(spec->ast, &stages);
   if (has_exp2(stages[2])) return tn_fail(f, TN_ERR_UNSUPPORTED, "REF has no exp2");
   const char *text = tn_ir_print(ir, stages[2]);
   if (!text) return tn_fail(f, TN_ERR_MEMORY, "%s", tn_ir_message(ir));
   char head[MOST_NAME + 32];
-  int n = snprintf(head, sizeof head, "%s %zu\n", entry, strlen(text));
+  int n = snprintf(head, sizeof head, "%s %zu\n", spec->entry, strlen(text));
   tn_output_add(source, head, (size_t)n);
   tn_output_add(source, text, strlen(text));
   return TN_OK;
@@ -210,10 +210,10 @@ static tn_status ref_key(void *compiler, const tn_capabilities *caps, tn_output 
   return TN_OK;
 }
 
-static tn_status ref_compiler_open(void *device, const tn_host *host, void **compiler,
-                                   tn_failure *f) {
+static tn_status ref_compiler_open(void *device, const tn_host *host, const char *name,
+                                   void **compiler, tn_failure *f) {
   static char version[] = "ref 1";
-  (void)device, (void)host, (void)f;
+  (void)device, (void)host, (void)name, (void)f;
   *compiler = version;
   return TN_OK;
 }
@@ -325,37 +325,70 @@ static tn_status ref_program_make(void *module, const tn_program_facts *facts, v
   return TN_OK;
 }
 
-static tn_status run_workers(ref_program *p, const tn_launch *l, const tn_ir_buffer *buffers,
-                             const tn_ir_value *values, tn_failure *f) {
+enum { LAUNCH_INDICES = 9 };
+
+static const char *const index_names[LAUNCH_INDICES] = {"g0", "g1", "g2", "l0", "l1",
+                                                        "l2", "i0", "i1", "i2"};
+
+/** A run of a program: what the interpreter gets each time. */
+typedef struct ref_run {
+  ref_program *program;
+  const tn_ir_buffer *buffers;
+  size_t n_buffers;
+  tn_ir_value *values; /* the launch's, then those of the launch indices */
+  size_t n_values;
+} ref_run;
+
+/** Runs one thread of a launch: its place in the grid and in its group, from number `i`. */
+static tn_status run_thread(const ref_run *r, const int64_t global[3], const int64_t local[3],
+                            int64_t i) {
+  const int64_t *sizes[] = {local, global};
+  int64_t at[2][3];
+  for (int kind = 0; kind < 2; kind++)
+    for (int axis = 0; axis < 3; axis++) {
+      at[kind][axis] = i % sizes[kind][axis];
+      i /= sizes[kind][axis];
+    }
+  for (int k = 0; k < LAUNCH_INDICES; k++)
+    r->values[r->n_values - LAUNCH_INDICES + k] =
+        (tn_ir_value){index_names[k], at[k / 3 != 1][k % 3]};
+  return tn_ir_execute(r->program->ir, r->program->linear, r->buffers, r->n_buffers, r->values,
+                       r->n_values, at[1][0], global[0]);
+}
+
+static tn_status run_threads(const ref_run *r, const int64_t global[3], const int64_t local[3],
+                             tn_failure *f) {
+  ref_program *p = r->program;
+  int64_t n = 1;
+  for (int axis = 0; axis < 3; axis++) n *= global[axis] * local[axis];
   tn_status status = TN_OK;
   pthread_mutex_lock(&p->lock);
-  for (int64_t w = 0; w < l->global[0] && !status; w++)
-    status = tn_ir_execute(p->ir, p->linear, buffers, l->n_buffers, values, l->n_values, w,
-                           l->global[0]);
+  for (int64_t i = 0; i < n && !status; i++) status = run_thread(r, global, local, i);
   if (status) tn_fail(f, status, "%s", tn_ir_message(p->ir));
   pthread_mutex_unlock(&p->lock);
   return status;
 }
 
-static tn_status ref_execute(void *program, const tn_launch *l, tn_failure *f) {
+static tn_status ref_execute(void *program, const tn_launch *l, const int64_t global[3],
+                             const int64_t *local, tn_failure *f) {
+  static const int64_t alone[3] = {1, 1, 1};
   ref_program *p = program;
   const tn_allocator *a = &p->device->allocator;
   tn_ir_buffer buffers[MOST_BUFFERS];
-  if (p->facts->core_id < 0 && l->global[0] != 1)
-    return tn_fail(f, TN_ERR_ARGUMENT, "a program of one worker is launched as %" PRId64,
-                   l->global[0]);
   for (size_t i = 0; i < l->n_buffers; i++) {
     const tn_span *s = &l->buffers[i];
     char *at = locate(p->device, s->memory, s->offset, s->bytes);
     if (!at) return outside(f, s->offset, s->bytes);
     buffers[i] = (tn_ir_buffer){p->facts->globals[i], at, (size_t)s->bytes};
   }
-  tn_ir_value *values = take(a, l->n_values * sizeof *values);
+  size_t n = l->n_values + LAUNCH_INDICES;
+  tn_ir_value *values = take(a, n * sizeof *values);
   if (!values) return no_memory(f);
   for (size_t i = 0; i < l->n_values; i++)
     values[i] = (tn_ir_value){p->facts->value_names[i], l->values[i]};
-  tn_status status = run_workers(p, l, buffers, values, f);
-  give(a, values, l->n_values * sizeof *values);
+  ref_run r = {p, buffers, l->n_buffers, values, n};
+  tn_status status = run_threads(&r, global, local ? local : alone, f);
+  give(a, values, n * sizeof *values);
   return status;
 }
 

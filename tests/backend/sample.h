@@ -63,8 +63,6 @@ static inline void sample_set(sample_launch *l, tn_buffer *const buffers[SAMPLE_
   l->launch.n_buffers = SAMPLE_BUFFERS;
   l->launch.values = l->values;
   l->launch.n_values = SAMPLE_VALUES;
-  l->launch.global[0] = workers;
-  l->launch.global[1] = l->launch.global[2] = 1;
 }
 
 #endif

@@ -123,7 +123,7 @@ class CommandLine(Case):
             ("run", "m", "-t"): "there is no option -t",
             ("run", "m", "--threads"): "--threads needs a value",
             ("run", "m", "--threads", "--json"): "--threads needs a value",
-            ("run", "m", "--threads", "two"): '--threads is a number from 1 to 4096, not "two"',
+            ("run", "m", "--threads", "two"): '--threads is a number from 1 to 1024, not "two"',
             ("run", "m", "--threads", "0"): "--threads is a number",
             ("run", "m", "--threads="): "--threads is a number",
             ("run", "m", "--threads", "99999999999999999999"): "--threads is a number",
@@ -133,17 +133,25 @@ class CommandLine(Case):
             ("run", "m", "--input", "x"): '--input is given as NAME=VALUE, not as "x"',
             ("run", "m", "--output", "=x.npy"): "--output is given as NAME=VALUE",
             ("bench", "matmul:4x4"): "not written as matmul:MxNxK",
-            ("bench", "matmul:4x4x0"): "not written as matmul:MxNxK",
+            ("bench", "matmul:4x-1x4"): "not written as matmul:MxNxK",
+            ("bench", "matmul:4x4x0"): "0 is no number from 1 to 1099511627776",
+            ("bench", "copy:999999999999999"): "no number from 1 to 1099511627776",
+            ("bench", "copy:99999999999999999999"): "no number from 1 to 1099511627776",
             ("bench", "matmul:4x4x4x4"): "not written as matmul:MxNxK",
             ("bench", "matmul:4x4x4:f80"): "not written as matmul:MxNxK",
             ("bench", "softmax:4x4:i8"): "not written as softmax:RxC",
             ("bench", "sum:4x4"): "not written as sum:RxC:axis",
-            ("bench", "sum:4x4:2"): "not written as sum:RxC:axis",
+            ("bench", "sum:4x4:x"): "not written as sum:RxC:axis",
+            ("bench", "sum:4x4:2"): "2 is no number from -2 to 1",
+            ("bench", "sum:4x4:-3"): "-3 is no number from -2 to 1",
             ("bench", "conv:1,2,4,4,2,7,1,1"): "larger than the padded image",
             ("bench", "copy:5"): "no whole number of f32 elements",
             ("bench", "sotfmax:4x4"): "did you mean softmax?",
             ("bench", "add:4x4", "--input", "a=ones"): "--input is for models",
             ("bench", "add:4x4", "--repeat", "0"): "--repeat is a number",
+            ("bench", "add:4x4", "--seed", "-1"): "--seed is a number from 0",
+            ("run", "m", "--seed", str(2**64)): "--seed is a number from 0",
+            ("run", "m", "--a\nb"): "there is no option --a\\nb\n",
         }.items():
             with self.subTest(args=args):
                 self.misuse(*args, says=says)
@@ -161,14 +169,23 @@ class CommandLine(Case):
         self.assertEqual(tenon("-h").stdout, whole)
 
     def test_lines_of_help_fit(self):
-        for verb in VERBS:
-            for line in tenon("help", verb).stdout.splitlines()[1:]:
+        for verb in (*VERBS, None):
+            for line in tenon("help", *[verb] * bool(verb)).stdout.splitlines()[1:]:
                 self.assertLessEqual(len(line), 100, line)
+
+    def test_help_names_the_variables_that_are_heeded(self):
+        self.assertEqual(set(re.findall(r"\b[A-Z]+_[A-Z_]+\b", tenon("help").stdout)),
+                         {"TENON_DEVICE", "TENON_THREADS", "TENON_PAIR", "TENON_CPU", "TENON_MATH",
+                          "TENON_DUMP", "NO_COLOR"})
 
     def test_help_names_all_keys_of_bench(self):
         text = tenon("help", "bench").stdout
         for key in BENCH_KEYS:
             self.assertRegex(text, rf"\b{key}\b")
+
+    def test_newlines_of_names_are_not_those_of_messages(self):
+        for verb in ("run", "inspect", "bench"):
+            self.assertIn("two\\nlines", tenon(verb, "two\nlines", status=1).stderr)
 
     def test_a_file_may_be_called_like_an_option(self):
         path = model(self.file("--json"), [helper.make_node("Tanh", ["x"], ["y"])],
@@ -209,6 +226,24 @@ class Version(Case):
         self.assertTrue(tenon("--version").stdout.startswith(f"tenon {expected}\n"))
         self.assertEqual(tenon("version").stdout, tenon("--version").stdout)
 
+    def test_what_the_environment_asks_for_must_be_there(self):
+        for verb in (("version", "--json"), ("devices", "--json"), ("bench", "add:4x4"),
+                     ("run", self.binary())):
+            for name in ("TENON_THREADS", "TENON_MATH", "TENON_DUMP", "TENON_DEVICE", "TENON_CPU",
+                         "TENON_PAIR"):
+                with self.subTest(verb=verb, name=name):
+                    done = tenon(*verb, status=1, env=environment(**{name: "nonsense"}))
+                    self.assertIn("nonsense", done.stderr)
+
+    def test_passes_are_listed_where_there_is_none_of_a_name(self):
+        bad = environment(TENON_DUMP=f"{self.folder}:after:nosuch")
+        done = tenon("bench", "add:4x4", "--repeat", "1", status=1, env=bad)
+        for word in ("nosuch", "normalise", "kernels", "linearise"):
+            self.assertIn(word, done.stderr)
+        tenon("bench", "add:4x4", "--repeat", "1",
+              env=environment(TENON_DUMP=f"{self.folder}:after:linearise"))
+        self.assertTrue(list(self.folder.glob("*-linearise.ir")))
+
 
 class Devices(Case):
     def test_devices(self):
@@ -235,6 +270,13 @@ class Devices(Case):
         self.assertIn("gcc", told["devices"][0]["absent"])
         self.assertEqual(told["compilers"], [])
 
+    def test_a_device_that_computes_nothing_is_told(self):
+        done = tenon("bench", "add:4x4", "--repeat", "1", env=environment(TENON_DEVICE="NULL"))
+        self.assertIn("NULL:0 computes nothing", done.stderr)
+        done = tenon("bench", "add:4x4", "--repeat", "1", "--device", "NULL")
+        self.assertIn("NULL:0 computes nothing", done.stderr)
+        self.assertEqual(tenon("bench", "add:4x4", "--repeat", "1").stderr, "")
+
     def test_an_unknown_device_is_told(self):
         done = tenon("run", self.binary(), "--device", "ABACUS", status=1)
         self.assertIn('there is no device "ABACUS"', done.stderr)
@@ -243,14 +285,14 @@ class Devices(Case):
 
 class Inspect(Case):
     def test_what_a_model_holds(self):
-        weights = [helper.make_tensor("w", TensorProto.FLOAT, [2, 3], np.zeros(6)),
+        weights = [helper.make_tensor("w", TensorProto.FLOAT, [1, 3], np.zeros(3)),
                    helper.make_tensor("h", TensorProto.FLOAT16, [4], np.zeros(4))]
         nodes = [helper.make_node("Mul", ["x", "w"], ["t"]),
                  helper.make_node("Add", ["t", "x"], ["s"]),
                  helper.make_node("Add", ["s", "x"], ["y"])]
         path = model(self.file("m.onnx"), nodes,
                      [value("x", TensorProto.FLOAT, ["batch", 3]),
-                      value("w", TensorProto.FLOAT, [2, 3])],
+                      value("w", TensorProto.FLOAT, [1, 3])],
                      [value("y", TensorProto.FLOAT, ["batch", 3])], initializer=weights)
         told = json.loads(tenon("inspect", path, "--json").stdout)
         self.assertEqual(told["producer"], "maker")
@@ -260,10 +302,13 @@ class Inspect(Case):
         self.assertEqual(told["inputs"][0]["type"], "f32 [batch, 3]")
         self.assertEqual(told["operators"], {"Add": 2, "Mul": 1})
         self.assertEqual(told["parameters"],
-                         {"tensors": 2, "elements": 10, "bytes": 32, "external": 0})
-        self.assertEqual(told["unsupported"], [])
+                         {"tensors": 2, "elements": 7, "bytes": 20, "external": 0})
+        self.assertEqual((told["unsupported"], told["checked"]), ([], "all"))
         text = tenon("inspect", path).stdout
-        for words in ("maker", "ai.onnx 17", "f32 [batch, 3]", "10 in 2 tensors", "2 Add"):
+        self.assertIn("supported  all of it", text)
+        alone = environment(PATH=str(self.folder), CC="", TENON_THREADS="nonsense")
+        self.assertEqual(tenon("inspect", path, env=alone).stdout, text)
+        for words in ("maker", "ai.onnx 17", "f32 [batch, 3]", "7 in 2 tensors", "2 Add"):
             self.assertIn(words, text)
 
     def test_all_that_is_not_supported_is_told_at_once(self):
@@ -280,6 +325,26 @@ class Inspect(Case):
         self.assertEqual(len(told["unsupported"]), 2)
         self.assertEqual(told["operators"],
                          {"Twist": 2, "Tanh": 1, "other.domain.Turn": 1})
+
+    def test_what_cannot_be_loaded_is_not_supported(self):
+        three = value("y", TensorProto.FLOAT, None)
+        for inputs, says in (
+                ([value("x", TensorProto.STRING, [3])], "'x' has type string"),
+                ([value("x", TensorProto.FLOAT, None)], "'x' is no tensor of known rank"),
+                ([value("x", TensorProto.FLOAT, [1] * 17)], "'x' has 17 dimensions"),
+                ([value("x", TensorProto.FLOAT, [2, 3]), value("z", TensorProto.FLOAT, [4])],
+                 "Add")):
+            with self.subTest(says=says):
+                path = model(self.file("m.onnx"),
+                             [helper.make_node("Add", [inputs[0].name, inputs[-1].name], ["y"])],
+                             inputs, [three])
+                self.assertIn(says, tenon("run", path, status=1).stderr)
+                done = tenon("inspect", path, status=1)
+                self.assertIn(says, done.stdout)
+                self.assertNotIn("all of it", done.stdout)
+                told = json.loads(tenon("inspect", path, "--json", status=1).stdout)
+                self.assertEqual(len(told["unsupported"]), 1)
+                self.assertFalse(told["unsupported"][0].startswith(str(path)))
 
     def test_operators_of_nested_graphs_count(self):
         inner = helper.make_graph([helper.make_node("Tanh", ["x"], ["z"])], "inner", [],
@@ -309,10 +374,13 @@ class Inspect(Case):
                      [value("x", TensorProto.FLOAT, [40])], [value("y", TensorProto.FLOAT, None)],
                      initializer=[weight])
         onnx.save(onnx.load(path), path, save_as_external_data=True, location="data.bin")
+        self.assertEqual(json.loads(tenon("inspect", path, "--json").stdout)["checked"], "all")
         self.file("data.bin").unlink()
         told = json.loads(tenon("inspect", path, "--json").stdout)
         self.assertEqual(told["parameters"]["external"], 1)
         self.assertEqual(told["parameters"]["bytes"], 6400)
+        self.assertEqual((told["unsupported"], told["checked"]), ([], "operators"))
+        self.assertIn("supported  all operators;", tenon("inspect", path).stdout)
 
     def test_what_is_no_model_is_told(self):
         self.file("junk").write_bytes(b"\xff" * 100)
@@ -348,6 +416,23 @@ class Run(Case):
                 y = np.load(self.file("y.npy"))
                 self.assertEqual(y.dtype, np.dtype(dtype))
                 np.testing.assert_array_equal(y, a * a)
+
+    def test_files_are_converted_to_the_inputs_type(self):
+        path = self.copy(TensorProto.FLOAT, [3])
+        file = self.array("x.npy", np.array([1, -2, 300], np.int16))
+        tenon("run", path, f"--input=x={file}", f"--output=y={self.file('y.npy')}")
+        y = np.load(self.file("y.npy"))
+        self.assertEqual(y.dtype, np.float32)
+        np.testing.assert_array_equal(y, [1, -2, 300])
+
+    def test_files_that_hold_something_else_are_told(self):
+        path = self.copy(TensorProto.FLOAT, [3])
+        np.savez(self.file("x.npz"), x=np.zeros(3, np.float32))
+        for file, says in ((self.file("x.npz"), "an archive, as .npz files are"),
+                           (self.array("c.npy", np.zeros(3, np.complex64)),
+                            "complex numbers ('<c8')"),
+                           (self.array("s.npy", np.array(["a", "b"])), "texts ('<U1')")):
+            self.assertIn(says, tenon("run", path, f"--input=x={file}", status=1).stderr)
 
     def test_bits_of_bf16(self):
         path = self.binary("Add", TensorProto.BFLOAT16, a=(2,), b=(2,))
@@ -400,6 +485,7 @@ class Run(Case):
         x = draw()
         np.testing.assert_array_equal(x, draw("--seed", "0"))
         self.assertFalse(np.array_equal(x, draw("--seed", "1")))
+        self.assertFalse(np.array_equal(x, draw("--seed", str(2**64 - 1))))
         self.assertAlmostEqual(x.mean(), 0, delta=0.02)
         self.assertAlmostEqual(x.std(), 1, delta=0.02)
 
@@ -448,13 +534,57 @@ class Run(Case):
                 self.assertFalse(out.exists())
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["binary.onnx", "cut.npy"])
 
-    def test_only_regular_files_are_replaced(self):
+    def test_where_nothing_can_be_written_nothing_is_run(self):
         path = self.binary()
-        os.mkfifo(self.file("pipe"))
-        for target in (self.folder, self.file("pipe"), self.file("none/y.npy")):
+        for target in (self.folder, self.file("none/y.npy")):
             done = tenon("run", path, f"--output=y={target}", status=1)
             self.assertIn(str(target), done.stderr)
-        self.assertTrue(stat.S_ISFIFO(self.file("pipe").stat().st_mode))
+            self.assertNotIn("taken as", done.stderr)
+            self.assertEqual(done.stdout, "")
+        self.assertEqual([p.name for p in self.folder.iterdir()], ["binary.onnx"])
+
+    def test_links_are_followed(self):
+        path, out, link = self.binary(), self.file("y.npy"), self.file("link")
+        link.symlink_to("y.npy")
+        for mode in (None, 0o604):
+            if mode:
+                out.write_bytes(b"old")
+                out.chmod(mode)
+            tenon("run", path, "--input=a=ones", "--input=b=zeros", f"--output=y={link}")
+            self.assertTrue(link.is_symlink())
+            self.assertFalse(out.is_symlink())
+            np.testing.assert_array_equal(np.load(out), np.ones((1, 3), np.float32))
+        self.assertEqual(stat.S_IMODE(out.stat().st_mode), 0o604)
+
+    def test_what_is_no_file_is_written_as_it_is(self):
+        path, pipe = self.binary(), self.file("pipe")
+        ask = ("run", path, "--input=a=ones", "--input=b=zeros")
+        os.mkfifo(pipe)
+        with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
+            tenon(*ask, f"--output=y={pipe}")
+            piped = reader.communicate(timeout=100)[0]
+        tenon(*ask, f"--output=y={self.file('y.npy')}")
+        self.assertEqual(piped, self.file("y.npy").read_bytes())
+        self.assertTrue(stat.S_ISFIFO(pipe.stat().st_mode))
+        self.assertEqual(tenon(*ask, "--output=y=/dev/fd/1", text=False).stdout, piped)
+        before = os.stat("/dev/null")
+        tenon(*ask, "--output=y=/dev/null")
+        self.assertEqual(os.stat("/dev/null").st_rdev, before.st_rdev)
+
+    def test_two_outputs_are_two_files(self):
+        path = model(self.file("m.onnx"), [helper.make_node("Tanh", ["x"], ["y"]),
+                                           helper.make_node("Exp", ["x"], ["z"])],
+                     [value("x", TensorProto.FLOAT, [2])],
+                     [value("y", TensorProto.FLOAT, [2]), value("z", TensorProto.FLOAT, [2])])
+        self.file("link").symlink_to("a.npy")
+        for other in ("a.npy", "./a.npy", self.file("a.npy"), "link"):
+            done = tenon("run", path, "--output=y=a.npy", f"--output=z={other}", status=2,
+                         cwd=self.folder)
+            self.assertIn("the same file", done.stderr)
+            self.assertFalse(self.file("a.npy").exists())
+        tenon("run", path, "--output=y=/dev/null", "--output=z=/dev/null")
+        tenon("run", path, "--output=y=a.npy", "--output=z=b.npy", cwd=self.folder)
+        self.assertFalse(np.array_equal(np.load(self.file("a.npy")), np.load(self.file("b.npy"))))
 
     def test_files_are_written_with_the_users_mode(self):
         path, out = self.binary(), self.file("y.npy")
@@ -551,6 +681,11 @@ class Bench(Case):
         operations = 2 * 3 * 6 * 7 * 4 * (2 * 9) + 2 * 3 * 6 * 7 * 4 * 5
         self.assertAlmostEqual(told["gflops"] * told["best_ms"] * 1e6 / operations, 1, places=5)
         self.assertGreater(told["peak_fraction"], 0)
+
+    def test_no_runs_need_come_before(self):
+        told = json.loads(tenon("bench", "add:4x4", "--json", "--warmup", "0", "--repeat",
+                                "1").stdout)
+        self.assertEqual(told["runs"], 1)
 
     def test_a_missing_model_is_told(self):
         self.assertIn("none.onnx", tenon("bench", "none.onnx", status=1).stderr)

@@ -58,6 +58,10 @@ def check_program(build, folder):
         same = len(got) == 2 and all(abs(a - b) <= 1e-5 * b + 1e-12 for a, b in zip(got, expected))
         check(f"{compiler}'s prints them", r.returncode == 0 and same and not r.stderr,
               f"{r}, expected {expected}")
+        r = subprocess.run([program], capture_output=True, text=True, timeout=100,
+                           env={**os.environ, "TENON_DEVICE": "ABACUS"})
+        check(f"{compiler}'s tells of failure", r.returncode == 1 and "ABACUS" in r.stderr and
+              not r.stdout, f"{r}")
     check("a compiler was there", compilers)
 
 
@@ -83,6 +87,15 @@ def check_paths():
         check(f"{path} can be run", os.access(ROOT / path, os.X_OK))
 
 
+def check_targets():
+    """What programs link to by CMake: the names that the install tests use."""
+    named = set(re.findall(r"tenon::\w+", TEXT))
+    used = set(re.findall(r"tenon::\w+", (ROOT / "tests/install/CMakeLists.txt").read_text()))
+    check("targets", named == used, f"{named} here, {used} there")
+    check("presets", set(re.findall(r"--preset (\w+)", TEXT)) <=
+          set(re.findall(r'"name": "(\w+)"', (ROOT / "CMakePresets.json").read_text())))
+
+
 def check_numbers():
     types = len(re.findall(r"^\s*X\(TN_\w+, \d+, \"", (ROOT / "include/tenon/dtype.h").read_text(),
                            re.M))
@@ -95,6 +108,7 @@ def main(build):
         check_program(build, Path(folder))
     check_command(build)
     check_paths()
+    check_targets()
     check_numbers()
     return bool(failures)
 

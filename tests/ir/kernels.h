@@ -1,6 +1,6 @@
 /* Random legal kernels: nests of one to three ranges, constant and symbolic, whose values are made
-   of elements of params read along, against and across the ranges, of folds of one and two states,
-   and of staged arrays. */
+   of elements of params read along, against and across the ranges, of staged arrays, and of folds:
+   reductions, and scans of scalars and arrays that emit arrays. */
 #ifndef TENON_TESTS_IR_KERNELS_H
 #define TENON_TESTS_IR_KERNELS_H
 
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { KERNEL_RANGES = 8 };
+enum { KERNEL_RANGES = 8, KERNEL_STATES = 3, KERNEL_HELD = 24 };
 
 typedef struct kernel_maker {
   ir *g;
@@ -18,19 +18,24 @@ typedef struct kernel_maker {
   dtype type;
   int64_t slots;   /* params so far */
   unsigned budget; /* parts it may still be made of */
+  bool inside;     /* extents may depend on the open ranges */
   size_t n;        /* open ranges */
   const node *open[KERNEL_RANGES];
+  size_t n_held; /* states that may be read here */
+  const node *held[KERNEL_HELD];
 } kernel_maker;
 
 static inline const node *kernel_extent(kernel_maker *m) {
   static const int64_t sizes[] = {1, 2, 3, 4, 5, 8, 9, 16};
   int64_t bounds[] = {0, 9};
-  if (rng_chance(&m->r, 20))
+  if (m->inside && rng_chance(&m->r, 8))
+    return ix_add_const(m->g, m->open[rng_below(&m->r, m->n)], 1);
+  if (m->n < 3 && rng_chance(&m->r, 20))
     return ir_make(
         m->g,
         &(node_spec){
             .op = OP_VAR, .dtype = DT_INDEX, .ints = bounds, .n_int = 2, .text = "n", .n_text = 1});
-  return ix_const(m->g, sizes[rng_below(&m->r, sizeof sizes / sizeof *sizes)]);
+  return ix_const(m->g, sizes[rng_below(&m->r, m->n < 3 ? sizeof sizes / sizeof *sizes : 3)]);
 }
 
 static inline const node *kernel_param(kernel_maker *m, size_t rank, const node *const dims[]) {
@@ -49,7 +54,7 @@ static inline const node *kernel_element(kernel_maker *m) {
   size_t rank = rng_below(&m->r, 3);
   for (size_t i = 0; i < rank; i++) {
     const node *r = m->open[rng_below(&m->r, m->n)], *last;
-    dims[i] = range_extent(r);
+    dims[i] = range_extent(r)->free->n ? ix_const(m->g, r->hi + 1) : range_extent(r);
     last = ix_add_const(m->g, dims[i], -1);
     at[i] = rng_chance(&m->r, 25) ? ix_sub(m->g, last, r) : r;
     if (!rng_chance(&m->r, 15)) continue;
@@ -66,11 +71,14 @@ static inline const node *kernel_open(kernel_maker *m) {
   return m->open[m->n++] = range_make(m->g, kernel_extent(m), KIND_LOOP);
 }
 
+static inline op kernel_op(kernel_maker *m) {
+  if (dtype_is_int(m->type) && rng_chance(&m->r, 30)) return OP_XOR;
+  return rng_chance(&m->r, 50) ? OP_ADD : OP_MAX;
+}
+
 /** The sum, maximum or exclusive or of a value over one range or two. */
 static inline const node *kernel_reduction(kernel_maker *m) {
-  op o = dtype_is_int(m->type) && rng_chance(&m->r, 30) ? OP_XOR
-         : rng_chance(&m->r, 50)                        ? OP_ADD
-                                                        : OP_MAX;
+  op o = kernel_op(m);
   size_t before = m->n, n = 1 + rng_below(&m->r, 2);
   const node *ranges[2];
   for (size_t i = 0; i < n; i++) ranges[i] = kernel_open(m);
@@ -79,21 +87,164 @@ static inline const node *kernel_reduction(kernel_maker *m) {
   return fold;
 }
 
-/** Two states that step at once, from each other's old value: s := t, t := s + v. */
-static inline const node *kernel_scan(kernel_maker *m) {
-  size_t before = m->n;
-  const node *r = kernel_open(m), *v = kernel_value(m), *old[2];
-  for (int64_t i = 0; i < 2; i++)
-    old[i] = index_make(m->g, m->type, state_make(m->g, m->type, r, i), 0, 0, NULL);
-  const node *inits[] = {kernel_number(m), kernel_number(m)};
-  const node *steps[] = {old[1], ir_op2(m->g, OP_ADD, old[0], v)};
-  int64_t none[] = {-1, -1};
-  const node *fold = fold_make(
-      m->g,
-      &(fold_spec){
-          .n_states = 2, .n_ranges = 1, .inits = inits, .steps = steps, .ops = none, .ranges = &r});
+/** A fold while it is made: states are scalars, or arrays of one extent that step by components of
+    one STAGE each or of one for all. */
+typedef struct kernel_fold {
+  size_t n, n_arrays, before, held;
+  bool is_array[KERNEL_STATES], shared;
+  const node *extent, *innermost;
+  const node *inits[KERNEL_STATES], *steps[KERNEL_STATES];
+  int64_t ops[KERNEL_STATES], components[KERNEL_STATES];
+} kernel_fold;
+
+/** Lets values read the states, and arrays at `at` or somewhere else. */
+static inline void kernel_hold(kernel_maker *m, const kernel_fold *f, const node *at) {
+  for (size_t i = 0; i < f->n && m->n_held < KERNEL_HELD; i++) {
+    const node *x = at;
+    if (!x || rng_chance(&m->r, 25)) x = m->open[rng_below(&m->r, m->n)];
+    if (rng_chance(&m->r, 15)) x = ix_const(m->g, 1);
+    const node *state = state_make(m->g, m->type, f->innermost, (int64_t)i);
+    m->held[m->n_held++] = index_make(m->g, m->type, state, 0, f->is_array[i], &x);
+  }
+}
+
+/** A term of an op, which must not read the fold's states, or a new state. */
+static inline const node *kernel_step(kernel_maker *m, const kernel_fold *f, size_t i) {
+  size_t held = m->n_held;
+  const node *held_here[KERNEL_HELD];
+  memcpy(held_here, m->held, sizeof held_here);
+  if (f->ops[i] >= 0) m->n_held = f->held;
+  const node *v = kernel_value(m);
+  memcpy(m->held, held_here, sizeof held_here); /* a fold in the term took their places */
+  m->n_held = held;
+  if (f->ops[i] >= 0 || rng_chance(&m->r, 20)) return v;
+  const node *old = m->held[f->held + rng_below(&m->r, held - f->held)];
+  return ir_op2(m->g, rng_chance(&m->r, 70) ? OP_ADD : OP_SUB, old, v);
+}
+
+/** The STAGE that some of the array states step by, along the extent or against it. */
+static inline const node *kernel_step_stage(kernel_maker *m, const kernel_fold *f,
+                                            const size_t of[], size_t n) {
+  size_t before = m->n, held = m->n_held, ranks[KERNEL_STATES];
+  const node *values[KERNEL_STATES], *coords[KERNEL_STATES], *extents[KERNEL_STATES];
+  const node *r = m->open[m->n++] = range_make(m->g, f->extent, KIND_LOOP), *at = r;
+  if (rng_chance(&m->r, 30)) at = ix_sub(m->g, ix_add_const(m->g, f->extent, -1), r);
+  kernel_hold(m, f, at);
+  for (size_t i = 0; i < n; i++) {
+    values[i] = kernel_step(m, f, of[i]);
+    ranks[i] = 1;
+    coords[i] = at;
+    extents[i] = f->extent;
+  }
   m->n = before;
-  return index_make(m->g, m->type, fold, (int64_t)rng_below(&m->r, 2), 0, NULL);
+  m->n_held = held;
+  return stage_make(m->g, &(stage_spec){.n_values = n,
+                                        .n_ranges = 1,
+                                        .values = values,
+                                        .ranks = ranks,
+                                        .coords = coords,
+                                        .extents = extents,
+                                        .ranges = &r});
+}
+
+static inline void kernel_array_steps(kernel_maker *m, kernel_fold *f) {
+  size_t of[KERNEL_STATES], n = 0;
+  for (size_t i = 0; i < f->n; i++)
+    if (f->is_array[i]) of[n++] = i;
+  const node *stage = n && f->shared ? kernel_step_stage(m, f, of, n) : NULL;
+  for (size_t i = 0; i < n; i++)
+    f->steps[of[i]] = stage ? stage : kernel_step_stage(m, f, &of[i], 1);
+}
+
+/** What a state starts as: any value, and an array whose component is the first, an array too. */
+static inline const node *kernel_init(kernel_maker *m, const kernel_fold *f, size_t i) {
+  if (!f->is_array[i] || f->components[i] || rng_chance(&m->r, 50))
+    return rng_chance(&m->r, 50) ? kernel_number(m) : kernel_value(m);
+  size_t before = m->n, rank = 1;
+  const node *r = m->open[m->n++] = range_make(m->g, f->extent, KIND_LOOP), *v = kernel_value(m);
+  m->n = before;
+  return stage_make(m->g, &(stage_spec){.n_values = 1,
+                                        .n_ranges = 1,
+                                        .values = &v,
+                                        .ranks = &rank,
+                                        .coords = &r,
+                                        .extents = &f->extent,
+                                        .ranges = &r});
+}
+
+static inline void kernel_states(kernel_maker *m, kernel_fold *f) {
+  f->n = 1 + rng_below(&m->r, KERNEL_STATES);
+  f->shared = rng_chance(&m->r, 50);
+  for (size_t i = 0; i < f->n; i++) {
+    f->ops[i] = rng_chance(&m->r, 40) ? (int64_t)kernel_op(m) : -1;
+    f->is_array[i] = rng_chance(&m->r, 40);
+    f->components[i] = !f->is_array[i] ? -1 : f->shared ? (int64_t)f->n_arrays : 0;
+    f->n_arrays += f->is_array[i];
+    f->inits[i] = kernel_init(m, f, i);
+  }
+}
+
+/** Arrays along some of the fold's ranges, every element of which is written, of values that read
+    states. */
+static inline size_t kernel_emits(kernel_maker *m, kernel_fold *f, size_t n_ranges,
+                                  const node *const ranges[], const node *values[], size_t ranks[],
+                                  const node *coords[], const node *extents[]) {
+  size_t n = rng_below(&m->r, 3), x = 0;
+  for (size_t e = 0; e < n; e++) {
+    const node *old = m->held[f->held + rng_below(&m->r, m->n_held - f->held)];
+    size_t step = rng_below(&m->r, f->n);
+    values[e] = old;
+    if (rng_chance(&m->r, 50)) values[e] = ir_op2(m->g, OP_ADD, old, kernel_value(m));
+    if (!f->is_array[step] && rng_chance(&m->r, 25)) values[e] = f->steps[step];
+    bool triangle = n_ranges == 2 && node_is_free_in(ranges[0], ranges[1]);
+    ranks[e] = triangle ? 0 : rng_below(&m->r, n_ranges + 1);
+    size_t first = rng_below(&m->r, n_ranges);
+    for (size_t i = 0; i < ranks[e]; i++, x++) {
+      const node *r = ranges[(first + i) % n_ranges];
+      extents[x] = range_extent(r);
+      coords[x] = rng_chance(&m->r, 70) ? r : ix_sub(m->g, ix_add_const(m->g, extents[x], -1), r);
+    }
+  }
+  return n;
+}
+
+/** An element of one of a fold's states or emitted arrays. */
+static inline const node *kernel_of_fold(kernel_maker *m, const node *fold) {
+  size_t c = rng_below(&m->r, fold_states(fold) + fold_emits(fold));
+  const node *at[2];
+  for (size_t i = 0; i < fold_rank(fold, c); i++) at[i] = m->open[rng_below(&m->r, m->n)];
+  return index_make(m->g, m->type, fold, (int64_t)c, fold_rank(fold, c), at);
+}
+
+static inline const node *kernel_scan(kernel_maker *m) {
+  kernel_fold f = {.before = m->n, .held = m->n_held, .extent = kernel_extent(m)};
+  kernel_states(m, &f);
+  const node *ranges[2], *emits[2], *coords[4], *extents[4];
+  size_t n_ranges = 1 + rng_chance(&m->r, 30), ranks[2];
+  for (size_t i = 0; i < n_ranges; i++) ranges[i] = kernel_open(m);
+  f.innermost = ranges[n_ranges - 1];
+  kernel_array_steps(m, &f);
+  kernel_hold(m, &f, NULL);
+  for (size_t i = 0; i < f.n; i++)
+    if (!f.is_array[i]) f.steps[i] = kernel_step(m, &f, i);
+  size_t n_emits = kernel_emits(m, &f, n_ranges, ranges, emits, ranks, coords, extents);
+  m->n = f.before;
+  m->n_held = f.held;
+  const node *fold = fold_make(m->g, &(fold_spec){.n_states = f.n,
+                                                  .n_emits = n_emits,
+                                                  .n_ranges = n_ranges,
+                                                  .inits = f.inits,
+                                                  .steps = f.steps,
+                                                  .ops = f.ops,
+                                                  .components = f.components,
+                                                  .emits = emits,
+                                                  .ranks = ranks,
+                                                  .coords = coords,
+                                                  .extents = extents,
+                                                  .ranges = ranges});
+  const node *one = kernel_of_fold(m, fold);
+  if (rng_chance(&m->r, 40)) return one;
+  return ir_op2(m->g, OP_ADD, one, kernel_of_fold(m, fold));
 }
 
 /** An array that is written down inside the kernel, read at the end of an open range's reach. */
@@ -118,40 +269,58 @@ static inline const node *kernel_value(kernel_maker *m) {
   if (m->budget) m->budget--;
   bool room = m->n + 2 < KERNEL_RANGES;
   if (part < 2 && room) return kernel_reduction(m);
-  if (part == 2 && room) return kernel_scan(m);
+  if (part == 2 && m->n + 4 < KERNEL_RANGES) return kernel_scan(m);
   if (part == 3 && room) return kernel_staged(m);
   if (part < 7) {
     op o = rng_chance(&m->r, 50) ? OP_ADD : rng_chance(&m->r, 50) ? OP_SUB : OP_MAX;
     const node *a = kernel_value(m);
     return ir_op2(m->g, o, a, kernel_value(m));
   }
+  if (m->n_held && rng_chance(&m->r, 50)) return m->held[rng_below(&m->r, m->n_held)];
   if (part == 7) return ir_cast(m->g, m->open[rng_below(&m->r, m->n)], m->type);
   return kernel_element(m);
 }
 
-/** OUT of one value over one to three ranges; the result lies along them, turned round or not. */
-static inline const node *kernel_out(kernel_maker *m) {
-  size_t rank = 1 + rng_below(&m->r, 3);
-  const node *ranges[3] = {0}, *dims[3] = {0}, *at[3] = {0};
+/** OUT of a value over one to three ranges, which lies along them, turned round or not; and perhaps
+    of a second one, along the first ranges only; the value may read what the output before it
+    writes. */
+static inline const node *kernel_out(kernel_maker *m, const node *before) {
+  size_t ranks[2] = {1 + rng_below(&m->r, 3)}, rank = ranks[0], n = 1 + rng_chance(&m->r, 15);
+  const node *ranges[3] = {0}, *dims[6] = {0}, *at[6] = {0}, *src[3], *values[2];
   m->n = 0;
+  m->inside = false;
   for (size_t i = 0; i < rank; i++) ranges[i] = kernel_open(m);
   for (size_t i = 0; i < rank; i++) {
     const node *r = ranges[rank - 1 - i];
     if (rank != 2 || rng_chance(&m->r, 80)) r = ranges[i];
-    if (rank == 2 && i == 1 && r == at[0]) r = ranges[0];
+    if (rank == 2 && i == 1) r = ranges[at[0] == ranges[0]];
     at[i] = r;
     dims[i] = range_extent(r);
   }
-  const node *param = kernel_param(m, rank, dims), *v = kernel_value(m);
-  const node *stage = stage_make(m->g, &(stage_spec){.n_values = 1,
-                                                     .n_ranges = rank,
-                                                     .values = &v,
-                                                     .ranks = &rank,
-                                                     .coords = at,
-                                                     .extents = dims,
-                                                     .ranges = ranges,
-                                                     .cut = true});
-  return ir_node(m->g, OP_OUT, DT_VOID, (const node *[]){param, stage}, 2, NULL, 0);
+  m->inside = true;
+  values[0] = kernel_value(m);
+  if (before && rng_chance(&m->r, 40)) {
+    const node *of = before->src[before->n_src - 1], *x[3];
+    for (size_t i = 0; i < stage_rank(of, 0); i++) x[i] = m->open[rng_below(&m->r, m->n)];
+    const node *other = index_make(m->g, m->type, of, 0, stage_rank(of, 0), x);
+    values[0] = ir_op2(m->g, OP_ADD, values[0], other);
+  }
+  src[0] = kernel_param(m, rank, dims);
+  if (n == 2) {
+    ranks[1] = m->n = 1 + rng_below(&m->r, rank);
+    for (size_t i = 0; i < ranks[1]; i++) dims[rank + i] = range_extent(at[rank + i] = ranges[i]);
+    values[1] = kernel_value(m);
+    src[1] = kernel_param(m, ranks[1], dims + rank);
+  }
+  src[n] = stage_make(m->g, &(stage_spec){.n_values = n,
+                                          .n_ranges = rank,
+                                          .values = values,
+                                          .ranks = ranks,
+                                          .coords = at,
+                                          .extents = dims,
+                                          .ranges = ranges,
+                                          .cut = true});
+  return ir_node(m->g, OP_OUT, DT_VOID, src, n + 1, NULL, 0);
 }
 
 /** The kernel of a seed. */
@@ -160,7 +329,7 @@ static inline const node *kernel_random(ir *g, uint64_t seed) {
   kernel_maker m = {.g = g, .r = {seed}, .type = types[seed % 4], .budget = 8};
   const node *outs[2];
   size_t n = 1 + rng_chance(&m.r, 20);
-  for (size_t i = 0; i < n; i++) outs[i] = kernel_out(&m);
+  for (size_t i = 0; i < n; i++) outs[i] = kernel_out(&m, i ? outs[i - 1] : NULL);
   return ir_make(
       g,
       &(node_spec){

@@ -59,8 +59,32 @@ for label, tensor, status, words in [
         ("transposed axis", tn.swapaxes(t, 0, 3), "ERR_SHAPE", ["axis 3"]),
         ("squeeze", tn.squeeze(t, (1,)), "ERR_SHAPE", ["axis 1", "5"]),
         ("unsqueeze", tn.unsqueeze(t, (5,)), "ERR_SHAPE", ["axis 5"]),
+        ("unsqueeze all", tn.unsqueeze(t, None), "ERR_SHAPE", ["TN_ALL"]),
+        ("unsqueeze all of a scalar", tn.unsqueeze(tn.int(1), None), "ERR_SHAPE", ["TN_ALL"]),
         ("too many axes", tn.unsqueeze(t, tuple(range(10))), "ERR_SHAPE", ["13"])]:
     c.refuse(label, tensor, status, *words)
+
+# Results have 12 axes at most.
+most = tn.of(x[:1, :1, :1].reshape(12 * (1,)))
+index = tn.of(np.zeros((1, 1), np.int64))
+for label, tensor in [
+        ("unsqueeze", tn.unsqueeze(most, (0,))), ("stack", tn.stack_of([most, most], 3)),
+        ("one_hot", tn.one_hot(most, 3, "f32")), ("take", tn.take(most, index, 5)),
+        ("matmul", tn.matmul(tn.unsqueeze(most, (12,)), most))]:
+    c.refuse(f"{label} past 12 axes", tensor, "ERR_SHAPE", "13")
+y = x[:1, :1, :1].reshape(12 * (1,))
+ones = 12 * (1,)
+same("tile to 12 axes", tn.tile(tn.of(x[0, 0, :1]), ones), y)
+same("repeat of 12 axes", tn.repeat(most, 3, 2), np.repeat(y, 2, 3))
+same("take of 12 axes", tn.take(most, tn.of(np.zeros(2, np.int64)), 5), np.take(y, [0, 0], 5))
+same("one_hot to 12 axes", tn.one_hot(tn.of(0 * y[0]), 1, "i32"), 0 * y + 1)
+same("roll of 12 axes", tn.roll(most, 2, 1), y)
+same("cumsum of 12 axes", tn.cumsum(most, 0), y.astype(np.int64))
+same("matmul of 12 axes", tn.matmul(most, most), y * y)
+same("matmul of a row", tn.matmul(tn.of(x[0, 0, :1]), most), (y * y)[0])
+same("expand to 12 axes", tn.expand(tn.int(1), ones), np.ones(ones, np.int64))
+same("pad of 12 axes", tn.pad(most, 12 * (0,), (1, *ones[1:]), CONSTANT, 0.0),
+     np.pad(y, [(0, 1)] * 12))
 
 # ---- Slices ----
 
@@ -71,6 +95,15 @@ for start, stop, step in BOUNDS:
     e = x[:, :, python] if start != END else x[:, :, 6:]
     same(f"slice {start}:{stop}:{step}", tn.slice(t, 2, start, stop, step), e)
 same("slice of slice", tn.slice(tn.slice(t, 2, 5, END, -2), 2, 1, END, 1), x[:, :, 5::-2][:, :, 1:])
+FAR = [2**k - one for k in (7, 31, 44, 50, 60, 62, 63) for one in (0, 1) if 2**k - one < END]
+for far in FAR:
+    same(f"slice -{far}:{far}", tn.slice(t, 2, -far, far, 2), x[:, :, ::2])
+    same(f"slice {far}:-{far}", tn.slice(t, 2, far, -far - 1 if far == END - 1 else -far, -1),
+         x[:, :, ::-1])
+same("slice from the least", tn.slice(t, 2, -2**63, 4, 1), x[:, :, :4])
+same("slice to the least", tn.slice(t, 2, 4, -2**63, -2), x[:, :, 4::-2])
+c.refuse("slice past 2^44", tn.slice(t, 0, 10**15, END, 1), "ERR_SHAPE", "2^44")
+c.refuse("arange past 2^44", tn.arange(2**45, 2**45 + 4, 1, "i64"), "ERR_SHAPE", "2^44")
 c.refuse("slice step", tn.slice(t, 0, 0, 1, 0), "ERR_ARGUMENT", "slice", "step")
 for i, part in enumerate(tn.split_into(t, 1, 3, (2, 0, 3))):
     same(f"split {i}", part, np.split(x, (2, 2), 1)[i])

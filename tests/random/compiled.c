@@ -1,6 +1,6 @@
 #include "compiled.h"
 
-#include "runtime/binding.h"
+#include "runtime/execution.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,18 +15,17 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Opening. The compiler of a device is found when it is first asked for, by the name in CC. */
+/* Opening. */
 
 static bool open_one(compiled *c, const char *name) {
   size_t i = c->n;
   tn_device *device;
   void *compiler;
-  setenv("CC", name, 1);
   if (table_open(&c->tables[i], &(table_desc){.mem = &mem_system, .threads = MOST_WORKERS}, &c->d))
     return false;
   if (table_device(c->tables[i], "CPU", &device, &c->d) ||
-      device_target_get(device, NULL, NULL, &c->targets[i], &c->d) ||
-      device_compiler(c->targets[i], &compiler, &c->d)) {
+      device_target_get(device, &(target_desc){.compiler = name}, &c->targets[i], &c->d) ||
+      device_compiler_get(c->targets[i], &compiler, &c->d)) {
     table_close(c->tables[i]);
     return false;
   }
@@ -38,16 +37,9 @@ static bool open_one(compiled *c, const char *name) {
 bool compiled_open(compiled *c) {
   static const char *const all[COMPILERS][3] = {{"gcc", "gcc-12", NULL},
                                                 {"clang", "clang-14", NULL}};
-  const char *had = getenv("CC");
-  char *cc = had ? strdup(had) : NULL;
   for (size_t i = 0; i < COMPILERS; i++)
     for (const char *const *name = all[i]; *name; name++)
       if (open_one(c, *name)) break;
-  if (cc)
-    setenv("CC", cc, 1);
-  else
-    unsetenv("CC");
-  free(cc);
   return c->n > 0;
 }
 
@@ -59,7 +51,7 @@ const target *compiled_target(const compiled *c) { return &c->targets[0]->target
 
 /* Host functions. */
 
-static tn_status call_host(void *user, const plan_custom_call *call, tn_failure *failure) {
+static tn_status call_host(void *user, const executable_call *call, tn_failure *failure) {
   const graph *g = user;
   (void)failure;
   const node *found = NULL;
@@ -81,10 +73,10 @@ typedef struct bound {
   const compiled *c;
   const graph *g;
   report *r;
-  plan *p;
-  binding *b;
+  executable *p;
+  execution *b;
   tn_device *device;
-  tn_buffer **inputs; /* by the graph's buffers; NULL: the plan has no such input */
+  tn_buffer **inputs; /* by the graph's buffers; NULL: there is no such input */
   diag *d;
 } bound;
 
@@ -100,25 +92,19 @@ static void *memory_of(bound *x, tn_buffer *b) {
 
 static void give_input(bound *x, size_t i) {
   const graph_buffer *from = &x->g->buffers.at[i];
-  size_t number = plan_input(x->p, from->n->ints[0], from->n->ints[1]);
+  size_t number = executable_input(x->p, from->n->ints[0], from->n->ints[1]);
   if (number == SIZE_MAX) return;
   if (!fine(x, buffer_open(x->device, from->array.bytes + 1, &x->inputs[i], x->d))) return;
   void *at = memory_of(x, x->inputs[i]);
   if (at) memcpy(at, from->array.data, from->array.bytes);
-  fine(x, binding_set_buffer(x->b, number, x->inputs[i], x->d));
-}
-
-static bool is_of_plan(const plan *p, const char *name) {
-  for (size_t i = 0; i < plan_vars(p); i++)
-    if (!strcmp(plan_var_at(p, i)->name, name)) return true;
-  return false;
+  fine(x, execution_set_buffer(x->b, number, x->inputs[i], x->d));
 }
 
 static void check_results(bound *x, void *const want[]) {
   for (size_t i = 0; i < x->g->n_roots && !x->r->failed; i++) {
     const node *root = x->g->roots[i];
     dtype t = (dtype)root->dtype;
-    const char *got = memory_of(x, binding_buffer(x->b, plan_output(x->p, i)));
+    const char *got = memory_of(x, execution_buffer(x->b, executable_output(x->p, i)));
     size_t count = (size_t)graph_count(x->g, root);
     for (size_t k = 0; k < count && got; k++) {
       uint64_t w = scalar_load(t, (const char *)want[i] + k * dtype_bytes(t));
@@ -134,9 +120,9 @@ static void check_inputs(bound *x) {
   for (size_t i = 0; i < x->g->buffers.n && !x->r->failed; i++) {
     const graph_buffer *from = &x->g->buffers.at[i];
     if (!x->inputs[i]) continue;
-    size_t number = plan_input(x->p, from->n->ints[0], from->n->ints[1]);
+    size_t number = executable_input(x->p, from->n->ints[0], from->n->ints[1]);
     const void *at = memory_of(x, x->inputs[i]);
-    if (at && !plan_buffer_at(x->p, number)->is_written &&
+    if (at && !executable_buffer_at(x->p, number)->is_written &&
         memcmp(at, from->array.data, from->array.bytes))
       report_fail(x->r, "input %zu has changed", i);
   }
@@ -144,16 +130,17 @@ static void check_inputs(bound *x) {
 
 static void run_once(bound *x, void *const want[], int32_t workers) {
   x->device->host.threads = workers; /* what work is cut into */
-  if (!fine(x, binding_open(&x->b, x->p, NULL, x->d))) return;
+  if (!fine(x, execution_open(&x->b, x->p, NULL, x->d))) return;
   x->inputs = calloc(x->g->buffers.n + 1, sizeof(tn_buffer *));
   for (size_t i = 0; i < x->g->buffers.n && !x->r->failed; i++) give_input(x, i);
   for (size_t i = 0; i < x->g->vars.n && !x->r->failed; i++) {
     const interp_var *v = &x->g->vars.at[i];
-    if (is_of_plan(x->p, v->name)) fine(x, binding_set_var(x->b, v->name, v->value, x->d));
+    size_t var = executable_var(x->p, v->name);
+    if (var != SIZE_MAX) fine(x, execution_set_var(x->b, var, v->value, x->d));
   }
-  if (!x->r->failed && fine(x, binding_run(x->b, x->d))) check_results(x, want);
+  if (!x->r->failed && fine(x, execution_run(x->b, x->d))) check_results(x, want);
   if (!x->r->failed) check_inputs(x);
-  binding_close(x->b);
+  execution_close(x->b);
   for (size_t i = 0; i < x->g->buffers.n; i++)
     if (x->inputs[i]) buffer_release(x->inputs[i]);
   free(x->inputs);
@@ -162,23 +149,23 @@ static void run_once(bound *x, void *const want[], int32_t workers) {
 
 static void check_with(compiled *c, size_t i, const graph *g, void *const want[], report *r) {
   bound x = {.c = c, .g = g, .r = r, .device = c->targets[i]->device, .d = &c->d};
-  plan_request request = {.name = "random",
-                          .roots = g->roots,
-                          .n_roots = g->n_roots,
-                          .target = c->targets[i],
-                          .math = g->math,
-                          .may_overwrite = graph_may_overwrite,
-                          .host = {.call = call_host, .user = (void *)g}};
-  report_stage(r, "plan by %s", c->names[i]);
+  executable_request request = {.name = "random",
+                                .roots = g->roots,
+                                .n_roots = g->n_roots,
+                                .target = c->targets[i],
+                                .math = g->math,
+                                .may_overwrite = graph_may_overwrite,
+                                .host = {.call = call_host, .user = (void *)g}};
+  report_stage(r, "executable by %s", c->names[i]);
   double start = now();
-  if (!fine(&x, plan_make(&x.p, &request, &mem_system, x.d))) return;
+  if (!fine(&x, executable_make(&x.p, &request, &mem_system, x.d))) return;
   c->compiling += now() - start;
-  c->kernels += plan_kernels(x.p);
+  c->kernels += executable_kernels(x.p);
   for (int32_t workers = 1; workers <= MOST_WORKERS && !r->failed; workers++) {
     report_stage(r, "compiled by %s, %d workers", c->names[i], workers);
     run_once(&x, want, workers);
   }
-  plan_release(x.p);
+  executable_release(x.p);
 }
 
 void compiled_check(compiled *c, const graph *g, void *const want[], report *r) {

@@ -151,14 +151,12 @@ static void buffers_allocate_late(void **state) {
   tn_span s;
   ok(f, buffer_open(f->cpu, 4096, &b, &f->diag));
   ok(f, buffer_view(b, 1024, 512, &v, &f->diag));
-  assert_false(buffer_is_allocated(b));
   assert_int_equal(blocks_used(&f->cpu->blocks), 0);
   ok(f, buffer_span(v, &s, &f->diag));
-  assert_true(buffer_is_allocated(b) && buffer_is_allocated(v));
   assert_int_equal(s.offset, 1024);
   assert_int_equal(s.bytes, 512);
   assert_int_equal(buffer_bytes(v), 512);
-  assert_ptr_equal(buffer_device(v), f->cpu);
+  assert_ptr_equal(s.device, f->cpu);
   tn_span whole;
   ok(f, buffer_span(b, &whole, &f->diag));
   assert_ptr_equal(whole.memory, s.memory);
@@ -216,7 +214,7 @@ static void host_memory_is_used_as_it_is(void **state) {
   tn_buffer *b, *v;
   tn_span s;
   ok(f, buffer_import(f->cpu, data, sizeof data, note, &destroyed, &b, &f->diag));
-  assert_true(buffer_is_allocated(b));
+  assert_int_equal(blocks_used(&f->cpu->blocks), 0);
   ok(f, buffer_view(b, 8, 8, &v, &f->diag));
   buffer_release(b);
   ok(f, buffer_span(v, &s, &f->diag));
@@ -395,8 +393,6 @@ static void copies_between_devices(void **state) {
       assert_memory_equal(data, seen, N * 4);
       short_one = span_part(&t, 4, 8);
       assert_int_equal(span_copy(&short_one, &s, &f->diag), TN_ERR_ARGUMENT);
-      ok(f, span_check(&t, 4, N * 4 - 4, &f->diag));
-      assert_int_equal(span_check(&t, 5, N * 4 - 4, &f->diag), TN_ERR_ARGUMENT);
       buffer_release(from);
       buffer_release(to);
     }

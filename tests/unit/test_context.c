@@ -146,6 +146,31 @@ static void progress_cancels(void **state) {
   check_ok(c, tn_close(c));
 }
 
+static bool go_on(void *user, const char *what, uint64_t done, uint64_t total) {
+  (void)what, (void)done, (void)total;
+  return *(bool *)user;
+}
+
+static void cancelled_work_is_done_later(void **state) {
+  (void)state;
+  bool goes_on = false;
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.progress = (tn_progress){go_on, &goes_on, NULL};
+  tn_context *c = tn_open(&d);
+  float f;
+  tn_tensor *s = tn_state(tn_mul(floats(c, FLOATS(2)), tn_num(c, 2)));
+  tn_assign(s, tn_add(s, tn_num(c, 1)));
+  assert_int_equal(tn_read(s, TN_F32, &f, 4), TN_ERR_CANCELLED);
+  goes_on = true;
+  check_floats(c, s, FLOATS(5));
+  goes_on = false;
+  tn_assign(s, tn_sub(s, tn_num(c, 3)));
+  assert_int_equal(tn_read(s, TN_F32, &f, 4), TN_ERR_CANCELLED);
+  goes_on = true;
+  check_floats(c, s, FLOATS(2));
+  check_ok(c, tn_close(c));
+}
+
 static void devices_are_listed(void **state) {
   (void)state;
   tn_context *c = tn_open(NULL);
@@ -277,6 +302,7 @@ int main(void) {
       cmocka_unit_test(the_environment_is_heeded),
       cmocka_unit_test(payloads_are_destroyed_once),
       cmocka_unit_test(progress_cancels),
+      cmocka_unit_test(cancelled_work_is_done_later),
       cmocka_unit_test(devices_are_listed),
       cmocka_unit_test(a_second_call_is_refused),
       cmocka_unit_test(a_running_binding_keeps_it_open),

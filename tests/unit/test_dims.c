@@ -38,13 +38,16 @@ static void shapes_keep_variables(void **state) {
   assert_int_equal(t.shape.size[1], 3);
 }
 
-/** Whether a shape with this size is refused with these words. */
-static void check_refused(tn_context *c, tn_dim d, tn_status status, const char *words) {
-  tn_tensor *x = tn_input(c, "x", tn_shape(d), TN_F32);
+static void check_invalid(tn_context *c, tn_tensor *x, tn_status status, const char *words) {
   float f;
   assert_int_equal(tn_type_of(x).dtype, TN_UNDEFINED);
   assert_int_equal(tn_read(x, TN_F32, &f, sizeof f), status);
   check_text(tn_message(c), words);
+}
+
+/** Whether a shape with this size is refused with these words. */
+static void check_refused(tn_context *c, tn_dim d, tn_status status, const char *words) {
+  check_invalid(c, tn_input(c, "x", tn_shape(d), TN_F32), status, words);
 }
 
 static void operators_are_caught(void **state) {
@@ -83,6 +86,86 @@ static void arithmetic_is_bounded(void **state) {
   check_refused(c, tn_dim_sub(c, z, 1), TN_ERR_SHAPE, "-1");
   check_refused(c, -1, TN_ERR_SHAPE, "-1");
   assert_true(tn_dim_div(c, 8, tn_dim_add(c, z, 1)) != INT64_MIN);
+}
+
+static void numbers_have_a_limit(void **state) {
+  tn_context *c = *state;
+  const int64_t limit = INT64_C(1) << 44;
+  assert_int_equal(tn_dim_sub(c, limit - 1, limit - 1), 0);
+  assert_int_equal(tn_dim_sub(c, 0, limit - 1), 1 - limit);
+  check_refused(c, limit, TN_ERR_SHAPE, "below 2^44");
+  check_refused(c, tn_dim_add(c, limit - 1, 1), TN_ERR_SHAPE, "17592186044416 is too large");
+  check_refused(c, tn_dim_mul(c, 1 << 30, 1 << 30), TN_ERR_SHAPE, "below 2^44");
+  check_invalid(c, tn_arange(c, limit, limit + 1, 1, TN_I64), TN_ERR_SHAPE, "below 2^44");
+  assert_int_equal(tn_type_of(tn_arange(c, 1 - limit, limit - 1, limit - 1, TN_I64)).shape.size[0],
+                   2);
+  tn_dim most = tn_dim_var(c, "most", 0, INT64_C(1) << 40), wide = tn_dim_mul(c, most, 1 << 20);
+  assert_true(tn_dim_div(c, wide, 1 << 20) == most);
+}
+
+/** The size along axis 0 of a slice. */
+static tn_dim sliced(tn_tensor *x, tn_dim start, tn_dim stop, tn_dim step) {
+  tn_type t = tn_type_of(tn_slice(x, 0, start, stop, step));
+  return t.dtype == TN_UNDEFINED ? -1 : t.shape.size[0];
+}
+
+static void bounds_are_clamped(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 1, 100);
+  tn_tensor *x = floats(c, FLOATS(1, 2, 3, 4, 5)), *y = tn_input(c, "y", tn_shape(n), TN_F32);
+  for (int k = 3; k < 63; k++) {
+    int64_t far = INT64_C(1) << k;
+    assert_int_equal(sliced(x, -far, far, 1), 5);
+    assert_int_equal(sliced(x, 1 - far, far - 1, 2), 3);
+    assert_int_equal(sliced(x, far, -far, -1), 5);
+    assert_int_equal(sliced(x, far, TN_END, 1), 0);
+    if (k < 7) continue;
+    assert_true(sliced(y, -far, far - 1, 1) == n);
+    assert_true(sliced(y, far - 1, -far, -1) == n);
+    assert_int_equal(sliced(y, far, TN_END, 1), 0);
+  }
+  assert_int_equal(sliced(x, INT64_MIN, 2, 1), 2);
+  assert_int_equal(sliced(x, 3, INT64_MIN, -1), 4);
+  assert_int_equal(sliced(x, INT64_MAX, INT64_MIN, -1), 5);
+  assert_true(sliced(y, INT64_MIN, INT64_MAX, 1) == n);
+  check_floats(c, tn_slice(x, 0, INT64_MAX, INT64_MIN + 1, -2), FLOATS(5, 3, 1));
+}
+
+static void bounds_that_are_no_numbers_are_refused(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 1, 100), m = tn_dim_var(c, "m", 1, 100);
+  tn_tensor *x = floats(c, FLOATS(1, 2, 3)), *y = tn_input(c, "y", tn_shape(n), TN_F32);
+  const tn_dim wrong[] = {n + 1, n - 1, n / 2, -n, n | m, INT64_C(1000000000000000)};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    check_invalid(c, tn_slice(x, 0, wrong[i], TN_END, 1), TN_ERR_SHAPE, "is no size");
+    check_invalid(c, tn_slice(x, 0, 0, wrong[i], 1), TN_ERR_SHAPE, "is no size");
+  }
+  check_invalid(c, tn_slice(x, 0, tn_dim_add(NULL, 1, 1), TN_END, 1), TN_ERR_SHAPE, "is no size");
+  check_invalid(c, tn_slice(y, 0, 50, TN_END, 1), TN_ERR_SHAPE, "can be outside");
+  check_invalid(c, tn_slice(x, 0, tn_dim_sub(c, 1, n), TN_END, -1), TN_ERR_SHAPE,
+                "start -n+1 can be negative");
+  check_invalid(c, tn_slice(x, 0, 0, tn_dim_sub(c, n, 2), 1), TN_ERR_SHAPE, "can be negative");
+  assert_int_equal(sliced(x, 0, tn_dim_add(c, n, 2), 1), 3);
+  assert_true(sliced(y, tn_dim_sub(c, 0, n), n, 1) == n);
+}
+
+static void extremes_need_an_element(void **state) {
+  tn_context *c = *state;
+  tn_dim some = tn_dim_var(c, "some", 1, 8), any = tn_dim_var(c, "any", 0, 8);
+  tn_tensor *x = tn_input(c, "x", tn_shape(2, any, some), TN_F32);
+  tn_tensor *image = tn_input(c, "image", tn_shape(1, 2, some, any), TN_F32);
+  assert_int_equal(tn_type_of(tn_max(x, tn_axes(0, 2), false)).dtype, TN_F32);
+  assert_int_equal(tn_type_of(tn_argmin(x, -1, false)).dtype, TN_I64);
+  assert_int_equal(tn_type_of(tn_min(x, (tn_axes){0}, false)).dtype, TN_F32);
+  check_invalid(c, tn_max(x, tn_axes(1), false), TN_ERR_SHAPE, "axis 1, of size any, can be empty");
+  check_invalid(c, tn_min(x, TN_ALL, true), TN_ERR_SHAPE, "axis 1, of size any, can be empty");
+  check_invalid(c, tn_argmax(x, 1, false), TN_ERR_SHAPE, "minimum");
+  check_invalid(c, tn_argmin(x, -2, false), TN_ERR_SHAPE, "minimum");
+  check_invalid(c, tn_global_max_pool(image), TN_ERR_SHAPE, "axis 3, of size any, can be empty");
+  tn_tensor *more = tn_pad(x, tn_shape(0, 1, 0), tn_shape(0, 0, 0), TN_PAD_CONSTANT, 0);
+  assert_int_equal(tn_type_of(tn_max(more, TN_ALL, false)).dtype, TN_F32);
+  assert_int_equal(tn_type_of(tn_sum(x, TN_ALL, false)).dtype, TN_F32);
+  assert_int_equal(tn_type_of(tn_global_avg_pool(image)).dtype, TN_F32);
 }
 
 static void failures_do_not_pile_up(void **state) {
@@ -161,6 +244,10 @@ int main(void) {
       WITH(operators_are_caught),
       WITH(bad_variables_carry_their_cause),
       WITH(arithmetic_is_bounded),
+      WITH(numbers_have_a_limit),
+      WITH(bounds_are_clamped),
+      WITH(bounds_that_are_no_numbers_are_refused),
+      WITH(extremes_need_an_element),
       WITH(failures_do_not_pile_up),
       WITH(ranks_are_checked),
       cmocka_unit_test(types_meet),

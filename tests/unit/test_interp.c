@@ -455,17 +455,17 @@ KERNEL_TEST(test_kernel_blocked_matmul) {
   const node *y = loop(t, M), *x = loop(t, N), *zero = ir_const(t->g, DT_F32, 0);
   fill_f32(t, a, 3);
   fill_f32(t, b, 4);
-  const node *k = ix_add(t->g, ix_scale(t->g, ko, BLOCK), ki), *at[] = {i, j}, *from[] = {y, x};
+  const node *k = ix_add(t->g, ix_scale(t->g, ko, BLOCK), ki), *from[] = {y, x};
   const node *term = ir_op2(t->g, OP_MUL, READ(t, a, i, k), READ(t, b, k, j));
   const node *inner = fold_reduce(t->g, OP_ADD, term, 1, &ki);
-  const node *state = index_make(t->g, DT_F32, state_make(t->g, DT_F32, ko, 0), 0, 2, at);
-  const node *step = STAGE(t, ir_op2(t->g, OP_ADD, state, inner), i, j);
-  int64_t no_op = -1;
+  const node *step = STAGE(t, inner, i, j);
+  int64_t add = OP_ADD, component = 0;
   const node *fold = fold_make(t->g, &(fold_spec){.n_states = 1,
                                                   .n_ranges = 1,
                                                   .inits = &zero,
                                                   .steps = &step,
-                                                  .ops = &no_op,
+                                                  .ops = &add,
+                                                  .components = &component,
                                                   .ranges = &ko});
   kernel(t, out, STAGE(t, index_make(t->g, DT_F32, fold, 0, 2, from), y, x));
   for (int row = 0; row < M; row++)
@@ -489,14 +489,14 @@ static const node *cumulative(test *t, const node *in, const node *k, const node
   const node *s = part(t, state_make(t->g, DT_F32, k, 0), 0, NULL);
   const node *sums = part(t, state_make(t->g, DT_F32, k, 1), 0, i);
   const node *here = ir_op2(t->g, OP_EQ, i, k), *zero = ir_const(t->g, DT_F32, 0);
-  const node *steps[] = {ir_op2(t->g, OP_ADD, s, READ(t, in, k)),
-                         STAGE(t, ir_op3(t->g, OP_WHERE, here, s, sums), i)};
+  const node *steps[] = {READ(t, in, k), STAGE(t, ir_op3(t->g, OP_WHERE, here, s, sums), i)};
   const node *inits[] = {zero, zero};
   return fold_make(t->g, &(fold_spec){.n_states = 2,
                                       .n_ranges = 1,
                                       .inits = inits,
                                       .steps = steps,
                                       .ops = (int64_t[]){OP_ADD, -1},
+                                      .components = (int64_t[]){-1, 0},
                                       .ranges = &k});
 }
 

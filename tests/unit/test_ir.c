@@ -1,7 +1,8 @@
 /* Nodes: interning, counting, shapes, bounds, free ranges, index arithmetic, substitution. */
+#include "base/intern.h"
 #include "ir/binder.h"
+#include "ir/copy.h"
 #include "ir/infer.h"
-#include "ir/intern.h"
 #include "ir/subst.h"
 #include "ir/topo.h"
 
@@ -349,12 +350,22 @@ static void bounded(void *arg) {
   assert_int_equal(q->hi, 1);
   assert_int_equal(ix_mod(g, a, ix_const(g, 4))->hi, 3);
   const node *far = index_var(g, "far", BOUND_LOW, BOUND_HIGH);
+  const node *huge = ix_const(g, INT64_MAX - 1);
   assert_int_equal(ix_add(g, far, i)->lo, BOUND_LOW);
+  assert_int_equal(ir_op2(g, OP_ADD, huge, i)->hi, BOUND_HIGH);
+  assert_int_equal(ir_op2(g, OP_MUL, huge, ix_const(g, -2))->lo, BOUND_LOW);
+  /* a least value beyond 64 bits is no proof of anything less */
+  const node *beyond = ir_op2(g, OP_ADD, huge, huge);
+  assert_true(ir_op2(g, OP_SUB, ir_op2(g, OP_SUB, beyond, huge), huge)->lo <= 0);
   assert_int_equal(ix_mul(g, far, i)->hi, BOUND_HIGH);
   assert_int_equal(ir_const_int(g, DT_U8, 200)->hi, 200);
-  assert_int_equal(ir_cast(g, i, DT_I8)->lo, -128);
-  assert_int_equal(bound_add(INT64_MAX - 1, 5), BOUND_HIGH);
-  assert_int_equal(bound_mul(-INT64_MAX, 2), BOUND_LOW);
+  assert_int_equal(ir_cast(g, i, DT_I8)->hi, 99);
+  const node *small = ir_cast(g, i, DT_I8), *twice = ir_op2(g, OP_ADD, small, small);
+  assert_int_equal(twice->lo, -128); /* it may wrap */
+  assert_false(infer_never_wraps(twice));
+  const node *half = ir_op2(g, OP_CDIV, small, ir_const_int(g, DT_I8, 2));
+  assert_int_equal(half->hi, 49);
+  assert_true(infer_never_wraps(ir_op2(g, OP_ADD, half, half)));
   assert_true(ix_prove(g, ix_add_const(g, ix_sub(g, n, i), -1)));
   assert_false(ix_prove(g, ix_add_const(g, ix_sub(g, n, i), -2)));
 }
@@ -564,6 +575,59 @@ static void canonical_forms(void **state) {
   run(false, canonical);
 }
 
+/** With ranges r_i below n_i and a number c, c − Σ r_i: nothing shows that it is not negative. With
+    c = Σ (n_i − 1) it is, in any order. */
+static void proved(void *arg) {
+  ir *g = ((world *)arg)->g;
+  enum { TERMS = 14 };
+  const node *hopeless = index_var(g, "c", 0, 1000000), *enough = ix_const(g, 0);
+  for (int i = 0; i < TERMS; i++) {
+    char name[8] = {'n', (char)('a' + i), 0};
+    const node *n = index_var(g, name, 1, 1000), *r = range_make(g, n, KIND_LOOP);
+    hopeless = ix_sub(g, hopeless, r);
+    enough = ix_add_const(g, ix_add(g, enough, ix_sub(g, n, r)), -1);
+  }
+  size_t before = ir_count(g);
+  assert_false(ix_prove(g, hopeless));
+  assert_int_equal(ir_count(g), before);
+  assert_true(ix_prove(g, enough));
+  assert_false(ix_prove(g, ix_add_const(g, enough, -1)));
+  /* (r·n + s)·m + t < n·n·m for r, s < n and t < m, whichever was made first */
+  const node *n = index_var(g, "n", 1, 40), *m = index_var(g, "m", 1, 40);
+  const node *t = range_make(g, m, KIND_LOOP), *s = range_make(g, n, KIND_LOOP),
+             *r = range_make(g, n, KIND_LOOP);
+  const node *at = ix_add(g, ix_mul(g, ix_add(g, ix_mul(g, r, n), s), m), t);
+  const node *size = ix_mul(g, ix_mul(g, n, n), m);
+  assert_true(ix_prove_lt(g, at, size));
+  assert_false(ix_prove_lt(g, ix_add_const(g, at, 1), size));
+  /* what is left of n beyond a range is the extent of another */
+  const node *rest = range_make(g, ix_sub(g, n, s), KIND_LOOP);
+  assert_true(ix_prove_lt(g, ix_add(g, s, rest), n));
+  assert_true(ix_prove_lt(g, ix_min(g, ix_scale(g, n, 9), ix_add(g, s, rest)), n));
+}
+
+static void proofs(void **state) {
+  (void)state;
+  run(false, proved);
+}
+
+/** A product of more factors than the forms have room for, as a text may have it. */
+static void many_factors(void *arg) {
+  ir *g = ((world *)arg)->g;
+  const node *n = index_var(g, "n", 1, 2), *m = index_var(g, "m", 1, 2), *p = n;
+  for (int i = 0; i < 40; i++) p = ir_op2(g, OP_MUL, p, n);
+  const node *r = range_make(g, m, KIND_LOOP), *q = ir_op2(g, OP_MUL, p, r);
+  assert_int_equal(ix_floordiv(g, p, m)->op, OP_FLOORDIV);
+  assert_int_equal(ix_floordiv(g, m, p)->op, OP_FLOORDIV);
+  assert_int_equal(ix_floordiv(g, p, p)->op, OP_FLOORDIV);
+  assert_false(ix_prove_le(g, q, m));
+}
+
+static void products_of_many_factors(void **state) {
+  (void)state;
+  run(false, many_factors);
+}
+
 static void overflow(void *arg) {
   ir *g = ((world *)arg)->g;
   const node *n = index_var(g, "n", 1, 40);
@@ -638,6 +702,59 @@ static void substitution_in_binders(void **state) {
   run(false, in_binders);
 }
 
+/** What depends on a range that is bound inside a copy changes with it, and a range's fields stay.
+ */
+static void copied_ranges(void *arg) {
+  world *w = arg;
+  ir *g = w->g;
+  const node *i = range_make(g, ix_const(g, 8), KIND_LOOP), *extent = ix_add_const(g, i, 1);
+  int64_t ints[] = {ir_fresh(g), KIND_UNROLL, 3, 2};
+  const node *k = ir_node(g, OP_RANGE, DT_INDEX, &extent, 1, ints, 4);
+  const node *j = range_make(g, ix_add_const(g, k, 1), KIND_LOOP);
+  const node *inner = fold_reduce(g, OP_ADD, ir_cast(g, j, DT_F32), 1, &j); /* without i */
+  const node *sum = fold_reduce(g, OP_ADD, inner, 1, &k);
+  map m = {0};
+  map_set(&w->a, &m, i, (void *)ix_const(g, 2));
+  const node *fold = subst_copy(g, sum, &m)->src[0], *fresh = fold_range(fold)[0];
+  assert_int_equal(fold->free->n, 0);
+  assert_ptr_not_equal(fresh, k);
+  assert_int_equal(fresh->ints[1], KIND_UNROLL);
+  assert_int_equal(fresh->ints[2], 3);
+  assert_int_equal(fresh->ints[3], 2);
+  const node *inside = fold_step(fold, 0)->src[0];
+  assert_int_equal(inside->op, OP_FOLD);
+  assert_ptr_not_equal(fold_range(inside)[0], j);
+  assert_ptr_equal(range_extent(fold_range(inside)[0]), ix_add_const(g, fresh, 1));
+}
+
+static void substitution_in_copies(void **state) {
+  (void)state;
+  run(false, copied_ranges);
+}
+
+/** A graph that was made by hand is in canonical form in its copy. */
+static void copied_from(void *arg) {
+  world *w = arg;
+  ir *to = ir_new(&w->m, &w->d, false);
+  assert_non_null(to);
+  const node *i = range_make(w->g, ix_const(w->g, 8), KIND_LOOP);
+  const node *below = ix_sub(w->g, i, ix_const(w->g, 9)), *copies[3];
+  int64_t ints[] = {ir_fresh(w->g), KIND_LOOP, 0, 0};
+  const node *roots[] = {ir_op2(w->g, OP_LT, i, ix_const(w->g, 8)),
+                         ir_op2(w->g, OP_LE, ix_const(w->g, 8), i),
+                         ir_node(w->g, OP_RANGE, DT_INDEX, &below, 1, ints, 4)};
+  ir_copy(to, &w->a, roots, 3, NULL, NULL, copies);
+  assert_true(node_is_bits(copies[0], 1) && copies[0]->dtype == DT_BOOL);
+  assert_true(node_is_bits(copies[1], 0) && copies[1]->dtype == DT_BOOL);
+  assert_true(node_is_bits(range_extent(copies[2]), 0));
+  ir_free(to);
+}
+
+static void copies_are_canonical(void **state) {
+  (void)state;
+  run(false, copied_from);
+}
+
 /* Walks. */
 
 static bool below_neg(const node *n, void *user) {
@@ -665,6 +782,44 @@ static void walks(void **state) {
   run(true, walked);
 }
 
+typedef struct walk_job {
+  world *w;
+  const node *root;
+  size_t found;
+} walk_job;
+
+static void walk_job_run(void *arg) {
+  walk_job *j = arg;
+  j->found = topo_sort(&j->w->a, &j->root, 1, NULL, NULL).n;
+}
+
+/** A walk over a deep graph whose n-th allocation fails, and then one that has memory. */
+static void walked_twice(void *arg) {
+  world *w = arg;
+  enum { DEEP = 3000 };
+  const node *n = buffer(w->g, DT_F32, 0, 0, NULL);
+  for (int i = 0; i < DEEP; i++) n = ir_op1(w->g, OP_NEG, n);
+  walk_job job = {.w = w, .root = n};
+  tn_status s = TN_ERR_MEMORY;
+  size_t failures = 0;
+  for (; s != TN_OK; failures++) {
+    w->fail_at = w->calls + failures + 1;
+    s = diag_catch(&w->d, walk_job_run, &job);
+    w->fail_at = 0;
+    arena_free(&w->a);
+    assert_int_equal(diag_catch(&w->d, walk_job_run, &job), TN_OK);
+    assert_int_equal(job.found, DEEP + 1);
+    arena_free(&w->a);
+  }
+  assert_true(failures > 3);
+}
+
+static void walk_after_failure(void **state) {
+  (void)state;
+  run(false, walked_twice);
+  run(true, walked_twice);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(interned_once),
@@ -680,10 +835,15 @@ int main(void) {
       cmocka_unit_test(bounds),
       cmocka_unit_test(index_arithmetic),
       cmocka_unit_test(canonical_forms),
+      cmocka_unit_test(proofs),
+      cmocka_unit_test(products_of_many_factors),
       cmocka_unit_test(too_large_for_64_bits),
       cmocka_unit_test(substitution),
       cmocka_unit_test(substitution_in_binders),
+      cmocka_unit_test(substitution_in_copies),
+      cmocka_unit_test(copies_are_canonical),
       cmocka_unit_test(walks),
+      cmocka_unit_test(walk_after_failure),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

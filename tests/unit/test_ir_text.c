@@ -4,6 +4,7 @@
 #include "ir/dot.h"
 #include "ir/dump.h"
 #include "ir/parse.h"
+#include "ir/pass.h"
 #include "ir/print.h"
 
 #include <setjmp.h>
@@ -59,8 +60,11 @@ static const char every_op[] =
     "%x = index f32 %p %i %k [component=0]\n"
     "%state = state f32 %k [component=0]\n%s = index f32 %state [component=0]\n"
     "%step = add f32 %s %x\n"
-    "%fold = fold void %one %step %k [states=1 ranges=1 pins=0 add]\n"
-    "%scan = fold void %one %one %one %step %k %i [states=2 ranges=1 pins=1 - max]\n"
+    "%fold = fold void %one %x %k [states=1 emits=0 ranges=1 pins=0 add -1]\n"
+    "%j = range index 8 [id=8 kind=loop axis=0 tail=0]\n"
+    "%rows = stage void %step %j 8 %j [values=1 ranges=1 pins=0 cut=0 1]\n"
+    "%scan = fold void %one %one %step %rows %s %k 8 %k %i "
+    "[states=2 emits=1 ranges=1 pins=1 - -1 max 0 1]\n"
     "%sum = index f32 %fold [component=0]\n"
     "%stage = stage void %sum %i %n %i [values=1 ranges=1 pins=0 cut=1 1]\n"
     "%op = param f32 %n [slot=1]\n%out = out void %op %stage\n%sink = sink void %out \"sum of "
@@ -575,17 +579,26 @@ static void dump_options(void **state) {
   diag d = {0};
   dump u;
   assert_int_equal(dump_parse(&u, NULL, &d), TN_OK);
-  assert_false(dump_wants(&u, "fuse"));
+  assert_false(dump_wants(&u, "kernel"));
   assert_int_equal(dump_parse(&u, "", &d), TN_OK);
-  assert_int_equal(dump_parse(&u, "some:after:place:after:fuse", &d), TN_OK);
-  assert_int_equal(u.folder_bytes, strlen("some:after:place"));
-  assert_true(dump_wants(&u, "fuse") && !dump_wants(&u, "fus") && !dump_wants(&u, "fuses"));
+  assert_int_equal(dump_parse(&u, "some:after:versions:after:kernel", &d), TN_OK);
+  assert_int_equal(u.folder_bytes, strlen("some:after:versions"));
+  assert_true(dump_wants(&u, "kernel") && !dump_wants(&u, "kerne") && !dump_wants(&u, "kernels2"));
   assert_int_equal(dump_parse(&u, "x:after:*", &d), TN_OK);
-  assert_true(dump_wants(&u, "fuse"));
-  static const char *const bad[] = {"x", "x:after:", ":after:fuse", "x:before:fuse"};
+  assert_true(dump_wants(&u, "kernel"));
+  for (pass p = 0; p < PASSES; p++) {
+    char option[64];
+    snprintf(option, sizeof option, "x:after:%s", pass_name(p));
+    assert_int_equal(dump_parse(&u, option, &d), TN_OK);
+    for (pass q = 0; q < PASSES; q++) assert_int_equal(dump_wants(&u, pass_name(q)), p == q);
+  }
+  assert_int_equal(dump_parse(&u, "x:after:nosuch", &d), TN_ERR_ARGUMENT);
+  assert_non_null(strstr(d.text, "nosuch"));
+  for (pass p = 0; p < PASSES; p++) assert_non_null(strstr(d.text, pass_name(p)));
+  static const char *const bad[] = {"x", "x:after:", ":after:kernel", "x:before:kernel"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     assert_int_equal(dump_parse(&u, bad[i], &d), TN_ERR_ARGUMENT);
-    assert_false(dump_wants(&u, "fuse"));
+    assert_false(dump_wants(&u, "kernel"));
     assert_non_null(strstr(d.text, bad[i]));
   }
 }
@@ -606,19 +619,20 @@ static void dumped(void *arg) {
   const node *x = ir_const(w->g, DT_F32, 1.5);
   dump u;
   assert_int_equal(dump_parse(&u, arena_printf(&w->a, "%s:after:*", inner), &w->d), TN_OK);
-  assert_int_equal(dump_after(&u, "fuse", "../soft max", &x, 1, &w->m, &w->d), TN_OK);
-  assert_int_equal(dump_after(&u, "place", "", &x, 1, &w->m, &w->d), TN_OK);
-  check_file(w, arena_printf(&w->a, "%s/0000-___soft_max-fuse.ir", inner), "%0 = const f32 1.5\n");
-  check_file(w, arena_printf(&w->a, "%s/0000-___soft_max-fuse.dot", inner), "digraph");
-  check_file(w, arena_printf(&w->a, "%s/0001-graph-place.ir", inner), "%0 = const");
-  check_file(w, arena_printf(&w->a, "%s/0001-graph-place.dot", inner), "digraph");
-  assert_int_equal(dump_parse(&u, arena_printf(&w->a, "%s:after:fuse", inner), &w->d), TN_OK);
-  assert_int_equal(dump_after(&u, "place", "g", &x, 1, &w->m, &w->d), TN_OK);
+  assert_int_equal(dump_after(&u, "kernel", "../soft max", &x, 1, &w->m, &w->d), TN_OK);
+  assert_int_equal(dump_after(&u, "versions", "", &x, 1, &w->m, &w->d), TN_OK);
+  check_file(w, arena_printf(&w->a, "%s/0000-___soft_max-kernel.ir", inner),
+             "%0 = const f32 1.5\n");
+  check_file(w, arena_printf(&w->a, "%s/0000-___soft_max-kernel.dot", inner), "digraph");
+  check_file(w, arena_printf(&w->a, "%s/0001-graph-versions.ir", inner), "%0 = const");
+  check_file(w, arena_printf(&w->a, "%s/0001-graph-versions.dot", inner), "digraph");
+  assert_int_equal(dump_parse(&u, arena_printf(&w->a, "%s:after:kernel", inner), &w->d), TN_OK);
+  assert_int_equal(dump_after(&u, "versions", "g", &x, 1, &w->m, &w->d), TN_OK);
   assert_int_equal(u.written, 0);
   file_remove_folder(inner); /* fails if a file was left in it */
   assert_int_not_equal(access(inner, F_OK), 0);
   assert_int_equal(file_write(inner, "x", 1, &w->d), TN_OK); /* a file where the folder should be */
-  assert_int_equal(dump_after(&u, "fuse", "g", &x, 1, &w->m, &w->d), TN_ERR_IO);
+  assert_int_equal(dump_after(&u, "kernel", "g", &x, 1, &w->m, &w->d), TN_ERR_IO);
   assert_non_null(strstr(w->d.text, inner));
   file_remove(inner);
   file_remove_folder(folder);

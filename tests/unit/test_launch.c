@@ -118,7 +118,7 @@ static void computes_several(void **state) {
   const node *e[] = {n, NULL, ir_op2(f->ir, OP_MUL, n, n)};
   int64_t room[MOST_ROOM], results[3];
   assert_int_equal(try_compile(f, e, 3), TN_OK);
-  assert_int_equal(launch_sizes(&f->code, (int64_t[]){1, 1, 6}, room, results, &f->diag), TN_OK);
+  assert_int_equal(launch_eval(&f->code, (int64_t[]){1, 1, 6}, room, results, &f->diag), TN_OK);
   assert_int_equal(results[0], 6);
   assert_int_equal(results[1], 1);
   assert_int_equal(results[2], 36);
@@ -180,18 +180,83 @@ static void tells_what_is_no_size(void **state) {
                 "a launch size uses variable heads, which has no value");
 }
 
-static void tells_sizes_that_are_not_positive(void **state) {
+/* Sizes of launches. */
+
+typedef struct sizes {
+  const node *global[3], *local[3];
+  int64_t got_global[3], got_local[3];
+} sizes;
+
+static void compile_sizes(void *arg) {
+  fixture *f = arg;
+  sizes *s = (sizes *)f->exprs;
+  f->code = launch_compile_sizes(ir_arena(f->ir), s->global, s->local, names, 3);
+}
+
+static tn_status try_sizes(fixture *f, sizes *s) {
+  f->exprs = (void *)s;
+  return diag_catch(&f->diag, compile_sizes, f);
+}
+
+static tn_status get_sizes(fixture *f, sizes *s, int64_t n) {
+  return launch_sizes(&f->code, (int64_t[]){3, 2, n}, s->got_global, s->got_local, &f->diag);
+}
+
+static void groups_are_sized(void **state) {
   fixture *f = *state;
-  const node *e[] = {number(f, 1), n_var(f, DT_I64)};
-  int64_t room[MOST_ROOM], results[2];
-  assert_int_equal(try_compile(f, e, 2), TN_OK);
-  assert_int_equal(launch_sizes(&f->code, (int64_t[]){1, 1, 0}, room, results, &f->diag),
-                   TN_ERR_ARGUMENT);
-  assert_string_equal(f->diag.text, "launch size 1 is 0, which is not positive");
-  assert_int_equal(launch_sizes(&f->code, (int64_t[]){1, 1, -4}, room, results, &f->diag),
-                   TN_ERR_ARGUMENT);
-  assert_string_equal(f->diag.text, "launch size 1 is -4, which is not positive");
-  assert_int_equal(launch_sizes(&f->code, (int64_t[]){1, 1, 4}, room, results, &f->diag), TN_OK);
+  const node *n = n_var(f, DT_I64), *one = number(f, 1);
+  sizes s = {{ir_op2(f->ir, OP_CDIV, n, number(f, 8)), one, var(f, DT_I64, "batch", 1, 8)},
+             {number(f, 8), one, one},
+             {0},
+             {0}};
+  assert_int_equal(try_sizes(f, &s), TN_OK);
+  assert_int_equal(get_sizes(f, &s, 40), TN_OK);
+  assert_memory_equal(s.got_global, ((int64_t[]){5, 1, 3}), sizeof s.got_global);
+  assert_memory_equal(s.got_local, ((int64_t[]){8, 1, 1}), sizeof s.got_local);
+  assert_int_equal(get_sizes(f, &s, 7), TN_ERR_ARGUMENT);
+  assert_string_equal(f->diag.text, "global size 0 is 0, which is not positive");
+  s.local[1] = n;
+  assert_int_equal(try_sizes(f, &s), TN_OK);
+  assert_int_equal(get_sizes(f, &s, 40), TN_OK);
+  s.global[0] = one;
+  assert_int_equal(try_sizes(f, &s), TN_OK);
+  assert_int_equal(get_sizes(f, &s, -4), TN_ERR_ARGUMENT);
+  assert_string_equal(f->diag.text, "local size 1 is -4, which is not positive");
+}
+
+static void without_groups_local_sizes_are_absent(void **state) {
+  fixture *f = *state;
+  const node *one = number(f, 1);
+  sizes s = {{one, n_var(f, DT_I64), one}, {NULL}, {0}, {7, 7, 7}};
+  assert_int_equal(try_sizes(f, &s), TN_OK);
+  assert_int_equal(get_sizes(f, &s, 9), TN_OK);
+  assert_memory_equal(s.got_global, ((int64_t[]){1, 9, 1}), sizeof s.got_global);
+  assert_memory_equal(s.got_local, ((int64_t[]){0, 0, 0}), sizeof s.got_local);
+}
+
+static void copies_stand_alone(void **state) {
+  fixture *f = *state;
+  const node *one = number(f, 1);
+  sizes s = {{var(f, DT_I64, "batch", 1, 8), n_var(f, DT_I64), one}, {one, one, one}, {0}, {0}};
+  static const char *const own[] = {"BATCH", "CORE_COUNT", "N"};
+  assert_int_equal(try_sizes(f, &s), TN_OK);
+  void *block = test_malloc(launch_bytes(&f->code));
+  f->code = launch_copy(&f->code, block, own);
+  assert_int_equal(get_sizes(f, &s, 9), TN_OK);
+  assert_int_equal(s.got_global[0], 3);
+  assert_int_equal(s.got_global[1], 9);
+  assert_int_equal(get_sizes(f, &s, -1001), TN_ERR_ARGUMENT);
+  assert_non_null(strstr(f->diag.text, "variable N is -1001, which is not between"));
+  test_free(block);
+}
+
+static void sizes_must_be_short(void **state) {
+  fixture *f = *state;
+  const node *one = number(f, 1), *e = n_var(f, DT_I64);
+  for (int i = 0; i < LAUNCH_STEPS; i++) e = ir_op1(f->ir, OP_NEG, e);
+  sizes s = {{one, one, e}, {NULL}, {0}, {0}};
+  assert_int_equal(try_sizes(f, &s), TN_ERR_UNSUPPORTED);
+  assert_string_equal(f->diag.text, "launch sizes take 259 steps to compute, more than 256");
 }
 
 static void deep_and_shared(void **state) {
@@ -217,7 +282,10 @@ int main(void) {
                                      TEST(tells_bounds),
                                      TEST(tells_types_that_are_too_small),
                                      TEST(tells_what_is_no_size),
-                                     TEST(tells_sizes_that_are_not_positive),
+                                     TEST(groups_are_sized),
+                                     TEST(without_groups_local_sizes_are_absent),
+                                     TEST(copies_stand_alone),
+                                     TEST(sizes_must_be_short),
                                      TEST(deep_and_shared)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
 #include "tensor_check.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
 
 enum { MOST_ROWS = 64 };
 
@@ -188,6 +190,108 @@ static void bindings_run_from_many_threads(void **state) {
     if (callers[i].status != TN_OK) fail_msg("bind: %d", (int)callers[i].status);
     if (callers[i].wrong) fail_msg("thread %zu: %s", i, callers[i].wrong);
   }
+}
+
+/* Beside the context. */
+
+/** A progress callback that waits, and what waits with it. */
+typedef struct waiting {
+  tn_model *model;
+  tn_binding *binding;
+  tn_status status;
+  atomic_int stage; /* 0: nothing waits; 1: to wait; 2: waits; 3: goes on */
+} waiting;
+
+static bool wait_at_first(void *user, const char *what, uint64_t done, uint64_t total) {
+  (void)what, (void)done, (void)total;
+  waiting *w = user;
+  int expected = 1;
+  if (!atomic_compare_exchange_strong(&w->stage, &expected, 2)) return true;
+  while (atomic_load(&w->stage) != 3) sched_yield();
+  return true;
+}
+
+static void *bind_one(void *arg) {
+  waiting *w = arg;
+  w->status = tn_model_bind(w->model, &w->binding);
+  return NULL;
+}
+
+/** While a thread compiles a model the context goes on, and another model is freed. */
+static void models_compile_beside_the_context(void **state) {
+  (void)state;
+  waiting w = {.status = TN_ERR_INTERNAL};
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.progress = (tn_progress){wait_at_first, &w, NULL};
+  tn_context *c = tn_open(&d);
+  tn_model *other = loaded(c);
+  w.model = loaded(c);
+  tn_tensor *x = tn_full(c, tn_shape(2, LAYER_IN), TN_F32, 1), *out[2];
+  atomic_store(&w.stage, 1);
+  pthread_t t;
+  assert_int_equal(pthread_create(&t, NULL, bind_one, &w), 0);
+  while (atomic_load(&w.stage) != 2) sched_yield();
+  for (int i = 0; i < 100; i++) assert_non_null(tn_add(x, x));
+  tn_model_apply(w.model, &x, 1, out, 2);
+  assert_int_equal(tn_type_of(out[0]).dtype, TN_F32);
+  tn_model_free(other);
+  loaded(c);
+  atomic_store(&w.stage, 3);
+  pthread_join(t, NULL);
+  check_ok(c, w.status);
+  check_rows(w.binding, 3);
+  float y[2][LAYER_OUT];
+  const float ones[LAYER_IN] = {1, 1, 1, 1};
+  check_ok(c, tn_read(out[0], TN_F32, y, sizeof y));
+  for (size_t k = 0; k < LAYER_OUT; k++) assert_true(y[1][k] == layer_expected(ones, k));
+  assert_int_equal(tn_close(c), TN_OK);
+}
+
+static void models_are_applied_at_sizes_that_vary(void **state) {
+  tn_context *c = *state;
+  tn_model *m = loaded(c);
+  tn_dim n = tn_dim_var(c, "rows", 1, 8);
+  tn_tensor *x = tn_input(c, "x", tn_shape(n, LAYER_IN), TN_F32), *out[2];
+  tn_model_apply(m, &x, 1, out, 2);
+  assert_true(tn_type_of(out[1]).shape.size[0] == n);
+  tn_tensor *twice = tn_input(c, "y", tn_shape(tn_dim_mul(c, n, 2), LAYER_IN), TN_F32), *other[2];
+  tn_model_apply(m, &twice, 1, other, 2);
+  tn_tensor *both = tn_concat((tn_tensor *[]){out[0], other[0]}, 2, 0);
+  tn_plan *plan;
+  tn_binding *b;
+  check_ok(c, tn_plan_compile(c, &both, 1, NULL, &plan));
+  check_ok(c, tn_plan_bind(plan, &b));
+  const float row[2][LAYER_IN] = {{1, 2, 3, 4}, {0, -1, 5, 2}};
+  float y[3][LAYER_OUT];
+  tn_binding_input(b, "x", tn_shape(1, LAYER_IN), TN_F32, row[0], sizeof row[0]);
+  tn_binding_input(b, "y", tn_shape(2, LAYER_IN), TN_F32, row, sizeof row);
+  check_ok(c, tn_binding_run(b));
+  check_ok(c, tn_binding_read(b, "0", TN_F32, y, sizeof y));
+  for (size_t k = 0; k < LAYER_OUT; k++) {
+    assert_true(y[0][k] == layer_expected(row[0], k) && y[1][k] == y[0][k]);
+    assert_true(y[2][k] == layer_expected(row[1], k));
+  }
+}
+
+/** A model whose files were copied does without them. */
+static void copied_files_may_be_cut(void **state) {
+  tn_context *c = *state;
+  char path[] = "/tmp/tenon-model-XXXXXX";
+  int fd = mkstemp(path);
+  assert_true(fd >= 0 && write(fd, file.at, file.n) == (ssize_t)file.n);
+  tn_model_desc d = TN_MODEL_DESC_INIT;
+  d.copy = true;
+  tn_model *m;
+  check_ok(c, tn_model_load(c, path, &d, &m));
+  assert_int_equal(ftruncate(fd, 0), 0);
+  assert_int_equal(close(fd) | unlink(path), 0);
+  check_rows(bound(c, m), 5);
+  tn_tensor *x = tn_full(c, tn_shape(1, LAYER_IN), TN_F32, 1), *out[2];
+  const float ones[LAYER_IN] = {1, 1, 1, 1};
+  float y[LAYER_OUT];
+  tn_model_apply(m, &x, 1, out, 2);
+  check_ok(c, tn_read(out[0], TN_F32, y, sizeof y));
+  for (size_t k = 0; k < LAYER_OUT; k++) assert_true(y[k] == layer_expected(ones, k));
 }
 
 /* Memory and lifetime. */
@@ -403,6 +507,9 @@ int main(void) {
       TEST(wrong_inputs_are_refused),
       TEST(missing_inputs_are_named),
       TEST(bindings_run_from_many_threads),
+      cmocka_unit_test(models_compile_beside_the_context),
+      TEST(models_are_applied_at_sizes_that_vary),
+      TEST(copied_files_may_be_cut),
       TEST(memory_is_flat),
       TEST(bindings_outlive_models),
       TEST(applied_models_are_expressions),

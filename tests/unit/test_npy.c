@@ -136,14 +136,22 @@ static void reads_scalars_and_empty_arrays(void **state) {
 }
 
 static void tells_of_other_types(void **state) {
-  static const char *const types[] = {
-      "'<c8'", "'<U5'", "'|S3'", "'|O'", "'<M8[ns]'", "'<f16'", "[('a', '<f4'), ('b', '<i4')]"};
+  static const struct {
+    const char *type, *told;
+  } cases[] = {
+      {"'<c8'", "complex numbers ('<c8')"}, {"'<U5'", "texts ('<U5')"},
+      {"'|S3'", "texts ('|S3')"},           {"'|O'", "Python objects ('|O')"},
+      {"'<M8[ns]'", "dates ('<M8[ns]')"},   {"'<f16'", "floats of this size ('<f16')"},
+      {"'<i3'", "an unknown type ('<i3')"}, {"''", "an unknown type ('')"},
+      {"'\x1b[31m'", "('\\x1b[31m')"},      {"[('a', '<f4'), ('b', '<i4')]", "records, which"}};
   work *w = *state;
-  for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char text[128];
-    snprintf(text, sizeof text, "{'descr': %s, 'fortran_order': False, 'shape': (1,), }", types[i]);
+    snprintf(text, sizeof text, "{'descr': %s, 'fortran_order': False, 'shape': (1,), }",
+             cases[i].type);
     assert_int_equal(read_text(w, text, "................", 16), TN_ERR_UNSUPPORTED);
     assert_non_null(strstr(w->diag.text, w->path));
+    assert_non_null(strstr(w->diag.text, cases[i].told));
   }
 }
 
@@ -187,6 +195,25 @@ static void refuses_too_many_axes(void **state) {
   }
 }
 
+/** A file's bytes in memory, which end where the array ends. */
+static tn_status read_bytes(work *w) {
+  unsigned char file[256], *copy;
+  const char *text = "{'descr': '>u2', 'fortran_order': False, 'shape': (2,), }";
+  size_t bytes = compose(file, 1, text, "\1\2\3\4", 4);
+  copy = arena_copy(&w->arena, file, bytes);
+  tn_status cut = npy_read(&w->array, copy, bytes - 1, "the bytes", &w->arena, &w->diag);
+  if (cut != TN_ERR_FORMAT || !strstr(w->diag.text, "the bytes")) return TN_ERR_INTERNAL;
+  return npy_read(&w->array, copy, bytes, "the bytes", &w->arena, &w->diag);
+}
+
+static void reads_bytes(void **state) {
+  work *w = *state;
+  assert_int_equal(run(w, read_bytes), TN_OK);
+  assert_null(w->array.file.data);
+  assert_int_equal(w->array.dtype, DT_U16);
+  assert_memory_equal(w->array.data, ((uint16_t[]){0x0102, 0x0304}), 4);
+}
+
 static void refuses_every_cut(void **state) {
   work *w = *state;
   unsigned char file[256];
@@ -206,8 +233,10 @@ static void refuses_other_files(void **state) {
   assert_int_equal(read_again(w), TN_ERR_FORMAT);
   put(w, "\x93NUMPY\x02\x00\xff\xff\xff\xff{}", 14);
   assert_int_equal(read_again(w), TN_ERR_FORMAT);
+  assert_non_null(strstr(w->diag.text, "no .npy file"));
   put(w, "PK\x03\x04 is a zip file, as .npz is", 30);
   assert_int_equal(read_again(w), TN_ERR_FORMAT);
+  assert_non_null(strstr(w->diag.text, ".npz"));
   unlink(w->path);
   assert_int_equal(read_again(w), TN_ERR_IO);
 }
@@ -253,6 +282,32 @@ static void reads_what_it_wrote(void **state) {
   assert_int_equal(run(w, write_nowhere), TN_ERR_IO);
 }
 
+/** Has no memory for blocks of as many bytes as the array below. */
+static void *small_alloc(void *user, size_t bytes, size_t align) {
+  return bytes < *(size_t *)user ? mem_system.alloc(mem_system.user, bytes, align) : NULL;
+}
+
+static uint32_t many[1 << 16];
+
+static tn_status write_many(work *w) {
+  size_t limit = sizeof many;
+  mem small = {small_alloc, mem_system.release, &limit};
+  arena a;
+  arena_init(&a, &small, &w->diag);
+  tn_status s = npy_write(w->path, DT_U32, 1, (int64_t[]){1 << 16}, many, &a, &w->diag);
+  arena_free(&a);
+  return s;
+}
+
+static void writes_without_a_copy(void **state) {
+  work *w = *state;
+  for (uint32_t i = 0; i < 1 << 16; i++) many[i] = i * 2654435761u;
+  assert_int_equal(run(w, write_many), TN_OK);
+  assert_int_equal(read_again(w), TN_OK);
+  assert_int_equal(w->array.bytes, sizeof many);
+  assert_memory_equal(w->array.data, many, sizeof many);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(reads_what_numpy_writes, start, end),
@@ -261,9 +316,11 @@ int main(void) {
       cmocka_unit_test_setup_teardown(tells_of_other_types, start, end),
       cmocka_unit_test_setup_teardown(refuses_damaged_files, start, end),
       cmocka_unit_test_setup_teardown(refuses_too_many_axes, start, end),
+      cmocka_unit_test_setup_teardown(reads_bytes, start, end),
       cmocka_unit_test_setup_teardown(refuses_every_cut, start, end),
       cmocka_unit_test_setup_teardown(refuses_other_files, start, end),
       cmocka_unit_test_setup_teardown(reads_what_it_wrote, start, end),
+      cmocka_unit_test_setup_teardown(writes_without_a_copy, start, end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

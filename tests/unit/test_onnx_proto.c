@@ -578,6 +578,8 @@ static void test_tensors_by_hand(void **state) {
   t = tensor_of(2, INT64_C(1) << 40);
   put_int(&t, 1, 0);
   expect_tensor(&t, TN_OK, "");
+  put_int(&t, 1, INT64_C(1) << 40);
+  expect_tensor(&t, TN_ERR_FORMAT, "more elements than can be counted: [1099511627776, 0, 109");
   t = tensor_of(1, 1);
   for (int i = 0; i < 200; i++) put_int(&t, 1, 1);
   expect_tensor(&t, TN_ERR_FORMAT, "1, 1, ...] has 4");

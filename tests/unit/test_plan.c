@@ -296,6 +296,187 @@ static void custom_sizes_vary(void **state) {
   }
 }
 
+/* Failures. */
+
+static tn_status fail_anew(void *user, tn_call *call) {
+  int *n = user;
+  char text[40];
+  snprintf(text, sizeof text, "failure number %d", ++*n);
+  tn_call_fail(call, text);
+  if (*n == 3) *(float *)tn_call_out(call, 0).data = 3;
+  return *n == 1 ? TN_ERR_IO : *n == 3 ? TN_OK : TN_ERR_FORMAT;
+}
+
+static tn_tensor *custom_of(tn_context *c, tn_status (*run)(void *, tn_call *), void *user,
+                            tn_tensor *x) {
+  tn_custom_desc d = TN_CUSTOM_DESC_INIT;
+  const tn_type type = {TN_F32, TN_SCALAR};
+  tn_tensor *out;
+  d.run = run;
+  d.user = user;
+  tn_custom(c, &d, &x, x != NULL, &type, &out, 1);
+  return out;
+}
+
+static void each_run_tells_its_own_failure(void **state) {
+  tn_context *c = *state;
+  int n = 0;
+  tn_tensor *y = custom_of(c, fail_anew, &n, tn_input(c, "x", TN_SCALAR, TN_F32));
+  tn_binding *b = compiled(c, &y, 1, NULL);
+  const float x = 1;
+  tn_binding_input(b, "x", TN_SCALAR, TN_F32, &x, 4);
+  assert_int_equal(tn_binding_run(b), TN_ERR_IO);
+  check_text(tn_binding_message(b), "number 1");
+  assert_int_equal(tn_binding_run(b), TN_ERR_FORMAT);
+  check_text(tn_binding_message(b), "number 2");
+  check_bound(b, tn_binding_run(b));
+  check_output(b, "0", FLOATS(3));
+  assert_int_equal(tn_binding_run(b), TN_ERR_FORMAT);
+  check_text(tn_binding_message(b), "number 4");
+}
+
+static void sizes_that_are_none_are_refused(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 0, 5);
+  tn_tensor *x = tn_input(c, "x", tn_shape(tn_dim_sub(c, 10, n)), TN_F32);
+  tn_binding *b = compiled(c, &x, 1, NULL);
+  float f[10] = {0};
+  const int64_t sizes[] = {INT64_MIN, INT64_MIN + 9, INT64_MIN + 10,
+                           -1,        INT64_MAX,     INT64_C(1) << 44};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    assert_int_equal(tn_binding_input(b, "x", tn_shape(sizes[i]), TN_F32, f, 4), TN_ERR_SHAPE);
+    assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
+  }
+  const tn_shape far = {INT32_MAX, {1}};
+  assert_int_equal(tn_binding_input(b, "x", far, TN_F32, f, 4), TN_ERR_SHAPE);
+  assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
+  give(b, "x", 7, f);
+  check_bound(b, tn_binding_run(b));
+}
+
+static void long_names_are_missed_too(void **state) {
+  tn_context *c = *state;
+  char name[601] = "";
+  memset(name, 'a', sizeof name - 1);
+  tn_tensor *long_one = tn_input(c, name, TN_SCALAR, TN_F32);
+  tn_tensor *y = tn_add(long_one, tn_input(c, "z", TN_SCALAR, TN_F32));
+  tn_binding *b = compiled(c, &y, 1, NULL);
+  assert_int_equal(tn_binding_run(b), TN_ERR_ARGUMENT);
+  check_text(tn_binding_message(b), "aaa…, z");
+  b = compiled(c, &long_one, 1, NULL);
+  assert_int_equal(tn_binding_run(b), TN_ERR_ARGUMENT);
+  check_text(tn_binding_message(b), "aaa…");
+}
+
+/* Assigns that are pending. */
+
+static void *ask_type(void *arg) {
+  tn_type_of(arg);
+  return NULL;
+}
+
+static void *run_bound(void *arg) { return (void *)(intptr_t)tn_binding_run(arg); }
+
+static void *on_a_thread(void *(*body)(void *), void *arg) {
+  void *result;
+  pthread_t t;
+  assert_int_equal(pthread_create(&t, NULL, body, arg), 0);
+  pthread_join(t, &result);
+  return result;
+}
+
+/** Whichever thread used the context last, and whichever one runs. */
+static void runs_see_assigns_made_before(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1))), *y = tn_add(s, tn_num(c, 0));
+  tn_binding *b = compiled(c, &y, 1, NULL);
+  for (int turn = 0; turn < 4; turn++) {
+    const float x = (float)(5 + turn);
+    tn_assign(s, tn_num(c, x));
+    if (turn & 1) on_a_thread(ask_type, s);
+    tn_status run = turn & 2 ? (tn_status)(intptr_t)on_a_thread(run_bound, b) : tn_binding_run(b);
+    check_bound(b, run);
+    check_output(b, "0", 1, &x);
+  }
+}
+
+typedef struct caller {
+  tn_binding *binding;
+  tn_tensor *state;
+  tn_status run;
+  char text[200];
+} caller;
+
+static tn_status run_inside(void *user, tn_call *call) {
+  caller *k = user;
+  if (k->state) assert_null(tn_assign(k->state, k->state)); /* no context for callbacks */
+  k->run = tn_binding_run(k->binding);
+  snprintf(k->text, sizeof k->text, "%s", tn_binding_message(k->binding));
+  *(float *)tn_call_out(call, 0).data = 1;
+  return TN_OK;
+}
+
+/** What a callback runs must not wait for the call that it is part of: for the context, where
+    assigns are pending, or for the turn of a state. */
+static void callbacks_run_no_states(void **state) {
+  tn_context *c = *state;
+  float f;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1))), *y = tn_add(s, tn_num(c, 0)), *free = tn_num(c, 3);
+  tn_binding *reads = compiled(c, &y, 1, NULL), *reads_none = compiled(c, &free, 1, NULL);
+  caller pending = {reads, s, TN_OK, ""}, turn = {reads, NULL, TN_OK, ""};
+  tn_assign(s, custom_of(c, run_inside, &pending, NULL));
+  check_floats(c, s, FLOATS(1));
+  assert_int_equal(pending.run, TN_ERR_BUSY);
+  check_text(pending.text, "callback");
+  check_ok(c, tn_read(tn_add(tn_sum(s, TN_ALL, false), custom_of(c, run_inside, &turn, NULL)),
+                      TN_F32, &f, 4));
+  assert_int_equal(turn.run, TN_ERR_BUSY);
+  caller beside = {reads, NULL, TN_OK, ""}, none = {reads_none, NULL, TN_ERR_BUSY, ""};
+  tn_tensor *z = tn_add(tn_sum(s, TN_ALL, false), custom_of(c, run_inside, &beside, NULL));
+  check_bound(reads, tn_binding_run(compiled(c, &z, 1, NULL)));
+  assert_int_equal(beside.run, TN_ERR_BUSY);
+  check_ok(c, tn_read(custom_of(c, run_inside, &none, NULL), TN_F32, &f, 4));
+  assert_int_equal(none.run, TN_OK);
+  check_bound(reads, tn_binding_run(reads));
+}
+
+static void *run_often(void *arg) {
+  tn_status s = TN_OK;
+  for (int i = 0; i < 300 && s == TN_OK; i++) s = tn_binding_run(arg);
+  return (void *)(intptr_t)s;
+}
+
+/** While runs of other threads carry out what this one assigns, no call of it is refused. */
+static void runs_do_not_keep_the_context_from_its_thread(void **state) {
+  enum { OTHERS = 3 };
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(0))), *y = tn_add(s, tn_num(c, 0));
+  tn_plan *plan;
+  check_ok(c, tn_plan_compile(c, &y, 1, NULL, &plan));
+  pthread_t threads[OTHERS];
+  tn_binding *b[OTHERS];
+  for (int i = 0; i < OTHERS; i++) {
+    check_ok(c, tn_plan_bind(plan, &b[i]));
+    assert_int_equal(pthread_create(&threads[i], NULL, run_often, b[i]), 0);
+  }
+  for (int i = 1; i <= 200; i++) {
+    tn_scope_begin(c);
+    tn_tensor *one = tn_add(s, tn_num(c, 1));
+    assert_non_null(one);
+    assert_ptr_equal(tn_assign(s, one), s);
+    if (i % 3)
+      check_ok(c, tn_scope_end(c));
+    else
+      check_floats(c, s, 1, (const float[]){(float)i}), check_ok(c, tn_scope_end(c));
+  }
+  for (int i = 0; i < OTHERS; i++) {
+    void *result;
+    pthread_join(threads[i], &result);
+    check_bound(b[i], (tn_status)(intptr_t)result);
+  }
+  check_floats(c, s, FLOATS(200));
+}
+
 /* Threads. */
 
 enum { THREADS = 4, RUNS = 100 };
@@ -469,6 +650,12 @@ int main(void) {
       WITH(whole_replacements_work_too),
       WITH(bad_plans_leave_assigns_pending),
       WITH(custom_sizes_vary),
+      WITH(each_run_tells_its_own_failure),
+      WITH(sizes_that_are_none_are_refused),
+      WITH(long_names_are_missed_too),
+      WITH(runs_see_assigns_made_before),
+      WITH(callbacks_run_no_states),
+      WITH(runs_do_not_keep_the_context_from_its_thread),
       WITH(bindings_run_at_once),
       WITH(runs_take_turns),
       cmocka_unit_test(memory_may_run_out_anywhere),

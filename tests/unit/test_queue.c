@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <unistd.h>
 
 enum { MS = 1000000 };
@@ -569,7 +570,7 @@ static void programs_that_fail(void **state) {
     tn_queue *q = new_queue(f, d, TN_QUEUE_COMPUTE);
     tn_signal *s = new_signal(f, d);
     tn_program *p = new_program(f, f->device[d], 5);
-    tn_launch launch = {.n_buffers = 1, .n_values = SAMPLE_VALUES, .global = {1, 1, 1}};
+    tn_launch launch = {.n_buffers = 1, .n_values = SAMPLE_VALUES};
     tn_queue_exec(q, p, &launch);
     tn_program_free(p); /* the list holds it */
     tn_queue_signal(q, s, 1);
@@ -633,6 +634,66 @@ static void freeing_a_queue_cancels(void **state) {
       tn_signal_free(never);
       tn_signal_free(s);
     }
+}
+
+/** Threads of this process. */
+static int count_threads(void) {
+  int n = 0;
+  DIR *d = opendir("/proc/self/task");
+  for (const struct dirent *e; d && (e = readdir(d));) n += e->d_name[0] != '.';
+  if (d) closedir(d);
+  return n;
+}
+
+static void threads_start_when_needed(void **state) {
+  fixture *f = *state;
+  enum { N = 50 };
+  tn_queue *q[N];
+  trace t = {0};
+  step one = {&t, 1, TN_OK};
+  int before = count_threads();
+  for (int i = 0; i < N; i++) {
+    tn_commands *c;
+    q[i] = new_queue(f, CPU, TN_QUEUE_COMPUTE);
+    tn_queue_call(q[i], take_step, &one);
+    fine(f, tn_queue_record(q[i], &c, &f->failure));
+    fine(f, tn_queue_run(q[i], c, &f->failure));
+    tn_commands_free(c);
+  }
+  assert_int_equal(t.n, N);
+  assert_int_equal(count_threads(), before);
+  for (int i = 0; i < 2; i++) {
+    tn_queue_call(q[0], take_step, &one);
+    submit(f, q[0]);
+  }
+  assert_int_equal(count_threads(), before + 1);
+  fine(f, tn_queue_finish(q[0], -1, &f->failure));
+  assert_int_equal(t.n, N + 2);
+  for (int i = 0; i < N; i++) tn_queue_free(q[i]);
+}
+
+static void a_thread_that_does_not_start_fails_the_submission(void **state) {
+  fixture *f = *state;
+  tn_queue *q = new_queue(f, CPU, TN_QUEUE_COMPUTE);
+  tn_signal *s = new_signal(f, CPU);
+  pthread_attr_t usual, huge;
+  assert_int_equal(pthread_getattr_default_np(&usual), 0);
+  assert_int_equal(pthread_attr_init(&huge), 0);
+  assert_int_equal(pthread_attr_setstacksize(&huge, ((size_t)1 << 47) - (1 << 16)), 0);
+  assert_int_equal(pthread_setattr_default_np(&huge), 0);
+  tn_queue_signal(q, s, 1);
+  tn_status status = tn_queue_submit(q, &f->failure);
+  assert_int_equal(pthread_setattr_default_np(&usual), 0);
+  assert_int_equal(status, TN_ERR_DEVICE);
+  assert_non_null(strstr(f->failure.text, "cannot start a thread"));
+  assert_int_equal(tn_signal_get(s), 0);
+  tn_queue_signal(q, s, 2); /* the next one starts it */
+  submit(f, q);
+  await(f, s, 2);
+  tn_queue_free(q);
+  tn_signal_free(s);
+  pthread_attr_destroy(&huge);
+  pthread_attr_destroy(&usual);
 }
 
 static void bad_commands_are_told(void **state) {
@@ -985,6 +1046,8 @@ int main(void) {
                                      TEST(programs_that_fail),
                                      TEST(a_lost_device_stays_lost),
                                      TEST(freeing_a_queue_cancels),
+                                     TEST(threads_start_when_needed),
+                                     TEST(a_thread_that_does_not_start_fails_the_submission),
                                      TEST(bad_commands_are_told),
                                      TEST(lists_see_what_changed),
                                      TEST(lists_run_again_and_again),

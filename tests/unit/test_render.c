@@ -56,13 +56,11 @@ static void call_body(void *arg) {
 static void find_compilers(test *t) {
   static const char *const names[] = {"gcc", "clang"};
   for (size_t i = 0; i < 2; i++) {
-    setenv("CC", names[i], 1);
-    if (cc_find(&t->cc[t->compilers], t->a, &t->d) == TN_OK)
+    if (cc_find(&t->cc[t->compilers], names[i], t->a, &t->d) == TN_OK)
       t->compilers++;
     else
       print_message("without %s: %s\n", names[i], t->d.text);
   }
-  unsetenv("CC");
   assert_true(t->compilers > 0);
 }
 
@@ -367,7 +365,8 @@ static void check_warnings(test *t, const cc *c, const char *source) {
   assert_int_equal(file_write(in, source, strlen(source), &t->d), TN_OK);
   const char *const argv[] = {c->command[0],   "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror",
                               "-march=native", "-c",         in,    "-o",    out,       NULL};
-  tn_status s = process_run(argv, INT64_C(120000000000), t->a, &r, &t->d);
+  process_request q = {.argv = argv, .limit_ns = INT64_C(120000000000)};
+  tn_status s = process_run(&q, t->a, &r, &t->d);
   file_remove(in);
   file_remove(out);
   file_remove_folder(folder);
@@ -685,7 +684,8 @@ static const char *assembly(test *t, const cc *c, const char *const machine[2]) 
   const char *const argv[] = {
       c->command[0],     "-std=gnu11", "-O2",      "-fPIC", "-S", "-w", "-ffp-contract=off",
       "-fno-math-errno", machine[0],   machine[1], in,      "-o", out,  NULL};
-  assert_int_equal(process_run(argv, INT64_C(60000000000), t->a, &r, &t->d), TN_OK);
+  process_request q = {.argv = argv, .limit_ns = INT64_C(60000000000)};
+  assert_int_equal(process_run(&q, t->a, &r, &t->d), TN_OK);
   if (r.exit_code) fail_msg("%s", r.output);
   assert_int_equal(file_map_open(&f, out, &t->d), TN_OK);
   const char *text = arena_printf(t->a, "%.*s", (int)f.bytes, (const char *)f.data);

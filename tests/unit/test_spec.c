@@ -130,8 +130,6 @@ static void from_program(void **state) {
   check_kernel(&f->spec);
   assert_string_equal(f->spec.name, "shift");
   assert_string_equal(f->spec.device, "CPU");
-  assert_string_equal(f->spec.source, "text");
-  assert_int_equal(f->spec.source_bytes, 4);
   assert_ptr_equal(f->spec.ast, f->root);
 }
 
@@ -202,21 +200,17 @@ static void contradictions(void **state) {
 
 /* Stages. */
 
+#define PROGRAM KERNEL "%d = device void \"CPU\"\n%p = program void %s %d %l\nreturn %p\n"
+
 static void make_all_stages(fixture *f) {
-  const node *l = f->root, *end = l->src[l->n_src - 1];
-  const node *sink = ir_make(
-      f->ir,
-      &(node_spec){
-          .op = OP_SINK, .dtype = DT_VOID, .src = &end, .n_src = 1, .text = "shift", .n_text = 5});
-  const node *p = program_node_make(f->ir, sink, "CPU");
-  p = program_node_linear(f->ir, p, l);
-  p = program_node_source(f->ir, p, "int x;", 6);
+  const node *p = program_node_source(f->ir, f->root, "int x;", 6);
   f->root = program_node_binary(f->ir, p, "\x7f\0ELF", 5);
+  program_node_check(f->ir, f->root);
 }
 
 static void stages_in_order(void **state) {
   fixture *f = *state;
-  graph(f, KERNEL "return %l\n");
+  graph(f, PROGRAM);
   assert_int_equal(attempt(f, make_all_stages), TN_OK);
   assert_int_equal(f->root->n_src, 5);
   assert_int_equal(f->root->src[4]->n_text, 5);
@@ -224,10 +218,11 @@ static void stages_in_order(void **state) {
 }
 
 static void skip_linear(fixture *f) { program_node_source(f->ir, f->root, "x", 1); }
-static void empty_source(fixture *f) {
-  program_node_binary(f->ir, program_node_source(f->ir, f->root, "", 0), "x", 1);
+static void skip_source(fixture *f) { program_node_binary(f->ir, f->root, "x", 1); }
+static void empty_source(fixture *f) { program_node_source(f->ir, f->root, "", 0); }
+static void empty_binary(fixture *f) {
+  program_node_binary(f->ir, program_node_source(f->ir, f->root, "x", 1), "", 0);
 }
-static void second_linear(fixture *f) { program_node_linear(f->ir, f->root, f->root->src[2]); }
 static void check_only(fixture *f) { program_node_check(f->ir, f->root); }
 
 static void stages_are_checked(void **state) {
@@ -235,10 +230,13 @@ static void stages_are_checked(void **state) {
   graph(f, KERNEL "%d = device void \"CPU\"\n%p = program void %s %d\nreturn %p\n");
   assert_int_equal(attempt(f, skip_linear), TN_ERR_INTERNAL);
   assert_string_equal(f->diag.text, "a program's stages are not made in order");
-  graph(f, KERNEL "%d = device void \"CPU\"\n%p = program void %s %d %l\nreturn %p\n");
-  assert_int_equal(attempt(f, second_linear), TN_ERR_INTERNAL);
+  graph(f, PROGRAM);
+  assert_int_equal(attempt(f, skip_source), TN_ERR_INTERNAL);
+  assert_string_equal(f->diag.text, "a program's stages are not made in order");
   assert_int_equal(attempt(f, empty_source), TN_ERR_INTERNAL);
   assert_string_equal(f->diag.text, "a program's source is empty");
+  assert_int_equal(attempt(f, empty_binary), TN_ERR_INTERNAL);
+  assert_string_equal(f->diag.text, "a program's binary is empty");
   graph(f, KERNEL "return %l\n");
   assert_int_equal(attempt(f, check_only), TN_ERR_INTERNAL);
   assert_string_equal(f->diag.text, "linear where a program is wanted");

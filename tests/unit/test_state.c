@@ -364,7 +364,7 @@ static void custom_failures_are_told(void **state) {
   tn_assign(s, tn_add(s, out));
   assert_int_equal(tn_scope_end(c), TN_ERR_IO);
   check_text(tn_message(c), "double: not today");
-  check_floats(c, s, FLOATS(5));
+  check_floats(c, s, FLOATS(6));
   float f;
   assert_int_equal(tn_read(out, TN_F32, &f, 4), TN_ERR_IO);
   d.status = TN_OK;
@@ -428,6 +428,168 @@ static void custom_writes_are_assigns(void **state) {
   assert_int_equal(runs, 1);
 }
 
+/* Failures: what does not depend on one happens. */
+
+static tn_status run_failing(void *user, tn_call *call) {
+  (void)call;
+  ++*(int *)user;
+  return TN_ERR_IO;
+}
+
+static tn_status run_seven(void *user, tn_call *call) {
+  ++*(int *)user;
+  *(float *)tn_call_out(call, 0).data = 7;
+  return TN_OK;
+}
+
+/** One f32 that the host gives, counted. */
+static tn_tensor *given(tn_context *c, tn_status (*run)(void *, tn_call *), int *runs,
+                        tn_tensor *of) {
+  tn_custom_desc d = TN_CUSTOM_DESC_INIT;
+  const tn_type type = {TN_F32, tn_shape(1)};
+  tn_tensor *out;
+  d.run = run;
+  d.user = runs;
+  tn_custom(c, &d, &of, of != NULL, &type, &out, 1);
+  return out;
+}
+
+static void check_status(tn_tensor *t, tn_status status) {
+  float f[2];
+  assert_int_equal(tn_read(t, TN_F32, f, 4), status);
+}
+
+static void open_states_are_refused(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 1, 4);
+  tn_tensor *in = tn_input(c, "in", tn_shape(n), TN_F32);
+  tn_tensor *s = tn_state(tn_sum(in, TN_ALL, true));
+  assert_int_equal(tn_type_of(s).dtype, TN_UNDEFINED);
+  check_text(tn_message(c), "depends on the");
+  check_status(tn_assign(s, tn_num(c, 1)), TN_ERR_ARGUMENT);
+  tn_tensor *other = tn_state(tn_num(c, 1));
+  tn_assign(other, tn_sum(tn_input(c, "x", tn_shape(1), TN_F32), TN_ALL, false));
+  assert_int_equal(tn_type_of(tn_state(other)).dtype, TN_UNDEFINED);
+  check_text(tn_message(c), "input x");
+  check_floats(c, plus(c, floats(c, FLOATS(1)), 1), FLOATS(2));
+}
+
+static void failed_states_fail_alone(void **state) {
+  tn_context *c = *state;
+  int runs = 0;
+  tn_tensor *x = floats(c, FLOATS(1)), *good = tn_state(plus(c, x, 4));
+  tn_tensor *s = tn_state(given(c, run_failing, &runs, NULL)), *reader = plus(c, s, 1);
+  tn_tensor *copy = tn_state(s), *view = tn_reshape(s, TN_SCALAR);
+  tn_assign(good, plus(c, good, 1));
+  check_floats(c, plus(c, x, 1), FLOATS(2));
+  check_text(tn_message(c), "state: custom operation custom");
+  tn_plan *plan;
+  tn_tensor *out = tn_add(x, good);
+  check_ok(c, tn_plan_compile(c, &out, 1, NULL, &plan));
+  int first = runs;
+  check_status(s, TN_ERR_IO);
+  check_status(view, TN_ERR_IO);
+  check_status(reader, TN_ERR_IO);
+  check_status(copy, TN_ERR_IO);
+  check_status(tn_assign(s, x), TN_ERR_IO);
+  assert_int_equal(tn_plan_compile(c, &reader, 1, NULL, &plan), TN_ERR_IO);
+  check_floats(c, good, FLOATS(6));
+  assert_int_equal(runs, first);
+  tn_scope_begin(c);
+  tn_state(given(c, run_failing, &runs, NULL));
+  s = tn_state(given(c, run_failing, &runs, NULL));
+  tn_keep(s);
+  tn_keep(plus(c, x, 1));
+  assert_int_equal(tn_scope_end(c), TN_ERR_IO);
+  check_status(s, TN_ERR_IO);
+}
+
+static void failed_assigns_fail_alone(void **state) {
+  tn_context *c = *state;
+  int fails = 0, sevens = 0;
+  tn_tensor *a = tn_state(floats(c, FLOATS(1))), *b = tn_state(floats(c, FLOATS(1)));
+  tn_tensor *d = tn_state(floats(c, FLOATS(1)));
+  tn_assign(a, tn_num(c, 5));
+  tn_assign(b, given(c, run_seven, &sevens, NULL));
+  tn_assign(b, tn_add(b, given(c, run_failing, &fails, NULL)));
+  tn_assign(d, tn_add(b, a));
+  tn_assign(a, plus(c, a, 1));
+  check_status(a, TN_ERR_IO); /* told once, by what carried it out */
+  check_floats(c, a, FLOATS(6));
+  check_floats(c, b, FLOATS(7));
+  check_floats(c, d, FLOATS(1));
+  assert_int_equal(sevens, 1); /* it was not the one that failed */
+}
+
+static void failed_scopes_keep_what_is_fine(void **state) {
+  tn_context *c = *state;
+  int fails = 0, sevens = 0;
+  tn_tensor *a = tn_state(floats(c, FLOATS(1))), *b = tn_state(floats(c, FLOATS(1)));
+  tn_assign(b, tn_num(c, 2));
+  tn_scope_begin(c);
+  tn_assign(a, plus(c, a, 1));
+  tn_assign(b, given(c, run_failing, &fails, NULL));
+  tn_tensor *kept = tn_keep(tn_mul(given(c, run_seven, &sevens, NULL), a));
+  tn_tensor *lost = tn_keep(plus(c, b, 1));
+  assert_int_equal(tn_scope_end(c), TN_ERR_IO);
+  check_floats(c, a, FLOATS(2));
+  check_floats(c, b, FLOATS(2));
+  check_floats(c, kept, FLOATS(14));
+  assert_int_equal(sevens, 1);
+  check_status(lost, TN_ERR_IO);
+}
+
+/** An outer assign that fails does so once; those of the scope are still the plan's. */
+static void failed_assigns_are_told_by_what_compiles(void **state) {
+  tn_context *c = *state;
+  int fails = 0;
+  tn_tensor *a = tn_state(floats(c, FLOATS(1))), *b = tn_state(floats(c, FLOATS(1)));
+  tn_assign(a, plus(c, a, 1));
+  tn_assign(b, given(c, run_failing, &fails, NULL));
+  tn_scope_begin(c);
+  tn_assign(a, tn_mul(a, tn_num(c, 10)));
+  tn_plan *plan;
+  assert_int_equal(tn_plan_compile(c, &a, 1, NULL, &plan), TN_ERR_IO);
+  check_ok(c, tn_plan_compile(c, &a, 1, NULL, &plan));
+  check_floats(c, a, FLOATS(2));
+  tn_binding *bound;
+  check_ok(c, tn_plan_bind(plan, &bound));
+  check_ok(c, tn_binding_run(bound));
+  check_floats(c, a, FLOATS(20));
+  assert_int_equal(tn_scope_end(c), TN_ERR_IO);
+}
+
+/** A pending assign of a host function's result, built over contents that a run then replaces. */
+static void host_functions_follow_their_state(void **state) {
+  tn_context *c = *state;
+  int sevens = 0;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1)));
+  tn_scope_begin(c);
+  tn_assign(s, plus(c, s, 1));
+  tn_plan *plan;
+  tn_binding *b;
+  check_ok(c, tn_plan_compile(c, NULL, 0, NULL, &plan));
+  check_ok(c, tn_plan_bind(plan, &b));
+  check_ok(c, tn_scope_end(c));
+  tn_tensor *x = tn_input(c, "x", tn_shape(1), TN_F32);
+  tn_tensor *seven = tn_own(given(c, run_seven, &sevens, s)), *product = tn_own(tn_mul(seven, s));
+  tn_tensor *sum = tn_own(tn_add(product, x));
+  tn_assign(s, sum); /* cannot run yet, and is all that holds the function */
+  tn_release(seven);
+  tn_release(product);
+  tn_release(sum);
+  check_ok(c, tn_binding_run(b));
+  check_ok(c, tn_plan_compile(c, NULL, 0, NULL, &plan));
+  check_floats(c, s, FLOATS(2));
+  tn_binding *other;
+  const float one = 1;
+  check_ok(c, tn_plan_bind(plan, &other));
+  tn_binding_input(other, "x", tn_shape(1), TN_F32, &one, 4);
+  check_ok(c, tn_binding_run(other));
+  check_floats(c, s, FLOATS(15));
+  assert_int_equal(sevens, 1);
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, open_one, close_one)
 
 int main(void) {
@@ -456,6 +618,12 @@ int main(void) {
       WITH(custom_failures_are_told),
       WITH(custom_refusals_destroy),
       WITH(custom_writes_are_assigns),
+      WITH(open_states_are_refused),
+      WITH(failed_states_fail_alone),
+      WITH(failed_assigns_fail_alone),
+      WITH(failed_scopes_keep_what_is_fine),
+      WITH(failed_assigns_are_told_by_what_compiles),
+      WITH(host_functions_follow_their_state),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,16 +77,21 @@ static void breaks(enum stage stage, const char *text, const char *line, const c
 /* Single nodes. */
 
 /** What the cases use. */
-#define GIVEN                                                                                \
-  "%n = var index [min=0 max=9] \"n\"\n%x = buffer f32 4 6 [uid=0 version=0]\n"              \
-  "%y = buffer f32 6 4 [uid=1 version=0]\n%w = buffer i32 4 6 [uid=2 version=0]\n"           \
-  "%b = buffer bool 4 6 [uid=3 version=0]\n%s = const f32 1\n%v = const f32x4 1\n"           \
-  "%c = const i32 1\n%i64 = iota i64 4 6 [axis=0]\n%small = iota i64 4 [axis=0]\n"           \
-  "%r = range index 4 [id=0 kind=loop axis=0 tail=0]\n%p = param f32 4 6 [slot=0]\n"         \
-  "%q = range index 4 [id=1 kind=loop axis=0 tail=0]\n%a = affine index %r %n [0 2 3]\n"     \
-  "%st = stage void %s %r 4 %r [values=1 ranges=1 pins=0 cut=0 1]\n"                         \
-  "%fo = fold void %s %s %r [states=1 ranges=1 pins=0 -]\n%t = state f32 %r [component=0]\n" \
-  "%al = alloc f32 8 [id=0 space=1]\n%low = var index [min=-9 max=-1] \"low\"\n"             \
+#define GIVEN                                                                            \
+  "%n = var index [min=0 max=9] \"n\"\n%x = buffer f32 4 6 [uid=0 version=0]\n"          \
+  "%y = buffer f32 6 4 [uid=1 version=0]\n%w = buffer i32 4 6 [uid=2 version=0]\n"       \
+  "%b = buffer bool 4 6 [uid=3 version=0]\n%s = const f32 1\n%v = const f32x4 1\n"       \
+  "%c = const i32 1\n%i64 = iota i64 4 6 [axis=0]\n%small = iota i64 4 [axis=0]\n"       \
+  "%r = range index 4 [id=0 kind=loop axis=0 tail=0]\n%p = param f32 4 6 [slot=0]\n"     \
+  "%q = range index 4 [id=1 kind=loop axis=0 tail=0]\n%a = affine index %r %n [0 2 3]\n" \
+  "%st = stage void %s %r 4 %r [values=1 ranges=1 pins=0 cut=0 1]\n"                     \
+  "%fo = fold void %s %s %r [states=1 emits=0 ranges=1 pins=0 - -1]\n%t = state f32 %r " \
+  "[component=0]\n"                                                                      \
+  "%p1 = param f32 6 [slot=1]\n"                                                         \
+  "%em = fold void %s %s %s %r 4 %r [states=1 emits=1 ranges=1 pins=0 - -1 1]\n"         \
+  "%st2 = stage void %s %r 6 %r [values=1 ranges=1 pins=0 cut=0 1]\n"                    \
+  "%two = stage void %s %s %r %r 4 6 %r [values=2 ranges=1 pins=0 cut=0 1 1]\n"          \
+  "%al = alloc f32 8 [id=0 space=1]\n%low = var index [min=-9 max=-1] \"low\"\n"         \
   "%none = buffer f32 1099511627776 1099511627776 0 [uid=9 version=0]\n"
 
 static const char *const ill_formed[][2] = {
@@ -168,7 +173,7 @@ static const char *const ill_formed[][2] = {
     {"range index 4 [id=0 kind=loop axis=-1 tail=0]", "a negative number"},
     {"stage void %s [values=1 ranges=0 pins=0 cut=0]", "wrong number of integers"},
     {"stage void %s [values=1 ranges=0 pins=0 cut=2 0]", "cut is 0 or 1"},
-    {"stage void %s [values=0 ranges=0 pins=0 cut=0]", "a binder needs a value"},
+    {"stage void %s [values=0 ranges=0 pins=0 cut=0]", "a stage needs a value"},
     {"stage void %s [values=1 ranges=9 pins=0 cut=0 0]", "more parts than sources"},
     {"stage void %s [values=1 ranges=-1 pins=0 cut=0 0]", "more parts than sources"},
     {"stage void %s %r 4 %r [values=1 ranges=1 pins=0 cut=0 2]", "wrong number of sources"},
@@ -180,16 +185,46 @@ static const char *const ill_formed[][2] = {
     {"stage void %s %r 4 %n [values=1 ranges=1 pins=0 cut=0 1]", "a binder binds ranges"},
     {"stage void %s %r %r [values=1 ranges=2 pins=0 cut=0 0]", "a binder binds a range twice"},
     {"stage void %s %r %s [values=1 ranges=1 pins=1 cut=0 0]", "a pin that is no index"},
-    {"fold void %s %s [states=1 ranges=0 pins=0 -]", "a fold needs a range"},
-    {"fold void %s %s %r [states=1 ranges=1 pins=0]", "wrong number of integers"},
-    {"fold void %s %s %r %q [states=1 ranges=1 pins=0 -]", "wrong number of sources"},
-    {"fold void %s %c %r [states=1 ranges=1 pins=0 -]", "a step of another type than its start"},
-    {"fold void %s %st %r [states=1 ranges=1 pins=0 -]", "a step of another shape"},
-    {"fold void %x %x %r [states=1 ranges=1 pins=0 -]",
-     "a state is a scalar or a stage of one value"},
-    {"fold void %fo %fo %r [states=1 ranges=1 pins=0 -]",
-     "a state is a scalar or a stage of one value"},
-    {"fold void %s %s %r [states=1 ranges=1 pins=0 sub]", "not an op that reduces this type"},
+    {"fold void %s %s [states=1 emits=0 ranges=0 pins=0 - -1]", "a fold needs a range"},
+    {"fold void %s %s %r [states=1 emits=0 ranges=1 pins=0]", "wrong number of integers"},
+    {"fold void %s %s %r %q [states=1 emits=0 ranges=1 pins=0 - -1]", "wrong number of sources"},
+    {"fold void %s %c %r [states=1 emits=0 ranges=1 pins=0 - -1]",
+     "a step of another type than its start"},
+    {"fold void %r [states=0 emits=0 ranges=1 pins=0]", "a fold needs a state"},
+    {"fold void %s %s %r [states=1 emits=-1 ranges=1 pins=0 - -1]", "more parts than sources"},
+    {"fold void %s %s %r [states=1 emits=0 ranges=9 pins=0 - -1]", "more parts than sources"},
+    {"fold void %s %s %s %r [states=1 emits=1 ranges=1 pins=0 - -1]", "wrong number of integers"},
+    {"fold void %s %s %s %r [states=1 emits=1 ranges=1 pins=0 - -1 1]", "wrong number of sources"},
+    {"fold void %s %s %s %r [states=1 emits=1 ranges=1 pins=0 - -1 99]", "more than 31 dimensions"},
+    {"fold void %s %s %st %r [states=1 emits=1 ranges=1 pins=0 - -1 0]", "a fold emits scalars"},
+    {"fold void %s %s %s %c 4 %r [states=1 emits=1 ranges=1 pins=0 - -1 1]",
+     "a coordinate that is no index"},
+    {"fold void %s %s %s %r -4 %r [states=1 emits=1 ranges=1 pins=0 - -1 1]",
+     "an extent that is no index, or is negative"},
+    {"fold void %s %st %r [states=1 emits=0 ranges=1 pins=0 - -1]",
+     "a state is a scalar, or a component of a stage"},
+    {"fold void %x %x %r [states=1 emits=0 ranges=1 pins=0 - -1]",
+     "a state is a scalar, or a component of a stage"},
+    {"fold void %fo %fo %r [states=1 emits=0 ranges=1 pins=0 - -1]",
+     "a state is a scalar, or a component of a stage"},
+    {"fold void %s %s %r [states=1 emits=0 ranges=1 pins=0 - 0]",
+     "an array steps by a component of a stage"},
+    {"fold void %s %st %r [states=1 emits=0 ranges=1 pins=0 - 1]",
+     "an array steps by a component of a stage"},
+    {"fold void %s %st %r [states=1 emits=0 ranges=1 pins=0 - -2]",
+     "an array steps by a component of a stage"},
+    {"fold void %x %st %r [states=1 emits=0 ranges=1 pins=0 - 0]",
+     "an array starts as a scalar or a stage"},
+    {"fold void %c %st %r [states=1 emits=0 ranges=1 pins=0 - 0]",
+     "a step of another type than its start"},
+    {"fold void %st2 %two %r [states=1 emits=0 ranges=1 pins=0 - 1]",
+     "an array starts as the component that it steps by"},
+    {"fold void %st2 %st %r [states=1 emits=0 ranges=1 pins=0 - 0]",
+     "a step of another shape than its start"},
+    {"fold void %s %st %r [states=1 emits=0 ranges=1 pins=0 and 0]",
+     "not an op that reduces this type"},
+    {"fold void %s %s %r [states=1 emits=0 ranges=1 pins=0 sub -1]",
+     "not an op that reduces this type"},
     {"state f32 %n [component=0]", "a state is known by its fold's innermost range"},
     {"state f32 %r [component=-1]", "a negative number"},
     {"index f32 %x 0 0 [component=0]", "index reads a stage, a fold, a state or a param"},
@@ -198,6 +233,8 @@ static const char *const ill_formed[][2] = {
     {"index f32 %fo [component=1]", "no such component"},
     {"index f32 %p 0 0 [component=1]", "no such component"},
     {"index i32 %st 0 [component=0]", "index of another type than what it reads"},
+    {"index f32 %em [component=1]", "wrong number of coordinates"},
+    {"index f32 %em 0 [component=2]", "no such component"},
     {"index f32 %st 0 0 [component=0]", "wrong number of coordinates"},
     {"index f32 %fo 0 [component=0]", "wrong number of coordinates"},
     {"index f32 %p 0 [component=0]", "wrong number of coordinates"},
@@ -206,6 +243,7 @@ static const char *const ill_formed[][2] = {
     {"out void %p %p %st", "out needs a param for each value of its stage"},
     {"out void %x %st", "out writes params"},
     {"out void %p %st", "out of another shape"},
+    {"out void %p1 %st", "out of another shape"},
     {"affine index %r [0]", "affine needs an offset and a factor for each source"},
     {"affine index [3]", "a constant or one node is no affine form"},
     {"affine index %r [0 1]", "a constant or one node is no affine form"},
@@ -315,8 +353,7 @@ static void tensor_graphs(void **state) {
 static const char row_sums[] = IN RANGE("i", "8", "0") RANGE(
     "j", "8",
     "1") "%x = index f32 %p %i %j [component=0]\n"
-         "%z = const f32 0\n%t = state f32 %j [component=0]\n%s = index f32 %t [component=0]\n"
-         "%a = add f32 %s %x\n%f = fold void %z %a %j [states=1 ranges=1 pins=0 add]\n"
+         "%z = const f32 0\n%f = fold void %z %x %j [states=1 emits=0 ranges=1 pins=0 add -1]\n"
          "%y = index f32 %f [component=0]\n" OUT("%y", ONE);
 
 static void kernels(void **state) {
@@ -345,12 +382,13 @@ static void broken_ranges(void **state) {
   breaks(STAGE_KERNEL, IN RANGE("i", "8", "0") "%x = index f32 %p %i %i [component=0]\nreturn %x\n",
          "range index", "nothing binds this range");
   breaks(STAGE_KERNEL,
-         IN RANGE("i", "8", "0")
-             RANGE("j", "8", "1") "%x = index f32 %p %i %i [component=0]\n"
-                                  "%f = fold void %x %x %j [states=1 ranges=1 pins=0 -]\n"
-                                  "%g = fold void %x %x %x %x %j [states=2 ranges=1 pins=0 - -]\n"
-                                  "%a = index f32 %f [component=0]\n%b = index f32 %g "
-                                  "[component=1]\n%c = add f32 %a %b\n" OUT("%c", ONE),
+         IN RANGE("i", "8", "0") RANGE(
+             "j", "8",
+             "1") "%x = index f32 %p %i %i [component=0]\n"
+                  "%f = fold void %x %x %j [states=1 emits=0 ranges=1 pins=0 - -1]\n"
+                  "%g = fold void %x %x %x %x %j [states=2 emits=0 ranges=1 pins=0 - -1 - -1]\n"
+                  "%a = index f32 %f [component=0]\n%b = index f32 %g "
+                  "[component=1]\n%c = add f32 %a %b\n" OUT("%c", ONE),
          "range index", "it is bound twice");
   breaks(
       STAGE_KERNEL,
@@ -361,43 +399,45 @@ static void broken_ranges(void **state) {
       "range index", "its number is another's too");
   /* j is bound by a fold, and used in its start, and beside it */
   breaks(STAGE_KERNEL,
-         IN RANGE("i", "8", "0")
-             RANGE("j", "8", "1") "%x = index f32 %p %i %j [component=0]\n"
-                                  "%f = fold void %x %x %j [states=1 ranges=1 pins=0 -]\n"
-                                  "%y = index f32 %f [component=0]\n" OUT("%y", ONE),
+         IN RANGE("i", "8", "0") RANGE(
+             "j", "8", "1") "%x = index f32 %p %i %j [component=0]\n"
+                            "%f = fold void %x %x %j [states=1 emits=0 ranges=1 pins=0 - -1]\n"
+                            "%y = index f32 %f [component=0]\n" OUT("%y", ONE),
          "fold void", "the start of a fold depends on its range");
-  breaks(STAGE_KERNEL,
-         IN RANGE("i", "8", "0")
-             RANGE("j", "8",
-                   "1") "%x = index f32 %p %i %j [component=0]\n"
-                        "%z = const f32 0\n%f = fold void %z %x %j [states=1 ranges=1 pins=0 -]\n"
-                        "%y = index f32 %f [component=0]\n%b = add f32 %x %y\n" OUT("%b", ONE),
-         "sink void", "it uses a range outside its binder: %");
+  breaks(
+      STAGE_KERNEL,
+      IN RANGE("i", "8", "0") RANGE(
+          "j", "8",
+          "1") "%x = index f32 %p %i %j [component=0]\n"
+               "%z = const f32 0\n%f = fold void %z %x %j [states=1 emits=0 ranges=1 pins=0 - -1]\n"
+               "%y = index f32 %f [component=0]\n%b = add f32 %x %y\n" OUT("%b", ONE),
+      "sink void", "it uses a range outside its binder: %");
   breaks(STAGE_KERNEL,
          IN RANGE("i", "8", "0") RANGE(
              "j", "%i", "1") "%x = index f32 %p %i %j [component=0]\n"
                              "%st = stage void %x %i 8 %j %i [values=1 ranges=2 pins=0 cut=0 1]\n"
                              "%out = out void %q %st\n%k = sink void %out \"k\"\nreturn %k\n",
          "stage void", "the extent of a range depends on one that is not open");
-  breaks(STAGE_KERNEL,
-         IN VECTOR("i", "8", "0")
-             VECTOR("j", "8",
-                    "1") "%x = index f32 %p %i %j [component=0]\n"
-                         "%z = const f32 0\n%f = fold void %z %x %j [states=1 ranges=1 pins=0 -]\n"
-                         "%y = index f32 %f [component=0]\n" OUT("%y", ONE),
-         "fold void", "a vector inside a vector");
+  breaks(
+      STAGE_KERNEL,
+      IN VECTOR("i", "8", "0") VECTOR(
+          "j", "8",
+          "1") "%x = index f32 %p %i %j [component=0]\n"
+               "%z = const f32 0\n%f = fold void %z %x %j [states=1 emits=0 ranges=1 pins=0 - -1]\n"
+               "%y = index f32 %f [component=0]\n" OUT("%y", ONE),
+      "fold void", "a vector inside a vector");
 }
 
 /** Two folds side by side, each of which uses the other's range. */
 static void broken_paths(void **state) {
   (void)state;
   breaks(STAGE_KERNEL,
-         IN RANGE("i", "8", "0") RANGE("j", "8", "1")
-             RANGE("l", "8", "2") "%x = index f32 %p %j %l [component=0]\n%z = const f32 0\n"
-                                  "%f = fold void %z %x %j [states=1 ranges=1 pins=0 -]\n"
-                                  "%g = fold void %z %x %l [states=1 ranges=1 pins=0 -]\n"
-                                  "%y = index f32 %f [component=0]\n%v = index f32 %g "
-                                  "[component=0]\n%w = add f32 %y %v\n" OUT("%w", ONE),
+         IN RANGE("i", "8", "0") RANGE("j", "8", "1") RANGE(
+             "l", "8", "2") "%x = index f32 %p %j %l [component=0]\n%z = const f32 0\n"
+                            "%f = fold void %z %x %j [states=1 emits=0 ranges=1 pins=0 - -1]\n"
+                            "%g = fold void %z %x %l [states=1 emits=0 ranges=1 pins=0 - -1]\n"
+                            "%y = index f32 %f [component=0]\n%v = index f32 %g "
+                            "[component=0]\n%w = add f32 %y %v\n" OUT("%w", ONE),
          "sink void", "it uses a range outside its binder");
 }
 
@@ -414,7 +454,7 @@ static void broken_stages(void **state) {
              RANGE("j", "8", "1") "%x = index f32 %p %i %j [component=0]\n"
                                   "%e = stage void %x %j %j %j [values=1 ranges=1 pins=0 cut=0 1]\n"
                                   "%a = index f32 %e %i [component=0]\n" OUT("%a", ONE),
-         "stage void", "an array's extent depends on a range of its stage");
+         "stage void", "an array's extent depends on a range of its binder");
   breaks(STAGE_KERNEL,
          "%s = param f32 [slot=1]\n" IN RANGE("i", "8", "0") "%y = neg f32 %s\n" OUT("%y", ONE),
          "neg f32", "it cannot use this: %");
@@ -432,17 +472,76 @@ static void broken_states(void **state) {
          IN RANGE("i", "8", "0") RANGE(
              "j", "8", "1") "%z = const f32 0\n"
                             "%t = state f32 %j [component=1]\n%s = index f32 %t [component=0]\n"
-                            "%f = fold void %z %s %j [states=1 ranges=1 pins=0 -]\n"
+                            "%f = fold void %z %s %j [states=1 emits=0 ranges=1 pins=0 - -1]\n"
                             "%y = index f32 %f [component=0]\n" OUT("%y", ONE),
          "state f32", "its fold has no such state");
   breaks(STAGE_KERNEL,
-         IN RANGE("i", "8", "0")
-             RANGE("j", "8", "1") "%z = const f32 0\n"
-                                  "%t = state i32 %j [component=0]\n%s = index i32 %t "
-                                  "[component=0]\n%c = cast f32 %s\n"
-                                  "%f = fold void %z %c %j [states=1 ranges=1 pins=0 -]\n"
-                                  "%y = index f32 %f [component=0]\n" OUT("%y", ONE),
+         IN RANGE("i", "8", "0") RANGE(
+             "j", "8", "1") "%z = const f32 0\n"
+                            "%t = state i32 %j [component=0]\n%s = index i32 %t "
+                            "[component=0]\n%c = cast f32 %s\n"
+                            "%f = fold void %z %c %j [states=1 emits=0 ranges=1 pins=0 - -1]\n"
+                            "%y = index f32 %f [component=0]\n" OUT("%y", ONE),
          "state i32", "its fold's state has another type");
+}
+
+#define FOLD(value, rest) "%f = fold void %z " value " %j " rest "\n"
+#define J              \
+  RANGE("i", "8", "0") \
+  RANGE("j", "8", "1") "%z = const f32 0\n%x = index f32 %p %i %j [component=0]\n"
+#define STATE  "%t = state f32 %j [component=0]\n%s = index f32 %t [component=0]\n"
+#define YIELDS "%y = index f32 %f [component=0]\n" OUT("%y", ONE)
+
+static void broken_folds(void **state) {
+  (void)state;
+  /* the step is a term, the state is not */
+  breaks(STAGE_KERNEL,
+         IN J STATE "%a = add f32 %s %x\n" FOLD("%a", "[states=1 emits=0 ranges=1 pins=0 add -1]")
+             YIELDS,
+         "fold void", "a term of an op contains a state of its fold: %");
+  breaks(STAGE_KERNEL,
+         IN J STATE
+         "%c = cast index %s\n" FOLD("%x %x %c 8", "[states=1 emits=1 ranges=1 pins=0 add -1 1]")
+             YIELDS,
+         "fold void", "a coordinate depends on a state: %");
+  breaks(STAGE_KERNEL,
+         IN J FOLD("%x %x %i %j", "[states=1 emits=1 ranges=1 pins=0 add -1 1]") YIELDS,
+         "fold void", "an array's extent depends on a range of its binder");
+  breaks(STAGE_KERNEL, IN J FOLD("%x", "%j [states=1 emits=0 ranges=1 pins=1 add -1]") YIELDS,
+         "fold void", "a pin depends on a range of its binder");
+  breaks(STAGE_KERNEL,
+         IN J "%t = state f32 %j [component=0]\n%s = index f32 %t %i [component=0]\n" FOLD(
+             "%s", "[states=1 emits=0 ranges=1 pins=0 - -1]") YIELDS,
+         "index f32", "its fold's state has another number of coordinates: %");
+}
+
+#define L RANGE("l", "8", "2")
+#define ARRAY(value, coordinate, extent) \
+  "%v = stage void " value " " coordinate " " extent " %l [values=1 ranges=1 pins=0 cut=0 1]\n"
+#define ELEMENT "%t = state f32 %j [component=0]\n%s = index f32 %t %l [component=0]\n"
+#define ENDS    "%y = index f32 %f %i [component=0]\n" OUT("%y", ONE)
+
+static void broken_arrays(void **state) {
+  (void)state;
+  passes(STAGE_KERNEL, IN J L ELEMENT "%a = add f32 %s %x\n" ARRAY("%a", "%l", "8")
+                           FOLD("%v", "[states=1 emits=0 ranges=1 pins=0 - 0]") ENDS);
+  breaks(STAGE_KERNEL,
+         IN J L ELEMENT "%a = add f32 %s %x\n" ARRAY("%a", "%l", "8")
+             FOLD("%v", "[states=1 emits=0 ranges=1 pins=0 add 0]") ENDS,
+         "fold void", "a term of an op contains a state of its fold: %");
+  breaks(STAGE_KERNEL,
+         IN J L ELEMENT "%c = cast index %s\n" ARRAY("%x", "%c", "8")
+             FOLD("%v", "[states=1 emits=0 ranges=1 pins=0 - 0]") ENDS,
+         "fold void", "a coordinate depends on a state: %");
+  breaks(STAGE_KERNEL,
+         IN J L "%e = affine index %j [1 1]\n" ARRAY("%x", "%l", "%e")
+             FOLD("%v", "[states=1 emits=0 ranges=1 pins=0 add 0]") ENDS,
+         "fold void", "the extent of a state depends on a range of its fold");
+  breaks(STAGE_KERNEL,
+         IN J L
+         "%t = state f32 %j [component=0]\n%s = index f32 %t [component=0]\n" ARRAY("%s", "%l", "8")
+             FOLD("%v", "[states=1 emits=0 ranges=1 pins=0 - 0]") ENDS,
+         "index f32", "its fold's state has another number of coordinates: %");
 }
 
 /* Lowered graphs. */
@@ -615,6 +714,7 @@ int main(void) {
       cmocka_unit_test(tensor_graphs),    cmocka_unit_test(kernels),
       cmocka_unit_test(broken_ranges),    cmocka_unit_test(broken_paths),
       cmocka_unit_test(broken_stages),    cmocka_unit_test(broken_states),
+      cmocka_unit_test(broken_folds),     cmocka_unit_test(broken_arrays),
       cmocka_unit_test(lowered_graphs),   cmocka_unit_test(linear_programs),
       cmocka_unit_test(broken_programs),  cmocka_unit_test(long_graphs),
       cmocka_unit_test(memory_runs_out),

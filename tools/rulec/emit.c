@@ -2,7 +2,6 @@
    by the op of the first source. */
 #include "rule.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,22 +12,6 @@ typedef struct emitter {
   const char *captured[64]; /* names that are bound so far */
   size_t n_captured;
 } emitter;
-
-#if defined(__GNUC__)
-__attribute__((format(printf, 1, 2)))
-#endif
-static const char *
-text_of(const char *format, ...) {
-  va_list list, again;
-  va_start(list, format);
-  va_copy(again, list);
-  int n = vsnprintf(NULL, 0, format, list);
-  char *text = allocate((size_t)n + 1);
-  vsnprintf(text, (size_t)n + 1, format, again);
-  va_end(list);
-  va_end(again);
-  return text;
-}
 
 /* Patterns. */
 
@@ -94,15 +77,14 @@ static void emit_pattern(emitter *e, const pattern *p, const char *node) {
   if (p->kind == P_NUMBER)
     fprintf(e->out, "  if (!rule_is_%s(%s, %s)) return NULL;\n", number_kind(&p->number), node,
             number_text(&p->number));
-  if (p->kind == P_CONST) fprintf(e->out, "  if (!fold_constant(%s)) return NULL;\n", node);
+  if (p->kind == P_CONST) fprintf(e->out, "  if (!simple_constant(%s)) return NULL;\n", node);
   emit_capture(e, p, node);
   if (p->kind == P_OP) emit_children(e, p, node);
 }
 
 /* Templates. */
 
-/** Whether an expression's type is known without its surroundings. */
-static bool is_typed(const template *t) {
+bool is_typed(const template *t) {
   if (t->kind == T_NUMBER) return t->type != NULL;
   if (t->kind == T_LET) return is_typed(t->child[t->n - 1]);
   if (t->kind == T_POLY) return is_typed(t->child[0]);
@@ -174,15 +156,16 @@ static const char *emit_op(emitter *e, const template *t, const char *type) {
   if (o->type == SELECT) value[0] = emit_template(e, t->child[0], "DT_BOOL");
   const char *result = new_value(e);
   if (conversion)
-    fprintf(e->out, "  const node *%s = fold_%s(rw->ir, %s, (dtype)%s);\n", result, o->text,
+    fprintf(e->out, "  const node *%s = simple_%s(rw->ir, %s, (dtype)%s);\n", result, o->text,
             value[0], t->type);
   else if (t->n == 1)
-    fprintf(e->out, "  const node *%s = fold_op1(rw->ir, OP_%s, %s);\n", result, o->name, value[0]);
+    fprintf(e->out, "  const node *%s = simple_op1(rw->ir, OP_%s, %s);\n", result, o->name,
+            value[0]);
   else if (t->n == 2)
-    fprintf(e->out, "  const node *%s = fold_op2(rw->ir, OP_%s, %s, %s);\n", result, o->name,
+    fprintf(e->out, "  const node *%s = simple_op2(rw->ir, OP_%s, %s, %s);\n", result, o->name,
             value[0], value[1]);
   else
-    fprintf(e->out, "  const node *%s = fold_op3(rw->ir, OP_%s, %s, %s, %s);\n", result, o->name,
+    fprintf(e->out, "  const node *%s = simple_op3(rw->ir, OP_%s, %s, %s, %s);\n", result, o->name,
             value[0], value[1], value[2]);
   return result;
 }
@@ -365,7 +348,7 @@ static void emit_set(FILE *out, const rule_file *f) {
 void emit_rules(FILE *out, rule_file *const files[], size_t n) {
   fprintf(out,
           "/* Made by rulec. */\n"
-          "#include \"rules/fold.h\"\n#include \"rules/guards.h\"\n#include \"rules/rules.h\"\n\n"
+          "#include \"rules/simple.h\"\n#include \"rules/guards.h\"\n#include \"rules/rules.h\"\n\n"
           "#include <math.h>\n\n");
   for (size_t i = 0; i < n; i++) emit_set(out, files[i]);
 }

@@ -14,6 +14,7 @@ static void check_output(rule_file *const files[], size_t n) {
   if (!nowhere) return;
   emit_rules(nowhere, files, n);
   emit_examples(nowhere, files, n);
+  emit_obligations(nowhere, files, n);
   fclose(nowhere);
 }
 
@@ -30,6 +31,7 @@ int main(int argc, char **argv) {
   size_t n = 0;
   for (int i = first + 1; i < argc; i++) {
     rule_file *f = rules_read(argv[i]);
+    rules_type(f);
     rules_vary(f);
     append(files, n, f);
   }

@@ -1,90 +1,26 @@
-/* Proof obligations in SMT-LIB: for each rule on integers, booleans or indices, and each of the
-   types it may be about, that both sides cannot differ. Integers are bit-vectors of 8 bits (16
-   where the rule says so), indices are integers. What C leaves undefined is a function nothing is
-   known of. A guard that is not known here is left out, which only asks for more. */
-#include "rule.h"
+/* Proof obligations in SMT-LIB: for each rule, and each of the types that its pattern may have,
+   that both sides cannot differ. What C leaves undefined may be anything. Types decide some guards;
+   what others say is assumed; one that is not known here is left out, which only asks for more. A
+   rule that :math makes inexact has none. */
+#include "smt.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct sort {
-  char kind; /* 'b' boolean, 'i' index, 'v' bit-vector, 0 unknown */
-  bool is_signed;
-  int bits;
-} sort;
-
-static const sort boolean = {'b', false, 0}, unknown = {0, false, 0};
-
-typedef struct term {
-  const char *text;
-  sort sort;
-} term;
+enum { UNKNOWN = -1 };
 
 typedef struct prover {
+  script s;
   const rule_file *file;
   const rule *rule;
-  sort subject; /* the type at hand */
-  char *head;   /* declarations */
+  const int *type; /* of each class */
   const char *name[128];
   term value[128];
   size_t names;
-  int fresh;
-  const char *why; /* it cannot be said */
-  jmp_buf give_up;
 } prover;
 
-static _Noreturn void give_up(prover *p, const char *why) {
-  p->why = why;
-  longjmp(p->give_up, 1);
-}
-
-#if defined(__GNUC__)
-__attribute__((format(printf, 1, 2)))
-#endif
-static char *
-text_of(const char *format, ...) {
-  va_list list, again;
-  va_start(list, format);
-  va_copy(again, list);
-  int n = vsnprintf(NULL, 0, format, list);
-  char *text = allocate((size_t)n + 1);
-  vsnprintf(text, (size_t)n + 1, format, again);
-  va_end(list);
-  va_end(again);
-  return text;
-}
-
-static bool same_sort(sort a, sort b) {
-  return a.kind == b.kind && a.bits == b.bits && a.is_signed == b.is_signed;
-}
-
-static const char *sort_text(sort s) {
-  if (s.kind == 'v') return text_of("(_ BitVec %d)", s.bits);
-  return s.kind == 'b' ? "Bool" : "Int";
-}
-
-static sort sort_of_row(prover *p, size_t row) {
-  const type_row *t = &type_table[row];
-  if (!strcmp(t->cls, "BOOL")) return boolean;
-  if (!strcmp(t->cls, "INDEX")) return (sort){'i', true, 0};
-  if (!strcmp(t->cls, "FLOAT")) give_up(p, "floats");
-  if (t->bytes > 2) give_up(p, "the same at fewer bits");
-  return (sort){'v', !strcmp(t->cls, "INT"), 8 * t->bytes};
-}
-
-static bool admits(prover *p, type_set types, sort s) {
-  for (size_t i = 0; i < type_count; i++) {
-    if (!(types >> i & 1) || !strcmp(type_table[i].cls, "FLOAT")) continue;
-    if (type_table[i].bytes <= 2 || s.kind == 'i')
-      if (strcmp(type_table[i].cls, "NONE") && same_sort(sort_of_row(p, i), s)) return true;
-  }
-  return false;
-}
-
 static void bind(prover *p, const char *name, term value) {
-  if (p->names == 128) give_up(p, "too many names");
+  if (p->names == 128) smt_give_up(&p->s, "too many names");
   p->name[p->names] = name;
   p->value[p->names++] = value;
 }
@@ -95,317 +31,325 @@ static const term *look_up(const prover *p, const char *name) {
   return NULL;
 }
 
-static const char *declare(prover *p, sort s) {
-  const char *name = text_of("x%d", p->fresh++);
-  p->head = text_of("%s(declare-const %s %s)\n", p->head, name, sort_text(s));
-  return name;
-}
-
-/** A subexpression under a name of its own. */
-static term define(prover *p, term t) {
-  const char *name = text_of("x%d", p->fresh++);
-  p->head = text_of("%s(define-fun %s () %s %s)\n", p->head, name, sort_text(t.sort), t.text);
-  return (term){name, t.sort};
-}
-
-static term literal(prover *p, const number *v, sort s) {
-  if (!s.kind) give_up(p, "a number of unknown type");
-  if (v->is_float) give_up(p, "floats");
-  if (s.kind == 'b') return (term){v->bits ? "true" : "false", s};
-  if (s.kind == 'i')
-    return (term){v->negative ? text_of("(- %llu)", (unsigned long long)(0 - v->bits))
-                              : text_of("%llu", (unsigned long long)v->bits),
-                  s};
-  return (term){
-      text_of("(_ bv%llu %d)", (unsigned long long)(v->bits & ((1u << s.bits) - 1)), s.bits), s};
-}
-
-/* What ops mean. */
-
-typedef struct meaning {
-  int op;
-  const char *boolean, *index, *is_signed, *is_unsigned; /* $a $b $c, or NULL; $0 is zero */
-} meaning;
-
-static const meaning meanings[] = {
-    {O_NEG, NULL, "(- $a)", "(bvneg $a)", "(bvneg $a)"},
-    {O_ABS, NULL, NULL, "(ite (bvslt $a $0) (bvneg $a) $a)", "$a"},
-    {O_NOT, "(not $a)", NULL, "(bvnot $a)", "(bvnot $a)"},
-    {O_ADD, NULL, "(+ $a $b)", "(bvadd $a $b)", "(bvadd $a $b)"},
-    {O_SUB, NULL, "(- $a $b)", "(bvsub $a $b)", "(bvsub $a $b)"},
-    {O_MUL, NULL, "(* $a $b)", "(bvmul $a $b)", "(bvmul $a $b)"},
-    {O_AND, "(and $a $b)", NULL, "(bvand $a $b)", "(bvand $a $b)"},
-    {O_OR, "(or $a $b)", NULL, "(bvor $a $b)", "(bvor $a $b)"},
-    {O_XOR, "(xor $a $b)", NULL, "(bvxor $a $b)", "(bvxor $a $b)"},
-    {O_MAX, "(or $a $b)", "(ite (> $a $b) $a $b)", "(ite (bvsgt $a $b) $a $b)",
-     "(ite (bvugt $a $b) $a $b)"},
-    {O_MIN, "(and $a $b)", "(ite (< $a $b) $a $b)", "(ite (bvslt $a $b) $a $b)",
-     "(ite (bvult $a $b) $a $b)"},
-    {O_LT, "(and (not $a) $b)", "(< $a $b)", "(bvslt $a $b)", "(bvult $a $b)"},
-    {O_LE, "(=> $a $b)", "(<= $a $b)", "(bvsle $a $b)", "(bvule $a $b)"},
-    {O_EQ, "(= $a $b)", "(= $a $b)", "(= $a $b)", "(= $a $b)"},
-    {O_NE, "(distinct $a $b)", "(distinct $a $b)", "(distinct $a $b)", "(distinct $a $b)"},
-    {O_SHL, NULL, NULL, "(bvshl $a $b)", "(bvshl $a $b)"},
-    {O_SHR, NULL, NULL, "(bvashr $a $b)", "(bvlshr $a $b)"},
-    {O_MOD, NULL, NULL, "(ite (= $b $0) $0 (bvsmod $a $b))", "(ite (= $b $0) $0 (bvurem $a $b))"},
-    {O_FLOORDIV, NULL, NULL,
-     "(ite (= $b $0) $0 (ite (and (distinct (bvsrem $a $b) $0) (bvslt (bvxor $a $b) $0)) "
-     "(bvadd (bvsdiv $a $b) (bvnot $0)) (bvsdiv $a $b)))",
-     "(ite (= $b $0) $0 (bvudiv $a $b))"},
-    {O_CDIV, NULL, NULL,
-     "(ite (or (= $b $0) (and (= $b (bvnot $0)) (= $a (bvneg $a)) (distinct $a $0))) "
-     "(undefined $a $b) (bvsdiv $a $b))",
-     "(ite (= $b $0) (undefined $a $b) (bvudiv $a $b))"},
-    {O_CMOD, NULL, NULL,
-     "(ite (or (= $b $0) (and (= $b (bvnot $0)) (= $a (bvneg $a)) (distinct $a $0))) "
-     "(undefined $a $b) (bvsrem $a $b))",
-     "(ite (= $b $0) (undefined $a $b) (bvurem $a $b))"},
-    {O_WHERE, "(ite $a $b $c)", "(ite $a $b $c)", "(ite $a $b $c)", "(ite $a $b $c)"},
-};
-
-static const char *meaning_of(prover *p, int op, sort s) {
-  for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++) {
-    if (meanings[i].op != op) continue;
-    const char *text = s.kind == 'b'   ? meanings[i].boolean
-                       : s.kind == 'i' ? meanings[i].index
-                       : s.is_signed   ? meanings[i].is_signed
-                                       : meanings[i].is_unsigned;
-    if (text) return text;
+static bool lacks(const prover *p, int op) {
+  for (size_t i = 0; i < p->rule->n_conditions; i++) {
+    const condition *c = &p->rule->conditions[i];
+    if (!c->negated && !strcmp(c->name, "lacks") && c->op == op) return true;
   }
-  give_up(p, "an op that has no meaning here");
+  return false;
 }
 
-/** An op on terms; `s` is the sort of its typed operand. */
-static const char *fill(prover *p, int op, sort s, const term args[]) {
-  char *out = text_of("%s", "");
-  for (const char *m = meaning_of(p, op, s); *m; m++) {
-    if (*m != '$') {
-      out = text_of("%s%c", out, *m);
-    } else if (*++m == '0') {
-      out = text_of("%s(_ bv0 %d)", out, s.bits);
-    } else {
-      out = text_of("%s%s", out, args[*m - 'a'].text);
-    }
-  }
-  return out;
+static void check_op(prover *p, int op) {
+  const op_row *o = &op_table[op];
+  if (!o->elementwise || o->most > 3) smt_give_up(&p->s, "no scalars");
 }
 
 /* Patterns. */
 
-/** Whether a pattern can only be boolean. */
-static bool is_boolean(prover *p, const pattern *q) {
-  if (q->types && admits(p, q->types, boolean) && !(q->types & (q->types - 1))) return true;
-  if (q->kind != P_OP) return false;
-  type_rule rule = op_table[q->op].type;
-  if (rule == COMPARE) return true;
-  for (size_t i = rule == SELECT; i < q->n && (rule == SAME || rule == SELECT); i++)
-    if (is_boolean(p, q->child[i])) return true;
-  return false;
-}
-
-/** The sort of what is compared: boolean, or that of the one type written with it, or the subject.
- */
-static sort compared(prover *p, const pattern *q) {
-  for (size_t i = 0; i < q->n; i++) {
-    const pattern *c = q->child[i];
-    if (is_boolean(p, c)) return boolean;
-    for (size_t k = 0; k < type_count; k++)
-      if (c->types == (type_set)1 << k) return sort_of_row(p, k);
-  }
-  return p->subject;
-}
-
-static term pattern_term(prover *p, const pattern *q, sort s);
-
-static term pattern_op(prover *p, const pattern *q, sort s) {
-  const op_row *o = &op_table[q->op];
-  term args[3];
-  if (!o->elementwise || o->most > 3 || o->type == FREE) give_up(p, "conversions and arrays");
-  sort operand = o->type == COMPARE ? compared(p, q) : s;
-  int flag = operand.kind == 'b' ? TAKES_BOOL : operand.kind == 'i' ? TAKES_INDEX : TAKES_INT;
-  if (!(o->operands & flag)) give_up(p, "floats");
-  for (size_t i = 0; i < q->n; i++)
-    args[i] = pattern_term(p, q->child[i], o->type == SELECT && !i ? boolean : operand);
-  return (term){fill(p, q->op, operand, args), s};
-}
-
-static term pattern_term(prover *p, const pattern *q, sort s) {
-  if (q->kind == P_TAIL) give_up(p, "conversions and arrays");
-  if (q->types && !admits(p, q->types, s)) give_up(p, "another type");
-  if (q->kind == P_NUMBER) return literal(p, &q->number, s);
+static term pattern_term(prover *p, const pattern *q) {
+  if (q->kind == P_TAIL) smt_give_up(&p->s, "no scalars");
+  int type = p->type[q->type_class];
+  if (q->kind == P_NUMBER) return smt_number(&p->s, &q->number, type);
   const term *known = q->name ? look_up(p, q->name) : NULL;
-  if (known && !same_sort(known->sort, s)) give_up(p, "another type");
   if (known) return *known;
-  term t = q->kind == P_OP ? pattern_op(p, q, s) : (term){declare(p, s), s};
-  if (q->kind == P_OP) t = define(p, t);
+  term args[3], t;
+  if (q->kind == P_OP) check_op(p, q->op);
+  for (size_t i = 0; q->kind == P_OP && i < q->n; i++) args[i] = pattern_term(p, q->child[i]);
+  if (q->kind != P_OP)
+    t = smt_any(&p->s, type);
+  else if (q->op == O_CAST)
+    t = smt_cast(&p->s, args[0], type);
+  else if (q->op == O_BITCAST)
+    t = smt_bitcast(&p->s, args[0], type);
+  else
+    t = smt_op(&p->s, q->op, args, type);
+  if (q->kind == P_OP) t = smt_named(&p->s, t);
   if (q->name) bind(p, q->name, t);
   return t;
 }
 
-/* Results. */
+/* Results. Types are found as emit.c finds them. */
 
-static term result_term(prover *p, const template *t, sort s);
+static term result_term(prover *p, const template *t, int type);
 
-/** The sort that an expression has by itself, or unknown. */
-static sort own_sort(prover *p, const template *t) {
-  if (t->kind == T_NAME) {
-    const term *known = look_up(p, t->name);
-    return known ? known->sort : unknown;
+/** The arguments of an op or call: the first that has a type of its own gives it to the rest. */
+static void arguments(prover *p, const template *t, size_t from, int type, term args[]) {
+  size_t anchor = from;
+  while (anchor < t->n && !is_typed(t->child[anchor])) anchor++;
+  if (anchor < t->n) {
+    args[anchor] = result_term(p, t->child[anchor], type);
+    type = args[anchor].type;
   }
-  if (t->types)
-    for (size_t i = 0; i < type_count; i++)
-      if (t->types >> i & 1) return sort_of_row(p, i);
-  if (t->kind != T_OP) return unknown;
-  if (op_table[t->op].type == COMPARE) return boolean;
-  for (size_t i = op_table[t->op].type == SELECT; i < t->n; i++) {
-    sort s = own_sort(p, t->child[i]);
-    if (s.kind) return s;
-  }
-  return unknown;
+  for (size_t i = from; i < t->n; i++)
+    if (i != anchor) args[i] = result_term(p, t->child[i], type);
 }
 
-static term result_cast(prover *p, const template *t) {
-  sort to = own_sort(p, t);
-  term from = result_term(p, t->child[0], unknown);
-  if (to.kind != 'v' || from.sort.kind != 'v' || to.bits != from.sort.bits)
-    give_up(p, "conversions and arrays");
-  return (term){from.text, to};
+static int written_type(prover *p, const template *t) {
+  for (size_t i = 0; i < type_count; i++)
+    if (t->types >> i & 1) return (int)i;
+  const term *of = t->type_of ? look_up(p, t->type_of) : NULL;
+  return of ? of->type : UNKNOWN;
 }
 
-static term result_op(prover *p, const template *t, sort s) {
+static term result_conversion(prover *p, const template *t) {
+  term from = result_term(p, t->child[0], UNKNOWN);
+  int to = written_type(p, t);
+  if (t->op == O_BITCAST) return smt_bitcast(&p->s, from, to);
+  return lacks(p, O_CAST) ? smt_machine_cast(&p->s, from, to) : smt_cast(&p->s, from, to);
+}
+
+static term result_op(prover *p, const template *t, int type) {
   const op_row *o = &op_table[t->op];
+  int boolean = find_type("bool", 4);
+  bool machine = lacks(p, t->op) || t->op == O_CDIV || t->op == O_CMOD;
   term args[3];
-  if (t->op == O_CAST) return result_cast(p, t);
-  if (!o->elementwise || o->most > 3 || o->type == FREE) give_up(p, "conversions and arrays");
-  sort operand = o->type == COMPARE ? unknown : s;
-  for (size_t i = o->type == SELECT; i < t->n; i++) {
-    sort own = own_sort(p, t->child[i]);
-    if (own.kind) operand = own;
-  }
-  if (!operand.kind)
-    for (size_t i = 0; i < t->n; i++)
-      if (t->child[i]->kind != T_NUMBER) operand = result_term(p, t->child[i], unknown).sort;
-  for (size_t i = 0; i < t->n; i++)
-    args[i] = result_term(p, t->child[i], o->type == SELECT && !i ? boolean : operand);
-  sort made = o->type == COMPARE ? boolean : o->type == SELECT ? args[1].sort : args[0].sort;
-  return define(p, (term){fill(p, t->op, o->type == SELECT ? made : args[0].sort, args), made});
+  check_op(p, t->op);
+  if (o->type == FREE) return smt_named(&p->s, result_conversion(p, t));
+  arguments(p, t, o->type == SELECT, o->type == COMPARE ? UNKNOWN : type, args);
+  if (o->type == SELECT) args[0] = result_term(p, t->child[0], boolean);
+  int made = o->type == COMPARE ? boolean : args[o->type == SELECT].type;
+  return smt_named(&p->s, machine ? smt_machine_op(&p->s, t->op, args, made)
+                                  : smt_op(&p->s, t->op, args, made));
 }
 
 /** The logarithm l of a power of two: 1 << l is it, and l is in range. */
 static term logarithm(prover *p, term of) {
-  term l = {declare(p, of.sort), of.sort};
-  p->head = text_of("%s(assert (= (bvshl (_ bv1 %d) %s) %s))\n(assert (bvult %s (_ bv%d %d)))\n",
-                    p->head, of.sort.bits, l.text, of.text, l.text, of.sort.bits, of.sort.bits);
+  term l = smt_any(&p->s, of.type);
+  int bits = 8 * type_table[of.type].bytes;
+  smt_assert(&p->s, text_of("(= (bvshl (_ bv1 %d) %s) %s)", bits, l.text, of.text));
+  smt_assert(&p->s, text_of("(bvult %s (_ bv%d %d))", l.text, bits, bits));
   return l;
 }
 
-static term result_call(prover *p, const template *t, sort s) {
-  size_t names = p->names;
-  if (!strcmp(t->name, "log2-of")) return logarithm(p, result_term(p, t->child[0], s));
+/** What a builder of guards.c is said to make. */
+static term built(prover *p, const template *t, const term args[]) {
+  term both[] = {smt_number(&p->s, &(number){.bits = 1}, args[0].type), args[0]};
+  if (!strcmp(t->name, "log2-of")) return logarithm(p, args[0]);
+  if (!strcmp(t->name, "reciprocal-of")) return smt_op(&p->s, O_DIV, both, args[0].type);
+  if (!strcmp(t->name, "known-equal")) return smt_op(&p->s, O_EQ, args, find_type("bool", 4));
+  smt_give_up(&p->s, "a function of guards.c");
+}
+
+static term result_call(prover *p, const template *t, int type) {
+  term args[16];
+  if (t->n > 16) smt_give_up(&p->s, "too many arguments");
+  arguments(p, t, 0, type, args);
   for (size_t i = 0; i < p->file->n_definitions; i++) {
     const definition *d = &p->file->definitions[i];
     if (strcmp(d->name, t->name)) continue;
-    term args[16];
-    for (size_t k = 0; k < t->n && k < 16; k++) args[k] = result_term(p, t->child[k], s);
-    for (size_t k = 0; k < d->n && k < 16; k++) bind(p, d->parameters[k], args[k]);
-    term r = result_term(p, d->body, s);
+    size_t names = p->names;
+    for (size_t k = 0; k < d->n; k++) bind(p, d->parameters[k], args[k]);
+    term r = result_term(p, d->body, look_up(p, "root")->type);
     p->names = names;
     return r;
   }
-  give_up(p, "a function of guards.c");
+  return built(p, t, args);
 }
 
-static term result_let(prover *p, const template *t, sort s) {
+static term result_let(prover *p, const template *t, int type) {
   size_t names = p->names;
-  for (size_t i = 0; i + 1 < t->n; i++) bind(p, t->names[i], result_term(p, t->child[i], unknown));
-  term r = result_term(p, t->child[t->n - 1], s);
+  for (size_t i = 0; i + 1 < t->n; i++) bind(p, t->names[i], result_term(p, t->child[i], UNKNOWN));
+  term r = result_term(p, t->child[t->n - 1], type);
   p->names = names;
   return r;
 }
 
-static term result_term(prover *p, const template *t, sort s) {
+static term result_number(prover *p, const template *t, int type) {
+  if (t->type) type = written_type(p, t);
+  if (type == UNKNOWN) smt_give_up(&p->s, "a number of unknown type");
+  return smt_number(&p->s, &t->number, type);
+}
+
+static term result_term(prover *p, const template *t, int type) {
   const term *known;
   switch (t->kind) {
   case T_NAME:
     known = look_up(p, t->name);
-    if (!known) give_up(p, "conversions and arrays");
+    if (!known) smt_give_up(&p->s, "no scalars");
     return *known;
-  case T_NUMBER: {
-    sort own = own_sort(p, t);
-    return literal(p, &t->number, own.kind ? own : s);
-  }
-  case T_OP: return result_op(p, t, s);
-  case T_CALL: return result_call(p, t, s);
-  case T_LET: return result_let(p, t, s);
-  default: give_up(p, "floats");
+  case T_NUMBER: return result_number(p, t, type);
+  case T_OP: return result_op(p, t, type);
+  case T_CALL: return result_call(p, t, type);
+  case T_LET: return result_let(p, t, type);
+  default: smt_give_up(&p->s, "a polynomial");
   }
 }
 
-/* Guards, as far as they are assumed. */
+/* Guards. */
+
+static void assume_power(prover *p, const term *c) {
+  const type_row *t = &type_table[c->type];
+  int bits = 8 * t->bytes;
+  if (!smt_is(c->type, "FLOAT")) {
+    const char *more = smt_is(c->type, "INT") ? "bvsgt" : "bvugt";
+    smt_assert(&p->s, text_of("(%s %s (_ bv0 %d))", more, c->text, bits));
+    smt_assert(&p->s, text_of("(= (bvand %s (bvsub %s (_ bv1 %d))) (_ bv0 %d))", c->text, c->text,
+                              bits, bits));
+    return;
+  }
+  /* It and its reciprocal are normal: the exponent's bits are 1 … 2·bias − 1. */
+  const char *b = smt_bits(&p->s, *c).text;
+  int most = (1 << t->exponent) - 3;
+  const char *e = text_of("((_ extract %d %d) %s)", bits - 2, t->mantissa, b);
+  smt_assert(&p->s,
+             text_of("(= ((_ extract %d 0) %s) (_ bv0 %d))", t->mantissa - 1, b, t->mantissa));
+  smt_assert(&p->s, text_of("(and (bvuge %s (_ bv1 %d)) (bvule %s (_ bv%d %d)))", e, t->exponent, e,
+                            most, t->exponent));
+}
 
 static void assume(prover *p, const condition *c) {
   const term *a = c->n > 0 ? look_up(p, c->args[0]) : NULL;
   const term *b = c->n > 1 ? look_up(p, c->args[1]) : NULL;
   if (c->negated || !a) return;
-  if (!strcmp(c->name, "power-of-two") && a->sort.kind == 'v')
-    p->head = text_of("%s(assert (and (%s %s (_ bv0 %d)) (= (bvand %s (bvsub %s (_ bv1 %d))) "
-                      "(_ bv0 %d))))\n",
-                      p->head, a->sort.is_signed ? "bvsgt" : "bvugt", a->text, a->sort.bits,
-                      a->text, a->text, a->sort.bits, a->sort.bits);
+  if (!strcmp(c->name, "power-of-two"))
+    assume_power(p, a);
   else if (!strcmp(c->name, "implies") && b)
-    p->head = text_of("%s(assert (=> %s %s))\n", p->head, a->text, b->text);
+    smt_assert(&p->s, text_of("(=> %s %s)", a->text, b->text));
   else if (!strcmp(c->name, "excludes") && b)
-    p->head = text_of("%s(assert (not (and %s %s)))\n", p->head, a->text, b->text);
+    smt_assert(&p->s, text_of("(not (and %s %s))", a->text, b->text));
+  else if ((!strcmp(c->name, "exact-cast") || !strcmp(c->name, "fits")) && b)
+    smt_assert(&p->s, smt_same_number(&p->s, *a, *b));
 }
 
+/** Whether a guard may hold, as far as types decide it. */
+static bool types_allow(const prover *p, const condition *c) {
+  if (c->negated || strcmp(c->name, "no-wider")) return true;
+  return type_table[look_up(p, c->args[0])->type].bytes <=
+         type_table[look_up(p, c->args[1])->type].bytes;
+}
+
+/** Whether a pattern's nodes exist: a bitcast is between types of one width. */
+static bool may_be(const pattern *q, const int type[]) {
+  bool all =
+      q->kind != P_OP || q->op != O_BITCAST ||
+      type_table[type[q->type_class]].bytes == type_table[type[q->child[0]->type_class]].bytes;
+  for (size_t i = 0; i < q->n; i++) all &= may_be(q->child[i], type);
+  return all;
+}
+
+/* Rules. */
+
+static bool pattern_has(const pattern *q, int op) {
+  bool any = q->kind == P_OP && q->op == op;
+  for (size_t i = 0; i < q->n; i++) any |= pattern_has(q->child[i], op);
+  return any;
+}
+
+static bool template_has(const template *t, int op) {
+  bool any = t->kind == T_OP && t->op == op;
+  for (size_t i = 0; i < t->n; i++) any |= template_has(t->child[i], op);
+  return any;
+}
+
+/** How to solve it. Divisions are not for circuits: both sides become the same text where each
+    choice's condition is known inside of it. */
+static const char *check_of(const rule *r) {
+  return pattern_has(r->pattern, O_FLOORDIV)
+             ? "(check-sat-using (then simplify ctx-simplify simplify default))"
+             : "(check-sat)";
+}
+
+/** The script, "" where a guard never holds. */
 static const char *say(prover *p) {
-  if (p->subject.kind == 'v')
-    p->head = text_of("(declare-fun undefined ((_ BitVec %d) (_ BitVec %d)) (_ BitVec %d))\n",
-                      p->subject.bits, p->subject.bits, p->subject.bits);
-  sort s = is_boolean(p, p->rule->pattern) ? boolean : p->subject;
-  term before = pattern_term(p, p->rule->pattern, s);
+  term before = pattern_term(p, p->rule->pattern);
   bind(p, "root", before);
-  for (size_t i = 0; i < p->rule->n_conditions; i++) assume(p, &p->rule->conditions[i]);
-  term after = result_term(p, p->rule->result, s);
-  if (!same_sort(before.sort, after.sort)) give_up(p, "conversions and arrays");
-  return text_of("%s(assert (distinct %s %s))\n", p->head, before.text, after.text);
+  for (size_t i = 0; i < p->rule->n_conditions; i++) {
+    if (!types_allow(p, &p->rule->conditions[i])) return "";
+    assume(p, &p->rule->conditions[i]);
+  }
+  term after = result_term(p, p->rule->result, before.type);
+  if (before.type != after.type) smt_give_up(&p->s, "sides of different types");
+  smt_assert(&p->s, text_of("(distinct %s %s)", before.text, after.text));
+  return p->s.text;
 }
 
-static const char *say_or_why(prover *p) { return setjmp(p->give_up) ? NULL : say(p); }
+static const char *say_or_why(prover *p) { return setjmp(p->s.give_up) ? NULL : say(p); }
 
-static bool emit_for(FILE *out, const rule_file *f, const rule *r, sort subject, const char *type,
-                     const char **why) {
+/** The types that a rule leaves open; its result's where it leaves none. */
+static const char *names_of(const rule *r, const int type[]) {
+  const char *names = "";
+  for (size_t i = 0; i < r->n_classes; i++)
+    if (r->class_types[i] & (r->class_types[i] - 1))
+      names = text_of("%s%s%s", names, *names ? " " : "", type_table[type[i]].text);
+  return *names ? names : type_table[type[r->pattern->type_class]].text;
+}
+
+static excuse *excuse_for(excuse *all, size_t n, const rule *r, const int type[]) {
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < r->n_classes; k++)
+      if (r->class_types[k] && (all[i].types >> type[k] & 1)) return &all[i];
+  return NULL;
+}
+
+static void emit_for(FILE *out, const rule_file *f, const rule *r, const int type[]) {
+  excuse *excused = excuse_for(r->unproved, r->n_unproved, r, type);
+  if (!excused) excused = excuse_for(f->unproved, f->n_unproved, r, type);
   prover *p = allocate(sizeof *p);
-  *p = (prover){.file = f, .rule = r, .subject = subject, .head = text_of("%s", "")};
+  *p = (prover){.file = f, .rule = r, .type = type, .s.text = text_of("%s", "")};
+  p->s.converts = pattern_has(r->pattern, O_CAST) || template_has(r->result, O_CAST);
   const char *text = say_or_why(p);
-  *why = p->why;
-  if (!text) return false;
-  fprintf(out, "(push)\n(echo \"%s %s %s\")\n%s(check-sat)\n(pop)\n\n", f->set, r->name, type,
-          text);
-  return true;
+  if (text && !*text) return;
+  if (excused) {
+    excused->used = true;
+    return;
+  }
+  if (!text)
+    fail(r->at, "'%s' has no proof for %s (%s): say why by :unproved TYPES WORDS", r->name,
+         names_of(r, type), p->s.why);
+  fprintf(out, "(reset)\n(echo \"%s %s %s\")\n%s%s\n\n", f->set, r->name, names_of(r, type), text,
+          check_of(r));
 }
 
 static void emit_rule(FILE *out, const rule_file *f, const rule *r) {
-  static const struct {
-    sort sort;
-    const char *name;
-  } subjects[] = {{{'v', true, 8}, "i8"},
-                  {{'v', false, 8}, "u8"},
-                  {{'b', false, 0}, "bool"},
-                  {{'i', true, 0}, "index"}};
-  const char *why = "floats", *last = why;
-  bool any = false;
-  for (size_t i = 0; i < sizeof subjects / sizeof *subjects && !r->unproved; i++) {
-    bool said = emit_for(out, f, r, subjects[i].sort, subjects[i].name, &last);
-    any |= said;
-    if (!said && strcmp(last, "another type")) why = last;
-  }
-  if (!any)
-    fprintf(out, "(echo \"%s %s: %s\")\n\n", f->set, r->name, r->unproved ? r->unproved : why);
+  int type[MOST_CLASSES] = {0};
+  size_t i;
+  do {
+    bool fits = true; /* counts through the types of all classes */
+    for (i = 0; i < r->n_classes; i++)
+      fits &= !r->class_types[i] || (r->class_types[i] >> type[i] & 1);
+    if (fits && may_be(r->pattern, type)) emit_for(out, f, r, type);
+    for (i = 0; i < r->n_classes; i++) {
+      if (!r->class_types[i]) continue;
+      if (++type[i] < (int)type_count) break;
+      type[i] = 0;
+    }
+  } while (i < r->n_classes);
+}
+
+static void emit_excuses(FILE *out, const rule_file *f, const rule *r) {
+  for (size_t i = 0; i < r->n_unproved; i++)
+    if (r->unproved[i].used)
+      fprintf(out, "(echo \"%s %s: %s\")\n\n", f->set, r->name, r->unproved[i].words);
+  if (r->math) fprintf(out, "(echo \"%s %s: not exact\")\n\n", f->set, r->name);
+}
+
+/** A loop's copies of a rule have its excuses too: one copy must need them. */
+static bool is_needed(const rule_file *f, const excuse *x) {
+  for (size_t i = 0; i < f->n_rules; i++)
+    for (size_t k = 0; k < f->rules[i].n_unproved; k++) {
+      const excuse *y = &f->rules[i].unproved[k];
+      if (y->used && y->at.line == x->at.line && !strcmp(y->words, x->words)) return true;
+    }
+  return x->used;
+}
+
+static void check_excuses(const rule_file *f, const excuse *all, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (!is_needed(f, &all[i])) fail(all[i].at, "there is nothing that this is the reason for");
 }
 
 void emit_obligations(FILE *out, rule_file *const files[], size_t n) {
   fprintf(out, "; Made by rulec: every answer must be unsat.\n\n");
-  for (size_t i = 0; i < n; i++)
-    for (size_t k = 0; k < files[i]->n_rules; k++) emit_rule(out, files[i], &files[i]->rules[k]);
+  for (size_t i = 0; i < n; i++) {
+    const rule_file *f = files[i];
+    for (size_t k = 0; k < f->n_rules; k++) {
+      if (!f->rules[k].math) emit_rule(out, f, &f->rules[k]);
+      emit_excuses(out, f, &f->rules[k]);
+    }
+    for (size_t k = 0; k < f->n_unproved; k++)
+      fprintf(out, "(echo \"%s: %s\")\n\n", f->set, f->unproved[k].words);
+    for (size_t k = 0; k < f->n_rules; k++)
+      check_excuses(f, f->rules[k].unproved, f->rules[k].n_unproved);
+    check_excuses(f, f->unproved, f->n_unproved);
+  }
 }

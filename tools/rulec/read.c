@@ -250,6 +250,7 @@ static void read_type(scope *s, template *t, const char *text) {
     if (!root && (!b || b->meaning == TAIL)) fail(t->at, "there is no node '%s'", text + 1);
     if (b) b->used++;
     sprintf(c, root ? "n->dtype" : "v_%s->dtype", identifier(text + 1));
+    t->type_of = text + 1;
   } else {
     int type = find_type(text, strlen(text));
     if (type < 0) fail(t->at, "there is no type '%s'", text);
@@ -408,16 +409,22 @@ static math read_math(const sexpr *e) {
   fail(e->at, "math is fast, contract or sum");
 }
 
-/** Words after a field's ":", which join to one text. */
-static const char *read_words(const sexpr *e, size_t *i) {
-  char *text = allocate(1);
-  for (; *i + 1 < e->n && e->item[*i + 1]->kind == 'a' && *e->item[*i + 1]->text != ':'; ++*i) {
-    const char *word = e->item[*i + 1]->text;
-    text = enlarge(text, strlen(text) + strlen(word) + 2);
-    if (*text) strcat(text, " ");
-    strcat(text, word);
+/** TYPES WORD …, from item i on, up to the next field. Returns the item after them. */
+static size_t read_excuse(excuse *x, const sexpr *e, size_t i) {
+  bool all = i < e->n && sexpr_is(e->item[i], "all");
+  if (i >= e->n || e->item[i]->kind != 'a') fail(e->at, "write TYPES WORD ...");
+  *x = (excuse){.at = e->item[i]->at,
+                .types = all ? ~(type_set)0 : read_types(e->item[i]->at, e->item[i]->text)};
+  char *words = allocate(1);
+  for (i++; i < e->n && e->item[i]->kind == 'a' && *e->item[i]->text != ':'; i++) {
+    const char *word = e->item[i]->text;
+    words = enlarge(words, strlen(words) + strlen(word) + 2);
+    if (*words) strcat(words, " ");
+    strcat(words, word);
   }
-  return text;
+  if (!*words) fail(x->at, "say why there is no proof");
+  x->words = words;
+  return i;
 }
 
 static void read_fields(scope *s, rule *r, const sexpr *e, const sexpr **let,
@@ -433,9 +440,11 @@ static void read_fields(scope *s, rule *r, const sexpr *e, const sexpr **let,
       *let = value, i++;
     else if (sexpr_is(key, ":example"))
       *example = value, i++;
-    else if (sexpr_is(key, ":unproved"))
-      r->unproved = read_words(e, &i);
-    else
+    else if (sexpr_is(key, ":unproved")) {
+      excuse x;
+      i = read_excuse(&x, e, i + 1) - 1;
+      append(r->unproved, r->n_unproved, x);
+    } else
       fail(key->at, "there is no field '%s'", key->text);
   }
 }
@@ -465,6 +474,12 @@ static void read_rule(rule_file *f, const sexpr *e, const char *suffix) {
   if (!example) fail(e->at, "the rule '%s' has no :example", r.name);
   r.example = read_template(&(scope){.file = f, .example = true}, example);
   append(f->rules, f->n_rules, r);
+}
+
+static void read_file_excuse(rule_file *f, const sexpr *e) {
+  excuse x;
+  if (read_excuse(&x, e, 1) != e->n) fail(e->at, "write (unproved TYPES WORD ...)");
+  append(f->unproved, f->n_unproved, x);
 }
 
 static void read_definition(rule_file *f, const sexpr *e) {
@@ -540,11 +555,13 @@ static void read_form(rule_file *f, const sexpr *e, const char *suffix, constant
     read_declaration(f, e, true);
   else if (sexpr_starts(e, "build"))
     read_declaration(f, e, false);
+  else if (sexpr_starts(e, "unproved"))
+    read_file_excuse(f, e);
   else if (sexpr_starts(e, "constant") && e->n == 3 && e->item[1]->kind == 'a') {
     append(c->name, c->n, (char *)e->item[1]->text);
     append(c->value, c->n_values, e->item[2]);
   } else
-    fail(e->at, "a form starts with rule, for, define, guard, build or constant");
+    fail(e->at, "a form starts with rule, for, define, guard, build, constant or unproved");
 }
 
 static const char *stem(const char *path) {

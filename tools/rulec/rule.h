@@ -9,7 +9,7 @@
 /* The tables, as far as the tool needs them. */
 
 enum {
-#define OP(name, text, cls, least, most, type, operands, facts, stages, fields) O_##name,
+#define OP(name, text, cls, least, most, type, operands, facts, stages, ...) O_##name,
 #include "ir/ops.def"
 #undef OP
   O_LIMIT
@@ -28,9 +28,9 @@ typedef struct op_row {
 } op_row;
 
 typedef struct type_row {
-  const char *name, *text; /* "DT_F32", "f32" */
-  const char *cls;         /* "FLOAT" */
-  int bytes;
+  const char *name, *text;       /* "DT_F32", "f32" */
+  const char *cls;               /* "FLOAT" */
+  int bytes, exponent, mantissa; /* bits of a float's */
 } type_row;
 
 extern const op_row op_table[O_LIMIT];
@@ -60,6 +60,7 @@ typedef struct pattern {
   const char *type_text;
   number number;
   int op;
+  int type_class; /* in the rule's class_types */
   struct pattern **child;
   size_t n;
 } pattern;
@@ -71,8 +72,9 @@ typedef enum template_kind { T_NAME, T_NUMBER, T_OP, T_CALL, T_LET, T_POLY, T_LE
 typedef struct template {
   place at;
   template_kind kind;
-  const char *name; /* of a capture, a leaf or what is called */
-  const char *type; /* C expression of the type that was written with it, or NULL */
+  const char *name;    /* of a capture, a leaf or what is called */
+  const char *type;    /* C expression of the type that was written with it, or NULL */
+  const char *type_of; /* the name whose type it is, or NULL */
   type_set types;
   const char *extents; /* a leaf's "[4,6]", or NULL */
   number number;
@@ -95,6 +97,16 @@ typedef struct condition {
 
 typedef enum math { ALWAYS, CONTRACT = 1, SUM = 2, FAST = 4 } math;
 
+/** Why there are no proofs for some types. */
+typedef struct excuse {
+  place at;
+  type_set types;
+  const char *words;
+  bool used;
+} excuse;
+
+enum { MOST_CLASSES = 64, MOST_CAPTURES = 64 };
+
 typedef struct rule {
   place at;
   const char *name;
@@ -104,7 +116,10 @@ typedef struct rule {
   size_t n_conditions;
   math math;
   template *example;
-  const char *unproved; /* why there is no proof, or NULL */
+  excuse *unproved;
+  size_t n_unproved;
+  type_set class_types[MOST_CLASSES]; /* of each class of the pattern's nodes; 0: no class */
+  size_t n_classes;
   pattern **variants; /* the pattern with commutative operands swapped in every way; itself first */
   size_t n_variants;
 } rule;
@@ -129,14 +144,24 @@ typedef struct declaration {
 
 typedef struct rule_file {
   const char *path, *set; /* "algebra" */
+  excuse *unproved;       /* for every rule of the file */
   rule *rules;
   definition *definitions;
   declaration *declarations;
-  size_t n_rules, n_definitions, n_declarations;
+  size_t n_rules, n_definitions, n_declarations, n_unproved;
 } rule_file;
 
 /** Reads and checks a file; ends the program where it is wrong. */
 rule_file *rules_read(const char *path);
+
+/** Finds what types the nodes of each pattern may have; refuses patterns that no types fit. */
+void rules_type(rule_file *f);
+
+/** The types of a class ("FLOAT"). */
+type_set types_of_class(const char *cls);
+
+/** Whether an expression's type is known without its surroundings. */
+bool is_typed(const template *t);
 
 /** Fills the variants of each rule, and refuses rules that an earlier one covers. */
 void rules_vary(rule_file *f);

@@ -33,6 +33,18 @@ char *copy_text(const char *from, size_t bytes) {
   return to;
 }
 
+char *text_of(const char *format, ...) {
+  va_list list, again;
+  va_start(list, format);
+  va_copy(again, list);
+  int n = vsnprintf(NULL, 0, format, list);
+  char *text = allocate((size_t)n + 1);
+  vsnprintf(text, (size_t)n + 1, format, again);
+  va_end(list);
+  va_end(again);
+  return text;
+}
+
 static char *read_whole(const char *path) {
   FILE *f = fopen(path, "rb");
   char *text = NULL;

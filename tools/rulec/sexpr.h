@@ -42,6 +42,13 @@ void *allocate(size_t bytes);
 void *enlarge(void *from, size_t bytes);
 char *copy_text(const char *from, size_t bytes);
 
+/** A text as printf writes it. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 1, 2)))
+#endif
+char *
+text_of(const char *format, ...);
+
 /** Appends a value to an array of `n` at `at`, which is grown by doubling. */
 #define append(at, n, ...)                                                                 \
   (((n) & ((n)-1)) == 0 ? (void)((at) = enlarge((at), ((n) ? 2 * (n) : 1) * sizeof *(at))) \

@@ -2,13 +2,15 @@
 
 #include <string.h>
 
-enum { C = 1, A = 2, D = 4 };
+enum { C = 1, A = 2, D = 4, R = 0, J = 0, V = 0 };
 enum { ELEMENTWISE, MOVEMENT, REDUCE, SOURCE, BINDER, MEMORY, CONTROL, EFFECT, PROGRAM };
 enum { B = TAKES_BOOL, I = TAKES_INT, F = TAKES_FLOAT, X = TAKES_INDEX, ANY = B | I | F | X };
 #define MANY 0xffff
+#define E(e) 0
+#define Z(z) 0
 
 const op_row op_table[O_LIMIT] = {
-#define OP(name, text, cls, least, most, type, operands, facts, stages, fields)                    \
+#define OP(name, text, cls, least, most, type, operands, facts, stages, ...)                       \
   [O_##name] = {                                                                                   \
       #name,   text, least, most, type, ((facts)&C) != 0, (cls) == ELEMENTWISE, (cls) == MOVEMENT, \
       operands},
@@ -17,7 +19,8 @@ const op_row op_table[O_LIMIT] = {
 };
 
 const type_row type_table[] = {
-#define DTYPE(name, number, text, cls, bytes, exponent, mantissa, c) {#name, text, #cls, bytes},
+#define DTYPE(name, number, text, cls, bytes, exponent, mantissa, c) \
+  {#name, text, #cls, bytes, exponent, mantissa},
 #include "ir/dtypes.def"
 #undef DTYPE
 };

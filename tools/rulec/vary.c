@@ -31,7 +31,15 @@ static pattern *with_children(const pattern *p, pattern *const child[]) {
   return c;
 }
 
-static patterns variants_of(const pattern *p, const pattern *root);
+static patterns variants_of(const pattern *p, const rule *r);
+
+/** Whether swapping a pattern's operands never changes its value: the maximum and minimum of floats
+    are one of two equal operands, 0 or -0. */
+static bool commutes(const pattern *p, const rule *r) {
+  if (p->kind != P_OP || !op_table[p->op].commutative || p->n != 2) return false;
+  bool chooses = p->op == O_MAX || p->op == O_MIN;
+  return !chooses || !(r->class_types[p->type_class] & types_of_class("FLOAT"));
+}
 
 /** All combinations of the children's variants, in the order given and, if `swap`, swapped. */
 static void combine(patterns *all, const pattern *p, const patterns of[], bool swap) {
@@ -48,13 +56,12 @@ static void combine(patterns *all, const pattern *p, const patterns of[], bool s
   }
 }
 
-static patterns variants_of(const pattern *p, const pattern *root) {
+static patterns variants_of(const pattern *p, const rule *r) {
   patterns all = {0}, *of = allocate(p->n * sizeof *of);
-  for (size_t i = 0; i < p->n; i++) of[i] = variants_of(p->child[i], root);
+  for (size_t i = 0; i < p->n; i++) of[i] = variants_of(p->child[i], r);
   combine(&all, p, of, false);
-  bool swaps = p->kind == P_OP && op_table[p->op].commutative && p->n == 2 &&
-               !(is_plain(p->child[0], root) && is_plain(p->child[1], root));
-  if (swaps) combine(&all, p, of, true);
+  if (commutes(p, r) && !(is_plain(p->child[0], r->pattern) && is_plain(p->child[1], r->pattern)))
+    combine(&all, p, of, true);
   return all;
 }
 
@@ -114,7 +121,7 @@ static bool rule_covers(const rule *a, const rule *b) {
 void rules_vary(rule_file *f) {
   for (size_t i = 0; i < f->n_rules; i++) {
     rule *r = &f->rules[i];
-    patterns all = variants_of(r->pattern, r->pattern);
+    patterns all = variants_of(r->pattern, r);
     r->variants = all.at;
     r->n_variants = all.n;
     for (size_t k = 0; k < i; k++)

@@ -6,7 +6,10 @@
    otherwise; one that returns a status explains a failure with tn_fail. Programs come to a backend
    in these steps, each of which it takes part in through a pair of renderer and compiler:
 
-     PROGRAM node --render--> source --compile--> code --load--> module --program--> program */
+     SINK --> LINEAR --render--> SOURCE --compile--> BINARY --load--> module --program--> program
+
+   A kernel is looked up before the first of them by what decides all that follows: its graph, the
+   target with its capabilities, renderer, compiler and the compiler's key. */
 #ifndef TENON_UNSTABLE_BACKEND_H
 #define TENON_UNSTABLE_BACKEND_H
 
@@ -54,29 +57,10 @@ typedef struct tn_capabilities {
   bool threads;             /**< a kernel may be cut along the SPECIAL core_id */
   bool index32;             /**< 32-bit indices are the cheaper ones */
   uint32_t max_buffers;     /**< that a kernel may have; 0: any number */
-  uint64_t local_bytes;     /**< memory that a work group shares; 0: none */
   uint64_t dtypes;          /**< set of 1 << tn_dtype */
   const char *const *lacks; /**< names of ops without an instruction, up to NULL; static; NULL:
                                none. They do not come in programs */
 } tn_capabilities;
-
-/** Makes source text of programs. */
-typedef struct tn_renderer {
-  size_t size;
-  const char *name; /**< "c" */
-  /** Fills in the capabilities (size is set, the rest zero) of a device. `limit`: use no more than
-      this, as in tn_open_desc's `cpu`; NULL: all there is. */
-  tn_status (*describe)(void *device, const char *limit, tn_capabilities *caps,
-                        tn_failure *failure);
-  /** Optional: a node's replacement by ops that the target has, NULL: leave it. Called with the
-      nodes of a kernel before it is made linear, sources first, and before the library's own
-      decompositions. Default: those alone. */
-  tn_node (*decompose)(const tn_capabilities *caps, tn_ir *ir, tn_node node);
-  /** Writes the source of PROGRAM(SINK, DEVICE, LINEAR), whose function is to be named `entry`. The
-      name stands in the text only where it means that function. */
-  tn_status (*render)(const tn_capabilities *caps, tn_ir *ir, tn_node program, const char *entry,
-                      tn_output *source, tn_failure *failure);
-} tn_renderer;
 
 /** A variable of a program, and its bounds, inclusive. */
 typedef struct tn_program_var {
@@ -88,9 +72,9 @@ typedef struct tn_program_var {
 typedef struct tn_program_spec {
   size_t size;
   const char *name;   /**< for people */
-  const char *entry;  /**< of its function in the source */
+  const char *entry;  /**< of its function in the source: an identifier of its own */
   const char *device; /**< the backend's name */
-  const char *source;
+  const char *source; /**< "" until it is rendered */
   size_t source_bytes;
   tn_node ast;                /**< PROGRAM(SINK, DEVICE, LINEAR) */
   tn_node global[3];          /**< expressions over variables */
@@ -104,6 +88,24 @@ typedef struct tn_program_spec {
   int64_t core_id; /**< which value is the worker's number; -1: it runs as one worker */
 } tn_program_spec;
 
+/** Makes source text of programs. */
+typedef struct tn_renderer {
+  size_t size;
+  const char *name; /**< "c" */
+  /** Fills in the capabilities (size is set, the rest zero) of a device. `limit`: use no more than
+      this, as in tn_open_desc's `cpu`; NULL: all there is. */
+  tn_status (*describe)(void *device, const char *limit, tn_capabilities *caps,
+                        tn_failure *failure);
+  /** Optional: a node's replacement by ops that the target has, NULL: leave it. Called with the
+      nodes of a kernel before it is made linear, sources first, and before the library's own
+      decompositions. Default: those alone. */
+  tn_node (*decompose)(const tn_capabilities *caps, tn_ir *ir, tn_node node);
+  /** Writes the source of a program, not empty. TN_ERR_UNSUPPORTED where its device has no such
+      launches: ids of groups, say. */
+  tn_status (*render)(const tn_capabilities *caps, tn_ir *ir, const tn_program_spec *spec,
+                      tn_output *source, tn_failure *failure);
+} tn_renderer;
+
 typedef enum tn_code_kind {
   TN_CODE_BYTES = 0,  /**< compiled ahead of time */
   TN_CODE_SOURCE = 1, /**< text that is compiled when it is loaded */
@@ -116,15 +118,17 @@ typedef struct tn_compiler {
   const char *name; /**< "cc" */
   tn_code_kind kind;
   size_t most; /**< programs that one call takes; 0: any number */
-  /** Optional: finds the compiler; default: `compiler` is NULL below. Called once for a device,
-      before the first compile. */
-  tn_status (*open)(void *device, const tn_host *host, void **compiler, tn_failure *failure);
+  /** Optional: finds the compiler of a name, as in tn_open_desc's `compiler` (NULL: not said; one
+      that has no choice takes any). Default: `compiler` is NULL below. Called once for a device and
+      name, before the first compile. */
+  tn_status (*open)(void *device, const tn_host *host, const char *name, void **compiler,
+                    tn_failure *failure);
   void (*close)(void *compiler); /**< optional: nothing to close */
-  /** Writes what identifies the compiler: name, version, and the flags for `caps`. */
+  /** Writes a text that identifies the compiler: name, version, and the flags for `caps`. */
   tn_status (*key)(void *compiler, const tn_capabilities *caps, tn_output *key,
                    tn_failure *failure);
-  /** Writes the code of `n` programs, whose entries differ, in one piece. May look at nodes, but
-     may call nothing on their tn_ir: several threads may be compiling its programs. */
+  /** Writes the code of `n` programs, whose entries differ, in one piece, not empty. May look at
+     nodes, but may call nothing on their tn_ir: several threads may be compiling its programs. */
   tn_status (*compile)(void *compiler, const tn_capabilities *caps,
                        const tn_program_spec *const specs[], size_t n, tn_output *code,
                        tn_failure *failure);
@@ -277,8 +281,12 @@ struct tn_backend {
                        tn_failure *failure);
   void (*program_free)(void *program);
   /** Runs a program and returns when it is done. Any number of threads at once, on one program too.
-      Numbers of buffers and values, and that launch sizes are positive, have been checked. */
-  tn_status (*execute)(void *program, const tn_launch *launch, tn_failure *failure);
+      `global` and `local` (NULL: absent, ids are direct) are the launch's sizes, computed from its
+      values by the program's own expressions: positive; with core_id, global[0] is how many workers
+      there are, and else 1 along whatever it has no ids for. Numbers of buffers and values have
+     been checked. */
+  tn_status (*execute)(void *program, const tn_launch *launch, const int64_t global[3],
+                       const int64_t *local, tn_failure *failure);
 
   /** Optional: own queues. Default: a thread of the library's runs the commands by `execute`,
      `read` and `write`; compute and copy queues alike. */

@@ -87,7 +87,7 @@ typedef struct tn_ir_buffer {
   size_t bytes;
 } tn_ir_buffer;
 
-/** The value of a VAR. */
+/** The value of a VAR, or of a SPECIAL other than core_id. */
 typedef struct tn_ir_value {
   const char *name;
   int64_t value;

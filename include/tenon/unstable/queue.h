@@ -128,22 +128,23 @@ TN_API tn_status tn_signal_wait(tn_signal *signal, uint64_t value, int64_t timeo
 /** A compiled kernel, counted. Stateless: any number of queues and threads use it at once. */
 typedef struct tn_program tn_program;
 
-/** Compiles PROGRAM(SINK, DEVICE, LINEAR) nodes of one tn_ir with the device's first renderer and
-    compiler, or finds them in the cache. On failure all programs[i] are NULL. */
+/** Compiles nodes of one tn_ir with the device's first renderer and compiler, whatever contexts
+   say, or finds them in the cache: PROGRAM(SINK, DEVICE, LINEAR), or SINK alone, a kernel that is
+   made linear first, its arithmetic exact. Nodes are verified. On failure all programs[i] are NULL.
+ */
 TN_API tn_status tn_program_compile(tn_device *device, tn_ir *ir, const tn_node *nodes, size_t n,
                                     tn_program *programs[], tn_failure *failure);
 TN_API void tn_program_free(tn_program *program);
 TN_API const char *tn_program_name(const tn_program *program);
 
-/** What a program is run with. */
+/** What a program is run with. How many work groups or workers that makes follows from the values,
+    by the program's own expressions. */
 typedef struct tn_launch {
   const tn_span *buffers; /**< by ascending PARAM slot */
   size_t n_buffers;
-  const int64_t *values; /**< by ascending name of VARs and of SPECIALs that are no launch sizes;
-                            that of core_id is not read */
+  const int64_t *values; /**< by ascending name of VARs and of core_id, whose value is not read;
+                            that of core_count is how many workers share the work */
   size_t n_values;
-  int64_t global[3]; /**< of a program with core_id: global[0] workers, the value of core_count */
-  int64_t local[3];  /**< local[0] == 0: absent */
 } tn_launch;
 
 /** Runs a program now and returns when it is done. */
@@ -192,7 +193,8 @@ TN_API void tn_queue_call(tn_queue *queue, tn_status (*call)(void *user, tn_fail
 TN_API void tn_queue_memory_barrier(tn_queue *queue);
 
 /** Submits the commands noted since the last time. May wait for room in the queue, never for
-    completion. On failure nothing was submitted, and the commands are dropped. */
+    completion. On failure (a failure that is kept, memory, a thread that cannot be started) nothing
+    was submitted, and the commands are dropped. */
 TN_API tn_status tn_queue_submit(tn_queue *queue, tn_failure *failure);
 
 /** A list of commands that is submitted any number of times. */

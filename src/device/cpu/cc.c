@@ -1,14 +1,10 @@
 #include "device/cpu/cc.h"
 
-#include "base/file.h"
 #include "base/process.h"
 #include "base/str.h"
 #include "base/vec.h"
 
-#include <dirent.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef VEC(const char *) words;
 
@@ -41,18 +37,24 @@ static const char *const always[] = {
     NULL,
 };
 
+/* Nothing is put into files, not even when the compiler crashes. */
+static const char *const kind_flags[][3] = {
+    [CC_GCC] = {"-pipe", "-fno-report-bug"},
+    [CC_CLANG] = {"-fno-crash-diagnostics"},
+};
+
 /* The loader runs no constructors, so globals are not registered; a stack frame's red zones would
    need the sanitizer's private state. */
 static const char *const instrument_flags[2][3][6] = {
-    [CC_GCC] = {[CC_PLAIN] = {"-pipe"},
-                [CC_ADDRESS] = {"-pipe", "-fsanitize=address", "--param=asan-globals=0",
+    [CC_GCC] = {[CC_ADDRESS] = {"-fsanitize=address", "--param=asan-globals=0",
                                 "--param=asan-stack=0"},
-                [CC_THREAD] = {"-pipe", "-fsanitize=thread"}},
-    [CC_CLANG] = {[CC_PLAIN] = {NULL},
-                  [CC_ADDRESS] = {"-fsanitize=address", "-mllvm", "-asan-globals=0", "-mllvm",
+                [CC_THREAD] = {"-fsanitize=thread"}},
+    [CC_CLANG] = {[CC_ADDRESS] = {"-fsanitize=address", "-mllvm", "-asan-globals=0", "-mllvm",
                                   "-asan-stack=0"},
                   [CC_THREAD] = {"-fsanitize=thread"}},
 };
+
+static const char *const plain_english[] = {"LC_ALL=C", NULL};
 
 static void add_words(arena *a, words *w, const char *const *more) {
   for (; more && *more; more++) vec_push(a, w, *more);
@@ -80,38 +82,42 @@ static bool read_kind(cc *c, const char *said, arena *a) {
          (strstr(name, "cc") && strstr(said, "Free Software Foundation"));
 }
 
-/** Fills in a compiler; false if there is none of that name, or it is of another kind. */
-static bool try_command(cc *c, const char *text, arena *a) {
+/** Fills in a compiler; false if there is none of that name, or it is of another kind. The first
+    failure to start one is kept in `d`. */
+static bool try_command(cc *c, const char *text, arena *a, diag *d) {
   words command = split(text, a), asking = {0};
   if (!command.at[0] || !(command.at[0] = process_find(a, command.at[0]))) return false;
   c->command = command.at;
-  vec_push(a, &asking, c->env);
-  vec_push(a, &asking, "LC_ALL=C");
   add_words(a, &asking, c->command);
   vec_push(a, &asking, "--version");
   vec_push(a, &asking, NULL);
   process_result r;
-  diag ignored = {0};
-  if (process_run(asking.at, version_limit_ns, a, &r, &ignored)) return false;
-  return r.exit_code == 0 && read_kind(c, r.output, a);
+  diag failure = {0};
+  if (process_run(
+          &(process_request){.argv = asking.at, .set = plain_english, .limit_ns = version_limit_ns},
+          a, &r, &failure)) {
+    if (d->status == TN_OK) diag_copy(d, &failure);
+    return false;
+  }
+  return (r.exit_code == 0 || r.is_lost) && read_kind(c, r.output, a);
 }
 
-tn_status cc_find(cc *c, arena *a, diag *d) {
+tn_status cc_find(cc *c, const char *name, arena *a, diag *d) {
   static const char *const usual[] = {"cc", "gcc", "clang"};
-  *c = (cc){.limit_ns = compile_limit_ns, .env = process_find(a, "env")};
-  if (!c->env) return diag_set(d, TN_ERR_COMPILE, "cannot find the env command on the PATH");
-  const char *wanted = getenv("CC");
-  if (wanted && *wanted) {
-    if (try_command(c, wanted, a)) return TN_OK;
-    return diag_set(
-        d, TN_ERR_COMPILE,
-        "CC is \"%s\", which is not a gcc or clang that starts: correct or unset it, or %s", wanted,
-        install_hint);
-  }
-  for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
-    if (try_command(c, usual[i], a)) return TN_OK;
-  return diag_set(d, TN_ERR_COMPILE, "no C compiler found (tried cc, gcc and clang): set CC, or %s",
-                  install_hint);
+  diag why = {0};
+  *c = (cc){.limit_ns = compile_limit_ns};
+  for (size_t i = 0; i < (name ? 1 : sizeof usual / sizeof *usual); i++)
+    if (try_command(c, name ? name : usual[i], a, &why)) return TN_OK;
+  const char *colon = why.status ? ": " : "";
+  if (name)
+    return diag_set(d, TN_ERR_COMPILE,
+                    "the C compiler \"%s\" is not a gcc or clang that starts%s%s: name another one "
+                    "or none (the context's compiler, or CC), or %s",
+                    name, colon, why.text, install_hint);
+  return diag_set(d, TN_ERR_COMPILE,
+                  "no C compiler found (tried cc, gcc and clang%s%s): name one (the context's "
+                  "compiler, or CC), or %s",
+                  colon, why.text, install_hint);
 }
 
 const char *cc_identity(const cc *c, arena *a) {
@@ -119,6 +125,7 @@ const char *cc_identity(const cc *c, arena *a) {
   str_addf(&s, "%s; %s;", c->kind == CC_GCC ? "gcc" : "clang", c->version);
   for (const char *const *w = c->command; *w; w++) str_addf(&s, " %s", *w);
   for (const char *const *w = always; *w; w++) str_addf(&s, " %s", *w);
+  for (const char *const *w = kind_flags[c->kind]; *w; w++) str_addf(&s, " %s", *w);
   for (const char *const *w = instrument_flags[c->kind][c->instrument]; *w; w++)
     str_addf(&s, " %s", *w);
   return str_text(&s);
@@ -135,80 +142,59 @@ typedef struct job {
   const char *const *flags;
   arena *arena;
   diag *diag;
-  char *folder;
-  file_map map; /* of the object made */
   cc_object *object;
   tn_status status;
 } job;
 
-static const char *const *command_line(const job *j, const char *from, const char *to) {
+static const char *const *command_line(const job *j) {
   words w = {0};
   arena *a = j->arena;
-  vec_push(a, &w, j->c->env);
-  vec_push(a, &w, "LC_ALL=C");
-  vec_push(a, &w, arena_printf(a, "TMPDIR=%s", j->folder)); /* what it leaves is left there */
   add_words(a, &w, j->c->command);
   add_words(a, &w, always);
+  add_words(a, &w, kind_flags[j->c->kind]);
   add_words(a, &w, instrument_flags[j->c->kind][j->c->instrument]);
   add_words(a, &w, j->flags);
-  add_words(a, &w, (const char *const[]){"-x", "c", from, "-o", to, NULL});
+  add_words(a, &w, (const char *const[]){"-x", "c", "-", "-o", PROCESS_FILE, NULL});
   vec_push(a, &w, NULL);
   return w.at;
 }
 
-/** The first lines of what the compiler said, without the folder's name. */
+/** The first lines of what the compiler said. */
 static const char *first_lines(const job *j, const char *said) {
-  str s = str_new(j->arena);
-  size_t folder = strlen(j->folder);
-  for (int lines = 0; *said && lines < SAID_LINES && s.n < SAID_BYTES;) {
-    if (!strncmp(said, j->folder, folder) && said[folder] == '/') said += folder + 1;
-    if (!*said) break;
-    lines += *said == '\n';
-    str_add_bytes(&s, said++, 1);
-  }
-  return str_text(&s);
+  size_t n = 0;
+  for (int lines = 0; said[n] && lines < SAID_LINES && n < SAID_BYTES; n++)
+    lines += said[n] == '\n';
+  return arena_printf(j->arena, "%.*s", (int)n, said);
 }
 
 static tn_status judge(const job *j, const process_result *r) {
-  const char *name = j->c->command[0];
+  const char *name = j->c->command[0], *said = first_lines(j, r->output);
   if (r->timed_out)
     return diag_set(j->diag, TN_ERR_TIMEOUT, "%s took longer than %lld ms and was stopped", name,
                     (long long)(j->c->limit_ns / 1000000));
-  if (r->exit_code == 0) return TN_OK;
-  const char *said = first_lines(j, r->output);
-  if (r->exit_code < 0)
+  if (r->is_lost && *said) /* it is told to keep quiet about all but errors */
+    return diag_set(j->diag, TN_ERR_COMPILE, "%s failed\n%s", name, said);
+  if (r->exit_code > 0)
+    return diag_set(j->diag, TN_ERR_COMPILE, "%s failed (exit code %d)\n%s", name, r->exit_code,
+                    said);
+  if (r->exit_code < 0 && !r->is_lost)
     return diag_set(j->diag, TN_ERR_COMPILE, "%s was ended by a signal\n%s", name, said);
-  return diag_set(j->diag, TN_ERR_COMPILE, "%s failed (exit code %d)\n%s", name, r->exit_code,
-                  said);
-}
-
-static tn_status compile_in_folder(job *j) {
-  process_result r;
-  tn_status s = file_make_temporary_folder(&j->folder, j->arena, j->diag);
-  if (s != TN_OK) return s;
-  const char *from = arena_printf(j->arena, "%s/kernel.c", j->folder);
-  const char *to = arena_printf(j->arena, "%s/kernel.o", j->folder);
-  s = file_write(from, j->source, j->bytes, j->diag);
-  if (s == TN_OK) s = process_run(command_line(j, from, to), j->c->limit_ns, j->arena, &r, j->diag);
-  if (s == TN_OK) s = judge(j, &r);
-  if (s == TN_OK) s = file_map_open(&j->map, to, j->diag);
-  if (s == TN_OK)
-    *j->object = (cc_object){arena_copy(j->arena, j->map.data, j->map.bytes), j->map.bytes};
-  return s;
+  if (!r->file) return diag_set(j->diag, TN_ERR_COMPILE, "%s made no object\n%s", name, said);
+  return TN_OK;
 }
 
 static void compile_body(void *arg) {
   job *j = arg;
-  j->status = compile_in_folder(j);
-}
-
-/** Empties and removes a folder without subfolders. A compiler that was killed leaves files. */
-static void remove_folder(const char *path) {
-  DIR *d = opendir(path);
-  for (const struct dirent *e; d && (e = readdir(d));)
-    if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..")) unlinkat(dirfd(d), e->d_name, 0);
-  if (d) closedir(d);
-  file_remove_folder(path);
+  process_result r;
+  process_request q = {.argv = command_line(j),
+                       .set = plain_english,
+                       .input = j->source,
+                       .input_bytes = j->bytes,
+                       .makes_file = true,
+                       .limit_ns = j->c->limit_ns};
+  j->status = process_run(&q, j->arena, &r, j->diag);
+  if (j->status == TN_OK) j->status = judge(j, &r);
+  if (j->status == TN_OK) *j->object = (cc_object){r.file, r.file_bytes};
 }
 
 tn_status cc_compile(const cc *c, const char *source, size_t bytes, const char *const flags[],
@@ -223,7 +209,5 @@ tn_status cc_compile(const cc *c, const char *source, size_t bytes, const char *
   *object = (cc_object){0};
   tn_status s = diag_catch(a->diag, compile_body, &j);
   if (s != TN_OK && a->diag != d) diag_copy(d, a->diag);
-  file_map_close(&j.map);
-  if (j.folder) remove_folder(j.folder);
   return s == TN_OK ? j.status : s;
 }

@@ -1,5 +1,6 @@
 /* The system's C compiler: found at run time, started without a shell, stopped when it takes too
-   long. Nothing it wrote stays behind. */
+   long. It reads its source from memory and writes its object to memory, so nothing stays behind,
+   not even when this process is killed. */
 #ifndef TENON_DEVICE_CPU_CC_H
 #define TENON_DEVICE_CPU_CC_H
 
@@ -17,11 +18,11 @@ typedef enum cc_instrument { CC_PLAIN, CC_ADDRESS, CC_THREAD } cc_instrument;
 /** A compiler. All it points to is in the arena given to cc_find; it may be shared by threads. */
 typedef struct cc {
   cc_kind kind;
-  const char *const *command; /* path of the program and the arguments that CC holds, up to NULL */
-  const char *version;        /* first line of what it says to --version */
-  const char *env;            /* path of the env command */
-  cc_instrument instrument;   /* CC_PLAIN from cc_find; set it before compiling */
-  int64_t limit_ns;           /* 60 s from cc_find */
+  const char *const
+      *command;             /* path of the program and the arguments that come first, up to NULL */
+  const char *version;      /* first line of what it says to --version */
+  cc_instrument instrument; /* CC_PLAIN from cc_find; set it before compiling */
+  int64_t limit_ns;         /* 60 s from cc_find */
 } cc;
 
 /** A relocatable object, in an arena. */
@@ -30,10 +31,10 @@ typedef struct cc_object {
   size_t bytes;
 } cc_object;
 
-/** The compiler to use: $CC, split at spaces ("ccache gcc"), if it is set; else the first of cc,
-    gcc and clang on the PATH. TN_ERR_COMPILE if there is none, or none that is gcc or clang; the
-    message says what to install. Raises when `a` is out of memory. */
-tn_status cc_find(cc *c, arena *a, diag *d);
+/** The compiler of a name or path, with arguments after spaces ("ccache gcc"); NULL: the first of
+    cc, gcc and clang on the PATH. TN_ERR_COMPILE if there is none, or none that is gcc or clang;
+   the message says what to install. Raises when `a` is out of memory. */
+tn_status cc_find(cc *c, const char *name, arena *a, diag *d);
 
 /** Everything about the compiler that decides what a source becomes (kind, version, command, flags
     that are always given), as one line, for cache keys. In the arena. */
@@ -42,7 +43,8 @@ const char *cc_identity(const cc *c, arena *a);
 /** Compiles `bytes` bytes of C to a position-independent object that elf_load takes. `flags`, up to
     NULL or NULL itself, come after the flags that are always given. TN_ERR_COMPILE: the compiler
     failed, and the message has the beginning of what it said; TN_ERR_TIMEOUT; TN_ERR_IO;
-    TN_ERR_MEMORY. Does not raise. Leaves no file behind in any case. */
+    TN_ERR_MEMORY. Does not raise. Where somebody else takes the compiler's exit code (SIGCHLD is
+    ignored), silence and an object stand for success. */
 tn_status cc_compile(const cc *c, const char *source, size_t bytes, const char *const flags[],
                      arena *a, cc_object *object, diag *d);
 

@@ -5,7 +5,6 @@
 #include "device/cpu/elf.h"
 #include "device/cpu/level.h"
 #include "device/failure.h"
-#include "device/spec.h"
 #include "ir/ir.h"
 #include "render/c.h"
 
@@ -123,22 +122,22 @@ static tn_status c_describe(void *device, const char *limit, tn_capabilities *ca
 }
 
 typedef struct c_writing {
-  tn_ir *ir;
-  const node *program;
-  const char *entry;
+  const tn_program_spec *spec;
   arena arena;
   str text;
 } c_writing;
 
-/** The order of a C function's arguments is that of a launch. */
+/** The order of a C function's arguments is that of a launch; workers have no other number. */
 static void check_arguments(c_writing *w) {
-  tn_program_spec s;
-  spec_derive(w->ir, w->program, &s);
-  c_arguments c = c_arguments_of(w->program->src[2], &w->arena);
-  bool same = c.n_slots == s.n_globals && c.n_names == s.n_values;
-  for (size_t i = 0; i < c.n_slots && same; i++) same = c.slots[i] == s.globals[i];
-  for (size_t i = 0; i < c.n_names && same; i++) same = !strcmp(c.names[i], s.value_names[i]);
-  if (!same)
+  const tn_program_spec *s = w->spec;
+  c_arguments c = c_arguments_of(s->ast->src[2], &w->arena);
+  bool same = c.n_slots == s->n_globals;
+  for (size_t i = 0; i < c.n_slots && same; i++) same = c.slots[i] == s->globals[i];
+  for (size_t i = 0; i < c.n_names && same; i++) {
+    if (i >= s->n_values || strcmp(c.names[i], s->value_names[i]))
+      diag_raise(w->arena.diag, TN_ERR_UNSUPPORTED, "the CPU has no launch index %s", c.names[i]);
+  }
+  if (!same || c.n_names != s->n_values)
     diag_raise(w->arena.diag, TN_ERR_INTERNAL,
                "its C function takes other arguments than a launch");
 }
@@ -147,14 +146,14 @@ static void write_kernel(void *arg) {
   c_writing *w = arg;
   check_arguments(w);
   w->text = str_new(&w->arena);
-  render_c(w->program->src[2], w->entry, &c_gnu, &w->text);
+  render_c(w->spec->ast->src[2], w->spec->entry, &c_gnu, &w->text);
 }
 
-static tn_status c_render(const tn_capabilities *caps, tn_ir *ir, tn_node program,
-                          const char *entry, tn_output *source, tn_failure *f) {
+static tn_status c_render(const tn_capabilities *caps, tn_ir *ir, const tn_program_spec *spec,
+                          tn_output *source, tn_failure *f) {
   (void)caps;
   diag *d = ir_diag(ir);
-  c_writing w = {.ir = ir, .program = program, .entry = entry};
+  c_writing w = {.spec = spec};
   arena_init(&w.arena, ir_mem(ir), d);
   tn_status status = diag_catch(d, write_kernel, &w);
   if (!status) tn_output_add(source, str_text(&w.text), w.text.n);
@@ -166,6 +165,7 @@ static tn_status c_render(const tn_capabilities *caps, tn_ir *ir, tn_node progra
 
 /** A C compiler, and the arena that it is in. */
 typedef struct compiler {
+  const char *name; /* as asked for */
   mem mem;
   arena arena;
   diag diag;
@@ -174,7 +174,7 @@ typedef struct compiler {
 
 static void find_compiler(void *arg) {
   compiler *c = arg;
-  if (cc_find(&c->cc, &c->arena, &c->diag)) diag_rethrow(&c->diag);
+  if (cc_find(&c->cc, c->name, &c->arena, &c->diag)) diag_rethrow(&c->diag);
   c->cc.instrument = INSTRUMENT;
 }
 
@@ -185,11 +185,13 @@ static void compiler_close(void *arg) {
   mem_free(&m, c, sizeof *c);
 }
 
-static tn_status compiler_open(void *device, const tn_host *host, void **out, tn_failure *f) {
+static tn_status compiler_open(void *device, const tn_host *host, const char *name, void **out,
+                               tn_failure *f) {
   (void)host;
   const mem *m = &((cpu *)device)->mem;
   compiler *c = mem_calloc(m, 1, sizeof *c);
   if (!c) return tn_fail(f, TN_ERR_MEMORY, "out of memory");
+  c->name = name;
   c->mem = *m;
   arena_init(&c->arena, &c->mem, &c->diag);
   if (diag_catch(&c->diag, find_compiler, c)) {
@@ -268,7 +270,7 @@ typedef struct program {
   cpu *cpu;
   kernel_function *function;
   size_t n_values;
-  int64_t core_id, core_count; /* which values they are; −1: none */
+  int64_t core_id; /* which value it is; −1: none */
 } program;
 
 static tn_status cpu_load(void *device, const tn_code *code, void **out, tn_failure *f) {
@@ -291,22 +293,13 @@ static void cpu_unload(void *arg) {
   mem_free(&m->cpu->mem, m, sizeof *m);
 }
 
-static int64_t find_value(const tn_program_facts *facts, const char *name) {
-  for (size_t i = 0; i < facts->n_values; i++)
-    if (!strcmp(facts->value_names[i], name)) return (int64_t)i;
-  return -1;
-}
-
 static tn_status cpu_program(void *arg, const tn_program_facts *facts, void **out, tn_failure *f) {
   module *m = arg;
   void *symbol = elf_symbol(m->code, facts->entry);
   if (!symbol) return tn_fail(f, TN_ERR_INTERNAL, "no function %s in its object", facts->entry);
   program *p = mem_calloc(&m->cpu->mem, 1, sizeof *p);
   if (!p) return tn_fail(f, TN_ERR_MEMORY, "out of memory");
-  *p = (program){.cpu = m->cpu,
-                 .n_values = facts->n_values,
-                 .core_id = facts->core_id,
-                 .core_count = find_value(facts, "core_count")};
+  *p = (program){.cpu = m->cpu, .n_values = facts->n_values, .core_id = facts->core_id};
   memcpy(&p->function, &symbol, sizeof symbol);
   *out = p;
   return TN_OK;
@@ -341,18 +334,8 @@ static void run_worker(void *arg, size_t number) {
   if (vals != few) mem_free(&p->cpu->mem, vals, bytes);
 }
 
-static tn_status check_launch(const program *p, const tn_launch *l, tn_failure *f) {
-  bool alone = l->global[1] == 1 && l->global[2] == 1 && (p->core_id >= 0 || l->global[0] == 1);
-  if (!alone || l->local[0] > 1 || l->local[1] > 1 || l->local[2] > 1)
-    return tn_fail(f, TN_ERR_ARGUMENT, "a CPU kernel cannot be launched as %lld x %lld x %lld",
-                   (long long)l->global[0], (long long)l->global[1], (long long)l->global[2]);
-  if (p->core_count >= 0 && l->values[p->core_count] != l->global[0])
-    return tn_fail(f, TN_ERR_ARGUMENT, "core_count is %lld, but there are %lld workers",
-                   (long long)l->values[p->core_count], (long long)l->global[0]);
-  return TN_OK;
-}
-
-static tn_status run_launch(const program *p, const tn_launch *l, void **bufs, tn_failure *f) {
+static tn_status run_launch(const program *p, const tn_launch *l, size_t workers, void **bufs,
+                            tn_failure *f) {
   for (size_t i = 0; i < l->n_buffers; i++)
     bufs[i] = (char *)l->buffers[i].memory + l->buffers[i].offset;
   run r = {.program = p, .bufs = bufs, .vals = l->values};
@@ -360,22 +343,22 @@ static tn_status run_launch(const program *p, const tn_launch *l, void **bufs, t
   const tn_workers *w = &p->cpu->host.workers;
   if (p->core_id < 0)
     p->function(bufs, l->values);
-  else if (l->global[0] == 1)
+  else if (workers == 1)
     run_worker(&r, 0);
   else
-    w->run(w->user, run_worker, &r, (size_t)l->global[0]);
+    w->run(w->user, run_worker, &r, workers);
   return atomic_load(&r.failed) ? tn_fail(f, TN_ERR_MEMORY, "out of memory") : TN_OK;
 }
 
-static tn_status cpu_execute(void *arg, const tn_launch *l, tn_failure *f) {
+static tn_status cpu_execute(void *arg, const tn_launch *l, const int64_t global[3],
+                             const int64_t *local, tn_failure *f) {
+  (void)local; /* no kernel that was rendered has groups */
   const program *p = arg;
   void *few[FEW], **bufs = few;
-  tn_status status = check_launch(p, l, f);
-  if (status) return status;
   size_t bytes = l->n_buffers * sizeof *bufs;
   if (l->n_buffers > FEW && !(bufs = mem_alloc(&p->cpu->mem, bytes)))
     return tn_fail(f, TN_ERR_MEMORY, "out of memory");
-  status = run_launch(p, l, bufs, f);
+  tn_status status = run_launch(p, l, (size_t)global[0], bufs, f);
   if (bufs != few) mem_free(&p->cpu->mem, bufs, bytes);
   return status;
 }

@@ -57,11 +57,11 @@ static tn_status null_describe(void *device, const char *limit, tn_capabilities 
   return TN_OK;
 }
 
-/** The kernel's name: a source must not be empty. */
-static tn_status null_render(const tn_capabilities *caps, tn_ir *ir, tn_node program,
-                             const char *entry, tn_output *source, tn_failure *f) {
-  (void)caps, (void)ir, (void)program, (void)f;
-  tn_output_add(source, entry, strlen(entry));
+/** Source and code are names: neither may be empty. */
+static tn_status null_render(const tn_capabilities *caps, tn_ir *ir, const tn_program_spec *spec,
+                             tn_output *source, tn_failure *f) {
+  (void)caps, (void)ir, (void)f;
+  tn_output_add(source, spec->entry, strlen(spec->entry));
   return TN_OK;
 }
 
@@ -74,7 +74,8 @@ static tn_status null_key(void *compiler, const tn_capabilities *caps, tn_output
 static tn_status null_compile(void *compiler, const tn_capabilities *caps,
                               const tn_program_spec *const specs[], size_t n, tn_output *code,
                               tn_failure *f) {
-  (void)compiler, (void)caps, (void)specs, (void)n, (void)code, (void)f;
+  (void)compiler, (void)caps, (void)f;
+  for (size_t i = 0; i < n; i++) tn_output_add(code, specs[i]->source, specs[i]->source_bytes);
   return TN_OK;
 }
 
@@ -93,8 +94,9 @@ static tn_status null_program(void *module, const tn_program_facts *facts, void 
 
 static void null_drop(void *arg) { (void)arg; }
 
-static tn_status null_execute(void *program, const tn_launch *launch, tn_failure *f) {
-  (void)program, (void)launch, (void)f;
+static tn_status null_execute(void *program, const tn_launch *launch, const int64_t global[3],
+                              const int64_t *local, tn_failure *f) {
+  (void)program, (void)launch, (void)global, (void)local, (void)f;
   return TN_OK;
 }
 

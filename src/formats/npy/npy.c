@@ -14,11 +14,15 @@ static const struct {
 
 enum { KINDS = sizeof kinds / sizeof *kinds, PREAMBLE = 10 };
 
-/** The header's dictionary, being read. */
+/** A file whose header is being read. */
 typedef struct header {
-  const char *at, *end;
-  char order; /* '<', '>', '=' or '|' */
+  const unsigned char *file;
+  size_t bytes;
+  const char *at, *end; /* of the dictionary */
+  char order;           /* '<', '>', '=' or '|' */
   bool columns, record;
+  const char *type; /* as written, up to its quote or bracket */
+  size_t type_bytes;
   npy_array *out;
   size_t data; /* where the data begins */
 } header;
@@ -48,11 +52,13 @@ static bool number(header *h, int64_t *value) {
 /** 'descr': '<f4'; records are lists: 'descr': [('x', '<f4')]. */
 static bool read_type(header *h) {
   h->out->dtype = DT_VOID;
-  if (take(h, "[")) h->record = true;
+  h->record = take(h, "[");
   if (h->record || !take(h, "'")) return false;
   const char *name = h->at, *quote = memchr(name, '\'', (size_t)(h->end - name));
   if (!quote) return false;
   h->at = quote + 1;
+  h->type = name;
+  h->type_bytes = (size_t)(quote - name);
   if (quote - name != 3 || !memchr("<>|=", *name, 4)) return true;
   h->order = *name;
   for (size_t i = 0; i < KINDS; i++)
@@ -88,8 +94,8 @@ static bool read_fields(header *h) {
 }
 
 static bool read_header(header *h) {
-  const unsigned char *f = h->out->file.data;
-  size_t bytes = h->out->file.bytes, start;
+  const unsigned char *f = h->file;
+  size_t bytes = h->bytes, start;
   if (bytes < PREAMBLE || memcmp(f, "\x93NUMPY", 6) || f[6] < 1 || f[6] > 3) return false;
   size_t length = f[8] | (size_t)f[9] << 8;
   if (f[6] > 1) {
@@ -141,26 +147,67 @@ static const void *turned(const header *h, const npy_array *n, size_t elements, 
   return to;
 }
 
-static tn_status read_array(npy_array *out, const char *path, arena *a, diag *d) {
-  header h = {.out = out};
+/** Elements that tensors do not have, by NumPy's kind. */
+static const char *kind_in_words(const header *h) {
+  static const struct {
+    char kind;
+    const char *words;
+  } kinds_not_had[] = {
+      {'c', "complex numbers"}, {'U', "texts"},          {'S', "texts"},
+      {'a', "texts"},           {'O', "Python objects"}, {'M', "dates"},
+      {'m', "times"},           {'V', "raw bytes"},      {'f', "floats of this size"}};
+  if (h->record) return "records";
+  for (size_t i = 0; i < sizeof kinds_not_had / sizeof *kinds_not_had; i++)
+    if (h->type_bytes > 1 && h->type[1] == kinds_not_had[i].kind) return kinds_not_had[i].words;
+  return "elements of an unknown type";
+}
+
+static tn_status refuse_type(const header *h, const char *name, arena *a, diag *d) {
+  char shown[FILE_SHOWN];
+  const char *type =
+      h->record ? ""
+                : arena_printf(a, "%.*s", (int)(h->type_bytes < 60 ? h->type_bytes : 60), h->type);
+  return diag_set(d, TN_ERR_UNSUPPORTED, "%s holds %s%s%s%s, which tensors do not have", name,
+                  kind_in_words(h), h->record ? "" : " ('", file_shown(type, shown),
+                  h->record ? "" : "')");
+}
+
+static tn_status refuse_file(const header *h, const char *name, diag *d) {
+  if (h->bytes >= 4 && !memcmp(h->file, "PK\3\4", 4))
+    return diag_set(d, TN_ERR_FORMAT,
+                    "%s is an archive, as .npz files are: unpack it (unzip) and name one of the "
+                    ".npy files in it",
+                    name);
+  return diag_set(d, TN_ERR_FORMAT, "%s is no .npy file, or damaged", name);
+}
+
+static tn_status read_array(npy_array *out, const void *file, size_t bytes, const char *path,
+                            arena *a, diag *d) {
+  header h = {.file = file, .bytes = bytes, .out = out};
   size_t elements;
+  char name[FILE_SHOWN];
+  file_shown(path, name);
   bool whole = read_header(&h);
-  if (h.record || (whole && out->dtype == DT_VOID))
-    return diag_set(d, TN_ERR_UNSUPPORTED, "%s has elements of a type that tensors do not have",
-                    path);
-  if (!whole) return diag_set(d, TN_ERR_FORMAT, "%s is no .npy file, or damaged", path);
-  if (!count(out, &elements) || out->bytes > out->file.bytes - h.data)
-    return diag_set(d, TN_ERR_FORMAT, "%s is cut off: its shape calls for more data", path);
-  out->data = out->file.data + h.data;
+  if (h.record || (whole && out->dtype == DT_VOID)) return refuse_type(&h, name, a, d);
+  if (!whole) return refuse_file(&h, name, d);
+  if (!count(out, &elements) || out->bytes > bytes - h.data)
+    return diag_set(d, TN_ERR_FORMAT, "%s is cut off: its shape calls for more data", name);
+  out->data = h.file + h.data;
   bool turn = (h.columns && out->rank > 1) || (h.order == '>' && dtype_bytes(out->dtype) > 1);
   if (turn) out->data = turned(&h, out, elements, a);
   return TN_OK;
 }
 
+tn_status npy_read(npy_array *out, const void *bytes, size_t n, const char *name, arena *a,
+                   diag *d) {
+  *out = (npy_array){0};
+  return read_array(out, bytes, n, name, a, d);
+}
+
 tn_status npy_open(npy_array *out, const char *path, arena *a, diag *d) {
   *out = (npy_array){0};
   tn_status s = file_map_open(&out->file, path, d);
-  if (s == TN_OK) s = read_array(out, path, a, d);
+  if (s == TN_OK) s = read_array(out, out->file.data, out->file.bytes, path, a, d);
   if (s != TN_OK) npy_close(out);
   return s;
 }
@@ -173,16 +220,20 @@ static char kind_of(dtype t) {
   return 'u';
 }
 
-/** The header as version 1.0 has it, padded so that the data begins at a multiple of 64. */
+/** All before the data as version 1.0 has it, padded so that the data begins at a multiple of 64.
+ */
 static str header_text(dtype t, size_t rank, const int64_t dims[], arena *a) {
   str text = str_new(a);
+  str_add_bytes(&text, "\x93NUMPY\x01\x00..", PREAMBLE);
   str_addf(&text, "{'descr': '%c%c%zu', 'fortran_order': False, 'shape': (",
            dtype_bytes(t) > 1 ? '<' : '|', kind_of(t), dtype_bytes(t));
   for (size_t i = 0; i < rank; i++)
     str_addf(&text, "%lld%s", (long long)dims[i], i + 1 < rank ? ", " : rank == 1 ? "," : "");
   str_add(&text, "), }");
-  while ((PREAMBLE + text.n + 1) % 64) str_add(&text, " ");
+  while ((text.n + 1) % 64) str_add(&text, " ");
   str_add(&text, "\n");
+  text.at[8] = (char)((text.n - PREAMBLE) & 255);
+  text.at[9] = (char)((text.n - PREAMBLE) >> 8);
   return text;
 }
 
@@ -190,13 +241,6 @@ tn_status npy_write(const char *path, dtype t, size_t rank, const int64_t dims[]
                     arena *a, diag *d) {
   size_t bytes = dtype_bytes(t);
   for (size_t i = 0; i < rank; i++) bytes *= (size_t)dims[i];
-  str text = header_text(t, rank, dims, a);
-  size_t start = PREAMBLE + text.n;
-  char *file = arena_alloc(a, start + bytes);
-  memcpy(file, "\x93NUMPY\x01\x00", 8);
-  file[8] = (char)(text.n & 255);
-  file[9] = (char)(text.n >> 8);
-  memcpy(file + PREAMBLE, text.at, text.n);
-  if (bytes) memcpy(file + start, data, bytes);
-  return file_write(path, file, start + bytes, d);
+  str header = header_text(t, rank, dims, a);
+  return file_write_parts(path, (file_part[]){{header.at, header.n}, {data, bytes}}, 2, d);
 }

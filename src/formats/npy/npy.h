@@ -12,9 +12,9 @@ typedef struct npy_array {
   dtype dtype;
   size_t rank;
   int64_t dims[NPY_RANK];
-  const void *data; /* in the mapped file or, where it had to be turned round, in the arena */
+  const void *data; /* in the file or, where it had to be turned round, in the arena */
   size_t bytes;
-  file_map file;
+  file_map file; /* npy_open's */
 } npy_array;
 
 /** Maps a file. TN_ERR_FORMAT where it is no .npy file or is damaged, TN_ERR_UNSUPPORTED for types
@@ -23,6 +23,11 @@ typedef struct npy_array {
     it raised. */
 tn_status npy_open(npy_array *out, const char *path, arena *a, diag *d);
 void npy_close(npy_array *n);
+
+/** The same of a file's bytes, which must outlive the array; `name` is what messages call it. There
+    is nothing to close. */
+tn_status npy_read(npy_array *out, const void *bytes, size_t n, const char *name, arena *a,
+                   diag *d);
 
 /** Writes a file, whole or not at all. bf16 has no type in NumPy and is written as u16. */
 tn_status npy_write(const char *path, dtype t, size_t rank, const int64_t dims[], const void *data,

@@ -1,10 +1,12 @@
 #include "formats/onnx/axes.h"
 
+#include "tensor/build.h"
+
 tn_axes axes_list(onnx_call *c, const int64_t *at, size_t n) {
   tn_axes axes = {0};
   if (n > TN_MAX_RANK) onnx_fail(c, TN_ERR_UNSUPPORTED, "%zu axes", n);
   for (size_t i = 0; i < n; i++) {
-    if (at[i] < -TN_MAX_RANK || at[i] > TN_MAX_RANK)
+    if (at[i] < -SIZES_RANK || at[i] > SIZES_RANK)
       onnx_fail(c, TN_ERR_SHAPE, "there is no axis %lld", (long long)at[i]);
     axes.axis[axes.count++] = (int32_t)at[i];
   }

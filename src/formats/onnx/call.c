@@ -37,6 +37,9 @@ static const onnx_attribute *attribute(const onnx_call *c, const char *name,
   for (size_t i = 0; i < c->node->attributes.n; i++) {
     const onnx_attribute *a = &c->node->attributes.at[i];
     if (strcmp(a->name, name)) continue;
+    if (*a->ref_name)
+      onnx_fail(c, TN_ERR_FORMAT, "attribute %s refers to '%.100s', as only functions' nodes can",
+                name, a->ref_name);
     if (a->type != type) onnx_fail(c, TN_ERR_FORMAT, "attribute %s is of another type", name);
     return a;
   }

@@ -35,8 +35,8 @@ static void add_names(const onnx_nodes *nodes, const onnx_node *like, str *repor
   for (size_t i = 0; i < nodes->n; i++) {
     const onnx_node *n = &nodes->at[i];
     if (!same_kind(n, like)) continue;
-    const char *name = *n->name ? n->name : n->outputs.n ? n->outputs.at[0] : "";
-    if (count++ < NAMES_SHOWN) str_addf(report, "%s '%.200s'", count > 1 ? "," : "", name);
+    if (count++ < NAMES_SHOWN)
+      str_addf(report, "%s '%.200s'", count > 1 ? "," : "", import_node_name(n));
   }
   if (count > NAMES_SHOWN) str_addf(report, " and %zu more", count - NAMES_SHOWN);
 }

@@ -2,12 +2,15 @@
 
 #include "base/str.h"
 #include "formats/onnx/table.h"
+#include "tensor/build.h"
 
 #include <string.h>
 
+/** What is at hand, for messages; NULL: nothing. */
 typedef struct importing {
   import *m;
-  const onnx_node *node; /* at hand */
+  const onnx_node *node;
+  const onnx_value *input;
 } importing;
 
 static dtype type_of(import *m, int number, const char *what, const char *name) {
@@ -19,10 +22,23 @@ static dtype type_of(import *m, int number, const char *what, const char *name) 
 
 /* Names and values. */
 
-static void define(import *m, const char *name, value v) {
-  import_value *x = arena_calloc(m->b.arena, 1, sizeof *x);
-  x->v = v;
-  names_set(m->b.arena, &m->values, name, x);
+const char *import_node_name(const onnx_node *n) {
+  return *n->name ? n->name : n->outputs.n ? n->outputs.at[0] : "";
+}
+
+static void define(import *m, const char *name, import_value v) {
+  names_set(m->b.arena, &m->values, name, arena_copy(m->b.arena, &v, sizeof v));
+}
+
+static void define_output(import *m, const char *name, value v, const onnx_node *by) {
+  const import_value *other = names_get(&m->values, name);
+  if (other && other->by)
+    diag_raise(m->b.diag, TN_ERR_FORMAT, "its output '%.200s' is one of %.100s node '%.200s' too",
+               name, other->by->op_type, import_node_name(other->by));
+  if (other)
+    diag_raise(m->b.diag, TN_ERR_FORMAT, "its output '%.200s' has the name of an %s", name,
+               other->kind);
+  define(m, name, (import_value){.v = v, .by = by});
 }
 
 static const import_value *find(import *m, const char *name) {
@@ -33,9 +49,27 @@ static const import_value *find(import *m, const char *name) {
 
 /* Leaves: weights and inputs. */
 
+/** Operators add up to two axes to those of their operands. */
+enum { WEIGHT_RANK_MAX = SIZES_RANK - 2 };
+
+static void check_rank(import *m, const char *what, const char *name, size_t rank, size_t most) {
+  if (rank > most)
+    diag_raise(m->b.diag, TN_ERR_UNSUPPORTED,
+               "%s '%.200s' has %zu dimensions; at most %zu are supported", what, name, rank, most);
+}
+
+/** Raises where the elements of a tensor cannot be counted. An axis without any does not help:
+   places are reckoned with the others. */
+static void check_count(import *m, const node *n) {
+  const node *count = ix_const(m->b.ir, 1);
+  for (size_t i = 0; i < n->rank; i++)
+    if (!node_is_bits(n->dims[i], 0)) count = ix_mul(m->b.ir, count, n->dims[i]);
+}
+
 static value weight(import *m, const onnx_tensor *t) {
   arena *a = m->b.arena;
   dtype type = type_of(m, (int)t->dtype, "constant", t->name);
+  check_rank(m, "constant", t->name, t->dims.n, WEIGHT_RANK_MAX);
   const node **dims = arena_alloc(a, (t->dims.n + 1) * sizeof *dims);
   for (size_t i = 0; i < t->dims.n; i++) dims[i] = ix_const(m->b.ir, t->dims.at[i]);
   if (!t->dims.n) /* scalars are part of the arithmetic */
@@ -70,25 +104,46 @@ static const node *size_of(import *m, const onnx_value *v, size_t axis) {
   return size_variable(m, name);
 }
 
-static void add_input(import *m, const onnx_value *v) {
+static void add_input(importing *k, const onnx_value *v) {
+  import *m = k->m;
   if (v->type.kind != ONNX_TYPE_TENSOR || !v->type.has_shape)
     diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "input '%.200s' is no tensor of known rank", v->name);
   size_t rank = v->type.dims.n;
+  check_rank(m, "input", v->name, rank, TN_MAX_RANK);
   const node **dims = arena_alloc(m->b.arena, (rank + 1) * sizeof *dims);
   for (size_t axis = 0; axis < rank; axis++) dims[axis] = size_of(m, v, axis);
   dtype t = type_of(m, v->type.dtype, "input", v->name);
   const node *n = m->leaves.input(m->leaves.user, v->name, t, rank, dims);
   vec_push(m->b.arena, &m->inputs, (import_port){v, n});
-  define(m, v->name, (value){n, WEAK_NO});
+  define(m, v->name, (import_value){.v = {n, WEAK_NO}, .kind = "input"});
+  k->input = v;
+  check_count(m, n);
+  k->input = NULL;
+}
+
+static void check_names(import *m, const onnx_values *list, const char *what) {
+  names seen = {0};
+  for (size_t i = 0; i < list->n; i++) {
+    const onnx_value *v = &list->at[i], *other = names_get(&seen, v->name);
+    if (other)
+      diag_raise(m->b.diag, TN_ERR_FORMAT, "%s %zu and %zu are both named '%.200s'", what,
+                 (size_t)(other - list->at), i, v->name);
+    names_set(m->b.arena, &seen, v->name, (void *)v);
+  }
 }
 
 /** Since IR version 4 initialisers need not be inputs; before, they are inputs with a value. */
-static void add_leaves(import *m) {
+static void add_leaves(importing *k) {
+  import *m = k->m;
   const onnx_graph *g = m->model->graph;
-  for (size_t i = 0; i < g->initializers.n; i++)
-    define(m, g->initializers.at[i]->name, weight(m, g->initializers.at[i]));
+  check_names(m, &g->inputs, "inputs");
+  check_names(m, &g->outputs, "outputs");
+  for (size_t i = 0; i < g->initializers.n; i++) {
+    const onnx_tensor *t = g->initializers.at[i];
+    define(m, t->name, (import_value){.v = weight(m, t), .kind = "initializer"});
+  }
   for (size_t i = 0; i < g->inputs.n; i++)
-    if (!names_get(&m->values, g->inputs.at[i].name)) add_input(m, &g->inputs.at[i]);
+    if (!names_get(&m->values, g->inputs.at[i].name)) add_input(k, &g->inputs.at[i]);
 }
 
 /* Nodes. */
@@ -122,28 +177,33 @@ static void add_node(import *m, const onnx_node *n) {
                  .outputs = out};
   check_node(&c, row);
   row->build(&c);
-  for (size_t i = 0; i < n->outputs.n; i++)
-    if (*n->outputs.at[i]) define(m, n->outputs.at[i], out[i]);
+  for (size_t i = 0; i < n->outputs.n; i++) {
+    check_count(m, out[i].node);
+    if (*n->outputs.at[i]) define_output(m, n->outputs.at[i], out[i], n);
+  }
 }
 
 static void build(void *arg) {
   importing *k = arg;
   import *m = k->m;
   const onnx_graph *g = m->model->graph;
-  add_leaves(m);
+  add_leaves(k);
   for (size_t i = 0; i < g->nodes.n; i++) add_node(m, k->node = &g->nodes.at[i]);
   k->node = NULL;
   for (size_t i = 0; i < g->outputs.n; i++) {
     const onnx_value *port = &g->outputs.at[i];
-    vec_push(m->b.arena, &m->outputs, (import_port){port, find(m, port->name)->v.node});
+    const node *n = find(m, port->name)->v.node;
+    check_rank(m, "output", port->name, n->rank, TN_MAX_RANK);
+    vec_push(m->b.arena, &m->outputs, (import_port){port, n});
   }
 }
 
-static void name_the_node(diag *d, const onnx_node *n) {
-  const char *name = *n->name ? n->name : n->outputs.n ? n->outputs.at[0] : "";
-  diag_prefix(d, "%.100s node '%.200s'", n->op_type, name);
+static void name_the_place(diag *d, const importing *k) {
+  if (k->input) diag_prefix(d, "input '%.200s'", k->input->name);
+  if (k->node) diag_prefix(d, "%.100s node '%.200s'", k->node->op_type, import_node_name(k->node));
 }
 
+/** What an operation calls its caller's fault is here the file's. */
 void import_graph(import *m, const onnx_model *model) {
   str report = str_new(m->b.arena);
   import_check(model, &report);
@@ -154,6 +214,7 @@ void import_graph(import *m, const onnx_model *model) {
   m->opset = onnx_opset_of(model, "");
   importing k = {.m = m};
   if (diag_catch(m->b.diag, build, &k) == TN_OK) return;
-  if (k.node && m->b.diag->status != TN_ERR_MEMORY) name_the_node(m->b.diag, k.node);
+  if (m->b.diag->status != TN_ERR_MEMORY) name_the_place(m->b.diag, &k);
+  if (m->b.diag->status == TN_ERR_ARGUMENT) m->b.diag->status = TN_ERR_FORMAT;
   diag_rethrow(m->b.diag);
 }

@@ -38,9 +38,11 @@ typedef struct import {
   VEC(import_port) inputs, outputs;
 } import;
 
-/** What a name of the graph stands for. */
+/** What a name of the graph stands for, and what gives it. */
 typedef struct import_value {
   value v;
+  const onnx_node *by; /* NULL: a leaf */
+  const char *kind;    /* of a leaf, in words */
 } import_value;
 
 /** The most that a size which varies can be. Models write far larger numbers to say "to the end".
@@ -55,6 +57,9 @@ void import_graph(import *m, const onnx_model *model);
 /** Appends a line for each thing of the model that is not supported: "Op (domain, opset 13): node
     'a', node 'b'". Nothing is appended if all is. */
 void import_check(const onnx_model *model, str *report);
+
+/** What messages call a node: its name, or that of its first output. */
+const char *import_node_name(const onnx_node *n);
 
 /** The opset of a domain that a model imports; 0: none. */
 int64_t onnx_opset_of(const onnx_model *m, const char *domain);

@@ -17,13 +17,23 @@ static void numbers(const onnx_call *c, const char *name, size_t n, int64_t *int
   for (size_t i = 0; l && i < n; i++) into[i] = l->at[i];
 }
 
-/** auto_pad SAME: ⌈size / stride⌉ results, what is missing put half before and half after. */
+/** The same for what is multiplied and divided by: 1 … INT32_MAX. */
+static void positive_numbers(const onnx_call *c, const char *name, size_t n, int64_t *into) {
+  numbers(c, name, n, into);
+  for (size_t i = 0; i < n; i++)
+    if (into[i] < 1 || into[i] > INT32_MAX)
+      onnx_fail(c, TN_ERR_FORMAT, "%s[%zu] is %lld, not in 1 … %d", name, i, (long long)into[i],
+                INT32_MAX);
+}
+
+/** auto_pad SAME: ⌈size / stride⌉ results, what is missing put half before and half after. The
+    kernel's size, stride and dilation are checked, so that nothing overflows. */
 static void pad_same(const onnx_call *c, tn_conv_desc *d, const node *size, size_t i, int64_t k,
                      bool more_before) {
   if (!node_is_const(size))
     onnx_fail(c, TN_ERR_UNSUPPORTED, "auto_pad of an input whose size varies");
-  int64_t n = node_int(size), results = (n + d->stride[i] - 1) / d->stride[i];
-  int64_t all = (results - 1) * d->stride[i] + (k - 1) * d->dilation[i] + 1 - n;
+  int64_t n = node_int(size), results = n ? (n - 1) / d->stride[i] + 1 : 0;
+  int64_t all = (results - 1) * d->stride[i] - n + (k - 1) * d->dilation[i] + 1;
   if (all < 0) all = 0;
   d->pad_low[i] = more_before ? all - all / 2 : all / 2;
   d->pad_high[i] = all - d->pad_low[i];
@@ -52,6 +62,9 @@ static void kernel_of(const onnx_call *c, const node *w, size_t spatial, int64_t
     if (!node_is_const(w->dims[2 + i]))
       onnx_fail(c, TN_ERR_UNSUPPORTED, "weights whose size varies");
     kernel[i] = node_int(w->dims[2 + i]);
+    if (kernel[i] < 1 || kernel[i] > INT32_MAX)
+      onnx_fail(c, TN_ERR_SHAPE, "the weights have %lld places along spatial axis %zu",
+                (long long)kernel[i], i);
   }
   int64_t said[3] = {kernel[0], kernel[1], kernel[2]};
   numbers(c, "kernel_shape", spatial, said);
@@ -71,8 +84,8 @@ void onnx_Conv(onnx_call *c) {
   int64_t kernel[3] = {1, 1, 1};
   tn_conv_desc d = TN_CONV_DESC_INIT;
   kernel_of(c, w.node, spatial, kernel);
-  numbers(c, "strides", spatial, d.stride);
-  numbers(c, "dilations", spatial, d.dilation);
+  positive_numbers(c, "strides", spatial, d.stride);
+  positive_numbers(c, "dilations", spatial, d.dilation);
   pads(c, &d, x.node, kernel, spatial);
   d.groups = onnx_int(c, "group", 1);
   value bias = onnx_has(c, 2) ? onnx_input(c, 2) : none;

@@ -12,6 +12,15 @@ static sizes sizes_input(onnx_call *c, size_t input) {
   return s;
 }
 
+/** Raises for a size that is negative, or may be. */
+static void check_size(onnx_call *c, const sizes *s, size_t i) {
+  builder *b = onnx_builder(c);
+  const node *n = s->at[i];
+  if (n->lo >= 0 || ix_prove(b->ir, n)) return;
+  onnx_fail(c, TN_ERR_SHAPE, "size %zu of the shape, %s, %s negative", i,
+            sizes_text(b, &(sizes){.rank = 1, .at = {n}}), n->hi < 0 ? "is" : "may be");
+}
+
 /** A quotient that is exact whatever the sizes that vary are; NULL if there is none. */
 static const node *exact_quotient(ir *g, const node *a, const node *b) {
   bool same = ix_terms(a) == 1 && ix_terms(b) == 1 && !ix_offset(a) && !ix_offset(b) &&
@@ -54,6 +63,8 @@ void onnx_Reshape(onnx_call *c) {
     } else if (node_is_bits(to.at[i], (uint64_t)-1)) {
       if (wild != SIZE_MAX) onnx_fail(c, TN_ERR_SHAPE, "-1 comes twice in the shape");
       to.at[wild = i] = NULL;
+    } else {
+      check_size(c, &to, i);
     }
   }
   if (wild != SIZE_MAX) to.at[wild] = size_left(c, x.node, &to, wild);
@@ -65,6 +76,7 @@ void onnx_Expand(onnx_call *c) {
   value x = onnx_input(c, 0);
   sizes asked = sizes_input(c, 1), to = {0};
   to.rank = asked.rank > x.node->rank ? asked.rank : x.node->rank;
+  for (size_t i = 0; i < asked.rank; i++) check_size(c, &asked, i);
   for (size_t i = 0; i < to.rank; i++) {
     size_t lead = to.rank - asked.rank;
     const node *a = i < lead ? NULL : asked.at[i - lead];
@@ -145,6 +157,13 @@ static const node *inside(onnx_call *c, const node *n, const node *size, int64_t
   return ix_min(g, ix_max(g, n, ix_const(g, before)), ix_add_const(g, size, before));
 }
 
+/** A step beyond the axis takes one element, as a step of its size does. */
+static int64_t short_step(int64_t step, const node *size) {
+  int64_t most = node_is_const(size) ? node_int(size) : IMPORT_SIZE_MAX;
+  if (most < 1) most = 1;
+  return step > most ? most : step < -most ? -most : step;
+}
+
 typedef struct slices {
   const node *const *starts, *const *ends;
   const int64_t *axes, *steps; /* NULL: 0, 1, …; 1 */
@@ -186,8 +205,9 @@ void onnx_Slice(onnx_call *c) {
   for (size_t i = 0; i < s.n; i++) {
     int64_t step = s.steps ? s.steps[i] : 1;
     size_t axis = onnx_axis(c, s.axes ? s.axes[i] : (int64_t)i, x.node->rank);
-    if (!step) onnx_fail(c, TN_ERR_ARGUMENT, "a step of 0");
+    if (!step) onnx_fail(c, TN_ERR_FORMAT, "a step of 0");
     const node *size = x.node->dims[axis];
+    step = short_step(step, size);
     int64_t far = far_of(size);
     const node *start = inside(c, bound(c, s.starts[i], far), size, step);
     const node *stop = inside(c, stop_of(c, s.ends[i], step, far), size, step);

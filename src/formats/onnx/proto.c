@@ -331,18 +331,24 @@ static shape_text write_shape(const onnx_ints *dims) {
   return t;
 }
 
+/* Also of a tensor without elements, the other dimensions have a product that fits: it is what
+   places in the tensor are reckoned with. */
 static void measure(frame *f, onnx_tensor *t) {
   unsigned bits = onnx_dtype_bits(t->dtype);
   size_t most = (SIZE_MAX - 7) / (bits ? bits : 1), n = 1;
+  bool empty = false;
   for (size_t i = 0; i < t->dims.n; i++) {
     int64_t dim = t->dims.at[i];
     if (dim < 0) fail(f, TN_ERR_FORMAT, "has the negative dimension %lld", (long long)dim);
     if (dim && n > most / (uint64_t)dim)
       fail(f, TN_ERR_FORMAT, "has more elements than can be counted: %s", write_shape(&t->dims).at);
-    n *= (size_t)dim;
+    if (dim)
+      n *= (size_t)dim;
+    else
+      empty = true;
   }
-  t->elements = n;
-  t->bytes = (n * bits + 7) / 8;
+  t->elements = empty ? 0 : n;
+  t->bytes = (t->elements * bits + 7) / 8;
 }
 
 static _Noreturn void wrong_size(frame *f, const char *what, size_t found) {

@@ -113,7 +113,7 @@ REFUSED = {
     "a step of 0": (
         model(node("Slice", "x a b a z", "y"), weights=[("a", np.array([0])), ("b", np.array([2])),
                                                         ("z", np.array([0]))]),
-        "ERR_ARGUMENT", ["'the Slice'", "step"]),
+        "ERR_FORMAT", ["'the Slice'", "step"]),
     "a cast to strings": (model(node("Cast", "x", "y", to=STRING)), "ERR_UNSUPPORTED",
                           ["'the Cast'", "string"]),
     "a cast to nothing": (model(node("Cast", "x", "y", to=99)), "ERR_UNSUPPORTED", ["'the Cast'"]),
@@ -136,12 +136,17 @@ REFUSED = {
     "a stride of 0": (
         model(node("Conv", "x w", "y", strides=[0, 1]), inputs=ports(("x", FLOAT, [1, 1, 5, 5])),
               weights=[("w", np.ones((1, 1, 3, 3), np.float32))]),
-        "", ["'the Conv'"]),
+        "ERR_FORMAT", ["'the Conv'", "strides[0] is 0"]),
+    "strides of 0 with auto_pad": (
+        model(node("Conv", "x w", "y", strides=[0, 0], auto_pad="SAME_UPPER"),
+              inputs=ports(("x", FLOAT, [1, 1, 5, 5])),
+              weights=[("w", np.ones((1, 1, 3, 3), np.float32))]),
+        "ERR_FORMAT", ["'the Conv'", "strides[0] is 0"]),
     "a dilation that is huge": (
         model(node("Conv", "x w", "y", dilations=[2**62, 2**62], auto_pad="SAME_UPPER"),
               inputs=ports(("x", FLOAT, [1, 1, 5, 5])),
               weights=[("w", np.ones((1, 1, 3, 3), np.float32))]),
-        "", ["'the Conv'"]),
+        "ERR_FORMAT", ["'the Conv'", "dilations[0] is 4611686018427387904"]),
     "pads that are negative and large": (
         model(node("Conv", "x w", "y", pads=[-2**62, 0, -2**62, 0]),
               inputs=ports(("x", FLOAT, [1, 1, 5, 5])),
@@ -155,6 +160,33 @@ REFUSED = {
     "a slice's bounds of different lengths": (
         model(node("Slice", "x a b", "y"), weights=[("a", np.array([0])), ("b", np.array([2, 3]))]),
         "ERR_SHAPE", ["'the Slice'"]),
+    "a shape below zero": (
+        model(node("Reshape", "x to", "y"), weights=[("to", np.array([-2, -2]))],
+              inputs=ports(("x", FLOAT, [2, 2]))),
+        "ERR_SHAPE", ["'the Reshape'", "-2"]),
+    "a shape to expand to below zero": (
+        model(node("Expand", "x to", "y"), weights=[("to", np.array([-1, 4]))]),
+        "ERR_SHAPE", ["'the Expand'", "-1"]),
+    "a weight of 31 dimensions": (
+        model(node("MatMul", "w w", "y"), weights=[("w", np.ones((1,) * 31, np.float32))]),
+        "ERR_UNSUPPORTED", ["'w'", "31", "29"]),
+    "an input of 13 dimensions": (
+        model(node("Exp", "x", "y"), inputs=ports(("x", FLOAT, [1] * 13))),
+        "ERR_UNSUPPORTED", ["input 'x'", "13", "12"]),
+    "an output of 13 dimensions": (
+        model(node("Exp", "w", "y"), weights=[("w", np.ones((1,) * 13, np.float32))]),
+        "ERR_UNSUPPORTED", ["output 'y'", "13", "12"]),
+    "two inputs of one name": (
+        model(node("Exp", "x", "y"), inputs=ports(("x", FLOAT, [3]), ("x", FLOAT, [4]))),
+        "ERR_FORMAT", ["inputs 0 and 1", "'x'"]),
+    "two outputs of one name": (model(node("Exp", "x", "y"), outputs=("y", "y")), "ERR_FORMAT",
+                                ["outputs 0 and 1", "'y'"]),
+    "an output that is a weight": (
+        model(node("Exp", "x", "w"), node("Exp", "w", "y", "exp 2"), weights=[("w", np.ones(3))]),
+        "ERR_FORMAT", ["'the Exp'", "'w'", "initializer"]),
+    "an output given twice": (
+        model(node("Exp", "x", "y"), node("Tanh", "x", "y")), "ERR_FORMAT",
+        ["'the Tanh'", "'the Exp'", "'y'"]),
     "two weights of one name": (
         model(node("Exp", "x", "y"), weights=[("w", np.ones(1)), ("w", np.ones(1))]), "ERR_FORMAT",
         ["'w'"]),

@@ -78,22 +78,49 @@ static inline void put_port(bytes *graph, unsigned field, const char *name, int 
   put_message(graph, field, &value);
 }
 
-/** A node named as its output; inputs up to a NULL; one attribute that is an integer, or none. */
-static inline void put_node(bytes *graph, const char *op, const char *const inputs[],
-                            const char *output, const char *attribute, int64_t number) {
-  bytes n = {.n = 0};
+/** Attributes of a node. */
+static inline void put_attribute(bytes *node, const char *name, int64_t number) {
+  bytes a = {.n = 0};
+  put_text(&a, 1, name);
+  put_int(&a, 3, number);
+  put_int(&a, 20, 2);
+  put_message(node, 5, &a);
+}
+
+static inline void put_attribute_text(bytes *node, const char *name, const char *text) {
+  bytes a = {.n = 0};
+  put_text(&a, 1, name);
+  put_text(&a, 4, text);
+  put_int(&a, 20, 3);
+  put_message(node, 5, &a);
+}
+
+static inline void put_attribute_list(bytes *node, const char *name, size_t n,
+                                      const int64_t list[]) {
+  bytes a = {.n = 0};
+  put_text(&a, 1, name);
+  for (size_t i = 0; i < n; i++) put_int(&a, 8, list[i]);
+  put_int(&a, 20, 7);
+  put_message(node, 5, &a);
+}
+
+/** A node named as its output, with the attributes put so far; inputs up to a NULL. */
+static inline void put_node_with(bytes *graph, const char *op, const char *const inputs[],
+                                 const char *output, const bytes *attributes) {
+  bytes n = *attributes;
   for (size_t i = 0; inputs[i]; i++) put_text(&n, 1, inputs[i]);
   put_text(&n, 2, output);
   put_text(&n, 3, output);
   put_text(&n, 4, op);
-  if (attribute) {
-    bytes a = {.n = 0};
-    put_text(&a, 1, attribute);
-    put_int(&a, 3, number);
-    put_int(&a, 20, 2);
-    put_message(&n, 5, &a);
-  }
   put_message(graph, 1, &n);
+}
+
+/** The same with one attribute that is an integer, or none. */
+static inline void put_node(bytes *graph, const char *op, const char *const inputs[],
+                            const char *output, const char *attribute, int64_t number) {
+  bytes attributes = {.n = 0};
+  if (attribute) put_attribute(&attributes, attribute, number);
+  put_node_with(graph, op, inputs, output, &attributes);
 }
 
 /** A whole file: IR version 8. */

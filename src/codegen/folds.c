@@ -1,0 +1,258 @@
+#include "codegen/folds.h"
+
+#include "ir/binder.h"
+#include "ir/subst.h"
+#include "ir/topo.h"
+
+/* Emits apart from steps. */
+
+typedef struct separation {
+  ir *g;
+  arena *a;
+  const node *fold;
+  map holders; /* what has a state of the fold in it */
+  map with;    /* STATEs and ranges → what stands for them in emitted values */
+} separation;
+
+static bool is_early_state(const separation *s, const node *n) {
+  return n->op == OP_STATE && n->src[0] == fold_innermost(s->fold) &&
+         n->ints[0] < (int64_t)fold_states(s->fold);
+}
+
+static bool holds_state(const separation *s, const node *n) {
+  if (is_early_state(s, n)) return true;
+  for (uint32_t i = 0; i < n->n_src; i++)
+    if (map_has(&s->holders, n->src[i])) return true;
+  return false;
+}
+
+static bool is_renamed(const separation *s, const node *n) {
+  if (map_has(&s->holders, n)) return true;
+  for (uint32_t i = 0; i < n->free->n; i++)
+    if (map_has(&s->with, n->free->at[i])) return true;
+  return false;
+}
+
+/** Gives the ranges of a binder identities of their own, the outer ones first. */
+static void freshen(separation *s, const node *binder) {
+  const node *const *ranges;
+  size_t n = binder_ranges(binder, &ranges);
+  for (size_t i = 0; i < n; i++) {
+    const node *extent = subst(s->g, range_extent(ranges[i]), &s->with);
+    map_set(s->a, &s->with, ranges[i], (void *)range_copy(s->g, ranges[i], extent));
+  }
+}
+
+/** Whether anything is to be done: then s->with is filled. */
+static bool find_late(separation *s, const node *const *emits, size_t n_emits) {
+  node_list order = topo_sort(s->a, emits, n_emits, NULL, NULL);
+  int64_t n = (int64_t)fold_states(s->fold);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *at = order.at[i];
+    if (!holds_state(s, at)) continue;
+    map_set(s->a, &s->holders, at, (void *)at);
+    if (at->op == OP_STATE)
+      map_set(s->a, &s->with, at,
+              (void *)state_make(s->g, (dtype)at->dtype, at->src[0], n + at->ints[0]));
+  }
+  for (size_t i = order.n; i-- > 0 && s->with.n;) /* outer binders first */
+    if (node_is_binder(order.at[i]) && is_renamed(s, order.at[i])) freshen(s, order.at[i]);
+  return s->with.n > 0;
+}
+
+/** The fold with its emitted values apart; NULL if they are. */
+static const node *separated(ir *g, const node *fold) {
+  separation s = {.g = g, .a = ir_arena(g), .fold = fold};
+  binder_parts p = binder_parts_of(OP_FOLD, fold->ints);
+  if (!p.arrays || !find_late(&s, fold->src + p.values, p.arrays)) return NULL;
+  const node **src = arena_copy(s.a, fold->src, fold->n_src * sizeof *src);
+  for (size_t i = p.values; i < p.coords; i++) src[i] = subst(g, src[i], &s.with);
+  return ir_with_sources(g, fold, src);
+}
+
+const node *folds_separate(ir *g, const node *sink) {
+  node_list order = topo_sort(ir_arena(g), &sink, 1, NULL, NULL);
+  for (size_t i = order.n; i-- > 0;) {
+    if (order.at[i]->op != OP_FOLD) continue;
+    const node *with = separated(g, order.at[i]);
+    if (!with) continue;
+    map one = {0};
+    map_set(ir_arena(g), &one, order.at[i], (void *)with);
+    sink = subst(g, sink, &one);
+    order = topo_sort(ir_arena(g), &sink, 1, NULL, NULL);
+    i = order.n;
+  }
+  return sink;
+}
+
+/* What binders depend on. */
+
+typedef struct dependence {
+  ir *g;
+  arena *a;
+  map folds; /* innermost RANGE → its FOLD */
+  map reads; /* node → range_set: the innermost ranges of the folds whose states it reads */
+} dependence;
+
+static const range_set *either(ir *g, const range_set *a, const range_set *b) {
+  return a && b ? ir_range_union(g, a, b) : a ? a : b;
+}
+
+/** A range without what its extent depends on. */
+static const range_set *alone(ir *g, const node *range) {
+  const range_set *s = range->free;
+  for (uint32_t i = 0; i < range->free->n; i++)
+    if (range->free->at[i] != range) s = ir_range_without(g, s, range->free->at[i]);
+  return s;
+}
+
+static void note_states(dependence *d, const node *n) {
+  const range_set *all = n->op == OP_STATE ? alone(d->g, n->src[0]) : NULL;
+  for (uint32_t i = 0; i < n->n_src; i++) all = either(d->g, all, map_get(&d->reads, n->src[i]));
+  if (all && n->op == OP_FOLD) all = ir_range_without(d->g, all, fold_innermost(n));
+  if (all && all->n) map_set(d->a, &d->reads, n, (void *)all);
+  if (n->op == OP_FOLD) map_set(d->a, &d->folds, fold_innermost(n), (void *)n);
+}
+
+void folds_places(ir *g, const node *sink, map *places) {
+  dependence d = {.g = g, .a = ir_arena(g)};
+  node_list order = topo_sort(d.a, &sink, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) note_states(&d, order.at[i]);
+  for (size_t i = order.n; i-- > 0;) { /* folds before what reads their states */
+    const node *b = order.at[i];
+    if (b->op != OP_STAGE && b->op != OP_FOLD) continue;
+    const range_set *place = b->free, *reads = map_get(&d.reads, b);
+    for (uint32_t k = 0; reads && k < reads->n; k++) {
+      const node *fold = map_get(&d.folds, reads->at[k]);
+      place = ir_range_union(g, place, map_get(places, fold));
+      for (size_t r = 0; r < fold_ranges(fold); r++)
+        place = ir_range_union(g, place, fold_range(fold)[r]->free);
+    }
+    map_set(d.a, places, b, (void *)place);
+  }
+}
+
+/* Writing once. */
+
+/** A range of a coordinate, by how far one step of it goes. */
+typedef struct digit {
+  uint64_t weight, most;
+} digit;
+
+enum { MOST_DIGITS = 32 };
+
+static bool is_own(const node *stage, size_t level, const node *n) {
+  for (size_t i = 0; i < level; i++)
+    if (stage_range(stage)[i] == n) return true;
+  return false;
+}
+
+static bool is_free_of(const node *stage, size_t level, const node *n) {
+  for (size_t i = 0; i < level; i++)
+    if (node_is_free_in(stage_range(stage)[i], n)) return false;
+  return true;
+}
+
+/** Puts a digit where weights ascend. */
+static void insert(digit d[], size_t n, digit x) {
+  for (; n > 0 && d[n - 1].weight > x.weight; n--) d[n] = d[n - 1];
+  d[n] = x;
+}
+
+/** Whether each weight exceeds all that the smaller digits add up to. */
+static bool is_mixed_radix(const digit d[], size_t n) {
+  uint64_t below = 0;
+  for (size_t i = 0; i < n; i++) {
+    uint64_t more;
+    if (d[i].weight <= below) return false;
+    if (i + 1 < n && (__builtin_mul_overflow(d[i].weight, d[i].most, &more) ||
+                      __builtin_add_overflow(below, more, &below)))
+      return false;
+  }
+  return true;
+}
+
+/** Whether a coordinate is a different one for all values of the stage's ranges in it. */
+static bool tells_apart(const node *stage, size_t level, const node *coord) {
+  digit d[MOST_DIGITS];
+  size_t n = 0;
+  for (size_t i = 0; i < ix_terms(coord); i++) {
+    const node *atom = ix_atom(coord, i);
+    int64_t factor = ix_factor(coord, i);
+    if (is_free_of(stage, level, atom)) continue;
+    if (!is_own(stage, level, atom) || n == MOST_DIGITS) return false;
+    uint64_t weight = factor < 0 ? 0 - (uint64_t)factor : (uint64_t)factor;
+    insert(d, n++, (digit){weight, (uint64_t)atom->hi});
+  }
+  return is_mixed_radix(d, n);
+}
+
+static bool is_coordinate(const node *stage, size_t value, const node *range) {
+  for (size_t i = 0; i < stage_rank(stage, value); i++)
+    if (ix_coefficient(stage_coords(stage, value)[i], range)) return true;
+  return false;
+}
+
+bool folds_write_once(const node *stage, size_t value) {
+  size_t level = stage_level(stage, value);
+  for (size_t i = 0; i < stage_rank(stage, value); i++)
+    if (!tells_apart(stage, level, stage_coords(stage, value)[i])) return false;
+  for (size_t i = 0; i < level; i++) {
+    const node *r = stage_range(stage)[i];
+    if (r->hi > 0 && !is_coordinate(stage, value, r)) return false;
+  }
+  return true;
+}
+
+/* States that step in place. */
+
+typedef struct uses {
+  arena *a;
+  map folds;   /* innermost RANGE → its FOLD */
+  map stepped; /* STAGE → the FOLD that it is a step of */
+  map refused;
+} uses;
+
+static void refuse(uses *u, const node *stage) { map_set(u->a, &u->refused, stage, NULL); }
+
+static void note_step(uses *u, const node *fold, size_t i) {
+  const node *step = fold_step(fold, i), *other = map_get(&u->stepped, step);
+  map_set(u->a, &u->stepped, step, (void *)fold);
+  if (other && other != fold) refuse(u, step);
+  if (!node_is_free_in(fold_innermost(fold), step)) refuse(u, step);
+  if (!folds_write_once(step, (size_t)fold_component(fold, i))) refuse(u, step);
+}
+
+/** A state that is read elsewhere than its step writes it. */
+static void note_read(uses *u, const node *n) {
+  const node *state = n->src[0], *fold = map_get(&u->folds, state->src[0]);
+  size_t i = (size_t)state->ints[0];
+  if (i >= fold_states(fold) || fold_component(fold, i) < 0) return;
+  const node *step = fold_step(fold, i);
+  const node *const *coords = stage_coords(step, (size_t)fold_component(fold, i));
+  for (uint32_t k = 1; k < n->n_src; k++)
+    if (n->src[k] != coords[k - 1]) refuse(u, step);
+}
+
+static void note_uses(uses *u, const node *n) {
+  size_t states = n->op == OP_FOLD ? fold_states(n) : 0;
+  for (uint32_t i = 0; i < n->n_src; i++) {
+    bool steps = i >= states && i < 2 * states;
+    if (n->src[i]->op == OP_STAGE && !steps) refuse(u, n->src[i]);
+  }
+  for (size_t i = 0; i < states; i++)
+    if (fold_component(n, i) >= 0) note_step(u, n, i);
+  if (n->op == OP_INDEX && n->src[0]->op == OP_STATE) note_read(u, n);
+}
+
+void folds_in_place(arena *a, const node *sink, map *in_place) {
+  uses u = {.a = a};
+  node_list order = topo_sort(a, &sink, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_FOLD)
+      map_set(a, &u.folds, fold_innermost(order.at[i]), (void *)order.at[i]);
+  for (size_t i = 0; i < order.n; i++) note_uses(&u, order.at[i]);
+  for (size_t i = 0; i < order.n; i++)
+    if (map_has(&u.stepped, order.at[i]) && !map_has(&u.refused, order.at[i]))
+      map_set(a, in_place, order.at[i], (void *)order.at[i]);
+}

@@ -1,0 +1,66 @@
+#include "device/key.h"
+
+#include "base/map.h"
+#include "base/str.h"
+#include "ir/topo.h"
+
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+static void add_text(str *s, const char *text) { str_add_bytes(s, text, strlen(text) + 1); }
+
+static void add_number(str *s, uint64_t n) { str_add_bytes(s, (const char *)&n, sizeof n); }
+
+static void add_target(str *s, const device_target *t) {
+  add_text(s, t->device->backend->name);
+  add_text(s, t->caps.target);
+  add_text(s, t->renderer->name);
+  add_text(s, t->compiler->name);
+  const target *c = &t->target;
+  const uint64_t numbers[] = {c->vector_bytes, c->threads,    c->index32,        c->arguments,
+                              c->rules.f16,    c->rules.bf16, c->rules.lacks[0], c->rules.lacks[1]};
+  str_add_bytes(s, (const char *)numbers, sizeof numbers);
+}
+
+/** A graph's nodes, numbered as they are written. */
+typedef struct numbering {
+  map nodes;  /* node → number + 1 */
+  map places; /* id + 1 of a RANGE or ALLOC → number + 1 */
+} numbering;
+
+/** Ids count up from the first that is met: which they are says nothing. */
+static uint64_t id_number(arena *a, numbering *v, const node *n) {
+  const void *id = (const void *)(uintptr_t)(n->ints[0] + 1);
+  if (!map_has(&v->places, id)) map_set(a, &v->places, id, (void *)(v->places.n + 1));
+  return (uint64_t)(uintptr_t)map_get(&v->places, id) - 1;
+}
+
+static void add_node(str *s, numbering *v, const node *n) {
+  bool has_id = n->op == OP_RANGE || n->op == OP_ALLOC;
+  uint32_t n_text = n->op == OP_SINK ? 0 : n->n_text;
+  const uint32_t head[] = {n->op, n->dtype, n->lanes, n->n_src, n->n_int, n_text};
+  str_add_bytes(s, (const char *)head, sizeof head);
+  for (uint32_t i = 0; i < n->n_src; i++)
+    add_number(s, (uint64_t)(uintptr_t)map_get(&v->nodes, n->src[i]));
+  for (uint32_t i = 0; i < n->n_int; i++)
+    add_number(s, has_id && !i ? id_number(s->arena, v, n) : (uint64_t)n->ints[i]);
+  if (n_text) str_add_bytes(s, n->text, n_text);
+  map_set(s->arena, &v->nodes, n, (void *)(v->nodes.n + 1));
+}
+
+kernel_key key_make(arena *a, const device_target *t, const char *identity, int math,
+                    const node *kernel) {
+  bool is_program = kernel->op == OP_PROGRAM;
+  const node *roots[] = {is_program ? kernel->src[0] : kernel, is_program ? kernel->src[2] : NULL};
+  node_list order = topo_sort(a, roots, is_program ? 2 : 1, NULL, NULL);
+  numbering v = {0};
+  str s = str_new(a);
+  add_target(&s, t);
+  add_text(&s, identity);
+  add_number(&s, is_program ? UINT64_MAX : (uint64_t)math);
+  for (size_t i = 0; i < order.n; i++) add_node(&s, &v, order.at[i]);
+  XXH128_hash_t h = XXH3_128bits(s.at, s.n);
+  return (kernel_key){{h.high64, h.low64}, s.at, s.n};
+}

@@ -1,0 +1,22 @@
+/* Keys of kernels: all that decides what code a kernel becomes, known before any is made. */
+#ifndef TENON_DEVICE_KEY_H
+#define TENON_DEVICE_KEY_H
+
+#include "device/device.h"
+#include "ir/ir.h"
+
+/** Equal kernels have equal bytes; the hash (XXH3) is for finding and naming alone. */
+typedef struct kernel_key {
+  uint64_t hash[2];
+  const void *data;
+  size_t bytes;
+} kernel_key;
+
+/** The key of a kernel: a SINK, from which code is generated in math mode `math`, or a
+   PROGRAM(SINK, DEVICE, LINEAR). It has the graph, without the kernel's name and whatever numbers
+   its ranges and allocs got; the backend's name; the target and its capabilities; the renderer; the
+   compiler and what identifies it (`identity`, of its `key`). In the arena. */
+kernel_key key_make(arena *a, const device_target *t, const char *identity, int math,
+                    const node *kernel);
+
+#endif

@@ -1,0 +1,9 @@
+#include "ir/pass.h"
+
+static const char *const names[] = {
+#define PASS_NAME(name, text) [name] = text,
+    PASS_LIST(PASS_NAME)
+#undef PASS_NAME
+};
+
+const char *pass_name(pass p) { return names[p]; }

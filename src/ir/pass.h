@@ -1,0 +1,29 @@
+/* The passes after which a graph can be looked at, in the order in which they run. */
+#ifndef TENON_IR_PASS_H
+#define TENON_IR_PASS_H
+
+/** X(enum, "name"). The first three see a whole graph, the others a kernel each. */
+#define PASS_LIST(X)                 \
+  X(PASS_NORMALISE, "normalise")     \
+  X(PASS_VERSIONS, "versions")       \
+  X(PASS_KERNELS, "kernels")         \
+  X(PASS_KERNEL, "kernel")           \
+  X(PASS_SIMPLIFY, "simplify")       \
+  X(PASS_CHOOSE, "choose")           \
+  X(PASS_LOWER, "lower")             \
+  X(PASS_EXPAND, "expand")           \
+  X(PASS_THREADS, "threads")         \
+  X(PASS_DECOMPOSE, "decompose")     \
+  X(PASS_INDEX_WIDTH, "index_width") \
+  X(PASS_LINEARISE, "linearise")
+
+typedef enum pass {
+#define PASS_ENUM(name, text) name,
+  PASS_LIST(PASS_ENUM)
+#undef PASS_ENUM
+      PASSES
+} pass;
+
+const char *pass_name(pass p);
+
+#endif

@@ -1,0 +1,28 @@
+#include "runtime/buffers.h"
+
+#include "device/span.h"
+
+tn_status buffers_ensure(tn_device *device, tn_buffer **at, uint64_t bytes, diag *d) {
+  tn_span span;
+  if (*at && buffer_bytes(*at) >= bytes) return TN_OK;
+  tn_buffer *fresh;
+  tn_status s = buffer_open(device, bytes ? bytes : 1, &fresh, d);
+  if (s != TN_OK) return s;
+  s = buffer_span(fresh, &span, d);
+  if (s != TN_OK) {
+    buffer_release(fresh);
+    return s;
+  }
+  if (*at) buffer_release(*at);
+  *at = fresh;
+  return TN_OK;
+}
+
+tn_status buffers_copy(tn_buffer *to, tn_buffer *from, uint64_t bytes, diag *d) {
+  tn_span a, b;
+  tn_status s = buffer_span(to, &a, d);
+  if (s == TN_OK) s = buffer_span(from, &b, d);
+  if (s != TN_OK) return s;
+  a.bytes = b.bytes = bytes;
+  return span_copy(&a, &b, d);
+}

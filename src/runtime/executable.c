@@ -1,0 +1,256 @@
+#include "runtime/executable.h"
+
+#include "ir/topo.h"
+#include "runtime/inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct making {
+  const executable_request *request;
+  executable *p;
+  ir *g;
+  diag *d;
+  schedule *schedule;
+  map program_of;    /* kernel → number + 1 */
+  node_list kernels; /* the different ones */
+} making;
+
+/* What passes leave, for whoever asked for it. */
+
+static void lock_reports(const making *m) {
+  if (m->request->reports) mutex_lock(m->request->reports);
+}
+
+static void unlock_reports(const making *m) {
+  if (m->request->reports) mutex_unlock(m->request->reports);
+}
+
+static void after_schedule(void *user, const char *pass, const node *const roots[], size_t n) {
+  making *m = user;
+  dump *u = m->request->dump;
+  if (!u || !dump_wants(u, pass)) return;
+  lock_reports(m);
+  tn_status s = dump_after(u, pass, m->request->name, roots, n, m->p->mem, m->d);
+  unlock_reports(m);
+  if (s != TN_OK) diag_rethrow(m->d);
+}
+
+static void after_codegen(void *user, const char *pass, const node *root) {
+  after_schedule(user, pass, &root, 1);
+}
+
+/** Raises if the work is to end. */
+static void tell(void *user, size_t done, size_t total) {
+  making *m = user;
+  const tn_progress *p = m->request->progress;
+  if (!p || !p->step) return;
+  lock_reports(m);
+  bool goes_on = p->step(p->user, "kernels", done, total);
+  unlock_reports(m);
+  if (!goes_on) diag_raise(m->d, TN_ERR_CANCELLED, "%s was cancelled", m->request->name);
+}
+
+/* Kernels. */
+
+static void collect(making *m) {
+  arena *a = ir_arena(m->g);
+  for (size_t i = 0; i < m->schedule->steps.n; i++) {
+    const node *kernel = m->schedule->steps.at[i].kernel;
+    if (!kernel || map_has(&m->program_of, kernel)) continue;
+    vec_push(a, &m->kernels, kernel);
+    map_set(a, &m->program_of, kernel, (void *)(uintptr_t)m->kernels.n);
+  }
+}
+
+static void compile(making *m) {
+  executable *p = m->p;
+  size_t n = m->kernels.n;
+  p->programs = arena_calloc(&p->arena, n, sizeof *p->programs);
+  program_options o = {
+      .target = m->request->target, .math = m->request->math, .tell = tell, .user = m};
+  if (m->request->dump && m->request->dump->pass) o.watch = (codegen_watch){after_codegen, m};
+  if (program_compile(&o, m->g, m->kernels.at, n, p->programs, m->d) != TN_OK) diag_rethrow(m->d);
+  p->n_programs = n;
+  tell(m, n, n);
+}
+
+/* Steps. */
+
+static void add_step(making *m, executable_step *to, const schedule_step *from) {
+  arena *a = &m->p->arena;
+  *to = (executable_step){.kind = from->kind};
+  if (from->kind == STEP_CUSTOM) {
+    to->uid = from->custom->ints[0];
+    to->output = from->custom->ints[1];
+    to->n_buffers = from->n_buffers;
+    to->buffers = arena_copy(a, from->buffers, from->n_buffers * sizeof *from->buffers);
+    return;
+  }
+  to->program = (size_t)(uintptr_t)map_get(&m->program_of, from->kernel) - 1;
+  const tn_program_facts *f = &m->p->programs[to->program]->facts;
+  size_t *buffers = arena_alloc(a, (f->n_buffers + 1) * sizeof *buffers);
+  size_t *values = arena_alloc(a, (f->n_values + 1) * sizeof *values);
+  for (size_t i = 0; i < f->n_buffers; i++) buffers[i] = from->buffers[f->globals[i]];
+  for (size_t i = 0; i < f->n_values; i++) values[i] = executable_var(m->p, f->value_names[i]);
+  to->buffers = buffers;
+  to->values = values;
+  to->n_buffers = f->n_buffers;
+}
+
+static void add_steps(making *m) {
+  executable *p = m->p;
+  p->n_steps = m->schedule->steps.n;
+  p->steps = arena_alloc(&p->arena, (p->n_steps + 1) * sizeof *p->steps);
+  for (size_t i = 0; i < p->n_steps; i++) add_step(m, &p->steps[i], &m->schedule->steps.at[i]);
+}
+
+static void add_buffers(making *m) {
+  executable *p = m->p;
+  const schedule *s = m->schedule;
+  p->n_buffers = s->buffers.n;
+  p->buffers = arena_calloc(&p->arena, p->n_buffers, sizeof *p->buffers);
+  for (size_t i = 0; i < p->n_buffers; i++) {
+    const schedule_buffer *b = &s->buffers.at[i];
+    p->buffers[i] = (executable_buffer){.dtype = b->dtype,
+                                        .role = b->origin      ? ROLE_INPUT
+                                                : b->is_output ? ROLE_OUTPUT
+                                                               : ROLE_SCRATCH,
+                                        .is_written = b->is_written,
+                                        .uid = b->origin ? b->origin->ints[0] : 0,
+                                        .version = b->origin ? b->origin->ints[1] : 0,
+                                        .first = b->first,
+                                        .last = b->last};
+  }
+  p->outputs = arena_copy(&p->arena, s->outputs, m->request->n_roots * sizeof *p->outputs);
+}
+
+/* Variables and sizes. */
+
+static int by_name(const void *a, const void *b) {
+  return strcmp(((const tn_program_var *)a)->name, ((const tn_program_var *)b)->name);
+}
+
+static void add_vars(making *m, const node *const roots[], size_t n) {
+  executable *p = m->p;
+  node_list order = topo_sort(ir_arena(m->g), roots, n, NULL, NULL);
+  VEC(tn_program_var) vars = {0};
+  for (size_t i = 0; i < order.n; i++) {
+    const node *v = order.at[i];
+    if (v->op != OP_VAR) continue;
+    char *name = arena_copy(&p->arena, v->text, v->n_text + 1);
+    vec_push(&p->arena, &vars, (tn_program_var){name, v->ints[0], v->ints[1]});
+  }
+  if (vars.n) qsort(vars.at, vars.n, sizeof *vars.at, by_name);
+  size_t kept = 0; /* sizes asked for come from another ir: one variable may be two nodes */
+  for (size_t i = 0; i < vars.n; i++) {
+    tn_program_var *last = kept ? &vars.at[kept - 1] : NULL, *v = &vars.at[i];
+    if (!last || strcmp(last->name, v->name)) {
+      vars.at[kept++] = *v;
+    } else if (last->min != v->min || last->max != v->max) {
+      diag_raise(m->d, TN_ERR_ARGUMENT, "%s: variable %s has two bounds", m->request->name,
+                 v->name);
+    }
+  }
+  vars.n = kept;
+  p->vars = vars.at;
+  p->n_vars = vars.n;
+}
+
+/** Everything whose value depends on variables: the kernels, and the sizes of buffers. */
+static void add_sizes(making *m) {
+  executable *p = m->p;
+  const schedule *s = m->schedule;
+  arena *a = ir_arena(m->g);
+  node_list all = {0};
+  for (size_t i = 0; i < s->buffers.n; i++) vec_push(a, &all, s->buffers.at[i].size);
+  size_t n = all.n + m->request->n_sizes;
+  for (size_t i = 0; i < m->request->n_sizes; i++) vec_push(a, &all, m->request->sizes[i]);
+  for (size_t i = 0; i < s->steps.n; i++)
+    if (s->steps.at[i].kernel) vec_push(a, &all, s->steps.at[i].kernel);
+  add_vars(m, all.at, all.n);
+  const char **names = arena_alloc(a, (p->n_vars + 1) * sizeof *names);
+  for (size_t i = 0; i < p->n_vars; i++) names[i] = p->vars[i].name;
+  p->sizes = launch_compile(&p->arena, all.at, n, names, p->n_vars);
+}
+
+static void make(void *arg) {
+  making *m = arg;
+  const executable_request *r = m->request;
+  m->p->name = arena_copy(&m->p->arena, r->name, strlen(r->name) + 1);
+  m->schedule = schedule_make(m->g, &(schedule_request){.roots = r->roots,
+                                                        .n_roots = r->n_roots,
+                                                        .may_overwrite = r->may_overwrite,
+                                                        .user = r->user,
+                                                        .after = after_schedule,
+                                                        .watcher = m,
+                                                        .math = r->math,
+                                                        .arguments = r->target->target.arguments});
+  collect(m);
+  compile(m);
+  add_buffers(m);
+  add_sizes(m);
+  add_steps(m);
+}
+
+tn_status executable_make(executable **out, const executable_request *r, const mem *m, diag *d) {
+  *out = NULL;
+  making k = {.request = r, .d = d};
+  k.p = mem_calloc(m, 1, sizeof *k.p);
+  k.g = k.p ? ir_new(m, d, false) : NULL;
+  if (!k.g) {
+    mem_free(m, k.p, sizeof *k.p);
+    if (r->host.release) r->host.release(r->host.user);
+    return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  }
+  k.p->count = 1;
+  k.p->mem = m;
+  k.p->target = r->target;
+  k.p->host = r->host;
+  arena_init(&k.p->arena, m, d);
+  tn_status s = diag_catch(d, make, &k);
+  ir_free(k.g);
+  k.p->arena.diag = NULL;
+  if (s != TN_OK)
+    executable_release(k.p);
+  else
+    *out = k.p;
+  return s;
+}
+
+executable *executable_retain(executable *p) {
+  atomic_fetch_add(&p->count, 1);
+  return p;
+}
+
+void executable_release(executable *p) {
+  if (!p || atomic_fetch_sub(&p->count, 1) > 1) return;
+  for (size_t i = 0; i < p->n_programs; i++) program_release(p->programs[i]);
+  if (p->host.release) p->host.release(p->host.user);
+  arena_free(&p->arena);
+  mem_free(p->mem, p, sizeof *p);
+}
+
+size_t executable_buffers(const executable *p) { return p->n_buffers; }
+const executable_buffer *executable_buffer_at(const executable *p, size_t i) {
+  return &p->buffers[i];
+}
+size_t executable_output(const executable *p, size_t root) { return p->outputs[root]; }
+size_t executable_steps(const executable *p) { return p->n_steps; }
+size_t executable_kernels(const executable *p) { return p->n_programs; }
+size_t executable_vars(const executable *p) { return p->n_vars; }
+const tn_program_var *executable_var_at(const executable *p, size_t i) { return &p->vars[i]; }
+
+size_t executable_input(const executable *p, int64_t uid, int64_t version) {
+  for (size_t i = 0; i < p->n_buffers; i++) {
+    const executable_buffer *b = &p->buffers[i];
+    if (b->role == ROLE_INPUT && b->uid == uid && b->version == version) return i;
+  }
+  return SIZE_MAX;
+}
+
+size_t executable_var(const executable *p, const char *name) {
+  for (size_t i = 0; i < p->n_vars; i++)
+    if (!strcmp(p->vars[i].name, name)) return i;
+  return SIZE_MAX;
+}

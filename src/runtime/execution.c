@@ -1,0 +1,329 @@
+#include "runtime/execution.h"
+
+#include "device/span.h"
+#include "runtime/buffers.h"
+#include "runtime/host_step.h"
+#include "schedule/memory.h"
+
+#include <string.h>
+
+struct execution {
+  executable *p;
+  arena arena;
+  tn_queue *queue;
+  bool own_queue;
+  tn_signal *done;
+  uint64_t runs; /* value of `done` after the last run */
+  tn_commands *commands;
+  int64_t *values; /* of variables */
+  bool *has_value;
+  bool is_sized;  /* `sizes` are those of the values */
+  bool is_placed; /* places are those of the values and buffers */
+  int64_t *sizes; /* elements of each buffer, then the sizes asked for */
+  int64_t *room;
+  tn_buffer **held; /* of each buffer: given, or the execution's own output */
+  bool *own;
+  tn_span *spans; /* where each buffer is */
+  tn_buffer *scratch;
+  memory_slot *slots;
+  size_t *slot_buffers, n_slots;
+  tn_launch *launches; /* of each step */
+  tn_span **launch_spans;
+  int64_t **launch_values;
+  host_step *hosts;
+};
+
+/* Opening: everything a run needs, but memory for data. */
+
+static int64_t workers(const execution *e) { return e->p->target->device->host.threads; }
+
+static void open_launch(execution *e, size_t i) {
+  const executable_step *step = &e->p->steps[i];
+  const tn_program_facts *f = &e->p->programs[step->program]->facts;
+  e->launch_spans[i] = arena_calloc(&e->arena, step->n_buffers + 1, sizeof(tn_span));
+  e->launch_values[i] = arena_calloc(&e->arena, f->n_values + 1, sizeof(int64_t));
+  e->launches[i] = (tn_launch){.buffers = e->launch_spans[i],
+                               .n_buffers = step->n_buffers,
+                               .values = e->launch_values[i],
+                               .n_values = f->n_values};
+  commands_exec(e->commands, e->p->programs[step->program], &e->launches[i]);
+}
+
+static void open_host(execution *e, size_t i) {
+  e->hosts[i] = host_step_open(&e->arena, e->p, &e->p->steps[i], e->spans);
+  commands_call(e->commands, host_step_call, &e->hosts[i]);
+}
+
+static void open_slots(execution *e) {
+  const executable *p = e->p;
+  e->slots = arena_calloc(&e->arena, p->n_buffers, sizeof *e->slots);
+  e->slot_buffers = arena_calloc(&e->arena, p->n_buffers, sizeof *e->slot_buffers);
+  /* Buffers are numbered in the order of what makes them, which need not be that of the steps. */
+  for (size_t step = 0; step < p->n_steps; step++)
+    for (size_t k = 0; k < p->steps[step].n_buffers; k++) {
+      size_t i = p->steps[step].buffers[k];
+      if (p->buffers[i].role != ROLE_SCRATCH || p->buffers[i].first != step || e->own[i]) continue;
+      e->own[i] = true;
+      e->slots[e->n_slots] = (memory_slot){.first = step, .last = p->buffers[i].last};
+      e->slot_buffers[e->n_slots++] = i;
+    }
+}
+
+static void open_arrays(execution *e) {
+  const executable *p = e->p;
+  arena *a = &e->arena;
+  e->values = arena_calloc(a, p->n_vars + 1, sizeof *e->values);
+  e->has_value = arena_calloc(a, p->n_vars + 1, sizeof *e->has_value);
+  e->sizes = arena_calloc(a, p->sizes.n_results + 1, sizeof *e->sizes);
+  e->room = arena_calloc(a, p->sizes.n_steps + 1, sizeof *e->room);
+  e->held = arena_calloc(a, p->n_buffers + 1, sizeof *e->held);
+  e->own = arena_calloc(a, p->n_buffers + 1, sizeof *e->own);
+  e->spans = arena_calloc(a, p->n_buffers + 1, sizeof *e->spans);
+  e->launches = arena_calloc(a, p->n_steps + 1, sizeof *e->launches);
+  e->launch_spans = arena_calloc(a, p->n_steps + 1, sizeof *e->launch_spans);
+  e->launch_values = arena_calloc(a, p->n_steps + 1, sizeof *e->launch_values);
+  e->hosts = arena_calloc(a, p->n_steps + 1, sizeof *e->hosts);
+}
+
+/* The list of commands is made once; what it points to changes from run to run. */
+
+static void open_commands(execution *e) {
+  for (size_t i = 0; i < e->p->n_steps; i++) {
+    if (i) commands_barrier(e->commands);
+    if (e->p->steps[i].kind == STEP_CUSTOM)
+      open_host(e, i);
+    else
+      open_launch(e, i);
+  }
+  commands_signal_at(e->commands, e->done, &e->runs);
+}
+
+static void open_body(void *arg) {
+  execution *e = arg;
+  open_arrays(e);
+  open_slots(e);
+}
+
+static tn_status open_queue(execution *e, tn_queue *queue, diag *d) {
+  tn_device *device = e->p->target->device;
+  e->queue = queue;
+  if (!queue) {
+    tn_status s = queue_open(device, TN_QUEUE_COMPUTE, &e->queue, d);
+    if (s != TN_OK) return s;
+    e->own_queue = true;
+  }
+  return signal_open(device, 0, &e->done, d);
+}
+
+tn_status execution_open(execution **out, executable *p, tn_queue *queue, diag *d) {
+  *out = NULL;
+  execution *e = mem_calloc(p->mem, 1, sizeof *e);
+  if (!e) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  e->p = executable_retain(p);
+  arena_init(&e->arena, p->mem, d);
+  tn_status s = open_queue(e, queue, d);
+  if (s == TN_OK) s = diag_catch(d, open_body, e);
+  if (s == TN_OK)
+    *out = e;
+  else
+    execution_close(e);
+  return s;
+}
+
+void execution_close(execution *e) {
+  if (!e) return;
+  for (size_t i = 0; e->held && i < e->p->n_buffers; i++)
+    if (e->held[i]) buffer_release(e->held[i]);
+  if (e->scratch) buffer_release(e->scratch);
+  commands_release(e->commands);
+  signal_release(e->done);
+  if (e->own_queue) queue_close(e->queue);
+  executable *p = e->p;
+  arena_free(&e->arena);
+  mem_free(p->mem, e, sizeof *e);
+  executable_release(p);
+}
+
+/* What a run is given. */
+
+tn_status execution_set_var(execution *e, size_t var, int64_t value, diag *d) {
+  const tn_program_var *v = &e->p->vars[var];
+  if (value < v->min || value > v->max)
+    return diag_set(d, TN_ERR_ARGUMENT, "%s: %s is %lld, outside its bounds %lld … %lld",
+                    e->p->name, v->name, (long long)value, (long long)v->min, (long long)v->max);
+  if (e->has_value[var] && e->values[var] == value) return TN_OK;
+  e->values[var] = value;
+  e->has_value[var] = true;
+  e->is_sized = e->is_placed = false;
+  return TN_OK;
+}
+
+tn_status execution_set_buffer(execution *e, size_t buffer, tn_buffer *memory, diag *d) {
+  if (buffer >= e->p->n_buffers || e->p->buffers[buffer].role == ROLE_SCRATCH)
+    return diag_set(d, TN_ERR_ARGUMENT, "%s has no input or output %zu", e->p->name, buffer);
+  if (e->held[buffer] == memory && !e->own[buffer]) return TN_OK;
+  if (memory) buffer_retain(memory);
+  if (e->held[buffer]) buffer_release(e->held[buffer]);
+  e->held[buffer] = memory;
+  e->own[buffer] = false;
+  e->is_placed = false;
+  return TN_OK;
+}
+
+/* Sizes and places. */
+
+static tn_status check_values(const execution *e, diag *d) {
+  for (size_t i = 0; i < e->p->n_vars; i++)
+    if (!e->has_value[i])
+      return diag_set(d, TN_ERR_ARGUMENT, "%s: variable %s has no value", e->p->name,
+                      e->p->vars[i].name);
+  return TN_OK;
+}
+
+static tn_status check_sizes(const execution *e, diag *d) {
+  for (size_t i = 0; i < e->p->n_buffers; i++) {
+    uint64_t most = UINT64_MAX / 2 / dtype_bytes(e->p->buffers[i].dtype);
+    if (e->sizes[i] < 0 || (uint64_t)e->sizes[i] > most)
+      return diag_set(d, TN_ERR_SHAPE, "%s: a tensor of %lld elements", e->p->name,
+                      (long long)e->sizes[i]);
+  }
+  return TN_OK;
+}
+
+static tn_status find_sizes(execution *e, diag *d) {
+  if (e->is_sized) return TN_OK;
+  tn_status s = check_values(e, d);
+  if (s == TN_OK) s = launch_eval(&e->p->sizes, e->values, e->room, e->sizes, d);
+  e->is_sized = s == TN_OK;
+  return s;
+}
+
+static uint64_t bytes_of(const execution *e, size_t i) {
+  return (uint64_t)e->sizes[i] * dtype_bytes(e->p->buffers[i].dtype);
+}
+
+tn_status execution_bytes(execution *e, size_t buffer, uint64_t *bytes, diag *d) {
+  tn_status s = find_sizes(e, d);
+  if (s == TN_OK) *bytes = bytes_of(e, buffer);
+  return s;
+}
+
+tn_status execution_sizes(execution *e, const int64_t **sizes, diag *d) {
+  tn_status s = find_sizes(e, d);
+  *sizes = e->sizes + e->p->n_buffers;
+  return s;
+}
+
+static tn_status place_given(execution *e, size_t i, diag *d) {
+  const executable_buffer *p = &e->p->buffers[i];
+  if (!e->held[i] && p->role == ROLE_INPUT)
+    return diag_set(d, TN_ERR_ARGUMENT, "%s: an input has no value", e->p->name);
+  tn_status s = TN_OK;
+  if (!e->held[i] || e->own[i]) {
+    s = buffers_ensure(e->p->target->device, &e->held[i], bytes_of(e, i), d);
+    e->own[i] = true;
+  }
+  if (s == TN_OK) s = buffer_span(e->held[i], &e->spans[i], d);
+  if (s == TN_OK && e->spans[i].bytes < bytes_of(e, i))
+    s = diag_set(d, TN_ERR_SHAPE, "%s: %llu bytes are given where %llu are needed", e->p->name,
+                 (unsigned long long)e->spans[i].bytes, (unsigned long long)bytes_of(e, i));
+  if (s == TN_OK) e->spans[i].bytes = bytes_of(e, i);
+  return s;
+}
+
+typedef struct scratch_request {
+  execution *e;
+  uint64_t bytes;
+} scratch_request;
+
+static void place_slots(void *arg) {
+  scratch_request *r = arg;
+  execution *e = r->e;
+  for (size_t i = 0; i < e->n_slots; i++) e->slots[i].bytes = bytes_of(e, e->slot_buffers[i]);
+  arena_mark here = arena_here(&e->arena);
+  r->bytes = memory_place(&e->arena, e->slots, e->n_slots);
+  arena_reset(&e->arena, here);
+}
+
+static tn_status place_scratch(execution *e, diag *d) {
+  scratch_request r = {e, 0};
+  tn_span all;
+  tn_status s = diag_catch(d, place_slots, &r);
+#ifdef TENON_VERIFY
+  if (s == TN_OK && memory_overlaps(e->slots, e->n_slots))
+    s = diag_set(d, TN_ERR_INTERNAL, "%s: two live buffers overlap", e->p->name);
+#endif
+  if (s == TN_OK && e->n_slots) s = buffers_ensure(e->p->target->device, &e->scratch, r.bytes, d);
+  if (s == TN_OK && e->n_slots) s = buffer_span(e->scratch, &all, d);
+  for (size_t i = 0; i < e->n_slots && s == TN_OK; i++)
+    e->spans[e->slot_buffers[i]] = span_part(&all, e->slots[i].offset, e->slots[i].bytes);
+  return s;
+}
+
+static tn_status place_all(execution *e, diag *d) {
+  tn_status s = find_sizes(e, d);
+  if (s == TN_OK) s = check_sizes(e, d);
+  for (size_t i = 0; i < e->p->n_buffers && s == TN_OK; i++)
+    if (e->p->buffers[i].role != ROLE_SCRATCH) s = place_given(e, i, d);
+  return s == TN_OK ? place_scratch(e, d) : s;
+}
+
+/* Running. */
+
+static void fill_launch(execution *e, size_t i) {
+  const executable_step *step = &e->p->steps[i];
+  for (size_t k = 0; k < step->n_buffers; k++) e->launch_spans[i][k] = e->spans[step->buffers[k]];
+  for (size_t k = 0; k < e->launches[i].n_values; k++) {
+    size_t var = step->values[k];
+    e->launch_values[i][k] = var == SIZE_MAX ? workers(e) : e->values[var];
+  }
+}
+
+static void command_body(void *arg) { open_commands(arg); }
+
+static tn_status make_commands(execution *e, diag *d) {
+  e->commands = commands_open(e->p->target->device);
+  if (!e->commands) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  tn_status s = diag_catch(d, command_body, e);
+  if (s == TN_OK) return s;
+  commands_release(e->commands);
+  e->commands = NULL;
+  return s;
+}
+
+static tn_status prepare(execution *e, diag *d) {
+  tn_status s = e->commands ? TN_OK : make_commands(e, d);
+  if (s != TN_OK || e->is_placed) return s;
+  s = place_all(e, d);
+  if (s != TN_OK) return s;
+  for (size_t i = 0; i < e->p->n_steps; i++)
+    if (e->p->steps[i].kind == STEP_KERNEL) fill_launch(e, i);
+  e->is_placed = true;
+  return TN_OK;
+}
+
+/** A run's value of `done` is a failure if it fails. Values that are one after another fail alike,
+    so one that is none comes between a failed run and the next. */
+static void end_failed_run(execution *e) { signal_set(e->done, ++e->runs); }
+
+tn_status execution_run(execution *e, diag *d) {
+  e->arena.diag = d;
+  tn_status s = prepare(e, d);
+  if (s != TN_OK) return s;
+  for (size_t i = 0; i < e->p->n_steps; i++) e->hosts[i].is_done = false;
+  e->runs++;
+  s = queue_run(e->queue, e->commands, d);
+  if (s == TN_OK) s = signal_wait(e->done, e->runs, -1, d);
+  if (s != TN_OK) end_failed_run(e);
+  return s;
+}
+
+tn_buffer *execution_buffer(execution *e, size_t buffer) { return e->held[buffer]; }
+
+bool execution_was_filled(const execution *e, size_t buffer) {
+  for (size_t i = 0; i < e->p->n_steps; i++) {
+    const executable_step *step = e->hosts[i].step;
+    if (step && e->hosts[i].is_done && step->buffers[step->n_buffers - 1] == buffer) return true;
+  }
+  return false;
+}

@@ -1,0 +1,39 @@
+/* Executions: one run's memory and values for an executable. One thread at a time; its first run
+   allocates, and a later one only where sizes grow. */
+#ifndef TENON_RUNTIME_EXECUTION_H
+#define TENON_RUNTIME_EXECUTION_H
+
+#include "device/buffer.h"
+#include "device/queue.h"
+#include "runtime/executable.h"
+
+typedef struct execution execution;
+
+/** `queue` is borrowed for the execution's life; NULL: it gets a queue of its own. */
+tn_status execution_open(execution **out, executable *p, tn_queue *queue, diag *d);
+void execution_close(execution *e); /* NULL is allowed */
+
+/** A variable's value for the runs to come. TN_ERR_ARGUMENT beyond its bounds. */
+tn_status execution_set_var(execution *e, size_t var, int64_t value, diag *d);
+
+/** The memory of an input or an output (its bytes are checked when it runs); held until replaced.
+    For an output NULL: the execution's own. */
+tn_status execution_set_buffer(execution *e, size_t buffer, tn_buffer *memory, diag *d);
+
+/** The bytes a buffer has with the present values of variables. */
+tn_status execution_bytes(execution *e, size_t buffer, uint64_t *bytes, diag *d);
+
+/** The values of the executable's `sizes` with the present values, until a value changes. */
+tn_status execution_sizes(execution *e, const int64_t **sizes, diag *d);
+
+/** Runs and waits for the end. TN_ERR_ARGUMENT names what has no value. */
+tn_status execution_run(execution *e, diag *d);
+
+/** The memory an output of the last run is in: for an output of its own, valid until the next run.
+    Not retained. */
+tn_buffer *execution_buffer(execution *e, size_t buffer);
+
+/** Whether a host function has filled a buffer in the last run, which may have failed later on. */
+bool execution_was_filled(const execution *e, size_t buffer);
+
+#endif

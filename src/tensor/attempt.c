@@ -1,0 +1,319 @@
+#include "tensor/attempt.h"
+
+#include "runtime/buffers.h"
+#include "tensor/computation.h"
+#include "tensor/leaf.h"
+#include "tensor/resolver.h"
+
+/** A want, and what becomes of it. */
+typedef struct goal {
+  want *want;
+  const node **slot;
+  const node *custom;            /* CUSTOM: what `slot` points to */
+  const node *original;          /* what the slot held before, if not the node that is run; held */
+  size_t result;                 /* SIZE_MAX: the slot's node is a BUFFER already */
+  const node *value;             /* the BUFFER that becomes the slot's node, held */
+  tn_buffer *copy;               /* a cell's own memory, where the value's is somebody else's */
+  bool told_root, told_original; /* leaf_realise was told of them */
+} goal;
+
+typedef struct job {
+  tn_context *c;
+  want *wants;
+  size_t n_wants;
+  VEC(goal) goals;
+  want custom; /* of all goals that are host functions' */
+  resolver resolver;
+  size_t customs_held; /* of the resolver's */
+  computation computation;
+  VEC(turn) turns;
+  bool in_turn, is_overtaken, is_cancelled;
+} job;
+
+static cell *cell_of(const goal *g) { return g->want->cell; }
+
+/* The graph with values in place of what was computed before. */
+
+static void add_goal(job *j, want *w, const node **slot) {
+  vec_push(&j->c->arena, &j->goals, (goal){.want = w, .slot = slot, .result = SIZE_MAX});
+}
+
+/** Swaps a slot's node for what is run for it. The old one is kept, if others hold it, to be told
+    its value. Nothing is freed before all is done: the image is known by addresses. */
+static void resolve(job *j, goal *g) {
+  const node *old = *g->slot, *now = resolver_image(&j->resolver, old);
+  if (old == now) return;
+  *g->slot = ir_retain(now);
+  g->original = old;
+}
+
+/** Held until the end, so that what reads the original is told its value. */
+static void hold_customs(job *j) {
+  for (; j->customs_held < j->resolver.customs.n; j->customs_held++) {
+    ir_retain(j->resolver.customs.at[j->customs_held].original);
+    ir_retain(j->resolver.customs.at[j->customs_held].image);
+  }
+}
+
+static void resolve_all(job *j) {
+  ir_collect(j->c->ir);
+  for (size_t i = 0; i < j->goals.n; i++) resolve(j, &j->goals.at[i]);
+  hold_customs(j);
+  ir_collect(j->c->ir); /* what resolving left behind holds references */
+  for (size_t i = 0; i < j->goals.n; i++) {
+    goal *g = &j->goals.at[i];
+    if (!g->original || (g->original->refs > 1 && g->want->kind != WANT_INIT)) continue;
+    ir_release(j->c->ir, g->original);
+    g->original = NULL;
+  }
+}
+
+/* What is run. */
+
+static void list_graph(job *j) {
+  node_list roots = {0};
+  for (size_t i = 0; i < j->goals.n; i++) vec_push(&j->c->arena, &roots, *j->goals.at[i].slot);
+  usage_list(&j->computation.usage, roots.at, roots.n);
+}
+
+static void mark_open(job *j) {
+  const usage *u = &j->computation.usage;
+  for (size_t i = 0; i < j->goals.n; i++) {
+    const goal *g = &j->goals.at[i];
+    g->want->is_open = u->open[usage_place(u, *g->slot)];
+    if (g->want->is_open && g->want->kind == WANT_VALUE && !g->want->optional)
+      resolver_refuse_open(j->c, *g->slot);
+  }
+}
+
+/** What depends on inputs or variables of plans is no goal any more. */
+static void drop_open(job *j) {
+  size_t kept = 0;
+  if (!usage_find_open(&j->computation.usage)) return;
+  mark_open(j);
+  for (size_t i = 0; i < j->goals.n; i++)
+    if (j->goals.at[i].want->is_open)
+      ir_release(j->c->ir, j->goals.at[i].original);
+    else
+      j->goals.at[kept++] = j->goals.at[i];
+  j->goals.n = kept;
+  list_graph(j);
+}
+
+static void count_references(job *j) {
+  usage *u = &j->computation.usage;
+  usage_count(u);
+  for (size_t i = 0; i < j->goals.n; i++) {
+    const goal *g = &j->goals.at[i];
+    usage_hold(u, *g->slot);
+    if (g->want->kind != WANT_VERSION) continue;
+    usage_hold(u, cell_of(g)->settled);
+    if (g->slot != &cell_of(g)->before) usage_hold(u, cell_of(g)->before);
+  }
+}
+
+/** The node that one of the graph was made from; NULL if it is as it was. */
+static const node *original_of(const job *j, const node *image) {
+  for (size_t i = 0; i < j->customs_held; i++)
+    if (j->resolver.customs.at[i].image == image) return j->resolver.customs.at[i].original;
+  return NULL;
+}
+
+/** An operation of the host's runs once: its value has memory of its own, so that it stays for who
+    else reads it, and for another attempt. */
+static void add_customs(job *j) {
+  usage *u = &j->computation.usage;
+  for (size_t i = 0; i < u->order.n; i++) {
+    const node *n = u->order.at[i];
+    if (n->op != OP_CUSTOM) continue;
+    const node *original = original_of(j, n);
+    if (original) usage_hold(u, n);
+    add_goal(j, &j->custom, NULL);
+    vec_last(&j->goals).custom = ir_retain(n);
+    if (original) vec_last(&j->goals).original = ir_retain(original);
+    usage_hold(u, n);
+  }
+  for (size_t i = 0; i < j->goals.n; i++)
+    if (j->goals.at[i].want == &j->custom) j->goals.at[i].slot = &j->goals.at[i].custom;
+}
+
+/* Values: their BUFFERs are made before the run, so that nothing can fail after it. */
+
+static bool is_value(const job *j, const node *n) {
+  return n->op == OP_BUFFER && leaf_of(j->c, n)->memory;
+}
+
+static const node *new_buffer(job *j, const node *like) {
+  const node *made;
+  if (leaf_open(j->c, LEAF_DATA, (dtype)like->dtype, like->rank, like->dims, &made) != TN_OK)
+    diag_rethrow(&j->c->diag);
+  return made;
+}
+
+/** The BUFFER of a goal: the result's, or a cell's own if that is another's. `buffers` are those of
+    the results. */
+static void make_buffer(job *j, goal *g, const node **buffers) {
+  cell *k = cell_of(g);
+  result *r = g->result == SIZE_MAX ? NULL : &j->computation.results.at[g->result];
+  bool own = k && (!r || r->owner);
+  const node *shared = own ? NULL : r ? buffers[g->result] : *g->slot;
+  g->value = g->want->kind == WANT_INIT ? ir_retain(k->settled)
+             : shared                   ? ir_retain(shared)
+                                        : new_buffer(j, *g->slot);
+  if (own && buffers_ensure(j->c->device, &g->copy, k->store->bytes, &j->c->diag) != TN_OK)
+    diag_rethrow(&j->c->diag);
+  if (own || !r) return;
+  if (k) r->owner = k;
+  if (!shared) buffers[g->result] = g->value;
+}
+
+static bool tell_value(job *j, const node *n, const node *value) {
+  if (leaf_realised(j->c, n)) return false;
+  leaf_realise(j->c, n, value);
+  return true;
+}
+
+/** Cells first, so that a result that is a state's storage is known as such. */
+static void make_values(job *j) {
+  for (size_t i = 0; i < j->goals.n; i++)
+    if (!is_value(j, *j->goals.at[i].slot))
+      j->goals.at[i].result = computation_add(&j->computation, *j->goals.at[i].slot);
+  usage_find_needed(&j->computation.usage, &j->computation.result_of);
+  const node **buffers = arena_calloc(&j->c->arena, j->computation.results.n + 1, sizeof *buffers);
+  for (int cells = 1; cells >= 0; cells--)
+    for (size_t i = 0; i < j->goals.n; i++)
+      if ((cell_of(&j->goals.at[i]) != NULL) == cells) make_buffer(j, &j->goals.at[i], buffers);
+  for (size_t i = j->goals.n; i-- > 0;) { /* host functions' first: they are kept by themselves */
+    goal *g = &j->goals.at[i];
+    if (g->want->kind == WANT_INIT) continue;
+    if ((*g->slot)->op != OP_BUFFER) g->told_root = tell_value(j, *g->slot, g->value);
+    if (g->original) g->told_original = tell_value(j, g->original, g->value);
+  }
+}
+
+static void list_turns(job *j) {
+  arena *a = &j->c->arena;
+  const node_list *order = &j->computation.usage.order;
+  map seen = {0};
+  for (size_t i = 0; i < order->n + j->goals.n; i++) {
+    const node *n = i < order->n ? order->at[i] : NULL;
+    cell *k = n ? NULL : cell_of(&j->goals.at[i - order->n]);
+    if (n && n->op == OP_BUFFER) k = leaf_of(j->c, n)->cell;
+    if (!k || map_has(&seen, k->store)) continue;
+    map_set(a, &seen, k->store, k);
+    vec_push(a, &j->turns, (turn){.store = k->store});
+  }
+}
+
+static void prepare(void *arg) {
+  job *j = arg;
+  for (size_t i = 0; i < j->n_wants; i++) add_goal(j, &j->wants[i], j->wants[i].slot);
+  resolve_all(j);
+  list_graph(j);
+  drop_open(j);
+  count_references(j);
+  add_customs(j);
+  make_values(j);
+  list_turns(j);
+}
+
+/* The run. */
+
+/** Whether assigns are made to the contents that they were built over. */
+static bool is_current(const job *j) {
+  for (size_t i = 0; i < j->goals.n; i++) {
+    const cell *k = cell_of(&j->goals.at[i]);
+    if (j->goals.at[i].want->kind == WANT_VERSION &&
+        !store_is_in(k->store, leaf_of(j->c, k->settled)->memory))
+      return false;
+  }
+  return true;
+}
+
+static tn_buffer *memory_of(const job *j, const goal *g) {
+  return g->result == SIZE_MAX ? leaf_of(j->c, *g->slot)->memory
+                               : j->computation.results.at[g->result].memory;
+}
+
+/** Cells that start as another's contents. */
+static tn_status make_copies(job *j) {
+  tn_status s = TN_OK;
+  for (size_t i = 0; i < j->goals.n && s == TN_OK; i++) {
+    const goal *g = &j->goals.at[i];
+    if (!g->copy) continue;
+    s = buffers_copy(g->copy, memory_of(j, g), cell_of(g)->store->bytes, &j->c->diag);
+  }
+  return s;
+}
+
+static tn_status run(job *j) {
+  tn_context *c = j->c;
+  tn_status s = computation_open(&j->computation);
+  j->is_cancelled = s == TN_ERR_CANCELLED;
+  if (s != TN_OK) return s;
+  turns_take(c, j->turns.at, j->turns.n);
+  j->in_turn = true;
+  s = turns_wait(j->turns.at, j->turns.n, &c->diag);
+  j->is_overtaken = s == TN_OK && !is_current(j);
+  if (s != TN_OK || j->is_overtaken) return s;
+  s = computation_run(&j->computation);
+  return s == TN_OK ? make_copies(j) : s;
+}
+
+/* The end. */
+
+static void take_value(job *j, goal *g) {
+  tn_buffer *memory = g->copy ? g->copy : g->result == SIZE_MAX ? NULL : memory_of(j, g);
+  if (memory) leaf_set_memory(j->c, g->value, memory);
+  const node *old = *g->slot;
+  *g->slot = g->want->kind == WANT_INIT ? NULL : ir_retain(g->value);
+  if (cell_of(g)) cell_settle(cell_of(g), g->value);
+  ir_release(j->c->ir, old);
+}
+
+/** A value that did not come to be is forgotten. */
+static void untell(job *j, const goal *g) {
+  if (g->told_root) leaf_unrealise(j->c, *g->slot);
+  if (g->told_original) leaf_unrealise(j->c, g->original);
+}
+
+static void end_goal(job *j, goal *g, bool is_done) {
+  bool is_kept = g->want == &j->custom && g->result != SIZE_MAX &&
+                 computation_was_filled(&j->computation, g->result);
+  if (is_done || is_kept)
+    take_value(j, g);
+  else
+    untell(j, g);
+}
+
+static void release(job *j) {
+  ir *ir = j->c->ir;
+  for (size_t i = 0; i < j->goals.n; i++) {
+    goal *g = &j->goals.at[i];
+    ir_release(ir, g->original);
+    ir_release(ir, g->value);
+    ir_release(ir, g->custom);
+    if (g->copy) buffer_release(g->copy);
+  }
+  for (size_t i = 0; i < j->customs_held; i++) {
+    ir_release(ir, j->resolver.customs.at[i].original);
+    ir_release(ir, j->resolver.customs.at[i].image);
+  }
+  computation_close(&j->computation);
+}
+
+attempt_outcome attempt(tn_context *c, want wants[], size_t n) {
+  job j = {.c = c, .wants = wants, .n_wants = n, .resolver = {.c = c}};
+  j.custom = (want){.kind = WANT_CUSTOM};
+  j.computation.c = j.computation.usage.c = c;
+  tn_status s = diag_catch(&c->diag, prepare, &j);
+  if (s == TN_OK) s = run(&j);
+  bool is_done = s == TN_OK && !j.is_overtaken;
+  for (size_t i = 0; i < j.goals.n; i++) end_goal(&j, &j.goals.at[i], is_done);
+  if (j.in_turn) turns_end(j.turns.at, j.turns.n);
+  release(&j);
+  return is_done          ? ATTEMPT_DONE
+         : j.is_overtaken ? ATTEMPT_OVERTAKEN
+         : j.is_cancelled ? ATTEMPT_CANCELLED
+                          : ATTEMPT_FAILED;
+}

@@ -1,0 +1,291 @@
+/* The run of a binding.
+
+   Nothing is looked up or compiled, and memory is allocated where sizes have grown. What locks it
+   takes: the context's, for the turns of the plan's states and to exchange their memory, and not at
+   all in a plan without states; those of its queue and signals; and the context itself where
+   assigns to its states are pending. */
+#include "tensor/binding.h"
+
+#include "device/span.h"
+#include "runtime/buffers.h"
+#include "tensor/dims.h"
+#include "tensor/realize.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Sizes. */
+
+bool binding_count(tn_shape s, size_t bytes, uint64_t *count) {
+  *count = 1;
+  for (int32_t i = 0; i < s.rank; i++) {
+    if (s.size[i] < 0 || s.size[i] >= DIM_NUMBER) return false;
+    if (__builtin_mul_overflow(*count, (uint64_t)s.size[i], count)) return false;
+  }
+  return *count <= (uint64_t)PTRDIFF_MAX / bytes;
+}
+
+bool binding_solve(const tn_plan *p, const port_size *s, int64_t size, int64_t *value) {
+  const tn_program_var *v = executable_var_at(p->executable, s->var);
+  int64_t rest;
+  if (__builtin_sub_overflow(size, s->offset, &rest) || rest % s->scale) return false;
+  *value = rest / s->scale;
+  return *value >= v->min && *value <= v->max;
+}
+
+enum { NAME_SHOWN = 100 };
+
+/** Appends to a list of names, each cut if it is long, as far as there is room. */
+static void list_name(char *text, size_t bytes, const char *name) {
+  size_t n = strlen(text);
+  bool is_long = strlen(name) > NAME_SHOWN;
+  snprintf(text + n, bytes - n, "%s%.*s%s", n ? ", " : "", NAME_SHOWN, name, is_long ? "…" : "");
+}
+
+static tn_status check_given(tn_binding *b) {
+  char names[512] = "";
+  bool is_missing = false;
+  for (size_t i = 0; i < b->plan->n_inputs; i++) {
+    if (b->inputs[i].given) continue;
+    is_missing = true;
+    list_name(names, sizeof names, b->plan->inputs[i].name);
+  }
+  if (!is_missing) return TN_OK;
+  return diag_set(&b->diag, TN_ERR_ARGUMENT, "%s: inputs without a value: %s", b->plan->name,
+                  names);
+}
+
+static tn_status find_vars(tn_binding *b) {
+  const tn_plan *p = b->plan;
+  tn_status s = TN_OK;
+  for (size_t v = 0; v < executable_vars(p->executable) && s == TN_OK; v++) {
+    size_t i = p->vars[v].input, k = p->vars[v].axis;
+    const char *name = executable_var_at(p->executable, v)->name;
+    int64_t value;
+    if (i == SIZE_MAX)
+      return diag_set(&b->diag, TN_ERR_ARGUMENT, "%s: no input's shape tells the size %s", p->name,
+                      name);
+    if (!binding_solve(p, &p->inputs[i].size[k], b->inputs[i].size[k], &value))
+      return diag_set(&b->diag, TN_ERR_SHAPE, "input %s: axis %zu of size %lld does not fit %s",
+                      p->inputs[i].name, k, (long long)b->inputs[i].size[k], name);
+    s = execution_set_var(b->execution, v, value, &b->diag);
+  }
+  return s;
+}
+
+static tn_status check_inputs(tn_binding *b, const int64_t sizes[]) {
+  const tn_plan *p = b->plan;
+  for (size_t i = 0; i < p->n_inputs; i++)
+    for (size_t k = 0; k < p->inputs[i].rank; k++) {
+      int64_t size = sizes[p->inputs[i].size[k].expression];
+      if (size == b->inputs[i].size[k]) continue;
+      return diag_set(&b->diag, TN_ERR_SHAPE, "input %s: axis %zu has size %lld, not %lld",
+                      p->inputs[i].name, k, (long long)b->inputs[i].size[k], (long long)size);
+    }
+  return TN_OK;
+}
+
+static tn_status find_outputs(tn_binding *b, const int64_t sizes[]) {
+  const tn_plan *p = b->plan;
+  for (size_t i = 0; i < p->n_outputs; i++) {
+    bound_output *o = &b->outputs[i];
+    tn_shape shape = {(int32_t)p->outputs[i].rank, {0}};
+    for (size_t k = 0; k < p->outputs[i].rank; k++)
+      o->size[k] = shape.size[k] = sizes[p->outputs[i].size[k].expression];
+    if (!binding_count(shape, 8, &o->count))
+      return diag_set(&b->diag, TN_ERR_SHAPE, "output %s is larger than memory",
+                      p->outputs[i].name);
+    if (o->data && o->count * dtype_bytes(o->to) > o->bytes)
+      return diag_set(&b->diag, TN_ERR_SHAPE, "output %s needs %llu bytes; its memory has %zu",
+                      p->outputs[i].name, (unsigned long long)(o->count * dtype_bytes(o->to)),
+                      o->bytes);
+  }
+  return TN_OK;
+}
+
+static tn_status find_sizes(tn_binding *b) {
+  const int64_t *sizes;
+  tn_status s = find_vars(b);
+  if (s == TN_OK) s = execution_sizes(b->execution, &sizes, &b->diag);
+  if (s == TN_OK) s = check_inputs(b, sizes);
+  return s == TN_OK ? find_outputs(b, sizes) : s;
+}
+
+/* Memory. */
+
+static tn_status ensure(tn_binding *b, tn_buffer **slot, uint64_t bytes) {
+  return buffers_ensure(b->context->device, slot, bytes, &b->diag);
+}
+
+/** The caller's memory is used as it is where types agree and the device can. */
+static bool import_input(tn_binding *b, bound_input *in, dtype t) {
+  if (in->imported) return true;
+  if (in->from != t || t == DT_BOOL || !in->count) return false;
+  if (!b->context->device->backend->import || (uintptr_t)in->data % dtype_bytes(t)) return false;
+  diag d = {0};
+  return buffer_import(b->context->device, (void *)in->data, in->count * dtype_bytes(t), NULL, NULL,
+                       &in->imported, &d) == TN_OK;
+}
+
+static tn_status place_input(tn_binding *b, size_t i) {
+  bound_input *in = &b->inputs[i];
+  const plan_port *p = &b->plan->inputs[i];
+  if (p->buffer == SIZE_MAX) return TN_OK;
+  tn_buffer *memory = in->carried;
+  tn_status s = TN_OK;
+  if (!memory && import_input(b, in, p->dtype)) memory = in->imported;
+  if (!memory) {
+    tn_span span;
+    s = ensure(b, &in->own, in->count * dtype_bytes(p->dtype));
+    if (s == TN_OK) s = buffer_span(in->own, &span, &b->diag);
+    if (s == TN_OK)
+      s = span_write(&span, p->dtype, in->from, in->data, (size_t)in->count, &b->diag);
+    memory = in->own;
+  }
+  return s == TN_OK ? execution_set_buffer(b->execution, p->buffer, memory, &b->diag) : s;
+}
+
+static bool is_carried(const tn_binding *b, const tn_buffer *memory) {
+  for (size_t i = 0; i < b->plan->n_inputs; i++)
+    if (memory && b->inputs[i].carried == memory) return true;
+  return false;
+}
+
+static tn_status place_output(tn_binding *b, size_t i) {
+  bound_output *o = &b->outputs[i];
+  const plan_port *p = &b->plan->outputs[i];
+  if (is_carried(b, o->memory)) {
+    tn_buffer *m = o->memory;
+    o->memory = o->other;
+    o->other = m;
+  }
+  tn_status s = ensure(b, &o->memory, o->count * dtype_bytes(p->dtype));
+  if (s != TN_OK || p->is_shared) return s;
+  return execution_set_buffer(b->execution, p->buffer, o->memory, &b->diag);
+}
+
+/** In its turn: a state that is written in place, and that the context still reads, goes on in a
+    copy; one that is not, is computed aside. */
+static tn_status place_state(tn_binding *b, size_t i) {
+  const plan_state *p = &b->plan->states[i];
+  store *t = p->store;
+  bool is_copied = p->is_in_place && store_is_lent(t), is_written = p->out != SIZE_MAX;
+  tn_status s = TN_OK;
+  if (is_copied || (is_written && !p->is_in_place)) s = ensure(b, &b->spares[i], t->bytes);
+  if (s == TN_OK && is_copied) s = buffers_copy(b->spares[i], t->memory, t->bytes, &b->diag);
+  if (s != TN_OK) return s;
+  if (is_copied) b->spares[i] = store_replace(t, b->spares[i]);
+  if (p->in != SIZE_MAX) s = execution_set_buffer(b->execution, p->in, t->memory, &b->diag);
+  if (s != TN_OK || !is_written || p->is_in_place) return s;
+  if (executable_buffer_at(b->plan->executable, p->out)->role != ROLE_OUTPUT) return s;
+  return execution_set_buffer(b->execution, p->out, b->spares[i], &b->diag);
+}
+
+/** What was computed aside becomes the contents. */
+static tn_status keep_state(tn_binding *b, size_t i) {
+  const plan_state *p = &b->plan->states[i];
+  if (p->out == SIZE_MAX || p->is_in_place) return TN_OK;
+  tn_buffer *made = execution_buffer(b->execution, p->out);
+  tn_status s = TN_OK;
+  if (made != b->spares[i]) s = buffers_copy(b->spares[i], made, p->store->bytes, &b->diag);
+  if (s == TN_OK) b->spares[i] = store_replace(p->store, b->spares[i]);
+  return s;
+}
+
+/* A run. */
+
+static tn_status copy_outputs(tn_binding *b) {
+  tn_status s = TN_OK;
+  for (size_t i = 0; i < b->plan->n_outputs && s == TN_OK; i++) {
+    const plan_port *p = &b->plan->outputs[i];
+    if (p->is_shared)
+      s = buffers_copy(b->outputs[i].memory, execution_buffer(b->execution, p->buffer),
+                       b->outputs[i].count * dtype_bytes(p->dtype), &b->diag);
+  }
+  return s;
+}
+
+static tn_status run_in_turn(tn_binding *b) {
+  const tn_plan *p = b->plan;
+  tn_status s = turns_wait(b->turns, p->n_states, &b->diag);
+  for (size_t i = 0; i < p->n_states && s == TN_OK; i++) s = place_state(b, i);
+  if (s == TN_OK) s = execution_run(b->execution, &b->diag);
+  if (s == TN_OK) s = copy_outputs(b);
+  for (size_t i = 0; i < p->n_states && s == TN_OK; i++) s = keep_state(b, i);
+  return s;
+}
+
+tn_status binding_give(tn_binding *b, size_t i, dtype to, void *data) {
+  tn_span span;
+  bound_output *o = &b->outputs[i];
+  tn_status s = buffer_span(o->memory, &span, &b->diag);
+  if (s != TN_OK || !o->count) return s;
+  return span_read(&span, b->plan->outputs[i].dtype, to, data, (size_t)o->count, &b->diag);
+}
+
+static tn_status give_outputs(tn_binding *b) {
+  tn_status s = TN_OK;
+  for (size_t i = 0; i < b->plan->n_outputs && s == TN_OK; i++)
+    if (b->outputs[i].data) s = binding_give(b, i, b->outputs[i].to, b->outputs[i].data);
+  return s;
+}
+
+/** The next run's inputs. */
+static void carry(tn_binding *b) {
+  for (size_t i = 0; i < b->plan->n_inputs; i++) {
+    bound_input *in = &b->inputs[i];
+    if (!in->carry) continue;
+    const bound_output *o = &b->outputs[in->carry - 1];
+    binding_set_memory(&in->carried, buffer_retain(o->memory));
+    memcpy(in->size, o->size, sizeof in->size);
+    in->count = o->count;
+  }
+}
+
+static tn_status run(tn_binding *b) {
+  const tn_plan *p = b->plan;
+  tn_status s = check_given(b);
+  if (s == TN_OK) s = find_sizes(b);
+  for (size_t i = 0; i < p->n_inputs && s == TN_OK; i++) s = place_input(b, i);
+  for (size_t i = 0; i < p->n_outputs && s == TN_OK; i++) s = place_output(b, i);
+  if (s != TN_OK) return s;
+  turns_take(b->context, b->turns, p->n_states);
+  s = run_in_turn(b);
+  turns_end(b->turns, p->n_states);
+  if (s == TN_OK) s = give_outputs(b);
+  if (s == TN_OK) carry(b);
+  return s;
+}
+
+static bool has_pending(const tn_binding *b) {
+  for (size_t i = 0; i < b->plan->n_states; i++)
+    if (atomic_load(&b->plan->states[i].store->pending)) return true;
+  return false;
+}
+
+static tn_status refuse_callback(tn_binding *b) {
+  return diag_set(&b->diag, TN_ERR_BUSY,
+                  "%s: a callback of the context may not run what reads or writes a state",
+                  b->plan->name);
+}
+
+/** Assigns that were made before, to states of the plan, come first. */
+static tn_status run_pending(tn_binding *b) {
+  tn_context *c = b->context;
+  if (context_take_for_run(c) != TN_OK) return refuse_callback(b);
+  tn_status s = realize(c, NULL, 0);
+  if (s != TN_OK) diag_copy(&b->diag, &c->diag);
+  if (s != TN_OK) context_fail(c, "binding_run", NULL, 0);
+  context_leave(c);
+  return s;
+}
+
+tn_status binding_run(tn_binding *b) {
+  tn_status s = TN_OK;
+  atomic_fetch_add(&b->context->running, 1);
+  if (b->plan->n_states && gate_has_me(&b->context->gate)) s = refuse_callback(b);
+  if (s == TN_OK && has_pending(b)) s = run_pending(b);
+  if (s == TN_OK) s = run(b);
+  atomic_fetch_sub(&b->context->running, 1);
+  return s;
+}

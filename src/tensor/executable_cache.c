@@ -1,0 +1,172 @@
+#include "tensor/executable_cache.h"
+
+#include "base/map.h"
+#include "tensor/custom.h"
+
+#include <string.h>
+
+enum { MOST_EXECUTABLES = 64 };
+
+/** An executable by the bytes of its graph. Compared whole; the hash only finds it. */
+typedef struct entry {
+  uint64_t hash;
+  unsigned char *key;
+  size_t bytes;
+  executable *made;
+  size_t *inputs; /* the buffer of each BUFFER */
+  size_t n_inputs;
+  uint64_t used; /* when; 0: no entry */
+} entry;
+
+struct executable_cache {
+  entry at[MOST_EXECUTABLES];
+  uint64_t now;
+};
+
+/* The key: each node by its op, type and argument and the places of its sources; BUFFERs by the
+   order in which they come and by whether they may be overwritten. */
+
+typedef struct key_job {
+  tn_context *c;
+  const executable_ask *ask;
+  VEC(unsigned char) key;
+  map place; /* node → place + 1 */
+  size_t buffers;
+  bool custom;
+  size_t *inputs;
+} key_job;
+
+static void put(key_job *j, const void *at, size_t bytes) {
+  vec_reserve(&j->c->arena, &j->key, j->key.n + bytes);
+  if (bytes) memcpy(j->key.at + j->key.n, at, bytes);
+  j->key.n += bytes;
+}
+
+static void put_number(key_job *j, uint64_t n) { put(j, &n, sizeof n); }
+
+static void put_node(key_job *j, const node *n) {
+  const executable_ask *a = j->ask;
+  put_number(j, (uint64_t)n->op | (uint64_t)n->dtype << 16 | (uint64_t)n->lanes << 32);
+  put_number(j, (uint64_t)n->n_src << 32 | n->n_text);
+  put_number(j, n->n_int);
+  for (uint32_t i = 0; i < n->n_src; i++)
+    put_number(j, (uint64_t)(uintptr_t)map_get(&j->place, n->src[i]));
+  if (n->op == OP_BUFFER)
+    put_number(j, a->may_overwrite && a->may_overwrite(a->user, n));
+  else
+    put(j, n->ints, n->n_int * sizeof *n->ints);
+  put(j, n->text, n->n_text);
+  j->buffers += n->op == OP_BUFFER;
+  j->custom |= n->op == OP_CUSTOM;
+}
+
+static void make_key(void *arg) {
+  key_job *j = arg;
+  arena *a = &j->c->arena;
+  const node_list *order = j->ask->order;
+  for (size_t i = 0; i < order->n; i++) {
+    put_node(j, order->at[i]);
+    map_set(a, &j->place, order->at[i], (void *)(uintptr_t)(i + 1));
+  }
+  for (size_t i = 0; i < j->ask->n_roots; i++)
+    put_number(j, (uint64_t)(uintptr_t)map_get(&j->place, j->ask->roots[i]));
+  j->inputs = arena_alloc(a, (j->buffers + 1) * sizeof *j->inputs);
+}
+
+/* Entries. */
+
+static void forget(tn_context *c, entry *e) {
+  if (!e->used) return;
+  executable_release(e->made);
+  mem_free(&c->mem, e->key, e->bytes);
+  mem_free(&c->mem, e->inputs, e->n_inputs * sizeof *e->inputs);
+  *e = (entry){0};
+}
+
+void executable_cache_free(tn_context *c) {
+  if (!c->executables) return;
+  for (size_t i = 0; i < MOST_EXECUTABLES; i++) forget(c, &c->executables->at[i]);
+  mem_free(&c->mem, c->executables, sizeof *c->executables);
+  c->executables = NULL;
+}
+
+static entry *find(tn_context *c, const key_job *j, uint64_t hash) {
+  for (size_t i = 0; c->executables && i < MOST_EXECUTABLES; i++) {
+    entry *e = &c->executables->at[i];
+    if (e->used && e->hash == hash && e->bytes == j->key.n && !memcmp(e->key, j->key.at, e->bytes))
+      return e;
+  }
+  return NULL;
+}
+
+/** Keeps one in place of the one used least recently. Without memory it is not kept. */
+static void keep(tn_context *c, const key_job *j, uint64_t hash, executable *p) {
+  if (!c->executables) c->executables = mem_calloc(&c->mem, 1, sizeof *c->executables);
+  if (!c->executables) return;
+  entry *oldest = &c->executables->at[0];
+  for (size_t i = 1; i < MOST_EXECUTABLES; i++)
+    if (c->executables->at[i].used < oldest->used) oldest = &c->executables->at[i];
+  forget(c, oldest);
+  entry e = {.hash = hash, .bytes = j->key.n, .n_inputs = j->buffers};
+  e.key = mem_alloc(&c->mem, e.bytes);
+  e.inputs = mem_alloc(&c->mem, e.n_inputs * sizeof *e.inputs);
+  if (!e.key || !e.inputs) {
+    mem_free(&c->mem, e.key, e.bytes);
+    mem_free(&c->mem, e.inputs, e.n_inputs * sizeof *e.inputs);
+    return;
+  }
+  memcpy(e.key, j->key.at, e.bytes);
+  memcpy(e.inputs, j->inputs, e.n_inputs * sizeof *e.inputs);
+  e.made = executable_retain(p);
+  e.used = ++c->executables->now;
+  *oldest = e;
+}
+
+static tn_status compile(tn_context *c, const executable_ask *a, executable **out) {
+  executable_request r = {.name = "realize",
+                          .roots = a->roots,
+                          .n_roots = a->n_roots,
+                          .target = c->target,
+                          .math = (int)c->math,
+                          .may_overwrite = a->may_overwrite,
+                          .user = a->user,
+                          .dump = &c->dump,
+                          .progress = c->progress.step ? &c->progress : NULL,
+                          .reports = &c->reports};
+  tn_status s = custom_host_of(c, a->order, &r.host);
+  /* The host functions are the executable's from here on. */
+  if (s == TN_OK) s = executable_make(out, &r, &c->mem, &c->diag);
+  if (s == TN_OK)
+    context_log(c, TN_LOG_DEBUG, "a plan of %zu steps, %zu kernels", executable_steps(*out),
+                executable_kernels(*out));
+  return s;
+}
+
+static void find_inputs(const key_job *j, const executable *p) {
+  const node_list *order = j->ask->order;
+  for (size_t i = 0, k = 0; i < order->n; i++)
+    if (order->at[i]->op == OP_BUFFER)
+      j->inputs[k++] = executable_input(p, order->at[i]->ints[0], order->at[i]->ints[1]);
+}
+
+tn_status executable_cache_get(tn_context *c, const executable_ask *a, executable **out,
+                               size_t **inputs) {
+  key_job j = {.c = c, .ask = a};
+  *out = NULL;
+  tn_status s = diag_catch(&c->diag, make_key, &j);
+  if (s != TN_OK) return s;
+  *inputs = j.inputs;
+  uint64_t hash = intern_hash(j.key.at, j.key.n, j.key.n);
+  entry *e = find(c, &j, hash);
+  if (e) {
+    e->used = ++c->executables->now;
+    memcpy(j.inputs, e->inputs, j.buffers * sizeof *j.inputs);
+    *out = executable_retain(e->made);
+    return TN_OK;
+  }
+  s = compile(c, a, out);
+  if (s != TN_OK) return s;
+  find_inputs(&j, *out);
+  if (!j.custom) keep(c, &j, hash, *out); /* it holds its host functions */
+  return s;
+}

@@ -1,0 +1,252 @@
+/* Making plans: ports, states and values of a graph, and its executable. */
+#include "tensor/plan.h"
+
+#include "base/map.h"
+#include "ir/build.h"
+#include "ir/topo.h"
+
+#include <string.h>
+
+typedef VEC(const node *) nodes;
+
+typedef struct making {
+  tn_context *c;
+  const plan_graph *g;
+  arena *work;
+  diag *d;
+  nodes roots; /* outputs, then new contents */
+  node_list order;
+  nodes sizes;
+  nodes inputs; /* the leaf of each input */
+  bool has_custom;
+  tn_plan *made;
+} making;
+
+static void list_roots(making *j) {
+  const plan_graph *g = j->g;
+  for (size_t i = 0; i < g->n_outputs; i++) vec_push(j->work, &j->roots, g->outputs[i]);
+  for (size_t i = 0; i < g->n_written; i++) vec_push(j->work, &j->roots, g->contents[i]);
+  if (!j->roots.n)
+    diag_raise(j->d, TN_ERR_ARGUMENT, "there is neither an output nor a pending assign");
+  j->order = topo_sort(j->work, j->roots.at, j->roots.n, NULL, NULL);
+}
+
+/* Ports. */
+
+static plan_port *new_ports(tn_plan *p, size_t n) {
+  return arena_calloc(&p->arena, n + 1, sizeof(plan_port));
+}
+
+static const char *copy_name(tn_plan *p, const char *name) {
+  return arena_copy(&p->arena, name, strlen(name) + 1);
+}
+
+static void set_port(making *j, plan_port *p, const char *name, const node *n) {
+  if (n->rank > TN_MAX_RANK) diag_raise(j->d, TN_ERR_SHAPE, "%s has rank %d", name, (int)n->rank);
+  *p = (plan_port){.name = name, .dtype = (dtype)n->dtype, .rank = n->rank, .buffer = SIZE_MAX};
+  for (size_t i = 0; i < n->rank; i++) {
+    p->size[i] = (port_size){.expression = j->sizes.n, .var = SIZE_MAX};
+    vec_push(j->work, &j->sizes, n->dims[i]);
+  }
+}
+
+static void check_name(making *j, const plan_port *ports, size_t n, const char *what) {
+  for (size_t i = 0; i < n; i++)
+    if (!strcmp(ports[i].name, ports[n].name))
+      diag_raise(j->d, TN_ERR_ARGUMENT, "two %s are named %s", what, ports[n].name);
+}
+
+static void add_input(making *j, const node *n) {
+  tn_plan *p = j->made;
+  set_port(j, &p->inputs[p->n_inputs], copy_name(p, j->g->leaf(j->g->user, n).input), n);
+  check_name(j, p->inputs, p->n_inputs, "inputs");
+  vec_push(j->work, &j->inputs, n);
+  p->n_inputs++;
+}
+
+static void add_outputs(making *j) {
+  tn_plan *p = j->made;
+  const char *const *names = j->g->output_names;
+  p->outputs = new_ports(p, j->g->n_outputs);
+  for (size_t i = 0; i < j->g->n_outputs; i++, p->n_outputs++) {
+    if (names && !names[i]) diag_raise(j->d, TN_ERR_ARGUMENT, "output %zu has no name", i);
+    const char *name = names ? copy_name(p, names[i]) : arena_printf(&p->arena, "%zu", i);
+    set_port(j, &p->outputs[i], name, j->roots.at[i]);
+    check_name(j, p->outputs, i, "outputs");
+  }
+}
+
+/* States and values. */
+
+static plan_state *find_state(tn_plan *p, const store *s) {
+  for (size_t i = 0; i < p->n_states; i++)
+    if (p->states[i].store == s) return &p->states[i];
+  return NULL;
+}
+
+static void add_state(tn_plan *p, store *s) {
+  if (find_state(p, s)) return;
+  p->states[p->n_states++] =
+      (plan_state){.store = store_retain(s), .in = SIZE_MAX, .out = SIZE_MAX};
+}
+
+static bool is_listed_input(const making *j, const node *n) {
+  for (size_t i = 0; i < j->g->n_inputs; i++)
+    if (j->g->inputs[i] == n) return true;
+  return false;
+}
+
+static void add_leaf(making *j, const node *n) {
+  tn_plan *p = j->made;
+  plan_leaf l = j->g->leaf(j->g->user, n);
+  if (l.input && !is_listed_input(j, n)) add_input(j, n);
+  if (l.store) add_state(p, l.store);
+  if (l.memory) p->values[p->n_values++] = (plan_value){buffer_retain(l.memory), SIZE_MAX};
+}
+
+static void add_leaves(making *j) {
+  tn_plan *p = j->made;
+  size_t n = 0;
+  for (size_t i = 0; i < j->order.n; i++) {
+    n += j->order.at[i]->op == OP_BUFFER;
+    j->has_custom |= j->order.at[i]->op == OP_CUSTOM;
+  }
+  p->inputs = new_ports(p, n + j->g->n_inputs);
+  p->values = arena_calloc(&p->arena, n + 1, sizeof *p->values);
+  p->states = arena_calloc(&p->arena, n + j->g->n_written + 1, sizeof *p->states);
+  for (size_t i = 0; i < j->g->n_inputs; i++) add_input(j, j->g->inputs[i]);
+  for (size_t i = 0; i < j->order.n; i++)
+    if (j->order.at[i]->op == OP_BUFFER) add_leaf(j, j->order.at[i]);
+  for (size_t i = 0; i < j->g->n_written; i++) add_state(p, j->g->written[i]);
+}
+
+/* The executable. */
+
+/** A run with a host function may fail in the middle, and then no state may have changed. */
+static bool may_overwrite(void *user, const node *buffer) {
+  making *j = user;
+  return j->g->leaf(j->g->user, buffer).store && !j->has_custom;
+}
+
+static void compile(making *j) {
+  tn_context *c = j->c;
+  executable_request r = {.name = j->made->name,
+                          .roots = j->roots.at,
+                          .n_roots = j->roots.n,
+                          .target = c->target,
+                          .math = (int)c->math,
+                          .may_overwrite = may_overwrite,
+                          .user = j,
+                          .sizes = j->sizes.at,
+                          .n_sizes = j->sizes.n,
+                          .dump = &c->dump,
+                          .progress = c->progress.step ? &c->progress : NULL,
+                          .reports = &c->reports};
+  executable **e = &j->made->executable;
+  if ((j->g->host && j->g->host(j->g->user, &j->order, &r.host) != TN_OK) ||
+      executable_make(e, &r, &c->mem, j->d) != TN_OK)
+    diag_rethrow(j->d);
+  context_log(c, TN_LOG_DEBUG, "plan %s: %zu steps, %zu kernels", j->made->name,
+              executable_steps(*e), executable_kernels(*e));
+}
+
+/** Which buffers are what. */
+static void find_buffers(making *j) {
+  tn_plan *p = j->made;
+  size_t value = 0;
+  for (size_t i = 0; i < p->n_inputs; i++) {
+    const node *n = j->inputs.at[i];
+    p->inputs[i].buffer = executable_input(p->executable, n->ints[0], n->ints[1]);
+  }
+  for (size_t i = 0; i < j->order.n; i++) {
+    const node *n = j->order.at[i];
+    if (n->op != OP_BUFFER) continue;
+    plan_leaf l = j->g->leaf(j->g->user, n);
+    size_t at = executable_input(p->executable, n->ints[0], n->ints[1]);
+    if (l.store) find_state(p, l.store)->in = at;
+    if (l.memory) p->values[value++].buffer = at;
+  }
+  for (size_t i = 0; i < j->g->n_written; i++)
+    find_state(p, j->g->written[i])->out = executable_output(p->executable, p->n_outputs + i);
+  for (size_t i = 0; i < p->n_states; i++)
+    p->states[i].is_in_place = p->states[i].out != SIZE_MAX && p->states[i].out == p->states[i].in;
+  for (size_t i = 0; i < p->n_outputs; i++)
+    p->outputs[i].buffer = executable_output(p->executable, i);
+}
+
+/** Whether an output is in a buffer that belongs to something else: then it is copied after the
+    run. */
+static bool is_shared(const tn_plan *p, size_t i) {
+  size_t at = p->outputs[i].buffer;
+  if (executable_buffer_at(p->executable, at)->role == ROLE_INPUT) return true;
+  for (size_t k = 0; k < i; k++)
+    if (p->outputs[k].buffer == at) return true;
+  for (size_t k = 0; k < p->n_states; k++)
+    if (p->states[k].out == at) return true;
+  return false;
+}
+
+/* Variables. */
+
+/** The variable that a run can read off an input's size. */
+static void find_var(const tn_plan *p, port_size *s, const node *size) {
+  if (ix_terms(size) != 1 || ix_atom(size, 0)->op != OP_VAR) return;
+  s->var = executable_var(p->executable, ix_atom(size, 0)->text);
+  s->offset = ix_offset(size);
+  s->scale = ix_factor(size, 0);
+}
+
+static void find_vars(making *j) {
+  tn_plan *p = j->made;
+  size_t n = executable_vars(p->executable);
+  p->vars = arena_alloc(&p->arena, (n + 1) * sizeof *p->vars);
+  for (size_t v = 0; v < n; v++) p->vars[v] = (plan_var){SIZE_MAX, 0};
+  for (size_t i = 0; i < p->n_inputs; i++)
+    for (size_t k = 0; k < p->inputs[i].rank; k++) {
+      port_size *s = &p->inputs[i].size[k];
+      find_var(p, s, j->sizes.at[s->expression]);
+      if (s->var != SIZE_MAX && p->vars[s->var].input == SIZE_MAX)
+        p->vars[s->var] = (plan_var){i, k};
+    }
+}
+
+/* All of it. */
+
+static void make(void *arg) {
+  making *j = arg;
+  tn_plan *p = j->made;
+  p->name = copy_name(p, j->g->name);
+  list_roots(j);
+  add_leaves(j);
+  add_outputs(j);
+  compile(j);
+  find_buffers(j);
+  for (size_t i = 0; i < p->n_outputs; i++) p->outputs[i].is_shared = is_shared(p, i);
+  find_vars(j);
+}
+
+tn_status plan_make(tn_context *c, const plan_graph *g, arena *work, diag *d, tn_plan **out) {
+  *out = NULL;
+  making j = {.c = c, .g = g, .work = work, .d = d};
+  tn_plan *p = j.made = mem_calloc(&c->mem, 1, sizeof *p);
+  if (!p) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  atomic_init(&p->count, 1);
+  p->context = c;
+  arena_init(&p->arena, &c->mem, d);
+  tn_status s = diag_catch(d, make, &j);
+  p->arena.diag = NULL;
+  if (s == TN_OK)
+    *out = p;
+  else
+    plan_drop(p);
+  return s;
+}
+
+void plan_drop(tn_plan *p) {
+  if (!p || atomic_fetch_sub_explicit(&p->count, 1, memory_order_acq_rel) > 1) return;
+  for (size_t i = 0; i < p->n_states; i++) store_release(p->states[i].store);
+  for (size_t i = 0; i < p->n_values; i++) buffer_release(p->values[i].memory);
+  executable_release(p->executable);
+  arena_free(&p->arena);
+  mem_free(&p->context->mem, p, sizeof *p);
+}

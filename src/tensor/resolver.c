@@ -1,0 +1,73 @@
+#include "tensor/resolver.h"
+
+#include "ir/subst.h"
+#include "ir/topo.h"
+#include "tensor/leaf.h"
+#include "tensor/state.h"
+
+static bool is_new(const resolver *r, const node *n) { return !map_has(&r->image, n); }
+
+/** A state's first contents, before they are in its storage, are what they are computed from. */
+static const node *image_of_buffer(const resolver *r, const node *n) {
+  const leaf *l = leaf_of(r->c, n);
+  if (l->failure) diag_raise(&r->c->diag, l->failure->status, "%s", l->failure->text);
+  if (l->kind != LEAF_DATA || l->memory || !l->cell || !l->cell->init) return n;
+  const node *init = map_get(&r->image, l->cell->init);
+  return init ? init : l->cell->init;
+}
+
+/** The node over the images of its sources. */
+static const node *rebuilt(resolver *r, const node *n) {
+  arena_mark here = arena_here(&r->c->arena);
+  const node **src = arena_alloc(&r->c->arena, n->n_src * sizeof *src);
+  bool changed = false;
+  for (uint32_t i = 0; i < n->n_src; i++) {
+    src[i] = map_get(&r->image, n->src[i]);
+    changed |= src[i] != n->src[i];
+  }
+  const node *image = changed ? subst_rebuild(r->c->ir, n, src) : n;
+  arena_reset(&r->c->arena, here);
+  return image;
+}
+
+static const node *image_of(resolver *r, const node *n) {
+  const node *buffer = leaf_realised(r->c, n);
+  const node *other = buffer ? map_get(&r->image, buffer) : NULL;
+  if (buffer) return other ? other : buffer;
+  if (n->op == OP_BUFFER) return image_of_buffer(r, n);
+  size_t count = ir_count(r->c->ir);
+  const node *image = rebuilt(r, n);
+  buffer = image == n ? NULL : leaf_realised(r->c, image);
+  if (buffer) return buffer;
+  if (n->op == OP_CUSTOM && image != n) {
+    if (ir_count(r->c->ir) > count) leaf_of(r->c, n)->nodes++;
+    vec_push(&r->c->arena, &r->customs, (custom_image){n, image});
+  }
+  return image;
+}
+
+static bool enters(const node *n, void *user) {
+  const resolver *r = user;
+  return is_new(r, n) && !leaf_realised(r->c, n);
+}
+
+const node *resolver_image(resolver *r, const node *root) {
+  node_list order = topo_sort(&r->c->arena, &root, 1, enters, r);
+  for (size_t i = 0; i < order.n; i++)
+    if (is_new(r, order.at[i]))
+      map_set(&r->c->arena, &r->image, order.at[i], (void *)image_of(r, order.at[i]));
+  return map_get(&r->image, root);
+}
+
+void resolver_refuse_open(tn_context *c, const node *root) {
+  static const char text[] = "it depends on the %s %s, which has a value in a plan's runs only";
+  resolver none = {.c = c};
+  node_list order = topo_sort(&c->arena, &root, 1, enters, &none);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i];
+    if (leaf_realised(c, n)) continue;
+    if (n->op == OP_VAR) diag_raise(&c->diag, TN_ERR_ARGUMENT, text, "size", n->text);
+    const leaf *l = n->op == OP_BUFFER ? leaf_of(c, n) : NULL;
+    if (l && l->kind == LEAF_INPUT) diag_raise(&c->diag, TN_ERR_ARGUMENT, text, "input", l->name);
+  }
+}

@@ -1,0 +1,64 @@
+#include "tensor/usage.h"
+
+#include "tensor/leaf.h"
+#include "tensor/state.h"
+
+void usage_list(usage *u, const node *const roots[], size_t n) {
+  arena *a = &u->c->arena;
+  u->order = topo_sort(a, roots, n, NULL, NULL);
+  u->place = (map){0};
+  for (size_t i = 0; i < u->order.n; i++)
+    map_set(a, &u->place, u->order.at[i], (void *)(uintptr_t)(i + 1));
+}
+
+size_t usage_place(const usage *u, const node *n) {
+  return (size_t)(uintptr_t)map_get(&u->place, n) - 1;
+}
+
+static bool is_open(usage *u, const node *n) {
+  if (n->op == OP_VAR) return true;
+  if (n->op == OP_BUFFER && leaf_of(u->c, n)->kind != LEAF_DATA) return true;
+  for (uint32_t i = 0; i < n->n_src; i++)
+    if (u->open[usage_place(u, n->src[i])]) return true;
+  return false;
+}
+
+bool usage_find_open(usage *u) {
+  bool any = false;
+  u->open = arena_calloc(&u->c->arena, u->order.n + 1, sizeof *u->open);
+  for (size_t i = 0; i < u->order.n; i++) any |= u->open[i] = is_open(u, u->order.at[i]);
+  return any;
+}
+
+void usage_count(usage *u) {
+  u->held = arena_calloc(&u->c->arena, u->order.n + 1, sizeof *u->held);
+  for (size_t i = 0; i < u->order.n; i++) {
+    const node *n = u->order.at[i];
+    u->has_custom |= n->op == OP_CUSTOM;
+    for (uint32_t k = 0; k < n->n_src; k++) usage_hold(u, n->src[k]);
+  }
+}
+
+void usage_hold(usage *u, const node *n) {
+  if (n && map_has(&u->place, n)) u->held[usage_place(u, n)]++;
+}
+
+bool usage_is_held_outside(const usage *u, const node *n) {
+  return n->refs > u->held[usage_place(u, n)];
+}
+
+void usage_find_needed(usage *u, const map *roots) {
+  u->needed = arena_calloc(&u->c->arena, u->order.n + 1, sizeof *u->needed);
+  for (size_t i = u->order.n; i-- > 0;) {
+    const node *n = u->order.at[i];
+    u->needed[i] |= usage_is_held_outside(u, n);
+    if (!u->needed[i] || map_has(roots, n)) continue;
+    for (uint32_t k = 0; k < n->n_src; k++) u->needed[usage_place(u, n->src[k])] = true;
+  }
+}
+
+bool usage_may_overwrite(const usage *u, const node *buffer) {
+  const leaf *l = leaf_of(u->c, buffer);
+  return l->cell && l->cell->settled == buffer && !u->has_custom &&
+         !u->needed[usage_place(u, buffer)];
+}

@@ -1,0 +1,303 @@
+/* Writes what the fuzzers start from: seeds FOLDER SOURCES. FOLDER gets a folder for each of them;
+   SOURCES is the folder of this project.
+
+     elf          objects of the system's compiler
+     ir_parse     the graphs of tests/ir and tests/random/found
+     npy          arrays of each kind of header
+     onnx_proto   tests/data/onnx, and those of onnx_import
+     onnx_import  a model for each operator, and one of several */
+#include "../models/onnx/writer.h"
+#include "base/file.h"
+#include "device/cpu/cc.h"
+#include "formats/npy/npy.h"
+#include "formats/onnx/import.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <tenon/tenon.h>
+
+typedef struct job {
+  diag d;
+  arena a;
+  const char *folder, *sources;
+  size_t written;
+} job;
+
+static void put_file(job *j, const char *subject, const char *name, const void *data, size_t n) {
+  const char *folder = arena_printf(&j->a, "%s/%s", j->folder, subject);
+  const char *path = arena_printf(&j->a, "%s/%s", folder, name);
+  if (file_make_folder(folder, &j->d) || file_write(path, data, n, &j->d)) diag_rethrow(&j->d);
+  j->written++;
+}
+
+/* Files that are there. */
+
+typedef void (*take_file)(job *j, const char *name, const file_map *f);
+
+static void take_folder(job *j, const char *folder, const char *suffix, take_file take) {
+  const char *path = arena_printf(&j->a, "%s/%s", j->sources, folder);
+  size_t before = j->written, n = strlen(suffix);
+  DIR *d = opendir(path);
+  for (const struct dirent *e; d && (e = readdir(d));) {
+    size_t length = strlen(e->d_name);
+    file_map f;
+    if (length < n || strcmp(e->d_name + length - n, suffix)) continue;
+    if (file_map_open(&f, arena_printf(&j->a, "%s/%s", path, e->d_name), &j->d)) break;
+    take(j, e->d_name, &f);
+    file_map_close(&f);
+  }
+  if (d) closedir(d);
+  if (j->d.status) diag_rethrow(&j->d);
+  if (j->written == before) diag_raise(&j->d, TN_ERR_IO, "%s has no file *%s", path, suffix);
+}
+
+/** A test of the IR: what comes before and after the line "---", without the line "passes: …",
+   which is no graph's. */
+static void take_irt(job *j, const char *name, const file_map *f) {
+  const char *text = arena_printf(&j->a, "%.*s", (int)f->bytes, (const char *)f->data);
+  const char *passes = strstr(text, "passes:"), *graph = passes ? strchr(passes, '\n') : NULL;
+  const char *line = graph ? strstr(graph, "\n---\n") : NULL;
+  if (!line) diag_raise(&j->d, TN_ERR_FORMAT, "%s is no test of the IR", name);
+  put_file(j, "ir_parse", name, graph + 1, (size_t)(line - graph));
+  const char *after = line + strlen("\n---\n");
+  if (strncmp(after, "error:", strlen("error:")))
+    put_file(j, "ir_parse", arena_printf(&j->a, "%s.after", name), after, strlen(after));
+}
+
+static void take_ir(job *j, const char *name, const file_map *f) {
+  put_file(j, "ir_parse", name, f->data, f->bytes);
+}
+
+static void take_onnx(job *j, const char *name, const file_map *f) {
+  put_file(j, "onnx_proto", name, f->data, f->bytes);
+  put_file(j, "onnx_import", name, f->data, f->bytes);
+}
+
+/* Objects. */
+
+static const char *const kernels[] = {
+    "void k(void *const *b, const long *v) {\n"
+    "  const float *x = b[0]; float *y = b[1];\n"
+    "  for (long i = 0; i < v[0]; i++) y[i] = x[i] * 2.5f;\n"
+    "}\n",
+    /* a table, a function of its own, and one of the library's */
+    "float floorf(float);\n"
+    "static const float table[4] = {1, 2, 4, 8};\n"
+    "static __attribute__((noinline)) float f(float x, long i) {\n"
+    "  return floorf(x) + table[i & 3];\n"
+    "}\n"
+    "void k(void *const *b, const long *v) {\n"
+    "  for (long i = 0; i < v[0]; i++) ((float *)b[1])[i] = f(((const float *)b[0])[i], i);\n"
+    "}\n",
+    /* data, and pointers to it */
+    "static int count, first = 7;\n"
+    "static int *const all[] = {&count, &first};\n"
+    "void k(void *const *b, const long *v) { *(int *)b[0] = ++*all[v[0] & 1]; }\n"};
+
+static void add_objects(job *j) {
+  cc c;
+  cc_object o;
+  if (cc_find(&c, NULL, &j->a, &j->d)) diag_rethrow(&j->d);
+  for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+    if (cc_compile(&c, kernels[i], strlen(kernels[i]), NULL, &j->a, &o, &j->d)) diag_rethrow(&j->d);
+    put_file(j, "elf", arena_printf(&j->a, "%zu.o", i), o.data, o.bytes);
+  }
+}
+
+/* Arrays. */
+
+static const struct {
+  int version;
+  const char *header;
+  size_t bytes; /* of data */
+} arrays[] = {{1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", 24},
+              {2, "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3), }", 12},
+              {3, "{'descr': '|b1', 'fortran_order': False, 'shape': (), }", 1},
+              {1, "{'descr': '<u8', 'fortran_order': True, 'shape': (0, 7), }", 0},
+              {1, "{'descr': '=f2', 'fortran_order': True, 'shape': (2, 2, 2), }", 16},
+              {1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", 4},
+              {1, "{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", 8}};
+
+static void add_arrays(job *j) {
+  for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+    size_t n = strlen(arrays[i].header), at = arrays[i].version > 1 ? 12 : 10;
+    bytes b = {.n = 0};
+    put(&b, "\x93NUMPY", 6);
+    put(&b, (char[]){(char)arrays[i].version, 0}, 2);
+    for (size_t k = 8; k < at; k++) put(&b, &(char){(char)(n >> 8 * (k - 8))}, 1);
+    put(&b, arrays[i].header, n);
+    for (size_t k = 0; k < arrays[i].bytes; k++) put(&b, &(char){(char)k}, 1);
+    put_file(j, "npy", arena_printf(&j->a, "%zu.npy", i), b.at, b.n);
+  }
+}
+
+/* Models of one node: y = operator(x, the weights). */
+
+enum { MOST_SIZES = 4, MOST_NUMBERS = 4, MOST_PARTS = 4 };
+
+/** Floats of a shape, or integers; neither: no weight. */
+typedef struct weight {
+  int64_t dims[MOST_SIZES]; /* up to a 0 */
+  size_t n;                 /* of the integers */
+  int64_t numbers[MOST_NUMBERS];
+} weight;
+
+typedef struct attribute {
+  const char *name, *text; /* text NULL: numbers */
+  size_t n;                /* of a list; 0: one number */
+  int64_t numbers[MOST_NUMBERS];
+} attribute;
+
+typedef struct seed {
+  const char *op;
+  int64_t opset;
+  const char *x[MOST_SIZES + 1];
+  weight weights[MOST_PARTS];
+  attribute attributes[MOST_PARTS + 1];
+} seed;
+
+/* clang-format off */
+#define SEED(name, version, ...)      {.op = name, .opset = version, __VA_ARGS__}
+#define X(...)                        .x = {__VA_ARGS__}
+#define WITH(...)                     .weights = {__VA_ARGS__}
+#define FLOATS(...)                   {.dims = {__VA_ARGS__}}
+#define NUMBERS(...)                  {NUMBERS_OF(__VA_ARGS__)}
+#define ATTRIBUTES(...)               .attributes = {__VA_ARGS__}
+#define NUMBER(called, value)         {.name = called, .numbers = {value}}
+#define LIST(called, ...)             {.name = called, NUMBERS_OF(__VA_ARGS__)}
+#define TEXT(called, value)           {.name = called, .text = value}
+#define NUMBERS_OF(...)               .n = COUNT(__VA_ARGS__), .numbers = {__VA_ARGS__}
+#define COUNT(...)                    (sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+
+static const seed seeds[] = {
+  SEED("Add", 14, X("n", "3"), WITH(FLOATS(3))),
+  SEED("Sub", 14, X("n", "3"), WITH(FLOATS(2, 1, 3))),
+  SEED("Mul", 14, X("n", "3"), WITH(FLOATS(1))),
+  SEED("Div", 14, X("n", "3"), WITH(FLOATS(3))),
+  SEED("Max", 13, X("n", "3"), WITH(FLOATS(3), FLOATS(1))),
+  SEED("Equal", 19, X("n", "3"), WITH(FLOATS(3))),
+  SEED("Exp", 13, X("n", "3")),
+  SEED("Tanh", 13, X("n", "3")),
+  SEED("Sqrt", 13, X("n", "3")),
+  SEED("Reciprocal", 13, X("n", "3")),
+  SEED("Cast", 13, X("n", "3"), ATTRIBUTES(NUMBER("to", ONNX_TYPE_I64))),
+  SEED("Shape", 15, X("n", "3"), ATTRIBUTES(NUMBER("start", -1), NUMBER("end", 2))),
+  SEED("Reshape", 14, X("n", "6"), WITH(NUMBERS(0, -1, 2)), ATTRIBUTES(NUMBER("allowzero", 0))),
+  SEED("Expand", 13, X("n", "1"), WITH(NUMBERS(2, 1, 3))),
+  SEED("Slice", 9, X("n", "8"),
+       ATTRIBUTES(LIST("starts", 1), LIST("ends", -1), LIST("axes", 1))),
+  SEED("Slice", 13, X("n", "8"),
+       WITH(NUMBERS(-1), NUMBERS(INT64_MIN), NUMBERS(1), NUMBERS(-2))),
+  SEED("Concat", 13, X("2", "3"), WITH(FLOATS(4, 3)), ATTRIBUTES(NUMBER("axis", 0))),
+  SEED("Squeeze", 11, X("n", "1"), ATTRIBUTES(LIST("axes", 1))),
+  SEED("Squeeze", 13, X("1", "n"), WITH(NUMBERS(-2))),
+  SEED("Unsqueeze", 13, X("n", "3"), WITH(NUMBERS(0, -1))),
+  SEED("Transpose", 13, X("n", "3", "4"), ATTRIBUTES(LIST("perm", 2, 0, 1))),
+  SEED("ReduceSum", 13, X("n", "3"), WITH(NUMBERS(-1)),
+       ATTRIBUTES(NUMBER("keepdims", 0), NUMBER("noop_with_empty_axes", 1))),
+  SEED("ReduceMax", 12, X("n", "3"), ATTRIBUTES(LIST("axes", 0, 1))),
+  SEED("MatMul", 13, X("n", "2", "3"), WITH(FLOATS(3, 4))),
+  SEED("Conv", 11, X("1", "2", "5", "5"), WITH(FLOATS(4, 1, 3, 3), FLOATS(4)),
+       ATTRIBUTES(TEXT("auto_pad", "SAME_UPPER"), LIST("strides", 2, 1), LIST("dilations", 1, 2),
+                  NUMBER("group", 2))),
+  SEED("Conv", 11, X("n", "2", "5", "5"), WITH(FLOATS(3, 2, 3, 1)),
+       ATTRIBUTES(LIST("pads", 1, 0, 2, 1), LIST("kernel_shape", 3, 1))),
+  SEED("GlobalMaxPool", 1, X("n", "2", "5", "5")),
+};
+/* clang-format on */
+
+/** False if there is none. */
+static bool put_seed_weight(bytes *graph, const char *name, const weight *w) {
+  static const float floats[64] = {1, -2, 0.5f};
+  size_t rank = 0, n = 1;
+  for (; rank < MOST_SIZES && w->dims[rank]; rank++) n *= (size_t)w->dims[rank];
+  if (w->n)
+    put_weight(graph, name, ONNX_TYPE_I64, 1, (int64_t[]){(int64_t)w->n}, w->numbers, w->n * 8);
+  else if (rank && n * sizeof *floats <= sizeof floats)
+    put_weight(graph, name, ONNX_TYPE_F32, rank, w->dims, floats, n * sizeof *floats);
+  return w->n || rank;
+}
+
+static void put_seed_attribute(bytes *to, const attribute *a) {
+  if (a->text)
+    put_attribute_text(to, a->name, a->text);
+  else if (a->n)
+    put_attribute_list(to, a->name, a->n, a->numbers);
+  else
+    put_attribute(to, a->name, a->numbers[0]);
+}
+
+/** A seed that is refused would lead a fuzzer nowhere. */
+static void check_model(job *j, const char *name, const bytes *file) {
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.device = "NULL";
+  tn_context *c = tn_open(&d);
+  tn_model *m;
+  tn_status s = tn_model_load_bytes(c, file->at, file->n, NULL, &m);
+  if (s != TN_OK) diag_set(&j->d, s, "%s: %s", name, tn_message(c));
+  tn_close(c);
+  if (s != TN_OK) diag_rethrow(&j->d);
+}
+
+static void put_both(job *j, const char *name, const bytes *file) {
+  check_model(j, name, file);
+  put_file(j, "onnx_import", name, file->at, file->n);
+  put_file(j, "onnx_proto", name, file->at, file->n);
+}
+
+static void add_model(job *j, const seed *s) {
+  static const char *const names[] = {"x", "a", "b", "c", "d"};
+  const char *inputs[MOST_PARTS + 2] = {"x"};
+  bytes graph = {.n = 0}, attributes = {.n = 0}, file = {.n = 0};
+  for (size_t i = 0; i < MOST_PARTS && put_seed_weight(&graph, names[i + 1], &s->weights[i]); i++)
+    inputs[i + 1] = names[i + 1];
+  for (const attribute *a = s->attributes; a->name; a++) put_seed_attribute(&attributes, a);
+  put_port(&graph, 11, "x", ONNX_TYPE_F32, s->x);
+  put_port(&graph, 12, "y", ONNX_TYPE_F32, s->x);
+  put_node_with(&graph, s->op, inputs, "y", &attributes);
+  put_model(&file, "seed", &graph, s->opset);
+  const char *name = arena_printf(&j->a, "%s_%lld_%s.onnx", s->op, (long long)s->opset, *s->x);
+  put_both(j, name, &file);
+}
+
+static bool has_seed(const char *op) {
+  for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++)
+    if (!strcmp(seeds[i].op, op)) return true;
+  return false;
+}
+
+static void add_models(job *j) {
+  bytes layer;
+  size_t n;
+  const onnx_op *rows = onnx_ops(&n);
+  for (size_t i = 0; i < n; i++)
+    if (!has_seed(rows[i].name))
+      diag_raise(&j->d, TN_ERR_INTERNAL, "no seed has the operator %s", rows[i].name);
+  for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) add_model(j, &seeds[i]);
+  layer_model(&layer);
+  put_both(j, "layer.onnx", &layer);
+}
+
+static void write_all(void *arg) {
+  job *j = arg;
+  add_objects(j);
+  take_folder(j, "tests/ir", ".irt", take_irt);
+  take_folder(j, "tests/random/found", ".ir", take_ir);
+  take_folder(j, "tests/data/onnx", ".onnx", take_onnx);
+  add_arrays(j);
+  add_models(j);
+}
+
+int main(int argc, char **argv) {
+  if (argc != 3) {
+    fprintf(stderr, "usage: seeds FOLDER SOURCES\n");
+    return 2;
+  }
+  job j = {.folder = argv[1], .sources = argv[2]};
+  arena_init(&j.a, &mem_system, &j.d);
+  tn_status s = diag_catch(&j.d, write_all, &j);
+  if (s != TN_OK) fprintf(stderr, "seeds: %s\n", j.d.text);
+  arena_free(&j.a);
+  return s != TN_OK;
+}

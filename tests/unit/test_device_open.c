@@ -1,0 +1,81 @@
+/* What a context asks of its device: the C compiler, the number of threads. */
+#include "tensor_check.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+/** Computes something that no other test of this file does; returns the status and, if `c` is
+    broken by it, the message in *text. */
+static tn_status compute(const tn_open_desc *d, char *text, size_t bytes) {
+  static float serial = 1;
+  float x[2] = {1, 2}, y[2];
+  tn_context *c = tn_open(d);
+  tn_tensor *a = floats(c, 2, x);
+  serial += 1;
+  tn_tensor *sum = tn_add(tn_mul(a, a), tn_num(c, serial));
+  tn_status s = tn_read(sum, TN_F32, y, sizeof y);
+  snprintf(text, bytes, "%s", tn_message(c));
+  if (s == TN_OK) assert_true(y[1] == 4 + serial);
+  tn_close(c);
+  return s;
+}
+
+static void the_compiler_is_the_one_that_is_named(void **state) {
+  (void)state;
+  char text[4096];
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.threads = 1; /* kernels of its own */
+  d.compiler = "no-such-compiler";
+  assert_int_equal(compute(&d, text, sizeof text), TN_ERR_COMPILE);
+  check_text(text, "\"no-such-compiler\"");
+  d.compiler = NULL;
+  setenv("CC", "no-such-cc", 1);
+  assert_int_equal(compute(&d, text, sizeof text), TN_ERR_COMPILE);
+  check_text(text, "\"no-such-cc\"");
+  d.compiler = "cc";
+  assert_int_equal(compute(&d, text, sizeof text), TN_OK); /* what is said counts before CC */
+  d.compiler = NULL;
+  d.environment = false;
+  assert_int_equal(compute(&d, text, sizeof text), TN_OK);
+  unsetenv("CC");
+}
+
+static void devices_tell_of_the_compiler(void **state) {
+  (void)state;
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  tn_device_info info = TN_DEVICE_INFO_INIT;
+  d.compiler = "no-such-compiler";
+  for (int i = 0; i < 2; i++) {
+    tn_context *c = tn_open(&d);
+    check_ok(c, tn_device_get(c, 0, &info));
+    assert_int_equal(info.absent != NULL, i == 0);
+    check_ok(c, tn_close(c));
+    d.compiler = NULL;
+  }
+}
+
+static void threads_are_bounded(void **state) {
+  (void)state;
+  char text[4096];
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.threads = 1025;
+  assert_int_equal(compute(&d, text, sizeof text), TN_ERR_ARGUMENT);
+  check_text(text, "1025 threads, not 0 to 1024");
+  d.threads = 0;
+  setenv("TENON_THREADS", "1025", 1);
+  assert_int_equal(compute(&d, text, sizeof text), TN_ERR_ARGUMENT);
+  check_text(text, "not a number from 0 to 1024");
+  unsetenv("TENON_THREADS");
+  d.threads = 1024;
+  tn_context *c = tn_open(&d);
+  check_ok(c, tn_close(c));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_compiler_is_the_one_that_is_named),
+      cmocka_unit_test(devices_tell_of_the_compiler),
+      cmocka_unit_test(threads_are_bounded),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

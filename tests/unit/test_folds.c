@@ -1,0 +1,369 @@
+/* Folds: what scans give, by hand; and random kernels as machine code, compared with the kernels.
+   What lowering makes of them is shown in tests/ir. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "codegen/codegen.h"
+#include "codegen/folds.h"
+#include "device/cpu/cc.h"
+#include "device/cpu/elf.h"
+#include "ir/parse.h"
+#include "ir/verify.h"
+#include "render/c.h"
+
+#include "../ir/kernels.h"
+#include "../ir/replay.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { COMPILED = 60 };
+
+typedef struct test {
+  diag d;
+  ir *g;
+  arena *a;
+  void (*body)(struct test *t);
+} test;
+
+static void call_body(void *arg) {
+  test *t = arg;
+  t->body(t);
+}
+
+static void run_body(void (*body)(test *t)) {
+  test t = {.body = body};
+  t.g = ir_new(&mem_system, &t.d, false);
+  assert_non_null(t.g);
+  t.a = ir_arena(t.g);
+  tn_status status = diag_catch(&t.d, call_body, &t);
+  if (status != TN_OK) fail_msg("%s", t.d.text);
+  ir_free(t.g);
+}
+
+#define TEST(name)                  \
+  static void name##_body(test *t); \
+  static void name(void **state) {  \
+    (void)state;                    \
+    run_body(name##_body);          \
+  }                                 \
+  static void name##_body(test *t)
+
+/* Results. A kernel writes param 0, of f32, from the f32 params 1 …; it runs as it is and as a
+   program for two targets. */
+
+enum { MOST_PARAMS = 3, MOST_ELEMENTS = 32 };
+
+typedef struct numbers {
+  size_t n;
+  float at[MOST_ELEMENTS];
+} numbers;
+
+static void check_outputs(test *t, const node *kernel, bool is_program, const numbers *want,
+                          const numbers *inputs, size_t n_inputs) {
+  float data[MOST_PARAMS][MOST_ELEMENTS] = {{0}};
+  interp_array params[MOST_PARAMS];
+  const node *param[MOST_PARAMS] = {0};
+  node_list order = topo_sort(t->a, &kernel, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_PARAM) param[order.at[i]->ints[0]] = order.at[i];
+  for (size_t p = 0; p <= n_inputs; p++) {
+    size_t n = p ? inputs[p - 1].n : want->n;
+    assert_non_null(param[p]);
+    params[p] = (interp_array){.dtype = DT_F32, .rank = param[p]->rank, .data = data[p]};
+    for (size_t i = 0; i < param[p]->rank; i++) params[p].dims[i] = node_int(param[p]->dims[i]);
+    params[p].bytes = n * sizeof(float);
+    if (p) memcpy(data[p], inputs[p - 1].at, n * sizeof(float));
+  }
+  interp_env e = {.params = params, .n_params = n_inputs + 1};
+  tn_status s = is_program ? interp_linear(&e, kernel, 0, 1, &mem_system, &t->d)
+                           : interp_kernel(&e, kernel, &mem_system, &t->d);
+  if (s != TN_OK) diag_rethrow(&t->d);
+  for (size_t i = 0; i < want->n; i++)
+    if (data[0][i] != want->at[i])
+      fail_msg("element %zu is %g instead of %g", i, (double)data[0][i], (double)want->at[i]);
+}
+
+static const node *program_of(test *t, const node *sink, uint16_t vector_bytes) {
+  codegen_options o = {.target = {.vector_bytes = vector_bytes}, .math = MATH_EXACT};
+  render_c_lacks(&c_gnu, &o.target.rules);
+  return codegen_run(t->g, sink, "CPU", &o)->src[2];
+}
+
+static void gives(test *t, const char *text, numbers want, size_t n_inputs,
+                  const numbers inputs[]) {
+  const node *sink = parse_graph(t->g, t->a, text, strlen(text)).at[0];
+  if (verify(&sink, 1, STAGE_KERNEL, &mem_system, &t->d) != TN_OK) diag_rethrow(&t->d);
+  check_outputs(t, sink, false, &want, inputs, n_inputs);
+  check_outputs(t, program_of(t, sink, 0), true, &want, inputs, n_inputs);
+  check_outputs(t, program_of(t, sink, 16), true, &want, inputs, n_inputs);
+}
+
+#define NUMBERS(...)                                                \
+  {                                                                 \
+    sizeof((float[]){__VA_ARGS__}) / sizeof(float), { __VA_ARGS__ } \
+  }
+
+#define RANGE(name, extent, id) \
+  "%" name " = range index " extent " [id=" id " kind=loop axis=0 tail=0]\n"
+#define PARAM(name, dims, slot) "%" name " = param f32 " dims " [slot=" slot "]\n"
+#define STATE(name, of, component)                             \
+  "%state_" name " = state f32 %k [component=" component "]\n" \
+  "%" name " = index f32 %state_" name of " [component=0]\n"
+#define RESULT(extent, component)                                            \
+  "%v = index f32 %f %r [component=" component "]\n"                         \
+  "%s = stage void %v %r " extent " %r [values=1 ranges=1 pins=0 cut=1 1]\n" \
+  "%out = out void %y %s\n%sink = sink void %out \"t\"\nreturn %sink\n"
+
+TEST(an_emitted_state_is_the_one_after_the_step) {
+  gives(t,
+        PARAM("y", "4", "0") PARAM("x", "4", "1") RANGE("k", "4", "0") RANGE("r", "4", "1")
+            STATE("old", "", "0") "%a = index f32 %x %k [component=0]\n%two = const f32 2\n"
+                                  "%f = fold void %two %a %old %k 4 %k [states=1 emits=1 ranges=1 "
+                                  "pins=0 add -1 1]\n" RESULT("4", "1"),
+        (numbers)NUMBERS(3, 5, 8, 12), 1, (numbers[]){NUMBERS(1, 2, 3, 4)});
+}
+
+/* s := t, t := s + a, and what is emitted is 10·s + t, last first. */
+TEST(all_states_step_from_the_old_ones) {
+  gives(t,
+        PARAM("y", "4", "0") PARAM("x", "4", "1") RANGE("k", "4", "0") RANGE("r", "4", "1")
+            STATE("s0", "", "0") STATE(
+                "s1", "",
+                "1") "%a = index f32 %x %k [component=0]\n%zero = const f32 0\n%one = const f32 1\n"
+                     "%ten = const f32 10\n%next = add f32 %s0 %a\n%tens = mul f32 %s0 %ten\n"
+                     "%digits = add f32 %tens %s1\n%back = affine index %k [3 -1]\n"
+                     "%f = fold void %zero %one %s1 %next %digits %back 4 %k [states=2 emits=1 "
+                     "ranges=1 pins=0 "
+                     "- -1 - -1 1]\n" RESULT("4", "2"),
+        (numbers)NUMBERS(47, 34, 13, 11), 1, (numbers[]){NUMBERS(1, 2, 3, 4)});
+}
+
+/* The scalar state counts; the array takes its old value at index k, else it keeps its own. */
+TEST(an_array_and_a_scalar_step_at_once) {
+  gives(t,
+        PARAM("y", "3", "0") PARAM("x", "3", "1") RANGE("k", "3", "0") RANGE("i", "3", "2")
+            RANGE("r", "3", "1") STATE("count", "", "0")
+                STATE("mine", " %i",
+                      "1") "%a = index f32 %x %k [component=0]\n%five = const f32 5\n"
+                           "%below = lt bool %i %k\n%above = lt bool %k %i\n%other = or bool "
+                           "%below %above\n"
+                           "%new = where f32 %other %mine %count\n"
+                           "%step = stage void %new %i 3 %i [values=1 ranges=1 pins=0 cut=0 1]\n"
+                           "%f = fold void %five %five %a %step %k [states=2 emits=0 ranges=1 "
+                           "pins=0 add -1 - 0]\n" RESULT("3", "1"),
+        (numbers)NUMBERS(5, 6, 8), 1, (numbers[]){NUMBERS(1, 2, 3)});
+}
+
+/* An array state that starts as 10 20 30 and is turned round at every step, then 1 is added. */
+TEST(an_array_is_read_before_it_is_written) {
+  gives(
+      t,
+      PARAM("y", "3", "0") PARAM("x", "3", "1") RANGE("k", "3", "0") RANGE("i", "3", "2")
+          RANGE("j", "3", "3") RANGE("r", "3", "1") "%at = affine index %i [2 -1]\n" STATE(
+              "old", " %at",
+              "0") "%start = index f32 %x %j [component=0]\n%one = const f32 1\n%new = add f32 "
+                   "%old %one\n"
+                   "%init = stage void %start %j 3 %j [values=1 ranges=1 pins=0 cut=0 1]\n"
+                   "%step = stage void %new %i 3 %i [values=1 ranges=1 pins=0 cut=0 1]\n"
+                   "%f = fold void %init %step %k [states=1 emits=0 ranges=1 pins=0 - 0]\n" RESULT(
+                       "3", "0"),
+      (numbers)NUMBERS(33, 23, 13), 1, (numbers[]){NUMBERS(10, 20, 30)});
+}
+
+/* Sums over k of rows, and what the middle one was after each. */
+TEST(an_emitted_value_reads_an_array_after_the_step) {
+  static const numbers x = NUMBERS(1, 2, 3, 10, 20, 30);
+  static const char text[] = PARAM("y", "2", "0") PARAM("x", "2 3", "1") RANGE("k", "2", "0")
+      RANGE("i", "3", "2") RANGE("r", "2", "1") STATE(
+          "middle", " 1", "0") "%a = index f32 %x %k %i [component=0]\n%zero = const f32 0\n"
+                               "%step = stage void %a %i 3 %i [values=1 ranges=1 pins=0 cut=0 1]\n"
+                               "%f = fold void %zero %step %middle %k 2 %k [states=1 emits=1 "
+                               "ranges=1 pins=0 add 0 1]\n" RESULT("2", "1");
+  gives(t, text, (numbers)NUMBERS(2, 22), 1, &x);
+}
+
+/* Welford's mean and sum of squared distances, with the mean so far. */
+TEST(a_variance_in_one_pass) {
+  gives(t,
+        PARAM("y", "4", "0") PARAM("x", "4", "1") RANGE("k", "4", "0") RANGE("r", "4", "1")
+            STATE("mean", "", "0") STATE(
+                "m2", "",
+                "1") "%a = index f32 %x %k [component=0]\n%zero = const f32 0\n%n = affine index "
+                     "%k [1 1]\n"
+                     "%count = cast f32 %n\n%d = sub f32 %a %mean\n%q = div f32 %d %count\n"
+                     "%mean2 = add f32 %mean %q\n%e = sub f32 %a %mean2\n%de = mul f32 %d %e\n"
+                     "%m3 = add f32 %m2 %de\n"
+                     "%f = fold void %zero %zero %mean2 %m3 %m2 %k 4 %k [states=2 emits=1 ranges=1 "
+                     "pins=0 - -1 "
+                     "- -1 1]\n" RESULT("4", "2"),
+        (numbers)NUMBERS(0, 2, 8, 20), 1, (numbers[]){NUMBERS(1, 3, 5, 7)});
+}
+
+/* A state starts as another fold's, which goes through the same number of indices. */
+TEST(folds_start_from_folds) {
+  gives(t,
+        PARAM("y", "2", "0") PARAM("x", "3", "1") RANGE("j", "3", "2") RANGE("k", "3", "0")
+            RANGE("r", "2",
+                  "1") "%a = index f32 %x %j [component=0]\n%b = index f32 %x %k [component=0]\n"
+                       "%one = const f32 1\n"
+                       "%g = fold void %one %a %j [states=1 emits=0 ranges=1 pins=0 mul -1]\n"
+                       "%product = index f32 %g [component=0]\n"
+                       "%f1 = fold void %product %b %k [states=1 emits=0 ranges=1 pins=0 add -1]\n"
+                       "%v = index f32 %f1 [component=0]\n"
+                       "%s = stage void %v %r 2 %r [values=1 ranges=1 pins=0 cut=1 1]\n"
+                       "%out = out void %y %s\n%sink = sink void %out \"t\"\nreturn %sink\n",
+        (numbers)NUMBERS(33, 33), 1, (numbers[]){NUMBERS(2, 3, 4)});
+}
+
+/* A chain of folds, each starting from the one before: nothing recurses. */
+TEST(long_chains_of_starts) {
+  enum { DEPTH = 20000 };
+  const node *n = ix_const(t->g, 1), *v = ir_const(t->g, DT_F32, 0),
+             *one = ir_const(t->g, DT_F32, 1);
+  for (int i = 0; i < DEPTH; i++) {
+    const node *k = range_make(t->g, n, KIND_LOOP);
+    const node *state = index_make(t->g, DT_F32, state_make(t->g, DT_F32, k, 0), 0, 0, NULL);
+    const node *step = ir_op2(t->g, OP_ADD, state, one);
+    int64_t none = -1;
+    const node *fold = fold_make(
+        t->g,
+        &(fold_spec){
+            .n_states = 1, .n_ranges = 1, .inits = &v, .steps = &step, .ops = &none, .ranges = &k});
+    v = index_make(t->g, DT_F32, fold, 0, 0, NULL);
+  }
+  const node *param = ir_node(t->g, OP_PARAM, DT_F32, NULL, 0, (int64_t[]){0}, 1);
+  size_t rank = 0;
+  const node *stage = stage_make(t->g, &(stage_spec){.n_values = 1, .values = &v, .ranks = &rank});
+  const node *out = ir_node(t->g, OP_OUT, DT_VOID, (const node *[]){param, stage}, 2, NULL, 0);
+  const node *sink = ir_node(t->g, OP_SINK, DT_VOID, &out, 1, NULL, 0);
+  check_outputs(
+      t,
+      codegen_linearise(t->g, codegen_index_width(t->g, codegen_lower(t->g, sink), &(target){0})),
+      true, &(numbers)NUMBERS(DEPTH), NULL, 0);
+}
+
+/* Coordinates that write every element at most once. */
+
+static bool writes_once(test *t, const node *x, size_t n, const node *const ranges[]) {
+  const node *v = ir_const(t->g, DT_F32, 1), *extent = ix_const(t->g, 1000);
+  size_t rank = 1;
+  return folds_write_once(stage_make(t->g, &(stage_spec){.n_values = 1,
+                                                         .n_ranges = n,
+                                                         .values = &v,
+                                                         .ranks = &rank,
+                                                         .coords = &x,
+                                                         .extents = &extent,
+                                                         .ranges = ranges}),
+                          0);
+}
+
+TEST(mixed_radix_coordinates_write_once) {
+  ir *g = t->g;
+  const node *a = range_make(g, ix_const(g, 4), KIND_LOOP),
+             *b = range_make(g, ix_const(g, 3), KIND_LOOP), *ab[] = {a, b}, *ba[] = {b, a};
+  const node *outer = range_make(g, ix_const(g, 9), KIND_LOOP);
+  assert_true(writes_once(t, a, 1, ab));
+  assert_true(writes_once(t, ix_sub(g, ix_const(g, 3), a), 1, ab));
+  assert_true(writes_once(t, ix_add(g, ix_scale(g, a, 3), b), 2, ab));
+  assert_true(writes_once(t, ix_add(g, ix_scale(g, a, 3), b), 2, ba));
+  assert_true(writes_once(t, ix_add(g, ix_scale(g, a, -5), ix_scale(g, b, 2)), 2, ab));
+  assert_true(writes_once(t, ix_add(g, a, ix_mul(g, outer, outer)), 1, ab));
+  assert_false(writes_once(t, ix_add(g, ix_scale(g, a, 2), b), 2, ab));
+  assert_false(writes_once(t, ix_add(g, a, b), 2, ab));
+  assert_false(writes_once(t, ix_mul(g, a, a), 1, ab));
+  assert_false(writes_once(t, ix_floordiv(g, a, ix_const(g, 2)), 1, ab));
+  assert_false(writes_once(t, ix_add(g, ix_mod(g, a, ix_const(g, 3)), a), 1, ab));
+  const node *n = ir_make(g, &(node_spec){.op = OP_VAR,
+                                          .dtype = DT_INDEX,
+                                          .ints = (int64_t[]){0, INT64_MAX},
+                                          .n_int = 2,
+                                          .text = "n",
+                                          .n_text = 1});
+  const node *far = range_make(g, n, KIND_LOOP), *both[] = {far, a};
+  assert_true(writes_once(t, ix_add(g, ix_scale(g, far, 4), a), 2, both));
+  assert_false(writes_once(t, ix_add(g, ix_scale(g, a, 4), far), 2, both));
+}
+
+/* As machine code. */
+
+typedef struct compiled {
+  const node *linear;
+  const char *entry;
+  replay values;
+  const interp_array *expected;
+} compiled;
+
+static int64_t argument(const replay *r, const char *name, int64_t id, int64_t count) {
+  if (!strcmp(name, "core_id")) return id;
+  if (!strcmp(name, "core_count")) return count;
+  for (size_t i = 0; i < r->vars.n; i++)
+    if (!strcmp(r->vars.at[i].name, name)) return r->vars.at[i].value;
+  fail_msg("no value for %s", name);
+  return 0;
+}
+
+typedef void entry_function(void *const *bufs, const int64_t *vals);
+
+static void run_compiled(test *t, compiled *k, const elf_code *code, int64_t workers) {
+  c_arguments a = c_arguments_of(k->linear, t->a);
+  interp_array *got = replay_copies(&k->values, k->values.params.at, k->values.params.n);
+  void **bufs = arena_alloc(t->a, (a.n_slots + 1) * sizeof *bufs);
+  int64_t *vals = arena_alloc(t->a, (a.n_names + 1) * sizeof *vals);
+  entry_function *f = (entry_function *)(uintptr_t)elf_symbol(code, k->entry);
+  assert_non_null(f);
+  for (size_t i = 0; i < a.n_slots; i++) bufs[i] = got[a.slots[i]].data;
+  for (int64_t id = 0; id < workers; id++) {
+    for (size_t i = 0; i < a.n_names; i++) vals[i] = argument(&k->values, a.names[i], id, workers);
+    f(bufs, vals);
+  }
+  for (size_t i = 0; i < k->values.params.n; i++)
+    if (!replay_same(&k->expected[i], &got[i], -1)) fail_msg("%s: slot %zu differs", k->entry, i);
+}
+
+static void add_kernel(test *t, compiled *k, uint64_t seed, str *source) {
+  const node *sink = kernel_random(t->g, seed);
+  k->values = (replay){.a = t->a, .seed = seed};
+  replay_prepare(&k->values, &sink, 1);
+  k->expected = replay_kernel(&k->values, sink, 1);
+  k->linear = program_of(t, sink, seed % 2 ? 32 : 0);
+  k->entry = arena_printf(t->a, "kernel_%llu", (unsigned long long)seed);
+  render_c(k->linear, k->entry, &c_gnu, source);
+}
+
+TEST(random_kernels_as_machine_code) {
+  static compiled kernels[COMPILED];
+  static const char *const flags[] = {"-march=native", NULL};
+  cc c;
+  cc_object object;
+  elf_code *code;
+  str source = str_new(t->a);
+  if (cc_find(&c, NULL, t->a, &t->d) != TN_OK) diag_rethrow(&t->d);
+  render_c_prelude(&c_gnu, &source);
+  for (size_t i = 0; i < COMPILED; i++) add_kernel(t, &kernels[i], 1000 + i, &source);
+  if (cc_compile(&c, str_text(&source), source.n, flags, t->a, &object, &t->d) != TN_OK ||
+      elf_load(&code, object.data, object.bytes, &mem_system, &t->d) != TN_OK)
+    diag_rethrow(&t->d);
+  for (size_t i = 0; i < COMPILED; i++) run_compiled(t, &kernels[i], code, 1 + (int64_t)(i % 3));
+  elf_free(code);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(an_emitted_state_is_the_one_after_the_step),
+      cmocka_unit_test(all_states_step_from_the_old_ones),
+      cmocka_unit_test(an_array_and_a_scalar_step_at_once),
+      cmocka_unit_test(an_array_is_read_before_it_is_written),
+      cmocka_unit_test(an_emitted_value_reads_an_array_after_the_step),
+      cmocka_unit_test(a_variance_in_one_pass),
+      cmocka_unit_test(folds_start_from_folds),
+      cmocka_unit_test(long_chains_of_starts),
+      cmocka_unit_test(mixed_radix_coordinates_write_once),
+      cmocka_unit_test(random_kernels_as_machine_code),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,365 @@
+/* Models that say what no tensor can be: each is refused with a message that names what is wrong,
+   or means what the nearest one that can be means. What operators compute is tested in
+   tests/models/onnx. */
+#include "../models/onnx/writer.h"
+#include "tensor_check.h"
+
+static void check_status(tn_context *c, tn_status s, tn_status expected, const char *word) {
+  if (s != expected) fail_msg("status %d, not %d: %s", (int)s, (int)expected, tn_message(c));
+  if (s != TN_OK) check_text(tn_message(c), word);
+}
+
+/** Loads a graph with the ports given; bound too where it is not refused. */
+static void check_graph(tn_context *c, const bytes *graph, tn_status expected, const char *word) {
+  bytes all = *graph, file = {.n = 0};
+  tn_model *m;
+  tn_binding *b;
+  put_model(&file, "sample", &all, 13);
+  tn_status s = tn_model_load_bytes(c, file.at, file.n, NULL, &m);
+  check_status(c, s, expected, word);
+  if (s == TN_OK) check_ok(c, tn_model_bind(m, &b));
+  tn_model_free(m);
+}
+
+static void put_output(bytes *graph, const char *name) {
+  put_port(graph, 12, name, ONNX_TYPE_F32, (const char *[]){NULL});
+}
+
+static void put_exp(bytes *graph, const char *from, const char *to) {
+  put_node(graph, "Exp", (const char *[]){from, NULL}, to, NULL, 0);
+}
+
+static void put_numbers(bytes *graph, const char *name, size_t n, const int64_t numbers[]) {
+  put_weight(graph, name, ONNX_TYPE_I64, 1, (int64_t[]){(int64_t)n}, numbers, n * sizeof *numbers);
+}
+
+static const char *const x_and_w[] = {"x", "w", NULL};
+
+/* Windows. */
+
+static const int64_t no_steps[] = {0, -1, INT64_MIN, (int64_t)INT32_MAX + 1, INT64_MAX};
+static const char *const modes[] = {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
+enum { NO_STEPS = sizeof no_steps / sizeof *no_steps, MODES = sizeof modes / sizeof *modes };
+
+static void put_conv(bytes *graph, const char *height, const int64_t kernel[4],
+                     const bytes *attributes) {
+  static const float ones[9];
+  size_t n = (size_t)(kernel[2] * kernel[3]) * sizeof *ones;
+  put_port(graph, 11, "x", ONNX_TYPE_F32, (const char *[]){"1", "1", height, "8", NULL});
+  put_weight(graph, "w", ONNX_TYPE_F32, 4, kernel, ones, n);
+  put_output(graph, "y");
+  put_node_with(graph, "Conv", x_and_w, "y", attributes);
+}
+
+static void steps_that_are_none(void **state) {
+  static const char *const names[] = {"strides", "dilations"};
+  for (size_t i = 0; i < 2 * MODES * NO_STEPS; i++) {
+    bytes graph = {.n = 0}, attributes = {.n = 0};
+    const char *name = names[i % 2];
+    put_attribute_text(&attributes, "auto_pad", modes[i / 2 % MODES]);
+    put_attribute_list(&attributes, name, 2, (int64_t[]){1, no_steps[i / 2 / MODES]});
+    put_conv(&graph, "8", (int64_t[]){1, 1, 3, 3}, &attributes);
+    check_graph(*state, &graph, TN_ERR_FORMAT, "Conv node 'y'");
+    check_text(tn_message(*state), name);
+  }
+}
+
+/** The largest that are allowed, on axes of any size: refused or not, nothing overflows. */
+static void steps_that_are_large(void **state) {
+  static const char *const heights[] = {"0", "1", "8", "1152921504606846975"};
+  for (size_t i = 0; i < 4 * MODES; i++) {
+    bytes graph = {.n = 0}, attributes = {.n = 0}, file = {.n = 0};
+    tn_model *m;
+    put_attribute_text(&attributes, "auto_pad", modes[i % MODES]);
+    put_attribute_list(&attributes, "strides", 2, (int64_t[]){INT32_MAX, 1});
+    put_attribute_list(&attributes, "dilations", 2, (int64_t[]){INT32_MAX, 1});
+    put_conv(&graph, heights[i / MODES], (int64_t[]){1, 1, 3, 3}, &attributes);
+    put_model(&file, "sample", &graph, 13);
+    tn_status s = tn_model_load_bytes(*state, file.at, file.n, NULL, &m);
+    if (s != TN_OK) check_text(tn_message(*state), "Conv node 'y'");
+    tn_model_free(m);
+  }
+}
+
+static void kernels_that_are_none(void **state) {
+  for (size_t i = 0; i < MODES; i++) {
+    bytes graph = {.n = 0}, attributes = {.n = 0};
+    put_attribute_text(&attributes, "auto_pad", modes[i]);
+    put_conv(&graph, "8", (int64_t[]){1, 1, 0, 3}, &attributes);
+    check_graph(*state, &graph, TN_ERR_SHAPE, "Conv node 'y'");
+  }
+}
+
+static void groups_that_are_none(void **state) {
+  for (size_t i = 0; i < NO_STEPS; i++) {
+    bytes graph = {.n = 0}, attributes = {.n = 0}, file = {.n = 0};
+    tn_model *m;
+    put_attribute(&attributes, "group", no_steps[i]);
+    put_conv(&graph, "8", (int64_t[]){1, 1, 3, 3}, &attributes);
+    put_model(&file, "sample", &graph, 13);
+    assert_int_not_equal(tn_model_load_bytes(*state, file.at, file.n, NULL, &m), TN_OK);
+    check_text(tn_message(*state), "Conv node 'y'");
+  }
+}
+
+/* Ranks. */
+
+enum { MOST_WEIGHT_RANK = 29, TRIED_RANK = 40 };
+
+static void put_high(bytes *graph, size_t rank) {
+  int64_t dims[TRIED_RANK];
+  for (size_t i = 0; i < rank; i++) dims[i] = 1;
+  put_weight(graph, "w", ONNX_TYPE_F32, rank, dims, &(float){1}, sizeof(float));
+}
+
+static void weights_of_high_rank(void **state) {
+  for (size_t rank = 0; rank < TRIED_RANK; rank++) {
+    bytes graph = {.n = 0};
+    bool fits = rank <= MOST_WEIGHT_RANK;
+    put_high(&graph, rank);
+    put_output(&graph, "y");
+    put_node(&graph, "ReduceMax", (const char *[]){"w", NULL}, "y", "keepdims", 0);
+    check_graph(*state, &graph, fits ? TN_OK : TN_ERR_UNSUPPORTED, "'w'");
+  }
+}
+
+static void operations_on_weights_of_high_rank(void **state) {
+  static const char *const w[] = {"w", "w", NULL};
+  for (size_t rank = 1; rank < TRIED_RANK; rank++) {
+    bytes graph = {.n = 0};
+    bool fits = rank <= TN_MAX_RANK, is_weight = rank <= MOST_WEIGHT_RANK;
+    put_high(&graph, rank);
+    put_output(&graph, "y");
+    put_node(&graph, "MatMul", w, "y", NULL, 0);
+    if (rank > 1)
+      check_graph(*state, &graph,
+                  fits        ? TN_OK
+                  : is_weight ? TN_ERR_SHAPE
+                              : TN_ERR_UNSUPPORTED,
+                  is_weight ? "MatMul node 'y'" : "'w'");
+  }
+}
+
+static void ports_of_high_rank(void **state) {
+  static const char *const one = "1";
+  for (size_t rank = 0; rank < TRIED_RANK; rank++) {
+    bytes as_input = {.n = 0}, as_output = {.n = 0};
+    const char *sizes[TRIED_RANK] = {NULL};
+    for (size_t i = 0; i < rank; i++) sizes[i] = one;
+    tn_status expected = rank <= TN_MAX_RANK ? TN_OK : TN_ERR_UNSUPPORTED;
+    put_port(&as_input, 11, "x", ONNX_TYPE_F32, sizes);
+    put_output(&as_input, "y");
+    put_node(&as_input, "ReduceMax", (const char *[]){"x", NULL}, "y", "keepdims", 0);
+    check_graph(*state, &as_input, expected, "input 'x'");
+    put_high(&as_output, rank);
+    put_output(&as_output, "y");
+    put_node(&as_output, "Exp", (const char *[]){"w", NULL}, "y", NULL, 0);
+    check_graph(*state, &as_output, expected, rank <= MOST_WEIGHT_RANK ? "output 'y'" : "'w'");
+  }
+}
+
+/* Sizes. */
+
+static void sizes_below_zero(void **state) {
+  static const int64_t wrong[][2] = {{-2, -2}, {4, -2}, {-3, 4}, {INT64_MIN, 1}, {INT64_MIN, -1}};
+  static const char *const ops[] = {"Reshape", "Expand"};
+  for (size_t i = 0; i < 2 * sizeof wrong / sizeof *wrong; i++) {
+    bytes graph = {.n = 0};
+    put_port(&graph, 11, "x", ONNX_TYPE_F32, (const char *[]){"2", "2", NULL});
+    put_numbers(&graph, "w", 2, wrong[i / 2]);
+    put_output(&graph, "y");
+    put_node(&graph, ops[i % 2], x_and_w, "y", NULL, 0);
+    check_graph(*state, &graph, TN_ERR_SHAPE, "node 'y': size ");
+    check_text(tn_message(*state), ops[i % 2]);
+    check_text(tn_message(*state), "is negative");
+  }
+}
+
+/** Computed from a size that varies: −n may be −0. */
+static void sizes_that_may_be_below_zero(void **state) {
+  static const char *const ops[] = {"Reshape", "Expand"};
+  for (size_t i = 0; i < 2; i++) {
+    bytes graph = {.n = 0};
+    put_port(&graph, 11, "x", ONNX_TYPE_F32, (const char *[]){"n", "m", NULL});
+    put_numbers(&graph, "minus", 1, (int64_t[]){-1});
+    put_output(&graph, "y");
+    put_node(&graph, "Shape", (const char *[]){"x", NULL}, "s", NULL, 0);
+    put_node(&graph, "Mul", (const char *[]){"s", "minus", NULL}, "w", NULL, 0);
+    put_node(&graph, ops[i], x_and_w, "y", NULL, 0);
+    check_graph(*state, &graph, TN_ERR_SHAPE, "negative");
+    check_text(tn_message(*state), ops[i]);
+  }
+}
+
+/** Also where only their product is. */
+static void sizes_beyond_64_bits(void **state) {
+  static const char *const huge[] = {"4611686018427387904", "4", NULL};
+  bytes graph = {.n = 0}, input = {.n = 0}, output = {.n = 0};
+  put_port(&input, 11, "x", ONNX_TYPE_F32, huge);
+  put_output(&input, "y");
+  put_exp(&input, "x", "y");
+  check_graph(*state, &input, TN_ERR_SHAPE, "input 'x'");
+  put_port(&output, 11, "x", ONNX_TYPE_F32, (const char *[]){"1", "1", NULL});
+  put_numbers(&output, "w", 2, (int64_t[]){INT64_MAX, 2});
+  put_output(&output, "y");
+  put_node(&output, "Expand", x_and_w, "y", NULL, 0);
+  check_graph(*state, &output, TN_ERR_SHAPE, "Expand node 'y'");
+  put_port(&graph, 11, "x", ONNX_TYPE_F32, (const char *[]){"2", "2", NULL});
+  put_numbers(&graph, "w", 2, (int64_t[]){INT64_MAX, 4});
+  put_output(&graph, "y");
+  put_node(&graph, "Reshape", x_and_w, "y", NULL, 0);
+  check_graph(*state, &graph, TN_ERR_SHAPE, "Reshape node 'y'");
+}
+
+/* Slices. */
+
+static const int64_t bounds[] = {INT64_MIN, INT64_MIN + 1, -6, -5, -1, 0, 2, 5, INT64_MAX};
+static const int64_t steps[] = {INT64_MIN, INT64_MIN + 1, -7, -2, -1, 1, 3, INT64_MAX};
+enum { BOUNDS = sizeof bounds / sizeof *bounds, STEPS = sizeof steps / sizeof *steps, AXIS = 5 };
+
+static int64_t between(int64_t x, int64_t low, int64_t high) {
+  return x < low ? low : x > high ? high : x;
+}
+
+/** How many elements of AXIS a slice takes. */
+static int64_t taken(int64_t start, int64_t end, int64_t step) {
+  int64_t low = step < 0 ? -1 : 0, high = step < 0 ? AXIS - 1 : AXIS, n = 0;
+  start = between(start < 0 && start >= -AXIS ? start + AXIS : start, low, high);
+  end = between(end < 0 && end >= -AXIS ? end + AXIS : end, low, high);
+  step = between(step, -AXIS, AXIS);
+  for (int64_t i = start; step < 0 ? i > end : i < end; i += step) n++;
+  return n;
+}
+
+static void put_slice(bytes *graph, const char *size, const int64_t numbers[3]) {
+  put_port(graph, 11, "x", ONNX_TYPE_F32, (const char *[]){size, NULL});
+  put_numbers(graph, "start", 1, &numbers[0]);
+  put_numbers(graph, "end", 1, &numbers[1]);
+  put_numbers(graph, "axis", 1, (int64_t[]){0});
+  put_numbers(graph, "step", 1, &numbers[2]);
+  put_output(graph, "y");
+  put_node(graph, "Slice", (const char *[]){"x", "start", "end", "axis", "step", NULL}, "y", NULL,
+           0);
+}
+
+static void slices_of_any_bounds(void **state) {
+  for (size_t i = 0; i < BOUNDS * BOUNDS * STEPS; i++) {
+    int64_t numbers[] = {bounds[i % BOUNDS], bounds[i / BOUNDS % BOUNDS],
+                         steps[i / BOUNDS / BOUNDS]};
+    bytes known = {.n = 0}, varies = {.n = 0}, file = {.n = 0};
+    tn_model *m;
+    tn_port p = TN_PORT_INIT;
+    put_slice(&known, "5", numbers);
+    put_model(&file, "sample", &known, 13);
+    check_ok(*state, tn_model_load_bytes(*state, file.at, file.n, NULL, &m));
+    check_ok(*state, tn_model_port(m, TN_PORT_OUTPUT, 0, &p));
+    int64_t expected = taken(numbers[0], numbers[1], numbers[2]);
+    if (p.type.shape.size[0] != expected)
+      fail_msg("%lld : %lld : %lld has %lld elements, not %lld", (long long)numbers[0],
+               (long long)numbers[1], (long long)numbers[2], (long long)p.type.shape.size[0],
+               (long long)expected);
+    tn_model_free(m);
+    put_slice(&varies, "n", numbers);
+    check_graph(*state, &varies, TN_OK, "");
+  }
+}
+
+/* Names. */
+
+static void put_vector(bytes *graph, unsigned field, const char *name) {
+  put_port(graph, field, name, ONNX_TYPE_F32, (const char *[]){"3", NULL});
+}
+
+static void put_three(bytes *graph, const char *name) {
+  put_weight(graph, name, ONNX_TYPE_F32, 1, (int64_t[]){3}, (float[]){1, 2, 3}, 12);
+}
+
+static void ports_of_one_name(void **state) {
+  for (unsigned field = 11; field <= 12; field++) {
+    bytes graph = {.n = 0};
+    if (field == 12) put_vector(&graph, 11, "x");
+    put_vector(&graph, field, field == 11 ? "x" : "y");
+    put_vector(&graph, field, "z");
+    put_vector(&graph, field, field == 11 ? "x" : "y");
+    if (field == 11) put_vector(&graph, 12, "y");
+    put_exp(&graph, "x", "z");
+    put_exp(&graph, "x", "y");
+    check_graph(*state, &graph, TN_ERR_FORMAT, "0 and 2");
+    check_text(tn_message(*state), field == 11 ? "inputs" : "outputs");
+    check_text(tn_message(*state), field == 11 ? "'x'" : "'y'");
+  }
+}
+
+static void outputs_that_are_there(void **state) {
+  static const struct {
+    const char *output, *words;
+  } all[] = {{"w", "an initializer"}, {"x", "an input"}, {"a", "Tanh node 'a'"}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    bytes graph = {.n = 0};
+    put_vector(&graph, 11, "x");
+    put_vector(&graph, 12, "y");
+    put_three(&graph, "w");
+    put_node(&graph, "Tanh", (const char *[]){"w", NULL}, "a", NULL, 0);
+    put_exp(&graph, "x", all[i].output);
+    put_exp(&graph, all[i].output, "y");
+    check_graph(*state, &graph, TN_ERR_FORMAT, all[i].words);
+    check_text(tn_message(*state), "Exp node");
+    check_text(tn_message(*state), all[i].output);
+  }
+}
+
+/** An initializer may be an input too: then it is none that is asked for. */
+static void inputs_with_a_value(void **state) {
+  bytes graph = {.n = 0}, file = {.n = 0};
+  tn_model *m;
+  tn_port p = TN_PORT_INIT;
+  put_vector(&graph, 11, "w");
+  put_vector(&graph, 11, "x");
+  put_vector(&graph, 12, "y");
+  put_three(&graph, "w");
+  put_node(&graph, "Add", x_and_w, "y", NULL, 0);
+  put_model(&file, "sample", &graph, 13);
+  check_ok(*state, tn_model_load_bytes(*state, file.at, file.n, NULL, &m));
+  check_ok(*state, tn_model_port(m, TN_PORT_INPUT, 0, &p));
+  assert_string_equal(p.name, "x");
+  assert_int_equal(tn_model_port(m, TN_PORT_INPUT, 1, &p), TN_ERR_ARGUMENT);
+}
+
+/** What only functions' nodes can have. */
+static void attributes_that_refer(void **state) {
+  bytes graph = {.n = 0}, attributes = {.n = 0}, a = {.n = 0};
+  put_text(&a, 1, "keepdims");
+  put_text(&a, 21, "outer");
+  put_int(&a, 20, 2);
+  put_message(&attributes, 5, &a);
+  put_vector(&graph, 11, "x");
+  put_output(&graph, "y");
+  put_node_with(&graph, "ReduceMax", (const char *[]){"x", NULL}, "y", &attributes);
+  check_graph(*state, &graph, TN_ERR_FORMAT, "'outer'");
+  check_text(tn_message(*state), "ReduceMax node 'y'");
+}
+
+static int open_null(void **state) {
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.device = "NULL";
+  *state = tn_open(&d);
+  return *state ? 0 : -1;
+}
+
+static int close_null(void **state) { return (int)tn_close(*state); }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_null, close_null)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(steps_that_are_none),          TEST(steps_that_are_large),
+      TEST(kernels_that_are_none),        TEST(groups_that_are_none),
+      TEST(weights_of_high_rank),         TEST(operations_on_weights_of_high_rank),
+      TEST(ports_of_high_rank),           TEST(sizes_below_zero),
+      TEST(sizes_that_may_be_below_zero), TEST(sizes_beyond_64_bits),
+      TEST(slices_of_any_bounds),         TEST(ports_of_one_name),
+      TEST(outputs_that_are_there),       TEST(inputs_with_a_value),
+      TEST(attributes_that_refer),
+  };
+  return cmocka_run_group_tests_name("onnx import", tests, NULL, NULL);
+}
