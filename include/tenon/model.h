@@ -17,17 +17,28 @@ extern "C" {
 
 typedef struct tn_model tn_model;
 
-/** How a model is loaded. Strings are copied. */
+/** What is known of a size that a model's inputs leave open. */
+typedef struct tn_model_size {
+  const char *name; /**< as the file has it and tn_port.sizes shows it ("batch"), or an input and
+                         its axis ("x:0") */
+  const char *same; /**< another one, named likewise, that the size is equal to; NULL: it is a */
+  int64_t min, max; /**< number in min … max, at most 999999999; both equal: just this number */
+} tn_model_size;
+
+/** How a model is loaded. What it points to is copied. */
 typedef struct tn_model_desc {
   size_t size;        /**< sizeof(tn_model_desc) */
   const char *folder; /**< where data that the model keeps in files of its own lies, and nowhere
                            above it; NULL: the model file's folder, and for a model from memory
                          none, so that such data is TN_ERR_IO */
   bool copy;          /**< copy what the files hold: they may change once the model is loaded */
+  const tn_model_size *sizes; /**< what holds of all runs; NULL: no more than the file says. Sizes
+                                   that nobody says anything of are 0 or more */
+  size_t n_sizes;             /**< how many these are */
 } tn_model_desc;
 
 #define TN_MODEL_DESC_INIT \
-  { sizeof(tn_model_desc), NULL, false }
+  { sizeof(tn_model_desc), NULL, false, NULL, 0 }
 
 /** Loads a model file; desc NULL: INIT. The model belongs to the context until it is freed. Its
     files are mapped, not read: unless `copy` is set, they are not to be shortened or overwritten in
@@ -35,7 +46,10 @@ typedef struct tn_model_desc {
     be killed. To put others in their place, rename those. On failure *model is NULL and tn_message
     names the file and the node: TN_ERR_IO where a file cannot be read, TN_ERR_FORMAT where it is
     malformed, TN_ERR_UNSUPPORTED with all that is not supported at once, TN_ERR_SHAPE or
-    TN_ERR_DTYPE where nodes do not fit together. */
+    TN_ERR_DTYPE where nodes do not fit together, TN_ERR_ARGUMENT where `sizes` name none of the
+    inputs' or contradict the file or each other. A model is loaded only if it fits together for all
+    sizes that it may be given: where two have to be equal, and the file names them differently,
+    `sizes` must say so. */
 TN_API tn_status tn_model_load(tn_context *context, const char *path, const tn_model_desc *desc,
                                tn_model **model);
 

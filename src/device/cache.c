@@ -13,40 +13,44 @@ typedef struct module {
   struct module *next;
 } module;
 
-/** What one call of a compiler made: the code of one or more kernels. */
+/** What one call of a compiler made: the code of one or more kernels, whose last takes it along. */
 typedef struct code {
-  size_t kernels; /* that it has; it goes with the last */
+  size_t kernels, held; /* that it has in the cache, and how many of these are in use */
+  atomic_size_t owners; /* kernels that it has and that are not freed */
   tn_code_kind kind;
-  size_t bytes;
+  size_t bytes, charge; /* charge: with its modules, each as large as the code it was loaded from */
   module *modules;
   char data[];
 } code;
 
 struct kernel {
+  kernel_cache *cache;
   uint64_t hash[2];
   void *key;
   size_t key_bytes;
   unsigned number; /* of those of the same hash */
   char entry[48];
   bool published;
-  size_t held; /* by those who ask and compile */
+  size_t held; /* by those who ask and compile; and once by each program with uses */
   code *code;
   void *text; /* of the facts */
   size_t text_bytes;
   const char *name;
   tn_program_facts facts;
   launch_code sizes;
-  tn_program *programs; /* one a device */
-  kernel *next;         /* in its bucket */
-  kernel *newer, *older;
+  tn_program *programs;  /* one a device */
+  kernel *next;          /* in its bucket; later, of those to be freed */
+  kernel *newer, *older; /* if it is idle */
 };
 
+/* A kernel is idle when it is published and not held. Idle ones are in a list, in the order in
+   which they were given back, and only these are bounded and dropped. */
 struct kernel_cache {
   const mem *mem;
-  size_t most, most_bytes;
   mutex loading; /* of programs and modules of kernels that are held; taken before `lock` */
   mutex lock;    /* of the rest */
   condition changed;
+  size_t most, most_bytes;
   kernel **bucket;
   size_t n_buckets;
   kernel *newest, *oldest;
@@ -68,7 +72,7 @@ kernel_cache *cache_open(const mem *m, size_t most, size_t bytes) {
   return c;
 }
 
-/* Destroying. */
+/* Freeing what nobody finds any more. Needs no lock. */
 
 static void free_program(kernel_cache *c, tn_program *p) {
   p->device->backend->program_free(p->handle);
@@ -80,45 +84,35 @@ static void free_module(kernel_cache *c, module *m) {
   mem_free(c->mem, m, sizeof *m);
 }
 
-static void drop_code(kernel_cache *c, code *k) {
-  if (!k || --k->kernels) return;
+static void free_code(kernel_cache *c, code *k) {
   for (module *m = k->modules, *next; m; m = next) {
     next = m->next;
     free_module(c, m);
   }
-  c->counts.bytes -= k->bytes;
   mem_free(c->mem, k, sizeof *k + k->bytes + 1);
 }
 
-static kernel **bucket_of(const kernel_cache *c, const uint64_t hash[2]) {
-  return &c->bucket[hash[0] % c->n_buckets];
-}
-
-static void unlink_kernel(kernel_cache *c, kernel *k) {
-  kernel **at = bucket_of(c, k->hash);
-  while (*at != k) at = &(*at)->next;
-  *at = k->next;
-  *(k->older ? &k->older->newer : &c->oldest) = k->newer;
-  *(k->newer ? &k->newer->older : &c->newest) = k->older;
-  c->counts.kernels--;
-  c->counts.bytes -= k->key_bytes;
-}
-
-static void destroy(kernel_cache *c, kernel *k) {
-  unlink_kernel(c, k);
+static void free_kernel(kernel_cache *c, kernel *k) {
   for (tn_program *p = k->programs, *next; p; p = next) {
     next = p->next;
     free_program(c, p);
   }
-  drop_code(c, k->code);
+  if (k->code && atomic_fetch_sub(&k->code->owners, 1) == 1) free_code(c, k->code);
   mem_free(c->mem, k->text, k->text_bytes);
   mem_free(c->mem, k->key, k->key_bytes);
   mem_free(c->mem, k, sizeof *k);
 }
 
+static void free_kernels(kernel_cache *c, kernel *k) {
+  for (kernel *next; k; k = next) {
+    next = k->next;
+    free_kernel(c, k);
+  }
+}
+
 void cache_close(kernel_cache *c) {
   if (!c) return;
-  while (c->oldest) destroy(c, c->oldest);
+  for (size_t i = 0; i < c->n_buckets; i++) free_kernels(c, c->bucket[i]);
   condition_free(&c->changed);
   mutex_free(&c->lock);
   mutex_free(&c->loading);
@@ -126,20 +120,110 @@ void cache_close(kernel_cache *c) {
   mem_free(c->mem, c, sizeof *c);
 }
 
-static bool in_use(const kernel *k) {
-  if (k->held) return true;
-  for (const tn_program *p = k->programs; p; p = p->next)
-    if (atomic_load_explicit(&p->uses, memory_order_acquire)) return true;
-  return false;
+/* Use and disuse; under the lock. What is to be freed once it is given up goes to a list. */
+
+static kernel **bucket_of(const kernel_cache *c, const uint64_t hash[2]) {
+  return &c->bucket[hash[0] % c->n_buckets];
 }
 
-/** Destroys what is not in use, oldest first, while there is too much. Under the lock. */
-static void trim(kernel_cache *c) {
-  for (kernel *k = c->oldest, *next; k; k = next) {
-    if (c->counts.kernels <= c->most && c->counts.bytes <= c->most_bytes) return;
-    next = k->newer;
-    if (!in_use(k)) destroy(c, k);
+static void set_charge(kernel_cache *c, code *k, size_t charge) {
+  c->counts.bytes += charge - k->charge;
+  if (!k->held) c->counts.idle_bytes += charge - k->charge;
+  k->charge = charge;
+}
+
+static void make_idle(kernel_cache *c, kernel *k) {
+  k->older = c->newest;
+  k->newer = NULL;
+  *(c->newest ? &c->newest->newer : &c->oldest) = k;
+  c->newest = k;
+  c->counts.idle++;
+  c->counts.idle_bytes += k->key_bytes;
+  if (!--k->code->held) c->counts.idle_bytes += k->code->charge;
+}
+
+static void end_idleness(kernel_cache *c, kernel *k) {
+  *(k->older ? &k->older->newer : &c->oldest) = k->newer;
+  *(k->newer ? &k->newer->older : &c->newest) = k->older;
+  c->counts.idle--;
+  c->counts.idle_bytes -= k->key_bytes;
+  if (!k->code->held++) c->counts.idle_bytes -= k->code->charge;
+}
+
+static void hold(kernel_cache *c, kernel *k) {
+  if (!k->held++ && k->published) end_idleness(c, k);
+}
+
+/** Takes a kernel that is in use, or not published, out of the cache. */
+static void give_up(kernel_cache *c, kernel *k, kernel **given_up) {
+  kernel **at = bucket_of(c, k->hash);
+  while (*at != k) at = &(*at)->next;
+  *at = k->next;
+  c->counts.kernels--;
+  c->counts.bytes -= k->key_bytes;
+  if (k->code) {
+    if (!--k->code->kernels) set_charge(c, k->code, 0);
+    if (!--k->code->held) c->counts.idle_bytes += k->code->charge;
   }
+  k->next = *given_up;
+  *given_up = k;
+}
+
+static void evict(kernel_cache *c, size_t most, size_t bytes, kernel **given_up) {
+  while (c->oldest && (c->counts.idle > most || c->counts.idle_bytes > bytes)) {
+    kernel *k = c->oldest;
+    end_idleness(c, k);
+    give_up(c, k, given_up);
+  }
+}
+
+static void let_go(kernel_cache *c, kernel *k, kernel **given_up) {
+  if (--k->held) return;
+  if (k->published) {
+    make_idle(c, k);
+    evict(c, c->most, c->most_bytes, given_up);
+  } else {
+    give_up(c, k, given_up);
+    condition_wake_all(&c->changed);
+  }
+}
+
+void cache_drop(kernel_cache *c, kernel *k) {
+  kernel *given_up = NULL;
+  mutex_lock(&c->lock);
+  let_go(c, k, &given_up);
+  mutex_unlock(&c->lock);
+  free_kernels(c, given_up);
+}
+
+void cache_release(tn_program *p) {
+  kernel_cache *c = p->kernel->cache;
+  kernel *given_up = NULL;
+  mutex_lock(&c->lock);
+  if (atomic_fetch_sub(&p->uses, 1) == 1) let_go(c, p->kernel, &given_up);
+  mutex_unlock(&c->lock);
+  free_kernels(c, given_up);
+}
+
+void cache_limit(kernel_cache *c, size_t most, size_t bytes) {
+  kernel *given_up = NULL;
+  mutex_lock(&c->lock);
+  c->most = most;
+  c->most_bytes = bytes;
+  evict(c, most, bytes, &given_up);
+  mutex_unlock(&c->lock);
+  free_kernels(c, given_up);
+}
+
+/** Drops all that is idle; false if nothing was. */
+static bool drop_idle(kernel_cache *c) {
+  kernel *given_up = NULL;
+  mutex_lock(&c->lock);
+  evict(c, 0, 0, &given_up);
+  mutex_unlock(&c->lock);
+  bool any = given_up != NULL;
+  free_kernels(c, given_up);
+  return any;
 }
 
 /* Finding. */
@@ -173,29 +257,17 @@ static void name_entry(kernel *k) {
   if (k->number) snprintf(k->entry + n, sizeof k->entry - (size_t)n, "_%u", k->number);
 }
 
-static void link_newest(kernel_cache *c, kernel *k) {
-  k->older = c->newest;
-  k->newer = NULL;
-  *(c->newest ? &c->newest->newer : &c->oldest) = k;
-  c->newest = k;
-}
-
-static void touch(kernel_cache *c, kernel *k) {
-  if (c->newest == k) return;
-  *(k->older ? &k->older->newer : &c->oldest) = k->newer;
-  k->newer->older = k->older;
-  link_newest(c, k);
-}
-
 /** More buckets, if there is memory for them. */
 static void spread(kernel_cache *c) {
   size_t n = c->n_buckets * 4;
   kernel **bucket = mem_calloc(c->mem, n, sizeof *bucket);
   if (!bucket) return;
-  for (kernel *k = c->oldest; k; k = k->newer) {
-    k->next = bucket[k->hash[0] % n];
-    bucket[k->hash[0] % n] = k;
-  }
+  for (size_t i = 0; i < c->n_buckets; i++)
+    for (kernel *k = c->bucket[i], *next; k; k = next) {
+      next = k->next;
+      k->next = bucket[k->hash[0] % n];
+      bucket[k->hash[0] % n] = k;
+    }
   mem_free(c->mem, c->bucket, c->n_buckets * sizeof *c->bucket);
   c->bucket = bucket;
   c->n_buckets = n;
@@ -210,6 +282,7 @@ static kernel *add(kernel_cache *c, const kernel_key *key) {
     return NULL;
   }
   if (c->counts.kernels >= c->n_buckets) spread(c);
+  k->cache = c;
   memcpy(k->hash, key->hash, sizeof k->hash);
   k->key = memcpy(copy, key->data, key->bytes);
   k->key_bytes = key->bytes;
@@ -218,7 +291,6 @@ static kernel *add(kernel_cache *c, const kernel_key *key) {
   kernel **at = bucket_of(c, k->hash);
   k->next = *at;
   *at = k;
-  link_newest(c, k);
   c->counts.kernels++;
   c->counts.bytes += key->bytes;
   return k;
@@ -230,13 +302,12 @@ static tn_status answer_for(kernel_cache *c, kernel **k, const kernel_key *key,
   if (*k) {
     *answer = (*k)->published ? CACHE_FOUND : CACHE_BUSY;
     if (!(*k)->published) return TN_OK;
-    touch(c, *k);
     c->counts.found++;
   } else {
     *answer = CACHE_CLAIMED;
     if (!(*k = add(c, key))) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   }
-  (*k)->held++;
+  hold(c, *k);
   return TN_OK;
 }
 
@@ -255,18 +326,6 @@ tn_status cache_ask(kernel_cache *c, const kernel_key *key, bool wait, cache_ans
 }
 
 const char *cache_entry(const kernel *k) { return k->entry; }
-
-void cache_drop(kernel_cache *c, kernel *k) {
-  mutex_lock(&c->lock);
-  k->held--;
-  if (k->published) {
-    trim(c);
-  } else {
-    destroy(c, k);
-    condition_wake_all(&c->changed);
-  }
-  mutex_unlock(&c->lock);
-}
 
 /* Publishing. */
 
@@ -325,8 +384,9 @@ tn_status cache_publish(kernel_cache *c, const made_kernel made[], size_t n, con
     return diag_set(d, TN_ERR_MEMORY, "out of memory");
   }
   mutex_lock(&c->lock);
-  k->kernels = n;
-  c->counts.bytes += from->bytes;
+  k->kernels = k->held = n;
+  atomic_init(&k->owners, n);
+  set_charge(c, k, k->bytes);
   c->counts.compiled += n;
   for (size_t i = 0; i < n; i++) {
     made[i].kernel->code = k;
@@ -339,15 +399,24 @@ tn_status cache_publish(kernel_cache *c, const made_kernel made[], size_t n, con
 
 /* Loading; under `loading`. */
 
+/** What is idle may be what memory, or what a process may have of mappings, was spent on. */
+static tn_status load(kernel_cache *c, const code *k, tn_device *device, void **handle,
+                      tn_failure *f) {
+  const tn_code given = {k->kind, k->data, k->bytes};
+  failure_clear(f);
+  tn_status status = device->backend->load(device->state, &given, handle, f);
+  if (status != TN_ERR_MEMORY || !drop_idle(c)) return status;
+  failure_clear(f);
+  return device->backend->load(device->state, &given, handle, f);
+}
+
 static tn_status load_module(kernel_cache *c, code *k, tn_device *device, module **out, diag *d) {
   for (*out = k->modules; *out; *out = (*out)->next)
     if ((*out)->device == device) return TN_OK;
   module *m = mem_calloc(c->mem, 1, sizeof *m);
   if (!m) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   tn_failure f;
-  failure_clear(&f);
-  tn_code given = {k->kind, k->data, k->bytes};
-  tn_status status = device->backend->load(device->state, &given, &m->handle, &f);
+  tn_status status = load(c, k, device, &m->handle, &f);
   if (status) {
     mem_free(c->mem, m, sizeof *m);
     return failure_tell(d, status, &f);
@@ -355,6 +424,9 @@ static tn_status load_module(kernel_cache *c, code *k, tn_device *device, module
   m->device = device;
   m->next = k->modules;
   *out = k->modules = m;
+  mutex_lock(&c->lock);
+  set_charge(c, k, k->charge + k->bytes);
+  mutex_unlock(&c->lock);
   return TN_OK;
 }
 
@@ -373,6 +445,7 @@ static tn_status load_program(kernel_cache *c, kernel *k, tn_device *device, tn_
     return failure_tell(d, status, &f);
   }
   p->device = device;
+  p->kernel = k;
   p->name = k->name;
   p->facts = k->facts;
   p->sizes = k->sizes;
@@ -389,9 +462,13 @@ tn_status cache_program(kernel_cache *c, kernel *k, tn_device *device, tn_progra
   tn_program *p = k->programs;
   while (p && p->device != device) p = p->next;
   if (!p) status = load_program(c, k, device, &p, d);
-  *program = status ? NULL : program_retain(p);
   mutex_unlock(&c->loading);
-  return status;
+  *program = p;
+  if (status) return status;
+  mutex_lock(&c->lock);
+  if (!atomic_fetch_add(&p->uses, 1)) hold(c, k);
+  mutex_unlock(&c->lock);
+  return TN_OK;
 }
 
 static void forget_program(kernel_cache *c, kernel *k, const tn_device *device) {
@@ -409,15 +486,18 @@ static void forget_module(kernel_cache *c, code *k, const tn_device *device) {
   module *m = *at;
   if (!m) return;
   *at = m->next;
+  set_charge(c, k, k->charge - k->bytes);
   free_module(c, m);
 }
 
 void cache_forget(kernel_cache *c, const tn_device *device) {
   mutex_lock(&c->loading);
   mutex_lock(&c->lock);
-  for (kernel *k = c->oldest; k; k = k->newer) forget_program(c, k, device);
-  for (kernel *k = c->oldest; k; k = k->newer)
-    if (k->code) forget_module(c, k->code, device);
+  for (size_t i = 0; i < c->n_buckets; i++)
+    for (kernel *k = c->bucket[i]; k; k = k->next) forget_program(c, k, device);
+  for (size_t i = 0; i < c->n_buckets; i++)
+    for (kernel *k = c->bucket[i]; k; k = k->next)
+      if (k->code) forget_module(c, k->code, device);
   mutex_unlock(&c->lock);
   mutex_unlock(&c->loading);
 }

@@ -1,6 +1,7 @@
 /* Kernels that are compiled, in memory. A kernel is found by its whole key (key.h), never by a hash
-   alone. Devices of a type share kernels. What is not in use is kept as long as it is within
-   bounds. Any thread. */
+   alone. Devices of a type share kernels. What nobody holds is kept within bounds: beyond them the
+   least recently used goes first. Kernels compiled together are one piece of code, which goes with
+   the last of them. Any thread. */
 #ifndef TENON_DEVICE_CACHE_H
 #define TENON_DEVICE_CACHE_H
 
@@ -9,9 +10,12 @@
 
 typedef struct kernel kernel;
 
-/** An empty cache that keeps at most so many kernels and bytes (of keys and code) that are not in
-    use; NULL without memory. */
+/** An empty cache that keeps at most so many kernels that nobody holds, and so many bytes of these:
+    their keys and code, which counts once more where it is loaded. NULL without memory. */
 kernel_cache *cache_open(const mem *m, size_t most, size_t bytes);
+
+/** Sets the bounds anew, and drops what is beyond them. */
+void cache_limit(kernel_cache *c, size_t most, size_t bytes);
 
 /** Unloads everything. No program may be in use. NULL is allowed. */
 void cache_close(kernel_cache *c);
@@ -44,9 +48,13 @@ tn_status cache_publish(kernel_cache *c, const made_kernel made[], size_t n, con
 /** Gives a kernel back. One that is claimed and not published goes; who waits for it asks anew. */
 void cache_drop(kernel_cache *c, kernel *k);
 
-/** The program of a published kernel on a device, loaded if it was not; held once more. */
+/** The program of a published kernel on a device, loaded if it was not; held once more. Where there
+    is no memory to load it, all that nobody holds is dropped, and it is tried once more. */
 tn_status cache_program(kernel_cache *c, kernel *k, tn_device *device, tn_program **program,
                         diag *d);
+
+/** Gives a program back: program_release's, for what may be the last hold. */
+void cache_release(tn_program *p);
 
 /** Unloads all programs of a device, none of which is in use. */
 void cache_forget(kernel_cache *c, const tn_device *device);
@@ -54,6 +62,7 @@ void cache_forget(kernel_cache *c, const tn_device *device);
 typedef struct cache_counts {
   uint64_t found, compiled; /* since the cache was opened */
   size_t kernels, bytes;    /* now */
+  size_t idle, idle_bytes;  /* of these, what nobody holds */
 } cache_counts;
 cache_counts cache_count(kernel_cache *c);
 

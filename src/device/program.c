@@ -276,6 +276,18 @@ tn_status program_compile(const program_options *o, ir *g, const node *const ker
   return status;
 }
 
+/** The last hold is given back under the cache's lock, as the cache gives holds: nobody finds a
+    program that is going. */
+void program_release(tn_program *p) {
+  if (!p) return;
+  size_t uses = atomic_load_explicit(&p->uses, memory_order_relaxed);
+  while (uses > 1)
+    if (atomic_compare_exchange_weak_explicit(&p->uses, &uses, uses - 1, memory_order_release,
+                                              memory_order_relaxed))
+      return;
+  cache_release(p);
+}
+
 /* Running. */
 
 static tn_status check_buffers(const tn_program *p, const tn_launch *l, tn_failure *f) {

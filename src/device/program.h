@@ -15,6 +15,7 @@
     long as `uses` is not 0. Stateless: any thread. */
 struct tn_program {
   tn_device *device;
+  struct kernel *kernel;  /* whose it is */
   void *handle;           /* the backend's */
   const char *name;       /* of the first kernel that asked for it */
   tn_program_facts facts; /* the launch it takes */
@@ -39,14 +40,13 @@ typedef struct program_options {
 tn_status program_compile(const program_options *o, ir *g, const node *const kernels[], size_t n,
                           tn_program *programs[], diag *d);
 
+/** Holds a program that is held once more. */
 static inline tn_program *program_retain(tn_program *p) {
   atomic_fetch_add_explicit(&p->uses, 1, memory_order_relaxed);
   return p;
 }
-/** NULL is allowed. */
-static inline void program_release(tn_program *p) {
-  if (p) atomic_fetch_sub_explicit(&p->uses, 1, memory_order_release);
-}
+/** Gives a hold back; after the last the program may be gone. NULL is allowed. */
+void program_release(tn_program *p);
 
 /** Checks a launch, computes its sizes, runs it, and returns when it is done. TN_ERR_ARGUMENT where
     the numbers of buffers or values are others than the program's, or as launch_sizes says;

@@ -13,9 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_KERNELS = 4096, MOST_INDEX = 9999 };
-#define KERNELS_BYTES ((size_t)256 << 20)
-
 typedef struct known_backend {
   const tn_backend *backend;
   struct known_backend *next;
@@ -72,9 +69,10 @@ static void set_host(table *t) {
 
 static tn_status fill(table *t, const table_desc *desc, diag *d) {
   int32_t threads = desc->threads > 0 ? desc->threads : pool_cores();
-  size_t most = desc->most_kernels ? desc->most_kernels : MOST_KERNELS;
+  size_t most = desc->most_kernels ? desc->most_kernels : TABLE_KERNELS;
+  size_t bytes = desc->kernel_bytes ? desc->kernel_bytes : TABLE_KERNEL_BYTES;
   t->pool = pool_open(&t->mem, threads, desc->workers.run ? &desc->workers : NULL);
-  t->kernels = cache_open(&t->mem, most, desc->kernels_bytes ? desc->kernels_bytes : KERNELS_BYTES);
+  t->kernels = cache_open(&t->mem, most, bytes);
   if (!t->pool || !t->kernels) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   set_host(t);
   tn_status status = TN_OK;

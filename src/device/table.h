@@ -14,13 +14,17 @@ typedef struct table table;
 typedef struct kernel_cache kernel_cache;
 typedef struct pool pool;
 
+/** What a cache of kernels keeps that nobody holds, unless it is told otherwise: so many, and so
+    many bytes, counted as cache_open does. context.h says so too. */
+enum { TABLE_KERNELS = 1024, TABLE_KERNEL_BYTES = 64 << 20 };
+
 /** What a table of one's own is made of. */
 typedef struct table_desc {
   const mem *mem;      /* NULL: the C library's; else copied */
   int32_t threads;     /* 0: as many as physical cores; at most POOL_MOST */
   tn_workers workers;  /* run == NULL: the table's own threads; `destroy` is the caller's to call */
-  size_t most_kernels; /* that the cache keeps unused; 0: 4096 */
-  size_t kernels_bytes; /* likewise; 0: 256 MiB */
+  size_t most_kernels; /* that the cache keeps and nobody holds; 0: TABLE_KERNELS */
+  size_t kernel_bytes; /* likewise; 0: TABLE_KERNEL_BYTES */
 } table_desc;
 
 /** The table of the process, made by the first call and never freed. */

@@ -171,6 +171,8 @@ static void destroy(attachment *of) {
 static tn_status load(tn_context *c, tn_model *m, const char *path, const void *data, size_t bytes,
                       const tn_model_desc *desc) {
   loading l = {.c = c, .m = m, .copy = desc->copy};
+  l.import.said = desc->sizes;
+  l.import.n_said = desc->n_sizes;
   tn_status s = model_data_open(&m->data, path, data, bytes, desc->folder, &c->mem, &c->diag);
   if (s != TN_OK) return s;
   s = diag_catch(&c->diag, load_body, &l);

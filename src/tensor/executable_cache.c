@@ -5,7 +5,9 @@
 
 #include <string.h>
 
-enum { MOST_EXECUTABLES = 64 };
+/* The bounds: so many executables, and so many bytes of their graphs, to which what is made of a
+   graph is in proportion. Those used least recently go first. context.h says so too. */
+enum { MOST_EXECUTABLES = 64, MOST_BYTES = 64 << 20 };
 
 /** An executable by the bytes of its graph. Compared whole; the hash only finds it. */
 typedef struct entry {
@@ -20,6 +22,7 @@ typedef struct entry {
 
 struct executable_cache {
   entry at[MOST_EXECUTABLES];
+  size_t n, bytes; /* kept, and their keys */
   uint64_t now;
 };
 
@@ -77,6 +80,8 @@ static void make_key(void *arg) {
 
 static void forget(tn_context *c, entry *e) {
   if (!e->used) return;
+  c->executables->n--;
+  c->executables->bytes -= e->bytes;
   executable_release(e->made);
   mem_free(&c->mem, e->key, e->bytes);
   mem_free(&c->mem, e->inputs, e->n_inputs * sizeof *e->inputs);
@@ -99,14 +104,23 @@ static entry *find(tn_context *c, const key_job *j, uint64_t hash) {
   return NULL;
 }
 
-/** Keeps one in place of the one used least recently. Without memory it is not kept. */
+/** The entry that is free or, where none is, was used least recently. */
+static entry *oldest(executable_cache *x, bool free_one) {
+  entry *e = NULL;
+  for (size_t i = 0; i < MOST_EXECUTABLES; i++) {
+    entry *at = &x->at[i];
+    if ((at->used || free_one) && (!e || at->used < e->used)) e = at;
+  }
+  return e;
+}
+
+/** Keeps one in place of those used least recently. Without memory it is not kept. */
 static void keep(tn_context *c, const key_job *j, uint64_t hash, executable *p) {
+  if (j->key.n > MOST_BYTES) return;
   if (!c->executables) c->executables = mem_calloc(&c->mem, 1, sizeof *c->executables);
-  if (!c->executables) return;
-  entry *oldest = &c->executables->at[0];
-  for (size_t i = 1; i < MOST_EXECUTABLES; i++)
-    if (c->executables->at[i].used < oldest->used) oldest = &c->executables->at[i];
-  forget(c, oldest);
+  executable_cache *x = c->executables;
+  if (!x) return;
+  while (x->n == MOST_EXECUTABLES || x->bytes + j->key.n > MOST_BYTES) forget(c, oldest(x, false));
   entry e = {.hash = hash, .bytes = j->key.n, .n_inputs = j->buffers};
   e.key = mem_alloc(&c->mem, e.bytes);
   e.inputs = mem_alloc(&c->mem, e.n_inputs * sizeof *e.inputs);
@@ -118,8 +132,10 @@ static void keep(tn_context *c, const key_job *j, uint64_t hash, executable *p) 
   memcpy(e.key, j->key.at, e.bytes);
   memcpy(e.inputs, j->inputs, e.n_inputs * sizeof *e.inputs);
   e.made = executable_retain(p);
-  e.used = ++c->executables->now;
-  *oldest = e;
+  e.used = ++x->now;
+  x->n++;
+  x->bytes += e.bytes;
+  *oldest(x, true) = e;
 }
 
 static tn_status compile(tn_context *c, const executable_ask *a, executable **out) {

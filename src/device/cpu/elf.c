@@ -2,6 +2,7 @@
 
 #include "device/cpu/elf_machine.h"
 #include "device/cpu/elf_object.h"
+#include "device/cpu/mapping.h"
 #include "device/cpu/symbols.h"
 
 #include <errno.h>
@@ -179,11 +180,17 @@ static void lay_out(loading *l) {
   if (!end) malformed(l, "no code");
 }
 
+_Noreturn static void refuse_memory(const loading *l) {
+  char why[512];
+  mapping_explain(why, sizeof why);
+  diag_raise(l->diag, TN_ERR_MEMORY, "out of memory (%zu bytes for kernels' code): %s",
+             (size_t)l->part_at[PARTS], why);
+}
+
 static void map_sections(loading *l) {
   size_t bytes = l->part_at[PARTS];
   void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (map == MAP_FAILED)
-    diag_raise(l->diag, TN_ERR_MEMORY, "out of memory (%zu bytes for a kernel)", bytes);
+  if (map == MAP_FAILED) refuse_memory(l);
   l->map = map;
   for (size_t i = 0; i < l->object.sections; i++) {
     const Elf64_Shdr *s = &l->object.section[i];
@@ -282,9 +289,10 @@ static void keep_names(loading *l) {
 
 static void protect(loading *l, int part, int how) {
   size_t bytes = l->part_at[part + 1] - l->part_at[part];
-  if (bytes && mprotect(l->map + l->part_at[part], bytes, how))
-    diag_raise(l->diag, TN_ERR_DEVICE, "the system does not let a kernel's memory become %s: %s",
-               part == PART_CODE ? "executable" : "read-only", strerror(errno));
+  if (!bytes || !mprotect(l->map + l->part_at[part], bytes, how)) return;
+  if (errno == ENOMEM) refuse_memory(l);
+  diag_raise(l->diag, TN_ERR_DEVICE, "the system does not let a kernel's memory become %s: %s",
+             part == PART_CODE ? "executable" : "read-only", strerror(errno));
 }
 
 static void seal(loading *l) {

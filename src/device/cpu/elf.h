@@ -16,8 +16,9 @@ typedef struct elf_code elf_code;
     readable and writable; no page is ever both writable and executable.
     TN_ERR_FORMAT: malformed; TN_ERR_UNSUPPORTED: another machine, or something that no kernel needs
     (an unknown symbol or relocation, thread-local storage, constructors, common symbols, indirect
-    functions); TN_ERR_MEMORY; TN_ERR_DEVICE: the system does not let memory become executable.
-    On success *out is freed with elf_free, otherwise it is NULL. */
+    functions); TN_ERR_MEMORY: there is none, or the process may have no more mappings, as the
+   message says; TN_ERR_DEVICE: the system does not let memory become executable. On success *out is
+   freed with elf_free, otherwise it is NULL. */
 tn_status elf_load(elf_code **out, const void *object, size_t bytes, const mem *m, diag *d);
 
 /** The address of a global symbol that the object defines, or NULL. Valid until elf_free. */

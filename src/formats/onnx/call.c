@@ -12,6 +12,17 @@ void onnx_fail(const onnx_call *c, tn_status s, const char *format, ...) {
   diag_rethrow(d);
 }
 
+void onnx_fail_size(onnx_call *c, const node *size, const char *format, ...) {
+  import *m = c->m;
+  va_list list;
+  m->asked.n = 0;
+  vec_push(m->b.arena, &m->asked, size);
+  va_start(list, format);
+  diag_set_list(m->b.diag, TN_ERR_UNSUPPORTED, format, list);
+  va_end(list);
+  diag_rethrow(m->b.diag);
+}
+
 builder *onnx_builder(onnx_call *c) { return &c->m->b; }
 
 bool onnx_has(const onnx_call *c, size_t input) {
@@ -76,6 +87,7 @@ const node *const *onnx_elements(onnx_call *c, size_t input, size_t *n) {
   if (!e)
     onnx_fail(c, TN_ERR_UNSUPPORTED, "input '%s' is known only when the model runs",
               c->node->inputs.at[input]);
+  for (size_t i = 0; i < *n; i++) vec_push(c->m->b.arena, &c->m->asked, e[i]);
   return e;
 }
 
@@ -84,8 +96,8 @@ const int64_t *onnx_numbers(onnx_call *c, size_t input, size_t *n) {
   int64_t *numbers = arena_alloc(c->m->b.arena, (*n + 1) * sizeof *numbers);
   for (size_t i = 0; i < *n; i++) {
     if (!node_is_const(e[i]))
-      onnx_fail(c, TN_ERR_UNSUPPORTED, "input '%s' depends on a size that varies",
-                c->node->inputs.at[input]);
+      onnx_fail_size(c, e[i], "input '%.200s' depends on a size that varies",
+                     c->node->inputs.at[input]);
     numbers[i] = node_int(e[i]);
   }
   return numbers;

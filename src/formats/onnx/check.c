@@ -17,50 +17,73 @@ int64_t onnx_opset_of(const onnx_model *m, const char *domain) {
 }
 
 /** Why a node cannot be imported, as a static text; NULL if it can. */
-static const char *objection(const onnx_model *m, const onnx_node *n) {
+static const char *objection(const onnx_node *n, int64_t opset) {
   if (!is_default_domain(n->domain)) return "operators of this domain are not supported";
   const onnx_op *row = table_find(n->op_type);
   if (!row) return "the operator is not supported";
-  if (!table_version(row, onnx_opset_of(m, "")))
-    return "the operator is not supported in so old an opset";
+  if (!table_version(row, opset)) return "the operator is not supported in so old an opset";
   return NULL;
 }
 
-static bool same_kind(const onnx_node *a, const onnx_node *b) {
-  return !strcmp(a->op_type, b->op_type) && !strcmp(a->domain, b->domain);
+/** The nodes of one operator that is not supported. */
+typedef struct kind {
+  const onnx_node *first;
+  const char *why;
+  str nodes;
+  size_t count;
+} kind;
+
+typedef VEC(kind *) kinds;
+
+static kind *kind_of(arena *a, names *seen, kinds *all, const onnx_node *n, const char *why) {
+  const char *domain = is_default_domain(n->domain) ? "" : n->domain;
+  const char *key = arena_printf(a, "%s\n%s", domain, n->op_type);
+  kind *k = names_get(seen, key);
+  if (k) return k;
+  k = arena_copy(a, &(kind){.first = n, .why = why, .nodes = str_new(a)}, sizeof *k);
+  names_set(a, seen, key, k);
+  vec_push(a, all, k);
+  return k;
 }
 
-static void add_names(const onnx_nodes *nodes, const onnx_node *like, str *report) {
-  size_t count = 0;
-  for (size_t i = 0; i < nodes->n; i++) {
-    const onnx_node *n = &nodes->at[i];
-    if (!same_kind(n, like)) continue;
-    if (count++ < NAMES_SHOWN)
-      str_addf(report, "%s '%.200s'", count > 1 ? "," : "", import_node_name(n));
-  }
-  if (count > NAMES_SHOWN) str_addf(report, " and %zu more", count - NAMES_SHOWN);
+/** The opset of each domain, by its name: the first that a model imports. */
+static names opsets_of(arena *a, const onnx_model *m) {
+  names all = {0};
+  for (size_t i = 0; i < m->opsets.n; i++)
+    if (!names_get(&all, m->opsets.at[i].domain))
+      names_set(a, &all, m->opsets.at[i].domain, &m->opsets.at[i]);
+  return all;
 }
 
-static bool is_first(const onnx_nodes *nodes, size_t i) {
-  for (size_t k = 0; k < i; k++)
-    if (same_kind(&nodes->at[k], &nodes->at[i])) return false;
-  return true;
+static void report_kind(str *report, const kind *k, int64_t opset, const names *opsets) {
+  bool is_default = is_default_domain(k->first->domain);
+  const onnx_opset *other = is_default ? NULL : names_get(opsets, k->first->domain);
+  str_addf(report, "%.100s (%.200s, opset %lld): %s: node%s", k->first->op_type,
+           is_default ? "ai.onnx" : k->first->domain,
+           (long long)(is_default ? opset
+                       : other    ? other->version
+                                  : 0),
+           k->why, str_text(&k->nodes));
+  if (k->count > NAMES_SHOWN) str_addf(report, " and %zu more", k->count - NAMES_SHOWN);
+  str_add(report, "\n");
 }
 
 void import_check(const onnx_model *model, str *report) {
+  arena *a = report->arena;
   const onnx_nodes *nodes = &model->graph->nodes;
   int64_t opset = onnx_opset_of(model, "");
+  names seen = {0}, opsets = opsets_of(a, model);
+  kinds all = {0};
   if (opset > ONNX_OPSET_MAX)
     str_addf(report, "opset %lld: the newest one supported is %d\n", (long long)opset,
              ONNX_OPSET_MAX);
   for (size_t i = 0; i < nodes->n; i++) {
     const onnx_node *n = &nodes->at[i];
-    const char *why = objection(model, n);
-    if (!why || !is_first(nodes, i)) continue;
-    str_addf(report, "%.100s (%s, opset %lld): %s: node", n->op_type,
-             is_default_domain(n->domain) ? "ai.onnx" : n->domain,
-             (long long)onnx_opset_of(model, n->domain), why);
-    add_names(nodes, n, report);
-    str_add(report, "\n");
+    const char *why = objection(n, opset);
+    if (!why) continue;
+    kind *k = kind_of(a, &seen, &all, n, why);
+    if (k->count++ < NAMES_SHOWN)
+      str_addf(&k->nodes, "%s '%.200s'", k->count > 1 ? "," : "", import_node_name(n));
   }
+  for (size_t i = 0; i < all.n; i++) report_kind(report, all.at[i], opset, &opsets);
 }

@@ -1,6 +1,7 @@
 #include "formats/onnx/import.h"
 
 #include "base/str.h"
+#include "formats/onnx/sizes.h"
 #include "formats/onnx/table.h"
 #include "tensor/build.h"
 
@@ -81,29 +82,6 @@ static value weight(import *m, const onnx_tensor *t) {
 
 value onnx_constant(onnx_call *c, const onnx_tensor *t) { return weight(c->m, t); }
 
-static const node *size_variable(import *m, const char *name) {
-  const node *v = names_get(&m->params, name);
-  if (v) return v;
-  int64_t bounds[] = {0, IMPORT_SIZE_MAX};
-  v = ir_make(m->b.ir, &(node_spec){.op = OP_VAR,
-                                    .dtype = DT_INDEX,
-                                    .ints = bounds,
-                                    .n_int = 2,
-                                    .text = name,
-                                    .n_text = strlen(name)});
-  names_set(m->b.arena, &m->params, name, (void *)v);
-  return v;
-}
-
-/** A size of an input: a number or a variable; one without a name is called after its input and
-    axis. */
-static const node *size_of(import *m, const onnx_value *v, size_t axis) {
-  const onnx_dim *d = &v->type.dims.at[axis];
-  if (d->value >= 0) return ix_const(m->b.ir, d->value);
-  const char *name = *d->param ? d->param : arena_printf(m->b.arena, "%s.%zu", v->name, axis);
-  return size_variable(m, name);
-}
-
 static void add_input(importing *k, const onnx_value *v) {
   import *m = k->m;
   if (v->type.kind != ONNX_TYPE_TENSOR || !v->type.has_shape)
@@ -111,7 +89,7 @@ static void add_input(importing *k, const onnx_value *v) {
   size_t rank = v->type.dims.n;
   check_rank(m, "input", v->name, rank, TN_MAX_RANK);
   const node **dims = arena_alloc(m->b.arena, (rank + 1) * sizeof *dims);
-  for (size_t axis = 0; axis < rank; axis++) dims[axis] = size_of(m, v, axis);
+  for (size_t axis = 0; axis < rank; axis++) dims[axis] = sizes_axis(m, v, axis);
   dtype t = type_of(m, v->type.dtype, "input", v->name);
   const node *n = m->leaves.input(m->leaves.user, v->name, t, rank, dims);
   vec_push(m->b.arena, &m->inputs, (import_port){v, n});
@@ -176,6 +154,7 @@ static void add_node(import *m, const onnx_node *n) {
                  .inputs = in,
                  .outputs = out};
   check_node(&c, row);
+  m->asked.n = 0;
   row->build(&c);
   for (size_t i = 0; i < n->outputs.n; i++) {
     check_count(m, out[i].node);
@@ -203,6 +182,33 @@ static void name_the_place(diag *d, const importing *k) {
   if (k->node) diag_prefix(d, "%.100s node '%.200s'", k->node->op_type, import_node_name(k->node));
 }
 
+static void add_inputs_sizes(import *m, const onnx_node *n) {
+  for (size_t i = 0; i < n->inputs.n; i++) {
+    const import_value *x = names_get(&m->values, n->inputs.at[i]);
+    for (size_t k = 0; x && k < x->v.node->rank; k++)
+      vec_push(m->b.arena, &m->asked, x->v.node->dims[k]);
+  }
+}
+
+/** After shapes that do not fit: sizes that vary may be why. */
+static void name_the_sizes(import *m, const onnx_node *n) {
+  enum { SHOWN = 4 };
+  arena *a = m->b.arena;
+  str list = str_new(a);
+  size_t count = 0;
+  if (m->b.diag->status == TN_ERR_SHAPE) add_inputs_sizes(m, n);
+  node_list all = topo_sort(a, m->asked.at, m->asked.n, NULL, NULL);
+  for (size_t i = 0; i < all.n; i++)
+    if (all.at[i]->op == OP_VAR && count++ < SHOWN)
+      str_addf(&list, "%s'%.60s'", list.n ? ", " : "", all.at[i]->text);
+  if (!count) return;
+  if (count > SHOWN) str_addf(&list, " and %zu more", count - SHOWN);
+  diag_set(m->b.diag, m->b.diag->status,
+           "%.1500s (%s var%s: tn_model_desc.sizes, or the command's --size, can fix, bound or "
+           "equate sizes)",
+           m->b.diag->text, str_text(&list), count > 1 ? "y" : "ies");
+}
+
 /** What an operation calls its caller's fault is here the file's. */
 void import_graph(import *m, const onnx_model *model) {
   str report = str_new(m->b.arena);
@@ -212,9 +218,12 @@ void import_graph(import *m, const onnx_model *model) {
                str_text(&report));
   m->model = model;
   m->opset = onnx_opset_of(model, "");
+  sizes_read(m);
   importing k = {.m = m};
   if (diag_catch(m->b.diag, build, &k) == TN_OK) return;
-  if (m->b.diag->status != TN_ERR_MEMORY) name_the_place(m->b.diag, &k);
+  tn_status s = m->b.diag->status;
+  if (k.node && (s == TN_ERR_SHAPE || s == TN_ERR_UNSUPPORTED)) name_the_sizes(m, k.node);
+  if (s != TN_ERR_MEMORY) name_the_place(m->b.diag, &k);
   if (m->b.diag->status == TN_ERR_ARGUMENT) m->b.diag->status = TN_ERR_FORMAT;
   diag_rethrow(m->b.diag);
 }

@@ -6,7 +6,10 @@
 #include "base/names.h"
 #include "base/str.h"
 #include "formats/onnx/proto.h"
+#include "ir/topo.h"
 #include "tensor/tensor.h"
+
+#include <tenon/model.h>
 
 enum {
   ONNX_OPSET_MAX = 28
@@ -27,14 +30,21 @@ typedef struct import_port {
   const node *node; /* of an input the leaf, of an output its value */
 } import_port;
 
+/** A size of the inputs (sizes.c). */
+typedef struct import_size import_size;
+
 typedef struct import {
   builder b; /* raises through its diag; lists that outlive the import are in its arena */
   import_leaves leaves;
+  const tn_model_size *said; /* what the caller knows of sizes */
+  size_t n_said;
   const onnx_model *model;
-  int64_t opset; /* of the default domain */
-  names values;  /* name → import_value */
-  names params;  /* name of a dimension → VAR */
-  map weights;   /* leaf of a weight → onnx_tensor */
+  int64_t opset;   /* of the default domain */
+  names values;    /* name → import_value */
+  names sizes;     /* name of a dimension → import_size */
+  map axes;        /* onnx_value of an input → import_size of each axis */
+  map weights;     /* leaf of a weight → onnx_tensor */
+  node_list asked; /* sizes that the node at hand asked for, besides those of its inputs */
   VEC(import_port) inputs, outputs;
 } import;
 
@@ -49,9 +59,10 @@ typedef struct import_value {
  */
 enum { IMPORT_SIZE_MAX = 999999999 };
 
-/** Builds the whole graph; `b` and `leaves` are set. Sizes that inputs leave open are variables.
-    Raises TN_ERR_UNSUPPORTED with all operators, versions and types that
-    are not supported at once; TN_ERR_FORMAT, SHAPE or DTYPE with the node's name. */
+/** Builds the whole graph; `b`, `leaves` and `said` are set. Sizes that inputs leave open are
+    variables. Raises TN_ERR_UNSUPPORTED with all operators, versions and types that are not
+    supported at once; TN_ERR_FORMAT, SHAPE or DTYPE with the node's name; TN_ERR_ARGUMENT where
+    `said` is about no size or contradicts the file. */
 void import_graph(import *m, const onnx_model *model);
 
 /** Appends a line for each thing of the model that is not supported: "Op (domain, opset 13): node
@@ -117,6 +128,11 @@ value onnx_constant(onnx_call *c, const onnx_tensor *t);
 
 /** An axis of a tensor, counted from its end if negative; raises if there is none. */
 size_t onnx_axis(onnx_call *c, int64_t axis, size_t rank);
+
+/** Raises TN_ERR_UNSUPPORTED for what cannot be done while a size varies: "axis 2, of size n, can
+   be 1 or not" is told with the way out. */
+_Noreturn void onnx_fail_size(onnx_call *c, const node *size, const char *format, ...)
+    BASE_PRINTF(3, 4);
 
 /** Raises, with the node's name and operator before the message. */
 _Noreturn void onnx_fail(const onnx_call *c, tn_status s, const char *format, ...)

@@ -1,6 +1,6 @@
 /* Contractions and pooling. */
 #include "formats/onnx/ops.h"
-#include "tensor/build.h"
+#include "tensor/ops_common.h"
 
 #include <string.h>
 
@@ -28,10 +28,10 @@ static void positive_numbers(const onnx_call *c, const char *name, size_t n, int
 
 /** auto_pad SAME: ⌈size / stride⌉ results, what is missing put half before and half after. The
     kernel's size, stride and dilation are checked, so that nothing overflows. */
-static void pad_same(const onnx_call *c, tn_conv_desc *d, const node *size, size_t i, int64_t k,
+static void pad_same(onnx_call *c, tn_conv_desc *d, const node *size, size_t i, int64_t k,
                      bool more_before) {
   if (!node_is_const(size))
-    onnx_fail(c, TN_ERR_UNSUPPORTED, "auto_pad of an input whose size varies");
+    onnx_fail_size(c, size, "auto_pad of spatial axis %zu, whose size varies", i);
   int64_t n = node_int(size), results = n ? (n - 1) / d->stride[i] + 1 : 0;
   int64_t all = (results - 1) * d->stride[i] - n + (k - 1) * d->dilation[i] + 1;
   if (all < 0) all = 0;
@@ -39,7 +39,7 @@ static void pad_same(const onnx_call *c, tn_conv_desc *d, const node *size, size
   d->pad_high[i] = all - d->pad_low[i];
 }
 
-static void pads(const onnx_call *c, tn_conv_desc *d, const node *x, const int64_t *kernel,
+static void pads(onnx_call *c, tn_conv_desc *d, const node *x, const int64_t *kernel,
                  size_t spatial) {
   const char *mode = onnx_string(c, "auto_pad", "NOTSET");
   int64_t pad[6] = {0};
@@ -57,10 +57,10 @@ static void pads(const onnx_call *c, tn_conv_desc *d, const node *x, const int64
 }
 
 /** The kernel's sizes, which the weights give and an attribute may repeat. */
-static void kernel_of(const onnx_call *c, const node *w, size_t spatial, int64_t kernel[]) {
+static void kernel_of(onnx_call *c, const node *w, size_t spatial, int64_t kernel[]) {
   for (size_t i = 0; i < spatial; i++) {
     if (!node_is_const(w->dims[2 + i]))
-      onnx_fail(c, TN_ERR_UNSUPPORTED, "weights whose size varies");
+      onnx_fail_size(c, w->dims[2 + i], "weights whose size varies along spatial axis %zu", i);
     kernel[i] = node_int(w->dims[2 + i]);
     if (kernel[i] < 1 || kernel[i] > INT32_MAX)
       onnx_fail(c, TN_ERR_SHAPE, "the weights have %lld places along spatial axis %zu",
@@ -72,6 +72,14 @@ static void kernel_of(const onnx_call *c, const node *w, size_t spatial, int64_t
     if (said[i] != kernel[i])
       onnx_fail(c, TN_ERR_SHAPE, "kernel_shape says %lld where the weights have %lld",
                 (long long)said[i], (long long)kernel[i]);
+}
+
+static void check_channels(onnx_call *c, const node *x, const node *w, int64_t groups) {
+  builder *b = onnx_builder(c);
+  const node *taken = groups < 1 ? x->dims[1] : ix_scale(b->ir, w->dims[1], groups);
+  if (taken != x->dims[1])
+    onnx_fail(c, TN_ERR_SHAPE, "the input has %s channels, where the weights take %s",
+              size_text(b, x->dims[1]), size_text(b, taken));
 }
 
 void onnx_Conv(onnx_call *c) {
@@ -88,6 +96,7 @@ void onnx_Conv(onnx_call *c) {
   positive_numbers(c, "dilations", spatial, d.dilation);
   pads(c, &d, x.node, kernel, spatial);
   d.groups = onnx_int(c, "group", 1);
+  check_channels(c, x.node, w.node, d.groups);
   value bias = onnx_has(c, 2) ? onnx_input(c, 2) : none;
   c->outputs[0] = build_conv(onnx_builder(c), x, w, bias, &d);
 }

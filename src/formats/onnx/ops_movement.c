@@ -1,7 +1,7 @@
 /* Operators that move elements, and those about shapes. */
 #include "formats/onnx/axes.h"
 #include "formats/onnx/ops.h"
-#include "tensor/build.h"
+#include "tensor/ops_common.h"
 
 /** Elements of an input as sizes. */
 static sizes sizes_input(onnx_call *c, size_t input) {
@@ -17,8 +17,8 @@ static void check_size(onnx_call *c, const sizes *s, size_t i) {
   builder *b = onnx_builder(c);
   const node *n = s->at[i];
   if (n->lo >= 0 || ix_prove(b->ir, n)) return;
-  onnx_fail(c, TN_ERR_SHAPE, "size %zu of the shape, %s, %s negative", i,
-            sizes_text(b, &(sizes){.rank = 1, .at = {n}}), n->hi < 0 ? "is" : "may be");
+  onnx_fail(c, TN_ERR_SHAPE, "size %zu of the shape, %s, %s negative", i, size_text(b, n),
+            n->hi < 0 ? "is" : "may be");
 }
 
 /** A quotient that is exact whatever the sizes that vary are; NULL if there is none. */
@@ -71,17 +71,27 @@ void onnx_Reshape(onnx_call *c) {
   c->outputs[0] = build_reshape(onnx_builder(c), x, &to);
 }
 
+static _Noreturn void does_not_stretch(onnx_call *c, const node *x, const sizes *asked,
+                                       const node *own, const node *size) {
+  builder *b = onnx_builder(c);
+  sizes s = sizes_of(x);
+  onnx_fail(c, TN_ERR_SHAPE, "%s does not stretch to %s: %s is not %s", sizes_text(b, &s),
+            sizes_text(b, asked), size_text(b, own), size_text(b, size));
+}
+
 /** Sizes of the shape broadcast with those of the input: a 1 leaves the input's. */
 void onnx_Expand(onnx_call *c) {
   value x = onnx_input(c, 0);
-  sizes asked = sizes_input(c, 1), to = {0};
-  to.rank = asked.rank > x.node->rank ? asked.rank : x.node->rank;
+  sizes own = sizes_of(x.node), asked = sizes_input(c, 1), to = {0};
+  const node *one = ix_const(onnx_builder(c)->ir, 1);
+  to.rank = asked.rank > own.rank ? asked.rank : own.rank;
   for (size_t i = 0; i < asked.rank; i++) check_size(c, &asked, i);
   for (size_t i = 0; i < to.rank; i++) {
-    size_t lead = to.rank - asked.rank;
-    const node *a = i < lead ? NULL : asked.at[i - lead];
-    bool own = i >= to.rank - x.node->rank;
-    to.at[i] = !a || (own && node_is_bits(a, 1)) ? NULL : a;
+    size_t new_axes = to.rank - own.rank, lead = to.rank - asked.rank;
+    const node *had = i < new_axes ? one : own.at[i - new_axes];
+    const node *size = i < lead ? one : asked.at[i - lead];
+    if (had != size && had != one && size != one) does_not_stretch(c, x.node, &asked, had, size);
+    to.at[i] = size == one ? had : size;
   }
   c->outputs[0] = build_expand(onnx_builder(c), x, &to);
 }
@@ -115,10 +125,28 @@ void onnx_Transpose(onnx_call *c) {
     c->outputs[0] = build_permute(onnx_builder(c), x, axes_list(c, perm->at, perm->n));
 }
 
+/** The axes of size 1: how many these are must not depend on sizes that vary. */
+static tn_axes axes_of_one(onnx_call *c, const node *x) {
+  tn_axes axes = {0};
+  for (size_t i = 0; i < x->rank; i++) {
+    const node *size = x->dims[i];
+    if (size->lo > 1 || size->hi < 1) continue;
+    if (!node_is_bits(size, 1))
+      onnx_fail_size(c, size,
+                     "axis %zu, of size %s, goes if that is 1, and stays if not: give the node "
+                     "the axes that go",
+                     i, size_text(onnx_builder(c), size));
+    if (axes.count == TN_MAX_RANK) onnx_fail(c, TN_ERR_UNSUPPORTED, "too many axes of size 1");
+    axes.axis[axes.count++] = (int32_t)i;
+  }
+  return axes;
+}
+
 void onnx_Squeeze(onnx_call *c) {
   tn_axes axes;
-  bool given = axes_given(c, 13, &axes);
-  c->outputs[0] = build_squeeze(onnx_builder(c), onnx_input(c, 0), given ? axes : TN_ALL);
+  value x = onnx_input(c, 0);
+  if (!axes_given(c, 13, &axes)) axes = axes_of_one(c, x.node);
+  c->outputs[0] = build_squeeze(onnx_builder(c), x, axes);
 }
 
 void onnx_Unsqueeze(onnx_call *c) {

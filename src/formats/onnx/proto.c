@@ -146,12 +146,22 @@ static bool in_file(const reader *r, const pb_istream_t *in) {
   return at >= from && at - from <= r->bytes && in->bytes_left <= r->bytes - (at - from);
 }
 
+/* What ends beyond what holds it: of the whole file too where that was cut off. */
+static bool is_cut(const char *why) {
+  return !strcmp(why, "parent stream too short") || !strcmp(why, "end-of-stream") ||
+         !strcmp(why, "io error");
+}
+
 static _Noreturn void damaged(const frame *f, const pb_istream_t *in) {
-  const char *why = PB_GET_ERROR(in);
+  const char *why = PB_GET_ERROR(in), *no_model = f->up ? "" : "no ONNX model, or ";
   if (!in_file(f->reader, in)) fail(f, TN_ERR_FORMAT, "damaged: %s", why);
   size_t at = (size_t)((const unsigned char *)in->state - f->reader->from);
+  if (!is_cut(why)) fail(f, TN_ERR_FORMAT, "%sdamaged at byte %zu: %s", no_model, at, why);
+  size_t end = at + in->bytes_left;
+  bool of_file = end == f->reader->bytes;
   fail(f, TN_ERR_FORMAT,
-       f->up ? "damaged at byte %zu: %s" : "no ONNX model, or damaged at byte %zu: %s", at, why);
+       "%sdamaged at byte %zu%s: what is there goes on beyond the end of %s at %zu", no_model, at,
+       of_file ? ", or cut off" : "", of_file ? "the file" : "what holds it", end);
 }
 
 static void read_message(const frame *up, pb_istream_t *in, const message *m, void *to,

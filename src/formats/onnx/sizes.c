@@ -1,0 +1,156 @@
+#include "formats/onnx/sizes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/** A size, or several that are equal: of these one stands for all. */
+struct import_size {
+  const char *name;
+  import_size *same; /* NULL: this one stands for itself */
+  int64_t min, max;
+};
+
+static import_size *new_size(import *m, const char *name, int64_t min, int64_t max) {
+  import_size s = {.name = name, .min = min, .max = max};
+  return arena_copy(m->b.arena, &s, sizeof s);
+}
+
+/** The one that stands for a size. */
+static import_size *chief(import_size *s) {
+  while (s->same) {
+    if (s->same->same) s->same = s->same->same;
+    s = s->same;
+  }
+  return s;
+}
+
+/* The inputs' sizes. */
+
+static void read_named(import *m, const onnx_value *v) {
+  for (size_t i = 0; i < v->type.dims.n; i++) {
+    const onnx_dim *d = &v->type.dims.at[i];
+    if (d->value < 0 && *d->param && !names_get(&m->sizes, d->param))
+      names_set(m->b.arena, &m->sizes, d->param, new_size(m, d->param, 0, IMPORT_SIZE_MAX));
+  }
+}
+
+/** A name that no size of the file has. */
+static const char *own_name(import *m, const onnx_value *v, size_t axis) {
+  const char *name = arena_printf(m->b.arena, "%s:%zu", v->name, axis);
+  while (names_get(&m->sizes, name)) name = arena_printf(m->b.arena, "%s'", name);
+  return name;
+}
+
+static void read_axes(import *m, const onnx_value *v) {
+  size_t rank = v->type.dims.n;
+  import_size **axes = arena_alloc(m->b.arena, (rank + 1) * sizeof *axes);
+  for (size_t i = 0; i < rank; i++) {
+    const onnx_dim *d = &v->type.dims.at[i];
+    if (d->value >= 0)
+      axes[i] =
+          new_size(m, arena_printf(m->b.arena, "%lld", (long long)d->value), d->value, d->value);
+    else if (*d->param)
+      axes[i] = names_get(&m->sizes, d->param);
+    else
+      axes[i] = new_size(m, own_name(m, v, i), 0, IMPORT_SIZE_MAX);
+  }
+  map_set(m->b.arena, &m->axes, v, axes);
+}
+
+/* What the caller says. */
+
+/** "input:axis"; NULL if it is none. */
+static import_size *find_axis(import *m, const char *name) {
+  const onnx_values *inputs = &m->model->graph->inputs;
+  const char *colon = strrchr(name, ':');
+  if (!colon || colon[1] < '0' || colon[1] > '9') return NULL;
+  char *end;
+  unsigned long axis = strtoul(colon + 1, &end, 10);
+  for (size_t i = 0; i < inputs->n && !*end; i++) {
+    const onnx_value *v = &inputs->at[i];
+    if (strlen(v->name) != (size_t)(colon - name) || strncmp(v->name, name, strlen(v->name)))
+      continue;
+    import_size **axes = map_get(&m->axes, v);
+    return axes && axis < v->type.dims.n ? axes[axis] : NULL;
+  }
+  return NULL;
+}
+
+static void add_size(str *list, const char *name) {
+  enum { LONGEST = 300 };
+  if (list->n < LONGEST) str_addf(list, "%s'%.100s'", list->n ? ", " : "", name);
+}
+
+/** The names of the sizes that are left open. */
+static const char *list_sizes(import *m) {
+  str list = str_new(m->b.arena);
+  const onnx_values *inputs = &m->model->graph->inputs;
+  map listed = {0};
+  for (size_t i = 0; i < inputs->n; i++) {
+    import_size **axes = map_get(&m->axes, &inputs->at[i]);
+    for (size_t k = 0; axes && k < inputs->at[i].type.dims.n; k++) {
+      if (inputs->at[i].type.dims.at[k].value >= 0 || map_has(&listed, axes[k])) continue;
+      map_set(m->b.arena, &listed, axes[k], axes[k]);
+      add_size(&list, axes[k]->name);
+    }
+  }
+  return list.n ? str_text(&list) : "none";
+}
+
+static import_size *find_size(import *m, const char *name) {
+  import_size *s = name ? names_get(&m->sizes, name) : NULL;
+  if (!s && name) s = find_axis(m, name);
+  if (!s)
+    diag_raise(m->b.diag, TN_ERR_ARGUMENT,
+               "no input has a size '%.100s'; those that vary are %s, and input:axis names any",
+               name ? name : "(NULL)", list_sizes(m));
+  return s;
+}
+
+static void bound(import *m, import_size *s, const char *name, int64_t min, int64_t max) {
+  if (min > s->max || max < s->min)
+    diag_raise(m->b.diag, TN_ERR_ARGUMENT,
+               "size '%.100s' cannot be in %lld … %lld: it is in %lld … %lld", name, (long long)min,
+               (long long)max, (long long)s->min, (long long)s->max);
+  if (min > s->min) s->min = min;
+  if (max < s->max) s->max = max;
+}
+
+static void say(import *m, const tn_model_size *said) {
+  import_size *s = chief(find_size(m, said->name));
+  if (said->same) {
+    import_size *other = chief(find_size(m, said->same));
+    bound(m, other, said->name, s->min, s->max);
+    if (s != other) s->same = other;
+    return;
+  }
+  if (said->min < 0 || said->min > said->max || said->max > IMPORT_SIZE_MAX)
+    diag_raise(m->b.diag, TN_ERR_ARGUMENT,
+               "size '%.100s' is to be in %lld … %lld, which is not within 0 … %d", said->name,
+               (long long)said->min, (long long)said->max, IMPORT_SIZE_MAX);
+  bound(m, s, said->name, said->min, said->max);
+}
+
+void sizes_read(import *m) {
+  const onnx_graph *g = m->model->graph;
+  names given = {0};
+  for (size_t i = 0; i < g->initializers.n; i++)
+    names_set(m->b.arena, &given, g->initializers.at[i]->name, g->initializers.at[i]);
+  for (int pass = 0; pass < 2; pass++)
+    for (size_t i = 0; i < g->inputs.n; i++)
+      if (!names_get(&given, g->inputs.at[i].name))
+        (pass ? read_axes : read_named)(m, &g->inputs.at[i]);
+  for (size_t i = 0; i < m->n_said; i++) say(m, &m->said[i]);
+}
+
+const node *sizes_axis(import *m, const onnx_value *v, size_t axis) {
+  import_size *const *axes = map_get(&m->axes, v), *s = chief(axes[axis]);
+  if (s->min == s->max) return ix_const(m->b.ir, s->min);
+  int64_t bounds[] = {s->min, s->max};
+  return ir_make(m->b.ir, &(node_spec){.op = OP_VAR,
+                                       .dtype = DT_INDEX,
+                                       .ints = bounds,
+                                       .n_int = 2,
+                                       .text = s->name,
+                                       .n_text = strlen(s->name)});
+}
