@@ -2,10 +2,12 @@
 
    Errors. Work returns a tn_status; on failure its results are NULL or untouched, as each function
    says. A function that builds a tensor returns an invalid one that carries its cause, and work on
-   that reports the cause; of several invalid operands', the oldest. An object argument that is NULL
-   is refused with TN_ERR_ARGUMENT (a builder returns NULL) and leaves every message alone, so that
-   a chain of calls needs one check, at its last; only where a function says so does NULL mean
-   "absent". A scope keeps its first failure for tn_scope_end.
+   that reports the cause; of several invalid operands', the oldest. So a chain of calls needs one
+   check, at its last. An argument that is NULL where it may not be is refused with TN_ERR_ARGUMENT
+   and a message, a builder's with an invalid tensor; the message of a NULL operand quotes the
+   failure told before it, which may be why it is NULL. Where all objects of a call are NULL there
+   is no context to tell: a builder returns NULL, and every message is left alone. Only where a
+   function says so does NULL mean "absent". A scope keeps its first failure for tn_scope_end.
 
    What fails. An assign or a state's first contents can fail when they are computed, later than
    they were made: what does not depend on them happens all the same. A state without first contents
@@ -14,8 +16,15 @@
    again.
 
    Threads. A context with its tensors is used by one thread at a time, any thread in turn; a second
-   one gets TN_ERR_BUSY. Plans and models are used by any number of threads, a binding by one; where
+   one gets TN_ERR_BUSY, from a builder as a tensor or a size that reports it, and leaves the
+   message to the first. Plans and models are used by any number of threads, a binding by one; where
    these need the context for a while, calls on it wait.
+
+   What is kept. No number of steps makes a program larger. A context keeps what it compiled for the
+   last 64 graphs that it realised, 64 MiB of graphs at most. Devices keep the kernels that anything
+   holds, such as a plan, and the last 1024 that nothing does any more, 64 MiB at most, after
+   tn_close too where devices are shared. What was dropped is compiled again when it is needed.
+   Where memory runs out these are dropped before work fails. Freed memory: see `cached_bytes`.
 
    Memory passed in is borrowed for the call unless a function says otherwise. Strings returned live
    as long as the object they came from. */
@@ -84,10 +93,13 @@ typedef struct tn_logger {
   void (*destroy)(void *user);
 } tn_logger;
 
-/** Told of long work: compiling, loading. */
+/** Told of compiling. */
 typedef struct tn_progress {
-  /** `done` of `total` units of `what` ("kernels", "bytes") are finished. Returning false cancels
-      the work, which then returns TN_ERR_CANCELLED. */
+  /** `done` of `total` units of `what` are finished: "kernels", of what is realised or of a plan.
+      It is called before each kernel is written, with 0 to total - 1 done, and once when all are
+      compiled, with `total`; where there are none, once with 0 of 0. The compilers run between the
+      last two calls, side by side: they cannot be cancelled. Kernels that were compiled before are
+      counted too. Returning false cancels the work, which then returns TN_ERR_CANCELLED. */
   bool (*step)(void *user, const char *what, uint64_t done, uint64_t total);
   void *user;
   void (*destroy)(void *user);

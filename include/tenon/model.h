@@ -33,7 +33,8 @@ typedef struct tn_model_desc {
                          none, so that such data is TN_ERR_IO */
   bool copy;          /**< copy what the files hold: they may change once the model is loaded */
   const tn_model_size *sizes; /**< what holds of all runs; NULL: no more than the file says. Sizes
-                                   that nobody says anything of are 0 or more */
+                                   that nobody says anything of are 0 or more, and 1 or more where
+                                   ONNX takes a 0 that a shape is computed to for a copy */
   size_t n_sizes;             /**< how many these are */
 } tn_model_desc;
 
@@ -76,8 +77,9 @@ typedef struct tn_port {
   size_t size; /**< sizeof(tn_port), set by the caller */
   const char *name;
   tn_type type;                   /**< a size that varies is -1; an unknown rank is -1 */
-  const char *sizes[TN_MAX_RANK]; /**< each size in words: "224", "batch", "2*batch+1"; "(…)" is
-                                     what is not said so shortly; NULL past the rank */
+  const char *sizes[TN_MAX_RANK]; /**< each size in words: "224", "batch", "2*batch+1", "x:0"
+                                     for one without a name; "…" is what is not said so shortly;
+                                     NULL past the rank */
 } tn_port;
 
 #define TN_PORT_INIT                                          \

@@ -43,8 +43,8 @@ typedef struct tn_shape {
   tn_dim size[TN_MAX_RANK];
 } tn_shape;
 
-/** A list of axes. A negative axis counts from the end, -1 being the last; none may come twice. An
-    empty list is no axis at all; TN_ALL is every axis. */
+/** A list of axes. A negative axis counts from the end, -1 being the last; none may come twice.
+    TN_NO_AXES is the empty list, no axis at all; TN_ALL is every axis. */
 typedef struct tn_axes {
   int32_t count;
   int32_t axis[TN_MAX_RANK];
@@ -63,8 +63,9 @@ typedef struct tn_array {
 } tn_array;
 
 /* tn_shape(2, 3) and tn_axes(0, -1) are values, in C and in C++, not constants in C: a static
-   variable is written out, {2, {2, 3}}. TN_SCALAR is the shape of rank 0. More than TN_MAX_RANK
-   entries do not compile in C++; in C a compiler warns of them and every function refuses them. */
+   variable is written out, {2, {2, 3}}. C11 has none without entries: TN_SCALAR is the shape of
+   rank 0, and TN_NO_AXES the list of no axes. More than TN_MAX_RANK entries do not compile in C++;
+   in C a compiler warns of them and every function refuses them. */
 #ifdef __cplusplus
 } /* templates have C++ linkage, even where this header is included under C's */
 extern "C++" {
@@ -81,14 +82,16 @@ extern "C" {
 #define tn_shape(...) tn_shape_literal(__VA_ARGS__)
 #define tn_axes(...)  tn_axes_literal(__VA_ARGS__)
 #define TN_SCALAR     (tn_shape{0, {0}})
+#define TN_NO_AXES    (tn_axes{0, {0}})
 #define TN_ALL        (tn_axes{-1, {0}})
 #else
 #define tn_shape(...) \
   ((tn_shape){(int32_t)(sizeof((tn_dim[]){__VA_ARGS__}) / sizeof(tn_dim)), {__VA_ARGS__}})
 #define tn_axes(...) \
   ((tn_axes){(int32_t)(sizeof((int32_t[]){__VA_ARGS__}) / sizeof(int32_t)), {__VA_ARGS__}})
-#define TN_SCALAR ((tn_shape){0, {0}})
-#define TN_ALL    ((tn_axes){-1, {0}})
+#define TN_SCALAR  ((tn_shape){0, {0}})
+#define TN_NO_AXES ((tn_axes){0, {0}})
+#define TN_ALL     ((tn_axes){-1, {0}})
 #endif
 
 /** A size that is known only at run time, between `min` and `max` inclusive; 0 <= min <= max <=
@@ -130,9 +133,9 @@ TN_API tn_type tn_type_of(const tn_tensor *tensor);
 
 /* ---- Made from nothing ----
 
-   A size may be a variable unless said otherwise. Errors: TN_ERR_SHAPE for a rank above TN_MAX_RANK
-   or a negative size, TN_ERR_DTYPE for a type that is not in TN_DTYPE_LIST or not among those
-   named. */
+   A size may be a variable unless said otherwise. Errors: TN_ERR_SHAPE for a rank above
+   TN_MAX_RANK, a negative size, or more elements than memory can ever hold (as of every operation's
+   result), TN_ERR_DTYPE for a type that is not in TN_DTYPE_LIST or not among those named. */
 
 /** `value` everywhere, converted as by tn_cast. As numpy.full. */
 TN_API tn_tensor *tn_full(tn_context *context, tn_shape shape, tn_dtype dtype, double value);

@@ -131,6 +131,7 @@ static const char *input_name(const loading *l, const node *n) {
 static const node *move_leaf(void *user, const node *n, const node *const src[]) {
   loading *l = user;
   tn_model *m = l->m;
+  if (n->op == OP_VAR) return import_size(&l->import, m->ir, n);
   if (n->op != OP_BUFFER) return NULL;
   model_leaf *made = &m->leaves[m->n_leaves];
   made->input = input_name(l, n);
@@ -185,13 +186,14 @@ static tn_status load(tn_context *c, tn_model *m, const char *path, const void *
 
 static tn_status open_model(tn_context *c, const char *path, const void *data, size_t bytes,
                             const tn_model_desc *desc, tn_model **out) {
-  if (!out) return TN_ERR_ARGUMENT;
-  *out = NULL;
-  if (!path && !data) return TN_ERR_ARGUMENT;
+  if (out) *out = NULL;
   tn_status s = context_enter(c);
   if (s != TN_OK) return s;
-  tn_model *m = mem_calloc(&c->mem, 1, sizeof *m);
-  if (m) {
+  bool given = out && (path || data);
+  tn_model *m = given ? mem_calloc(&c->mem, 1, sizeof *m) : NULL;
+  if (!given) {
+    s = diag_set(&c->diag, TN_ERR_ARGUMENT, "the %s is NULL", out ? "file" : "place for the model");
+  } else if (m) {
     m->context = c;
     m->attachment.destroy = destroy;
     mutex_init(&m->lock);
@@ -290,6 +292,12 @@ static bool is_same_size(const node *port, const node *x) {
   return node_is_const(port) && node_is_const(x) && node_int(port) == node_int(x);
 }
 
+/** Whether a size has only values that a variable of the model has. That one of no bound ends
+    somewhere does not count. */
+static bool is_within(const node *size, const node *var) {
+  return size->lo >= var->lo && (size->hi <= var->hi || var->hi == IMPORT_SIZE_MAX);
+}
+
 /** What stands for an input's sizes: a variable is the operand's size, a number must agree. */
 static void bind_sizes(builder *b, const tn_model *m, size_t i, const node *x, map *with) {
   const node *port = m->nodes[i];
@@ -298,6 +306,10 @@ static void bind_sizes(builder *b, const tn_model *m, size_t i, const node *x, m
                port->rank, x->rank);
   for (size_t k = 0; k < x->rank; k++) {
     const node *size = port->dims[k], *known = map_get(with, size);
+    if (size->op == OP_VAR && !is_within(x->dims[k], size))
+      diag_raise(b->diag, TN_ERR_SHAPE, "input '%s': size %zu, %s, is not within %lld … %lld",
+                 m->names[i], k, size_text(b, x->dims[k]), (long long)size->lo,
+                 (long long)size->hi);
     if (size->op == OP_VAR && !known)
       map_set(b->arena, with, size, (void *)x->dims[k]);
     else if (known ? known != x->dims[k] : !is_same_size(size, x->dims[k]))
@@ -357,6 +369,6 @@ static void apply(builder *b, const value in[], size_t n, const void *options, v
 
 void tn_model_apply(tn_model *m, tn_tensor *const in[], size_t n_in, tn_tensor *out[],
                     size_t n_out) {
-  for (size_t i = 0; i < n_out; i++) out[i] = NULL;
+  for (size_t i = 0; out && i < n_out; i++) out[i] = NULL;
   if (m) tensor_call_many(m->context, "model", in, n_in, 0, apply, m, out, n_out);
 }

@@ -82,9 +82,13 @@ static void publish(tn_binding *b) {
 
 tn_status tn_plan_bind(tn_plan *p, tn_binding **out) {
   if (out) *out = NULL;
-  if (!p || !out) return TN_ERR_ARGUMENT;
+  if (!p) return TN_ERR_ARGUMENT;
   tn_context *c = p->context;
   diag d = {0};
+  if (!out) {
+    diag_set(&d, TN_ERR_ARGUMENT, "%s: plan_bind: the place for the binding is NULL", p->name);
+    return context_message(c, &d);
+  }
   tn_binding *b = mem_calloc(&c->mem, 1, sizeof *b);
   tn_status s = b ? TN_OK : diag_set(&d, TN_ERR_MEMORY, "out of memory");
   if (b) {
@@ -144,21 +148,27 @@ static tn_status check_dtype(tn_binding *b, tn_dtype t) {
                                      tn_dtype_name(t), (int)t);
 }
 
+static tn_status check_size(tn_binding *b, const plan_port *p, size_t axis, int64_t size) {
+  const port_size *s = &p->size[axis];
+  int64_t value;
+  if (s->is_fixed && size != s->offset)
+    return diag_set(&b->diag, TN_ERR_SHAPE, "input %s: axis %zu has size %lld, not %lld", p->name,
+                    axis, (long long)size, (long long)s->offset);
+  if (s->var != SIZE_MAX && !binding_solve(b->plan, s, size, &value))
+    return binding_refuse_size(b, p, axis, size);
+  return TN_OK;
+}
+
 static tn_status check_shape(tn_binding *b, const plan_port *p, tn_shape shape, size_t bytes,
                              uint64_t *count) {
-  int64_t value;
   if (shape.rank < 0 || (size_t)shape.rank != p->rank)
     return diag_set(&b->diag, TN_ERR_SHAPE, "input %s has rank %d, not %zu", p->name,
                     (int)shape.rank, p->rank);
   if (!binding_count(shape, bytes, count))
     return diag_set(&b->diag, TN_ERR_SHAPE, "input %s: a size is no number, or too large", p->name);
-  for (size_t i = 0; i < p->rank; i++)
-    if (p->size[i].var != SIZE_MAX && !binding_solve(b->plan, &p->size[i], shape.size[i], &value))
-      return diag_set(&b->diag, TN_ERR_SHAPE,
-                      "input %s: axis %zu of size %lld gives %s no value within its bounds",
-                      p->name, i, (long long)shape.size[i],
-                      executable_var_at(b->plan->executable, p->size[i].var)->name);
-  return TN_OK;
+  tn_status s = TN_OK;
+  for (size_t i = 0; i < p->rank && s == TN_OK; i++) s = check_size(b, p, i, shape.size[i]);
+  return s;
 }
 
 static tn_status set_input(tn_binding *b, const char *name, tn_shape shape, tn_dtype t,
@@ -171,9 +181,11 @@ static tn_status set_input(tn_binding *b, const char *name, tn_shape shape, tn_d
   tn_status s = check_dtype(b, t);
   if (s == TN_OK) s = check_shape(b, p, shape, size, &count);
   if (s != TN_OK) return s;
-  if (bytes != count * size || (!data && count))
+  if (bytes != count * size)
     return diag_set(&b->diag, TN_ERR_ARGUMENT, "input %s: %zu bytes are given; it has %llu", name,
-                    data ? bytes : 0, (unsigned long long)(count * size));
+                    bytes, (unsigned long long)(count * size));
+  if (!data && count)
+    return diag_set(&b->diag, TN_ERR_ARGUMENT, "input %s: the data is NULL", name);
   bound_input *in = &b->inputs[i];
   if (in->data != data || in->count != count || in->from != (dtype)t)
     binding_set_memory(&in->imported, NULL);
@@ -284,9 +296,11 @@ static tn_status read_result(tn_binding *b, const char *output, tn_dtype t, void
   tn_status s = check_dtype(b, t);
   if (s != TN_OK) return s;
   uint64_t need = b->outputs[i].count * tn_dtype_size(t);
-  if (bytes != need || (!data && need))
+  if (bytes != need)
     return diag_set(&b->diag, TN_ERR_ARGUMENT, "output %s has %llu bytes; %zu are given", output,
-                    (unsigned long long)need, data ? bytes : 0);
+                    (unsigned long long)need, bytes);
+  if (!data && need)
+    return diag_set(&b->diag, TN_ERR_ARGUMENT, "output %s: the data is NULL", output);
   return binding_give(b, i, (dtype)t, data);
 }
 

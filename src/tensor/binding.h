@@ -51,6 +51,9 @@ static inline void binding_set_memory(tn_buffer **slot, tn_buffer *with) {
     gives it. */
 bool binding_solve(const tn_plan *p, const port_size *s, int64_t size, int64_t *value);
 
+/** Says that a size of an input gives its variable no value. */
+tn_status binding_refuse_size(tn_binding *b, const plan_port *p, size_t axis, int64_t size);
+
 /** The number of elements of a shape with sizes that are numbers; false if they are none, or too
     many. */
 bool binding_count(tn_shape s, size_t bytes, uint64_t *count);

@@ -33,6 +33,13 @@ bool binding_solve(const tn_plan *p, const port_size *s, int64_t size, int64_t *
   return *value >= v->min && *value <= v->max;
 }
 
+tn_status binding_refuse_size(tn_binding *b, const plan_port *p, size_t axis, int64_t size) {
+  const tn_program_var *v = executable_var_at(b->plan->executable, p->size[axis].var);
+  return diag_set(&b->diag, TN_ERR_SHAPE,
+                  "input %s: axis %zu of size %lld gives %s no value from %lld to %lld", p->name,
+                  axis, (long long)size, v->name, (long long)v->min, (long long)v->max);
+}
+
 enum { NAME_SHOWN = 100 };
 
 /** Appends to a list of names, each cut if it is long, as far as there is room. */
@@ -66,11 +73,26 @@ static tn_status find_vars(tn_binding *b) {
       return diag_set(&b->diag, TN_ERR_ARGUMENT, "%s: no input's shape tells the size %s", p->name,
                       name);
     if (!binding_solve(p, &p->inputs[i].size[k], b->inputs[i].size[k], &value))
-      return diag_set(&b->diag, TN_ERR_SHAPE, "input %s: axis %zu of size %lld does not fit %s",
-                      p->inputs[i].name, k, (long long)b->inputs[i].size[k], name);
+      return binding_refuse_size(b, &p->inputs[i], k, b->inputs[i].size[k]);
     s = execution_set_var(b->execution, v, value, &b->diag);
   }
   return s;
+}
+
+/** An input's size is not what the others make it: names the variable, and the input it was read
+    off. */
+static tn_status refuse_other(tn_binding *b, size_t input, size_t axis, int64_t size) {
+  const tn_plan *p = b->plan;
+  const plan_port *port = &p->inputs[input];
+  const port_size *s = &port->size[axis];
+  char why[256] = "as other sizes make it";
+  int64_t value;
+  if (s->var != SIZE_MAX && binding_solve(p, s, size, &value))
+    snprintf(why, sizeof why, "as %.80s is %lld by axis %zu of input %.80s",
+             executable_var_at(p->executable, s->var)->name, (long long)value, p->vars[s->var].axis,
+             p->inputs[p->vars[s->var].input].name);
+  return diag_set(&b->diag, TN_ERR_SHAPE, "input %s: axis %zu has size %lld, not %lld, %s",
+                  port->name, axis, (long long)b->inputs[input].size[axis], (long long)size, why);
 }
 
 static tn_status check_inputs(tn_binding *b, const int64_t sizes[]) {
@@ -78,9 +100,7 @@ static tn_status check_inputs(tn_binding *b, const int64_t sizes[]) {
   for (size_t i = 0; i < p->n_inputs; i++)
     for (size_t k = 0; k < p->inputs[i].rank; k++) {
       int64_t size = sizes[p->inputs[i].size[k].expression];
-      if (size == b->inputs[i].size[k]) continue;
-      return diag_set(&b->diag, TN_ERR_SHAPE, "input %s: axis %zu has size %lld, not %lld",
-                      p->inputs[i].name, k, (long long)b->inputs[i].size[k], (long long)size);
+      if (size != b->inputs[i].size[k]) return refuse_other(b, i, k, size);
     }
   return TN_OK;
 }

@@ -1,27 +1,45 @@
 #include "tensor/call.h"
 
+#include "tensor/dims.h"
 #include "tensor/state.h"
 
 #include <string.h>
 
 static bool is_optional(uint64_t optional, size_t i) { return i < 64 && (optional >> i & 1); }
 
-tn_context *call_take(tn_tensor *const in[], size_t n, uint64_t optional) {
-  tn_context *c = NULL;
-  for (size_t i = 0; i < n; i++) {
-    if (!in[i] && !is_optional(optional, i)) return NULL;
-    if (in[i] && !c) c = in[i]->context;
-  }
-  return c && context_take(c) == TN_OK ? c : NULL;
+tn_context *call_context(tn_tensor *const in[], size_t n) {
+  for (size_t i = 0; in && i < n; i++)
+    if (in[i]) return in[i]->context;
+  return NULL;
 }
+
+tn_tensor *call_refused(tn_context *c) { return c ? c->busy : NULL; }
 
 static failure *told(tn_context *c, const char *op, tn_tensor *const in[], size_t n) {
   context_fail(c, op, in, n);
   return context_failure(c);
 }
 
-failure *call_check(tn_context *c, const char *op, tn_tensor *const in[], size_t n) {
+/** NULL where each operand is there that has to be. */
+static failure *check_present(tn_context *c, const char *op, tn_tensor *const in[], size_t n,
+                              uint64_t optional) {
+  for (size_t i = 0; i < n; i++) {
+    if (in[i] || is_optional(optional, i)) continue;
+    context_fail_null(c, op, in, n, i);
+    return context_failure(c);
+  }
+  return NULL;
+}
+
+static failure *refuse_list(tn_context *c, const char *op, const char *of, size_t n) {
+  diag_set(&c->diag, TN_ERR_ARGUMENT, "the list of %zu %s is NULL", n, of);
+  return told(c, op, NULL, 0);
+}
+
+failure *call_check(tn_context *c, const char *op, tn_tensor *const in[], size_t n,
+                    uint64_t optional) {
   failure *oldest = c->broken;
+  if (!oldest && !in && n) return refuse_list(c, op, "operands", n);
   for (size_t i = 0; i < n && !c->broken; i++) {
     if (!in[i]) continue;
     const char *wrong = in[i]->life != HANDLE_LIVE ? "a tensor that was freed"
@@ -34,7 +52,7 @@ failure *call_check(tn_context *c, const char *op, tn_tensor *const in[], size_t
     failure *f = in[i]->failure;
     if (f && (!oldest || f->serial < oldest->serial)) oldest = f;
   }
-  if (!oldest) return NULL;
+  if (!oldest) return check_present(c, op, in, n, optional);
   context_repeat(c, oldest);
   return failure_hold(oldest);
 }
@@ -57,6 +75,7 @@ typedef struct call {
   tn_context *c;
   tn_tensor *const *in;
   size_t n;
+  uint64_t optional;
   build_fn one;
   build_many_fn many;
   const void *options;
@@ -80,6 +99,7 @@ static void build(void *arg) {
     k->out[0] = k->one(&b, in, k->n, k->options);
   else
     k->many(&b, in, k->n, k->options, k->out, k->n_out);
+  for (size_t i = 0; i < k->n_out; i++) dims_check_count(&b, k->out[i].node);
 }
 
 static tn_tensor *handle_of(const call *k, value v) {
@@ -94,9 +114,10 @@ static tn_tensor *handle_of(const call *k, value v) {
 
 /** The context is taken, and left here. */
 static void run(call *k, const char *op, tn_tensor *out[]) {
-  failure *f = call_check(k->c, op, k->in, k->n);
+  failure *f = call_check(k->c, op, k->in, k->n, k->optional);
+  if (!f && !out && k->n_out) f = refuse_list(k->c, op, "results", k->n_out);
   if (!f) f = call_try(k->c, op, k->in, k->n, build, k);
-  for (size_t i = 0; i < k->n_out; i++)
+  for (size_t i = 0; out && i < k->n_out; i++)
     out[i] = f ? call_invalid(k->c, failure_hold(f)) : handle_of(k, k->out[i]);
   failure_drop(k->c, f);
   context_leave(k->c);
@@ -104,15 +125,16 @@ static void run(call *k, const char *op, tn_tensor *out[]) {
 
 tn_tensor *tensor_call(const char *op, tn_tensor *const in[], size_t n, uint64_t optional,
                        build_fn build_one, const void *options) {
-  tn_tensor *out = NULL;
-  call k = {.c = call_take(in, n, optional), .in = in, .n = n, .one = build_one, .n_out = 1};
+  tn_context *c = call_context(in, n);
+  tn_tensor *out = call_refused(c);
+  call k = {.c = c, .in = in, .n = n, .optional = optional, .one = build_one, .n_out = 1};
   k.options = options;
-  if (k.c) run(&k, op, &out);
+  if (context_take(c) == TN_OK) run(&k, op, &out);
   return out;
 }
 
 tn_tensor *tensor_call_in(tn_context *c, const char *op, build_fn build_one, const void *options) {
-  tn_tensor *out = NULL;
+  tn_tensor *out = call_refused(c);
   call k = {.c = c, .one = build_one, .options = options, .n_out = 1};
   if (context_take(c) == TN_OK) run(&k, op, &out);
   return out;
@@ -121,19 +143,18 @@ tn_tensor *tensor_call_in(tn_context *c, const char *op, build_fn build_one, con
 void tensor_call_many(tn_context *c, const char *op, tn_tensor *const in[], size_t n,
                       uint64_t optional, build_many_fn build_many, const void *options,
                       tn_tensor *out[], size_t n_out) {
-  for (size_t i = 0; i < n_out; i++) out[i] = NULL;
-  for (size_t i = 0; i < n; i++)
-    if (!in[i] && !is_optional(optional, i)) return;
-  call k = {.c = c, .in = in, .n = n, .many = build_many, .options = options, .n_out = n_out};
+  for (size_t i = 0; out && i < n_out; i++) out[i] = call_refused(c);
+  call k = {.c = c, .in = in, .n = n, .optional = optional, .many = build_many, .n_out = n_out};
+  k.options = options;
   if (context_take(c) == TN_OK) run(&k, op, out);
 }
 
 static void move(tn_tensor *x, call k, const char *op, tn_tensor *out[]) {
-  for (size_t i = 0; i < k.n_out; i++) out[i] = NULL;
   k.in = &x;
   k.n = 1;
-  k.c = call_take(k.in, 1, 0);
-  if (!k.c) return;
+  k.c = call_context(k.in, 1);
+  for (size_t i = 0; out && i < k.n_out; i++) out[i] = call_refused(k.c);
+  if (context_take(k.c) != TN_OK) return;
   if (x->life == HANDLE_LIVE) k.cell = x->cell;
   run(&k, op, out);
 }

@@ -4,13 +4,18 @@
 
 #include "tensor/handle.h"
 
-/** The context of the operands, taken. NULL, with nothing touched, where an operand is NULL that
-    may not be, all are, or another call has the context. */
-tn_context *call_take(tn_tensor *const in[], size_t n, uint64_t optional);
+/** The context of the operands; NULL where none of them is there. */
+tn_context *call_context(tn_tensor *const in[], size_t n);
+
+/** What a builder gives where context_take refuses it: NULL without a context; else the tensor that
+    says that another call had it. */
+tn_tensor *call_refused(tn_context *c);
 
 /** Why a call is refused before it begins: the context is broken, an operand is freed, of another
-    context or invalid (the oldest failure). It is told, and held for the caller; NULL: go on. */
-failure *call_check(tn_context *c, const char *op, tn_tensor *const in[], size_t n);
+    context, invalid (the oldest failure), or NULL and not `optional` (a set of bits); or the list
+    of operands is. It is told, and held for the caller; NULL: go on. */
+failure *call_check(tn_context *c, const char *op, tn_tensor *const in[], size_t n,
+                    uint64_t optional);
 
 /** Runs body(arg) under the context's catch. A failure is told and held for the caller. */
 failure *call_try(tn_context *c, const char *op, tn_tensor *const in[], size_t n,

@@ -125,13 +125,33 @@ static tn_status tell(tn_context *c, failure *f) {
 
 failure *context_failure(tn_context *c) { return failure_hold(c->told); }
 
-tn_status context_fail(tn_context *c, const char *op, tn_tensor *const in[], size_t n) {
-  if (op) add_operands(c, op, in, n);
-  add_label(c);
+/** The failure at hand. */
+static tn_status tell_new(tn_context *c) {
   failure *f = new_failure(c, &c->diag);
   tn_status s = tell(c, f);
   failure_drop(c, f);
   return s;
+}
+
+tn_status context_fail(tn_context *c, const char *op, tn_tensor *const in[], size_t n) {
+  if (op) add_operands(c, op, in, n);
+  add_label(c);
+  return tell_new(c);
+}
+
+tn_status context_fail_null(tn_context *c, const char *op, tn_tensor *const in[], size_t n,
+                            size_t i) {
+  static const char before[] = "\nthe failure before it: ";
+  char cause[1024];
+  mutex_lock(&c->lock);
+  const char *quoted = strstr(c->message.text, before);
+  snprintf(cause, sizeof cause, "%.1000s", quoted ? quoted + sizeof before - 1 : c->message.text);
+  mutex_unlock(&c->lock);
+  diag_set(&c->diag, TN_ERR_ARGUMENT, "operand %zu is NULL", i + 1);
+  add_operands(c, op, in, n);
+  add_label(c);
+  if (*cause) diag_set(&c->diag, TN_ERR_ARGUMENT, "%.1000s%s%s", c->diag.text, before, cause);
+  return tell_new(c);
 }
 
 tn_status context_repeat(tn_context *c, failure *f) { return tell(c, f); }
@@ -213,6 +233,7 @@ void context_destroy(tn_context *c) {
   destroy_payload(c->workers.destroy, c->workers.user);
   mem m = c->mem;
   mem_free(&m, c->nobody, sizeof *c->nobody);
+  mem_free(&m, c->busy, sizeof *c->busy);
   mem_free(&m, c, sizeof *c);
   destroy_payload(allocator.destroy, allocator.user);
 }

@@ -70,6 +70,7 @@ struct tn_context {
   gate gate;
   ir *ir;
   failure no_memory; /* given out where there is no memory for another */
+  failure was_busy;  /* of `busy` */
   failure *broken;   /* what is wrong with the context itself; NULL: nothing */
   failure *told;     /* the last one */
   uint64_t failures; /* so far */
@@ -92,7 +93,9 @@ struct tn_context {
   scope root, *scope; /* the outermost and the innermost */
   size_t lost_scopes; /* begun without memory, inside of the innermost */
   handle_list owned;
-  struct tn_tensor *nobody; /* the invalid tensor that stands for want of memory */
+  /* Invalid tensors that nobody owns: one stands for want of memory, one for all that was to be
+     built while another call had the context. */
+  struct tn_tensor *nobody, *busy;
   tn_tensor *dead_first, *dead_last;
   size_t dead; /* freed handles that are kept, so that their use is told */
   char *label;
@@ -129,6 +132,11 @@ void context_leave(tn_context *c);
 /** Tells the failure that is in the context's diag: `op` (NULL: none), operands and the label go
     with it. It becomes the message, and the scope's first. Returns the status. */
 tn_status context_fail(tn_context *c, const char *op, tn_tensor *const in[], size_t n);
+
+/** Tells that operand `i` is NULL. What made it so may have left its cause in the message, which
+    therefore goes with it. */
+tn_status context_fail_null(tn_context *c, const char *op, tn_tensor *const in[], size_t n,
+                            size_t i);
 
 /** Tells a failure that was told before, of an operand. */
 tn_status context_repeat(tn_context *c, failure *f);

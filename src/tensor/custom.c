@@ -200,6 +200,7 @@ typedef struct custom_job {
   tn_tensor *const *in;
   size_t n_in, n_out, n_all; /* outputs of the caller's, and with written inputs */
   const tn_type *types;
+  tn_tensor **out;
   custom_host *host;
   int64_t uid;                    /* of its leaf; −1: there is none yet */
   const node *outs[MOST_OUTPUTS]; /* the results */
@@ -356,6 +357,7 @@ static void make_custom(void *arg) {
         form_of(&b, outputs[i].dtype, outputs[i].rank, outputs[i].dims, &varying);
   h->n_varying = varying.n;
   make_nodes(j, &b, in, outputs, &varying);
+  for (size_t i = 0; i < j->n_all; i++) dims_check_count(&b, j->outs[i]);
   for (size_t i = 0; i < j->n_in; i++)
     if (j->desc->writes >> i & 1) state_assign(&b, j->in[i], j->outs[h->written[i]]);
 }
@@ -365,6 +367,9 @@ static void make_custom(void *arg) {
 static tn_status check_desc(custom_job *j, const tn_custom_desc *from, tn_custom_desc *to) {
   diag *d = &j->c->diag;
   if (desc_read(d, to, from, sizeof *to, "tn_custom_desc") != TN_OK) return d->status;
+  if ((!j->types || !j->out) && j->n_out)
+    return diag_set(d, TN_ERR_ARGUMENT, "the list of %zu %s is NULL", j->n_out,
+                    j->types ? "results" : "types");
   if (!to->run == !to->kernel)
     return diag_set(d, TN_ERR_ARGUMENT, "either `run` or `kernel` is to be set");
   if (to->kernel)
@@ -408,7 +413,7 @@ static tn_status open_host(custom_job *j) {
 
 static failure *build_custom(custom_job *j, const tn_custom_desc *given, tn_custom_desc *desc) {
   tn_context *c = j->c;
-  failure *f = call_check(c, "custom", j->in, j->n_in);
+  failure *f = call_check(c, "custom", j->in, j->n_in, 0);
   if (f) return f;
   if (check_desc(j, given, desc) != TN_OK || open_host(j) != TN_OK) {
     context_fail(c, "custom", j->in, j->n_in <= MOST_INPUTS ? j->n_in : 0);
@@ -417,12 +422,6 @@ static failure *build_custom(custom_job *j, const tn_custom_desc *given, tn_cust
   f = call_try(c, "custom", j->in, j->n_in, make_custom, j);
   if (f && j->uid >= 0) leaf_close_custom(c, j->uid);
   return f;
-}
-
-static bool any_is_null(tn_tensor *const in[], size_t n) {
-  for (size_t i = 0; i < n; i++)
-    if (!in[i]) return true;
-  return false;
 }
 
 static void refuse_payload(const tn_custom_desc *given) {
@@ -434,16 +433,17 @@ static void refuse_payload(const tn_custom_desc *given) {
 
 void tn_custom(tn_context *c, const tn_custom_desc *given, tn_tensor *const in[], size_t n_in,
                const tn_type types[], tn_tensor *out[], size_t n_out) {
-  for (size_t i = 0; i < n_out; i++) out[i] = NULL;
-  if (any_is_null(in, n_in) || context_take(c) != TN_OK) {
+  for (size_t i = 0; out && i < n_out; i++) out[i] = call_refused(c);
+  if (context_take(c) != TN_OK) {
     refuse_payload(given);
     return;
   }
   tn_custom_desc desc = TN_CUSTOM_DESC_INIT;
   custom_job j = {.c = c, .desc = &desc, .in = in, .n_in = n_in, .n_out = n_out, .types = types};
+  j.out = out;
   j.uid = -1;
   failure *f = build_custom(&j, given, &desc);
-  for (size_t i = 0; i < n_out; i++) {
+  for (size_t i = 0; out && i < n_out; i++) {
     out[i] = f ? call_invalid(c, failure_hold(f)) : handle_new(c);
     if (!f && out[i] != c->nobody) handle_set_value(out[i], (value){j.outs[i], WEAK_NO});
   }

@@ -16,18 +16,21 @@ static tn_status give_info(tn_context *c, tn_device_info *info, const tn_device_
 }
 
 tn_status tn_device_get(tn_context *c, size_t i, tn_device_info *info) {
-  if (!info) return TN_ERR_ARGUMENT;
   tn_status s = context_take(c);
   if (s != TN_OK) return s;
   tn_device_info found = {.size = sizeof found};
   const char *compiler = c->target ? c->target->opened->name : NULL;
   diag_clear(&c->diag);
-  if (!c->table)
+  if (!c->table) {
     s = context_repeat(c, c->broken);
-  else if ((s = table_info(c->table, i, compiler, &found, &c->diag)) == TN_OK)
+  } else if (!info) {
+    diag_set(&c->diag, TN_ERR_ARGUMENT, "the place for the information is NULL");
+    s = context_fail(c, "device_get", NULL, 0);
+  } else if ((s = table_info(c->table, i, compiler, &found, &c->diag)) == TN_OK) {
     s = give_info(c, info, &found);
-  else if (c->diag.status != TN_OK)
+  } else if (c->diag.status != TN_OK) {
     context_fail(c, "device_get", NULL, 0);
+  }
   context_leave(c);
   return s;
 }

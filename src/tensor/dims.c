@@ -1,5 +1,6 @@
 #include "tensor/dims.h"
 
+#include "tensor/build.h"
 #include "tensor/handle.h"
 
 #include <string.h>
@@ -26,6 +27,8 @@ static bool is_number(tn_dim d) { return d > -DIM_NUMBER && d < DIM_NUMBER; }
 
 /** No size at all: neither a number nor a bound, nor tagged but by a rare chance. */
 #define DIM_NONE (INT64_C(3) << 61)
+/** The same, of a call that another one kept out. */
+#define DIM_BUSY (DIM_NONE + 1)
 
 /** The entry of a tagged size; NULL if it is none of this context's. */
 static const dim_entry *entry_of(const tn_context *c, tn_dim d) {
@@ -36,6 +39,8 @@ static const dim_entry *entry_of(const tn_context *c, tn_dim d) {
 
 const node *dim_node(builder *b, tn_dim d) {
   if (is_number(d)) return ix_const(b->ir, d);
+  if (d == DIM_BUSY)
+    diag_raise(b->diag, TN_ERR_BUSY, "the context was in another call when a size was made");
   const dim_entry *e = entry_of(b->context, d);
   if (!e)
     diag_raise(b->diag, TN_ERR_SHAPE,
@@ -107,6 +112,24 @@ void dims_nodes(builder *b, tn_shape shape, const node *sizes[]) {
   }
 }
 
+static _Noreturn void refuse_large(builder *b, size_t rank, const node *const dims[]) {
+  sizes s = {.rank = rank};
+  for (size_t i = 0; i < rank; i++) s.at[i] = dims[i];
+  diag_raise(b->diag, TN_ERR_SHAPE, "%s is too large: more elements than memory can hold",
+             sizes_text(b, &s));
+}
+
+void dims_check_count(builder *b, const node *n) {
+  uint64_t count = dtype_bytes((dtype)n->dtype);
+  bool is_large = false;
+  for (size_t i = 0; i < n->rank; i++) {
+    if (n->dims[i]->lo <= 0) return;
+    is_large |= __builtin_mul_overflow(count, (uint64_t)n->dims[i]->lo, &count);
+    is_large |= count > (uint64_t)PTRDIFF_MAX;
+  }
+  if (is_large) refuse_large(b, n->rank, n->dims);
+}
+
 size_t dims_numbers(builder *b, tn_shape shape, size_t bytes, const node *sizes[]) {
   uint64_t count = 1;
   bool empty = false, large = false;
@@ -122,7 +145,7 @@ size_t dims_numbers(builder *b, tn_shape shape, size_t bytes, const node *sizes[
       count *= n;
   }
   if (empty) return 0;
-  if (large) diag_raise(b->diag, TN_ERR_SHAPE, "more elements than memory can hold");
+  if (large) refuse_large(b, (size_t)shape.rank, sizes);
   return (size_t)count;
 }
 
@@ -227,7 +250,8 @@ static tn_dim failed_dim(tn_context *c) {
 }
 
 static tn_dim run(dim_job j, const char *op) {
-  if (context_enter(j.c) != TN_OK) return DIM_NONE;
+  tn_status s = context_enter(j.c);
+  if (s != TN_OK) return s == TN_ERR_BUSY ? DIM_BUSY : DIM_NONE;
   if (diag_catch(&j.c->diag, make_dim, &j) != TN_OK) {
     context_fail(j.c, op, NULL, 0);
     j.result = failed_dim(j.c);

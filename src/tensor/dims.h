@@ -33,6 +33,9 @@ tn_shape dims_shape(builder *b, const node *n);
 /** The number of elements of a node whose sizes are numbers; false if they are not. */
 bool dims_count(const node *n, uint64_t *count);
 
+/** TN_ERR_SHAPE where a node has more elements than memory can hold, whatever its sizes are. */
+void dims_check_count(builder *b, const node *n);
+
 /** TN_ERR_DTYPE for what is no type of data. */
 dtype dims_dtype(builder *b, tn_dtype t);
 

@@ -104,13 +104,17 @@ static entry *find(tn_context *c, const key_job *j, uint64_t hash) {
   return NULL;
 }
 
-/** The entry that is free or, where none is, was used least recently. */
-static entry *oldest(executable_cache *x, bool free_one) {
+static entry *oldest(executable_cache *x) {
   entry *e = NULL;
-  for (size_t i = 0; i < MOST_EXECUTABLES; i++) {
-    entry *at = &x->at[i];
-    if ((at->used || free_one) && (!e || at->used < e->used)) e = at;
-  }
+  for (size_t i = 0; i < MOST_EXECUTABLES; i++)
+    if (x->at[i].used && (!e || x->at[i].used < e->used)) e = &x->at[i];
+  return e;
+}
+
+/** There is one. */
+static entry *free_entry(executable_cache *x) {
+  entry *e = x->at;
+  while (e->used) e++;
   return e;
 }
 
@@ -120,7 +124,7 @@ static void keep(tn_context *c, const key_job *j, uint64_t hash, executable *p) 
   if (!c->executables) c->executables = mem_calloc(&c->mem, 1, sizeof *c->executables);
   executable_cache *x = c->executables;
   if (!x) return;
-  while (x->n == MOST_EXECUTABLES || x->bytes + j->key.n > MOST_BYTES) forget(c, oldest(x, false));
+  while (x->n == MOST_EXECUTABLES || x->bytes + j->key.n > MOST_BYTES) forget(c, oldest(x));
   entry e = {.hash = hash, .bytes = j->key.n, .n_inputs = j->buffers};
   e.key = mem_alloc(&c->mem, e.bytes);
   e.inputs = mem_alloc(&c->mem, e.n_inputs * sizeof *e.inputs);
@@ -135,7 +139,7 @@ static void keep(tn_context *c, const key_job *j, uint64_t hash, executable *p) 
   e.used = ++x->now;
   x->n++;
   x->bytes += e.bytes;
-  *oldest(x, true) = e;
+  *free_entry(x) = e;
 }
 
 static tn_status compile(tn_context *c, const executable_ask *a, executable **out) {
@@ -181,6 +185,10 @@ tn_status executable_cache_get(tn_context *c, const executable_ask *a, executabl
     return TN_OK;
   }
   s = compile(c, a, out);
+  if (s == TN_ERR_MEMORY && c->executables) { /* what is kept here holds kernels, too */
+    executable_cache_free(c);
+    s = compile(c, a, out);
+  }
   if (s != TN_OK) return s;
   find_inputs(&j, *out);
   if (!j.custom) keep(c, &j, hash, *out); /* it holds its host functions */

@@ -1,5 +1,6 @@
 /* What realising compiled, for graphs that are the same but for the buffers they read: a loop
-   compiles its step once. */
+   compiles its step once. Bounded, and dropped where memory runs out; what is dropped gives its
+   programs back. */
 #ifndef TENON_TENSOR_EXECUTABLE_CACHE_H
 #define TENON_TENSOR_EXECUTABLE_CACHE_H
 

@@ -266,14 +266,15 @@ static void keep_shown(contents *k) {
 
 tn_status tn_map(tn_tensor *t, tn_array *array) {
   if (array) *array = (tn_array){0};
-  if (!t || !array) return TN_ERR_ARGUMENT;
+  if (!t) return TN_ERR_ARGUMENT;
   tn_context *c = t->context;
   tn_status s = context_enter(c);
   if (s != TN_OK) return s;
   read_job j = {.contents = {.c = c, .t = t}};
   s = handle_check(c, t, "map");
   if (s == TN_OK) {
-    s = diag_catch(&c->diag, check_map, &j);
+    s = array ? diag_catch(&c->diag, check_map, &j)
+              : diag_set(&c->diag, TN_ERR_ARGUMENT, "the place for the array is NULL");
     if (s == TN_OK) s = realize_contents(&j.contents);
     if (s == TN_OK) s = show(&j.contents, array);
     if (s == TN_OK) keep_shown(&j.contents);
@@ -303,12 +304,10 @@ static void list_asks(void *arg) {
 }
 
 tn_status tn_realize(tn_context *c, tn_tensor *const tensors[], size_t n) {
-  for (size_t i = 0; i < n; i++)
-    if (!tensors[i]) return TN_ERR_ARGUMENT;
   tn_status s = context_enter(c);
   if (s != TN_OK) return s;
   realize_job j = {.c = c, .tensors = tensors, .n = n};
-  failure *f = call_check(c, "realize", tensors, n);
+  failure *f = call_check(c, "realize", tensors, n, 0);
   if (f) {
     s = f->status;
     failure_drop(c, f);

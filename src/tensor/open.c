@@ -79,9 +79,10 @@ static bool copy_text(tn_context *c, char **to, const char *from) {
 static bool make_parts(tn_context *c, const tn_open_desc *o) {
   c->ir = ir_new(&c->mem, &c->diag, true);
   c->nobody = mem_calloc(&c->mem, 1, sizeof *c->nobody);
-  if (!c->ir || !c->nobody) return false;
-  *c->nobody =
-      (tn_tensor){.life = HANDLE_LIVE, .context = c, .failure = failure_hold(&c->no_memory)};
+  c->busy = mem_calloc(&c->mem, 1, sizeof *c->busy);
+  if (!c->ir || !c->nobody || !c->busy) return false;
+  *c->nobody = (tn_tensor){.life = HANDLE_LIVE, .context = c, .failure = &c->no_memory};
+  *c->busy = (tn_tensor){.life = HANDLE_LIVE, .context = c, .failure = &c->was_busy};
   ir_watch(c->ir, leaf_released, c);
   return copy_text(c, &c->device_name, o->device ? o->device : "CPU") &&
          copy_text(c, &c->pair, o->pair) && copy_text(c, &c->cpu, o->cpu) &&
@@ -122,6 +123,10 @@ static tn_context *new_context(const tn_open_desc *o) {
   if (!c) return NULL;
   c->mem = m;
   c->no_memory = (failure){.count = 1, .status = TN_ERR_MEMORY, .text = "out of memory"};
+  c->was_busy = (failure){.count = 1,
+                          .status = TN_ERR_BUSY,
+                          .text = "the context was in another call when this was built: it is used "
+                                  "by one thread at a time, and not from its callbacks"};
   c->scope = &c->root;
   c->pending_end = &c->pending;
   c->threads = o->threads;

@@ -181,6 +181,11 @@ void build_split(builder *b, value x, int64_t axis, const node *const parts[], v
   size_t at = axis_of(b, axis, whole->rank);
   const node *size = whole->dims[at];
   const node *each = n ? ix_floordiv(g, size, ix_const(g, (int64_t)n)) : NULL;
+  if (each && !parts && ix_scale(g, each, (int64_t)n) != size)
+    diag_raise(b->diag, TN_ERR_SHAPE,
+               node_is_const(size) ? "axis %zu of size %s is not divisible by %zu"
+                                   : "axis %zu of size %s is not always divisible by %zu",
+               at, size_text(b, size), n);
   for (size_t i = 0; i < n; i++) {
     const node *part = parts ? parts[i] : each, *end = ix_add(g, start, part);
     if (part->lo < 0 || !ix_prove_le(g, end, size))

@@ -30,14 +30,16 @@ static pool_axis read_axis(builder *b, const tn_pool_desc *d, size_t i) {
 }
 
 /** floor or ceil of (size + pads − window) / stride, + 1. The last window starts before pad_high.
- */
+    With ceil_mode one that is larger than the padded axis is one window all the same, where it
+    lacks less than a stride: what it hangs over is pads that do not count (ONNX MaxPool-22). */
 static void count_places(builder *b, pool_axis *a, bool ceil_mode) {
   ir *g = b->ir;
   const node *stride = ix_const(g, a->stride), *zero = ix_const(g, 0);
   int64_t window = a->dilation * (a->kernel - 1) + 1;
   a->padded = ix_add_const(g, ix_add(g, a->size, a->high), a->low);
   const node *rest = ix_add_const(g, a->padded, -window);
-  if (!ix_prove(g, rest))
+  if (!ix_prove(g, ceil_mode ? ix_add_const(g, rest, a->stride - 1) : rest) ||
+      !ix_prove(g, ix_add_const(g, a->size, a->low - 1)))
     diag_raise(b->diag, TN_ERR_SHAPE, "a window of %lld in a padded axis of %s", (long long)window,
                size_text(b, a->padded));
   if (!ceil_mode) {

@@ -35,30 +35,63 @@ sizes sizes_from(builder *b, tn_shape shape, bool wild) {
 
 bool size_is(const node *n, int64_t value) { return n->op == OP_CONST && node_int(n) == value; }
 
-static void add_atom(str *s, const node *n) {
-  if (n->op == OP_VAR)
-    str_add(s, n->text);
-  else if (n->op == OP_CONST)
-    str_addf(s, "%lld", (long long)node_int(n));
-  else
-    str_add(s, "(…)");
+/* Sizes in words. What is deep or long ends in "…", and so the text is built by calls that are
+   limited. */
+
+enum { TEXT_DEPTH = 6, TEXT_BYTES = 200 };
+
+static void add_text(str *s, const node *n, int depth, bool is_operand);
+
+static void add_infix(str *s, const char *sign, const node *n, int depth) {
+  add_text(s, n->src[0], depth, true);
+  str_add(s, sign);
+  add_text(s, n->src[1], depth, true);
 }
 
-/** A sum of multiples of variables; what is deeper is left out. */
+static void add_call(str *s, const char *name, const node *n, int depth) {
+  str_addf(s, "%s(", name);
+  add_text(s, n->src[0], depth, false);
+  str_add(s, ", ");
+  add_text(s, n->src[1], depth, false);
+  str_add(s, ")");
+}
+
+static void add_sum(str *s, const node *n, int depth) {
+  for (size_t i = 0; i < ix_terms(n); i++) {
+    const node *atom = ix_atom(n, i);
+    int64_t c = ix_factor(n, i);
+    str_add(s, c < 0 ? "-" : i ? "+" : "");
+    if (c != 1 && c != -1)
+      str_addf(s, "%llu*", c < 0 ? 0 - (unsigned long long)c : (unsigned long long)c);
+    add_text(s, atom, depth, c != 1 && atom->op != OP_MUL);
+  }
+  if (ix_offset(n)) str_addf(s, "%+lld", (long long)ix_offset(n));
+}
+
+static void add_text(str *s, const node *n, int depth, bool is_operand) {
+  bool is_loose = n->op == OP_AFFINE || n->op == OP_MUL || n->op == OP_FLOORDIV || n->op == OP_MOD;
+  if (!depth || s->n > TEXT_BYTES) {
+    str_add(s, "…");
+    return;
+  }
+  if (is_operand && is_loose) str_add(s, "(");
+  switch (n->op) {
+  case OP_CONST: str_addf(s, "%lld", (long long)node_int(n)); break;
+  case OP_VAR: str_addf(s, "%.100s", n->text); break;
+  case OP_AFFINE: add_sum(s, n, depth - 1); break;
+  case OP_MUL: add_infix(s, "*", n, depth - 1); break;
+  case OP_FLOORDIV: add_infix(s, "/", n, depth - 1); break;
+  case OP_MOD: add_infix(s, "%", n, depth - 1); break;
+  case OP_MIN: add_call(s, "min", n, depth - 1); break;
+  case OP_MAX: add_call(s, "max", n, depth - 1); break;
+  default: str_add(s, "…");
+  }
+  if (is_operand && is_loose) str_add(s, ")");
+}
+
 const char *size_text(builder *b, const node *n) {
   str s = str_new(b->arena);
-  if (n->op != OP_AFFINE) {
-    add_atom(&s, n);
-    return str_text(&s);
-  }
-  for (size_t i = 0; i < ix_terms(n); i++) {
-    int64_t c = ix_factor(n, i);
-    str_add(&s, c < 0 ? "-" : i ? "+" : "");
-    if (c != 1 && c != -1)
-      str_addf(&s, "%llu*", c < 0 ? 0 - (unsigned long long)c : (unsigned long long)c);
-    add_atom(&s, ix_atom(n, i));
-  }
-  if (ix_offset(n)) str_addf(&s, "%+lld", (long long)ix_offset(n));
+  add_text(&s, n, TEXT_DEPTH, false);
   return str_text(&s);
 }
 

@@ -129,16 +129,16 @@ static tn_status compile_plan(compile_job *j, const tn_plan_desc *desc) {
 tn_status tn_plan_compile(tn_context *c, tn_tensor *const out[], size_t n, const tn_plan_desc *desc,
                           tn_plan **plan) {
   if (plan) *plan = NULL;
-  if (!plan) return TN_ERR_ARGUMENT;
-  for (size_t i = 0; i < n; i++)
-    if (!out[i]) return TN_ERR_ARGUMENT;
   tn_status s = context_enter(c);
   if (s != TN_OK) return s;
   compile_job j = {.c = c, .out = out, .n_out = n, .desc = TN_PLAN_DESC_INIT};
-  failure *f = call_check(c, "plan_compile", out, n);
+  failure *f = call_check(c, "plan_compile", out, n, 0);
   if (f) {
     s = f->status;
     failure_drop(c, f);
+  } else if (!plan) {
+    diag_set(&c->diag, TN_ERR_ARGUMENT, "the place for the plan is NULL");
+    s = context_fail(c, "plan_compile", NULL, 0);
   } else {
     s = compile_plan(&j, desc);
     if (s != TN_OK) context_fail(c, "plan_compile", out, n);

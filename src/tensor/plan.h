@@ -11,7 +11,8 @@
 typedef struct port_size {
   size_t expression; /* of the executable's `sizes` */
   /* A variable that can be read off it: size = offset + scale · variable. */
-  size_t var; /* of the executable; SIZE_MAX: none */
+  size_t var;    /* of the executable; SIZE_MAX: none */
+  bool is_fixed; /* the size is `offset` */
   int64_t offset, scale;
 } port_size;
 

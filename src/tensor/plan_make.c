@@ -188,8 +188,10 @@ static bool is_shared(const tn_plan *p, size_t i) {
 
 /* Variables. */
 
-/** The variable that a run can read off an input's size. */
+/** The variable that a run can read off an input's size, or the number that it is. */
 static void find_var(const tn_plan *p, port_size *s, const node *size) {
+  s->is_fixed = node_is_const(size);
+  if (s->is_fixed) s->offset = node_int(size);
   if (ix_terms(size) != 1 || ix_atom(size, 0)->op != OP_VAR) return;
   s->var = executable_var(p->executable, ix_atom(size, 0)->text);
   s->offset = ix_offset(size);

@@ -149,8 +149,9 @@ void scope_free_all(tn_context *c) {
 static bool enter(tn_tensor *t, const char *op) {
   if (!t || context_take(t->context) != TN_OK) return false;
   tn_context *c = t->context;
-  if (t->life == HANDLE_LIVE && t != c->nobody) return true;
-  if (t != c->nobody) {
+  bool has_owner = t != c->nobody && t != c->busy;
+  if (t->life == HANDLE_LIVE && has_owner) return true;
+  if (has_owner) {
     diag_set(&c->diag, TN_ERR_ARGUMENT, "a tensor that was freed");
     context_fail(c, op, NULL, 0);
   }

@@ -278,10 +278,10 @@ static void make_state(void *arg) {
 }
 
 tn_tensor *tn_state(tn_tensor *init) {
-  tn_context *c = call_take(&init, 1, 0);
-  if (!c) return NULL;
+  tn_context *c = call_context(&init, 1);
+  if (context_take(c) != TN_OK) return call_refused(c);
   state_job j = {.init = init};
-  failure *f = call_check(c, "state", &init, 1);
+  failure *f = call_check(c, "state", &init, 1, 0);
   if (!f) {
     j.made = handle_new(c);
     f = call_try(c, "state", &init, 1, make_state, &j);
@@ -350,9 +350,9 @@ static void make_assign(void *arg) {
 
 tn_tensor *tn_assign(tn_tensor *dst, tn_tensor *value) {
   tn_tensor *const in[] = {dst, value};
-  tn_context *c = call_take(in, 2, 0);
-  if (!c) return NULL;
-  failure *f = call_check(c, "assign", in, 2);
+  tn_context *c = call_context(in, 2);
+  if (context_take(c) != TN_OK) return call_refused(c);
+  failure *f = call_check(c, "assign", in, 2, 0);
   if (!f) f = call_try(c, "assign", in, 2, make_assign, &(assign_job){dst, value});
   if (f) dst = call_invalid(c, f);
   context_leave(c);

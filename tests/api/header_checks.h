@@ -72,6 +72,7 @@ static void check_axes(void) {
   int last = -1;
   tn_axes a = tn_axes(0, last);
   CHECK(a.count == 2 && a.axis[0] == 0 && a.axis[1] == -1);
+  CHECK(TN_NO_AXES.count == 0);
   CHECK(tn_axes(2).count == 1 && tn_axes(2).axis[0] == 2);
   CHECK(TN_ALL.count == -1);
 }

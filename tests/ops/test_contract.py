@@ -213,6 +213,11 @@ POOLS = [
     ((1, 1, 6, 7), (2, 2), (2, 2), (1, 1), (0, 0), (0, 0), True),
     ((1, 2, 5, 6, 7), (2, 3, 2), (2, 1, 2), (1, 1, 1), (1, 1, 0), (0, 1, 1), False),
     ((1, 1, 12, 11), (3, 2), (1, 2), (2, 3), (1, 1), (2, 1), False),
+    ((1, 1, 2), (3,), (2,), (1,), (0,), (0,), True),  # windows larger than the padded axis
+    ((1, 2, 4), (7,), (4,), (1,), (0,), (0,), True),
+    ((1, 2, 3), (5,), (3,), (1,), (0,), (1,), True),
+    ((2, 1, 3), (3,), (3,), (2,), (1,), (0,), True),
+    ((1, 1, 1, 5), (3, 2), (3, 2), (1, 1), (0, 0), (1, 0), True),
 ]
 for xs, kernel, stride, dilation, low, high, up in POOLS:
     x = c.floats(xs)
@@ -261,7 +266,9 @@ for label, d, status, words in [
         ("kernel", dict(kernel=(0, 1)), "ERR_ARGUMENT", ["kernel[0]"]),
         ("pad", dict(kernel=(3, 3), pad_low=(3, 0)), "ERR_ARGUMENT", ["pad_low[0]"]),
         ("stride", dict(kernel=(3, 3), stride=(-1, 1)), "ERR_ARGUMENT", ["stride[0]"]),
-        ("window", dict(kernel=(6, 1)), "ERR_SHAPE", ["6", "5"])]:
+        ("window", dict(kernel=(6, 1)), "ERR_SHAPE", ["6", "5"]),
+        ("window, a stride more", dict(kernel=(7, 1), stride=(2, 1), ceil_mode=True), "ERR_SHAPE",
+         ["7", "5"])]:
     c.refuse(f"max_pool {label}", tn.max_pool(x, pool_desc(**d)), status, "max_pool", *words)
     c.refuse(f"avg_pool {label}", tn.avg_pool(x, pool_desc(**d)), status, "avg_pool", *words)
 c.refuse("max_pool bools", tn.max_pool(tn.of(np.ones((1, 1, 3), bool)), None), "ERR_DTYPE", "bool")

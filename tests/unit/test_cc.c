@@ -300,7 +300,8 @@ static void errors_show_what_the_compiler_said(void **state) {
   cc_object o;
   assert_int_equal(compile(b, &c, "int k(void) {\n  return missing; }", &o), TN_ERR_COMPILE);
   expect_text(b, c.command[0]);
-  expect_text(b, "exit code 1");
+  expect_text(b, "exit code 1)\n");
+  assert_int_not_equal(b->diag.text[strlen(b->diag.text) - 1], '\n');
   expect_text(b, "\n<stdin>:");
   expect_text(b, "missing");
   assert_null(strstr(b->diag.text, b->temporary));
@@ -317,6 +318,7 @@ static void signals_and_missing_objects_are_errors(void **state) {
   cc c = find(b, fake(b, "kill -SEGV $$"));
   assert_int_equal(compile(b, &c, "", &o), TN_ERR_COMPILE);
   expect_text(b, "signal");
+  assert_int_not_equal(b->diag.text[strlen(b->diag.text) - 1], '\n');
   c = find(b, fake(b, "exit 0"));
   assert_int_equal(compile(b, &c, "", &o), TN_ERR_COMPILE);
   expect_text(b, "made no object");

@@ -151,6 +151,36 @@ static bool go_on(void *user, const char *what, uint64_t done, uint64_t total) {
   return *(bool *)user;
 }
 
+typedef struct steps {
+  uint64_t next, total, ends;
+} steps;
+
+static bool note_step(void *user, const char *what, uint64_t done, uint64_t total) {
+  steps *s = user;
+  assert_string_equal(what, "kernels");
+  assert_int_equal(done, s->next);
+  if (done) assert_int_equal(total, s->total);
+  s->total = total;
+  s->ends += done == total;
+  s->next = done == total ? 0 : done + 1;
+  return true;
+}
+
+static void each_kernel_is_a_step(void **state) {
+  (void)state;
+  steps s = {0};
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.progress = (tn_progress){note_step, &s, NULL};
+  tn_context *c = tn_open(&d);
+  tn_tensor *y[] = {tn_softmax(tn_rand(c, tn_shape(4, 4), TN_F32), 0),
+                    tn_matmul(tn_rand(c, tn_shape(5, 6), TN_F32), tn_ones(c, tn_shape(6), TN_F32))};
+  check_ok(c, tn_realize(c, y, 2));
+  assert_true(s.total > 1);
+  assert_int_equal(s.ends, 1);
+  assert_int_equal(s.next, 0);
+  check_ok(c, tn_close(c));
+}
+
 static void cancelled_work_is_done_later(void **state) {
   (void)state;
   bool goes_on = false;
@@ -196,7 +226,8 @@ typedef struct inside {
   tn_context *c;
   tn_tensor *x;
   tn_status read, close, scope;
-  tn_tensor *built;
+  tn_tensor *built, *many[2];
+  tn_dim size;
   atomic_int stage; /* 1: the operation runs; 2: it may end */
 } inside;
 
@@ -204,7 +235,10 @@ static tn_status enter_again(void *user, tn_call *call) {
   inside *in = user;
   float f;
   in->read = tn_read(in->x, TN_F32, &f, 4);
-  in->built = tn_add(in->x, in->x);
+  in->built = tn_keep(tn_own(tn_relu(tn_add(in->x, in->x))));
+  tn_release(in->built);
+  tn_split(in->x, 0, NULL, in->many, 2);
+  in->size = tn_dim_var(in->c, "n", 1, 4);
   in->close = tn_close(in->c);
   in->scope = tn_scope_end(in->c);
   *(float *)tn_call_out(call, 0).data = 7;
@@ -231,7 +265,15 @@ static void a_second_call_is_refused(void **state) {
   assert_int_equal(in.read, TN_ERR_BUSY);
   assert_int_equal(in.close, TN_ERR_BUSY);
   assert_int_equal(in.scope, TN_ERR_BUSY);
-  assert_null(in.built);
+  assert_non_null(in.built);
+  assert_int_equal(tn_type_of(in.built).dtype, TN_UNDEFINED);
+  tn_scope_begin(c);
+  assert_int_equal(tn_read(tn_keep(in.built), TN_F32, &f, 4), TN_ERR_BUSY);
+  check_text(tn_message(c), "in another call");
+  assert_int_equal(tn_read(tn_add(in.x, in.many[1]), TN_F32, &f, 4), TN_ERR_BUSY);
+  assert_int_equal(tn_scope_end(c), TN_ERR_BUSY);
+  assert_int_equal(tn_read(tn_zeros(c, tn_shape(in.size), TN_F32), TN_F32, &f, 4), TN_ERR_BUSY);
+  check_text(tn_message(c), "in another call when a size was made");
   check_ok(c, tn_close(c));
 }
 
@@ -246,6 +288,36 @@ static tn_status wait_inside(void *user, tn_call *call) {
 static void *run_binding(void *arg) {
   tn_binding_run(arg);
   return NULL;
+}
+
+static void *build_and_read(void *arg) {
+  inside *in = arg;
+  float f;
+  in->built = tn_add(tn_ones(in->c, tn_shape(1), TN_F32), tn_num(in->c, 1));
+  in->read = tn_read(in->built, TN_F32, &f, 4);
+  return NULL;
+}
+
+static tn_status start_other(void *user, tn_call *call) {
+  diag d = {0};
+  thread t;
+  if (thread_start(&t, build_and_read, user, &d) != TN_OK) return d.status;
+  thread_join(t);
+  *(float *)tn_call_out(call, 0).data = 1;
+  return TN_OK;
+}
+
+static void a_second_thread_is_told_why(void **state) {
+  (void)state;
+  tn_context *c = tn_open(NULL);
+  inside in = {.c = c};
+  float f;
+  check_ok(c, tn_read(custom_of(c, start_other, &in), TN_F32, &f, 4));
+  assert_int_equal(in.read, TN_ERR_BUSY);
+  assert_non_null(in.built);
+  assert_int_equal(tn_read(in.built, TN_F32, &f, 4), TN_ERR_BUSY);
+  check_text(tn_message(c), "one thread at a time");
+  check_ok(c, tn_close(c));
 }
 
 static void a_running_binding_keeps_it_open(void **state) {
@@ -302,9 +374,11 @@ int main(void) {
       cmocka_unit_test(the_environment_is_heeded),
       cmocka_unit_test(payloads_are_destroyed_once),
       cmocka_unit_test(progress_cancels),
+      cmocka_unit_test(each_kernel_is_a_step),
       cmocka_unit_test(cancelled_work_is_done_later),
       cmocka_unit_test(devices_are_listed),
       cmocka_unit_test(a_second_call_is_refused),
+      cmocka_unit_test(a_second_thread_is_told_why),
       cmocka_unit_test(a_running_binding_keeps_it_open),
       cmocka_unit_test(closing_frees_everything),
   };

@@ -50,6 +50,35 @@ static void check_refused(tn_context *c, tn_dim d, tn_status status, const char 
   check_invalid(c, tn_input(c, "x", tn_shape(d), TN_F32), status, words);
 }
 
+static void shapes_beyond_memory_are_refused(void **state) {
+  tn_context *c = *state;
+  tn_dim big = INT64_C(1) << 40, n = tn_dim_var(c, "n", 1, 100), z = tn_dim_var(c, "z", 0, 100);
+  const char *words =
+      "1099511627776x1099511627776 is too large: more elements than memory can hold";
+  check_invalid(c, tn_zeros(c, tn_shape(big, big), TN_F32), TN_ERR_SHAPE, words);
+  check_invalid(c, tn_input(c, "x", tn_shape(big, n, big), TN_I8), TN_ERR_SHAPE,
+                "1099511627776xnx1099511627776 is too large");
+  check_invalid(c, tn_expand(tn_ones(c, tn_shape(1), TN_F32), tn_shape(big, big)), TN_ERR_SHAPE,
+                words);
+  float f;
+  check_invalid(c, tn_from_host(c, tn_shape(big, big), TN_F32, &f, 4), TN_ERR_SHAPE, words);
+  tn_type empty = tn_type_of(tn_zeros(c, tn_shape(big, big, 0), TN_F32));
+  assert_int_equal(empty.shape.rank, 3);
+  assert_int_equal(tn_type_of(tn_input(c, "y", tn_shape(big, big, z), TN_F32)).dtype, TN_F32);
+}
+
+static void equal_parts_divide(void **state) {
+  tn_context *c = *state;
+  tn_tensor *out[2];
+  tn_split(tn_ones(c, tn_shape(4, 3), TN_F32), 1, NULL, out, 2);
+  check_invalid(c, out[1], TN_ERR_SHAPE, "axis 1 of size 3 is not divisible by 2");
+  tn_dim n = tn_dim_var(c, "n", 1, 100);
+  tn_split(tn_input(c, "x", tn_shape(n), TN_F32), 0, NULL, out, 2);
+  check_invalid(c, out[0], TN_ERR_SHAPE, "axis 0 of size n is not always divisible by 2");
+  tn_split(tn_input(c, "x", tn_shape(tn_dim_mul(c, n, 2)), TN_F32), 0, NULL, out, 2);
+  assert_true(tn_type_of(out[1]).shape.size[0] == n);
+}
+
 static void operators_are_caught(void **state) {
   tn_context *c = *state;
   tn_dim n = tn_dim_var(c, "n", 1, 100), m = tn_dim_var(c, "m", 1, 100);
@@ -241,6 +270,8 @@ int main(void) {
       WITH(numbers_are_numbers),
       WITH(variables_cancel),
       WITH(shapes_keep_variables),
+      WITH(shapes_beyond_memory_are_refused),
+      WITH(equal_parts_divide),
       WITH(operators_are_caught),
       WITH(bad_variables_carry_their_cause),
       WITH(arithmetic_is_bounded),

@@ -358,8 +358,7 @@ static void models_are_applied_to_what_fits(void **state) {
   check_apply_fails(c, m, tn_full(c, tn_shape(2, 5), TN_F32, 1), 1, 2, TN_ERR_SHAPE, "x");
   check_apply_fails(c, m, tn_full(c, tn_shape(4), TN_F32, 1), 1, 2, TN_ERR_SHAPE, "x");
   tn_tensor *out[2];
-  tn_model_apply(m, (tn_tensor *[]){NULL}, 1, out, 2);
-  assert_null(out[0]);
+  check_apply_fails(c, m, NULL, 1, 2, TN_ERR_ARGUMENT, "model(NULL): operand 1 is NULL");
   tn_model_apply(NULL, &good, 1, out, 2);
   assert_null(out[1]);
 }

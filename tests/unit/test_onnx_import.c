@@ -339,6 +339,53 @@ static void attributes_that_refer(void **state) {
   check_text(tn_message(*state), "ReduceMax node 'y'");
 }
 
+/* Sizes of which the caller knows more than the file says. */
+
+static tn_status load_known(tn_context *c, size_t n, const tn_model_size sizes[], tn_model **m) {
+  bytes graph = {.n = 0}, file = {.n = 0};
+  tn_model_desc d = TN_MODEL_DESC_INIT;
+  put_port(&graph, 11, "x", ONNX_TYPE_F32, (const char *[]){"n", NULL});
+  put_output(&graph, "y");
+  put_exp(&graph, "x", "y");
+  put_model(&file, "sample", &graph, 13);
+  d.sizes = sizes;
+  d.n_sizes = n;
+  return tn_model_load_bytes(c, file.at, file.n, &d, m);
+}
+
+static void sizes_are_the_callers(void **state) {
+  tn_context *c = *state;
+  tn_model *m;
+  tn_port p = TN_PORT_INIT;
+  char name[] = "n";
+  tn_model_size known = {name, NULL, 2, 3};
+  check_ok(c, load_known(c, 1, &known, &m));
+  memset(name, '-', sizeof name - 1); /* nothing of the caller's is kept */
+  check_ok(c, tn_model_port(m, TN_PORT_INPUT, 0, &p));
+  assert_string_equal(p.sizes[0], "n");
+  check_status(c, load_known(c, 1, &known, &m), TN_ERR_ARGUMENT, "no input has a size '-'");
+  assert_null(m);
+  check_status(c, load_known(c, 1, NULL, &m), TN_ERR_ARGUMENT, "sizes is NULL");
+  check_status(c, load_known(c, 1, &(tn_model_size){NULL, NULL, 2, 2}, &m), TN_ERR_ARGUMENT,
+               "(NULL)");
+}
+
+/** Where a model is an operation its operands' sizes are within the bounds too. */
+static void bounds_hold_of_operands(void **state) {
+  static const tn_dim n[] = {1, 2, 3, 4};
+  tn_context *c = *state;
+  tn_model *m;
+  check_ok(c, load_known(c, 1, &(tn_model_size){"n", NULL, 2, 3}, &m));
+  for (size_t i = 0; i < sizeof n / sizeof *n; i++) {
+    tn_tensor *x = tn_input(c, "x", tn_shape(n[i]), TN_F32), *y;
+    tn_model_apply(m, &x, 1, &y, 1);
+    assert_int_equal(tn_type_of(y).shape.rank, n[i] == 2 || n[i] == 3);
+  }
+  tn_tensor *x = tn_input(c, "x", tn_shape(tn_dim_var(c, "k", 2, 4)), TN_F32), *y;
+  tn_model_apply(m, &x, 1, &y, 1);
+  check_text(tn_message(c), "not within 2 … 3");
+}
+
 static int open_null(void **state) {
   tn_open_desc d = TN_OPEN_DESC_INIT;
   d.device = "NULL";
@@ -359,7 +406,8 @@ int main(void) {
       TEST(sizes_that_may_be_below_zero), TEST(sizes_beyond_64_bits),
       TEST(slices_of_any_bounds),         TEST(ports_of_one_name),
       TEST(outputs_that_are_there),       TEST(inputs_with_a_value),
-      TEST(attributes_that_refer),
+      TEST(attributes_that_refer),        TEST(sizes_are_the_callers),
+      TEST(bounds_hold_of_operands),
   };
   return cmocka_run_group_tests_name("onnx import", tests, NULL, NULL);
 }

@@ -99,17 +99,40 @@ static void bad_inputs_are_kept_for_the_run(void **state) {
   assert_int_equal(tn_binding_run(b), TN_ERR_ARGUMENT);
   check_text(tn_binding_message(b), "no input z");
   assert_int_equal(tn_binding_input(b, "x", tn_shape(9, 2), TN_F32, f, 72), TN_ERR_SHAPE);
+  assert_string_equal(tn_binding_message(b),
+                      "input x: axis 0 of size 9 gives n no value from 1 to 4");
   assert_int_equal(tn_binding_input(b, "x", tn_shape(-1, 2), TN_F32, f, 72), TN_ERR_SHAPE);
   assert_int_equal(tn_binding_input(b, "x", tn_shape(1, 2), TN_F32, f, 9), TN_ERR_ARGUMENT);
   assert_int_equal(tn_binding_input(b, "x", tn_shape(1, 2), TN_F32, NULL, 8), TN_ERR_ARGUMENT);
+  assert_string_equal(tn_binding_message(b), "input x: the data is NULL");
   assert_int_equal(tn_binding_input(b, "x", tn_shape(1, 2), TN_STRING, f, 8), TN_ERR_DTYPE);
   assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
-  assert_int_equal(tn_binding_input(b, "x", tn_shape(1, 3), TN_F32, f, 12), TN_OK);
+  assert_int_equal(tn_binding_input(b, "x", tn_shape(1, 3), TN_F32, f, 12), TN_ERR_SHAPE);
+  assert_string_equal(tn_binding_message(b), "input x: axis 1 has size 3, not 2");
   assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
   assert_int_equal(tn_binding_input(b, "x", tn_shape(1, 2), TN_F32, f, 8), TN_OK);
   check_bound(b, tn_binding_run(b));
+  assert_int_equal(tn_binding_read(b, "0", TN_F32, NULL, 8), TN_ERR_ARGUMENT);
+  assert_string_equal(tn_binding_message(b), "output 0: the data is NULL");
   assert_int_equal(tn_binding_run(NULL), TN_ERR_ARGUMENT);
   check_text(tn_binding_message(NULL), "no binding");
+}
+
+static void sizes_that_differ_name_both_inputs(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 1, 4);
+  tn_tensor *x = tn_input(c, "x", tn_shape(n), TN_F32);
+  tn_tensor *y = tn_input(c, "y", tn_shape(2, tn_dim_mul(c, n, 2)), TN_F32);
+  tn_tensor *both[] = {tn_neg(x), tn_neg(y)};
+  tn_binding *b = compiled(c, both, 2, NULL);
+  float f[16] = {0};
+  check_bound(b, tn_binding_input(b, "x", tn_shape(3), TN_F32, f, 12));
+  check_bound(b, tn_binding_input(b, "y", tn_shape(2, 4), TN_F32, f, 32));
+  assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
+  assert_string_equal(tn_binding_message(b),
+                      "input y: axis 1 has size 4, not 6, as n is 3 by axis 0 of input x");
+  check_bound(b, tn_binding_input(b, "y", tn_shape(2, 6), TN_F32, f, 48));
+  check_bound(b, tn_binding_run(b));
 }
 
 static void host_types_convert(void **state) {
@@ -246,6 +269,13 @@ static void bad_plans_leave_assigns_pending(void **state) {
   tn_plan *plan = (tn_plan *)c;
   assert_int_equal(tn_plan_compile(c, NULL, 0, NULL, &plan), TN_ERR_ARGUMENT);
   assert_null(plan);
+  assert_int_equal(tn_plan_compile(c, NULL, 3, NULL, &plan), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "the list of 3 operands is NULL");
+  tn_tensor *hole[] = {s, NULL};
+  assert_int_equal(tn_plan_compile(c, hole, 2, NULL, &plan), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "plan_compile(f32[1], NULL): operand 2 is NULL");
+  assert_int_equal(tn_plan_compile(c, &s, 1, NULL, NULL), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "the place for the plan is NULL");
   tn_assign(s, tn_num(c, 2));
   tn_tensor *twins[] = {tn_input(c, "x", tn_shape(1), TN_F32),
                         tn_input(c, "x", tn_shape(1), TN_F32)};
@@ -262,6 +292,9 @@ static void bad_plans_leave_assigns_pending(void **state) {
   check_floats(c, s, FLOATS(2));
   tn_plan_free(NULL);
   assert_int_equal(tn_plan_bind(NULL, NULL), TN_ERR_ARGUMENT);
+  check_ok(c, tn_plan_compile(c, &s, 1, NULL, &plan));
+  assert_int_equal(tn_plan_bind(plan, NULL), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "the place for the binding is NULL");
 }
 
 static tn_status sum_rows(void *user, tn_call *call) {
@@ -409,7 +442,9 @@ typedef struct caller {
 
 static tn_status run_inside(void *user, tn_call *call) {
   caller *k = user;
-  if (k->state) assert_null(tn_assign(k->state, k->state)); /* no context for callbacks */
+  float f;
+  if (k->state) /* no context for callbacks */
+    assert_int_equal(tn_read(tn_assign(k->state, k->state), TN_F32, &f, 4), TN_ERR_BUSY);
   k->run = tn_binding_run(k->binding);
   snprintf(k->text, sizeof k->text, "%s", tn_binding_message(k->binding));
   *(float *)tn_call_out(call, 0).data = 1;
@@ -642,6 +677,7 @@ int main(void) {
       WITH(plans_run_many_times),
       WITH(sizes_vary),
       WITH(bad_inputs_are_kept_for_the_run),
+      WITH(sizes_that_differ_name_both_inputs),
       WITH(host_types_convert),
       WITH(outputs_are_carried),
       WITH(carried_sizes_grow),

@@ -77,19 +77,72 @@ static void the_oldest_failure_travels(void **state) {
   assert_int_equal(tn_read(younger, TN_F32, &f, 4), TN_ERR_ARGUMENT);
 }
 
-static void null_is_refused_in_silence(void **state) {
+static void null_objects_alone_are_refused_in_silence(void **state) {
   tn_context *c = *state;
   bad(c);
   char before[256];
   snprintf(before, sizeof before, "%s", tn_message(c));
   float f;
-  assert_null(tn_add(NULL, tn_num(c, 1)));
+  assert_null(tn_add(NULL, NULL));
+  assert_null(tn_concat(NULL, 3, 0));
+  assert_null(tn_stack(NULL, 3, 0));
   assert_null(tn_state(NULL));
   assert_null(tn_assign(NULL, NULL));
   assert_null(tn_keep(NULL));
   assert_int_equal(tn_read(NULL, TN_F32, &f, 4), TN_ERR_ARGUMENT);
   assert_int_equal(tn_type_of(NULL).dtype, TN_UNDEFINED);
   assert_string_equal(tn_message(c), before);
+}
+
+static void null_operands_are_told(void **state) {
+  tn_context *c = *state;
+  float f;
+  tn_tensor *a = floats(c, FLOATS(1, 2)), *list[] = {a, NULL, a}, *parts[2];
+  tn_tensor *sum = tn_relu(tn_add(a, NULL));
+  assert_string_equal(tn_message(c), "add(f32[2], NULL): operand 2 is NULL");
+  tn_label(c, "net.c:12");
+  tn_concat(list, 3, 0);
+  check_text(tn_message(c), "concat(f32[2], NULL, f32[2]): operand 2 is NULL\nat net.c:12");
+  assert_int_equal(tn_read(sum, TN_F32, &f, 4), TN_ERR_ARGUMENT);
+  assert_string_equal(tn_message(c), "add(f32[2], NULL): operand 2 is NULL");
+  tn_tensor *s = tn_state(a);
+  assert_int_equal(tn_read(tn_assign(s, NULL), TN_F32, &f, 4), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "assign(f32[2], NULL): operand 2 is NULL");
+  assert_int_equal(tn_realize(c, list, 3), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "realize(f32[2], NULL, f32[2]): operand 2");
+  assert_int_equal(tn_realize(c, NULL, 3), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "realize: the list of 3 operands is NULL");
+  assert_int_equal(tn_realize(NULL, NULL, 3), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_realize(NULL, list, 3), TN_ERR_ARGUMENT);
+  tn_split(a, 0, NULL, NULL, 3);
+  check_text(tn_message(c), "split: the list of 3 results is NULL");
+  tn_split(NULL, 0, NULL, NULL, 3);
+  tn_split(NULL, 0, NULL, parts, 2);
+  assert_null(parts[0]);
+  assert_int_equal(tn_map(a, NULL), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "map(f32[2]): the place for the array is NULL");
+  assert_int_equal(tn_device_get(c, 0, NULL), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "device_get: the place");
+  check_floats(c, s, FLOATS(1, 2));
+}
+
+/** What was told before may be why an operand is NULL; it is quoted once, however long a chain. */
+static void what_made_it_null_is_quoted(void **state) {
+  tn_context *c = *state;
+  float f;
+  tn_tensor *a = floats(c, FLOATS(1, 2));
+  tn_label(c, "net.c:1");
+  assert_int_equal(tn_read(bad(c), TN_F32, &f, 4), TN_ERR_SHAPE);
+  for (int i = 0; i < 3; i++) {
+    tn_label(c, "net.c:2");
+    assert_int_equal(tn_read(tn_add(a, NULL), TN_F32, &f, 4), TN_ERR_ARGUMENT);
+    check_text(tn_message(c), "add(f32[2], NULL): operand 2 is NULL\nat net.c:2\nthe failure "
+                              "before it: add(f32[2], f32[3])");
+    const char *quote = strstr(tn_message(c), "before it");
+    assert_null(strstr(quote + 1, "before it"));
+    assert_null(strstr(quote, "net.c:2"));
+  }
+  assert_int_equal(tn_read(tn_add(bad(c), NULL), TN_F32, &f, 4), TN_ERR_SHAPE);
 }
 
 static void no_scope_is_told(void **state) {
@@ -245,7 +298,9 @@ int main(void) {
       WITH(owners_are_told_apart),
       WITH(the_first_failure_is_kept),
       WITH(the_oldest_failure_travels),
-      WITH(null_is_refused_in_silence),
+      WITH(null_objects_alone_are_refused_in_silence),
+      WITH(null_operands_are_told),
+      WITH(what_made_it_null_is_quoted),
       WITH(no_scope_is_told),
       WITH(labels_are_told),
       WITH(expressions_outlive_handles),

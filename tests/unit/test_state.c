@@ -384,7 +384,8 @@ static void custom_refusals_destroy(void **state) {
   tn_custom(c, &desc, &x, 1, NULL, NULL, 0);
   assert_int_equal(d.destroyed, 2);
   tn_custom(c, &desc, &none, 1, &type, &out, 1);
-  assert_null(out);
+  assert_int_equal(tn_read(out, TN_F32, &f, 4), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "custom(NULL): operand 1 is NULL");
   assert_int_equal(d.destroyed, 3);
   type.dtype = TN_F32;
   desc.writes = 1;
@@ -404,6 +405,26 @@ static tn_status run_counter(void *user, tn_call *call) {
   *old = (int32_t)x[0];
   x[0] += tn_call_in(call, 1).type.shape.size[0];
   return TN_OK;
+}
+
+static void custom_lists_are_there(void **state) {
+  tn_context *c = *state;
+  doubling d = {0};
+  tn_custom_desc desc = doubled(&d);
+  tn_tensor *x = floats(c, FLOATS(1)), *out = NULL;
+  const tn_type type = {TN_F32, tn_shape(1)};
+  float f;
+  tn_custom(c, &desc, NULL, 1, &type, &out, 1);
+  assert_int_equal(tn_read(out, TN_F32, &f, 4), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "custom: the list of 1 operands is NULL");
+  tn_custom(c, &desc, &x, 1, NULL, &out, 1);
+  assert_int_equal(tn_read(out, TN_F32, &f, 4), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "custom(f32[1]): the list of 1 types is NULL");
+  tn_custom(c, &desc, &x, 1, &type, NULL, 1);
+  check_text(tn_message(c), "custom(f32[1]): the list of 1 results is NULL");
+  tn_custom(NULL, &desc, NULL, 1, NULL, NULL, 1);
+  assert_int_equal(d.destroyed, 4);
+  assert_int_equal(d.runs, 0);
 }
 
 static void custom_writes_are_assigns(void **state) {
@@ -617,6 +638,7 @@ int main(void) {
       WITH(custom_operations_run_once),
       WITH(custom_failures_are_told),
       WITH(custom_refusals_destroy),
+      WITH(custom_lists_are_there),
       WITH(custom_writes_are_assigns),
       WITH(open_states_are_refused),
       WITH(failed_states_fail_alone),

@@ -159,12 +159,13 @@ static const char *const *command_line(const job *j) {
   return w.at;
 }
 
-/** The first lines of what the compiler said. */
+/** The first lines of what the compiler said, each after the end of the one before. */
 static const char *first_lines(const job *j, const char *said) {
   size_t n = 0;
   for (int lines = 0; said[n] && lines < SAID_LINES && n < SAID_BYTES; n++)
     lines += said[n] == '\n';
-  return arena_printf(j->arena, "%.*s", (int)n, said);
+  while (n && said[n - 1] == '\n') n--;
+  return arena_printf(j->arena, "%s%.*s", n ? "\n" : "", (int)n, said);
 }
 
 static tn_status judge(const job *j, const process_result *r) {
@@ -173,13 +174,13 @@ static tn_status judge(const job *j, const process_result *r) {
     return diag_set(j->diag, TN_ERR_TIMEOUT, "%s took longer than %lld ms and was stopped", name,
                     (long long)(j->c->limit_ns / 1000000));
   if (r->is_lost && *said) /* it is told to keep quiet about all but errors */
-    return diag_set(j->diag, TN_ERR_COMPILE, "%s failed\n%s", name, said);
+    return diag_set(j->diag, TN_ERR_COMPILE, "%s failed%s", name, said);
   if (r->exit_code > 0)
-    return diag_set(j->diag, TN_ERR_COMPILE, "%s failed (exit code %d)\n%s", name, r->exit_code,
+    return diag_set(j->diag, TN_ERR_COMPILE, "%s failed (exit code %d)%s", name, r->exit_code,
                     said);
   if (r->exit_code < 0 && !r->is_lost)
-    return diag_set(j->diag, TN_ERR_COMPILE, "%s was ended by a signal\n%s", name, said);
-  if (!r->file) return diag_set(j->diag, TN_ERR_COMPILE, "%s made no object\n%s", name, said);
+    return diag_set(j->diag, TN_ERR_COMPILE, "%s was ended by a signal%s", name, said);
+  if (!r->file) return diag_set(j->diag, TN_ERR_COMPILE, "%s made no object%s", name, said);
   return TN_OK;
 }
 

@@ -31,7 +31,7 @@ typedef struct import_port {
 } import_port;
 
 /** A size of the inputs (sizes.c). */
-typedef struct import_size import_size;
+typedef struct input_size input_size;
 
 typedef struct import {
   builder b; /* raises through its diag; lists that outlive the import are in its arena */
@@ -41,9 +41,10 @@ typedef struct import {
   const onnx_model *model;
   int64_t opset;   /* of the default domain */
   names values;    /* name → import_value */
-  names sizes;     /* name of a dimension → import_size */
-  map axes;        /* onnx_value of an input → import_size of each axis */
+  names sizes;     /* name of a dimension → input_size */
+  map axes;        /* onnx_value of an input → input_size of each axis */
   map weights;     /* leaf of a weight → onnx_tensor */
+  map nonzero;     /* sizes that vary, but must not be 0 when the model runs */
   node_list asked; /* sizes that the node at hand asked for, besides those of its inputs */
   VEC(import_port) inputs, outputs;
 } import;
@@ -64,6 +65,10 @@ enum { IMPORT_SIZE_MAX = 999999999 };
     supported at once; TN_ERR_FORMAT, SHAPE or DTYPE with the node's name; TN_ERR_ARGUMENT where
     `said` is about no size or contradicts the file. */
 void import_graph(import *m, const onnx_model *model);
+
+/** A size of the graph as it is when the model runs, in `g`: bounds may have become narrower since
+    it was made. */
+const node *import_size(const import *m, ir *g, const node *var);
 
 /** Appends a line for each thing of the model that is not supported: "Op (domain, opset 13): node
     'a', node 'b'". Nothing is appended if all is. */
@@ -128,6 +133,9 @@ value onnx_constant(onnx_call *c, const onnx_tensor *t);
 
 /** An axis of a tensor, counted from its end if negative; raises if there is none. */
 size_t onnx_axis(onnx_call *c, int64_t axis, size_t rank);
+
+/** From here on a variable is a size that is not 0: runs with another are refused. */
+void onnx_forbid_zero(onnx_call *c, const node *var);
 
 /** Raises TN_ERR_UNSUPPORTED for what cannot be done while a size varies: "axis 2, of size n, can
    be 1 or not" is told with the way out. */

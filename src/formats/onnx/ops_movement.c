@@ -51,6 +51,50 @@ static const node *size_left(onnx_call *c, const node *x, const sizes *to, size_
   return exact_quotient(g, have, taken);
 }
 
+/* A size of 0 in the shape stands for the input's size at the same place, also where it is computed
+   and happens to be 0. Only of a tensor without elements, but then with another result: such sizes
+   are refused when the model runs, unless the input's is 0 too. */
+
+/** What a product has as factors, numbers left out. */
+static node_list factors(builder *b, const node *n) {
+  node_list open = {0}, all = {0};
+  vec_push(b->arena, &open, n);
+  while (open.n) {
+    const node *x = vec_pop(&open);
+    if (x->op == OP_AFFINE && ix_terms(x) == 1 && !ix_offset(x))
+      vec_push(b->arena, &open, ix_atom(x, 0));
+    else if (x->op == OP_MUL)
+      for (size_t i = 0; i < 2; i++) vec_push(b->arena, &open, x->src[i]);
+    else if (x->op != OP_CONST)
+      vec_push(b->arena, &all, x);
+  }
+  return all;
+}
+
+static bool is_among(const node_list *l, const node *n) {
+  for (size_t i = 0; i < l->n; i++)
+    if (l->at[i] == n) return true;
+  return false;
+}
+
+/** `own`: the input's size at place `i`, NULL if it has none there. */
+static void forbid_zero(onnx_call *c, size_t i, const node *size, const node *own) {
+  builder *b = onnx_builder(c);
+  node_list f = factors(b, size), of_own = {0};
+  if (own && node_is_bits(own, 0)) return;
+  if (own) of_own = factors(b, own);
+  for (size_t k = 0; k < f.n; k++) {
+    const node *n = f.at[k];
+    if (n->lo > 0 || n->hi < 0 || is_among(&of_own, n)) continue;
+    if (n->op != OP_VAR)
+      onnx_fail_size(c, n,
+                     "size %zu of the shape, %s, can be 0, and would then be the input's: set "
+                     "allowzero",
+                     i, size_text(b, size));
+    onnx_forbid_zero(c, n);
+  }
+}
+
 void onnx_Reshape(onnx_call *c) {
   value x = onnx_input(c, 0);
   sizes to = sizes_input(c, 1);
@@ -67,6 +111,8 @@ void onnx_Reshape(onnx_call *c) {
       check_size(c, &to, i);
     }
   }
+  for (size_t i = 0; i < to.rank && zero_copies; i++)
+    if (i != wild) forbid_zero(c, i, to.at[i], i < x.node->rank ? x.node->dims[i] : NULL);
   if (wild != SIZE_MAX) to.at[wild] = size_left(c, x.node, &to, wild);
   c->outputs[0] = build_reshape(onnx_builder(c), x, &to);
 }

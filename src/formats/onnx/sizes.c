@@ -4,19 +4,19 @@
 #include <string.h>
 
 /** A size, or several that are equal: of these one stands for all. */
-struct import_size {
+struct input_size {
   const char *name;
-  import_size *same; /* NULL: this one stands for itself */
+  input_size *same; /* NULL: this one stands for itself */
   int64_t min, max;
 };
 
-static import_size *new_size(import *m, const char *name, int64_t min, int64_t max) {
-  import_size s = {.name = name, .min = min, .max = max};
+static input_size *new_size(import *m, const char *name, int64_t min, int64_t max) {
+  input_size s = {.name = name, .min = min, .max = max};
   return arena_copy(m->b.arena, &s, sizeof s);
 }
 
 /** The one that stands for a size. */
-static import_size *chief(import_size *s) {
+static input_size *chief(input_size *s) {
   while (s->same) {
     if (s->same->same) s->same = s->same->same;
     s = s->same;
@@ -43,7 +43,7 @@ static const char *own_name(import *m, const onnx_value *v, size_t axis) {
 
 static void read_axes(import *m, const onnx_value *v) {
   size_t rank = v->type.dims.n;
-  import_size **axes = arena_alloc(m->b.arena, (rank + 1) * sizeof *axes);
+  input_size **axes = arena_alloc(m->b.arena, (rank + 1) * sizeof *axes);
   for (size_t i = 0; i < rank; i++) {
     const onnx_dim *d = &v->type.dims.at[i];
     if (d->value >= 0)
@@ -60,7 +60,7 @@ static void read_axes(import *m, const onnx_value *v) {
 /* What the caller says. */
 
 /** "input:axis"; NULL if it is none. */
-static import_size *find_axis(import *m, const char *name) {
+static input_size *find_axis(import *m, const char *name) {
   const onnx_values *inputs = &m->model->graph->inputs;
   const char *colon = strrchr(name, ':');
   if (!colon || colon[1] < '0' || colon[1] > '9') return NULL;
@@ -70,7 +70,7 @@ static import_size *find_axis(import *m, const char *name) {
     const onnx_value *v = &inputs->at[i];
     if (strlen(v->name) != (size_t)(colon - name) || strncmp(v->name, name, strlen(v->name)))
       continue;
-    import_size **axes = map_get(&m->axes, v);
+    input_size **axes = map_get(&m->axes, v);
     return axes && axis < v->type.dims.n ? axes[axis] : NULL;
   }
   return NULL;
@@ -87,7 +87,7 @@ static const char *list_sizes(import *m) {
   const onnx_values *inputs = &m->model->graph->inputs;
   map listed = {0};
   for (size_t i = 0; i < inputs->n; i++) {
-    import_size **axes = map_get(&m->axes, &inputs->at[i]);
+    input_size **axes = map_get(&m->axes, &inputs->at[i]);
     for (size_t k = 0; axes && k < inputs->at[i].type.dims.n; k++) {
       if (inputs->at[i].type.dims.at[k].value >= 0 || map_has(&listed, axes[k])) continue;
       map_set(m->b.arena, &listed, axes[k], axes[k]);
@@ -97,8 +97,8 @@ static const char *list_sizes(import *m) {
   return list.n ? str_text(&list) : "none";
 }
 
-static import_size *find_size(import *m, const char *name) {
-  import_size *s = name ? names_get(&m->sizes, name) : NULL;
+static input_size *find_size(import *m, const char *name) {
+  input_size *s = name ? names_get(&m->sizes, name) : NULL;
   if (!s && name) s = find_axis(m, name);
   if (!s)
     diag_raise(m->b.diag, TN_ERR_ARGUMENT,
@@ -107,7 +107,7 @@ static import_size *find_size(import *m, const char *name) {
   return s;
 }
 
-static void bound(import *m, import_size *s, const char *name, int64_t min, int64_t max) {
+static void bound(import *m, input_size *s, const char *name, int64_t min, int64_t max) {
   if (min > s->max || max < s->min)
     diag_raise(m->b.diag, TN_ERR_ARGUMENT,
                "size '%.100s' cannot be in %lld … %lld: it is in %lld … %lld", name, (long long)min,
@@ -117,9 +117,9 @@ static void bound(import *m, import_size *s, const char *name, int64_t min, int6
 }
 
 static void say(import *m, const tn_model_size *said) {
-  import_size *s = chief(find_size(m, said->name));
+  input_size *s = chief(find_size(m, said->name));
   if (said->same) {
-    import_size *other = chief(find_size(m, said->same));
+    input_size *other = chief(find_size(m, said->same));
     bound(m, other, said->name, s->min, s->max);
     if (s != other) s->same = other;
     return;
@@ -134,6 +134,8 @@ static void say(import *m, const tn_model_size *said) {
 void sizes_read(import *m) {
   const onnx_graph *g = m->model->graph;
   names given = {0};
+  if (m->n_said && !m->said)
+    diag_raise(m->b.diag, TN_ERR_ARGUMENT, "sizes is NULL, and n_sizes %zu", m->n_said);
   for (size_t i = 0; i < g->initializers.n; i++)
     names_set(m->b.arena, &given, g->initializers.at[i]->name, g->initializers.at[i]);
   for (int pass = 0; pass < 2; pass++)
@@ -143,14 +145,26 @@ void sizes_read(import *m) {
   for (size_t i = 0; i < m->n_said; i++) say(m, &m->said[i]);
 }
 
+static const node *variable(ir *g, const char *name, int64_t min, int64_t max) {
+  if (min == max) return ix_const(g, min);
+  int64_t bounds[] = {min, max};
+  return ir_make(g, &(node_spec){.op = OP_VAR,
+                                 .dtype = DT_INDEX,
+                                 .ints = bounds,
+                                 .n_int = 2,
+                                 .text = name,
+                                 .n_text = strlen(name)});
+}
+
 const node *sizes_axis(import *m, const onnx_value *v, size_t axis) {
-  import_size *const *axes = map_get(&m->axes, v), *s = chief(axes[axis]);
-  if (s->min == s->max) return ix_const(m->b.ir, s->min);
-  int64_t bounds[] = {s->min, s->max};
-  return ir_make(m->b.ir, &(node_spec){.op = OP_VAR,
-                                       .dtype = DT_INDEX,
-                                       .ints = bounds,
-                                       .n_int = 2,
-                                       .text = s->name,
-                                       .n_text = strlen(s->name)});
+  input_size *const *axes = map_get(&m->axes, v), *s = chief(axes[axis]);
+  return variable(m->b.ir, s->name, s->min, s->max);
+}
+
+void onnx_forbid_zero(onnx_call *c, const node *var) {
+  map_set(c->m->b.arena, &c->m->nonzero, var, (void *)var);
+}
+
+const node *import_size(const import *m, ir *g, const node *var) {
+  return variable(g, var->text, map_has(&m->nonzero, var) ? 1 : var->lo, var->hi);
 }

@@ -308,8 +308,10 @@ def reduction(op, axes_since, types_of):
                 yield made(x, None, noop_with_empty_axes=noop)
                 yield one(op, x, None, label="axes left out", noop_with_empty_axes=noop)
                 yield one(op, x, const([]), label="no axes", noop_with_empty_axes=noop)
-        if op == "ReduceSum":
-            yield made(some(rng, (3, 0), F32), [1])
+        empty = {"x0": some(rng, (3, 0), F32)}
+        yield one(op, In(some(rng, (2, 5), F32), ["n", "m"]), keepdims=0, more=[empty])
+        for t in types_of(version):
+            yield made(some(rng, (3, 0), t), [1])
     return cases
 
 

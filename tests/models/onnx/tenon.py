@@ -18,6 +18,24 @@ class Port(ctypes.Structure):
                 ("sizes", ctypes.c_char_p * MAX_RANK)]
 
 
+class ModelSize(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("same", ctypes.c_char_p), ("min", ctypes.c_int64),
+                ("max", ctypes.c_int64)]
+
+
+class ModelDesc(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("folder", ctypes.c_char_p), ("copy", ctypes.c_bool),
+                ("sizes", ctypes.POINTER(ModelSize)), ("n_sizes", ctypes.c_size_t)]
+
+
+def model_size(name, known):
+    """`known`: a number, (min, max), or the name of a size that is equal."""
+    if isinstance(known, str):
+        return ModelSize(name.encode(), known.encode())
+    least, most = known if isinstance(known, tuple) else (known, known)
+    return ModelSize(name.encode(), None, least, most)
+
+
 class Refused(Exception):
     def __init__(self, status, message):
         names = {number: name for name, number in STATUS.items()}
@@ -51,15 +69,16 @@ class Library(Tenon):
         function = getattr(self.lib, "tn_" + name)
         function.argtypes, function.restype = arguments, result
 
-    def load(self, source):
-        """A model from a path, or from a file's bytes."""
+    def load(self, source, sizes=()):
+        """A model from a path, or from a file's bytes; `sizes` lists pairs (name, known)."""
         model = ctypes.c_void_p()
+        known = (ModelSize * len(sizes))(*[model_size(*s) for s in sizes])
+        desc = ModelDesc(ctypes.sizeof(ModelDesc), None, False, known, len(sizes))
+        desc, model_at = ctypes.byref(desc) if sizes else None, ctypes.byref(model)
         if isinstance(source, bytes):
-            s = self.lib.tn_model_load_bytes(self.context, source, len(source), None,
-                                             ctypes.byref(model))
+            s = self.lib.tn_model_load_bytes(self.context, source, len(source), desc, model_at)
         else:
-            s = self.lib.tn_model_load(self.context, str(source).encode(), None,
-                                       ctypes.byref(model))
+            s = self.lib.tn_model_load(self.context, str(source).encode(), desc, model_at)
         if s:
             assert model.value is None
             raise Refused(s, self.message())

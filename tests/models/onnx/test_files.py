@@ -228,7 +228,8 @@ def check_damage(library):
             library.load(whole[:int(n)])
             check(f"{n} bytes", False, "were loaded")
         except Refused as e:
-            check(f"{n} bytes", e.status == "ERR_FORMAT", e)
+            says = n == 0 or ("cut off" in e.message and f" {n}" in e.message)
+            check(f"{n} bytes", e.status == "ERR_FORMAT" and says, e)
     small = model(node("MatMul", "x w", "a"), node("Reshape", "a to", "y"),
                   weights=[("w", np.ones((4, 2), np.float32)), ("to", np.array([-1, 2]))])
     data = small.SerializeToString()

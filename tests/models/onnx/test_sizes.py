@@ -1,0 +1,382 @@
+#!/usr/bin/env python3
+"""Sizes that vary: what operators make of each, 0 and 1 too, against ONNX Runtime; which models are
+refused because it depends on them whether nodes fit together; and what a caller knows of sizes.
+
+    test_sizes.py BUILD
+"""
+
+import itertools
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError as missing:
+    print(f"skipped: {missing} (scripts/setup.sh --tests installs it)")
+    sys.exit(77)
+from tenon import INPUT, OUTPUT, Library, Refused
+
+FLOAT = TensorProto.FLOAT
+FAR = 2**63 - 1
+SIZES = (0, 1, 2, 5)
+WAY_OUT = ["tn_model_desc.sizes", "--size"]
+passed, failures = 0, []
+
+
+def check(what, holds, why=""):
+    global passed
+    if holds:
+        passed += 1
+    else:
+        failures.append(f"{what}: {why}")
+
+
+def model(nodes, inputs, weights=None, opset=18):
+    """Nodes are "Op inputs -> outputs" with attributes; inputs {name: sizes}."""
+    made = []
+    for i, n in enumerate(nodes):
+        text, attributes = n if isinstance(n, tuple) else (n, {})
+        left, outputs = text.split(" -> ")
+        op, *names = left.split()
+        made.append(helper.make_node(op, names, outputs.split(), name=f"node {i}", **attributes))
+    graph = helper.make_graph(
+        made, "g", [helper.make_tensor_value_info(n, FLOAT, s) for n, s in inputs.items()],
+        [onnx.ValueInfoProto(name="y")],
+        [numpy_helper.from_array(np.array(a), n) for n, a in (weights or {}).items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+def session_of(m):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(m.SerializeToString(), options)
+
+
+def feed(shape):
+    return (np.arange(np.prod(shape, dtype=int)) % 7 - 3).reshape(shape).astype(np.float32)
+
+
+def feeds(inputs, sizes):
+    return {n: feed([sizes[d] if isinstance(d, str) else d for d in s])
+            for n, s in inputs.items()}
+
+
+def result(run, *arguments):
+    """A run's result; None if it is refused."""
+    try:
+        return run(*arguments)
+    except (Refused, onnxruntime.capi.onnxruntime_pybind11_state.Fail,
+            onnxruntime.capi.onnxruntime_pybind11_state.InvalidArgument,
+            onnxruntime.capi.onnxruntime_pybind11_state.RuntimeException):
+        return None
+
+
+def same(a, b):
+    return a.dtype == b.dtype and a.shape == b.shape and np.allclose(a, b, 1e-5, 1e-5,
+                                                                     equal_nan=True)
+
+
+def compare(library, label, m, inputs, known=(), sizes=SIZES, zeros=True):
+    """All sizes, each of them one of `sizes`: results are the reference's. Where a size is 0, what
+    the reference refuses may be run, and unless `zeros` what it runs may be refused. The number of
+    runs."""
+    names = list(dict.fromkeys(d for s in inputs.values() for d in s if isinstance(d, str)))
+    session = session_of(m)
+    try:
+        loaded = library.load(m.SerializeToString(), known)
+    except Refused as e:
+        check(label, False, e)
+        return 0
+    runs = 0
+    for values in itertools.product(sizes, repeat=len(names)):
+        given = feeds(inputs, dict(zip(names, values)))
+        actual = result(lambda: loaded.run(given)["y"])
+        expected = result(lambda: session.run(["y"], given)[0])
+        runs += actual is not None
+        if actual is None:
+            holds = expected is None or (0 in values and not zeros)
+        elif expected is None:
+            holds = 0 in values
+        else:
+            holds = same(actual, expected)
+        check(f"{label} {values}", holds,
+              f"{None if actual is None else actual.shape}, "
+              f"not {None if expected is None else expected.shape}")
+    loaded.free()
+    return runs
+
+
+BOUND = {"0": [0], "1": [1], "2": [2], "-1": [-1], "-2": [-2], "-3": [-3], "far": [FAR],
+         "-far": [-FAR]}
+WINDOW = np.ones((2, 3, 3), np.float32)
+
+# label: (nodes, inputs, weights)
+RUN = {
+    "a sum with one size": (["Add x z -> y"], {"x": ["n", "m"], "z": ["m"]}, {}),
+    "a sum with 1": (["Add x z -> y"], {"x": ["n", 3], "z": [1, 1]}, {}),
+    "a table": (["Mul x z -> y"], {"x": ["n", 1], "z": [1, "m"]}, {}),
+    "the largest of three": (["Max x z u -> y"], {"x": ["n"], "z": ["n"], "u": [1]}, {}),
+    "squeezed axes": (["Squeeze x 1 -> y"], {"x": ["n", 1, "m"]}, BOUND),
+    "all axes of numbers squeezed": (["Squeeze x -> y"], {"x": [1, 3, 1]}, {}),
+    "a larger size stays": (
+        ["Shape x -> s", "Max s 2 -> t", "Expand z t -> u", "Squeeze u -> y"],
+        {"x": ["n"], "z": [1]}, BOUND),
+    "unsqueezed": (["Unsqueeze x ends -> y"], {"x": ["n", "m"]}, {"ends": [0, -1]}),
+    "transposed": (["Transpose x -> y"], {"x": ["n", "m", 2]}, {}),
+    "expanded": (["Shape x -> s", "Expand z s -> y"], {"x": ["n", "m"], "z": [1, "m"]}, {}),
+    "expanded by ones": (["Expand x to -> y"], {"x": ["n"]}, {"to": [2, 1]}),
+    "expanded to twice": (["Shape x -> s", "Add s s -> t", "Expand z t -> y"],
+                          {"x": ["n"], "z": [1]}, {}),
+    "expanded to the half": (["Shape x -> s", "Div s 2 -> t", "Expand z t -> y"],
+                             {"x": ["n"], "z": [1]}, BOUND),
+    "expanded to more": (["Shape x -> s", "Max s 2 -> t", "Expand z t -> y"],
+                         {"x": ["n"], "z": [1]}, BOUND),
+    "flattened": (["Reshape x to -> y"], {"x": ["n", "m", 4]}, {"to": [0, -1]}),
+    "flattened to the front": (["Reshape x to -> y"], {"x": ["n", "m", 4]}, {"to": [-1, 4]}),
+    "cut in rows": (["Reshape x to -> y"], {"x": ["n", 4]}, {"to": [-1, 2]}),
+    "reshaped with allowzero": ([("Reshape x to -> y", {"allowzero": 1})], {"x": ["n", 4]},
+                                {"to": [-1, 4]}),
+    "joined": ([("Concat x z x -> y", {"axis": 1})], {"x": [2, "n"], "z": [2, "m"]}, {}),
+    "products": (["MatMul x z -> y"], {"x": ["b", "n", 3], "z": ["b", 3, "m"]}, {}),
+    "products with one": (["MatMul x z -> y"], {"x": ["b", "n", 3], "z": [1, 3, "m"]}, {}),
+    "sums of products": (["MatMul x z -> y"], {"x": ["b", 2, "k"], "z": ["k", "m"]}, {}),
+    "windows": ([("Conv x w -> y", {"pads": [2, 2]})], {"x": ["n", 3, "h"]}, {"w": WINDOW}),
+    "windows with steps": ([("Conv x w -> y", {"pads": [2, 3], "strides": [2]})],
+                           {"x": ["n", 3, "h"]}, {"w": WINDOW}),
+    "the largest of a picture": (["GlobalMaxPool x -> y"], {"x": ["n", "c", "h"]}, {}),
+    "the largest of rows": (["ReduceMax x 1 -> y"], {"x": ["n", "m"]}, BOUND),
+    "sums of rows": (["ReduceSum x 1 -> y"], {"x": ["n", "m"]}, BOUND),
+    "the sum of all": (["ReduceSum x -> y"], {"x": ["n", "m"]}, {}),
+    "a slice": (["Slice x a b -> y"], {"x": ["n", "m"]}, {"a": [0, -2], "b": [1, FAR]}),
+    "a slice from the end": (["Slice x -3 -1 -> y"], {"x": ["n", "m"]}, BOUND),
+    "a slice in steps": (["Slice x a b k s -> y"], {"x": ["n", "m"]},
+                         {"a": [-1, 1], "b": [-FAR, 4], "k": [0, 1], "s": [-2, 2]}),
+    "the first half": ([("Shape x -> s", {"end": 1}), "Div s 2 -> h", "Slice x 0 h -> y"],
+                       {"x": ["n", "m"]}, BOUND),
+    "all but two": ([("Shape x -> s", {"end": 1}), "Sub s 2 -> e", "Slice x 0 e -> y"],
+                    {"x": ["n", "m"]}, BOUND),
+    "as many as another axis": ([("Shape x -> s", {"start": 1}), "Slice x 0 s -> y"],
+                                {"x": ["n", "m"]}, BOUND),
+    "the second half of all": (
+        ["Reshape x -1 -> r", ("Shape x -> s", {"start": 1}), "Div s 2 -> h",
+         "Slice r h far -> y"], {"x": ["n", "m"]}, BOUND),
+    "sizes": (["Shape x -> y"], {"x": ["n", "m"]}, {}),
+    "a quotient of sizes": (["Shape x -> s", "Sub s 2 -> t", "Div t 2 -> y"], {"x": ["n", "m"]},
+                            BOUND),
+}
+
+# label: (nodes, inputs, weights, status, words)
+REFUSED = {
+    "squeezed, whatever is 1": (
+        ["Squeeze x -> y"], {"x": ["a", "b", "c"]}, {}, "ERR_UNSUPPORTED",
+        ["Squeeze", "'node 0'", "axis 0", "size a", "axes", "'a' varies"]),
+    "squeezed after a sum": (
+        ["Add x x -> s", "Squeeze s -> y"], {"x": [3, "n"]}, {}, "ERR_UNSUPPORTED",
+        ["'node 1'", "axis 1", "size n"]),
+    "a squeezed axis that need not be 1": (
+        ["Squeeze x 1 -> y"], {"x": [2, "n"]}, BOUND, "ERR_SHAPE", ["axis 1", "size n, not 1"]),
+    "a sum of two sizes": (
+        ["Add x z -> y"], {"x": ["d0", "d1"], "z": ["d2"]}, {}, "ERR_SHAPE",
+        ["shapes d0xd1 and d2", "d1 is not d2", "'d0', 'd1', 'd2' vary"]),
+    "a sum with a number": (["Add x z -> y"], {"x": ["n"], "z": [5]}, {}, "ERR_SHAPE",
+                            ["n is not 5"]),
+    "a sum of sizes without names": (
+        ["Add x z -> y"], {"x": [None, 3], "z": [None, 3]}, {}, "ERR_SHAPE",
+        ["x:0 is not z:0", "'x:0', 'z:0' vary"]),
+    "expanded to a number": (["Expand x to -> y"], {"x": ["n"]}, {"to": [5]}, "ERR_SHAPE",
+                             ["n does not stretch to 5"]),
+    "a number expanded": (["Shape x -> s", "Expand z s -> y"], {"x": ["n"], "z": [5]}, {},
+                          "ERR_SHAPE", ["5 does not stretch to n", "'n' varies"]),
+    "expanded as the file says": (
+        ["Expand x to -> y"], {"x": [2, "n", 3]}, {"to": [2, 1, 4]}, "ERR_SHAPE",
+        ["2xnx3 does not stretch to 2x1x4: 3 is not 4"]),
+    "expanded to what may be negative": (
+        ["Shape x -> s", "Sub s 1 -> t", "Expand z t -> y"], {"x": ["n"], "z": [1]}, BOUND,
+        "ERR_SHAPE", ["n-1", "negative"]),
+    "expanded to the larger of two": (
+        ["Shape x -> s", "Max s 2 -> t", "Expand x t -> y"], {"x": ["n"]}, BOUND, "ERR_SHAPE",
+        ["n is not max(n, 2)"]),
+    "reshaped to half the elements": (
+        ["Shape x -> s", "Div s 2 -> t", "Reshape x t -> y"], {"x": ["n", "m"]}, BOUND,
+        "ERR_UNSUPPORTED", ["size 0", "n/2", "allowzero"]),
+    "reshaped to half the elements, zeros too": (
+        ["Shape x -> s", "Div s 2 -> t", ("Reshape x t -> y", {"allowzero": 1})],
+        {"x": ["n", "m"]}, BOUND, "ERR_SHAPE",
+        ["nxm has n*m elements", "has (n/2)*(m/2)"]),
+    "reshaped to numbers": (["Reshape x to -> y"], {"x": ["n", 4]}, {"to": [2, 4]}, "ERR_SHAPE",
+                            ["4*n elements", "8"]),
+    "cut in rows that need not fit": (["Reshape x to -> y"], {"x": ["n", 4]}, {"to": [-1, 8]},
+                                      "ERR_SHAPE", ["-1x8", "nx4"]),
+    "joined, other axes differ": (
+        [("Concat x z -> y", {"axis": 0})], {"x": [2, "n"], "z": [2, 5]}, {}, "ERR_SHAPE",
+        ["2xn", "2x5"]),
+    "products of batches": (["MatMul x z -> y"], {"x": ["b", 2, 3], "z": [5, 3, 2]}, {},
+                            "ERR_SHAPE", ["b is not 5"]),
+    "channels that vary": (["Conv x w -> y"], {"x": ["n", "c", 5]}, {"w": WINDOW}, "ERR_SHAPE",
+                           ["the input has c channels", "take 3"]),
+    "pictures that may be smaller than windows": (
+        ["Conv x w -> y"], {"x": ["n", 3, "h"]}, {"w": WINDOW}, "ERR_SHAPE", ["3", "axis of h"]),
+    "pads that depend on a size": (
+        [("Conv x w -> y", {"auto_pad": "SAME_UPPER"})], {"x": ["n", 3, "h"]}, {"w": WINDOW},
+        "ERR_UNSUPPORTED", ["auto_pad", "axis 0", "'h' varies"]),
+    "axes that are computed": (
+        ["Shape x -> s", "ReduceSum x s -> y"], {"x": ["n"]}, {}, "ERR_UNSUPPORTED",
+        ["'s'", "'n' varies"]),
+}
+
+
+def check_rows(library):
+    for label, (nodes, inputs, weights) in RUN.items():
+        runs = compare(library, label, model(nodes, inputs, weights), inputs)
+        check(f"{label}: {runs} runs", runs > 0)
+
+
+def refuses(library, label, m, known, status, words):
+    try:
+        library.load(m.SerializeToString(), known).free()
+        check(label, False, "was loaded")
+    except Refused as e:
+        missing = [w for w in words if w not in e.message]
+        check(label, e.status == status and not missing, f"lacks {missing}: {e}")
+
+
+def check_refusals(library):
+    for label, (nodes, inputs, weights, status, words) in REFUSED.items():
+        refuses(library, label, model(nodes, inputs, weights), (), status, words + WAY_OUT)
+
+
+def parts(*slices):
+    """Nodes that make slices of x's shape, and a shape "to" of them and of products."""
+    nodes, names = ["Shape x -> s"], []
+    for i, s in enumerate(slices):
+        low, *more = s.split("*")
+        nodes += [f"Slice s {k} {'far' if k == '2' else int(k) + 1} -> s{i}{k}"
+                  for k in [low, *more]]
+        nodes += [f"Mul s{i}{low} s{i}{k} -> p{i}" for k in more]
+        names.append(f"p{i}" if more else f"s{i}{low}")
+    return nodes + [("Concat " + " ".join(names) + " -> to", {"axis": 0})]
+
+
+def check_zeros(library):
+    """A size of a shape that is computed and happens to be 0 means a copy of the input's there."""
+    inputs = {"x": ["n", "m", "k"]}
+    for label, slices in (("two axes exchanged", ["0", "2", "1"]), ("two axes as one", ["0", "1*2"]),
+                          ("the first two as one", ["0*1", "2"])):
+        for attributes in ({}, {"allowzero": 1}):
+            nodes = parts(*slices) + [("Reshape x to -> y", attributes)]
+            runs = compare(library, f"{label} {attributes}", model(nodes, inputs, BOUND), inputs,
+                           zeros=bool(attributes))
+            check(f"{label}: {runs} runs", runs >= (64 if attributes else 27))
+
+
+def ports_of(library, m, known, kind):
+    loaded = library.load(m.SerializeToString(), known)
+    found = [sizes for _, _, sizes in loaded.ports(kind)]
+    loaded.free()
+    return found
+
+
+def check_known(library):
+    """What callers say of sizes."""
+    inputs = {"x": ["d0", "d1"], "z": ["d2"]}
+    m = model(["Add x z -> y"], inputs)
+    for known in ([("d2", "d1")], [("d1", "d2")], [("z:0", "x:1")], [("d2", "x:1")]):
+        loaded = library.load(m.SerializeToString(), known)
+        y = loaded.run({"x": feed((2, 3)), "z": feed((3,))})["y"]
+        check(f"{known}", same(y, feed((2, 3)) + feed((3,))), y)
+        refused = result(loaded.run, {"x": feed((2, 3)), "z": feed((1,))})
+        check(f"{known}, and they are not", refused is None, refused)
+        loaded.free()
+    check("the name that stays", ports_of(library, m, [("d2", "d1")], INPUT) ==
+          [["d0", "d1"], ["d1"]])
+    chain = [("d2", "d1"), ("d1", "d0"), ("d0", 4)]
+    for known in itertools.permutations(chain):
+        check(f"{known}", ports_of(library, m, known, INPUT) == [["4", "4"], ["4"]])
+    check("equal to a number of the file",
+          ports_of(library, model(["Add x z -> y"], {"x": ["n"], "z": [5]}), [("n", "z:0")],
+                   OUTPUT) == [["5"]])
+    check("a number of the file said again",
+          ports_of(library, model(["Add x z -> y"], {"x": ["n"], "z": [5]}),
+                   [("z:0", 5), ("n", 5)], OUTPUT) == [["5"]])
+    check("sizes without names",
+          ports_of(library, model(["Add x z -> y"], {"x": [None, 3], "z": [None, 3]}),
+                   [("x:0", "z:0")], INPUT) == [["z:0", "3"], ["z:0", "3"]])
+    check("a name like an axis",
+          ports_of(library, model(["Exp x -> y"], {"x": [None, "x:0"]}), [("x:0", 7)], INPUT) ==
+          [["x:0'", "7"]])
+
+    squeeze = model(["Squeeze x -> y"], {"x": ["n", "m", 1]})
+    compare(library, "squeezed, one is 1", squeeze, {"x": [1, "m", 1]}, [("n", 1), ("m", (2, 9))],
+            (2, 5))
+    windows = model(["Conv x w -> y"], {"x": ["n", 3, "h"]}, {"w": WINDOW})
+    compare(library, "windows that fit", windows, {"x": ["n", 3, "h"]}, [("h", (3, 100))], (3, 5))
+    loaded = library.load(windows.SerializeToString(), [("h", (3, 100))])
+    for h in (2, 101):
+        check(f"a size of {h}, not 3 … 100",
+              result(loaded.run, {"x": feed((1, 3, h))}) is None)
+    loaded.free()
+    fixed = library.load(windows.SerializeToString(), [("n", 2), ("h", 6)])
+    check("other sizes than said", result(fixed.run, {"x": feed((1, 3, 6))}) is None)
+    check("sizes that were said", fixed.run({"x": feed((2, 3, 6))})["y"].shape == (2, 2, 4))
+    fixed.free()
+
+
+def check_known_wrong(library):
+    m = model(["Add x z -> y"], {"x": ["n", "m"], "z": [1, 5]})
+    for label, known, words in (
+            ("no such size", [("k", 4)], ["'k'", "'n', 'm'"]),
+            ("no such axis", [("x:2", 4)], ["'x:2'"]),
+            ("no such input", [("w:0", 4)], ["'w:0'"]),
+            ("no axis at all", [("x:", 4)], ["'x:'"]),
+            ("an axis that is none", [("x:1e", 4)], ["'x:1e'"]),
+            ("equal to no size", [("n", "k")], ["'k'"]),
+            ("a negative size", [("n", -1)], ["'n'", "-1"]),
+            ("nothing between", [("n", (5, 4))], ["'n'", "5 … 4"]),
+            ("more than there can be", [("n", 2**40)], ["'n'", "999999999"]),
+            ("two numbers", [("n", 4), ("n", 5)], ["'n'", "5 … 5", "4 … 4"]),
+            ("another number than the file", [("z:1", 6)], ["'z:1'", "6 … 6", "5 … 5"]),
+            ("equal to two", [("n", 4), ("m", 5), ("n", "m")], ["'n'"]),
+            ("bounds apart", [("n", (1, 3)), ("m", (4, 9)), ("n", "m")], ["1 … 3", "4 … 9"])):
+        refuses(library, label, m, known, "ERR_ARGUMENT", words)
+
+
+def check_many_operators(library):
+    """As many operators that are not supported as nodes: told of in time that grows with them."""
+    count = 60000
+    nodes = [helper.make_node(f"Op{i}", ["x"], [f"y{i}"]) for i in range(count)]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", FLOAT, [1])],
+                              [onnx.ValueInfoProto(name="y0")])
+    data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)],
+                             ir_version=8).SerializeToString()
+    start = time.monotonic()
+    try:
+        library.load(data)
+        check("many operators", False, "were loaded")
+    except Refused as e:
+        seconds = time.monotonic() - start
+        check("many operators", e.status == "ERR_UNSUPPORTED" and "Op0 " in e.message, e)
+        check("many operators in time", seconds < 10, f"{seconds} s")
+
+
+def main(build):
+    library = Library(build)
+    check_rows(library)
+    check_refusals(library)
+    check_zeros(library)
+    check_known(library)
+    check_known_wrong(library)
+    check_many_operators(library)
+    check("tn_close", library.close() == 0)
+    for f in failures:
+        print("FAILED", f)
+    print(f"{passed} passed, {len(failures)} failed")
+    return bool(failures) or passed < 700
+
+
+sys.exit(main(sys.argv[1]))
