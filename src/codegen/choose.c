@@ -6,8 +6,9 @@
 #include "laws/laws.h"
 
 enum {
-  WORK_FOR_THREADS = 1 << 15, /* element operations below which one worker is faster */
-  UNITS_WANTED = 16           /* a range to be shared out should have as many indices */
+  WORK_FOR_THREADS = 1 << 15,   /* element operations below which one worker is faster */
+  MOST_SCRATCH_IN_LANES = 2048, /* bytes that one array may take for all lanes */
+  UNITS_WANTED = 16             /* a range to be shared out should have as many indices */
 };
 
 typedef struct choice {
@@ -90,24 +91,40 @@ static bool is_streamed(ir *g, const node *range, size_t rank, const node *const
   return !node_is_free_in(range, ix_sub(g, a, ix_scale(g, range, c))) && (c == 0 || c == 1);
 }
 
-/** Whether vectors along a range pay. What depends on the range is done once a vector instead of
-    once an index; but an element at scattered addresses is still loaded by itself, and put into its
-    lane. */
-static bool vectors_pay(ir *g, const node *stage, const node *range, int64_t lanes) {
+/** Whether an array that is built for each index of a range would be too large for each lane. */
+static bool is_large_in_lanes(ir *g, const node *n, const node *range, int64_t lanes) {
+  double bytes = 0;
+  if (n->op != OP_STAGE || !node_is_free_in(range, n)) return false;
+  for (size_t i = 0; i < stage_values(n); i++) {
+    const node *size = address_size(g, stage_rank(n, i), stage_extents(n, i));
+    bytes += (double)size->hi * (double)dtype_bytes((dtype)stage_value(n, i)->dtype);
+  }
+  return bytes * (double)lanes > MOST_SCRATCH_IN_LANES;
+}
+
+/** What vectors along a range leave of the work: 1 where they do not pay. What depends on the range
+   is done once a vector instead of once an index; but an element at scattered addresses is still
+   loaded by itself, and put into its lane. */
+static double left_by_vectors(ir *g, const node *stage, const node *range, int64_t lanes) {
   for (size_t i = 0; i < stage_values(stage); i++)
     if (!is_streamed(g, range, stage_rank(stage, i), stage_extents(stage, i),
                      stage_coords(stage, i)))
-      return false;
+      return 1;
   double scalar = 0, vector = 0;
   node_list order = topo_sort(ir_arena(g), stage->src, stage_values(stage), NULL, NULL);
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i], *p = n->op == OP_INDEX ? n->src[0] : NULL;
-    if (!node_is_free_in(range, n)) continue;
+    if (!node_is_free_in(range, n)) {
+      scalar += work_at(n);
+      vector += work_at(n);
+      continue;
+    }
+    if (is_large_in_lanes(g, n, range, lanes)) return 1;
     bool scattered = p && p->op == OP_PARAM && !is_streamed(g, range, p->rank, p->dims, n->src + 1);
     scalar += work_at(n);
     vector += scattered ? 2 * work_at(n) : work_at(n) / (double)lanes;
   }
-  return vector < scalar;
+  return scalar > 0 ? vector / scalar : 1;
 }
 
 /* What is done about it. */
@@ -146,9 +163,14 @@ static void vectorise(choice *c, const node *out) {
   const node *stage = stage_of(out);
   size_t n = stage_ranges(stage);
   if (!n || !c->target->vector_bytes) return;
-  const node *range = stage_range(stage)[n - 1];
+  const node *range = NULL;
+  double least = 1;
   int64_t lanes = (int64_t)(c->target->vector_bytes / widest_bytes(ir_arena(c->laws.g), stage));
-  if (lanes > 1 && vectors_pay(c->laws.g, stage, range, lanes)) cover(c, range, lanes);
+  for (size_t i = n; i-- > 0 && lanes > 1;) {
+    double left = left_by_vectors(c->laws.g, stage, stage_range(stage)[i], lanes);
+    if (left < least) range = stage_range(stage)[i], least = left;
+  }
+  if (range) cover(c, range, lanes);
 }
 
 /** The range to share out: the outermost with enough indices for certain, else the one with most.

@@ -33,6 +33,10 @@ const node *codegen_run(ir *g, const node *sink, const char *device, const codeg
 /** choose.c: kinds of ranges and splits, from the target and the kernel alone. */
 const node *codegen_choose(ir *g, const node *sink, const target *t);
 
+/** sums.c: what choose does first where a reduction has no order: long sums become sums of blocks.
+ */
+const node *codegen_sums(ir *g, const node *sink);
+
 /** simplify.c: algebra, and the target's lack of instructions. */
 const node *codegen_simplify(ir *g, const node *sink, const codegen_options *o);
 const node *codegen_decompose(ir *g, const node *sink, const codegen_options *o);

@@ -36,7 +36,8 @@ const node *codegen_run(ir *g, const node *kernel, const char *device, const cod
   progress p = {g, o};
   const node *n = done(&p, PASS_KERNEL, STAGE_KERNEL, kernel);
   n = done(&p, PASS_SIMPLIFY, STAGE_KERNEL, codegen_simplify(g, n, o));
-  n = done(&p, PASS_CHOOSE, STAGE_KERNEL, codegen_choose(g, n, &o->target));
+  const node *in_blocks = o->math & MATH_SUM ? codegen_sums(g, n) : n;
+  n = done(&p, PASS_CHOOSE, STAGE_KERNEL, codegen_choose(g, in_blocks, &o->target));
   n = done(&p, PASS_LOWER, STAGE_LOWERED, codegen_lower(g, n));
   n = done(&p, PASS_EXPAND, STAGE_LOWERED, codegen_expand(g, n));
   n = done(&p, PASS_THREADS, STAGE_LOWERED, codegen_threads(g, n));

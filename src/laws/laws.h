@@ -18,6 +18,10 @@ typedef struct laws {
 const node *law_split(laws *l, const node *sink, const node *range, int64_t factor,
                       const node **outer, const node **inner);
 
+/** NEST: a FOLD over ranges … r, s … becomes one over … r of FOLDs over s …: where all its states
+   are scalars with an op, and it emits nothing. `range` is r. */
+const node *law_nest(laws *l, const node *sink, const node *range);
+
 /** PARTITION: the indices of a range of an OUT's STAGE that are below `at` in one nest, the others
     in a second one. 0 ≤ at ≤ extent must be provable, and neither part known to be empty. `low` and
    `high` are the two ranges, of the same kind; that of lanes or copies is not parted. */
@@ -25,7 +29,7 @@ const node *law_partition(laws *l, const node *sink, const node *range, const no
                           const node **low, const node **high);
 
 /** KIND: gives a range its kind. UNROLL and VECTOR need a constant extent. A VECTOR range must be
-    its STAGE's innermost and neither inside nor around another, and no extent of a range or
+    its STAGE's only one and neither inside nor around another, and no extent of a range or
     array inside may depend on it. A THREAD range must belong to an OUT's STAGE that nothing else
    reads, be the only one of its nest, and have elements of every value to each of its indices. */
 const node *law_kind(laws *l, const node *sink, const node *range, range_kind kind,

@@ -1,163 +1,47 @@
-/* One kernel for each value that is written down, and the buffers between them. */
+/* The kernel of each group, from what was decided, and the buffers between them. */
 #include "ir/binder.h"
 #include "ir/subst.h"
-#include "schedule/passes.h"
+#include "schedule/groups.h"
+
+#include <stdlib.h>
+
+enum { MOST_WAITING = 1 << 16 }; /* elements on the way to one, far above what a group has */
 
 typedef struct kernels {
   ir *g;
   arena *a;
-  places *places;
+  const values *values;
   schedule *s;
-  drafts *out;
+  map buffer_of; /* array (PARAM, tensor, SET) → buffer number + 1 */
+  group *group;
+  map built;  /* INDEX over the group's ranges → the expression that it is */
+  map stages; /* use → the STAGE that it is built in */
+  map folds;  /* nest → its FOLD */
 } kernels;
 
-static void set_buffer(kernels *k, const node *value, size_t number) {
-  map_set(k->a, &k->out->buffer_of, value, (void *)(uintptr_t)(number + 1));
+/* Buffers. */
+
+static void set_buffer(kernels *k, const node *array, size_t number) {
+  map_set(k->a, &k->buffer_of, array, (void *)(uintptr_t)(number + 1));
 }
 
-static size_t buffer_of(const kernels *k, const node *value) {
-  return (size_t)(uintptr_t)map_get(&k->out->buffer_of, value) - 1;
+static size_t buffer_of(const kernels *k, const node *array) {
+  return (size_t)(uintptr_t)map_get(&k->buffer_of, array) - 1;
 }
 
-static size_t new_buffer(kernels *k, const node *like, const node *origin) {
-  const node *size = ir_size(k->g, like);
-  schedule_buffer b = {.dtype = (dtype)like->dtype, .size = size, .origin = origin};
+static size_t new_buffer(kernels *k, const node *like) {
+  schedule_buffer b = {.dtype = (dtype)like->dtype, .size = ir_size(k->g, like)};
   vec_push(k->a, &k->s->buffers, b);
   return k->s->buffers.n - 1;
 }
 
-/** The PARAM by which kernels know a buffer: its slot is the buffer's number, its shape the
- * value's. */
-static const node *param_for(kernels *k, const node *value, size_t buffer) {
-  int64_t slot = (int64_t)buffer;
-  return ir_node(k->g, OP_PARAM, (dtype)value->dtype, value->dims, value->rank, &slot, 1);
-}
-
-/** Whether a node is looked into: values that are written down are not part of an expression. */
-static bool is_inside(const node *n, void *user) {
-  const kernels *k = user;
-  return !map_has(&k->out->buffer_of, n);
-}
-
-/** Elements of written-down values become elements of their buffers' PARAMs. Only as what an INDEX
-    reads: a scalar of index arithmetic may be the same node as a written-down value of rank 0. */
-static const node *with_params(kernels *k, const node *expression, draft *d) {
-  node_list order = topo_sort(k->a, &expression, 1, is_inside, k);
-  map image = {0}, used = {0};
-  for (size_t i = 0; i < order.n; i++) {
-    const node *n = order.at[i], **src = arena_alloc(k->a, n->n_src * sizeof *src);
-    bool changed = false, inside = is_inside(n, k);
-    for (uint32_t j = 0; j < n->n_src && inside; j++) {
-      const node *s = n->src[j], *made = map_get(&image, s);
-      bool read = n->op == OP_INDEX && !j && map_has(&k->out->buffer_of, s);
-      if (read && !map_has(&used, s)) vec_push(k->a, &d->uses, s);
-      if (read) map_set(k->a, &used, s, NULL);
-      src[j] = read ? param_for(k, s, buffer_of(k, s)) : made ? made : s;
-      changed |= src[j] != s;
-    }
-    if (changed) map_set(k->a, &image, n, (void *)subst_rebuild(k->g, n, src));
-  }
-  const node *made = map_get(&image, expression);
-  return made ? made : expression;
-}
-
-/** A nest over a shape: a range for each dimension that is not 1. */
-typedef struct nest {
-  const node **coords, **ranges;
-  size_t n;
-} nest;
-
-static nest open_nest(kernels *k, const node *shape) {
-  nest e = {arena_alloc(k->a, (shape->rank + 1u) * sizeof *e.coords),
-            arena_alloc(k->a, (shape->rank + 1u) * sizeof *e.ranges), 0};
-  for (size_t i = 0; i < shape->rank; i++) {
-    bool one = node_is_bits(shape->dims[i], 1);
-    e.coords[i] = one ? ix_const(k->g, 0) : range_make(k->g, shape->dims[i], KIND_LOOP);
-    if (!one) e.ranges[e.n++] = e.coords[i];
-  }
-  return e;
-}
-
-static const node *element_of(kernels *k, const node *value, const node *const coords[]) {
-  bool leaf = value->op == OP_PARAM;
-  if (leaf) return index_make(k->g, (dtype)value->dtype, value, 0, value->rank, coords);
-  return ranges_element(k->g, &k->places->is_cut, value, value->rank, coords);
-}
-
-/** SINK(OUT(param, STAGE(value; coords; the nest's ranges))) */
-static const node *sink_of(kernels *k, const node *param, const node *value,
-                           const node *const coords[], const nest *e) {
-  size_t rank = param->rank;
-  const node *stage = stage_make(k->g, &(stage_spec){.n_values = 1,
-                                                     .n_ranges = e->n,
-                                                     .values = &value,
-                                                     .ranks = &rank,
-                                                     .coords = coords,
-                                                     .extents = param->dims,
-                                                     .ranges = e->ranges,
-                                                     .cut = true});
-  const node *out = ir_node(k->g, OP_OUT, DT_VOID, (const node *[]){param, stage}, 2, NULL, 0);
-  return ir_node(k->g, OP_SINK, DT_VOID, &out, 1, NULL, 0);
-}
-
-static void add_computed(kernels *k, const node *value) {
-  draft d = {.value = value, .into = new_buffer(k, value, NULL)};
-  nest e = open_nest(k, value);
-  const node *x = with_params(k, element_of(k, value, e.coords), &d);
-  d.kernel = sink_of(k, param_for(k, value, d.into), x, e.coords, &e);
-  set_buffer(k, value, d.into);
-  vec_push(k->a, &k->out->at, d);
-}
-
-/** Whether an expression reads an array anywhere but at these coordinates. */
-static bool reads_elsewhere(kernels *k, const node *expression, const node *array,
-                            const node *const coords[]) {
-  const node *here = index_make(k->g, (dtype)array->dtype, array, 0, array->rank, coords);
-  node_list order = topo_sort(k->a, &expression, 1, is_inside, k);
-  for (size_t i = 0; i < order.n; i++)
-    if (order.at[i]->op == OP_INDEX && order.at[i]->src[0] == array && order.at[i] != here)
-      return true;
-  return false;
-}
-
-/** A value that is written down before a SET that reads the old contents elsewhere than it stores.
- */
-static const node *written_before(kernels *k, const node *value) {
-  const node *copy = value;
-  while (copy->op == OP_PARAM || map_has(&k->places->is_cut, copy))
-    copy = versions_identity(k->g, copy);
-  map_set(k->a, &k->places->is_cut, copy, (void *)copy);
-  add_computed(k, copy);
-  return copy;
-}
-
-/** SET: its value is stored through the view into the storage of the old contents. */
-static void add_set(kernels *k, const node *set) {
-  const node *old = set->src[0], *view = set->src[1], *value = set->src[2];
-  draft d = {.value = set, .into = buffer_of(k, old)};
-  nest e = open_nest(k, view);
-  const node **coords = arena_alloc(k->a, (old->rank + 1u) * sizeof *coords);
-  ranges_through(k->g, view, old, e.coords, coords);
-  bool is_cut = map_has(&k->places->is_cut, value) || value->op == OP_PARAM;
-  const node *x = is_cut ? index_make(k->g, (dtype)value->dtype, value, 0, value->rank, e.coords)
-                         : element_of(k, value, e.coords);
-  if (reads_elsewhere(k, x, old, coords)) {
-    value = written_before(k, value);
-    x = index_make(k->g, (dtype)value->dtype, value, 0, value->rank, e.coords);
-  }
-  x = with_params(k, x, &d);
-  d.kernel = sink_of(k, param_for(k, old, d.into), x, coords, &e);
-  vec_push(k->a, &d.uses, old);
-  set_buffer(k, set, d.into);
-  k->s->buffers.at[d.into].is_written = true;
-  vec_push(k->a, &k->out->at, d);
-}
-
-static void add_custom(kernels *k, const node *custom) {
-  draft d = {.value = custom, .into = new_buffer(k, custom, NULL)};
-  for (int64_t i = 0; i < custom->ints[2]; i++) vec_push(k->a, &d.uses, custom->src[i]);
-  set_buffer(k, custom, d.into);
-  vec_push(k->a, &k->out->at, d);
+/** The PARAM by which kernels know a buffer: its slot is the buffer's number. */
+static const node *param_for(kernels *k, const node *array) {
+  const value *v = map_get(&k->values->of, array);
+  int64_t slot = (int64_t)buffer_of(k, array);
+  const node **dims = arena_copy(k->a, array->dims, array->rank * sizeof *dims);
+  if (v && v->tensor == array && v->rank == array->rank) value_in_memory(v, array->dims, dims);
+  return ir_node(k->g, OP_PARAM, (dtype)array->dtype, dims, array->rank, &slot, 1);
 }
 
 /** The inputs of the graph, under the numbers of their slots. */
@@ -175,23 +59,314 @@ static void add_inputs(kernels *k, const normalised *in) {
   }
 }
 
-void schedule_kernels(ir *g, const normalised *in, places *p, schedule *s, drafts *out) {
-  kernels k = {.g = g, .a = ir_arena(g), .places = p, .s = s, .out = out};
-  *out = (drafts){0};
+/** Buffers for what groups write; a SET writes into that of what it changes. */
+static void add_stored(kernels *k, const value *v) {
+  for (size_t i = 0; i < v->stores.n; i++) {
+    const node *array = v->stores.at[i].array;
+    if (array->op != OP_SET) {
+      set_buffer(k, array, new_buffer(k, array));
+      continue;
+    }
+    size_t old = buffer_of(k, array->src[0]);
+    set_buffer(k, array, old);
+    k->s->buffers.at[old].is_written = true;
+  }
+}
+
+/* Expressions of a group: elements of values become what was decided for them. */
+
+static bool is_tensor(const kernels *k, const node *n) {
+  return n->op == OP_PARAM || map_has(&k->values->of, n);
+}
+
+static bool is_inside(const node *n, void *user) {
+  const kernels *k = user;
+  return !is_tensor(k, n) && !map_has(&k->built, n);
+}
+
+static const use *use_read(const kernels *k, const node *index) {
+  const value *v = map_get(&k->values->of, index->src[0]);
+  return v ? map_get(&k->group->use_of, v) : NULL;
+}
+
+/** The coordinates in an array that is built in a nest: of the axes that it has. */
+static size_t not_shared(const use *u, const node *const from[], const node *to[]) {
+  size_t n = 0;
+  for (size_t i = 0; i < u->v->rank; i++)
+    if (!(u->shared >> i & 1)) to[n++] = from[i];
+  return n;
+}
+
+/** The array from which a value's readers load it. */
+static const node *loaded_array(const kernels *k, const node *tensor) {
+  const value *v = map_get(&k->values->of, tensor);
+  return v ? v->stores.at[0].array : tensor;
+}
+
+/** An element of an array: in memory, or built in a nest. */
+static const node *read(kernels *k, const node *index, const node *const *src) {
+  const use *u = use_read(k, index);
+  dtype t = (dtype)index->dtype;
+  const node **at = arena_copy(k->a, src + 1, (index->n_src - 1) * sizeof *at);
+  if (!u || u->how != PLACED) {
+    const value *v = map_get(&k->values->of, index->src[0]);
+    if (v) value_in_memory(v, src + 1, at);
+    return index_make(k->g, t, param_for(k, loaded_array(k, index->src[0])), 0, index->n_src - 1,
+                      at);
+  }
+  size_t rank = not_shared(u, src + 1, at);
+  return index_make(k->g, t, map_get(&k->stages, u), 0, rank, at);
+}
+
+static const node *resolved(kernels *k, const node *expression) {
+  map image = {0};
+  node_list order = topo_sort(k->a, &expression, 1, is_inside, k);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i], *made = map_get(&k->built, n);
+    if (!made && is_tensor(k, n)) continue;
+    const node **src = arena_alloc(k->a, (n->n_src + 1) * sizeof *src);
+    bool changed = false;
+    for (uint32_t j = 0; j < n->n_src && !made; j++) {
+      const node *with = map_get(&image, n->src[j]);
+      src[j] = with ? with : n->src[j];
+      changed |= src[j] != n->src[j];
+    }
+    if (!made && n->op == OP_INDEX && is_tensor(k, n->src[0])) made = read(k, n, src);
+    if (!made && changed) made = subst_rebuild(k->g, n, src);
+    if (made) map_set(k->a, &image, n, (void *)made);
+  }
+  const node *made = map_get(&image, expression);
+  return made ? made : expression;
+}
+
+/** The index expressions that stand for a value's coordinates and ranges at a point. */
+static map coords_at(kernels *k, const value *v, const point *p) {
+  map with = {0};
+  for (size_t i = 0; i < v->rank; i++)
+    if (v->coords[i]->op == OP_RANGE)
+      map_set(k->a, &with, v->coords[i], (void *)p->index->src[1 + i]);
+  for (size_t i = 0; i < v->n_reduced; i++)
+    map_set(k->a, &with, v->reduced[i], (void *)p->fold->index[i]);
+  return with;
+}
+
+/* Folds: all states of a nest together. */
+
+static const node *make_fold(kernels *k, const nest *f, const node *const *terms) {
+  const node *ranges[MOST_RANGES];
+  size_t n = f->states.n, n_ranges = nest_order(&k->group->nests, f, ranges);
+  const node **inits = arena_alloc(k->a, n * sizeof *inits);
+  int64_t *ops = arena_alloc(k->a, n * sizeof *ops);
+  for (size_t i = 0; i < n; i++) {
+    uint64_t start = 0;
+    dtype t = (dtype)terms[i]->dtype;
+    op o = f->states.at[i].v->reduce;
+    op_identity(o, t, &start);
+    inits[i] = ir_const_bits(k->g, t, start);
+    ops[i] = o;
+  }
+  return fold_make(k->g, &(fold_spec){.n_states = n,
+                                      .n_ranges = n_ranges,
+                                      .inits = inits,
+                                      .steps = terms,
+                                      .ops = ops,
+                                      .ranges = ranges});
+}
+
+/* Values that are built in a nest of their own. */
+
+static const node *build_stage(kernels *k, const use *u, const node *x) {
+  const node *ranges[MOST_RANGES];
+  size_t n_ranges = nest_order(&k->group->nests, u->stage, ranges);
+  const node **coords = arena_alloc(k->a, (u->v->rank + 1) * sizeof *coords);
+  const node **extents = arena_alloc(k->a, (u->v->rank + 1) * sizeof *extents);
+  size_t rank = not_shared(u, u->stage->index, coords);
+  not_shared(u, u->v->dims, extents);
+  return stage_make(k->g, &(stage_spec){.n_values = 1,
+                                        .n_ranges = n_ranges,
+                                        .values = &x,
+                                        .ranks = &rank,
+                                        .coords = coords,
+                                        .extents = extents,
+                                        .ranges = ranges});
+}
+
+/* A group: elements are built after those that they need, with an explicit stack. */
+
+/** An element that is built in this group. */
+typedef struct element {
+  const use *use;
+  const point *point;
+} element;
+
+typedef VEC(element) elements;
+
+/** What is to be built for an INDEX to be known; nothing for what is loaded or built. */
+static void add_wanted(kernels *k, const node *index, elements *wanted) {
+  const use *u = use_read(k, index);
+  if (!u || u->how == LOADED || (u->how == PLACED && map_has(&k->stages, u))) return;
+  if (u->how == PLACED) vec_push(k->a, wanted, (element){u, &u->built});
+  for (size_t i = 0; i < u->points.n && u->how == INLINED; i++)
+    if (u->points.at[i].index == index) vec_push(k->a, wanted, (element){u, &u->points.at[i]});
+}
+
+/** The body of an element, if all it needs is built; else NULL, and what is missing is added. */
+static const node *ready_body(kernels *k, const value *v, const point *p, elements *missing) {
+  map with = coords_at(k, v, p);
+  const node *body = subst_ranges(k->g, v->body, &with);
+  node_list order = topo_sort(k->a, &body, 1, is_inside, k);
+  size_t before = missing->n;
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_INDEX && !map_has(&k->built, order.at[i]))
+      add_wanted(k, order.at[i], missing);
+  return missing->n == before ? resolved(k, body) : NULL;
+}
+
+/** The FOLD of a nest with all its states; NULL if something is missing. */
+static const node *ready_fold(kernels *k, const nest *n, elements *missing) {
+  const node *made = map_get(&k->folds, n), **terms;
+  size_t before = missing->n;
+  if (made) return made;
+  terms = arena_alloc(k->a, n->states.n * sizeof *terms);
+  for (size_t i = 0; i < n->states.n; i++)
+    terms[i] = ready_body(k, n->states.at[i].v, n->states.at[i].point, missing);
+  if (missing->n > before) return NULL;
+  made = make_fold(k, n, terms);
+  map_set(k->a, &k->folds, n, (void *)made);
+  return made;
+}
+
+static const node *ready_element(kernels *k, const element *e, elements *missing) {
+  const value *v = e->use->v;
+  const point *p = e->point;
+  if (!value_is_reduction(v)) return ready_body(k, v, p, missing);
+  const node *fold = ready_fold(k, p->fold, missing);
+  dtype t = (dtype)v->tensor->dtype;
+  return fold ? index_make(k->g, t, fold, (int64_t)p->state, 0, NULL) : NULL;
+}
+
+/** Builds an element; false if something is missing. */
+static bool build(kernels *k, const element *e, elements *missing) {
+  const node *x = ready_element(k, e, missing);
+  if (!x) return false;
+  map_set(k->a, &k->built, e->point->index, (void *)x);
+  if (e->use->how == PLACED) map_set(k->a, &k->stages, e->use, (void *)build_stage(k, e->use, x));
+  return true;
+}
+
+static void build_with_all_it_needs(kernels *k, element root) {
+  elements stack = {0};
+  vec_push(k->a, &stack, root);
+  while (stack.n) {
+    element e = vec_last(&stack);
+    size_t n = stack.n;
+    if (n > MOST_WAITING) diag_raise(k->a->diag, TN_ERR_INTERNAL, "elements that need each other");
+    if (map_has(&k->built, e.point->index) || build(k, &e, &stack)) stack.n = n - 1;
+  }
+}
+
+/* The root nest: all that is written. */
+
+typedef struct outputs {
+  VEC(const node *) params, values, coords, extents;
+  VEC(size_t) ranks;
+} outputs;
+
+static void add_output(kernels *k, outputs *o, const group_store *at, const value_store *to) {
+  const value *v = at->use->v;
+  const node *param = param_for(k, to->array);
+  map with = {0};
+  for (size_t i = 0; i < v->rank; i++)
+    if (v->coords[i]->op == OP_RANGE)
+      map_set(k->a, &with, v->coords[i], (void *)at->index->src[1 + i]);
+  vec_push(k->a, &o->params, param);
+  vec_push(k->a, &o->values, map_get(&k->built, at->index));
+  vec_push(k->a, &o->ranks, to->rank);
+  for (size_t i = 0; i < to->rank; i++) {
+    vec_push(k->a, &o->coords, subst_ranges(k->g, to->coords[i], &with));
+    vec_push(k->a, &o->extents, param->dims[i]);
+  }
+}
+
+static const node *sink_of(kernels *k) {
+  outputs o = {0};
+  const node *ranges[MOST_RANGES];
+  const group *group = k->group;
+  for (size_t i = 0; i < group->stores.n; i++) {
+    const value *v = group->stores.at[i].use->v;
+    for (size_t j = 0; j < v->stores.n; j++)
+      add_output(k, &o, &group->stores.at[i], &v->stores.at[j]);
+  }
+  size_t n_ranges = nest_order(&group->nests, group->root, ranges);
+  const node *stage = stage_make(k->g, &(stage_spec){.n_values = o.values.n,
+                                                     .n_ranges = n_ranges,
+                                                     .values = o.values.at,
+                                                     .ranks = o.ranks.at,
+                                                     .coords = o.coords.at,
+                                                     .extents = o.extents.at,
+                                                     .ranges = ranges,
+                                                     .cut = true});
+  vec_push(k->a, &o.params, stage);
+  const node *out = ir_node(k->g, OP_OUT, DT_VOID, o.params.at, o.params.n, NULL, 0);
+  return ir_node(k->g, OP_SINK, DT_VOID, &out, 1, NULL, 0);
+}
+
+static const node *kernel_of(kernels *k, group *g) {
+  k->group = g;
+  k->built = (map){0};
+  k->folds = k->stages = (map){0};
+  for (size_t i = 0; i < g->stores.n; i++) {
+    elements roots = {0};
+    add_wanted(k, g->stores.at[i].index, &roots);
+    for (size_t j = 0; j < roots.n; j++) build_with_all_it_needs(k, roots.at[j]);
+  }
+  return sink_of(k);
+}
+
+/* Steps. */
+
+static schedule_step custom_step(kernels *k, const value *v) {
+  const node *c = v->tensor;
+  size_t n = v->arrays.n, *buffers = arena_alloc(k->a, (n + 1) * sizeof *buffers);
+  for (size_t i = 0; i < n; i++) buffers[i] = buffer_of(k, v->arrays.at[i]);
+  buffers[n] = buffer_of(k, c);
+  return (schedule_step){.kind = STEP_CUSTOM, .custom = c, .buffers = buffers, .n_buffers = n + 1};
+}
+
+static schedule_step kernel_step(kernels *k, group *g, node_list *made) {
+  schedule_step s = {.kind = STEP_KERNEL};
+  size_t *buffers;
+  vec_push(k->a, made, kernel_of(k, g));
+  s.n_outputs = vec_last(made)->src[0]->n_src - 1;
+  s.kernel = kernel_renamed(k->g, vec_last(made), &buffers, &s.n_buffers);
+  s.buffers = buffers;
+  return s;
+}
+
+static void use_buffers(schedule *s, const schedule_step *step) {
+  for (size_t i = 0; i < step->n_buffers; i++) {
+    schedule_buffer *b = &s->buffers.at[step->buffers[i]];
+    if (b->first == SIZE_MAX) b->first = s->steps.n;
+    b->last = s->steps.n;
+  }
+}
+
+void schedule_kernels(ir *g, const normalised *in, const values *v, const groups *groups,
+                      schedule *s, node_list *made) {
+  kernels k = {.g = g, .a = ir_arena(g), .values = v, .s = s};
   add_inputs(&k, in);
-  for (size_t i = 0; i < p->cuts.n; i++) {
-    const node *value = p->cuts.at[i];
-    if (value->op == OP_SET)
-      add_set(&k, value);
-    else if (value->op == OP_CUSTOM)
-      add_custom(&k, value);
-    else
-      add_computed(&k, value);
+  for (size_t i = 0; i < v->at.n; i++) add_stored(&k, v->at.at[i]);
+  for (size_t i = 0; i < s->buffers.n; i++) s->buffers.at[i].first = SIZE_MAX;
+  for (size_t i = 0; i < groups->n; i++) {
+    group *at = groups->at[i];
+    schedule_step step = at->custom ? custom_step(&k, at->custom) : kernel_step(&k, at, made);
+    use_buffers(s, &step);
+    vec_push(k.a, &s->steps, step);
   }
-  size_t *outputs = arena_alloc(k.a, in->n_roots * sizeof *outputs);
+  size_t *out = arena_alloc(k.a, in->n_roots * sizeof *out);
   for (size_t i = 0; i < in->n_roots; i++) {
-    outputs[i] = buffer_of(&k, in->roots[i]);
-    s->buffers.at[outputs[i]].is_output = true;
+    out[i] = buffer_of(&k, in->roots[i]);
+    s->buffers.at[out[i]].is_output = true;
   }
-  s->outputs = outputs;
+  s->outputs = out;
 }

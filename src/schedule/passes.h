@@ -2,6 +2,7 @@
 #ifndef TENON_SCHEDULE_PASSES_H
 #define TENON_SCHEDULE_PASSES_H
 
+#include "base/map.h"
 #include "ir/topo.h"
 #include "schedule/schedule.h"
 
@@ -21,44 +22,22 @@ void schedule_versions(ir *g, const schedule_request *r, normalised *n);
 /** versions.c: what a copy of an array is: a movement that changes nothing. */
 const node *versions_identity(ir *g, const node *x);
 
-/** versions.c: all other readers of what a SET changes read a copy, made before. */
-void versions_copy_for_readers(ir *g, normalised *n, const node *set);
+/** versions.c: all other readers of what each of these SETs changes read a copy, made before. */
+void versions_copy_for_readers(ir *g, normalised *n, const node *const sets[], size_t n_sets);
 
-/** places.c: which values are written down: those with a kernel of their own. */
-typedef struct places {
-  node_list cuts; /* values that are written down, sources first; PARAMs are not among them */
-  map is_cut;     /* node → itself */
-} places;
-void schedule_places(ir *g, const schedule_request *r, const normalised *in, places *out);
-
-/** ranges.c: the element of a tensor value at given coordinates, as an expression over elements of
-    PARAMs and of cut values: INDEX(value, coordinates). `value` itself is entered even if cut. */
-const node *ranges_element(ir *g, const map *is_cut, const node *value, size_t rank,
+/** ranges.c: the element of a tensor value at given coordinates, as an expression over elements
+    INDEX(tensor, coordinates) of PARAMs and of values. `known` gives the tensor that a value is
+   read as; `tensor` itself is entered even if it is one. */
+const node *ranges_element(ir *g, const map *known, const node *tensor, size_t rank,
                            const node *const coords[]);
 
 /** ranges.c: the coordinates in x of element `coords` of a chain of movements that ends at x. */
 void ranges_through(ir *g, const node *view, const node *x, const node *const coords[],
                     const node *into[]);
 
-/** kernels.c: what makes each written-down value, and what it reads. */
-typedef struct draft {
-  const node *value;  /* a cut value */
-  const node *kernel; /* SINK whose PARAM slots are buffer numbers; NULL for a CUSTOM */
-  size_t into;        /* the buffer it writes */
-  node_list uses;     /* PARAMs and cut values that it reads, each once */
-} draft;
-typedef struct drafts {
-  VEC(draft) at;
-  map buffer_of; /* PARAM or cut value → buffer number + 1 */
-} drafts;
-void schedule_kernels(ir *g, const normalised *in, places *p, schedule *s, drafts *out);
-
-/** order.c: the steps in an order that respects every dependence, and the lifetimes of buffers.
-    NULL; or, if there is no such order, a SET whose old contents are needed after it. */
-const node *schedule_order(ir *g, const drafts *d, schedule *s);
-
-/** steps.c: a kernel with its buffers numbered by position and its ranges by order, so that equal
-    kernels are the same node. `buffers` gets the buffer number of each position. */
+/** rename.c: a kernel with its buffers numbered by position, outputs first, and its ranges by
+   order, so that equal kernels are the same node. `buffers` gets the buffer number of each
+   position. */
 const node *kernel_renamed(ir *g, const node *sink, size_t **buffers, size_t *n);
 
 #endif

@@ -1,35 +1,41 @@
 #include "schedule/schedule.h"
 
 #include "ir/pass.h"
-#include "schedule/passes.h"
+#include "schedule/groups.h"
 
-static void watched(const schedule_request *r, pass p, const normalised *n) {
-  if (r->after) r->after(r->watcher, pass_name(p), n->roots, n->n_roots);
+static void watched(const schedule_request *r, pass p, const node *const roots[], size_t n) {
+  if (r->after) r->after(r->watcher, pass_name(p), roots, n);
 }
 
-static void watch_kernels(const schedule_request *r, ir *g, const drafts *d) {
-  if (!r->after) return;
-  node_list kernels = {0};
-  for (size_t i = 0; i < d->at.n; i++)
-    if (d->at.at[i].kernel) vec_push(ir_arena(g), &kernels, d->at.at[i].kernel);
-  r->after(r->watcher, pass_name(PASS_KERNELS), kernels.at, kernels.n);
+enum { MOST_ARGUMENTS = 24 }; /* buffers of a kernel */
+
+static grouping_request grouping_of(const schedule_request *r) {
+  size_t arguments = r->arguments && r->arguments < MOST_ARGUMENTS ? r->arguments : MOST_ARGUMENTS;
+  return (grouping_request){.machine = {.cores = 2,
+                                        .operation = 0.03,
+                                        .lanes = 12,
+                                        .launch = 3000,
+                                        .scratch = 32 << 10,
+                                        .cache = {32768, 1 << 20},
+                                        .shared = 1 << 25},
+                            .arguments = arguments,
+                            .policy = (grouping_policy)r->policy,
+                            .seed = r->seed};
 }
 
 schedule *schedule_make(ir *g, const schedule_request *r) {
+  schedule *s = arena_calloc(ir_arena(g), 1, sizeof *s);
   normalised n;
+  values v;
+  node_list kernels = {0};
   schedule_normalise(g, r, &n);
-  watched(r, PASS_NORMALISE, &n);
+  watched(r, PASS_NORMALISE, n.roots, n.n_roots);
   schedule_versions(g, r, &n);
-  watched(r, PASS_VERSIONS, &n);
-  for (;;) {
-    schedule *s = arena_calloc(ir_arena(g), 1, sizeof *s);
-    places p;
-    drafts d;
-    schedule_places(g, r, &n, &p);
-    schedule_kernels(g, &n, &p, s, &d);
-    watch_kernels(r, g, &d);
-    const node *set = schedule_order(g, &d, s);
-    if (!set) return s;
-    versions_copy_for_readers(g, &n, set);
-  }
+  watched(r, PASS_VERSIONS, n.roots, n.n_roots);
+  schedule_values(g, &n, &v);
+  grouping_request request = grouping_of(r);
+  groups groups = schedule_groups(g, &request, &v);
+  schedule_kernels(g, &n, &v, &groups, s, &kernels);
+  watched(r, PASS_KERNELS, kernels.at, kernels.n);
+  return s;
 }

@@ -9,10 +9,9 @@
 typedef struct sweep {
   ir *g;
   arena *a;
-  const map *is_cut;
+  const map *known;
   const node *entered; /* the value this sweep is about, entered though it is cut */
   map done;            /* INDEX → its expression */
-  map opened;          /* INDEX of a reduction → the ranges it opened */
   node_list stack;     /* INDEX nodes to be done, the last one first */
   bool waits;          /* the step at hand needs something that is on the stack */
 } sweep;
@@ -20,8 +19,9 @@ typedef struct sweep {
 /** An element of x: its expression if it is done; else it goes on the stack, and anything of its
     type stands for it until the step is taken again. */
 static const node *element(sweep *w, const node *x, const node *const coords[]) {
-  const node *key = index_make(w->g, (dtype)x->dtype, x, 0, x->rank, coords);
-  if (x->op == OP_PARAM || (x != w->entered && map_has(w->is_cut, x))) return key;
+  const node *as = x != w->entered ? map_get(w->known, x) : NULL;
+  const node *key = index_make(w->g, (dtype)x->dtype, as ? as : x, 0, x->rank, coords);
+  if (x->op == OP_PARAM || as) return key;
   const node *have = map_get(&w->done, key);
   if (have) return have;
   vec_push(w->a, &w->stack, key);
@@ -101,47 +101,6 @@ static const node *pad_step(sweep *w, const node *n, const node *const e[]) {
   return select(w, inside(w, x, to), element(w, x, to), element(w, n->src[1], NULL));
 }
 
-static const node *const *open_ranges(sweep *w, const node *key, const node *x) {
-  const node **ranges = map_get(&w->opened, key);
-  if (ranges) return ranges;
-  ranges = arena_alloc(w->a, (x->rank + 1u) * sizeof *ranges);
-  for (size_t i = 0; i < x->rank; i++) ranges[i] = range_make(w->g, x->dims[i], KIND_LOOP);
-  map_set(w->a, &w->opened, key, ranges);
-  return ranges;
-}
-
-static bool is_reduced(const node *n, size_t axis) {
-  for (uint32_t k = 1; k < n->n_int; k++)
-    if (n->ints[k] == (int64_t)axis) return true;
-  return false;
-}
-
-/** The reduction of one element: a sum of −0 alone is 0, as its start is. */
-static const node *single(sweep *w, const node *reduce, const node *v) {
-  uint64_t start;
-  op o = (op)reduce->ints[0];
-  if (!op_identity(o, (dtype)v->dtype, &start)) return v;
-  return ir_op2(w->g, o, v, ir_const_bits(w->g, (dtype)v->dtype, start));
-}
-
-static const node *reduce_step(sweep *w, const node *key, const node *const e[]) {
-  const node *n = key->src[0], *x = n->src[0];
-  const node *const *fresh = open_ranges(w, key, x);
-  const node **to = arena_alloc(w->a, (x->rank + 1u) * sizeof *to);
-  const node **ranges = arena_alloc(w->a, (x->rank + 1u) * sizeof *ranges);
-  size_t opened = 0, kept = 0;
-  for (size_t i = 0; i < x->rank; i++) {
-    if (!is_reduced(n, i))
-      to[i] = e[kept++];
-    else if (node_is_bits(x->dims[i], 1))
-      to[i] = ix_const(w->g, 0);
-    else
-      to[i] = ranges[opened++] = fresh[i];
-  }
-  const node *v = element(w, x, to);
-  return opened ? fold_reduce(w->g, (op)n->ints[0], v, opened, ranges) : single(w, n, v);
-}
-
 /** An index that a user gave, as a coordinate that is inside where *g is true: any number may come,
     so bounds are tested before there is arithmetic on it. */
 static const node *given_index(sweep *w, const node *index, const node *dim, const node **g) {
@@ -182,7 +141,6 @@ static const node *step(sweep *w, const node *key) {
   if (through_movement(w, n, e, to)) return element(w, x, to);
   switch (n->op) {
   case OP_PAD: return pad_step(w, n, e);
-  case OP_REDUCE: return reduce_step(w, key, e);
   case OP_GATHER: return gather_step(w, n, e);
   case OP_CONST: return n;
   case OP_IOTA: return ir_cast(w->g, e[n->ints[0]], (dtype)n->dtype);
@@ -205,8 +163,8 @@ static const node *resolve(sweep *w, const node *root) {
   return map_get(&w->done, root);
 }
 
-const node *ranges_element(ir *g, const map *is_cut, const node *value, size_t rank,
+const node *ranges_element(ir *g, const map *known, const node *value, size_t rank,
                            const node *const coords[]) {
-  sweep w = {.g = g, .a = ir_arena(g), .is_cut = is_cut, .entered = value};
+  sweep w = {.g = g, .a = ir_arena(g), .known = known, .entered = value};
   return resolve(&w, index_make(g, (dtype)value->dtype, value, 0, rank, coords));
 }

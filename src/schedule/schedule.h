@@ -24,6 +24,7 @@ typedef struct schedule_step {
   const node *custom;    /* STEP_CUSTOM: the CUSTOM node; its inputs' buffers, then its result's */
   const size_t *buffers; /* numbers of schedule buffers */
   size_t n_buffers;
+  size_t n_outputs; /* STEP_KERNEL: it writes that many of them, the first ones */
 } schedule_step;
 
 typedef struct schedule {
@@ -45,6 +46,8 @@ typedef struct schedule_request {
   void *watcher;
   int math;         /* math_mode */
   size_t arguments; /* most buffers of a kernel; 0: any number */
+  int policy;       /* grouping_policy: for tests */
+  uint64_t seed;
 } schedule_request;
 
 schedule *schedule_make(ir *g, const schedule_request *r);

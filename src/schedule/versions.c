@@ -50,8 +50,8 @@ typedef struct remaking {
   normalised *n;
   const schedule_request *request;
   map image;
-  map copies;             /* as they were */
-  const node *set, *copy; /* versions_copy_for_readers */
+  map copies;     /* as they were */
+  map sets, kept; /* versions_copy_for_readers: SETs; what they change, as it is now */
 } remaking;
 
 static const node *same(remaking *m, const node *n) {
@@ -87,15 +87,26 @@ void schedule_versions(ir *g, const schedule_request *r, normalised *n) {
     if (n->roots[i]->op == OP_PARAM) n->roots[i] = copy_of(g, n, n->roots[i]);
 }
 
-static const node *reading_copy(remaking *m, const node *n) {
-  if (n == m->set->src[0]) return m->copy;
-  if (n != m->set) return same(m, n);
-  const node *src[] = {n->src[0], n->src[1], map_get(&m->image, n->src[2])};
+static const node *set_again(remaking *m, const node *n) {
+  const node *old = map_get(&m->kept, n->src[0]), *copy = map_get(&m->image, n->src[0]);
+  const node *view = rebased(m->g, map_get(&m->image, n->src[1]), copy, old);
+  const node *src[] = {old, view, map_get(&m->image, n->src[2])};
   return ir_with_sources(m->g, n, src);
 }
 
-void versions_copy_for_readers(ir *g, normalised *n, const node *set) {
-  remaking m = {.g = g, .n = n, .set = set, .copy = copy_of(g, n, set->src[0])};
+/** What a SET changes stays; what all others read of it is a copy. */
+static const node *reading_copy(remaking *m, const node *n) {
+  const node *made = map_has(&m->sets, n) ? set_again(m, n) : same(m, n);
+  if (!map_has(&m->kept, n)) return made;
+  map_set(ir_arena(m->g), &m->kept, n, (void *)made);
+  return copy_of(m->g, m->n, made);
+}
+
+void versions_copy_for_readers(ir *g, normalised *n, const node *const sets[], size_t n_sets) {
+  remaking m = {.g = g, .n = n};
+  for (size_t i = 0; i < n_sets; i++) {
+    map_set(ir_arena(g), &m.sets, sets[i], (void *)sets[i]);
+    map_set(ir_arena(g), &m.kept, sets[i]->src[0], NULL);
+  }
   remake(&m, reading_copy);
-  map_set(ir_arena(g), &n->copies, m.copy, (void *)m.copy);
 }

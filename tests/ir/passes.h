@@ -146,6 +146,11 @@ static void pass_partition(const pass_call *c) {
   law_result(c, &l, law_partition(&l, c->roots->at[0], r, at, &low, &high));
 }
 
+static void pass_nest(const pass_call *c) {
+  laws l = {.g = c->g};
+  law_result(c, &l, law_nest(&l, c->roots->at[0], range_named(c, argument(c, 0))));
+}
+
 static void pass_kind(const pass_call *c) {
   laws l = {.g = c->g};
   const node *changed, *r = range_named(c, argument(c, 0));
@@ -187,6 +192,8 @@ static void pass_simplify(const pass_call *c) {
   codegen_options o = {.math = MATH_DEFAULT};
   EACH_ROOT(c, codegen_simplify(c->g, c->roots->at[i], &o));
 }
+
+static void pass_sums(const pass_call *c) { EACH_ROOT(c, codegen_sums(c->g, c->roots->at[i])); }
 
 static void pass_choose(const pass_call *c) {
   codegen_options o = options_of(c);
@@ -267,6 +274,8 @@ static const ir_pass ir_passes[] = {
     {"kernels", pass_kernels, STAGE_KERNEL},
     {"split", pass_split, STAGE_KERNEL},
     {"partition", pass_partition, STAGE_KERNEL},
+    {"nest", pass_nest, STAGE_KERNEL},
+    {"sums", pass_sums, STAGE_KERNEL},
     {"kind", pass_kind, STAGE_KERNEL},
     {"simplify", pass_simplify, STAGE_KERNEL},
     {"choose", pass_choose, STAGE_KERNEL},

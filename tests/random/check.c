@@ -5,7 +5,7 @@
 #include "ir/print.h"
 #include "ir/verify.h"
 #include "random.h"
-#include "schedule/schedule.h"
+#include "schedule/groups.h"
 #include "schedules.h"
 
 #include <stdarg.h>
@@ -91,6 +91,7 @@ typedef struct run {
   VEC(capture) captures;
   rng rng;
   void **results; /* programs_body */
+  int policy;     /* of grouping */
 } run;
 
 static bool failed(const run *x) { return x->r->failed; }
@@ -149,7 +150,9 @@ static void make_schedule(run *x) {
                                                  .after = after_schedule,
                                                  .watcher = &passes,
                                                  .math = x->g->math,
-                                                 .arguments = x->lowered->arguments});
+                                                 .arguments = x->lowered->arguments,
+                                                 .policy = x->policy,
+                                                 .seed = x->g->seed});
   for (size_t i = 0; i < passes.all.n && !failed(x); i++) {
     const tensor_pass *p = &passes.all.at[i];
     if (strcmp(p->pass, "kernels") && x->expected) check_tensors(x, p->pass, p->roots, p->n);
@@ -447,10 +450,40 @@ static void run_all(run *x, void (*body)(void *arg)) {
   arena_free(&work);
 }
 
+/* Other groupings. */
+
+static void grouping_body(void *arg) {
+  run *x = arg;
+  make_schedule(x);
+  if (failed(x)) return;
+  make_memory(x);
+  for (size_t i = 0; i < x->s->steps.n && !failed(x); i++) {
+    poison(x, i);
+    const schedule_step *step = &x->s->steps.at[i];
+    report_stage(x->r, "grouping %d, step %zu", x->policy, i);
+    if (step->kind == STEP_CUSTOM)
+      run_custom_in(x, step, x->kernels.memory);
+    else
+      check_verified(x, &step->kernel, 1, STAGE_KERNEL);
+    if (step->kind != STEP_CUSTOM && !failed(x))
+      run_kernel(x, step, step->kernel, x->kernels.memory);
+  }
+  if (!failed(x)) check_outputs(x, &x->kernels, "kernels");
+  if (!failed(x)) check_inputs(x, &x->kernels);
+}
+
+static void check_grouping(const graph *g, const target *lowered, const expected *e, int policy,
+                           report *r) {
+  run x = {.g = g, .lowered = lowered, .r = r, .d = g->a->diag, .expected = e, .policy = policy};
+  if (!r->failed && e) run_all(&x, grouping_body);
+}
+
 const expected *check_graph(const graph *g, const target *lowered, report *r) {
   run x = {.g = g, .lowered = lowered, .r = r, .d = g->a->diag, .rng = {g->seed}};
   *r = (report){0};
   run_all(&x, check_body);
+  check_grouping(g, lowered, x.expected, GROUPING_STAGED, r);
+  check_grouping(g, lowered, x.expected, GROUPING_RANDOM, r);
   return x.expected;
 }
 

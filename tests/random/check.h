@@ -35,6 +35,7 @@ bool check_roots(report *r, const graph *g, const expected *e, void *const data[
     decompose … linearise    with `lowered`, what a real target lacks: the same bits as the
                   stage before from `decompose` on; outputs as expected
 
+    grouping …    every value in memory, and a random choice of legal places: outputs as expected
     random schedule: …       some random laws on the kernel: the same bits at every stage
 
     Every stage is verified. Buffers are filled with garbage outside their lifetimes; inputs that

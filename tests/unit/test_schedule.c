@@ -71,8 +71,9 @@ static void check_kernel(test *t, const schedule_step *s) {
   require(t, ops <= 2 * MOST_OPS, "a kernel has too many ops");
 }
 
-static size_t written_by(const schedule_step *s) {
-  return s->kind == STEP_CUSTOM ? s->buffers[s->n_buffers - 1] : s->buffers[0];
+/** Whether a step writes its k-th buffer. */
+static bool writes_to(const schedule_step *s, size_t k) {
+  return s->kind == STEP_CUSTOM ? k + 1 == s->n_buffers : k < s->n_outputs;
 }
 
 /** Buffers are written before they are read, those that no SET changes once; they live from the
@@ -84,16 +85,16 @@ static void check_buffers(test *t, const schedule *s) {
   size_t *last = arena_calloc(a, s->buffers.n + 1, sizeof *last);
   for (size_t i = 0; i < s->steps.n; i++) {
     const schedule_step *step = &s->steps.at[i];
-    size_t to = written_by(step);
     check_kernel(t, step);
     for (size_t k = 0; k < step->n_buffers; k++) {
       size_t b = step->buffers[k];
       bool known = s->buffers.at[b].origin || writes[b];
-      require(t, known || b == to, "a buffer is read before it is written");
+      require(t, known || writes_to(step, k), "a buffer is read before it is written");
       if (!first[b]) first[b] = i + 1;
       last[b] = i + 1;
     }
-    writes[to]++;
+    for (size_t k = 0; k < step->n_buffers; k++)
+      if (writes_to(step, k)) writes[step->buffers[k]]++;
   }
   for (size_t b = 0; b < s->buffers.n; b++) {
     const schedule_buffer *x = &s->buffers.at[b];

@@ -34,7 +34,8 @@ static const node *renamed(renaming *r, const node *n) {
 
 const node *kernel_renamed(ir *g, const node *sink, size_t **buffers, size_t *n) {
   renaming r = {.g = g, .a = ir_arena(g)};
-  position(&r, (size_t)sink->src[0]->src[0]->ints[0]); /* the output comes first */
+  const node *out = sink->src[0];
+  for (uint32_t i = 0; i + 1 < out->n_src; i++) position(&r, (size_t)out->src[i]->ints[0]);
   node_list order = topo_sort(r.a, &sink, 1, NULL, NULL);
   for (size_t i = 0; i < order.n; i++)
     map_set(r.a, &r.image, order.at[i], (void *)renamed(&r, order.at[i]));

@@ -1,0 +1,85 @@
+/* What the files of the search share: grouping.c visits values and decides; uses.c keeps what
+   groups read and have room for; options.c prices what can be done with a value inside a group;
+   taking.c does it; writing.c finds who writes a value. */
+#ifndef TENON_SCHEDULE_GROUPING_H
+#define TENON_SCHEDULE_GROUPING_H
+
+#include "schedule/groups.h"
+
+enum { MOST_OPTIONS = 34, RECENT_GROUPS = 8 };
+
+typedef struct option {
+  double price;
+  decision how;
+  uint64_t shared;
+} option;
+
+typedef struct recent {
+  group *at[RECENT_GROUPS];
+  size_t next;
+} recent;
+
+typedef struct grouping {
+  ir *g;
+  arena *a;
+  const grouping_request *request;
+  const machine *m;
+  values *values;
+  groups groups;
+  map recent; /* leading input → the last groups that have it */
+  uint64_t random;
+} grouping;
+
+typedef struct options {
+  option at[MOST_OPTIONS];
+  size_t n;
+} options;
+
+/* uses.c */
+
+use *use_of(grouping *s, group *g, value *v);
+
+/** A group needs an element of v; `under`: the level of what its indices are computed from. */
+void add_point_of(grouping *s, group *g, value *v, const node *index, size_t under);
+
+/** What computing a value at a point reads is needed. */
+void add_reads(grouping *s, group *g, const value *v, const point *p);
+
+/** How many buffers a group has, if what it reads and is not decided becomes one each. */
+size_t group_arguments(const group *g);
+
+/** How many more it would have with v. */
+size_t new_reads(const grouping *s, const group *g, const value *v);
+
+/** Whether a group that computes a value too may still have all it reads as arguments, and so many
+    more nests and ranges. */
+bool has_room(const grouping *s, const group *g, const value *v, size_t nests, size_t ranges);
+
+/** Old contents are read before they are stored over: by groups of smaller keys; or by the group
+    that stores, where it stores. At all points of a use; or wherever else. */
+bool may_read_all(grouping *s, const use *u);
+bool may_read_anywhere(const grouping *s, const group *g, const value *v);
+
+/** The ranges of a group that coordinates of v depend on: those in the mask. */
+range_mask dependence(const group *g, const value *v, const node *const coords[], uint64_t mask);
+
+/* options.c */
+
+/** What can be done with a value inside a group that reads it. */
+options options_of(grouping *s, const use *u);
+
+/* taking.c */
+
+/** Computes a value in a group as an option says: what it reads is needed then. */
+void take(grouping *s, use *u, const option *o);
+
+/* writing.c */
+
+/** A reader that computes v anyway at each of its elements once and may write it; NULL: none. */
+use *host_of(const grouping *s, const value *v, const option *const best[]);
+
+/** v is written, by its host or by a group of its own kind or of its own; other readers load it, or
+    compute it again where that is cheaper. */
+void write_value(grouping *s, value *v, const option *const best[]);
+
+#endif

@@ -1,0 +1,113 @@
+#include "schedule/nests.h"
+
+#include "ir/binder.h"
+#include "schedule/prices.h"
+
+#include <string.h>
+
+static range_mask bit(size_t i) { return UINT64_C(1) << i; }
+
+/** Whether a is a subset of b. */
+static bool within(range_mask a, range_mask b) { return !(a & ~b); }
+
+nest *nests_deepest(const nests *s, range_mask free) {
+  nest *deepest = NULL;
+  for (; free; free &= free - 1) {
+    nest *n = s->nest_of[__builtin_ctzll(free)];
+    if (!deepest || n->depth > deepest->depth) deepest = n;
+  }
+  return deepest;
+}
+
+nest *nest_open(nests *s, nest_kind kind, size_t n, const node *const sizes[], range_mask outer) {
+  arena *a = ir_arena(s->g);
+  if (s->n_ranges + n > MOST_RANGES) return NULL;
+  nest *made = arena_calloc(a, 1, sizeof *made);
+  const node **index = arena_alloc(a, (n + 1) * sizeof *index);
+  const nest *around = nests_deepest(s, outer);
+  *made = (nest){.kind = kind,
+                 .outer = outer,
+                 .depth = around ? around->depth + 1 : 1,
+                 .n_index = n,
+                 .index = index,
+                 .extents = sizes};
+  for (size_t i = 0; i < n; i++) {
+    index[i] = ix_const(s->g, 0);
+    if (node_is_bits(sizes[i], 1)) continue;
+    size_t k = s->n_ranges++;
+    s->range[k] = index[i] = range_make(s->g, sizes[i], KIND_LOOP);
+    s->nest_of[k] = made;
+    s->size[k] = price_size(sizes[i]);
+    made->own |= bit(k);
+    map_set(a, &s->number, index[i], (void *)(uintptr_t)(k + 1));
+  }
+  made->chain[made->n_chain++] = made->own;
+  vec_push(a, &s->at, made);
+  return made;
+}
+
+range_mask nests_free(const nests *s, const node *n) {
+  range_mask free = 0;
+  for (uint32_t i = 0; i < n->free->n; i++) {
+    uintptr_t number = (uintptr_t)map_get(&s->number, n->free->at[i]);
+    if (number) free |= bit(number - 1);
+  }
+  return free;
+}
+
+/** The smallest set of outermost ranges that holds `part`: exact where the order is open. */
+static range_mask prefix(const nest *n, range_mask part) {
+  range_mask before = 0;
+  for (size_t i = 0; i < n->n_chain; i++) {
+    if (within(part, n->chain[i])) return within(before, part) ? part : n->chain[i];
+    before = n->chain[i];
+  }
+  return n->own;
+}
+
+static void refine(nest *n, range_mask part) {
+  range_mask before = 0;
+  for (size_t i = 0; i < n->n_chain; before = n->chain[i++]) {
+    if (n->chain[i] == part || !part) return;
+    if (!within(part, n->chain[i])) continue;
+    if (!within(before, part) || before == part) return;
+    memmove(n->chain + i + 1, n->chain + i, (n->n_chain++ - i) * sizeof *n->chain);
+    n->chain[i] = part;
+    return;
+  }
+}
+
+range_mask nests_open(const nests *s, range_mask free) {
+  range_mask open = 0;
+  while (free) {
+    const nest *n = nests_deepest(s, free);
+    open |= prefix(n, free & n->own);
+    free = (free & ~n->own) | n->outer;
+  }
+  return open;
+}
+
+void nests_commit(nests *s, range_mask free) {
+  while (free) {
+    nest *n = nests_deepest(s, free);
+    refine(n, free & n->own);
+    free = (free & ~n->own) | n->outer;
+  }
+}
+
+double nests_times(const nests *s, range_mask open) {
+  double times = 1;
+  for (; open; open &= open - 1) times *= s->size[__builtin_ctzll(open)];
+  return times;
+}
+
+size_t nest_order(const nests *s, const nest *n, const node *order[MOST_RANGES]) {
+  size_t count = 0;
+  range_mask listed = 0;
+  for (size_t i = 0; i < n->n_chain; i++) {
+    for (range_mask rest = n->chain[i] & ~listed; rest; rest &= rest - 1)
+      order[count++] = s->range[__builtin_ctzll(rest)];
+    listed |= n->chain[i];
+  }
+  return count;
+}

@@ -1,0 +1,162 @@
+/* What can be done with a value inside a group, and what it costs. */
+#include "schedule/grouping.h"
+
+#include "ir/binder.h"
+
+static double workers(const grouping *s, const group *g, range_mask open) {
+  double n = nests_times(&g->nests, open & g->root->own);
+  return n < 1 ? 1 : n < s->m->cores ? n : s->m->cores;
+}
+
+/** Computing a value `times` as often as it has elements, on so many cores at once; each takes so
+    many times as long for an element as in vectors. */
+static double compute_price(const grouping *s, const value *v, double times, double workers,
+                            double slow) {
+  const value_facts *f = v->facts;
+  double repeated = times > 1 ? (times - 1) * f->again * slow : 0;
+  return repeated + f->work * (slow / workers - 1 / s->m->cores);
+}
+
+/** Vectors are made along the root's innermost range: what is computed outside of it has none. A
+    contraction needs the root's other ranges too, to keep what it loads. */
+static double slowness(const grouping *s, const group *g, const value *v, range_mask open) {
+  bool contracts = value_is_reduction(v) && v->facts->factors.n > 1;
+  if (contracts && open & ~g->root->own) return s->m->lanes;
+  return !g->vector || g->vector & open ? 1 : s->m->lanes;
+}
+
+/** The loops around something, from inner to outer. */
+static size_t path_of(const nests *s, range_mask open, size_t path[MOST_RANGES]) {
+  size_t n = 0;
+  while (open) {
+    const nest *deepest = nests_deepest(s, open);
+    for (size_t i = deepest->n_chain; i-- > 0;) {
+      range_mask inner = deepest->chain[i] & ~(i ? deepest->chain[i - 1] : 0);
+      for (range_mask rest = inner & open; rest; rest &= rest - 1)
+        path[n++] = (size_t)__builtin_ctzll(rest);
+    }
+    open &= ~deepest->own;
+  }
+  return n;
+}
+
+/** An operand that does not depend on a loop and does not stay in a cache inside of it is read
+    again for each iteration, less what a block of iterations shares. */
+static double stream_price(const grouping *s, const group *g, const value *v,
+                           const node *const coords[], range_mask open, double scratch) {
+  const operands *o = &v->facts->reduced;
+  size_t path[MOST_RANGES], n = o->n ? path_of(&g->nests, open, path) : 0;
+  double price = 0, blocks = s->m->cache[1] / (scratch > 1 ? scratch : 1);
+  for (size_t i = 0; i < o->n; i++) {
+    range_mask needs = dependence(g, v, coords, o->at[i].coords) & open;
+    double inside = o->at[i].bytes / nests_times(&g->nests, needs), again = 1, block = blocks;
+    for (size_t k = 0; k < n; k++) {
+      double size = g->nests.size[path[k]];
+      if (needs >> path[k] & 1) {
+        inside *= size;
+      } else if (inside > s->m->cache[1]) {
+        double shared = block < 1 ? 1 : block < size ? block : size;
+        again *= size / shared;
+        block /= shared;
+      }
+    }
+    price += o->at[i].bytes * price_shared(s->m, o->at[i].bytes) * (again - 1);
+  }
+  return price;
+}
+
+static void add_option(options *o, decision how, uint64_t shared, double price) {
+  if (o->n < MOST_OPTIONS) o->at[o->n++] = (option){price, how, shared};
+}
+
+static void add_inlined(grouping *s, const use *u, options *o) {
+  const value *v = u->v;
+  size_t nests = value_is_reduction(v) ? u->points.n : 0;
+  double times = 0, fewest = s->m->cores, slowest = 1, price = 0;
+  if (!has_room(s, u->g, v, nests, nests * v->n_reduced)) return;
+  if (!may_read_all(s, u)) return;
+  for (size_t i = 0; i < u->points.n; i++) {
+    const point *p = &u->points.at[i];
+    range_mask open = nests_open(&u->g->nests, p->free);
+    double parallel = workers(s, u->g, open);
+    times += nests_times(&u->g->nests, open);
+    double slow = slowness(s, u->g, v, open);
+    if (parallel < fewest) fewest = parallel;
+    if (slow > slowest) slowest = slow;
+    price += stream_price(s, u->g, v, p->index->src + 1, open, 1);
+  }
+  times /= v->facts->points > 1 ? v->facts->points : 1;
+  price += compute_price(s, v, times, fewest, slowest);
+  add_option(o, INLINED, 0, price);
+}
+
+/** The axes of which all points have the same index. */
+static uint64_t shared_axes(const use *u) {
+  uint64_t shared = 0;
+  for (size_t k = 0; k < u->v->rank; k++) {
+    bool same = true;
+    for (size_t i = 1; i < u->points.n && same; i++)
+      same = u->points.at[i].index->src[1 + k] == u->points.at[0].index->src[1 + k];
+    if (same) shared |= UINT64_C(1) << k;
+  }
+  return shared;
+}
+
+/** How far inside an index is: by the depth of its nest, then by how much is open there. */
+static double innerness(const group *g, const node *index) {
+  range_mask free = nests_free(&g->nests, index);
+  if (!free) return 0;
+  double open = nests_times(&g->nests, nests_open(&g->nests, free));
+  return nests_deepest(&g->nests, free)->depth * 1e30 + open;
+}
+
+/** Without the axes whose indices are innermost; false if none has an index that varies. */
+static bool drop_innermost(const use *u, uint64_t *shared) {
+  const node *const *coords = u->points.at[0].index->src + 1;
+  double most = 0;
+  for (size_t k = 0; k < u->v->rank; k++)
+    if (*shared >> k & 1 && innerness(u->g, coords[k]) > most) most = innerness(u->g, coords[k]);
+  for (size_t k = 0; k < u->v->rank; k++)
+    if (*shared >> k & 1 && innerness(u->g, coords[k]) == most && most > 0)
+      *shared &= ~(UINT64_C(1) << k);
+  return most > 0;
+}
+
+static void add_placed(grouping *s, const use *u, uint64_t shared, options *o) {
+  const value *v = u->v;
+  const node *const *coords = u->points.at[0].index->src + 1;
+  range_mask open = nests_open(&u->g->nests, dependence(u->g, v, coords, shared));
+  double elements = 1, times = nests_times(&u->g->nests, open), parallel = workers(s, u->g, open);
+  bool all = true;
+  for (size_t k = 0; k < v->rank; k++) {
+    if (shared >> k & 1) continue;
+    if (!node_is_const(v->dims[k])) return;
+    elements *= price_size(v->dims[k]);
+    all = false;
+  }
+  double bytes = elements * (double)dtype_bytes((dtype)v->tensor->dtype);
+  if (all || bytes + u->g->scratch > s->m->scratch) return;
+  double share = times * elements / (v->facts->points > 1 ? v->facts->points : 1);
+  double price = compute_price(s, v, share, parallel, s->m->lanes);
+  price += bytes * (double)(1 + u->points.n) * times * price_private(s->m, bytes) / parallel;
+  price += stream_price(s, u->g, v, coords, open, bytes);
+  add_option(o, PLACED, shared, price);
+}
+
+static void add_all_placed(grouping *s, const use *u, options *o) {
+  const value *v = u->v;
+  bool reduces = value_is_reduction(v);
+  if (v->rank > 63 || !has_room(s, u->g, v, 1 + reduces, v->rank + v->n_reduced)) return;
+  if (!may_read_anywhere(s, u->g, v)) return;
+  uint64_t shared = shared_axes(u);
+  do add_placed(s, u, shared, o);
+  while (drop_innermost(u, &shared));
+}
+
+options options_of(grouping *s, const use *u) {
+  options o = {.n = 0};
+  if (u->is_whole || u->v->only_loaded) return o;
+  add_inlined(s, u, &o);
+  add_all_placed(s, u, &o);
+  return o;
+}

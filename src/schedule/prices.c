@@ -1,0 +1,239 @@
+#include "schedule/prices.h"
+
+#include "ir/binder.h"
+
+enum { TYPICAL_SIZE = 64 };
+
+double price_private(const machine *m, double bytes) {
+  return bytes <= m->cache[0] ? 0.005 : bytes <= m->cache[1] ? 0.015 : 0.1;
+}
+
+double price_shared(const machine *m, double bytes) {
+  return bytes <= m->cache[1] / 4 ? 0.02 : bytes <= m->shared ? 0.04 : 0.12;
+}
+
+double price_size(const node *size) {
+  if (size->lo == size->hi) return (double)size->hi;
+  int64_t least = size->lo > 1 ? size->lo : 1;
+  if (least >= TYPICAL_SIZE) return (double)least;
+  return size->hi < TYPICAL_SIZE ? (double)size->hi : TYPICAL_SIZE;
+}
+
+double price_load(const machine *m, const value *v) {
+  return v->facts->bytes * price_shared(m, v->facts->bytes);
+}
+
+/** Elementwise operations that a single one amounts to. */
+static double weight(op o) {
+  switch (o) {
+  case OP_CONST:
+  case OP_VAR: return 0;
+  case OP_DIV: return 4;
+  case OP_SQRT: return 6;
+  case OP_FLOORDIV:
+  case OP_MOD: return 8;
+  case OP_EXP:
+  case OP_EXP2:
+  case OP_LOG:
+  case OP_LOG2: return 20;
+  case OP_EXPM1:
+  case OP_LOG1P:
+  case OP_TANH:
+  case OP_ERF:
+  case OP_SINH:
+  case OP_COSH:
+  case OP_ATAN:
+  case OP_ASIN:
+  case OP_ACOS: return 30;
+  case OP_SIN:
+  case OP_COS:
+  case OP_TAN:
+  case OP_POW:
+  case OP_ASINH:
+  case OP_ACOSH:
+  case OP_ATANH: return 60;
+  default: return 1;
+  }
+}
+
+typedef struct pricing {
+  arena *a;
+  const machine *m;
+  const values *values;
+} pricing;
+
+static bool is_scalar(const node *n, void *tensors) { return !map_has(tensors, n); }
+
+/** Operations for one term or element; a read's tensor is not part of it. */
+static double body_weight(pricing *p, const value *v) {
+  double sum = value_is_reduction(v) ? 1 : 0;
+  map tensors = {0};
+  if (!v->body) return 1;
+  for (size_t i = 0; i < v->reads.n; i++) map_set(p->a, &tensors, v->reads.at[i]->src[0], NULL);
+  node_list order = topo_sort(p->a, &v->body, 1, is_scalar, &tensors);
+  for (size_t i = 0; i < order.n; i++) {
+    op o = (op)order.at[i]->op;
+    bool counts = op_is_elementwise(o) && o != OP_AFFINE && is_scalar(order.at[i], &tensors);
+    if (counts) sum += weight(o);
+  }
+  return sum;
+}
+
+static uint64_t coords_of(const value *v, const node *expression) {
+  uint64_t coords = 0;
+  for (size_t i = 0; i < v->rank && i < 64; i++)
+    if (v->coords[i]->op == OP_RANGE && node_is_free_in(v->coords[i], expression))
+      coords |= UINT64_C(1) << i;
+  for (size_t i = 0; i < v->n_reduced && v->rank + i < 64; i++)
+    if (node_is_free_in(v->reduced[i], expression)) coords |= UINT64_C(1) << (v->rank + i);
+  return coords;
+}
+
+/** The elements that an operand has which depends on these coordinates. */
+static double size_over(const value *v, uint64_t coords) {
+  double size = 1;
+  for (size_t i = 0; i < v->rank && i < 64; i++)
+    if (coords >> i & 1) size *= price_size(v->dims[i]);
+  for (size_t i = 0; i < v->n_reduced && v->rank + i < 64; i++)
+    if (coords >> (v->rank + i) & 1) size *= price_size(range_extent(v->reduced[i]));
+  return size;
+}
+
+static void add_operand(operands *o, operand x) {
+  for (size_t i = 0; i < o->n; i++)
+    if (o->at[i].coords == x.coords && o->at[i].bytes == x.bytes) return;
+  size_t at = o->n < MOST_OPERANDS ? o->n++ : MOST_OPERANDS;
+  for (; at > 0 && o->at[at - 1].bytes < x.bytes; at--)
+    if (at < MOST_OPERANDS) o->at[at] = o->at[at - 1];
+  if (at < MOST_OPERANDS) o->at[at] = x;
+}
+
+/** What coordinates of a read value are, over the reader's. */
+static uint64_t through(const value *v, const node *read, const value *from, uint64_t coords) {
+  uint64_t all = 0;
+  for (size_t i = 0; i < from->rank && i < 64; i++)
+    if (coords >> i & 1) all |= coords_of(v, read->src[1 + i]);
+  return all;
+}
+
+static void add_mapped(operands *to, const value *v, const node *read, const value *from,
+                       const operands *list) {
+  for (size_t i = 0; i < list->n; i++)
+    add_operand(to, (operand){list->at[i].bytes, through(v, read, from, list->at[i].coords)});
+}
+
+static bool passes_factors(const value *from) {
+  return from && from->body && !value_is_reduction(from) && !from->facts->is_kept;
+}
+
+static void find_operands(pricing *p, value *v) {
+  value_facts *f = v->facts;
+  for (size_t i = 0; i < v->reads.n; i++) {
+    const node *read = v->reads.at[i];
+    const value *from = map_get(&p->values->of, read->src[0]);
+    uint64_t coords = coords_of(v, read);
+    double bytes = (double)dtype_bytes((dtype)read->dtype) * size_over(v, coords);
+    if (passes_factors(from))
+      add_mapped(&f->factors, v, read, from, &from->facts->factors);
+    else
+      add_operand(&f->factors, (operand){bytes, coords});
+    if (from && !from->facts->is_kept && !value_is_reduction(v))
+      add_mapped(&f->reduced, v, read, from, &from->facts->reduced);
+  }
+  if (value_is_reduction(v)) f->reduced = f->factors;
+}
+
+static double least(double a, double b) { return a < b ? a : b; }
+
+/** What a value that is not kept adds to each of its readers. */
+static void add_source(pricing *p, value_facts *f, const value *from) {
+  double stored = p->m->launch + 2 * price_load(p->m, from);
+  if (from->facts->is_kept) return;
+  f->again += least(from->facts->again, stored);
+  f->work += least(from->facts->work, stored);
+}
+
+static size_t level_of(const pricing *p, const node *read) {
+  const value *from = map_get(&p->values->of, read->src[0]);
+  return from ? from->facts->level : 0;
+}
+
+/** The level of what the indices of a read are computed from. */
+static size_t level_under(pricing *p, const value *v, const node *read) {
+  size_t level = 0;
+  map reads = {0};
+  if (v->reads.n < 2) return 0;
+  for (size_t i = 0; i < v->reads.n; i++)
+    if (v->reads.at[i] != read) map_set(p->a, &reads, v->reads.at[i], NULL);
+  node_list order = topo_sort(p->a, read->src + 1, read->n_src - 1, is_scalar, &reads);
+  for (size_t i = 0; i < order.n; i++)
+    if (map_has(&reads, order.at[i]) && level_of(p, order.at[i]) > level)
+      level = level_of(p, order.at[i]);
+  return level;
+}
+
+static void find_level_and_lead(pricing *p, value *v) {
+  value_facts *f = v->facts;
+  size_t *under = arena_calloc(p->a, v->reads.n, sizeof *under);
+  f->lead = v->tensor;
+  f->under = under;
+  for (size_t i = 0; i < v->reads.n; i++) {
+    const node *tensor = v->reads.at[i]->src[0];
+    const value *from = map_get(&p->values->of, tensor);
+    under[i] = level_under(p, v, v->reads.at[i]);
+    size_t level = level_of(p, v->reads.at[i]) + under[i];
+    if (level > f->level) f->level = level;
+    if (!i) f->lead = from ? from->facts->lead : tensor;
+  }
+  if (value_is_reduction(v)) f->level++;
+}
+
+static void find_costs(pricing *p, value *v) {
+  value_facts *f = v->facts;
+  double own = body_weight(p, v) * f->points;
+  f->reach = f->points > 1 ? f->points : 1;
+  for (size_t i = 0; i < v->n_reduced; i++) {
+    double n = price_size(range_extent(v->reduced[i]));
+    own *= n;
+    f->reach *= n > 1 ? n : 1;
+  }
+  f->work = own * p->m->operation;
+  f->again = f->work / p->m->cores;
+  for (size_t i = 0; i < v->reads.n; i++) {
+    const value *from = map_get(&p->values->of, v->reads.at[i]->src[0]);
+    bool again = false;
+    for (size_t k = 0; k < i && !again; k++)
+      again = v->reads.at[k]->src[0] == v->reads.at[i]->src[0];
+    if (from && !again) add_source(p, f, from);
+  }
+  f->is_kept = v->stores.n || (f->readers > 1 && f->again > p->m->launch + 2 * price_load(p->m, v));
+}
+
+static void count_readers(pricing *p) {
+  for (size_t i = 0; i < p->values->at.n; i++) {
+    const value *v = p->values->at.at[i], *last = NULL;
+    for (size_t k = 0; k < v->reads.n; k++) {
+      const value *from = map_get(&p->values->of, v->reads.at[k]->src[0]);
+      if (from && from != last) from->facts->readers++;
+      last = from;
+    }
+  }
+}
+
+static void measure(pricing *p, value *v) {
+  v->facts = arena_calloc(p->a, 1, sizeof *v->facts);
+  v->facts->points = 1;
+  for (size_t i = 0; i < v->rank; i++) v->facts->points *= price_size(v->dims[i]);
+  v->facts->bytes = v->facts->points * (double)dtype_bytes((dtype)v->tensor->dtype);
+}
+
+void schedule_facts(ir *g, const machine *m, const values *v) {
+  pricing p = {.a = ir_arena(g), .m = m, .values = v};
+  for (size_t i = 0; i < v->at.n; i++) measure(&p, v->at.at[i]);
+  count_readers(&p);
+  for (size_t i = 0; i < v->at.n; i++) {
+    find_level_and_lead(&p, v->at.at[i]);
+    find_costs(&p, v->at.at[i]);
+    find_operands(&p, v->at.at[i]);
+  }
+}

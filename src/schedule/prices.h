@@ -1,0 +1,60 @@
+/* What things cost, in nanoseconds on a machine whose cores all work: arithmetic, memory by how far
+   away it is, and the start of a kernel. Facts of a value that its price depends on. */
+#ifndef TENON_SCHEDULE_PRICES_H
+#define TENON_SCHEDULE_PRICES_H
+
+#include "schedule/values.h"
+
+/** What prices depend on of a machine. */
+typedef struct machine {
+  double cores;     /* that work on one kernel */
+  double operation; /* ns of one core for an elementwise operation, in vectors */
+  double lanes;     /* how many times as long it takes without */
+  double launch;    /* ns to start a kernel on all cores */
+  double scratch;   /* bytes that a kernel may have of its own */
+  double cache[2];  /* bytes of a core's own caches */
+  double shared;    /* bytes of the last cache */
+} machine;
+
+/** ns a byte: of a core's own scratch of so many bytes; of an array that all cores read. */
+double price_private(const machine *m, double bytes);
+double price_shared(const machine *m, double bytes);
+
+/** An operand that a value reads again for each index that it does not depend on. */
+typedef struct operand {
+  double bytes;
+  uint64_t coords; /* those of the reader it depends on: its own, then those it reduces over */
+} operand;
+
+enum { MOST_OPERANDS = 4 };
+
+typedef struct operands {
+  operand at[MOST_OPERANDS]; /* the largest ones */
+  size_t n;
+} operands;
+
+typedef struct value_facts {
+  double points; /* elements */
+  double bytes;
+  double work;         /* ns on one core: its own and what follows it into a serial place */
+  double again;        /* ns for having all of it once more */
+  double reach;        /* how many parts of it can be computed at once */
+  size_t level;        /* reductions on the longest way from the inputs to it, itself included */
+  const size_t *under; /* of each read: the level of what its indices are computed from */
+  const node *lead;    /* the PARAM that it reads first, through its first operands */
+  size_t readers;      /* values that read it */
+  bool is_kept;        /* in memory whoever asks, as far as prices know: a leaf to its readers */
+  operands factors;    /* what an element reads: of a product its factors */
+  operands reduced;    /* what the reductions behind an element read */
+} value_facts;
+
+/** The facts of all values, from inputs to outputs. */
+void schedule_facts(ir *g, const machine *m, const values *v);
+
+/** About how much an index expression is; a size that varies counts as a typical one. */
+double price_size(const node *size);
+
+/** Loading all of a value from memory, by all cores together. */
+double price_load(const machine *m, const value *v);
+
+#endif

@@ -1,0 +1,56 @@
+/* Values: what a schedule decides about. A value is a node of the normalised graph that is no mere
+   movement of another. Its element at its own coordinates is one scalar expression, the body, over
+   elements INDEX(tensor; e …) of PARAMs and of other values: movements are in the indices. A
+   reduction's body is the term that is reduced, over its coordinates and its own ranges. */
+#ifndef TENON_SCHEDULE_VALUES_H
+#define TENON_SCHEDULE_VALUES_H
+
+#include "schedule/passes.h"
+
+/** An array that must hold a value: that of its own tensor, or the one that a SET changes. */
+typedef struct value_store {
+  const node *array;         /* the tensor, or the SET */
+  const node *const *coords; /* where in the array, over the value's coordinates */
+  size_t rank;
+} value_store;
+
+typedef struct value {
+  const node *tensor;
+  size_t rank;
+  const node *const *dims;
+  const node *const *coords; /* a RANGE each; 0 where the size is 1 */
+  const node *body;          /* NULL: a CUSTOM, which reads whole arrays only */
+  op reduce;                 /* by what the body is reduced; OP_LIMIT: it is not */
+  size_t n_reduced;
+  const node *const *reduced;  /* the RANGEs it is reduced over; never none */
+  node_list reads;             /* the INDEX nodes in the body, each once */
+  node_list arrays;            /* what must be in memory before it as a whole */
+  VEC(value_store) stores;     /* where it must be written, whatever is decided */
+  bool only_loaded;            /* its readers load it, never compute it again */
+  size_t position;             /* in `values` */
+  struct value_facts *facts;   /* prices.c */
+  struct value_places *places; /* grouping.c */
+} value;
+
+typedef struct values {
+  VEC(value *) at; /* each after what it reads, and after all readers of what it stores over */
+  map of;          /* tensor → value; a SET that is a store of another value is that value's */
+  map overwriter;  /* array (PARAM or tensor) → the value that is stored over it */
+} values;
+
+/** Finds the values of a graph and their order. A SET whose old contents are needed after it gets
+    a copy of them made first: `in` is changed then. */
+void schedule_values(ir *g, normalised *in, values *out);
+
+/** value_order.c: puts values into an order that respects every dependence, and gives them their
+    positions. SETs for which there is none, because their old contents are needed after them, are
+    added to `conflicts`. */
+void values_order(ir *g, values *v, node_list *conflicts);
+
+/** Whether a value is reduced from a body. */
+static inline bool value_is_reduction(const value *v) { return v->reduce != OP_LIMIT; }
+
+/** The store of a value over an array, or NULL. */
+const value_store *value_store_over(const value *v, const node *array);
+
+#endif

@@ -1,0 +1,199 @@
+/* Who writes a value, and how its array lies in memory. */
+#include "schedule/grouping.h"
+
+#include "ir/binder.h"
+
+enum { LEAST_VECTOR = 8 }; /* indices for certain, of a range along which vectors are made */
+
+/** Whether a group may write v: all other groups that read it come later. */
+static bool may_write(const group *g, const value *v) {
+  for (size_t i = 0; i < v->places->uses.n; i++) {
+    const use *u = v->places->uses.at[i];
+    if (u->g == g ? u->is_whole : u->g->key <= g->key) return false;
+  }
+  return true;
+}
+
+static bool changes_an_array(const value *v) {
+  for (size_t i = 0; i < v->stores.n; i++)
+    if (v->stores.at[i].array->op == OP_SET) return true;
+  return false;
+}
+
+/** Whether a point is an element for each index of some of the root's ranges, each once; the other
+    ranges have some index. Old contents are gone after the first time: a value that is stored over
+    them is written once, so there are no other ranges. */
+static bool is_identity(const group *g, const value *v, const point *p) {
+  range_mask seen = 0;
+  for (size_t k = 0; k < v->rank; k++) {
+    const node *x = p->index->src[1 + k];
+    if (node_is_bits(v->dims[k], 1)) continue;
+    range_mask free = nests_free(&g->nests, x);
+    if (x->op != OP_RANGE || !free || free & ~g->root->own || free & seen) return false;
+    if (range_extent(x) != v->dims[k]) return false;
+    seen |= free;
+  }
+  if (changes_an_array(v)) return seen == g->root->own;
+  for (range_mask rest = g->root->own & ~seen; rest; rest &= rest - 1)
+    if (range_extent(g->nests.range[__builtin_ctzll(rest)])->lo < 1) return false;
+  return true;
+}
+
+/** How many arrays hold v once it is written. */
+static size_t arrays_of(const value *v) { return v->stores.n ? v->stores.n : 1; }
+
+/** A group that reads v, computes it anyway at each of its elements once, and may write it. */
+use *host_of(const grouping *s, const value *v, const option *const best[]) {
+  if (s->request->policy == GROUPING_STAGED || v->only_loaded) return NULL;
+  if (!v->stores.n && v->places->uses.n < 2) return NULL;
+  for (size_t i = 0; i < v->places->uses.n; i++) {
+    use *u = v->places->uses.at[i];
+    bool fits = best[i] && best[i]->how == INLINED && u->points.n == 1 && !u->g->custom &&
+                is_identity(u->g, v, &u->points.at[0]) && may_write(u->g, v);
+    if (fits && group_arguments(u->g) + arrays_of(v) <= s->request->arguments) return u;
+  }
+  return NULL;
+}
+
+static group *new_group(grouping *s, value *v) {
+  group *g = arena_calloc(s->a, 1, sizeof *g);
+  g->key = v->position;
+  g->nests.g = s->g;
+  if (!v->body) g->custom = v;
+  g->root = nest_open(&g->nests, NEST_ROOT, v->rank, v->dims, 0);
+  if (!g->root) diag_raise(ir_diag(s->g), TN_ERR_UNSUPPORTED, "a value has too many dimensions");
+  vec_push(s->a, &s->groups, g);
+  return g;
+}
+
+/** Whether v may be one more root of a group: of the same sizes and kind, and read by none of its
+    members. */
+static bool may_join(grouping *s, const group *g, const value *v) {
+  const value *root = g->stores.n ? g->stores.at[0].use->v : NULL;
+  if (g->custom || !root || root->rank != v->rank || map_has(&g->use_of, v)) return false;
+  if (root->reduce != v->reduce || root->facts->level != v->facts->level) return false;
+  for (size_t k = 0; k < v->rank; k++)
+    if (g->root->extents[k] != v->dims[k]) return false;
+  size_t nests = value_is_reduction(v);
+  return may_write(g, v) && may_read_anywhere(s, g, v) && has_room(s, g, v, nests, v->n_reduced) &&
+         group_arguments(g) + arrays_of(v) + new_reads(s, g, v) <= s->request->arguments;
+}
+
+static group *group_to_join(grouping *s, const value *v) {
+  recent *r = map_get(&s->recent, v->facts->lead);
+  if (s->request->policy == GROUPING_STAGED || !v->body) return NULL;
+  for (size_t i = 0; r && i < RECENT_GROUPS; i++)
+    if (r->at[i] && may_join(s, r->at[i], v)) return r->at[i];
+  return NULL;
+}
+
+static void remember(grouping *s, const value *v, group *g) {
+  recent *r = map_get(&s->recent, v->facts->lead);
+  if (!r) map_set(s->a, &s->recent, v->facts->lead, r = arena_calloc(s->a, 1, sizeof *r));
+  r->at[r->next++ % RECENT_GROUPS] = g;
+}
+
+void value_in_memory(const value *v, const node *const from[], const node *to[]) {
+  size_t last = v->places->last, n = 0;
+  for (size_t k = 0; k < v->rank; k++)
+    if (k + 1 != last) to[n++] = from[k];
+  if (last) to[n] = from[last - 1];
+}
+
+/** Votes for the axis along which a group's vectors take consecutive elements. */
+static void vote(const use *u, double votes[]) {
+  for (size_t i = 0; i < u->points.n && u->g->vector; i++)
+    for (size_t k = 0; k < u->v->rank; k++) {
+      const node *x = u->points.at[i].index->src[1 + k];
+      const node *range = u->g->nests.range[__builtin_ctzll(u->g->vector)];
+      if (ix_coefficient(x, range) == 1) votes[k]++;
+    }
+}
+
+/** The axis of v that most readers go along; v->rank: none does. */
+static size_t favourite_axis(grouping *s, const value *v, const use *home) {
+  double *votes = arena_calloc(s->a, v->rank + 1, sizeof *votes);
+  size_t best = v->rank;
+  for (size_t i = 0; i < v->places->uses.n; i++)
+    if (v->places->uses.at[i] != home && !v->places->uses.at[i]->is_whole)
+      vote(v->places->uses.at[i], votes);
+  for (size_t k = v->rank; k-- > 0;)
+    if (votes[k] > (best < v->rank ? votes[best] : 0)) best = k;
+  return best;
+}
+
+/** An array of the schedule's own has the axis last that its readers go along; but a reduction goes
+    by its own operands. */
+static void lay_out(grouping *s, value *v, const use *home) {
+  const node **coords = arena_alloc(s->a, (v->rank + 1) * sizeof *coords);
+  size_t axis = value_is_reduction(v) ? v->rank : favourite_axis(s, v, home);
+  v->places->last = axis < v->rank ? axis + 1 : 0;
+  value_in_memory(v, v->coords, coords);
+  vec_push(s->a, &v->stores, (value_store){v->tensor, coords, v->rank});
+}
+
+/** The range of a new group's root that its root's consecutive elements are along. */
+static void set_vector(group *g, const value *v) {
+  const node *const *index = g->root->index;
+  size_t axis = v->places->last ? v->places->last - 1 : v->rank;
+  for (size_t i = v->rank; i-- > 0 && axis == v->rank;)
+    if (index[i]->op == OP_RANGE) axis = i;
+  if (axis < v->rank && v->dims[axis]->lo >= LEAST_VECTOR)
+    g->vector = nests_free(&g->nests, index[axis]);
+}
+
+/** v is written by a group that computes it at `u`'s only point. */
+static void write_at(grouping *s, value *v, use *u) {
+  if (!v->stores.n) lay_out(s, v, u);
+  v->places->home = u->g;
+  u->g->outputs += v->stores.n;
+  v->places->home_index = u->points.at[0].index;
+  vec_push(s->a, &u->g->stores, (group_store){u, u->points.at[0].index});
+}
+
+/** A root of a group, new or not. */
+static use *add_root(grouping *s, value *v) {
+  group *g = group_to_join(s, v);
+  if (!g) remember(s, v, g = new_group(s, v));
+  const node *index =
+      index_make(s->g, (dtype)v->tensor->dtype, v->tensor, 0, v->rank, g->root->index);
+  add_point_of(s, g, v, index, 0);
+  use *u = use_of(s, g, v);
+  write_at(s, v, u);
+  if (!g->vector) set_vector(g, v);
+  take(s, u, &(option){.how = INLINED});
+  return u;
+}
+
+/** Arrays that must be in memory before v is written. */
+static void need_arrays(grouping *s, const value *v, group *home) {
+  for (size_t i = 0; i < v->arrays.n; i++) {
+    value *from = map_get(&s->values->of, v->arrays.at[i]);
+    if (from && from != v) use_of(s, home, from)->is_whole = true;
+  }
+}
+
+void write_value(grouping *s, value *v, const option *const best[]) {
+  use *home = host_of(s, v, best);
+  size_t readers = v->places->uses.n;
+  if (home) {
+    size_t i = 0;
+    while (v->places->uses.at[i] != home) i++;
+    write_at(s, v, home);
+    take(s, home, best[i]);
+  } else {
+    home = add_root(s, v);
+  }
+  need_arrays(s, v, home->g);
+  double load = price_load(s->m, v);
+  for (size_t i = 0; i < readers; i++) {
+    use *u = v->places->uses.at[i];
+    if (u == home) continue;
+    bool cheap = best[i] && best[i]->how == INLINED && s->request->policy == GROUPING_PRICED &&
+                 best[i]->price + v->facts->again < load && may_read_all(s, u);
+    if (cheap)
+      take(s, u, best[i]);
+    else
+      u->how = LOADED;
+  }
+}
