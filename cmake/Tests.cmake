@@ -91,6 +91,8 @@ set_target_properties(random_graphs PROPERTIES
 target_compile_definitions(random_graphs PRIVATE TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 target_link_libraries(random_graphs PRIVATE tenon_internal tenon_warnings Threads::Threads m)
 tenon_add_test(random.graphs random random_graphs)
+# The same graphs every time, so that a change is judged by itself; check-long.sh makes new ones.
+set_tests_properties(random.graphs PROPERTIES ENVIRONMENT "${test_environment};TENON_SEED=1")
 if(TENON_TEST_SECONDS LESS 900)
   set_tests_properties(random.graphs PROPERTIES TIMEOUT 900)
 endif()

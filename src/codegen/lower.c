@@ -239,8 +239,23 @@ static const node *fill_array(lowering *l, const home *h, const node *to, const 
   return close(l, &x, NULL, 1, e.ranges, e.n);
 }
 
-static const node *lower_out(lowering *l, const node *out) {
+/** The params of an OUT. One that the kernel reads too is stored to after it is loaded: also what
+    other values are computed from is old. */
+static const node **params_of(lowering *l, const node *out) {
   const node *stage = out->src[out->n_src - 1], **params = images(l, out->src, out->n_src - 1);
+  node_list order = topo_sort(l->a, stage->src, stage_values(stage), NULL, NULL);
+  for (size_t i = 0; i + 1 < out->n_src; i++) {
+    node_list loads = {0};
+    for (size_t k = 0; k < order.n; k++)
+      if (order.at[k]->op == OP_INDEX && order.at[k]->src[0] == out->src[i])
+        vec_push(l->a, &loads, image(l, order.at[k]));
+    if (loads.n) params[i] = after(l, params[i], loads.at, loads.n, NULL, 0);
+  }
+  return params;
+}
+
+static const node *lower_out(lowering *l, const node *out) {
+  const node *stage = out->src[out->n_src - 1], **params = params_of(l, out);
   node_list effects = {0};
   if (map_get(&l->direct, stage) == out) return store_all(l, stage, params);
   for (size_t i = 0; i + 1 < out->n_src; i++)

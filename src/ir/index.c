@@ -467,10 +467,7 @@ static const node *replaceable(const node *atom, int64_t c) {
   case OP_MUL: return innermost_factor(atom);
   case OP_RANGE: return atom->src[0]->op != OP_CONST ? atom : NULL;
   case OP_MOD: return atom->src[1]->lo > 0 && atom->src[1]->op != OP_CONST ? atom : NULL;
-  case OP_FLOORDIV: {
-    const node *d = atom->src[1];
-    return d->op == OP_CONST && node_int(d) > 0 && c % node_int(d) == 0 ? atom : NULL;
-  }
+  case OP_FLOORDIV: return atom->src[1]->op == OP_CONST && atom->src[1]->lo > 0 ? atom : NULL;
   default: return NULL;
   }
 }
@@ -503,6 +500,14 @@ static void lower_product(proof *p, form *f, const node *atom, int64_t c) {
   for (i = 0; i < most.n; i++) add_term(f, most.atom[i], mul_exact(f, most.c[i], c));
 }
 
+/** c·floor(x/d) ≥ c·x/d for c < 0: of the whole form, times what makes c·x/d whole. */
+static void lower_quotient(form *f, const node *atom, int64_t c) {
+  int64_t d = node_int(atom->src[1]), times = d / gcd(d, c);
+  f->k = mul_exact(f, f->k, times);
+  for (size_t i = 0; i < f->n; i++) f->c[i] = mul_exact(f, f->c[i], times);
+  add_scaled(f, atom->src[0], mul_exact(f, c, times) / d);
+}
+
 /** Replaces a term: a minimum or maximum by its source `side`, all others in the one way known. */
 static void lower(proof *p, form *f, size_t term, size_t side) {
   const node *atom = f->atom[term];
@@ -512,9 +517,7 @@ static void lower(proof *p, form *f, size_t term, size_t side) {
   case OP_MIN:
   case OP_MAX: add_scaled(f, atom->src[side], c); return;
   case OP_MUL: lower_product(p, f, atom, c); return;
-  case OP_FLOORDIV: /* floor(x/d) ≤ x/d */
-    add_scaled(f, atom->src[0], c / node_int(atom->src[1]));
-    return;
+  case OP_FLOORDIV: lower_quotient(f, atom, c); return;
   default: /* a range below its extent, a remainder below its divisor */
     add_scaled(f, atom->src[atom->op == OP_MOD], c);
     f->k = add_exact(f, f->k, mul_exact(f, c, -1));

@@ -604,6 +604,11 @@ static void proved(void *arg) {
   const node *rest = range_make(g, ix_sub(g, n, s), KIND_LOOP);
   assert_true(ix_prove_lt(g, ix_add(g, s, rest), n));
   assert_true(ix_prove_lt(g, ix_min(g, ix_scale(g, n, 9), ix_add(g, s, rest)), n));
+  /* a part of n, rounded down, is within n */
+  const node *half = ix_floordiv(g, n, ix_const(g, 2)), *third = ix_floordiv(g, n, ix_const(g, 3));
+  assert_true(ix_prove_le(g, half, n));
+  assert_true(ix_prove_le(g, ix_add(g, half, third), n));
+  assert_false(ix_prove_le(g, ix_add(g, ix_add(g, half, half), third), n));
 }
 
 static void proofs(void **state) {
