@@ -86,14 +86,14 @@ static int by_count(const void *a, const void *b) {
 }
 
 static void count_all(inspection *x) {
-  graphs todo = {0};
-  vec_push(&x->c->arena, &todo, x->model->graph);
+  graphs waiting = {0};
+  vec_push(&x->c->arena, &waiting, x->model->graph);
   for (size_t i = 0; i < x->model->functions.n; i++)
-    count_nodes(x, &x->model->functions.at[i].nodes, &todo);
-  while (todo.n) {
-    const onnx_graph *g = vec_pop(&todo);
+    count_nodes(x, &x->model->functions.at[i].nodes, &waiting);
+  while (waiting.n) {
+    const onnx_graph *g = vec_pop(&waiting);
     count_weights(x, g);
-    count_nodes(x, &g->nodes, &todo);
+    count_nodes(x, &g->nodes, &waiting);
   }
   if (x->ops.n) qsort(x->ops.at, x->ops.n, sizeof *x->ops.at, by_count);
 }

@@ -67,6 +67,10 @@ typedef struct value_places {
 
 typedef VEC(group *) groups;
 
+/** What stands for a value's coordinates, and for the ranges it reduces over, at INDEX(tensor; e …)
+    and in a fold's nest; `fold` NULL: for the coordinates alone. */
+map coords_at(arena *a, const value *v, const node *index, const nest *fold);
+
 /** Sizes or coordinates of a value in the order in which its own array has them. */
 void value_in_memory(const value *v, const node *const from[], const node *to[]);
 

@@ -139,17 +139,6 @@ static const node *resolved(kernels *k, const node *expression) {
   return made ? made : expression;
 }
 
-/** The index expressions that stand for a value's coordinates and ranges at a point. */
-static map coords_at(kernels *k, const value *v, const point *p) {
-  map with = {0};
-  for (size_t i = 0; i < v->rank; i++)
-    if (v->coords[i]->op == OP_RANGE)
-      map_set(k->a, &with, v->coords[i], (void *)p->index->src[1 + i]);
-  for (size_t i = 0; i < v->n_reduced; i++)
-    map_set(k->a, &with, v->reduced[i], (void *)p->fold->index[i]);
-  return with;
-}
-
 /* Folds: all states of a nest together. */
 
 static const node *make_fold(kernels *k, const nest *f, const node *const *terms) {
@@ -212,7 +201,7 @@ static void add_wanted(kernels *k, const node *index, elements *wanted) {
 
 /** The body of an element, if all it needs is built; else NULL, and what is missing is added. */
 static const node *ready_body(kernels *k, const value *v, const point *p, elements *missing) {
-  map with = coords_at(k, v, p);
+  map with = coords_at(k->a, v, p->index, p->fold);
   const node *body = subst_ranges(k->g, v->body, &with);
   node_list order = topo_sort(k->a, &body, 1, is_inside, k);
   size_t before = missing->n;
@@ -275,10 +264,7 @@ typedef struct outputs {
 static void add_output(kernels *k, outputs *o, const group_store *at, const value_store *to) {
   const value *v = at->use->v;
   const node *param = param_for(k, to->array);
-  map with = {0};
-  for (size_t i = 0; i < v->rank; i++)
-    if (v->coords[i]->op == OP_RANGE)
-      map_set(k->a, &with, v->coords[i], (void *)at->index->src[1 + i]);
+  map with = coords_at(k->a, v, at->index, NULL);
   vec_push(k->a, &o->params, param);
   vec_push(k->a, &o->values, map_get(&k->built, at->index));
   vec_push(k->a, &o->ranks, to->rank);

@@ -37,20 +37,18 @@ static void add_point(grouping *s, group *g, const node *index, size_t under) {
     map_set(s->a, &g->inputs, index->src[0], g);
 }
 
-/** The index expressions that stand for a value's coordinates and ranges at a point. */
-static map coords_at(grouping *s, const value *v, const point *p) {
+map coords_at(arena *a, const value *v, const node *index, const nest *fold) {
   map with = {0};
   for (size_t i = 0; i < v->rank; i++)
-    if (v->coords[i]->op == OP_RANGE)
-      map_set(s->a, &with, v->coords[i], (void *)p->index->src[1 + i]);
-  for (size_t i = 0; i < v->n_reduced; i++)
-    map_set(s->a, &with, v->reduced[i], (void *)p->fold->index[i]);
+    if (v->coords[i]->op == OP_RANGE) map_set(a, &with, v->coords[i], (void *)index->src[1 + i]);
+  for (size_t i = 0; fold && i < v->n_reduced; i++)
+    map_set(a, &with, v->reduced[i], (void *)fold->index[i]);
   return with;
 }
 
 /** What computing a value at a point reads. */
 void add_reads(grouping *s, group *g, const value *v, const point *p) {
-  map with = coords_at(s, v, p);
+  map with = coords_at(s->a, v, p->index, p->fold);
   for (size_t i = 0; i < v->reads.n; i++)
     add_point(s, g, subst_ranges(s->g, v->reads.at[i], &with), p->under + v->facts->under[i]);
 }
@@ -80,7 +78,7 @@ bool has_room(const grouping *s, const group *g, const value *v, size_t nests, s
 }
 
 static const node *at_point(grouping *s, const value *v, const point *p, const node *n) {
-  map with = coords_at(s, v, p);
+  map with = coords_at(s->a, v, p->index, p->fold);
   return subst_ranges(s->g, n, &with);
 }
 
