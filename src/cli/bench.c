@@ -2,6 +2,7 @@
 #include "base/thread.h"
 #include "cli/feed.h"
 #include "cli/flops.h"
+#include "cli/load.h"
 #include "cli/peak.h"
 #include "cli/stats.h"
 #include "cli/text.h"
@@ -18,7 +19,7 @@
 #include <unistd.h>
 
 typedef struct bench_options {
-  option_list input;
+  option_list input, size;
   int64_t warmup, repeat, threads;
   uint64_t seed;
   const char *device;
@@ -35,6 +36,7 @@ static const option options[] = {
     {"device", OPTION_TEXT, offsetof(bench_options, device), "NAME",
      "where to run (default: CPU); tenon devices lists what there is", 0, 0, 0},
     {"input", OPTION_LIST, offsetof(bench_options, input), FEED_VALUE, FEED_ABOUT, 0, 0, 0},
+    {"size", OPTION_LIST, offsetof(bench_options, size), LOAD_SIZE_VALUE, LOAD_SIZE_ABOUT, 0, 0, 0},
     {"seed", OPTION_BITS, offsetof(bench_options, seed), "N",
      "start of the random numbers (default: 0)", 0, 0, 0},
     {"json", OPTION_FLAG, offsetof(bench_options, json), NULL, "print JSON", 0, 0, 0},
@@ -113,13 +115,12 @@ static void prepare_workload(bench *b, const workload *w) {
   count_workload(b, w);
 }
 
-static void prepare_model(bench *b) {
+static void prepare_model(bench *b, const tn_model_desc *desc) {
   command *c = b->c;
   const bench_options *o = c->options;
   tn_model *m;
-  feed_check_list(c, "input", &o->input);
   int64_t start = clock_now();
-  command_check(c, tn_model_load(c->context, c->operand, NULL, &m));
+  command_check(c, load_model(c, desc, &m));
   double load_ms = ms_since(start);
   feeds in = feed_make(c, m, &o->input, o->seed);
   b->before = counts(c);
@@ -230,14 +231,17 @@ static int act(command *c) {
   bench b = {.c = c};
   workload w;
   bool is_workload = workload_read(c, c->operand, &w);
-  if (is_workload && o->input.n) command_misuse(c, "--input is for models, not for workloads");
+  if (is_workload && (o->input.n || o->size.n))
+    command_misuse(c, "--%s is for models, not for workloads", o->input.n ? "input" : "size");
   if (!is_workload) check_file(c);
+  feed_check_list(c, "input", &o->input);
+  tn_model_desc desc = load_sizes(c, &o->size);
   command_open(c, o->device, o->threads);
   command_check_open(c);
   if (is_workload)
     prepare_workload(&b, &w);
   else
-    prepare_model(&b);
+    prepare_model(&b, &desc);
   measure(&b);
   if (o->json)
     print_json(&b);

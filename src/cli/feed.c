@@ -1,6 +1,7 @@
 #include "cli/feed.h"
 
 #include "cli/text.h"
+#include "formats/model.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -112,8 +113,9 @@ static order parse_order(const char *text) {
   return o;
 }
 
-/** The shape an input is to have where nobody says: sizes that vary are 1. */
-static tn_shape guess(command *c, const tn_port *port) {
+/** The shape an input is to have where nobody says: sizes that vary are as small as they can be,
+    from 1 on. */
+static tn_shape guess(command *c, const tn_port *port, const node *leaf) {
   tn_shape shape = port->type.shape;
   if (shape.rank < 0)
     command_misuse(c,
@@ -123,22 +125,25 @@ static tn_shape guess(command *c, const tn_port *port) {
   str chosen = str_new(&c->arena);
   for (int32_t i = 0; i < shape.rank; i++) {
     if (shape.size[i] >= 0) continue;
-    str_addf(&chosen, "%s%s = 1", chosen.n ? ", " : "", port->sizes[i]);
-    shape.size[i] = 1;
+    int64_t least = leaf->dims[i]->lo;
+    shape.size[i] = least > 1 ? least : 1;
+    str_addf(&chosen, "%s%s = %lld", chosen.n ? ", " : "", port->sizes[i],
+             (long long)shape.size[i]);
   }
   if (chosen.n)
     command_note(c, "input %s has sizes that vary, taken as %s", port->name, str_text(&chosen));
   return shape;
 }
 
-static feed make_one(command *c, const tn_port *port, const char *text, uint64_t *seed) {
+static feed make_one(command *c, const tn_port *port, const node *leaf, const char *text,
+                     uint64_t *seed) {
   order o = text ? parse_order(text) : (order){.fill = FILL_RANDOM};
   feed f = {.name = port->name, .from = o.file ? o.file : fills[o.fill]};
   if (o.file) {
     f.value = array_read(c, o.file, port->type.dtype);
     return f;
   }
-  f.value = array_make(c, port->name, port->type.dtype, o.shaped ? o.shape : guess(c, port));
+  f.value = array_make(c, port->name, port->type.dtype, o.shaped ? o.shape : guess(c, port, leaf));
   array_set(&f.value, o.fill, seed);
   return f;
 }
@@ -148,7 +153,7 @@ feeds feed_make(command *c, const tn_model *m, const option_list *given, uint64_
   tn_port port = TN_PORT_INIT;
   const char *const *values = feed_match(c, "input", given, m, TN_PORT_INPUT);
   for (size_t i = 0; tn_model_port(m, TN_PORT_INPUT, i, &port) == TN_OK; i++)
-    vec_push(&c->arena, &all, make_one(c, &port, values[i], &seed));
+    vec_push(&c->arena, &all, make_one(c, &port, m->nodes[i], values[i], &seed));
   return all;
 }
 

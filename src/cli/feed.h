@@ -9,7 +9,8 @@
 #define FEED_ABOUT                                                                \
   "an input, by name: a .npy file, or what to fill it with, random, ones or\n"    \
   "zeros, or its shape, as 4x3x224x224, or both, as ones:4x3x224x224; an input\n" \
-  "that is not given is random, and a size that varies is then 1"
+  "that is not given is random, and a size that varies is then the least that\n"  \
+  "it can be, from 1 on"
 
 typedef struct feed {
   const char *name; /* of the input */

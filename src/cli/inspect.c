@@ -1,5 +1,5 @@
 /* tenon inspect: what a model file holds, whether or not it can be run. */
-#include "cli/command.h"
+#include "cli/load.h"
 #include "cli/text.h"
 #include "formats/onnx/import.h"
 
@@ -9,10 +9,13 @@
 #include <string.h>
 
 typedef struct inspect_options {
+  option_list size;
   bool json;
 } inspect_options;
 
 static const option options[] = {
+    {"size", OPTION_LIST, offsetof(inspect_options, size), LOAD_SIZE_VALUE, LOAD_SIZE_ABOUT, 0, 0,
+     0},
     {"json", OPTION_FLAG, offsetof(inspect_options, json), NULL, "print JSON", 0, 0, 0},
 };
 
@@ -24,6 +27,7 @@ typedef struct op_count {
 /** What a file holds, added up over its graph, nested graphs and functions. */
 typedef struct inspection {
   command *c;
+  tn_model_desc desc; /* of loading the model */
   file_map file;
   onnx_model *model;
   names weights; /* names of the graph's initializers */
@@ -107,6 +111,26 @@ static void add_unsupported(inspection *x, const char *lines) {
   }
 }
 
+static void settle_port(const tn_port *port, onnx_type *t) {
+  for (size_t i = 0; i < t->dims.n; i++) {
+    onnx_dim *d = &t->dims.at[i];
+    bool is_said = strcmp(port->sizes[i], "…") != 0;
+    d->value = port->type.shape.size[i];
+    if (d->value < 0 && is_said) d->param = port->sizes[i];
+  }
+}
+
+/** Puts the sizes that were given in the place of those that the file leaves open. */
+static void settle_ports(const tn_model *m, tn_port_kind kind, const onnx_values *values) {
+  tn_port port = TN_PORT_INIT;
+  for (size_t i = 0, k = 0; tn_model_port(m, kind, i, &port) == TN_OK; i++, k++) {
+    while (k < values->n && strcmp(values->at[k].name, port.name) != 0) k++;
+    if (k == values->n) return;
+    onnx_type *t = &values->at[k].type;
+    if (port.type.shape.rank == (int64_t)t->dims.n) settle_port(&port, t);
+  }
+}
+
 /** Loads the model to see what is wrong besides operators: types, ranks, shapes that do not fit.
     Nothing is compiled, and no variable heeded. */
 static void check_by_loading(inspection *x) {
@@ -117,9 +141,13 @@ static void check_by_loading(inspection *x) {
   c->context = tn_open(&desc);
   if (!c->context) diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
   command_check_open(c);
-  tn_status s = tn_model_load(c->context, c->operand, NULL, &m);
+  tn_status s = load_model(c, &x->desc, &m);
   if (s == TN_ERR_MEMORY) command_check(c, s);
   x->partly = s == TN_ERR_IO && x->model->external.n;
+  if (s == TN_OK && x->desc.n_sizes) {
+    settle_ports(m, TN_PORT_INPUT, &x->model->graph->inputs);
+    settle_ports(m, TN_PORT_OUTPUT, &x->model->graph->outputs);
+  }
   if (s == TN_OK || x->partly) return;
   const char *why = tn_message(c->context), *path = strstr(why, c->operand);
   if (path) why = path + strlen(c->operand) + strspn(path + strlen(c->operand), ": ");
@@ -327,7 +355,8 @@ static void print(void *arg) {
 }
 
 static int act(command *c) {
-  inspection x = {.c = c};
+  const inspect_options *o = c->options;
+  inspection x = {.c = c, .desc = load_sizes(c, &o->size)};
   tn_status s = diag_catch(&c->diag, print, &x);
   file_map_close(&x.file);
   if (s != TN_OK) diag_rethrow(&c->diag);
@@ -343,7 +372,8 @@ const verb verb_inspect = {
         "named at once; where there are none, the model is loaded, and what that fails at is "
         "told.\n"
         "Without its files of external data only operators are checked. Operators are counted in\n"
-        "nested graphs and functions too.\n\n"
+        "nested graphs and functions too. Shapes are as the file has them; with --size, as they\n"
+        "then are.\n\n"
         "--json: model, ir_version, producer, producer_version, opsets (by domain); inputs and\n"
         "outputs, each with name, type (text), dtype and shape (numbers, names, null: not known;\n"
         "null: any shape); parameters with tensors, elements, bytes, external (how many tensors\n"

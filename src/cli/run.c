@@ -1,6 +1,7 @@
 /* tenon run: a model, once. */
 #include "cli/array.h"
 #include "cli/feed.h"
+#include "cli/load.h"
 #include "cli/text.h"
 
 #include "base/file.h"
@@ -11,7 +12,7 @@
 #include <string.h>
 
 typedef struct run_options {
-  option_list input, output;
+  option_list input, output, size;
   int64_t threads;
   uint64_t seed;
   const char *device;
@@ -24,6 +25,7 @@ static const option options[] = {
      "write an output, by name, to a .npy file; links are followed, and a device\n"
      "or a pipe is written as it is",
      0, 0, 0},
+    {"size", OPTION_LIST, offsetof(run_options, size), LOAD_SIZE_VALUE, LOAD_SIZE_ABOUT, 0, 0, 0},
     {"threads", OPTION_NUMBER, offsetof(run_options, threads), "N",
      "threads to use (default: as many as physical cores)", 1, POOL_MOST, 0},
     {"device", OPTION_TEXT, offsetof(run_options, device), "NAME",
@@ -148,9 +150,10 @@ static int act(command *c) {
   tn_binding *b;
   feed_check_list(c, "input", &o->input);
   feed_check_list(c, "output", &o->output);
+  tn_model_desc desc = load_sizes(c, &o->size);
   command_open(c, o->device, o->threads);
   command_check_open(c);
-  command_check(c, tn_model_load(c->context, c->operand, NULL, &m));
+  command_check(c, load_model(c, &desc, &m));
   const char *const *files = find_files(c, m);
   feeds in = feed_make(c, m, &o->input, o->seed);
   command_check(c, tn_model_bind(m, &b));

@@ -148,6 +148,17 @@ class CommandLine(Case):
             ("bench", "copy:5"): "no whole number of f32 elements",
             ("bench", "sotfmax:4x4"): "did you mean softmax?",
             ("bench", "add:4x4", "--input", "a=ones"): "--input is for models",
+            ("bench", "add:4x4", "--size", "n=4"): "--size is for models",
+            ("run", "m", "--size", "4"): '--size is given as NAME=SPEC, not as "4"',
+            ("run", "m", "--size", "=4"): "--size is given as NAME=SPEC",
+            ("run", "m", "--size", "n="): "--size is given as NAME=SPEC",
+            ("run", "m", "--size"): "--size needs a value",
+            **{(verb, "m", "--size", f"n={spec}"):
+               f"--size n is a number from 0 to 999999999, a range MIN..MAX of such, or another "
+               f'size\'s name, not "{spec}"'
+               for verb in ("run", "bench", "inspect")
+               for spec in ("-1", "1000000000", "9" * 30, "8..2", "2..", "..8", "..", "2..8..9",
+                            "2..-8", "2..x", "2...8")},
             ("bench", "add:4x4", "--repeat", "0"): "--repeat is a number",
             ("bench", "add:4x4", "--seed", "-1"): "--seed is a number from 0",
             ("run", "m", "--seed", str(2**64)): "--seed is a number from 0",
@@ -387,6 +398,86 @@ class Inspect(Case):
         self.assertIn("junk", tenon("inspect", self.file("junk"), status=1).stderr)
         self.assertIn("none.onnx", tenon("inspect", self.file("none.onnx"), status=1).stderr)
         self.assertIn("not a regular file", tenon("inspect", self.folder, status=1).stderr)
+
+
+class Sizes(Case):
+    def differing(self):
+        """A model that fits together only where n and m are equal."""
+        return self.binary(b=("m", 3))
+
+    def test_models_are_loaded_with_the_sizes_that_are_given(self):
+        path = self.differing()
+        self.assertIn("'node'", tenon("run", path, status=1).stderr)
+        for sizes, shape in ((("n=4", "m=4"), [4, 3]), (("n=m",), [1, 3]), (("m=n",), [1, 3]),
+                             (("n=m", "m=5"), [5, 3]), (("n=m", "n=2..8"), [2, 3]),
+                             (("a:0=b:0", "b:0=7"), [7, 3]), (("n=0..8", "m=n"), [1, 3]),
+                             (("n=0", "m=0"), [0, 3])):
+            with self.subTest(sizes=sizes):
+                given = [f"--size={size}" for size in sizes]
+                done = tenon("run", path, *given, "--json")
+                told = json.loads(done.stdout)
+                self.assertEqual([i["shape"] for i in told["inputs"]], [shape, shape])
+                self.assertEqual(told["outputs"][0]["shape"], shape)
+
+    def test_what_a_size_that_varies_is_taken_as_is_told(self):
+        path = self.binary()
+        self.assertIn("taken as n = 1\n", tenon("run", path, "--size", "n=0..8").stderr)
+        self.assertIn("taken as n = 2\n", tenon("run", path, "--size", "n=2..8").stderr)
+        self.assertEqual(tenon("run", path, "--size", "n=2").stderr, "")
+
+    def test_inputs_keep_within_what_is_given(self):
+        path = self.binary()
+        ones = ("--input=a=ones:4x3", "--input=b=ones:4x3", "--json")
+        told = json.loads(tenon("run", path, "--size=n=2..8", *ones).stdout)
+        self.assertEqual(told["outputs"][0]["shape"], [4, 3])
+        for size in ("n=3", "n=5..8", "n=0"):
+            self.assertIn("input a", tenon("run", path, f"--size={size}", *ones, status=1).stderr)
+
+    def test_bench_feeds_them(self):
+        path = model(self.file("m.onnx"), [helper.make_node("MatMul", ["x", "w"], ["y"])],
+                     [value("x", TensorProto.FLOAT, ["n", 5]),
+                      value("w", TensorProto.FLOAT, [5, "k"])],
+                     [value("y", TensorProto.FLOAT, None)])
+        for sizes, operations in ((("n=6", "k=3"), 2 * 6 * 5 * 3), (("n=7..9",), 2 * 7 * 5)):
+            done = tenon("bench", path, "--json", "--repeat", "1",
+                         *[f"--size={size}" for size in sizes])
+            told = json.loads(done.stdout)
+            self.assertAlmostEqual(told["gflops"] * told["best_ms"] * 1e6 / operations, 1, places=5)
+
+    def test_inspect_shows_them(self):
+        path = self.differing()
+        done = tenon("inspect", path, status=1)
+        self.assertIn("f32 [m, 3]", done.stdout)
+        for sizes, shape in ((("n=4", "m=4"), [4, 3]), (("n=m",), ["m", 3])):
+            told = json.loads(tenon("inspect", path, "--json",
+                                    *[f"--size={size}" for size in sizes]).stdout)
+            self.assertEqual([i["shape"] for i in told["inputs"]], [shape, shape])
+        path = model(self.file("m.onnx"), [helper.make_node("Add", ["x", "w"], ["s"]),
+                                           helper.make_node("Concat", ["s", "s"], ["y"], axis=0)],
+                     [value("w", TensorProto.FLOAT, [1]), value("x", TensorProto.FLOAT, [None])],
+                     [value("y", TensorProto.FLOAT, [None])],
+                     initializer=[helper.make_tensor("w", TensorProto.FLOAT, [1], [1.0])])
+        for size, x, y in ((None, None, None), ("x:0=4", 4, 8), ("x:0=1..4", "x:0", "2*x:0")):
+            told = json.loads(tenon("inspect", path, "--json",
+                                    *[f"--size={size}"] * bool(size)).stdout)
+            self.assertEqual([told[p][0]["shape"] for p in ("inputs", "outputs")], [[x], [y]])
+
+    def test_sizes_must_be_the_models(self):
+        path = self.binary()
+        for verb in ("run", "bench", "inspect"):
+            for size, says in (("q=4", "no input has a size 'q'; those that vary are 'n'"),
+                               ("n=q", "no input has a size 'q'"),
+                               ("a:2=4", "no input has a size 'a:2'"),
+                               ("a:1=4", "'a:1' cannot be in 4 … 4: it is in 3 … 3")):
+                with self.subTest(verb=verb, size=size):
+                    self.misuse(verb, path, "--size", size, says=f"--size: {path}: ")
+                    self.misuse(verb, path, "--size", size, says=says)
+        self.misuse("run", path, "--size=n=4", "--size=n=5", says="'n' cannot be in 5 … 5")
+
+    def test_the_last_equals_sign_ends_the_name(self):
+        path = self.binary(a=("n=m", 3), b=("n=m", 3))
+        told = json.loads(tenon("run", path, "--size=n=m=4", "--json").stdout)
+        self.assertEqual(told["outputs"][0]["shape"], [4, 3])
 
 
 class Run(Case):
