@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -232,14 +231,3 @@ tn_status file_make_folder(const char *path, diag *d) {
   errno = ENOTDIR;
   return io_error(d, "create", path);
 }
-
-tn_status file_make_temporary_folder(char **path, arena *a, diag *d) {
-  const char *under = getenv("TMPDIR");
-  char *at = arena_printf(a, "%s/tenon-XXXXXX", under && *under ? under : "/tmp");
-  if (!mkdtemp(at)) return io_error(d, "create", at);
-  *path = at;
-  return TN_OK;
-}
-
-void file_remove(const char *path) { unlink(path); }
-void file_remove_folder(const char *path) { rmdir(path); }

@@ -2,7 +2,6 @@
 #ifndef TENON_BASE_FILE_H
 #define TENON_BASE_FILE_H
 
-#include "base/arena.h"
 #include "base/diag.h"
 
 #include <stdbool.h>
@@ -44,15 +43,5 @@ const char *file_shown(const char *path, char shown[FILE_SHOWN]);
 
 /** Creates a folder and those above it with mode 0700; one that is there is fine. */
 tn_status file_make_folder(const char *path, diag *d);
-
-/** A new folder that nobody else can enter, under the system's place for temporary files.
-    Its path is allocated in `a`. */
-tn_status file_make_temporary_folder(char **path, arena *a, diag *d);
-
-/** Removes a file; a missing one is fine. */
-void file_remove(const char *path);
-
-/** Removes an empty folder. */
-void file_remove_folder(const char *path);
 
 #endif

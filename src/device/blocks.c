@@ -46,10 +46,7 @@ static block *reuse(blocks *b, uint64_t bytes) {
   mutex_lock(&b->lock);
   block *k = b->newest;
   while (k && k->bytes != bytes) k = k->older;
-  if (k) {
-    unlink_block(b, k);
-    b->used += bytes;
-  }
+  if (k) unlink_block(b, k);
   mutex_unlock(&b->lock);
   return k;
 }
@@ -80,9 +77,6 @@ tn_status blocks_take(blocks *b, uint64_t bytes, block **out, diag *d) {
     mem_free(b->mem, k, sizeof *k);
     return status;
   }
-  mutex_lock(&b->lock);
-  b->used += size;
-  mutex_unlock(&b->lock);
   *out = k;
   return TN_OK;
 }
@@ -101,7 +95,6 @@ void blocks_trim(blocks *b, uint64_t bytes) {
 void blocks_give(blocks *b, block *k) {
   if (!k) return;
   mutex_lock(&b->lock);
-  b->used -= k->bytes;
   link_newest(b, k);
   uint64_t budget = b->budget;
   mutex_unlock(&b->lock);
@@ -118,13 +111,6 @@ void blocks_set_budget(blocks *b, uint64_t bytes) {
 uint64_t blocks_kept(blocks *b) {
   mutex_lock(&b->lock);
   uint64_t bytes = b->kept;
-  mutex_unlock(&b->lock);
-  return bytes;
-}
-
-uint64_t blocks_used(blocks *b) {
-  mutex_lock(&b->lock);
-  uint64_t bytes = b->used;
   mutex_unlock(&b->lock);
   return bytes;
 }

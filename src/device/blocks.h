@@ -22,7 +22,6 @@ typedef struct blocks {
   mutex lock;
   block *newest, *oldest;
   uint64_t kept, budget; /* bytes */
-  uint64_t used;         /* bytes of blocks that are out */
 } blocks;
 
 void blocks_init(blocks *b, const mem *m, const tn_backend *backend, void *device);
@@ -43,8 +42,7 @@ void blocks_set_budget(blocks *b, uint64_t bytes);
 /** Frees kept blocks until at most `bytes` bytes are kept. */
 void blocks_trim(blocks *b, uint64_t bytes);
 
-/** Bytes kept, and bytes out. */
+/** Bytes kept. */
 uint64_t blocks_kept(blocks *b);
-uint64_t blocks_used(blocks *b);
 
 #endif

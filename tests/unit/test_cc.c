@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "device/cpu/cc.h"
 #include "device/cpu/elf.h"
+#include "temporary.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +22,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 /** Everything happens with TMPDIR set to a folder of the test, which must stay empty. */
 typedef struct bench {
@@ -36,9 +36,9 @@ static int make_bench(void **state) {
   b->path = arena_printf(&b->arena, "%s", getenv("PATH"));
   b->before = getenv("TMPDIR") ? arena_printf(&b->arena, "%s", getenv("TMPDIR")) : NULL;
   *state = b;
-  if (file_make_temporary_folder(&b->programs, &b->arena, &b->diag)) return -1;
-  if (file_make_temporary_folder(&b->temporary, &b->arena, &b->diag)) return -1;
-  return setenv("TMPDIR", b->temporary, 1);
+  b->programs = temporary_folder(&b->arena);
+  b->temporary = temporary_folder(&b->arena);
+  return b->programs && b->temporary ? setenv("TMPDIR", b->temporary, 1) : -1;
 }
 
 static int count_files(const char *folder) {
@@ -58,9 +58,9 @@ static int remove_bench(void **state) {
     setenv("TMPDIR", b->before, 1);
   else
     unsetenv("TMPDIR");
-  file_remove(arena_printf(&b->arena, "%s/fake", b->programs));
-  file_remove_folder(b->programs);
-  file_remove_folder(b->temporary);
+  unlink(arena_printf(&b->arena, "%s/fake", b->programs));
+  rmdir(b->programs);
+  rmdir(b->temporary);
   arena_free(&b->arena);
   free(b);
   return left;

@@ -183,7 +183,6 @@ static void kernels_run(void **state) {
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
       elf_code *code = load(b, compile_with(b, &b->cc[c], everything, variants[i]));
       check_everything(code);
-      assert_int_equal(elf_bytes(code) % (size_t)sysconf(_SC_PAGESIZE), 0);
       elf_free(code);
     }
   elf_free(NULL);
@@ -202,7 +201,6 @@ static void kernels_reach_far(void **state) {
     run(code, (void *[]){r}, (int64_t[]){(400 << 20) - 1, (500 << 20) - 1});
     assert_int_equal(r[0], 6);
     assert_int_equal(r[1], 0);
-    assert_true(elf_bytes(code) > 900 << 20);
     elf_free(code);
   }
   refuse(b, compile(b, "char big[(1l << 30) + 1]; void k(void) { big[0] = 1; }"),

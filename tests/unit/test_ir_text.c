@@ -6,6 +6,7 @@
 #include "ir/parse.h"
 #include "ir/pass.h"
 #include "ir/print.h"
+#include "temporary.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /** Every op at least once, of all stages. */
 static const char every_op[] =
@@ -608,13 +608,13 @@ static void check_file(world *w, const char *path, const char *start) {
   assert_int_equal(file_map_open(&f, path, &w->d), TN_OK);
   assert_true(f.bytes > strlen(start) && !memcmp(f.data, start, strlen(start)));
   file_map_close(&f);
-  file_remove(path);
+  unlink(path);
 }
 
 static void dumped(void *arg) {
   world *w = arg;
-  char *folder;
-  assert_int_equal(file_make_temporary_folder(&folder, &w->a, &w->d), TN_OK);
+  char *folder = temporary_folder(&w->a);
+  assert_non_null(folder);
   char *inner = arena_printf(&w->a, "%s/a", folder);
   const node *x = ir_const(w->g, DT_F32, 1.5);
   dump u;
@@ -629,13 +629,13 @@ static void dumped(void *arg) {
   assert_int_equal(dump_parse(&u, arena_printf(&w->a, "%s:after:kernel", inner), &w->d), TN_OK);
   assert_int_equal(dump_after(&u, "versions", "g", &x, 1, &w->m, &w->d), TN_OK);
   assert_int_equal(u.written, 0);
-  file_remove_folder(inner); /* fails if a file was left in it */
+  rmdir(inner); /* fails if a file was left in it */
   assert_int_not_equal(access(inner, F_OK), 0);
   assert_int_equal(file_write(inner, "x", 1, &w->d), TN_OK); /* a file where the folder should be */
   assert_int_equal(dump_after(&u, "kernel", "g", &x, 1, &w->m, &w->d), TN_ERR_IO);
   assert_non_null(strstr(w->d.text, inner));
-  file_remove(inner);
-  file_remove_folder(folder);
+  unlink(inner);
+  rmdir(folder);
 }
 
 static void dumps(void **state) {

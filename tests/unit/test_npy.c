@@ -1,5 +1,6 @@
 /* NumPy's .npy files: what NumPy writes, what is damaged, what is written. */
 #include "formats/npy/npy.h"
+#include "temporary.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +11,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /** A file being read or written, in a folder of its own. */
 typedef struct work {
@@ -34,9 +34,10 @@ static tn_status run(work *w, tn_status (*act)(work *w)) {
 }
 
 static tn_status make_path(work *w) {
-  tn_status s = file_make_temporary_folder(&w->folder, &w->arena, &w->diag);
-  if (s == TN_OK) w->path = arena_printf(&w->arena, "%s/x.npy", w->folder);
-  return s;
+  w->folder = temporary_folder(&w->arena);
+  if (!w->folder) return TN_ERR_IO;
+  w->path = arena_printf(&w->arena, "%s/x.npy", w->folder);
+  return TN_OK;
 }
 
 static int start(void **state) {

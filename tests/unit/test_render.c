@@ -18,6 +18,7 @@
 #include "ir/scalar.h"
 #include "ir/topo.h"
 #include "render/c.h"
+#include "temporary.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -167,7 +168,7 @@ static const node *open_as(test *t, dtype type, const node *extent) {
 
 static const node *open_range(test *t, int64_t n) { return open_as(t, DT_I64, number(t, n)); }
 
-static void close_range(test *t, const node *range, const node *effect) {
+static void end_range(test *t, const node *range, const node *effect) {
   const node *src[] = {range, effect};
   add(t, make(t, OP_END, DT_VOID, 1, src, 2, NULL, 0));
 }
@@ -357,9 +358,9 @@ static const char *source_of(test *t) {
 
 /** Fails if a compiler has anything to say about the source, all warnings on. */
 static void check_warnings(test *t, const cc *c, const char *source) {
-  char *folder;
+  char *folder = temporary_folder(t->a);
   process_result r;
-  assert_int_equal(file_make_temporary_folder(&folder, t->a, &t->d), TN_OK);
+  assert_non_null(folder);
   const char *in = arena_printf(t->a, "%s/k.c", folder),
              *out = arena_printf(t->a, "%s/k.o", folder);
   assert_int_equal(file_write(in, source, strlen(source), &t->d), TN_OK);
@@ -367,9 +368,9 @@ static void check_warnings(test *t, const cc *c, const char *source) {
                               "-march=native", "-c",         in,    "-o",    out,       NULL};
   process_request q = {.argv = argv, .limit_ns = INT64_C(120000000000)};
   tn_status s = process_run(&q, t->a, &r, &t->d);
-  file_remove(in);
-  file_remove(out);
-  file_remove_folder(folder);
+  unlink(in);
+  unlink(out);
+  rmdir(folder);
   assert_int_equal(s, TN_OK);
   if (r.exit_code) fail_msg("%s: %.3000s", c->version, r.output);
 }
@@ -470,7 +471,7 @@ static void elementwise(test *t, op o, dtype type, unsigned lanes) {
   const node *v = n == 1   ? op1(t, o, x[0])
                   : n == 2 ? op2(t, o, x[0], x[1])
                            : op3(t, o, x[0], x[1], x[2]);
-  close_range(t, i, store(t, out, at, v));
+  end_range(t, i, store(t, out, at, v));
 }
 
 /** The ops that GNU C has, by what it lacks. */
@@ -531,7 +532,7 @@ static void conversion(test *t, op o, dtype from, dtype to, unsigned lanes) {
   else
     fill_any(t, in);
   const node *x = load(t, in, lanes, at);
-  close_range(t, i, store(t, out, at, o == OP_CAST ? cast(t, to, x) : bitcast(t, to, x)));
+  end_range(t, i, store(t, out, at, o == OP_CAST ? cast(t, to, x) : bitcast(t, to, x)));
 }
 
 static void make_casts(test *t, unsigned lanes) {
@@ -572,7 +573,7 @@ TEST(test_halves) {
     fill_any(t, c);
     const node *i = each(t, lanes, &at), *one = ir_const(t->g, DT_F16, 1);
     const node *x = load(t, a, lanes, at), *mask = load(t, c, lanes, at);
-    close_range(t, i, store(t, out, at, op3(t, OP_WHERE, mask, x, splat(t, lanes, one))));
+    end_range(t, i, store(t, out, at, op3(t, OP_WHERE, mask, x, splat(t, lanes, one))));
   }
   check(t);
 }
@@ -624,7 +625,7 @@ TEST(test_vector_constants) {
     const node *less = op2(t, OP_LT, x, sevens), *either = op2(t, OP_XOR, less, all);
     store(t, c, at, op2(t, OP_NE, op2(t, OP_AND, m, all), either));
     const node *v = op3(t, OP_WHERE, either, x, op3(t, OP_WHERE, all, sevens, x));
-    close_range(t, i, store(t, out, at, v));
+    end_range(t, i, store(t, out, at, v));
   }
   check(t);
 }
@@ -656,7 +657,7 @@ static void matmul_tile(test *t, dtype type, unsigned lanes, int64_t rows, int64
       sum[i] = store(t, acc[i], nil, op3(t, OP_FMA, left, right[j], old));
     }
   }
-  close_range(t, k, sum[0]);
+  end_range(t, k, sum[0]);
   for (int64_t i = 0; i < 2 * rows; i++) {
     const node *v = load(t, after(t, acc[i], sum[i]), lanes, nil);
     store(t, out, number(t, i * lanes), v);
@@ -673,11 +674,11 @@ TEST(test_accumulators) {
 
 /** What gcc or clang make of the tile's loop: its assembly. */
 static const char *assembly(test *t, const cc *c, const char *const machine[2]) {
-  char *folder;
+  char *folder = temporary_folder(t->a);
   process_result r;
   file_map f;
   const char *source = source_of(t);
-  assert_int_equal(file_make_temporary_folder(&folder, t->a, &t->d), TN_OK);
+  assert_non_null(folder);
   const char *in = arena_printf(t->a, "%s/k.c", folder),
              *out = arena_printf(t->a, "%s/k.s", folder);
   assert_int_equal(file_write(in, source, strlen(source), &t->d), TN_OK);
@@ -690,9 +691,9 @@ static const char *assembly(test *t, const cc *c, const char *const machine[2]) 
   assert_int_equal(file_map_open(&f, out, &t->d), TN_OK);
   const char *text = arena_printf(t->a, "%.*s", (int)f.bytes, (const char *)f.data);
   file_map_close(&f);
-  file_remove(in);
-  file_remove(out);
-  file_remove_folder(folder);
+  unlink(in);
+  unlink(out);
+  rmdir(folder);
   return text;
 }
 
@@ -738,7 +739,7 @@ TEST(test_states_step_at_once) {
   const node *sum = op2(t, OP_ADD, a, b);
   store(t, out, i, a);
   store(t, after(t, x, sum), zero, b);
-  close_range(t, i, store(t, y, zero, sum));
+  end_range(t, i, store(t, y, zero, sum));
   begin(t, "swap"); /* in one buffer */
   const node *p = param(t, DT_I32, 2);
   fill_any(t, p);
@@ -779,7 +780,7 @@ TEST(test_gates) {
     const node *twice = gated(t, flag, here);
     const node *v = op1(t, OP_NEG, load(t, in, lanes, here));
     const node *w = op2(t, OP_SUB, v, load(t, in, lanes, twice));
-    close_range(t, i, store(t, out, twice, w));
+    end_range(t, i, store(t, out, twice, w));
   }
   begin(t, "nowhere");
   const node *out = param(t, DT_I32, 2), *in = param(t, DT_I32, 2);
@@ -803,11 +804,11 @@ TEST(test_scratch) {
   store(t, unread, number(t, 3), ir_const_int(t->g, DT_I32, 1));
   const node *f = store(t, flags, i, op2(t, OP_LT, x, zero));
   const node *e = store(t, s, i, op2(t, OP_MUL, x, x));
-  close_range(t, i, e);
+  end_range(t, i, e);
   const node *k = open_range(t, N / 2 / 8), *at = op2(t, OP_MUL, k, number(t, 8));
   const node *m = load(t, after(t, flags, f), 8, at), *v = load(t, after(t, s, e), 8, at);
   const node *r = op3(t, OP_WHERE, m, op1(t, OP_NEG, v), v);
-  close_range(t, k, store(t, out, op2(t, OP_ADD, base, at), r));
+  end_range(t, k, store(t, out, op2(t, OP_ADD, base, at), r));
   const node *ends[] = {o, e};
   add(t, make(t, OP_END, DT_VOID, 1, ends, 2, NULL, 0));
   check(t);
@@ -822,13 +823,13 @@ TEST(test_in_place) {
   fill_any(t, q);
   const node *i = each(t, 8, &at);
   const node *v = op2(t, OP_ADD, load(t, p, 8, at), load(t, q, 8, at));
-  close_range(t, i, store(t, p, at, v));
+  end_range(t, i, store(t, p, at, v));
   begin(t, "index32");
   const node *in = param(t, DT_F64, N), *out = param(t, DT_F64, N);
   fill_any(t, in);
   const node *k = open_as(t, DT_I32, ir_const_int(t->g, DT_I32, N));
   const node *most = ir_const_int(t->g, DT_I32, N - 1);
-  close_range(t, k, store(t, out, op2(t, OP_SUB, most, k), load(t, in, 1, k)));
+  end_range(t, k, store(t, out, op2(t, OP_SUB, most, k), load(t, in, 1, k)));
   check(t);
 }
 
@@ -854,7 +855,7 @@ TEST(test_lanes) {
     const node *one = extract(t, both, k), *place = op2(t, OP_ADD, at, number(t, k));
     last = store(t, out, place, op3(t, OP_WHERE, one, c[k], x[k]));
   }
-  close_range(t, i, last);
+  end_range(t, i, last);
   check(t);
 }
 
@@ -884,7 +885,7 @@ TEST(test_mask_widths) {
     store(t, d, at, op3(t, OP_WHERE, positive, y, cast(t, DT_F64, less)));
     store(t, h, at, op3(t, OP_WHERE, less, z, cast(t, DT_I16, finite)));
     const node *either = op2(t, OP_NE, op2(t, OP_LE, some, yes), op2(t, OP_MIN, less, odd));
-    close_range(t, i, store(t, out, at, either));
+    end_range(t, i, store(t, out, at, either));
   }
   check(t);
 }
@@ -899,7 +900,7 @@ TEST(test_mask_registers) {
   const node *i = each(t, 8, &at), *limit = splat(t, 8, ir_const(t->g, DT_F32, 8.5));
   const node *over = op2(t, OP_LT, limit, load(t, in, 8, at));
   const node *s = store(t, r, nil, op2(t, OP_OR, load(t, after(t, r, first), 8, nil), over));
-  close_range(t, i, s);
+  end_range(t, i, s);
   store(t, out, nil, load(t, after(t, r, s), 8, nil));
   check(t);
 }
@@ -922,8 +923,8 @@ TEST(test_workers) {
   const node *at = op2(t, OP_ADD, op2(t, OP_MUL, unit, wide), cast(t, DT_I64, k));
   const node *v = op2(t, OP_MUL, load(t, in, 1, at), n);
   const node *s = store(t, out, at, v);
-  close_range(t, k, s);
-  close_range(t, i, s);
+  end_range(t, k, s);
+  end_range(t, i, s);
   c_arguments r = c_arguments_of(linear_of(t, t->k), t->a);
   assert_int_equal(r.n_slots, 2);
   assert_int_equal(r.n_names, 3);
@@ -982,7 +983,7 @@ TEST(test_bounds) {
     const node *sum = op2(t, OP_SUB, op1(t, OP_NEG, narrow), c);
     last = store(t, out32, at, op2(t, OP_MAX, sum, op2(t, OP_MIN, x, c)));
   }
-  close_range(t, i, last);
+  end_range(t, i, last);
   check_scalars(t);
 }
 
@@ -1050,7 +1051,7 @@ TEST(test_text) {
   const node *x = load(t, a, 8, at), *y = load(t, a, 8, op2(t, OP_ADD, at, number(t, 8)));
   const node *old = load(t, after(t, acc, first), 8, nil);
   const node *s = store(t, acc, nil, op3(t, OP_FMA, x, y, old));
-  close_range(t, i, s);
+  end_range(t, i, s);
   store(t, out, nil, load(t, after(t, acc, s), 8, nil));
   str text = str_new(t->a);
   render_c(linear_of(t, t->k), "dot", &c_gnu, &text);
@@ -1119,7 +1120,7 @@ TEST(test_refusals) {
   const node *i = open_range(t, 3), *k = open_range(t, 3);
   store(t, param(t, DT_I64, 9), i, k);
   refuse(t, TN_ERR_INTERNAL, "open");
-  close_range(t, i, k);
+  end_range(t, i, k);
   refuse(t, TN_ERR_INTERNAL, "innermost");
   begin(t, "twice"); /* one slot, two types */
   store(t, param(t, DT_I64, 9), number(t, 0), number(t, 1));

@@ -343,8 +343,6 @@ void *elf_symbol(const elf_code *code, const char *name) {
   return NULL;
 }
 
-size_t elf_bytes(const elf_code *code) { return code->map_bytes; }
-
 void elf_free(elf_code *code) {
   if (!code) return;
   munmap(code->map, code->map_bytes);

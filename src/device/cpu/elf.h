@@ -24,9 +24,6 @@ tn_status elf_load(elf_code **out, const void *object, size_t bytes, const mem *
 /** The address of a global symbol that the object defines, or NULL. Valid until elf_free. */
 void *elf_symbol(const elf_code *code, const char *name);
 
-/** Bytes of memory that the code, its constants and its data take, in whole pages. */
-size_t elf_bytes(const elf_code *code);
-
 /** Unmaps the code. Nothing may be running in it. NULL is allowed. */
 void elf_free(elf_code *code);
 

@@ -2,6 +2,7 @@
 #ifndef TENON_FORMATS_NPY_NPY_H
 #define TENON_FORMATS_NPY_NPY_H
 
+#include "base/arena.h"
 #include "base/file.h"
 #include "ir/dtype.h"
 
