@@ -67,7 +67,7 @@ static tn_status check_span(const tn_span *s, int held, int host, const void *da
                             tn_failure *f) {
   if (!s || !s->device || !s->memory) return absent(f, "memory");
   if (!data && count) return absent(f, "data");
-  bool types = held < DT_VOID && host < DT_VOID && dtype_get(held)->name && dtype_get(host)->name;
+  bool types = dtype_is_data((dtype)held) && dtype_is_data((dtype)host);
   return types ? TN_OK
                : tn_fail(f, TN_ERR_DTYPE, "types %d and %d are not both of data", held, host);
 }

@@ -39,15 +39,8 @@ static bool enters(const node *n, void *user) {
 }
 
 static void check_node(verifier *v, const node *n) {
-  const char *why = ir_check(&(node_spec){.op = (op)n->op,
-                                          .dtype = (dtype)n->dtype,
-                                          .lanes = n->lanes,
-                                          .src = n->src,
-                                          .n_src = n->n_src,
-                                          .ints = n->ints,
-                                          .n_int = n->n_int,
-                                          .text = n->text,
-                                          .n_text = n->n_text});
+  node_spec spec = ir_spec(n, n->src, n->n_src);
+  const char *why = ir_check(&spec);
   if (why) fail(v, n, NULL, why);
   if (!(op_get((op)n->op)->stages & v->stage)) fail(v, n, NULL, "this stage has no such op");
   if (v->stage == STAGE_TENSOR && n->lanes != 1) fail(v, n, NULL, "a tensor graph has no lanes");
