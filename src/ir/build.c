@@ -57,8 +57,6 @@ const node *ir_const_int(ir *g, dtype t, int64_t value) {
   return ir_const_bits(g, t, scalar_cast(t, DT_I64, (uint64_t)value));
 }
 
-enum { FEW = 2 * IR_MOST_RANK + 2 };
-
 /** Sources made of at most two nodes and two lists, which are as long as ranks. */
 static size_t join(const node *src[], const node *const first[], size_t n_first,
                    const node *const a[], size_t n_a, const node *const b[], size_t n_b) {
@@ -70,14 +68,14 @@ static size_t join(const node *src[], const node *const first[], size_t n_first,
 }
 
 const node *ir_reshape(ir *g, const node *x, size_t rank, const node *const dims[]) {
-  const node *src[FEW];
+  const node *src[IR_MOST_MOVED];
   ir_check_rank(g, rank);
   size_t n = join(src, &x, 1, dims, rank, NULL, 0);
   return ir_node(g, OP_RESHAPE, (dtype)x->dtype, src, n, NULL, 0);
 }
 
 const node *ir_expand(ir *g, const node *x, const node *const dims[]) {
-  const node *src[FEW];
+  const node *src[IR_MOST_MOVED];
   ir_check_rank(g, x->rank);
   size_t n = join(src, &x, 1, dims, x->rank, NULL, 0);
   return ir_node(g, OP_EXPAND, (dtype)x->dtype, src, n, NULL, 0);
@@ -89,7 +87,7 @@ const node *ir_permute(ir *g, const node *x, const int64_t axes[]) {
 
 const node *ir_slice(ir *g, const node *x, const node *const starts[], const node *const sizes[],
                      const int64_t steps[]) {
-  const node *src[FEW];
+  const node *src[IR_MOST_MOVED];
   ir_check_rank(g, x->rank);
   size_t n = join(src, &x, 1, starts, x->rank, sizes, x->rank);
   return ir_node(g, OP_SLICE, (dtype)x->dtype, src, n, steps, x->rank);
@@ -97,14 +95,14 @@ const node *ir_slice(ir *g, const node *x, const node *const starts[], const nod
 
 const node *ir_pad(ir *g, const node *x, const node *value, const node *const lows[],
                    const node *const sizes[]) {
-  const node *src[FEW], *first[] = {x, value};
+  const node *src[IR_MOST_MOVED], *first[] = {x, value};
   ir_check_rank(g, x->rank);
   size_t n = join(src, first, 2, lows, x->rank, sizes, x->rank);
   return ir_node(g, OP_PAD, (dtype)x->dtype, src, n, NULL, 0);
 }
 
 const node *ir_reduce(ir *g, const node *x, op o, size_t n_axes, const int64_t axes[]) {
-  int64_t ints[FEW];
+  int64_t ints[1 + IR_MOST_RANK];
   ir_check_rank(g, n_axes);
   ints[0] = o;
   for (size_t i = 0; i < n_axes; i++) ints[i + 1] = axes[i];
@@ -112,7 +110,7 @@ const node *ir_reduce(ir *g, const node *x, op o, size_t n_axes, const int64_t a
 }
 
 const node *ir_gather(ir *g, const node *x, const node *const indices[]) {
-  const node *src[FEW];
+  const node *src[IR_MOST_MOVED];
   ir_check_rank(g, x->rank);
   size_t n = join(src, &x, 1, indices, x->rank, NULL, 0);
   return ir_node(g, OP_GATHER, (dtype)x->dtype, src, n, NULL, 0);
@@ -123,7 +121,7 @@ const node *ir_iota(ir *g, dtype t, size_t rank, const node *const dims[], int64
 }
 
 const node *ir_fill(ir *g, const node *scalar, size_t rank, const node *const dims[]) {
-  const node *ones[FEW];
+  const node *ones[IR_MOST_RANK];
   ir_check_rank(g, rank);
   if (!rank) return scalar;
   for (size_t i = 0; i < rank; i++) ones[i] = ix_const(g, 1);

@@ -39,6 +39,9 @@ typedef struct node_spec {
 /** The dimensions that a tensor can have: as many as lists of sizes and axes have room for. */
 enum { IR_MOST_RANK = 31 };
 
+/** The sources that a movement can have: two nodes and two lists as long as the rank. */
+enum { IR_MOST_MOVED = 2 + 2 * IR_MOST_RANK };
+
 /** The node of a specification: the one there is, or a new one. Its shape, bounds and free ranges
     are inferred. The specification must be well-formed: `ir_check` says what that is. No rewriting
     is done. More dimensions than IR_MOST_RANK raise TN_ERR_SHAPE, in every build. */

@@ -40,13 +40,11 @@ const node *rule_poly(rewriter *rw, const node *like, const node *x, size_t n, c
   return sum;
 }
 
-enum { MOST_SOURCES = 64 };
-
 const node *rule_movement(rewriter *rw, op o, const node *const first[], size_t n_first,
                           const node *const rest[], size_t n_rest) {
-  const node *src[MOST_SOURCES];
+  const node *src[IR_MOST_MOVED];
   size_t n = 0;
-  if (n_first + n_rest > MOST_SOURCES) return NULL;
+  if (n_first + n_rest > IR_MOST_MOVED) return NULL;
   for (size_t i = 0; i < n_first; i++) src[n++] = first[i];
   for (size_t i = 0; i < n_rest; i++) src[n++] = rest[i];
   return ir_node(rw->ir, o, (dtype)src[0]->dtype, src, n, NULL, 0);
@@ -172,8 +170,7 @@ bool guard_no_axes(rewriter *rw, const node *n) {
 const node *build_composed_permute(rewriter *rw, const node *n, const node *outer,
                                    const node *inner, const node *x) {
   (void)n;
-  int64_t axes[MOST_SOURCES];
-  if (x->rank > MOST_SOURCES) return NULL;
+  int64_t axes[IR_MOST_RANK];
   for (uint32_t i = 0; i < x->rank; i++) axes[i] = inner->ints[outer->ints[i]];
   return ir_permute(rw->ir, x, axes);
 }
@@ -181,9 +178,8 @@ const node *build_composed_permute(rewriter *rw, const node *n, const node *oute
 const node *build_composed_slice(rewriter *rw, const node *n, const node *outer, const node *inner,
                                  const node *x) {
   (void)n;
-  int64_t steps[MOST_SOURCES];
-  const node *starts[MOST_SOURCES];
-  if (x->rank > MOST_SOURCES) return NULL;
+  int64_t steps[IR_MOST_RANK];
+  const node *starts[IR_MOST_RANK];
   for (uint32_t i = 0; i < x->rank; i++) {
     if (__builtin_mul_overflow(inner->ints[i], outer->ints[i], &steps[i])) return NULL;
     starts[i] =
@@ -195,8 +191,7 @@ const node *build_composed_slice(rewriter *rw, const node *n, const node *outer,
 const node *build_composed_pad(rewriter *rw, const node *n, const node *outer, const node *inner,
                                const node *x, const node *value) {
   (void)n;
-  const node *lows[MOST_SOURCES];
-  if (x->rank > MOST_SOURCES) return NULL;
+  const node *lows[IR_MOST_RANK];
   for (uint32_t i = 0; i < x->rank; i++)
     lows[i] = ix_add(rw->ir, inner->src[2 + i], outer->src[2 + i]);
   return ir_pad(rw->ir, x, value, lows, outer->dims);
@@ -210,8 +205,7 @@ static bool all_ones(const node *n) {
 
 const node *build_filled(rewriter *rw, const node *n, const node *c) {
   if (n->op == OP_RESHAPE && n->src[0]->op == OP_CONST && all_ones(n)) return NULL;
-  const node *k = simple_constant(c), *ones[MOST_SOURCES];
-  if (n->rank > MOST_SOURCES) return NULL;
+  const node *k = simple_constant(c), *ones[IR_MOST_RANK];
   if (!n->rank || !all_ones(n)) return ir_fill(rw->ir, k, n->rank, n->dims);
   for (uint32_t i = 0; i < n->rank; i++) ones[i] = n->dims[i];
   return ir_reshape(rw->ir, k, n->rank, ones);
