@@ -119,17 +119,6 @@ floating floating_operand(builder *b, value x) {
   return (floating){.x = ir_cast(b->ir, x.node, type_wide(m.dtype)), .result = m.dtype};
 }
 
-/* ---- Shapes ---- */
-
-_Noreturn void sizes_do_not_fit(builder *b, const sizes s[], size_t n, const node *one,
-                                const node *other) {
-  str text = str_new(b->arena);
-  for (size_t i = 0; i < n; i++)
-    str_addf(&text, "%s%s", i == 0 ? "" : i + 1 == n ? " and " : ", ", sizes_text(b, &s[i]));
-  diag_raise(b->diag, TN_ERR_SHAPE, "shapes %s do not fit: %s is not %s", str_text(&text),
-             size_text(b, one), size_text(b, other));
-}
-
 /* ---- Expressions ---- */
 
 const node *ex1(builder *b, op o, const node *x) { return ir_op1(b->ir, o, x); }

@@ -134,8 +134,7 @@ sizes sizes_remove(sizes s, size_t axis) {
 
 /* ---- Broadcasting ---- */
 
-static _Noreturn void do_not_fit(builder *b, const sizes s[], size_t n, const node *one,
-                                 const node *other) {
+void sizes_do_not_fit(builder *b, const sizes s[], size_t n, const node *one, const node *other) {
   str text = str_new(b->arena);
   for (size_t i = 0; i < n; i++)
     str_addf(&text, "%s%s", i == 0 ? "" : i + 1 == n ? " and " : ", ", sizes_text(b, &s[i]));
@@ -153,7 +152,7 @@ sizes sizes_broadcast(builder *b, const sizes s[], size_t n) {
     for (size_t i = 0; i < n; i++) {
       const node *d = k < s[i].rank ? s[i].at[s[i].rank - 1 - k] : NULL;
       if (!d || d == *at || size_is(d, 1)) continue;
-      if (!size_is(*at, 1)) do_not_fit(b, s, n, *at, d);
+      if (!size_is(*at, 1)) sizes_do_not_fit(b, s, n, *at, d);
       *at = d;
     }
   }
