@@ -31,11 +31,9 @@ typedef struct shape {
 
 /* What is known of values. */
 
-static bool is_function(op o) { return (o >= OP_EXP && o <= OP_ERF) || o == OP_POW; }
-
 bool is_approximate(const node *n, int math) {
   if (!dtype_is_float((dtype)n->dtype)) return false;
-  if (is_function((op)n->op)) return true;
+  if (op_is_function((op)n->op)) return true;
   if (n->op == OP_REDUCE) return n->ints[0] == OP_ADD || n->ints[0] == OP_MUL;
   return (math & MATH_CONTRACT) && (n->op == OP_ADD || n->op == OP_SUB);
 }
@@ -49,7 +47,7 @@ static bool is_exact(maker *m, const node *n) {
 
 /** Ops at which a small difference may become a large one. */
 static bool is_discontinuous(op o, dtype result) {
-  return !dtype_is_float(result) || (o >= OP_FLOOR && o <= OP_ROUND) || o == OP_BITCAST;
+  return !dtype_is_float(result) || (op_get(o)->facts & FACT_JUMPS);
 }
 
 static int64_t size_of(const maker *m, const node *dim) { return graph_size(m->out, dim); }
@@ -574,7 +572,7 @@ static unsigned weight(op o) {
   case OP_IOTA: return 5;
   default: break;
   }
-  return !op_is_elementwise(o) ? 12 : is_function(o) ? 3 : 4;
+  return !op_is_elementwise(o) ? 12 : op_is_function(o) ? 3 : 4;
 }
 
 static op any_op(maker *m) {
