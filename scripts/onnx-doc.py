@@ -5,10 +5,11 @@
     scripts/onnx-doc.py --check    fails if the page is not current
 """
 
-import difflib
 import pathlib
 import re
 import sys
+
+from generated import settle
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "onnx.md"
@@ -64,17 +65,7 @@ def page():
 def main():
     if sys.argv[1:] not in ([], ["--check"]):
         sys.exit("usage: onnx-doc.py [--check]")
-    new = page()
-    if not sys.argv[1:]:
-        PAGE.write_text(new)
-        return 0
-    old = PAGE.read_text() if PAGE.exists() else ""
-    if old == new:
-        return 0
-    sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True),
-                                               "docs/onnx.md", "what ops.def says"))
-    print("\ndocs/onnx.md is out of date: run scripts/onnx-doc.py")
-    return 1
+    return settle(PAGE, page(), "what ops.def says", "run scripts/onnx-doc.py", bool(sys.argv[1:]))
 
 
 if __name__ == "__main__":

@@ -11,12 +11,13 @@ repeated.
 """
 
 import argparse
-import difflib
 import pathlib
 import re
 import subprocess
 import sys
 import textwrap
+
+from generated import settle
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "pipeline.md"
@@ -64,18 +65,9 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
-    new = page(arguments.build.resolve())
-    if not arguments.check:
-        PAGE.write_text(new)
-        return 0
-    old = PAGE.read_text() if PAGE.exists() else ""
-    if old == new:
-        return 0
-    sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True),
-                                               "docs/pipeline.md", "what the passes do"))
-    print("\ndocs/pipeline.md is out of date: run scripts/pipeline-doc.py BUILD, and read whether "
-          "docs/pipeline.template.md still says what is so")
-    return 1
+    return settle(PAGE, page(arguments.build.resolve()), "what the passes do",
+                  "run scripts/pipeline-doc.py BUILD, and read whether docs/pipeline.template.md "
+                  "still says what is so", arguments.check)
 
 
 if __name__ == "__main__":
