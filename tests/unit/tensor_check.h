@@ -68,7 +68,8 @@ static inline void check_floats(tn_context *c, tn_tensor *t, size_t n, const flo
   sizeof((float[]){__VA_ARGS__}) / sizeof(float), (const float[]) { __VA_ARGS__ }
 
 static inline void check_text(const char *text, const char *part) {
-  if (!strstr(text, part)) fail_msg("\"%s\" does not say \"%s\"", text, part);
+  const char *said = text ? text : "";
+  if (!strstr(said, part)) fail_msg("\"%s\" does not say \"%s\"", said, part);
 }
 
 /* Sanitizers keep freed memory. */

@@ -42,7 +42,8 @@ static float element(size_t i) { return (float)((int)(i * 7 % 13) - 6); }
 /** Gives a binding as many rows, runs it, and says what is wrong; NULL: nothing. */
 static const char *run_rows(tn_binding *b, size_t rows) {
   float x[MOST_ROWS][LAYER_IN], y[MOST_ROWS][LAYER_OUT], highest[MOST_ROWS];
-  for (size_t i = 0; i < rows * LAYER_IN; i++) x[i / LAYER_IN][i % LAYER_IN] = element(i + rows);
+  for (size_t i = 0; i < MOST_ROWS * LAYER_IN; i++)
+    x[i / LAYER_IN][i % LAYER_IN] = element(i + rows);
   tn_binding_input(b, "x", tn_shape((tn_dim)rows, LAYER_IN), TN_F32, x, rows * sizeof *x);
   if (tn_binding_run(b) != TN_OK) return tn_binding_message(b);
   if (tn_binding_read(b, "y", TN_F32, y, rows * sizeof *y) != TN_OK) return tn_binding_message(b);

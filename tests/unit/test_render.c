@@ -634,7 +634,7 @@ TEST(test_vector_constants) {
 
 /** out[row, column] = Σ a[row, k]·b[k, column] for a tile of `rows` × 2 vectors. */
 static void matmul_tile(test *t, dtype type, unsigned lanes, int64_t rows, int64_t depth) {
-  const node *acc[32], *first[32], *sum[32], *zero = ir_const(t->g, type, 0);
+  const node *acc[32], *first[32], *sum[32] = {NULL}, *zero = ir_const(t->g, type, 0);
   int64_t columns = 2 * lanes;
   begin(t, arena_printf(t->a, "tile_%s_%u", dtype_name(type), lanes));
   const node *out = param(t, type, rows * columns), *a = param(t, type, rows * depth),
