@@ -1,0 +1,348 @@
+/* How many kernels the plans of well-known expressions are: one each, which gives what the formula
+   says in doubles. */
+#include "runtime/executable.h"
+#include "tensor/plan.h"
+
+#include "tensor_check.h"
+
+#include <math.h>
+
+static int open_one(void **state) {
+  *state = tn_open(NULL);
+  return *state ? 0 : -1;
+}
+
+static int close_one(void **state) { return (int)tn_close(*state); }
+
+/* Values. */
+
+/** Fills `x` with numbers between -2 and 2 that differ with `seed`, as a tensor. */
+static tn_tensor *given(tn_context *c, tn_shape shape, float x[], size_t bytes, uint32_t seed) {
+  size_t n = bytes / sizeof *x;
+  for (size_t i = 0; i < n; i++) {
+    seed = seed * 1664525 + 1013904223;
+    x[i] = (float)(seed >> 8) / (1 << 22) - 2;
+  }
+  return tn_from_host(c, shape, TN_F32, x, bytes);
+}
+
+#define GIVEN(c, shape, x, seed) given(c, shape, (float *)(x), sizeof(x), seed)
+
+static void check_near(const char *what, const double got[], const double want[], size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (!(fabs(got[i] - want[i]) <= 1e-5 * (1 + fabs(want[i]))))
+      fail_msg("%s: element %zu is %.9g, not %.9g", what, i, got[i], want[i]);
+}
+
+/* Plans. */
+
+static tn_binding *one_kernel(tn_context *c, tn_tensor *const out[], size_t n) {
+  tn_plan *plan;
+  tn_binding *b;
+  check_ok(c, tn_plan_compile(c, out, n, NULL, &plan));
+  assert_int_equal(executable_steps(plan->executable), 1);
+  check_ok(c, tn_plan_bind(plan, &b));
+  if (tn_binding_run(b) != TN_OK) fail_msg("%s", tn_binding_message(b));
+  return b;
+}
+
+enum { MOST = 1024 };
+
+static void check_output(tn_binding *b, const char *name, const double want[], size_t n) {
+  double got[MOST];
+  assert_true(n <= MOST);
+  if (tn_binding_read(b, name, TN_F64, got, n * sizeof *got) != TN_OK)
+    fail_msg("%s", tn_binding_message(b));
+  check_near(name, got, want, n);
+}
+
+#define COUNT(x) (sizeof(x) / sizeof(double))
+
+static void check_one(tn_context *c, tn_tensor *out, const double want[], size_t n) {
+  check_output(one_kernel(c, &out, 1), "0", want, n);
+}
+
+#define CHECK_ONE(c, out, want) check_one(c, out, (const double *)(want), COUNT(want))
+
+/* Rows. */
+
+enum { ROWS = 6, COLUMNS = 20 };
+
+typedef struct row_sums {
+  double sum, squares, largest, exponentials; /* of x, x², -, e^(x - largest) */
+} row_sums;
+
+static row_sums sums_of(const float x[COLUMNS]) {
+  row_sums s = {.largest = -INFINITY};
+  for (int i = 0; i < COLUMNS; i++) {
+    s.sum += x[i];
+    s.squares += (double)x[i] * x[i];
+    s.largest = fmax(s.largest, x[i]);
+  }
+  for (int i = 0; i < COLUMNS; i++) s.exponentials += exp(x[i] - s.largest);
+  return s;
+}
+
+static double mean_of(const float x[COLUMNS]) { return sums_of(x).sum / COLUMNS; }
+
+static double variance_of(const float x[COLUMNS]) {
+  double mean = mean_of(x);
+  return sums_of(x).squares / COLUMNS - mean * mean;
+}
+
+static void elementwise_chain(void **state) {
+  tn_context *c = *state;
+  float x[ROWS][COLUMNS], y[COLUMNS];
+  double want[ROWS][COLUMNS];
+  tn_tensor *a = GIVEN(c, tn_shape(ROWS, COLUMNS), x, 1), *b = GIVEN(c, tn_shape(COLUMNS), y, 2);
+  for (int r = 0; r < ROWS; r++)
+    for (int k = 0; k < COLUMNS; k++)
+      want[r][k] = sqrt(fmax(tanh(x[r][k] * y[k] + 1), 0)) * exp(-fabs(x[r][k]));
+  tn_tensor *t = tn_relu(tn_tanh(tn_add(tn_mul(a, b), tn_num(c, 1))));
+  CHECK_ONE(c, tn_mul(tn_sqrt(t), tn_exp(tn_neg(tn_abs(a)))), want);
+}
+
+static void softmax(void **state) {
+  tn_context *c = *state;
+  float x[ROWS][COLUMNS];
+  double want[ROWS][COLUMNS];
+  tn_tensor *a = GIVEN(c, tn_shape(ROWS, COLUMNS), x, 3);
+  for (int r = 0; r < ROWS; r++) {
+    row_sums s = sums_of(x[r]);
+    for (int k = 0; k < COLUMNS; k++) want[r][k] = exp(x[r][k] - s.largest) / s.exponentials;
+  }
+  CHECK_ONE(c, tn_softmax(a, -1), want);
+}
+
+static void log_of_a_sum_of_exponentials(void **state) {
+  tn_context *c = *state;
+  float x[ROWS][COLUMNS];
+  double want[ROWS];
+  tn_tensor *a = GIVEN(c, tn_shape(ROWS, COLUMNS), x, 4);
+  for (int r = 0; r < ROWS; r++) {
+    row_sums s = sums_of(x[r]);
+    want[r] = s.largest + log(s.exponentials);
+  }
+  CHECK_ONE(c, tn_logsumexp(a, tn_axes(1), false), want);
+}
+
+static void layer_norm(void **state) {
+  tn_context *c = *state;
+  float x[ROWS][COLUMNS], w[COLUMNS], b[COLUMNS];
+  double want[ROWS][COLUMNS];
+  tn_tensor *in = GIVEN(c, tn_shape(ROWS, COLUMNS), x, 5);
+  tn_tensor *weight = GIVEN(c, tn_shape(COLUMNS), w, 6), *bias = GIVEN(c, tn_shape(COLUMNS), b, 7);
+  for (int r = 0; r < ROWS; r++)
+    for (int k = 0; k < COLUMNS; k++)
+      want[r][k] = (x[r][k] - mean_of(x[r])) / sqrt(variance_of(x[r]) + 1e-5) * w[k] + b[k];
+  CHECK_ONE(c, tn_layer_norm(in, weight, bias, -1, 1e-5), want);
+}
+
+static void rms_norm(void **state) {
+  tn_context *c = *state;
+  float x[ROWS][COLUMNS], w[COLUMNS];
+  double want[ROWS][COLUMNS];
+  tn_tensor *in = GIVEN(c, tn_shape(ROWS, COLUMNS), x, 8);
+  tn_tensor *weight = GIVEN(c, tn_shape(COLUMNS), w, 9);
+  for (int r = 0; r < ROWS; r++)
+    for (int k = 0; k < COLUMNS; k++)
+      want[r][k] = x[r][k] / sqrt(sums_of(x[r]).squares / COLUMNS + 1e-5) * w[k];
+  CHECK_ONE(c, tn_rms_norm(in, weight, -1, 1e-5), want);
+}
+
+static void variance(void **state) {
+  tn_context *c = *state;
+  float x[ROWS][COLUMNS];
+  double want[ROWS];
+  tn_tensor *a = GIVEN(c, tn_shape(ROWS, COLUMNS), x, 10);
+  for (int r = 0; r < ROWS; r++) want[r] = variance_of(x[r]);
+  CHECK_ONE(c, tn_var(a, tn_axes(1), 0, false), want);
+}
+
+static void argmax(void **state) {
+  tn_context *c = *state;
+  float x[ROWS][COLUMNS];
+  double want[ROWS] = {0};
+  tn_tensor *a = GIVEN(c, tn_shape(ROWS, COLUMNS), x, 11);
+  for (int r = 0; r < ROWS; r++)
+    for (int k = 0; k < COLUMNS; k++)
+      if (x[r][k] > x[r][(int)want[r]]) want[r] = k;
+  CHECK_ONE(c, tn_argmax(a, 1, false), want);
+}
+
+/* Contractions. */
+
+static double gelu(double x) { return x / 2 * (1 + erf(x / sqrt(2))); }
+
+static void matmul_bias_gelu(void **state) {
+  enum { M = 5, N = 7, K = 12 };
+  tn_context *c = *state;
+  float x[M][K], w[K][N], bias[N];
+  double want[M][N];
+  tn_tensor *a = GIVEN(c, tn_shape(M, K), x, 12), *b = GIVEN(c, tn_shape(K, N), w, 13);
+  tn_tensor *d = GIVEN(c, tn_shape(N), bias, 14);
+  for (int i = 0; i < M; i++)
+    for (int j = 0; j < N; j++) {
+      double sum = bias[j];
+      for (int k = 0; k < K; k++) sum += (double)x[i][k] * w[k][j];
+      want[i][j] = gelu(sum);
+    }
+  CHECK_ONE(c, tn_gelu(tn_add(tn_matmul(a, b), d)), want);
+}
+
+enum { HEADS = 2, STEPS = 6, WIDTH = 4 };
+
+/** A row of softmax(q·kᵀ / 2)·v, of one head. */
+static void attend(const float q[WIDTH], float k[STEPS][WIDTH], float v[STEPS][WIDTH],
+                   double out[WIDTH]) {
+  double weights[STEPS], all = 0;
+  for (int i = 0; i < STEPS; i++) {
+    double score = 0;
+    for (int d = 0; d < WIDTH; d++) score += (double)q[d] * k[i][d];
+    weights[i] = exp(score / 2);
+    all += weights[i];
+  }
+  for (int d = 0; d < WIDTH; d++) {
+    out[d] = 0;
+    for (int i = 0; i < STEPS; i++) out[d] += weights[i] / all * v[i][d];
+  }
+}
+
+static void attention(void **state) {
+  tn_context *c = *state;
+  float q[HEADS][STEPS][WIDTH], k[HEADS][STEPS][WIDTH], v[HEADS][STEPS][WIDTH];
+  double want[HEADS][STEPS][WIDTH];
+  tn_shape shape = tn_shape(HEADS, STEPS, WIDTH);
+  tn_tensor *tq = GIVEN(c, shape, q, 15), *tk = GIVEN(c, shape, k, 16),
+            *tv = GIVEN(c, shape, v, 17);
+  for (int h = 0; h < HEADS; h++)
+    for (int i = 0; i < STEPS; i++) attend(q[h][i], k[h], v[h], want[h][i]);
+  tn_tensor *scores = tn_mul(tn_matmul(tq, tn_swapaxes(tk, -2, -1)), tn_num(c, 0.5));
+  CHECK_ONE(c, tn_matmul(tn_softmax(scores, -1), tv), want);
+}
+
+/* Images. */
+
+enum { BATCH = 2, CHANNELS = 3, SIDE = 5, FILTERS = 4, WINDOW = 3 };
+
+typedef float image[CHANNELS][SIDE][SIDE];
+
+/** One element of a convolution padded by 1. */
+static double convolved(image x, float w[CHANNELS][WINDOW][WINDOW], int row, int column) {
+  double sum = 0;
+  for (int k = 0; k < CHANNELS; k++)
+    for (int i = 0; i < WINDOW; i++)
+      for (int j = 0; j < WINDOW; j++) {
+        int y = row + i - 1, z = column + j - 1;
+        if (y >= 0 && y < SIDE && z >= 0 && z < SIDE) sum += (double)x[k][y][z] * w[k][i][j];
+      }
+  return sum;
+}
+
+typedef struct channel_facts {
+  float bias[FILTERS], mean[FILTERS], variance[FILTERS], scale[FILTERS], shift[FILTERS];
+} channel_facts;
+
+static void conv_bias_batch_norm_relu(void **state) {
+  tn_context *c = *state;
+  image x[BATCH];
+  float w[FILTERS][CHANNELS][WINDOW][WINDOW];
+  static double want[BATCH][FILTERS][SIDE][SIDE];
+  channel_facts f;
+  tn_conv_desc desc = TN_CONV_DESC_INIT;
+  for (int i = 0; i < 2; i++) desc.pad_low[i] = desc.pad_high[i] = 1;
+  tn_tensor *in = GIVEN(c, tn_shape(BATCH, CHANNELS, SIDE, SIDE), x, 18);
+  tn_tensor *weight = GIVEN(c, tn_shape(FILTERS, CHANNELS, WINDOW, WINDOW), w, 19);
+  tn_shape each = tn_shape(FILTERS);
+  tn_tensor *bias = GIVEN(c, each, f.bias, 20), *mean = GIVEN(c, each, f.mean, 21);
+  tn_tensor *scale = GIVEN(c, each, f.scale, 22), *shift = GIVEN(c, each, f.shift, 23);
+  for (int k = 0; k < FILTERS; k++) f.variance[k] = 0.5f + (float)k;
+  tn_tensor *variance = tn_from_host(c, each, TN_F32, f.variance, sizeof f.variance);
+  for (int n = 0; n < BATCH; n++)
+    for (int k = 0; k < FILTERS; k++)
+      for (int i = 0; i < SIDE; i++)
+        for (int j = 0; j < SIDE; j++) {
+          double y = convolved(x[n], w[k], i, j) + f.bias[k] - f.mean[k];
+          want[n][k][i][j] = fmax(y / sqrt(f.variance[k] + 1e-5) * f.scale[k] + f.shift[k], 0);
+        }
+  tn_tensor *y = tn_conv(in, weight, bias, &desc);
+  CHECK_ONE(c, tn_relu(tn_batch_norm(y, mean, variance, scale, shift, 1e-5)), want);
+}
+
+static void batch_norm_by_its_own_statistics(void **state) {
+  enum { PIXELS = SIDE * SIDE, EACH = BATCH * PIXELS };
+  tn_context *c = *state;
+  image x[BATCH];
+  double want[BATCH][CHANNELS][PIXELS];
+  tn_tensor *in = GIVEN(c, tn_shape(BATCH, CHANNELS, SIDE, SIDE), x, 24);
+  for (int k = 0; k < CHANNELS; k++) {
+    double sum = 0, squares = 0;
+    for (int n = 0; n < BATCH; n++)
+      for (int i = 0; i < PIXELS; i++) {
+        want[n][k][i] = x[n][k][i / SIDE][i % SIDE];
+        sum += want[n][k][i];
+        squares += want[n][k][i] * want[n][k][i];
+      }
+    double mean = sum / EACH, deviation = sqrt(squares / EACH - mean * mean + 1e-5);
+    for (int n = 0; n < BATCH; n++)
+      for (int i = 0; i < PIXELS; i++) want[n][k][i] = (want[n][k][i] - mean) / deviation;
+  }
+  tn_axes all = tn_axes(0, 2, 3);
+  tn_tensor *mean = tn_mean(in, all, true), *variance = tn_var(in, all, 0, true);
+  tn_tensor *y = tn_div(tn_sub(in, mean), tn_sqrt(tn_add(variance, tn_num(c, 1e-5))));
+  CHECK_ONE(c, y, want);
+}
+
+/* Training. */
+
+static void adam_step(void **state) {
+  enum { N = 50 };
+  const double rate = 0.125, fading = 0.75, square_fading = 0.875, eps = 1e-8;
+  tn_context *c = *state;
+  float x[4][N]; /* the parameter, its gradient, the averages of that and of its squares */
+  double want[3][N], got[N];
+  tn_tensor *p = tn_state(GIVEN(c, tn_shape(N), x[0], 25)), *g = GIVEN(c, tn_shape(N), x[1], 26);
+  tn_tensor *m = tn_state(GIVEN(c, tn_shape(N), x[2], 27));
+  GIVEN(c, tn_shape(N), x[3], 28);
+  for (int i = 0; i < N; i++) x[3][i] = fabsf(x[3][i]);
+  tn_tensor *v = tn_state(tn_from_host(c, tn_shape(N), TN_F32, x[3], sizeof x[3]));
+  for (int i = 0; i < N; i++) {
+    double old = x[1][i];
+    want[1][i] = fading * x[2][i] + (1 - fading) * old;
+    want[2][i] = square_fading * x[3][i] + (1 - square_fading) * old * old;
+    want[0][i] = x[0][i] - rate * want[1][i] / (sqrt(want[2][i]) + eps);
+  }
+  tn_scope_begin(c);
+  tn_tensor *to_m = tn_num(c, 1 - fading), *to_v = tn_num(c, 1 - square_fading);
+  tn_assign(m, tn_add(tn_mul(m, tn_num(c, fading)), tn_mul(g, to_m)));
+  tn_assign(v, tn_add(tn_mul(v, tn_num(c, square_fading)), tn_mul(tn_mul(g, g), to_v)));
+  tn_tensor *step = tn_div(m, tn_add(tn_sqrt(v), tn_num(c, eps)));
+  tn_assign(p, tn_sub(p, tn_mul(step, tn_num(c, rate))));
+  one_kernel(c, NULL, 0);
+  check_ok(c, tn_scope_end(c));
+  tn_tensor *const states[] = {p, m, v};
+  for (int i = 0; i < 3; i++) {
+    check_ok(c, tn_read(states[i], TN_F64, got, sizeof got));
+    check_near("state", got, want[i], N);
+  }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_one, close_one)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(elementwise_chain),
+      TEST(softmax),
+      TEST(log_of_a_sum_of_exponentials),
+      TEST(layer_norm),
+      TEST(rms_norm),
+      TEST(variance),
+      TEST(argmax),
+      TEST(matmul_bias_gelu),
+      TEST(attention),
+      TEST(conv_bias_batch_norm_relu),
+      TEST(batch_norm_by_its_own_statistics),
+      TEST(adam_step),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
