@@ -2,7 +2,6 @@
 
 #include "ir/build.h"
 #include "ir/pass.h"
-#include "ir/verify.h"
 
 #include <string.h>
 
@@ -13,14 +12,7 @@ typedef struct progress {
 
 /** What follows every pass: the verifier in development builds, and whoever watches. */
 static const node *done(const progress *p, pass after, enum stage stage, const node *root) {
-#ifdef TENON_VERIFY
-  if (verify(&root, 1, stage, ir_mem(p->g), ir_diag(p->g)) != TN_OK) {
-    diag_prefix(ir_diag(p->g), "after %s", pass_name(after));
-    diag_rethrow(ir_diag(p->g));
-  }
-#else
-  (void)stage;
-#endif
+  pass_verify(p->g, after, stage, &root, 1);
   if (p->options->watch.after)
     p->options->watch.after(p->options->watch.user, pass_name(after), root);
   return root;

@@ -2,6 +2,8 @@
 #ifndef TENON_IR_PASS_H
 #define TENON_IR_PASS_H
 
+#include "ir/ir.h"
+
 /** X(enum, "name"). The first three see a whole graph, the others a kernel each. */
 #define PASS_LIST(X)                 \
   X(PASS_NORMALISE, "normalise")     \
@@ -25,5 +27,9 @@ typedef enum pass {
 } pass;
 
 const char *pass_name(pass p);
+
+/** In development builds, checks what a pass made by the laws of a stage (verify.h); raises
+    TN_ERR_INTERNAL with the pass's name. */
+void pass_verify(ir *g, pass after, enum stage stage, const node *const roots[], size_t n);
 
 #endif

@@ -3,8 +3,17 @@
 #include "ir/pass.h"
 #include "schedule/groups.h"
 
-static void watched(const schedule_request *r, pass p, const node *const roots[], size_t n) {
-  if (r->after) r->after(r->watcher, pass_name(p), roots, n);
+/** What follows a pass over tensors: the verifier in development builds, and whoever watches. */
+static void done(ir *g, const schedule_request *r, pass p, const normalised *n) {
+  pass_verify(g, p, STAGE_TENSOR, n->roots, n->n_roots);
+  if (r->after) r->after(r->watcher, pass_name(p), n->roots, n->n_roots);
+}
+
+/** The same of kernels, each of which is a graph of its own. */
+static void done_kernels(ir *g, const schedule_request *r, const node_list *kernels) {
+  for (size_t i = 0; i < kernels->n; i++)
+    pass_verify(g, PASS_KERNELS, STAGE_KERNEL, &kernels->at[i], 1);
+  if (r->after) r->after(r->watcher, pass_name(PASS_KERNELS), kernels->at, kernels->n);
 }
 
 enum { MOST_ARGUMENTS = 24 }; /* buffers of a kernel */
@@ -29,13 +38,13 @@ schedule *schedule_make(ir *g, const schedule_request *r) {
   values v;
   node_list kernels = {0};
   schedule_normalise(g, r, &n);
-  watched(r, PASS_NORMALISE, n.roots, n.n_roots);
+  done(g, r, PASS_NORMALISE, &n);
   schedule_versions(g, r, &n);
-  watched(r, PASS_VERSIONS, n.roots, n.n_roots);
+  done(g, r, PASS_VERSIONS, &n);
   schedule_values(g, &n, &v);
   grouping_request request = grouping_of(r);
   groups groups = schedule_groups(g, &request, &v);
   schedule_kernels(g, &n, &v, &groups, s, &kernels);
-  watched(r, PASS_KERNELS, kernels.at, kernels.n);
+  done_kernels(g, r, &kernels);
   return s;
 }
