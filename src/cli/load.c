@@ -9,7 +9,7 @@ static const char digits[] = "0123456789";
 
 /** A number up to `end`. */
 static bool read_number(const char *text, const char *end, int64_t *out) {
-  enum { LONGEST = 18 }; /* that fits any number of so many digits */
+  enum { LONGEST = 18 }; /* any number of so many digits fits */
   size_t n = (size_t)(end - text);
   if (!n || n > LONGEST || strspn(text, digits) < n) return false;
   *out = strtoll(text, NULL, 10);
@@ -54,6 +54,7 @@ tn_model_desc load_sizes(command *c, const option_list *list) {
 tn_status load_model(command *c, const tn_model_desc *desc, tn_model **m) {
   tn_status s = tn_model_load(c->context, c->operand, desc, m);
   progress_clear(&c->progress);
-  if (s == TN_ERR_ARGUMENT) command_misuse(c, "--size: %s", tn_message(c->context));
+  if (s == TN_ERR_ARGUMENT && desc->n_sizes)
+    command_misuse(c, "--size: %s", tn_message(c->context));
   return s;
 }
