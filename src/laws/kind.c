@@ -2,30 +2,7 @@
 
 #include "ir/topo.h"
 
-#include "base/map.h"
-
 enum { MOST_LANES = 64, MOST_COPIES = 1024 };
-
-/** Whether one vector range would run inside another if `range` were one. Inside of a range are the
-    ranges after it in its binder, and the binders in which one of these is free. */
-static bool nests_vectors(laws *l, const node *sink, const node *range) {
-  arena *a = ir_arena(l->g);
-  node_list order = topo_sort(a, &sink, 1, NULL, NULL);
-  map inside = {0};                    /* ranges that are, or run inside of, a vector */
-  for (size_t i = order.n; i-- > 0;) { /* outer binders first */
-    const node *b = order.at[i], *const * ranges;
-    bool is_inside = false;
-    if (!node_is_binder(b)) continue;
-    for (uint32_t k = 0; k < b->free->n; k++) is_inside |= map_has(&inside, b->free->at[k]) != 0;
-    for (size_t k = 0, n = binder_ranges(b, &ranges); k < n; k++) {
-      bool vector = ranges[k] == range || range_kind_of(ranges[k]) == KIND_VECTOR;
-      if (is_inside && vector) return true;
-      is_inside |= vector;
-      if (is_inside) map_set(a, &inside, ranges[k], (void *)ranges[k]);
-    }
-  }
-  return false;
-}
 
 /** Whether the extent of a range or array inside varies along `range`. */
 static bool varies_inside(laws *l, const node *sink, const node *range) {
@@ -65,7 +42,7 @@ static const char *vector_objection(laws *l, const node *sink, const node *b, co
   if (b->op != OP_STAGE) return "the range is not a STAGE's";
   if (!node_is_const(extent) || node_int(extent) < 2 || node_int(extent) > MOST_LANES)
     return "the extent is no number of lanes";
-  if (nests_vectors(l, sink, range)) return "a vector would run inside a vector";
+  if (law_nests_vectors(l, sink, range)) return "a vector would run inside a vector";
   if (varies_inside(l, sink, range))
     return "the size of a loop or array inside varies along the range";
   return NULL;

@@ -1,8 +1,11 @@
 #include "laws/laws.h"
 
 #include "ir/subst.h"
+#include "ir/topo.h"
 
 #include "base/vec.h"
+
+/* An OUT's STAGE: one nest for each part. */
 
 /** The stage of one part: a copy in which `range` counts from `from` in a range of that extent. The
     extents of inner ranges may depend on outer ones, so all are remade from the outermost in. What
@@ -33,35 +36,192 @@ static const node *out_of(laws *l, const node *out, const node *stage) {
   return ir_with_sources(l->g, out, src);
 }
 
-const node *law_partition(laws *l, const node *sink, const node *range, const node *at,
-                          const node **low, const node **high) {
-  ir *g = l->g;
-  const node *stage = law_binder(l, sink, range);
-  if (!stage || stage->op != OP_STAGE) return law_refuse(l, "no STAGE binds the range");
-  const node *out = law_out(l, sink, stage), *extent = range_extent(range);
-  if (!out) return law_refuse(l, "the STAGE is not the kernel's output");
-  range_kind kind = range_kind_of(range);
-  if (kind == KIND_VECTOR || kind == KIND_UNROLL)
-    return law_refuse(l, "the range is one of lanes or copies");
-  if (!ix_prove(g, at) || !ix_prove_le(g, at, extent))
-    return law_refuse(l, "the point is not shown to lie inside the range");
-  if (at->hi <= 0 || ix_sub(g, extent, at)->hi <= 0)
-    return law_refuse(l, "one of the parts would have no index");
+typedef struct parting {
+  laws *l;
+  const node *binder, *range, *at;
+  const node *rest; /* the extent less `at` */
+  const node *low, *high;
+} parting;
+
+static const node *low_part(parting *p) {
+  return part_of(p->l, p->binder, p->range, ix_const(p->l->g, 0), p->at, &p->low);
+}
+
+static const node *high_part(parting *p) {
+  return part_of(p->l, p->binder, p->range, p->at, p->rest, &p->high);
+}
+
+static const node *with_outs(parting *p, const node *sink, const node *out) {
+  ir *g = p->l->g;
   VEC(const node *) effects = {0};
   for (uint32_t i = 0; i < sink->n_src; i++) {
     if (sink->src[i] != out) {
       vec_push(ir_arena(g), &effects, sink->src[i]);
       continue;
     }
-    const node *first = part_of(l, stage, range, ix_const(g, 0), at, low);
-    const node *second = part_of(l, stage, range, at, ix_sub(g, extent, at), high);
-    vec_push(ir_arena(g), &effects, out_of(l, out, first));
-    vec_push(ir_arena(g), &effects, out_of(l, out, second));
+    vec_push(ir_arena(g), &effects, out_of(p->l, out, low_part(p)));
+    vec_push(ir_arena(g), &effects, out_of(p->l, out, high_part(p)));
   }
-  return ir_make(g, &(node_spec){.op = OP_SINK,
-                                 .dtype = DT_VOID,
-                                 .src = effects.at,
-                                 .n_src = effects.n,
-                                 .text = sink->text,
-                                 .n_text = sink->n_text});
+  node_spec s = ir_spec(sink, effects.at, effects.n);
+  return ir_make(g, &s);
+}
+
+/* A STAGE that the kernel reads: an array for each part, and each reader chooses. */
+
+/** The coordinate of a value that is the range, which no other one depends on. */
+static bool is_own_coordinate(const node *stage, size_t value, const node *range, size_t *axis) {
+  const node *const *coords = stage_coords(stage, value);
+  size_t found = 0;
+  for (size_t i = 0; i < stage_rank(stage, value); i++) {
+    if (!node_is_free_in(range, coords[i])) continue;
+    if (coords[i] != range) return false;
+    *axis = i;
+    found++;
+  }
+  return found == 1;
+}
+
+static const char *array_objection(parting *p, const node_list *order) {
+  size_t axis;
+  for (size_t i = 0; i < stage_ranges(p->binder); i++)
+    if (node_is_free_in(stage_range(p->binder)[i], p->at) ||
+        node_is_free_in(stage_range(p->binder)[i], p->rest))
+      return "the parts would have other sizes along another range of the STAGE";
+  for (size_t i = 0; i < stage_values(p->binder); i++)
+    if (!is_own_coordinate(p->binder, i, p->range, &axis))
+      return "the range is not a coordinate of every value";
+  for (size_t i = 0; i < order->n; i++)
+    for (uint32_t k = 0; k < order->at[i]->n_src; k++)
+      if (order->at[i]->src[k] == p->binder && order->at[i]->op != OP_INDEX)
+        return "the STAGE is not only read by its elements";
+  return NULL;
+}
+
+/** A part whose arrays are as large as it is. */
+static const node *array_part(parting *p, const node *part, const node *range,
+                              const node *extent) {
+  const node **src = arena_copy(ir_arena(p->l->g), part->src, part->n_src * sizeof *src);
+  for (size_t i = 0, axis; i < stage_values(part); i++) {
+    is_own_coordinate(p->binder, i, p->range, &axis);
+    src[(size_t)(stage_coords(part, i) - part->src) + axis] = range;
+    src[(size_t)(stage_extents(part, i) - part->src) + axis] = extent;
+  }
+  return ir_with_sources(p->l->g, part, src);
+}
+
+static const node *reader_of(parting *p, const node *n, const node *low, const node *high) {
+  ir *g = p->l->g;
+  size_t axis = 0;
+  is_own_coordinate(p->binder, (size_t)n->ints[0], p->range, &axis);
+  const node **coords = arena_copy(ir_arena(g), n->src + 1, (n->n_src - 1) * sizeof *coords);
+  const node *below = ix_lt(g, coords[axis], p->at);
+  const node *first = index_make(g, (dtype)n->dtype, low, n->ints[0], n->n_src - 1, coords);
+  coords[axis] = ix_sub(g, coords[axis], p->at);
+  const node *second = index_make(g, (dtype)n->dtype, high, n->ints[0], n->n_src - 1, coords);
+  if (node_is_const(below)) return node_int(below) ? first : second;
+  return ir_op3(g, OP_WHERE, below, first, second);
+}
+
+static const node *with_arrays(parting *p, const node *sink) {
+  arena *a = ir_arena(p->l->g);
+  node_list order = topo_sort(a, &sink, 1, NULL, NULL);
+  const char *why = array_objection(p, &order);
+  if (why) return law_refuse(p->l, why);
+  const node *low = low_part(p), *high = high_part(p);
+  low = array_part(p, low, p->low, p->at);
+  high = array_part(p, high, p->high, p->rest);
+  map with = {0};
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_INDEX && order.at[i]->src[0] == p->binder)
+      map_set(a, &with, order.at[i], (void *)reader_of(p, order.at[i], low, high));
+  return subst(p->l->g, sink, &with);
+}
+
+/* A FOLD: the second part starts from what the first one made. */
+
+static const char *fold_objection(const node *f, const node *range) {
+  if (fold_emits(f)) return "the FOLD emits values";
+  for (size_t i = 0; i < fold_states(f); i++) {
+    if (fold_component(f, i) >= 0) return "a state of the FOLD is an array";
+    if (fold_op(f, i) < 0 && fold_range(f)[0] != range)
+      return "the FOLD has an order in which the range is not outermost";
+  }
+  return NULL;
+}
+
+/** A copy of the FOLD, and what its own ranges are. */
+static const node *fold_copy(parting *p, map *own) {
+  ir *g = p->l->g;
+  const node *f = p->binder, *const *ranges = fold_range(f);
+  size_t n = fold_ranges(f), states = fold_states(f);
+  const node **fresh = arena_alloc(ir_arena(g), n * sizeof *fresh);
+  for (size_t i = 0; i < n; i++) {
+    fresh[i] = range_copy(g, ranges[i], subst_ranges(g, range_extent(ranges[i]), own));
+    map_set(ir_arena(g), own, ranges[i], (void *)fresh[i]);
+  }
+  const node **src = arena_copy(ir_arena(g), f->src, f->n_src * sizeof *src);
+  /* As one, so that what two steps share is copied once. */
+  const node *steps = ir_node(g, OP_GROUP, DT_VOID, src + states, states, NULL, 0);
+  steps = subst_copy(g, steps, own);
+  for (size_t i = 0; i < states; i++) src[states + i] = steps->src[i];
+  return binder_with_ranges(g, f, src, n, fresh);
+}
+
+/** One part, in which the range counts from `from`. A state goes by the innermost range, whatever
+    index stands for that. */
+static const node *fold_part(parting *p, const node *from, const node *extent,
+                             const node *const inits[], const node **part) {
+  ir *g = p->l->g;
+  map copied = {0}, with = {0};
+  const node *f = fold_copy(p, &copied), *const *ranges = fold_range(f);
+  const node *range = map_get(&copied, p->range);
+  size_t n = fold_ranges(f), states = fold_states(f);
+  const node **own = arena_copy(ir_arena(g), ranges, n * sizeof *own);
+  const node **src = arena_copy(ir_arena(g), f->src, f->n_src * sizeof *src);
+  *part = range_copy(g, range, subst_ranges(g, extent, &copied));
+  const node *index = ix_add(g, subst_ranges(g, from, &copied), *part);
+  map_set(ir_arena(g), &with, range, (void *)index);
+  for (size_t i = 0; i < n; i++) own[i] = own[i] == range ? *part : subst(g, own[i], &with);
+  for (size_t i = states; i < 2 * states; i++) {
+    if (range == ranges[n - 1]) src[i] = state_renamed(g, src[i], range, *part);
+    src[i] = subst(g, src[i], &with);
+  }
+  for (size_t i = 0; i < states; i++) src[i] = inits[i];
+  return binder_with_ranges(g, f, src, n, own);
+}
+
+static const node *with_folds(parting *p, const node *sink) {
+  ir *g = p->l->g;
+  const node *f = p->binder;
+  const char *why = fold_objection(f, p->range);
+  if (why) return law_refuse(p->l, why);
+  size_t n = fold_states(f);
+  const node **so_far = arena_alloc(ir_arena(g), n * sizeof *so_far);
+  const node *first = fold_part(p, ix_const(g, 0), p->at, f->src, &p->low);
+  for (size_t i = 0; i < n; i++)
+    so_far[i] = index_make(g, (dtype)fold_init(f, i)->dtype, first, (int64_t)i, 0, NULL);
+  return law_replace(p->l, sink, f, fold_part(p, p->at, p->rest, so_far, &p->high));
+}
+
+const node *law_partition(laws *l, const node *sink, const node *range, const node *at,
+                          const node **low, const node **high) {
+  ir *g = l->g;
+  const node *binder = law_binder(l, sink, range);
+  if (!binder || binder->op == OP_END) return law_refuse(l, "no STAGE or FOLD binds the range");
+  const node *extent = range_extent(range), *made;
+  range_kind kind = range_kind_of(range);
+  if (kind == KIND_VECTOR || kind == KIND_UNROLL)
+    return law_refuse(l, "the range is one of lanes or copies");
+  if (!ix_prove(g, at) || !ix_prove_le(g, at, extent))
+    return law_refuse(l, "the point is not shown to lie inside the range");
+  parting p = {l, binder, range, at, ix_sub(g, extent, at), NULL, NULL};
+  if (at->hi <= 0 || p.rest->hi <= 0) return law_refuse(l, "one of the parts would have no index");
+  const node *out = law_out(l, sink, binder);
+  if (binder->op == OP_FOLD)
+    made = with_folds(&p, sink);
+  else
+    made = out ? with_outs(&p, sink, out) : with_arrays(&p, sink);
+  *low = p.low;
+  *high = p.high;
+  return made;
 }

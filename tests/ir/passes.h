@@ -151,6 +151,21 @@ static void pass_nest(const pass_call *c) {
   law_result(c, &l, law_nest(&l, c->roots->at[0], range_named(c, argument(c, 0))));
 }
 
+static void pass_order(const pass_call *c) {
+  laws l = {.g = c->g};
+  size_t position = strtoul(argument(c, 1), NULL, 10);
+  law_result(c, &l,
+             law_order(&l, c->roots->at[0], range_named(c, argument(c, 0)), position));
+}
+
+static void pass_interchange(const pass_call *c) {
+  laws l = {.g = c->g};
+  const node *outer[MOST_PASS_ARGUMENTS];
+  for (size_t i = 1; i < c->n; i++) outer[i - 1] = range_named(c, c->args[i]);
+  const node *r = range_named(c, argument(c, 0));
+  law_result(c, &l, law_interchange(&l, c->roots->at[0], r, outer, c->n - (c->n > 0)));
+}
+
 static void pass_kind(const pass_call *c) {
   laws l = {.g = c->g};
   const node *changed, *r = range_named(c, argument(c, 0));
@@ -275,6 +290,8 @@ static const ir_pass ir_passes[] = {
     {"split", pass_split, STAGE_KERNEL},
     {"partition", pass_partition, STAGE_KERNEL},
     {"nest", pass_nest, STAGE_KERNEL},
+    {"order", pass_order, STAGE_KERNEL},
+    {"interchange", pass_interchange, STAGE_KERNEL},
     {"sums", pass_sums, STAGE_KERNEL},
     {"kind", pass_kind, STAGE_KERNEL},
     {"simplify", pass_simplify, STAGE_KERNEL},

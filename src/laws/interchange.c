@@ -1,0 +1,175 @@
+#include "laws/laws.h"
+
+#include "ir/subst.h"
+#include "ir/topo.h"
+
+typedef struct interchange {
+  ir *g;
+  const node *fold;
+  const node *const *outer; /* the ranges that the states become arrays over */
+  size_t n;
+} interchange;
+
+static bool depends_on_outer(const interchange *x, const node *n) {
+  for (size_t i = 0; i < x->n; i++)
+    if (node_is_free_in(x->outer[i], n)) return true;
+  return false;
+}
+
+static const char *fold_objection(const interchange *x) {
+  const node *f = x->fold;
+  if (fold_emits(f)) return "the FOLD emits values";
+  for (size_t i = 0; i < fold_states(f); i++)
+    if (fold_component(f, i) >= 0) return "a state of the FOLD is an array";
+  for (size_t i = 0; i < fold_ranges(f); i++)
+    if (depends_on_outer(x, range_extent(fold_range(f)[i])))
+      return "the extent of a range of the FOLD depends on one of the ranges";
+  for (size_t i = f->n_src - fold_pins(f); i < f->n_src; i++)
+    if (depends_on_outer(x, f->src[i])) return "the FOLD is pinned inside one of the ranges";
+  return NULL;
+}
+
+static const char *range_objection(const interchange *x, size_t i) {
+  const node *r = x->outer[i], *e = range_extent(r);
+  for (size_t k = 0; k < i; k++)
+    if (x->outer[k] == r) return "a range stands twice";
+  if (!node_is_const(e) || node_int(e) < 1) return "the extent of a range is not a number";
+  return node_is_free_in(r, x->fold) ? NULL : "the FOLD does not depend on one of the ranges";
+}
+
+/** What the fold finds in the states of a fold around it, or inside of the ranges, is there for one
+    index at a time. */
+static const char *place_objection(laws *l, const node *sink, const interchange *x) {
+  node_list order = topo_sort(ir_arena(l->g), &x->fold, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    for (size_t k = 0; k < x->n; k++)
+      if (order.at[i]->op == OP_STATE && order.at[i]->src[0] == x->outer[k])
+        return "the FOLD reads a state that steps along one of the ranges";
+  const range_set *open = x->fold->free;
+  for (uint32_t i = 0; i < open->n; i++) {
+    const node *b = law_binder(l, sink, open->at[i]);
+    if (b && depends_on_outer(x, b)) return "the FOLD is inside a binder that is inside the ranges";
+    if (depends_on_outer(x, range_extent(open->at[i])))
+      return "the FOLD is inside a range whose extent depends on one of the ranges";
+  }
+  return NULL;
+}
+
+/** States, read as scalars in the copy of a fold's steps, read as elements. */
+static const node *with_elements(interchange *x, const node *body, const node *innermost,
+                                 const node *const own[]) {
+  arena *a = ir_arena(x->g);
+  node_list order = topo_sort(a, &body, 1, NULL, NULL);
+  map with = {0};
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i];
+    if (n->op == OP_INDEX && n->src[0]->op == OP_STATE && n->src[0]->src[0] == innermost)
+      map_set(a, &with, n,
+              (void *)index_make(x->g, (dtype)n->dtype, n->src[0], n->ints[0], x->n, own));
+  }
+  return subst(x->g, body, &with);
+}
+
+/** The STAGE over `own` of values, which depend on these. */
+static const node *stage_over(interchange *x, size_t n_values, const node *const values[],
+                              const node *const own[]) {
+  arena *a = ir_arena(x->g);
+  size_t *ranks = arena_alloc(a, n_values * sizeof *ranks);
+  const node **coords = arena_alloc(a, n_values * x->n * sizeof *coords);
+  const node **extents = arena_alloc(a, n_values * x->n * sizeof *extents);
+  for (size_t i = 0; i < n_values; i++) {
+    ranks[i] = x->n;
+    for (size_t k = 0; k < x->n; k++) {
+      coords[i * x->n + k] = own[k];
+      extents[i * x->n + k] = range_extent(own[k]);
+    }
+  }
+  return stage_make(x->g, &(stage_spec){.n_values = n_values,
+                                        .n_ranges = x->n,
+                                        .values = values,
+                                        .ranks = ranks,
+                                        .coords = coords,
+                                        .extents = extents,
+                                        .ranges = own});
+}
+
+/** Ranges for a copy of what depends on the outer ones: in lanes or copies too where these are. */
+static const node **copies(interchange *x, map *with) {
+  arena *a = ir_arena(x->g);
+  const node **own = arena_alloc(a, x->n * sizeof *own);
+  for (size_t i = 0; i < x->n; i++) {
+    range_kind kind = range_kind_of(x->outer[i]);
+    bool is_time = kind == KIND_VECTOR || kind == KIND_UNROLL;
+    own[i] = range_make(x->g, range_extent(x->outer[i]), is_time ? kind : KIND_LOOP);
+    map_set(a, with, x->outer[i], (void *)own[i]);
+  }
+  return own;
+}
+
+/** The states' starts: scalars, or where one depends on the ranges all as arrays of a STAGE. */
+static const node *const *inits_of(interchange *x) {
+  const node *f = x->fold;
+  size_t n = fold_states(f);
+  bool depends = false;
+  for (size_t i = 0; i < n; i++) depends |= depends_on_outer(x, fold_init(f, i));
+  if (!depends) return f->src;
+  map with = {0};
+  const node **own = copies(x, &with), **inits = arena_alloc(ir_arena(x->g), n * sizeof *inits);
+  const node *stage = stage_over(x, n, f->src, x->outer);
+  /* As one, so that what two starts share is copied once. */
+  const node *body = subst_copy(x->g, binder_with_ranges(x->g, stage, stage->src, 0, NULL), &with);
+  stage = binder_with_ranges(x->g, body, body->src, x->n, own);
+  for (size_t i = 0; i < n; i++) inits[i] = stage;
+  return inits;
+}
+
+/** The fold of arrays. */
+static const node *interchanged(interchange *x) {
+  map with = {0};
+  const node **own = copies(x, &with);
+  const node *f = subst_copy(x->g, x->fold, &with);
+  f = with_elements(x, f, fold_innermost(f), own);
+  size_t n = fold_states(f);
+  const node **steps = arena_alloc(ir_arena(x->g), n * sizeof *steps);
+  int64_t *ops = arena_alloc(ir_arena(x->g), n * sizeof *ops);
+  int64_t *components = arena_alloc(ir_arena(x->g), n * sizeof *components);
+  const node *stage = stage_over(x, n, f->src + n, own);
+  for (size_t i = 0; i < n; i++) {
+    steps[i] = stage;
+    ops[i] = fold_op(f, i);
+    components[i] = (int64_t)i;
+  }
+  return fold_make(x->g, &(fold_spec){.n_states = n,
+                                      .n_ranges = fold_ranges(f),
+                                      .n_pins = fold_pins(f),
+                                      .inits = inits_of(x),
+                                      .steps = steps,
+                                      .ops = ops,
+                                      .components = components,
+                                      .ranges = fold_range(f),
+                                      .pins = f->src + f->n_src - fold_pins(f)});
+}
+
+const node *law_interchange(laws *l, const node *sink, const node *range,
+                            const node *const outer[], size_t n) {
+  const node *f = law_binder(l, sink, range);
+  if (!f || f->op != OP_FOLD) return law_refuse(l, "no FOLD binds the range");
+  if (!n) return law_refuse(l, "there is no range to interchange with");
+  interchange x = {l->g, f, outer, n};
+  const char *why = fold_objection(&x);
+  for (size_t i = 0; i < n && !why; i++) why = range_objection(&x, i);
+  if (!why) why = place_objection(l, sink, &x);
+  if (why) return law_refuse(l, why);
+  const node *made = interchanged(&x);
+  node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
+  map with = {0};
+  for (size_t i = 0; i < order.n; i++) {
+    const node *at = order.at[i];
+    if (at->op == OP_INDEX && at->src[0] == f)
+      map_set(ir_arena(l->g), &with, at,
+              (void *)index_make(l->g, (dtype)at->dtype, made, at->ints[0], n, outer));
+  }
+  sink = subst(l->g, sink, &with);
+  if (law_nests_vectors(l, sink, NULL)) return law_refuse(l, "a vector would run inside a vector");
+  return sink;
+}
