@@ -31,10 +31,9 @@ typedef struct codegen_options {
 const node *codegen_run(ir *g, const node *sink, const char *device, const codegen_options *o);
 
 /** choose.c: kinds of ranges and splits, from the target and the kernel alone. */
-const node *codegen_choose(ir *g, const node *sink, const target *t);
+const node *codegen_choose(ir *g, const node *sink, const codegen_options *o);
 
-/** sums.c: what choose does first where a reduction has no order: long sums become sums of blocks.
- */
+/** sums.c: what choose does where a reduction has no order: long sums become sums of blocks. */
 const node *codegen_sums(ir *g, const node *sink);
 
 /** simplify.c: algebra, and the target's lack of instructions. */
@@ -46,6 +45,9 @@ const node *codegen_lower(ir *g, const node *sink);
 
 /** expand.c: UNROLL ranges become copies, VECTOR ranges lanes. */
 const node *codegen_expand(ir *g, const node *sink);
+
+/** registers.c: small arrays whose addresses are constant become registers. */
+const node *codegen_registers(ir *g, const node *sink, const target *t);
 
 /** threads.c: THREAD ranges become loops over a worker's share, from core_id and core_count. */
 const node *codegen_threads(ir *g, const node *sink);

@@ -42,13 +42,10 @@ static const node *settled(unroller *u, const map *image, const node *n, const n
   const node **src = arena_alloc(u->a, (n->n_src + 1) * sizeof *src);
   size_t count = settled_sources(image, n, src);
   if (count < n->n_src && n->op == OP_AFTER && before) src[count++] = before;
+  if (n->op != OP_ALLOC && n->op != OP_AFTER) return subst_rebuild(u->g, n, src);
   node_spec s = ir_spec(n, src, count);
-  int64_t storage[] = {0, 0};
-  if (n->op == OP_ALLOC) {
-    storage[0] = ir_fresh(u->g);
-    storage[1] = n->ints[1];
-    s.ints = storage;
-  }
+  int64_t storage[] = {ir_fresh(u->g), n->ints[1]};
+  if (n->op == OP_ALLOC) s.ints = storage;
   return ir_make(u->g, &s);
 }
 
@@ -323,7 +320,8 @@ static const node *ungrouped(ir *g, const node *sink) {
     members src = {0};
     for (uint32_t k = 0; k < n->n_src; k++) add_members(a, &image, n->src[k], &src);
     node_spec s = ir_spec(n, src.at, src.n);
-    map_set(a, &image, n, (void *)ir_make(g, &s));
+    bool same = src.n == n->n_src; /* index arithmetic is put in canonical form again */
+    map_set(a, &image, n, (void *)(same ? subst_rebuild(g, n, src.at) : ir_make(g, &s)));
   }
   return map_get(&image, sink);
 }

@@ -14,6 +14,7 @@
 #include "ir/binder.h"
 #include "ir/subst.h"
 #include "ir/topo.h"
+#include "laws/laws.h"
 
 #include "base/map.h"
 
@@ -46,6 +47,7 @@ typedef struct lowering {
   map direct;   /* STAGE that one OUT writes and nothing reads → OUT */
   map in_place; /* STAGEs that write states of their fold */
   map places;   /* STAGE or FOLD → the ranges of its storage */
+  map lanes;    /* ranges that are, or are inside of, vectors */
 } lowering;
 
 static const node *image(lowering *l, const node *n) { return map_get(&l->image, n); }
@@ -200,9 +202,19 @@ static bool reads_memory(lowering *l, const node *const *n, size_t count) {
   return false;
 }
 
+/** A range like another, in lanes only where there are none around `reader`. */
+static const node *range_like(lowering *l, const node *range, const node *extent,
+                              const node *reader) {
+  bool in_lanes = false;
+  for (uint32_t i = 0; i < reader->free->n; i++)
+    in_lanes |= map_has(&l->lanes, reader->free->at[i]);
+  if (range_kind_of(range) == KIND_VECTOR && in_lanes) return range_make(l->g, extent, KIND_LOOP);
+  return range_copy(l->g, range, extent);
+}
+
 /** The loops of a stage's value once more, over the elements that they write, so that no other
-    ones are touched; over all elements where that is not known. */
-static nest nest_like(lowering *l, const node *stage, size_t value) {
+    ones are touched; over all elements where that is not known. They run where `reader` does. */
+static nest nest_like(lowering *l, const node *stage, size_t value, const node *reader) {
   size_t rank = stage_rank(stage, value), level = stage_level(stage, value);
   const node *const *ranges = stage_range(stage), *const *coords = stage_coords(stage, value);
   if (!folds_write_once(stage, value) || reads_memory(l, ranges, level) ||
@@ -213,19 +225,32 @@ static nest nest_like(lowering *l, const node *stage, size_t value) {
   map with = {0};
   for (size_t i = 0; i < level; i++) {
     const node *extent = subst_ranges(l->g, range_extent(ranges[i]), &with);
-    map_set(l->a, &with, ranges[i], (void *)(e.ranges[i] = range_make(l->g, extent, KIND_LOOP)));
+    e.ranges[i] = range_like(l, ranges[i], extent, reader);
+    map_set(l->a, &with, ranges[i], (void *)e.ranges[i]);
   }
   for (size_t i = 0; i < rank; i++) e.coords[i] = subst_ranges(l->g, coords[i], &with);
   return e;
 }
 
+/** Whether a stage's value is shown to write all elements of its array, each once. */
+static bool writes_all(const node *stage, size_t value) {
+  double written = 1, elements = 1;
+  for (size_t i = 0; i < stage_level(stage, value); i++) {
+    const node *extent = range_extent(stage_range(stage)[i]);
+    written *= node_is_const(extent) ? (double)node_int(extent) : 0;
+  }
+  for (size_t i = 0; i < stage_rank(stage, value); i++)
+    elements *= (double)stage_extents(stage, value)[i]->hi;
+  return written == elements && folds_write_once(stage, value);
+}
+
 /** Puts a stage's array, which is lowered, into other storage: o < 0, or what the op makes of both.
  */
-static const node *take_array(lowering *l, const node *stage, size_t value, const node *to,
-                              int64_t o) {
+static const node *take_array(lowering *l, const node *stage, size_t value, const node *reader,
+                              const node *to, int64_t o) {
   const home *from = (const home *)map_get(&l->homes, stage) + value;
   dtype t = (dtype)to->dtype;
-  nest e = nest_like(l, stage, value);
+  nest e = nest_like(l, stage, value, reader);
   const node *address = address_of(l->g, from->rank, from->extents, e.coords);
   const node *x = load(l, t, from->storage, address);
   if (o >= 0) x = ir_op2(l->g, (op)o, load(l, t, to, address), x);
@@ -233,10 +258,10 @@ static const node *take_array(lowering *l, const node *stage, size_t value, cons
   return close(l, &x, NULL, 1, e.ranges, e.n);
 }
 
-static const node *fill_array(lowering *l, const home *h, const node *to, const node *value) {
-  nest e = whole_nest(l, h->rank, h->extents);
-  const node *x = store(l, to, address_of(l->g, h->rank, h->extents, e.coords), value);
-  return close(l, &x, NULL, 1, e.ranges, e.n);
+static const node *fill_array(lowering *l, const nest *e, const home *h, const node *to,
+                              const node *value) {
+  const node *x = store(l, to, address_of(l->g, h->rank, h->extents, e->coords), value);
+  return close(l, &x, NULL, 1, e->ranges, e->n);
 }
 
 /** The params of an OUT. One that the kernel reads too is stored to after it is loaded: also what
@@ -259,17 +284,20 @@ static const node *lower_out(lowering *l, const node *out) {
   node_list effects = {0};
   if (map_get(&l->direct, stage) == out) return store_all(l, stage, params);
   for (size_t i = 0; i + 1 < out->n_src; i++)
-    vec_push(l->a, &effects, take_array(l, stage, i, params[i], -1));
+    vec_push(l->a, &effects, take_array(l, stage, i, out, params[i], -1));
   return group(l, &effects);
 }
 
 /* FOLD: its states hold their starts. */
 
 static const node *start(lowering *l, const scan *s, size_t i, const node *alloc) {
-  const node *init = fold_init(s->fold, i);
-  if (init->op == OP_STAGE)
-    return take_array(l, init, (size_t)fold_component(s->fold, i), alloc, -1);
-  return fill_array(l, &s->before[i], alloc, image(l, init));
+  const node *init = fold_init(s->fold, i), *step = fold_step(s->fold, i);
+  const home *h = &s->before[i];
+  size_t component = (size_t)fold_component(s->fold, i);
+  if (init->op == OP_STAGE) return take_array(l, init, component, s->fold, alloc, -1);
+  bool as_stepped = fold_component(s->fold, i) >= 0 && writes_all(step, component);
+  nest e = as_stepped ? nest_like(l, step, component, s->fold) : whole_nest(l, h->rank, h->extents);
+  return fill_array(l, &e, h, alloc, image(l, init));
 }
 
 static void open_fold(lowering *l, scan *s) {
@@ -398,7 +426,7 @@ static void step_late(lowering *l, scan *s, const node_list *waits) {
     if (fold_component(f, i) < 0 || is_in_place(l, s, i)) continue;
     const node *to = after(l, s->before[i].storage, waits->at, waits->n, NULL, 0);
     size_t c = (size_t)fold_component(f, i);
-    const node *effect = take_array(l, fold_step(f, i), c, to, fold_op(f, i));
+    const node *effect = take_array(l, fold_step(f, i), c, fold_step(f, i), to, fold_op(f, i));
     set_after(l, s, i, effect);
     vec_push(l->a, &s->effects, effect);
   }
@@ -553,6 +581,7 @@ const node *codegen_lower(ir *g, const node *sink) {
   find_direct(&l, &order);
   folds_in_place(l.a, sink, &l.in_place);
   folds_places(g, sink, &l.places);
+  law_inside_vectors(g, sink, NULL, &l.lanes);
   lower_all(&l, sink);
   return image(&l, sink);
 }

@@ -28,10 +28,10 @@ const node *codegen_run(ir *g, const node *kernel, const char *device, const cod
   progress p = {g, o};
   const node *n = done(&p, PASS_KERNEL, STAGE_KERNEL, kernel);
   n = done(&p, PASS_SIMPLIFY, STAGE_KERNEL, codegen_simplify(g, n, o));
-  const node *in_blocks = o->math & MATH_SUM ? codegen_sums(g, n) : n;
-  n = done(&p, PASS_CHOOSE, STAGE_KERNEL, codegen_choose(g, in_blocks, &o->target));
+  n = done(&p, PASS_CHOOSE, STAGE_KERNEL, codegen_choose(g, n, o));
   n = done(&p, PASS_LOWER, STAGE_LOWERED, codegen_lower(g, n));
   n = done(&p, PASS_EXPAND, STAGE_LOWERED, codegen_expand(g, n));
+  n = done(&p, PASS_REGISTERS, STAGE_LOWERED, codegen_registers(g, n, &o->target));
   n = done(&p, PASS_THREADS, STAGE_LOWERED, codegen_threads(g, n));
   n = done(&p, PASS_DECOMPOSE, STAGE_LOWERED, codegen_decompose(g, n, o));
   n = done(&p, PASS_INDEX_WIDTH, STAGE_LOWERED, codegen_index_width(g, n, &o->target));

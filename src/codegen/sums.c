@@ -23,24 +23,22 @@ static bool is_inexact(const node *f) {
   return rounds && is_long(terms);
 }
 
-/** The last of the outer ranges, if the inner ones shall be a block; NULL: there is one range. */
-static const node *last_outer(const node *f) {
-  const node *const *ranges;
-  size_t n = binder_ranges(f, &ranges), i = n - 1;
-  double block = (double)most(ranges[i]);
-  while (i > 1 && block * (double)most(ranges[i - 1]) <= BLOCK) block *= (double)most(ranges[--i]);
-  return i ? ranges[i - 1] : NULL;
+/** The factor nearest below `most` that divides an extent, or where none is near it `most`. */
+static int64_t block_of(const node *extent, int64_t most) {
+  for (int64_t f = most; f > most / 2 && node_is_const(extent); f--)
+    if (node_int(extent) % f == 0) return f;
+  return most;
 }
 
-/** The kernel with one FOLD in two; NULL if that cannot be. */
+/** The kernel with one FOLD in two, the inner one of about BLOCK terms; NULL if that cannot be. */
 static const node *blocked(laws *l, const node *sink, const node *f) {
-  const node *const *ranges, *outer, *inner, *made = sink;
-  size_t n = binder_ranges(f, &ranges);
-  if (most(ranges[n - 1]) <= BLOCK) {
-    outer = last_outer(f);
-    return outer ? law_nest(l, sink, outer) : NULL;
-  }
-  made = law_split(l, sink, ranges[n - 1], BLOCK, &outer, &inner);
+  const node *const *ranges, *outer, *inner;
+  size_t i = binder_ranges(f, &ranges) - 1;
+  int64_t terms = 1; /* of the ranges inside of the i-th */
+  while (i > 0 && terms * most(ranges[i]) <= BLOCK) terms *= most(ranges[i--]);
+  if (2 * terms > BLOCK) return law_nest(l, sink, ranges[i]);
+  int64_t factor = block_of(range_extent(ranges[i]), BLOCK / terms);
+  const node *made = law_split(l, sink, ranges[i], factor, &outer, &inner);
   return made && outer ? law_nest(l, made, outer) : NULL;
 }
 

@@ -7,6 +7,7 @@
 
 typedef struct target {
   uint16_t vector_bytes; /* the widest vector to use; 0: scalars only */
+  uint16_t registers;    /* of that width; 0: none is known to be worth filling */
   bool threads;          /* a kernel may be cut along core_id */
   bool index32;          /* prefer 32-bit indices where bounds allow */
   uint16_t arguments;    /* buffers a kernel may have; 0: any number */

@@ -98,6 +98,7 @@ static tn_status find_pair(const tn_device *v, const char *name, size_t *pair, d
 static tn_status set_target(device_target *t, diag *d) {
   const tn_capabilities *c = &t->caps;
   t->target = (target){.vector_bytes = (uint16_t)c->vector_bytes,
+                       .registers = (uint16_t)c->registers,
                        .threads = c->threads,
                        .index32 = c->index32,
                        .arguments = (uint16_t)c->max_buffers};
@@ -110,7 +111,8 @@ static tn_status set_target(device_target *t, diag *d) {
                       t->renderer->name, *name);
     target_lack(&t->target.rules, o);
   }
-  if (c->vector_bytes > UINT16_MAX || c->max_buffers > UINT16_MAX || !c->target[0])
+  if (c->vector_bytes > UINT16_MAX || c->registers > UINT16_MAX || c->max_buffers > UINT16_MAX ||
+      !c->target[0])
     return diag_set(d, TN_ERR_DEVICE, "renderer %s states impossible capabilities",
                     t->renderer->name);
   return TN_OK;

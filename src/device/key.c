@@ -19,8 +19,9 @@ static void add_target(str *s, const device_target *t) {
   add_text(s, t->renderer->name);
   add_text(s, t->compiler->name);
   const target *c = &t->target;
-  const uint64_t numbers[] = {c->vector_bytes, c->threads,    c->index32,        c->arguments,
-                              c->rules.f16,    c->rules.bf16, c->rules.lacks[0], c->rules.lacks[1]};
+  const uint64_t numbers[] = {c->vector_bytes, c->registers,      c->threads,
+                              c->index32,      c->arguments,      c->rules.f16,
+                              c->rules.bf16,   c->rules.lacks[0], c->rules.lacks[1]};
   str_add_bytes(s, (const char *)numbers, sizeof numbers);
 }
 

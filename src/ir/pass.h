@@ -14,6 +14,7 @@
   X(PASS_CHOOSE, "choose")           \
   X(PASS_LOWER, "lower")             \
   X(PASS_EXPAND, "expand")           \
+  X(PASS_REGISTERS, "registers")     \
   X(PASS_THREADS, "threads")         \
   X(PASS_DECOMPOSE, "decompose")     \
   X(PASS_INDEX_WIDTH, "index_width") \

@@ -2,9 +2,6 @@
 
 #include "ir/subst.h"
 #include "ir/topo.h"
-
-#include "base/map.h"
-
 const node *law_refuse(laws *l, const char *why) {
   l->refusal = why;
   return NULL;
@@ -49,19 +46,23 @@ const node *state_renamed(ir *g, const node *n, const node *from, const node *to
 }
 
 bool law_nests_vectors(laws *l, const node *sink, const node *range) {
-  arena *a = ir_arena(l->g);
+  map inside = {0};
+  return law_inside_vectors(l->g, sink, range, &inside);
+}
+
+bool law_inside_vectors(ir *g, const node *sink, const node *range, map *inside) {
+  arena *a = ir_arena(g);
   node_list order = topo_sort(a, &sink, 1, NULL, NULL);
-  map inside = {0};                    /* ranges that are, or run inside of, a vector */
   for (size_t i = order.n; i-- > 0;) { /* outer binders first */
     const node *b = order.at[i], *const * ranges;
     bool is_inside = false;
     if (!node_is_binder(b)) continue;
-    for (uint32_t k = 0; k < b->free->n; k++) is_inside |= map_has(&inside, b->free->at[k]) != 0;
+    for (uint32_t k = 0; k < b->free->n; k++) is_inside |= map_has(inside, b->free->at[k]) != 0;
     for (size_t k = 0, n = binder_ranges(b, &ranges); k < n; k++) {
       bool vector = ranges[k] == range || range_kind_of(ranges[k]) == KIND_VECTOR;
       if (is_inside && vector) return true;
       is_inside |= vector;
-      if (is_inside) map_set(a, &inside, ranges[k], (void *)ranges[k]);
+      if (is_inside) map_set(a, inside, ranges[k], (void *)ranges[k]);
     }
   }
   return false;

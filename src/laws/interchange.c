@@ -10,6 +10,12 @@ typedef struct interchange {
   size_t n;
 } interchange;
 
+static bool is_outer(const interchange *x, const node *range) {
+  for (size_t i = 0; i < x->n; i++)
+    if (x->outer[i] == range) return true;
+  return false;
+}
+
 static bool depends_on_outer(const interchange *x, const node *n) {
   for (size_t i = 0; i < x->n; i++)
     if (node_is_free_in(x->outer[i], n)) return true;
@@ -47,6 +53,7 @@ static const char *place_objection(laws *l, const node *sink, const interchange 
         return "the FOLD reads a state that steps along one of the ranges";
   const range_set *open = x->fold->free;
   for (uint32_t i = 0; i < open->n; i++) {
+    if (is_outer(x, open->at[i])) continue;
     const node *b = law_binder(l, sink, open->at[i]);
     if (b && depends_on_outer(x, b)) return "the FOLD is inside a binder that is inside the ranges";
     if (depends_on_outer(x, range_extent(open->at[i])))
@@ -94,16 +101,13 @@ static const node *stage_over(interchange *x, size_t n_values, const node *const
 }
 
 /** Ranges for a copy of what depends on the outer ones: in lanes or copies too where these are. */
-static const node **copies(interchange *x, map *with) {
-  arena *a = ir_arena(x->g);
-  const node **own = arena_alloc(a, x->n * sizeof *own);
+static void copies(interchange *x, map *with, const node *own[]) {
   for (size_t i = 0; i < x->n; i++) {
     range_kind kind = range_kind_of(x->outer[i]);
     bool is_time = kind == KIND_VECTOR || kind == KIND_UNROLL;
     own[i] = range_make(x->g, range_extent(x->outer[i]), is_time ? kind : KIND_LOOP);
-    map_set(a, with, x->outer[i], (void *)own[i]);
+    map_set(ir_arena(x->g), with, x->outer[i], (void *)own[i]);
   }
-  return own;
 }
 
 /** The states' starts: scalars, or where one depends on the ranges all as arrays of a STAGE. */
@@ -114,7 +118,9 @@ static const node *const *inits_of(interchange *x) {
   for (size_t i = 0; i < n; i++) depends |= depends_on_outer(x, fold_init(f, i));
   if (!depends) return f->src;
   map with = {0};
-  const node **own = copies(x, &with), **inits = arena_alloc(ir_arena(x->g), n * sizeof *inits);
+  const node **own = arena_alloc(ir_arena(x->g), x->n * sizeof *own);
+  const node **inits = arena_alloc(ir_arena(x->g), n * sizeof *inits);
+  copies(x, &with, own);
   const node *stage = stage_over(x, n, f->src, x->outer);
   /* As one, so that what two starts share is copied once. */
   const node *body = subst_copy(x->g, binder_with_ranges(x->g, stage, stage->src, 0, NULL), &with);
@@ -124,9 +130,9 @@ static const node *const *inits_of(interchange *x) {
 }
 
 /** The fold of arrays. */
-static const node *interchanged(interchange *x) {
+static const node *interchanged(interchange *x, const node **own) {
   map with = {0};
-  const node **own = copies(x, &with);
+  copies(x, &with, own);
   const node *f = subst_copy(x->g, x->fold, &with);
   f = with_elements(x, f, fold_innermost(f), own);
   size_t n = fold_states(f);
@@ -150,8 +156,8 @@ static const node *interchanged(interchange *x) {
                                       .pins = f->src + f->n_src - fold_pins(f)});
 }
 
-const node *law_interchange(laws *l, const node *sink, const node *range,
-                            const node *const outer[], size_t n) {
+const node *law_interchange(laws *l, const node *sink, const node *range, const node *const outer[],
+                            size_t n, const node *own[]) {
   const node *f = law_binder(l, sink, range);
   if (!f || f->op != OP_FOLD) return law_refuse(l, "no FOLD binds the range");
   if (!n) return law_refuse(l, "there is no range to interchange with");
@@ -160,7 +166,7 @@ const node *law_interchange(laws *l, const node *sink, const node *range,
   for (size_t i = 0; i < n && !why; i++) why = range_objection(&x, i);
   if (!why) why = place_objection(l, sink, &x);
   if (why) return law_refuse(l, why);
-  const node *made = interchanged(&x);
+  const node *made = interchanged(&x, own);
   node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
   map with = {0};
   for (size_t i = 0; i < order.n; i++) {

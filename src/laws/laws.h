@@ -4,6 +4,7 @@
 #ifndef TENON_LAWS_LAWS_H
 #define TENON_LAWS_LAWS_H
 
+#include "base/map.h"
 #include "ir/binder.h"
 
 typedef struct laws {
@@ -29,15 +30,16 @@ const node *law_order(laws *l, const node *sink, const node *range, size_t posit
 /** INTERCHANGE: the FOLD that binds `range`, of scalars and inside of the ranges `outer`, becomes
     one FOLD outside of them whose states are arrays over them: FOLD for each index = FOLD of all
     indices. The extents of `outer` are numbers, the FOLD depends on each of them, and nothing that
-    it is inside of is inside of them. */
-const node *law_interchange(laws *l, const node *sink, const node *range,
-                            const node *const outer[], size_t n);
+    it is inside of is inside of them. `own[i]` is what the FOLD's arrays are made over in the place
+    of `outer[i]`, of the same kind where that is copies or lanes. */
+const node *law_interchange(laws *l, const node *sink, const node *range, const node *const outer[],
+                            size_t n, const node *own[]);
 
 /** PARTITION: the indices of a range that are below `at` in one nest, the others in a second one:
     two OUTs of an OUT's STAGE; two arrays of a STAGE that is read, which the range is a coordinate
     of; or two FOLDs, the second of which starts from what the first one made. 0 ≤ at ≤ extent must
-    be provable, and neither part known to be empty. `low` and `high` are the two ranges, of the same
-    kind; that of lanes or copies is not parted. */
+    be provable, and neither part known to be empty. `low` and `high` are the two ranges, of the
+   same kind; that of lanes or copies is not parted. */
 const node *law_partition(laws *l, const node *sink, const node *range, const node *at,
                           const node **low, const node **high);
 
@@ -62,9 +64,13 @@ const node *law_replace(laws *l, const node *sink, const node *what, const node 
 /** A fold's source with STATE(from) named STATE(to). */
 const node *state_renamed(ir *g, const node *n, const node *from, const node *to);
 
-/** Whether one vector range runs inside another, or would if `range` (NULL: none) were one. Inside of
-    a range are the ranges after it in its binder, and the binders in which one of these is free. */
+/** Whether one vector range runs inside another, or would if `range` (NULL: none) were one. Inside
+   of a range are the ranges after it in its binder, and the binders in which one of these is free.
+ */
 bool law_nests_vectors(laws *l, const node *sink, const node *range);
+
+/** The same; adds the ranges that are vectors or run inside of one, as keys. */
+bool law_inside_vectors(ir *g, const node *sink, const node *range, map *inside);
 
 /** Refuses: keeps the reason, returns NULL. */
 const node *law_refuse(laws *l, const char *why);

@@ -98,10 +98,9 @@ static const char *array_objection(parting *p, const node_list *order) {
 }
 
 /** A part whose arrays are as large as it is. */
-static const node *array_part(parting *p, const node *part, const node *range,
-                              const node *extent) {
+static const node *array_part(parting *p, const node *part, const node *range, const node *extent) {
   const node **src = arena_copy(ir_arena(p->l->g), part->src, part->n_src * sizeof *src);
-  for (size_t i = 0, axis; i < stage_values(part); i++) {
+  for (size_t i = 0, axis = 0; i < stage_values(part); i++) {
     is_own_coordinate(p->binder, i, p->range, &axis);
     src[(size_t)(stage_coords(part, i) - part->src) + axis] = range;
     src[(size_t)(stage_extents(part, i) - part->src) + axis] = extent;

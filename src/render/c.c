@@ -64,10 +64,12 @@ static void open_loop(c_writer *w, const node *n) {
   begin(w);
   str_addf(&w->body, "for (%s %s = 0; %s < %s; %s++) {\n", type, v->name, v->name, end, v->name);
   w->depth++;
+  vec_push(w->arena, &w->scratch_outside, w->scratch_bytes);
 }
 
 static void close_loop(c_writer *w) {
   w->depth--;
+  w->scratch_bytes = vec_pop(&w->scratch_outside);
   begin(w);
   str_add(&w->body, "}\n");
 }

@@ -34,7 +34,8 @@ typedef struct c_writer {
   str head, body;          /* declarations; the function's statements */
   unsigned depth;          /* of loops */
   uint32_t values, loops, registers, scratches;
-  int64_t scratch_bytes;
+  int64_t scratch_bytes;        /* declared in the open blocks */
+  VEC(int64_t) scratch_outside; /* the same when each open loop was opened */
 } c_writer;
 
 /* c_text.c: types, templates, constants. */

@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_PASS_ARGUMENTS = 4 };
+enum { MOST_PASS_ARGUMENTS = 4, REGISTERS = 16 };
 
 typedef struct pass_call {
   ir *g;
@@ -154,16 +154,15 @@ static void pass_nest(const pass_call *c) {
 static void pass_order(const pass_call *c) {
   laws l = {.g = c->g};
   size_t position = strtoul(argument(c, 1), NULL, 10);
-  law_result(c, &l,
-             law_order(&l, c->roots->at[0], range_named(c, argument(c, 0)), position));
+  law_result(c, &l, law_order(&l, c->roots->at[0], range_named(c, argument(c, 0)), position));
 }
 
 static void pass_interchange(const pass_call *c) {
   laws l = {.g = c->g};
-  const node *outer[MOST_PASS_ARGUMENTS];
+  const node *outer[MOST_PASS_ARGUMENTS], *own[MOST_PASS_ARGUMENTS];
   for (size_t i = 1; i < c->n; i++) outer[i - 1] = range_named(c, c->args[i]);
   const node *r = range_named(c, argument(c, 0));
-  law_result(c, &l, law_interchange(&l, c->roots->at[0], r, outer, c->n - (c->n > 0)));
+  law_result(c, &l, law_interchange(&l, c->roots->at[0], r, outer, c->n - (c->n > 0), own));
 }
 
 static void pass_kind(const pass_call *c) {
@@ -193,6 +192,7 @@ static codegen_options options_of(const pass_call *c) {
   while (i < n && strcmp(targets[i].name, argument(c, 0)) != 0) i++;
   if (i == n) bad_argument(c, "a target of tests/ir/passes.h");
   o.target = (target){.vector_bytes = targets[i].vector_bytes,
+                      .registers = REGISTERS,
                       .threads = targets[i].threads,
                       .index32 = targets[i].index32};
   render_c_lacks(&c_gnu, &o.target.rules);
@@ -212,10 +212,15 @@ static void pass_sums(const pass_call *c) { EACH_ROOT(c, codegen_sums(c->g, c->r
 
 static void pass_choose(const pass_call *c) {
   codegen_options o = options_of(c);
-  EACH_ROOT(c, codegen_choose(c->g, c->roots->at[i], &o.target));
+  EACH_ROOT(c, codegen_choose(c->g, c->roots->at[i], &o));
 }
 
 static void pass_lower(const pass_call *c) { EACH_ROOT(c, codegen_lower(c->g, c->roots->at[i])); }
+static void pass_registers(const pass_call *c) {
+  codegen_options o = options_of(c);
+  EACH_ROOT(c, codegen_registers(c->g, c->roots->at[i], &o.target));
+}
+
 static void pass_expand(const pass_call *c) { EACH_ROOT(c, codegen_expand(c->g, c->roots->at[i])); }
 
 static void pass_threads(const pass_call *c) {
@@ -298,6 +303,7 @@ static const ir_pass ir_passes[] = {
     {"choose", pass_choose, STAGE_KERNEL},
     {"lower", pass_lower, STAGE_LOWERED},
     {"expand", pass_expand, STAGE_LOWERED},
+    {"registers", pass_registers, STAGE_LOWERED},
     {"threads", pass_threads, STAGE_LOWERED},
     {"decompose", pass_decompose, STAGE_LOWERED},
     {"index_width", pass_index_width, STAGE_LOWERED},

@@ -343,27 +343,37 @@ static void run_stages(run *x, size_t number, const target *t, char *memory[], c
   }
 }
 
-/** A random schedule of a step, at every stage: the same bits as the kernel as it is. */
+static uint16_t random_registers(run *x) {
+  static const uint16_t registers[] = {0, 4, 16, 32};
+  return registers[rng_below(&x->rng, 4)];
+}
+
+/** A random schedule of a step, at every stage: the same bits as the kernel as it is, or where sums
+    have no order as the kernel that it is. */
 static void run_schedule(run *x, size_t number, char *const memory[]) {
   const schedule_step *step = &x->s->steps.at[number];
   char **want = copies(x, step, memory);
   report_stage(x->r, "scheduling, step %zu", number);
   run_kernel(x, step, step->kernel, want);
-  const node *sink = random_schedule(x->k, &x->rng, step->kernel, &check_laws_applied);
-  target plain = {.index32 = rng_chance(&x->rng, 50)};
+  bool reorders = x->g->math & MATH_SUM;
+  const node *sink = random_schedule(x->k, &x->rng, step->kernel, reorders, &check_laws_applied);
+  target plain = {.index32 = rng_chance(&x->rng, 50), .registers = random_registers(x)};
   const node *last = NULL;
-  for (int stage = 0; stage < 5 && !failed(x); stage++) {
-    static const char *const names[] = {"schedule", "lower", "expand", "threads", "index_width"};
+  if (reorders) run_kernel(x, step, last = sink, want = copies(x, step, memory));
+  for (int stage = 0; stage < 6 && !failed(x); stage++) {
+    static const char *const names[] = {"schedule",  "lower",   "expand",
+                                        "registers", "threads", "index_width"};
     report_stage(x->r, "random schedule: %s, step %zu", names[stage], number);
     sink = stage == 0   ? sink
            : stage == 1 ? codegen_lower(x->k, sink)
            : stage == 2 ? codegen_expand(x->k, sink)
-           : stage == 3 ? codegen_threads(x->k, sink)
+           : stage == 3 ? codegen_registers(x->k, sink, &plain)
+           : stage == 4 ? codegen_threads(x->k, sink)
                         : codegen_index_width(x->k, sink, &plain);
     if (sink == last) continue;
     last = sink;
     print_stage(x, sink);
-    int64_t workers = stage > 2 && has_op(x, sink, OP_SPECIAL) ? 3 : 1;
+    int64_t workers = stage > 3 && has_op(x, sink, OP_SPECIAL) ? 3 : 1;
     char **now = copies(x, step, memory);
     run_stage(x, step, sink, now, workers);
     if (!failed(x)) check_same(x, step, want, now, names[stage]);
@@ -395,6 +405,7 @@ static void run_step(run *x, size_t i) {
   }
   static const uint16_t vectors[] = {0, 16, 32, 64};
   target plain = {.vector_bytes = vectors[rng_below(&x->rng, 4)],
+                  .registers = random_registers(x),
                   .threads = rng_chance(&x->rng, 80),
                   .index32 = rng_chance(&x->rng, 50),
                   .rules = {.f16 = true, .bf16 = true}};

@@ -8,6 +8,7 @@ typedef struct scheduling {
   rng *r;
   laws laws;
   const node *sink;
+  bool reorders; /* reductions have no order */
   size_t applied;
 } scheduling;
 
@@ -37,7 +38,13 @@ static void split(scheduling *s, const node *range) {
   if (rng_chance(s->r, 70)) take(s, law_kind(&s->laws, s->sink, inner, kind, &changed));
 }
 
+static bool is_of_fold(scheduling *s, const node *range) {
+  const node *b = law_binder(&s->laws, s->sink, range);
+  return b && b->op == OP_FOLD;
+}
+
 static void partition(scheduling *s, const node *range) {
+  if (is_of_fold(s, range) && !s->reorders) return;
   const node *low, *high, *extent = range_extent(range);
   int64_t least = extent->lo > 0 ? extent->lo : 0;
   const node *at = ix_const(s->g, rng_between(s->r, 0, least));
@@ -49,6 +56,20 @@ static void unroll(scheduling *s, const node *range) {
   const node *changed;
   if (range_extent(range)->hi <= 8)
     take(s, law_kind(&s->laws, s->sink, range, KIND_UNROLL, &changed));
+}
+
+/** Moves a range, makes two folds of one, or puts a fold around the ranges that it is in. */
+static void reorder(scheduling *s, const node *range) {
+  const node *b = law_binder(&s->laws, s->sink, range), *outer[4], *own[4];
+  size_t n = 0;
+  bool is_fold = b && b->op == OP_FOLD;
+  if (!is_fold || s->reorders) take(s, law_order(&s->laws, s->sink, range, rng_below(s->r, 3)));
+  if (!is_fold) return;
+  if (s->reorders && rng_chance(s->r, 50)) take(s, law_nest(&s->laws, s->sink, range));
+  b = law_binder(&s->laws, s->sink, range);
+  for (uint32_t i = 0; i < b->free->n && n < 4; i++)
+    if (rng_chance(s->r, 70)) outer[n++] = b->free->at[i];
+  take(s, law_interchange(&s->laws, s->sink, range, outer, n, own));
 }
 
 /** One range of each output: a kernel is shared out as a whole. */
@@ -66,16 +87,18 @@ static void share_out(scheduling *s) {
   }
 }
 
-const node *random_schedule(ir *g, rng *r, const node *sink, size_t *applied) {
-  scheduling s = {.g = g, .r = r, .laws = {.g = g}, .sink = sink};
+const node *random_schedule(ir *g, rng *r, const node *sink, bool reorders, size_t *applied) {
+  scheduling s = {.g = g, .r = r, .laws = {.g = g}, .sink = sink, .reorders = reorders};
   for (size_t k = 1 + rng_below(r, 4); k > 0; k--) {
     const node *range = any_range(&s);
     if (!range) break;
-    unsigned way = (unsigned)rng_below(r, 4);
+    unsigned way = (unsigned)rng_below(r, 6);
     if (way < 2)
       split(&s, range);
     else if (way == 2)
       partition(&s, range);
+    else if (way > 3)
+      reorder(&s, range);
     else
       unroll(&s, range);
   }

@@ -6,6 +6,6 @@
 #include "random.h"
 
 /** A kernel (SINK at stage K) after some laws that did not refuse; counts those in *applied. */
-const node *random_schedule(ir *g, rng *r, const node *sink, size_t *applied);
+const node *random_schedule(ir *g, rng *r, const node *sink, bool reorders, size_t *applied);
 
 #endif

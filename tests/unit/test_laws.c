@@ -52,11 +52,11 @@ static const node *any_point(test *t, rng *r, const node *extent) {
 
 /** Some of the ranges that a FOLD which binds the range is inside of. */
 static const node *interchanged(rng *r, laws *l, const node *sink, const node *range) {
-  const node *b = law_binder(l, sink, range), *outer[8];
+  const node *b = law_binder(l, sink, range), *outer[8], *own[8];
   size_t n = 0;
   for (uint32_t i = 0; b && i < b->free->n && n < 8; i++)
     if (rng_chance(r, 70)) outer[n++] = b->free->at[i];
-  return law_interchange(l, sink, range, outer, n);
+  return law_interchange(l, sink, range, outer, n, own);
 }
 
 /** One law with random arguments; NULL if it refuses. */
@@ -137,7 +137,7 @@ static void refusals_have_reasons(void *arg) {
   assert_string_equal(l.refusal, "no STAGE or FOLD binds the range");
   assert_null(law_nest(&l, sink, stranger));
   assert_string_equal(l.refusal, "no FOLD binds the range");
-  assert_null(law_interchange(&l, sink, stranger, &stranger, 1));
+  assert_null(law_interchange(&l, sink, stranger, &stranger, 1, &a));
   assert_string_equal(l.refusal, "no FOLD binds the range");
   assert_null(law_kind(&l, sink, stranger, KIND_UNROLL, &a));
   assert_string_equal(l.refusal, "no STAGE or FOLD binds the range");

@@ -54,6 +54,7 @@ typedef struct tn_capabilities {
   size_t size;
   char target[64];          /**< names what code is made for ("x86-64-v3"); in every cache key */
   uint32_t vector_bytes;    /**< the widest vector; 0: scalars only */
+  uint32_t registers;       /**< of that width; 0: not known, and none are filled on purpose */
   bool threads;             /**< a kernel may be cut along the SPECIAL core_id */
   bool index32;             /**< 32-bit indices are the cheaper ones */
   uint32_t max_buffers;     /**< that a kernel may have; 0: any number */

@@ -112,6 +112,7 @@ static tn_status c_describe(void *device, const char *limit, tn_capabilities *ca
   if (status) return status;
   snprintf(caps->target, sizeof caps->target, "%s", level->name);
   caps->vector_bytes = level->vector_bytes;
+  caps->registers = level->registers;
   caps->threads = true;
 #define TYPE(name, number, text, bytes, host) caps->dtypes |= UINT64_C(1) << number;
   TN_DTYPE_LIST(TYPE)

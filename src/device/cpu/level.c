@@ -24,14 +24,14 @@ static bool has_v4(void) {
 }
 
 /* Lowest first. */
-static const cpu_level levels[] = {{"x86-64", "-march=x86-64", 16, false, always},
-                                   {"x86-64-v2", "-march=x86-64-v2", 16, false, has_v2},
-                                   {"x86-64-v3", "-march=x86-64-v3", 32, true, has_v3},
-                                   {"x86-64-v4", "-march=x86-64-v4", 64, true, has_v4}};
+static const cpu_level levels[] = {{"x86-64", "-march=x86-64", 16, 16, false, always},
+                                   {"x86-64-v2", "-march=x86-64-v2", 16, 16, false, has_v2},
+                                   {"x86-64-v3", "-march=x86-64-v3", 32, 16, true, has_v3},
+                                   {"x86-64-v4", "-march=x86-64-v4", 64, 32, true, has_v4}};
 #elif defined(__aarch64__)
-static const cpu_level levels[] = {{"aarch64", NULL, 16, true, always}};
+static const cpu_level levels[] = {{"aarch64", NULL, 16, 32, true, always}};
 #else
-static const cpu_level levels[] = {{"generic", NULL, 16, false, always}};
+static const cpu_level levels[] = {{"generic", NULL, 16, 16, false, always}};
 #endif
 
 enum { LEVELS = sizeof levels / sizeof *levels };

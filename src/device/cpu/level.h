@@ -12,6 +12,7 @@ typedef struct cpu_level {
   const char *name; /* "x86-64-v3" */
   const char *flag; /* by which a C compiler knows it; NULL: the compiler's own default */
   uint16_t vector_bytes;
+  uint16_t registers; /* vectors of that width that it holds */
   bool fma;           /* it multiplies and adds in one instruction */
   bool (*here)(void); /* whether this processor has it, and the system lets it be used */
 } cpu_level;

@@ -52,6 +52,7 @@ static tn_status null_describe(void *device, const char *limit, tn_capabilities 
   (void)device, (void)limit, (void)f;
   memcpy(caps->target, "null", sizeof "null");
   caps->vector_bytes = 32;
+  caps->registers = 16;
   caps->threads = true;
   caps->dtypes = UINT64_MAX;
   return TN_OK;

@@ -1,0 +1,30 @@
+/* How a kernel shall run on a target: the steps of choose.c, each by laws that it may apply. */
+#ifndef TENON_CODEGEN_CHOICE_H
+#define TENON_CODEGEN_CHOICE_H
+
+#include "codegen/target.h"
+#include "ir/topo.h"
+#include "laws/laws.h"
+
+typedef struct choice {
+  laws laws;
+  const target *target;
+  int math;
+  const node *sink; /* the kernel so far */
+} choice;
+
+/** vectors.c: a range of each nest in vectors, where that leaves less to do. */
+void choose_vectors(choice *c);
+
+/** tiles.c: indices of a nest that share what they read at once, each in registers of its own. */
+void choose_tiles(choice *c);
+
+/** Binders of the kernel, outer ones first. */
+node_list choice_binders(choice *c);
+
+/** Makes parts of a range where a factor divides it: the part that it does, whose extent is a
+    multiple, and the rest (NULL: none). False: it cannot be shown to be one, or a part is empty. */
+bool choice_part(choice *c, const node *range, int64_t factor, const node **whole,
+                 const node **rest);
+
+#endif

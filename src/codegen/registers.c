@@ -1,0 +1,227 @@
+/* Small arrays become registers. Where every access to an array of scratch memory has a constant
+   address, as after unrolling, and the elements that are stored together are few and told apart,
+   each such group is a register of its own; a single element of one is extracted. */
+#include "codegen/codegen.h"
+#include "ir/build.h"
+#include "ir/index.h"
+#include "ir/subst.h"
+#include "ir/topo.h"
+
+#include "base/map.h"
+
+#include <stdlib.h>
+
+/** Elements that are stored together. */
+typedef struct cell {
+  int64_t first;
+  uint16_t lanes;
+} cell;
+
+typedef VEC(cell) cell_list;
+
+/** An array of scratch memory. */
+typedef struct array {
+  const node *alloc;
+  cell_list cells; /* in the order of their elements, once all accesses are known */
+  bool refused;
+} array;
+
+typedef struct promotion {
+  ir *g;
+  arena *a;
+  map arrays;  /* ALLOC → array */
+  map roots;   /* AFTER → the ALLOC or PARAM that it orders */
+  map image;   /* node → what stands for it */
+  map storage; /* ALLOC or AFTER of a promoted array → const node *[cells] */
+} promotion;
+
+static const node *root_of(const promotion *p, const node *storage) {
+  const node *root = map_get(&p->roots, storage);
+  return root ? root : storage;
+}
+
+/** The array that an access is to; NULL: it is none that might be promoted. */
+static array *array_of(const promotion *p, const node *access) {
+  return map_get(&p->arrays, root_of(p, access->src[0]));
+}
+
+static bool is_access(const node *n) { return n->op == OP_LOAD || n->op == OP_STORE; }
+
+static uint16_t lanes_of(const node *access) {
+  return access->op == OP_STORE ? access->src[2]->lanes : access->lanes;
+}
+
+/* Which arrays. */
+
+static int by_first(const void *a, const void *b) {
+  const cell *x = a, *y = b;
+  return (x->first > y->first) - (x->first < y->first);
+}
+
+/** Sorts what is stored together and drops what is there twice; false if some of it overlaps. */
+static bool are_apart(cell_list *l) {
+  size_t n = 0;
+  if (l->n) qsort(l->at, l->n, sizeof *l->at, by_first);
+  for (size_t i = 0; i < l->n; i++) {
+    const cell *last = n ? &l->at[n - 1] : NULL, *c = &l->at[i];
+    if (last && last->first == c->first && last->lanes == c->lanes) continue;
+    if (last && last->first + last->lanes > c->first) return false;
+    l->at[n++] = *c;
+  }
+  l->n = n;
+  return true;
+}
+
+/** The cell that holds some elements, all of one or one of them; the number of cells: none does. */
+static size_t cell_at(const array *a, int64_t first, uint16_t lanes) {
+  size_t low = 0, high = a->cells.n;
+  while (low < high) {
+    size_t mid = (low + high) / 2;
+    const cell *c = &a->cells.at[mid];
+    if (c->first + c->lanes <= first)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  if (low == a->cells.n || a->cells.at[low].first > first) return a->cells.n;
+  const cell *c = &a->cells.at[low];
+  return lanes == 1 || (c->first == first && c->lanes == lanes) ? low : a->cells.n;
+}
+
+static void note(promotion *p, const node *n) {
+  if (n->op == OP_AFTER) map_set(p->a, &p->roots, n, (void *)root_of(p, n->src[0]));
+  if (n->op == OP_ALLOC && n->ints[1] == 1) {
+    array *a = arena_calloc(p->a, 1, sizeof *a);
+    a->alloc = n;
+    map_set(p->a, &p->arrays, n, a);
+  }
+  array *a = is_access(n) ? array_of(p, n) : NULL;
+  if (!a) return;
+  a->refused |= !node_is_const(n->src[1]);
+  if (n->op == OP_STORE && !a->refused)
+    vec_push(p->a, &a->cells, ((cell){node_int(n->src[1]), lanes_of(n)}));
+}
+
+static void check_load(promotion *p, const node *n) {
+  array *a = n->op == OP_LOAD ? array_of(p, n) : NULL;
+  if (!a || a->refused) return;
+  a->refused = cell_at(a, node_int(n->src[1]), lanes_of(n)) == a->cells.n;
+}
+
+static array *promoted(const promotion *p, const node *access) {
+  array *a = array_of(p, access);
+  return a && !a->refused ? a : NULL;
+}
+
+static void find_arrays(promotion *p, const node_list *order, size_t registers) {
+  for (size_t i = 0; i < order->n; i++) note(p, order->at[i]);
+  for (size_t i = 0; i < order->n; i++) {
+    array *a = order->at[i]->op == OP_ALLOC ? map_get(&p->arrays, order->at[i]) : NULL;
+    if (a && !a->refused) a->refused = !are_apart(&a->cells) || a->cells.n > registers;
+  }
+  for (size_t i = 0; i < order->n; i++) check_load(p, order->at[i]);
+}
+
+/* What stands for them. */
+
+static const node *image(const promotion *p, const node *n) {
+  const node *with = map_get(&p->image, n);
+  return with ? with : n;
+}
+
+static const node **images(promotion *p, const node *n) {
+  const node **src = arena_alloc(p->a, (n->n_src + 1) * sizeof *src);
+  for (uint32_t i = 0; i < n->n_src; i++) src[i] = image(p, n->src[i]);
+  return src;
+}
+
+static const node *register_of(promotion *p, const array *a, size_t c) {
+  const node *alloc = a->alloc, **src = images(p, alloc);
+  int64_t ints[] = {ir_fresh(p->g), 0};
+  src[0] = ix_const(p->g, 1);
+  node_spec s = ir_spec(alloc, src, alloc->n_src);
+  s.ints = ints;
+  s.lanes = a->cells.at[c].lanes;
+  return ir_make(p->g, &s);
+}
+
+/** A cell after what an AFTER waits for, less the stores to other cells. */
+static const node *ordered(promotion *p, const array *a, size_t c, const node *after,
+                           const node *below) {
+  const node **src = arena_alloc(p->a, after->n_src * sizeof *src);
+  size_t n = 0;
+  src[n++] = below;
+  for (uint32_t i = 1; i < after->n_src; i++) {
+    const node *e = after->src[i];
+    bool here = e->op == OP_STORE && array_of(p, e) == a;
+    if (!here || node_int(e->src[1]) == a->cells.at[c].first) src[n++] = image(p, e);
+  }
+  if (n == 1) return below;
+  return ir_make(p->g, &(node_spec){.op = OP_AFTER,
+                                    .dtype = (dtype)after->dtype,
+                                    .lanes = below->lanes,
+                                    .src = src,
+                                    .n_src = n});
+}
+
+/** The storage of one cell as an access through `storage` sees it. */
+static const node *cell_storage(promotion *p, const array *a, const node *storage, size_t c) {
+  size_t bytes = a->cells.n * sizeof(const node *);
+  VEC(const node *) chain = {0}; /* the AFTERs whose image of this cell is not known */
+  const node **known, *at = NULL;
+  for (const node *s = storage; !at; s = s->src[0]) {
+    known = map_get(&p->storage, s);
+    if (!known) map_set(p->a, &p->storage, s, known = arena_calloc(p->a, 1, bytes));
+    if (!known[c] && s->op == OP_ALLOC) known[c] = register_of(p, a, c);
+    if (!(at = known[c])) vec_push(p->a, &chain, s);
+  }
+  while (chain.n) {
+    const node *after = vec_pop(&chain);
+    known = map_get(&p->storage, after);
+    at = known[c] = ordered(p, a, c, after, at);
+  }
+  return at;
+}
+
+static const node *load_of(promotion *p, const array *a, const node *n) {
+  size_t c = cell_at(a, node_int(n->src[1]), n->lanes);
+  const cell *of = &a->cells.at[c];
+  const node *src[] = {cell_storage(p, a, n->src[0], c), ix_const(p->g, 0)};
+  const node *whole = ir_make(
+      p->g,
+      &(node_spec){
+          .op = OP_LOAD, .dtype = (dtype)n->dtype, .lanes = of->lanes, .src = src, .n_src = 2});
+  int64_t lane = node_int(n->src[1]) - of->first;
+  if (of->lanes == n->lanes) return whole;
+  return ir_make(p->g, &(node_spec){.op = OP_EXTRACT,
+                                    .dtype = (dtype)n->dtype,
+                                    .src = &whole,
+                                    .n_src = 1,
+                                    .ints = &lane,
+                                    .n_int = 1});
+}
+
+static const node *store_of(promotion *p, const array *a, const node *n) {
+  size_t c = cell_at(a, node_int(n->src[1]), lanes_of(n));
+  const node *src[] = {cell_storage(p, a, n->src[0], c), ix_const(p->g, 0), image(p, n->src[2])};
+  return ir_node(p->g, OP_STORE, DT_VOID, src, 3, NULL, 0);
+}
+
+static const node *rebuilt(promotion *p, const node *n) {
+  const array *a = is_access(n) ? promoted(p, n) : NULL;
+  if (a) return n->op == OP_LOAD ? load_of(p, a, n) : store_of(p, a, n);
+  for (uint32_t i = 0; i < n->n_src; i++)
+    if (image(p, n->src[i]) != n->src[i]) return subst_rebuild(p->g, n, images(p, n));
+  return n;
+}
+
+const node *codegen_registers(ir *g, const node *sink, const target *t) {
+  promotion p = {.g = g, .a = ir_arena(g)};
+  node_list order = topo_sort(p.a, &sink, 1, NULL, NULL);
+  find_arrays(&p, &order, t->registers);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i], *with = rebuilt(&p, n);
+    if (with != n) map_set(p.a, &p.image, n, (void *)with);
+  }
+  return image(&p, sink);
+}

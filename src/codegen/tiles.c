@@ -1,0 +1,387 @@
+/* Register tiles. Where indices of a nest read the same elements in its reductions, some of them
+   are computed at once: each element is read once for all of them, and there are as many
+   independent sums as the processor can keep going. The nest's ranges are cut, and INTERCHANGE puts
+   the copies inside of the reductions' loops. */
+#include "codegen/choice.h"
+#include "codegen/weigh.h"
+#include "ir/topo.h"
+
+#include "base/map.h"
+
+#include <math.h>
+
+static const double VARYING = 1.5;
+
+enum {
+  AXES = 2,        /* ranges that a tile is cut from */
+  MOST_CUT = 32,   /* indices of one range in a tile */
+  LATENCY = 4,     /* cycles from an operand of an addition to its result */
+  AT_ONCE = 2,     /* additions, and loads, that start in a cycle */
+  LOOP_COST = 1,   /* cycles an iteration, besides */
+  MOST_CODE = 512, /* instructions of the innermost loop */
+  SPARE = 1        /* registers for what is read and used at once */
+};
+
+typedef VEC(const node *) range_list;
+
+typedef struct tiling {
+  choice *c;
+  range_list work; /* a range of each nest that is still to be looked at */
+  map spent;       /* ranges that are not cut (any more) */
+} tiling;
+
+/* What a nest reads. */
+
+/** An operation of a reduction's innermost loop, or a load. */
+typedef struct operation {
+  double copies; /* of it, for one index of each axis */
+  double each;   /* operations that each of them is */
+  bool is_load, is_vector;
+  bool along[AXES]; /* depends on the axis */
+} operation;
+
+/** A nest that might be tiled. */
+typedef struct plan {
+  ir *g;
+  const node *stage;
+  const node *axis[AXES]; /* NULL: none */
+  VEC(operation) operations;
+  double states;
+} plan;
+
+typedef struct tile {
+  int64_t cut[AXES];
+  double cost; /* of all indices */
+} tile;
+
+static bool is_of_scalars(const node *f) {
+  if (fold_emits(f)) return false;
+  for (size_t i = 0; i < fold_states(f); i++)
+    if (fold_component(f, i) >= 0) return false;
+  return true;
+}
+
+static bool is_along(const plan *p, const node *n) {
+  for (size_t k = 0; k < AXES; k++)
+    if (p->axis[k] && node_is_free_in(p->axis[k], n)) return true;
+  return false;
+}
+
+/** Whether copies of a FOLD can be put inside of it. */
+static bool is_simple(const plan *p, const node *f) {
+  if (f->op != OP_FOLD || !is_of_scalars(f)) return false;
+  for (size_t i = 0; i < fold_ranges(f); i++)
+    if (is_along(p, range_extent(fold_range(f)[i]))) return false;
+  return true;
+}
+
+static bool is_in_fold(const node *n, const node *fold) {
+  return node_is_free_in(fold_innermost(fold), n);
+}
+
+static bool is_read(const node *n) {
+  return n->op == OP_INDEX && (n->src[0]->op == OP_PARAM || n->src[0]->op == OP_STAGE);
+}
+
+/** Whether something in a nest reads consecutive elements along a range. */
+static bool has_streams(ir *g, const node_list *nest, const node *range) {
+  for (size_t i = 0; i < nest->n; i++) {
+    const node *n = nest->at[i];
+    if (is_read(n) && node_is_free_in(range, n) && weigh_reads_streamed(g, range, n)) return true;
+  }
+  return false;
+}
+
+/** The range whose indices are, or will be, the lanes of what a FOLD computes: a vector around it,
+    or copies of it along which elements are consecutive; NULL: none. */
+static const node *lanes_around(ir *g, const node *fold, const node_list *nest) {
+  const node *copies = NULL;
+  for (uint32_t i = 0; i < fold->free->n; i++) {
+    const node *r = fold->free->at[i];
+    if (range_kind_of(r) == KIND_VECTOR) return r;
+    if (range_kind_of(r) == KIND_UNROLL && has_streams(g, nest, r)) copies = r;
+  }
+  return copies;
+}
+
+/** The copies that there are of a node, without lanes. */
+static double copies_of_node(const node *n, const node *lanes) {
+  double copies = 1;
+  for (uint32_t i = 0; i < n->free->n; i++)
+    if (n->free->at[i] != lanes && range_kind_of(n->free->at[i]) == KIND_UNROLL)
+      copies *= weigh_indices(n->free->at[i]);
+  return copies;
+}
+
+/** Adds the operations in the innermost loop of a FOLD. */
+static void add_operations(plan *p, const node *fold) {
+  arena *a = ir_arena(p->g);
+  node_list nest = weigh_nest(a, fold);
+  const node *lanes = lanes_around(p->g, fold, &nest);
+  p->states += (double)fold_states(fold) * copies_of_node(fold, lanes);
+  for (size_t i = 0; i < nest.n; i++) {
+    const node *n = nest.at[i];
+    bool work =
+        op_is_elementwise((op)n->op) && n->dtype != DT_INDEX && n->op != OP_CAST && n->op != OP_MUL;
+    if (!is_in_fold(n, fold) || !(is_read(n) || work)) continue;
+    operation o = {.copies = copies_of_node(n, lanes), .each = 1, .is_load = is_read(n)};
+    o.is_vector = lanes && node_is_free_in(lanes, n);
+    if (o.is_vector && o.is_load && !weigh_reads_streamed(p->g, lanes, n))
+      o.each = 2 * weigh_indices(lanes);
+    for (size_t k = 0; k < AXES; k++) o.along[k] = p->axis[k] && node_is_free_in(p->axis[k], n);
+    vec_push(a, &p->operations, o);
+  }
+}
+
+/** The FOLDs of a nest that hold no other: their loops are the innermost. */
+static bool is_innermost(arena *a, const node *fold) {
+  node_list nest = weigh_nest(a, fold);
+  for (size_t i = 0; i < nest.n; i++)
+    if (nest.at[i]->op == OP_FOLD && is_in_fold(nest.at[i], fold)) return false;
+  return true;
+}
+
+/** Fills a plan for two ranges; false: not all that depends on one of them could be put inside. */
+static bool make_plan(plan *p) {
+  arena *a = ir_arena(p->g);
+  node_list nest = weigh_nest(a, p->stage);
+  for (size_t i = 0; i < nest.n; i++) {
+    const node *b = nest.at[i];
+    if ((b->op != OP_STAGE && b->op != OP_FOLD) || !is_along(p, b)) continue;
+    if (!is_simple(p, b)) return false;
+    if (!is_innermost(a, b)) continue;
+    add_operations(p, b);
+  }
+  return p->states > 0;
+}
+
+/* How much it costs. */
+
+/** Cycles of the innermost loop for a tile of these cuts; < 0: it has too many instructions, or
+    registers. */
+static double cycles(const plan *p, const int64_t cut[], double registers) {
+  double all = 1, loads = 0, work = 0, held = SPARE;
+  for (size_t k = 0; k < AXES; k++) all *= (double)cut[k];
+  for (size_t i = 0; i < p->operations.n; i++) {
+    const operation *o = &p->operations.at[i];
+    double times = o->copies;
+    for (size_t k = 0; k < AXES; k++) times *= o->along[k] ? (double)cut[k] : 1;
+    *(o->is_load ? &loads : &work) += o->each * times;
+    if (o->is_load && o->is_vector) held += times;
+  }
+  work += p->states * all;
+  held += p->states * all;
+  if (held > registers || loads + work > MOST_CODE) return -1;
+  double most = loads > work ? loads / AT_ONCE : work / AT_ONCE;
+  return (most > LATENCY ? most : LATENCY) + LOOP_COST;
+}
+
+/** Cycles for all indices of both ranges, with smaller tiles for what a cut leaves over. */
+static double cost_of(const plan *p, const int64_t cut[], double registers) {
+  double sum = 0;
+  for (unsigned part = 0; part < 1u << AXES; part++) {
+    int64_t here[AXES];
+    double times = 1;
+    for (size_t k = 0; k < AXES; k++) {
+      bool left = part >> k & 1;
+      double n = p->axis[k] ? weigh_indices(p->axis[k]) : 1;
+      int64_t whole = (int64_t)n / cut[k], over = (int64_t)n - whole * cut[k];
+      here[k] = left ? over : cut[k];
+      times *= left ? over > 0 : (double)whole;
+    }
+    if (times == 0) continue;
+    double each = cycles(p, here, registers);
+    if (each < 0) return -1;
+    sum += each * times;
+  }
+  return sum;
+}
+
+static int64_t most_cut(const plan *p, size_t k) {
+  int64_t n = p->axis[k] ? range_extent(p->axis[k])->hi : 1;
+  return n < MOST_CUT ? n : MOST_CUT;
+}
+
+/** Puts the cheapest tile of a plan in the place of `best`, if it is cheaper. */
+static bool find_tile(const plan *p, double registers, tile *best) {
+  bool found = false;
+  for (int64_t x = 1; x <= most_cut(p, 0); x++)
+    for (int64_t y = 1; y <= most_cut(p, 1); y++) {
+      tile t = {.cut = {x, y}};
+      t.cost = cost_of(p, t.cut, registers);
+      if (t.cost < 0 || t.cost >= best->cost) continue;
+      *best = t;
+      found = true;
+    }
+  return found;
+}
+
+static bool is_axis(const tiling *t, const node *r) {
+  return range_kind_of(r) == KIND_LOOP && range_extent(r)->hi > 1 && !map_has(&t->spent, r);
+}
+
+/** What is made twice, for a size that varies and for what it leaves over, must be worth its code:
+    something is read that does not depend on the range; and not little is saved. */
+static double price_of_code(const plan *p, size_t k) {
+  if (!p->axis[k] || node_is_const(range_extent(p->axis[k]))) return 1;
+  for (size_t i = 0; i < p->operations.n; i++)
+    if (p->operations.at[i].is_load && !p->operations.at[i].along[k]) return VARYING;
+  return INFINITY;
+}
+
+/** The two ranges of a nest (the same twice: one) and their cuts that cost least. */
+static bool best_tile(const tiling *m, const node *stage, plan *chosen, tile *best) {
+  double registers = m->c->target->registers;
+  bool found = false;
+  size_t n = stage_ranges(stage);
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = i; k < n; k++) {
+      plan p = {.g = m->c->laws.g, .stage = stage};
+      p.axis[0] = stage_range(stage)[i];
+      p.axis[1] = k > i ? stage_range(stage)[k] : NULL;
+      if (!is_axis(m, p.axis[0]) || (p.axis[1] && !is_axis(m, p.axis[1]))) continue;
+      if (!make_plan(&p)) continue;
+      /* What the other ranges do is the same for all: costs of one index of each. */
+      double each = weigh_indices(p.axis[0]) * (p.axis[1] ? weigh_indices(p.axis[1]) : 1);
+      each /= price_of_code(&p, 0) * price_of_code(&p, 1);
+      tile t = {.cost = best->cost * each};
+      if (!find_tile(&p, registers, &t)) continue;
+      t.cost /= each;
+      *best = t;
+      *chosen = p;
+      found = true;
+    }
+  return found;
+}
+
+/* Cutting. */
+
+/** The ranges of a nest after one of them was replaced are at the same positions. */
+static const node *range_at(choice *c, const node *any, size_t position) {
+  const node *const *ranges;
+  binder_ranges(law_binder(&c->laws, c->sink, any), &ranges);
+  return ranges[position];
+}
+
+static size_t position_of(const node *stage, const node *range) {
+  size_t i = 0;
+  while (stage_range(stage)[i] != range) i++;
+  return i;
+}
+
+/** Cuts `cut` indices off a range, as copies, and puts them just inside of all loops. */
+static void unroll(choice *c, const node *range, int64_t cut) {
+  laws *l = &c->laws;
+  const node *outer, *inner, *copies, *const *ranges;
+  const node *made = law_split(l, c->sink, range, cut, &outer, &inner);
+  if (!made) return;
+  size_t n = binder_ranges(law_binder(l, made, inner), &ranges), at = n;
+  while (at > 0 && range_kind_of(ranges[at - 1]) != KIND_LOOP) at--;
+  const node *moved = law_order(l, made, inner, at ? at - 1 : 0);
+  if (moved) made = law_kind(l, moved, inner, KIND_UNROLL, &copies);
+  if (made && moved) c->sink = made;
+}
+
+/** Cuts a tile out of a nest. What is left over is looked at by itself; of a size that varies,
+    little is. */
+static void cut_tile(tiling *m, const plan *p, const tile *t) {
+  choice *c = m->c;
+  arena *a = ir_arena(c->laws.g);
+  size_t position[AXES];
+  const node *whole = p->axis[0], *rest;
+  for (size_t k = 0; k < AXES && p->axis[k]; k++) position[k] = position_of(p->stage, p->axis[k]);
+  for (size_t k = 0; k < AXES && p->axis[k]; k++) {
+    const node *range = range_at(c, whole, position[k]);
+    if (!choice_part(c, range, t->cut[k], &whole, &rest)) {
+      map_set(a, &m->spent, range, NULL);
+      vec_push(a, &m->work, range);
+      return;
+    }
+    if (rest) vec_push(a, &m->work, rest);
+    if (rest && !node_is_const(range_extent(rest))) map_set(a, &m->spent, rest, NULL);
+  }
+  const node *first = range_at(c, whole, position[0]);
+  const node *second = p->axis[1] ? range_at(c, whole, position[1]) : NULL;
+  if (t->cut[0] > 1) unroll(c, first, t->cut[0]);
+  if (second && t->cut[1] > 1) unroll(c, second, t->cut[1]);
+}
+
+static bool is_unrolled(const node *stage) {
+  for (size_t i = 0; i < stage_ranges(stage); i++)
+    if (range_kind_of(stage_range(stage)[i]) == KIND_UNROLL) return true;
+  return false;
+}
+
+/** Tiles the nest that binds a range. */
+static void tile_nest(tiling *m, const node *range) {
+  const node *stage = law_binder(&m->c->laws, m->c->sink, range);
+  plan p;
+  tile t = {.cost = 1e300};
+  if (!stage || stage->op != OP_STAGE || is_unrolled(stage)) return;
+  if (!best_tile(m, stage, &p, &t)) return;
+  if (t.cut[0] * t.cut[1] > 1) cut_tile(m, &p, &t);
+}
+
+/* Copies inside of reductions. */
+
+static bool is_copies(const node *range) { return range_kind_of(range) == KIND_UNROLL; }
+
+/** The ranges that a FOLD is inside of and that are copies or lanes, lanes last. */
+static size_t copies_of(const node *fold, const node *outer[], size_t most) {
+  size_t n = 0;
+  for (int lanes = 0; lanes < 2; lanes++)
+    for (uint32_t i = 0; i < fold->free->n && n < most; i++) {
+      range_kind kind = range_kind_of(fold->free->at[i]);
+      if (kind == (lanes ? KIND_VECTOR : KIND_UNROLL)) outer[n++] = fold->free->at[i];
+    }
+  return n;
+}
+
+/** Partial results of a reduction, which are copies around it, become its lanes. */
+static void put_in_lanes(choice *c, const node *fold, const node *outer, const node *own) {
+  const node *b = law_binder(&c->laws, c->sink, outer), *vector;
+  node_list nest = weigh_nest(ir_arena(c->laws.g), fold);
+  if (!b || b->op != OP_FOLD || !has_streams(c->laws.g, &nest, outer)) return;
+  const node *made = law_kind(&c->laws, c->sink, own, KIND_VECTOR, &vector);
+  if (made) c->sink = made;
+}
+
+static bool interchange(choice *c, const node *fold) {
+  enum { MOST = 8 };
+  const node *outer[MOST], *own[MOST];
+  size_t n = copies_of(fold, outer, MOST);
+  const node *made = law_interchange(&c->laws, c->sink, fold_range(fold)[0], outer, n, own);
+  if (!made) return false;
+  c->sink = made;
+  for (size_t i = 0; i < n; i++)
+    if (is_copies(outer[i])) put_in_lanes(c, fold, outer[i], own[i]);
+  return true;
+}
+
+/** The outermost reduction inside of copies that is not refused yet. */
+static const node *next_fold(choice *c, const map *refused) {
+  node_list binders = choice_binders(c);
+  for (size_t i = 0; i < binders.n; i++) {
+    const node *f = binders.at[i];
+    if (f->op != OP_FOLD || map_has(refused, f) || !is_of_scalars(f)) continue;
+    for (uint32_t k = 0; k < f->free->n; k++)
+      if (is_copies(f->free->at[k])) return f;
+  }
+  return NULL;
+}
+
+static void interchange_all(choice *c) {
+  map refused = {0};
+  for (const node *f; (f = next_fold(c, &refused));)
+    if (!interchange(c, f)) map_set(ir_arena(c->laws.g), &refused, f, (void *)f);
+}
+
+void choose_tiles(choice *c) {
+  tiling m = {.c = c};
+  node_list binders = choice_binders(c);
+  for (size_t i = 0; i < binders.n && c->target->registers; i++)
+    if (binders.at[i]->op == OP_STAGE && stage_ranges(binders.at[i]))
+      vec_push(ir_arena(c->laws.g), &m.work, stage_range(binders.at[i])[0]);
+  while (m.work.n) tile_nest(&m, vec_pop(&m.work));
+  interchange_all(c);
+}

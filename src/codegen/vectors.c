@@ -1,0 +1,262 @@
+/* A range of each nest in vectors: of an array's nest one along which elements are consecutive; of
+   a reduction one whose partial results are kept in the lanes and combined at the end. What is left
+   over is done in narrower vectors, and at last alone. */
+#include "codegen/address.h"
+#include "codegen/choice.h"
+#include "codegen/weigh.h"
+#include "ir/topo.h"
+
+#include "base/map.h"
+
+enum {
+  MOST_SCRATCH_IN_LANES = 2048, /* bytes that one array may take for all lanes */
+  MOST_NODES = 1 << 14,         /* of a kernel that is still divided */
+  LANES_WANTED = 2,             /* vectors that a reduction has at least for its lanes to pay */
+  SUMS_AT_ONCE = 4,             /* vectors of partial results of a long reduction */
+  LONG = 16                     /* in vectors */
+};
+
+/* Which range. */
+
+typedef struct weighing {
+  choice *c;
+  ir *g;
+  map own;   /* binders that go in vectors of their own → their range */
+  map lanes; /* the same ranges */
+} weighing;
+
+/** Whether an array that is built for each index of a range would be too large for each lane. */
+static bool is_large_in_lanes(ir *g, const node *n, const node *range, int64_t lanes) {
+  double bytes = 0;
+  if (n->op != OP_STAGE || !node_is_free_in(range, n)) return false;
+  for (size_t i = 0; i < stage_values(n); i++) {
+    const node *size = address_size(g, stage_rank(n, i), stage_extents(n, i));
+    bytes += (double)size->hi * (double)dtype_bytes((dtype)stage_value(n, i)->dtype);
+  }
+  return bytes * (double)lanes > MOST_SCRATCH_IN_LANES;
+}
+
+/** What is left of a node's work in lanes along a range that it depends on: an element at scattered
+    addresses is still loaded by itself, and put into its lane. */
+static double in_lanes(ir *g, const node *n, const node *range, int64_t lanes) {
+  bool scattered = n->op == OP_INDEX && !weigh_reads_streamed(g, range, n);
+  return scattered ? 2 * weigh_node(n) : weigh_node(n) / (double)lanes;
+}
+
+/** What is left of a node's work by vectors of inner nests. */
+static double by_own(weighing *w, const node *n, int64_t lanes) {
+  const node *own = n->op == OP_FOLD ? map_get(&w->own, n) : NULL;
+  if (own) return weigh_node(n) / (double)lanes;
+  for (uint32_t i = 0; i < n->free->n; i++)
+    if (map_has(&w->lanes, n->free->at[i])) return in_lanes(w->g, n, n->free->at[i], lanes);
+  return weigh_node(n);
+}
+
+/** The work of a nest in vectors along one of its ranges (NULL: along inner ones only); < 0: that
+    cannot be. */
+static double work_in_lanes(weighing *w, const node_list *nest, const node *range, int64_t lanes) {
+  double work = 0;
+  for (size_t i = 0; i < nest->n; i++) {
+    const node *n = nest->at[i];
+    bool depends = range && node_is_free_in(range, n);
+    if (depends && is_large_in_lanes(w->g, n, range, lanes)) return -1;
+    work += depends ? in_lanes(w->g, n, range, lanes) : by_own(w, n, lanes);
+  }
+  return work;
+}
+
+static bool writes_streamed(ir *g, const node *stage, const node *range) {
+  for (size_t i = 0; i < stage_values(stage); i++)
+    if (!weigh_streamed(g, range, stage_rank(stage, i), stage_extents(stage, i),
+                        stage_coords(stage, i)))
+      return false;
+  return true;
+}
+
+/** Whether the order of a FOLD's ranges is free, in this arithmetic. */
+static bool is_free_order(const choice *c, const node *f) {
+  if (fold_emits(f)) return false;
+  for (size_t i = 0; i < fold_states(f); i++) {
+    bool rounds = dtype_is_float((dtype)fold_init(f, i)->dtype);
+    if (fold_op(f, i) < 0 || fold_component(f, i) >= 0) return false;
+    if (rounds && !(c->math & MATH_SUM)) return false;
+  }
+  return true;
+}
+
+static bool may_be_lanes(weighing *w, const node *binder, const node *range, int64_t lanes) {
+  if (range_kind_of(range) != KIND_LOOP) return false;
+  if (binder->op == OP_STAGE) return writes_streamed(w->g, binder, range);
+  return is_free_order(w->c, binder) && range_extent(range)->hi >= LANES_WANTED * lanes;
+}
+
+static int64_t lanes_of(const weighing *w, const node_list *nest) {
+  return (int64_t)(w->c->target->vector_bytes / weigh_widest(nest));
+}
+
+/** The range of a binder whose vectors leave least to do; NULL: none leaves less than inner ones.
+ */
+static const node *best_range(weighing *w, const node *binder) {
+  node_list nest = weigh_nest(ir_arena(w->g), binder);
+  const node *const *ranges, *best = NULL;
+  int64_t lanes = lanes_of(w, &nest);
+  if (lanes < 2) return NULL;
+  double least = work_in_lanes(w, &nest, NULL, lanes);
+  if (binder->op == OP_FOLD) least += weigh_node(binder);
+  for (size_t i = binder_ranges(binder, &ranges); i-- > 0;) {
+    if (!may_be_lanes(w, binder, ranges[i], lanes)) continue;
+    double left = work_in_lanes(w, &nest, ranges[i], lanes);
+    if (binder->op == OP_FOLD && left >= 0) left += weigh_node(binder) / (double)lanes;
+    if (left >= 0 && left < least) best = ranges[i], least = left;
+  }
+  return best;
+}
+
+/** What inner nests would do by themselves. */
+static void weigh_inner(weighing *w, const node *binder) {
+  node_list nest = weigh_nest(ir_arena(w->g), binder);
+  for (size_t i = 0; i < nest.n; i++) {
+    const node *b = nest.at[i];
+    const node *range = b->op == OP_STAGE || b->op == OP_FOLD ? best_range(w, b) : NULL;
+    if (!range) continue;
+    map_set(ir_arena(w->g), &w->own, b, (void *)range);
+    map_set(ir_arena(w->g), &w->lanes, range, (void *)b);
+  }
+}
+
+/* An array's nest. */
+
+bool choice_part(choice *c, const node *range, int64_t factor, const node **whole,
+                 const node **rest) {
+  ir *g = c->laws.g;
+  const node *extent = range_extent(range);
+  const node *multiple = ix_scale(g, ix_floordiv(g, extent, ix_const(g, factor)), factor);
+  *whole = range;
+  *rest = NULL;
+  if (multiple == extent) return true;
+  const node *parts = law_partition(&c->laws, c->sink, range, multiple, whole, rest);
+  if (parts) c->sink = parts;
+  return parts;
+}
+
+/** Vectors of `lanes` along a range whose extent they divide, innermost, where the nest allows it.
+ */
+static void make_vectors(choice *c, const node *range, int64_t lanes) {
+  laws *l = &c->laws;
+  const node *outer, *inner, *vector, *const *ranges;
+  const node *made = law_split(l, c->sink, range, lanes, &outer, &inner);
+  if (made) {
+    size_t last = binder_ranges(law_binder(l, made, inner), &ranges) - 1;
+    made = law_order(l, made, inner, last);
+  }
+  if (made) made = law_kind(l, made, inner, KIND_VECTOR, &vector);
+  if (made) c->sink = made;
+}
+
+/** Vectors along a range as far as they go. How much is left over of a size that varies is not
+    known: it is not cut further. */
+static void cover(choice *c, const node *range, int64_t lanes) {
+  while (range) {
+    const node *extent = range_extent(range), *whole, *rest;
+    while (lanes > 1 && lanes > extent->hi) lanes /= 2;
+    if (lanes < 2 || !choice_part(c, range, lanes, &whole, &rest)) return;
+    make_vectors(c, whole, lanes);
+    if (!node_is_const(extent)) return;
+    range = rest;
+  }
+}
+
+/* A reduction: FOLD[r] = FOLD[lane] of FOLD[sum] of FOLD[r₀], r = (r₀·sums + sum)·lanes + lane. */
+
+/** Moves ranges that are the innermost of a FOLD to its front, and makes FOLDs around the others of
+    them. */
+static const node *nested(choice *c, const node *sink, const node *const ranges[], size_t n) {
+  for (size_t i = n; sink && i-- > 0;)
+    if (ranges[i]) sink = law_order(&c->laws, sink, ranges[i], 0);
+  for (size_t i = n; sink && i-- > 0;)
+    if (ranges[i]) sink = law_nest(&c->laws, sink, ranges[i]);
+  return sink;
+}
+
+static void make_lanes(choice *c, const node *range, int64_t lanes, int64_t sums) {
+  const node *outer, *inner, *sum = NULL, *lane;
+  const node *made = law_split(&c->laws, c->sink, range, lanes * sums, &outer, &inner);
+  if (!made || !outer) return;
+  lane = inner;
+  if (sums > 1) made = law_split(&c->laws, made, inner, lanes, &sum, &lane);
+  if (made) made = nested(c, made, (const node *[]){lane, sum}, 2);
+  if (made && sum) made = law_kind(&c->laws, made, sum, KIND_UNROLL, &sum);
+  if (made) made = law_kind(&c->laws, made, lane, KIND_UNROLL, &lane);
+  if (made) c->sink = made;
+}
+
+static void cover_fold(choice *c, const node *range, int64_t lanes) {
+  const node *whole, *rest, *rest_of_rest;
+  int64_t sums = range_extent(range)->hi >= LONG * lanes ? SUMS_AT_ONCE : 1;
+  if (!choice_part(c, range, lanes * sums, &whole, &rest)) return;
+  make_lanes(c, whole, lanes, sums);
+  if (sums == 1 || !rest || !node_is_const(range_extent(rest))) return;
+  if (range_extent(rest)->hi < LANES_WANTED * lanes) return;
+  if (choice_part(c, rest, lanes, &whole, &rest_of_rest)) make_lanes(c, whole, lanes, 1);
+}
+
+/* All nests. */
+
+node_list choice_binders(choice *c) {
+  arena *a = ir_arena(c->laws.g);
+  node_list order = topo_sort(a, &c->sink, 1, NULL, NULL), binders = {0};
+  for (size_t i = order.n; i-- > 0;)
+    if (order.at[i]->op == OP_STAGE || order.at[i]->op == OP_FOLD)
+      vec_push(a, &binders, order.at[i]);
+  return binders;
+}
+
+static const node *first_range(const node *binder) {
+  const node *const *ranges;
+  return binder_ranges(binder, &ranges) ? ranges[0] : NULL;
+}
+
+/** Whether a binder runs in lanes or copies already, its own or those of one around it; the ranges
+    inside of them are kept in `inside`. */
+static bool is_in_lanes(arena *a, map *inside, const node *binder) {
+  const node *const *ranges;
+  bool in = false;
+  for (uint32_t k = 0; k < binder->free->n; k++) in |= map_has(inside, binder->free->at[k]);
+  for (size_t k = 0, n = binder_ranges(binder, &ranges); k < n; k++) {
+    range_kind kind = range_kind_of(ranges[k]);
+    in |= kind == KIND_VECTOR || kind == KIND_UNROLL;
+    if (in) map_set(a, inside, ranges[k], (void *)ranges[k]);
+  }
+  return in;
+}
+
+/** The next binder to be looked at: the outermost one that was not yet. */
+static const node *next_binder(choice *c, const map *tried) {
+  map inside = {0};
+  node_list binders = choice_binders(c);
+  for (size_t i = 0; i < binders.n; i++) {
+    const node *b = binders.at[i], *first = first_range(b);
+    bool in = is_in_lanes(ir_arena(c->laws.g), &inside, b);
+    if (first && !in && !map_has(tried, first)) return b;
+  }
+  return NULL;
+}
+
+static size_t size_of(choice *c) {
+  return topo_sort(ir_arena(c->laws.g), &c->sink, 1, NULL, NULL).n;
+}
+
+void choose_vectors(choice *c) {
+  ir *g = c->laws.g;
+  map tried = {0};
+  if (!c->target->vector_bytes) return;
+  for (const node *b; size_of(c) < MOST_NODES && (b = next_binder(c, &tried));) {
+    weighing w = {.c = c, .g = g};
+    weigh_inner(&w, b);
+    const node *range = best_range(&w, b);
+    node_list nest = weigh_nest(ir_arena(g), b);
+    map_set(ir_arena(g), &tried, first_range(b), (void *)b);
+    if (range && b->op == OP_STAGE) cover(c, range, lanes_of(&w, &nest));
+    if (range && b->op == OP_FOLD) cover_fold(c, range, lanes_of(&w, &nest));
+  }
+}
