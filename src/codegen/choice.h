@@ -13,6 +13,9 @@ typedef struct choice {
   const node *sink; /* the kernel so far */
 } choice;
 
+/** flatten.c: one range for two where what they lead to is in memory as in the loops. */
+void choose_flat(choice *c);
+
 /** vectors.c: a range of each nest in vectors, where that leaves less to do. */
 void choose_vectors(choice *c);
 

@@ -23,6 +23,10 @@ const node *law_split(laws *l, const node *sink, const node *range, int64_t fact
    are scalars with an op, and it emits nothing. `range` is r. */
 const node *law_nest(laws *l, const node *sink, const node *range);
 
+/** FLATTEN: a range of a STAGE or FOLD and the one just inside of it, whose extent X is a number,
+    become one range p: the outer index is p div X, the inner p mod X. */
+const node *law_flatten(laws *l, const node *sink, const node *range, const node **both);
+
 /** ORDER: moves a range to a position in the STAGE or FOLD that binds it, 0 for the outermost. A
     FOLD's ranges are moved where all its states have an op and it emits nothing. */
 const node *law_order(laws *l, const node *sink, const node *range, size_t position);

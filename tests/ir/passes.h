@@ -157,6 +157,12 @@ static void pass_order(const pass_call *c) {
   law_result(c, &l, law_order(&l, c->roots->at[0], range_named(c, argument(c, 0)), position));
 }
 
+static void pass_flatten(const pass_call *c) {
+  laws l = {.g = c->g};
+  const node *both, *r = range_named(c, argument(c, 0));
+  law_result(c, &l, law_flatten(&l, c->roots->at[0], r, &both));
+}
+
 static void pass_interchange(const pass_call *c) {
   laws l = {.g = c->g};
   const node *outer[MOST_PASS_ARGUMENTS], *own[MOST_PASS_ARGUMENTS];
@@ -296,6 +302,7 @@ static const ir_pass ir_passes[] = {
     {"partition", pass_partition, STAGE_KERNEL},
     {"nest", pass_nest, STAGE_KERNEL},
     {"order", pass_order, STAGE_KERNEL},
+    {"flatten", pass_flatten, STAGE_KERNEL},
     {"interchange", pass_interchange, STAGE_KERNEL},
     {"sums", pass_sums, STAGE_KERNEL},
     {"kind", pass_kind, STAGE_KERNEL},

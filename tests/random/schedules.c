@@ -63,6 +63,8 @@ static void reorder(scheduling *s, const node *range) {
   const node *b = law_binder(&s->laws, s->sink, range), *outer[4], *own[4];
   size_t n = 0;
   bool is_fold = b && b->op == OP_FOLD;
+  const node *both;
+  if (rng_chance(s->r, 30) && take(s, law_flatten(&s->laws, s->sink, range, &both))) return;
   if (!is_fold || s->reorders) take(s, law_order(&s->laws, s->sink, range, rng_below(s->r, 3)));
   if (!is_fold) return;
   if (s->reorders && rng_chance(s->r, 50)) take(s, law_nest(&s->laws, s->sink, range));

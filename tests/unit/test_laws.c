@@ -23,6 +23,7 @@ typedef enum law {
   LAW_PARTITION,
   LAW_ORDER,
   LAW_NEST,
+  LAW_FLATTEN,
   LAW_INTERCHANGE,
   LAW_KIND,
   LAWS
@@ -70,6 +71,7 @@ static const node *apply(test *t, rng *r, law which, const node *sink, const nod
     result = law_partition(&l, sink, range, any_point(t, r, range_extent(range)), &a, &b);
     break;
   case LAW_ORDER: result = law_order(&l, sink, range, rng_below(r, 3)); break;
+  case LAW_FLATTEN: result = law_flatten(&l, sink, range, &a); break;
   case LAW_NEST: result = law_nest(&l, sink, range); break;
   case LAW_INTERCHANGE: result = interchanged(r, &l, sink, range); break;
   default: result = law_kind(&l, sink, range, kind, &a); break;
@@ -134,6 +136,8 @@ static void refusals_have_reasons(void *arg) {
   assert_null(law_partition(&l, sink, stranger, ix_const(t->g, 2), &a, &b));
   assert_string_equal(l.refusal, "no STAGE or FOLD binds the range");
   assert_null(law_order(&l, sink, stranger, 0));
+  assert_string_equal(l.refusal, "no STAGE or FOLD binds the range");
+  assert_null(law_flatten(&l, sink, stranger, &a));
   assert_string_equal(l.refusal, "no STAGE or FOLD binds the range");
   assert_null(law_nest(&l, sink, stranger));
   assert_string_equal(l.refusal, "no FOLD binds the range");

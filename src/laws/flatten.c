@@ -1,0 +1,33 @@
+#include "laws/laws.h"
+
+#include "ir/subst.h"
+
+const node *law_flatten(laws *l, const node *sink, const node *range, const node **both) {
+  ir *g = l->g;
+  const node *b = law_binder(l, sink, range), *const * ranges;
+  if (!b || b->op == OP_END) return law_refuse(l, "no STAGE or FOLD binds the range");
+  size_t n = binder_ranges(b, &ranges), at = 0;
+  while (ranges[at] != range) at++;
+  if (at + 1 == n) return law_refuse(l, "the range is the binder's innermost");
+  const node *inner = ranges[at + 1], *size = range_extent(inner);
+  if (range_kind_of(range) != KIND_LOOP || range_kind_of(inner) != KIND_LOOP)
+    return law_refuse(l, "one of the ranges has a kind already");
+  if (!node_is_const(size) || node_int(size) < 1)
+    return law_refuse(l, "the extent of the inner range is not a number");
+  *both = range_make(g, ix_mul(g, range_extent(range), size), KIND_LOOP);
+  map with = {0};
+  map_set(ir_arena(g), &with, range, (void *)ix_floordiv(g, *both, size));
+  map_set(ir_arena(g), &with, inner, (void *)ix_mod(g, *both, size));
+  const node **src = arena_alloc(ir_arena(g), b->n_src * sizeof *src);
+  for (uint32_t i = 0; i < b->n_src; i++) {
+    /* A state goes by its fold's innermost range, whatever the index of the step becomes. */
+    bool renamed = b->op == OP_FOLD && at + 2 == n;
+    src[i] = renamed ? state_renamed(g, b->src[i], inner, *both) : b->src[i];
+    src[i] = subst(g, src[i], &with);
+  }
+  const node **all = arena_alloc(ir_arena(g), n * sizeof *all);
+  size_t count = 0;
+  for (size_t i = 0; i < n; i++)
+    if (i != at + 1) all[count++] = i == at ? *both : src[&ranges[i] - b->src];
+  return law_replace(l, sink, b, binder_with_ranges(g, b, src, count, all));
+}
