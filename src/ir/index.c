@@ -86,30 +86,37 @@ static void add_scaled(form *f, const node *a, int64_t scale) {
     add_term(f, ix_atom(a, i), mul_exact(f, ix_factor(a, i), scale));
 }
 
-static bool same_division(const node *div, const node *mod) {
-  return div->op == OP_FLOORDIV && mod->op == OP_MOD && div->src[0] == mod->src[0] &&
-         div->src[1] == mod->src[1] && div->src[1]->op == OP_CONST;
+/** What c·div + mod is for mod = x mod c: x where div is x div c; y where div is y div c and y mod
+   c is the same. NULL: they do not belong together. */
+static const node *divided_number(ir *g, const node *div, const node *mod) {
+  const node *x = mod->src[0], *c = mod->src[1];
+  if (div->op != OP_FLOORDIV || div->src[1]->op != OP_CONST) return NULL;
+  if (ix_floordiv(g, x, c) == div) return x;
+  return div->src[1] == c && ix_mod(g, div->src[0], c) == mod ? div->src[0] : NULL;
 }
 
 /** Puts k·c·(x div c) + k·(x mod c) together to k·x, once; false if there is no such pair. */
-static bool recombine(form *f) {
-  for (size_t m = 0; m < f->n; m++)
-    for (size_t d = 0; d < f->n && f->atom[m]->op == OP_MOD; d++) {
-      if (!same_division(f->atom[d], f->atom[m])) continue;
-      int64_t k = f->c[m], c = node_int(f->atom[m]->src[1]), kc;
-      if (__builtin_mul_overflow(k, c, &kc) || f->c[d] != kc) continue;
-      const node *mod = f->atom[m], *div = f->atom[d];
+static bool recombine(ir *g, form *f) {
+  for (size_t m = 0; m < f->n; m++) {
+    const node *mod = f->atom[m];
+    int64_t k = f->c[m], kc;
+    if (mod->op != OP_MOD || mod->src[1]->op != OP_CONST) continue;
+    if (__builtin_mul_overflow(k, node_int(mod->src[1]), &kc)) continue;
+    for (size_t d = 0; d < f->n; d++) {
+      const node *div = f->atom[d], *x = f->c[d] == kc ? divided_number(g, div, mod) : NULL;
+      if (!x) continue;
       add_term(f, mod, mul_exact(f, k, -1));
       add_term(f, div, mul_exact(f, kc, -1));
-      add_scaled(f, mod->src[0], k);
+      add_scaled(f, x, k);
       return true;
     }
+  }
   return false;
 }
 
 /** The form as a node; NULL if it was lost. */
 static const node *finish_or_null(ir *g, form *f) {
-  while (!f->lost && recombine(f)) {}
+  while (!f->lost && recombine(g, f)) {}
   if (f->lost) return NULL;
   if (!f->n) return ix_const(g, f->k);
   if (f->n == 1 && f->c[0] == 1 && !f->k) return f->atom[0];
@@ -528,7 +535,7 @@ static void lower(proof *p, form *f, size_t term, size_t side) {
 static bool prove(proof *p, form *f) {
   size_t term;
   for (;;) {
-    while (!f->lost && recombine(f)) {}
+    while (!f->lost && recombine(p->g, f)) {}
     if (f->lost) return false;
     interval bounds = infer_affine(f->k, f->n, f->atom, f->c);
     if (bounds.lo >= 0) return true;
