@@ -138,7 +138,8 @@ typedef struct tn_open_desc {
   tn_logger logger;       /**< absent: remarks are dropped */
   tn_progress progress;   /**< absent: nothing is told and nothing cancelled */
   const char *compiler;   /**< C compiler for kernels: a name or path, and arguments after spaces
-                             ("ccache gcc"); NULL: the first of cc, gcc and clang that there is */
+                             ("ccache gcc"), of which those that loosen arithmetic, as -ffast-math,
+                             do nothing; NULL: the first of cc, gcc and clang that there is */
 } tn_open_desc;
 
 /* clang-format off */

@@ -230,6 +230,47 @@ static void products_are_not_contracted(void **state) {
   }
 }
 
+/** What a compiler does to numbers that it was told to be free with. */
+static void check_numbers(bench *b, const char *command) {
+  static const char source[] =
+      "void k(const double *x, double *o) {\n"
+      "  o[0] = x[0] != x[0]; o[1] = 1 / (x[1] + 0.0); o[2] = x[2] / 49; o[3] = (x[3] + x[4]) - "
+      "x[3];\n"
+      "  o[4] = x[5] * x[6] + x[7]; o[5] = x[0] > 0 ? x[0] : 0; o[6] = x[8] * 0.1; }";
+  cc c = find(b, command);
+  cc_object o;
+  elf_code *code;
+  if (cc_compile(&c, source, sizeof source - 1, NULL, &b->arena, &o, &b->diag))
+    fail_msg("%s: %s", command, b->diag.text);
+  assert_int_equal(elf_load(&code, o.data, o.bytes, &mem_system, &b->diag), TN_OK);
+  const volatile double by = 49, tenth = 0.1;
+  const double x[9] = {(double)NAN, -0.0, 5, 1e30, 1, 1 + 0x1p-30, 1 - 0x1p-30, -1, 3};
+  const double e[7] = {1, (double)INFINITY, x[2] / by, 0, 0, 0, x[8] * tenth};
+  double got[7];
+  ((void (*)(const double *, double *))(uintptr_t)elf_symbol(code, "k"))(x, got);
+  for (int i = 0; i < 7; i++)
+    if (got[i] != e[i]) fail_msg("%s: number %d is %a, not %a", command, i, got[i], e[i]);
+  elf_free(code);
+}
+
+/** Liberties with numbers are the math mode's to give: words of the caller's take none. */
+static void words_take_no_liberties_with_numbers(void **state) {
+  bench *b = *state;
+  static const char *const commands[] = {
+      "gcc -ffast-math",
+      "gcc -Ofast -march=native",
+      "gcc -funsafe-math-optimizations -fsingle-precision-constant",
+      "gcc -ffinite-math-only -fno-signed-zeros -freciprocal-math -fassociative-math "
+      "-fno-trapping-math",
+      "clang -ffast-math",
+      "clang -Ofast -march=native",
+      "clang -funsafe-math-optimizations",
+      "clang -ffinite-math-only -fno-signed-zeros -freciprocal-math -fassociative-math "
+      "-fno-trapping-math"};
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+    if (here(b, *commands[i] == 'g' ? "gcc" : "clang")) check_numbers(b, commands[i]);
+}
+
 /** Going without traps changes no value: special values through the operations that it touches,
     against the same source with traps. */
 static void ignoring_traps_keeps_results(void **state) {
@@ -524,6 +565,7 @@ int main(void) {
       TEST(objects_are_the_same_each_time),
       TEST(flags_are_passed),
       TEST(products_are_not_contracted),
+      TEST(words_take_no_liberties_with_numbers),
       TEST(ignoring_traps_keeps_results),
       TEST(errors_show_what_the_compiler_said),
       TEST(signals_and_missing_objects_are_errors),

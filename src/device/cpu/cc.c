@@ -14,15 +14,24 @@ static const int64_t compile_limit_ns = 60 * (int64_t)1000000000;
 static const char install_hint[] =
     "install gcc or clang (on Debian: apt install gcc, or apt install clang)";
 
-/* Contraction would make results differ between compilers; errno and floating-point traps are
-   nothing that a kernel's results can show. Hidden visibility lets calls inside the object be
-   direct. The rest keeps out sections and calls that the loader has no use for. */
+/* These stand after the caller's words, and the last word wins: liberties with floating-point
+   numbers are taken by rules, as the math mode says, and never by the compiler. One that is taken
+   by name outlives -fno-fast-math, which would also bring clang's contraction back: so each is
+   undone, and that first. Contraction would make results differ between compilers; errno and
+   floating-point traps are nothing that a kernel's results can show. Hidden visibility lets calls
+   inside the object be direct. The rest keeps out sections and calls that the loader has no use
+   for. */
 static const char *const always[] = {
     "-c",
     "-O2",
     "-std=gnu11",
     "-fPIC",
     "-fvisibility=hidden",
+    "-fno-fast-math",
+    "-fno-finite-math-only",
+    "-fno-associative-math",
+    "-fno-reciprocal-math",
+    "-fsigned-zeros",
     "-ffp-contract=off",
     "-fno-math-errno",
     "-fno-stack-protector",
@@ -37,10 +46,12 @@ static const char *const always[] = {
     NULL,
 };
 
-/* Nothing is put into files, not even when the compiler crashes. */
-static const char *const kind_flags[][3] = {
-    [CC_GCC] = {"-pipe", "-fno-report-bug"},
-    [CC_CLANG] = {"-fno-crash-diagnostics"},
+/* More of the same (clang takes -fno-unsafe-math-optimizations for a wish for traps); and nothing
+ * is put into files, not even when the compiler crashes. */
+static const char *const kind_flags[][5] = {
+    [CC_GCC] = {"-fno-unsafe-math-optimizations", "-fno-single-precision-constant", "-pipe",
+                "-fno-report-bug"},
+    [CC_CLANG] = {"-fno-approx-func", "-fdenormal-fp-math=ieee", "-fno-crash-diagnostics"},
 };
 
 /* The loader runs no constructors, so globals are not registered; a stack frame's red zones would
