@@ -259,13 +259,24 @@ static tn_status compile(tn_model *m) {
   return s == TN_OK ? s : context_message(c, &m->diag);
 }
 
+static tn_status no_place(const tn_model *m) {
+  diag d = {0};
+  diag_set(&d, TN_ERR_ARGUMENT, "%s: model_bind: the place for the binding is NULL", m->name);
+  return context_message(m->context, &d);
+}
+
 tn_status tn_model_bind(tn_model *m, tn_binding **binding) {
   if (binding) *binding = NULL;
-  if (!m || !binding) return TN_ERR_ARGUMENT;
+  if (!m) return TN_ERR_ARGUMENT;
+  if (!binding) return no_place(m);
+  tn_context *c = m->context;
+  context_begin_beside(c);
   mutex_lock(&m->lock);
   tn_status s = m->plan ? TN_OK : compile(m);
   mutex_unlock(&m->lock);
-  return s == TN_OK ? tn_plan_bind(m->plan, binding) : s;
+  if (s == TN_OK) s = tn_plan_bind(m->plan, binding);
+  context_end_beside(c);
+  return s;
 }
 
 /* Ports. */

@@ -7,11 +7,17 @@
 
 static tn_status enter(tn_binding *b) {
   if (!b) return TN_ERR_ARGUMENT;
-  return atomic_exchange_explicit(&b->entered, true, memory_order_acquire) ? TN_ERR_BUSY : TN_OK;
+  tn_context *c = b->context;
+  context_begin_beside(c);
+  if (!atomic_exchange_explicit(&b->entered, true, memory_order_acquire)) return TN_OK;
+  context_end_beside(c);
+  return TN_ERR_BUSY;
 }
 
 static void leave(tn_binding *b) {
+  tn_context *c = b->context;
   atomic_store_explicit(&b->entered, false, memory_order_release);
+  context_end_beside(c);
 }
 
 /** Tells a failure, which is kept for the next run. */
@@ -80,9 +86,7 @@ static void publish(tn_binding *b) {
   mutex_unlock(&c->lock);
 }
 
-tn_status tn_plan_bind(tn_plan *p, tn_binding **out) {
-  if (out) *out = NULL;
-  if (!p) return TN_ERR_ARGUMENT;
+static tn_status bind(tn_plan *p, tn_binding **out) {
   tn_context *c = p->context;
   diag d = {0};
   if (!out) {
@@ -105,6 +109,16 @@ tn_status tn_plan_bind(tn_plan *p, tn_binding **out) {
   }
   publish(b);
   *out = b;
+  return s;
+}
+
+tn_status tn_plan_bind(tn_plan *p, tn_binding **out) {
+  if (out) *out = NULL;
+  if (!p) return TN_ERR_ARGUMENT;
+  tn_context *c = p->context;
+  context_begin_beside(c);
+  tn_status s = bind(p, out);
+  context_end_beside(c);
   return s;
 }
 

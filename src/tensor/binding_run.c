@@ -302,10 +302,8 @@ static tn_status run_pending(tn_binding *b) {
 
 tn_status binding_run(tn_binding *b) {
   tn_status s = TN_OK;
-  atomic_fetch_add(&b->context->running, 1);
   if (b->plan->n_states && gate_has_me(&b->context->gate)) s = refuse_callback(b);
   if (s == TN_OK && has_pending(b)) s = run_pending(b);
   if (s == TN_OK) s = run(b);
-  atomic_fetch_sub(&b->context->running, 1);
   return s;
 }

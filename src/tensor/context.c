@@ -20,6 +20,9 @@ tn_status context_take(tn_context *c) {
 
 tn_status context_take_for_run(tn_context *c) { return gate_enter(&c->gate, GATE_RUN); }
 
+void context_begin_beside(tn_context *c) { atomic_fetch_add(&c->beside, 1); }
+void context_end_beside(tn_context *c) { atomic_fetch_sub(&c->beside, 1); }
+
 tn_status context_enter(tn_context *c) {
   tn_status s = context_take(c);
   if (s != TN_OK || !c->broken) return s;
@@ -242,7 +245,7 @@ tn_status tn_close(tn_context *c) {
   if (!c) return TN_OK;
   tn_status s = context_take(c);
   if (s != TN_OK) return s;
-  if (atomic_load(&c->running)) {
+  if (atomic_load(&c->beside)) {
     context_leave(c);
     return TN_ERR_BUSY;
   }

@@ -113,7 +113,7 @@ struct tn_context {
   attachment *attachments;
   tn_plan *plans;
   tn_binding *bindings;
-  atomic_size_t running; /* bindings that run */
+  atomic_size_t beside; /* calls on plans, models and bindings that are under way */
 };
 
 /** Takes the context. TN_ERR_ARGUMENT for NULL and TN_ERR_BUSY while another call has it or inside
@@ -125,6 +125,11 @@ tn_status context_enter(tn_context *c);
 
 /** Takes it for a run of a binding, which waits for calls. TN_ERR_BUSY inside a callback. */
 tn_status context_take_for_run(tn_context *c);
+
+/** Around a call on a plan, a model or a binding, which is beside the context: until it has ended the
+    context is not closed. Any thread. */
+void context_begin_beside(tn_context *c);
+void context_end_beside(tn_context *c);
 
 /** Frees what the call left behind, and lets others in. */
 void context_leave(tn_context *c);

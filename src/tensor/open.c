@@ -131,7 +131,7 @@ static tn_context *new_context(const tn_open_desc *o) {
   c->pending_end = &c->pending;
   c->threads = o->threads;
   c->math = o->math;
-  atomic_init(&c->running, 0);
+  atomic_init(&c->beside, 0);
   gate_init(&c->gate);
   mutex_init(&c->lock);
   mutex_init(&c->reports);

@@ -248,6 +248,27 @@ static void models_compile_beside_the_context(void **state) {
   assert_int_equal(tn_close(c), TN_OK);
 }
 
+/** A context is not closed under a thread that compiles. */
+static void contexts_stay_open_while_a_model_compiles(void **state) {
+  (void)state;
+  waiting w = {.status = TN_ERR_INTERNAL};
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.progress = (tn_progress){wait_at_first, &w, NULL};
+  tn_context *c = tn_open(&d);
+  w.model = loaded(c);
+  atomic_store(&w.stage, 1);
+  pthread_t t;
+  assert_int_equal(pthread_create(&t, NULL, bind_one, &w), 0);
+  while (atomic_load(&w.stage) != 2) sched_yield();
+  tn_status closed = tn_close(c);
+  atomic_store(&w.stage, 3);
+  pthread_join(t, NULL);
+  assert_int_equal(closed, TN_ERR_BUSY);
+  check_ok(c, w.status);
+  check_rows(w.binding, 3);
+  assert_int_equal(tn_close(c), TN_OK);
+}
+
 static void models_are_applied_at_sizes_that_vary(void **state) {
   tn_context *c = *state;
   tn_model *m = loaded(c);
@@ -426,6 +447,8 @@ static void arguments_are_checked(void **state) {
   assert_int_equal(tn_model_bind(NULL, &b), TN_ERR_ARGUMENT);
   assert_null(b);
   check_text(tn_message(c), "the place for the model is NULL");
+  assert_int_equal(tn_model_bind(loaded(c), NULL), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "model_bind: the place for the binding is NULL");
   struct {
     tn_model_desc known;
     int64_t later;
@@ -508,6 +531,7 @@ int main(void) {
       TEST(missing_inputs_are_named),
       TEST(bindings_run_from_many_threads),
       cmocka_unit_test(models_compile_beside_the_context),
+      cmocka_unit_test(contexts_stay_open_while_a_model_compiles),
       TEST(models_are_applied_at_sizes_that_vary),
       TEST(copied_files_may_be_cut),
       TEST(memory_is_flat),

@@ -46,8 +46,8 @@ static const char *const always[] = {
     NULL,
 };
 
-/* More of the same (clang takes -fno-unsafe-math-optimizations for a wish for traps); and nothing
- * is put into files, not even when the compiler crashes. */
+/* More of the same: clang takes -fno-unsafe-math-optimizations for a wish for traps. And nothing is
+   put into files, not even when the compiler crashes. */
 static const char *const kind_flags[][5] = {
     [CC_GCC] = {"-fno-unsafe-math-optimizations", "-fno-single-precision-constant", "-pipe",
                 "-fno-report-bug"},
