@@ -77,10 +77,9 @@ tn_tensor *tn_from_host(tn_context *c, tn_shape shape, tn_dtype dtype, const voi
 }
 
 static value build_wrap(builder *b, const value in[], size_t n, const void *options) {
-  (void)in, (void)n;
   host_job *j = (host_job *)options;
   const node *sizes[TN_MAX_RANK + 1];
-  check_host(b, j, sizes);
+  if (!check_host(b, j, sizes)) return build_copy(b, in, n, options); /* no memory to use */
   if ((uintptr_t)j->data % dtype_bytes((dtype)j->dtype))
     diag_raise(b->diag, TN_ERR_ARGUMENT, "the data is not aligned to its elements");
   const node *made = new_data(b, (dtype)j->dtype, (size_t)j->shape.rank, sizes);

@@ -69,6 +69,9 @@ static void wrapped_memory_is_let_go_once(void **state) {
   assert_int_equal(destroyed, 1);
   tn_wrap_host(NULL, tn_shape(4), TN_F32, x, sizeof x, count_call, &destroyed);
   assert_int_equal(destroyed, 2);
+  tn_tensor *none = tn_wrap_host(c, tn_shape(2, 0), TN_F32, NULL, 0, count_call, &destroyed);
+  check_ok(c, tn_read(plus(c, none, 1), TN_F32, NULL, 0));
+  assert_int_equal(destroyed, 3);
 }
 
 static void mapped_values_are_seen(void **state) {
