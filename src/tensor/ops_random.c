@@ -84,6 +84,20 @@ static words random_words(builder *b, uint64_t key, const sizes *shape) {
   return x;
 }
 
+/** The upper half of the product of two words, the lower one first, and a number: none of the sums
+    overflows 64 bits. */
+static const node *upper_half(builder *b, const words *x, uint64_t by) {
+  const node *low = ir_cast(b->ir, x->at[0], DT_U64), *high = ir_cast(b->ir, x->at[1], DT_U64);
+  const node *by_low = ex_int(b, low, (int64_t)(by & UINT32_MAX));
+  const node *by_high = ex_int(b, low, (int64_t)(by >> 32)), *shift = ex_int(b, low, 32);
+  const node *lowest = ex2(b, OP_SHR, ex2(b, OP_MUL, low, by_low), shift);
+  const node *middle = ex2(b, OP_ADD, ex2(b, OP_MUL, high, by_low), lowest);
+  const node *rest = ex2(b, OP_AND, middle, ex_int(b, low, UINT32_MAX));
+  rest = ex2(b, OP_SHR, ex2(b, OP_ADD, ex2(b, OP_MUL, low, by_high), rest), shift);
+  const node *top = ex2(b, OP_ADD, ex2(b, OP_MUL, high, by_high), ex2(b, OP_SHR, middle, shift));
+  return ex2(b, OP_ADD, top, rest);
+}
+
 static const node *together(builder *b, const words *x) {
   const node *low = ir_cast(b->ir, x->at[0], DT_U64), *high = ir_cast(b->ir, x->at[1], DT_U64);
   return ex2(b, OP_OR, ex2(b, OP_SHL, high, ex_int(b, high, 32)), low);
@@ -126,10 +140,8 @@ value build_randint(builder *b, uint64_t key, const sizes *shape, dtype t, int64
     diag_raise(b->diag, TN_ERR_ARGUMENT, "%s has no numbers from %lld to below %lld", dtype_name(t),
                (long long)low, (long long)high);
   words w = random_words(b, key, shape);
-  const node *n = together(b, &w);
-  const node *range = ir_const_bits(b->ir, DT_U64, (uint64_t)high - (uint64_t)low);
+  const node *n = upper_half(b, &w, (uint64_t)high - (uint64_t)low);
   sizes s = sizes_of(n);
-  n = ex2(b, OP_MOD, n, ex_fill(b, range, &s));
   n = ex2(b, OP_ADD, n, ex_fill(b, ir_const_bits(b->ir, DT_U64, (uint64_t)low), &s));
   return value_of(shape_reshape(b, ir_cast(b->ir, n, t), shape));
 }

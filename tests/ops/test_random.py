@@ -67,11 +67,11 @@ for seed in (0, 1, 0xDEADBEEF12345678):
                 rand(words(seed, call, 105), kind).reshape(3, 5, 7), rtol=0)
     for call, (kind, low, high) in enumerate(
             [("i8", -128, 128), ("u8", 3, 4), ("i64", -2**63, 2**63 - 1), ("u64", 0, 2**63 - 1),
-             ("i32", -5, 1000)], len(FLOATS)):
-        n = together(words(seed, call, 60)) % np.uint64(high - low)
-        e = np.array([low + int(k) for k in n]).astype(dtype(kind))
+             ("i32", -5, 1000), ("i64", 0, 2**32), ("i64", -2**62, 2**63 - 1)], len(FLOATS)):
+        e = np.array([low + (int(k) * (high - low) >> 64)
+                      for k in together(words(seed, call, 60))]).astype(dtype(kind))
         c.check(f"randint {kind} {low} {high} {seed}", tn.randint((60,), kind, low, high), e)
-    for call, kind in enumerate(FLOATS, len(FLOATS) + 5):
+    for call, kind in enumerate(FLOATS, len(FLOATS) + 7):
         e = randn(words(seed, call, 64)).astype(dtype(kind)).reshape(4, 16)
         c.check(f"randn {kind} {seed}", tn.randn((4, 16), kind), e,
                 rtol=1e-5 if kind == "f32" else None)
@@ -103,6 +103,9 @@ for kind in FLOATS:
 x = tn.read(tn.randint((COUNT,), "i16", -3, 4))
 c.true("randint bounds", x.min() == -3 and x.max() == 3)
 c.true("randint evenly", ((np.bincount(x + 3) - COUNT / 7) ** 2).sum() / (COUNT / 7) < 30)
+x = tn.read(tn.randint((COUNT,), "i64", -2**62, 2**63 - 1)).astype(np.float64)
+counts = np.histogram(x, 3, (-2.0**62, 2.0**63))[0]
+c.true("wide randint evenly", ((counts - COUNT / 3) ** 2).sum() / (COUNT / 3) < 20)
 
 for kind, low, high in [("u8", -1, 5), ("u8", 0, 257), ("i8", 5, 5), ("i32", 7, -7)]:
     c.refuse(f"randint {kind} {low} {high}", tn.randint((2,), kind, low, high), "ERR_ARGUMENT",
