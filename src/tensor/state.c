@@ -16,13 +16,15 @@ cell *cell_hold(cell *k) {
   return k;
 }
 
+static void unlink_lent(cell *k) {
+  *k->link_lent = k->next_lent;
+  if (k->next_lent) k->next_lent->link_lent = k->link_lent;
+  k->is_lent = false;
+}
+
 static void cell_free(cell *k) {
   tn_context *c = k->context;
-  if (k->is_lent) {
-    cell **at = &c->lent;
-    while (*at != k) at = &(*at)->next_lent;
-    *at = k->next_lent;
-  }
+  if (k->is_lent) unlink_lent(k);
   if (k->settled) leaf_of(c, k->settled)->cell = NULL;
   const node *const held[] = {k->base, k->settled, k->now, k->init, k->before};
   for (size_t i = 0; i < sizeof held / sizeof *held; i++) ir_release(c->ir, held[i]);
@@ -46,6 +48,7 @@ static void set_pending(cell *k) {
     k->is_pending = true;
     cell_hold(k);
     k->next_pending = NULL;
+    k->link_pending = c->pending_end;
     *c->pending_end = k;
     c->pending_end = &k->next_pending;
   }
@@ -55,10 +58,11 @@ static void set_pending(cell *k) {
 void cell_check_pending(cell *k) {
   tn_context *c = k->context;
   if (!k->is_pending || k->init || k->now != k->settled) return;
-  cell **at = &c->pending;
-  while (*at != k) at = &(*at)->next_pending;
-  *at = k->next_pending;
-  if (c->pending_end == &k->next_pending) c->pending_end = at;
+  *k->link_pending = k->next_pending;
+  if (k->next_pending)
+    k->next_pending->link_pending = k->link_pending;
+  else
+    c->pending_end = k->link_pending;
   k->is_pending = false;
   replace(c, &k->before, NULL);
   k->scope = NULL;
@@ -131,20 +135,18 @@ static void lend(cell *k) {
   if (!k->is_lent) {
     k->is_lent = true;
     k->next_lent = c->lent;
+    k->link_lent = &c->lent;
+    if (k->next_lent) k->next_lent->link_lent = &k->next_lent;
     c->lent = k;
   }
   store_lend(k->store, true);
 }
 
 void cell_end_loans(tn_context *c) {
-  for (cell **at = &c->lent; *at;) {
-    cell *k = *at;
-    if (!is_unread(k)) {
-      at = &k->next_lent;
-      continue;
-    }
-    *at = k->next_lent;
-    k->is_lent = false;
+  for (cell *k = c->lent, *next; k; k = next) {
+    next = k->next_lent;
+    if (!is_unread(k)) continue;
+    unlink_lent(k);
     store_lend(k->store, false);
   }
 }

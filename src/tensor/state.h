@@ -20,8 +20,8 @@ struct cell {
   const node *before;
   scope *scope;
   bool is_pending, is_lent;
-  cell *next_pending;
-  cell *next_lent;
+  cell *next_pending, **link_pending;
+  cell *next_lent, **link_lent;
 };
 
 /** A cell that starts as `init`, held once. Failures are set in the context's diag. */

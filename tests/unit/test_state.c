@@ -1,6 +1,8 @@
 /* States, values from the host and to it, custom operations: what is seen when. */
 #include "tensor_check.h"
 
+#include <time.h>
+
 static int open_one(void **state) {
   *state = tn_open(NULL);
   return *state ? 0 : -1;
@@ -72,6 +74,22 @@ static void wrapped_memory_is_let_go_once(void **state) {
   tn_tensor *none = tn_wrap_host(c, tn_shape(2, 0), TN_F32, NULL, 0, count_call, &destroyed);
   check_ok(c, tn_read(plus(c, none, 1), TN_F32, NULL, 0));
   assert_int_equal(destroyed, 3);
+}
+
+/** What a state costs to free does not depend on how many there are: with a search among them this
+    took half a minute. */
+static void many_states_are_freed_one_by_one(void **state) {
+  enum { COUNT = 40000, SECONDS = 10 };
+  tn_context *c = *state;
+  tn_tensor **s = malloc(COUNT * sizeof(tn_tensor *));
+  const float x = 1;
+  for (int i = 0; i < COUNT; i++) s[i] = tn_own(tn_state(floats(c, 1, &x)));
+  time_t start = time(NULL);
+  check_ok(c, tn_realize(c, s, COUNT));
+  for (int i = 0; i < COUNT; i++) tn_add(s[i], s[i]);
+  for (int i = 0; i < COUNT; i++) tn_release(s[i]);
+  assert_true(time(NULL) - start <= SECONDS);
+  free(s);
 }
 
 static void mapped_values_are_seen(void **state) {
@@ -621,6 +639,7 @@ int main(void) {
       WITH(values_convert),
       WITH(sizes_are_exact),
       WITH(wrapped_memory_is_let_go_once),
+      WITH(many_states_are_freed_one_by_one),
       WITH(mapped_values_are_seen),
       WITH(weak_scalars_are_read),
       WITH(assigns_are_ordered),
