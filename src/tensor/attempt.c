@@ -25,6 +25,7 @@ typedef struct job {
   want custom; /* of all goals that are host functions' */
   resolver resolver;
   size_t customs_held; /* of the resolver's */
+  map original_of;     /* image of a host function's node → the node it was made from */
   computation computation;
   VEC(turn) turns;
   bool in_turn, is_overtaken, is_cancelled;
@@ -50,8 +51,11 @@ static void resolve(job *j, goal *g) {
 /** Held until the end, so that what reads the original is told its value. */
 static void hold_customs(job *j) {
   for (; j->customs_held < j->resolver.customs.n; j->customs_held++) {
-    ir_retain(j->resolver.customs.at[j->customs_held].original);
-    ir_retain(j->resolver.customs.at[j->customs_held].image);
+    const custom_image *i = &j->resolver.customs.at[j->customs_held];
+    if (!map_has(&j->original_of, i->image))
+      map_set(&j->c->arena, &j->original_of, i->image, (void *)i->original);
+    ir_retain(i->original);
+    ir_retain(i->image);
   }
 }
 
@@ -112,13 +116,6 @@ static void count_references(job *j) {
   }
 }
 
-/** The node that one of the graph was made from; NULL if it is as it was. */
-static const node *original_of(const job *j, const node *image) {
-  for (size_t i = 0; i < j->customs_held; i++)
-    if (j->resolver.customs.at[i].image == image) return j->resolver.customs.at[i].original;
-  return NULL;
-}
-
 /** An operation of the host's runs once: its value has memory of its own, so that it stays for who
     else reads it, and for another attempt. */
 static void add_customs(job *j) {
@@ -126,7 +123,7 @@ static void add_customs(job *j) {
   for (size_t i = 0; i < u->order.n; i++) {
     const node *n = u->order.at[i];
     if (n->op != OP_CUSTOM) continue;
-    const node *original = original_of(j, n);
+    const node *original = map_get(&j->original_of, n); /* NULL: it is as it was */
     if (original) usage_hold(u, n);
     add_goal(j, &j->custom, NULL);
     vec_last(&j->goals).custom = ir_retain(n);

@@ -46,6 +46,18 @@ static tn_status compile(computation *k) {
 
 /* Memory. */
 
+static void list_buffers(void *arg) {
+  computation *k = arg;
+  const node_list *order = &k->usage.order;
+  size_t n = executable_buffers(k->executable);
+  k->buffers = arena_calloc(&k->c->arena, n + 1, sizeof *k->buffers);
+  for (size_t i = 0, b = 0; i < order->n; i++) {
+    if (order->at[i]->op != OP_BUFFER) continue;
+    size_t at = k->inputs[b++];
+    if (at != SIZE_MAX && !k->buffers[at].input) k->buffers[at].input = order->at[i];
+  }
+}
+
 static tn_status place_inputs(computation *k) {
   const node_list *order = &k->usage.order;
   tn_status s = TN_OK;
@@ -58,19 +70,9 @@ static tn_status place_inputs(computation *k) {
   return s;
 }
 
-static bool is_shared(const computation *k, size_t i) {
-  for (size_t n = 0; n < i; n++)
-    if (k->results.at[n].at == k->results.at[i].at) return true;
-  return false;
-}
-
 /** Whether a buffer is what a cell's contents are in. */
-static bool is_contents(const computation *k, size_t at, const cell *of) {
-  const node_list *order = &k->usage.order;
-  for (size_t i = 0, b = 0; i < order->n; i++)
-    if (order->at[i]->op == OP_BUFFER && k->inputs[b++] == at)
-      return leaf_of(k->c, order->at[i])->cell == of;
-  return false;
+static bool is_contents(const computation *k, const known_buffer *b, const cell *of) {
+  return b->input && leaf_of(k->c, b->input)->cell == of;
 }
 
 /** The memory of a result: that of the state which is overwritten, or its own. */
@@ -79,14 +81,17 @@ static tn_status place_result(computation *k, size_t i) {
   result *r = &k->results.at[i];
   uint64_t bytes;
   r->at = executable_output(k->executable, i);
+  known_buffer *b = &k->buffers[r->at];
+  bool is_shared = b->is_output;
   bool is_input = executable_buffer_at(k->executable, r->at)->role == ROLE_INPUT;
-  if (is_input && r->owner && is_contents(k, r->at, r->owner)) {
+  b->is_output = true;
+  if (is_input && r->owner && is_contents(k, b, r->owner)) {
     r->memory = buffer_retain(leaf_of(k->c, r->owner->settled)->memory);
     return TN_OK;
   }
   tn_status s = execution_bytes(k->execution, r->at, &bytes, d);
   if (s == TN_OK) s = buffers_ensure(k->c->device, &r->memory, bytes, d);
-  if (s != TN_OK || is_input || is_shared(k, i)) return s;
+  if (s != TN_OK || is_input || is_shared) return s;
   return execution_set_buffer(k->execution, r->at, r->memory, d);
 }
 
@@ -94,6 +99,7 @@ tn_status computation_open(computation *k) {
   tn_queue *queue;
   if (!k->results.n) return TN_OK;
   tn_status s = compile(k);
+  if (s == TN_OK) s = diag_catch(&k->c->diag, list_buffers, k);
   if (s == TN_OK) s = context_queue(k->c, &queue, &k->c->diag);
   if (s == TN_OK) s = execution_open(&k->execution, k->executable, queue, &k->c->diag);
   if (s == TN_OK) s = place_inputs(k);

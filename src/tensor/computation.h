@@ -14,6 +14,12 @@ typedef struct result {
   tn_buffer *memory; /* where the value will be */
 } result;
 
+/** What is known of a buffer of the executable before the run. */
+typedef struct known_buffer {
+  const node *input; /* the first BUFFER of the graph that it is; NULL: none */
+  bool is_output;    /* a result is placed there */
+} known_buffer;
+
 typedef struct computation {
   tn_context *c;
   usage usage; /* of the graph of all results */
@@ -21,6 +27,7 @@ typedef struct computation {
   map result_of; /* root → its number + 1 */
   executable *executable;
   size_t *inputs;
+  known_buffer *buffers; /* of the executable */
   execution *execution;
 } computation;
 

@@ -8,6 +8,7 @@
 #include "tensor/state.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_INPUTS = 64, MOST_OUTPUTS = 128, ALIGN = 8 };
@@ -145,28 +146,35 @@ void tn_call_fail(tn_call *call, const char *text) {
 
 /* The host functions of an executable. */
 
+typedef struct listed_host {
+  int64_t uid;
+  custom_host *host;
+} listed_host;
+
 typedef struct host_list {
   tn_context *context;
   size_t n;
-  struct {
-    int64_t uid;
-    custom_host *host;
-  } at[];
+  listed_host at[]; /* by uid */
 } host_list;
 
-static size_t list_bytes(size_t n) { return sizeof(host_list) + n * sizeof((host_list *)0)->at[0]; }
+static size_t list_bytes(size_t n) { return sizeof(host_list) + n * sizeof(listed_host); }
+
+static int by_uid(const void *a, const void *b) {
+  const listed_host *x = a, *y = b;
+  return (x->uid > y->uid) - (x->uid < y->uid);
+}
 
 static tn_status call_listed(void *user, const executable_call *c, tn_failure *failure) {
   const host_list *l = user;
-  for (size_t i = 0; i < l->n; i++) {
-    if (l->at[i].uid != c->uid) continue;
-    gate_visit visit;
-    gate_begin_callback(&l->context->gate, &visit);
-    tn_status s = call_host(l->at[i].host, c, failure);
-    gate_end_callback(&l->context->gate, &visit);
-    return s;
-  }
-  return tn_fail(failure, TN_ERR_INTERNAL, "no custom operation %lld", (long long)c->uid);
+  const listed_host key = {c->uid, NULL};
+  const listed_host *found = bsearch(&key, l->at, l->n, sizeof key, by_uid);
+  if (!found)
+    return tn_fail(failure, TN_ERR_INTERNAL, "no custom operation %lld", (long long)c->uid);
+  gate_visit visit;
+  gate_begin_callback(&l->context->gate, &visit);
+  tn_status s = call_host(found->host, c, failure);
+  gate_end_callback(&l->context->gate, &visit);
+  return s;
 }
 
 static void release_list(void *user) {
@@ -188,6 +196,7 @@ tn_status custom_host_of(tn_context *c, const node_list *order, executable_host 
       l->at[l->n].uid = order->at[i]->ints[0];
       l->at[l->n++].host = custom_hold(leaf_of(c, order->at[i])->custom);
     }
+  qsort(l->at, l->n, sizeof *l->at, by_uid);
   *out = (executable_host){call_listed, release_list, l};
   return TN_OK;
 }
