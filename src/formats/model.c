@@ -22,6 +22,7 @@ import import;
   bool copy;        /* weights are copied */
   const node **all; /* inputs, then outputs, in the context's graph */
   arena work;
+  map input_of; /* input of `all` → its name */
 } loading;
 
 static const node *open_leaf(loading *l, leaf_kind kind, dtype t, size_t rank,
@@ -93,6 +94,13 @@ static void add_port(loading *l, size_t i, const import_port *p) {
     m->sizes[i][k] = size_text(&b, p->node->dims[k]);
 }
 
+static size_t count_leaves(const loading *l, size_t n_ports) {
+  node_list order = topo_sort(&l->c->arena, l->all, n_ports, NULL, NULL);
+  size_t n = 0;
+  for (size_t i = 0; i < order.n; i++) n += order.at[i]->op == OP_BUFFER;
+  return n;
+}
+
 static void load_body(void *arg) {
   loading *l = arg;
   tn_model *m = l->m;
@@ -107,12 +115,12 @@ static void load_body(void *arg) {
   m->names = arena_calloc(a, n + 1, sizeof *m->names);
   m->nodes = arena_calloc(a, n + 1, sizeof *m->nodes);
   m->sizes = arena_calloc(a, n + 1, sizeof *m->sizes);
-  m->leaves = arena_calloc(a, l->c->leaves.n + 1, sizeof *m->leaves);
   l->all = arena_calloc(&l->c->arena, n + 1, sizeof *l->all);
   for (; m->n_inputs < im->inputs.n; m->n_inputs++)
     add_port(l, m->n_inputs, &im->inputs.at[m->n_inputs]);
   for (; m->n_outputs < im->outputs.n; m->n_outputs++)
     add_port(l, m->n_inputs + m->n_outputs, &im->outputs.at[m->n_outputs]);
+  m->leaves = arena_calloc(a, count_leaves(l, n) + 1, sizeof *m->leaves);
 }
 
 /* The graph's own home. */
@@ -122,19 +130,13 @@ static const node *numbered_leaf(ir *g, const node *like, const node *const dims
   return ir_node(g, OP_BUFFER, (dtype)like->dtype, dims, like->rank, ints, 2);
 }
 
-static const char *input_name(const loading *l, const node *n) {
-  for (size_t i = 0; i < l->m->n_inputs; i++)
-    if (l->all[i] == n) return l->m->names[i];
-  return NULL;
-}
-
 static const node *move_leaf(void *user, const node *n, const node *const src[]) {
   loading *l = user;
   tn_model *m = l->m;
   if (n->op == OP_VAR) return import_size(&l->import, m->ir, n);
   if (n->op != OP_BUFFER) return NULL;
   model_leaf *made = &m->leaves[m->n_leaves];
-  made->input = input_name(l, n);
+  made->input = map_get(&l->input_of, n);
   if (!made->input) made->memory = buffer_retain(leaf_of(l->c, n)->memory);
   return numbered_leaf(m->ir, n, src, m->n_leaves++);
 }
@@ -142,6 +144,8 @@ static const node *move_leaf(void *user, const node *n, const node *const src[])
 static void move_body(void *arg) {
   loading *l = arg;
   size_t n = l->m->n_inputs + l->m->n_outputs;
+  for (size_t i = 0; i < l->m->n_inputs; i++)
+    map_set(&l->work, &l->input_of, l->all[i], (void *)l->m->names[i]);
   ir_copy(l->m->ir, &l->work, l->all, n, move_leaf, l, l->m->nodes);
 }
 

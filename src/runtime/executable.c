@@ -105,6 +105,21 @@ static void add_steps(making *m) {
   for (size_t i = 0; i < p->n_steps; i++) add_step(m, &p->steps[i], &m->schedule->steps.at[i]);
 }
 
+static int by_uid(const void *a, const void *b) {
+  const executable_place *x = a, *y = b;
+  if (x->uid != y->uid) return x->uid < y->uid ? -1 : 1;
+  return (x->version > y->version) - (x->version < y->version);
+}
+
+static void list_inputs(executable *p) {
+  p->inputs = arena_alloc(&p->arena, (p->n_buffers + 1) * sizeof *p->inputs);
+  for (size_t i = 0; i < p->n_buffers; i++) {
+    const executable_buffer *b = &p->buffers[i];
+    if (b->role == ROLE_INPUT) p->inputs[p->n_inputs++] = (executable_place){b->uid, b->version, i};
+  }
+  qsort(p->inputs, p->n_inputs, sizeof *p->inputs, by_uid);
+}
+
 static void add_buffers(making *m) {
   executable *p = m->p;
   const schedule *s = m->schedule;
@@ -122,6 +137,7 @@ static void add_buffers(making *m) {
                                         .first = b->first,
                                         .last = b->last};
   }
+  list_inputs(p);
   p->outputs = arena_copy(&p->arena, s->outputs, m->request->n_roots * sizeof *p->outputs);
 }
 
@@ -242,15 +258,14 @@ size_t executable_vars(const executable *p) { return p->n_vars; }
 const tn_program_var *executable_var_at(const executable *p, size_t i) { return &p->vars[i]; }
 
 size_t executable_input(const executable *p, int64_t uid, int64_t version) {
-  for (size_t i = 0; i < p->n_buffers; i++) {
-    const executable_buffer *b = &p->buffers[i];
-    if (b->role == ROLE_INPUT && b->uid == uid && b->version == version) return i;
-  }
-  return SIZE_MAX;
+  const executable_place key = {uid, version, 0};
+  const executable_place *found = bsearch(&key, p->inputs, p->n_inputs, sizeof key, by_uid);
+  return found ? found->at : SIZE_MAX;
 }
 
 size_t executable_var(const executable *p, const char *name) {
-  for (size_t i = 0; i < p->n_vars; i++)
-    if (!strcmp(p->vars[i].name, name)) return i;
-  return SIZE_MAX;
+  const tn_program_var key = {.name = name};
+  const tn_program_var *v =
+      p->n_vars ? bsearch(&key, p->vars, p->n_vars, sizeof key, by_name) : NULL;
+  return v ? (size_t)(v - p->vars) : SIZE_MAX;
 }

@@ -14,6 +14,12 @@ typedef struct executable_step {
   int64_t uid, output;   /* STEP_CUSTOM */
 } executable_step;
 
+/** Which buffer a BUFFER node is. */
+typedef struct executable_place {
+  int64_t uid, version;
+  size_t at;
+} executable_place;
+
 struct executable {
   atomic_size_t count;
   const mem *mem;
@@ -22,6 +28,8 @@ struct executable {
   char *name;
   executable_buffer *buffers;
   size_t n_buffers;
+  executable_place *inputs; /* by uid and version */
+  size_t n_inputs;
   size_t *outputs;
   executable_step *steps;
   size_t n_steps;

@@ -1,8 +1,6 @@
 /* Bindings of the public kind: what they are given, and their results. */
 #include "tensor/binding.h"
 
-#include <string.h>
-
 /* Calls. */
 
 static tn_status enter(tn_binding *b) {
@@ -139,21 +137,21 @@ void plan_free_all(tn_context *c) {
 
 /* Ports. */
 
-static size_t find_port(tn_binding *b, const plan_port *ports, size_t n, const char *name,
+static size_t find_port(tn_binding *b, const plan_port *ports, const names *of, const char *name,
                         const char *what) {
-  for (size_t i = 0; name && i < n; i++)
-    if (!strcmp(ports[i].name, name)) return i;
+  const plan_port *p = name ? names_get(of, name) : NULL;
+  if (p) return (size_t)(p - ports);
   diag_set(&b->diag, TN_ERR_ARGUMENT, "%s has no %s %.200s", b->plan->name, what,
            name ? name : "NULL");
   return SIZE_MAX;
 }
 
 static size_t find_input(tn_binding *b, const char *name) {
-  return find_port(b, b->plan->inputs, b->plan->n_inputs, name, "input");
+  return find_port(b, b->plan->inputs, &b->plan->input_of, name, "input");
 }
 
 static size_t find_output(tn_binding *b, const char *name) {
-  return find_port(b, b->plan->outputs, b->plan->n_outputs, name, "output");
+  return find_port(b, b->plan->outputs, &b->plan->output_of, name, "output");
 }
 
 static tn_status check_dtype(tn_binding *b, tn_dtype t) {
@@ -290,13 +288,11 @@ tn_status tn_binding_run(tn_binding *b) {
 tn_type tn_binding_type(const tn_binding *b, const char *output) {
   tn_type t = {TN_UNDEFINED, {0, {0}}};
   if (!b || !b->has_run || !output) return t;
-  for (size_t i = 0; i < b->plan->n_outputs; i++) {
-    const plan_port *p = &b->plan->outputs[i];
-    if (strcmp(p->name, output)) continue;
-    t.dtype = (tn_dtype)p->dtype;
-    t.shape.rank = (int32_t)p->rank;
-    for (size_t k = 0; k < p->rank; k++) t.shape.size[k] = b->outputs[i].size[k];
-  }
+  const plan_port *p = names_get(&b->plan->output_of, output);
+  if (!p) return t;
+  t.dtype = (tn_dtype)p->dtype;
+  t.shape.rank = (int32_t)p->rank;
+  for (size_t k = 0; k < p->rank; k++) t.shape.size[k] = b->outputs[p - b->plan->outputs].size[k];
   return t;
 }
 

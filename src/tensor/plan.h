@@ -3,6 +3,7 @@
 #ifndef TENON_TENSOR_PLAN_H
 #define TENON_TENSOR_PLAN_H
 
+#include "base/names.h"
 #include "ir/topo.h"
 #include "runtime/execution.h"
 #include "tensor/store.h"
@@ -53,7 +54,8 @@ struct tn_plan {
   const char *name;
   executable *executable;
   plan_port *inputs, *outputs;
-  plan_var *vars; /* of the executable */
+  names input_of, output_of; /* name → port */
+  plan_var *vars;            /* of the executable */
   plan_state *states;
   plan_value *values;
   size_t n_inputs, n_outputs, n_states, n_values;

@@ -18,6 +18,8 @@ typedef struct making {
   node_list order;
   nodes sizes;
   nodes inputs; /* the leaf of each input */
+  map listed;   /* inputs of the graph's list */
+  map state_of; /* store → its state */
   bool has_custom;
   tn_plan *made;
 } making;
@@ -50,16 +52,16 @@ static void set_port(making *j, plan_port *p, const char *name, const node *n) {
   }
 }
 
-static void check_name(making *j, const plan_port *ports, size_t n, const char *what) {
-  for (size_t i = 0; i < n; i++)
-    if (!strcmp(ports[i].name, ports[n].name))
-      diag_raise(j->d, TN_ERR_ARGUMENT, "two %s are named %s", what, ports[n].name);
+static void add_name(making *j, names *of, plan_port *p, const char *what) {
+  if (names_get(of, p->name))
+    diag_raise(j->d, TN_ERR_ARGUMENT, "two %s are named %s", what, p->name);
+  names_set(&j->made->arena, of, p->name, p);
 }
 
 static void add_input(making *j, const node *n) {
   tn_plan *p = j->made;
   set_port(j, &p->inputs[p->n_inputs], copy_name(p, j->g->leaf(j->g->user, n).input), n);
-  check_name(j, p->inputs, p->n_inputs, "inputs");
+  add_name(j, &p->input_of, &p->inputs[p->n_inputs], "inputs");
   vec_push(j->work, &j->inputs, n);
   p->n_inputs++;
 }
@@ -72,35 +74,25 @@ static void add_outputs(making *j) {
     if (names && !names[i]) diag_raise(j->d, TN_ERR_ARGUMENT, "output %zu has no name", i);
     const char *name = names ? copy_name(p, names[i]) : arena_printf(&p->arena, "%zu", i);
     set_port(j, &p->outputs[i], name, j->roots.at[i]);
-    check_name(j, p->outputs, i, "outputs");
+    add_name(j, &p->output_of, &p->outputs[i], "outputs");
   }
 }
 
 /* States and values. */
 
-static plan_state *find_state(tn_plan *p, const store *s) {
-  for (size_t i = 0; i < p->n_states; i++)
-    if (p->states[i].store == s) return &p->states[i];
-  return NULL;
-}
-
-static void add_state(tn_plan *p, store *s) {
-  if (find_state(p, s)) return;
+static void add_state(making *j, store *s) {
+  tn_plan *p = j->made;
+  if (map_has(&j->state_of, s)) return;
+  map_set(j->work, &j->state_of, s, &p->states[p->n_states]);
   p->states[p->n_states++] =
       (plan_state){.store = store_retain(s), .in = SIZE_MAX, .out = SIZE_MAX};
-}
-
-static bool is_listed_input(const making *j, const node *n) {
-  for (size_t i = 0; i < j->g->n_inputs; i++)
-    if (j->g->inputs[i] == n) return true;
-  return false;
 }
 
 static void add_leaf(making *j, const node *n) {
   tn_plan *p = j->made;
   plan_leaf l = j->g->leaf(j->g->user, n);
-  if (l.input && !is_listed_input(j, n)) add_input(j, n);
-  if (l.store) add_state(p, l.store);
+  if (l.input && !map_has(&j->listed, n)) add_input(j, n);
+  if (l.store) add_state(j, l.store);
   if (l.memory) p->values[p->n_values++] = (plan_value){buffer_retain(l.memory), SIZE_MAX};
 }
 
@@ -114,10 +106,13 @@ static void add_leaves(making *j) {
   p->inputs = new_ports(p, n + j->g->n_inputs);
   p->values = arena_calloc(&p->arena, n + 1, sizeof *p->values);
   p->states = arena_calloc(&p->arena, n + j->g->n_written + 1, sizeof *p->states);
-  for (size_t i = 0; i < j->g->n_inputs; i++) add_input(j, j->g->inputs[i]);
+  for (size_t i = 0; i < j->g->n_inputs; i++) {
+    add_input(j, j->g->inputs[i]);
+    map_set(j->work, &j->listed, j->g->inputs[i], NULL);
+  }
   for (size_t i = 0; i < j->order.n; i++)
     if (j->order.at[i]->op == OP_BUFFER) add_leaf(j, j->order.at[i]);
-  for (size_t i = 0; i < j->g->n_written; i++) add_state(p, j->g->written[i]);
+  for (size_t i = 0; i < j->g->n_written; i++) add_state(j, j->g->written[i]);
 }
 
 /* The executable. */
@@ -150,6 +145,8 @@ static void compile(making *j) {
               executable_steps(*e), executable_kernels(*e));
 }
 
+static plan_state *state_of(const making *j, const store *s) { return map_get(&j->state_of, s); }
+
 /** Which buffers are what. */
 static void find_buffers(making *j) {
   tn_plan *p = j->made;
@@ -163,27 +160,31 @@ static void find_buffers(making *j) {
     if (n->op != OP_BUFFER) continue;
     plan_leaf l = j->g->leaf(j->g->user, n);
     size_t at = executable_input(p->executable, n->ints[0], n->ints[1]);
-    if (l.store) find_state(p, l.store)->in = at;
+    if (l.store) state_of(j, l.store)->in = at;
     if (l.memory) p->values[value++].buffer = at;
   }
   for (size_t i = 0; i < j->g->n_written; i++)
-    find_state(p, j->g->written[i])->out = executable_output(p->executable, p->n_outputs + i);
+    state_of(j, j->g->written[i])->out = executable_output(p->executable, p->n_outputs + i);
   for (size_t i = 0; i < p->n_states; i++)
     p->states[i].is_in_place = p->states[i].out != SIZE_MAX && p->states[i].out == p->states[i].in;
   for (size_t i = 0; i < p->n_outputs; i++)
     p->outputs[i].buffer = executable_output(p->executable, i);
 }
 
-/** Whether an output is in a buffer that belongs to something else: then it is copied after the
-    run. */
-static bool is_shared(const tn_plan *p, size_t i) {
-  size_t at = p->outputs[i].buffer;
-  if (executable_buffer_at(p->executable, at)->role == ROLE_INPUT) return true;
-  for (size_t k = 0; k < i; k++)
-    if (p->outputs[k].buffer == at) return true;
-  for (size_t k = 0; k < p->n_states; k++)
-    if (p->states[k].out == at) return true;
-  return false;
+/** Outputs in a buffer that belongs to something else are copied after the run. */
+static void find_shared(making *j) {
+  const tn_plan *p = j->made;
+  size_t n = executable_buffers(p->executable);
+  bool *is_taken = arena_calloc(j->work, n + 1, sizeof *is_taken);
+  for (size_t i = 0; i < n; i++)
+    is_taken[i] = executable_buffer_at(p->executable, i)->role == ROLE_INPUT;
+  for (size_t i = 0; i < p->n_states; i++)
+    if (p->states[i].out != SIZE_MAX) is_taken[p->states[i].out] = true;
+  for (size_t i = 0; i < p->n_outputs; i++) {
+    bool *taken = &is_taken[p->outputs[i].buffer];
+    p->outputs[i].is_shared = *taken;
+    *taken = true;
+  }
 }
 
 /* Variables. */
@@ -223,7 +224,7 @@ static void make(void *arg) {
   add_outputs(j);
   compile(j);
   find_buffers(j);
-  for (size_t i = 0; i < p->n_outputs; i++) p->outputs[i].is_shared = is_shared(p, i);
+  find_shared(j);
   find_vars(j);
 }
 
