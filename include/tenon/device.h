@@ -27,7 +27,8 @@ typedef struct tn_device_info {
 #define TN_DEVICE_INFO_INIT \
   { sizeof(tn_device_info), NULL, NULL, NULL, NULL, 0 }
 
-/** Describes the `i`-th device, those that are absent included; the first is the CPU. Past the
+/** Describes the `i`-th device, those that are absent included, which are looked for again each
+    time; the first is the CPU. Past the
    last: TN_ERR_ARGUMENT, which leaves *info and the message alone, so that a loop ends there. */
 TN_API tn_status tn_device_get(tn_context *context, size_t i, tn_device_info *info);
 

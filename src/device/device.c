@@ -47,6 +47,7 @@ static void free_compiler(tn_device *v, device_compiler *k) {
   const tn_compiler *c = v->backend->pairs[k->pair].compiler;
   if (k->is_open && c->close) c->close(k->handle);
   mem_strfree(v->mem, k->name);
+  mutex_free(&k->lock);
   mem_free(v->mem, k, sizeof *k);
 }
 
@@ -134,6 +135,7 @@ static device_compiler *find_compiler(tn_device *v, size_t pair, const char *nam
   while (k && (k->pair != pair || !same_text(k->name, name))) k = k->next;
   if (k || !(k = mem_calloc(v->mem, 1, sizeof *k))) return k;
   k->pair = pair;
+  mutex_init(&k->lock);
   if (!copy_text(v->mem, name, &k->name)) {
     free_compiler(v, k);
     return NULL;
@@ -196,12 +198,12 @@ tn_status device_compiler_get(const device_target *t, void **compiler, diag *d) 
   tn_failure f;
   failure_clear(&f);
   tn_status status = TN_OK;
-  mutex_lock(&v->lock);
+  mutex_lock(&k->lock);
   if (!k->is_open && t->compiler->open)
     status = t->compiler->open(v->state, &v->host, k->name, &k->handle, &f);
   if (!status) k->is_open = true;
   *compiler = k->handle;
-  mutex_unlock(&v->lock);
+  mutex_unlock(&k->lock);
   return failure_tell(d, status, &f);
 }
 

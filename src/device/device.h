@@ -13,6 +13,7 @@ typedef struct device_target device_target;
 typedef struct device_compiler {
   size_t pair;
   char *name; /* as asked for; NULL: the one that is found */
+  mutex lock; /* of what follows: finding a compiler takes time, and nobody else waits for that */
   bool is_open;
   void *handle; /* the backend's */
   struct device_compiler *next;

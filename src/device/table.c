@@ -23,17 +23,6 @@ typedef struct open_device {
   struct open_device *next;
 } open_device;
 
-/** What table_info found out. */
-typedef struct known_device {
-  const tn_backend *backend;
-  int32_t index;
-  char name[48];
-  char *compiler;               /* that was asked for; "": none */
-  char *about, *absent, *pairs; /* absent: NULL if it can be used */
-  uint64_t bytes;
-  struct known_device *next;
-} known_device;
-
 struct table {
   mem mem;
   tn_host host;
@@ -42,7 +31,6 @@ struct table {
   mutex lock; /* of what follows */
   known_backend *backends;
   open_device *devices;
-  known_device *infos;
 };
 
 static const tn_backend *const built_in[] = {&cpu_backend, &null_backend};
@@ -111,24 +99,12 @@ tn_status table_global(table **out, diag *d) {
   return TN_OK;
 }
 
-static void free_info(table *t, known_device *k) {
-  mem_strfree(&t->mem, k->compiler);
-  mem_strfree(&t->mem, k->about);
-  mem_strfree(&t->mem, k->absent);
-  mem_strfree(&t->mem, k->pairs);
-  mem_free(&t->mem, k, sizeof *k);
-}
-
 void table_close(table *t) {
   if (!t) return;
   for (open_device *v = t->devices, *next; v; v = next) {
     next = v->next;
     device_close(v->device);
     mem_free(&t->mem, v, sizeof *v);
-  }
-  for (known_device *k = t->infos, *next; k; k = next) {
-    next = k->next;
-    free_info(t, k);
   }
   for (known_backend *b = t->backends, *next; b; b = next) {
     next = b->next;
@@ -263,20 +239,49 @@ tn_status table_device(table *t, const char *name, tn_device **device, diag *d) 
 
 /* What devices there are. */
 
+bool table_place(table *t, size_t i, device_place *place) {
+  bool found = false;
+  mutex_lock(&t->lock);
+  for (const known_backend *b = t->backends; b && !found; b = b->next) {
+    int32_t count = b->backend->count ? b->backend->count() : 1;
+    size_t n = count > 0 ? (size_t)count : 0;
+    found = i < n;
+    if (found) *place = (device_place){b->backend, (int32_t)i};
+    i -= n;
+  }
+  mutex_unlock(&t->lock);
+  return found;
+}
+
+void table_forget(table *t, device_facts *k) {
+  if (!k) return;
+  mem_strfree(&t->mem, k->about);
+  mem_strfree(&t->mem, k->absent);
+  mem_strfree(&t->mem, k->pairs);
+  mem_free(&t->mem, k, sizeof *k);
+}
+
+/** Whether a pair works: the compiler is there. */
+static tn_status try_pair(tn_device *v, const char *name, const char *compiler, diag *d) {
+  const device_target *target;
+  void *opened;
+  const target_desc desc = {.pair = name, .compiler = compiler};
+  tn_status status = device_target_get(v, &desc, &target, d);
+  return status ? status : device_compiler_get(target, &opened, d);
+}
+
 /** The names of the pairs that work, with spaces between; the last one's failure is in `d`. */
-static tn_status list_pairs(table *t, known_device *k, diag *d) {
+static tn_status list_pairs(table *t, device_facts *k, const char *compiler, diag *d) {
   tn_device *v;
   tn_output names = output_new(&t->mem);
-  tn_status status = get_device(t, k->backend, k->index, &v, d);
-  for (size_t i = 0; i < k->backend->n_pairs && !status; i++) {
-    const tn_pair *p = &k->backend->pairs[i];
+  mutex_lock(&t->lock);
+  tn_status status = get_device(t, k->place.backend, k->place.index, &v, d);
+  mutex_unlock(&t->lock);
+  for (size_t i = 0; i < k->place.backend->n_pairs && !status; i++) {
+    const tn_pair *p = &k->place.backend->pairs[i];
     char name[128];
     int n = snprintf(name, sizeof name, "%s/%s", p->renderer->name, p->compiler->name);
-    const device_target *target;
-    void *compiler;
-    target_desc desc = {.pair = name, .compiler = *k->compiler ? k->compiler : NULL};
-    if (device_target_get(v, &desc, &target, d) || device_compiler_get(target, &compiler, d))
-      continue;
+    if (try_pair(v, name, compiler, d)) continue;
     if (names.n) tn_output_add(&names, " ", 1);
     tn_output_add(&names, name, (size_t)n);
   }
@@ -290,66 +295,32 @@ static tn_status list_pairs(table *t, known_device *k, diag *d) {
 }
 
 /** Asks a backend about a device; what goes wrong is what makes it absent. */
-static tn_status probe(table *t, known_device *k, diag *d) {
+static tn_status probe(table *t, device_facts *k, const char *compiler, diag *d) {
   tn_output about = output_new(&t->mem);
   tn_failure f;
   failure_clear(&f);
-  tn_status status = TN_OK;
-  if (k->backend->probe) status = k->backend->probe(k->index, &about, &k->bytes, &f);
+  const tn_backend *b = k->place.backend;
+  tn_status status = b->probe ? b->probe(k->place.index, &about, &k->bytes, &f) : TN_OK;
   k->about = mem_strdup(&t->mem, output_text(&about));
   output_free(&about);
   if (!k->about) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   if (status) return failure_tell(d, status, &f);
-  return list_pairs(t, k, d);
+  return list_pairs(t, k, compiler, d);
 }
 
-/** Under the lock. NULL without memory. */
-static known_device *find_out(table *t, const tn_backend *b, int32_t index, const char *compiler) {
-  known_device *k = mem_calloc(&t->mem, 1, sizeof *k);
-  if (!k) return NULL;
-  k->backend = b;
-  k->index = index;
-  snprintf(k->name, sizeof k->name, "%s:%d", b->name, (int)index);
-  diag d = {0};
-  k->compiler = mem_strdup(&t->mem, compiler);
-  tn_status status = k->compiler ? probe(t, k, &d) : TN_ERR_MEMORY;
-  if (status) k->absent = mem_strdup(&t->mem, d.text[0] ? d.text : tn_status_text(status));
+tn_status table_ask(table *t, const device_place *place, const char *compiler, device_facts **out,
+                    diag *d) {
+  device_facts *k = mem_calloc(&t->mem, 1, sizeof *k);
+  *out = k;
+  if (!k) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  k->place = *place;
+  snprintf(k->name, sizeof k->name, "%s:%d", place->backend->name, (int)place->index);
+  diag why = {0};
+  tn_status status = probe(t, k, compiler, &why);
+  if (status) k->absent = mem_strdup(&t->mem, why.text[0] ? why.text : tn_status_text(status));
   if (!k->pairs) k->pairs = mem_strdup(&t->mem, "");
-  if (status == TN_ERR_MEMORY || !k->pairs || (status && !k->absent)) {
-    free_info(t, k);
-    return NULL;
-  }
-  k->next = t->infos;
-  return t->infos = k;
-}
-
-/** Under the lock. */
-static tn_status describe(table *t, const tn_backend *b, int32_t index, const char *compiler,
-                          tn_device_info *info, diag *d) {
-  known_device *k = t->infos;
-  while (k && (k->backend != b || k->index != index || strcmp(k->compiler, compiler))) k = k->next;
-  if (!k && !(k = find_out(t, b, index, compiler)))
-    return diag_set(d, TN_ERR_MEMORY, "out of memory");
-  info->name = k->name;
-  info->about = k->about;
-  info->absent = k->absent;
-  info->pairs = k->pairs;
-  info->bytes = k->bytes;
-  return TN_OK;
-}
-
-tn_status table_info(table *t, size_t i, const char *compiler, tn_device_info *info, diag *d) {
-  tn_status status = TN_ERR_ARGUMENT;
-  mutex_lock(&t->lock);
-  for (const known_backend *b = t->backends; b; b = b->next) {
-    int32_t count = b->backend->count ? b->backend->count() : 1;
-    size_t n = count > 0 ? (size_t)count : 0;
-    if (i < n) {
-      status = describe(t, b->backend, (int32_t)i, compiler ? compiler : "", info, d);
-      break;
-    }
-    i -= n;
-  }
-  mutex_unlock(&t->lock);
-  return status;
+  if (status != TN_ERR_MEMORY && k->pairs && (!status || k->absent)) return TN_OK;
+  table_forget(t, k);
+  *out = NULL;
+  return diag_set(d, TN_ERR_MEMORY, "out of memory");
 }

@@ -44,9 +44,30 @@ tn_status table_add(table *t, const tn_backend *b, diag *d);
     lists the names there are. The device stays open until the table is closed. */
 tn_status table_device(table *t, const char *name, tn_device **device, diag *d);
 
-/** Fills in what tn_device_get gives, but `size`; `compiler` is as in tn_open_desc. Past the last:
-    TN_ERR_ARGUMENT, with neither *info nor `d` changed. Strings live as long as the table. */
-tn_status table_info(table *t, size_t i, const char *compiler, tn_device_info *info, diag *d);
+/** A device that there may be. */
+typedef struct device_place {
+  const tn_backend *backend;
+  int32_t index;
+} device_place;
+
+/** The `i`-th device of all, absent ones included; false past the last. */
+bool table_place(table *t, size_t i, device_place *place);
+
+/** What tn_device_get tells. Strings of its own. */
+typedef struct device_facts {
+  device_place place;
+  char name[48];
+  char *about, *absent, *pairs; /* absent: NULL if it can be used */
+  uint64_t bytes;
+  struct device_facts *next; /* for who keeps them */
+} device_facts;
+
+/** Finds out what a device is and what works there; `compiler` is as in tn_open_desc. It is found
+    out anew each time, which may take as long as a compiler takes to say its version: nobody else
+    waits for that. What goes wrong is a fact, but for TN_ERR_MEMORY. */
+tn_status table_ask(table *t, const device_place *place, const char *compiler, device_facts **facts,
+                    diag *d);
+void table_forget(table *t, device_facts *facts); /* frees them; NULL is allowed */
 
 const mem *table_mem(const table *t);
 kernel_cache *table_kernels(table *t);

@@ -205,6 +205,14 @@ static void free_strings(tn_context *c) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) mem_strfree(&c->mem, all[i]);
 }
 
+static void forget_devices(tn_context *c) {
+  while (c->told_of) {
+    device_facts *k = c->told_of;
+    c->told_of = k->next;
+    table_forget(c->table, k);
+  }
+}
+
 static void destroy_payload(void (*destroy)(void *user), void *user) {
   if (destroy) destroy(user);
 }
@@ -223,6 +231,7 @@ void context_destroy(tn_context *c) {
   }
   arena_free(&c->arena);
   queue_close(c->queue);
+  forget_devices(c);
   if (c->own_table) table_close(c->table);
   free_strings(c);
   failure_drop(c, c->broken);

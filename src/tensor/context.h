@@ -77,6 +77,7 @@ struct tn_context {
 
   table *table;
   bool own_table;
+  device_facts *told_of; /* what tn_device_get gave */
   tn_device *device;
   const device_target *target;
   tn_queue *queue; /* NULL until something is run */
@@ -126,8 +127,8 @@ tn_status context_enter(tn_context *c);
 /** Takes it for a run of a binding, which waits for calls. TN_ERR_BUSY inside a callback. */
 tn_status context_take_for_run(tn_context *c);
 
-/** Around a call on a plan, a model or a binding, which is beside the context: until it has ended the
-    context is not closed. Any thread. */
+/** Around a call on a plan, a model or a binding, which is beside the context: until it has ended
+   the context is not closed. Any thread. */
 void context_begin_beside(tn_context *c);
 void context_end_beside(tn_context *c);
 

@@ -1,6 +1,7 @@
 /* The table of devices, the pool of threads, targets, compiling, the kernel cache. */
 #include "../backend/ref.c"
 #include "../backend/sample.h"
+#include "base/file.h"
 #include "device/buffer.h"
 #include "device/cache.h"
 #include "device/pool.h"
@@ -14,8 +15,13 @@
 
 #include <cmocka.h>
 
+#include "temporary.h"
+
 #include <math.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /** An allocator that counts what is out, and fails at the n-th call. */
 typedef struct counting {
@@ -105,6 +111,14 @@ static void names_that_are_none(void **state) {
   assert_int_equal(table_device(f->table, "CPU:16", &v, &f->diag), TN_ERR_DEVICE);
 }
 
+static device_facts *facts(fixture *f, size_t i, const char *compiler) {
+  device_place place;
+  device_facts *k;
+  assert_true(table_place(f->table, i, &place));
+  ok(f, table_ask(f->table, &place, compiler, &k, &f->diag));
+  return k;
+}
+
 static tn_status broken_probe(int32_t index, tn_output *about, uint64_t *bytes, tn_failure *f) {
   (void)index, (void)about, (void)bytes;
   return tn_fail(f, TN_ERR_DEVICE, "the driver is missing");
@@ -119,27 +133,83 @@ static void devices_are_listed(void **state) {
   gone.count = NULL;
   ok(f, table_add(f->table, &gone, &f->diag));
   static const char *const names[] = {"CPU:0", "NULL:0", "REF:0", "REF:1", "GONE:0"};
-  tn_device_info info = TN_DEVICE_INFO_INIT;
-  for (int twice = 0; twice < 2; twice++)
-    for (size_t i = 0; i < 5; i++) {
-      ok(f, table_info(f->table, i, NULL, &info, &f->diag));
-      assert_string_equal(info.name, names[i]);
-    }
-  assert_string_equal(info.absent, "the driver is missing");
-  assert_string_equal(info.pairs, "");
-  ok(f, table_info(f->table, 0, "no-such-compiler", &info, &f->diag));
-  assert_string_equal(info.pairs, "");
-  assert_non_null(strstr(info.absent, "\"no-such-compiler\""));
-  ok(f, table_info(f->table, 0, NULL, &info, &f->diag));
-  assert_null(info.absent);
-  assert_string_equal(info.pairs, "c/cc");
-  assert_true(info.bytes > 0);
-  assert_non_null(strchr(info.about, ','));
-  tn_device_info before = info;
-  diag_clear(&f->diag);
-  assert_int_equal(table_info(f->table, 5, NULL, &info, &f->diag), TN_ERR_ARGUMENT);
-  assert_memory_equal(&before, &info, sizeof info);
-  assert_string_equal(f->diag.text, "");
+  device_place place;
+  for (size_t i = 0; i < 5; i++) {
+    device_facts *k = facts(f, i, NULL);
+    assert_string_equal(k->name, names[i]);
+    if (i == 4) assert_string_equal(k->absent, "the driver is missing");
+    if (i == 4) assert_string_equal(k->pairs, "");
+    table_forget(f->table, k);
+  }
+  device_facts *none = facts(f, 0, "no-such-compiler"), *cpu = facts(f, 0, NULL);
+  assert_string_equal(none->pairs, "");
+  assert_non_null(strstr(none->absent, "\"no-such-compiler\""));
+  assert_null(cpu->absent);
+  assert_string_equal(cpu->pairs, "c/cc");
+  assert_true(cpu->bytes > 0);
+  assert_non_null(strchr(cpu->about, ','));
+  table_forget(f->table, none);
+  table_forget(f->table, cpu);
+  assert_false(table_place(f->table, 5, &place));
+}
+
+/** A shell script as a C compiler: it notes that it has started, and answers to --version when it
+   is let go. */
+typedef struct slow_compiler {
+  arena arena;
+  char *folder, *script, *started, *go;
+  fixture *f;
+  device_facts *facts;
+} slow_compiler;
+
+static void open_slow(slow_compiler *s, fixture *f) {
+  *s = (slow_compiler){.f = f};
+  arena *a = &s->arena;
+  arena_init(a, &mem_system, &f->diag);
+  s->folder = temporary_folder(a);
+  assert_non_null(s->folder);
+  s->script = arena_printf(a, "%s/cc", s->folder);
+  s->started = arena_printf(a, "%s/started", s->folder);
+  s->go = arena_printf(a, "%s/go", s->folder);
+  char *text = arena_printf(a,
+                            "#!/bin/sh\ntouch %s\nwhile [ ! -e %s ]; do sleep 0.02; done\n"
+                            "echo 'gcc 1 (fake)'\n",
+                            s->started, s->go);
+  ok(f, file_write(s->script, text, strlen(text), &f->diag));
+  assert_int_equal(chmod(s->script, 0700), 0);
+}
+
+static void close_slow(slow_compiler *s) {
+  const char *const files[] = {s->script, s->started, s->go};
+  for (size_t i = 0; i < 3; i++) unlink(files[i]);
+  rmdir(s->folder);
+  arena_free(&s->arena);
+}
+
+static void *ask_slowly(void *arg) {
+  slow_compiler *s = arg;
+  device_place place;
+  diag d = {0};
+  if (table_place(s->f->table, 0, &place)) table_ask(s->f->table, &place, s->script, &s->facts, &d);
+  return NULL;
+}
+
+/** Whoever waits for a compiler that takes its time waits alone. */
+static void nobody_else_waits_for_a_compiler(void **state) {
+  fixture *f = *state;
+  slow_compiler s;
+  pthread_t t;
+  const device_target *target;
+  open_slow(&s, f);
+  assert_int_equal(pthread_create(&t, NULL, ask_slowly, &s), 0);
+  while (access(s.started, F_OK)) sched_yield();
+  ok(f, device_target_get(device(f, "CPU"), NULL, &target, &f->diag));
+  ok(f, file_write(s.go, "", 0, &f->diag)); /* soon enough that it was not given up */
+  pthread_join(t, NULL);
+  assert_non_null(s.facts);
+  assert_null(s.facts->absent);
+  table_forget(f->table, s.facts);
+  close_slow(&s);
 }
 
 static void backends_must_be_complete(void **state) {
@@ -945,6 +1015,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {TEST(devices_by_name),
                                      TEST(names_that_are_none),
                                      TEST(devices_are_listed),
+                                     TEST(nobody_else_waits_for_a_compiler),
                                      TEST(backends_must_be_complete),
                                      TEST(one_table_for_the_process),
                                      TEST(each_task_runs_once),

@@ -1,7 +1,10 @@
 /* What a context asks of its device: the C compiler, the number of threads. */
+#include "base/file.h"
+#include "temporary.h"
 #include "tensor_check.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /** Computes something that no other test of this file does; returns the status and, if `c` is
@@ -54,6 +57,39 @@ static void devices_tell_of_the_compiler(void **state) {
   }
 }
 
+/** A compiler that comes to be there is found, by a context that was told before that there is
+   none; what it was told is still there. */
+static void absent_devices_are_asked_after_again(void **state) {
+  (void)state;
+  diag problem = {0};
+  arena a;
+  char *path;
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  tn_device_info info[3] = {TN_DEVICE_INFO_INIT, TN_DEVICE_INFO_INIT, TN_DEVICE_INFO_INIT};
+  arena_init(&a, &mem_system, &problem);
+  char *folder = temporary_folder(&a);
+  assert_non_null(folder);
+  path = arena_printf(&a, "%s/cc", folder);
+  d.compiler = path;
+  tn_context *c = tn_open(&d);
+  for (int i = 0; i < 2; i++) {
+    check_ok(c, tn_device_get(c, 0, &info[i]));
+    check_text(info[i].absent, path);
+  }
+  assert_ptr_equal(info[0].absent, info[1].absent);
+  static const char script[] = "#!/bin/sh\necho 'gcc 1 (fake)'\n";
+  assert_int_equal(file_write(path, script, sizeof script - 1, &problem), TN_OK);
+  assert_int_equal(chmod(path, 0700), 0);
+  check_ok(c, tn_device_get(c, 0, &info[2]));
+  assert_null(info[2].absent);
+  assert_string_equal(info[2].pairs, "c/cc");
+  check_text(info[0].absent, path);
+  check_ok(c, tn_close(c));
+  assert_int_equal(unlink(path), 0);
+  assert_int_equal(rmdir(folder), 0);
+  arena_free(&a);
+}
+
 static void threads_are_bounded(void **state) {
   (void)state;
   char text[4096];
@@ -75,6 +111,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_compiler_is_the_one_that_is_named),
       cmocka_unit_test(devices_tell_of_the_compiler),
+      cmocka_unit_test(absent_devices_are_asked_after_again),
       cmocka_unit_test(threads_are_bounded),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
