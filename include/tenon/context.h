@@ -69,7 +69,8 @@ typedef struct tn_allocator {
   void (*destroy)(void *user);
 } tn_allocator;
 
-/** The caller's own threads, used instead of the library's. */
+/** The caller's own threads, used instead of the library's. While they compile kernels, runs of
+    bindings do not wait for them: they go on in the threads that asked for them. */
 typedef struct tn_workers {
   /** Calls task(arg, i) once for each i in 0..n-1, on any threads in any order, and returns when
       all have returned. Tasks do not wait for one another. */

@@ -28,8 +28,8 @@ typedef struct tn_device_info {
   { sizeof(tn_device_info), NULL, NULL, NULL, NULL, 0 }
 
 /** Describes the `i`-th device, those that are absent included, which are looked for again each
-    time; the first is the CPU. Past the
-   last: TN_ERR_ARGUMENT, which leaves *info and the message alone, so that a loop ends there. */
+    time; the first is the CPU. Past the last: TN_ERR_ARGUMENT, which leaves *info and the message
+    alone, so that a loop ends there. */
 TN_API tn_status tn_device_get(tn_context *context, size_t i, tn_device_info *info);
 
 #ifdef __cplusplus

@@ -31,9 +31,10 @@ typedef struct worker {
 struct pool {
   const mem *mem;
   tn_workers workers;
-  mutex calling; /* one call of workers.run at a time */
-  mutex lock;    /* of what follows */
+  mutex lock; /* of what follows */
   condition work, left;
+  bool calling,
+      is_long; /* workers.run is being called, one call at a time; for work that is long */
   job *jobs;
   atomic_uint posted; /* jobs so far: workers spin on it */
   size_t sleeping, waiting;
@@ -49,7 +50,6 @@ pool *pool_open(const mem *m, int32_t threads, const tn_workers *workers) {
   if (!p) return NULL;
   p->mem = m;
   if (workers) p->workers = *workers;
-  mutex_init(&p->calling);
   mutex_init(&p->lock);
   condition_init(&p->work);
   condition_init(&p->left);
@@ -70,7 +70,6 @@ void pool_close(pool *p) {
   condition_free(&p->left);
   condition_free(&p->work);
   mutex_free(&p->lock);
-  mutex_free(&p->calling);
   mem_free(p->mem, p, sizeof *p);
 }
 
@@ -193,16 +192,53 @@ static void run_threads(pool *p, void (*task)(void *arg, size_t i), void *arg, s
   await_helpers(p, &j);
 }
 
-void pool_run(pool *p, void (*task)(void *arg, size_t i), void *arg, size_t n) {
-  if (p->workers.run && n > 1) {
-    mutex_lock(&p->calling);
-    p->workers.run(p->workers.user, task, arg, n);
-    mutex_unlock(&p->calling);
-  } else if (n > 1 && p->threads > 1) {
-    run_threads(p, task, arg, n);
-  } else {
-    for (size_t i = 0; i < n; i++) task(arg, i);
+static void run_alone(void (*task)(void *arg, size_t i), void *arg, size_t n) {
+  for (size_t i = 0; i < n; i++) task(arg, i);
+}
+
+/** Waits until the caller's workers are free, but not for work that is long: then false. */
+static bool take_workers(pool *p, bool is_long) {
+  mutex_lock(&p->lock);
+  while (p->calling && (is_long || !p->is_long)) condition_wait(&p->left, &p->lock);
+  bool is_free = !p->calling;
+  if (is_free) p->is_long = is_long;
+  p->calling = true;
+  mutex_unlock(&p->lock);
+  return is_free;
+}
+
+static void give_workers(pool *p) {
+  mutex_lock(&p->lock);
+  p->calling = false;
+  condition_wake_all(&p->left);
+  mutex_unlock(&p->lock);
+}
+
+static void run_workers(pool *p, void (*task)(void *arg, size_t i), void *arg, size_t n,
+                        bool is_long) {
+  if (!take_workers(p, is_long)) {
+    run_alone(task, arg, n);
+    return;
   }
+  p->workers.run(p->workers.user, task, arg, n);
+  give_workers(p);
+}
+
+static void run(pool *p, void (*task)(void *arg, size_t i), void *arg, size_t n, bool is_long) {
+  if (n > 1 && p->workers.run)
+    run_workers(p, task, arg, n, is_long);
+  else if (n > 1 && p->threads > 1)
+    run_threads(p, task, arg, n);
+  else
+    run_alone(task, arg, n);
+}
+
+void pool_run(pool *p, void (*task)(void *arg, size_t i), void *arg, size_t n) {
+  run(p, task, arg, n, false);
+}
+
+void pool_run_long(pool *p, void (*task)(void *arg, size_t i), void *arg, size_t n) {
+  run(p, task, arg, n, true);
 }
 
 /** Counts the cores of the processors in a set; 0 where they are not known. */

@@ -28,6 +28,10 @@ int32_t pool_threads(const pool *p);
    thread each time if that thread is idle. */
 void pool_run(pool *p, void (*task)(void *arg, size_t i), void *arg, size_t n);
 
+/** The same for work that is long. Other work does not wait for the caller's workers while they are
+    at it: it is done by who asks for it. */
+void pool_run_long(pool *p, void (*task)(void *arg, size_t i), void *arg, size_t n);
+
 /** The number of physical cores that this process may use. */
 int32_t pool_cores(void);
 

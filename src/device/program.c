@@ -3,6 +3,7 @@
 #include "device/cache.h"
 #include "device/failure.h"
 #include "device/output.h"
+#include "device/pool.h"
 #include "device/spec.h"
 
 #include <string.h>
@@ -182,8 +183,7 @@ static void compile(compilation *c, request **claimed, size_t n) {
   batch *b = arena_calloc(c->arena, count, sizeof *b);
   for (size_t i = 0; i < count; i++)
     prepare(c, &b[i], claimed + i * size, i + 1 < count ? size : n - i * size);
-  const tn_workers *w = &c->target->device->host.workers;
-  if (count) w->run(w->user, run_batch, b, count);
+  pool_run_long(table_pool(c->target->device->table), run_batch, b, count);
   bool failed = false;
   for (size_t i = 0; i < count; i++)
     if (!b[i].status) failed = diag_catch(c->diag, publish, &b[i]) || failed;

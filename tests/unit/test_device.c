@@ -330,6 +330,43 @@ static void callers_bring_their_threads(void **state) {
   pool_close(p);
 }
 
+typedef struct long_work {
+  pool *pool;
+  atomic_int begun, ended;
+} long_work;
+
+static void wait_for_end(void *arg, size_t i) {
+  long_work *k = arg;
+  atomic_store(&k->begun, 1);
+  while (!i && !atomic_load(&k->ended)) sched_yield();
+}
+
+static void *work_long(void *arg) {
+  pool_run_long(((long_work *)arg)->pool, wait_for_end, arg, 2);
+  return NULL;
+}
+
+/** Threads of the caller's that compile are not waited for. */
+static void long_work_holds_up_no_other(void **state) {
+  (void)state;
+  own_workers own = {0};
+  tn_workers w = {run_backwards, &own, NULL};
+  pool *p = pool_open(&mem_system, 4, &w);
+  long_work k = {.pool = p};
+  pthread_t t;
+  assert_int_equal(pthread_create(&t, NULL, work_long, &k), 0);
+  while (!atomic_load(&k.begun)) sched_yield();
+  tasks done = {0};
+  pool_run(p, count_task, &done, 10);
+  for (int i = 0; i < 10; i++) assert_int_equal(done.runs[i], 1);
+  atomic_store(&k.ended, 1);
+  pthread_join(t, NULL);
+  assert_int_equal(own.calls, 1);
+  pool_run(p, count_task, &done, 10);
+  assert_int_equal(own.calls, 2);
+  pool_close(p);
+}
+
 static void check_signals(void *arg, size_t i) {
   (void)i;
   sigset_t mask;
@@ -1021,6 +1058,7 @@ int main(void) {
                                      TEST(each_task_runs_once),
                                      TEST(many_callers_share_the_pool),
                                      TEST(callers_bring_their_threads),
+                                     TEST(long_work_holds_up_no_other),
                                      TEST(the_pool_takes_no_signals),
                                      TEST(targets),
                                      TEST(programs_run),
