@@ -80,8 +80,8 @@ typedef struct tn_workers {
 } tn_workers;
 
 typedef enum tn_log_level {
-  TN_LOG_WARNING = 1, /**< it works, but not as well as it should */
-  TN_LOG_INFO = 2,    /**< what was decided: the device, the compiler, the cache */
+  TN_LOG_WARNING = 1, /**< it works, but not as well as it should: nothing is told of so far */
+  TN_LOG_INFO = 2,    /**< what was decided: the device, the compiler */
   TN_LOG_DEBUG = 3,   /**< what was done: each kernel compiled, each plan made */
   TN_LOG_LEVEL_MAX_ENUM = 0x7fffffff
 } tn_log_level;
@@ -126,7 +126,7 @@ typedef enum tn_math {
 typedef struct tn_open_desc {
   size_t size;           /**< sizeof(tn_open_desc) */
   const char *device;    /**< where tensors are made ("CPU"); NULL: the CPU */
-  const char *cache_dir; /**< of compiled kernels; NULL: tenon in the user's cache directory */
+  const char *cache_dir; /**< reserved: so far compiled kernels are kept in memory only */
   const char *pair;      /**< renderer and compiler (see device.h); NULL: the device's first */
   const char *cpu;       /**< use no more than "x86-64-v2", "-v3" or "-v4"; NULL: all there is */
   const char *dump;      /**< "DIR:after:PASS": write the graph into DIR after PASS; NULL: no */
@@ -158,8 +158,8 @@ TN_API tn_context *tn_open(const tn_open_desc *desc);
 
 /** Frees all that was made from the context: scopes, tensors however owned, plans, models and
     bindings. Assigns still pending do not happen. NULL is allowed and is TN_OK. TN_ERR_BUSY, and
-    nothing is freed, while another thread is in a call on the context, or binds a plan or a model of
-    it, or is in a call on a binding. */
+    nothing is freed, while another thread is in a call on the context, or binds a plan or a model
+    of it, or is in a call on a binding. */
 TN_API tn_status tn_close(tn_context *context);
 
 /** The last failure's message: the op, the shapes and the label, in one or more lines without a

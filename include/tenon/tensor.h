@@ -181,9 +181,9 @@ TN_API tn_tensor *tn_rand(tn_context *context, tn_shape shape, tn_dtype dtype);
 /** Normal, mean 0 and variance 1, by Box and Muller's transform. Floating types. As torch.randn. */
 TN_API tn_tensor *tn_randn(tn_context *context, tn_shape shape, tn_dtype dtype);
 
-/** Uniform among the integers low <= x < high, which the type must hold: x is low plus the upper half
-    of the 128-bit product of 64 random bits and high - low, so any run of neighbours is as likely as
-    it should be to within 2^-64. Integer types; TN_ERR_ARGUMENT where there is none. As
+/** Uniform among the integers low <= x < high, which the type must hold: x is low plus the upper
+    half of the 128-bit product of 64 random bits and high - low, so any run of neighbours is as
+    likely as it should be to within 2^-64. Integer types; TN_ERR_ARGUMENT where there is none. As
     torch.randint. */
 TN_API tn_tensor *tn_randint(tn_context *context, tn_shape shape, tn_dtype dtype, int64_t low,
                              int64_t high);

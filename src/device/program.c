@@ -124,6 +124,7 @@ typedef struct batch {
   size_t n;
   const tn_program_spec **specs;
   tn_output code;
+  int64_t ns;
   tn_status status;
   tn_failure failure;
   struct batch *next;
@@ -145,8 +146,10 @@ static void prepare(compilation *c, batch *b, request **requests, size_t n) {
 static void run_batch(void *arg, size_t i) {
   batch *b = &((batch *)arg)[i];
   const device_target *t = b->compilation->target;
+  int64_t start = clock_now();
   b->status = t->compiler->compile(b->compilation->compiler, &t->caps, b->specs, b->n, &b->code,
                                    &b->failure);
+  b->ns = clock_now() - start;
 }
 
 /** PROGRAM(…, SOURCE) → PROGRAM(…, SOURCE, BINARY), which is published. */
@@ -167,6 +170,8 @@ static void publish(void *arg) {
   const node *binary = b->requests[0]->program->src[4];
   tn_code code = {c->target->compiler->kind, binary->text, binary->n_text};
   if (cache_publish(c->cache, made, b->n, &code, c->diag)) diag_rethrow(c->diag);
+  const program_options *o = c->options;
+  for (size_t i = 0; i < b->n && o->made; i++) o->made(o->user, b->specs[i]->name, b->n, b->ns);
 }
 
 /** How many of `n` kernels go into a batch: the host's threads call the compiler side by side. */

@@ -30,6 +30,8 @@ typedef struct program_options {
   codegen_watch watch; /* of that; where somebody watches it is done for kernels in the cache too */
   void (*tell)(void *user, size_t done, size_t total); /* of kernels, now and then; may raise; NULL:
                                                           nobody is told */
+  /** A kernel, one of `n` that one call of the compiler made in `ns`; NULL: nobody is told. */
+  void (*made)(void *user, const char *name, size_t n, int64_t ns);
   void *user;
 } program_options;
 

@@ -3,6 +3,7 @@
 #include "ir/topo.h"
 #include "runtime/inside.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,20 @@ static void tell(void *user, size_t done, size_t total) {
   if (!goes_on) diag_raise(m->d, TN_ERR_CANCELLED, "%s was cancelled", m->request->name);
 }
 
+static void log_kernel(void *user, const char *name, size_t n, int64_t ns) {
+  making *m = user;
+  const tn_logger *l = m->request->logger;
+  char text[256];
+  if (n > 1)
+    snprintf(text, sizeof text, "kernel %.160s: one of %zu compiled in %.1f ms", name, n,
+             (double)ns * 1e-6);
+  else
+    snprintf(text, sizeof text, "kernel %.160s: compiled in %.1f ms", name, (double)ns * 1e-6);
+  lock_reports(m);
+  l->log(l->user, TN_LOG_DEBUG, text);
+  unlock_reports(m);
+}
+
 /* Kernels. */
 
 static void collect(making *m) {
@@ -69,6 +84,7 @@ static void compile(making *m) {
   p->programs = arena_calloc(&p->arena, n, sizeof *p->programs);
   program_options o = {
       .target = m->request->target, .math = m->request->math, .tell = tell, .user = m};
+  if (m->request->logger && m->request->logger->log) o.made = log_kernel;
   if (m->request->dump && m->request->dump->pass) o.watch = (codegen_watch){after_codegen, m};
   if (program_compile(&o, m->g, m->kernels.at, n, p->programs, m->d) != TN_OK) diag_rethrow(m->d);
   p->n_programs = n;

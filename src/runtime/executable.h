@@ -52,7 +52,8 @@ typedef struct executable_request {
   executable_host host;
   dump *dump;                  /* NULL: nothing is written */
   const tn_progress *progress; /* NULL: nobody is told */
-  mutex *reports;              /* held while either is used; NULL: nobody else does */
+  const tn_logger *logger;     /* of kernels compiled; NULL: nobody is told */
+  mutex *reports;              /* held while any of these is used; NULL: nobody else does */
 } executable_request;
 
 /** Schedules and compiles. On failure *out is NULL and request->host.release is called. */

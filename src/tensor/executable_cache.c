@@ -152,6 +152,7 @@ static tn_status compile(tn_context *c, const executable_ask *a, executable **ou
                           .user = a->user,
                           .dump = &c->dump,
                           .progress = c->progress.step ? &c->progress : NULL,
+                          .logger = &c->logger,
                           .reports = &c->reports};
   tn_status s = custom_host_of(c, a->order, &r.host);
   /* The host functions are the executable's from here on. */

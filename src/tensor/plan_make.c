@@ -136,6 +136,7 @@ static void compile(making *j) {
                           .n_sizes = j->sizes.n,
                           .dump = &c->dump,
                           .progress = c->progress.step ? &c->progress : NULL,
+                          .logger = &c->logger,
                           .reports = &c->reports};
   executable **e = &j->made->executable;
   if ((j->g->host && j->g->host(j->g->user, &j->order, &r.host) != TN_OK) ||

@@ -127,6 +127,30 @@ static void payloads_are_destroyed_once(void **state) {
   assert_int_equal(memory.out, 0);
 }
 
+static void count_kernels(void *user, tn_log_level level, const char *text) {
+  bool is_kernel = !strncmp(text, "kernel ", 7);
+  if (is_kernel && (level != TN_LOG_DEBUG || !strstr(text, "compiled in"))) abort();
+  *(int *)user += is_kernel;
+}
+
+/** Each kernel that is compiled is told of, and none that is found. */
+static void kernels_are_logged(void **state) {
+  (void)state;
+  int kernels = 0;
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.threads = 1; /* kernels of its own */
+  d.logger = (tn_logger){count_kernels, &kernels, NULL};
+  tn_context *c = tn_open(&d);
+  for (int i = 0; i < 3; i++) {
+    float x[2] = {(float)i, 2};
+    check_floats(c, tn_add(floats(c, 2, x), tn_num(c, 1)), FLOATS((float)i + 1, 3));
+    assert_int_equal(kernels, 1);
+  }
+  check_floats(c, tn_mul(floats(c, FLOATS(1, 2)), tn_num(c, 3)), FLOATS(3, 6));
+  assert_int_equal(kernels, 2);
+  check_ok(c, tn_close(c));
+}
+
 static bool cancel(void *user, const char *what, uint64_t done, uint64_t total) {
   (void)what, (void)done, (void)total;
   ++*(int *)user;
@@ -373,6 +397,7 @@ int main(void) {
       cmocka_unit_test(unknown_tails_are_refused),
       cmocka_unit_test(the_environment_is_heeded),
       cmocka_unit_test(payloads_are_destroyed_once),
+      cmocka_unit_test(kernels_are_logged),
       cmocka_unit_test(progress_cancels),
       cmocka_unit_test(each_kernel_is_a_step),
       cmocka_unit_test(cancelled_work_is_done_later),

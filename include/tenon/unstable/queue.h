@@ -140,8 +140,8 @@ TN_API const char *tn_program_name(const tn_program *program);
 /** What a program is run with. How many work groups or workers that makes follows from the values,
     by the program's own expressions. */
 typedef struct tn_launch {
-  const tn_span *buffers; /**< by ascending PARAM slot. One that the program writes overlaps no other:
-                             else results are undefined, and it is not checked */
+  const tn_span *buffers; /**< by ascending PARAM slot. One that the program writes overlaps no
+                             other: else results are undefined, and it is not checked */
   size_t n_buffers;
   const int64_t *values; /**< by ascending name of VARs and of core_id, whose value is not read;
                             that of core_count is how many workers share the work */
