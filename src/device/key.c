@@ -13,6 +13,10 @@ static void add_text(str *s, const char *text) { str_add_bytes(s, text, strlen(t
 
 static void add_number(str *s, uint64_t n) { str_add_bytes(s, (const char *)&n, sizeof n); }
 
+/* All fields, by position: one more in either struct is a warning (-Wmissing-field-initializers),
+   and belongs in add_target's numbers too. */
+_Static_assert(sizeof((target){0, 0, 0, 0, 0, {{0, 0}, 0, 0}}) == sizeof(target), "");
+
 static void add_target(str *s, const device_target *t) {
   add_text(s, t->device->backend->name);
   add_text(s, t->caps.target);
