@@ -2,41 +2,12 @@
 
 #include "render/c_writer.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Arguments. */
 
-static int by_number(const void *a, const void *b) {
-  const int64_t *x = a, *y = b;
-  return (*x > *y) - (*x < *y);
-}
-
-static int by_text(const void *a, const void *b) {
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-c_arguments c_arguments_of(const node *linear, arena *a) {
-  VEC(int64_t) slots = {0};
-  VEC(const char *) names = {0};
-  node_list order = topo_sort(a, &linear, 1, NULL, NULL);
-  for (size_t i = 0; i < order.n; i++) {
-    const node *n = order.at[i];
-    if (n->op == OP_PARAM) vec_push(a, &slots, n->ints[0]);
-    if (n->op == OP_VAR || n->op == OP_SPECIAL) vec_push(a, &names, n->text);
-  }
-  c_arguments r = {.slots = slots.at, .names = names.at};
-  if (slots.n) qsort(slots.at, slots.n, sizeof *slots.at, by_number);
-  if (names.n) qsort(names.at, names.n, sizeof *names.at, by_text);
-  for (size_t i = 0; i < slots.n; i++)
-    if (!i || slots.at[i] != slots.at[i - 1]) slots.at[r.n_slots++] = slots.at[i];
-  for (size_t i = 0; i < names.n; i++)
-    if (!i || strcmp(names.at[i], names.at[i - 1]) != 0) names.at[r.n_names++] = names.at[i];
-  return r;
-}
-
 static const char *name_of_value(c_writer *w, size_t i) {
-  char *name = arena_printf(w->arena, "v%zu_%s", i, w->arguments.names[i]);
+  char *name = arena_printf(w->arena, "v%zu_%s", i, w->arguments->names[i]);
   for (char *c = name; *c; c++) {
     bool fits = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9');
     if (!fits) *c = '_';
@@ -46,7 +17,9 @@ static const char *name_of_value(c_writer *w, size_t i) {
 
 const char *c_value_name(c_writer *w, const char *name) {
   size_t i = 0;
-  while (strcmp(w->arguments.names[i], name) != 0) i++;
+  while (i < w->arguments->n_names && strcmp(w->arguments->names[i], name) != 0) i++;
+  if (i == w->arguments->n_names)
+    diag_raise(w->arena->diag, TN_ERR_UNSUPPORTED, "there is no launch index %s", name);
   w->named[i] = true;
   return name_of_value(w, i);
 }
@@ -178,14 +151,14 @@ static void add_item(c_writer *w, str *list, const char *text, const c_blanks *b
 }
 
 static void list_arguments(c_writer *w, str *params, str *arguments) {
-  for (size_t i = 0; i < w->arguments.n_slots; i++) {
-    const c_storage *s = used_slot(w, w->arguments.slots[i]);
+  for (size_t i = 0; i < w->arguments->n_slots; i++) {
+    const c_storage *s = used_slot(w, w->arguments->slots[i]);
     if (!s) continue;
     c_blanks b = {.a = s->name, .o = c_form_make((dtype)s->root->dtype, 1), .n = (int64_t)i};
     add_item(w, params, w->d->param[s->written], &b);
     add_item(w, arguments, w->d->argument[0], &b);
   }
-  for (size_t i = 0; i < w->arguments.n_names; i++) {
+  for (size_t i = 0; i < w->arguments->n_names; i++) {
     if (!w->named[i]) continue;
     c_blanks b = {.a = name_of_value(w, i), .n = (int64_t)i};
     add_item(w, params, w->d->value, &b);
@@ -202,10 +175,11 @@ static void write_function(c_writer *w, const char *entry, str *out) {
   str_addf(out, "%s(%s);\n}\n", c_fill(w, w->d->entry, &b), str_text(&arguments));
 }
 
-void render_c(const node *linear, const char *entry, const c_dialect *d, str *out) {
+void render_c(const node *linear, const c_arguments *arguments, const char *entry,
+              const c_dialect *d, str *out) {
   arena *a = out->arena;
-  c_writer w = {.d = d, .arena = a, .arguments = c_arguments_of(linear, a)};
-  w.named = arena_calloc(a, w.arguments.n_names + 1, sizeof *w.named);
+  c_writer w = {.d = d, .arena = a, .arguments = arguments};
+  w.named = arena_calloc(a, w.arguments->n_names + 1, sizeof *w.named);
   w.head = str_new(a);
   w.body = str_new(a);
   c_plan_make(&w.plan, linear, a);

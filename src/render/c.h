@@ -13,16 +13,12 @@ typedef struct c_dialect c_dialect;
     -fno-math-errno. */
 extern const c_dialect c_gnu;
 
-/** What a kernel is called with, in order. */
+/** What a kernel is called with, in order: that of a launch. */
 typedef struct c_arguments {
   size_t n_slots, n_names;
-  const int64_t *slots;     /* of the PARAMs, ascending: the buffers */
-  const char *const *names; /* of the VARs and SPECIALs, ascending: the runtime values */
+  const int64_t *slots;     /* of the PARAMs: the buffers */
+  const char *const *names; /* of VARs and SPECIALs: the runtime values */
 } c_arguments;
-
-/** The arguments of a program: all PARAMs, VARs and SPECIALs that it reaches, each slot and each
-    name once. In the arena. */
-c_arguments c_arguments_of(const node *linear, arena *a);
 
 /** What a file of kernels needs once, before the first. */
 void render_c_prelude(const c_dialect *d, str *out);
@@ -32,12 +28,13 @@ void render_c_prelude(const c_dialect *d, str *out);
 
       void ENTRY(void *const *restrict bufs, const int64_t *restrict vals)
 
-    with bufs[i] the buffer of the i-th slot and vals[i] the i-th value of c_arguments_of; buffers
-   of different slots do not overlap. `entry` is an identifier. The text depends on the program
+    with bufs[i] the buffer of the i-th slot and vals[i] the i-th value of `arguments`; buffers of
+    different slots do not overlap. `entry` is an identifier. The text depends on the program
    alone. Raises through out->arena->diag: TN_ERR_UNSUPPORTED for what the dialect cannot say (an op
    that should have been decomposed, too much scratch memory), TN_ERR_INTERNAL for an ill-formed
     program. */
-void render_c(const node *linear, const char *entry, const c_dialect *d, str *out);
+void render_c(const node *linear, const c_arguments *arguments, const char *entry,
+              const c_dialect *d, str *out);
 
 /** Adds the ops that the dialect cannot say, for any type, to those that `t` lacks. */
 void render_c_lacks(const c_dialect *d, rule_target *t);

@@ -28,7 +28,7 @@ typedef struct c_writer {
   const c_dialect *d;
   arena *arena;
   c_plan plan;
-  c_arguments arguments;
+  const c_arguments *arguments;
   bool *named;             /* runtime values: whether they are used */
   VEC(const char *) known; /* types and helper functions declared so far */
   str head, body;          /* declarations; the function's statements */

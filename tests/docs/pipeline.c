@@ -2,6 +2,7 @@
    after it; of several kernels the first. The target is always the same, so that the page is. */
 #include "base/str.h"
 #include "codegen/codegen.h"
+#include "device/spec.h"
 #include "ir/print.h"
 #include "render/c.h"
 #include "schedule/schedule.h"
@@ -51,8 +52,11 @@ static void print_all(void *arg) {
   const schedule *s = schedule_make(p->g, &r);
   codegen_options o = options(p);
   const node *program = codegen_run(p->g, s->steps.at[0].kernel, "CPU", &o);
+  tn_program_spec spec;
+  spec_derive(p->g, program, &spec);
+  c_arguments arguments = {spec.n_globals, spec.n_values, spec.globals, spec.value_names};
   str text = str_new(ir_arena(p->g));
-  render_c(program->src[2], "layer", &c_gnu, &text);
+  render_c(program->src[2], &arguments, "layer", &c_gnu, &text);
   printf("=== c\n%s", str_text(&text));
 }
 

@@ -607,8 +607,8 @@ static void launch_indices_are_sized(void **state) {
 static void launch_indices_that_a_device_lacks(void **state) {
   fixture *f = *state;
   const char *const texts[] = {grouped, direct};
-  const char *const messages[] = {"squares: the CPU has no launch index g0",
-                                  "squares: the CPU has no launch index i0"};
+  const char *const messages[] = {"squares: there is no launch index g0",
+                                  "squares: there is no launch index i0"};
   for (int i = 0; i < 2; i++) {
     tn_node node = parse(f, texts[i]);
     tn_program *p;

@@ -11,6 +11,7 @@
 #include "codegen/folds.h"
 #include "device/cpu/cc.h"
 #include "device/cpu/elf.h"
+#include "device/spec.h"
 #include "ir/parse.h"
 #include "ir/verify.h"
 #include "render/c.h"
@@ -309,8 +310,15 @@ static int64_t argument(const replay *r, const char *name, int64_t id, int64_t c
 
 typedef void entry_function(void *const *bufs, const int64_t *vals);
 
+/** What a launch of a program takes. */
+static c_arguments arguments_of(test *t, const node *linear) {
+  tn_program_spec s;
+  spec_derive(t->g, linear, &s);
+  return (c_arguments){s.n_globals, s.n_values, s.globals, s.value_names};
+}
+
 static void run_compiled(test *t, compiled *k, const elf_code *code, int64_t workers) {
-  c_arguments a = c_arguments_of(k->linear, t->a);
+  c_arguments a = arguments_of(t, k->linear);
   interp_array *got = replay_copies(&k->values, k->values.params.at, k->values.params.n);
   void **bufs = arena_alloc(t->a, (a.n_slots + 1) * sizeof *bufs);
   int64_t *vals = arena_alloc(t->a, (a.n_names + 1) * sizeof *vals);
@@ -332,7 +340,8 @@ static void add_kernel(test *t, compiled *k, uint64_t seed, str *source) {
   k->expected = replay_kernel(&k->values, sink, 1);
   k->linear = program_of(t, sink, seed % 2 ? 32 : 0);
   k->entry = arena_printf(t->a, "kernel_%llu", (unsigned long long)seed);
-  render_c(k->linear, k->entry, &c_gnu, source);
+  c_arguments arguments = arguments_of(t, k->linear);
+  render_c(k->linear, &arguments, k->entry, &c_gnu, source);
 }
 
 TEST(random_kernels_as_machine_code) {

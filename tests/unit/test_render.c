@@ -13,6 +13,7 @@
 #include "codegen/codegen.h"
 #include "device/cpu/cc.h"
 #include "device/cpu/elf.h"
+#include "device/spec.h"
 #include "ir/binder.h"
 #include "ir/interp.h"
 #include "ir/scalar.h"
@@ -316,8 +317,21 @@ typedef struct code {
   elf_code *elf;
 } code;
 
+/** What a launch of a program takes. */
+static c_arguments arguments_of(test *t, const node *linear) {
+  tn_program_spec s;
+  spec_derive(t->g, linear, &s);
+  return (c_arguments){s.n_globals, s.n_values, s.globals, s.value_names};
+}
+
+static void render(test *t, const kernel *k, const char *entry, str *out) {
+  const node *linear = linear_of(t, k);
+  c_arguments arguments = arguments_of(t, linear);
+  render_c(linear, &arguments, entry, &c_gnu, out);
+}
+
 static void run_compiled(test *t, const kernel *k, const code *c, void *data[], int64_t workers) {
-  c_arguments arguments = c_arguments_of(linear_of(t, k), t->a);
+  c_arguments arguments = arguments_of(t, linear_of(t, k));
   launch l = {{0}, {0}};
   for (size_t i = 0; i < arguments.n_slots; i++) l.bufs[i] = data[arguments.slots[i]];
   entry_function *f = (entry_function *)(uintptr_t)elf_symbol(c->elf, k->entry);
@@ -352,7 +366,7 @@ static const char *source_of(test *t) {
   str s = str_new(t->a);
   render_c_prelude(&c_gnu, &s);
   for (size_t i = 0; i < t->kernels.n; i++)
-    render_c(linear_of(t, t->kernels.at[i]), t->kernels.at[i]->entry, &c_gnu, &s);
+    render(t, t->kernels.at[i], t->kernels.at[i]->entry, &s);
   return str_text(&s);
 }
 
@@ -925,7 +939,7 @@ TEST(test_workers) {
   const node *s = store(t, out, at, v);
   end_range(t, k, s);
   end_range(t, i, s);
-  c_arguments r = c_arguments_of(linear_of(t, t->k), t->a);
+  c_arguments r = arguments_of(t, linear_of(t, t->k));
   assert_int_equal(r.n_slots, 2);
   assert_int_equal(r.n_names, 3);
   assert_string_equal(r.names[0], "core_count");
@@ -1054,7 +1068,7 @@ TEST(test_text) {
   end_range(t, i, s);
   store(t, out, nil, load(t, after(t, acc, s), 8, nil));
   str text = str_new(t->a);
-  render_c(linear_of(t, t->k), "dot", &c_gnu, &text);
+  render(t, t->k, "dot", &text);
   const char *function = strstr(str_text(&text), "static void");
   assert_non_null(function);
   assert_string_equal(
@@ -1074,7 +1088,7 @@ TEST(test_text) {
       "  dot_body(bufs[0], bufs[1]);\n"
       "}\n");
   str again = str_new(t->a);
-  render_c(linear_of(t, t->k), "dot", &c_gnu, &again);
+  render(t, t->k, "dot", &again);
   assert_string_equal(str_text(&text), str_text(&again));
 }
 
@@ -1083,7 +1097,7 @@ TEST(test_text) {
 static void render_body(void *arg) {
   test *t = arg;
   str s = str_new(t->a);
-  render_c(linear_of(t, t->k), "k", &c_gnu, &s);
+  render(t, t->k, "k", &s);
 }
 
 static void refuse(test *t, tn_status status, const char *said) {

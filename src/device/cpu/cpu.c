@@ -128,26 +128,12 @@ typedef struct c_writing {
   str text;
 } c_writing;
 
-/** The order of a C function's arguments is that of a launch; workers have no other number. */
-static void check_arguments(c_writing *w) {
-  const tn_program_spec *s = w->spec;
-  c_arguments c = c_arguments_of(s->ast->src[2], &w->arena);
-  bool same = c.n_slots == s->n_globals;
-  for (size_t i = 0; i < c.n_slots && same; i++) same = c.slots[i] == s->globals[i];
-  for (size_t i = 0; i < c.n_names && same; i++) {
-    if (i >= s->n_values || strcmp(c.names[i], s->value_names[i]))
-      diag_raise(w->arena.diag, TN_ERR_UNSUPPORTED, "the CPU has no launch index %s", c.names[i]);
-  }
-  if (!same || c.n_names != s->n_values)
-    diag_raise(w->arena.diag, TN_ERR_INTERNAL,
-               "its C function takes other arguments than a launch");
-}
-
 static void write_kernel(void *arg) {
   c_writing *w = arg;
-  check_arguments(w);
+  const tn_program_spec *s = w->spec;
+  const c_arguments arguments = {s->n_globals, s->n_values, s->globals, s->value_names};
   w->text = str_new(&w->arena);
-  render_c(w->spec->ast->src[2], w->spec->entry, &c_gnu, &w->text);
+  render_c(s->ast->src[2], &arguments, s->entry, &c_gnu, &w->text);
 }
 
 static tn_status c_render(const tn_capabilities *caps, tn_ir *ir, const tn_program_spec *spec,
