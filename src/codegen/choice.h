@@ -22,6 +22,12 @@ void choose_vectors(choice *c);
 /** tiles.c: indices of a nest that share what they read at once, each in registers of its own. */
 void choose_tiles(choice *c);
 
+/** panels.c: what the lanes of a nest read at scattered addresses, copied side by side before. */
+void choose_panels(choice *c);
+
+/** Whether an INDEX in a stage's nest is such, when `cut` indices of its loops become one. */
+bool choice_is_panel(ir *g, const node *stage, const node *index, double cut);
+
 /** Binders of the kernel, outer ones first. */
 node_list choice_binders(choice *c);
 

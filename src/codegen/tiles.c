@@ -126,7 +126,8 @@ static void add_operations(plan *p, const node *fold) {
     if (!is_in_fold(n, fold) || !(is_read(n) || work)) continue;
     operation o = {.copies = copies_of_node(n, lanes), .each = 1, .is_load = is_read(n)};
     o.is_vector = lanes && node_is_free_in(lanes, n);
-    if (o.is_vector && o.is_load && !weigh_reads_streamed(p->g, lanes, n))
+    bool scattered = o.is_vector && o.is_load && !weigh_reads_streamed(p->g, lanes, n);
+    if (scattered && !choice_is_panel(p->g, p->stage, n, MOST_CUT / 2))
       o.each = 2 * weigh_indices(lanes);
     for (size_t k = 0; k < AXES; k++) o.along[k] = p->axis[k] && node_is_free_in(p->axis[k], n);
     vec_push(a, &p->operations, o);
@@ -383,5 +384,6 @@ void choose_tiles(choice *c) {
     if (binders.at[i]->op == OP_STAGE && stage_ranges(binders.at[i]))
       vec_push(ir_arena(c->laws.g), &m.work, stage_range(binders.at[i])[0]);
   while (m.work.n) tile_nest(&m, vec_pop(&m.work));
+  choose_panels(c);
   interchange_all(c);
 }

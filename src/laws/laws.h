@@ -31,6 +31,12 @@ const node *law_flatten(laws *l, const node *sink, const node *range, const node
     FOLD's ranges are moved where all its states have an op and it emits nothing. */
 const node *law_order(laws *l, const node *sink, const node *range, size_t position);
 
+/** DATA: what an INDEX of a PARAM reads along the ranges `inner` is copied before, into an array of
+    the box that they lead through from a base. Its indices are affine in them, with factors ≥ 0,
+   and their extents are numbers. The dimension along `lanes` (NULL: any) is the array's last. */
+const node *law_data(laws *l, const node *sink, const node *index, const node *const inner[],
+                     size_t n, const node *lanes);
+
 /** INTERCHANGE: the FOLD that binds `range`, of scalars and inside of the ranges `outer`, becomes
     one FOLD outside of them whose states are arrays over them: FOLD for each index = FOLD of all
     indices. The extents of `outer` are numbers, the FOLD depends on each of them, and nothing that

@@ -157,6 +157,22 @@ static void pass_order(const pass_call *c) {
   law_result(c, &l, law_order(&l, c->roots->at[0], range_named(c, argument(c, 0)), position));
 }
 
+/** data(SLOT,LANES,RANGE,…): of the first element of a param that is read. */
+static void pass_data(const pass_call *c) {
+  laws l = {.g = c->g};
+  const node *index = NULL, *inner[MOST_PASS_ARGUMENTS];
+  node_list order = topo_sort(ir_arena(c->g), c->roots->at, 1, NULL, NULL);
+  int64_t slot = strtoll(argument(c, 0), NULL, 10);
+  for (size_t i = order.n; i-- > 0;)
+    if (order.at[i]->op == OP_INDEX && order.at[i]->src[0]->op == OP_PARAM &&
+        order.at[i]->src[0]->ints[0] == slot)
+      index = order.at[i];
+  if (!index || c->n < 3) bad_argument(c, "a slot that is read, lanes and ranges");
+  for (size_t i = 2; i < c->n; i++) inner[i - 2] = range_named(c, c->args[i]);
+  const node *lanes = range_named(c, c->args[1]);
+  law_result(c, &l, law_data(&l, c->roots->at[0], index, inner, c->n - 2, lanes));
+}
+
 static void pass_flatten(const pass_call *c) {
   laws l = {.g = c->g};
   const node *both, *r = range_named(c, argument(c, 0));
@@ -302,6 +318,7 @@ static const ir_pass ir_passes[] = {
     {"partition", pass_partition, STAGE_KERNEL},
     {"nest", pass_nest, STAGE_KERNEL},
     {"order", pass_order, STAGE_KERNEL},
+    {"data", pass_data, STAGE_KERNEL},
     {"flatten", pass_flatten, STAGE_KERNEL},
     {"interchange", pass_interchange, STAGE_KERNEL},
     {"sums", pass_sums, STAGE_KERNEL},

@@ -16,7 +16,7 @@
 
 #include <stdio.h>
 
-enum { KERNELS = 1000, STEPS = 6, WORKERS = 1 };
+enum { KERNELS = 800, STEPS = 10, WORKERS = 1 };
 
 typedef enum law {
   LAW_SPLIT,
@@ -24,6 +24,7 @@ typedef enum law {
   LAW_ORDER,
   LAW_NEST,
   LAW_FLATTEN,
+  LAW_DATA,
   LAW_INTERCHANGE,
   LAW_KIND,
   LAWS
@@ -60,6 +61,21 @@ static const node *interchanged(rng *r, laws *l, const node *sink, const node *r
   return law_interchange(l, sink, range, outer, n, own);
 }
 
+/** Copies what an element that is read along the range is one of. */
+static const node *gathered(test *t, rng *r, laws *l, const node *sink, const node *range) {
+  node_list order = topo_sort(ir_arena(t->g), &sink, 1, NULL, NULL), reads = {0};
+  const node *inner[8] = {range};
+  size_t n = 1;
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_INDEX && node_is_free_in(range, order.at[i]))
+      vec_push(ir_arena(t->g), &reads, order.at[i]);
+  if (!reads.n) return law_data(l, sink, range, inner, n, NULL);
+  const node *index = reads.at[rng_below(r, reads.n)];
+  for (uint32_t i = 0; i < index->free->n && n < 8; i++)
+    if (index->free->at[i] != range && rng_chance(r, 40)) inner[n++] = index->free->at[i];
+  return law_data(l, sink, index, inner, n, rng_chance(r, 50) ? range : NULL);
+}
+
 /** One law with random arguments; NULL if it refuses. */
 static const node *apply(test *t, rng *r, law which, const node *sink, const node *range) {
   laws l = {.g = t->g};
@@ -71,6 +87,7 @@ static const node *apply(test *t, rng *r, law which, const node *sink, const nod
     result = law_partition(&l, sink, range, any_point(t, r, range_extent(range)), &a, &b);
     break;
   case LAW_ORDER: result = law_order(&l, sink, range, rng_below(r, 3)); break;
+  case LAW_DATA: result = gathered(t, r, &l, sink, range); break;
   case LAW_FLATTEN: result = law_flatten(&l, sink, range, &a); break;
   case LAW_NEST: result = law_nest(&l, sink, range); break;
   case LAW_INTERCHANGE: result = interchanged(r, &l, sink, range); break;
@@ -137,6 +154,8 @@ static void refusals_have_reasons(void *arg) {
   assert_string_equal(l.refusal, "no STAGE or FOLD binds the range");
   assert_null(law_order(&l, sink, stranger, 0));
   assert_string_equal(l.refusal, "no STAGE or FOLD binds the range");
+  assert_null(law_data(&l, sink, stranger, &stranger, 1, NULL));
+  assert_string_equal(l.refusal, "it is no element of a buffer");
   assert_null(law_flatten(&l, sink, stranger, &a));
   assert_string_equal(l.refusal, "no STAGE or FOLD binds the range");
   assert_null(law_nest(&l, sink, stranger));
