@@ -11,6 +11,7 @@ typedef struct target {
   bool threads;          /* a kernel may be cut along core_id */
   bool index32;          /* prefer 32-bit indices where bounds allow */
   uint16_t arguments;    /* buffers a kernel may have; 0: any number */
+  uint64_t scratch;      /* bytes of arrays of its own that a kernel may have; 0: any number */
   rule_target rules;     /* what is decomposed for it */
 } target;
 

@@ -217,7 +217,8 @@ static void make(void *arg) {
                                                         .after = after_schedule,
                                                         .watcher = m,
                                                         .math = r->math,
-                                                        .arguments = r->target->target.arguments});
+                                                        .arguments = r->target->target.arguments,
+                                                        .scratch = r->target->target.scratch});
   collect(m);
   compile(m);
   add_buffers(m);

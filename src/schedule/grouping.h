@@ -65,6 +65,10 @@ range_mask dependence(const group *g, const value *v, const node *const coords[]
 
 /* options.c */
 
+/** Bytes of the array that a value is built in inside a kernel, of the axes that are not in the
+    mask; 0: none, or the size varies. */
+double stage_bytes(const value *v, uint64_t shared);
+
 /** What can be done with a value inside a group that reads it. */
 options options_of(grouping *s, const use *u);
 

@@ -122,20 +122,25 @@ static bool drop_innermost(const use *u, uint64_t *shared) {
   return most > 0;
 }
 
+double stage_bytes(const value *v, uint64_t shared) {
+  double bytes = (double)dtype_bytes((dtype)v->tensor->dtype);
+  for (size_t k = 0; k < v->rank; k++) {
+    if (shared >> k & 1) continue;
+    if (!node_is_const(v->dims[k])) return 0;
+    bytes *= (double)node_int(v->dims[k]);
+  }
+  return bytes;
+}
+
 static void add_placed(grouping *s, const use *u, uint64_t shared, options *o) {
   const value *v = u->v;
   const node *const *coords = u->points.at[0].index->src + 1;
   range_mask open = nests_open(&u->g->nests, dependence(u->g, v, coords, shared));
-  double elements = 1, times = nests_times(&u->g->nests, open), parallel = workers(s, u->g, open);
-  bool all = true;
-  for (size_t k = 0; k < v->rank; k++) {
-    if (shared >> k & 1) continue;
-    if (!node_is_const(v->dims[k])) return;
-    elements *= price_size(v->dims[k]);
-    all = false;
-  }
-  double bytes = elements * (double)dtype_bytes((dtype)v->tensor->dtype);
-  if (all || bytes + u->g->scratch > s->m->scratch) return;
+  double times = nests_times(&u->g->nests, open), parallel = workers(s, u->g, open);
+  double bytes = stage_bytes(v, shared),
+         elements = bytes / (double)dtype_bytes((dtype)v->tensor->dtype);
+  bool all = shared == (UINT64_C(1) << v->rank) - 1;
+  if (all || !bytes || bytes + u->g->scratch > s->m->scratch) return;
   double share = times * elements / (v->facts->points > 1 ? v->facts->points : 1);
   double price = compute_price(s, v, share, parallel, s->m->lanes);
   price += bytes * (double)(1 + u->points.n) * times * price_private(s->m, bytes) / parallel;

@@ -16,7 +16,17 @@ static void done_kernels(ir *g, const schedule_request *r, const node_list *kern
   if (r->after) r->after(r->watcher, pass_name(PASS_KERNELS), kernels->at, kernels->n);
 }
 
-enum { MOST_ARGUMENTS = 24 }; /* buffers of a kernel */
+enum {
+  MOST_ARGUMENTS = 24,   /* buffers of a kernel */
+  MOST_SCRATCH = 1 << 16 /* bytes of its own */
+};
+
+/** Half of what a kernel may have: vectors, and what is left over of them, need more than what is
+    scheduled. */
+static double scratch_of(const schedule_request *r) {
+  uint64_t most = r->scratch && r->scratch < MOST_SCRATCH ? r->scratch : MOST_SCRATCH;
+  return (double)most / 2;
+}
 
 static grouping_request grouping_of(const schedule_request *r) {
   size_t arguments = r->arguments && r->arguments < MOST_ARGUMENTS ? r->arguments : MOST_ARGUMENTS;
@@ -24,7 +34,7 @@ static grouping_request grouping_of(const schedule_request *r) {
                                         .operation = 0.03,
                                         .lanes = 12,
                                         .launch = 3000,
-                                        .scratch = 32 << 10,
+                                        .scratch = scratch_of(r),
                                         .cache = {32768, 1 << 20},
                                         .shared = 1 << 25},
                             .arguments = arguments,

@@ -46,6 +46,7 @@ typedef struct schedule_request {
   void *watcher;
   int math;         /* math_mode */
   size_t arguments; /* most buffers of a kernel; 0: any number */
+  uint64_t scratch; /* most bytes of arrays of its own that a kernel builds; 0: any number */
   int policy;       /* grouping_policy: for tests */
   uint64_t seed;
 } schedule_request;

@@ -57,6 +57,7 @@ static void place(grouping *s, use *u, uint64_t shared) {
   u->stage = nest_open(&g->nests, NEST_STAGE, v->rank, sizes, free);
   if (!u->stage) diag_raise(ir_diag(s->g), TN_ERR_INTERNAL, "a kernel has too many loops");
   u->shared = shared;
+  g->scratch += stage_bytes(v, shared);
   for (size_t k = 0; k < v->rank; k++) at[k] = shared >> k & 1 ? coords[k] : u->stage->index[k];
   u->built.index = index_make(s->g, (dtype)v->tensor->dtype, v->tensor, 0, v->rank, at);
   u->built.free = nests_free(&g->nests, u->built.index);

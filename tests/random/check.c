@@ -151,6 +151,7 @@ static void make_schedule(run *x) {
                                                  .watcher = &passes,
                                                  .math = x->g->math,
                                                  .arguments = x->lowered->arguments,
+                                                 .scratch = x->lowered->scratch,
                                                  .policy = x->policy,
                                                  .seed = x->g->seed});
   for (size_t i = 0; i < passes.all.n && !failed(x); i++) {

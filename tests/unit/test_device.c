@@ -7,6 +7,8 @@
 #include "device/pool.h"
 #include "device/queue.h"
 #include "device/span.h"
+#include "render/c.h"
+#include "render/c_dialect.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -397,6 +399,7 @@ static void targets(void **state) {
   assert_true(t->target.threads && t->target.vector_bytes >= 16);
   assert_true(target_lacks(&t->target.rules, OP_EXP) && !target_lacks(&t->target.rules, OP_ADD));
   assert_false(t->target.rules.f16);
+  assert_int_equal(t->target.scratch, c_gnu.scratch_bytes);
   ok(f, device_target_get(device(f, "REF"), NULL, &again, &f->diag));
   assert_true(target_lacks(&again->target.rules, OP_MAX) && again->target.rules.f16);
   assert_int_equal(again->target.arguments, 6);

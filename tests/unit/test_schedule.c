@@ -9,14 +9,14 @@
 
 #include "ir/rewrite.h"
 #include "ir/verify.h"
-#include "schedule/passes.h"
+#include "schedule/groups.h"
 
 #include "../ir/replay.h"
 
 #include <stdlib.h>
 #include <time.h>
 
-enum { GRAPHS = 400, LAYERS = 200, MOST_OPS = 200, MOST_BUFFERS = 25 };
+enum { GRAPHS = 400, LAYERS = 200, MOST_OPS = 200, MOST_BUFFERS = 25, MOST_SCRATCH = 1 << 16 };
 
 typedef struct test {
   diag d;
@@ -59,15 +59,31 @@ static bool any(void *user, const node *n) {
 
 /* What every schedule must be. */
 
+/** Bytes of the arrays that a STAGE builds inside its kernel. */
+static double scratch_of(const node *n) {
+  double bytes = 0;
+  if (n->op != OP_STAGE || stage_is_cut(n)) return 0;
+  for (size_t i = 0; i < stage_values(n); i++) {
+    double size = (double)dtype_bytes((dtype)stage_value(n, i)->dtype);
+    for (size_t k = 0; k < stage_rank(n, i); k++) size *= (double)stage_extents(n, i)[k]->hi;
+    bytes += size;
+  }
+  return bytes;
+}
+
 /** A step's kernel is well-formed and within the limits. */
 static void check_kernel(test *t, const schedule_step *s) {
+  double scratch = 0;
   if (s->kind == STEP_CUSTOM) return;
   if (verify(&s->kernel, 1, STAGE_KERNEL, ir_mem(t->g), &t->d) != TN_OK) diag_rethrow(&t->d);
   require(t, s->n_buffers <= MOST_BUFFERS, "a kernel has too many buffers");
   size_t ops = 0;
   node_list order = topo_sort(ir_arena(t->g), &s->kernel, 1, NULL, NULL);
-  for (size_t i = 0; i < order.n; i++)
+  for (size_t i = 0; i < order.n; i++) {
     ops += op_is_elementwise((op)order.at[i]->op) && order.at[i]->dtype != DT_INDEX;
+    scratch += scratch_of(order.at[i]);
+  }
+  require(t, scratch <= MOST_SCRATCH, "a kernel has too much memory of its own");
   require(t, ops <= 2 * MOST_OPS, "a kernel has too many ops");
 }
 
@@ -302,11 +318,47 @@ static void equal_layers_share_kernels(void **state) {
   assert_true(run_body(equal_layers, 0, 0) <= 4);
 }
 
+/* Limits. */
+
+/** a [m,k] · b [k,n], spelt with movements. */
+static const node *product(ir *g, const node *a, const node *b) {
+  const node *m = a->dims[0], *k = a->dims[1], *n = b->dims[1], *dims[] = {m, k, n};
+  const node *one = ix_const(g, 1), *left[] = {m, k, one}, *right[] = {one, k, n};
+  const node *x = ir_expand(g, ir_reshape(g, a, 3, left), dims);
+  const node *y = ir_expand(g, ir_reshape(g, b, 3, right), dims);
+  return ir_reduce(g, ir_op2(g, OP_MUL, x, y), OP_ADD, 1, (int64_t[]){1});
+}
+
+/** Three products whose left sides are computed: a row of one fits into a kernel's own memory, rows
+    of all three do not.. */
+static void three_products(test *t) {
+  ir *g = t->g;
+  const node *sum = NULL;
+  for (int64_t i = 0; i < 3; i++) {
+    const node *a = buffer(t, DT_F32, 2 * i, 2, (int64_t[]){2, 7000});
+    const node *b = buffer(t, DT_F32, 2 * i + 1, 2, (int64_t[]){7000, 16});
+    const node *p = product(g, ir_op1(g, OP_EXP, a), b);
+    sum = sum ? ir_op2(g, OP_ADD, sum, p) : p;
+  }
+  schedule_request r = {.roots = &sum, .n_roots = 1, .math = MATH_DEFAULT};
+  for (int i = 0; i < 20; i++) {
+    r.policy = i ? GROUPING_RANDOM : GROUPING_PRICED;
+    r.seed = (uint64_t)i;
+    make(t, &r);
+  }
+}
+
+static void scratch_is_limited_for_a_kernel(void **state) {
+  (void)state;
+  run_body(three_products, 0, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(schedules_do_what_graphs_mean),
       cmocka_unit_test(time_is_linear_in_the_graph),
       cmocka_unit_test(equal_layers_share_kernels),
+      cmocka_unit_test(scratch_is_limited_for_a_kernel),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,6 +58,7 @@ typedef struct tn_capabilities {
   bool threads;             /**< a kernel may be cut along the SPECIAL core_id */
   bool index32;             /**< 32-bit indices are the cheaper ones */
   uint32_t max_buffers;     /**< that a kernel may have; 0: any number */
+  uint64_t max_scratch;     /**< bytes of arrays that a kernel may have of its own; 0: any number */
   uint64_t dtypes;          /**< set of 1 << tn_dtype */
   const char *const *lacks; /**< names of ops without an instruction, up to NULL; static; NULL:
                                none. They do not come in programs */

@@ -7,6 +7,7 @@
 #include "device/failure.h"
 #include "ir/ir.h"
 #include "render/c.h"
+#include "render/c_dialect.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -114,6 +115,7 @@ static tn_status c_describe(void *device, const char *limit, tn_capabilities *ca
   caps->vector_bytes = level->vector_bytes;
   caps->registers = level->registers;
   caps->threads = true;
+  caps->max_scratch = (uint64_t)c_gnu.scratch_bytes;
 #define TYPE(name, number, text, bytes, host) caps->dtypes |= UINT64_C(1) << number;
   TN_DTYPE_LIST(TYPE)
 #undef TYPE
