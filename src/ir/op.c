@@ -22,10 +22,10 @@ enum { MANY = OP_MANY };
 #define Z(z) (ELEMENT_##z << 12)
 
 static const op_facts table[OP_LIMIT] = {
-#define OP(name, text, cls, least, most, type, operands, facts, stages, ...) \
-  [OP_##name] = {text,        {__VA_ARGS__},     least,        most,         \
-                 CLASS_##cls, TYPE_##type,       operands,     (facts)&0xff, \
-                 stages,      (facts) >> 8 & 15, (facts) >> 12},
+#define OP(name, text, cls, least, most, type, operands, facts, stages, cost, ...) \
+  [OP_##name] = {text,        {__VA_ARGS__},     least,         most,              \
+                 CLASS_##cls, TYPE_##type,       operands,      (facts)&0xff,      \
+                 stages,      (facts) >> 8 & 15, (facts) >> 12, cost},
 #include "ir/ops.def"
 #undef OP
 };

@@ -70,6 +70,7 @@ typedef struct op_facts {
   uint16_t least, most;
   uint8_t cls, type, operands, facts, stages;
   uint8_t identity, absorbing; /* op_element */
+  uint16_t cost;
 } op_facts;
 
 /** The facts of an op; `o` is below OP_LIMIT. */
@@ -82,6 +83,8 @@ static inline const char *op_name(op o) { return op_get(o)->name; }
 static inline bool op_is_elementwise(op o) { return op_get(o)->cls == CLASS_ELEMENTWISE; }
 static inline bool op_is_movement(op o) { return op_get(o)->cls == CLASS_MOVEMENT; }
 static inline bool op_is_commutative(op o) { return op_get(o)->facts & FACT_COMMUTATIVE; }
+/** About how many additions the arithmetic of an op takes. */
+static inline unsigned op_cost(op o) { return op_get(o)->cost; }
 static inline bool op_is_function(op o) { return op_get(o)->facts & FACT_FUNCTION; }
 /** Whether scalar_eval gives its value: elementwise, but for AFFINE and what moves lanes. */
 static inline bool op_is_scalar(op o) {

@@ -23,39 +23,6 @@ double price_load(const machine *m, const value *v) {
   return v->facts->bytes * price_shared(m, v->facts->bytes);
 }
 
-/** Elementwise operations that a single one amounts to. */
-static double weight(op o) {
-  switch (o) {
-  case OP_CONST:
-  case OP_VAR: return 0;
-  case OP_DIV: return 4;
-  case OP_SQRT: return 6;
-  case OP_FLOORDIV:
-  case OP_MOD: return 8;
-  case OP_EXP:
-  case OP_EXP2:
-  case OP_LOG:
-  case OP_LOG2: return 20;
-  case OP_EXPM1:
-  case OP_LOG1P:
-  case OP_TANH:
-  case OP_ERF:
-  case OP_SINH:
-  case OP_COSH:
-  case OP_ATAN:
-  case OP_ASIN:
-  case OP_ACOS: return 30;
-  case OP_SIN:
-  case OP_COS:
-  case OP_TAN:
-  case OP_POW:
-  case OP_ASINH:
-  case OP_ACOSH:
-  case OP_ATANH: return 60;
-  default: return 1;
-  }
-}
-
 typedef struct pricing {
   arena *a;
   const machine *m;
@@ -71,11 +38,8 @@ static double body_weight(pricing *p, const value *v) {
   if (!v->body) return 1;
   for (size_t i = 0; i < v->reads.n; i++) map_set(p->a, &tensors, v->reads.at[i]->src[0], NULL);
   node_list order = topo_sort(p->a, &v->body, 1, is_scalar, &tensors);
-  for (size_t i = 0; i < order.n; i++) {
-    op o = (op)order.at[i]->op;
-    bool counts = op_is_elementwise(o) && o != OP_AFFINE && is_scalar(order.at[i], &tensors);
-    if (counts) sum += weight(o);
-  }
+  for (size_t i = 0; i < order.n; i++)
+    if (is_scalar(order.at[i], &tensors)) sum += op_cost((op)order.at[i]->op);
   return sum;
 }
 
