@@ -36,7 +36,7 @@ static double body_weight(pricing *p, const value *v) {
   double sum = value_is_reduction(v) ? 1 : 0;
   map tensors = {0};
   if (!v->body) return 1;
-  for (size_t i = 0; i < v->reads.n; i++) map_set(p->a, &tensors, v->reads.at[i]->src[0], NULL);
+  for (size_t i = 0; i < v->sources.n; i++) map_set(p->a, &tensors, v->sources.at[i], NULL);
   node_list order = topo_sort(p->a, &v->body, 1, is_scalar, &tensors);
   for (size_t i = 0; i < order.n; i++)
     if (is_scalar(order.at[i], &tensors)) sum += op_cost((op)order.at[i]->op);
@@ -163,23 +163,19 @@ static void find_costs(pricing *p, value *v) {
   }
   f->work = own * p->m->operation;
   f->again = f->work / p->m->cores;
-  for (size_t i = 0; i < v->reads.n; i++) {
-    const value *from = map_get(&p->values->of, v->reads.at[i]->src[0]);
-    bool again = false;
-    for (size_t k = 0; k < i && !again; k++)
-      again = v->reads.at[k]->src[0] == v->reads.at[i]->src[0];
-    if (from && !again) add_source(p, f, from);
+  for (size_t i = 0; i < v->sources.n; i++) {
+    const value *from = map_get(&p->values->of, v->sources.at[i]);
+    if (from) add_source(p, f, from);
   }
   f->is_kept = v->stores.n || (f->readers > 1 && f->again > p->m->launch + 2 * price_load(p->m, v));
 }
 
 static void count_readers(pricing *p) {
   for (size_t i = 0; i < p->values->at.n; i++) {
-    const value *v = p->values->at.at[i], *last = NULL;
-    for (size_t k = 0; k < v->reads.n; k++) {
-      const value *from = map_get(&p->values->of, v->reads.at[k]->src[0]);
-      if (from && from != last) from->facts->readers++;
-      last = from;
+    const value *v = p->values->at.at[i];
+    for (size_t k = 0; k < v->sources.n; k++) {
+      const value *from = map_get(&p->values->of, v->sources.at[k]);
+      if (from) from->facts->readers++;
     }
   }
 }

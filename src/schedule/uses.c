@@ -57,13 +57,9 @@ void add_reads(grouping *s, group *g, const value *v, const point *p) {
 
 size_t new_reads(const grouping *s, const group *g, const value *v) {
   size_t n = 0;
-  for (size_t i = 0; i < v->reads.n; i++) {
-    const node *tensor = v->reads.at[i]->src[0];
-    const value *from = map_get(&s->values->of, tensor);
-    bool known = from ? map_has(&g->use_of, from) : map_has(&g->inputs, tensor);
-    bool again = false;
-    for (size_t k = 0; k < i && !again; k++) again = v->reads.at[k]->src[0] == tensor;
-    n += !known && !again;
+  for (size_t i = 0; i < v->sources.n; i++) {
+    const value *from = map_get(&s->values->of, v->sources.at[i]);
+    n += from ? !map_has(&g->use_of, from) : !map_has(&g->inputs, v->sources.at[i]);
   }
   return n;
 }
@@ -109,8 +105,8 @@ static bool may_read(grouping *s, const group *g, const value *v, const point *p
 
 /** The same at any point. */
 bool may_read_anywhere(const grouping *s, const group *g, const value *v) {
-  for (size_t i = 0; i < v->reads.n; i++) {
-    const value *w = map_get(&s->values->overwriter, v->reads.at[i]->src[0]);
+  for (size_t i = 0; i < v->sources.n; i++) {
+    const value *w = map_get(&s->values->overwriter, v->sources.at[i]);
     if (w && w->places->home && w->places->home->key <= g->key) return false;
   }
   return true;

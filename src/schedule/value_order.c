@@ -35,7 +35,7 @@ static void add_reader(ordering *o, const node *array, value *v) {
 static void index_readers(ordering *o) {
   for (size_t i = 0; i < o->values->at.n; i++) {
     value *v = o->values->at.at[i];
-    for (size_t k = 0; k < v->reads.n; k++) add_reader(o, v->reads.at[k]->src[0], v);
+    for (size_t k = 0; k < v->sources.n; k++) add_reader(o, v->sources.at[k], v);
     for (size_t k = 0; k < v->arrays.n; k++) add_reader(o, v->arrays.at[k], v);
   }
 }
@@ -53,7 +53,7 @@ static void add_readers(ordering *o, visit *at, const node *array) {
 
 static visit visit_of(ordering *o, value *v) {
   visit at = {.v = v};
-  for (size_t i = 0; i < v->reads.n; i++) add_maker(o, &at, v->reads.at[i]->src[0]);
+  for (size_t i = 0; i < v->sources.n; i++) add_maker(o, &at, v->sources.at[i]);
   for (size_t i = 0; i < v->arrays.n; i++) add_maker(o, &at, v->arrays.at[i]);
   at.makers = at.before.n;
   for (size_t i = 0; i < v->arrays.n; i++)

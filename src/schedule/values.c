@@ -62,6 +62,18 @@ static node_list reads_of(reading *r, const node *body) {
   return reads;
 }
 
+static node_list sources_of(reading *r, const node_list *reads) {
+  node_list sources = {0};
+  map seen = {0};
+  for (size_t i = 0; i < reads->n; i++) {
+    const node *tensor = reads->at[i]->src[0];
+    if (map_has(&seen, tensor)) continue;
+    map_set(r->a, &seen, tensor, NULL);
+    vec_push(r->a, &sources, tensor);
+  }
+  return sources;
+}
+
 /** An element of a tensor: of a value or a PARAM as it is, of anything else in terms of these. */
 static const node *element(reading *r, const node *x, const node *const coords[]) {
   if (is_known(r, x)) return index_make(r->g, (dtype)x->dtype, x, 0, x->rank, coords);
@@ -88,6 +100,7 @@ static value *new_value(reading *r, const node *tensor, size_t rank, const node 
 static void add_value(reading *r, value *v, const node *body) {
   v->body = body;
   if (body) v->reads = reads_of(r, body);
+  v->sources = sources_of(r, &v->reads);
   vec_push(r->a, &r->out->at, v);
   map_set(r->a, &r->out->of, v->tensor, v);
 }

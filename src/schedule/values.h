@@ -24,6 +24,7 @@ typedef struct value {
   size_t n_reduced;
   const node *const *reduced;  /* the RANGEs it is reduced over; never none */
   node_list reads;             /* the INDEX nodes in the body, each once */
+  node_list sources;           /* the tensors of which these are elements, each once */
   node_list arrays;            /* what must be in memory before it as a whole */
   VEC(value_store) stores;     /* where it must be written, whatever is decided */
   bool only_loaded;            /* its readers load it, never compute it again */

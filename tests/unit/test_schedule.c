@@ -9,7 +9,7 @@
 
 #include "ir/rewrite.h"
 #include "ir/verify.h"
-#include "schedule/groups.h"
+#include "schedule/grouping.h"
 
 #include "../ir/replay.h"
 
@@ -353,12 +353,56 @@ static void scratch_is_limited_for_a_kernel(void **state) {
   run_body(three_products, 0, 0);
 }
 
+/* What the search knows and asks. */
+
+static const machine some_machine = {.cores = 2,
+                                     .operation = 0.03,
+                                     .lanes = 12,
+                                     .launch = 3000,
+                                     .scratch = 1 << 15,
+                                     .cache = {1 << 15, 1 << 20},
+                                     .shared = 1 << 25};
+
+static values values_of(test *t, const node *root) {
+  schedule_request r = {.roots = &root, .n_roots = 1, .math = MATH_EXACT};
+  normalised n;
+  values v;
+  schedule_normalise(t->g, &r, &n);
+  schedule_versions(t->g, &r, &n);
+  schedule_values(t->g, &n, &v);
+  schedule_facts(t->g, &some_machine, &v);
+  return v;
+}
+
+static const node *reversed(ir *g, const node *x) {
+  const node *start = ix_add_const(g, x->dims[0], -1);
+  return ir_slice(g, x, &start, x->dims, (int64_t[]){-1});
+}
+
+/** A value that reads x, then another, then x again. */
+static void read_between(test *t) {
+  ir *g = t->g;
+  const node *x = ir_op1(g, OP_EXP, buffer(t, DT_F32, 0, 1, (int64_t[]){9}));
+  const node *y = ir_op1(g, OP_EXP, buffer(t, DT_F32, 1, 1, (int64_t[]){9}));
+  values v = values_of(t, ir_op3(g, OP_FMA, x, y, reversed(g, x)));
+  require(t, v.at.n == 3 && v.at.at[2]->reads.n == 3, "values or reads are missing");
+  require(t, v.at.at[2]->sources.n == 2, "a source is not there once");
+  for (size_t i = 0; i < 2; i++)
+    require(t, v.at.at[i]->facts->readers == 1, "a reader is not counted once");
+}
+
+static void readers_count_once(void **state) {
+  (void)state;
+  run_body(read_between, 0, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(schedules_do_what_graphs_mean),
       cmocka_unit_test(time_is_linear_in_the_graph),
       cmocka_unit_test(equal_layers_share_kernels),
       cmocka_unit_test(scratch_is_limited_for_a_kernel),
+      cmocka_unit_test(readers_count_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
