@@ -217,6 +217,7 @@ static void make(void *arg) {
                                                         .after = after_schedule,
                                                         .watcher = m,
                                                         .math = r->math,
+                                                        .vector = r->target->target.vector_bytes,
                                                         .arguments = r->target->target.arguments,
                                                         .scratch = r->target->target.scratch});
   collect(m);

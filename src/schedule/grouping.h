@@ -51,9 +51,16 @@ size_t group_arguments(const group *g);
 /** How many more it would have with v. */
 size_t new_reads(const grouping *s, const group *g, const value *v);
 
-/** Whether a group that computes a value too may still have all it reads as arguments, and so many
-    more nests and ranges. */
-bool has_room(const grouping *s, const group *g, const value *v, size_t nests, size_t ranges);
+/** What a group gets more of with a value. */
+typedef struct demand {
+  size_t nests, ranges;
+  code code;  /* may be less than nothing */
+  code whole; /* that, with all that follows if nothing is loaded */
+} demand;
+
+/** Whether a group that computes a value too may still have all it reads as arguments, and has room
+    for the rest. */
+bool has_room(const grouping *s, const group *g, const value *v, const demand *more);
 
 /** Old contents are read before they are stored over: by groups of smaller keys; or by the group
     that stores, where it stores. At all points of a use; or wherever else. */

@@ -12,6 +12,7 @@ typedef struct point {
   const node *index; /* INDEX(tensor; e …) over the group's ranges */
   range_mask free;
   size_t under; /* the level of what the indices are computed from, at most */
+  code code;    /* what reading it takes, if it is loaded */
   nest *fold;   /* of a reduction that is computed here: its nest, */
   size_t state; /* and which of the nest's states it is */
 } point;
@@ -50,11 +51,14 @@ struct group {
   VEC(use *) uses;
   map use_of; /* value → use */
   map inputs; /* PARAMs it reads */
+  map points; /* INDEX that it reads → its position in the points of its use + 1; of a PARAM: 1 */
   VEC(group_store) stores;
   size_t frontier; /* values that it reads and that are not decided yet, or loaded */
   size_t outputs;  /* arrays that it writes */
   size_t members;  /* values that it computes */
   double scratch;  /* bytes of the arrays that it builds in nests */
+  code code;       /* of all that it computes, if what is not decided is loaded; */
+  double lanes;    /* in vectors of so many elements */
 };
 
 /** What is known of a value once it is decided. */
@@ -66,6 +70,9 @@ typedef struct value_places {
 } value_places;
 
 typedef VEC(group *) groups;
+
+/** The point of a use that an INDEX is; NULL: none. */
+point *point_of(const use *u, const node *index);
 
 /** What stands for a value's coordinates, and for the ranges it reduces over, at INDEX(tensor; e …)
     and in a fold's nest; `fold` NULL: for the coordinates alone. */

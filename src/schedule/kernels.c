@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-enum { MOST_WAITING = 1 << 16 }; /* elements on the way to one, far above what a group has */
-
 typedef struct kernels {
   ir *g;
   arena *a;
@@ -194,9 +192,9 @@ typedef VEC(element) elements;
 static void add_wanted(kernels *k, const node *index, elements *wanted) {
   const use *u = use_read(k, index);
   if (!u || u->how == LOADED || (u->how == PLACED && map_has(&k->stages, u))) return;
-  if (u->how == PLACED) vec_push(k->a, wanted, (element){u, &u->built});
-  for (size_t i = 0; i < u->points.n && u->how == INLINED; i++)
-    if (u->points.at[i].index == index) vec_push(k->a, wanted, (element){u, &u->points.at[i]});
+  const point *p = u->how == PLACED ? &u->built : point_of(u, index);
+  if (!p) diag_raise(k->a->diag, TN_ERR_INTERNAL, "an element that its kernel does not know");
+  vec_push(k->a, wanted, (element){u, p});
 }
 
 /** The body of an element, if all it needs is built; else NULL, and what is missing is added. */
@@ -243,14 +241,21 @@ static bool build(kernels *k, const element *e, elements *missing) {
   return true;
 }
 
+/** An element waits once: when its turn comes again, all that it needs is built. */
 static void build_with_all_it_needs(kernels *k, element root) {
   elements stack = {0};
+  map waits = {0};
   vec_push(k->a, &stack, root);
   while (stack.n) {
     element e = vec_last(&stack);
     size_t n = stack.n;
-    if (n > MOST_WAITING) diag_raise(k->a->diag, TN_ERR_INTERNAL, "elements that need each other");
-    if (map_has(&k->built, e.point->index) || build(k, &e, &stack)) stack.n = n - 1;
+    if (map_has(&k->built, e.point->index) || build(k, &e, &stack)) {
+      stack.n = n - 1;
+      continue;
+    }
+    if (map_has(&waits, e.point))
+      diag_raise(k->a->diag, TN_ERR_INTERNAL, "elements that need each other");
+    map_set(k->a, &waits, e.point, NULL);
   }
 }
 

@@ -69,11 +69,25 @@ static void add_option(options *o, decision how, uint64_t shared, double price) 
   if (o->n < MOST_OPTIONS) o->at[o->n++] = (option){price, how, shared};
 }
 
+/** What it takes to compute a value at all its points, instead of loading it there. */
+static demand inlined_demand(const use *u) {
+  const value *v = u->v;
+  demand d = {.nests = value_is_reduction(v) ? u->points.n : 0};
+  d.ranges = d.nests * v->n_reduced;
+  for (size_t i = 0; i < u->points.n; i++) {
+    const point *p = &u->points.at[i];
+    code now = code_sum(v->facts->own, v->facts->reads[p->code.each > 0]);
+    d.code = code_sum(d.code, code_less(now, p->code));
+    d.whole = code_sum(d.whole, code_less(v->facts->whole, p->code));
+  }
+  return d;
+}
+
 static void add_inlined(grouping *s, const use *u, options *o) {
   const value *v = u->v;
-  size_t nests = value_is_reduction(v) ? u->points.n : 0;
+  demand more = inlined_demand(u);
   double times = 0, fewest = s->m->cores, slowest = 1, price = 0;
-  if (!has_room(s, u->g, v, nests, nests * v->n_reduced)) return;
+  if (!has_room(s, u->g, v, &more)) return;
   if (!may_read_all(s, u)) return;
   for (size_t i = 0; i < u->points.n; i++) {
     const point *p = &u->points.at[i];
@@ -150,8 +164,11 @@ static void add_placed(grouping *s, const use *u, uint64_t shared, options *o) {
 
 static void add_all_placed(grouping *s, const use *u, options *o) {
   const value *v = u->v;
-  bool reduces = value_is_reduction(v);
-  if (v->rank > 63 || !has_room(s, u->g, v, 1 + reduces, v->rank + v->n_reduced)) return;
+  demand more = {.nests = 1u + value_is_reduction(v),
+                 .ranges = v->rank + v->n_reduced,
+                 .code = code_sum(v->facts->own, v->facts->reads[u->points.at[0].code.each > 0]),
+                 .whole = v->facts->whole};
+  if (v->rank > 63 || !has_room(s, u->g, v, &more)) return;
   if (!may_read_anywhere(s, u->g, v)) return;
   uint64_t shared = shared_axes(u);
   do add_placed(s, u, shared, o);

@@ -36,7 +36,8 @@ static grouping_request grouping_of(const schedule_request *r) {
                                         .launch = 3000,
                                         .scratch = scratch_of(r),
                                         .cache = {32768, 1 << 20},
-                                        .shared = 1 << 25},
+                                        .shared = 1 << 25,
+                                        .vector = (double)r->vector},
                             .arguments = arguments,
                             .policy = (grouping_policy)r->policy,
                             .seed = r->seed};

@@ -2,7 +2,11 @@
 
 #include "ir/binder.h"
 
-enum { TYPICAL_SIZE = 64 };
+enum {
+  TYPICAL_SIZE = 64,
+  LANE_LOAD = 5, /* instructions that load one lane: gate, branch, address, load, insertion */
+  FREE_CODE = 16 /* instructions that are computed again rather than an element loaded */
+};
 
 double price_private(const machine *m, double bytes) {
   return bytes <= m->cache[0] ? 0.005 : bytes <= m->cache[1] ? 0.015 : 0.1;
@@ -23,7 +27,32 @@ double price_load(const machine *m, const value *v) {
   return v->facts->bytes * price_shared(m, v->facts->bytes);
 }
 
+double price_lanes(const machine *m, dtype t) {
+  double bytes = (double)dtype_bytes(t);
+  if (dtype_is_float(t) && bytes < 4) bytes = 4;
+  return m->vector > bytes ? m->vector / bytes : 1;
+}
+
+/** Whether an index is a sum of ranges and sizes, and certainly inside. */
+static bool is_plain(ir *g, const node *index, const node *size) {
+  for (size_t i = 0; i < ix_terms(index); i++)
+    if (ix_atom(index, i)->op != OP_RANGE && ix_atom(index, i)->op != OP_VAR) return false;
+  return ix_prove(g, index) && ix_prove_lt(g, index, size);
+}
+
+static bool is_free(const value *v) { return v && v->facts->free.once > 0; }
+
+code price_read(ir *g, const values *v, const node *index) {
+  const value *from = map_get(&v->of, index->src[0]);
+  const node *tensor = index->src[0];
+  if (is_free(from)) return from->facts->free;
+  for (size_t i = 0; i < tensor->rank && i + 1 < index->n_src; i++) /* of a SET: its view's rank */
+    if (!is_plain(g, index->src[1 + i], tensor->dims[i])) return (code){.each = LANE_LOAD};
+  return (code){.once = 1};
+}
+
 typedef struct pricing {
+  ir *g;
   arena *a;
   const machine *m;
   const values *values;
@@ -31,16 +60,47 @@ typedef struct pricing {
 
 static bool is_scalar(const node *n, void *tensors) { return !map_has(tensors, n); }
 
-/** Operations for one term or element; a read's tensor is not part of it. */
-static double body_weight(pricing *p, const value *v) {
+/** What is computed from indices is done lane by lane, but for their sums. */
+static code code_at(const node *n) {
+  if (n->op == OP_AFFINE) return (code){.once = 1};
+  for (uint32_t i = 0; i < n->n_src && op_is_elementwise((op)n->op); i++)
+    if (n->src[i]->dtype == DT_INDEX) return (code){.each = 1};
+  return (code){.once = op_cost((op)n->op)};
+}
+
+/** Operations for one term or element, and the code for them; a read's tensor is not part of it. */
+static double body_weight(pricing *p, const value *v, code *own) {
   double sum = value_is_reduction(v) ? 1 : 0;
   map tensors = {0};
+  *own = (code){.once = 1 + sum};
   if (!v->body) return 1;
   for (size_t i = 0; i < v->sources.n; i++) map_set(p->a, &tensors, v->sources.at[i], NULL);
   node_list order = topo_sort(p->a, &v->body, 1, is_scalar, &tensors);
-  for (size_t i = 0; i < order.n; i++)
-    if (is_scalar(order.at[i], &tensors)) sum += op_cost((op)order.at[i]->op);
+  for (size_t i = 0; i < order.n; i++) {
+    if (!is_scalar(order.at[i], &tensors)) continue;
+    sum += op_cost((op)order.at[i]->op);
+    *own = code_sum(*own, code_at(order.at[i]));
+  }
   return sum;
+}
+
+static void find_code(pricing *p, value *v) {
+  value_facts *f = v->facts;
+  bool free = !value_is_reduction(v) && !v->only_loaded;
+  if (!v->body) return;
+  for (size_t i = 0; i < v->reads.n; i++) {
+    const node *read = v->reads.at[i];
+    const value *from = map_get(&p->values->of, read->src[0]);
+    code load = price_read(p->g, p->values, read);
+    bool open = from && from->body && !from->facts->is_kept;
+    f->reads[0] = code_sum(f->reads[0], load);
+    f->whole = code_sum(f->whole, open ? from->facts->whole : load);
+    f->reads[1] = code_sum(f->reads[1], is_free(from) ? load : (code){.each = LANE_LOAD});
+    free &= is_free(from);
+  }
+  f->whole = code_sum(f->whole, f->own);
+  code all = code_sum(f->own, f->reads[0]);
+  if (free && all.once <= FREE_CODE && all.each <= LANE_LOAD) f->free = all;
 }
 
 static uint64_t coords_of(const value *v, const node *expression) {
@@ -154,7 +214,7 @@ static void find_level_and_lead(pricing *p, value *v) {
 
 static void find_costs(pricing *p, value *v) {
   value_facts *f = v->facts;
-  double own = body_weight(p, v) * f->points;
+  double own = body_weight(p, v, &f->own) * f->points;
   f->reach = f->points > 1 ? f->points : 1;
   for (size_t i = 0; i < v->n_reduced; i++) {
     double n = price_size(range_extent(v->reduced[i]));
@@ -188,12 +248,13 @@ static void measure(pricing *p, value *v) {
 }
 
 void schedule_facts(ir *g, const machine *m, const values *v) {
-  pricing p = {.a = ir_arena(g), .m = m, .values = v};
+  pricing p = {.g = g, .a = ir_arena(g), .m = m, .values = v};
   for (size_t i = 0; i < v->at.n; i++) measure(&p, v->at.at[i]);
   count_readers(&p);
   for (size_t i = 0; i < v->at.n; i++) {
     find_level_and_lead(&p, v->at.at[i]);
     find_costs(&p, v->at.at[i]);
     find_operands(&p, v->at.at[i]);
+    find_code(&p, v->at.at[i]);
   }
 }

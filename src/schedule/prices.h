@@ -14,6 +14,7 @@ typedef struct machine {
   double scratch;   /* bytes that a kernel may have of its own */
   double cache[2];  /* bytes of a core's own caches */
   double shared;    /* bytes of the last cache */
+  double vector;    /* bytes of a vector; 0: there are none */
 } machine;
 
 /** ns a byte: of a core's own scratch of so many bytes; of an array that all cores read. */
@@ -25,6 +26,15 @@ typedef struct operand {
   double bytes;
   uint64_t coords; /* those of the reader it depends on: its own, then those it reduces over */
 } operand;
+
+/** Instructions of a kernel: those for all lanes of a vector at once, and those for each lane. */
+typedef struct code {
+  double once, each;
+} code;
+
+static inline code code_sum(code a, code b) { return (code){a.once + b.once, a.each + b.each}; }
+static inline code code_less(code a, code b) { return (code){a.once - b.once, a.each - b.each}; }
+static inline double code_in(code c, double lanes) { return c.once + c.each * lanes; }
 
 enum { MOST_OPERANDS = 4 };
 
@@ -46,6 +56,10 @@ typedef struct value_facts {
   bool is_kept;        /* in memory whoever asks, as far as prices know: a leaf to its readers */
   operands factors;    /* what an element reads: of a product its factors */
   operands reduced;    /* what the reductions behind an element read */
+  code own;            /* for an element or a term, without what it reads; */
+  code reads[2];       /* that: where its own element is certainly there, and elsewhere */
+  code whole;          /* that, with all that is behind it and not kept, as a tree */
+  code free;           /* of a value that little code computes from no array: all of it; else 0 */
 } value_facts;
 
 /** The facts of all values, from inputs to outputs. */
@@ -53,6 +67,13 @@ void schedule_facts(ir *g, const machine *m, const values *v);
 
 /** About how much an index expression is; a size that varies counts as a typical one. */
 double price_size(const node *size);
+
+/** Elements of a type in a vector; floats are computed in 32 bits at least. */
+double price_lanes(const machine *m, dtype t);
+
+/** What reading an element of a tensor takes. One that may be outside, or whose place is computed
+    from more than sums of ranges, is loaded lane by lane; what is free is computed. */
+code price_read(ir *g, const values *v, const node *index);
 
 /** Loading all of a value from memory, by all cores together. */
 double price_load(const machine *m, const value *v);

@@ -45,6 +45,7 @@ typedef struct schedule_request {
   void (*after)(void *watcher, const char *pass, const node *const roots[], size_t n);
   void *watcher;
   int math;         /* math_mode */
+  size_t vector;    /* bytes of the widest vector; 0: there are none */
   size_t arguments; /* most buffers of a kernel; 0: any number */
   uint64_t scratch; /* most bytes of arrays of its own that a kernel builds; 0: any number */
   int policy;       /* grouping_policy: for tests */

@@ -42,6 +42,7 @@ static void open_fold(grouping *s, group *g, const value *v, point *p) {
 /** A value is computed at a point: what it reads is needed. */
 static void compute_at(grouping *s, group *g, const value *v, point *p) {
   if (value_is_reduction(v)) open_fold(s, g, v, p);
+  g->code = code_sum(g->code, v->facts->own);
   add_reads(s, g, v, p);
 }
 
@@ -73,5 +74,8 @@ void take(grouping *s, use *u, const option *o) {
   if (o->how == PLACED)
     place(s, u, o->shared);
   else
-    for (size_t i = 0; i < u->points.n; i++) compute_at(s, u->g, u->v, &u->points.at[i]);
+    for (size_t i = 0; i < u->points.n; i++) {
+      u->g->code = code_less(u->g->code, u->points.at[i].code);
+      compute_at(s, u->g, u->v, &u->points.at[i]);
+    }
 }

@@ -4,7 +4,11 @@
 #include "ir/binder.h"
 #include "ir/subst.h"
 
-enum { MOST_MEMBERS = 400, MOST_NESTS = 48 };
+enum {
+  MOST_MEMBERS = 400,
+  MOST_NESTS = 48,
+  MOST_CODE = 2048 /* instructions: what a compiler is done with in about a second */
+};
 
 use *use_of(grouping *s, group *g, value *v) {
   use *u = map_get(&g->use_of, v);
@@ -18,23 +22,39 @@ use *use_of(grouping *s, group *g, value *v) {
   return u;
 }
 
+/** Whether an element is new to a group; its load is counted then. */
+static bool is_new(grouping *s, group *g, point *p, size_t position) {
+  if (map_has(&g->points, p->index)) return false;
+  map_set(s->a, &g->points, p->index, (void *)(uintptr_t)(position + 1));
+  p->code = price_read(s->g, s->values, p->index);
+  g->code = code_sum(g->code, p->code);
+  return true;
+}
+
 void add_point_of(grouping *s, group *g, value *v, const node *index, size_t under) {
   use *u = use_of(s, g, v);
-  for (size_t i = 0; i < u->points.n; i++) {
-    point *p = &u->points.at[i];
-    if (p->index == index && p->under < under) p->under = under;
-    if (p->index == index) return;
+  point p = {.index = index, .free = nests_free(&g->nests, index), .under = under};
+  if (is_new(s, g, &p, u->points.n)) {
+    vec_push(s->a, &u->points, p);
+    return;
   }
-  vec_push(s->a, &u->points,
-           (point){.index = index, .free = nests_free(&g->nests, index), .under = under});
+  point *known = point_of(u, index);
+  if (known->under < under) known->under = under;
+}
+
+point *point_of(const use *u, const node *index) {
+  uintptr_t number = (uintptr_t)map_get(&u->g->points, index);
+  return number ? &u->points.at[number - 1] : NULL;
 }
 
 static void add_point(grouping *s, group *g, const node *index, size_t under) {
   value *v = map_get(&s->values->of, index->src[0]);
-  if (v)
+  if (v) {
     add_point_of(s, g, v, index, under);
-  else
-    map_set(s->a, &g->inputs, index->src[0], g);
+    return;
+  }
+  map_set(s->a, &g->inputs, index->src[0], g);
+  is_new(s, g, &(point){.index = index}, 0);
 }
 
 map coords_at(arena *a, const value *v, const node *index, const nest *fold) {
@@ -66,11 +86,18 @@ size_t new_reads(const grouping *s, const group *g, const value *v) {
 
 size_t group_arguments(const group *g) { return g->frontier + g->inputs.n + g->outputs; }
 
-bool has_room(const grouping *s, const group *g, const value *v, size_t nests, size_t ranges) {
-  size_t more = new_reads(s, g, v);
-  return (group_arguments(g) + more <= s->request->arguments || !more) &&
-         g->members < MOST_MEMBERS && g->nests.at.n + nests <= MOST_NESTS &&
-         g->nests.n_ranges + ranges <= MOST_RANGES;
+/** What does not fit as a whole, but into another kernel, is not begun. */
+static bool has_room_for_code(const group *g, const demand *more) {
+  double code = code_in(more->code, g->lanes), whole = code_in(more->whole, g->lanes);
+  double room = MOST_CODE - code_in(g->code, g->lanes);
+  return code <= 0 || (code <= room && (whole <= room || whole > MOST_CODE));
+}
+
+bool has_room(const grouping *s, const group *g, const value *v, const demand *more) {
+  size_t reads = new_reads(s, g, v);
+  return (group_arguments(g) + reads <= s->request->arguments || !reads) &&
+         g->members < MOST_MEMBERS && g->nests.at.n + more->nests <= MOST_NESTS &&
+         g->nests.n_ranges + more->ranges <= MOST_RANGES && has_room_for_code(g, more);
 }
 
 static const node *at_point(grouping *s, const value *v, const point *p, const node *n) {

@@ -59,6 +59,7 @@ static group *new_group(grouping *s, value *v) {
   group *g = arena_calloc(s->a, 1, sizeof *g);
   g->key = v->position;
   g->nests.g = s->g;
+  g->lanes = price_lanes(s->m, (dtype)v->tensor->dtype);
   if (!v->body) g->custom = v;
   g->root = nest_open(&g->nests, NEST_ROOT, v->rank, v->dims, 0);
   if (!g->root) diag_raise(ir_diag(s->g), TN_ERR_UNSUPPORTED, "a value has too many dimensions");
@@ -74,8 +75,11 @@ static bool may_join(grouping *s, const group *g, const value *v) {
   if (root->reduce != v->reduce || root->facts->level != v->facts->level) return false;
   for (size_t k = 0; k < v->rank; k++)
     if (g->root->extents[k] != v->dims[k]) return false;
-  size_t nests = value_is_reduction(v);
-  return may_write(g, v) && may_read_anywhere(s, g, v) && has_room(s, g, v, nests, v->n_reduced) &&
+  demand more = {.nests = value_is_reduction(v),
+                 .ranges = v->n_reduced,
+                 .code = code_sum(v->facts->own, v->facts->reads[0]),
+                 .whole = v->facts->whole};
+  return may_write(g, v) && may_read_anywhere(s, g, v) && has_room(s, g, v, &more) &&
          group_arguments(g) + arrays_of(v) + new_reads(s, g, v) <= s->request->arguments;
 }
 

@@ -150,6 +150,7 @@ static void make_schedule(run *x) {
                                                  .after = after_schedule,
                                                  .watcher = &passes,
                                                  .math = x->g->math,
+                                                 .vector = x->lowered->vector_bytes,
                                                  .arguments = x->lowered->arguments,
                                                  .scratch = x->lowered->scratch,
                                                  .policy = x->policy,

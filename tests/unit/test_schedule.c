@@ -229,7 +229,7 @@ static void long_chain(test *t) {
     if (i % 7 == 3)
       x = ir_op2(g, OP_ADD, x, buffer(t, DT_F32, 1 + i % 50, 1, (int64_t[]){64}));
     else
-      x = ir_op1(g, i % 2 ? OP_SIN : OP_ABS, x);
+      x = ir_op1(g, i % 2 ? OP_EXP : OP_ABS, x);
   }
   schedule_request r = {.roots = &x, .n_roots = 1, .math = MATH_DEFAULT};
   clock_t from = clock();
@@ -353,6 +353,96 @@ static void scratch_is_limited_for_a_kernel(void **state) {
   run_body(three_products, 0, 0);
 }
 
+/* Code. A kernel that loads an element in each of many places takes a compiler long: the more so
+   where each lane has a gate of its own. */
+
+enum { MOST_LOADS = 40 }; /* behind gates, in 64-byte vectors of f32 */
+
+static size_t count_loads(ir *g, const node *kernel) {
+  node_list order = topo_sort(ir_arena(g), &kernel, 1, NULL, NULL);
+  size_t loads = 0;
+  for (size_t i = 0; i < order.n; i++)
+    loads += order.at[i]->op == OP_INDEX && order.at[i]->src[0]->op == OP_PARAM;
+  return loads;
+}
+
+static const node *padded(ir *g, const node *x, const node *low, const node *size) {
+  return ir_pad(g, x, ir_const(g, (dtype)x->dtype, 0), &low, &size);
+}
+
+/** x before `at`, y from there on: both begin at 0 and have the size of the result. */
+static const node *chosen(ir *g, const node *at, const node *x, const node *y) {
+  const node *where = ir_fill(g, ir_cast(g, at, DT_I64), 1, x->dims);
+  const node *iota = ir_iota(g, DT_I64, 1, x->dims, 0);
+  return ir_op3(g, OP_WHERE, ir_op2(g, OP_LT, iota, where), x, y);
+}
+
+/** The elements of x, the first `by` of them last. */
+static const node *rolled(ir *g, const node *x, int64_t by) {
+  const node *size = x->dims[0], *first = ix_const(g, by), *zero = ix_const(g, 0);
+  const node *rest = ix_add_const(g, size, -by);
+  const node *low = ir_slice(g, x, &first, &rest, (int64_t[]){1});
+  const node *high = ir_slice(g, x, &zero, &first, (int64_t[]){1});
+  return chosen(g, rest, padded(g, low, zero, size), padded(g, high, rest, size));
+}
+
+/** Each level reads the one before at two places. */
+static void rolls(test *t) {
+  ir *g = t->g;
+  int64_t ints[] = {0, 0}, bounds[] = {16, 20};
+  const node *size = ir_make(
+      g,
+      &(node_spec){
+          .op = OP_VAR, .dtype = DT_INDEX, .ints = bounds, .n_int = 2, .text = "n", .n_text = 1});
+  const node *x = ir_node(g, OP_BUFFER, DT_F32, &size, 1, ints, 2);
+  for (int64_t i = 0; i < (int64_t)t->number; i++)
+    x = ir_op2(g, OP_ADD, x, rolled(g, x, 1 + i % 15));
+  schedule_request r = {.roots = &x, .n_roots = 1, .math = MATH_DEFAULT, .vector = 64};
+  clock_t from = clock();
+  schedule *s = schedule_make(g, &r);
+  t->number = (double)(clock() - from) / CLOCKS_PER_SEC;
+  check_buffers(t, s);
+  for (size_t i = 0; i < s->steps.n; i++)
+    require(t, count_loads(g, s->steps.at[i].kernel) <= MOST_LOADS, "a kernel has too many loads");
+}
+
+enum { COLUMNS = 5 };
+
+/** Rows of an array one after the other: choices halve the list, as they do where users put arrays
+    together. */
+static const node *rows(test *t, const node *x, int64_t first, int64_t last) {
+  ir *g = t->g;
+  int64_t middle = first + (last - first) / 2;
+  if (last - first > 1)
+    return chosen(g, ix_const(g, COLUMNS * middle), rows(t, x, first, middle),
+                  rows(t, x, middle, last));
+  const node *starts[] = {ix_const(g, first), ix_const(g, 0)};
+  const node *sizes[] = {ix_const(g, 1), ix_const(g, COLUMNS)};
+  const node *row = ir_reshape(g, ir_slice(g, x, starts, sizes, (int64_t[]){1, 1}), 1, sizes + 1);
+  return padded(g, row, ix_const(g, COLUMNS * first), ix_mul(g, x->dims[0], sizes[1]));
+}
+
+static void many_rows(test *t) {
+  ir *g = t->g;
+  int64_t n = (int64_t)t->number;
+  const node *x = rows(t, buffer(t, DT_F32, 0, 2, (int64_t[]){n, COLUMNS}), 0, n);
+  schedule_request r = {.roots = &x, .n_roots = 1, .math = MATH_DEFAULT, .vector = 64};
+  clock_t from = clock();
+  schedule *s = schedule_make(g, &r);
+  t->number = (double)(clock() - from) / CLOCKS_PER_SEC;
+  check_buffers(t, s);
+  for (size_t i = 0; i < s->steps.n; i++)
+    require(t, count_loads(g, s->steps.at[i].kernel) <= MOST_LOADS, "a kernel has too many loads");
+  print_message("%lld rows: %zu kernels\n", (long long)n, s->steps.n);
+  require(t, s->steps.n <= 1 + (size_t)n / 6, "too many kernels for the cap");
+}
+
+static void code_is_limited_for_a_kernel(void **state) {
+  (void)state;
+  check_linear("rolls", rolls, 5000);
+  check_linear("rows", many_rows, 10000);
+}
+
 /* What the search knows and asks. */
 
 static const machine some_machine = {.cores = 2,
@@ -402,6 +492,7 @@ int main(void) {
       cmocka_unit_test(time_is_linear_in_the_graph),
       cmocka_unit_test(equal_layers_share_kernels),
       cmocka_unit_test(scratch_is_limited_for_a_kernel),
+      cmocka_unit_test(code_is_limited_for_a_kernel),
       cmocka_unit_test(readers_count_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
