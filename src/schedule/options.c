@@ -117,23 +117,36 @@ static uint64_t shared_axes(const use *u) {
 }
 
 /** How far inside an index is: by the depth of its nest, then by how much is open there. */
-static double innerness(const group *g, const node *index) {
+typedef struct innerness {
+  unsigned depth; /* 0: the index does not vary */
+  double open;
+} innerness;
+
+static innerness innerness_of(const group *g, const node *index) {
   range_mask free = nests_free(&g->nests, index);
-  if (!free) return 0;
-  double open = nests_times(&g->nests, nests_open(&g->nests, free));
-  return nests_deepest(&g->nests, free)->depth * 1e30 + open;
+  if (!free) return (innerness){0};
+  return (innerness){nests_deepest(&g->nests, free)->depth,
+                     nests_times(&g->nests, nests_open(&g->nests, free))};
+}
+
+static bool is_inside(innerness a, innerness b) {
+  return a.depth != b.depth ? a.depth > b.depth : a.open > b.open;
 }
 
 /** Without the axes whose indices are innermost; false if none has an index that varies. */
 static bool drop_innermost(const use *u, uint64_t *shared) {
   const node *const *coords = u->points.at[0].index->src + 1;
-  double most = 0;
-  for (size_t k = 0; k < u->v->rank; k++)
-    if (*shared >> k & 1 && innerness(u->g, coords[k]) > most) most = innerness(u->g, coords[k]);
-  for (size_t k = 0; k < u->v->rank; k++)
-    if (*shared >> k & 1 && innerness(u->g, coords[k]) == most && most > 0)
-      *shared &= ~(UINT64_C(1) << k);
-  return most > 0;
+  innerness most = {0};
+  uint64_t dropped = 0;
+  for (size_t k = 0; k < u->v->rank; k++) {
+    innerness at = innerness_of(u->g, coords[k]);
+    if (!(*shared >> k & 1) || !at.depth || is_inside(most, at)) continue;
+    if (is_inside(at, most)) dropped = 0;
+    dropped |= UINT64_C(1) << k;
+    most = at;
+  }
+  *shared &= ~dropped;
+  return dropped != 0;
 }
 
 double stage_bytes(const value *v, uint64_t shared) {

@@ -486,6 +486,52 @@ static void readers_count_once(void **state) {
   run_body(read_between, 0, 0);
 }
 
+/** What can be done with a value, computed by nothing but exp, in the only group that reads it: all
+    other values are roots, or computed where they are read. */
+static options options_of_exp(test *t, values *v) {
+  grouping_request request = {.machine = some_machine, .arguments = 24};
+  grouping s = {.g = t->g, .a = ir_arena(t->g), .request = &request, .m = &request.machine};
+  s.values = v;
+  for (size_t i = 0; i < v->at.n; i++)
+    v->at.at[i]->places = arena_calloc(s.a, 1, sizeof(value_places));
+  for (size_t i = v->at.n; i-- > 0;) {
+    value *at = v->at.at[i];
+    const option *none = NULL;
+    if (!at->places->uses.n) {
+      write_value(&s, at, &none);
+      continue;
+    }
+    options o = options_of(&s, at->places->uses.at[0]);
+    if (at->tensor->op == OP_EXP) return o;
+    require(t, o.n && o.at[0].how == INLINED, "a value is not computed where it is read");
+    take(&s, at->places->uses.at[0], &o.at[0]);
+  }
+  diag_raise(&t->d, TN_ERR_INTERNAL, "there is no exp");
+}
+
+/** y[b, h, q] = Σ_k exp(a)[b, h, k] · c[q, k]: at each b, h, q and k; for each b and h, for each b
+    or for none of them in an array. */
+static void places_inside_out(test *t) {
+  ir *g = t->g;
+  const node *b = ix_const(g, 3), *h = ix_const(g, 5), *q = ix_const(g, 4), *k = ix_const(g, 7);
+  const node *one = ix_const(g, 1), *all[] = {b, h, q, k};
+  const node *x = ir_op1(g, OP_EXP, buffer(t, DT_F32, 0, 3, (int64_t[]){3, 5, 7}));
+  const node *c = buffer(t, DT_F32, 1, 2, (int64_t[]){4, 7});
+  x = ir_expand(g, ir_reshape(g, x, 4, (const node *[]){b, h, one, k}), all);
+  c = ir_expand(g, ir_reshape(g, c, 4, (const node *[]){one, one, q, k}), all);
+  const node *y = ir_reduce(g, ir_op2(g, OP_MUL, x, c), OP_ADD, 1, (int64_t[]){3});
+  values v = values_of(t, y);
+  options o = options_of_exp(t, &v);
+  require(t, o.n == 4 && o.at[0].how == INLINED, "an option is missing");
+  require(t, o.at[1].shared == 3 && o.at[2].shared == 1 && !o.at[3].shared,
+          "places do not go outwards one by one");
+}
+
+static void places_go_outwards_one_by_one(void **state) {
+  (void)state;
+  run_body(places_inside_out, 0, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(schedules_do_what_graphs_mean),
@@ -494,6 +540,7 @@ int main(void) {
       cmocka_unit_test(scratch_is_limited_for_a_kernel),
       cmocka_unit_test(code_is_limited_for_a_kernel),
       cmocka_unit_test(readers_count_once),
+      cmocka_unit_test(places_go_outwards_one_by_one),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
