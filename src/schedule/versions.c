@@ -31,18 +31,6 @@ static const node *rebased(ir *g, const node *view, const node *from, const node
   return subst(g, view, &with);
 }
 
-static bool is_root(const normalised *n, const node *x) {
-  for (size_t i = 0; i < n->n_roots; i++)
-    if (n->roots[i] == x) return true;
-  return false;
-}
-
-static bool may_change(const schedule_request *r, const normalised *n, const node *old) {
-  if (is_root(n, old)) return false;
-  if (old->op != OP_PARAM) return true;
-  return r->may_overwrite && r->may_overwrite(r->user, n->origins.at[old->ints[0]]);
-}
-
 /** Remakes the graph in one walk; `change` gives a node of the new graph for one of the old, with
     its sources already new. Copies that are remade stay copies. */
 typedef struct remaking {
@@ -50,8 +38,8 @@ typedef struct remaking {
   normalised *n;
   const schedule_request *request;
   map image;
-  map copies;     /* as they were */
-  map sets, kept; /* versions_copy_for_readers: SETs; what they change, as it is now */
+  map roots, copies; /* as they were */
+  map sets, kept;    /* versions_copy_for_readers: SETs; what they change, as it is now */
 } remaking;
 
 static const node *same(remaking *m, const node *n) {
@@ -67,14 +55,22 @@ static void remake(remaking *m, const node *(*change)(remaking *m, const node *n
   node_list order = topo_sort(a, m->n->roots, m->n->n_roots, NULL, NULL);
   m->copies = m->n->copies;
   m->n->copies = (map){0};
+  for (size_t i = 0; i < m->n->n_roots; i++) map_set(a, &m->roots, m->n->roots[i], NULL);
   for (size_t i = 0; i < order.n; i++)
     map_set(a, &m->image, order.at[i], (void *)change(m, order.at[i]));
   for (size_t i = 0; i < m->n->n_roots; i++) m->n->roots[i] = map_get(&m->image, m->n->roots[i]);
 }
 
+static bool may_change(const remaking *m, const node *old) {
+  const schedule_request *r = m->request;
+  if (map_has(&m->roots, old)) return false;
+  if (old->op != OP_PARAM) return true;
+  return r->may_overwrite && r->may_overwrite(r->user, m->n->origins.at[old->ints[0]]);
+}
+
 static const node *over_copy(remaking *m, const node *n) {
   const node *made = same(m, n);
-  if (n->op != OP_SET || may_change(m->request, m->n, n->src[0])) return made;
+  if (n->op != OP_SET || may_change(m, n->src[0])) return made;
   const node *old = made->src[0], *copy = copy_of(m->g, m->n, old);
   const node *src[] = {copy, rebased(m->g, made->src[1], old, copy), made->src[2]};
   return ir_with_sources(m->g, made, src);
