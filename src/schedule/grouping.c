@@ -37,11 +37,12 @@ static bool must_write(const grouping *s, const value *v, const option *const be
   return must || s->request->policy == GROUPING_STAGED;
 }
 
-static bool better_written(grouping *s, const value *v, const option *const best[]) {
+static bool better_written(grouping *s, const value *v, const option *const best[],
+                           const use *home) {
   double kept = (double)(v->places->uses.n - 1) * v->facts->again;
   if (s->request->policy == GROUPING_RANDOM) return next_random(s) % 10 < 3;
   for (size_t i = 0; i < v->places->uses.n; i++) kept += best[i]->price;
-  return kept > write_price(s, v, host_of(s, v, best));
+  return kept > write_price(s, v, home);
 }
 
 static void visit(grouping *s, value *v) {
@@ -53,8 +54,9 @@ static void visit(grouping *s, value *v) {
     *o = options_of(s, v->places->uses.at[i]);
     best[i] = choose(s, o);
   }
-  if (must_write(s, v, best) || better_written(s, v, best)) {
-    write_value(s, v, best);
+  use *home = host_of(s, v, best);
+  if (must_write(s, v, best) || better_written(s, v, best, home)) {
+    write_value(s, v, best, home);
     return;
   }
   for (size_t i = 0; i < n; i++) take(s, v->places->uses.at[i], best[i]);

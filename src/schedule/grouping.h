@@ -89,8 +89,8 @@ void take(grouping *s, use *u, const option *o);
 /** A reader that computes v anyway at each of its elements once and may write it; NULL: none. */
 use *host_of(const grouping *s, const value *v, const option *const best[]);
 
-/** v is written, by its host or by a group of its own kind or of its own; other readers load it, or
-    compute it again where that is cheaper. */
-void write_value(grouping *s, value *v, const option *const best[]);
+/** v is written: by `home`, its host, or NULL: by a group of its own kind or of its own. Other
+    readers load it, or compute it again where that is cheaper. */
+void write_value(grouping *s, value *v, const option *const best[], use *home);
 
 #endif

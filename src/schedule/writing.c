@@ -177,8 +177,7 @@ static void need_arrays(grouping *s, const value *v, group *home) {
   }
 }
 
-void write_value(grouping *s, value *v, const option *const best[]) {
-  use *home = host_of(s, v, best);
+void write_value(grouping *s, value *v, const option *const best[], use *home) {
   size_t readers = v->places->uses.n;
   if (home) {
     size_t i = 0;

@@ -258,6 +258,24 @@ static void chain_of_reductions(test *t) {
   t->number = seconds;
 }
 
+/** States that are changed in place: as many roots. */
+static void many_states(test *t) {
+  ir *g = t->g;
+  node_list roots = {0};
+  for (int64_t i = 0; i < (int64_t)t->number; i++) {
+    const node *x = buffer(t, DT_F32, i, 1, (int64_t[]){4});
+    const node *src[] = {x, x, ir_op1(g, OP_EXP, x)};
+    vec_push(ir_arena(g), &roots, ir_node(g, OP_SET, DT_F32, src, 3, NULL, 0));
+  }
+  schedule_request r = {
+      .roots = roots.at, .n_roots = roots.n, .may_overwrite = any, .math = MATH_DEFAULT};
+  clock_t from = clock();
+  schedule *s = schedule_make(g, &r);
+  double seconds = (double)(clock() - from) / CLOCKS_PER_SEC;
+  check_buffers(t, s);
+  t->number = seconds;
+}
+
 /** Sanitizers make memory slow in ways of their own: then nothing is said of time. */
 static bool is_sanitized(void) {
   const char *which = getenv("TENON_SANITIZE");
@@ -279,6 +297,7 @@ static void time_is_linear_in_the_graph(void **state) {
   (void)state;
   check_linear("elementwise chain", long_chain, 100000);
   check_linear("chain of reductions", chain_of_reductions, 30000);
+  check_linear("states", many_states, 30000);
 }
 
 /* Equal layers. */
@@ -498,7 +517,7 @@ static options options_of_exp(test *t, values *v) {
     value *at = v->at.at[i];
     const option *none = NULL;
     if (!at->places->uses.n) {
-      write_value(&s, at, &none);
+      write_value(&s, at, &none, NULL);
       continue;
     }
     options o = options_of(&s, at->places->uses.at[0]);
