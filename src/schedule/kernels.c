@@ -9,6 +9,7 @@ typedef struct kernels {
   ir *g;
   arena *a;
   const values *values;
+  size_t arguments; /* most buffers of a kernel; 0: any number */
   schedule *s;
   map buffer_of; /* array (PARAM, tensor, SET) → buffer number + 1 */
   group *group;
@@ -324,6 +325,16 @@ static schedule_step custom_step(kernels *k, const value *v) {
   return (schedule_step){.kind = STEP_CUSTOM, .custom = c, .buffers = buffers, .n_buffers = n + 1};
 }
 
+/** What reads many operands at once, as a gather along many axes does, cannot be cut. */
+static void check_arguments(const kernels *k, const group *g, size_t n) {
+  const node *x = g->stores.at[0].use->v->tensor;
+  if (!k->arguments || n <= k->arguments) return;
+  diag_raise(k->a->diag, TN_ERR_UNSUPPORTED,
+             "%s of rank %d needs %zu arrays at once, and a kernel of this device has %zu at most; "
+             "the CPU has no such limit",
+             op_name((op)x->op), x->rank, n, k->arguments);
+}
+
 static schedule_step kernel_step(kernels *k, group *g, node_list *made) {
   schedule_step s = {.kind = STEP_KERNEL};
   size_t *buffers;
@@ -331,6 +342,7 @@ static schedule_step kernel_step(kernels *k, group *g, node_list *made) {
   s.n_outputs = vec_last(made)->src[0]->n_src - 1;
   s.kernel = kernel_renamed(k->g, vec_last(made), &buffers, &s.n_buffers);
   s.buffers = buffers;
+  check_arguments(k, g, s.n_buffers);
   return s;
 }
 
@@ -343,8 +355,8 @@ static void use_buffers(schedule *s, const schedule_step *step) {
 }
 
 void schedule_kernels(ir *g, const normalised *in, const values *v, const groups *groups,
-                      schedule *s, node_list *made) {
-  kernels k = {.g = g, .a = ir_arena(g), .values = v, .s = s};
+                      size_t arguments, schedule *s, node_list *made) {
+  kernels k = {.g = g, .a = ir_arena(g), .values = v, .arguments = arguments, .s = s};
   add_inputs(&k, in);
   for (size_t i = 0; i < v->at.n; i++) add_stored(&k, v->at.at[i]);
   for (size_t i = 0; i < s->buffers.n; i++) s->buffers.at[i].first = SIZE_MAX;

@@ -55,7 +55,7 @@ schedule *schedule_make(ir *g, const schedule_request *r) {
   schedule_values(g, &n, &v);
   grouping_request request = grouping_of(r);
   groups groups = schedule_groups(g, &request, &v);
-  schedule_kernels(g, &n, &v, &groups, s, &kernels);
+  schedule_kernels(g, &n, &v, &groups, r->arguments, s, &kernels);
   done_kernels(g, r, &kernels);
   return s;
 }
