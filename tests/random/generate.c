@@ -637,6 +637,67 @@ static void add_long_chain(maker *m) {
   keep(m, a);
 }
 
+/** A sum of products of matrices along an axis so long that not all of their left sides, which are
+    computed, fit into a kernel's own memory. */
+static void add_long_products(maker *m) {
+  static const dtype types[] = {DT_F32, DT_F32, DT_I32, DT_F64};
+  static const op ops[] = {OP_NEG, OP_ABS};
+  ir *g = m->g;
+  dtype t = types[rng_below(&m->r, 4)];
+  const node *rows = number(m, rng_between(&m->r, 1, 2)), *one = number(m, 1), *sum = NULL;
+  const node *columns = number(m, rng_between(&m->r, 1, 3));
+  const node *inner = number(m, rng_between(&m->r, 3000, 7000));
+  const node *all[] = {rows, inner, columns};
+  for (size_t i = 2 + rng_below(&m->r, 2); i > 0; i--) {
+    shape left = {2, {rows, inner}}, right = {2, {inner, columns}};
+    const node *a = new_buffer(m, t, &left, CONTENTS_SMALL);
+    const node *b = new_buffer(m, t, &right, CONTENTS_SMALL);
+    a = ir_reshape(g, ir_op1(g, ops[i % 2], a), 3, (const node *[]){rows, inner, one});
+    b = ir_reshape(g, b, 3, (const node *[]){one, inner, columns});
+    a = ir_op2(g, OP_MUL, ir_expand(g, a, all), ir_expand(g, b, all));
+    a = ir_reduce(g, a, OP_ADD, 1, (int64_t[]){1});
+    sum = sum ? ir_op2(g, OP_ADD, sum, a) : a;
+  }
+  keep(m, sum);
+}
+
+/** Rows of x from `first` on, one after the other: choices halve the list. */
+static const node *joined(maker *m, const node *x, int64_t first, int64_t last) {
+  ir *g = m->g;
+  const node *columns = x->dims[1], *size = ix_mul(g, x->dims[0], columns);
+  int64_t middle = first + (last - first) / 2;
+  if (last - first == 1) {
+    const node *starts[] = {number(m, first), number(m, 0)}, *sizes[] = {number(m, 1), columns};
+    const node *row = ir_slice(g, x, starts, sizes, (int64_t[]){1, 1});
+    const node *low = ix_scale(g, columns, first), *zero = ir_const_int(g, (dtype)x->dtype, 0);
+    return ir_pad(g, ir_reshape(g, row, 1, &columns), zero, &low, &size);
+  }
+  const node *at = ir_fill(g, ir_cast(g, ix_scale(g, columns, middle), DT_I64), 1, &size);
+  const node *is_low = ir_op2(g, OP_LT, ir_iota(g, DT_I64, 1, &size, 0), at);
+  return ir_op3(g, OP_WHERE, is_low, joined(m, x, first, middle), joined(m, x, middle, last));
+}
+
+/** Many pieces put together: more code than a kernel may have. */
+static void add_pieces(maker *m) {
+  int64_t n = rng_between(&m->r, 10, 50);
+  shape s = {2, {number(m, n), number(m, rng_between(&m->r, 1, 9))}};
+  keep(m, joined(m, any_buffer(m, any_type(m, OP_WHERE), &s), 0, n));
+}
+
+/** A value that is read at two places of the one before, again and again. */
+static void add_stencils(maker *m) {
+  shape s = {1, {number(m, rng_between(&m->r, 10, 40))}};
+  const node *x = any_buffer(m, DT_I32, &s), *zero = number(m, 0);
+  for (size_t i = 5 + rng_below(&m->r, 10); i > 0; i--) {
+    const node *start = number(m, rng_between(&m->r, 1, 9));
+    const node *size = ix_sub(m->g, s.dims[0], start);
+    const node *part = ir_slice(m->g, x, &start, &size, (int64_t[]){1});
+    const node *fill = ir_const_int(m->g, DT_I32, 1);
+    x = ir_op2(m->g, OP_SUB, x, ir_pad(m->g, part, fill, &zero, s.dims));
+  }
+  keep(m, x);
+}
+
 /* The graph. */
 
 static void make_sizes(maker *m) {
@@ -700,6 +761,9 @@ void generate(graph *g, uint64_t seed) {
   }
   if (rng_chance(&m.r, 1)) add_wide_sum(&m);
   if (rng_chance(&m.r, 1)) add_long_chain(&m);
+  if (rng_below(&m.r, 200) == 0) add_long_products(&m);
+  if (rng_below(&m.r, 200) == 0) add_pieces(&m);
+  if (rng_chance(&m.r, 1)) add_stencils(&m);
   size_t steps = 3 + rng_below(&m.r, rng_chance(&m.r, 10) ? 40 : 18);
   for (size_t i = 0; i < steps; i++) {
     const node *n = apply(&m, any_op(&m));

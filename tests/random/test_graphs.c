@@ -1,10 +1,11 @@
 /* Differential tests over random tensor graphs (check.h says of what against what).
 
-   test_graphs [--long] [--interpret] [FILE.ir …]
+   test_graphs [--seed=N] [--long] [--interpret] [FILE.ir …]
 
    Environment: TENON_SEED, the first graph's seed (graph i has seed TENON_SEED + i); TENON_GRAPHS,
    how many (1,000; 150 where a sanitizer watches; 20,000 with --long or TENON_LONG); TENON_FOUND, a
    folder for the graphs that fail; TENON_PRINT, to see each graph; TENON_PASSES, each stage.
+   Without TENON_SEED the graphs are new ones; but as --seed says where they are not many.
    --interpret compiles nothing. With files, only these are checked. The graphs in found/ always
    are: they failed once. */
 #include "compiled.h"
@@ -30,6 +31,8 @@ typedef struct suite {
   coverage covered;
   size_t graphs, failures;
   bool interpret; /* nothing is compiled */
+  bool is_long;
+  uint64_t seed; /* 0: none given */
   const char *found;
 } suite;
 
@@ -316,10 +319,11 @@ static void catch_crashes(void) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) signal(all[i], crashed);
 }
 
-static size_t check_arguments(suite *s, int argc, char **argv, bool *is_long) {
+static size_t check_arguments(suite *s, int argc, char **argv) {
   size_t files = 0;
   for (int i = 1; i < argc; i++) {
-    *is_long |= !strcmp(argv[i], "--long");
+    s->is_long |= !strcmp(argv[i], "--long");
+    if (!strncmp(argv[i], "--seed=", 7)) s->seed = strtoull(argv[i] + 7, NULL, 10);
     s->interpret |= !strcmp(argv[i], "--interpret");
     if (strncmp(argv[i], "--", 2)) check_file(s, argv[i]), files++;
   }
@@ -346,6 +350,12 @@ static void summarise(const suite *s, size_t found) {
          c->n > 1 ? c->names[1] : "", c->kernels, c->compiling);
 }
 
+/** The first graph's seed, where the environment does not say it. */
+static uint64_t usual_seed(const suite *s) {
+  if (s->seed && !s->is_long) return s->seed;
+  return (uint64_t)time(NULL) * 1000003 % 1000000000 + 1;
+}
+
 /** Whether a sanitizer watches, kernels included: that takes its time. */
 static bool is_watched(void) {
   const char *text = getenv("TENON_SANITIZE");
@@ -356,16 +366,16 @@ enum { MOST_FAILURES = 10 };
 
 int main(int argc, char **argv) {
   static suite s;
-  bool is_long = getenv("TENON_LONG") != NULL;
+  s.is_long = getenv("TENON_LONG") != NULL;
   catch_crashes();
   if (!compiled_open(&s.compiled)) {
     printf("%s\n", s.compiled.d.text);
     return 1;
   }
   s.found = getenv("TENON_FOUND");
-  if (check_arguments(&s, argc, argv, &is_long)) return s.failures ? 1 : 0;
-  uint64_t first = number_in("TENON_SEED", (uint64_t)time(NULL) * 1000003 % 1000000000 + 1);
-  s.graphs = (size_t)number_in("TENON_GRAPHS", is_long ? 20000 : is_watched() ? 150 : 1000);
+  if (check_arguments(&s, argc, argv)) return s.failures ? 1 : 0;
+  uint64_t first = number_in("TENON_SEED", usual_seed(&s));
+  s.graphs = (size_t)number_in("TENON_GRAPHS", s.is_long ? 20000 : is_watched() ? 150 : 1000);
   printf("TENON_SEED=%llu, %zu graphs\n", (unsigned long long)first, s.graphs);
   fflush(stdout);
   size_t found = check_found(&s);
