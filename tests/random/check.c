@@ -141,6 +141,30 @@ static void after_schedule(void *user, const char *pass, const node *const roots
   vec_push(p->a, &p->all, (tensor_pass){pass, copy, n});
 }
 
+/** Bytes of the arrays that a kernel builds in itself. */
+static double scratch_of(run *x, const node *kernel) {
+  double all = 0;
+  node_list order = topo_sort(x->a, &kernel, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i];
+    for (size_t k = 0; n->op == OP_STAGE && !stage_is_cut(n) && k < stage_values(n); k++) {
+      double bytes = (double)dtype_bytes((dtype)stage_value(n, k)->dtype);
+      for (size_t j = 0; j < stage_rank(n, k); j++) bytes *= (double)stage_extents(n, k)[j]->hi;
+      all += bytes;
+    }
+  }
+  return all;
+}
+
+static void check_limits(run *x) {
+  for (size_t i = 0; i < x->s->steps.n; i++) {
+    const schedule_step *step = &x->s->steps.at[i];
+    double scratch = step->kernel ? scratch_of(x, step->kernel) : 0;
+    if (x->lowered->scratch && scratch > (double)x->lowered->scratch)
+      report_fail(x->r, "step %zu has %.0f bytes of its own", i, scratch);
+  }
+}
+
 static void make_schedule(run *x) {
   tensor_passes passes = {.a = x->a};
   report_stage(x->r, "schedule");
@@ -155,6 +179,7 @@ static void make_schedule(run *x) {
                                                  .scratch = x->lowered->scratch,
                                                  .policy = x->policy,
                                                  .seed = x->g->seed});
+  check_limits(x);
   for (size_t i = 0; i < passes.all.n && !failed(x); i++) {
     const tensor_pass *p = &passes.all.at[i];
     if (strcmp(p->pass, "kernels") && x->expected) check_tensors(x, p->pass, p->roots, p->n);

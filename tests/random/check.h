@@ -38,8 +38,9 @@ bool check_roots(report *r, const graph *g, const expected *e, void *const data[
     grouping …    every value in memory, and a random choice of legal places: outputs as expected
     random schedule: …       some random laws on the kernel: the same bits at every stage
 
-    Every stage is verified. Buffers are filled with garbage outside their lifetimes; inputs that
-    may not be written must not be. Returns what its roots must be, in its arena, or NULL. */
+    Every stage is verified, and no kernel has more memory of its own than `lowered` allows. Buffers
+    are filled with garbage outside their lifetimes; inputs that may not be written must not be.
+    Returns what its roots must be, in its arena, or NULL. */
 const expected *check_graph(const graph *g, const target *lowered, report *r);
 
 /** Only what check_graph does last: the linear programs of a real target, one after the other.

@@ -640,19 +640,18 @@ static void add_long_chain(maker *m) {
 /** A sum of products of matrices along an axis so long that not all of their left sides, which are
     computed, fit into a kernel's own memory. */
 static void add_long_products(maker *m) {
-  static const dtype types[] = {DT_F32, DT_F32, DT_I32, DT_F64};
-  static const op ops[] = {OP_NEG, OP_ABS};
   ir *g = m->g;
-  dtype t = types[rng_below(&m->r, 4)];
+  dtype t = rng_chance(&m->r, 70) ? DT_F32 : DT_F64;
   const node *rows = number(m, rng_between(&m->r, 1, 2)), *one = number(m, 1), *sum = NULL;
-  const node *columns = number(m, rng_between(&m->r, 1, 3));
-  const node *inner = number(m, rng_between(&m->r, 3000, 7000));
+  const node *columns = number(m, rng_between(&m->r, 16, 20));
+  const node *inner = number(m, rng_between(&m->r, 5000, 7000));
   const node *all[] = {rows, inner, columns};
   for (size_t i = 2 + rng_below(&m->r, 2); i > 0; i--) {
     shape left = {2, {rows, inner}}, right = {2, {inner, columns}};
     const node *a = new_buffer(m, t, &left, CONTENTS_SMALL);
     const node *b = new_buffer(m, t, &right, CONTENTS_SMALL);
-    a = ir_reshape(g, ir_op1(g, ops[i % 2], a), 3, (const node *[]){rows, inner, one});
+    a = ir_op1(g, OP_SQRT, ir_op1(g, OP_ABS, a));
+    a = ir_reshape(g, a, 3, (const node *[]){rows, inner, one});
     b = ir_reshape(g, b, 3, (const node *[]){one, inner, columns});
     a = ir_op2(g, OP_MUL, ir_expand(g, a, all), ir_expand(g, b, all));
     a = ir_reduce(g, a, OP_ADD, 1, (int64_t[]){1});
@@ -761,14 +760,14 @@ void generate(graph *g, uint64_t seed) {
   }
   if (rng_chance(&m.r, 1)) add_wide_sum(&m);
   if (rng_chance(&m.r, 1)) add_long_chain(&m);
-  if (rng_below(&m.r, 200) == 0) add_long_products(&m);
-  if (rng_below(&m.r, 200) == 0) add_pieces(&m);
-  if (rng_chance(&m.r, 1)) add_stencils(&m);
   size_t steps = 3 + rng_below(&m.r, rng_chance(&m.r, 10) ? 40 : 18);
   for (size_t i = 0; i < steps; i++) {
     const node *n = apply(&m, any_op(&m));
     if (fits(&m, n)) keep(&m, n);
   }
+  if (rng_below(&m.r, 200) == 0) add_long_products(&m);
+  if (rng_below(&m.r, 200) == 0) add_pieces(&m);
+  if (rng_chance(&m.r, 1)) add_stencils(&m);
   const node *last = last_value(&m, seed);
   if (fits(&m, last)) keep(&m, last);
   choose_roots(&m);
