@@ -3,6 +3,8 @@
 
 #include "ir/binder.h"
 
+static const double ARRAY_TILE = 1.5; /* so many times as long as in an output */
+
 static double workers(const grouping *s, const group *g, range_mask open) {
   double n = nests_times(&g->nests, open & g->root->own);
   return n < 1 ? 1 : n < s->m->cores ? n : s->m->cores;
@@ -17,12 +19,19 @@ static double compute_price(const grouping *s, const value *v, double times, dou
   return repeated + f->work * (slow / workers - 1 / s->m->cores);
 }
 
-/** Vectors are made along the root's innermost range: what is computed outside of it has none. A
-    contraction needs the root's other ranges too, to keep what it loads. */
+static bool contracts(const value *v) { return value_is_reduction(v) && v->facts->factors.n > 1; }
+
+/** A contraction keeps what it loads in tiles of the root's own ranges: one element at a time, for
+    a range that is not the root's, it loads all of it again. */
 static double slowness(const grouping *s, const group *g, const value *v, range_mask open) {
-  bool contracts = value_is_reduction(v) && v->facts->factors.n > 1;
-  if (contracts && open & ~g->root->own) return s->m->lanes;
-  return !g->vector || g->vector & open ? 1 : s->m->lanes;
+  return contracts(v) && open & ~g->root->own ? s->m->tile : 1;
+}
+
+/** The same in an array for some of its axes: tiles have two of them. */
+static double slowness_of_array(const grouping *s, const value *v, uint64_t shared) {
+  size_t axes = 0;
+  for (size_t k = 0; k < v->rank; k++) axes += !(shared >> k & 1) && v->dims[k]->hi > 1;
+  return !contracts(v) ? 1 : axes > 1 ? ARRAY_TILE : s->m->tile / 3;
 }
 
 /** The loops around something, from inner to outer. */
@@ -169,7 +178,7 @@ static void add_placed(grouping *s, const use *u, uint64_t shared, options *o) {
   bool all = shared == (UINT64_C(1) << v->rank) - 1;
   if (all || !bytes || bytes + u->g->scratch > s->m->scratch) return;
   double share = times * elements / (v->facts->points > 1 ? v->facts->points : 1);
-  double price = compute_price(s, v, share, parallel, s->m->lanes);
+  double price = compute_price(s, v, share, parallel, slowness_of_array(s, v, shared));
   price += bytes * (double)(1 + u->points.n) * times * price_private(s->m, bytes) / parallel;
   price += stream_price(s, u->g, v, coords, open, bytes);
   add_option(o, PLACED, shared, price);

@@ -32,7 +32,7 @@ static grouping_request grouping_of(const schedule_request *r) {
   size_t arguments = r->arguments && r->arguments < MOST_ARGUMENTS ? r->arguments : MOST_ARGUMENTS;
   return (grouping_request){.machine = {.cores = 2,
                                         .operation = 0.03,
-                                        .lanes = 12,
+                                        .tile = 12,
                                         .launch = 3000,
                                         .scratch = scratch_of(r),
                                         .cache = {32768, 1 << 20},

@@ -9,7 +9,7 @@
 typedef struct machine {
   double cores;     /* that work on one kernel */
   double operation; /* ns of one core for an elementwise operation, in vectors */
-  double lanes;     /* how many times as long it takes without */
+  double tile;      /* how many times as long a contraction takes without register tiles */
   double launch;    /* ns to start a kernel on all cores */
   double scratch;   /* bytes that a kernel may have of its own */
   double cache[2];  /* bytes of a core's own caches */
