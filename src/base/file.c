@@ -199,6 +199,11 @@ bool file_same_target(const char *a, const char *b) {
          !strcmp(last_name(s.path), last_name(t.path));
 }
 
+bool file_is_same(const char *a, const char *b) {
+  struct stat s, t;
+  return !stat(a, &s) && !stat(b, &t) && S_ISREG(s.st_mode) && is_same(&s, &t);
+}
+
 tn_status file_write_parts(const char *path, const file_part parts[], size_t n, diag *d) {
   target t;
   bool ok = find_target(&t, path) &&

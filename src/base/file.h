@@ -37,6 +37,9 @@ tn_status file_check_target(const char *path, diag *d);
 /** Whether what is written to one path would replace what is written to the other. */
 bool file_same_target(const char *a, const char *b);
 
+/** Whether two paths lead to one regular file. */
+bool file_is_same(const char *a, const char *b);
+
 /** A path as messages show it, without control characters, and cut where it is very long. */
 enum { FILE_SHOWN = 1024 };
 const char *file_shown(const char *path, char shown[FILE_SHOWN]);

@@ -138,7 +138,7 @@ static tn_shape guess(command *c, const tn_port *port, const node *leaf) {
 static feed make_one(command *c, const tn_port *port, const node *leaf, const char *text,
                      uint64_t *seed) {
   order o = text ? parse_order(text) : (order){.fill = FILL_RANDOM};
-  feed f = {.name = port->name, .from = o.file ? o.file : fills[o.fill]};
+  feed f = {.name = port->name, .from = o.file ? o.file : fills[o.fill], .file = o.file};
   if (o.file) {
     f.value = array_read(c, o.file, port->type.dtype);
     return f;

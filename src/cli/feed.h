@@ -15,6 +15,7 @@
 typedef struct feed {
   const char *name; /* of the input */
   const char *from; /* "random", "ones", "zeros" or a file's name */
+  const char *file; /* this name; NULL: there is none */
   array value;
 } feed;
 

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/thread.h"
 #include "device/pool.h"
+#include "formats/model.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,8 +23,8 @@ typedef struct run_options {
 static const option options[] = {
     {"input", OPTION_LIST, offsetof(run_options, input), FEED_VALUE, FEED_ABOUT, 0, 0, 0},
     {"output", OPTION_LIST, offsetof(run_options, output), "NAME=FILE",
-     "write an output, by name, to a .npy file; links are followed, and a device\n"
-     "or a pipe is written as it is",
+     "write an output, by name, to a .npy file, which is none that is read; links\n"
+     "are followed, and a device or a pipe is written as it is",
      0, 0, 0},
     {"size", OPTION_LIST, offsetof(run_options, size), LOAD_SIZE_VALUE, LOAD_SIZE_ABOUT, 0, 0, 0},
     {"threads", OPTION_NUMBER, offsetof(run_options, threads), "N",
@@ -129,6 +130,32 @@ static void print_json(command *c, const feeds *in, const results *out, double m
                             "inputs", inputs, "outputs", outputs, "ms", ms));
 }
 
+/** No output may take the place of what is read. */
+static void check_source(command *c, const char *file, const char *source, const char *what) {
+  if (file && file_is_same(file, source))
+    command_misuse(c, "--output: \"%s\" is %s, which it would replace", file, what);
+}
+
+static void check_model(command *c, const tn_model *m, const char *file) {
+  const onnx_tensors *external = &m->data->onnx->external;
+  const char *slash = strrchr(c->operand, '/');
+  int folder = slash ? (int)(slash + 1 - c->operand) : 0;
+  check_source(c, file, c->operand, "the model");
+  for (size_t i = 0; i < external->n; i++)
+    check_source(
+        c, file,
+        arena_printf(&c->arena, "%.*s%s", folder, c->operand, external->at[i]->external->location),
+        "a file of the model's weights");
+}
+
+static void check_inputs(command *c, const feeds *in, const char *const files[], size_t n) {
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < in->n; k++)
+      if (in->at[k].file)
+        check_source(c, files[i], in->at[k].file,
+                     arena_printf(&c->arena, "the file of input %s", in->at[k].name));
+}
+
 /** Where outputs go; what is wrong with that is told before the model runs. */
 static const char *const *find_files(command *c, const tn_model *m) {
   const run_options *o = c->options;
@@ -136,6 +163,7 @@ static const char *const *find_files(command *c, const tn_model *m) {
   tn_port port = TN_PORT_INIT;
   for (size_t i = 0; tn_model_port(m, TN_PORT_OUTPUT, i, &port) == TN_OK; i++) {
     if (files[i] && file_check_target(files[i], &c->diag)) diag_rethrow(&c->diag);
+    check_model(c, m, files[i]);
     for (size_t k = 0; k < i && files[i]; k++)
       if (files[k] && file_same_target(files[i], files[k]))
         command_misuse(c, "--output: %s and %s are the same file, for two outputs", files[k],
@@ -156,6 +184,7 @@ static int act(command *c) {
   command_check(c, load_model(c, &desc, &m));
   const char *const *files = find_files(c, m);
   feeds in = feed_make(c, m, &o->input, o->seed);
+  check_inputs(c, &in, files, m->n_outputs);
   command_check(c, tn_model_bind(m, &b));
   feed_bind(c, &in, b);
   int64_t start = clock_now();

@@ -677,6 +677,31 @@ class Run(Case):
         tenon("run", path, "--output=y=a.npy", "--output=z=b.npy", cwd=self.folder)
         self.assertFalse(np.array_equal(np.load(self.file("a.npy")), np.load(self.file("b.npy"))))
 
+    def test_what_is_read_is_not_replaced(self):
+        path = self.binary()
+        a = self.array("a.npy", np.ones((1, 3), np.float32))
+        weights = model(self.file("w.onnx"), [helper.make_node("Mul", ["x", "w"], ["y"])],
+                        [value("x", TensorProto.FLOAT, [512])],
+                        [value("y", TensorProto.FLOAT, [512])],
+                        initializer=[onnx.numpy_helper.from_array(np.ones(512, np.float32), "w")])
+        onnx.save(onnx.load(weights), weights, save_as_external_data=True, location="w.bin")
+        self.file("link").symlink_to("binary.onnx")
+        self.file("hard").hardlink_to(path)
+        before = {p.name: p.read_bytes() for p in self.folder.iterdir()}
+        for target, args, what in (
+                ("binary.onnx", (path,), "is the model"),
+                ("./binary.onnx", (path,), "is the model"),
+                ("link", (path,), "is the model"),
+                ("hard", (path,), "is the model"),
+                ("binary.onnx", ("link",), "is the model"),
+                ("a.npy", (path, f"--input=a={a}"), "is the file of input a"),
+                ("w.bin", (weights,), "is a file of the model's weights"),
+                ("w.bin", ("w.onnx",), "is a file of the model's weights")):
+            with self.subTest(target=target, args=args):
+                done = tenon("run", *args, f"--output=y={target}", status=2, cwd=self.folder)
+                self.assertIn(f'--output: "{target}" {what}', done.stderr)
+        self.assertEqual({p.name: p.read_bytes() for p in self.folder.iterdir()}, before)
+
     def test_files_are_written_with_the_users_mode(self):
         path, out = self.binary(), self.file("y.npy")
         tenon("run", path, f"--output=y={out}", umask=0o027)

@@ -370,7 +370,9 @@ static void file_follows_links_and_keeps_modes(void **state) {
   assert_true(file_same_target(far, file) && file_same_target(link, link));
   assert_true(file_same_target(file, arena_printf(&p->arena, "%s/./f", p->folder)));
   assert_false(file_same_target(file, arena_printf(&p->arena, "%s/g", p->folder)));
+  assert_true(file_is_same(far, file) && !file_is_same(file, p->folder));
   unlink(file);
+  assert_false(file_is_same(file, file));
   assert_true(file_same_target(far, file));
   unlink(link);
   assert_int_equal(symlink("to-link", link), 0);
@@ -395,6 +397,7 @@ static void file_writes_into_what_is_no_file(void **state) {
   assert_int_equal(file_write("/dev/null", "x", 1, &p->diag), TN_OK);
   assert_int_equal(file_write("/dev/full", "x", 1, &p->diag), TN_ERR_IO);
   assert_false(file_same_target("/dev/null", "/dev/null"));
+  assert_false(file_is_same("/dev/null", "/dev/null"));
 }
 
 /** By its number, an open file may be found that has no name any more. */
