@@ -20,11 +20,13 @@
    message to the first. Plans and models are used by any number of threads, a binding by one; where
    these need the context for a while, calls on it wait.
 
-   What is kept. No number of steps makes a program larger. A context keeps what it compiled for the
-   last 64 graphs that it realised, 64 MiB of graphs at most. Devices keep the kernels that anything
-   holds, such as a plan, and the last 1024 that nothing does any more, 64 MiB at most, after
-   tn_close too where devices are shared. What was dropped is compiled again when it is needed.
-   Where memory runs out these are dropped before work fails. Freed memory: see `cached_bytes`.
+   What is kept. No number of steps makes a program larger where each is a scope (tn_scope_begin) or
+   the run of a plan: what is made outside of a scope is kept until tn_close, be it no more than an
+   expression that was read once. A context keeps what it compiled for the last 64 graphs that it
+   realised, 64 MiB of graphs at most. Devices keep the kernels that anything holds, such as a plan,
+   and the last 1024 that nothing does any more, 64 MiB at most, after tn_close too where devices
+   are shared. What was dropped is compiled again when it is needed. Where memory runs out these are
+   dropped before work fails. Freed memory: see `cached_bytes`.
 
    Memory passed in is borrowed for the call unless a function says otherwise. Strings returned live
    as long as the object they came from. */
