@@ -12,8 +12,8 @@
    What fails. An assign or a state's first contents can fail when they are computed, later than
    they were made: what does not depend on them happens all the same. A state without first contents
    is from then on as invalid as a tensor can be. An assign that failed leaves the old value, and
-   what computed it returns the failure, once; a function of the host's that failed may be called
-   again.
+   what computed it returns the failure, once; what would have computed one that could not even be
+   made does so too. A function of the host's that failed may be called again.
 
    Threads. A context with its tensors is used by one thread at a time, any thread in turn; a second
    one gets TN_ERR_BUSY, from a builder as a tensor or a size that reports it, and leaves the

@@ -159,6 +159,36 @@ tn_status context_fail_null(tn_context *c, const char *op, tn_tensor *const in[]
 
 tn_status context_repeat(tn_context *c, failure *f) { return tell(c, f); }
 
+void context_keep_refused(tn_context *c, failure *f) {
+  if (!c->scope->refused) c->scope->refused = failure_hold(f);
+}
+
+tn_status context_take_refused(tn_context *c, diag *d) {
+  tn_status status = TN_OK;
+  uint64_t oldest = UINT64_MAX;
+  for (scope *s = c->scope; s; s = s->outer) {
+    failure *f = s->refused;
+    s->refused = NULL;
+    if (f && f->serial <= oldest) {
+      status = diag_set(d, f->status, "%s", f->text);
+      oldest = f->serial;
+    }
+    failure_drop(c, f);
+  }
+  return status;
+}
+
+tn_status context_return(tn_context *c, failure *f) {
+  tn_status status = f->status;
+  for (scope *s = c->scope; s; s = s->outer) {
+    if (s->refused != f) continue;
+    s->refused = NULL;
+    failure_drop(c, f);
+  }
+  failure_drop(c, f);
+  return status;
+}
+
 const char *tn_message(const tn_context *c) { return c ? c->message.text : "there is no context"; }
 
 void tn_label(tn_context *c, const char *where) {

@@ -61,6 +61,7 @@ struct scope {
   handle_list tensors;
   handle_list leaving; /* tensors that live on and are realised when it ends */
   failure *first;      /* of its failures */
+  failure *refused;    /* the first of its assigns that could not be made, until it is returned */
 };
 
 struct tn_context {
@@ -146,6 +147,17 @@ tn_status context_fail_null(tn_context *c, const char *op, tn_tensor *const in[]
 
 /** Tells a failure that was told before, of an operand. */
 tn_status context_repeat(tn_context *c, failure *f);
+
+/** Keeps the failure of an assign of the innermost scope that could not be made, for what next runs
+    or compiles the scope's assigns. */
+void context_keep_refused(tn_context *c, failure *f);
+
+/** Puts the oldest failure so kept into `d`, and forgets all; TN_OK where there is none. */
+tn_status context_take_refused(tn_context *c, diag *d);
+
+/** A failure of an operand that work returns: it is not kept any more. Drops it, returns its status.
+ */
+tn_status context_return(tn_context *c, failure *f);
 
 /** The failure last told by context_fail or context_repeat, held once for the caller. */
 failure *context_failure(tn_context *c);

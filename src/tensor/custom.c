@@ -433,10 +433,16 @@ static failure *build_custom(custom_job *j, const tn_custom_desc *given, tn_cust
   return f;
 }
 
-static void refuse_payload(const tn_custom_desc *given) {
+/** What is given, as far as it can be read. */
+static tn_custom_desc desc_of(const tn_custom_desc *given) {
   tn_custom_desc d = TN_CUSTOM_DESC_INIT;
   diag told = {0};
   desc_read(&told, &d, given, sizeof d, "tn_custom_desc");
+  return d;
+}
+
+static void refuse_payload(const tn_custom_desc *given) {
+  tn_custom_desc d = desc_of(given);
   if (d.destroy) d.destroy(d.user);
 }
 
@@ -456,6 +462,7 @@ void tn_custom(tn_context *c, const tn_custom_desc *given, tn_tensor *const in[]
     out[i] = f ? call_invalid(c, failure_hold(f)) : handle_new(c);
     if (!f && out[i] != c->nobody) handle_set_value(out[i], (value){j.outs[i], WEAK_NO});
   }
+  if (f && desc_of(given).writes) context_keep_refused(c, f);
   failure_drop(c, f);
   if (j.host)
     custom_drop(j.host);

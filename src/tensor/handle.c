@@ -76,9 +76,10 @@ tn_status handle_check(tn_context *c, tn_tensor *t, const char *op) {
     s = diag_set(&c->diag, TN_ERR_ARGUMENT, "a tensor that was freed");
   else if (t->context != c)
     s = diag_set(&c->diag, TN_ERR_ARGUMENT, "a tensor of another context");
-  else if (t->failure)
-    return context_repeat(c, t->failure);
-  return s == TN_OK ? s : context_fail(c, op, NULL, 0);
+  if (s != TN_OK) return context_fail(c, op, NULL, 0);
+  if (!t->failure) return TN_OK;
+  context_repeat(c, t->failure);
+  return context_return(c, failure_hold(t->failure));
 }
 
 const node *handle_node(builder *b, const tn_tensor *t) {

@@ -308,8 +308,7 @@ tn_status tn_realize(tn_context *c, tn_tensor *const tensors[], size_t n) {
   realize_job j = {.c = c, .tensors = tensors, .n = n};
   failure *f = call_check(c, "realize", tensors, n, 0);
   if (f) {
-    s = f->status;
-    failure_drop(c, f);
+    s = context_return(c, f);
   } else {
     s = diag_catch(&c->diag, list_asks, &j);
     if (s == TN_OK) s = realize(c, j.asks.at, j.asks.n);

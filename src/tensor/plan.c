@@ -134,8 +134,7 @@ tn_status tn_plan_compile(tn_context *c, tn_tensor *const out[], size_t n, const
   compile_job j = {.c = c, .out = out, .n_out = n, .desc = TN_PLAN_DESC_INIT};
   failure *f = call_check(c, "plan_compile", out, n, 0);
   if (f) {
-    s = f->status;
-    failure_drop(c, f);
+    s = context_return(c, f);
   } else if (!plan) {
     diag_set(&c->diag, TN_ERR_ARGUMENT, "the place for the plan is NULL");
     s = context_fail(c, "plan_compile", NULL, 0);

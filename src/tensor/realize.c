@@ -198,6 +198,7 @@ static tn_status run(request r) {
     check_pending(c);
   }
   cell_end_loans(c);
+  if (r.first.status == TN_OK) context_take_refused(c, &r.first);
   return r.first.status == TN_OK ? TN_OK : diag_copy(&c->diag, &r.first);
 }
 

@@ -107,6 +107,7 @@ static void close_scope(tn_context *c) {
   while (s->leaving.first) scope_stay(s->leaving.first);
   c->scope = s->outer;
   failure_drop(c, s->first);
+  failure_drop(c, s->refused);
   mem_free(&c->mem, s, sizeof *s);
 }
 
@@ -140,7 +141,8 @@ void scope_free_all(tn_context *c) {
   cell_forget_pending(c);
   handle_forget(c);
   failure_drop(c, c->root.first);
-  c->root.first = NULL;
+  failure_drop(c, c->root.refused);
+  c->root.first = c->root.refused = NULL;
 }
 
 /* Owners. */

@@ -356,7 +356,10 @@ tn_tensor *tn_assign(tn_tensor *dst, tn_tensor *value) {
   if (context_take(c) != TN_OK) return call_refused(c);
   failure *f = call_check(c, "assign", in, 2, 0);
   if (!f) f = call_try(c, "assign", in, 2, make_assign, &(assign_job){dst, value});
-  if (f) dst = call_invalid(c, f);
+  if (f) {
+    context_keep_refused(c, f);
+    dst = call_invalid(c, f);
+  }
   context_leave(c);
   return dst;
 }

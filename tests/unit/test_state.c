@@ -237,6 +237,44 @@ static void bad_assigns_leave_the_old_value(void **state) {
   assert_int_equal(tn_read(t, TN_F32, f, sizeof f), TN_ERR_SHAPE);
 }
 
+/** Where no scope ends, what next takes the assigns tells it. */
+static void refused_assigns_are_told_once(void **state) {
+  tn_context *c = *state;
+  float f[2] = {8, 9};
+  tn_plan *plan;
+  tn_array shown;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2))), *t = tn_state(floats(c, FLOATS(5)));
+  tn_tensor *bad = floats(c, FLOATS(1, 2, 3));
+  tn_assign(s, bad);
+  assert_int_equal(tn_plan_compile(c, &s, 1, NULL, &plan), TN_ERR_SHAPE);
+  check_text(tn_message(c), "assign(f32[2], f32[3])");
+  assert_null(plan);
+  check_ok(c, tn_plan_compile(c, &s, 1, NULL, &plan));
+  tn_assign(s, bad);
+  tn_assign(tn_num(c, 1), bad); /* a younger one */
+  tn_assign(t, plus(c, t, 1));
+  assert_int_equal(tn_read(s, TN_F32, f, sizeof f), TN_ERR_SHAPE);
+  check_text(tn_message(c), "assign(f32[2], f32[3])");
+  assert_true(f[0] == 8 && f[1] == 9);
+  check_floats(c, s, FLOATS(1, 2));
+  check_floats(c, t, FLOATS(6));
+  tn_assign(s, bad);
+  assert_int_equal(tn_map(t, &shown), TN_ERR_SHAPE);
+  tn_custom(c, &(tn_custom_desc){sizeof(tn_custom_desc), .writes = 1}, &s, 1, NULL, NULL, 0);
+  assert_int_equal(tn_realize(c, &t, 1), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "custom(f32[2])");
+  tn_tensor *wrong = tn_add(s, bad);
+  tn_custom(c, &(tn_custom_desc){sizeof(tn_custom_desc), .writes = 1}, &wrong, 1, NULL, NULL, 0);
+  assert_int_equal(tn_realize(c, &t, 1), TN_ERR_SHAPE);
+  check_text(tn_message(c), "add(f32[2], f32[3])");
+  tn_tensor *read = tn_assign(s, bad);
+  assert_int_equal(tn_realize(c, &read, 1), TN_ERR_SHAPE);
+  tn_scope_begin(c);
+  tn_assign(s, bad);
+  assert_int_equal(tn_scope_end(c), TN_ERR_SHAPE);
+  check_floats(c, s, FLOATS(1, 2));
+}
+
 static void hopeless_assigns_fail_their_scope(void **state) {
   tn_context *c = *state;
   tn_tensor *s = tn_state(floats(c, FLOATS(1, 2))), *t = tn_state(floats(c, FLOATS(5)));
@@ -651,6 +689,7 @@ int main(void) {
       WITH(swapped_states),
       WITH(equal_states_are_apart),
       WITH(bad_assigns_leave_the_old_value),
+      WITH(refused_assigns_are_told_once),
       WITH(hopeless_assigns_fail_their_scope),
       WITH(written_states),
       WITH(steps_are_in_place),
