@@ -57,7 +57,8 @@ TN_API tn_status tn_plan_bind(tn_plan *plan, tn_binding **binding);
 
 /** Gives an input its value, of this shape: `bytes` is the exact size. A size that varies is read
     off here; one that does not fit is TN_ERR_SHAPE. The memory is borrowed, and read by every run,
-    until another takes its place or the binding is freed; it may change between runs. */
+    until another takes its place or the binding is freed; it may change between runs. On failure
+    the input has no value any more. */
 TN_API tn_status tn_binding_input(tn_binding *binding, const char *name, tn_shape shape,
                                   tn_dtype dtype, const void *data, size_t bytes);
 

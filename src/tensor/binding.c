@@ -183,26 +183,34 @@ static tn_status check_shape(tn_binding *b, const plan_port *p, tn_shape shape, 
   return s;
 }
 
+static tn_status check_value(tn_binding *b, const plan_port *p, tn_shape shape, tn_dtype t,
+                             const void *data, size_t bytes, uint64_t *count) {
+  size_t size = tn_dtype_size(t);
+  tn_status s = check_dtype(b, t);
+  if (s == TN_OK) s = check_shape(b, p, shape, size, count);
+  if (s != TN_OK) return s;
+  if (bytes != *count * size)
+    return diag_set(&b->diag, TN_ERR_ARGUMENT, "input %s: %zu bytes are given; it has %llu",
+                    p->name, bytes, (unsigned long long)(*count * size));
+  if (!data && *count)
+    return diag_set(&b->diag, TN_ERR_ARGUMENT, "input %s: the data is NULL", p->name);
+  return TN_OK;
+}
+
+/** One that is refused leaves the input without a value: a run shall not read the one before. */
 static tn_status set_input(tn_binding *b, const char *name, tn_shape shape, tn_dtype t,
                            const void *data, size_t bytes) {
   size_t i = find_input(b, name);
   if (i == SIZE_MAX) return b->diag.status;
   const plan_port *p = &b->plan->inputs[i];
-  size_t size = tn_dtype_size(t);
-  uint64_t count;
-  tn_status s = check_dtype(b, t);
-  if (s == TN_OK) s = check_shape(b, p, shape, size, &count);
-  if (s != TN_OK) return s;
-  if (bytes != count * size)
-    return diag_set(&b->diag, TN_ERR_ARGUMENT, "input %s: %zu bytes are given; it has %llu", name,
-                    bytes, (unsigned long long)(count * size));
-  if (!data && count)
-    return diag_set(&b->diag, TN_ERR_ARGUMENT, "input %s: the data is NULL", name);
   bound_input *in = &b->inputs[i];
-  if (in->data != data || in->count != count || in->from != (dtype)t)
+  uint64_t count;
+  tn_status s = check_value(b, p, shape, t, data, bytes, &count);
+  in->given = s == TN_OK;
+  if (!in->given || in->data != data || in->count != count || in->from != (dtype)t)
     binding_set_memory(&in->imported, NULL);
   binding_set_memory(&in->carried, NULL);
-  in->given = true;
+  if (s != TN_OK) return s;
   in->data = data;
   in->from = (dtype)t;
   in->count = count;

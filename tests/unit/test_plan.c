@@ -118,6 +118,31 @@ static void bad_inputs_are_kept_for_the_run(void **state) {
   check_text(tn_binding_message(NULL), "no binding");
 }
 
+/** Runs never read a value older than the last one asked for. */
+static void refused_inputs_have_no_value(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(2), TN_F32);
+  tn_tensor *sums[] = {tn_add(x, tn_input(c, "y", tn_shape(2), TN_F32))};
+  tn_binding *b = compiled(c, sums, 1, NULL);
+  float f[] = {1, 2}, got[2];
+  check_bound(b, tn_binding_carry(b, "0", "y"));
+  for (int i = 0; i < 2; i++) {
+    const char *name = i ? "y" : "x";
+    check_bound(b, tn_binding_input(b, "x", tn_shape(2), TN_F32, f, 8));
+    check_bound(b, tn_binding_input(b, "y", tn_shape(2), TN_F32, f, 8));
+    check_bound(b, tn_binding_run(b));
+    assert_int_equal(tn_binding_input(b, name, tn_shape(2), TN_F32, f, 7), TN_ERR_ARGUMENT);
+    assert_int_equal(tn_binding_run(b), TN_ERR_ARGUMENT);
+    check_text(tn_binding_message(b), "7 bytes are given");
+    assert_int_equal(tn_binding_run(b), TN_ERR_ARGUMENT);
+    check_text(tn_binding_message(b), i ? "without a value: y" : "without a value: x");
+    check_bound(b, tn_binding_input(b, name, tn_shape(2), TN_F32, f, 8));
+    check_bound(b, tn_binding_run(b));
+    check_bound(b, tn_binding_read(b, "0", TN_F32, got, sizeof got));
+    assert_true(got[0] == (i ? 2 : 3) && got[1] == (i ? 4 : 6));
+  }
+}
+
 static void sizes_that_differ_name_both_inputs(void **state) {
   tn_context *c = *state;
   tn_dim n = tn_dim_var(c, "n", 1, 4);
@@ -677,6 +702,7 @@ int main(void) {
       WITH(plans_run_many_times),
       WITH(sizes_vary),
       WITH(bad_inputs_are_kept_for_the_run),
+      WITH(refused_inputs_have_no_value),
       WITH(sizes_that_differ_name_both_inputs),
       WITH(host_types_convert),
       WITH(outputs_are_carried),
