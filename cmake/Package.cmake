@@ -1,4 +1,4 @@
-# What is installed: headers, libraries, the command, and how CMake and pkg-config find them.
+# What is installed: headers, libraries, the command, licence, and how CMake and pkg-config find them.
 
 include(CMakePackageConfigHelpers)
 set(config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tenon")
@@ -26,5 +26,9 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_INCLUDEDIR BASE_DIRECTORY "${CMAKE_I
   OUTPUT_VARIABLE pc_includedir)
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
   BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" OUTPUT_VARIABLE pc_prefix)
-configure_file(cmake/tenon.pc.in "${PROJECT_BINARY_DIR}/tenon.pc" @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/tenon.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+foreach(name IN ITEMS tenon tenon-static)
+  configure_file(cmake/${name}.pc.in "${PROJECT_BINARY_DIR}/${name}.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/${name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endforeach()
+
+install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")

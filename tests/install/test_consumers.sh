@@ -14,7 +14,7 @@ run() {
   local bound=static
   if readelf -d "$2" | grep -q 'NEEDED.*libtenon\.so'; then bound=shared; fi
   [ $bound = "$1" ] || { echo "$2 is linked to the $bound library, not the $1 one"; exit 1; }
-  LD_LIBRARY_PATH=$libdir "$2" || { echo "$2 failed"; exit 1; }
+  "$2" || { echo "$2 failed"; exit 1; }
   echo "ran ${2#"$work"/}"
 }
 
@@ -23,6 +23,10 @@ mkdir -p "$work"
 cmake --install "$build" --prefix "$work/installed" >/dev/null
 mv "$work/installed" "$prefix"
 libdir=$(dirname "$(find "$prefix" -name libtenon.a)")
+
+for name in LICENSE README.md; do
+  [ -s "$prefix/share/doc/tenon/$name" ] || { echo "$name is not installed"; exit 1; }
+done
 
 echo 'CMake:'
 cmake -S . -B "$work/cmake" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
@@ -36,14 +40,14 @@ echo 'pkg-config:'
 export PKG_CONFIG_PATH=$libdir/pkgconfig
 read -ra compile < <(pkg-config --cflags tenon)
 read -ra shared < <(pkg-config --libs tenon)
-read -ra static < <(pkg-config --static --libs tenon | sed 's/-ltenon\>/-l:libtenon.a/')
+read -ra static < <(pkg-config --libs tenon-static)
 mkdir "$work/pkg-config"
 # link LANGUAGE COMPILER...
 link() {
   local language=$1 to=$work/pkg-config
   shift
   "$@" -Wall -Wextra -Wpedantic -Werror "${compile[@]}" main."$language" \
-    -o "$to/shared_$language" "${shared[@]}"
+    -o "$to/shared_$language" "${shared[@]}" -Wl,-rpath,"$libdir"
   "$@" -Wall -Wextra -Wpedantic -Werror "${compile[@]}" main."$language" \
     -o "$to/static_$language" "${static[@]}"
   run shared "$to/shared_$language"
