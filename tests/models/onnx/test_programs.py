@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""examples/onnx_batches with a network of its ports, made of the operators that there are: what it
-prints is what ONNX Runtime computes. And what it says without the file.
+"""examples/onnx_batches with a network made of the operators that there are: what it prints is what
+ONNX Runtime computes. And what it says of files that are none for it.
 
     test_programs.py BUILD
 """
@@ -62,18 +62,18 @@ def network():
     return model
 
 
-def run(program, folder):
-    return subprocess.run([program], cwd=folder, capture_output=True, text=True, timeout=110)
+def run(program, *args):
+    return subprocess.run([program, *args], capture_output=True, text=True, timeout=110)
 
 
 def compare(printed, expected):
-    """True if each line is "batch N: SCORE" with the score of the reference."""
-    lines = [line.removeprefix("batch ").split(": ") for line in printed.splitlines()]
-    if [int(n) for n, _ in lines] != [1, 3, 8]:
+    """True if each line is "batch N: SCORE…", N scores that are the reference's."""
+    lines = [line.removeprefix("batch ").split(":") for line in printed.splitlines()]
+    if [(int(n), len(scores.split())) for n, scores in lines] != [(1, 1), (3, 3), (8, 8)]:
         return False
     scale = expected.std()
     return all(abs(float(score) - expected[0, 0]) <= 1e-3 * abs(expected[0, 0]) + 1e-4 * scale
-               for _, score in lines)
+               for _, scores in lines for score in scores.split())
 
 
 def main(build):
@@ -86,20 +86,28 @@ def main(build):
     session = onnxruntime.InferenceSession(model.SerializeToString())
     expected = session.run(None, {"data": np.zeros((1, 3, 224, 224), np.float32)})[0]
     with tempfile.TemporaryDirectory() as folder:
-        r = run(program, folder)
-        if r.returncode != 1 or "resnet50.onnx" not in r.stderr or r.stdout:
+        path = Path(folder) / "network.onnx"
+        r = run(program)
+        if r.returncode != 2 or "usage" not in r.stderr:
+            failures.append(f"without a model: {r}")
+        r = run(program, path)
+        if r.returncode != 1 or "network.onnx" not in r.stderr or r.stdout:
             failures.append(f"without the file: {r}")
-        onnx.save(model, Path(folder) / "resnet50.onnx")
-        r = run(program, folder)
+        onnx.save(model, path)
+        r = run(program, path)
         if r.returncode or not compare(r.stdout, expected):
             failures.append(f"{r}; ONNX Runtime has {expected[0, 0]}")
         else:
             print(r.stdout, end="")
-        bytes_of = (Path(folder) / "resnet50.onnx").read_bytes()
-        (Path(folder) / "resnet50.onnx").write_bytes(bytes_of[:len(bytes_of) // 2])
-        r = run(program, folder)
-        if r.returncode != 1 or "resnet50.onnx" not in r.stderr or r.stdout:
+        path.write_bytes(path.read_bytes()[:path.stat().st_size // 2])
+        r = run(program, path)
+        if r.returncode != 1 or "network.onnx" not in r.stderr or r.stdout:
             failures.append(f"with half of the file: {r}")
+        model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 2
+        onnx.save(model, path)
+        r = run(program, path)
+        if r.returncode != 1 or "first size varies" not in r.stderr or r.stdout:
+            failures.append(f"where no size varies: {r}")
     for f in failures:
         print("FAILED", f)
     return bool(failures)
