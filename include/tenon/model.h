@@ -41,8 +41,8 @@ typedef struct tn_model_desc {
 #define TN_MODEL_DESC_INIT \
   { sizeof(tn_model_desc), NULL, false, NULL, 0 }
 
-/** Loads a model file; desc NULL: INIT. The model belongs to the context until it is freed. Its
-    files are mapped, not read: unless `copy` is set, they are not to be shortened or overwritten in
+/** Loads a model file; desc NULL: INIT. The model belongs to the context until it is freed. A pipe
+    is read to its end; files are mapped, not read: unless `copy` is set, they are not to be shortened or overwritten in
     place as long as the model, a binding of it or a tensor built from it lives, or the process may
     be killed. To put others in their place, rename those. On failure *model is NULL and tn_message
     names the file and the node: TN_ERR_IO where a file cannot be read, TN_ERR_FORMAT where it is

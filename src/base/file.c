@@ -55,6 +55,60 @@ tn_status file_map_open(file_map *f, const char *path, diag *d) {
   return s;
 }
 
+/* Pipes: what is read lies in memory that file_map_close gives back as it does a file's. */
+
+enum { PIPE_BYTES = 1 << 16 };
+
+/** Makes room for at least one byte more; false where there is none. */
+static bool grow(unsigned char **at, size_t bytes, size_t *room) {
+  size_t larger = *room ? *room * 2 : PIPE_BYTES;
+  void *made = mmap(NULL, larger, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (made == MAP_FAILED) return false;
+  if (bytes) memcpy(made, *at, bytes);
+  if (*room) munmap(*at, *room);
+  *at = made;
+  *room = larger;
+  return true;
+}
+
+/** Reads to the end; false, with errno set, where that fails. */
+static bool read_all(int fd, unsigned char **at, size_t *bytes, size_t *room) {
+  for (;;) {
+    if (*bytes == *room && !grow(at, *bytes, room)) return false;
+    ssize_t n = read(fd, *at + *bytes, *room - *bytes);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return !n;
+    *bytes += (size_t)n;
+  }
+}
+
+/** Gives back the pages past the bytes that are used. */
+static void trim(unsigned char *at, size_t bytes, size_t room) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE), used = (bytes + page - 1) / page * page;
+  if (used < room) munmap(at + used, room - used);
+}
+
+static tn_status read_pipe(file_map *f, const char *path, diag *d) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return io_error(d, "open", path);
+  unsigned char *at = NULL;
+  size_t bytes = 0, room = 0;
+  bool ok = read_all(fd, &at, &bytes, &room);
+  tn_status s = ok ? TN_OK : io_error(d, "read", path);
+  close(fd);
+  if (!ok) bytes = 0;
+  if (room) trim(at, bytes, room);
+  *f = (file_map){.data = bytes ? at : NULL, .bytes = bytes, .was_pipe = ok};
+  return s;
+}
+
+tn_status file_map_read(file_map *f, const char *path, diag *d) {
+  struct stat s;
+  *f = (file_map){0};
+  bool is_pipe = !stat(path, &s) && S_ISFIFO(s.st_mode);
+  return is_pipe ? read_pipe(f, path, d) : file_map_open(f, path, d);
+}
+
 void file_map_close(file_map *f) {
   if (f->data) munmap((void *)f->data, f->bytes);
   *f = (file_map){0};
@@ -155,10 +209,15 @@ static int open_beside(const char *path, char *temporary, size_t size) {
   return -1;
 }
 
-/** Writes all parts and closes the file; errno tells what failed first. */
-static bool write_and_close(int fd, const file_part parts[], size_t n) {
+static bool write_parts(int fd, const file_part parts[], size_t n) {
   bool ok = true;
   for (size_t i = 0; i < n && ok; i++) ok = write_all(fd, parts[i].data, parts[i].bytes);
+  return ok;
+}
+
+/** Writes all parts and closes the file; errno tells what failed first. */
+static bool write_and_close(int fd, const file_part parts[], size_t n) {
+  bool ok = write_parts(fd, parts, n);
   int error = errno;
   if (close(fd) && ok) return false;
   errno = error;
@@ -209,6 +268,10 @@ tn_status file_write_parts(const char *path, const file_part parts[], size_t n, 
   bool ok = find_target(&t, path) &&
             (t.in_place ? write_in_place(path, parts, n) : replace(&t, parts, n));
   return ok ? TN_OK : io_error(d, "write", path);
+}
+
+tn_status file_write_open(int fd, const char *name, const file_part parts[], size_t n, diag *d) {
+  return write_parts(fd, parts, n) ? TN_OK : io_error(d, "write", name);
 }
 
 tn_status file_write(const char *path, const void *data, size_t bytes, diag *d) {

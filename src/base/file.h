@@ -11,12 +11,16 @@
 typedef struct file_map {
   const unsigned char *data;
   size_t bytes;
+  bool was_pipe; /* and is empty now */
 } file_map;
 
 /** Maps a regular file. A folder, a device or a missing file is TN_ERR_IO, and the message names
  * it. */
 tn_status file_map_open(file_map *f, const char *path, diag *d);
 void file_map_close(file_map *f);
+
+/** The same, and reads a pipe to its end, waiting for who writes it. */
+tn_status file_map_read(file_map *f, const char *path, diag *d);
 
 /** Writes a file under a temporary name beside it, then renames it: readers see the old file or
     the new one, and a failure leaves no trace. Links are followed. A file that is there keeps its
@@ -30,6 +34,9 @@ typedef struct file_part {
   size_t bytes;
 } file_part;
 tn_status file_write_parts(const char *path, const file_part parts[], size_t n, diag *d);
+
+/** Writes to what is open, and leaves it open; `name` is what messages call it. */
+tn_status file_write_open(int fd, const char *name, const file_part parts[], size_t n, diag *d);
 
 /** TN_ERR_IO where a file would not be written because of what is there, or of what is not. */
 tn_status file_check_target(const char *path, diag *d);

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ALIGN = 64 };
 
@@ -95,9 +96,12 @@ array array_read(command *c, const char *path, tn_dtype wanted) {
 }
 
 void array_write(command *c, const array *a, const char *path) {
-  if (npy_write(path, (dtype)a->dtype, (size_t)a->shape.rank, a->shape.size, a->data, &c->arena,
-                &c->diag))
-    diag_rethrow(&c->diag);
+  dtype t = (dtype)a->dtype;
+  size_t rank = (size_t)a->shape.rank;
+  tn_status s = path ? npy_write(path, t, rank, a->shape.size, a->data, &c->arena, &c->diag)
+                     : npy_write_open(STDOUT_FILENO, "standard output", t, rank, a->shape.size,
+                                      a->data, &c->arena, &c->diag);
+  if (s != TN_OK) diag_rethrow(&c->diag);
 }
 
 /* Telling. */

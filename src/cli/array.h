@@ -27,7 +27,8 @@ void array_set(array *a, array_fill fill, uint64_t *seed);
     writes them. Raises with the file's name. */
 array array_read(command *c, const char *path, tn_dtype wanted);
 
-/** Writes a .npy file, whole or not at all, with the user's mode for new files. */
+/** Writes a .npy file, whole or not at all, with the user's mode for new files; NULL: to standard
+    output. */
 void array_write(command *c, const array *a, const char *path);
 
 /** "f32 [2, 3]"; sizes are words where `words` is given. In the arena. */

@@ -1,5 +1,6 @@
 #include "cli/feed.h"
 
+#include "cli/load.h"
 #include "cli/text.h"
 #include "formats/model.h"
 
@@ -109,7 +110,7 @@ static order parse_order(const char *text) {
     o.fill = (array_fill)i;
     if (o.shaped || !text[n]) return o;
   }
-  o.file = text;
+  o.file = load_path(text);
   return o;
 }
 
@@ -148,10 +149,18 @@ static feed make_one(command *c, const tn_port *port, const node *leaf, const ch
   return f;
 }
 
+static void check_standard_input(command *c, const char *const values[], size_t n) {
+  size_t readers = !strcmp(c->operand, "-");
+  for (size_t i = 0; i < n; i++) readers += values[i] && !strcmp(values[i], "-");
+  if (readers > 1)
+    command_misuse(c, "-, standard input, can be read once: as the model, or as one input");
+}
+
 feeds feed_make(command *c, const tn_model *m, const option_list *given, uint64_t seed) {
   feeds all = {0};
   tn_port port = TN_PORT_INIT;
   const char *const *values = feed_match(c, "input", given, m, TN_PORT_INPUT);
+  check_standard_input(c, values, m->n_inputs);
   for (size_t i = 0; tn_model_port(m, TN_PORT_INPUT, i, &port) == TN_OK; i++)
     vec_push(&c->arena, &all, make_one(c, &port, m->nodes[i], values[i], &seed));
   return all;

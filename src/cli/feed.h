@@ -6,11 +6,11 @@
 
 /** How --input is written, for tables of options. */
 #define FEED_VALUE "NAME=VALUE"
-#define FEED_ABOUT                                                                \
-  "an input, by name: a .npy file, or what to fill it with, random, ones or\n"    \
-  "zeros, or its shape, as 4x3x224x224, or both, as ones:4x3x224x224; an input\n" \
-  "that is not given is random, and a size that varies is then the least that\n"  \
-  "it can be, from 1 on"
+#define FEED_ABOUT                                                               \
+  "an input, by name: a .npy file (- is standard input), or what to fill it\n"   \
+  "with, random, ones or zeros, or its shape, as 4x3x224x224, or both, as\n"     \
+  "ones:4x3x224; an input that is not given is random, and a size that varies\n" \
+  "is then the least that it can be, from 1 on"
 
 typedef struct feed {
   const char *name; /* of the input */

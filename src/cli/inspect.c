@@ -141,7 +141,7 @@ static void check_by_loading(inspection *x) {
   c->context = tn_open(&desc);
   if (!c->context) diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
   command_check_open(c);
-  tn_status s = load_model(c, &x->desc, &m);
+  tn_status s = load_model(c, &x->desc, x->file.was_pipe ? &x->file : NULL, &m);
   if (s == TN_ERR_MEMORY) command_check(c, s);
   x->partly = s == TN_ERR_IO && x->model->external.n;
   if (s == TN_OK && x->desc.n_sizes) {
@@ -149,8 +149,8 @@ static void check_by_loading(inspection *x) {
     settle_ports(m, TN_PORT_OUTPUT, &x->model->graph->outputs);
   }
   if (s == TN_OK || x->partly) return;
-  const char *why = tn_message(c->context), *path = strstr(why, c->operand);
-  if (path) why = path + strlen(c->operand) + strspn(path + strlen(c->operand), ": ");
+  const char *why = tn_message(c->context), *path = load_path(c->operand), *at = strstr(why, path);
+  if (at) why = at + strlen(path) + strspn(at + strlen(path), ": ");
   add_unsupported(x, why);
 }
 
@@ -165,9 +165,9 @@ static void read_model(void *arg) {
   inspection *x = arg;
   arena *a = &x->c->arena;
   diag *d = &x->c->diag;
-  if (file_map_open(&x->file, x->c->operand, d)) diag_rethrow(d);
+  if (file_map_read(&x->file, load_path(x->c->operand), d)) diag_rethrow(d);
   if (onnx_parse(&x->model, x->file.data, x->file.bytes, a, d)) {
-    diag_prefix(d, "%s", x->c->operand);
+    diag_prefix(d, "%s", load_path(x->c->operand));
     diag_rethrow(d);
   }
   const onnx_graph *g = x->model->graph;

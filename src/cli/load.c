@@ -51,8 +51,11 @@ tn_model_desc load_sizes(command *c, const option_list *list) {
   return desc;
 }
 
-tn_status load_model(command *c, const tn_model_desc *desc, tn_model **m) {
-  tn_status s = tn_model_load(c->context, c->operand, desc, m);
+const char *load_path(const char *name) { return strcmp(name, "-") ? name : "/dev/stdin"; }
+
+tn_status load_model(command *c, const tn_model_desc *desc, const file_map *read, tn_model **m) {
+  tn_status s = read ? tn_model_load_bytes(c->context, read->data, read->bytes, desc, m)
+                     : tn_model_load(c->context, load_path(c->operand), desc, m);
   progress_clear(&c->progress);
   if (s == TN_ERR_ARGUMENT && desc->n_sizes)
     command_misuse(c, "--size: %s", tn_message(c->context));

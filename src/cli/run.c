@@ -24,7 +24,7 @@ static const option options[] = {
     {"input", OPTION_LIST, offsetof(run_options, input), FEED_VALUE, FEED_ABOUT, 0, 0, 0},
     {"output", OPTION_LIST, offsetof(run_options, output), "NAME=FILE",
      "write an output, by name, to a .npy file, which is none that is read; links\n"
-     "are followed, and a device or a pipe is written as it is",
+     "are followed, a device or a pipe is written as it is, - is standard output",
      0, 0, 0},
     {"size", OPTION_LIST, offsetof(run_options, size), LOAD_SIZE_VALUE, LOAD_SIZE_ABOUT, 0, 0, 0},
     {"threads", OPTION_NUMBER, offsetof(run_options, threads), "N",
@@ -64,12 +64,15 @@ static results read_results(command *c, const tn_model *m, tn_binding *b,
   return all;
 }
 
+static bool is_standard_output(const char *file) { return !strcmp(file, "-"); }
+
 static void write_files(command *c, const results *all) {
   for (size_t i = 0; i < all->n; i++) {
     const result *r = &all->at[i];
     if (!r->file) continue;
-    array_write(c, &r->value, r->file);
-    command_note(c, "wrote %s to %s", r->name, r->file);
+    bool is_standard = is_standard_output(r->file);
+    array_write(c, &r->value, is_standard ? NULL : r->file);
+    command_note(c, "wrote %s to %s", r->name, is_standard ? "standard output" : r->file);
   }
 }
 
@@ -132,7 +135,7 @@ static void print_json(command *c, const feeds *in, const results *out, double m
 
 /** No output may take the place of what is read. */
 static void check_source(command *c, const char *file, const char *source, const char *what) {
-  if (file && file_is_same(file, source))
+  if (file_is_same(file, source))
     command_misuse(c, "--output: \"%s\" is %s, which it would replace", file, what);
 }
 
@@ -140,7 +143,7 @@ static void check_model(command *c, const tn_model *m, const char *file) {
   const onnx_tensors *external = &m->data->onnx->external;
   const char *slash = strrchr(c->operand, '/');
   int folder = slash ? (int)(slash + 1 - c->operand) : 0;
-  check_source(c, file, c->operand, "the model");
+  check_source(c, file, load_path(c->operand), "the model");
   for (size_t i = 0; i < external->n; i++)
     check_source(
         c, file,
@@ -151,9 +154,23 @@ static void check_model(command *c, const tn_model *m, const char *file) {
 static void check_inputs(command *c, const feeds *in, const char *const files[], size_t n) {
   for (size_t i = 0; i < n; i++)
     for (size_t k = 0; k < in->n; k++)
-      if (in->at[k].file)
+      if (in->at[k].file && files[i] && !is_standard_output(files[i]))
         check_source(c, files[i], in->at[k].file,
                      arena_printf(&c->arena, "the file of input %s", in->at[k].name));
+}
+
+static void check_file(command *c, const tn_model *m, const char *const files[], size_t i) {
+  const run_options *o = c->options;
+  const char *file = files[i];
+  bool is_standard = is_standard_output(file);
+  if (is_standard && o->json)
+    command_misuse(c, "--output: both an array and --json would go to standard output");
+  if (!is_standard && file_check_target(file, &c->diag)) diag_rethrow(&c->diag);
+  if (!is_standard) check_model(c, m, file);
+  for (size_t k = 0; k < i; k++)
+    if (files[k] && is_standard == is_standard_output(files[k]) &&
+        (is_standard || file_same_target(file, files[k])))
+      command_misuse(c, "--output: %s and %s are the same file, for two outputs", files[k], file);
 }
 
 /** Where outputs go; what is wrong with that is told before the model runs. */
@@ -161,14 +178,8 @@ static const char *const *find_files(command *c, const tn_model *m) {
   const run_options *o = c->options;
   const char *const *files = feed_match(c, "output", &o->output, m, TN_PORT_OUTPUT);
   tn_port port = TN_PORT_INIT;
-  for (size_t i = 0; tn_model_port(m, TN_PORT_OUTPUT, i, &port) == TN_OK; i++) {
-    if (files[i] && file_check_target(files[i], &c->diag)) diag_rethrow(&c->diag);
-    check_model(c, m, files[i]);
-    for (size_t k = 0; k < i && files[i]; k++)
-      if (files[k] && file_same_target(files[i], files[k]))
-        command_misuse(c, "--output: %s and %s are the same file, for two outputs", files[k],
-                       files[i]);
-  }
+  for (size_t i = 0; tn_model_port(m, TN_PORT_OUTPUT, i, &port) == TN_OK; i++)
+    if (files[i]) check_file(c, m, files, i);
   return files;
 }
 
@@ -181,7 +192,7 @@ static int act(command *c) {
   tn_model_desc desc = load_sizes(c, &o->size);
   command_open(c, o->device, o->threads);
   command_check_open(c);
-  command_check(c, load_model(c, &desc, &m));
+  command_check(c, load_model(c, &desc, NULL, &m));
   const char *const *files = find_files(c, m);
   feeds in = feed_make(c, m, &o->input, o->seed);
   check_inputs(c, &in, files, m->n_outputs);
@@ -205,6 +216,8 @@ const verb verb_run = {
     .summary = "Runs a model once and tells, or writes, what it gives",
     .operand = "MODEL",
     .about =
+        "MODEL may be -, standard input; pipes are read to their end. ./- is a file of that "
+        "name.\n\n"
         "Without --output each output's name, type, shape, least and greatest element, mean and\n"
         "first elements are printed. Random floats have mean 0 and deviation 1; random integers\n"
         "and bools are 0 or 1. A file may hold another type than its input has: it is converted,\n"

@@ -662,6 +662,51 @@ class Run(Case):
         tenon(*ask, "--output=y=/dev/null")
         self.assertEqual(os.stat("/dev/null").st_rdev, before.st_rdev)
 
+    def test_standard_input_and_pipes_are_read_whole(self):
+        path = self.binary()
+        rows = 40_000  # more than a pipe holds
+        a = self.array("a.npy", np.arange(3 * rows, dtype=np.float32).reshape(rows, 3))
+        b = f"--input=b=ones:{rows}x3"
+        tenon("run", path, f"--input=a={a}", b, f"--output=y={self.file('y.npy')}")
+        expected = self.file("y.npy").read_bytes()
+        for name in ("-", "/dev/stdin"):
+            done = tenon("run", path, f"--input=a={name}", b, "--output=y=-", text=False,
+                         input=a.read_bytes())
+            self.assertEqual(done.stdout, expected)
+            self.assertIn(b"wrote y to standard output", done.stderr)
+            self.assertFalse(self.file("-").exists())
+            for verb in ("run", "inspect", "bench"):
+                self.assertIn(b"y" if verb == "run" else name.encode(),
+                              tenon(verb, name, text=False, input=path.read_bytes()).stdout)
+        shell = subprocess.run(
+            ["bash", "-c", '"$0" run <(cat "$1") --input a=<(cat "$2") "$3" --output y=- | cat',
+             TENON, path, a, b], capture_output=True, check=True, timeout=100)
+        self.assertEqual(shell.stdout, expected)
+        with open(self.file("both"), "wb") as out:
+            out.write(b"first")
+            out.flush()
+            tenon("run", path, f"--input=a={a}", b, f"--output=y={self.file('y.npy')}")
+            subprocess.run([TENON, "run", path, f"--input=a={a}", b, "--output=y=-"], stdout=out,
+                           stderr=subprocess.DEVNULL, check=True, timeout=100)
+        self.assertEqual(self.file("both").read_bytes(), b"first" + expected)
+
+    def test_standard_input_is_read_once_and_output_written_once(self):
+        path = self.binary()
+        for args in (("-", "--input=a=-"), (path, "--input=a=-", "--input=b=-")):
+            done = tenon("run", *args, status=2, text=False, input=path.read_bytes())
+            self.assertIn(b"can be read once", done.stderr)
+        self.misuse("run", path, "--output=y=-", "--json", says="would go to standard output")
+        two = model(self.file("m.onnx"), [helper.make_node("Tanh", ["x"], ["y"]),
+                                          helper.make_node("Exp", ["x"], ["z"])],
+                    [value("x", TensorProto.FLOAT, [2])],
+                    [value("y", TensorProto.FLOAT, [2]), value("z", TensorProto.FLOAT, [2])])
+        self.misuse("run", two, "--output=y=-", "--output=z=-", says="the same file")
+        done = tenon("run", path, "--output=y=./-", cwd=self.folder)
+        self.assertEqual((done.stdout, self.file("-").exists()), ("", True))
+        done = tenon("run", path, "--input=a=-", status=1, stdin=subprocess.DEVNULL)
+        self.assertIn("not a regular file", done.stderr)
+        self.assertIn("file is empty", tenon("run", "-", status=1, input="").stderr)
+
     def test_two_outputs_are_two_files(self):
         path = model(self.file("m.onnx"), [helper.make_node("Tanh", ["x"], ["y"]),
                                            helper.make_node("Exp", ["x"], ["z"])],

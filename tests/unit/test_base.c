@@ -400,6 +400,33 @@ static void file_writes_into_what_is_no_file(void **state) {
   assert_false(file_is_same("/dev/null", "/dev/null"));
 }
 
+/** Also where it holds more than fits into a pipe at once, or nothing. */
+static void file_reads_pipes_whole(void **state) {
+  place *p = *state;
+  char *path = arena_printf(&p->arena, "%s/f", p->folder), command[FILE_SHOWN];
+  file_map f;
+  assert_int_equal(mkfifo(path, 0600), 0);
+  for (int k = 0; k < 2; k++) {
+    snprintf(command, sizeof command, "head -c %d /dev/zero > '%s' &", k * 200001, path);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(file_map_read(&f, path, &p->diag), TN_OK);
+    assert_true(f.was_pipe);
+    assert_int_equal(f.bytes, k * 200001);
+    for (size_t i = 0; i < f.bytes; i++) assert_int_equal(f.data[i], 0);
+    file_map_close(&f);
+    assert_null(f.data);
+  }
+  assert_int_equal(file_map_open(&f, path, &p->diag), TN_ERR_IO);
+  unlink(path);
+  assert_int_equal(file_map_read(&f, path, &p->diag), TN_ERR_IO);
+  assert_int_equal(file_map_read(&f, "/dev/zero", &p->diag), TN_ERR_IO);
+  assert_int_equal(file_write(path, "x", 1, &p->diag), TN_OK);
+  assert_int_equal(file_map_read(&f, path, &p->diag), TN_OK);
+  assert_true(f.bytes == 1 && !f.was_pipe);
+  file_map_close(&f);
+  unlink(path);
+}
+
 /** By its number, an open file may be found that has no name any more. */
 static void file_writes_without_a_name(void **state) {
   place *p = *state;
@@ -657,6 +684,7 @@ int main(void) {
       IN_PLACE(file_parts_follow_one_another),
       IN_PLACE(file_follows_links_and_keeps_modes),
       IN_PLACE(file_writes_into_what_is_no_file),
+      IN_PLACE(file_reads_pipes_whole),
       IN_PLACE(file_writes_without_a_name),
       IN_PLACE(file_errors_name_the_path),
       IN_PLACE(file_makes_folders),

@@ -206,7 +206,7 @@ tn_status npy_read(npy_array *out, const void *bytes, size_t n, const char *name
 
 tn_status npy_open(npy_array *out, const char *path, arena *a, diag *d) {
   *out = (npy_array){0};
-  tn_status s = file_map_open(&out->file, path, d);
+  tn_status s = file_map_read(&out->file, path, d);
   if (s == TN_OK) s = read_array(out, out->file.data, out->file.bytes, path, a, d);
   if (s != TN_OK) npy_close(out);
   return s;
@@ -237,10 +237,22 @@ static str header_text(dtype t, size_t rank, const int64_t dims[], arena *a) {
   return text;
 }
 
-tn_status npy_write(const char *path, dtype t, size_t rank, const int64_t dims[], const void *data,
-                    arena *a, diag *d) {
+static file_part data_part(dtype t, size_t rank, const int64_t dims[], const void *data) {
   size_t bytes = dtype_bytes(t);
   for (size_t i = 0; i < rank; i++) bytes *= (size_t)dims[i];
+  return (file_part){data, bytes};
+}
+
+tn_status npy_write(const char *path, dtype t, size_t rank, const int64_t dims[], const void *data,
+                    arena *a, diag *d) {
   str header = header_text(t, rank, dims, a);
-  return file_write_parts(path, (file_part[]){{header.at, header.n}, {data, bytes}}, 2, d);
+  const file_part parts[] = {{header.at, header.n}, data_part(t, rank, dims, data)};
+  return file_write_parts(path, parts, 2, d);
+}
+
+tn_status npy_write_open(int fd, const char *name, dtype t, size_t rank, const int64_t dims[],
+                         const void *data, arena *a, diag *d) {
+  str header = header_text(t, rank, dims, a);
+  const file_part parts[] = {{header.at, header.n}, data_part(t, rank, dims, data)};
+  return file_write_open(fd, name, parts, 2, d);
 }

@@ -18,10 +18,10 @@ typedef struct npy_array {
   file_map file; /* npy_open's */
 } npy_array;
 
-/** Maps a file. TN_ERR_FORMAT where it is no .npy file or is damaged, TN_ERR_UNSUPPORTED for types
-    that tensors do not have; the message names the file. Arrays in column-major or the other byte
-    order are rewritten in `a`, which raises; so call it under diag_catch. To be closed, also where
-    it raised. */
+/** Maps a file, or reads a pipe. TN_ERR_FORMAT where it is no .npy file or is damaged,
+   TN_ERR_UNSUPPORTED for types that tensors do not have; the message names the file. Arrays in
+   column-major or the other byte order are rewritten in `a`, which raises; so call it under
+   diag_catch. To be closed, also where it raised. */
 tn_status npy_open(npy_array *out, const char *path, arena *a, diag *d);
 void npy_close(npy_array *n);
 
@@ -33,5 +33,9 @@ tn_status npy_read(npy_array *out, const void *bytes, size_t n, const char *name
 /** Writes a file, whole or not at all. bf16 has no type in NumPy and is written as u16. */
 tn_status npy_write(const char *path, dtype t, size_t rank, const int64_t dims[], const void *data,
                     arena *a, diag *d);
+
+/** The same to what is open, and stays so; `name` is what messages call it. */
+tn_status npy_write_open(int fd, const char *name, dtype t, size_t rank, const int64_t dims[],
+                         const void *data, arena *a, diag *d);
 
 #endif

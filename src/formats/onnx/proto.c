@@ -985,7 +985,7 @@ tn_status onnx_load_from(onnx_model **out, const char *path, const char *folder,
                          diag *d) {
   *out = NULL;
   file_map file;
-  tn_status s = file_map_open(&file, path, d);
+  tn_status s = file_map_read(&file, path, d);
   if (s != TN_OK) return s;
   s = load_mapped(out, path, folder, &file, a, d);
   if (s == TN_OK) {
