@@ -20,6 +20,14 @@ extern char **environ;
 
 enum { OUTPUT_LIMIT = 64 << 10 };
 
+/* Where programs are looked for if PATH names no place; those that are run do as well. */
+#define USUAL_PATH "/usr/bin:/bin"
+
+static const char *path_or_null(void) {
+  const char *path = getenv("PATH");
+  return path && *path ? path : NULL;
+}
+
 static bool is_program(const char *path) {
   struct stat s;
   return !stat(path, &s) && S_ISREG(s.st_mode) && !access(path, X_OK);
@@ -27,8 +35,8 @@ static bool is_program(const char *path) {
 
 char *process_find(arena *a, const char *name) {
   if (strchr(name, '/')) return is_program(name) ? arena_printf(a, "%s", name) : NULL;
-  const char *path = getenv("PATH");
-  for (const char *at = path && *path ? path : "/usr/bin:/bin"; at;) {
+  const char *path = path_or_null();
+  for (const char *at = path ? path : USUAL_PATH; at;) {
     const char *end = strchr(at, ':');
     int n = end ? (int)(end - at) : (int)strlen(at);
     char *candidate = n ? arena_printf(a, "%.*s/%s", n, at, name) : arena_printf(a, "./%s", name);
@@ -115,10 +123,12 @@ static char **environment(arena *a, const char *const set[]) {
   size_t n = 0, more = 0;
   while (environ && environ[n]) n++;
   while (set && set[more]) more++;
-  char **all = arena_alloc(a, (n + more + 1) * sizeof *all), **at = all;
+  char **all = arena_alloc(a, (n + more + 2) * sizeof *all), **at = all;
+  bool lacks_path = !path_or_null();
+  if (lacks_path) *at++ = (char *)"PATH=" USUAL_PATH;
   for (size_t i = 0; i < more; i++) *at++ = (char *)set[i];
   for (size_t i = 0; i < n; i++) {
-    bool is_set = false;
+    bool is_set = lacks_path && !strncmp(environ[i], "PATH=", 5);
     for (size_t k = 0; k < more; k++)
       is_set = is_set || !strncmp(environ[i], set[k], strcspn(set[k], "=") + 1);
     if (!is_set) *at++ = environ[i];
