@@ -6,6 +6,7 @@
 #include "tensor/context.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Failing. */
@@ -71,6 +72,11 @@ void command_open(command *c, const char *device, int64_t threads) {
                  opened->name);
 }
 
+const char *command_compiler(void) {
+  const char *own = getenv("TENON_CC"), *name = own && *own ? own : getenv("CC");
+  return name && *name ? name : NULL;
+}
+
 void command_check_open(command *c) {
   const failure *f = c->context->broken;
   if (f) diag_raise(&c->diag, f->status, "%s", f->text);
@@ -117,8 +123,9 @@ static void help_all(command *c) {
       "done, 1 when something failed, 2 when the command line is wrong.\n\n"
       "environment: TENON_DEVICE, TENON_THREADS, TENON_PAIR, TENON_CPU (x86-64-v2, -v3, -v4: use\n"
       "no more than this), TENON_MATH (exact, contract, sum, default, fast),\n"
-      "TENON_DUMP=DIR:after:PASS (* for PASS is every pass, a wrong one lists them all), CC (the\n"
-      "compiler of kernels; else cc, gcc or clang), NO_COLOR.");
+      "TENON_DUMP=DIR:after:PASS (* for PASS is every pass, a wrong one lists them all), TENON_CC "
+      "or\n"
+      "else CC (the compiler of kernels; else cc, gcc or clang), NO_COLOR.");
 }
 
 void command_help(command *c, const verb *v) {

@@ -46,6 +46,9 @@ const verb *command_verb(command *c, const char *name);
     on a terminal shows long work, warnings go to standard error. Raises where that fails. */
 void command_open(command *c, const char *device, int64_t threads);
 
+/** The compiler that the environment names, as contexts are opened; NULL: none. */
+const char *command_compiler(void);
+
 /** Raises where the context could not be opened as its environment asks. */
 void command_check_open(command *c);
 

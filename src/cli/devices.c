@@ -92,8 +92,7 @@ static found_compilers find_compilers(command *c) {
   static const char *const others[] = {"gcc", "clang"};
   found_compilers all = {0};
   cc used;
-  const char *cc_name = getenv("CC");
-  bool found = cc_find(&used, cc_name && *cc_name ? cc_name : NULL, &c->arena, &c->diag) == TN_OK;
+  bool found = cc_find(&used, command_compiler(), &c->arena, &c->diag) == TN_OK;
   if (found) vec_push(&c->arena, &all, (found_compiler){used.command[0], used.version, true});
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
     const char *path = process_find(&c->arena, others[i]);

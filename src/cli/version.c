@@ -4,7 +4,6 @@
 #include "device/cpu/cc.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct version_options {
@@ -38,8 +37,7 @@ static int act(command *c) {
   cc compiler;
   command_open(c, NULL, 0);
   command_check_open(c);
-  const char *name = getenv("CC");
-  bool found = cc_find(&compiler, name && *name ? name : NULL, &c->arena, &c->diag) == TN_OK;
+  bool found = cc_find(&compiler, command_compiler(), &c->arena, &c->diag) == TN_OK;
   const char *library = number_text(c, tn_version());
   json_t *list = backends(c);
   if (o->json) {

@@ -64,6 +64,7 @@ static void read_environment(tn_open_desc *o, diag *d) {
   o->pair = variable(o, o->pair, "TENON_PAIR");
   o->cpu = variable(o, o->cpu, "TENON_CPU");
   o->dump = variable(o, o->dump, "TENON_DUMP");
+  o->compiler = variable(o, o->compiler, "TENON_CC");
   o->compiler = variable(o, o->compiler, "CC");
   read_threads(o, d);
   read_math(o, d);

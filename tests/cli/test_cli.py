@@ -187,7 +187,7 @@ class CommandLine(Case):
     def test_help_names_the_variables_that_are_heeded(self):
         self.assertEqual(set(re.findall(r"\b[A-Z]+_[A-Z_]+\b", tenon("help").stdout)),
                          {"TENON_DEVICE", "TENON_THREADS", "TENON_PAIR", "TENON_CPU", "TENON_MATH",
-                          "TENON_DUMP", "NO_COLOR"})
+                          "TENON_DUMP", "TENON_CC", "NO_COLOR"})
 
     def test_help_names_all_keys_of_bench(self):
         text = tenon("help", "bench").stdout
@@ -280,6 +280,22 @@ class Devices(Case):
         told = json.loads(tenon("devices", "--json", env=without).stdout)
         self.assertIn("gcc", told["devices"][0]["absent"])
         self.assertEqual(told["compilers"], [])
+
+    def test_a_compiler_that_does_not_do_is_named(self):
+        work = ("bench", "add:4x4", "--repeat", "1")
+        for words in ("gcc -m32", "gcc -S", "gcc -flto", "gcc -no-such-word"):
+            for name in ("CC", "TENON_CC"):
+                with self.subTest(words=words, name=name):
+                    done = tenon(*work, status=1, env=environment(**{name: words}))
+                    self.assertIn(f'"{words}" ({name})', done.stderr)
+        tenon(*work, env=environment(CC="gcc -m32", TENON_CC="gcc"))
+        done = tenon("devices", env=environment(CC="gcc -m32", TENON_CC="no-such-cc"))
+        self.assertIn('the C compiler "no-such-cc" (TENON_CC) is not', done.stdout)
+
+    def test_programs_are_found_without_a_path(self):
+        without = environment(PATH="")
+        self.assertNotIn("none was found", tenon("version", env=without).stdout)
+        tenon("bench", "add:4x4", "--repeat", "1", env=without)
 
     def test_a_device_that_computes_nothing_is_told(self):
         done = tenon("bench", "add:4x4", "--repeat", "1", env=environment(TENON_DEVICE="NULL"))

@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef VEC(const char *) words;
@@ -113,21 +114,34 @@ static bool try_command(cc *c, const char *text, arena *a, diag *d) {
   return (r.exit_code == 0 || r.is_lost) && read_kind(c, r.output, a);
 }
 
+/** What has named a compiler. */
+static const char *origin(const char *name) {
+  static const char *const variables[] = {"TENON_CC", "CC"};
+  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+    const char *value = getenv(variables[i]);
+    if (value && !strcmp(value, name)) return variables[i];
+  }
+  return "the context's compiler";
+}
+
 tn_status cc_find(cc *c, const char *name, arena *a, diag *d) {
   static const char *const usual[] = {"cc", "gcc", "clang"};
   diag why = {0};
   *c = (cc){.limit_ns = compile_limit_ns};
   for (size_t i = 0; i < (name ? 1 : sizeof usual / sizeof *usual); i++)
-    if (try_command(c, name ? name : usual[i], a, &why)) return TN_OK;
+    if (try_command(c, name ? name : usual[i], a, &why)) {
+      c->shown = name ? arena_printf(a, "\"%s\" (%s)", name, origin(name)) : c->command[0];
+      return TN_OK;
+    }
   const char *colon = why.status ? ": " : "";
   if (name)
     return diag_set(d, TN_ERR_COMPILE,
-                    "the C compiler \"%s\" is not a gcc or clang that starts%s%s: name another one "
-                    "or none (the context's compiler, or CC), or %s",
-                    name, colon, why.text, install_hint);
+                    "the C compiler \"%s\" (%s) is not a gcc or clang that starts%s%s: name "
+                    "another one or none (the context's compiler, TENON_CC or CC), or %s",
+                    name, origin(name), colon, why.text, install_hint);
   return diag_set(d, TN_ERR_COMPILE,
                   "no C compiler found (tried cc, gcc and clang%s%s): name one (the context's "
-                  "compiler, or CC), or %s",
+                  "compiler, TENON_CC or CC), or %s",
                   colon, why.text, install_hint);
 }
 
@@ -180,7 +194,7 @@ static const char *first_lines(const job *j, const char *said) {
 }
 
 static tn_status judge(const job *j, const process_result *r) {
-  const char *name = j->c->command[0], *said = first_lines(j, r->output);
+  const char *name = j->c->shown, *said = first_lines(j, r->output);
   if (r->timed_out)
     return diag_set(j->diag, TN_ERR_TIMEOUT, "%s took longer than %lld ms and was stopped", name,
                     (long long)(j->c->limit_ns / 1000000));

@@ -21,6 +21,7 @@ typedef struct cc {
   const char *const
       *command;             /* path of the program and the arguments that come first, up to NULL */
   const char *version;      /* first line of what it says to --version */
+  const char *shown;        /* for messages: its path or, where it was named, how and by what */
   cc_instrument instrument; /* CC_PLAIN from cc_find; set it before compiling */
   int64_t limit_ns;         /* 60 s from cc_find */
 } cc;

@@ -159,6 +159,7 @@ typedef struct compiler {
   arena arena;
   diag diag;
   cc cc;
+  atomic_bool proven; /* an object of it could be loaded */
 } compiler;
 
 static void find_compiler(void *arg) {
@@ -195,7 +196,7 @@ static tn_status compiler_open(void *device, const tn_host *host, const char *na
 
 /** Work with a compiler, in an arena of its own: several threads use one compiler. */
 typedef struct compiling {
-  const compiler *compiler;
+  compiler *compiler;
   const tn_capabilities *caps;
   const tn_program_spec *const *specs;
   size_t n;
@@ -225,6 +226,17 @@ static tn_status compiler_key(void *c, const tn_capabilities *caps, tn_output *k
   return status;
 }
 
+/** Loads a compiler's first object, for where that fails the compiler's arguments may be why. */
+static void prove(compiling *w) {
+  elf_code *code;
+  tn_status status = elf_load(&code, w->object.data, w->object.bytes, &w->compiler->mem, &w->diag);
+  elf_free(code);
+  if (status == TN_ERR_FORMAT || status == TN_ERR_UNSUPPORTED)
+    diag_prefix(&w->diag, "the C compiler %s makes what cannot be loaded", w->compiler->cc.shown);
+  if (status) diag_rethrow(&w->diag);
+  atomic_store(&w->compiler->proven, true);
+}
+
 static void compile_c(void *arg) {
   compiling *w = arg;
   str text = str_new(&w->arena);
@@ -234,6 +246,7 @@ static void compile_c(void *arg) {
   const char *flags[] = {cpu_level_named(w->caps->target)->flag, NULL};
   if (cc_compile(&w->compiler->cc, str_text(&text), text.n, flags, &w->arena, &w->object, &w->diag))
     diag_rethrow(&w->diag);
+  if (!atomic_load(&w->compiler->proven)) prove(w);
 }
 
 static tn_status compiler_compile(void *c, const tn_capabilities *caps,
