@@ -271,6 +271,9 @@ class Devices(Case):
         for device in told["devices"]:
             self.assertIn(device["name"], text)
         self.assertIn(used[0]["path"], text)
+        self.assertIn("CPU:1 to CPU:15 are the same", cpu["about"])
+        tenon("bench", "add:4x4", "--repeat", "1", "--device", "CPU:15")
+        tenon("bench", "add:4x4", "--repeat", "1", "--device", "CPU:16", status=1)
 
     def test_a_machine_without_a_compiler_is_told(self):
         self.file("env").symlink_to(shutil.which("env"))

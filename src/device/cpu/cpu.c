@@ -51,6 +51,10 @@ static tn_status cpu_probe(int32_t index, tn_output *about, uint64_t *bytes, tn_
   char text[256];
   cpu_level_about(text, sizeof text);
   tn_output_add(about, text, strlen(text));
+  if (!index) {
+    int n = snprintf(text, sizeof text, "; CPU:1 to CPU:%d are the same processor", MOST_INDEX);
+    tn_output_add(about, text, (size_t)n);
+  }
   long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   if (pages > 0 && page > 0) *bytes = (uint64_t)pages * (uint64_t)page;
   return check_index(index, f);
