@@ -130,7 +130,8 @@ typedef struct tn_open_desc {
   const char *device;    /**< where tensors are made ("CPU"); NULL: the CPU */
   const char *cache_dir; /**< reserved: so far compiled kernels are kept in memory only */
   const char *pair;      /**< renderer and compiler (see device.h); NULL: the device's first */
-  const char *cpu;       /**< use no more than "x86-64-v2", "-v3" or "-v4"; NULL: all there is */
+  const char *cpu;       /**< use no more than "x86-64", "x86-64-v2", "x86-64-v3" or "x86-64-v4"
+                            has; NULL: all there is */
   const char *dump;      /**< "DIR:after:PASS": write the graph into DIR after PASS; NULL: no */
   int32_t threads;       /**< tasks that work is cut into, at most 1024; 0: one a physical core */
   tn_math math;

@@ -121,11 +121,10 @@ static void help_all(command *c) {
       "\ntenon help VERB tells more; tenon --version is tenon version.\n\n"
       "Data goes to standard output, all else to standard error. The exit status is 0 when all is\n"
       "done, 1 when something failed, 2 when the command line is wrong.\n\n"
-      "environment: TENON_DEVICE, TENON_THREADS, TENON_PAIR, TENON_CPU (x86-64-v2, -v3, -v4: use\n"
-      "no more than this), TENON_MATH (exact, contract, sum, default, fast),\n"
-      "TENON_DUMP=DIR:after:PASS (* for PASS is every pass, a wrong one lists them all), TENON_CC "
-      "or\n"
-      "else CC (the compiler of kernels; else cc, gcc or clang), NO_COLOR.");
+      "environment: TENON_DEVICE, TENON_THREADS, TENON_PAIR, TENON_CPU (x86-64, x86-64-v2,\n"
+      "x86-64-v3, x86-64-v4: use no more than this), TENON_MATH (exact, contract, sum, default,\n"
+      "fast), TENON_DUMP=DIR:after:PASS (* for PASS is every pass, a wrong one lists them all),\n"
+      "TENON_CC or else CC (the compiler of kernels; else cc, gcc or clang), NO_COLOR.");
 }
 
 void command_help(command *c, const verb *v) {
