@@ -22,8 +22,12 @@ import zlib
 TEXTS = {
     "a-program": "#include <stdio.h>\n\nint main(int argc, char **argv) {\n"
     '  for (int i = 1; i < argc; i++) printf("%s\\n", argv[i]);\n  return 0;\n}\n',
-    "a-page": "<!DOCTYPE html>\n<html>\n<head><title>Joints</title></head>\n<body>\n"
-    "<h1>Mortise and tenon</h1>\n<p>A joint of <em>two</em> pieces.</p>\n</body>\n</html>\n",
+    "a-page": '<!DOCTYPE html>\n<html lang="en">\n<head>\n  <meta charset="utf-8">\n'
+    "  <title>Joints</title>\n  <style>body { font-family: serif; margin: 2em; }</style>\n"
+    '</head>\n<body>\n  <h1 id="top">Mortise and tenon</h1>\n'
+    '  <p>A joint of <em>two</em> pieces, <a href="glue.html">glued</a> or not.</p>\n'
+    '  <ul class="parts">\n    <li>the mortise, a hole</li>\n    <li>the tenon, a tongue</li>\n'
+    '  </ul>\n  <img src="joint.png" alt="the joint">\n</body>\n</html>\n',
     "a-table": "length,width,price\n" + "".join(f"{n},{n * 2 + 1},{n / 4}\n" for n in range(40)),
     "settings": '{\n  "name": "tenon",\n  "layers": ["base", "ir", "rules"],\n  "depth": 12\n}\n',
     "a-query": "SELECT joint.name, COUNT(*) AS uses\nFROM joint\n"

@@ -4,6 +4,17 @@
 #
 #   scripts/demo.sh [PATH...]    of these files instead of the demo's own
 set -euo pipefail
+case ${1-} in
+-h | --help)
+  sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+  exit 0
+  ;;
+--) shift ;;
+-*)
+  echo "demo.sh: there is no option $1 (-- ends options)" >&2
+  exit 2
+  ;;
+esac
 caller=$PWD
 cd "$(dirname "$0")/.."
 root=$PWD

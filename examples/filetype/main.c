@@ -186,20 +186,19 @@ static bool start_model(session *s) {
 
 static int tell_all(session *s, const path_list *paths) {
   s->inputs = s->labels.format.begin + s->labels.format.end;
-  s->out = (report){&s->labels, report_width(paths), s->opt.json || s->opt.features, s->opt.scores};
+  bool json = s->opt.json || s->opt.features;
+  s->out = (report){&s->labels, report_width(paths), json, s->opt.scores, 0};
   int status = OK;
   double begin = now_ms();
   if (!batch_make(&s->batch, s->opt.batch, s->inputs, s->labels.count) || !start_model(s))
     status = CANNOT_START;
   double started = now_ms();
-  if (status == OK) report_heads(&s->out);
   for (size_t i = 0; i < paths->count && status != CANNOT_START; i += s->opt.batch) {
     size_t left = paths->count - i;
     int one = tell_batch(s, paths->at + i, left < s->opt.batch ? left : s->opt.batch);
     if (one > status) status = one;
   }
-  if (status != CANNOT_START)
-    report_end(&s->out, paths->count, now_ms() - started, started - begin);
+  if (status != CANNOT_START) report_end(&s->out, now_ms() - started, started - begin);
   batch_free(&s->batch);
   if (!s->opt.features) classifier_close(&s->net);
   return status;

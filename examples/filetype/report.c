@@ -67,24 +67,25 @@ static void print_path(const char *path, int width) {
     putchar(!*path ? ' ' : (unsigned char)*path < ' ' || *path == 127 ? '?' : *path);
 }
 
-void report_heads(const report *r) {
-  if (r->json) return;
+static void print_heads(const report *r) {
   print_path("file", r->width);
   printf("  %-16s %6s %11s  %-11s %-28s %s\n", "label", "score", "time", "group", "MIME type",
          "description");
 }
 
-void report_end(const report *r, size_t files, double ms, double start_ms) {
-  if (r->json) return;
-  printf("\n%zu file%s in %.1f ms, after %.0f ms to load and compile the model\n", files,
-         files == 1 ? "" : "s", ms, start_ms);
+void report_end(const report *r, double ms, double start_ms) {
+  if (r->json || !r->told) return;
+  printf("\n%zu file%s in %.1f ms, after %.0f ms to load and compile the model\n", r->told,
+         r->told == 1 ? "" : "s", ms, start_ms);
 }
 
-void report_verdict(const report *r, const char *path, verdict v, const float *scores, double ms) {
+void report_verdict(report *r, const char *path, verdict v, const float *scores, double ms) {
+  bool is_first = !r->told++;
   if (r->json) {
     print_object(r, path, v, scores, ms);
     return;
   }
+  if (is_first) print_heads(r);
   content_type type = labels_type(r->labels, v.label);
   print_path(path, r->width);
   printf("  %-16s %5.1f%% %8.3f ms  %-11s %-28s %s\n", v.label, 100 * v.score, ms, type.group,

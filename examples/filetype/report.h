@@ -9,18 +9,18 @@ typedef struct report {
   int width;   /* columns for the path, where lines are text */
   bool json;   /* an object a line, else aligned text */
   bool scores; /* every class's score too */
+  size_t told; /* verdicts so far */
 } report;
 
 /* Columns that the longest path takes, within reason. */
 int report_width(const path_list *paths);
 
-/* The heads of the columns, and after all lines how many there were and how long they took. Nothing
-   with `json`. */
-void report_heads(const report *r);
-void report_end(const report *r, size_t files, double ms, double start_ms);
+/* After all lines, if there are any, how many they are and how long they took. Nothing with `json`.
+ */
+void report_end(const report *r, double ms, double start_ms);
 
-/* One line to the standard output. `scores` may be NULL. */
-void report_verdict(const report *r, const char *path, verdict v, const float *scores, double ms);
+/* One line to the standard output, below the heads of the columns. `scores` may be NULL. */
+void report_verdict(report *r, const char *path, verdict v, const float *scores, double ms);
 void report_features(const char *path, const int32_t *features, size_t count);
 
 /* A line to the standard error, and with `json` an object to the standard output. */
