@@ -26,7 +26,8 @@ const char *file_shown(const char *path, char shown[FILE_SHOWN]) {
 static tn_status io_error(diag *d, const char *what, const char *path) {
   int error = errno;
   char shown[FILE_SHOWN];
-  return diag_set(d, TN_ERR_IO, "cannot %s %s: %s", what, file_shown(path, shown), strerror(error));
+  return diag_set(d, TN_ERR_IO, "cannot %s \"%s\": %s", what, file_shown(path, shown),
+                  strerror(error));
 }
 
 static tn_status map_descriptor(file_map *f, int fd, const char *path, diag *d) {
@@ -34,7 +35,8 @@ static tn_status map_descriptor(file_map *f, int fd, const char *path, diag *d) 
   if (fstat(fd, &s)) return io_error(d, "read", path);
   char shown[FILE_SHOWN];
   if (!S_ISREG(s.st_mode))
-    return diag_set(d, TN_ERR_IO, "cannot read %s: not a regular file", file_shown(path, shown));
+    return diag_set(d, TN_ERR_IO, "cannot read \"%s\": not a regular file",
+                    file_shown(path, shown));
   f->bytes = (size_t)s.st_size;
   if (!f->bytes) return TN_OK;
   void *at = mmap(NULL, f->bytes, PROT_READ, MAP_PRIVATE, fd, 0);

@@ -11,6 +11,17 @@
 
 enum { ALIGN = 64 };
 
+typedef struct allocation {
+  arena *arena;
+  size_t bytes;
+  char *at;
+} allocation;
+
+static void allocate(void *arg) {
+  allocation *m = arg;
+  m->at = arena_alloc(m->arena, m->bytes);
+}
+
 array array_make(command *c, const char *name, tn_dtype dtype, tn_shape shape) {
   array a = {.dtype = dtype, .shape = shape, .elements = 1};
   bool empty = false;
@@ -22,8 +33,12 @@ array array_make(command *c, const char *name, tn_dtype dtype, tn_shape shape) {
   }
   if (empty) a.elements = 0;
   a.bytes = a.elements * tn_dtype_size(dtype);
-  char *at = arena_alloc(&c->arena, a.bytes + ALIGN);
-  a.data = at + (ALIGN - (uintptr_t)at % ALIGN) % ALIGN;
+  allocation m = {.arena = &c->arena, .bytes = a.bytes + ALIGN};
+  if (diag_catch(&c->diag, allocate, &m))
+    diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory: \"%s\", %s, takes %s", name,
+               array_type_text(c, dtype, (size_t)shape.rank, shape.size, NULL),
+               text_bytes(&c->arena, a.bytes));
+  a.data = m.at + (ALIGN - (uintptr_t)m.at % ALIGN) % ALIGN;
   return a;
 }
 
@@ -167,7 +182,7 @@ json_t *array_json(const array *a, size_t i) {
   dtype t = (dtype)a->dtype;
   uint64_t bits = load(a, i);
   if (t == DT_BOOL) return json_boolean(bits != 0);
-  if (dtype_is_float(t)) return text_json_number(scalar_to_double(t, bits));
+  if (dtype_is_float(t)) return text_json_float(scalar_to_double(t, bits));
   bool fits = dtype_is_signed(t) || bits <= INT64_MAX;
   return fits ? json_integer((int64_t)bits) : json_real((double)bits);
 }

@@ -199,6 +199,24 @@ static void print_json(const bench *b) {
                    (json_int_t)b->peak_bytes));
 }
 
+typedef struct time_unit {
+  const char *name;
+  double ms;
+} time_unit;
+
+/** The largest unit of which a time is at least one, or the smallest. */
+static time_unit unit_of(double ms) {
+  static const time_unit units[] = {{"s", 1e3}, {"ms", 1}, {"µs", 1e-3}, {"ns", 1e-6}};
+  size_t i = 0, last = sizeof units / sizeof *units - 1;
+  while (i < last && ms < units[i].ms) i++;
+  return units[i];
+}
+
+static const char *time_text(arena *a, double ms) {
+  time_unit unit = unit_of(ms);
+  return arena_printf(a, "%.4g %s", ms / unit.ms, unit.name);
+}
+
 static void print_text(const bench *b) {
   const tn_context *tn = context_of(b->c);
   const stats *s = &b->stats;
@@ -207,9 +225,13 @@ static void print_text(const bench *b) {
          tn->target->caps.target, text_count(a, (uint64_t)threads_of(b->c), "thread"));
   printf("compile  %.2f ms, %s, %llu compiled\n", b->compile_ms,
          text_count(a, kernels(b), "kernel"), (unsigned long long)compiled(b));
-  printf("best     %.4g ms\n", s->best);
-  printf("mean     %.4g ± %.2g ms, %s\n", s->mean, s->sd, text_count(a, b->ms.n, "run"));
-  printf("p50      %.4g ms, p90 %.4g ms, p99 %.4g ms\n", s->p50, s->p90, s->p99);
+  printf("best     %s\n", time_text(a, s->best));
+  time_unit unit = unit_of(s->mean);
+  double sd = s->sd / unit.ms;
+  printf(sd < 99.5 ? "mean     %.4g ± %.2g %s, %s\n" : "mean     %.4g ± %.0f %s, %s\n",
+         s->mean / unit.ms, sd, unit.name, text_count(a, b->ms.n, "run"));
+  printf("p50      %s, p90 %s, p99 %s\n", time_text(a, s->p50), time_text(a, s->p90),
+         time_text(a, s->p99));
   if (!isnan(gflops(b)))
     printf("rate     %.4g %s\n", gflops(b), b->flops.is_float ? "GFLOP/s" : "GOP/s");
   if (!isnan(b->peak_gflops))
@@ -234,7 +256,7 @@ static int act(command *c) {
   if (is_workload && (o->input.n || o->size.n))
     command_misuse(c, "--%s is for models, not for workloads", o->input.n ? "input" : "size");
   if (!is_workload) check_file(c);
-  feed_check_list(c, "input", &o->input);
+  feed_check_list(c, "input", FEED_VALUE, &o->input);
   tn_model_desc desc = load_sizes(c, &o->size);
   command_open(c, o->device, o->threads);
   command_check_open(c);

@@ -10,11 +10,11 @@
 
 /* Lists of NAME=VALUE. A name may hold '=' itself, so names are told by the model. */
 
-void feed_check_list(command *c, const char *option, const option_list *list) {
+void feed_check_list(command *c, const char *option, const char *form, const option_list *list) {
   for (size_t i = 0; i < list->n; i++) {
     const char *equals = strchr(list->at[i], '=');
     if (!equals || equals == list->at[i] || !equals[1])
-      command_misuse(c, "--%s is given as NAME=VALUE, not as \"%s\"", option, list->at[i]);
+      command_misuse(c, "--%s is given as %s, not as \"%s\"", option, form, list->at[i]);
   }
 }
 

@@ -21,8 +21,9 @@ typedef struct feed {
 
 typedef VEC(feed) feeds;
 
-/** Raises as command_misuse for a list that names no value, without looking at a model. */
-void feed_check_list(command *c, const char *option, const option_list *list);
+/** Raises as command_misuse for an entry that is not written as `form`, NAME=…, says, without
+    looking at a model. */
+void feed_check_list(command *c, const char *option, const char *form, const option_list *list);
 
 /** What such a list gives each input or output of a model, in the model's order; NULL: nothing. Of
     several names that an entry begins with, the longest is meant. Raises as command_misuse where an

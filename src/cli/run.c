@@ -9,6 +9,7 @@
 #include "device/pool.h"
 #include "formats/model.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,9 +21,11 @@ typedef struct run_options {
   bool json;
 } run_options;
 
+#define OUTPUT_VALUE "NAME=FILE"
+
 static const option options[] = {
     {"input", OPTION_LIST, offsetof(run_options, input), FEED_VALUE, FEED_ABOUT, 0, 0, 0},
-    {"output", OPTION_LIST, offsetof(run_options, output), "NAME=FILE",
+    {"output", OPTION_LIST, offsetof(run_options, output), OUTPUT_VALUE,
      "write an output, by name, to a .npy file, which is none that is read; links\n"
      "are followed, a device or a pipe is written as it is, - is standard output",
      0, 0, 0},
@@ -106,6 +109,8 @@ static json_t *json_place(const array *a, size_t i) {
   return i == SIZE_MAX ? json_null() : array_json(a, i);
 }
 
+static json_t *json_mean(double mean) { return isnan(mean) ? json_null() : text_json_float(mean); }
+
 static json_t *json_result(command *c, const result *r) {
   const array *a = &r->value;
   json_t *first = json_array();
@@ -114,7 +119,7 @@ static json_t *json_result(command *c, const result *r) {
   return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "name",
                    text_json(&c->arena, r->name), "type", tn_dtype_name(a->dtype), "shape",
                    json_shape(a), "min", json_place(a, r->sum.least), "max",
-                   json_place(a, r->sum.greatest), "mean", text_json_number(r->sum.mean), "nans",
+                   json_place(a, r->sum.greatest), "mean", json_mean(r->sum.mean), "nans",
                    (json_int_t)r->sum.nans, "first", first, "file", text_json(&c->arena, r->file));
 }
 
@@ -187,8 +192,8 @@ static int act(command *c) {
   const run_options *o = c->options;
   tn_model *m;
   tn_binding *b;
-  feed_check_list(c, "input", &o->input);
-  feed_check_list(c, "output", &o->output);
+  feed_check_list(c, "input", FEED_VALUE, &o->input);
+  feed_check_list(c, "output", OUTPUT_VALUE, &o->output);
   tn_model_desc desc = load_sizes(c, &o->size);
   command_open(c, o->device, o->threads);
   command_check_open(c);
@@ -224,7 +229,7 @@ const verb verb_run = {
         "as tn_cast does. NumPy has no bf16: such arrays are u16 in files, their bits.\n\n"
         "--json: model; inputs, each with name, type, shape, from (random, ones, zeros or a\n"
         "file); outputs, each with name, type, shape, min, max, mean (of what is not NaN; null\n"
-        "where there is none or it is infinite), nans, first (up to 8 elements), file (null:\n"
+        "where there is none), nans, first (up to 8 elements), file (null:\n"
         "not written); ms, how long the run took, without loading, compiling, and reading and\n"
         "writing files. It is the first run, and slower than others: tenon bench measures.",
     .options = options,

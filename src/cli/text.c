@@ -111,6 +111,11 @@ json_t *text_json(arena *a, const char *text) {
 
 json_t *text_json_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
+json_t *text_json_float(double value) {
+  if (isfinite(value)) return json_real(value);
+  return json_string(isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
+}
+
 void text_json_print(arena *a, json_t *value) {
   int failed = value ? json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : -1;
   json_decref(value);

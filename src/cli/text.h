@@ -35,6 +35,9 @@ json_t *text_json(arena *a, const char *text);
 /** A JSON number; null for what JSON has no number for. */
 json_t *text_json_number(double value);
 
+/** The same, with "NaN", "Infinity" and "-Infinity" as strings. */
+json_t *text_json_float(double value);
+
 /** Writes a JSON value, which it frees, to standard output. Raises where there was no memory to
     make it (NULL). */
 void text_json_print(arena *a, json_t *value);

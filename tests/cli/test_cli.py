@@ -131,7 +131,7 @@ class CommandLine(Case):
             ("run", "m", "--json", "--json"): "--json is given twice",
             ("run", "m", "--json=yes"): "--json takes no value",
             ("run", "m", "--input", "x"): '--input is given as NAME=VALUE, not as "x"',
-            ("run", "m", "--output", "=x.npy"): "--output is given as NAME=VALUE",
+            ("run", "m", "--output", "=x.npy"): "--output is given as NAME=FILE",
             ("bench", "matmul:4x4"): "not written as matmul:MxNxK",
             ("bench", "matmul:4x-1x4"): "not written as matmul:MxNxK",
             ("bench", "matmul:4x4x0"): "0 is no number from 1 to 1099511627776",
@@ -607,12 +607,31 @@ class Run(Case):
         y = told["outputs"][0]
         self.assertEqual((y["name"], y["type"], y["shape"]), ("y", "f32", [2, 3]))
         self.assertEqual((y["min"], y["max"], y["mean"], y["nans"]), (-3, 7, 1.5, 1))
-        self.assertEqual(y["first"], [0.5, -3, None, 7, 2, 1])
+        self.assertEqual(y["first"], [0.5, -3, "NaN", 7, 2, 1])
         self.assertIsNone(y["file"])
         text = tenon("run", path, "--input", f"x={file}").stdout
         self.assertIn("y: f32 [2, 3]", text)
         self.assertIn("min -3, max 7, mean 1.5", text)
         self.assertIn("1 of 6 elements are NaN", text)
+
+    def test_what_json_has_no_number_for_is_told_apart(self):
+        path = self.copy(TensorProto.FLOAT, ["n"])
+        for x, low, high, mean in (([1, np.inf, np.nan, -np.inf], "-Infinity", "Infinity", None),
+                                   ([1, np.inf], 1, "Infinity", "Infinity"),
+                                   ([np.nan], None, None, None)):
+            file = self.array("x.npy", np.array(x, np.float32))
+            y = json.loads(tenon("run", path, f"--input=x={file}", "--json").stdout)["outputs"][0]
+            names = {np.inf: "Infinity", -np.inf: "-Infinity"}
+            self.assertEqual(y["first"], ["NaN" if np.isnan(v) else names.get(v, v) for v in x])
+            self.assertEqual((y["min"], y["max"], y["mean"]), (low, high, mean))
+
+    def test_memory_that_is_not_there_is_named(self):
+        path = self.copy(TensorProto.FLOAT, ["n", "m"])
+        done = tenon("run", path, "--input=x=900000000x1000", status=1)
+        self.assertIn('"x", f32 [900000000, 1000], takes 3', done.stderr)
+
+    def test_names_are_quoted(self):
+        self.assertIn('cannot open "": ', tenon("run", "", status=1).stderr)
 
     def test_large_integers_are_exact(self):
         path = self.copy(TensorProto.INT64, [2])
@@ -875,6 +894,10 @@ class Bench(Case):
         for words in ("matmul:8x8x8 on CPU:0", "compile", "best", "±", "3 runs", "p99", "GFLOP/s",
                       "GB/s", "of the measured", "memory"):
             self.assertIn(words, text)
+        times = re.findall(r"(?m)(?:^best +|^p50 +|, p9\d )([\d.]+) (ns|µs|ms|s)\b", text)
+        self.assertEqual(len(times), 4)
+        for number, unit in times:
+            self.assertTrue(unit == "ns" or 1 <= float(number) <= 1000, (number, unit))
 
 
 if __name__ == "__main__":

@@ -454,7 +454,7 @@ static void file_errors_name_the_path(void **state) {
   assert_int_equal(file_map_open(&f, "/dev/zero", &p->diag), TN_ERR_IO);
   assert_int_equal(file_check_target(none, &p->diag), TN_ERR_IO);
   assert_int_equal(file_map_open(&f, "two\nlines\x1b", &p->diag), TN_ERR_IO);
-  assert_non_null(strstr(p->diag.text, "two\\nlines\\x1b:"));
+  assert_non_null(strstr(p->diag.text, "\"two\\nlines\\x1b\":"));
   /* onto a folder: nothing stays (see remove_place) */
   char *folder = arena_printf(&p->arena, "%s/sub", p->folder);
   assert_int_equal(file_make_folder(folder, &p->diag), TN_OK);
