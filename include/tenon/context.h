@@ -28,6 +28,9 @@
    are shared. What was dropped is compiled again when it is needed. Where memory runs out these are
    dropped before work fails. Freed memory: see `cached_bytes`.
 
+   What is freed, be it with its scope or context, may not be used any more: what happens then is
+   undefined. Debug builds of the library tell of most such tensors.
+
    Memory passed in is borrowed for the call unless a function says otherwise. Strings returned live
    as long as the object they came from. */
 #ifndef TENON_CONTEXT_H
@@ -122,9 +125,10 @@ typedef enum tn_math {
 /** How a context is opened. Strings are copied. With `environment`, a field that is as in INIT is
     taken from its variable, where that is set: TENON_DEVICE, TENON_CACHE (cache_dir), TENON_PAIR,
     TENON_CPU, TENON_DUMP, TENON_THREADS, TENON_CC or else CC (compiler), and TENON_MATH, one of
-    "exact", "contract", "sum", "default" and "fast". Programs are looked for on PATH in any case; TMPDIR is not used, as
-    kernels are compiled without files. Contexts with neither allocator, workers nor threads share
-    their devices, and the last one to set `cached_bytes` sets it for all. */
+    "exact", "contract", "sum", "default" and "fast". Programs are looked for on PATH in any case;
+    TMPDIR is not used, as kernels are compiled without files. Contexts with neither allocator,
+    workers nor threads share their devices, and the last one to set `cached_bytes` sets it for all.
+    */
 typedef struct tn_open_desc {
   size_t size;           /**< sizeof(tn_open_desc) */
   const char *device;    /**< where tensors are made ("CPU"); NULL: the CPU */

@@ -42,15 +42,15 @@ typedef struct tn_model_desc {
   { sizeof(tn_model_desc), NULL, false, NULL, 0 }
 
 /** Loads a model file; desc NULL: INIT. The model belongs to the context until it is freed. A pipe
-    is read to its end; files are mapped, not read: unless `copy` is set, they are not to be shortened or overwritten in
-    place as long as the model, a binding of it or a tensor built from it lives, or the process may
-    be killed. To put others in their place, rename those. On failure *model is NULL and tn_message
-    names the file and the node: TN_ERR_IO where a file cannot be read, TN_ERR_FORMAT where it is
-    malformed, TN_ERR_UNSUPPORTED with all that is not supported at once, TN_ERR_SHAPE or
-    TN_ERR_DTYPE where nodes do not fit together, TN_ERR_ARGUMENT where `sizes` name none of the
-    inputs' or contradict the file or each other. A model is loaded only if it fits together for all
-    sizes that it may be given: where two have to be equal, and the file names them differently,
-    `sizes` must say so. */
+    is read to its end; files are mapped, not read: unless `copy` is set, they are not to be
+    shortened or overwritten in place as long as the model, a binding of it or a tensor built from
+    it lives, or the process may be killed. To put others in their place, rename those. On failure
+    *model is NULL and tn_message names the file and the node: TN_ERR_IO where a file cannot be
+    read, TN_ERR_FORMAT where it is malformed, TN_ERR_UNSUPPORTED with all that is not supported at
+    once, TN_ERR_SHAPE or TN_ERR_DTYPE where nodes do not fit together, TN_ERR_ARGUMENT where
+    `sizes` name none of the inputs' or contradict the file or each other. A model is loaded only if
+    it fits together for all sizes that it may be given: where two have to be equal, and the file
+    names them differently, `sizes` must say so. */
 TN_API tn_status tn_model_load(tn_context *context, const char *path, const tn_model_desc *desc,
                                tn_model **model);
 

@@ -51,7 +51,7 @@ extern "C" {
 #define TN_UNARY_LIST(X)                                                            \
   X(neg, NUMBER, "-x")                                                              \
   X(abs, NUMBER, "magnitude; of the least signed integer, itself")                  \
-  X(sign, NUMBER, "-1, 0 or 1")                                                     \
+  X(sign, NUMBER, "-1, 0 or 1; of -0 it is 0, of NaN NaN")                          \
   X(square, NUMBER, "x * x")                                                        \
   X(floor, NUMBER, "largest integer <= x; an integer is itself")                    \
   X(ceil, NUMBER, "smallest integer >= x; an integer is itself")                    \
@@ -300,11 +300,12 @@ typedef enum tn_pad_mode {
 TN_API tn_tensor *tn_pad(tn_tensor *x, tn_shape low, tn_shape high, tn_pad_mode mode, double value);
 
 /** `n` tensors, at least 1, one after another along an axis that they have; other sizes are equal.
-    The type is that in which all meet. As numpy.concatenate. */
+    The type is that in which all meet. With none there is no context either, so the result is NULL
+    and nothing is told. As numpy.concatenate. */
 TN_API tn_tensor *tn_concat(tn_tensor *const x[], size_t n, int axis);
 
-/** `n` tensors of one shape, at least 1, along a new axis at this place of the result. The type is
-    that in which all meet. */
+/** `n` tensors of one shape, at least 1 as for tn_concat, along a new axis at this place of the
+    result. The type is that in which all meet. */
 TN_API tn_tensor *tn_stack(tn_tensor *const x[], size_t n, int axis);
 
 /** Cuts an axis into `n` parts of the given sizes, which add up to it; sizes NULL: equal parts.

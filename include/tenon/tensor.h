@@ -234,9 +234,10 @@ TN_API tn_tensor *tn_state(tn_tensor *init);
     holds by `value`, which is broadcast to its shape and converted to its type as by tn_cast. The
     assign happens when something is next run, after all readers built before it and before all
     built after. A part's place is in the expression, and each one compiled: one that changes with
-    every step is better chosen by tn_where. Returns `dst`, or an invalid tensor where it is refused: TN_ERR_ARGUMENT where
-    `dst` is no state, TN_ERR_SHAPE where `value` does not fit. What next runs or compiles the
-    assigns that are pending, such as tn_read or tn_plan_compile, returns this failure too, once. */
+    every step is better chosen by tn_where. Returns `dst`, or an invalid tensor where it is
+    refused: TN_ERR_ARGUMENT where `dst` is no state, TN_ERR_SHAPE where `value` does not fit. What
+    next runs or compiles the assigns that are pending, such as tn_read or tn_plan_compile, returns
+    this failure too, once. */
 TN_API tn_tensor *tn_assign(tn_tensor *dst, tn_tensor *value);
 
 /* ---- Custom operations ---- */

@@ -144,7 +144,7 @@ tn_status context_fail(tn_context *c, const char *op, tn_tensor *const in[], siz
 
 tn_status context_fail_null(tn_context *c, const char *op, tn_tensor *const in[], size_t n,
                             size_t i) {
-  static const char before[] = "\nthe failure before it: ";
+  static const char before[] = "\nthe failure before it, which may be unrelated: ";
   char cause[1024];
   mutex_lock(&c->lock);
   const char *quoted = strstr(c->message.text, before);

@@ -4,6 +4,17 @@
 
 /* ---- Shapes ---- */
 
+static _Noreturn void refuse_left(builder *b, const node *total, const node *rest,
+                                  const sizes *from, const sizes *to) {
+  if (node_is_const(total) && node_is_const(rest) && node_int(rest) > 0)
+    diag_raise(b->diag, TN_ERR_SHAPE,
+               "no size fits in for -1 in %s: %s has %lld elements, no multiple of %lld",
+               sizes_text(b, to), sizes_text(b, from), (long long)node_int(total),
+               (long long)node_int(rest));
+  diag_raise(b->diag, TN_ERR_SHAPE, "the size left for -1 in %s is not known from %s",
+             sizes_text(b, to), sizes_text(b, from));
+}
+
 /** The one size that is NULL, from the number of elements. */
 static const node *size_left(builder *b, const node *x, const sizes *to) {
   const node *total = ir_size(b->ir, x), *rest = ix_const(b->ir, 1);
@@ -11,9 +22,7 @@ static const node *size_left(builder *b, const node *x, const sizes *to) {
   for (size_t i = 0; i < to->rank; i++)
     if (to->at[i]) rest = ix_mul(b->ir, rest, to->at[i]);
   const node *left = rest->lo > 0 ? ix_floordiv(b->ir, total, rest) : NULL;
-  if (!left || ix_mul(b->ir, left, rest) != total)
-    diag_raise(b->diag, TN_ERR_SHAPE, "the size left for -1 in %s is not known from %s",
-               sizes_text(b, to), sizes_text(b, &from));
+  if (!left || ix_mul(b->ir, left, rest) != total) refuse_left(b, total, rest, &from, to);
   return left;
 }
 

@@ -43,9 +43,10 @@ IS_ROUNDING(round, OP_ROUND)
 IS_ROUNDING(trunc, OP_TRUNC)
 #undef IS_ROUNDING
 
-/** Zeros and NaN are their own sign. */
+/** Of zeros 0, and of NaN itself: x + 0 is both. */
 static const node *sign_of(builder *b, const node *x) {
-  const node *zero = ex_int(b, x, 0), *y = dtype_is_float((dtype)x->dtype) ? x : zero;
+  const node *zero = ex_int(b, x, 0), *y = zero;
+  if (dtype_is_float((dtype)x->dtype)) y = ex2(b, OP_ADD, x, zero);
   y = ex_where(b, ex2(b, OP_LT, x, zero), ex_int(b, x, -1), y);
   return ex_where(b, ex2(b, OP_LT, zero, x), ex_int(b, x, 1), y);
 }

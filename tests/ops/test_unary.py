@@ -78,6 +78,11 @@ for i, (name, rule) in enumerate(UNARY):
     for kind in types_to_try(rule, i):
         unary(name, rule, kind)
 
+for kind in FLOATS:
+    zeros = tn.sign(tn.of(np.array([-0.0, 0.0], dtype(kind))))
+    c.check(f"sign of zeros {kind}", tn.div(tn.of(np.ones(2, dtype(kind))), zeros),
+            np.full(2, np.inf, dtype(kind)))
+
 SELDOM = {"bool": "NUMBER", "f32": "BITS"}
 for name, rule in UNARY:
     for kind, refuses in SELDOM.items():
