@@ -35,7 +35,8 @@ typedef struct process_result {
     is none. In the arena. */
 char *process_find(arena *a, const char *name);
 
-/** Runs a program and waits for it. It sees the PATH that process_find searches. Fails only if it cannot be started, or its file not be read. */
+/** Runs a program and waits for it. It sees the PATH that process_find searches. Fails only if it
+    cannot be started, or its file not be read. */
 tn_status process_run(const process_request *request, arena *a, process_result *r, diag *d);
 
 #endif

@@ -155,8 +155,8 @@ void context_keep_refused(tn_context *c, failure *f);
 /** Puts the oldest failure so kept into `d`, and forgets all; TN_OK where there is none. */
 tn_status context_take_refused(tn_context *c, diag *d);
 
-/** A failure of an operand that work returns: it is not kept any more. Drops it, returns its status.
- */
+/** A failure of an operand that work returns, and that is not kept any more: drops it, and returns
+    its status. */
 tn_status context_return(tn_context *c, failure *f);
 
 /** The failure last told by context_fail or context_repeat, held once for the caller. */
