@@ -330,8 +330,8 @@ static void equal_layers(test *t) {
   t->number = (double)kernels.n;
 }
 
-/** Few, however many layers there are: one or two layers each, and others for the first and the last
-    ones, which read an input and write the result. */
+/** Few, however many layers there are: one or two layers each, and others for the first and the
+   last ones, which read an input and write the result. */
 static void equal_layers_share_kernels(void **state) {
   (void)state;
   assert_true(run_body(equal_layers, 0, 0) <= 8);
