@@ -37,9 +37,11 @@ static bool is_large_in_lanes(ir *g, const node *n, const node *range, int64_t l
 }
 
 /** What is left of a node's work in lanes along a range that it depends on: an element at scattered
-    addresses is still loaded by itself, and put into its lane. */
+    addresses, or one that may be outside, is still loaded by itself and put into its lane, and
+    indices are compared one by one. */
 static double in_lanes(ir *g, const node *n, const node *range, int64_t lanes) {
-  bool scattered = n->op == OP_INDEX && !weigh_reads_streamed(g, range, n);
+  bool of_indices = n->dtype == DT_BOOL && n->n_src && n->src[0]->dtype == DT_INDEX;
+  bool scattered = of_indices || (n->op == OP_INDEX && !weigh_reads_streamed(g, range, n));
   return scattered ? 2 * weigh_node(n) : weigh_node(n) / (double)lanes;
 }
 

@@ -59,6 +59,7 @@ size_t weigh_widest(const node_list *nest) {
 bool weigh_streamed(ir *g, const node *range, size_t rank, const node *const extents[],
                     const node *const coords[]) {
   const node *a = address_of(g, rank, extents, coords);
+  if (a->op == OP_WHERE && node_is_free_in(range, a->src[0])) return false; /* lane by lane */
   if (a->op == OP_WHERE) a = a->src[1];
   int64_t c = ix_coefficient(a, range);
   return !node_is_free_in(range, ix_sub(g, a, ix_scale(g, range, c))) && (c == 0 || c == 1);
