@@ -86,13 +86,17 @@ static void add_scaled(form *f, const node *a, int64_t scale) {
     add_term(f, ix_atom(a, i), mul_exact(f, ix_factor(a, i), scale));
 }
 
-/** What c·div + mod is for mod = x mod c: x where div is x div c; y where div is y div c and y mod
-   c is the same. NULL: they do not belong together. */
+/** What c·div + mod is for mod = x mod c: x where div is x div c, also as y div (c·m) for an x that
+    is y div m; y where div is y div c and y mod c is the same. NULL: they do not belong together.
+ */
 static const node *divided_number(ir *g, const node *div, const node *mod) {
   const node *x = mod->src[0], *c = mod->src[1];
   if (div->op != OP_FLOORDIV || div->src[1]->op != OP_CONST) return NULL;
+  const node *y = div->src[0];
+  int64_t by = node_int(div->src[1]), m = by / node_int(c);
   if (ix_floordiv(g, x, c) == div) return x;
-  return div->src[1] == c && ix_mod(g, div->src[0], c) == mod ? div->src[0] : NULL;
+  if (by == node_int(c)) return ix_mod(g, y, c) == mod ? y : NULL;
+  return m > 1 && m * node_int(c) == by && ix_floordiv(g, y, ix_const(g, m)) == x ? x : NULL;
 }
 
 /** Puts k·c·(x div c) + k·(x mod c) together to k·x, once; false if there is no such pair. */
@@ -100,7 +104,7 @@ static bool recombine(ir *g, form *f) {
   for (size_t m = 0; m < f->n; m++) {
     const node *mod = f->atom[m];
     int64_t k = f->c[m], kc;
-    if (mod->op != OP_MOD || mod->src[1]->op != OP_CONST) continue;
+    if (mod->op != OP_MOD || mod->src[1]->op != OP_CONST || mod->src[1]->lo < 1) continue;
     if (__builtin_mul_overflow(k, node_int(mod->src[1]), &kc)) continue;
     for (size_t d = 0; d < f->n; d++) {
       const node *div = f->atom[d], *x = f->c[d] == kc ? divided_number(g, div, mod) : NULL;
