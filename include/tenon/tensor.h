@@ -242,7 +242,7 @@ TN_API tn_tensor *tn_assign(tn_tensor *dst, tn_tensor *value);
 
 /* ---- Custom operations ---- */
 
-/** A kernel written in the library's IR. */
+/** A kernel written in the library's IR: tn_kernel_make of <tenon/unstable/ir.h>. */
 typedef struct tn_kernel tn_kernel;
 
 /** One run of a custom operation, valid during it. */
@@ -264,7 +264,7 @@ typedef struct tn_custom_desc {
   /** Computes the outputs on a host thread; may call no function on its context. What it returns
       other than TN_OK fails the work that needed it. */
   tn_status (*run)(void *user, tn_call *call);
-  const tn_kernel *kernel; /**< shared, not taken */
+  const tn_kernel *kernel; /**< copied; compiled and run as those that the library makes */
   uint64_t writes;         /**< bit i: in[i] is a state that is changed in place */
   void *user;
   void (*destroy)(void *user); /**< gets `user` exactly once, when no graph or plan holds the
@@ -277,9 +277,12 @@ typedef struct tn_custom_desc {
 /** An operation of the caller's own: `n_in` inputs (at most 64), and `n_out` outputs of the given
     types, whose sizes may be variables. It runs once where any output is needed and not otherwise;
     with `writes` it always runs, once, ordered as an assign to those inputs. It is never merged
-    with another. Every out[i] is set, to an invalid tensor on failure: TN_ERR_ARGUMENT where
-    neither or both of `run` and `kernel` are set, where a written input is no state, or where there
-    is neither an output nor a write. */
+    with another. A `kernel` has no effects but its results, so those that nobody holds may be
+    computed again. Its params are the inputs, then the outputs, and it writes the latter and those
+    of `writes`. Every out[i] is set, to an invalid tensor on failure: TN_ERR_ARGUMENT where neither
+    or both of `run` and `kernel` are set, where a written input is no state, where there is neither
+    an output nor a write, or where a kernel has or writes other params; TN_ERR_DTYPE or
+   TN_ERR_SHAPE where one is of another type or shape. */
 TN_API void tn_custom(tn_context *context, const tn_custom_desc *desc, tn_tensor *const in[],
                       size_t n_in, const tn_type types[], tn_tensor *out[], size_t n_out);
 

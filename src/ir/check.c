@@ -181,6 +181,15 @@ static const char *check_custom(const node_spec *s) {
   return check_sizes(s->src + inputs, s->n_src - (size_t)inputs);
 }
 
+static const char *check_kernel(const node_spec *s) {
+  int64_t slot = s->ints[0], inputs = s->ints[1];
+  if (slot < 0 || inputs < 0) return "a negative number";
+  if ((uint64_t)inputs > s->n_src) return "more inputs than sources";
+  if (!s->n_text) return "there is no kernel";
+  if (!all(is_value, s->src, (size_t)inputs)) return "kernel takes tensors";
+  return check_sizes(s->src + inputs, s->n_src - (size_t)inputs);
+}
+
 /* Sources. */
 
 static const char *check_const(const node_spec *s) {
@@ -417,16 +426,16 @@ static const char *check_program(const node_spec *s) {
 }
 
 static const char *(*const rules[OP_LIMIT])(const node_spec *s) = {
-    [OP_RESHAPE] = check_reshape, [OP_EXPAND] = check_expand,  [OP_PERMUTE] = check_permute,
-    [OP_SLICE] = check_slice,     [OP_PAD] = check_pad,        [OP_GATHER] = check_gather,
-    [OP_REDUCE] = check_reduce,   [OP_SET] = check_set,        [OP_CUSTOM] = check_custom,
-    [OP_CONST] = check_const,     [OP_VAR] = check_var,        [OP_IOTA] = check_iota,
-    [OP_BUFFER] = check_buffer,   [OP_PARAM] = check_buffer,   [OP_RANGE] = check_range,
-    [OP_STAGE] = check_stage,     [OP_FOLD] = check_fold,      [OP_STATE] = check_state,
-    [OP_INDEX] = check_index,     [OP_OUT] = check_out,        [OP_AFFINE] = check_affine,
-    [OP_ALLOC] = check_alloc,     [OP_LOAD] = check_load,      [OP_STORE] = check_store,
-    [OP_AFTER] = check_after,     [OP_END] = check_end,        [OP_SPECIAL] = check_special,
-    [OP_DEVICE] = check_device,   [OP_PROGRAM] = check_program};
+    [OP_RESHAPE] = check_reshape, [OP_EXPAND] = check_expand, [OP_PERMUTE] = check_permute,
+    [OP_SLICE] = check_slice,     [OP_PAD] = check_pad,       [OP_GATHER] = check_gather,
+    [OP_REDUCE] = check_reduce,   [OP_SET] = check_set,       [OP_CUSTOM] = check_custom,
+    [OP_KERNEL] = check_kernel,   [OP_CONST] = check_const,   [OP_VAR] = check_var,
+    [OP_IOTA] = check_iota,       [OP_BUFFER] = check_buffer, [OP_PARAM] = check_buffer,
+    [OP_RANGE] = check_range,     [OP_STAGE] = check_stage,   [OP_FOLD] = check_fold,
+    [OP_STATE] = check_state,     [OP_INDEX] = check_index,   [OP_OUT] = check_out,
+    [OP_AFFINE] = check_affine,   [OP_ALLOC] = check_alloc,   [OP_LOAD] = check_load,
+    [OP_STORE] = check_store,     [OP_AFTER] = check_after,   [OP_END] = check_end,
+    [OP_SPECIAL] = check_special, [OP_DEVICE] = check_device, [OP_PROGRAM] = check_program};
 
 /* What the tables tell. */
 

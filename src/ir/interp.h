@@ -58,6 +58,11 @@ tn_status interp_kernel(const interp_env *e, const node *sink, const mem *m, dia
 tn_status interp_linear(const interp_env *e, const node *linear, int64_t core_id,
                         int64_t core_count, const mem *m, diag *d);
 
+/** Runs the kernel of a KERNEL node by interp_kernel. `result` is a cleared array of its type and
+    sizes. */
+tn_status interp_kernel_node(const interp_env *e, const node *n, const interp_array inputs[],
+                             interp_array *result, const mem *m, diag *d);
+
 /* Shared by the interpreters; these raise. */
 
 /** The value of a VAR as a scalar of its type; an unknown name or a value beyond the VAR's bounds

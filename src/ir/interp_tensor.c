@@ -418,6 +418,16 @@ static void custom(run *r, const node *n) {
   arena_reset(&r->work, here);
 }
 
+static void kernel(run *r, const node *n) {
+  interp_array *y = result_of(r, n);
+  size_t n_inputs = (size_t)n->ints[1];
+  arena_mark here = arena_here(&r->work);
+  interp_array *inputs = arena_alloc(&r->work, n_inputs * sizeof *inputs);
+  for (size_t i = 0; i < n_inputs; i++) inputs[i] = *array_of(r, n->src[i]);
+  if (interp_kernel_node(r->e, n, inputs, y, r->work.mem, r->d) != TN_OK) diag_rethrow(r->d);
+  arena_reset(&r->work, here);
+}
+
 static void evaluate(run *r, const node *n) {
   switch (n->op) {
   case OP_CONST: put(result_of(r, n), 0, (uint64_t)node_int(n)); return;
@@ -434,6 +444,7 @@ static void evaluate(run *r, const node *n) {
   case OP_REDUCE: reduce(r, n); return;
   case OP_SET: set(r, n); return;
   case OP_CUSTOM: custom(r, n); return;
+  case OP_KERNEL: kernel(r, n); return;
   default: break;
   }
   if (!op_is_elementwise(n->op))

@@ -1,6 +1,7 @@
 /* The kernel of each group, from what was decided, and the buffers between them. */
 #include "ir/binder.h"
 #include "ir/subst.h"
+#include "schedule/given.h"
 #include "schedule/groups.h"
 
 #include <stdlib.h>
@@ -16,6 +17,8 @@ typedef struct kernels {
   map built;  /* INDEX over the group's ranges → the expression that it is */
   map stages; /* use → the STAGE that it is built in */
   map folds;  /* nest → its FOLD */
+  map given;  /* the KERNELs of slot 0 of the kernels that have a step */
+  node_list *made;
 } kernels;
 
 /* Buffers. */
@@ -326,46 +329,95 @@ static schedule_step custom_step(kernels *k, const value *v) {
 }
 
 /** What reads many operands at once, as a gather along many axes does, cannot be cut. */
-static void check_arguments(const kernels *k, const group *g, size_t n) {
-  const node *x = g->stores.at[0].use->v->tensor;
+static void check_arguments(const kernels *k, const node *what, size_t n) {
   if (!k->arguments || n <= k->arguments) return;
   diag_raise(k->a->diag, TN_ERR_UNSUPPORTED,
              "%s of rank %d needs %zu arrays at once, and a kernel of this device has %zu at most; "
              "the CPU has no such limit",
-             op_name((op)x->op), x->rank, n, k->arguments);
+             op_name((op)what->op), what->rank, n, k->arguments);
 }
 
-static schedule_step kernel_step(kernels *k, group *g, node_list *made) {
-  schedule_step s = {.kind = STEP_KERNEL};
+/** `what`: the tensor that is computed, for messages. */
+static schedule_step kernel_step(kernels *k, const node *kernel, const node *what) {
+  schedule_step s = {.kind = STEP_KERNEL, .n_outputs = kernel->src[0]->n_src - 1};
   size_t *buffers;
-  vec_push(k->a, made, kernel_of(k, g));
-  s.n_outputs = vec_last(made)->src[0]->n_src - 1;
-  s.kernel = kernel_renamed(k->g, vec_last(made), &buffers, &s.n_buffers);
+  vec_push(k->a, k->made, kernel);
+  s.kernel = kernel_renamed(k->g, kernel, &buffers, &s.n_buffers);
   s.buffers = buffers;
-  check_arguments(k, g, s.n_buffers);
+  check_arguments(k, what, s.n_buffers);
   return s;
 }
 
-static void use_buffers(schedule *s, const schedule_step *step) {
-  for (size_t i = 0; i < step->n_buffers; i++) {
-    schedule_buffer *b = &s->buffers.at[step->buffers[i]];
+static void add_step(kernels *k, schedule_step step) {
+  schedule *s = k->s;
+  for (size_t i = 0; i < step.n_buffers; i++) {
+    schedule_buffer *b = &s->buffers.at[step.buffers[i]];
     if (b->first == SIZE_MAX) b->first = s->steps.n;
     b->last = s->steps.n;
   }
+  vec_push(k->a, &s->steps, step);
+}
+
+static void add_copy(kernels *k, const node *like, size_t from, size_t to) {
+  add_step(k, kernel_step(k, given_copy(k->g, like, from, to), like));
+}
+
+/** The value that a kernel writes to a slot; NULL: nobody reads it. */
+static const value *written_value(kernels *k, const kernel_form *f, const node *n, size_t slot) {
+  size_t n_inputs = (size_t)n->ints[1];
+  return map_get(&k->values->of,
+                 kernel_node(k->g, k->a, f, (int64_t)slot, n->src, n_inputs, n->text, n->n_text));
+}
+
+static size_t written_buffer(kernels *k, const kernel_form *f, const node *n, size_t slot) {
+  const value *v = written_value(k, f, n, slot);
+  if (v) return buffer_of(k, v->stores.at[0].array);
+  size_t made = new_buffer(k, f->params[slot].param);
+  k->s->buffers.at[made].first = SIZE_MAX;
+  return made;
+}
+
+/** The step of a KERNEL and all others with its text and inputs. Inputs that it writes are copied
+    first, if some of their elements stay as they are, and a result that more than one array holds
+   is copied afterwards. */
+static void add_given(kernels *k, const node *n) {
+  kernel_form f = kernel_of_node(k->g, k->a, n);
+  size_t n_inputs = (size_t)n->ints[1], *from = arena_alloc(k->a, (f.n + 1) * sizeof *from);
+  size_t *to = arena_alloc(k->a, (f.n + 1) * sizeof *to);
+  kernel_check_inputs(k->a, &f, n->src, n_inputs);
+  const node *key = kernel_node(k->g, k->a, &f, 0, n->src, n_inputs, n->text, n->n_text);
+  if (map_has(&k->given, key)) return;
+  map_set(k->a, &k->given, key, (void *)key);
+  for (size_t i = 0; i < f.n; i++) {
+    to[i] = f.params[i].is_written ? written_buffer(k, &f, n, i) : SIZE_MAX;
+    from[i] = i < n_inputs ? buffer_of(k, n->src[i]) : to[i];
+    if (i < n_inputs && f.params[i].is_written && !given_writes_all(k->g, &f, i))
+      add_copy(k, f.params[i].param, from[i], to[i]);
+  }
+  add_step(k, kernel_step(k, given_kernel(k->g, &f, from, to), n));
+  for (size_t i = 0; i < f.n; i++) {
+    const value *v = f.params[i].is_written ? written_value(k, &f, n, i) : NULL;
+    for (size_t j = 1; v && j < v->stores.n; j++)
+      add_copy(k, f.params[i].param, to[i], buffer_of(k, v->stores.at[j].array));
+  }
+}
+
+static void add_steps(kernels *k, group *at) {
+  if (!at->custom)
+    add_step(k, kernel_step(k, kernel_of(k, at), at->stores.at[0].use->v->tensor));
+  else if (at->custom->tensor->op == OP_KERNEL)
+    add_given(k, at->custom->tensor);
+  else
+    add_step(k, custom_step(k, at->custom));
 }
 
 void schedule_kernels(ir *g, const normalised *in, const values *v, const groups *groups,
                       size_t arguments, schedule *s, node_list *made) {
-  kernels k = {.g = g, .a = ir_arena(g), .values = v, .arguments = arguments, .s = s};
+  kernels k = {.g = g, .a = ir_arena(g), .values = v, .arguments = arguments, .s = s, .made = made};
   add_inputs(&k, in);
   for (size_t i = 0; i < v->at.n; i++) add_stored(&k, v->at.at[i]);
   for (size_t i = 0; i < s->buffers.n; i++) s->buffers.at[i].first = SIZE_MAX;
-  for (size_t i = 0; i < groups->n; i++) {
-    group *at = groups->at[i];
-    schedule_step step = at->custom ? custom_step(&k, at->custom) : kernel_step(&k, at, made);
-    use_buffers(s, &step);
-    vec_push(k.a, &s->steps, step);
-  }
+  for (size_t i = 0; i < groups->n; i++) add_steps(&k, groups->at[i]);
   size_t *out = arena_alloc(k.a, in->n_roots * sizeof *out);
   for (size_t i = 0; i < in->n_roots; i++) {
     out[i] = buffer_of(&k, in->roots[i]);

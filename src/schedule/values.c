@@ -1,6 +1,7 @@
 #include "schedule/values.h"
 
 #include "ir/binder.h"
+#include "schedule/given.h"
 
 typedef struct reading {
   ir *g;
@@ -23,9 +24,14 @@ static void add_tensor(reading *r, const node *n) {
   if (n->op != OP_PARAM) map_set(r->a, &r->is_value, n, (void *)n);
 }
 
-/** A CUSTOM reads its inputs as whole arrays, and so does a SET the array it changes. */
+/** CUSTOMs and KERNELs read their inputs as whole arrays, and so does a SET the array it changes.
+ */
 static size_t whole_operands(const node *n) {
-  return n->op == OP_CUSTOM ? (size_t)n->ints[2] : n->op == OP_SET ? 1 : 0;
+  switch (n->op) {
+  case OP_CUSTOM: return (size_t)n->ints[2];
+  case OP_KERNEL: return (size_t)n->ints[1];
+  default: return n->op == OP_SET;
+  }
 }
 
 static bool is_computed(const node *n) {
@@ -156,7 +162,6 @@ static void add_custom(reading *r, const node *n) {
   value *v = new_value(r, n, n->rank, n->dims);
   for (size_t i = 0; i < whole_operands(n); i++) vec_push(r->a, &v->arrays, n->src[i]);
   v->only_loaded = true;
-  add_store(r, v, n, n->rank, v->coords);
   add_value(r, v, NULL);
 }
 
@@ -194,15 +199,20 @@ static bool is_from_the_start(const reading *r, const node *array) {
   return array->op == OP_PARAM;
 }
 
+static bool may_be_stored_over(reading *r, const value *v, const node *old) {
+  if (v->tensor->op == OP_KERNEL) return given_is_in_place(r->g, v->tensor, old);
+  return !v->only_loaded && !reads_elsewhere(&v->reads, at(r, old, v->coords));
+}
+
 /** A SET of a whole array is a store of the value it is set to, if that reads the old contents in
     place only, is not stored over an array already, and nothing is stored over either later. */
 static bool is_a_store(reading *r, const node *set) {
   const node *old = set->src[0], *x = set->src[2];
   value *v = map_get(&r->out->of, x);
-  if (set->src[1] != old || !v || v->tensor != x || v->only_loaded) return false;
+  if (set->src[1] != old || !v || v->tensor != x) return false;
   if (!is_from_the_start(r, old)) return false;
   if (v->stores.n || map_has(&r->is_old, x) || map_has(&r->is_old, set)) return false;
-  if (reads_elsewhere(&v->reads, at(r, old, v->coords))) return false;
+  if (!may_be_stored_over(r, v, old)) return false;
   overwrite(r, set, v, v->coords);
   return true;
 }
@@ -235,7 +245,8 @@ static void add_set(reading *r, const node *set) {
 static void add(reading *r, const node *n) {
   switch (n->op) {
   case OP_SET: add_set(r, n); return;
-  case OP_CUSTOM: add_custom(r, n); return;
+  case OP_CUSTOM:
+  case OP_KERNEL: add_custom(r, n); return;
   case OP_REDUCE: add_reduction(r, n); return;
   default: add_computed(r, n); return;
   }
@@ -254,7 +265,7 @@ static void store_whole_ones(reading *r) {
   for (size_t i = 0; i < r->in->n_roots; i++) store_at_home(r, r->in->roots[i]);
   for (size_t i = 0; i < r->out->at.n; i++) {
     const value *v = r->out->at.at[i];
-    if (v->only_loaded) store_at_home(r, v->tensor);
+    if (v->only_loaded && !v->stores.n) store_at_home(r, v->tensor);
     for (size_t k = 0; k < v->arrays.n; k++) store_at_home(r, v->arrays.at[k]);
   }
 }

@@ -1,6 +1,8 @@
 #include "tensor/custom.h"
 
 #include "device/failure.h"
+#include "device/kernel.h"
+#include "ir/kernel.h"
 #include "tensor/call.h"
 #include "tensor/desc.h"
 #include "tensor/dims.h"
@@ -210,7 +212,8 @@ typedef struct custom_job {
   size_t n_in, n_out, n_all; /* outputs of the caller's, and with written inputs */
   const tn_type *types;
   tn_tensor **out;
-  custom_host *host;
+  custom_host *host;              /* NULL: a kernel */
+  size_t written[MOST_INPUTS];    /* the output that a written input becomes */
   int64_t uid;                    /* of its leaf; −1: there is none yet */
   const node *outs[MOST_OUTPUTS]; /* the results */
 } custom_job;
@@ -285,7 +288,7 @@ static void list_outputs(custom_job *j, builder *b, const node *const in[], outp
   }
   for (size_t i = 0; i < j->n_in; i++) {
     if (!(j->desc->writes >> i & 1)) continue;
-    j->host->written[i] = n;
+    j->written[i] = n;
     outputs[n++] = (output){(dtype)in[i]->dtype, in[i]->rank, (const node **)in[i]->dims};
   }
 }
@@ -347,28 +350,68 @@ static void make_nodes(custom_job *j, builder *b, const node *const in[], const 
   cut_row(j, b, row, outputs, offsets, mixed);
 }
 
+static void make_host_nodes(custom_job *j, builder *b, const node *const in[],
+                            const output outputs[]) {
+  custom_host *h = j->host;
+  nodes varying = {0};
+  memcpy(h->written, j->written, sizeof h->written);
+  for (size_t i = 0; i < j->n_in; i++)
+    h->forms[i] = form_of(b, (dtype)in[i]->dtype, in[i]->rank, in[i]->dims, &varying);
+  for (size_t i = 0; i < j->n_all; i++)
+    h->forms[j->n_in + i] =
+        form_of(b, outputs[i].dtype, outputs[i].rank, outputs[i].dims, &varying);
+  h->n_varying = varying.n;
+  make_nodes(j, b, in, outputs, &varying);
+}
+
+/* Kernels: a node for each result. */
+
+static void check_kernel_writes(custom_job *j, builder *b, const kernel_form *f) {
+  if (f->n != j->n_in + j->n_out)
+    diag_raise(b->diag, TN_ERR_ARGUMENT,
+               "the kernel has %zu params; there are %zu inputs and %zu "
+               "outputs",
+               f->n, j->n_in, j->n_out);
+  for (size_t i = 0; i < j->n_in; i++)
+    if ((j->desc->writes >> i & 1) != f->params[i].is_written)
+      diag_raise(b->diag, TN_ERR_ARGUMENT, "the kernel %s slot %zu, and `writes` %s input %zu",
+                 f->params[i].is_written ? "writes" : "does not write", i,
+                 f->params[i].is_written ? "does not name" : "names", i);
+}
+
+static void make_kernel_nodes(custom_job *j, builder *b, const node *const in[],
+                              const output outputs[]) {
+  size_t bytes;
+  const char *text = kernel_text(j->desc->kernel, &bytes);
+  kernel_form f = kernel_of_text(b->ir, b->arena, text, bytes);
+  check_kernel_writes(j, b, &f);
+  kernel_check_inputs(b->arena, &f, in, j->n_in);
+  for (size_t i = 0; i < j->n_out; i++)
+    kernel_check_array(b->arena, &f, j->n_in + i, arena_printf(b->arena, "output %zu", i),
+                       outputs[i].dtype, outputs[i].rank, outputs[i].dims);
+  for (size_t i = 0; i < f.n; i++)
+    if (f.params[i].is_written)
+      j->outs[i < j->n_in ? j->written[i] : i - j->n_in] =
+          kernel_node(b->ir, b->arena, &f, (int64_t)i, in, j->n_in, text, bytes);
+}
+
 static void make_custom(void *arg) {
   custom_job *j = arg;
   builder b = context_builder(j->c);
   const node *in[MOST_INPUTS] = {NULL};
   output outputs[MOST_OUTPUTS];
-  nodes varying = {0};
   for (size_t i = 0; i < j->n_in; i++) {
     if (j->desc->writes >> i & 1) state_check_assignable(&b, j->in[i]);
     in[i] = handle_typed(&b, j->in[i]);
   }
   list_outputs(j, &b, in, outputs);
-  custom_host *h = j->host;
-  for (size_t i = 0; i < j->n_in; i++)
-    h->forms[i] = form_of(&b, (dtype)in[i]->dtype, in[i]->rank, in[i]->dims, &varying);
-  for (size_t i = 0; i < j->n_all; i++)
-    h->forms[j->n_in + i] =
-        form_of(&b, outputs[i].dtype, outputs[i].rank, outputs[i].dims, &varying);
-  h->n_varying = varying.n;
-  make_nodes(j, &b, in, outputs, &varying);
+  if (j->host)
+    make_host_nodes(j, &b, in, outputs);
+  else
+    make_kernel_nodes(j, &b, in, outputs);
   for (size_t i = 0; i < j->n_all; i++) dims_check_count(&b, j->outs[i]);
   for (size_t i = 0; i < j->n_in; i++)
-    if (j->desc->writes >> i & 1) state_assign(&b, j->in[i], j->outs[h->written[i]]);
+    if (j->desc->writes >> i & 1) state_assign(&b, j->in[i], j->outs[j->written[i]]);
 }
 
 /* Checking. */
@@ -381,8 +424,6 @@ static tn_status check_desc(custom_job *j, const tn_custom_desc *from, tn_custom
                     j->types ? "results" : "types");
   if (!to->run == !to->kernel)
     return diag_set(d, TN_ERR_ARGUMENT, "either `run` or `kernel` is to be set");
-  if (to->kernel)
-    return diag_set(d, TN_ERR_UNSUPPORTED, "kernels in the library's IR cannot be used yet");
   if (j->n_in > MOST_INPUTS || j->n_out > MOST_INPUTS)
     return diag_set(d, TN_ERR_ARGUMENT, "%zu inputs and %zu outputs, not %d each at most", j->n_in,
                     j->n_out, MOST_INPUTS);
@@ -396,8 +437,6 @@ static tn_status check_desc(custom_job *j, const tn_custom_desc *from, tn_custom
 /** Makes the host function; it owns the payload from here on. */
 static tn_status open_host(custom_job *j) {
   tn_context *c = j->c;
-  j->n_all = j->n_out;
-  for (size_t i = 0; i < j->n_in; i++) j->n_all += j->desc->writes >> i & 1;
   custom_host *h = mem_calloc(&c->mem, 1, sizeof *h);
   if (!h) return diag_set(&c->diag, TN_ERR_MEMORY, "out of memory");
   atomic_init(&h->count, 1);
@@ -424,7 +463,11 @@ static failure *build_custom(custom_job *j, const tn_custom_desc *given, tn_cust
   tn_context *c = j->c;
   failure *f = call_check(c, "custom", j->in, j->n_in, 0);
   if (f) return f;
-  if (check_desc(j, given, desc) != TN_OK || open_host(j) != TN_OK) {
+  tn_status s = check_desc(j, given, desc);
+  j->n_all = j->n_out;
+  for (size_t i = 0; s == TN_OK && i < j->n_in; i++) j->n_all += desc->writes >> i & 1;
+  if (s == TN_OK && desc->run) s = open_host(j);
+  if (s != TN_OK) {
     context_fail(c, "custom", j->in, j->n_in <= MOST_INPUTS ? j->n_in : 0);
     return context_failure(c);
   }

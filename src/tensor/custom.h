@@ -1,9 +1,10 @@
-/* Custom operations: functions of the host as nodes.
+/* Custom operations: functions of the host, and kernels of the caller's, as nodes.
 
-   An operation is one CUSTOM node. Its inputs are the caller's, and after these, as rank-0 i64
-   tensors, the sizes that vary. Its result is the only output, or all of them one after another in
-   one row: of their type, if they have one, else of bytes that expressions put together. States
-   that it writes are outputs too, which are then assigned. */
+   A kernel is a KERNEL node for each of its results (ir/kernel.h). A function is one CUSTOM node.
+   Its inputs are the caller's, and after these, as rank-0 i64 tensors, the sizes that vary. Its
+   result is the only output, or all of them one after another in one row: of their type, if they
+   have one, else of bytes that expressions put together. States that it writes are outputs too,
+   which are then assigned. */
 #ifndef TENON_TENSOR_CUSTOM_H
 #define TENON_TENSOR_CUSTOM_H
 

@@ -52,6 +52,7 @@ static const char every_op[] =
     "%reduce = reduce f32 %permute [op=max 0 2]\n"
     "%view = slice f32 %b 0 0 4 8 [1 1]\n%set = set f32 %b %view %neg\n"
     "%custom = custom f64 %p %t 3 %n [uid=9 output=1 inputs=2 writes=1]\n"
+    "%kernel = kernel f64 %p %t 3 %n [slot=1 inputs=2] \"return %x\\n\"\n"
     /* kernels */
     "%i = range index %n [id=0 kind=thread axis=1 tail=0]\n"
     "%k = range index 8 [id=7 kind=loop axis=0 tail=1]\n"

@@ -12,6 +12,7 @@
 #include <tenon/context.h>
 #include <tenon/export.h>
 #include <tenon/status.h>
+#include <tenon/tensor.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -99,6 +100,37 @@ typedef struct tn_ir_value {
 TN_API tn_status tn_ir_execute(tn_ir *ir, tn_node linear, const tn_ir_buffer *buffers,
                                size_t n_buffers, const tn_ir_value *values, size_t n_values,
                                int64_t core_id, int64_t core_count);
+
+/* ---- Kernels ---- */
+
+/** Makes a tn_kernel (tensor.h) for tn_custom_desc's `kernel`: immutable, of no tn_ir, for any
+    thread, with a count of 1; of a copy of a SINK of stage K (kernels over binders; one OUT).
+    Its PARAMs have the slots 0 … n − 1, each one type and shape: first the inputs in order, then
+   the outputs. It writes all outputs and reads none, and may write inputs; all that it reads is
+   what was there before it ran. Sizes may be VARs; others than those in PARAMs' shapes it has none.
+    Elements of an output that it does not write are undefined. y = x · x + z of 1000 numbers:
+
+        %x = param f32 1000 [slot=0]
+        %z = param f32 1000 [slot=1]
+        %y = param f32 1000 [slot=2]
+        %i = range index 1000 [id=0 kind=loop axis=0 tail=0]
+        %a = index f32 %x %i [component=0]
+        %b = index f32 %z %i [component=0]
+        %c = mul f32 %a %a
+        %d = add f32 %c %b
+        %s = stage void %d %i 1000 %i [values=1 ranges=1 pins=0 cut=1 1]
+        %o = out void %y %s
+        %k = sink void %o "square_add"
+        return %k
+
+    (the stage: its value, the coordinate at which that is stored, the size of the array, the range
+    that is bound). TN_ERR_ARGUMENT, and the tn_ir's message says why, for anything else; *kernel is
+    NULL then. */
+TN_API tn_status tn_kernel_make(tn_ir *ir, tn_node sink, tn_kernel **kernel);
+
+/** One count more, or fewer. NULL is allowed. What was built with the kernel needs it no more. */
+TN_API tn_kernel *tn_kernel_retain(tn_kernel *kernel);
+TN_API void tn_kernel_free(tn_kernel *kernel);
 
 #ifdef __cplusplus
 }

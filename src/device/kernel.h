@@ -1,0 +1,10 @@
+/* Kernels of the caller's (unstable/ir.h): texts that were verified. */
+#ifndef TENON_DEVICE_KERNEL_H
+#define TENON_DEVICE_KERNEL_H
+
+#include <tenon/unstable/ir.h>
+
+/** The kernel as print_graph writes it, in its memory. */
+const char *kernel_text(const tn_kernel *k, size_t *bytes);
+
+#endif

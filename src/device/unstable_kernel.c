@@ -1,0 +1,84 @@
+/* Kernels as the caller holds them: texts that were verified. */
+#include "device/kernel.h"
+#include "ir/kernel.h"
+#include "ir/print.h"
+#include "ir/verify.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+struct tn_kernel {
+  atomic_size_t count;
+  mem mem; /* a copy: it may outlive its tn_ir */
+  size_t bytes;
+  char text[]; /* ends in NUL */
+};
+
+static size_t size_of(size_t bytes) { return sizeof(tn_kernel) + bytes + 1; }
+
+const char *kernel_text(const tn_kernel *k, size_t *bytes) {
+  *bytes = k->bytes;
+  return k->text;
+}
+
+static tn_kernel *kernel_open(const mem *m, const char *text, size_t bytes) {
+  tn_kernel *k = mem_alloc(m, size_of(bytes));
+  if (!k) return NULL;
+  atomic_init(&k->count, 1);
+  k->mem = *m;
+  k->bytes = bytes;
+  memcpy(k->text, text, bytes + 1);
+  return k;
+}
+
+typedef struct making {
+  tn_ir *ir;
+  tn_node sink;
+  arena work;
+  tn_kernel *made;
+} making;
+
+/** What the verifier calls ill-formed is the caller's doing here. */
+static void check(const making *m) {
+  diag *d = ir_diag(m->ir), said;
+  tn_status s = verify(&m->sink, 1, STAGE_KERNEL, ir_mem(m->ir), d);
+  if (s == TN_OK) return;
+  if (s != TN_ERR_INTERNAL) diag_rethrow(d);
+  diag_copy(&said, d);
+  diag_raise(d, TN_ERR_ARGUMENT, "%s", said.text);
+}
+
+static void make(void *arg) {
+  making *m = arg;
+  str text = str_new(&m->work);
+  check(m);
+  kernel_form_of(&m->work, m->sink);
+  print_graph(&text, &m->sink, 1);
+  m->made = kernel_open(ir_mem(m->ir), str_text(&text), strlen(str_text(&text)));
+  if (!m->made) diag_raise(ir_diag(m->ir), TN_ERR_MEMORY, "out of memory");
+}
+
+tn_status tn_kernel_make(tn_ir *ir, tn_node sink, tn_kernel **out) {
+  if (out) *out = NULL;
+  if (!ir) return TN_ERR_ARGUMENT;
+  if (!sink || !out)
+    return diag_set(ir_diag(ir), TN_ERR_ARGUMENT, "the %s is NULL",
+                    sink ? "place for the kernel" : "sink");
+  making m = {.ir = ir, .sink = sink};
+  arena_init(&m.work, ir_mem(ir), ir_diag(ir));
+  tn_status s = diag_catch(ir_diag(ir), make, &m);
+  arena_free(&m.work);
+  *out = m.made;
+  return s;
+}
+
+tn_kernel *tn_kernel_retain(tn_kernel *k) {
+  if (k) atomic_fetch_add_explicit(&k->count, 1, memory_order_relaxed);
+  return k;
+}
+
+void tn_kernel_free(tn_kernel *k) {
+  if (!k || atomic_fetch_sub_explicit(&k->count, 1, memory_order_acq_rel) > 1) return;
+  mem m = k->mem;
+  mem_free(&m, k, size_of(k->bytes));
+}

@@ -1,0 +1,153 @@
+#include "ir/kernel.h"
+
+#include "base/map.h"
+#include "base/str.h"
+#include "ir/copy.h"
+#include "ir/parse.h"
+
+#include <inttypes.h>
+
+static _Noreturn void refuse(const arena *a, const char *why) {
+  diag_raise(a->diag, TN_ERR_ARGUMENT, "%s", why);
+}
+
+static const node *only_out(const arena *a, const node *sink) {
+  if (sink->op != OP_SINK) refuse(a, "a kernel is a sink");
+  if (sink->n_src != 1 || sink->src[0]->op != OP_OUT) refuse(a, "a kernel's sink has one out");
+  return sink->src[0];
+}
+
+static void add_param(const arena *a, kernel_form *f, const node *p, size_t most) {
+  uint64_t slot = (uint64_t)p->ints[0];
+  if (slot >= most)
+    diag_raise(
+        a->diag, TN_ERR_ARGUMENT,
+        "a kernel's params have the slots from 0 on without gaps: there are %zu, one with slot "
+        "%" PRId64,
+        most, p->ints[0]);
+  if (f->params[slot].param)
+    diag_raise(a->diag, TN_ERR_ARGUMENT, "two params of a kernel have slot %" PRId64, p->ints[0]);
+  f->params[slot].param = p;
+}
+
+static void list_params(arena *a, kernel_form *f, const node_list *order) {
+  for (size_t i = 0; i < order->n; i++) f->n += order->at[i]->op == OP_PARAM;
+  f->params = arena_calloc(a, f->n + 1, sizeof *f->params);
+  for (size_t i = 0; i < order->n; i++)
+    if (order->at[i]->op == OP_PARAM) add_param(a, f, order->at[i], f->n);
+}
+
+static void find_uses(const arena *a, kernel_form *f, const node_list *order) {
+  for (size_t i = 0; i < order->n; i++) {
+    const node *n = order->at[i];
+    if (n->op == OP_INDEX && n->src[0]->op == OP_PARAM)
+      f->params[n->src[0]->ints[0]].is_read = true;
+  }
+  for (uint32_t i = 0; i + 1 < f->out->n_src; i++) {
+    kernel_param *p = &f->params[f->out->src[i]->ints[0]];
+    if (p->is_written)
+      diag_raise(a->diag, TN_ERR_ARGUMENT, "a kernel writes slot %" PRId64 " twice",
+                 p->param->ints[0]);
+    p->is_written = true;
+  }
+}
+
+/** Whoever runs a kernel knows of the variables what the shapes of arrays tell. */
+static void check_vars(arena *a, const kernel_form *f, const node_list *order) {
+  const node **params = arena_alloc(a, (f->n + 1) * sizeof *params);
+  map told = {0};
+  for (size_t i = 0; i < f->n; i++) params[i] = f->params[i].param;
+  node_list sizes = topo_sort(a, params, f->n, NULL, NULL);
+  for (size_t i = 0; i < sizes.n; i++) map_set(a, &told, sizes.at[i], (void *)sizes.at[i]);
+  for (size_t i = 0; i < order->n; i++)
+    if (order->at[i]->op == OP_VAR && !map_has(&told, order->at[i]))
+      diag_raise(a->diag, TN_ERR_ARGUMENT, "variable %.100s is in no param's shape",
+                 order->at[i]->text);
+}
+
+kernel_form kernel_form_of(arena *a, const node *sink) {
+  kernel_form f = {.sink = sink, .out = only_out(a, sink)};
+  node_list order = topo_sort(a, &sink, 1, NULL, NULL);
+  list_params(a, &f, &order);
+  find_uses(a, &f, &order);
+  check_vars(a, &f, &order);
+  return f;
+}
+
+/** "f32[2,n from 1 to 9]" */
+static const char *describe(arena *a, dtype t, size_t rank, const node *const dims[]) {
+  str s = str_new(a);
+  str_add(&s, dtype_name(t));
+  str_add(&s, "[");
+  for (size_t i = 0; i < rank; i++) {
+    if (i) str_add(&s, ",");
+    const node *n = dims[i];
+    if (node_is_const(n))
+      str_addf(&s, "%" PRId64, node_int(n));
+    else if (n->op == OP_VAR)
+      str_addf(&s, "%.40s from %" PRId64 " to %" PRId64, n->text, n->ints[0], n->ints[1]);
+    else
+      str_add(&s, "…");
+  }
+  str_add(&s, "]");
+  return str_text(&s);
+}
+
+void kernel_check_array(arena *a, const kernel_form *f, size_t slot, const char *what, dtype t,
+                        size_t rank, const node *const dims[]) {
+  const node *p = f->params[slot].param;
+  bool fits = p->rank == rank;
+  for (size_t i = 0; fits && i < rank; i++) fits = p->dims[i] == dims[i];
+  if (fits && p->dtype == t) return;
+  diag_raise(a->diag, p->dtype == t ? TN_ERR_SHAPE : TN_ERR_DTYPE,
+             "the kernel's param of slot %zu is %s, %s is %s", slot,
+             describe(a, (dtype)p->dtype, p->rank, p->dims), what, describe(a, t, rank, dims));
+}
+
+void kernel_check_inputs(arena *a, const kernel_form *f, const node *const inputs[],
+                         size_t n_inputs) {
+  if (n_inputs > f->n)
+    diag_raise(a->diag, TN_ERR_ARGUMENT, "the kernel has %zu params; there are %zu inputs", f->n,
+               n_inputs);
+  for (size_t i = 0; i < n_inputs; i++)
+    kernel_check_array(a, f, i, arena_printf(a, "input %zu", i), (dtype)inputs[i]->dtype,
+                       inputs[i]->rank, inputs[i]->dims);
+  for (size_t i = n_inputs; i < f->n; i++)
+    if (f->params[i].is_read || !f->params[i].is_written)
+      diag_raise(a->diag, TN_ERR_ARGUMENT, "the kernel %s slot %zu, an output",
+                 f->params[i].is_read ? "reads" : "does not write", i);
+}
+
+kernel_form kernel_of_text(ir *g, arena *a, const char *text, size_t bytes) {
+  node_list roots = parse_graph(g, a, text, bytes);
+  if (roots.n != 1) refuse(a, "a kernel is one node");
+  ir_copy(g, a, roots.at, 1, NULL, NULL, roots.at); /* index arithmetic as it is in this ir */
+  return kernel_form_of(a, roots.at[0]);
+}
+
+kernel_form kernel_of_node(ir *g, arena *a, const node *n) {
+  kernel_form f = kernel_of_text(g, a, n->text, n->n_text);
+  if ((uint64_t)n->ints[1] > f.n) refuse(a, "a kernel has fewer params than inputs");
+  if ((uint64_t)n->ints[0] >= f.n || !f.params[n->ints[0]].is_written)
+    refuse(a, "a kernel does not write the slot that is asked for");
+  return f;
+}
+
+const node *kernel_node(ir *g, arena *a, const kernel_form *f, int64_t slot,
+                        const node *const inputs[], size_t n_inputs, const char *text,
+                        size_t n_text) {
+  const node *like = f->params[slot].param;
+  const node **src = arena_alloc(a, (n_inputs + like->rank + 1) * sizeof *src);
+  for (size_t i = 0; i < n_inputs; i++) src[i] = inputs[i];
+  for (size_t i = 0; i < like->rank; i++) src[n_inputs + i] = like->dims[i];
+  int64_t ints[] = {slot, (int64_t)n_inputs};
+  return ir_make(g, &(node_spec){.op = OP_KERNEL,
+                                 .dtype = (dtype)like->dtype,
+                                 .lanes = 1,
+                                 .src = src,
+                                 .n_src = n_inputs + like->rank,
+                                 .ints = ints,
+                                 .n_int = 2,
+                                 .text = text,
+                                 .n_text = n_text});
+}

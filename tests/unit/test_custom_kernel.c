@@ -1,0 +1,474 @@
+/* Custom operations that are kernels in the IR: from text to results, and what is refused. */
+#include "tensor_check.h"
+
+#include "ir/interp.h"
+#include "ir/parse.h"
+#include "ir/print.h"
+
+#include <tenon/unstable/ir.h>
+
+enum { N = 1000 };
+
+static const char square_add[] =
+    "%x = param f32 1000 [slot=0]\n"
+    "%z = param f32 1000 [slot=1]\n"
+    "%y = param f32 1000 [slot=2]\n"
+    "%i = range index 1000 [id=0 kind=loop axis=0 tail=0]\n"
+    "%a = index f32 %x %i [component=0]\n"
+    "%b = index f32 %z %i [component=0]\n"
+    "%c = mul f32 %a %a\n"
+    "%d = add f32 %c %b\n"
+    "%s = stage void %d %i 1000 %i [values=1 ranges=1 pins=0 cut=1 1]\n"
+    "%o = out void %y %s\n"
+    "%k = sink void %o \"square_add\"\n"
+    "return %k\n";
+
+/** s[i] = 2 s[i] + x[i], for 4 of them. */
+static const char advance[] = "%s = param f32 4 [slot=0]\n"
+                              "%x = param f32 4 [slot=1]\n"
+                              "%i = range index 4 [id=0 kind=loop axis=0 tail=0]\n"
+                              "%a = index f32 %s %i [component=0]\n"
+                              "%b = index f32 %x %i [component=0]\n"
+                              "%c = add f32 %a %a\n"
+                              "%d = add f32 %c %b\n"
+                              "%t = stage void %d %i 4 %i [values=1 ranges=1 pins=0 cut=1 1]\n"
+                              "%o = out void %s %t\n"
+                              "%k = sink void %o \"\"\n"
+                              "return %k\n";
+
+/** s[2i] = s[3 − i], for i below 2. */
+static const char crossing[] = "%s = param f32 4 [slot=0]\n"
+                               "%i = range index 2 [id=0 kind=loop axis=0 tail=0]\n"
+                               "%r = affine index %i [3 -1]\n"
+                               "%e = affine index %i [0 2]\n"
+                               "%a = index f32 %s %r [component=0]\n"
+                               "%t = stage void %a %e 4 %i [values=1 ranges=1 pins=0 cut=1 1]\n"
+                               "%o = out void %s %t\n"
+                               "%k = sink void %o \"\"\n"
+                               "return %k\n";
+
+/** From f32[n, 2]: the sums of rows, and what is positive. */
+static const char rows[] = "%n = var index [min=1 max=9] \"n\"\n"
+                           "%x = param f32 %n 2 [slot=0]\n"
+                           "%y = param f32 %n [slot=1]\n"
+                           "%p = param bool %n 2 [slot=2]\n"
+                           "%i = range index %n [id=0 kind=loop axis=0 tail=0]\n"
+                           "%j = range index 2 [id=1 kind=loop axis=0 tail=0]\n"
+                           "%a = index f32 %x %i 0 [component=0]\n"
+                           "%b = index f32 %x %i 1 [component=0]\n"
+                           "%c = index f32 %x %i %j [component=0]\n"
+                           "%d = add f32 %a %b\n"
+                           "%0 = const f32 0\n"
+                           "%e = lt bool %0 %c\n"
+                           "%s = stage void %d %e %i %i %j %n %n 2 %i %j [values=2 ranges=2 pins=0 "
+                           "cut=1 1 2]\n"
+                           "%o = out void %y %p %s\n"
+                           "%k = sink void %o \"\"\n"
+                           "return %k\n";
+
+static tn_kernel *kernel_of(const char *text) {
+  tn_ir *ir;
+  tn_kernel *k;
+  assert_int_equal(tn_ir_open(NULL, &ir), TN_OK);
+  tn_node sink = tn_ir_parse(ir, text, strlen(text));
+  if (!sink) fail_msg("%s", tn_ir_message(ir));
+  if (tn_kernel_make(ir, sink, &k) != TN_OK) fail_msg("%s", tn_ir_message(ir));
+  tn_ir_close(ir);
+  return k;
+}
+
+/** Runs a kernel as a custom operation; the kernel is gone when this returns. */
+static void apply(tn_context *c, const char *text, uint64_t writes, tn_tensor *const in[],
+                  size_t n_in, const tn_type types[], tn_tensor *out[], size_t n_out) {
+  tn_custom_desc d = TN_CUSTOM_DESC_INIT;
+  tn_kernel *k = kernel_of(text);
+  assert_ptr_equal(tn_kernel_retain(k), k);
+  tn_kernel_free(k);
+  d.kernel = k;
+  d.writes = writes;
+  tn_custom(c, &d, in, n_in, types, out, n_out);
+  tn_kernel_free(k);
+}
+
+static tn_context *open_with(int threads) {
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.threads = threads;
+  return tn_open(&d);
+}
+
+static void a_kernel_computes(void **state) {
+  (void)state;
+  static float x[N], z[N], y[N];
+  for (int i = 0; i < N; i++) x[i] = (float)i, z[i] = (float)(N - i);
+  for (int threads = 1; threads <= 2; threads++) {
+    tn_context *c = open_with(threads);
+    tn_tensor *in[] = {tn_neg(floats(c, N, x)), floats(c, N, z)}, *out;
+    apply(c, square_add, 0, in, 2, &(tn_type){TN_F32, tn_shape(N)}, &out, 1);
+    check_ok(c, tn_read(tn_add(out, tn_num(c, 1)), TN_F32, y, sizeof y));
+    for (int i = 0; i < N; i++) assert_true(y[i] == x[i] * x[i] + z[i] + 1);
+    check_ok(c, tn_read(out, TN_F32, y, sizeof y));
+    assert_true(y[3] == 9 + N - 3);
+    assert_int_equal(tn_close(c), TN_OK);
+  }
+}
+
+static void a_kernel_writes_a_state(void **state) {
+  (void)state;
+  for (int threads = 1; threads <= 2; threads++) {
+    tn_context *c = open_with(threads);
+    tn_tensor *s = tn_state(floats(c, FLOATS(1, 2, 3, 4))), *x = floats(c, FLOATS(1, 1, 1, 1));
+    tn_tensor *before = tn_add(s, x), *in[] = {s, x};
+    apply(c, advance, 1, in, 2, NULL, NULL, 0);
+    tn_tensor *after = tn_add(s, x);
+    check_floats(c, after, FLOATS(4, 6, 8, 10));
+    check_floats(c, before, FLOATS(2, 3, 4, 5));
+    for (int k = 0; k < 3; k++) apply(c, advance, 1, in, 2, NULL, NULL, 0);
+    check_floats(c, s, FLOATS(31, 47, 63, 79));
+    check_floats(c, after, FLOATS(4, 6, 8, 10));
+    assert_int_equal(tn_close(c), TN_OK);
+  }
+}
+
+/** All that a kernel reads is what was there before, and what it does not write stays. */
+static void reads_are_of_old_contents(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2, 3, 4)));
+  apply(c, crossing, 1, &s, 1, NULL, NULL, 0);
+  check_floats(c, s, FLOATS(4, 2, 3, 4));
+  apply(c, crossing, 1, &s, 1, NULL, NULL, 0);
+  check_floats(c, s, FLOATS(4, 2, 3, 4));
+  tn_assign(s, floats(c, FLOATS(5, 6, 7, 8)));
+  apply(c, crossing, 1, &s, 1, NULL, NULL, 0);
+  tn_assign(s, tn_mul(s, tn_num(c, 2)));
+  check_floats(c, s, FLOATS(16, 12, 14, 16));
+  tn_tensor *m = tn_state(tn_reshape(floats(c, FLOATS(1, 2, 3, 4, 5, 6, 7, 8)), tn_shape(2, 4)));
+  tn_tensor *row = tn_reshape(tn_slice(m, 0, 1, 2, 1), tn_shape(4));
+  apply(c, crossing, 1, &row, 1, NULL, NULL, 0);
+  check_floats(c, tn_reshape(m, tn_shape(8)), FLOATS(1, 2, 3, 4, 8, 6, 7, 8));
+}
+
+static void check_bound(tn_binding *b, tn_status s) {
+  if (s != TN_OK) fail_msg("status %d: %s", (int)s, tn_binding_message(b));
+}
+
+static tn_binding *compiled(tn_context *c, tn_tensor *const out[], size_t n) {
+  tn_plan *plan;
+  tn_binding *b;
+  check_ok(c, tn_plan_compile(c, out, n, NULL, &plan));
+  check_ok(c, tn_plan_bind(plan, &b));
+  tn_plan_free(plan);
+  return b;
+}
+
+static void check_output(tn_binding *b, const char *name, size_t n, const float *expected) {
+  float got[64];
+  check_bound(b, tn_binding_read(b, name, TN_F32, got, n * sizeof *got));
+  for (size_t i = 0; i < n; i++)
+    if (got[i] != expected[i]) fail_msg("element %zu is %g, not %g", i, got[i], expected[i]);
+}
+
+static void plans_have_kernels_of_sizes_that_vary(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 1, 9);
+  tn_tensor *x = tn_input(c, "x", tn_shape(n, 2), TN_F32), *out[2];
+  const tn_type types[] = {{TN_F32, tn_shape(n)}, {TN_BOOL, tn_shape(n, 2)}};
+  apply(c, rows, 0, &x, 1, types, out, 2);
+  tn_tensor *all[] = {tn_neg(out[0]), out[1], out[0]};
+  tn_binding *both = compiled(c, all, 3), *one = compiled(c, &out[1], 1);
+  const float in[] = {1, 2, -3, 4, 5, -6};
+  for (int k = 1; k <= 3; k++) {
+    tn_binding_input(both, "x", tn_shape(k, 2), TN_F32, in, (size_t)k * 8);
+    tn_binding_input(one, "x", tn_shape(k, 2), TN_F32, in, (size_t)k * 8);
+    check_bound(both, tn_binding_run(both));
+    check_bound(one, tn_binding_run(one));
+    check_output(both, "0", (size_t)k, (const float[]){-3, -1, 1});
+    check_output(both, "1", (size_t)k * 2, (const float[]){1, 1, 0, 1, 1, 0});
+    check_output(both, "2", (size_t)k, (const float[]){3, 1, -1});
+    check_output(one, "0", (size_t)k * 2, (const float[]){1, 1, 0, 1, 1, 0});
+  }
+}
+
+static void plans_have_kernels_that_write(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(0, 0, 0, 0))),
+            *x = tn_input(c, "x", tn_shape(4), TN_F32);
+  check_ok(c, tn_realize(c, &s, 1));
+  tn_tensor *in[] = {s, x}, *before = tn_add(s, x);
+  apply(c, advance, 1, in, 2, NULL, NULL, 0);
+  tn_tensor *out[] = {before, tn_neg(s)};
+  tn_binding *b = compiled(c, out, 2);
+  const float given[] = {1, 2, 3, 4};
+  tn_binding_input(b, "x", tn_shape(4), TN_F32, given, sizeof given);
+  check_bound(b, tn_binding_run(b));
+  check_bound(b, tn_binding_run(b));
+  check_output(b, "0", FLOATS(2, 4, 6, 8));
+  check_output(b, "1", FLOATS(-3, -6, -9, -12));
+  check_floats(c, s, FLOATS(3, 6, 9, 12));
+}
+
+/** Steps of the last plan, as logged. */
+static void note_steps(void *user, tn_log_level level, const char *text) {
+  const char *at = strstr(text, " steps");
+  (void)level;
+  while (at && at > text && at[-1] != ' ') at--;
+  if (at) *(int *)user = atoi(at);
+}
+
+/** A kernel that reads a state only where it writes it needs no copy. */
+static void states_are_written_in_place(void **state) {
+  (void)state;
+  int steps = 0;
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.logger = (tn_logger){.log = note_steps, .user = &steps};
+  tn_context *c = tn_open(&d);
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2, 3, 4))),
+            *x = tn_input(c, "x", tn_shape(4), TN_F32);
+  check_ok(c, tn_realize(c, &s, 1));
+  tn_tensor *in[] = {s, x};
+  apply(c, advance, 1, in, 2, NULL, NULL, 0);
+  tn_binding *b = compiled(c, NULL, 0);
+  assert_int_equal(steps, 1);
+  const float given[] = {1, 2, 3, 4};
+  tn_binding_input(b, "x", tn_shape(4), TN_F32, given, sizeof given);
+  check_bound(b, tn_binding_run(b));
+  check_floats(c, s, FLOATS(3, 6, 9, 12));
+  in[1] = s;
+  apply(c, advance, 1, in, 2, NULL, NULL, 0);
+  check_floats(c, s, FLOATS(9, 18, 27, 36));
+  assert_int_equal(tn_close(c), TN_OK);
+}
+
+/** A result that a state takes over and others read, and one of which nobody reads a part. */
+static void results_go_where_they_are_needed(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2, 3, 4))), *in[] = {s, s};
+  apply(c, advance, 1, in, 2, NULL, NULL, 0);
+  tn_tensor *last = tn_neg(s), *flipped = tn_neg(tn_flip(s, tn_axes(0)));
+  apply(c, crossing, 1, &s, 1, NULL, NULL, 0);
+  check_floats(c, tn_add(tn_add(last, flipped), s), FLOATS(-3, -9, -6, -3));
+  check_floats(c, s, FLOATS(12, 6, 9, 12));
+}
+
+/* What is refused. */
+
+static void check_unmade(const char *text, const char *why) {
+  tn_ir *ir;
+  assert_int_equal(tn_ir_open(NULL, &ir), TN_OK);
+  tn_kernel *k = (tn_kernel *)&k;
+  tn_node sink = tn_ir_parse(ir, text, strlen(text));
+  if (!sink) fail_msg("%s", tn_ir_message(ir));
+  assert_int_equal(tn_kernel_make(ir, sink, &k), TN_ERR_ARGUMENT);
+  assert_null(k);
+  check_text(tn_ir_message(ir), why);
+  assert_int_equal(tn_ir_status(ir), TN_ERR_ARGUMENT);
+  tn_ir_close(ir);
+}
+
+/** A text with a part exchanged. */
+static const char *with(const char *text, const char *part, const char *by, char *out) {
+  const char *at = strstr(text, part);
+  assert_non_null(at);
+  sprintf(out, "%.*s%s%s", (int)(at - text), text, by, at + strlen(part));
+  return out;
+}
+
+static void what_is_no_kernel_is_not_made(void **state) {
+  (void)state;
+  char t[2000], u[2000];
+  check_unmade("%x = buffer f32 4 [uid=0 version=0]\nreturn %x\n", "this stage has no such op");
+  check_unmade("%k = sink void \"\"\nreturn %k\n", "one out");
+  check_unmade(with(square_add, "return %k", "return %d", t), "nothing binds this range");
+  check_unmade(with(square_add, "[slot=1]", "[slot=3]", t), "there are 3, one with slot 3");
+  check_unmade(with(square_add, "f32 1000 [slot=1]", "f32 2000 [slot=0]", t),
+               "two params of a kernel have slot 0");
+  with(square_add, "[values=1 ranges=1 pins=0 cut=1 1]", "[values=2 ranges=1 pins=0 cut=1 1 1]", t);
+  with(t, "%d %i 1000 %i", "%d %d %i %i 1000 1000 %i", u);
+  check_unmade(with(u, "out void %y", "out void %y %y", t), "writes slot 2 twice");
+  with(square_add, "range index 1000", "range index %n", t);
+  with(t, "%x = param", "%n = var index [min=1 max=8] \"n\"\n%x = param", u);
+  check_unmade(u, "variable n is in no param's shape");
+  tn_kernel *k;
+  assert_int_equal(tn_kernel_make(NULL, NULL, &k), TN_ERR_ARGUMENT);
+  assert_null(k);
+  tn_ir *ir;
+  assert_int_equal(tn_ir_open(NULL, &ir), TN_OK);
+  assert_int_equal(tn_kernel_make(ir, NULL, &k), TN_ERR_ARGUMENT);
+  check_text(tn_ir_message(ir), "the sink is NULL");
+  tn_ir_close(ir);
+  tn_kernel_free(NULL);
+  assert_null(tn_kernel_retain(NULL));
+}
+
+static void check_refused(tn_context *c, const char *text, uint64_t writes, tn_tensor *const in[],
+                          size_t n_in, tn_type type, size_t n_out, tn_status s, const char *why) {
+  tn_type types[] = {type, type};
+  tn_tensor *out[2] = {NULL};
+  float x;
+  tn_scope_begin(c);
+  apply(c, text, writes, in, n_in, types, out, n_out);
+  check_text(tn_message(c), why);
+  if (n_out) assert_int_equal(tn_read(out[0], TN_F32, &x, 4), s);
+  tn_scope_end(c);
+}
+
+static void other_arrays_are_refused(void **state) {
+  tn_context *c = *state;
+  char t[2000];
+  static const char read[] = "%e = index f32 %y %i [component=0]\n%c = mul f32 %a %e";
+  const tn_type n = {TN_F32, tn_shape(N)}, four = {TN_F32, tn_shape(4)};
+  tn_tensor *x = tn_full(c, tn_shape(N), TN_F32, 1), *i = tn_full(c, tn_shape(N), TN_I32, 1);
+  tn_tensor *s = tn_state(x), *small = tn_full(c, tn_shape(4), TN_F32, 1);
+  check_refused(c, square_add, 0, (tn_tensor *[]){x}, 1, n, 1, TN_ERR_ARGUMENT,
+                "the kernel has 3 params; there are 1 inputs and 1 outputs");
+  check_refused(c, square_add, 0, (tn_tensor *[]){x, i}, 2, n, 1, TN_ERR_DTYPE,
+                "the kernel's param of slot 1 is f32[1000], input 1 is i32[1000]");
+  check_refused(c, square_add, 0, (tn_tensor *[]){small, x}, 2, n, 1, TN_ERR_SHAPE,
+                "the kernel's param of slot 0 is f32[1000], input 0 is f32[4]");
+  check_refused(c, square_add, 0, (tn_tensor *[]){x, x}, 2, four, 1, TN_ERR_SHAPE,
+                "the kernel's param of slot 2 is f32[1000], output 0 is f32[4]");
+  check_refused(c, square_add, 1, (tn_tensor *[]){s, x}, 2, n, 1, TN_ERR_ARGUMENT,
+                "the kernel does not write slot 0, and `writes` names input 0");
+  check_refused(c, advance, 0, (tn_tensor *[]){small}, 1, four, 1, TN_ERR_ARGUMENT,
+                "the kernel writes slot 0, and `writes` does not name input 0");
+  check_refused(c, with(square_add, "%c = mul f32 %a %a", read, t), 0, (tn_tensor *[]){x, x}, 2, n,
+                1, TN_ERR_ARGUMENT, "the kernel reads slot 2, an output");
+  check_refused(c, advance, 1, (tn_tensor *[]){small, small}, 2, four, 0, TN_ERR_ARGUMENT,
+                "only a state");
+  tn_dim m = tn_dim_var(c, "n", 1, 10);
+  tn_tensor *v = tn_input(c, "x", tn_shape(m, 2), TN_F32);
+  check_refused(c, rows, 0, &v, 1, (tn_type){TN_F32, tn_shape(m)}, 2, TN_ERR_SHAPE,
+                "slot 0 is f32[n from 1 to 9,2], input 0 is f32[n from 1 to 10,2]");
+}
+
+/* The payload goes at once: nothing holds it. */
+
+static void count_call(void *user) { ++*(int *)user; }
+
+static void payloads_are_let_go(void **state) {
+  tn_context *c = *state;
+  int destroyed = 0;
+  tn_custom_desc d = TN_CUSTOM_DESC_INIT;
+  tn_kernel *k = kernel_of(advance);
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2, 3, 4))), *in[] = {s, s};
+  d.kernel = k;
+  d.user = &destroyed;
+  d.destroy = count_call;
+  d.writes = 1;
+  tn_custom(c, &d, in, 2, NULL, NULL, 0);
+  assert_int_equal(destroyed, 1);
+  check_floats(c, s, FLOATS(3, 6, 9, 12));
+  tn_kernel_free(k);
+}
+
+/* Memory that runs out. */
+
+static void memory_may_run_out(void **state) {
+  (void)state;
+  for (size_t fail_at = 0, calls = 1; fail_at <= calls; fail_at++) {
+    counting n = {.fail_at = fail_at};
+    const tn_allocator own = {counting_alloc, counting_release, &n, NULL};
+    tn_ir *ir;
+    tn_kernel *k = NULL;
+    if (tn_ir_open(&own, &ir) == TN_OK) {
+      tn_node sink = tn_ir_parse(ir, advance, strlen(advance));
+      tn_status s = sink ? tn_kernel_make(ir, sink, &k) : tn_ir_status(ir);
+      assert_int_equal(s, k ? TN_OK : TN_ERR_MEMORY);
+    }
+    tn_ir_close(ir);
+    if (fail_at) assert_null(k);
+    if (!fail_at) calls = n.calls;
+    tn_kernel_free(k);
+    assert_int_equal(n.out, 0);
+  }
+}
+
+static void contexts_may_run_out(void **state) {
+  (void)state;
+  tn_kernel *k = kernel_of(advance);
+  for (size_t fail_at = 0, calls = 1; fail_at <= calls; fail_at += 1 + fail_at / 40) {
+    counting n = {.fail_at = fail_at};
+    tn_context *c = open_counting(&n, "NULL");
+    tn_tensor *s = tn_state(floats(c, FLOATS(1, 2, 3, 4))), *in[] = {s, s};
+    tn_custom_desc d = TN_CUSTOM_DESC_INIT;
+    float got[4];
+    d.kernel = k;
+    d.writes = 1;
+    if (c) tn_custom(c, &d, in, 2, NULL, NULL, 0);
+    tn_status status = c ? tn_read(s, TN_F32, got, sizeof got) : TN_ERR_MEMORY;
+    if (status != TN_OK) assert_int_equal(status, TN_ERR_MEMORY);
+    if (!fail_at) assert_int_equal(status, TN_OK);
+    if (!fail_at) calls = n.calls;
+    tn_close(c);
+    assert_int_equal(n.out, 0);
+  }
+  tn_kernel_free(k);
+}
+
+/* The interpreter of tensor graphs does the same. */
+
+typedef struct interpreting {
+  ir *g;
+  float old[4], x[4];
+  interp_array array[2], got;
+} interpreting;
+
+static const interp_array *contents(void *user, int64_t uid, int64_t version) {
+  (void)version;
+  return &((interpreting *)user)->array[uid];
+}
+
+static void interpret(void *arg) {
+  interpreting *t = arg;
+  arena *a = ir_arena(t->g);
+  str s = str_new(a);
+  str_add(&s, "%s = buffer f32 4 [uid=0 version=0]\n"
+              "%x = buffer f32 4 [uid=1 version=0]\n"
+              "%y = neg f32 %x\n"
+              "%k = kernel f32 %s %y 4 [slot=0 inputs=2] ");
+  print_quoted(&s, advance, strlen(advance));
+  str_add(&s, "\nreturn %k\n");
+  node_list roots = parse_graph(t->g, a, str_text(&s), strlen(str_text(&s)));
+  interp_env e = {.buffer = contents, .user = t};
+  if (interp_tensor(&e, roots.at, 1, &t->got, a)) diag_rethrow(ir_diag(t->g));
+}
+
+static void the_interpreter_runs_kernels(void **state) {
+  (void)state;
+  diag d = {0};
+  interpreting t = {.g = ir_new(&mem_system, &d, false), .old = {1, 2, 3, 4}, .x = {1, 1, 2, 2}};
+  t.array[0] = (interp_array){DT_F32, 1, {4}, t.old, sizeof t.old};
+  t.array[1] = (interp_array){DT_F32, 1, {4}, t.x, sizeof t.x};
+  if (diag_catch(&d, interpret, &t)) fail_msg("%s", d.text);
+  const float expected[] = {1, 3, 4, 6};
+  assert_memory_equal(t.got.data, expected, sizeof expected);
+  assert_true(t.old[0] == 1 && t.old[3] == 4);
+  ir_free(t.g);
+}
+
+static int open_one(void **state) {
+  *state = tn_open(NULL);
+  return *state ? 0 : -1;
+}
+
+static int close_one(void **state) { return (int)tn_close(*state); }
+
+#define WITH(test) cmocka_unit_test_setup_teardown(test, open_one, close_one)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_kernel_computes),
+      cmocka_unit_test(a_kernel_writes_a_state),
+      WITH(reads_are_of_old_contents),
+      WITH(plans_have_kernels_of_sizes_that_vary),
+      WITH(plans_have_kernels_that_write),
+      cmocka_unit_test(states_are_written_in_place),
+      WITH(results_go_where_they_are_needed),
+      cmocka_unit_test(what_is_no_kernel_is_not_made),
+      WITH(other_arrays_are_refused),
+      WITH(payloads_are_let_go),
+      cmocka_unit_test(memory_may_run_out),
+      cmocka_unit_test(contexts_may_run_out),
+      cmocka_unit_test(the_interpreter_runs_kernels),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
