@@ -100,3 +100,7 @@ void commands_call(tn_commands *c, tn_status (*call)(void *user, tn_failure *f),
 }
 
 void commands_barrier(tn_commands *c) { add(c, (tn_command){.kind = TN_COMMAND_BARRIER}); }
+
+tn_status commands_status(const tn_commands *c, diag *d) {
+  return failure_tell(d, c->failure.status, &c->failure);
+}

@@ -75,8 +75,8 @@ tn_commands *queue_building(tn_queue *q) {
 
 tn_status queue_take(tn_queue *q, tn_commands **c, diag *d) {
   *c = queue_building(q);
-  tn_status status = q->starved ? diag_set(d, TN_ERR_MEMORY, "out of memory")
-                                : failure_tell(d, (*c)->failure.status, &(*c)->failure);
+  tn_status status =
+      q->starved ? diag_set(d, TN_ERR_MEMORY, "out of memory") : commands_status(*c, d);
   q->building = NULL;
   q->starved = false;
   if (!status) return TN_OK;
@@ -124,7 +124,7 @@ static tn_status hand_over(tn_queue *q, const tn_submission *s, diag *d) {
 }
 
 static tn_status check_list(const tn_queue *q, const tn_commands *c, diag *d) {
-  if (c->failure.status) return failure_tell(d, c->failure.status, &c->failure);
+  if (commands_status(c, d) != TN_OK) return d->status;
   if (c->device == q->device) return TN_OK;
   return diag_set(d, TN_ERR_DEVICE, "commands for %s are submitted to a queue of %s",
                   c->device->name, q->device->name);

@@ -27,6 +27,9 @@ void commands_copy(tn_commands *c, const tn_span *to, const tn_span *from);
 void commands_call(tn_commands *c, tn_status (*call)(void *user, tn_failure *failure), void *user);
 void commands_barrier(tn_commands *c);
 
+/** The failure of a command that could not be added, which stays with the list. */
+tn_status commands_status(const tn_commands *c, diag *d);
+
 /* ---- Queues ---- */
 
 tn_status queue_open(tn_device *device, tn_queue_kind kind, tn_queue **queue, diag *d);

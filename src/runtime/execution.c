@@ -285,6 +285,7 @@ static tn_status make_commands(execution *e, diag *d) {
   e->commands = commands_open(e->p->target->device);
   if (!e->commands) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   tn_status s = diag_catch(d, command_body, e);
+  if (s == TN_OK) s = commands_status(e->commands, d);
   if (s == TN_OK) return s;
   commands_release(e->commands);
   e->commands = NULL;
