@@ -100,7 +100,8 @@ TN_API tn_status tn_binding_read(tn_binding *binding, const char *output, tn_dty
     binding it says that there is none. */
 TN_API const char *tn_binding_message(const tn_binding *binding);
 
-/** Frees a binding that does not run. NULL is allowed. */
+/** Frees a binding that does not run, or waits for one that was started (tn_binding_start of
+    <tenon/unstable/queue.h>). NULL is allowed. */
 TN_API void tn_binding_free(tn_binding *binding);
 
 #ifdef __cplusplus

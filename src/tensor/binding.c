@@ -3,19 +3,34 @@
 
 /* Calls. */
 
-static tn_status enter(tn_binding *b) {
-  if (!b) return TN_ERR_ARGUMENT;
-  tn_context *c = b->context;
-  context_begin_beside(c);
-  if (!atomic_exchange_explicit(&b->entered, true, memory_order_acquire)) return TN_OK;
-  context_end_beside(c);
-  return TN_ERR_BUSY;
-}
-
-static void leave(tn_binding *b) {
+void binding_leave(tn_binding *b) {
   tn_context *c = b->context;
   atomic_store_explicit(&b->entered, false, memory_order_release);
   context_end_beside(c);
+}
+
+tn_status binding_enter(tn_binding *b) {
+  if (!b) return TN_ERR_ARGUMENT;
+  tn_context *c = b->context;
+  context_begin_beside(c);
+  if (atomic_exchange_explicit(&b->entered, true, memory_order_acquire)) {
+    context_end_beside(c);
+    return TN_ERR_BUSY;
+  }
+  if (binding_is_running(b)) {
+    binding_leave(b);
+    return TN_ERR_BUSY;
+  }
+  binding_collect(b);
+  return TN_OK;
+}
+
+tn_status binding_take_kept(tn_binding *b) {
+  tn_status s = b->kept.status;
+  if (s != TN_OK) diag_copy(&b->message, &b->kept);
+  diag_clear(&b->kept);
+  b->kept_is_run = false;
+  return s;
 }
 
 /** Tells a failure, which is kept for the next run. */
@@ -34,6 +49,7 @@ const char *tn_binding_message(const tn_binding *b) {
 void binding_destroy(tn_binding *b) {
   tn_plan *p = b->plan;
   const mem *m = &b->context->mem;
+  binding_end_started(b);
   execution_close(b->execution);
   for (size_t i = 0; b->inputs && i < p->n_inputs; i++) {
     binding_set_memory(&b->inputs[i].imported, NULL);
@@ -97,6 +113,7 @@ static tn_status bind(tn_plan *p, tn_binding **out) {
     b->context = c;
     b->plan = p;
     atomic_init(&b->entered, false);
+    atomic_init(&b->started, 0);
     atomic_fetch_add_explicit(&p->count, 1, memory_order_relaxed);
     s = open_parts(b, &d);
     if (s != TN_OK) binding_destroy(b);
@@ -128,6 +145,14 @@ void tn_binding_free(tn_binding *b) {
   if (b->next) b->next->link = b->link;
   mutex_unlock(&c->lock);
   binding_destroy(b);
+}
+
+bool plan_any_runs(tn_context *c) {
+  bool any = false;
+  mutex_lock(&c->lock);
+  for (const tn_binding *b = c->bindings; b && !any; b = b->next) any = binding_is_running(b);
+  mutex_unlock(&c->lock);
+  return any;
 }
 
 void plan_free_all(tn_context *c) {
@@ -220,11 +245,11 @@ static tn_status set_input(tn_binding *b, const char *name, tn_shape shape, tn_d
 
 tn_status tn_binding_input(tn_binding *b, const char *name, tn_shape shape, tn_dtype dtype,
                            const void *data, size_t bytes) {
-  tn_status s = enter(b);
+  tn_status s = binding_enter(b);
   if (s != TN_OK) return s;
   s = set_input(b, name, shape, dtype, data, bytes);
   if (s != TN_OK) fail(b);
-  leave(b);
+  binding_leave(b);
   return s;
 }
 
@@ -241,11 +266,11 @@ static tn_status set_output(tn_binding *b, const char *name, tn_dtype t, void *d
 
 tn_status tn_binding_output(tn_binding *b, const char *name, tn_dtype dtype, void *data,
                             size_t bytes) {
-  tn_status s = enter(b);
+  tn_status s = binding_enter(b);
   if (s != TN_OK) return s;
   s = set_output(b, name, dtype, data, bytes);
   if (s != TN_OK) fail(b);
-  leave(b);
+  binding_leave(b);
   return s;
 }
 
@@ -264,30 +289,27 @@ static tn_status set_carry(tn_binding *b, const char *output, const char *input)
 }
 
 tn_status tn_binding_carry(tn_binding *b, const char *output, const char *input) {
-  tn_status s = enter(b);
+  tn_status s = binding_enter(b);
   if (s != TN_OK) return s;
   s = set_carry(b, output, input);
   if (s != TN_OK) fail(b);
-  leave(b);
+  binding_leave(b);
   return s;
 }
 
 /* Running. */
 
 tn_status tn_binding_run(tn_binding *b) {
-  tn_status s = enter(b);
+  tn_status s = binding_enter(b);
   if (s != TN_OK) return s;
   b->has_run = false;
-  if (b->kept.status != TN_OK) {
-    diag_copy(&b->message, &b->kept);
-    s = b->kept.status;
-    diag_clear(&b->kept);
-  } else {
+  s = binding_take_kept(b);
+  if (s == TN_OK) {
     s = binding_run(b);
     if (s != TN_OK) diag_copy(&b->message, &b->diag);
     b->has_run = s == TN_OK;
   }
-  leave(b);
+  binding_leave(b);
   return s;
 }
 
@@ -295,7 +317,7 @@ tn_status tn_binding_run(tn_binding *b) {
 
 tn_type tn_binding_type(const tn_binding *b, const char *output) {
   tn_type t = {TN_UNDEFINED, {0, {0}}};
-  if (!b || !b->has_run || !output) return t;
+  if (!b || binding_is_running(b) || !b->has_run || !output) return t;
   const plan_port *p = names_get(&b->plan->output_of, output);
   if (!p) return t;
   t.dtype = (tn_dtype)p->dtype;
@@ -324,10 +346,14 @@ static tn_status read_result(tn_binding *b, const char *output, tn_dtype t, void
 
 tn_status tn_binding_read(tn_binding *b, const char *output, tn_dtype dtype, void *data,
                           size_t bytes) {
-  tn_status s = enter(b);
+  tn_status s = binding_enter(b);
   if (s != TN_OK) return s;
-  s = read_result(b, output, dtype, data, bytes);
-  if (s != TN_OK) diag_copy(&b->message, &b->diag);
-  leave(b);
+  if (b->kept_is_run) {
+    s = binding_take_kept(b);
+  } else {
+    s = read_result(b, output, dtype, data, bytes);
+    if (s != TN_OK) diag_copy(&b->message, &b->diag);
+  }
+  binding_leave(b);
   return s;
 }

@@ -32,15 +32,27 @@ struct tn_binding {
   tn_binding *next, **link; /* under the context's lock */
   atomic_bool entered;
   execution *execution;
-  diag diag; /* of the call at hand */
-  diag kept; /* the first failure since the last run */
+  diag diag;        /* of the call at hand */
+  diag kept;        /* the first failure since the last run */
+  bool kept_is_run; /* it is that of a run that was started */
   diag message;
   bool has_run; /* and the last run did not fail */
   bound_input *inputs;
   bound_output *outputs;
   tn_buffer **spares; /* of each state: memory for its next contents */
   turn *turns;
+  tn_queue *starts;    /* what runs those that are started; NULL: none was so far */
+  tn_signal *finished; /* at `started` when the last of them is over; NULL like `starts` */
+  atomic_uint_fast64_t started;
+  bool is_untold; /* nobody asked yet how the last of them ended */
 };
+
+/** Enters a binding: TN_ERR_ARGUMENT for NULL, TN_ERR_BUSY in another call or while it runs. */
+tn_status binding_enter(tn_binding *b);
+void binding_leave(tn_binding *b);
+
+/** The failure kept since the last run, as the message, and forgets it. */
+tn_status binding_take_kept(tn_binding *b);
 
 static inline void binding_set_memory(tn_buffer **slot, tn_buffer *with) {
   if (*slot) buffer_release(*slot);
@@ -62,7 +74,21 @@ bool binding_count(tn_shape s, size_t bytes, uint64_t *count);
     diag. */
 tn_status binding_give(tn_binding *b, size_t output, dtype to, void *data);
 
-/** A run, in an entered binding. */
+/** A run, in an entered binding or a started one. */
 tn_status binding_run(tn_binding *b);
+
+/** TN_ERR_BUSY in a callback of the context where a run would wait for itself. */
+tn_status binding_check_caller(tn_binding *b);
+
+/* Runs that are started. */
+
+/** Whether one goes on. Any thread. */
+bool binding_is_running(const tn_binding *b);
+
+/** Keeps the failure of the last one, which is over. */
+void binding_collect(tn_binding *b);
+
+/** Cancels one that waits for its signal, waits for one that runs, and frees what is theirs. */
+void binding_end_started(tn_binding *b);
 
 #endif

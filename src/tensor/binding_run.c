@@ -300,9 +300,13 @@ static tn_status run_pending(tn_binding *b) {
   return s;
 }
 
+tn_status binding_check_caller(tn_binding *b) {
+  bool waits = b->plan->n_states && gate_has_me(&b->context->gate);
+  return waits ? refuse_callback(b) : TN_OK;
+}
+
 tn_status binding_run(tn_binding *b) {
-  tn_status s = TN_OK;
-  if (b->plan->n_states && gate_has_me(&b->context->gate)) s = refuse_callback(b);
+  tn_status s = binding_check_caller(b);
   if (s == TN_OK && has_pending(b)) s = run_pending(b);
   if (s == TN_OK) s = run(b);
   return s;

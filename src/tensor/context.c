@@ -284,7 +284,7 @@ tn_status tn_close(tn_context *c) {
   if (!c) return TN_OK;
   tn_status s = context_take(c);
   if (s != TN_OK) return s;
-  if (atomic_load(&c->beside)) {
+  if (atomic_load(&c->beside) || plan_any_runs(c)) {
     context_leave(c);
     return TN_ERR_BUSY;
   }

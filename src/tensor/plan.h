@@ -93,6 +93,9 @@ void plan_drop(tn_plan *p); /* one holder fewer; NULL is allowed */
 /** Frees all plans and bindings of a context that nobody uses. */
 void plan_free_all(tn_context *c);
 
+/** Whether a run that was started goes on. */
+bool plan_any_runs(tn_context *c);
+
 /** Frees a binding that is in no list any more. */
 void binding_destroy(tn_binding *b);
 

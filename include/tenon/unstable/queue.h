@@ -23,6 +23,7 @@
 #include <tenon/context.h>
 #include <tenon/dtype.h>
 #include <tenon/export.h>
+#include <tenon/plan.h>
 #include <tenon/status.h>
 #include <tenon/unstable/ir.h>
 
@@ -214,6 +215,22 @@ TN_API tn_status tn_queue_run(tn_queue *queue, tn_commands *commands, tn_failure
 
 /** Frees a list when it is not running any more; returns at once. NULL is allowed. */
 TN_API void tn_commands_free(tn_commands *commands);
+
+/** Starts a run of a binding and returns at once. It begins when `after`, of any device, is at
+    `after_value`, and does what tn_binding_run does, on a thread of the library's: assigns that are
+    pending then come first, and turns of states are taken then. When outputs and assigns are done
+    it raises `done` to `done_value`. Either signal may be NULL. A run that fails, or whose `after`
+    does, fails `done`, and the next tn_binding_run, tn_binding_start or tn_binding_read of the
+    binding returns that, once.
+
+    Until then every call on the binding, and tn_close of its context, is TN_ERR_BUSY and leaves its
+    message alone, tn_binding_type is TN_UNDEFINED, and what was given as inputs and outputs is the
+    run's. tn_binding_free cancels a run that has not begun, and waits for one that has.
+
+    On failure (one that the binding kept, a callback of the context as in tn_binding_run, memory, a
+    thread that cannot be started) nothing was started and `done` stays as it is. */
+TN_API tn_status tn_binding_start(tn_binding *binding, tn_signal *after, uint64_t after_value,
+                                  tn_signal *done, uint64_t done_value);
 
 /** Waits until all that was submitted before is done, or `timeout_ns` nanoseconds have passed
     (negative: for ever). Returns, and ends, the failed state of the queue. */
