@@ -29,8 +29,7 @@ struct ir {
   intern_table nodes, sets;
   const node **young; /* counted: nodes made since the last ir_collect, each held once here */
   size_t n_young, cap_young;
-  void (*released)(void *user, const node *n); /* counted: told of each node that goes */
-  void *watcher;
+  ir_watcher watcher;
   uint64_t next_id;
   int64_t next_fresh;
 };
@@ -270,6 +269,7 @@ const node *ir_make(ir *g, const node_spec *spec) {
   if ((s.op == OP_RANGE || s.op == OP_ALLOC) && s.ints[0] >= g->next_fresh)
     g->next_fresh = s.ints[0] + 1; /* numbers may come from a text */
   intern_put(&g->nodes, slot, n, hash);
+  if (g->watcher.made) g->watcher.made(g->watcher.user, n);
   return n;
 }
 
@@ -313,16 +313,13 @@ void ir_release(ir *g, const node *n) {
   while (dying) {
     node *dead = dying;
     dying = (node *)dead->dims;
-    if (g->released) g->released(g->watcher, dead);
+    if (g->watcher.released) g->watcher.released(g->watcher.user, dead);
     for (uint32_t i = 0; i < dead->n_src; i++) dying = drop(g, dead->src[i], dying);
     mem_free(g->mem, dead, node_bytes(dead));
   }
 }
 
-void ir_watch(ir *g, void (*released)(void *user, const node *n), void *user) {
-  g->released = released;
-  g->watcher = user;
-}
+void ir_watch(ir *g, const ir_watcher *w) { g->watcher = w ? *w : (ir_watcher){0}; }
 
 void ir_collect(ir *g) {
   while (g->n_young) ir_release(g, g->young[--g->n_young]);

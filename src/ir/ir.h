@@ -76,9 +76,16 @@ void ir_release(ir *g, const node *n);
     user's is done, also after a failure. */
 void ir_collect(ir *g);
 
-/** Has released(user, node) called before a node is freed (not by ir_free). It may release other
-    nodes and makes none. NULL: nobody is told. */
-void ir_watch(ir *g, void (*released)(void *user, const node *n), void *user);
+/** Who is told of nodes. The functions make no nodes and do not raise. */
+typedef struct ir_watcher {
+  void (*made)(void *user, const node *n);     /* it is new */
+  void (*released)(void *user, const node *n); /* it is about to be freed, but not by ir_free; may
+                                                  release other nodes */
+  void *user;
+} ir_watcher;
+
+/** From now on all functions of `w` that are not NULL are called; `w` NULL: nobody is told. */
+void ir_watch(ir *g, const ir_watcher *w);
 
 /** How many nodes there are. */
 size_t ir_count(const ir *g);

@@ -254,7 +254,7 @@ void context_destroy(tn_context *c) {
     executable_cache_free(c);
     scope_free_all(c);
     ir_collect(c->ir);
-    ir_watch(c->ir, NULL, NULL);
+    ir_watch(c->ir, NULL);
     leaf_free_all(c);
     dims_free(c);
     ir_free(c->ir);

@@ -304,9 +304,7 @@ static const node *custom_node(custom_job *j, builder *b, const node *const in[]
   if (leaf_open_custom(j->c, j->host, &j->uid) != TN_OK) diag_rethrow(b->diag);
   int64_t ints[4] = {j->uid, 0, (int64_t)n, 0};
   const node_spec spec = {OP_CUSTOM, t, 1, src, n + rank, ints, 4, NULL, 0};
-  const node *made = ir_make(b->ir, &spec);
-  leaf_of(j->c, made)->nodes++;
-  return made;
+  return ir_make(b->ir, &spec);
 }
 
 static bool are_mixed(const output outputs[], size_t n) {

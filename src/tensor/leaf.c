@@ -125,14 +125,20 @@ void leaf_unrealise(tn_context *c, const node *n) {
   mem_free(&c->mem, r, sizeof *r);
 }
 
-/* The end of nodes. */
+/* Nodes that come and go. */
 
-void leaf_released(void *context, const node *n) {
+static void made(void *context, const node *n) {
+  if (n->op == OP_CUSTOM) leaf_of(context, n)->nodes++;
+}
+
+static void released(void *context, const node *n) {
   tn_context *c = context;
   if (c->realised.n) leaf_unrealise(c, n);
   if (n->op == OP_BUFFER) give_back(c, n->ints[0]);
   if (n->op == OP_CUSTOM && !--leaf_of(c, n)->nodes) give_back(c, n->ints[0]);
 }
+
+ir_watcher leaf_watcher(tn_context *c) { return (ir_watcher){made, released, c}; }
 
 void leaf_free_all(tn_context *c) {
   for (size_t i = 0; i < c->realised.cap; i++)

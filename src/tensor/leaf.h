@@ -50,8 +50,8 @@ const node *leaf_realised(tn_context *c, const node *n);
 void leaf_realise(tn_context *c, const node *n, const node *buffer);
 void leaf_unrealise(tn_context *c, const node *n);
 
-/** To be set as the ir's watcher, with the context. */
-void leaf_released(void *context, const node *n);
+/** What the context's ir is watched by: a CUSTOM's leaf is held by its nodes. */
+ir_watcher leaf_watcher(tn_context *c);
 
 /** Frees all that leaves hold; called when no node is used any more. */
 void leaf_free_all(tn_context *c);

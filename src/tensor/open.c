@@ -84,7 +84,8 @@ static bool make_parts(tn_context *c, const tn_open_desc *o) {
   if (!c->ir || !c->nobody || !c->busy) return false;
   *c->nobody = (tn_tensor){.life = HANDLE_LIVE, .context = c, .failure = &c->no_memory};
   *c->busy = (tn_tensor){.life = HANDLE_LIVE, .context = c, .failure = &c->was_busy};
-  ir_watch(c->ir, leaf_released, c);
+  ir_watcher leaves = leaf_watcher(c);
+  ir_watch(c->ir, &leaves);
   return copy_text(c, &c->device_name, o->device ? o->device : "CPU") &&
          copy_text(c, &c->pair, o->pair) && copy_text(c, &c->cpu, o->cpu) &&
          copy_text(c, &c->cache_dir, o->cache_dir) && copy_text(c, &c->dump_text, o->dump);

@@ -35,14 +35,11 @@ static const node *image_of(resolver *r, const node *n) {
   const node *other = buffer ? map_get(&r->image, buffer) : NULL;
   if (buffer) return other ? other : buffer;
   if (n->op == OP_BUFFER) return image_of_buffer(r, n);
-  size_t count = ir_count(r->c->ir);
   const node *image = rebuilt(r, n);
   buffer = image == n ? NULL : leaf_realised(r->c, image);
   if (buffer) return buffer;
-  if (n->op == OP_CUSTOM && image != n) {
-    if (ir_count(r->c->ir) > count) leaf_of(r->c, n)->nodes++;
+  if (n->op == OP_CUSTOM && image != n)
     vec_push(&r->c->arena, &r->customs, (custom_image){n, image});
-  }
   return image;
 }
 

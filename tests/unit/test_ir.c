@@ -229,17 +229,32 @@ static void make_and_fail(void *arg) {
   diag_raise(&f->w->d, TN_ERR_SHAPE, "on purpose");
 }
 
+typedef struct watched {
+  size_t made, released;
+} watched;
+
+static void count_made(void *user, const node *n) { ((watched *)user)->made += n->refs > 0; }
+static void count_released(void *user, const node *n) { ((watched *)user)->released += !n->refs; }
+
 static void collected(void *arg) {
   failing f = {.w = arg};
   ir *g = f.w->g;
+  watched seen = {0};
+  ir_watch(g, &(ir_watcher){count_made, count_released, &seen});
   f.kept = ir_retain(buffer(g, DT_F32, 0, 1, (int64_t[]){4}));
   ir_collect(g);
   assert_int_equal(diag_catch(&f.w->d, make_and_fail, &f), TN_ERR_SHAPE);
   assert_int_equal(ir_count(g), 13);
+  assert_int_equal(seen.made, 13);
+  assert_int_equal(seen.released, 0);
   ir_collect(g);
   assert_int_equal(ir_count(g), 2);
+  assert_int_equal(seen.released, 11);
   ir_release(g, f.kept);
   assert_int_equal(ir_count(g), 0);
+  assert_int_equal(seen.made, 13);
+  assert_int_equal(seen.released, 13);
+  ir_watch(g, NULL);
 }
 
 static void collect_after_failure(void **state) {
