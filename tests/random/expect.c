@@ -328,6 +328,7 @@ static const double *reduce_bound(expecting *x, const node *n) {
 
 /* All. */
 
+/** Of a function or a kernel that nothing is known of. */
 static const double *custom_bound(expecting *x, const node *n) {
   for (uint32_t i = 0; i < n->n_src; i++)
     if (bound_of(x, n->src[i])) return new_bound(x, n, INFINITY);
@@ -339,7 +340,7 @@ static const double *find_bound(expecting *x, const node *n) {
   if (op_is_movement((op)n->op)) return movement_bound(x, n);
   if (n->op == OP_REDUCE) return reduce_bound(x, n);
   if (n->op == OP_SET) return set_bound(x, n);
-  return n->op == OP_CUSTOM ? custom_bound(x, n) : NULL;
+  return n->op == OP_CUSTOM || n->op == OP_KERNEL ? custom_bound(x, n) : NULL;
 }
 
 const expected *expect(const graph *g) {
