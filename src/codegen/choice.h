@@ -28,6 +28,14 @@ void choose_panels(choice *c);
 /** Whether an INDEX in a stage's nest is such, when `cut` indices of its loops become one. */
 bool choice_is_panel(ir *g, const node *stage, const node *index, double cut);
 
+/* choice.c: what they share. */
+
+/** Whether the kernel has as many nodes as one should: nothing more is divided. */
+bool choice_is_full(choice *c);
+
+/** Whether a STAGE is an output of the kernel, not an array that it reads. */
+bool choice_is_out(choice *c, const node *stage);
+
 /** Binders of the kernel, outer ones first. */
 node_list choice_binders(choice *c);
 

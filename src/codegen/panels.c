@@ -7,15 +7,10 @@
 #include "base/map.h"
 
 enum {
-  REUSED = 2,           /* times that a panel is read for it to pay */
-  MOST_BYTES = 32 << 10 /* of a panel */
+  REUSED = 2,            /* times that a panel is read for it to pay */
+  MOST_BYTES = 32 << 10, /* of a panel: a part of the second cache */
+  MOST_INNER = 8         /* ranges that one is read along */
 };
-
-static const node *vector_of(const node *stage) {
-  for (size_t i = 0; i < stage_ranges(stage); i++)
-    if (range_kind_of(stage_range(stage)[i]) == KIND_VECTOR) return stage_range(stage)[i];
-  return NULL;
-}
 
 /** Whether a range is one of the stage's own loops. */
 static bool is_loop_of(const node *stage, const node *range) {
@@ -34,9 +29,26 @@ static size_t inner_ranges(const node *stage, const node *index, const node *inn
   return n;
 }
 
-static double bytes_of(const node *index, const node *const inner[], size_t n) {
-  double bytes = (double)dtype_bytes((dtype)index->dtype);
-  for (size_t i = 0; i < n; i++) bytes *= (double)range_extent(inner[i])->hi;
+static double bytes_of(const node *stage) {
+  double bytes = 0;
+  for (size_t i = 0; i < stage_values(stage); i++) {
+    double size = (double)dtype_bytes((dtype)stage_value(stage, i)->dtype);
+    for (size_t k = 0; k < stage_rank(stage, i); k++)
+      size *= (double)stage_extents(stage, i)[k]->hi;
+    bytes += size;
+  }
+  return bytes;
+}
+
+/** What the arrays of a nest take, and those that the whole kernel has. */
+static double bytes_beside(choice *c, const node *stage) {
+  node_list nest = weigh_nest(ir_arena(c->laws.g), stage), all = choice_binders(c);
+  double bytes = 0;
+  for (size_t i = 0; i < nest.n; i++)
+    if (nest.at[i]->op == OP_STAGE && nest.at[i]->free->n) bytes += bytes_of(nest.at[i]);
+  for (size_t i = 0; i < all.n; i++)
+    if (all.at[i]->op == OP_STAGE && !all.at[i]->free->n && !choice_is_out(c, all.at[i]))
+      bytes += bytes_of(all.at[i]);
   return bytes;
 }
 
@@ -50,14 +62,21 @@ static double reuse_of(const node *stage, const node *index) {
   return times;
 }
 
+/** The panel that an INDEX would be read from; NULL: none of a size for it. */
+static const node *panel_for(ir *g, const node *stage, const node *index) {
+  const node *inner[MOST_INNER], *element;
+  laws l = {.g = g};
+  size_t n = inner_ranges(stage, index, inner, MOST_INNER);
+  if (n == MOST_INNER || !law_data(&l, index, index, inner, n, weigh_vector(stage), &element))
+    return NULL;
+  return bytes_of(element->src[0]) <= MOST_BYTES ? element : NULL;
+}
+
 bool choice_is_panel(ir *g, const node *stage, const node *index, double cut) {
-  enum { MOST = 8 };
-  const node *inner[MOST], *lanes = vector_of(stage);
+  const node *lanes = weigh_vector(stage);
   if (!lanes || index->src[0]->op != OP_PARAM || !node_is_free_in(lanes, index)) return false;
-  if (weigh_reads_streamed(g, lanes, index)) return false;
-  size_t n = inner_ranges(stage, index, inner, MOST);
-  return n < MOST && reuse_of(stage, index) >= REUSED * cut &&
-         bytes_of(index, inner, n) <= MOST_BYTES;
+  if (weigh_reads_streamed(g, lanes, index) || reuse_of(stage, index) < REUSED * cut) return false;
+  return panel_for(g, stage, index);
 }
 
 /** The stage's loops that a panel depends on, and after them the others. */
@@ -74,24 +93,37 @@ static void put_outside(choice *c, const node *stage, const node *index) {
 }
 
 static bool make_panel(choice *c, const node *stage, const node *index) {
-  enum { MOST = 8 };
-  const node *inner[MOST];
-  size_t n = inner_ranges(stage, index, inner, MOST);
-  const node *made = law_data(&c->laws, c->sink, index, inner, n, vector_of(stage));
+  const node *lanes = weigh_vector(stage), *element = panel_for(c->laws.g, stage, index);
+  double most = (double)c->target->scratch;
+  if (!element) return false;
+  if (most > 0 && bytes_beside(c, stage) + bytes_of(element->src[0]) > most) return false;
+  const node *inner[MOST_INNER];
+  size_t n = inner_ranges(stage, index, inner, MOST_INNER);
+  const node *made = law_data(&c->laws, c->sink, index, inner, n, lanes, &element);
   if (!made) return false;
   c->sink = made;
-  put_outside(c, law_binder(&c->laws, made, vector_of(stage)), index);
+  put_outside(c, law_binder(&c->laws, c->sink, lanes), index);
   return true;
 }
 
-/** The first of a nest's reductions' operands that is to be a panel. */
-static const node *panel_of(choice *c, const node *stage, const map *refused) {
+/** Whether a reduction of a nest runs along one of the ranges that something depends on. */
+static bool is_read_in_fold(const node_list *nest, const node *index) {
+  for (size_t i = 0; i < nest->n; i++) {
+    const node *f = nest->at[i];
+    for (size_t k = 0; f->op == OP_FOLD && k < fold_ranges(f); k++)
+      if (node_is_free_in(fold_range(f)[k], index)) return true;
+  }
+  return false;
+}
+
+/** The first operand of a nest's reductions that is to be a panel. */
+static const node *operand_of(choice *c, const node *stage, const map *refused) {
   node_list nest = weigh_nest(ir_arena(c->laws.g), stage);
   for (size_t i = 0; i < nest.n; i++) {
-    const node *n = nest.at[i], *inner[2];
-    if (n->op != OP_INDEX || map_has(refused, n)) continue;
-    if (!choice_is_panel(c->laws.g, stage, n, 1)) continue;
-    if (inner_ranges(stage, n, inner, 2) == 2) return n; /* read along a reduction too */
+    const node *n = nest.at[i];
+    if (n->op == OP_INDEX && !map_has(refused, n) && choice_is_panel(c->laws.g, stage, n, 1) &&
+        is_read_in_fold(&nest, n))
+      return n;
   }
   return NULL;
 }
@@ -100,9 +132,9 @@ void choose_panels(choice *c) {
   map refused = {0};
   node_list binders = choice_binders(c);
   for (size_t i = 0; i < binders.n; i++) {
-    const node *b = binders.at[i], *lanes = b->op == OP_STAGE ? vector_of(b) : NULL;
+    const node *b = binders.at[i], *lanes = b->op == OP_STAGE ? weigh_vector(b) : NULL;
     while (lanes && (b = law_binder(&c->laws, c->sink, lanes))) {
-      const node *index = panel_of(c, b, &refused);
+      const node *index = operand_of(c, b, &refused);
       if (!index) break;
       if (!make_panel(c, b, index)) map_set(ir_arena(c->laws.g), &refused, index, (void *)index);
     }

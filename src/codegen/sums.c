@@ -1,10 +1,14 @@
 /* Long sums in blocks: a sum of n terms one after the other loses up to n times the type's
-   precision; one of √n blocks loses √n times. The blocks depend on the sizes alone. */
+   precision; sums of sums of blocks lose as many times as there are terms in a block and levels of
+   blocks. The blocks depend on the sizes alone. */
 #include "codegen/codegen.h"
 #include "ir/topo.h"
 #include "laws/laws.h"
 
-enum { LONG_SUM = 1024, BLOCK = 128 };
+enum {
+  LONG_SUM = 1024, /* terms of which a sum is blocked: what 10 bits of 24 may be lost of */
+  BLOCK = 128      /* terms of a block: few sums of blocks, and few terms */
+};
 
 static int64_t most(const node *range) { return range_extent(range)->hi; }
 
@@ -35,8 +39,8 @@ static const node *blocked(laws *l, const node *sink, const node *f) {
   const node *const *ranges, *outer, *inner;
   size_t i = binder_ranges(f, &ranges) - 1;
   int64_t terms = 1; /* of the ranges inside of the i-th */
-  while (i > 0 && terms * most(ranges[i]) <= BLOCK) terms *= most(ranges[i--]);
-  if (2 * terms > BLOCK) return law_nest(l, sink, ranges[i]);
+  while (i > 0 && most(ranges[i]) <= BLOCK / terms) terms *= most(ranges[i--]);
+  if (terms > BLOCK / 2) return law_nest(l, sink, ranges[i]); /* no room for two indices more */
   int64_t factor = block_of(range_extent(ranges[i]), BLOCK / terms);
   const node *made = law_split(l, sink, ranges[i], factor, &outer, &inner);
   return made && outer ? law_nest(l, made, outer) : NULL;

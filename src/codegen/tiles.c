@@ -10,6 +10,7 @@
 
 #include <math.h>
 
+/* What a tile must save, times, to be worth its code twice where a size varies. */
 static const double VARYING = 1.5;
 
 enum {
@@ -45,6 +46,8 @@ typedef struct plan {
   ir *g;
   const node *stage;
   const node *axis[AXES]; /* NULL: none */
+  const node *lanes;      /* the stage's vector; NULL: none */
+  bool is_out;            /* no array that is read */
   VEC(operation) operations;
   double states;
 } plan;
@@ -62,6 +65,7 @@ static bool is_of_scalars(const node *f) {
 }
 
 static bool is_along(const plan *p, const node *n) {
+  if (p->lanes && node_is_free_in(p->lanes, n)) return true;
   for (size_t k = 0; k < AXES; k++)
     if (p->axis[k] && node_is_free_in(p->axis[k], n)) return true;
   return false;
@@ -185,8 +189,9 @@ static double cost_of(const plan *p, const int64_t cut[], double registers) {
     double times = 1;
     for (size_t k = 0; k < AXES; k++) {
       bool left = part >> k & 1;
-      double n = p->axis[k] ? weigh_indices(p->axis[k]) : 1;
+      double n = p->axis[k] ? weigh_indices(p->axis[k]) : 1; /* a rest has readers choose */
       int64_t whole = (int64_t)n / cut[k], over = (int64_t)n - whole * cut[k];
+      if (over && !p->is_out) return -1;
       here[k] = left ? over : cut[k];
       times *= left ? over > 0 : (double)whole;
     }
@@ -237,14 +242,18 @@ static bool best_tile(const tiling *m, const node *stage, plan *chosen, tile *be
   size_t n = stage_ranges(stage);
   for (size_t i = 0; i < n; i++)
     for (size_t k = i; k < n; k++) {
-      plan p = {.g = m->c->laws.g, .stage = stage};
+      plan p = {.g = m->c->laws.g, .stage = stage, .is_out = choice_is_out(m->c, stage)};
+      p.lanes = weigh_vector(stage);
       p.axis[0] = stage_range(stage)[i];
       p.axis[1] = k > i ? stage_range(stage)[k] : NULL;
       if (!is_axis(m, p.axis[0]) || (p.axis[1] && !is_axis(m, p.axis[1]))) continue;
+      if (p.axis[1] && node_is_free_in(p.axis[0], range_extent(p.axis[1]))) continue;
       if (!make_plan(&p)) continue;
       /* What the other ranges do is the same for all: costs of one index of each. */
       double each = weigh_indices(p.axis[0]) * (p.axis[1] ? weigh_indices(p.axis[1]) : 1);
-      each /= price_of_code(&p, 0) * price_of_code(&p, 1);
+      double price = price_of_code(&p, 0) * price_of_code(&p, 1);
+      if (isinf(price)) continue;
+      each /= price;
       tile t = {.cost = best->cost * each};
       if (!find_tile(&p, registers, &t)) continue;
       t.cost /= each;
@@ -289,13 +298,14 @@ static void cut_tile(tiling *m, const plan *p, const tile *t) {
   choice *c = m->c;
   arena *a = ir_arena(c->laws.g);
   size_t position[AXES];
-  const node *whole = p->axis[0], *rest;
+  const node *whole = p->axis[0], *rest, *before = c->sink;
   for (size_t k = 0; k < AXES && p->axis[k]; k++) position[k] = position_of(p->stage, p->axis[k]);
   for (size_t k = 0; k < AXES && p->axis[k]; k++) {
     const node *range = range_at(c, whole, position[k]);
     if (!choice_part(c, range, t->cut[k], &whole, &rest)) {
-      map_set(a, &m->spent, range, NULL);
-      vec_push(a, &m->work, range);
+      c->sink = before;
+      map_set(a, &m->spent, p->axis[k], NULL);
+      vec_push(a, &m->work, p->axis[k]);
       return;
     }
     if (rest) vec_push(a, &m->work, rest);
@@ -317,7 +327,7 @@ static bool is_unrolled(const node *stage) {
 static void tile_nest(tiling *m, const node *range) {
   const node *stage = law_binder(&m->c->laws, m->c->sink, range);
   plan p;
-  tile t = {.cost = 1e300};
+  tile t = {.cost = INFINITY};
   if (!stage || stage->op != OP_STAGE || is_unrolled(stage)) return;
   if (!best_tile(m, stage, &p, &t)) return;
   if (t.cut[0] * t.cut[1] > 1) cut_tile(m, &p, &t);
@@ -383,7 +393,7 @@ void choose_tiles(choice *c) {
   for (size_t i = 0; i < binders.n && c->target->registers; i++)
     if (binders.at[i]->op == OP_STAGE && stage_ranges(binders.at[i]))
       vec_push(ir_arena(c->laws.g), &m.work, stage_range(binders.at[i])[0]);
-  while (m.work.n) tile_nest(&m, vec_pop(&m.work));
+  while (m.work.n && !choice_is_full(c)) tile_nest(&m, vec_pop(&m.work));
   choose_panels(c);
   interchange_all(c);
 }

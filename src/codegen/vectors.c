@@ -10,7 +10,6 @@
 
 enum {
   MOST_SCRATCH_IN_LANES = 2048, /* bytes that one array may take for all lanes */
-  MOST_NODES = 1 << 14,         /* of a kernel that is still divided */
   LANES_WANTED = 2,             /* vectors that a reduction has at least for its lanes to pay */
   SUMS_AT_ONCE = 4,             /* vectors of partial results of a long reduction */
   LONG = 16                     /* in vectors */
@@ -128,22 +127,9 @@ static void weigh_inner(weighing *w, const node *binder) {
 
 /* An array's nest. */
 
-bool choice_part(choice *c, const node *range, int64_t factor, const node **whole,
-                 const node **rest) {
-  ir *g = c->laws.g;
-  const node *extent = range_extent(range);
-  const node *multiple = ix_scale(g, ix_floordiv(g, extent, ix_const(g, factor)), factor);
-  *whole = range;
-  *rest = NULL;
-  if (multiple == extent) return true;
-  const node *parts = law_partition(&c->laws, c->sink, range, multiple, whole, rest);
-  if (parts) c->sink = parts;
-  return parts;
-}
-
 /** Vectors of `lanes` along a range whose extent they divide, innermost, where the nest allows it.
  */
-static void make_vectors(choice *c, const node *range, int64_t lanes) {
+static bool make_vectors(choice *c, const node *range, int64_t lanes) {
   laws *l = &c->laws;
   const node *outer, *inner, *vector, *const *ranges;
   const node *made = law_split(l, c->sink, range, lanes, &outer, &inner);
@@ -153,17 +139,22 @@ static void make_vectors(choice *c, const node *range, int64_t lanes) {
   }
   if (made) made = law_kind(l, made, inner, KIND_VECTOR, &vector);
   if (made) c->sink = made;
+  return made;
 }
 
 /** Vectors along a range as far as they go. How much is left over of a size that varies is not
-    known: it is not cut further. */
+    known, and an array's parts are chosen between by its readers: they are not cut further. */
 static void cover(choice *c, const node *range, int64_t lanes) {
+  bool once = !choice_is_out(c, law_binder(&c->laws, c->sink, range));
   while (range) {
-    const node *extent = range_extent(range), *whole, *rest;
-    while (lanes > 1 && lanes > extent->hi) lanes /= 2;
-    if (lanes < 2 || !choice_part(c, range, lanes, &whole, &rest)) return;
-    make_vectors(c, whole, lanes);
-    if (!node_is_const(extent)) return;
+    const node *extent = range_extent(range), *whole, *rest, *before = c->sink;
+    while (!once && lanes > 1 && lanes > extent->hi) lanes /= 2;
+    if (lanes < 2 || lanes > extent->hi || !choice_part(c, range, lanes, &whole, &rest)) return;
+    if (!make_vectors(c, whole, lanes)) {
+      c->sink = before;
+      return;
+    }
+    if (once || !node_is_const(extent)) return;
     range = rest;
   }
 }
@@ -204,15 +195,6 @@ static void cover_fold(choice *c, const node *range, int64_t lanes) {
 
 /* All nests. */
 
-node_list choice_binders(choice *c) {
-  arena *a = ir_arena(c->laws.g);
-  node_list order = topo_sort(a, &c->sink, 1, NULL, NULL), binders = {0};
-  for (size_t i = order.n; i-- > 0;)
-    if (order.at[i]->op == OP_STAGE || order.at[i]->op == OP_FOLD)
-      vec_push(a, &binders, order.at[i]);
-  return binders;
-}
-
 static const node *first_range(const node *binder) {
   const node *const *ranges;
   return binder_ranges(binder, &ranges) ? ranges[0] : NULL;
@@ -244,15 +226,11 @@ static const node *next_binder(choice *c, const map *tried) {
   return NULL;
 }
 
-static size_t size_of(choice *c) {
-  return topo_sort(ir_arena(c->laws.g), &c->sink, 1, NULL, NULL).n;
-}
-
 void choose_vectors(choice *c) {
   ir *g = c->laws.g;
   map tried = {0};
   if (!c->target->vector_bytes) return;
-  for (const node *b; size_of(c) < MOST_NODES && (b = next_binder(c, &tried));) {
+  for (const node *b; !choice_is_full(c) && (b = next_binder(c, &tried));) {
     weighing w = {.c = c, .g = g};
     weigh_inner(&w, b);
     const node *range = best_range(&w, b);

@@ -73,3 +73,9 @@ bool weigh_reads_streamed(ir *g, const node *range, const node *index) {
   size_t i = (size_t)index->ints[0];
   return weigh_streamed(g, range, stage_rank(from, i), stage_extents(from, i), coords);
 }
+
+const node *weigh_vector(const node *stage) {
+  for (size_t i = 0; i < stage_ranges(stage); i++)
+    if (range_kind_of(stage_range(stage)[i]) == KIND_VECTOR) return stage_range(stage)[i];
+  return NULL;
+}

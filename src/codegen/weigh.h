@@ -24,4 +24,7 @@ bool weigh_streamed(ir *g, const node *range, size_t rank, const node *const ext
 /** The same of an INDEX of a PARAM or a STAGE; others are registers, or small. */
 bool weigh_reads_streamed(ir *g, const node *range, const node *index);
 
+/** A STAGE's range in lanes; NULL: it has none. */
+const node *weigh_vector(const node *stage);
+
 #endif

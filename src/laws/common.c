@@ -2,6 +2,7 @@
 
 #include "ir/subst.h"
 #include "ir/topo.h"
+
 const node *law_refuse(laws *l, const char *why) {
   l->refusal = why;
   return NULL;

@@ -75,10 +75,18 @@ static const node *gathered(ir *g, const node *index, const side sides[], const 
   return index_make(g, t, stage, 0, rank, at);
 }
 
+static bool is_written(const node *sink, const node *param) {
+  for (uint32_t i = 0; i < sink->n_src && sink->op == OP_SINK; i++)
+    for (uint32_t k = 0; k + 1 < sink->src[i]->n_src; k++)
+      if (sink->src[i]->src[k] == param) return true;
+  return false;
+}
+
 const node *law_data(laws *l, const node *sink, const node *index, const node *const inner[],
-                     size_t n, const node *lanes) {
+                     size_t n, const node *lanes, const node **element) {
   if (index->op != OP_INDEX || index->src[0]->op != OP_PARAM)
     return law_refuse(l, "it is no element of a buffer");
+  if (is_written(sink, index->src[0])) return law_refuse(l, "the kernel writes to the buffer");
   size_t rank = index->n_src - 1, order[IR_MOST_RANK];
   side sides[IR_MOST_RANK];
   for (size_t i = 0; i < rank; i++) {
@@ -87,5 +95,6 @@ const node *law_data(laws *l, const node *sink, const node *index, const node *c
   }
   size_t count = order_sides(sides, rank, lanes, order);
   if (!count) return law_refuse(l, "it does not vary along the ranges");
-  return law_replace(l, sink, index, gathered(l->g, index, sides, order, count));
+  *element = gathered(l->g, index, sides, order, count);
+  return law_replace(l, sink, index, *element);
 }

@@ -26,8 +26,10 @@ static bool is_read(laws *l, const node *sink, const node *stage) {
   return false;
 }
 
-/** Whether each index of a range has elements of every value to itself. */
+/** Whether each index of a range has elements of every value to itself: no element is written for
+    two bindings of the ranges that its value depends on. */
 static bool shares_out(const node *stage, const node *range) {
+  if (node_is_bits(range_extent(range), 1)) return true;
   for (size_t i = 0; i < stage_values(stage); i++) {
     bool varies = false;
     for (size_t k = 0; k < stage_rank(stage, i); k++)

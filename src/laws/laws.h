@@ -27,15 +27,20 @@ const node *law_nest(laws *l, const node *sink, const node *range);
     become one range p: the outer index is p div X, the inner p mod X. */
 const node *law_flatten(laws *l, const node *sink, const node *range, const node **both);
 
+/** UNIT: gives a STAGE a range of one index, outermost, which nothing depends on. */
+const node *law_unit(laws *l, const node *sink, const node *stage, const node **unit);
+
 /** ORDER: moves a range to a position in the STAGE or FOLD that binds it, 0 for the outermost. A
     FOLD's ranges are moved where all its states have an op and it emits nothing. */
 const node *law_order(laws *l, const node *sink, const node *range, size_t position);
 
 /** DATA: what an INDEX of a PARAM reads along the ranges `inner` is copied before, into an array of
     the box that they lead through from a base. Its indices are affine in them, with factors ≥ 0,
-   and their extents are numbers. The dimension along `lanes` (NULL: any) is the array's last. */
+   and their extents are numbers. The dimension along `lanes` (NULL: any) is the array's last.
+   `element` is the INDEX of the array that stands for it. Refused for a buffer
+    that the kernel writes to. */
 const node *law_data(laws *l, const node *sink, const node *index, const node *const inner[],
-                     size_t n, const node *lanes);
+                     size_t n, const node *lanes, const node **element);
 
 /** INTERCHANGE: the FOLD that binds `range`, of scalars and inside of the ranges `outer`, becomes
     one FOLD outside of them whose states are arrays over them: FOLD for each index = FOLD of all

@@ -220,7 +220,6 @@ const node *law_partition(laws *l, const node *sink, const node *range, const no
     made = with_folds(&p, sink);
   else
     made = out ? with_outs(&p, sink, out) : with_arrays(&p, sink);
-  *low = p.low;
-  *high = p.high;
+  if (made) *low = p.low, *high = p.high;
   return made;
 }

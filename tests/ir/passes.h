@@ -160,7 +160,7 @@ static void pass_order(const pass_call *c) {
 /** data(SLOT,LANES,RANGE,…): of the first element of a param that is read. */
 static void pass_data(const pass_call *c) {
   laws l = {.g = c->g};
-  const node *index = NULL, *inner[MOST_PASS_ARGUMENTS];
+  const node *index = NULL, *element, *inner[MOST_PASS_ARGUMENTS];
   node_list order = topo_sort(ir_arena(c->g), c->roots->at, 1, NULL, NULL);
   int64_t slot = strtoll(argument(c, 0), NULL, 10);
   for (size_t i = order.n; i-- > 0;)
@@ -170,7 +170,7 @@ static void pass_data(const pass_call *c) {
   if (!index || c->n < 3) bad_argument(c, "a slot that is read, lanes and ranges");
   for (size_t i = 2; i < c->n; i++) inner[i - 2] = range_named(c, c->args[i]);
   const node *lanes = range_named(c, c->args[1]);
-  law_result(c, &l, law_data(&l, c->roots->at[0], index, inner, c->n - 2, lanes));
+  law_result(c, &l, law_data(&l, c->roots->at[0], index, inner, c->n - 2, lanes, &element));
 }
 
 static void pass_flatten(const pass_call *c) {

@@ -74,6 +74,25 @@ static void reorder(scheduling *s, const node *range) {
   take(s, law_interchange(&s->laws, s->sink, range, outer, n, own));
 }
 
+/** Copies what an element of a buffer that is read along the range is one of, if it is not much. */
+static void gather(scheduling *s, const node *range) {
+  arena *a = ir_arena(s->g);
+  node_list order = topo_sort(a, &s->sink, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i], *inner[4] = {range}, *element;
+    size_t count = 1;
+    double size = (double)range_extent(range)->hi;
+    if (n->op != OP_INDEX || !node_is_free_in(range, n) || rng_chance(s->r, 50)) continue;
+    for (uint32_t k = 0; k < n->free->n && count < 4; k++)
+      if (n->free->at[k] != range && rng_chance(s->r, 30)) {
+        inner[count++] = n->free->at[k];
+        size *= (double)range_extent(n->free->at[k])->hi;
+      }
+    if (size <= 256) take(s, law_data(&s->laws, s->sink, n, inner, count, range, &element));
+    return;
+  }
+}
+
 /** One range of each output: a kernel is shared out as a whole. */
 static void share_out(scheduling *s) {
   const node *before = s->sink;
@@ -94,12 +113,14 @@ const node *random_schedule(ir *g, rng *r, const node *sink, bool reorders, size
   for (size_t k = 1 + rng_below(r, 4); k > 0; k--) {
     const node *range = any_range(&s);
     if (!range) break;
-    unsigned way = (unsigned)rng_below(r, 6);
+    unsigned way = (unsigned)rng_below(r, 7);
     if (way < 2)
       split(&s, range);
     else if (way == 2)
       partition(&s, range);
-    else if (way > 3)
+    else if (way == 3)
+      gather(&s, range);
+    else if (way > 4)
       reorder(&s, range);
     else
       unroll(&s, range);

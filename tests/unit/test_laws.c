@@ -64,16 +64,16 @@ static const node *interchanged(rng *r, laws *l, const node *sink, const node *r
 /** Copies what an element that is read along the range is one of. */
 static const node *gathered(test *t, rng *r, laws *l, const node *sink, const node *range) {
   node_list order = topo_sort(ir_arena(t->g), &sink, 1, NULL, NULL), reads = {0};
-  const node *inner[8] = {range};
+  const node *inner[8] = {range}, *element;
   size_t n = 1;
   for (size_t i = 0; i < order.n; i++)
     if (order.at[i]->op == OP_INDEX && node_is_free_in(range, order.at[i]))
       vec_push(ir_arena(t->g), &reads, order.at[i]);
-  if (!reads.n) return law_data(l, sink, range, inner, n, NULL);
+  if (!reads.n) return law_data(l, sink, range, inner, n, NULL, &element);
   const node *index = reads.at[rng_below(r, reads.n)];
   for (uint32_t i = 0; i < index->free->n && n < 8; i++)
     if (index->free->at[i] != range && rng_chance(r, 40)) inner[n++] = index->free->at[i];
-  return law_data(l, sink, index, inner, n, rng_chance(r, 50) ? range : NULL);
+  return law_data(l, sink, index, inner, n, rng_chance(r, 50) ? range : NULL, &element);
 }
 
 /** One law with random arguments; NULL if it refuses. */
@@ -154,7 +154,7 @@ static void refusals_have_reasons(void *arg) {
   assert_string_equal(l.refusal, "no STAGE or FOLD binds the range");
   assert_null(law_order(&l, sink, stranger, 0));
   assert_string_equal(l.refusal, "no STAGE or FOLD binds the range");
-  assert_null(law_data(&l, sink, stranger, &stranger, 1, NULL));
+  assert_null(law_data(&l, sink, stranger, &stranger, 1, NULL, &a));
   assert_string_equal(l.refusal, "it is no element of a buffer");
   assert_null(law_flatten(&l, sink, stranger, &a));
   assert_string_equal(l.refusal, "no STAGE or FOLD binds the range");

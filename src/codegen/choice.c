@@ -1,0 +1,32 @@
+#include "codegen/choice.h"
+
+node_list choice_binders(choice *c) {
+  arena *a = ir_arena(c->laws.g);
+  node_list order = topo_sort(a, &c->sink, 1, NULL, NULL), binders = {0};
+  for (size_t i = order.n; i-- > 0;)
+    if (order.at[i]->op == OP_STAGE || order.at[i]->op == OP_FOLD)
+      vec_push(a, &binders, order.at[i]);
+  return binders;
+}
+
+bool choice_is_full(choice *c) {
+  enum { MOST_NODES = 1 << 14 }; /* some seconds of the C compiler, once they are expanded */
+  return topo_sort(ir_arena(c->laws.g), &c->sink, 1, NULL, NULL).n >= MOST_NODES;
+}
+
+bool choice_is_out(choice *c, const node *stage) {
+  return law_out(&c->laws, c->sink, stage) != NULL;
+}
+
+bool choice_part(choice *c, const node *range, int64_t factor, const node **whole,
+                 const node **rest) {
+  ir *g = c->laws.g;
+  const node *extent = range_extent(range);
+  const node *multiple = ix_scale(g, ix_floordiv(g, extent, ix_const(g, factor)), factor);
+  *whole = range;
+  *rest = NULL;
+  if (multiple == extent) return true;
+  const node *parts = law_partition(&c->laws, c->sink, range, multiple, whole, rest);
+  if (parts) c->sink = parts;
+  return parts;
+}

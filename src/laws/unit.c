@@ -1,0 +1,11 @@
+#include "laws/laws.h"
+
+const node *law_unit(laws *l, const node *sink, const node *stage, const node **unit) {
+  ir *g = l->g;
+  if (stage->op != OP_STAGE) return law_refuse(l, "no STAGE is given a range");
+  size_t n = stage_ranges(stage);
+  const node **all = arena_alloc(ir_arena(g), (n + 1) * sizeof *all);
+  all[0] = *unit = range_make(g, ix_const(g, 1), KIND_LOOP);
+  for (size_t i = 0; i < n; i++) all[i + 1] = stage_range(stage)[i];
+  return law_replace(l, sink, stage, binder_with_ranges(g, stage, stage->src, n + 1, all));
+}
