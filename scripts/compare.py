@@ -28,15 +28,51 @@ def processor():
     return f"{lines[0] if lines else platform.machine()}, {os.cpu_count()} cores"
 
 
-def one_node(op, shapes, out):
+def network(nodes, shapes, out, constants=()):
+    """A model of nodes (op, inputs, output, attributes) over inputs x0, x1, … to y."""
     ports = [helper.make_tensor_value_info(f"x{i}", TensorProto.FLOAT, s)
              for i, s in enumerate(shapes)]
     result = helper.make_tensor_value_info("y", TensorProto.FLOAT, out)
-    node = helper.make_node(op, [p.name for p in ports], ["y"])
-    model = helper.make_model(helper.make_graph([node], op, ports, [result]),
-                              opset_imports=[helper.make_opsetid("", 17)])
+    made = [helper.make_node(op, inputs, [output], **attributes)
+            for op, inputs, output, attributes in nodes]
+    graph = helper.make_graph(made, "compared", ports, [result],
+                              [helper.make_tensor(n, TensorProto.FLOAT, [], [v])
+                               for n, v in constants])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     model.ir_version = 8
     return model.SerializeToString()
+
+
+def one_node(op, shapes, out, **attributes):
+    inputs = [f"x{i}" for i in range(len(shapes))]
+    return network([(op, inputs, "y", attributes)], shapes, out)
+
+
+def attention(heads, length, size):
+    shape, scores = [1, heads, length, size], [("scale", size ** -0.5)]
+    return network([("Transpose", ["x1"], "keys", {"perm": [0, 1, 3, 2]}),
+                    ("MatMul", ["x0", "keys"], "products", {}),
+                    ("Mul", ["products", "scale"], "scaled", {}),
+                    ("Softmax", ["scaled"], "weights", {"axis": -1}),
+                    ("MatMul", ["weights", "x2"], "y", {})], [shape] * 3, shape, scores)
+
+
+# What is compared: a name, the workload of `tenon bench`, the same for ONNX Runtime.
+CASES = [
+    ("matmul 512", "matmul:512x512x512", one_node("MatMul", [[512, 512]] * 2, [512, 512])),
+    ("matmul 1024", "matmul:1024x1024x1024",
+     one_node("MatMul", [[1024, 1024]] * 2, [1024, 1024])),
+    ("convolution 1 × 1, 256 channels, 14 × 14", "conv:1,256,14,14,256,1,1,0",
+     one_node("Conv", [[1, 256, 14, 14], [256, 256, 1, 1]], [1, 256, 14, 14])),
+    ("convolution 3 × 3, 64 channels, 56 × 56", "conv:1,64,56,56,64,3,1,1",
+     one_node("Conv", [[1, 64, 56, 56], [64, 64, 3, 3]], [1, 64, 56, 56], pads=[1, 1, 1, 1])),
+    ("attention 12 × 512 × 64", "attention:12x512x64", attention(12, 512, 64)),
+    ("softmax 4096 × 1024", "softmax:4096x1024",
+     one_node("Softmax", [[4096, 1024]], [4096, 1024], axis=-1)),
+    ("layer norm 4096 × 1024", "layernorm:4096x1024",
+     one_node("LayerNormalization", [[4096, 1024], [1024], [1024]], [4096, 1024])),
+    ("add 4096 × 1024", "add:4096x1024", one_node("Add", [[4096, 1024]] * 2, [4096, 1024])),
+]
 
 
 class Runtime:
@@ -94,13 +130,10 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     command = os.path.join(args.build, "tenon")
-    n, rows, cols = 512, 4096, 1024
-    add = Runtime(one_node("Add", [[rows, cols], [rows, cols]], [rows, cols]), args.threads)
-    matmul = Runtime(one_node("MatMul", [[n, n], [n, n]], [n, n]), args.threads)
-    cases = [(f"matmul {n}", f"matmul:{n}x{n}x{n}", "ONNX Runtime", matmul.best_ms),
-             (f"add {rows} × {cols}", f"add:{rows}x{cols}", "ONNX Runtime", add.best_ms),
-             ("copy 64 MiB", f"copy:{64 << 20}", "memcpy, one thread",
-              lambda: memcpy_ms(64 << 20))]
+    cases = [(name, workload, "ONNX Runtime", Runtime(model, args.threads).best_ms)
+             for name, workload, model in CASES]
+    cases.append(("copy 64 MiB", f"copy:{64 << 20}", "memcpy, one thread",
+                  lambda: memcpy_ms(64 << 20)))
     if os.path.exists(args.model):
         magika = Runtime(args.model, args.threads)
         cases.insert(0, ("Magika, one file", args.model, "ONNX Runtime", magika.best_ms))

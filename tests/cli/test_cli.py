@@ -49,7 +49,10 @@ def tenon(*args, status=0, text=True, **kwargs):
 
 def on_terminal(*args, **env):
     """What the command writes to a terminal that is its standard error."""
-    reader, writer = pty.openpty()
+    try:
+        reader, writer = pty.openpty()
+    except OSError as none:  # a container without /dev/pts
+        raise unittest.SkipTest(f"no terminal: {none}")
     with subprocess.Popen([TENON, *args], stdout=subprocess.DEVNULL, stderr=writer,
                           env=environment(**env)) as process:
         os.close(writer)

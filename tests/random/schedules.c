@@ -9,6 +9,7 @@ typedef struct scheduling {
   laws laws;
   const node *sink;
   bool reorders; /* reductions have no order */
+  bool gathered; /* once: copies of copies would be made for every element */
   size_t applied;
 } scheduling;
 
@@ -88,7 +89,8 @@ static void gather(scheduling *s, const node *range) {
         inner[count++] = n->free->at[k];
         size *= (double)range_extent(n->free->at[k])->hi;
       }
-    if (size <= 256) take(s, law_data(&s->laws, s->sink, n, inner, count, range, &element));
+    if (size <= 32 && !s->gathered)
+      s->gathered = take(s, law_data(&s->laws, s->sink, n, inner, count, range, &element));
     return;
   }
 }
