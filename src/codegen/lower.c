@@ -473,8 +473,7 @@ static void lower_fold(lowering *l, const node *f) {
 /* One node. */
 
 static const node *rebuild(lowering *l, const node *n) {
-  const node **src = images(l, n->src, n->n_src);
-  return ir_with_sources(l->g, n, src);
+  return subst_rebuild(l->g, n, images(l, n->src, n->n_src));
 }
 
 /** The first load of a state, before or after its step, brings its fold so far. */
