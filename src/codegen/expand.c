@@ -179,20 +179,15 @@ static const node *consecutive(vectoriser *v, const node *address) {
   return gate ? ir_op3(v->g, OP_WHERE, gate, base, address->src[2]) : base;
 }
 
-static const node *storage_root(const node *s) {
-  while (s->op == OP_AFTER) s = s->src[0];
-  return s;
-}
-
 static bool is_register(const node *s) {
-  const node *root = storage_root(s);
+  const node *root = node_storage_root(s);
   return root->op == OP_ALLOC && root->ints[1] == 0;
 }
 
 /** Scratch memory whose place is inside the range: each lane has its own, the lanes side by side.
  */
 static bool is_in_lanes(const vectoriser *v, const node *s) {
-  const node *root = storage_root(s);
+  const node *root = node_storage_root(s);
   return root->op == OP_ALLOC && root->ints[1] == 1 && depends(v, root);
 }
 

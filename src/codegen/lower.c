@@ -367,11 +367,6 @@ static bool is_first_of_stage(const node *fold, size_t i) {
   return true;
 }
 
-static const node *storage_root(const node *s) {
-  while (s->op == OP_AFTER) s = s->src[0];
-  return s;
-}
-
 /** What runs in a fold's loop, without what is inside the loops in it. */
 static bool is_in_body(const node *n, void *innermost) {
   return n->op != OP_END && node_is_free_in(innermost, n);
@@ -382,7 +377,7 @@ static void add_waits(lowering *l, const scan *s, const node *value, node_list *
   const node *innermost = s->ranges[fold_ranges(s->fold) - 1];
   node_list order = topo_sort(l->a, &value, 1, is_in_body, (void *)innermost);
   for (size_t i = 0; i < order.n; i++) {
-    const node *n = order.at[i], *root = n->op == OP_LOAD ? storage_root(n->src[0]) : NULL;
+    const node *n = order.at[i], *root = n->op == OP_LOAD ? node_storage_root(n->src[0]) : NULL;
     bool waits_for = n->op == OP_END;
     for (size_t k = 0; k < fold_states(s->fold); k++) waits_for |= root && root == s->alloc[k];
     if (waits_for) vec_push(l->a, waits, n);

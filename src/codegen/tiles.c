@@ -57,6 +57,8 @@ typedef struct tile {
   double cost; /* of all indices */
 } tile;
 
+static bool is_copies(const node *range) { return range_kind_of(range) == KIND_UNROLL; }
+
 static bool is_of_scalars(const node *f) {
   if (fold_emits(f)) return false;
   for (size_t i = 0; i < fold_states(f); i++)
@@ -103,7 +105,7 @@ static const node *lanes_around(ir *g, const node *fold, const node_list *nest) 
   for (uint32_t i = 0; i < fold->free->n; i++) {
     const node *r = fold->free->at[i];
     if (range_kind_of(r) == KIND_VECTOR) return r;
-    if (range_kind_of(r) == KIND_UNROLL && has_streams(g, nest, r)) copies = r;
+    if (is_copies(r) && has_streams(g, nest, r)) copies = r;
   }
   return copies;
 }
@@ -112,7 +114,7 @@ static const node *lanes_around(ir *g, const node *fold, const node_list *nest) 
 static double copies_of_node(const node *n, const node *lanes) {
   double copies = 1;
   for (uint32_t i = 0; i < n->free->n; i++)
-    if (n->free->at[i] != lanes && range_kind_of(n->free->at[i]) == KIND_UNROLL)
+    if (n->free->at[i] != lanes && is_copies(n->free->at[i]))
       copies *= weigh_indices(n->free->at[i]);
   return copies;
 }
@@ -132,7 +134,7 @@ static void add_operations(plan *p, const node *fold) {
     o.is_vector = lanes && node_is_free_in(lanes, n);
     bool scattered = o.is_vector && o.is_load && !weigh_reads_streamed(p->g, lanes, n);
     if (scattered && !choice_is_panel(p->g, p->stage, n, MOST_CUT / 2))
-      o.each = 2 * weigh_indices(lanes);
+      o.each = WEIGH_SCATTERED * weigh_indices(lanes);
     for (size_t k = 0; k < AXES; k++) o.along[k] = p->axis[k] && node_is_free_in(p->axis[k], n);
     vec_push(a, &p->operations, o);
   }
@@ -319,7 +321,7 @@ static void cut_tile(tiling *m, const plan *p, const tile *t) {
 
 static bool is_unrolled(const node *stage) {
   for (size_t i = 0; i < stage_ranges(stage); i++)
-    if (range_kind_of(stage_range(stage)[i]) == KIND_UNROLL) return true;
+    if (is_copies(stage_range(stage)[i])) return true;
   return false;
 }
 
@@ -334,8 +336,6 @@ static void tile_nest(tiling *m, const node *range) {
 }
 
 /* Copies inside of reductions. */
-
-static bool is_copies(const node *range) { return range_kind_of(range) == KIND_UNROLL; }
 
 /** The ranges that a FOLD is inside of and that are copies or lanes, lanes last. */
 static size_t copies_of(const node *fold, const node *outer[], size_t most) {

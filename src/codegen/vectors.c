@@ -41,7 +41,7 @@ static bool is_large_in_lanes(ir *g, const node *n, const node *range, int64_t l
 static double in_lanes(ir *g, const node *n, const node *range, int64_t lanes) {
   bool of_indices = n->dtype == DT_BOOL && n->n_src && n->src[0]->dtype == DT_INDEX;
   bool scattered = of_indices || (n->op == OP_INDEX && !weigh_reads_streamed(g, range, n));
-  return scattered ? 2 * weigh_node(n) : weigh_node(n) / (double)lanes;
+  return scattered ? WEIGH_SCATTERED * weigh_node(n) : weigh_node(n) / (double)lanes;
 }
 
 /** What is left of a node's work by vectors of inner nests. */

@@ -5,6 +5,9 @@
 #include "ir/binder.h"
 #include "ir/topo.h"
 
+/** Operations for an element that is loaded by itself and put into its lane. */
+enum { WEIGH_SCATTERED = 2 };
+
 /** Indices of a range: one that varies counts as a few. */
 double weigh_indices(const node *range);
 

@@ -96,6 +96,11 @@ bool node_is_free_in(const node *r, const node *n) {
   return false;
 }
 
+const node *node_storage_root(const node *s) {
+  while (s->op == OP_AFTER) s = s->src[0];
+  return s;
+}
+
 bool node_is_place(const node *n, size_t k) {
   if (!k || (n->op != OP_ALLOC && n->op != OP_AFTER)) return false;
   return n->src[k]->op == OP_RANGE || n->src[k]->op == OP_CONST;

@@ -55,6 +55,9 @@ bool node_is_free_in(const node *r, const node *n);
     does not depend on them. */
 bool node_is_place(const node *n, size_t k);
 
+/** The ALLOC or PARAM below any number of AFTERs. */
+const node *node_storage_root(const node *s);
+
 /** Whether two range sets share a member; whether a ⊆ b. */
 bool range_set_meets(const range_set *a, const range_set *b);
 bool range_set_within(const range_set *a, const range_set *b);

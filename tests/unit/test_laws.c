@@ -24,6 +24,7 @@ typedef enum law {
   LAW_ORDER,
   LAW_NEST,
   LAW_FLATTEN,
+  LAW_UNIT,
   LAW_DATA,
   LAW_INTERCHANGE,
   LAW_KIND,
@@ -88,6 +89,7 @@ static const node *apply(test *t, rng *r, law which, const node *sink, const nod
     break;
   case LAW_ORDER: result = law_order(&l, sink, range, rng_below(r, 3)); break;
   case LAW_DATA: result = gathered(t, r, &l, sink, range); break;
+  case LAW_UNIT: result = law_unit(&l, sink, law_binder(&l, sink, range), &a); break;
   case LAW_FLATTEN: result = law_flatten(&l, sink, range, &a); break;
   case LAW_NEST: result = law_nest(&l, sink, range); break;
   case LAW_INTERCHANGE: result = interchanged(r, &l, sink, range); break;
@@ -156,6 +158,8 @@ static void refusals_have_reasons(void *arg) {
   assert_string_equal(l.refusal, "no STAGE or FOLD binds the range");
   assert_null(law_data(&l, sink, stranger, &stranger, 1, NULL, &a));
   assert_string_equal(l.refusal, "it is no element of a buffer");
+  assert_null(law_unit(&l, sink, stranger, &a));
+  assert_string_equal(l.refusal, "no STAGE is given a range");
   assert_null(law_flatten(&l, sink, stranger, &a));
   assert_string_equal(l.refusal, "no STAGE or FOLD binds the range");
   assert_null(law_nest(&l, sink, stranger));
