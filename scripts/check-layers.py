@@ -11,21 +11,9 @@ import pathlib
 import re
 import sys
 
-# Earlier to later; folders on one line may include each other.
-ORDER = [
-    ["base"],
-    ["ir"],
-    ["rules"],
-    ["laws"],
-    ["schedule", "codegen"],
-    ["render"],
-    ["device"],
-    ["runtime"],
-    ["tensor", "formats"],
-    ["tune", "export"],
-    ["cli"],
-]
-RANK = {folder: rank for rank, folders in enumerate(ORDER) for folder in folders}
+# Earlier to later.
+ORDER = "base ir rules laws schedule codegen render device runtime tensor formats cli".split()
+RANK = {folder: rank for rank, folder in enumerate(ORDER)}
 
 # Host tools share the tables of the layers that they make sources for.
 TOOL_RANK = {"rulec": RANK["ir"]}

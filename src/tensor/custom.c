@@ -1,8 +1,8 @@
 #include "tensor/custom.h"
 
 #include "device/failure.h"
-#include "device/kernel.h"
 #include "ir/kernel.h"
+#include "ir/kernel_text.h"
 #include "tensor/call.h"
 #include "tensor/desc.h"
 #include "tensor/dims.h"

@@ -1,6 +1,6 @@
 /* Kernels as the caller holds them: texts that were verified. */
-#include "device/kernel.h"
 #include "ir/kernel.h"
+#include "ir/kernel_text.h"
 #include "ir/print.h"
 #include "ir/verify.h"
 
