@@ -23,6 +23,24 @@ if(rulec_sources AND rules)
   list(APPEND TENON_GENERATED ${compiled_rules})
 endif()
 
+# Kernels outlive a build on disk: their keys hold a hash of the sources that decide what they are.
+set(decide)
+foreach(folder IN ITEMS include src/base src/ir src/rules src/laws src/schedule src/codegen
+                        src/render src/device tools/rulec)
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS ${folder}/*.c ${folder}/*.h ${folder}/*.def
+    ${folder}/*.rules)
+  list(APPEND decide ${found})
+endforeach()
+set(build_id "${TENON_GENERATED_DIR}/device/build_id.c")
+add_custom_command(
+  OUTPUT ${build_id}
+  COMMAND ${CMAKE_COMMAND} "-DMADE=${build_id}" "-DVERSION=${PROJECT_VERSION}"
+          "-DFILES=${decide}" -P "${PROJECT_SOURCE_DIR}/cmake/BuildId.cmake"
+  DEPENDS ${decide} cmake/BuildId.cmake
+  COMMENT "Hashing the sources of kernels"
+  VERBATIM)
+list(APPEND TENON_GENERATED ${build_id})
+
 file(GLOB_RECURSE protos CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/src" src/formats/*.proto)
 foreach(proto IN LISTS protos)
   string(REGEX REPLACE "\\.proto$" "" stem "${proto}")

@@ -4,7 +4,8 @@
 #   tests/KIND/test_SUBJECT.sh, .py  scripts; they get the build folder as their argument
 #   tests/fuzz/fuzz_SUBJECT.c      libFuzzer programs, with TENON_FUZZ; seeds.c writes their seeds
 #   examples/NAME.c                run without arguments
-# A test runs in the source folder, skips by exit code 77, and keeps its cache in the build folder.
+# A test runs in the source folder, and skips by exit code 77. Kernels are not kept on disk, except by
+# tests of that, in folders of their own.
 
 include(CTest)
 enable_language(CXX)
@@ -24,7 +25,7 @@ endif()
 message(STATUS "Python of the tests: ${TENON_PYTHON}")
 
 set(test_environment
-  "TENON_CACHE=${PROJECT_BINARY_DIR}/test-cache"
+  "TENON_CACHE=off"
   "TENON_SANITIZE=${TENON_SANITIZE}"
   "UBSAN_OPTIONS=print_stacktrace=1"
   "TSAN_OPTIONS=second_deadlock_stack=1")

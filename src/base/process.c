@@ -33,17 +33,23 @@ static bool is_program(const char *path) {
   return !stat(path, &s) && S_ISREG(s.st_mode) && !access(path, X_OK);
 }
 
-char *process_find(arena *a, const char *name) {
-  if (strchr(name, '/')) return is_program(name) ? arena_printf(a, "%s", name) : NULL;
+process_paths process_find_all(arena *a, const char *name) {
+  process_paths found = {0};
   const char *path = path_or_null();
   for (const char *at = path ? path : USUAL_PATH; at;) {
     const char *end = strchr(at, ':');
     int n = end ? (int)(end - at) : (int)strlen(at);
     char *candidate = n ? arena_printf(a, "%.*s/%s", n, at, name) : arena_printf(a, "./%s", name);
-    if (is_program(candidate)) return candidate;
+    if (is_program(candidate)) vec_push(a, &found, candidate);
     at = end ? end + 1 : NULL;
   }
-  return NULL;
+  return found;
+}
+
+char *process_find(arena *a, const char *name) {
+  if (strchr(name, '/')) return is_program(name) ? arena_printf(a, "%s", name) : NULL;
+  process_paths found = process_find_all(a, name);
+  return found.n ? found.at[0] : NULL;
 }
 
 typedef struct child {

@@ -2,7 +2,7 @@
 #ifndef TENON_BASE_PROCESS_H
 #define TENON_BASE_PROCESS_H
 
-#include "base/arena.h"
+#include "base/vec.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,6 +30,10 @@ typedef struct process_result {
   const unsigned char *file; /* in the arena; NULL if it is empty */
   size_t file_bytes;
 } process_result;
+
+/** All executables of a name on $PATH, in its order. In the arena. */
+typedef VEC(char *) process_paths;
+process_paths process_find_all(arena *a, const char *name);
 
 /** The path of an executable: `name` itself if it holds a slash, else found on $PATH; NULL if there
     is none. In the arena. */

@@ -342,7 +342,8 @@ static bool copy_facts(kernel_cache *c, const made_kernel *made) {
   const tn_program_spec *s = made->spec;
   kernel *k = made->kernel;
   size_t slots = s->n_globals * sizeof *s->globals, names = s->n_values * sizeof(char *);
-  size_t sizes = launch_bytes(&made->sizes), bytes = slots + names + sizes + strlen(s->name) + 1;
+  size_t sizes = launch_bytes(&made->sizes), bytes = slots + names + sizes;
+  bytes += strlen(s->entry) + 1 + strlen(s->name) + 1;
   for (size_t i = 0; i < s->n_values; i++) bytes += strlen(s->value_names[i]) + 1;
   char *block = mem_alloc(c->mem, bytes);
   if (!block) return false;
@@ -351,9 +352,10 @@ static bool copy_facts(kernel_cache *c, const made_kernel *made) {
   const char **value_names = (const char **)(block + slots);
   if (slots) memcpy(globals, s->globals, slots);
   for (size_t i = 0; i < s->n_values; i++) value_names[i] = put(&at, s->value_names[i]);
+  const char *entry = put(&at, s->entry);
   k->name = put(&at, s->name);
   k->sizes = launch_copy(&made->sizes, block + slots + names, value_names);
-  k->facts = (tn_program_facts){.entry = k->entry,
+  k->facts = (tn_program_facts){.entry = entry,
                                 .n_buffers = s->n_globals,
                                 .n_values = s->n_values,
                                 .core_id = s->core_id,
@@ -374,7 +376,7 @@ static code *new_code(kernel_cache *c, const tn_code *from) {
 }
 
 tn_status cache_publish(kernel_cache *c, const made_kernel made[], size_t n, const tn_code *from,
-                        diag *d) {
+                        bool found, diag *d) {
   code *k = new_code(c, from);
   bool complete = k != NULL;
   for (size_t i = 0; i < n && complete; i++)
@@ -387,7 +389,7 @@ tn_status cache_publish(kernel_cache *c, const made_kernel made[], size_t n, con
   k->kernels = k->held = n;
   atomic_init(&k->owners, n);
   set_charge(c, k, k->bytes);
-  c->counts.compiled += n;
+  *(found ? &c->counts.found : &c->counts.compiled) += n;
   for (size_t i = 0; i < n; i++) {
     made[i].kernel->code = k;
     made[i].kernel->published = true;

@@ -30,7 +30,7 @@ typedef enum cache_answer { CACHE_FOUND, CACHE_CLAIMED, CACHE_BUSY } cache_answe
 tn_status cache_ask(kernel_cache *c, const kernel_key *key, bool wait, cache_answer *answer,
                     kernel **k, diag *d);
 
-/** The name of a kernel's function: its key's hash, and a number where others have the same hash,
+/** A name for a kernel's function: its key's hash, and a number where others have the same hash,
    so that no two kernels there have one name. Lives as long as the kernel is held. */
 const char *cache_entry(const kernel *k);
 
@@ -41,9 +41,10 @@ typedef struct made_kernel {
   launch_code sizes;
 } made_kernel;
 
-/** Says what claimed kernels were compiled to: one piece of code for all `n`. All is copied. */
+/** Says what claimed kernels were compiled to, or `found` to have been before: one piece of code
+   for all `n`, in which they have the entries of their specs. All is copied. */
 tn_status cache_publish(kernel_cache *c, const made_kernel made[], size_t n, const tn_code *code,
-                        diag *d);
+                        bool found, diag *d);
 
 /** Gives a kernel back. One that is claimed and not published goes; who waits for it asks anew. */
 void cache_drop(kernel_cache *c, kernel *k);
@@ -60,7 +61,7 @@ void cache_release(tn_program *p);
 void cache_forget(kernel_cache *c, const tn_device *device);
 
 typedef struct cache_counts {
-  uint64_t found, compiled; /* since the cache was opened */
+  uint64_t found, compiled; /* since the cache was opened; found on disk too */
   size_t kernels, bytes;    /* now */
   size_t idle, idle_bytes;  /* of these, what nobody holds */
 } cache_counts;

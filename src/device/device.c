@@ -40,6 +40,8 @@ tn_status device_open(tn_device **device, table *t, const tn_backend *b, int32_t
 
 static void free_target(device_target *t) {
   mem_strfree(t->device->mem, t->limit);
+  mem_strfree(t->device->mem, t->identity);
+  mem_strfree(t->device->mem, t->former_identity);
   mem_free(t->device->mem, t, sizeof *t);
 }
 

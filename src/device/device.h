@@ -33,7 +33,8 @@ struct tn_device {
   device_compiler *compilers; /* opened when first needed */
 };
 
-/** What programs are made for: a pair, with a target's capabilities. Made once, never changed. */
+/** What programs are made for: a pair, with a target's capabilities. Made once; what is found out
+    of its compiler later (identity.h) is all that changes. */
 struct device_target {
   tn_device *device;
   size_t pair;
@@ -44,6 +45,10 @@ struct device_target {
   target target; /* the same, for code generation */
   char *limit;   /* as asked for; NULL: none */
   device_target *next;
+  /* Under opened->lock: what the compiler's `key` says, and what was taken for it until it was
+     asked; NULL: not known. */
+  char *identity, *former_identity;
+  bool is_remembered; /* from the disk: it has not been asked */
 };
 
 /** Opens a device: table_device's. */

@@ -18,6 +18,7 @@ static void add_number(str *s, uint64_t n) { str_add_bytes(s, (const char *)&n, 
 _Static_assert(sizeof((target){0, 0, 0, 0, 0, 0, {{0, 0}, 0, 0}}) == sizeof(target), "");
 
 static void add_target(str *s, const device_target *t) {
+  add_text(s, build_id);
   add_text(s, t->device->backend->name);
   add_text(s, t->caps.target);
   add_text(s, t->renderer->name);
@@ -55,6 +56,31 @@ static void add_node(str *s, numbering *v, const node *n) {
   map_set(s->arena, &v->nodes, n, (void *)(v->nodes.n + 1));
 }
 
+void key_hash(const void *data, size_t bytes, uint64_t hash[2]) {
+  XXH128_hash_t h = XXH3_128bits(data, bytes);
+  hash[0] = h.high64;
+  hash[1] = h.low64;
+}
+
+static kernel_key key_of(const str *s) {
+  kernel_key k = {.data = s->at, .bytes = s->n};
+  key_hash(s->at, s->n, k.hash);
+  return k;
+}
+
+bool key_is(const kernel_key *a, const kernel_key *b) {
+  return a->hash[0] == b->hash[0] && a->hash[1] == b->hash[1] && a->bytes == b->bytes &&
+         !memcmp(a->data, b->data, a->bytes);
+}
+
+kernel_key key_make_identity(arena *a, const device_target *t, const char *stamp) {
+  str s = str_new(a);
+  add_text(&s, "compiler");
+  add_target(&s, t);
+  add_text(&s, stamp);
+  return key_of(&s);
+}
+
 kernel_key key_make(arena *a, const device_target *t, const char *identity, int math,
                     const node *kernel) {
   bool is_program = kernel->op == OP_PROGRAM;
@@ -62,10 +88,10 @@ kernel_key key_make(arena *a, const device_target *t, const char *identity, int 
   node_list order = topo_sort(a, roots, is_program ? 2 : 1, NULL, NULL);
   numbering v = {0};
   str s = str_new(a);
+  add_text(&s, "kernel");
   add_target(&s, t);
   add_text(&s, identity);
   add_number(&s, is_program ? UINT64_MAX : (uint64_t)math);
   for (size_t i = 0; i < order.n; i++) add_node(&s, &v, order.at[i]);
-  XXH128_hash_t h = XXH3_128bits(s.at, s.n);
-  return (kernel_key){{h.high64, h.low64}, s.at, s.n};
+  return key_of(&s);
 }

@@ -15,8 +15,21 @@ typedef struct kernel_key {
 /** The key of a kernel: a SINK, from which code is generated in math mode `math`, or a
    PROGRAM(SINK, DEVICE, LINEAR). It has the graph, without the kernel's name and whatever numbers
    its ranges and allocs got; the backend's name; the target and its capabilities; the renderer; the
-   compiler and what identifies it (`identity`, of its `key`). In the arena. */
+   compiler and what identifies it (`identity`, of its `key`); and build_id. In the arena. */
 kernel_key key_make(arena *a, const device_target *t, const char *identity, int math,
                     const node *kernel);
+
+/** The key of what identifies a target's compiler: its `stamp`, the target and build_id. No kernel
+    has it. In the arena. */
+kernel_key key_make_identity(arena *a, const device_target *t, const char *stamp);
+
+/** Whether two keys are the same, hash and bytes. */
+bool key_is(const kernel_key *a, const kernel_key *b);
+
+/** The hash that keys have, of any bytes. */
+void key_hash(const void *data, size_t bytes, uint64_t hash[2]);
+
+/** Changes with every change of the sources that decide what a kernel becomes. */
+extern const char build_id[];
 
 #endif

@@ -176,6 +176,57 @@ launch_code launch_copy(const launch_code *c, void *block, const char *const nam
   return (launch_code){steps, c->n_steps, c->n_results, results};
 }
 
+/* On disk. */
+
+enum { STEP_NUMBERS = 6 };
+
+void launch_write(const launch_code *c, str *to) {
+  wire_add(to, c->n_steps);
+  for (size_t i = 0; i < c->n_steps; i++) {
+    const launch_step *s = &c->steps[i];
+    const uint64_t numbers[STEP_NUMBERS] = {s->kind, s->dtype,        s->a,
+                                            s->b,    (uint64_t)s->lo, (uint64_t)s->hi};
+    for (size_t k = 0; k < STEP_NUMBERS; k++) wire_add(to, numbers[k]);
+  }
+  wire_add(to, c->n_results);
+  for (size_t i = 0; i < c->n_results; i++) wire_add(to, c->results[i]);
+}
+
+static launch_step read_step(wire_reader *r, size_t at, const char *const names[], size_t n_names) {
+  uint64_t v[STEP_NUMBERS];
+  for (size_t k = 0; k < STEP_NUMBERS; k++) v[k] = wire_number(r);
+  bool is_value = v[0] == STEP_VALUE, is_number = v[0] == STEP_NUMBER;
+  dtype_class cls = v[1] < DT_LIMIT ? dtype_get((int)v[1])->cls : DC_NONE;
+  uint64_t operands = is_number ? UINT64_MAX : is_value ? n_names : at;
+  if (v[0] > STEP_COPY || cls == DC_NONE || cls == DC_FLOAT || v[2] >= operands ||
+      (!is_value && v[3] >= operands))
+    r->failed = true;
+  if (r->failed) return (launch_step){0};
+  return (launch_step){.kind = (step_kind)v[0],
+                       .dtype = (dtype)v[1],
+                       .a = (uint32_t)v[2],
+                       .b = (uint32_t)v[3],
+                       .lo = (int64_t)v[4],
+                       .hi = (int64_t)v[5],
+                       .name = is_value ? names[v[2]] : NULL};
+}
+
+launch_code launch_read_sizes(wire_reader *r, arena *a, const char *const names[], size_t n_names) {
+  size_t n_steps = wire_count(r, STEP_NUMBERS * sizeof(uint64_t));
+  if (n_steps > LAUNCH_STEPS) r->failed = true;
+  launch_step *steps = arena_calloc(a, r->failed ? 0 : n_steps, sizeof *steps);
+  for (size_t i = 0; i < n_steps && !r->failed; i++) steps[i] = read_step(r, i, names, n_names);
+  size_t n_results = wire_count(r, sizeof(uint64_t));
+  if (n_results != 3 && n_results != 6) r->failed = true;
+  uint32_t *results = arena_calloc(a, r->failed ? 0 : n_results, sizeof *results);
+  for (size_t i = 0; i < n_results && !r->failed; i++) {
+    uint64_t step = wire_number(r);
+    if (step >= n_steps) r->failed = true;
+    results[i] = (uint32_t)step;
+  }
+  return r->failed ? (launch_code){0} : (launch_code){steps, n_steps, n_results, results};
+}
+
 /* Evaluating. */
 
 static tn_status overflow(diag *d, int64_t a, const char *sign, int64_t b) {

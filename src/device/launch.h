@@ -3,6 +3,7 @@
 #ifndef TENON_DEVICE_LAUNCH_H
 #define TENON_DEVICE_LAUNCH_H
 
+#include "base/wire.h"
 #include "ir/ir.h"
 
 typedef struct launch_step launch_step;
@@ -31,6 +32,11 @@ launch_code launch_compile_sizes(arena *a, const node *const global[3], const no
 /** A copy in a block of launch_bytes bytes; `names` are those it was compiled with, and stay. */
 size_t launch_bytes(const launch_code *c);
 launch_code launch_copy(const launch_code *c, void *block, const char *const names[]);
+
+/** Writes what was compiled, and reads it back into an arena; `names` are those it was compiled
+   with. What is read fails the reader unless it is what launch_compile_sizes can have made. */
+void launch_write(const launch_code *c, str *to);
+launch_code launch_read_sizes(wire_reader *r, arena *a, const char *const names[], size_t n_names);
 
 /** Computes the results. `room` is for n_steps numbers. A value beyond its VAR's bounds, overflow,
    a division by zero and a value that does not fit its type are each a TN_ERR_ARGUMENT that says

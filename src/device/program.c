@@ -2,7 +2,9 @@
 
 #include "device/cache.h"
 #include "device/failure.h"
+#include "device/identity.h"
 #include "device/output.h"
+#include "device/piece.h"
 #include "device/pool.h"
 #include "device/spec.h"
 
@@ -29,9 +31,12 @@ typedef struct compilation {
   kernel_cache *cache;
   ir *ir;
   arena *arena;
-  diag *diag; /* the ir's: all below raises through it */
-  void *compiler;
-  tn_output output; /* what a renderer or compiler writes */
+  diag *diag;           /* the ir's: all below raises through it */
+  disk *disk;           /* NULL: nothing is kept there, or nothing any more */
+  const char *identity; /* the compiler's, of the keys */
+  void *compiler;       /* once something is to be compiled */
+  tn_output output;     /* what a renderer or compiler writes */
+  disk_file file;       /* what is read of the disk */
   const node *const *kernels;
   request *requests;
   size_t n;
@@ -52,20 +57,86 @@ static void require(compilation *c, tn_status status, const tn_failure *f) {
 
 /* Keys. */
 
-static const char *compiler_identity(compilation *c) {
-  tn_failure f;
-  failure_clear(&f);
-  tn_status status = c->target->compiler->key(c->compiler, &c->target->caps, &c->output, &f);
-  require(c, status, &f);
-  const char *copy = arena_printf(c->arena, "%s", output_text(&c->output));
-  c->output.n = 0;
-  return copy;
+static identity_ask asking(compilation *c) {
+  return (identity_ask){c->target, c->disk, c->arena, &c->output};
+}
+
+/** Opens the compiler. If it is not the one that keys were made for, what it makes is not kept. */
+static void open_compiler(compilation *c) {
+  bool is_same;
+  const identity_ask q = asking(c);
+  c->compiler = identity_confirm(&q, c->identity, &is_same);
+  if (!is_same) c->disk = NULL;
 }
 
 static void ask(compilation *c, request *r, bool wait) {
   cache_answer answer;
   if (cache_ask(c->cache, &r->key, wait, &answer, &r->kernel, c->diag)) diag_rethrow(c->diag);
   r->claimed = answer == CACHE_CLAIMED;
+}
+
+/* What the disk has. */
+
+static const node *sink_of(const request *r) {
+  return r->program->op == OP_SINK ? r->program : r->program->src[0];
+}
+
+/** Whether a piece can be loaded, with a function for each of its `n` kernels. What only lacks
+   memory may be right. */
+static bool can_be_loaded(compilation *c, const piece *p, size_t n) {
+  tn_device *v = c->target->device;
+  const tn_backend *b = v->backend;
+  void *module, *program;
+  tn_failure f;
+  failure_clear(&f);
+  tn_status status = b->load(v->state, &p->code, &module, &f);
+  if (status) return status == TN_ERR_MEMORY;
+  for (size_t i = 0; i < n && !status; i++) {
+    const tn_program_spec *s = &p->kernels[i].spec;
+    const tn_program_facts facts = {s->entry,   s->n_globals,   s->n_values,
+                                    s->core_id, s->value_names, s->globals};
+    status = b->program(module, &facts, &program, &f);
+    if (!status) b->program_free(program);
+  }
+  b->unload(module);
+  return !status || status == TN_ERR_MEMORY;
+}
+
+/** Publishes all that is claimed and in the file that is read. */
+static void take_file(compilation *c, const piece *p) {
+  made_kernel *made = arena_alloc(c->arena, c->n * sizeof *made);
+  size_t n = 0;
+  for (size_t i = 0; i < c->n; i++) {
+    request *r = &c->requests[i];
+    size_t at = r->claimed ? disk_file_find(&c->file, &r->key) : SIZE_MAX;
+    if (at == SIZE_MAX || !piece_fits(&p->kernels[at], c->ir, sink_of(r))) continue;
+    r->spec = p->kernels[at].spec;
+    r->spec.name = sink_of(r)->text;
+    r->claimed = false;
+    made[n++] = (made_kernel){r->kernel, &r->spec, p->kernels[at].sizes};
+  }
+  if (n && cache_publish(c->cache, made, n, &p->code, true, c->diag)) diag_rethrow(c->diag);
+}
+
+static void find_on_disk(compilation *c, request *r) {
+  piece p;
+  if (!disk_read(c->disk, &r->key, &c->file)) return;
+  if (piece_read(&p, c->file.content, c->file.content_bytes, c->file.n_keys, c->arena) &&
+      can_be_loaded(c, &p, c->file.n_keys))
+    take_file(c, &p);
+  if (r->claimed) disk_refuse(c->disk, &r->key, "it holds no kernel that could be loaded");
+  disk_free(c->disk, &c->file);
+}
+
+/** Keeps what a call of the compiler made. */
+static void keep_on_disk(compilation *c, const made_kernel made[], request *const requests[],
+                         size_t n, const tn_code *code) {
+  if (!c->disk) return;
+  str s = str_new(c->arena);
+  const kernel_key **keys = arena_alloc(c->arena, n * sizeof *keys);
+  for (size_t i = 0; i < n; i++) keys[i] = &requests[i]->key;
+  piece_write(&s, code, made, n);
+  disk_write(c->disk, keys, n, s.at, s.n, c->arena);
 }
 
 /* Stages. */
@@ -108,7 +179,7 @@ static void source_body(void *arg) {
 
 /** A kernel's source, if it is ours to compile. */
 static void make_source(compilation *c, request *r) {
-  const node *sink = r->program->op == OP_SINK ? r->program : r->program->src[0];
+  const node *sink = sink_of(r);
   c->at = r;
   if (!diag_catch(c->diag, source_body, c)) return;
   prefix(c->diag, sink->text);
@@ -169,9 +240,10 @@ static void publish(void *arg) {
   }
   const node *binary = b->requests[0]->program->src[4];
   tn_code code = {c->target->compiler->kind, binary->text, binary->n_text};
-  if (cache_publish(c->cache, made, b->n, &code, c->diag)) diag_rethrow(c->diag);
+  if (cache_publish(c->cache, made, b->n, &code, false, c->diag)) diag_rethrow(c->diag);
   const program_options *o = c->options;
   for (size_t i = 0; i < b->n && o->made; i++) o->made(o->user, b->specs[i]->name, b->n, b->ns);
+  keep_on_disk(c, made, b->requests, b->n, &code);
 }
 
 /** How many of `n` kernels go into a batch: the host's threads call the compiler side by side. */
@@ -184,6 +256,7 @@ static size_t batch_size(const compilation *c, size_t n) {
 
 /** Compiles kernels that are rendered; what succeeds is published even if something fails. */
 static void compile(compilation *c, request **claimed, size_t n) {
+  if (n && !c->compiler) open_compiler(c);
   size_t size = batch_size(c, n), count = (n + size - 1) / size;
   batch *b = arena_calloc(c->arena, count, sizeof *b);
   for (size_t i = 0; i < count; i++)
@@ -200,6 +273,8 @@ static void compile(compilation *c, request **claimed, size_t n) {
 static void compile_claimed(compilation *c) {
   request **claimed = arena_alloc(c->arena, c->n * sizeof *claimed);
   size_t n = 0;
+  for (size_t i = 0; i < c->n && c->disk; i++)
+    if (c->requests[i].claimed) find_on_disk(c, &c->requests[i]);
   for (size_t i = 0; i < c->n; i++) {
     request *r = &c->requests[i];
     if (c->options->tell) c->options->tell(c->options->user, i, c->n);
@@ -233,13 +308,13 @@ static void check_kernel(compilation *c, const node *kernel) {
 static void compile_all(void *arg) {
   compilation *c = arg;
   c->requests = arena_calloc(c->arena, c->n, sizeof *c->requests);
-  if (device_compiler_get(c->target, &c->compiler, c->diag)) diag_rethrow(c->diag);
-  const char *identity = compiler_identity(c);
+  const identity_ask q = asking(c);
+  c->identity = identity_get(&q);
   for (size_t i = 0; i < c->n; i++) {
     request *r = &c->requests[i];
     check_kernel(c, c->kernels[i]);
     r->program = c->kernels[i];
-    r->key = key_make(c->arena, c->target, identity, c->codegen.math, r->program);
+    r->key = key_make(c->arena, c->target, c->identity, c->codegen.math, r->program);
   }
   for (size_t i = 0; i < c->n; i++) ask(c, &c->requests[i], false);
   compile_claimed(c);
@@ -258,6 +333,7 @@ tn_status program_compile(const program_options *o, ir *g, const node *const ker
                    .target = t,
                    .codegen = {.target = t->target, .math = o->math, .watch = o->watch},
                    .cache = table_kernels(t->device->table),
+                   .disk = t->compiler->lasting ? o->disk : NULL,
                    .ir = g,
                    .arena = &a,
                    .diag = ir_diag(g),
@@ -276,6 +352,7 @@ tn_status program_compile(const program_options *o, ir *g, const node *const ker
   }
   for (batch *b = c.batches; b; b = b->next) output_free(&b->code);
   output_free(&c.output);
+  if (o->disk) disk_free(o->disk, &c.file);
   arena_free(&a);
   if (status && d != c.diag) diag_copy(d, c.diag);
   return status;

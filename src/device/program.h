@@ -1,11 +1,12 @@
-/* Compiled programs, and how they come about. A kernel is looked up in the cache by its key; what
-   is not there goes through the stages of PROGRAM(SINK, DEVICE, LINEAR, SOURCE, BINARY): code is
-   generated, rendered and compiled; then it is loaded. */
+/* Compiled programs, and how they come about. A kernel is looked up in the cache by its key, then
+   on disk; what is not there goes through the stages of PROGRAM(SINK, DEVICE, LINEAR, SOURCE,
+   BINARY): code is generated, rendered and compiled; then it is loaded. */
 #ifndef TENON_DEVICE_PROGRAM_H
 #define TENON_DEVICE_PROGRAM_H
 
 #include "codegen/codegen.h"
 #include "device/device.h"
+#include "device/disk.h"
 #include "device/launch.h"
 #include "ir/ir.h"
 
@@ -33,6 +34,7 @@ typedef struct program_options {
   /** A kernel, one of `n` that one call of the compiler made in `ns`; NULL: nobody is told. */
   void (*made)(void *user, const char *name, size_t n, int64_t ns);
   void *user;
+  disk *disk; /* where kernels are found and kept; NULL: nowhere */
 } program_options;
 
 /** Compiles kernels of one ir, SINKs (stage K) or PROGRAM(SINK, DEVICE, LINEAR) nodes, in few calls

@@ -82,8 +82,11 @@ static void compile(making *m) {
   executable *p = m->p;
   size_t n = m->kernels.n;
   p->programs = arena_calloc(&p->arena, n, sizeof *p->programs);
-  program_options o = {
-      .target = m->request->target, .math = m->request->math, .tell = tell, .user = m};
+  program_options o = {.target = m->request->target,
+                       .math = m->request->math,
+                       .tell = tell,
+                       .user = m,
+                       .disk = m->request->disk};
   if (m->request->logger && m->request->logger->log) o.made = log_kernel;
   if (m->request->dump && m->request->dump->pass) o.watch = (codegen_watch){after_codegen, m};
   if (program_compile(&o, m->g, m->kernels.at, n, p->programs, m->d) != TN_OK) diag_rethrow(m->d);

@@ -53,6 +53,7 @@ typedef struct executable_request {
   dump *dump;                  /* NULL: nothing is written */
   const tn_progress *progress; /* NULL: nobody is told */
   const tn_logger *logger;     /* of kernels compiled; NULL: nobody is told */
+  disk *disk;                  /* of kernels; NULL: they are not kept there */
   mutex *reports;              /* held while any of these is used; NULL: nobody else does */
 } executable_request;
 

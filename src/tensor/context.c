@@ -231,7 +231,7 @@ static void destroy_attachments(tn_context *c) {
 /* Closing. */
 
 static void free_strings(tn_context *c) {
-  char *const all[] = {c->device_name, c->pair, c->cpu, c->cache_dir, c->dump_text, c->label};
+  char *const all[] = {c->device_name, c->pair, c->cpu, c->dump_text, c->label};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) mem_strfree(&c->mem, all[i]);
 }
 
@@ -263,6 +263,7 @@ void context_destroy(tn_context *c) {
   queue_close(c->queue);
   forget_devices(c);
   if (c->own_table) table_close(c->table);
+  disk_close(c->disk);
   free_strings(c);
   failure_drop(c, c->broken);
   failure_drop(c, c->told);

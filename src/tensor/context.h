@@ -82,7 +82,8 @@ struct tn_context {
   tn_device *device;
   const device_target *target;
   tn_queue *queue; /* NULL until something is run */
-  char *device_name, *pair, *cpu, *cache_dir, *dump_text;
+  disk *disk;      /* NULL: kernels are not kept there */
+  char *device_name, *pair, *cpu, *dump_text;
   int32_t threads;
   tn_math math;
   mutex reports; /* held while dumps are written, remarks logged and progress told */

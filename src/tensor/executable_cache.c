@@ -153,6 +153,7 @@ static tn_status compile(tn_context *c, const executable_ask *a, executable **ou
                           .dump = &c->dump,
                           .progress = c->progress.step ? &c->progress : NULL,
                           .logger = &c->logger,
+                          .disk = c->disk,
                           .reports = &c->reports};
   tn_status s = custom_host_of(c, a->order, &r.host);
   /* The host functions are the executable's from here on. */

@@ -77,6 +77,10 @@ static bool copy_text(tn_context *c, char **to, const char *from) {
   return !from || *to;
 }
 
+static void disk_remarks(void *user, const char *text) {
+  context_log(user, TN_LOG_WARNING, "%s", text);
+}
+
 static bool make_parts(tn_context *c, const tn_open_desc *o) {
   c->ir = ir_new(&c->mem, &c->diag, true);
   c->nobody = mem_calloc(&c->mem, 1, sizeof *c->nobody);
@@ -88,7 +92,8 @@ static bool make_parts(tn_context *c, const tn_open_desc *o) {
   ir_watch(c->ir, &leaves);
   return copy_text(c, &c->device_name, o->device ? o->device : "CPU") &&
          copy_text(c, &c->pair, o->pair) && copy_text(c, &c->cpu, o->cpu) &&
-         copy_text(c, &c->cache_dir, o->cache_dir) && copy_text(c, &c->dump_text, o->dump);
+         copy_text(c, &c->dump_text, o->dump) &&
+         disk_open(&c->disk, o->cache_dir, disk_remarks, c, &c->mem);
 }
 
 static void check_numbers(const tn_open_desc *o, diag *d) {

@@ -137,6 +137,7 @@ static void compile(making *j) {
                           .dump = &c->dump,
                           .progress = c->progress.step ? &c->progress : NULL,
                           .logger = &c->logger,
+                          .disk = c->disk,
                           .reports = &c->reports};
   executable **e = &j->made->executable;
   if ((j->g->host && j->g->host(j->g->user, &j->order, &r.host) != TN_OK) ||

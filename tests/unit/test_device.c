@@ -888,7 +888,7 @@ static void equal_hashes_are_not_equal_keys(void **state) {
   kernel_key keys[3] = {{{1, 2}, "one", 3}, {{1, 2}, "two", 3}, {{1, 2}, "three", 5}};
   kernel *k[3], *again;
   cache_answer answer;
-  tn_program_spec spec = {.name = "k"};
+  tn_program_spec spec = {.name = "k", .entry = "k"};
   tn_code code = {TN_CODE_BYTES, "code", 4};
   static const char *const names[] = {"tn_00000000000000010000000000000002",
                                       "tn_00000000000000010000000000000002_1",
@@ -901,7 +901,7 @@ static void equal_hashes_are_not_equal_keys(void **state) {
     assert_int_equal(answer, CACHE_CLAIMED);
     assert_string_equal(cache_entry(k[i]), names[i]);
     made.kernel = k[i];
-    if (i < 2) ok(f, cache_publish(c, &made, 1, &code, &f->diag));
+    if (i < 2) ok(f, cache_publish(c, &made, 1, &code, false, &f->diag));
   }
   for (int i = 0; i < 2; i++) {
     ok(f, cache_ask(c, &keys[i], false, &answer, &again, &f->diag));

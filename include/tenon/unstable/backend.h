@@ -126,7 +126,8 @@ typedef struct tn_compiler {
   tn_status (*open)(void *device, const tn_host *host, const char *name, void **compiler,
                     tn_failure *failure);
   void (*close)(void *compiler); /**< optional: nothing to close */
-  /** Writes a text that identifies the compiler: name, version, and the flags for `caps`. */
+  /** Writes a text that identifies the compiler: name, version, and the flags for `caps`; and, if
+      its code is `lasting`, whatever else of the backend decides what kernels become. */
   tn_status (*key)(void *compiler, const tn_capabilities *caps, tn_output *key,
                    tn_failure *failure);
   /** Writes the code of `n` programs, whose entries differ, in one piece, not empty. May look at
@@ -134,6 +135,12 @@ typedef struct tn_compiler {
   tn_status (*compile)(void *compiler, const tn_capabilities *caps,
                        const tn_program_spec *const specs[], size_t n, tn_output *code,
                        tn_failure *failure);
+  /** Code means the same in another process: it is kept on disk, and found there by later ones. */
+  bool lasting;
+  /** Optional: writes a text that changes whenever what `key` writes for the compiler of a name may
+      change, without starting or loading anything: where its files are, their sizes and times. If
+      all kernels are found on disk, `open` is then not called. Default: it is opened and asked. */
+  tn_status (*stamp)(void *device, const char *name, tn_output *stamp, tn_failure *failure);
 } tn_compiler;
 
 typedef struct tn_pair {

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 typedef VEC(const char *) words;
 
@@ -74,6 +75,10 @@ static void add_words(arena *a, words *w, const char *const *more) {
   for (; more && *more; more++) vec_push(a, w, *more);
 }
 
+/* The names under which a compiler is looked for. */
+static const char *const usual[] = {"cc", "gcc", "clang"};
+enum { USUAL = sizeof usual / sizeof *usual };
+
 /* Finding. */
 
 static words split(const char *text, arena *a) {
@@ -127,10 +132,9 @@ static const char *origin(const char *name) {
 }
 
 tn_status cc_find(cc *c, const char *name, arena *a, diag *d) {
-  static const char *const usual[] = {"cc", "gcc", "clang"};
   diag why = {0};
   *c = (cc){.limit_ns = compile_limit_ns};
-  for (size_t i = 0; i < (name ? 1 : sizeof usual / sizeof *usual); i++)
+  for (size_t i = 0; i < (name ? 1 : USUAL); i++)
     if (try_command(c, name ? name : usual[i], a, &why)) {
       c->shown = name ? arena_printf(a, "\"%s\" (%s)", name, origin(name)) : c->command[0];
       return TN_OK;
@@ -145,6 +149,32 @@ tn_status cc_find(cc *c, const char *name, arena *a, diag *d) {
                   "no C compiler found (tried cc, gcc and clang%s%s): name one (the context's "
                   "compiler, TENON_CC or CC), or %s",
                   colon, why.text, install_hint);
+}
+
+static void add_stamp(str *s, const char *path) {
+  struct stat f;
+  if (stat(path, &f)) return;
+  str_addf(s, " %s %llu %llu %lld %lld.%09ld %lld.%09ld", path, (unsigned long long)f.st_dev,
+           (unsigned long long)f.st_ino, (long long)f.st_size, (long long)f.st_mtim.tv_sec,
+           f.st_mtim.tv_nsec, (long long)f.st_ctim.tv_sec, f.st_ctim.tv_nsec);
+}
+
+/** A word of a command: it, the file it names, and all on the PATH that have its name. */
+static void add_word(str *s, const char *word) {
+  const char *slash = strrchr(word, '/');
+  str_addf(s, "\n%s", word);
+  if (slash) add_stamp(s, word);
+  process_paths found = process_find_all(s->arena, slash ? slash + 1 : word);
+  for (size_t i = 0; i < found.n; i++) add_stamp(s, found.at[i]);
+}
+
+const char *cc_stamp(const char *name, arena *a) {
+  str s = str_new(a);
+  for (size_t i = 0; i < (name ? 1 : USUAL); i++) {
+    words command = split(name ? name : usual[i], a);
+    for (size_t k = 0; k + 1 < command.n; k++) add_word(&s, command.at[k]);
+  }
+  return str_text(&s);
 }
 
 const char *cc_identity(const cc *c, arena *a) {

@@ -37,6 +37,12 @@ typedef struct cc_object {
    the message says what to install. Raises when `a` is out of memory. */
 tn_status cc_find(cc *c, const char *name, arena *a, diag *d);
 
+/** Everything that is known of what cc_find would find without starting it: where the programs are
+    that `name` may stand for, and when they were written; also those further on along the PATH, as
+    one of them may start the next. A script that starts another compiler by its path hides that
+    one. In the arena. */
+const char *cc_stamp(const char *name, arena *a);
+
 /** Everything about the compiler that decides what a source becomes (kind, version, command, flags
     that are always given), as one line, for cache keys. In the arena. */
 const char *cc_identity(const cc *c, arena *a);

@@ -172,6 +172,26 @@ static void find_compiler(void *arg) {
   c->cc.instrument = INSTRUMENT;
 }
 
+typedef struct stamping {
+  const char *name, *stamp;
+  arena arena;
+} stamping;
+
+static void take_stamp(void *arg) {
+  stamping *s = arg;
+  s->stamp = arena_printf(&s->arena, "%d%s", INSTRUMENT, cc_stamp(s->name, &s->arena));
+}
+
+static tn_status compiler_stamp(void *device, const char *name, tn_output *stamp, tn_failure *f) {
+  diag d = {0};
+  stamping s = {.name = name};
+  arena_init(&s.arena, &((cpu *)device)->mem, &d);
+  tn_status status = diag_catch(&d, take_stamp, &s) ? failure_take(f, &d) : TN_OK;
+  if (!status) tn_output_add(stamp, s.stamp, strlen(s.stamp));
+  arena_free(&s.arena);
+  return status;
+}
+
 static void compiler_close(void *arg) {
   compiler *c = arg;
   arena_free(&c->arena);
@@ -380,7 +400,9 @@ static const tn_compiler cc_compiler = {.size = sizeof cc_compiler,
                                         .open = compiler_open,
                                         .close = compiler_close,
                                         .key = compiler_key,
-                                        .compile = compiler_compile};
+                                        .compile = compiler_compile,
+                                        .lasting = true,
+                                        .stamp = compiler_stamp};
 
 static const tn_pair pairs[] = {{&c_renderer, &cc_compiler}};
 

@@ -1,0 +1,269 @@
+#include "device/disk.h"
+
+#include "base/file.h"
+#include "base/thread.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/** One store in so many looks whether the cache has become too large. */
+enum { TRIM_EVERY = 32 };
+
+/** A file is marked as used if it was not in the last minute. */
+enum { TOUCH_SECONDS = 60 };
+
+static const uint64_t most_file_bytes = (uint64_t)1 << 28;
+
+struct disk {
+  const mem *mem;
+  disk_remark *remark;
+  void *user;
+  diag lost;            /* why there is no path */
+  char path[DISK_PATH]; /* "": there is none */
+  atomic_bool full;     /* nothing is written any more */
+  mutex lock;           /* of what follows */
+  bool tried;
+  int folder; /* -1: not there */
+};
+
+bool disk_open(disk **out, const char *folder, disk_remark *remark, void *user, const mem *m) {
+  *out = NULL;
+  if (folder && !strcmp(folder, "off")) return true;
+  disk *k = mem_calloc(m, 1, sizeof *k);
+  if (!k) return false;
+  k->mem = m;
+  k->remark = remark;
+  k->user = user;
+  k->folder = -1;
+  if (disk_folder_find(folder, k->path, &k->lost)) k->path[0] = 0;
+  mutex_init(&k->lock);
+  *out = k;
+  return true;
+}
+
+void disk_close(disk *k) {
+  if (!k) return;
+  if (k->folder >= 0) close(k->folder);
+  mutex_free(&k->lock);
+  mem_free(k->mem, k, sizeof *k);
+}
+
+const char *disk_path(const disk *k, diag *d) {
+  if (k->path[0]) return k->path;
+  diag_copy(d, &k->lost);
+  return NULL;
+}
+
+/* Remarks. */
+
+static void say(const disk *k, const char *what, const char *why) {
+  char text[1024];
+  snprintf(text, sizeof text, "kernel cache: %.256s%.700s", what, why);
+  k->remark(k->user, text);
+}
+
+static void say_off(const disk *k, const char *why) {
+  say(k, "kernels are not kept on disk: ", why);
+}
+
+/** Nothing is written any more. */
+static void say_full(disk *k, int error) {
+  if (!atomic_exchange(&k->full, true)) say(k, "cannot be written: ", strerror(error));
+}
+
+static void say_wrong(const disk *k, const char *name, const char *why) {
+  char text[256];
+  snprintf(text, sizeof text, "file %.48s is not used: %.160s", name, why);
+  say(k, text, "");
+}
+
+/* The folder. */
+
+static int open_folder(disk *k) {
+  diag d = {0};
+  int fd = -1;
+  if (!k->path[0])
+    say_off(k, k->lost.text);
+  else if (disk_folder_open(k->path, true, &fd, &d))
+    say_off(k, d.text);
+  return fd;
+}
+
+/** The folder, opened by the first who needs it; -1: there is none. */
+static int folder_of(disk *k) {
+  if (!k) return -1;
+  mutex_lock(&k->lock);
+  if (!k->tried) k->folder = open_folder(k);
+  k->tried = true;
+  int fd = k->folder;
+  mutex_unlock(&k->lock);
+  return fd;
+}
+
+/* Reading. */
+
+/** Whether a file's content may be used, which is ours and nobody else's; else why not. */
+static const char *check_file(const struct stat *s) {
+  if (!S_ISREG(s->st_mode)) return "it is no regular file";
+  if (s->st_uid != geteuid()) return "it belongs to another user";
+  if (s->st_mode & (S_IWGRP | S_IWOTH)) return "other users can write to it";
+  return (uint64_t)s->st_size > most_file_bytes ? "it is too large" : NULL;
+}
+
+static bool read_all(int fd, unsigned char *at, size_t bytes) {
+  for (size_t n = 0; n < bytes;) {
+    ssize_t got = read(fd, at + n, bytes - n);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    n += (size_t)got;
+  }
+  return true;
+}
+
+/** Reads what is open; NULL, or why it cannot be used. Without memory, nothing is read. */
+static const char *read_open(disk *k, int fd, disk_file *f) {
+  struct stat s;
+  const char *why = fstat(fd, &s) ? strerror(errno) : check_file(&s);
+  if (why) return why;
+  size_t bytes = (size_t)s.st_size;
+  unsigned char *data = mem_alloc(k->mem, bytes + 1);
+  *f = (disk_file){.data = data, .bytes = bytes};
+  if (!data) return NULL;
+  data[bytes] = 0;
+  why = read_all(fd, data, bytes) ? disk_file_read(f, data, bytes) : "it cannot be read";
+  if (!why && s.st_mtim.tv_sec < time(NULL) - TOUCH_SECONDS) futimens(fd, NULL);
+  return why;
+}
+
+void disk_free(disk *k, disk_file *f) {
+  if (f->data) mem_free(k->mem, (void *)f->data, f->bytes + 1);
+  *f = (disk_file){0};
+}
+
+/** Removes what is wrong, unless it is a folder, and says why. */
+static void refuse(disk *k, int folder, const char *name, const char *why) {
+  unlinkat(folder, name, 0);
+  say_wrong(k, name, why);
+}
+
+/** Opens a file; -1 if there is none. What only cannot be opened now is left alone. */
+static int open_file(disk *k, int folder, const char *name) {
+  int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0 && errno == ELOOP)
+    refuse(k, folder, name, "it is a link");
+  else if (fd < 0 && errno != ENOENT)
+    say_wrong(k, name, strerror(errno));
+  return fd;
+}
+
+void disk_refuse(disk *k, const kernel_key *key, const char *why) {
+  char name[DISK_NAME];
+  int folder = folder_of(k);
+  disk_name(key->hash, name);
+  if (folder >= 0) refuse(k, folder, name, why);
+}
+
+bool disk_read(disk *k, const kernel_key *key, disk_file *f) {
+  char name[DISK_NAME];
+  *f = (disk_file){0};
+  int folder = folder_of(k);
+  if (folder < 0) return false;
+  disk_name(key->hash, name);
+  int fd = open_file(k, folder, name);
+  if (fd < 0) return false;
+  const char *why = read_open(k, fd, f);
+  close(fd);
+  if (why) refuse(k, folder, name, why);
+  if (!why && f->data && disk_file_find(f, key) != SIZE_MAX) return true;
+  disk_free(k, f);
+  return false;
+}
+
+/* Writing. */
+
+/** Whether the process may write files so large: it would be ended by SIGXFSZ. */
+static bool is_allowed(size_t bytes) {
+  struct rlimit most;
+  if (getrlimit(RLIMIT_FSIZE, &most) || bytes <= most.rlim_cur) return true;
+  errno = EFBIG;
+  return false;
+}
+
+enum { MOST_PARTS = 1000 }; /* that one process writes at a time */
+
+/** A new file with the data; its name goes to `name`. */
+static bool write_new(int folder, char name[DISK_NAME], const str *data) {
+  int fd = -1;
+  errno = EEXIST;
+  for (unsigned i = 0; i < MOST_PARTS && fd < 0 && errno == EEXIST; i++) {
+    disk_name_part(i, name);
+    fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  }
+  if (fd < 0) return false;
+  diag d = {0};
+  const file_part all = {data->at, data->n};
+  bool ok = !file_write_open(fd, name, &all, 1, &d);
+  int error = errno;
+  if (close(fd) && ok) ok = false, error = errno;
+  if (!ok) unlinkat(folder, name, 0);
+  errno = error;
+  return ok;
+}
+
+/** A new name of a file that is there; false where the file system has no such. */
+static bool link_new(int folder, char name[DISK_NAME], const char *there) {
+  for (unsigned i = 0; i < MOST_PARTS; i++) {
+    disk_name_part(i, name);
+    if (!linkat(folder, there, folder, name, 0)) return true;
+    if (errno != EEXIST) return false;
+  }
+  return false;
+}
+
+/** Puts the data in the place of each name; once that is done the files are one. */
+static bool place(int folder, const kernel_key *const keys[], size_t n, const str *data) {
+  char first[DISK_NAME], name[DISK_NAME], made[DISK_NAME];
+  disk_name(keys[0]->hash, first);
+  for (size_t i = 0; i < n; i++) {
+    disk_name(keys[i]->hash, name);
+    bool ok = (i && link_new(folder, made, first)) || write_new(folder, made, data);
+    if (ok && renameat(folder, made, folder, name)) {
+      int error = errno;
+      unlinkat(folder, made, 0);
+      errno = error;
+      ok = error == ENOENT; /* somebody cleared the cache meanwhile */
+    }
+    if (!ok) return false;
+  }
+  return true;
+}
+
+/** Leaves room for what comes next. */
+static void trim_by_chance(disk *k, int folder, const kernel_key *key, size_t bytes) {
+  const disk_bounds b = {DISK_LIMIT, DISK_LIMIT - DISK_LIMIT / 8, false};
+  disk_usage left;
+  diag d = {0};
+  if (key->hash[1] % TRIM_EVERY == 0 || bytes > DISK_LIMIT / TRIM_EVERY)
+    disk_folder_trim(folder, k->mem, &b, &left, &d);
+}
+
+void disk_write(disk *k, const kernel_key *const keys[], size_t n, const void *content,
+                size_t bytes, arena *a) {
+  if (!k || atomic_load(&k->full)) return;
+  int folder = folder_of(k);
+  if (folder < 0) return;
+  str s = str_new(a);
+  disk_file_write(&s, keys, n, content, bytes);
+  if (s.n > most_file_bytes) return;
+  if (is_allowed(s.n) && place(folder, keys, n, &s))
+    trim_by_chance(k, folder, keys[0], s.n);
+  else
+    say_full(k, errno);
+}

@@ -1,0 +1,37 @@
+/* The kernel cache on disk, as a context uses it. What is wrong with it is never a failure: it is
+   told once, and work goes on without. A file is written whole under a name of its own and then
+   renamed, so that nobody sees half of one; several processes may do so at once. Any thread. */
+#ifndef TENON_DEVICE_DISK_H
+#define TENON_DEVICE_DISK_H
+
+#include "device/disk_file.h"
+#include "device/disk_folder.h"
+
+typedef struct disk disk;
+
+/** Takes a remark, one line. */
+typedef void disk_remark(void *user, const char *text);
+
+/** Prepares the cache in a folder, as disk_folder_find has it (NULL: the user's; "off": *out is
+    NULL, and nothing is kept). The folder is not touched before it is needed. False without
+    memory. */
+bool disk_open(disk **out, const char *folder, disk_remark *remark, void *user, const mem *m);
+void disk_close(disk *k); /* NULL is allowed */
+
+/** Its folder's path; NULL, with the reason in `d`, if there is no place for one. */
+const char *disk_path(const disk *k, diag *d);
+
+/** Reads the file of a key; false if there is none. A file that is not as it was written is
+    removed. After the content there is a NUL. The file is freed with disk_free. */
+bool disk_read(disk *k, const kernel_key *key, disk_file *f);
+void disk_free(disk *k, disk_file *f);
+
+/** Says that what a file holds for a key is wrong, and removes it. */
+void disk_refuse(disk *k, const kernel_key *key, const char *why);
+
+/** Keeps content for some keys, in place of what there was. Raises through the arena without
+    memory. */
+void disk_write(disk *k, const kernel_key *const keys[], size_t n, const void *content,
+                size_t bytes, arena *a);
+
+#endif

@@ -1,0 +1,240 @@
+#include "device/disk_folder.h"
+
+#include "base/file.h"
+#include "base/vec.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Where it is. */
+
+static const char *variable(const char *name) {
+  const char *v = getenv(name);
+  return v && *v ? v : NULL;
+}
+
+static tn_status join(char path[DISK_PATH], const char *under, const char *rest, diag *d) {
+  int n = snprintf(path, DISK_PATH, "%s%s%s", under, *under ? "/" : "", rest);
+  if (n < 0 || n >= DISK_PATH) return diag_set(d, TN_ERR_IO, "the path of its folder is too long");
+  while (n > 1 && path[n - 1] == '/') path[--n] = 0; /* after a slash, a link is followed */
+  return TN_OK;
+}
+
+tn_status disk_folder_find(const char *given, char path[DISK_PATH], diag *d) {
+  const char *xdg = variable("XDG_CACHE_HOME"), *home = variable("HOME");
+  char here[DISK_PATH];
+  if (given && given[0] == '/') return join(path, "", given, d);
+  if (given && getcwd(here, sizeof here)) return join(path, here, given, d);
+  if (given) return diag_set(d, TN_ERR_IO, "no folder is the current one: %s", strerror(errno));
+  if (xdg && xdg[0] == '/') return join(path, xdg, "tenon", d); /* its specification: no others */
+  if (home) return join(path, home, ".cache/tenon", d);
+  return diag_set(d, TN_ERR_IO,
+                  "there is no place for it: set TENON_CACHE, XDG_CACHE_HOME or HOME");
+}
+
+/* Opening. */
+
+static tn_status refuse(const char *path, const char *why, diag *d) {
+  char shown[FILE_SHOWN];
+  return diag_set(d, TN_ERR_IO, "its folder \"%s\" %s", file_shown(path, shown), why);
+}
+
+static tn_status check(const char *path, int fd, diag *d) {
+  struct stat s;
+  if (fstat(fd, &s)) return refuse(path, strerror(errno), d);
+  if (s.st_uid != geteuid()) return refuse(path, "belongs to another user", d);
+  if (s.st_mode & (S_IWGRP | S_IWOTH)) return refuse(path, "can be written by other users", d);
+  return TN_OK;
+}
+
+static tn_status tell_closed(const char *path, diag *d) {
+  int error = errno;
+  char why[128];
+  struct stat s;
+  if (!lstat(path, &s) && S_ISLNK(s.st_mode))
+    return refuse(path, "is a link: name the folder itself", d);
+  snprintf(why, sizeof why, "cannot be opened: %s", strerror(error));
+  return refuse(path, why, d);
+}
+
+tn_status disk_folder_open(const char *path, bool make, int *out, diag *d) {
+  static const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  *out = -1;
+  int fd = open(path, flags);
+  if (fd < 0 && errno == ENOENT) {
+    if (!make) return TN_OK;
+    tn_status made = file_make_folder(path, d);
+    if (made) return made;
+    fd = open(path, flags);
+  }
+  if (fd < 0) return tell_closed(path, d);
+  tn_status status = check(path, fd, d);
+  if (status)
+    close(fd);
+  else
+    *out = fd;
+  return status;
+}
+
+/* Names. */
+
+static const char suffix[] = ".tenon", part[] = "part-", lock_name[] = "lock";
+enum { DIGITS = 32 };
+
+void disk_name(const uint64_t hash[2], char name[DISK_NAME]) {
+  snprintf(name, DISK_NAME, "%016" PRIx64 "%016" PRIx64 "%s", hash[0], hash[1], suffix);
+}
+
+void disk_name_part(unsigned i, char name[DISK_NAME]) {
+  snprintf(name, DISK_NAME, "%s%ld-%u%s", part, (long)getpid(), i, suffix);
+}
+
+static bool is_entry(const char *name) {
+  return strspn(name, "0123456789abcdef") == DIGITS && !strcmp(name + DIGITS, suffix);
+}
+
+static bool is_part(const char *name) {
+  if (strncmp(name, part, sizeof part - 1)) return false;
+  name += sizeof part - 1;
+  return !strcmp(name + strspn(name, "0123456789-"), suffix);
+}
+
+/* What is there. */
+
+typedef struct entry {
+  char name[DISK_NAME];
+  bool is_part;
+  ino_t inode;
+  uint64_t bytes;
+  struct timespec used;
+} entry;
+
+typedef struct listing {
+  int fd;
+  DIR *stream;
+  arena arena;
+  VEC(entry) all; /* the files of one inode side by side, the least recently used first */
+} listing;
+
+static int by_use(const void *a, const void *b) {
+  const entry *x = a, *y = b;
+  if (x->used.tv_sec != y->used.tv_sec) return x->used.tv_sec < y->used.tv_sec ? -1 : 1;
+  if (x->used.tv_nsec != y->used.tv_nsec) return x->used.tv_nsec < y->used.tv_nsec ? -1 : 1;
+  return (x->inode > y->inode) - (x->inode < y->inode);
+}
+
+static void list(void *arg) {
+  listing *l = arg;
+  for (const struct dirent *e; (e = readdir(l->stream));) {
+    struct stat s;
+    entry made = {.is_part = is_part(e->d_name)};
+    if (strlen(e->d_name) >= sizeof made.name || (!made.is_part && !is_entry(e->d_name)) ||
+        fstatat(l->fd, e->d_name, &s, AT_SYMLINK_NOFOLLOW) || !S_ISREG(s.st_mode))
+      continue;
+    strcpy(made.name, e->d_name);
+    made.inode = s.st_ino;
+    made.bytes = (uint64_t)s.st_size;
+    made.used = s.st_mtim;
+    vec_push(&l->arena, &l->all, made);
+  }
+  if (l->all.n) qsort(l->all.at, l->all.n, sizeof *l->all.at, by_use);
+}
+
+/** Lists the cache's own files; what it fills in is freed by end_listing in any case. */
+static tn_status begin_listing(listing *l, int fd, const mem *m, diag *d) {
+  *l = (listing){.fd = fd};
+  arena_init(&l->arena, m, d);
+  int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  l->stream = copy < 0 ? NULL : fdopendir(copy);
+  if (l->stream) return diag_catch(d, list, l);
+  diag_set(d, TN_ERR_IO, "its folder cannot be read: %s", strerror(errno));
+  if (copy >= 0) close(copy);
+  return d->status;
+}
+
+static void end_listing(listing *l) {
+  if (l->stream) closedir(l->stream);
+  arena_free(&l->arena);
+}
+
+/** Whether a file is another name of the one before it. */
+static bool is_again(const listing *l, size_t i) {
+  return i && l->all.at[i].inode == l->all.at[i - 1].inode;
+}
+
+static disk_usage usage(const listing *l) {
+  disk_usage u = {0};
+  for (size_t i = 0; i < l->all.n; i++) {
+    u.entries += !l->all.at[i].is_part;
+    if (!is_again(l, i)) u.bytes += l->all.at[i].bytes;
+  }
+  return u;
+}
+
+tn_status disk_folder_usage(int fd, const mem *m, disk_usage *u, diag *d) {
+  listing l;
+  tn_status status = begin_listing(&l, fd, m, d);
+  *u = usage(&l);
+  end_listing(&l);
+  return status;
+}
+
+/* Making it smaller. */
+
+static void remove_entry(const listing *l, const entry *e) { unlinkat(l->fd, e->name, 0); }
+
+/** What nobody goes on writing. */
+static void sweep(const listing *l, bool all) {
+  enum { SECONDS = 3600 };
+  time_t now = time(NULL);
+  for (size_t i = 0; i < l->all.n; i++) {
+    const entry *e = &l->all.at[i];
+    if (e->is_part && (all || e->used.tv_sec < now - SECONDS)) remove_entry(l, e);
+  }
+}
+
+static void evict(const listing *l, uint64_t bytes, uint64_t down_to) {
+  for (size_t i = 0; i < l->all.n; i++) {
+    const entry *e = &l->all.at[i];
+    if (!is_again(l, i)) {
+      if (bytes <= down_to) return;
+      bytes -= e->bytes;
+    }
+    if (!e->is_part) remove_entry(l, e);
+  }
+}
+
+static tn_status trim(int fd, const mem *m, const disk_bounds *b, disk_usage *left, diag *d) {
+  listing l;
+  tn_status status = begin_listing(&l, fd, m, d);
+  if (!status) {
+    uint64_t bytes = usage(&l).bytes;
+    sweep(&l, b->all);
+    if (bytes > b->above) evict(&l, bytes, b->down_to);
+  }
+  end_listing(&l);
+  return status ? status : disk_folder_usage(fd, m, left, d);
+}
+
+tn_status disk_folder_trim(int fd, const mem *m, const disk_bounds *b, disk_usage *left, diag *d) {
+  int lock = openat(fd, lock_name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+  if (lock < 0) return diag_set(d, TN_ERR_IO, "it cannot be locked: %s", strerror(errno));
+  tn_status status = TN_OK;
+  if (!flock(lock, LOCK_EX | LOCK_NB))
+    status = trim(fd, m, b, left, d);
+  else if (errno == EWOULDBLOCK)
+    status = diag_set(d, TN_ERR_BUSY, "another process is removing files from it: try again");
+  else
+    status = diag_set(d, TN_ERR_IO, "it cannot be locked: %s", strerror(errno));
+  close(lock);
+  return status;
+}
