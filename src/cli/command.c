@@ -124,7 +124,9 @@ static void help_all(command *c) {
       "environment: TENON_DEVICE, TENON_THREADS, TENON_PAIR, TENON_CPU (x86-64, x86-64-v2,\n"
       "x86-64-v3, x86-64-v4: use no more than this), TENON_MATH (exact, contract, sum, default,\n"
       "fast), TENON_DUMP=DIR:after:PASS (* for PASS is every pass, a wrong one lists them all),\n"
-      "TENON_CC or else CC (the compiler of kernels; else cc, gcc or clang), NO_COLOR.");
+      "TENON_CC or else CC (the compiler of kernels; else cc, gcc or clang), TENON_CACHE (folder "
+      "of\n"
+      "the kernel cache, or off) or else XDG_CACHE_HOME, NO_COLOR.");
 }
 
 void command_help(command *c, const verb *v) {

@@ -23,7 +23,8 @@ typedef struct verb {
   int (*act)(command *c);          /* an exit status; may raise through c->diag */
 } verb;
 
-extern const verb verb_run, verb_inspect, verb_bench, verb_devices, verb_version, verb_help;
+extern const verb verb_run, verb_inspect, verb_bench, verb_devices, verb_cache, verb_version,
+    verb_help;
 
 struct command {
   diag diag;

@@ -25,7 +25,7 @@ except ImportError as missing:
     sys.exit(77)
 
 TENON = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/dev").resolve() / "tenon"
-VERBS = ("run", "bench", "inspect", "devices", "version", "help")
+VERBS = ("run", "bench", "inspect", "devices", "cache", "version", "help")
 BENCH_KEYS = {
     "name", "device", "target", "threads", "runs", "best_ms", "median_ms", "p90_ms", "p99_ms",
     "mean_ms", "sd_ms", "gflops", "gbps", "peak_fraction", "peak_gflops", "compile_ms", "kernels",
@@ -190,7 +190,7 @@ class CommandLine(Case):
     def test_help_names_the_variables_that_are_heeded(self):
         self.assertEqual(set(re.findall(r"\b[A-Z]+_[A-Z_]+\b", tenon("help").stdout)),
                          {"TENON_DEVICE", "TENON_THREADS", "TENON_PAIR", "TENON_CPU", "TENON_MATH",
-                          "TENON_DUMP", "TENON_CC", "NO_COLOR"})
+                          "TENON_DUMP", "TENON_CC", "TENON_CACHE", "XDG_CACHE_HOME", "NO_COLOR"})
 
     def test_help_names_all_keys_of_bench(self):
         text = tenon("help", "bench").stdout
@@ -226,6 +226,103 @@ class CommandLine(Case):
         self.assertTrue(drawn.endswith("\r\x1b[K"), "the bar is taken away")
         self.assertEqual(on_terminal(*work, TERM="dumb"), "")
         self.assertEqual(tenon(*work, env=environment(TERM="xterm")).stderr, "")
+
+
+class Cache(Case):
+    """Kernels on disk, and the verb that looks after them."""
+
+    def setUp(self):
+        super().setUp()
+        self.cache = self.file("cache")
+        self.env = environment(TENON_CACHE=str(self.cache))
+
+    def show(self, *args):
+        return json.loads(tenon("cache", "--json", *args, env=self.env).stdout)
+
+    def bench(self, **env):
+        done = tenon("bench", "add:8x8", "--repeat", "1", "--json", env={**self.env, **env})
+        return json.loads(done.stdout)["compiled"], done.stderr
+
+    def names(self):
+        return sorted(path.name for path in self.cache.iterdir())
+
+    def test_a_second_process_compiles_nothing_and_starts_no_program(self):
+        script, told = self.file("gcc-told"), self.file("told")
+        script.write_text(f'#!/bin/sh\necho "$@" >> {told}\nexec gcc "$@"\n')
+        script.chmod(0o700)
+        path = f"{self.folder}:{os.environ['PATH']}"
+        self.assertEqual(self.bench(CC="gcc-told", TENON_CC="", PATH=path), (1, ""))
+        self.assertTrue(told.exists())
+        told.unlink()
+        self.assertEqual(self.bench(CC="gcc-told", TENON_CC="", PATH=path), (0, ""))
+        self.assertFalse(told.exists())
+
+    def test_it_is_shown_trimmed_and_cleared(self):
+        empty = {"folder": str(self.cache), "entries": 0, "bytes": 0, "limit": 1 << 30}
+        for args in ((), ("--trim",), ("--clear",)):
+            self.assertEqual(self.show(*args), empty)
+        self.assertFalse(self.cache.exists())
+        self.bench()
+        (self.cache / "notes.txt").write_text("mine")
+        shown = self.show()
+        self.assertEqual(shown["entries"], 2)  # the kernel, the compiler
+        self.assertEqual(shown["bytes"], sum(path.stat().st_size for path in self.cache.iterdir()
+                                             if path.suffix == ".tenon"))
+        self.assertIn(f"folder   {self.cache}\nentries  2\n", tenon("cache", env=self.env).stdout)
+        self.assertEqual(self.show("--trim"), shown)
+        self.assertEqual(self.show("--trim", "--limit", shown["bytes"]), shown)
+        self.assertEqual(self.show("--trim", "--limit", shown["bytes"] - 1)["entries"], 1)
+        self.bench()
+        self.assertEqual(self.show("--clear"), empty)
+        self.assertEqual(self.names(), ["lock", "notes.txt"])
+        self.assertEqual(self.bench()[0], 1)
+
+    def test_wrong_uses(self):
+        self.misuse("cache", "--trim", "--clear", says="--trim and --clear do not go together")
+        self.misuse("cache", "--limit", "5", says="--limit goes with --trim")
+        self.misuse("cache", "--trim", "--limit", "-1", says="--limit is a number from 0")
+
+    def test_it_can_be_off(self):
+        self.env["TENON_CACHE"] = "off"
+        self.assertEqual(self.bench()[0], 1)
+        self.assertEqual(self.bench()[0], 1)
+        self.assertIsNone(self.show()["folder"])
+        self.assertIn("switched off", tenon("cache", env=self.env).stdout)
+
+    def test_the_usual_folder(self):
+        self.env.pop("TENON_CACHE")
+        self.env.update(XDG_CACHE_HOME=str(self.file("xdg")), HOME=str(self.file("home")))
+        self.bench()
+        self.assertEqual(self.show()["folder"], str(self.file("xdg") / "tenon"))
+        self.assertEqual(self.show()["entries"], 2)
+        self.env["XDG_CACHE_HOME"] = ""
+        self.bench()
+        self.assertEqual(self.show()["folder"], str(self.file("home") / ".cache/tenon"))
+        self.assertEqual(self.show()["entries"], 2)
+        self.env["HOME"] = ""
+        compiled, said = self.bench()
+        self.assertEqual(compiled, 1)
+        self.assertIn("set TENON_CACHE, XDG_CACHE_HOME or HOME", said)
+        self.assertIn("set TENON_CACHE", tenon("cache", env=self.env, status=1).stderr)
+
+    def test_a_folder_that_is_not_safe_is_told_and_not_used(self):
+        self.file("elsewhere").mkdir(mode=0o700)
+        self.cache.symlink_to(self.file("elsewhere"))
+        compiled, said = self.bench()
+        self.assertEqual(compiled, 1)
+        self.assertIn("is a link", said)
+        self.assertEqual(said.count("\n"), 1)
+        self.assertEqual(list(self.file("elsewhere").iterdir()), [])
+        self.assertIn("is a link", tenon("cache", "--clear", env=self.env, status=1).stderr)
+
+    def test_what_was_damaged_is_made_anew(self):
+        self.bench()
+        for path in self.cache.glob("*.tenon"):
+            path.write_bytes(path.read_bytes()[:-1])
+        compiled, said = self.bench()
+        self.assertEqual(compiled, 1)
+        self.assertIn("it was changed or cut short", said)
+        self.assertEqual(self.bench(), (0, ""))
 
 
 class Version(Case):
