@@ -25,10 +25,10 @@ struct disk {
   const mem *mem;
   disk_remark *remark;
   void *user;
-  diag lost;            /* why there is no path */
-  char path[DISK_PATH]; /* "": there is none */
-  atomic_bool full;     /* nothing is written any more */
-  mutex lock;           /* of what follows */
+  diag lost; /* why there is no path */
+  char path[DISK_PATH];
+  atomic_bool full; /* nothing is written any more */
+  mutex lock;       /* of what follows */
   bool tried;
   int folder; /* -1: not there */
 };
@@ -42,7 +42,7 @@ bool disk_open(disk **out, const char *folder, disk_remark *remark, void *user, 
   k->remark = remark;
   k->user = user;
   k->folder = -1;
-  if (disk_folder_find(folder, k->path, &k->lost)) k->path[0] = 0;
+  disk_folder_find(folder, k->path, &k->lost);
   mutex_init(&k->lock);
   *out = k;
   return true;
@@ -55,11 +55,7 @@ void disk_close(disk *k) {
   mem_free(k->mem, k, sizeof *k);
 }
 
-const char *disk_path(const disk *k, diag *d) {
-  if (k->path[0]) return k->path;
-  diag_copy(d, &k->lost);
-  return NULL;
-}
+const char *disk_path(const disk *k, diag *d) { return diag_copy(d, &k->lost) ? NULL : k->path; }
 
 /* Remarks. */
 
@@ -67,10 +63,6 @@ static void say(const disk *k, const char *what, const char *why) {
   char text[1024];
   snprintf(text, sizeof text, "kernel cache: %.256s%.700s", what, why);
   k->remark(k->user, text);
-}
-
-static void say_off(const disk *k, const char *why) {
-  say(k, "kernels are not kept on disk: ", why);
 }
 
 /** Nothing is written any more. */
@@ -86,24 +78,17 @@ static void say_wrong(const disk *k, const char *name, const char *why) {
 
 /* The folder. */
 
-static int open_folder(disk *k) {
-  diag d = {0};
-  int fd = -1;
-  if (!k->path[0])
-    say_off(k, k->lost.text);
-  else if (disk_folder_open(k->path, true, &fd, &d))
-    say_off(k, d.text);
-  return fd;
-}
-
 /** The folder, opened by the first who needs it; -1: there is none. */
 static int folder_of(disk *k) {
   if (!k) return -1;
+  diag d = {0};
   mutex_lock(&k->lock);
-  if (!k->tried) k->folder = open_folder(k);
+  if (!k->tried && !k->lost.status) disk_folder_open(k->path, true, &k->folder, &d);
+  if (!k->tried && k->lost.status) diag_copy(&d, &k->lost);
   k->tried = true;
   int fd = k->folder;
   mutex_unlock(&k->lock);
+  if (d.status) say(k, "kernels are not kept on disk: ", d.text);
   return fd;
 }
 

@@ -36,7 +36,7 @@ tn_status disk_folder_find(const char *given, char path[DISK_PATH], diag *d) {
   if (given && getcwd(here, sizeof here)) return join(path, here, given, d);
   if (given) return diag_set(d, TN_ERR_IO, "no folder is the current one: %s", strerror(errno));
   if (xdg && xdg[0] == '/') return join(path, xdg, "tenon", d); /* its specification: no others */
-  if (home) return join(path, home, ".cache/tenon", d);
+  if (home && home[0] == '/') return join(path, home, ".cache/tenon", d);
   return diag_set(d, TN_ERR_IO,
                   "there is no place for it: set TENON_CACHE, XDG_CACHE_HOME or HOME");
 }

@@ -1,6 +1,7 @@
 /* Writes what the fuzzers start from: seeds FOLDER SOURCES. FOLDER gets a folder for each of them;
    SOURCES is the folder of this project.
 
+     disk         files of the kernel cache
      elf          objects of the system's compiler
      ir_parse     the graphs of tests/ir and tests/random/found
      npy          arrays of each kind of header
@@ -9,6 +10,8 @@
 #include "../models/onnx/writer.h"
 #include "base/file.h"
 #include "device/cpu/cc.h"
+#include "device/disk_file.h"
+#include "device/piece.h"
 #include "formats/npy/npy.h"
 #include "formats/onnx/import.h"
 
@@ -102,6 +105,31 @@ static void add_objects(job *j) {
   for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
     if (cc_compile(&c, kernels[i], strlen(kernels[i]), NULL, &j->a, &o, &j->d)) diag_rethrow(&j->d);
     put_file(j, "elf", arena_printf(&j->a, "%zu.o", i), o.data, o.bytes);
+  }
+}
+
+/* Files of the kernel cache: of one kernel, and of two. */
+
+static void add_disk_files(job *j) {
+  static const char *const names[] = {"core_count", "core_id", "n"};
+  static const int64_t slots[] = {0, 1, 5};
+  const node *none[3] = {NULL};
+  const kernel_key keys[] = {{.data = "key", .bytes = 3}, {.data = "another", .bytes = 7}};
+  const kernel_key *all[] = {&keys[0], &keys[1]};
+  const tn_code code = {TN_CODE_BYTES, "code", 4};
+  launch_code sizes = launch_compile_sizes(&j->a, none, none, names, 3);
+  const tn_program_spec spec = {.entry = "tn_0",
+                                .globals = slots,
+                                .n_globals = 3,
+                                .value_names = names,
+                                .n_values = 3,
+                                .core_id = 1};
+  const made_kernel made[] = {{NULL, &spec, sizes}, {NULL, &spec, sizes}};
+  for (size_t n = 1; n <= 2; n++) {
+    str content = str_new(&j->a), file = str_new(&j->a);
+    piece_write(&content, &code, made, n);
+    disk_file_write(&file, all, n, content.at, content.n);
+    put_file(j, "disk", arena_printf(&j->a, "%zu.tenon", n), file.at, file.n);
   }
 }
 
@@ -282,6 +310,7 @@ static void add_models(job *j) {
 static void write_all(void *arg) {
   job *j = arg;
   add_objects(j);
+  add_disk_files(j);
   take_folder(j, "tests/ir", ".irt", take_irt);
   take_folder(j, "tests/random/found", ".ir", take_ir);
   take_folder(j, "tests/data/onnx", ".onnx", take_onnx);

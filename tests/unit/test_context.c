@@ -139,6 +139,7 @@ static void kernels_are_logged(void **state) {
   int kernels = 0;
   tn_open_desc d = TN_OPEN_DESC_INIT;
   d.threads = 1; /* kernels of its own */
+  d.cache_dir = "off";
   d.logger = (tn_logger){count_kernels, &kernels, NULL};
   tn_context *c = tn_open(&d);
   for (int i = 0; i < 3; i++) {
