@@ -233,10 +233,9 @@ static bool place(int folder, const kernel_key *const keys[], size_t n, const st
 /** Leaves room for what comes next. */
 static void trim_by_chance(disk *k, int folder, const kernel_key *key, size_t bytes) {
   const disk_bounds b = {DISK_LIMIT, DISK_LIMIT - DISK_LIMIT / 8, false};
-  disk_usage left;
   diag d = {0};
   if (key->hash[1] % TRIM_EVERY == 0 || bytes > DISK_LIMIT / TRIM_EVERY)
-    disk_folder_trim(folder, k->mem, &b, &left, &d);
+    disk_folder_trim(folder, k->mem, &b, NULL, &d);
 }
 
 void disk_write(disk *k, const kernel_key *const keys[], size_t n, const void *content,

@@ -129,7 +129,8 @@ static int by_use(const void *a, const void *b) {
   const entry *x = a, *y = b;
   if (x->used.tv_sec != y->used.tv_sec) return x->used.tv_sec < y->used.tv_sec ? -1 : 1;
   if (x->used.tv_nsec != y->used.tv_nsec) return x->used.tv_nsec < y->used.tv_nsec ? -1 : 1;
-  return (x->inode > y->inode) - (x->inode < y->inode);
+  if (x->inode != y->inode) return x->inode < y->inode ? -1 : 1;
+  return x->is_part - y->is_part;
 }
 
 static void list(void *arg) {
@@ -202,14 +203,17 @@ static void sweep(const listing *l, bool all) {
   }
 }
 
-static void evict(const listing *l, uint64_t bytes, uint64_t down_to) {
+static void evict(const listing *l, const disk_bounds *b) {
+  uint64_t bytes = usage(l).bytes;
+  if (bytes <= b->above && !b->all) return;
   for (size_t i = 0; i < l->all.n; i++) {
     const entry *e = &l->all.at[i];
+    if (e->is_part) continue; /* it comes after the other names of its file */
     if (!is_again(l, i)) {
-      if (bytes <= down_to) return;
+      if (bytes <= b->down_to && !b->all) return;
       bytes -= e->bytes;
     }
-    if (!e->is_part) remove_entry(l, e);
+    remove_entry(l, e);
   }
 }
 
@@ -217,12 +221,11 @@ static tn_status trim(int fd, const mem *m, const disk_bounds *b, disk_usage *le
   listing l;
   tn_status status = begin_listing(&l, fd, m, d);
   if (!status) {
-    uint64_t bytes = usage(&l).bytes;
     sweep(&l, b->all);
-    if (bytes > b->above) evict(&l, bytes, b->down_to);
+    evict(&l, b);
   }
   end_listing(&l);
-  return status ? status : disk_folder_usage(fd, m, left, d);
+  return status || !left ? status : disk_folder_usage(fd, m, left, d);
 }
 
 tn_status disk_folder_trim(int fd, const mem *m, const disk_bounds *b, disk_usage *left, diag *d) {

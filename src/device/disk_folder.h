@@ -42,11 +42,12 @@ tn_status disk_folder_usage(int fd, const mem *m, disk_usage *u, diag *d);
 typedef struct disk_bounds {
   uint64_t above;   /* nothing is removed for its size where there are no more bytes than these */
   uint64_t down_to; /* else files go, the least recently used first, until so many are left */
-  bool all;         /* what was begun to be written goes however new it is */
+  bool all;         /* everything goes, also what was begun to be written just now */
 } disk_bounds;
 
 /** Removes files, as the bounds say, and what was begun to be written an hour ago and never
-    finished; *left is what is there then. TN_ERR_BUSY while another process does so. */
+    finished. *left (`left` may be NULL) is what is there then. TN_ERR_BUSY while another process
+   does so. */
 tn_status disk_folder_trim(int fd, const mem *m, const disk_bounds *b, disk_usage *left, diag *d);
 
 #endif

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -437,29 +438,33 @@ enum { WRITERS = 6, ROUNDS = 60, SHARED = 5 };
 static const char *const shared[SHARED] = {"s0", "s1", "s2", "s3", "s4"};
 
 /** Writes and reads what the others write and read; all that is found is whole. */
-static int work_at_once(fixture *f) {
-  static char content[SHARED][20000];
-  open_disk(f, f->folder);
-  for (int i = 0; i < SHARED; i++) memset(content[i], 'a' + i, sizeof content[i]);
-  for (int i = 0; i < ROUNDS; i++) {
-    int k = (i + getpid()) % SHARED;
+static int work_at_once(fixture *f, int first) {
+  char content[20000];
+  for (int i = first; i < first + ROUNDS; i++) {
+    int k = i % SHARED;
     disk_file file;
     kernel_key key = key_of(shared[k]);
-    if (write_bytes(f, shared[k], content[k], sizeof content[k])) return 1;
+    memset(content, 'a' + k, sizeof content);
+    if (write_bytes(f, shared[k], content, sizeof content)) return 1;
     if (!disk_read(f->disk, &key, &file)) return 2;
-    bool same = file.content_bytes == sizeof content[k] &&
-                !memcmp(file.content, content[k], sizeof content[k]);
+    bool same =
+        file.content_bytes == sizeof content && !memcmp(file.content, content, sizeof content);
     disk_free(f->disk, &file);
     if (!same) return 3;
   }
   return f->remarks ? 4 : 0;
 }
 
+static _Noreturn void work_apart(fixture *f, int number) {
+  open_disk(f, f->folder);
+  _exit(work_at_once(f, number));
+}
+
 static void processes_share_it(void **state) {
   fixture *f = *state;
   pid_t child[WRITERS];
   for (int i = 0; i < WRITERS; i++)
-    if (!(child[i] = fork())) _exit(work_at_once(f));
+    if (!(child[i] = fork())) work_apart(f, i);
   for (int i = 0; i < WRITERS; i++) {
     int status;
     assert_int_equal(waitpid(child[i], &status, 0), child[i]);
@@ -468,6 +473,34 @@ static void processes_share_it(void **state) {
   }
   assert_int_equal(count(f, "part"), 0);
   for (int i = 0; i < SHARED; i++) assert_true(is_there(f, shared[i]));
+}
+
+typedef struct worker {
+  fixture f; /* with the disk of all */
+  int number, status;
+  pthread_t thread;
+} worker;
+
+static void *work_beside(void *arg) {
+  worker *w = arg;
+  arena_init(&w->f.arena, &mem_system, &w->f.diag);
+  w->status = work_at_once(&w->f, w->number);
+  arena_free(&w->f.arena);
+  return NULL;
+}
+
+static void threads_share_it(void **state) {
+  fixture *f = *state;
+  static worker w[WRITERS];
+  for (int i = 0; i < WRITERS; i++) {
+    w[i] = (worker){.f = {.disk = f->disk}, .number = i};
+    assert_int_equal(pthread_create(&w[i].thread, NULL, work_beside, &w[i]), 0);
+  }
+  for (int i = 0; i < WRITERS; i++) pthread_join(w[i].thread, NULL);
+  for (int i = 0; i < WRITERS; i++) assert_int_equal(w[i].status, 0);
+  assert_int_equal(count(f, "part"), 0);
+  for (int i = 0; i < SHARED; i++) assert_true(is_there(f, shared[i]));
+  assert_int_equal(f->remarks, 0);
 }
 
 static _Noreturn void write_for_ever(fixture *f) {
@@ -587,12 +620,13 @@ static void what_is_not_the_caches_stays(void **state) {
   for (size_t i = 0; i < FOREIGN; i++)
     save(arena_printf(&f->arena, "%s/%s", f->folder, foreign[i]), "x", 1);
   save(arena_printf(&f->arena, "%s/part-77-1.tenon", f->folder), "x", 1);
+  save(path_of(f, "empty"), "", 0);
   disk_usage left = trim(f, 0, 0, true);
   assert_int_equal(left.entries + left.bytes, 0);
   for (size_t i = 0; i < FOREIGN; i++) assert_true(count(f, foreign[i]) > 0);
   assert_true(is_there(f, "link") && is_there(f, "folder"));
   assert_int_equal(access(outside, F_OK), 0);
-  assert_false(is_there(f, "a") || is_there(f, "b"));
+  assert_false(is_there(f, "a") || is_there(f, "b") || is_there(f, "empty"));
   assert_int_equal(count(f, "part-77"), 0);
   expect(f, "a", NULL);
 }
@@ -686,6 +720,7 @@ int main(void) {
                                      TEST(folders_of_others_are_refused),
                                      TEST(what_cannot_be_written_is_told_once),
                                      TEST(processes_share_it),
+                                     TEST(threads_share_it),
                                      TEST(who_is_killed_leaves_nothing_half_written),
                                      TEST(the_least_recently_used_goes_first),
                                      TEST(what_is_not_the_caches_stays),

@@ -198,6 +198,19 @@ static void it_can_be_switched_off(void **state) {
   setenv("TENON_CACHE", "off", 1);
 }
 
+/** What a backend makes for its own process alone stays there. */
+static void only_lasting_code_is_kept(void **state) {
+  fixture *f = *state;
+  tn_open_desc d = desc_of(f);
+  d.device = "NULL";
+  tn_context *c = tn_open(&d);
+  tn_tensor *t = tn_add(floats(c, FLOATS(1, 2)), floats(c, FLOATS(3, 4)));
+  check_ok(c, tn_realize(c, &t, 1));
+  assert_true(cache_count(table_kernels(c->table)).compiled > 0);
+  tn_close(c);
+  assert_int_equal(list(f, true).n, 0);
+}
+
 /** Targets, math modes and compilers do not share kernels. */
 static void keys_tell_what_differs(void **state) {
   fixture *f = *state;
@@ -459,6 +472,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = {TEST(a_second_process_starts_no_program),
                                      TEST(it_can_be_switched_off),
+                                     TEST(only_lasting_code_is_kept),
                                      TEST(keys_tell_what_differs),
                                      TEST(a_new_compiler_is_asked),
                                      TEST(what_is_hidden_comes_out),

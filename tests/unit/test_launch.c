@@ -250,6 +250,65 @@ static void copies_stand_alone(void **state) {
   test_free(block);
 }
 
+typedef struct reading {
+  fixture *f;
+  wire_reader r;
+} reading;
+
+static void read_sizes(void *arg) {
+  reading *j = arg;
+  j->f->code = launch_read_sizes(&j->r, ir_arena(j->f->ir), names, 3);
+}
+
+static tn_status try_reading(reading *j, const void *data, size_t bytes) {
+  j->r = (wire_reader){.at = data, .end = (const unsigned char *)data + bytes};
+  return diag_catch(&j->f->diag, read_sizes, j);
+}
+
+typedef struct writing {
+  const launch_code *code;
+  str text;
+} writing;
+
+static void write_sizes(void *arg) {
+  writing *w = arg;
+  launch_write(w->code, &w->text);
+}
+
+/** What is written is read and means the same; whatever else is there is refused or can be used. */
+static void survives_being_written(void **state) {
+  fixture *f = *state;
+  const node *n = n_var(f, DT_I64), *one = number(f, 1);
+  sizes s = {{ir_op2(f->ir, OP_CDIV, n, number(f, 8)), one, var(f, DT_I64, "batch", 1, 8)},
+             {number(f, 8), one, one},
+             {0},
+             {0}};
+  assert_int_equal(try_sizes(f, &s), TN_OK);
+  writing w = {&f->code, str_new(ir_arena(f->ir))};
+  assert_int_equal(diag_catch(&f->diag, write_sizes, &w), TN_OK);
+  str text = w.text;
+  reading j = {.f = f};
+  for (size_t i = 0; i < text.n; i++) {
+    assert_int_equal(try_reading(&j, text.at, i), TN_OK);
+    assert_true(j.r.failed);
+  }
+  for (size_t i = 0; i < 255 * text.n; i++) {
+    char *copy = memcpy(test_malloc(text.n), text.at, text.n);
+    copy[i / 255] = (char)(copy[i / 255] + i % 255 + 1);
+    assert_int_equal(try_reading(&j, copy, text.n), TN_OK);
+    if (!j.r.failed) get_sizes(f, &s, 40);
+    test_free(copy);
+  }
+  assert_int_equal(try_reading(&j, text.at, text.n), TN_OK);
+  assert_true(!j.r.failed && j.r.at == j.r.end);
+  assert_int_equal(get_sizes(f, &s, 40), TN_OK);
+  assert_memory_equal(s.got_global, ((int64_t[]){5, 1, 3}), sizeof s.got_global);
+  assert_memory_equal(s.got_local, ((int64_t[]){8, 1, 1}), sizeof s.got_local);
+  assert_int_equal(get_sizes(f, &s, -1001), TN_ERR_ARGUMENT);
+  assert_string_equal(f->diag.text,
+                      "variable n is -1001, which is not between -1000 and 9223372036854775807");
+}
+
 static void sizes_must_be_short(void **state) {
   fixture *f = *state;
   const node *one = number(f, 1), *e = n_var(f, DT_I64);
@@ -285,6 +344,7 @@ int main(void) {
                                      TEST(groups_are_sized),
                                      TEST(without_groups_local_sizes_are_absent),
                                      TEST(copies_stand_alone),
+                                     TEST(survives_being_written),
                                      TEST(sizes_must_be_short),
                                      TEST(deep_and_shared)};
   return cmocka_run_group_tests(tests, NULL, NULL);
