@@ -26,6 +26,7 @@ message(STATUS "Python of the tests: ${TENON_PYTHON}")
 
 set(test_environment
   "TENON_CACHE=off"
+  "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/cache"   # for who does not heed that
   "TENON_SANITIZE=${TENON_SANITIZE}"
   "UBSAN_OPTIONS=print_stacktrace=1"
   "TSAN_OPTIONS=second_deadlock_stack=1")

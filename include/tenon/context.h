@@ -132,9 +132,10 @@ typedef enum tn_math {
 /** How a context is opened. Strings are copied. With `environment`, a field that is as in INIT is
     taken from its variable, where that is set: TENON_DEVICE, TENON_CACHE (cache_dir), TENON_PAIR,
     TENON_CPU, TENON_DUMP, TENON_THREADS, TENON_CC or else CC (compiler), and TENON_MATH, one of
-    "exact", "contract", "sum", "default" and "fast". Programs are looked for on PATH in any case;
-    TMPDIR is not used, as kernels are compiled without files. Contexts with neither allocator,
-    workers nor threads share their devices, and the last one to set `cached_bytes` sets it for all.
+    "exact", "contract", "sum", "default" and "fast". PATH, XDG_CACHE_HOME and HOME are heeded in
+   any case; TMPDIR is not used, as kernels are compiled without files. Contexts with neither
+   allocator, workers nor threads share their devices, and the last one to set `cached_bytes` sets
+   it for all.
     */
 typedef struct tn_open_desc {
   size_t size;           /**< sizeof(tn_open_desc) */

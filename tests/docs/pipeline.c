@@ -68,6 +68,7 @@ static int fail(const char *why) {
 int main(void) {
   tn_open_desc desc = TN_OPEN_DESC_INIT;
   desc.environment = false;
+  desc.cache_dir = "off";
   tn_context *tn = tn_open(&desc);
   const tn_tensor *y = layer(tn);
   if (!y || !y->node) return fail(tn_message(tn));

@@ -53,6 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
   d.device = "NULL";
   d.threads = 1;
   d.environment = false;
+  d.cache_dir = "off";
   d.allocator = (tn_allocator){count_alloc, count_release, &k, NULL};
   tn_context *c = tn_open(&d);
   tn_model *m;

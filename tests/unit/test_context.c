@@ -77,6 +77,7 @@ static void the_environment_is_heeded(void **state) {
   check_ok(c, tn_close(c));
   d.device = NULL;
   d.environment = false;
+  d.cache_dir = "off";
   c = tn_open(&d);
   assert_string_equal(tn_message(c), "");
   check_ok(c, tn_close(c));

@@ -39,6 +39,7 @@ static void the_compiler_is_the_one_that_is_named(void **state) {
   assert_int_equal(compute(&d, text, sizeof text), TN_OK); /* what is said counts before CC */
   d.compiler = NULL;
   d.environment = false;
+  d.cache_dir = "off";
   assert_int_equal(compute(&d, text, sizeof text), TN_OK);
   unsetenv("CC");
 }
