@@ -11,7 +11,7 @@ if [ "$tool" = none ]; then
   exit 1
 fi
 
-list=$(find src include tests tools examples -type f \
+list=$(find src include tests tools examples bench -type f \
   \( -name '*.c' -o -name '*.h' -o -name '*.cpp' \) | sort)
 [ -n "$list" ] || { echo "check-format: no sources found" >&2; exit 1; }
 

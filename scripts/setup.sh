@@ -3,8 +3,9 @@
 #
 #   scripts/setup.sh            to build and use it
 #   scripts/setup.sh --tests    to test it too
+#   scripts/setup.sh --bench    to measure it beside others; who cannot be had is left out
 #
-# Python packages go to build/venv; pip's own configuration (pip.conf, PIP_*) is honoured.
+# Python packages go to build/venv and build/bench/venv; pip's own configuration (pip.conf, PIP_*) is honoured.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,14 +15,14 @@ build=(
   nanopb libnanopb-dev libxxhash-dev libcpuinfo-dev libjansson-dev
   python3 python3-pip
 )
+bench=(clang-14 libdnnl-dev libopenblas-dev python3-venv)
 tests=(g++ clang-14 libclang-rt-14-dev llvm-14 clang-format-14 libcmocka-dev python3-venv z3)
 
 fail() { echo "setup: $*" >&2; exit 1; }
 
 case ${1-} in
-'') with_tests=false ;;
---tests) with_tests=true ;;
-*) echo "usage: setup.sh [--tests]" >&2; exit 2 ;;
+'' | --tests | --bench) purpose=${1-} ;;
+*) echo "usage: setup.sh [--tests|--bench]" >&2; exit 2 ;;
 esac
 
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
@@ -51,7 +52,7 @@ Run as root:
 }
 
 # The interpreter is Debian's, whatever else is first in PATH: the versions are pinned for it.
-install_python_packages() {
+install_test_packages() {
   local wanted=scripts/requirements-tests.txt venv=build/venv
   if cmp -s $wanted $venv/requirements.txt; then
     echo "setup: the Python packages are there"
@@ -64,12 +65,36 @@ install_python_packages() {
   cp $wanted $venv/requirements.txt
 }
 
+# Each list is all that its packages need, so that nothing else comes along.
+install_bench_packages() {
+  local wanted venv=build/bench/venv
+  [ -x $venv/bin/pip ] || { mkdir -p build/bench && /usr/bin/python3 -m venv --clear $venv; }
+  for wanted in bench/requirements/*.txt; do
+    cmp -s "$wanted" "$venv/${wanted##*/}" && continue
+    echo "setup: installing the Python packages of $wanted"
+    if $venv/bin/pip install --quiet --disable-pip-version-check --no-deps \
+      --requirement "$wanted"; then
+      cp "$wanted" $venv
+    elif [ "${wanted##*/}" = base.txt ]; then
+      fail "the benchmark does not run without the packages of $wanted"
+    else
+      echo "setup: $wanted cannot be installed: left out" >&2
+    fi
+  done
+}
+
 command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
   fail "this is for Debian 12; elsewhere install the like of: ${build[*]}"
 
-if $with_tests; then
+case $purpose in
+'') install_packages "${build[@]}" ;;
+--tests)
   install_packages "${build[@]}" "${tests[@]}"
-  install_python_packages
-else
+  install_test_packages
+  ;;
+--bench)
   install_packages "${build[@]}"
-fi
+  (install_packages "${bench[@]}") || echo "setup: of ${bench[*]} some are missing: left out" >&2
+  install_bench_packages
+  ;;
+esac

@@ -1,0 +1,108 @@
+"""Tenon, through its C interface: work on arrays as expressions, networks as ONNX files."""
+import ctypes
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from sides import native
+from worker import Work
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "models" / "onnx"), str(ROOT / "tests" / "ops")]
+from binding import Tensor, conv_desc  # noqa: E402
+from tenon import DTYPES, NUMBER, Library, Refused, as_shape  # noqa: E402
+
+F32 = DTYPES["f32"][0]
+
+
+def conv(tn, numbers, x, w):
+    stride, pad = numbers[6:]
+    desc = conv_desc(stride=[stride] * 2, pad_low=[pad] * 2, pad_high=[pad] * 2)
+    return tn.conv(x, w, None, desc)
+
+
+def attention(tn, numbers, q, k, v):
+    scores = tn.mul(tn.matmul(q, tn.swapaxes(k, -2, -1)), tn.num(numbers[2] ** -0.5))
+    return tn.matmul(tn.softmax(scores, -1), v)
+
+
+EXPRESSIONS = {
+    "matmul": lambda tn, _, a, b: tn.matmul(a, b),
+    "conv": conv,
+    "attention": attention,
+    "softmax": lambda tn, _, x: tn.softmax(x, -1),
+    "layernorm": lambda tn, _, x, weight, bias: tn.layer_norm(x, weight, bias, -1, 1e-5),
+    "gelu": lambda tn, _, x: tn.gelu(x),
+    "add": lambda tn, _, a, b: tn.add(a, b),
+    "copy": lambda tn, _, x: x,
+}
+
+
+class Side:
+    def __init__(self, settings):
+        self.settings = settings
+        self.tn, self.binding = Library(settings["build"]), None
+        p, text = ctypes.c_void_p, ctypes.c_char_p
+        self.tn.declare("input", [p, text, type(as_shape([])), ctypes.c_int], p)
+        self.tn.declare("plan_compile", [p, p, ctypes.c_size_t, p, p])
+        self.tn.declare("plan_bind", [p, p])
+
+    def command(self, *args):
+        command = [str(Path(self.settings["build"]) / "tenon"), *args]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    def version(self):
+        return self.command("version").split()[1]
+
+    def peak(self):
+        """GFLOP/s of in-register multiply-adds on all threads, with the vectors allowed."""
+        said = self.command("bench", "matmul:16x16x16", "--json", "--repeat", "1", "--threads",
+                            str(self.settings["threads"]))
+        return json.loads(said)["peak_gflops"]
+
+    def check(self, status):
+        if status:
+            raise Refused(status, self.tn.message())
+
+    def compile(self, task, inputs):
+        """A binding of an expression of the inputs."""
+        operands = [Tensor(self.tn, self.tn.lib.tn_input(self.tn.context, name.encode(),
+                                                         as_shape(x.shape), F32))
+                    for name, x in inputs.items()]
+        out = EXPRESSIONS[task["kind"]](self.tn, task["numbers"], *operands)
+        plan, binding = ctypes.c_void_p(), ctypes.c_void_p()
+        self.check(self.tn.lib.tn_plan_compile(self.tn.context, self.tn.many([out]), 1, None,
+                                               ctypes.byref(plan)))
+        self.check(self.tn.lib.tn_plan_bind(plan, ctypes.byref(binding)))
+        return binding, "0"
+
+    def load(self, task):
+        """A binding of a model."""
+        bound = self.tn.load(task["model"]).bind()
+        return bound.handle, bound.outputs[0]
+
+    def prepare(self, task, inputs):
+        lib = self.tn.lib
+        lib.tn_binding_free(self.binding)
+        self.binding = None
+        is_model = task["kind"] in ("model", "network")
+        binding, output = self.load(task) if is_model else self.compile(task, inputs)
+        self.binding = binding
+
+        def check(status):
+            if status:
+                raise Refused(status, lib.tn_binding_message(binding).decode(errors="replace"))
+
+        for name, x in inputs.items():
+            check(lib.tn_binding_input(binding, name.encode(), as_shape(x.shape), NUMBER[x.dtype],
+                                       x.ctypes.data, x.nbytes))
+
+        def result(held=inputs):
+            type_of = lib.tn_binding_type(binding, output.encode())
+            out = native.empty(tuple(type_of.shape.size[:type_of.shape.rank]))
+            check(lib.tn_binding_read(binding, output.encode(), F32, out.ctypes.data, out.nbytes))
+            return out
+
+        return Work(lambda: check(lib.tn_binding_run(binding)), result,
+                    native.function_times(self.settings["build"], lib.tn_binding_run, binding))

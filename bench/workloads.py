@@ -1,0 +1,257 @@
+"""What is measured: kinds of work on arrays, networks, ONNX files; and the list of all.
+
+Work on arrays is written as `tenon bench` takes it ("matmul:512x512x512"); its operands are f32 and
+none is a constant. The same work is given here as nodes of ONNX and as what NumPy computes.
+"""
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+import networks
+
+OPSET, IR_VERSION = 20, 9
+
+
+class Unknown(Exception):
+    """There is no such workload; says why."""
+
+
+# Kinds of work on arrays. Functions take the numbers of a workload.
+
+@dataclass(frozen=True)
+class Kind:
+    form: str          # how the numbers are written
+    inputs: Callable   # shapes of the operands
+    output: Callable   # the result's shape
+    nodes: Callable    # [(operator, inputs, output, attributes)] from x0, x1, … to y
+    reference: Callable  # the result, from arrays (first parameter: the numbers)
+    operations: Callable = lambda *_: 0  # a multiply-add is two; 0: only moves memory
+    constants: Callable = lambda *_: {}  # scalars that the nodes use
+
+
+def one(operator, **attributes):
+    """Nodes of one operator that takes all operands, whose attributes are functions."""
+    def nodes(*numbers):
+        return [(operator, None, "y", {k: f(*numbers) for k, f in attributes.items()})]
+    return nodes
+
+
+def window(numbers, x, w):
+    n, c, h, width, k, r, stride, pad = numbers
+    padded = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (r, r), axis=(2, 3))
+    return np.einsum("nchwij,kcij->nkhw", windows[:, :, ::stride, ::stride], w, optimize=True)
+
+
+def conv_output(n, c, h, w, k, r, stride, pad):
+    return (n, k, (h + 2 * pad - r) // stride + 1, (w + 2 * pad - r) // stride + 1)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def layer_norm(_, x, weight, bias):
+    centred = x - x.mean(-1, keepdims=True)
+    return centred / np.sqrt((centred ** 2).mean(-1, keepdims=True) + 1e-5) * weight + bias
+
+
+def gelu(_, x):
+    erf = np.fromiter(map(math.erf, (x / math.sqrt(2)).ravel()), np.float64, x.size)
+    return x * (1 + erf.reshape(x.shape)) / 2
+
+
+def table(*operands):
+    return dict(form="RxC", output=lambda r, c: (r, c),
+                inputs=lambda r, c: [{"table": (r, c), "row": (c,)}[o] for o in operands])
+
+
+KINDS = {
+    "matmul": Kind(
+        "MxNxK", lambda m, n, k: [(m, k), (k, n)], lambda m, n, k: (m, n), one("MatMul"),
+        lambda _, a, b: a @ b, lambda m, n, k: 2 * m * n * k),
+    "conv": Kind(
+        "N,C,H,W,K,R,stride,pad",
+        lambda n, c, h, w, k, r, stride, pad: [(n, c, h, w), (k, c, r, r)], conv_output,
+        one("Conv", strides=lambda *s: [s[6]] * 2, pads=lambda *s: [s[7]] * 4), window,
+        lambda *s: 2 * math.prod(conv_output(*s)) * s[1] * s[5] ** 2),
+    "attention": Kind(
+        "HxSxD", lambda h, s, d: [(h, s, d)] * 3, lambda h, s, d: (h, s, d),
+        lambda h, s, d: [("Transpose", ["x1"], "keys", {"perm": [0, 2, 1]}),
+                         ("MatMul", ["x0", "keys"], "products", {}),
+                         ("Mul", ["products", "scale"], "scaled", {}),
+                         ("Softmax", ["scaled"], "weights", {"axis": -1}),
+                         ("MatMul", ["weights", "x2"], "y", {})],
+        lambda s, q, k, v: softmax(q @ k.swapaxes(-2, -1) * s[2] ** -0.5) @ v,
+        lambda h, s, d: 4 * h * s * s * d, lambda h, s, d: {"scale": d ** -0.5}),
+    "softmax": Kind(**table("table"), nodes=one("Softmax", axis=lambda *_: -1),
+                    reference=lambda _, x: softmax(x)),
+    "layernorm": Kind(**table("table", "row", "row"), nodes=one("LayerNormalization"),
+                      reference=layer_norm),
+    "gelu": Kind(**table("table"), nodes=one("Gelu"), reference=gelu),
+    "add": Kind(**table("table", "table"), nodes=one("Add"), reference=lambda _, a, b: a + b),
+    "copy": Kind("BYTES", lambda n: [(n // 4,)], lambda n: (n // 4,), one("Identity"),
+                 lambda _, x: x),
+}
+
+
+# Workloads.
+
+@dataclass(frozen=True)
+class Bar:
+    """What Tenon is to reach: against "peak" or "copy", the better of the copies, at least this
+    share of the rate; against a peer at most so many times its time."""
+    against: str
+    bound: float
+    threads: int | None = None  # None: for any number
+
+    @property
+    def is_share(self):
+        return self.against in ("peak", "copy")
+
+    def met(self, value):
+        return value >= self.bound if self.is_share else value <= self.bound
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Work on arrays, a network of networks.py or an ONNX file, told by its key."""
+    key: str
+    title: str = ""
+    bars: tuple = field(default=())
+
+    @property
+    def kind(self):
+        """A key of KINDS, "network" or "model"."""
+        name = self.key.partition(":")[0]
+        return name if name in KINDS else "network" if self.key in networks.NETWORKS else "model"
+
+    @property
+    def numbers(self):
+        return tuple(int(n) for n in re.findall(r"\d+", self.key.partition(":")[2]))
+
+    @property
+    def output(self):
+        return KINDS[self.kind].output(*self.numbers) if self.kind in KINDS else None
+
+    @property
+    def operations(self):
+        return KINDS[self.kind].operations(*self.numbers) if self.kind in KINDS else 0
+
+    @property
+    def bytes(self):
+        """What it reads and writes, where it is no more than that; else 0."""
+        if self.kind not in KINDS or self.operations:
+            return 0
+        return 4 * sum(map(math.prod, [*KINDS[self.kind].inputs(*self.numbers), self.output]))
+
+    @property
+    def tolerance(self):
+        """Of results' largest difference, in standard deviations of the expected one."""
+        return 1e-4 if self.kind in KINDS else 1e-3
+
+    def make(self, folder):
+        """Its ONNX file, in a folder, and {input: array}."""
+        rng = np.random.default_rng(0)
+        if self.kind == "model":
+            return Path(self.key), random_inputs(onnx.load(self.key, load_external_data=False), rng)
+        if self.kind == "network":
+            model, inputs = networks.NETWORKS[self.key](rng)
+        else:
+            model, inputs = self.make_model(), {}
+            for i, shape in enumerate(KINDS[self.kind].inputs(*self.numbers)):
+                inputs[f"x{i}"] = rng.standard_normal(shape, np.float32)
+        path = Path(folder) / "model.onnx"
+        onnx.save(model, path)
+        return path, inputs
+
+    def make_model(self):
+        kind, n = KINDS[self.kind], self.numbers
+        ports = [helper.make_tensor_value_info(f"x{i}", TensorProto.FLOAT, shape)
+                 for i, shape in enumerate(kind.inputs(*n))]
+        nodes = [helper.make_node(operator, inputs or [p.name for p in ports], [output], **more)
+                 for operator, inputs, output, more in kind.nodes(*n)]
+        constants = [helper.make_tensor(name, TensorProto.FLOAT, [], [v])
+                     for name, v in kind.constants(*n).items()]
+        result = helper.make_tensor_value_info("y", TensorProto.FLOAT, self.output)
+        graph = helper.make_graph(nodes, self.kind, ports, [result], constants)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)],
+                                 ir_version=IR_VERSION)
+
+    def reference(self, inputs):
+        """The result in f64; None where NumPy is not asked."""
+        if self.kind not in KINDS:
+            return None
+        operands = [x.astype(np.float64) for x in inputs.values()]
+        return KINDS[self.kind].reference(self.numbers, *operands)
+
+
+def random_inputs(model, rng):
+    """For a file's inputs: normal floats, small integers; sizes that are open are 1."""
+    given, made = {w.name for w in model.graph.initializer}, {}
+    for port in model.graph.input:
+        if port.name in given:
+            continue
+        tensor = port.type.tensor_type
+        dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        shape = [d.dim_value or 1 for d in tensor.shape.dim]
+        made[port.name] = (rng.standard_normal(shape).astype(dtype)
+                           if np.issubdtype(dtype, np.floating)
+                           else rng.integers(0, 2 if dtype == bool else 100, shape).astype(dtype))
+    return made
+
+
+def find(key):
+    """The workload of a key: from the list, or another one like those; or an ONNX file."""
+    for w in LIST:
+        if w.key == key:
+            return w
+    name, _, numbers = key.partition(":")
+    if name not in KINDS:
+        if Path(key).is_file():
+            return Workload(key, Path(key).name)
+        raise Unknown(f'there is no workload and no file "{key}"')
+    form = re.sub("[A-Z]+|stride", r"[1-9]\\d{0,10}", KINDS[name].form).replace("pad", r"\d{1,6}")
+    w = Workload(key, key)
+    if not re.fullmatch(form, numbers) or min(w.output) < 1:
+        raise Unknown(f'"{key}" is not written as {name}:{KINDS[name].form}, with a result of '
+                      "one element or more")
+    return w
+
+
+def conv(numbers):
+    n, c, h, w, k, r, stride, pad = numbers
+    return Workload("conv:" + ",".join(map(str, numbers)),
+                    f"convolution {r} × {r}" + (f" by {stride}" if stride > 1 else "")
+                    + f", {c} → {k}, {h} × {w}")
+
+
+def matmul(n, *bars):
+    return Workload(f"matmul:{n}x{n}x{n}", f"matmul {n}", bars)
+
+
+PEAK = (Bar("peak", 0.70, threads=1), Bar("peak", 0.65, threads=2))
+
+LIST = [
+    matmul(64), matmul(128), matmul(256), matmul(512, *PEAK), matmul(1024, *PEAK),
+    conv((1, 3, 224, 224, 64, 7, 2, 3)),
+    conv((1, 64, 56, 56, 64, 3, 1, 1)),
+    conv((1, 256, 14, 14, 256, 1, 1, 0)),
+    Workload("attention:12x512x64", "attention 12 × 512 × 64", (Bar("pytorch", 1.0),)),
+    Workload("softmax:4096x1024", "softmax 4096 × 1024", (Bar("pytorch", 1.0),)),
+    Workload("layernorm:4096x1024", "layer norm 4096 × 1024", (Bar("pytorch", 1.0),)),
+    Workload("gelu:4096x1024", "GELU 4096 × 1024", (Bar("pytorch", 1.0),)),
+    Workload("add:4096x1024", "add 4096 × 1024"),
+    Workload("add:8192x8192", "add 8192 × 8192", (Bar("copy", 0.90),)),
+    Workload("copy:67108864", "copy 64 MiB"),
+    Workload("resnet50", "ResNet-50", (Bar("onnxruntime", 1.6, threads=2),)),
+    Workload("mobilenetv2", "MobileNetV2", (Bar("onnxruntime", 2.0, threads=2),)),
+    Workload("bert6", "BERT, 6 layers, 128 tokens", (Bar("onnxruntime", 1.6, threads=2),)),
+]

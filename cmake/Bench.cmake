@@ -1,0 +1,29 @@
+# What the benchmark loads: timing and copies, and an object for each C library it measures beside;
+# one that is not installed is left out.
+
+function(tenon_add_bench name)
+  add_library(${name} MODULE ${ARGN})
+  set_target_properties(${name} PROPERTIES
+    PREFIX "" LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bench")
+  target_compile_definitions(${name} PRIVATE _POSIX_C_SOURCE=200809L)
+  target_link_libraries(${name} PRIVATE tenon_warnings)
+endfunction()
+
+tenon_add_bench(bench_native bench/native/clock.c bench/native/copy.c)
+target_link_libraries(bench_native PRIVATE Threads::Threads)
+
+# Another BLAS may be the default one: this names OpenBLAS.
+pkg_check_modules(openblas IMPORTED_TARGET openblas)
+if(openblas_FOUND)
+  tenon_add_bench(bench_openblas bench/native/openblas.c)
+  target_link_libraries(bench_openblas PRIVATE PkgConfig::openblas)
+endif()
+
+# Its CMake package wants OpenCL.
+find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.h)
+find_library(DNNL_LIBRARY dnnl)
+if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
+  tenon_add_bench(bench_onednn bench/native/onednn.c)
+  target_include_directories(bench_onednn SYSTEM PRIVATE ${DNNL_INCLUDE_DIR})
+  target_link_libraries(bench_onednn PRIVATE ${DNNL_LIBRARY})
+endif()

@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+"""The parts of bench/: statistics, workloads, checks of results, processes of peers, the report.
+
+    test_measure.py BUILD
+"""
+
+import json
+import math
+import os
+import signal
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+import main  # noqa: E402
+import measure  # noqa: E402
+import networks  # noqa: E402
+import peers  # noqa: E402
+import report  # noqa: E402
+import suite  # noqa: E402
+import worker  # noqa: E402
+import workloads  # noqa: E402
+
+failures = []
+
+
+def check(what, holds, why=""):
+    print("ok" if holds else "FAILED", what, "" if holds else why)
+    if not holds:
+        failures.append(what)
+
+
+def equal(what, actual, expected):
+    check(what, actual == expected, f"{actual!r} is not {expected!r}")
+
+
+def refused(what, call, error, *words):
+    try:
+        got = call()
+    except error as e:
+        check(what, all(w in str(e) for w in words), str(e))
+    else:
+        check(what, False, f"gave {got!r}")
+
+
+def test_statistics():
+    equal("quartiles of one value", measure.quartiles([7.0]), (7.0, 7.0, 7.0))
+    equal("quartiles of five", measure.quartiles([5, 1, 4, 2, 3]), (2.0, 3.0, 4.0))
+    equal("quartiles of two", measure.quartiles([1, 3]), (1.5, 2.0, 2.5))
+    equal("ratios are taken round by round", measure.ratio([2, 9, 4], [1, 3, 2]), (2.0, 2.0, 2.5))
+    refused("rounds that do not match", lambda: measure.ratio([1], [1, 2]), ValueError)
+    equal("who begins changes", ["".join(measure.order(list("abc"), i)) for i in range(4)],
+          ["abc", "bca", "cab", "abc"])
+    seen = []
+    taken = measure.take_rounds(["a", "b"], 3, lambda side: seen.append(side) or len(seen))
+    equal("each has a turn a round", ("".join(seen), taken),
+          ("abbaab", {"a": [1, 4, 5], "b": [2, 3, 6]}))
+
+
+def test_loop():
+    class Clock:
+        now = 0
+
+        def perf_counter_ns(self):
+            return self.now
+
+    real, worker.time = worker.time, Clock()
+    try:
+        for ns, times in ((1, 10), (7, 3), (60, 2), (1000, 1)):
+            def run(ns=ns):
+                worker.time.now += ns
+            equal(f"of runs of {ns} there are", worker.loop(run, 10), [ns] * times)
+    finally:
+        worker.time = real
+
+
+def test_workloads():
+    w = workloads.find("conv:2,3,8,9,5,3,2,1")
+    equal("a convolution's result", w.output, (2, 5, 4, 5))
+    equal("its operations", w.operations, 2 * 2 * 5 * 4 * 5 * 3 * 9)
+    equal("of what computes no bytes count", w.bytes, 0)
+    w = workloads.find("add:6x7")
+    equal("an addition's bytes", (w.operations, w.bytes), (0, 4 * 3 * 42))
+    for bad in ("matmul:3x4", "matmul:3x4x5x6", "matmul:3x4x5 ", "softmax:0x4", "add:3,4",
+                "conv:1,1,2,2,1,3,1,0", "copy:3"):
+        refused(f"{bad} is refused", lambda bad=bad: workloads.find(bad), workloads.Unknown,
+                bad.partition(":")[0] + ":")
+    refused("so is what nobody knows", lambda: workloads.find("matmull:3x4x5"), workloads.Unknown,
+            "no workload")
+    equal("keys are different", len({w.key for w in workloads.LIST}), len(workloads.LIST))
+    for w in workloads.LIST:
+        for bar in w.bars:
+            check(f"a bar of {w.key} is against somebody",
+                  bar.is_share or w.kind in peers.BY_NAME[bar.against].runs)
+
+
+def test_references():
+    """What NumPy computes is what ONNX Runtime computes of the nodes."""
+    import onnxruntime
+    small = {"matmul": "5x6x7", "conv": "2,3,8,9,5,3,2,1", "attention": "2x5x4", "softmax": "3x9",
+             "layernorm": "4x33", "gelu": "3x50", "add": "3x4", "copy": "64"}
+    equal("all kinds are tried", set(small), set(workloads.KINDS))
+    with tempfile.TemporaryDirectory() as folder:
+        for kind, numbers in small.items():
+            w = workloads.find(f"{kind}:{numbers}")
+            path, inputs = w.make(folder)
+            session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+            got, expected = session.run(None, inputs)[0], w.reference(inputs)
+            error = suite.difference(got, expected)
+            check(f"{w.key} is the same twice", error < w.tolerance, f"{error}")
+            equal(f"the shape of {w.key}", got.shape, w.output)
+
+
+def test_networks():
+    with tempfile.TemporaryDirectory() as folder:
+        for name in networks.NETWORKS:
+            path, inputs = workloads.find(name).make(folder)
+            model = onnx.load(path)
+            onnx.checker.check_model(model, full_check=True)
+            ports = {p.name for p in model.graph.input}
+            equal(f"{name} has its inputs", set(inputs), ports)
+    again = [networks.NETWORKS["mobilenetv2"](np.random.default_rng(0))[0].SerializeToString()
+             for _ in range(2)]
+    check("weights are seeded", again[0] == again[1])
+    dim = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.INT64, ["n", 3])
+    graph = onnx.helper.make_graph([], "open", [dim], [])
+    made = workloads.random_inputs(onnx.helper.make_model(graph), np.random.default_rng(0))
+    equal("open sizes are 1", (made["x"].shape, made["x"].dtype), ((1, 3), np.int64))
+
+
+def test_difference():
+    a = np.array([1.0, 2.0, 3.0])
+    equal("equal arrays", suite.difference(a, a.copy()), 0.0)
+    check("in deviations", math.isclose(suite.difference(a + [0, 0.1, 0], a), 0.1 / a.std()))
+    equal("other shapes", suite.difference(a, a[None]), math.inf)
+    equal("a NaN", suite.difference(np.array([1, np.nan, 3]), a), math.inf)
+    equal("constants", suite.difference(np.full(3, 2.0), np.full(3, 1.0)), 1.0)
+
+
+class Told:
+    """A worker that answers what it is told to."""
+
+    def __init__(self, peer, ms):
+        self.peer, self.ms, self.dead = peer, ms, ""
+
+    def call(self, name, *args):
+        if self.ms is None:
+            raise peers.Failed("it cannot")
+        return [1e6 * self.ms, 2e6 * self.ms] if name == "turn" else None
+
+
+def told(key, bars=(), isa="native", **ms):
+    """A run of a workload whose peers take so many milliseconds."""
+    workload = replace(workloads.find(key), bars=bars)
+    options = suite.Options(Path("."), (workload,), rounds=3)
+    workers = {name: Told(peers.BY_NAME[name], t) for name, t in ms.items()}
+    return suite.Run(workload, 1, isa, workers, options)
+
+
+def test_run():
+    bars = (workloads.Bar("pytorch", 1.0), workloads.Bar("copy", 0.9), workloads.Bar("peak", 0.5),
+            workloads.Bar("onnxruntime", 3.0), workloads.Bar("memcpy", 1, threads=2))
+    run = told("add:512x512", bars, tenon=2, pytorch=1, onnxruntime=1, memcpy=1.9, stream=1.8)
+    run.take()
+    run.compare()
+    entry = run.entry(None)
+    equal("a time is the best", entry["peers"]["tenon"]["best_ms"], 2.0)
+    equal("a ratio", entry["peers"]["pytorch"]["ratio"], {"median": 2, "low": 2, "high": 2})
+    got = {b["against"]: (b["value"], b["met"]) for b in entry["bars"]}
+    equal("bars", got, {"pytorch": (2.0, False), "copy": (0.9, True), "peak": (None, False),
+                        "onnxruntime": (2.0, True)})
+    run = told("add:512x512", bars, "v3", tenon=2, pytorch=1, onnxruntime=1)
+    run.take()
+    run.compare()
+    equal("who is not restricted has no bar", [b["against"] for b in run.entry(None)["bars"]],
+          ["pytorch", "copy", "peak"])
+
+
+def test_wrong_results():
+    run = told("add:2x2", tenon=1, pytorch=1, onnxruntime=1)
+    right = np.ones((2, 2))
+    run.check({"tenon": right, "pytorch": right * 1.01, "onnxruntime": right * np.nan}, right)
+    run.take()
+    run.compare()
+    entry = run.entry(None)
+    check("who computes something else is no peer", "NumPy" in entry["peers"]["pytorch"]["failed"]
+          and "ratio" not in entry["peers"]["pytorch"])
+    check("nor who gives NaN", "failed" in entry["peers"]["onnxruntime"])
+    check("the JSON is JSON", json.dumps(entry, allow_nan=False))
+    run = told("resnet50", tenon=1, onnxruntime=1)
+    run.check({"tenon": right * 2, "onnxruntime": right}, None)
+    check("a network's judge is another peer",
+          "ONNX Runtime" in run.results["tenon"].get("failed", ""))
+    run = told("add:2x2", tenon=1, pytorch=None)
+    run.take()
+    check("who fails in its turn says why", run.results["pytorch"] == {"failed": "it cannot"})
+
+
+def test_report():
+    run = told("add:512x512", (workloads.Bar("pytorch", 1.0),), tenon=2, pytorch=1,
+               onnxruntime=None)
+    run.take()
+    run.compare()
+    text = {"peers": {n: {"title": peers.BY_NAME[n].title, "version": "1", "restricted": n != "x"}
+                      for n in ("tenon", "pytorch", "onnxruntime")},
+            "isas": peers.ISAS, "rounds": 3, "date": "2000-01-01", "results": [run.entry(None)],
+            "machine": {"processor": "P", "features": ["avx"], "cores": 2, "system": "S"}}
+    text["peers"]["tinygrad"] = {"title": "tinygrad", "absent": "No module"}
+    page = report.markdown(text)
+    for part in ("| add:512x512 | 2 ms | 1.57 GB/s | failed | 2.00 (2.00–2.00) |",
+                 "≤ 1 × of PyTorch's time | 2.00 × | **no** |", "tinygrad is absent: No module",
+                 "ONNX Runtime, add:512x512: it cannot"):
+        check(f"the page has {part}", part in page, page)
+    equal("Tenon did not fail", main.failed(text), False)
+    text["results"][0]["peers"]["tenon"]["failed"] = "so"
+    equal("Tenon did fail", main.failed(text), True)
+
+
+def stops(pid):
+    """Whether a process is stopped, soon."""
+    for _ in range(200):
+        if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T":
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_processes(build):
+    memcpy = peers.BY_NAME["memcpy"]
+    os.environ["ATEN_CPU_CAPABILITY"] = "default"
+    w = peers.Worker(memcpy, 1, "native", build)
+    equal("the environment is as it was", os.environ.pop("ATEN_CPU_CAPABILITY"), "default")
+    environ = Path(f"/proc/{w.process}/environ").read_bytes()
+    check("its own is for all vectors", b"ATEN_CPU_CAPABILITY" not in environ)
+    check("it keeps to its cores", len(os.sched_getaffinity(w.process)) == 1)
+    w.call("version")
+    check("between its turns it is stopped", stops(w.process))
+    refused("what it cannot do it says", lambda: w.call("turn", 1), peers.Failed, "KeyError")
+    os.kill(w.process, signal.SIGKILL)
+    refused("that it died is told", lambda: w.call("version"), peers.Failed, "died")
+    refused("for good", lambda: w.call("version"), peers.Failed, "died")
+    w.close()
+    w = peers.Worker(replace(memcpy, side="nobody"), 1, "v3", build)
+    refused("so is that it is absent", lambda: w.call("version"), peers.Failed, "nobody")
+    process = w.process
+    w.close()
+    check("it ends", not Path(f"/proc/{process}").exists())
+
+
+def run_all(build):
+    test_statistics()
+    test_loop()
+    test_workloads()
+    test_references()
+    test_networks()
+    test_difference()
+    test_run()
+    test_wrong_results()
+    test_report()
+    test_processes(build)
+    print(f"{len(failures)} failed")
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    if os.environ.get("TENON_SANITIZE"):
+        print("skipped: a library with sanitizers does not load into Python")
+        sys.exit(77)
+    run_all(sys.argv[1])
