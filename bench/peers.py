@@ -51,7 +51,7 @@ PEERS = (
     Peer("openblas", "OpenBLAS", "native:openblas", frozenset({"matmul"}),
          {"OPENBLAS_NUM_THREADS": "{threads}"}, {"OPENBLAS_CORETYPE": "Haswell"}),
     Peer("onnxruntime", "ONNX Runtime", "onnxruntime", ARRAYS | FILES),
-    Peer("pytorch", "PyTorch", "pytorch", ARRAYS, {"OMP_NUM_THREADS": "{threads}"},
+    Peer("pytorch", "PyTorch", "pytorch", ARRAYS | {"network"}, {"OMP_NUM_THREADS": "{threads}"},
          {"ATEN_CPU_CAPABILITY": "avx2", "DNNL_MAX_CPU_ISA": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2",
           "MKL_ENABLE_INSTRUCTIONS": "AVX2"}),
     Peer("tinygrad", "tinygrad", "tinygrad", ARRAYS - {"copy"},

@@ -6,7 +6,13 @@ def number(x):
     """Three digits that count."""
     if x >= 100:
         return f"{x:.0f}"
-    return f"{x:.3g}" if x >= 0.001 else f"{x:.1e}"
+    return f"{x:.3g}"
+
+
+def time_text(ms):
+    if ms >= 1000:
+        return f"{number(ms / 1000)} s"
+    return f"{number(ms)} ms" if ms >= 0.1 else f"{number(1000 * ms)} µs"
 
 
 def ratio_text(r):
@@ -19,7 +25,7 @@ def cell(result):
         return "failed"
     if "ratio" in result:
         return ratio_text(result["ratio"])
-    return f"{number(result['best_ms'])} ms" if "best_ms" in result else ""
+    return time_text(result["best_ms"]) if "best_ms" in result else ""
 
 
 def rate(result, peak):

@@ -82,9 +82,10 @@ class Run:
         self.workers = {name: w for name, w in workers.items()
                         if workload.kind in w.peer.runs and (w.peer.of_its_own or workload.bytes)}
         self.results = {name: {} for name in self.workers}
+        self.folder = "/nowhere"  # where the files of the workload are
 
     def fail(self, name, why):
-        self.results[name]["failed"] = str(why)
+        self.results[name]["failed"] = str(why).replace(f"{self.folder}/", "")
 
     def good(self):
         return [name for name, r in self.results.items() if "failed" not in r]
@@ -97,33 +98,30 @@ class Run:
             return self.fail(name, e)
 
     def prepare(self, folder):
-        """Gets all peers ready; {peer: result}."""
-        w, arrays = self.workload, {}
+        """Gets all peers ready, and checks what they give. Where NumPy is not asked, the first peer
+        decides."""
+        w, self.folder = self.workload, folder
         model, inputs = w.make(folder)
-        paths = {}
-        for i, (name, array) in enumerate(inputs.items()):
-            paths[name] = f"{folder}/{i}.npy"
-            np.save(paths[name], array)
+        paths = {name: f"{folder}/{i}.npy" for i, name in enumerate(inputs)}
+        for name, path in paths.items():
+            np.save(path, inputs[name])
         task = {"kind": w.kind, "numbers": w.numbers, "output": w.output, "bytes": w.bytes,
                 "model": str(model)}
-        for name in self.workers:
-            if self.attempt(name, "prepare", task, paths, f"{folder}/{name}.npy"):
-                arrays[name] = np.load(f"{folder}/{name}.npy")
-        return arrays, w.reference(inputs)
+        judge, expected, result = "NumPy", w.reference(inputs), f"{folder}/result.npy"
+        for name in sorted(self.workers, key=lambda name: name == TENON.name):  # last of all
+            if not self.attempt(name, "prepare", task, paths, result):
+                continue
+            array = np.load(result)
+            if expected is None:
+                judge, expected = BY_NAME[name].title, array
+            self.check(name, array, judge, expected)
 
-    def check(self, arrays, reference):
-        """A peer whose result differs is none. Where NumPy is not asked, the first peer decides."""
-        judge = "NumPy"
-        if reference is None:
-            others = [name for name in arrays if name != TENON.name]
-            if not others:
-                return
-            judge, reference = BY_NAME[others[0]].title, arrays[others[0]]
-        for name, array in arrays.items():
-            error = difference(array, reference)
-            self.results[name]["error"] = error if np.isfinite(error) else None
-            if not error <= self.workload.tolerance:
-                self.fail(name, f"its result is {error:.2g} deviations from {judge}'s")
+    def check(self, name, array, judge, expected):
+        """A peer whose result differs is none."""
+        error = difference(array, expected)
+        self.results[name]["error"] = error if np.isfinite(error) else None
+        if not error <= self.workload.tolerance:
+            self.fail(name, f"its result is {error:.2g} deviations from {judge}'s")
 
     def turn(self, name):
         if "failed" in self.results[name]:
@@ -164,14 +162,17 @@ class Run:
             return measure.ratio(best, ours["rounds_ms"])[1] if best else None
         return self.results.get(bar.against, {}).get("ratio", {}).get("median")
 
+    def counts(self, bar):
+        """Whether a bar is for this run: its peers were asked for, and are as restricted as Tenon."""
+        peer = BY_NAME.get(bar.against)
+        asked = {p.name for p in self.options.peers}
+        wanted = {peer.name} if peer else set(COPIES) if bar.against == "copy" else {TENON.name}
+        restricted = self.isa == "native" or not peer or peer.v3 is not None
+        return bar.threads in (None, self.threads) and bool(asked & wanted) and restricted
+
     def bars(self, peak):
         judged = []
-        for bar in self.workload.bars:
-            peer = BY_NAME.get(bar.against)
-            if bar.threads not in (None, self.threads):
-                continue
-            if self.isa != "native" and peer and peer.v3 is None:
-                continue
+        for bar in filter(self.counts, self.workload.bars):
             value = self.value(bar, peak)
             judged.append({"against": bar.against, "share": bar.is_share, "bound": bar.bound,
                            "value": value, "met": value is not None and bar.met(value)})
@@ -181,7 +182,7 @@ class Run:
         """GFLOP/s of Tenon's measured peak, where that says anything; else None."""
         peak = None
         with tempfile.TemporaryDirectory(prefix="tenon-bench-") as folder:
-            self.check(*self.prepare(folder))
+            self.prepare(folder)
             if self.workload.operations and TENON.name in self.good():
                 peak = self.workers[TENON.name].call("peak")
             self.take()

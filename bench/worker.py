@@ -9,6 +9,7 @@ import importlib
 import os
 import signal
 import time
+import warnings
 
 import numpy as np
 
@@ -50,13 +51,14 @@ def aligned(array):
 
 
 def start(chosen, cores):
-    """First of all: the process ends with its parent, keeps to its cores, and leaves standard
-    output alone."""
+    """First of all: the process ends with its parent, keeps to its cores, leaves standard
+    output alone, and does not repeat what libraries warn their users of."""
     settings.update(chosen)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.sched_setaffinity(0, cores)
     os.dup2(2, 1)
+    warnings.simplefilter("ignore")
 
 
 def load():

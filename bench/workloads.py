@@ -168,7 +168,7 @@ class Workload:
             model, inputs = self.make_model(), {}
             for i, shape in enumerate(KINDS[self.kind].inputs(*self.numbers)):
                 inputs[f"x{i}"] = rng.standard_normal(shape, np.float32)
-        path = Path(folder) / "model.onnx"
+        path = Path(folder) / f"{self.key if self.kind == 'network' else self.kind}.onnx"
         onnx.save(model, path)
         return path, inputs
 
