@@ -5,7 +5,7 @@ import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from peers import PEERS, TENON
+from peers import PEERS
 from report import configurations, heading
 
 matplotlib.rcParams.update({

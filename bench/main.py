@@ -180,7 +180,11 @@ def main(argv=None):
         options = options_of(args)
     except workloads.Unknown as e:
         parser.error(str(e))
-    results = measure(options)
+    try:
+        results = measure(options)
+    except KeyboardInterrupt:
+        print("bench: interrupted: nothing is written", file=sys.stderr)
+        return 130
     if not args.print:
         write_all(results, args.folder)
         print(f"bench: wrote results.json, results.md and charts to {args.folder}",

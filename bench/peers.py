@@ -130,6 +130,10 @@ class Worker:
         except TimeoutError:
             self.dead = f"it took more than {limit} s"
             self.signal(signal.SIGKILL)
+        except BaseException:  # the user's interrupt: nobody knows what it does now
+            self.dead = "it was interrupted"
+            self.signal(signal.SIGKILL)
+            raise
         else:
             self.signal(signal.SIGSTOP)
         if self.dead:

@@ -163,7 +163,7 @@ class Run:
         return self.results.get(bar.against, {}).get("ratio", {}).get("median")
 
     def counts(self, bar):
-        """Whether a bar is for this run: its peers were asked for, and are as restricted as Tenon."""
+        """Whether a bar is for this run: who it is against was asked for, and is as restricted."""
         peer = BY_NAME.get(bar.against)
         asked = {p.name for p in self.options.peers}
         wanted = {peer.name} if peer else set(COPIES) if bar.against == "copy" else {TENON.name}
@@ -184,7 +184,7 @@ class Run:
         with tempfile.TemporaryDirectory(prefix="tenon-bench-") as folder:
             self.prepare(folder)
             if self.workload.operations and TENON.name in self.good():
-                peak = self.workers[TENON.name].call("peak")
+                peak = self.attempt(TENON.name, "peak")
             self.take()
         for name in self.workers:
             if not self.workers[name].dead:
@@ -203,22 +203,20 @@ class Run:
 
 # All of them.
 
-def start_workers(options, threads, isa, versions, tell):
-    """{peer: its process}, of those that can be had; `versions` gets what each says of itself."""
-    workers = {}
+def start_workers(options, threads, isa, workers, versions, tell):
+    """Adds {peer: its process} of those that can be had; `versions` gets what each says of
+    itself."""
     for peer in options.peers:
         if "absent" in versions.get(peer.name, {}):
             continue
         tell(f"starting {peer.title}")
-        w = Worker(peer, threads, isa, options.build)
+        w = workers[peer.name] = Worker(peer, threads, isa, options.build)
         try:
             versions[peer.name] = {"title": peer.title, "version": w.call("version"),
                                    "restricted": peer.v3 is not None}
-            workers[peer.name] = w
         except Failed as e:
-            w.close()
+            workers.pop(peer.name).close()
             versions[peer.name] = {"title": peer.title, "absent": str(e)}
-    return workers
 
 
 def measure_all(options, tell):
@@ -226,9 +224,9 @@ def measure_all(options, tell):
     results, versions = [], {}
     configurations = [(t, isa) for isa in options.isas for t in options.threads]
     for threads, isa in configurations:
-        workers = start_workers(options, threads, isa, versions, tell)
-        runs, peaks = [], []
+        workers, runs, peaks = {}, [], []
         try:
+            start_workers(options, threads, isa, workers, versions, tell)
             for i, workload in enumerate(options.workloads):
                 tell(f"{threads} thread{'s' * (threads > 1)}, {isa}, {i + 1} of "
                      f"{len(options.workloads)}: {workload.title}")

@@ -216,7 +216,7 @@ def find(key):
     name, _, numbers = key.partition(":")
     if name not in KINDS:
         if Path(key).is_file():
-            return Workload(key, Path(key).name)
+            return Workload(key, "/".join(Path(key).parts[-2:]))
         raise Unknown(f'there is no workload and no file "{key}"')
     form = re.sub("[A-Z]+|stride", r"[1-9]\\d{0,10}", KINDS[name].form).replace("pad", r"\d{1,6}")
     w = Workload(key, key)

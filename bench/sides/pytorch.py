@@ -40,8 +40,8 @@ OPERATIONS = {
 }
 
 
-# Convolutional networks: the nodes of the file as a module, traced and frozen. Transformers would be
-# written otherwise than their files are, so that their nodes are not here.
+# Convolutional networks: the nodes of the file as a module, traced and frozen. One would write
+# transformers otherwise than their files have them, so that their nodes are not here.
 
 NODES = {
     "Add": lambda _, a, b: a + b,

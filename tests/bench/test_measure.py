@@ -258,11 +258,15 @@ def test_processes(build):
     refused("that it died is told", lambda: w.call("version"), peers.Failed, "died")
     refused("for good", lambda: w.call("version"), peers.Failed, "died")
     w.close()
+    w = peers.Worker(memcpy, 1, "native", build)
+    refused("that it takes too long is told", lambda: w.call("version", limit=0), peers.Failed,
+            "more than 0 s")
+    w.close()
+    check("and it ends", not Path(f"/proc/{w.process}").exists())
     w = peers.Worker(replace(memcpy, side="nobody"), 1, "v3", build)
     refused("so is that it is absent", lambda: w.call("version"), peers.Failed, "nobody")
-    process = w.process
     w.close()
-    check("it ends", not Path(f"/proc/{process}").exists())
+    check("a stopped one ends too", not Path(f"/proc/{w.process}").exists())
 
 
 def run_all(build):
