@@ -118,6 +118,12 @@ value build_conv(builder *b, value x, value w, value bias, const tn_conv_desc *d
 value build_conv_transpose(builder *b, value x, value w, value bias, const tn_conv_desc *desc);
 value build_max_pool(builder *b, value x, const tn_pool_desc *desc);
 value build_avg_pool(builder *b, value x, const tn_pool_desc *desc);
+/** The sum of each window, as build_avg_pool's, in x's type. */
+value build_sum_pool(builder *b, value x, const tn_pool_desc *desc);
+/** Where in x each maximum of build_max_pool stands first: the number (i64) of its element, in
+    row-major order or, with `columns`, with the spatial axes in column-major order. As ONNX
+    MaxPool-8. */
+value build_max_pool_places(builder *b, value x, const tn_pool_desc *desc, bool columns);
 value build_global_max_pool(builder *b, value x);
 value build_global_avg_pool(builder *b, value x);
 

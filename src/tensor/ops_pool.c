@@ -68,8 +68,8 @@ static pool pool_of(builder *b, const node *x, const tn_pool_desc *desc) {
   return p;
 }
 
-/** The reduction of each window of x, padded with `fill`. */
-static const node *pooled(builder *b, const pool *p, op o, const node *x, const node *fill) {
+/** The windows of x, padded with `fill`: (N, C, O…, K…). */
+static const node *windows(builder *b, const pool *p, const node *x, const node *fill) {
   int64_t kernel[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL];
   const node *places[MOST_SPATIAL];
   for (size_t i = 0; i < p->n; i++) {
@@ -80,18 +80,56 @@ static const node *pooled(builder *b, const pool *p, op o, const node *x, const 
     dilation[i] = a->dilation;
     places[i] = a->places;
   }
-  x = node_windows(b, x, p->n, kernel, stride, dilation, places);
+  return node_windows(b, x, p->n, kernel, stride, dilation, places);
+}
+
+static const node *reduced(builder *b, const pool *p, op o, const node *windows, bool keepdims) {
   axis_list over = axes_from(2 + p->n, 2 + 2 * p->n);
-  return ex_reduce(b, o, x, &over, false);
+  return ex_reduce(b, o, windows, &over, keepdims);
+}
+
+/** Windows that a largest element is chosen of: never a pad, but where there is nothing else. */
+static const node *windows_for_max(builder *b, const pool *p, const node *x) {
+  uint64_t least;
+  op_identity(OP_MAX, (dtype)x->dtype, &least);
+  return windows(b, p, x, ir_const_bits(b->ir, (dtype)x->dtype, least));
 }
 
 value build_max_pool(builder *b, value x, const tn_pool_desc *desc) {
   const node *n = value_typed(b, x).node;
-  uint64_t least;
   type_check(b, RULE_NUMBER, (dtype)n->dtype);
   pool p = pool_of(b, n, desc);
-  op_identity(OP_MAX, (dtype)n->dtype, &least);
-  return value_of(pooled(b, &p, OP_MAX, n, ir_const_bits(b->ir, (dtype)n->dtype, least)));
+  return value_of(reduced(b, &p, OP_MAX, windows_for_max(b, &p, n), false));
+}
+
+/** The number of each element, in x's shape. */
+static const node *element_numbers(builder *b, const node *x, bool columns) {
+  ir *g = b->ir;
+  sizes s = sizes_of(x);
+  const node *all = NULL, *step = ix_const(g, 1), *steps[SIZES_RANK];
+  for (size_t i = 0; i < s.rank; i++) {
+    size_t axis = columns && i < s.rank - 2 ? 2 + i : s.rank - 1 - i;
+    steps[axis] = step;
+    step = ix_mul(g, step, s.at[axis]);
+  }
+  for (size_t i = 0; i < s.rank; i++) {
+    const node *by = ex_fill(b, ex_size(b, steps[i], DT_I64), &s);
+    const node *n = ex2(b, OP_MUL, ex_iota(b, DT_I64, &s, i), by);
+    all = all ? ex2(b, OP_ADD, all, n) : n;
+  }
+  return all;
+}
+
+value build_max_pool_places(builder *b, value x, const tn_pool_desc *desc, bool columns) {
+  const node *n = value_typed(b, x).node;
+  type_check(b, RULE_NUMBER, (dtype)n->dtype);
+  pool p = pool_of(b, n, desc);
+  const node *of = windows_for_max(b, &p, n), *last = ir_const_int(b->ir, DT_I64, INT64_MAX);
+  const node *at = windows(b, &p, element_numbers(b, n, columns), last);
+  sizes s = sizes_of(of);
+  const node *most = shape_expand(b, reduced(b, &p, OP_MAX, of, true), &s);
+  at = ex_where(b, ex2(b, OP_LT, of, most), ex_int(b, at, INT64_MAX), at);
+  return value_of(reduced(b, &p, OP_MIN, at, false));
 }
 
 /** ceil((bound − o·stride) / dilation) in 0 … kernel, of each place: the first element of a window
@@ -119,11 +157,20 @@ static const node *counted(builder *b, const pool *p, const node *y, size_t i) {
   return ir_cast(b->ir, n, t);
 }
 
+value build_sum_pool(builder *b, value x, const tn_pool_desc *desc) {
+  const node *n = value_typed(b, x).node;
+  type_check(b, RULE_NUMBER, (dtype)n->dtype);
+  pool p = pool_of(b, n, desc);
+  const node *zero = ir_const_int(b->ir, (dtype)n->dtype, 0);
+  return value_of(reduced(b, &p, OP_ADD, windows(b, &p, n, zero), false));
+}
+
 value build_avg_pool(builder *b, value x, const tn_pool_desc *desc) {
   floating f = floating_operand(b, x);
   pool p = pool_of(b, f.x, desc);
   const node *zero = ir_const_int(b->ir, (dtype)f.x->dtype, 0);
-  const node *y = pooled(b, &p, OP_ADD, f.x, zero), *count = counted(b, &p, y, 0);
+  const node *y = reduced(b, &p, OP_ADD, windows(b, &p, f.x, zero), false);
+  const node *count = counted(b, &p, y, 0);
   for (size_t i = 1; i < p.n; i++) count = ex2(b, OP_MUL, count, counted(b, &p, y, i));
   return value_of(ir_cast(b->ir, ex2(b, OP_DIV, y, count), f.result));
 }

@@ -160,7 +160,8 @@ static void add_arrays(job *j) {
   }
 }
 
-/* Models of one node: y = operator(x, the weights). */
+/* Models of one node: y = operator(x, the weights), or of the weights alone where x has no shape.
+ */
 
 enum { MOST_SIZES = 4, MOST_NUMBERS = 4, MOST_PARTS = 4 };
 
@@ -225,12 +226,59 @@ static const seed seeds[] = {
   SEED("ReduceSum", 13, X("n", "3"), WITH(NUMBERS(-1)),
        ATTRIBUTES(NUMBER("keepdims", 0), NUMBER("noop_with_empty_axes", 1))),
   SEED("ReduceMax", 12, X("n", "3"), ATTRIBUTES(LIST("axes", 0, 1))),
+  SEED("Sum", 13, X("n", "3"), WITH(FLOATS(3), FLOATS(1))),
+  SEED("Mean", 13, X("n", "3"), WITH(FLOATS(2, 1, 3))),
+  SEED("Relu", 14, X("n", "3")),
+  SEED("LeakyRelu", 16, X("n", "3")),
+  SEED("PRelu", 6, X("n", "3", "2"), WITH(FLOATS(3))),
+  SEED("PRelu", 16, X("n", "3"), WITH(FLOATS(3))),
+  SEED("Elu", 6, X("n", "3")),
+  SEED("Selu", 6, X("n", "3")),
+  SEED("Celu", 12, X("n", "3")),
+  SEED("ThresholdedRelu", 10, X("n", "3")),
+  SEED("HardSigmoid", 6, X("n", "3")),
+  SEED("HardSwish", 14, X("n", "3")),
+  SEED("Clip", 13, X("n", "3"), WITH(FLOATS(1), FLOATS(1))),
+  SEED("Sigmoid", 13, X("n", "3")),
+  SEED("Softplus", 1, X("n", "3")),
+  SEED("Softsign", 1, X("n", "3")),
+  SEED("Mish", 18, X("n", "3")),
+  SEED("Dropout", 13, X("n", "3"), WITH(FLOATS(1))),
+  SEED("BatchNormalization", 8, X("n", "3", "2"),
+       WITH(FLOATS(3, 2), FLOATS(3, 2), FLOATS(3, 2), FLOATS(3, 2)), ATTRIBUTES(NUMBER("spatial", 0))),
+  SEED("BatchNormalization", 15, X("n", "3", "2"), WITH(FLOATS(3), FLOATS(3), FLOATS(3), FLOATS(3))),
+  SEED("InstanceNormalization", 6, X("n", "3", "4"), WITH(FLOATS(3), FLOATS(3))),
+  SEED("GroupNormalization", 18, X("n", "4", "3"), WITH(FLOATS(2), FLOATS(2)),
+       ATTRIBUTES(NUMBER("num_groups", 2))),
+  SEED("LayerNormalization", 17, X("n", "2", "3"), WITH(FLOATS(2, 3), FLOATS(2, 3)),
+       ATTRIBUTES(NUMBER("axis", 1), NUMBER("stash_type", 1))),
+  SEED("RMSNormalization", 23, X("n", "3"), WITH(FLOATS(3))),
+  SEED("LRN", 13, X("n", "4", "3"), ATTRIBUTES(NUMBER("size", 3))),
+  SEED("Softmax", 11, X("n", "3", "4"), ATTRIBUTES(NUMBER("axis", 1))),
+  SEED("LogSoftmax", 13, X("n", "3"), ATTRIBUTES(NUMBER("axis", -1))),
+  SEED("Hardmax", 13, X("n", "3")),
+  SEED("Identity", 13, X("n", "3")),
+  SEED("Constant", 12, ATTRIBUTES(LIST("value_ints", 3, 1, 2))),
+  SEED("ConstantOfShape", 9, WITH(NUMBERS(2, 3))),
+  SEED("Flatten", 13, X("n", "3", "4"), ATTRIBUTES(NUMBER("axis", -1))),
+  SEED("Gemm", 9, X("3", "2"), WITH(FLOATS(3, 4), FLOATS(4)), ATTRIBUTES(NUMBER("transA", 1))),
   SEED("MatMul", 13, X("n", "2", "3"), WITH(FLOATS(3, 4))),
   SEED("Conv", 11, X("1", "2", "5", "5"), WITH(FLOATS(4, 1, 3, 3), FLOATS(4)),
        ATTRIBUTES(TEXT("auto_pad", "SAME_UPPER"), LIST("strides", 2, 1), LIST("dilations", 1, 2),
                   NUMBER("group", 2))),
   SEED("Conv", 11, X("n", "2", "5", "5"), WITH(FLOATS(3, 2, 3, 1)),
        ATTRIBUTES(LIST("pads", 1, 0, 2, 1), LIST("kernel_shape", 3, 1))),
+  SEED("ConvTranspose", 11, X("n", "2", "5", "4"), WITH(FLOATS(2, 3, 3, 2), FLOATS(3)),
+       ATTRIBUTES(LIST("strides", 2, 1), LIST("output_shape", 10, 4), NUMBER("group", 1))),
+  SEED("MaxPool", 12, X("n", "2", "5", "4"),
+       ATTRIBUTES(LIST("kernel_shape", 3, 2), LIST("strides", 2, 1), LIST("pads", 1, 0, 2, 1),
+                  NUMBER("ceil_mode", 1), LIST("dilations", 1, 2))),
+  SEED("AveragePool", 19, X("n", "2", "5", "4"),
+       ATTRIBUTES(LIST("kernel_shape", 3, 2), TEXT("auto_pad", "SAME_LOWER"),
+                  NUMBER("count_include_pad", 1))),
+  SEED("LpPool", 18, X("n", "2", "5"), ATTRIBUTES(LIST("kernel_shape", 3), NUMBER("p", 3))),
+  SEED("GlobalAveragePool", 1, X("n", "2", "5", "5")),
+  SEED("GlobalLpPool", 2, X("n", "2", "5"), ATTRIBUTES(NUMBER("p", 1))),
   SEED("GlobalMaxPool", 1, X("n", "2", "5", "5")),
 };
 /* clang-format on */
@@ -276,16 +324,18 @@ static void put_both(job *j, const char *name, const bytes *file) {
 
 static void add_model(job *j, const seed *s) {
   static const char *const names[] = {"x", "a", "b", "c", "d"};
-  const char *inputs[MOST_PARTS + 2] = {"x"};
+  const char *inputs[MOST_PARTS + 2] = {NULL}, **input = inputs;
   bytes graph = {.n = 0}, attributes = {.n = 0}, file = {.n = 0};
+  if (*s->x) *input++ = names[0];
   for (size_t i = 0; i < MOST_PARTS && put_seed_weight(&graph, names[i + 1], &s->weights[i]); i++)
-    inputs[i + 1] = names[i + 1];
+    *input++ = names[i + 1];
   for (const attribute *a = s->attributes; a->name; a++) put_seed_attribute(&attributes, a);
   put_port(&graph, 11, "x", ONNX_TYPE_F32, s->x);
   put_port(&graph, 12, "y", ONNX_TYPE_F32, s->x);
   put_node_with(&graph, s->op, inputs, "y", &attributes);
   put_model(&file, "seed", &graph, s->opset);
-  const char *name = arena_printf(&j->a, "%s_%lld_%s.onnx", s->op, (long long)s->opset, *s->x);
+  const char *name =
+      arena_printf(&j->a, "%s_%lld_%s.onnx", s->op, (long long)s->opset, *s->x ? *s->x : "-");
   put_both(j, name, &file);
 }
 

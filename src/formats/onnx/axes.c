@@ -1,6 +1,6 @@
 #include "formats/onnx/axes.h"
 
-#include "tensor/build.h"
+#include "tensor/ops_common.h"
 
 tn_axes axes_list(onnx_call *c, const int64_t *at, size_t n) {
   tn_axes axes = {0};
@@ -24,4 +24,20 @@ bool axes_given(onnx_call *c, int64_t since, tn_axes *axes) {
   const int64_t *at = onnx_numbers(c, 1, &n);
   *axes = axes_list(c, at, n);
   return true;
+}
+
+sizes axes_sizes(onnx_call *c, size_t input) {
+  sizes s = {0};
+  const node *const *e = onnx_elements(c, input, &s.rank);
+  if (s.rank > SIZES_RANK) onnx_fail(c, TN_ERR_UNSUPPORTED, "a shape of rank %zu", s.rank);
+  for (size_t i = 0; i < s.rank; i++) s.at[i] = e[i];
+  return s;
+}
+
+void axes_check_size(onnx_call *c, const sizes *s, size_t i) {
+  builder *b = onnx_builder(c);
+  const node *n = s->at[i];
+  if (n->lo >= 0 || ix_prove(b->ir, n)) return;
+  onnx_fail(c, TN_ERR_SHAPE, "size %zu of the shape, %s, %s negative", i, size_text(b, n),
+            n->hi < 0 ? "is" : "may be");
 }

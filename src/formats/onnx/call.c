@@ -1,5 +1,6 @@
 /* What operators' builders ask of the node they import. */
 #include "formats/onnx/elements.h"
+#include "tensor/build.h"
 
 #include <string.h>
 
@@ -34,6 +35,19 @@ value onnx_input(const onnx_call *c, size_t i) {
   return c->inputs[i];
 }
 
+value onnx_scalar(onnx_call *c, size_t i) {
+  value v = onnx_input(c, i);
+  const node *n = v.node;
+  if (!n->rank) return v;
+  if (n->rank > 1 || !node_is_bits(n->dims[0], 1))
+    onnx_fail(c, TN_ERR_SHAPE, "input '%.200s' is no scalar", c->node->inputs.at[i]);
+  return build_reshape(onnx_builder(c), v, &(sizes){0});
+}
+
+bool onnx_wants(const onnx_call *c, size_t output) {
+  return output < c->n_outputs && *c->node->outputs.at[output];
+}
+
 void onnx_same_types(const onnx_call *c) {
   dtype first = (dtype)onnx_input(c, 0).node->dtype;
   for (size_t i = 1; i < c->n_inputs; i++)
@@ -55,6 +69,12 @@ static const onnx_attribute *attribute(const onnx_call *c, const char *name,
     return a;
   }
   return NULL;
+}
+
+bool onnx_has_attribute(const onnx_call *c, const char *name) {
+  for (size_t i = 0; i < c->node->attributes.n; i++)
+    if (!strcmp(c->node->attributes.at[i].name, name)) return true;
+  return false;
 }
 
 int64_t onnx_int(const onnx_call *c, const char *name, int64_t otherwise) {

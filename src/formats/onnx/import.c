@@ -45,6 +45,10 @@ static void define_output(import *m, const char *name, value v, const onnx_node 
 static const import_value *find(import *m, const char *name) {
   const import_value *x = names_get(&m->values, name);
   if (!x) diag_raise(m->b.diag, TN_ERR_FORMAT, "'%.200s' is used before anything gives it", name);
+  if (!x->v.node)
+    diag_raise(m->b.diag, TN_ERR_UNSUPPORTED,
+               "'%.200s' is used, an output of %.100s node '%.200s' that is not supported", name,
+               x->by->op_type, import_node_name(x->by));
   return x;
 }
 
@@ -157,7 +161,7 @@ static void add_node(import *m, const onnx_node *n) {
   m->asked.n = 0;
   row->build(&c);
   for (size_t i = 0; i < n->outputs.n; i++) {
-    check_count(m, out[i].node);
+    if (out[i].node) check_count(m, out[i].node);
     if (*n->outputs.at[i]) define_output(m, n->outputs.at[i], out[i], n);
   }
 }

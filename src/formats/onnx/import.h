@@ -51,7 +51,7 @@ typedef struct import {
 
 /** What a name of the graph stands for, and what gives it. */
 typedef struct import_value {
-  value v;
+  value v;             /* without a node: an output that is not supported, and not to be used */
   const onnx_node *by; /* NULL: a leaf */
   const char *kind;    /* of a leaf, in words */
 } import_value;
@@ -109,10 +109,16 @@ builder *onnx_builder(onnx_call *c);
 bool onnx_has(const onnx_call *c, size_t input);
 /** An input; raises if it is absent. */
 value onnx_input(const onnx_call *c, size_t i);
+/** The same of one element: a scalar. */
+value onnx_scalar(onnx_call *c, size_t i);
+
+/** Whether the node names an output. One that is not built is refused where it is used. */
+bool onnx_wants(const onnx_call *c, size_t output);
 
 /** Raises unless all inputs that are given have the type of the first: nothing is promoted. */
 void onnx_same_types(const onnx_call *c);
 
+bool onnx_has_attribute(const onnx_call *c, const char *name);
 /** Attributes, with what holds where they are absent. */
 int64_t onnx_int(const onnx_call *c, const char *name, int64_t otherwise);
 float onnx_float(const onnx_call *c, const char *name, float otherwise);

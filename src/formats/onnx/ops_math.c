@@ -50,3 +50,17 @@ void onnx_Cast(onnx_call *c) {
               to > 0 && to < DT_VOID && onnx_dtype_name((int)to) ? onnx_dtype_name((int)to) : "?");
   c->outputs[0] = build_cast(onnx_builder(c), onnx_input(c, 0), (dtype)to);
 }
+
+void onnx_Sum(onnx_call *c) {
+  onnx_same_types(c);
+  value v = onnx_input(c, 0);
+  for (size_t i = 1; i < c->n_inputs; i++) v = build_add(onnx_builder(c), v, onnx_input(c, i));
+  c->outputs[0] = v;
+}
+
+void onnx_Mean(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  onnx_Sum(c);
+  if (c->n_inputs > 1)
+    c->outputs[0] = build_div(b, c->outputs[0], build_num(b, (double)c->n_inputs));
+}

@@ -3,24 +3,6 @@
 #include "formats/onnx/ops.h"
 #include "tensor/ops_common.h"
 
-/** Elements of an input as sizes. */
-static sizes sizes_input(onnx_call *c, size_t input) {
-  sizes s = {0};
-  const node *const *e = onnx_elements(c, input, &s.rank);
-  if (s.rank > SIZES_RANK) onnx_fail(c, TN_ERR_UNSUPPORTED, "a shape of rank %zu", s.rank);
-  for (size_t i = 0; i < s.rank; i++) s.at[i] = e[i];
-  return s;
-}
-
-/** Raises for a size that is negative, or may be. */
-static void check_size(onnx_call *c, const sizes *s, size_t i) {
-  builder *b = onnx_builder(c);
-  const node *n = s->at[i];
-  if (n->lo >= 0 || ix_prove(b->ir, n)) return;
-  onnx_fail(c, TN_ERR_SHAPE, "size %zu of the shape, %s, %s negative", i, size_text(b, n),
-            n->hi < 0 ? "is" : "may be");
-}
-
 /** A quotient that is exact whatever the sizes that vary are; NULL if there is none. */
 static const node *exact_quotient(ir *g, const node *a, const node *b) {
   bool same = ix_terms(a) == 1 && ix_terms(b) == 1 && !ix_offset(a) && !ix_offset(b) &&
@@ -97,7 +79,7 @@ static void forbid_zero(onnx_call *c, size_t i, const node *size, const node *ow
 
 void onnx_Reshape(onnx_call *c) {
   value x = onnx_input(c, 0);
-  sizes to = sizes_input(c, 1);
+  sizes to = axes_sizes(c, 1);
   size_t wild = SIZE_MAX;
   bool zero_copies = !onnx_int(c, "allowzero", 0);
   for (size_t i = 0; i < to.rank; i++) {
@@ -108,7 +90,7 @@ void onnx_Reshape(onnx_call *c) {
       if (wild != SIZE_MAX) onnx_fail(c, TN_ERR_SHAPE, "-1 comes twice in the shape");
       to.at[wild = i] = NULL;
     } else {
-      check_size(c, &to, i);
+      axes_check_size(c, &to, i);
     }
   }
   for (size_t i = 0; i < to.rank && zero_copies; i++)
@@ -128,10 +110,10 @@ static _Noreturn void does_not_stretch(onnx_call *c, const node *x, const sizes 
 /** Sizes of the shape broadcast with those of the input: a 1 leaves the input's. */
 void onnx_Expand(onnx_call *c) {
   value x = onnx_input(c, 0);
-  sizes own = sizes_of(x.node), asked = sizes_input(c, 1), to = {0};
+  sizes own = sizes_of(x.node), asked = axes_sizes(c, 1), to = {0};
   const node *one = ix_const(onnx_builder(c)->ir, 1);
   to.rank = asked.rank > own.rank ? asked.rank : own.rank;
-  for (size_t i = 0; i < asked.rank; i++) check_size(c, &asked, i);
+  for (size_t i = 0; i < asked.rank; i++) axes_check_size(c, &asked, i);
   for (size_t i = 0; i < to.rank; i++) {
     size_t new_axes = to.rank - own.rank, lead = to.rank - asked.rank;
     const node *had = i < new_axes ? one : own.at[i - new_axes];
@@ -169,6 +151,23 @@ void onnx_Transpose(onnx_call *c) {
     c->outputs[0] = build_transpose(onnx_builder(c), x);
   else
     c->outputs[0] = build_permute(onnx_builder(c), x, axes_list(c, perm->at, perm->n));
+}
+
+static const node *product(ir *g, const node *x, size_t first, size_t last) {
+  const node *n = ix_const(g, 1);
+  for (size_t i = first; i < last; i++) n = ix_mul(g, n, x->dims[i]);
+  return n;
+}
+
+/** A matrix; the axis may be the rank. */
+void onnx_Flatten(onnx_call *c) {
+  ir *g = onnx_builder(c)->ir;
+  value x = onnx_input(c, 0);
+  size_t rank = x.node->rank;
+  int64_t given = onnx_int(c, "axis", 1);
+  size_t axis = given == (int64_t)rank ? rank : onnx_axis(c, given, rank);
+  sizes to = {.rank = 2, .at = {product(g, x.node, 0, axis), product(g, x.node, axis, rank)}};
+  c->outputs[0] = build_reshape(onnx_builder(c), x, &to);
 }
 
 /** The axes of size 1: how many these are must not depend on sizes that vary. */

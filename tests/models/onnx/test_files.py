@@ -24,6 +24,7 @@ from tenon import INPUT, Library, Refused
 from test_programs import network
 
 FLOAT, INT64, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
+BOOL = TensorProto.BOOL
 passed, failures = 0, []
 
 
@@ -187,6 +188,63 @@ REFUSED = {
     "an output given twice": (
         model(node("Exp", "x", "y"), node("Tanh", "x", "y")), "ERR_FORMAT",
         ["'the Tanh'", "'the Exp'", "'y'"]),
+    "an output that is not built, used": (
+        model(node("Dropout", "x", "d mask"), node("Exp", "mask", "y"), opset=7),
+        "ERR_UNSUPPORTED", ["'the Exp'", "'mask'", "'the Dropout'"]),
+    "dropout in training": (
+        model(node("Dropout", "x r t", "y"), weights=[("r", np.array(0.5, np.float32)), ("t", np.array(True))]),
+        "ERR_UNSUPPORTED", ["'the Dropout'", "training_mode is set"]),
+    "dropout that may be in training": (
+        model(node("Dropout", "x r t", "y"), weights=[("r", np.array(0.5, np.float32))],
+              inputs=ports(("x", FLOAT, [4]), ("t", BOOL, []))),
+        "ERR_UNSUPPORTED", ["'the Dropout'", "training_mode", "runs"]),
+    "statistics in training": (
+        model(node("BatchNormalization", "x w w w w", "y", training_mode=1), opset=15,
+              inputs=ports(("x", FLOAT, [1, 3])), weights=[("w", np.ones(3, np.float32))]),
+        "ERR_UNSUPPORTED", ["'the BatchNormalization'", "training_mode"]),
+    "a pool without a window": (
+        model(node("MaxPool", "x", "y"), inputs=ports(("x", FLOAT, [1, 1, 5]))), "ERR_FORMAT",
+        ["'the MaxPool'", "kernel_shape"]),
+    "a pool of a matrix": (
+        model(node("MaxPool", "x", "y", kernel_shape=[2]), inputs=ports(("x", FLOAT, [3, 4]))),
+        "ERR_SHAPE", ["'the MaxPool'", "2 dimensions"]),
+    "a window of 2^62": (
+        model(node("AveragePool", "x", "y", kernel_shape=[2**62], auto_pad="SAME_UPPER"),
+              inputs=ports(("x", FLOAT, [1, 1, 5]))),
+        "ERR_FORMAT", ["'the AveragePool'", "kernel_shape[0] is 4611686018427387904"]),
+    "a window larger than its axis": (
+        model(node("MaxPool", "x", "y", kernel_shape=[7]), inputs=ports(("x", FLOAT, [1, 1, 5]))),
+        "ERR_SHAPE", ["'the MaxPool'", "7", "5"]),
+    "pads larger than the window": (
+        model(node("MaxPool", "x", "y", kernel_shape=[2], pads=[2, 0]),
+              inputs=ports(("x", FLOAT, [1, 1, 5]))),
+        "ERR_FORMAT", ["'the MaxPool'", "pad_low[0] is 2"]),
+    "a result of -1": (
+        model(node("ConvTranspose", "x w", "y", output_shape=[-1]),
+              inputs=ports(("x", FLOAT, [1, 1, 5])),
+              weights=[("w", np.ones((1, 1, 3), np.float32))]),
+        "ERR_FORMAT", ["'the ConvTranspose'", "output_shape[0] is -1"]),
+    "a norm of power 0": (
+        model(node("GlobalLpPool", "x", "y", p=0), inputs=ports(("x", FLOAT, [1, 1, 5]))),
+        "ERR_FORMAT", ["'the GlobalLpPool'", "p is 0"]),
+    "a local norm of no channels": (
+        model(node("LRN", "x", "y", size=0), inputs=ports(("x", FLOAT, [1, 1, 5]))),
+        "ERR_FORMAT", ["'the LRN'", "size is 0"]),
+    "a product of three axes": (
+        model(node("Gemm", "x w", "y"), inputs=ports(("x", FLOAT, [2, 3, 4])),
+              weights=[("w", np.ones((2, 3, 4), np.float32))]),
+        "ERR_SHAPE", ["'the Gemm'", "'x'", "3 dimensions"]),
+    "a constant of a string": (
+        model(node("Constant", "", "y", value_string="text")), "ERR_UNSUPPORTED",
+        ["'the Constant'", "value_string"]),
+    "a constant without a value": (model(node("Constant", "", "y")), "ERR_FORMAT",
+                                   ["'the Constant'", "0 attributes"]),
+    "a shape of constants below zero": (
+        model(node("ConstantOfShape", "to", "y"), weights=[("to", np.array([3, -1]))]),
+        "ERR_SHAPE", ["'the ConstantOfShape'", "-1"]),
+    "a bound of three numbers": (
+        model(node("Clip", "x low", "y"), weights=[("low", np.ones(3, np.float32))]), "ERR_SHAPE",
+        ["'the Clip'", "'low'", "no scalar"]),
     "two weights of one name": (
         model(node("Exp", "x", "y"), weights=[("w", np.ones(1)), ("w", np.ones(1))]), "ERR_FORMAT",
         ["'w'"]),
