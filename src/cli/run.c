@@ -1,7 +1,9 @@
 /* tenon run: a model, once. */
 #include "cli/array.h"
+#include "cli/check.h"
 #include "cli/feed.h"
 #include "cli/load.h"
+#include "cli/testset.h"
 #include "cli/text.h"
 
 #include "base/file.h"
@@ -19,6 +21,7 @@ typedef struct run_options {
   uint64_t seed;
   const char *device;
   bool json;
+  const char *input_dir, *output_dir, *check, *rtol, *atol;
 } run_options;
 
 #define OUTPUT_VALUE "NAME=FILE"
@@ -37,6 +40,18 @@ static const option options[] = {
     {"seed", OPTION_BITS, offsetof(run_options, seed), "N",
      "start of the random numbers (default: 0)", 0, 0, 0},
     {"json", OPTION_FLAG, offsetof(run_options, json), NULL, "print JSON", 0, 0, 0},
+    {"input-dir", OPTION_TEXT, offsetof(run_options, input_dir), "DIR",
+     "read the inputs, in the model's order, from DIR/input_0.pb and so on", 0, 0, 0},
+    {"output-dir", OPTION_TEXT, offsetof(run_options, output_dir), "DIR",
+     "write the outputs to DIR/output_0.pb and so on", 0, 0, 0},
+    {"check", OPTION_TEXT, offsetof(run_options, check), "DIR",
+     "compare with recorded results: run each DIR/test_data_set_N, or DIR itself,\n"
+     "and end with status 1 at the first output that differs",
+     0, 0, 0},
+    {"rtol", OPTION_TEXT, offsetof(run_options, rtol), "X",
+     "of --check: by how much of its value an element may be off (default: 1e-3)", 0, 0, 0},
+    {"atol", OPTION_TEXT, offsetof(run_options, atol), "X",
+     "of --check: by how much more (default: 1e-7)", 0, 0, 0},
 };
 
 enum { FIRST = 8 };
@@ -188,18 +203,52 @@ static const char *const *find_files(command *c, const tn_model *m) {
   return files;
 }
 
+static void check_options(command *c) {
+  const run_options *o = c->options;
+  feed_check_list(c, "input", FEED_VALUE, &o->input);
+  feed_check_list(c, "output", OUTPUT_VALUE, &o->output);
+  if (o->input_dir && o->input.n) command_misuse(c, "--input-dir gives all inputs: --input cannot");
+  if (o->check && (o->input_dir || o->output_dir || o->input.n || o->output.n || o->json))
+    command_misuse(c, "--check has its own inputs and outputs, and prints no JSON");
+  if (!o->check && (o->rtol || o->atol)) command_misuse(c, "--rtol and --atol belong to --check");
+}
+
+static feeds make_feeds(command *c, const tn_model *m) {
+  const run_options *o = c->options;
+  return o->input_dir ? testset_read(c, o->input_dir, m, TN_PORT_INPUT)
+                      : feed_make(c, m, &o->input, o->seed);
+}
+
+static void write_folder(command *c, const char *folder, const results *all) {
+  for (size_t i = 0; i < all->n; i++)
+    testset_write(c, folder, i, all->at[i].name, &all->at[i].value);
+  if (all->n) command_note(c, "wrote %s to %s", text_count(&c->arena, all->n, "output"), folder);
+}
+
+/** What is wrong with a folder for outputs is told before the model runs, too. */
+static void check_folder(command *c, const tn_model *m, const char *folder) {
+  for (size_t i = 0; i < m->n_outputs; i++) {
+    const char *file = testset_path(c, folder, TN_PORT_OUTPUT, i);
+    if (file_check_target(file, &c->diag)) diag_rethrow(&c->diag);
+    check_model(c, m, file);
+  }
+}
+
 static int act(command *c) {
   const run_options *o = c->options;
   tn_model *m;
   tn_binding *b;
-  feed_check_list(c, "input", FEED_VALUE, &o->input);
-  feed_check_list(c, "output", OUTPUT_VALUE, &o->output);
+  check_options(c);
+  check_tolerance tolerance = {check_number(c, "rtol", o->rtol, 1e-3),
+                               check_number(c, "atol", o->atol, 1e-7)};
   tn_model_desc desc = load_sizes(c, &o->size);
   command_open(c, o->device, o->threads);
   command_check_open(c);
   command_check(c, load_model(c, &desc, NULL, &m));
+  if (o->check) return check_sets(c, m, o->check, tolerance);
   const char *const *files = find_files(c, m);
-  feeds in = feed_make(c, m, &o->input, o->seed);
+  if (o->output_dir) check_folder(c, m, o->output_dir);
+  feeds in = make_feeds(c, m);
   check_inputs(c, &in, files, m->n_outputs);
   command_check(c, tn_model_bind(m, &b));
   feed_bind(c, &in, b);
@@ -208,11 +257,12 @@ static int act(command *c) {
   double ms = (double)(clock_now() - start) / 1e6;
   results out = read_results(c, m, b, files);
   write_files(c, &out);
+  if (o->output_dir) write_folder(c, o->output_dir, &out);
   if (o->json)
     print_json(c, &in, &out, ms);
   else
     for (size_t i = 0; i < out.n; i++)
-      if (!o->output.n) print_result(c, &out.at[i]);
+      if (!o->output.n && !o->output_dir) print_result(c, &out.at[i]);
   return EXIT_DONE;
 }
 
@@ -227,6 +277,9 @@ const verb verb_run = {
         "first elements are printed. Random floats have mean 0 and deviation 1; random integers\n"
         "and bools are 0 or 1. A file may hold another type than its input has: it is converted,\n"
         "as tn_cast does. NumPy has no bf16: such arrays are u16 in files, their bits.\n\n"
+        "--check, --input-dir and --output-dir are for ONNX's layout of test data, in which each\n"
+        "tensor is a file. --check prints a line for each set. NaN is as expected where NaN is\n"
+        "expected; integers and bools are to be equal.\n\n"
         "--json: model; inputs, each with name, type, shape, from (random, ones, zeros or a\n"
         "file); outputs, each with name, type, shape, min, max, mean (of what is not NaN; null\n"
         "where there is none), nans, first (up to 8 elements), file (null:\n"

@@ -1,4 +1,5 @@
-/* Any bytes as an ONNX model: no crash, memory in proportion, and all that is found can be read. */
+/* Any bytes as an ONNX model, and as one tensor: no crash, memory in proportion, and all that is
+   found can be read. */
 #include "formats/onnx/proto.h"
 
 #include <string.h>
@@ -53,20 +54,40 @@ static void see_graph(const onnx_graph *g) {
       see_attribute(&g->nodes.at[i].attributes.at[k]);
 }
 
-int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t n);
-int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t n) {
+typedef struct parsed {
+  onnx_model *model;
+  onnx_tensor *tensor;
+} parsed;
+
+static tn_status parse_model(parsed *p, const void *bytes, size_t n, arena *a, diag *d) {
+  return onnx_parse(&p->model, bytes, n, a, d);
+}
+
+static tn_status parse_tensor(parsed *p, const void *bytes, size_t n, arena *a, diag *d) {
+  return onnx_parse_tensor(&p->tensor, bytes, n, a, d);
+}
+
+static void parse(tn_status (*by)(parsed *, const void *, size_t, arena *, diag *),
+                  const unsigned char *bytes, size_t n) {
   counter count = {0, 0};
   mem m = {count_alloc, count_release, &count};
   diag d = {.status = TN_OK};
   arena a;
-  onnx_model *model;
+  parsed p = {NULL, NULL};
   arena_init(&a, &m, &d);
-  tn_status s = onnx_parse(&model, bytes, n, &a, &d);
-  if ((s == TN_OK) != (model != NULL)) __builtin_trap();
+  tn_status s = by(&p, bytes, n, &a, &d);
+  if ((s == TN_OK) != (p.model || p.tensor)) __builtin_trap();
   if (s == TN_ERR_MEMORY || s == TN_ERR_INTERNAL || (s != TN_OK && !d.text[0])) __builtin_trap();
-  if (model) see_graph(model->graph);
+  if (p.model) see_graph(p.model->graph);
+  if (p.tensor) see_tensor(p.tensor);
   if (count.peak > 256 * n + 65536) __builtin_trap();
   arena_free(&a);
   if (count.live) __builtin_trap();
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t n);
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t n) {
+  parse(parse_model, bytes, n);
+  parse(parse_tensor, bytes, n);
   return 0;
 }

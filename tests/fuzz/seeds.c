@@ -5,7 +5,7 @@
      elf          objects of the system's compiler
      ir_parse     the graphs of tests/ir and tests/random/found
      npy          arrays of each kind of header
-     onnx_proto   tests/data/onnx, and those of onnx_import
+     onnx_proto   tests/data/onnx, those of onnx_import, and a tensor by itself
      onnx_import  a model for each operator, and one of several */
 #include "../models/onnx/writer.h"
 #include "base/file.h"
@@ -346,7 +346,9 @@ static bool has_seed(const char *op) {
 }
 
 static void add_models(job *j) {
-  bytes layer;
+  bytes layer, tensor = {.n = 0};
+  put_tensor(&tensor, "t", ONNX_TYPE_I64, 2, (int64_t[]){1, 2}, (int64_t[]){3, -4}, 16);
+  put_file(j, "onnx_proto", "tensor.pb", tensor.at, tensor.n);
   size_t n;
   const onnx_op *rows = onnx_ops(&n);
   for (size_t i = 0; i < n; i++)

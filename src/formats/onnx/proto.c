@@ -906,6 +906,32 @@ tn_status onnx_parse(onnx_model **out, const void *bytes, size_t n, arena *a, di
   return s;
 }
 
+typedef struct tensor_reader {
+  reader reader;
+  onnx_tensor *tensor;
+} tensor_reader;
+
+static void read_only(void *arg) {
+  tensor_reader *r = arg;
+  r->reader.model = arena_calloc(r->reader.arena, 1, sizeof *r->reader.model);
+  r->tensor = arena_calloc(r->reader.arena, 1, sizeof *r->tensor);
+  r->tensor->name = "";
+  tensor_parts parts = {.tensor = r->tensor};
+  frame f = {.reader = &r->reader, .message = &tensor_message, .index = NOT_LISTED, .to = &parts};
+  pb_istream_t in = pb_istream_from_buffer(r->reader.from, r->reader.bytes);
+  if (!pb_decode(&in, tensor_message.fields, &f.pb)) damaged(&f, &in);
+  tensor_done(&f);
+  if (r->tensor->external) fail(&f, TN_ERR_UNSUPPORTED, "has its elements in a file of their own");
+}
+
+tn_status onnx_parse_tensor(onnx_tensor **out, const void *bytes, size_t n, arena *a, diag *d) {
+  tensor_reader r = {.reader = {.arena = a, .diag = d, .from = bytes, .bytes = n}};
+  *out = NULL;
+  tn_status s = diag_catch(d, read_only, &r);
+  if (s == TN_OK) *out = r.tensor;
+  return s;
+}
+
 /* --- files --- */
 
 typedef struct loader {

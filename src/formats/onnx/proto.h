@@ -218,6 +218,16 @@ unsigned onnx_dtype_bits(int dtype);
     graphs or types nested deeper than ONNX_NESTING_MAX. Takes memory in proportion to `n`. */
 tn_status onnx_parse(onnx_model **out, const void *bytes, size_t n, arena *a, diag *d);
 
+/** Reads one tensor from memory, as in a file of test data, which must outlive it. Fails as
+    onnx_parse, and with TN_ERR_UNSUPPORTED for external data. */
+tn_status onnx_parse_tensor(onnx_tensor **out, const void *bytes, size_t n, arena *a, diag *d);
+
+/** Writes one tensor to a file, as file_write does: an element type that is bytes, its dimensions,
+    its elements as they are in memory. */
+tn_status onnx_write_tensor(const char *path, const char *name, onnx_dtype dtype, size_t rank,
+                            const int64_t dims[], const void *data, size_t bytes, arena *a,
+                            diag *d);
+
 /** Maps a model file and the files of its external data, which lie in its folder or below, and
     reads it. Fails as onnx_parse, and with TN_ERR_IO. To be closed before its arena goes. */
 tn_status onnx_load(onnx_model **out, const char *path, arena *a, diag *d);

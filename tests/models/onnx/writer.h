@@ -44,14 +44,19 @@ static inline void put_message(bytes *b, unsigned field, const bytes *m) {
 /** An element type's number in TensorProto.DataType. */
 enum { ONNX_TYPE_F32 = 1, ONNX_TYPE_I64 = 7 };
 
+static inline void put_tensor(bytes *t, const char *name, int type, size_t rank,
+                              const int64_t dims[], const void *data, size_t n) {
+  for (size_t i = 0; i < rank; i++) put_int(t, 1, dims[i]);
+  put_int(t, 2, type);
+  put_text(t, 8, name);
+  put_block(t, 9, data, n);
+}
+
 /** An initialiser. */
 static inline void put_weight(bytes *graph, const char *name, int type, size_t rank,
                               const int64_t dims[], const void *data, size_t n) {
   bytes t = {.n = 0};
-  for (size_t i = 0; i < rank; i++) put_int(&t, 1, dims[i]);
-  put_int(&t, 2, type);
-  put_text(&t, 8, name);
-  put_block(&t, 9, data, n);
+  put_tensor(&t, name, type, rank, dims, data, n);
   put_message(graph, 5, &t);
 }
 
