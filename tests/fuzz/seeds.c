@@ -279,6 +279,13 @@ static const seed seeds[] = {
   SEED("LpPool", 18, X("n", "2", "5"), ATTRIBUTES(LIST("kernel_shape", 3), NUMBER("p", 3))),
   SEED("GlobalAveragePool", 1, X("n", "2", "5", "5")),
   SEED("GlobalLpPool", 2, X("n", "2", "5"), ATTRIBUTES(NUMBER("p", 1))),
+  SEED("Pad", 13, X("n", "3"), WITH(NUMBERS(0, 2, 1, -1), FLOATS(1)), ATTRIBUTES(TEXT("mode", "edge"))),
+  SEED("Pad", 19, X("n", "3"), WITH(NUMBERS(0, 2, 0, 4)), ATTRIBUTES(TEXT("mode", "wrap"))),
+  SEED("DepthToSpace", 11, X("n", "8", "2", "3"),
+       ATTRIBUTES(NUMBER("blocksize", 2), TEXT("mode", "CRD"))),
+  SEED("SpaceToDepth", 13, X("n", "1", "4", "6"), ATTRIBUTES(NUMBER("blocksize", 2))),
+  SEED("Upsample", 9, X("3"), WITH(FLOATS(1))),
+  SEED("Resize", 10, X("3"), WITH(FLOATS(1)), ATTRIBUTES(TEXT("mode", "linear"))),
   SEED("GlobalMaxPool", 1, X("n", "2", "5", "5")),
 };
 /* clang-format on */

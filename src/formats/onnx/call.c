@@ -57,8 +57,8 @@ void onnx_same_types(const onnx_call *c) {
                 dtype_name((dtype)c->inputs[i].node->dtype));
 }
 
-static const onnx_attribute *attribute(const onnx_call *c, const char *name,
-                                       onnx_attribute_type type) {
+const onnx_attribute *onnx_attribute_of(const onnx_call *c, const char *name,
+                                        onnx_attribute_type type) {
   for (size_t i = 0; i < c->node->attributes.n; i++) {
     const onnx_attribute *a = &c->node->attributes.at[i];
     if (strcmp(a->name, name)) continue;
@@ -78,27 +78,27 @@ bool onnx_has_attribute(const onnx_call *c, const char *name) {
 }
 
 int64_t onnx_int(const onnx_call *c, const char *name, int64_t otherwise) {
-  const onnx_attribute *a = attribute(c, name, ONNX_ATTRIBUTE_INT);
+  const onnx_attribute *a = onnx_attribute_of(c, name, ONNX_ATTRIBUTE_INT);
   return a ? a->i : otherwise;
 }
 
 float onnx_float(const onnx_call *c, const char *name, float otherwise) {
-  const onnx_attribute *a = attribute(c, name, ONNX_ATTRIBUTE_FLOAT);
+  const onnx_attribute *a = onnx_attribute_of(c, name, ONNX_ATTRIBUTE_FLOAT);
   return a ? a->f : otherwise;
 }
 
 const char *onnx_string(const onnx_call *c, const char *name, const char *otherwise) {
-  const onnx_attribute *a = attribute(c, name, ONNX_ATTRIBUTE_STRING);
+  const onnx_attribute *a = onnx_attribute_of(c, name, ONNX_ATTRIBUTE_STRING);
   return a ? a->s.at : otherwise;
 }
 
 const onnx_ints *onnx_list(const onnx_call *c, const char *name) {
-  const onnx_attribute *a = attribute(c, name, ONNX_ATTRIBUTE_INTS);
+  const onnx_attribute *a = onnx_attribute_of(c, name, ONNX_ATTRIBUTE_INTS);
   return a ? &a->ints : NULL;
 }
 
 const onnx_tensor *onnx_tensor_attribute(const onnx_call *c, const char *name) {
-  const onnx_attribute *a = attribute(c, name, ONNX_ATTRIBUTE_TENSOR);
+  const onnx_attribute *a = onnx_attribute_of(c, name, ONNX_ATTRIBUTE_TENSOR);
   return a ? a->t : NULL;
 }
 
@@ -121,6 +121,18 @@ const int64_t *onnx_numbers(onnx_call *c, size_t input, size_t *n) {
     numbers[i] = node_int(e[i]);
   }
   return numbers;
+}
+
+const double *onnx_reals(onnx_call *c, size_t input, size_t *n) {
+  value v = onnx_input(c, input);
+  const node *const *e = elements_constant(c->m, v, n);
+  if (!e)
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "input '%.200s' is no list of floats that is constant",
+              c->node->inputs.at[input]);
+  double *reals = arena_alloc(c->m->b.arena, (*n + 1) * sizeof *reals);
+  for (size_t i = 0; i < *n; i++)
+    reals[i] = scalar_to_double((dtype)v.node->dtype, (uint64_t)node_int(e[i]));
+  return reals;
 }
 
 size_t onnx_axis(onnx_call *c, int64_t axis, size_t rank) {

@@ -21,6 +21,7 @@ typedef struct asking {
   const node **found;
   size_t n;
   bool known;
+  bool real; /* floats are asked for, which are no index nodes: constants alone are known */
 } asking;
 
 static const node *param_for(void *user, const node *n, const node *const src[]) {
@@ -155,7 +156,7 @@ static const node *element(asking *q, const node *value, const node *at) {
   rewrite(&rw, rules_simplify_kernel, RULES_SIMPLIFY_KERNEL, &e, 1);
   e = with_weights(q, e); /* positions that became numbers only now */
   rewrite(&rw, rules_simplify_kernel, RULES_SIMPLIFY_KERNEL, &e, 1);
-  return as_index(q->g, e);
+  return !q->real ? as_index(q->g, e) : e->op == OP_CONST ? e : NULL;
 }
 
 static void ask(void *arg) {
@@ -176,9 +177,10 @@ static void ask(void *arg) {
   q->known = true;
 }
 
-const node *const *elements_of(import *m, value v, size_t *n) {
-  asking q = {.m = m, .v = v};
-  if (v.node->rank > 1 || !dtype_is_int((dtype)v.node->dtype)) return NULL;
+static const node *const *elements(import *m, value v, bool real, size_t *n) {
+  asking q = {.m = m, .v = v, .real = real};
+  dtype t = (dtype)v.node->dtype;
+  if (v.node->rank > 1 || !(real ? dtype_is_float(t) : dtype_is_int(t))) return NULL;
   q.g = ir_new(ir_mem(m->b.ir), m->b.diag, false);
   if (!q.g) diag_raise(m->b.diag, TN_ERR_MEMORY, "out of memory");
   tn_status s = diag_catch(m->b.diag, ask, &q);
@@ -186,4 +188,10 @@ const node *const *elements_of(import *m, value v, size_t *n) {
   if (s != TN_OK) diag_rethrow(m->b.diag);
   *n = q.n;
   return q.known ? q.found : NULL;
+}
+
+const node *const *elements_of(import *m, value v, size_t *n) { return elements(m, v, false, n); }
+
+const node *const *elements_constant(import *m, value v, size_t *n) {
+  return elements(m, v, true, n);
 }

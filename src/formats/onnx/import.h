@@ -119,6 +119,9 @@ bool onnx_wants(const onnx_call *c, size_t output);
 void onnx_same_types(const onnx_call *c);
 
 bool onnx_has_attribute(const onnx_call *c, const char *name);
+/** NULL if there is none; raises if it is of another type. */
+const onnx_attribute *onnx_attribute_of(const onnx_call *c, const char *name,
+                                        onnx_attribute_type type);
 /** Attributes, with what holds where they are absent. */
 int64_t onnx_int(const onnx_call *c, const char *name, int64_t otherwise);
 float onnx_float(const onnx_call *c, const char *name, float otherwise);
@@ -133,6 +136,10 @@ const onnx_tensor *onnx_tensor_attribute(const onnx_call *c, const char *name);
 const node *const *onnx_elements(onnx_call *c, size_t input, size_t *n);
 /** The same where all are numbers. */
 const int64_t *onnx_numbers(onnx_call *c, size_t input, size_t *n);
+
+/** The elements of an input of floats, of rank 0 or 1, that are known before the model runs. Raises
+    TN_ERR_UNSUPPORTED if they are not. */
+const double *onnx_reals(onnx_call *c, size_t input, size_t *n);
 
 /** A constant tensor as a value. */
 value onnx_constant(onnx_call *c, const onnx_tensor *t);

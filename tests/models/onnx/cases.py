@@ -107,14 +107,14 @@ def drop_attributes(model, name):
 class Reference:
     """ONNX Runtime where it runs the model, else ONNX's own evaluator. What neither has in the
     model's opset is taken from another one, where that takes the model too: definitions of the
-    first opsets from opset 6 or 7, new ones from opset 21."""
+    first opsets from opset 6 or 7, new ones from opset 21, and those that are gone from opset 9."""
 
     def __init__(self, model, inputs):
         model = onnx.ModelProto.FromString(model.SerializeToString())
         opset = model.opset_import[0].version
         drop_attributes(model, "consumed_inputs")   # which means nothing
         failures = []
-        others = (6, 7) if opset < 7 else (21,) if opset > 21 else ()
+        others = (6, 7) if opset < 7 else [v for v in (21, 9) if v < opset]
         for version in [opset, *[v for v in others if v != opset]]:
             if version == 7:
                 drop_attributes(model, "is_test")   # which is so since

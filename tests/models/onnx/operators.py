@@ -7,6 +7,7 @@ from onnx import TensorProto
 
 from cases import BF16, ONNX_TYPE, Case, In, const, one
 from operators_networks import NETWORKS
+from operators_pictures import PICTURES
 from tenon import DTYPES
 
 F32, F64, F16 = (np.dtype(t) for t in ("f4", "f8", "f2"))
@@ -385,6 +386,7 @@ OPERATORS = {
     "ReduceMax": reduction("ReduceMax", 18, lambda v: [F32, F64, np.dtype("i4"), np.dtype("i8")] + (
         [np.dtype("i1"), np.dtype("u1")] if v >= 12 else []) + ([BOOL] if v >= 20 else [])),
     "MatMul": matmul, "Conv": convolution, "GlobalMaxPool": global_pool, **NETWORKS,
+    **PICTURES,
 }
 
 

@@ -245,6 +245,60 @@ REFUSED = {
     "a bound of three numbers": (
         model(node("Clip", "x low", "y"), weights=[("low", np.ones(3, np.float32))]), "ERR_SHAPE",
         ["'the Clip'", "'low'", "no scalar"]),
+    "pads of another number than 2 an axis": (
+        model(node("Pad", "x p", "y"), weights=[("p", np.array([1, 2, 3]))]), "ERR_SHAPE",
+        ["'the Pad'", "3 pads", "4"]),
+    "pads that cut more than there is": (
+        model(node("Pad", "x p", "y"), weights=[("p", np.array([0, -9, 0, 0]))],
+              inputs=ports(("x", FLOAT, [2, 4]))),
+        "", ["'the Pad'"]),
+    "pads that cut 2^63": (
+        model(node("Pad", "x p", "y"), weights=[("p", np.array([0, -2**63, 0, 0]))],
+              inputs=ports(("x", FLOAT, [2, 4]))),
+        "", ["'the Pad'"]),
+    "pads of 2^62": (
+        model(node("Pad", "x p", "y"), weights=[("p", np.array([0, 2**62, 0, 2**62]))],
+              inputs=ports(("x", FLOAT, [2, 4]))),
+        "", ["'the Pad'"]),
+    "pads of 2^62 that wrap": (
+        model(node("Pad", "x p", "y", mode="wrap"), weights=[("p", np.array([0, 2**62, 0, 0]))],
+              inputs=ports(("x", FLOAT, [2, 4])), opset=19),
+        "ERR_UNSUPPORTED", ["'the Pad'"]),
+    "pads of an unknown mode": (
+        model(node("Pad", "x p", "y", mode="twice"), weights=[("p", np.array([0, 1, 0, 1]))]),
+        "ERR_FORMAT", ["'the Pad'", "'twice'"]),
+    "nothing that wraps": (
+        model(node("Pad", "x p", "y", mode="wrap"), weights=[("p", np.array([0, 1]))], opset=19,
+              inputs=ports(("x", FLOAT, [0]))),
+        "ERR_SHAPE", ["'the Pad'", "empty"]),
+    "blocks that do not divide": (
+        model(node("DepthToSpace", "x", "y", blocksize=2), inputs=ports(("x", FLOAT, [1, 6, 2, 2]))),
+        "ERR_SHAPE", ["'the DepthToSpace'", "channels, 6"]),
+    "blocks of 2^62": (
+        model(node("SpaceToDepth", "x", "y", blocksize=2**62),
+              inputs=ports(("x", FLOAT, [1, 6, 2, 2]))),
+        "ERR_FORMAT", ["'the SpaceToDepth'", "blocksize"]),
+    "a scale of 0": (
+        model(node("Resize", "x r s", "y"), weights=[("r", np.zeros(0, np.float32)),
+                                                     ("s", np.array([1, 0], np.float32))]),
+        "ERR_FORMAT", ["'the Resize'", "scale of axis 1 is 0"]),
+    "a scale of NaN": (
+        model(node("Resize", "x r s", "y"), weights=[("r", np.zeros(0, np.float32)),
+                                                     ("s", np.array([1, np.nan], np.float32))]),
+        "ERR_FORMAT", ["'the Resize'", "scale of axis 1"]),
+    "scales of another number": (
+        model(node("Resize", "x r s", "y"), weights=[("r", np.zeros(0, np.float32)),
+                                                     ("s", np.ones(3, np.float32))]),
+        "ERR_SHAPE", ["'the Resize'", "3 scales", "2"]),
+    "neither scales nor sizes": (model(node("Resize", "x", "y")), "ERR_FORMAT",
+                                 ["'the Resize'", "neither"]),
+    "scales that are computed": (
+        model(node("Exp", "x", "s"), node("Resize", "x x s", "y"), inputs=ports(("x", FLOAT, [1]))),
+        "ERR_UNSUPPORTED", ["'the Resize'", "'s'"]),
+    "an antialias": (
+        model(node("Resize", "x r s", "y", antialias=1), weights=[
+            ("r", np.zeros(0, np.float32)), ("s", np.ones(2, np.float32))]),
+        "ERR_UNSUPPORTED", ["'the Resize'", "antialias"]),
     "two weights of one name": (
         model(node("Exp", "x", "y"), weights=[("w", np.ones(1)), ("w", np.ones(1))]), "ERR_FORMAT",
         ["'w'"]),

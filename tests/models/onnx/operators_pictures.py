@@ -1,0 +1,158 @@
+"""The cases of what is done to pictures: pads, depth in exchange for space, other sizes."""
+
+import itertools
+
+import numpy as np
+
+from cases import Case, In, const, one
+from operators_networks import BOOL, F16, F32, F64, some, varying
+
+
+def pad(version, rng):
+    def made(x, low, high, value=None, axes=None, label="", more=(), **attributes):
+        if version < 11:
+            name = "paddings" if version < 2 else "pads"
+            given = {} if value is None else {"value": float(value)}
+            return one("Pad", x, **{name: [*low, *high]}, **given, label=label, more=more,
+                       **attributes)
+        dtype = (x.array if isinstance(x, In) else x).dtype
+        inputs = [const([*low, *high])]
+        if value is not None or axes is not None:
+            inputs.append(None if value is None else In(np.array(value, dtype), kind="const"))
+        if axes is not None:
+            inputs.append(const(axes))
+        return one("Pad", x, *inputs, label=f"{low} {high} {label}", more=more, **attributes)
+    x = some(rng, (2, 3, 4))
+    modes = ["constant", "reflect", "edge"] + (["wrap"] if version >= 19 else [])
+    for mode in modes:
+        yield made(x, [0, 1, 2], [1, 0, 3], mode=mode)
+        yield made(x, [0, 0, 3], [0, 0, 1], mode=mode)
+        yield made(x, [0, 0, 0], [0, 0, 0], mode=mode)
+        if version >= 11:
+            yield made(x, [0, -1, 2], [1, 0, -1], mode=mode, label="that cut")
+        wide, more = varying(rng, (2, 3, 4), (5, 3, 4))
+        yield made(wide, [0, 1, 1], [0, 2, 0], mode=mode, more=more)
+    yield made(x, [0, 1, 2], [1, 0, 3])
+    yield made(x, [0, 1, 2], [1, 0, 3], value=2.5)
+    yield made(some(rng, (0, 3)), [1, 1], [1, 0], value=1.5, label="of nothing")
+    for t in [F64, F16] + ([BOOL, np.dtype("i4"), np.dtype("i8"), np.dtype("u1")]
+                           if version >= 13 else []):
+        yield made(some(rng, (2, 3), t), [0, 1], [2, 0], value=1)
+    if version >= 11:
+        yield one("Pad", x, const([0, 1, 2, 1, 0, 3]), np.array(2.5, F32), label="value an input")
+    if version >= 18:
+        yield made(x, [1, 2], [0, 3], axes=[2, 0])
+        yield made(x, [1], [3], value=1.0, axes=[-1])
+    if version >= 19:
+        yield made(x, [0, 7, 0], [0, 8, 0], mode="wrap", label="more than once")
+    n, more = varying(rng, (2, 3), (5, 3))
+    if version >= 13:
+        yield Case("Pad by a size", [
+            ("Shape", ["x0"], ["s"], {}), ("Slice", ["s", "0", "1"], ["n"], {}),
+            ("Concat", ["0", "0", "n", "0"], ["p"], {"axis": 0}),
+            ("Pad", ["x0", "p"], ["y"], {})], {"x0": n, "0": const([0]), "1": const([1])}, ["y"],
+            0, more)
+
+
+def depth_to_space(version, rng):
+    for mode in (None, "DCR", "CRD") if version >= 11 else (None,):
+        given = {"mode": mode} if mode else {}
+        for s, block in (((2, 8, 3, 4), 2), ((1, 9, 2, 2), 3), ((1, 3, 2, 2), 1), ((0, 4, 2, 3), 2)):
+            yield one("DepthToSpace", some(rng, s), blocksize=block, **given)
+        x, more = varying(rng, (2, 8, 3, 4), (5, 8, 2, 7), ("n", 8, "h", "w"))
+        yield one("DepthToSpace", x, blocksize=2, more=more, **given)
+    for t in (F64, F16):
+        yield one("DepthToSpace", some(rng, (1, 4, 2, 2), t), blocksize=2)
+
+
+def space_to_depth(version, rng):
+    for mode in (None, "DCR", "CRD") if version >= 28 else (None,):
+        given = {"mode": mode} if mode else {}
+        for s, block in (((2, 2, 4, 6), 2), ((1, 1, 6, 3), 3), ((1, 3, 2, 2), 1)):
+            yield one("SpaceToDepth", some(rng, s), blocksize=block, **given)
+        x, more = varying(rng, (2, 3, 4, 6), (5, 3, 4, 6))
+        yield one("SpaceToDepth", x, blocksize=2, more=more, **given)
+    yield one("SpaceToDepth", some(rng, (1, 4, 2, 2), F64), blocksize=2)
+
+
+def upsample(version, rng):
+    def made(x, scales, label="", more=(), **attributes):
+        if version < 9:
+            return one("Upsample", x, scales=scales, label=label, more=more, **attributes)
+        return one("Upsample", x, const(scales, F32), label=f"{scales} {label}", more=more,
+                   **attributes)
+    for mode in ("nearest", "linear"):
+        x = some(rng, (1, 2, 3, 4))
+        for scales in ([1.0, 1.0, 2.0, 3.0], [1.0, 1.0, 1.5, 2.0], [1.0, 1.0, 1.0, 1.0]):
+            yield made(x, scales, mode=mode)
+    yield made(some(rng, (1, 1, 2, 2)), [1.0, 1.0, 2.0, 2.0])
+    yield made(some(rng, (2, 3)), [2.0, 2.5], mode="nearest")
+    x, more = varying(rng, (2, 3, 4, 6), (5, 3, 2, 7), ("n", 3, "h", "w"))
+    yield made(x, [1.0, 1.0, 2.0, 3.0], mode="nearest", more=more)
+
+
+MAPPINGS = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"]
+ROUNDINGS = ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
+
+
+def resize(version, rng):
+    def made(x, scales=None, sizes=None, roi=None, label="", more=(), **attributes):
+        if version < 11:
+            return one("Resize", x, const(scales, F32), label=f"{scales} {label}", more=more,
+                       **attributes)
+        none = const([], F32)
+        roi = none if roi is None else const(roi, F32)
+        by = const(scales, F32) if scales else none if version < 13 else None
+        inputs = [x, roi, by] + ([const(sizes)] if sizes else [])
+        return one("Resize", *inputs, label=f"{scales or sizes} {label}", more=more, **attributes)
+    x = some(rng, (1, 2, 5, 6))
+    SCALES = [[1.0, 1.0, 2.0, 3.0], [1.0, 1.0, 1.4, 2.5], [1.0, 1.0, 0.6, 0.5]]
+    if version < 11:
+        for mode, scales in itertools.product(("nearest", "linear"), SCALES):
+            yield made(x, scales, mode=mode)
+        return
+    mappings = MAPPINGS + (["half_pixel_symmetric"] if version >= 19 else [])
+    mappings += ["tf_half_pixel_for_nn"] if version < 13 else []
+    for scales, mapping, rounding in itertools.product(SCALES, mappings, ROUNDINGS):
+        if (mapping, rounding, scales) == ("half_pixel_symmetric", "floor", SCALES[2]):
+            continue   # 1.5 / 0.6 - 0.5 is 2, and just less in the runtime's sums
+        yield made(x, scales, mode="nearest", coordinate_transformation_mode=mapping,
+                   nearest_mode=rounding)
+    for scales, mapping in itertools.product(SCALES, mappings):
+        if mapping == "tf_half_pixel_for_nn":
+            continue
+        yield made(x, scales, mode="linear", coordinate_transformation_mode=mapping)
+        yield made(x, scales, mode="cubic", coordinate_transformation_mode=mapping)
+        yield made(x, scales, mode="cubic", coordinate_transformation_mode=mapping,
+                   cubic_coeff_a=-0.5, exclude_outside=1)
+    for mode, size in itertools.product(("nearest", "linear", "cubic"), ([7, 3], [1, 1], [5, 9])):
+        yield made(x, sizes=[1, 2, *size], mode=mode)
+        yield made(x, sizes=[1, 2, *size], mode=mode,
+                   coordinate_transformation_mode="pytorch_half_pixel")
+    yield made(some(rng, (3, 4)), [2.0, 1.5], mode="linear")
+    yield made(some(rng, (1, 1, 3, 4, 3)), [1.0, 1.0, 2.0, 1.5, 0.5], mode="linear")
+    for mode in ("nearest", "linear"):
+        yield made(x, [1.0, 1.0, 0.8, 1.5], roi=[0, 0, 0.2, 0.1, 1, 1, 0.7, 1.2], mode=mode,
+                   coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=3.0)
+    for t in (F16, np.dtype("i4"), np.dtype("u1")):
+        yield made(some(rng, (1, 1, 3, 3), t), [1.0, 1.0, 2.0, 2.0], mode="nearest")
+    for mode in ("nearest", "linear"):
+        n, more = varying(rng, (2, 3, 4, 6), (5, 3, 3, 7), ("n", 3, "h", "w"))
+        yield made(n, [1.0, 1.0, 2.0, 3.0], mode=mode, more=more)
+        yield made(n, [1.0, 1.0, 0.5, 1.0], mode=mode, more=more, label="halved")
+    if version >= 13:
+        n, more = varying(rng, (2, 3, 4, 6), (5, 3, 3, 7), ("n", 3, "h", "w"))
+        yield Case("Resize to twice the sizes", [
+            ("Shape", ["x0"], ["s"], {}), ("Mul", ["s", "by"], ["to"], {}),
+            ("Resize", ["x0", "", "", "to"], ["y"], {"mode": "linear"})],
+            {"x0": n, "by": const([1, 1, 2, 2])}, ["y"], 0, more)
+    if version >= 18:
+        yield one("Resize", x, None, const([2.0, 0.5], F32), axes=[3, 2], mode="linear")
+        for p, size in itertools.product(("not_larger", "not_smaller", "stretch"),
+                                         ([7, 8], [3, 9], [2, 2])):
+            yield one("Resize", x, None, None, const(size), axes=[2, 3], mode="linear",
+                      keep_aspect_ratio_policy=p, label=str(size))
+
+
+PICTURES = {"Pad": pad, "DepthToSpace": depth_to_space, "SpaceToDepth": space_to_depth,
+            "Upsample": upsample, "Resize": resize}
