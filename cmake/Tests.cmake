@@ -164,6 +164,11 @@ foreach(script IN LISTS found)
   endif()
 endforeach()
 
+# Nine networks, each compiled several times.
+if(TENON_TEST_SECONDS LESS 900)
+  set_tests_properties(networks.networks PROPERTIES TIMEOUT 900)
+endif()
+
 if(NOT TENON_SANITIZE)
   tenon_add_test(source.layers source ${TENON_PYTHON} scripts/check-layers.py)
   tenon_add_test(source.format source bash scripts/check-format.sh)
