@@ -30,6 +30,16 @@ def varying(rng, shape, other, names=("n",), dtype=F32):
     return In(x, [*names, *shape[len(names):]]), [{"x0": some(rng, other, dtype)}]
 
 
+def thinned(newest):
+    """All cases in the newest version, a third of them, others each time, in those before."""
+    def wrap(cases):
+        def fewer(version, rng):
+            all_of = list(cases(version, rng))
+            return all_of if version >= newest else all_of[version % 3::3]
+        return fewer
+    return wrap
+
+
 def outputs(case, *names):
     """The same node with more outputs."""
     op, inputs, _, attributes = case.nodes[0]
@@ -145,6 +155,7 @@ def variadic(op):
     return cases
 
 
+@thinned(13)
 def gemm(version, rng):
     def made(a, b, c=None, t=F32, label="", more=(), **attributes):
         if c is not None and version < 7:
@@ -168,12 +179,14 @@ def gemm(version, rng):
     yield made(x, weights(rng, (4, 5)), (5,), more=more)
 
 
+@thinned(25)
 def identity(version, rng):
     for t in (F32, F64, F16, BOOL, np.dtype("i8"), np.dtype("u1")):
         for shape in ((2, 3), (), (0, 2)):
             yield one("Identity", some(rng, shape, t))
 
 
+@thinned(25)
 def constant(version, rng):
     from onnx import numpy_helper
 
@@ -195,6 +208,7 @@ def constant(version, rng):
                    {"x": In(some(rng, (6,)))}, ["y"])
 
 
+@thinned(25)
 def constant_of_shape(version, rng):
     from onnx import numpy_helper
     for to in ([2, 3], [], [0, 2], [1]):
@@ -208,6 +222,7 @@ def constant_of_shape(version, rng):
                {"x0": x}, ["y"], 0, more)
 
 
+@thinned(25)
 def flatten(version, rng):
     x = some(rng, (2, 3, 4, 5))
     yield one("Flatten", x)
@@ -266,6 +281,7 @@ def pooling(op, ceil_since, dilations_since, extra=({},)):
     return cases
 
 
+@thinned(22)
 def max_pool(version, rng):
     yield from pooling("MaxPool", 10, 10)(version, rng)
     if version >= 12:
@@ -278,6 +294,7 @@ def max_pool(version, rng):
                           pads=[1, 1, 1, 1], label="with equal ones"), "y", "i")
 
 
+@thinned(22)
 def average_pool(version, rng):
     """Of version 1 the evaluator counts pads, which its definition does not."""
     counts = ({}, {"count_include_pad": 1}) if version >= 7 else ({},)
@@ -286,6 +303,7 @@ def average_pool(version, rng):
     yield from pooling("AveragePool", ceil, 19, counts)(version, rng)
 
 
+@thinned(22)
 def lp_pool(version, rng):
     powers = ({}, {"p": 1.0}, {"p": 3.0}) if version < 2 else ({}, {"p": 1}, {"p": 3})
     yield from pooling("LpPool", 18, 18, powers)(version, rng)
@@ -304,6 +322,7 @@ def global_pooling(op, powers=False):
     return cases
 
 
+@thinned(22)
 def conv_transpose(version, rng):
     def made(x, w, bias=False, label="", more=(), **attributes):
         inputs = [x if isinstance(x, In) else some(rng, x), weights(rng, w)]
@@ -337,6 +356,7 @@ def positive(rng, shape, t=F32):
     return np.asarray(np.abs(some(rng, shape, t)) + np.array(0.5, t)).astype(t)
 
 
+@thinned(15)
 def batch_norm(version, rng):
     extra = {**legacy(version, 6), **({"is_test": 1} if version < 7 else {})}
     for shape in ((2, 3), (2, 3, 5), (1, 4, 3, 3), (2, 2, 3, 2, 2), (0, 3, 4)):

@@ -5,9 +5,10 @@ import itertools
 import numpy as np
 
 from cases import Case, In, const, one
-from operators_networks import BOOL, F16, F32, F64, some, varying
+from operators_networks import BOOL, F16, F32, F64, some, thinned, varying
 
 
+@thinned(25)
 def pad(version, rng):
     def made(x, low, high, value=None, axes=None, label="", more=(), **attributes):
         if version < 11:
@@ -95,6 +96,7 @@ MAPPINGS = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"]
 ROUNDINGS = ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
 
 
+@thinned(19)
 def resize(version, rng):
     def made(x, scales=None, sizes=None, roi=None, label="", more=(), **attributes):
         if version < 11:
