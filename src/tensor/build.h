@@ -107,6 +107,9 @@ value build_roll(builder *b, value x, int64_t axis, const node *shift); /* of ei
 
 value build_take(builder *b, value x, value index, int64_t axis);
 value build_gather_elements(builder *b, value x, value index, int64_t axis);
+/** The last axis of `index` is the place of a slice of x, after `batch` axes that both have. As
+   ONNX GatherND-13. */
+value build_gather_nd(builder *b, value x, value index, size_t batch);
 value build_one_hot(builder *b, value index, const node *depth, dtype t);
 value build_tril(builder *b, value x, const node *k); /* of either sign */
 value build_triu(builder *b, value x, const node *k);

@@ -53,6 +53,48 @@ value build_gather_elements(builder *b, value x, value index, int64_t axis) {
   return value_of(node_gather(b, n, a, i));
 }
 
+static void check_gather_nd(builder *b, const node *x, const node *index, size_t batch) {
+  sizes one = sizes_of(index), other = sizes_of(x);
+  const node *depth = index->rank ? index->dims[index->rank - 1] : NULL;
+  bool fit = depth && node_is_const(depth) && batch < index->rank && batch <= x->rank &&
+             node_int(depth) <= (int64_t)(x->rank - batch);
+  for (size_t i = 0; fit && i < batch; i++) fit = index->dims[i] == x->dims[i];
+  if (!fit)
+    diag_raise(b->diag, TN_ERR_SHAPE,
+               "an index of shape %s does not fit into %s, with %zu in common", sizes_text(b, &one),
+               sizes_text(b, &other), batch);
+}
+
+/** Coordinate `k` of the places that the last axis of an index gives, for a result of shape s. */
+static const node *coordinate(builder *b, value index, size_t k, const node *size, const sizes *s) {
+  const node *n = index.node;
+  n = shape_slice(b, n, n->rank - 1u, ix_const(b->ir, (int64_t)k), ix_const(b->ir, 1), 1);
+  n = wrapped(b, value_of(n), size);
+  sizes placed = sizes_remove(sizes_of(n), n->rank - 1u);
+  while (placed.rank < s->rank) placed = sizes_insert(b, placed, placed.rank, ix_const(b->ir, 1));
+  return shape_broadcast(b, shape_reshape(b, n, &placed), s);
+}
+
+value build_gather_nd(builder *b, value x, value index, size_t batch) {
+  const node *n = value_typed(b, x).node, *at[SIZES_RANK];
+  index = value_typed(b, index);
+  check_gather_nd(b, n, index.node, batch);
+  size_t depth = (size_t)node_int(index.node->dims[index.node->rank - 1]);
+  sizes s = sizes_remove(sizes_of(index.node), index.node->rank - 1u);
+  size_t lead = s.rank;
+  for (size_t k = batch + depth; k < n->rank; k++) s = sizes_insert(b, s, s.rank, n->dims[k]);
+  rank_check(b, s.rank);
+  for (size_t k = 0; k < n->rank; k++) {
+    if (k < batch)
+      at[k] = ex_iota(b, DT_I64, &s, k);
+    else if (k < batch + depth)
+      at[k] = coordinate(b, index, k - batch, n->dims[k], &s);
+    else
+      at[k] = ex_iota(b, DT_I64, &s, lead + k - batch - depth);
+  }
+  return value_of(ir_gather(b->ir, n, at));
+}
+
 value build_one_hot(builder *b, value index, const node *depth, dtype t) {
   const node *i = wrapped(b, index, depth);
   sizes s = sizes_insert(b, sizes_of(i), i->rank, depth);

@@ -16,11 +16,23 @@ int64_t onnx_opset_of(const onnx_model *m, const char *domain) {
   return 0;
 }
 
+/** Why an operator has no row, where there is more to say. */
+static const char *reason(const char *op) {
+  static const char *const sized_by_data[] = {"NonZero", "Unique", "Compress", "NonMaxSuppression"};
+  static const char *const nested[] = {"If", "Loop", "Scan"};
+  for (size_t i = 0; i < sizeof sized_by_data / sizeof *sized_by_data; i++)
+    if (!strcmp(op, sized_by_data[i]))
+      return "the operator is not supported: the size of its result depends on data";
+  for (size_t i = 0; i < sizeof nested / sizeof *nested; i++)
+    if (!strcmp(op, nested[i])) return "branches and loops are not supported";
+  return "the operator is not supported";
+}
+
 /** Why a node cannot be imported, as a static text; NULL if it can. */
 static const char *objection(const onnx_node *n, int64_t opset) {
   if (!is_default_domain(n->domain)) return "operators of this domain are not supported";
   const onnx_op *row = table_find(n->op_type);
-  if (!row) return "the operator is not supported";
+  if (!row) return reason(n->op_type);
   if (!table_version(row, opset)) return "the operator is not supported in so old an opset";
   return NULL;
 }

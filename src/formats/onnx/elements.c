@@ -10,8 +10,9 @@
 #include "ir/subst.h"
 #include "rules/rules.h"
 #include "schedule/passes.h"
+#include "tensor/ops_common.h"
 
-enum { MOST_ELEMENTS = 256 };
+enum { MOST_ELEMENTS = 256, MOST_REDUCED = 32 };
 
 typedef struct asking {
   import *m;
@@ -24,12 +25,47 @@ typedef struct asking {
   bool real; /* floats are asked for, which are no index nodes: constants alone are known */
 } asking;
 
-static const node *param_for(void *user, const node *n, const node *const src[]) {
-  asking *q = user;
-  if (n->op != OP_BUFFER) return NULL;
+/** A leaf whose elements are looked up, or not known. */
+static const node *param(asking *q, const node *leaf, const node *const dims[], size_t rank) {
   int64_t slot = (int64_t)q->leaf.n;
-  vec_push(ir_arena(q->g), &q->leaf, n);
-  return ir_node(q->g, OP_PARAM, (dtype)n->dtype, src, n->n_src, &slot, 1);
+  vec_push(ir_arena(q->g), &q->leaf, leaf);
+  return ir_node(q->g, OP_PARAM, (dtype)leaf->dtype, dims, rank, &slot, 1);
+}
+
+/** x with one axis reduced to size 1, each element of it written out. */
+static const node *written_out(builder *b, op o, const node *x, size_t axis) {
+  const node *one = ix_const(b->ir, 1), *sum = NULL;
+  for (int64_t i = 0; i < node_int(x->dims[axis]); i++) {
+    const node *part = shape_slice(b, x, axis, ix_const(b->ir, i), one, 1);
+    sum = sum ? ex2(b, o, sum, part) : part;
+  }
+  return sum;
+}
+
+/** A reduction of as many elements as shapes have; of a larger one nothing is known. */
+static const node *reduction(asking *q, const node *n, const node *x) {
+  builder b = q->m->b;
+  sizes s = {0};
+  uint32_t reduced = 0;
+  bool few = true;
+  b.ir = q->g;
+  for (uint32_t i = 1; i < n->n_int; i++) {
+    const node *size = x->dims[n->ints[i]];
+    reduced |= UINT32_C(1) << n->ints[i];
+    few = few && node_is_const(size) && node_int(size) > 0 && node_int(size) <= MOST_REDUCED;
+  }
+  for (size_t i = 0; i < x->rank; i++)
+    if (!(reduced >> i & 1)) s.at[s.rank++] = x->dims[i];
+  if (!few) return param(q, n, s.at, s.rank);
+  for (size_t i = 0; i < x->rank; i++)
+    if (reduced >> i & 1) x = written_out(&b, (op)n->ints[0], x, i);
+  return shape_reshape(&b, x, &s);
+}
+
+static const node *copied(void *user, const node *n, const node *const src[]) {
+  asking *q = user;
+  if (n->op == OP_REDUCE) return reduction(q, n, src[0]);
+  return n->op == OP_BUFFER ? param(q, n, src, n->n_src) : NULL;
 }
 
 static const onnx_tensor *weight_of(const asking *q, const node *param) {
@@ -71,6 +107,13 @@ static const node *decided(ir *g, bool is_true) { return ir_const_bits(g, DT_BOO
 
 static const node *if_decided(const node *n) { return n->op == OP_CONST ? n : NULL; }
 
+/** Whether two integers are equal, where it is the same for all sizes. */
+static const node *equal_form(ir *g, const node *x, const node *y, bool wanted) {
+  const node *below = ix_lt(g, x, y), *above = ix_lt(g, y, x);
+  if (x == y) return decided(g, wanted);
+  return node_is_bits(below, 1) || node_is_bits(above, 1) ? decided(g, !wanted) : NULL;
+}
+
 static const node *condition_form(ir *g, const node *n, const node *x, const node *y) {
   bool of_bools = n->n_src && n->src[0]->dtype == DT_BOOL;
   bool known_x = x && x->op == OP_CONST && node_int(x),
@@ -82,8 +125,8 @@ static const node *condition_form(ir *g, const node *n, const node *x, const nod
   case OP_AND: return decided(g, known_x && known_y);
   case OP_OR: return decided(g, known_x || known_y);
   case OP_NOT: return decided(g, !known_x);
-  case OP_NE: return of_bools ? decided(g, known_x != known_y) : NULL;
-  case OP_EQ: return of_bools ? decided(g, known_x == known_y) : NULL;
+  case OP_NE: return of_bools ? decided(g, known_x != known_y) : equal_form(g, x, y, false);
+  case OP_EQ: return of_bools ? decided(g, known_x == known_y) : equal_form(g, x, y, true);
   case OP_LT: return of_bools ? NULL : if_decided(ix_lt(g, x, y));
   case OP_LE: return of_bools ? NULL : if_decided(ix_le(g, x, y));
   default: return NULL;
@@ -108,6 +151,11 @@ static const node *bits_form(ir *g, op o, const node *x, const node *y) {
   return o == OP_SHL ? ix_mul(g, x, power) : ix_floordiv(g, x, power);
 }
 
+static const node *floored(ir *g, const node *x, const node *y) {
+  if (y->hi < 0) return ix_floordiv(g, ix_scale(g, x, -1), ix_scale(g, y, -1));
+  return y->lo > 0 ? ix_floordiv(g, x, y) : NULL;
+}
+
 static const node *index_form(ir *g, const node *n, const map *forms) {
   const node *s[3] = {NULL, NULL, NULL};
   for (uint32_t i = 0; i < n->n_src && i < 3; i++) s[i] = map_get(forms, n->src[i]);
@@ -127,7 +175,7 @@ static const node *index_form(ir *g, const node *n, const map *forms) {
   case OP_MUL: return ix_mul(g, s[0], s[1]);
   case OP_MIN: return ix_min(g, s[0], s[1]);
   case OP_MAX: return ix_max(g, s[0], s[1]);
-  case OP_FLOORDIV: return s[1]->lo > 0 ? ix_floordiv(g, s[0], s[1]) : NULL;
+  case OP_FLOORDIV: return floored(g, s[0], s[1]);
   case OP_MOD: return s[1]->lo > 0 ? ix_mod(g, s[0], s[1]) : NULL;
   case OP_SHL:
   case OP_SHR:
@@ -162,7 +210,7 @@ static const node *element(asking *q, const node *value, const node *at) {
 static void ask(void *arg) {
   asking *q = arg;
   const node *x;
-  ir_copy(q->g, ir_arena(q->g), &q->v.node, 1, param_for, q, &x);
+  ir_copy(q->g, ir_arena(q->g), &q->v.node, 1, copied, q, &x);
   q->n = 1;
   if (x->rank) {
     if (!node_is_const(x->dims[0]) || node_int(x->dims[0]) > MOST_ELEMENTS) return;

@@ -288,3 +288,66 @@ void onnx_Slice(onnx_call *c) {
   }
   c->outputs[0] = x;
 }
+
+/* Split. */
+
+/** Equal parts; since version 18 the last one may be smaller, or empty. */
+static void equal_parts(onnx_call *c, const node *size, const node *part[]) {
+  ir *g = onnx_builder(c)->ir;
+  int64_t n = (int64_t)c->n_outputs;
+  if (onnx_int(c, "num_outputs", n) != n)
+    onnx_fail(c, TN_ERR_FORMAT, "num_outputs is %lld, and there are %zu",
+              (long long)onnx_int(c, "num_outputs", n), c->n_outputs);
+  const node *each = ix_floordiv(g, size, ix_const(g, n));
+  bool even = ix_scale(g, each, n) == size;
+  if (!even && !node_is_const(size))
+    onnx_fail_size(c, size, "%lld parts of an axis of size %s, which need not be equal",
+                   (long long)n, size_text(onnx_builder(c), size));
+  if (!even && c->version < 18)
+    onnx_fail(c, TN_ERR_SHAPE, "an axis of size %lld is not divisible by %lld",
+              (long long)node_int(size), (long long)n);
+  int64_t left = even ? 0 : node_int(size), most = even ? 0 : (left - 1) / n + 1;
+  for (int64_t i = 0; i < n; i++, left -= most) {
+    int64_t k = left < 0 ? 0 : left < most ? left : most;
+    part[i] = even ? each : ix_const(g, k);
+  }
+}
+
+void onnx_Split(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  value x = onnx_input(c, 0);
+  size_t axis = onnx_axis(c, onnx_int(c, "axis", 0), x.node->rank), n = c->n_outputs;
+  const onnx_ints *l = onnx_list(c, "split");
+  const node **own = arena_alloc(b->arena, (n + 1) * sizeof *own);
+  const node *const *part = own;
+  if (!n) return;
+  if (c->version < 13 && l) {
+    n = l->n;
+    part = list_nodes(c, l);
+  } else if (onnx_has(c, 1)) {
+    part = onnx_elements(c, 1, &n);
+  } else {
+    equal_parts(c, x.node->dims[axis], own);
+  }
+  if (n != c->n_outputs) onnx_fail(c, TN_ERR_SHAPE, "%zu sizes for %zu outputs", n, c->n_outputs);
+  build_split(b, x, (int64_t)axis, part, c->outputs, n);
+}
+
+void onnx_Tile(onnx_call *c) {
+  value x = onnx_input(c, 0);
+  sizes times = axes_sizes(c, 1);
+  for (size_t i = 0; i < times.rank; i++) axes_check_size(c, &times, i);
+  if (times.rank != x.node->rank)
+    onnx_fail(c, TN_ERR_SHAPE, "%zu repeats of %u axes", times.rank, x.node->rank);
+  c->outputs[0] = build_tile(onnx_builder(c), x, &times);
+}
+
+void onnx_Trilu(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  const node *zero = ix_const(b->ir, 0), *const *k = &zero;
+  size_t n = 1;
+  if (onnx_has(c, 1)) k = onnx_elements(c, 1, &n);
+  if (n != 1) onnx_fail(c, TN_ERR_SHAPE, "%zu diagonals, where one belongs", n);
+  bool upper = onnx_int(c, "upper", 1) != 0;
+  c->outputs[0] = (upper ? build_triu : build_tril)(b, onnx_input(c, 0), k[0]);
+}

@@ -1,0 +1,257 @@
+"""The cases of operators that reduce, run along axes, repeat, and read by index: {name:
+cases(version, rng)}; and of sizes that these compute."""
+
+import itertools
+
+import numpy as np
+
+from cases import BF16, ONNX_TYPE, Case, In, const, one
+from operators import BOOL, F16, F32, F64, INTS, reduction, some, with_batch
+
+I4, I8, I1, U1 = (np.dtype(t) for t in ("i4", "i8", "i1", "u1"))
+
+
+def fewer(cases_of, keep, of_nothing=True):
+    """Every `keep`-th case, and the last ones, which are of sizes that vary and, unless they have no
+    meaning, of nothing."""
+    def cases(version, rng):
+        all_of = list(cases_of(version, rng))
+        yield from all_of[:-6:keep] + all_of[-6:(None if of_nothing else -3)]
+    return cases
+
+
+def argument(op):
+    def cases(version, rng):
+        x = some(rng, (3, 4, 5), F32)
+        for axis, keep in itertools.product((0, 1, 2) + ((-1, -3) if version >= 11 else ()), (0, 1)):
+            yield one(op, x, axis=axis, keepdims=keep)
+        for t in (F64, I4, I8, U1, I1):
+            yield one(op, some(rng, (4, 6), t), axis=1)
+        yield one(op, x, label="of axis 0")
+        if version >= 12:
+            ties = some(rng, (4, 9), I4, 0, 3)
+            for last in (0, 1):
+                yield one(op, ties, axis=1, select_last_index=last)
+                yield one(op, ties.astype(F32), axis=0, keepdims=0, select_last_index=last)
+        many = {"x0": some(rng, (5, 7), F32)}
+        yield one(op, In(some(rng, (2, 3), F32), ["n", "m"]), axis=1, more=[many])
+    return cases
+
+
+def running(op):
+    def cases(version, rng):
+        for reverse, exclusive in itertools.product((0, 1), (0, 1)):
+            ways = {"reverse": reverse, "exclusive": exclusive}
+            for axis in (0, 1, -1):
+                yield one(op, some(rng, (3, 4), F32, 1), const(axis, np.int32), **ways)
+            yield one(op, with_batch(some(rng, (2, 3), F32), "n"), const(0), **ways,
+                      more=[{"x0": some(rng, (7, 3), F32)}])
+        for t in (F64, I4, I8):
+            yield one(op, some(rng, (3, 5), t, 1, 4), const(1))
+        yield one(op, some(rng, (0, 3), F32), const(0), label="of nothing")
+        yield one(op, some(rng, (5,), F32), const([0]), label="its axis in a list")
+    return cases
+
+
+def size(version, rng):
+    for s in ((), (3,), (2, 0, 4), (2, 3, 4)):
+        yield one("Size", some(rng, s, F32))
+    yield one("Size", with_batch(some(rng, (2, 3), F32), "n", "m"),
+              more=[{"x0": some(rng, (7, 1), F32)}])
+
+
+def numbers(version, rng):
+    def made(start, limit, delta, t):
+        return one("Range", *[const(v, t) for v in (start, limit, delta)],
+                   label=f"{start} {limit} {delta}")
+    for t in (I4, I8, np.dtype("i2")):
+        for ends in ((0, 5, 1), (3, 9, 3), (3, 10, 3), (10, 4, -2), (10, 5, -2), (5, 5, 1),
+                     (5, 0, 1), (-3, 3, 2)):
+            yield made(*ends, t)
+    for t in (F32, F64) + ((F16, BF16) if version >= 27 else ()):
+        for ends in ((0, 5, 1), (0.5, 3, 0.75), (3, -2, -1.5), (1, 0, 1)):
+            yield made(*ends, t)
+
+
+def eye(version, rng):
+    for s, k in itertools.product(((3, 3), (2, 5), (4, 1)), (None, 0, 1, -2, 9)):
+        yield one("EyeLike", some(rng, s, F32), **({} if k is None else {"k": k}))
+    for t in (I4, BOOL, F64):
+        yield one("EyeLike", some(rng, (2, 3), F32), dtype=ONNX_TYPE[t])
+        yield one("EyeLike", some(rng, (2, 3), t))
+    yield one("EyeLike", with_batch(some(rng, (2, 3), F32), "n"), k=1,
+              more=[{"x0": some(rng, (7, 3), F32)}])
+
+
+def split(version, rng):
+    def made(x, parts, n, axis, **attributes):
+        inputs = [x]
+        if parts is not None and version < 13:
+            attributes["split"] = parts
+        elif parts is not None:
+            inputs.append(const(parts))
+        elif version >= 18:
+            attributes["num_outputs"] = n
+        case = one("Split", *inputs, axis=axis, label=f"{parts} {n}", **attributes)
+        (op, names, _, all_of), = case.nodes
+        case.outputs = [f"y{i}" for i in range(n)]
+        case.nodes = [(op, names, case.outputs, all_of)]
+        return case
+    x = some(rng, (6, 4, 5), F32)
+    for axis in (0, 1) + ((-2, -3) if version >= 11 else ()):
+        yield made(x, None, 2, axis)
+    yield made(x, [1, 3, 2], 3, 0)
+    yield made(x, [2, 3], 2, 2)
+    yield made(x, [4], 1, 1)
+    yield made(some(rng, (6, 2), I8), [6, 0], 2, 0)
+    if version >= 18:
+        yield made(x, None, 4, 0)
+        yield made(x, None, 3, 2)
+    n = with_batch(some(rng, (2, 6), F32), "n")
+    n.more = [{"x0": some(rng, (5, 6), F32)}]
+    yield made(n, None, 3, 1, more=n.more)
+
+
+def tile(version, rng):
+    for s, times in (((2, 3), [2, 1]), ((2, 3), [1, 3]), ((2,), [0]), ((1, 2, 3), [3, 2, 2])):
+        yield one("Tile", some(rng, s, F32), const(times), label=str(times))
+    for t in (BOOL, I8, F16):
+        yield one("Tile", some(rng, (2, 3), t), const([2, 2]))
+    yield one("Tile", with_batch(some(rng, (2, 3), F32), "n"), const([2, 2]),
+              more=[{"x0": some(rng, (5, 3), F32)}])
+
+
+def triangle(version, rng):
+    for s, upper in itertools.product(((4, 4), (2, 3, 5), (5, 3)), (None, 0, 1)):
+        way = {} if upper is None else {"upper": upper}
+        yield one("Trilu", some(rng, s, F32), **way)
+        for k in (-1, 2, 9):
+            yield one("Trilu", some(rng, s, F32), const(k), label=str(k), **way)
+    for t in (BOOL, I8):
+        yield one("Trilu", some(rng, (3, 3), t), upper=0)
+    yield one("Trilu", with_batch(some(rng, (2, 3, 3), F32), "", "n"), const(1),
+              more=[{"x0": some(rng, (5, 6, 3), F32)}])
+
+
+def gather(version, rng):
+    x = some(rng, (5, 4, 3), F32)
+    for axis in (None, 0, 1, 2) + ((-1,) if version >= 11 else ()):
+        way = {} if axis is None else {"axis": axis}
+        for shape in ((), (4,), (2, 3)):
+            yield one("Gather", x, some(rng, shape, I8, 0, 3), **way)
+    for t in (BOOL, I4, F16):
+        yield one("Gather", some(rng, (5, 4), t), np.array([1, 4], np.int32))
+    if version >= 11:
+        yield one("Gather", x, np.array([-1, -5, 4]))
+    table = In(some(rng, (7, 3), F32), kind="const")
+    yield one("Gather", table, In(some(rng, (2, 3), I8, 0, 7), ["n", "m"]), label="embedding",
+              more=[{"x1": some(rng, (5, 1), I8, 0, 7)}])
+    yield one("Gather", with_batch(some(rng, (2, 3), F32), "n"), const(1), axis=1,
+              more=[{"x0": some(rng, (5, 3), F32)}])
+
+
+def gather_elements(version, rng):
+    x = some(rng, (4, 5, 3), F32)
+    for axis in (None, 0, 1, 2, -1):
+        way = {} if axis is None else {"axis": axis}
+        yield one("GatherElements", x, some(rng, (4, 5, 3), I8, -3, 3), **way)
+        yield one("GatherElements", x, some(rng, (2, 3, 3), I8, 0, 3).astype(np.int32), **way)
+    yield one("GatherElements", some(rng, (3, 4), BOOL), some(rng, (3, 9), I8, 0, 4), axis=1)
+
+
+def gather_nd(version, rng):
+    x = some(rng, (3, 4, 5), F32)
+    for shape in ((1,), (3,), (2, 2), (2, 3, 1), (2, 1, 3)):
+        yield one("GatherND", x, some(rng, shape, I8, -3, 3))
+    yield one("GatherND", some(rng, (3, 4), I4), some(rng, (6, 2), I8, 0, 3))
+    if version >= 12:
+        yield one("GatherND", x, some(rng, (3, 1), I8, 0, 3), batch_dims=1)
+        yield one("GatherND", x, some(rng, (3, 2, 2), I8, 0, 3), batch_dims=1)
+        yield one("GatherND", x, some(rng, (3, 4, 1), I8, 0, 3), batch_dims=2)
+    yield one("GatherND", x, In(some(rng, (2, 2), I8, 0, 3), ["n", 2]),
+              more=[{"x1": some(rng, (7, 2), I8, 0, 3)}])
+
+
+def one_hot(version, rng):
+    for axis in (None, 0, 1, -1):
+        way = {} if axis is None else {"axis": axis}
+        yield one("OneHot", some(rng, (2, 3), I8, 0, 5), const(5), const([0.0, 1], F32), **way)
+    yield one("OneHot", np.array([0, 7, 2, -1, -6]), const([6]), const([2, 5]))
+    yield one("OneHot", np.array([0.0, 2.0, 1.0], F32), const(3.0, F32), some(rng, (2,), F32))
+    yield one("OneHot", np.array([3, 1], np.int32), const(4), some(rng, (2,), I8))
+    yield one("OneHot", In(some(rng, (2,), I8, 0, 4), ["n"]), const(4), const([0.0, 1], F32),
+              more=[{"x0": some(rng, (5,), I8, 0, 4)}])
+
+
+def reduced(op, *ints, of_nothing=True):
+    return fewer(reduction(op, 18, lambda v: [F32, F64, *ints]), 4, of_nothing)
+
+
+OPERATORS = {
+    "ReduceMin": fewer(reduction("ReduceMin", 18, lambda v: [F32, F64, I4, I8] + (
+        [I1, U1] if v >= 12 else []) + ([BOOL] if v >= 20 else [])), 3),
+    "ReduceMean": reduced("ReduceMean", of_nothing=False), "ReduceProd": reduced("ReduceProd", I4, I8),
+    "ReduceL1": reduced("ReduceL1", I4), "ReduceL2": reduced("ReduceL2"),
+    "ReduceSumSquare": reduced("ReduceSumSquare", I4),
+    "ReduceLogSum": reduced("ReduceLogSum"), "ReduceLogSumExp": reduced("ReduceLogSumExp"),
+    "ArgMax": argument("ArgMax"), "ArgMin": argument("ArgMin"),
+    "CumSum": running("CumSum"), "CumProd": running("CumProd"),
+    "Size": size, "Range": numbers, "EyeLike": eye, "Split": split, "Tile": tile,
+    "Trilu": triangle, "Gather": gather, "GatherElements": gather_elements,
+    "GatherND": gather_nd, "OneHot": one_hot,
+}
+
+
+# ---- Shape arithmetic ----
+
+def chains(rng):
+    """As operators.chains: sizes computed the ways that exporters write them."""
+    def case(label, nodes, inputs=None, outputs=("y",), more=()):
+        return Case(label, nodes, inputs or part, list(outputs), 0, list(more or others))
+
+    part = {"x": with_batch(some(rng, (2, 3, 4), F32), "n", "t"),
+            "0": const([0]), "1": const([1]), "3": const([3]), "-1": const([-1]), "2": const([2]),
+            "s0": const(0), "s1": const(1), "s2": const(2), "v": const([2.5], F32)}
+    others = [{"x": some(rng, s, F32)} for s in ((5, 1, 4), (1, 7, 4))]
+    shape_of = ("Shape", ["x"], ["s"], {})
+    sizes = [shape_of, ("Gather", ["s", "s0"], ["n"], {}), ("Gather", ["s", "s1"], ["t"], {})]
+    lists = [("Unsqueeze", ["n", "0"], ["n1"], {}), ("Unsqueeze", ["t", "0"], ["t1"], {})]
+    yield case("heads and back", [
+        *sizes, *lists, ("Concat", ["n1", "t1", "2", "2"], ["to"], {"axis": 0}),
+        ("Reshape", ["x", "to"], ["h"], {}), ("Transpose", ["h"], ["p"], {"perm": [0, 2, 1, 3]}),
+        ("Transpose", ["p"], ["q"], {"perm": [0, 2, 1, 3]}),
+        ("Concat", ["n1", "t1", "-1"], ["back"], {"axis": 0}),
+        ("Reshape", ["q", "back"], ["y"], {})], outputs=["y", "p"])
+    yield case("positions", [*sizes, ("Range", ["s0", "t", "s1"], ["y"], {})])
+    yield case("positions of the second half", [
+        *sizes, ("Div", ["t", "s2"], ["half"], {}), ("Range", ["half", "t", "s1"], ["y"], {})])
+    yield case("every second position, from the end", [
+        *sizes, ("Neg", ["s2"], ["back"], {}), ("Range", ["t", "s0", "back"], ["y"], {})])
+    yield case("a shape that is split", [
+        shape_of, ("Split", ["s"], ["n", "t", "k"], {"axis": 0}),
+        ("Concat", ["t", "n"], ["to"], {"axis": 0}), ("Expand", ["v", "to"], ["y"], {})])
+    yield case("-1 where a size stays", [
+        *sizes, *lists, ("Concat", ["n1", "-1", "3"], ["asked"], {"axis": 0}),
+        ("Equal", ["asked", "-1"], ["open"], {}), ("Where", ["open", "t1", "asked"], ["to"], {}),
+        ("Expand", ["v", "to"], ["y"], {})])
+    yield case("the number of elements", [
+        ("Size", ["x"], ["n"], {}), ("Range", ["s0", "n", "s1"], ["y"], {})])
+    yield case("the product of a shape", [
+        shape_of, ("ReduceProd", ["s"], ["n"], {"keepdims": 1}), ("Expand", ["v", "n"], ["y"], {})])
+    yield case("a causal mask", [
+        *sizes, *lists, ("Concat", ["t1", "t1"], ["to"], {"axis": 0}),
+        ("Expand", ["v", "to"], ["ones"], {}), ("Trilu", ["ones"], ["y"], {"upper": 0})])
+    yield case("the last of a sequence", [
+        *sizes, ("Sub", ["t", "s1"], ["last"], {}), ("Gather", ["x", "last"], ["y"], {"axis": 1})])
+    yield case("a table by positions", [
+        *sizes, ("Range", ["s0", "t", "s1"], ["at"], {}),
+        ("Gather", ["x", "at"], ["y"], {"axis": 1})])
+    yield case("rows and columns", [
+        *sizes, ("Range", ["s0", "t", "s1"], ["i"], {}), ("Unsqueeze", ["i", "1"], ["column"], {}),
+        ("LessOrEqual", ["i", "column"], ["y"], {})])
+    yield case("repeated as often as there are rows", [
+        *sizes, *lists, ("Concat", ["n1", "1"], ["times"], {"axis": 0}),
+        ("Expand", ["v", "times"], ["a"], {}), ("Tile", ["a", "times"], ["y"], {})])
+    yield case("one of each size", [
+        *sizes, ("OneHot", ["s1", "t", "values"], ["y"], {})],
+        {**part, "values": const([0.0, 1], F32)})
