@@ -22,6 +22,7 @@ except ImportError as missing:
 import elementwise
 import indexing
 import operators
+import recurrent
 from cases import Case, In, Runner, const, one
 from operators import F32, chains, some
 from tenon import Library
@@ -29,7 +30,8 @@ from tenon import Library
 SOURCE = Path(__file__).resolve().parents[3] / "src" / "formats" / "onnx"
 NEWEST = int(re.search(r"ONNX_OPSET_MAX = (\d+)", (SOURCE / "import.h").read_text()).group(1))
 VARIADIC = 65535
-OPERATORS = operators.OPERATORS | elementwise.OPERATORS | indexing.OPERATORS
+OPERATORS = (operators.OPERATORS | elementwise.OPERATORS | indexing.OPERATORS |
+             recurrent.OPERATORS)
 
 
 def rows():
