@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Networks of language against ONNX Runtime: an encoder whose batch and length vary, and a recurrent
+one whose batch does. Each is compiled once, for all sizes.
+
+    test_language.py BUILD
+"""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tools")]
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime
+except ImportError as missing:
+    print(f"skipped: {missing} (scripts/setup.sh --tests installs it)")
+    sys.exit(77)
+from language_networks import encoder, recurrent
+from tenon import Library, Refused
+
+RTOL, ATOL = 1e-3, 1e-4
+WORDS, LONGEST, STEPS, INPUTS = 300, 48, 6, 24
+passed, failures = 0, []
+
+
+def check(what, holds, why=""):
+    global passed
+    if holds:
+        passed += 1
+    else:
+        failures.append(f"{what}: {why}")
+
+
+def counting_compiler(folder):
+    """A compiler that tells how often it was called."""
+    script, calls = folder / "cc", folder / "calls"
+    calls.write_text("")
+    compiler = os.environ.get("TENON_CC") or os.environ.get("CC") or "cc"
+    script.write_text(f'#!/bin/sh\necho >> "{calls}"\nexec {compiler} "$@"\n')
+    script.chmod(0o755)
+    os.environ["TENON_CC"], os.environ["TENON_CACHE"] = str(script), str(folder / "cache")
+    return lambda: calls.read_text().count("\n")
+
+
+def sentences(rng, batch, length):
+    """Words, of which the last ones are padding."""
+    lengths = rng.integers(1, length + 1, batch)
+    return {"input_ids": rng.integers(0, WORDS, (batch, length)),
+            "attention_mask": (np.arange(length) < lengths[:, None]).astype(np.int64),
+            "token_type_ids": rng.integers(0, 2, (batch, length))}
+
+
+def signals(rng, batch):
+    return {"x": rng.standard_normal((batch, STEPS, INPUTS)).astype(np.float32)}
+
+
+def session_of(model):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(model.SerializeToString(), options)
+
+
+def differs(actual, expected):
+    """Why they are not the same; None if they are."""
+    if actual.shape != expected.shape:
+        return f"its shape is {actual.shape}, not {expected.shape}"
+    error = np.abs(actual - expected) - RTOL * np.abs(expected) - ATOL * expected.std()
+    return None if (error <= 0).all() else f"off by {np.abs(actual - expected).max()}"
+
+
+def difference(binding, session, given):
+    actual = binding.run(given)
+    names = [o.name for o in session.get_outputs()]
+    whys = [differs(actual[n], e) for n, e in zip(names, session.run(names, given))]
+    return next((w for w in whys if w), None)
+
+
+def compare(library, calls, label, model, known, given):
+    """All of `given` by one set of kernels."""
+    session = session_of(model)
+    loaded = library.load(model.SerializeToString(), known)
+    binding = loaded.bind()
+    before = calls()
+    check(f"{label}: compiled by the compiler that counts", before > 0)
+    for feeds in given:
+        why = difference(binding, session, feeds)
+        check(f"{label} {[x.shape for x in feeds.values()]}", why is None, why)
+    check(f"{label}: compiled once", calls() == before, f"{calls() - before} more calls")
+    binding.free()
+    loaded.free()
+
+
+def with_a_weight_moved(model):
+    """The elements of one weight, each in the place of the next."""
+    other = onnx.ModelProto.FromString(model.SerializeToString())
+    weight = next(w for w in other.graph.initializer if len(w.dims) > 1 and w.data_type == 1)
+    weight.raw_data = weight.raw_data[4:] + weight.raw_data[:4]
+    return other
+
+
+def check_sensitivity(library, label, model, known, feeds):
+    """The comparison fails where it has to."""
+    binding = library.load(with_a_weight_moved(model).SerializeToString(), known).bind()
+    check(f"{label}: a weight moved", difference(binding, session_of(model), feeds))
+    binding.free()
+
+
+def check_refusals(library):
+    """What is said where sizes do not allow it, and the way out."""
+    model = encoder(layers=1)
+    words = ["batch", "length", "min(length, 48)", "tn_model_desc.sizes", "--size"]
+    many = recurrent()
+    many.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "steps"
+    for label, m, expected in (("positions that may end", model, words),
+                               ("steps that vary", many, ["GRU", "'steps'", "steps", "--size"])):
+        try:
+            library.load(m.SerializeToString()).free()
+            check(label, False, "was loaded")
+        except Refused as e:
+            missing = [w for w in expected if w not in e.message]
+            check(label, not missing, f"lacks {missing}: {e}")
+    library.load(many.SerializeToString(), [("steps", STEPS)]).free()
+
+
+def main(build):
+    rng = np.random.default_rng(5)
+    with tempfile.TemporaryDirectory() as folder:
+        calls = counting_compiler(Path(folder))
+        library = Library(build)
+        known = [("length", (1, LONGEST))]
+        shapes = ((1, 1), (2, 7), (3, LONGEST), (8, 16), (5, 33))
+        given = [sentences(rng, *s) for s in shapes]
+        compare(library, calls, "encoder", encoder(), known, given)
+        check_sensitivity(library, "encoder", encoder(), known, given[1])
+        given = [signals(rng, n) for n in (1, 2, 5, 16, 33)]
+        compare(library, calls, "recurrent", recurrent(), (), given)
+        check_sensitivity(library, "recurrent", recurrent(), (), given[1])
+        check_refusals(library)
+        check("tn_close", library.close() == 0)
+    for f in failures:
+        print("FAILED", f)
+    print(f"{passed} passed, {len(failures)} failed")
+    return bool(failures) or passed < 15
+
+
+sys.exit(main(sys.argv[1]))
