@@ -19,19 +19,22 @@ try:
 except ImportError as missing:
     print(f"skipped: {missing} (scripts/setup.sh --tests installs it)")
     sys.exit(77)
-import elementwise
-import indexing
 import operators
-import recurrent
-from cases import Case, In, Runner, const, one
+import operators_contracting
+import operators_elementwise
+import operators_indexing
+import operators_recurrent
+from cases import Case, In, Runner, const, model_of, one
 from operators import F32, chains, some
 from tenon import Library
 
 SOURCE = Path(__file__).resolve().parents[3] / "src" / "formats" / "onnx"
 NEWEST = int(re.search(r"ONNX_OPSET_MAX = (\d+)", (SOURCE / "import.h").read_text()).group(1))
 VARIADIC = 65535
-OPERATORS = (operators.OPERATORS | elementwise.OPERATORS | indexing.OPERATORS |
-             recurrent.OPERATORS)
+OPERATORS = {}
+for family in (operators, operators_elementwise, operators_indexing, operators_contracting,
+               operators_recurrent):
+    OPERATORS |= family.OPERATORS
 
 
 def rows():
@@ -83,14 +86,28 @@ def check_leaves(r):
                 {"x": In(x), "w": const([1.0, 2], F32)}, ["y", "w"])], 13)
 
 
+def check_zeros_of_rows(r):
+    """A zero point a row of the first matrix, which neither reference has."""
+    rng = np.random.default_rng(4)
+    x, y = some(rng, (3, 4), np.uint8, 0, 200), some(rng, (4, 5), np.uint8, 0, 200)
+    zeros = np.array([5, 0, 190], np.uint8)
+    model = model_of([one("MatMulInteger", x, y, const(zeros, np.uint8))], 10)
+    loaded = r.library.load(model.SerializeToString())
+    actual = loaded.run({"c0.x0": x, "c0.x1": y})["c0.y"]
+    expected = (x.astype(np.int32) - zeros[:, None]) @ y.astype(np.int32)
+    r.check("MatMulInteger: a zero point a row", np.array_equal(actual, expected), actual)
+    loaded.free()
+
+
 def main(folder, wanted):
     r = Runner(Library(folder))
     if not wanted:
         check_rows(r)
         check_leaves(r)
+        check_zeros_of_rows(r)
         for opset in (13, 18, NEWEST):
             r.run(list(chains(np.random.default_rng(opset))), opset)
-            r.run(list(indexing.chains(np.random.default_rng(opset))), max(opset, 18))
+            r.run(list(operators_indexing.chains(np.random.default_rng(opset))), max(opset, 18))
     names = {row[0]: row[1] for row in rows()}
     r.check("every row has cases", set(names) == set(OPERATORS),
             f"{set(names) ^ set(OPERATORS)}")

@@ -1,0 +1,197 @@
+/* Contractions by letters. Two operands at a time: what only they have is summed at once. */
+#include "formats/onnx/ops.h"
+#include "tensor/ops_common.h"
+
+#include <string.h>
+
+/** A tensor and the label of each axis: a letter, or, for axes of an ellipsis, ELLIPSIS + their
+    place from the end. */
+enum { ELLIPSIS = 1 };
+typedef struct term {
+  value v;
+  size_t n;
+  unsigned char label[SIZES_RANK];
+} term;
+
+/** Sets of labels. */
+typedef struct labels {
+  bool has[256];
+} labels;
+
+static size_t place_of(const term *t, unsigned char label) {
+  size_t i = 0;
+  while (i < t->n && t->label[i] != label) i++;
+  return i;
+}
+
+static void add_label(onnx_call *c, term *t, unsigned char label) {
+  if (t->n == SIZES_RANK)
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "a term of more than %d axes", SIZES_RANK);
+  t->label[t->n++] = label;
+}
+
+/** Reads letters up to a comma, an arrow or the end; `dots`: how many axes an ellipsis stands for.
+    Returns where it stopped. */
+static const char *read_term(onnx_call *c, const char *at, size_t dots, term *t) {
+  for (; *at && *at != ',' && *at != '-'; at++) {
+    bool is_letter = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z');
+    if (is_letter) {
+      add_label(c, t, (unsigned char)*at);
+    } else if (!strncmp(at, "...", 3)) {
+      for (size_t i = dots; i-- > 0;) add_label(c, t, (unsigned char)(ELLIPSIS + i));
+      at += 2;
+    } else if (*at != ' ') {
+      onnx_fail(c, TN_ERR_FORMAT, "'%c' in the equation", *at);
+    }
+  }
+  return at;
+}
+
+/** How many axes an ellipsis of the term at hand stands for. */
+static size_t dots_of(onnx_call *c, const char *at, size_t rank) {
+  size_t letters = 0;
+  bool has_dots = false;
+  for (; *at && *at != ',' && *at != '-'; at++) {
+    has_dots = has_dots || *at == '.';
+    letters += *at != '.' && *at != ' ';
+  }
+  if (has_dots ? letters > rank : letters != rank)
+    onnx_fail(c, TN_ERR_SHAPE, "%zu letters for an operand of %zu dimensions", letters, rank);
+  return rank - letters;
+}
+
+/** Axes of one label are one: their diagonal, and the other places 0, which sums leave out. */
+static void take_diagonals(onnx_call *c, term *t) {
+  builder *b = onnx_builder(c);
+  for (size_t i = 0; i < t->n; i++)
+    for (size_t k = t->n - 1; k > i; k--) {
+      if (t->label[k] != t->label[i]) continue;
+      const node *n = t->v.node;
+      sizes s = sizes_of(n);
+      if (s.at[i] != s.at[k]) sizes_do_not_fit(b, &s, 1, s.at[i], s.at[k]);
+      const node *on = ex2(b, OP_EQ, ex_iota(b, DT_I64, &s, i), ex_iota(b, DT_I64, &s, k));
+      axis_list over = axes_from(k, k + 1);
+      t->v = value_of(ex_reduce(b, OP_ADD, ex_where(b, on, n, ex_int(b, n, 0)), &over, false));
+      memmove(t->label + k, t->label + k + 1, --t->n - k);
+    }
+}
+
+/** Sums over the axes whose labels are not wanted. */
+static void sum_others(builder *b, term *t, const labels *wanted) {
+  for (size_t i = t->n; i-- > 0;) {
+    if (wanted->has[t->label[i]]) continue;
+    axis_list over = axes_from(i, i + 1);
+    t->v = value_of(ex_reduce(b, OP_ADD, t->v.node, &over, false));
+    memmove(t->label + i, t->label + i + 1, --t->n - i);
+  }
+}
+
+/** The axes in the order of these labels; those that are missing have size 1. */
+static value aligned(builder *b, const term *t, const term *order) {
+  int64_t axes[SIZES_RANK];
+  sizes s = {.rank = order->n};
+  size_t n = 0;
+  for (size_t i = 0; i < order->n; i++) {
+    size_t at = place_of(t, order->label[i]);
+    s.at[i] = at < t->n ? t->v.node->dims[at] : ix_const(b->ir, 1);
+    if (at < t->n) axes[n++] = (int64_t)at;
+  }
+  return value_of(shape_reshape(b, shape_permute(b, t->v.node, axes), &s));
+}
+
+/** The product of two terms, with the labels of both. */
+static term product(onnx_call *c, const term *x, const term *y) {
+  builder *b = onnx_builder(c);
+  term p = *x;
+  for (size_t i = 0; i < y->n; i++)
+    if (place_of(x, y->label[i]) == x->n) add_label(c, &p, y->label[i]);
+  p.v = build_mul(b, aligned(b, x, &p), aligned(b, y, &p));
+  return p;
+}
+
+/** Without an arrow: the ellipsis, then the letters that come once, in order. */
+static void implicit_result(onnx_call *c, const term *in, size_t n, size_t dots, term *out) {
+  size_t count[256] = {0};
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < in[i].n; k++) count[in[i].label[k]]++;
+  for (size_t i = dots; i-- > 0;) add_label(c, out, (unsigned char)(ELLIPSIS + i));
+  for (int l = 'A'; l <= 'z'; l++)
+    if (count[l] == 1) add_label(c, out, (unsigned char)l);
+}
+
+static void check_result(onnx_call *c, const term *in, size_t n, const term *out) {
+  for (size_t i = 0; i < out->n; i++) {
+    bool is_there = false;
+    for (size_t k = 0; k < n; k++) is_there = is_there || place_of(&in[k], out->label[i]) < in[k].n;
+    if (!is_there) onnx_fail(c, TN_ERR_FORMAT, "the result has a letter that no operand has");
+    if (place_of(out, out->label[i]) < i)
+      onnx_fail(c, TN_ERR_FORMAT, "the result has '%c' twice", out->label[i]);
+  }
+}
+
+/** The operands and the result of the node's equation. */
+static void read_equation(onnx_call *c, term *in, size_t n, term *out) {
+  builder *b = onnx_builder(c);
+  const char *at = onnx_string(c, "equation", "");
+  size_t dots = 0;
+  for (size_t i = 0; i < n; i++) {
+    value x = onnx_input(c, i);
+    size_t own = dots_of(c, at, x.node->rank);
+    if (own > dots) dots = own;
+    if (own > 32 - ELLIPSIS) onnx_fail(c, TN_ERR_UNSUPPORTED, "an ellipsis of %zu axes", own);
+    in[i] = (term){.v = build_cast(b, x, type_wide((dtype)x.node->dtype))};
+    at = read_term(c, at, own, &in[i]);
+    if (i + 1 < n && *at++ != ',')
+      onnx_fail(c, TN_ERR_FORMAT, "the equation lacks operand %zu", i + 1);
+  }
+  if (*at && strncmp(at, "->", 2)) onnx_fail(c, TN_ERR_FORMAT, "'%.20s' in the equation", at);
+  if (!*at)
+    implicit_result(c, in, n, dots, out);
+  else if (*read_term(c, at + 2, dots, out))
+    onnx_fail(c, TN_ERR_FORMAT, "the equation goes on after its result");
+  check_result(c, in, n, out);
+}
+
+/** Labels of the result and of the operands from `first` on. */
+static labels wanted_later(const term *in, size_t first, size_t n, const term *out) {
+  labels l = {{false}};
+  for (size_t k = 0; k < out->n; k++) l.has[out->label[k]] = true;
+  for (size_t i = first; i < n; i++)
+    for (size_t k = 0; k < in[i].n; k++) l.has[in[i].label[k]] = true;
+  return l;
+}
+
+void onnx_Einsum(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  onnx_same_types(c);
+  size_t n = c->n_inputs;
+  term *in = arena_calloc(b->arena, n, sizeof *in), out = {.n = 0}, all;
+  read_equation(c, in, n, &out);
+  for (size_t i = 0; i < n; i++) take_diagonals(c, &in[i]);
+  for (size_t i = 0; i < n; i++) {
+    labels later = wanted_later(in, i + 1, n, &out), own = later;
+    for (size_t k = 0; i && k < all.n; k++) own.has[all.label[k]] = true;
+    sum_others(b, &in[i], &own);
+    all = i ? product(c, &all, &in[i]) : in[0];
+    sum_others(b, &all, &later);
+  }
+  value y = aligned(b, &all, &out);
+  c->outputs[0] = build_cast(b, y, (dtype)onnx_input(c, 0).node->dtype);
+}
+
+/* ---- Products of small integers ---- */
+
+/** An operand in i32, less its zero point: one, or one a row of the first operand. */
+static value from_zero(onnx_call *c, size_t input, bool by_row) {
+  builder *b = onnx_builder(c);
+  value x = build_cast(b, onnx_input(c, input), DT_I32);
+  if (!onnx_has(c, input + 2)) return x;
+  value zero = build_cast(b, onnx_input(c, input + 2), DT_I32);
+  bool is_list = zero.node->rank == 1 && !node_is_bits(zero.node->dims[0], 1);
+  if (is_list && by_row) zero = build_unsqueeze(b, zero, (tn_axes){.count = 1, .axis = {1}});
+  return build_sub(b, x, zero);
+}
+
+void onnx_MatMulInteger(onnx_call *c) {
+  c->outputs[0] = build_matmul(onnx_builder(c), from_zero(c, 0, true), from_zero(c, 1, false));
+}
