@@ -110,6 +110,12 @@ value build_gather_elements(builder *b, value x, value index, int64_t axis);
 /** The last axis of `index` is the place of a slice of x, after `batch` axes that both have. As
    ONNX GatherND-13. */
 value build_gather_nd(builder *b, value x, value index, size_t batch);
+/** x with `updates` at places of it: ADD, MUL, MAX or MIN `o` combine them with what is there, and
+    SET replaces it, by the last one where there are several. Indices out of range do nothing. Each
+    place is compared with each index (along the axis). As ONNX ScatterElements-18 and ScatterND-18.
+ */
+value build_scatter_elements(builder *b, value x, value index, value updates, int64_t axis, op o);
+value build_scatter_nd(builder *b, value x, value index, value updates, op o);
 value build_one_hot(builder *b, value index, const node *depth, dtype t);
 value build_tril(builder *b, value x, const node *k); /* of either sign */
 value build_triu(builder *b, value x, const node *k);

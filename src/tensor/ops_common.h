@@ -144,6 +144,13 @@ const node *node_fmod(builder *b, const node *x, const node *y);
     the result's own coordinates elsewhere. */
 const node *node_gather(builder *b, const node *x, size_t axis, const node *index);
 
+/** ops_gather.c: indices as i64, negative ones counted from the end of an axis of `size`. */
+const node *node_wrapped(builder *b, value index, const node *size);
+/** ops_gather.c: coordinate `k` of the places that the last axis of an index gives, alike, for a
+    result of shape s whose first axes the index has. */
+const node *node_coordinate(builder *b, const node *index, size_t k, const node *size,
+                            const sizes *s);
+
 /** ops_window.c: the most axes that windows have, and an option of one of these, else
     TN_ERR_ARGUMENT where it is out of range. */
 enum { MOST_SPATIAL = 3 };

@@ -9,9 +9,8 @@ const node *node_gather(builder *b, const node *x, size_t axis, const node *inde
   return ir_gather(b->ir, x, at);
 }
 
-/** Indices as i64, negative ones counted from the end of an axis of `size`. What is out of range
-    stays so; the largest u64 become negative, and out of range too. */
-static const node *wrapped(builder *b, value index, const node *size) {
+/** What is out of range stays so; the largest u64 become negative, and out of range too. */
+const node *node_wrapped(builder *b, value index, const node *size) {
   const node *n = value_typed(b, index).node;
   dtype t = (dtype)n->dtype;
   if (!dtype_is_int(t))
@@ -27,7 +26,7 @@ static const node *wrapped(builder *b, value index, const node *size) {
 value build_take(builder *b, value x, value index, int64_t axis) {
   const node *n = value_typed(b, x).node, *at[SIZES_RANK];
   size_t a = axis_of(b, axis, n->rank);
-  const node *i = wrapped(b, index, n->dims[a]);
+  const node *i = node_wrapped(b, index, n->dims[a]);
   rank_check(b, n->rank - 1u + i->rank);
   sizes s = sizes_remove(sizes_of(n), a), placed = sizes_of(i);
   for (size_t k = 0; k < i->rank; k++) s = sizes_insert(b, s, a + k, i->dims[k]);
@@ -42,7 +41,7 @@ value build_take(builder *b, value x, value index, int64_t axis) {
 value build_gather_elements(builder *b, value x, value index, int64_t axis) {
   const node *n = value_typed(b, x).node;
   size_t a = axis_of(b, axis, n->rank);
-  const node *i = wrapped(b, index, n->dims[a]);
+  const node *i = node_wrapped(b, index, n->dims[a]);
   sizes one = sizes_of(i), other = sizes_of(n);
   bool fit = i->rank == n->rank;
   for (size_t k = 0; fit && k < n->rank; k++)
@@ -65,11 +64,11 @@ static void check_gather_nd(builder *b, const node *x, const node *index, size_t
                sizes_text(b, &other), batch);
 }
 
-/** Coordinate `k` of the places that the last axis of an index gives, for a result of shape s. */
-static const node *coordinate(builder *b, value index, size_t k, const node *size, const sizes *s) {
-  const node *n = index.node;
+const node *node_coordinate(builder *b, const node *index, size_t k, const node *size,
+                            const sizes *s) {
+  const node *n = index;
   n = shape_slice(b, n, n->rank - 1u, ix_const(b->ir, (int64_t)k), ix_const(b->ir, 1), 1);
-  n = wrapped(b, value_of(n), size);
+  n = node_wrapped(b, value_of(n), size);
   sizes placed = sizes_remove(sizes_of(n), n->rank - 1u);
   while (placed.rank < s->rank) placed = sizes_insert(b, placed, placed.rank, ix_const(b->ir, 1));
   return shape_broadcast(b, shape_reshape(b, n, &placed), s);
@@ -88,7 +87,7 @@ value build_gather_nd(builder *b, value x, value index, size_t batch) {
     if (k < batch)
       at[k] = ex_iota(b, DT_I64, &s, k);
     else if (k < batch + depth)
-      at[k] = coordinate(b, index, k - batch, n->dims[k], &s);
+      at[k] = node_coordinate(b, index.node, k - batch, n->dims[k], &s);
     else
       at[k] = ex_iota(b, DT_I64, &s, lead + k - batch - depth);
   }
@@ -96,7 +95,7 @@ value build_gather_nd(builder *b, value x, value index, size_t batch) {
 }
 
 value build_one_hot(builder *b, value index, const node *depth, dtype t) {
-  const node *i = wrapped(b, index, depth);
+  const node *i = node_wrapped(b, index, depth);
   sizes s = sizes_insert(b, sizes_of(i), i->rank, depth);
   rank_check(b, s.rank);
   i = shape_expand(b, shape_insert(b, i, i->rank), &s);

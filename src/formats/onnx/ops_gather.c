@@ -1,7 +1,9 @@
-/* Operators that read by index. */
+/* Operators that read and write by index. */
 #include "formats/onnx/elements.h"
 #include "formats/onnx/ops.h"
 #include "tensor/build.h"
+
+#include <string.h>
 
 void onnx_Gather(onnx_call *c) {
   value x = onnx_input(c, 0), index = onnx_input(c, 1);
@@ -45,4 +47,38 @@ void onnx_OneHot(onnx_call *c) {
   value off = scalar_of(b, build_slice(b, values, 0, ix_const(b->ir, 0), ix_const(b->ir, 1), 1));
   value on = scalar_of(b, build_slice(b, values, 0, ix_const(b->ir, 1), NULL, 1));
   c->outputs[0] = build_where(b, build_permute(b, hot, order), on, off);
+}
+
+/** How updates are combined with what is there. */
+static op reduction_of(const onnx_call *c) {
+  static const struct {
+    const char *name;
+    op o;
+  } all[] = {{"none", OP_SET}, {"add", OP_ADD}, {"mul", OP_MUL}, {"max", OP_MAX}, {"min", OP_MIN}};
+  const char *name = onnx_string(c, "reduction", "none");
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (!strcmp(name, all[i].name)) return all[i].o;
+  onnx_fail(c, TN_ERR_FORMAT, "reduction is '%.50s', not none, add, mul, max or min", name);
+}
+
+static void check_updates(const onnx_call *c, op o) {
+  dtype t = (dtype)onnx_input(c, 0).node->dtype, other = (dtype)onnx_input(c, 2).node->dtype;
+  if (t != other)
+    onnx_fail(c, TN_ERR_DTYPE, "updates of type %s, where %s belongs", dtype_name(other),
+              dtype_name(t));
+  if (t == DT_BOOL && o != OP_SET) onnx_fail(c, TN_ERR_DTYPE, "bools are not reduced");
+}
+
+void onnx_ScatterElements(onnx_call *c) {
+  op o = reduction_of(c);
+  check_updates(c, o);
+  c->outputs[0] = build_scatter_elements(onnx_builder(c), onnx_input(c, 0), onnx_input(c, 1),
+                                         onnx_input(c, 2), onnx_int(c, "axis", 0), o);
+}
+
+void onnx_ScatterND(onnx_call *c) {
+  op o = reduction_of(c);
+  check_updates(c, o);
+  c->outputs[0] =
+      build_scatter_nd(onnx_builder(c), onnx_input(c, 0), onnx_input(c, 1), onnx_input(c, 2), o);
 }

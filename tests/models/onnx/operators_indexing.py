@@ -172,6 +172,47 @@ def gather_nd(version, rng):
               more=[{"x1": some(rng, (7, 2), I8, 0, 3)}])
 
 
+def ways_of(version):
+    """Reductions that there are."""
+    return [None] + ["none", "add", "mul"] * (version >= 16) + ["max", "min"] * (version >= 18)
+
+
+def scatter_elements(version, rng):
+    x = some(rng, (4, 5, 3), F32)
+    for way, axis in itertools.product(ways_of(version), (0, 1, -1)):
+        how = {"reduction": way} if way else {}
+        shape, most = [4, 5, 3], x.shape[axis]
+        shape[axis] = 2
+        if way in (None, "none"):  # none of the places comes twice
+            others = [n for i, n in enumerate(x.shape) if i != axis % 3]
+            places = np.broadcast_to(np.array([1, -most]), [*others, 2])
+            yield one("ScatterElements", x, np.moveaxis(places, -1, axis).copy(),
+                      some(rng, shape, F32), axis=axis, **how)
+            continue
+        for shape[axis] in (2, 7):
+            yield one("ScatterElements", x, some(rng, shape, I8, -most, most),
+                      some(rng, shape, F32), axis=axis, terms=5, **how)
+    yield one("ScatterElements", x, np.array([[[1, 0]], [[2, 1]]]), some(rng, (2, 1, 2), F32))
+    for t in (I4, I8, BOOL, F64):
+        yield one("ScatterElements", some(rng, (3, 4), t), np.array([[1, 3]], np.int32),
+                  some(rng, (1, 2), t), axis=1)
+
+
+def scatter_nd(version, rng):
+    x = some(rng, (4, 5, 3), F32)
+    for way in ways_of(version):
+        how = {"reduction": way} if way else {}
+        several = way not in (None, "none")
+        for index in ([[1]], [[2], [0]], [[[3, 1], [0, -5]]], [[0, 4, 2], [3, 0, -3]]):
+            index = np.array(index * (2 if several else 1))
+            yield one("ScatterND", x, index, some(rng, index.shape[:-1] + x.shape[index.shape[-1]:],
+                                                  F32), terms=4, **how)
+    for t in (I4, BOOL, F64):
+        yield one("ScatterND", some(rng, (3, 4), t), np.array([[1], [2]]), some(rng, (2, 4), t))
+    yield one("ScatterND", with_batch(some(rng, (3, 4), F32), "n"), np.array([[1], [2]]),
+              some(rng, (2, 4), F32), more=[{"x0": some(rng, (7, 4), F32)}])
+
+
 def one_hot(version, rng):
     for axis in (None, 0, 1, -1):
         way = {} if axis is None else {"axis": axis}
@@ -198,7 +239,8 @@ OPERATORS = {
     "CumSum": running("CumSum"), "CumProd": running("CumProd"),
     "Size": size, "Range": numbers, "EyeLike": eye, "Split": split, "Tile": tile,
     "Trilu": triangle, "Gather": gather, "GatherElements": gather_elements,
-    "GatherND": gather_nd, "OneHot": one_hot,
+    "GatherND": gather_nd, "ScatterElements": scatter_elements,
+    "ScatterND": scatter_nd, "OneHot": one_hot,
 }
 
 
