@@ -1,18 +1,12 @@
 /* Writing by index, as a search of every place for the indices that name it. */
 #include "tensor/ops_common.h"
 
-#include <math.h>
-
 /** What leaves all others as they are. */
 static const node *neutral(builder *b, op o, const node *like) {
-  dtype t = (dtype)like->dtype;
-  bool is_float = dtype_is_float(t);
-  switch (o) {
-  case OP_MUL: return ex_int(b, like, 1);
-  case OP_MAX: return is_float ? ex_num(b, like, -INFINITY) : ex_int(b, like, dtype_min(t));
-  case OP_MIN: return is_float ? ex_num(b, like, INFINITY) : ex_int(b, like, dtype_max(t));
-  default: return ex_int(b, like, 0);
-  }
+  uint64_t bits = 0;
+  sizes s = sizes_of(like);
+  op_identity(o, (dtype)like->dtype, &bits);
+  return ex_fill(b, ir_const_bits(b->ir, (dtype)like->dtype, bits), &s);
 }
 
 /** Where index j along an axis is place i: index (…, J, …) gives (…, I, J, …). */

@@ -101,12 +101,17 @@ static void read_lengths(masking *m) {
   m->offset = build_sub(b, lengths, value_of(ex_size(b, m->queries, DT_I64)));
 }
 
+/** A window's size; what is beyond all keys is as good as any. */
+static int64_t window(const masking *m, const char *name) {
+  int64_t n = onnx_int(m->c, name, -1);
+  return n > IMPORT_SIZE_MAX ? IMPORT_SIZE_MAX : n;
+}
+
 /** How far keys may be from the query's own place: behind it, and before it. */
 static void read_windows(masking *m) {
   builder *b = m->b;
   bool causal = onnx_int(m->c, "is_causal", 0) != 0;
-  int64_t left = onnx_int(m->c, "left_window_size", -1);
-  int64_t right = onnx_int(m->c, "right_window_size", -1);
+  int64_t left = window(m, "left_window_size"), right = window(m, "right_window_size");
   if (!causal && left < 0 && right < 0) return;
   const node *zero = ix_const(b->ir, 0);
   value key = build_arange(b, zero, m->keys, 1, DT_I64);

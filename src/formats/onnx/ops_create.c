@@ -26,6 +26,8 @@ void onnx_Range(onnx_call *c) {
     in[i] = onnx_scalar(c, i);
     if (in_f32) in[i] = build_cast(b, in[i], DT_F32);
   }
+  if (in[2].node->op == OP_CONST && !node_int(in[2].node))
+    onnx_fail(c, TN_ERR_FORMAT, "a step of 0");
   size_t n;
   const node *const *count = elements_of(c->m, count_of(b, in[0], in[1], in[2]), &n);
   if (!count)

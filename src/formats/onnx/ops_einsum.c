@@ -164,6 +164,7 @@ static labels wanted_later(const term *in, size_t first, size_t n, const term *o
 void onnx_Einsum(onnx_call *c) {
   builder *b = onnx_builder(c);
   onnx_same_types(c);
+  type_check(b, RULE_NUMBER, (dtype)onnx_input(c, 0).node->dtype);
   size_t n = c->n_inputs;
   term *in = arena_calloc(b->arena, n, sizeof *in), out = {.n = 0}, all;
   read_equation(c, in, n, &out);

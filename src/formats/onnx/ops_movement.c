@@ -349,5 +349,6 @@ void onnx_Trilu(onnx_call *c) {
   if (onnx_has(c, 1)) k = onnx_elements(c, 1, &n);
   if (n != 1) onnx_fail(c, TN_ERR_SHAPE, "%zu diagonals, where one belongs", n);
   bool upper = onnx_int(c, "upper", 1) != 0;
-  c->outputs[0] = (upper ? build_triu : build_tril)(b, onnx_input(c, 0), k[0]);
+  const node *diagonal = bound(c, k[0], IMPORT_SIZE_MAX + 1); /* beyond every matrix */
+  c->outputs[0] = (upper ? build_triu : build_tril)(b, onnx_input(c, 0), diagonal);
 }

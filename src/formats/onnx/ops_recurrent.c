@@ -211,6 +211,7 @@ static void check_weights(const layer *l) {
 /** Types of all but the lengths. */
 static void check_types(const layer *l) {
   dtype t = (dtype)onnx_input(l->c, 0).node->dtype;
+  if (!dtype_is_float(t)) onnx_fail(l->c, TN_ERR_DTYPE, "X is %s, no float", dtype_name(t));
   for (size_t i = 1; i < l->c->n_inputs; i++)
     if (i != 4 && onnx_has(l->c, i) && l->c->inputs[i].node->dtype != t)
       onnx_fail(l->c, TN_ERR_DTYPE, "input '%.100s' is %s, and the first one %s",

@@ -191,6 +191,86 @@ REFUSED = {
     "an output that is a weight": (
         model(node("Exp", "x", "w"), node("Exp", "w", "y", "exp 2"), weights=[("w", np.ones(3))]),
         "ERR_FORMAT", ["'the Exp'", "'w'", "initializer"]),
+    "a remainder of floats": (
+        model(node("Mod", "x x", "y")), "ERR_DTYPE", ["'the Mod'", "fmod"]),
+    "a shift to nowhere": (
+        model(node("BitShift", "x x", "y", direction="UP"), inputs=ports(("x", TensorProto.UINT8, [4]))),
+        "ERR_FORMAT", ["'the BitShift'", "'UP'"]),
+    "a choice between types": (
+        model(node("Where", "x x w", "y"), weights=[("w", np.array([1, 2, 3, 4]))]), "ERR_DTYPE",
+        ["'the Where'", "f32", "i64"]),
+    "a range without a step": (
+        model(node("Range", "a a z", "y"), weights=[("a", np.array(3)), ("z", np.array(0))]),
+        "ERR_FORMAT", ["'the Range'", "step"]),
+    "a range of data": (
+        model(node("Range", "a x b", "y"), weights=[("a", np.array(0.0, np.float32)),
+                                                    ("b", np.array(1.0, np.float32))],
+              inputs=ports(("x", FLOAT, []))),
+        "ERR_UNSUPPORTED", ["'the Range'", "when the model runs"]),
+    "an axis that is data": (
+        model(node("CumSum", "x a", "y"), inputs=ports(("x", FLOAT, [3]), ("a", INT64, []))),
+        "ERR_UNSUPPORTED", ["'the CumSum'", "'a'", "when the model runs"]),
+    "parts that are too many": (
+        model(node("Split", "x p", "y z", axis=1), weights=[("p", np.array([1, 2, 1]))]), "ERR_SHAPE",
+        ["'the Split'", "3 sizes", "2 outputs"]),
+    "parts that do not add up": (
+        model(node("Split", "x p", "y z", axis=1), weights=[("p", np.array([1, 2]))]), "ERR_SHAPE",
+        ["'the Split'", "4"]),
+    "parts of an axis that varies": (
+        model(node("Split", "x", "y z", num_outputs=2)), "ERR_UNSUPPORTED",
+        ["'the Split'", "'n' varies", "--size"]),
+    "an index of floats": (
+        model(node("Gather", "x x", "y")), "ERR_DTYPE", ["'the Gather'", "f32"]),
+    "places of too many axes": (
+        model(node("GatherND", "x i", "y"), weights=[("i", np.zeros((2, 3), np.int64))]), "ERR_SHAPE",
+        ["'the GatherND'", "2x3"]),
+    "updates of another shape": (
+        model(node("ScatterElements", "x i u", "y"), inputs=ports(("x", FLOAT, [3, 4])),
+              weights=[("i", np.zeros((1, 2), np.int64)), ("u", np.zeros((2, 1), np.float32))]),
+        "ERR_SHAPE", ["'the ScatterElements'", "2x1", "1x2"]),
+    "a reduction of its own": (
+        model(node("ScatterND", "x i u", "y", reduction="mean"), inputs=ports(("x", FLOAT, [3])),
+              weights=[("i", np.zeros((1, 1), np.int64)), ("u", np.zeros(1, np.float32))]),
+        "ERR_FORMAT", ["'the ScatterND'", "'mean'"]),
+    "an equation of bools": (
+        model(node("Einsum", "x", "y", equation="ii"), inputs=ports(("x", BOOL, [2, 2]))),
+        "ERR_DTYPE", ["'the Einsum'", "bool"]),
+    "an equation without an operand": (
+        model(node("Einsum", "x x", "y", equation="ij->ij")), "ERR_FORMAT",
+        ["'the Einsum'", "operand 1"]),
+    "an equation with digits": (
+        model(node("Einsum", "x", "y", equation="i2->i")), "ERR_FORMAT", ["'the Einsum'", "'2'"]),
+    "a letter from nowhere": (
+        model(node("Einsum", "x", "y", equation="ij->ik")), "ERR_FORMAT",
+        ["'the Einsum'", "no operand"]),
+    "more letters than axes": (
+        model(node("Einsum", "x", "y", equation="ijk->i")), "ERR_SHAPE", ["'the Einsum'", "3 letters"]),
+    "heads that do not divide": (
+        model(node("Attention", "x x x", "y", q_num_heads=3, kv_num_heads=3), opset=23,
+              inputs=ports(("x", FLOAT, [1, 2, 8]))),
+        "ERR_SHAPE", ["'the Attention'", "3 heads", "8"]),
+    "keys without values of the past": (
+        model(helper.make_node("Attention", ["x", "x", "x", "", "x"], ["y"], name="half"), opset=23,
+              inputs=ports(("x", FLOAT, [1, 2, 3, 8]))),
+        "ERR_FORMAT", ["'half'", "past_key"]),
+    "an odd rotation": (
+        model(node("RotaryEmbedding", "x c c", "y", rotary_embedding_dim=3), opset=23,
+              inputs=ports(("x", FLOAT, [1, 2, 3, 8])),
+              weights=[("c", np.zeros((1, 3, 1), np.float32))]),
+        "ERR_SHAPE", ["'the RotaryEmbedding'", "3 elements"]),
+    "an activation that is none": (
+        model(node("RNN", "x w r", "y", activations=["Sine"]), inputs=ports(("x", FLOAT, [2, 1, 3])),
+              weights=[("w", np.zeros((1, 4, 3), np.float32)), ("r", np.zeros((1, 4, 4), np.float32))]),
+        "ERR_FORMAT", ["'the RNN'", "'Sine'"]),
+    "weights of another network": (
+        model(node("GRU", "x w r", "y"), inputs=ports(("x", FLOAT, [2, 1, 3])),
+              weights=[("w", np.zeros((1, 4, 3), np.float32)), ("r", np.zeros((1, 4, 4), np.float32))]),
+        "ERR_SHAPE", ["'the GRU'", "'w'", "1x4x3", "1x12x3"]),
+    "a sequence of a million steps": (
+        model(node("LSTM", "x w r", "y"), inputs=ports(("x", FLOAT, [10**6, 1, 3])),
+              weights=[("w", np.zeros((1, 16, 3), np.float32)),
+                       ("r", np.zeros((1, 16, 4), np.float32))]),
+        "ERR_UNSUPPORTED", ["'the LSTM'", "1000000 steps", "1024"]),
     "an output given twice": (
         model(node("Exp", "x", "y"), node("Tanh", "x", "y")), "ERR_FORMAT",
         ["'the Tanh'", "'the Exp'", "'y'"]),
