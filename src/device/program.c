@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-/* A compiler takes some time to start. */
-enum { LEAST_BATCH = 3 };
+/* A compiler takes some time to start; and what one call may take is limited. */
+enum { LEAST_BATCH = 3, MOST_BATCH = 6 };
 
 /** A kernel that is asked for. */
 typedef struct request {
@@ -251,6 +251,7 @@ static size_t batch_size(const compilation *c, size_t n) {
   size_t threads = (size_t)c->target->device->host.threads, most = c->target->compiler->most;
   size_t size = (n + threads - 1) / threads;
   if (size < LEAST_BATCH) size = LEAST_BATCH;
+  if (size > MOST_BATCH) size = MOST_BATCH;
   return most && size > most ? most : size;
 }
 

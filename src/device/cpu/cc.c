@@ -11,7 +11,7 @@
 typedef VEC(const char *) words;
 
 static const int64_t version_limit_ns = 10 * (int64_t)1000000000;
-static const int64_t compile_limit_ns = 60 * (int64_t)1000000000;
+static const int64_t compile_limit_ns = 180 * (int64_t)1000000000;
 
 static const char install_hint[] =
     "install gcc or clang (on Debian: apt install gcc, or apt install clang)";

@@ -23,7 +23,7 @@ typedef struct cc {
   const char *version;      /* first line of what it says to --version */
   const char *shown;        /* for messages: its path or, where it was named, how and by what */
   cc_instrument instrument; /* CC_PLAIN from cc_find; set it before compiling */
-  int64_t limit_ns;         /* 60 s from cc_find */
+  int64_t limit_ns;         /* 180 s from cc_find */
 } cc;
 
 /** A relocatable object, in an arena. */
