@@ -147,6 +147,7 @@ static void move_body(void *arg) {
   for (size_t i = 0; i < l->m->n_inputs; i++)
     map_set(&l->work, &l->input_of, l->all[i], (void *)l->m->names[i]);
   ir_copy(l->m->ir, &l->work, l->all, n, move_leaf, l, l->m->nodes);
+  l->m->order = topo_sort(ir_arena(l->m->ir), l->m->nodes, n, NULL, NULL);
 }
 
 /** Moves the graph out of the context's, which forgets it at the end of the call. */
@@ -242,24 +243,45 @@ static plan_leaf leaf_in_plan(void *user, const node *buffer) {
   return (plan_leaf){.input = l->input, .memory = l->memory};
 }
 
-/** Under the lock. Progress is told on this thread. */
-static tn_status compile(tn_model *m) {
-  tn_context *c = m->context;
+typedef struct compiling {
+  tn_model *m;
+  ir *ir; /* of a copy of the graph, for passes mark nodes */
+  const node **nodes;
+} compiling;
+
+static void copy_graph(void *arg) {
+  compiling *k = arg;
+  const tn_model *m = k->m;
+  arena *a = ir_arena(k->ir);
+  size_t n = m->n_inputs + m->n_outputs;
+  k->nodes = arena_alloc(a, (n + 1) * sizeof *k->nodes);
+  ir_copy_sorted(k->ir, a, &m->order, m->nodes, n, NULL, NULL, k->nodes);
+}
+
+static tn_status compile_copy(compiling *k) {
+  tn_model *m = k->m;
   plan_graph g = {.name = m->name,
-                  .inputs = m->nodes,
+                  .inputs = k->nodes,
                   .n_inputs = m->n_inputs,
-                  .outputs = m->nodes + m->n_inputs,
+                  .outputs = k->nodes + m->n_inputs,
                   .output_names = m->names + m->n_inputs,
                   .n_outputs = m->n_outputs,
                   .leaf = leaf_in_plan,
                   .user = m};
+  return plan_make(m->context, &g, ir_arena(k->ir), &m->diag, &m->plan);
+}
+
+/** Under the lock. Progress is told on this thread. */
+static tn_status compile(tn_model *m) {
+  tn_context *c = m->context;
+  compiling k = {.m = m, .ir = ir_new(&c->mem, &m->diag, false)};
   gate_visit visit;
-  arena work;
-  arena_init(&work, &c->mem, &m->diag);
   gate_begin_callback(&c->gate, &visit);
-  tn_status s = plan_make(c, &g, &work, &m->diag, &m->plan);
+  tn_status s = k.ir ? diag_catch(&m->diag, copy_graph, &k)
+                     : diag_set(&m->diag, TN_ERR_MEMORY, "out of memory");
+  if (s == TN_OK) s = compile_copy(&k);
   gate_end_callback(&c->gate, &visit);
-  arena_free(&work);
+  ir_free(k.ir);
   return s == TN_OK ? s : context_message(c, &m->diag);
 }
 
@@ -378,7 +400,7 @@ static void apply(builder *b, const value in[], size_t n, const void *options, v
                m->n_outputs);
   bind_inputs(&a, in);
   const node **made = arena_alloc(b->arena, (n_out + 1) * sizeof *made);
-  ir_copy(b->ir, b->arena, m->nodes + m->n_inputs, n_out, apply_leaf, &a, made);
+  ir_copy_sorted(b->ir, b->arena, &m->order, m->nodes + m->n_inputs, n_out, apply_leaf, &a, made);
   for (size_t i = 0; i < n_out; i++) out[i] = (value){made[i], WEAK_NO};
 }
 

@@ -4,6 +4,7 @@
 
 #include "device/buffer.h"
 #include "formats/onnx/proto.h"
+#include "ir/topo.h"
 #include "tensor/context.h"
 
 #include <tenon/model.h>
@@ -31,8 +32,8 @@ typedef struct model_leaf {
   tn_buffer *memory; /* of a weight */
 } model_leaf;
 
-/** Nothing but the plan changes after loading, and nothing of it is in the context's graph: a model
-    is used by any number of threads beside the context. */
+/** Nothing but the plan changes after loading, not even a mark on a node, and nothing of it is in
+    the context's graph: a model is used by any number of threads beside the context. */
 struct tn_model {
   attachment attachment; /* to its context */
   tn_context *context;
@@ -43,7 +44,8 @@ struct tn_model {
   const node **nodes;                /* the same: leaves, then values */
   const char *(*sizes)[TN_MAX_RANK]; /* the same: sizes in words */
   ir *ir;                            /* the home of the graph */
-  model_leaf *leaves;                /* in the data's arena */
+  node_list order;    /* of all nodes, so that nobody walks the graph, which marks them */
+  model_leaf *leaves; /* in the data's arena */
   size_t n_leaves;
   mutex lock;    /* of what follows */
   diag diag;     /* the ir's, and of compiling */

@@ -1,14 +1,18 @@
 #include "ir/copy.h"
 
 #include "ir/subst.h"
-#include "ir/topo.h"
 
 void ir_copy(ir *to, arena *a, const node *const roots[], size_t n, copy_leaf leaf, void *user,
              const node *copies[]) {
-  map image = {0};
   node_list order = topo_sort(a, roots, n, NULL, NULL);
-  for (size_t i = 0; i < order.n; i++) {
-    const node *from = order.at[i];
+  ir_copy_sorted(to, a, &order, roots, n, leaf, user, copies);
+}
+
+void ir_copy_sorted(ir *to, arena *a, const node_list *order, const node *const roots[], size_t n,
+                    copy_leaf leaf, void *user, const node *copies[]) {
+  map image = {0};
+  for (size_t i = 0; i < order->n; i++) {
+    const node *from = order->at[i];
     const node **src = arena_alloc(a, (from->n_src + 1) * sizeof *src);
     for (uint32_t k = 0; k < from->n_src; k++) src[k] = map_get(&image, from->src[k]);
     const node *made = leaf ? leaf(user, from, src) : NULL;

@@ -269,6 +269,70 @@ static void contexts_stay_open_while_a_model_compiles(void **state) {
   assert_int_equal(tn_close(c), TN_OK);
 }
 
+enum { CHAIN = 300 };
+
+/** y[n, 8] = x + … + x, CHAIN nodes of it. */
+static void chain_model(bytes *to) {
+  bytes graph = {.n = 0};
+  char from[8] = "x", next[8];
+  put_port(&graph, 11, "x", ONNX_TYPE_F32, (const char *[]){"n", "8", NULL});
+  put_port(&graph, 12, "y", ONNX_TYPE_F32, (const char *[]){"n", "8", NULL});
+  for (int i = 0; i < CHAIN; i++) {
+    snprintf(next, sizeof next, i + 1 < CHAIN ? "v%d" : "y", i);
+    put_node(&graph, i % 2 ? "Add" : "Sub", (const char *[]){from, "x", NULL}, next, NULL, 0);
+    memcpy(from, next, sizeof from);
+  }
+  to->n = 0;
+  put_model(to, "chain", &graph, 18);
+}
+
+/** A model that two threads begin to use at the same moment. */
+typedef struct meeting {
+  tn_model *model;
+  pthread_barrier_t begin;
+  tn_status status;
+  atomic_bool is_done;
+} meeting;
+
+static void *bind_at_once(void *arg) {
+  meeting *w = arg;
+  tn_binding *b;
+  pthread_barrier_wait(&w->begin);
+  w->status = tn_model_bind(w->model, &b);
+  atomic_store(&w->is_done, true);
+  return NULL;
+}
+
+static void models_are_applied_while_they_compile(void **state) {
+  (void)state;
+  enum { MODELS = 40 };
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.device = "NULL";
+  tn_context *c = tn_open(&d);
+  static bytes chain;
+  chain_model(&chain);
+  for (int i = 0; i < MODELS; i++) {
+    meeting w = {.status = TN_ERR_INTERNAL};
+    pthread_t t;
+    check_ok(c, tn_model_load_bytes(c, chain.at, chain.n, NULL, &w.model));
+    pthread_barrier_init(&w.begin, NULL, 2);
+    assert_int_equal(pthread_create(&t, NULL, bind_at_once, &w), 0);
+    tn_scope_begin(c);
+    tn_tensor *x = tn_full(c, tn_shape(2, 8), TN_F32, 1), *y;
+    pthread_barrier_wait(&w.begin);
+    do {
+      tn_model_apply(w.model, &x, 1, &y, 1);
+      assert_int_equal(tn_type_of(y).dtype, TN_F32);
+    } while (!atomic_load(&w.is_done));
+    pthread_join(t, NULL);
+    check_ok(c, w.status);
+    tn_scope_end(c);
+    tn_model_free(w.model);
+    pthread_barrier_destroy(&w.begin);
+  }
+  assert_int_equal(tn_close(c), TN_OK);
+}
+
 static void models_are_applied_at_sizes_that_vary(void **state) {
   tn_context *c = *state;
   tn_model *m = loaded(c);
@@ -531,6 +595,7 @@ int main(void) {
       TEST(missing_inputs_are_named),
       TEST(bindings_run_from_many_threads),
       cmocka_unit_test(models_compile_beside_the_context),
+      cmocka_unit_test(models_are_applied_while_they_compile),
       cmocka_unit_test(contexts_stay_open_while_a_model_compiles),
       TEST(models_are_applied_at_sizes_that_vary),
       TEST(copied_files_may_be_cut),
