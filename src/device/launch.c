@@ -3,6 +3,7 @@
 #include "base/map.h"
 #include "ir/infer.h"
 #include "ir/topo.h"
+#include "ir/var.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -239,7 +240,7 @@ static tn_status take_value(const launch_step *s, int64_t value, int64_t *r, dia
   if (value >= s->lo && value <= s->hi) return TN_OK;
   return diag_set(d, TN_ERR_ARGUMENT,
                   "variable %s is %" PRId64 ", which is not between %" PRId64 " and %" PRId64,
-                  s->name, value, s->lo, s->hi);
+                  var_name(s->name), value, s->lo, s->hi);
 }
 
 static tn_status divide(const launch_step *s, int64_t a, int64_t b, int64_t *r, diag *d) {

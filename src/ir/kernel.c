@@ -4,8 +4,10 @@
 #include "base/str.h"
 #include "ir/copy.h"
 #include "ir/parse.h"
+#include "ir/var.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static _Noreturn void refuse(const arena *a, const char *why) {
   diag_raise(a->diag, TN_ERR_ARGUMENT, "%s", why);
@@ -85,7 +87,7 @@ static const char *describe(arena *a, dtype t, size_t rank, const node *const di
     if (node_is_const(n))
       str_addf(&s, "%" PRId64, node_int(n));
     else if (n->op == OP_VAR)
-      str_addf(&s, "%.40s from %" PRId64 " to %" PRId64, n->text, n->ints[0], n->ints[1]);
+      str_addf(&s, "%.40s from %" PRId64 " to %" PRId64, var_name(n->text), n->ints[0], n->ints[1]);
     else
       str_add(&s, "…");
   }
@@ -118,10 +120,27 @@ void kernel_check_inputs(arena *a, const kernel_form *f, const node *const input
                  f->params[i].is_read ? "reads" : "does not write", i);
 }
 
+typedef struct kernel_home {
+  ir *ir;
+  arena *arena;
+} kernel_home;
+
+/** Variables of a kernel are sizes that users name. */
+static const node *user_var(void *user, const node *n, const node *const src[]) {
+  const kernel_home *to = user;
+  (void)src;
+  if (n->op != OP_VAR || strlen(n->text) != n->n_text) return NULL;
+  node_spec s = ir_spec(n, NULL, 0);
+  s.text = var_text(to->arena, n->text);
+  s.n_text = strlen(s.text);
+  return ir_make(to->ir, &s);
+}
+
 kernel_form kernel_of_text(ir *g, arena *a, const char *text, size_t bytes) {
   node_list roots = parse_graph(g, a, text, bytes);
   if (roots.n != 1) refuse(a, "a kernel is one node");
-  ir_copy(g, a, roots.at, 1, NULL, NULL, roots.at); /* index arithmetic as it is in this ir */
+  kernel_home to = {g, a};
+  ir_copy(g, a, roots.at, 1, user_var, &to, roots.at); /* index arithmetic as it is in this ir */
   return kernel_form_of(a, roots.at[0]);
 }
 

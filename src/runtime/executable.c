@@ -1,6 +1,7 @@
 #include "runtime/executable.h"
 
 #include "ir/topo.h"
+#include "ir/var.h"
 #include "runtime/inside.h"
 
 #include <stdio.h>
@@ -184,7 +185,7 @@ static void add_vars(making *m, const node *const roots[], size_t n) {
       vars.at[kept++] = *v;
     } else if (last->min != v->min || last->max != v->max) {
       diag_raise(m->d, TN_ERR_ARGUMENT, "%s: variable %s has two bounds", m->request->name,
-                 v->name);
+                 var_name(v->name));
     }
   }
   vars.n = kept;

@@ -1,6 +1,7 @@
 #include "runtime/execution.h"
 
 #include "device/span.h"
+#include "ir/var.h"
 #include "runtime/buffers.h"
 #include "runtime/host_step.h"
 #include "schedule/memory.h"
@@ -150,7 +151,8 @@ tn_status execution_set_var(execution *e, size_t var, int64_t value, diag *d) {
   const tn_program_var *v = &e->p->vars[var];
   if (value < v->min || value > v->max)
     return diag_set(d, TN_ERR_ARGUMENT, "%s: %s is %lld, outside its bounds %lld … %lld",
-                    e->p->name, v->name, (long long)value, (long long)v->min, (long long)v->max);
+                    e->p->name, var_name(v->name), (long long)value, (long long)v->min,
+                    (long long)v->max);
   if (e->has_value[var] && e->values[var] == value) return TN_OK;
   e->values[var] = value;
   e->has_value[var] = true;
@@ -176,7 +178,7 @@ static tn_status check_values(const execution *e, diag *d) {
   for (size_t i = 0; i < e->p->n_vars; i++)
     if (!e->has_value[i])
       return diag_set(d, TN_ERR_ARGUMENT, "%s: variable %s has no value", e->p->name,
-                      e->p->vars[i].name);
+                      var_name(e->p->vars[i].name));
   return TN_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "tensor/binding.h"
 
 #include "device/span.h"
+#include "ir/var.h"
 #include "runtime/buffers.h"
 #include "tensor/dims.h"
 #include "tensor/realize.h"
@@ -37,7 +38,7 @@ tn_status binding_refuse_size(tn_binding *b, const plan_port *p, size_t axis, in
   const tn_program_var *v = executable_var_at(b->plan->executable, p->size[axis].var);
   return diag_set(&b->diag, TN_ERR_SHAPE,
                   "input %s: axis %zu of size %lld gives %s no value from %lld to %lld", p->name,
-                  axis, (long long)size, v->name, (long long)v->min, (long long)v->max);
+                  axis, (long long)size, var_name(v->name), (long long)v->min, (long long)v->max);
 }
 
 enum { NAME_SHOWN = 100 };
@@ -67,7 +68,7 @@ static tn_status find_vars(tn_binding *b) {
   tn_status s = TN_OK;
   for (size_t v = 0; v < executable_vars(p->executable) && s == TN_OK; v++) {
     size_t i = p->vars[v].input, k = p->vars[v].axis;
-    const char *name = executable_var_at(p->executable, v)->name;
+    const char *name = var_name(executable_var_at(p->executable, v)->name);
     int64_t value;
     if (i == SIZE_MAX)
       return diag_set(&b->diag, TN_ERR_ARGUMENT, "%s: no input's shape tells the size %s", p->name,
@@ -89,8 +90,8 @@ static tn_status refuse_other(tn_binding *b, size_t input, size_t axis, int64_t 
   int64_t value;
   if (s->var != SIZE_MAX && binding_solve(p, s, size, &value))
     snprintf(why, sizeof why, "as %.80s is %lld by axis %zu of input %.80s",
-             executable_var_at(p->executable, s->var)->name, (long long)value, p->vars[s->var].axis,
-             p->inputs[p->vars[s->var].input].name);
+             var_name(executable_var_at(p->executable, s->var)->name), (long long)value,
+             p->vars[s->var].axis, p->inputs[p->vars[s->var].input].name);
   return diag_set(&b->diag, TN_ERR_SHAPE, "input %s: axis %zu has size %lld, not %lld, %s",
                   port->name, axis, (long long)b->inputs[input].size[axis], (long long)size, why);
 }

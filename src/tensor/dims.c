@@ -1,5 +1,6 @@
 #include "tensor/dims.h"
 
+#include "ir/var.h"
 #include "tensor/build.h"
 #include "tensor/handle.h"
 
@@ -190,10 +191,11 @@ static void make_var(dim_job *j, builder *b) {
   if (j->min < 0 || j->min > j->max || j->max > INT64_C(1) << 40)
     diag_raise(b->diag, TN_ERR_ARGUMENT, "%.100s is from %lld to %lld, not from 0 or more to 2^40",
                j->name, (long long)j->min, (long long)j->max);
-  size_t length = strlen(j->name);
+  const char *text = var_text(b->arena, j->name);
+  size_t length = strlen(text);
   for (size_t i = 0; i < j->c->dims.n; i++) {
     const node *v = j->c->dims.at[i].node;
-    if (!v || v->op != OP_VAR || v->n_text != length || memcmp(v->text, j->name, length)) continue;
+    if (!v || v->op != OP_VAR || v->n_text != length || memcmp(v->text, text, length)) continue;
     if (v->ints[0] == j->min && v->ints[1] == j->max) continue;
     diag_raise(b->diag, TN_ERR_ARGUMENT, "%.100s is from %lld to %lld, and was from %lld to %lld",
                j->name, (long long)j->min, (long long)j->max, (long long)v->ints[0],
@@ -204,7 +206,7 @@ static void make_var(dim_job *j, builder *b) {
                                                     .dtype = DT_INDEX,
                                                     .ints = ints,
                                                     .n_int = 2,
-                                                    .text = j->name,
+                                                    .text = text,
                                                     .n_text = length}));
 }
 

@@ -1,5 +1,6 @@
 #include "tensor/handle.h"
 
+#include "ir/var.h"
 #include "tensor/dims.h"
 #include "tensor/scope.h"
 #include "tensor/state.h"
@@ -106,8 +107,8 @@ size_t handle_describe(const tn_tensor *t, char *text, size_t n, size_t size) {
     if (node_is_const(d))
       n += (size_t)snprintf(text + n, size - n, "%s%lld%s", open, (long long)node_int(d), close);
     else
-      n += (size_t)snprintf(text + n, size - n, "%s%.40s%s", open, d->op == OP_VAR ? d->text : "?",
-                            close);
+      n += (size_t)snprintf(text + n, size - n, "%s%.40s%s", open,
+                            d->op == OP_VAR ? var_name(d->text) : "?", close);
   }
   return n < size ? n : size - 1;
 }

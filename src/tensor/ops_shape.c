@@ -2,6 +2,7 @@
 #include "tensor/ops_common.h"
 
 #include "base/str.h"
+#include "ir/var.h"
 
 /* ---- Sizes ---- */
 
@@ -77,7 +78,7 @@ static void add_text(str *s, const node *n, int depth, bool is_operand) {
   if (is_operand && is_loose) str_add(s, "(");
   switch (n->op) {
   case OP_CONST: str_addf(s, "%lld", (long long)node_int(n)); break;
-  case OP_VAR: str_addf(s, "%.100s", n->text); break;
+  case OP_VAR: str_addf(s, "%.100s", var_name(n->text)); break;
   case OP_AFFINE: add_sum(s, n, depth - 1); break;
   case OP_MUL: add_infix(s, "*", n, depth - 1); break;
   case OP_FLOORDIV: add_infix(s, "/", n, depth - 1); break;

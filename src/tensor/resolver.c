@@ -2,6 +2,7 @@
 
 #include "ir/subst.h"
 #include "ir/topo.h"
+#include "ir/var.h"
 #include "tensor/leaf.h"
 #include "tensor/state.h"
 
@@ -63,7 +64,7 @@ void resolver_refuse_open(tn_context *c, const node *root) {
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i];
     if (leaf_realised(c, n)) continue;
-    if (n->op == OP_VAR) diag_raise(&c->diag, TN_ERR_ARGUMENT, text, "size", n->text);
+    if (n->op == OP_VAR) diag_raise(&c->diag, TN_ERR_ARGUMENT, text, "size", var_name(n->text));
     const leaf *l = n->op == OP_BUFFER ? leaf_of(c, n) : NULL;
     if (l && l->kind == LEAF_INPUT) diag_raise(&c->diag, TN_ERR_ARGUMENT, text, "input", l->name);
   }

@@ -90,6 +90,14 @@ static void apply(tn_context *c, const char *text, uint64_t writes, tn_tensor *c
   tn_kernel_free(k);
 }
 
+/** A text with a part exchanged. */
+static const char *with(const char *text, const char *part, const char *by, char *out) {
+  const char *at = strstr(text, part);
+  assert_non_null(at);
+  sprintf(out, "%.*s%s%s", (int)(at - text), text, by, at + strlen(part));
+  return out;
+}
+
 static tn_context *open_with(int threads) {
   tn_open_desc d = TN_OPEN_DESC_INIT;
   d.threads = threads;
@@ -167,12 +175,11 @@ static void check_output(tn_binding *b, const char *name, size_t n, const float 
     if (got[i] != expected[i]) fail_msg("element %zu is %g, not %g", i, got[i], expected[i]);
 }
 
-static void plans_have_kernels_of_sizes_that_vary(void **state) {
-  tn_context *c = *state;
-  tn_dim n = tn_dim_var(c, "n", 1, 9);
+static void check_rows(tn_context *c, const char *text, const char *size) {
+  tn_dim n = tn_dim_var(c, size, 1, 9);
   tn_tensor *x = tn_input(c, "x", tn_shape(n, 2), TN_F32), *out[2];
   const tn_type types[] = {{TN_F32, tn_shape(n)}, {TN_BOOL, tn_shape(n, 2)}};
-  apply(c, rows, 0, &x, 1, types, out, 2);
+  apply(c, text, 0, &x, 1, types, out, 2);
   tn_tensor *all[] = {tn_neg(out[0]), out[1], out[0]};
   tn_binding *both = compiled(c, all, 3), *one = compiled(c, &out[1], 1);
   const float in[] = {1, 2, -3, 4, 5, -6};
@@ -186,6 +193,12 @@ static void plans_have_kernels_of_sizes_that_vary(void **state) {
     check_output(both, "2", (size_t)k, (const float[]){3, 1, -1});
     check_output(one, "0", (size_t)k * 2, (const float[]){1, 1, 0, 1, 1, 0});
   }
+}
+
+static void plans_have_kernels_of_sizes_that_vary(void **state) {
+  char text[2000];
+  check_rows(*state, rows, "n");
+  check_rows(*state, with(rows, "\"n\"", "\"core_count\"", text), "core_count");
 }
 
 static void plans_have_kernels_that_write(void **state) {
@@ -262,14 +275,6 @@ static void check_unmade(const char *text, const char *why) {
   check_text(tn_ir_message(ir), why);
   assert_int_equal(tn_ir_status(ir), TN_ERR_ARGUMENT);
   tn_ir_close(ir);
-}
-
-/** A text with a part exchanged. */
-static const char *with(const char *text, const char *part, const char *by, char *out) {
-  const char *at = strstr(text, part);
-  assert_non_null(at);
-  sprintf(out, "%.*s%s%s", (int)(at - text), text, by, at + strlen(part));
-  return out;
 }
 
 static void what_is_no_kernel_is_not_made(void **state) {

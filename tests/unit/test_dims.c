@@ -67,6 +67,19 @@ static void shapes_beyond_memory_are_refused(void **state) {
   assert_int_equal(tn_type_of(tn_input(c, "y", tn_shape(big, big, z), TN_F32)).dtype, TN_F32);
 }
 
+/** Also those that begin as the compiler's own do. */
+static void names_are_shown_as_given(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "core_id", 1, 9), m = tn_dim_var(c, "'core_id", 1, 9);
+  assert_true(n != m && n == tn_dim_var(c, "core_id", 1, 9));
+  tn_tensor *x = tn_input(c, "x", tn_shape(n, 3), TN_F32);
+  check_invalid(c, tn_reshape(x, tn_shape(m, 3)), TN_ERR_SHAPE, "f32[core_id,3]");
+  check_invalid(c, tn_reshape(x, tn_shape(m, 3)), TN_ERR_SHAPE, "'core_idx3");
+  assert_int_equal(tn_realize(c, &x, 1), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "the size core_id,");
+  check_refused(c, tn_dim_var(c, "core_id", 1, 8), TN_ERR_ARGUMENT, "core_id is from 1 to 8");
+}
+
 static void equal_parts_divide(void **state) {
   tn_context *c = *state;
   tn_tensor *out[2];
@@ -271,6 +284,7 @@ int main(void) {
       WITH(variables_cancel),
       WITH(shapes_keep_variables),
       WITH(shapes_beyond_memory_are_refused),
+      WITH(names_are_shown_as_given),
       WITH(equal_parts_divide),
       WITH(operators_are_caught),
       WITH(bad_variables_carry_their_cause),

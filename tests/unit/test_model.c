@@ -93,6 +93,26 @@ static void ports_are_described(void **state) {
   assert_string_equal(tn_message(*state), "");
 }
 
+static void sizes_are_shown_as_the_file_names_them(void **state) {
+  static const char *const sizes[] = {"core_id", NULL};
+  bytes graph = {.n = 0}, model = {.n = 0};
+  put_port(&graph, 11, "x", ONNX_TYPE_F32, sizes);
+  put_port(&graph, 12, "y", ONNX_TYPE_F32, sizes);
+  put_node(&graph, "Add", (const char *[]){"x", "x", NULL}, "y", NULL, 0);
+  put_model(&model, "m", &graph, 18);
+  tn_model *m;
+  tn_port p = TN_PORT_INIT;
+  check_ok(*state, tn_model_load_bytes(*state, model.at, model.n, NULL, &m));
+  assert_int_equal(tn_model_port(m, TN_PORT_OUTPUT, 0, &p), TN_OK);
+  assert_string_equal(p.sizes[0], "core_id");
+  tn_binding *b = bound(*state, m);
+  float x[] = {1, -2}, y[2];
+  tn_binding_input(b, "x", tn_shape(2), TN_F32, x, sizeof x);
+  assert_int_equal(tn_binding_run(b), TN_OK);
+  assert_int_equal(tn_binding_read(b, "y", TN_F32, y, sizeof y), TN_OK);
+  assert_true(y[0] == 2 && y[1] == -4);
+}
+
 /* Bindings. */
 
 static void batches_come_in_any_order(void **state) {
@@ -589,6 +609,7 @@ static void changed_files_do_no_harm(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(ports_are_described),
+      TEST(sizes_are_shown_as_the_file_names_them),
       TEST(batches_come_in_any_order),
       TEST(host_types_are_converted),
       TEST(wrong_inputs_are_refused),

@@ -86,6 +86,39 @@ static void sizes_vary(void **state) {
   assert_int_equal(tn_binding_read(b, "0", TN_F32, one, 0), TN_ERR_ARGUMENT);
 }
 
+/** Names that kernels use for the numbers of workers, and ones that look like them. */
+static void sizes_have_any_name(void **state) {
+  (void)state;
+  enum { COLUMNS = 1024, ROWS = 300 };
+  static float in[ROWS][COLUMNS], got[ROWS][COLUMNS];
+  const char *const names[] = {"core_id", "core_count", "'core_id", "i64", "g0"};
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.threads = 2;
+  tn_context *c = tn_open(&d);
+  for (int i = 0; i < ROWS; i++)
+    for (int k = 0; k < COLUMNS; k++) in[i][k] = (float)(k % 7);
+  for (size_t v = 0; v < sizeof names / sizeof *names; v++) {
+    tn_dim n = tn_dim_var(c, names[v], 64, 4096);
+    tn_tensor *x = tn_input(c, "x", tn_shape(n, COLUMNS), TN_F32);
+    tn_tensor *row = tn_reshape(tn_cast(tn_arange(c, 0, n, 1, TN_I64), TN_F32), tn_shape(n, 1));
+    tn_tensor *sum = tn_add(x, tn_expand(row, tn_shape(n, COLUMNS)));
+    tn_binding *b = compiled(c, &sum, 1, NULL);
+    check_bound(b, tn_binding_input(b, "x", tn_shape(ROWS, COLUMNS), TN_F32, in, sizeof in));
+    check_bound(b, tn_binding_run(b));
+    check_bound(b, tn_binding_read(b, "0", TN_F32, got, sizeof got));
+    for (int i = 0; i < ROWS; i++)
+      for (int k = 0; k < COLUMNS; k++)
+        if (got[i][k] != in[i][k] + (float)i) fail_msg("%s: row %d is wrong", names[v], i);
+    char expected[128];
+    snprintf(expected, sizeof expected, "axis 0 of size 9 gives %s no value from 64 to 4096",
+             names[v]);
+    tn_binding_input(b, "x", tn_shape(9, COLUMNS), TN_F32, in, sizeof in);
+    assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
+    check_text(tn_binding_message(b), expected);
+  }
+  assert_int_equal(tn_close(c), TN_OK);
+}
+
 static void bad_inputs_are_kept_for_the_run(void **state) {
   tn_context *c = *state;
   tn_dim n = tn_dim_var(c, "n", 1, 4);
@@ -701,6 +734,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       WITH(plans_run_many_times),
       WITH(sizes_vary),
+      cmocka_unit_test(sizes_have_any_name),
       WITH(bad_inputs_are_kept_for_the_run),
       WITH(refused_inputs_have_no_value),
       WITH(sizes_that_differ_name_both_inputs),

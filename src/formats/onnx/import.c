@@ -3,6 +3,7 @@
 #include "base/str.h"
 #include "formats/onnx/sizes.h"
 #include "formats/onnx/table.h"
+#include "ir/var.h"
 #include "tensor/build.h"
 
 #include <string.h>
@@ -204,7 +205,7 @@ static void name_the_sizes(import *m, const onnx_node *n) {
   node_list all = topo_sort(a, m->asked.at, m->asked.n, NULL, NULL);
   for (size_t i = 0; i < all.n; i++)
     if (all.at[i]->op == OP_VAR && count++ < SHOWN)
-      str_addf(&list, "%s'%.60s'", list.n ? ", " : "", all.at[i]->text);
+      str_addf(&list, "%s'%.60s'", list.n ? ", " : "", var_name(all.at[i]->text));
   if (!count) return;
   if (count > SHOWN) str_addf(&list, " and %zu more", count - SHOWN);
   diag_set(m->b.diag, m->b.diag->status,

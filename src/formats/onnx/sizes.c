@@ -1,5 +1,7 @@
 #include "formats/onnx/sizes.h"
 
+#include "ir/var.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,20 +147,20 @@ void sizes_read(import *m) {
   for (size_t i = 0; i < m->n_said; i++) say(m, &m->said[i]);
 }
 
-static const node *variable(ir *g, const char *name, int64_t min, int64_t max) {
+static const node *variable(ir *g, const char *text, int64_t min, int64_t max) {
   if (min == max) return ix_const(g, min);
   int64_t bounds[] = {min, max};
   return ir_make(g, &(node_spec){.op = OP_VAR,
                                  .dtype = DT_INDEX,
                                  .ints = bounds,
                                  .n_int = 2,
-                                 .text = name,
-                                 .n_text = strlen(name)});
+                                 .text = text,
+                                 .n_text = strlen(text)});
 }
 
 const node *sizes_axis(import *m, const onnx_value *v, size_t axis) {
   input_size *const *axes = map_get(&m->axes, v), *s = chief(axes[axis]);
-  return variable(m->b.ir, s->name, s->min, s->max);
+  return variable(m->b.ir, var_text(m->b.arena, s->name), s->min, s->max);
 }
 
 void onnx_forbid_zero(onnx_call *c, const node *var) {
