@@ -184,7 +184,7 @@ TN_API tn_status tn_close(tn_context *context);
     says that there is none. */
 TN_API const char *tn_message(const tn_context *context);
 
-/** Opens a scope inside the innermost one. Tensors made from here on belong to it. */
+/** Opens a scope inside the innermost one. Tensors and sizes made from here on belong to it. */
 TN_API void tn_scope_begin(tn_context *context);
 
 /** Ends the innermost scope. Runs, as one plan, the assigns still pending and whatever outlives the

@@ -34,7 +34,9 @@ typedef struct tn_tensor tn_tensor;
 /** A size: a number, or a variable made by tn_dim_var and the arithmetic below. C's own operators
     must not be used on a variable; what they make of one is refused: it is seldom below 2^44 in
     magnitude, as all numbers must be. From 2^44 on they are TN_ERR_SHAPE wherever a tn_dim is
-    taken (bounds of tn_slice apart), be it a size, a bound of tn_arange or another number. */
+    taken (bounds of tn_slice apart), be it a size, a bound of tn_arange or another number. A size
+    that varies belongs to the scope in which it was first made, as tensors do; what is used after
+    its end is refused likewise. Tensors that outlive the scope keep their sizes. */
 typedef int64_t tn_dim;
 
 /** A shape: sizes from the outermost axis to the innermost. Rank 0 is a scalar. */

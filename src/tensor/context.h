@@ -40,8 +40,11 @@ typedef struct leaf_table {
 
 /** Sizes that are no numbers (dims.h). */
 typedef struct dim_table {
-  struct dim_entry *at;
+  struct dim_entry **at; /* by place */
   size_t n, cap;
+  struct dim_entry *free;
+  intern_table known;
+  uint64_t made; /* so far */
 } dim_table;
 
 /** Something of another folder that goes with the context at the latest. */
@@ -62,6 +65,7 @@ struct scope {
   handle_list leaving; /* tensors that live on and are realised when it ends */
   failure *first;      /* of its failures */
   failure *refused;    /* the first of its assigns that could not be made, until it is returned */
+  struct dim_entry *sizes;
 };
 
 struct tn_context {

@@ -12,16 +12,16 @@
 enum { PLACE_BITS = 24 };
 #define PLACES (UINT64_C(1) << PLACE_BITS)
 
-/** Check bits that differ from place to place and from context to context. */
-static uint64_t check_of(const tn_context *c, uint64_t place) {
-  uint64_t x = (place + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)(uintptr_t)c;
+/** Check bits that differ from entry to entry and from context to context. */
+static uint64_t check_of(const tn_context *c, const dim_entry *e) {
+  uint64_t x = (e->serial + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)(uintptr_t)c;
   x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
   x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
   return x >> 26;
 }
 
-static tn_dim tagged(const tn_context *c, uint64_t place) {
-  return (tn_dim)(UINT64_C(1) << 62 | check_of(c, place) << PLACE_BITS | place);
+static tn_dim tagged(const tn_context *c, const dim_entry *e) {
+  return (tn_dim)(UINT64_C(1) << 62 | check_of(c, e) << PLACE_BITS | e->place);
 }
 
 static bool is_number(tn_dim d) { return d > -DIM_NUMBER && d < DIM_NUMBER; }
@@ -34,8 +34,9 @@ static bool is_number(tn_dim d) { return d > -DIM_NUMBER && d < DIM_NUMBER; }
 /** The entry of a tagged size; NULL if it is none of this context's. */
 static const dim_entry *entry_of(const tn_context *c, tn_dim d) {
   uint64_t place = (uint64_t)d % PLACES;
-  if (!c || place >= c->dims.n || d != tagged(c, place)) return NULL;
-  return &c->dims.at[place];
+  if (!c || place >= c->dims.n) return NULL;
+  const dim_entry *e = c->dims.at[place];
+  return (e->node || e->why) && d == tagged(c, e) ? e : NULL;
 }
 
 const node *dim_node(builder *b, tn_dim d) {
@@ -60,40 +61,108 @@ const node *dim_bound(builder *b, tn_dim d) {
   return ix_const(b->ir, n < (uint64_t)beyond ? d : d < 0 ? -beyond : beyond);
 }
 
-/** Room for one more entry. */
-static bool reserve_entry(tn_context *c) {
+/* The table. Variables are found by name, other sizes by node, failures by text. */
+
+static uint32_t hash_of(const node *n, const failure *why) {
+  if (n && n->op != OP_VAR) return n->hash;
+  const char *text = n ? n->text : why->text;
+  return (uint32_t)intern_hash(text, strlen(text), 0);
+}
+
+static bool has_node(const void *entry, const void *n) {
+  return ((const dim_entry *)entry)->node == n;
+}
+
+static bool has_name(const void *entry, const void *var) {
+  const node *n = ((const dim_entry *)entry)->node, *other = var;
+  return n && n != other && n->op == OP_VAR && !strcmp(n->text, other->text);
+}
+
+/** A variable of that name with other bounds; NULL if there is none. */
+static const node *named_alike(const tn_context *c, const node *var) {
+  const intern_table *t = &c->dims.known;
+  const dim_entry *e = t->cap ? *intern_find(t, hash_of(var, NULL), var, has_name) : NULL;
+  return e ? e->node : NULL;
+}
+
+static bool has_failure(const void *entry, const void *why) {
+  const dim_entry *e = entry;
+  return e->why && !strcmp(e->why->text, ((const failure *)why)->text);
+}
+
+static void reserve_place(tn_context *c) {
   dim_table *t = &c->dims;
-  if (t->n < t->cap) return true;
+  if (t->n < t->cap) return;
   size_t cap = t->cap ? 2 * t->cap : 16;
-  if (cap > PLACES) return false;
-  dim_entry *at = mem_resize(&c->mem, t->at, t->cap * sizeof *at, cap * sizeof *at);
-  if (!at) return false;
+  dim_entry **at =
+      cap <= PLACES ? mem_resize(&c->mem, t->at, t->cap * sizeof *at, cap * sizeof *at) : NULL;
+  if (!at) diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
   t->at = at;
   t->cap = cap;
-  return true;
+}
+
+/** A free entry, taken out; it knows its place. */
+static dim_entry *take_entry(tn_context *c) {
+  dim_table *t = &c->dims;
+  dim_entry *e = t->free;
+  if (e) {
+    t->free = e->next;
+    return e;
+  }
+  reserve_place(c);
+  if (!(e = mem_calloc(&c->mem, 1, sizeof *e)))
+    diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
+  e->place = t->n;
+  return t->at[t->n++] = e;
+}
+
+/** The entry of a node, or of a failure: the one there is, or one of the innermost scope. */
+static tn_dim add(tn_context *c, const node *n, failure *why) {
+  dim_table *t = &c->dims;
+  uint32_t hash = hash_of(n, why);
+  intern_reserve(&t->known, &c->mem, &c->diag);
+  void **slot = n ? intern_find(&t->known, hash, n, has_node)
+                  : intern_find(&t->known, hash, why, has_failure);
+  if (*slot) return tagged(c, *slot);
+  dim_entry *e = take_entry(c);
+  *e = (dim_entry){.node = n ? ir_retain(n) : NULL,
+                   .why = why ? failure_hold(why) : NULL,
+                   .hash = hash,
+                   .place = e->place,
+                   .serial = t->made++,
+                   .next = c->scope->sizes};
+  c->scope->sizes = e;
+  intern_put(&t->known, slot, e, hash);
+  return tagged(c, e);
 }
 
 tn_dim dim_of(builder *b, const node *n) {
-  tn_context *c = b->context;
-  if (node_is_const(n)) {
-    if (is_number(node_int(n))) return node_int(n);
+  if (!node_is_const(n)) return add(b->context, n, NULL);
+  if (!is_number(node_int(n)))
     diag_raise(b->diag, TN_ERR_SHAPE,
                "the size %lld is too large: numbers are below 2^44 in magnitude",
                (long long)node_int(n));
+  return node_int(n);
+}
+
+void dims_free_scope(tn_context *c, scope *s) {
+  dim_table *t = &c->dims;
+  for (dim_entry *e = s->sizes, *next; e; e = next) {
+    next = e->next;
+    intern_remove(&t->known, e->hash, e);
+    ir_release(c->ir, e->node);
+    failure_drop(c, e->why);
+    *e = (dim_entry){.place = e->place, .next = t->free};
+    t->free = e;
   }
-  for (size_t i = 0; i < c->dims.n; i++)
-    if (c->dims.at[i].node == n) return tagged(c, i);
-  if (!reserve_entry(c)) diag_raise(b->diag, TN_ERR_MEMORY, "out of memory");
-  c->dims.at[c->dims.n++] = (dim_entry){.node = ir_retain(n)};
-  return tagged(c, c->dims.n - 1);
+  s->sizes = NULL;
 }
 
 void dims_free(tn_context *c) {
-  for (size_t i = 0; i < c->dims.n; i++) {
-    ir_release(c->ir, c->dims.at[i].node);
-    failure_drop(c, c->dims.at[i].why);
-  }
+  dims_free_scope(c, &c->root);
+  for (size_t i = 0; i < c->dims.n; i++) mem_free(&c->mem, c->dims.at[i], sizeof(dim_entry));
   mem_free(&c->mem, c->dims.at, c->dims.cap * sizeof *c->dims.at);
+  intern_free(&c->dims.known, &c->mem);
 }
 
 /* Shapes. */
@@ -184,6 +253,7 @@ typedef struct dim_job {
   op op; /* else */
   tn_dim a, b;
   tn_dim result;
+  failure *why; /* there is none */
 } dim_job;
 
 static void make_var(dim_job *j, builder *b) {
@@ -192,22 +262,19 @@ static void make_var(dim_job *j, builder *b) {
     diag_raise(b->diag, TN_ERR_ARGUMENT, "%.100s is from %lld to %lld, not from 0 or more to 2^40",
                j->name, (long long)j->min, (long long)j->max);
   const char *text = var_text(b->arena, j->name);
-  size_t length = strlen(text);
-  for (size_t i = 0; i < j->c->dims.n; i++) {
-    const node *v = j->c->dims.at[i].node;
-    if (!v || v->op != OP_VAR || v->n_text != length || memcmp(v->text, text, length)) continue;
-    if (v->ints[0] == j->min && v->ints[1] == j->max) continue;
-    diag_raise(b->diag, TN_ERR_ARGUMENT, "%.100s is from %lld to %lld, and was from %lld to %lld",
-               j->name, (long long)j->min, (long long)j->max, (long long)v->ints[0],
-               (long long)v->ints[1]);
-  }
   int64_t ints[] = {j->min, j->max};
-  j->result = dim_of(b, ir_make(b->ir, &(node_spec){.op = OP_VAR,
-                                                    .dtype = DT_INDEX,
-                                                    .ints = ints,
-                                                    .n_int = 2,
-                                                    .text = text,
-                                                    .n_text = length}));
+  const node *var = ir_make(b->ir, &(node_spec){.op = OP_VAR,
+                                                .dtype = DT_INDEX,
+                                                .ints = ints,
+                                                .n_int = 2,
+                                                .text = text,
+                                                .n_text = strlen(text)});
+  const node *other = named_alike(j->c, var);
+  if (other)
+    diag_raise(b->diag, TN_ERR_ARGUMENT, "%.100s is from %lld to %lld, and was from %lld to %lld",
+               j->name, (long long)j->min, (long long)j->max, (long long)other->ints[0],
+               (long long)other->ints[1]);
+  j->result = dim_of(b, var);
 }
 
 static const node *compute(builder *b, op o, const node *x, const node *y) {
@@ -236,19 +303,16 @@ static void make_dim(void *arg) {
   j->result = dim_of(&b, n);
 }
 
-/** A size that every shape refuses with the failure just told. Equal failures are one entry, so
-    that their number stays small. */
-static tn_dim failed_dim(tn_context *c) {
-  failure *why = context_failure(c);
-  size_t place = 0;
-  while (place < c->dims.n &&
-         (!c->dims.at[place].why || strcmp(c->dims.at[place].why->text, why->text)))
-    place++;
-  if (place == c->dims.n && reserve_entry(c))
-    c->dims.at[c->dims.n++] = (dim_entry){.why = failure_hold(why)};
-  bool kept = place < c->dims.n;
-  failure_drop(c, why);
-  return kept ? tagged(c, place) : DIM_NONE;
+static void add_failure(void *arg) {
+  dim_job *j = arg;
+  j->result = add(j->c, NULL, j->why);
+}
+
+/** A size that every shape refuses with the failure just told. */
+static void fail_dim(dim_job *j) {
+  j->why = context_failure(j->c);
+  if (diag_catch(&j->c->diag, add_failure, j) != TN_OK) j->result = DIM_NONE;
+  failure_drop(j->c, j->why);
 }
 
 static tn_dim run(dim_job j, const char *op) {
@@ -256,7 +320,7 @@ static tn_dim run(dim_job j, const char *op) {
   if (s != TN_OK) return s == TN_ERR_BUSY ? DIM_BUSY : DIM_NONE;
   if (diag_catch(&j.c->diag, make_dim, &j) != TN_OK) {
     context_fail(j.c, op, NULL, 0);
-    j.result = failed_dim(j.c);
+    fail_dim(&j);
   }
   context_leave(j.c);
   return j.result;

@@ -1,14 +1,17 @@
 /* Sizes. A tn_dim is a number, or the place of an index node in the context's table with check bits
-   above it, so that C's operators do not make another size of it. */
+   above it, so that C's operators do not make another size of it, nor the end of a scope. */
 #ifndef TENON_TENSOR_DIMS_H
 #define TENON_TENSOR_DIMS_H
 
 #include "tensor/context.h"
 
-/** An entry: a size, or why there is none. */
+/** An entry: a size, or why there is none. It belongs to the scope in which it was first made. */
 typedef struct dim_entry {
   const node *node;
   failure *why;
+  uint32_t hash;
+  uint64_t place, serial;
+  struct dim_entry *next; /* in its scope, or among the free ones */
 } dim_entry;
 
 /** Sizes that are numbers are below this in magnitude: what C's operators make of sizes that vary
@@ -38,6 +41,9 @@ void dims_check_count(builder *b, const node *n);
 
 /** TN_ERR_DTYPE for what is no type of data. */
 dtype dims_dtype(builder *b, tn_dtype t);
+
+/** Frees the entries of a scope that ends. */
+void dims_free_scope(tn_context *c, scope *s);
 
 void dims_free(tn_context *c);
 

@@ -1,6 +1,7 @@
 #include "tensor/scope.h"
 
 #include "base/vec.h"
+#include "tensor/dims.h"
 #include "tensor/handle.h"
 #include "tensor/realize.h"
 #include "tensor/resolver.h"
@@ -106,6 +107,7 @@ static void close_scope(tn_context *c) {
   free_handles(&s->tensors);
   while (s->leaving.first) scope_stay(s->leaving.first);
   c->scope = s->outer;
+  dims_free_scope(c, s);
   failure_drop(c, s->first);
   failure_drop(c, s->refused);
   mem_free(&c->mem, s, sizeof *s);

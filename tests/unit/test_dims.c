@@ -216,6 +216,37 @@ static void failures_do_not_pile_up(void **state) {
   for (int i = 0; i < 100; i++) assert_true(tn_dim_var(c, "k", -1, 4) == first);
 }
 
+static void sizes_go_with_their_scope(void **state) {
+  (void)state;
+  enum { STEPS = 2000 };
+  counting memory = {.fail_at = 0};
+  tn_context *c = open_counting(&memory, NULL);
+  tn_dim n = tn_dim_var(c, "n", 1, 1 << 20), old = 0;
+  tn_tensor *x = tn_own(tn_input(c, "x", tn_shape(tn_dim_mul(c, n, 3)), TN_F32));
+  size_t early = 0;
+  for (int i = 1; i <= STEPS; i++) {
+    tn_scope_begin(c);
+    tn_dim sum = tn_dim_add(c, n, i), m = tn_dim_var(c, "m", 1, i);
+    assert_true(sum != old && sum == tn_dim_add(c, n, i));
+    assert_int_equal(tn_dim_sub(c, sum, n), i);
+    tn_dim none = tn_dim_div(c, i, tn_dim_sub(c, m, 1)), other = tn_dim_var(c, "m", 0, i);
+    if (i < 10) {
+      check_refused(c, none, TN_ERR_SHAPE, "divisor can be 0");
+      check_refused(c, other, TN_ERR_ARGUMENT, "and was from 1 to");
+      if (old) check_refused(c, old, TN_ERR_SHAPE, "is no size");
+    }
+    if (i > 1) assert_true(sum == tn_dim_add(c, tn_dim_sub(c, sum, m), m));
+    old = sum;
+    tn_scope_end(c);
+    if (i == STEPS / 2 + 1) early = memory.out;
+  }
+  assert_int_equal(memory.out, early);
+  assert_true(tn_type_of(x).shape.size[0] == tn_dim_mul(c, n, 3));
+  tn_release(x);
+  assert_int_equal(tn_close(c), TN_OK);
+  assert_int_equal(memory.out, 0);
+}
+
 static void ranks_are_checked(void **state) {
   tn_context *c = *state;
   tn_shape s = {13, {1}};
@@ -294,6 +325,7 @@ int main(void) {
       WITH(bounds_that_are_no_numbers_are_refused),
       WITH(extremes_need_an_element),
       WITH(failures_do_not_pile_up),
+      cmocka_unit_test(sizes_go_with_their_scope),
       WITH(ranks_are_checked),
       cmocka_unit_test(types_meet),
       cmocka_unit_test(types_have_names),
