@@ -15,24 +15,41 @@ void blocks_free(blocks *b) {
   mutex_free(&b->lock);
 }
 
-/** Sizes are rounded up to eighths of a power of two, so that blocks fit again. */
-static uint64_t size_class(uint64_t bytes) {
+/** A size as blocks have it: sizes are rounded up, so that blocks fit again. */
+typedef struct block_size {
+  uint64_t bytes;
+  size_t number;
+} block_size;
+
+static block_size size_for(uint64_t bytes) {
   uint64_t step = SMALLEST;
-  while (step << 4 <= bytes && step << 4) step <<= 1;
-  return bytes <= SMALLEST ? SMALLEST : (bytes + step - 1) / step * step;
+  size_t doubled = 0;
+  for (; step << 4 <= bytes; step <<= 1) doubled++;
+  uint64_t steps = bytes <= step ? 1 : (bytes + step - 1) / step;
+  return (block_size){steps * step, 8 * doubled + (size_t)steps};
 }
 
-static void unlink_block(blocks *b, block *k) {
-  *(k->older ? &k->older->newer : &b->oldest) = k->newer;
-  *(k->newer ? &k->newer->older : &b->newest) = k->older;
-  k->newer = k->older = NULL;
+static void unlink_from(block_list *l, block *k, int in) {
+  *(k->older[in] ? &k->older[in]->newer[in] : &l->oldest) = k->newer[in];
+  *(k->newer[in] ? &k->newer[in]->older[in] : &l->newest) = k->older[in];
+  k->newer[in] = k->older[in] = NULL;
+}
+
+static void link_newest(block_list *l, block *k, int in) {
+  k->older[in] = l->newest;
+  *(l->newest ? &l->newest->newer[in] : &l->oldest) = k;
+  l->newest = k;
+}
+
+static void take_out(blocks *b, block *k) {
+  unlink_from(&b->all, k, BLOCKS_ALL);
+  unlink_from(&b->alike[k->size], k, BLOCKS_ALIKE);
   b->kept -= k->bytes;
 }
 
-static void link_newest(blocks *b, block *k) {
-  k->older = b->newest;
-  *(b->newest ? &b->newest->newer : &b->oldest) = k;
-  b->newest = k;
+static void put_in(blocks *b, block *k) {
+  link_newest(&b->all, k, BLOCKS_ALL);
+  link_newest(&b->alike[k->size], k, BLOCKS_ALIKE);
   b->kept += k->bytes;
 }
 
@@ -42,11 +59,10 @@ static void destroy(blocks *b, block *k) {
 }
 
 /** The block used last among those of a size, taken out; NULL if there is none. */
-static block *reuse(blocks *b, uint64_t bytes) {
+static block *reuse(blocks *b, size_t size) {
   mutex_lock(&b->lock);
-  block *k = b->newest;
-  while (k && k->bytes != bytes) k = k->older;
-  if (k) unlink_block(b, k);
+  block *k = b->alike[size].newest;
+  if (k) take_out(b, k);
   mutex_unlock(&b->lock);
   return k;
 }
@@ -67,12 +83,13 @@ tn_status blocks_take(blocks *b, uint64_t bytes, block **out, diag *d) {
   *out = NULL;
   if (bytes > UINT64_MAX / 4)
     return diag_set(d, TN_ERR_MEMORY, "out of memory (%llu bytes)", (unsigned long long)bytes);
-  uint64_t size = size_class(bytes);
-  if ((*out = reuse(b, size))) return TN_OK;
+  block_size size = size_for(bytes);
+  if ((*out = reuse(b, size.number))) return TN_OK;
   block *k = mem_calloc(b->mem, 1, sizeof *k);
   if (!k) return diag_set(d, TN_ERR_MEMORY, "out of memory");
-  k->bytes = size;
-  tn_status status = allocate(b, size, &k->memory, d);
+  k->bytes = size.bytes;
+  k->size = size.number;
+  tn_status status = allocate(b, size.bytes, &k->memory, d);
   if (status) {
     mem_free(b->mem, k, sizeof *k);
     return status;
@@ -84,8 +101,8 @@ tn_status blocks_take(blocks *b, uint64_t bytes, block **out, diag *d) {
 void blocks_trim(blocks *b, uint64_t bytes) {
   for (;;) {
     mutex_lock(&b->lock);
-    block *k = b->kept > bytes ? b->oldest : NULL;
-    if (k) unlink_block(b, k);
+    block *k = b->kept > bytes ? b->all.oldest : NULL;
+    if (k) take_out(b, k);
     mutex_unlock(&b->lock);
     if (!k) return;
     destroy(b, k);
@@ -95,7 +112,7 @@ void blocks_trim(blocks *b, uint64_t bytes) {
 void blocks_give(blocks *b, block *k) {
   if (!k) return;
   mutex_lock(&b->lock);
-  link_newest(b, k);
+  put_in(b, k);
   uint64_t budget = b->budget;
   mutex_unlock(&b->lock);
   blocks_trim(b, budget);

@@ -8,19 +8,30 @@
 
 #include <tenon/unstable/backend.h>
 
+/** Blocks come in so many sizes: of 64 bytes to 2^62, in eighths of a power of two. */
+enum { BLOCK_SIZES = 8 * (62 - 10) + 16 + 1 };
+
+/** The lists that a kept block is in: of all, and of those of its size. */
+enum { BLOCKS_ALL, BLOCKS_ALIKE, BLOCKS_LISTS };
+
 /** A block of memory. `bytes` is at least what was asked for. */
 typedef struct block {
   void *memory;
   uint64_t bytes;
-  struct block *newer, *older; /* while it is kept */
+  size_t size; /* its number among the sizes */
+  struct block *newer[BLOCKS_LISTS], *older[BLOCKS_LISTS];
 } block;
+
+typedef struct block_list {
+  block *newest, *oldest;
+} block_list;
 
 typedef struct blocks {
   const mem *mem;
   const tn_backend *backend;
   void *device;
   mutex lock;
-  block *newest, *oldest;
+  block_list all, alike[BLOCK_SIZES];
   uint64_t kept, budget; /* bytes */
 } blocks;
 

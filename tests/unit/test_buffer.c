@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <time.h>
 
 /** An allocator that counts what is out, and fails beyond a limit. */
 typedef struct counting {
@@ -123,6 +124,48 @@ static void budget_bounds_what_is_kept(void **state) {
   blocks_give(b, k[7]);
   blocks_give(b, take_block(f, 100000));
   assert_true(blocks_kept(b) <= 4096);
+}
+
+/** Sizes rise by at most an eighth, and the largest has a place among them. */
+static void blocks_have_every_size(void **state) {
+  fixture *f = *state;
+  blocks *b = &f->cpu->blocks;
+  uint64_t last = 0;
+  for (uint64_t bytes = 1; bytes < 1 << 16; bytes++) {
+    block *k;
+    ok(f, blocks_take(b, bytes, &k, &f->diag));
+    assert_true(k->bytes >= bytes && k->bytes <= bytes + bytes / 8 + 64 && k->bytes >= last);
+    last = k->bytes;
+    blocks_give(b, k);
+  }
+  blocks_trim(b, 0);
+  f->counting.limit = 1 << 20;
+  block *none;
+  assert_int_equal(blocks_take(b, UINT64_MAX / 4, &none, &f->diag), TN_ERR_MEMORY);
+}
+
+/** Seconds of the processor for blocks of one size that are taken while as many of another are
+    kept, and given back. */
+static double time_of_blocks(fixture *f, size_t count) {
+  blocks *b = &f->cpu->blocks;
+  block **k = malloc(count * sizeof *k);
+  clock_t start = clock();
+  for (uint64_t bytes = 64; bytes <= 128; bytes += 64) {
+    for (size_t i = 0; i < count; i++) ok(f, blocks_take(b, bytes, &k[i], &f->diag));
+    for (size_t i = 0; i < count; i++) blocks_give(b, k[i]);
+  }
+  assert_int_equal(blocks_kept(b), count * 192);
+  blocks_trim(b, 0);
+  free(k);
+  return (double)(clock() - start) / CLOCKS_PER_SEC;
+}
+
+/** Nothing is sought among those that are kept: a search would take a hundred times as long for ten
+    times as many. */
+static void many_blocks_are_kept(void **state) {
+  double few = time_of_blocks(*state, 4000), many = time_of_blocks(*state, 40000);
+  print_message("4,000 blocks %.2f s, 40,000 blocks %.2f s\n", few, many);
+  assert_true(many < 40 * few + 0.5);
 }
 
 static void what_is_kept_goes_before_memory_runs_out(void **state) {
@@ -406,6 +449,8 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = {TEST(blocks_are_reused),
                                      TEST(budget_bounds_what_is_kept),
+                                     TEST(blocks_have_every_size),
+                                     TEST(many_blocks_are_kept),
                                      TEST(what_is_kept_goes_before_memory_runs_out),
                                      TEST(buffers_allocate_late),
                                      TEST(views_of_views),
