@@ -47,10 +47,11 @@ typedef struct tn_model_desc {
     it lives, or the process may be killed. To put others in their place, rename those. On failure
     *model is NULL and tn_message names the file and the node: TN_ERR_IO where a file cannot be
     read, TN_ERR_FORMAT where it is malformed, TN_ERR_UNSUPPORTED with all that is not supported at
-    once, TN_ERR_SHAPE or TN_ERR_DTYPE where nodes do not fit together, TN_ERR_ARGUMENT where
-    `sizes` name none of the inputs' or contradict the file or each other. A model is loaded only if
-    it fits together for all sizes that it may be given: where two have to be equal, and the file
-    names them differently, `sizes` must say so. */
+    once, or the first of it and how much more there is (the command's `inspect` lists it all),
+    TN_ERR_SHAPE or TN_ERR_DTYPE where nodes do not fit together, TN_ERR_ARGUMENT where `sizes` name
+    none of the inputs' or contradict the file or each other. A model is loaded only if it fits
+    together for all sizes that it may be given: where two have to be equal, and the file names them
+    differently, `sizes` must say so. */
 TN_API tn_status tn_model_load(tn_context *context, const char *path, const tn_model_desc *desc,
                                tn_model **model);
 

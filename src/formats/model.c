@@ -185,7 +185,7 @@ static tn_status load(tn_context *c, tn_model *m, const char *path, const void *
   m->data->arena.diag = &m->data->diag;
   if (s == TN_OK) s = move_graph(&l);
   if (desc->copy) onnx_close(m->data->onnx);
-  if (s != TN_OK && s != TN_ERR_MEMORY) diag_prefix(&c->diag, "%s", path ? path : "the model");
+  if (s != TN_OK && s != TN_ERR_MEMORY) diag_prefix(&c->diag, "%.400s", path ? path : "the model");
   return s;
 }
 

@@ -35,6 +35,34 @@ static void put_numbers(bytes *graph, const char *name, size_t n, const int64_t 
 
 static const char *const x_and_w[] = {"x", "w", NULL};
 
+/** What a message has no room for is counted: no line is cut, whatever else is told. */
+static void long_reports_end_with_a_count(void **state) {
+  enum { OPS = 60 };
+  tn_context *c = *state;
+  bytes graph = {.n = 0}, file = {.n = 0};
+  char name[40], label[500];
+  tn_model *m;
+  put_port(&graph, 11, "x", ONNX_TYPE_F32, (const char *[]){"2", NULL});
+  put_output(&graph, "y0");
+  for (int i = 0; i < OPS; i++) {
+    snprintf(name, sizeof name, "NotAnOperatorWithALongName%d", i);
+    put_node(&graph, name, (const char *[]){"x", NULL}, i ? "v" : "y0", NULL, 0);
+  }
+  put_model(&file, "sample", &graph, 17);
+  memset(label, 'l', sizeof label - 1);
+  label[sizeof label - 1] = 0;
+  tn_label(c, label);
+  check_status(c, tn_model_load_bytes(c, file.at, file.n, NULL, &m), TN_ERR_UNSUPPORTED, "");
+  tn_label(c, NULL);
+  int told = 0, left = 0;
+  const char *line = strchr(tn_message(c), '\n');
+  for (; line && !strncmp(line, "\nNotAn", 6); line = strchr(line + 1, '\n'), told++)
+    if (!strstr(line, ": the operator is not supported: node '")) fail_msg("%s", line);
+  if (!line || sscanf(line, "\nand %d more\nat ll", &left) != 1) fail_msg("%s", tn_message(c));
+  assert_int_equal(told + left, OPS);
+  assert_true(told > 5);
+}
+
 /* Windows. */
 
 static const int64_t no_steps[] = {0, -1, INT64_MIN, (int64_t)INT32_MAX + 1, INT64_MAX};
@@ -407,7 +435,7 @@ int main(void) {
       TEST(slices_of_any_bounds),         TEST(ports_of_one_name),
       TEST(outputs_that_are_there),       TEST(inputs_with_a_value),
       TEST(attributes_that_refer),        TEST(sizes_are_the_callers),
-      TEST(bounds_hold_of_operands),
+      TEST(bounds_hold_of_operands),      TEST(long_reports_end_with_a_count),
   };
   return cmocka_run_group_tests_name("onnx import", tests, NULL, NULL);
 }

@@ -214,13 +214,26 @@ static void name_the_sizes(import *m, const onnx_node *n) {
            m->b.diag->text, str_text(&list), count > 1 ? "y" : "ies");
 }
 
+/** With as many lines of a report as a message has room for beside a path and a label; there is
+   room for the longest. */
+static _Noreturn void refuse_model(const import *m, const str *report) {
+  enum { ROOM = 1100 };
+  const char *text = str_text(report);
+  size_t shown = report->n, left = 0;
+  if (shown > ROOM)
+    for (shown = ROOM; text[shown - 1] != '\n';) shown--;
+  for (size_t i = shown; i < report->n; i++) left += text[i] == '\n';
+  if (left)
+    diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "not supported:\n%.*sand %zu more", (int)shown, text,
+               left);
+  diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "not supported:\n%.*s", (int)shown - 1, text);
+}
+
 /** What an operation calls its caller's fault is here the file's. */
 void import_graph(import *m, const onnx_model *model) {
   str report = str_new(m->b.arena);
   import_check(model, &report);
-  if (report.n)
-    diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "not supported:\n%.*s", (int)report.n - 1,
-               str_text(&report));
+  if (report.n) refuse_model(m, &report);
   m->model = model;
   m->opset = onnx_opset_of(model, "");
   sizes_read(m);
