@@ -1,0 +1,106 @@
+/* Model files, and the files of their external data. */
+#include "formats/onnx/proto.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct loader {
+  const char *folder; /* "" is the working directory */
+  onnx_model *model;
+  arena *arena;
+  diag *diag;
+} loader;
+
+static int by_location(const void *a, const void *b) {
+  const onnx_tensor *const *x = a, *const *y = b;
+  return strcmp((*x)->external->location, (*y)->external->location);
+}
+
+static _Noreturn void raise_in(const loader *l, const onnx_tensor *t) {
+  diag_prefix(l->diag, "tensor '%.100s'", t->name);
+  diag_rethrow(l->diag);
+}
+
+static void map_external(const loader *l, const onnx_tensor *t) {
+  onnx_model *m = l->model;
+  const char *path =
+      arena_printf(l->arena, "%s%s%s", l->folder, *l->folder ? "/" : "", t->external->location);
+  vec_reserve(l->arena, &m->external_files, m->external_files.n + 1);
+  if (file_map_open(&m->external_files.at[m->external_files.n], path, l->diag)) raise_in(l, t);
+  m->external_files.n++;
+}
+
+static void point_into(const loader *l, onnx_tensor *t, const file_map *file) {
+  size_t offset = t->external->offset;
+  if (offset > file->bytes || t->bytes > file->bytes - offset) {
+    diag_set(l->diag, TN_ERR_FORMAT,
+             "its %zu bytes of external data at %zu go beyond the end of '%.200s' (%zu bytes)",
+             t->bytes, offset, t->external->location, file->bytes);
+    raise_in(l, t);
+  }
+  if (t->bytes) t->data = file->data + offset;
+}
+
+static void load_external(void *arg) {
+  const loader *l = arg;
+  onnx_tensors *list = &l->model->external;
+  if (list->n) qsort(list->at, list->n, sizeof *list->at, by_location);
+  for (size_t i = 0; i < list->n; i++) {
+    if (!i || by_location(&list->at[i - 1], &list->at[i])) map_external(l, list->at[i]);
+    point_into(l, list->at[i], &vec_last(&l->model->external_files));
+  }
+}
+
+tn_status onnx_load_external(onnx_model *m, const char *folder, arena *a, diag *d) {
+  return diag_catch(d, load_external, &(loader){folder, m, a, d});
+}
+
+typedef struct folder_request {
+  const char *path;
+  arena *arena;
+  char *folder;
+} folder_request;
+
+static void find_folder(void *arg) {
+  folder_request *r = arg;
+  const char *end = strrchr(r->path, '/');
+  int n = end ? (int)(end - r->path) : 0;
+  r->folder = arena_printf(r->arena, "%.*s%s", n, r->path, end == r->path ? "/" : "");
+}
+
+static tn_status load_mapped(onnx_model **out, const char *path, const char *folder,
+                             const file_map *file, arena *a, diag *d) {
+  folder_request r = {path, a, NULL};
+  tn_status s = folder ? TN_OK : diag_catch(d, find_folder, &r);
+  if (s == TN_OK) s = onnx_parse(out, file->data, file->bytes, a, d);
+  if (s == TN_OK) s = onnx_load_external(*out, folder ? folder : r.folder, a, d);
+  return s;
+}
+
+tn_status onnx_load_from(onnx_model **out, const char *path, const char *folder, arena *a,
+                         diag *d) {
+  *out = NULL;
+  file_map file;
+  tn_status s = file_map_read(&file, path, d);
+  if (s != TN_OK) return s;
+  s = load_mapped(out, path, folder, &file, a, d);
+  if (s == TN_OK) {
+    (*out)->file = file;
+    return TN_OK;
+  }
+  onnx_close(*out);
+  *out = NULL;
+  file_map_close(&file);
+  return diag_prefix(d, "%.400s", path);
+}
+
+tn_status onnx_load(onnx_model **out, const char *path, arena *a, diag *d) {
+  return onnx_load_from(out, path, NULL, a, d);
+}
+
+void onnx_close(onnx_model *m) {
+  if (!m) return;
+  for (size_t i = 0; i < m->external_files.n; i++) file_map_close(&m->external_files.at[i]);
+  m->external_files.n = 0;
+  file_map_close(&m->file);
+}
