@@ -28,8 +28,9 @@ typedef struct tn_model_size {
 /** How a model is loaded. What it points to is copied. */
 typedef struct tn_model_desc {
   size_t size;        /**< sizeof(tn_model_desc) */
-  const char *folder; /**< where data that the model keeps in files of its own lies, and nowhere
-                           above it; NULL: the model file's folder, and for a model from memory
+  const char *folder; /**< where data that the model keeps in files of its own lies, or below it,
+                         and nowhere else, all links followed; NULL: the model file's folder, also
+                         that of the file that the path is a link to, and for a model from memory
                          none, so that such data is TN_ERR_IO */
   bool copy;          /**< copy what the files hold: they may change once the model is loaded */
   const tn_model_size *sizes; /**< what holds of all runs; NULL: no more than the file says. Sizes

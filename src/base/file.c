@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -55,6 +57,28 @@ tn_status file_map_open(file_map *f, const char *path, diag *d) {
   tn_status s = map_descriptor(f, fd, path, d);
   close(fd);
   return s;
+}
+
+/** Whether a path without links lies in a folder without links, or below it. */
+static bool is_below(const char *path, const char *folder) {
+  size_t n = strlen(folder);
+  if (n && folder[n - 1] == '/') n--; /* the root */
+  return !strncmp(path, folder, n) && path[n] == '/';
+}
+
+tn_status file_map_below(file_map *f, const char *path, const char *folder, const char *beside,
+                         diag *d) {
+  char at[PATH_MAX], top[PATH_MAX], shown[FILE_SHOWN];
+  *f = (file_map){0};
+  if (!realpath(path, at)) return io_error(d, "open", path);
+  if (!realpath(*folder ? folder : ".", top)) return io_error(d, "open", folder);
+  if (is_below(at, top)) return file_map_open(f, at, d);
+  if (beside && realpath(beside, top)) {
+    *strrchr(top, '/') = 0;
+    if (is_below(at, top)) return file_map_open(f, at, d);
+  }
+  return diag_set(d, TN_ERR_IO, "cannot read \"%s\": a link leads out of the folder it must be in",
+                  file_shown(path, shown));
 }
 
 /* Pipes: what is read lies in memory that file_map_close gives back as it does a file's. */

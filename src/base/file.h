@@ -19,7 +19,13 @@ typedef struct file_map {
 tn_status file_map_open(file_map *f, const char *path, diag *d);
 void file_map_close(file_map *f);
 
-/** The same, and reads a pipe to its end, waiting for who writes it. */
+/** The same of a file that, when all links are followed, lies in a folder or below ("" is the
+    working directory), or in or below the folder of the file that `beside` leads to (NULL: none).
+ */
+tn_status file_map_below(file_map *f, const char *path, const char *folder, const char *beside,
+                         diag *d);
+
+/** The same as file_map_open, and reads a pipe to its end, waiting for who writes it. */
 tn_status file_map_read(file_map *f, const char *path, diag *d);
 
 /** Writes a file under a temporary name beside it, then renames it: readers see the old file or

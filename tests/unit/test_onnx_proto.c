@@ -1150,6 +1150,44 @@ static void test_load(void **state) {
   folder_free(&f);
 }
 
+/** Links of external data may lead about in the folder, or in that of the model's own file. */
+static void test_external_links(void **state) {
+  (void)state;
+  static const char data[] = "0123456789abcdef";
+  folder f = folder_new(), other = folder_new();
+  char link[300], out[300], model[300], below[300];
+  snprintf(link, sizeof link, "%s/w.bin", f.path);
+  snprintf(out, sizeof out, "%s/blob", other.path);
+  snprintf(below, sizeof below, "%s/blob", f.path);
+  snprintf(model, sizeof model, "%s/m.onnx", other.path);
+  proto graph = {.n = 0};
+  put_external(&graph, "v", "0");
+  proto m = model_of(&graph);
+  folder_put(&f, "m.onnx", m.at, m.n);
+  folder_put(&other, "blob", data, 16);
+  assert_int_equal(symlink(out, link), 0);
+  expect_load(f.model, TN_ERR_IO, "w.bin\": a link leads out of the folder");
+  assert_int_equal(unlink(link) | symlink("/etc/passwd", link), 0);
+  expect_load(f.model, TN_ERR_IO, "a link leads out of the folder");
+  folder_put(&f, "blob", data, 16);
+  assert_int_equal(unlink(link) | symlink("blob", link), 0);
+  expect_load(f.model, TN_OK, "");
+  assert_int_equal(unlink(link) | symlink("nowhere", link), 0);
+  expect_load(f.model, TN_ERR_IO, "w.bin");
+  assert_int_equal(unlink(link) | symlink(out, link), 0);
+  folder_put(&other, "m.onnx", m.at, m.n);
+  assert_int_equal(unlink(f.model) | symlink(model, f.model), 0);
+  expect_load(f.model, TN_OK, "");
+  reading r;
+  reading_start(&r);
+  assert_int_equal(onnx_load_from(&r.model, f.model, f.path, &r.arena, &r.diag), TN_ERR_IO);
+  assert_non_null(strstr(r.diag.text, "a link leads out of the folder"));
+  reading_end(&r);
+  assert_int_equal(unlink(out) | unlink(below), 0);
+  folder_free(&f);
+  folder_free(&other);
+}
+
 static void test_external_files_are_shared(void **state) {
   (void)state;
   char path[1024];
@@ -1204,6 +1242,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_memory_is_bounded),
       cmocka_unit_test(test_lying_lengths),
       cmocka_unit_test(test_load),
+      cmocka_unit_test(test_external_links),
       cmocka_unit_test(test_external_files_are_shared),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 
 typedef struct loader {
   const char *folder; /* "" is the working directory */
+  const char *path;   /* of the model, whose own folder it is; NULL: it is another */
   onnx_model *model;
   arena *arena;
   diag *diag;
@@ -26,7 +27,8 @@ static void map_external(const loader *l, const onnx_tensor *t) {
   const char *path =
       arena_printf(l->arena, "%s%s%s", l->folder, *l->folder ? "/" : "", t->external->location);
   vec_reserve(l->arena, &m->external_files, m->external_files.n + 1);
-  if (file_map_open(&m->external_files.at[m->external_files.n], path, l->diag)) raise_in(l, t);
+  file_map *f = &m->external_files.at[m->external_files.n];
+  if (file_map_below(f, path, l->folder, l->path, l->diag)) raise_in(l, t);
   m->external_files.n++;
 }
 
@@ -52,7 +54,7 @@ static void load_external(void *arg) {
 }
 
 tn_status onnx_load_external(onnx_model *m, const char *folder, arena *a, diag *d) {
-  return diag_catch(d, load_external, &(loader){folder, m, a, d});
+  return diag_catch(d, load_external, &(loader){folder, NULL, m, a, d});
 }
 
 typedef struct folder_request {
@@ -73,8 +75,9 @@ static tn_status load_mapped(onnx_model **out, const char *path, const char *fol
   folder_request r = {path, a, NULL};
   tn_status s = folder ? TN_OK : diag_catch(d, find_folder, &r);
   if (s == TN_OK) s = onnx_parse(out, file->data, file->bytes, a, d);
-  if (s == TN_OK) s = onnx_load_external(*out, folder ? folder : r.folder, a, d);
-  return s;
+  if (s != TN_OK) return s;
+  loader own = {r.folder, path, *out, a, d};
+  return folder ? onnx_load_external(*out, folder, a, d) : diag_catch(d, load_external, &own);
 }
 
 tn_status onnx_load_from(onnx_model **out, const char *path, const char *folder, arena *a,

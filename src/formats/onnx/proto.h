@@ -228,8 +228,9 @@ tn_status onnx_write_tensor(const char *path, const char *name, onnx_dtype dtype
                             const int64_t dims[], const void *data, size_t bytes, arena *a,
                             diag *d);
 
-/** Maps a model file and the files of its external data, which lie in its folder or below, and
-    reads it. Fails as onnx_parse, and with TN_ERR_IO. To be closed before its arena goes. */
+/** Maps a model file and the files of its external data, which lie in its folder or below, all
+   links followed, or in that of the file that the path leads to, and reads it. Fails as onnx_parse,
+   and with TN_ERR_IO. To be closed before its arena goes. */
 tn_status onnx_load(onnx_model **out, const char *path, arena *a, diag *d);
 
 /** The same with the files of external data in another folder. */
