@@ -45,7 +45,8 @@ char *arena_printf(arena *a, const char *format, ...) BASE_PRINTF(2, 3);
 
 arena_mark arena_here(const arena *a);
 
-/** Frees all that was allocated since the mark was taken. */
+/** Frees all that was allocated since the mark was taken, but for one block of at most 1 MiB. A
+   mark of zeros is the beginning. */
 void arena_reset(arena *a, arena_mark to);
 
 #endif

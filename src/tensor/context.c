@@ -33,7 +33,7 @@ tn_status context_enter(tn_context *c) {
 
 void context_leave(tn_context *c) {
   ir_collect(c->ir);
-  arena_free(&c->arena);
+  arena_reset(&c->arena, (arena_mark){0}); /* keeps a block for the next call */
   gate_leave(&c->gate);
 }
 

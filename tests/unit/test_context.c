@@ -30,6 +30,21 @@ static void check_broken(tn_context *c, tn_status status, const char *words) {
   assert_int_equal(tn_close(c), TN_OK);
 }
 
+/** What a call needs for itself is there from one call to the next. */
+static void calls_keep_memory_for_their_work(void **state) {
+  (void)state;
+  enum { CALLS = 10 };
+  counting memory = {.fail_at = 0};
+  tn_context *c = open_counting(&memory, NULL);
+  tn_tensor *x = tn_input(c, "x", tn_shape(4), TN_F32);
+  assert_non_null(tn_add(x, x));
+  size_t calls = memory.calls;
+  for (int i = 0; i < CALLS; i++) assert_non_null(tn_add(x, x));
+  assert_int_equal(memory.calls - calls, 2 * CALLS); /* tensors, and nodes made on the way */
+  assert_int_equal(tn_close(c), TN_OK);
+  assert_int_equal(memory.out, 0);
+}
+
 static void bad_descriptors_break_the_context(void **state) {
   (void)state;
   tn_open_desc d = TN_OPEN_DESC_INIT;
@@ -395,6 +410,7 @@ static void closing_frees_everything(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(open_and_close),
+      cmocka_unit_test(calls_keep_memory_for_their_work),
       cmocka_unit_test(bad_descriptors_break_the_context),
       cmocka_unit_test(unknown_tails_are_refused),
       cmocka_unit_test(the_environment_is_heeded),
