@@ -47,18 +47,36 @@ static const node *sign_bit(builder *b, const node *x) {
   return is_negative(b, ir_bitcast(b->ir, x, bits));
 }
 
-/** r − trunc(r / y) · y is exact by fma, and takes as many bits off r as the significand has; the
-    quotient of two f32 has at most 277 before its point, that of two f64 1024 where it is finite.
-    The last quotient may be one too large, by its rounding: then r is on the other side of 0. */
-const node *node_fmod(builder *b, const node *x, const node *y) {
-  dtype t = (dtype)x->dtype;
-  int steps = t == DT_F64 ? 20 : 6;
-  const node *wide = ir_cast(b->ir, x, DT_F64), *a = ex1(b, OP_ABS, wide), *r = a;
-  const node *d = ex1(b, OP_ABS, ir_cast(b->ir, y, DT_F64));
+/** r less a multiple of d, brought below it. r − trunc(r / d) · d is exact by fma, and takes as
+   many bits off r as an f64 has. The last quotient may be one too large, by its rounding: then r is
+   on the other side of 0. */
+static const node *reduced(builder *b, const node *r, const node *d, int steps) {
   for (int i = 0; i < steps; i++) {
     const node *q = ex1(b, OP_TRUNC, ex2(b, OP_DIV, r, d));
     r = ir_op3(b->ir, OP_FMA, ex1(b, OP_NEG, q), d, r);
   }
+  return r;
+}
+
+/** The quotient of two f32 has at most 277 bits before its point, that of two f64 2098: more than
+   an f64 can have. So r goes below y · 2^1400 first, then y · 2^700, where these are finite. */
+static const node *reduced_f64(builder *b, const node *r, const node *d) {
+  enum { STEPS = 14 }; /* of 53 bits, for 700 */
+  const node *less = ex2_num(b, OP_MUL, d, 0x1p700), *least = ex2_num(b, OP_MUL, less, 0x1p700);
+  const node *by[] = {least, less};
+  for (int i = 0; i < 2; i++) {
+    const node *finite = ex2_num(b, OP_LT, by[i], INFINITY);
+    r = ex_where(b, finite, reduced(b, r, by[i], STEPS), r);
+  }
+  return reduced(b, r, d, STEPS);
+}
+
+const node *node_fmod(builder *b, const node *x, const node *y) {
+  enum { STEPS = 6 }; /* of 53 bits, for 277 */
+  dtype t = (dtype)x->dtype;
+  const node *wide = ir_cast(b->ir, x, DT_F64), *a = ex1(b, OP_ABS, wide);
+  const node *d = ex1(b, OP_ABS, ir_cast(b->ir, y, DT_F64));
+  const node *r = t == DT_F64 ? reduced_f64(b, a, d) : reduced(b, a, d, STEPS);
   r = ex_where(b, is_negative(b, r), ex2(b, OP_ADD, r, d), r);
   r = ex_where(b, ex2(b, OP_LT, a, d), a, r); /* where d is infinite too */
   return ir_cast(b->ir, ex_where(b, sign_bit(b, wide), ex1(b, OP_NEG, r), r), t);

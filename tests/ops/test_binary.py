@@ -86,14 +86,18 @@ for name, rule in BINARY:
         x = tn.of(c.some(3, kind))
         c.refuse(f"{name} {kind}", getattr(tn, name)(x, x), "ERR_DTYPE", name, kind)
 
-# Remainders of large quotients are exact.
+# Remainders of large quotients are exact, of quotients beyond the type's largest number too.
 for kind in ("f32", "f64"):
-    largest = 1e38 if kind == "f32" else 1e250
-    x = np.array([largest, -largest, 1e20, 7.25, largest], dtype(kind))
-    y = np.array([3.3, 0.7, -1.1e-20, 1e-30, 1e-38], dtype(kind))
-    for name in ("fmod", "mod"):
+    largest, tiny = np.finfo(dtype(kind)).max, np.finfo(dtype(kind)).smallest_subnormal
+    x = [largest, -largest, 1e20, 7.25, largest, largest, -largest, 1, 3 * tiny]
+    y = [3.3, 0.7, -1.1e-20, 1e-30, 1e-38, 7 * tiny, 1e5 * tiny, 3 * tiny, 2 * tiny]
+    if kind == "f64":
+        x += [1e300, -1e200, 1e250, -1e308, 1e100, largest]
+        y += [1e-300, 7e-120, 1e-38, -3e-308, 2e-250, 2.0**324 / 3]
+    x, y = np.array(x, dtype(kind)), np.array(y, dtype(kind))
+    for name in ("fmod", "mod", "floordiv"):
         c.check(f"{name} large {kind}", getattr(tn, name)(tn.of(x), tn.of(y)),
-                BINARY_OF[name](x, y), rtol=0)
+                BINARY_OF[name](x, y), rtol=None if name == "floordiv" else 0)
 
 for power in (0, 1, 2, 5, 13):
     x = c.integers(20, "i32")
