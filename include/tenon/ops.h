@@ -398,8 +398,9 @@ typedef struct tn_pool_desc {
 /** Largest element, or mean, of each window over 1 to 3 spatial axes: x (N, C, D…) gives (N, C,
     (D + pad_low + pad_high - dilation * (kernel - 1) - 1) / stride + 1 …), rounded down or, with
     ceil_mode, up. tn_max_pool takes integers and floats, gives x's type and never chooses a pad;
-    tn_avg_pool is a floating function. Errors as tn_conv. desc NULL: INIT. As
-    torch.nn.functional.max_pool1d … 3d, and as ONNX MaxPool-12 and AveragePool-22. */
+    tn_avg_pool is a floating function. Where the elements of a dilated window are pads alone, the
+    largest is -infinity or the least integer, and the mean 0. Errors as tn_conv. desc NULL: INIT.
+    As torch.nn.functional.max_pool1d … 3d, and as ONNX MaxPool-12 and AveragePool-22. */
 TN_API tn_tensor *tn_max_pool(tn_tensor *x, const tn_pool_desc *desc);
 TN_API tn_tensor *tn_avg_pool(tn_tensor *x, const tn_pool_desc *desc);
 

@@ -154,6 +154,7 @@ static const node *counted(builder *b, const pool *p, const node *y, size_t i) {
   if (size_is(low, 0) && end == reached) return ex_int(b, y, a->kernel);
   const node *n =
       ex2(b, OP_SUB, elements_before(b, a, &s, 2 + i, end), elements_before(b, a, &s, 2 + i, low));
+  if (a->dilation > 1) n = ex2(b, OP_MAX, n, ex_int(b, n, 1)); /* of pads alone: their sum, 0 */
   return ir_cast(b->ir, n, t);
 }
 

@@ -254,6 +254,17 @@ for kind in ("i8", "u16", "f16", "f64"):
     z = windows(np.pad(x, ((0, 0), (0, 0), (1, 1))), (3,), (2,), (1,))
     c.check(f"avg_pool {kind}", tn.avg_pool(tn.of(x), d),
             z.astype(np.float64).mean(-1).astype(dtype(kind if kind in FLOATS else "f32")))
+# Windows of two elements, 4 apart: the one in the middle holds pads alone.
+d = dict(kernel=(2,), stride=(1,), dilation=(4,), pad_low=(4,), pad_high=(4,))
+for kind, least in (("f32", -np.inf), ("f64", -np.inf), ("i8", -128)):
+    x = tn.of(np.array([[[1, 9, 2]]], dtype(kind)))
+    t = dtype(kind if kind in FLOATS else "f32")
+    c.check(f"max_pool of pads {kind}", tn.max_pool(x, pool_desc(**d)),
+            np.array([[[1, 9, 2, least, 1, 9, 2]]]).astype(dtype(kind)))
+    c.check(f"avg_pool of pads {kind}", tn.avg_pool(x, pool_desc(count_include_pad=False, **d)),
+            np.array([[[1, 9, 2, 0, 1, 9, 2]]], t))
+    c.check(f"avg_pool with pads {kind}", tn.avg_pool(x, pool_desc(**d)),
+            np.array([[[0.5, 4.5, 1, 0, 0.5, 4.5, 1]]], t))
 for name, of in (("global_max_pool", np.max), ("global_avg_pool", np.mean)):
     for shape in ((2, 3, 5), (2, 3, 4, 5), (1, 2, 3, 2, 3)):
         x = c.floats(shape)
@@ -273,4 +284,4 @@ for label, d, status, words in [
     c.refuse(f"avg_pool {label}", tn.avg_pool(x, pool_desc(**d)), status, "avg_pool", *words)
 c.refuse("max_pool bools", tn.max_pool(tn.of(np.ones((1, 1, 3), bool)), None), "ERR_DTYPE", "bool")
 
-c.done(least=132)
+c.done(least=141)
