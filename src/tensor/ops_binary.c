@@ -107,8 +107,8 @@ static const node *mod_of(builder *b, const node *x, const node *y) {
   return is_float(x) ? mod_float(b, x, y) : ex2(b, OP_MOD, x, y);
 }
 
-/** The integer nearest to (x − mod) / y, as the quotient and the remainder must agree; x / y where
-    y is 0. */
+/** The integer nearest to (x − mod) / y, as the quotient and the remainder must agree, 0 with the
+    sign of x / y; x / y where y is 0. */
 static const node *floordiv_float(builder *b, const node *x, const node *y) {
   dtype t = (dtype)x->dtype;
   const node *a = ir_cast(b->ir, x, DT_F64), *d = ir_cast(b->ir, y, DT_F64);
@@ -120,6 +120,7 @@ static const node *floordiv_float(builder *b, const node *x, const node *y) {
   const node *beyond = ex_where(b, differ, ex_num(b, a, -1), ex_num(b, a, 0));
   const node *q = ex1(b, OP_ROUND, ex2(b, OP_DIV, ex2(b, OP_SUB, a, m), d));
   q = ex_where(b, ex2(b, OP_AND, infinite, finite), beyond, q);
+  q = ex_where(b, is_zero(b, q), ex2_num(b, OP_MUL, ex2(b, OP_DIV, a, d), 0), q);
   q = ex_where(b, is_zero(b, d), ex2(b, OP_DIV, a, d), q);
   return ir_cast(b->ir, q, t);
 }
