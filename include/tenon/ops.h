@@ -21,6 +21,9 @@
    once, and so do sums and products of many elements. A type that an operation does not take is
    TN_ERR_DTYPE.
 
+   Sums, means and products of many elements start from +0 or 1, so that a sum of nothing but -0 is
+   +0. The larger or smaller of 0 and -0 is either of them.
+
    Integers wrap around. What has no value is NaN, and for integers as the operation says. NaN among
    the operands gives NaN, unless said otherwise.
 

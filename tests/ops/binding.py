@@ -312,13 +312,30 @@ class Tenon:
 
 # ---- Cases ----
 
-TOLERANCE = {"f32": 1e-5, "f64": 1e-12, "f16": 1e-2, "bf16": 1e-2}
 NAMES = {np.dtype(t): name for name, (_, t) in DTYPES.items()}
+HALVES = ("f16", "bf16")
 
 
-def deviation(expected):
-    finite = expected[np.isfinite(expected)]
-    return float(np.std(finite)) if finite.size else 0.0
+def spacing(values, kind):
+    """The distance from each to the next number of a type: one unit in the last place."""
+    info = ml_dtypes.finfo(dtype(kind))
+    exponent = np.frexp(np.maximum(np.abs(values), float(info.tiny)))[1] - 1
+    return np.ldexp(1.0, exponent - info.nmant)
+
+
+def close(actual, expected, kind, ulps, terms):
+    """Where two arrays of floats, widened to f64, agree: NaN with NaN, infinities and zeros with
+    those of their sign (but a sum can come to 0 from either side), other numbers within `ulps`.
+    What is computed in f32 and rounded once to 16 bits is one number further off at most."""
+    finite = np.isfinite(actual) & np.isfinite(expected)
+    a, e = np.where(finite, actual, 0), np.where(finite, expected, 0)
+    size = np.maximum(np.abs(e), np.where(np.isfinite(terms), terms, 0))
+    allowed = ulps * spacing(size, "f32" if kind in HALVES else kind)
+    if np.any(ulps) and kind in HALVES:
+        allowed += spacing(e, kind)
+    signs = (np.signbit(a) == np.signbit(e)) | (a != 0) | (e != 0) | (size > 0)
+    same = (actual == expected) | np.isnan(actual) & np.isnan(expected)
+    return np.where(finite, (np.abs(a - e) <= allowed) & signs, same)
 
 
 class Cases:
@@ -347,10 +364,13 @@ class Cases:
 
     # Expectations.
 
-    def check(self, label, tensor, expected, rtol=None, terms=None):
-        """`expected` has the type and shape that the result must have. Floats are compared within
-        the tolerance of their type, or `rtol`; `terms`: of how many products each is a sum."""
-        self.pending.append((label, tensor, np.array(expected), rtol, terms))
+    def check(self, label, tensor, expected, ulps=None, terms=0):
+        """`expected` has the type and shape that the result must have, and its values, to the sign
+        of 0. Floats may be `ulps` units in the last place off. Of a sum these are units of `terms`,
+        the sum of its terms' magnitudes, where that is larger; 4 of them unless told."""
+        if ulps is None:
+            ulps = 4 if np.any(terms) else 0
+        self.pending.append((label, tensor, np.array(expected), ulps, terms))
         if len(self.pending) >= self.batch:
             self.flush()
 
@@ -378,28 +398,24 @@ class Cases:
         for case in good:
             self.compare(*case)
 
-    def compare(self, label, tensor, expected, rtol, terms):
+    def compare(self, label, tensor, expected, ulps, terms):
         try:
             actual = self.tn.read(tensor)
         except Failed as e:
             return self.fail(label, e.message)
         kind = NAMES[expected.dtype]
         if kind in FLOATS:
-            if rtol is None:
-                rtol = TOLERANCE[kind]
-            if terms is not None and kind in ("f32", "f64"):
-                rtol *= 10 * math.sqrt(max(terms, 1))
             a, e = actual.astype(np.float64), expected.astype(np.float64)
-            close = np.isclose(a, e, rtol=rtol, atol=rtol * deviation(e), equal_nan=True)
+            good = close(a, e, kind, ulps, terms)
         else:
             a, e = actual, expected
-            close = np.equal(a, e)
-        if np.all(close):
+            good = np.equal(a, e)
+        if np.all(good):
             self.passed += 1
             return None
-        at = tuple(int(i) for i in np.argwhere(~close)[0])
+        at = tuple(int(i) for i in np.argwhere(~good)[0])
         return self.fail(label, f"at {list(at)} of {list(e.shape)} {kind} it is {a[at]!r}, not "
-                                f"{e[at]!r}; {np.count_nonzero(~close)} of {e.size} differ")
+                                f"{e[at]!r}; {np.count_nonzero(~good)} of {e.size} differ")
 
     def refuse(self, label, tensor, status, *words):
         """A tensor that is invalid, for this reason and with these words in the message."""

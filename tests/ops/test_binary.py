@@ -3,7 +3,7 @@
 import numpy as np
 
 from binding import BINARY, FLOATS, SIGNED, Cases, dtype
-from elementwise import SPECIAL, result_type, types_to_try
+from elementwise import SPECIAL, result_type, types_to_try, ulps_of
 
 c = Cases()
 tn = c.tn
@@ -74,7 +74,8 @@ def binary(name, rule, kind):
         wide = x.dtype  # rounded where NumPy rounds
     e = BINARY_OF[name](x.astype(wide), y.astype(wide))
     e = e.astype(dtype(result_type(rule, kind)))
-    c.check(f"{name} {kind}", getattr(tn, name)(tn.of(x), tn.of(y)), e)
+    c.check(f"{name} {kind}", getattr(tn, name)(tn.of(x), tn.of(y)), e,
+            ulps_of(name, kind))
 
 
 for i, (name, rule) in enumerate(BINARY):
@@ -97,7 +98,7 @@ for kind in ("f32", "f64"):
     x, y = np.array(x, dtype(kind)), np.array(y, dtype(kind))
     for name in ("fmod", "mod", "floordiv"):
         c.check(f"{name} large {kind}", getattr(tn, name)(tn.of(x), tn.of(y)),
-                BINARY_OF[name](x, y), rtol=None if name == "floordiv" else 0)
+                BINARY_OF[name](x, y), ulps_of(name, kind))
 
 for power in (0, 1, 2, 5, 13):
     x = c.integers(20, "i32")

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from binding import FLOATS, UNARY, Cases, dtype
-from elementwise import SPECIAL, floating, result_type, types_to_try
+from elementwise import SPECIAL, floating, result_type, types_to_try, ulps_of
 
 c = Cases()
 tn = c.tn
@@ -55,6 +55,21 @@ DOMAIN = {"sqrt": (0, 50), "rsqrt": (0.01, 50), "log": (1e-4, 1e4), "log2": (1e-
 NO_INFINITY = ("gelu", "gelu_tanh", "mish", "silu", "hardswish")
 
 
+# 1 + erf(x) loses what is small beside 1.
+BESIDE_ONE = ("gelu", "gelu_tanh")
+# Made of an e^-x that is infinite before the result is 0, or times an x of a subnormal number.
+FADING = ("sigmoid", "silu", "mish")
+
+
+def magnitudes(name, x):
+    """Of the numbers that a result comes from, where these can be larger than it."""
+    size = np.abs(x.astype(np.float64))
+    info = np.finfo(np.float64 if x.dtype == np.float64 else np.float32)
+    if name in FADING:
+        return np.maximum(size, 1) * (info.tiny / info.eps)
+    return size if name in BESIDE_ONE else 0
+
+
 def unary_inputs(name, kind):
     low, high = DOMAIN.get(name, (-6, 6))
     special = SPECIAL[np.isfinite(SPECIAL)] if name in NO_INFINITY else SPECIAL
@@ -71,7 +86,8 @@ def unary(name, rule, kind):
         wide = x.astype(np.float64) if rule == "FLOAT" else x
         e = x if name in ROUNDING else of(wide)
     e = e.astype(dtype(result_type(rule, kind)))
-    c.check(f"{name} {kind}", getattr(tn, name)(tn.of(x)), e)
+    c.check(f"{name} {kind}", getattr(tn, name)(tn.of(x)), e, ulps_of(name, kind),
+            magnitudes(name, x))
 
 
 for i, (name, rule) in enumerate(UNARY):
@@ -97,7 +113,7 @@ for name, args, of in [
     for kind in FLOATS + ["i32"]:
         x = unary_inputs(name, kind) if kind in FLOATS else c.some(9, kind)
         e = of(x.astype(np.float64)).astype(dtype(floating(kind)))
-        c.check(f"{name} {kind}", getattr(tn, name)(tn.of(x), *args), e)
+        c.check(f"{name} {kind}", getattr(tn, name)(tn.of(x), *args), e, ulps_of(name, kind))
 c.refuse("celu by 0", tn.celu(tn.of(c.floats(3)), 0.0), "ERR_ARGUMENT", "celu", "alpha")
 
 c.done(least=300)
