@@ -203,7 +203,8 @@ TN_API tn_tensor *tn_from_host(tn_context *context, tn_shape shape, tn_dtype dty
 
 /** Host memory itself, not copied: it must be aligned to its elements and not change until
     `destroy` (which may be NULL) gets `user`. That happens exactly once, from any thread, when
-    nothing needs the memory any more; also where the call fails. */
+    nothing needs the memory any more; also where the call fails. In a TN_BOOL every byte but 0 is
+    true: all that is computed and read from it has 1 there, and tn_map shows the byte itself. */
 TN_API tn_tensor *tn_wrap_host(tn_context *context, tn_shape shape, tn_dtype dtype,
                                const void *data, size_t bytes, void (*destroy)(void *user),
                                void *user);

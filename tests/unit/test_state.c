@@ -76,6 +76,24 @@ static void wrapped_memory_is_let_go_once(void **state) {
   assert_int_equal(destroyed, 3);
 }
 
+/** True is any byte but 0 in memory that is wrapped, and 1 in all that comes of it. */
+static void wrapped_bools_are_bytes(void **state) {
+  tn_context *c = *state;
+  static const uint8_t bytes[4] = {0, 1, 2, 255};
+  uint8_t got[4];
+  int64_t sum;
+  tn_array shown;
+  tn_tensor *t = tn_wrap_host(c, tn_shape(4), TN_BOOL, bytes, sizeof bytes, NULL, NULL);
+  check_ok(c, tn_read(t, TN_U8, got, sizeof got));
+  assert_memory_equal(got, ((uint8_t[]){0, 1, 1, 1}), sizeof got);
+  check_ok(c, tn_read(tn_sum(t, TN_ALL, false), TN_I64, &sum, sizeof sum));
+  assert_int_equal(sum, 3);
+  check_ok(c, tn_map(tn_flip(t, tn_axes(0)), &shown));
+  assert_memory_equal(shown.data, ((uint8_t[]){1, 1, 1, 0}), sizeof got);
+  check_ok(c, tn_map(t, &shown));
+  assert_ptr_equal(shown.data, bytes);
+}
+
 /** Seconds of the processor for states that are made, read and freed in the order of making. */
 static double time_of_states(tn_context *c, int count) {
   tn_tensor **s = malloc((size_t)count * sizeof *s);
@@ -682,6 +700,7 @@ int main(void) {
       WITH(values_convert),
       WITH(sizes_are_exact),
       WITH(wrapped_memory_is_let_go_once),
+      WITH(wrapped_bools_are_bytes),
       WITH(many_states_are_freed_one_by_one),
       WITH(mapped_values_are_seen),
       WITH(weak_scalars_are_read),
