@@ -117,7 +117,8 @@ json_t *text_json_float(double value) {
 }
 
 void text_json_print(arena *a, json_t *value) {
-  int failed = value ? json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : -1;
+  enum { DIGITS = 17 }; /* that tell every f64 from its neighbours */
+  int failed = value ? json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(DIGITS)) : -1;
   json_decref(value);
   if (!value) diag_raise(a->diag, TN_ERR_MEMORY, "out of memory");
   if (!failed) putchar('\n');

@@ -38,8 +38,8 @@ json_t *text_json_number(double value);
 /** The same, with "NaN", "Infinity" and "-Infinity" as strings. */
 json_t *text_json_float(double value);
 
-/** Writes a JSON value, which it frees, to standard output. Raises where there was no memory to
-    make it (NULL). */
+/** Writes a JSON value, which it frees, to standard output; numbers are read back as they were.
+    Raises where there was no memory to make it (NULL). */
 void text_json_print(arena *a, json_t *value);
 
 #endif

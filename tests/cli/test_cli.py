@@ -742,6 +742,14 @@ class Run(Case):
                              "--json").stdout)["outputs"][0]
         self.assertEqual((y["min"], y["max"]), (-2**63, 2**62 + 1))
 
+    def test_floats_are_exact(self):
+        for elem, kind in ((TensorProto.DOUBLE, np.float64), (TensorProto.FLOAT, np.float32)):
+            info = np.finfo(kind)
+            x = np.array([np.pi, -1 / 3, info.max, info.smallest_subnormal], kind)
+            told = json.loads(tenon("run", self.copy(elem, [4]),
+                                    f"--input=x={self.array('x.npy', x)}", "--json").stdout)
+            self.assertEqual(told["outputs"][0]["first"], x.tolist())
+
     def test_names_must_be_the_models(self):
         path = self.binary()
         self.misuse("run", path, "--input", "c=ones", says='the model has no input "c"')
