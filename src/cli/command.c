@@ -26,8 +26,7 @@ void command_note(command *c, const char *format, ...) {
   va_start(list, format);
   vsnprintf(text, sizeof text, format, list);
   va_end(list);
-  progress_clear(&c->progress);
-  fprintf(stderr, "tenon %s: %s\n", c->verb->name, text_safe(&c->arena, text));
+  progress_say(&c->progress, c->verb->name, text_safe(&c->arena, text));
 }
 
 void command_check(command *c, tn_status s) {
@@ -54,8 +53,7 @@ static void remark(void *user, tn_log_level level, const char *text) {
   snprintf(line, sizeof line, "%s", text);
   for (char *at = line; *at; at++)
     if ((unsigned char)*at < 0x20 || *at == 0x7f) *at = '?';
-  progress_clear(&c->progress);
-  fprintf(stderr, "tenon %s: %s\n", c->verb->name, line);
+  progress_say(&c->progress, c->verb->name, line);
 }
 
 void command_open(command *c, const char *device, int64_t threads) {

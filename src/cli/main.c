@@ -100,6 +100,7 @@ static int end(command *c, tn_status raised) {
     c->status = EXIT_FAILED;
   }
   tn_close(c->context);
+  progress_free(&c->progress);
   arena_free(&c->arena);
   if (fflush(stdout) == 0 && !ferror(stdout)) return c->status;
   fprintf(stderr, "tenon: error: the output cannot be written: %s\n", strerror(errno));
@@ -109,6 +110,7 @@ static int end(command *c, tn_status raised) {
 int main(int argc, char **argv) {
   use u = {.argc = argc, .argv = argv};
   arena_init(&u.c.arena, &mem_system, &u.c.diag);
+  progress_init(&u.c.progress);
   tn_status raised = diag_catch(&u.c.diag, begin, &u);
   return end(&u.c, raised);
 }

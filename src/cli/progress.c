@@ -1,7 +1,5 @@
 #include "cli/progress.h"
 
-#include "base/thread.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,29 +21,50 @@ static void draw(progress *p, uint64_t done, uint64_t total) {
   p->drawn = true;
 }
 
+static void clear(progress *p) {
+  if (p->drawn) fputs("\r\x1b[K", stderr);
+  p->drawn = false;
+}
+
 /** The first step of each kind of work is drawn at once: the next may be long in coming. */
 static bool step(void *user, const char *what, uint64_t done, uint64_t total) {
   progress *p = user;
   int64_t now = clock_now();
+  mutex_lock(&p->lock);
   bool is_new = strncmp(p->what, what, sizeof p->what - 1) != 0;
   snprintf(p->what, sizeof p->what, "%s", what);
   if (done >= total) {
-    progress_clear(p);
+    clear(p);
   } else if (is_new || now - p->last > interval) {
     draw(p, done, total);
     p->last = now;
   }
+  mutex_unlock(&p->lock);
   return true;
 }
+
+void progress_init(progress *p) {
+  *p = (progress){0};
+  mutex_init(&p->lock);
+}
+
+void progress_free(progress *p) { mutex_free(&p->lock); }
 
 tn_progress progress_start(progress *p) {
   const char *terminal = getenv("TERM");
   bool shows = isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb");
-  *p = (progress){0};
   return shows ? (tn_progress){step, p, NULL} : (tn_progress){NULL, NULL, NULL};
 }
 
 void progress_clear(progress *p) {
-  if (p->drawn) fputs("\r\x1b[K", stderr);
-  p->drawn = false;
+  mutex_lock(&p->lock);
+  clear(p);
+  mutex_unlock(&p->lock);
+}
+
+void progress_say(progress *p, const char *verb, const char *text) {
+  mutex_lock(&p->lock);
+  clear(p);
+  fprintf(stderr, "tenon %s: %s\n", verb, text);
+  mutex_unlock(&p->lock);
 }
