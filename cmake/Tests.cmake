@@ -156,7 +156,10 @@ foreach(script IN LISTS found)
   if(kind STREQUAL "rules")   # rulec, run once a build, leaves its memory to the system
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")
   endif()
-  if(name MATCHES "^ops\\.(.*)$" AND NOT name STREQUAL "ops.coverage")
+  if(name STREQUAL "ops.coverage")
+    set_tests_properties(${name} PROPERTIES FIXTURES_REQUIRED operations_called)
+  elseif(name MATCHES "^ops\\.(.*)$")
+    set_tests_properties(${name} PROPERTIES FIXTURES_SETUP operations_called)
     set(name ops_ref.${CMAKE_MATCH_1})
     tenon_add_test(${name} ops_ref ${TENON_PYTHON} ${script} "${PROJECT_BINARY_DIR}")
     set_property(TEST ${name} APPEND PROPERTY

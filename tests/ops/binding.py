@@ -185,7 +185,7 @@ class Tenon:
         self.lib.tn_close.argtypes = [ctypes.c_void_p]
         self.lib.tn_message.restype = ctypes.c_char_p
         self.lib.tn_message.argtypes = [ctypes.c_void_p]
-        self.of_context = set()
+        self.of_context, self.called = set(), set()
         for name, (result, parameters) in {**TENSOR, **OPS}.items():
             if not all(is_known(t) for t in [result, *parameters]):
                 continue  # of custom operations
@@ -242,6 +242,7 @@ class Tenon:
         function = getattr(self.lib, "tn_" + name)
 
         def call(*args):
+            self.called.add(name)
             if name in self.of_context:
                 args = (self.context, *args)
             assert len(args) == len(kinds), f"{name} takes {kinds}"
@@ -252,6 +253,7 @@ class Tenon:
 
     def of(self, array):
         """A tensor with a copy of an array."""
+        self.called.add("from_host")
         array = np.array(array, order="C", copy=True)
         handle = self.lib.tn_from_host(self.context, as_shape(array.shape), NUMBER[array.dtype],
                                        array.ctypes.data, array.nbytes)
@@ -336,6 +338,11 @@ def close(actual, expected, kind, ulps, terms):
     signs = (np.signbit(a) == np.signbit(e)) | (a != 0) | (e != 0) | (size > 0)
     same = (actual == expected) | np.isnan(actual) & np.isnan(expected)
     return np.where(finite, (np.abs(a - e) <= allowed) & signs, same)
+
+
+def calls_of(folder, test):
+    """The file of a build folder that lists the functions which a test called."""
+    return Path(folder) / "tests" / "ops-called" / f"{Path(test).stem}.txt"
 
 
 class Cases:
@@ -446,6 +453,10 @@ class Cases:
         if not device.startswith(asked):
             self.fail("the device", f"it is {device}, not {asked}")
         self.true("tn_close", self.tn.close() == 0)
+        if not asked:
+            calls = calls_of(sys.argv[1], sys.argv[0])
+            calls.parent.mkdir(exist_ok=True)
+            calls.write_text("\n".join(sorted(self.tn.called)))
         for f in self.failures[:40]:
             print("FAILED", f)
         print(f"{self.passed} passed, {len(self.failures)} failed on {device}")

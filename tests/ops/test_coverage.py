@@ -1,25 +1,26 @@
-"""Every function that ops.h declares is called by a test of this folder, and so is every one of
-tensor.h that makes a tensor from nothing. (The X-macro lists are walked entry by entry.)"""
+"""Every function that ops.h declares was called by the tests of this folder, and so was every one of
+tensor.h that makes a tensor from nothing. CTest runs those tests first."""
 
-import re
+import os
 import sys
 from pathlib import Path
 
-from binding import BINARY, OPS, REDUCE, TENSOR, UNARY
+from binding import OPS, TENSOR, calls_of
 
-listed = {name for name, _ in [*UNARY, *BINARY, *REDUCE]}
+if os.environ.get("TENON_SANITIZE"):
+    print("skipped: a library with sanitizers does not load into Python, so nothing was called")
+    sys.exit(77)
+
 made = {name for name, (_, parameters) in TENSOR.items()
         if parameters[:1] == ["tn_context *context"] and not name.startswith(("dim_", "wrap_"))}
 made -= {"realize", "custom"}
 
-text = "".join(p.read_text() for p in Path(__file__).parent.glob("*.py"))
-called = set(re.findall(r"\btn\.(\w+)\(", text)) | set(re.findall(r"self\.(\w+)\(", text))
-called |= {name for name in re.findall(r'[("](\w+)"', text) if name in OPS}
-called |= {"from_host"} if "lib.tn_from_host(" in text else set()
+called = set()
+for test in Path(__file__).parent.glob("test_*.py"):
+    if test.name != Path(__file__).name:
+        called |= set(calls_of(sys.argv[1], test).read_text().split())
 
-expected = (set(OPS) - listed) | made
-missing = sorted(expected - called)
+missing = sorted((set(OPS) | made) - called)
 print(f"{len(OPS)} operations and {len(made)} functions that make tensors; "
-      f"{len(missing)} not tested: {' '.join(missing)}")
-tables_walked = all(f"in enumerate({name})" in text for name in ("UNARY", "BINARY", "REDUCE"))
-sys.exit(bool(missing) or not tables_walked or len(OPS) < 120)
+      f"{len(missing)} not called: {' '.join(missing)}")
+sys.exit(bool(missing) or len(OPS) < 120)
