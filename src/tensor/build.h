@@ -149,7 +149,7 @@ value build_eye(builder *b, const node *rows, const node *columns, dtype t);
    `key`, low word first.
      rand     the p highest bits of x₀ (of x₁·2³² + x₀ where p > 32) times 2⁻ᵖ
      randn    sqrt(−2 log u) · cos(2π v), u = (x₀ + ½)·2⁻³², v = x₁·2⁻³²
-     randint  low + (x₁·2³² + x₀) mod (high − low) */
+     randint  low + ⌊(x₁·2³² + x₀)·(high − low) / 2⁶⁴⌋ */
 
 /** The key of call `n` since the seed was set. */
 uint64_t random_key(uint64_t seed, uint64_t n);
