@@ -21,8 +21,10 @@ typedef void (*peak_loop)(const float from[CHAINS], float out[CHAINS * LANES_MOS
 #define PEAK_FUNCTION __attribute__((noinline))
 #endif
 
-#define PEAK_LOOP(name, lanes, vector, set, step, store)                                        \
-  static void name(const float from[CHAINS], float out[CHAINS * LANES_MOST]) {                  \
+/* `target` is an attribute, or nothing. */
+#define PEAK_LOOP(name, target, lanes, vector, set, step, store)                                \
+  PEAK_FUNCTION target static void name(const float from[CHAINS],                               \
+                                        float out[CHAINS * LANES_MOST]) {                       \
     const vector m = set(0.5F);                                                                 \
     vector a = set(from[0]), b = set(from[1]), c = set(from[2]), d = set(from[3]);              \
     vector e = set(from[4]), f = set(from[5]), g = set(from[6]), h = set(from[7]);              \
@@ -36,30 +38,29 @@ typedef void (*peak_loop)(const float from[CHAINS], float out[CHAINS * LANES_MOS
     store(out + 4 * lanes, e), store(out + 5 * lanes, f), store(out + 6 * lanes, g);            \
     store(out + 7 * lanes, h), store(out + 8 * lanes, i), store(out + 9 * lanes, j);            \
     store(out + 10 * lanes, k), store(out + 11 * lanes, l);                                     \
-  }
+  }                                                                                             \
+  _Static_assert(lanes <= LANES_MOST, "the results have room")
 
 #if defined(__x86_64__)
 #define STEP_512(x, m) _mm512_fmadd_ps(x, m, m)
 #define STEP_256(x, m) _mm256_fmadd_ps(x, m, m)
 #define STEP_128(x, m) _mm_add_ps(_mm_mul_ps(x, m), m)
-PEAK_FUNCTION __attribute__((target("avx512f")))
-PEAK_LOOP(loop_512, 16, __m512, _mm512_set1_ps, STEP_512, _mm512_storeu_ps) PEAK_FUNCTION
-    __attribute__((target("avx2,fma")))
-    PEAK_LOOP(loop_256, 8, __m256, _mm256_set1_ps, STEP_256, _mm256_storeu_ps) PEAK_FUNCTION
-    PEAK_LOOP(loop_128, 4, __m128, _mm_set1_ps, STEP_128, _mm_storeu_ps)
+#define AVX512         __attribute__((target("avx512f")))
+#define AVX2           __attribute__((target("avx2,fma")))
+PEAK_LOOP(loop_512, AVX512, 16, __m512, _mm512_set1_ps, STEP_512, _mm512_storeu_ps);
+PEAK_LOOP(loop_256, AVX2, 8, __m256, _mm256_set1_ps, STEP_256, _mm256_storeu_ps);
+PEAK_LOOP(loop_128, , 4, __m128, _mm_set1_ps, STEP_128, _mm_storeu_ps);
 #elif defined(__aarch64__)
 #define STEP_128(x, m) vfmaq_f32(m, x, m)
-PEAK_FUNCTION
-PEAK_LOOP(loop_128, 4, float32x4_t, vdupq_n_f32, STEP_128, vst1q_f32)
+PEAK_LOOP(loop_128, , 4, float32x4_t, vdupq_n_f32, STEP_128, vst1q_f32);
 #else
 #define STEP_ONE(x, m)   ((x) * (m) + (m))
 #define SET_ONE(x)       (x)
 #define STORE_ONE(to, x) (*(to) = (x))
-PEAK_FUNCTION
-PEAK_LOOP(loop_one, 1, float, SET_ONE, STEP_ONE, STORE_ONE)
+PEAK_LOOP(loop_one, , 1, float, SET_ONE, STEP_ONE, STORE_ONE);
 #endif
 
-        typedef struct peak_kind {
+typedef struct peak_kind {
   peak_loop loop;
   uint32_t lanes;
 } peak_kind;
