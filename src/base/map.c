@@ -1,7 +1,6 @@
 #include "base/map.h"
 
 #include <stdint.h>
-#include <string.h>
 
 static size_t start(const map *m, const void *key) {
   uint64_t h = (uint64_t)(uintptr_t)key * 0x9E3779B97F4A7C15u;
@@ -31,9 +30,4 @@ void map_set(arena *a, map *m, const void *key, void *value) {
   map_slot *s = find(m, key);
   if (!s->key) m->n++;
   *s = (map_slot){key, value};
-}
-
-void map_clear(map *m) {
-  if (m->n) memset(m->slot, 0, m->cap * sizeof *m->slot);
-  m->n = 0;
 }

@@ -25,7 +25,4 @@ void map_set(arena *a, map *m, const void *key, void *value);
 /** Whether a key is there (its value may be NULL). */
 int map_has(const map *m, const void *key);
 
-/** Forgets all keys and keeps the storage. */
-void map_clear(map *m);
-
 #endif
