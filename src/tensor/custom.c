@@ -1,6 +1,12 @@
-#include "tensor/custom.h"
+/* Custom operations: functions of the host, and kernels of the caller's, as nodes.
 
-#include "device/failure.h"
+   A kernel is a KERNEL node for each of its results (ir/kernel.h). A function is one CUSTOM node.
+   Its inputs are the caller's, and after these, as rank-0 i64 tensors, the sizes that vary. Its
+   result is the only output, or all of them one after another in one row: of their type, if they
+   have one, else of bytes that expressions put together. States that it writes are outputs too,
+   which are then assigned. */
+#include "tensor/custom_host.h"
+
 #include "ir/kernel.h"
 #include "ir/kernel_text.h"
 #include "tensor/call.h"
@@ -9,199 +15,7 @@
 #include "tensor/leaf.h"
 #include "tensor/state.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-enum { MOST_INPUTS = 64, MOST_OUTPUTS = 128, ALIGN = 8 };
-
-/** An array that a call gets: its type, with sizes that vary by their places among those. */
-typedef struct shape_form {
-  dtype dtype;
-  size_t rank;
-  int64_t size[TN_MAX_RANK];
-  bool varies[TN_MAX_RANK]; /* size[i] is a place */
-} shape_form;
-
-struct custom_host {
-  atomic_size_t count;
-  const mem *mem;
-  char *name;
-  tn_status (*run)(void *user, tn_call *call);
-  void (*destroy)(void *user);
-  void *user;
-  mutex lock; /* one call at a time */
-  size_t n_in, n_out, n_varying;
-  size_t n_told; /* outputs that the caller knows */
-  uint64_t writes;
-  size_t written[MOST_INPUTS]; /* the output that a written input becomes */
-  shape_form *forms;           /* inputs, then outputs, those of written inputs last */
-};
-
-struct tn_call {
-  size_t n_in, n_out;
-  tn_array in[MOST_INPUTS], out[MOST_OUTPUTS];
-  char text[1024];
-};
-
-/* Host functions. */
-
-custom_host *custom_hold(custom_host *h) {
-  atomic_fetch_add_explicit(&h->count, 1, memory_order_relaxed);
-  return h;
-}
-
-static size_t forms_bytes(const custom_host *h) { return (h->n_in + h->n_out) * sizeof *h->forms; }
-
-void custom_drop(custom_host *h) {
-  if (!h || atomic_fetch_sub_explicit(&h->count, 1, memory_order_acq_rel) > 1) return;
-  if (h->destroy) h->destroy(h->user);
-  mutex_free(&h->lock);
-  mem_strfree(h->mem, h->name);
-  mem_free(h->mem, h->forms, forms_bytes(h));
-  mem_free(h->mem, h, sizeof *h);
-}
-
-/* Running. */
-
-static tn_array array_of(const shape_form *f, const int64_t varying[]) {
-  tn_array a = {NULL, {(tn_dtype)f->dtype, {(int32_t)f->rank, {0}}}};
-  for (size_t i = 0; i < f->rank; i++)
-    a.type.shape.size[i] = f->varies[i] ? varying[f->size[i]] : f->size[i];
-  return a;
-}
-
-static uint64_t bytes_of(const tn_array *a) {
-  uint64_t n = tn_dtype_size(a->type.dtype);
-  for (int32_t i = 0; i < a->type.shape.rank; i++) n *= (uint64_t)a->type.shape.size[i];
-  return n;
-}
-
-static uint64_t aligned(uint64_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
-
-/** Where each output lies in the result; see pack_sizes. */
-static bool place_outputs(const custom_host *h, tn_call *call, tn_array all[], char *at,
-                          uint64_t bytes) {
-  uint64_t offset = 0;
-  bool mixed = false;
-  for (size_t i = 1; i < h->n_out; i++) mixed |= all[i].type.dtype != all[0].type.dtype;
-  for (size_t i = 0; i < h->n_out; i++) {
-    all[i].data = at + offset;
-    offset += mixed ? aligned(bytes_of(&all[i])) : bytes_of(&all[i]);
-  }
-  for (size_t i = 0; i < call->n_out; i++) call->out[i] = all[i];
-  return offset == bytes;
-}
-
-static bool fill_call(const custom_host *h, const executable_call *c, tn_call *call) {
-  int64_t varying[MOST_INPUTS + MOST_OUTPUTS] = {0};
-  tn_array all[MOST_OUTPUTS];
-  for (size_t i = 0; i < h->n_varying; i++)
-    memcpy(&varying[i], c->data[h->n_in + i], sizeof varying[i]);
-  for (size_t i = 0; i < h->n_in; i++) {
-    call->in[i] = array_of(&h->forms[i], varying);
-    call->in[i].data = c->data[i];
-    if (bytes_of(&call->in[i]) != c->bytes[i]) return false;
-  }
-  for (size_t i = 0; i < h->n_out; i++) all[i] = array_of(&h->forms[h->n_in + i], varying);
-  if (!place_outputs(h, call, all, c->data[c->n_inputs], c->bytes[c->n_inputs])) return false;
-  for (size_t i = 0; i < h->n_in; i++)
-    if (h->writes >> i & 1) {
-      tn_array *to = &all[h->written[i]];
-      memcpy(to->data, call->in[i].data, bytes_of(to));
-      call->in[i].data = to->data;
-    }
-  return true;
-}
-
-static tn_status call_host(custom_host *h, const executable_call *c, tn_failure *failure) {
-  tn_call *call = mem_calloc(h->mem, 1, sizeof *call);
-  if (!call) return tn_fail(failure, TN_ERR_MEMORY, "out of memory");
-  call->n_in = h->n_in;
-  call->n_out = h->n_told;
-  tn_status s = TN_ERR_INTERNAL;
-  if (fill_call(h, c, call)) {
-    mutex_lock(&h->lock);
-    s = h->run(h->user, call);
-    mutex_unlock(&h->lock);
-  } else {
-    snprintf(call->text, sizeof call->text, "its arrays have other sizes than their types say");
-  }
-  if (s != TN_OK)
-    tn_fail(failure, s, "custom operation %s: %s", h->name,
-            call->text[0] ? call->text : tn_status_text(s));
-  mem_free(h->mem, call, sizeof *call);
-  return s;
-}
-
-tn_array tn_call_in(const tn_call *call, size_t i) {
-  return call && i < call->n_in ? call->in[i] : (tn_array){0};
-}
-
-tn_array tn_call_out(const tn_call *call, size_t i) {
-  return call && i < call->n_out ? call->out[i] : (tn_array){0};
-}
-
-void tn_call_fail(tn_call *call, const char *text) {
-  if (call && text) snprintf(call->text, sizeof call->text, "%s", text);
-}
-
-/* The host functions of an executable. */
-
-typedef struct listed_host {
-  int64_t uid;
-  custom_host *host;
-} listed_host;
-
-typedef struct host_list {
-  tn_context *context;
-  size_t n;
-  listed_host at[]; /* by uid */
-} host_list;
-
-static size_t list_bytes(size_t n) { return sizeof(host_list) + n * sizeof(listed_host); }
-
-static int by_uid(const void *a, const void *b) {
-  const listed_host *x = a, *y = b;
-  return (x->uid > y->uid) - (x->uid < y->uid);
-}
-
-static tn_status call_listed(void *user, const executable_call *c, tn_failure *failure) {
-  const host_list *l = user;
-  const listed_host key = {c->uid, NULL};
-  const listed_host *found = bsearch(&key, l->at, l->n, sizeof key, by_uid);
-  if (!found)
-    return tn_fail(failure, TN_ERR_INTERNAL, "no custom operation %lld", (long long)c->uid);
-  gate_visit visit;
-  gate_begin_callback(&l->context->gate, &visit);
-  tn_status s = call_host(found->host, c, failure);
-  gate_end_callback(&l->context->gate, &visit);
-  return s;
-}
-
-static void release_list(void *user) {
-  host_list *l = user;
-  for (size_t i = 0; i < l->n; i++) custom_drop(l->at[i].host);
-  mem_free(&l->context->mem, l, list_bytes(l->n));
-}
-
-tn_status custom_host_of(tn_context *c, const node_list *order, executable_host *out) {
-  size_t n = 0;
-  *out = (executable_host){0};
-  for (size_t i = 0; i < order->n; i++) n += order->at[i]->op == OP_CUSTOM;
-  if (!n) return TN_OK;
-  host_list *l = mem_calloc(&c->mem, 1, list_bytes(n));
-  if (!l) return diag_set(&c->diag, TN_ERR_MEMORY, "out of memory");
-  l->context = c;
-  for (size_t i = 0; i < order->n; i++)
-    if (order->at[i]->op == OP_CUSTOM) {
-      l->at[l->n].uid = order->at[i]->ints[0];
-      l->at[l->n++].host = custom_hold(leaf_of(c, order->at[i])->custom);
-    }
-  qsort(l->at, l->n, sizeof *l->at, by_uid);
-  *out = (executable_host){call_listed, release_list, l};
-  return TN_OK;
-}
 
 /* Building. */
 
@@ -212,10 +26,10 @@ typedef struct custom_job {
   size_t n_in, n_out, n_all; /* outputs of the caller's, and with written inputs */
   const tn_type *types;
   tn_tensor **out;
-  custom_host *host;              /* NULL: a kernel */
-  size_t written[MOST_INPUTS];    /* the output that a written input becomes */
-  int64_t uid;                    /* of its leaf; −1: there is none yet */
-  const node *outs[MOST_OUTPUTS]; /* the results */
+  custom_host *host;                     /* NULL: a kernel */
+  size_t written[CUSTOM_MOST_INPUTS];    /* the output that a written input becomes */
+  int64_t uid;                           /* of its leaf; −1: there is none yet */
+  const node *outs[CUSTOM_MOST_OUTPUTS]; /* the results */
 } custom_job;
 
 typedef VEC(const node *) nodes;
@@ -234,8 +48,8 @@ static shape_form form_of(builder *b, dtype t, size_t rank, const node *const di
     size_t k = 0;
     while (k < varying->n && varying->at[k] != dims[i]) k++;
     if (k == varying->n) vec_push(b->arena, varying, dims[i]);
-    if (varying->n > MOST_INPUTS)
-      diag_raise(b->diag, TN_ERR_UNSUPPORTED, "more than %d sizes that vary", MOST_INPUTS);
+    if (varying->n > CUSTOM_MOST_INPUTS)
+      diag_raise(b->diag, TN_ERR_UNSUPPORTED, "more than %d sizes that vary", CUSTOM_MOST_INPUTS);
     f.size[i] = (int64_t)k;
   }
   return f;
@@ -332,15 +146,16 @@ static void make_nodes(custom_job *j, builder *b, const node *const in[], const 
     return;
   }
   bool mixed = are_mixed(outputs, j->n_all);
-  const node *offsets[MOST_OUTPUTS], *at = ix_const(b->ir, 0);
+  const node *offsets[CUSTOM_MOST_OUTPUTS], *at = ix_const(b->ir, 0);
   for (size_t i = 0; i < j->n_all; i++) {
     offsets[i] = at;
     const node *n = elements(b, outputs[i].rank, outputs[i].dims);
     if (mixed) {
       n = ix_scale(b->ir, n, (int64_t)dtype_bytes(outputs[i].dtype));
       n = ix_scale(b->ir,
-                   ix_floordiv(b->ir, ix_add_const(b->ir, n, ALIGN - 1), ix_const(b->ir, ALIGN)),
-                   ALIGN);
+                   ix_floordiv(b->ir, ix_add_const(b->ir, n, CUSTOM_ALIGN - 1),
+                               ix_const(b->ir, CUSTOM_ALIGN)),
+                   CUSTOM_ALIGN);
     }
     at = ix_add(b->ir, at, n);
   }
@@ -396,8 +211,8 @@ static void make_kernel_nodes(custom_job *j, builder *b, const node *const in[],
 static void make_custom(void *arg) {
   custom_job *j = arg;
   builder b = context_builder(j->c);
-  const node *in[MOST_INPUTS] = {NULL};
-  output outputs[MOST_OUTPUTS];
+  const node *in[CUSTOM_MOST_INPUTS] = {NULL};
+  output outputs[CUSTOM_MOST_OUTPUTS];
   for (size_t i = 0; i < j->n_in; i++) {
     if (j->desc->writes >> i & 1) state_check_assignable(&b, j->in[i]);
     in[i] = handle_typed(&b, j->in[i]);
@@ -422,38 +237,13 @@ static tn_status check_desc(custom_job *j, const tn_custom_desc *from, tn_custom
                     j->types ? "results" : "types");
   if (!to->run == !to->kernel)
     return diag_set(d, TN_ERR_ARGUMENT, "either `run` or `kernel` is to be set");
-  if (j->n_in > MOST_INPUTS || j->n_out > MOST_INPUTS)
+  if (j->n_in > CUSTOM_MOST_INPUTS || j->n_out > CUSTOM_MOST_INPUTS)
     return diag_set(d, TN_ERR_ARGUMENT, "%zu inputs and %zu outputs, not %d each at most", j->n_in,
-                    j->n_out, MOST_INPUTS);
-  if (j->n_in < MOST_INPUTS && to->writes >> j->n_in)
+                    j->n_out, CUSTOM_MOST_INPUTS);
+  if (j->n_in < CUSTOM_MOST_INPUTS && to->writes >> j->n_in)
     return diag_set(d, TN_ERR_ARGUMENT, "`writes` names an input that is not there");
   if (!j->n_out && !to->writes)
     return diag_set(d, TN_ERR_ARGUMENT, "there is neither an output nor a write");
-  return TN_OK;
-}
-
-/** Makes the host function; it owns the payload from here on. */
-static tn_status open_host(custom_job *j) {
-  tn_context *c = j->c;
-  custom_host *h = mem_calloc(&c->mem, 1, sizeof *h);
-  if (!h) return diag_set(&c->diag, TN_ERR_MEMORY, "out of memory");
-  atomic_init(&h->count, 1);
-  h->mem = &c->mem;
-  mutex_init(&h->lock);
-  h->n_in = j->n_in;
-  h->n_out = j->n_all;
-  h->n_told = j->n_out;
-  h->writes = j->desc->writes;
-  h->run = j->desc->run;
-  h->user = j->desc->user;
-  h->forms = mem_calloc(&c->mem, 1, forms_bytes(h));
-  h->name = mem_strdup(&c->mem, j->desc->name ? j->desc->name : "custom");
-  if (!h->forms || !h->name) {
-    custom_drop(h);
-    return diag_set(&c->diag, TN_ERR_MEMORY, "out of memory");
-  }
-  h->destroy = j->desc->destroy;
-  j->host = h;
   return TN_OK;
 }
 
@@ -464,9 +254,9 @@ static failure *build_custom(custom_job *j, const tn_custom_desc *given, tn_cust
   tn_status s = check_desc(j, given, desc);
   j->n_all = j->n_out;
   for (size_t i = 0; s == TN_OK && i < j->n_in; i++) j->n_all += desc->writes >> i & 1;
-  if (s == TN_OK && desc->run) s = open_host(j);
+  if (s == TN_OK && desc->run) s = custom_host_open(c, desc, j->n_in, j->n_out, j->n_all, &j->host);
   if (s != TN_OK) {
-    context_fail(c, "custom", j->in, j->n_in <= MOST_INPUTS ? j->n_in : 0);
+    context_fail(c, "custom", j->in, j->n_in <= CUSTOM_MOST_INPUTS ? j->n_in : 0);
     return context_failure(c);
   }
   f = call_try(c, "custom", j->in, j->n_in, make_custom, j);

@@ -1,7 +1,7 @@
 #include "tensor/executable_cache.h"
 
 #include "base/map.h"
-#include "tensor/custom.h"
+#include "tensor/custom_host.h"
 
 #include <string.h>
 

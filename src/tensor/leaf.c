@@ -1,6 +1,6 @@
 #include "tensor/leaf.h"
 
-#include "tensor/custom.h"
+#include "tensor/custom_host.h"
 #include "tensor/state.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "tensor/plan.h"
 
 #include "tensor/call.h"
-#include "tensor/custom.h"
+#include "tensor/custom_host.h"
 #include "tensor/desc.h"
 #include "tensor/dims.h"
 #include "tensor/leaf.h"
