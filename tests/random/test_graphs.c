@@ -3,8 +3,10 @@
    test_graphs [--seed=N] [--long] [--interpret] [FILE.ir …]
 
    Environment: TENON_SEED, the first graph's seed (graph i has seed TENON_SEED + i); TENON_GRAPHS,
-   how many (1,000; 150 where a sanitizer watches; 20,000 with --long or TENON_LONG); TENON_FOUND, a
-   folder for the graphs that fail; TENON_PRINT, to see each graph; TENON_PASSES, each stage.
+   how many (1,000; 500 with the verifier after each pass, 150 where a sanitizer watches; 20,000
+   with
+   --long or TENON_LONG); TENON_FOUND, a folder for the graphs that fail; TENON_PRINT, to see each
+   graph; TENON_PASSES, each stage.
    Without TENON_SEED the graphs are new ones; but as --seed says where they are not many.
    --interpret compiles nothing. With files, only these are checked. The graphs in found/ always
    are: they failed once. */
@@ -362,6 +364,11 @@ static bool is_watched(void) {
   return text && *text;
 }
 
+#ifdef TENON_VERIFY
+enum { USUAL = 500 };
+#else
+enum { USUAL = 1000 };
+#endif
 enum { MOST_FAILURES = 10 };
 
 int main(int argc, char **argv) {
@@ -375,7 +382,7 @@ int main(int argc, char **argv) {
   s.found = getenv("TENON_FOUND");
   if (check_arguments(&s, argc, argv)) return s.failures ? 1 : 0;
   uint64_t first = number_in("TENON_SEED", usual_seed(&s));
-  s.graphs = (size_t)number_in("TENON_GRAPHS", s.is_long ? 20000 : is_watched() ? 150 : 1000);
+  s.graphs = (size_t)number_in("TENON_GRAPHS", s.is_long ? 20000 : is_watched() ? 150 : USUAL);
   printf("TENON_SEED=%llu, %zu graphs\n", (unsigned long long)first, s.graphs);
   fflush(stdout);
   size_t found = check_found(&s);
