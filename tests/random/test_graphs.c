@@ -3,7 +3,7 @@
    test_graphs [--seed=N] [--long] [--interpret] [FILE.ir …]
 
    Environment: TENON_SEED, the first graph's seed (graph i has seed TENON_SEED + i); TENON_GRAPHS,
-   how many (1,000; 500 with the verifier after each pass, 150 where a sanitizer watches; 20,000
+   how many (1,000; 250 with the verifier after each pass, 150 where a sanitizer watches; 20,000
    with
    --long or TENON_LONG); TENON_FOUND, a folder for the graphs that fail; TENON_PRINT, to see each
    graph; TENON_PASSES, each stage.
@@ -365,7 +365,7 @@ static bool is_watched(void) {
 }
 
 #ifdef TENON_VERIFY
-enum { USUAL = 500 };
+enum { USUAL = 250 };
 #else
 enum { USUAL = 1000 };
 #endif
