@@ -165,9 +165,10 @@ static void add_arrays(job *j) {
 
 enum { MOST_SIZES = 4, MOST_NUMBERS = 4, MOST_PARTS = 4 };
 
-/** Floats of a shape, or integers; neither: no weight. */
+/** Elements of x's type of a shape, or integers; neither: no weight. */
 typedef struct weight {
   int64_t dims[MOST_SIZES]; /* up to a 0 */
+  bool is_scalar;           /* the integer is not in a list */
   size_t n;                 /* of the integers */
   int64_t numbers[MOST_NUMBERS];
 } weight;
@@ -181,6 +182,7 @@ typedef struct attribute {
 typedef struct seed {
   const char *op;
   int64_t opset;
+  int type; /* of x; 0: f32 */
   const char *x[MOST_SIZES + 1];
   weight weights[MOST_PARTS];
   attribute attributes[MOST_PARTS + 1];
@@ -192,6 +194,8 @@ typedef struct seed {
 #define WITH(...)                     .weights = {__VA_ARGS__}
 #define FLOATS(...)                   {.dims = {__VA_ARGS__}}
 #define NUMBERS(...)                  {NUMBERS_OF(__VA_ARGS__)}
+#define SCALAR(value)                 {.is_scalar = true, NUMBERS_OF(value)}
+#define OF(type_of_x)                 .type = type_of_x
 #define ATTRIBUTES(...)               .attributes = {__VA_ARGS__}
 #define NUMBER(called, value)         {.name = called, .numbers = {value}}
 #define LIST(called, ...)             {.name = called, NUMBERS_OF(__VA_ARGS__)}
@@ -287,18 +291,96 @@ static const seed seeds[] = {
   SEED("Upsample", 9, X("3"), WITH(FLOATS(1))),
   SEED("Resize", 10, X("3"), WITH(FLOATS(1)), ATTRIBUTES(TEXT("mode", "linear"))),
   SEED("GlobalMaxPool", 1, X("n", "2", "5", "5")),
+  SEED("Abs", 18, X("n", "3")),
+  SEED("Neg", 18, X("n", "3")),
+  SEED("Sign", 18, X("n", "3")),
+  SEED("Floor", 18, X("n", "3")),
+  SEED("Ceil", 18, X("n", "3")),
+  SEED("Round", 18, X("n", "3")),
+  SEED("Log", 18, X("n", "3")),
+  SEED("Sin", 18, X("n", "3")),
+  SEED("Cos", 18, X("n", "3")),
+  SEED("Tan", 18, X("n", "3")),
+  SEED("Asin", 18, X("n", "3")),
+  SEED("Acos", 18, X("n", "3")),
+  SEED("Atan", 18, X("n", "3")),
+  SEED("Sinh", 18, X("n", "3")),
+  SEED("Cosh", 18, X("n", "3")),
+  SEED("Asinh", 18, X("n", "3")),
+  SEED("Acosh", 18, X("n", "3")),
+  SEED("Atanh", 18, X("n", "3")),
+  SEED("Erf", 18, X("n", "3")),
+  SEED("IsNaN", 18, X("n", "3")),
+  SEED("IsInf", 18, X("n", "3")),
+  SEED("Gelu", 20, X("n", "3"), ATTRIBUTES(TEXT("approximate", "tanh"))),
+  SEED("Pow", 18, X("n", "3"), WITH(FLOATS(3))),
+  SEED("Min", 18, X("n", "3"), WITH(FLOATS(3))),
+  SEED("Greater", 18, X("n", "3"), WITH(FLOATS(3))),
+  SEED("GreaterOrEqual", 18, X("n", "3"), WITH(FLOATS(3))),
+  SEED("Less", 18, X("n", "3"), WITH(FLOATS(3))),
+  SEED("LessOrEqual", 18, X("n", "3"), WITH(FLOATS(3))),
+  SEED("CastLike", 18, X("n", "3"), WITH(FLOATS(3))),
+  SEED("Mod", 18, X("n", "3"), WITH(FLOATS(3)), ATTRIBUTES(NUMBER("fmod", 1))),
+  SEED("Where", 16, OF(ONNX_TYPE_BOOL), X("n", "3"), WITH(FLOATS(3), FLOATS(1))),
+  SEED("And", 7, OF(ONNX_TYPE_BOOL), X("n", "3"), WITH(FLOATS(3))),
+  SEED("Or", 7, OF(ONNX_TYPE_BOOL), X("n", "3"), WITH(FLOATS(3))),
+  SEED("Xor", 7, OF(ONNX_TYPE_BOOL), X("n", "3"), WITH(FLOATS(3))),
+  SEED("Not", 1, OF(ONNX_TYPE_BOOL), X("n", "3")),
+  SEED("BitwiseAnd", 18, OF(ONNX_TYPE_U8), X("n", "3"), WITH(FLOATS(3))),
+  SEED("BitwiseOr", 18, OF(ONNX_TYPE_U8), X("n", "3"), WITH(FLOATS(3))),
+  SEED("BitwiseXor", 18, OF(ONNX_TYPE_U8), X("n", "3"), WITH(FLOATS(3))),
+  SEED("BitwiseNot", 18, OF(ONNX_TYPE_I32), X("n", "3")),
+  SEED("BitShift", 11, OF(ONNX_TYPE_U8), X("n", "3"), WITH(FLOATS(1)), 
+       ATTRIBUTES(TEXT("direction", "LEFT"))),
+  SEED("BitCast", 26, X("n", "3"), ATTRIBUTES(NUMBER("to", ONNX_TYPE_I32))),
+  SEED("Size", 13, X("n", "3")),
+  SEED("Range", 11, WITH(SCALAR(0), SCALAR(5), SCALAR(2))),
+  SEED("EyeLike", 9, X("n", "3"), ATTRIBUTES(NUMBER("k", -1))),
+  SEED("Split", 13, X("n", "3"), WITH(NUMBERS(3)), ATTRIBUTES(NUMBER("axis", 1))),
+  SEED("Tile", 13, X("n", "3"), WITH(NUMBERS(2, 3))),
+  SEED("Trilu", 14, X("n", "3"), WITH(SCALAR(-1)), ATTRIBUTES(NUMBER("upper", 0))),
+  SEED("Gather", 13, X("n", "3"), WITH(NUMBERS(0, -1)), ATTRIBUTES(NUMBER("axis", 1))),
+  SEED("GatherElements", 13, X("3"), WITH(NUMBERS(0, -1))),
+  SEED("GatherND", 13, X("3", "2"), WITH(NUMBERS(1))),
+  SEED("ScatterElements", 18, X("3"), WITH(NUMBERS(0, 2), FLOATS(2)), 
+       ATTRIBUTES(TEXT("reduction", "add"))),
+  SEED("ScatterND", 18, X("3", "2"), WITH(NUMBERS(1), FLOATS(2))),
+  SEED("OneHot", 11, X("n"), WITH(SCALAR(3), FLOATS(2))),
+  SEED("ReduceMin", 18, X("n", "3"), WITH(NUMBERS(-1))),
+  SEED("ReduceMean", 18, X("n", "3"), WITH(NUMBERS(-1))),
+  SEED("ReduceProd", 18, X("n", "3"), WITH(NUMBERS(-1))),
+  SEED("ReduceL1", 18, X("n", "3"), WITH(NUMBERS(-1))),
+  SEED("ReduceL2", 18, X("n", "3"), WITH(NUMBERS(-1))),
+  SEED("ReduceSumSquare", 18, X("n", "3"), WITH(NUMBERS(-1))),
+  SEED("ReduceLogSum", 18, X("n", "3"), WITH(NUMBERS(-1))),
+  SEED("ReduceLogSumExp", 18, X("n", "3"), WITH(NUMBERS(-1))),
+  SEED("ArgMax", 13, X("n", "3"), ATTRIBUTES(NUMBER("axis", 1), NUMBER("select_last_index", 1))),
+  SEED("ArgMin", 13, X("n", "3"), ATTRIBUTES(NUMBER("axis", 1), NUMBER("select_last_index", 1))),
+  SEED("CumSum", 14, X("n", "3"), WITH(SCALAR(1)), ATTRIBUTES(NUMBER("reverse", 1))),
+  SEED("CumProd", 26, X("n", "3"), WITH(SCALAR(1)), ATTRIBUTES(NUMBER("exclusive", 1))),
+  SEED("RNN", 14, X("2", "1", "3"), WITH(FLOATS(1, 2, 3), FLOATS(1, 2, 2)), ATTRIBUTES(NUMBER("hidden_size", 2))),
+  SEED("GRU", 14, X("2", "1", "3"), WITH(FLOATS(1, 6, 3), FLOATS(1, 6, 2)),
+       ATTRIBUTES(NUMBER("hidden_size", 2), NUMBER("linear_before_reset", 1))),
+  SEED("LSTM", 14, X("2", "1", "3"), WITH(FLOATS(1, 8, 3), FLOATS(1, 8, 2)),
+       ATTRIBUTES(NUMBER("hidden_size", 2), TEXT("direction", "reverse"))),
+  SEED("Attention", 23, X("1", "2", "3", "4"), WITH(FLOATS(1, 2, 3, 4), FLOATS(1, 2, 3, 4)),
+       ATTRIBUTES(NUMBER("is_causal", 1))),
+  SEED("RotaryEmbedding", 23, X("1", "2", "3", "4"), WITH(FLOATS(1, 3, 2), FLOATS(1, 3, 2))),
+  SEED("Einsum", 12, X("2", "3"), WITH(FLOATS(3, 4)), ATTRIBUTES(TEXT("equation", "ij,jk->ik"))),
+  SEED("MatMulInteger", 10, OF(ONNX_TYPE_U8), X("n", "3"), WITH(FLOATS(3, 4))),
 };
 /* clang-format on */
 
 /** False if there is none. */
-static bool put_seed_weight(bytes *graph, const char *name, const weight *w) {
+static bool put_seed_weight(bytes *graph, const char *name, int type, const weight *w) {
   static const float floats[64] = {1, -2, 0.5f};
-  size_t rank = 0, n = 1;
-  for (; rank < MOST_SIZES && w->dims[rank]; rank++) n *= (size_t)w->dims[rank];
+  size_t rank = 0, bytes = onnx_dtype_bits(type) / 8;
+  for (; rank < MOST_SIZES && w->dims[rank]; rank++) bytes *= (size_t)w->dims[rank];
   if (w->n)
-    put_weight(graph, name, ONNX_TYPE_I64, 1, (int64_t[]){(int64_t)w->n}, w->numbers, w->n * 8);
-  else if (rank && n * sizeof *floats <= sizeof floats)
-    put_weight(graph, name, ONNX_TYPE_F32, rank, w->dims, floats, n * sizeof *floats);
+    put_weight(graph, name, ONNX_TYPE_I64, !w->is_scalar, (int64_t[]){(int64_t)w->n}, w->numbers,
+               w->n * 8);
+  else if (rank && bytes <= sizeof floats)
+    put_weight(graph, name, type, rank, w->dims, floats, bytes);
   return w->n || rank;
 }
 
@@ -334,11 +416,12 @@ static void add_model(job *j, const seed *s) {
   const char *inputs[MOST_PARTS + 2] = {NULL}, **input = inputs;
   bytes graph = {.n = 0}, attributes = {.n = 0}, file = {.n = 0};
   if (*s->x) *input++ = names[0];
-  for (size_t i = 0; i < MOST_PARTS && put_seed_weight(&graph, names[i + 1], &s->weights[i]); i++)
-    *input++ = names[i + 1];
+  int type = s->type ? s->type : ONNX_TYPE_F32;
+  for (size_t i = 0; i < MOST_PARTS; i++)
+    if (put_seed_weight(&graph, names[i + 1], type, &s->weights[i])) *input++ = names[i + 1];
   for (const attribute *a = s->attributes; a->name; a++) put_seed_attribute(&attributes, a);
-  put_port(&graph, 11, "x", ONNX_TYPE_F32, s->x);
-  put_port(&graph, 12, "y", ONNX_TYPE_F32, s->x);
+  put_port(&graph, 11, "x", type, s->x);
+  put_port(&graph, 12, "y", type, s->x);
   put_node_with(&graph, s->op, inputs, "y", &attributes);
   put_model(&file, "seed", &graph, s->opset);
   const char *name =

@@ -42,7 +42,13 @@ static inline void put_message(bytes *b, unsigned field, const bytes *m) {
 }
 
 /** An element type's number in TensorProto.DataType. */
-enum { ONNX_TYPE_F32 = 1, ONNX_TYPE_I64 = 7 };
+enum {
+  ONNX_TYPE_F32 = 1,
+  ONNX_TYPE_U8 = 2,
+  ONNX_TYPE_I32 = 6,
+  ONNX_TYPE_I64 = 7,
+  ONNX_TYPE_BOOL = 9
+};
 
 static inline void put_tensor(bytes *t, const char *name, int type, size_t rank,
                               const int64_t dims[], const void *data, size_t n) {
