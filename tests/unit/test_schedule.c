@@ -289,8 +289,8 @@ static void check_linear(const char *what, void (*body)(test *t), double most) {
     times[i] = run_body(body, 0, nodes);
     print_message("%s: %.0f nodes, %.4f s\n", what, nodes, times[i]);
   }
-  /* Ten times is linear, a hundred quadratic. */
-  if (!is_sanitized()) assert_true(times[2] < 30 * times[1] + 0.05);
+  /* Ten times is linear, a hundred quadratic; the largest graph does not fit into the caches. */
+  if (!is_sanitized()) assert_true(times[2] < 50 * times[1] + 0.05);
 }
 
 static void time_is_linear_in_the_graph(void **state) {
