@@ -3,8 +3,7 @@
    test_graphs [--seed=N] [--long] [--interpret] [FILE.ir …]
 
    Environment: TENON_SEED, the first graph's seed (graph i has seed TENON_SEED + i); TENON_GRAPHS,
-   how many (1,000; 250 with the verifier after each pass, 150 where a sanitizer watches; 20,000
-   with
+   how many (1,000; 150 with the verifier after each pass, 75 where a sanitizer watches; 20,000 with
    --long or TENON_LONG); TENON_FOUND, a folder for the graphs that fail; TENON_PRINT, to see each
    graph; TENON_PASSES, each stage.
    Without TENON_SEED the graphs are new ones; but as --seed says where they are not many.
@@ -365,7 +364,7 @@ static bool is_watched(void) {
 }
 
 #ifdef TENON_VERIFY
-enum { USUAL = 250 };
+enum { USUAL = 150 };
 #else
 enum { USUAL = 1000 };
 #endif
@@ -382,7 +381,7 @@ int main(int argc, char **argv) {
   s.found = getenv("TENON_FOUND");
   if (check_arguments(&s, argc, argv)) return s.failures ? 1 : 0;
   uint64_t first = number_in("TENON_SEED", usual_seed(&s));
-  s.graphs = (size_t)number_in("TENON_GRAPHS", s.is_long ? 20000 : is_watched() ? 150 : USUAL);
+  s.graphs = (size_t)number_in("TENON_GRAPHS", s.is_long ? 20000 : is_watched() ? 75 : USUAL);
   printf("TENON_SEED=%llu, %zu graphs\n", (unsigned long long)first, s.graphs);
   fflush(stdout);
   size_t found = check_found(&s);
