@@ -10,36 +10,6 @@ enum { MOST_STEPS = 1024, MOST_FUNCTIONS = 3 };
 
 /* ---- Activation functions ---- */
 
-static value of_tanh(builder *b, value x, double alpha, double beta) {
-  (void)alpha;
-  (void)beta;
-  return build_tanh(b, x);
-}
-
-static value of_sigmoid(builder *b, value x, double alpha, double beta) {
-  (void)alpha;
-  (void)beta;
-  return build_sigmoid(b, x);
-}
-
-static value of_relu(builder *b, value x, double alpha, double beta) {
-  (void)alpha;
-  (void)beta;
-  return build_relu(b, x);
-}
-
-static value of_softsign(builder *b, value x, double alpha, double beta) {
-  (void)alpha;
-  (void)beta;
-  return build_softsign(b, x);
-}
-
-static value of_softplus(builder *b, value x, double alpha, double beta) {
-  (void)alpha;
-  (void)beta;
-  return build_softplus(b, x);
-}
-
 static value of_affine(builder *b, value x, double alpha, double beta) {
   return build_add(b, build_mul(b, x, build_num(b, alpha)), build_num(b, beta));
 }
@@ -70,23 +40,24 @@ static value of_elu(builder *b, value x, double alpha, double beta) {
 /** `takes`: how many of alpha and beta it has. */
 typedef struct activation {
   const char *name;
+  value (*plain)(builder *b, value x); /* with neither; */
   value (*build)(builder *b, value x, double alpha, double beta);
   int takes;
   double alpha, beta; /* as the operator of that name has them */
 } activation;
 
 static const activation activations[] = {
-    {"Tanh", of_tanh, 0, 0, 0},
-    {"Sigmoid", of_sigmoid, 0, 0, 0},
-    {"Relu", of_relu, 0, 0, 0},
-    {"Softsign", of_softsign, 0, 0, 0},
-    {"Softplus", of_softplus, 0, 0, 0},
-    {"Affine", of_affine, 2, 1, 0},
-    {"LeakyRelu", of_leaky_relu, 1, 0.01, 0},
-    {"ThresholdedRelu", of_thresholded_relu, 1, 1, 0},
-    {"ScaledTanh", of_scaled_tanh, 2, 1, 1},
-    {"HardSigmoid", of_hard_sigmoid, 2, 0.2, 0.5},
-    {"Elu", of_elu, 1, 1, 0},
+    {"Tanh", build_tanh, NULL, 0, 0, 0},
+    {"Sigmoid", build_sigmoid, NULL, 0, 0, 0},
+    {"Relu", build_relu, NULL, 0, 0, 0},
+    {"Softsign", build_softsign, NULL, 0, 0, 0},
+    {"Softplus", build_softplus, NULL, 0, 0, 0},
+    {"Affine", NULL, of_affine, 2, 1, 0},
+    {"LeakyRelu", NULL, of_leaky_relu, 1, 0.01, 0},
+    {"ThresholdedRelu", NULL, of_thresholded_relu, 1, 1, 0},
+    {"ScaledTanh", NULL, of_scaled_tanh, 2, 1, 1},
+    {"HardSigmoid", NULL, of_hard_sigmoid, 2, 0.2, 0.5},
+    {"Elu", NULL, of_elu, 1, 1, 0},
 };
 
 static activation activation_named(const onnx_call *c, const char *name) {
@@ -352,7 +323,7 @@ static value activate(const cell *k, size_t function, value x) {
   double clip = function < 2 ? k->l->clip : 0; /* gates alone, as ONNX Runtime does it */
   builder *b = k->l->b;
   if (clip > 0) x = build_clip(b, x, build_num(b, -clip), build_num(b, clip));
-  return f->build(b, x, f->alpha, f->beta);
+  return f->plain ? f->plain(b, x) : f->build(b, x, f->alpha, f->beta);
 }
 
 /** What the state gives to the gates. */

@@ -20,20 +20,13 @@ try:
 except ImportError as missing:
     print(f"skipped: {missing} (scripts/setup.sh --tests installs it)")
     sys.exit(77)
+from checks import Checks
 from tenon import INPUT, Library, Refused
 from test_programs import network
 
 FLOAT, INT64, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
 BOOL = TensorProto.BOOL
-passed, failures = 0, []
-
-
-def check(what, holds, why=""):
-    global passed
-    if holds:
-        passed += 1
-    else:
-        failures.append(f"{what}: {why}")
+check = Checks()
 
 
 def node(op, inputs, outputs, name=None, **attributes):
@@ -516,10 +509,7 @@ def main(build):
         check_binding(library)
         check_network(library, folder)
     check("tn_close", library.close() == 0)
-    for f in failures:
-        print("FAILED", f)
-    print(f"{passed} passed, {len(failures)} failed")
-    return bool(failures) or passed < 400
+    return check.end(400)
 
 
 sys.exit(main(sys.argv[1]))

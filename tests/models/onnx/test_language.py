@@ -19,20 +19,13 @@ try:
 except ImportError as missing:
     print(f"skipped: {missing} (scripts/setup.sh --tests installs it)")
     sys.exit(77)
+from checks import Checks
 from language_networks import encoder, recurrent
 from tenon import Library, Refused
 
 RTOL, ATOL = 1e-3, 1e-4
 WORDS, LONGEST, STEPS, INPUTS = 300, 48, 6, 24
-passed, failures = 0, []
-
-
-def check(what, holds, why=""):
-    global passed
-    if holds:
-        passed += 1
-    else:
-        failures.append(f"{what}: {why}")
+check = Checks()
 
 
 def counting_compiler(folder):
@@ -141,10 +134,7 @@ def main(build):
         check_sensitivity(library, "recurrent", recurrent(), (), given[1])
         check_refusals(library)
         check("tn_close", library.close() == 0)
-    for f in failures:
-        print("FAILED", f)
-    print(f"{passed} passed, {len(failures)} failed")
-    return bool(failures) or passed < 15
+    return check.end(15)
 
 
 sys.exit(main(sys.argv[1]))

@@ -19,21 +19,14 @@ try:
 except ImportError as missing:
     print(f"skipped: {missing} (scripts/setup.sh --tests installs it)")
     sys.exit(77)
+from checks import Checks
 from tenon import INPUT, OUTPUT, Library, Refused
 
 FLOAT = TensorProto.FLOAT
 FAR = 2**63 - 1
 SIZES = (0, 1, 2, 5)
 WAY_OUT = ["tn_model_desc.sizes", "--size"]
-passed, failures = 0, []
-
-
-def check(what, holds, why=""):
-    global passed
-    if holds:
-        passed += 1
-    else:
-        failures.append(f"{what}: {why}")
+check = Checks()
 
 
 def model(nodes, inputs, weights=None, opset=18):
@@ -373,10 +366,7 @@ def main(build):
     check_known_wrong(library)
     check_many_operators(library)
     check("tn_close", library.close() == 0)
-    for f in failures:
-        print("FAILED", f)
-    print(f"{passed} passed, {len(failures)} failed")
-    return bool(failures) or passed < 700
+    return check.end(700)
 
 
 sys.exit(main(sys.argv[1]))

@@ -1,0 +1,19 @@
+"""Checks that are counted: those that fail are told at the end."""
+
+
+class Checks:
+    def __init__(self):
+        self.passed, self.failures = 0, []
+
+    def __call__(self, what, holds, why=""):
+        if holds:
+            self.passed += 1
+        else:
+            self.failures.append(f"{what}: {why}")
+
+    def end(self, least):
+        """Tells how it went; whether something failed, or fewer were made than there are."""
+        for f in self.failures:
+            print("FAILED", f)
+        print(f"{self.passed} passed, {len(self.failures)} failed")
+        return bool(self.failures) or self.passed < least
