@@ -356,8 +356,9 @@ static bool copy_facts(kernel_cache *c, const made_kernel *made) {
   k->name = put(&at, s->name);
   k->sizes = launch_copy(&made->sizes, block + slots + names, value_names);
   k->facts = (tn_program_facts){.entry = entry,
-                                .n_buffers = s->n_globals,
+                                .n_globals = s->n_globals,
                                 .n_values = s->n_values,
+                                .scratch = s->scratch,
                                 .core_id = s->core_id,
                                 .value_names = value_names,
                                 .globals = globals};

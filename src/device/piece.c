@@ -11,6 +11,7 @@ static void write_kernel(str *to, const tn_program_spec *s, const launch_code *s
   for (size_t i = 0; i < s->n_globals; i++) wire_add(to, (uint64_t)s->globals[i]);
   wire_add(to, s->n_values);
   for (size_t i = 0; i < s->n_values; i++) wire_add_text(to, s->value_names[i]);
+  wire_add(to, s->scratch);
   launch_write(sizes, to);
 }
 
@@ -41,6 +42,7 @@ static void read_kernel(wire_reader *r, piece_kernel *k, arena *a) {
   s->core_id = (int64_t)wire_number(r);
   s->globals = read_globals(r, &s->n_globals, a);
   s->value_names = read_names(r, &s->n_values, a);
+  s->scratch = wire_number(r);
   k->sizes = launch_read_sizes(r, a, s->value_names, s->n_values);
   if (s->core_id < -1 || s->core_id >= (int64_t)s->n_values) r->failed = true;
 }

@@ -75,6 +75,10 @@ static void ask(compilation *c, request *r, bool wait) {
   r->claimed = answer == CACHE_CLAIMED;
 }
 
+static bool has_room(const tn_capabilities *caps, const tn_program_spec *s) {
+  return !caps->max_scratch || s->scratch <= caps->max_scratch;
+}
+
 /* What the disk has. */
 
 static const node *sink_of(const request *r) {
@@ -89,17 +93,24 @@ static bool can_be_loaded(compilation *c, const piece *p, size_t n) {
   void *module, *program;
   tn_failure f;
   failure_clear(&f);
+  bool fits = true;
   tn_status status = b->load(v->state, &p->code, &module, &f);
   if (status) return status == TN_ERR_MEMORY;
   for (size_t i = 0; i < n && !status; i++) {
     const tn_program_spec *s = &p->kernels[i].spec;
-    const tn_program_facts facts = {s->entry,   s->n_globals,   s->n_values,
-                                    s->core_id, s->value_names, s->globals};
+    const tn_program_facts facts = {.entry = s->entry,
+                                    .n_globals = s->n_globals,
+                                    .n_values = s->n_values,
+                                    .scratch = s->scratch,
+                                    .core_id = s->core_id,
+                                    .value_names = s->value_names,
+                                    .globals = s->globals};
     status = b->program(module, &facts, &program, &f);
     if (!status) b->program_free(program);
+    fits = fits && has_room(&c->target->caps, s);
   }
   b->unload(module);
-  return !status || status == TN_ERR_MEMORY;
+  return fits && (!status || status == TN_ERR_MEMORY);
 }
 
 /** Publishes all that is claimed and in the file that is read. */
@@ -155,11 +166,21 @@ static void generate(compilation *c, request *r) {
 #endif
 }
 
+static void check_scratch(compilation *c, tn_program_spec *s) {
+  const tn_capabilities *caps = &c->target->caps;
+  if (!has_room(caps, s))
+    diag_raise(c->diag, TN_ERR_UNSUPPORTED,
+               "the kernel's own arrays take %llu bytes, and may take %llu on this device",
+               (unsigned long long)s->scratch, (unsigned long long)caps->max_scratch);
+  if (!caps->scratch_buffer) s->scratch = 0;
+}
+
 /** PROGRAM(SINK, DEVICE, LINEAR) → PROGRAM(SINK, DEVICE, LINEAR, SOURCE) */
 static void render(compilation *c, request *r) {
   const device_target *t = c->target;
   tn_program_spec *s = &r->spec;
   spec_derive(c->ir, r->program, s);
+  check_scratch(c, s);
   s->entry = cache_entry(r->kernel);
   r->sizes = launch_compile_sizes(c->arena, s->global, s->local, s->value_names, s->n_values);
   tn_failure f;
@@ -386,13 +407,26 @@ static tn_status check_buffers(const tn_program *p, const tn_launch *l, tn_failu
 }
 
 static tn_status check_launch(const tn_program *p, const tn_launch *l, tn_failure *f) {
-  if (l->n_buffers != p->facts.n_buffers)
-    return tn_fail(f, TN_ERR_ARGUMENT, "kernel %s takes %zu buffers, not %zu", p->name,
-                   p->facts.n_buffers, l->n_buffers);
+  size_t wanted = p->facts.n_globals + (p->facts.scratch > 0);
+  if (l->n_buffers != wanted)
+    return tn_fail(f, TN_ERR_ARGUMENT, "kernel %s takes %zu buffers, not %zu", p->name, wanted,
+                   l->n_buffers);
   if (l->n_values != p->facts.n_values)
     return tn_fail(f, TN_ERR_ARGUMENT, "kernel %s takes %zu values, not %zu", p->name,
                    p->facts.n_values, l->n_values);
   return check_buffers(p, l, f);
+}
+
+/** Each worker has arrays of its own: the last buffer is large enough. */
+static tn_status check_scratch_buffer(const tn_program *p, const tn_launch *l,
+                                      const int64_t global[3], tn_failure *f) {
+  uint64_t workers = p->facts.core_id < 0 ? 1 : (uint64_t)global[0];
+  if (!p->facts.scratch || l->buffers[l->n_buffers - 1].bytes / p->facts.scratch >= workers)
+    return TN_OK;
+  return tn_fail(f, TN_ERR_ARGUMENT,
+                 "kernel %s: its last buffer has %llu bytes, and %llu workers take %llu each",
+                 p->name, (unsigned long long)l->buffers[l->n_buffers - 1].bytes,
+                 (unsigned long long)workers, (unsigned long long)p->facts.scratch);
 }
 
 tn_status program_execute(tn_program *p, const tn_launch *l, tn_failure *f) {
@@ -403,5 +437,7 @@ tn_status program_execute(tn_program *p, const tn_launch *l, tn_failure *f) {
   if (status) return status;
   if (launch_sizes(&p->sizes, l->values, global, local, &d))
     return tn_fail(f, d.status, "kernel %s: %s", p->name, d.text);
+  status = check_scratch_buffer(p, l, global, f);
+  if (status) return status;
   return p->device->backend->execute(p->handle, l, global, local[0] ? local : NULL, f);
 }

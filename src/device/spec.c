@@ -1,6 +1,7 @@
 #include "device/spec.h"
 
 #include "base/map.h"
+#include "codegen/scratch.h"
 #include "ir/build.h"
 #include "ir/topo.h"
 #include "ir/verify.h"
@@ -149,6 +150,7 @@ void spec_derive(ir *g, const node *root, tn_program_spec *s) {
   s->outs = v.outs.at, s->n_outs = v.outs.n;
   s->ins = v.ins.at, s->n_ins = v.ins.n;
   s->core_id = v.workers ? position(&v.names, "core_id") : -1;
+  if (code->op == OP_LINEAR) s->scratch = scratch_place(v.arena, code).bytes;
 }
 
 /* Stages. */

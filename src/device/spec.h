@@ -11,6 +11,7 @@
     - PARAMs give globals, those stored to (STORE, OUT) outs, those read (LOAD, INDEX) ins: slots,
       each once, ascending.
     - VARs give vars, by name; they and SPECIALs that are worker numbers give value_names, by name.
+    - Arrays of a LINEAR's own give scratch.
     - SPECIAL(n){"core_id"}: global[0] is n. "g0" … "g2" give global, "l0" … "l2" local, "i0" … "i2"
       global where there is no local. All else is 1.
 

@@ -165,6 +165,8 @@ tn_status tn_program_compile(tn_device *v, tn_ir *ir, const tn_node *nodes, size
 void tn_program_free(tn_program *p) { program_release(p); }
 const char *tn_program_name(const tn_program *p) { return p ? p->name : ""; }
 
+uint64_t tn_program_scratch(const tn_program *p) { return p ? p->facts.scratch : 0; }
+
 tn_status tn_program_execute(tn_program *p, const tn_launch *launch, tn_failure *f) {
   tn_failure unread;
   if (!p || !launch) return absent(f, p ? "launch" : "program");

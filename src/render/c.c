@@ -7,7 +7,7 @@
 /* Arguments. */
 
 static const char *name_of_value(c_writer *w, size_t i) {
-  char *name = arena_printf(w->arena, "v%zu_%s", i, w->arguments->names[i]);
+  char *name = arena_printf(w->arena, "v%zu_%s", i, w->spec->value_names[i]);
   for (char *c = name; *c; c++) {
     bool fits = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9');
     if (!fits) *c = '_';
@@ -17,8 +17,8 @@ static const char *name_of_value(c_writer *w, size_t i) {
 
 const char *c_value_name(c_writer *w, const char *name) {
   size_t i = 0;
-  while (i < w->arguments->n_names && strcmp(w->arguments->names[i], name) != 0) i++;
-  if (i == w->arguments->n_names)
+  while (i < w->spec->n_values && strcmp(w->spec->value_names[i], name) != 0) i++;
+  if (i == w->spec->n_values)
     diag_raise(w->arena->diag, TN_ERR_UNSUPPORTED, "there is no launch index %s", name);
   w->named[i] = true;
   return name_of_value(w, i);
@@ -37,12 +37,10 @@ static void open_loop(c_writer *w, const node *n) {
   begin(w);
   str_addf(&w->body, "for (%s %s = 0; %s < %s; %s++) {\n", type, v->name, v->name, end, v->name);
   w->depth++;
-  vec_push(w->arena, &w->scratch_outside, w->scratch_bytes);
 }
 
 static void close_loop(c_writer *w) {
   w->depth--;
-  w->scratch_bytes = vec_pop(&w->scratch_outside);
   begin(w);
   str_add(&w->body, "}\n");
 }
@@ -62,21 +60,13 @@ static void declare_registers(c_writer *w, c_storage *s) {
 }
 
 static void declare_scratch(c_writer *w, c_storage *s) {
-  int64_t most = s->root->src[0]->hi, bytes = (int64_t)dtype_bytes((dtype)s->root->dtype);
   if (s->root->lanes > 1)
     diag_raise(w->arena->diag, TN_ERR_INTERNAL,
                "alloc (node %" PRIu64 ") of vectors is not in registers", s->root->id);
-  if (most < 1) most = 1;
-  if (most > (w->d->scratch_bytes - w->scratch_bytes) / bytes)
-    diag_raise(w->arena->diag, TN_ERR_UNSUPPORTED,
-               "alloc (node %" PRIu64
-               ") of %lld elements of %s: the scratch memory of a kernel is limited "
-               "to %lld bytes",
-               s->root->id, (long long)most, dtype_name((dtype)s->root->dtype),
-               (long long)w->d->scratch_bytes);
-  w->scratch_bytes += most * bytes;
   s->name = arena_printf(w->arena, "s%u", w->scratches++);
-  c_blanks b = {.a = s->name, .o = c_form_make((dtype)s->root->dtype, 1), .n = most};
+  c_blanks b = {.a = s->name,
+                .o = c_form_make((dtype)s->root->dtype, 1),
+                .n = scratch_offset(&w->scratch, s->root)};
   begin(w);
   str_addf(&w->body, "%s;\n", c_fill(w, w->d->scratch, &b));
 }
@@ -151,14 +141,22 @@ static void add_item(c_writer *w, str *list, const char *text, const c_blanks *b
 }
 
 static void list_arguments(c_writer *w, str *params, str *arguments) {
-  for (size_t i = 0; i < w->arguments->n_slots; i++) {
-    const c_storage *s = used_slot(w, w->arguments->slots[i]);
+  for (size_t i = 0; i < w->spec->n_globals; i++) {
+    const c_storage *s = used_slot(w, w->spec->globals[i]);
     if (!s) continue;
     c_blanks b = {.a = s->name, .o = c_form_make((dtype)s->root->dtype, 1), .n = (int64_t)i};
     add_item(w, params, w->d->param[s->written], &b);
     add_item(w, arguments, w->d->argument[0], &b);
   }
-  for (size_t i = 0; i < w->arguments->n_names; i++) {
+  if (w->scratches) {
+    bool shared = w->spec->core_id >= 0;
+    c_blanks b = {.a = arena_printf(w->arena, "%zu", w->spec->n_globals),
+                  .b = arena_printf(w->arena, "%lld", (long long)w->spec->core_id),
+                  .n = (int64_t)w->spec->scratch};
+    add_item(w, params, w->d->scratch_param, &b);
+    add_item(w, arguments, w->d->scratch_argument[shared], &b);
+  }
+  for (size_t i = 0; i < w->spec->n_values; i++) {
     if (!w->named[i]) continue;
     c_blanks b = {.a = name_of_value(w, i), .n = (int64_t)i};
     add_item(w, params, w->d->value, &b);
@@ -175,19 +173,19 @@ static void write_function(c_writer *w, const char *entry, str *out) {
   str_addf(out, "%s(%s);\n}\n", c_fill(w, w->d->entry, &b), str_text(&arguments));
 }
 
-void render_c(const node *linear, const c_arguments *arguments, const char *entry,
-              const c_dialect *d, str *out) {
+void render_c(const node *linear, const tn_program_spec *spec, const c_dialect *d, str *out) {
   arena *a = out->arena;
-  c_writer w = {.d = d, .arena = a, .arguments = arguments};
-  w.named = arena_calloc(a, w.arguments->n_names + 1, sizeof *w.named);
+  c_writer w = {.d = d, .arena = a, .spec = spec};
+  w.named = arena_calloc(a, spec->n_values + 1, sizeof *w.named);
   w.head = str_new(a);
   w.body = str_new(a);
   c_plan_make(&w.plan, linear, a);
+  w.scratch = scratch_place(a, linear);
   name_params(&w);
   for (uint32_t i = 0; i < linear->n_src; i++)
     if (c_plan_is_written(&w.plan, linear->src[i])) write_instruction(&w, linear->src[i]);
-  str_addf(out, "\n/* %s */\n%s", entry, str_text(&w.head));
-  write_function(&w, entry, out);
+  str_addf(out, "\n/* %s */\n%s", spec->entry, str_text(&w.head));
+  write_function(&w, spec->entry, out);
 }
 
 void render_c_prelude(const c_dialect *d, str *out) { str_add(out, d->prelude); }

@@ -7,18 +7,13 @@
 #include "ir/node.h"
 #include "ir/rewrite.h"
 
+#include <tenon/unstable/backend.h>
+
 typedef struct c_dialect c_dialect;
 
 /** GNU C for CPUs: gcc from 10, clang from 12. Compile it with -std=gnu11 -ffp-contract=off
     -fno-math-errno. */
 extern const c_dialect c_gnu;
-
-/** What a kernel is called with, in order: that of a launch. */
-typedef struct c_arguments {
-  size_t n_slots, n_names;
-  const int64_t *slots;     /* of the PARAMs: the buffers */
-  const char *const *names; /* of VARs and SPECIALs: the runtime values */
-} c_arguments;
 
 /** What a file of kernels needs once, before the first. */
 void render_c_prelude(const c_dialect *d, str *out);
@@ -28,13 +23,11 @@ void render_c_prelude(const c_dialect *d, str *out);
 
       void ENTRY(void *const *restrict bufs, const int64_t *restrict vals)
 
-    with bufs[i] the buffer of the i-th slot and vals[i] the i-th value of `arguments`; buffers of
-    different slots do not overlap. `entry` is an identifier. The text depends on the program
+    with bufs[i] and vals[i] the i-th buffer and value of a launch (tn_launch), ENTRY the spec's.
+    `entry` is an identifier. The text depends on the program
    alone. Raises through out->arena->diag: TN_ERR_UNSUPPORTED for what the dialect cannot say (an op
-   that should have been decomposed, too much scratch memory), TN_ERR_INTERNAL for an ill-formed
-    program. */
-void render_c(const node *linear, const c_arguments *arguments, const char *entry,
-              const c_dialect *d, str *out);
+   that should have been decomposed), TN_ERR_INTERNAL for an ill-formed program. */
+void render_c(const node *linear, const tn_program_spec *spec, const c_dialect *d, str *out);
 
 /** Adds the ops that the dialect cannot say, for any type, to those that `t` lacks. */
 void render_c_lacks(const c_dialect *d, rule_target *t);

@@ -79,13 +79,15 @@ struct c_dialect {
   const char *vectorize; /* lanes in $l */
   const char *extract;   /* lane $n of $a */
 
-  const char *scratch;     /* declares $a, $n elements of $o */
-  int64_t scratch_bytes;   /* the most that a kernel may declare */
+  const char *scratch;     /* declares the array $a of $o, at byte $n of the scratch memory */
   const char *function;    /* begins the function of kernel $a */
   const char *param[2];    /* declares the parameter $a of type $o: [1] if it is written to */
   const char *value;       /* declares the runtime value $a */
   const char *entry;       /* begins the entry of kernel $a, and the call of its function there */
   const char *argument[2]; /* the $n-th [0] buffer, [1] runtime value, in that call */
+  const char *scratch_param;
+  const char *scratch_argument[2]; /* buffer $a; [1] that of the worker of runtime value $b, each of
+                                      which has $n bytes */
 };
 
 #endif

@@ -167,8 +167,7 @@ const c_dialect c_gnu = {
     .splat = {"return ($t){$l};", C_FUNCTION},
     .vectorize = "($t){$l}",
     .extract = "$a[$n]",
-    .scratch = "$o $a[$n] __attribute__((aligned(64)))",
-    .scratch_bytes = 64 << 10,
+    .scratch = "$o_at *const $a = (void *)(scratch + $n)",
     .function = "static void $a_body",
     .param = {"const $o_at *restrict $a", "$o_at *restrict $a"},
     .value = "int64_t $a",
@@ -176,4 +175,6 @@ const c_dialect c_gnu = {
              "  (void)bufs, (void)vals;\n"
              "  $a_body",
     .argument = {"bufs[$n]", "vals[$n]"},
+    .scratch_param = "char *restrict scratch",
+    .scratch_argument = {"bufs[$a]", "(char *)bufs[$a] + vals[$b] * $n"},
 };

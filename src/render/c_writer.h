@@ -2,6 +2,7 @@
 #ifndef TENON_RENDER_C_WRITER_H
 #define TENON_RENDER_C_WRITER_H
 
+#include "codegen/scratch.h"
 #include "render/c_dialect.h"
 #include "render/c_plan.h"
 
@@ -28,14 +29,13 @@ typedef struct c_writer {
   const c_dialect *d;
   arena *arena;
   c_plan plan;
-  const c_arguments *arguments;
+  const tn_program_spec *spec;
   bool *named;             /* runtime values: whether they are used */
   VEC(const char *) known; /* types and helper functions declared so far */
   str head, body;          /* declarations; the function's statements */
   unsigned depth;          /* of loops */
   uint32_t values, loops, registers, scratches;
-  int64_t scratch_bytes;        /* declared in the open blocks */
-  VEC(int64_t) scratch_outside; /* the same when each open loop was opened */
+  scratch_plan scratch;
 } c_writer;
 
 /* c_text.c: types, templates, constants. */

@@ -109,13 +109,14 @@ static void add_step(making *m, executable_step *to, const schedule_step *from) 
   }
   to->program = (size_t)(uintptr_t)map_get(&m->program_of, from->kernel) - 1;
   const tn_program_facts *f = &m->p->programs[to->program]->facts;
-  size_t *buffers = arena_alloc(a, (f->n_buffers + 1) * sizeof *buffers);
+  size_t *buffers = arena_alloc(a, (f->n_globals + 1) * sizeof *buffers);
   size_t *values = arena_alloc(a, (f->n_values + 1) * sizeof *values);
-  for (size_t i = 0; i < f->n_buffers; i++) buffers[i] = from->buffers[f->globals[i]];
+  for (size_t i = 0; i < f->n_globals; i++) buffers[i] = from->buffers[f->globals[i]];
   for (size_t i = 0; i < f->n_values; i++) values[i] = executable_var(m->p, f->value_names[i]);
   to->buffers = buffers;
   to->values = values;
-  to->n_buffers = f->n_buffers;
+  to->n_buffers = f->n_globals;
+  to->scratch = f->scratch;
 }
 
 static void add_steps(making *m) {

@@ -8,6 +8,12 @@
 
 #include <string.h>
 
+/** What a slot of an execution's memory is for. */
+typedef struct resident {
+  size_t step;
+  size_t buffer; /* SIZE_MAX: the arrays of the step's kernel's own */
+} resident;
+
 struct execution {
   executable *p;
   arena arena;
@@ -27,7 +33,8 @@ struct execution {
   tn_span *spans; /* where each buffer is */
   tn_buffer *scratch;
   memory_slot *slots;
-  size_t *slot_buffers, n_slots;
+  resident *residents; /* of each */
+  size_t n_slots;
   tn_launch *launches; /* of each step */
   tn_span **launch_spans;
   int64_t **launch_values;
@@ -38,13 +45,18 @@ struct execution {
 
 static int64_t workers(const execution *e) { return e->p->target->device->host.threads; }
 
+/** A step's buffers in its launch: one more where the kernel has arrays of its own. */
+static size_t launch_buffers(const executable_step *step) {
+  return step->n_buffers + (step->scratch > 0);
+}
+
 static void open_launch(execution *e, size_t i) {
   const executable_step *step = &e->p->steps[i];
   const tn_program_facts *f = &e->p->programs[step->program]->facts;
-  e->launch_spans[i] = arena_calloc(&e->arena, step->n_buffers + 1, sizeof(tn_span));
+  e->launch_spans[i] = arena_calloc(&e->arena, launch_buffers(step) + 1, sizeof(tn_span));
   e->launch_values[i] = arena_calloc(&e->arena, f->n_values + 1, sizeof(int64_t));
   e->launches[i] = (tn_launch){.buffers = e->launch_spans[i],
-                               .n_buffers = step->n_buffers,
+                               .n_buffers = launch_buffers(step),
                                .values = e->launch_values[i],
                                .n_values = f->n_values};
   commands_exec(e->commands, e->p->programs[step->program], &e->launches[i]);
@@ -55,19 +67,25 @@ static void open_host(execution *e, size_t i) {
   commands_call(e->commands, host_step_call, &e->hosts[i]);
 }
 
+static void add_slot(execution *e, size_t step, size_t last, size_t buffer) {
+  e->slots[e->n_slots] = (memory_slot){.first = step, .last = last};
+  e->residents[e->n_slots++] = (resident){step, buffer};
+}
+
 static void open_slots(execution *e) {
   const executable *p = e->p;
-  e->slots = arena_calloc(&e->arena, p->n_buffers, sizeof *e->slots);
-  e->slot_buffers = arena_calloc(&e->arena, p->n_buffers, sizeof *e->slot_buffers);
+  e->slots = arena_calloc(&e->arena, p->n_buffers + p->n_steps, sizeof *e->slots);
+  e->residents = arena_calloc(&e->arena, p->n_buffers + p->n_steps, sizeof *e->residents);
   /* Buffers are numbered in the order of what makes them, which need not be that of the steps. */
-  for (size_t step = 0; step < p->n_steps; step++)
+  for (size_t step = 0; step < p->n_steps; step++) {
     for (size_t k = 0; k < p->steps[step].n_buffers; k++) {
       size_t i = p->steps[step].buffers[k];
       if (p->buffers[i].role != ROLE_SCRATCH || p->buffers[i].first != step || e->own[i]) continue;
       e->own[i] = true;
-      e->slots[e->n_slots] = (memory_slot){.first = step, .last = p->buffers[i].last};
-      e->slot_buffers[e->n_slots++] = i;
+      add_slot(e, step, p->buffers[i].last, i);
     }
+    if (p->steps[step].scratch) add_slot(e, step, step, SIZE_MAX);
+  }
 }
 
 static void open_arrays(execution *e) {
@@ -238,10 +256,22 @@ typedef struct scratch_request {
   uint64_t bytes;
 } scratch_request;
 
+static uint64_t resident_bytes(const execution *e, resident r) {
+  if (r.buffer != SIZE_MAX) return bytes_of(e, r.buffer);
+  const executable_step *step = &e->p->steps[r.step];
+  bool shared = e->p->programs[step->program]->facts.core_id >= 0;
+  return step->scratch * (shared ? (uint64_t)workers(e) : 1);
+}
+
+static tn_span *resident_span(execution *e, resident r) {
+  if (r.buffer != SIZE_MAX) return &e->spans[r.buffer];
+  return &e->launch_spans[r.step][e->p->steps[r.step].n_buffers];
+}
+
 static void place_slots(void *arg) {
   scratch_request *r = arg;
   execution *e = r->e;
-  for (size_t i = 0; i < e->n_slots; i++) e->slots[i].bytes = bytes_of(e, e->slot_buffers[i]);
+  for (size_t i = 0; i < e->n_slots; i++) e->slots[i].bytes = resident_bytes(e, e->residents[i]);
   arena_mark here = arena_here(&e->arena);
   r->bytes = memory_place(&e->arena, e->slots, e->n_slots);
   arena_reset(&e->arena, here);
@@ -258,7 +288,7 @@ static tn_status place_scratch(execution *e, diag *d) {
   if (s == TN_OK && e->n_slots) s = buffers_ensure(e->p->target->device, &e->scratch, r.bytes, d);
   if (s == TN_OK && e->n_slots) s = buffer_span(e->scratch, &all, d);
   for (size_t i = 0; i < e->n_slots && s == TN_OK; i++)
-    e->spans[e->slot_buffers[i]] = span_part(&all, e->slots[i].offset, e->slots[i].bytes);
+    *resident_span(e, e->residents[i]) = span_part(&all, e->slots[i].offset, e->slots[i].bytes);
   return s;
 }
 

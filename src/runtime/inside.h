@@ -10,6 +10,7 @@ typedef struct executable_step {
   size_t program; /* STEP_KERNEL: its number */
   size_t n_buffers;
   const size_t *buffers; /* in a launch's order; inputs, then the result, of a CUSTOM */
+  uint64_t scratch;      /* STEP_KERNEL: bytes of a buffer more, for each worker */
   const size_t *values;  /* STEP_KERNEL: the variable of each value; SIZE_MAX: the worker count */
   int64_t uid, output;   /* STEP_CUSTOM */
 } executable_step;

@@ -54,9 +54,9 @@ static void print_all(void *arg) {
   const node *program = codegen_run(p->g, s->steps.at[0].kernel, "CPU", &o);
   tn_program_spec spec;
   spec_derive(p->g, program, &spec);
-  c_arguments arguments = {spec.n_globals, spec.n_values, spec.globals, spec.value_names};
+  spec.entry = "layer";
   str text = str_new(ir_arena(p->g));
-  render_c(program->src[2], &arguments, "layer", &c_gnu, &text);
+  render_c(program->src[2], &spec, &c_gnu, &text);
   printf("=== c\n%s", str_text(&text));
 }
 

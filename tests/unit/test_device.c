@@ -399,7 +399,7 @@ static void targets(void **state) {
   assert_true(t->target.threads && t->target.vector_bytes >= 16);
   assert_true(target_lacks(&t->target.rules, OP_EXP) && !target_lacks(&t->target.rules, OP_ADD));
   assert_false(t->target.rules.f16);
-  assert_int_equal(t->target.scratch, c_gnu.scratch_bytes);
+  assert_true(t->target.scratch > 0 && t->caps.scratch_buffer);
   ok(f, device_target_get(device(f, "REF"), NULL, &again, &f->diag));
   assert_true(target_lacks(&again->target.rules, OP_MAX) && again->target.rules.f16);
   assert_int_equal(again->target.arguments, 6);
@@ -605,6 +605,82 @@ static void launch_indices_are_sized(void **state) {
   buffer_release(b);
   program_release(p[0]);
   program_release(p[1]);
+}
+
+/* Arrays of a kernel's own: each worker counts up in one, and gives it from its end. */
+static const char counted[] = "%%count = var i64 [min=1 max=8] \"core_count\"\n"
+                              "%%out = param i64 128 [slot=0]\n"
+                              "%%one = const i64 1\n"
+                              "%%most = const i64 %lld\n"
+                              "%%ten = const i64 10\n"
+                              "%%nine = const i64 9\n"
+                              "%%id = special i64 %%count \"core_id\"\n"
+                              "%%s = alloc i64 %%most [id=5 space=1]\n"
+                              "%%i = range i64 %%ten [id=0 kind=loop axis=0 tail=0]\n"
+                              "%%x = add i64 %%i %%id\n"
+                              "%%put = store void %%s %%i %%x\n"
+                              "%%end = end void %%i %%put\n"
+                              "%%full = after i64 %%s %%end\n"
+                              "%%k = range i64 %%ten [id=1 kind=loop axis=0 tail=0]\n"
+                              "%%at = sub i64 %%nine %%k\n"
+                              "%%y = load i64 %%full %%at\n"
+                              "%%first = mul i64 %%id %%ten\n"
+                              "%%to = add i64 %%first %%k\n"
+                              "%%give = store void %%out %%to %%y\n"
+                              "%%done = end void %%k %%give\n"
+                              "%%l = linear void %%id %%s %%first %%i %%x %%put %%end %%k %%at "
+                              "%%y %%to %%give %%done\n"
+                              "%%sink = sink void %%done \"counting\"\n"
+                              "%%d = device void \"%s\"\n"
+                              "%%program = program void %%sink %%d %%l\n"
+                              "return %%program\n";
+
+static tn_status compile_counting(fixture *f, const char *name, int64_t most, tn_program **p,
+                                  tn_failure *why) {
+  char text[sizeof counted + 64];
+  snprintf(text, sizeof text, counted, (long long)most, name);
+  tn_node node = parse(f, text);
+  return tn_program_compile(device(f, name), f->ir, &node, 1, p, why);
+}
+
+static tn_buffer *new_buffer(fixture *f, const char *name, uint64_t bytes, tn_span *s) {
+  tn_buffer *b;
+  ok(f, buffer_open(device(f, name), bytes, &b, &f->diag));
+  ok(f, buffer_span(b, s, &f->diag));
+  return b;
+}
+
+static void workers_count(fixture *f, const char *name, bool brings_memory) {
+  tn_program *p;
+  tn_span s[2];
+  tn_failure why = {TN_OK, ""};
+  int64_t out[128], values[2] = {4, 0};
+  if (compile_counting(f, name, 10, &p, &why)) fail_msg("%s", why.text);
+  assert_int_equal(tn_program_scratch(p) >= 80, brings_memory);
+  tn_buffer *b = new_buffer(f, name, sizeof out, &s[0]);
+  tn_buffer *own = new_buffer(f, name, 4 * tn_program_scratch(p) + 1, &s[1]);
+  tn_launch l = {.buffers = s, .n_buffers = 1 + brings_memory, .values = values, .n_values = 2};
+  if (tn_program_execute(p, &l, &why)) fail_msg("%s", why.text);
+  ok(f, span_read(&s[0], DT_I64, DT_I64, out, 128, &f->diag));
+  for (int i = 0; i < 40; i++) assert_int_equal(out[i], 9 - i % 10 + i / 10);
+  values[0] = 5;
+  assert_int_equal(tn_program_execute(p, &l, &why), brings_memory ? TN_ERR_ARGUMENT : TN_OK);
+  l.n_buffers = 2 - brings_memory;
+  assert_int_equal(tn_program_execute(p, &l, &why), TN_ERR_ARGUMENT);
+  buffer_release(own);
+  buffer_release(b);
+  program_release(p);
+}
+
+static void arrays_of_a_kernel(void **state) {
+  fixture *f = *state;
+  tn_program *p;
+  tn_failure why = {TN_OK, ""};
+  workers_count(f, "CPU", true);
+  workers_count(f, "REF", false);
+  assert_int_equal(compile_counting(f, "CPU", 1 << 20, &p, &why), TN_ERR_UNSUPPORTED);
+  assert_string_equal(why.text, "counting: the kernel's own arrays take 8388608 bytes, and may "
+                                "take 262144 on this device");
 }
 
 static void launch_indices_that_a_device_lacks(void **state) {
@@ -1067,6 +1143,7 @@ int main(void) {
                                      TEST(programs_run),
                                      TEST(launches_are_checked),
                                      TEST(launch_indices_are_sized),
+                                     TEST(arrays_of_a_kernel),
                                      TEST(launch_indices_that_a_device_lacks),
                                      TEST(equal_kernels_are_one),
                                      TEST(found_kernels_cost_nothing),

@@ -311,22 +311,24 @@ static int64_t argument(const replay *r, const char *name, int64_t id, int64_t c
 typedef void entry_function(void *const *bufs, const int64_t *vals);
 
 /** What a launch of a program takes. */
-static c_arguments arguments_of(test *t, const node *linear) {
+static tn_program_spec spec_of(test *t, const node *linear) {
   tn_program_spec s;
   spec_derive(t->g, linear, &s);
-  return (c_arguments){s.n_globals, s.n_values, s.globals, s.value_names};
+  return s;
 }
 
 static void run_compiled(test *t, compiled *k, const elf_code *code, int64_t workers) {
-  c_arguments a = arguments_of(t, k->linear);
+  tn_program_spec s = spec_of(t, k->linear);
   interp_array *got = replay_copies(&k->values, k->values.params.at, k->values.params.n);
-  void **bufs = arena_alloc(t->a, (a.n_slots + 1) * sizeof *bufs);
-  int64_t *vals = arena_alloc(t->a, (a.n_names + 1) * sizeof *vals);
+  void **bufs = arena_alloc(t->a, (s.n_globals + 1) * sizeof *bufs);
+  int64_t *vals = arena_alloc(t->a, (s.n_values + 1) * sizeof *vals);
   entry_function *f = (entry_function *)(uintptr_t)elf_symbol(code, k->entry);
   assert_non_null(f);
-  for (size_t i = 0; i < a.n_slots; i++) bufs[i] = got[a.slots[i]].data;
+  for (size_t i = 0; i < s.n_globals; i++) bufs[i] = got[s.globals[i]].data;
+  bufs[s.n_globals] = arena_alloc(t->a, s.scratch * (size_t)workers);
   for (int64_t id = 0; id < workers; id++) {
-    for (size_t i = 0; i < a.n_names; i++) vals[i] = argument(&k->values, a.names[i], id, workers);
+    for (size_t i = 0; i < s.n_values; i++)
+      vals[i] = argument(&k->values, s.value_names[i], id, workers);
     f(bufs, vals);
   }
   for (size_t i = 0; i < k->values.params.n; i++)
@@ -340,8 +342,9 @@ static void add_kernel(test *t, compiled *k, uint64_t seed, str *source) {
   k->expected = replay_kernel(&k->values, sink, 1);
   k->linear = program_of(t, sink, seed % 2 ? 32 : 0);
   k->entry = arena_printf(t->a, "kernel_%llu", (unsigned long long)seed);
-  c_arguments arguments = arguments_of(t, k->linear);
-  render_c(k->linear, &arguments, k->entry, &c_gnu, source);
+  tn_program_spec spec = spec_of(t, k->linear);
+  spec.entry = k->entry;
+  render_c(k->linear, &spec, &c_gnu, source);
 }
 
 TEST(random_kernels_as_machine_code) {

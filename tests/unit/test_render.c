@@ -279,7 +279,7 @@ static void fill_between(test *t, const node *p, int least, int most) {
 
 /** Where a kernel's arguments are: copies of its data. */
 typedef struct launch {
-  void *bufs[MOST_PARAMS];
+  void *bufs[MOST_PARAMS + 1];
   int64_t vals[MOST_VARS + 2];
 } launch;
 
@@ -318,27 +318,29 @@ typedef struct code {
 } code;
 
 /** What a launch of a program takes. */
-static c_arguments arguments_of(test *t, const node *linear) {
+static tn_program_spec spec_of(test *t, const node *linear) {
   tn_program_spec s;
   spec_derive(t->g, linear, &s);
-  return (c_arguments){s.n_globals, s.n_values, s.globals, s.value_names};
+  return s;
 }
 
 static void render(test *t, const kernel *k, const char *entry, str *out) {
   const node *linear = linear_of(t, k);
-  c_arguments arguments = arguments_of(t, linear);
-  render_c(linear, &arguments, entry, &c_gnu, out);
+  tn_program_spec spec = spec_of(t, linear);
+  spec.entry = entry;
+  render_c(linear, &spec, &c_gnu, out);
 }
 
 static void run_compiled(test *t, const kernel *k, const code *c, void *data[], int64_t workers) {
-  c_arguments arguments = arguments_of(t, linear_of(t, k));
+  tn_program_spec spec = spec_of(t, linear_of(t, k));
   launch l = {{0}, {0}};
-  for (size_t i = 0; i < arguments.n_slots; i++) l.bufs[i] = data[arguments.slots[i]];
+  for (size_t i = 0; i < spec.n_globals; i++) l.bufs[i] = data[spec.globals[i]];
   entry_function *f = (entry_function *)(uintptr_t)elf_symbol(c->elf, k->entry);
   assert_non_null(f);
+  l.bufs[spec.n_globals] = arena_alloc(t->a, spec.scratch * (size_t)workers);
   for (int64_t id = 0; id < workers; id++) {
-    for (size_t i = 0; i < arguments.n_names; i++)
-      l.vals[i] = value_of(k, arguments.names[i], id, workers);
+    for (size_t i = 0; i < spec.n_values; i++)
+      l.vals[i] = value_of(k, spec.value_names[i], id, workers);
     f(l.bufs, l.vals);
   }
 }
@@ -939,12 +941,12 @@ TEST(test_workers) {
   const node *s = store(t, out, at, v);
   end_range(t, k, s);
   end_range(t, i, s);
-  c_arguments r = arguments_of(t, linear_of(t, t->k));
-  assert_int_equal(r.n_slots, 2);
-  assert_int_equal(r.n_names, 3);
-  assert_string_equal(r.names[0], "core_count");
-  assert_string_equal(r.names[1], "core_id");
-  assert_string_equal(r.names[2], "rows of x");
+  tn_program_spec r = spec_of(t, linear_of(t, t->k));
+  assert_int_equal(r.n_globals, 2);
+  assert_int_equal(r.n_values, 3);
+  assert_string_equal(r.value_names[0], "core_count");
+  assert_string_equal(r.value_names[1], "core_id");
+  assert_string_equal(r.value_names[2], "rows of x");
   check_with(t, true, 3);
 }
 
@@ -1143,20 +1145,6 @@ TEST(test_refusals) {
   refuse(t, TN_ERR_INTERNAL, "slot");
 }
 
-TEST(test_scratch_limit) {
-  int64_t most = 65536 / 4;
-  for (int64_t n = most; n <= most + 1; n++) {
-    begin(t, "scratch");
-    const node *s = alloc(t, DT_F32, 1, n, 1), *zero = ir_const(t->g, DT_F32, 0);
-    const node *e = store(t, s, number(t, 5), zero);
-    store(t, param(t, DT_F32, 1), number(t, 0), load(t, after(t, s, e), 1, number(t, 5)));
-    if (n == most)
-      render_body(t);
-    else
-      refuse(t, TN_ERR_UNSUPPORTED, "65536");
-  }
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_elementwise_scalars),
@@ -1188,7 +1176,6 @@ int main(void) {
       cmocka_unit_test(test_passes),
       cmocka_unit_test(test_text),
       cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_scratch_limit),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,6 +59,7 @@ typedef struct tn_capabilities {
   bool index32;             /**< 32-bit indices are the cheaper ones */
   uint32_t max_buffers;     /**< that a kernel may have; 0: any number */
   uint64_t max_scratch;     /**< bytes of arrays that a kernel may have of its own; 0: any number */
+  bool scratch_buffer;      /**< a launch brings the memory of these, in a buffer more */
   uint64_t dtypes;          /**< set of 1 << tn_dtype */
   const char *const *lacks; /**< names of ops without an instruction, up to NULL; static; NULL:
                                none. They do not come in programs */
@@ -86,8 +87,9 @@ typedef struct tn_program_spec {
   const char *const *value_names; /**< names of a launch's values, sorted: VARs and core_id */
   size_t n_values;
   const int64_t *globals, *outs, *ins; /**< slots of PARAMs: all, stored to, loaded from; sorted */
-  size_t n_globals, n_outs, n_ins;     /**< n_globals is the number of a launch's buffers */
-  int64_t core_id; /**< which value is the worker's number; -1: it runs as one worker */
+  size_t n_globals, n_outs, n_ins;     /**< a launch has a buffer for each of the globals, */
+  uint64_t scratch; /**< and where this is not 0 a last one, of so many bytes for each worker */
+  int64_t core_id;  /**< which value is the worker's number; -1: it runs as one worker */
 } tn_program_spec;
 
 /** Makes source text of programs. */
@@ -158,10 +160,11 @@ typedef struct tn_code {
 /** What a loaded program is to be; stays as long as the program. */
 typedef struct tn_program_facts {
   const char *entry;
-  size_t n_buffers, n_values;
-  int64_t core_id;                /**< as in tn_program_spec */
+  size_t n_globals, n_values;
+  uint64_t scratch;               /**< as in tn_program_spec */
+  int64_t core_id;                /**< likewise */
   const char *const *value_names; /**< n_values of them */
-  const int64_t *globals;         /**< n_buffers slots */
+  const int64_t *globals;         /**< n_globals slots */
 } tn_program_facts;
 
 /* ---- Signals ---- */

@@ -138,10 +138,16 @@ TN_API tn_status tn_program_compile(tn_device *device, tn_ir *ir, const tn_node 
 TN_API void tn_program_free(tn_program *program);
 TN_API const char *tn_program_name(const tn_program *program);
 
+/** Bytes of the arrays of a program's own, for each worker; 0: it has none, or no buffer for them.
+ */
+TN_API uint64_t tn_program_scratch(const tn_program *program);
+
 /** What a program is run with. How many work groups or workers that makes follows from the values,
     by the program's own expressions. */
 typedef struct tn_launch {
-  const tn_span *buffers; /**< by ascending PARAM slot. One that the program writes overlaps no
+  const tn_span *buffers; /**< by ascending PARAM slot, and last, where tn_program_scratch is not
+                             0, one of so many bytes for each worker, of any contents, which no
+                             other launch uses meanwhile. One that the program writes overlaps no
                              other: else results are undefined, and it is not checked */
   size_t n_buffers;
   const int64_t *values; /**< by ascending name of VARs and of core_id, whose value is not read;

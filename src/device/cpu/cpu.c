@@ -32,6 +32,9 @@
 
 enum { MOST_INDEX = 15, ALIGN_BYTES = 64, HUGE_BYTES = 2 << 20, FEW = 64 };
 
+/** Bytes of a kernel's own arrays, for each worker: a part of the second cache. */
+enum { MOST_SCRATCH = 256 << 10 };
+
 /** A device. All of them are the same processor. */
 typedef struct cpu {
   mem mem;
@@ -119,7 +122,8 @@ static tn_status c_describe(void *device, const char *limit, tn_capabilities *ca
   caps->vector_bytes = level->vector_bytes;
   caps->registers = level->registers;
   caps->threads = true;
-  caps->max_scratch = (uint64_t)c_gnu.scratch_bytes;
+  caps->max_scratch = MOST_SCRATCH;
+  caps->scratch_buffer = true;
 #define TYPE(name, number, text, bytes, host) caps->dtypes |= UINT64_C(1) << number;
   TN_DTYPE_LIST(TYPE)
 #undef TYPE
@@ -137,9 +141,8 @@ typedef struct c_writing {
 static void write_kernel(void *arg) {
   c_writing *w = arg;
   const tn_program_spec *s = w->spec;
-  const c_arguments arguments = {s->n_globals, s->n_values, s->globals, s->value_names};
   w->text = str_new(&w->arena);
-  render_c(s->ast->src[2], &arguments, s->entry, &c_gnu, &w->text);
+  render_c(s->ast->src[2], s, &c_gnu, &w->text);
 }
 
 static tn_status c_render(const tn_capabilities *caps, tn_ir *ir, const tn_program_spec *spec,
