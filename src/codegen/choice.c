@@ -1,6 +1,6 @@
 #include "codegen/choice.h"
 
-node_list choice_binders(choice *c) {
+node_list choice_binders(const choice *c) {
   arena *a = ir_arena(c->laws.g);
   node_list order = topo_sort(a, &c->sink, 1, NULL, NULL), binders = {0};
   for (size_t i = order.n; i-- > 0;)
@@ -14,9 +14,12 @@ bool choice_is_full(choice *c) {
   return topo_sort(ir_arena(c->laws.g), &c->sink, 1, NULL, NULL).n >= MOST_NODES;
 }
 
-bool choice_is_out(choice *c, const node *stage) {
-  return law_out(&c->laws, c->sink, stage) != NULL;
+bool choice_may_overlap(choice *c, const node *range, int64_t factor) {
+  const node *outer, *inner;
+  return law_overlap(&c->laws, c->sink, range, factor, &outer, &inner) != NULL;
 }
+
+bool choice_is_out(const choice *c, const node *stage) { return law_out(c->sink, stage) != NULL; }
 
 bool choice_part(choice *c, const node *range, int64_t factor, const node **whole,
                  const node **rest) {

@@ -16,6 +16,9 @@ typedef struct choice {
 /** flatten.c: one range for two where what they lead to is in memory as in the loops. */
 void choose_flat(choice *c);
 
+/** blocks.c: arrays for several indices at once, where reductions share operands. */
+void choose_blocks(choice *c);
+
 /** vectors.c: a range of each nest in vectors, where that leaves less to do. */
 void choose_vectors(choice *c);
 
@@ -26,18 +29,21 @@ void choose_tiles(choice *c);
 void choose_panels(choice *c);
 
 /** Whether an INDEX in a stage's nest is such, when `cut` indices of its loops become one. */
-bool choice_is_panel(ir *g, const node *stage, const node *index, double cut);
+bool choice_is_panel(const choice *c, const node *stage, const node *index, double cut);
 
 /* choice.c: what they share. */
 
 /** Whether the kernel has as many nodes as one should: nothing more is divided. */
 bool choice_is_full(choice *c);
 
+/** Whether a range can be cut into blocks that overlap. */
+bool choice_may_overlap(choice *c, const node *range, int64_t factor);
+
 /** Whether a STAGE is an output of the kernel, not an array that it reads. */
-bool choice_is_out(choice *c, const node *stage);
+bool choice_is_out(const choice *c, const node *stage);
 
 /** Binders of the kernel, outer ones first. */
-node_list choice_binders(choice *c);
+node_list choice_binders(const choice *c);
 
 /** Makes parts of a range where a factor divides it: the part that it does, whose extent is a
     multiple, and the rest (NULL: none). False: it cannot be shown to be one, or a part is empty. */

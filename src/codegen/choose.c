@@ -74,6 +74,7 @@ static void share_out(choice *c) {
 const node *codegen_choose(ir *g, const node *sink, const codegen_options *o) {
   choice c = {.laws = {.g = g}, .target = &o->target, .math = o->math, .sink = sink};
   choose_flat(&c);
+  choose_blocks(&c);
   choose_vectors(&c);
   if (o->math & MATH_SUM) c.sink = codegen_sums(g, c.sink);
   choose_tiles(&c);

@@ -6,6 +6,8 @@
 
 #include "base/map.h"
 
+#include <math.h>
+
 enum {
   REUSED = 2,            /* times that a panel is read for it to pay */
   MOST_BYTES = 32 << 10, /* of a panel: a part of the second cache */
@@ -41,7 +43,7 @@ static double bytes_of(const node *stage) {
 }
 
 /** What the arrays of a nest take, and those that the whole kernel has. */
-static double bytes_beside(choice *c, const node *stage) {
+static double bytes_beside(const choice *c, const node *stage) {
   node_list nest = weigh_nest(ir_arena(c->laws.g), stage), all = choice_binders(c);
   double bytes = 0;
   for (size_t i = 0; i < nest.n; i++)
@@ -62,6 +64,14 @@ static double reuse_of(const node *stage, const node *index) {
   return times;
 }
 
+/** How often a nest runs for each time that what an index reads changes around it. */
+static double runs_alike(const node *stage, const node *index) {
+  double times = 1;
+  for (uint32_t i = 0; i < stage->free->n; i++)
+    if (!node_is_free_in(stage->free->at[i], index)) times *= weigh_indices(stage->free->at[i]);
+  return times;
+}
+
 /** The panel that an INDEX would be read from; NULL: none of a size for it. */
 static const node *panel_for(ir *g, const node *stage, const node *index) {
   const node *inner[MOST_INNER], *element;
@@ -72,11 +82,32 @@ static const node *panel_for(ir *g, const node *stage, const node *index) {
   return bytes_of(element->src[0]) <= MOST_BYTES ? element : NULL;
 }
 
-bool choice_is_panel(ir *g, const node *stage, const node *index, double cut) {
-  const node *lanes = weigh_vector(stage);
+/** Bytes of the panels for all of a stage's loops. */
+static double bytes_of_all(const node *stage, const node *index, const node *panel) {
+  double bytes = bytes_of(panel);
+  for (size_t i = 0; i < stage_ranges(stage); i++)
+    if (node_is_free_in(stage_range(stage)[i], index) && is_loop_of(stage, stage_range(stage)[i]))
+      bytes *= weigh_indices(stage_range(stage)[i]);
+  return bytes;
+}
+
+/** Whether the panels of all loops are to be made at once, outside of what the stage is inside of
+    and they do not depend on. */
+static bool is_made_once(const choice *c, const node *stage, const node *index, const node *panel) {
+  double most = c->target->scratch ? (double)c->target->scratch : INFINITY;
+  return runs_alike(stage, index) >= REUSED &&
+         bytes_beside(c, stage) + bytes_of_all(stage, index, panel) <= most;
+}
+
+bool choice_is_panel(const choice *c, const node *stage, const node *index, double cut) {
+  const node *lanes = weigh_vector(stage), *element;
   if (!lanes || index->src[0]->op != OP_PARAM || !node_is_free_in(lanes, index)) return false;
-  if (weigh_reads_streamed(g, lanes, index) || reuse_of(stage, index) < REUSED * cut) return false;
-  return panel_for(g, stage, index);
+  if (weigh_reads_streamed(c->laws.g, lanes, index)) return false;
+  element = panel_for(c->laws.g, stage, index);
+  if (!element) return false;
+  double times = reuse_of(stage, index) / cut;
+  if (is_made_once(c, stage, index, element->src[0])) times *= runs_alike(stage, index);
+  return times >= REUSED;
 }
 
 /** The stage's loops that a panel depends on, and after them the others. */
@@ -92,17 +123,37 @@ static void put_outside(choice *c, const node *stage, const node *index) {
   }
 }
 
+/** Builds a panel of a stage's loops for all their indices at once. */
+static void make_once(choice *c, const node *lanes, const node *panel) {
+  const node *stage = law_binder(&c->laws, c->sink, lanes), *own, *before = c->sink;
+  for (size_t i = stage_ranges(stage); i-- > 0;) {
+    const node *r = stage_range(stage)[i];
+    if (!node_is_free_in(r, panel)) continue;
+    const node *made = law_hoist(&c->laws, c->sink, panel, r, &own);
+    if (!made) {
+      c->sink = before;
+      return;
+    }
+    c->sink = made;
+    panel = law_binder(&c->laws, made, own);
+    stage = law_binder(&c->laws, made, lanes);
+  }
+}
+
 static bool make_panel(choice *c, const node *stage, const node *index) {
   const node *lanes = weigh_vector(stage), *element = panel_for(c->laws.g, stage, index);
   double most = (double)c->target->scratch;
   if (!element) return false;
-  if (most > 0 && bytes_beside(c, stage) + bytes_of(element->src[0]) > most) return false;
+  bool once = is_made_once(c, stage, index, element->src[0]);
+  double bytes = once ? bytes_of_all(stage, index, element->src[0]) : bytes_of(element->src[0]);
+  if (most > 0 && bytes_beside(c, stage) + bytes > most) return false;
   const node *inner[MOST_INNER];
   size_t n = inner_ranges(stage, index, inner, MOST_INNER);
   const node *made = law_data(&c->laws, c->sink, index, inner, n, lanes, &element);
   if (!made) return false;
   c->sink = made;
   put_outside(c, law_binder(&c->laws, c->sink, lanes), index);
+  if (once) make_once(c, lanes, element->src[0]);
   return true;
 }
 
@@ -121,7 +172,7 @@ static const node *operand_of(choice *c, const node *stage, const map *refused) 
   node_list nest = weigh_nest(ir_arena(c->laws.g), stage);
   for (size_t i = 0; i < nest.n; i++) {
     const node *n = nest.at[i];
-    if (n->op == OP_INDEX && !map_has(refused, n) && choice_is_panel(c->laws.g, stage, n, 1) &&
+    if (n->op == OP_INDEX && !map_has(refused, n) && choice_is_panel(c, stage, n, 1) &&
         is_read_in_fold(&nest, n))
       return n;
   }

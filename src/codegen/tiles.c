@@ -16,6 +16,7 @@ static const double VARYING = 1.5;
 enum {
   AXES = 2,        /* ranges that a tile is cut from */
   MOST_CUT = 32,   /* indices of one range in a tile */
+  LEAST_TILED = 2, /* indices of a range, for certain, of which tiles may overlap */
   LATENCY = 4,     /* cycles from an operand of an addition to its result */
   AT_ONCE = 2,     /* additions, and loads, that start in a cycle */
   LOOP_COST = 1,   /* cycles an iteration, besides */
@@ -43,11 +44,12 @@ typedef struct operation {
 
 /** A nest that might be tiled. */
 typedef struct plan {
+  const choice *c;
   ir *g;
   const node *stage;
   const node *axis[AXES]; /* NULL: none */
   const node *lanes;      /* the stage's vector; NULL: none */
-  bool is_out;            /* no array that is read */
+  bool is_parted;         /* what a tile leaves over is a nest of its own */
   VEC(operation) operations;
   double states;
 } plan;
@@ -133,7 +135,7 @@ static void add_operations(plan *p, const node *fold) {
     operation o = {.copies = copies_of_node(n, lanes), .each = 1, .is_load = is_read(n)};
     o.is_vector = lanes && node_is_free_in(lanes, n);
     bool scattered = o.is_vector && o.is_load && !weigh_reads_streamed(p->g, lanes, n);
-    if (scattered && !choice_is_panel(p->g, p->stage, n, MOST_CUT / 2))
+    if (scattered && !choice_is_panel(p->c, p->stage, n, MOST_CUT / 2))
       o.each = WEIGH_SCATTERED * weigh_indices(lanes);
     for (size_t k = 0; k < AXES; k++) o.along[k] = p->axis[k] && node_is_free_in(p->axis[k], n);
     vec_push(a, &p->operations, o);
@@ -183,17 +185,24 @@ static double cycles(const plan *p, const int64_t cut[], double registers) {
   return (most > LATENCY ? most : LATENCY) + LOOP_COST;
 }
 
-/** Cycles for all indices of both ranges, with smaller tiles for what a cut leaves over. */
-static double cost_of(const plan *p, const int64_t cut[], double registers) {
+/** Cycles for all indices of both ranges, in tiles of which the last overlaps the one before. */
+static double cost_of_overlapping(const plan *p, const int64_t cut[], double registers) {
+  double times = 1, each = cycles(p, cut, registers);
+  for (size_t k = 0; k < AXES && p->axis[k]; k++)
+    times *= ceil(weigh_indices(p->axis[k]) / (double)cut[k]);
+  return each < 0 ? each : each * times;
+}
+
+/** The same with smaller tiles for what a cut leaves over. */
+static double cost_of_parts(const plan *p, const int64_t cut[], double registers) {
   double sum = 0;
   for (unsigned part = 0; part < 1u << AXES; part++) {
     int64_t here[AXES];
     double times = 1;
     for (size_t k = 0; k < AXES; k++) {
       bool left = part >> k & 1;
-      double n = p->axis[k] ? weigh_indices(p->axis[k]) : 1; /* a rest has readers choose */
+      double n = p->axis[k] ? weigh_indices(p->axis[k]) : 1;
       int64_t whole = (int64_t)n / cut[k], over = (int64_t)n - whole * cut[k];
-      if (over && !p->is_out) return -1;
       here[k] = left ? over : cut[k];
       times *= left ? over > 0 : (double)whole;
     }
@@ -205,8 +214,13 @@ static double cost_of(const plan *p, const int64_t cut[], double registers) {
   return sum;
 }
 
+static double cost_of(const plan *p, const int64_t cut[], double registers) {
+  return p->is_parted ? cost_of_parts(p, cut, registers) : cost_of_overlapping(p, cut, registers);
+}
+
 static int64_t most_cut(const plan *p, size_t k) {
-  int64_t n = p->axis[k] ? range_extent(p->axis[k])->hi : 1;
+  const node *extent = p->axis[k] ? range_extent(p->axis[k]) : NULL;
+  int64_t n = !extent ? 1 : p->is_parted ? extent->hi : extent->lo;
   return n < MOST_CUT ? n : MOST_CUT;
 }
 
@@ -231,10 +245,15 @@ static bool is_axis(const tiling *t, const node *r) {
 /** What is made twice, for a size that varies and for what it leaves over, must be worth its code:
     something is read that does not depend on the range; and not little is saved. */
 static double price_of_code(const plan *p, size_t k) {
-  if (!p->axis[k] || node_is_const(range_extent(p->axis[k]))) return 1;
+  if (!p->is_parted || !p->axis[k] || node_is_const(range_extent(p->axis[k]))) return 1;
   for (size_t i = 0; i < p->operations.n; i++)
     if (p->operations.at[i].is_load && !p->operations.at[i].along[k]) return VARYING;
   return INFINITY;
+}
+
+/** Whether tiles along a range may overlap, and there are indices for one. */
+static bool overlaps(choice *c, const node *range) {
+  return range_extent(range)->lo >= LEAST_TILED && choice_may_overlap(c, range, 1);
 }
 
 /** The two ranges of a nest (the same twice: one) and their cuts that cost least. */
@@ -244,11 +263,12 @@ static bool best_tile(const tiling *m, const node *stage, plan *chosen, tile *be
   size_t n = stage_ranges(stage);
   for (size_t i = 0; i < n; i++)
     for (size_t k = i; k < n; k++) {
-      plan p = {.g = m->c->laws.g, .stage = stage, .is_out = choice_is_out(m->c, stage)};
+      plan p = {.c = m->c, .g = m->c->laws.g, .stage = stage};
       p.lanes = weigh_vector(stage);
       p.axis[0] = stage_range(stage)[i];
       p.axis[1] = k > i ? stage_range(stage)[k] : NULL;
       if (!is_axis(m, p.axis[0]) || (p.axis[1] && !is_axis(m, p.axis[1]))) continue;
+      p.is_parted = !overlaps(m->c, p.axis[0]) || (p.axis[1] && !overlaps(m->c, p.axis[1]));
       if (p.axis[1] && node_is_free_in(p.axis[0], range_extent(p.axis[1]))) continue;
       if (!make_plan(&p)) continue;
       /* What the other ranges do is the same for all: costs of one index of each. */
@@ -285,7 +305,8 @@ static size_t position_of(const node *stage, const node *range) {
 static void unroll(choice *c, const node *range, int64_t cut) {
   laws *l = &c->laws;
   const node *outer, *inner, *copies, *const *ranges;
-  const node *made = law_split(l, c->sink, range, cut, &outer, &inner);
+  const node *made = law_overlap(l, c->sink, range, cut, &outer, &inner);
+  if (!made) made = law_split(l, c->sink, range, cut, &outer, &inner);
   if (!made) return;
   size_t n = binder_ranges(law_binder(l, made, inner), &ranges), at = n;
   while (at > 0 && range_kind_of(ranges[at - 1]) != KIND_LOOP) at--;
@@ -304,6 +325,10 @@ static void cut_tile(tiling *m, const plan *p, const tile *t) {
   for (size_t k = 0; k < AXES && p->axis[k]; k++) position[k] = position_of(p->stage, p->axis[k]);
   for (size_t k = 0; k < AXES && p->axis[k]; k++) {
     const node *range = range_at(c, whole, position[k]);
+    if (!p->is_parted) {
+      whole = range;
+      continue;
+    }
     if (!choice_part(c, range, t->cut[k], &whole, &rest)) {
       c->sink = before;
       map_set(a, &m->spent, p->axis[k], NULL);

@@ -127,12 +127,12 @@ static void weigh_inner(weighing *w, const node *binder) {
 
 /* An array's nest. */
 
-/** Vectors of `lanes` along a range whose extent they divide, innermost, where the nest allows it.
- */
+/** Vectors of `lanes` along a range, innermost, where the nest allows it. */
 static bool make_vectors(choice *c, const node *range, int64_t lanes) {
   laws *l = &c->laws;
   const node *outer, *inner, *vector, *const *ranges;
-  const node *made = law_split(l, c->sink, range, lanes, &outer, &inner);
+  const node *made = law_overlap(l, c->sink, range, lanes, &outer, &inner);
+  if (!made) made = law_split(l, c->sink, range, lanes, &outer, &inner);
   if (made) {
     size_t last = binder_ranges(law_binder(l, made, inner), &ranges) - 1;
     made = law_order(l, made, inner, last);
@@ -142,21 +142,30 @@ static bool make_vectors(choice *c, const node *range, int64_t lanes) {
   return made;
 }
 
-/** Vectors along a range as far as they go. How much is left over of a size that varies is not
-    known, and an array's parts are chosen between by its readers: they are not cut further. */
-static void cover(choice *c, const node *range, int64_t lanes) {
-  bool once = !choice_is_out(c, law_binder(&c->laws, c->sink, range));
+/** Vectors along a range as far as they go, where they cannot overlap. How much is left over of a
+    size that varies is not known: it is not cut further. */
+static void cover_parts(choice *c, const node *range, int64_t lanes) {
   while (range) {
     const node *extent = range_extent(range), *whole, *rest, *before = c->sink;
-    while (!once && lanes > 1 && lanes > extent->hi) lanes /= 2;
-    if (lanes < 2 || lanes > extent->hi || !choice_part(c, range, lanes, &whole, &rest)) return;
+    while (lanes > 1 && lanes > extent->hi) lanes /= 2;
+    if (lanes < 2 || !choice_part(c, range, lanes, &whole, &rest)) return;
     if (!make_vectors(c, whole, lanes)) {
       c->sink = before;
       return;
     }
-    if (once || !node_is_const(extent)) return;
+    if (!node_is_const(extent)) return;
     range = rest;
   }
+}
+
+/** Vectors along a range: all of it, if the last one may overlap the one before. */
+static void cover(choice *c, const node *range, int64_t lanes) {
+  while (lanes > 1 && lanes > range_extent(range)->hi) lanes /= 2;
+  if (lanes < 2) return;
+  if (choice_may_overlap(c, range, lanes))
+    make_vectors(c, range, lanes);
+  else
+    cover_parts(c, range, lanes);
 }
 
 /* A reduction: FOLD[r] = FOLD[lane] of FOLD[sum] of FOLD[r₀], r = (r₀·sums + sum)·lanes + lane. */

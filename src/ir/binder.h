@@ -9,8 +9,8 @@
               ranges …; pins …
      Builds arrays: for all ranges r, A_i[x_i(r)] = v_i. Coordinates are logical, extents are the
      sizes of the arrays. A value is written once for each binding of the ranges up to the last one
-     that it or its coordinates depend on, and no element of it twice: so the order of the ranges is
-     open. An element that is never written is undefined.
+     that it or its coordinates depend on, and no element of it twice, unless alike: so the order of
+     the ranges is open. An element that is never written is undefined.
 
    FOLD {states, emits, ranges, pins, op and component of each state, rank of each emit}
      sources: inits …; steps …; emitted values …; coordinates of emit 0 …, of emit 1 …;

@@ -20,8 +20,7 @@ const node *law_binder(laws *l, const node *sink, const node *range) {
   return NULL;
 }
 
-const node *law_out(laws *l, const node *sink, const node *stage) {
-  (void)l;
+const node *law_out(const node *sink, const node *stage) {
   for (uint32_t i = 0; i < sink->n_src; i++) {
     const node *out = sink->src[i];
     if (out->op == OP_OUT && out->src[out->n_src - 1] == stage) return out;
@@ -44,6 +43,43 @@ const node *state_renamed(ir *g, const node *n, const node *from, const node *to
       map_set(ir_arena(g), &m, s, (void *)state_make(g, (dtype)s->dtype, to, s->ints[0]));
   }
   return subst(g, n, &m);
+}
+
+static bool is_one_of(const node *const ranges[], size_t n, const node *range) {
+  for (size_t i = 0; i < n; i++)
+    if (ranges[i] == range) return true;
+  return false;
+}
+
+static bool is_inside_of(const node *const ranges[], size_t n, const node *what) {
+  for (size_t i = 0; i < n; i++)
+    if (node_is_free_in(ranges[i], what)) return true;
+  return false;
+}
+
+static bool steps_along(laws *l, const node *sink, const node *state, const node *const outer[],
+                        size_t n) {
+  const node *const *ranges, *fold = law_binder(l, sink, state->src[0]);
+  for (size_t i = fold ? binder_ranges(fold, &ranges) : 0; i-- > 0;)
+    if (is_one_of(outer, n, ranges[i])) return true;
+  return false;
+}
+
+const char *law_place_objection(laws *l, const node *sink, const node *binder,
+                                const node *const outer[], size_t n) {
+  node_list order = topo_sort(ir_arena(l->g), &binder, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_STATE && steps_along(l, sink, order.at[i], outer, n))
+      return "it reads a state that steps along one of the ranges";
+  const range_set *open = binder->free;
+  for (uint32_t i = 0; i < open->n; i++) {
+    if (is_one_of(outer, n, open->at[i])) continue;
+    const node *b = law_binder(l, sink, open->at[i]);
+    if (b && is_inside_of(outer, n, b)) return "it is inside a binder that is inside the ranges";
+    if (is_inside_of(outer, n, range_extent(open->at[i])))
+      return "it is inside a range whose extent depends on one of the ranges";
+  }
+  return NULL;
 }
 
 bool law_nests_vectors(laws *l, const node *sink, const node *range) {

@@ -10,12 +10,6 @@ typedef struct interchange {
   size_t n;
 } interchange;
 
-static bool is_outer(const interchange *x, const node *range) {
-  for (size_t i = 0; i < x->n; i++)
-    if (x->outer[i] == range) return true;
-  return false;
-}
-
 static bool depends_on_outer(const interchange *x, const node *n) {
   for (size_t i = 0; i < x->n; i++)
     if (node_is_free_in(x->outer[i], n)) return true;
@@ -41,25 +35,6 @@ static const char *range_objection(const interchange *x, size_t i) {
     if (x->outer[k] == r) return "a range stands twice";
   if (!node_is_const(e) || node_int(e) < 1) return "the extent of a range is not a number";
   return node_is_free_in(r, x->fold) ? NULL : "the FOLD does not depend on one of the ranges";
-}
-
-/** What the fold finds in the states of a fold around it, or inside of the ranges, is there for one
-    index at a time. */
-static const char *place_objection(laws *l, const node *sink, const interchange *x) {
-  node_list order = topo_sort(ir_arena(l->g), &x->fold, 1, NULL, NULL);
-  for (size_t i = 0; i < order.n; i++)
-    for (size_t k = 0; k < x->n; k++)
-      if (order.at[i]->op == OP_STATE && order.at[i]->src[0] == x->outer[k])
-        return "the FOLD reads a state that steps along one of the ranges";
-  const range_set *open = x->fold->free;
-  for (uint32_t i = 0; i < open->n; i++) {
-    if (is_outer(x, open->at[i])) continue;
-    const node *b = law_binder(l, sink, open->at[i]);
-    if (b && depends_on_outer(x, b)) return "the FOLD is inside a binder that is inside the ranges";
-    if (depends_on_outer(x, range_extent(open->at[i])))
-      return "the FOLD is inside a range whose extent depends on one of the ranges";
-  }
-  return NULL;
 }
 
 /** States, read as scalars in the copy of a fold's steps, read as elements. */
@@ -164,7 +139,7 @@ const node *law_interchange(laws *l, const node *sink, const node *range, const 
   interchange x = {l->g, f, outer, n};
   const char *why = fold_objection(&x);
   for (size_t i = 0; i < n && !why; i++) why = range_objection(&x, i);
-  if (!why) why = place_objection(l, sink, &x);
+  if (!why) why = law_place_objection(l, sink, f, outer, n);
   if (why) return law_refuse(l, why);
   const node *made = interchanged(&x, own);
   node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);

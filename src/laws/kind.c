@@ -51,7 +51,7 @@ static const char *vector_objection(laws *l, const node *sink, const node *b, co
 }
 
 static const char *thread_objection(laws *l, const node *sink, const node *b, const node *range) {
-  if (b->op != OP_STAGE || !law_out(l, sink, b)) return "the range is not of the kernel's output";
+  if (b->op != OP_STAGE || !law_out(sink, b)) return "the range is not of the kernel's output";
   for (size_t i = 0; i < stage_ranges(b); i++)
     if (stage_range(b)[i] != range && range_kind_of(stage_range(b)[i]) == KIND_THREAD)
       return "another range of the nest is shared out";

@@ -19,6 +19,13 @@ typedef struct laws {
 const node *law_split(laws *l, const node *sink, const node *range, int64_t factor,
                       const node **outer, const node **inner);
 
+/** OVERLAP: the same with blocks that are all whole: the last one begins where it ends with the
+    range, r = min(r₀·factor, extent − factor) + r₁. What it has in common with the one before is
+    computed, and written, twice alike: so the range is a STAGE's, which is no part of a FOLD and is
+    not written to a buffer that the kernel reads; and factor ≤ extent must be provable. */
+const node *law_overlap(laws *l, const node *sink, const node *range, int64_t factor,
+                        const node **outer, const node **inner);
+
 /** NEST: a FOLD over ranges … r, s … becomes one over … r of FOLDs over s …: where all its states
    are scalars with an op, and it emits nothing. `range` is r. */
 const node *law_nest(laws *l, const node *sink, const node *range);
@@ -50,6 +57,13 @@ const node *law_data(laws *l, const node *sink, const node *index, const node *c
 const node *law_interchange(laws *l, const node *sink, const node *range, const node *const outer[],
                             size_t n, const node *own[]);
 
+/** HOIST: a STAGE is built for all indices of a range that it is inside of at once, outside of it:
+    `own` takes the place of `outer` in it, and is a first dimension of its arrays. The STAGE is
+   read by its elements alone, the range is a LOOP whose extent is a number, and no range that the
+   STAGE depends on is inside of it. */
+const node *law_hoist(laws *l, const node *sink, const node *stage, const node *outer,
+                      const node **own);
+
 /** PARTITION: the indices of a range that are below `at` in one nest, the others in a second one:
     two OUTs of an OUT's STAGE; two arrays of a STAGE that is read, which the range is a coordinate
     of; or two FOLDs, the second of which starts from what the first one made. 0 ≤ at ≤ extent must
@@ -71,10 +85,16 @@ const node *law_kind(laws *l, const node *sink, const node *range, range_kind ki
 const node *law_binder(laws *l, const node *sink, const node *range);
 
 /** The OUT that writes a STAGE; NULL if none does. */
-const node *law_out(laws *l, const node *sink, const node *stage);
+const node *law_out(const node *sink, const node *stage);
 
 /** The sink with one node replaced. */
 const node *law_replace(laws *l, const node *sink, const node *what, const node *with);
+
+/** Why a binder cannot come to stand outside of ranges that it is inside of: what it finds in the
+    states of a fold around it, or inside of the ranges, is there for one index at a time. NULL: it
+    can. */
+const char *law_place_objection(laws *l, const node *sink, const node *binder,
+                                const node *const outer[], size_t n);
 
 /** A fold's source with STATE(from) named STATE(to). */
 const node *state_renamed(ir *g, const node *n, const node *from, const node *to);

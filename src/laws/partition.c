@@ -215,7 +215,7 @@ const node *law_partition(laws *l, const node *sink, const node *range, const no
     return law_refuse(l, "the point is not shown to lie inside the range");
   parting p = {l, binder, range, at, ix_sub(g, extent, at), NULL, NULL};
   if (at->hi <= 0 || p.rest->hi <= 0) return law_refuse(l, "one of the parts would have no index");
-  const node *out = law_out(l, sink, binder);
+  const node *out = law_out(sink, binder);
   if (binder->op == OP_FOLD)
     made = with_folds(&p, sink);
   else

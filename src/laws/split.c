@@ -1,6 +1,7 @@
 #include "laws/laws.h"
 
 #include "ir/subst.h"
+#include "ir/topo.h"
 
 /** The binder with `range` replaced by two (by one, where `outer` has one index only and is NULL);
     everything else of it is in `src` already. */
@@ -17,31 +18,88 @@ static const node *with_two(laws *l, const node *b, const node *const *src, cons
   return binder_with_ranges(l->g, b, src, count, all);
 }
 
-static const node *inner_extent(ir *g, const node *extent, const node *base, const node *factor) {
-  if (node_is_bits(ix_mod(g, extent, factor), 0)) return factor;
-  return ix_min(g, factor, ix_sub(g, extent, base));
+static bool divides(ir *g, const node *factor, const node *extent) {
+  return node_is_bits(ix_mod(g, extent, factor), 0);
+}
+
+static const char *objection(const node *b, const node *range, int64_t factor) {
+  if (!b || b->op == OP_END) return "no STAGE or FOLD binds the range";
+  if (factor < 1) return "the factor is not positive";
+  return range_kind_of(range) == KIND_LOOP ? NULL : "the range has a kind already";
+}
+
+/** The range of the blocks of a range; NULL where there is only one. */
+static const node *blocks_of(ir *g, const node *range, int64_t factor) {
+  const node *more = ix_add_const(g, range_extent(range), factor - 1);
+  const node *blocks = ix_floordiv(g, more, ix_const(g, factor));
+  return node_is_bits(blocks, 1) ? NULL : range_make(g, blocks, KIND_LOOP);
+}
+
+/** The kernel in which base + inner stands for a range of a binder. */
+static const node *divided(laws *l, const node *sink, const node *b, const node *range,
+                           const node *base, const node *outer, const node *inner) {
+  ir *g = l->g;
+  map with = {0};
+  map_set(ir_arena(g), &with, range, (void *)ix_add(g, base, inner));
+  const node **src = arena_alloc(ir_arena(g), b->n_src * sizeof *src);
+  for (uint32_t i = 0; i < b->n_src; i++) {
+    /* A state goes by its fold's innermost range, whatever the index of the step becomes. */
+    src[i] = b->op == OP_FOLD ? state_renamed(g, b->src[i], range, inner) : b->src[i];
+    src[i] = subst(g, src[i], &with);
+  }
+  return law_replace(l, sink, b, with_two(l, b, src, range, outer, inner));
 }
 
 const node *law_split(laws *l, const node *sink, const node *range, int64_t factor,
                       const node **outer, const node **inner) {
   ir *g = l->g;
   const node *b = law_binder(l, sink, range);
-  if (!b || b->op == OP_END) return law_refuse(l, "no STAGE or FOLD binds the range");
-  if (factor < 1) return law_refuse(l, "the factor is not positive");
-  if (range_kind_of(range) != KIND_LOOP) return law_refuse(l, "the range has a kind already");
-  const node *extent = range_extent(range), *f = ix_const(g, factor);
-  const node *blocks = ix_floordiv(g, ix_add_const(g, extent, factor - 1), f),
-             *base = ix_const(g, 0);
-  *outer = node_is_bits(blocks, 1) ? NULL : range_make(g, blocks, KIND_LOOP);
+  const char *why = objection(b, range, factor);
+  if (why) return law_refuse(l, why);
+  const node *extent = range_extent(range), *f = ix_const(g, factor), *base = ix_const(g, 0);
+  *outer = blocks_of(g, range, factor);
   if (*outer) base = ix_scale(g, *outer, factor);
-  *inner = range_make(g, inner_extent(g, extent, base, f), KIND_LOOP);
-  map with = {0};
-  map_set(ir_arena(g), &with, range, (void *)ix_add(g, base, *inner));
-  const node **src = arena_alloc(ir_arena(g), b->n_src * sizeof *src);
-  for (uint32_t i = 0; i < b->n_src; i++) {
-    /* A state goes by its fold's innermost range, whatever the index of the step becomes. */
-    src[i] = b->op == OP_FOLD ? state_renamed(g, b->src[i], range, *inner) : b->src[i];
-    src[i] = subst(g, src[i], &with);
-  }
-  return law_replace(l, sink, b, with_two(l, b, src, range, *outer, *inner));
+  if (!divides(g, f, extent)) f = ix_min(g, f, ix_sub(g, extent, base));
+  *inner = range_make(g, f, KIND_LOOP);
+  return divided(l, sink, b, range, base, *outer, *inner);
+}
+
+/* Blocks that overlap. */
+
+/** Whether a buffer that the STAGE is written to is read by the kernel. */
+static bool is_in_place(const node_list *order, const node *out) {
+  for (size_t i = 0; i < order->n; i++)
+    for (uint32_t k = 0; k + 1 < out->n_src && order->at[i]->op == OP_INDEX; k++)
+      if (order->at[i]->src[0] == out->src[k]) return true;
+  return false;
+}
+
+/** An element may be written twice, if it is the same both times. */
+static const char *twice_objection(laws *l, const node *sink, const node *b) {
+  node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
+  if (b->op != OP_STAGE) return "the range is not a STAGE's";
+  for (size_t i = 0; i < order.n; i++)
+    for (uint32_t k = 0; k < order.at[i]->n_src; k++) {
+      const node *n = order.at[i];
+      if (n->src[k] != b) continue;
+      if (n->op != OP_INDEX && n->op != OP_OUT) return "the STAGE is a part of a FOLD";
+      if (n->op == OP_OUT && is_in_place(&order, n)) return "the kernel changes a buffer in place";
+    }
+  return NULL;
+}
+
+const node *law_overlap(laws *l, const node *sink, const node *range, int64_t factor,
+                        const node **outer, const node **inner) {
+  ir *g = l->g;
+  const node *b = law_binder(l, sink, range);
+  const char *why = objection(b, range, factor);
+  if (!why) why = twice_objection(l, sink, b);
+  if (why) return law_refuse(l, why);
+  const node *extent = range_extent(range), *f = ix_const(g, factor), *base = ix_const(g, 0);
+  if (!ix_prove_le(g, f, extent)) return law_refuse(l, "a block is not shown to be inside");
+  *outer = blocks_of(g, range, factor);
+  if (*outer) base = ix_scale(g, *outer, factor);
+  if (!divides(g, f, extent)) base = ix_min(g, base, ix_sub(g, extent, f));
+  *inner = range_make(g, f, KIND_LOOP);
+  return divided(l, sink, b, range, base, *outer, *inner);
 }

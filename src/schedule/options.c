@@ -3,7 +3,8 @@
 
 #include "ir/binder.h"
 
-static const double ARRAY_TILE = 1.5; /* so many times as long as in an output */
+static const double ARRAY_TILE = 1.05; /* so many times as long as in an output */
+enum { BLOCK = 8 };                    /* indices that a tile has at least */
 
 static double workers(const grouping *s, const group *g, range_mask open) {
   double n = nests_times(&g->nests, open & g->root->own);
@@ -21,17 +22,28 @@ static double compute_price(const grouping *s, const value *v, double times, dou
 
 static bool contracts(const value *v) { return value_is_reduction(v) && v->facts->factors.n > 1; }
 
-/** A contraction keeps what it loads in tiles of the root's own ranges: one element at a time, for
-    a range that is not the root's, it loads all of it again. */
+/** A contraction keeps what it loads in tiles of the ranges that arrays are made over: one element
+   at a time, in another reduction, it loads all of it again. */
 static double slowness(const grouping *s, const group *g, const value *v, range_mask open) {
-  return contracts(v) && open & ~g->root->own ? s->m->tile : 1;
+  double slow = 1;
+  for (range_mask rest = open & ~g->root->own; rest && contracts(v); rest &= rest - 1) {
+    const nest *n = g->nests.nest_of[__builtin_ctzll(rest)];
+    double here = n->kind == NEST_STAGE ? ARRAY_TILE : s->m->tile;
+    if (here > slow) slow = here;
+  }
+  return slow;
 }
 
-/** The same in an array for some of its axes: tiles have two of them. */
+/** The same in an array for some of its axes: tiles have two of them, of which one may be a block
+   of a shared one's indices. */
 static double slowness_of_array(const grouping *s, const value *v, uint64_t shared) {
-  size_t axes = 0;
-  for (size_t k = 0; k < v->rank; k++) axes += !(shared >> k & 1) && v->dims[k]->hi > 1;
-  return !contracts(v) ? 1 : axes > 1 ? ARRAY_TILE : s->m->tile / 3;
+  size_t axes = 0, blocks = 0;
+  for (size_t k = 0; k < v->rank; k++) {
+    bool is_long = price_size(v->dims[k]) >= BLOCK;
+    axes += !(shared >> k & 1) && v->dims[k]->hi > 1;
+    blocks += shared >> k & 1 && is_long;
+  }
+  return !contracts(v) ? 1 : axes && axes + blocks > 1 ? ARRAY_TILE : s->m->tile / 3;
 }
 
 /** The loops around something, from inner to outer. */

@@ -18,7 +18,7 @@ static void done_kernels(ir *g, const schedule_request *r, const node_list *kern
 
 enum {
   MOST_ARGUMENTS = 24,   /* buffers of a kernel */
-  MOST_SCRATCH = 1 << 16 /* bytes of its own */
+  MOST_SCRATCH = 1 << 18 /* bytes of its own */
 };
 
 /** Half of what a kernel may have: vectors, and what is left over of them, need more than what is

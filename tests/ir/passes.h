@@ -138,6 +138,13 @@ static void pass_split(const pass_call *c) {
   law_result(c, &l, law_split(&l, c->roots->at[0], r, factor, &outer, &inner));
 }
 
+static void pass_overlap(const pass_call *c) {
+  laws l = {.g = c->g};
+  const node *outer, *inner, *r = range_named(c, argument(c, 0));
+  int64_t factor = strtoll(argument(c, 1), NULL, 10);
+  law_result(c, &l, law_overlap(&l, c->roots->at[0], r, factor, &outer, &inner));
+}
+
 /** The point is a number, or the graph's last root. */
 static void pass_partition(const pass_call *c) {
   laws l = {.g = c->g};
@@ -171,6 +178,14 @@ static void pass_data(const pass_call *c) {
   for (size_t i = 2; i < c->n; i++) inner[i - 2] = range_named(c, c->args[i]);
   const node *lanes = range_named(c, c->args[1]);
   law_result(c, &l, law_data(&l, c->roots->at[0], index, inner, c->n - 2, lanes, &element));
+}
+
+/** hoist(RANGE,OUTER): the stage that binds a range. */
+static void pass_hoist(const pass_call *c) {
+  laws l = {.g = c->g};
+  const node *sink = c->roots->at[0], *own, *outer = range_named(c, argument(c, 1));
+  const node *stage = law_binder(&l, sink, range_named(c, argument(c, 0)));
+  law_result(c, &l, law_hoist(&l, sink, stage, outer, &own));
 }
 
 static void pass_flatten(const pass_call *c) {
@@ -315,11 +330,13 @@ static const ir_pass ir_passes[] = {
     {"versions", pass_versions, STAGE_TENSOR},
     {"kernels", pass_kernels, STAGE_KERNEL},
     {"split", pass_split, STAGE_KERNEL},
+    {"overlap", pass_overlap, STAGE_KERNEL},
     {"partition", pass_partition, STAGE_KERNEL},
     {"nest", pass_nest, STAGE_KERNEL},
     {"order", pass_order, STAGE_KERNEL},
     {"data", pass_data, STAGE_KERNEL},
     {"flatten", pass_flatten, STAGE_KERNEL},
+    {"hoist", pass_hoist, STAGE_KERNEL},
     {"interchange", pass_interchange, STAGE_KERNEL},
     {"sums", pass_sums, STAGE_KERNEL},
     {"kind", pass_kind, STAGE_KERNEL},

@@ -34,7 +34,10 @@ static void split(scheduling *s, const node *range) {
   static const int64_t factors[] = {1, 2, 3, 4, 5, 8, 16};
   const node *outer, *inner, *changed;
   int64_t factor = factors[rng_below(s->r, sizeof factors / sizeof *factors)];
-  if (!take(s, law_split(&s->laws, s->sink, range, factor, &outer, &inner))) return;
+  const node *made = NULL;
+  if (rng_chance(s->r, 50)) made = law_overlap(&s->laws, s->sink, range, factor, &outer, &inner);
+  if (!made) made = law_split(&s->laws, s->sink, range, factor, &outer, &inner);
+  if (!take(s, made)) return;
   range_kind kind = rng_chance(s->r, 50) ? KIND_VECTOR : KIND_UNROLL;
   if (rng_chance(s->r, 70)) take(s, law_kind(&s->laws, s->sink, inner, kind, &changed));
 }
@@ -95,6 +98,21 @@ static void gather(scheduling *s, const node *range) {
   }
 }
 
+/** Builds an array for all indices of a range that it is inside of. */
+static void hoist(scheduling *s, const node *range) {
+  node_list order = topo_sort(ir_arena(s->g), &s->sink, 1, NULL, NULL);
+  const node *own;
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i];
+    double size = (double)range_extent(range)->hi;
+    if (n->op != OP_STAGE || !node_is_free_in(range, n) || rng_chance(s->r, 50)) continue;
+    for (size_t k = 0; k < stage_ranges(n); k++)
+      size *= (double)range_extent(stage_range(n)[k])->hi;
+    if (size <= 4096) take(s, law_hoist(&s->laws, s->sink, n, range, &own));
+    return;
+  }
+}
+
 /** One range of each output: a kernel is shared out as a whole. */
 static void share_out(scheduling *s) {
   const node *before = s->sink;
@@ -115,14 +133,16 @@ const node *random_schedule(ir *g, rng *r, const node *sink, bool reorders, size
   for (size_t k = 1 + rng_below(r, 4); k > 0; k--) {
     const node *range = any_range(&s);
     if (!range) break;
-    unsigned way = (unsigned)rng_below(r, 7);
+    unsigned way = (unsigned)rng_below(r, 8);
     if (way < 2)
       split(&s, range);
     else if (way == 2)
       partition(&s, range);
     else if (way == 3)
       gather(&s, range);
-    else if (way > 4)
+    else if (way == 4)
+      hoist(&s, range);
+    else if (way > 5)
       reorder(&s, range);
     else
       unroll(&s, range);

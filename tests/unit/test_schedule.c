@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { GRAPHS = 400, LAYERS = 200, MOST_OPS = 200, MOST_BUFFERS = 25, MOST_SCRATCH = 1 << 16 };
+enum { GRAPHS = 400, LAYERS = 200, MOST_OPS = 200, MOST_BUFFERS = 25, MOST_SCRATCH = 1 << 18 };
 
 typedef struct test {
   diag d;

@@ -1,0 +1,112 @@
+/* Blocks of indices. Where arrays are built for one index of a nest's range after the other, and
+   reductions read operands that are the same for all of these, the arrays are built for a block of
+   indices at once: then such an operand is read once for a whole tile of them. */
+#include "codegen/choice.h"
+#include "codegen/weigh.h"
+
+#include "base/map.h"
+
+#include <math.h>
+
+enum { MOST_BLOCK = 32 };
+
+/** Bytes of a stage's arrays; < 0: that is not known. */
+static double bytes_of(const node *stage) {
+  double bytes = 0;
+  for (size_t i = 0; i < stage_values(stage); i++) {
+    double size = (double)dtype_bytes((dtype)stage_value(stage, i)->dtype);
+    for (size_t k = 0; k < stage_rank(stage, i); k++) {
+      if (!node_is_const(stage_extents(stage, i)[k])) return -1;
+      size *= (double)node_int(stage_extents(stage, i)[k]);
+    }
+    bytes += size;
+  }
+  return bytes;
+}
+
+/** Bytes of the arrays in a nest that are built for each index of a range; 0: there are none, or
+    they cannot be built for several. */
+static double bytes_for_each(const node_list *nest, const node *range) {
+  double bytes = 0;
+  for (size_t i = 0; i < nest->n; i++) {
+    const node *n = nest->at[i];
+    if (n->op != OP_STAGE || !node_is_free_in(range, n)) continue;
+    double own = bytes_of(n);
+    if (own < 0) return 0;
+    bytes += own;
+  }
+  return bytes;
+}
+
+/** Whether a reduction that depends on a range reads a buffer whose elements do not. */
+static bool shares_operands(arena *a, const node_list *nest, const node *range) {
+  for (size_t i = 0; i < nest->n; i++) {
+    const node *f = nest->at[i];
+    if (f->op != OP_FOLD || !node_is_free_in(range, f)) continue;
+    node_list body = weigh_nest(a, f);
+    for (size_t k = 0; k < body.n; k++) {
+      const node *n = body.at[k];
+      if (n->op == OP_INDEX && n->src[0]->op == OP_PARAM && !node_is_free_in(range, n) &&
+          node_is_free_in(fold_innermost(f), n))
+        return true;
+    }
+  }
+  return false;
+}
+
+/** The largest block for which there is room: one that divides the extent, if that is not much
+    smaller. */
+static int64_t block_for(const choice *c, const node *range, double bytes) {
+  double room = c->target->scratch ? (double)c->target->scratch / 2 : INFINITY;
+  int64_t most = MOST_BLOCK;
+  if ((double)most * bytes > room) most = (int64_t)(room / bytes);
+  if (most > range_extent(range)->lo) most = range_extent(range)->lo;
+  for (int64_t b = most; b > most / 2 && node_is_const(range_extent(range)); b--)
+    if (node_int(range_extent(range)) % b == 0) return b;
+  return most;
+}
+
+/** Builds all arrays that depend on a range outside of it. */
+static void hoist_all(choice *c, const node *range) {
+  map refused = {0};
+  for (bool again = true; again;) {
+    again = false;
+    node_list order = topo_sort(ir_arena(c->laws.g), &c->sink, 1, NULL, NULL);
+    for (size_t i = 0; i < order.n && !again; i++) {
+      const node *n = order.at[i], *own;
+      if (n->op != OP_STAGE || !node_is_free_in(range, n) || map_has(&refused, n)) continue;
+      const node *made = law_hoist(&c->laws, c->sink, n, range, &own);
+      if (made)
+        c->sink = made;
+      else
+        map_set(ir_arena(c->laws.g), &refused, n, (void *)n);
+      again = made;
+    }
+  }
+}
+
+static bool make_blocks(choice *c, const node *stage, const node *range) {
+  arena *a = ir_arena(c->laws.g);
+  node_list nest = weigh_nest(a, stage);
+  double bytes = bytes_for_each(&nest, range);
+  if (range_kind_of(range) != KIND_LOOP || !bytes || !shares_operands(a, &nest, range))
+    return false;
+  int64_t block = block_for(c, range, bytes);
+  const node *outer, *inner;
+  const node *made =
+      block > 1 ? law_overlap(&c->laws, c->sink, range, block, &outer, &inner) : NULL;
+  if (!made) return false;
+  c->sink = made;
+  hoist_all(c, inner);
+  return true;
+}
+
+void choose_blocks(choice *c) {
+  node_list binders = choice_binders(c);
+  for (size_t i = 0; i < binders.n; i++) {
+    const node *b = binders.at[i];
+    if (b->op != OP_STAGE || !choice_is_out(c, b)) continue;
+    for (size_t k = stage_ranges(b); k-- > 0;)
+      if (make_blocks(c, b, stage_range(b)[k])) break;
+  }
+}

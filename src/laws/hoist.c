@@ -1,0 +1,96 @@
+#include "laws/laws.h"
+
+#include "ir/subst.h"
+#include "ir/topo.h"
+
+typedef struct hoist {
+  ir *g;
+  const node *stage, *outer, *own;
+} hoist;
+
+static const char *array_objection(const hoist *h) {
+  const node *s = h->stage, *e = range_extent(h->outer);
+  if (!node_is_free_in(h->outer, s)) return "the STAGE does not depend on the range";
+  if (range_kind_of(h->outer) != KIND_LOOP) return "the range is no loop";
+  if (!node_is_const(e) || node_int(e) < 1) return "the extent of the range is not a number";
+  binder_parts p = binder_parts_of(OP_STAGE, s->ints);
+  for (size_t i = p.extents; i < p.ranges; i++)
+    if (node_is_free_in(h->outer, s->src[i])) return "a size of the STAGE depends on the range";
+  for (size_t i = p.pins; i < p.end; i++)
+    if (node_is_free_in(h->outer, s->src[i])) return "the STAGE is pinned inside the range";
+  return NULL;
+}
+
+/** Its elements are all that is read of it. */
+static const char *reader_objection(const hoist *h, const node_list *order) {
+  for (size_t i = 0; i < order->n; i++)
+    for (uint32_t k = 0; k < order->at[i]->n_src; k++)
+      if (order->at[i]->src[k] == h->stage && order->at[i]->op != OP_INDEX)
+        return "the STAGE is not only read by its elements";
+  return NULL;
+}
+
+/** The stage in which `own` stands for the range, with everything it depends on along. */
+static const node *hoisted(hoist *h) {
+  arena *a = ir_arena(h->g);
+  const node *s = h->stage;
+  size_t n = stage_ranges(s), values = stage_values(s);
+  const node **ranges = arena_alloc(a, (n + 1) * sizeof *ranges);
+  map with = {0};
+  ranges[0] = h->own;
+  map_set(a, &with, h->outer, (void *)h->own);
+  for (size_t i = 0; i < n; i++) {
+    const node *r = stage_range(s)[i];
+    ranges[i + 1] = range_copy(h->g, r, subst_ranges(h->g, range_extent(r), &with));
+    map_set(a, &with, r, (void *)ranges[i + 1]);
+  }
+  const node *body = subst_copy(h->g, binder_with_ranges(h->g, s, s->src, 0, NULL), &with);
+  size_t *ranks = arena_alloc(a, values * sizeof *ranks), all = 0;
+  for (size_t i = 0; i < values; i++) all += ranks[i] = stage_rank(s, i) + 1;
+  const node **coords = arena_alloc(a, all * sizeof *coords);
+  const node **extents = arena_alloc(a, all * sizeof *extents);
+  for (size_t i = 0, at = 0; i < values; at += ranks[i++]) {
+    coords[at] = h->own;
+    extents[at] = range_extent(h->own);
+    for (size_t k = 1; k < ranks[i]; k++) {
+      coords[at + k] = stage_coords(body, i)[k - 1];
+      extents[at + k] = stage_extents(body, i)[k - 1];
+    }
+  }
+  return stage_make(h->g, &(stage_spec){.n_values = values,
+                                        .n_ranges = n + 1,
+                                        .n_pins = stage_pins(body),
+                                        .values = body->src,
+                                        .ranks = ranks,
+                                        .coords = coords,
+                                        .extents = extents,
+                                        .ranges = ranges,
+                                        .pins = body->src + body->n_src - stage_pins(body),
+                                        .cut = stage_is_cut(s)});
+}
+
+static const node *reader_of(const hoist *h, const node *index, const node *made) {
+  const node **coords = arena_alloc(ir_arena(h->g), index->n_src * sizeof *coords);
+  coords[0] = h->outer;
+  for (uint32_t i = 1; i < index->n_src; i++) coords[i] = index->src[i];
+  return index_make(h->g, (dtype)index->dtype, made, index->ints[0], index->n_src, coords);
+}
+
+const node *law_hoist(laws *l, const node *sink, const node *stage, const node *outer,
+                      const node **own) {
+  arena *a = ir_arena(l->g);
+  hoist h = {.g = l->g, .stage = stage, .outer = outer};
+  if (stage->op != OP_STAGE) return law_refuse(l, "no STAGE is hoisted");
+  node_list order = topo_sort(a, &sink, 1, NULL, NULL);
+  const char *why = array_objection(&h);
+  if (!why) why = reader_objection(&h, &order);
+  if (!why) why = law_place_objection(l, sink, stage, &outer, 1);
+  if (why) return law_refuse(l, why);
+  *own = h.own = range_make(l->g, range_extent(outer), KIND_LOOP);
+  const node *made = hoisted(&h);
+  map with = {0};
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_INDEX && order.at[i]->src[0] == stage)
+      map_set(a, &with, order.at[i], (void *)reader_of(&h, order.at[i], made));
+  return subst(l->g, sink, &with);
+}
