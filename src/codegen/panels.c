@@ -1,6 +1,7 @@
 /* Panels: what the lanes of a tile read at scattered addresses is copied once, side by side, for
    all tiles that read it. The loops that it does not depend on come to stand inside of the others.
  */
+#include "codegen/address.h"
 #include "codegen/choice.h"
 #include "codegen/weigh.h"
 
@@ -9,9 +10,11 @@
 #include <math.h>
 
 enum {
-  REUSED = 2,            /* times that a panel is read for it to pay */
-  MOST_BYTES = 32 << 10, /* of a panel: a part of the second cache */
-  MOST_INNER = 8         /* ranges that one is read along */
+  REUSED = 2,             /* times that a panel is read for it to pay */
+  WORTH_COPYING = 8,      /* the same, times that, of what is only on many pages */
+  PAGE = 4096, PAGES = 64,
+  MOST_BYTES = 128 << 10, /* of a panel: a part of the second cache */
+  MOST_INNER = 8          /* ranges that one is read along */
 };
 
 /** Whether a range is one of the stage's own loops. */
@@ -99,13 +102,27 @@ static bool is_made_once(const choice *c, const node *stage, const node *index, 
          bytes_beside(c, stage) + bytes_of_all(stage, index, panel) <= most;
 }
 
+/** Whether what is read one after the other in a reduction is each on another page of memory. */
+static bool is_far(ir *g, const node *stage, const node *index) {
+  const node *param = index->src[0], *inner[MOST_INNER];
+  const node *a = address_of(g, param->rank, param->dims, index->src + 1);
+  int64_t bytes = (int64_t)dtype_bytes((dtype)index->dtype);
+  size_t n = inner_ranges(stage, index, inner, MOST_INNER);
+  if (a->op == OP_WHERE) return false;
+  for (size_t i = 0; i < n; i++)
+    if (range_extent(inner[i])->hi >= PAGES && ix_coefficient(a, inner[i]) * bytes >= PAGE)
+      return true;
+  return false;
+}
+
 bool choice_is_panel(const choice *c, const node *stage, const node *index, double cut) {
   const node *lanes = weigh_vector(stage), *element;
   if (!lanes || index->src[0]->op != OP_PARAM || !node_is_free_in(lanes, index)) return false;
-  if (weigh_reads_streamed(c->laws.g, lanes, index)) return false;
+  bool streamed = weigh_reads_streamed(c->laws.g, lanes, index);
+  if (streamed && !is_far(c->laws.g, stage, index)) return false;
   element = panel_for(c->laws.g, stage, index);
   if (!element) return false;
-  double times = reuse_of(stage, index) / cut;
+  double times = reuse_of(stage, index) / cut / (streamed ? WORTH_COPYING : 1);
   if (is_made_once(c, stage, index, element->src[0])) times *= runs_alike(stage, index);
   return times >= REUSED;
 }

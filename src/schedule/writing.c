@@ -67,12 +67,10 @@ static group *new_group(grouping *s, value *v) {
   return g;
 }
 
-/** Whether v may be one more root of a group: of the same sizes and kind, and read by none of its
-    members. */
+/** Whether v may be one more root of a group: of the same sizes, and read by none of its members. */
 static bool may_join(grouping *s, const group *g, const value *v) {
   const value *root = g->stores.n ? g->stores.at[0].use->v : NULL;
   if (g->custom || !root || root->rank != v->rank || map_has(&g->use_of, v)) return false;
-  if (root->reduce != v->reduce || root->facts->level != v->facts->level) return false;
   for (size_t k = 0; k < v->rank; k++)
     if (g->root->extents[k] != v->dims[k]) return false;
   demand more = {.nests = value_is_reduction(v),
