@@ -8,6 +8,7 @@
 #include <tenon/model.h>
 #include <tenon/ops.h>
 #include <tenon/plan.h>
+#include <tenon/profile.h>
 #include <tenon/status.h>
 #include <tenon/tensor.h>
 

@@ -2,6 +2,10 @@
 
 #include "base/thread.h"
 
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
@@ -81,7 +85,10 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 
 /** A thread's share of a run, and when it worked. */
 typedef struct peak_task {
-  peak_loop loop;
+  peak_loop loop; /* NULL: it copies */
+  char *to;
+  const char *bytes;
+  size_t n;
   thread thread;
   int64_t start, end;
   float from[CHAINS], out[CHAINS * LANES_MOST];
@@ -90,7 +97,10 @@ typedef struct peak_task {
 static void *work(void *arg) {
   peak_task *t = arg;
   t->start = clock_now();
-  t->loop(t->from, t->out);
+  if (t->loop)
+    t->loop(t->from, t->out);
+  else
+    memcpy(t->to, t->bytes, t->n);
   t->end = clock_now();
   return NULL;
 }
@@ -136,5 +146,38 @@ double peak_measure(int32_t threads, uint32_t vector_bytes, arena *a) {
     double one = measure_kind(kinds[i], tasks, threads, a->diag);
     if (one > best) best = one;
   }
+  return best;
+}
+
+/* Memory. */
+
+enum { COPY_BYTES = 1 << 27 };
+
+static double measure_copies(peak_task tasks[], int32_t n, diag *d) {
+  double best = 0;
+  for (int run = 0; run < RUNS; run++) {
+    int32_t started;
+    int64_t ns = run_once(tasks, n, &started, d);
+    double bytes = 2.0 * (double)tasks[0].n * started;
+    if (ns > 0 && bytes / (double)ns > best) best = bytes / (double)ns;
+  }
+  return best;
+}
+
+double peak_bandwidth(int32_t threads, arena *a) {
+  peak_task *tasks = arena_calloc(a, (size_t)threads, sizeof *tasks);
+  size_t each = COPY_BYTES / (size_t)threads;
+  char *from = malloc(COPY_BYTES), *to = malloc(COPY_BYTES);
+  double best = NAN;
+  if (from && to) {
+    memset(from, 1, COPY_BYTES); /* or all of its pages would be one */
+    for (int32_t i = 0; i < threads; i++) {
+      size_t at = (size_t)i * each;
+      tasks[i].to = to + at, tasks[i].bytes = from + at, tasks[i].n = each;
+    }
+    best = measure_copies(tasks, threads, a->diag);
+  }
+  free(from);
+  free(to);
   return best;
 }

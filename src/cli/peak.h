@@ -1,4 +1,4 @@
-/* The most multiply-adds that this machine does: the roof that times are measured by. */
+/* The most that this machine does: the roofs that times are measured by. */
 #ifndef TENON_CLI_PEAK_H
 #define TENON_CLI_PEAK_H
 
@@ -10,5 +10,9 @@
     that stay in registers, on so many threads at once, with vectors of up to so many bytes, which
     the processor must have. `a` raises. */
 double peak_measure(int32_t threads, uint32_t vector_bytes, arena *a);
+
+/** Billions of bytes a second that are read and written, together: the best of ten copies between
+    arrays that are larger than caches, by so many threads at once. NAN without the memory. */
+double peak_bandwidth(int32_t threads, arena *a);
 
 #endif

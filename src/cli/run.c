@@ -3,6 +3,7 @@
 #include "cli/check.h"
 #include "cli/feed.h"
 #include "cli/load.h"
+#include "cli/profile.h"
 #include "cli/testset.h"
 #include "cli/text.h"
 
@@ -19,8 +20,8 @@ typedef struct run_options {
   option_list input, output, size;
   int64_t threads;
   uint64_t seed;
-  const char *device;
-  bool json;
+  const char *device, *trace;
+  bool profile, json;
   const char *input_dir, *output_dir, *check, *rtol, *atol;
 } run_options;
 
@@ -39,6 +40,12 @@ static const option options[] = {
      "where to run (default: CPU); tenon devices lists what there is", 0, 0, 0},
     {"seed", OPTION_BITS, offsetof(run_options, seed), "N",
      "start of the random numbers (default: 0)", 0, 0, 0},
+    {"profile", OPTION_FLAG, offsetof(run_options, profile), NULL,
+     "run some more times, and tell of each step how long it takes, its rates, and\n"
+     "its share of this machine's measured peak",
+     0, 0, 0},
+    {"trace", OPTION_TEXT, offsetof(run_options, trace), "FILE",
+     "write when what was done to a file that ui.perfetto.dev opens", 0, 0, 0},
     {"json", OPTION_FLAG, offsetof(run_options, json), NULL, "print JSON", 0, 0, 0},
     {"input-dir", OPTION_TEXT, offsetof(run_options, input_dir), "DIR",
      "read the inputs, in the model's order, from DIR/input_0.pb and so on", 0, 0, 0},
@@ -144,39 +151,44 @@ static json_t *json_feed(command *c, const feed *f) {
                    text_json(&c->arena, f->from));
 }
 
-static void print_json(command *c, const feeds *in, const results *out, double ms) {
+static void print_json(command *c, const feeds *in, const results *out, const profile *p) {
   json_t *inputs = json_array(), *outputs = json_array();
   for (size_t i = 0; i < in->n; i++) json_array_append_new(inputs, json_feed(c, &in->at[i]));
   for (size_t i = 0; i < out->n; i++) json_array_append_new(outputs, json_result(c, &out->at[i]));
-  text_json_print(&c->arena,
-                  json_pack("{s:o, s:o, s:o, s:f}", "model", text_json(&c->arena, c->operand),
-                            "inputs", inputs, "outputs", outputs, "ms", ms));
+  span_of_time first = p->runs.at[0].time;
+  json_t *all =
+      json_pack("{s:o, s:o, s:o, s:f}", "model", text_json(&c->arena, c->operand), "inputs", inputs,
+                "outputs", outputs, "ms", (double)(first.end - first.begin) / 1e6);
+  if (((const run_options *)c->options)->profile)
+    json_object_set_new(all, "profile", profile_json(p));
+  text_json_print(&c->arena, all);
 }
 
 /** No output may take the place of what is read. */
-static void check_source(command *c, const char *file, const char *source, const char *what) {
+static void check_source(command *c, const char *option, const char *file, const char *source,
+                         const char *what) {
   if (file_is_same(file, source))
-    command_misuse(c, "--output: \"%s\" is %s, which it would replace", file, what);
+    command_misuse(c, "--%s: \"%s\" is %s, which it would replace", option, file, what);
 }
 
-static void check_model(command *c, const tn_model *m, const char *file) {
+static void check_model(command *c, const tn_model *m, const char *option, const char *file) {
   const onnx_tensors *external = &m->data->onnx->external;
   const char *slash = strrchr(c->operand, '/');
   int folder = slash ? (int)(slash + 1 - c->operand) : 0;
-  check_source(c, file, load_path(c->operand), "the model");
+  check_source(c, option, file, load_path(c->operand), "the model");
   for (size_t i = 0; i < external->n; i++)
     check_source(
-        c, file,
+        c, option, file,
         arena_printf(&c->arena, "%.*s%s", folder, c->operand, external->at[i]->external->location),
         "a file of the model's weights");
 }
 
-static void check_inputs(command *c, const feeds *in, const char *const files[], size_t n) {
-  for (size_t i = 0; i < n; i++)
-    for (size_t k = 0; k < in->n; k++)
-      if (in->at[k].file && files[i] && !is_standard_output(files[i]))
-        check_source(c, files[i], in->at[k].file,
-                     arena_printf(&c->arena, "the file of input %s", in->at[k].name));
+static void check_inputs(command *c, const feeds *in, const char *option, const char *file) {
+  if (!file || is_standard_output(file)) return;
+  for (size_t k = 0; k < in->n; k++)
+    if (in->at[k].file)
+      check_source(c, option, file, in->at[k].file,
+                   arena_printf(&c->arena, "the file of input %s", in->at[k].name));
 }
 
 static void check_file(command *c, const tn_model *m, const char *const files[], size_t i) {
@@ -186,7 +198,7 @@ static void check_file(command *c, const tn_model *m, const char *const files[],
   if (is_standard && o->json)
     command_misuse(c, "--output: both an array and --json would go to standard output");
   if (!is_standard && file_check_target(file, &c->diag)) diag_rethrow(&c->diag);
-  if (!is_standard) check_model(c, m, file);
+  if (!is_standard) check_model(c, m, "output", file);
   for (size_t k = 0; k < i; k++)
     if (files[k] && is_standard == is_standard_output(files[k]) &&
         (is_standard || file_same_target(file, files[k])))
@@ -208,7 +220,8 @@ static void check_options(command *c) {
   feed_check_list(c, "input", FEED_VALUE, &o->input);
   feed_check_list(c, "output", OUTPUT_VALUE, &o->output);
   if (o->input_dir && o->input.n) command_misuse(c, "--input-dir gives all inputs: --input cannot");
-  if (o->check && (o->input_dir || o->output_dir || o->input.n || o->output.n || o->json))
+  if (o->check && (o->input_dir || o->output_dir || o->input.n || o->output.n || o->json ||
+                   o->profile || o->trace))
     command_misuse(c, "--check has its own inputs and outputs, and prints no JSON");
   if (!o->check && (o->rtol || o->atol)) command_misuse(c, "--rtol and --atol belong to --check");
 }
@@ -230,8 +243,39 @@ static void check_folder(command *c, const tn_model *m, const char *folder) {
   for (size_t i = 0; i < m->n_outputs; i++) {
     const char *file = testset_path(c, folder, TN_PORT_OUTPUT, i);
     if (file_check_target(file, &c->diag)) diag_rethrow(&c->diag);
-    check_model(c, m, file);
+    check_model(c, m, "output-dir", file);
   }
+}
+
+/** The same for the trace. */
+static void check_trace(command *c, const tn_model *m, const char *const files[]) {
+  const char *file = ((const run_options *)c->options)->trace;
+  if (!file) return;
+  if (is_standard_output(file)) command_misuse(c, "--trace writes to a file, not to %s", file);
+  if (file_check_target(file, &c->diag)) diag_rethrow(&c->diag);
+  check_model(c, m, "trace", file);
+  for (size_t i = 0; i < m->n_outputs; i++)
+    if (files[i] && !is_standard_output(files[i]) && file_same_target(file, files[i]))
+      command_misuse(c, "--trace: %s is the file of an output, too", file);
+}
+
+static void write_trace(const profile *p) {
+  const char *file = ((const run_options *)p->c->options)->trace;
+  if (!file) return;
+  profile_write_trace(p, file);
+  command_note(p->c, "wrote the trace to %s", file);
+}
+
+static void tell(const profile *p, const feeds *in, const results *out) {
+  command *c = p->c;
+  const run_options *o = c->options;
+  if (o->json) {
+    print_json(c, in, out, p);
+    return;
+  }
+  for (size_t i = 0; i < out->n && !o->output.n && !o->output_dir; i++)
+    print_result(c, &out->at[i]);
+  if (o->profile) profile_print(p);
 }
 
 static int act(command *c) {
@@ -244,25 +288,32 @@ static int act(command *c) {
   tn_model_desc desc = load_sizes(c, &o->size);
   command_open(c, o->device, o->threads);
   command_check_open(c);
+  profile p = {.c = c};
+  int64_t start = clock_now();
   command_check(c, load_model(c, &desc, NULL, &m));
+  profile_add_phase(&p, "load", start);
   if (o->check) return check_sets(c, m, o->check, tolerance);
   const char *const *files = find_files(c, m);
   if (o->output_dir) check_folder(c, m, o->output_dir);
+  check_trace(c, m, files);
+  start = clock_now();
   feeds in = make_feeds(c, m);
-  check_inputs(c, &in, files, m->n_outputs);
+  profile_add_phase(&p, "inputs", start);
+  for (size_t i = 0; i < m->n_outputs; i++) check_inputs(c, &in, "output", files[i]);
+  check_inputs(c, &in, "trace", o->trace);
+  start = clock_now();
   command_check(c, tn_model_bind(m, &b));
+  profile_add_phase(&p, "compile", start);
   feed_bind(c, &in, b);
-  int64_t start = clock_now();
-  command_check_binding(c, tn_binding_run(b), b);
-  double ms = (double)(clock_now() - start) / 1e6;
+  profile_begin(&p, b, o->profile || o->trace);
+  profile_run_once(&p);
+  if (o->profile) profile_run_more(&p);
   results out = read_results(c, m, b, files);
   write_files(c, &out);
+  write_trace(&p);
   if (o->output_dir) write_folder(c, o->output_dir, &out);
-  if (o->json)
-    print_json(c, &in, &out, ms);
-  else
-    for (size_t i = 0; i < out.n; i++)
-      if (!o->output.n && !o->output_dir) print_result(c, &out.at[i]);
+  if (o->profile) profile_sum_up(&p);
+  tell(&p, &in, &out);
   return EXIT_DONE;
 }
 
@@ -280,11 +331,22 @@ const verb verb_run = {
         "--check, --input-dir and --output-dir are for ONNX's layout of test data, in which each\n"
         "tensor is a file. --check prints a line for each set. NaN is as expected where NaN is\n"
         "expected; integers and bools are to be equal.\n\n"
+        "--profile: operations are arithmetic and comparisons, a multiply-add being two, and "
+        "bytes\n"
+        "those of arrays that a step reads and writes, each once. The peaks are what in-register\n"
+        "loops of f32 multiply-adds and copies of large arrays reach in the same process; the "
+        "share\n"
+        "is of the one that the step is nearer to, and above 100 % where data stays in caches.\n"
+        "Times are medians of up to ten runs after the first. Names of steps are those of the\n"
+        "model's nodes that they compute, without folders that all names begin with.\n\n"
         "--json: model; inputs, each with name, type, shape, from (random, ones, zeros or a\n"
         "file); outputs, each with name, type, shape, min, max, mean (of what is not NaN; null\n"
         "where there is none), nans, first (up to 8 elements), file (null:\n"
         "not written); ms, how long the run took, without loading, compiling, and reading and\n"
-        "writing files. It is the first run, and slower than others: tenon bench measures.",
+        "writing files. It is the first run, and slower than others: tenon bench measures. With\n"
+        "--profile also profile: runs, ms and steps_ms (of a run), peak_gflops, peak_gbps, and\n"
+        "steps, each with name, kernel (null: a host function), ms, share, operations, bytes,\n"
+        "gflops, gbps, peak_fraction (of the nearer peak) and peak (compute or memory).",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .options_bytes = sizeof(run_options),

@@ -101,6 +101,13 @@ void commands_call(tn_commands *c, tn_status (*call)(void *user, tn_failure *f),
 
 void commands_barrier(tn_commands *c) { add(c, (tn_command){.kind = TN_COMMAND_BARRIER}); }
 
+void commands_stamp(tn_commands *c, int64_t *at) {
+  if (at)
+    add(c, (tn_command){.kind = TN_COMMAND_STAMP, .stamp = at});
+  else
+    refuse(c, TN_ERR_ARGUMENT, "a stamp has no place");
+}
+
 tn_status commands_status(const tn_commands *c, diag *d) {
   return failure_tell(d, c->failure.status, &c->failure);
 }

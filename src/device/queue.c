@@ -259,6 +259,7 @@ static tn_status run(tn_queue *q, const tn_command *c, tn_failure *f) {
   case TN_COMMAND_COPY: return run_copy(c, f);
   case TN_COMMAND_CALL: return c->call(c->user, f);
   case TN_COMMAND_BARRIER: return TN_OK; /* one command ends before the next begins */
+  case TN_COMMAND_STAMP: *c->stamp = clock_now(); return TN_OK;
   default: return tn_fail(f, TN_ERR_INTERNAL, "a queue has an unknown command");
   }
 }

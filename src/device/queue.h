@@ -26,6 +26,7 @@ void commands_exec(tn_commands *c, tn_program *program, const tn_launch *launch)
 void commands_copy(tn_commands *c, const tn_span *to, const tn_span *from);
 void commands_call(tn_commands *c, tn_status (*call)(void *user, tn_failure *failure), void *user);
 void commands_barrier(tn_commands *c);
+void commands_stamp(tn_commands *c, int64_t *at);
 
 /** The failure of a command that could not be added, which stays with the list. */
 tn_status commands_status(const tn_commands *c, diag *d);

@@ -228,6 +228,11 @@ void tn_queue_memory_barrier(tn_queue *q) {
   if (c) commands_barrier(c);
 }
 
+void tn_queue_stamp(tn_queue *q, int64_t *at) {
+  tn_commands *c = building(q);
+  if (c) commands_stamp(c, at);
+}
+
 tn_status tn_queue_record(tn_queue *q, tn_commands **commands, tn_failure *f) {
   diag d;
   begin(&d);

@@ -13,6 +13,8 @@
 #include "tensor/ops_common.h"
 #include "tensor/plan.h"
 
+#include <string.h>
+
 /* Leaves. */
 
 typedef struct loading {
@@ -20,7 +22,7 @@ typedef struct loading {
   tn_model *m;
 import import;
   bool copy;        /* weights are copied */
-  const node **all; /* inputs, then outputs, in the context's graph */
+  const node **all; /* inputs, then outputs, then what has labels, in the context's graph */
   arena work;
   map input_of; /* input of `all` → its name */
 } loading;
@@ -101,6 +103,49 @@ static size_t count_leaves(const loading *l, size_t n_ports) {
   return n;
 }
 
+/* Labels: nodes of the file give the names of what outputs need of theirs. */
+
+static void add_label(loading *l, const onnx_node *by, const char *output, map *needed) {
+  tn_model *m = l->m;
+  const import_value *x = *output ? names_get(&l->import.values, output) : NULL;
+  if (!x || !map_has(needed, x->v.node) || map_get(needed, x->v.node)) return;
+  map_set(&l->c->arena, needed, x->v.node, (void *)by); /* one that passes it on is not named */
+  l->all[m->n_inputs + m->n_outputs + m->n_labels] = x->v.node;
+  m->labels[m->n_labels++].text = import_node_name(by);
+}
+
+/** The folders that all names begin with tell nothing apart. */
+static void drop_common_folders(tn_model *m) {
+  const char *first = m->n_labels ? m->labels[0].text : "";
+  size_t common = strlen(first);
+  for (size_t i = 0; i < m->n_labels; i++) {
+    size_t n = 0;
+    while (n < common && m->labels[i].text[n] == first[n]) n++;
+    common = n;
+  }
+  while (common && first[common - 1] != '/') common--;
+  for (size_t i = 0; i < m->n_labels; i++) m->labels[i].text += common;
+}
+
+static void add_labels(loading *l) {
+  tn_model *m = l->m;
+  arena *a = &l->c->arena;
+  const onnx_nodes *nodes = &m->data->onnx->graph->nodes;
+  size_t n = 0, ports = m->n_inputs + m->n_outputs;
+  node_list order = topo_sort(a, l->all + m->n_inputs, m->n_outputs, NULL, NULL);
+  map needed = {0};
+  for (size_t i = 0; i < order.n; i++) map_set(a, &needed, order.at[i], NULL);
+  for (size_t i = 0; i < nodes->n; i++) n += nodes->at[i].outputs.n;
+  m->labels = arena_calloc(&m->data->arena, n + 1, sizeof *m->labels);
+  const node **all = arena_alloc(a, (ports + n + 1) * sizeof *all);
+  memcpy(all, l->all, ports * sizeof *all);
+  l->all = all;
+  for (size_t i = 0; i < nodes->n; i++)
+    for (size_t k = 0; k < nodes->at[i].outputs.n; k++)
+      add_label(l, &nodes->at[i], nodes->at[i].outputs.at[k], &needed);
+  drop_common_folders(m);
+}
+
 static void load_body(void *arg) {
   loading *l = arg;
   tn_model *m = l->m;
@@ -121,6 +166,7 @@ static void load_body(void *arg) {
   for (; m->n_outputs < im->outputs.n; m->n_outputs++)
     add_port(l, m->n_inputs + m->n_outputs, &im->outputs.at[m->n_outputs]);
   m->leaves = arena_calloc(a, count_leaves(l, n) + 1, sizeof *m->leaves);
+  add_labels(l);
 }
 
 /* The graph's own home. */
@@ -143,11 +189,15 @@ static const node *move_leaf(void *user, const node *n, const node *const src[])
 
 static void move_body(void *arg) {
   loading *l = arg;
-  size_t n = l->m->n_inputs + l->m->n_outputs;
-  for (size_t i = 0; i < l->m->n_inputs; i++)
-    map_set(&l->work, &l->input_of, l->all[i], (void *)l->m->names[i]);
-  ir_copy(l->m->ir, &l->work, l->all, n, move_leaf, l, l->m->nodes);
-  l->m->order = topo_sort(ir_arena(l->m->ir), l->m->nodes, n, NULL, NULL);
+  tn_model *m = l->m;
+  size_t ports = m->n_inputs + m->n_outputs, n = ports + m->n_labels;
+  for (size_t i = 0; i < m->n_inputs; i++)
+    map_set(&l->work, &l->input_of, l->all[i], (void *)m->names[i]);
+  const node **copies = arena_alloc(&l->work, (n + 1) * sizeof *copies);
+  ir_copy(m->ir, &l->work, l->all, n, move_leaf, l, copies);
+  memcpy(m->nodes, copies, ports * sizeof *copies);
+  for (size_t i = 0; i < m->n_labels; i++) m->labels[i].node = copies[ports + i];
+  m->order = topo_sort(ir_arena(m->ir), copies, n, NULL, NULL);
 }
 
 /** Moves the graph out of the context's, which forgets it at the end of the call. */
@@ -247,15 +297,22 @@ typedef struct compiling {
   tn_model *m;
   ir *ir; /* of a copy of the graph, for passes mark nodes */
   const node **nodes;
+  schedule_label *labels;
 } compiling;
 
 static void copy_graph(void *arg) {
   compiling *k = arg;
   const tn_model *m = k->m;
   arena *a = ir_arena(k->ir);
-  size_t n = m->n_inputs + m->n_outputs;
+  size_t ports = m->n_inputs + m->n_outputs, n = ports + m->n_labels;
+  const node **roots = arena_alloc(a, (n + 1) * sizeof *roots);
+  memcpy(roots, m->nodes, ports * sizeof *roots);
+  for (size_t i = 0; i < m->n_labels; i++) roots[ports + i] = m->labels[i].node;
   k->nodes = arena_alloc(a, (n + 1) * sizeof *k->nodes);
-  ir_copy_sorted(k->ir, a, &m->order, m->nodes, n, NULL, NULL, k->nodes);
+  ir_copy_sorted(k->ir, a, &m->order, roots, n, NULL, NULL, k->nodes);
+  k->labels = arena_alloc(a, (m->n_labels + 1) * sizeof *k->labels);
+  for (size_t i = 0; i < m->n_labels; i++)
+    k->labels[i] = (schedule_label){k->nodes[ports + i], m->labels[i].text};
 }
 
 static tn_status compile_copy(compiling *k) {
@@ -266,6 +323,8 @@ static tn_status compile_copy(compiling *k) {
                   .outputs = k->nodes + m->n_inputs,
                   .output_names = m->names + m->n_inputs,
                   .n_outputs = m->n_outputs,
+                  .labels = k->labels,
+                  .n_labels = m->n_labels,
                   .leaf = leaf_in_plan,
                   .user = m};
   return plan_make(m->context, &g, ir_arena(k->ir), &m->diag, &m->plan);

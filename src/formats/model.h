@@ -5,6 +5,7 @@
 #include "device/buffer.h"
 #include "formats/onnx/proto.h"
 #include "ir/topo.h"
+#include "schedule/schedule.h"
 #include "tensor/context.h"
 
 #include <tenon/model.h>
@@ -43,7 +44,9 @@ struct tn_model {
   const char **names;                /* of inputs, then outputs */
   const node **nodes;                /* the same: leaves, then values */
   const char *(*sizes)[TN_MAX_RANK]; /* the same: sizes in words */
-  ir *ir;                            /* the home of the graph */
+  schedule_label *labels;            /* what nodes of the file are called that gave nodes of this */
+  size_t n_labels;
+  ir *ir;             /* the home of the graph */
   node_list order;    /* of all nodes, so that nobody walks the graph, which marks them */
   model_leaf *leaves; /* in the data's arena */
   size_t n_leaves;

@@ -100,6 +100,7 @@ static void compile(making *m) {
 static void add_step(making *m, executable_step *to, const schedule_step *from) {
   arena *a = &m->p->arena;
   *to = (executable_step){.kind = from->kind};
+  to->name = arena_copy(a, from->name, strlen(from->name) + 1);
   if (from->kind == STEP_CUSTOM) {
     to->uid = from->custom->ints[0];
     to->output = from->custom->ints[1];
@@ -194,6 +195,12 @@ static void add_vars(making *m, const node *const roots[], size_t n) {
   p->n_vars = vars.n;
 }
 
+static const char **var_names(const executable *p, arena *a) {
+  const char **names = arena_alloc(a, (p->n_vars + 1) * sizeof *names);
+  for (size_t i = 0; i < p->n_vars; i++) names[i] = p->vars[i].name;
+  return names;
+}
+
 /** Everything whose value depends on variables: the kernels, and the sizes of buffers. */
 static void add_sizes(making *m) {
   executable *p = m->p;
@@ -206,9 +213,24 @@ static void add_sizes(making *m) {
   for (size_t i = 0; i < s->steps.n; i++)
     if (s->steps.at[i].kernel) vec_push(a, &all, s->steps.at[i].kernel);
   add_vars(m, all.at, all.n);
-  const char **names = arena_alloc(a, (p->n_vars + 1) * sizeof *names);
-  for (size_t i = 0; i < p->n_vars; i++) names[i] = p->vars[i].name;
+  const char **names = var_names(p, a);
   p->sizes = launch_compile(&p->arena, all.at, n, names, p->n_vars);
+}
+
+/** What kernels do: their sizes are computed for who asks. */
+static void add_work(making *m) {
+  executable *p = m->p;
+  arena *a = ir_arena(m->g);
+  node_list sizes = {0};
+  p->works = arena_alloc(&p->arena, (p->n_programs + 1) * sizeof *p->works);
+  for (size_t i = 0; i < p->n_programs; i++) {
+    work w = work_of(a, m->kernels.at[i]);
+    const work_item *items = arena_copy(&p->arena, w.items.at, w.items.n * sizeof *items);
+    p->works[i] = (executable_work){items, w.items.n, sizes.n};
+    for (size_t k = 0; k < w.sizes.n; k++) vec_push(a, &sizes, w.sizes.at[k]);
+  }
+  const char **names = var_names(p, a);
+  p->work_sizes = launch_compile(&p->arena, sizes.at, sizes.n, names, p->n_vars);
 }
 
 static void make(void *arg) {
@@ -221,6 +243,8 @@ static void make(void *arg) {
                                                         .user = r->user,
                                                         .after = after_schedule,
                                                         .watcher = m,
+                                                        .labels = r->labels,
+                                                        .n_labels = r->n_labels,
                                                         .math = r->math,
                                                         .vector = r->target->target.vector_bytes,
                                                         .arguments = r->target->target.arguments,
@@ -229,6 +253,7 @@ static void make(void *arg) {
   compile(m);
   add_buffers(m);
   add_sizes(m);
+  add_work(m);
   add_steps(m);
 }
 

@@ -47,6 +47,8 @@ typedef struct executable_request {
   int math;                                              /* math_mode */
   bool (*may_overwrite)(void *user, const node *buffer); /* NULL: no BUFFER may be written */
   void *user;
+  const schedule_label *labels; /* of nodes below the roots, for the names of steps */
+  size_t n_labels;
   const node *const *sizes; /* index expressions whose values executions tell (execution_sizes) */
   size_t n_sizes;
   executable_host host;

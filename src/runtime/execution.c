@@ -39,6 +39,11 @@ struct execution {
   tn_span **launch_spans;
   int64_t **launch_values;
   host_step *hosts;
+  int64_t *stamps; /* of each step, when it began and ended; NULL: never profiled */
+  bool is_profiled;
+  bool has_stamps; /* of the last run */
+  int64_t *work_sizes, *work_room;
+  bool has_work_sizes; /* those of the values */
 };
 
 /* Opening: everything a run needs, but memory for data. */
@@ -52,6 +57,7 @@ static size_t launch_buffers(const executable_step *step) {
 
 static void open_launch(execution *e, size_t i) {
   const executable_step *step = &e->p->steps[i];
+  if (e->launch_spans[i]) return;
   const tn_program_facts *f = &e->p->programs[step->program]->facts;
   e->launch_spans[i] = arena_calloc(&e->arena, launch_buffers(step) + 1, sizeof(tn_span));
   e->launch_values[i] = arena_calloc(&e->arena, f->n_values + 1, sizeof(int64_t));
@@ -59,12 +65,10 @@ static void open_launch(execution *e, size_t i) {
                                .n_buffers = launch_buffers(step),
                                .values = e->launch_values[i],
                                .n_values = f->n_values};
-  commands_exec(e->commands, e->p->programs[step->program], &e->launches[i]);
 }
 
 static void open_host(execution *e, size_t i) {
-  e->hosts[i] = host_step_open(&e->arena, e->p, &e->p->steps[i], e->spans);
-  commands_call(e->commands, host_step_call, &e->hosts[i]);
+  if (!e->hosts[i].step) e->hosts[i] = host_step_open(&e->arena, e->p, &e->p->steps[i], e->spans);
 }
 
 static void add_slot(execution *e, size_t step, size_t last, size_t buffer) {
@@ -102,17 +106,29 @@ static void open_arrays(execution *e) {
   e->launch_spans = arena_calloc(a, p->n_steps + 1, sizeof *e->launch_spans);
   e->launch_values = arena_calloc(a, p->n_steps + 1, sizeof *e->launch_values);
   e->hosts = arena_calloc(a, p->n_steps + 1, sizeof *e->hosts);
+  e->work_sizes = arena_calloc(a, p->work_sizes.n_results + 1, sizeof *e->work_sizes);
+  e->work_room = arena_calloc(a, p->work_sizes.n_steps + 1, sizeof *e->work_room);
 }
 
-/* The list of commands is made once; what it points to changes from run to run. */
+/* The list of commands is made once, and anew where profiling begins or ends; what it points to
+   changes from run to run. */
+
+static void add_command(execution *e, size_t i) {
+  if (e->p->steps[i].kind == STEP_CUSTOM) {
+    open_host(e, i);
+    commands_call(e->commands, host_step_call, &e->hosts[i]);
+  } else {
+    open_launch(e, i);
+    commands_exec(e->commands, e->p->programs[e->p->steps[i].program], &e->launches[i]);
+  }
+}
 
 static void open_commands(execution *e) {
   for (size_t i = 0; i < e->p->n_steps; i++) {
     if (i) commands_barrier(e->commands);
-    if (e->p->steps[i].kind == STEP_CUSTOM)
-      open_host(e, i);
-    else
-      open_launch(e, i);
+    if (e->is_profiled) commands_stamp(e->commands, &e->stamps[2 * i]);
+    add_command(e, i);
+    if (e->is_profiled) commands_stamp(e->commands, &e->stamps[2 * i + 1]);
   }
   commands_signal_at(e->commands, e->done, &e->runs);
 }
@@ -174,7 +190,7 @@ tn_status execution_set_var(execution *e, size_t var, int64_t value, diag *d) {
   if (e->has_value[var] && e->values[var] == value) return TN_OK;
   e->values[var] = value;
   e->has_value[var] = true;
-  e->is_sized = e->is_placed = false;
+  e->is_sized = e->is_placed = e->has_work_sizes = false;
   return TN_OK;
 }
 
@@ -345,9 +361,11 @@ tn_status execution_run(execution *e, diag *d) {
   if (s != TN_OK) return s;
   for (size_t i = 0; i < e->p->n_steps; i++) e->hosts[i].is_done = false;
   e->runs++;
+  e->has_stamps = false;
   s = queue_run(e->queue, e->commands, d);
   if (s == TN_OK) s = signal_wait(e->done, e->runs, -1, d);
   if (s != TN_OK) end_failed_run(e);
+  e->has_stamps = s == TN_OK && e->is_profiled;
   return s;
 }
 
@@ -359,4 +377,48 @@ bool execution_was_filled(const execution *e, size_t buffer) {
     if (step && e->hosts[i].is_done && step->buffers[step->n_buffers - 1] == buffer) return true;
   }
   return false;
+}
+
+/* What is known of steps. */
+
+static void open_stamps(void *arg) {
+  execution *e = arg;
+  e->stamps = arena_calloc(&e->arena, 2 * e->p->n_steps + 1, sizeof *e->stamps);
+}
+
+tn_status execution_profile(execution *e, bool on, diag *d) {
+  e->arena.diag = d;
+  tn_status s = e->stamps || !on ? TN_OK : diag_catch(d, open_stamps, e);
+  if (s != TN_OK || on == e->is_profiled) return s;
+  e->is_profiled = on;
+  e->has_stamps = false;
+  commands_release(e->commands);
+  e->commands = NULL;
+  return s;
+}
+
+static work_amount work_of_step(execution *e, const executable_step *step) {
+  work_amount w = {0, 0};
+  diag d = {0};
+  if (!e->is_sized) return w;
+  if (step->kind == STEP_CUSTOM) {
+    for (size_t i = 0; i < step->n_buffers; i++) w.bytes += (double)bytes_of(e, step->buffers[i]);
+    return w;
+  }
+  const executable_work *x = &e->p->works[step->program];
+  if (!e->has_work_sizes)
+    e->has_work_sizes =
+        launch_eval(&e->p->work_sizes, e->values, e->work_room, e->work_sizes, &d) == TN_OK;
+  return e->has_work_sizes ? work_amount_of(x->items, x->n_items, e->work_sizes + x->first) : w;
+}
+
+bool execution_step_at(execution *e, size_t i, execution_step *out) {
+  if (i >= e->p->n_steps) return false;
+  const executable_step *step = &e->p->steps[i];
+  *out = (execution_step){.name = step->name, .kernel = SIZE_MAX, .work = work_of_step(e, step)};
+  if (step->kind == STEP_KERNEL) out->kernel = step->program;
+  if (!e->has_stamps) return true;
+  out->begin = e->stamps[2 * i] - e->stamps[0];
+  out->end = e->stamps[2 * i + 1] - e->stamps[0];
+  return true;
 }

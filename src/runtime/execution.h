@@ -6,6 +6,7 @@
 #include "device/buffer.h"
 #include "device/queue.h"
 #include "runtime/executable.h"
+#include "schedule/work.h"
 
 typedef struct execution execution;
 
@@ -32,6 +33,22 @@ tn_status execution_run(execution *e, diag *d);
 /** The memory an output of the last run is in: for an output of its own, valid until the next run.
     Not retained. */
 tn_buffer *execution_buffer(execution *e, size_t buffer);
+
+/* What is known of steps. */
+
+typedef struct execution_step {
+  const char *name;   /* what it computes; as long as the executable */
+  size_t kernel;      /* its number among the different ones; SIZE_MAX: a host function */
+  work_amount work;   /* with the present values; 0 where that is not known */
+  int64_t begin, end; /* ns since the last run's first step began, where it was profiled; else 0 */
+} execution_step;
+
+/** Has runs from now on note when their steps begin and end; or no more, which they then do at no
+    cost. */
+tn_status execution_profile(execution *e, bool on, diag *d);
+
+/** The i-th step; false past the last. */
+bool execution_step_at(execution *e, size_t i, execution_step *out);
 
 /** Whether a host function has filled a buffer in the last run, which may have failed later on. */
 bool execution_was_filled(const execution *e, size_t buffer);

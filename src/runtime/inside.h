@@ -4,16 +4,25 @@
 
 #include "device/launch.h"
 #include "runtime/executable.h"
+#include "schedule/work.h"
 
 typedef struct executable_step {
   step_kind kind;
-  size_t program; /* STEP_KERNEL: its number */
+  const char *name; /* what it computes */
+  size_t program;   /* STEP_KERNEL: its number */
   size_t n_buffers;
   const size_t *buffers; /* in a launch's order; inputs, then the result, of a CUSTOM */
   uint64_t scratch;      /* STEP_KERNEL: bytes of a buffer more, for each worker */
   const size_t *values;  /* STEP_KERNEL: the variable of each value; SIZE_MAX: the worker count */
   int64_t uid, output;   /* STEP_CUSTOM */
 } executable_step;
+
+/** How much a kernel does. */
+typedef struct executable_work {
+  const work_item *items;
+  size_t n_items;
+  size_t first; /* its sizes, in `work_sizes` */
+} executable_work;
 
 /** Which buffer a BUFFER node is. */
 typedef struct executable_place {
@@ -35,10 +44,12 @@ struct executable {
   executable_step *steps;
   size_t n_steps;
   tn_program **programs;
+  executable_work *works; /* of each program */
   size_t n_programs;
   tn_program_var *vars; /* by name */
   size_t n_vars;
   launch_code sizes; /* elements of each buffer, then the sizes asked for */
+  launch_code work_sizes;
   executable_host host;
 };
 

@@ -325,7 +325,9 @@ static schedule_step custom_step(kernels *k, const value *v) {
   size_t n = v->arrays.n, *buffers = arena_alloc(k->a, (n + 1) * sizeof *buffers);
   for (size_t i = 0; i < n; i++) buffers[i] = buffer_of(k, v->arrays.at[i]);
   buffers[n] = buffer_of(k, c);
-  return (schedule_step){.kind = STEP_CUSTOM, .custom = c, .buffers = buffers, .n_buffers = n + 1};
+  schedule_step s = {.kind = STEP_CUSTOM, .custom = c, .buffers = buffers, .n_buffers = n + 1};
+  vec_push(k->a, &s.values, c);
+  return s;
 }
 
 /** What reads many operands at once, as a gather along many axes does, cannot be cut. */
@@ -394,7 +396,9 @@ static void add_given(kernels *k, const node *n) {
     if (i < n_inputs && f.params[i].is_written && !given_writes_all(k->g, &f, i))
       add_copy(k, f.params[i].param, from[i], to[i]);
   }
-  add_step(k, kernel_step(k, given_kernel(k->g, &f, from, to), n));
+  schedule_step step = kernel_step(k, given_kernel(k->g, &f, from, to), n);
+  vec_push(k->a, &step.values, n);
+  add_step(k, step);
   for (size_t i = 0; i < f.n; i++) {
     const value *v = f.params[i].is_written ? written_value(k, &f, n, i) : NULL;
     for (size_t j = 1; v && j < v->stores.n; j++)
@@ -402,9 +406,24 @@ static void add_given(kernels *k, const node *n) {
   }
 }
 
+/** What a group computes, from inputs to outputs. */
+static node_list members(kernels *k, const group *at) {
+  node_list all = {0};
+  for (size_t i = at->uses.n; i-- > 0;)
+    if (at->uses.at[i]->how == INLINED || at->uses.at[i]->how == PLACED)
+      vec_push(k->a, &all, at->uses.at[i]->v->tensor);
+  return all;
+}
+
+static void add_group(kernels *k, group *at) {
+  schedule_step s = kernel_step(k, kernel_of(k, at), at->stores.at[0].use->v->tensor);
+  s.values = members(k, at);
+  add_step(k, s);
+}
+
 static void add_steps(kernels *k, group *at) {
   if (!at->custom)
-    add_step(k, kernel_step(k, kernel_of(k, at), at->stores.at[0].use->v->tensor));
+    add_group(k, at);
   else if (at->custom->tensor->op == OP_KERNEL)
     add_given(k, at->custom->tensor);
   else

@@ -64,13 +64,17 @@ static const node *finished(void *user, const node *n, const node *const src[]) 
   return ir_with_sources(g, n, (const node *[]){src[0], view, src[2]});
 }
 
+/** Labelled nodes go along as further roots: they are below the others, and so change nothing. */
 void schedule_normalise(ir *g, const schedule_request *r, normalised *out) {
   arena *a = ir_arena(g);
-  *out =
-      (normalised){.roots = arena_alloc(a, r->n_roots * sizeof *out->roots), .n_roots = r->n_roots};
+  size_t n = r->n_roots + r->n_labels;
+  const node **all = arena_alloc(a, (n + 1) * sizeof *all);
+  for (size_t i = 0; i < n; i++)
+    all[i] = i < r->n_roots ? r->roots[i] : r->labels[i - r->n_roots].node;
+  *out = (normalised){.roots = all, .n_roots = r->n_roots, .labelled = all + r->n_roots};
   copying c = {.g = g, .out = out};
-  ir_copy(g, a, r->roots, r->n_roots, copied, &c, out->roots);
+  ir_copy(g, a, all, n, copied, &c, all);
   rewriter rw = {.ir = g, .math = r->math};
-  rewrite(&rw, rules_simplify_tensor, RULES_SIMPLIFY_TENSOR, out->roots, r->n_roots);
-  ir_copy(g, a, out->roots, r->n_roots, finished, g, out->roots);
+  rewrite(&rw, rules_simplify_tensor, RULES_SIMPLIFY_TENSOR, all, n);
+  ir_copy(g, a, all, n, finished, g, all);
 }

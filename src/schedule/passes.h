@@ -11,6 +11,7 @@
 typedef struct normalised {
   const node **roots;
   size_t n_roots;
+  const node **labelled;     /* what has become of the node of each label */
   VEC(const node *) origins; /* the BUFFER behind each PARAM slot */
   map copies;                /* nodes that copy what they move: kernels of their own */
 } normalised;

@@ -56,6 +56,7 @@ schedule *schedule_make(ir *g, const schedule_request *r) {
   grouping_request request = grouping_of(r);
   groups groups = schedule_groups(g, &request, &v);
   schedule_kernels(g, &n, &v, &groups, r->arguments, s, &kernels);
+  schedule_name_steps(ir_arena(g), r, &n, &v, s);
   done_kernels(g, r, &kernels);
   return s;
 }

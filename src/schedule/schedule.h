@@ -4,7 +4,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
-#include "ir/ir.h"
+#include "ir/topo.h"
 
 /** A stretch of memory that steps read and write. */
 typedef struct schedule_buffer {
@@ -16,6 +16,12 @@ typedef struct schedule_buffer {
   size_t first, last; /* steps between which it is in use; only for what the plan makes */
 } schedule_buffer;
 
+/** What people call a node of the graph. */
+typedef struct schedule_label {
+  const node *node; /* below a root */
+  const char *text;
+} schedule_label;
+
 typedef enum step_kind { STEP_KERNEL, STEP_CUSTOM } step_kind;
 
 typedef struct schedule_step {
@@ -25,6 +31,8 @@ typedef struct schedule_step {
   const size_t *buffers; /* numbers of schedule buffers */
   size_t n_buffers;
   size_t n_outputs; /* STEP_KERNEL: it writes that many of them, the first ones */
+  node_list values; /* the tensors that it computes, in the schedule's own graph; none: it copies */
+  const char *name; /* the labels of what it computes, or its ops */
 } schedule_step;
 
 typedef struct schedule {
@@ -44,6 +52,8 @@ typedef struct schedule_request {
   /** Called after each pass with its name and result; may raise. NULL: nobody watches. */
   void (*after)(void *watcher, const char *pass, const node *const roots[], size_t n);
   void *watcher;
+  const schedule_label *labels; /* in any order; each may stand in the names of several steps */
+  size_t n_labels;
   int math;         /* math_mode */
   size_t vector;    /* bytes of the widest vector; 0: there are none */
   size_t arguments; /* most buffers of a kernel; 0: any number */

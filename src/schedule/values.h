@@ -54,4 +54,8 @@ static inline bool value_is_reduction(const value *v) { return v->reduce != OP_L
 /** The store of a value over an array, or NULL. */
 const value_store *value_store_over(const value *v, const node *array);
 
+/** labels.c: the names of a schedule's steps. */
+void schedule_name_steps(arena *a, const schedule_request *r, const normalised *n, const values *v,
+                         schedule *s);
+
 #endif

@@ -1,6 +1,10 @@
 /* Bindings of the public kind: what they are given, and their results. */
 #include "tensor/binding.h"
 
+#include "tensor/desc.h"
+
+#include <tenon/profile.h>
+
 /* Calls. */
 
 void binding_leave(tn_binding *b) {
@@ -356,4 +360,31 @@ tn_status tn_binding_read(tn_binding *b, const char *output, tn_dtype dtype, voi
   }
   binding_leave(b);
   return s;
+}
+
+/* Profiles. */
+
+tn_status tn_binding_profile(tn_binding *b, bool on) {
+  tn_status s = binding_enter(b);
+  if (s != TN_OK) return s;
+  s = execution_profile(b->execution, on, &b->diag);
+  if (s != TN_OK) diag_copy(&b->message, &b->diag);
+  binding_leave(b);
+  return s;
+}
+
+tn_status tn_binding_step(tn_binding *b, size_t i, tn_step *step) {
+  execution_step found;
+  tn_status s = binding_enter(b);
+  if (s != TN_OK) return s;
+  bool is_there = step && execution_step_at(b->execution, i, &found);
+  binding_leave(b);
+  if (!is_there) return TN_ERR_ARGUMENT;
+  tn_step given = {.size = sizeof given,
+                   .name = found.name,
+                   .kernel = found.kernel == SIZE_MAX ? -1 : (int64_t)found.kernel,
+                   .operations = found.work.operations,
+                   .bytes = found.work.bytes};
+  if (b->has_run) given.begin = found.begin, given.end = found.end;
+  return desc_give(step, &given, sizeof given, "tn_step") ? TN_OK : TN_ERR_ARGUMENT;
 }

@@ -76,6 +76,8 @@ typedef struct plan_graph {
   const node *const *outputs;
   const char *const *output_names; /* NULL: numbers */
   size_t n_outputs;
+  const schedule_label *labels; /* of nodes below the outputs */
+  size_t n_labels;
   const node *const *contents; /* new ones of states */
   store *const *written;       /* which */
   size_t n_written;

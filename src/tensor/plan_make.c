@@ -132,6 +132,8 @@ static void compile(making *j) {
                           .math = (int)c->math,
                           .may_overwrite = may_overwrite,
                           .user = j,
+                          .labels = j->g->labels,
+                          .n_labels = j->g->n_labels,
                           .sizes = j->sizes.at,
                           .n_sizes = j->sizes.n,
                           .dump = &c->dump,

@@ -526,6 +526,9 @@ static tn_status ref_queue_wait(ref_queue *q, const tn_submission *s, size_t i, 
   }
 }
 
+/** The device's clock, which is not the host's. */
+static int64_t ref_clock(void) { return now() - (INT64_C(1) << 60); }
+
 static tn_status ref_queue_command(ref_queue *q, const tn_submission *s, size_t i, tn_failure *f) {
   const tn_command *c = &s->commands[i];
   switch (c->kind) {
@@ -539,6 +542,7 @@ static tn_status ref_queue_command(ref_queue *q, const tn_submission *s, size_t 
     return tn_program_execute(c->owner, c->launch, f);
   case TN_COMMAND_COPY: return tn_span_copy(c->to, c->from, f);
   case TN_COMMAND_CALL: return c->call(c->user, f);
+  case TN_COMMAND_STAMP: *c->stamp = ref_clock(); return TN_OK;
   default: return TN_OK;
   }
 }

@@ -917,6 +917,92 @@ class Run(Case):
         self.assertEqual(len(results), 1)
 
 
+class Profile(Case):
+    STEP_KEYS = {"name", "kernel", "ms", "share", "operations", "bytes", "gflops", "gbps",
+                 "peak_fraction", "peak"}
+
+    def chain(self):
+        """A product, and a long row of sums, which are two kernels; names that nobody should
+        print as they are."""
+        nodes = [helper.make_node("MatMul", ["a", "b"], ["p"], "scope/pro\x1b[31mduct"),
+                 helper.make_node("Mul", ["p", "p"], ["q"], "scope/<b>&square"),
+                 helper.make_node("ReduceSum", ["q"], ["y"], "scope/sum")]
+        return model(self.file("chain.onnx"), nodes,
+                     [value("a", TensorProto.FLOAT, ("n", 48)),
+                      value("b", TensorProto.FLOAT, [48, 64])],
+                     [value("y", TensorProto.FLOAT, None)])
+
+    def run_chain(self, *args):
+        return tenon("run", self.chain(), "--input=a=32x48", *args)
+
+    def test_every_step_is_told_of(self):
+        told = json.loads(self.run_chain("--profile", "--json").stdout)["profile"]
+        self.assertEqual(set(told), {"runs", "ms", "steps_ms", "peak_gflops", "peak_gbps",
+                                     "steps"})
+        self.assertTrue(1 <= told["runs"] <= 10)
+        self.assertGreater(told["peak_gflops"], 0)
+        self.assertGreater(told["peak_gbps"], 0)
+        for step in told["steps"]:
+            self.assertEqual(set(step), self.STEP_KEYS)
+            self.assertGreater(step["ms"], 0)
+            self.assertAlmostEqual(step["gflops"], step["operations"] / step["ms"] / 1e6, 3)
+            self.assertIn(step["peak"], ("compute", "memory"))
+        self.assertAlmostEqual(sum(s["ms"] for s in told["steps"]), told["steps_ms"])
+        self.assertAlmostEqual(sum(s["share"] for s in told["steps"]), 1)
+        names = ", ".join(s["name"] for s in told["steps"])
+        for name in ("<b>&square", "sum"):
+            self.assertIn(name, names)
+        self.assertNotIn("scope/", names)
+        least = 2 * 32 * 48 * 64 + 2 * 32 * 64
+        self.assertGreaterEqual(sum(s["operations"] for s in told["steps"]), least)
+        self.assertGreaterEqual(sum(s["bytes"] for s in told["steps"]),
+                                4 * (32 * 48 + 48 * 64 + 1))
+
+    def test_the_table_is_text(self):
+        said = self.run_chain("--profile").stdout
+        self.assertIn("GFLOP/s", said)
+        self.assertIn("pro\\x1b[31mduct", said)
+        self.assertNotIn("\x1b", said)
+        self.assertRegex(said, r"steps take [0-9.]+ ms of a run's [0-9.]+ ms, medians of \d+ run")
+        self.assertNotIn("GFLOP/s", self.run_chain().stdout)
+
+    def test_traces_hold_all_steps_of_all_runs(self):
+        path = self.file("trace.json")
+        done = self.run_chain("--profile", "--json", "--trace", path)
+        told = json.loads(done.stdout)["profile"]
+        self.assertIn(f"wrote the trace to {path}", done.stderr)
+        events = json.loads(path.read_text())["traceEvents"]
+        spans = [e for e in events if e["ph"] == "X"]
+        runs = [e for e in spans if e["name"] in ("first run", "run")]
+        self.assertEqual(len(runs), told["runs"] + 1)
+        self.assertEqual([e["name"] for e in spans if e["tid"] == 1][:3],
+                         ["load", "inputs", "compile"])
+        steps = [e for e in spans if e["tid"] == 2]
+        self.assertEqual(len(steps), len(runs) * len(told["steps"]))
+        for step in steps:
+            self.assertTrue(any(r["ts"] <= step["ts"] and
+                                step["ts"] + step["dur"] <= r["ts"] + r["dur"] + 0.01
+                                for r in runs))
+        self.run_chain("--trace", path)
+        events = json.loads(path.read_text())["traceEvents"]
+        self.assertEqual(sum(e["name"] == "first run" for e in events), 1)
+        self.assertEqual(sum(e["name"] == "run" for e in events), 0)
+
+    def test_traces_take_no_files_place(self):
+        path = self.chain()
+        before = path.read_bytes()
+        self.misuse("run", path, "--trace", path, says="is the model, which it would replace")
+        self.misuse("run", path, "--trace", "-", says="--trace writes to a file, not to -")
+        y = self.file("y.npy")
+        self.misuse("run", path, f"--output=y={y}", "--trace", y, says="the file of an output")
+        a = self.array("a.npy", np.ones((2, 48), np.float32))
+        self.misuse("run", path, f"--input=a={a}", "--trace", a, says="the file of input a")
+        nowhere = self.file("none") / "trace.json"
+        self.assertIn(str(nowhere.parent), tenon("run", path, "--trace", nowhere, status=1).stderr)
+        self.assertEqual(path.read_bytes(), before)
+        self.assertFalse(y.exists())
+
+
 class Bench(Case):
     def bench(self, what, *args):
         done = tenon("bench", what, "--json", "--warmup", "1", "--repeat", "5", *args)

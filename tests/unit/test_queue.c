@@ -273,6 +273,32 @@ static void commands_run_in_order(void **state) {
   tn_queue_free(NULL);
 }
 
+static tn_status take_time(void *user, tn_failure *f) {
+  (void)user, (void)f;
+  for (int64_t end = clock_now() + 2 * MS; clock_now() < end;) thread_pause();
+  return TN_OK;
+}
+
+/** By the device's own clock, whatever it begins with. */
+static void stamps_tell_times(void **state) {
+  fixture *f = *state;
+  for (int d = 0; d < 2; d++) {
+    tn_queue *q = new_queue(f, d, TN_QUEUE_COMPUTE);
+    int64_t at[3];
+    tn_queue_stamp(q, &at[0]);
+    tn_queue_call(q, take_time, NULL);
+    tn_queue_stamp(q, &at[1]);
+    tn_queue_stamp(q, &at[2]);
+    submit(f, q);
+    fine(f, tn_queue_finish(q, -1, &f->failure));
+    assert_true(at[1] - at[0] >= 2 * MS);
+    assert_true(at[2] >= at[1] && at[2] - at[1] < at[1] - at[0]);
+    tn_queue_stamp(q, NULL);
+    assert_int_equal(tn_queue_submit(q, &f->failure), TN_ERR_ARGUMENT);
+    tn_queue_free(q);
+  }
+}
+
 static tn_buffer *new_buffer(fixture *f, int device, const float *data, size_t n) {
   tn_buffer *b;
   tn_span s;
@@ -1036,6 +1062,7 @@ int main(void) {
                                      TEST(no_wake_up_is_lost),
                                      TEST(crowds_watch_one_signal),
                                      TEST(commands_run_in_order),
+                                     TEST(stamps_tell_times),
                                      TEST(devices_work_together),
                                      TEST(queues_wait_for_each_other),
                                      TEST(submitting_waits_for_room_alone),

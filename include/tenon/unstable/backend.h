@@ -192,6 +192,7 @@ typedef enum tn_command_kind {
   TN_COMMAND_COPY = 4,
   TN_COMMAND_CALL = 5,
   TN_COMMAND_BARRIER = 6,
+  TN_COMMAND_STAMP = 7,
   TN_COMMAND_KIND_MAX_ENUM = 0x7fffffff
 } tn_command_kind;
 
@@ -207,6 +208,7 @@ typedef struct tn_command {
   const tn_span *to, *from; /**< COPY */
   tn_status (*call)(void *user, tn_failure *failure); /**< CALL */
   void *user;                                         /**< CALL */
+  int64_t *stamp; /**< STAMP: gets the time when the commands before are done */
 } tn_command;
 
 /** A list on its way through a queue. A backend copies the struct, and calls tn_submission_done

@@ -200,6 +200,11 @@ TN_API void tn_queue_call(tn_queue *queue, tn_status (*call)(void *user, tn_fail
 /** What the commands before wrote is seen by those after. */
 TN_API void tn_queue_memory_barrier(tn_queue *queue);
 
+/** Writes the time at which the commands before are done to *at, in nanoseconds of the device's own
+    clock: only differences between times of one device mean something. It is there when a signal
+    that comes after it has risen. */
+TN_API void tn_queue_stamp(tn_queue *queue, int64_t *at);
+
 /** Submits the commands noted since the last time. May wait for room in the queue, never for
     completion. On failure (a failure that is kept, memory, a thread that cannot be started) nothing
     was submitted, and the commands are dropped. */

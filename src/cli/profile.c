@@ -1,0 +1,192 @@
+#include "cli/profile.h"
+
+#include "base/file.h"
+#include "base/thread.h"
+#include "cli/peak.h"
+#include "cli/stats.h"
+#include "cli/text.h"
+#include "device/device.h"
+#include "tensor/context.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RUNS_MORE = 10 };
+static const int64_t enough_ns = 1000000000;
+
+/* Running. */
+
+void profile_begin(profile *p, tn_binding *b, bool steps) {
+  p->binding = b;
+  command_check_binding(p->c, tn_binding_profile(b, steps), b);
+}
+
+void profile_add_phase(profile *p, const char *name, int64_t begin) {
+  vec_push(&p->c->arena, &p->phases, (profile_phase){name, {begin, clock_now()}});
+}
+
+void profile_run_once(profile *p) {
+  arena *a = &p->c->arena;
+  profile_run r = {.time.begin = clock_now()};
+  VEC(span_of_time) steps = {0};
+  tn_step step = TN_STEP_INIT;
+  command_check_binding(p->c, tn_binding_run(p->binding), p->binding);
+  r.time.end = clock_now();
+  for (size_t i = 0; tn_binding_step(p->binding, i, &step) == TN_OK; i++)
+    vec_push(a, &steps, (span_of_time){step.begin, step.end});
+  r.steps = steps.at;
+  vec_push(a, &p->runs, r);
+}
+
+void profile_run_more(profile *p) {
+  int64_t start = clock_now();
+  int most = RUNS_MORE;
+  do profile_run_once(p);
+  while (--most && clock_now() - start < enough_ns);
+}
+
+/* Summing up. */
+
+static double ms_of(span_of_time t) { return (double)(t.end - t.begin) / 1e6; }
+
+/** The median over the runs that count: of a step, or where that is NULL of whole runs. */
+static double median(const profile *p, const size_t *step) {
+  size_t first = p->runs.n > 1, n = p->runs.n - first;
+  double *ms = arena_alloc(&p->c->arena, n * sizeof *ms);
+  for (size_t i = 0; i < n; i++) {
+    const profile_run *r = &p->runs.at[first + i];
+    ms[i] = ms_of(step ? r->steps[*step] : r->time);
+  }
+  return stats_of(ms, n).p50;
+}
+
+static void rate(const profile *p, profile_step *s) {
+  const tn_step *f = &s->facts;
+  s->gflops = f->operations > 0 && s->ms > 0 ? f->operations / s->ms / 1e6 : NAN;
+  s->gbps = f->bytes > 0 && s->ms > 0 ? f->bytes / s->ms / 1e6 : NAN;
+  double compute = s->gflops / p->peak_gflops, memory = s->gbps / p->peak_gbps;
+  s->is_memory = !(compute >= memory);
+  s->of_peak = s->is_memory ? memory : compute;
+  if (isnan(s->of_peak)) s->is_memory = isnan(compute), s->of_peak = fmax(compute, memory);
+}
+
+void profile_sum_up(profile *p) {
+  arena *a = &p->c->arena;
+  const tn_context *tn = p->c->context;
+  int32_t threads = tn->device->host.threads;
+  p->peak_gflops = peak_measure(threads, tn->target->caps.vector_bytes, a);
+  p->peak_gbps = peak_bandwidth(threads, a);
+  p->ms = median(p, NULL);
+  profile_step s = {.facts = TN_STEP_INIT};
+  for (size_t i = 0; tn_binding_step(p->binding, i, &s.facts) == TN_OK; i++) {
+    s.ms = median(p, &i);
+    p->steps_ms += s.ms;
+    rate(p, &s);
+    vec_push(a, &p->steps, s);
+  }
+  for (size_t i = 0; i < p->steps.n; i++)
+    p->steps.at[i].share = p->steps_ms > 0 ? p->steps.at[i].ms / p->steps_ms : 0;
+}
+
+/* Telling. */
+
+static const char *number(arena *a, double x) {
+  return isnan(x) ? "-" : arena_printf(a, x < 99.95 ? "%.1f" : "%.0f", x);
+}
+
+static const char *peak_text(arena *a, const profile_step *s) {
+  if (isnan(s->of_peak)) return "-";
+  return arena_printf(a, "%.0f %% %s", 100 * s->of_peak, s->is_memory ? "memory" : "compute");
+}
+
+void profile_print(const profile *p) {
+  arena *a = &p->c->arena;
+  printf("%5s %6s %10s %7s %8s %7s  %-13s %s\n", "step", "kernel", "ms", "share", "GFLOP/s", "GB/s",
+         "of peak", "computes");
+  for (size_t i = 0; i < p->steps.n; i++) {
+    const profile_step *s = &p->steps.at[i];
+    const char *kernel = s->facts.kernel < 0 ? "-" : arena_printf(a, "%lld", s->facts.kernel + 1LL);
+    printf("%5zu %6s %10.4f %5.1f %% %8s %7s  %-13s %s\n", i + 1, kernel, s->ms, 100 * s->share,
+           number(a, s->gflops), number(a, s->gbps), peak_text(a, s), text_safe(a, s->facts.name));
+  }
+  size_t counted = p->runs.n - (p->runs.n > 1);
+  printf("steps take %.4f ms of a run's %.4f ms, medians of %s\n", p->steps_ms, p->ms,
+         text_count(a, counted, "run"));
+  printf("the measured peaks are %.4g GFLOP/s and %.4g GB/s\n", p->peak_gflops, p->peak_gbps);
+}
+
+static json_t *json_step(const profile *p, const profile_step *s) {
+  json_t *kernel = s->facts.kernel < 0 ? json_null() : json_integer(s->facts.kernel + 1);
+  return json_pack("{s:o, s:o, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:s}", "name",
+                   text_json(&p->c->arena, s->facts.name), "kernel", kernel, "ms", s->ms, "share",
+                   s->share, "operations", s->facts.operations, "bytes", s->facts.bytes, "gflops",
+                   text_json_number(s->gflops), "gbps", text_json_number(s->gbps), "peak_fraction",
+                   text_json_number(s->of_peak), "peak", s->is_memory ? "memory" : "compute");
+}
+
+json_t *profile_json(const profile *p) {
+  json_t *steps = json_array();
+  for (size_t i = 0; i < p->steps.n; i++)
+    json_array_append_new(steps, json_step(p, &p->steps.at[i]));
+  return json_pack("{s:I, s:f, s:f, s:f, s:f, s:o}", "runs",
+                   (json_int_t)(p->runs.n - (p->runs.n > 1)), "ms", p->ms, "steps_ms", p->steps_ms,
+                   "peak_gflops", p->peak_gflops, "peak_gbps", p->peak_gbps, "steps", steps);
+}
+
+/* Traces: the format of chrome://tracing's "complete" events, times in microseconds. */
+
+enum { TRACK_COMMAND = 1, TRACK_STEPS = 2 };
+
+static json_t *event(arena *a, const char *name, int track, int64_t origin, span_of_time t,
+                     json_t *args) {
+  return json_pack("{s:o, s:s, s:i, s:i, s:f, s:f, s:o}", "name", text_json(a, name), "ph", "X",
+                   "pid", 1, "tid", track, "ts", (double)(t.begin - origin) / 1e3, "dur",
+                   (double)(t.end - t.begin) / 1e3, "args", args ? args : json_object());
+}
+
+static json_t *title(const char *of, int track, const char *name) {
+  return json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "name", of, "ph", "M", "pid", 1, "tid", track,
+                   "args", "name", name);
+}
+
+/** The device's times, begun with the run's: when its first step began there nobody knows. */
+static void add_run(const profile *p, json_t *events, int64_t origin, size_t number) {
+  arena *a = &p->c->arena;
+  const profile_run *r = &p->runs.at[number];
+  tn_step step = TN_STEP_INIT;
+  json_array_append_new(
+      events, event(a, number ? "run" : "first run", TRACK_COMMAND, origin, r->time, NULL));
+  for (size_t i = 0; tn_binding_step(p->binding, i, &step) == TN_OK; i++) {
+    span_of_time t = {r->time.begin + r->steps[i].begin, r->time.begin + r->steps[i].end};
+    json_t *args = json_pack("{s:I, s:I, s:f, s:f}", "step", (json_int_t)(i + 1), "kernel",
+                             (json_int_t)(step.kernel + 1), "operations", step.operations, "bytes",
+                             step.bytes);
+    json_array_append_new(events, event(a, step.name, TRACK_STEPS, origin, t, args));
+  }
+}
+
+static json_t *trace(const profile *p) {
+  const tn_context *tn = p->c->context;
+  json_t *events = json_array();
+  int64_t origin = p->phases.n ? p->phases.at[0].time.begin : p->runs.at[0].time.begin;
+  json_array_append_new(events, title("process_name", TRACK_COMMAND, "tenon"));
+  json_array_append_new(events, title("thread_name", TRACK_COMMAND, "command"));
+  json_array_append_new(events, title("thread_name", TRACK_STEPS, tn->device->name));
+  for (size_t i = 0; i < p->phases.n; i++)
+    json_array_append_new(events, event(&p->c->arena, p->phases.at[i].name, TRACK_COMMAND, origin,
+                                        p->phases.at[i].time, NULL));
+  for (size_t i = 0; i < p->runs.n; i++) add_run(p, events, origin, i);
+  return json_pack("{s:s, s:o}", "displayTimeUnit", "ms", "traceEvents", events);
+}
+
+void profile_write_trace(const profile *p, const char *path) {
+  json_t *all = trace(p);
+  char *text = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
+  json_decref(all);
+  if (!text) diag_raise(&p->c->diag, TN_ERR_MEMORY, "out of memory");
+  tn_status s = file_write(path, text, strlen(text), &p->c->diag);
+  free(text);
+  if (s != TN_OK) diag_rethrow(&p->c->diag);
+}

@@ -1,0 +1,148 @@
+/* Steps of bindings: what they do, and when. */
+#include "tensor_check.h"
+
+#include "base/thread.h"
+
+#include <tenon/profile.h>
+#include <tenon/unstable/queue.h>
+
+static int open_one(void **state) {
+  *state = tn_open(NULL);
+  return *state ? 0 : -1;
+}
+
+static int close_one(void **state) { return (int)tn_close(*state); }
+
+static void check_bound(tn_binding *b, tn_status s) {
+  if (s != TN_OK) fail_msg("status %d: %s", (int)s, tn_binding_message(b));
+}
+
+enum { N = 48, K = 32, SLEEP = 3000000 };
+
+static tn_status sleep_a_while(void *user, tn_call *call) {
+  (void)user;
+  tn_array from = tn_call_in(call, 0), to = tn_call_out(call, 0);
+  memcpy(to.data, from.data, N * sizeof(float));
+  for (int64_t end = clock_now() + SLEEP; clock_now() < end;) thread_pause();
+  return TN_OK;
+}
+
+/** Sums of rows, which a host function passes on, and their doubles. */
+static tn_binding *bind(tn_context *c) {
+  tn_dim n = tn_dim_var(c, "n", 1, 1000);
+  tn_tensor *x = tn_input(c, "x", tn_shape(N, n), TN_F32), *out, *passed;
+  tn_tensor *sum = tn_sum(tn_mul(x, x), tn_axes(1), false);
+  tn_custom_desc desc = TN_CUSTOM_DESC_INIT;
+  desc.name = "sleep";
+  desc.run = sleep_a_while;
+  tn_type type = {TN_F32, tn_shape(N)};
+  tn_custom(c, &desc, &sum, 1, &type, &passed, 1);
+  out = tn_add(passed, passed);
+  tn_plan *plan;
+  tn_binding *b;
+  check_ok(c, tn_plan_compile(c, &out, 1, NULL, &plan));
+  check_ok(c, tn_plan_bind(plan, &b));
+  return b;
+}
+
+static float data[N * K];
+
+static void run(tn_binding *b, int64_t k) {
+  tn_binding_input(b, "x", tn_shape(N, k), TN_F32, data, (size_t)(N * k) * sizeof *data);
+  check_bound(b, tn_binding_run(b));
+}
+
+static tn_step step_at(tn_binding *b, size_t i) {
+  tn_step s = TN_STEP_INIT;
+  check_bound(b, tn_binding_step(b, i, &s));
+  return s;
+}
+
+static void steps_tell_what_they_do(void **state) {
+  tn_binding *b = bind(*state);
+  assert_true(step_at(b, 0).operations == 0); /* the size is not known */
+  run(b, K);
+  tn_step first = step_at(b, 0), host = step_at(b, 1), last = step_at(b, 2);
+  assert_non_null(strstr(first.name, "reduce add"));
+  assert_true(first.operations == 2 * N * K);
+  assert_true(first.bytes == (N * K + N) * sizeof(float));
+  assert_int_equal(host.kernel, -1);
+  assert_true(host.operations == 0 && host.bytes == 2 * N * sizeof(float));
+  assert_true(last.operations == N && last.bytes == 2 * N * sizeof(float));
+  assert_true(first.kernel >= 0 && last.kernel >= 0 && first.kernel != last.kernel);
+  assert_int_equal(first.begin, 0);
+  assert_int_equal(last.end, 0); /* nobody asked */
+  run(b, 1);
+  assert_true(step_at(b, 0).operations == 2 * N);
+}
+
+static void profiled_runs_tell_when(void **state) {
+  tn_binding *b = bind(*state);
+  run(b, K);
+  for (int again = 0; again < 3; again++) {
+    check_bound(b, tn_binding_profile(b, true));
+    check_bound(b, tn_binding_profile(b, true));
+    run(b, K - again);
+    tn_step first = step_at(b, 0), host = step_at(b, 1), last = step_at(b, 2);
+    assert_int_equal(first.begin, 0);
+    assert_true(first.begin <= first.end && first.end <= host.begin);
+    assert_true(host.end - host.begin >= SLEEP);
+    assert_true(host.end <= last.begin && last.begin <= last.end);
+    check_bound(b, tn_binding_profile(b, false));
+    assert_int_equal(step_at(b, 2).end, 0);
+    run(b, K);
+    assert_int_equal(step_at(b, 2).end, 0);
+  }
+}
+
+static void failed_runs_tell_nothing(void **state) {
+  tn_binding *b = bind(*state);
+  check_bound(b, tn_binding_profile(b, true));
+  run(b, K);
+  assert_true(step_at(b, 2).end > 0);
+  tn_binding_input(b, "none", TN_SCALAR, TN_F32, data, sizeof *data);
+  assert_int_equal(tn_binding_run(b), TN_ERR_ARGUMENT);
+  assert_int_equal(step_at(b, 2).end, 0);
+  run(b, K);
+  assert_true(step_at(b, 2).end > 0);
+}
+
+static void what_is_not_there_is_refused(void **state) {
+  tn_binding *b = bind(*state);
+  tn_step s = TN_STEP_INIT;
+  s.name = "kept";
+  assert_int_equal(tn_binding_step(b, 3, &s), TN_ERR_ARGUMENT);
+  assert_string_equal(s.name, "kept");
+  assert_string_equal(tn_binding_message(b), "");
+  assert_int_equal(tn_binding_step(b, 0, NULL), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_binding_step(NULL, 0, &s), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_binding_profile(NULL, true), TN_ERR_ARGUMENT);
+  s.size = 8;
+  assert_int_equal(tn_binding_step(b, 0, &s), TN_ERR_ARGUMENT);
+}
+
+static void plans_without_steps_have_none(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(0, 4), TN_F32), *out = tn_add(x, x);
+  tn_plan *plan;
+  tn_binding *b;
+  check_ok(c, tn_plan_compile(c, &out, 1, NULL, &plan));
+  check_ok(c, tn_plan_bind(plan, &b));
+  check_bound(b, tn_binding_profile(b, true));
+  tn_binding_input(b, "x", tn_shape(0, 4), TN_F32, NULL, 0);
+  check_bound(b, tn_binding_run(b));
+  tn_step s = TN_STEP_INIT;
+  for (size_t i = 0; tn_binding_step(b, i, &s) == TN_OK; i++)
+    assert_true(s.operations == 0 && s.bytes == 0);
+}
+
+#define WITH(test) cmocka_unit_test_setup_teardown(test, open_one, close_one)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      WITH(steps_tell_what_they_do),       WITH(profiled_runs_tell_when),
+      WITH(failed_runs_tell_nothing),      WITH(what_is_not_there_is_refused),
+      WITH(plans_without_steps_have_none),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
