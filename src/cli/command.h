@@ -19,12 +19,13 @@ typedef struct verb {
   const char *operand; /* "MODEL", in brackets if it may be left out; NULL: it takes none */
   const char *about;   /* paragraphs for its help, after the options */
   const option *options;
+  const char *letters; /* of options that -x stands for, their names' first; NULL: none */
   size_t n_options, options_bytes; /* rows, and the size of the struct that they fill */
   int (*act)(command *c);          /* an exit status; may raise through c->diag */
 } verb;
 
-extern const verb verb_run, verb_inspect, verb_bench, verb_devices, verb_cache, verb_version,
-    verb_help;
+extern const verb verb_run, verb_bench, verb_explain, verb_inspect, verb_devices, verb_cache,
+    verb_version, verb_help;
 
 struct command {
   diag diag;

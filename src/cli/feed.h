@@ -35,6 +35,9 @@ const char *const *feed_match(command *c, const char *option, const option_list 
  */
 feeds feed_make(command *c, const tn_model *m, const option_list *given, uint64_t seed);
 
+/** Raises as load_check_source where a file (NULL or -: none) is one that an input is read from. */
+void feed_check_target(command *c, const feeds *f, const char *option, const char *file);
+
 /** Hands them to a binding. */
 void feed_bind(command *c, const feeds *f, tn_binding *b);
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const verb *const verbs[] = {&verb_run,   &verb_bench,   &verb_inspect, &verb_devices,
-                                    &verb_cache, &verb_version, &verb_help};
+static const verb *const verbs[] = {&verb_run,     &verb_bench, &verb_explain, &verb_inspect,
+                                    &verb_devices, &verb_cache, &verb_version, &verb_help};
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
 const verb *const *command_verbs(size_t *n) {

@@ -35,6 +35,14 @@ static _Noreturn void unknown(command *c, const char *argument) {
   command_misuse(c, "there is no option %s%s", argument, text_suggestion(a, near));
 }
 
+/** The option that "-x" stands for. */
+static const option *find_letter(const verb *v, const char *text) {
+  if (!v->letters || !text[1] || text[2] || !strchr(v->letters, text[1])) return NULL;
+  size_t i = 0;
+  while (v->options[i].name[0] != text[1]) i++;
+  return &v->options[i];
+}
+
 /** The value of `--name=value` or `--name value`. */
 static const char *value_of(reader *r, const option *o, const char *equals) {
   if (equals) return equals + 1;
@@ -118,7 +126,7 @@ bool option_read(command *c, int argc, char *const argv[]) {
       return false;
     } else {
       const char *name = text + 2, *equals = strchr(text, '=');
-      const option *o = NULL;
+      const option *o = find_letter(v, text);
       if (text[1] == '-') o = find(v, name, equals ? (size_t)(equals - name) : strlen(name));
       if (!o) unknown(c, text);
       set(&r, o, equals);

@@ -164,33 +164,6 @@ static void print_json(command *c, const feeds *in, const results *out, const pr
   text_json_print(&c->arena, all);
 }
 
-/** No output may take the place of what is read. */
-static void check_source(command *c, const char *option, const char *file, const char *source,
-                         const char *what) {
-  if (file_is_same(file, source))
-    command_misuse(c, "--%s: \"%s\" is %s, which it would replace", option, file, what);
-}
-
-static void check_model(command *c, const tn_model *m, const char *option, const char *file) {
-  const onnx_tensors *external = &m->data->onnx->external;
-  const char *slash = strrchr(c->operand, '/');
-  int folder = slash ? (int)(slash + 1 - c->operand) : 0;
-  check_source(c, option, file, load_path(c->operand), "the model");
-  for (size_t i = 0; i < external->n; i++)
-    check_source(
-        c, option, file,
-        arena_printf(&c->arena, "%.*s%s", folder, c->operand, external->at[i]->external->location),
-        "a file of the model's weights");
-}
-
-static void check_inputs(command *c, const feeds *in, const char *option, const char *file) {
-  if (!file || is_standard_output(file)) return;
-  for (size_t k = 0; k < in->n; k++)
-    if (in->at[k].file)
-      check_source(c, option, file, in->at[k].file,
-                   arena_printf(&c->arena, "the file of input %s", in->at[k].name));
-}
-
 static void check_file(command *c, const tn_model *m, const char *const files[], size_t i) {
   const run_options *o = c->options;
   const char *file = files[i];
@@ -198,7 +171,7 @@ static void check_file(command *c, const tn_model *m, const char *const files[],
   if (is_standard && o->json)
     command_misuse(c, "--output: both an array and --json would go to standard output");
   if (!is_standard && file_check_target(file, &c->diag)) diag_rethrow(&c->diag);
-  if (!is_standard) check_model(c, m, "output", file);
+  if (!is_standard) load_check_target(c, m, "output", file);
   for (size_t k = 0; k < i; k++)
     if (files[k] && is_standard == is_standard_output(files[k]) &&
         (is_standard || file_same_target(file, files[k])))
@@ -222,7 +195,7 @@ static void check_options(command *c) {
   if (o->input_dir && o->input.n) command_misuse(c, "--input-dir gives all inputs: --input cannot");
   if (o->check && (o->input_dir || o->output_dir || o->input.n || o->output.n || o->json ||
                    o->profile || o->trace))
-    command_misuse(c, "--check has its own inputs and outputs, and prints no JSON");
+    command_misuse(c, "--check has its own inputs and outputs, and prints no JSON and no profile");
   if (!o->check && (o->rtol || o->atol)) command_misuse(c, "--rtol and --atol belong to --check");
 }
 
@@ -243,7 +216,7 @@ static void check_folder(command *c, const tn_model *m, const char *folder) {
   for (size_t i = 0; i < m->n_outputs; i++) {
     const char *file = testset_path(c, folder, TN_PORT_OUTPUT, i);
     if (file_check_target(file, &c->diag)) diag_rethrow(&c->diag);
-    check_model(c, m, "output-dir", file);
+    load_check_target(c, m, "output-dir", file);
   }
 }
 
@@ -253,7 +226,7 @@ static void check_trace(command *c, const tn_model *m, const char *const files[]
   if (!file) return;
   if (is_standard_output(file)) command_misuse(c, "--trace writes to a file, not to %s", file);
   if (file_check_target(file, &c->diag)) diag_rethrow(&c->diag);
-  check_model(c, m, "trace", file);
+  load_check_target(c, m, "trace", file);
   for (size_t i = 0; i < m->n_outputs; i++)
     if (files[i] && !is_standard_output(files[i]) && file_same_target(file, files[i]))
       command_misuse(c, "--trace: %s is the file of an output, too", file);
@@ -299,8 +272,8 @@ static int act(command *c) {
   start = clock_now();
   feeds in = make_feeds(c, m);
   profile_add_phase(&p, "inputs", start);
-  for (size_t i = 0; i < m->n_outputs; i++) check_inputs(c, &in, "output", files[i]);
-  check_inputs(c, &in, "trace", o->trace);
+  for (size_t i = 0; i < m->n_outputs; i++) feed_check_target(c, &in, "output", files[i]);
+  feed_check_target(c, &in, "trace", o->trace);
   start = clock_now();
   command_check(c, tn_model_bind(m, &b));
   profile_add_phase(&p, "compile", start);

@@ -73,11 +73,13 @@ static void share_out(choice *c) {
 
 const node *codegen_choose(ir *g, const node *sink, const codegen_options *o) {
   choice c = {.laws = {.g = g}, .target = &o->target, .math = o->math, .sink = sink};
+  if (o->watch.law) c.laws.log = law_log_new(g);
   choose_flat(&c);
   choose_blocks(&c);
   choose_vectors(&c);
-  if (o->math & MATH_SUM) c.sink = codegen_sums(g, c.sink);
+  if (o->math & MATH_SUM) c.sink = codegen_sums(&c.laws, c.sink);
   choose_tiles(&c);
   share_out(&c);
+  if (o->watch.law) law_log_tell(c.laws.log, sink, c.sink, o->watch.law, o->watch.user);
   return c.sink;
 }

@@ -6,10 +6,13 @@
 #include "codegen/target.h"
 #include "ir/ir.h"
 #include "ir/rewrite.h"
+#include "laws/laws.h"
 
-/** Called after each pass with its name and result; may raise. */
+/** Called after each pass with its name and result, and for each law that choose applies; may
+    raise. Either may be NULL. */
 typedef struct codegen_watch {
   void (*after)(void *user, const char *pass, const node *root);
+  void (*law)(void *user, const char *line);
   void *user;
 } codegen_watch;
 
@@ -23,7 +26,7 @@ typedef struct codegen_decomposer {
 typedef struct codegen_options {
   target target;
   int math;                 /* math_mode */
-  codegen_watch watch;      /* after == NULL: nobody watches */
+  codegen_watch watch;      /* NULL members: nobody watches */
   codegen_decomposer first; /* before the library's decompositions; decompose == NULL: none */
 } codegen_options;
 
@@ -34,7 +37,7 @@ const node *codegen_run(ir *g, const node *sink, const char *device, const codeg
 const node *codegen_choose(ir *g, const node *sink, const codegen_options *o);
 
 /** sums.c: what choose does where a reduction has no order: long sums become sums of blocks. */
-const node *codegen_sums(ir *g, const node *sink);
+const node *codegen_sums(laws *l, const node *sink);
 
 /** simplify.c: algebra, and the target's lack of instructions. */
 const node *codegen_simplify(ir *g, const node *sink, const codegen_options *o);

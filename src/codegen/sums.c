@@ -46,14 +46,13 @@ static const node *blocked(laws *l, const node *sink, const node *f) {
   return made && outer ? law_nest(l, made, outer) : NULL;
 }
 
-const node *codegen_sums(ir *g, const node *sink) {
-  laws l = {.g = g};
+const node *codegen_sums(laws *l, const node *sink) {
   for (bool again = true; again;) {
     again = false;
-    node_list order = topo_sort(ir_arena(g), &sink, 1, NULL, NULL);
+    node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
     for (size_t i = 0; i < order.n && !again; i++) {
       const node *f = order.at[i];
-      const node *made = f->op == OP_FOLD && is_inexact(f) ? blocked(&l, sink, f) : NULL;
+      const node *made = f->op == OP_FOLD && is_inexact(f) ? blocked(l, sink, f) : NULL;
       if (made) sink = made;
       again = made;
     }

@@ -181,7 +181,7 @@ static void render(compilation *c, request *r) {
   tn_program_spec *s = &r->spec;
   spec_derive(c->ir, r->program, s);
   check_scratch(c, s);
-  s->entry = cache_entry(r->kernel);
+  s->entry = r->kernel ? cache_entry(r->kernel) : "kernel"; /* it is being compiled elsewhere */
   r->sizes = launch_compile_sizes(c->arena, s->global, s->local, s->value_names, s->n_values);
   tn_failure f;
   failure_clear(&f);
@@ -194,8 +194,10 @@ static void render(compilation *c, request *r) {
 
 static void source_body(void *arg) {
   compilation *c = arg;
+  const program_options *o = c->options;
   generate(c, c->at);
-  if (c->at->claimed) render(c, c->at);
+  if (c->at->claimed || o->rendered) render(c, c->at);
+  if (o->rendered) o->rendered(o->user, c->at->program->src[0], c->at->spec.source);
 }
 
 /** A kernel's source, if it is ours to compile. */
@@ -300,7 +302,7 @@ static void compile_claimed(compilation *c) {
   for (size_t i = 0; i < c->n; i++) {
     request *r = &c->requests[i];
     if (c->options->tell) c->options->tell(c->options->user, i, c->n);
-    if (r->claimed || c->codegen.watch.after) make_source(c, r);
+    if (r->claimed || c->codegen.watch.after || c->options->rendered) make_source(c, r);
     if (r->claimed) claimed[n++] = r;
   }
   compile(c, claimed, n);

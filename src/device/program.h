@@ -33,6 +33,8 @@ typedef struct program_options {
                                                           nobody is told */
   /** A kernel, one of `n` that one call of the compiler made in `ns`; NULL: nobody is told. */
   void (*made)(void *user, const char *name, size_t n, int64_t ns);
+  /** The source of each kernel, also of those that are in the cache; NULL: nobody is told. */
+  void (*rendered)(void *user, const node *kernel, const char *source);
   void *user;
   disk *disk; /* where kernels are found and kept; NULL: nowhere */
 } program_options;

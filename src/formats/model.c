@@ -114,17 +114,19 @@ static void add_label(loading *l, const onnx_node *by, const char *output, map *
   m->labels[m->n_labels++].text = import_node_name(by);
 }
 
-/** The folders that all names begin with tell nothing apart. */
+/** The folders that all names in folders begin with tell nothing apart. */
 static void drop_common_folders(tn_model *m) {
-  const char *first = m->n_labels ? m->labels[0].text : "";
-  size_t common = strlen(first);
+  const char *first = NULL;
+  size_t common = 0;
   for (size_t i = 0; i < m->n_labels; i++) {
-    size_t n = 0;
-    while (n < common && m->labels[i].text[n] == first[n]) n++;
-    common = n;
+    const char *text = m->labels[i].text, *end = strrchr(text, '/');
+    if (!end) continue;
+    if (!first) first = text, common = (size_t)(end + 1 - text);
+    while (strncmp(text, first, common)) common--;
   }
   while (common && first[common - 1] != '/') common--;
-  for (size_t i = 0; i < m->n_labels; i++) m->labels[i].text += common;
+  for (size_t i = 0; i < m->n_labels; i++)
+    if (strchr(m->labels[i].text, '/')) m->labels[i].text += common;
 }
 
 static void add_labels(loading *l) {

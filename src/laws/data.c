@@ -96,5 +96,7 @@ const node *law_data(laws *l, const node *sink, const node *index, const node *c
   size_t count = order_sides(sides, rank, lanes, order);
   if (!count) return law_refuse(l, "it does not vary along the ranges");
   *element = gathered(l->g, index, sides, order, count);
-  return law_replace(l, sink, index, *element);
+  return law_made(l, sink, law_replace(l, sink, index, *element),
+                  "DATA of buffer %" PRId64 " inside of r%" PRId64, index->src[0]->ints[0],
+                  law_id(inner[0]));
 }

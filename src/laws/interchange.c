@@ -150,7 +150,8 @@ const node *law_interchange(laws *l, const node *sink, const node *range, const 
       map_set(ir_arena(l->g), &with, at,
               (void *)index_make(l->g, (dtype)at->dtype, made, at->ints[0], n, outer));
   }
-  sink = subst(l->g, sink, &with);
-  if (law_nests_vectors(l, sink, NULL)) return law_refuse(l, "a vector would run inside a vector");
-  return sink;
+  made = subst(l->g, sink, &with);
+  if (law_nests_vectors(l, made, NULL)) return law_refuse(l, "a vector would run inside a vector");
+  return law_made(l, sink, made, "INTERCHANGE r%" PRId64 " with %zu from r%" PRId64, law_id(range),
+                  n, law_id(outer[0]));
 }

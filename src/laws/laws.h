@@ -7,10 +7,22 @@
 #include "base/map.h"
 #include "ir/binder.h"
 
+/** What laws did, also what was not kept. */
+typedef struct law_log law_log;
+
 typedef struct laws {
   ir *g;
   const char *refusal; /* why the last law that returned NULL did; static */
+  law_log *log;        /* NULL: nobody wants to know */
 } laws;
+
+/** A log in the ir's scratch memory. */
+law_log *law_log_new(ir *g);
+
+/** The laws that lead from one kernel to another, in order, as lines ("SPLIT r0 by 16: r4 r5"):
+    `tell` is called with each. */
+void law_log_tell(const law_log *log, const node *from, const node *to,
+                  void (*tell)(void *user, const char *line), void *user);
 
 /** SPLIT: r = r₀·factor + r₁ in the STAGE or FOLD that binds it; r₀ and r₁ take its place, in this
     order. The inner extent is `factor` where that is shown to divide the extent, else
@@ -106,6 +118,12 @@ bool law_nests_vectors(laws *l, const node *sink, const node *range);
 
 /** The same; adds the ranges that are vectors or run inside of one, as keys. */
 bool law_inside_vectors(ir *g, const node *sink, const node *range, map *inside);
+
+/** What a law made of a kernel, noted in the log with a text as by printf: its name and the ranges,
+    each an int64_t as "r%" PRId64. */
+const node *law_made(laws *l, const node *from, const node *made, const char *format, ...)
+    BASE_PRINTF(4, 5);
+static inline int64_t law_id(const node *range) { return range->ints[0]; }
 
 /** Refuses: keeps the reason, returns NULL. */
 const node *law_refuse(laws *l, const char *why);

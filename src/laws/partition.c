@@ -221,5 +221,11 @@ const node *law_partition(laws *l, const node *sink, const node *range, const no
   else
     made = out ? with_outs(&p, sink, out) : with_arrays(&p, sink);
   if (made) *low = p.low, *high = p.high;
-  return made;
+  if (!made) return NULL;
+  int64_t id = law_id(range), below = law_id(*low), rest = law_id(*high);
+  if (!node_is_const(at))
+    return law_made(l, sink, made, "PARTITION r%" PRId64 ": r%" PRId64 " r%" PRId64, id, below,
+                    rest);
+  return law_made(l, sink, made, "PARTITION r%" PRId64 " at %" PRId64 ": r%" PRId64 " r%" PRId64,
+                  id, node_int(at), below, rest);
 }

@@ -7,5 +7,6 @@ const node *law_unit(laws *l, const node *sink, const node *stage, const node **
   const node **all = arena_alloc(ir_arena(g), (n + 1) * sizeof *all);
   all[0] = *unit = range_make(g, ix_const(g, 1), KIND_LOOP);
   for (size_t i = 0; i < n; i++) all[i + 1] = stage_range(stage)[i];
-  return law_replace(l, sink, stage, binder_with_ranges(g, stage, stage->src, n + 1, all));
+  const node *made = binder_with_ranges(g, stage, stage->src, n + 1, all);
+  return law_made(l, sink, law_replace(l, sink, stage, made), "UNIT: r%" PRId64, law_id(*unit));
 }

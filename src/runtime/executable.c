@@ -18,6 +18,10 @@ typedef struct making {
   node_list kernels; /* the different ones */
 } making;
 
+static size_t program_of(const making *m, const node *kernel) {
+  return (size_t)(uintptr_t)map_get(&m->program_of, kernel) - 1;
+}
+
 /* What passes leave, for whoever asked for it. */
 
 static void lock_reports(const making *m) {
@@ -40,6 +44,19 @@ static void after_schedule(void *user, const char *pass, const node *const roots
 
 static void after_codegen(void *user, const char *pass, const node *root) {
   after_schedule(user, pass, &root, 1);
+}
+
+static void decided(void *user, const schedule_decision *d) {
+  explanation_decided(((making *)user)->request->explanation, d);
+}
+
+static void law_applied(void *user, const char *line) {
+  explanation_law(((making *)user)->request->explanation, line);
+}
+
+static void rendered(void *user, const node *kernel, const char *source) {
+  making *m = user;
+  explanation_rendered(m->request->explanation, program_of(m, kernel), source);
 }
 
 /** Raises if the work is to end. */
@@ -87,9 +104,11 @@ static void compile(making *m) {
                        .math = m->request->math,
                        .tell = tell,
                        .user = m,
-                       .disk = m->request->disk};
+                       .disk = m->request->explanation ? NULL : m->request->disk};
+  o.watch.user = m;
   if (m->request->logger && m->request->logger->log) o.made = log_kernel;
-  if (m->request->dump && m->request->dump->pass) o.watch = (codegen_watch){after_codegen, m};
+  if (m->request->dump && m->request->dump->pass) o.watch.after = after_codegen;
+  if (m->request->explanation) o.watch.law = law_applied, o.rendered = rendered;
   if (program_compile(&o, m->g, m->kernels.at, n, p->programs, m->d) != TN_OK) diag_rethrow(m->d);
   p->n_programs = n;
   tell(m, n, n);
@@ -108,7 +127,7 @@ static void add_step(making *m, executable_step *to, const schedule_step *from) 
     to->buffers = arena_copy(a, from->buffers, from->n_buffers * sizeof *from->buffers);
     return;
   }
-  to->program = (size_t)(uintptr_t)map_get(&m->program_of, from->kernel) - 1;
+  to->program = program_of(m, from->kernel);
   const tn_program_facts *f = &m->p->programs[to->program]->facts;
   size_t *buffers = arena_alloc(a, (f->n_globals + 1) * sizeof *buffers);
   size_t *values = arena_alloc(a, (f->n_values + 1) * sizeof *values);
@@ -236,12 +255,14 @@ static void add_work(making *m) {
 static void make(void *arg) {
   making *m = arg;
   const executable_request *r = m->request;
+  explanation *x = r->explanation;
   m->p->name = arena_copy(&m->p->arena, r->name, strlen(r->name) + 1);
   m->schedule = schedule_make(m->g, &(schedule_request){.roots = r->roots,
                                                         .n_roots = r->n_roots,
                                                         .may_overwrite = r->may_overwrite,
                                                         .user = r->user,
                                                         .after = after_schedule,
+                                                        .decided = x ? decided : NULL,
                                                         .watcher = m,
                                                         .labels = r->labels,
                                                         .n_labels = r->n_labels,
@@ -250,6 +271,7 @@ static void make(void *arg) {
                                                         .arguments = r->target->target.arguments,
                                                         .scratch = r->target->target.scratch});
   collect(m);
+  if (x) explanation_scheduled(x, m->schedule, &m->kernels, &m->program_of);
   compile(m);
   add_buffers(m);
   add_sizes(m);
@@ -272,7 +294,9 @@ tn_status executable_make(executable **out, const executable_request *r, const m
   k.p->target = r->target;
   k.p->host = r->host;
   arena_init(&k.p->arena, m, d);
+  if (r->explanation) r->explanation->arena.diag = d;
   tn_status s = diag_catch(d, make, &k);
+  if (r->explanation) r->explanation->arena.diag = NULL;
   ir_free(k.g);
   k.p->arena.diag = NULL;
   if (s != TN_OK)

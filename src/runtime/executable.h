@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "device/program.h"
 #include "ir/dump.h"
+#include "runtime/explanation.h"
 #include "schedule/schedule.h"
 
 typedef struct executable executable;
@@ -53,6 +54,7 @@ typedef struct executable_request {
   size_t n_sizes;
   executable_host host;
   dump *dump;                  /* NULL: nothing is written */
+  explanation *explanation;    /* open and empty; NULL: nobody asks why */
   const tn_progress *progress; /* NULL: nobody is told */
   const tn_logger *logger;     /* of kernels compiled; NULL: nobody is told */
   disk *disk;                  /* of kernels; NULL: they are not kept there */

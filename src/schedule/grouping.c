@@ -55,7 +55,9 @@ static void visit(grouping *s, value *v) {
     best[i] = choose(s, o);
   }
   use *home = host_of(s, v, best);
-  if (must_write(s, v, best) || better_written(s, v, best, home)) {
+  bool must = must_write(s, v, best), is_written = must || better_written(s, v, best, home);
+  if (s->request->decided) tell_decision(s, v, home, must, is_written, write_price(s, v, home));
+  if (is_written) {
     write_value(s, v, best, home);
     return;
   }

@@ -33,6 +33,7 @@ typedef struct grouping {
 typedef struct options {
   option at[MOST_OPTIONS];
   size_t n;
+  const char *refusal; /* why it cannot be computed where it is read; static; NULL: it can */
 } options;
 
 /* uses.c */
@@ -78,6 +79,13 @@ double stage_bytes(const value *v, uint64_t shared);
 
 /** What can be done with a value inside a group that reads it. */
 options options_of(grouping *s, const use *u);
+
+/* telling.c */
+
+/** Tells the request's watcher what is decided about v, before it is done. `must`: it has to be
+    written, whatever that costs, `written`. */
+void tell_decision(grouping *s, const value *v, const use *home, bool must, bool is_written,
+                   double written);
 
 /* taking.c */
 

@@ -92,6 +92,8 @@ typedef struct grouping_request {
   size_t arguments; /* most buffers of a kernel */
   grouping_policy policy;
   uint64_t seed;
+  void (*decided)(void *watcher, const schedule_decision *d); /* NULL: nobody is told */
+  void *watcher;
 } grouping_request;
 
 /** grouping.c: decides about every value, from outputs to inputs, once. Groups in order of keys. */

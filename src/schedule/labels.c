@@ -42,6 +42,14 @@ static int by_number(const void *a, const void *b) {
 
 typedef VEC(const char *) words;
 
+/** What tells a word from the one before: it without the folders that they share. */
+static const char *rest(const char *word, const char *before) {
+  const char *from = word;
+  for (; *word && *word == *before; before++)
+    if (*word++ == '/') from = word;
+  return from;
+}
+
 /** Each word once, but for those that make the text too long. */
 static const char *joined(arena *a, const words *w) {
   str s = str_new(a);
@@ -50,7 +58,8 @@ static const char *joined(arena *a, const words *w) {
     bool is_new = true;
     for (size_t k = 0; k < i && is_new; k++) is_new = strcmp(w->at[i], w->at[k]);
     if (is_new && s.n >= LONGEST) more++;
-    if (is_new && s.n < LONGEST) str_addf(&s, "%s%s", s.n ? ", " : "", w->at[i]);
+    if (is_new && s.n < LONGEST)
+      str_addf(&s, "%s%s", s.n ? ", " : "", i ? rest(w->at[i], w->at[i - 1]) : w->at[i]);
   }
   if (more) str_addf(&s, " and %zu more", more);
   return str_text(&s);

@@ -108,8 +108,14 @@ static void add_inlined(grouping *s, const use *u, options *o) {
   const value *v = u->v;
   demand more = inlined_demand(u);
   double times = 0, fewest = s->m->cores, slowest = 1, price = 0;
-  if (!has_room(s, u->g, v, &more)) return;
-  if (!may_read_all(s, u)) return;
+  if (!has_room(s, u->g, v, &more)) {
+    o->refusal = "a kernel that reads it has no room for it";
+    return;
+  }
+  if (!may_read_all(s, u)) {
+    o->refusal = "what it reads is stored over before it is read";
+    return;
+  }
   for (size_t i = 0; i < u->points.n; i++) {
     const point *p = &u->points.at[i];
     range_mask open = nests_open(&u->g->nests, p->free);
@@ -211,7 +217,10 @@ static void add_all_placed(grouping *s, const use *u, options *o) {
 
 options options_of(grouping *s, const use *u) {
   options o = {.n = 0};
-  if (u->is_whole || u->v->only_loaded) return o;
+  o.refusal = u->is_whole         ? "a step reads it as a whole"
+              : u->v->only_loaded ? "what reads it only loads it"
+                                  : NULL;
+  if (o.refusal) return o;
   add_inlined(s, u, &o);
   add_all_placed(s, u, &o);
   return o;

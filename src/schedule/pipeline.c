@@ -40,7 +40,9 @@ static grouping_request grouping_of(const schedule_request *r) {
                                         .vector = (double)r->vector},
                             .arguments = arguments,
                             .policy = (grouping_policy)r->policy,
-                            .seed = r->seed};
+                            .seed = r->seed,
+                            .decided = r->decided,
+                            .watcher = r->watcher};
 }
 
 schedule *schedule_make(ir *g, const schedule_request *r) {

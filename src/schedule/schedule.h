@@ -41,6 +41,20 @@ typedef struct schedule {
   const size_t *outputs;    /* the buffer of each root */
 } schedule;
 
+/** What was decided about a value: whether it is written to memory, or computed where it is read.
+    Prices are nanoseconds beyond computing it once, INFINITY where something cannot be. */
+typedef struct schedule_decision {
+  const node *tensor;
+  size_t readers; /* kernels that read it */
+  bool is_written;
+  bool is_hosted;   /* by a reader that computes it anyway */
+  const char *must; /* why it had to be; NULL: it was a matter of prices */
+  double inlined;   /* where each of its elements is read */
+  double placed;    /* in arrays inside of kernels */
+  double kept;      /* the better of both for each reader */
+  double written;
+} schedule_decision;
+
 /** What a schedule is made of. `roots` are nodes of any ir; what is made is in the scratch ir `g`.
     `may_overwrite` says whether the storage of a BUFFER may be written in place by a SET on it
     (else its contents are copied first). */
@@ -51,6 +65,8 @@ typedef struct schedule_request {
   void *user;
   /** Called after each pass with its name and result; may raise. NULL: nobody watches. */
   void (*after)(void *watcher, const char *pass, const node *const roots[], size_t n);
+  /** Called for each value when it is decided; may raise. NULL: nobody wants to know. */
+  void (*decided)(void *watcher, const schedule_decision *d);
   void *watcher;
   const schedule_label *labels; /* in any order; each may stand in the names of several steps */
   size_t n_labels;

@@ -92,7 +92,8 @@ struct tn_context {
   tn_math math;
   mutex reports; /* held while dumps are written, remarks logged and progress told */
   dump dump;
-  tn_allocator allocator; /* callbacks, whose payloads it owns */
+  struct explanation *explanation; /* of the plan that is compiled next; NULL: nobody asks */
+  tn_allocator allocator;          /* callbacks, whose payloads it owns */
   tn_workers workers;
   tn_logger logger;
   tn_progress progress;

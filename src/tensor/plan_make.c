@@ -137,6 +137,7 @@ static void compile(making *j) {
                           .sizes = j->sizes.at,
                           .n_sizes = j->sizes.n,
                           .dump = &c->dump,
+                          .explanation = c->explanation,
                           .progress = c->progress.step ? &c->progress : NULL,
                           .logger = &c->logger,
                           .disk = c->disk,

@@ -4,6 +4,7 @@
     test_cli.py BUILD [CLASS[.TEST]]…
 """
 
+import html.parser
 import json
 import os
 import pathlib
@@ -25,7 +26,7 @@ except ImportError as missing:
     sys.exit(77)
 
 TENON = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/dev").resolve() / "tenon"
-VERBS = ("run", "bench", "inspect", "devices", "cache", "version", "help")
+VERBS = ("run", "bench", "explain", "inspect", "devices", "cache", "version", "help")
 BENCH_KEYS = {
     "name", "device", "target", "threads", "runs", "best_ms", "median_ms", "p90_ms", "p99_ms",
     "mean_ms", "sd_ms", "gflops", "gbps", "peak_fraction", "peak_gflops", "compile_ms", "kernels",
@@ -917,7 +918,7 @@ class Run(Case):
         self.assertEqual(len(results), 1)
 
 
-class Profile(Case):
+class Chain(Case):
     STEP_KEYS = {"name", "kernel", "ms", "share", "operations", "bytes", "gflops", "gbps",
                  "peak_fraction", "peak"}
 
@@ -935,6 +936,8 @@ class Profile(Case):
     def run_chain(self, *args):
         return tenon("run", self.chain(), "--input=a=32x48", *args)
 
+
+class Profile(Chain):
     def test_every_step_is_told_of(self):
         told = json.loads(self.run_chain("--profile", "--json").stdout)["profile"]
         self.assertEqual(set(told), {"runs", "ms", "steps_ms", "peak_gflops", "peak_gbps",
@@ -1001,6 +1004,94 @@ class Profile(Case):
         self.assertIn(str(nowhere.parent), tenon("run", path, "--trace", nowhere, status=1).stderr)
         self.assertEqual(path.read_bytes(), before)
         self.assertFalse(y.exists())
+
+
+class Page(html.parser.HTMLParser):
+    """What a page holds: that all is closed, its links, its text."""
+    VOID = {"meta"}
+    IMPLIED = {"td", "th", "dt", "dd", "tr"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.ids, self.links, self.words = [], [], set(), [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        attrs = dict(attrs)
+        self.ids |= {attrs["id"]} if "id" in attrs else set()
+        self.links += [attrs[k] for k in ("href", "src") if k in attrs]
+        if tag not in self.VOID and tag not in self.IMPLIED:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.IMPLIED and self.open.pop() != tag:
+            raise AssertionError(f"</{tag}> closes nothing")
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+class Explain(Chain):
+    def explain(self, *args, **kwargs):
+        return tenon("explain", self.chain(), "--input=a=32x48", *args, **kwargs)
+
+    def test_text_has_steps_reasons_and_schedules(self):
+        said = self.explain().stdout
+        self.assertIn("of peak", said)
+        self.assertIn("\nstep 1: ", said)
+        self.assertIn("reduce add f32 [n, 64]", said)
+        self.assertRegex(said, r"written: it is a result")
+        self.assertRegex(said, r"computed in its reader: \S+ .s \(in place .*\); written it would be")
+        self.assertRegex(said, r"loops +write: ")
+        self.assertRegex(said, r"schedule +[A-Z]+ ")
+        self.assertNotIn("\x1b", said)
+
+    def test_one_kernel_has_its_source(self):
+        said = self.explain("--kernel", "1").stdout
+        self.assertIn("kernel    1\n", said)
+        self.assertNotIn("of peak", said)
+        self.assertRegex(said, r"(?s)void \w+\(.*\{.*\}")
+        self.misuse("explain", self.chain(), "--input=a=2x48", "--kernel", "99",
+                    says="chain.onnx has ")
+        self.misuse("explain", self.chain(), "--kernel", "0", says="--kernel is a number")
+        self.misuse("explain", self.chain(), "--kernel=1", "-o", self.file("x.html"),
+                    says="--kernel is for text")
+
+    def test_the_page_is_whole_and_holds_nothing_foreign(self):
+        path = self.file("page.html")
+        done = self.explain("-o", path)
+        self.assertEqual(done.stdout, "")
+        self.assertIn(f"wrote the page to {path}", done.stderr)
+        text = path.read_text(encoding="utf-8")
+        page = Page(text)
+        self.assertEqual(page.open, [])
+        self.assertTrue({"svg", "table", "details", "pre", "style"} <= set(page.tags))
+        self.assertEqual(page.tags.count("b"), sum(i.startswith("step-") for i in page.ids))
+        for link in page.links:
+            self.assertIn(link, {f"#{i}" for i in page.ids})
+        for foreign in ("http:", "https:", "url(", "@import"):
+            self.assertNotIn(foreign, text)
+        self.assertNotIn("\x1b", text)
+        self.assertIn("<b>&square", "".join(page.words))
+        self.assertIn("prefers-color-scheme:dark", text)
+        self.assertIn("width=device-width", text)
+
+    def test_what_is_read_is_not_replaced(self):
+        path = self.chain()
+        before = path.read_bytes()
+        self.misuse("explain", path, "-o", path, says="is the model, which it would replace")
+        self.misuse("explain", path, "-o", "-", says="--output writes to a file, not to -")
+        self.misuse("explain", path, "-o", says="--output needs a value")
+        self.misuse("explain", path, "-x", says="there is no option -x")
+        self.assertEqual(path.read_bytes(), before)
+        nowhere = self.file("none") / "page.html"
+        self.assertIn(str(nowhere.parent), tenon("explain", path, "-o", nowhere, status=1).stderr)
+        self.assertIn("none.onnx", tenon("explain", self.file("none.onnx"), status=1).stderr)
 
 
 class Bench(Case):

@@ -40,7 +40,7 @@ static void print_codegen(void *user, const char *pass, const node *root) {
 static codegen_options options(printing *p) {
   codegen_options o = {.target = {.vector_bytes = 32, .threads = true}, .math = MATH_DEFAULT};
   render_c_lacks(&c_gnu, &o.target.rules);
-  o.watch = (codegen_watch){print_codegen, p};
+  o.watch = (codegen_watch){.after = print_codegen, .user = p};
   return o;
 }
 

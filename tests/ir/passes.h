@@ -245,7 +245,10 @@ static void pass_simplify(const pass_call *c) {
   EACH_ROOT(c, codegen_simplify(c->g, c->roots->at[i], &o));
 }
 
-static void pass_sums(const pass_call *c) { EACH_ROOT(c, codegen_sums(c->g, c->roots->at[i])); }
+static void pass_sums(const pass_call *c) {
+  laws l = {.g = c->g};
+  EACH_ROOT(c, codegen_sums(&l, c->roots->at[i]));
+}
 
 static void pass_choose(const pass_call *c) {
   codegen_options o = options_of(c);

@@ -338,7 +338,8 @@ static bool has_licence(run *x, const schedule_step *step, const char *pass, boo
 static void run_stages(run *x, size_t number, const target *t, char *memory[], const char *first,
                        bool decomposes) {
   const schedule_step *step = &x->s->steps.at[number];
-  codegen_options o = {.target = *t, .math = x->g->math, .watch = {after_codegen, x}};
+  codegen_options o = {
+      .target = *t, .math = x->g->math, .watch = {.after = after_codegen, .user = x}};
   char **baseline = NULL, **now = NULL;
   const node *last = NULL;
   x->captures.n = 0;

@@ -15,6 +15,7 @@
 #include "../ir/replay.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { KERNELS = 1000, STEPS = 10, WORKERS = 1 };
 
@@ -38,6 +39,8 @@ typedef struct test {
   ir *g;
   uint64_t seed;
   unsigned applied[LAWS], refused[LAWS];
+  law_log *log;
+  size_t lines; /* told of the kernel at hand */
 } test;
 
 /** Any range of a kernel. */
@@ -92,7 +95,7 @@ static const node *gathered(test *t, rng *r, laws *l, const node *sink, const no
 
 /** One law with random arguments; NULL if it refuses. */
 static const node *apply(test *t, rng *r, law which, const node *sink, const node *range) {
-  laws l = {.g = t->g};
+  laws l = {.g = t->g, .log = t->log};
   const node *a, *b, *result = NULL;
   range_kind kind = (range_kind)rng_below(r, KIND_LIMIT);
   switch (which) {
@@ -125,6 +128,17 @@ static void check_same(test *t, replay *values, const interp_array *expected, co
                  i);
 }
 
+static void count_line(void *user, const char *line) {
+  static const char *const names[LAWS] = {
+      "SPLIT ", "PARTITION ", "ORDER ",       "NEST ", "FLATTEN ",
+      "UNIT:",  "DATA ",      "INTERCHANGE ", "KIND "};
+  test *t = user;
+  bool known = false;
+  for (int i = 0; i < LAWS; i++) known |= !strncmp(line, names[i], strlen(names[i]));
+  if (!known) fail_msg("no law begins \"%s\"", line);
+  t->lines++;
+}
+
 static void apply_laws(void *arg) {
   test *t = arg;
   rng r = {t->seed ^ 0x5eed};
@@ -132,14 +146,22 @@ static void apply_laws(void *arg) {
   replay values = {.a = ir_arena(t->g), .seed = t->seed};
   replay_prepare(&values, &sink, 1);
   const interp_array *expected = replay_kernel(&values, sink, 1);
+  const node *first = sink;
+  size_t kept = 0;
+  t->log = law_log_new(t->g);
+  t->lines = 0;
   for (int i = 0; i < STEPS; i++) {
     const node *range = any_range(t, &r, sink);
     if (!range) break;
     const node *changed = apply(t, &r, (law)rng_below(&r, LAWS), sink, range);
     if (!changed) continue;
+    check_same(t, &values, expected, changed);
+    if (rng_chance(&r, 20)) continue; /* tried, and not kept */
     sink = changed;
-    check_same(t, &values, expected, sink);
+    kept++;
   }
+  law_log_tell(t->log, first, sink, count_line, t);
+  assert_true(t->lines <= kept && (t->lines == 0) == (sink == first));
 }
 
 static void laws_change_no_bit(void **state) {

@@ -76,6 +76,19 @@ static void steps_tell_what_they_do(void **state) {
   assert_true(step_at(b, 0).operations == 2 * N);
 }
 
+/** Of a large array a part is read. */
+static void bytes_are_those_that_are_read(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(N, K), TN_F32);
+  tn_tensor *part = tn_slice(x, 0, 3, 5, 1), *out = tn_add(part, tn_num(c, 1));
+  tn_plan *plan;
+  tn_binding *b;
+  check_ok(c, tn_plan_compile(c, &out, 1, NULL, &plan));
+  check_ok(c, tn_plan_bind(plan, &b));
+  run(b, K);
+  assert_true(step_at(b, 0).bytes == 2 * 2 * K * sizeof(float));
+}
+
 static void profiled_runs_tell_when(void **state) {
   tn_binding *b = bind(*state);
   run(b, K);
@@ -142,7 +155,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       WITH(steps_tell_what_they_do),       WITH(profiled_runs_tell_when),
       WITH(failed_runs_tell_nothing),      WITH(what_is_not_there_is_refused),
-      WITH(plans_without_steps_have_none),
+      WITH(plans_without_steps_have_none), WITH(bytes_are_those_that_are_read),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

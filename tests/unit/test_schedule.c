@@ -13,6 +13,7 @@
 
 #include "../ir/replay.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -129,6 +130,11 @@ static schedule *make(test *t, const schedule_request *r) {
 
 /* Random graphs of 32-bit integers, 4 by 6: exact, and with SETs in all places. */
 
+typedef struct deciding {
+  test *t;
+  map decided; /* tensors */
+} deciding;
+
 typedef struct maker {
   test *t;
   rng r;
@@ -195,8 +201,30 @@ static const node *next_value(maker *m) {
   }
 }
 
+/** Values are decided once, and by prices where nothing else decides. */
+static void note_decision(void *user, const schedule_decision *d) {
+  deciding *w = user;
+  require(w->t, !map_has(&w->decided, d->tensor), "a value is decided twice");
+  map_set(ir_arena(w->t->g), &w->decided, d->tensor, NULL);
+  bool is_cheaper = d->kept > d->written;
+  require(w->t, d->is_written == (d->must || is_cheaper), "prices do not decide");
+  require(w->t, d->must || isfinite(d->kept), "what is impossible is chosen");
+  require(w->t, d->kept <= d->inlined && d->kept <= d->placed, "there was a cheaper way");
+  require(w->t, !d->is_hosted || d->is_written, "a host writes nothing");
+}
+
+static void check_values(const deciding *w, const schedule *s) {
+  for (size_t i = 0; i < s->steps.n; i++) {
+    require(w->t, *s->steps.at[i].name, "a step has no name");
+    for (size_t k = 0; k < s->steps.at[i].values.n; k++)
+      require(w->t, map_has(&w->decided, s->steps.at[i].values.at[k]),
+              "a value is computed that was not decided");
+  }
+}
+
 static void random_graph(test *t) {
   arena *a = ir_arena(t->g);
+  deciding w = {.t = t};
   maker m = {.t = t, .r = {t->seed}};
   for (int64_t i = 0; i < 3; i++) vec_push(a, &m.pool, buffer(t, DT_I32, i, 2, (int64_t[]){4, 6}));
   for (size_t i = rng_below(&m.r, 25); i-- > 0;) {
@@ -208,10 +236,14 @@ static void random_graph(test *t) {
   schedule_request r = {.roots = roots.at,
                         .n_roots = roots.n,
                         .may_overwrite = t->seed % 3 ? any : NULL,
+                        .decided = note_decision,
+                        .watcher = &w,
                         .math = MATH_EXACT,
                         .arguments = t->seed % 5 ? 0 : 3};
   replay values = {.a = a, .seed = t->seed};
-  replay_compare(&values, &r, make(t, &r), 0);
+  schedule *s = make(t, &r);
+  check_values(&w, s);
+  replay_compare(&values, &r, s, 0);
 }
 
 static void schedules_do_what_graphs_mean(void **state) {

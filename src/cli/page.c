@@ -1,0 +1,186 @@
+#include "cli/page.h"
+
+#include "cli/drawing.h"
+#include "cli/text.h"
+#include "device/device.h"
+#include "tensor/context.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char style[] =
+    ":root{color-scheme:light dark;--fg:#1b1f24;--bg:#fff;--soft:#f3f5f7;--line:#d0d7de;"
+    "--dim:#59636e;--heat:#d9480f;--link:#0b62c4}\n"
+    "@media(prefers-color-scheme:dark){:root{--fg:#e2e6ea;--bg:#14171a;--soft:#1d2126;"
+    "--line:#3a424b;--dim:#98a2ad;--heat:#ff7a3d;--link:#6cb2ff}}\n"
+    "*{box-sizing:border-box}\n"
+    "body{margin:0 auto;padding:1rem;max-width:75rem;font:15px/1.5 system-ui,sans-serif;"
+    "color:var(--fg);background:var(--bg)}\n"
+    "h1{font-size:1.4rem;overflow-wrap:anywhere;margin:.5rem 0}\n"
+    "h2{font-size:1.1rem;margin:2rem 0 .5rem}\n"
+    "h3{font-size:.95rem;margin:1rem 0 .3rem;color:var(--dim)}\n"
+    "a{color:var(--link);text-decoration:none}\n"
+    ".facts{color:var(--dim);margin:0}\n"
+    ".wide{overflow-x:auto;border:1px solid var(--line);border-radius:6px}\n"
+    "table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}\n"
+    "th,td{padding:.3rem .6rem;text-align:right;white-space:nowrap;"
+    "border-top:1px solid var(--line)}\n"
+    "thead th{border:0;color:var(--dim);font-weight:500;background:var(--soft)}\n"
+    ".name{text-align:left;white-space:normal;overflow-wrap:anywhere;min-width:12rem}\n"
+    ".bar{min-width:7rem;padding-left:0}\n"
+    ".bar i{display:block;height:.7rem;min-width:1px;border-radius:2px;background:var(--heat)}\n"
+    "details{border:1px solid var(--line);border-radius:6px;margin:.5rem 0;padding:0 .8rem}\n"
+    "details:target{border-color:var(--link)}\n"
+    "summary{cursor:pointer;padding:.5rem 0;overflow-wrap:anywhere}\n"
+    "pre{overflow-x:auto;background:var(--soft);border-radius:6px;padding:.6rem;margin:.3rem 0 "
+    ".8rem;font:12px/1.45 ui-monospace,monospace}\n"
+    "dl{margin:0 0 .8rem}dt{font:13px/1.5 ui-monospace,monospace;overflow-wrap:anywhere}\n"
+    "dd{margin:0 0 .3rem 1.2rem;color:var(--dim);overflow-wrap:anywhere}\n"
+    "svg{display:block;margin:0 auto;font:13px system-ui,sans-serif}\n"
+    "svg rect{fill:var(--soft);stroke:var(--line)}svg .output{stroke:var(--fg)}\n"
+    "svg .heat{fill:var(--heat);stroke:none}svg text{fill:var(--fg)}\n"
+    "svg .small{font-size:11px}.edges path{fill:none;stroke:var(--dim)}\n";
+
+void page_text(str *s, const char *text) {
+  for (const char *at = text_safe_lines(s->arena, text); *at; at++) {
+    switch (*at) {
+    case '&': str_add(s, "&amp;"); break;
+    case '<': str_add(s, "&lt;"); break;
+    case '>': str_add(s, "&gt;"); break;
+    case '"': str_add(s, "&quot;"); break;
+    default: str_add_bytes(s, at, 1);
+    }
+  }
+}
+
+static void add_number(str *s, double x, const char *format) {
+  str_add(s, "<td>");
+  if (isnan(x))
+    str_add(s, "–");
+  else
+    str_addf(s, format, x);
+}
+
+static void add_head(str *s, const profile *p) {
+  const tn_context *tn = p->c->context;
+  str_add(s, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+             "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>");
+  page_text(s, p->c->operand);
+  str_addf(s, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<h1>", style);
+  page_text(s, p->c->operand);
+  str_add(s, "</h1>\n<p class=\"facts\">");
+  page_text(s, tn->device->name);
+  str_add(s, ", ");
+  page_text(s, tn->target->caps.target);
+  str_addf(s, ", %s. Steps take %.4g ms of a run's %.4g ms; measured peaks: %.4g GFLOP/s",
+           text_count(s->arena, (uint64_t)tn->device->host.threads, "thread"), p->steps_ms, p->ms,
+           p->peak_gflops);
+  if (!isnan(p->peak_gbps)) str_addf(s, " and %.4g GB/s", p->peak_gbps);
+  str_add(s, ".</p>\n");
+}
+
+static void add_row(str *s, const profile *p, size_t i) {
+  const profile_step *step = &p->steps.at[i];
+  double operations = step->facts.operations, bytes = step->facts.bytes;
+  str_addf(s, "<tr><td><a href=\"#step-%zu\">%zu</a><td class=\"name\">", i + 1, i + 1);
+  page_text(s, step->facts.name);
+  add_number(s, step->ms, "%.4f");
+  str_addf(s, "<td class=\"bar\"><i style=\"width:%.1f%%\"></i>", 100 * step->share);
+  str_addf(s, "<td>%.1f %%", 100 * step->share);
+  add_number(s, operations > 0 ? operations / 1e6 : NAN, "%.4g M");
+  str_addf(s, "<td>%s", bytes > 0 ? text_bytes(s->arena, (uint64_t)bytes) : "–");
+  add_number(s, step->gflops, "%.4g");
+  add_number(s, step->gbps, "%.3g");
+  add_number(s, 100 * step->of_peak, step->is_memory ? "%.0f %% memory" : "%.0f %% compute");
+  str_add(s, "</tr>\n");
+}
+
+static void add_table(str *s, const profile *p) {
+  str_add(s, "<h2>Steps</h2>\n<div class=\"wide\"><table>\n<thead><tr><th>step<th class=\"name\">"
+             "computes<th>ms<th><th>share<th>operations<th>bytes<th>GFLOP/s<th>GB/s<th>of "
+             "peak</tr></thead>\n<tbody>\n");
+  for (size_t i = 0; i < p->steps.n; i++) add_row(s, p, i);
+  str_add(s, "</tbody></table></div>\n");
+}
+
+static void add_lines(str *s, const char *title, const explained_lines *lines) {
+  if (!lines->n) return;
+  str_addf(s, "<h3>%s</h3>\n<pre>", title);
+  for (size_t i = 0; i < lines->n; i++) {
+    page_text(s, lines->at[i]);
+    str_add(s, "\n");
+  }
+  str_add(s, "</pre>\n");
+}
+
+static void add_values(str *s, const explained_step *step) {
+  if (!step->values.n) return;
+  str_add(s, "<h3>Computes, and why here</h3>\n<dl>\n");
+  for (size_t i = 0; i < step->values.n; i++) {
+    str_add(s, "<dt>");
+    page_text(s, step->values.at[i].text);
+    str_add(s, "<dd>");
+    page_text(s, step->values.at[i].why);
+    str_add(s, "\n");
+  }
+  str_add(s, "</dl>\n");
+}
+
+static void add_reads(str *s, const explained_step *step) {
+  if (!step->reads.n) return;
+  str_add(s, "<p>Reads what is made by");
+  for (size_t i = 0; i < step->reads.n; i++)
+    str_addf(s, "%s <a href=\"#step-%zu\">step %zu</a>", i ? "," : "", step->reads.at[i] + 1,
+             step->reads.at[i] + 1);
+  str_add(s, ".</p>\n");
+}
+
+/** The kernel of the first step that runs it; later ones refer to that. */
+static void add_kernel(str *s, const explanation *x, size_t i) {
+  size_t kernel = x->steps.at[i].kernel, first = 0;
+  if (kernel == SIZE_MAX) {
+    str_add(s, "<p>A host function.</p>\n");
+    return;
+  }
+  while (x->steps.at[first].kernel != kernel) first++;
+  if (first < i) {
+    str_addf(s, "<p>Runs the same kernel as <a href=\"#step-%zu\">step %zu</a>.</p>\n", first + 1,
+             first + 1);
+    return;
+  }
+  const explained_kernel *k = &x->kernels.at[kernel];
+  add_lines(s, "Loops", &k->loops);
+  add_lines(s, "Schedule", &k->schedule);
+  str_add(s, "<details><summary>Source</summary><pre>");
+  page_text(s, k->source);
+  str_add(s, "</pre></details>\n");
+}
+
+static void add_step(str *s, const profile *p, const explanation *x, size_t i) {
+  const profile_step *step = &p->steps.at[i];
+  str_addf(s, "<details id=\"step-%zu\"><summary><b>%zu</b> ", i + 1, i + 1);
+  page_text(s, step->facts.name);
+  str_addf(s, " <span class=\"facts\">%.4g ms</span></summary>\n", step->ms);
+  add_reads(s, &x->steps.at[i]);
+  add_values(s, &x->steps.at[i]);
+  add_kernel(s, x, i);
+  str_add(s, "</details>\n");
+}
+
+/* A link to what is folded opens it. */
+static const char script[] =
+    "<script>\nfunction show(){const d=document.getElementById(location.hash.slice(1));"
+    "if(d){d.open=true;d.scrollIntoView()}}\n"
+    "addEventListener('hashchange',show);show();\n</script>\n";
+
+str page_make(const profile *p, const explanation *x) {
+  str s = str_new(&p->c->arena);
+  add_head(&s, p);
+  add_table(&s, p);
+  str_add(&s, "<h2>Graph</h2>\n<div class=\"wide\">");
+  drawing_add(&s, p, x);
+  str_add(&s, "</div>\n<h2>Kernels</h2>\n");
+  for (size_t i = 0; i < x->steps.n; i++) add_step(&s, p, x, i);
+  str_addf(&s, "%s</body>\n</html>\n", script);
+  return s;
+}

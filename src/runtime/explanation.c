@@ -1,0 +1,142 @@
+#include "runtime/explanation.h"
+
+#include "base/str.h"
+#include "ir/binder.h"
+
+#include <math.h>
+#include <string.h>
+
+void explanation_open(explanation *x, const mem *m) {
+  *x = (explanation){0};
+  arena_init(&x->arena, m, NULL);
+}
+
+void explanation_free(explanation *x) { arena_free(&x->arena); }
+
+static const char *copied(explanation *x, const char *text) {
+  return arena_copy(&x->arena, text, strlen(text) + 1);
+}
+
+/* Decisions. */
+
+static const char *price_text(arena *a, double ns) {
+  static const char *const units[] = {"ns", "µs", "ms", "s"};
+  size_t unit = 0;
+  if (isinf(ns)) return "impossible";
+  for (; ns >= 999.5 && unit < 3; unit++) ns /= 1e3;
+  return arena_printf(a, "%.3g %s", ns, units[unit]);
+}
+
+static const char *kept_text(arena *a, const schedule_decision *d) {
+  return arena_printf(a, "%s (in place %s, as arrays %s)", price_text(a, d->kept),
+                      price_text(a, d->inlined), price_text(a, d->placed));
+}
+
+static const char *why_text(arena *a, const schedule_decision *d) {
+  const char *readers = d->readers == 1 ? "its reader" : "its readers";
+  const char *by = d->is_hosted ? " by a kernel that computes it anyway" : "";
+  if (d->must) return arena_printf(a, "written%s: %s", by, d->must);
+  if (d->is_written)
+    return arena_printf(a, "written%s: %s; computed in %s it would be %s", by,
+                        price_text(a, d->written), readers, kept_text(a, d));
+  return arena_printf(a, "computed in %s: %s; written it would be %s", readers, kept_text(a, d),
+                      price_text(a, d->written));
+}
+
+void explanation_decided(explanation *x, const schedule_decision *d) {
+  map_set(&x->arena, &x->whys, d->tensor, (void *)why_text(&x->arena, d));
+}
+
+/* Values, steps and loops. */
+
+static void add_size(str *s, const node *size) {
+  if (node_is_const(size))
+    str_addf(s, "%" PRId64, node_int(size));
+  else
+    str_add(s, size->op == OP_VAR ? size->text : "…");
+}
+
+static const char *value_text(explanation *x, const node *n) {
+  str s = str_new(&x->arena);
+  str_add(&s, op_name((op)n->op));
+  if (n->op == OP_REDUCE) str_addf(&s, " %s", op_name((op)n->ints[0]));
+  str_addf(&s, " %s [", dtype_name((dtype)n->dtype));
+  for (size_t i = 0; i < n->rank; i++) {
+    if (i) str_add(&s, ", ");
+    add_size(&s, n->dims[i]);
+  }
+  str_add(&s, "]");
+  return str_text(&s);
+}
+
+static void add_read(explanation *x, explained_step *to, size_t step) {
+  for (size_t i = 0; i < to->reads.n; i++)
+    if (to->reads.at[i] == step) return;
+  vec_push(&x->arena, &to->reads, step);
+}
+
+/** `writers`: of each buffer, the last step that wrote it + 1. */
+static void add_step(explanation *x, const schedule *s, size_t i, const map *number,
+                     size_t writers[]) {
+  const schedule_step *from = &s->steps.at[i];
+  explained_step to = {.name = copied(x, from->name), .kernel = SIZE_MAX};
+  bool is_kernel = from->kind == STEP_KERNEL;
+  size_t writes = is_kernel ? 0 : from->n_buffers - 1;
+  size_t end = is_kernel ? from->n_outputs : from->n_buffers;
+  if (is_kernel) to.kernel = (size_t)(uintptr_t)map_get(number, from->kernel) - 1;
+  for (size_t k = 0; k < from->values.n; k++) {
+    const char *why = map_get(&x->whys, from->values.at[k]);
+    vec_push(&x->arena, &to.values,
+             (explained_value){value_text(x, from->values.at[k]), why ? why : ""});
+  }
+  for (size_t k = 0; k < from->n_buffers; k++)
+    if (writers[from->buffers[k]]) add_read(x, &to, writers[from->buffers[k]] - 1);
+  for (size_t k = writes; k < end; k++) {
+    writers[from->buffers[k]] = i + 1;
+    to.is_output |= s->buffers.at[from->buffers[k]].is_output;
+  }
+  vec_push(&x->arena, &x->steps, to);
+}
+
+static const char *loops_text(explanation *x, const node *binder) {
+  const node *const *ranges;
+  size_t n = binder_ranges(binder, &ranges);
+  str s = str_new(&x->arena);
+  str_add(&s, binder->op == OP_FOLD ? "fold" : stage_is_cut(binder) ? "write" : "array");
+  for (size_t i = 0; binder->op == OP_FOLD && i < fold_states(binder); i++)
+    if (fold_op(binder, i) >= 0) str_addf(&s, " %s", op_name((op)fold_op(binder, i)));
+  str_add(&s, ":");
+  for (size_t i = 0; i < n; i++) {
+    str_addf(&s, " r%" PRId64 " < ", ranges[i]->ints[0]);
+    add_size(&s, range_extent(ranges[i]));
+  }
+  return str_text(&s);
+}
+
+static void add_kernel(explanation *x, const node *sink) {
+  explained_kernel k = {.source = ""};
+  node_list all = topo_sort(&x->arena, &sink, 1, NULL, NULL);
+  for (size_t i = all.n; i-- > 0;)
+    if (all.at[i]->op == OP_STAGE || all.at[i]->op == OP_FOLD)
+      vec_push(&x->arena, &k.loops, loops_text(x, all.at[i]));
+  vec_push(&x->arena, &x->kernels, k);
+}
+
+void explanation_scheduled(explanation *x, const schedule *s, const node_list *kernels,
+                           const map *number) {
+  size_t *writers = arena_calloc(&x->arena, s->buffers.n + 1, sizeof *writers);
+  for (size_t i = 0; i < s->steps.n; i++) add_step(x, s, i, number, writers);
+  for (size_t i = 0; i < kernels->n; i++) add_kernel(x, kernels->at[i]);
+}
+
+/* Kernels. */
+
+void explanation_law(explanation *x, const char *line) {
+  vec_push(&x->arena, &x->at, copied(x, line));
+}
+
+void explanation_rendered(explanation *x, size_t kernel, const char *source) {
+  x->kernels.at[kernel].schedule = x->at;
+  x->kernels.at[kernel].source = copied(x, source);
+  x->at = (explained_lines){0};
+}

@@ -1,0 +1,54 @@
+/* What a plan is and why, in words: kept while it is compiled, for who asks. */
+#ifndef TENON_RUNTIME_EXPLANATION_H
+#define TENON_RUNTIME_EXPLANATION_H
+
+#include "schedule/schedule.h"
+
+/** A value that a step computes. */
+typedef struct explained_value {
+  const char *text; /* "reduce add f32 [64, n]" */
+  const char *why;  /* what was decided about it, and by which prices; "": nothing */
+} explained_value;
+
+typedef struct explained_step {
+  const char *name;
+  size_t kernel; /* SIZE_MAX: a host function */
+  VEC(explained_value) values;
+  VEC(size_t) reads; /* the steps before it whose results it reads, each once */
+  bool is_output;    /* it makes a result of the plan */
+} explained_step;
+
+typedef VEC(const char *) explained_lines;
+
+typedef struct explained_kernel {
+  explained_lines loops;    /* as it was scheduled, from outer to inner */
+  explained_lines schedule; /* the laws that were applied to it */
+  const char *source;
+} explained_kernel;
+
+typedef struct explanation {
+  arena arena; /* of all of it; its diag is whoever's compiles */
+  VEC(explained_step) steps;
+  VEC(explained_kernel) kernels;
+  /* While it is made: */
+  map whys;           /* tensor → what was decided about it */
+  explained_lines at; /* of the kernel at hand */
+} explanation;
+
+/** Empty, with memory of its own. */
+void explanation_open(explanation *x, const mem *m);
+void explanation_free(explanation *x);
+
+/* For the compilation of an executable; all of them raise. */
+
+void explanation_decided(explanation *x, const schedule_decision *d);
+
+/** All steps; the number of a kernel + 1 is `number`'s. */
+void explanation_scheduled(explanation *x, const schedule *s, const node_list *kernels,
+                           const map *number);
+
+/** A law that is applied to the kernel at hand; and at its end its number and its source. */
+void explanation_law(explanation *x, const char *line);
+void explanation_rendered(explanation *x, size_t kernel, const char *source);
+
+#endif
