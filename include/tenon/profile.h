@@ -1,4 +1,5 @@
-/* Profiles: the steps of a plan or a model, what each does, and how long it takes. */
+/* Profiles: the steps of a plan or a model, what each does and how long it takes; and the memory
+   that runs need. */
 #ifndef TENON_PROFILE_H
 #define TENON_PROFILE_H
 
@@ -40,6 +41,25 @@ typedef struct tn_step {
     the last: TN_ERR_ARGUMENT, which leaves *step and the message alone, so that a loop ends there.
     TN_ERR_BUSY while another call is in the binding or a run goes on. */
 TN_API tn_status tn_binding_step(tn_binding *binding, size_t i, tn_step *step);
+
+/** Memory that a binding's runs need, in bytes. */
+typedef struct tn_memory {
+  size_t size;     /**< sizeof(tn_memory), set by the caller */
+  uint64_t inputs; /**< the caller's own where the device can use it as it is, else as much again */
+  uint64_t outputs; /**< all of them, once */
+  uint64_t values; /**< tensors that were there when the plan was compiled, as weights are; those of
+                        a model's file stay in it where they can */
+  uint64_t states; /**< what is computed aside, or copied, comes on top */
+  uint64_t scratch; /**< what lives between steps; values that do not live at once share it */
+} tn_memory;
+
+#define TN_MEMORY_INIT \
+  { sizeof(tn_memory), 0, 0, 0, 0, 0 }
+
+/** Tells what memory runs need with inputs of the sizes that were given last, before any of it is
+    allocated. TN_ERR_ARGUMENT where an input has no value; what a failed call says is the binding's
+    message. */
+TN_API tn_status tn_binding_memory(tn_binding *binding, tn_memory *memory);
 
 #ifdef __cplusplus
 }

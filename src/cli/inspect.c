@@ -1,4 +1,5 @@
 /* tenon inspect: what a model file holds, whether or not it can be run. */
+#include "cli/feed.h"
 #include "cli/load.h"
 #include "cli/text.h"
 #include "formats/onnx/import.h"
@@ -10,12 +11,14 @@
 
 typedef struct inspect_options {
   option_list size;
-  bool json;
+  bool memory, json;
 } inspect_options;
 
 static const option options[] = {
     {"size", OPTION_LIST, offsetof(inspect_options, size), LOAD_SIZE_VALUE, LOAD_SIZE_ABOUT, 0, 0,
      0},
+    {"memory", OPTION_FLAG, offsetof(inspect_options, memory), NULL,
+     "compile the model, and tell the memory that its runs need", 0, 0, 0},
     {"json", OPTION_FLAG, offsetof(inspect_options, json), NULL, "print JSON", 0, 0, 0},
 };
 
@@ -36,7 +39,9 @@ typedef struct inspection {
   size_t tensors, nodes;
   uint64_t elements, bytes;
   VEC(const char *) unsupported;
-  bool partly; /* only operators were checked: data outside the file is missing */
+  bool has_memory;
+  tn_memory memory; /* of runs */
+  bool partly;      /* only operators were checked: data outside the file is missing */
 } inspection;
 
 /* Counting. */
@@ -131,15 +136,29 @@ static void settle_ports(const tn_model *m, tn_port_kind kind, const onnx_values
   }
 }
 
+/** Finds the memory of runs; nothing is run. */
+static void find_memory(inspection *x, tn_model *m) {
+  command *c = x->c;
+  tn_binding *b;
+  feeds in = feed_make(c, m, &(option_list){0}, 0);
+  command_check(c, tn_model_bind(m, &b));
+  feed_bind(c, &in, b);
+  command_check_binding(c, tn_binding_memory(b, &x->memory), b);
+  x->has_memory = true;
+}
+
 /** Loads the model to see what is wrong besides operators: types, ranks, shapes that do not fit.
-    Nothing is compiled, and no variable heeded. */
+    Nothing is compiled, and no variable heeded, unless the memory is asked for. */
 static void check_by_loading(inspection *x) {
   command *c = x->c;
+  const inspect_options *o = c->options;
   tn_open_desc desc = TN_OPEN_DESC_INIT;
   tn_model *m;
   desc.environment = false;
-  c->context = tn_open(&desc);
-  if (!c->context) diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
+  if (o->memory)
+    command_open(c, NULL, 0);
+  else if (!(c->context = tn_open(&desc)))
+    diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
   command_check_open(c);
   tn_status s = load_model(c, &x->desc, x->file.was_pipe ? &x->file : NULL, &m);
   if (s == TN_ERR_MEMORY) command_check(c, s);
@@ -148,6 +167,7 @@ static void check_by_loading(inspection *x) {
     settle_ports(m, TN_PORT_INPUT, &x->model->graph->inputs);
     settle_ports(m, TN_PORT_OUTPUT, &x->model->graph->outputs);
   }
+  if (s == TN_OK && o->memory) find_memory(x, m);
   if (s == TN_OK || x->partly) return;
   const char *why = tn_message(c->context), *path = load_path(c->operand), *at = strstr(why, path);
   if (at) why = at + strlen(path) + strspn(at + strlen(path), ": ");
@@ -251,6 +271,18 @@ static void print_opsets(inspection *x) {
   printf(" (IR version %" PRId64 ")\n", m->ir_version);
 }
 
+static uint64_t memory_sum(const tn_memory *m) {
+  return m->inputs + m->outputs + m->values + m->states + m->scratch;
+}
+
+static void print_memory(inspection *x) {
+  arena *a = &x->c->arena;
+  const tn_memory *m = &x->memory;
+  printf("memory     %s: inputs %s, outputs %s, weights %s, between steps %s\n",
+         text_bytes(a, memory_sum(m)), text_bytes(a, m->inputs), text_bytes(a, m->outputs),
+         text_bytes(a, m->values), text_bytes(a, m->scratch));
+}
+
 static void print_text(inspection *x) {
   arena *a = &x->c->arena;
   const onnx_model *m = x->model;
@@ -264,6 +296,7 @@ static void print_text(inspection *x) {
          text_bytes(a, x->bytes));
   if (m->external.n)
     printf("           %s outside the file\n", text_count(a, m->external.n, "tensor"));
+  if (x->has_memory) print_memory(x);
   print_values(x, "inputs", &m->graph->inputs, true);
   print_values(x, "outputs", &m->graph->outputs, false);
   printf("operators  %zu, %s\n", x->nodes, text_count(a, x->ops.n, "kind"));
@@ -324,6 +357,12 @@ static json_t *json_ops(inspection *x) {
   return list;
 }
 
+static json_t *json_memory(const tn_memory *m) {
+  return json_pack("{s:I, s:I, s:I, s:I, s:I}", "inputs", (json_int_t)m->inputs, "outputs",
+                   (json_int_t)m->outputs, "weights", (json_int_t)m->values, "scratch",
+                   (json_int_t)m->scratch, "total", (json_int_t)memory_sum(m));
+}
+
 static void print_json(inspection *x) {
   arena *a = &x->c->arena;
   const onnx_model *m = x->model;
@@ -333,15 +372,16 @@ static void print_json(inspection *x) {
   json_t *parameters = json_pack("{s:I, s:I, s:I, s:I}", "tensors", (json_int_t)x->tensors,
                                  "elements", (json_int_t)x->elements, "bytes", (json_int_t)x->bytes,
                                  "external", (json_int_t)m->external.n);
-  text_json_print(a,
-                  json_pack("{s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:s}", "model",
-                            text_json(a, x->c->operand), "ir_version", (json_int_t)m->ir_version,
-                            "producer", text_json(a, m->producer_name), "producer_version",
-                            text_json(a, m->producer_version), "opsets", json_opsets(x), "inputs",
-                            json_values(x, &m->graph->inputs, true), "outputs",
-                            json_values(x, &m->graph->outputs, false), "parameters", parameters,
-                            "nodes", (json_int_t)x->nodes, "operators", json_ops(x), "unsupported",
-                            unsupported, "checked", x->partly ? "operators" : "all"));
+  json_t *all = json_pack("{s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:s}", "model",
+                          text_json(a, x->c->operand), "ir_version", (json_int_t)m->ir_version,
+                          "producer", text_json(a, m->producer_name), "producer_version",
+                          text_json(a, m->producer_version), "opsets", json_opsets(x), "inputs",
+                          json_values(x, &m->graph->inputs, true), "outputs",
+                          json_values(x, &m->graph->outputs, false), "parameters", parameters,
+                          "nodes", (json_int_t)x->nodes, "operators", json_ops(x), "unsupported",
+                          unsupported, "checked", x->partly ? "operators" : "all");
+  if (x->has_memory) json_object_set_new(all, "memory", json_memory(&x->memory));
+  text_json_print(a, all);
 }
 
 static void print(void *arg) {
@@ -356,7 +396,7 @@ static void print(void *arg) {
 
 static int act(command *c) {
   const inspect_options *o = c->options;
-  inspection x = {.c = c, .desc = load_sizes(c, &o->size)};
+  inspection x = {.c = c, .desc = load_sizes(c, &o->size), .memory = TN_MEMORY_INIT};
   tn_status s = diag_catch(&c->diag, print, &x);
   file_map_close(&x.file);
   if (s != TN_OK) diag_rethrow(&c->diag);
@@ -374,11 +414,16 @@ const verb verb_inspect = {
         "Without its files of external data only operators are checked. Operators are counted in\n"
         "nested graphs and functions too. Shapes are as the file has them; with --size, as they\n"
         "then are.\n\n"
+        "--memory compiles kernels, and runs none. Sizes that vary are the least that they can "
+        "be,\n"
+        "from 1 on, unless --size says what they are. Weights are read where they are in the file\n"
+        "where the device can; the program itself and its kernels come on top.\n\n"
         "--json: model, ir_version, producer, producer_version, opsets (by domain); inputs and\n"
         "outputs, each with name, type (text), dtype and shape (numbers, names, null: not known;\n"
         "null: any shape); parameters with tensors, elements, bytes, external (how many tensors\n"
         "lie outside the file); nodes; operators (counts by name); unsupported (lines of text);\n"
-        "checked (all, or operators: files of external data are missing).",
+        "checked (all, or operators: files of external data are missing). With --memory also\n"
+        "memory: inputs, outputs, weights, scratch (what lives between steps) and total, in bytes.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .options_bytes = sizeof(inspect_options),

@@ -293,6 +293,16 @@ static void place_slots(void *arg) {
   arena_reset(&e->arena, here);
 }
 
+tn_status execution_scratch(execution *e, uint64_t *bytes, diag *d) {
+  scratch_request r = {e, 0};
+  e->arena.diag = d;
+  tn_status s = find_sizes(e, d);
+  if (s == TN_OK) s = check_sizes(e, d);
+  if (s == TN_OK) s = diag_catch(d, place_slots, &r);
+  *bytes = r.bytes;
+  return s;
+}
+
 static tn_status place_scratch(execution *e, diag *d) {
   scratch_request r = {e, 0};
   tn_span all;

@@ -27,6 +27,9 @@ tn_status execution_bytes(execution *e, size_t buffer, uint64_t *bytes, diag *d)
 /** The values of the executable's `sizes` with the present values, until a value changes. */
 tn_status execution_sizes(execution *e, const int64_t **sizes, diag *d);
 
+/** The bytes of all that lives between two steps, with the present values. */
+tn_status execution_scratch(execution *e, uint64_t *bytes, diag *d);
+
 /** Runs and waits for the end. TN_ERR_ARGUMENT names what has no value. */
 tn_status execution_run(execution *e, diag *d);
 

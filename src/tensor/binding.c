@@ -3,8 +3,6 @@
 
 #include "tensor/desc.h"
 
-#include <tenon/profile.h>
-
 /* Calls. */
 
 void binding_leave(tn_binding *b) {
@@ -387,4 +385,16 @@ tn_status tn_binding_step(tn_binding *b, size_t i, tn_step *step) {
                    .bytes = found.work.bytes};
   if (b->has_run) given.begin = found.begin, given.end = found.end;
   return desc_give(step, &given, sizeof given, "tn_step") ? TN_OK : TN_ERR_ARGUMENT;
+}
+
+tn_status tn_binding_memory(tn_binding *b, tn_memory *memory) {
+  tn_memory found = TN_MEMORY_INIT;
+  tn_status s = binding_enter(b);
+  if (s != TN_OK) return s;
+  s = binding_memory(b, &found);
+  if (s != TN_OK) diag_copy(&b->message, &b->diag);
+  binding_leave(b);
+  if (s != TN_OK) return s;
+  bool given = memory && desc_give(memory, &found, sizeof found, "tn_memory");
+  return given ? TN_OK : TN_ERR_ARGUMENT;
 }

@@ -4,6 +4,8 @@
 
 #include "tensor/plan.h"
 
+#include <tenon/profile.h>
+
 typedef struct bound_input {
   bool given; /* by tn_binding_input */
   const void *data;
@@ -73,6 +75,9 @@ bool binding_count(tn_shape s, size_t bytes, uint64_t *count);
 /** Copies an output out; its memory holds a value. Failures here and below are set in the binding's
     diag. */
 tn_status binding_give(tn_binding *b, size_t output, dtype to, void *data);
+
+/** The memory that runs need, as tn_binding_memory says. */
+tn_status binding_memory(tn_binding *b, tn_memory *m);
 
 /** A run, in an entered binding or a started one. */
 tn_status binding_run(tn_binding *b);

@@ -278,6 +278,21 @@ static tn_status run(tn_binding *b) {
   return s;
 }
 
+tn_status binding_memory(tn_binding *b, tn_memory *m) {
+  const tn_plan *p = b->plan;
+  tn_status s = check_given(b);
+  if (s == TN_OK) s = find_sizes(b);
+  if (s == TN_OK) s = execution_scratch(b->execution, &m->scratch, &b->diag);
+  for (size_t i = 0; i < p->n_inputs && s == TN_OK; i++)
+    m->inputs += b->inputs[i].count * dtype_bytes(p->inputs[i].dtype);
+  for (size_t i = 0; i < p->n_outputs && s == TN_OK; i++)
+    m->outputs += b->outputs[i].count * dtype_bytes(p->outputs[i].dtype);
+  for (size_t i = 0; i < p->n_values && s == TN_OK; i++)
+    m->values += buffer_bytes(p->values[i].memory);
+  for (size_t i = 0; i < p->n_states && s == TN_OK; i++) m->states += p->states[i].store->bytes;
+  return s;
+}
+
 static bool has_pending(const tn_binding *b) {
   for (size_t i = 0; i < b->plan->n_states; i++)
     if (atomic_load(&b->plan->states[i].store->pending)) return true;

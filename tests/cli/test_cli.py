@@ -442,6 +442,17 @@ class Inspect(Case):
         for words in ("maker", "ai.onnx 17", "f32 [batch, 3]", "7 in 2 tensors", "2 Add"):
             self.assertIn(words, text)
 
+    def test_memory_is_told_before_running(self):
+        path = self.binary()
+        told = json.loads(tenon("inspect", path, "--memory", "--size=n=8", "--json").stdout)
+        self.assertEqual(told["memory"], {"inputs": 2 * 8 * 3 * 4, "outputs": 8 * 3 * 4,
+                                          "weights": 0, "scratch": 0, "total": 3 * 8 * 3 * 4})
+        done = tenon("inspect", path, "--memory")
+        self.assertIn("memory     36 B: inputs 24 B, outputs 12 B, weights 0 B", done.stdout)
+        self.assertIn("taken as n = 1", done.stderr)
+        self.assertNotIn("memory", tenon("inspect", path).stdout)
+        self.assertNotIn("memory", json.loads(tenon("inspect", path, "--json").stdout))
+
     def test_all_that_is_not_supported_is_told_at_once(self):
         nodes = [helper.make_node("Twist", ["x"], ["a"], "first"),
                  helper.make_node("Tanh", ["a"], ["b"]),

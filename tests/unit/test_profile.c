@@ -89,6 +89,44 @@ static void bytes_are_those_that_are_read(void **state) {
   assert_true(step_at(b, 0).bytes == 2 * 2 * K * sizeof(float));
 }
 
+static void memory_is_known_before_runs(void **state) {
+  tn_binding *b = bind(*state);
+  tn_memory m = TN_MEMORY_INIT;
+  assert_int_equal(tn_binding_memory(b, &m), TN_ERR_ARGUMENT);
+  assert_non_null(strstr(tn_binding_message(b), "inputs without a value: x"));
+  for (int64_t k = K; k > 0; k /= 4) {
+    tn_binding_input(b, "x", tn_shape(N, k), TN_F32, data, (size_t)(N * k) * sizeof *data);
+    check_bound(b, tn_binding_memory(b, &m));
+    assert_int_equal(m.inputs, N * k * 4);
+    assert_int_equal(m.outputs, N * 4);
+    assert_int_equal(m.values + m.states, 0);
+    assert_int_equal(m.scratch, 2 * N * 4); /* the sums, and what the host passes on */
+    check_bound(b, tn_binding_run(b));
+  }
+  m.size = 8;
+  assert_int_equal(tn_binding_memory(b, &m), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_binding_memory(b, NULL), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_binding_memory(NULL, &m), TN_ERR_ARGUMENT);
+}
+
+static void weights_and_states_count(void **state) {
+  tn_context *c = *state;
+  tn_tensor *w = tn_from_host(c, tn_shape(N, K), TN_F32, data, sizeof data);
+  tn_tensor *s = tn_state(tn_from_host(c, tn_shape(K), TN_F32, data, K * sizeof *data));
+  tn_tensor *out = tn_sum(tn_mul(w, s), tn_axes(1), false);
+  check_ok(c, tn_realize(c, &s, 1));
+  tn_plan *plan;
+  tn_binding *b;
+  tn_memory m = TN_MEMORY_INIT;
+  check_ok(c, tn_plan_compile(c, &out, 1, NULL, &plan));
+  check_ok(c, tn_plan_bind(plan, &b));
+  check_bound(b, tn_binding_memory(b, &m));
+  assert_int_equal(m.values, sizeof data);
+  assert_int_equal(m.states, K * 4);
+  assert_int_equal(m.outputs, N * 4);
+  assert_int_equal(m.scratch, 0);
+}
+
 static void profiled_runs_tell_when(void **state) {
   tn_binding *b = bind(*state);
   run(b, K);
@@ -156,6 +194,7 @@ int main(void) {
       WITH(steps_tell_what_they_do),       WITH(profiled_runs_tell_when),
       WITH(failed_runs_tell_nothing),      WITH(what_is_not_there_is_refused),
       WITH(plans_without_steps_have_none), WITH(bytes_are_those_that_are_read),
+      WITH(memory_is_known_before_runs),   WITH(weights_and_states_count),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
