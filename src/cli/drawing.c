@@ -3,80 +3,138 @@
 #include "cli/page.h"
 #include "cli/text.h"
 
-#include <string.h>
+#include <stdlib.h>
 
-/* Steps lie in layers: each in the first one below all that it reads. In its layer a step lies
-   about where what it reads does. */
+/* Steps lie in layers: each in the first one below all that it reads. What is read further below
+   passes the layers in between, and has a place there too. In its layer everything lies about where
+   what it comes from does. */
 
-enum { BOX_WIDE = 220, BOX_HIGH = 44, GAP_WIDE = 24, GAP_HIGH = 34, MARGIN = 40, SHOWN = 24 };
+enum {
+  BOX_WIDE = 220,
+  BOX_HIGH = 44,
+  PASS_WIDE = 6,
+  GAP_WIDE = 18,
+  GAP_HIGH = 36,
+  MARGIN = 10,
+  SHOWN = 24,
+  MOST_SPOTS = 200000 /* beyond which nothing passes layers: lines go straight */
+};
 
-typedef struct box {
-  size_t layer, column;
-  double wish; /* the column where it would like to be */
-} box;
+/** A step, or where something passes a layer. */
+typedef struct spot {
+  size_t number, layer;
+  double wide, left;
+  double wish; /* where its middle would like to be */
+} spot;
+
+typedef VEC(spot *) spots;
 
 typedef struct drawing {
   arena *arena;
   const explanation *x;
-  box *boxes;
-  size_t n, layers, columns;
+  spot **at;     /* of each step */
+  spot **passes; /* of each step: its spots in the layers below, one after another; NULL: none */
+  size_t n, n_spots, n_layers;
+  spots *layers;
+  double wide;
 } drawing;
 
-static void set_layer(drawing *d, size_t i) {
-  const explained_step *s = &d->x->steps.at[i];
-  box *b = &d->boxes[i];
-  for (size_t k = 0; k < s->reads.n; k++)
-    if (d->boxes[s->reads.at[k]].layer >= b->layer) b->layer = d->boxes[s->reads.at[k]].layer + 1;
-  if (b->layer >= d->layers) d->layers = b->layer + 1;
+static double middle(const spot *s) { return s->left + s->wide / 2; }
+static double top(const spot *s) { return MARGIN + (double)s->layer * (BOX_HIGH + GAP_HIGH); }
+
+/** Where what a step makes is in a layer below it. */
+static const spot *passing(const drawing *d, size_t step, size_t layer) {
+  const spot *s = d->at[step];
+  return layer == s->layer || !d->passes[step] ? s : &d->passes[step][layer - s->layer - 1];
 }
 
-static void set_wish(drawing *d, size_t i) {
-  const explained_step *s = &d->x->steps.at[i];
+static spot *new_spots(drawing *d, size_t n) {
+  d->n_spots += n;
+  return arena_calloc(d->arena, n, sizeof(spot));
+}
+
+static void find_layers(drawing *d, size_t last_read[]) {
+  for (size_t i = 0; i < d->n; i++) {
+    const explained_step *s = &d->x->steps.at[i];
+    spot *to = d->at[i] = new_spots(d, 1);
+    *to = (spot){.number = i, .wide = BOX_WIDE};
+    for (size_t k = 0; k < s->reads.n; k++)
+      if (s->reads.at[k] < i && d->at[s->reads.at[k]]->layer >= to->layer)
+        to->layer = d->at[s->reads.at[k]]->layer + 1;
+    for (size_t k = 0; k < s->reads.n; k++)
+      if (last_read[s->reads.at[k]] < to->layer) last_read[s->reads.at[k]] = to->layer;
+    if (to->layer >= d->n_layers) d->n_layers = to->layer + 1;
+  }
+}
+
+static void add_to_layer(drawing *d, spot *s) { vec_push(d->arena, &d->layers[s->layer], s); }
+
+static void fill_layers(drawing *d, const size_t last_read[]) {
+  for (size_t i = 0; i < d->n; i++) {
+    size_t first = d->at[i]->layer + 1, n = last_read[i] > first ? last_read[i] - first : 0;
+    add_to_layer(d, d->at[i]);
+    if (!n || d->n_spots + n > MOST_SPOTS) continue;
+    d->passes[i] = new_spots(d, n);
+    for (size_t k = 0; k < n; k++) {
+      d->passes[i][k] = (spot){.number = d->n + i, .layer = first + k, .wide = PASS_WIDE};
+      add_to_layer(d, &d->passes[i][k]);
+    }
+  }
+}
+
+static double wish_of(const drawing *d, const spot *s) {
+  if (s->number >= d->n) return middle(passing(d, s->number - d->n, s->layer - 1));
+  const explained_step *step = &d->x->steps.at[s->number];
   double sum = 0;
-  for (size_t k = 0; k < s->reads.n; k++) sum += (double)d->boxes[s->reads.at[k]].column;
-  d->boxes[i].wish = s->reads.n ? sum / (double)s->reads.n : 0;
+  if (!s->layer) return 0;
+  for (size_t k = 0; k < step->reads.n; k++)
+    sum += middle(passing(d, step->reads.at[k], s->layer - 1));
+  return sum / (double)step->reads.n;
 }
 
-typedef VEC(size_t) numbers;
+static int by_wish(const void *a, const void *b) {
+  const spot *x = *(spot *const *)a, *y = *(spot *const *)b;
+  if (x->wish != y->wish) return x->wish < y->wish ? -1 : 1;
+  return (x->number > y->number) - (x->number < y->number);
+}
 
-/** Steps of a layer, by where they would like to be; as they run where that is one place. */
-static void insert(drawing *d, numbers *layer, size_t i) {
-  vec_push(d->arena, layer, i);
-  size_t k = layer->n - 1;
-  for (; k > 0 && d->boxes[layer->at[k - 1]].wish > d->boxes[i].wish; k--)
-    layer->at[k] = layer->at[k - 1];
-  layer->at[k] = i;
+static void place_layer(drawing *d, spots *layer) {
+  double left = MARGIN;
+  for (size_t i = 0; i < layer->n; i++) layer->at[i]->wish = wish_of(d, layer->at[i]);
+  qsort(layer->at, layer->n, sizeof *layer->at, by_wish);
+  for (size_t i = 0; i < layer->n; i++) {
+    spot *s = layer->at[i];
+    s->left = s->wish - s->wide / 2 > left ? s->wish - s->wide / 2 : left;
+    left = s->left + s->wide + GAP_WIDE;
+  }
+  if (left > d->wide) d->wide = left;
 }
 
 static void lay_out(drawing *d) {
-  for (size_t i = 0; i < d->n; i++) set_layer(d, i);
-  numbers *layers = arena_calloc(d->arena, d->layers + 1, sizeof *layers);
-  for (size_t i = 0; i < d->n; i++) vec_push(d->arena, &layers[d->boxes[i].layer], i);
-  for (size_t l = 0; l < d->layers; l++) {
-    numbers sorted = {0};
-    for (size_t k = 0; k < layers[l].n; k++) set_wish(d, layers[l].at[k]);
-    for (size_t k = 0; k < layers[l].n; k++) insert(d, &sorted, layers[l].at[k]);
-    for (size_t k = 0; k < sorted.n; k++) d->boxes[sorted.at[k]].column = k;
-    if (sorted.n > d->columns) d->columns = sorted.n;
-  }
+  size_t *last_read = arena_calloc(d->arena, d->n + 1, sizeof *last_read);
+  d->at = arena_calloc(d->arena, d->n + 1, sizeof *d->at);
+  d->passes = arena_calloc(d->arena, d->n + 1, sizeof *d->passes);
+  find_layers(d, last_read);
+  d->layers = arena_calloc(d->arena, d->n_layers + 1, sizeof *d->layers);
+  fill_layers(d, last_read);
+  for (size_t i = 0; i < d->n_layers; i++) place_layer(d, &d->layers[i]);
 }
 
-static size_t left_of(const box *b) { return MARGIN + b->column * (BOX_WIDE + GAP_WIDE); }
-static size_t top_of(const box *b) { return MARGIN / 4 + b->layer * (BOX_HIGH + GAP_HIGH); }
-
-/** From below one step to above another; past other layers in an arc at the side. */
+/** From below one step to above another. */
 static void add_edge(drawing *d, str *s, size_t from, size_t to) {
-  const box *a = &d->boxes[from], *b = &d->boxes[to];
-  size_t x1 = left_of(a) + BOX_WIDE / 2, y1 = top_of(a) + BOX_HIGH, x2 = left_of(b) + BOX_WIDE / 2,
-         y2 = top_of(b);
-  if (b->layer == a->layer + 1) {
-    str_addf(s, "<path d=\"M%zu %zuC%zu %zu %zu %zu %zu %zu\"/>", x1, y1, x1, y1 + GAP_HIGH / 2, x2,
-             y2 - GAP_HIGH / 2, x2, y2);
-    return;
+  const spot *a = d->at[from], *b = d->at[to];
+  size_t first = d->passes[from] ? a->layer + 1 : b->layer;
+  double x = middle(a), y = top(a) + BOX_HIGH;
+  str_addf(s, "<path d=\"M%.0f %.0f", x, y);
+  for (size_t layer = first; layer <= b->layer; layer++) {
+    const spot *next = layer < b->layer ? passing(d, from, layer) : b;
+    double x2 = middle(next), y2 = top(next);
+    str_addf(s, "C%.0f %.0f %.0f %.0f %.0f %.0f", x, y + GAP_HIGH / 2, x2, y2 - GAP_HIGH / 2, x2,
+             y2);
+    x = x2, y = y2 + BOX_HIGH;
+    if (layer < b->layer) str_addf(s, "V%.0f", y);
   }
-  size_t right = (x1 > x2 ? x1 : x2) + BOX_WIDE / 2 + GAP_WIDE;
-  str_addf(s, "<path d=\"M%zu %zuC%zu %zu %zu %zu %zu %zu\"/>", x1 + BOX_WIDE / 2,
-           y1 - BOX_HIGH / 2, right, y1, right, y2, x2 + BOX_WIDE / 2, y2 + BOX_HIGH / 2);
+  str_add(s, "\"/>");
 }
 
 /** A name's beginning, in whole characters. */
@@ -89,35 +147,33 @@ static const char *shortened(arena *a, const char *name) {
 }
 
 static void add_box(drawing *d, str *s, const profile_step *p, size_t i) {
-  const box *b = &d->boxes[i];
-  size_t x = left_of(b), y = top_of(b);
-  bool is_output = d->x->steps.at[i].is_output;
+  double x = d->at[i]->left, y = top(d->at[i]);
+  const char *kind = d->x->steps.at[i].is_output ? " class=\"output\"" : "";
   str_addf(s, "<a href=\"#step-%zu\"><title>", i + 1);
   page_text(s, p->facts.name);
   str_addf(s,
-           "</title><rect x=\"%zu\" y=\"%zu\" width=\"%d\" height=\"%d\" rx=\"6\"%s/>"
-           "<rect class=\"heat\" x=\"%zu\" y=\"%zu\" width=\"%d\" height=\"%d\" rx=\"6\" "
-           "style=\"opacity:%.2f\"/><text x=\"%zu\" y=\"%zu\">",
-           x, y, BOX_WIDE, BOX_HIGH, is_output ? " class=\"output\"" : "", x, y, BOX_WIDE, BOX_HIGH,
-           0.7 * p->share, x + 10, y + 18);
+           "</title><rect x=\"%.0f\" y=\"%.0f\" width=\"%d\" height=\"%d\" rx=\"6\"%s/>"
+           "<rect class=\"heat\" x=\"%.0f\" y=\"%.0f\" width=\"%d\" height=\"%d\" rx=\"6\" "
+           "style=\"opacity:%.2f\"/><text x=\"%.0f\" y=\"%.0f\">",
+           x, y, BOX_WIDE, BOX_HIGH, kind, x, y, BOX_WIDE, BOX_HIGH, 0.7 * p->share, x + 10,
+           y + 18);
   page_text(s, shortened(d->arena, p->facts.name));
-  str_addf(s, "</text><text class=\"small\" x=\"%zu\" y=\"%zu\">%zu · %.4g ms · %.1f %%</text></a>",
+  str_addf(s,
+           "</text><text class=\"small\" x=\"%.0f\" y=\"%.0f\">%zu · %.4g ms · %.1f %%</text></a>",
            x + 10, y + 35, i + 1, p->ms, 100 * p->share);
 }
 
 void drawing_add(str *s, const profile *p, const explanation *x) {
   drawing d = {.arena = s->arena, .x = x, .n = x->steps.n};
-  d.boxes = arena_calloc(d.arena, d.n + 1, sizeof *d.boxes);
   lay_out(&d);
-  size_t wide = 2 * MARGIN + d.columns * (BOX_WIDE + GAP_WIDE),
-         high = MARGIN / 2 + d.layers * (BOX_HIGH + GAP_HIGH) - (d.layers ? GAP_HIGH : 0);
+  double high = 2 * MARGIN + (double)d.n_layers * (BOX_HIGH + GAP_HIGH) - GAP_HIGH;
   str_addf(s,
-           "<svg width=\"%zu\" height=\"%zu\" viewBox=\"0 0 %zu %zu\" role=\"img\" "
+           "<svg width=\"%.0f\" height=\"%.0f\" role=\"img\" "
            "aria-label=\"steps and what they read of each other\">\n<g class=\"edges\">",
-           wide, high, wide, high);
+           d.wide, d.n ? high : 0);
   for (size_t i = 0; i < d.n; i++)
     for (size_t k = 0; k < x->steps.at[i].reads.n; k++)
-      if (x->steps.at[i].reads.at[k] != i) add_edge(&d, s, x->steps.at[i].reads.at[k], i);
+      add_edge(&d, s, x->steps.at[i].reads.at[k], i);
   str_add(s, "</g>\n");
   for (size_t i = 0; i < d.n; i++) add_box(&d, s, &p->steps.at[i], i);
   str_add(s, "</svg>\n");

@@ -1092,6 +1092,28 @@ class Explain(Chain):
         self.assertIn("prefers-color-scheme:dark", text)
         self.assertIn("width=device-width", text)
 
+    def test_boxes_of_the_drawing_lie_apart(self):
+        nodes, last = [helper.make_node("MatMul", ["x", "x"], ["v0"])], "v0"
+        for i in range(1, 9):  # each reads the first and the one before, in kernels of their own
+            nodes += [helper.make_node("MatMul", [last, "v0"], [f"v{i}"]),
+                      helper.make_node("MatMul", ["v0", last], [f"w{i}"])]
+            last = f"v{i}"
+        nodes.append(helper.make_node("Add", [last, "w1"], ["y"]))
+        path = model(self.file("net.onnx"), nodes, [value("x", TensorProto.FLOAT, [256, 256])],
+                     [value(n, TensorProto.FLOAT, None) for n in ("y", "w4", "w8")])
+        page = self.file("page.html")
+        tenon("explain", path, "-o", page)
+        text = page.read_text(encoding="utf-8")
+        boxes = [tuple(map(int, b)) for b in
+                 re.findall(r'</title><rect x="(\d+)" y="(\d+)" width="(\d+)" height="(\d+)"', text)]
+        self.assertEqual(len(boxes), text.count("<details id="))
+        self.assertGreater(len(boxes), 5)
+        wide, high = map(int, re.search(r'<svg width="(\d+)" height="(\d+)"', text).groups())
+        for i, (x, y, w, h) in enumerate(boxes):
+            self.assertTrue(x >= 0 and y >= 0 and x + w <= wide and y + h <= high)
+            for x2, y2, w2, h2 in boxes[:i]:
+                self.assertTrue(x + w <= x2 or x2 + w2 <= x or y + h <= y2 or y2 + h2 <= y)
+
     def test_what_is_read_is_not_replaced(self):
         path = self.chain()
         before = path.read_bytes()
