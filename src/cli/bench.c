@@ -10,8 +10,10 @@
 #include "device/cache.h"
 #include "device/device.h"
 #include "device/pool.h"
+#include "runtime/explanation.h"
 #include "tensor/context.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +25,7 @@ typedef struct bench_options {
   int64_t warmup, repeat, threads;
   uint64_t seed;
   const char *device;
-  bool json;
+  bool compile, json;
 } bench_options;
 
 static const option options[] = {
@@ -39,6 +41,8 @@ static const option options[] = {
     {"size", OPTION_LIST, offsetof(bench_options, size), LOAD_SIZE_VALUE, LOAD_SIZE_ABOUT, 0, 0, 0},
     {"seed", OPTION_BITS, offsetof(bench_options, seed), "N",
      "start of the random numbers (default: 0)", 0, 0, 0},
+    {"compile", OPTION_FLAG, offsetof(bench_options, compile), NULL,
+     "tell also how long each pass of the compilation took, and each kernel", 0, 0, 0},
     {"json", OPTION_FLAG, offsetof(bench_options, json), NULL, "print JSON", 0, 0, 0},
 };
 
@@ -51,6 +55,7 @@ typedef struct bench {
   tn_binding *binding;
   double compile_ms;
   cache_counts before, after; /* of the compilation */
+  explanation compilation;    /* open: it is told of */
   flops flops;
   double bytes; /* that a run moves; 0: not known */
   VEC(double) ms;
@@ -69,6 +74,11 @@ static cache_counts counts(const command *c) {
 }
 
 /* Compiling. */
+
+static void watch_compilation(bench *b, bool on) {
+  const bench_options *o = b->c->options;
+  b->c->context->explanation = on && o->compile ? &b->compilation : NULL;
+}
 
 static const char *const input_names[WORKLOAD_INPUTS] = {"0", "1", "2"};
 
@@ -105,9 +115,11 @@ static void prepare_workload(bench *b, const workload *w) {
   for (size_t i = 0; i < n; i++) in[i] = tn_input(c->context, input_names[i], shapes[i], w->dtype);
   b->before = counts(c);
   int64_t start = clock_now();
+  watch_compilation(b, true);
   tn_tensor *out = workload_build(w, c->context, in);
   command_check(c, tn_plan_compile(c->context, &out, 1, NULL, &plan));
   b->compile_ms = ms_since(start);
+  watch_compilation(b, false);
   command_check(c, tn_plan_bind(plan, &b->binding));
   for (size_t i = 0; i < n; i++) bind_input(b, input_names[i], w, shapes[i], &seed);
   command_check_binding(c, tn_binding_run(b->binding), b->binding);
@@ -125,7 +137,9 @@ static void prepare_model(bench *b, const tn_model_desc *desc) {
   feeds in = feed_make(c, m, &o->input, o->seed);
   b->before = counts(c);
   start = clock_now();
+  watch_compilation(b, true);
   command_check(c, tn_model_bind(m, &b->binding));
+  watch_compilation(b, false);
   feed_bind(c, &in, b->binding);
   command_check_binding(c, tn_binding_run(b->binding), b->binding);
   b->compile_ms = load_ms + ms_since(start);
@@ -180,23 +194,63 @@ static double gbps(const bench *b) { return per_second(b->bytes, b->stats.best);
 static uint64_t compiled(const bench *b) { return b->after.compiled - b->before.compiled; }
 static uint64_t kernels(const bench *b) { return compiled(b) + b->after.found - b->before.found; }
 
+static const char *kernel_name(const explanation *x, size_t kernel) {
+  size_t i = 0;
+  while (x->steps.at[i].kernel != kernel) i++;
+  return x->steps.at[i].name;
+}
+
+static json_t *json_cost(const char *name, arena *a, const explained_cost *cost) {
+  return json_pack("{s:o, s:f, s:I, s:I}", "name", text_json(a, name), "ms", (double)cost->ns / 1e6,
+                   "nodes", (json_int_t)cost->nodes, "rules", (json_int_t)cost->rules);
+}
+
+static json_t *json_compilation(const bench *b) {
+  const explanation *x = &b->compilation;
+  arena *a = &b->c->arena;
+  json_t *passes = json_array(), *kernels = json_array();
+  for (size_t i = 0; i < x->passes.n; i++)
+    json_array_append_new(passes, json_cost(x->passes.at[i].name, a, &x->passes.at[i].cost));
+  for (size_t i = 0; i < x->kernels.n; i++)
+    json_array_append_new(kernels, json_cost(kernel_name(x, i), a, &x->kernels.at[i].cost));
+  return json_pack("{s:o, s:o}", "passes", passes, "kernels", kernels);
+}
+
+static void print_cost(const char *name, const explained_cost *cost) {
+  printf("%10.3f %9" PRIu64 " %7" PRIu64 "  %s\n", (double)cost->ns / 1e6, cost->nodes, cost->rules,
+         name);
+}
+
+static void print_compilation(const bench *b) {
+  const explanation *x = &b->compilation;
+  arena *a = &b->c->arena;
+  printf("\n%10s %9s %7s  %s\n", "ms", "nodes", "rules", "pass");
+  for (size_t i = 0; i < x->passes.n; i++) print_cost(x->passes.at[i].name, &x->passes.at[i].cost);
+  printf("\n%10s %9s %7s  %s\n", "ms", "nodes", "rules", "kernel, without the compiler");
+  for (size_t i = 0; i < x->kernels.n; i++)
+    print_cost(arena_printf(a, "%zu %s", i + 1, text_safe(a, kernel_name(x, i))),
+               &x->kernels.at[i].cost);
+}
+
 static void print_json(const bench *b) {
   const command *c = b->c;
   const tn_context *tn = context_of(c);
   const stats *s = &b->stats;
   arena *a = &b->c->arena;
-  text_json_print(
-      a, json_pack("{s:o, s:s, s:s, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:o, "
-                   "s:f, s:I, s:I, s:I}",
-                   "name", text_json(a, c->operand), "device", tn->device->name, "target",
-                   tn->target->caps.target, "threads", (int)threads_of(c), "runs",
-                   (json_int_t)b->ms.n, "best_ms", s->best, "median_ms", s->p50, "p90_ms", s->p90,
-                   "p99_ms", s->p99, "mean_ms", s->mean, "sd_ms", s->sd, "gflops",
-                   text_json_number(gflops(b)), "gbps", text_json_number(gbps(b)), "peak_fraction",
-                   text_json_number(gflops(b) / b->peak_gflops), "peak_gflops",
-                   text_json_number(b->peak_gflops), "compile_ms", b->compile_ms, "kernels",
-                   (json_int_t)kernels(b), "compiled", (json_int_t)compiled(b), "peak_bytes",
-                   (json_int_t)b->peak_bytes));
+  json_t *all = json_pack(
+      "{s:o, s:s, s:s, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:o, "
+      "s:f, s:I, s:I, s:I}",
+      "name", text_json(a, c->operand), "device", tn->device->name, "target",
+      tn->target->caps.target, "threads", (int)threads_of(c), "runs", (json_int_t)b->ms.n,
+      "best_ms", s->best, "median_ms", s->p50, "p90_ms", s->p90, "p99_ms", s->p99, "mean_ms",
+      s->mean, "sd_ms", s->sd, "gflops", text_json_number(gflops(b)), "gbps",
+      text_json_number(gbps(b)), "peak_fraction", text_json_number(gflops(b) / b->peak_gflops),
+      "peak_gflops", text_json_number(b->peak_gflops), "compile_ms", b->compile_ms, "kernels",
+      (json_int_t)kernels(b), "compiled", (json_int_t)compiled(b), "peak_bytes",
+      (json_int_t)b->peak_bytes);
+  if (((const bench_options *)c->options)->compile)
+    json_object_set_new(all, "compile", json_compilation(b));
+  text_json_print(a, all);
 }
 
 typedef struct time_unit {
@@ -239,6 +293,7 @@ static void print_text(const bench *b) {
            b->peak_gflops);
   if (!isnan(gbps(b))) printf("traffic  %.4g GB/s\n", gbps(b));
   printf("memory   %s at most\n", text_bytes(a, b->peak_bytes));
+  if (((const bench_options *)b->c->options)->compile) print_compilation(b);
 }
 
 /** A misspelt workload is not taken for the name of a missing file. */
@@ -248,27 +303,42 @@ static void check_file(command *c) {
     command_misuse(c, "there is no workload \"%s\"%s", c->operand, hint);
 }
 
+typedef struct benching {
+  bench b;
+  bool is_workload;
+  workload w;
+  tn_model_desc desc;
+} benching;
+
+static void run(void *arg) {
+  benching *k = arg;
+  bench *b = &k->b;
+  if (k->is_workload)
+    prepare_workload(b, &k->w);
+  else
+    prepare_model(b, &k->desc);
+  measure(b);
+  if (((const bench_options *)b->c->options)->json)
+    print_json(b);
+  else
+    print_text(b);
+}
+
 static int act(command *c) {
   const bench_options *o = c->options;
-  bench b = {.c = c};
-  workload w;
-  bool is_workload = workload_read(c, c->operand, &w);
-  if (is_workload && (o->input.n || o->size.n))
+  benching k = {.b = {.c = c}};
+  k.is_workload = workload_read(c, c->operand, &k.w);
+  if (k.is_workload && (o->input.n || o->size.n))
     command_misuse(c, "--%s is for models, not for workloads", o->input.n ? "input" : "size");
-  if (!is_workload) check_file(c);
+  if (!k.is_workload) check_file(c);
   feed_check_list(c, "input", FEED_VALUE, &o->input);
-  tn_model_desc desc = load_sizes(c, &o->size);
+  k.desc = load_sizes(c, &o->size);
   command_open(c, o->device, o->threads);
   command_check_open(c);
-  if (is_workload)
-    prepare_workload(&b, &w);
-  else
-    prepare_model(&b, &desc);
-  measure(&b);
-  if (o->json)
-    print_json(&b);
-  else
-    print_text(&b);
+  explanation_open(&k.b.compilation, &mem_system, false);
+  tn_status s = diag_catch(&c->diag, run, &k);
+  explanation_free(&k.b.compilation);
+  if (s != TN_OK) diag_rethrow(&c->diag);
   return EXIT_DONE;
 }
 
@@ -290,7 +360,12 @@ const verb verb_bench = {
         "mean_ms, sd_ms; gflops, gbps (the traffic; null for models), peak_fraction, peak_gflops\n"
         "(null where not known); compile_ms (of this process: a workload's plan; a model's\n"
         "loading and first run); kernels, and compiled, those of them not found in any cache;\n"
-        "peak_bytes, the most memory that the process had.",
+        "peak_bytes, the most memory that the process had.\n\n"
+        "--compile: passes as they run, over all kernels together, with the nodes that they made\n"
+        "and the rules that fired; render is the writing of sources, compiler what compiles them,\n"
+        "on several threads at once. With --json also compile: passes and kernels, each with "
+        "name,\n"
+        "ms, nodes and rules.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .options_bytes = sizeof(bench_options),

@@ -134,7 +134,7 @@ static int act(command *c) {
   e.desc = load_sizes(c, &o->size);
   command_open(c, o->device, o->threads);
   command_check_open(c);
-  explanation_open(&e.x, &mem_system);
+  explanation_open(&e.x, &mem_system, true);
   tn_status s = diag_catch(&c->diag, run, &e);
   explanation_free(&e.x);
   if (s != TN_OK) diag_rethrow(&c->diag);

@@ -32,6 +32,7 @@ struct ir {
   ir_watcher watcher;
   uint64_t next_id;
   int64_t next_fresh;
+  uint64_t fires;
 };
 
 static const range_set empty_set;
@@ -67,6 +68,8 @@ arena *ir_arena(ir *g) { return &g->arena; }
 diag *ir_diag(const ir *g) { return g->diag; }
 const mem *ir_mem(const ir *g) { return g->mem; }
 size_t ir_count(const ir *g) { return g->nodes.n; }
+uint64_t ir_fires(const ir *g) { return g->fires; }
+void ir_add_fires(ir *g, uint64_t n) { g->fires += n; }
 int64_t ir_fresh(ir *g) { return g->next_fresh++; }
 
 /* Sets of ranges. */

@@ -90,6 +90,10 @@ void ir_watch(ir *g, const ir_watcher *w);
 /** How many nodes there are. */
 size_t ir_count(const ir *g);
 
+/** How many rules have fired in it; and adds some. */
+uint64_t ir_fires(const ir *g);
+void ir_add_fires(ir *g, uint64_t n);
+
 /** The union of two sets, and a set without a member; made in a scratch ir. */
 const range_set *ir_range_union(ir *g, const range_set *a, const range_set *b);
 const range_set *ir_range_without(ir *g, const range_set *a, const node *range);

@@ -112,8 +112,10 @@ static void body(void *arg) {
 void rewrite(rewriter *rw, const rule_set sets[], size_t n_sets, const node *roots[], size_t n) {
   rewriting w = {.rw = rw, .sets = sets, .n_sets = n_sets, .roots = roots, .n_roots = n};
   diag *d = ir_diag(rw->ir);
+  uint64_t before = rw->fires;
   arena_init(&w.work, ir_mem(rw->ir), d);
   tn_status status = diag_catch(d, body, &w);
   arena_free(&w.work);
+  ir_add_fires(rw->ir, rw->fires - before);
   if (status != TN_OK) diag_rethrow(d);
 }

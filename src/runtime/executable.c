@@ -1,5 +1,6 @@
 #include "runtime/executable.h"
 
+#include "ir/pass.h"
 #include "ir/topo.h"
 #include "ir/var.h"
 #include "runtime/inside.h"
@@ -16,6 +17,7 @@ typedef struct making {
   schedule *schedule;
   map program_of;    /* kernel → number + 1 */
   node_list kernels; /* the different ones */
+  size_t at;         /* the one that code is generated for */
 } making;
 
 static size_t program_of(const making *m, const node *kernel) {
@@ -32,8 +34,7 @@ static void unlock_reports(const making *m) {
   if (m->request->reports) mutex_unlock(m->request->reports);
 }
 
-static void after_schedule(void *user, const char *pass, const node *const roots[], size_t n) {
-  making *m = user;
+static void dump_pass(making *m, const char *pass, const node *const roots[], size_t n) {
   dump *u = m->request->dump;
   if (!u || !dump_wants(u, pass)) return;
   lock_reports(m);
@@ -42,8 +43,20 @@ static void after_schedule(void *user, const char *pass, const node *const roots
   if (s != TN_OK) diag_rethrow(m->d);
 }
 
+static void after_schedule(void *user, const char *pass, const node *const roots[], size_t n) {
+  making *m = user;
+  if (m->request->explanation) explanation_pass(m->request->explanation, m->g, pass, SIZE_MAX);
+  dump_pass(m, pass, roots, n);
+}
+
+/** The first pass of a kernel gives it as it was scheduled. */
 static void after_codegen(void *user, const char *pass, const node *root) {
-  after_schedule(user, pass, &root, 1);
+  making *m = user;
+  explanation *x = m->request->explanation;
+  bool begins = !strcmp(pass, pass_name(PASS_KERNEL));
+  if (begins) m->at = program_of(m, root);
+  if (x && !begins) explanation_pass(x, m->g, pass, m->at);
+  dump_pass(m, pass, &root, 1);
 }
 
 static void decided(void *user, const schedule_decision *d) {
@@ -56,6 +69,7 @@ static void law_applied(void *user, const char *line) {
 
 static void rendered(void *user, const node *kernel, const char *source) {
   making *m = user;
+  explanation_pass(m->request->explanation, m->g, "render", program_of(m, kernel));
   explanation_rendered(m->request->explanation, program_of(m, kernel), source);
 }
 
@@ -107,10 +121,13 @@ static void compile(making *m) {
                        .disk = m->request->explanation ? NULL : m->request->disk};
   o.watch.user = m;
   if (m->request->logger && m->request->logger->log) o.made = log_kernel;
-  if (m->request->dump && m->request->dump->pass) o.watch.after = after_codegen;
-  if (m->request->explanation) o.watch.law = law_applied, o.rendered = rendered;
+  const explanation *x = m->request->explanation;
+  if (x || (m->request->dump && m->request->dump->pass)) o.watch.after = after_codegen;
+  if (x) o.rendered = rendered;
+  if (x && x->reasons) o.watch.law = law_applied;
   if (program_compile(&o, m->g, m->kernels.at, n, p->programs, m->d) != TN_OK) diag_rethrow(m->d);
   p->n_programs = n;
+  if (x) explanation_pass(m->request->explanation, m->g, "compiler", SIZE_MAX);
   tell(m, n, n);
 }
 
@@ -257,12 +274,13 @@ static void make(void *arg) {
   const executable_request *r = m->request;
   explanation *x = r->explanation;
   m->p->name = arena_copy(&m->p->arena, r->name, strlen(r->name) + 1);
+  if (x) explanation_begin(x, m->g);
   m->schedule = schedule_make(m->g, &(schedule_request){.roots = r->roots,
                                                         .n_roots = r->n_roots,
                                                         .may_overwrite = r->may_overwrite,
                                                         .user = r->user,
                                                         .after = after_schedule,
-                                                        .decided = x ? decided : NULL,
+                                                        .decided = x && x->reasons ? decided : NULL,
                                                         .watcher = m,
                                                         .labels = r->labels,
                                                         .n_labels = r->n_labels,

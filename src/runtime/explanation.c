@@ -1,13 +1,14 @@
 #include "runtime/explanation.h"
 
 #include "base/str.h"
+#include "base/thread.h"
 #include "ir/binder.h"
 
 #include <math.h>
 #include <string.h>
 
-void explanation_open(explanation *x, const mem *m) {
-  *x = (explanation){0};
+void explanation_open(explanation *x, const mem *m, bool reasons) {
+  *x = (explanation){.reasons = reasons};
   arena_init(&x->arena, m, NULL);
 }
 
@@ -15,6 +16,30 @@ void explanation_free(explanation *x) { arena_free(&x->arena); }
 
 static const char *copied(explanation *x, const char *text) {
   return arena_copy(&x->arena, text, strlen(text) + 1);
+}
+
+/* Costs. */
+
+static explained_cost cost_now(const ir *g) {
+  return (explained_cost){clock_now(), ir_count(g), ir_fires(g)};
+}
+
+static void add_cost(explained_cost *to, explained_cost from, explained_cost until) {
+  to->ns += until.ns - from.ns;
+  to->nodes += until.nodes - from.nodes;
+  to->rules += until.rules - from.rules;
+}
+
+void explanation_begin(explanation *x, const ir *g) { x->last = cost_now(g); }
+
+void explanation_pass(explanation *x, const ir *g, const char *name, size_t kernel) {
+  explained_cost now = cost_now(g);
+  size_t i = 0;
+  while (i < x->passes.n && strcmp(x->passes.at[i].name, name)) i++;
+  if (i == x->passes.n) vec_push(&x->arena, &x->passes, (explained_pass){.name = name});
+  add_cost(&x->passes.at[i].cost, x->last, now);
+  if (kernel != SIZE_MAX) add_cost(&x->kernels.at[kernel].cost, x->last, now);
+  x->last = now;
 }
 
 /* Decisions. */
@@ -137,6 +162,6 @@ void explanation_law(explanation *x, const char *line) {
 
 void explanation_rendered(explanation *x, size_t kernel, const char *source) {
   x->kernels.at[kernel].schedule = x->at;
-  x->kernels.at[kernel].source = copied(x, source);
+  if (x->reasons) x->kernels.at[kernel].source = copied(x, source);
   x->at = (explained_lines){0};
 }

@@ -20,26 +20,47 @@ typedef struct explained_step {
 
 typedef VEC(const char *) explained_lines;
 
+/** What a part of the compilation took. */
+typedef struct explained_cost {
+  int64_t ns;
+  uint64_t nodes; /* made */
+  uint64_t rules; /* fired */
+} explained_cost;
+
+typedef struct explained_pass {
+  const char *name;
+  explained_cost cost; /* for all kernels together */
+} explained_pass;
+
 typedef struct explained_kernel {
   explained_lines loops;    /* as it was scheduled, from outer to inner */
   explained_lines schedule; /* the laws that were applied to it */
   const char *source;
+  explained_cost cost; /* of its passes, up to its source */
 } explained_kernel;
 
 typedef struct explanation {
-  arena arena; /* of all of it; its diag is whoever's compiles */
+  arena arena;  /* of all of it; its diag is whoever's compiles */
+  bool reasons; /* decisions, laws and sources are kept, which takes time of its own */
   VEC(explained_step) steps;
   VEC(explained_kernel) kernels;
+  VEC(explained_pass) passes; /* in the order in which they first ended */
   /* While it is made: */
-  map whys;           /* tensor → what was decided about it */
-  explained_lines at; /* of the kernel at hand */
+  explained_cost last; /* at the end of the pass before */
+  map whys;            /* tensor → what was decided about it */
+  explained_lines at;  /* of the kernel at hand */
 } explanation;
 
 /** Empty, with memory of its own. */
-void explanation_open(explanation *x, const mem *m);
+void explanation_open(explanation *x, const mem *m, bool reasons);
 void explanation_free(explanation *x);
 
 /* For the compilation of an executable; all of them raise. */
+
+/** The first pass begins; and a pass ends, of a kernel or (SIZE_MAX) of all of them. `name` is
+    static. */
+void explanation_begin(explanation *x, const ir *g);
+void explanation_pass(explanation *x, const ir *g, const char *name, size_t kernel);
 
 void explanation_decided(explanation *x, const schedule_decision *d);
 

@@ -1201,6 +1201,24 @@ class Bench(Case):
         self.assertAlmostEqual(told["gflops"] * told["best_ms"] * 1e6 / operations, 1, places=5)
         self.assertGreater(told["peak_fraction"], 0)
 
+    def test_compilations_are_told_by_pass_and_kernel(self):
+        done = tenon("bench", "softmax:64x100", "--json", "--compile", "--repeat=1")
+        told = json.loads(done.stdout)
+        self.assertEqual(set(told), BENCH_KEYS | {"compile"})
+        passes = {p["name"]: p for p in told["compile"]["passes"]}
+        for name in ("normalise", "kernels", "choose", "lower", "linearise", "render", "compiler"):
+            self.assertGreater(passes[name]["ms"], 0)
+        self.assertLessEqual(sum(p["ms"] for p in passes.values()), told["compile_ms"])
+        self.assertGreater(passes["lower"]["nodes"], 0)
+        self.assertGreater(passes["simplify"]["rules"] + passes["normalise"]["rules"] +
+                           passes["decompose"]["rules"], 0)
+        kernels = told["compile"]["kernels"]
+        self.assertEqual(len(kernels), told["kernels"])
+        self.assertGreater(kernels[0]["nodes"], 0)
+        said = tenon("bench", "softmax:64x100", "--compile", "--repeat=1").stdout
+        self.assertRegex(said, r"(?m)^ +[0-9.]+ +\d+ +\d+  linearise$")
+        self.assertNotIn("linearise", tenon("bench", "softmax:64x100", "--repeat=1").stdout)
+
     def test_no_runs_need_come_before(self):
         told = json.loads(tenon("bench", "add:4x4", "--json", "--warmup", "0", "--repeat",
                                 "1").stdout)
