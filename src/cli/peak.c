@@ -151,7 +151,7 @@ double peak_measure(int32_t threads, uint32_t vector_bytes, arena *a) {
 
 /* Memory. */
 
-enum { COPY_BYTES = 1 << 27 };
+enum { COPY_BYTES = 1 << 26 };
 
 static double measure_copies(peak_task tasks[], int32_t n, diag *d) {
   double best = 0;
