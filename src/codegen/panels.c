@@ -10,9 +10,10 @@
 #include <math.h>
 
 enum {
-  REUSED = 2,             /* times that a panel is read for it to pay */
-  WORTH_COPYING = 8,      /* the same, times that, of what is only on many pages */
-  PAGE = 4096, PAGES = 64,
+  REUSED = 2,        /* times that a panel is read for it to pay */
+  WORTH_COPYING = 8, /* the same, times that, of what is only on many pages */
+  PAGE = 4096,
+  PAGES = 64,
   MOST_BYTES = 128 << 10, /* of a panel: a part of the second cache */
   MOST_INNER = 8          /* ranges that one is read along */
 };

@@ -67,7 +67,8 @@ static group *new_group(grouping *s, value *v) {
   return g;
 }
 
-/** Whether v may be one more root of a group: of the same sizes, and read by none of its members. */
+/** Whether v may be one more root of a group: of the same sizes, and read by none of its members.
+ */
 static bool may_join(grouping *s, const group *g, const value *v) {
   const value *root = g->stores.n ? g->stores.at[0].use->v : NULL;
   if (g->custom || !root || root->rank != v->rank || map_has(&g->use_of, v)) return false;
