@@ -149,7 +149,7 @@ static void number(c_plan *p) {
 }
 
 /* Backwards: uses, and what is inlined. A LOAD is inlined only if nothing is stored there between
-   its place and where it is written. */
+   its place and where it is written; the arrays of the program's own may lie where others were. */
 
 bool c_plan_is_written(c_plan *p, const node *n) {
   const c_value *v = c_plan_value(p, n);
@@ -165,10 +165,19 @@ static unsigned most_nested(const node *n) {
   return n->lanes > 1 || dtype_is_float((dtype)n->dtype) ? MOST_NESTED_DATA : MOST_NESTED;
 }
 
+static bool is_own_array(const node *root) { return root->op == OP_ALLOC && !c_is_register(root); }
+
+/** Whether what a LOAD reads may be stored to before its value is written. */
+static bool is_stored_before(c_plan *p, const node *load, const c_value *v) {
+  c_access access = c_plan_access(p, load);
+  if (is_own_array(access.storage->root)) return p->next_own_store < v->written_at;
+  return access.cell->next_store < v->written_at;
+}
+
 static bool may_inline(c_plan *p, const node *n, const c_value *v, unsigned nesting) {
   if (v->uses != 1 || v->block != v->user_block || nesting > most_nested(n)) return false;
   if (v->user->op == OP_RANGE || v->user->op == OP_EXTRACT) return false;
-  return n->op != OP_LOAD || c_plan_access(p, n).cell->next_store >= v->written_at;
+  return n->op != OP_LOAD || !is_stored_before(p, n, v);
 }
 
 /** All users are known. */
@@ -215,12 +224,15 @@ static void trace(c_plan *p) {
     if (!matters(p, n, v)) continue;
     node_list list = operands(p, n);
     for (size_t k = 0; k < list.n; k++) use(p, n, k, list.at[k], block, v ? v->written_at : i);
-    if (n->op == OP_STORE) c_plan_access(p, n).cell->next_store = i;
+    if (n->op != OP_STORE) continue;
+    c_access access = c_plan_access(p, n);
+    access.cell->next_store = i;
+    if (is_own_array(access.storage->root)) p->next_own_store = i;
   }
 }
 
 void c_plan_make(c_plan *p, const node *linear, arena *a) {
-  *p = (c_plan){.arena = a, .linear = linear};
+  *p = (c_plan){.arena = a, .linear = linear, .next_own_store = UINT32_MAX};
   number(p);
   trace(p);
 }

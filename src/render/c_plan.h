@@ -47,9 +47,10 @@ typedef struct c_access {
 typedef struct c_plan {
   arena *arena;
   const node *linear;
-  map values;             /* instruction → c_value */
-  map storages;           /* PARAM, ALLOC → c_storage */
-  VEC(c_storage *) slots; /* those of PARAMs */
+  map values;              /* instruction → c_value */
+  map storages;            /* PARAM, ALLOC → c_storage */
+  VEC(c_storage *) slots;  /* those of PARAMs */
+  uint32_t next_own_store; /* as in c_cell, of all arrays of the program's own */
 } c_plan;
 
 /** Raises TN_ERR_INTERNAL through the arena's diag if the program is ill-formed. */
