@@ -327,6 +327,7 @@ static tn_status compile_copy(compiling *k) {
                   .n_outputs = m->n_outputs,
                   .labels = k->labels,
                   .n_labels = m->n_labels,
+                  .ir = k->ir,
                   .leaf = leaf_in_plan,
                   .user = m};
   return plan_make(m->context, &g, ir_arena(k->ir), &m->diag, &m->plan);

@@ -81,6 +81,7 @@ typedef struct plan_graph {
   const node *const *contents; /* new ones of states */
   store *const *written;       /* which */
   size_t n_written;
+  ir *ir; /* of the graph, to make nodes in, if memory of its leaves never changes; else NULL */
   plan_leaf (*leaf)(void *user, const node *buffer);                           /* may raise */
   tn_status (*host)(void *user, const node_list *order, executable_host *out); /* or NULL */
   void *user;

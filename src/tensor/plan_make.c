@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "ir/build.h"
 #include "ir/topo.h"
+#include "tensor/prepare.h"
 
 #include <string.h>
 
@@ -19,10 +20,31 @@ typedef struct making {
   nodes sizes;
   nodes inputs; /* the leaf of each input */
   map listed;   /* inputs of the graph's list */
+  prepared prepared;
+  const schedule_label *labels;
   map state_of; /* store → its state */
   bool has_custom;
   tn_plan *made;
 } making;
+
+static plan_leaf leaf_of_node(const making *j, const node *buffer) {
+  tn_buffer *memory = map_get(&j->prepared.memory, buffer);
+  return memory ? (plan_leaf){.memory = memory} : j->g->leaf(j->g->user, buffer);
+}
+
+/** The graph that is left when what never changes is computed. */
+static void prepare(making *j) {
+  const plan_graph *g = j->g;
+  size_t n = j->roots.n;
+  schedule_label *labels = arena_alloc(j->work, (g->n_labels + 1) * sizeof *labels);
+  for (size_t i = 0; i < g->n_labels; i++) vec_push(j->work, &j->roots, g->labels[i].node);
+  prepare_constants(j->c, g, j->roots.at, j->roots.n, j->work, &j->prepared);
+  j->roots.n = n;
+  for (size_t i = 0; i < n; i++) j->roots.at[i] = j->prepared.roots[i];
+  for (size_t i = 0; i < g->n_labels; i++)
+    labels[i] = (schedule_label){j->prepared.roots[n + i], g->labels[i].text};
+  j->labels = labels;
+}
 
 static void list_roots(making *j) {
   const plan_graph *g = j->g;
@@ -30,6 +52,8 @@ static void list_roots(making *j) {
   for (size_t i = 0; i < g->n_written; i++) vec_push(j->work, &j->roots, g->contents[i]);
   if (!j->roots.n)
     diag_raise(j->d, TN_ERR_ARGUMENT, "there is neither an output nor a pending assign");
+  j->labels = g->labels;
+  if (g->ir) prepare(j);
   j->order = topo_sort(j->work, j->roots.at, j->roots.n, NULL, NULL);
 }
 
@@ -60,7 +84,7 @@ static void add_name(making *j, names *of, plan_port *p, const char *what) {
 
 static void add_input(making *j, const node *n) {
   tn_plan *p = j->made;
-  set_port(j, &p->inputs[p->n_inputs], copy_name(p, j->g->leaf(j->g->user, n).input), n);
+  set_port(j, &p->inputs[p->n_inputs], copy_name(p, leaf_of_node(j, n).input), n);
   add_name(j, &p->input_of, &p->inputs[p->n_inputs], "inputs");
   vec_push(j->work, &j->inputs, n);
   p->n_inputs++;
@@ -90,7 +114,7 @@ static void add_state(making *j, store *s) {
 
 static void add_leaf(making *j, const node *n) {
   tn_plan *p = j->made;
-  plan_leaf l = j->g->leaf(j->g->user, n);
+  plan_leaf l = leaf_of_node(j, n);
   if (l.input && !map_has(&j->listed, n)) add_input(j, n);
   if (l.store) add_state(j, l.store);
   if (l.memory) p->values[p->n_values++] = (plan_value){buffer_retain(l.memory), SIZE_MAX};
@@ -132,7 +156,7 @@ static void compile(making *j) {
                           .math = (int)c->math,
                           .may_overwrite = may_overwrite,
                           .user = j,
-                          .labels = j->g->labels,
+                          .labels = j->labels,
                           .n_labels = j->g->n_labels,
                           .sizes = j->sizes.at,
                           .n_sizes = j->sizes.n,
@@ -163,7 +187,7 @@ static void find_buffers(making *j) {
   for (size_t i = 0; i < j->order.n; i++) {
     const node *n = j->order.at[i];
     if (n->op != OP_BUFFER) continue;
-    plan_leaf l = j->g->leaf(j->g->user, n);
+    plan_leaf l = leaf_of_node(j, n);
     size_t at = executable_input(p->executable, n->ints[0], n->ints[1]);
     if (l.store) state_of(j, l.store)->in = at;
     if (l.memory) p->values[value++].buffer = at;
@@ -242,6 +266,7 @@ tn_status plan_make(tn_context *c, const plan_graph *g, arena *work, diag *d, tn
   p->context = c;
   arena_init(&p->arena, &c->mem, d);
   tn_status s = diag_catch(d, make, &j);
+  prepare_release(&j.prepared);
   p->arena.diag = NULL;
   if (s == TN_OK)
     *out = p;

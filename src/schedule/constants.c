@@ -1,0 +1,254 @@
+#include "schedule/constants.h"
+
+#include "ir/binder.h"
+#include "ir/build.h"
+#include "ir/copy.h"
+#include "schedule/passes.h"
+
+enum { LEAST_LANES = 8 }; /* indices of an axis for it to be lanes */
+
+typedef struct finding {
+  ir *g;
+  arena *a;
+  const constants_request *request;
+  constants out;
+  map stand_in; /* a node → what is to be read in its place */
+  int64_t uids; /* of BUFFERs: all are below */
+} finding;
+
+static const node *new_leaf(finding *f, const node *value) {
+  int64_t ints[] = {f->uids++, 0};
+  const node *leaf =
+      ir_node(f->g, OP_BUFFER, (dtype)value->dtype, value->dims, value->rank, ints, 2);
+  vec_push(f->a, &f->out.at, ((constant){leaf, value}));
+  return leaf;
+}
+
+static const node *replaced(void *user, const node *n, const node *const src[]) {
+  (void)src;
+  return map_get(&((finding *)user)->stand_in, n);
+}
+
+static void replace(finding *f) {
+  ir_copy(f->g, f->a, f->out.roots, f->request->n_roots, replaced, f, f->out.roots);
+  f->stand_in = (map){0};
+}
+
+static double bytes_of(const node *n) {
+  double bytes = (double)dtype_bytes((dtype)n->dtype);
+  for (size_t i = 0; i < n->rank; i++) bytes *= (double)n->dims[i]->hi;
+  return bytes;
+}
+
+/* What is computed from constants. */
+
+static bool is_given(finding *f, const node *n) {
+  return n->op == OP_BUFFER && f->request->is_constant(f->request->user, n);
+}
+
+static bool is_function(const node *n) {
+  return op_is_elementwise((op)n->op) || op_is_movement((op)n->op) || n->op == OP_REDUCE ||
+         n->op == OP_PAD || n->op == OP_CONST || n->op == OP_IOTA;
+}
+
+static bool is_constant(finding *f, const map *known, const node *n) {
+  if (n->op == OP_BUFFER) return is_given(f, n);
+  for (uint32_t i = 0; i < n->n_src; i++)
+    if (!map_has(known, n->src[i])) return false;
+  return is_function(n);
+}
+
+static bool is_computed(const node *n) {
+  return n->dtype != DT_INDEX && (op_is_elementwise((op)n->op) || n->op == OP_REDUCE);
+}
+
+/** Whether a value takes no more than what it is computed from, and that is something. */
+static bool is_small(finding *f, const node *n) {
+  node_list below = topo_sort(f->a, &n, 1, NULL, NULL);
+  double bytes = 0;
+  for (size_t i = 0; i < below.n; i++)
+    if (below.at[i]->op == OP_BUFFER) bytes += bytes_of(below.at[i]);
+  return bytes_of(n) <= bytes;
+}
+
+/** The last values that are computed from constants on each way to the roots. */
+static void find_computed(finding *f) {
+  node_list order = topo_sort(f->a, f->out.roots, f->request->n_roots, NULL, NULL);
+  map known = {0}, needed = {0};
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i];
+    if (n->op == OP_BUFFER && n->ints[0] >= f->uids) f->uids = n->ints[0] + 1;
+    if (is_constant(f, &known, n)) map_set(f->a, &known, n, NULL);
+  }
+  for (size_t i = order.n; i-- > 0;) {
+    const node *n = order.at[i];
+    bool passes = !map_has(&known, n) || (map_has(&needed, n) && !is_computed(n));
+    for (uint32_t k = 0; k < n->n_src && passes; k++)
+      if (map_has(&known, n->src[k])) map_set(f->a, &needed, n->src[k], NULL);
+    if (!passes && map_has(&needed, n) && is_small(f, n))
+      map_set(f->a, &f->stand_in, n, (void *)new_leaf(f, n));
+  }
+}
+
+/* Constants with another axis last. */
+
+typedef struct turning {
+  finding *f;
+  normalised n;
+  map known;  /* all that is computed */
+  map others; /* PARAMs that something else than a contraction reads */
+  map axis;   /* BUFFER → the axis that is to be last, + 1 */
+} turning;
+
+static bool is_view(const node *n) {
+  return n->op == OP_PERMUTE || n->op == OP_SLICE || n->op == OP_EXPAND || n->op == OP_RESHAPE;
+}
+
+/** The product that a REDUCE adds up, seen through views; NULL: it is none. */
+static const node *product_of(const node *reduce) {
+  const node *x = reduce->op == OP_REDUCE && reduce->ints[0] == OP_ADD ? reduce->src[0] : NULL;
+  while (x && is_view(x)) x = x->src[0];
+  return x && x->op == OP_MUL ? x : NULL;
+}
+
+static bool is_reduced(const node *reduce, size_t axis) {
+  for (uint32_t k = 1; k < reduce->n_int; k++)
+    if (reduce->ints[k] == (int64_t)axis) return true;
+  return false;
+}
+
+/** The elements that one term of a contraction reads; `own` are its result's ranges. */
+static node_list reads_of_term(turning *t, const node *reduce, const node *product, map *own) {
+  ir *g = t->f->g;
+  arena *a = t->f->a;
+  const node *x = reduce->src[0];
+  const node **at = arena_alloc(a, (x->rank + 1u) * sizeof *at);
+  const node **in = arena_alloc(a, (product->rank + 1u) * sizeof *in);
+  for (size_t i = 0; i < x->rank; i++) {
+    bool is_one = node_is_bits(x->dims[i], 1);
+    at[i] = is_one ? ix_const(g, 0) : range_make(g, x->dims[i], KIND_LOOP);
+    if (!is_one && !is_reduced(reduce, i)) map_set(a, own, at[i], NULL);
+  }
+  ranges_through(g, x, product, at, in);
+  const node *term = ranges_element(g, &t->known, product, product->rank, in);
+  node_list order = topo_sort(a, &term, 1, NULL, NULL), reads = {0};
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_INDEX) vec_push(a, &reads, order.at[i]);
+  return reads;
+}
+
+/** Whether elements along a range are read by one of the reads alone. */
+static bool is_only_in(const node_list *reads, const node *read, const node *range) {
+  for (size_t i = 0; i < reads->n; i++)
+    if (reads->at[i] != read && node_is_free_in(range, reads->at[i])) return false;
+  return true;
+}
+
+/** The range of the result along which an axis is read one by one, and nothing else is; NULL: there
+    is none of a size for lanes. */
+static const node *lanes_along(const node_list *reads, const node *read, size_t axis,
+                               const map *own) {
+  const node *x = read->src[1 + axis];
+  for (size_t i = 0; i < ix_terms(x); i++) {
+    const node *r = ix_atom(x, i);
+    if (ix_factor(x, i) == 1 && map_has(own, r) && range_extent(r)->lo >= LEAST_LANES &&
+        is_only_in(reads, read, r))
+      return r;
+  }
+  return NULL;
+}
+
+static bool is_sized(const node *n) {
+  for (size_t i = 0; i < n->rank; i++)
+    if (!node_is_const(n->dims[i])) return false;
+  return true;
+}
+
+static void turn(turning *t, const node_list *reads, const node *read, const map *own) {
+  const node *param = read->src[0], *buffer;
+  if (param->op != OP_PARAM || param->rank < 2 || map_has(&t->others, param)) return;
+  buffer = t->n.origins.at[param->ints[0]];
+  bool is_ours = false;
+  for (size_t i = 0; i < t->f->out.at.n; i++) is_ours |= t->f->out.at.at[i].leaf == buffer;
+  if ((!is_ours && !is_given(t->f, buffer)) || !is_sized(buffer)) return;
+  if (map_has(&t->axis, buffer) || lanes_along(reads, read, param->rank - 1, own)) return;
+  for (size_t k = param->rank - 1; k-- > 0;) {
+    if (!lanes_along(reads, read, k, own)) continue;
+    map_set(t->f->a, &t->axis, buffer, (void *)(uintptr_t)(k + 1));
+    return;
+  }
+}
+
+/** Reads a buffer with one axis last as it was before. */
+static const node *turned(finding *f, const node *buffer, size_t last) {
+  int64_t *to = arena_alloc(f->a, buffer->rank * sizeof *to);
+  int64_t *back = arena_alloc(f->a, buffer->rank * sizeof *back);
+  size_t n = 0;
+  for (size_t i = 0; i < buffer->rank; i++)
+    if (i != last) to[n++] = (int64_t)i;
+  to[n] = (int64_t)last;
+  for (size_t i = 0; i < buffer->rank; i++) back[to[i]] = (int64_t)i;
+  for (size_t i = 0; i < f->out.at.n; i++) { /* one of ours is made like that */
+    constant *c = &f->out.at.at[i];
+    if (c->leaf != buffer) continue;
+    const node *value = ir_permute(f->g, c->value, to);
+    int64_t ints[] = {buffer->ints[0], 1};
+    c->value = value;
+    c->leaf = ir_node(f->g, OP_BUFFER, (dtype)value->dtype, value->dims, value->rank, ints, 2);
+    return ir_permute(f->g, c->leaf, back);
+  }
+  return ir_permute(f->g, new_leaf(f, ir_permute(f->g, buffer, to)), back);
+}
+
+static const node *below_movements(const node *x) {
+  while (op_is_movement((op)x->op)) x = x->src[0];
+  return x;
+}
+
+static void find_others(turning *t, const node_list *order) {
+  map products = {0};
+  for (size_t i = 0; i < order->n; i++) {
+    const node *product = product_of(order->at[i]);
+    if (product) map_set(t->f->a, &products, product, NULL);
+  }
+  for (size_t i = 0; i < order->n; i++) {
+    const node *n = order->at[i];
+    bool reads = is_computed(n) ? !map_has(&products, n) : n->op == OP_GATHER;
+    for (uint32_t k = 0; k < n->n_src && reads; k++)
+      if (n->src[k]->dtype != DT_INDEX)
+        map_set(t->f->a, &t->others, below_movements(n->src[k]), NULL);
+  }
+}
+
+static void find_turned(finding *f) {
+  turning t = {.f = f};
+  schedule_request r = {
+      .roots = f->out.roots, .n_roots = f->request->n_roots, .math = f->request->math};
+  schedule_normalise(f->g, &r, &t.n);
+  node_list order = topo_sort(f->a, t.n.roots, t.n.n_roots, NULL, NULL);
+  find_others(&t, &order);
+  for (size_t i = 0; i < order.n; i++)
+    if (is_computed(order.at[i])) map_set(f->a, &t.known, order.at[i], (void *)order.at[i]);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *product = product_of(order.at[i]);
+    map own = {0};
+    if (!product) continue;
+    node_list reads = reads_of_term(&t, order.at[i], product, &own);
+    for (size_t k = 0; k < reads.n; k++) turn(&t, &reads, reads.at[k], &own);
+  }
+  node_list leaves = topo_sort(f->a, f->out.roots, f->request->n_roots, NULL, NULL);
+  for (size_t i = 0; i < leaves.n; i++) {
+    uintptr_t axis = (uintptr_t)map_get(&t.axis, leaves.at[i]);
+    if (axis) map_set(f->a, &f->stand_in, leaves.at[i], (void *)turned(f, leaves.at[i], axis - 1));
+  }
+}
+
+constants schedule_constants(ir *g, const constants_request *r) {
+  finding f = {.g = g, .a = ir_arena(g), .request = r};
+  f.out.roots = arena_copy(f.a, r->roots, r->n_roots * sizeof *r->roots);
+  find_computed(&f);
+  replace(&f);
+  find_turned(&f);
+  replace(&f);
+  return f.out;
+}

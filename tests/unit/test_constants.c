@@ -1,0 +1,168 @@
+/* What of a graph is computed once: found in small graphs, and left alone where it should be. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "ir/build.h"
+#include "schedule/constants.h"
+
+enum { FIRST_CONSTANT = 10 }; /* BUFFERs from this uid on never change */
+
+typedef struct test {
+  diag d;
+  ir *g;
+  void (*body)(struct test *t);
+} test;
+
+static void call_body(void *arg) {
+  test *t = arg;
+  t->body(t);
+}
+
+static void run_body(void (*body)(test *t)) {
+  test t = {.body = body};
+  t.g = ir_new(&mem_system, &t.d, false);
+  assert_non_null(t.g);
+  tn_status status = diag_catch(&t.d, call_body, &t);
+  ir_free(t.g);
+  if (status != TN_OK) fail_msg("%s", t.d.text);
+}
+
+#define TEST(name)                  \
+  static void name##_body(test *t); \
+  static void name(void **state) {  \
+    (void)state;                    \
+    run_body(name##_body);          \
+  }                                 \
+  static void name##_body(test *t)
+
+static const node *buffer(test *t, int64_t uid, size_t rank, int64_t a, int64_t b) {
+  const node *dims[] = {ix_const(t->g, a), ix_const(t->g, b)};
+  int64_t ints[] = {uid, 0};
+  return ir_node(t->g, OP_BUFFER, DT_F32, dims, rank, ints, 2);
+}
+
+static bool never_changes(void *user, const node *n) {
+  (void)user;
+  return n->ints[0] >= FIRST_CONSTANT;
+}
+
+static constants found(test *t, const node *root) {
+  return schedule_constants(
+      t->g, &(constants_request){.roots = &root, .n_roots = 1, .is_constant = never_changes});
+}
+
+static size_t count(test *t, const node *root, op o) {
+  node_list order = topo_sort(ir_arena(t->g), &root, 1, NULL, NULL);
+  size_t n = 0;
+  for (size_t i = 0; i < order.n; i++) n += order.at[i]->op == o;
+  return n;
+}
+
+static const node *expanded(test *t, const node *x, size_t rank, const node *const shape[],
+                            const node *const dims[]) {
+  return ir_expand(t->g, ir_reshape(t->g, x, rank, shape), dims);
+}
+
+/** Σ_k x[m, k] · w[k, n], or with `turned` w[n, k]. */
+static const node *product(test *t, const node *x, const node *w, bool turned) {
+  const node *one = ix_const(t->g, 1), *m = x->dims[0], *k = x->dims[1], *n = w->dims[!turned];
+  const int64_t swap[] = {1, 0}, axis = 1;
+  if (turned) w = ir_permute(t->g, w, swap);
+  const node *dims[] = {m, k, n};
+  const node *a = expanded(t, x, 3, (const node *[]){m, k, one}, dims);
+  const node *b = expanded(t, w, 3, (const node *[]){one, k, n}, dims);
+  return ir_reduce(t->g, ir_op2(t->g, OP_MUL, a, b), OP_ADD, 1, &axis);
+}
+
+TEST(what_is_computed_from_constants) {
+  const node *x = buffer(t, 0, 1, 32, 0), *v = buffer(t, 10, 1, 32, 0),
+             *w = buffer(t, 11, 1, 32, 0);
+  const node *scale = ir_op2(t->g, OP_DIV, w, ir_op1(t->g, OP_SQRT, v));
+  constants c = found(t, ir_op2(t->g, OP_MUL, x, scale));
+  assert_int_equal(c.at.n, 1);
+  assert_ptr_equal(c.at.at[0].value, scale);
+  assert_int_equal(c.at.at[0].leaf->op, OP_BUFFER);
+  assert_true(c.at.at[0].leaf->ints[0] > 11);
+  assert_ptr_equal(c.roots[0], ir_op2(t->g, OP_MUL, x, c.at.at[0].leaf));
+}
+
+TEST(what_changes_is_computed_in_each_run) {
+  const node *x = buffer(t, 0, 1, 32, 0), *v = buffer(t, 1, 1, 32, 0);
+  const node *root = ir_op2(t->g, OP_MUL, x, ir_op1(t->g, OP_SQRT, v));
+  constants c = found(t, root);
+  assert_int_equal(c.at.n, 0);
+  assert_ptr_equal(c.roots[0], root);
+}
+
+TEST(what_takes_more_than_it_is_made_of) {
+  const node *dims[] = {ix_const(t->g, 32), ix_const(t->g, 32)}, *one = ix_const(t->g, 1);
+  const node *a = expanded(t, buffer(t, 10, 1, 32, 0), 2, (const node *[]){dims[0], one}, dims);
+  const node *b = expanded(t, buffer(t, 11, 1, 32, 0), 2, (const node *[]){one, dims[1]}, dims);
+  const node *all = ir_op2(t->g, OP_ADD, a, b);
+  assert_int_equal(found(t, ir_op2(t->g, OP_ADD, buffer(t, 0, 2, 32, 32), all)).at.n, 0);
+}
+
+TEST(weights_whose_lanes_are_apart) {
+  const node *x = buffer(t, 0, 2, 24, 40), *w = buffer(t, 10, 2, 16, 40);
+  constants c = found(t, product(t, x, w, true));
+  assert_int_equal(c.at.n, 1);
+  const int64_t swap[] = {1, 0};
+  assert_ptr_equal(c.at.at[0].value, ir_permute(t->g, w, swap));
+  assert_ptr_equal(c.at.at[0].leaf->dims[0], ix_const(t->g, 40));
+  assert_ptr_equal(c.at.at[0].leaf->dims[1], ix_const(t->g, 16));
+  assert_int_equal(count(t, c.roots[0], OP_BUFFER), 2);
+}
+
+TEST(weights_whose_lanes_are_side_by_side) {
+  const node *x = buffer(t, 0, 2, 24, 40);
+  assert_int_equal(found(t, product(t, x, buffer(t, 10, 2, 40, 16), false)).at.n, 0);
+}
+
+TEST(weights_that_are_computed) {
+  const node *x = buffer(t, 0, 2, 24, 40), *w = buffer(t, 10, 2, 16, 40);
+  constants c = found(t, product(t, x, ir_op1(t->g, OP_EXP, w), true));
+  assert_int_equal(c.at.n, 1);
+  const int64_t swap[] = {1, 0};
+  assert_ptr_equal(c.at.at[0].value, ir_permute(t->g, ir_op1(t->g, OP_EXP, w), swap));
+  assert_int_equal(count(t, c.roots[0], OP_EXP), 0);
+}
+
+TEST(weights_of_few_lanes) {
+  const node *x = buffer(t, 0, 2, 24, 40);
+  assert_int_equal(found(t, product(t, x, buffer(t, 10, 2, 4, 40), true)).at.n, 0);
+}
+
+TEST(weights_that_something_else_reads) {
+  const node *x = buffer(t, 0, 2, 24, 40), *w = buffer(t, 10, 2, 16, 40);
+  const node *y = product(t, x, w, true), *rows = ir_op2(t->g, OP_MUL, buffer(t, 1, 2, 16, 40), w);
+  const node *roots[] = {y, rows};
+  constants c = schedule_constants(
+      t->g, &(constants_request){.roots = roots, .n_roots = 2, .is_constant = never_changes});
+  assert_int_equal(c.at.n, 0);
+}
+
+TEST(both_operands_never_change) {
+  const node *x = buffer(t, 10, 2, 24, 40), *w = buffer(t, 11, 2, 16, 40);
+  constants c = found(t, ir_op2(t->g, OP_ADD, buffer(t, 0, 2, 24, 16), product(t, x, w, true)));
+  assert_int_equal(c.at.n, 1);
+  assert_int_equal(count(t, c.roots[0], OP_REDUCE), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_is_computed_from_constants),
+      cmocka_unit_test(what_changes_is_computed_in_each_run),
+      cmocka_unit_test(what_takes_more_than_it_is_made_of),
+      cmocka_unit_test(weights_whose_lanes_are_apart),
+      cmocka_unit_test(weights_whose_lanes_are_side_by_side),
+      cmocka_unit_test(weights_that_are_computed),
+      cmocka_unit_test(weights_of_few_lanes),
+      cmocka_unit_test(weights_that_something_else_reads),
+      cmocka_unit_test(both_operands_never_change),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
