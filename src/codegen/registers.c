@@ -23,6 +23,7 @@ typedef VEC(cell) cell_list;
 typedef struct array {
   const node *alloc;
   cell_list cells; /* in the order of their elements, once all accesses are known */
+  size_t held;     /* registers that it and arrays inside of it take */
   bool refused;
 } array;
 
@@ -122,6 +123,43 @@ static void find_arrays(promotion *p, const node_list *order, size_t registers) 
   for (size_t i = 0; i < order->n; i++) check_load(p, order->at[i]);
 }
 
+/* Arrays that are alive around others, as the sums of blocks are around the sums of terms: what
+   does not fit into the registers beside what is inside of it stays in memory. */
+
+static size_t places_of(const array *a) { return a->alloc->n_src - 1; }
+
+static int inner_first(const void *a, const void *b) {
+  size_t x = places_of(*(array *const *)a), y = places_of(*(array *const *)b);
+  return (x < y) - (x > y);
+}
+
+static bool is_inside(const array *inner, const array *outer) {
+  for (uint32_t i = 1; i < outer->alloc->n_src; i++) {
+    bool found = false;
+    for (uint32_t k = 1; k < inner->alloc->n_src && !found; k++)
+      found = inner->alloc->src[k] == outer->alloc->src[i];
+    if (!found) return false;
+  }
+  return places_of(inner) > places_of(outer);
+}
+
+static void keep_inner(promotion *p, const node_list *order, size_t registers) {
+  VEC(array *) all = {0};
+  for (size_t i = 0; i < order->n; i++) {
+    array *a = order->at[i]->op == OP_ALLOC ? map_get(&p->arrays, order->at[i]) : NULL;
+    if (a && !a->refused && a->cells.n > 1) vec_push(p->a, &all, a);
+  }
+  if (all.n) qsort(all.at, all.n, sizeof *all.at, inner_first);
+  for (size_t i = 0; i < all.n; i++) {
+    array *a = all.at[i];
+    size_t inside = 0;
+    for (size_t k = 0; k < i; k++)
+      if (is_inside(all.at[k], a) && all.at[k]->held > inside) inside = all.at[k]->held;
+    a->refused = inside && inside + a->cells.n > registers;
+    a->held = inside + (a->refused ? 0 : a->cells.n);
+  }
+}
+
 /* What stands for them. */
 
 static const node *image(const promotion *p, const node *n) {
@@ -219,6 +257,7 @@ const node *codegen_registers(ir *g, const node *sink, const target *t) {
   promotion p = {.g = g, .a = ir_arena(g)};
   node_list order = topo_sort(p.a, &sink, 1, NULL, NULL);
   find_arrays(&p, &order, t->registers);
+  keep_inner(&p, &order, t->registers);
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i], *with = rebuilt(&p, n);
     if (with != n) map_set(p.a, &p.image, n, (void *)with);

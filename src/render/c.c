@@ -27,7 +27,7 @@ const char *c_value_name(c_writer *w, const char *name) {
 /* Statements. */
 
 static void begin(c_writer *w) {
-  for (unsigned i = 0; i <= w->depth; i++) str_add(&w->body, "  ");
+  for (unsigned i = 0; i <= w->open.n; i++) str_add(&w->body, "  ");
 }
 
 static void open_loop(c_writer *w, const node *n) {
@@ -36,11 +36,17 @@ static void open_loop(c_writer *w, const node *n) {
   v->name = arena_printf(w->arena, "i%u", w->loops++);
   begin(w);
   str_addf(&w->body, "for (%s %s = 0; %s < %s; %s++) {\n", type, v->name, v->name, end, v->name);
-  w->depth++;
+  vec_push(w->arena, &w->open, ((c_loop){.range = n}));
 }
 
+/** An array that iterations share is in memory because registers are short: compilers that keep it
+    in variables all the same do so at the cost of what inner loops use. */
 static void close_loop(c_writer *w) {
-  w->depth--;
+  if (vec_last(&w->open).keeps && w->d->barrier) {
+    begin(w);
+    str_addf(&w->body, "%s;\n", w->d->barrier);
+  }
+  w->open.n--;
   begin(w);
   str_add(&w->body, "}\n");
 }
@@ -91,6 +97,8 @@ static void write_store(c_writer *w, const node *n) {
     return;
   }
   access.storage->used = true;
+  for (size_t i = 0; i < w->open.n && access.storage->root->op == OP_ALLOC; i++)
+    w->open.at[i].keeps |= !node_is_free_in(w->open.at[i].range, n->src[1]);
   c_piece address = c_expr_value(w, access.address);
   bool bare = address.primary || !vector;
   c_blanks b = {.a = access.storage->name,

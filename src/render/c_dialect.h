@@ -85,6 +85,7 @@ struct c_dialect {
   const char *value;       /* declares the runtime value $a */
   const char *entry;       /* begins the entry of kernel $a, and the call of its function there */
   const char *argument[2]; /* the $n-th [0] buffer, [1] runtime value, in that call */
+  const char *barrier;     /* a statement before which all stores are done; NULL: there is none */
   const char *scratch_param;
   const char *scratch_argument[2]; /* buffer $a; [1] that of the worker of runtime value $b, each of
                                       which has $n bytes */

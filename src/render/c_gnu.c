@@ -175,6 +175,7 @@ const c_dialect c_gnu = {
              "  (void)bufs, (void)vals;\n"
              "  $a_body",
     .argument = {"bufs[$n]", "vals[$n]"},
+    .barrier = "__asm__ volatile(\"\" ::: \"memory\")",
     .scratch_param = "char *restrict scratch",
     .scratch_argument = {"bufs[$a]", "(char *)bufs[$a] + vals[$b] * $n"},
 };

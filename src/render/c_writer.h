@@ -25,6 +25,12 @@ typedef struct c_blanks {
   int64_t n;
 } c_blanks;
 
+/** A loop that is being written. */
+typedef struct c_loop {
+  const node *range;
+  bool keeps; /* iterations store to the same places of an array in memory */
+} c_loop;
+
 typedef struct c_writer {
   const c_dialect *d;
   arena *arena;
@@ -33,7 +39,7 @@ typedef struct c_writer {
   bool *named;             /* runtime values: whether they are used */
   VEC(const char *) known; /* types and helper functions declared so far */
   str head, body;          /* declarations; the function's statements */
-  unsigned depth;          /* of loops */
+  VEC(c_loop) open;        /* loops, the innermost last */
   uint32_t values, loops, registers, scratches;
   scratch_plan scratch;
 } c_writer;

@@ -680,7 +680,7 @@ static void arrays_of_a_kernel(void **state) {
   workers_count(f, "REF", false);
   assert_int_equal(compile_counting(f, "CPU", 1 << 20, &p, &why), TN_ERR_UNSUPPORTED);
   assert_string_equal(why.text, "counting: the kernel's own arrays take 8388608 bytes, and may "
-                                "take 262144 on this device");
+                                "take 1048576 on this device");
 }
 
 static void launch_indices_that_a_device_lacks(void **state) {

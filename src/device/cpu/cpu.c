@@ -33,7 +33,7 @@
 enum { MOST_INDEX = 15, ALIGN_BYTES = 64, HUGE_BYTES = 2 << 20, FEW = 64 };
 
 /** Bytes of a kernel's own arrays, for each worker: a part of the second cache. */
-enum { MOST_SCRATCH = 256 << 10 };
+enum { MOST_SCRATCH = 1 << 20 };
 
 /** A device. All of them are the same processor. */
 typedef struct cpu {
