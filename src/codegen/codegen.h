@@ -55,6 +55,9 @@ const node *codegen_registers(ir *g, const node *sink, const target *t);
 /** threads.c: THREAD ranges become loops over a worker's share, from core_id and core_count. */
 const node *codegen_threads(ir *g, const node *sink);
 
+/** edges.c: loops that copy and compare their index with bounds are parted there. */
+const node *codegen_edges(ir *g, const node *sink);
+
 /** index_width.c: every index node gets an integer type of 32 or 64 bits. */
 const node *codegen_index_width(ir *g, const node *sink, const target *t);
 

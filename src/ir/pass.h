@@ -16,6 +16,7 @@
   X(PASS_EXPAND, "expand")           \
   X(PASS_REGISTERS, "registers")     \
   X(PASS_THREADS, "threads")         \
+  X(PASS_EDGES, "edges")             \
   X(PASS_DECOMPOSE, "decompose")     \
   X(PASS_INDEX_WIDTH, "index_width") \
   X(PASS_LINEARISE, "linearise")

@@ -1,6 +1,13 @@
 #include "laws/laws.h"
 
 #include "ir/subst.h"
+#include "ir/topo.h"
+
+/** Arrays are read, not entered. */
+static bool is_entered(const node *n, void *user) {
+  (void)user;
+  return n->op != OP_INDEX || n->src[0]->op != OP_PARAM;
+}
 
 /** One coordinate of what is read: a base, and how far the inner ranges lead from it. */
 typedef struct side {
@@ -47,24 +54,63 @@ static size_t order_sides(const side sides[], size_t rank, const node *lanes, si
   return n;
 }
 
+/** An index expression with each side's offset replaced by what stands for it; NULL: it leads along
+    the inner ranges otherwise than the sides do. */
+static const node *led(ir *g, const node *x, const node *const inner[], size_t n,
+                       const side sides[], const node *const stand_ins[], size_t rank) {
+  side own;
+  if (side_of(g, x, inner, n, &own)) return NULL;
+  for (size_t i = 0; i < rank; i++) {
+    if (sides[i].extent < 2) continue;
+    int64_t each = ix_factor(sides[i].offset, 0);
+    int64_t times = ix_coefficient(own.offset, ix_atom(sides[i].offset, 0)) / each;
+    if (own.offset == ix_scale(g, sides[i].offset, times))
+      return ix_add(g, own.base, ix_scale(g, stand_ins[i], times));
+  }
+  return NULL;
+}
+
+static bool depends(const node *const inner[], size_t n, const node *x) {
+  for (size_t i = 0; i < n; i++)
+    if (node_is_free_in(inner[i], x)) return true;
+  return false;
+}
+
+/** What is read, at the elements of the box; NULL: its indices do not allow that. */
+static const node *in_box(ir *g, const node *what, const node *const inner[], size_t n,
+                          const side sides[], const node *const stand_ins[], size_t rank) {
+  arena *a = ir_arena(g);
+  node_list order = topo_sort(a, &what, 1, is_entered, NULL);
+  map with = {0};
+  for (size_t i = 0; i < order.n; i++) {
+    const node *user = order.at[i];
+    for (uint32_t k = 0; k < user->n_src && user->dtype != DT_INDEX; k++) {
+      const node *x = user->src[k];
+      if (x->dtype != DT_INDEX || !depends(inner, n, x)) continue;
+      const node *made = led(g, x, inner, n, sides, stand_ins, rank);
+      if (!made) return NULL;
+      map_set(a, &with, x, (void *)made);
+    }
+  }
+  return subst(g, what, &with);
+}
+
 /** The array of what is read, and the element of it that is. */
-static const node *gathered(ir *g, const node *index, const side sides[], const size_t order[],
-                            size_t rank) {
+static const node *gathered(ir *g, const node *what, const node *const inner[], size_t n,
+                            const side sides[], size_t all, const size_t order[], size_t rank) {
   arena *a = ir_arena(g);
   const node **ranges = arena_alloc(a, rank * sizeof *ranges);
   const node **extents = arena_alloc(a, rank * sizeof *extents);
   const node **at = arena_alloc(a, rank * sizeof *at);
-  const node **coords = arena_alloc(a, index->n_src * sizeof *coords);
-  for (size_t i = 0; i + 1 < index->n_src; i++) coords[i] = sides[i].base;
+  const node **stand_ins = arena_calloc(a, all, sizeof *stand_ins);
   for (size_t i = 0; i < rank; i++) {
     const side *s = &sides[order[i]];
     extents[i] = ix_const(g, s->extent);
-    ranges[i] = range_make(g, extents[i], KIND_LOOP);
-    coords[order[i]] = ix_add(g, s->base, ranges[i]);
+    stand_ins[order[i]] = ranges[i] = range_make(g, extents[i], KIND_LOOP);
     at[i] = s->offset;
   }
-  dtype t = (dtype)index->dtype;
-  const node *value = index_make(g, t, index->src[0], index->ints[0], index->n_src - 1, coords);
+  const node *value = in_box(g, what, inner, n, sides, stand_ins, all);
+  if (!value) return NULL;
   const node *stage = stage_make(g, &(stage_spec){.n_values = 1,
                                                   .n_ranges = rank,
                                                   .values = &value,
@@ -72,7 +118,7 @@ static const node *gathered(ir *g, const node *index, const side sides[], const 
                                                   .coords = ranges,
                                                   .extents = extents,
                                                   .ranges = ranges});
-  return index_make(g, t, stage, 0, rank, at);
+  return index_make(g, (dtype)what->dtype, stage, 0, rank, at);
 }
 
 static bool is_written(const node *sink, const node *param) {
@@ -82,11 +128,33 @@ static bool is_written(const node *sink, const node *param) {
   return false;
 }
 
-const node *law_data(laws *l, const node *sink, const node *index, const node *const inner[],
+/** The first element of a buffer in an expression; NULL: there is none, or it computes something
+   that has a place of its own. */
+static const node *element_in(laws *l, const node *what) {
+  const node *found = NULL;
+  node_list order = topo_sort(ir_arena(l->g), &what, 1, is_entered, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i];
+    bool is_read = n->op == OP_INDEX && n->src[0]->op == OP_PARAM;
+    if (is_read && !found) found = n;
+    if (!is_read && n->dtype != DT_INDEX && n->op != OP_CONST && !op_is_elementwise((op)n->op))
+      return NULL;
+  }
+  return found;
+}
+
+static bool reads_written(laws *l, const node *sink, const node *what) {
+  node_list order = topo_sort(ir_arena(l->g), &what, 1, is_entered, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_INDEX && is_written(sink, order.at[i]->src[0])) return true;
+  return false;
+}
+
+const node *law_data(laws *l, const node *sink, const node *what, const node *const inner[],
                      size_t n, const node *lanes, const node **element) {
-  if (index->op != OP_INDEX || index->src[0]->op != OP_PARAM)
-    return law_refuse(l, "it is no element of a buffer");
-  if (is_written(sink, index->src[0])) return law_refuse(l, "the kernel writes to the buffer");
+  const node *index = element_in(l, what);
+  if (!index) return law_refuse(l, "it is not computed from elements of buffers alone");
+  if (reads_written(l, sink, what)) return law_refuse(l, "the kernel writes to the buffer");
   size_t rank = index->n_src - 1, order[IR_MOST_RANK];
   side sides[IR_MOST_RANK];
   for (size_t i = 0; i < rank; i++) {
@@ -95,8 +163,9 @@ const node *law_data(laws *l, const node *sink, const node *index, const node *c
   }
   size_t count = order_sides(sides, rank, lanes, order);
   if (!count) return law_refuse(l, "it does not vary along the ranges");
-  *element = gathered(l->g, index, sides, order, count);
-  return law_made(l, sink, law_replace(l, sink, index, *element),
+  *element = gathered(l->g, what, inner, n, sides, rank, order, count);
+  if (!*element) return law_refuse(l, "its conditions go along the ranges unlike its indices");
+  return law_made(l, sink, law_replace(l, sink, what, *element),
                   "DATA of buffer %" PRId64 " inside of r%" PRId64, index->src[0]->ints[0],
                   law_id(inner[0]));
 }

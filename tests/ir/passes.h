@@ -164,21 +164,34 @@ static void pass_order(const pass_call *c) {
   law_result(c, &l, law_order(&l, c->roots->at[0], range_named(c, argument(c, 0)), position));
 }
 
-/** data(SLOT,LANES,RANGE,…): of the first element of a param that is read. */
-static void pass_data(const pass_call *c) {
-  laws l = {.g = c->g};
-  const node *index = NULL, *element, *inner[MOST_PASS_ARGUMENTS];
+/** The first element of a param that is read, or with `op` the first such node on one. */
+static const node *reader_of(const pass_call *c, int64_t slot, op o) {
+  const node *found = NULL;
   node_list order = topo_sort(ir_arena(c->g), c->roots->at, 1, NULL, NULL);
-  int64_t slot = strtoll(argument(c, 0), NULL, 10);
-  for (size_t i = order.n; i-- > 0;)
-    if (order.at[i]->op == OP_INDEX && order.at[i]->src[0]->op == OP_PARAM &&
-        order.at[i]->src[0]->ints[0] == slot)
-      index = order.at[i];
-  if (!index || c->n < 3) bad_argument(c, "a slot that is read, lanes and ranges");
+  for (size_t i = order.n; i-- > 0;) {
+    const node *n = order.at[i], *index = o == OP_INDEX ? n : n->op == o ? n->src[1] : NULL;
+    if (index && index->op == OP_INDEX && index->src[0]->op == OP_PARAM &&
+        index->src[0]->ints[0] == slot)
+      found = n;
+  }
+  return found;
+}
+
+static void copy_data(const pass_call *c, op o) {
+  laws l = {.g = c->g};
+  const node *element, *inner[MOST_PASS_ARGUMENTS];
+  const node *what = reader_of(c, strtoll(argument(c, 0), NULL, 10), o);
+  if (!what || c->n < 3) bad_argument(c, "a slot that is read, lanes and ranges");
   for (size_t i = 2; i < c->n; i++) inner[i - 2] = range_named(c, c->args[i]);
   const node *lanes = range_named(c, c->args[1]);
-  law_result(c, &l, law_data(&l, c->roots->at[0], index, inner, c->n - 2, lanes, &element));
+  law_result(c, &l, law_data(&l, c->roots->at[0], what, inner, c->n - 2, lanes, &element));
 }
+
+/** data(SLOT,LANES,RANGE,…): of the first element of a param that is read. */
+static void pass_data(const pass_call *c) { copy_data(c, OP_INDEX); }
+
+/** data_where(SLOT,LANES,RANGE,…): of the first WHERE of such an element. */
+static void pass_data_where(const pass_call *c) { copy_data(c, OP_WHERE); }
 
 /** hoist(RANGE,OUTER): the stage that binds a range. */
 static void pass_hoist(const pass_call *c) {
@@ -267,6 +280,8 @@ static void pass_threads(const pass_call *c) {
   EACH_ROOT(c, codegen_threads(c->g, c->roots->at[i]));
 }
 
+static void pass_edges(const pass_call *c) { EACH_ROOT(c, codegen_edges(c->g, c->roots->at[i])); }
+
 static void pass_decompose(const pass_call *c) {
   codegen_options o = options_of(c);
   EACH_ROOT(c, codegen_decompose(c->g, c->roots->at[i], &o));
@@ -338,6 +353,7 @@ static const ir_pass ir_passes[] = {
     {"nest", pass_nest, STAGE_KERNEL},
     {"order", pass_order, STAGE_KERNEL},
     {"data", pass_data, STAGE_KERNEL},
+    {"data_where", pass_data_where, STAGE_KERNEL},
     {"flatten", pass_flatten, STAGE_KERNEL},
     {"hoist", pass_hoist, STAGE_KERNEL},
     {"interchange", pass_interchange, STAGE_KERNEL},
@@ -349,6 +365,7 @@ static const ir_pass ir_passes[] = {
     {"expand", pass_expand, STAGE_LOWERED},
     {"registers", pass_registers, STAGE_LOWERED},
     {"threads", pass_threads, STAGE_LOWERED},
+    {"edges", pass_edges, STAGE_LOWERED},
     {"decompose", pass_decompose, STAGE_LOWERED},
     {"index_width", pass_index_width, STAGE_LOWERED},
     {"linearise", pass_linearise, STAGE_LINEAR},

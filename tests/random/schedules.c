@@ -86,7 +86,8 @@ static void gather(scheduling *s, const node *range) {
     const node *n = order.at[i], *inner[4] = {range}, *element;
     size_t count = 1;
     double size = (double)range_extent(range)->hi;
-    if (n->op != OP_INDEX || !node_is_free_in(range, n) || rng_chance(s->r, 50)) continue;
+    if ((n->op != OP_INDEX && n->op != OP_WHERE) || n->dtype == DT_INDEX) continue;
+    if (!node_is_free_in(range, n) || rng_chance(s->r, 50)) continue;
     for (uint32_t k = 0; k < n->free->n && count < 4; k++)
       if (n->free->at[k] != range && rng_chance(s->r, 30)) {
         inner[count++] = n->free->at[k];

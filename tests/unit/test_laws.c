@@ -78,13 +78,14 @@ static const node *hoisted(test *t, laws *l, const node *sink, const node *range
   return made;
 }
 
-/** Copies what an element that is read along the range is one of. */
+/** Copies what something that is read or computed along the range is one of. */
 static const node *gathered(test *t, rng *r, laws *l, const node *sink, const node *range) {
   node_list order = topo_sort(ir_arena(t->g), &sink, 1, NULL, NULL), reads = {0};
   const node *inner[8] = {range}, *element;
   size_t n = 1;
   for (size_t i = 0; i < order.n; i++)
-    if (order.at[i]->op == OP_INDEX && node_is_free_in(range, order.at[i]))
+    if ((order.at[i]->op == OP_INDEX || op_is_elementwise((op)order.at[i]->op)) &&
+        order.at[i]->dtype != DT_INDEX && node_is_free_in(range, order.at[i]))
       vec_push(ir_arena(t->g), &reads, order.at[i]);
   if (!reads.n) return law_data(l, sink, range, inner, n, NULL, &element);
   const node *index = reads.at[rng_below(r, reads.n)];
@@ -196,7 +197,7 @@ static void refusals_have_reasons(void *arg) {
   assert_null(law_order(&l, sink, stranger, 0));
   assert_string_equal(l.refusal, "no STAGE or FOLD binds the range");
   assert_null(law_data(&l, sink, stranger, &stranger, 1, NULL, &a));
-  assert_string_equal(l.refusal, "it is no element of a buffer");
+  assert_string_equal(l.refusal, "it is not computed from elements of buffers alone");
   assert_null(law_hoist(&l, sink, stranger, stranger, &a));
   assert_string_equal(l.refusal, "no STAGE is hoisted");
   assert_null(law_unit(&l, sink, stranger, &a));

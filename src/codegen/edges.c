@@ -1,0 +1,159 @@
+/* Edges: where loops only copy, and what they copy depends on whether an index has reached a bound,
+   the loop becomes three: before the lower bound, between the bounds, and from the upper one on. In
+   each of them the answer is known. */
+#include "codegen/codegen.h"
+#include "ir/binder.h"
+#include "ir/subst.h"
+#include "ir/topo.h"
+
+#include "base/map.h"
+
+enum { LEAST = 4, MOST_LOOPS = 256 };
+
+/** The comparisons of a loop's index with bounds: index ≥ low, index < high. */
+typedef struct edges {
+  const node *is_from_low, *is_below_high; /* NULL: none */
+  const node *low, *high;
+} edges;
+
+static bool may_be_copied(const node *n) {
+  switch (n->op) {
+  case OP_LOAD:
+  case OP_STORE:
+  case OP_END:
+  case OP_GROUP:
+  case OP_RANGE: return true;
+  default: return op_is_elementwise((op)n->op) || n->dtype == DT_INDEX;
+  }
+}
+
+/** Whether something is the same in all iterations of a loop. */
+static bool is_known_outside(const node *n, const node *end) {
+  for (uint32_t i = 0; i < n->free->n; i++)
+    if (!node_is_free_in(n->free->at[i], end)) return false;
+  return true;
+}
+
+/** Adds a comparison a < b; false: it is none of an index that takes one step at a time with a
+   bound that stays, or there is one like it with another bound. */
+static bool add_edge(ir *g, const node *compare, const node *end, edges *e) {
+  const node *r = end->src[0];
+  const node *gap = ix_gap(g, compare->src[0], compare->src[1]); /* > 0 */
+  int64_t step = gap ? ix_coefficient(gap, r) : 0;
+  const node *rest = gap ? ix_sub(g, gap, ix_scale(g, r, step)) : NULL;
+  if (!rest || !is_known_outside(rest, end) || (step != 1 && step != -1)) return false;
+  if (step < 0) {
+    if (e->is_below_high && e->is_below_high != compare) return false;
+    e->is_below_high = compare;
+    e->high = rest;
+  } else {
+    if (e->is_from_low && e->is_from_low != compare) return false;
+    e->is_from_low = compare;
+    e->low = ix_sub(g, ix_const(g, 1), rest);
+  }
+  return true;
+}
+
+/** Whether a loop only copies, and has edges. */
+static bool find_edges(ir *g, const node *end, edges *e) {
+  const node *r = end->src[0];
+  *e = (edges){0};
+  if (range_kind_of(r) != KIND_LOOP || range_extent(r)->hi < LEAST) return false;
+  node_list order = topo_sort(ir_arena(g), end->src + 1, end->n_src - 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i];
+    bool compares = n->op == OP_LT && n->src[0]->dtype == DT_INDEX && node_is_free_in(r, n);
+    if (is_known_outside(n, end)) continue;
+    if (!may_be_copied(n) || (compares && !add_edge(g, n, end, e))) return false;
+  }
+  return e->is_from_low || e->is_below_high;
+}
+
+/** The part of a loop from one index to another, where comparisons are known. */
+static const node *part(ir *g, const node *end, const node *from, const node *to, map *known) {
+  arena *a = ir_arena(g);
+  const node *r = end->src[0], *extent = ix_sub(g, to, from);
+  if (node_is_bits(extent, 0)) return NULL;
+  const node *own = range_make(g, extent, KIND_LOOP);
+  map moved = {0};
+  map_set(a, &moved, r, (void *)ix_add(g, from, own));
+  const node **src = arena_alloc(a, end->n_src * sizeof *src);
+  src[0] = own;
+  for (uint32_t i = 1; i < end->n_src; i++)
+    src[i] = subst_copy(g, subst(g, end->src[i], known), &moved);
+  return ir_node(g, OP_END, DT_VOID, src, end->n_src, NULL, 0);
+}
+
+static void know(ir *g, map *known, const node *compare, bool is_true) {
+  if (compare) map_set(ir_arena(g), known, compare, (void *)ir_const_bits(g, DT_BOOL, is_true));
+}
+
+/** What follows of conditions that must all hold. */
+static void conclude(ir *g, const node *end, map *known) {
+  node_list order = topo_sort(ir_arena(g), end->src + 1, end->n_src - 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i];
+    for (uint32_t k = 0; n->op == OP_AND && n->dtype == DT_BOOL && k < 2; k++) {
+      const node *one = map_get(known, n->src[k]), *other = map_get(known, n->src[1 - k]);
+      if (!one || one->op != OP_CONST) continue;
+      const node *both = node_int(one) ? (other ? other : n->src[1 - k]) : one;
+      map_set(ir_arena(g), known, n, (void *)both);
+    }
+  }
+}
+
+static void make_parts(ir *g, const node *end, const edges *e, node_list *parts) {
+  const node *zero = ix_const(g, 0), *n = range_extent(end->src[0]);
+  const node *low = e->low ? ix_min(g, ix_max(g, e->low, zero), n) : zero;
+  const node *high = e->high ? ix_min(g, ix_max(g, e->high, low), n) : n;
+  map before = {0}, inside = {0}, behind = {0};
+  know(g, &before, e->is_from_low, false);
+  know(g, &inside, e->is_from_low, true);
+  know(g, &inside, e->is_below_high, true);
+  know(g, &behind, e->is_from_low, true);
+  know(g, &behind, e->is_below_high, false);
+  conclude(g, end, &before);
+  conclude(g, end, &inside);
+  conclude(g, end, &behind);
+  const node *made[] = {part(g, end, zero, low, &before), part(g, end, low, high, &inside),
+                        part(g, end, high, n, &behind)};
+  for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+    if (made[i]) vec_push(ir_arena(g), parts, made[i]);
+}
+
+/** Puts the parts of a loop where it was. */
+static const node *replaced(ir *g, const node *sink, const node *end, const node_list *parts) {
+  arena *a = ir_arena(g);
+  node_list order = topo_sort(a, &sink, 1, NULL, NULL);
+  map image = {0};
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i];
+    node_list src = {0};
+    bool same = true;
+    for (uint32_t k = 0; k < n->n_src; k++) {
+      const node *with = map_get(&image, n->src[k]);
+      for (size_t p = 0; p < parts->n && n->src[k] == end; p++) vec_push(a, &src, parts->at[p]);
+      if (n->src[k] != end) vec_push(a, &src, with);
+      same &= n->src[k] != end && with == n->src[k];
+    }
+    node_spec s = ir_spec(n, src.at, src.n);
+    map_set(a, &image, n, (void *)(same ? n : ir_make(g, &s)));
+  }
+  return map_get(&image, sink);
+}
+
+/** Outer loops first: what is known of their indices is left out of the inner ones. */
+const node *codegen_edges(ir *g, const node *sink) {
+  for (int left = MOST_LOOPS; left > 0; left--) {
+    node_list order = topo_sort(ir_arena(g), &sink, 1, NULL, NULL);
+    const node *found = NULL;
+    edges e;
+    for (size_t i = order.n; i-- > 0 && !found;)
+      if (order.at[i]->op == OP_END && find_edges(g, order.at[i], &e)) found = order.at[i];
+    if (!found) break;
+    node_list parts = {0};
+    make_parts(g, found, &e, &parts);
+    sink = replaced(g, sink, found, &parts);
+  }
+  return sink;
+}
