@@ -31,6 +31,15 @@ void choose_panels(choice *c);
 /** Whether an INDEX in a stage's nest is such, when `cut` indices of its loops become one. */
 bool choice_is_panel(const choice *c, const node *stage, const node *index, double cut);
 
+/** boxes.c: what reductions read under conditions on its indices, copied with its fill before. */
+void choose_boxes(choice *c);
+
+/** shares.c: a range of each nest over threads, where there is enough to do. */
+void choose_shares(choice *c);
+
+/** The conditions, and the choices by them, that go when that is done in a stage's nest: keys. */
+void choice_boxed(const choice *c, const node *stage, map *gone);
+
 /* choice.c: what they share. */
 
 /** Whether the kernel has as many nodes as one should: nothing more is divided. */

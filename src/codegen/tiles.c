@@ -19,9 +19,16 @@ enum {
   LEAST_TILED = 2, /* indices of a range, for certain, of which tiles may overlap */
   LATENCY = 4,     /* cycles from an operand of an addition to its result */
   AT_ONCE = 2,     /* additions, and loads, that start in a cycle */
+  BESIDE = 16,     /* operations beside what takes longer that cost as much as one of these */
   LOOP_COST = 1,   /* cycles an iteration, besides */
   MOST_CODE = 512, /* instructions of the innermost loop */
-  SPARE = 1        /* registers for what is read and used at once */
+  GATES = 4,       /* conditions on indices that are computed in the time of one operation */
+  LINE = 64,       /* bytes that come from a cache at once */
+  FIRST_CACHE = 32 << 10,
+  SECOND_CACHE = 512 << 10, /* a part of it */
+  FROM_SECOND = 1,
+  FROM_THIRD = 3, /* loads in whose time a line comes */
+  SPARE = 1       /* registers for what is read and used at once */
 };
 
 typedef VEC(const node *) range_list;
@@ -36,10 +43,14 @@ typedef struct tiling {
 
 /** An operation of a reduction's innermost loop, or a load. */
 typedef struct operation {
-  double copies; /* of it, for one index of each axis */
-  double each;   /* operations that each of them is */
+  double copies;  /* of it, for one index of each axis */
+  double each;    /* operations that each of them is */
+  double element; /* bytes of a load */
+  double alike;   /* loads of consecutive elements in the loops inside of the tile */
+  double bytes;   /* that all loops inside of the tile's load, for one index of each axis */
   bool is_load, is_vector;
   bool along[AXES]; /* depends on the axis */
+  bool next[AXES];  /* and reads consecutive elements along it */
 } operation;
 
 /** A nest that might be tiled. */
@@ -49,6 +60,7 @@ typedef struct plan {
   const node *stage;
   const node *axis[AXES]; /* NULL: none */
   const node *lanes;      /* the stage's vector; NULL: none */
+  map gone;               /* what is not computed once there are boxes */
   bool is_parted;         /* what a tile leaves over is a nest of its own */
   VEC(operation) operations;
   double states;
@@ -121,6 +133,46 @@ static double copies_of_node(const node *n, const node *lanes) {
   return copies;
 }
 
+/** Whether a range is a loop of the nest, or of what is around it. */
+static bool is_outside_tile(const plan *p, const node *range) {
+  for (size_t k = 0; k < stage_ranges(p->stage); k++)
+    if (stage_range(p->stage)[k] == range) return range_kind_of(range) == KIND_LOOP;
+  return node_is_free_in(range, p->stage);
+}
+
+/** Bytes of what the loops inside of a tile load of an INDEX. */
+static double bytes_inside(const plan *p, const node *index) {
+  double bytes = (double)dtype_bytes((dtype)index->dtype);
+  for (uint32_t i = 0; i < index->free->n; i++) {
+    const node *r = index->free->at[i];
+    if (!is_outside_tile(p, r)) bytes *= weigh_indices(r);
+  }
+  return bytes;
+}
+
+static bool is_next(const node *index, const node *range) {
+  return ix_coefficient(index->src[index->n_src - 1], range) == 1;
+}
+
+/** How many loads of consecutive elements there are in the loops inside of a tile. */
+static double loads_alike(const plan *p, const node *index) {
+  double loads = 1;
+  for (uint32_t i = 0; i < index->free->n; i++) {
+    const node *r = index->free->at[i];
+    if (!is_outside_tile(p, r) && is_next(index, r)) loads *= weigh_indices(r);
+  }
+  return loads;
+}
+
+/** How many loads something takes that is one by itself, if it comes from a further cache. */
+static double loads_from(const operation *o, const int64_t cut[], double times) {
+  double bytes = o->bytes * times / o->copies, alike = o->alike * o->element;
+  if (bytes <= FIRST_CACHE) return 1;
+  for (size_t k = 0; k < AXES; k++) alike *= o->next[k] ? (double)cut[k] : 1;
+  double lines = alike > LINE ? o->element / LINE : o->element / alike;
+  return 1 + (bytes <= SECOND_CACHE ? FROM_SECOND : FROM_THIRD) * lines;
+}
+
 /** Adds the operations in the innermost loop of a FOLD. */
 static void add_operations(plan *p, const node *fold) {
   arena *a = ir_arena(p->g);
@@ -131,13 +183,22 @@ static void add_operations(plan *p, const node *fold) {
     const node *n = nest.at[i];
     bool work =
         op_is_elementwise((op)n->op) && n->dtype != DT_INDEX && n->op != OP_CAST && n->op != OP_MUL;
-    if (!is_in_fold(n, fold) || !(is_read(n) || work)) continue;
+    if (!is_in_fold(n, fold) || !(is_read(n) || work) || map_has(&p->gone, n)) continue;
     operation o = {.copies = copies_of_node(n, lanes), .each = 1, .is_load = is_read(n)};
     o.is_vector = lanes && node_is_free_in(lanes, n);
     bool scattered = o.is_vector && o.is_load && !weigh_reads_streamed(p->g, lanes, n);
     if (scattered && !choice_is_panel(p->c, p->stage, n, MOST_CUT / 2))
       o.each = WEIGH_SCATTERED * weigh_indices(lanes);
-    for (size_t k = 0; k < AXES; k++) o.along[k] = p->axis[k] && node_is_free_in(p->axis[k], n);
+    if (n->dtype == DT_BOOL && !o.is_vector) o.each = 1.0 / GATES;
+    if (o.is_load) {
+      o.bytes = bytes_inside(p, n);
+      o.alike = o.is_vector ? 1 : loads_alike(p, n);
+      o.element = (double)dtype_bytes((dtype)n->dtype) * (o.is_vector ? weigh_indices(lanes) : 1);
+    }
+    for (size_t k = 0; k < AXES; k++) {
+      o.along[k] = p->axis[k] && node_is_free_in(p->axis[k], n);
+      o.next[k] = o.along[k] && o.is_load && !o.is_vector && is_next(n, p->axis[k]);
+    }
     vec_push(a, &p->operations, o);
   }
 }
@@ -154,6 +215,7 @@ static bool is_innermost(arena *a, const node *fold) {
 static bool make_plan(plan *p) {
   arena *a = ir_arena(p->g);
   node_list nest = weigh_nest(a, p->stage);
+  choice_boxed(p->c, p->stage, &p->gone);
   for (size_t i = 0; i < nest.n; i++) {
     const node *b = nest.at[i];
     if ((b->op != OP_STAGE && b->op != OP_FOLD) || !is_along(p, b)) continue;
@@ -175,13 +237,16 @@ static double cycles(const plan *p, const int64_t cut[], double registers) {
     const operation *o = &p->operations.at[i];
     double times = o->copies;
     for (size_t k = 0; k < AXES; k++) times *= o->along[k] ? (double)cut[k] : 1;
-    *(o->is_load ? &loads : &work) += o->each * times;
+    if (o->is_load)
+      loads += o->each * times * loads_from(o, cut, times);
+    else
+      work += o->each * times;
     if (o->is_load && o->is_vector) held += times;
   }
   work += p->states * all;
   held += p->states * all;
   if (held > registers || loads + work > MOST_CODE) return -1;
-  double most = loads > work ? loads / AT_ONCE : work / AT_ONCE;
+  double most = (loads > work ? loads + work / BESIDE : work + loads / BESIDE) / AT_ONCE;
   return (most > LATENCY ? most : LATENCY) + LOOP_COST;
 }
 
@@ -362,13 +427,32 @@ static void tile_nest(tiling *m, const node *range) {
 
 /* Copies inside of reductions. */
 
-/** The ranges that a FOLD is inside of and that are copies or lanes, lanes last. */
-static size_t copies_of(const node *fold, const node *outer[], size_t most) {
+/** Whether vectors are loaded along a range: what differs along other copies is used up meanwhile.
+ */
+static bool loads_vectors(ir *g, const node *fold, const node *range) {
+  node_list nest = weigh_nest(ir_arena(g), fold);
+  const node *lanes = lanes_around(g, fold, &nest);
+  for (size_t i = 0; i < nest.n && lanes; i++)
+    if (is_read(nest.at[i]) && node_is_free_in(lanes, nest.at[i]) &&
+        node_is_free_in(range, nest.at[i]))
+      return true;
+  return false;
+}
+
+/** The ranges that a FOLD is inside of and that are copies or lanes: inner ones are those along
+    which vectors are loaded, and at last the lanes. */
+static size_t copies_of(choice *c, const node *fold, const node *outer[], size_t most) {
+  enum { COPIES, OF_VECTORS, LANES, CLASSES };
   size_t n = 0;
-  for (int lanes = 0; lanes < 2; lanes++)
+  for (int class = 0; class < CLASSES; class ++)
     for (uint32_t i = 0; i < fold->free->n && n < most; i++) {
-      range_kind kind = range_kind_of(fold->free->at[i]);
-      if (kind == (lanes ? KIND_VECTOR : KIND_UNROLL)) outer[n++] = fold->free->at[i];
+      const node *r = fold->free->at[i];
+      range_kind kind = range_kind_of(r);
+      int own = kind == KIND_VECTOR                 ? LANES
+                : kind != KIND_UNROLL               ? CLASSES
+                : loads_vectors(c->laws.g, fold, r) ? OF_VECTORS
+                                                    : COPIES;
+      if (own == class) outer[n++] = r;
     }
   return n;
 }
@@ -385,7 +469,7 @@ static void put_in_lanes(choice *c, const node *fold, const node *outer, const n
 static bool interchange(choice *c, const node *fold) {
   enum { MOST = 8 };
   const node *outer[MOST], *own[MOST];
-  size_t n = copies_of(fold, outer, MOST);
+  size_t n = copies_of(c, fold, outer, MOST);
   const node *made = law_interchange(&c->laws, c->sink, fold_range(fold)[0], outer, n, own);
   if (!made) return false;
   c->sink = made;
@@ -419,6 +503,7 @@ void choose_tiles(choice *c) {
     if (binders.at[i]->op == OP_STAGE && stage_ranges(binders.at[i]))
       vec_push(ir_arena(c->laws.g), &m.work, stage_range(binders.at[i])[0]);
   while (m.work.n && !choice_is_full(c)) tile_nest(&m, vec_pop(&m.work));
+  choose_boxes(c);
   choose_panels(c);
   interchange_all(c);
 }

@@ -21,7 +21,8 @@ typedef struct weighing {
   choice *c;
   ir *g;
   map own;   /* binders that go in vectors of their own → their range */
-  map lanes; /* the same ranges */
+  map lanes; /* these → how many */
+  map gone;  /* conditions that boxes leave out */
 } weighing;
 
 /** Whether an array that is built for each index of a range would be too large for each lane. */
@@ -45,11 +46,13 @@ static double in_lanes(ir *g, const node *n, const node *range, int64_t lanes) {
 }
 
 /** What is left of a node's work by vectors of inner nests. */
-static double by_own(weighing *w, const node *n, int64_t lanes) {
+static double by_own(weighing *w, const node *n) {
   const node *own = n->op == OP_FOLD ? map_get(&w->own, n) : NULL;
-  if (own) return weigh_node(n) / (double)lanes;
-  for (uint32_t i = 0; i < n->free->n; i++)
-    if (map_has(&w->lanes, n->free->at[i])) return in_lanes(w->g, n, n->free->at[i], lanes);
+  if (own) return weigh_node(n) / (double)(intptr_t)map_get(&w->lanes, own);
+  for (uint32_t i = 0; i < n->free->n; i++) {
+    int64_t lanes = (intptr_t)map_get(&w->lanes, n->free->at[i]);
+    if (lanes) return in_lanes(w->g, n, n->free->at[i], lanes);
+  }
   return weigh_node(n);
 }
 
@@ -60,18 +63,31 @@ static double work_in_lanes(weighing *w, const node_list *nest, const node *rang
   for (size_t i = 0; i < nest->n; i++) {
     const node *n = nest->at[i];
     bool depends = range && node_is_free_in(range, n);
+    if (map_has(&w->gone, n)) continue;
     if (depends && is_large_in_lanes(w->g, n, range, lanes)) return -1;
-    work += depends ? in_lanes(w->g, n, range, lanes) : by_own(w, n, lanes);
+    work += depends ? in_lanes(w->g, n, range, lanes) : by_own(w, n);
   }
   return work;
 }
 
-static bool writes_streamed(ir *g, const node *stage, const node *range) {
-  for (size_t i = 0; i < stage_values(stage); i++)
-    if (!weigh_streamed(g, range, stage_rank(stage, i), stage_extents(stage, i),
-                        stage_coords(stage, i)))
-      return false;
-  return true;
+/** What is left of the stores of an array's nest in vectors along a range (NULL: of none): those at
+    scattered addresses are done one by one. */
+static double stores_in_lanes(ir *g, const node *stage, const node *range, int64_t lanes) {
+  double work = 0, each = 1;
+  for (size_t i = 0; i < stage_ranges(stage); i++) each *= weigh_indices(stage_range(stage)[i]);
+  for (uint32_t i = 0; i < stage->free->n; i++) each *= weigh_indices(stage->free->at[i]);
+  for (size_t i = 0; i < stage_values(stage); i++) {
+    bool streamed = range && weigh_streamed(g, range, stage_rank(stage, i), stage_extents(stage, i),
+                                            stage_coords(stage, i));
+    work += streamed ? each / (double)lanes : range ? WEIGH_SCATTERED * each : each;
+  }
+  return work;
+}
+
+/** What is left of a binder's own work. */
+static double binder_in_lanes(ir *g, const node *binder, const node *range, int64_t lanes) {
+  if (binder->op == OP_STAGE) return stores_in_lanes(g, binder, range, lanes);
+  return range ? weigh_node(binder) / (double)lanes : weigh_node(binder);
 }
 
 /** Whether the order of a FOLD's ranges is free, in this arithmetic. */
@@ -86,29 +102,28 @@ static bool is_free_order(const choice *c, const node *f) {
 }
 
 static bool may_be_lanes(weighing *w, const node *binder, const node *range, int64_t lanes) {
-  if (range_kind_of(range) != KIND_LOOP) return false;
-  if (binder->op == OP_STAGE) return writes_streamed(w->g, binder, range);
+  if (range_kind_of(range) != KIND_LOOP || lanes < 2) return false;
+  if (binder->op == OP_STAGE) return true;
   return is_free_order(w->c, binder) && range_extent(range)->hi >= LANES_WANTED * lanes;
 }
 
-static int64_t lanes_of(const weighing *w, const node_list *nest) {
-  return (int64_t)(w->c->target->vector_bytes / weigh_widest(nest));
+static int64_t lanes_of(const choice *c, const node_list *nest, const node *range) {
+  return (int64_t)(c->target->vector_bytes / weigh_widest(nest, range));
 }
 
-/** The range of a binder whose vectors leave least to do; NULL: none leaves less than inner ones.
- */
-static const node *best_range(weighing *w, const node *binder) {
+/** The range of a binder whose vectors leave least to do, and their lanes; NULL: none leaves less
+    than inner ones. */
+static const node *best_range(weighing *w, const node *binder, int64_t *lanes) {
   node_list nest = weigh_nest(ir_arena(w->g), binder);
   const node *const *ranges, *best = NULL;
-  int64_t lanes = lanes_of(w, &nest);
-  if (lanes < 2) return NULL;
-  double least = work_in_lanes(w, &nest, NULL, lanes);
-  if (binder->op == OP_FOLD) least += weigh_node(binder);
+  double least = work_in_lanes(w, &nest, NULL, 1) + binder_in_lanes(w->g, binder, NULL, 1);
   for (size_t i = binder_ranges(binder, &ranges); i-- > 0;) {
-    if (!may_be_lanes(w, binder, ranges[i], lanes)) continue;
-    double left = work_in_lanes(w, &nest, ranges[i], lanes);
-    if (binder->op == OP_FOLD && left >= 0) left += weigh_node(binder) / (double)lanes;
-    if (left >= 0 && left < least) best = ranges[i], least = left;
+    int64_t n = lanes_of(w->c, &nest, ranges[i]);
+    if (!may_be_lanes(w, binder, ranges[i], n)) continue;
+    double left = work_in_lanes(w, &nest, ranges[i], n);
+    if (left < 0) continue;
+    left += binder_in_lanes(w->g, binder, ranges[i], n);
+    if (left < least) best = ranges[i], least = left, *lanes = n;
   }
   return best;
 }
@@ -118,10 +133,11 @@ static void weigh_inner(weighing *w, const node *binder) {
   node_list nest = weigh_nest(ir_arena(w->g), binder);
   for (size_t i = 0; i < nest.n; i++) {
     const node *b = nest.at[i];
-    const node *range = b->op == OP_STAGE || b->op == OP_FOLD ? best_range(w, b) : NULL;
+    int64_t lanes;
+    const node *range = b->op == OP_STAGE || b->op == OP_FOLD ? best_range(w, b, &lanes) : NULL;
     if (!range) continue;
     map_set(ir_arena(w->g), &w->own, b, (void *)range);
-    map_set(ir_arena(w->g), &w->lanes, range, (void *)b);
+    map_set(ir_arena(w->g), &w->lanes, range, (void *)(intptr_t)lanes);
   }
 }
 
@@ -213,8 +229,9 @@ static const node *first_range(const node *binder) {
     inside of them are kept in `inside`. */
 static bool is_in_lanes(arena *a, map *inside, const node *binder) {
   const node *const *ranges;
-  bool in = false;
+  bool in = map_has(inside, binder);
   for (uint32_t k = 0; k < binder->free->n; k++) in |= map_has(inside, binder->free->at[k]);
+  if (in && binder->op == OP_FOLD) law_fold_arrays(a, binder, inside);
   for (size_t k = 0, n = binder_ranges(binder, &ranges); k < n; k++) {
     range_kind kind = range_kind_of(ranges[k]);
     in |= kind == KIND_VECTOR || kind == KIND_UNROLL;
@@ -241,11 +258,12 @@ void choose_vectors(choice *c) {
   if (!c->target->vector_bytes) return;
   for (const node *b; !choice_is_full(c) && (b = next_binder(c, &tried));) {
     weighing w = {.c = c, .g = g};
+    if (b->op == OP_STAGE) choice_boxed(c, b, &w.gone);
     weigh_inner(&w, b);
-    const node *range = best_range(&w, b);
-    node_list nest = weigh_nest(ir_arena(g), b);
+    int64_t lanes;
+    const node *range = best_range(&w, b, &lanes);
     map_set(ir_arena(g), &tried, first_range(b), (void *)b);
-    if (range && b->op == OP_STAGE) cover(c, range, lanes_of(&w, &nest));
-    if (range && b->op == OP_FOLD) cover_fold(c, range, lanes_of(&w, &nest));
+    if (range && b->op == OP_STAGE) cover(c, range, lanes);
+    if (range && b->op == OP_FOLD) cover_fold(c, range, lanes);
   }
 }

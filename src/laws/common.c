@@ -87,14 +87,22 @@ bool law_nests_vectors(laws *l, const node *sink, const node *range) {
   return law_inside_vectors(l->g, sink, range, &inside);
 }
 
+void law_fold_arrays(arena *a, const node *fold, map *inside) {
+  for (size_t k = 0; k < fold_states(fold); k++) {
+    map_set(a, inside, fold_init(fold, k), (void *)fold);
+    map_set(a, inside, fold_step(fold, k), (void *)fold);
+  }
+}
+
 bool law_inside_vectors(ir *g, const node *sink, const node *range, map *inside) {
   arena *a = ir_arena(g);
   node_list order = topo_sort(a, &sink, 1, NULL, NULL);
   for (size_t i = order.n; i-- > 0;) { /* outer binders first */
     const node *b = order.at[i], *const * ranges;
-    bool is_inside = false;
+    bool is_inside = map_has(inside, b);
     if (!node_is_binder(b)) continue;
     for (uint32_t k = 0; k < b->free->n; k++) is_inside |= map_has(inside, b->free->at[k]) != 0;
+    if (is_inside && b->op == OP_FOLD) law_fold_arrays(a, b, inside);
     for (size_t k = 0, n = binder_ranges(b, &ranges); k < n; k++) {
       bool vector = ranges[k] == range || range_kind_of(ranges[k]) == KIND_VECTOR;
       if (is_inside && vector) return true;

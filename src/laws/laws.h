@@ -116,8 +116,13 @@ const node *state_renamed(ir *g, const node *n, const node *from, const node *to
  */
 bool law_nests_vectors(laws *l, const node *sink, const node *range);
 
-/** The same; adds the ranges that are vectors or run inside of one, as keys. */
+/** The same; adds the ranges that are vectors or run inside of one, and the arrays
+    of FOLDs there, as keys. */
 bool law_inside_vectors(ir *g, const node *sink, const node *range, map *inside);
+
+/** Adds, as keys, what a FOLD starts from and steps to: where these are arrays, they are made where
+   it is, whatever they depend on. */
+void law_fold_arrays(arena *a, const node *fold, map *inside);
 
 /** What a law made of a kernel, noted in the log with a text as by printf: its name and the ranges,
     each an int64_t as "r%" PRId64. */

@@ -39,6 +39,19 @@ static bool is_identity(const group *g, const value *v, const point *p) {
   return true;
 }
 
+/** Whether v would be written in some loops of a nest in the others of which products are added up:
+    those are no tiles then. */
+static bool breaks_tiles(const group *g, const point *p) {
+  if (!(g->root->own & ~p->free)) return false;
+  for (size_t i = 0; i < g->uses.n; i++) {
+    const use *u = g->uses.at[i];
+    if (u->how == INLINED && value_is_reduction(u->v) && u->v->facts->factors.n > 1 &&
+        u->points.n && !(g->root->own & ~u->points.at[0].free))
+      return true;
+  }
+  return false;
+}
+
 /** How many arrays hold v once it is written. */
 static size_t arrays_of(const value *v) { return v->stores.n ? v->stores.n : 1; }
 
@@ -49,7 +62,8 @@ use *host_of(const grouping *s, const value *v, const option *const best[]) {
   for (size_t i = 0; i < v->places->uses.n; i++) {
     use *u = v->places->uses.at[i];
     bool fits = best[i] && best[i]->how == INLINED && u->points.n == 1 && !u->g->custom &&
-                is_identity(u->g, v, &u->points.at[0]) && may_write(u->g, v);
+                is_identity(u->g, v, &u->points.at[0]) && may_write(u->g, v) &&
+                !breaks_tiles(u->g, &u->points.at[0]);
     if (fits && group_arguments(u->g) + arrays_of(v) <= s->request->arguments) return u;
   }
   return NULL;

@@ -1,0 +1,77 @@
+/* Work shared out: one range of each of a kernel's nests goes over threads, where there is enough
+   to do. */
+#include "codegen/choice.h"
+#include "codegen/weigh.h"
+
+#include <math.h>
+
+enum {
+  WORK_FOR_THREADS = 1 << 15, /* element operations below which one worker is faster */
+  WORKERS = 4,                /* what is chosen for so many is good for fewer, too */
+  MOST_RANGES = 64            /* of a nest that are looked at */
+};
+
+static const node *stage_of(const node *out) { return out->src[out->n_src - 1]; }
+
+/** The element operations of a nest; `along` NULL, or those that depend on a range. */
+static double work_of(const node_list *nest, const node *along) {
+  double sum = 0;
+  for (size_t i = 0; i < nest->n; i++)
+    if (!along || node_is_free_in(along, nest->at[i])) sum += weigh_node(nest->at[i]);
+  return sum;
+}
+
+/** What the worker that has most to do does of a nest that goes over threads along a range: what
+    does not depend on it is done by each. */
+static double longest(const node_list *nest, const node *range) {
+  double all = work_of(nest, NULL), along = work_of(nest, range), n = weigh_indices(range);
+  if (range_kind_of(range) != KIND_LOOP) return INFINITY;
+  return all - along + along * ceil(n / WORKERS) / n;
+}
+
+/** The nest of an output, shared out along the best of its ranges that may be; where none may, it
+    is all one worker's. NULL: not even that. */
+static const node *shared(choice *c, const node *sink, const node *stage) {
+  bool tried[MOST_RANGES] = {false};
+  const node *made, *changed, *unit;
+  node_list nest = weigh_nest(ir_arena(c->laws.g), stage);
+  size_t n = stage_ranges(stage) < MOST_RANGES ? stage_ranges(stage) : MOST_RANGES;
+  double all = work_of(&nest, NULL);
+  for (size_t left = n; left > 0; left--) {
+    size_t best = n;
+    double least = INFINITY;
+    for (size_t i = 0; i < n; i++) {
+      double here = tried[i] ? INFINITY : longest(&nest, stage_range(stage)[i]);
+      if (here < least) best = i, least = here;
+    }
+    if (best == n || least >= all) break;
+    tried[best] = true;
+    made = law_kind(&c->laws, sink, stage_range(stage)[best], KIND_THREAD, &changed);
+    if (made) return made;
+  }
+  made = law_unit(&c->laws, sink, stage, &unit);
+  return made ? law_kind(&c->laws, made, unit, KIND_THREAD, &changed) : NULL;
+}
+
+static bool is_shared(const node *stage) {
+  for (size_t i = 0; i < stage_ranges(stage); i++)
+    if (range_kind_of(stage_range(stage)[i]) == KIND_THREAD &&
+        !node_is_bits(range_extent(stage_range(stage)[i]), 1))
+      return true;
+  return false;
+}
+
+/** All nests or none: one that is not shared out would be done by every worker. */
+void choose_shares(choice *c) {
+  double work = 0;
+  bool any = false;
+  for (uint32_t i = 0; i < c->sink->n_src; i++) {
+    node_list nest = weigh_nest(ir_arena(c->laws.g), stage_of(c->sink->src[i]));
+    work += work_of(&nest, NULL);
+  }
+  if (!c->target->threads || work < WORK_FOR_THREADS) return;
+  const node *sink = c->sink;
+  for (uint32_t i = 0; sink && i < sink->n_src; i++) sink = shared(c, sink, stage_of(sink->src[i]));
+  for (uint32_t i = 0; sink && i < sink->n_src; i++) any |= is_shared(stage_of(sink->src[i]));
+  if (any) c->sink = sink;
+}
