@@ -69,9 +69,9 @@ def hexadecimal(v):
     return digits.rstrip("0").rstrip(".") + "p" + exponent
 
 
-def polynomial(g, weight, a, b, degree, bits):
+def polynomial(g, weight, a, b, degree, bits, ratio=1024):
     """Rounded coefficients and the error that they leave."""
-    least = max(abs(weight(a)), abs(weight(b))) / 1024  # where the weight vanishes
+    least = max(abs(weight(a)), abs(weight(b))) / ratio  # where the weight vanishes
 
     def w(t):
         return max(abs(weight(t)), least)
@@ -85,6 +85,11 @@ def even(f, first, power):
     return lambda t: (f(sqrt(t)) - first * sqrt(t)) / sqrt(t) ** power
 
 
+def even_weight(f):
+    """What makes an error of f(x) / x, as a function of t = x², relative."""
+    return lambda t: sqrt(t) / f(sqrt(t))
+
+
 def log_rest(f):
     return (log1p(f) - f + f * f / 2) / f**3
 
@@ -94,14 +99,21 @@ def atanh_rest(t):
     return (log((1 + s) / (1 - s)) - 2 * s) / s**3
 
 
+def root_of_erfc(n):
+    """erfc^(1/n), and what its errors become in erfc."""
+    return lambda x: erfc(x) ** (mpf(1) / n), lambda x: n * erfc(x) ** (1 - mpf(1) / n)
+
+
 TINY = mpf(10) ** -12
+STEEP = mpf("1.125")
 LN2 = log(mpf(2))
 SMALL, LARGE = sqrt(mpf(0.5)) - 1, sqrt(mpf(2)) - 1
 OCTANT = pi / 4 * mpf("1.001")
 T = LARGE * mpf("1.0001")
 
 # name: (g, weight, from, to, degree in f32, degree in f64). The weight makes errors relative to
-# the function that the polynomial is a part of.
+# the function that the polynomial is a part of; a weight below 1/1024 (or the inverse of a last
+# number) of the greater one at the ends counts as that.
 TABLE = {
     # exp(r) = 1 + r + r² P(r)
     "exp": (lambda r: (expm1(r) - r) / r**2, lambda r: r**2 / exp(r), -LN2 * 0.501, LN2 * 0.503, 4, 10),
@@ -117,10 +129,10 @@ TABLE = {
     "atan": (even(atan, 1, 3), lambda t: t, TINY, T**2, 4, 12),
     "sinh": (even(sinh, 1, 3), lambda t: t, TINY, mpf(1), 3, 7),
     "tanh": (even(tanh, 1, 3), lambda t: t, TINY, mpf(0.625) ** 2, 4, 12),
-    # erf x = x + x P(x²), |x| < 1; 1 - erf x = exp(P(x - 1)), 1 ≤ x < 4 (f32), < 6 (f64)
-    "erf": (lambda t: erf(sqrt(t)) / sqrt(t) - 1, lambda t: 1, TINY, mpf(1), 7, 15),
-    "erfc-f32": (lambda t: log(erfc(t + 1)), lambda t: erfc(t + 1), TINY, mpf(3), 9, 0),
-    "erfc-f64": (lambda t: log(erfc(t + 1)), lambda t: erfc(t + 1), TINY, mpf(5), 0, 22),
+    # erf x = x + x P(x²), |x| < 9/8; beyond, 1 - P(x)⁴ (f32), 1 - P(x)⁸ (f64), until it is 1
+    "erf": (even(erf, 1, 1), even_weight(erf), TINY, STEEP**2, 6, 12),
+    "erfc-f32": (*root_of_erfc(4), STEEP, mpf("3.92"), 7, 0),
+    "erfc-f64": (*root_of_erfc(8), STEEP, mpf("5.92"), 0, 17, 2**40),
     # log((1 + s)/(1 - s)) = 2 s + s³ P(s²)
     "atanh-part": (atanh_rest, lambda t: t, TINY, mpf("0.0295"), 0, 8),
 }
@@ -128,11 +140,11 @@ TABLE = {
 
 def main():
     for name in sys.argv[1:] or TABLE:
-        g, w, a, b, single, double = TABLE[name]
+        g, w, a, b, single, double, *ratio = TABLE[name]
         for type_name, degree, bits in (("f32", single, 24), ("f64", double, 53)):
             if not degree:
                 continue
-            c, error = polynomial(g, w, mpf(a), mpf(b), degree, bits)
+            c, error = polynomial(g, w, mpf(a), mpf(b), degree, bits, *ratio)
             print(f"{name} {type_name}: error 2^{mp.nstr(log(error) / LN2, 4)}")
             print("   ", " ".join(hexadecimal(v) for v in c))
 
