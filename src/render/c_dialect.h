@@ -36,12 +36,12 @@ typedef struct c_op {
   c_how how;
 } c_op;
 
-/** A better expression than lane by lane, where a macro is defined. */
+/** A better body of a helper function, where a condition of the preprocessor holds. */
 typedef struct c_native {
   op op;
   dtype dtype;
   uint16_t lanes;
-  const char *macro, *text;
+  const char *condition, *text; /* an expression */
 } c_native;
 
 typedef struct c_type {

@@ -245,10 +245,15 @@ static const char *lanes_body(c_writer *w, const node *n, const char *text, cons
   }
   loop.a = c_fill(w, text, &lane);
   loop.n = n->lanes;
-  const char *body = c_fill(w, w->d->lanes, &loop);
+  return c_fill(w, w->d->lanes, &loop);
+}
+
+static const char *helper_body(c_writer *w, const node *n, const c_op *row, const c_blanks *b) {
+  bool by_lanes = row->how == C_LANES;
+  const char *body = by_lanes ? lanes_body(w, n, row->text, b) : c_fill(w, row->text, b);
   const c_native *x = native_of(w, n);
   if (!x) return body;
-  return arena_printf(w->arena, "#ifdef %s\n  return %s;\n#else\n  %s\n#endif", x->macro,
+  return arena_printf(w->arena, "#if %s\n  return %s;\n#else\n  %s\n#endif", x->condition,
                       c_fill(w, x->text, b), body);
 }
 
@@ -260,8 +265,7 @@ static c_piece helper(c_writer *w, const node *n, const c_op *row, c_blanks b) {
     args[i] = source(w, n, i);
   }
   b.a = "a", b.b = "b", b.c = "c";
-  const char *body =
-      row->how == C_LANES ? lanes_body(w, n, row->text, &b) : c_fill(w, row->text, &b);
+  const char *body = helper_body(w, n, row, &b);
   const char *name = arena_printf(w->arena, "%s_%s", op_name((op)n->op), c_form_label(w, b.o));
   return c_call(w, name, body, b.t, params, args, n->n_src);
 }

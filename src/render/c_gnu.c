@@ -1,5 +1,6 @@
 /* GNU C for CPUs. A vector of truth values is a mask: signed integers, each 0 or −1, as wide as
-   what was compared. Selecting is done in bits, which gcc and clang make a blend of. */
+   what was compared. Selecting is done in bits, which gcc and clang make a blend of: gcc more often
+   where the parts are added. */
 #include "render/c_dialect.h"
 
 #define EXPRESSION(text) \
@@ -48,19 +49,39 @@
   [OP_EQ] = UNARY("($m)($a == $b)"), [OP_NE] = UNARY("($m)($a != $b)")
 
 #define SELECT(condition) \
-  FUNCTION("$m m = ($m)(" condition ");\n  return ($t)((m & ($m)$a) | (~m & ($m)$b));")
+  FUNCTION("$m m = ($m)(" condition ");\n  return ($t)((m & ($m)$a) + (~m & ($m)$b));")
 
 #define SELECTIONS_VECTOR [OP_MAX] = SELECT("$a > $b"), [OP_MIN] = SELECT("$a < $b"), WHERE_VECTOR
 
-#define WHERE_VECTOR [OP_WHERE] = FUNCTION("return ($t)(($a & ($m)$b) | (~$a & ($m)$c));")
+#define WHERE_VECTOR [OP_WHERE] = FUNCTION("return ($t)(($a & ($m)$b) + (~$a & ($m)$c));")
+
+/* x86 gives the second operand where they are equal or one is NaN. clang finds that by itself. */
+#define EXTREMUM(o, type, lanes, feature, text)                              \
+  {                                                                          \
+    o, type, lanes, "defined " feature " && !defined __clang__",             \
+        "($t)((($m)($a != $a) & ($m)$a) + (~($m)($a != $a) & ($m)" text "))" \
+  }
+
+#define EXTREMA(o, name)                                                                          \
+  EXTREMUM(o, DT_F32, 16, "__AVX512F__", "__builtin_ia32_" name "ps512_mask($a, $b, $a, -1, 4)"), \
+      EXTREMUM(o, DT_F64, 8, "__AVX512F__",                                                       \
+               "__builtin_ia32_" name "pd512_mask($a, $b, $a, -1, 4)"),                           \
+      EXTREMUM(o, DT_F32, 8, "__AVX__", "__builtin_ia32_" name "ps256($a, $b)"),                  \
+      EXTREMUM(o, DT_F64, 4, "__AVX__", "__builtin_ia32_" name "pd256($a, $b)"),                  \
+      EXTREMUM(o, DT_F32, 4, "__SSE2__", "__builtin_ia32_" name "ps($a, $b)"),                    \
+      EXTREMUM(o, DT_F64, 2, "__SSE2__", "__builtin_ia32_" name "pd($a, $b)")
 
 static const c_native native[] = {
-    {OP_FMA, DT_F32, 16, "__AVX512F__", "__builtin_ia32_vfmaddps512_mask($a, $b, $c, -1, 4)"},
-    {OP_FMA, DT_F64, 8, "__AVX512F__", "__builtin_ia32_vfmaddpd512_mask($a, $b, $c, -1, 4)"},
-    {OP_FMA, DT_F32, 8, "__FMA__", "__builtin_ia32_vfmaddps256($a, $b, $c)"},
-    {OP_FMA, DT_F64, 4, "__FMA__", "__builtin_ia32_vfmaddpd256($a, $b, $c)"},
-    {OP_FMA, DT_F32, 4, "__FMA__", "__builtin_ia32_vfmaddps($a, $b, $c)"},
-    {OP_FMA, DT_F64, 2, "__FMA__", "__builtin_ia32_vfmaddpd($a, $b, $c)"},
+    {OP_FMA, DT_F32, 16, "defined __AVX512F__",
+     "__builtin_ia32_vfmaddps512_mask($a, $b, $c, -1, 4)"},
+    {OP_FMA, DT_F64, 8, "defined __AVX512F__",
+     "__builtin_ia32_vfmaddpd512_mask($a, $b, $c, -1, 4)"},
+    {OP_FMA, DT_F32, 8, "defined __FMA__", "__builtin_ia32_vfmaddps256($a, $b, $c)"},
+    {OP_FMA, DT_F64, 4, "defined __FMA__", "__builtin_ia32_vfmaddpd256($a, $b, $c)"},
+    {OP_FMA, DT_F32, 4, "defined __FMA__", "__builtin_ia32_vfmaddps($a, $b, $c)"},
+    {OP_FMA, DT_F64, 2, "defined __FMA__", "__builtin_ia32_vfmaddpd($a, $b, $c)"},
+    EXTREMA(OP_MAX, "max"),
+    EXTREMA(OP_MIN, "min"),
 };
 
 const c_dialect c_gnu = {
@@ -90,8 +111,10 @@ const c_dialect c_gnu = {
                        SELECTIONS, [OP_ABS] = FUNCTION("return $a < 0 ? ($t)(0 - ($u)$a) : $a;")},
             [C_UINT] = {INTEGER_OPS, COMPARISONS, SELECTIONS, [OP_ABS] = UNARY("$a")},
             [C_FLOAT] = {FLOAT_OPS, COMPARISONS, [OP_ABS] = CALL("__builtin_fabs$f($a)"),
-                         [OP_MAX] = FUNCTION("return $a > $b || $a != $a ? $a : $b;"),
-                         [OP_MIN] = FUNCTION("return $a < $b || $a != $a ? $a : $b;"),
+                         [OP_MAX] =
+                             FUNCTION("$t r = $a > $b ? $a : $b;\n  return $a != $a ? $a : r;"),
+                         [OP_MIN] =
+                             FUNCTION("$t r = $a < $b ? $a : $b;\n  return $a != $a ? $a : r;"),
                          [OP_WHERE] = EXPRESSION("$a ? $b : $c")},
         },
     .vector =
