@@ -524,6 +524,34 @@ TEST(test_elementwise_16_lanes) {
   check(t);
 }
 
+/** out[i] = op(c, in[i]) and op(in[i], c): compilers know whether c is NaN, or a zero. */
+static void with_constant(test *t, op o, dtype type, unsigned lanes, double c, bool first) {
+  const node *at;
+  begin(t, arena_printf(t->a, "%s_%s_%u_%zu", op_name(o), dtype_name(type), lanes, t->kernels.n));
+  const node *out = param(t, type, N), *in = param(t, type, N), *i = each(t, lanes, &at);
+  fill_any(t, in);
+  const node *x = load(t, in, lanes, at), *k = splat(t, lanes, add(t, ir_const(t->g, type, c)));
+  const node *v = first ? op2(t, o, k, x) : op2(t, o, x, k);
+  end_range(t, i, store(t, out, at, v));
+}
+
+/** What some machines have instructions for: at all their sizes. */
+TEST(test_instructions) {
+  static const op ops[] = {OP_FMA, OP_MAX, OP_MIN};
+  static const double constants[] = {0, -0.0, 1.5, INFINITY, NAN};
+  for (unsigned lanes = 2; lanes <= 16; lanes *= 2)
+    for (size_t k = 0; k < 2; k++) {
+      dtype type = k ? DT_F64 : DT_F32;
+      for (size_t o = 0; o < 3; o++) elementwise(t, ops[o], type, lanes);
+      for (size_t c = 0; c < sizeof constants / sizeof *constants; c++)
+        for (size_t o = 1; o < 3; o++) {
+          with_constant(t, ops[o], type, lanes, constants[c], true);
+          with_constant(t, ops[o], type, lanes, constants[c], false);
+        }
+    }
+  check(t);
+}
+
 TEST(test_lacks) {
   static const op lacking[] = {OP_EXP, OP_POW, OP_ERF, OP_FLOORDIV, OP_MOD, OP_SHL, OP_CAST};
   static const op there[] = {OP_ADD, OP_FMA,  OP_SQRT,    OP_FLOOR,
@@ -1150,6 +1178,7 @@ int main(void) {
       cmocka_unit_test(test_elementwise_scalars),
       cmocka_unit_test(test_elementwise_4_lanes),
       cmocka_unit_test(test_elementwise_16_lanes),
+      cmocka_unit_test(test_instructions),
       cmocka_unit_test(test_lacks),
       cmocka_unit_test(test_casts_of_scalars),
       cmocka_unit_test(test_casts_of_vectors),
