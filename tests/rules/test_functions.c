@@ -25,19 +25,29 @@ typedef struct function {
   wide (*reference)(wide x);
   double bound[2];
   double low, high; /* where it is dense */
+  double hard;      /* where f32 was found furthest off, or 1 */
 } function;
 
 static const function functions[] = {
-    {OP_EXP, expl, {1, 1}, -110, 95},    {OP_EXP2, exp2l, {1, 1}, -152, 130},
-    {OP_EXPM1, expm1l, {2, 2}, -30, 90}, {OP_LOG, logl, {1, 1}, 0, 4},
-    {OP_LOG2, log2l, {1, 1}, 0, 4},      {OP_LOG1P, log1pl, {2, 2}, -1, 4},
-    {OP_SIN, sinl, {2, 2}, -1000, 1000}, {OP_COS, cosl, {2, 2}, -1000, 1000},
-    {OP_TAN, tanl, {4, 4}, -100, 100},   {OP_ASIN, asinl, {2, 2}, -1, 1},
-    {OP_ACOS, acosl, {2, 2}, -1, 1},     {OP_ATAN, atanl, {3, 3}, -6, 6},
-    {OP_SINH, sinhl, {2, 2}, -5, 5},     {OP_COSH, coshl, {2, 2}, -5, 5},
-    {OP_TANH, tanhl, {2, 2}, -5, 5},     {OP_ASINH, asinhl, {3, 3}, -5, 5},
-    {OP_ACOSH, acoshl, {3, 3}, 1, 9},    {OP_ATANH, atanhl, {3, 3}, -1, 1},
-    {OP_ERF, erfl, {2, 2}, -5, 5},
+    {OP_EXP, expl, {1, 1}, -110, 95, 0x1.4ce7a6p+2},
+    {OP_EXP2, exp2l, {1, 1}, -152, 130, 0x1.0113a6p-1},
+    {OP_EXPM1, expm1l, {2, 2}, -30, 90, 0x1.0fba1p+4},
+    {OP_LOG, logl, {1, 1}, 0, 4, 0x1.69c43cp-1},
+    {OP_LOG2, log2l, {1, 1}, 0, 4, 0x1.65d6bap+0},
+    {OP_LOG1P, log1pl, {2, 2}, -1, 4, 0x1.c63d22p-2},
+    {OP_SIN, sinl, {2, 2}, -1000, 1000, 0x1.8f3a7ap+111},
+    {OP_COS, cosl, {2, 2}, -1000, 1000, 0x1.a36232p+125},
+    {OP_TAN, tanl, {4, 4}, -100, 100, 1},
+    {OP_ASIN, asinl, {2, 2}, -1, 1, 1},
+    {OP_ACOS, acosl, {2, 2}, -1, 1, 1},
+    {OP_ATAN, atanl, {3, 3}, -6, 6, 1},
+    {OP_SINH, sinhl, {2, 2}, -5, 5, 0x1.6e25d6p+0},
+    {OP_COSH, coshl, {2, 2}, -5, 5, 0x1.4ccddap+2},
+    {OP_TANH, tanhl, {2, 2}, -5, 5, 0x1.429024p-1},
+    {OP_ASINH, asinhl, {3, 3}, -5, 5, 1},
+    {OP_ACOSH, acoshl, {3, 3}, 1, 9, 1},
+    {OP_ATANH, atanhl, {3, 3}, -1, 1, 1},
+    {OP_ERF, erfl, {2, 2}, -5, 5, 0x1.2b8416p+0},
 };
 
 enum { FUNCTIONS = sizeof functions / sizeof *functions, SAMPLES = 20000 };
@@ -141,6 +151,7 @@ static void measure_function(const function *f, dtype t, double bound) {
   start(&m, &d, &a);
   size_t n = edge_values(t, edge);
   for (size_t i = 0; i < n; i++) measure_one(&m, edge[i]);
+  measure_one(&m, scalar_from_double(t, f->hard));
   for (int i = 0; i < samples(); i++) {
     measure_one(&m, random_value(t, &state));
     double x = f->low + (f->high - f->low) * ((i + 0.37) / samples());
