@@ -54,7 +54,7 @@ schedule *schedule_make(ir *g, const schedule_request *r) {
   done(g, r, PASS_NORMALISE, &n);
   schedule_versions(g, r, &n);
   done(g, r, PASS_VERSIONS, &n);
-  schedule_values(g, &n, &v);
+  schedule_values(g, r->math, &n, &v);
   grouping_request request = grouping_of(r);
   groups groups = schedule_groups(g, &request, &v);
   schedule_kernels(g, &n, &v, &groups, r->arguments, s, &kernels);

@@ -1,11 +1,15 @@
 #include "schedule/values.h"
 
 #include "ir/binder.h"
+#include "schedule/collapse.h"
 #include "schedule/given.h"
+
+#include <string.h>
 
 typedef struct reading {
   ir *g;
   arena *a;
+  int math;
   const normalised *in;
   values *out;
   map is_value;      /* tensor → itself */
@@ -106,6 +110,7 @@ static value *new_value(reading *r, const node *tensor, size_t rank, const node 
 static void add_value(reading *r, value *v, const node *body) {
   v->body = body;
   if (body) v->reads = reads_of(r, body);
+  v->has_places = body && !value_is_reduction(v) && schedule_has_places(r->g, &r->out->of, body);
   v->sources = sources_of(r, &v->reads);
   vec_push(r->a, &r->out->at, v);
   map_set(r->a, &r->out->of, v->tensor, v);
@@ -130,6 +135,18 @@ static const node *single(reading *r, const node *reduce, const node *v) {
   return ir_op2(r->g, o, v, ir_const_bits(r->g, (dtype)v->dtype, start));
 }
 
+/** Over ranges that the pass leaves, if any. */
+static void reduce(reading *r, value *v, op o, size_t n, const node *ranges[], const node *term) {
+  collapse_request q = {&r->out->of, r->math, o, term, n, ranges};
+  const node *less = schedule_collapse(r->g, &q);
+  if (q.n) {
+    v->reduce = o;
+    v->reduced = ranges;
+    v->n_reduced = q.n;
+  }
+  add_value(r, v, less ? less : term);
+}
+
 static void add_reduction(reading *r, const node *n) {
   const node *x = n->src[0], **to = arena_alloc(r->a, (x->rank + 1u) * sizeof *to);
   const node **ranges = arena_alloc(r->a, (x->rank + 1u) * sizeof *ranges);
@@ -144,12 +161,10 @@ static void add_reduction(reading *r, const node *n) {
       to[i] = ranges[opened++] = range_make(r->g, x->dims[i], KIND_LOOP);
   }
   const node *term = element(r, x, to);
-  if (opened) {
-    v->reduce = (op)n->ints[0];
-    v->reduced = ranges;
-    v->n_reduced = opened;
-  }
-  add_value(r, v, opened ? term : single(r, n, term));
+  if (opened)
+    reduce(r, v, (op)n->ints[0], opened, ranges, term);
+  else
+    add_value(r, v, single(r, n, term));
 }
 
 static void add_computed(reading *r, const node *n) {
@@ -270,13 +285,37 @@ static void store_whole_ones(reading *r) {
   }
 }
 
-void schedule_values(ir *g, normalised *in, values *out) {
+static void add_values_of(reading *r, const node_list *tensors, map *to) {
+  for (size_t i = 0; i < tensors->n; i++) {
+    const value *v = map_get(&r->out->of, tensors->at[i]);
+    if (v) map_set(r->a, to, v, NULL);
+  }
+}
+
+/** Drops values that nothing reads any more. */
+static void drop_unread(reading *r) {
+  map needed = {0};
+  values *v = r->out;
+  size_t n = v->at.n, kept = n;
+  for (size_t i = n; i-- > 0;) {
+    value *x = v->at.at[i];
+    if (!x->stores.n && !map_has(&needed, x)) continue;
+    add_values_of(r, &x->sources, &needed);
+    add_values_of(r, &x->arrays, &needed);
+    v->at.at[--kept] = x;
+  }
+  memmove(v->at.at, v->at.at + kept, (n - kept) * sizeof *v->at.at);
+  v->at.n = n - kept;
+}
+
+void schedule_values(ir *g, int math, normalised *in, values *out) {
   for (;;) {
     *out = (values){0};
-    reading r = {.g = g, .a = ir_arena(g), .in = in, .out = out};
+    reading r = {.g = g, .a = ir_arena(g), .math = math, .in = in, .out = out};
     find_tensors(&r);
     for (size_t i = 0; i < r.tensors.n; i++) add(&r, r.tensors.at[i]);
     store_whole_ones(&r);
+    drop_unread(&r);
     node_list conflicts = {0};
     values_order(g, out, &conflicts);
     if (!conflicts.n) return;

@@ -28,6 +28,7 @@ typedef struct value {
   node_list arrays;            /* what must be in memory before it as a whole */
   VEC(value_store) stores;     /* where it must be written, whatever is decided */
   bool only_loaded;            /* its readers load it, never compute it again */
+  bool has_places;             /* it depends on where an element is: schedule_has_places */
   size_t position;             /* in `values` */
   struct value_facts *facts;   /* prices.c */
   struct value_places *places; /* grouping.c */
@@ -40,8 +41,8 @@ typedef struct values {
 } values;
 
 /** Finds the values of a graph and their order. A SET whose old contents are needed after it gets
-    a copy of them made first: `in` is changed then. */
-void schedule_values(ir *g, normalised *in, values *out);
+    a copy of them made first: `in` is changed then. `math`: a math_mode. */
+void schedule_values(ir *g, int math, normalised *in, values *out);
 
 /** value_order.c: puts values into an order that respects every dependence, and gives them their
     positions. SETs for which there is none, because their old contents are needed after them, are

@@ -47,7 +47,8 @@ static bool any(void *user, const node *buffer) {
   return true;
 }
 
-/** `keep`: no BUFFER may be overwritten; a number: the most buffers of a kernel. */
+/** `keep`: no BUFFER may be overwritten; `exact`, `fast`: the arithmetic; a number: the most
+   buffers of a kernel. */
 static schedule_request request_of(const pass_call *c) {
   schedule_request r = {
       .roots = arena_copy(ir_arena(c->g), c->roots->at, c->roots->n * sizeof *c->roots->at),
@@ -57,6 +58,10 @@ static schedule_request request_of(const pass_call *c) {
   for (size_t i = 0; i < c->n; i++) {
     if (!strcmp(c->args[i], "keep"))
       r.may_overwrite = NULL;
+    else if (!strcmp(c->args[i], "exact"))
+      r.math = MATH_EXACT;
+    else if (!strcmp(c->args[i], "fast"))
+      r.math = MATH_FAST;
     else
       r.arguments = (size_t)strtoul(c->args[i], NULL, 10);
   }

@@ -458,6 +458,37 @@ static const node *reduced(maker *m, const node *x, op o) {
   return ir_reduce(m->g, x, o, n, axes);
 }
 
+/** What a coordinate is compared with: another one, or indices that are alike along an axis. */
+static const node *compared_with(maker *m, dtype t, const shape *s, size_t axis) {
+  shape one = *s;
+  if (rng_chance(&m->r, 40)) return iota(m, t, s);
+  one.dims[axis] = number(m, 1);
+  return ir_expand(m->g, ir_cast(m->g, indices(m, s->dims[axis], &one), t), s->dims);
+}
+
+/** A reduction of elements that a comparison of their coordinates chooses. */
+static const node *chosen(maker *m) {
+  static const op compares[] = {OP_EQ, OP_EQ, OP_EQ, OP_LT, OP_LE, OP_NE};
+  static const dtype indices[] = {DT_I64, DT_I64, DT_I32, DT_I16, DT_U8};
+  shape s = some_shape(m);
+  if (!s.rank) return NULL;
+  size_t axis = rng_below(&m->r, s.rank);
+  dtype t = any_type(m, OP_WHERE), of = indices[rng_below(&m->r, 5)];
+  const node *at = ir_iota(m->g, of, s.rank, s.dims, (int64_t)axis);
+  const node *to = compared_with(m, of, &s, axis);
+  const node *c = ir_op2(m->g, compares[rng_below(&m->r, 6)], at, to);
+  op o = any_reduction(m, t);
+  uint64_t start = 0;
+  op_identity(o, t, &start);
+  if (rng_chance(&m->r, 25)) c = ir_op2(m->g, OP_AND, c, want(m, DT_BOOL, &s, true));
+  const node *x = want(m, t, &s, false), *none = ir_const_bits(m->g, t, start);
+  if (t != DT_BOOL && rng_chance(&m->r, 25))
+    x = ir_op2(m->g, OP_MUL, ir_cast(m->g, c, t), x);
+  else
+    x = ir_op3(m->g, OP_WHERE, c, x, ir_fill(m->g, none, s.rank, s.dims));
+  return ir_reduce(m->g, x, o, 1, (int64_t[]){(int64_t)axis});
+}
+
 /* Effects. */
 
 static bool is_array(const node *n) { return n->op == OP_BUFFER || n->op == OP_SET; }
@@ -625,7 +656,10 @@ static const node *apply(maker *m, op o) {
   case OP_SLICE: return sliced(m, any_value(m));
   case OP_PAD: return padded(m, any_value(m));
   case OP_GATHER: return gathered(m, any_value(m));
-  case OP_REDUCE: x = any_value(m); return reduced(m, x, any_reduction(m, (dtype)x->dtype));
+  case OP_REDUCE:
+    if (rng_chance(&m->r, 30)) return chosen(m);
+    x = any_value(m);
+    return reduced(m, x, any_reduction(m, (dtype)x->dtype));
   case OP_SET: return set(m);
   case OP_CUSTOM: return custom(m);
   case OP_KERNEL: return given(m);

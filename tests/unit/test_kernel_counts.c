@@ -293,6 +293,76 @@ static void batch_norm_by_its_own_statistics(void **state) {
   CHECK_ONE(c, y, want);
 }
 
+/* What comparisons of indices choose: no loop over what they do not choose. */
+
+static void check_operations(tn_binding *b, double most) {
+  tn_step step = TN_STEP_INIT;
+  assert_int_equal(tn_binding_step(b, 0, &step), TN_OK);
+  if (step.operations > most) fail_msg("%g operations, not %g", step.operations, most);
+}
+
+/** Which row of a table each of some rows is. */
+static const int64_t chosen_rows[ROWS] = {3, 0, 7, 3, COLUMNS - 1, 5};
+
+static tn_tensor *chosen(tn_context *c) {
+  return tn_from_host(c, tn_shape(ROWS), TN_I64, chosen_rows, sizeof chosen_rows);
+}
+
+static void rows_by_comparisons(void **state) {
+  enum { WIDE = 8 };
+  tn_context *c = *state;
+  float x[COLUMNS][WIDE];
+  double want[ROWS][WIDE];
+  tn_tensor *table = GIVEN(c, tn_shape(COLUMNS, WIDE), x, 29), *rows = chosen(c);
+  for (int r = 0; r < ROWS; r++)
+    for (int k = 0; k < WIDE; k++) want[r][k] = x[chosen_rows[r]][k];
+  tn_tensor *all = tn_reshape(tn_arange(c, 0, COLUMNS, 1, TN_I64), tn_shape(1, COLUMNS, 1));
+  tn_tensor *hit = tn_eq(all, tn_reshape(rows, tn_shape(ROWS, 1, 1)));
+  tn_tensor *y = tn_sum(tn_where(hit, table, tn_num(c, 0)), tn_axes(1), false);
+  tn_binding *b = one_kernel(c, &y, 1);
+  check_output(b, "0", (const double *)want, ROWS * WIDE);
+  check_operations(b, 8 * ROWS * WIDE);
+}
+
+static void rows_by_a_product_of_integers(void **state) {
+  enum { WIDE = 8 };
+  tn_context *c = *state;
+  int32_t x[COLUMNS][WIDE];
+  double want[ROWS][WIDE];
+  for (int i = 0; i < COLUMNS * WIDE; i++) x[i / WIDE][i % WIDE] = i * i - 700;
+  for (int r = 0; r < ROWS; r++)
+    for (int k = 0; k < WIDE; k++) want[r][k] = x[chosen_rows[r]][k];
+  tn_tensor *table = tn_from_host(c, tn_shape(COLUMNS, WIDE), TN_I32, x, sizeof x);
+  tn_tensor *y = tn_matmul(tn_one_hot(chosen(c), COLUMNS, TN_I32), table);
+  tn_binding *b = one_kernel(c, &y, 1);
+  check_output(b, "0", (const double *)want, ROWS * WIDE);
+  check_operations(b, 16 * ROWS * WIDE);
+}
+
+static void numbers_by_a_running_sum(void **state) {
+  enum { N = 50 };
+  tn_context *c = *state;
+  double want[N];
+  for (int i = 0; i < N; i++) want[i] = i + 1;
+  tn_tensor *y = tn_cumsum(tn_ones(c, tn_shape(N), TN_F32), 0);
+  tn_binding *b = one_kernel(c, &y, 1);
+  check_output(b, "0", want, N);
+  check_operations(b, 4 * N);
+}
+
+static void trace(void **state) {
+  tn_context *c = *state;
+  float x[COLUMNS][COLUMNS];
+  double want = 0;
+  tn_tensor *in = GIVEN(c, tn_shape(COLUMNS, COLUMNS), x, 30);
+  for (int i = 0; i < COLUMNS; i++) want += x[i][i];
+  tn_tensor *on = tn_eye(c, COLUMNS, COLUMNS, TN_BOOL);
+  tn_tensor *y = tn_sum(tn_where(on, in, tn_num(c, 0)), TN_ALL, false);
+  tn_binding *b = one_kernel(c, &y, 1);
+  check_output(b, "0", &want, 1);
+  check_operations(b, 2 * COLUMNS);
+}
+
 /* Training. */
 
 static void adam_step(void **state) {
@@ -342,6 +412,10 @@ int main(void) {
       TEST(attention),
       TEST(conv_bias_batch_norm_relu),
       TEST(batch_norm_by_its_own_statistics),
+      TEST(rows_by_comparisons),
+      TEST(rows_by_a_product_of_integers),
+      TEST(numbers_by_a_running_sum),
+      TEST(trace),
       TEST(adam_step),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
