@@ -35,8 +35,9 @@ typedef struct collapsing {
   size_t parts;
 } collapsing;
 
-/** The indices first … last − 1, first ≤ last, of the range, without some that stand where their
- * gates hold. */
+/** The indices first … last − 1 of the range, first ≤ last, but for those of holes whose gates
+ * hold.
+ */
 typedef struct domain {
   const node *first, *last;
   size_t n;
@@ -215,6 +216,7 @@ static bool add_part(collapsing *c, const node *part) {
   return c->parts++ == 0 || may_reorder(c);
 }
 
+/** Whether sums of up to n such terms are exact, all of them. */
 static bool is_rounding_free(const node *x, int64_t n) {
   dtype t = (dtype)x->dtype;
   double most = t == DT_BF16 ? 0x1p8 : t == DT_F16 ? 0x1p11 : t == DT_F32 ? 0x1p24 : 0x1p53, each;
