@@ -20,8 +20,7 @@ enum {
   MOST_SPLITS = 8,
   MOST_HOLES = 4,
   MOST_DEPTH = 8,
-  MOST_SUMMED = 1 << 20, /* of what is summed as indices: sizes, and the factors in them */
-  MOST_STEP = 1 << 16
+  MOST_SUMMED = 1 << 20 /* of what is summed as indices: sizes, and the factors in them */
 };
 
 typedef struct collapsing {
@@ -124,9 +123,8 @@ static const node *start(const collapsing *c) {
 
 /* Values whose elements depend on where they are take part in the term as what they are. */
 
-static bool is_open(const value *v, const node *tensor) {
-  return v && v->has_places && v->tensor == tensor && v->body && !value_is_reduction(v) &&
-         !v->only_loaded && !v->stores.n;
+static bool is_open(const value *v) {
+  return v && v->has_places && v->body && !value_is_reduction(v) && !v->only_loaded && !v->stores.n;
 }
 
 static bool compares_places(const node *n) {
@@ -141,16 +139,14 @@ bool schedule_has_places(ir *g, const map *values, const node *body) {
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i];
     if (!is_inside(n, &c)) continue;
-    if (n->op == OP_INDEX ? is_open(map_get(values, n->src[0]), n->src[0]) : compares_places(n))
-      return true;
+    if (n->op == OP_INDEX ? is_open(map_get(values, n->src[0])) : compares_places(n)) return true;
   }
   return false;
 }
 
 static const node *opened(const collapsing *c, const node *index) {
-  const node *tensor = index->src[0];
-  const value *v = map_get(c->request->values, tensor);
-  if (!is_open(v, tensor)) return NULL;
+  const value *v = map_get(c->request->values, index->src[0]);
+  if (!is_open(v)) return NULL;
   map with = coords_at(c->a, v, index, NULL);
   return subst_ranges(c->g, v->body, &with);
 }
@@ -303,8 +299,7 @@ static bool is_summable(const node *n) {
 
 /** The sum of k·r + rest. */
 static bool add_sum(collapsing *c, int64_t k, const node *rest, const domain *d) {
-  bool fits = is_summable(d->first) && is_summable(d->last) && is_summable(rest) &&
-              k <= MOST_STEP && k >= -MOST_STEP;
+  bool fits = is_summable(d->first) && is_summable(d->last) && is_summable(rest);
   if (!fits || !may_reorder(c)) return false;
   const node *n = count(c, d), *ends = ix_add_const(c->g, ix_add(c->g, d->first, d->last), -1);
   const node *sum = ix_floordiv(c->g, ix_mul(c->g, ends, n), ix_const(c->g, 2));
@@ -381,7 +376,7 @@ static bool add_terms(collapsing *c, const node *term, const domain *d) {
   if (c->splits-- <= 0) return false;
   const node *by = comparison(c, term, true, &s);
   if (!by && !reads_at_range(c, term)) by = comparison(c, term, false, &s);
-  if (!by) return !reads_at_range(c, term) && add_linear(c, term, d);
+  if (!by) return add_linear(c, term, d);
   if (!s.gate) s.gate = truth(c, true);
   const node *there = replaced_one(c, term, by, truth(c, !s.is_inverse));
   const node *elsewhere = replaced_one(c, term, by, truth(c, s.is_inverse));
