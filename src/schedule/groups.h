@@ -99,9 +99,9 @@ typedef struct grouping_request {
 /** grouping.c: decides about every value, from outputs to inputs, once. Groups in order of keys. */
 groups schedule_groups(ir *g, const grouping_request *r, values *v);
 
-/** kernels.c: the steps of a schedule and its buffers. `made` gets the kernels, not renamed. One
-   that needs more than `arguments` buffers (0: any number) is refused. */
+/** kernels.c: the steps of a schedule and its buffers; the PARAMs of their kernels are numbered as
+    the buffers. One that needs more than `arguments` buffers (0: any number) is refused. */
 void schedule_kernels(ir *g, const normalised *in, const values *v, const groups *groups,
-                      size_t arguments, schedule *s, node_list *made);
+                      size_t arguments, schedule *s);
 
 #endif

@@ -18,7 +18,6 @@ typedef struct kernels {
   map stages; /* use → the STAGE that it is built in */
   map folds;  /* nest → its FOLD */
   map given;  /* the KERNELs of slot 0 of the kernels that have a step */
-  node_list *made;
 } kernels;
 
 /* Buffers. */
@@ -341,24 +340,13 @@ static void check_arguments(const kernels *k, const node *what, size_t n) {
 
 /** `what`: the tensor that is computed, for messages. */
 static schedule_step kernel_step(kernels *k, const node *kernel, const node *what) {
-  schedule_step s = {.kind = STEP_KERNEL, .n_outputs = kernel->src[0]->n_src - 1};
-  size_t *buffers;
-  vec_push(k->a, k->made, kernel);
-  s.kernel = kernel_renamed(k->g, kernel, &buffers, &s.n_buffers);
-  s.buffers = buffers;
+  schedule_step s = {.kind = STEP_KERNEL, .kernel = kernel, .n_outputs = kernel->src[0]->n_src - 1};
+  s.buffers = kernel_buffers(k->g, kernel, &s.n_buffers);
   check_arguments(k, what, s.n_buffers);
   return s;
 }
 
-static void add_step(kernels *k, schedule_step step) {
-  schedule *s = k->s;
-  for (size_t i = 0; i < step.n_buffers; i++) {
-    schedule_buffer *b = &s->buffers.at[step.buffers[i]];
-    if (b->first == SIZE_MAX) b->first = s->steps.n;
-    b->last = s->steps.n;
-  }
-  vec_push(k->a, &s->steps, step);
-}
+static void add_step(kernels *k, schedule_step step) { vec_push(k->a, &k->s->steps, step); }
 
 static void add_copy(kernels *k, const node *like, size_t from, size_t to) {
   add_step(k, kernel_step(k, given_copy(k->g, like, from, to), like));
@@ -374,9 +362,7 @@ static const value *written_value(kernels *k, const kernel_form *f, const node *
 static size_t written_buffer(kernels *k, const kernel_form *f, const node *n, size_t slot) {
   const value *v = written_value(k, f, n, slot);
   if (v) return buffer_of(k, v->stores.at[0].array);
-  size_t made = new_buffer(k, f->params[slot].param);
-  k->s->buffers.at[made].first = SIZE_MAX;
-  return made;
+  return new_buffer(k, f->params[slot].param);
 }
 
 /** The step of a KERNEL and all others with its text and inputs. Inputs that it writes are copied
@@ -431,11 +417,10 @@ static void add_steps(kernels *k, group *at) {
 }
 
 void schedule_kernels(ir *g, const normalised *in, const values *v, const groups *groups,
-                      size_t arguments, schedule *s, node_list *made) {
-  kernels k = {.g = g, .a = ir_arena(g), .values = v, .arguments = arguments, .s = s, .made = made};
+                      size_t arguments, schedule *s) {
+  kernels k = {.g = g, .a = ir_arena(g), .values = v, .arguments = arguments, .s = s};
   add_inputs(&k, in);
   for (size_t i = 0; i < v->at.n; i++) add_stored(&k, v->at.at[i]);
-  for (size_t i = 0; i < s->buffers.n; i++) s->buffers.at[i].first = SIZE_MAX;
   for (size_t i = 0; i < groups->n; i++) add_steps(&k, groups->at[i]);
   size_t *out = arena_alloc(k.a, in->n_roots * sizeof *out);
   for (size_t i = 0; i < in->n_roots; i++) {

@@ -4,7 +4,7 @@
 
 #include "base/map.h"
 #include "ir/topo.h"
-#include "schedule/schedule.h"
+#include "schedule/lives.h"
 
 /** normalise.c: the graph copied into a scratch ir, BUFFERs as PARAMs numbered in order of
     appearance, and simplified. */
@@ -36,9 +36,15 @@ const node *ranges_element(ir *g, const map *known, const node *tensor, size_t r
 void ranges_through(ir *g, const node *view, const node *x, const node *const coords[],
                     const node *into[]);
 
-/** rename.c: a kernel with its buffers numbered by position, outputs first, and its ranges by
-   order, so that equal kernels are the same node. `buffers` gets the buffer number of each
-   position. */
-const node *kernel_renamed(ir *g, const node *sink, size_t **buffers, size_t *n);
+/** order.c: the steps in an order for which the plan needs less memory, where one is found; or, if
+    `seed` is not 0, in one of those that are tried. */
+void schedule_order(lives *l, uint64_t seed, schedule *s);
+
+/** rename.c: the buffers of a kernel whose PARAMs are numbered as buffers: outputs first. */
+const size_t *kernel_buffers(ir *g, const node *sink, size_t *n);
+
+/** rename.c: steps' kernels with their PARAMs numbered by position among the step's buffers, and
+    their ranges by order, so that equal kernels are the same node. */
+void schedule_rename(ir *g, schedule *s);
 
 #endif

@@ -10,10 +10,13 @@ static void done(ir *g, const schedule_request *r, pass p, const normalised *n) 
 }
 
 /** The same of kernels, each of which is a graph of its own. */
-static void done_kernels(ir *g, const schedule_request *r, const node_list *kernels) {
-  for (size_t i = 0; i < kernels->n; i++)
-    pass_verify(g, PASS_KERNELS, STAGE_KERNEL, &kernels->at[i], 1);
-  if (r->after) r->after(r->watcher, pass_name(PASS_KERNELS), kernels->at, kernels->n);
+static void done_kernels(ir *g, const schedule_request *r, const schedule *s) {
+  node_list kernels = {0};
+  for (size_t i = 0; i < s->steps.n; i++)
+    if (s->steps.at[i].kernel) vec_push(ir_arena(g), &kernels, s->steps.at[i].kernel);
+  for (size_t i = 0; i < kernels.n; i++)
+    pass_verify(g, PASS_KERNELS, STAGE_KERNEL, &kernels.at[i], 1);
+  if (r->after) r->after(r->watcher, pass_name(PASS_KERNELS), kernels.at, kernels.n);
 }
 
 enum {
@@ -49,7 +52,6 @@ schedule *schedule_make(ir *g, const schedule_request *r) {
   schedule *s = arena_calloc(ir_arena(g), 1, sizeof *s);
   normalised n;
   values v;
-  node_list kernels = {0};
   schedule_normalise(g, r, &n);
   done(g, r, PASS_NORMALISE, &n);
   schedule_versions(g, r, &n);
@@ -57,8 +59,12 @@ schedule *schedule_make(ir *g, const schedule_request *r) {
   schedule_values(g, r->math, &n, &v);
   grouping_request request = grouping_of(r);
   groups groups = schedule_groups(g, &request, &v);
-  schedule_kernels(g, &n, &v, &groups, r->arguments, s, &kernels);
+  schedule_kernels(g, &n, &v, &groups, r->arguments, s);
+  lives l = lives_of(g, s);
+  schedule_order(&l, r->policy == GROUPING_RANDOM ? r->seed : 0, s);
+  lives_set(s);
   schedule_name_steps(ir_arena(g), r, &n, &v, s);
-  done_kernels(g, r, &kernels);
+  done_kernels(g, r, s);
+  schedule_rename(g, s);
   return s;
 }

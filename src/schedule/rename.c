@@ -7,22 +7,37 @@ typedef struct renaming {
   ir *g;
   arena *a;
   map image;
-  VEC(size_t) buffers;
+  const size_t *buffers;
   int64_t ranges;
 } renaming;
 
-static int64_t position(renaming *r, size_t buffer) {
-  for (size_t i = 0; i < r->buffers.n; i++)
-    if (r->buffers.at[i] == buffer) return (int64_t)i;
-  vec_push(r->a, &r->buffers, buffer);
-  return (int64_t)r->buffers.n - 1;
+static size_t position(const size_t buffers[], size_t n, size_t buffer) {
+  for (size_t i = 0; i < n; i++)
+    if (buffers[i] == buffer) return i;
+  return n;
+}
+
+const size_t *kernel_buffers(ir *g, const node *sink, size_t *n) {
+  VEC(size_t) buffers = {0};
+  const node *out = sink->src[0];
+  node_list order = topo_sort(ir_arena(g), &sink, 1, NULL, NULL);
+  for (size_t i = 0; i + 1 < out->n_src; i++)
+    vec_push(ir_arena(g), &buffers, (size_t)out->src[i]->ints[0]);
+  for (size_t i = 0; i < order.n; i++) {
+    if (order.at[i]->op != OP_PARAM) continue;
+    size_t buffer = (size_t)order.at[i]->ints[0];
+    if (position(buffers.at, buffers.n, buffer) == buffers.n)
+      vec_push(ir_arena(g), &buffers, buffer);
+  }
+  *n = buffers.n;
+  return buffers.at;
 }
 
 static const node *renamed(renaming *r, const node *n) {
   const node **src = arena_alloc(r->a, n->n_src * sizeof *src);
   for (uint32_t i = 0; i < n->n_src; i++) src[i] = map_get(&r->image, n->src[i]);
   if (n->op == OP_PARAM) {
-    int64_t slot = position(r, (size_t)n->ints[0]);
+    int64_t slot = (int64_t)position(r->buffers, SIZE_MAX, (size_t)n->ints[0]);
     return ir_node(r->g, OP_PARAM, (dtype)n->dtype, src, n->n_src, &slot, 1);
   }
   if (n->op == OP_RANGE) {
@@ -32,14 +47,17 @@ static const node *renamed(renaming *r, const node *n) {
   return subst_rebuild(r->g, n, src);
 }
 
-const node *kernel_renamed(ir *g, const node *sink, size_t **buffers, size_t *n) {
-  renaming r = {.g = g, .a = ir_arena(g)};
-  const node *out = sink->src[0];
-  for (uint32_t i = 0; i + 1 < out->n_src; i++) position(&r, (size_t)out->src[i]->ints[0]);
+static const node *kernel_renamed(ir *g, const node *sink, const size_t buffers[]) {
+  renaming r = {.g = g, .a = ir_arena(g), .buffers = buffers};
   node_list order = topo_sort(r.a, &sink, 1, NULL, NULL);
   for (size_t i = 0; i < order.n; i++)
     map_set(r.a, &r.image, order.at[i], (void *)renamed(&r, order.at[i]));
-  *buffers = r.buffers.at;
-  *n = r.buffers.n;
   return map_get(&r.image, sink);
+}
+
+void schedule_rename(ir *g, schedule *s) {
+  for (size_t i = 0; i < s->steps.n; i++) {
+    schedule_step *step = &s->steps.at[i];
+    if (step->kernel) step->kernel = kernel_renamed(g, step->kernel, step->buffers);
+  }
 }

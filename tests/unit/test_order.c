@@ -1,0 +1,287 @@
+/* The order of steps and what is written over what: plans made by hand and at random, and graphs,
+   whose schedules are run. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "schedule/passes.h"
+
+#include "../ir/replay.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+enum { PLANS = 400, MOST_STEPS = 7, KIB = 1024 };
+
+typedef struct test {
+  diag d;
+  ir *g;
+  uint64_t seed;
+  size_t number; /* an argument */
+  double result;
+  void (*body)(struct test *t);
+} test;
+
+static void call_body(void *arg) {
+  test *t = arg;
+  t->body(t);
+}
+
+static double run_body(void (*body)(test *t), uint64_t seed, size_t number) {
+  test t = {.body = body, .seed = seed, .number = number};
+  t.g = ir_new(&mem_system, &t.d, false);
+  assert_non_null(t.g);
+  tn_status status = diag_catch(&t.d, call_body, &t);
+  ir_free(t.g);
+  if (status != TN_OK) fail_msg("seed %llu: %s", (unsigned long long)seed, t.d.text);
+  return t.result;
+}
+
+static void require(test *t, bool holds, const char *what) {
+  if (!holds) diag_raise(&t->d, TN_ERR_INTERNAL, "%s", what);
+}
+
+/* Plans of steps without kernels: only buffers count. */
+
+static size_t add_buffer(test *t, schedule *s, int64_t bytes) {
+  schedule_buffer b = {.dtype = DT_U8, .size = ix_const(t->g, bytes)};
+  vec_push(ir_arena(t->g), &s->buffers, b);
+  return s->buffers.n - 1;
+}
+
+/** A step that makes `to` of others. */
+static void add_step(test *t, schedule *s, size_t to, const size_t from[], size_t n) {
+  size_t *all = arena_alloc(ir_arena(t->g), (n + 1) * sizeof *all);
+  for (size_t i = 0; i < n; i++) all[i] = from[i];
+  all[n] = to;
+  schedule_step step = {.kind = STEP_CUSTOM, .buffers = all, .n_buffers = n + 1};
+  vec_push(ir_arena(t->g), &s->steps, step);
+}
+
+static uint64_t bytes_of(const lives *l) {
+  double *need = arena_alloc(l->a, (l->n_steps + 1) * sizeof *need);
+  reuses *taken = arena_calloc(l->a, l->n_steps + 1, sizeof *taken);
+  lives_peak(l, NULL, need, taken);
+  return lives_bytes(l, NULL, taken);
+}
+
+/** Whether each step reads what it did in `before`: of each of its buffers, the same step wrote it
+    last, and as many did. */
+static bool reads_the_same(test *t, const schedule *before, const schedule *s) {
+  arena *a = ir_arena(t->g);
+  const schedule *both[] = {before, s};
+  map seen[2] = {{0}}; /* a step's list of buffers → what was in them */
+  for (int i = 0; i < 2; i++) {
+    size_t *writer = arena_calloc(a, s->buffers.n + 1, sizeof *writer);
+    for (size_t k = 0; k < both[i]->steps.n; k++) {
+      const schedule_step *step = &both[i]->steps.at[k];
+      size_t *found = arena_alloc(a, (step->n_buffers + 1) * sizeof *found);
+      for (size_t j = 0; j < step->n_buffers; j++) found[j] = writer[step->buffers[j]];
+      map_set(a, &seen[i], step->buffers, found);
+      writer[step->buffers[step->n_buffers - 1]] = (size_t)(uintptr_t)step->buffers;
+    }
+  }
+  if (seen[0].n != before->steps.n || seen[1].n != before->steps.n) return false;
+  for (size_t k = 0; k < before->steps.n; k++) {
+    const schedule_step *step = &before->steps.at[k];
+    const size_t *x = map_get(&seen[0], step->buffers), *y = map_get(&seen[1], step->buffers);
+    if (!y || memcmp(x, y, step->n_buffers * sizeof *x)) return false;
+  }
+  return true;
+}
+
+static schedule copy_of(test *t, const schedule *s) {
+  schedule copy = *s;
+  copy.steps.at = arena_copy(ir_arena(t->g), s->steps.at, s->steps.n * sizeof *s->steps.at);
+  return copy;
+}
+
+/** Two operands, of which the second takes much more to make than it leaves: it is made first. */
+static void large_subtree(test *t) {
+  schedule s = {0};
+  size_t kept = add_buffer(t, &s, 64 * KIB), large = add_buffer(t, &s, 640 * KIB);
+  size_t small = add_buffer(t, &s, KIB), sum = add_buffer(t, &s, KIB), end;
+  end = add_buffer(t, &s, KIB);
+  s.buffers.at[end].is_output = true;
+  add_step(t, &s, kept, NULL, 0);
+  add_step(t, &s, large, NULL, 0);
+  add_step(t, &s, small, &large, 1);
+  add_step(t, &s, sum, (size_t[]){kept, small}, 2);
+  add_step(t, &s, end, &sum, 1);
+  lives l = lives_of(t->g, &s);
+  require(t, bytes_of(&l) == 705 * KIB, "the plan as it is has another size");
+  schedule_order(&l, 0, &s);
+  require(t, bytes_of(&l) == 641 * KIB, "what needs much is not made first");
+  require(t, s.steps.at[0].buffers[0] == large, "another step is first");
+}
+
+static void operands_that_need_most_are_made_first(void **state) {
+  (void)state;
+  run_body(large_subtree, 0, 0);
+}
+
+/** Updates of states by gradients, all of which are there before the first update: each is written
+    as soon as its gradient is. */
+static void updates(test *t) {
+  schedule s = {0};
+  size_t chain = add_buffer(t, &s, KIB), gradient[20];
+  add_step(t, &s, chain, NULL, 0);
+  for (size_t i = 0; i < 20; i++) {
+    size_t next = add_buffer(t, &s, KIB);
+    add_step(t, &s, next, &chain, 1);
+    add_step(t, &s, gradient[i] = add_buffer(t, &s, 100 * KIB), &next, 1);
+    chain = next;
+  }
+  for (size_t i = 0; i < 20; i++) {
+    size_t updated = add_buffer(t, &s, 100 * KIB);
+    s.buffers.at[updated].is_output = true;
+    add_step(t, &s, updated, &gradient[i], 1);
+  }
+  schedule before = copy_of(t, &s);
+  lives l = lives_of(t->g, &s);
+  require(t, bytes_of(&l) > 2000 * KIB, "not all gradients live at once");
+  schedule_order(&l, 0, &s);
+  require(t, bytes_of(&l) < 210 * KIB, "gradients are kept");
+  require(t, reads_the_same(t, &before, &s), "a step reads something else");
+}
+
+static void what_can_go_goes_at_once(void **state) {
+  (void)state;
+  run_body(updates, 0, 0);
+}
+
+/** Steps that read what is there, and make something new or store over something old. */
+static schedule random_plan(test *t, size_t n) {
+  rng r = {t->seed};
+  schedule s = {0};
+  for (size_t i = 0; i < n; i++) {
+    size_t from[3], n_from = 0, to = s.buffers.n;
+    for (size_t k = s.buffers.n ? rng_below(&r, 4) : 0; k-- > 0;) {
+      size_t near = s.buffers.n < 30 ? s.buffers.n : 30;
+      from[n_from++] = s.buffers.n - 1 - rng_below(&r, near);
+    }
+    if (i && rng_chance(&r, 15))
+      to = rng_below(&r, s.buffers.n);
+    else
+      add_buffer(t, &s, rng_between(&r, 0, 50) * KIB);
+    s.buffers.at[to].is_output |= rng_chance(&r, 5);
+    add_step(t, &s, to, from, n_from);
+  }
+  return s;
+}
+
+static void random_order(test *t) {
+  schedule s = random_plan(t, 1 + t->seed % 100), before = copy_of(t, &s);
+  lives l = lives_of(t->g, &s);
+  uint64_t was = bytes_of(&l);
+  schedule_order(&l, t->number, &s);
+  require(t, reads_the_same(t, &before, &s), "a step reads something else");
+  require(t, t->number || bytes_of(&l) <= was, "another order needs more");
+  t->result = was ? (double)bytes_of(&l) / (double)was : 1;
+}
+
+static void orders_respect_dependences_and_need_no_more(void **state) {
+  (void)state;
+  double sum = 0;
+  for (uint64_t seed = 0; seed < PLANS; seed++) {
+    sum += run_body(random_order, seed, 0);
+    run_body(random_order, seed, 1 + seed); /* any of the orders that are tried */
+  }
+  print_message("%d plans need %.3f of what they did\n", PLANS, sum / PLANS);
+  assert_true(sum / PLANS < 0.97);
+}
+
+/** The least that any order of a few steps needs. */
+static uint64_t least_of_all(const lives *l, size_t order[], bool is_in[], size_t n) {
+  uint64_t least = UINT64_MAX, bytes;
+  if (n == l->n_steps) {
+    double *need = arena_alloc(l->a, (n + 1) * sizeof *need);
+    reuses *taken = arena_calloc(l->a, n + 1, sizeof *taken);
+    lives_peak(l, order, need, taken);
+    return lives_bytes(l, order, taken);
+  }
+  for (size_t i = 0; i < l->n_steps; i++) {
+    bool may = !is_in[i];
+    for (size_t j = 0; may && j < i; j++) /* those before it that touch the same buffer */
+      for (size_t x = 0; may && !is_in[j] && x < l->steps[i].n; x++)
+        for (size_t y = 0; may && y < l->steps[j].n; y++)
+          may = l->steps[i].buffers[x] != l->steps[j].buffers[y] ||
+                (x >= l->steps[i].n_written && y >= l->steps[j].n_written);
+    if (!may) continue;
+    is_in[order[n] = i] = true;
+    bytes = least_of_all(l, order, is_in, n + 1);
+    if (bytes < least) least = bytes;
+    is_in[i] = false;
+  }
+  return least;
+}
+
+static void small_order(test *t) {
+  schedule s = random_plan(t, 2 + t->seed % (MOST_STEPS - 1));
+  lives l = lives_of(t->g, &s);
+  size_t order[MOST_STEPS + 1];
+  bool is_in[MOST_STEPS + 1] = {false};
+  uint64_t least = least_of_all(&l, order, is_in, 0);
+  schedule_order(&l, 0, &s);
+  require(t, bytes_of(&l) >= least, "better than the best");
+  t->result = bytes_of(&l) == least;
+}
+
+static void most_small_plans_are_the_best(void **state) {
+  (void)state;
+  double best = 0;
+  for (uint64_t seed = 0; seed < PLANS; seed++) best += run_body(small_order, seed, 0);
+  print_message("%.0f of %d small plans need the least there is\n", best, PLANS);
+  assert_true(best >= 0.9 * PLANS);
+}
+
+static void long_order(test *t) {
+  schedule s = random_plan(t, t->number), before = copy_of(t, &s);
+  clock_t from = clock();
+  lives l = lives_of(t->g, &s);
+  schedule_order(&l, 0, &s);
+  t->result = (double)(clock() - from) / CLOCKS_PER_SEC;
+  print_message("%zu steps: %.1f us each\n", t->number, t->result / (double)t->number * 1e6);
+  require(t, reads_the_same(t, &before, &s), "a step reads something else");
+}
+
+static void time_is_nearly_linear_in_the_steps(void **state) {
+  (void)state;
+  double times[2] = {run_body(long_order, 1, 10000), run_body(long_order, 1, 100000)};
+  assert_true(times[1] < 50 * times[0] + 0.05);
+}
+
+/* What is written over what. */
+
+/** An array written over another one that is read later, and over one that is not. */
+static void planted(test *t) {
+  schedule s = {0};
+  size_t x = add_buffer(t, &s, KIB), y = add_buffer(t, &s, KIB), z = add_buffer(t, &s, KIB);
+  add_step(t, &s, x, NULL, 0);
+  add_step(t, &s, y, &x, 1);
+  add_step(t, &s, z, (size_t[]){x, y}, 2);
+  lives l = lives_of(t->g, &s);
+  require(t, lives_hold(&l, NULL, (size_t[]){x, y, z}), "nothing is reused, and something lost");
+  require(t, lives_hold(&l, NULL, (size_t[]){x, y, x}), "what is over x, after its last reader");
+  require(t, !lives_hold(&l, NULL, (size_t[]){x, x, z}), "what is over x, before its last reader");
+}
+
+static void overwritten_arrays_are_seen(void **state) {
+  (void)state;
+  run_body(planted, 0, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(operands_that_need_most_are_made_first),
+      cmocka_unit_test(what_can_go_goes_at_once),
+      cmocka_unit_test(orders_respect_dependences_and_need_no_more),
+      cmocka_unit_test(most_small_plans_are_the_best),
+      cmocka_unit_test(time_is_nearly_linear_in_the_steps),
+      cmocka_unit_test(overwritten_arrays_are_seen),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
