@@ -136,6 +136,20 @@ size_t stage_level(const node *s, size_t value) {
   return level;
 }
 
+bool stage_is_whole(const node *s, size_t value) {
+  const node *const *x = stage_coords(s, value), *const *dims = stage_extents(s, value);
+  const node *const *ranges = stage_range(s);
+  size_t used = 0;
+  for (size_t i = 0; i < stage_rank(s, value); i++) {
+    if (node_is_bits(dims[i], 1)) continue;
+    if (x[i]->op != OP_RANGE || range_extent(x[i]) != dims[i]) return false;
+    for (size_t k = 0; k < i; k++)
+      if (x[k] == x[i]) return false;
+    for (size_t k = 0; k < stage_ranges(s); k++) used += ranges[k] == x[i];
+  }
+  return used == stage_ranges(s);
+}
+
 typedef VEC(const node *) sources;
 typedef VEC(int64_t) integers;
 

@@ -111,6 +111,10 @@ const node *const *stage_range(const node *s); /* the first of them */
     loops are around its write. */
 size_t stage_level(const node *s, size_t value);
 
+/** Whether the coordinates of a value are the ranges of its stage, each once and as long as the
+    array: it writes each element once. */
+bool stage_is_whole(const node *s, size_t value);
+
 typedef struct fold_spec {
   size_t n_states, n_emits, n_ranges, n_pins;
   const node *const *inits;

@@ -38,27 +38,11 @@ static bool can_leave_out(ir *g, const node *value) {
   return false;
 }
 
-/** Whether the coordinates of a value are the ranges of its stage, each once and as long as the
-    array. */
-static bool is_whole(const node *stage, size_t value) {
-  const node *const *x = stage_coords(stage, value), *const *dims = stage_extents(stage, value);
-  const node *const *ranges = stage_range(stage);
-  size_t used = 0;
-  for (size_t i = 0; i < stage_rank(stage, value); i++) {
-    if (node_is_bits(dims[i], 1)) continue;
-    if (x[i]->op != OP_RANGE || range_extent(x[i]) != dims[i]) return false;
-    for (size_t k = 0; k < i; k++)
-      if (x[k] == x[i]) return false;
-    for (size_t k = 0; k < stage_ranges(stage); k++) used += ranges[k] == x[i];
-  }
-  return used == stage_ranges(stage);
-}
-
 bool given_writes_all(ir *g, const kernel_form *f, size_t slot) {
   const node *stage = f->out->src[f->out->n_src - 1];
   for (uint32_t i = 0; i + 1 < f->out->n_src; i++)
     if (f->out->src[i] == f->params[slot].param)
-      return is_whole(stage, i) && !can_leave_out(g, stage_value(stage, i));
+      return stage_is_whole(stage, i) && !can_leave_out(g, stage_value(stage, i));
   return false;
 }
 
@@ -72,7 +56,7 @@ bool given_is_in_place(ir *g, const node *n, const node *old) {
   arena *a = ir_arena(g);
   kernel_form f = kernel_of_node(g, a, n);
   const node *stage = f.out->src[f.out->n_src - 1];
-  if (f.out->n_src != 2 || !is_whole(stage, 0)) return false;
+  if (f.out->n_src != 2 || !stage_is_whole(stage, 0)) return false;
   node_list order = topo_sort(a, &f.sink, 1, NULL, NULL);
   for (size_t i = 0; i < order.n; i++) {
     const node *x = order.at[i], *of = x->op == OP_INDEX ? x->src[0] : NULL;

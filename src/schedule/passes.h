@@ -40,6 +40,13 @@ void ranges_through(ir *g, const node *view, const node *x, const node *const co
     `seed` is not 0, in one of those that are tried. */
 void schedule_order(lives *l, uint64_t seed, schedule *s);
 
+/** reuse.c: what the index maps of each step allow to be written over what it reads. */
+void schedule_find_reuses(ir *g, const schedule *s, lives *l);
+
+/** reuse.c: dying arrays that results are written over, where that makes the plan smaller (or
+    `always`), become one buffer with them. Other buffers keep their numbers. */
+void schedule_reuse(ir *g, const lives *l, bool always, schedule *s);
+
 /** rename.c: the buffers of a kernel whose PARAMs are numbered as buffers: outputs first. */
 const size_t *kernel_buffers(ir *g, const node *sink, size_t *n);
 

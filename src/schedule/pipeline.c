@@ -61,7 +61,9 @@ schedule *schedule_make(ir *g, const schedule_request *r) {
   groups groups = schedule_groups(g, &request, &v);
   schedule_kernels(g, &n, &v, &groups, r->arguments, s);
   lives l = lives_of(g, s);
+  schedule_find_reuses(g, s, &l);
   schedule_order(&l, r->policy == GROUPING_RANDOM ? r->seed : 0, s);
+  schedule_reuse(g, &l, r->policy != GROUPING_PRICED, s);
   lives_set(s);
   schedule_name_steps(ir_arena(g), r, &n, &v, s);
   done_kernels(g, r, s);

@@ -93,8 +93,19 @@ static bool writes_to(const schedule_step *s, size_t k) {
   return s->kind == STEP_CUSTOM ? k + 1 == s->n_buffers : k < s->n_outputs;
 }
 
-/** Buffers are written before they are read, those that no SET changes once; they live from the
-    first step that uses them to the last. */
+/** Whether a step reads its k-th buffer. */
+static bool reads_from(test *t, const schedule_step *s, size_t k) {
+  if (s->kind == STEP_CUSTOM) return k + 1 < s->n_buffers;
+  node_list order = topo_sort(ir_arena(t->g), &s->kernel, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *of = order.at[i]->op == OP_INDEX ? order.at[i]->src[0] : NULL;
+    if (of && of->op == OP_PARAM && (size_t)of->ints[0] == k) return true;
+  }
+  return false;
+}
+
+/** Buffers are written before they are read, those that no SET changes once, but for steps that
+    write over what they read; they live from the first step that uses them to the last. */
 static void check_buffers(test *t, const schedule *s) {
   arena *a = ir_arena(t->g);
   size_t *writes = arena_calloc(a, s->buffers.n + 1, sizeof *writes);
@@ -110,8 +121,10 @@ static void check_buffers(test *t, const schedule *s) {
       if (!first[b]) first[b] = i + 1;
       last[b] = i + 1;
     }
-    for (size_t k = 0; k < step->n_buffers; k++)
-      if (writes_to(step, k)) writes[step->buffers[k]]++;
+    for (size_t k = 0; k < step->n_buffers; k++) {
+      bool is_over = writes[step->buffers[k]] && reads_from(t, step, k);
+      if (writes_to(step, k) && !is_over) writes[step->buffers[k]]++;
+    }
   }
   for (size_t b = 0; b < s->buffers.n; b++) {
     const schedule_buffer *x = &s->buffers.at[b];
