@@ -3,10 +3,9 @@
    indices at once: then such an operand is read once for a whole tile of them. */
 #include "codegen/choice.h"
 #include "codegen/weigh.h"
+#include "schedule/hardware.h"
 
 #include "base/map.h"
-
-#include <math.h>
 
 enum { MOST_BLOCK = 32 };
 
@@ -57,7 +56,7 @@ static bool shares_operands(arena *a, const node_list *nest, const node *range) 
 /** The largest block for which there is room: one that divides the extent, if that is not much
     smaller. */
 static int64_t block_for(const choice *c, const node *range, double bytes) {
-  double room = c->target->scratch ? (double)c->target->scratch / 2 : INFINITY;
+  double room = (double)hardware_scratch(&c->target->hardware, c->target->scratch) / 2;
   int64_t most = MOST_BLOCK;
   if ((double)most * bytes > room) most = (int64_t)(room / bytes);
   if (most > range_extent(range)->lo) most = range_extent(range)->lo;

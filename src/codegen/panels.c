@@ -4,18 +4,15 @@
 #include "codegen/address.h"
 #include "codegen/choice.h"
 #include "codegen/weigh.h"
+#include "schedule/hardware.h"
 
 #include "base/map.h"
-
-#include <math.h>
 
 enum {
   REUSED = 2,        /* times that a panel is read for it to pay */
   WORTH_COPYING = 8, /* the same, times that, of what is only on many pages */
-  PAGE = 4096,
   PAGES = 64,
-  MOST_BYTES = 128 << 10, /* of a panel: a part of the second cache */
-  MOST_INNER = 8          /* ranges that one is read along */
+  MOST_INNER = 8 /* ranges that one is read along */
 };
 
 /** Whether a range is one of the stage's own loops. */
@@ -76,14 +73,24 @@ static double runs_alike(const node *stage, const node *index) {
   return times;
 }
 
+/** Bytes that a panel may have: it is to stay in the second cache, beside all else. */
+static double most_bytes(const choice *c) {
+  return (double)hardware_known(&c->target->hardware).l2_bytes / 8;
+}
+
+/** Bytes that all panels may have, and the arrays beside them. */
+static double most_of_all(const choice *c) {
+  return (double)hardware_scratch(&c->target->hardware, c->target->scratch);
+}
+
 /** The panel that an INDEX would be read from; NULL: none of a size for it. */
-static const node *panel_for(ir *g, const node *stage, const node *index) {
+static const node *panel_for(const choice *c, const node *stage, const node *index) {
   const node *inner[MOST_INNER], *element;
-  laws l = {.g = g};
+  laws l = {.g = c->laws.g};
   size_t n = inner_ranges(stage, index, inner, MOST_INNER);
   if (n == MOST_INNER || !law_data(&l, index, index, inner, n, weigh_vector(stage), &element))
     return NULL;
-  return bytes_of(element->src[0]) <= MOST_BYTES ? element : NULL;
+  return bytes_of(element->src[0]) <= most_bytes(c) ? element : NULL;
 }
 
 /** Bytes of the panels for all of a stage's loops. */
@@ -98,20 +105,21 @@ static double bytes_of_all(const node *stage, const node *index, const node *pan
 /** Whether the panels of all loops are to be made at once, outside of what the stage is inside of
     and they do not depend on. */
 static bool is_made_once(const choice *c, const node *stage, const node *index, const node *panel) {
-  double most = c->target->scratch ? (double)c->target->scratch : INFINITY;
   return runs_alike(stage, index) >= REUSED &&
-         bytes_beside(c, stage) + bytes_of_all(stage, index, panel) <= most;
+         bytes_beside(c, stage) + bytes_of_all(stage, index, panel) <= most_of_all(c);
 }
 
 /** Whether what is read one after the other in a reduction is each on another page of memory. */
-static bool is_far(ir *g, const node *stage, const node *index) {
+static bool is_far(const choice *c, const node *stage, const node *index) {
+  ir *g = c->laws.g;
   const node *param = index->src[0], *inner[MOST_INNER];
+  int64_t page = hardware_known(&c->target->hardware).page_bytes;
   const node *a = address_of(g, param->rank, param->dims, index->src + 1);
   int64_t bytes = (int64_t)dtype_bytes((dtype)index->dtype);
   size_t n = inner_ranges(stage, index, inner, MOST_INNER);
   if (a->op == OP_WHERE) return false;
   for (size_t i = 0; i < n; i++)
-    if (range_extent(inner[i])->hi >= PAGES && ix_coefficient(a, inner[i]) * bytes >= PAGE)
+    if (range_extent(inner[i])->hi >= PAGES && ix_coefficient(a, inner[i]) * bytes >= page)
       return true;
   return false;
 }
@@ -120,8 +128,8 @@ bool choice_is_panel(const choice *c, const node *stage, const node *index, doub
   const node *lanes = weigh_vector(stage), *element;
   if (!lanes || index->src[0]->op != OP_PARAM || !node_is_free_in(lanes, index)) return false;
   bool streamed = weigh_reads_streamed(c->laws.g, lanes, index);
-  if (streamed && !is_far(c->laws.g, stage, index)) return false;
-  element = panel_for(c->laws.g, stage, index);
+  if (streamed && !is_far(c, stage, index)) return false;
+  element = panel_for(c, stage, index);
   if (!element) return false;
   double times = reuse_of(stage, index) / cut / (streamed ? WORTH_COPYING : 1);
   if (is_made_once(c, stage, index, element->src[0])) times *= runs_alike(stage, index);
@@ -159,12 +167,11 @@ static void make_once(choice *c, const node *lanes, const node *panel) {
 }
 
 static bool make_panel(choice *c, const node *stage, const node *index) {
-  const node *lanes = weigh_vector(stage), *element = panel_for(c->laws.g, stage, index);
-  double most = (double)c->target->scratch;
+  const node *lanes = weigh_vector(stage), *element = panel_for(c, stage, index);
   if (!element) return false;
   bool once = is_made_once(c, stage, index, element->src[0]);
   double bytes = once ? bytes_of_all(stage, index, element->src[0]) : bytes_of(element->src[0]);
-  if (most > 0 && bytes_beside(c, stage) + bytes > most) return false;
+  if (bytes_beside(c, stage) + bytes > most_of_all(c)) return false;
   const node *inner[MOST_INNER];
   size_t n = inner_ranges(stage, index, inner, MOST_INNER);
   const node *made = law_data(&c->laws, c->sink, index, inner, n, lanes, &element);

@@ -5,6 +5,8 @@
 
 #include "ir/rewrite.h"
 
+#include <tenon/unstable/backend.h>
+
 typedef struct target {
   uint16_t vector_bytes; /* the widest vector to use; 0: scalars only */
   uint16_t registers;    /* of that width; 0: none is known to be worth filling */
@@ -12,6 +14,7 @@ typedef struct target {
   bool index32;          /* prefer 32-bit indices where bounds allow */
   uint16_t arguments;    /* buffers a kernel may have; 0: any number */
   uint64_t scratch;      /* bytes of arrays of its own that a kernel may have; 0: any number */
+  tn_hardware hardware;  /* as it was stated: hardware_known */
   rule_target rules;     /* what is decomposed for it */
 } target;
 

@@ -105,7 +105,8 @@ static tn_status set_target(device_target *t, diag *d) {
                        .threads = c->threads,
                        .index32 = c->index32,
                        .arguments = (uint16_t)c->max_buffers,
-                       .scratch = c->max_scratch};
+                       .scratch = c->max_scratch,
+                       .hardware = c->hardware};
   t->target.rules.f16 = c->dtypes >> TN_F16 & 1;
   t->target.rules.bf16 = c->dtypes >> TN_BF16 & 1;
   for (const char *const *name = c->lacks; name && *name; name++) {

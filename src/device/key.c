@@ -15,7 +15,9 @@ static void add_number(str *s, uint64_t n) { str_add_bytes(s, (const char *)&n, 
 
 /* All fields, by position: one more in either struct is a warning (-Wmissing-field-initializers),
    and belongs in add_target's numbers too. */
-_Static_assert(sizeof((target){0, 0, 0, 0, 0, 0, {{0, 0}, 0, 0}}) == sizeof(target), "");
+_Static_assert(sizeof((target){0, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0}, {{0, 0}, 0, 0}}) ==
+                   sizeof(target),
+               "");
 
 static void add_target(str *s, const device_target *t) {
   add_text(s, build_id);
@@ -24,9 +26,12 @@ static void add_target(str *s, const device_target *t) {
   add_text(s, t->renderer->name);
   add_text(s, t->compiler->name);
   const target *c = &t->target;
-  const uint64_t numbers[] = {c->vector_bytes,   c->registers,     c->threads,   c->index32,
-                              c->arguments,      c->scratch,       c->rules.f16, c->rules.bf16,
-                              c->rules.lacks[0], c->rules.lacks[1]};
+  const tn_hardware *h = &c->hardware;
+  const uint64_t numbers[] = {c->vector_bytes,   c->registers,      c->threads,    c->index32,
+                              c->arguments,      c->scratch,        c->rules.f16,  c->rules.bf16,
+                              c->rules.lacks[0], c->rules.lacks[1], h->l1_bytes,   h->l2_bytes,
+                              h->l3_bytes,       h->l3_cores,       h->line_bytes, h->page_bytes,
+                              h->cores};
   str_add_bytes(s, (const char *)numbers, sizeof numbers);
 }
 

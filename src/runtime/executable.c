@@ -287,7 +287,8 @@ static void make(void *arg) {
                                                         .math = r->math,
                                                         .vector = r->target->target.vector_bytes,
                                                         .arguments = r->target->target.arguments,
-                                                        .scratch = r->target->target.scratch});
+                                                        .scratch = r->target->target.scratch,
+                                                        .hardware = r->target->target.hardware});
   collect(m);
   if (x) explanation_scheduled(x, m->schedule, &m->kernels, &m->program_of);
   compile(m);

@@ -2,6 +2,7 @@
 
 #include "ir/pass.h"
 #include "schedule/groups.h"
+#include "schedule/hardware.h"
 
 /** What follows a pass over tensors: the verifier in development builds, and whoever watches. */
 static void done(ir *g, const schedule_request *r, pass p, const normalised *n) {
@@ -19,28 +20,29 @@ static void done_kernels(ir *g, const schedule_request *r, const schedule *s) {
   if (r->after) r->after(r->watcher, pass_name(PASS_KERNELS), kernels.at, kernels.n);
 }
 
-enum {
-  MOST_ARGUMENTS = 24,   /* buffers of a kernel */
-  MOST_SCRATCH = 1 << 18 /* bytes of its own */
-};
+enum { MOST_ARGUMENTS = 24 }; /* buffers of a kernel */
 
-/** Half of what a kernel may have: vectors, and what is left over of them, need more than what is
+/** Half of what a kernel builds: vectors, and what is left over of them, need more than what is
     scheduled. */
 static double scratch_of(const schedule_request *r) {
-  uint64_t most = r->scratch && r->scratch < MOST_SCRATCH ? r->scratch : MOST_SCRATCH;
-  return (double)most / 2;
+  return (double)hardware_scratch(&r->hardware, r->scratch) / 2;
+}
+
+static machine machine_of(const schedule_request *r) {
+  tn_hardware h = hardware_known(&r->hardware);
+  return (machine){.cores = h.cores,
+                   .operation = 0.03,
+                   .tile = 12,
+                   .launch = 3000,
+                   .scratch = scratch_of(r),
+                   .cache = {(double)h.l1_bytes, (double)h.l2_bytes},
+                   .shared = (double)h.l3_bytes,
+                   .vector = (double)r->vector};
 }
 
 static grouping_request grouping_of(const schedule_request *r) {
   size_t arguments = r->arguments && r->arguments < MOST_ARGUMENTS ? r->arguments : MOST_ARGUMENTS;
-  return (grouping_request){.machine = {.cores = 2,
-                                        .operation = 0.03,
-                                        .tile = 12,
-                                        .launch = 3000,
-                                        .scratch = scratch_of(r),
-                                        .cache = {32768, 1 << 20},
-                                        .shared = 1 << 25,
-                                        .vector = (double)r->vector},
+  return (grouping_request){.machine = machine_of(r),
                             .arguments = arguments,
                             .policy = (grouping_policy)r->policy,
                             .seed = r->seed,

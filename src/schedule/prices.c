@@ -13,7 +13,8 @@ double price_private(const machine *m, double bytes) {
 }
 
 double price_shared(const machine *m, double bytes) {
-  return bytes <= m->cache[1] / 4 ? 0.02 : bytes <= m->shared ? 0.04 : 0.12;
+  double alone = bytes <= m->cache[1] / 4 ? 0.04 : bytes <= m->shared ? 0.08 : 0.24;
+  return alone / m->cores;
 }
 
 double price_size(const node *size) {

@@ -6,6 +6,8 @@
 #include "base/vec.h"
 #include "ir/topo.h"
 
+#include <tenon/unstable/backend.h>
+
 /** A stretch of memory that steps read and write. */
 typedef struct schedule_buffer {
   dtype dtype;
@@ -74,7 +76,8 @@ typedef struct schedule_request {
   size_t vector;    /* bytes of the widest vector; 0: there are none */
   size_t arguments; /* most buffers of a kernel; 0: any number */
   uint64_t scratch; /* most bytes of arrays of its own that a kernel builds; 0: any number */
-  int policy;       /* grouping_policy: for tests */
+  tn_hardware hardware;
+  int policy; /* grouping_policy: for tests */
   uint64_t seed;
 } schedule_request;
 

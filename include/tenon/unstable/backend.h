@@ -49,6 +49,17 @@ typedef struct tn_host {
 
 /* ---- Renderers and compilers ---- */
 
+/** The hardware that programs run on, for choices that only speed depends on. 0: not known. */
+typedef struct tn_hardware {
+  uint64_t l1_bytes;   /**< of a core's first cache, the one for data */
+  uint64_t l2_bytes;   /**< of its second one, or of its share of that */
+  uint64_t l3_bytes;   /**< of a last cache */
+  uint32_t l3_cores;   /**< that share one */
+  uint32_t line_bytes; /**< of memory that goes into a cache at once */
+  uint32_t page_bytes; /**< of memory that has an entry in the table of addresses */
+  uint32_t cores;      /**< of the machine, however many are used */
+} tn_hardware;
+
 /** What programs for a target may use. */
 typedef struct tn_capabilities {
   size_t size;
@@ -63,6 +74,7 @@ typedef struct tn_capabilities {
   uint64_t dtypes;          /**< set of 1 << tn_dtype */
   const char *const *lacks; /**< names of ops without an instruction, up to NULL; static; NULL:
                                none. They do not come in programs */
+  tn_hardware hardware;
 } tn_capabilities;
 
 /** A variable of a program, and its bounds, inclusive. */

@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "device/cpu/cc.h"
 #include "device/cpu/elf.h"
+#include "device/cpu/hardware.h"
 #include "device/cpu/level.h"
 #include "device/failure.h"
 #include "ir/ir.h"
@@ -129,6 +130,7 @@ static tn_status c_describe(void *device, const char *limit, tn_capabilities *ca
 #undef TYPE
   caps->dtypes &= ~(UINT64_C(1) << TN_F16 | UINT64_C(1) << TN_BF16);
   caps->lacks = &((cpu *)device)->lacks[level->fma];
+  caps->hardware = cpu_hardware();
   return TN_OK;
 }
 

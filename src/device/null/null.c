@@ -47,6 +47,15 @@ static void *null_host(void *device, void *memory) {
   return memory;
 }
 
+/** What it is taken for, on any machine. */
+static const tn_hardware hardware = {.l1_bytes = 32 << 10,
+                                     .l2_bytes = 1 << 20,
+                                     .l3_bytes = 32 << 20,
+                                     .l3_cores = 2,
+                                     .line_bytes = 64,
+                                     .page_bytes = 4096,
+                                     .cores = 2};
+
 static tn_status null_describe(void *device, const char *limit, tn_capabilities *caps,
                                tn_failure *f) {
   (void)device, (void)limit, (void)f;
@@ -55,6 +64,7 @@ static tn_status null_describe(void *device, const char *limit, tn_capabilities 
   caps->registers = 16;
   caps->threads = true;
   caps->dtypes = UINT64_MAX;
+  caps->hardware = hardware;
   return TN_OK;
 }
 

@@ -1,0 +1,198 @@
+/* What hardware is taken for, and what follows from it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "device/cpu/hardware.h"
+#include "device/key.h"
+#include "device/table.h"
+#include "ir/binder.h"
+#include "ir/build.h"
+#include "ir/index.h"
+#include "ir/topo.h"
+#include "schedule/hardware.h"
+#include "schedule/schedule.h"
+
+#include <unistd.h>
+
+enum { KIB = 1 << 10, MIB = 1 << 20 };
+
+static const tn_hardware usual = {.l1_bytes = 32 * KIB,
+                                  .l2_bytes = MIB,
+                                  .l3_bytes = 32 * MIB,
+                                  .l3_cores = 2,
+                                  .line_bytes = 64,
+                                  .page_bytes = 4096,
+                                  .cores = 2};
+
+static void check_same(tn_hardware a, tn_hardware b) {
+  assert_int_equal(a.l1_bytes, b.l1_bytes);
+  assert_int_equal(a.l2_bytes, b.l2_bytes);
+  assert_int_equal(a.l3_bytes, b.l3_bytes);
+  assert_int_equal(a.l3_cores, b.l3_cores);
+  assert_int_equal(a.line_bytes, b.line_bytes);
+  assert_int_equal(a.page_bytes, b.page_bytes);
+  assert_int_equal(a.cores, b.cores);
+}
+
+static void what_is_not_known_is_usual(void **state) {
+  (void)state;
+  check_same(hardware_known(&(tn_hardware){0}), usual);
+  tn_hardware server = {.l1_bytes = 48 * KIB,
+                        .l2_bytes = 2 * MIB,
+                        .l3_bytes = 260 * (uint64_t)MIB,
+                        .l3_cores = 48,
+                        .line_bytes = 128,
+                        .page_bytes = 65536,
+                        .cores = 96};
+  check_same(hardware_known(&server), server);
+}
+
+/** Facts that contradict each other or cannot be are not believed; the others are. */
+static void what_cannot_be_is_usual(void **state) {
+  (void)state;
+  tn_hardware told = {.l1_bytes = 3,
+                      .l2_bytes = 16 * KIB,
+                      .l3_bytes = UINT64_MAX,
+                      .l3_cores = 8,
+                      .line_bytes = 65,
+                      .page_bytes = 1u << 31,
+                      .cores = 4};
+  tn_hardware want = usual;
+  want.cores = want.l3_cores = 4;
+  check_same(hardware_known(&told), want);
+}
+
+static void scratch_is_a_part_of_the_second_cache(void **state) {
+  (void)state;
+  tn_hardware h = usual;
+  assert_int_equal(hardware_scratch(&h, 0), 256 * KIB);
+  assert_int_equal(hardware_scratch(&h, 64 * KIB), 64 * KIB);
+  h.l2_bytes = 256 * KIB;
+  assert_int_equal(hardware_scratch(&h, 256 * KIB), 64 * KIB);
+}
+
+/** The same on whatever cores the process may run. */
+static void the_processor_tells_what_it_is(void **state) {
+  (void)state;
+  tn_hardware h = cpu_hardware();
+  check_same(h, cpu_hardware());
+  assert_int_equal(h.page_bytes, sysconf(_SC_PAGESIZE));
+  assert_true(h.cores <= (uint32_t)sysconf(_SC_NPROCESSORS_CONF) && h.l3_cores <= h.cores);
+  if (h.l1_bytes && h.l2_bytes) assert_true(h.l1_bytes <= h.l2_bytes);
+}
+
+/* Choices that follow. */
+
+typedef struct fixture {
+  diag diag;
+  ir *g;
+  table *table;
+  tn_device *device;
+} fixture;
+
+static void ok(fixture *f, tn_status s) {
+  if (s != TN_OK) fail_msg("%s", f->diag.text);
+}
+
+static int open_all(void **state) {
+  static fixture f;
+  f = (fixture){0};
+  f.g = ir_new(&mem_system, &f.diag, false);
+  assert_non_null(f.g);
+  ok(&f, table_open(&f.table, &(table_desc){.mem = &mem_system, .threads = 2}, &f.diag));
+  ok(&f, table_device(f.table, "NULL", &f.device, &f.diag));
+  *state = &f;
+  return 0;
+}
+
+static int close_all(void **state) {
+  fixture *f = *state;
+  table_close(f->table);
+  ir_free(f->g);
+  return 0;
+}
+
+/** The device that computes nothing is the same everywhere. */
+static void the_null_device_is_usual(void **state) {
+  fixture *f = *state;
+  const device_target *t;
+  ok(f, device_target_get(f->device, NULL, &t, &f->diag));
+  check_same(t->caps.hardware, usual);
+  check_same(t->target.hardware, usual);
+}
+
+static void every_fact_is_in_keys(void **state) {
+  fixture *f = *state;
+  const device_target *t;
+  ok(f, device_target_get(f->device, NULL, &t, &f->diag));
+  arena *a = ir_arena(f->g);
+  const node *sink = ir_node(f->g, OP_SINK, DT_VOID, NULL, 0, NULL, 0);
+  kernel_key as_is = key_make(a, t, "", 0, sink);
+  for (int i = 0; i < 7; i++) {
+    device_target other = *t;
+    tn_hardware *h = &other.target.hardware;
+    h->l1_bytes += i == 0;
+    h->l2_bytes += i == 1;
+    h->l3_bytes += i == 2;
+    h->l3_cores += i == 3;
+    h->line_bytes += i == 4;
+    h->page_bytes += i == 5;
+    h->cores += i == 6;
+    kernel_key key = key_make(a, &other, "", 0, sink), identity = key_make_identity(a, t, "");
+    kernel_key other_identity = key_make_identity(a, &other, "");
+    assert_false(key_is(&as_is, &key));
+    assert_false(key_is(&identity, &other_identity));
+  }
+}
+
+static const node *buffer(ir *g, int64_t uid, int64_t n, int64_t m) {
+  const node *dims[] = {ix_const(g, n), ix_const(g, m)};
+  return ir_node(g, OP_BUFFER, DT_F32, dims, 2, (int64_t[]){uid, 0}, 2);
+}
+
+/** Arrays that the kernels of exp(x) / sum exp(x) build, a row of x at a time. */
+static size_t arrays_for_rows(fixture *f, int64_t columns, tn_hardware h) {
+  ir *g = f->g;
+  const node *one[] = {ix_const(g, 8), ix_const(g, 1)}, *all[] = {one[0], ix_const(g, columns)};
+  const node *e = ir_op1(g, OP_EXP, buffer(g, 1, 8, columns));
+  const node *sum = ir_reduce(g, e, OP_ADD, 1, (int64_t[]){1});
+  const node *y = ir_op2(g, OP_DIV, e, ir_expand(g, ir_reshape(g, sum, 2, one), all));
+  schedule_request r = {
+      .roots = &y, .n_roots = 1, .math = MATH_DEFAULT, .vector = 64, .hardware = h};
+  schedule *s = schedule_make(g, &r);
+  size_t n = 0;
+  for (size_t k = 0; k < s->steps.n; k++) {
+    node_list order = topo_sort(ir_arena(g), &s->steps.at[k].kernel, 1, NULL, NULL);
+    for (size_t i = 0; i < order.n; i++)
+      n += order.at[i]->op == OP_STAGE && !stage_is_cut(order.at[i]);
+  }
+  return n;
+}
+
+/** A row that the second cache has no room for is not kept there. */
+static void arrays_fit_the_second_cache(void **state) {
+  fixture *f = *state;
+  tn_hardware small = usual;
+  small.l2_bytes = 256 * KIB;
+  assert_int_equal(arrays_for_rows(f, 1000, usual), 1);
+  assert_int_equal(arrays_for_rows(f, 1000, small), 1);
+  assert_int_equal(arrays_for_rows(f, 20000, usual), 1);
+  assert_int_equal(arrays_for_rows(f, 20000, small), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_is_not_known_is_usual),
+      cmocka_unit_test(what_cannot_be_is_usual),
+      cmocka_unit_test(scratch_is_a_part_of_the_second_cache),
+      cmocka_unit_test(the_processor_tells_what_it_is),
+      cmocka_unit_test_setup_teardown(the_null_device_is_usual, open_all, close_all),
+      cmocka_unit_test_setup_teardown(every_fact_is_in_keys, open_all, close_all),
+      cmocka_unit_test_setup_teardown(arrays_fit_the_second_cache, open_all, close_all),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
