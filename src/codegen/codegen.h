@@ -52,6 +52,9 @@ const node *codegen_expand(ir *g, const node *sink);
 /** registers.c: small arrays whose addresses are constant become registers. */
 const node *codegen_registers(ir *g, const node *sink, const target *t);
 
+/** streams.c: stores of more than the caches keep are marked to go past them. */
+const node *codegen_streams(ir *g, const node *sink, const target *t);
+
 /** threads.c: THREAD ranges become loops over a worker's share, from core_id and core_count. */
 const node *codegen_threads(ir *g, const node *sink);
 

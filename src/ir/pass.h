@@ -15,6 +15,7 @@
   X(PASS_LOWER, "lower")             \
   X(PASS_EXPAND, "expand")           \
   X(PASS_REGISTERS, "registers")     \
+  X(PASS_STREAMS, "streams")         \
   X(PASS_THREADS, "threads")         \
   X(PASS_EDGES, "edges")             \
   X(PASS_DECOMPOSE, "decompose")     \

@@ -86,6 +86,12 @@ static void write_alloc(c_writer *w, const node *n) {
     declare_scratch(w, s);
 }
 
+/** Whether a store of so many bytes at once goes past the caches. */
+static bool is_streamed(const c_writer *w, const node *store, size_t bytes) {
+  const size_t *bounds = w->d->stream_bytes;
+  return store->n_int && w->d->stream && bytes >= bounds[0] && bytes <= bounds[1];
+}
+
 static void write_store(c_writer *w, const node *n) {
   c_access access = c_plan_access(&w->plan, n);
   bool vector = n->src[2]->lanes > 1;
@@ -105,7 +111,11 @@ static void write_store(c_writer *w, const node *n) {
                 .b = bare ? address.text : arena_printf(w->arena, "(%s)", address.text),
                 .c = value.text,
                 .t = c_form_make((dtype)n->src[2]->dtype, n->src[2]->lanes)};
-  str_addf(&w->body, "%s;\n", c_fill(w, w->d->store[vector], &b));
+  size_t bytes = b.t.lanes * dtype_bytes(b.t.dtype);
+  bool streamed = is_streamed(w, n, bytes);
+  b.n = (int64_t)bytes;
+  w->streams |= streamed;
+  str_addf(&w->body, "%s;\n", c_fill(w, streamed ? w->d->stream : w->d->store[vector], &b));
 }
 
 static void write_value(c_writer *w, const node *n) {
@@ -192,6 +202,8 @@ void render_c(const node *linear, const tn_program_spec *spec, const c_dialect *
   name_params(&w);
   for (uint32_t i = 0; i < linear->n_src; i++)
     if (c_plan_is_written(&w.plan, linear->src[i])) write_instruction(&w, linear->src[i]);
+  if (w.streams) str_add(&w.head, d->streams);
+  if (w.streams) str_addf(&w.body, "  %s;\n", d->streamed);
   str_addf(out, "\n/* %s */\n%s", spec->entry, str_text(&w.head));
   write_function(&w, spec->entry, out);
 }

@@ -68,6 +68,10 @@ struct c_dialect {
   /* [0] of scalars, [1] of vectors. */
   const char *load[2];    /* from $a at address $b */
   const char *store[2];   /* of $c to $a at address $b */
+  const char *stream;     /* the same of a vector of $n bytes past the caches; NULL: as `store` */
+  size_t stream_bytes[2]; /* the least and the most bytes of such a vector */
+  const char *streams;    /* what has to stand before the first; guarded */
+  const char *streamed;   /* what follows all of these, before others may read what they wrote */
   const char *zero[2];    /* what a load gives at no address */
   const char *gated[2];   /* the load $b if $a holds, else $c */
   const char *cast[2];    /* between numbers */

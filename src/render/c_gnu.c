@@ -84,6 +84,49 @@ static const c_native native[] = {
     EXTREMA(OP_MIN, "min"),
 };
 
+/* Vectors whose places are multiples of their sizes, or else of those of their parts, are stored
+   past the caches; others as usual. gcc's sanitizers would not see the instructions. */
+static const char streams[] =
+    "#ifndef STREAMED\n"
+    "#define PIECE(type, bytes) \\\n"
+    "  typedef long long type __attribute__((vector_size(bytes))); \\\n"
+    "  typedef long long type##m __attribute__((vector_size(bytes), aligned(1), may_alias))\n"
+    "PIECE(piece16, 16); PIECE(piece32, 32); PIECE(piece64, 64);\n"
+    "#define PIECE_FUNCTION static inline __attribute__((always_inline, unused)) void\n"
+    "#define LIES(at, bytes) __builtin_expect((uint64_t)(at) % bytes == 0, 1)\n"
+    "#if defined(__SSE2__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)\n"
+    "#ifdef __clang__\n"
+    "#define PAST(name, at, v) __builtin_nontemporal_store(v, at)\n"
+    "#else\n"
+    "#define PAST(name, at, v) __builtin_ia32_##name(at, v)\n"
+    "#endif\n"
+    "#define STREAMED __builtin_ia32_sfence()\n"
+    "PIECE_FUNCTION stream16(void *at, piece16 v) {\n"
+    "  if (LIES(at, 16)) PAST(movntdq, (piece16 *)at, v);\n"
+    "  else *(piece16m *)at = v;\n"
+    "}\n"
+    "PIECE_FUNCTION stream32(void *at, piece32 v) {\n"
+    "#ifdef __AVX__\n"
+    "  if (LIES(at, 32)) { PAST(movntdq256, (piece32 *)at, v); return; }\n"
+    "#endif\n"
+    "  stream16(at, (piece16){v[0], v[1]});\n"
+    "  stream16((char *)at + 16, (piece16){v[2], v[3]});\n"
+    "}\n"
+    "PIECE_FUNCTION stream64(void *at, piece64 v) {\n"
+    "#ifdef __AVX512F__\n"
+    "  if (LIES(at, 64)) { PAST(movntdq512, (piece64 *)at, v); return; }\n"
+    "#endif\n"
+    "  stream32(at, (piece32){v[0], v[1], v[2], v[3]});\n"
+    "  stream32((char *)at + 32, (piece32){v[4], v[5], v[6], v[7]});\n"
+    "}\n"
+    "#else\n"
+    "#define STREAMED (void)0\n"
+    "PIECE_FUNCTION stream16(void *at, piece16 v) { *(piece16m *)at = v; }\n"
+    "PIECE_FUNCTION stream32(void *at, piece32 v) { *(piece32m *)at = v; }\n"
+    "PIECE_FUNCTION stream64(void *at, piece64 v) { *(piece64m *)at = v; }\n"
+    "#endif\n"
+    "#endif\n";
+
 const c_dialect c_gnu = {
     .types =
         {
@@ -179,6 +222,10 @@ const c_dialect c_gnu = {
     .lanes = "$t r;\n  LANES($n) r[i] = $a;\n  return r;",
     .load = {"$a[$b]", "*(const $x *)($a + $b)"},
     .store = {"$a[$b] = $c", "*($x *)($a + $b) = $c"},
+    .stream = "stream$n($a + $b, (piece$n)($c))",
+    .stream_bytes = {16, 64},
+    .streams = streams,
+    .streamed = "STREAMED",
     .zero = {"0", "($t){0}"},
     .gated = {"$a ? $b : $c", "$a ? ($t)$b : $c"},
     .cast = {"($t)$a", "__builtin_convertvector($a, $t)"},

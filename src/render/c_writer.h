@@ -40,6 +40,7 @@ typedef struct c_writer {
   VEC(const char *) known; /* types and helper functions declared so far */
   str head, body;          /* declarations; the function's statements */
   VEC(c_loop) open;        /* loops, the innermost last */
+  bool streams;            /* something is stored past the caches */
   uint32_t values, loops, registers, scratches;
   scratch_plan scratch;
 } c_writer;

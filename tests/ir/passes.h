@@ -235,10 +235,21 @@ static const struct {
   const char *name;
   uint16_t vector_bytes;
   bool threads, index32, fma;
+  tn_hardware hardware;
 } targets[] = {
-    {"scalar", 0, false, false, false},        {"scalar32", 0, false, true, false},
-    {"v128", 16, false, false, true},          {"v256", 32, false, false, true},
-    {"scalar-threads", 0, true, false, false}, {"v256-threads", 32, true, false, true},
+    {"scalar", 0, false, false, false, {0}},
+    {"scalar32", 0, false, true, false, {0}},
+    {"v128", 16, false, false, true, {0}},
+    {"v256", 32, false, false, true, {0}},
+    {"scalar-threads", 0, true, false, false, {0}},
+    {"v256-threads", 32, true, false, true, {0}},
+    {"v256-small", 32, false, false, true, {.l1_bytes = 4096, .l3_bytes = 4096, .line_bytes = 64}},
+    {"v256-cores",
+     32,
+     false,
+     false,
+     true,
+     {.l1_bytes = 4096, .l3_bytes = 4096, .l3_cores = 1, .cores = 8}},
 };
 
 static codegen_options options_of(const pass_call *c) {
@@ -249,7 +260,8 @@ static codegen_options options_of(const pass_call *c) {
   o.target = (target){.vector_bytes = targets[i].vector_bytes,
                       .registers = REGISTERS,
                       .threads = targets[i].threads,
-                      .index32 = targets[i].index32};
+                      .index32 = targets[i].index32,
+                      .hardware = targets[i].hardware};
   render_c_lacks(&c_gnu, &o.target.rules);
   if (!targets[i].fma) target_lack(&o.target.rules, OP_FMA);
   return o;
@@ -274,6 +286,11 @@ static void pass_choose(const pass_call *c) {
 }
 
 static void pass_lower(const pass_call *c) { EACH_ROOT(c, codegen_lower(c->g, c->roots->at[i])); }
+static void pass_streams(const pass_call *c) {
+  codegen_options o = options_of(c);
+  EACH_ROOT(c, codegen_streams(c->g, c->roots->at[i], &o.target));
+}
+
 static void pass_registers(const pass_call *c) {
   codegen_options o = options_of(c);
   EACH_ROOT(c, codegen_registers(c->g, c->roots->at[i], &o.target));
@@ -369,6 +386,7 @@ static const ir_pass ir_passes[] = {
     {"lower", pass_lower, STAGE_LOWERED},
     {"expand", pass_expand, STAGE_LOWERED},
     {"registers", pass_registers, STAGE_LOWERED},
+    {"streams", pass_streams, STAGE_LOWERED},
     {"threads", pass_threads, STAGE_LOWERED},
     {"edges", pass_edges, STAGE_LOWERED},
     {"decompose", pass_decompose, STAGE_LOWERED},

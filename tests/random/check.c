@@ -177,6 +177,7 @@ static void make_schedule(run *x) {
                                                  .vector = x->lowered->vector_bytes,
                                                  .arguments = x->lowered->arguments,
                                                  .scratch = x->lowered->scratch,
+                                                 .hardware = x->lowered->hardware,
                                                  .policy = x->policy,
                                                  .seed = x->g->seed});
   check_limits(x);
@@ -398,23 +399,26 @@ static void run_schedule(run *x, size_t number, char *const memory[]) {
   run_kernel(x, step, step->kernel, want);
   bool reorders = x->g->math & MATH_SUM;
   const node *sink = random_schedule(x->k, &x->rng, step->kernel, reorders, &check_laws_applied);
-  target plain = {.index32 = rng_chance(&x->rng, 50), .registers = random_registers(x)};
+  target plain = {.index32 = rng_chance(&x->rng, 50),
+                  .registers = random_registers(x),
+                  .hardware = x->lowered->hardware};
   const node *last = NULL;
   if (reorders) run_kernel(x, step, last = sink, want = copies(x, step, memory));
-  for (int stage = 0; stage < 6 && !failed(x); stage++) {
-    static const char *const names[] = {"schedule",  "lower",   "expand",
-                                        "registers", "threads", "index_width"};
+  for (int stage = 0; stage < 7 && !failed(x); stage++) {
+    static const char *const names[] = {"schedule", "lower",   "expand",     "registers",
+                                        "streams",  "threads", "index_width"};
     report_stage(x->r, "random schedule: %s, step %zu", names[stage], number);
     sink = stage == 0   ? sink
            : stage == 1 ? codegen_lower(x->k, sink)
            : stage == 2 ? codegen_expand(x->k, sink)
            : stage == 3 ? codegen_registers(x->k, sink, &plain)
-           : stage == 4 ? codegen_threads(x->k, sink)
+           : stage == 4 ? codegen_streams(x->k, sink, &plain)
+           : stage == 5 ? codegen_threads(x->k, sink)
                         : codegen_index_width(x->k, sink, &plain);
     if (sink == last) continue;
     last = sink;
     print_stage(x, sink);
-    int64_t workers = stage > 3 && has_op(x, sink, OP_SPECIAL) ? 3 : 1;
+    int64_t workers = stage > 4 && has_op(x, sink, OP_SPECIAL) ? 3 : 1;
     char **now = copies(x, step, memory);
     run_stage(x, step, sink, now, workers);
     if (!failed(x)) check_same(x, step, want, now, names[stage]);
@@ -449,6 +453,7 @@ static void run_step(run *x, size_t i) {
                   .registers = random_registers(x),
                   .threads = rng_chance(&x->rng, 80),
                   .index32 = rng_chance(&x->rng, 50),
+                  .hardware = x->lowered->hardware,
                   .rules = {.f16 = true, .bf16 = true}};
   if (is_small(x->g)) run_schedule(x, i, x->kernels.memory);
   if (failed(x)) return;

@@ -808,6 +808,75 @@ TEST(test_register_elements) {
 
 /* Memory. */
 
+/* Stores past the caches are the same as others, wherever they begin. */
+
+static const node *store_past(test *t, const node *to, const node *at, const node *v) {
+  const node *src[] = {to, at, v};
+  int64_t past = 1;
+  return add(t, make(t, OP_STORE, DT_VOID, 1, src, 3, &past, 1));
+}
+
+/** Copies 1024 elements and no more, to where `shift` elements stand before. */
+static void stream(test *t, dtype type, unsigned lanes, int64_t shift) {
+  begin(t, arena_printf(t->a, "stream_%s_%u_%d", dtype_name(type), lanes, (int)shift));
+  const node *in = param(t, type, 1024), *out = param(t, type, 1024 + 64);
+  fill_any(t, in);
+  fill_any(t, out);
+  const node *i = open_range(t, 1024 / lanes), *at = op2(t, OP_MUL, i, number(t, lanes));
+  const node *to = op2(t, OP_ADD, at, number(t, shift));
+  end_range(t, i, store_past(t, out, to, load(t, in, lanes, at)));
+}
+
+TEST(test_streams) {
+  static const dtype some[] = {DT_BOOL, DT_U8, DT_F16, DT_F32, DT_I64};
+  static const int64_t shifts[] = {0, 1, 2, 4, 16, 32, 48};
+  for (size_t i = 0; i < sizeof some / sizeof *some; i++)
+    for (size_t k = 0; k < sizeof shifts / sizeof *shifts; k++)
+      for (unsigned lanes = 4; lanes <= 64; lanes *= 2) stream(t, some[i], lanes, shifts[k]);
+  check(t);
+}
+
+/** How often the text of a kernel has something. */
+static size_t times_in_text(test *t, const char *what) {
+  str text = str_new(t->a);
+  render(t, t->k, "k", &text);
+  const char *body = strstr(str_text(&text), "static void k_body");
+  assert_non_null(body);
+  return count(body, what);
+}
+
+TEST(test_text_of_streams) {
+  stream(t, DT_F32, 16, 0);
+  assert_int_equal(times_in_text(t, "stream64(p1 + (x0 + 0L), (piece64)("), 1);
+  assert_int_equal(times_in_text(t, "  }\n  STREAMED;\n}\n"), 1); /* after all loops */
+  stream(t, DT_BOOL, 16, 0);
+  assert_int_equal(times_in_text(t, "stream16("), 1);
+  stream(t, DT_F32, 2, 0);
+  assert_int_equal(times_in_text(t, "stream") + times_in_text(t, "STREAMED"), 0);
+  stream(t, DT_F32, 64, 0);
+  assert_int_equal(times_in_text(t, "stream") + times_in_text(t, "STREAMED"), 0);
+}
+
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
+TEST(test_assembly_of_streams) {
+  static const struct {
+    unsigned lanes;
+    const char *machine[2], *wanted;
+  } cases[] = {{4, {"-msse2", "-msse2"}, "movnt"},
+               {8, {"-mavx2", "-mfma"}, "%ymm0, (%r"},
+               {16, {"-mavx512f", "-mfma"}, "%zmm0, (%r"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    t->kernels.n = 0;
+    stream(t, DT_F32, cases[i].lanes, 0);
+    for (size_t c = 0; c < t->compilers; c++) {
+      const char *text = assembly(t, &t->cc[c], cases[i].machine);
+      assert_true(count(text, "movnt") > 0 && count(text, "sfence") == 1);
+      assert_true(count(text, cases[i].wanted) > 0);
+    }
+  }
+}
+#endif
+
 TEST(test_gates) {
   for (unsigned lanes = 1; lanes <= 8; lanes *= 8) {
     begin(t, arena_printf(t->a, "gates_%u", lanes));
@@ -1175,36 +1244,41 @@ TEST(test_refusals) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_elementwise_scalars),
-      cmocka_unit_test(test_elementwise_4_lanes),
-      cmocka_unit_test(test_elementwise_16_lanes),
-      cmocka_unit_test(test_instructions),
-      cmocka_unit_test(test_lacks),
-      cmocka_unit_test(test_casts_of_scalars),
-      cmocka_unit_test(test_casts_of_vectors),
-      cmocka_unit_test(test_bitcasts),
-      cmocka_unit_test(test_halves),
-      cmocka_unit_test(test_constants),
-      cmocka_unit_test(test_vector_constants),
-      cmocka_unit_test(test_accumulators),
+    cmocka_unit_test(test_elementwise_scalars),
+    cmocka_unit_test(test_elementwise_4_lanes),
+    cmocka_unit_test(test_elementwise_16_lanes),
+    cmocka_unit_test(test_instructions),
+    cmocka_unit_test(test_lacks),
+    cmocka_unit_test(test_casts_of_scalars),
+    cmocka_unit_test(test_casts_of_vectors),
+    cmocka_unit_test(test_bitcasts),
+    cmocka_unit_test(test_halves),
+    cmocka_unit_test(test_constants),
+    cmocka_unit_test(test_vector_constants),
+    cmocka_unit_test(test_accumulators),
 #ifdef __x86_64__
-      cmocka_unit_test(test_assembly_of_the_tile),
+    cmocka_unit_test(test_assembly_of_the_tile),
 #endif
-      cmocka_unit_test(test_states_step_at_once),
-      cmocka_unit_test(test_register_elements),
-      cmocka_unit_test(test_gates),
-      cmocka_unit_test(test_scratch),
-      cmocka_unit_test(test_in_place),
-      cmocka_unit_test(test_lanes),
-      cmocka_unit_test(test_mask_widths),
-      cmocka_unit_test(test_mask_registers),
-      cmocka_unit_test(test_workers),
-      cmocka_unit_test(test_unused_arguments),
-      cmocka_unit_test(test_long_chains),
-      cmocka_unit_test(test_bounds),
-      cmocka_unit_test(test_passes),
-      cmocka_unit_test(test_text),
-      cmocka_unit_test(test_refusals),
+    cmocka_unit_test(test_states_step_at_once),
+    cmocka_unit_test(test_register_elements),
+    cmocka_unit_test(test_streams),
+    cmocka_unit_test(test_text_of_streams),
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
+    cmocka_unit_test(test_assembly_of_streams),
+#endif
+    cmocka_unit_test(test_gates),
+    cmocka_unit_test(test_scratch),
+    cmocka_unit_test(test_in_place),
+    cmocka_unit_test(test_lanes),
+    cmocka_unit_test(test_mask_widths),
+    cmocka_unit_test(test_mask_registers),
+    cmocka_unit_test(test_workers),
+    cmocka_unit_test(test_unused_arguments),
+    cmocka_unit_test(test_long_chains),
+    cmocka_unit_test(test_bounds),
+    cmocka_unit_test(test_passes),
+    cmocka_unit_test(test_text),
+    cmocka_unit_test(test_refusals),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

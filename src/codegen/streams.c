@@ -1,0 +1,137 @@
+/* Stores that go past the caches. A line of memory that is written comes into a cache first, only
+   to be written over, and something else goes from there. Where a kernel writes so much that the
+   beginning is gone from the last cache before the end is written, in vectors one after the other
+   and to buffers that it does not read, its stores are marked as not to be kept there. */
+#include "codegen/codegen.h"
+#include "ir/binder.h"
+#include "ir/index.h"
+#include "ir/subst.h"
+#include "ir/topo.h"
+#include "schedule/hardware.h"
+
+#include "base/map.h"
+
+enum { LEAST_LINES = 16 }; /* side by side: of the first and the last only parts may be written */
+
+typedef struct streaming {
+  ir *g;
+  arena *a;
+  tn_hardware hardware;
+  map read; /* PARAMs' slots + 1 */
+  node_list stores;
+  double bytes; /* that they write */
+} streaming;
+
+static const void *slot_of(const node *param) {
+  return (const void *)(uintptr_t)(param->ints[0] + 1);
+}
+
+static void find_reads(streaming *s, const node_list *order) {
+  for (size_t i = 0; i < order->n; i++) {
+    const node *n = order->at[i], *root = n->op == OP_LOAD ? node_storage_root(n->src[0]) : NULL;
+    if (root && root->op == OP_PARAM) map_set(s->a, &s->read, slot_of(root), (void *)root);
+  }
+}
+
+/** The coefficient of a range in an expression that depends on it otherwise nowhere; else 0. */
+static int64_t step_of(const node *a, const node *range) {
+  for (size_t i = 0; i < ix_terms(a); i++)
+    if (ix_atom(a, i) != range && node_is_free_in(range, ix_atom(a, i))) return 0;
+  return ix_coefficient(a, range);
+}
+
+/** What is added to an address from one index of a range to the next; 0: that is not always the
+    same. Where it is a minimum, the last block overlaps the one before. */
+static int64_t step_along(const node *a, const node *range) {
+  int64_t step = 0;
+  for (size_t i = 0; i < ix_terms(a); i++) {
+    const node *t = ix_atom(a, i), *k = t;
+    if (!node_is_free_in(range, t)) continue;
+    if (t->op == OP_MIN && node_is_free_in(range, t->src[0]) != node_is_free_in(range, t->src[1]))
+      k = t->src[!node_is_free_in(range, t->src[0])];
+    int64_t own = step_of(k, range), all;
+    if (!own || __builtin_mul_overflow(ix_factor(a, i), own, &all)) return 0;
+    if (__builtin_add_overflow(step, all, &step)) return 0;
+  }
+  return step;
+}
+
+static const node *address_in(const node *store) {
+  const node *a = store->src[1];
+  return a->op == OP_WHERE && a->src[2]->op == OP_INVALID ? a->src[1] : a;
+}
+
+/** The range along which what a store writes goes on after so many elements; NULL: there is none
+    that has several indices. */
+static const node *range_after(const node *store, int64_t elements) {
+  for (uint32_t i = 0; i < store->free->n; i++) {
+    const node *r = store->free->at[i];
+    if (range_extent(r)->lo > 1 && step_along(address_in(store), r) == elements) return r;
+  }
+  return NULL;
+}
+
+/** Elements that lie side by side of what is stored along a range, vector by vector, and then along
+    others. */
+static int64_t run_along(const node *store, const node *range) {
+  int64_t run = store->src[2]->lanes;
+  for (const node *r = range; r; r = range_after(store, run)) {
+    if (__builtin_mul_overflow(run, range_extent(r)->lo, &run)) return INT64_MAX;
+    if (!run || !node_is_const(range_extent(r))) break;
+  }
+  return run;
+}
+
+/** Whether what a loop stores are vectors one after the other, of a buffer that is not read. */
+static bool is_stream(const streaming *s, const node *store, const node *loop) {
+  const node *root = node_storage_root(store->src[0]), *value = store->src[2];
+  double bytes = (double)dtype_bytes((dtype)value->dtype);
+  if (root->op != OP_PARAM || map_has(&s->read, slot_of(root)) || value->lanes < 2) return false;
+  if (step_along(address_in(store), loop) != value->lanes) return false;
+  return (double)run_along(store, loop) * bytes >= LEAST_LINES * (double)s->hardware.line_bytes;
+}
+
+/** Bytes that a store writes at least, in all of its loops. */
+static double bytes_of(const node *store) {
+  double bytes = (double)dtype_bytes((dtype)store->src[2]->dtype) * store->src[2]->lanes;
+  for (uint32_t i = 0; i < store->free->n; i++)
+    bytes *= (double)range_extent(store->free->at[i])->lo;
+  return bytes;
+}
+
+static void find_streams(streaming *s, const node_list *order) {
+  for (size_t i = 0; i < order->n; i++) {
+    const node *end = order->at[i];
+    for (uint32_t k = 1; end->op == OP_END && k < end->n_src; k++) {
+      if (end->src[k]->op != OP_STORE || !is_stream(s, end->src[k], end->src[0])) continue;
+      vec_push(s->a, &s->stores, end->src[k]);
+      s->bytes += bytes_of(end->src[k]);
+    }
+  }
+}
+
+/** What there is of last caches, for all cores together. */
+static double last_caches(const tn_hardware *h) {
+  uint32_t n = h->cores / h->l3_cores;
+  return (double)h->l3_bytes * (n ? n : 1);
+}
+
+static const node *marked(ir *g, const node *store) {
+  static const int64_t past = 1;
+  node_spec s = ir_spec(store, store->src, store->n_src);
+  s.ints = &past;
+  s.n_int = 1;
+  return ir_make(g, &s);
+}
+
+const node *codegen_streams(ir *g, const node *sink, const target *t) {
+  streaming s = {.g = g, .a = ir_arena(g), .hardware = hardware_known(&t->hardware)};
+  node_list order = topo_sort(s.a, &sink, 1, NULL, NULL);
+  map with = {0};
+  find_reads(&s, &order);
+  find_streams(&s, &order);
+  if (s.bytes <= last_caches(&s.hardware) / 2) return sink;
+  for (size_t i = 0; i < s.stores.n; i++)
+    map_set(s.a, &with, s.stores.at[i], (void *)marked(g, s.stores.at[i]));
+  return subst(g, sink, &with);
+}
