@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_UNITS = 256, SPIN_NS = 50000 };
+enum { MOST_UNITS = 256, SPIN_NS = 50000, PAUSES = 32 };
 
 /** A piece of work, on its caller's stack. Unit u is the tasks u, u + units, …; whoever claims it
     first runs it. */
@@ -113,7 +113,7 @@ static void await_job(pool *p) {
   mutex_unlock(&p->lock);
   int64_t end = clock_now() + SPIN_NS;
   while (atomic_load(&p->posted) == posted && clock_now() < end)
-    for (int i = 0; i < 32; i++) thread_pause();
+    for (int i = 0; i < PAUSES && atomic_load(&p->posted) == posted; i++) thread_pause();
   mutex_lock(&p->lock);
   p->sleeping++;
   while (atomic_load(&p->posted) == posted) condition_wait(&p->work, &p->lock);
@@ -174,7 +174,7 @@ static void withdraw(pool *p, job *j) {
 static void await_helpers(pool *p, job *j) {
   int64_t end = clock_now() + SPIN_NS;
   while (atomic_load(&j->helpers) && clock_now() < end)
-    for (int i = 0; i < 32; i++) thread_pause();
+    for (int i = 0; i < PAUSES && atomic_load(&j->helpers); i++) thread_pause();
   if (!atomic_load(&j->helpers)) return;
   mutex_lock(&p->lock);
   p->waiting++;
