@@ -6,18 +6,32 @@
 #include <math.h>
 
 enum {
-  WORK_FOR_THREADS = 1 << 15, /* element operations below which one worker is faster */
-  WORKERS = 4,                /* what is chosen for so many is good for fewer, too */
-  MOST_RANGES = 64            /* of a nest that are looked at */
+  HAND_OVER = 2000, /* additions of vectors that it takes to give work to waiting threads: 1 µs */
+  WORKERS = 4,      /* what is chosen for so many is good for fewer, too */
+  MOST_RANGES = 64  /* of a nest that are looked at */
 };
 
 static const node *stage_of(const node *out) { return out->src[out->n_src - 1]; }
 
-/** The element operations of a nest; `along` NULL, or those that depend on a range. */
+/** The operations of a nest, in those of elements; `along` NULL, or those that depend on a range. */
 static double work_of(const node_list *nest, const node *along) {
   double sum = 0;
-  for (size_t i = 0; i < nest->n; i++)
-    if (!along || node_is_free_in(along, nest->at[i])) sum += weigh_node(nest->at[i]);
+  for (size_t i = 0; i < nest->n; i++) {
+    unsigned cost = op_cost((op)nest->at[i]->op);
+    if (!along || node_is_free_in(along, nest->at[i]))
+      sum += weigh_node(nest->at[i]) * (cost > 1 ? cost : 1);
+  }
+  return sum;
+}
+
+/** How many additions of vectors a kernel takes as long as. */
+static double work_of_all(choice *c) {
+  double sum = 0;
+  for (uint32_t i = 0; i < c->sink->n_src; i++) {
+    node_list nest = weigh_nest(ir_arena(c->laws.g), stage_of(c->sink->src[i]));
+    double lanes = (double)(c->target->vector_bytes / weigh_widest(&nest, NULL));
+    sum += work_of(&nest, NULL) / (lanes > 1 ? lanes : 1);
+  }
   return sum;
 }
 
@@ -61,15 +75,11 @@ static bool is_shared(const node *stage) {
   return false;
 }
 
-/** All nests or none: one that is not shared out would be done by every worker. */
+/** All nests or none: one that is not shared out would be done by every worker. Half of the work
+    has to take longer than to hand it over. */
 void choose_shares(choice *c) {
-  double work = 0;
   bool any = false;
-  for (uint32_t i = 0; i < c->sink->n_src; i++) {
-    node_list nest = weigh_nest(ir_arena(c->laws.g), stage_of(c->sink->src[i]));
-    work += work_of(&nest, NULL);
-  }
-  if (!c->target->threads || work < WORK_FOR_THREADS) return;
+  if (!c->target->threads || work_of_all(c) / 2 < HAND_OVER) return;
   const node *sink = c->sink;
   for (uint32_t i = 0; sink && i < sink->n_src; i++) sink = shared(c, sink, stage_of(sink->src[i]));
   for (uint32_t i = 0; sink && i < sink->n_src; i++) any |= is_shared(stage_of(sink->src[i]));

@@ -48,7 +48,7 @@ size_t weigh_widest(const node_list *nest, const node *range) {
   size_t bytes = 1;
   for (size_t i = 0; i < nest->n; i++) {
     const node *n = nest->at[i];
-    if (!dtype_is_data((dtype)n->dtype) || !node_is_free_in(range, n)) continue;
+    if (!dtype_is_data((dtype)n->dtype) || (range && !node_is_free_in(range, n))) continue;
     size_t b = dtype_bytes((dtype)n->dtype);
     if (dtype_is_float((dtype)n->dtype) && b < 4) b = 4; /* computed in f32 */
     if (b > bytes) bytes = b;

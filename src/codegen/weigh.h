@@ -17,7 +17,8 @@ double weigh_node(const node *n);
 /** What a binder computes in its loops, sources first, without its coordinates and sizes. */
 node_list weigh_nest(arena *a, const node *binder);
 
-/** The bytes of the widest element in a nest that depends on a range, as it is computed. */
+/** The bytes of the widest element in a nest that depends on a range (NULL: of all), as it is
+    computed. */
 size_t weigh_widest(const node_list *nest, const node *range);
 
 /** Whether an element of `extents` is at consecutive addresses, or the same one, along a range. */
