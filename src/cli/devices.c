@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/text.h"
 #include "device/cpu/cc.h"
+#include "device/cpu/hardware.h"
 #include "device/cpu/level.h"
 #include "device/pool.h"
 
@@ -54,6 +55,7 @@ typedef struct processor {
   const char *name, *level, *limit; /* limit: the value of TENON_CPU, or NULL */
   uint32_t cores, logical, vector_bytes;
   int32_t usable; /* physical cores that this process may use */
+  tn_hardware hardware;
 } processor;
 
 static processor find_processor(void) {
@@ -63,6 +65,7 @@ static processor find_processor(void) {
   if (cpu_level_find(p.limit, &level, &f)) cpu_level_find(NULL, &level, &f);
   p.level = level->name;
   p.vector_bytes = level->vector_bytes;
+  p.hardware = cpu_hardware();
   if (!cpuinfo_initialize()) return p;
   if (cpuinfo_get_packages_count()) p.name = cpuinfo_get_package(0)->name;
   p.cores = cpuinfo_get_cores_count();
@@ -113,13 +116,26 @@ static void print_device(command *c, const tn_device_info *d) {
   if (d->bytes) printf("%-10s memory: %s\n", "", text_bytes(a, d->bytes));
 }
 
+static const char *bytes_or_unknown(arena *a, uint64_t bytes) {
+  return bytes ? text_bytes(a, bytes) : "not known";
+}
+
+static void print_caches(arena *a, const tn_hardware *h) {
+  printf("%-10s %s and %s a core; last: %s", "caches", bytes_or_unknown(a, h->l1_bytes),
+         bytes_or_unknown(a, h->l2_bytes), bytes_or_unknown(a, h->l3_bytes));
+  if (h->l3_bytes) printf(" for %s", text_count(a, h->l3_cores, "core"));
+  putchar('\n');
+}
+
 static void print_text(command *c, const processor *p, const found_compilers *compilers) {
   arena *a = &c->arena;
   tn_device_info d = TN_DEVICE_INFO_INIT;
   for (size_t i = 0; tn_device_get(c->context, i, &d) == TN_OK; i++) print_device(c, &d);
-  printf("\nprocessor  %s\n%-10s %u, with %s\n%-10s kernels use %s, vectors of %u bits%s%s\n%-10s",
-         text_safe(a, p->name), "cores", p->cores, text_count(a, p->logical, "thread"), "level",
-         p->level, p->vector_bytes * 8, p->limit ? "; TENON_CPU is " : "",
+  printf("\nprocessor  %s\n%-10s %u, with %s\n", text_safe(a, p->name), "cores", p->cores,
+         text_count(a, p->logical, "thread"));
+  print_caches(a, &p->hardware);
+  printf("%-10s kernels use %s, vectors of %u bits%s%s\n%-10s", "level", p->level,
+         p->vector_bytes * 8, p->limit ? "; TENON_CPU is " : "",
          p->limit ? text_safe(a, p->limit) : "", "features");
   for (const feature *f = features; f->name; f++)
     if (f->here()) printf(" %s", f->name);
@@ -144,14 +160,24 @@ static json_t *json_devices(command *c) {
   return list;
 }
 
+static json_t *number_or_null(uint64_t n) {
+  return n && n <= INT64_MAX ? json_integer((json_int_t)n) : json_null();
+}
+
+static json_t *json_caches(const tn_hardware *h) {
+  return json_pack("{s:o, s:o, s:o, s:o, s:o}", "l1_bytes", number_or_null(h->l1_bytes), "l2_bytes",
+                   number_or_null(h->l2_bytes), "l3_bytes", number_or_null(h->l3_bytes), "l3_cores",
+                   number_or_null(h->l3_cores), "line_bytes", number_or_null(h->line_bytes));
+}
+
 static json_t *json_processor(command *c, const processor *p) {
   json_t *list = json_array();
   for (const feature *f = features; f->name; f++)
     if (f->here()) json_array_append_new(list, json_string(f->name));
-  return json_pack("{s:o, s:i, s:i, s:i, s:s, s:i, s:o}", "name", text_json(&c->arena, p->name),
-                   "cores", (int)p->cores, "usable_cores", (int)p->usable, "threads",
-                   (int)p->logical, "level", p->level, "vector_bytes", (int)p->vector_bytes,
-                   "features", list);
+  return json_pack("{s:o, s:i, s:i, s:i, s:s, s:i, s:o, s:o}", "name",
+                   text_json(&c->arena, p->name), "cores", (int)p->cores, "usable_cores",
+                   (int)p->usable, "threads", (int)p->logical, "level", p->level, "vector_bytes",
+                   (int)p->vector_bytes, "caches", json_caches(&p->hardware), "features", list);
 }
 
 static json_t *json_compilers(command *c, const found_compilers *compilers) {
@@ -190,7 +216,8 @@ const verb verb_devices = {
         "--json: devices, each with name, about, absent (why it cannot be used; null: it can),\n"
         "pairs, bytes (of memory; null: not known); processor with name, cores, usable_cores (by\n"
         "this process), threads, level (the instructions that kernels use), vector_bytes,\n"
-        "features; compilers, each with path, version, used.",
+        "caches (l1_bytes and l2_bytes of a core, l3_bytes of a last cache, l3_cores sharing it,\n"
+        "line_bytes; null: not known), features; compilers, each with path, version, used.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .options_bytes = sizeof(devices_options),

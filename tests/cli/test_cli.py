@@ -365,6 +365,10 @@ class Devices(Case):
         self.assertIsNone(cpu["absent"])
         self.assertNotEqual(cpu["pairs"], "")
         self.assertGreaterEqual(told["processor"]["usable_cores"], 1)
+        caches = told["processor"]["caches"]
+        self.assertEqual(set(caches), {"l1_bytes", "l2_bytes", "l3_bytes", "l3_cores", "line_bytes"})
+        sizes = [caches[key] for key in ("l1_bytes", "l2_bytes") if caches[key]]
+        self.assertEqual(sizes, sorted(sizes))
         used = [c for c in told["compilers"] if c["used"]]
         self.assertEqual(len(used), 1)
         self.assertTrue(os.access(used[0]["path"], os.X_OK))
@@ -372,6 +376,7 @@ class Devices(Case):
         for device in told["devices"]:
             self.assertIn(device["name"], text)
         self.assertIn(used[0]["path"], text)
+        self.assertRegex(text, r"caches +[0-9n].* a core; last: ")
         self.assertIn("CPU:1 to CPU:15 are the same", cpu["about"])
         tenon("bench", "add:4x4", "--repeat", "1", "--device", "CPU:15")
         tenon("bench", "add:4x4", "--repeat", "1", "--device", "CPU:16", status=1)
