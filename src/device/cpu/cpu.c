@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* Kernels of a library that a sanitizer watches are watched too. */
@@ -88,12 +89,23 @@ static void cpu_close(void *device) {
 
 /* ---- Memory ---- */
 
+/** Asks for large pages, of which a few hundred have room in the table of addresses. */
+static void want_large_pages(void *memory, uint64_t bytes) {
+#ifdef MADV_HUGEPAGE
+  if (bytes >= HUGE_BYTES) (void)madvise(memory, bytes - bytes % HUGE_BYTES, MADV_HUGEPAGE);
+#else
+  (void)memory, (void)bytes;
+#endif
+}
+
 static tn_status cpu_alloc(void *device, uint64_t bytes, void **memory, tn_failure *f) {
   cpu *c = device;
   size_t align = bytes >= HUGE_BYTES ? HUGE_BYTES : ALIGN_BYTES;
   *memory = bytes <= SIZE_MAX ? mem_alloc_aligned(&c->mem, (size_t)bytes, align) : NULL;
-  if (*memory) return TN_OK;
-  return tn_fail(f, TN_ERR_MEMORY, "out of memory (%llu bytes)", (unsigned long long)bytes);
+  if (!*memory)
+    return tn_fail(f, TN_ERR_MEMORY, "out of memory (%llu bytes)", (unsigned long long)bytes);
+  want_large_pages(*memory, bytes);
+  return TN_OK;
 }
 
 static void cpu_free(void *device, void *memory, uint64_t bytes) {
