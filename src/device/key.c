@@ -1,7 +1,7 @@
 #include "device/key.h"
 
-#include "base/map.h"
-#include "base/str.h"
+#include "base/wire.h"
+#include "ir/graph_key.h"
 #include "ir/topo.h"
 
 #include <string.h>
@@ -10,8 +10,6 @@
 #include <xxhash.h>
 
 static void add_text(str *s, const char *text) { str_add_bytes(s, text, strlen(text) + 1); }
-
-static void add_number(str *s, uint64_t n) { str_add_bytes(s, (const char *)&n, sizeof n); }
 
 /* All fields, by position: one more in either struct is a warning (-Wmissing-field-initializers),
    and belongs in add_target's numbers too. */
@@ -33,32 +31,6 @@ static void add_target(str *s, const device_target *t) {
                               h->l3_bytes,       h->l3_cores,       h->line_bytes, h->page_bytes,
                               h->cores};
   str_add_bytes(s, (const char *)numbers, sizeof numbers);
-}
-
-/** A graph's nodes, numbered as they are written. */
-typedef struct numbering {
-  map nodes;  /* node → number + 1 */
-  map places; /* id + 1 of a RANGE or ALLOC → number + 1 */
-} numbering;
-
-/** Ids count up from the first that is met: which they are says nothing. */
-static uint64_t id_number(arena *a, numbering *v, const node *n) {
-  const void *id = (const void *)(uintptr_t)(n->ints[0] + 1);
-  if (!map_has(&v->places, id)) map_set(a, &v->places, id, (void *)(v->places.n + 1));
-  return (uint64_t)(uintptr_t)map_get(&v->places, id) - 1;
-}
-
-static void add_node(str *s, numbering *v, const node *n) {
-  bool has_id = n->op == OP_RANGE || n->op == OP_ALLOC;
-  uint32_t n_text = n->op == OP_SINK ? 0 : n->n_text;
-  const uint32_t head[] = {n->op, n->dtype, n->lanes, n->n_src, n->n_int, n_text};
-  str_add_bytes(s, (const char *)head, sizeof head);
-  for (uint32_t i = 0; i < n->n_src; i++)
-    add_number(s, (uint64_t)(uintptr_t)map_get(&v->nodes, n->src[i]));
-  for (uint32_t i = 0; i < n->n_int; i++)
-    add_number(s, has_id && !i ? id_number(s->arena, v, n) : (uint64_t)n->ints[i]);
-  if (n_text) str_add_bytes(s, n->text, n_text);
-  map_set(s->arena, &v->nodes, n, (void *)(v->nodes.n + 1));
 }
 
 void key_hash(const void *data, size_t bytes, uint64_t hash[2]) {
@@ -86,17 +58,61 @@ kernel_key key_make_identity(arena *a, const device_target *t, const char *stamp
   return key_of(&s);
 }
 
+/* What is a kernel's own comes last, and after it its length. */
+
+static kernel_key key_of_own(str *s, size_t from) {
+  wire_add(s, s->n - from);
+  return key_of(s);
+}
+
+static str begin_kernel(arena *a, const device_target *t, const char *identity) {
+  str s = str_new(a);
+  add_text(&s, "kernel");
+  add_target(&s, t);
+  add_text(&s, identity);
+  return s;
+}
+
 kernel_key key_make(arena *a, const device_target *t, const char *identity, int math,
                     const node *kernel) {
   bool is_program = kernel->op == OP_PROGRAM;
   const node *roots[] = {is_program ? kernel->src[0] : kernel, is_program ? kernel->src[2] : NULL};
   node_list order = topo_sort(a, roots, is_program ? 2 : 1, NULL, NULL);
-  numbering v = {0};
+  str s = begin_kernel(a, t, identity);
+  size_t from = s.n;
+  graph_key graph = {.to = &s};
+  wire_add(&s, is_program ? UINT64_MAX : (uint64_t)math);
+  for (size_t i = 0; i < order.n; i++) graph_key_add(&graph, order.at[i], 0);
+  return key_of_own(&s, from);
+}
+
+kernel_key key_make_again(arena *a, const device_target *t, const char *identity, const void *own,
+                          size_t bytes) {
+  str s = begin_kernel(a, t, identity);
+  size_t from = s.n;
+  str_add_bytes(&s, own, bytes);
+  return key_of_own(&s, from);
+}
+
+const void *key_own(const void *data, size_t bytes, size_t *own) {
+  uint64_t n;
+  const unsigned char *end = (const unsigned char *)data + bytes - sizeof n;
+  memcpy(&n, end, sizeof n);
+  *own = (size_t)n;
+  return end - n;
+}
+
+static const char plan[] = "plan";
+
+str key_begin_plan(arena *a, const device_target *t) {
   str s = str_new(a);
-  add_text(&s, "kernel");
+  add_text(&s, plan);
   add_target(&s, t);
-  add_text(&s, identity);
-  add_number(&s, is_program ? UINT64_MAX : (uint64_t)math);
-  for (size_t i = 0; i < order.n; i++) add_node(&s, &v, order.at[i]);
-  return key_of(&s);
+  return s;
+}
+
+kernel_key key_end_plan(const str *s) { return key_of(s); }
+
+bool key_is_plan(const kernel_key *k) {
+  return k->bytes >= sizeof plan && !memcmp(k->data, plan, sizeof plan);
 }

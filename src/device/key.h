@@ -1,7 +1,9 @@
-/* Keys of kernels: all that decides what code a kernel becomes, known before any is made. */
+/* Keys of kernels: all that decides what code a kernel becomes, known before any is made; and keys
+   of plans. */
 #ifndef TENON_DEVICE_KEY_H
 #define TENON_DEVICE_KEY_H
 
+#include "base/str.h"
 #include "device/device.h"
 #include "ir/ir.h"
 
@@ -18,6 +20,18 @@ typedef struct kernel_key {
    compiler and what identifies it (`identity`, of its `key`); and build_id. In the arena. */
 kernel_key key_make(arena *a, const device_target *t, const char *identity, int math,
                     const node *kernel);
+
+/** What of a kernel's key neither the target nor its compiler decides, in place; and the key that a
+    kernel has whose key once had that. */
+const void *key_own(const void *data, size_t bytes, size_t *own);
+kernel_key key_make_again(arena *a, const device_target *t, const char *identity, const void *own,
+                          size_t bytes);
+
+/** The key of a plan for a target: begun, to be ended when what else decides it was appended. No
+    compiler does: kernels are found by keys of their own. */
+str key_begin_plan(arena *a, const device_target *t);
+kernel_key key_end_plan(const str *s);
+bool key_is_plan(const kernel_key *k);
 
 /** The key of what identifies a target's compiler: its `stamp`, the target and build_id. No kernel
     has it. In the arena. */

@@ -1,6 +1,7 @@
 #include "tensor/executable_cache.h"
 
-#include "base/map.h"
+#include "base/intern.h"
+#include "ir/graph_key.h"
 #include "tensor/custom_host.h"
 
 #include <string.h>
@@ -26,54 +27,32 @@ struct executable_cache {
   uint64_t now;
 };
 
-/* The key: each node by its op, type and argument and the places of its sources; BUFFERs by the
-   order in which they come and by whether they may be overwritten. */
+/* The key: the graph, with whether each BUFFER may be overwritten, and its roots. */
 
 typedef struct key_job {
   tn_context *c;
   const executable_ask *ask;
-  VEC(unsigned char) key;
-  map place; /* node → place + 1 */
+  str key;
   size_t buffers;
   bool custom;
   size_t *inputs;
 } key_job;
 
-static void put(key_job *j, const void *at, size_t bytes) {
-  vec_reserve(&j->c->arena, &j->key, j->key.n + bytes);
-  if (bytes) memcpy(j->key.at + j->key.n, at, bytes);
-  j->key.n += bytes;
-}
-
-static void put_number(key_job *j, uint64_t n) { put(j, &n, sizeof n); }
-
-static void put_node(key_job *j, const node *n) {
-  const executable_ask *a = j->ask;
-  put_number(j, (uint64_t)n->op | (uint64_t)n->dtype << 16 | (uint64_t)n->lanes << 32);
-  put_number(j, (uint64_t)n->n_src << 32 | n->n_text);
-  put_number(j, n->n_int);
-  for (uint32_t i = 0; i < n->n_src; i++)
-    put_number(j, (uint64_t)(uintptr_t)map_get(&j->place, n->src[i]));
-  if (n->op == OP_BUFFER)
-    put_number(j, a->may_overwrite && a->may_overwrite(a->user, n));
-  else
-    put(j, n->ints, n->n_int * sizeof *n->ints);
-  put(j, n->text, n->n_text);
-  j->buffers += n->op == OP_BUFFER;
-  j->custom |= n->op == OP_CUSTOM;
-}
-
 static void make_key(void *arg) {
   key_job *j = arg;
-  arena *a = &j->c->arena;
-  const node_list *order = j->ask->order;
+  const executable_ask *ask = j->ask;
+  const node_list *order = ask->order;
+  graph_key graph = {.to = &j->key};
+  j->key = str_new(&j->c->arena);
   for (size_t i = 0; i < order->n; i++) {
-    put_node(j, order->at[i]);
-    map_set(a, &j->place, order->at[i], (void *)(uintptr_t)(i + 1));
+    const node *n = order->at[i];
+    bool is_buffer = n->op == OP_BUFFER;
+    graph_key_add(&graph, n, is_buffer && ask->may_overwrite && ask->may_overwrite(ask->user, n));
+    j->buffers += is_buffer;
+    j->custom |= n->op == OP_CUSTOM;
   }
-  for (size_t i = 0; i < j->ask->n_roots; i++)
-    put_number(j, (uint64_t)(uintptr_t)map_get(&j->place, j->ask->roots[i]));
-  j->inputs = arena_alloc(a, (j->buffers + 1) * sizeof *j->inputs);
+  for (size_t i = 0; i < ask->n_roots; i++) graph_key_refer(&graph, ask->roots[i]);
+  j->inputs = arena_alloc(&j->c->arena, (j->buffers + 1) * sizeof *j->inputs);
 }
 
 /* Entries. */
