@@ -23,10 +23,10 @@ if(rulec_sources AND rules)
   list(APPEND TENON_GENERATED ${compiled_rules})
 endif()
 
-# Kernels outlive a build on disk: their keys hold a hash of the sources that decide what they are.
+# Kernels and plans outlive a build on disk: keys hold a hash of the sources that decide what these are.
 set(decide)
 foreach(folder IN ITEMS include src/base src/ir src/rules src/laws src/schedule src/codegen
-                        src/render src/device tools/rulec)
+                        src/render src/device src/runtime tools/rulec)
   file(GLOB_RECURSE found CONFIGURE_DEPENDS ${folder}/*.c ${folder}/*.h ${folder}/*.def
     ${folder}/*.rules)
   list(APPEND decide ${found})
@@ -37,7 +37,7 @@ add_custom_command(
   COMMAND ${CMAKE_COMMAND} "-DMADE=${build_id}" "-DVERSION=${PROJECT_VERSION}"
           "-DFILES=${decide}" -P "${PROJECT_SOURCE_DIR}/cmake/BuildId.cmake"
   DEPENDS ${decide} cmake/BuildId.cmake
-  COMMENT "Hashing the sources of kernels"
+  COMMENT "Hashing the sources of kernels and plans"
   VERBATIM)
 list(APPEND TENON_GENERATED ${build_id})
 

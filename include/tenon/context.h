@@ -28,12 +28,13 @@
    are shared. What was dropped is compiled again when it is needed. Where memory runs out these are
    dropped before work fails. Freed memory: see `cached_bytes`.
 
-   Kernels that were compiled are kept on disk too, in the folder of `cache_dir`, 1 GiB at most: of
-   more, what was not used for the longest time goes. Later processes find them there, and then
-   start no compiler. Several may use a folder at once. It holds code that is run, and so is used
-   only if it is the user's own, no link, and written by nobody else; what was changed in it is
-   removed and made anew. Whatever is wrong with it, or a disk that is full or cannot be written, is
-   told to the logger once, as a warning, and work goes on without.
+   Kernels that were compiled, and what graphs became of them, are kept on disk too, in the folder
+   of `cache_dir`, 1 GiB at most: of more, what was not used for the longest time goes. Later
+   processes find them there, and then start no compiler and schedule nothing. Several may use a
+   folder at once. It holds code that is run, and so is used only if it is the user's own, no link,
+   and written by nobody else; what was changed in it is removed and made anew. Whatever is wrong
+   with it, or a disk that is full or cannot be written, is told to the logger once, as a warning,
+   and work goes on without.
 
    What is freed, be it with its scope or context, may not be used any more: what happens then is
    undefined. Debug builds of the library tell of most such tensors.
@@ -140,7 +141,7 @@ typedef enum tn_math {
 typedef struct tn_open_desc {
   size_t size;           /**< sizeof(tn_open_desc) */
   const char *device;    /**< where tensors are made ("CPU"); NULL: the CPU */
-  const char *cache_dir; /**< where compiled kernels are kept: a folder, made when it is needed,
+  const char *cache_dir; /**< where kernels and plans are kept: a folder, made when it is needed,
                             or "off"; NULL: $XDG_CACHE_HOME/tenon, else $HOME/.cache/tenon */
   const char *pair;      /**< renderer and compiler (see device.h); NULL: the device's first */
   const char *cpu;       /**< use no more than "x86-64", "x86-64-v2", "x86-64-v3" or "x86-64-v4"

@@ -29,6 +29,13 @@ uint64_t wire_number(wire_reader *r) {
   return number;
 }
 
+uint64_t wire_below(wire_reader *r, uint64_t limit) {
+  uint64_t number = wire_number(r);
+  if (number < limit) return number;
+  r->failed = true;
+  return 0;
+}
+
 const void *wire_block(wire_reader *r, size_t *bytes) {
   uint64_t n = wire_number(r);
   const unsigned char *at = take(r, n);

@@ -21,6 +21,9 @@ typedef struct wire_reader {
 /** The next number; 0 once it failed. */
 uint64_t wire_number(wire_reader *r);
 
+/** The next number, which is less than `limit`; 0 once it failed. */
+uint64_t wire_below(wire_reader *r, uint64_t limit);
+
 /** The next block, in place; NULL and 0 once it failed. */
 const void *wire_block(wire_reader *r, size_t *bytes);
 

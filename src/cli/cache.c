@@ -1,4 +1,4 @@
-/* tenon cache: the kernels that are kept on disk. */
+/* tenon cache: the kernels and plans that are kept on disk. */
 #include "cli/command.h"
 #include "cli/text.h"
 #include "tensor/context.h"
@@ -18,7 +18,7 @@ static const option options[] = {
     {"limit", OPTION_NUMBER, offsetof(cache_options, limit), "BYTES",
      "trim to so many bytes, not to 1073741824", 0, INT64_MAX, (int64_t)DISK_LIMIT},
     {"clear", OPTION_FLAG, offsetof(cache_options, clear), NULL,
-     "remove all kernels; files that are not the cache's own stay", 0, 0, 0},
+     "remove all of them; files that are not the cache's own stay", 0, 0, 0},
     {"json", OPTION_FLAG, offsetof(cache_options, json), NULL, "print JSON", 0, 0, 0},
 };
 
@@ -47,14 +47,15 @@ static void print(command *c, const char *path, const disk_usage *u) {
   const cache_options *o = c->options;
   arena *a = &c->arena;
   if (o->json) {
-    text_json_print(a, json_pack("{s:o, s:I, s:I, s:I}", "folder", text_json(a, path), "entries",
-                                 (json_int_t)u->entries, "bytes", (json_int_t)u->bytes, "limit",
-                                 (json_int_t)DISK_LIMIT));
+    text_json_print(a, json_pack("{s:o, s:I, s:I, s:I, s:I}", "folder", text_json(a, path),
+                                 "entries", (json_int_t)u->entries, "plans", (json_int_t)u->plans,
+                                 "bytes", (json_int_t)u->bytes, "limit", (json_int_t)DISK_LIMIT));
     return;
   }
   if (!path) path = "none: it is switched off";
-  printf("folder   %s\nentries  %" PRIu64 "\nsize     %s of at most %s\n", text_safe(a, path),
-         u->entries, text_bytes(a, u->bytes), text_bytes(a, DISK_LIMIT));
+  printf(
+      "folder   %s\nentries  %" PRIu64 ", %" PRIu64 " of them plans\nsize     %s of at most %s\n",
+      text_safe(a, path), u->entries, u->plans, text_bytes(a, u->bytes), text_bytes(a, DISK_LIMIT));
 }
 
 static int act(command *c) {
@@ -76,15 +77,17 @@ static int act(command *c) {
 
 const verb verb_cache = {
     .name = "cache",
-    .summary = "Shows, trims or clears the kernels that are kept on disk",
+    .summary = "Shows, trims or clears the kernels and plans that are kept on disk",
     .about =
-        "Kernels that were compiled are kept in the folder that TENON_CACHE names, or else in\n"
-        "$XDG_CACHE_HOME/tenon or ~/.cache/tenon, and found there by later processes; with\n"
-        "TENON_CACHE=off they are not. Beyond its limit the cache is trimmed by itself. A folder\n"
-        "that is a link, or that others own or may write to, is not used.\n\n"
-        "--json: folder (null: switched off), entries (kernels, and compilers known), bytes, "
-        "limit;\n"
-        "with --trim or --clear, as they are afterwards.",
+        "Kernels that were compiled, and plans of what was run, are kept in the folder that\n"
+        "TENON_CACHE names, or else in $XDG_CACHE_HOME/tenon or ~/.cache/tenon, and found there "
+        "by\n"
+        "later processes; with TENON_CACHE=off they are not. Beyond its limit the cache is "
+        "trimmed\n"
+        "by itself. A folder that is a link, or that others own or may write to, is not used.\n\n"
+        "--json: folder (null: switched off), entries (kernels, plans, and compilers known), "
+        "plans,\n"
+        "bytes, limit; with --trim or --clear, as they are afterwards.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .options_bytes = sizeof(cache_options),

@@ -327,6 +327,11 @@ tn_status cache_ask(kernel_cache *c, const kernel_key *key, bool wait, cache_ans
 
 const char *cache_entry(const kernel *k) { return k->entry; }
 
+const void *cache_key(const kernel *k, size_t *bytes) {
+  *bytes = k->key_bytes;
+  return k->key;
+}
+
 /* Publishing. */
 
 /** Copies a string and moves on. */

@@ -34,6 +34,9 @@ tn_status cache_ask(kernel_cache *c, const kernel_key *key, bool wait, cache_ans
    so that no two kernels there have one name. Lives as long as the kernel is held. */
 const char *cache_entry(const kernel *k);
 
+/** A kernel's key, in the cache's memory. Lives as long as the kernel is held. */
+const void *cache_key(const kernel *k, size_t *bytes);
+
 /** What a claimed kernel became. */
 typedef struct made_kernel {
   kernel *kernel;

@@ -151,7 +151,7 @@ static int open_file(disk *k, int folder, const char *name) {
 void disk_refuse(disk *k, const kernel_key *key, const char *why) {
   char name[DISK_NAME];
   int folder = folder_of(k);
-  disk_name(key->hash, name);
+  disk_name(key->hash, key_is_plan(key), name);
   if (folder >= 0) refuse(k, folder, name, why);
 }
 
@@ -160,7 +160,7 @@ bool disk_read(disk *k, const kernel_key *key, disk_file *f) {
   *f = (disk_file){0};
   int folder = folder_of(k);
   if (folder < 0) return false;
-  disk_name(key->hash, name);
+  disk_name(key->hash, key_is_plan(key), name);
   int fd = open_file(k, folder, name);
   if (fd < 0) return false;
   const char *why = read_open(k, fd, f);
@@ -215,9 +215,9 @@ static bool link_new(int folder, char name[DISK_NAME], const char *there) {
 /** Puts the data in the place of each name; once that is done the files are one. */
 static bool place(int folder, const kernel_key *const keys[], size_t n, const str *data) {
   char first[DISK_NAME], name[DISK_NAME], made[DISK_NAME];
-  disk_name(keys[0]->hash, first);
+  disk_name(keys[0]->hash, key_is_plan(keys[0]), first);
   for (size_t i = 0; i < n; i++) {
-    disk_name(keys[i]->hash, name);
+    disk_name(keys[i]->hash, key_is_plan(keys[i]), name);
     bool ok = (i && link_new(folder, made, first)) || write_new(folder, made, data);
     if (ok && renameat(folder, made, folder, name)) {
       int error = errno;

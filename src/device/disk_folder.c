@@ -87,20 +87,25 @@ tn_status disk_folder_open(const char *path, bool make, int *out, diag *d) {
 
 /* Names. */
 
-static const char suffix[] = ".tenon", part[] = "part-", lock_name[] = "lock";
+static const char suffix[] = ".tenon", plan_suffix[] = ".plan.tenon";
+static const char part[] = "part-", lock_name[] = "lock";
 enum { DIGITS = 32 };
 
-void disk_name(const uint64_t hash[2], char name[DISK_NAME]) {
-  snprintf(name, DISK_NAME, "%016" PRIx64 "%016" PRIx64 "%s", hash[0], hash[1], suffix);
+void disk_name(const uint64_t hash[2], bool is_plan, char name[DISK_NAME]) {
+  snprintf(name, DISK_NAME, "%016" PRIx64 "%016" PRIx64 "%s", hash[0], hash[1],
+           is_plan ? plan_suffix : suffix);
 }
 
 void disk_name_part(unsigned i, char name[DISK_NAME]) {
   snprintf(name, DISK_NAME, "%s%ld-%u%s", part, (long)getpid(), i, suffix);
 }
 
-static bool is_entry(const char *name) {
-  return strspn(name, "0123456789abcdef") == DIGITS && !strcmp(name + DIGITS, suffix);
+static bool is_named(const char *name, const char *end) {
+  return strspn(name, "0123456789abcdef") == DIGITS && !strcmp(name + DIGITS, end);
 }
+
+static bool names_plan(const char *name) { return is_named(name, plan_suffix); }
+static bool is_entry(const char *name) { return is_named(name, suffix) || names_plan(name); }
 
 static bool is_part(const char *name) {
   if (strncmp(name, part, sizeof part - 1)) return false;
@@ -176,6 +181,7 @@ static disk_usage usage(const listing *l) {
   disk_usage u = {0};
   for (size_t i = 0; i < l->all.n; i++) {
     u.entries += !l->all.at[i].is_part;
+    u.plans += names_plan(l->all.at[i].name);
     if (!is_again(l, i)) u.bytes += l->all.at[i].bytes;
   }
   return u;

@@ -1,6 +1,6 @@
-/* The folder of the kernel cache, and what its files are called. It holds code that will be run: it
-   is used only if it belongs to the user alone, and no link in it is followed. Files of other names
-   are somebody else's, and left alone. */
+/* The folder of the cache on disk, and what its files are called. It holds code that will be run:
+   it is used only if it belongs to the user alone, and no link in it is followed. Files of other
+   names are somebody else's, and left alone. */
 #ifndef TENON_DEVICE_DISK_FOLDER_H
 #define TENON_DEVICE_DISK_FOLDER_H
 
@@ -24,14 +24,15 @@ tn_status disk_folder_find(const char *given, char path[DISK_PATH], diag *d);
     that cannot be opened or made, that is a link, or that others own or may write to. */
 tn_status disk_folder_open(const char *path, bool make, int *fd, diag *d);
 
-/** The name of the file for a hash. */
-void disk_name(const uint64_t hash[2], char name[DISK_NAME]);
+/** The name of the file for a hash: of a plan, or of anything else. */
+void disk_name(const uint64_t hash[2], bool is_plan, char name[DISK_NAME]);
 
 /** The `i`-th name of this process for a file that is being written. */
 void disk_name_part(unsigned i, char name[DISK_NAME]);
 
 typedef struct disk_usage {
-  uint64_t entries; /* files by name: one for each kernel and each compiler known */
+  uint64_t entries; /* files by name: one for each kernel, each plan and each compiler known */
+  uint64_t plans;   /* of these */
   uint64_t bytes;   /* kernels that were compiled together are one file of several names */
 } disk_usage;
 

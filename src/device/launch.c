@@ -212,20 +212,24 @@ static launch_step read_step(wire_reader *r, size_t at, const char *const names[
                        .name = is_value ? names[v[2]] : NULL};
 }
 
-launch_code launch_read_sizes(wire_reader *r, arena *a, const char *const names[], size_t n_names) {
+launch_code launch_read(wire_reader *r, arena *a, const char *const names[], size_t n_names) {
   size_t n_steps = wire_count(r, STEP_NUMBERS * sizeof(uint64_t));
-  if (n_steps > LAUNCH_STEPS) r->failed = true;
-  launch_step *steps = arena_calloc(a, r->failed ? 0 : n_steps, sizeof *steps);
+  launch_step *steps = arena_calloc(a, n_steps, sizeof *steps);
   for (size_t i = 0; i < n_steps && !r->failed; i++) steps[i] = read_step(r, i, names, n_names);
   size_t n_results = wire_count(r, sizeof(uint64_t));
-  if (n_results != 3 && n_results != 6) r->failed = true;
-  uint32_t *results = arena_calloc(a, r->failed ? 0 : n_results, sizeof *results);
+  uint32_t *results = arena_calloc(a, n_results, sizeof *results);
   for (size_t i = 0; i < n_results && !r->failed; i++) {
     uint64_t step = wire_number(r);
     if (step >= n_steps) r->failed = true;
     results[i] = (uint32_t)step;
   }
   return r->failed ? (launch_code){0} : (launch_code){steps, n_steps, n_results, results};
+}
+
+launch_code launch_read_sizes(wire_reader *r, arena *a, const char *const names[], size_t n_names) {
+  launch_code c = launch_read(r, a, names, n_names);
+  if (c.n_steps > LAUNCH_STEPS || (c.n_results != 3 && c.n_results != 6)) r->failed = true;
+  return r->failed ? (launch_code){0} : c;
 }
 
 /* Evaluating. */

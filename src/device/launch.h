@@ -34,8 +34,10 @@ size_t launch_bytes(const launch_code *c);
 launch_code launch_copy(const launch_code *c, void *block, const char *const names[]);
 
 /** Writes what was compiled, and reads it back into an arena; `names` are those it was compiled
-   with. What is read fails the reader unless it is what launch_compile_sizes can have made. */
+    with. What is read fails the reader unless it is what launch_compile can have made; or, for
+    sizes, launch_compile_sizes. */
 void launch_write(const launch_code *c, str *to);
+launch_code launch_read(wire_reader *r, arena *a, const char *const names[], size_t n_names);
 launch_code launch_read_sizes(wire_reader *r, arena *a, const char *const names[], size_t n_names);
 
 /** Computes the results. `room` is for n_steps numbers. A value beyond its VAR's bounds, overflow,

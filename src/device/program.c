@@ -15,7 +15,8 @@ enum { LEAST_BATCH = 3, MOST_BATCH = 6 };
 
 /** A kernel that is asked for. */
 typedef struct request {
-  const node *program; /* as far as it has got; or a SINK */
+  const node *program; /* as far as it has got; or a SINK; NULL: it is looked for by `record` */
+  const program_record *record;
   kernel_key key;
   kernel *kernel; /* held */
   bool claimed;   /* to be compiled by us; then: */
@@ -38,6 +39,8 @@ typedef struct compilation {
   tn_output output;     /* what a renderer or compiler writes */
   disk_file file;       /* what is read of the disk */
   const node *const *kernels;
+  const program_record *records; /* in place of kernels */
+  bool found;                    /* of records: all of them */
   request *requests;
   size_t n;
   request *at;           /* the one whose source is made */
@@ -85,6 +88,28 @@ static const node *sink_of(const request *r) {
   return r->program->op == OP_SINK ? r->program : r->program->src[0];
 }
 
+static const char *name_of(const request *r) {
+  return r->record ? r->record->name : sink_of(r)->text;
+}
+
+/** Whether code is launched alike. */
+static bool is_alike(const program_record *a, const program_record *b) {
+  bool same = a->n_globals == b->n_globals && a->n_values == b->n_values;
+  for (size_t i = 0; i < a->n_globals && same; i++) same = a->globals[i] == b->globals[i];
+  for (size_t i = 0; i < a->n_values && same; i++)
+    same = !strcmp(a->value_names[i], b->value_names[i]);
+  return same;
+}
+
+static bool fits(compilation *c, const request *r, const piece_kernel *k) {
+  const tn_program_spec *s = &k->spec;
+  if (!r->record) return piece_fits(k, c->ir, sink_of(r));
+  return is_alike(r->record, &(program_record){.n_globals = s->n_globals,
+                                               .n_values = s->n_values,
+                                               .globals = s->globals,
+                                               .value_names = s->value_names});
+}
+
 /** Whether a piece can be loaded, with a function for each of its `n` kernels. What only lacks
    memory may be right. */
 static bool can_be_loaded(compilation *c, const piece *p, size_t n) {
@@ -120,9 +145,9 @@ static void take_file(compilation *c, const piece *p) {
   for (size_t i = 0; i < c->n; i++) {
     request *r = &c->requests[i];
     size_t at = r->claimed ? disk_file_find(&c->file, &r->key) : SIZE_MAX;
-    if (at == SIZE_MAX || !piece_fits(&p->kernels[at], c->ir, sink_of(r))) continue;
+    if (at == SIZE_MAX || !fits(c, r, &p->kernels[at])) continue;
     r->spec = p->kernels[at].spec;
-    r->spec.name = sink_of(r)->text;
+    r->spec.name = name_of(r);
     r->claimed = false;
     made[n++] = (made_kernel){r->kernel, &r->spec, p->kernels[at].sizes};
   }
@@ -329,11 +354,21 @@ static void check_kernel(compilation *c, const node *kernel) {
              op_name((op)kernel->op));
 }
 
-static void compile_all(void *arg) {
-  compilation *c = arg;
+static void begin(compilation *c) {
   c->requests = arena_calloc(c->arena, c->n, sizeof *c->requests);
   const identity_ask q = asking(c);
   c->identity = identity_get(&q);
+}
+
+static void load_all(compilation *c) {
+  for (size_t i = 0; i < c->n; i++)
+    if (cache_program(c->cache, c->requests[i].kernel, c->target->device, &c->programs[i], c->diag))
+      diag_rethrow(c->diag);
+}
+
+static void compile_all(void *arg) {
+  compilation *c = arg;
+  begin(c);
   for (size_t i = 0; i < c->n; i++) {
     request *r = &c->requests[i];
     check_kernel(c, c->kernels[i]);
@@ -343,43 +378,88 @@ static void compile_all(void *arg) {
   for (size_t i = 0; i < c->n; i++) ask(c, &c->requests[i], false);
   compile_claimed(c);
   await_others(c);
-  for (size_t i = 0; i < c->n; i++)
-    if (cache_program(c->cache, c->requests[i].kernel, c->target->device, &c->programs[i], c->diag))
-      diag_rethrow(c->diag);
+  load_all(c);
+}
+
+/** What others are compiling at the moment is not there. */
+static void find_all(void *arg) {
+  compilation *c = arg;
+  begin(c);
+  for (size_t i = 0; i < c->n; i++) {
+    request *r = &c->requests[i];
+    r->record = &c->records[i];
+    r->key = key_make_again(c->arena, c->target, c->identity, r->record->key, r->record->key_bytes);
+    ask(c, r, false);
+  }
+  for (size_t i = 0; i < c->n; i++) {
+    request *r = &c->requests[i];
+    if (r->claimed && c->disk) find_on_disk(c, r);
+    if (r->claimed || !r->kernel) return;
+  }
+  load_all(c);
+  c->found = true;
+  for (size_t i = 0; i < c->n; i++) {
+    program_record is = program_tell(c->programs[i]);
+    c->found = c->found && is_alike(c->requests[i].record, &is);
+  }
+}
+
+/** Runs a compilation of which the rest is set; what it does not give is given back. */
+static tn_status run(compilation *c, void (*body)(void *c), diag *d) {
+  const program_options *o = c->options;
+  const device_target *t = o->target;
+  arena a;
+  arena_init(&a, t->device->mem, d);
+  c->target = t;
+  c->codegen = (codegen_options){.target = t->target, .math = o->math, .watch = o->watch};
+  c->cache = table_kernels(t->device->table);
+  c->disk = t->compiler->lasting ? o->disk : NULL;
+  c->arena = &a;
+  c->diag = d;
+  c->output = output_new(t->device->mem);
+  if (t->renderer->decompose) c->codegen.first = (codegen_decomposer){decompose, (void *)t};
+  for (size_t i = 0; i < c->n; i++) c->programs[i] = NULL;
+  tn_status status = diag_catch(d, body, c);
+  for (size_t i = 0; i < c->n && c->requests; i++)
+    if (c->requests[i].kernel) cache_drop(c->cache, c->requests[i].kernel);
+  for (size_t i = 0; i < c->n && (status || (c->records && !c->found)); i++) {
+    program_release(c->programs[i]);
+    c->programs[i] = NULL;
+  }
+  for (batch *b = c->batches; b; b = b->next) output_free(&b->code);
+  output_free(&c->output);
+  if (o->disk) disk_free(o->disk, &c->file);
+  arena_free(&a);
+  return status;
 }
 
 tn_status program_compile(const program_options *o, ir *g, const node *const kernels[], size_t n,
                           tn_program *programs[], diag *d) {
-  const device_target *t = o->target;
-  arena a;
-  arena_init(&a, t->device->mem, ir_diag(g));
-  compilation c = {.options = o,
-                   .target = t,
-                   .codegen = {.target = t->target, .math = o->math, .watch = o->watch},
-                   .cache = table_kernels(t->device->table),
-                   .disk = t->compiler->lasting ? o->disk : NULL,
-                   .ir = g,
-                   .arena = &a,
-                   .diag = ir_diag(g),
-                   .output = output_new(t->device->mem),
-                   .kernels = kernels,
-                   .n = n,
-                   .programs = programs};
-  if (t->renderer->decompose) c.codegen.first = (codegen_decomposer){decompose, (void *)t};
-  for (size_t i = 0; i < n; i++) programs[i] = NULL;
-  tn_status status = diag_catch(c.diag, compile_all, &c);
-  for (size_t i = 0; i < n && c.requests; i++)
-    if (c.requests[i].kernel) cache_drop(c.cache, c.requests[i].kernel);
-  for (size_t i = 0; i < n && status; i++) {
-    program_release(programs[i]);
-    programs[i] = NULL;
-  }
-  for (batch *b = c.batches; b; b = b->next) output_free(&b->code);
-  output_free(&c.output);
-  if (o->disk) disk_free(o->disk, &c.file);
-  arena_free(&a);
-  if (status && d != c.diag) diag_copy(d, c.diag);
+  compilation c = {.options = o, .ir = g, .kernels = kernels, .n = n, .programs = programs};
+  tn_status status = run(&c, compile_all, ir_diag(g));
+  if (status && d != ir_diag(g)) diag_copy(d, ir_diag(g));
   return status;
+}
+
+tn_status program_find(const program_options *o, const program_record records[], size_t n,
+                       tn_program *programs[], bool *found, diag *d) {
+  compilation c = {.options = o, .records = records, .n = n, .programs = programs};
+  tn_status status = run(&c, find_all, d);
+  *found = !status && c.found;
+  return status;
+}
+
+program_record program_tell(const tn_program *p) {
+  const tn_program_facts *f = &p->facts;
+  program_record r = {.name = p->name,
+                      .n_globals = f->n_globals,
+                      .n_values = f->n_values,
+                      .globals = f->globals,
+                      .value_names = f->value_names};
+  size_t bytes;
+  const void *key = cache_key(p->kernel, &bytes);
+  r.key = key_own(key, bytes, &r.key_bytes);
+  return r;
 }
 
 /** The last hold is given back under the cache's lock, as the cache gives holds: nobody finds a

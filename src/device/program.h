@@ -11,6 +11,7 @@
 #include "ir/ir.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /** A program that is loaded on a device. It belongs to the kernel cache, which keeps it at least as
     long as `uses` is not 0. Stateless: any thread. */
@@ -45,6 +46,26 @@ typedef struct program_options {
     NULL. */
 tn_status program_compile(const program_options *o, ir *g, const node *const kernels[], size_t n,
                           tn_program *programs[], diag *d);
+
+/** What a program is found again by, in another process too, and what the code says of its launch,
+    with which its steps were made. */
+typedef struct program_record {
+  const char *name;
+  const void *key; /* key_own's */
+  size_t key_bytes;
+  size_t n_globals, n_values;
+  const int64_t *globals;
+  const char *const *value_names;
+} program_record;
+
+/** The record of a program. Lives as long as that. */
+program_record program_tell(const tn_program *p);
+
+/** Finds programs by their records, in the cache or on disk, where kernels have been compiled by
+   the compiler that is in use now. *found: each is there, is as it was, and is held once for the
+    caller; else none is held. */
+tn_status program_find(const program_options *o, const program_record records[], size_t n,
+                       tn_program *programs[], bool *found, diag *d);
 
 /** Holds a program that is held once more. */
 static inline tn_program *program_retain(tn_program *p) {

@@ -4,7 +4,9 @@
 #include "ir/topo.h"
 #include "ir/var.h"
 #include "runtime/inside.h"
+#include "runtime/kept.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,18 +86,25 @@ static void tell(void *user, size_t done, size_t total) {
   if (!goes_on) diag_raise(m->d, TN_ERR_CANCELLED, "%s was cancelled", m->request->name);
 }
 
-static void log_kernel(void *user, const char *name, size_t n, int64_t ns) {
-  making *m = user;
+static void BASE_PRINTF(2, 3) log_text(const making *m, const char *format, ...) {
   const tn_logger *l = m->request->logger;
   char text[256];
-  if (n > 1)
-    snprintf(text, sizeof text, "kernel %.160s: one of %zu compiled in %.1f ms", name, n,
-             (double)ns * 1e-6);
-  else
-    snprintf(text, sizeof text, "kernel %.160s: compiled in %.1f ms", name, (double)ns * 1e-6);
+  if (!l || !l->log) return;
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
   lock_reports(m);
   l->log(l->user, TN_LOG_DEBUG, text);
   unlock_reports(m);
+}
+
+static void log_kernel(void *user, const char *name, size_t n, int64_t ns) {
+  double ms = (double)ns * 1e-6;
+  if (n > 1)
+    log_text(user, "kernel %.160s: one of %zu compiled in %.1f ms", name, n, ms);
+  else
+    log_text(user, "kernel %.160s: compiled in %.1f ms", name, ms);
 }
 
 /* Kernels. */
@@ -133,6 +142,12 @@ static void compile(making *m) {
 
 /* Steps. */
 
+/** What the code says of its launch comes from the disk, it may be. */
+static size_t buffer_at(const making *m, const schedule_step *step, int64_t slot) {
+  if (slot >= 0 && (uint64_t)slot < step->n_buffers) return step->buffers[slot];
+  diag_raise(m->d, TN_ERR_INTERNAL, "%s: a kernel has no buffer %lld", m->p->name, (long long)slot);
+}
+
 static void add_step(making *m, executable_step *to, const schedule_step *from) {
   arena *a = &m->p->arena;
   *to = (executable_step){.kind = from->kind};
@@ -148,7 +163,7 @@ static void add_step(making *m, executable_step *to, const schedule_step *from) 
   const tn_program_facts *f = &m->p->programs[to->program]->facts;
   size_t *buffers = arena_alloc(a, (f->n_globals + 1) * sizeof *buffers);
   size_t *values = arena_alloc(a, (f->n_values + 1) * sizeof *values);
-  for (size_t i = 0; i < f->n_globals; i++) buffers[i] = from->buffers[f->globals[i]];
+  for (size_t i = 0; i < f->n_globals; i++) buffers[i] = buffer_at(m, from, f->globals[i]);
   for (size_t i = 0; i < f->n_values; i++) values[i] = executable_var(m->p, f->value_names[i]);
   to->buffers = buffers;
   to->values = values;
@@ -161,21 +176,6 @@ static void add_steps(making *m) {
   p->n_steps = m->schedule->steps.n;
   p->steps = arena_alloc(&p->arena, (p->n_steps + 1) * sizeof *p->steps);
   for (size_t i = 0; i < p->n_steps; i++) add_step(m, &p->steps[i], &m->schedule->steps.at[i]);
-}
-
-static int by_uid(const void *a, const void *b) {
-  const executable_place *x = a, *y = b;
-  if (x->uid != y->uid) return x->uid < y->uid ? -1 : 1;
-  return (x->version > y->version) - (x->version < y->version);
-}
-
-static void list_inputs(executable *p) {
-  p->inputs = arena_alloc(&p->arena, (p->n_buffers + 1) * sizeof *p->inputs);
-  for (size_t i = 0; i < p->n_buffers; i++) {
-    const executable_buffer *b = &p->buffers[i];
-    if (b->role == ROLE_INPUT) p->inputs[p->n_inputs++] = (executable_place){b->uid, b->version, i};
-  }
-  qsort(p->inputs, p->n_inputs, sizeof *p->inputs, by_uid);
 }
 
 static void add_buffers(making *m) {
@@ -195,7 +195,7 @@ static void add_buffers(making *m) {
                                         .first = b->first,
                                         .last = b->last};
   }
-  list_inputs(p);
+  executable_list_inputs(p);
   p->outputs = arena_copy(&p->arena, s->outputs, m->request->n_roots * sizeof *p->outputs);
 }
 
@@ -269,11 +269,9 @@ static void add_work(making *m) {
   p->work_sizes = launch_compile(&p->arena, sizes.at, sizes.n, names, p->n_vars);
 }
 
-static void make(void *arg) {
-  making *m = arg;
+static void schedule_all(making *m) {
   const executable_request *r = m->request;
   explanation *x = r->explanation;
-  m->p->name = arena_copy(&m->p->arena, r->name, strlen(r->name) + 1);
   if (x) explanation_begin(x, m->g);
   m->schedule = schedule_make(m->g, &(schedule_request){.roots = r->roots,
                                                         .n_roots = r->n_roots,
@@ -296,6 +294,29 @@ static void make(void *arg) {
   add_sizes(m);
   add_work(m);
   add_steps(m);
+}
+
+/* In all. */
+
+/** What somebody watches is done. */
+static bool may_be_kept(const executable_request *r) {
+  return r->disk && r->target->compiler->lasting && !r->explanation && !(r->dump && r->dump->pass);
+}
+
+static void make(void *arg) {
+  making *m = arg;
+  const executable_request *r = m->request;
+  bool is_kept = may_be_kept(r);
+  kept_graph kept;
+  m->p->name = arena_copy(&m->p->arena, r->name, strlen(r->name) + 1);
+  if (is_kept) kept = kept_graph_of(ir_arena(m->g), r);
+  if (is_kept && kept_find(m->p, r, &kept)) {
+    log_text(m, "plan %.160s: found on disk", r->name);
+    tell(m, m->p->n_programs, m->p->n_programs);
+    return;
+  }
+  schedule_all(m);
+  if (is_kept) kept_write(m->p, r, &kept, ir_arena(m->g));
 }
 
 tn_status executable_make(executable **out, const executable_request *r, const mem *m, diag *d) {
@@ -349,9 +370,7 @@ size_t executable_vars(const executable *p) { return p->n_vars; }
 const tn_program_var *executable_var_at(const executable *p, size_t i) { return &p->vars[i]; }
 
 size_t executable_input(const executable *p, int64_t uid, int64_t version) {
-  const executable_place key = {uid, version, 0};
-  const executable_place *found = bsearch(&key, p->inputs, p->n_inputs, sizeof key, by_uid);
-  return found ? found->at : SIZE_MAX;
+  return executable_find_place(p->inputs, p->n_inputs, uid, version);
 }
 
 size_t executable_var(const executable *p, const char *name) {

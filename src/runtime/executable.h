@@ -57,11 +57,12 @@ typedef struct executable_request {
   explanation *explanation;    /* open and empty; NULL: nobody asks why */
   const tn_progress *progress; /* NULL: nobody is told */
   const tn_logger *logger;     /* of kernels compiled; NULL: nobody is told */
-  disk *disk;                  /* of kernels; NULL: they are not kept there */
+  disk *disk;                  /* of kernels and executables; NULL: they are not kept there */
   mutex *reports;              /* held while any of these is used; NULL: nobody else does */
 } executable_request;
 
-/** Schedules and compiles. On failure *out is NULL and request->host.release is called. */
+/** Schedules and compiles, or finds it on disk. On failure *out is NULL and request->host.release
+    is called. */
 tn_status executable_make(executable **out, const executable_request *r, const mem *m, diag *d);
 executable *executable_retain(executable *p);
 void executable_release(executable *p); /* NULL is allowed */

@@ -24,11 +24,16 @@ typedef struct executable_work {
   size_t first; /* its sizes, in `work_sizes` */
 } executable_work;
 
-/** Which buffer a BUFFER node is. */
+/** Which one, of buffers or of a list, a BUFFER or CUSTOM node is. */
 typedef struct executable_place {
-  int64_t uid, version;
+  int64_t uid, version; /* or output */
   size_t at;
 } executable_place;
+
+/** Sorts places, and finds one among them: its `at`, SIZE_MAX if there is none. */
+void executable_sort_places(executable_place places[], size_t n);
+size_t executable_find_place(const executable_place places[], size_t n, int64_t uid,
+                             int64_t version);
 
 struct executable {
   atomic_size_t count;
@@ -52,5 +57,8 @@ struct executable {
   launch_code work_sizes;
   executable_host host;
 };
+
+/** Lists the inputs among an executable's buffers. */
+void executable_list_inputs(executable *p);
 
 #endif

@@ -259,20 +259,23 @@ class Cache(Case):
         self.assertFalse(told.exists())
 
     def test_it_is_shown_trimmed_and_cleared(self):
-        empty = {"folder": str(self.cache), "entries": 0, "bytes": 0, "limit": 1 << 30}
+        empty = {"folder": str(self.cache), "entries": 0, "plans": 0, "bytes": 0,
+                 "limit": 1 << 30}
         for args in ((), ("--trim",), ("--clear",)):
             self.assertEqual(self.show(*args), empty)
         self.assertFalse(self.cache.exists())
         self.bench()
         (self.cache / "notes.txt").write_text("mine")
         shown = self.show()
-        self.assertEqual(shown["entries"], 2)  # the kernel, the compiler
+        self.assertEqual(shown["entries"], 3)  # the kernel, the compiler, the plan
+        self.assertEqual(shown["plans"], 1)
         self.assertEqual(shown["bytes"], sum(path.stat().st_size for path in self.cache.iterdir()
                                              if path.suffix == ".tenon"))
-        self.assertIn(f"folder   {self.cache}\nentries  2\n", tenon("cache", env=self.env).stdout)
+        self.assertIn(f"folder   {self.cache}\nentries  3, 1 of them plans\n",
+                      tenon("cache", env=self.env).stdout)
         self.assertEqual(self.show("--trim"), shown)
         self.assertEqual(self.show("--trim", "--limit", shown["bytes"]), shown)
-        self.assertEqual(self.show("--trim", "--limit", shown["bytes"] - 1)["entries"], 1)
+        self.assertEqual(self.show("--trim", "--limit", shown["bytes"] - 1)["entries"], 2)
         self.bench()
         self.assertEqual(self.show("--clear"), empty)
         self.assertEqual(self.names(), ["lock", "notes.txt"])
@@ -295,11 +298,11 @@ class Cache(Case):
         self.env.update(XDG_CACHE_HOME=str(self.file("xdg")), HOME=str(self.file("home")))
         self.bench()
         self.assertEqual(self.show()["folder"], str(self.file("xdg") / "tenon"))
-        self.assertEqual(self.show()["entries"], 2)
+        self.assertEqual(self.show()["entries"], 3)
         self.env["XDG_CACHE_HOME"] = ""
         self.bench()
         self.assertEqual(self.show()["folder"], str(self.file("home") / ".cache/tenon"))
-        self.assertEqual(self.show()["entries"], 2)
+        self.assertEqual(self.show()["entries"], 3)
         self.env["HOME"] = ""
         compiled, said = self.bench()
         self.assertEqual(compiled, 1)
@@ -324,6 +327,36 @@ class Cache(Case):
         self.assertEqual(compiled, 1)
         self.assertIn("it was changed or cut short", said)
         self.assertEqual(self.bench(), (0, ""))
+
+    def test_a_plan_that_was_damaged_is_scheduled_anew(self):
+        self.bench()
+        plan, = self.cache.glob("*.plan.tenon")
+        plan.write_bytes(plan.read_bytes()[:-1])
+        compiled, said = self.bench()
+        self.assertEqual(compiled, 0)
+        self.assertEqual(said.count("it was changed or cut short"), 1)
+        self.assertEqual(self.bench(), (0, ""))
+        plan.unlink()
+        self.assertEqual(self.bench(), (0, ""))
+        self.assertEqual(self.show()["plans"], 1)
+
+
+    def peak(self, n):
+        """The most memory of a second process that runs four layers of n × n weights."""
+        weights = [onnx.numpy_helper.from_array(np.full((n, n), 0.5 / n, np.float32), f"w{i}")
+                   for i in range(4)]
+        nodes = [helper.make_node("MatMul", [f"v{i}", f"w{i}"], [f"v{i + 1}"]) for i in range(4)]
+        path = model(self.file(f"{n}.onnx"), nodes, [value("v0", TensorProto.FLOAT, (1, n))],
+                     [value("v4", TensorProto.FLOAT, (1, n))], initializer=weights)
+        for compiled in True, False:
+            told = json.loads(tenon("bench", path, "--repeat", "1", "--json", env=self.env).stdout)
+            self.assertEqual(told["compiled"] > 0, compiled)
+        return told["peak_bytes"]
+
+    @unittest.skipIf(os.environ.get("TENON_SANITIZE"), "sanitizers use memory of their own")
+    def test_weights_are_in_memory_once(self):
+        n = 1448
+        self.assertLess(self.peak(n) - self.peak(16), 1.1 * 4 * n * n * 4)
 
 
 class Version(Case):

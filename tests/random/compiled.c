@@ -1,5 +1,6 @@
 #include "compiled.h"
 
+#include "../unit/temporary.h"
 #include "runtime/execution.h"
 
 #include <stdio.h>
@@ -7,7 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST_WORKERS = 3 };
+/** One graph in so many is kept on disk, and what is run is what was found there. */
+enum { MOST_WORKERS = 3, KEPT_EVERY = 16 };
 
 static double now(void) {
   struct timespec t;
@@ -40,17 +42,48 @@ static bool open_one(compiled *c, const char *name) {
   return true;
 }
 
+/* Keeping. */
+
+static void take_remark(void *user, const char *text) {
+  snprintf(((compiled *)user)->remark, sizeof((compiled *)user)->remark, "%s", text);
+}
+
+static void take_log(void *user, tn_log_level level, const char *text) {
+  (void)level;
+  ((compiled *)user)->found += strstr(text, "found on disk") != NULL;
+}
+
+static void make_folder(void *arg) {
+  compiled *c = arg;
+  c->folder = temporary_folder(&c->arena);
+}
+
+static bool open_disk(compiled *c) {
+  arena_init(&c->arena, &mem_system, &c->d);
+  return diag_catch(&c->d, make_folder, c) == TN_OK && c->folder &&
+         disk_open(&c->disk, c->folder, take_remark, c, &mem_system);
+}
+
+static void close_disk(compiled *c) {
+  char command[256];
+  disk_close(c->disk);
+  snprintf(command, sizeof command, "rm -rf '%s'", c->folder);
+  if (c->folder && system(command)) fprintf(stderr, "%s is left\n", c->folder);
+  arena_free(&c->arena);
+}
+
 bool compiled_open(compiled *c) {
   static const char *const all[COMPILERS][3] = {{"gcc", "gcc-12", NULL},
                                                 {"clang", "clang-14", NULL}};
   for (size_t i = 0; i < COMPILERS; i++)
     for (const char *const *name = all[i]; *name; name++)
       if (open_one(c, *name)) break;
-  return c->n > 0;
+  return open_disk(c) && c->n > 0;
 }
 
 void compiled_close(compiled *c) {
   for (size_t i = 0; i < c->n; i++) table_close(c->tables[i]);
+  close_disk(c);
 }
 
 const target *compiled_target(const compiled *c) { return &c->targets[0]->target; }
@@ -153,9 +186,25 @@ static void run_once(bound *x, void *const want[], int32_t workers) {
   x->device->host.threads = MOST_WORKERS;
 }
 
+/** Makes an executable; one that is kept again, as it is found then. */
+static bool make(bound *x, compiled *c, executable_request *request) {
+  bool is_kept = c->made++ % KEPT_EVERY == 0;
+  request->disk = is_kept ? c->disk : NULL;
+  *c->remark = 0;
+  if (!fine(x, executable_make(&x->p, request, &mem_system, x->d)) || !is_kept) return x->p;
+  size_t found = c->found;
+  executable_release(x->p);
+  if (!fine(x, executable_make(&x->p, request, &mem_system, x->d))) return false;
+  if (c->found == found) report_fail(x->r, "it is not found on disk");
+  if (*c->remark) report_fail(x->r, "%s", c->remark);
+  return true;
+}
+
 static void check_with(compiled *c, size_t i, const graph *g, void *const want[], report *r) {
   bound x = {.c = c, .g = g, .r = r, .device = c->targets[i]->device, .d = &c->d};
+  tn_logger logger = {take_log, c, NULL};
   executable_request request = {.name = "random",
+                                .logger = &logger,
                                 .roots = g->roots,
                                 .n_roots = g->n_roots,
                                 .target = c->targets[i],
@@ -164,7 +213,7 @@ static void check_with(compiled *c, size_t i, const graph *g, void *const want[]
                                 .host = {.call = call_host, .user = (void *)g}};
   report_stage(r, "executable by %s", c->names[i]);
   double start = now();
-  if (!fine(&x, executable_make(&x.p, &request, &mem_system, x.d))) return;
+  if (!make(&x, c, &request)) return;
   c->compiling += now() - start;
   c->kernels += executable_kernels(x.p);
   for (int32_t workers = 1; workers <= MOST_WORKERS && !r->failed; workers++) {

@@ -4,6 +4,7 @@
 
 #include "check.h"
 
+#include "device/disk.h"
 #include "device/table.h"
 
 enum { COMPILERS = 2 };
@@ -17,6 +18,11 @@ typedef struct compiled {
   size_t n;         /* compilers there are */
   size_t kernels;   /* compiled so far, by all */
   double compiling; /* seconds */
+  arena arena;
+  const char *folder; /* of the disk */
+  disk *disk;
+  size_t made, found; /* executables; those that were found on disk */
+  char remark[1024];
 } compiled;
 
 /** Opens what there is of gcc and clang; raises nothing. False and a message if there is none. */
@@ -28,7 +34,8 @@ const target *compiled_target(const compiled *c);
 
 /** Compiles a graph as one plan by each compiler, runs it with one, two and three workers, each
     time on fresh inputs, and compares the roots bit by bit with `want`, the results of the linear
-    programs by the interpreter. Inputs that are not written must stay as they are. */
+    programs by the interpreter. Inputs that are not written must stay as they are. Some are kept on
+    disk, and run as they are found there. */
 void compiled_check(compiled *c, const graph *g, void *const want[], report *r);
 
 #endif

@@ -113,7 +113,7 @@ static void expect(fixture *f, const char *key, const char *content) {
 static const char *path_of(fixture *f, const char *key) {
   char name[DISK_NAME];
   kernel_key k = key_of(key);
-  disk_name(k.hash, name);
+  disk_name(k.hash, false, name);
   return arena_printf(&f->arena, "%s/%s", f->folder, name);
 }
 

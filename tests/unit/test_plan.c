@@ -718,7 +718,7 @@ static void fail_at_every(const char *device, size_t step) {
     assert_int_equal(m.destroyed, 1);
     failed += s != TN_OK;
   }
-  assert_true(failed > calls / step / 2);
+  assert_true(failed > calls / step / 3); /* what is only kept for later may be left out */
 }
 
 /* The null device takes every step but the compiler's. */

@@ -1,0 +1,305 @@
+/* What a file of the cache holds of an executable. */
+#include "ir/ir.h"
+#include "runtime/inside.h"
+#include "runtime/kept.h"
+
+#include <string.h>
+
+/* All fields, by position: one more is a warning (-Wmissing-field-initializers), and is to be
+   written and read here too, unless it follows from the others. */
+_Static_assert(sizeof((executable_buffer){0, 0, 0, 0, 0, 0, 0}) == sizeof(executable_buffer), "");
+_Static_assert(sizeof((executable_step){0, 0, 0, 0, 0, 0, 0, 0, 0}) == sizeof(executable_step), "");
+
+/* Writing: variables, buffers, outputs, kernels, sizes, steps. */
+
+static executable_place *places_of(arena *a, const node_list *nodes) {
+  executable_place *places = arena_alloc(a, (nodes->n + 1) * sizeof *places);
+  for (size_t i = 0; i < nodes->n; i++)
+    places[i] = (executable_place){nodes->at[i]->ints[0], nodes->at[i]->ints[1], i};
+  executable_sort_places(places, nodes->n);
+  return places;
+}
+
+static void add_list(str *to, const size_t list[], size_t n) {
+  wire_add(to, n);
+  for (size_t i = 0; i < n; i++) wire_add(to, list[i]);
+}
+
+static void add_vars(str *to, const executable *p) {
+  wire_add(to, p->n_vars);
+  for (size_t i = 0; i < p->n_vars; i++) {
+    wire_add_text(to, p->vars[i].name);
+    wire_add(to, (uint64_t)p->vars[i].min);
+    wire_add(to, (uint64_t)p->vars[i].max);
+  }
+}
+
+static void add_buffers(str *to, const executable *p, const kept_graph *g) {
+  const executable_place *places = places_of(to->arena, &g->buffers);
+  wire_add(to, p->n_buffers);
+  for (size_t i = 0; i < p->n_buffers; i++) {
+    const executable_buffer *b = &p->buffers[i];
+    bool is_input = b->role == ROLE_INPUT;
+    wire_add(to, b->dtype);
+    wire_add(to, b->role);
+    wire_add(to, b->is_written);
+    if (is_input) wire_add(to, executable_find_place(places, g->buffers.n, b->uid, b->version));
+    if (!is_input) wire_add(to, b->first);
+    if (!is_input) wire_add(to, b->last);
+  }
+}
+
+static void add_work(str *to, const executable_work *w) {
+  wire_add(to, w->n_items);
+  for (size_t i = 0; i < w->n_items; i++) {
+    wire_add(to, w->items[i].kind);
+    wire_add(to, w->items[i].n_sizes);
+    str_add_bytes(to, (const char *)&w->items[i].each, sizeof w->items[i].each);
+  }
+}
+
+static void add_program(str *to, const tn_program *p) {
+  program_record r = program_tell(p);
+  wire_add_text(to, r.name);
+  wire_add_block(to, r.key, r.key_bytes);
+  wire_add(to, r.n_globals);
+  for (size_t i = 0; i < r.n_globals; i++) wire_add(to, (uint64_t)r.globals[i]);
+  wire_add(to, r.n_values);
+  for (size_t i = 0; i < r.n_values; i++) wire_add_text(to, r.value_names[i]);
+}
+
+static void add_steps(str *to, const executable *p, const kept_graph *g) {
+  const executable_place *places = places_of(to->arena, &g->customs);
+  wire_add(to, p->n_steps);
+  for (size_t i = 0; i < p->n_steps; i++) {
+    const executable_step *s = &p->steps[i];
+    wire_add(to, s->kind);
+    wire_add_text(to, s->name);
+    wire_add(to, s->kind == STEP_KERNEL
+                     ? s->program
+                     : executable_find_place(places, g->customs.n, s->uid, s->output));
+    add_list(to, s->buffers, s->n_buffers);
+  }
+}
+
+void kept_add(str *to, const executable *p, const executable_request *r, const kept_graph *g) {
+  add_vars(to, p);
+  add_buffers(to, p, g);
+  add_list(to, p->outputs, r->n_roots);
+  wire_add(to, p->n_programs);
+  for (size_t i = 0; i < p->n_programs; i++) {
+    add_program(to, p->programs[i]);
+    add_work(to, &p->works[i]);
+  }
+  launch_write(&p->sizes, to);
+  launch_write(&p->work_sizes, to);
+  add_steps(to, p, g);
+}
+
+/* Reading. */
+
+typedef struct reading {
+  executable *p;
+  const executable_request *r;
+  const kept_graph *g;
+  arena *work;
+  wire_reader w;
+  program_record *records;
+  size_t n_records;
+  size_t n_work_sizes;
+} reading;
+
+static void require(reading *k, bool holds) {
+  if (!holds) k->w.failed = true;
+}
+
+static const size_t *read_list(reading *k, size_t *n, size_t limit) {
+  *n = wire_count(&k->w, sizeof(uint64_t));
+  size_t *list = arena_alloc(&k->p->arena, (*n + 1) * sizeof *list);
+  for (size_t i = 0; i < *n; i++) list[i] = (size_t)wire_below(&k->w, limit);
+  return list;
+}
+
+static void read_vars(reading *k) {
+  executable *p = k->p;
+  p->n_vars = wire_count(&k->w, 3 * sizeof(uint64_t));
+  p->vars = arena_calloc(&p->arena, p->n_vars + 1, sizeof *p->vars);
+  for (size_t i = 0; i < p->n_vars; i++) {
+    tn_program_var *v = &p->vars[i];
+    v->name = wire_text(&k->w, &p->arena);
+    v->min = (int64_t)wire_number(&k->w);
+    v->max = (int64_t)wire_number(&k->w);
+    require(k, v->min <= v->max && (!i || strcmp(v[-1].name, v->name) < 0));
+  }
+}
+
+static void read_input(reading *k, executable_buffer *b) {
+  size_t leaf = (size_t)wire_below(&k->w, k->g->buffers.n);
+  if (k->w.failed) return;
+  const node *n = k->g->buffers.at[leaf];
+  b->uid = n->ints[0];
+  b->version = n->ints[1];
+  require(k, b->dtype == (dtype)n->dtype);
+  require(k, !b->is_written || (k->r->may_overwrite && k->r->may_overwrite(k->r->user, n)));
+}
+
+static void read_buffers(reading *k) {
+  executable *p = k->p;
+  p->n_buffers = wire_count(&k->w, 4 * sizeof(uint64_t));
+  p->buffers = arena_calloc(&p->arena, p->n_buffers + 1, sizeof *p->buffers);
+  for (size_t i = 0; i < p->n_buffers && !k->w.failed; i++) {
+    executable_buffer *b = &p->buffers[i];
+    b->dtype = (dtype)wire_below(&k->w, DT_LIMIT);
+    b->role = (executable_role)wire_below(&k->w, ROLE_SCRATCH + 1);
+    b->is_written = wire_below(&k->w, 2);
+    require(k, dtype_is_data(b->dtype));
+    if (b->role == ROLE_INPUT) {
+      read_input(k, b);
+    } else {
+      b->first = (size_t)wire_number(&k->w);
+      b->last = (size_t)wire_number(&k->w);
+    }
+  }
+  if (k->w.failed) return;
+  executable_list_inputs(p);
+  for (size_t i = 1; i < p->n_inputs; i++)
+    require(k, p->inputs[i].uid != p->inputs[i - 1].uid ||
+                   p->inputs[i].version != p->inputs[i - 1].version);
+}
+
+static void read_outputs(reading *k) {
+  executable *p = k->p;
+  size_t n;
+  p->outputs = (size_t *)read_list(k, &n, p->n_buffers);
+  require(k, n == k->r->n_roots);
+  for (size_t i = 0; i < n && !k->w.failed; i++) {
+    const executable_buffer *b = &p->buffers[p->outputs[i]];
+    require(k, b->role != ROLE_SCRATCH && b->dtype == (dtype)k->r->roots[i]->dtype);
+  }
+}
+
+static void read_record(reading *k, program_record *r) {
+  r->name = wire_text(&k->w, k->work);
+  r->key = wire_block(&k->w, &r->key_bytes);
+  r->n_globals = wire_count(&k->w, sizeof(uint64_t));
+  int64_t *globals = arena_alloc(k->work, (r->n_globals + 1) * sizeof *globals);
+  for (size_t i = 0; i < r->n_globals; i++) globals[i] = (int64_t)wire_number(&k->w);
+  r->globals = globals;
+  r->n_values = wire_count(&k->w, sizeof(uint64_t));
+  const char **names = arena_alloc(k->work, (r->n_values + 1) * sizeof *names);
+  for (size_t i = 0; i < r->n_values; i++) names[i] = wire_text(&k->w, k->work);
+  r->value_names = names;
+}
+
+static void read_work(reading *k, executable_work *w) {
+  w->n_items = wire_count(&k->w, 3 * sizeof(uint64_t));
+  w->first = k->n_work_sizes;
+  work_item *items = arena_alloc(&k->p->arena, (w->n_items + 1) * sizeof *items);
+  for (size_t i = 0; i < w->n_items; i++) {
+    items[i].kind = (work_kind)wire_below(&k->w, WORK_PART + 1);
+    items[i].n_sizes = (size_t)wire_below(&k->w, UINT32_MAX);
+    uint64_t each = wire_number(&k->w);
+    memcpy(&items[i].each, &each, sizeof each);
+    k->n_work_sizes += items[i].n_sizes;
+  }
+  w->items = items;
+}
+
+static void read_programs(reading *k) {
+  executable *p = k->p;
+  k->n_records = wire_count(&k->w, 5 * sizeof(uint64_t));
+  k->records = arena_calloc(k->work, k->n_records + 1, sizeof *k->records);
+  p->works = arena_calloc(&p->arena, k->n_records + 1, sizeof *p->works);
+  for (size_t i = 0; i < k->n_records && !k->w.failed; i++) {
+    read_record(k, &k->records[i]);
+    read_work(k, &p->works[i]);
+  }
+}
+
+static void read_sizes(reading *k) {
+  executable *p = k->p;
+  const char **names = arena_alloc(k->work, (p->n_vars + 1) * sizeof *names);
+  for (size_t i = 0; i < p->n_vars; i++) names[i] = p->vars[i].name;
+  p->sizes = launch_read(&k->w, &p->arena, names, p->n_vars);
+  p->work_sizes = launch_read(&k->w, &p->arena, names, p->n_vars);
+  require(k, p->sizes.n_results == p->n_buffers + k->r->n_sizes);
+  require(k, p->work_sizes.n_results == k->n_work_sizes);
+}
+
+/* Steps. */
+
+/** A value that is no variable's is the number of workers. */
+static void read_kernel(reading *k, executable_step *s) {
+  executable *p = k->p;
+  s->program = (size_t)wire_below(&k->w, k->n_records);
+  s->buffers = read_list(k, &s->n_buffers, p->n_buffers);
+  if (k->w.failed) return;
+  const program_record *r = &k->records[s->program];
+  size_t *values = arena_alloc(&p->arena, (r->n_values + 1) * sizeof *values);
+  require(k, s->n_buffers == r->n_globals);
+  for (size_t i = 0; i < r->n_values; i++) {
+    const char *name = r->value_names[i];
+    values[i] = executable_var(p, name);
+    require(k, values[i] != SIZE_MAX || !strcmp(name, "core_id") || !strcmp(name, "core_count"));
+  }
+  s->values = values;
+}
+
+static void read_custom(reading *k, executable_step *s) {
+  executable *p = k->p;
+  size_t at = (size_t)wire_below(&k->w, k->g->customs.n);
+  s->buffers = read_list(k, &s->n_buffers, p->n_buffers);
+  if (k->w.failed) return;
+  const node *n = k->g->customs.at[at];
+  size_t n_inputs = (size_t)n->ints[2];
+  s->uid = n->ints[0];
+  s->output = n->ints[1];
+  require(k, s->n_buffers == n_inputs + 1);
+  for (size_t i = 0; i < s->n_buffers && !k->w.failed; i++) {
+    const node *x = i < n_inputs ? n->src[i] : n;
+    require(k, p->buffers[s->buffers[i]].dtype == (dtype)x->dtype);
+  }
+}
+
+/** What lives between steps has its place from the first that uses it to the last. */
+static void check_lives(reading *k, size_t step, bool lives[]) {
+  const executable_step *s = &k->p->steps[step];
+  for (size_t i = 0; i < s->n_buffers && !k->w.failed; i++) {
+    const executable_buffer *b = &k->p->buffers[s->buffers[i]];
+    bool *is_alive = &lives[s->buffers[i]];
+    *is_alive = *is_alive || b->first == step;
+    require(k, b->role != ROLE_SCRATCH || (*is_alive && step <= b->last));
+  }
+}
+
+static void read_steps(reading *k) {
+  executable *p = k->p;
+  p->n_steps = wire_count(&k->w, 4 * sizeof(uint64_t));
+  p->steps = arena_calloc(&p->arena, p->n_steps + 1, sizeof *p->steps);
+  bool *lives = arena_calloc(k->work, p->n_buffers + 1, sizeof *lives);
+  for (size_t i = 0; i < p->n_steps && !k->w.failed; i++) {
+    executable_step *s = &p->steps[i];
+    s->kind = (step_kind)wire_below(&k->w, STEP_CUSTOM + 1);
+    s->name = wire_text(&k->w, &p->arena);
+    if (s->kind == STEP_KERNEL)
+      read_kernel(k, s);
+    else
+      read_custom(k, s);
+    check_lives(k, i, lives);
+  }
+}
+
+bool kept_read(executable *p, const executable_request *r, const kept_graph *g, const void *data,
+               size_t bytes, arena *work, program_record **records, size_t *n_records) {
+  reading k = {.p = p, .r = r, .g = g, .work = work};
+  k.w = (wire_reader){.at = data, .end = (const unsigned char *)data + bytes};
+  read_vars(&k);
+  read_buffers(&k);
+  read_outputs(&k);
+  read_programs(&k);
+  read_sizes(&k);
+  read_steps(&k);
+  *records = k.records;
+  *n_records = k.n_records;
+  return !k.w.failed && k.w.at == k.w.end;
+}
