@@ -6,14 +6,17 @@
      ir_parse     the graphs of tests/ir and tests/random/found
      npy          arrays of each kind of header
      onnx_proto   tests/data/onnx, those of onnx_import, and a tensor by itself
-     onnx_import  a model for each operator, and one of several */
+     onnx_import  a model for each operator, and one of several
+     plan         what the cache keeps of an executable */
 #include "../models/onnx/writer.h"
 #include "base/file.h"
 #include "device/cpu/cc.h"
 #include "device/disk_file.h"
 #include "device/piece.h"
+#include "device/table.h"
 #include "formats/npy/npy.h"
 #include "formats/onnx/import.h"
+#include "plan.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -131,6 +134,30 @@ static void add_disk_files(job *j) {
     disk_file_write(&file, all, n, content.at, content.n);
     put_file(j, "disk", arena_printf(&j->a, "%zu.tenon", n), file.at, file.n);
   }
+}
+
+/* What is kept of an executable; the null device compiles its kernels. */
+
+static void add_plan(job *j) {
+  table *t;
+  tn_device *device;
+  executable *p;
+  const node *size;
+  const tn_logger silent = {NULL, NULL, NULL};
+  executable_request r = {.logger = &silent};
+  ir *g = ir_new(&mem_system, &j->d, false);
+  if (table_open(&t, &(table_desc){.mem = &mem_system, .threads = 2}, &j->d) ||
+      table_device(t, "NULL", &device, &j->d) || device_target_get(device, NULL, &r.target, &j->d))
+    diag_rethrow(&j->d);
+  plan_request(&r, g, &size);
+  kept_graph leaves = plan_leaves(&j->a, &r);
+  if (executable_make(&p, &r, &mem_system, &j->d)) diag_rethrow(&j->d);
+  str kept = str_new(&j->a);
+  kept_add(&kept, p, &r, &leaves);
+  put_file(j, "plan", "plan", kept.at, kept.n);
+  executable_release(p);
+  ir_free(g);
+  table_close(t);
 }
 
 /* Arrays. */
@@ -453,6 +480,7 @@ static void write_all(void *arg) {
   job *j = arg;
   add_objects(j);
   add_disk_files(j);
+  add_plan(j);
   take_folder(j, "tests/ir", ".irt", take_irt);
   take_folder(j, "tests/random/found", ".ir", take_ir);
   take_folder(j, "tests/data/onnx", ".onnx", take_onnx);

@@ -1,0 +1,93 @@
+/* Any bytes as what the cache on disk keeps of an executable: refused, or an executable nothing of
+   which points beyond it, and whose sizes can be computed. */
+#include "plan.h"
+#include "runtime/inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+typedef struct job {
+  diag d;
+  ir *g;
+  arena work;
+  executable p;
+  const void *data;
+  size_t bytes;
+  program_record *records;
+  size_t n_records;
+  bool is_read;
+} job;
+
+static volatile size_t seen;
+
+static void require(bool holds) {
+  if (!holds) abort();
+}
+
+static void see_buffers(const executable *p) {
+  for (size_t i = 0; i < p->n_buffers; i++) require(dtype_is_data(p->buffers[i].dtype));
+  for (size_t i = 0; i < p->n_inputs; i++) require(p->inputs[i].at < p->n_buffers);
+  for (size_t i = 0; i < 2; i++) require(p->buffers[p->outputs[i]].role != ROLE_SCRATCH);
+}
+
+static void see_step(const job *j, size_t i) {
+  const executable *p = &j->p;
+  const executable_step *s = &p->steps[i];
+  seen += strlen(s->name);
+  for (size_t k = 0; k < s->n_buffers; k++) {
+    require(s->buffers[k] < p->n_buffers);
+    const executable_buffer *b = &p->buffers[s->buffers[k]];
+    require(b->role != ROLE_SCRATCH || (b->first <= i && i <= b->last));
+  }
+  if (s->kind == STEP_CUSTOM) require(s->n_buffers == 3 && s->uid == 9);
+  if (s->kind == STEP_CUSTOM) return;
+  require(s->program < j->n_records);
+  const program_record *r = &j->records[s->program];
+  require(r->n_globals == s->n_buffers);
+  for (size_t k = 0; k < r->key_bytes; k++) seen += ((const unsigned char *)r->key)[k];
+  for (size_t k = 0; k < r->n_values; k++)
+    require(s->values[k] == SIZE_MAX || s->values[k] < p->n_vars);
+}
+
+static void see_sizes(job *j, const launch_code *c) {
+  int64_t *values = arena_calloc(&j->work, j->p.n_vars + 1, sizeof *values);
+  int64_t *room = arena_calloc(&j->work, c->n_steps + 1, sizeof *room);
+  int64_t *results = arena_calloc(&j->work, c->n_results + 1, sizeof *results);
+  diag d = {0};
+  for (size_t i = 0; i < j->p.n_vars; i++) values[i] = j->p.vars[i].min;
+  launch_eval(c, values, room, results, &d);
+  for (size_t i = 0; i < j->n_records; i++) {
+    const executable_work *w = &j->p.works[i];
+    if (c == &j->p.work_sizes && !d.status)
+      seen += work_amount_of(w->items, w->n_items, results + w->first).bytes > 0;
+  }
+}
+
+static void body(void *arg) {
+  job *j = arg;
+  executable_request r = {.target = NULL};
+  const node *size;
+  plan_request(&r, j->g, &size);
+  kept_graph leaves = plan_leaves(&j->work, &r);
+  j->is_read =
+      kept_read(&j->p, &r, &leaves, j->data, j->bytes, &j->work, &j->records, &j->n_records);
+  if (!j->is_read) return;
+  see_buffers(&j->p);
+  for (size_t i = 0; i < j->p.n_steps; i++) see_step(j, i);
+  see_sizes(j, &j->p.sizes);
+  see_sizes(j, &j->p.work_sizes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
+  job j = {.data = data, .bytes = bytes};
+  j.g = ir_new(&mem_system, &j.d, false);
+  arena_init(&j.work, &mem_system, &j.d);
+  arena_init(&j.p.arena, &mem_system, &j.d);
+  require(diag_catch(&j.d, body, &j) == TN_OK);
+  arena_free(&j.p.arena);
+  arena_free(&j.work);
+  ir_free(j.g);
+  return 0;
+}

@@ -1,0 +1,40 @@
+/* The graph whose plan on disk is fuzzed. */
+#ifndef TENON_TESTS_FUZZ_PLAN_H
+#define TENON_TESTS_FUZZ_PLAN_H
+
+#include "ir/parse.h"
+#include "runtime/kept.h"
+
+static const char plan_text[] = "%n = var index [min=1 max=9] \"n\"\n"
+                                "%a = buffer f32 %n 4 [uid=1 version=0]\n"
+                                "%b = buffer f32 4 [uid=2 version=3]\n"
+                                "%s = reduce f32 %a [op=add 0]\n"
+                                "%c = custom f32 %s %b 4 [uid=9 output=1 inputs=2 writes=0]\n"
+                                "%d = mul f32 %b %c\n"
+                                "%e = add f32 %d %s\n"
+                                "%f = exp f32 %a\n"
+                                "return %e %f\n";
+
+/** Fills the graph's part of a request; its size is the one that is asked for. Raises. */
+static inline void plan_request(executable_request *r, ir *g, const node **size) {
+  node_list roots = parse_graph(g, ir_arena(g), plan_text, sizeof plan_text - 1);
+  *size = roots.at[1]->dims[0];
+  r->name = "plan";
+  r->roots = roots.at;
+  r->n_roots = roots.n;
+  r->sizes = size;
+  r->n_sizes = 1;
+}
+
+/** Its BUFFERs and CUSTOMs. */
+static inline kept_graph plan_leaves(arena *a, const executable_request *r) {
+  kept_graph k = {0};
+  node_list order = topo_sort(a, r->roots, r->n_roots, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    if (order.at[i]->op == OP_BUFFER) vec_push(a, &k.buffers, order.at[i]);
+    if (order.at[i]->op == OP_CUSTOM) vec_push(a, &k.customs, order.at[i]);
+  }
+  return k;
+}
+
+#endif
