@@ -32,7 +32,7 @@ static double write_price(const grouping *s, const value *v, const use *home) {
 }
 
 static bool must_write(const grouping *s, const value *v, const option *const best[]) {
-  bool must = v->stores.n || !v->body;
+  bool must = v->stores.n || !v->body || v->is_cut;
   for (size_t i = 0; i < v->places->uses.n; i++) must |= !best[i];
   return must || s->request->policy == GROUPING_STAGED;
 }
@@ -56,7 +56,7 @@ static void visit(grouping *s, value *v) {
   }
   use *home = host_of(s, v, best);
   bool must = must_write(s, v, best), is_written = must || better_written(s, v, best, home);
-  if (s->request->decided) tell_decision(s, v, home, must, is_written, write_price(s, v, home));
+  if (s->tells) tell_decision(s, v, home, must, is_written, write_price(s, v, home));
   if (is_written) {
     write_value(s, v, best, home);
     return;
@@ -77,13 +77,33 @@ static void sort_by_key(grouping *s) {
   s->groups = sorted;
 }
 
+/** The stores that values have whatever is decided. */
+static size_t *given_stores(const grouping *s) {
+  const values *v = s->values;
+  size_t *n = arena_alloc(s->a, (v->at.n + 1) * sizeof *n);
+  for (size_t i = 0; i < v->at.n; i++) n[i] = v->at.at[i]->stores.n;
+  return n;
+}
+
+static void search(grouping *s, const size_t *stores) {
+  const values *v = s->values;
+  s->groups = (groups){0};
+  s->recent = (map){0};
+  s->random = s->request->seed;
+  schedule_facts(s->g, s->m, v);
+  for (size_t i = 0; i < v->at.n; i++) {
+    v->at.at[i]->stores.n = stores[i];
+    v->at.at[i]->places = arena_calloc(s->a, 1, sizeof *v->at.at[i]->places);
+  }
+  for (size_t i = v->at.n; i-- > 0;) visit(s, v->at.at[i]);
+}
+
 groups schedule_groups(ir *g, const grouping_request *r, values *v) {
-  grouping s = {
-      .g = g, .a = ir_arena(g), .request = r, .m = &r->machine, .values = v, .random = r->seed};
-  schedule_facts(g, &r->machine, v);
-  for (size_t i = 0; i < v->at.n; i++)
-    v->at.at[i]->places = arena_calloc(s.a, 1, sizeof *v->at.at[i]->places);
-  for (size_t i = v->at.n; i-- > 0;) visit(&s, v->at.at[i]);
+  grouping s = {.g = g, .a = ir_arena(g), .request = r, .m = &r->machine, .values = v};
+  const size_t *stores = given_stores(&s);
+  search(&s, stores);
+  s.tells = r->decided;
+  if ((r->policy == GROUPING_PRICED && move_cuts(&s)) || s.tells) search(&s, stores);
   sort_by_key(&s);
   return s.groups;
 }

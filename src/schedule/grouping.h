@@ -28,6 +28,7 @@ typedef struct grouping {
   groups groups;
   map recent; /* leading input → the last groups that have it */
   uint64_t random;
+  bool tells; /* what is decided is told */
 } grouping;
 
 typedef struct options {
@@ -86,6 +87,12 @@ options options_of(grouping *s, const use *u);
     written, whatever that costs, `written`. */
 void tell_decision(grouping *s, const value *v, const use *home, bool must, bool is_written,
                    double written);
+
+/* cuts.c */
+
+/** Marks values that are better written than what they are computed from, which the search has
+   found to be written; false: there are none. */
+bool move_cuts(grouping *s);
 
 /* taking.c */
 

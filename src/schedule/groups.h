@@ -66,6 +66,7 @@ typedef struct value_places {
   VEC(use *) uses;
   group *home;            /* the group that writes it; NULL: none */
   const node *home_index; /* the point at which it does */
+  bool is_free;           /* it does because it is cheaper; it need not be in memory */
   size_t last;            /* the axis that is consecutive in its own array, + 1; 0: its last */
 } value_places;
 

@@ -12,6 +12,7 @@ static double cheapest(const options *o, decision how) {
 
 static const char *reason(const grouping *s, const value *v, const char *refusal) {
   if (!v->body) return "a function or kernel of the caller's makes it";
+  if (v->is_cut) return "what it is computed from would be, at the same cost";
   if (v->stores.n) return "it is a result, or new contents of a state";
   return s->request->policy == GROUPING_STAGED ? "every value is" : refusal;
 }

@@ -57,7 +57,7 @@ static size_t arrays_of(const value *v) { return v->stores.n ? v->stores.n : 1; 
 
 /** A group that reads v, computes it anyway at each of its elements once, and may write it. */
 use *host_of(const grouping *s, const value *v, const option *const best[]) {
-  if (s->request->policy == GROUPING_STAGED || v->only_loaded) return NULL;
+  if (s->request->policy == GROUPING_STAGED || v->only_loaded || v->is_cut) return NULL;
   if (!v->stores.n && v->places->uses.n < 2) return NULL;
   for (size_t i = 0; i < v->places->uses.n; i++) {
     use *u = v->places->uses.at[i];
@@ -144,6 +144,7 @@ static size_t favourite_axis(grouping *s, const value *v, const use *home) {
 static void lay_out(grouping *s, value *v, const use *home) {
   const node **coords = arena_alloc(s->a, (v->rank + 1) * sizeof *coords);
   size_t axis = value_is_reduction(v) ? v->rank : favourite_axis(s, v, home);
+  v->places->is_free = true;
   v->places->last = axis < v->rank ? axis + 1 : 0;
   value_in_memory(v, v->coords, coords);
   vec_push(s->a, &v->stores, (value_store){v->tensor, coords, v->rank});
