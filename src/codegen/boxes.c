@@ -4,13 +4,13 @@
 #include "codegen/choice.h"
 #include "codegen/weigh.h"
 #include "ir/topo.h"
+#include "schedule/hardware.h"
 
 #include "base/map.h"
 
 enum {
-  REUSED = 2,             /* times that an element is read for a box to pay */
-  MOST_BYTES = 512 << 10, /* of a box: a part of the second cache */
-  MOST_INNER = 16         /* ranges that one is read along */
+  REUSED = 2,     /* times that an element is read for a box to pay */
+  MOST_INNER = 16 /* ranges that one is read along */
 };
 
 typedef struct box {
@@ -39,6 +39,13 @@ static bool find_inner(box *b, const node *stage, size_t outside) {
   return b->n > 0;
 }
 
+/** The range that what is read goes in lanes along; NULL: it is one for all of them. */
+static const node *lanes_of(const node *what) {
+  for (uint32_t i = 0; i < what->free->n; i++)
+    if (range_kind_of(what->free->at[i]) == KIND_VECTOR) return what->free->at[i];
+  return NULL;
+}
+
 static double elements_of(const node *stage) {
   double n = 1;
   for (size_t k = 0; k < stage_rank(stage, 0); k++) n *= (double)stage_extents(stage, 0)[k]->hi;
@@ -58,14 +65,15 @@ static double reads_of(const box *b, const node *stage, size_t outside) {
 
 /** The largest box of a stage's loops that is not too large, and pays. */
 static bool find_box(const choice *c, const node *stage, box *b) {
-  double most = MOST_BYTES, room = (double)c->target->scratch / 2;
+  double most = (double)hardware_known(&c->target->hardware).l2_bytes / 2;
+  double room = (double)c->target->scratch / 2;
   laws l = {.g = c->laws.g};
   const node *element;
   if (room > 0 && room < most) most = room;
   for (size_t outside = 0; outside <= stage_ranges(stage); outside++) {
     if (outside && !node_is_free_in(stage_range(stage)[outside - 1], b->what)) continue;
     if (!find_inner(b, stage, outside)) return false;
-    if (!law_data(&l, b->what, b->what, b->inner, b->n, weigh_vector(stage), &element)) continue;
+    if (!law_data(&l, b->what, b->what, b->inner, b->n, lanes_of(b->what), &element)) continue;
     double n = elements_of(element->src[0]);
     if (n * (double)dtype_bytes((dtype)b->what->dtype) > most) continue;
     return reads_of(b, stage, outside) >= REUSED * n;
@@ -107,14 +115,26 @@ static void put_outside(choice *c, const node *range, const node *made) {
   }
 }
 
+/** The copy goes in vectors where the box's last dimension is consecutive in what is copied, and no
+    condition changes along it. */
+static void copy_in_vectors(choice *c, const node *box, const node *what) {
+  const node *last = stage_range(box)[stage_ranges(box) - 1];
+  const node *value = stage_value(box, 0);
+  int64_t lanes = c->target->vector_bytes / (int64_t)dtype_bytes((dtype)what->dtype);
+  if (lanes < 2 || value->op != OP_WHERE || node_is_free_in(last, value->src[0])) return;
+  if (ix_coefficient(value->src[1]->src[value->src[1]->n_src - 1], last) == 1)
+    choice_cover(c, last, lanes);
+}
+
 static bool make_box(choice *c, const node *stage, const node *what) {
   box b = {.what = what};
   const node *element;
   if (!find_box(c, stage, &b)) return false;
-  const node *made = law_data(&c->laws, c->sink, what, b.inner, b.n, weigh_vector(stage), &element);
+  const node *made = law_data(&c->laws, c->sink, what, b.inner, b.n, lanes_of(b.what), &element);
   if (!made) return false;
   c->sink = made;
   put_outside(c, stage_range(stage)[0], element->src[0]);
+  copy_in_vectors(c, element->src[0], what);
   return true;
 }
 

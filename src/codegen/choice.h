@@ -22,6 +22,9 @@ void choose_blocks(choice *c);
 /** vectors.c: a range of each nest in vectors, where that leaves less to do. */
 void choose_vectors(choice *c);
 
+/** Vectors along a range of a STAGE: all of it, if the last one may overlap the one before. */
+void choice_cover(choice *c, const node *range, int64_t lanes);
+
 /** tiles.c: indices of a nest that share what they read at once, each in registers of its own. */
 void choose_tiles(choice *c);
 

@@ -124,11 +124,22 @@ static bool is_far(const choice *c, const node *stage, const node *index) {
   return false;
 }
 
+/** Whether arrays in a nest are built in loops that would come to stand inside of a panel's. */
+static bool builds_again(ir *g, const node *stage, const node *index) {
+  node_list nest = weigh_nest(ir_arena(g), stage);
+  for (size_t i = 0; i < nest.n; i++)
+    for (size_t k = 0; k < stage_ranges(stage) && nest.at[i]->op == OP_STAGE; k++)
+      if (node_is_free_in(stage_range(stage)[k], nest.at[i]) &&
+          !node_is_free_in(stage_range(stage)[k], index))
+        return true;
+  return false;
+}
+
 bool choice_is_panel(const choice *c, const node *stage, const node *index, double cut) {
   const node *lanes = weigh_vector(stage), *element;
   if (!lanes || index->src[0]->op != OP_PARAM || !node_is_free_in(lanes, index)) return false;
   bool streamed = weigh_reads_streamed(c->laws.g, lanes, index);
-  if (streamed && !is_far(c, stage, index)) return false;
+  if (streamed && (!is_far(c, stage, index) || builds_again(c->laws.g, stage, index))) return false;
   element = panel_for(c, stage, index);
   if (!element) return false;
   double times = reuse_of(stage, index) / cut / (streamed ? WORTH_COPYING : 1);

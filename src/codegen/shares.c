@@ -13,7 +13,8 @@ enum {
 
 static const node *stage_of(const node *out) { return out->src[out->n_src - 1]; }
 
-/** The operations of a nest, in those of elements; `along` NULL, or those that depend on a range. */
+/** The operations of a nest, in those of elements; `along` NULL, or those that depend on a range.
+ */
 static double work_of(const node_list *nest, const node *along) {
   double sum = 0;
   for (size_t i = 0; i < nest->n; i++) {

@@ -5,6 +5,7 @@
 #include "codegen/choice.h"
 #include "codegen/weigh.h"
 #include "ir/topo.h"
+#include "schedule/hardware.h"
 
 #include "base/map.h"
 
@@ -23,9 +24,6 @@ enum {
   LOOP_COST = 1,   /* cycles an iteration, besides */
   MOST_CODE = 512, /* instructions of the innermost loop */
   GATES = 4,       /* conditions on indices that are computed in the time of one operation */
-  LINE = 64,       /* bytes that come from a cache at once */
-  FIRST_CACHE = 32 << 10,
-  SECOND_CACHE = 512 << 10, /* a part of it */
   FROM_SECOND = 1,
   FROM_THIRD = 3, /* loads in whose time a line comes */
   SPARE = 1       /* registers for what is read and used at once */
@@ -56,6 +54,7 @@ typedef struct operation {
 /** A nest that might be tiled. */
 typedef struct plan {
   const choice *c;
+  tn_hardware hardware;
   ir *g;
   const node *stage;
   const node *axis[AXES]; /* NULL: none */
@@ -165,12 +164,13 @@ static double loads_alike(const plan *p, const node *index) {
 }
 
 /** How many loads something takes that is one by itself, if it comes from a further cache. */
-static double loads_from(const operation *o, const int64_t cut[], double times) {
+static double loads_from(const plan *p, const operation *o, const int64_t cut[], double times) {
   double bytes = o->bytes * times / o->copies, alike = o->alike * o->element;
-  if (bytes <= FIRST_CACHE) return 1;
+  double line = (double)p->hardware.line_bytes, second = (double)p->hardware.l2_bytes / 2;
+  if (bytes <= (double)p->hardware.l1_bytes) return 1;
   for (size_t k = 0; k < AXES; k++) alike *= o->next[k] ? (double)cut[k] : 1;
-  double lines = alike > LINE ? o->element / LINE : o->element / alike;
-  return 1 + (bytes <= SECOND_CACHE ? FROM_SECOND : FROM_THIRD) * lines;
+  double lines = o->element / (alike > line ? line : alike);
+  return 1 + (bytes <= second ? FROM_SECOND : FROM_THIRD) * lines;
 }
 
 /** Adds the operations in the innermost loop of a FOLD. */
@@ -238,7 +238,7 @@ static double cycles(const plan *p, const int64_t cut[], double registers) {
     double times = o->copies;
     for (size_t k = 0; k < AXES; k++) times *= o->along[k] ? (double)cut[k] : 1;
     if (o->is_load)
-      loads += o->each * times * loads_from(o, cut, times);
+      loads += o->each * times * loads_from(p, o, cut, times);
     else
       work += o->each * times;
     if (o->is_load && o->is_vector) held += times;
@@ -329,6 +329,7 @@ static bool best_tile(const tiling *m, const node *stage, plan *chosen, tile *be
   for (size_t i = 0; i < n; i++)
     for (size_t k = i; k < n; k++) {
       plan p = {.c = m->c, .g = m->c->laws.g, .stage = stage};
+      p.hardware = hardware_known(&m->c->target->hardware);
       p.lanes = weigh_vector(stage);
       p.axis[0] = stage_range(stage)[i];
       p.axis[1] = k > i ? stage_range(stage)[k] : NULL;

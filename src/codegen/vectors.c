@@ -174,8 +174,7 @@ static void cover_parts(choice *c, const node *range, int64_t lanes) {
   }
 }
 
-/** Vectors along a range: all of it, if the last one may overlap the one before. */
-static void cover(choice *c, const node *range, int64_t lanes) {
+void choice_cover(choice *c, const node *range, int64_t lanes) {
   while (lanes > 1 && lanes > range_extent(range)->hi) lanes /= 2;
   if (lanes < 2) return;
   if (choice_may_overlap(c, range, lanes))
@@ -263,7 +262,7 @@ void choose_vectors(choice *c) {
     int64_t lanes;
     const node *range = best_range(&w, b, &lanes);
     map_set(ir_arena(g), &tried, first_range(b), (void *)b);
-    if (range && b->op == OP_STAGE) cover(c, range, lanes);
+    if (range && b->op == OP_STAGE) choice_cover(c, range, lanes);
     if (range && b->op == OP_FOLD) cover_fold(c, range, lanes);
   }
 }
