@@ -66,10 +66,10 @@ static double reads_of(const box *b, const node *stage, size_t outside) {
 /** The largest box of a stage's loops that is not too large, and pays. */
 static bool find_box(const choice *c, const node *stage, box *b) {
   double most = (double)hardware_known(&c->target->hardware).l2_bytes / 2;
-  double room = (double)c->target->scratch / 2;
+  double room = ((double)c->target->scratch - choice_bytes_beside(c, stage)) / 2;
   laws l = {.g = c->laws.g};
   const node *element;
-  if (room > 0 && room < most) most = room;
+  if (c->target->scratch && room < most) most = room;
   for (size_t outside = 0; outside <= stage_ranges(stage); outside++) {
     if (outside && !node_is_free_in(stage_range(stage)[outside - 1], b->what)) continue;
     if (!find_inner(b, stage, outside)) return false;

@@ -37,6 +37,9 @@ bool choice_is_panel(const choice *c, const node *stage, const node *index, doub
 /** boxes.c: what reductions read under conditions on its indices, copied with its fill before. */
 void choose_boxes(choice *c);
 
+/** panels.c: bytes of the arrays of a stage's nest, and of those that the whole kernel has. */
+double choice_bytes_beside(const choice *c, const node *stage);
+
 /** shares.c: a range of each nest over threads, where there is enough to do. */
 void choose_shares(choice *c);
 

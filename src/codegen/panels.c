@@ -44,7 +44,7 @@ static double bytes_of(const node *stage) {
 }
 
 /** What the arrays of a nest take, and those that the whole kernel has. */
-static double bytes_beside(const choice *c, const node *stage) {
+double choice_bytes_beside(const choice *c, const node *stage) {
   node_list nest = weigh_nest(ir_arena(c->laws.g), stage), all = choice_binders(c);
   double bytes = 0;
   for (size_t i = 0; i < nest.n; i++)
@@ -106,7 +106,7 @@ static double bytes_of_all(const node *stage, const node *index, const node *pan
     and they do not depend on. */
 static bool is_made_once(const choice *c, const node *stage, const node *index, const node *panel) {
   return runs_alike(stage, index) >= REUSED &&
-         bytes_beside(c, stage) + bytes_of_all(stage, index, panel) <= most_of_all(c);
+         choice_bytes_beside(c, stage) + bytes_of_all(stage, index, panel) <= most_of_all(c);
 }
 
 /** Whether what is read one after the other in a reduction is each on another page of memory. */
@@ -182,7 +182,7 @@ static bool make_panel(choice *c, const node *stage, const node *index) {
   if (!element) return false;
   bool once = is_made_once(c, stage, index, element->src[0]);
   double bytes = once ? bytes_of_all(stage, index, element->src[0]) : bytes_of(element->src[0]);
-  if (bytes_beside(c, stage) + bytes > most_of_all(c)) return false;
+  if (choice_bytes_beside(c, stage) + bytes > most_of_all(c)) return false;
   const node *inner[MOST_INNER];
   size_t n = inner_ranges(stage, index, inner, MOST_INNER);
   const node *made = law_data(&c->laws, c->sink, index, inner, n, lanes, &element);

@@ -8,7 +8,9 @@
 enum {
   HAND_OVER = 2000, /* additions of vectors that it takes to give work to waiting threads: 1 µs */
   WORKERS = 4,      /* what is chosen for so many is good for fewer, too */
-  MOST_RANGES = 64  /* of a nest that are looked at */
+  UNITS_WANTED = 16,
+  MANY = 4,        /* times that of a unit more is worth */
+  MOST_RANGES = 64 /* of a nest that are looked at */
 };
 
 static const node *stage_of(const node *out) { return out->src[out->n_src - 1]; }
@@ -39,9 +41,11 @@ static double work_of_all(choice *c) {
 /** What the worker that has most to do does of a nest that goes over threads along a range: what
     does not depend on it is done by each. */
 static double longest(const node_list *nest, const node *range) {
-  double all = work_of(nest, NULL), along = work_of(nest, range), n = weigh_indices(range);
+  double all = work_of(nest, NULL), along = work_of(nest, range);
+  double n = (double)(range_extent(range)->lo > 1 ? range_extent(range)->lo : 1);
   if (range_kind_of(range) != KIND_LOOP) return INFINITY;
-  return all - along + along * ceil(n / WORKERS) / n;
+  double units = n < UNITS_WANTED ? n : UNITS_WANTED; /* fewer are little for more workers */
+  return all - along + along * (ceil(n / WORKERS) / n + 1 / (MANY * units));
 }
 
 /** The nest of an output, shared out along the best of its ranges that may be; where none may, it

@@ -445,7 +445,7 @@ static bool loads_vectors(ir *g, const node *fold, const node *range) {
 static size_t copies_of(choice *c, const node *fold, const node *outer[], size_t most) {
   enum { COPIES, OF_VECTORS, LANES, CLASSES };
   size_t n = 0;
-  for (int class = 0; class < CLASSES; class ++)
+  for (int wanted = 0; wanted < CLASSES; wanted++)
     for (uint32_t i = 0; i < fold->free->n && n < most; i++) {
       const node *r = fold->free->at[i];
       range_kind kind = range_kind_of(r);
@@ -453,7 +453,7 @@ static size_t copies_of(choice *c, const node *fold, const node *outer[], size_t
                 : kind != KIND_UNROLL               ? CLASSES
                 : loads_vectors(c->laws.g, fold, r) ? OF_VECTORS
                                                     : COPIES;
-      if (own == class) outer[n++] = r;
+      if (own == wanted) outer[n++] = r;
     }
   return n;
 }

@@ -107,8 +107,15 @@ static bool may_be_lanes(weighing *w, const node *binder, const node *range, int
   return is_free_order(w->c, binder) && range_extent(range)->hi >= LANES_WANTED * lanes;
 }
 
-static int64_t lanes_of(const choice *c, const node_list *nest, const node *range) {
-  return (int64_t)(c->target->vector_bytes / weigh_widest(nest, range));
+static int64_t lanes_of(const choice *c, const node *binder, const node_list *nest,
+                        const node *range) {
+  size_t widest = weigh_widest(nest, range);
+  for (size_t i = 0; binder->op == OP_STAGE && i < stage_values(binder); i++) {
+    node_list value = {(const node **)&binder->src[i], 1, 1};
+    size_t bytes = weigh_widest(&value, NULL);
+    if (bytes > widest) widest = bytes;
+  }
+  return (int64_t)(c->target->vector_bytes / widest);
 }
 
 /** The range of a binder whose vectors leave least to do, and their lanes; NULL: none leaves less
@@ -118,7 +125,7 @@ static const node *best_range(weighing *w, const node *binder, int64_t *lanes) {
   const node *const *ranges, *best = NULL;
   double least = work_in_lanes(w, &nest, NULL, 1) + binder_in_lanes(w->g, binder, NULL, 1);
   for (size_t i = binder_ranges(binder, &ranges); i-- > 0;) {
-    int64_t n = lanes_of(w->c, &nest, ranges[i]);
+    int64_t n = lanes_of(w->c, binder, &nest, ranges[i]);
     if (!may_be_lanes(w, binder, ranges[i], n)) continue;
     double left = work_in_lanes(w, &nest, ranges[i], n);
     if (left < 0) continue;

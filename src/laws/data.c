@@ -60,6 +60,7 @@ static const node *led(ir *g, const node *x, const node *const inner[], size_t n
                        const side sides[], const node *const stand_ins[], size_t rank) {
   side own;
   if (side_of(g, x, inner, n, &own)) return NULL;
+  if (own.extent == 1) return own.base;
   for (size_t i = 0; i < rank; i++) {
     if (sides[i].extent < 2) continue;
     int64_t each = ix_factor(sides[i].offset, 0);
@@ -128,15 +129,15 @@ static bool is_written(const node *sink, const node *param) {
   return false;
 }
 
-/** The first element of a buffer in an expression; NULL: there is none, or it computes something
-   that has a place of its own. */
+/** The element of a buffer in an expression, that of the most indices; NULL: there is none, or it
+   computes something that has a place of its own. */
 static const node *element_in(laws *l, const node *what) {
   const node *found = NULL;
   node_list order = topo_sort(ir_arena(l->g), &what, 1, is_entered, NULL);
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i];
     bool is_read = n->op == OP_INDEX && n->src[0]->op == OP_PARAM;
-    if (is_read && !found) found = n;
+    if (is_read && (!found || n->n_src > found->n_src)) found = n;
     if (!is_read && n->dtype != DT_INDEX && n->op != OP_CONST && !op_is_elementwise((op)n->op))
       return NULL;
   }
@@ -144,7 +145,7 @@ static const node *element_in(laws *l, const node *what) {
 }
 
 static bool reads_written(laws *l, const node *sink, const node *what) {
-  node_list order = topo_sort(ir_arena(l->g), &what, 1, is_entered, NULL);
+  node_list order = topo_sort(ir_arena(l->g), &what, 1, NULL, NULL);
   for (size_t i = 0; i < order.n; i++)
     if (order.at[i]->op == OP_INDEX && is_written(sink, order.at[i]->src[0])) return true;
   return false;

@@ -5,13 +5,17 @@
 #include "ir/copy.h"
 #include "schedule/passes.h"
 
-enum { LEAST_LANES = 8 }; /* indices of an axis for it to be lanes */
+enum {
+  LEAST_LANES = 8, /* indices of an axis for it to be lanes */
+  MOST_BELOW = 64  /* nodes below a value that are looked at */
+};
 
 typedef struct finding {
   ir *g;
   arena *a;
   const constants_request *request;
   constants out;
+  map number;   /* a leaf of ours → its place in the list, + 1 */
   map stand_in; /* a node → what is to be read in its place */
   int64_t uids; /* of BUFFERs: all are below */
 } finding;
@@ -21,6 +25,7 @@ static const node *new_leaf(finding *f, const node *value) {
   const node *leaf =
       ir_node(f->g, OP_BUFFER, (dtype)value->dtype, value->dims, value->rank, ints, 2);
   vec_push(f->a, &f->out.at, ((constant){leaf, value}));
+  map_set(f->a, &f->number, leaf, (void *)(uintptr_t)f->out.at.n);
   return leaf;
 }
 
@@ -62,12 +67,21 @@ static bool is_computed(const node *n) {
   return n->dtype != DT_INDEX && (op_is_elementwise((op)n->op) || n->op == OP_REDUCE);
 }
 
-/** Whether a value takes no more than what it is computed from, and that is something. */
+/** Whether a value takes no more than what it is computed from, as far as that is near. */
 static bool is_small(finding *f, const node *n) {
-  node_list below = topo_sort(f->a, &n, 1, NULL, NULL);
+  node_list queue = {0};
+  map seen = {0};
   double bytes = 0;
-  for (size_t i = 0; i < below.n; i++)
-    if (below.at[i]->op == OP_BUFFER) bytes += bytes_of(below.at[i]);
+  vec_push(f->a, &queue, n);
+  for (size_t i = 0; i < queue.n && i < MOST_BELOW && bytes < bytes_of(n); i++) {
+    const node *at = queue.at[i];
+    if (at->op == OP_BUFFER) bytes += bytes_of(at);
+    for (uint32_t k = 0; k < at->n_src; k++) {
+      if (map_has(&seen, at->src[k])) continue;
+      map_set(f->a, &seen, at->src[k], NULL);
+      vec_push(f->a, &queue, at->src[k]);
+    }
+  }
   return bytes_of(n) <= bytes;
 }
 
@@ -97,6 +111,7 @@ typedef struct turning {
   normalised n;
   map known;  /* all that is computed */
   map others; /* PARAMs that something else than a contraction reads */
+  map kept;   /* BUFFERs whose last axis is some contraction's lanes */
   map axis;   /* BUFFER → the axis that is to be last, + 1 */
 } turning;
 
@@ -168,10 +183,10 @@ static void turn(turning *t, const node_list *reads, const node *read, const map
   const node *param = read->src[0], *buffer;
   if (param->op != OP_PARAM || param->rank < 2 || map_has(&t->others, param)) return;
   buffer = t->n.origins.at[param->ints[0]];
-  bool is_ours = false;
-  for (size_t i = 0; i < t->f->out.at.n; i++) is_ours |= t->f->out.at.at[i].leaf == buffer;
+  bool is_ours = map_has(&t->f->number, buffer);
   if ((!is_ours && !is_given(t->f, buffer)) || !is_sized(buffer)) return;
-  if (map_has(&t->axis, buffer) || lanes_along(reads, read, param->rank - 1, own)) return;
+  if (lanes_along(reads, read, param->rank - 1, own)) map_set(t->f->a, &t->kept, buffer, NULL);
+  if (map_has(&t->axis, buffer)) return;
   for (size_t k = param->rank - 1; k-- > 0;) {
     if (!lanes_along(reads, read, k, own)) continue;
     map_set(t->f->a, &t->axis, buffer, (void *)(uintptr_t)(k + 1));
@@ -188,9 +203,9 @@ static const node *turned(finding *f, const node *buffer, size_t last) {
     if (i != last) to[n++] = (int64_t)i;
   to[n] = (int64_t)last;
   for (size_t i = 0; i < buffer->rank; i++) back[to[i]] = (int64_t)i;
-  for (size_t i = 0; i < f->out.at.n; i++) { /* one of ours is made like that */
-    constant *c = &f->out.at.at[i];
-    if (c->leaf != buffer) continue;
+  uintptr_t number = (uintptr_t)map_get(&f->number, buffer);
+  if (number) { /* one of ours is made like that */
+    constant *c = &f->out.at.at[number - 1];
     const node *value = ir_permute(f->g, c->value, to);
     int64_t ints[] = {buffer->ints[0], 1};
     c->value = value;
@@ -239,7 +254,8 @@ static void find_turned(finding *f) {
   node_list leaves = topo_sort(f->a, f->out.roots, f->request->n_roots, NULL, NULL);
   for (size_t i = 0; i < leaves.n; i++) {
     uintptr_t axis = (uintptr_t)map_get(&t.axis, leaves.at[i]);
-    if (axis) map_set(f->a, &f->stand_in, leaves.at[i], (void *)turned(f, leaves.at[i], axis - 1));
+    if (axis && !map_has(&t.kept, leaves.at[i]))
+      map_set(f->a, &f->stand_in, leaves.at[i], (void *)turned(f, leaves.at[i], axis - 1));
   }
 }
 

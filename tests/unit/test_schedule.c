@@ -596,6 +596,34 @@ static void places_go_outwards_one_by_one(void **state) {
   run_body(places_inside_out, 0, 0);
 }
 
+static const node *square_product(test *t, const node *x, const node *w) {
+  ir *g = t->g;
+  const node *n = x->dims[0], *one = ix_const(g, 1), *all[] = {n, n, n};
+  x = ir_expand(g, ir_reshape(g, x, 3, (const node *[]){n, n, one}), all);
+  w = ir_expand(g, ir_reshape(g, w, 3, (const node *[]){one, n, n}), all);
+  return ir_reduce(g, ir_op2(g, OP_MUL, x, w), OP_ADD, 1, (int64_t[]){1});
+}
+
+/** What follows from each element of a product that is written is computed with it. */
+static void product_then_exp(test *t) {
+  const int64_t size[] = {512, 512};
+  const node *x = buffer(t, DT_F32, 0, 2, size), *w = buffer(t, DT_F32, 1, 2, size);
+  const node *e = ir_op1(t->g, OP_EXP, square_product(t, x, w));
+  const node *y = square_product(t, e, buffer(t, DT_F32, 2, 2, size));
+  schedule_request r = {.roots = &y, .n_roots = 1, .math = MATH_DEFAULT, .vector = 64};
+  schedule *s = schedule_make(t->g, &r);
+  require(t, s->steps.n == 2, "two products are not two kernels");
+  node_list first = topo_sort(ir_arena(t->g), &s->steps.at[0].kernel, 1, NULL, NULL);
+  size_t found = 0;
+  for (size_t i = 0; i < first.n; i++) found += first.at[i]->op == OP_EXP;
+  require(t, found == 1, "the first kernel does not compute what follows from its product");
+}
+
+static void cuts_come_after_what_follows(void **state) {
+  (void)state;
+  run_body(product_then_exp, 0, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(schedules_do_what_graphs_mean),
@@ -605,6 +633,7 @@ int main(void) {
       cmocka_unit_test(code_is_limited_for_a_kernel),
       cmocka_unit_test(readers_count_once),
       cmocka_unit_test(places_go_outwards_one_by_one),
+      cmocka_unit_test(cuts_come_after_what_follows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
