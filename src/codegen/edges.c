@@ -54,7 +54,8 @@ static bool add_edge(ir *g, const node *compare, const node *end, edges *e) {
   return true;
 }
 
-/** Whether a loop only copies, and has edges. */
+/** Whether a loop only copies, and has edges. A loop in it that is the same in all iterations would
+    be one for all parts. */
 static bool find_edges(ir *g, const node *end, edges *e) {
   const node *r = end->src[0];
   *e = (edges){0};
@@ -63,7 +64,10 @@ static bool find_edges(ir *g, const node *end, edges *e) {
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i];
     bool compares = n->op == OP_LT && n->src[0]->dtype == DT_INDEX && node_is_free_in(r, n);
-    if (is_known_outside(n, end)) continue;
+    if (is_known_outside(n, end)) {
+      if (n->op == OP_END) return false;
+      continue;
+    }
     if (!may_be_copied(n) || (compares && !add_edge(g, n, end, e))) return false;
   }
   return e->is_from_low || e->is_below_high;
