@@ -13,6 +13,9 @@ typedef struct choice {
   const node *sink; /* the kernel so far */
 } choice;
 
+/** pieces.c: a nest for each part of what is written that comes from elsewhere. */
+void choose_pieces(choice *c);
+
 /** flatten.c: one range for two where what they lead to is in memory as in the loops. */
 void choose_flat(choice *c);
 

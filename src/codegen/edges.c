@@ -92,20 +92,6 @@ static void know(ir *g, map *known, const node *compare, bool is_true) {
   if (compare) map_set(ir_arena(g), known, compare, (void *)ir_const_bits(g, DT_BOOL, is_true));
 }
 
-/** What follows of conditions that must all hold. */
-static void conclude(ir *g, const node *end, map *known) {
-  node_list order = topo_sort(ir_arena(g), end->src + 1, end->n_src - 1, NULL, NULL);
-  for (size_t i = 0; i < order.n; i++) {
-    const node *n = order.at[i];
-    for (uint32_t k = 0; n->op == OP_AND && n->dtype == DT_BOOL && k < 2; k++) {
-      const node *one = map_get(known, n->src[k]), *other = map_get(known, n->src[1 - k]);
-      if (!one || one->op != OP_CONST) continue;
-      const node *both = node_int(one) ? (other ? other : n->src[1 - k]) : one;
-      map_set(ir_arena(g), known, n, (void *)both);
-    }
-  }
-}
-
 static void make_parts(ir *g, const node *end, const edges *e, node_list *parts) {
   const node *zero = ix_const(g, 0), *n = range_extent(end->src[0]);
   const node *low = e->low ? ix_min(g, ix_max(g, e->low, zero), n) : zero;
@@ -116,9 +102,6 @@ static void make_parts(ir *g, const node *end, const edges *e, node_list *parts)
   know(g, &inside, e->is_below_high, true);
   know(g, &behind, e->is_from_low, true);
   know(g, &behind, e->is_below_high, false);
-  conclude(g, end, &before);
-  conclude(g, end, &inside);
-  conclude(g, end, &behind);
   const node *made[] = {part(g, end, zero, low, &before), part(g, end, low, high, &inside),
                         part(g, end, high, n, &behind)};
   for (size_t i = 0; i < sizeof made / sizeof *made; i++)

@@ -10,6 +10,16 @@ typedef struct substitution {
   const range_set *keys; /* NULL: enter every node */
 } substitution;
 
+/** What AND or OR is where one side is known; NULL: none is. */
+static const node *decided_by_one(const node *n, const node *const src[]) {
+  for (int k = 0; k < 2; k++) {
+    if (src[k]->op != OP_CONST || src[k]->lanes != n->lanes) continue;
+    bool decides = (node_int(src[k]) != 0) == (n->op == OP_OR);
+    return src[decides ? k : 1 - k];
+  }
+  return NULL;
+}
+
 const node *subst_rebuild(ir *g, const node *n, const node *const src[]) {
   bool of_index = n->n_src && n->src[0]->dtype == DT_INDEX;
   if (n->op == OP_LT && of_index) return ix_lt(g, src[0], src[1]);
@@ -17,6 +27,10 @@ const node *subst_rebuild(ir *g, const node *n, const node *const src[]) {
   if (n->op == OP_RANGE && of_index) return range_with(g, n, src[0], range_kind_of(n));
   if (n->op == OP_WHERE && src[0]->op == OP_CONST && src[0]->lanes == 1)
     return src[node_int(src[0]) ? 1 : 2];
+  if ((n->op == OP_AND || n->op == OP_OR) && n->dtype == DT_BOOL) {
+    const node *decided = decided_by_one(n, src);
+    if (decided) return decided;
+  }
   if (n->dtype == DT_INDEX && n->n_src) return ix_rebuild(g, n, src);
   return ir_with_sources(g, n, src);
 }

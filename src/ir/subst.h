@@ -6,8 +6,9 @@
 #include "ir/ir.h"
 
 /** `root` with nodes replaced: keys of `with` are nodes, values what stands for them. Index
-    arithmetic is put in canonical form again, and WHERE of a known condition is decided. Replaces
-    nodes whatever they are; ranges keep their identity when their extents change. */
+    arithmetic is put in canonical form again, and WHERE, AND and OR of known conditions are
+   decided. Replaces nodes whatever they are; ranges keep their identity when their extents change.
+ */
 const node *subst(ir *g, const node *root, const map *with);
 
 /** Replaces RANGE nodes only: nodes in which no key is free are not entered, so binders of the key
@@ -19,7 +20,7 @@ const node *subst_ranges(ir *g, const node *root, const map *with);
 const node *subst_copy(ir *g, const node *root, const map *with);
 
 /** A node with other sources, its own or such of another ir: index arithmetic and comparisons
-    canonical, a WHERE of a known condition decided, no range of negative extent. */
+    canonical, WHERE, AND and OR of known conditions decided, no range of negative extent. */
 const node *subst_rebuild(ir *g, const node *n, const node *const src[]);
 
 #endif

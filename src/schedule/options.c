@@ -104,6 +104,20 @@ static demand inlined_demand(const use *u) {
   return d;
 }
 
+/** How often v is computed at a point: of an axis that the point goes beyond, no more than it has.
+ */
+static double times_at(const group *g, const value *v, const point *p) {
+  double times = nests_times(&g->nests, nests_open(&g->nests, p->free));
+  for (size_t k = 0; k < v->rank; k++) {
+    const node *x = p->index->src[1 + k];
+    const node *range = ix_terms(x) == 1 ? ix_atom(x, 0) : NULL;
+    if (!range || range->op != OP_RANGE || !map_has(&g->nests.number, range)) continue;
+    double all = price_size(range_extent(range)), own = price_size(v->dims[k]);
+    if (own < all) times *= own / all;
+  }
+  return times;
+}
+
 static void add_inlined(grouping *s, const use *u, options *o) {
   const value *v = u->v;
   demand more = inlined_demand(u);
@@ -120,7 +134,7 @@ static void add_inlined(grouping *s, const use *u, options *o) {
     const point *p = &u->points.at[i];
     range_mask open = nests_open(&u->g->nests, p->free);
     double parallel = workers(s, u->g, open);
-    times += nests_times(&u->g->nests, open);
+    times += times_at(u->g, v, p);
     double slow = slowness(s, u->g, v, open);
     if (parallel < fewest) fewest = parallel;
     if (slow > slowest) slowest = slow;
