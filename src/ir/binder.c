@@ -1,6 +1,7 @@
 #include "ir/binder.h"
 
 #include "base/vec.h"
+#include "ir/index.h"
 
 /* Ranges. */
 
@@ -136,16 +137,32 @@ size_t stage_level(const node *s, size_t value) {
   return level;
 }
 
+/** Whether an index is one range, or several of which each counts in as many as those before it
+    have: from 0 to a size. */
+static bool is_mixed_radix(const node *x, const node *size) {
+  int64_t unit = 1;
+  if (x->op == OP_RANGE) return range_extent(x) == size;
+  for (size_t left = ix_terms(x); left; left--) {
+    size_t i = 0;
+    while (i < ix_terms(x) && ix_factor(x, i) != unit) i++;
+    if (i == ix_terms(x) || ix_atom(x, i)->op != OP_RANGE) return false;
+    if (!node_is_const(range_extent(ix_atom(x, i)))) return false;
+    unit *= node_int(range_extent(ix_atom(x, i)));
+  }
+  return !ix_offset(x) && node_is_bits(size, (uint64_t)unit);
+}
+
 bool stage_is_whole(const node *s, size_t value) {
   const node *const *x = stage_coords(s, value), *const *dims = stage_extents(s, value);
-  const node *const *ranges = stage_range(s);
   size_t used = 0;
-  for (size_t i = 0; i < stage_rank(s, value); i++) {
-    if (node_is_bits(dims[i], 1)) continue;
-    if (x[i]->op != OP_RANGE || range_extent(x[i]) != dims[i]) return false;
-    for (size_t k = 0; k < i; k++)
-      if (x[k] == x[i]) return false;
-    for (size_t k = 0; k < stage_ranges(s); k++) used += ranges[k] == x[i];
+  for (size_t i = 0; i < stage_rank(s, value); i++)
+    if (!node_is_bits(dims[i], 1) && !is_mixed_radix(x[i], dims[i])) return false;
+  for (size_t k = 0; k < stage_ranges(s); k++) {
+    size_t times = 0;
+    for (size_t i = 0; i < stage_rank(s, value); i++)
+      times += node_is_free_in(stage_range(s)[k], x[i]);
+    if (times > 1) return false;
+    used += times;
   }
   return used == stage_ranges(s);
 }

@@ -111,8 +111,8 @@ const node *const *stage_range(const node *s); /* the first of them */
     loops are around its write. */
 size_t stage_level(const node *s, size_t value);
 
-/** Whether the coordinates of a value are the ranges of its stage, each once and as long as the
-    array: it writes each element once. */
+/** Whether the coordinates of a value are the ranges of its stage, each once, alone or as blocks
+   and places in them, and as long as the array: it writes each element once. */
 bool stage_is_whole(const node *s, size_t value);
 
 typedef struct fold_spec {

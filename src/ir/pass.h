@@ -4,9 +4,10 @@
 
 #include "ir/ir.h"
 
-/** X(enum, "name"). The first three see a whole graph, the others a kernel each. */
+/** X(enum, "name"). The first four see a whole graph, the others a kernel each. */
 #define PASS_LIST(X)                 \
   X(PASS_NORMALISE, "normalise")     \
+  X(PASS_PARTS, "parts")             \
   X(PASS_VERSIONS, "versions")       \
   X(PASS_KERNELS, "kernels")         \
   X(PASS_KERNEL, "kernel")           \

@@ -39,7 +39,7 @@ static bool must_write(const grouping *s, const value *v, const option *const be
 
 static bool better_written(grouping *s, const value *v, const option *const best[],
                            const use *home) {
-  double kept = (double)(v->places->uses.n - 1) * v->facts->again;
+  double kept = price_computed_in(v, v->places->uses.n);
   if (s->request->policy == GROUPING_RANDOM) return next_random(s) % 10 < 3;
   for (size_t i = 0; i < v->places->uses.n; i++) kept += best[i]->price;
   return kept > write_price(s, v, home);
@@ -90,11 +90,11 @@ static void search(grouping *s, const size_t *stores) {
   s->groups = (groups){0};
   s->recent = (map){0};
   s->random = s->request->seed;
-  schedule_facts(s->g, s->m, v);
   for (size_t i = 0; i < v->at.n; i++) {
     v->at.at[i]->stores.n = stores[i];
     v->at.at[i]->places = arena_calloc(s->a, 1, sizeof *v->at.at[i]->places);
   }
+  schedule_facts(s->g, s->m, v);
   for (size_t i = v->at.n; i-- > 0;) visit(s, v->at.at[i]);
 }
 

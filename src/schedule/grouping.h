@@ -65,8 +65,9 @@ typedef struct demand {
 bool has_room(const grouping *s, const group *g, const value *v, const demand *more);
 
 /** Old contents are read before they are stored over: by groups of smaller keys; or by the group
-    that stores, where it stores. At all points of a use; or wherever else. */
+    that stores, where it stores. At all points of a use; at one element of v; or wherever else. */
 bool may_read_all(grouping *s, const use *u);
+bool may_read_at(grouping *s, const group *g, const value *v, const node *index);
 bool may_read_anywhere(const grouping *s, const group *g, const value *v);
 
 /** The ranges of a group that coordinates of v depend on: those in the mask. */
@@ -101,8 +102,8 @@ void take(grouping *s, use *u, const option *o);
 
 /* writing.c */
 
-/** A reader that computes v anyway at each of its elements once and may write it; NULL: none. */
-use *host_of(const grouping *s, const value *v, const option *const best[]);
+/** A reader that computes v anyway at each of its elements and may write it; NULL: none. */
+use *host_of(grouping *s, const value *v, const option *const best[]);
 
 /** v is written: by `home`, its host, or NULL: by a group of its own kind or of its own. Other
     readers load it, or compute it again where that is cheaper. */

@@ -274,7 +274,7 @@ static void add_output(kernels *k, outputs *o, const group_store *at, const valu
   const node *param = param_for(k, to->array);
   map with = coords_at(k->a, v, at->index, NULL);
   vec_push(k->a, &o->params, param);
-  vec_push(k->a, &o->values, map_get(&k->built, at->index));
+  vec_push(k->a, &o->values, resolved(k, at->index));
   vec_push(k->a, &o->ranks, to->rank);
   for (size_t i = 0; i < to->rank; i++) {
     vec_push(k->a, &o->coords, subst_ranges(k->g, to->coords[i], &with));

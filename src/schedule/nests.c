@@ -19,9 +19,27 @@ nest *nests_deepest(const nests *s, range_mask free) {
   return deepest;
 }
 
-nest *nest_open(nests *s, nest_kind kind, size_t n, const node *const sizes[], range_mask outer) {
+static const node *add_range(nests *s, nest *of, const node *size) {
+  size_t k = s->n_ranges++;
+  const node *range = range_make(s->g, size, KIND_LOOP);
+  s->range[k] = range;
+  s->nest_of[k] = of;
+  s->size[k] = price_size(size);
+  of->own |= bit(k);
+  map_set(ir_arena(s->g), &s->number, range, (void *)(uintptr_t)(k + 1));
+  return range;
+}
+
+static const node *add_blocks(nests *s, nest *of, const node *size, int64_t block) {
+  const node *outer = add_range(s, of, ix_const(s->g, node_int(size) / block));
+  const node *inner = add_range(s, of, ix_const(s->g, block));
+  return ix_add(s->g, ix_scale(s->g, outer, block), inner);
+}
+
+nest *nest_open(nests *s, nest_kind kind, size_t n, const node *const sizes[],
+                const int64_t blocks[], range_mask outer) {
   arena *a = ir_arena(s->g);
-  if (s->n_ranges + n > MOST_RANGES) return NULL;
+  if (s->n_ranges + 2 * n > MOST_RANGES) return NULL;
   nest *made = arena_calloc(a, 1, sizeof *made);
   const node **index = arena_alloc(a, (n + 1) * sizeof *index);
   const nest *around = nests_deepest(s, outer);
@@ -32,14 +50,11 @@ nest *nest_open(nests *s, nest_kind kind, size_t n, const node *const sizes[], r
                  .index = index,
                  .extents = sizes};
   for (size_t i = 0; i < n; i++) {
-    index[i] = ix_const(s->g, 0);
-    if (node_is_bits(sizes[i], 1)) continue;
-    size_t k = s->n_ranges++;
-    s->range[k] = index[i] = range_make(s->g, sizes[i], KIND_LOOP);
-    s->nest_of[k] = made;
-    s->size[k] = price_size(sizes[i]);
-    made->own |= bit(k);
-    map_set(a, &s->number, index[i], (void *)(uintptr_t)(k + 1));
+    bool is_one = node_is_bits(sizes[i], 1);
+    if (blocks && blocks[i] > 1)
+      index[i] = add_blocks(s, made, sizes[i], blocks[i]);
+    else
+      index[i] = is_one ? ix_const(s->g, 0) : add_range(s, made, sizes[i]);
   }
   made->chain[made->n_chain++] = made->own;
   vec_push(a, &s->at, made);

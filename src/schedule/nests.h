@@ -28,7 +28,7 @@ typedef struct nest {
   range_mask chain[MOST_RANGES]; /* sets of ranges that are outermost, each within the next */
   size_t n_chain;
   size_t n_index;
-  const node *const *index;   /* for each size it was opened for: the RANGE, or 0 */
+  const node *const *index;   /* for each size it was opened for: its RANGE, or sum of two, or 0 */
   const node *const *extents; /* these sizes */
 } nest;
 
@@ -43,8 +43,10 @@ typedef struct nests {
   map number; /* RANGE → number + 1 */
 } nests;
 
-/** Opens a nest over sizes inside of `outer`; NULL where there would be too many ranges. */
-nest *nest_open(nests *s, nest_kind kind, size_t n, const node *const sizes[], range_mask outer);
+/** Opens a nest over sizes inside of `outer`; NULL where there would be too many ranges. Of a size
+    that consists of `blocks` of more than 1, the blocks and what is in one are a range each. */
+nest *nest_open(nests *s, nest_kind kind, size_t n, const node *const sizes[],
+                const int64_t blocks[], range_mask outer);
 
 /** The ranges that are free in a node. */
 range_mask nests_free(const nests *s, const node *n);

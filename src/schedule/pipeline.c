@@ -56,10 +56,12 @@ schedule *schedule_make(ir *g, const schedule_request *r) {
   values v;
   schedule_normalise(g, r, &n);
   done(g, r, PASS_NORMALISE, &n);
+  grouping_request request = grouping_of(r);
+  if (r->policy == GROUPING_PRICED) schedule_parts(g, &request.machine, &n, r->n_labels);
+  done(g, r, PASS_PARTS, &n);
   schedule_versions(g, r, &n);
   done(g, r, PASS_VERSIONS, &n);
   schedule_values(g, r->math, &n, &v);
-  grouping_request request = grouping_of(r);
   groups groups = schedule_groups(g, &request, &v);
   schedule_kernels(g, &n, &v, &groups, r->arguments, s);
   lives l = lives_of(g, s);

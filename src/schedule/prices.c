@@ -4,8 +4,9 @@
 
 enum {
   TYPICAL_SIZE = 64,
-  LANE_LOAD = 5, /* instructions that load one lane: gate, branch, address, load, insertion */
-  FREE_CODE = 16 /* instructions that are computed again rather than an element loaded */
+  LANE_LOAD = 5,    /* instructions that load one lane: gate, branch, address, load, insertion */
+  LEAST_BLOCK = 16, /* indices that vectors are made along */
+  FREE_CODE = 16    /* instructions that are computed again rather than an element loaded */
 };
 
 double price_private(const machine *m, double bytes) {
@@ -26,6 +27,10 @@ double price_size(const node *size) {
 
 double price_load(const machine *m, const value *v) {
   return v->facts->bytes * price_shared(m, v->facts->bytes);
+}
+
+double price_computed_in(const value *v, size_t groups) {
+  return groups > 1 ? (double)(groups - 1) * v->facts->again + v->facts->reload : 0;
 }
 
 double price_lanes(const machine *m, dtype t) {
@@ -172,9 +177,10 @@ static double least(double a, double b) { return a < b ? a : b; }
 
 /** What a value that is not kept adds to each of its readers. */
 static void add_source(pricing *p, value_facts *f, const value *from) {
-  double stored = p->m->launch + 2 * price_load(p->m, from);
+  double load = price_load(p->m, from), stored = p->m->launch + 2 * load;
   if (from->facts->is_kept) return;
   f->again += least(from->facts->again, stored);
+  f->reload += stored < from->facts->again ? load : from->facts->reload;
   f->work += least(from->facts->work, stored);
 }
 
@@ -213,6 +219,44 @@ static void find_level_and_lead(pricing *p, value *v) {
   if (value_is_reduction(v)) f->level++;
 }
 
+/* Blocks of an axis: what is computed for an index divided by a number is the same for so many. */
+
+/** The axis of v that an index is; its rank: none. */
+static size_t axis_of(const value *v, const node *index) {
+  size_t k = 0;
+  while (k < v->rank && (v->coords[k]->op != OP_RANGE || v->coords[k] != index)) k++;
+  return k;
+}
+
+/** Whether an axis may be two, the inner one of `block` indices; one of vectors has some of them.
+ */
+static bool may_be_blocks(const value *v, size_t axis, int64_t block) {
+  const node *size = v->dims[axis];
+  if (!node_is_const(size) || block < 2 || node_int(size) % block || node_int(size) == block)
+    return false;
+  return axis + 1 < v->rank || block % LEAST_BLOCK == 0;
+}
+
+static void find_block(const value *v, const node *index, int64_t behind, int64_t blocks[]) {
+  bool divides = index->op == OP_FLOORDIV && node_is_const(index->src[1]);
+  size_t axis = axis_of(v, divides ? index->src[0] : index);
+  int64_t block = divides ? node_int(index->src[1]) : behind;
+  if (axis < v->rank && may_be_blocks(v, axis, block)) blocks[axis] = block;
+}
+
+static void find_blocks(pricing *p, value *v) {
+  int64_t *blocks = arena_alloc(p->a, (v->rank + 1) * sizeof *blocks);
+  for (size_t k = 0; k < v->rank; k++) blocks[k] = 1;
+  for (size_t i = 0; i < v->reads.n; i++) {
+    const node *read = v->reads.at[i];
+    const value *from = map_get(&p->values->of, read->src[0]);
+    if (!from || !from->body || from->facts->is_kept) continue;
+    for (size_t k = 0; k < from->rank; k++)
+      find_block(v, read->src[1 + k], from->facts->blocks[k], blocks);
+  }
+  v->facts->blocks = blocks;
+}
+
 static void find_costs(pricing *p, value *v) {
   value_facts *f = v->facts;
   double own = body_weight(p, v, &f->own) * f->points;
@@ -228,7 +272,8 @@ static void find_costs(pricing *p, value *v) {
     const value *from = map_get(&p->values->of, v->sources.at[i]);
     if (from) add_source(p, f, from);
   }
-  f->is_kept = v->stores.n || (f->readers > 1 && f->again > p->m->launch + 2 * price_load(p->m, v));
+  f->is_kept = v->stores.n || v->is_cut || v->was_written ||
+               (f->readers > 1 && f->again > p->m->launch + 2 * price_load(p->m, v));
 }
 
 static void count_readers(pricing *p) {
@@ -256,6 +301,7 @@ void schedule_facts(ir *g, const machine *m, const values *v) {
     find_level_and_lead(&p, v->at.at[i]);
     find_costs(&p, v->at.at[i]);
     find_operands(&p, v->at.at[i]);
+    find_blocks(&p, v->at.at[i]);
     find_code(&p, v->at.at[i]);
   }
 }

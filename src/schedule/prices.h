@@ -47,7 +47,8 @@ typedef struct value_facts {
   double points; /* elements */
   double bytes;
   double work;         /* ns on one core: its own and what follows it into a serial place */
-  double again;        /* ns for having all of it once more */
+  double again;        /* ns for having all of it once more; */
+  double reload;       /* and for what its first reader loads then, as it is kept for the others */
   double reach;        /* how many parts of it can be computed at once */
   size_t level;        /* reductions on the longest way from the inputs to it, itself included */
   const size_t *under; /* of each read: the level of what its indices are computed from */
@@ -56,10 +57,12 @@ typedef struct value_facts {
   bool is_kept;        /* in memory whoever asks, as far as prices know: a leaf to its readers */
   operands factors;    /* what an element reads: of a product its factors */
   operands reduced;    /* what the reductions behind an element read */
-  code own;            /* for an element or a term, without what it reads; */
-  code reads[2];       /* that: where its own element is certainly there, and elsewhere */
-  code whole;          /* that, with all that is behind it and not kept, as a tree */
-  code free;           /* of a value that little code computes from no array: all of it; else 0 */
+  const int64_t *blocks; /* of each axis: of so many indices for which something is the same that
+                            is computed for it; 1: there is no such thing */
+  code own;              /* for an element or a term, without what it reads; */
+  code reads[2];         /* that: where its own element is certainly there, and elsewhere */
+  code whole;            /* that, with all that is behind it and not kept, as a tree */
+  code free;             /* of a value that little code computes from no array: all of it; else 0 */
 } value_facts;
 
 /** The facts of all values, from inputs to outputs. */
@@ -75,7 +78,13 @@ double price_lanes(const machine *m, dtype t);
     from more than sums of ranges, is loaded lane by lane; what is free is computed. */
 code price_read(ir *g, const values *v, const node *index);
 
+/** What it takes that so many groups compute a value, beyond computing it once. */
+double price_computed_in(const value *v, size_t groups);
+
 /** Loading all of a value from memory, by all cores together. */
 double price_load(const machine *m, const value *v);
+
+/** parts.c: reductions of much to less than there are cores, in parts. */
+void schedule_parts(ir *g, const machine *m, normalised *n, size_t n_labels);
 
 #endif

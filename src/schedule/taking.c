@@ -27,7 +27,7 @@ static void open_fold(grouping *s, group *g, const value *v, point *p) {
   if (!n) {
     const node **sizes = arena_alloc(s->a, v->n_reduced * sizeof *sizes);
     for (size_t i = 0; i < v->n_reduced; i++) sizes[i] = range_extent(v->reduced[i]);
-    n = nest_open(&g->nests, NEST_FOLD, v->n_reduced, sizes, p->free);
+    n = nest_open(&g->nests, NEST_FOLD, v->n_reduced, sizes, NULL, p->free);
     if (!n) diag_raise(ir_diag(s->g), TN_ERR_INTERNAL, "a kernel has too many loops");
     n->level = v->facts->level + p->under;
   } else {
@@ -55,7 +55,7 @@ static void place(grouping *s, use *u, uint64_t shared) {
   const node **sizes = arena_alloc(s->a, (v->rank + 1) * sizeof *sizes);
   const node **at = arena_alloc(s->a, (v->rank + 1) * sizeof *at);
   for (size_t k = 0; k < v->rank; k++) sizes[k] = shared >> k & 1 ? ix_const(s->g, 1) : v->dims[k];
-  u->stage = nest_open(&g->nests, NEST_STAGE, v->rank, sizes, free);
+  u->stage = nest_open(&g->nests, NEST_STAGE, v->rank, sizes, NULL, free);
   if (!u->stage) diag_raise(ir_diag(s->g), TN_ERR_INTERNAL, "a kernel has too many loops");
   u->shared = shared;
   g->scratch += stage_bytes(v, shared);

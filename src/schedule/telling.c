@@ -21,7 +21,7 @@ void tell_decision(grouping *s, const value *v, const use *home, bool must, bool
                    double written) {
   const char *refusal = NULL;
   size_t n = v->places->uses.n;
-  double again = n ? (double)(n - 1) * v->facts->again : 0;
+  double again = price_computed_in(v, n);
   schedule_decision d = {.tensor = v->tensor,
                          .readers = n,
                          .is_written = is_written,

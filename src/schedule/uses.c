@@ -130,7 +130,10 @@ static bool may_read(grouping *s, const group *g, const value *v, const point *p
   return true;
 }
 
-/** The same at any point. */
+bool may_read_at(grouping *s, const group *g, const value *v, const node *index) {
+  return may_read(s, g, v, &(point){.index = index});
+}
+
 bool may_read_anywhere(const grouping *s, const group *g, const value *v) {
   for (size_t i = 0; i < v->sources.n; i++) {
     const value *w = map_get(&s->values->overwriter, v->sources.at[i]);

@@ -30,6 +30,7 @@ typedef struct value {
   bool only_loaded;            /* its readers load it, never compute it again */
   bool has_places;             /* it depends on where an element is: schedule_has_places */
   bool is_cut;                 /* it is written instead of what it is computed from (cuts.c) */
+  bool was_written;            /* the search before wrote it, and nothing instead */
   size_t position;             /* in `values` */
   struct value_facts *facts;   /* prices.c */
   struct value_places *places; /* grouping.c */

@@ -138,6 +138,23 @@ static void layer_norm(void **state) {
   CHECK_ONE(c, tn_layer_norm(in, weight, bias, -1, 1e-5), want);
 }
 
+static void layer_norm_of_a_sum_that_is_a_result(void **state) {
+  tn_context *c = *state;
+  float x[ROWS][COLUMNS], y[ROWS][COLUMNS], sum[ROWS][COLUMNS];
+  double sums[ROWS][COLUMNS], want[ROWS][COLUMNS];
+  tn_tensor *s =
+      tn_add(GIVEN(c, tn_shape(ROWS, COLUMNS), x, 31), GIVEN(c, tn_shape(ROWS, COLUMNS), y, 32));
+  for (int r = 0; r < ROWS; r++) {
+    for (int k = 0; k < COLUMNS; k++) sums[r][k] = sum[r][k] = x[r][k] + y[r][k];
+    for (int k = 0; k < COLUMNS; k++)
+      want[r][k] = (sum[r][k] - mean_of(sum[r])) / sqrt(variance_of(sum[r]) + 1e-5);
+  }
+  tn_tensor *out[] = {s, tn_layer_norm(s, NULL, NULL, -1, 1e-5)};
+  tn_binding *b = one_kernel(c, out, 2);
+  check_output(b, "0", (const double *)sums, ROWS * COLUMNS);
+  check_output(b, "1", (const double *)want, ROWS * COLUMNS);
+}
+
 static void rms_norm(void **state) {
   tn_context *c = *state;
   float x[ROWS][COLUMNS], w[COLUMNS];
@@ -397,6 +414,33 @@ static void adam_step(void **state) {
   }
 }
 
+/** Two states of which the one's new contents follow from the other's old ones. */
+static void step_by_the_sign_of_an_average(void **state) {
+  enum { N = 50 };
+  tn_context *c = *state;
+  float x[3][N];
+  double want[2][N], got[N];
+  tn_tensor *p = tn_state(GIVEN(c, tn_shape(N), x[0], 33)), *g = GIVEN(c, tn_shape(N), x[1], 34);
+  tn_tensor *m = tn_state(GIVEN(c, tn_shape(N), x[2], 35));
+  for (int i = 0; i < N; i++) {
+    double ahead = 0.5 * x[2][i] + 0.5 * x[1][i];
+    want[0][i] = x[0][i] - 0.125 * ((ahead > 0) - (ahead < 0));
+    want[1][i] = 0.75 * x[2][i] + 0.25 * x[1][i];
+  }
+  tn_scope_begin(c);
+  tn_tensor *half = tn_num(c, 0.5);
+  tn_tensor *step = tn_sign(tn_add(tn_mul(m, half), tn_mul(g, half)));
+  tn_assign(m, tn_add(tn_mul(m, tn_num(c, 0.75)), tn_mul(g, tn_num(c, 0.25))));
+  tn_assign(p, tn_sub(p, tn_mul(step, tn_num(c, 0.125))));
+  one_kernel(c, NULL, 0);
+  check_ok(c, tn_scope_end(c));
+  tn_tensor *const states[] = {p, m};
+  for (int i = 0; i < 2; i++) {
+    check_ok(c, tn_read(states[i], TN_F64, got, sizeof got));
+    check_near("state", got, want[i], N);
+  }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_one, close_one)
 
 int main(void) {
@@ -405,6 +449,7 @@ int main(void) {
       TEST(softmax),
       TEST(log_of_a_sum_of_exponentials),
       TEST(layer_norm),
+      TEST(layer_norm_of_a_sum_that_is_a_result),
       TEST(rms_norm),
       TEST(variance),
       TEST(argmax),
@@ -417,6 +462,7 @@ int main(void) {
       TEST(numbers_by_a_running_sum),
       TEST(trace),
       TEST(adam_step),
+      TEST(step_by_the_sign_of_an_average),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

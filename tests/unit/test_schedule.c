@@ -624,6 +624,25 @@ static void cuts_come_after_what_follows(void **state) {
   run_body(product_then_exp, 0, 0);
 }
 
+/** Everything into one element: parts that the cores share, what is left over, and the result. */
+static void sum_of_everything(test *t) {
+  const node *x = buffer(t, DT_F32, 0, 2, (int64_t[]){3, 70001});
+  const node *sum = ir_reduce(t->g, x, OP_ADD, 2, (int64_t[]){0, 1});
+  const node *roots[] = {sum, ir_reduce(t->g, x, OP_MAX, 2, (int64_t[]){0, 1})};
+  schedule_request r = {.roots = roots, .n_roots = 2, .math = MATH_DEFAULT};
+  r.hardware.cores = (int32_t)t->number;
+  schedule *s = schedule_make(t->g, &r);
+  replay values = {.a = ir_arena(t->g), .seed = 1};
+  replay_compare(&values, &r, s, 1e-4);
+  t->number = (double)s->steps.n;
+}
+
+static void much_is_reduced_in_parts(void **state) {
+  (void)state;
+  assert_true(run_body(sum_of_everything, 0, 1) == 1);
+  assert_true(run_body(sum_of_everything, 0, 4) == 2);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(schedules_do_what_graphs_mean),
@@ -634,6 +653,7 @@ int main(void) {
       cmocka_unit_test(readers_count_once),
       cmocka_unit_test(places_go_outwards_one_by_one),
       cmocka_unit_test(cuts_come_after_what_follows),
+      cmocka_unit_test(much_is_reduced_in_parts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
