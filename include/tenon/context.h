@@ -28,6 +28,14 @@
    are shared. What was dropped is compiled again when it is needed. Where memory runs out these are
    dropped before work fails. Freed memory: see `cached_bytes`.
 
+   Numbers that vary. What is realised is compiled as it is written, with its numbers: those of
+   tn_num, tn_int and tn_full, where slices and assigns begin and how much padding is before an
+   axis, keys of random numbers. Where a graph comes that differs from one before in such numbers
+   alone, it is compiled once more, with those that differ as variables, and what was made then
+   serves all their values: a loop compiles its first two steps. Sizes are no such numbers, nor are
+   those of plans and models. Results are the same but for roundings, where the compiler had made
+   use of a number, as of a power's exponent.
+
    Kernels that were compiled, and what graphs became of them, are kept on disk too, in the folder
    of `cache_dir`, 1 GiB at most: of more, what was not used for the longest time goes. Later
    processes find them there, and then start no compiler and schedule nothing. Several may use a

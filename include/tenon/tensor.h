@@ -146,8 +146,8 @@ TN_API tn_tensor *tn_ones(tn_context *context, tn_shape shape, tn_dtype dtype);
 
 /** Weak scalars: of rank 0, and of the type of what they meet (ops.h says how), so that an f16
     tensor times tn_num(tn, 0.5) is f16, as with numbers in Python. Alone tn_num is TN_F32 and
-    tn_int TN_I64. The number is part of the expression: another one is compiled anew, so what
-    changes from step to step, such as a rate, is better a tn_from_host of shape TN_SCALAR. */
+    tn_int TN_I64. A number may change from step to step, as a rate does: see "Numbers that vary"
+    in context.h. */
 TN_API tn_tensor *tn_num(tn_context *context, double value);
 TN_API tn_tensor *tn_int(tn_context *context, int64_t value);
 
@@ -172,8 +172,8 @@ TN_API tn_tensor *tn_eye(tn_context *context, tn_dim rows, tn_dim columns, tn_dt
    else is computed. The bits of element i of call n, both from 0, are Threefry-2x32, 20 rounds
    (Salmon and others, 2011), of the counter i under the key that is Threefry-2x32 of the counter n
    under the seed; 64 bits are two words, the low one first. A plan keeps the numbers drawn when it
-   was built: each of its runs has the same. The key is part of the expression, so each random call
-   is compiled anew. */
+   was built: each of its runs has the same. The key is a number of the expression, and so varies as
+   all others ("Numbers that vary" in context.h). */
 
 /** Starts the numbers anew; a fresh context has seed 0. */
 TN_API void tn_seed(tn_context *context, uint64_t seed);
@@ -236,8 +236,8 @@ TN_API tn_tensor *tn_state(tn_tensor *init);
 /** Replaces what `dst` (a state, or a movement of one that has no element twice and adds none)
     holds by `value`, which is broadcast to its shape and converted to its type as by tn_cast. The
     assign happens when something is next run, after all readers built before it and before all
-    built after. A part's place is in the expression, and each one compiled: one that changes with
-    every step is better chosen by tn_where. Returns `dst`, or an invalid tensor where it is
+    built after. The place of a part may change from step to step ("Numbers that vary" in
+    context.h). Returns `dst`, or an invalid tensor where it is
     refused: TN_ERR_ARGUMENT where `dst` is no state, TN_ERR_SHAPE where `value` does not fit. What
     next runs or compiles the assigns that are pending, such as tn_read or tn_plan_compile, returns
     this failure too, once. */

@@ -19,15 +19,55 @@ static void add_argument(graph_key *k, const node *n) {
     str_add_bytes(k->to, (const char *)&n->ints[i], (n->n_int - i) * sizeof *n->ints);
 }
 
+static void add_head(graph_key *k, const node *n, uint32_t n_text) {
+  const uint32_t head[] = {n->op, n->dtype, n->lanes, n->n_src, n->n_int, n_text};
+  str_add_bytes(k->to, (const char *)head, sizeof head);
+}
+
+static void add_place(graph_key *k, const node *n) {
+  wire_add(k->to, (uint64_t)(uintptr_t)map_get(&k->places, n) << 1);
+}
+
+/* In a form numbers have no places, which would depend on what else is equal by chance: they are
+   told where they are read. */
+
+enum { NUMBER = 1, SCALAR = 2, TYPE = 4 }; /* no place is odd */
+
+/** A number, or a few movements of one; `s` NULL: it is no scalar. */
+static void add_number(graph_key *k, const node *n, const scalar *s) {
+  for (; !node_is_const(n); n = n->src[0]) {
+    add_head(k, n, 0);
+    for (uint32_t i = 1; i < n->n_src; i++) graph_key_refer(k, n->src[i]);
+  }
+  wire_add(k->to, (uint64_t)n->dtype * TYPE | (s ? SCALAR : 0) | NUMBER);
+  if (s)
+    vec_push(k->to->arena, k->scalars, *s);
+  else
+    wire_add(k->to, (uint64_t)node_int(n));
+}
+
+static void add_reference(graph_key *k, const node *n, const scalar *s) {
+  if (s || (k->scalars && node_is_const(n)))
+    add_number(k, n, s);
+  else
+    add_place(k, n);
+}
+
 void graph_key_refer(graph_key *k, const node *n) {
-  wire_add(k->to, (uint64_t)(uintptr_t)map_get(&k->places, n));
+  scalar s;
+  add_reference(k, n, k->scalars && scalar_of_root(n, &s) ? &s : NULL);
+}
+
+static void add_source(graph_key *k, const node *n, uint32_t i) {
+  scalar s;
+  add_reference(k, n->src[i], k->scalars && scalar_at(n, i, &s) ? &s : NULL);
 }
 
 void graph_key_add(graph_key *k, const node *n, uint64_t buffer) {
   uint32_t n_text = n->op == OP_SINK ? 0 : n->n_text;
-  const uint32_t head[] = {n->op, n->dtype, n->lanes, n->n_src, n->n_int, n_text};
-  str_add_bytes(k->to, (const char *)head, sizeof head);
-  for (uint32_t i = 0; i < n->n_src; i++) graph_key_refer(k, n->src[i]);
+  if (k->scalars && (node_is_const(n) || scalar_filling(n))) return;
+  add_head(k, n, n_text);
+  for (uint32_t i = 0; i < n->n_src; i++) add_source(k, n, i);
   if (n->op == OP_BUFFER)
     wire_add(k->to, buffer);
   else

@@ -41,7 +41,7 @@ static tn_status compile(computation *k) {
                       .order = &k->usage.order,
                       .may_overwrite = may_overwrite,
                       .user = &k->usage};
-  return s == TN_OK ? executable_cache_get(k->c, &a, &k->executable, &k->inputs) : s;
+  return s == TN_OK ? executable_cache_get(k->c, &a, &k->answer) : s;
 }
 
 /* Memory. */
@@ -49,11 +49,11 @@ static tn_status compile(computation *k) {
 static void list_buffers(void *arg) {
   computation *k = arg;
   const node_list *order = &k->usage.order;
-  size_t n = executable_buffers(k->executable);
+  size_t n = executable_buffers(k->answer.made);
   k->buffers = arena_calloc(&k->c->arena, n + 1, sizeof *k->buffers);
   for (size_t i = 0, b = 0; i < order->n; i++) {
     if (order->at[i]->op != OP_BUFFER) continue;
-    size_t at = k->inputs[b++];
+    size_t at = k->answer.inputs[b++];
     if (at != SIZE_MAX && !k->buffers[at].input) k->buffers[at].input = order->at[i];
   }
 }
@@ -63,10 +63,19 @@ static tn_status place_inputs(computation *k) {
   tn_status s = TN_OK;
   for (size_t i = 0, b = 0; i < order->n && s == TN_OK; i++) {
     if (order->at[i]->op != OP_BUFFER) continue;
-    size_t at = k->inputs[b++];
+    size_t at = k->answer.inputs[b++];
     if (at == SIZE_MAX) continue;
     s = execution_set_buffer(k->execution, at, leaf_of(k->c, order->at[i])->memory, &k->c->diag);
   }
+  return s;
+}
+
+static tn_status set_scalars(computation *k) {
+  const executable_answer *a = &k->answer;
+  tn_status s = TN_OK;
+  for (size_t i = 0; i < a->n_vars && s == TN_OK; i++)
+    if (a->vars[i] != SIZE_MAX)
+      s = execution_set_var(k->execution, a->vars[i], a->values[i], &k->c->diag);
   return s;
 }
 
@@ -80,10 +89,10 @@ static tn_status place_result(computation *k, size_t i) {
   diag *d = &k->c->diag;
   result *r = &k->results.at[i];
   uint64_t bytes;
-  r->at = executable_output(k->executable, i);
+  r->at = executable_output(k->answer.made, i);
   known_buffer *b = &k->buffers[r->at];
   bool is_shared = b->is_output;
-  bool is_input = executable_buffer_at(k->executable, r->at)->role == ROLE_INPUT;
+  bool is_input = executable_buffer_at(k->answer.made, r->at)->role == ROLE_INPUT;
   b->is_output = true;
   if (is_input && r->owner && is_contents(k, b, r->owner)) {
     r->memory = buffer_retain(leaf_of(k->c, r->owner->settled)->memory);
@@ -101,8 +110,9 @@ tn_status computation_open(computation *k) {
   tn_status s = compile(k);
   if (s == TN_OK) s = diag_catch(&k->c->diag, list_buffers, k);
   if (s == TN_OK) s = context_queue(k->c, &queue, &k->c->diag);
-  if (s == TN_OK) s = execution_open(&k->execution, k->executable, queue, &k->c->diag);
+  if (s == TN_OK) s = execution_open(&k->execution, k->answer.made, queue, &k->c->diag);
   if (s == TN_OK) s = place_inputs(k);
+  if (s == TN_OK) s = set_scalars(k);
   for (size_t i = 0; i < k->results.n && s == TN_OK; i++) s = place_result(k, i);
   return s;
 }
@@ -132,7 +142,7 @@ bool computation_was_filled(const computation *k, size_t i) {
 
 void computation_close(computation *k) {
   execution_close(k->execution);
-  executable_release(k->executable);
+  executable_release(k->answer.made);
   for (size_t i = 0; i < k->results.n; i++)
     if (k->results.at[i].memory) buffer_release(k->results.at[i].memory);
 }

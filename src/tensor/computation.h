@@ -3,6 +3,7 @@
 #define TENON_TENSOR_COMPUTATION_H
 
 #include "runtime/execution.h"
+#include "tensor/executable_cache.h"
 #include "tensor/state.h"
 #include "tensor/usage.h"
 
@@ -25,8 +26,7 @@ typedef struct computation {
   usage usage; /* of the graph of all results */
   VEC(result) results;
   map result_of; /* root → its number + 1 */
-  executable *executable;
-  size_t *inputs;
+  executable_answer answer;
   known_buffer *buffers; /* of the executable */
   execution *execution;
 } computation;

@@ -3,6 +3,7 @@
 #include "base/intern.h"
 #include "ir/graph_key.h"
 #include "tensor/custom_host.h"
+#include "tensor/form.h"
 
 #include <string.h>
 
@@ -10,39 +11,48 @@
    graph is in proportion. Those used least recently go first. context.h says so too. */
 enum { MOST_EXECUTABLES = 64, MOST_BYTES = 64 << 20 };
 
-/** An executable by the bytes of its graph. Compared whole; the hash only finds it. */
+/** An executable by the bytes of its graph's form. Compared whole; the hash only finds it. */
 typedef struct entry {
   uint64_t hash;
-  unsigned char *key;
+  arena arena; /* of all that follows but the executable */
+  const unsigned char *key;
+  size_t key_bytes;
+  form form;
+  executable *made; /* NULL: it had host functions, and is made anew each time */
+  size_t *inputs;   /* the buffer of each BUFFER */
+  size_t *vars;     /* the variable of each of the form's; SIZE_MAX: nothing reads it */
   size_t bytes;
-  executable *made;
-  size_t *inputs; /* the buffer of each BUFFER */
-  size_t n_inputs;
   uint64_t used; /* when; 0: no entry */
 } entry;
 
 struct executable_cache {
   entry at[MOST_EXECUTABLES];
   size_t n, bytes; /* kept, and their keys */
+  size_t latest;   /* the one found last, where looking begins */
   uint64_t now;
 };
 
-/* The key: the graph, with whether each BUFFER may be overwritten, and its roots. */
+/* The key: the form of the graph, with whether each BUFFER may be overwritten, and its roots. */
 
-typedef struct key_job {
+typedef struct job {
   tn_context *c;
   const executable_ask *ask;
   str key;
+  uint64_t hash;
+  scalar_list scalars;
   size_t buffers;
   bool custom;
-  size_t *inputs;
-} key_job;
+  form form; /* that the executable is made for */
+  entry *found;
+  map originals;
+  const node **roots; /* with variables */
+  executable_answer *out;
+} job;
 
-static void make_key(void *arg) {
-  key_job *j = arg;
+static void make_key(job *j) {
   const executable_ask *ask = j->ask;
   const node_list *order = ask->order;
-  graph_key graph = {.to = &j->key};
+  graph_key graph = {.to = &j->key, .scalars = &j->scalars};
   j->key = str_new(&j->c->arena);
   for (size_t i = 0; i < order->n; i++) {
     const node *n = order->at[i];
@@ -52,7 +62,7 @@ static void make_key(void *arg) {
     j->custom |= n->op == OP_CUSTOM;
   }
   for (size_t i = 0; i < ask->n_roots; i++) graph_key_refer(&graph, ask->roots[i]);
-  j->inputs = arena_alloc(&j->c->arena, (j->buffers + 1) * sizeof *j->inputs);
+  j->hash = intern_hash(j->key.at, j->key.n, j->key.n);
 }
 
 /* Entries. */
@@ -62,8 +72,7 @@ static void forget(tn_context *c, entry *e) {
   c->executables->n--;
   c->executables->bytes -= e->bytes;
   executable_release(e->made);
-  mem_free(&c->mem, e->key, e->bytes);
-  mem_free(&c->mem, e->inputs, e->n_inputs * sizeof *e->inputs);
+  arena_free(&e->arena);
   *e = (entry){0};
 }
 
@@ -74,11 +83,21 @@ void executable_cache_free(tn_context *c) {
   c->executables = NULL;
 }
 
-static entry *find(tn_context *c, const key_job *j, uint64_t hash) {
-  for (size_t i = 0; c->executables && i < MOST_EXECUTABLES; i++) {
-    entry *e = &c->executables->at[i];
-    if (e->used && e->hash == hash && e->bytes == j->key.n && !memcmp(e->key, j->key.at, e->bytes))
-      return e;
+static bool is_of_form(const entry *e, const job *j) {
+  return e->used && e->hash == j->hash && e->key_bytes == j->key.n &&
+         !memcmp(e->key, j->key.at, j->key.n);
+}
+
+/** The entry for a graph, or NULL, and then the newest of its form, *like, which holds for all that
+    those before it do. */
+static entry *find(const job *j, const entry **like) {
+  executable_cache *x = j->c->executables;
+  *like = NULL;
+  for (size_t i = 0; x && i < MOST_EXECUTABLES; i++) {
+    entry *e = &x->at[(x->latest + i) % MOST_EXECUTABLES];
+    if (!is_of_form(e, j)) continue;
+    if (form_holds(&e->form, &j->scalars)) return e;
+    if (!*like || e->form.n_vars > (*like)->form.n_vars) *like = e;
   }
   return NULL;
 }
@@ -97,81 +116,190 @@ static entry *free_entry(executable_cache *x) {
   return e;
 }
 
+typedef struct filling {
+  const job *j;
+  entry *e;
+} filling;
+
+static void fill(void *arg) {
+  filling *f = arg;
+  const job *j = f->j;
+  entry *e = f->e;
+  e->key = arena_copy(&e->arena, j->key.at, j->key.n);
+  e->form = form_copy(&e->arena, &j->form);
+  e->inputs = arena_copy(&e->arena, j->out->inputs, j->buffers * sizeof *e->inputs);
+  e->vars = arena_copy(&e->arena, j->out->vars, j->form.n_vars * sizeof *e->vars);
+}
+
 /** Keeps one in place of those used least recently. Without memory it is not kept. */
-static void keep(tn_context *c, const key_job *j, uint64_t hash, executable *p) {
-  if (j->key.n > MOST_BYTES) return;
+static void keep(const job *j) {
+  tn_context *c = j->c;
+  size_t bytes = j->key.n + j->scalars.n * (sizeof *j->form.values + sizeof *j->form.which);
+  if (bytes > MOST_BYTES) return;
   if (!c->executables) c->executables = mem_calloc(&c->mem, 1, sizeof *c->executables);
   executable_cache *x = c->executables;
   if (!x) return;
-  while (x->n == MOST_EXECUTABLES || x->bytes + j->key.n > MOST_BYTES) forget(c, oldest(x));
-  entry e = {.hash = hash, .bytes = j->key.n, .n_inputs = j->buffers};
-  e.key = mem_alloc(&c->mem, e.bytes);
-  e.inputs = mem_alloc(&c->mem, e.n_inputs * sizeof *e.inputs);
-  if (!e.key || !e.inputs) {
-    mem_free(&c->mem, e.key, e.bytes);
-    mem_free(&c->mem, e.inputs, e.n_inputs * sizeof *e.inputs);
+  while (x->n == MOST_EXECUTABLES || x->bytes + bytes > MOST_BYTES) forget(c, oldest(x));
+  diag d = {0};
+  entry e = {.hash = j->hash, .key_bytes = j->key.n, .bytes = bytes};
+  arena_init(&e.arena, &c->mem, &d);
+  if (diag_catch(&d, fill, &(filling){j, &e}) != TN_OK) {
+    arena_free(&e.arena);
     return;
   }
-  memcpy(e.key, j->key.at, e.bytes);
-  memcpy(e.inputs, j->inputs, e.n_inputs * sizeof *e.inputs);
-  e.made = executable_retain(p);
+  e.arena.diag = NULL;
+  e.made = j->custom ? NULL : executable_retain(j->out->made); /* it holds its host functions */
   e.used = ++x->now;
   x->n++;
-  x->bytes += e.bytes;
+  x->bytes += bytes;
   *free_entry(x) = e;
 }
 
-static tn_status compile(tn_context *c, const executable_ask *a, executable **out) {
+/* Compiling. */
+
+static bool may_overwrite(void *user, const node *buffer) {
+  const job *j = user;
+  const node *original = map_get(&j->originals, buffer);
+  return j->ask->may_overwrite && j->ask->may_overwrite(j->ask->user, original ? original : buffer);
+}
+
+static tn_status compile(job *j, const node *const roots[]) {
+  tn_context *c = j->c;
   executable_request r = {.name = "realize",
-                          .roots = a->roots,
-                          .n_roots = a->n_roots,
+                          .roots = roots,
+                          .n_roots = j->ask->n_roots,
                           .target = c->target,
                           .math = (int)c->math,
-                          .may_overwrite = a->may_overwrite,
-                          .user = a->user,
+                          .may_overwrite = may_overwrite,
+                          .user = j,
                           .dump = &c->dump,
                           .progress = c->progress.step ? &c->progress : NULL,
                           .logger = &c->logger,
                           .disk = c->disk,
                           .reports = &c->reports};
-  tn_status s = custom_host_of(c, a->order, &r.host);
+  tn_status s = custom_host_of(c, j->ask->order, &r.host);
   /* The host functions are the executable's from here on. */
-  if (s == TN_OK) s = executable_make(out, &r, &c->mem, &c->diag);
+  if (s == TN_OK) s = executable_make(&j->out->made, &r, &c->mem, &c->diag);
   if (s == TN_OK)
-    context_log(c, TN_LOG_DEBUG, "a plan of %zu steps, %zu kernels", executable_steps(*out),
-                executable_kernels(*out));
+    context_log(c, TN_LOG_DEBUG, "a plan of %zu steps, %zu kernels, %zu scalars that vary",
+                executable_steps(j->out->made), executable_kernels(j->out->made), j->form.n_vars);
   return s;
 }
 
-static void find_inputs(const key_job *j, const executable *p) {
+typedef struct lifting {
+  job *j;
+  ir *to;
+} lifting;
+
+static void lift(void *arg) {
+  lifting *l = arg;
+  job *j = l->j;
+  const executable_ask *ask = j->ask;
+  arena *a = ir_arena(l->to);
+  const scalar *vars = form_vars(a, &j->form, &j->scalars);
+  j->roots = arena_alloc(a, (ask->n_roots + 1) * sizeof *j->roots);
+  scalars_lift(l->to, a, ask->order, ask->roots, ask->n_roots,
+               &(scalar_vars){j->form.which, vars, j->form.n_vars}, &j->originals, j->roots);
+}
+
+/** As compile, with variables. */
+static tn_status compile_lifted(job *j) {
+  tn_context *c = j->c;
+  lifting l = {j, ir_new(&c->mem, &c->diag, false)};
+  if (!l.to) return diag_set(&c->diag, TN_ERR_MEMORY, "out of memory");
+  j->originals = (map){0};
+  tn_status s = diag_catch(&c->diag, lift, &l);
+  if (s == TN_OK) s = compile(j, j->roots);
+  j->originals = (map){0};
+  ir_free(l.to);
+  return s;
+}
+
+static tn_status compile_either(job *j) {
+  return j->form.n_vars ? compile_lifted(j) : compile(j, j->ask->roots);
+}
+
+/* Answers. */
+
+static void find_inputs(const job *j) {
   const node_list *order = j->ask->order;
   for (size_t i = 0, k = 0; i < order->n; i++)
     if (order->at[i]->op == OP_BUFFER)
-      j->inputs[k++] = executable_input(p, order->at[i]->ints[0], order->at[i]->ints[1]);
+      j->out->inputs[k++] =
+          executable_input(j->out->made, order->at[i]->ints[0], order->at[i]->ints[1]);
 }
 
-tn_status executable_cache_get(tn_context *c, const executable_ask *a, executable **out,
-                               size_t **inputs) {
-  key_job j = {.c = c, .ask = a};
-  *out = NULL;
-  tn_status s = diag_catch(&c->diag, make_key, &j);
-  if (s != TN_OK) return s;
-  *inputs = j.inputs;
-  uint64_t hash = intern_hash(j.key.at, j.key.n, j.key.n);
-  entry *e = find(c, &j, hash);
-  if (e) {
-    e->used = ++c->executables->now;
-    memcpy(j.inputs, e->inputs, j.buffers * sizeof *j.inputs);
-    *out = executable_retain(e->made);
-    return TN_OK;
+static void find_vars(const job *j) {
+  char name[SCALAR_NAME];
+  for (size_t i = 0; i < j->form.n_vars; i++) {
+    scalar_name(name, i);
+    j->out->vars[i] = executable_var(j->out->made, name);
   }
-  s = compile(c, a, out);
+}
+
+static void make_lists(job *j) {
+  arena *a = &j->c->arena;
+  executable_answer *out = j->out;
+  out->inputs = arena_alloc(a, (j->buffers + 1) * sizeof *out->inputs);
+  out->vars = arena_alloc(a, (j->form.n_vars + 1) * sizeof *out->vars);
+  out->values = arena_alloc(a, (j->form.n_vars + 1) * sizeof *out->values);
+  out->n_vars = j->form.n_vars;
+  for (size_t i = 0; i < j->form.n_vars; i++)
+    out->values[i] = j->scalars.at[j->form.first[i]].value;
+}
+
+static void choose_form(job *j) {
+  const entry *like, *e = j->found = find(j, &like);
+  arena *a = &j->c->arena;
+  if (e)
+    j->form = e->made ? e->form : form_copy(a, &e->form); /* where it is compiled, `e` may go */
+  else
+    j->form = like ? form_widened(a, &like->form, &j->scalars) : form_of(a, &j->scalars);
+}
+
+static void begin(void *arg) {
+  make_key(arg);
+  choose_form(arg);
+  make_lists(arg);
+}
+
+static tn_status make(job *j) {
+  tn_context *c = j->c;
+  tn_status s = compile_either(j);
   if (s == TN_ERR_MEMORY && c->executables) { /* what is kept here holds kernels, too */
     executable_cache_free(c);
-    s = compile(c, a, out);
+    s = compile_either(j);
   }
   if (s != TN_OK) return s;
-  find_inputs(&j, *out);
-  if (!j.custom) keep(c, &j, hash, *out); /* it holds its host functions */
+  find_inputs(j);
+  find_vars(j);
+  return s;
+}
+
+static void touch(executable_cache *x, entry *e) {
+  e->used = ++x->now;
+  x->latest = (size_t)(e - x->at);
+}
+
+static void take(const job *j) {
+  const entry *e = j->found;
+  memcpy(j->out->inputs, e->inputs, j->buffers * sizeof *e->inputs);
+  memcpy(j->out->vars, e->vars, e->form.n_vars * sizeof *e->vars);
+  j->out->made = executable_retain(e->made);
+}
+
+tn_status executable_cache_get(tn_context *c, const executable_ask *a, executable_answer *out) {
+  job j = {.c = c, .ask = a, .out = out};
+  *out = (executable_answer){0};
+  tn_status s = diag_catch(&c->diag, begin, &j);
+  if (s != TN_OK) return s;
+  if (j.found) touch(c->executables, j.found);
+  if (j.found && j.found->made) {
+    take(&j);
+    return TN_OK;
+  }
+  bool is_new = !j.found;
+  s = make(&j);
+  if (s == TN_OK && is_new) keep(&j);
   return s;
 }

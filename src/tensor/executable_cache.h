@@ -1,6 +1,7 @@
-/* What realising compiled, for graphs that are the same but for the buffers they read: a loop
-   compiles its step once. Bounded, and dropped where memory runs out; what is dropped gives its
-   programs back. */
+/* What realising compiled, for graphs that are the same but for the buffers they read and for
+   scalars: a loop compiles its step once, and once more when the first of its scalars is another.
+   The second time it is compiled with those that differ as variables. Bounded, and dropped where
+   memory runs out; what is dropped gives its programs back. */
 #ifndef TENON_TENSOR_EXECUTABLE_CACHE_H
 #define TENON_TENSOR_EXECUTABLE_CACHE_H
 
@@ -17,11 +18,18 @@ typedef struct executable_ask {
   void *user;
 } executable_ask;
 
-/** An executable for it, held for the caller; and its buffer of each of the graph's BUFFERs, in
-    `order`'s order (SIZE_MAX: not read), allocated in the context's arena. Failures are set in the
-    context's diag. */
-tn_status executable_cache_get(tn_context *c, const executable_ask *a, executable **out,
-                               size_t **inputs);
+/** An executable for it. Lists are in the context's arena. */
+typedef struct executable_answer {
+  executable *made; /* held for the caller */
+  size_t *inputs; /* its buffer of each of the graph's BUFFERs, in `order`'s order; SIZE_MAX: it is
+                     not read */
+  size_t *vars;   /* variables of the executable, and what they are in this graph */
+  int64_t *values;
+  size_t n_vars;
+} executable_answer;
+
+/** On failure, which is set in the context's diag, `made` is NULL. */
+tn_status executable_cache_get(tn_context *c, const executable_ask *a, executable_answer *out);
 
 void executable_cache_free(tn_context *c);
 

@@ -12,6 +12,7 @@
 #include "compiled.h"
 #include "generate.h"
 #include "shrink.h"
+#include "varying.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -105,6 +106,10 @@ static bool check_coverage(const suite *s) {
 
 /* Checking. */
 
+static void check_varied(suite *s, const graph *g, const expected *e, report *r) {
+  check_varying(s->interpret ? NULL : &s->compiled, compiled_target(&s->compiled), g, e, r);
+}
+
 /** Everything about one graph. */
 static void check_whole(void *user, const graph *g, report *r) {
   suite *s = user;
@@ -112,6 +117,7 @@ static void check_whole(void *user, const graph *g, report *r) {
   const expected *e = check_graph(g, compiled_target(&s->compiled), r);
   if (!r->failed) check_programs(g, compiled_target(&s->compiled), e, results, r);
   if (!r->failed && !s->interpret) compiled_check(&s->compiled, g, results, r);
+  if (!r->failed) check_varied(s, g, e, r);
 }
 
 static void write_found(const suite *s, const graph *g, const report *r) {
@@ -220,6 +226,7 @@ static void check_together(batch *b, int math) {
   now_running("all together", b->first, b->n);
   check_programs(&all, compiled_target(&b->s->compiled), e, results, &r);
   if (!r.failed && !b->s->interpret) compiled_check(&b->s->compiled, &all, results, &r);
+  if (!r.failed) check_varied(b->s, &all, e, &r);
   if (r.failed) find_failure(b, &all, &r);
 }
 
