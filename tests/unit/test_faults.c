@@ -112,6 +112,21 @@ static tn_status apply_and_read(tn_context *c, const workload *w, tn_model *m) {
   return s;
 }
 
+/** Steps with numbers that vary. */
+static tn_status vary_and_read(tn_context *c, const workload *w) {
+  tn_status s = TN_OK;
+  for (int step = 0; step < 2 && s == TN_OK; step++) {
+    float got[2] = {0}, by = (float)(step + 2);
+    tn_tensor *x = floats(c, FLOATS(1, 2, 3, 4));
+    tn_tensor *y = tn_mul(tn_slice(x, 0, step, step + 2, 1), tn_num(c, (double)by));
+    s = tn_read(y, TN_F32, got, sizeof got);
+    if (s != TN_OK) assert_true(*tn_message(c));
+    for (int i = 0; i < 2 && w->computes && s == TN_OK; i++)
+      assert_true(got[i] == by * (float)(step + i + 1));
+  }
+  return s;
+}
+
 /** All of it, up to the first failure. */
 static tn_status work(tn_context *c, const workload *w) {
   tn_model *m = NULL;
@@ -123,6 +138,7 @@ static tn_status work(tn_context *c, const workload *w) {
     if (s == TN_OK && from_file) s = apply_and_read(c, w, m);
     tn_model_free(m);
   }
+  if (s == TN_OK) s = vary_and_read(c, w);
   ended = tn_scope_end(c);
   return s == TN_OK ? ended : s;
 }

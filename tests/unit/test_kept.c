@@ -211,6 +211,34 @@ static void what_is_realised_is_found(void **state) {
   }
 }
 
+/** One step, with numbers and a place that vary. */
+static void step_with(tn_context *c, float by, int at) {
+  static const float x[4] = {1, 2, 3, 4};
+  tn_scope_begin(c);
+  tn_tensor *part = tn_slice(floats(c, 4, x), 0, at, at + 2, 1);
+  check_floats(c, tn_mul(part, tn_num(c, (double)by)), FLOATS(x[at] * by, x[at + 1] * by));
+  check_ok(c, tn_scope_end(c));
+}
+
+/** With other values than those that it was made for. */
+static void what_varies_is_in_no_key(void **state) {
+  fixture *f = *state;
+  for (int again = 0; again < 3; again++) {
+    tn_context *c = open_one(f);
+    float other = (float)(again + 1);
+    int at = again % 2 ? 2 : 0;
+    step_with(c, 0.5f, 1);
+    step_with(c, other, at);
+    assert_int_equal(compiled(c), again ? 0 : 2);
+    assert_int_equal(f->found, again ? 2 : 0);
+    step_with(c, -other, 2 - at);
+    assert_int_equal(compiled(c), again ? 0 : 2);
+    assert_int_equal(f->remarks, 0);
+    check_ok(c, tn_close(c));
+  }
+  assert_int_equal(list(f, true).n, 2);
+}
+
 static tn_status add_seven(void *user, tn_call *call) {
   const float *x = tn_call_in(call, 0).data;
   float *y = tn_call_out(call, 0).data;
@@ -646,6 +674,7 @@ int main(void) {
       WITH(a_second_process_schedules_nothing),
       WITH(steps_are_told_alike),
       WITH(what_is_realised_is_found),
+      WITH(what_varies_is_in_no_key),
       WITH(host_functions_are_steps_too),
       WITH(threads_find_one_plan),
       WITH(what_differs_is_another_plan),
