@@ -68,21 +68,42 @@ bool scalar_of_root(const node *root, scalar *s) {
 
 /* Variables. */
 
-void scalar_name(char name[SCALAR_NAME], size_t var) {
-  snprintf(name, SCALAR_NAME, "core_scalar%zu", var);
+static const char *const prefix[] = {
+    [SCALAR_OF_GRAPH] = "core_scalar", [SCALAR_OF_KERNEL] = "core_value"};
+
+void scalar_name(char name[SCALAR_NAME], scalar_scope scope, size_t number) {
+  snprintf(name, SCALAR_NAME, "%s%zu", prefix[scope], number);
 }
 
-static const node *variable(ir *g, const scalar *s, size_t number) {
+size_t scalar_number(const char *name, scalar_scope scope) {
+  size_t n = strlen(prefix[scope]), number = 0;
+  if (strncmp(name, prefix[scope], n) || !name[n]) return SIZE_MAX;
+  for (name += n; *name; name++) {
+    if (*name < '0' || *name > '9' || number > SIZE_MAX / 20) return SIZE_MAX;
+    number = number * 10 + (size_t)(*name - '0');
+  }
+  return number;
+}
+
+static const node *variable(ir *g, dtype t, const int64_t bounds[2], scalar_scope scope,
+                            size_t number) {
   char name[SCALAR_NAME];
-  int64_t bounds[] = {s->min, s->max};
-  scalar_name(name, number);
-  const node *var = ir_make(g, &(node_spec){.op = OP_VAR,
-                                            .dtype = carrier(s->dtype),
-                                            .ints = bounds,
-                                            .n_int = 2,
-                                            .text = name,
-                                            .n_text = strlen(name)});
-  return ir_bitcast(g, var, s->dtype);
+  scalar_name(name, scope, number);
+  return ir_make(g, &(node_spec){.op = OP_VAR,
+                                 .dtype = t,
+                                 .ints = bounds,
+                                 .n_int = 2,
+                                 .text = name,
+                                 .n_text = strlen(name)});
+}
+
+const node *scalar_renamed(ir *g, const node *var, scalar_scope scope, size_t number) {
+  return variable(g, (dtype)var->dtype, var->ints, scope, number);
+}
+
+static const node *scalar_variable(ir *g, const scalar *s, size_t number) {
+  const int64_t bounds[] = {s->min, s->max};
+  return ir_bitcast(g, variable(g, carrier(s->dtype), bounds, SCALAR_OF_GRAPH, number), s->dtype);
 }
 
 typedef struct lifting {
@@ -136,7 +157,7 @@ void scalars_lift(ir *to, arena *a, const node_list *order, const node *const ro
   lifting l = {.to = to, .a = a, .v = v, .originals = originals};
   scalar s;
   l.vars = arena_alloc(a, (v->n_vars + 1) * sizeof *l.vars);
-  for (size_t i = 0; i < v->n_vars; i++) l.vars[i] = variable(to, &v->vars[i], i);
+  for (size_t i = 0; i < v->n_vars; i++) l.vars[i] = scalar_variable(to, &v->vars[i], i);
   ir_copy_sorted(to, a, order, roots, n, lifted, &l, copies);
   for (size_t i = 0; i < n; i++) {
     const node *var = scalar_of_root(roots[i], &s) ? next(&l, copies[i]) : NULL;

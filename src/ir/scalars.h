@@ -39,8 +39,19 @@ typedef struct scalar_vars {
 void scalars_lift(ir *to, arena *a, const node_list *order, const node *const roots[], size_t n,
                   const scalar_vars *v, map *originals, const node *copies[]);
 
-/** The name of a variable, counted from 0, of length SCALAR_NAME at most. */
-enum { SCALAR_NAME = 32 };
-void scalar_name(char name[SCALAR_NAME], size_t var);
+/* Names of variables: those of a graph are counted from 0, and so are those of each of its kernels,
+   so that kernels are equal whose variables are others. */
+
+typedef enum scalar_scope { SCALAR_OF_GRAPH, SCALAR_OF_KERNEL } scalar_scope;
+
+/** A name is of this length at most. */
+enum { SCALAR_NAME = 40 };
+void scalar_name(char name[SCALAR_NAME], scalar_scope scope, size_t number);
+
+/** The number in a name; SIZE_MAX if it is none. */
+size_t scalar_number(const char *name, scalar_scope scope);
+
+/** A VAR like another under such a name. */
+const node *scalar_renamed(ir *g, const node *var, scalar_scope scope, size_t number);
 
 #endif

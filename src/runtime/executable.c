@@ -1,6 +1,7 @@
 #include "runtime/executable.h"
 
 #include "ir/pass.h"
+#include "ir/scalars.h"
 #include "ir/topo.h"
 #include "ir/var.h"
 #include "runtime/inside.h"
@@ -148,6 +149,13 @@ static size_t buffer_at(const making *m, const schedule_step *step, int64_t slot
   diag_raise(m->d, TN_ERR_INTERNAL, "%s: a kernel has no buffer %lld", m->p->name, (long long)slot);
 }
 
+/** The variable behind a value of a program. */
+static size_t var_of(const making *m, const schedule_step *step, const char *name) {
+  size_t number = scalar_number(name, SCALAR_OF_KERNEL);
+  if (number < step->scalars.n) name = step->scalars.at[number]->text;
+  return executable_var(m->p, name);
+}
+
 static void add_step(making *m, executable_step *to, const schedule_step *from) {
   arena *a = &m->p->arena;
   *to = (executable_step){.kind = from->kind};
@@ -164,7 +172,7 @@ static void add_step(making *m, executable_step *to, const schedule_step *from) 
   size_t *buffers = arena_alloc(a, (f->n_globals + 1) * sizeof *buffers);
   size_t *values = arena_alloc(a, (f->n_values + 1) * sizeof *values);
   for (size_t i = 0; i < f->n_globals; i++) buffers[i] = buffer_at(m, from, f->globals[i]);
-  for (size_t i = 0; i < f->n_values; i++) values[i] = executable_var(m->p, f->value_names[i]);
+  for (size_t i = 0; i < f->n_values; i++) values[i] = var_of(m, from, f->value_names[i]);
   to->buffers = buffers;
   to->values = values;
   to->n_buffers = f->n_globals;
@@ -211,7 +219,7 @@ static void add_vars(making *m, const node *const roots[], size_t n) {
   VEC(tn_program_var) vars = {0};
   for (size_t i = 0; i < order.n; i++) {
     const node *v = order.at[i];
-    if (v->op != OP_VAR) continue;
+    if (v->op != OP_VAR || scalar_number(v->text, SCALAR_OF_KERNEL) != SIZE_MAX) continue;
     char *name = arena_copy(&p->arena, v->text, v->n_text + 1);
     vec_push(&p->arena, &vars, (tn_program_var){name, v->ints[0], v->ints[1]});
   }
@@ -246,8 +254,11 @@ static void add_sizes(making *m) {
   for (size_t i = 0; i < s->buffers.n; i++) vec_push(a, &all, s->buffers.at[i].size);
   size_t n = all.n + m->request->n_sizes;
   for (size_t i = 0; i < m->request->n_sizes; i++) vec_push(a, &all, m->request->sizes[i]);
-  for (size_t i = 0; i < s->steps.n; i++)
-    if (s->steps.at[i].kernel) vec_push(a, &all, s->steps.at[i].kernel);
+  for (size_t i = 0; i < s->steps.n; i++) {
+    const schedule_step *step = &s->steps.at[i];
+    if (step->kernel) vec_push(a, &all, step->kernel);
+    for (size_t k = 0; k < step->scalars.n; k++) vec_push(a, &all, step->scalars.at[k]);
+  }
   add_vars(m, all.at, all.n);
   const char **names = var_names(p, a);
   p->sizes = launch_compile(&p->arena, all.at, n, names, p->n_vars);

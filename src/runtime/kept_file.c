@@ -1,5 +1,5 @@
 /* What a file of the cache holds of an executable. */
-#include "ir/ir.h"
+#include "ir/scalars.h"
 #include "runtime/inside.h"
 #include "runtime/kept.h"
 
@@ -68,6 +68,16 @@ static void add_program(str *to, const tn_program *p) {
   for (size_t i = 0; i < r.n_values; i++) wire_add_text(to, r.value_names[i]);
 }
 
+static bool is_scalar(const char *name) {
+  return scalar_number(name, SCALAR_OF_KERNEL) != SIZE_MAX;
+}
+
+/** The variables that kernels have by numbers; what others are is in their names. */
+static void add_scalars(str *to, const tn_program *p, const size_t values[]) {
+  for (size_t i = 0; i < p->facts.n_values; i++)
+    if (is_scalar(p->facts.value_names[i])) wire_add(to, values[i]);
+}
+
 static void add_steps(str *to, const executable *p, const kept_graph *g) {
   const executable_place *places = places_of(to->arena, &g->customs);
   wire_add(to, p->n_steps);
@@ -79,6 +89,7 @@ static void add_steps(str *to, const executable *p, const kept_graph *g) {
                      ? s->program
                      : executable_find_place(places, g->customs.n, s->uid, s->output));
     add_list(to, s->buffers, s->n_buffers);
+    if (s->kind == STEP_KERNEL) add_scalars(to, p->programs[s->program], s->values);
   }
 }
 
@@ -239,7 +250,7 @@ static void read_kernel(reading *k, executable_step *s) {
   require(k, s->n_buffers == r->n_globals);
   for (size_t i = 0; i < r->n_values; i++) {
     const char *name = r->value_names[i];
-    values[i] = executable_var(p, name);
+    values[i] = is_scalar(name) ? (size_t)wire_below(&k->w, p->n_vars) : executable_var(p, name);
     require(k, values[i] != SIZE_MAX || !strcmp(name, "core_id") || !strcmp(name, "core_count"));
   }
   s->values = values;

@@ -1,5 +1,6 @@
 /* Kernels under names that depend on the kernel alone. */
 #include "ir/binder.h"
+#include "ir/scalars.h"
 #include "ir/subst.h"
 #include "schedule/passes.h"
 
@@ -8,6 +9,7 @@ typedef struct renaming {
   arena *a;
   map image;
   const size_t *buffers;
+  node_list scalars;
   int64_t ranges;
 } renaming;
 
@@ -33,6 +35,11 @@ const size_t *kernel_buffers(ir *g, const node *sink, size_t *n) {
   return buffers.at;
 }
 
+static const node *numbered(renaming *r, const node *var) {
+  vec_push(r->a, &r->scalars, var);
+  return scalar_renamed(r->g, var, SCALAR_OF_KERNEL, r->scalars.n - 1);
+}
+
 static const node *renamed(renaming *r, const node *n) {
   const node **src = arena_alloc(r->a, n->n_src * sizeof *src);
   for (uint32_t i = 0; i < n->n_src; i++) src[i] = map_get(&r->image, n->src[i]);
@@ -44,20 +51,21 @@ static const node *renamed(renaming *r, const node *n) {
     int64_t ints[] = {r->ranges++, n->ints[1], n->ints[2], n->ints[3]};
     return ir_node(r->g, OP_RANGE, DT_INDEX, src, 1, ints, 4);
   }
+  if (n->op == OP_VAR && scalar_number(n->text, SCALAR_OF_GRAPH) != SIZE_MAX) return numbered(r, n);
   return subst_rebuild(r->g, n, src);
 }
 
-static const node *kernel_renamed(ir *g, const node *sink, const size_t buffers[]) {
-  renaming r = {.g = g, .a = ir_arena(g), .buffers = buffers};
-  node_list order = topo_sort(r.a, &sink, 1, NULL, NULL);
+static void rename_kernel(ir *g, schedule_step *step) {
+  renaming r = {.g = g, .a = ir_arena(g), .buffers = step->buffers};
+  node_list order = topo_sort(r.a, &step->kernel, 1, NULL, NULL);
   for (size_t i = 0; i < order.n; i++)
     map_set(r.a, &r.image, order.at[i], (void *)renamed(&r, order.at[i]));
-  return map_get(&r.image, sink);
+  step->kernel = map_get(&r.image, step->kernel);
+  step->scalars = r.scalars;
 }
 
 void schedule_rename(ir *g, schedule *s) {
   for (size_t i = 0; i < s->steps.n; i++) {
-    schedule_step *step = &s->steps.at[i];
-    if (step->kernel) step->kernel = kernel_renamed(g, step->kernel, step->buffers);
+    if (s->steps.at[i].kernel) rename_kernel(g, &s->steps.at[i]);
   }
 }

@@ -32,7 +32,8 @@ typedef struct schedule_step {
   const node *custom;    /* STEP_CUSTOM: the CUSTOM node; its inputs' buffers, then its result's */
   const size_t *buffers; /* numbers of schedule buffers */
   size_t n_buffers;
-  size_t n_outputs; /* STEP_KERNEL: it writes that many of them, the first ones */
+  size_t n_outputs;  /* STEP_KERNEL: it writes that many of them, the first ones */
+  node_list scalars; /* VARs of the graph's that the kernel's are, by number (ir/scalars.h) */
   node_list values; /* the tensors that it computes, in the schedule's own graph; none: it copies */
   const char *name; /* the labels of what it computes, or its ops */
 } schedule_step;

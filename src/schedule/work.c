@@ -1,6 +1,7 @@
 #include "schedule/work.h"
 
 #include "ir/binder.h"
+#include "ir/scalars.h"
 
 /** So many times the product of some sizes. */
 typedef struct product {
@@ -23,6 +24,11 @@ typedef struct working {
   VEC(access) accesses;
 } working;
 
+/** Kernels that are equal have other ones. */
+static bool is_scalar(const node *n) {
+  return n->op == OP_VAR && scalar_number(n->text, SCALAR_OF_KERNEL) != SIZE_MAX;
+}
+
 /** Whether an extent is a number that sizes are computed to as soon as variables have values. */
 static bool is_size(const working *w, const node *extent) {
   if (extent->free->n) return false;
@@ -31,7 +37,7 @@ static bool is_size(const working *w, const node *extent) {
     op o = (op)all.at[i]->op;
     bool is_known = o == OP_CONST || o == OP_VAR || o == OP_AFFINE || o == OP_MUL || o == OP_MIN ||
                     o == OP_MAX || o == OP_FLOORDIV || o == OP_MOD;
-    if (!is_known || all.at[i]->dtype != DT_INDEX) return false;
+    if (!is_known || all.at[i]->dtype != DT_INDEX || is_scalar(all.at[i])) return false;
   }
   return true;
 }

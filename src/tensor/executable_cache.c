@@ -232,7 +232,7 @@ static void find_inputs(const job *j) {
 static void find_vars(const job *j) {
   char name[SCALAR_NAME];
   for (size_t i = 0; i < j->form.n_vars; i++) {
-    scalar_name(name, i);
+    scalar_name(name, SCALAR_OF_GRAPH, i);
     j->out->vars[i] = executable_var(j->out->made, name);
   }
 }

@@ -3,6 +3,7 @@
 #include "codegen/codegen.h"
 #include "ir/binder.h"
 #include "ir/print.h"
+#include "ir/scalars.h"
 #include "ir/verify.h"
 #include "random.h"
 #include "schedule/groups.h"
@@ -228,6 +229,22 @@ static void poison(run *x, size_t step) {
 
 /* Kernels. */
 
+/** The graph's variables, and as what a step's kernel has some of them. */
+static void add_scalars(run *x, const schedule_step *step, interp_env *e) {
+  interp_var *vars = arena_alloc(x->a, (e->n_vars + step->scalars.n + 1) * sizeof *vars);
+  memcpy(vars, e->vars, e->n_vars * sizeof *vars);
+  for (size_t i = 0; i < step->scalars.n; i++) {
+    char name[SCALAR_NAME];
+    scalar_name(name, SCALAR_OF_KERNEL, i);
+    interp_var *v = &vars[e->n_vars + i];
+    *v = (interp_var){arena_copy(x->a, name, sizeof name), 0};
+    for (size_t k = 0; k < e->n_vars; k++)
+      if (!strcmp(e->vars[k].name, step->scalars.at[i]->text)) v->value = e->vars[k].value;
+  }
+  e->vars = vars;
+  e->n_vars += step->scalars.n;
+}
+
 static interp_env env_of(run *x, const schedule_step *step, char *const memory[]) {
   interp_env e = graph_env(x->g);
   interp_array *params = arena_calloc(x->a, step->n_buffers + 1, sizeof *params);
@@ -242,6 +259,7 @@ static interp_env env_of(run *x, const schedule_step *step, char *const memory[]
   }
   e.params = params;
   e.n_params = step->n_buffers;
+  if (step->scalars.n) add_scalars(x, step, &e);
   return e;
 }
 

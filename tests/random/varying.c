@@ -92,7 +92,7 @@ static void set_values(varying *v, const scalar_list *s) {
   char name[SCALAR_NAME];
   if (!form_holds(&v->form, s)) report_fail(v->r, "a form does not hold for what it was made of");
   for (size_t i = 0; i < v->form.n_vars; i++) {
-    scalar_name(name, i);
+    scalar_name(name, SCALAR_OF_GRAPH, i);
     for (size_t k = 0; k < v->lifted.vars.n; k++)
       if (!strcmp(v->lifted.vars.at[k].name, name))
         v->lifted.vars.at[k].value = s->at[v->form.first[i]].value;
