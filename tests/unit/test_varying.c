@@ -2,6 +2,8 @@
    and what it computes is what a context computes that sees each step's numbers first. */
 #include "device/cache.h"
 #include "device/table.h"
+#include "ir/graph_key.h"
+#include "ir/parse.h"
 #include "tensor/context.h"
 
 #include "tensor_check.h"
@@ -330,6 +332,116 @@ static void around_host_functions(void **state) {
   }
 }
 
+/* What a scalar is. */
+
+typedef struct reading {
+  diag d;
+  ir *g;
+  const char *text;
+  scalar_list scalars;
+  str key;
+} reading;
+
+static void read_scalars(void *arg) {
+  reading *r = arg;
+  arena *a = ir_arena(r->g);
+  node_list roots = parse_graph(r->g, a, r->text, strlen(r->text));
+  node_list order = topo_sort(a, roots.at, roots.n, NULL, NULL);
+  graph_key key = {.to = &r->key, .scalars = &r->scalars};
+  r->key = str_new(a);
+  for (size_t i = 0; i < order.n; i++) graph_key_add(&key, order.at[i], 0);
+  for (size_t i = 0; i < roots.n; i++) graph_key_refer(&key, roots.at[i]);
+}
+
+static void open_reading(reading *r, const char *text) {
+  *r = (reading){.text = text};
+  r->g = ir_new(&mem_system, &r->d, false);
+  assert_non_null(r->g);
+  if (diag_catch(&r->d, read_scalars, r) != TN_OK) fail_msg("%s", r->d.text);
+}
+
+typedef struct scalar_case {
+  const char *text;
+  size_t n;
+  scalar first;
+} scalar_case;
+
+#define SLICED(start, size, step)                                                                 \
+  "%0 = buffer f32 8 [uid=0 version=0]\n%1 = slice f32 %0 " start " " size " [" step "]\nreturn " \
+  "%1"
+
+/** Starts and paddings have bounds within which what is read is there. */
+static void what_is_a_scalar(void **state) {
+  static const scalar_case cases[] = {
+      {SLICED("2", "3", "1"), 1, {DT_INDEX, 2, 0, 5}},
+      {SLICED("1", "3", "2"), 1, {DT_INDEX, 1, 0, 3}},
+      {SLICED("6", "3", "-2"), 1, {DT_INDEX, 6, 4, 7}},
+      {SLICED("0", "8", "1"), 1, {DT_INDEX, 0, 0, 0}},
+      {SLICED("0", "0", "1"), 0, {DT_VOID, 0, 0, 0}},
+      {"%0 = buffer f32 8 [uid=0 version=0]\n%1 = const f32 1.0\n%2 = pad f32 %0 %1 2 12\nreturn "
+       "%2",
+       2,
+       {DT_F32, 0x3f800000, 0, UINT32_MAX}},
+      {"%0 = const index 7\n%1 = cast i32 %0\nreturn %1", 1, {DT_I64, 7, INT64_MIN, INT64_MAX}},
+      {"%0 = const i8 -3\n%1 = reshape i8 %0 1\n%2 = expand i8 %1 4\nreturn %2",
+       1,
+       {DT_I8, -3, -128, 127}},
+      {"%0 = buffer f32 8 [uid=0 version=0]\n%1 = reshape f32 %0 2 4\nreturn %1",
+       0,
+       {DT_VOID, 0, 0, 0}}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    reading r;
+    const scalar *want = &cases[i].first;
+    open_reading(&r, cases[i].text);
+    assert_int_equal(r.scalars.n, cases[i].n);
+    const scalar *got = r.scalars.n ? r.scalars.at : want;
+    if (got->dtype != want->dtype || got->value != want->value || got->min != want->min ||
+        got->max != want->max)
+      fail_msg("case %zu: %s %lld from %lld to %lld", i, dtype_name(got->dtype),
+               (long long)got->value, (long long)got->min, (long long)got->max);
+    ir_free(r.g);
+  }
+}
+
+static bool have_one_form(const char *one, const char *other) {
+  reading a, b;
+  open_reading(&a, one);
+  open_reading(&b, other);
+  bool same = a.key.n == b.key.n && !memcmp(a.key.at, b.key.at, a.key.n);
+  ir_free(a.g);
+  ir_free(b.g);
+  return same;
+}
+
+#define SUM(a, b)                                                                 \
+  "%0 = buffer f32 [uid=0 version=0]\n%1 = const f32 " a "\n%2 = mul f32 %0 %1\n" \
+  "%3 = const f32 " b "\n%4 = add f32 %2 %3\nreturn %4"
+
+static void forms_have_sizes_and_no_numbers(void **state) {
+  (void)state;
+  assert_true(have_one_form(SUM("1.0", "2.0"), SUM("3.0", "3.0")));
+  assert_true(have_one_form(SLICED("1", "3", "1"), SLICED("5", "3", "1")));
+  assert_false(have_one_form(SLICED("1", "3", "1"), SLICED("1", "4", "1")));
+  assert_false(have_one_form(SLICED("1", "3", "1"), SLICED("1", "3", "2")));
+}
+
+static void names_of_variables(void **state) {
+  static const char *const wrong[] = {"core_scalar",
+                                      "core_scalar1x",
+                                      "core_value1",
+                                      "scalar1",
+                                      "",
+                                      "core_scalar99999999999999999999999"};
+  char name[SCALAR_NAME];
+  (void)state;
+  scalar_name(name, SCALAR_OF_GRAPH, 1234);
+  assert_int_equal(scalar_number(name, SCALAR_OF_GRAPH), 1234);
+  assert_int_equal(scalar_number(name, SCALAR_OF_KERNEL), SIZE_MAX);
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    assert_int_equal(scalar_number(wrong[i], SCALAR_OF_GRAPH), SIZE_MAX);
+}
+
 /* Long loops. */
 
 static void memory_is_constant(void **state) {
@@ -365,6 +477,9 @@ int main(void) {
                                      TEST(equal_numbers_come_apart),
                                      TEST(sizes_are_compiled),
                                      TEST(around_host_functions),
+                                     cmocka_unit_test(what_is_a_scalar),
+                                     cmocka_unit_test(forms_have_sizes_and_no_numbers),
+                                     cmocka_unit_test(names_of_variables),
                                      cmocka_unit_test(memory_is_constant)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
