@@ -6,8 +6,8 @@
 
 BUILD is a build folder with TENON_TESTS, which has the program tests/docs/pipeline. In the template
 {{example}} is the code between [example] and [end] in tests/docs/pipeline.c, {{passes}} the names in
-src/ir/pass.h, {{stage NAME}} the graph after that pass; a graph that the pass left as it was is not
-repeated.
+src/ir/pass.h, {{laws}} a table of the rows of src/laws/laws.def, {{stage NAME}} the graph after that
+pass ("laws": the schedule that was chosen); a graph that the pass left as it was is not repeated.
 """
 
 import argparse
@@ -24,6 +24,7 @@ PAGE = ROOT / "docs" / "pipeline.md"
 TEMPLATE = ROOT / "docs" / "pipeline.template.md"
 PROGRAM = ROOT / "tests" / "docs" / "pipeline.c"
 PASSES = ROOT / "src" / "ir" / "pass.h"
+LAWS = ROOT / "src" / "laws" / "laws.def"
 
 
 def example():
@@ -35,6 +36,16 @@ def example():
 def passes():
     names = re.findall(r'^ *X\(PASS_\w+, "(\w+)"\)', PASSES.read_text(), re.MULTILINE)
     return textwrap.fill(", ".join(f"`{name}`" for name in names), 100)
+
+
+def laws():
+    """A row a law: its line, what it does, where it is."""
+    rows = ["| line | what it does | where |", "|---|---|---|"]
+    for row in re.findall(r"^LAW\((.*?)\)$", LAWS.read_text(), re.MULTILINE | re.DOTALL):
+        arguments, file, about = re.findall(r'"([^"]*)"', row)
+        name = row.split(",")[0]
+        rows.append(f"| `{name} {arguments}` | {about} | [`{file}`](../src/laws/{file}) |")
+    return "\n".join(rows)
 
 
 def stages(build):
@@ -57,6 +68,7 @@ def shown(name, texts):
 def page(build):
     texts = stages(build)
     text = TEMPLATE.read_text().replace("{{example}}", example()).replace("{{passes}}", passes())
+    text = text.replace("{{laws}}", laws())
     return re.sub(r"\{\{stage (\w+)\}\}", lambda m: shown(m.group(1), texts), text)
 
 

@@ -141,23 +141,28 @@ static int act(command *c) {
   return EXIT_DONE;
 }
 
+static const char about[] =
+    "The table is that of tenon run --profile. Then, for each step: the steps whose results it\n"
+    "reads; what it computes, with what was decided about each value and by which prices; the\n"
+    "kernel that it runs, its loops as it was scheduled, and the laws that were applied to it.\n\n"
+    "A value is written to memory, or computed where it is read: in place, or as an array that\n"
+    "a kernel builds for itself. Prices are modelled, not measured: the time that each way\n"
+    "takes beyond computing the value once.\n\n"
+    "The page has the same, a drawing of the graph, and the source of all kernels.\n\n"
+    "The lines of a schedule are its laws. r0, r1 … are ranges of loops, e0 is an expression\n"
+    "over elements of buffers and s0 an array without ranges, by their numbers in the kernel;\n"
+    "after a colon stand the ranges that a law makes, \"-\" for one that would have one index.\n"
+    "tn_kernel_make (tenon/unstable/ir.h) takes such lines for a kernel of yours. The laws:\n"
+#define LAW(name, function, arguments, made, file, does) "\n  " #name " " arguments "\n      " does
+#include "laws/laws.def"
+#undef LAW
+    ;
+
 const verb verb_explain = {
     .name = "explain",
     .summary = "Tells which kernels a model became, why, and how long each takes",
     .operand = "MODEL",
-    .about =
-        "The table is that of tenon run --profile. Then, for each step: the steps whose results "
-        "it\n"
-        "reads; what it computes, with what was decided about each value and by which prices; the\n"
-        "kernel that it runs, its loops as it was scheduled, and the laws that were applied to "
-        "it.\n\n"
-        "A value is written to memory, or computed where it is read: in place, or as an array "
-        "that\n"
-        "a kernel builds for itself. Prices are modelled, not measured: the time that each way\n"
-        "takes beyond computing the value once. In schedules r0, r1 … are ranges of loops; a law\n"
-        "names those that it changes, and after a colon what they become; copies of loops have\n"
-        "numbers of their own.\n\n"
-        "The page has the same, a drawing of the graph, and the source of all kernels.",
+    .about = about,
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .options_bytes = sizeof(explain_options),

@@ -29,7 +29,8 @@ bool choice_part(choice *c, const node *range, int64_t factor, const node **whol
   *whole = range;
   *rest = NULL;
   if (multiple == extent) return true;
-  const node *parts = law_partition(&c->laws, c->sink, range, multiple, whole, rest);
+  law_point end = {factor, true};
+  const node *parts = law_partition(&c->laws, c->sink, range, end, whole, rest);
   if (parts) c->sink = parts;
   return parts;
 }

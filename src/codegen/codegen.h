@@ -33,7 +33,8 @@ typedef struct codegen_options {
 /** All passes: a kernel (stage K) to PROGRAM(SINK, DEVICE, LINEAR). `device` is the base key. */
 const node *codegen_run(ir *g, const node *sink, const char *device, const codegen_options *o);
 
-/** choose.c: kinds of ranges and splits, from the target and the kernel alone. */
+/** choose.c: kinds of ranges and splits, from the target and the kernel alone, or by the schedule
+    that the kernel brings along, which may be refused. */
 const node *codegen_choose(ir *g, const node *sink, const codegen_options *o);
 
 /** sums.c: what choose does where a reduction has no order: long sums become sums of blocks. */

@@ -1,5 +1,6 @@
 /* Rewriting by rules: algebra, and the decomposition of what the target lacks. */
 #include "codegen/codegen.h"
+#include "ir/sink.h"
 #include "ir/subst.h"
 #include "ir/topo.h"
 #include "rules/rules.h"
@@ -11,7 +12,10 @@ static const node *rewritten(ir *g, const node *sink, const codegen_options *o,
   return sink;
 }
 
+/** The lines of a schedule are about the kernel that brings it, as it is. */
 const node *codegen_simplify(ir *g, const node *sink, const codegen_options *o) {
+  size_t bytes;
+  if (sink_schedule(sink, &bytes)) return sink;
   return rewritten(g, sink, o, rules_simplify_kernel, RULES_SIMPLIFY_KERNEL, NULL);
 }
 

@@ -7,6 +7,7 @@
 #include "device/piece.h"
 #include "device/pool.h"
 #include "device/spec.h"
+#include "ir/sink.h"
 
 #include <string.h>
 
@@ -88,8 +89,8 @@ static const node *sink_of(const request *r) {
   return r->program->op == OP_SINK ? r->program : r->program->src[0];
 }
 
-static const char *name_of(const request *r) {
-  return r->record ? r->record->name : sink_of(r)->text;
+static const char *name_of(arena *a, const request *r) {
+  return r->record ? r->record->name : sink_name(a, sink_of(r));
 }
 
 /** Whether code is launched alike. */
@@ -147,7 +148,7 @@ static void take_file(compilation *c, const piece *p) {
     size_t at = r->claimed ? disk_file_find(&c->file, &r->key) : SIZE_MAX;
     if (at == SIZE_MAX || !fits(c, r, &p->kernels[at])) continue;
     r->spec = p->kernels[at].spec;
-    r->spec.name = name_of(r);
+    r->spec.name = name_of(c->arena, r);
     r->claimed = false;
     made[n++] = (made_kernel){r->kernel, &r->spec, p->kernels[at].sizes};
   }
@@ -230,7 +231,7 @@ static void make_source(compilation *c, request *r) {
   const node *sink = sink_of(r);
   c->at = r;
   if (!diag_catch(c->diag, source_body, c)) return;
-  prefix(c->diag, sink->text);
+  prefix(c->diag, sink_name(c->arena, sink));
   diag_rethrow(c->diag);
 }
 

@@ -3,6 +3,7 @@
 #include "base/map.h"
 #include "codegen/scratch.h"
 #include "ir/build.h"
+#include "ir/sink.h"
 #include "ir/topo.h"
 #include "ir/verify.h"
 
@@ -141,8 +142,9 @@ void spec_derive(ir *g, const node *root, tn_program_spec *s) {
   for (size_t i = 0; i < order.n; i++) add_node(&v, order.at[i]);
   *s = (tn_program_spec){
       .size = sizeof *s, .name = "", .entry = "", .device = "", .source = "", .ast = root};
-  if (root->op == OP_PROGRAM) s->name = root->src[0]->text, s->device = root->src[1]->text;
-  if (root->op == OP_SINK) s->name = root->text;
+  if (root->op == OP_PROGRAM)
+    s->name = sink_name(v.arena, root->src[0]), s->device = root->src[1]->text;
+  if (root->op == OP_SINK) s->name = sink_name(v.arena, root);
   set_sizes(&v, s);
   s->vars = v.vars.at, s->n_vars = v.vars.n;
   s->value_names = v.names.at, s->n_values = v.names.n;

@@ -1,6 +1,9 @@
 #include "ir/graph_key.h"
 
 #include "base/wire.h"
+#include "ir/sink.h"
+
+#include <string.h>
 
 static bool has_id(const node *n) {
   return n->op == OP_RANGE || n->op == OP_ALLOC || n->op == OP_CUSTOM;
@@ -63,15 +66,33 @@ static void add_source(graph_key *k, const node *n, uint32_t i) {
   add_reference(k, n->src[i], k->scalars && scalar_at(n, i, &s) ? &s : NULL);
 }
 
+static int64_t known_number(void *user, int64_t id) {
+  const graph_key *k = user;
+  uintptr_t number = (uintptr_t)map_get(&k->ids, (const void *)(uintptr_t)(id + 1));
+  return number ? (int64_t)number - 1 : -2 - id;
+}
+
+/** Of a SINK the schedule counts, by the numbers of ranges in the key. */
+static const char *key_lines(graph_key *k, const node *sink, size_t *bytes) {
+  const char *lines = sink_schedule(sink, bytes);
+  *bytes = lines ? *bytes : 0;
+  if (!lines) return "";
+  lines = sink_lines_renamed(k->to->arena, lines, *bytes, known_number, k);
+  *bytes = strlen(lines) + 1; /* an empty schedule is one too */
+  return lines;
+}
+
 void graph_key_add(graph_key *k, const node *n, uint64_t buffer) {
-  uint32_t n_text = n->op == OP_SINK ? 0 : n->n_text;
+  const char *text = n->text;
+  size_t n_text = n->n_text;
   if (k->scalars && (node_is_const(n) || scalar_filling(n))) return;
-  add_head(k, n, n_text);
+  if (n->op == OP_SINK) text = key_lines(k, n, &n_text);
+  add_head(k, n, (uint32_t)n_text);
   for (uint32_t i = 0; i < n->n_src; i++) add_source(k, n, i);
   if (n->op == OP_BUFFER)
     wire_add(k->to, buffer);
   else
     add_argument(k, n);
-  if (n_text) str_add_bytes(k->to, n->text, n_text);
+  if (n_text) str_add_bytes(k->to, text, n_text);
   map_set(k->to->arena, &k->places, n, (void *)(k->places.n + 1));
 }

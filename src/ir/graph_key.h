@@ -18,7 +18,8 @@ typedef struct graph_key {
 } graph_key;
 
 /** Appends a node whose sources are there: its op, type, argument and the places of its sources.
-    Ids count up from the first that is met; a SINK has no name; of a BUFFER there is `buffer` in
+    Ids count up from the first that is met; a SINK has no name,
+    and the schedule that it brings along; of a BUFFER there is `buffer` in
     place of its argument, as all BUFFERs of a graph are other memory. */
 void graph_key_add(graph_key *k, const node *n, uint64_t buffer);
 

@@ -20,6 +20,14 @@ const node *law_binder(laws *l, const node *sink, const node *range) {
   return NULL;
 }
 
+node_list law_scalars(laws *l, const node *sink) {
+  arena *a = ir_arena(l->g);
+  node_list order = topo_sort(a, &sink, 1, NULL, NULL), found = {0};
+  for (size_t i = order.n; i-- > 0;)
+    if (order.at[i]->op == OP_STAGE && !stage_ranges(order.at[i])) vec_push(a, &found, order.at[i]);
+  return found;
+}
+
 const node *law_out(const node *sink, const node *stage) {
   for (uint32_t i = 0; i < sink->n_src; i++) {
     const node *out = sink->src[i];

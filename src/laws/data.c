@@ -129,18 +129,40 @@ static bool is_written(const node *sink, const node *param) {
   return false;
 }
 
-/** The element of a buffer in an expression, that of the most indices; NULL: there is none, or it
-   computes something that has a place of its own. */
-static const node *element_in(laws *l, const node *what) {
-  const node *found = NULL;
-  node_list order = topo_sort(ir_arena(l->g), &what, 1, is_entered, NULL);
-  for (size_t i = 0; i < order.n; i++) {
-    const node *n = order.at[i];
-    bool is_read = n->op == OP_INDEX && n->src[0]->op == OP_PARAM;
-    if (is_read && (!found || n->n_src > found->n_src)) found = n;
-    if (!is_read && n->dtype != DT_INDEX && n->op != OP_CONST && !op_is_elementwise((op)n->op))
-      return NULL;
+/** What nodes are as expressions over elements of buffers. */
+typedef struct elements {
+  map best;  /* node → the INDEX of a buffer in it that has the most indices */
+  map other; /* nodes that compute something which has a place of its own */
+} elements;
+
+static void note_element(arena *a, elements *e, const node *n) {
+  const node *best = n->op == OP_INDEX && n->src[0]->op == OP_PARAM ? n : NULL;
+  bool other = !best && n->dtype != DT_INDEX && n->op != OP_CONST && !op_is_elementwise((op)n->op);
+  for (uint32_t i = 0; i < n->n_src && best != n; i++) {
+    const node *found = map_get(&e->best, n->src[i]);
+    other |= map_has(&e->other, n->src[i]);
+    if (found && (!best || found->n_src > best->n_src)) best = found;
   }
+  if (other) map_set(a, &e->other, n, NULL);
+  if (best && !other) map_set(a, &e->best, n, (void *)best);
+}
+
+/** NULL: it reads none, or computes something that has a place of its own. */
+static const node *element_in(laws *l, const node *what) {
+  elements e = {0};
+  node_list order = topo_sort(ir_arena(l->g), &what, 1, is_entered, NULL);
+  for (size_t i = 0; i < order.n; i++) note_element(ir_arena(l->g), &e, order.at[i]);
+  return map_get(&e.best, what);
+}
+
+node_list law_expressions(laws *l, const node *sink) {
+  elements e = {0};
+  arena *a = ir_arena(l->g);
+  node_list order = topo_sort(a, &sink, 1, NULL, NULL), found = {0};
+  for (size_t i = 0; i < order.n; i++) note_element(a, &e, order.at[i]);
+  for (size_t i = order.n; i-- > 0;)
+    if (order.at[i]->dtype != DT_INDEX && map_has(&e.best, order.at[i]))
+      vec_push(a, &found, order.at[i]);
   return found;
 }
 
@@ -166,7 +188,6 @@ const node *law_data(laws *l, const node *sink, const node *what, const node *co
   if (!count) return law_refuse(l, "it does not vary along the ranges");
   *element = gathered(l->g, what, inner, n, sides, rank, order, count);
   if (!*element) return law_refuse(l, "its conditions go along the ranges unlike its indices");
-  return law_made(l, sink, law_replace(l, sink, what, *element),
-                  "DATA of buffer %" PRId64 " inside of r%" PRId64, index->src[0]->ints[0],
-                  law_id(inner[0]));
+  law_args args = {.subject = what, .other = lanes, .list = inner, .n = n};
+  return law_made(l, sink, law_replace(l, sink, what, *element), LAW_DATA, &args, NULL);
 }

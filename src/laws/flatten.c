@@ -30,6 +30,5 @@ const node *law_flatten(laws *l, const node *sink, const node *range, const node
   for (size_t i = 0; i < n; i++)
     if (i != at + 1) all[count++] = i == at ? *both : src[&ranges[i] - b->src];
   const node *made = law_replace(l, sink, b, binder_with_ranges(g, b, src, count, all));
-  return law_made(l, sink, made, "FLATTEN r%" PRId64 " r%" PRId64 ": r%" PRId64, law_id(range),
-                  law_id(inner), law_id(*both));
+  return law_made(l, sink, made, LAW_FLATTEN, &(law_args){.subject = range}, both);
 }

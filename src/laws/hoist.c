@@ -92,6 +92,6 @@ const node *law_hoist(laws *l, const node *sink, const node *stage, const node *
   for (size_t i = 0; i < order.n; i++)
     if (order.at[i]->op == OP_INDEX && order.at[i]->src[0] == stage)
       map_set(a, &with, order.at[i], (void *)reader_of(&h, order.at[i], made));
-  return law_made(l, sink, subst(l->g, sink, &with), "HOIST out of r%" PRId64 ": r%" PRId64,
-                  law_id(outer), law_id(*own));
+  law_args args = {.subject = stage, .other = outer};
+  return law_made(l, sink, subst(l->g, sink, &with), LAW_HOIST, &args, own);
 }

@@ -152,6 +152,6 @@ const node *law_interchange(laws *l, const node *sink, const node *range, const 
   }
   made = subst(l->g, sink, &with);
   if (law_nests_vectors(l, made, NULL)) return law_refuse(l, "a vector would run inside a vector");
-  return law_made(l, sink, made, "INTERCHANGE r%" PRId64 " with %zu from r%" PRId64, law_id(range),
-                  n, law_id(outer[0]));
+  law_args args = {.subject = range, .list = outer, .n = n};
+  return law_made(l, sink, made, LAW_INTERCHANGE, &args, own);
 }

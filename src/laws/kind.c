@@ -81,6 +81,6 @@ const node *law_kind(laws *l, const node *sink, const node *range, range_kind ki
   const char *why = objection(l, sink, b, range, kind);
   if (why) return law_refuse(l, why);
   *changed = range_with(l->g, range, range_extent(range), kind);
-  return law_made(l, sink, law_replace(l, sink, range, *changed), "KIND r%" PRId64 ": %s",
-                  law_id(range), range_kind_name(kind));
+  law_args args = {.subject = range, .number = kind};
+  return law_made(l, sink, law_replace(l, sink, range, *changed), LAW_KIND, &args, NULL);
 }

@@ -6,6 +6,37 @@
 
 #include "base/map.h"
 #include "ir/binder.h"
+#include "ir/topo.h"
+
+enum { LISTED = -1 };
+
+typedef enum law {
+#define LAW(name, function, arguments, made, file, about) LAW_##name,
+#include "laws/laws.def"
+#undef LAW
+  LAWS
+} law;
+
+/** A row of the table. */
+typedef struct law_facts {
+  const char *name, *arguments;
+  int made; /* ranges that are named by what they are, or LISTED */
+  const char *file, *about;
+} law_facts;
+const law_facts *law_get(law which);
+
+/** What a law is applied with: what its arguments in the table name. */
+typedef struct law_args {
+  const node *subject;     /* RANGE, BINDER, EXPRESSION */
+  int64_t number;          /* NUMBER, POINT, KIND */
+  bool is_multiple;        /* POINT: "by" */
+  const node *other;       /* OUTER, LANES */
+  const node *const *list; /* RANGES */
+  size_t n;
+} law_args;
+
+/** How many ranges a law names by what they are. */
+size_t law_principals(law which, const law_args *a);
 
 /** What laws did, also what was not kept. */
 typedef struct law_log law_log;
@@ -19,10 +50,17 @@ typedef struct laws {
 /** A log in the ir's scratch memory. */
 law_log *law_log_new(ir *g);
 
-/** The laws that lead from one kernel to another, in order, as lines ("SPLIT r0 by 16: r4 r5"):
-    `tell` is called with each. */
-void law_log_tell(const law_log *log, const node *from, const node *to,
-                  void (*tell)(void *user, const char *line), void *user);
+/** One law of those that lead from one kernel to another. */
+typedef struct law_step {
+  const node *from, *made;
+  law which;
+  law_args args;
+  const node *const *principals;
+} law_step;
+typedef VEC(law_step) law_steps;
+
+/** The laws that lead from one kernel to another, in order, in the ir's scratch memory. */
+law_steps law_log_steps(const law_log *log, const node *from, const node *to);
 
 /** SPLIT: r = r₀·factor + r₁ in the STAGE or FOLD that binds it; r₀ and r₁ take its place, in this
     order. The inner extent is `factor` where that is shown to divide the extent, else
@@ -76,12 +114,18 @@ const node *law_interchange(laws *l, const node *sink, const node *range, const 
 const node *law_hoist(laws *l, const node *sink, const node *stage, const node *outer,
                       const node **own);
 
-/** PARTITION: the indices of a range that are below `at` in one nest, the others in a second one:
-    two OUTs of an OUT's STAGE; two arrays of a STAGE that is read, which the range is a coordinate
-    of; or two FOLDs, the second of which starts from what the first one made. 0 ≤ at ≤ extent must
-    be provable, and neither part known to be empty. `low` and `high` are the two ranges, of the
-   same kind; that of lanes or copies is not parted. */
-const node *law_partition(laws *l, const node *sink, const node *range, const node *at,
+/** A point of a range: an index, or the largest multiple of `number` that is not beyond it. */
+typedef struct law_point {
+  int64_t number;
+  bool is_multiple;
+} law_point;
+
+/** PARTITION: the indices of a range that are below a point in one nest, the others in a second
+   one: two OUTs of an OUT's STAGE; two arrays of a STAGE that is read, which the range is a
+   coordinate of; or two FOLDs, the second of which starts from what the first one made. 0 ≤ point ≤
+   extent must be provable, and neither part known to be empty. `low` and `high` are the two ranges,
+   of the same kind; that of lanes or copies is not parted. */
+const node *law_partition(laws *l, const node *sink, const node *range, law_point point,
                           const node **low, const node **high);
 
 /** KIND: gives a range its kind. UNROLL and VECTOR need a constant extent. A VECTOR range must be
@@ -124,10 +168,17 @@ bool law_inside_vectors(ir *g, const node *sink, const node *range, map *inside)
    it is, whatever they depend on. */
 void law_fold_arrays(arena *a, const node *fold, map *inside);
 
-/** What a law made of a kernel, noted in the log with a text as by printf: its name and the ranges,
-    each an int64_t as "r%" PRId64. */
-const node *law_made(laws *l, const node *from, const node *made, const char *format, ...)
-    BASE_PRINTF(4, 5);
+/** What a law made of a kernel, noted in the log with its arguments and the ranges that it names.
+ */
+const node *law_made(laws *l, const node *from, const node *made, law which, const law_args *args,
+                     const node *const principals[]);
+
+/** STAGEs without ranges, users before what they use: what s0, s1 … are. */
+node_list law_scalars(laws *l, const node *sink);
+
+/** data.c: expressions that DATA may copy, users before what they use: what e0, e1 … are. */
+node_list law_expressions(laws *l, const node *sink);
+
 static inline int64_t law_id(const node *range) { return range->ints[0]; }
 
 /** Refuses: keeps the reason, returns NULL. */

@@ -54,5 +54,6 @@ const node *law_nest(laws *l, const node *sink, const node *range) {
                                                .ops = ops,
                                                .ranges = ranges,
                                                .pins = ranges + n});
-  return law_made(l, sink, law_replace(l, sink, f, made), "NEST r%" PRId64, law_id(range));
+  made = law_replace(l, sink, f, made);
+  return law_made(l, sink, made, LAW_NEST, &(law_args){.subject = range}, NULL);
 }

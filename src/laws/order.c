@@ -32,5 +32,6 @@ const node *law_order(laws *l, const node *sink, const node *range, size_t posit
     return law_refuse(l, "the extent of a range depends on one that would be inside it");
   const node *made = law_replace(l, sink, b, binder_with_ranges(l->g, b, b->src, n, all));
   if (law_nests_vectors(l, made, NULL)) return law_refuse(l, "a vector would run inside a vector");
-  return law_made(l, sink, made, "ORDER r%" PRId64 " at %zu", law_id(range), position);
+  law_args args = {.subject = range, .number = (int64_t)position};
+  return law_made(l, sink, made, LAW_ORDER, &args, NULL);
 }

@@ -202,12 +202,18 @@ static const node *with_folds(parting *p, const node *sink) {
   return law_replace(p->l, sink, f, fold_part(p, p->at, p->rest, so_far, &p->high));
 }
 
-const node *law_partition(laws *l, const node *sink, const node *range, const node *at,
+static const node *index_of(ir *g, law_point at, const node *extent) {
+  if (!at.is_multiple) return ix_const(g, at.number);
+  return ix_scale(g, ix_floordiv(g, extent, ix_const(g, at.number)), at.number);
+}
+
+const node *law_partition(laws *l, const node *sink, const node *range, law_point point,
                           const node **low, const node **high) {
   ir *g = l->g;
   const node *binder = law_binder(l, sink, range);
   if (!binder || binder->op == OP_END) return law_refuse(l, "no STAGE or FOLD binds the range");
-  const node *extent = range_extent(range), *made;
+  if (point.is_multiple && point.number < 1) return law_refuse(l, "the factor is not positive");
+  const node *extent = range_extent(range), *at = index_of(g, point, extent), *made;
   range_kind kind = range_kind_of(range);
   if (kind == KIND_VECTOR || kind == KIND_UNROLL)
     return law_refuse(l, "the range is one of lanes or copies");
@@ -220,12 +226,9 @@ const node *law_partition(laws *l, const node *sink, const node *range, const no
     made = with_folds(&p, sink);
   else
     made = out ? with_outs(&p, sink, out) : with_arrays(&p, sink);
-  if (made) *low = p.low, *high = p.high;
   if (!made) return NULL;
-  int64_t id = law_id(range), below = law_id(*low), rest = law_id(*high);
-  if (!node_is_const(at))
-    return law_made(l, sink, made, "PARTITION r%" PRId64 ": r%" PRId64 " r%" PRId64, id, below,
-                    rest);
-  return law_made(l, sink, made, "PARTITION r%" PRId64 " at %" PRId64 ": r%" PRId64 " r%" PRId64,
-                  id, node_int(at), below, rest);
+  *low = p.low;
+  *high = p.high;
+  law_args args = {.subject = range, .number = point.number, .is_multiple = point.is_multiple};
+  return law_made(l, sink, made, LAW_PARTITION, &args, (const node *[]){p.low, p.high});
 }

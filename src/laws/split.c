@@ -37,8 +37,8 @@ static const node *blocks_of(ir *g, const node *range, int64_t factor) {
 
 /** The kernel in which base + inner stands for a range of a binder. */
 static const node *divided(laws *l, const node *sink, const node *b, const node *range,
-                           const node *base, const node *outer, const node *inner,
-                           const char *law) {
+                           int64_t factor, const node *base, const node *outer, const node *inner,
+                           law which) {
   ir *g = l->g;
   map with = {0};
   map_set(ir_arena(g), &with, range, (void *)ix_add(g, base, inner));
@@ -49,11 +49,8 @@ static const node *divided(laws *l, const node *sink, const node *b, const node 
     src[i] = subst(g, src[i], &with);
   }
   const node *made = law_replace(l, sink, b, with_two(l, b, src, range, outer, inner));
-  if (!outer)
-    return law_made(l, sink, made, "%s r%" PRId64 " by %" PRId64 ": r%" PRId64, law, law_id(range),
-                    range_extent(inner)->hi, law_id(inner));
-  return law_made(l, sink, made, "%s r%" PRId64 " by %" PRId64 ": r%" PRId64 " r%" PRId64, law,
-                  law_id(range), range_extent(inner)->hi, law_id(outer), law_id(inner));
+  law_args args = {.subject = range, .number = factor};
+  return law_made(l, sink, made, which, &args, (const node *[]){outer, inner});
 }
 
 const node *law_split(laws *l, const node *sink, const node *range, int64_t factor,
@@ -67,7 +64,7 @@ const node *law_split(laws *l, const node *sink, const node *range, int64_t fact
   if (*outer) base = ix_scale(g, *outer, factor);
   if (!divides(g, f, extent)) f = ix_min(g, f, ix_sub(g, extent, base));
   *inner = range_make(g, f, KIND_LOOP);
-  return divided(l, sink, b, range, base, *outer, *inner, "SPLIT");
+  return divided(l, sink, b, range, factor, base, *outer, *inner, LAW_SPLIT);
 }
 
 /* Blocks that overlap. */
@@ -107,5 +104,5 @@ const node *law_overlap(laws *l, const node *sink, const node *range, int64_t fa
   if (*outer) base = ix_scale(g, *outer, factor);
   if (!divides(g, f, extent)) base = ix_min(g, base, ix_sub(g, extent, f));
   *inner = range_make(g, f, KIND_LOOP);
-  return divided(l, sink, b, range, base, *outer, *inner, "OVERLAP");
+  return divided(l, sink, b, range, factor, base, *outer, *inner, LAW_OVERLAP);
 }

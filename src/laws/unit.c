@@ -8,5 +8,6 @@ const node *law_unit(laws *l, const node *sink, const node *stage, const node **
   all[0] = *unit = range_make(g, ix_const(g, 1), KIND_LOOP);
   for (size_t i = 0; i < n; i++) all[i + 1] = stage_range(stage)[i];
   const node *made = binder_with_ranges(g, stage, stage->src, n + 1, all);
-  return law_made(l, sink, law_replace(l, sink, stage, made), "UNIT: r%" PRId64, law_id(*unit));
+  made = law_replace(l, sink, stage, made);
+  return law_made(l, sink, made, LAW_UNIT, &(law_args){.subject = stage}, unit);
 }

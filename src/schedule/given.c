@@ -3,6 +3,7 @@
 
 #include "ir/binder.h"
 #include "ir/copy.h"
+#include "ir/sink.h"
 
 typedef struct placing {
   ir *g;
@@ -46,6 +47,11 @@ bool given_writes_all(ir *g, const kernel_form *f, size_t slot) {
   return false;
 }
 
+bool given_is_scheduled(const kernel_form *f) {
+  size_t bytes;
+  return sink_schedule(f->sink, &bytes);
+}
+
 static bool is_at(const node *index, const node *const *coords) {
   for (uint32_t i = 1; i < index->n_src; i++)
     if (index->src[i] != coords[i - 1]) return false;
@@ -61,7 +67,9 @@ bool given_is_in_place(ir *g, const node *n, const node *old) {
   for (size_t i = 0; i < order.n; i++) {
     const node *x = order.at[i], *of = x->op == OP_INDEX ? x->src[0] : NULL;
     if (!of || of->op != OP_PARAM || of->ints[0] >= n->ints[1]) continue;
-    if (n->src[of->ints[0]] == old && !is_at(x, stage_coords(stage, 0))) return false;
+    if (n->src[of->ints[0]] != old) continue;
+    if (!is_at(x, stage_coords(stage, 0)) || (given_is_scheduled(&f) && of != f.out->src[0]))
+      return false;
   }
   return true;
 }

@@ -8,6 +8,10 @@
     writes goes to buffer to[i]. */
 const node *given_kernel(ir *g, const kernel_form *f, const size_t from[], const size_t to[]);
 
+/** Whether a kernel brings a schedule along: that applies to it with a buffer for each of its
+    PARAMs. */
+bool given_is_scheduled(const kernel_form *f);
+
 /** Whether a kernel certainly writes every element of a slot. */
 bool given_writes_all(ir *g, const kernel_form *f, size_t slot);
 

@@ -365,6 +365,18 @@ static size_t written_buffer(kernels *k, const kernel_form *f, const node *n, si
   return new_buffer(k, f->params[slot].param);
 }
 
+static bool is_among(const size_t buffers[], size_t at) {
+  size_t i = 0;
+  while (buffers[i] != buffers[at]) i++;
+  return i < at;
+}
+
+static size_t copied(kernels *k, const node *like, size_t from) {
+  size_t to = new_buffer(k, like);
+  add_copy(k, like, from, to);
+  return to;
+}
+
 /** The step of a KERNEL and all others with its text and inputs. Inputs that it writes are copied
     first, if some of their elements stay as they are, and a result that more than one array holds
    is copied afterwards. */
@@ -379,6 +391,8 @@ static void add_given(kernels *k, const node *n) {
   for (size_t i = 0; i < f.n; i++) {
     to[i] = f.params[i].is_written ? written_buffer(k, &f, n, i) : SIZE_MAX;
     from[i] = i < n_inputs ? buffer_of(k, n->src[i]) : to[i];
+    if (given_is_scheduled(&f) && is_among(from, i))
+      from[i] = copied(k, f.params[i].param, from[i]);
     if (i < n_inputs && f.params[i].is_written && !given_writes_all(k->g, &f, i))
       add_copy(k, f.params[i].param, from[i], to[i]);
   }

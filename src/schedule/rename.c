@@ -1,8 +1,11 @@
 /* Kernels under names that depend on the kernel alone. */
 #include "ir/binder.h"
 #include "ir/scalars.h"
+#include "ir/sink.h"
 #include "ir/subst.h"
 #include "schedule/passes.h"
+
+#include <string.h>
 
 typedef struct renaming {
   ir *g;
@@ -10,6 +13,7 @@ typedef struct renaming {
   map image;
   const size_t *buffers;
   node_list scalars;
+  map numbers; /* id of a range + 1 → its number */
   int64_t ranges;
 } renaming;
 
@@ -40,6 +44,22 @@ static const node *numbered(renaming *r, const node *var) {
   return scalar_renamed(r->g, var, SCALAR_OF_KERNEL, r->scalars.n - 1);
 }
 
+/** The range of a kernel, or one that a law makes: those come after. */
+static int64_t range_renamed(void *user, int64_t id) {
+  renaming *r = user;
+  const void *key = (const void *)(uintptr_t)(id + 1);
+  if (!map_has(&r->numbers, key)) map_set(r->a, &r->numbers, key, (void *)(uintptr_t)r->ranges++);
+  return (int64_t)(uintptr_t)map_get(&r->numbers, key);
+}
+
+static const node *with_lines(renaming *r, const node *sink) {
+  size_t bytes;
+  const char *lines = sink_schedule(sink, &bytes);
+  if (!lines) return sink;
+  lines = sink_lines_renamed(r->a, lines, bytes, range_renamed, r);
+  return sink_with_schedule(r->g, sink, lines, strlen(lines));
+}
+
 static const node *renamed(renaming *r, const node *n) {
   const node **src = arena_alloc(r->a, n->n_src * sizeof *src);
   for (uint32_t i = 0; i < n->n_src; i++) src[i] = map_get(&r->image, n->src[i]);
@@ -48,11 +68,12 @@ static const node *renamed(renaming *r, const node *n) {
     return ir_node(r->g, OP_PARAM, (dtype)n->dtype, src, n->n_src, &slot, 1);
   }
   if (n->op == OP_RANGE) {
-    int64_t ints[] = {r->ranges++, n->ints[1], n->ints[2], n->ints[3]};
+    int64_t ints[] = {range_renamed(r, n->ints[0]), n->ints[1], n->ints[2], n->ints[3]};
     return ir_node(r->g, OP_RANGE, DT_INDEX, src, 1, ints, 4);
   }
   if (n->op == OP_VAR && scalar_number(n->text, SCALAR_OF_GRAPH) != SIZE_MAX) return numbered(r, n);
-  return subst_rebuild(r->g, n, src);
+  const node *made = subst_rebuild(r->g, n, src);
+  return n->op == OP_SINK ? with_lines(r, made) : made;
 }
 
 static void rename_kernel(ir *g, schedule_step *step) {

@@ -5,6 +5,7 @@
    that changes a state does. */
 #include "ir/binder.h"
 #include "ir/index.h"
+#include "ir/sink.h"
 #include "ir/subst.h"
 #include "schedule/passes.h"
 
@@ -81,9 +82,12 @@ static void find_reuses(ir *g, const schedule *s, const node *sink, step_uses *u
 }
 
 void schedule_find_reuses(ir *g, const schedule *s, lives *l) {
-  for (size_t i = 0; i < s->steps.n; i++)
-    if (s->steps.at[i].kernel && s->steps.at[i].kernel->n_src == 1)
-      find_reuses(g, s, s->steps.at[i].kernel, &l->steps[i]);
+  for (size_t i = 0; i < s->steps.n; i++) {
+    const node *sink = s->steps.at[i].kernel;
+    size_t bytes; /* a schedule that is given is for the buffers that the kernel has */
+    if (sink && sink->n_src == 1 && !sink_schedule(sink, &bytes))
+      find_reuses(g, s, sink, &l->steps[i]);
+  }
 }
 
 /* What is reused. */

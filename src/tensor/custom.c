@@ -8,7 +8,7 @@
 #include "tensor/custom_host.h"
 
 #include "ir/kernel.h"
-#include "ir/kernel_text.h"
+#include "laws/kernel_text.h"
 #include "tensor/call.h"
 #include "tensor/desc.h"
 #include "tensor/dims.h"

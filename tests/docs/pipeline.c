@@ -36,6 +36,11 @@ static void print_codegen(void *user, const char *pass, const node *root) {
   print_pass(user, pass, &root, 1);
 }
 
+static void print_law(void *user, const char *line) {
+  (void)user;
+  printf("%s\n", line);
+}
+
 /** x86-64-v3: vectors of 32 bytes, and what GNU C can say. */
 static codegen_options options(printing *p) {
   codegen_options o = {.target = {.vector_bytes = 32, .threads = true}, .math = MATH_DEFAULT};
@@ -50,8 +55,11 @@ static void print_all(void *arg) {
   schedule_request r = {
       .roots = &p->root, .n_roots = 1, .after = print_pass, .watcher = p, .math = MATH_DEFAULT};
   const schedule *s = schedule_make(p->g, &r);
-  codegen_options o = options(p);
+  codegen_options o = options(p), lines = o;
+  lines.watch = (codegen_watch){.law = print_law};
   const node *program = codegen_run(p->g, s->steps.at[0].kernel, "CPU", &o);
+  puts("=== laws");
+  codegen_choose(p->g, codegen_simplify(p->g, s->steps.at[0].kernel, &o), &lines);
   tn_program_spec spec;
   spec_derive(p->g, program, &spec);
   spec.entry = "layer";

@@ -3,6 +3,7 @@
 #ifndef TENON_TESTS_IR_PASSES_H
 #define TENON_TESTS_IR_PASSES_H
 
+#include "alike.h"
 #include "codegen/codegen.h"
 #include "ir/subst.h"
 #include "ir/verify.h"
@@ -150,11 +151,12 @@ static void pass_overlap(const pass_call *c) {
   law_result(c, &l, law_overlap(&l, c->roots->at[0], r, factor, &outer, &inner));
 }
 
-/** The point is a number, or the graph's last root. */
+/** partition(RANGE,INDEX), or partition(RANGE,by,FACTOR). */
 static void pass_partition(const pass_call *c) {
   laws l = {.g = c->g};
   const node *low, *high, *r = range_named(c, argument(c, 0));
-  const node *at = c->n > 1 ? ix_const(c->g, strtoll(c->args[1], NULL, 10)) : vec_pop(c->roots);
+  bool by = !strcmp(argument(c, 1), "by");
+  law_point at = {strtoll(argument(c, by ? 2 : 1), NULL, 10), by};
   law_result(c, &l, law_partition(&l, c->roots->at[0], r, at, &low, &high));
 }
 
@@ -280,9 +282,17 @@ static void pass_sums(const pass_call *c) {
   EACH_ROOT(c, codegen_sums(&l, c->roots->at[i]));
 }
 
+/** What is chosen is replayed from its text. */
+static const node *chosen(ir *g, const node *sink, codegen_options o) {
+  str lines = str_new(ir_arena(g));
+  o.watch = (codegen_watch){.law = alike_note, .user = &lines};
+  const node *made = codegen_choose(g, sink, &o);
+  alike_replay(g, sink, &lines, made);
+  return made;
+}
+
 static void pass_choose(const pass_call *c) {
-  codegen_options o = options_of(c);
-  EACH_ROOT(c, codegen_choose(c->g, c->roots->at[i], &o));
+  EACH_ROOT(c, chosen(c->g, c->roots->at[i], options_of(c)));
 }
 
 static void pass_lower(const pass_call *c) { EACH_ROOT(c, codegen_lower(c->g, c->roots->at[i])); }

@@ -1,5 +1,6 @@
 #include "check.h"
 
+#include "../ir/alike.h"
 #include "codegen/codegen.h"
 #include "ir/binder.h"
 #include "ir/print.h"
@@ -90,6 +91,7 @@ typedef struct run {
   size_t *bytes; /* of each buffer */
   world kernels, programs;
   VEC(capture) captures;
+  str lines; /* the laws that were chosen */
   rng rng;
   void **results; /* programs_body */
   int policy;     /* of grouping */
@@ -310,6 +312,8 @@ static void after_codegen(void *user, const char *pass, const node *root) {
   vec_push(x->a, &x->captures, (capture){pass, root});
 }
 
+static void note_law(void *user, const char *line) { alike_note(&((run *)user)->lines, line); }
+
 static enum stage stage_of(const node *root) {
   if (root->op == OP_LINEAR) return STAGE_LINEAR;
   return root->n_src && root->src[0]->op == OP_OUT ? STAGE_KERNEL : STAGE_LOWERED;
@@ -353,17 +357,26 @@ static bool has_licence(run *x, const schedule_step *step, const char *pass, boo
          (!strcmp(pass, "choose") && (x->g->math & MATH_SUM));
 }
 
+static const node *captured(const run *x, const char *pass) {
+  size_t i = 0;
+  while (strcmp(x->captures.at[i].pass, pass) != 0) i++;
+  return x->captures.at[i].root;
+}
+
 /** Runs a step's stages from `first` on, each on fresh copies; the last one in `memory`. */
 static void run_stages(run *x, size_t number, const target *t, char *memory[], const char *first,
                        bool decomposes) {
   const schedule_step *step = &x->s->steps.at[number];
-  codegen_options o = {
-      .target = *t, .math = x->g->math, .watch = {.after = after_codegen, .user = x}};
+  codegen_options o = {.target = *t,
+                       .math = x->g->math,
+                       .watch = {.after = after_codegen, .law = note_law, .user = x}};
   char **baseline = NULL, **now = NULL;
   const node *last = NULL;
   x->captures.n = 0;
+  x->lines = str_new(x->a);
   report_stage(x->r, "code generation, step %zu%s", number, decomposes ? ", decomposing" : "");
   codegen_run(x->k, step->kernel, "CPU", &o);
+  alike_replay(x->k, captured(x, "simplify"), &x->lines, captured(x, "choose"));
   bool reached = false;
   for (size_t i = 0; i < x->captures.n && !failed(x); i++) {
     const capture *c = &x->captures.at[i];

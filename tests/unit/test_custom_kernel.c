@@ -1,4 +1,7 @@
 /* Custom operations that are kernels in the IR: from text to results, and what is refused. */
+#include "runtime/explanation.h"
+#include "tensor/context.h" /* before cmocka, which has a macro fail */
+
 #include "tensor_check.h"
 
 #include "ir/interp.h"
@@ -72,7 +75,7 @@ static tn_kernel *kernel_of(const char *text) {
   assert_int_equal(tn_ir_open(NULL, &ir), TN_OK);
   tn_node sink = tn_ir_parse(ir, text, strlen(text));
   if (!sink) fail_msg("%s", tn_ir_message(ir));
-  if (tn_kernel_make(ir, sink, &k) != TN_OK) fail_msg("%s", tn_ir_message(ir));
+  if (tn_kernel_make(ir, sink, NULL, &k) != TN_OK) fail_msg("%s", tn_ir_message(ir));
   tn_ir_close(ir);
   return k;
 }
@@ -262,6 +265,105 @@ static void results_go_where_they_are_needed(void **state) {
   check_floats(c, s, FLOATS(12, 6, 9, 12));
 }
 
+/* Schedules of their own. */
+
+static tn_kernel *kernel_with(const char *text, const char *schedule) {
+  tn_ir *ir;
+  tn_kernel *k;
+  tn_kernel_desc desc = TN_KERNEL_DESC_INIT;
+  desc.schedule = schedule;
+  assert_int_equal(tn_ir_open(NULL, &ir), TN_OK);
+  tn_node sink = tn_ir_parse(ir, text, strlen(text));
+  if (!sink) fail_msg("%s", tn_ir_message(ir));
+  if (tn_kernel_make(ir, sink, &desc, &k) != TN_OK) fail_msg("%s", tn_ir_message(ir));
+  tn_ir_close(ir);
+  return k;
+}
+
+/** Runs square_add, and checks that it was scheduled so. */
+static void check_scheduled(tn_context *c, const char *text, const char *schedule,
+                            const char *expected, bool alike) {
+  static float x[N], y[N];
+  explanation told;
+  for (int i = 0; i < N; i++) x[i] = (float)(i % 50);
+  tn_tensor *a = floats(c, N, x), *b = tn_add(a, tn_num(c, alike ? 0 : 1)), *out;
+  tn_tensor *in[] = {a, alike ? a : b};
+  tn_kernel *k = kernel_with(text, schedule);
+  tn_custom_desc d = TN_CUSTOM_DESC_INIT;
+  d.kernel = k;
+  tn_type type = {TN_F32, tn_shape(N)};
+  tn_custom(c, &d, in, 2, &type, &out, 1);
+  tn_kernel_free(k);
+  explanation_open(&told, &mem_system, true);
+  c->explanation = &told;
+  tn_binding *bound = compiled(c, &out, 1);
+  c->explanation = NULL;
+  check_bound(bound, tn_binding_run(bound));
+  check_bound(bound, tn_binding_read(bound, "0", TN_F32, y, sizeof y));
+  for (int i = 0; i < N; i++) assert_true(y[i] == x[i] * x[i] + x[i] + (float)!alike);
+  bool found = false;
+  for (size_t i = 0; i < told.kernels.n; i++) {
+    const explained_lines *lines = &told.kernels.at[i].schedule;
+    str all = str_new(&told.arena);
+    told.arena.diag = &c->diag;
+    for (size_t j = 0; j < lines->n; j++) str_addf(&all, "%s\n", lines->at[j]);
+    found |= !strcmp(str_text(&all), expected);
+  }
+  explanation_free(&told);
+  if (!found) fail_msg("no kernel is scheduled by\n%s", expected);
+}
+
+static void kernels_run_as_they_say(void **state) {
+  tn_context *c = *state;
+  char text[2000];
+  check_scheduled(c, square_add, "SPLIT r0 by 8: r1 r2\nKIND r2 vector",
+                  "SPLIT r0 by 8: r1 r2\nKIND r2 vector\n", false);
+  check_scheduled(c, square_add, "SPLIT r0 by 40: r9 r7 ; blocks\nKIND r9 thread",
+                  "SPLIT r0 by 40: r1 r2\nKIND r1 thread\n", false);
+  check_scheduled(c, square_add, "", "", false);
+  with(square_add, "id=0", "id=7", text);
+  check_scheduled(c, text, "SPLIT r7 by 8: r0 r1\nKIND r1 unroll\n",
+                  "SPLIT r0 by 8: r1 r2\nKIND r2 unroll\n", false);
+  with(square_add, "square_add", "square_add\\nORDER r0 to 0\\nSPLIT r0 by 10: r5 r6", text);
+  check_scheduled(c, text, NULL, "ORDER r0 to 0\nSPLIT r0 by 10: r1 r2\n", false);
+  check_scheduled(c, text, "KIND r0 loop", "KIND r0 loop\n", false);
+}
+
+/** Inputs that are one tensor are two arrays to a schedule. */
+static void schedules_are_for_the_arrays_there_are(void **state) {
+  static const char lines[] = "SPLIT r0 by 8: r1 r2\nDATA e3 inside r2 along r2: r3\n"
+                              "DATA e0 inside r2 along r2: r4\nOVERLAP r1 by 7: r5 r6\n";
+  check_scheduled(*state, square_add, lines, lines, false);
+  check_scheduled(*state, square_add, lines, lines, true);
+}
+
+static void check_unscheduled(const char *schedule, tn_status status, const char *why) {
+  tn_ir *ir;
+  tn_kernel *k = (tn_kernel *)&k;
+  tn_kernel_desc desc = TN_KERNEL_DESC_INIT;
+  desc.schedule = schedule;
+  assert_int_equal(tn_ir_open(NULL, &ir), TN_OK);
+  tn_node sink = tn_ir_parse(ir, square_add, strlen(square_add));
+  assert_int_equal(tn_kernel_make(ir, sink, &desc, &k), status);
+  assert_null(k);
+  check_text(tn_ir_message(ir), why);
+  desc.size--;
+  assert_int_equal(tn_kernel_make(ir, sink, &desc, &k), TN_ERR_ARGUMENT);
+  check_text(tn_ir_message(ir), "begin with its INIT");
+  tn_ir_close(ir);
+}
+
+static void schedules_that_do_not_apply_are_refused(void **state) {
+  (void)state;
+  check_unscheduled("SPLIT r0 by 8\nSPLIT r0 by 8", TN_ERR_ARGUMENT,
+                    "law 2 of the schedule, \"SPLIT r0 by 8\", is refused: the kernel has no range "
+                    "r0 then");
+  check_unscheduled("KIND r0 vector", TN_ERR_ARGUMENT, "the extent is no number of lanes");
+  check_unscheduled("KIND r0 local", TN_ERR_ARGUMENT, "the kind has no meaning on this target");
+  check_unscheduled("split r0 by 8", TN_ERR_FORMAT,
+                    "line 1 of the schedule: expected the name of a law, found 'split'");
+}
+
 /* What is refused. */
 
 static void check_unmade(const char *text, const char *why) {
@@ -270,7 +372,7 @@ static void check_unmade(const char *text, const char *why) {
   tn_kernel *k = (tn_kernel *)&k;
   tn_node sink = tn_ir_parse(ir, text, strlen(text));
   if (!sink) fail_msg("%s", tn_ir_message(ir));
-  assert_int_equal(tn_kernel_make(ir, sink, &k), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_kernel_make(ir, sink, NULL, &k), TN_ERR_ARGUMENT);
   assert_null(k);
   check_text(tn_ir_message(ir), why);
   assert_int_equal(tn_ir_status(ir), TN_ERR_ARGUMENT);
@@ -293,11 +395,11 @@ static void what_is_no_kernel_is_not_made(void **state) {
   with(t, "%x = param", "%n = var index [min=1 max=8] \"n\"\n%x = param", u);
   check_unmade(u, "variable n is in no param's shape");
   tn_kernel *k;
-  assert_int_equal(tn_kernel_make(NULL, NULL, &k), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_kernel_make(NULL, NULL, NULL, &k), TN_ERR_ARGUMENT);
   assert_null(k);
   tn_ir *ir;
   assert_int_equal(tn_ir_open(NULL, &ir), TN_OK);
-  assert_int_equal(tn_kernel_make(ir, NULL, &k), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_kernel_make(ir, NULL, NULL, &k), TN_ERR_ARGUMENT);
   check_text(tn_ir_message(ir), "the sink is NULL");
   tn_ir_close(ir);
   tn_kernel_free(NULL);
@@ -376,7 +478,9 @@ static void memory_may_run_out(void **state) {
     tn_kernel *k = NULL;
     if (tn_ir_open(&own, &ir) == TN_OK) {
       tn_node sink = tn_ir_parse(ir, advance, strlen(advance));
-      tn_status s = sink ? tn_kernel_make(ir, sink, &k) : tn_ir_status(ir);
+      tn_kernel_desc desc = TN_KERNEL_DESC_INIT;
+      desc.schedule = "SPLIT r0 by 2: r1 r2\nKIND r2 unroll\n";
+      tn_status s = sink ? tn_kernel_make(ir, sink, &desc, &k) : tn_ir_status(ir);
       assert_int_equal(s, k ? TN_OK : TN_ERR_MEMORY);
     }
     tn_ir_close(ir);
@@ -468,6 +572,9 @@ int main(void) {
       WITH(plans_have_kernels_that_write),
       cmocka_unit_test(states_are_written_in_place),
       WITH(results_go_where_they_are_needed),
+      WITH(kernels_run_as_they_say),
+      WITH(schedules_are_for_the_arrays_there_are),
+      cmocka_unit_test(schedules_that_do_not_apply_are_refused),
       cmocka_unit_test(what_is_no_kernel_is_not_made),
       WITH(other_arrays_are_refused),
       WITH(payloads_are_let_go),

@@ -103,6 +103,16 @@ TN_API tn_status tn_ir_execute(tn_ir *ir, tn_node linear, const tn_ir_buffer *bu
 
 /* ---- Kernels ---- */
 
+/** How a kernel is made. */
+typedef struct tn_kernel_desc {
+  size_t size;          /**< sizeof(tn_kernel_desc) */
+  const char *schedule; /**< laws, a line each, which `tenon explain --kernel` prints; "": the loops
+                             as they stand; NULL: what the sink's text says, else chosen */
+} tn_kernel_desc;
+
+#define TN_KERNEL_DESC_INIT \
+  { sizeof(tn_kernel_desc), NULL }
+
 /** Makes a tn_kernel (tensor.h) for tn_custom_desc's `kernel`: immutable, of no tn_ir, for any
     thread, with a count of 1; of a copy of a SINK of stage K (kernels over binders; one OUT).
     Its PARAMs have the slots 0 … n − 1, each one type and shape: first the inputs in order, then
@@ -125,8 +135,20 @@ TN_API tn_status tn_ir_execute(tn_ir *ir, tn_node linear, const tn_ir_buffer *bu
 
     (the stage: its value, the coordinate at which that is stored, the size of the array, the range
     that is bound). TN_ERR_ARGUMENT, and the tn_ir's message says why, for anything else; *kernel is
-    NULL then. */
-TN_API tn_status tn_kernel_make(tn_ir *ir, tn_node sink, tn_kernel **kernel);
+    NULL then.
+
+    A schedule says how it runs on every target. Lines name the kernel's ranges by their ids, and
+    what they make after a colon, for the lines below:
+
+        SPLIT r0 by 8: r1 r2
+        KIND r2 vector
+
+    All laws are in docs/pipeline.md. Each checks that it changes no result but for the order of
+    reductions; one that does not apply is refused, and the message has its line and the reason:
+    TN_ERR_ARGUMENT, or TN_ERR_FORMAT for what is no line of a schedule. After the end of a SINK's
+    name its text may hold a schedule too. `desc` NULL is its INIT. */
+TN_API tn_status tn_kernel_make(tn_ir *ir, tn_node sink, const tn_kernel_desc *desc,
+                                tn_kernel **kernel);
 
 /** One count more, or fewer. NULL is allowed. What was built with the kernel needs it no more. */
 TN_API tn_kernel *tn_kernel_retain(tn_kernel *kernel);

@@ -1,6 +1,6 @@
 /* Kernels of the caller's (unstable/ir.h): texts that were verified. */
-#ifndef TENON_IR_KERNEL_TEXT_H
-#define TENON_IR_KERNEL_TEXT_H
+#ifndef TENON_LAWS_KERNEL_TEXT_H
+#define TENON_LAWS_KERNEL_TEXT_H
 
 #include <tenon/unstable/ir.h>
 

@@ -1,8 +1,11 @@
-/* Kernels as the caller holds them: texts that were verified. */
+/* Kernels as the caller holds them: texts that were verified, and whose schedules apply. */
+#include "ir/copy.h"
 #include "ir/kernel.h"
-#include "ir/kernel_text.h"
 #include "ir/print.h"
+#include "ir/sink.h"
 #include "ir/verify.h"
+#include "laws/kernel_text.h"
+#include "laws/list.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -34,7 +37,9 @@ static tn_kernel *kernel_open(const mem *m, const char *text, size_t bytes) {
 typedef struct making {
   tn_ir *ir;
   tn_node sink;
+  const char *schedule;
   arena work;
+  ir *trial; /* where the schedule is applied */
   tn_kernel *made;
 } making;
 
@@ -48,25 +53,51 @@ static void check(const making *m) {
   diag_raise(d, TN_ERR_ARGUMENT, "%s", said.text);
 }
 
+/** The kernel with its schedule as it is printed, once that applied to a copy: index arithmetic is
+    canonical there, as it will be where the kernel is compiled. */
+static const node *scheduled(making *m) {
+  size_t bytes = m->schedule ? strlen(m->schedule) : 0;
+  const char *lines = m->schedule ? m->schedule : sink_schedule(m->sink, &bytes);
+  if (!lines) return m->sink;
+  law_list list = law_list_parse(&m->work, lines, bytes);
+  m->trial = ir_new(ir_mem(m->ir), ir_diag(m->ir), false);
+  if (!m->trial) diag_raise(ir_diag(m->ir), TN_ERR_MEMORY, "out of memory");
+  const node *copy;
+  laws l = {.g = m->trial};
+  ir_copy(m->trial, &m->work, &m->sink, 1, NULL, NULL, &copy);
+  law_list_apply(&l, copy, &list);
+  str text = str_new(&m->work);
+  law_list_print(&text, &list);
+  return sink_with_schedule(m->ir, m->sink, str_text(&text), text.n);
+}
+
 static void make(void *arg) {
   making *m = arg;
   str text = str_new(&m->work);
   check(m);
   kernel_form_of(&m->work, m->sink);
-  print_graph(&text, &m->sink, 1);
+  const node *sink = scheduled(m);
+  print_graph(&text, &sink, 1);
   m->made = kernel_open(ir_mem(m->ir), str_text(&text), strlen(str_text(&text)));
   if (!m->made) diag_raise(ir_diag(m->ir), TN_ERR_MEMORY, "out of memory");
 }
 
-tn_status tn_kernel_make(tn_ir *ir, tn_node sink, tn_kernel **out) {
+tn_status tn_kernel_make(tn_ir *ir, tn_node sink, const tn_kernel_desc *desc, tn_kernel **out) {
+  static const tn_kernel_desc init = TN_KERNEL_DESC_INIT;
   if (out) *out = NULL;
   if (!ir) return TN_ERR_ARGUMENT;
+  if (!desc) desc = &init;
+  if (desc->size != sizeof *desc)
+    return diag_set(ir_diag(ir), TN_ERR_ARGUMENT,
+                    "tn_kernel_desc.size is %zu, not %zu: begin with its INIT", desc->size,
+                    sizeof *desc);
   if (!sink || !out)
     return diag_set(ir_diag(ir), TN_ERR_ARGUMENT, "the %s is NULL",
                     sink ? "place for the kernel" : "sink");
-  making m = {.ir = ir, .sink = sink};
+  making m = {.ir = ir, .sink = sink, .schedule = desc->schedule};
   arena_init(&m.work, ir_mem(ir), ir_diag(ir));
   tn_status s = diag_catch(ir_diag(ir), make, &m);
+  ir_free(m.trial);
   arena_free(&m.work);
   *out = m.made;
   return s;

@@ -1,0 +1,101 @@
+/* What laws did, in the names of the kernel that they began with. */
+#include "laws/list.h"
+
+typedef struct naming {
+  laws *l;
+  arena *a;
+  map names; /* id of a range + 1 → its number + 1 */
+  int64_t next;
+} naming;
+
+static const void *key_of(const node *range) {
+  return (const void *)(uintptr_t)(law_id(range) + 1);
+}
+
+static void name(naming *s, const node *range, int64_t number) {
+  map_set(s->a, &s->names, key_of(range), (void *)(uintptr_t)(number + 1));
+  if (number >= s->next) s->next = number + 1;
+}
+
+static int64_t number_of(const naming *s, const node *range) {
+  return range ? (int64_t)(uintptr_t)map_get(&s->names, key_of(range)) - 1 : NO_RANGE;
+}
+
+static node_list ranges_of(laws *l, const node *sink) {
+  arena *a = ir_arena(l->g);
+  node_list order = topo_sort(a, &sink, 1, NULL, NULL), ranges = {0};
+  for (size_t i = order.n; i-- > 0;) {
+    const node *const *bound;
+    if (!node_is_binder(order.at[i])) continue;
+    for (size_t k = 0, n = binder_ranges(order.at[i], &bound); k < n; k++)
+      vec_push(a, &ranges, bound[k]);
+  }
+  return ranges;
+}
+
+node_list law_new_ranges(laws *l, const node *from, const node *made) {
+  arena *a = ir_arena(l->g);
+  node_list old = ranges_of(l, from), all = ranges_of(l, made), fresh = {0};
+  map known = {0};
+  for (size_t i = 0; i < old.n; i++) map_set(a, &known, key_of(old.at[i]), NULL);
+  for (size_t i = 0; i < all.n; i++)
+    if (!map_has(&known, key_of(all.at[i]))) vec_push(a, &fresh, all.at[i]);
+  return fresh;
+}
+
+static int64_t position(const node_list *list, const node *n) {
+  for (size_t i = 0; i < list->n; i++)
+    if (list->at[i] == n) return (int64_t)i;
+  return -1;
+}
+
+static void name_subject(naming *s, law_line *line, const law_step *step) {
+  const node *n = step->args.subject, *const *ranges = NULL;
+  bool is_binder = node_is_binder(n) && binder_ranges(n, &ranges);
+  node_list counted = {0};
+  line->subject_kind = n->op == OP_RANGE || is_binder ? 'r' : n->op == OP_STAGE ? 's' : 'e';
+  if (line->subject_kind == 'r') {
+    line->subject = number_of(s, is_binder ? ranges[0] : n);
+    return;
+  }
+  counted =
+      line->subject_kind == 's' ? law_scalars(s->l, step->from) : law_expressions(s->l, step->from);
+  line->subject = position(&counted, n);
+}
+
+/** What a law made gets numbers in order. */
+static void name_made(naming *s, law_line *line, const law_step *step) {
+  size_t n = law_principals(step->which, &step->args);
+  node_list fresh = law_new_ranges(s->l, step->from, step->made);
+  for (size_t i = 0; i < n; i++) {
+    const node *r = step->principals[i];
+    if (r) name(s, r, s->next);
+    vec_push(s->a, &line->made, number_of(s, r));
+  }
+  for (size_t i = 0; i < fresh.n; i++) {
+    if (map_has(&s->names, key_of(fresh.at[i]))) continue;
+    name(s, fresh.at[i], s->next);
+    vec_push(s->a, &line->made, number_of(s, fresh.at[i]));
+  }
+}
+
+static law_line line_of(naming *s, const law_step *step) {
+  law_line line = {.which = step->which,
+                   .number = step->args.number,
+                   .is_multiple = step->args.is_multiple,
+                   .other = number_of(s, step->args.other)};
+  name_subject(s, &line, step);
+  for (size_t i = 0; i < step->args.n; i++)
+    vec_push(s->a, &line.list, number_of(s, step->args.list[i]));
+  name_made(s, &line, step);
+  return line;
+}
+
+law_list law_list_of(laws *l, const node *from, const law_steps *steps) {
+  naming s = {.l = l, .a = ir_arena(l->g)};
+  law_list list = {0};
+  node_list ranges = ranges_of(l, from);
+  for (size_t i = 0; i < ranges.n; i++) name(&s, ranges.at[i], law_id(ranges.at[i]));
+  for (size_t i = 0; i < steps->n; i++) vec_push(s.a, &list, line_of(&s, &steps->at[i]));
+  return list;
+}

@@ -1,0 +1,53 @@
+/* Kernels that differ in the numbers of their ranges only, and schedules that are replayed. */
+#ifndef TENON_TESTS_IR_ALIKE_H
+#define TENON_TESTS_IR_ALIKE_H
+
+#include "ir/subst.h"
+#include "laws/list.h"
+
+#include <string.h>
+
+/** A kernel whose ranges are numbered from `first` on, outer ones first. */
+static inline const node *alike_renumbered(ir *g, const node *sink, int64_t first) {
+  laws l = {.g = g};
+  map with = {0};
+  const node *none = ir_node(g, OP_SINK, DT_VOID, NULL, 0, NULL, 0);
+  node_list ranges = law_new_ranges(&l, none, sink);
+  for (size_t i = 0; i < ranges.n; i++) {
+    const node *r = ranges.at[i], *extent = range_extent(r);
+    if (!node_is_const(extent)) extent = subst_ranges(g, extent, &with);
+    int64_t ints[] = {first + (int64_t)i, r->ints[1], r->ints[2], r->ints[3]};
+    map_set(ir_arena(g), &with, r, (void *)ir_node(g, OP_RANGE, DT_INDEX, &extent, 1, ints, 4));
+  }
+  return subst(g, sink, &with);
+}
+
+/** Equal kernels are the same node then: they are renumbered in one ir. */
+static inline bool alike(ir *g, const node *a, const node *b) {
+  enum { BEYOND = 1 << 30 }; /* no range has such a number yet */
+  return alike_renumbered(g, a, BEYOND) == alike_renumbered(g, b, BEYOND);
+}
+
+/** Collects lines of laws: what codegen_watch's `law` takes, for a str. */
+static inline void alike_note(void *user, const char *line) {
+  str_add(user, line);
+  str_add(user, "\n");
+}
+
+/** Raises if a schedule does not lead from one kernel to the other, or is another text once it was
+    parsed and printed. */
+static inline void alike_replay(ir *g, const node *from, const str *text, const node *to) {
+  arena *a = ir_arena(g);
+  laws l = {.g = g};
+  str again = str_new(a);
+  law_list parsed = law_list_parse(a, str_text(text), text->n);
+  law_list_print(&again, &parsed);
+  if (strcmp(str_text(text), str_text(&again)) != 0)
+    diag_raise(ir_diag(g), TN_ERR_INTERNAL, "a schedule is\n%sand once parsed\n%s", str_text(text),
+               str_text(&again));
+  if (!alike(g, law_list_apply(&l, from, &parsed), to))
+    diag_raise(ir_diag(g), TN_ERR_INTERNAL, "a schedule makes another kernel when replayed:\n%s",
+               str_text(text));
+}
+
+#endif
