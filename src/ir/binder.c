@@ -318,3 +318,12 @@ const node *binder_with_ranges(ir *g, const node *b, const node *const src[], si
   add_all(ir_arena(g), &all, src + p.pins, p.n_pins);
   return ir_node(g, (op)b->op, DT_VOID, all.at, all.n, ints, b->n_int);
 }
+
+const node *binder_with_pin(ir *g, const node *b, const node *pin) {
+  sources all = {0};
+  int64_t *ints = arena_copy(ir_arena(g), b->ints, b->n_int * sizeof *ints);
+  ints[b->op == OP_STAGE ? STAGE_PINS : FOLD_PINS]++;
+  add_all(ir_arena(g), &all, b->src, b->n_src);
+  vec_push(ir_arena(g), &all, pin);
+  return ir_node(g, (op)b->op, DT_VOID, all.at, all.n, ints, b->n_int);
+}

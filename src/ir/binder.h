@@ -175,4 +175,7 @@ bool node_is_binder(const node *n);
 const node *binder_with_ranges(ir *g, const node *b, const node *const src[], size_t n,
                                const node *const ranges[]);
 
+/** A STAGE or FOLD with one pin more. */
+const node *binder_with_pin(ir *g, const node *b, const node *pin);
+
 #endif

@@ -55,6 +55,15 @@ static const node *apply_data(laws *l, const node *sink, const law_args *a, cons
   return law_data(l, sink, a->subject, a->list, a->n, a->other, &element);
 }
 
+static const node *apply_peel(laws *l, const node *sink, const law_args *a, const node *made[]) {
+  return law_peel(l, sink, a->subject, a->number, &made[0]);
+}
+
+static const node *apply_sink(laws *l, const node *sink, const law_args *a, const node *made[]) {
+  (void)made;
+  return law_sink(l, sink, a->subject, a->other);
+}
+
 static const node *apply_kind(laws *l, const node *sink, const law_args *a, const node *made[]) {
   const node *changed;
   (void)made;

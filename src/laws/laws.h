@@ -28,7 +28,7 @@ const law_facts *law_get(law which);
 /** What a law is applied with: what its arguments in the table name. */
 typedef struct law_args {
   const node *subject;     /* RANGE, BINDER, EXPRESSION */
-  int64_t number;          /* NUMBER, POINT, KIND */
+  int64_t number;          /* NUMBER, POINT, KIND, SIDE */
   bool is_multiple;        /* POINT: "by" */
   const node *other;       /* OUTER, LANES */
   const node *const *list; /* RANGES */
@@ -127,6 +127,16 @@ typedef struct law_point {
    of the same kind; that of lanes or copies is not parted. */
 const node *law_partition(laws *l, const node *sink, const node *range, law_point point,
                           const node **low, const node **high);
+
+/** PEEL: one step of a FOLD by itself, the first or the last. First: the FOLD of the others starts
+    from what it makes, so that an array is not written only to be read back. Last: it is computed
+    where the FOLD is read, or as an array. The FOLD has one range, at least one index, provably,
+   and emits nothing. `rest`: the range of the others; NULL: there are none. */
+const node *law_peel(laws *l, const node *sink, const node *range, bool last, const node **rest);
+
+/** SINK: a STAGE or FOLD runs inside of a LOOP on which it does not depend, and in which all that
+    reads it is. */
+const node *law_sink(laws *l, const node *sink, const node *binder, const node *range);
 
 /** KIND: gives a range its kind. UNROLL and VECTOR need a constant extent. A VECTOR range must be
     its STAGE's only one and neither inside nor around another, and no extent of a range or

@@ -26,15 +26,15 @@ static const char *next_word(const char **at, size_t *bytes) {
   return *bytes ? word : NULL;
 }
 
-typedef enum argument { WORD, SUBJECT, OTHER, NUMBER, POINT, KIND, LIST } argument;
+typedef enum argument { WORD, SUBJECT, OTHER, NUMBER, POINT, KIND, SIDE, LIST } argument;
 
 static argument argument_of(const char *word, size_t bytes) {
   static const struct {
     const char *name;
     argument is;
-  } known[] = {{"RANGE", SUBJECT}, {"BINDER", SUBJECT}, {"EXPRESSION", SUBJECT},
-               {"RANGES", LIST},   {"OUTER", OTHER},    {"LANES", OTHER},
-               {"NUMBER", NUMBER}, {"POINT", POINT},    {"KIND", KIND}};
+  } known[] = {{"RANGE", SUBJECT}, {"BINDER", SUBJECT}, {"EXPRESSION", SUBJECT}, {"RANGES", LIST},
+               {"OUTER", OTHER},   {"LANES", OTHER},    {"NUMBER", NUMBER},      {"POINT", POINT},
+               {"KIND", KIND},     {"SIDE", SIDE}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (strlen(known[i].name) == bytes && !memcmp(known[i].name, word, bytes)) return known[i].is;
   return WORD;
@@ -56,6 +56,7 @@ static void print_argument(str *out, const law_line *line, argument what) {
   case NUMBER: str_addf(out, " %" PRId64, line->number); break;
   case POINT: str_addf(out, " %s %" PRId64, line->is_multiple ? "by" : "at", line->number); break;
   case KIND: str_addf(out, " %s", range_kind_name((range_kind)line->number)); break;
+  case SIDE: str_addf(out, " %s", line->number ? "last" : "first"); break;
   default:
     for (size_t i = 0; i < line->list.n; i++) print_range(out, line->list.at[i]);
   }
@@ -172,6 +173,12 @@ static int64_t take_kind(reader *r) {
   expected(r, "a kind of ranges");
 }
 
+static bool take_side(reader *r) {
+  if (take_word(r, "first", 5)) return false;
+  if (take_word(r, "last", 4)) return true;
+  expected(r, "'first' or 'last'");
+}
+
 static void take_list(reader *r, law_line *line) {
   do {
     vec_push(r->a, &line->list, take_range(r, false));
@@ -185,6 +192,7 @@ static void take_argument(reader *r, law_line *line, argument what, char form) {
   case NUMBER: skip_blanks(r), line->number = take_number(r, "a number"); break;
   case POINT: take_point(r, line); break;
   case KIND: line->number = take_kind(r); break;
+  case SIDE: line->number = take_side(r); break;
   default: take_list(r, line);
   }
 }

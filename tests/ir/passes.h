@@ -1,5 +1,5 @@
 /* The passes that IR tests may name. A pass changes the roots, or raises. Arguments stand in
-   brackets and without blanks: `split(r0,8)`. */
+   brackets and without blanks: `choose(v256)`; laws are passes too: `SPLIT(r0,by,8)`. */
 #ifndef TENON_TESTS_IR_PASSES_H
 #define TENON_TESTS_IR_PASSES_H
 
@@ -14,10 +14,11 @@
 
 #include <stdlib.h>
 
-enum { MOST_PASS_ARGUMENTS = 4, REGISTERS = 16 };
+enum { MOST_PASS_ARGUMENTS = 12, REGISTERS = 16 };
 
 typedef struct pass_call {
   ir *g;
+  const char *name;
   node_list *roots;
   size_t n;
   const char *args[MOST_PASS_ARGUMENTS];
@@ -124,111 +125,14 @@ static void pass_kernels(const pass_call *c) {
 
 /* Laws, on the kernel that is the first root. */
 
-static const node *range_named(const pass_call *c, const char *name) {
-  node_list order = topo_sort(ir_arena(c->g), c->roots->at, 1, NULL, NULL);
-  for (size_t i = 0; *name == 'r' && i < order.n; i++)
-    if (order.at[i]->op == OP_RANGE && order.at[i]->ints[0] == strtoll(name + 1, NULL, 10))
-      return order.at[i];
-  bad_argument(c, "a range of the kernel, as r0");
-}
-
-static void law_result(const pass_call *c, const laws *l, const node *changed) {
-  if (!changed) diag_raise(ir_diag(c->g), TN_ERR_ARGUMENT, "refuses: %s", l->refusal);
-  c->roots->at[0] = changed;
-}
-
-static void pass_split(const pass_call *c) {
+/** A line of a schedule, as the name of the law and what follows it. */
+static void pass_law(const pass_call *c) {
   laws l = {.g = c->g};
-  const node *outer, *inner, *r = range_named(c, argument(c, 0));
-  int64_t factor = strtoll(argument(c, 1), NULL, 10);
-  law_result(c, &l, law_split(&l, c->roots->at[0], r, factor, &outer, &inner));
-}
-
-static void pass_overlap(const pass_call *c) {
-  laws l = {.g = c->g};
-  const node *outer, *inner, *r = range_named(c, argument(c, 0));
-  int64_t factor = strtoll(argument(c, 1), NULL, 10);
-  law_result(c, &l, law_overlap(&l, c->roots->at[0], r, factor, &outer, &inner));
-}
-
-/** partition(RANGE,INDEX), or partition(RANGE,by,FACTOR). */
-static void pass_partition(const pass_call *c) {
-  laws l = {.g = c->g};
-  const node *low, *high, *r = range_named(c, argument(c, 0));
-  bool by = !strcmp(argument(c, 1), "by");
-  law_point at = {strtoll(argument(c, by ? 2 : 1), NULL, 10), by};
-  law_result(c, &l, law_partition(&l, c->roots->at[0], r, at, &low, &high));
-}
-
-static void pass_nest(const pass_call *c) {
-  laws l = {.g = c->g};
-  law_result(c, &l, law_nest(&l, c->roots->at[0], range_named(c, argument(c, 0))));
-}
-
-static void pass_order(const pass_call *c) {
-  laws l = {.g = c->g};
-  size_t position = strtoul(argument(c, 1), NULL, 10);
-  law_result(c, &l, law_order(&l, c->roots->at[0], range_named(c, argument(c, 0)), position));
-}
-
-/** The first element of a param that is read, or with `op` the first such node on one. */
-static const node *reader_of(const pass_call *c, int64_t slot, op o) {
-  const node *found = NULL;
-  node_list order = topo_sort(ir_arena(c->g), c->roots->at, 1, NULL, NULL);
-  for (size_t i = order.n; i-- > 0;) {
-    const node *n = order.at[i], *index = o == OP_INDEX ? n : n->op == o ? n->src[1] : NULL;
-    if (index && index->op == OP_INDEX && index->src[0]->op == OP_PARAM &&
-        index->src[0]->ints[0] == slot)
-      found = n;
-  }
-  return found;
-}
-
-static void copy_data(const pass_call *c, op o) {
-  laws l = {.g = c->g};
-  const node *element, *inner[MOST_PASS_ARGUMENTS];
-  const node *what = reader_of(c, strtoll(argument(c, 0), NULL, 10), o);
-  if (!what || c->n < 3) bad_argument(c, "a slot that is read, lanes and ranges");
-  for (size_t i = 2; i < c->n; i++) inner[i - 2] = range_named(c, c->args[i]);
-  const node *lanes = range_named(c, c->args[1]);
-  law_result(c, &l, law_data(&l, c->roots->at[0], what, inner, c->n - 2, lanes, &element));
-}
-
-/** data(SLOT,LANES,RANGE,…): of the first element of a param that is read. */
-static void pass_data(const pass_call *c) { copy_data(c, OP_INDEX); }
-
-/** data_where(SLOT,LANES,RANGE,…): of the first WHERE of such an element. */
-static void pass_data_where(const pass_call *c) { copy_data(c, OP_WHERE); }
-
-/** hoist(RANGE,OUTER): the stage that binds a range. */
-static void pass_hoist(const pass_call *c) {
-  laws l = {.g = c->g};
-  const node *sink = c->roots->at[0], *own, *outer = range_named(c, argument(c, 1));
-  const node *stage = law_binder(&l, sink, range_named(c, argument(c, 0)));
-  law_result(c, &l, law_hoist(&l, sink, stage, outer, &own));
-}
-
-static void pass_flatten(const pass_call *c) {
-  laws l = {.g = c->g};
-  const node *both, *r = range_named(c, argument(c, 0));
-  law_result(c, &l, law_flatten(&l, c->roots->at[0], r, &both));
-}
-
-static void pass_interchange(const pass_call *c) {
-  laws l = {.g = c->g};
-  const node *outer[MOST_PASS_ARGUMENTS], *own[MOST_PASS_ARGUMENTS];
-  for (size_t i = 1; i < c->n; i++) outer[i - 1] = range_named(c, c->args[i]);
-  const node *r = range_named(c, argument(c, 0));
-  law_result(c, &l, law_interchange(&l, c->roots->at[0], r, outer, c->n - (c->n > 0), own));
-}
-
-static void pass_kind(const pass_call *c) {
-  laws l = {.g = c->g};
-  const node *changed, *r = range_named(c, argument(c, 0));
-  range_kind k = 0;
-  while (k < KIND_LIMIT && strcmp(range_kind_name(k), argument(c, 1)) != 0) k++;
-  if (k == KIND_LIMIT) bad_argument(c, "the name of a kind of ranges");
-  law_result(c, &l, law_kind(&l, c->roots->at[0], r, k, &changed));
+  str line = str_new(ir_arena(c->g));
+  str_add(&line, c->name);
+  for (size_t i = 0; i < c->n; i++) str_addf(&line, " %s", c->args[i]);
+  law_list list = law_list_parse(ir_arena(c->g), str_text(&line), line.n);
+  c->roots->at[0] = law_list_apply(&l, c->roots->at[0], &list);
 }
 
 /* From a kernel to a program, for one of these targets. All lack what C lacks. */
@@ -379,18 +283,10 @@ static const ir_pass ir_passes[] = {
     {"normalise", pass_normalise, STAGE_TENSOR},
     {"versions", pass_versions, STAGE_TENSOR},
     {"kernels", pass_kernels, STAGE_KERNEL},
-    {"split", pass_split, STAGE_KERNEL},
-    {"overlap", pass_overlap, STAGE_KERNEL},
-    {"partition", pass_partition, STAGE_KERNEL},
-    {"nest", pass_nest, STAGE_KERNEL},
-    {"order", pass_order, STAGE_KERNEL},
-    {"data", pass_data, STAGE_KERNEL},
-    {"data_where", pass_data_where, STAGE_KERNEL},
-    {"flatten", pass_flatten, STAGE_KERNEL},
-    {"hoist", pass_hoist, STAGE_KERNEL},
-    {"interchange", pass_interchange, STAGE_KERNEL},
+#define LAW(name, function, arguments, made, file, about) {#name, pass_law, STAGE_KERNEL},
+#include "laws/laws.def"
+#undef LAW
     {"sums", pass_sums, STAGE_KERNEL},
-    {"kind", pass_kind, STAGE_KERNEL},
     {"simplify", pass_simplify, STAGE_KERNEL},
     {"choose", pass_choose, STAGE_KERNEL},
     {"lower", pass_lower, STAGE_LOWERED},

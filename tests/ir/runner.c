@@ -82,6 +82,7 @@ static void run_pass(job *j, char *text, node_list *roots) {
   }
   const ir_pass *pass = find_pass(text);
   if (!pass) diag_raise(&j->d, TN_ERR_ARGUMENT, "no pass '%s'; see tests/ir/passes.h", text);
+  c.name = pass->name;
   pass->run(&c);
   for (size_t i = 0; i < roots->n && pass->verified_as >= 0; i++)
     if (pass->verified_as == STAGE_TENSOR || roots->at[i]->op != OP_CUSTOM)
