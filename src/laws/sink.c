@@ -11,7 +11,8 @@ static const char *reader_objection(const node *b, const node_list *order) {
   return NULL;
 }
 
-/** A pin is open wherever the binder is read, or the kernel is ill-formed. */
+/** A pin is open wherever the binder is read, and no vector inside of a vector, or the kernel is
+    ill-formed. */
 static bool is_well_formed(laws *l, const node *sink) {
   diag d = {0};
   tn_status s = verify(&sink, 1, STAGE_KERNEL, ir_mem(l->g), &d);
@@ -27,8 +28,8 @@ const node *law_sink(laws *l, const node *sink, const node *binder, const node *
   if (node_is_free_in(range, binder)) return law_refuse(l, "it runs inside of the range already");
   if (range_kind_of(range) != KIND_LOOP) return law_refuse(l, "the range is no loop");
   const node *made = law_replace(l, sink, binder, binder_with_pin(l->g, binder, range));
-  if (!is_well_formed(l, made)) return law_refuse(l, "it is read where the range is not open");
-  if (law_nests_vectors(l, made, NULL)) return law_refuse(l, "a vector would run inside a vector");
+  if (!is_well_formed(l, made))
+    return law_refuse(l, "it is read outside of the range, or a vector would run inside a vector");
   law_args args = {.subject = binder, .other = range};
   return law_made(l, sink, made, LAW_SINK, &args, NULL);
 }
