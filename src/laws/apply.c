@@ -64,6 +64,11 @@ static const node *apply_sink(laws *l, const node *sink, const law_args *a, cons
   return law_sink(l, sink, a->subject, a->other);
 }
 
+static const node *apply_ungate(laws *l, const node *sink, const law_args *a, const node *made[]) {
+  (void)made;
+  return law_ungate(l, sink, a->subject);
+}
+
 static const node *apply_kind(laws *l, const node *sink, const law_args *a, const node *made[]) {
   const node *changed;
   (void)made;

@@ -138,6 +138,12 @@ const node *law_peel(laws *l, const node *sink, const node *range, bool last, co
     reads it is. */
 const node *law_sink(laws *l, const node *sink, const node *binder, const node *range);
 
+/** UNGATE: an array that is read under the condition that the element is one of it, and else is a
+    constant c, as where(0 ≤ e < n, S[e], c), gets the elements around it that these reads reach,
+    with the value c, and is read without conditions. Its ranges are its coordinates, its extents
+    numbers, and all that is read outside of it is read so, with one c. */
+const node *law_ungate(laws *l, const node *sink, const node *stage);
+
 /** KIND: gives a range its kind. UNROLL and VECTOR need a constant extent. A VECTOR range must be
     its STAGE's only one and neither inside nor around another, and no extent of a range or
     array inside may depend on it. A THREAD range must belong to an OUT's STAGE that nothing else

@@ -247,7 +247,8 @@ static inline const node *kernel_scan(kernel_maker *m) {
   return ir_op2(m->g, OP_ADD, one, kernel_of_fold(m, fold));
 }
 
-/** An array that is written down inside the kernel, read at the end of an open range's reach. */
+/** An array that is written down inside the kernel, read at the end of an open range's reach, or
+    around an open range's index where that is one of its own. */
 static inline const node *kernel_staged(kernel_maker *m) {
   size_t before = m->n, rank = 1;
   const node *reader = m->open[rng_below(&m->r, m->n)], *extent = range_extent(reader);
@@ -261,7 +262,11 @@ static inline const node *kernel_staged(kernel_maker *m) {
                                                      .extents = &extent,
                                                      .ranges = &r});
   const node *at = ix_sub(m->g, ix_add_const(m->g, extent, -1), reader);
-  return index_make(m->g, m->type, stage, 0, 1, &at);
+  if (rng_chance(&m->r, 50)) return index_make(m->g, m->type, stage, 0, 1, &at);
+  at = ix_add_const(m->g, reader, rng_between(&m->r, -2, 2));
+  const node *above = ix_le(m->g, ix_const(m->g, 0), at), *below = ix_lt(m->g, at, extent);
+  const node *x = index_make(m->g, m->type, stage, 0, 1, &at);
+  return ir_op3(m->g, OP_WHERE, ir_op2(m->g, OP_AND, above, below), x, kernel_number(m));
 }
 
 static inline const node *kernel_value(kernel_maker *m) {

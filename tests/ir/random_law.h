@@ -33,7 +33,7 @@ static inline void random_around(laws *l, rng *r, const node *what, law_args *a)
 static inline const node *random_binder(laws *l, rng *r, const node *sink, const node *range) {
   node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL), inner = {0};
   for (size_t i = 0; i < order.n; i++)
-    if (order.at[i]->op == OP_STAGE && order.at[i]->free->n)
+    if (order.at[i]->op == OP_STAGE && !stage_is_cut(order.at[i]))
       vec_push(ir_arena(l->g), &inner, order.at[i]);
   bool any = !inner.n || rng_chance(r, 30);
   return any ? law_binder(l, sink, range) : random_of(r, &inner);

@@ -1,0 +1,175 @@
+#include "laws/laws.h"
+
+#include "ir/subst.h"
+
+enum { MOST_EXTENT = 1 << 24 }; /* of an array with what is around it */
+
+/** An array, and how far reads reach beyond it along each dimension. */
+typedef struct gating {
+  laws *l;
+  ir *g;
+  const node *stage;
+  size_t rank;
+  int64_t low[IR_MOST_RANK], high[IR_MOST_RANK];
+  const node *fill; /* what stands outside; NULL: no read has a condition */
+  map with;         /* reads → what stands for them */
+} gating;
+
+static const node *extent_of(const gating *p, size_t i) { return stage_extents(p->stage, 0)[i]; }
+
+static const char *array_objection(const node *s) {
+  if (s->op != OP_STAGE || stage_values(s) != 1 || stage_is_cut(s)) return "it is no array alone";
+  if (!stage_is_whole(s, 0)) return "its coordinates are not its ranges";
+  for (size_t i = 0; i < stage_ranges(s); i++)
+    if (range_kind_of(stage_range(s)[i]) != KIND_LOOP) return "one of its ranges has a kind";
+  for (size_t i = 0; i < stage_rank(s, 0); i++) {
+    const node *n = stage_extents(s, 0)[i];
+    if (!node_is_const(n) || node_int(n) < 1 || node_int(n) > MOST_EXTENT)
+      return "one of its extents is not a number";
+  }
+  return NULL;
+}
+
+/** The conditions under which an element is one of the array; those that always hold are left out.
+ */
+static node_list conditions_of(const gating *p, const node *index) {
+  node_list all = {0};
+  for (size_t i = 0; i < p->rank; i++) {
+    const node *x = index->src[1 + i];
+    const node *ends[] = {ix_le(p->g, ix_const(p->g, 0), x), ix_lt(p->g, x, extent_of(p, i))};
+    for (int k = 0; k < 2; k++)
+      if (!node_is_bits(ends[k], 1)) vec_push(ir_arena(p->g), &all, ends[k]);
+  }
+  return all;
+}
+
+static bool has(const node_list *list, const node *n) {
+  for (size_t i = 0; i < list->n; i++)
+    if (list->at[i] == n) return true;
+  return false;
+}
+
+/** Whether a condition says just that all of these hold. */
+static bool is_all_of(arena *a, const node *condition, const node_list *wanted) {
+  node_list open = {0}, found = {0};
+  vec_push(a, &open, condition);
+  while (open.n) {
+    const node *n = vec_pop(&open);
+    if (n->op == OP_AND) {
+      vec_push(a, &open, n->src[0]);
+      vec_push(a, &open, n->src[1]);
+    } else if (has(wanted, n)) {
+      vec_push(a, &found, n);
+    } else if (!node_is_bits(n, 1)) {
+      return false;
+    }
+  }
+  for (size_t i = 0; i < wanted->n; i++)
+    if (!has(&found, wanted->at[i])) return false;
+  return true;
+}
+
+/** Notes how far a read reaches. */
+static bool reach(gating *p, const node *index) {
+  for (size_t i = 0; i < p->rank; i++) {
+    const node *x = index->src[1 + i];
+    int64_t n = node_int(extent_of(p, i));
+    if (x->lo < -MOST_EXTENT || x->hi > MOST_EXTENT) return false;
+    if (-x->lo > p->low[i]) p->low[i] = -x->lo;
+    if (x->hi - n + 1 > p->high[i]) p->high[i] = x->hi - n + 1;
+    if (n == 1 && p->low[i] + p->high[i] > 0) return false; /* no range is there to widen */
+  }
+  return true;
+}
+
+/** Why a use of an element that may be outside cannot be one of what is around the array. */
+static const char *use_objection(gating *p, const node *index, const node *use,
+                                 const node_list *conditions) {
+  if (use->op != OP_WHERE || use->src[1] != index || use->src[2]->op != OP_CONST)
+    return "it is read outside without a condition";
+  if (p->fill && p->fill != use->src[2]) return "different values stand outside of it";
+  p->fill = use->src[2];
+  if (!is_all_of(ir_arena(p->g), use->src[0], conditions))
+    return "it is read under other conditions than those of its elements";
+  return reach(p, index) ? NULL : "it is read too far outside";
+}
+
+static const char *read_objection(gating *p, const node *index, const node_list *order) {
+  const char *why = NULL;
+  node_list conditions = conditions_of(p, index);
+  for (size_t i = 0; i < order->n && conditions.n && !why; i++)
+    for (uint32_t k = 0; k < order->at[i]->n_src && !why; k++)
+      if (order->at[i]->src[k] == index) why = use_objection(p, index, order->at[i], &conditions);
+  return why;
+}
+
+static const char *objection(gating *p, const node_list *order) {
+  for (size_t i = 0; i < order->n; i++) {
+    const node *n = order->at[i];
+    const char *why = NULL;
+    for (uint32_t k = 0; k < n->n_src; k++)
+      if (n->src[k] == p->stage && n->op != OP_INDEX) return "it is not only read by its elements";
+    if (n->op == OP_INDEX && n->src[0] == p->stage) why = read_objection(p, n, order);
+    if (why) return why;
+  }
+  return p->fill ? NULL : "nothing reads it under conditions of its elements";
+}
+
+static const node *both(ir *g, const node *a, const node *b) {
+  if (node_is_bits(a, 1)) return b;
+  return node_is_bits(b, 1) ? a : ir_op2(g, OP_AND, a, b);
+}
+
+/** The array with what is around it. */
+static const node *widened(gating *p) {
+  ir *g = p->g;
+  arena *a = ir_arena(g);
+  const node *s = p->stage, *inside = ir_const_bits(g, DT_BOOL, 1);
+  size_t n = stage_ranges(s);
+  const node *const *coords = stage_coords(s, 0);
+  const node **ranges = arena_copy(a, stage_range(s), n * sizeof *ranges);
+  const node **src = arena_copy(a, s->src, s->n_src * sizeof *src);
+  map with = {0};
+  for (size_t i = 0; i < p->rank; i++) {
+    if (!p->low[i] && !p->high[i]) continue;
+    const node *extent = ix_add_const(g, extent_of(p, i), p->low[i] + p->high[i]);
+    const node *own = range_make(g, extent, KIND_LOOP), *x = ix_add_const(g, own, -p->low[i]);
+    const node *above = ix_le(g, ix_const(g, 0), x), *below = ix_lt(g, x, extent_of(p, i));
+    inside = both(g, inside, both(g, above, below));
+    map_set(a, &with, coords[i], (void *)x);
+    for (size_t k = 0; k < n; k++) ranges[k] = ranges[k] == coords[i] ? own : ranges[k];
+    src[(size_t)(&coords[i] - s->src)] = own;
+    src[(size_t)(&stage_extents(s, 0)[i] - s->src)] = extent;
+  }
+  src[0] = ir_op3(g, OP_WHERE, inside, subst(g, stage_value(s, 0), &with), p->fill);
+  return binder_with_ranges(g, s, src, n, ranges);
+}
+
+/** Reads, and choices between one and what stands outside, as reads of the array that is wider. */
+static void replace_reads(gating *p, const node *made, const node_list *order) {
+  arena *a = ir_arena(p->g);
+  for (size_t i = 0; i < order->n; i++) {
+    const node *n = order->at[i];
+    if (n->op == OP_WHERE && map_has(&p->with, n->src[1]) && n->src[1]->src[0] == p->stage &&
+        conditions_of(p, n->src[1]).n)
+      map_set(a, &p->with, n, map_get(&p->with, n->src[1]));
+    if (n->op != OP_INDEX || n->src[0] != p->stage) continue;
+    const node **coords = arena_alloc(a, (p->rank + 1) * sizeof *coords);
+    for (size_t k = 0; k < p->rank; k++)
+      coords[k] = ix_add_const(p->g, subst(p->g, n->src[1 + k], &p->with), p->low[k]);
+    map_set(a, &p->with, n,
+            (void *)index_make(p->g, (dtype)n->dtype, made, n->ints[0], p->rank, coords));
+  }
+}
+
+const node *law_ungate(laws *l, const node *sink, const node *stage) {
+  const char *why = array_objection(stage);
+  if (why) return law_refuse(l, why);
+  gating p = {.l = l, .g = l->g, .stage = stage, .rank = stage_rank(stage, 0)};
+  node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
+  why = objection(&p, &order);
+  if (why) return law_refuse(l, why);
+  replace_reads(&p, widened(&p), &order);
+  return law_made(l, sink, subst(l->g, sink, &p.with), LAW_UNGATE, &(law_args){.subject = stage},
+                  NULL);
+}
