@@ -47,7 +47,7 @@ static bool cut_one(choice *c, const node *stage) {
     const node *range = stage_range(stage)[i], *low, *high, *made;
     int64_t at = first_turn(c->laws.g, stage, range);
     if (!at) continue;
-    made = law_partition(&c->laws, c->sink, range, ix_const(c->laws.g, at), &low, &high);
+    made = law_partition(&c->laws, c->sink, range, (law_point){at, false}, &low, &high);
     if (!made) continue;
     c->sink = made;
     return true;

@@ -20,6 +20,8 @@ static const node *extent_of(const gating *p, size_t i) { return stage_extents(p
 static const char *array_objection(const node *s) {
   if (s->op != OP_STAGE || stage_values(s) != 1 || stage_is_cut(s)) return "it is no array alone";
   if (!stage_is_whole(s, 0)) return "its coordinates are not its ranges";
+  for (size_t i = 0; i < stage_rank(s, 0); i++)
+    if (stage_coords(s, 0)[i]->op == OP_AFFINE) return "its coordinates are not its ranges";
   for (size_t i = 0; i < stage_ranges(s); i++)
     if (range_kind_of(stage_range(s)[i]) != KIND_LOOP) return "one of its ranges has a kind";
   for (size_t i = 0; i < stage_rank(s, 0); i++) {
