@@ -119,9 +119,11 @@ typedef struct tn_logger {
 typedef struct tn_progress {
   /** `done` of `total` units of `what` are finished: "kernels", of what is realised or of a plan.
       It is called before each kernel is written, with 0 to total - 1 done, and once when all are
-      compiled, with `total`; where there are none, once with 0 of 0. The compilers run between the
-      last two calls, side by side: they cannot be cancelled. Kernels that were compiled before are
-      counted too. Returning false cancels the work, which then returns TN_ERR_CANCELLED. */
+      compiled, with `total`; where there are none, once with 0 of 0. Kernels that prepare a model's
+      weights come first, and `total` grows when those of its runs are known. The compilers run
+      side by side, after the last kernel of either was written: they cannot be cancelled. Kernels
+      that were compiled before are counted too. Returning false cancels the work, which then
+      returns TN_ERR_CANCELLED. */
   bool (*step)(void *user, const char *what, uint64_t done, uint64_t total);
   void *user;
   void (*destroy)(void *user);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,6 +139,13 @@ tn_status file_map_read(file_map *f, const char *path, diag *d) {
 void file_map_close(file_map *f) {
   if (f->data) munmap((void *)f->data, f->bytes);
   *f = (file_map){0};
+}
+
+/* Only of a file: what memory alone has would be gone. */
+void file_map_drop(const file_map *f, const void *at, size_t bytes) {
+  if (!f->data || !bytes || f->was_pipe) return;
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)at / page * page;
+  (void)madvise((void *)from, (uintptr_t)at + bytes - from, MADV_DONTNEED);
 }
 
 static bool write_all(int fd, const char *at, size_t bytes) {

@@ -28,6 +28,10 @@ tn_status file_map_below(file_map *f, const char *path, const char *folder, cons
 /** The same as file_map_open, and reads a pipe to its end, waiting for who writes it. */
 tn_status file_map_read(file_map *f, const char *path, diag *d);
 
+/** Lets go of the pages that some of a map's bytes lie on: they are no memory of the process any
+    more, until somebody reads them again, as anybody may at any time. What was a pipe stays. */
+void file_map_drop(const file_map *f, const void *at, size_t bytes);
+
 /** Writes a file under a temporary name beside it, then renames it: readers see the old file or
     the new one, and a failure leaves no trace. Links are followed. A file that is there keeps its
     mode, a new one has the user's. What is there and no regular file (a device, a pipe) is opened

@@ -67,6 +67,7 @@ static tn_status weight_memory(loading *l, const onnx_tensor *t, tn_buffer **out
   if (s == TN_OK) s = buffer_span(*out, &span, &c->diag);
   if (s == TN_OK)
     s = span_write(&span, (dtype)t->dtype, (dtype)t->dtype, t->data, t->elements, &c->diag);
+  onnx_drop(l->m->data->onnx, t);
   if (s != TN_OK) buffer_release(*out);
   return s;
 }
@@ -185,7 +186,10 @@ static const node *move_leaf(void *user, const node *n, const node *const src[])
   if (n->op != OP_BUFFER) return NULL;
   model_leaf *made = &m->leaves[m->n_leaves];
   made->input = map_get(&l->input_of, n);
-  if (!made->input) made->memory = buffer_retain(leaf_of(l->c, n)->memory);
+  if (!made->input) {
+    made->memory = buffer_retain(leaf_of(l->c, n)->memory);
+    made->tensor = map_get(&l->import.weights, n);
+  }
   return numbered_leaf(m->ir, n, src, m->n_leaves++);
 }
 
@@ -295,6 +299,12 @@ static plan_leaf leaf_in_plan(void *user, const node *buffer) {
   return (plan_leaf){.input = l->input, .memory = l->memory};
 }
 
+/** What other weights were made of it is in memory. */
+static void drop_weight(void *user, const node *buffer) {
+  const tn_model *m = user;
+  onnx_drop(m->data->onnx, m->leaves[buffer->ints[0]].tensor);
+}
+
 typedef struct compiling {
   tn_model *m;
   ir *ir; /* of a copy of the graph, for passes mark nodes */
@@ -329,6 +339,7 @@ static tn_status compile_copy(compiling *k) {
                   .n_labels = m->n_labels,
                   .ir = k->ir,
                   .leaf = leaf_in_plan,
+                  .was_read = drop_weight,
                   .user = m};
   return plan_make(m->context, &g, ir_arena(k->ir), &m->diag, &m->plan);
 }

@@ -31,6 +31,7 @@ void model_data_release(model_data *m); /* NULL is allowed */
 typedef struct model_leaf {
   const char *input; /* its name; NULL: a weight */
   tn_buffer *memory; /* of a weight */
+  const onnx_tensor *tensor;
 } model_leaf;
 
 /** Nothing but the plan changes after loading, not even a mark on a node, and nothing of it is in

@@ -14,6 +14,12 @@ typedef struct resident {
   size_t buffer; /* SIZE_MAX: the arrays of the step's kernel's own */
 } resident;
 
+/** An input, and the step after which none reads it. */
+typedef struct last_read {
+  execution *execution;
+  size_t buffer, step;
+} last_read;
+
 struct execution {
   executable *p;
   arena arena;
@@ -39,7 +45,10 @@ struct execution {
   tn_span **launch_spans;
   int64_t **launch_values;
   host_step *hosts;
-  int64_t *stamps; /* of each step, when it began and ended; NULL: never profiled */
+  void (*tell)(void *user, size_t buffer); /* of inputs that were read; or NULL */
+  void *user;
+  last_read *last_reads; /* of each buffer */
+  int64_t *stamps;       /* of each step, when it began and ended; NULL: never profiled */
   bool is_profiled;
   bool has_stamps; /* of the last run */
   int64_t *work_sizes, *work_room;
@@ -123,12 +132,40 @@ static void add_command(execution *e, size_t i) {
   }
 }
 
+static void find_last_reads(execution *e) {
+  const executable *p = e->p;
+  e->last_reads = arena_calloc(&e->arena, p->n_buffers + 1, sizeof *e->last_reads);
+  for (size_t i = 0; i < p->n_steps; i++)
+    for (size_t k = 0; k < p->steps[i].n_buffers; k++)
+      e->last_reads[p->steps[i].buffers[k]] = (last_read){e, p->steps[i].buffers[k], i};
+}
+
+static tn_status tell_read(void *user, tn_failure *failure) {
+  (void)failure;
+  const last_read *r = user;
+  r->execution->tell(r->execution->user, r->buffer);
+  return TN_OK;
+}
+
+static void add_tells(execution *e, size_t i) {
+  const executable_step *step = &e->p->steps[i];
+  commands_barrier(e->commands);
+  for (size_t k = 0; k < step->n_buffers; k++) {
+    last_read *r = &e->last_reads[step->buffers[k]];
+    if (r->step != i || e->p->buffers[r->buffer].role != ROLE_INPUT) continue;
+    commands_call(e->commands, tell_read, r);
+    r->step = SIZE_MAX; /* a step may read a buffer twice */
+  }
+}
+
 static void open_commands(execution *e) {
+  if (e->tell) find_last_reads(e);
   for (size_t i = 0; i < e->p->n_steps; i++) {
     if (i) commands_barrier(e->commands);
     if (e->is_profiled) commands_stamp(e->commands, &e->stamps[2 * i]);
     add_command(e, i);
     if (e->is_profiled) commands_stamp(e->commands, &e->stamps[2 * i + 1]);
+    if (e->tell) add_tells(e, i);
   }
   commands_signal_at(e->commands, e->done, &e->runs);
 }
@@ -177,6 +214,11 @@ void execution_close(execution *e) {
   arena_free(&e->arena);
   mem_free(p->mem, e, sizeof *e);
   executable_release(p);
+}
+
+void execution_watch_inputs(execution *e, void (*tell)(void *user, size_t buffer), void *user) {
+  e->tell = tell;
+  e->user = user;
 }
 
 /* What a run is given. */

@@ -82,7 +82,9 @@ typedef struct plan_graph {
   store *const *written;       /* which */
   size_t n_written;
   ir *ir; /* of the graph, to make nodes in, if memory of its leaves never changes; else NULL */
-  plan_leaf (*leaf)(void *user, const node *buffer);                           /* may raise */
+  plan_leaf (*leaf)(void *user, const node *buffer); /* may raise */
+  void (*was_read)(void *user, const node *buffer);  /* told of a leaf in memory from which others
+                                                        were made, once they are; or NULL */
   tn_status (*host)(void *user, const node_list *order, executable_host *out); /* or NULL */
   void *user;
 } plan_graph;

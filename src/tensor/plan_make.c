@@ -18,9 +18,11 @@ typedef struct making {
   nodes roots; /* outputs, then new contents */
   node_list order;
   nodes sizes;
-  nodes inputs; /* the leaf of each input */
-  map listed;   /* inputs of the graph's list */
+  nodes inputs;  /* the leaf of each input */
+  map listed;    /* inputs of the graph's list */
+  bool is_plain; /* nothing is prepared */
   prepared prepared;
+  tn_progress progress;
   const schedule_label *labels;
   map state_of; /* store → its state */
   bool has_custom;
@@ -53,7 +55,7 @@ static void list_roots(making *j) {
   if (!j->roots.n)
     diag_raise(j->d, TN_ERR_ARGUMENT, "there is neither an output nor a pending assign");
   j->labels = g->labels;
-  if (g->ir) prepare(j);
+  if (g->ir && !j->is_plain) prepare(j);
   j->order = topo_sort(j->work, j->roots.at, j->roots.n, NULL, NULL);
 }
 
@@ -147,8 +149,16 @@ static bool may_overwrite(void *user, const node *buffer) {
   return j->g->leaf(j->g->user, buffer).store && !j->has_custom;
 }
 
+/** Kernels that prepare are told with the plan's, as one. */
+static bool tell(void *user, const char *what, uint64_t done, uint64_t total) {
+  const making *j = user;
+  const tn_progress *to = &j->c->progress;
+  return to->step(to->user, what, j->prepared.kernels + done, j->prepared.kernels + total);
+}
+
 static void compile(making *j) {
   tn_context *c = j->c;
+  j->progress = (tn_progress){tell, j, NULL};
   executable_request r = {.name = j->made->name,
                           .roots = j->roots.at,
                           .n_roots = j->roots.n,
@@ -162,7 +172,7 @@ static void compile(making *j) {
                           .n_sizes = j->sizes.n,
                           .dump = &c->dump,
                           .explanation = c->explanation,
-                          .progress = c->progress.step ? &c->progress : NULL,
+                          .progress = c->progress.step ? &j->progress : NULL,
                           .logger = &c->logger,
                           .disk = c->disk,
                           .reports = &c->reports};
@@ -255,23 +265,35 @@ static void make(void *arg) {
   find_buffers(j);
   find_shared(j);
   find_vars(j);
+  if (prepare_run(&j->prepared, j->d) != TN_OK) diag_rethrow(j->d);
+}
+
+static tn_status make_one(making *j) {
+  tn_context *c = j->c;
+  tn_plan *p = j->made = mem_calloc(&c->mem, 1, sizeof *p);
+  if (!p) return diag_set(j->d, TN_ERR_MEMORY, "out of memory");
+  atomic_init(&p->count, 1);
+  p->context = c;
+  arena_init(&p->arena, &c->mem, j->d);
+  tn_status s = diag_catch(j->d, make, j);
+  prepare_release(&j->prepared);
+  p->arena.diag = NULL;
+  if (s != TN_OK) plan_drop(p);
+  return s;
 }
 
 tn_status plan_make(tn_context *c, const plan_graph *g, arena *work, diag *d, tn_plan **out) {
-  *out = NULL;
-  making j = {.c = c, .g = g, .work = work, .d = d};
-  tn_plan *p = j.made = mem_calloc(&c->mem, 1, sizeof *p);
-  if (!p) return diag_set(d, TN_ERR_MEMORY, "out of memory");
-  atomic_init(&p->count, 1);
-  p->context = c;
-  arena_init(&p->arena, &c->mem, d);
-  tn_status s = diag_catch(d, make, &j);
-  prepare_release(&j.prepared);
-  p->arena.diag = NULL;
-  if (s == TN_OK)
-    *out = p;
-  else
-    plan_drop(p);
+  making j = {.c = c, .g = g, .work = work, .d = d}, plain = j;
+  tn_status s = make_one(&j);
+  if (s == TN_ERR_MEMORY && g->ir) { /* runs may do with less */
+    plain.is_plain = true;
+    j = plain;
+    s = make_one(&j);
+    if (s == TN_OK)
+      context_log(c, TN_LOG_WARNING, "plan %s: too little memory to prepare its constants",
+                  g->name);
+  }
+  *out = s == TN_OK ? j.made : NULL;
   return s;
 }
 

@@ -1,6 +1,7 @@
 /* Model files, and the files of their external data. */
 #include "formats/onnx/proto.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,6 +100,18 @@ tn_status onnx_load_from(onnx_model **out, const char *path, const char *folder,
 
 tn_status onnx_load(onnx_model **out, const char *path, arena *a, diag *d) {
   return onnx_load_from(out, path, NULL, a, d);
+}
+
+static bool is_in(const file_map *f, const void *at) {
+  return (uintptr_t)at - (uintptr_t)f->data < f->bytes;
+}
+
+void onnx_drop(const onnx_model *m, const onnx_tensor *t) {
+  if (is_in(&m->file, t->data)) file_map_drop(&m->file, t->data, t->bytes);
+  for (size_t i = 0; i < m->external_files.n; i++) {
+    const file_map *f = &m->external_files.at[i];
+    if (is_in(f, t->data)) file_map_drop(f, t->data, t->bytes);
+  }
 }
 
 void onnx_close(onnx_model *m) {

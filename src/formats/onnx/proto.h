@@ -240,6 +240,10 @@ tn_status onnx_load_from(onnx_model **out, const char *path, const char *folder,
     closed. */
 tn_status onnx_load_external(onnx_model *m, const char *folder, arena *a, diag *d);
 
+/** Lets go of the pages of a tensor's data where that is in a map of onnx_load's (file_map_drop).
+ */
+void onnx_drop(const onnx_model *m, const onnx_tensor *t);
+
 /** Gives the maps of onnx_load back: tensor data is gone, all else stays. NULL is allowed. */
 void onnx_close(onnx_model *m);
 

@@ -1,0 +1,391 @@
+/* What is computed of a model's weights when it is first bound: once, in no more memory than it
+   must be, and right wherever the weights come from; and runs without it where memory is short. */
+#include "../models/onnx/writer.h"
+#include "base/arena.h"
+#include "temporary.h"
+#include "tensor_check.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <tenon/profile.h>
+#include <unistd.h>
+
+typedef struct fixture {
+  diag diag;
+  arena arena;
+  const char *folder, *model;
+  int remarks;
+} fixture;
+
+static void prepare(void *arg) {
+  fixture *f = arg;
+  f->folder = temporary_folder(&f->arena);
+  f->model = arena_printf(&f->arena, "%s/model.onnx", f->folder);
+}
+
+static int set_up(void **state) {
+  fixture *f = *state = calloc(1, sizeof *f);
+  arena_init(&f->arena, &mem_system, &f->diag);
+  return (int)diag_catch(&f->diag, prepare, f);
+}
+
+static int tear_down(void **state) {
+  fixture *f = *state;
+  int status = system(arena_printf(&f->arena, "rm -rf '%s'", f->folder));
+  arena_free(&f->arena);
+  free(f);
+  return status;
+}
+
+static void save(const char *path, const void *data, size_t bytes) {
+  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  assert_true(fd >= 0);
+  assert_int_equal(write(fd, data, bytes), bytes);
+  close(fd);
+}
+
+static void take_remark(void *user, tn_log_level level, const char *text) {
+  fixture *f = user;
+  f->remarks += level == TN_LOG_WARNING && strstr(text, "too little memory to prepare") != NULL;
+}
+
+static tn_open_desc desc_of(fixture *f) {
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.threads = 2;
+  d.cache_dir = arena_printf(&f->arena, "%s/cache", f->folder);
+  d.logger = (tn_logger){take_remark, f, NULL};
+  f->remarks = 0;
+  return d;
+}
+
+/* A layer whose weight is turned, exp(scale) that is computed, and the scale as it is:
+   y[n] = x[n + 1] · exp(scale[n]) + scale[n]. */
+
+static void put_layer(bytes *graph) {
+  float turn[8][8] = {{0}}, scale[8];
+  for (int i = 0; i < 8; i++) turn[i][(i + 1) % 8] = 1, scale[i] = (float)(i % 3);
+  put_weight(graph, "turn", ONNX_TYPE_F32, 2, (int64_t[]){8, 8}, turn, sizeof turn);
+  put_weight(graph, "scale", ONNX_TYPE_F32, 1, (int64_t[]){8}, scale, sizeof scale);
+  put_port(graph, 11, "x", ONNX_TYPE_F32, (const char *[]){"batch", "8", NULL});
+  put_port(graph, 12, "y", ONNX_TYPE_F32, (const char *[]){"batch", "8", NULL});
+  put_node(graph, "Gemm", (const char *[]){"x", "turn", NULL}, "turned", "transB", 1);
+  put_node(graph, "Exp", (const char *[]){"scale", NULL}, "factor", NULL, 0);
+  put_node(graph, "Mul", (const char *[]){"turned", "factor", NULL}, "scaled", NULL, 0);
+  put_node(graph, "Add", (const char *[]){"scaled", "scale", NULL}, "y", NULL, 0);
+}
+
+static void layer_file(bytes *to) {
+  bytes graph = {.n = 0};
+  put_layer(&graph);
+  to->n = 0;
+  put_model(to, "layer", &graph, 18);
+}
+
+static tn_status run_layer(tn_binding *b) {
+  static const float factor[] = {1, 2.7182818f, 7.3890561f};
+  float x[2][8], y[2][8];
+  for (size_t i = 0; i < 16; i++) x[i / 8][i % 8] = (float)i + 1;
+  tn_binding_input(b, "x", tn_shape(2, 8), TN_F32, x, sizeof x);
+  tn_status s = tn_binding_run(b);
+  if (s == TN_OK) s = tn_binding_read(b, "y", TN_F32, y, sizeof y);
+  for (size_t i = 0; i < 16 && s == TN_OK; i++) {
+    size_t k = i % 8;
+    float wanted = x[i / 8][(k + 1) % 8] * factor[k % 3] + (float)(k % 3);
+    assert_float_equal(y[i / 8][k], wanted, wanted * 1e-5f);
+  }
+  return s;
+}
+
+static void check_layer(tn_context *c, tn_model *m) {
+  tn_binding *b;
+  for (int again = 0; again < 2; again++) {
+    check_ok(c, tn_model_bind(m, &b));
+    assert_int_equal(run_layer(b), TN_OK);
+    assert_int_equal(run_layer(b), TN_OK);
+    tn_binding_free(b);
+  }
+}
+
+typedef struct pouring {
+  const char *path;
+  const bytes *from;
+} pouring;
+
+static void *pour(void *arg) {
+  const pouring *p = arg;
+  save(p->path, p->from->at, p->from->n);
+  return NULL;
+}
+
+/** Pages are dropped of files alone: a pipe's bytes, and those that were given, are nowhere else.
+ */
+static void weights_come_from_anywhere(void **state) {
+  fixture *f = *state;
+  static bytes file;
+  layer_file(&file);
+  save(f->model, file.at, file.n);
+  const char *pipe = arena_printf(&f->arena, "%s/pipe", f->folder);
+  assert_int_equal(mkfifo(pipe, 0600), 0);
+  tn_open_desc d = desc_of(f);
+  tn_context *c = tn_open(&d);
+  tn_model_desc copied = TN_MODEL_DESC_INIT;
+  copied.copy = true;
+  tn_model *m;
+  check_ok(c, tn_model_load(c, f->model, NULL, &m));
+  check_layer(c, m);
+  check_ok(c, tn_model_load(c, f->model, &copied, &m));
+  check_layer(c, m);
+  check_ok(c, tn_model_load_bytes(c, file.at, file.n, NULL, &m));
+  check_layer(c, m);
+  pthread_t t;
+  pouring p = {pipe, &file};
+  assert_int_equal(pthread_create(&t, NULL, pour, &p), 0);
+  check_ok(c, tn_model_load(c, pipe, NULL, &m));
+  pthread_join(t, NULL);
+  check_layer(c, m);
+  assert_int_equal(f->remarks, 0);
+  check_ok(c, tn_close(c));
+}
+
+/* Progress. */
+
+typedef struct told {
+  uint64_t calls, ends, done, total;
+} told;
+
+static bool take_progress(void *user, const char *what, uint64_t done, uint64_t total) {
+  told *t = user;
+  assert_string_equal(what, "kernels");
+  assert_true(done >= t->done && total >= t->total && done <= total);
+  *t = (told){t->calls + 1, t->ends + (done == total), done, total};
+  return true;
+}
+
+/** Whether kernels are compiled or found. */
+static void progress_is_told_once(void **state) {
+  fixture *f = *state;
+  static bytes file;
+  uint64_t total = 0;
+  layer_file(&file);
+  for (int again = 0; again < 2; again++) {
+    told t = {0};
+    tn_open_desc d = desc_of(f);
+    d.progress = (tn_progress){take_progress, &t, NULL};
+    tn_context *c = tn_open(&d);
+    tn_model *m;
+    tn_binding *b;
+    check_ok(c, tn_model_load_bytes(c, file.at, file.n, NULL, &m));
+    check_ok(c, tn_model_bind(m, &b));
+    assert_int_equal(t.ends, 1);
+    assert_int_equal(t.done, t.total);
+    assert_true(t.total > 1 && (!total || t.total == total));
+    total = t.total;
+    check_ok(c, tn_close(c));
+  }
+}
+
+/* Memory that is short. */
+
+typedef struct limited {
+  counting counting;
+  size_t most; /* bytes at once; 0: any */
+} limited;
+
+static void *limited_alloc(void *user, size_t bytes, size_t align) {
+  limited *l = user;
+  if (l->most && bytes > l->most) return NULL;
+  return counting_alloc(&l->counting, bytes, align);
+}
+
+static void limited_release(void *user, void *at, size_t bytes) {
+  counting_release(&((limited *)user)->counting, at, bytes);
+}
+
+static tn_context *open_limited(fixture *f, limited *l) {
+  tn_open_desc d = desc_of(f);
+  d.allocator = (tn_allocator){limited_alloc, limited_release, l, NULL};
+  return tn_open(&d);
+}
+
+/** A binding succeeds, with all prepared or with nothing, or tells that there is no memory. */
+static void memory_may_run_out_anywhere(void **state) {
+  fixture *f = *state;
+  static bytes file;
+  int without = 0;
+  layer_file(&file);
+  for (size_t at = 0;; at++) {
+    limited l = {.most = 0};
+    tn_context *c = open_limited(f, &l);
+    tn_model *m;
+    tn_binding *b;
+    check_ok(c, tn_model_load_bytes(c, file.at, file.n, NULL, &m));
+    atomic_store(&l.counting.calls, 0);
+    l.counting.fail_at = at;
+    tn_status s = tn_model_bind(m, &b);
+    bool is_over = at && atomic_load(&l.counting.calls) < at;
+    l.counting.fail_at = 0;
+    if (s != TN_OK) assert_int_equal(s, TN_ERR_MEMORY);
+    if (s != TN_OK) check_text(tn_message(c), "memory");
+    if (s == TN_OK) assert_int_equal(run_layer(b), TN_OK);
+    without += s == TN_OK && f->remarks;
+    check_ok(c, tn_close(c));
+    assert_int_equal(atomic_load(&l.counting.out), 0);
+    if (is_over) break;
+  }
+  assert_true(without > 10);
+}
+
+/* Large weights in a file of their own: each layer reads its input one place further on. */
+
+enum { LAYERS = 36, WIDE = 768, LAYER_BYTES = WIDE * WIDE * 4 };
+
+static void put_entry(bytes *tensor, const char *key, const char *value) {
+  bytes entry = {.n = 0};
+  put_text(&entry, 1, key);
+  put_text(&entry, 2, value);
+  put_message(tensor, 13, &entry);
+}
+
+static void put_external(fixture *f, bytes *graph, const char *name, size_t offset) {
+  bytes t = {.n = 0};
+  put_int(&t, 1, WIDE);
+  put_int(&t, 1, WIDE);
+  put_int(&t, 2, ONNX_TYPE_F32);
+  put_text(&t, 8, name);
+  put_entry(&t, "location", "weights");
+  put_entry(&t, "offset", arena_printf(&f->arena, "%zu", offset));
+  put_entry(&t, "length", arena_printf(&f->arena, "%d", LAYER_BYTES));
+  put_int(&t, 14, 1);
+  put_message(graph, 5, &t);
+}
+
+static void write_weights(fixture *f) {
+  float *row = calloc(WIDE, sizeof *row);
+  int fd = open(arena_printf(&f->arena, "%s/weights", f->folder), O_WRONLY | O_CREAT, 0600);
+  assert_true(fd >= 0);
+  for (int i = 0; i < LAYERS * WIDE; i++) {
+    int at = (i % WIDE + 1) % WIDE;
+    row[at] = 1;
+    assert_int_equal(write(fd, row, WIDE * sizeof *row), WIDE * sizeof *row);
+    row[at] = 0;
+  }
+  close(fd);
+  free(row);
+}
+
+static void write_wide(fixture *f) {
+  static bytes graph, file;
+  const char *from = "x";
+  graph.n = file.n = 0;
+  put_port(&graph, 11, "x", ONNX_TYPE_F32, (const char *[]){"1", "768", NULL});
+  put_port(&graph, 12, "y", ONNX_TYPE_F32, (const char *[]){"1", "768", NULL});
+  for (int i = 0; i < LAYERS; i++) {
+    const char *weight = arena_printf(&f->arena, "w%d", i);
+    const char *to = i + 1 < LAYERS ? arena_printf(&f->arena, "y%d", i) : "y";
+    put_external(f, &graph, weight, (size_t)i * LAYER_BYTES);
+    put_node(&graph, "Gemm", (const char *[]){from, weight, NULL}, to, "transB", 1);
+    from = to;
+  }
+  put_model(&file, "wide", &graph, 18);
+  save(f->model, file.at, file.n);
+}
+
+static bool run_wide(tn_binding *b) {
+  static float x[WIDE], y[WIDE];
+  bool same = true;
+  for (int i = 0; i < WIDE; i++) x[i] = (float)i;
+  tn_binding_input(b, "x", tn_shape(1, WIDE), TN_F32, x, sizeof x);
+  if (tn_binding_run(b) != TN_OK) return false;
+  if (tn_binding_read(b, "y", TN_F32, y, sizeof y) != TN_OK) return false;
+  for (int i = 0; i < WIDE; i++) same = same && y[i] == x[(i + LAYERS) % WIDE];
+  return same;
+}
+
+/** The most memory that the process ever had, in KiB. */
+static long highest_kib(void) {
+  FILE *f = fopen("/proc/self/status", "r");
+  char line[256];
+  long kib = 0;
+  while (f && fgets(line, sizeof line, f)) sscanf(line, "VmHWM: %ld", &kib);
+  if (f) fclose(f);
+  return kib;
+}
+
+/** What a process of its own needs, in KiB, to load the model and run it once; what its runs need
+    goes to `runs`. 0: something failed. */
+static long load_wide(const fixture *f, const tn_open_desc *d, long *runs) {
+  tn_context *c = tn_open(d);
+  tn_model *m;
+  tn_binding *b;
+  tn_memory memory = TN_MEMORY_INIT;
+  long before = highest_kib();
+  if (tn_model_load(c, f->model, NULL, &m) || tn_model_bind(m, &b) || !run_wide(b)) return 0;
+  long after = highest_kib();
+  if (tn_binding_memory(b, &memory)) return 0;
+  *runs = (long)((memory.values + memory.scratch) >> 10);
+  return after - before;
+}
+
+static long in_another_process(fixture *f, long *runs) {
+  tn_open_desc d = desc_of(f);
+  long told[2] = {0};
+  int ends[2];
+  assert_int_equal(pipe(ends), 0);
+  pid_t child = fork();
+  if (!child) {
+    told[0] = load_wide(f, &d, &told[1]);
+    _exit(write(ends[1], told, sizeof told) != sizeof told);
+  }
+  close(ends[1]);
+  assert_int_equal(read(ends[0], told, sizeof told), sizeof told);
+  close(ends[0]);
+  assert_int_equal(waitpid(child, NULL, 0), child);
+  *runs = told[1];
+  return told[0];
+}
+
+/** Weights count once, in the form that runs use. */
+static void loading_takes_little_more_than_runs(void **state) {
+  fixture *f = *state;
+  if (IS_SANITIZED) skip();
+  write_weights(f);
+  write_wide(f);
+  for (int again = 0; again < 2; again++) {
+    long runs, took = in_another_process(f, &runs);
+    assert_true(took > 0);
+    assert_true(runs < LAYERS * (LAYER_BYTES >> 10) + 100);
+    if (took > runs + runs / 10) fail_msg("loading took %ld KiB, where runs need %ld", took, runs);
+  }
+}
+
+/** What is too large to be there twice is read as it is. */
+static void without_memory_for_them_weights_are_not_prepared(void **state) {
+  fixture *f = *state;
+  write_weights(f);
+  write_wide(f);
+  limited l = {.most = (size_t)LAYERS * LAYER_BYTES / 2};
+  tn_context *c = open_limited(f, &l);
+  tn_model *m;
+  tn_binding *b;
+  check_ok(c, tn_model_load(c, f->model, NULL, &m));
+  check_ok(c, tn_model_bind(m, &b));
+  assert_int_equal(f->remarks, 1);
+  assert_true(run_wide(b));
+  check_ok(c, tn_close(c));
+  assert_int_equal(atomic_load(&l.counting.out), 0);
+}
+
+#define WITH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      WITH(weights_come_from_anywhere),
+      WITH(progress_is_told_once),
+      WITH(memory_may_run_out_anywhere),
+      WITH(loading_takes_little_more_than_runs),
+      WITH(without_memory_for_them_weights_are_not_prepared),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
