@@ -275,7 +275,8 @@ static void write_weights(fixture *f) {
   free(row);
 }
 
-static void write_wide(fixture *f) {
+/** `tied`: all layers have the first one's weight. */
+static void write_wide(fixture *f, bool tied) {
   static bytes graph, file;
   const char *from = "x";
   graph.n = file.n = 0;
@@ -284,7 +285,7 @@ static void write_wide(fixture *f) {
   for (int i = 0; i < LAYERS; i++) {
     const char *weight = arena_printf(&f->arena, "w%d", i);
     const char *to = i + 1 < LAYERS ? arena_printf(&f->arena, "y%d", i) : "y";
-    put_external(f, &graph, weight, (size_t)i * LAYER_BYTES);
+    put_external(f, &graph, weight, tied ? 0 : (size_t)i * LAYER_BYTES);
     put_node(&graph, "Gemm", (const char *[]){from, weight, NULL}, to, "transB", 1);
     from = to;
   }
@@ -351,7 +352,7 @@ static void loading_takes_little_more_than_runs(void **state) {
   fixture *f = *state;
   if (IS_SANITIZED) skip();
   write_weights(f);
-  write_wide(f);
+  write_wide(f, false);
   for (int again = 0; again < 2; again++) {
     long runs, took = in_another_process(f, &runs);
     assert_true(took > 0);
@@ -360,11 +361,29 @@ static void loading_takes_little_more_than_runs(void **state) {
   }
 }
 
+/** Weights that are one part of a file are one. */
+static void tied_weights_are_one(void **state) {
+  fixture *f = *state;
+  write_weights(f);
+  write_wide(f, true);
+  tn_open_desc d = desc_of(f);
+  tn_context *c = tn_open(&d);
+  tn_model *m;
+  tn_binding *b;
+  tn_memory memory = TN_MEMORY_INIT;
+  check_ok(c, tn_model_load(c, f->model, NULL, &m));
+  check_ok(c, tn_model_bind(m, &b));
+  assert_true(run_wide(b));
+  assert_int_equal(tn_binding_memory(b, &memory), TN_OK);
+  assert_int_equal(memory.values, LAYER_BYTES);
+  check_ok(c, tn_close(c));
+}
+
 /** What is too large to be there twice is read as it is. */
 static void without_memory_for_them_weights_are_not_prepared(void **state) {
   fixture *f = *state;
   write_weights(f);
-  write_wide(f);
+  write_wide(f, false);
   limited l = {.most = (size_t)LAYERS * LAYER_BYTES / 2};
   tn_context *c = open_limited(f, &l);
   tn_model *m;
@@ -381,11 +400,9 @@ static void without_memory_for_them_weights_are_not_prepared(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      WITH(weights_come_from_anywhere),
-      WITH(progress_is_told_once),
-      WITH(memory_may_run_out_anywhere),
-      WITH(loading_takes_little_more_than_runs),
-      WITH(without_memory_for_them_weights_are_not_prepared),
+      WITH(weights_come_from_anywhere),  WITH(progress_is_told_once),
+      WITH(memory_may_run_out_anywhere), WITH(loading_takes_little_more_than_runs),
+      WITH(tied_weights_are_one),        WITH(without_memory_for_them_weights_are_not_prepared),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

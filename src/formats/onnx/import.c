@@ -72,6 +72,15 @@ static void check_count(import *m, const node *n) {
     if (!node_is_bits(n->dims[i], 0)) count = ix_mul(m->b.ir, count, n->dims[i]);
 }
 
+/** The leaf of another weight that is the same part of a file; NULL: there is none. */
+static const node *tied(const import *m, const onnx_tensor *t, dtype type,
+                        const node *const dims[]) {
+  const node *n = t->bytes ? map_get(&m->placed, t->data) : NULL;
+  bool is_same = n && n->dtype == type && n->rank == t->dims.n;
+  for (size_t i = 0; i < t->dims.n && is_same; i++) is_same = n->dims[i] == dims[i];
+  return is_same ? n : NULL;
+}
+
 static value weight(import *m, const onnx_tensor *t) {
   arena *a = m->b.arena;
   dtype type = type_of(m, (int)t->dtype, "constant", t->name);
@@ -80,8 +89,11 @@ static value weight(import *m, const onnx_tensor *t) {
   for (size_t i = 0; i < t->dims.n; i++) dims[i] = ix_const(m->b.ir, t->dims.at[i]);
   if (!t->dims.n) /* scalars are part of the arithmetic */
     return (value){ir_const_bits(m->b.ir, type, scalar_load(type, t->data)), WEAK_NO};
-  const node *n = m->leaves.weight(m->leaves.user, t, type, t->dims.n, dims);
+  const node *n = tied(m, t, type, dims);
+  if (n) return (value){n, WEAK_NO};
+  n = m->leaves.weight(m->leaves.user, t, type, t->dims.n, dims);
   map_set(a, &m->weights, n, (void *)t);
+  if (t->bytes) map_set(a, &m->placed, t->data, (void *)n);
   return (value){n, WEAK_NO};
 }
 

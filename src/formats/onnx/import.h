@@ -44,6 +44,7 @@ typedef struct import {
   names sizes;     /* name of a dimension → input_size */
   map axes;        /* onnx_value of an input → input_size of each axis */
   map weights;     /* leaf of a weight → onnx_tensor */
+  map placed;      /* where a weight's data is → its leaf */
   map nonzero;     /* sizes that vary, but must not be 0 when the model runs */
   node_list asked; /* sizes that the node at hand asked for, besides those of its inputs */
   VEC(import_port) inputs, outputs;
