@@ -28,6 +28,9 @@ void choose_vectors(choice *c);
 /** Vectors along a range of a STAGE: all of it, if the last one may overlap the one before. */
 void choice_cover(choice *c, const node *range, int64_t lanes);
 
+/** squares.c: ranges along which is read and written in turns, where these are two. */
+void choose_squares(choice *c);
+
 /** tiles.c: indices of a nest that share what they read at once, each in registers of its own. */
 void choose_tiles(choice *c);
 

@@ -1,6 +1,7 @@
 /* How a kernel runs on a target: as the schedule says that it brings along; else nests cut where
    other pieces begin, and in vectors, with what is left over in nests of their own; long sums in
-   blocks; tiles in registers; an outer range over threads where there is enough to do. */
+   blocks; copies that turn axes in squares; tiles in registers; an outer range over threads where
+   there is enough to do. */
 #include "codegen/choice.h"
 #include "codegen/codegen.h"
 #include "ir/sink.h"
@@ -20,6 +21,7 @@ static const node *chosen(ir *g, const node *sink, const codegen_options *o) {
   choose_pieces(&c);
   choose_flat(&c);
   choose_blocks(&c);
+  choose_squares(&c);
   choose_vectors(&c);
   if (o->math & MATH_SUM) c.sink = codegen_sums(&c.laws, c.sink);
   choose_tiles(&c);
