@@ -8,6 +8,7 @@
 #include "device/pool.h"
 #include "device/spec.h"
 #include "ir/sink.h"
+#include "ir/copy.h"
 
 #include <string.h>
 
@@ -183,10 +184,34 @@ static const node *decompose(void *user, ir *g, const node *n) {
   return t->renderer->decompose(&t->caps, g, n);
 }
 
+/** What passes make of a kernel on their way is many times what is left of it: it goes with an ir
+   of its own. Who watches a kernel counts nodes in one ir. */
+typedef struct generating {
+  compilation *c;
+  ir *ir;
+  const node *program;
+} generating;
+
+static void generate_body(void *arg) {
+  generating *k = arg;
+  compilation *c = k->c;
+  bool is_apart = k->ir != c->ir;
+  const char *device = c->target->device->backend->name;
+  if (is_apart) ir_copy(k->ir, ir_arena(k->ir), &k->program, 1, NULL, NULL, &k->program);
+  k->program = codegen_run(k->ir, k->program, device, &c->codegen);
+  if (is_apart) ir_copy(c->ir, ir_arena(k->ir), &k->program, 1, NULL, NULL, &k->program);
+}
+
 /** SINK → PROGRAM(SINK, DEVICE, LINEAR) */
 static void generate(compilation *c, request *r) {
   if (r->program->op != OP_SINK) return;
-  r->program = codegen_run(c->ir, r->program, c->target->device->backend->name, &c->codegen);
+  bool is_watched = c->codegen.watch.after || c->codegen.watch.law;
+  generating k = {c, is_watched ? c->ir : ir_new(ir_mem(c->ir), c->diag, false), r->program};
+  if (!k.ir) diag_raise(c->diag, TN_ERR_MEMORY, "out of memory");
+  tn_status s = diag_catch(c->diag, generate_body, &k);
+  if (!is_watched) ir_free(k.ir);
+  if (s != TN_OK) diag_rethrow(c->diag);
+  r->program = k.program;
 #ifdef TENON_VERIFY
   program_node_check(c->ir, r->program);
 #endif

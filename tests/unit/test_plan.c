@@ -730,6 +730,56 @@ static void memory_may_run_out_anywhere(void **state) {
 
 #define WITH(test) cmocka_unit_test_setup_teardown(test, open_one, close_one)
 
+/* Memory of compiling. */
+
+typedef struct peak {
+  counting counting;
+  size_t most;
+} peak;
+
+static void *peak_alloc(void *user, size_t bytes, size_t align) {
+  peak *p = user;
+  void *at = counting_alloc(&p->counting, bytes, align);
+  if (atomic_load(&p->counting.out) > p->most) p->most = atomic_load(&p->counting.out);
+  return at;
+}
+
+static void peak_release(void *user, void *at, size_t bytes) {
+  counting_release(&((peak *)user)->counting, at, bytes);
+}
+
+/** The most bytes that were out while so many products were compiled, each a kernel of its own. */
+static size_t most_for(size_t kernels) {
+  enum { MOST = 24, SIZE = 40 };
+  peak p = {.most = 0};
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.device = "NULL";
+  d.cache_dir = "off";
+  d.threads = 1;
+  d.allocator = (tn_allocator){peak_alloc, peak_release, &p, NULL};
+  tn_context *c = tn_open(&d);
+  tn_tensor *out[MOST];
+  tn_plan *plan;
+  for (size_t i = 0; i < kernels; i++) {
+    char name[2][24];
+    snprintf(name[0], sizeof name[0], "x%zu", i);
+    snprintf(name[1], sizeof name[1], "w%zu", i);
+    tn_dim inner = SIZE + (tn_dim)i;
+    out[i] = tn_matmul(tn_input(c, name[0], tn_shape(SIZE, inner), TN_F32),
+                       tn_input(c, name[1], tn_shape(inner, SIZE), TN_F32));
+  }
+  check_ok(c, tn_plan_compile(c, out, kernels, NULL, &plan));
+  check_ok(c, tn_close(c));
+  return p.most;
+}
+
+/** What a kernel's passes make is gone when the next one's begin. */
+static void kernels_are_compiled_in_the_memory_of_one(void **state) {
+  (void)state;
+  size_t few = most_for(4), many = most_for(24);
+  if (many > 3 * few) fail_msg("%zu bytes for 4 kernels, %zu for 24", few, many);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       WITH(plans_run_many_times),
@@ -755,6 +805,7 @@ int main(void) {
       WITH(bindings_run_at_once),
       WITH(runs_take_turns),
       cmocka_unit_test(memory_may_run_out_anywhere),
+      cmocka_unit_test(kernels_are_compiled_in_the_memory_of_one),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
