@@ -73,12 +73,19 @@ static bool make_squares(choice *c, const node **read, const node **written, int
   return made;
 }
 
+/** Whether a kernel's own arrays may take as many bytes more. */
+static bool has_room(const choice *c, const node *stage, int64_t bytes) {
+  double room = (double)c->target->scratch - choice_bytes_beside(c, stage);
+  return !c->target->scratch || (double)bytes <= room;
+}
+
 /** Copies what is read across in the nest that binds a range. */
 static void copy_squares(choice *c, const node *read, const node *written, int64_t line) {
   const node *stage = law_binder(&c->laws, c->sink, read), *inner[] = {written, read}, *element;
   node_list nest = weigh_nest(ir_arena(c->laws.g), stage);
   const node *index = read_across(c->laws.g, &nest, read, written, line);
-  const node *made = index ? law_data(&c->laws, c->sink, index, inner, 2, NULL, &element) : NULL;
+  if (!index || !has_room(c, stage, line * line)) return; /* no element is less than a byte */
+  const node *made = law_data(&c->laws, c->sink, index, inner, 2, NULL, &element);
   if (made) c->sink = made;
 }
 

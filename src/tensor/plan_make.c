@@ -285,7 +285,8 @@ static tn_status make_one(making *j) {
 tn_status plan_make(tn_context *c, const plan_graph *g, arena *work, diag *d, tn_plan **out) {
   making j = {.c = c, .g = g, .work = work, .d = d}, plain = j;
   tn_status s = make_one(&j);
-  if (s == TN_ERR_MEMORY && g->ir) { /* runs may do with less */
+  /* Runs may do with less; what is explained is made once. */
+  if (s == TN_ERR_MEMORY && g->ir && !c->explanation) {
     plain.is_plain = true;
     j = plain;
     s = make_one(&j);
