@@ -7,8 +7,8 @@
 #include "device/piece.h"
 #include "device/pool.h"
 #include "device/spec.h"
-#include "ir/sink.h"
 #include "ir/copy.h"
+#include "ir/sink.h"
 
 #include <string.h>
 
