@@ -65,6 +65,22 @@ static int64_t block_for(const choice *c, const node *range, double bytes) {
   return most;
 }
 
+/** A FOLD whose states are carried through its loop with arrays that are built in it; nothing else
+    that carries them may be built outside of a range. */
+static bool is_scan(const node *n) {
+  bool is = false;
+  for (size_t i = 0; n->op == OP_FOLD && i < fold_states(n); i++)
+    is |= fold_op(n, i) < 0 || fold_component(n, i) >= 0;
+  return is;
+}
+
+static const node *hoist(choice *c, const node *n, const node *range) {
+  const node *own;
+  if (n->op == OP_STAGE) return law_hoist(&c->laws, c->sink, n, range, &own);
+  if (!is_scan(n)) return NULL;
+  return law_interchange_arrays(&c->laws, c->sink, fold_range(n)[0], range);
+}
+
 /** Builds all arrays that depend on a range outside of it. */
 static void hoist_all(choice *c, const node *range) {
   map refused = {0};
@@ -72,9 +88,10 @@ static void hoist_all(choice *c, const node *range) {
     again = false;
     node_list order = topo_sort(ir_arena(c->laws.g), &c->sink, 1, NULL, NULL);
     for (size_t i = 0; i < order.n && !again; i++) {
-      const node *n = order.at[i], *own;
-      if (n->op != OP_STAGE || !node_is_free_in(range, n) || map_has(&refused, n)) continue;
-      const node *made = law_hoist(&c->laws, c->sink, n, range, &own);
+      const node *n = order.at[i];
+      bool is_binder = n->op == OP_STAGE || n->op == OP_FOLD;
+      if (!is_binder || !node_is_free_in(range, n) || map_has(&refused, n)) continue;
+      const node *made = hoist(c, n, range);
       if (made)
         c->sink = made;
       else

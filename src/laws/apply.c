@@ -41,6 +41,12 @@ static const node *apply_interchange(laws *l, const node *sink, const law_args *
   return law_interchange(l, sink, a->subject, a->list, a->n, made);
 }
 
+static const node *apply_interchange_arrays(laws *l, const node *sink, const law_args *a,
+                                            const node *made[]) {
+  (void)made;
+  return law_interchange_arrays(l, sink, a->subject, a->other);
+}
+
 static const node *apply_unit(laws *l, const node *sink, const law_args *a, const node *made[]) {
   return law_unit(l, sink, a->subject, &made[0]);
 }

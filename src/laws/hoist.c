@@ -76,22 +76,35 @@ static const node *reader_of(const hoist *h, const node *index, const node *made
   return index_make(h->g, (dtype)index->dtype, made, index->ints[0], index->n_src, coords);
 }
 
+const char *hoist_objection(const node *stage, const node *outer) {
+  return array_objection(&(hoist){.stage = stage, .outer = outer});
+}
+
+const node *hoist_over(ir *g, const node *root, const node *stage, const node *outer,
+                       const node **own) {
+  hoist h = {
+      .g = g, .stage = stage, .outer = outer, .own = range_copy(g, outer, range_extent(outer))};
+  node_list order = topo_sort(ir_arena(g), &root, 1, NULL, NULL);
+  const node *made = hoisted(&h);
+  map with = {0};
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_INDEX && order.at[i]->src[0] == stage)
+      map_set(ir_arena(g), &with, order.at[i], (void *)reader_of(&h, order.at[i], made));
+  *own = h.own;
+  return subst(g, root, &with);
+}
+
 const node *law_hoist(laws *l, const node *sink, const node *stage, const node *outer,
                       const node **own) {
   arena *a = ir_arena(l->g);
   hoist h = {.g = l->g, .stage = stage, .outer = outer};
   if (stage->op != OP_STAGE) return law_refuse(l, "no STAGE is hoisted");
   node_list order = topo_sort(a, &sink, 1, NULL, NULL);
-  const char *why = array_objection(&h);
+  const char *why = hoist_objection(stage, outer);
   if (!why) why = reader_objection(&h, &order);
   if (!why) why = law_place_objection(l, sink, stage, &outer, 1);
   if (why) return law_refuse(l, why);
-  *own = h.own = range_make(l->g, range_extent(outer), KIND_LOOP);
-  const node *made = hoisted(&h);
-  map with = {0};
-  for (size_t i = 0; i < order.n; i++)
-    if (order.at[i]->op == OP_INDEX && order.at[i]->src[0] == stage)
-      map_set(a, &with, order.at[i], (void *)reader_of(&h, order.at[i], made));
+  const node *made = hoist_over(l->g, sink, stage, outer, own);
   law_args args = {.subject = stage, .other = outer};
-  return law_made(l, sink, subst(l->g, sink, &with), LAW_HOIST, &args, own);
+  return law_made(l, sink, made, LAW_HOIST, &args, own);
 }

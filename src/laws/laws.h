@@ -107,6 +107,12 @@ const node *law_data(laws *l, const node *sink, const node *what, const node *co
 const node *law_interchange(laws *l, const node *sink, const node *range, const node *const outer[],
                             size_t n, const node *own[]);
 
+/** INTERCHANGE of a FOLD that is no reduction of scalars: its states, scalars or arrays, become
+    arrays with a dimension more, for all indices of `outer`, a LOOP. What its steps read and is
+   built for one index is built for all of them at once in each of its iterations, as by HOIST; so
+   steps share what they shared before. Its states start from scalars. */
+const node *law_interchange_arrays(laws *l, const node *sink, const node *range, const node *outer);
+
 /** HOIST: a STAGE is built for all indices of a range that it is inside of at once, outside of it:
     `own` takes the place of `outer` in it, and is a first dimension of its arrays. The STAGE is
    read by its elements alone, the range is a LOOP whose extent is a number, and no range that the
@@ -161,6 +167,12 @@ const node *law_out(const node *sink, const node *stage);
 
 /** The sink with one node replaced. */
 const node *law_replace(laws *l, const node *sink, const node *what, const node *with);
+
+/** A STAGE below `root` built over all indices of a range that it depends on, `own`; and why that
+    cannot be, as far as the STAGE itself says; NULL: it can. */
+const node *hoist_over(ir *g, const node *root, const node *stage, const node *outer,
+                       const node **own);
+const char *hoist_objection(const node *stage, const node *outer);
 
 /** Why a binder cannot come to stand outside of ranges that it is inside of: what it finds in the
     states of a fold around it, or inside of the ranges, is there for one index at a time. NULL: it
