@@ -85,13 +85,17 @@ add_executable(docs_pipeline tests/docs/pipeline.c)
 set_target_properties(docs_pipeline PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
 target_link_libraries(docs_pipeline PRIVATE tenon_internal tenon_warnings Threads::Threads m)
 
-# Random graphs through all stages, and compiled: one program of several files, with more time.
+# Random graphs through all stages, and compiled: programs of several files, with more time.
 file(GLOB found CONFIGURE_DEPENDS tests/random/*.c)
-add_executable(random_graphs ${found})
-set_target_properties(random_graphs PROPERTIES
-  RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
-target_compile_definitions(random_graphs PRIVATE TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-target_link_libraries(random_graphs PRIVATE tenon_internal tenon_warnings Threads::Threads m)
+list(FILTER found EXCLUDE REGEX "/test_")
+foreach(name graphs rows)
+  add_executable(random_${name} tests/random/test_${name}.c ${found})
+  set_target_properties(random_${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+  target_compile_definitions(random_${name} PRIVATE TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(random_${name} PRIVATE tenon_internal tenon_warnings Threads::Threads m)
+endforeach()
+tenon_add_test(random.rows random random_rows)
 # The same graphs every time, so that a change is judged by itself, but others in each kind of
 # build; new ones where they are many (check-long.sh).
 string(SHA1 seed "${CMAKE_BUILD_TYPE} ${CMAKE_C_COMPILER_ID} ${TENON_SANITIZE}")

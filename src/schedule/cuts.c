@@ -61,6 +61,7 @@ static bool is_at_hand(const cutting *c, const value *v, const value *u, size_t 
  */
 static bool follows(const cutting *c, const value *v, const value *last, const value *u) {
   if (!v->body || value_is_reduction(v) || v->only_loaded || v->places->home) return false;
+  if (value_is_bound(v)) return false;
   if (v->facts->bytes > last->facts->bytes || v->facts->points != last->facts->points) return false;
   for (size_t i = 0; i < v->reads.n; i++) {
     const node *read = v->reads.at[i];

@@ -45,6 +45,11 @@ static bool better_written(grouping *s, const value *v, const option *const best
   return kept > write_price(s, v, home);
 }
 
+/** Computes a value in all groups that read it. */
+static void take_all(grouping *s, const value *v, const option *const best[]) {
+  for (size_t i = 0; i < v->places->uses.n; i++) take(s, v->places->uses.at[i], best[i]);
+}
+
 static void visit(grouping *s, value *v) {
   size_t n = v->places->uses.n;
   if (!n && !v->stores.n) return; /* what reads it was simplified away */
@@ -54,14 +59,17 @@ static void visit(grouping *s, value *v) {
     *o = options_of(s, v->places->uses.at[i]);
     best[i] = choose(s, o);
   }
+  if (value_is_bound(v)) {
+    take_all(s, v, best);
+    return;
+  }
   use *home = host_of(s, v, best);
   bool must = must_write(s, v, best), is_written = must || better_written(s, v, best, home);
   if (s->tells) tell_decision(s, v, home, must, is_written, write_price(s, v, home));
-  if (is_written) {
+  if (is_written)
     write_value(s, v, best, home);
-    return;
-  }
-  for (size_t i = 0; i < n; i++) take(s, v->places->uses.at[i], best[i]);
+  else
+    take_all(s, v, best);
 }
 
 static void sort_by_key(grouping *s) {

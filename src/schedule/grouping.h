@@ -41,6 +41,9 @@ typedef struct options {
 
 use *use_of(grouping *s, group *g, value *v);
 
+/** What is held for a value in a group is its own from now on. */
+void release(group *g, const value *v);
+
 /** A group needs an element of v; `under`: the level of what its indices are computed from. */
 void add_point_of(grouping *s, group *g, value *v, const node *index, size_t under);
 

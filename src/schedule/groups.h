@@ -56,6 +56,7 @@ struct group {
   size_t frontier; /* values that it reads and that are not decided yet, or loaded */
   size_t outputs;  /* arrays that it writes */
   size_t members;  /* values that it computes */
+  value_room held; /* what bound values will need that are not decided */
   double scratch;  /* bytes of the arrays that it builds in nests */
   code code;       /* of all that it computes, if what is not decided is loaded; */
   double lanes;    /* in vectors of so many elements */
@@ -76,8 +77,12 @@ typedef VEC(group *) groups;
 point *point_of(const use *u, const node *index);
 
 /** What stands for a value's coordinates, and for the ranges it reduces over, at INDEX(tensor; e …)
-    and in a fold's nest; `fold` NULL: for the coordinates alone. */
+    and in a fold's nest; `fold` NULL: for the coordinates alone. Of a scan also for coordinates of
+    its states. */
 map coords_at(arena *a, const value *v, const node *index, const nest *fold);
+
+/** The point of a value at an INDEX: of a scan without what is read of which state. */
+const node *point_index(ir *g, const value *v, const node *index);
 
 /** Sizes or coordinates of a value in the order in which its own array has them. */
 void value_in_memory(const value *v, const node *const from[], const node *to[]);

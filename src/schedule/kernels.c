@@ -104,11 +104,20 @@ static const node *loaded_array(const kernels *k, const node *tensor) {
   return v ? v->stores.at[0].array : tensor;
 }
 
+/** A state of a scan: the coordinates after those of the scan are the state's own. */
+static const node *read_state(kernels *k, const use *u, const node *index, const node *const *src) {
+  const point *p = point_of(u, point_index(k->g, u->v, index));
+  size_t rank = u->v->rank, n = index->n_src - 1 - rank;
+  return index_make(k->g, (dtype)index->dtype, map_get(&k->folds, p->fold), index->ints[0], n,
+                    src + 1 + rank);
+}
+
 /** An element of an array: in memory, or built in a nest. */
 static const node *read(kernels *k, const node *index, const node *const *src) {
   const use *u = use_read(k, index);
   dtype t = (dtype)index->dtype;
   const node **at = arena_copy(k->a, src + 1, (index->n_src - 1) * sizeof *at);
+  if (u && u->v->scan) return read_state(k, u, index, src);
   if (!u || u->how != PLACED) {
     const value *v = map_get(&k->values->of, index->src[0]);
     if (v) value_in_memory(v, src + 1, at);
@@ -195,7 +204,8 @@ typedef VEC(element) elements;
 static void add_wanted(kernels *k, const node *index, elements *wanted) {
   const use *u = use_read(k, index);
   if (!u || u->how == LOADED || (u->how == PLACED && map_has(&k->stages, u))) return;
-  const point *p = u->how == PLACED ? &u->built : point_of(u, index);
+  const point *p = u->how == PLACED ? &u->built : point_of(u, point_index(k->g, u->v, index));
+  if (p && u->v->scan && map_has(&k->folds, p->fold)) return;
   if (!p) diag_raise(k->a->diag, TN_ERR_INTERNAL, "an element that its kernel does not know");
   vec_push(k->a, wanted, (element){u, p});
 }
@@ -212,11 +222,52 @@ static const node *ready_body(kernels *k, const value *v, const point *p, elemen
   return missing->n == before ? resolved(k, body) : NULL;
 }
 
+/** The STAGE over all coordinates of a nest. */
+static const node *stage_over(kernels *k, const nest *n, const node *x) {
+  const node *ranges[MOST_RANGES];
+  return stage_make(k->g, &(stage_spec){.n_values = 1,
+                                        .n_ranges = nest_order(&k->group->nests, n, ranges),
+                                        .values = &x,
+                                        .ranks = &n->n_index,
+                                        .coords = n->index,
+                                        .extents = n->extents,
+                                        .ranges = ranges});
+}
+
+/** The FOLD of a scan; NULL if something is missing. */
+static const node *ready_scan(kernels *k, const nest *loop, elements *missing) {
+  const value *v = loop->states.at[0].v;
+  const value_scan *scan = v->scan;
+  const node *body = ready_body(k, v, loop->states.at[0].point, missing);
+  if (!body) return NULL;
+  const node **inits = arena_alloc(k->a, scan->n * sizeof *inits);
+  const node **steps = arena_alloc(k->a, scan->n * sizeof *steps);
+  int64_t *ops = arena_alloc(k->a, scan->n * sizeof *ops);
+  int64_t *components = arena_alloc(k->a, scan->n * sizeof *components);
+  for (size_t i = 0; i < scan->n; i++) {
+    const nest *array = loop->arrays[i];
+    inits[i] = scan->state[i].init;
+    steps[i] = array ? stage_over(k, array, body->src[i]) : body->src[i];
+    ops[i] = -1;
+    components[i] = array ? 0 : -1;
+  }
+  const node *made = fold_make(k->g, &(fold_spec){.n_states = scan->n,
+                                                  .n_ranges = 1,
+                                                  .inits = inits,
+                                                  .steps = steps,
+                                                  .ops = ops,
+                                                  .components = components,
+                                                  .ranges = loop->index});
+  map_set(k->a, &k->folds, loop, (void *)made);
+  return made;
+}
+
 /** The FOLD of a nest with all its states; NULL if something is missing. */
 static const node *ready_fold(kernels *k, const nest *n, elements *missing) {
   const node *made = map_get(&k->folds, n), **terms;
   size_t before = missing->n;
   if (made) return made;
+  if (n->arrays) return ready_scan(k, n, missing);
   terms = arena_alloc(k->a, n->states.n * sizeof *terms);
   for (size_t i = 0; i < n->states.n; i++)
     terms[i] = ready_body(k, n->states.at[i].v, n->states.at[i].point, missing);
@@ -239,8 +290,11 @@ static const node *ready_element(kernels *k, const element *e, elements *missing
 static bool build(kernels *k, const element *e, elements *missing) {
   const node *x = ready_element(k, e, missing);
   if (!x) return false;
+  if (e->use->how == PLACED) {
+    map_set(k->a, &k->stages, e->use, (void *)build_stage(k, e->use, x));
+    x = read(k, e->point->index, e->point->index->src);
+  }
   map_set(k->a, &k->built, e->point->index, (void *)x);
-  if (e->use->how == PLACED) map_set(k->a, &k->stages, e->use, (void *)build_stage(k, e->use, x));
   return true;
 }
 

@@ -24,7 +24,8 @@ typedef struct nest {
   range_mask outer;              /* what is open around it: its place */
   unsigned depth;                /* nests around it, itself included */
   size_t level;                  /* reduction level of what it computes */
-  VEC(fold_state) states;        /* NEST_FOLD: reductions that share it */
+  VEC(fold_state) states;        /* NEST_FOLD: reductions that share it, or one scan, */
+  struct nest **arrays;          /* and the nests of its states that are arrays; else NULL */
   range_mask chain[MOST_RANGES]; /* sets of ranges that are outermost, each within the next */
   size_t n_chain;
   size_t n_index;

@@ -23,12 +23,12 @@ static double compute_price(const grouping *s, const value *v, double times, dou
 static bool contracts(const value *v) { return value_is_reduction(v) && v->facts->factors.n > 1; }
 
 /** A contraction keeps what it loads in tiles of the ranges that arrays are made over: one element
-   at a time, in another reduction, it loads all of it again. */
+   at a time, in another reduction, it loads all of it again. A scan's loop is one over blocks. */
 static double slowness(const grouping *s, const group *g, const value *v, range_mask open) {
   double slow = 1;
   for (range_mask rest = open & ~g->root->own; rest && contracts(v); rest &= rest - 1) {
     const nest *n = g->nests.nest_of[__builtin_ctzll(rest)];
-    double here = n->kind == NEST_STAGE ? ARRAY_TILE : s->m->tile;
+    double here = n->kind == NEST_STAGE || n->arrays ? ARRAY_TILE : s->m->tile;
     if (here > slow) slow = here;
   }
   return slow;
@@ -208,11 +208,13 @@ static void add_placed(grouping *s, const use *u, uint64_t shared, options *o) {
   double bytes = stage_bytes(v, shared),
          elements = bytes / (double)dtype_bytes((dtype)v->tensor->dtype);
   bool all = shared == (UINT64_C(1) << v->rank) - 1;
-  if (all || !bytes || bytes + u->g->scratch > s->m->scratch) return;
+  if ((all && !v->is_array) || !bytes) return;
+  if (bytes + u->g->scratch + u->g->held.scratch > s->m->scratch) return;
   double share = times * elements / (v->facts->points > 1 ? v->facts->points : 1);
   double price = compute_price(s, v, share, parallel, slowness_of_array(s, v, shared));
   price += bytes * (double)(1 + u->points.n) * times * price_private(s->m, bytes) / parallel;
   price += stream_price(s, u->g, v, coords, open, bytes);
+  if (all && o->n) price = o->at[0].price - 1; /* the same, with a name */
   add_option(o, PLACED, shared, price);
 }
 
@@ -229,7 +231,19 @@ static void add_all_placed(grouping *s, const use *u, options *o) {
   while (drop_innermost(u, &shared));
 }
 
+/** What is computed in a scan's loop, and scans: where it is read, or as what is best there. */
+static options bound_options(const use *u) {
+  options o = {.n = 0};
+  const value *v = u->v;
+  uint64_t all = (UINT64_C(1) << v->rank) - 1, shared = all & ~v->array;
+  bool may_be = v->is_inside && !(shared & ~shared_axes(u)) && stage_bytes(v, shared) > 0;
+  add_option(&o, INLINED, 0, 0);
+  if (may_be) add_option(&o, PLACED, shared, v->is_array ? -1 : 1);
+  return o;
+}
+
 options options_of(grouping *s, const use *u) {
+  if (value_is_bound(u->v)) return bound_options(u);
   options o = {.n = 0};
   o.refusal = u->is_whole         ? "a step reads it as a whole"
               : u->v->only_loaded ? "what reads it only loads it"

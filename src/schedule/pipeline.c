@@ -40,6 +40,18 @@ static machine machine_of(const schedule_request *r) {
                    .vector = (double)r->vector};
 }
 
+/** The machine that laws before the search are priced for: by other policies than prices, one with
+    no room for a row, for which they are applied wherever that is legal; or NULL: none is. */
+static const machine *machine_for_laws(const schedule_request *r, const machine *m,
+                                       machine *small) {
+  if (r->policy == GROUPING_STAGED) return NULL;
+  if (r->policy == GROUPING_PRICED) return m;
+  *small = *m;
+  small->cache[0] = small->cache[1] = (double)(16 << r->seed % 4);
+  small->scratch = (double)(512 << r->seed % 3);
+  return small;
+}
+
 static grouping_request grouping_of(const schedule_request *r) {
   size_t arguments = r->arguments && r->arguments < MOST_ARGUMENTS ? r->arguments : MOST_ARGUMENTS;
   return (grouping_request){.machine = machine_of(r),
@@ -61,7 +73,8 @@ schedule *schedule_make(ir *g, const schedule_request *r) {
   done(g, r, PASS_PARTS, &n);
   schedule_versions(g, r, &n);
   done(g, r, PASS_VERSIONS, &n);
-  schedule_values(g, r->math, &n, &v);
+  machine small;
+  schedule_values(g, r->math, machine_for_laws(r, &request.machine, &small), &n, &v);
   groups groups = schedule_groups(g, &request, &v);
   schedule_kernels(g, &n, &v, &groups, r->arguments, s);
   lives l = lives_of(g, s);

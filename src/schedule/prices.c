@@ -92,7 +92,7 @@ static double body_weight(pricing *p, const value *v, code *own) {
 
 static void find_code(pricing *p, value *v) {
   value_facts *f = v->facts;
-  bool free = !value_is_reduction(v) && !v->only_loaded;
+  bool free = !value_is_reduction(v) && !v->only_loaded && !value_is_bound(v);
   if (!v->body) return;
   for (size_t i = 0; i < v->reads.n; i++) {
     const node *read = v->reads.at[i];
@@ -272,8 +272,8 @@ static void find_costs(pricing *p, value *v) {
     const value *from = map_get(&p->values->of, v->sources.at[i]);
     if (from) add_source(p, f, from);
   }
-  f->is_kept = v->stores.n || v->is_cut || v->was_written ||
-               (f->readers > 1 && f->again > p->m->launch + 2 * price_load(p->m, v));
+  bool is_dear = f->readers > 1 && f->again > p->m->launch + 2 * price_load(p->m, v);
+  f->is_kept = v->stores.n || v->is_cut || v->was_written || (is_dear && !value_is_bound(v));
 }
 
 static void count_readers(pricing *p) {

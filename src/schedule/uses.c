@@ -10,6 +10,17 @@ enum {
   MOST_CODE = 2048 /* instructions: what a compiler is done with in about a second */
 };
 
+static value_room room_sum(value_room a, value_room b) {
+  return (value_room){a.nests + b.nests, a.ranges + b.ranges, a.arguments + b.arguments,
+                      a.scratch + b.scratch};
+}
+
+void release(group *g, const value *v) {
+  value_room *h = &g->held, less = v->room;
+  *h = (value_room){h->nests - less.nests, h->ranges - less.ranges, h->arguments - less.arguments,
+                    h->scratch - less.scratch};
+}
+
 use *use_of(grouping *s, group *g, value *v) {
   use *u = map_get(&g->use_of, v);
   if (u) return u;
@@ -19,6 +30,7 @@ use *use_of(grouping *s, group *g, value *v) {
   vec_push(s->a, &g->uses, u);
   vec_push(s->a, &v->places->uses, u);
   g->frontier++;
+  g->held = room_sum(g->held, v->room);
   return u;
 }
 
@@ -50,11 +62,16 @@ point *point_of(const use *u, const node *index) {
 static void add_point(grouping *s, group *g, const node *index, size_t under) {
   value *v = map_get(&s->values->of, index->src[0]);
   if (v) {
-    add_point_of(s, g, v, index, under);
+    add_point_of(s, g, v, point_index(s->g, v, index), under);
     return;
   }
   map_set(s->a, &g->inputs, index->src[0], g);
   is_new(s, g, &(point){.index = index}, 0);
+}
+
+const node *point_index(ir *g, const value *v, const node *index) {
+  if (!v->scan) return index;
+  return index_make(g, (dtype)v->tensor->dtype, v->tensor, 0, v->rank, index->src + 1);
 }
 
 map coords_at(arena *a, const value *v, const node *index, const nest *fold) {
@@ -63,6 +80,9 @@ map coords_at(arena *a, const value *v, const node *index, const nest *fold) {
     if (v->coords[i]->op == OP_RANGE) map_set(a, &with, v->coords[i], (void *)index->src[1 + i]);
   for (size_t i = 0; fold && i < v->n_reduced; i++)
     map_set(a, &with, v->reduced[i], (void *)fold->index[i]);
+  for (size_t i = 0; fold && v->scan && i < v->scan->n; i++)
+    for (size_t k = 0; k < v->scan->state[i].rank; k++)
+      map_set(a, &with, v->scan->state[i].coords[k], (void *)fold->arrays[i]->index[k]);
   return with;
 }
 
@@ -84,7 +104,19 @@ size_t new_reads(const grouping *s, const group *g, const value *v) {
   return n;
 }
 
-size_t group_arguments(const group *g) { return g->frontier + g->inputs.n + g->outputs; }
+size_t group_arguments(const group *g) {
+  return g->frontier + g->inputs.n + g->outputs + g->held.arguments;
+}
+
+/** What computing v needs of those that are bound to be computed with it. */
+static value_room room_behind(const grouping *s, const group *g, const value *v) {
+  value_room room = {0};
+  for (size_t i = 0; i < v->sources.n; i++) {
+    const value *from = map_get(&s->values->of, v->sources.at[i]);
+    if (from && from->scan && !map_has(&g->use_of, from)) room = room_sum(room, from->room);
+  }
+  return room;
+}
 
 /** What does not fit as a whole, but into another kernel, is not begun. */
 static bool has_room_for_code(const group *g, const demand *more) {
@@ -94,10 +126,14 @@ static bool has_room_for_code(const group *g, const demand *more) {
 }
 
 bool has_room(const grouping *s, const group *g, const value *v, const demand *more) {
-  size_t reads = new_reads(s, g, v);
+  value_room behind = room_behind(s, g, v);
+  size_t reads = new_reads(s, g, v) + behind.arguments;
+  size_t nests = g->nests.at.n + g->held.nests + more->nests + behind.nests;
+  size_t ranges = g->nests.n_ranges + g->held.ranges + more->ranges + behind.ranges;
+  double scratch = behind.scratch ? g->scratch + g->held.scratch + behind.scratch : 0;
   return (group_arguments(g) + reads <= s->request->arguments || !reads) &&
-         g->members < MOST_MEMBERS && g->nests.at.n + more->nests <= MOST_NESTS &&
-         g->nests.n_ranges + more->ranges <= MOST_RANGES && has_room_for_code(g, more);
+         scratch <= s->m->scratch && g->members < MOST_MEMBERS && nests <= MOST_NESTS &&
+         ranges <= MOST_RANGES && has_room_for_code(g, more);
 }
 
 static const node *at_point(grouping *s, const value *v, const point *p, const node *n) {

@@ -1,10 +1,10 @@
 #include "schedule/values.h"
 
 #include "ir/binder.h"
+#include "ir/rewrite.h"
 #include "schedule/collapse.h"
 #include "schedule/given.h"
-
-#include <string.h>
+#include "schedule/law_groups.h"
 
 typedef struct reading {
   ir *g;
@@ -59,61 +59,81 @@ static void find_tensors(reading *r) {
 
 /* Bodies. */
 
-static bool is_known(const reading *r, const node *x) {
-  return x->op == OP_PARAM || map_has(&r->is_value, x);
+/** Whether something is read as it is: a PARAM, or a tensor that is a key of a map. */
+static bool is_known(const map *tensors, const node *x) {
+  return x->op == OP_PARAM || map_has(tensors, x);
 }
 
-static bool is_inside(const node *n, void *user) { return !is_known(user, n); }
+static bool is_inside(const node *n, void *tensors) { return !is_known(tensors, n); }
 
-static node_list reads_of(reading *r, const node *body) {
-  node_list reads = {0}, order = topo_sort(r->a, &body, 1, is_inside, r);
+static node_list reads_of(arena *a, const map *tensors, const node *body) {
+  node_list reads = {0}, order = topo_sort(a, &body, 1, is_inside, (void *)tensors);
   for (size_t i = 0; i < order.n; i++)
-    if (order.at[i]->op == OP_INDEX) vec_push(r->a, &reads, order.at[i]);
+    if (order.at[i]->op == OP_INDEX && order.at[i]->src[0]->op != OP_STATE)
+      vec_push(a, &reads, order.at[i]);
   return reads;
 }
 
-static node_list sources_of(reading *r, const node_list *reads) {
+static node_list sources_of(arena *a, const node_list *reads) {
   node_list sources = {0};
   map seen = {0};
   for (size_t i = 0; i < reads->n; i++) {
     const node *tensor = reads->at[i]->src[0];
     if (map_has(&seen, tensor)) continue;
-    map_set(r->a, &seen, tensor, NULL);
-    vec_push(r->a, &sources, tensor);
+    map_set(a, &seen, tensor, NULL);
+    vec_push(a, &sources, tensor);
   }
   return sources;
 }
 
 /** An element of a tensor: of a value or a PARAM as it is, of anything else in terms of these. */
 static const node *element(reading *r, const node *x, const node *const coords[]) {
-  if (is_known(r, x)) return index_make(r->g, (dtype)x->dtype, x, 0, x->rank, coords);
+  if (is_known(&r->is_value, x)) return index_make(r->g, (dtype)x->dtype, x, 0, x->rank, coords);
   return ranges_element(r->g, &r->is_value, x, x->rank, coords);
 }
 
-static const node *const *open_coords(reading *r, size_t rank, const node *const dims[]) {
-  const node **coords = arena_alloc(r->a, (rank + 1) * sizeof *coords);
+static const node *const *open_coords(ir *g, size_t rank, const node *const dims[]) {
+  const node **coords = arena_alloc(ir_arena(g), (rank + 1) * sizeof *coords);
   for (size_t i = 0; i < rank; i++)
-    coords[i] = node_is_bits(dims[i], 1) ? ix_const(r->g, 0) : range_make(r->g, dims[i], KIND_LOOP);
+    coords[i] = node_is_bits(dims[i], 1) ? ix_const(g, 0) : range_make(g, dims[i], KIND_LOOP);
   return coords;
 }
 
-static value *new_value(reading *r, const node *tensor, size_t rank, const node *const dims[]) {
-  value *v = arena_calloc(r->a, 1, sizeof *v);
+static value *new_value(ir *g, const node *tensor, size_t rank, const node *const dims[]) {
+  value *v = arena_calloc(ir_arena(g), 1, sizeof *v);
   v->tensor = tensor;
   v->rank = rank;
   v->dims = dims;
-  v->coords = open_coords(r, rank, dims);
+  v->coords = open_coords(g, rank, dims);
   v->reduce = OP_LIMIT;
   return v;
 }
 
-static void add_value(reading *r, value *v, const node *body) {
+static void set_body(ir *g, const map *tensors, const values *all, value *v, const node *body) {
   v->body = body;
-  if (body) v->reads = reads_of(r, body);
-  v->has_places = body && !value_is_reduction(v) && schedule_has_places(r->g, &r->out->of, body);
-  v->sources = sources_of(r, &v->reads);
+  v->reads = body ? reads_of(ir_arena(g), tensors, body) : (node_list){0};
+  v->has_places = body && !value_is_reduction(v) && schedule_has_places(g, &all->of, body);
+  v->sources = sources_of(ir_arena(g), &v->reads);
+}
+
+static void add_value(reading *r, value *v, const node *body) {
+  set_body(r->g, &r->is_value, r->out, v, body);
   vec_push(r->a, &r->out->at, v);
   map_set(r->a, &r->out->of, v->tensor, v);
+}
+
+void value_set_body(ir *g, const values *v, value *x, const node *body) {
+  set_body(g, &v->of, v, x, body);
+}
+
+value *value_make(ir *g, values *v, op named, dtype t, size_t rank, const node *const dims[]) {
+  int64_t ints[] = {-1 - ir_fresh(g), 0};
+  const node *any = ir_node(g, OP_BUFFER, t, dims, rank, ints, 2), *src[] = {any, any};
+  const node *tensor = ir_node(g, named, t, src, op_get(named)->least, NULL, 0);
+  value *made = new_value(g, tensor, rank, dims);
+  vec_push(ir_arena(g), &v->at, made);
+  map_set(ir_arena(g), &v->of, tensor, made);
+  return made;
 }
 
 static void add_store(reading *r, value *v, const node *array, size_t rank,
@@ -150,7 +170,7 @@ static void reduce(reading *r, value *v, op o, size_t n, const node *ranges[], c
 static void add_reduction(reading *r, const node *n) {
   const node *x = n->src[0], **to = arena_alloc(r->a, (x->rank + 1u) * sizeof *to);
   const node **ranges = arena_alloc(r->a, (x->rank + 1u) * sizeof *ranges);
-  value *v = new_value(r, n, n->rank, n->dims);
+  value *v = new_value(r->g, n, n->rank, n->dims);
   size_t opened = 0, kept = 0;
   for (size_t i = 0; i < x->rank; i++) {
     if (!is_reduced(n, i))
@@ -168,13 +188,13 @@ static void add_reduction(reading *r, const node *n) {
 }
 
 static void add_computed(reading *r, const node *n) {
-  value *v = new_value(r, n, n->rank, n->dims);
+  value *v = new_value(r->g, n, n->rank, n->dims);
   v->only_loaded = map_has(&r->in->copies, n);
   add_value(r, v, ranges_element(r->g, &r->is_value, n, n->rank, v->coords));
 }
 
 static void add_custom(reading *r, const node *n) {
-  value *v = new_value(r, n, n->rank, n->dims);
+  value *v = new_value(r->g, n, n->rank, n->dims);
   for (size_t i = 0; i < whole_operands(n); i++) vec_push(r->a, &v->arrays, n->src[i]);
   v->only_loaded = true;
   add_value(r, v, NULL);
@@ -235,7 +255,7 @@ static bool is_a_store(reading *r, const node *set) {
 static const node *new_contents(reading *r, const node *set, const value *v,
                                 const node *const coords[]) {
   const node *x = set->src[2], *body = element(r, x, v->coords);
-  node_list reads = reads_of(r, body);
+  node_list reads = reads_of(r->a, &r->is_value, body);
   if (!reads_elsewhere(&reads, at(r, set->src[0], coords))) return body;
   const node *copy = versions_identity(r->g, x);
   if (!map_has(&r->is_value, copy)) {
@@ -249,7 +269,7 @@ static void add_set(reading *r, const node *set) {
   if (is_a_store(r, set)) return;
   const node *old = set->src[0], *view = set->src[1];
   const node **coords = arena_alloc(r->a, (old->rank + 1u) * sizeof *coords);
-  value *v = new_value(r, set, view->rank, view->dims);
+  value *v = new_value(r->g, set, view->rank, view->dims);
   ranges_through(r->g, view, old, v->coords, coords);
   const node *body = new_contents(r, set, v, coords);
   v->only_loaded = true;
@@ -285,30 +305,46 @@ static void store_whole_ones(reading *r) {
   }
 }
 
-static void add_values_of(reading *r, const node_list *tensors, map *to) {
-  for (size_t i = 0; i < tensors->n; i++) {
-    const value *v = map_get(&r->out->of, tensors->at[i]);
-    if (v) map_set(r->a, to, v, NULL);
-  }
+typedef struct needed {
+  map is;
+  VEC(const value *) at;
+} needed;
+
+static void need(reading *r, needed *to, const value *v) {
+  if (!v || map_has(&to->is, v)) return;
+  map_set(r->a, &to->is, v, NULL);
+  vec_push(r->a, &to->at, v);
+}
+
+static void need_all(reading *r, needed *to, const node_list *tensors) {
+  for (size_t i = 0; i < tensors->n; i++) need(r, to, map_get(&r->out->of, tensors->at[i]));
 }
 
 /** Drops values that nothing reads any more. */
 static void drop_unread(reading *r) {
-  map needed = {0};
+  needed all = {0};
   values *v = r->out;
-  size_t n = v->at.n, kept = n;
-  for (size_t i = n; i-- > 0;) {
-    value *x = v->at.at[i];
-    if (!x->stores.n && !map_has(&needed, x)) continue;
-    add_values_of(r, &x->sources, &needed);
-    add_values_of(r, &x->arrays, &needed);
-    v->at.at[--kept] = x;
+  size_t n = v->at.n, kept = 0;
+  for (size_t i = 0; i < n; i++)
+    if (v->at.at[i]->stores.n) need(r, &all, v->at.at[i]);
+  for (size_t i = 0; i < all.at.n; i++) {
+    need_all(r, &all, &all.at.at[i]->sources);
+    need_all(r, &all, &all.at.at[i]->arrays);
   }
-  memmove(v->at.at, v->at.at + kept, (n - kept) * sizeof *v->at.at);
-  v->at.n = n - kept;
+  for (size_t i = 0; i < n; i++)
+    if (map_has(&all.is, v->at.at[i])) v->at.at[kept++] = v->at.at[i];
+  v->at.n = kept;
 }
 
-void schedule_values(ir *g, int math, normalised *in, values *out) {
+/** Laws that are applied before the search. */
+static void apply_law_groups(reading *r, const machine *m) {
+  if (!m || !(r->math & MATH_SUM)) return;
+  schedule_factor(r->g, r->out);
+  schedule_rescale(r->g, m, r->out);
+  drop_unread(r);
+}
+
+void schedule_values(ir *g, int math, const machine *m, normalised *in, values *out) {
   for (;;) {
     *out = (values){0};
     reading r = {.g = g, .a = ir_arena(g), .math = math, .in = in, .out = out};
@@ -316,6 +352,7 @@ void schedule_values(ir *g, int math, normalised *in, values *out) {
     for (size_t i = 0; i < r.tensors.n; i++) add(&r, r.tensors.at[i]);
     store_whole_ones(&r);
     drop_unread(&r);
+    apply_law_groups(&r, m);
     node_list conflicts = {0};
     values_order(g, out, &conflicts);
     if (!conflicts.n) return;

@@ -126,6 +126,83 @@ static void log_of_a_sum_of_exponentials(void **state) {
   CHECK_ONE(c, tn_logsumexp(a, tn_axes(1), false), want);
 }
 
+/* Rows that are longer than caches: read block by block, with sums that are scaled as the largest
+   element so far grows. */
+
+enum { LONG_ROWS = 2, LONG_ROW = 1 << 19 };
+
+static void long_rows(void **state) {
+  tn_context *c = *state;
+  static float x[LONG_ROWS][LONG_ROW];
+  double want[LONG_ROWS];
+  tn_tensor *a = GIVEN(c, tn_shape(LONG_ROWS, LONG_ROW), x, 31);
+  for (int r = 0; r < LONG_ROWS; r++) {
+    double largest = -INFINITY, sum = 0;
+    for (int i = 0; i < LONG_ROW; i++) largest = fmax(largest, x[r][i]);
+    for (int i = 0; i < LONG_ROW; i++) sum += exp(x[r][i] - largest);
+    want[r] = largest + log(sum);
+  }
+  CHECK_ONE(c, tn_logsumexp(a, tn_axes(1), false), want);
+}
+
+enum { ASKED = 4, MANY = 16384, DEPTH = 8 };
+
+/** What attention gives: masked[i] keys of the i-th query count, from the first on. */
+static void attend_to_many(float q[ASKED][DEPTH], float k[][DEPTH], float v[][DEPTH],
+                           const int masked[ASKED], double want[ASKED][DEPTH]) {
+  static double s[MANY];
+  for (int i = 0; i < ASKED; i++) {
+    double largest = -INFINITY, sum = 0, out[DEPTH] = {0};
+    for (int j = 0; j < masked[i]; j++) {
+      s[j] = 0;
+      for (int d = 0; d < DEPTH; d++) s[j] += 0.25 * q[i][d] * k[j][d];
+      largest = fmax(largest, s[j]);
+    }
+    for (int j = 0; j < masked[i]; j++) {
+      double e = exp(s[j] - largest);
+      sum += e;
+      for (int d = 0; d < DEPTH; d++) out[d] += e * v[j][d];
+    }
+    for (int d = 0; d < DEPTH; d++) want[i][d] = out[d] / sum;
+  }
+}
+
+static void attention_to_many(void **state) {
+  tn_context *c = *state;
+  static float q[ASKED][DEPTH], k[MANY][DEPTH], v[MANY][DEPTH];
+  const int all[ASKED] = {MANY, MANY, MANY, MANY};
+  double want[ASKED][DEPTH];
+  tn_tensor *x = GIVEN(c, tn_shape(ASKED, DEPTH), q, 32);
+  tn_tensor *y = GIVEN(c, tn_shape(MANY, DEPTH), k, 33);
+  tn_tensor *z = GIVEN(c, tn_shape(MANY, DEPTH), v, 34);
+  attend_to_many(q, k, v, all, want);
+  tn_tensor *s = tn_mul(tn_matmul(x, tn_transpose(y)), tn_num(c, 0.25));
+  CHECK_ONE(c, tn_matmul(tn_softmax(s, -1), z), want);
+}
+
+static void masked_attention_to_many(void **state) {
+  tn_context *c = *state;
+  static float q[ASKED][DEPTH], k[MANY][DEPTH], v[MANY][DEPTH];
+  static float mask[ASKED][MANY];
+  const int seen[ASKED] = {1, 100, MANY / 2, 0};
+  double want[ASKED][DEPTH];
+  tn_tensor *x = GIVEN(c, tn_shape(ASKED, DEPTH), q, 35);
+  tn_tensor *y = GIVEN(c, tn_shape(MANY, DEPTH), k, 36);
+  tn_tensor *z = GIVEN(c, tn_shape(MANY, DEPTH), v, 37);
+  for (int i = 0; i < ASKED; i++)
+    for (int j = 0; j < MANY; j++) mask[i][j] = j < seen[i] ? 0 : -INFINITY;
+  attend_to_many(q, k, v, seen, want);
+  tn_tensor *m = tn_from_host(c, tn_shape(ASKED, MANY), TN_F32, mask, sizeof mask);
+  tn_tensor *s = tn_add(tn_mul(tn_matmul(x, tn_transpose(y)), tn_num(c, 0.25)), m);
+  tn_tensor *out = tn_matmul(tn_softmax(s, -1), z);
+  double got[ASKED][DEPTH];
+  tn_binding *b = one_kernel(c, &out, 1);
+  if (tn_binding_read(b, "0", TN_F64, got, sizeof got) != TN_OK)
+    fail_msg("%s", tn_binding_message(b));
+  check_near("masked", got[0], want[0], (ASKED - 1) * (size_t)DEPTH);
+  for (int d = 0; d < DEPTH; d++) assert_true(isnan(got[ASKED - 1][d]));
+}
+
 static void layer_norm(void **state) {
   tn_context *c = *state;
   float x[ROWS][COLUMNS], w[COLUMNS], b[COLUMNS];
@@ -448,6 +525,9 @@ int main(void) {
       TEST(elementwise_chain),
       TEST(softmax),
       TEST(log_of_a_sum_of_exponentials),
+      TEST(long_rows),
+      TEST(attention_to_many),
+      TEST(masked_attention_to_many),
       TEST(layer_norm),
       TEST(layer_norm_of_a_sum_that_is_a_result),
       TEST(rms_norm),

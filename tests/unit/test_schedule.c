@@ -523,7 +523,7 @@ static values values_of(test *t, const node *root) {
   values v;
   schedule_normalise(t->g, &r, &n);
   schedule_versions(t->g, &r, &n);
-  schedule_values(t->g, r.math, &n, &v);
+  schedule_values(t->g, r.math, NULL, &n, &v);
   schedule_facts(t->g, &some_machine, &v);
   return v;
 }
