@@ -412,6 +412,38 @@ TN_API tn_tensor *tn_avg_pool(tn_tensor *x, const tn_pool_desc *desc);
 TN_API tn_tensor *tn_global_max_pool(tn_tensor *x);
 TN_API tn_tensor *tn_global_avg_pool(tn_tensor *x);
 
+/* ---- Loops ---- */
+
+/** The body of a tn_scan: called once, to build one step. `index` is the number of the step (i64,
+    rank 0), state[i] a state before it, x[i] the entry of xs[i] that belongs to it. It sets next[i]
+    to what the state becomes, of the state's type and shape, and y[i] to what the step gives. All
+    of these belong to the loop: used elsewhere they are TN_ERR_ARGUMENT. */
+typedef void (*tn_scan_body)(void *user, tn_tensor *index, tn_tensor *const state[],
+                             tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]);
+
+typedef struct tn_scan_desc {
+  size_t size;       /**< sizeof(tn_scan_desc) */
+  tn_scan_body body; /**< not NULL */
+  void *user;        /**< of body */
+  tn_dim steps; /**< how many; may vary; -1: as many as the first axis of every xs has entries */
+  bool reverse; /**< the steps go from the last entry to the first; `index` and the places of ys
+                   count down */
+} tn_scan_desc;
+
+#define TN_SCAN_DESC_INIT \
+  { sizeof(tn_scan_desc), NULL, NULL, -1, false }
+
+/** A loop of a plan: states that start as init[i] step `steps` times, each time from their old
+    values. out[0 … n_states - 1] are the last states, and the next n_ys what the steps gave, along
+   a new first axis. A step's kernels are compiled once, however many steps there are. What the body
+    builds of nothing that changes from step to step is computed before the loop. In a body,
+    assigning to a state of the context, reading what belongs to the loop and functions of the host
+    are refused; another tn_scan is not, up to 8 deep; a random operation draws the same in each
+    step. Every out[i] is set, to an invalid tensor on failure. As jax.lax.scan. */
+TN_API void tn_scan(tn_context *context, const tn_scan_desc *desc, tn_tensor *const init[],
+                    size_t n_states, tn_tensor *const xs[], size_t n_xs, tn_tensor *out[],
+                    size_t n_ys);
+
 #ifdef __cplusplus
 }
 #endif

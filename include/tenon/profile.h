@@ -25,17 +25,21 @@ typedef struct tn_step {
   const char *name;   /**< what it computes: of a model the nodes of the file, else operations; in
                            words that may change. As long as the binding */
   int64_t kernel;     /**< which of the plan's kernels, from 0: several steps may run the same one;
-                           -1: a host function */
+                           -1: a host function, or a loop */
   double operations;  /**< arithmetic and comparisons on elements in a run, a multiply-add being
                            two; as the plan has them, so what is computed again counts again; 0 of a
                            host function, and before the first run */
   double bytes;       /**< of arrays in memory in a run: each byte read and each written, once */
   int64_t begin, end; /**< in the last run, in nanoseconds since its first step began; both 0 where
-                           it was not profiled or failed */
+                           it was not profiled or failed. Of a step in a loop: all trips together,
+                           as if each step ran all of its trips before the next one */
+  size_t steps;   /**< of a loop: how many of the steps that follow are run in its trips, so that
+                       its time is theirs too; else 0 */
+  uint64_t times; /**< it runs: in a loop once a trip */
 } tn_step;
 
 #define TN_STEP_INIT \
-  { sizeof(tn_step), NULL, 0, 0, 0, 0, 0 }
+  { sizeof(tn_step), NULL, 0, 0, 0, 0, 0, 0, 0 }
 
 /** Describes the `i`-th step, in the order in which they run, with the sizes of the last run. Past
     the last: TN_ERR_ARGUMENT, which leaves *step and the message alone, so that a loop ends there.

@@ -60,7 +60,7 @@ static void print_step(const explaining *e, size_t i) {
     printf("  %-8s  %s\n            %s\n", k ? "" : "computes", text_safe(a, s->values.at[k].text),
            text_safe(a, s->values.at[k].why));
   if (s->kernel == SIZE_MAX) {
-    puts("  kernel    none: a host function");
+    printf("  kernel    none: %s\n", s->what);
     return;
   }
   const explained_kernel *k = &e->x.kernels.at[s->kernel];

@@ -139,7 +139,7 @@ static void add_reads(str *s, const explained_step *step) {
 static void add_kernel(str *s, const explanation *x, size_t i) {
   size_t kernel = x->steps.at[i].kernel, first = 0;
   if (kernel == SIZE_MAX) {
-    str_add(s, "<p>A host function.</p>\n");
+    str_addf(s, "<p>No kernel: %s.</p>\n", x->steps.at[i].what);
     return;
   }
   while (x->steps.at[first].kernel != kernel) first++;

@@ -82,7 +82,7 @@ void profile_sum_up(profile *p) {
   profile_step s = {.facts = TN_STEP_INIT};
   for (size_t i = 0; tn_binding_step(p->binding, i, &s.facts) == TN_OK; i++) {
     s.ms = median(p, &i);
-    p->steps_ms += s.ms;
+    if (!s.facts.steps) p->steps_ms += s.ms;
     rate(p, &s);
     vec_push(a, &p->steps, s);
   }
@@ -108,8 +108,10 @@ void profile_print(const profile *p) {
   for (size_t i = 0; i < p->steps.n; i++) {
     const profile_step *s = &p->steps.at[i];
     const char *kernel = s->facts.kernel < 0 ? "-" : arena_printf(a, "%lld", s->facts.kernel + 1LL);
-    printf("%5zu %6s %10.4f %5.1f %% %8s %7s  %-13s %s\n", i + 1, kernel, s->ms, 100 * s->share,
-           number(a, s->gflops), number(a, s->gbps), peak_text(a, s), text_safe(a, s->facts.name));
+    printf("%5zu %6s %10.4f %5.1f %% %8s %7s  %-13s %s%s\n", i + 1, kernel, s->ms, 100 * s->share,
+           number(a, s->gflops), number(a, s->gbps), peak_text(a, s), text_safe(a, s->facts.name),
+           s->facts.times == 1 ? ""
+                               : arena_printf(a, " (%s)", text_count(a, s->facts.times, "time")));
   }
   size_t counted = p->runs.n - (p->runs.n > 1);
   printf("steps take %.4f ms of a run's %.4f ms, medians of %s\n", p->steps_ms, p->ms,
@@ -119,11 +121,12 @@ void profile_print(const profile *p) {
 
 static json_t *json_step(const profile *p, const profile_step *s) {
   json_t *kernel = s->facts.kernel < 0 ? json_null() : json_integer(s->facts.kernel + 1);
-  return json_pack("{s:o, s:o, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:s}", "name",
+  return json_pack("{s:o, s:o, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:s, s:I, s:I}", "name",
                    text_json(&p->c->arena, s->facts.name), "kernel", kernel, "ms", s->ms, "share",
                    s->share, "operations", s->facts.operations, "bytes", s->facts.bytes, "gflops",
                    text_json_number(s->gflops), "gbps", text_json_number(s->gbps), "peak_fraction",
-                   text_json_number(s->of_peak), "peak", s->is_memory ? "memory" : "compute");
+                   text_json_number(s->of_peak), "peak", s->is_memory ? "memory" : "compute",
+                   "steps", (json_int_t)s->facts.steps, "times", (json_int_t)s->facts.times);
 }
 
 json_t *profile_json(const profile *p) {
@@ -160,9 +163,9 @@ static void add_run(const profile *p, json_t *events, int64_t origin, size_t num
       events, event(a, number ? "run" : "first run", TRACK_COMMAND, origin, r->time, NULL));
   for (size_t i = 0; tn_binding_step(p->binding, i, &step) == TN_OK; i++) {
     span_of_time t = {r->time.begin + r->steps[i].begin, r->time.begin + r->steps[i].end};
-    json_t *args = json_pack("{s:I, s:I, s:f, s:f}", "step", (json_int_t)(i + 1), "kernel",
+    json_t *args = json_pack("{s:I, s:I, s:f, s:f, s:I}", "step", (json_int_t)(i + 1), "kernel",
                              (json_int_t)(step.kernel + 1), "operations", step.operations, "bytes",
-                             step.bytes);
+                             step.bytes, "times", (json_int_t)step.times);
     json_array_append_new(events, event(a, step.name, TRACK_STEPS, origin, t, args));
   }
 }

@@ -318,8 +318,9 @@ const verb verb_run = {
         "not written); ms, how long the run took, without loading, compiling, and reading and\n"
         "writing files. It is the first run, and slower than others: tenon bench measures. With\n"
         "--profile also profile: runs, ms and steps_ms (of a run), peak_gflops, peak_gbps, and\n"
-        "steps, each with name, kernel (null: a host function), ms, share, operations, bytes,\n"
-        "gflops, gbps, peak_fraction (of the nearer peak) and peak (compute or memory).",
+        "steps, each with name, kernel (null: a host function or a loop), ms, share, operations,\n"
+        "bytes, gflops, gbps, peak_fraction (of the nearer peak), peak (compute or memory), steps\n"
+        "(of a loop how many of the next ones it runs; its ms are theirs too) and times (run).",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .options_bytes = sizeof(run_options),

@@ -289,12 +289,12 @@ const node *fold_reduce(ir *g, op o, const node *v, size_t n, const node *const 
 /* Binders. */
 
 bool node_is_binder(const node *n) {
-  return n->op == OP_STAGE || n->op == OP_FOLD || n->op == OP_END;
+  return n->op == OP_STAGE || n->op == OP_FOLD || n->op == OP_END || n->op == OP_LOOP;
 }
 
 size_t binder_ranges_of(op o, const int64_t ints[], const node *const *src,
                         const node *const **first) {
-  if (o == OP_END) {
+  if (o == OP_END || o == OP_LOOP) {
     *first = src;
     return 1;
   }

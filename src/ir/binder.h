@@ -163,7 +163,7 @@ const node *fold_reduce(ir *g, op o, const node *v, size_t n, const node *const 
 const node *index_make(ir *g, dtype t, const node *of, int64_t component, size_t rank,
                        const node *const coords[]);
 
-/** The ranges that a STAGE, FOLD or END binds, outermost first. */
+/** The ranges that a STAGE, FOLD, END or LOOP binds, outermost first. */
 size_t binder_ranges(const node *b, const node *const **first);
 /** The same for a binder that is being made. */
 size_t binder_ranges_of(op o, const int64_t ints[], const node *const *src,

@@ -1,6 +1,6 @@
 /* What a well-formed node is. Each rule returns NULL or what is wrong. Rules look at a node and its
    sources only; what concerns a whole graph is verify.c's. */
-#include "ir/binder.h"
+#include "ir/loop.h"
 
 enum { MOST_SOURCES = 1 << 24 };
 
@@ -188,6 +188,48 @@ static const char *check_kernel(const node_spec *s) {
   if (!s->n_text) return "there is no kernel";
   if (!all(is_value, s->src, (size_t)inputs)) return "kernel takes tensors";
   return check_sizes(s->src + inputs, s->n_src - (size_t)inputs);
+}
+
+/* Loops of tensors. */
+
+static const char *check_loop(const node_spec *s) {
+  int64_t states = s->ints[0], emits = s->ints[1];
+  if (states < 0 || emits < 0 || states > MOST_SOURCES || emits > MOST_SOURCES ||
+      s->n_src != 1 + 2 * (size_t)(states + emits))
+    return "wrong number of sources";
+  if (!is_range(s->src[0])) return "a loop counts by a range";
+  const node *const *inits = s->src + 1, *const *steps = inits + states;
+  const node *const *emitted = steps + states, *const *places = emitted + emits;
+  if (!all(is_value, inits, (size_t)(2 * states + emits))) return "loop takes tensors";
+  for (int64_t i = 0; i < states; i++)
+    if (inits[i]->dtype != steps[i]->dtype || !ir_same_shape(inits[i], steps[i]))
+      return "a step of another type or shape than its start";
+  for (int64_t i = 0; i < emits; i++)
+    if (emitted[i]->rank >= IR_MOST_RANK) return too_many_dims;
+  return all(is_index, places, (size_t)emits) ? NULL : "a place that is no index";
+}
+
+static const char *check_carry(const node_spec *s) {
+  if (!is_range(s->src[0])) return "a carry is known by its loop's range";
+  if (s->ints[0] < 0) return "a negative number";
+  return check_sizes(s->src + 1, s->n_src - 1);
+}
+
+static const char *check_result(const node_spec *s) {
+  int64_t component = s->ints[0], inputs = s->ints[1], number = s->ints[2];
+  const node *l = s->src[0], *sizes[IR_MOST_RANK + 1];
+  if (component < 0 || inputs < 0 || number < 0) return "a negative number";
+  if ((uint64_t)inputs > s->n_src) return "more inputs than sources";
+  const char *why = check_sizes(s->src + inputs, s->n_src - (size_t)inputs);
+  if (why || number)
+    return why || all(is_value, s->src, (size_t)inputs) ? why : "result of tensors";
+  if (inputs != 1 || l->op != OP_LOOP) return "a result is of a loop";
+  if ((size_t)component >= loop_results(l)) return "no such component";
+  if (loop_result_dtype(l, (size_t)component) != s->dtype) return "result of another type";
+  size_t n = loop_result_sizes(l, (size_t)component, sizes);
+  bool same = n == s->n_src - 1;
+  for (size_t i = 0; same && i < n; i++) same = sizes[i] == s->src[1 + i];
+  return same ? NULL : "result of another shape";
 }
 
 /* Sources. */
@@ -430,7 +472,8 @@ static const char *(*const rules[OP_LIMIT])(const node_spec *s) = {
     [OP_RESHAPE] = check_reshape, [OP_EXPAND] = check_expand, [OP_PERMUTE] = check_permute,
     [OP_SLICE] = check_slice,     [OP_PAD] = check_pad,       [OP_GATHER] = check_gather,
     [OP_REDUCE] = check_reduce,   [OP_SET] = check_set,       [OP_CUSTOM] = check_custom,
-    [OP_KERNEL] = check_kernel,   [OP_CONST] = check_const,   [OP_VAR] = check_var,
+    [OP_KERNEL] = check_kernel,   [OP_LOOP] = check_loop,     [OP_CARRY] = check_carry,
+    [OP_RESULT] = check_result,   [OP_CONST] = check_const,   [OP_VAR] = check_var,
     [OP_IOTA] = check_iota,       [OP_BUFFER] = check_buffer, [OP_PARAM] = check_buffer,
     [OP_RANGE] = check_range,     [OP_STAGE] = check_stage,   [OP_FOLD] = check_fold,
     [OP_STATE] = check_state,     [OP_INDEX] = check_index,   [OP_OUT] = check_out,

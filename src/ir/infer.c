@@ -20,7 +20,9 @@ shape_rule infer_shape(const node_spec *s) {
   case OP_BUFFER:
   case OP_PARAM: return from_sources(s, 0);
   case OP_CUSTOM: return from_sources(s, (size_t)s->ints[2]);
-  case OP_KERNEL: return from_sources(s, (size_t)s->ints[1]);
+  case OP_KERNEL:
+  case OP_RESULT: return from_sources(s, (size_t)s->ints[1]);
+  case OP_CARRY: return from_sources(s, 1);
   case OP_SLICE: return from_sources(s, 1 + (s->n_src - 1) / 2);
   case OP_PAD: return from_sources(s, 2 + (s->n_src - 2) / 2);
   case OP_PERMUTE: return (shape_rule){.rank = s->src[0]->rank, .own = true};

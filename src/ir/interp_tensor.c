@@ -1,5 +1,6 @@
 #include "ir/infer.h"
 #include "ir/interp.h"
+#include "ir/loop.h"
 #include "ir/scalar.h"
 #include "ir/topo.h"
 
@@ -60,6 +61,16 @@ typedef struct value {
   size_t owned; /* bytes allocated with it; 0: the data is the caller's */
 } value;
 
+/** A LOOP: what its trips run, and what it has given. */
+typedef struct loop_run {
+  const node *loop;
+  node_list body;  /* what depends on its range, in order; of these its own are run in each trip, */
+  node_list own;   /* the others by loops inside of it */
+  value **results; /* states, then emitted arrays */
+  value **next;    /* states after the trip at hand */
+  size_t depth;    /* loops around it */
+} loop_run;
+
 typedef struct run {
   const interp_env *e;
   const node *const *roots;
@@ -74,6 +85,8 @@ typedef struct run {
   value *positions, *moved; /* of the SET at hand */
   int64_t *index;
   uint32_t *uses;
+  map loops;  /* LOOP → loop_run */
+  map inside; /* what depends on a trip → the loop_run of which it is an own */
 } run;
 
 static size_t position(const run *r, const node *n) {
@@ -428,8 +441,133 @@ static void kernel(run *r, const node *n) {
   arena_reset(&r->work, here);
 }
 
+/* Loops. What depends on a loop's range is run in its trips; arrays from outside stay until the
+   outermost loop has ended. */
+
+static void evaluate(run *r, const node *n);
+
+static void run_node(run *r, const node *n) {
+  if (n->op == OP_RANGE) return;
+  if (n->dtype == DT_INDEX)
+    r->index[position(r, n)] = index_value(r, n);
+  else
+    evaluate(r, n);
+}
+
+/** A copy of an array in a slot. */
+static void copy_value(run *r, value **slot, const node *n, const interp_array *a) {
+  drop(r, slot);
+  memcpy(new_array(r, slot, n, a->dtype, a->rank, a->dims)->data, a->data, a->bytes);
+}
+
+static void start_loop(run *r, loop_run *k) {
+  for (size_t i = 0; i < loop_results(k->loop); i++) {
+    const node *sizes[INTERP_RANK + 1];
+    int64_t dims[INTERP_RANK + 1];
+    size_t rank = loop_result_sizes(k->loop, i, sizes);
+    drop(r, &k->results[i]);
+    if (i < loop_states(k->loop)) {
+      copy_value(r, &k->results[i], k->loop, array_of(r, loop_init(k->loop, i)));
+      continue;
+    }
+    for (size_t d = 0; d < rank; d++) dims[d] = index_of(r, sizes[d]);
+    new_array(r, &k->results[i], k->loop, loop_result_dtype(k->loop, i), rank, dims);
+  }
+}
+
+/** All states from their old values; then what is emitted. */
+static void end_trip(run *r, loop_run *k) {
+  size_t n = loop_states(k->loop);
+  for (size_t i = 0; i < n; i++)
+    copy_value(r, &k->next[i], k->loop, array_of(r, loop_step(k->loop, i)));
+  for (size_t i = 0; i < loop_emits(k->loop); i++) {
+    const interp_array *from = array_of(r, loop_emit(k->loop, i));
+    interp_array *to = &k->results[n + i]->a;
+    int64_t place = index_of(r, loop_place(k->loop, i));
+    if (place < 0 || place >= to->dims[0]) bad_shape(r, k->loop);
+    if (from->bytes)
+      memcpy((char *)to->data + (size_t)place * from->bytes, from->data, from->bytes);
+  }
+  for (size_t i = 0; i < n; i++) {
+    drop(r, &k->results[i]);
+    k->results[i] = k->next[i];
+    k->next[i] = NULL;
+  }
+  for (size_t i = 0; i < k->own.n; i++) drop(r, &r->at[position(r, k->own.at[i])]);
+}
+
+/** As deep as loops are nested, which is bounded. */
+static void run_loop(run *r, loop_run *k) {
+  int64_t trips = index_of(r, range_extent(loop_range(k->loop)));
+  start_loop(r, k);
+  for (int64_t t = 0; t < trips; t++) {
+    r->index[position(r, loop_range(k->loop))] = t;
+    for (size_t i = 0; i < k->own.n; i++) run_node(r, k->own.at[i]);
+    end_trip(r, k);
+  }
+}
+
+static void carry(run *r, const node *n) {
+  const loop_run *k = map_get(&r->inside, n);
+  copy_value(r, &r->at[position(r, n)], n, &k->results[n->ints[0]]->a);
+}
+
+static void result(run *r, const node *n) {
+  const loop_run *k = map_get(&r->loops, n->src[0]);
+  if (!k) diag_raise(r->d, TN_ERR_INTERNAL, "a loop that has become a plan of its own");
+  copy_value(r, &r->at[position(r, n)], n, &k->results[n->ints[0]]->a);
+}
+
+/** What depends on a loop's range, of what the loop reads. */
+static void list_body(run *r, loop_run *k) {
+  map dependent = {0};
+  node_list order = topo_sort(&r->work, &k->loop, 1, NULL, NULL);
+  for (size_t i = 0; i + 1 < order.n; i++) {
+    const node *n = order.at[i];
+    bool depends = n == loop_range(k->loop);
+    for (uint32_t s = 0; s < n->n_src; s++) depends |= map_has(&dependent, n->src[s]);
+    if (!depends) continue;
+    map_set(&r->work, &dependent, n, NULL);
+    vec_push(&r->work, &k->body, n);
+    if (map_has(&r->inside, n)) continue;
+    map_set(&r->work, &r->inside, n, k);
+    vec_push(&r->work, &k->own, n);
+  }
+}
+
+/** Inner loops come before those around them. */
+static void find_loops(run *r) {
+  for (size_t i = 0; i < r->order.n; i++) {
+    const node *n = r->order.at[i];
+    if (n->op != OP_LOOP) continue;
+    loop_run *k = arena_calloc(&r->work, 1, sizeof *k);
+    k->loop = n;
+    k->results = arena_calloc(&r->work, loop_results(n) + 1, sizeof *k->results);
+    k->next = arena_calloc(&r->work, loop_states(n) + 1, sizeof *k->next);
+    map_set(&r->work, &r->loops, n, k);
+    list_body(r, k);
+    for (size_t b = 0; b < k->body.n; b++) {
+      const loop_run *inner = map_get(&r->loops, k->body.at[b]);
+      if (inner && inner->depth >= k->depth) k->depth = inner->depth + 1;
+    }
+    if (k->depth >= LOOP_DEPTH)
+      diag_raise(r->d, TN_ERR_UNSUPPORTED, "loops are nested deeper than %d", LOOP_DEPTH);
+  }
+}
+
+static void drop_loops(run *r) {
+  for (size_t i = 0; i < r->loops.cap; i++) {
+    loop_run *k = r->loops.slot[i].key ? r->loops.slot[i].value : NULL;
+    for (size_t c = 0; k && c < loop_results(k->loop); c++) drop(r, &k->results[c]);
+    for (size_t c = 0; k && c < loop_states(k->loop); c++) drop(r, &k->next[c]);
+  }
+}
+
 static void evaluate(run *r, const node *n) {
   switch (n->op) {
+  case OP_LOOP: run_loop(r, map_get(&r->loops, n)); return;
+  case OP_CARRY: carry(r, n); return;
+  case OP_RESULT: result(r, n); return;
   case OP_CONST: put(result_of(r, n), 0, (uint64_t)node_int(n)); return;
   case OP_VAR: put(result_of(r, n), 0, interp_var_value(r->e, n, r->d)); return;
   case OP_PARAM: lend(r, n, interp_param(r->e, n, r->d)); return;
@@ -468,19 +606,24 @@ static void number_nodes(run *r) {
   r->at = arena_calloc(&r->work, r->order.n, sizeof *r->at);
 }
 
+static void end_uses(run *r, const node *n) {
+  for (uint32_t k = 0; k < n->n_src; k++) {
+    size_t s = position(r, n->src[k]);
+    if (!--r->uses[s]) drop(r, &r->at[s]);
+  }
+}
+
 static void body(void *arg) {
   run *r = arg;
   number_nodes(r);
+  find_loops(r);
   for (size_t i = 0; i < r->order.n; i++) {
     const node *n = r->order.at[i];
-    if (n->dtype == DT_INDEX)
-      r->index[i] = index_value(r, n);
-    else
-      evaluate(r, n);
-    for (uint32_t k = 0; k < n->n_src; k++) {
-      size_t s = position(r, n->src[k]);
-      if (!--r->uses[s]) drop(r, &r->at[s]);
-    }
+    if (map_has(&r->inside, n)) continue;
+    run_node(r, n);
+    const loop_run *loop = map_get(&r->loops, n);
+    for (size_t k = 0; loop && k < loop->body.n; k++) end_uses(r, loop->body.at[k]);
+    end_uses(r, n);
   }
   for (size_t i = 0; i < r->n; i++) {
     r->results[i] = operand(r, r->roots[i]);
@@ -494,6 +637,7 @@ tn_status interp_tensor(const interp_env *e, const node *const roots[], size_t n
   arena_init(&r.work, a->mem, a->diag);
   tn_status status = diag_catch(a->diag, body, &r);
   for (size_t i = 0; r.at && i < r.order.n; i++) drop(&r, &r.at[i]);
+  drop_loops(&r);
   drop(&r, &r.positions);
   drop(&r, &r.moved);
   arena_free(&r.work);

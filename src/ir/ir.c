@@ -152,7 +152,7 @@ static const range_set *infer_free(ir *g, const node_spec *s) {
   const range_set *f = &empty_set;
   if (s->op == OP_LINEAR) return f; /* it opens and closes its loops itself */
   for (size_t i = 0; i < s->n_src; i++) f = ir_range_union(g, f, s->src[i]->free);
-  if (s->op == OP_STAGE || s->op == OP_FOLD || s->op == OP_END) {
+  if (s->op == OP_STAGE || s->op == OP_FOLD || s->op == OP_END || s->op == OP_LOOP) {
     const node *const *ranges;
     size_t n = binder_ranges_of(s->op, s->ints, s->src, &ranges);
     for (size_t i = 0; i < n; i++) f = ir_range_without(g, f, ranges[i]);

@@ -6,6 +6,14 @@
 
 #include "base/arena.h"
 
+#include <stdbool.h>
+
+/** How names of the numbers of loops' trips begin. */
+#define VAR_TRIP "core_trip"
+
+/** Whether a VAR of this text is the number of a loop's trip. */
+bool var_is_trip(const char *text);
+
 /** The text of the VAR that a user calls `name`: that itself or made in `a`. */
 const char *var_text(arena *a, const char *name);
 

@@ -1,6 +1,6 @@
 #include "ir/verify.h"
 
-#include "ir/binder.h"
+#include "ir/loop.h"
 #include "ir/print.h"
 
 /** A range, and where it is open. */
@@ -76,9 +76,53 @@ static void check_set(verifier *v, const node *set) {
   if (at != set->src[0]) fail(v, set, at, "its view is not of its tensor");
 }
 
+/** Of a scratch ir: a counted one does not know what is free. */
+static void check_closed(verifier *v, const node *n) {
+  for (size_t i = 0; i < n->rank; i++)
+    if (n->dims[i]->free->n) fail(v, n, n->dims[i], "a size depends on a trip");
+  if (n->op == OP_RANGE && range_extent(n)->free->n)
+    fail(v, n, range_extent(n), "a number of trips depends on a trip");
+  if (n->op == OP_CUSTOM && n->free->n) fail(v, n, n->free->at[0], "a host function in a loop");
+}
+
+static void check_loop(verifier *v, map *loop_of, const node *loop) {
+  const node *range = loop_range(loop);
+  if (map_has(loop_of, range)) fail(v, range, loop, "it is bound twice, the second time here");
+  map_set(&v->work, loop_of, range, (void *)loop);
+  for (size_t i = 0; i < loop_states(loop); i++)
+    if (node_is_free_in(range, loop_init(loop, i)))
+      fail(v, loop, loop_init(loop, i), "the start of a loop depends on its range");
+  for (size_t i = 0; i < loop_emits(loop); i++)
+    if (!loop_is_place(range, loop_place(loop, i)))
+      fail(v, loop, loop_place(loop, i), "not each place of a loop is emitted to once");
+}
+
+static void check_carry(verifier *v, const map *loop_of, const node *carry) {
+  const node *loop = map_get(loop_of, carry->src[0]);
+  if (!loop) fail(v, carry, carry->src[0], "no loop has this as its range");
+  if ((uint64_t)carry->ints[0] >= loop_states(loop))
+    fail(v, carry, loop, "its loop has no such state");
+  const node *init = loop_init(loop, (size_t)carry->ints[0]);
+  if (init->dtype != carry->dtype || !ir_same_shape(init, carry))
+    fail(v, carry, init, "its loop's state has another type or shape");
+}
+
 static void check_tensors(verifier *v) {
-  for (size_t i = 0; i < v->order.n; i++)
-    if (v->order.at[i]->op == OP_SET) check_set(v, v->order.at[i]);
+  map loop_of = {0};
+  for (size_t i = 0; i < v->order.n; i++) {
+    const node *n = v->order.at[i];
+    check_closed(v, n);
+    if (n->op == OP_SET) check_set(v, n);
+    if (n->op == OP_LOOP) check_loop(v, &loop_of, n);
+  }
+  for (size_t i = 0; i < v->order.n; i++) {
+    const node *n = v->order.at[i];
+    if (n->op == OP_CARRY) check_carry(v, &loop_of, n);
+    if (n->op == OP_RANGE && !map_has(&loop_of, n)) fail(v, n, NULL, "nothing binds this range");
+  }
+  for (size_t i = 0; i < v->n; i++)
+    if (v->roots[i]->free->n)
+      fail(v, v->roots[i], v->roots[i]->free->at[0], "it uses a range outside its loop");
 }
 
 /* Operands that are not values. */

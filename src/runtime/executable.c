@@ -21,6 +21,7 @@ typedef struct making {
   map program_of;    /* kernel → number + 1 */
   node_list kernels; /* the different ones */
   size_t at;         /* the one that code is generated for */
+  size_t n_loops;    /* whose steps are there */
 } making;
 
 static size_t program_of(const making *m, const node *kernel) {
@@ -156,6 +157,18 @@ static size_t var_of(const making *m, const schedule_step *step, const char *nam
   return executable_var(m->p, name);
 }
 
+static void add_loop(making *m, executable_step *to, const schedule_step *from) {
+  arena *a = &m->p->arena;
+  const schedule_loop *loop = from->loop;
+  to->n_buffers = from->n_buffers;
+  to->buffers = arena_copy(a, from->buffers, from->n_buffers * sizeof *from->buffers);
+  to->n_steps = loop->n_steps;
+  to->trips = m->p->n_buffers + m->request->n_sizes + m->n_loops++;
+  to->trip = executable_var(m->p, loop->trip->text);
+  to->states = arena_copy(a, loop->states, loop->n_states * sizeof *loop->states);
+  to->n_states = loop->n_states;
+}
+
 static void add_step(making *m, executable_step *to, const schedule_step *from) {
   arena *a = &m->p->arena;
   *to = (executable_step){.kind = from->kind};
@@ -165,6 +178,10 @@ static void add_step(making *m, executable_step *to, const schedule_step *from) 
     to->output = from->custom->ints[1];
     to->n_buffers = from->n_buffers;
     to->buffers = arena_copy(a, from->buffers, from->n_buffers * sizeof *from->buffers);
+    return;
+  }
+  if (from->kind == STEP_LOOP) {
+    add_loop(m, to, from);
     return;
   }
   to->program = program_of(m, from->kernel);
@@ -179,11 +196,27 @@ static void add_step(making *m, executable_step *to, const schedule_step *from) 
   to->scratch = f->scratch;
 }
 
+void executable_find_loops(executable *p) {
+  size_t open = SIZE_MAX;
+  for (size_t i = 0; i < p->n_steps; i++) {
+    while (open != SIZE_MAX && i > open + p->steps[open].n_steps) open = p->steps[open].around;
+    p->steps[i].around = open;
+    if (p->steps[i].kind == STEP_LOOP) open = i;
+  }
+}
+
 static void add_steps(making *m) {
   executable *p = m->p;
   p->n_steps = m->schedule->steps.n;
   p->steps = arena_alloc(&p->arena, (p->n_steps + 1) * sizeof *p->steps);
   for (size_t i = 0; i < p->n_steps; i++) add_step(m, &p->steps[i], &m->schedule->steps.at[i]);
+  executable_find_loops(p);
+}
+
+static executable_role role_of(const schedule_buffer *b) {
+  if (b->is_by_turns) return ROLE_STATE;
+  if (b->origin) return ROLE_INPUT;
+  return b->is_output ? ROLE_OUTPUT : ROLE_SCRATCH;
 }
 
 static void add_buffers(making *m) {
@@ -194,9 +227,7 @@ static void add_buffers(making *m) {
   for (size_t i = 0; i < p->n_buffers; i++) {
     const schedule_buffer *b = &s->buffers.at[i];
     p->buffers[i] = (executable_buffer){.dtype = b->dtype,
-                                        .role = b->origin      ? ROLE_INPUT
-                                                : b->is_output ? ROLE_OUTPUT
-                                                               : ROLE_SCRATCH,
+                                        .role = role_of(b),
                                         .is_written = b->is_written,
                                         .uid = b->origin ? b->origin->ints[0] : 0,
                                         .version = b->origin ? b->origin->ints[1] : 0,
@@ -252,8 +283,10 @@ static void add_sizes(making *m) {
   arena *a = ir_arena(m->g);
   node_list all = {0};
   for (size_t i = 0; i < s->buffers.n; i++) vec_push(a, &all, s->buffers.at[i].size);
-  size_t n = all.n + m->request->n_sizes;
   for (size_t i = 0; i < m->request->n_sizes; i++) vec_push(a, &all, m->request->sizes[i]);
+  for (size_t i = 0; i < s->steps.n; i++)
+    if (s->steps.at[i].loop) vec_push(a, &all, s->steps.at[i].loop->trips);
+  size_t n = all.n;
   for (size_t i = 0; i < s->steps.n; i++) {
     const schedule_step *step = &s->steps.at[i];
     if (step->kernel) vec_push(a, &all, step->kernel);

@@ -14,7 +14,8 @@ typedef struct executable executable;
 typedef enum executable_role {
   ROLE_INPUT,  /* a BUFFER of the graph: the execution is told which memory that is */
   ROLE_OUTPUT, /* the value of a root that lives in no input: memory of its own in each execution */
-  ROLE_SCRATCH /* lives between two steps; its place in the execution's memory is planned */
+  ROLE_SCRATCH, /* lives between two steps; its place in the execution's memory is planned */
+  ROLE_STATE    /* of a loop: whichever buffer its state is in, or becomes, in a trip */
 } executable_role;
 
 typedef struct executable_buffer {

@@ -20,6 +20,15 @@ typedef struct last_read {
   size_t buffer, step;
 } last_read;
 
+/** A run of commands between the beginnings and ends of loops. */
+typedef struct part {
+  enum { PART_STEPS, PART_LOOP, PART_END } kind;
+  size_t step;           /* the first one; of LOOP and END, that of the loop */
+  size_t n_steps;        /* STEPS */
+  size_t other;          /* LOOP: the place of its END; END: of its LOOP */
+  tn_commands *commands; /* STEPS */
+} part;
+
 struct execution {
   executable *p;
   arena arena;
@@ -27,8 +36,11 @@ struct execution {
   bool own_queue;
   tn_signal *done;
   uint64_t runs; /* value of `done` after the last run */
-  tn_commands *commands;
-  int64_t *values; /* of variables */
+  part *parts;
+  size_t n_parts;
+  bool has_commands; /* every part */
+  int64_t *trip;     /* of each step that is a loop: the number of the trip at hand */
+  int64_t *values;   /* of variables */
   bool *has_value;
   bool is_sized;  /* `sizes` are those of the values */
   bool is_placed; /* places are those of the values and buffers */
@@ -49,6 +61,8 @@ struct execution {
   void *user;
   last_read *last_reads; /* of each buffer */
   int64_t *stamps;       /* of each step, when it began and ended; NULL: never profiled */
+  int64_t *first, *busy; /* with them: when it first began, and how long it ran in all trips */
+  int64_t *times;        /* how often */
   bool is_profiled;
   bool has_stamps; /* of the last run */
   int64_t *work_sizes, *work_room;
@@ -115,6 +129,7 @@ static void open_arrays(execution *e) {
   e->launch_spans = arena_calloc(a, p->n_steps + 1, sizeof *e->launch_spans);
   e->launch_values = arena_calloc(a, p->n_steps + 1, sizeof *e->launch_values);
   e->hosts = arena_calloc(a, p->n_steps + 1, sizeof *e->hosts);
+  e->trip = arena_calloc(a, p->n_steps + 1, sizeof *e->trip);
   e->work_sizes = arena_calloc(a, p->work_sizes.n_results + 1, sizeof *e->work_sizes);
   e->work_room = arena_calloc(a, p->work_sizes.n_steps + 1, sizeof *e->work_room);
 }
@@ -122,13 +137,13 @@ static void open_arrays(execution *e) {
 /* The list of commands is made once, and anew where profiling begins or ends; what it points to
    changes from run to run. */
 
-static void add_command(execution *e, size_t i) {
+static void add_command(execution *e, tn_commands *c, size_t i) {
   if (e->p->steps[i].kind == STEP_CUSTOM) {
     open_host(e, i);
-    commands_call(e->commands, host_step_call, &e->hosts[i]);
+    commands_call(c, host_step_call, &e->hosts[i]);
   } else {
     open_launch(e, i);
-    commands_exec(e->commands, e->p->programs[e->p->steps[i].program], &e->launches[i]);
+    commands_exec(c, e->p->programs[e->p->steps[i].program], &e->launches[i]);
   }
 }
 
@@ -147,33 +162,72 @@ static tn_status tell_read(void *user, tn_failure *failure) {
   return TN_OK;
 }
 
-static void add_tells(execution *e, size_t i) {
+static void add_tells(execution *e, tn_commands *commands, size_t i) {
   const executable_step *step = &e->p->steps[i];
-  commands_barrier(e->commands);
+  commands_barrier(commands);
   for (size_t k = 0; k < step->n_buffers; k++) {
     last_read *r = &e->last_reads[step->buffers[k]];
     if (r->step != i || e->p->buffers[r->buffer].role != ROLE_INPUT) continue;
-    commands_call(e->commands, tell_read, r);
+    commands_call(commands, tell_read, r);
     r->step = SIZE_MAX; /* a step may read a buffer twice */
   }
 }
 
-static void open_commands(execution *e) {
-  if (e->tell) find_last_reads(e);
-  for (size_t i = 0; i < e->p->n_steps; i++) {
-    if (i) commands_barrier(e->commands);
-    if (e->is_profiled) commands_stamp(e->commands, &e->stamps[2 * i]);
-    add_command(e, i);
-    if (e->is_profiled) commands_stamp(e->commands, &e->stamps[2 * i + 1]);
-    if (e->tell) add_tells(e, i);
+static void open_commands(execution *e, part *p) {
+  for (size_t i = p->step; i < p->step + p->n_steps; i++) {
+    if (i > p->step) commands_barrier(p->commands);
+    if (e->is_profiled) commands_stamp(p->commands, &e->stamps[2 * i]);
+    add_command(e, p->commands, i);
+    if (e->is_profiled) commands_stamp(p->commands, &e->stamps[2 * i + 1]);
+    if (e->tell) add_tells(e, p->commands, i);
   }
-  commands_signal_at(e->commands, e->done, &e->runs);
+  commands_signal_at(p->commands, e->done, &e->runs);
+}
+
+static part *add_part(execution *e, part p) {
+  e->parts[e->n_parts] = p;
+  return &e->parts[e->n_parts++];
+}
+
+/** Ends the loops whose last step is before step i: `open` are the places of those that are not
+    ended, the innermost last. */
+static size_t end_loops(execution *e, size_t i, const size_t open[], size_t n) {
+  for (; n; n--) {
+    part *loop = &e->parts[open[n - 1]];
+    if (i <= loop->step + e->p->steps[loop->step].n_steps) break;
+    loop->other = e->n_parts;
+    add_part(e, (part){.kind = PART_END, .step = loop->step, .other = open[n - 1]});
+  }
+  return n;
+}
+
+/** At least one run of commands, which may be empty. */
+static void open_parts(execution *e) {
+  const executable *p = e->p;
+  size_t *open = arena_alloc(&e->arena, (p->n_steps + 1) * sizeof *open), n = 0;
+  e->parts = arena_calloc(&e->arena, 2 * p->n_steps + 2, sizeof *e->parts);
+  for (size_t i = 0; i < p->n_steps; i++) {
+    part *last = e->n_parts ? &e->parts[e->n_parts - 1] : NULL;
+    n = end_loops(e, i, open, n);
+    if (p->steps[i].kind == STEP_LOOP) {
+      open[n++] = e->n_parts;
+      add_part(e, (part){.kind = PART_LOOP, .step = i});
+    } else if (last && last == &e->parts[e->n_parts - 1] && last->kind == PART_STEPS) {
+      last->n_steps++;
+    } else {
+      add_part(e, (part){.kind = PART_STEPS, .step = i, .n_steps = 1});
+    }
+  }
+  end_loops(e, SIZE_MAX, open, n);
+  if (!e->n_parts) add_part(e, (part){.kind = PART_STEPS});
 }
 
 static void open_body(void *arg) {
   execution *e = arg;
   open_arrays(e);
   open_slots(e);
+  open_parts(e);
+  for (size_t i = 0; i < e->p->n_vars; i++) e->has_value[i] = var_is_trip(e->p->vars[i].name);
 }
 
 static tn_status open_queue(execution *e, tn_queue *queue, diag *d) {
@@ -202,12 +256,20 @@ tn_status execution_open(execution **out, executable *p, tn_queue *queue, diag *
   return s;
 }
 
+static void release_commands(execution *e) {
+  for (size_t i = 0; i < e->n_parts; i++) {
+    commands_release(e->parts[i].commands);
+    e->parts[i].commands = NULL;
+  }
+  e->has_commands = false;
+}
+
 void execution_close(execution *e) {
   if (!e) return;
   for (size_t i = 0; e->held && i < e->p->n_buffers; i++)
     if (e->held[i]) buffer_release(e->held[i]);
   if (e->scratch) buffer_release(e->scratch);
-  commands_release(e->commands);
+  release_commands(e);
   signal_release(e->done);
   if (e->own_queue) queue_close(e->queue);
   executable *p = e->p;
@@ -223,6 +285,11 @@ void execution_watch_inputs(execution *e, void (*tell)(void *user, size_t buffer
 
 /* What a run is given. */
 
+static bool is_given(const execution *e, size_t i) {
+  executable_role role = e->p->buffers[i].role;
+  return role == ROLE_INPUT || role == ROLE_OUTPUT;
+}
+
 tn_status execution_set_var(execution *e, size_t var, int64_t value, diag *d) {
   const tn_program_var *v = &e->p->vars[var];
   if (value < v->min || value > v->max)
@@ -237,7 +304,7 @@ tn_status execution_set_var(execution *e, size_t var, int64_t value, diag *d) {
 }
 
 tn_status execution_set_buffer(execution *e, size_t buffer, tn_buffer *memory, diag *d) {
-  if (buffer >= e->p->n_buffers || e->p->buffers[buffer].role == ROLE_SCRATCH)
+  if (buffer >= e->p->n_buffers || !is_given(e, buffer))
     return diag_set(d, TN_ERR_ARGUMENT, "%s has no input or output %zu", e->p->name, buffer);
   if (e->held[buffer] == memory && !e->own[buffer]) return TN_OK;
   if (memory) buffer_retain(memory);
@@ -364,7 +431,7 @@ static tn_status place_all(execution *e, diag *d) {
   tn_status s = find_sizes(e, d);
   if (s == TN_OK) s = check_sizes(e, d);
   for (size_t i = 0; i < e->p->n_buffers && s == TN_OK; i++)
-    if (e->p->buffers[i].role != ROLE_SCRATCH) s = place_given(e, i, d);
+    if (is_given(e, i)) s = place_given(e, i, d);
   return s == TN_OK ? place_scratch(e, d) : s;
 }
 
@@ -379,21 +446,31 @@ static void fill_launch(execution *e, size_t i) {
   }
 }
 
-static void command_body(void *arg) { open_commands(arg); }
+static void command_body(void *arg) {
+  execution *e = arg;
+  if (e->tell) find_last_reads(e);
+  for (size_t i = 0; i < e->n_parts; i++)
+    if (e->parts[i].commands) open_commands(e, &e->parts[i]);
+}
 
 static tn_status make_commands(execution *e, diag *d) {
-  e->commands = commands_open(e->p->target->device);
-  if (!e->commands) return diag_set(d, TN_ERR_MEMORY, "out of memory");
-  tn_status s = diag_catch(d, command_body, e);
-  if (s == TN_OK) s = commands_status(e->commands, d);
-  if (s == TN_OK) return s;
-  commands_release(e->commands);
-  e->commands = NULL;
+  tn_status s = TN_OK;
+  for (size_t i = 0; i < e->n_parts; i++) {
+    part *p = &e->parts[i];
+    if (p->kind != PART_STEPS) continue;
+    p->commands = commands_open(e->p->target->device);
+    if (!p->commands) s = diag_set(d, TN_ERR_MEMORY, "out of memory");
+  }
+  if (s == TN_OK) s = diag_catch(d, command_body, e);
+  for (size_t i = 0; i < e->n_parts && s == TN_OK; i++)
+    if (e->parts[i].commands) s = commands_status(e->parts[i].commands, d);
+  e->has_commands = s == TN_OK;
+  if (s != TN_OK) release_commands(e);
   return s;
 }
 
 static tn_status prepare(execution *e, diag *d) {
-  tn_status s = e->commands ? TN_OK : make_commands(e, d);
+  tn_status s = e->has_commands ? TN_OK : make_commands(e, d);
   if (s != TN_OK || e->is_placed) return s;
   s = place_all(e, d);
   if (s != TN_OK) return s;
@@ -407,17 +484,120 @@ static tn_status prepare(execution *e, diag *d) {
     so one that is none comes between a failed run and the next. */
 static void end_failed_run(execution *e) { signal_set(e->done, ++e->runs); }
 
+static void note_times(execution *e, size_t step, int64_t begin, int64_t end) {
+  if (!e->times[step]++) e->first[step] = begin;
+  e->busy[step] += end - begin;
+}
+
+/** Waits for the end, as what follows changes what the commands read. */
+static tn_status run_part(execution *e, const part *p, diag *d) {
+  e->runs++;
+  tn_status s = queue_run(e->queue, p->commands, d);
+  if (s == TN_OK) s = signal_wait(e->done, e->runs, -1, d);
+  if (s != TN_OK) end_failed_run(e);
+  for (size_t i = p->step; e->is_profiled && s == TN_OK && i < p->step + p->n_steps; i++)
+    note_times(e, i, e->stamps[2 * i], e->stamps[2 * i + 1]);
+  return s;
+}
+
+static int64_t trips_of(const execution *e, const part *p) {
+  return e->sizes[e->p->steps[p->step].trips];
+}
+
+/** The buffer that a state is in after a trip: after the last one the result. */
+static size_t after_trip(const schedule_state *s, int64_t trip, int64_t trips) {
+  return (trips - 1 - trip) % 2 ? s->spare : s->result;
+}
+
+static void begin_trip(execution *e, const part *p) {
+  const executable_step *loop = &e->p->steps[p->step];
+  int64_t trip = e->trip[p->step], trips = trips_of(e, p);
+  if (loop->trip != SIZE_MAX) e->values[loop->trip] = trip;
+  for (size_t i = 0; i < loop->n_states; i++) {
+    const schedule_state *s = &loop->states[i];
+    if (s->now == s->next) continue;
+    e->spans[s->now] = e->spans[trip ? after_trip(s, trip - 1, trips) : s->init];
+    e->spans[s->next] = e->spans[after_trip(s, trip, trips)];
+  }
+  for (const part *k = p + 1; k < e->parts + p->other; k++) {
+    if (k->kind == PART_LOOP) k = e->parts + k->other; /* filled by its own trips */
+    for (size_t i = k->step; k->kind == PART_STEPS && i < k->step + k->n_steps; i++)
+      if (e->p->steps[i].kind == STEP_KERNEL) fill_launch(e, i);
+  }
+}
+
+/** States that are changed where they are begin as copies of their inits, and without a trip all
+    end so. */
+static tn_status copy_inits(execution *e, const part *p, diag *d) {
+  const executable_step *loop = &e->p->steps[p->step];
+  tn_status s = TN_OK;
+  for (size_t i = 0; i < loop->n_states && s == TN_OK; i++) {
+    const schedule_state *at = &loop->states[i];
+    if (trips_of(e, p) > 0 && at->now != at->next) continue;
+    if (e->spans[at->result].bytes) s = span_copy(&e->spans[at->result], &e->spans[at->init], d);
+  }
+  return s;
+}
+
+/** The place after a loop's beginning: its first step, or what follows its end. */
+static tn_status begin_loop(execution *e, size_t *at, diag *d) {
+  const part *p = &e->parts[*at];
+  tn_status s = copy_inits(e, p, d);
+  e->trip[p->step] = 0;
+  if (e->is_profiled) e->stamps[2 * p->step] = clock_now();
+  if (trips_of(e, p) > 0) {
+    begin_trip(e, p);
+  } else {
+    if (e->is_profiled) note_times(e, p->step, e->stamps[2 * p->step], clock_now());
+    *at = p->other;
+  }
+  return s;
+}
+
+/** The next trip, or what follows. */
+static void end_trip(execution *e, size_t *at) {
+  const part *loop = &e->parts[e->parts[*at].other];
+  if (++e->trip[loop->step] < trips_of(e, loop)) {
+    begin_trip(e, loop);
+    *at = e->parts[*at].other;
+  } else if (e->is_profiled) {
+    note_times(e, loop->step, e->stamps[2 * loop->step], clock_now());
+  }
+}
+
+static tn_status run_parts(execution *e, diag *d) {
+  tn_status s = TN_OK;
+  for (size_t at = 0; at < e->n_parts && s == TN_OK; at++) {
+    switch (e->parts[at].kind) {
+    case PART_STEPS: s = run_part(e, &e->parts[at], d); break;
+    case PART_LOOP: s = begin_loop(e, &at, d); break;
+    default: end_trip(e, &at); break;
+    }
+  }
+  return s;
+}
+
+/** The steps of a loop as if each ran all its trips before the next one began. */
+static void lay_out_times(execution *e) {
+  for (size_t i = 0; i < e->p->n_steps; i++) {
+    int64_t at = e->first[i];
+    for (size_t k = i + 1; k <= i + e->p->steps[i].n_steps; k += 1 + e->p->steps[k].n_steps) {
+      e->first[k] = at;
+      at += e->busy[k];
+    }
+  }
+}
+
 tn_status execution_run(execution *e, diag *d) {
   e->arena.diag = d;
   tn_status s = prepare(e, d);
   if (s != TN_OK) return s;
   for (size_t i = 0; i < e->p->n_steps; i++) e->hosts[i].is_done = false;
-  e->runs++;
   e->has_stamps = false;
-  s = queue_run(e->queue, e->commands, d);
-  if (s == TN_OK) s = signal_wait(e->done, e->runs, -1, d);
-  if (s != TN_OK) end_failed_run(e);
+  for (size_t i = 0; e->is_profiled && i < e->p->n_steps; i++) e->times[i] = e->busy[i] = 0;
+  s = run_parts(e, d);
   e->has_stamps = s == TN_OK && e->is_profiled;
+  if (e->has_stamps) lay_out_times(e);
   return s;
 }
 
@@ -435,7 +615,11 @@ bool execution_was_filled(const execution *e, size_t buffer) {
 
 static void open_stamps(void *arg) {
   execution *e = arg;
-  e->stamps = arena_calloc(&e->arena, 2 * e->p->n_steps + 1, sizeof *e->stamps);
+  size_t n = e->p->n_steps + 1;
+  e->first = arena_calloc(&e->arena, n, sizeof *e->first);
+  e->busy = arena_calloc(&e->arena, n, sizeof *e->busy);
+  e->times = arena_calloc(&e->arena, n, sizeof *e->times);
+  e->stamps = arena_calloc(&e->arena, 2 * n, sizeof *e->stamps);
 }
 
 tn_status execution_profile(execution *e, bool on, diag *d) {
@@ -444,8 +628,7 @@ tn_status execution_profile(execution *e, bool on, diag *d) {
   if (s != TN_OK || on == e->is_profiled) return s;
   e->is_profiled = on;
   e->has_stamps = false;
-  commands_release(e->commands);
-  e->commands = NULL;
+  release_commands(e);
   return s;
 }
 
@@ -453,6 +636,7 @@ static work_amount work_of_step(execution *e, const executable_step *step) {
   work_amount w = {0, 0};
   diag d = {0};
   if (!e->is_sized) return w;
+  if (step->kind == STEP_LOOP) return w;
   if (step->kind == STEP_CUSTOM) {
     for (size_t i = 0; i < step->n_buffers; i++) w.bytes += (double)bytes_of(e, step->buffers[i]);
     return w;
@@ -464,13 +648,27 @@ static work_amount work_of_step(execution *e, const executable_step *step) {
   return e->has_work_sizes ? work_amount_of(x->items, x->n_items, e->work_sizes + x->first) : w;
 }
 
+/** How often a step runs with the present sizes. */
+static uint64_t times_of(const execution *e, const executable_step *step) {
+  uint64_t times = 1;
+  for (; e->is_sized && step->around != SIZE_MAX; step = &e->p->steps[step->around]) {
+    int64_t trips = e->sizes[e->p->steps[step->around].trips];
+    times *= trips > 0 ? (uint64_t)trips : 0;
+  }
+  return times;
+}
+
 bool execution_step_at(execution *e, size_t i, execution_step *out) {
   if (i >= e->p->n_steps) return false;
   const executable_step *step = &e->p->steps[i];
   *out = (execution_step){.name = step->name, .kernel = SIZE_MAX, .work = work_of_step(e, step)};
   if (step->kind == STEP_KERNEL) out->kernel = step->program;
+  out->n_steps = step->n_steps;
+  out->times = times_of(e, step);
+  out->work.operations *= (double)out->times;
+  out->work.bytes *= (double)out->times;
   if (!e->has_stamps) return true;
-  out->begin = e->stamps[2 * i] - e->stamps[0];
-  out->end = e->stamps[2 * i + 1] - e->stamps[0];
+  out->begin = e->first[i] - e->first[0];
+  out->end = out->begin + e->busy[i];
   return true;
 }

@@ -105,10 +105,13 @@ static void add_step(explanation *x, const schedule *s, size_t i, const map *num
                      size_t writers[]) {
   const schedule_step *from = &s->steps.at[i];
   explained_step to = {.name = copied(x, from->name), .kernel = SIZE_MAX};
-  bool is_kernel = from->kind == STEP_KERNEL;
-  size_t writes = is_kernel ? 0 : from->n_buffers - 1;
-  size_t end = is_kernel ? from->n_outputs : from->n_buffers;
-  if (is_kernel) to.kernel = (size_t)(uintptr_t)map_get(number, from->kernel) - 1;
+  bool is_custom = from->kind == STEP_CUSTOM;
+  size_t writes = is_custom ? from->n_buffers - 1 : 0;
+  size_t end = is_custom ? from->n_buffers : from->n_outputs;
+  to.what = "a host function";
+  if (from->loop)
+    to.what = arena_printf(&x->arena, "a loop of the next %zu steps", from->loop->n_steps);
+  if (from->kernel) to.kernel = (size_t)(uintptr_t)map_get(number, from->kernel) - 1;
   for (size_t k = 0; k < from->values.n; k++) {
     const char *why = map_get(&x->whys, from->values.at[k]);
     vec_push(&x->arena, &to.values,

@@ -12,7 +12,8 @@ typedef struct explained_value {
 
 typedef struct explained_step {
   const char *name;
-  size_t kernel; /* SIZE_MAX: a host function */
+  size_t kernel;    /* SIZE_MAX: none */
+  const char *what; /* it is then: a host function, or a loop of how many of the next steps */
   VEC(explained_value) values;
   VEC(size_t) reads; /* the steps before it whose results it reads, each once */
   bool is_output;    /* it makes a result of the plan */

@@ -15,6 +15,13 @@ typedef struct executable_step {
   uint64_t scratch;      /* STEP_KERNEL: bytes of a buffer more, for each worker */
   const size_t *values;  /* STEP_KERNEL: the variable of each value; SIZE_MAX: the worker count */
   int64_t uid, output;   /* STEP_CUSTOM */
+  /* STEP_LOOP: `buffers` live as long as it runs. */
+  size_t n_steps; /* that follow and are run for each trip */
+  size_t trips;   /* how many, in `sizes` */
+  size_t trip;    /* the variable that is the number of each; SIZE_MAX: nobody reads it */
+  const schedule_state *states;
+  size_t n_states;
+  size_t around; /* the innermost LOOP around a step; SIZE_MAX: none */
 } executable_step;
 
 /** How much a kernel does. */
@@ -53,12 +60,15 @@ struct executable {
   size_t n_programs;
   tn_program_var *vars; /* by name */
   size_t n_vars;
-  launch_code sizes; /* elements of each buffer, then the sizes asked for */
+  launch_code sizes; /* elements of each buffer, the sizes asked for, trips of each loop */
   launch_code work_sizes;
   executable_host host;
 };
 
 /** Lists the inputs among an executable's buffers. */
 void executable_list_inputs(executable *p);
+
+/** Finds for each step the loop around it. */
+void executable_find_loops(executable *p);
 
 #endif

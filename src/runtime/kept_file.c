@@ -1,5 +1,7 @@
 /* What a file of the cache holds of an executable. */
+#include "ir/loop.h"
 #include "ir/scalars.h"
+#include "ir/var.h"
 #include "runtime/inside.h"
 #include "runtime/kept.h"
 
@@ -8,7 +10,9 @@
 /* All fields, by position: one more is a warning (-Wmissing-field-initializers), and is to be
    written and read here too, unless it follows from the others. */
 _Static_assert(sizeof((executable_buffer){0, 0, 0, 0, 0, 0, 0}) == sizeof(executable_buffer), "");
-_Static_assert(sizeof((executable_step){0, 0, 0, 0, 0, 0, 0, 0, 0}) == sizeof(executable_step), "");
+_Static_assert(sizeof((executable_step){0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) ==
+                   sizeof(executable_step),
+               "");
 
 /* Writing: variables, buffers, outputs, kernels, sizes, steps. */
 
@@ -78,6 +82,17 @@ static void add_scalars(str *to, const tn_program *p, const size_t values[]) {
     if (is_scalar(p->facts.value_names[i])) wire_add(to, values[i]);
 }
 
+static void add_loop(str *to, const executable *p, const executable_step *s) {
+  wire_add(to, s->trips);
+  wire_add(to, s->trip == SIZE_MAX ? p->n_vars : s->trip);
+  wire_add(to, s->n_states);
+  for (size_t i = 0; i < s->n_states; i++) {
+    const schedule_state *x = &s->states[i];
+    const size_t all[] = {x->init, x->result, x->now, x->next, x->spare};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) wire_add(to, all[k]);
+  }
+}
+
 static void add_steps(str *to, const executable *p, const kept_graph *g) {
   const executable_place *places = places_of(to->arena, &g->customs);
   wire_add(to, p->n_steps);
@@ -85,11 +100,13 @@ static void add_steps(str *to, const executable *p, const kept_graph *g) {
     const executable_step *s = &p->steps[i];
     wire_add(to, s->kind);
     wire_add_text(to, s->name);
-    wire_add(to, s->kind == STEP_KERNEL
-                     ? s->program
+    wire_add(to, s->kind == STEP_KERNEL ? s->program
+                 : s->kind == STEP_LOOP
+                     ? s->n_steps
                      : executable_find_place(places, g->customs.n, s->uid, s->output));
     add_list(to, s->buffers, s->n_buffers);
     if (s->kind == STEP_KERNEL) add_scalars(to, p->programs[s->program], s->values);
+    if (s->kind == STEP_LOOP) add_loop(to, p, s);
   }
 }
 
@@ -161,7 +178,7 @@ static void read_buffers(reading *k) {
   for (size_t i = 0; i < p->n_buffers && !k->w.failed; i++) {
     executable_buffer *b = &p->buffers[i];
     b->dtype = (dtype)wire_below(&k->w, DT_LIMIT);
-    b->role = (executable_role)wire_below(&k->w, ROLE_SCRATCH + 1);
+    b->role = (executable_role)wire_below(&k->w, ROLE_STATE + 1);
     b->is_written = wire_below(&k->w, 2);
     require(k, dtype_is_data(b->dtype));
     if (b->role == ROLE_INPUT) {
@@ -185,7 +202,8 @@ static void read_outputs(reading *k) {
   require(k, n == k->r->n_roots);
   for (size_t i = 0; i < n && !k->w.failed; i++) {
     const executable_buffer *b = &p->buffers[p->outputs[i]];
-    require(k, b->role != ROLE_SCRATCH && b->dtype == (dtype)k->r->roots[i]->dtype);
+    require(k, b->role != ROLE_SCRATCH && b->role != ROLE_STATE &&
+                   b->dtype == (dtype)k->r->roots[i]->dtype);
   }
 }
 
@@ -233,7 +251,7 @@ static void read_sizes(reading *k) {
   for (size_t i = 0; i < p->n_vars; i++) names[i] = p->vars[i].name;
   p->sizes = launch_read(&k->w, &p->arena, names, p->n_vars);
   p->work_sizes = launch_read(&k->w, &p->arena, names, p->n_vars);
-  require(k, p->sizes.n_results == p->n_buffers + k->r->n_sizes);
+  require(k, p->sizes.n_results >= p->n_buffers + k->r->n_sizes);
   require(k, p->work_sizes.n_results == k->n_work_sizes);
 }
 
@@ -272,6 +290,89 @@ static void read_custom(reading *k, executable_step *s) {
   }
 }
 
+/** A buffer that the loop lists, of the type and role that it has to be. */
+static size_t read_state_buffer(reading *k, const executable_step *s, dtype t, bool by_turns) {
+  size_t b = (size_t)wire_below(&k->w, k->p->n_buffers);
+  bool is_listed = false;
+  for (size_t i = 0; i < s->n_buffers && !k->w.failed; i++) is_listed |= s->buffers[i] == b;
+  if (k->w.failed) return 0;
+  const executable_buffer *x = &k->p->buffers[b];
+  require(k, is_listed && (t == DT_VOID || x->dtype == t));
+  require(k, (x->role == ROLE_STATE) == by_turns || t == DT_VOID);
+  return b;
+}
+
+static void read_state(reading *k, const executable_step *s, schedule_state *x) {
+  x->init = read_state_buffer(k, s, DT_VOID, false);
+  if (k->w.failed) return;
+  dtype t = k->p->buffers[x->init].dtype;
+  x->result = read_state_buffer(k, s, t, false);
+  x->now = (size_t)wire_below(&k->w, k->p->n_buffers);
+  x->next = (size_t)wire_below(&k->w, k->p->n_buffers);
+  x->spare = read_state_buffer(k, s, t, false);
+  if (k->w.failed) return;
+  const executable_buffer *all = k->p->buffers;
+  bool in_place = x->now == x->result && x->next == x->result && x->spare == x->result;
+  bool by_turns = x->now != x->next && all[x->now].role == ROLE_STATE &&
+                  all[x->next].role == ROLE_STATE && x->spare != x->result;
+  require(k, in_place || by_turns);
+  require(k, all[x->now].dtype == t && all[x->next].dtype == t);
+  require(k, x->init != x->result && x->init != x->spare);
+  require(k, all[x->result].role != ROLE_INPUT && all[x->spare].role != ROLE_INPUT);
+}
+
+static void read_loop(reading *k, executable_step *s, size_t step) {
+  executable *p = k->p;
+  s->n_steps = (size_t)wire_below(&k->w, p->n_steps - step);
+  s->buffers = read_list(k, &s->n_buffers, p->n_buffers);
+  size_t first = p->n_buffers + k->r->n_sizes;
+  s->trips = (size_t)wire_below(&k->w, p->sizes.n_results);
+  require(k, s->trips >= first);
+  s->trip = (size_t)wire_below(&k->w, p->n_vars + 1);
+  if (s->trip == p->n_vars) s->trip = SIZE_MAX;
+  require(k, s->trip == SIZE_MAX || k->w.failed || var_is_trip(p->vars[s->trip].name));
+  s->n_states = wire_count(&k->w, 5 * sizeof(uint64_t));
+  schedule_state *states = arena_calloc(&p->arena, s->n_states + 1, sizeof *states);
+  for (size_t i = 0; i < s->n_states && !k->w.failed; i++) read_state(k, s, &states[i]);
+  s->states = states;
+}
+
+static size_t depth_of(const executable *p, size_t step) {
+  size_t depth = 0;
+  for (; step != SIZE_MAX && depth <= LOOP_DEPTH; step = p->steps[step].around) depth++;
+  return depth - 1;
+}
+
+/** Whether a step is one in whose loop, or which is a loop in which, a buffer stands for others. */
+static bool is_turning(const executable *p, size_t step, size_t buffer) {
+  for (; step != SIZE_MAX; step = p->steps[step].around)
+    for (size_t i = 0; i < p->steps[step].n_states; i++)
+      if (p->steps[step].states[i].now == buffer || p->steps[step].states[i].next == buffer)
+        return true;
+  return false;
+}
+
+/** Loops lie inside of one another; what one lists lives as long as it runs, what has no memory of
+    its own is used in its loop alone, and no loop has host functions. */
+static void check_loops(reading *k) {
+  executable *p = k->p;
+  if (k->w.failed) return;
+  executable_find_loops(p);
+  for (size_t i = 0; i < p->n_steps && !k->w.failed; i++) {
+    const executable_step *s = &p->steps[i];
+    size_t last = i + s->n_steps, around = s->around;
+    require(k, around == SIZE_MAX || last <= around + p->steps[around].n_steps);
+    require(k, around == SIZE_MAX || s->kind != STEP_CUSTOM);
+    require(k, depth_of(p, i) <= LOOP_DEPTH);
+    if (k->w.failed) return;
+    for (size_t b = 0; b < s->n_buffers; b++) {
+      const executable_buffer *x = &p->buffers[s->buffers[b]];
+      require(k, x->role != ROLE_SCRATCH || !s->n_steps || x->last >= last);
+      require(k, x->role != ROLE_STATE || is_turning(p, i, s->buffers[b]));
+    }
+  }
+}
+
 /** What lives between steps has its place from the first that uses it to the last. */
 static void check_lives(reading *k, size_t step, bool lives[]) {
   const executable_step *s = &k->p->steps[step];
@@ -290,14 +391,17 @@ static void read_steps(reading *k) {
   bool *lives = arena_calloc(k->work, p->n_buffers + 1, sizeof *lives);
   for (size_t i = 0; i < p->n_steps && !k->w.failed; i++) {
     executable_step *s = &p->steps[i];
-    s->kind = (step_kind)wire_below(&k->w, STEP_CUSTOM + 1);
+    s->kind = (step_kind)wire_below(&k->w, STEP_LOOP + 1);
     s->name = wire_text(&k->w, &p->arena);
     if (s->kind == STEP_KERNEL)
       read_kernel(k, s);
+    else if (s->kind == STEP_LOOP)
+      read_loop(k, s, i);
     else
       read_custom(k, s);
     check_lives(k, i, lives);
   }
+  check_loops(k);
 }
 
 bool kept_read(executable *p, const executable_request *r, const kept_graph *g, const void *data,

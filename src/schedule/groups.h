@@ -44,7 +44,7 @@ typedef struct group_store {
 
 struct group {
   size_t key;    /* the position of its largest root: groups run in this order */
-  value *custom; /* the value of a CUSTOM or KERNEL, alone; else NULL */
+  value *custom; /* the value of a CUSTOM, KERNEL or RESULT, alone; else NULL */
   nests nests;
   nest *root;
   range_mask vector; /* the root's range of consecutive elements, along which vectors are made */

@@ -1,5 +1,5 @@
 /* The kernel of each group, from what was decided, and the buffers between them. */
-#include "ir/binder.h"
+#include "ir/loop.h"
 #include "ir/subst.h"
 #include "schedule/given.h"
 #include "schedule/groups.h"
@@ -9,6 +9,7 @@
 typedef struct kernels {
   ir *g;
   arena *a;
+  const normalised *in;
   const values *values;
   size_t arguments; /* most buffers of a kernel; 0: any number */
   schedule *s;
@@ -18,6 +19,7 @@ typedef struct kernels {
   map stages; /* use → the STAGE that it is built in */
   map folds;  /* nest → its FOLD */
   map given;  /* the KERNELs of slot 0 of the kernels that have a step */
+  map loops;  /* the loops that have one */
 } kernels;
 
 /* Buffers. */
@@ -460,6 +462,41 @@ static void add_given(kernels *k, const node *n) {
   }
 }
 
+/** The buffer of a component of the loop of a RESULT, whether anybody reads it or not. */
+static size_t result_buffer(kernels *k, const loop_plan *p, const node *like, size_t component) {
+  const node *sizes[IR_MOST_RANK + 1];
+  size_t n = (size_t)like->ints[1], rank = loop_result_sizes(p->loop, component, sizes);
+  const node **src = arena_alloc(k->a, (n + rank + 1) * sizeof *src);
+  int64_t ints[] = {(int64_t)component, like->ints[1], like->ints[2]};
+  for (size_t i = 0; i < n; i++) src[i] = like->src[i];
+  for (size_t i = 0; i < rank; i++) src[n + i] = sizes[i];
+  const node *result =
+      ir_node(k->g, OP_RESULT, loop_result_dtype(p->loop, component), src, n + rank, ints, 3);
+  const value *v = map_get(&k->values->of, result);
+  return v ? buffer_of(k, v->stores.at[0].array) : new_buffer(k, result);
+}
+
+/** The step of the loop of a RESULT: its results, then what it reads. */
+static void add_loop(kernels *k, const node *n) {
+  const loop_plan *p = k->in->loops.at[n->ints[2] - 1];
+  size_t n_results = loop_results(p->loop), n_inputs = (size_t)n->ints[1];
+  if (map_has(&k->loops, p)) return;
+  map_set(k->a, &k->loops, p, NULL);
+  size_t *buffers = arena_alloc(k->a, (n_results + n_inputs) * sizeof *buffers);
+  for (size_t i = 0; i < n_results; i++) buffers[i] = result_buffer(k, p, n, i);
+  for (size_t i = 0; i < n_inputs; i++) buffers[n_results + i] = buffer_of(k, n->src[i]);
+  schedule_loop *loop = arena_calloc(k->a, 1, sizeof *loop);
+  *loop = (schedule_loop){.trips = range_extent(loop_range(p->loop)), .trip = p->trip};
+  schedule_step s = {.kind = STEP_LOOP,
+                     .buffers = buffers,
+                     .n_buffers = n_results + n_inputs,
+                     .n_outputs = n_results,
+                     .loop = loop,
+                     .plan = p};
+  vec_push(k->a, &s.values, n);
+  add_step(k, s);
+}
+
 /** What a group computes, from inputs to outputs. */
 static node_list members(kernels *k, const group *at) {
   node_list all = {0};
@@ -480,13 +517,15 @@ static void add_steps(kernels *k, group *at) {
     add_group(k, at);
   else if (at->custom->tensor->op == OP_KERNEL)
     add_given(k, at->custom->tensor);
+  else if (at->custom->tensor->op == OP_RESULT)
+    add_loop(k, at->custom->tensor);
   else
     add_step(k, custom_step(k, at->custom));
 }
 
 void schedule_kernels(ir *g, const normalised *in, const values *v, const groups *groups,
                       size_t arguments, schedule *s) {
-  kernels k = {.g = g, .a = ir_arena(g), .values = v, .arguments = arguments, .s = s};
+  kernels k = {.g = g, .a = ir_arena(g), .in = in, .values = v, .arguments = arguments, .s = s};
   add_inputs(&k, in);
   for (size_t i = 0; i < v->at.n; i++) add_stored(&k, v->at.at[i]);
   for (size_t i = 0; i < groups->n; i++) add_steps(&k, groups->at[i]);

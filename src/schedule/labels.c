@@ -83,6 +83,7 @@ static const char *ops_name(arena *a, const schedule_step *s) {
   for (size_t i = 0; i < s->values.n; i++) {
     const node *t = s->values.at[i];
     const char *word = op_name((op)t->op);
+    if (t->op == OP_RESULT) word = "loop";
     if (t->op == OP_REDUCE) word = arena_printf(a, "%s %s", word, op_name((op)t->ints[0]));
     vec_push(a, &w, word);
   }

@@ -42,7 +42,7 @@ static void find_bytes(lives *l, const schedule *s) {
   for (size_t i = 0; i < l->n_buffers; i++) {
     const schedule_buffer *b = &s->buffers.at[i];
     double bytes = *(double *)map_get(&at, b->size) * (double)dtype_bytes(b->dtype);
-    if (b->origin || b->is_output || !(bytes > 0)) continue;
+    if (b->origin || b->is_output || b->is_by_turns || !(bytes > 0)) continue;
     l->bytes[i] = (uint64_t)(bytes < MOST_BYTES ? bytes : MOST_BYTES);
   }
 }
@@ -51,7 +51,7 @@ static void find_bytes(lives *l, const schedule *s) {
 
 /** The result of a CUSTOM is its last buffer, and its inputs may be one buffer several times. */
 static step_uses uses_of(lives *l, const schedule_step *s, size_t number, size_t seen[]) {
-  bool is_kernel = s->kind == STEP_KERNEL;
+  bool is_kernel = s->kind != STEP_CUSTOM;
   size_t *all = arena_alloc(l->a, (s->n_buffers + 1) * sizeof *all);
   step_uses u = {.buffers = all, .n_written = is_kernel ? s->n_outputs : 1};
   for (size_t i = 0; i < s->n_buffers; i++) {
@@ -159,10 +159,13 @@ bool lives_hold(const lives *l, const size_t order[], const size_t homes[]) {
 
 void lives_set(schedule *s) {
   for (size_t i = 0; i < s->buffers.n; i++) s->buffers.at[i].first = SIZE_MAX;
-  for (size_t i = 0; i < s->steps.n; i++)
-    for (size_t k = 0; k < s->steps.at[i].n_buffers; k++) {
-      schedule_buffer *b = &s->buffers.at[s->steps.at[i].buffers[k]];
-      if (b->first == SIZE_MAX) b->first = i;
-      b->last = i;
+  for (size_t i = 0; i < s->steps.n; i++) {
+    const schedule_step *step = &s->steps.at[i];
+    size_t last = i + (step->loop ? step->loop->n_steps : 0);
+    for (size_t k = 0; k < step->n_buffers; k++) {
+      schedule_buffer *b = &s->buffers.at[step->buffers[k]];
+      if (b->first == SIZE_MAX) b->first = b->last = i;
+      if (last > b->last) b->last = last;
     }
+  }
 }

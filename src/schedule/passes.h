@@ -8,14 +8,40 @@
 
 /** normalise.c: the graph copied into a scratch ir, BUFFERs as PARAMs numbered in order of
     appearance, and simplified. */
+typedef struct loop_plan loop_plan;
 typedef struct normalised {
   const node **roots;
   size_t n_roots;
   const node **labelled;     /* what has become of the node of each label */
   VEC(const node *) origins; /* the BUFFER behind each PARAM slot */
   map copies;                /* nodes that copy what they move: kernels of their own */
+  VEC(loop_plan *) loops;    /* of the RESULTs in it, by number − 1 */
 } normalised;
 void schedule_normalise(ir *g, const schedule_request *r, normalised *out);
+
+/** A loop whose body is a graph of its own, over PARAMs in the place of what it reads and writes.
+ */
+struct loop_plan {
+  const node *loop; /* the LOOP that it was */
+  const node *trip; /* a variable: the number of the trip */
+  size_t depth;     /* loops around it */
+  normalised body;
+  size_t *now, *next; /* slots of each state; equal: it is changed where it is */
+  size_t *emits;      /* slots of the emitted arrays */
+  size_t *captured;   /* slots of what is read of the graph around it, beyond the inits */
+  size_t n_captured;
+  bool *is_written; /* each slot */
+};
+
+/** loops.c: takes the outermost LOOPs out of a graph that has `depth` loops around it. */
+void schedule_loops(ir *g, const schedule_request *r, normalised *n, size_t depth);
+
+/** loops.c: whether a trip may write the array of a PARAM; `user`: its loop_plan. */
+bool loops_may_write(void *user, const node *param);
+
+/** loops.c: puts the steps of loops' bodies, which `make` schedules, behind those of the loops. */
+typedef schedule *(*schedule_maker)(ir *g, const schedule_request *r, normalised *n, size_t depth);
+void schedule_bodies(ir *g, const schedule_request *r, schedule *s, schedule_maker make);
 
 /** versions.c: copies where a SET may not write over the old contents, or a root is an input. */
 void schedule_versions(ir *g, const schedule_request *r, normalised *n);

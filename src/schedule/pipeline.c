@@ -62,28 +62,45 @@ static grouping_request grouping_of(const schedule_request *r) {
                             .watcher = r->watcher};
 }
 
-schedule *schedule_make(ir *g, const schedule_request *r) {
+/** Of a graph in a loop, PARAMs are what its loop says. */
+static schedule *make(ir *g, const schedule_request *r, normalised *n, size_t depth) {
   schedule *s = arena_calloc(ir_arena(g), 1, sizeof *s);
-  normalised n;
   values v;
-  schedule_normalise(g, r, &n);
-  done(g, r, PASS_NORMALISE, &n);
-  grouping_request request = grouping_of(r);
-  if (r->policy == GROUPING_PRICED) schedule_parts(g, &request.machine, &n, r->n_labels);
-  done(g, r, PASS_PARTS, &n);
-  schedule_versions(g, r, &n);
-  done(g, r, PASS_VERSIONS, &n);
+  schedule_loops(g, r, n, depth);
+  schedule_versions(g, r, n);
+  done(g, r, PASS_VERSIONS, n);
   machine small;
-  schedule_values(g, r->math, machine_for_laws(r, &request.machine, &small), &n, &v);
+  grouping_request request = grouping_of(r);
+  schedule_values(g, r->math, machine_for_laws(r, &request.machine, &small), n, &v);
   groups groups = schedule_groups(g, &request, &v);
-  schedule_kernels(g, &n, &v, &groups, r->arguments, s);
+  schedule_kernels(g, n, &v, &groups, r->arguments, s);
   lives l = lives_of(g, s);
   schedule_find_reuses(g, s, &l);
   schedule_order(&l, r->policy == GROUPING_RANDOM ? r->seed : 0, s);
   schedule_reuse(g, &l, r->policy != GROUPING_PRICED, s);
   lives_set(s);
-  schedule_name_steps(ir_arena(g), r, &n, &v, s);
+  schedule_name_steps(ir_arena(g), r, n, &v, s);
   done_kernels(g, r, s);
   schedule_rename(g, s);
+  schedule_bodies(g, r, s, make);
   return s;
+}
+
+/** A tensor of a loop's body that was kept, and used after the loop was built. */
+static void refuse_open(ir *g, const normalised *n) {
+  for (size_t i = 0; i < n->n_roots; i++)
+    if (n->roots[i]->free->n)
+      diag_raise(ir_diag(g), TN_ERR_ARGUMENT,
+                 "it depends on the steps of a loop, and has a value inside of the loop only");
+}
+
+schedule *schedule_make(ir *g, const schedule_request *r) {
+  normalised n;
+  schedule_normalise(g, r, &n);
+  refuse_open(g, &n);
+  done(g, r, PASS_NORMALISE, &n);
+  machine m = machine_of(r);
+  if (r->policy == GROUPING_PRICED) schedule_parts(g, &m, &n, r->n_labels);
+  done(g, r, PASS_PARTS, &n);
+  return make(g, r, &n, 0);
 }

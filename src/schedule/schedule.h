@@ -15,6 +15,7 @@ typedef struct schedule_buffer {
   const node *origin; /* the BUFFER leaf it is, in the caller's graph; NULL: made by the plan */
   bool is_output;     /* some root's value: it outlives the plan */
   bool is_written;    /* a BUFFER that a SET writes in place */
+  bool is_by_turns;   /* `now` or `next` of a loop's state: it has no memory of its own */
   size_t first, last; /* steps between which it is in use; only for what the plan makes */
 } schedule_buffer;
 
@@ -24,7 +25,25 @@ typedef struct schedule_label {
   const char *text;
 } schedule_label;
 
-typedef enum step_kind { STEP_KERNEL, STEP_CUSTOM } step_kind;
+typedef enum step_kind { STEP_KERNEL, STEP_CUSTOM, STEP_LOOP } step_kind;
+
+/** The buffers of a state of a loop. In a trip `now` is the one that the state is in, and `next`
+    the one that it is computed into: after the last trip the result. Where all three are one, the
+    state is copied there before the first trip, and changed there; else the first trip reads the
+    init, and the others write the result and the spare by turns. */
+typedef struct schedule_state {
+  size_t init, result, now, next, spare;
+} schedule_state;
+
+/** A loop of the plan: the steps that follow are run for each trip. */
+typedef struct schedule_loop {
+  const node
+      *trips; /* how many, an index expression over VARs; of none, the results are the inits */
+  const node *trip; /* the variable that is the number of each */
+  const schedule_state *states;
+  size_t n_states;
+  size_t n_steps; /* those of loops inside of it too */
+} schedule_loop;
 
 typedef struct schedule_step {
   step_kind kind;
@@ -32,8 +51,11 @@ typedef struct schedule_step {
   const node *custom;    /* STEP_CUSTOM: the CUSTOM node; its inputs' buffers, then its result's */
   const size_t *buffers; /* numbers of schedule buffers */
   size_t n_buffers;
-  size_t n_outputs;  /* STEP_KERNEL: it writes that many of them, the first ones */
-  node_list scalars; /* VARs of the graph's that the kernel's are, by number (ir/scalars.h) */
+  size_t n_outputs;             /* no CUSTOM: it writes that many of them, the first ones */
+  node_list scalars;            /* STEP_KERNEL: VARs of the graph's that the kernel's are, by number
+                                   (ir/scalars.h) */
+  const schedule_loop *loop;    /* STEP_LOOP; its buffers: all that live as long as it runs */
+  const struct loop_plan *plan; /* STEP_LOOP: what is scheduled for it (passes.h) */
   node_list values; /* the tensors that it computes, in the schedule's own graph; none: it copies */
   const char *name; /* the labels of what it computes, or its ops */
 } schedule_step;

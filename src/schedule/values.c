@@ -28,12 +28,13 @@ static void add_tensor(reading *r, const node *n) {
   if (n->op != OP_PARAM) map_set(r->a, &r->is_value, n, (void *)n);
 }
 
-/** CUSTOMs and KERNELs read their inputs as whole arrays, and so does a SET the array it changes.
- */
+/** CUSTOMs, KERNELs and loops read their inputs as whole arrays, and so does a SET the array it
+    changes. */
 static size_t whole_operands(const node *n) {
   switch (n->op) {
   case OP_CUSTOM: return (size_t)n->ints[2];
-  case OP_KERNEL: return (size_t)n->ints[1];
+  case OP_KERNEL:
+  case OP_RESULT: return (size_t)n->ints[1];
   default: return n->op == OP_SET;
   }
 }
@@ -281,7 +282,8 @@ static void add(reading *r, const node *n) {
   switch (n->op) {
   case OP_SET: add_set(r, n); return;
   case OP_CUSTOM:
-  case OP_KERNEL: add_custom(r, n); return;
+  case OP_KERNEL:
+  case OP_RESULT: add_custom(r, n); return;
   case OP_REDUCE: add_reduction(r, n); return;
   default: add_computed(r, n); return;
   }

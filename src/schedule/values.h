@@ -40,7 +40,7 @@ typedef struct value {
   size_t rank;
   const node *const *dims;
   const node *const *coords; /* a RANGE each; 0 where the size is 1 */
-  const node *body;          /* NULL: a CUSTOM or KERNEL, which read whole arrays */
+  const node *body;          /* NULL: a CUSTOM, KERNEL or RESULT, which read whole arrays */
   op reduce;                 /* by what the body is reduced; OP_LIMIT: it is not */
   size_t n_reduced;
   const node *const *reduced;  /* the RANGEs it is reduced over; never none */

@@ -382,7 +382,9 @@ tn_status tn_binding_step(tn_binding *b, size_t i, tn_step *step) {
                    .name = found.name,
                    .kernel = found.kernel == SIZE_MAX ? -1 : (int64_t)found.kernel,
                    .operations = found.work.operations,
-                   .bytes = found.work.bytes};
+                   .bytes = found.work.bytes,
+                   .steps = found.n_steps,
+                   .times = found.times};
   if (b->has_run) given.begin = found.begin, given.end = found.end;
   return desc_give(step, &given, sizeof given, "tn_step") ? TN_OK : TN_ERR_ARGUMENT;
 }

@@ -68,8 +68,9 @@ static tn_status find_vars(tn_binding *b) {
   tn_status s = TN_OK;
   for (size_t v = 0; v < executable_vars(p->executable) && s == TN_OK; v++) {
     size_t i = p->vars[v].input, k = p->vars[v].axis;
-    const char *name = var_name(executable_var_at(p->executable, v)->name);
+    const char *text = executable_var_at(p->executable, v)->name, *name = var_name(text);
     int64_t value;
+    if (var_is_trip(text)) continue;
     if (i == SIZE_MAX)
       return diag_set(&b->diag, TN_ERR_ARGUMENT, "%s: no input's shape tells the size %s", p->name,
                       name);

@@ -145,6 +145,22 @@ value build_arange(builder *b, const node *start, const node *stop, int64_t step
 value build_linspace(builder *b, double start, double stop, const node *count, dtype t);
 value build_eye(builder *b, const node *rows, const node *columns, dtype t);
 
+/* Loops (ir/loop.h): their body is built over what build_loop_* gives, then the loop is closed. */
+
+/** What counts the steps. */
+const node *build_loop_range(builder *b, const node *steps);
+/** The number of the step: from 0 up, or from the last down. */
+const node *build_loop_index(builder *b, const node *range, bool reverse);
+/** State i of the loop before its step, which starts as `init`. */
+value build_loop_state(builder *b, const node *range, size_t i, value init);
+/** x[index], without the first axis. */
+value build_entry(builder *b, value x, const node *index);
+/** The last states, then all that was emitted at `index` of each step, along a new first axis. A
+    step of another type or shape than its init is TN_ERR_DTYPE or TN_ERR_SHAPE. */
+void build_loop(builder *b, const node *range, const value inits[], const value steps[],
+                size_t n_states, const value emits[], const node *index, size_t n_emits,
+                value out[]);
+
 /* Random numbers, from the words x₀, x₁ of element i: Threefry-2x32-20 of the counter i under
    `key`, low word first.
      rand     the p highest bits of x₀ (of x₁·2³² + x₀ where p > 32) times 2⁻ᵖ

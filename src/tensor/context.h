@@ -115,6 +115,7 @@ struct tn_context {
   cell *lent;                    /* states whose contents something reads later */
   executable_cache *executables; /* what was compiled by realising */
   uint64_t seed, random_calls;
+  atomic_size_t bodies; /* of loops that are being built, each inside of the one before */
 
   mutex lock;   /* of what follows, and of the states' memory and turns */
   diag message; /* the last failure */

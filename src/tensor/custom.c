@@ -252,6 +252,8 @@ static failure *build_custom(custom_job *j, const tn_custom_desc *given, tn_cust
   failure *f = call_check(c, "custom", j->in, j->n_in, 0);
   if (f) return f;
   tn_status s = check_desc(j, given, desc);
+  if (s == TN_OK && desc->run && c->bodies)
+    s = diag_set(&c->diag, TN_ERR_UNSUPPORTED, "a function of the host in the body of a loop");
   j->n_all = j->n_out;
   for (size_t i = 0; s == TN_OK && i < j->n_in; i++) j->n_all += desc->writes >> i & 1;
   if (s == TN_OK && desc->run) s = custom_host_open(c, desc, j->n_in, j->n_out, j->n_all, &j->host);

@@ -17,6 +17,7 @@ static const struct first {
     FIRST(tn_conv_desc, groups),   FIRST(tn_pool_desc, count_include_pad),
     FIRST(tn_device_info, bytes),  FIRST(tn_port, sizes),
     FIRST(tn_step, end),           FIRST(tn_memory, scratch),
+    FIRST(tn_scan_desc, reverse),
 };
 #undef FIRST
 

@@ -1,5 +1,6 @@
 #include "tensor/resolver.h"
 
+#include "ir/loop.h"
 #include "ir/subst.h"
 #include "ir/topo.h"
 #include "ir/var.h"
@@ -61,9 +62,13 @@ void resolver_refuse_open(tn_context *c, const node *root) {
   static const char text[] = "it depends on the %s %s, which has a value in a plan's runs only";
   resolver none = {.c = c};
   node_list order = topo_sort(&c->arena, &root, 1, enters, &none);
+  map bound = loop_bound(&c->arena, order.at, order.n);
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i];
     if (leaf_realised(c, n)) continue;
+    if (n->op == OP_RANGE && !map_has(&bound, n))
+      diag_raise(&c->diag, TN_ERR_ARGUMENT,
+                 "it depends on the steps of a loop, and has a value inside of the loop only");
     if (n->op == OP_VAR) diag_raise(&c->diag, TN_ERR_ARGUMENT, text, "size", var_name(n->text));
     const leaf *l = n->op == OP_BUFFER ? leaf_of(c, n) : NULL;
     if (l && l->kind == LEAF_INPUT) diag_raise(&c->diag, TN_ERR_ARGUMENT, text, "input", l->name);

@@ -327,6 +327,9 @@ static const node *broadcast(builder *b, const node *value, const node *view) {
 }
 
 void state_check_assignable(builder *b, const tn_tensor *dst) {
+  if (b->context->bodies)
+    diag_raise(b->diag, TN_ERR_ARGUMENT,
+               "an assign in the body of a loop: what changes from step to step is a state of it");
   if (!dst->cell)
     diag_raise(b->diag, TN_ERR_ARGUMENT, "only a state, or a movement of one, can be assigned to");
   if (!is_assignable(dst->node, dst->cell->base))

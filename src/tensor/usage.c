@@ -1,5 +1,6 @@
 #include "tensor/usage.h"
 
+#include "ir/loop.h"
 #include "tensor/leaf.h"
 #include "tensor/state.h"
 
@@ -15,8 +16,10 @@ size_t usage_place(const usage *u, const node *n) {
   return (size_t)(uintptr_t)map_get(&u->place, n) - 1;
 }
 
-static bool is_open(usage *u, const node *n) {
+/** `bound`: ranges of loops that are in the graph. */
+static bool is_open(usage *u, const node *n, const map *bound) {
   if (n->op == OP_VAR) return true;
+  if (n->op == OP_RANGE && !map_has(bound, n)) return true;
   if (n->op == OP_BUFFER && leaf_of(u->c, n)->kind != LEAF_DATA) return true;
   for (uint32_t i = 0; i < n->n_src; i++)
     if (u->open[usage_place(u, n->src[i])]) return true;
@@ -26,7 +29,8 @@ static bool is_open(usage *u, const node *n) {
 bool usage_find_open(usage *u) {
   bool any = false;
   u->open = arena_calloc(&u->c->arena, u->order.n + 1, sizeof *u->open);
-  for (size_t i = 0; i < u->order.n; i++) any |= u->open[i] = is_open(u, u->order.at[i]);
+  map bound = loop_bound(&u->c->arena, u->order.at, u->order.n);
+  for (size_t i = 0; i < u->order.n; i++) any |= u->open[i] = is_open(u, u->order.at[i], &bound);
   return any;
 }
 

@@ -41,6 +41,7 @@ static_assert(sizeof(tn_open_desc) >= 176 && offsetof(tn_open_desc, progress) ==
 static_assert(sizeof(tn_custom_desc) >= 56 && offsetof(tn_custom_desc, destroy) == 48, "");
 static_assert(sizeof(tn_conv_desc) >= 136 && offsetof(tn_conv_desc, groups) == 128, "");
 static_assert(sizeof(tn_pool_desc) >= 136 && offsetof(tn_pool_desc, ceil_mode) == 128, "");
+static_assert(sizeof(tn_scan_desc) >= 40 && offsetof(tn_scan_desc, reverse) == 32, "");
 static_assert(sizeof(tn_plan_desc) >= 24 && offsetof(tn_plan_desc, outputs) == 16, "");
 static_assert(sizeof(tn_model_desc) >= 16 && offsetof(tn_model_desc, folder) == 8, "");
 static_assert(sizeof(tn_port) >= 224 && offsetof(tn_port, sizes) == 128, "");
@@ -102,11 +103,13 @@ static void check_other_descs(void) {
   tn_custom_desc custom = TN_CUSTOM_DESC_INIT;
   tn_plan_desc plan = TN_PLAN_DESC_INIT;
   tn_model_desc model = TN_MODEL_DESC_INIT;
+  tn_scan_desc scan = TN_SCAN_DESC_INIT;
   tn_port port = TN_PORT_INIT;
   tn_device_info device = TN_DEVICE_INFO_INIT;
   CHECK(custom.size == sizeof custom && !custom.name && !custom.run && !custom.kernel);
   CHECK(custom.writes == 0 && !custom.user && !custom.destroy);
   CHECK(plan.size == sizeof plan && !plan.name && !plan.outputs);
+  CHECK(scan.size == sizeof scan && !scan.body && !scan.user && scan.steps == -1 && !scan.reverse);
   CHECK(model.size == sizeof model && !model.folder);
   CHECK(port.size == sizeof port && !port.name && port.type.dtype == TN_UNDEFINED);
   CHECK(port.type.shape.rank == 0 && !port.sizes[0] && !port.sizes[TN_MAX_RANK - 1]);

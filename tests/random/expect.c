@@ -335,17 +335,29 @@ static const double *custom_bound(expecting *x, const node *n) {
   return NULL;
 }
 
+/** What a loop gives is exact if all that it is made of is; else nothing is known of it. */
+static const double *result_bound(expecting *x, const node *n) {
+  node_list order = topo_sort(x->a, &n, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (is_approximate(order.at[i], x->g->math)) return new_bound(x, n, INFINITY);
+  return NULL;
+}
+
 static const double *find_bound(expecting *x, const node *n) {
   if (op_is_elementwise((op)n->op)) return elementwise_bound(x, n);
   if (op_is_movement((op)n->op)) return movement_bound(x, n);
   if (n->op == OP_REDUCE) return reduce_bound(x, n);
   if (n->op == OP_SET) return set_bound(x, n);
+  if (n->op == OP_RESULT) return result_bound(x, n);
   return n->op == OP_CUSTOM || n->op == OP_KERNEL ? custom_bound(x, n) : NULL;
 }
 
 const expected *expect(const graph *g) {
   expecting x = {.g = g, .a = g->a};
-  node_list order = topo_sort(x.a, g->roots, g->n_roots, NULL, NULL);
+  node_list all = topo_sort(x.a, g->roots, g->n_roots, NULL, NULL), order = {0};
+  map open = graph_open_nodes(x.a, &all); /* these have no value outside of their loops */
+  for (size_t i = 0; i < all.n; i++)
+    if (!map_has(&open, all.at[i]) && all.at[i]->dtype != DT_VOID) vec_push(x.a, &order, all.at[i]);
   x.nodes = order;
   for (size_t i = 0; i < order.n; i++)
     map_set(x.a, &x.number, order.at[i], (void *)(uintptr_t)(i + 1));

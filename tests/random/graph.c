@@ -183,6 +183,27 @@ int64_t graph_count(const graph *g, const node *n) {
   return count;
 }
 
+static uint64_t bit_of(const map *ranges, const node *range) {
+  return UINT64_C(1) << ((uintptr_t)map_get(ranges, range) - 1);
+}
+
+map graph_open_nodes(arena *a, const node_list *order) {
+  map open = {0}, ranges = {0}, on = {0};
+  for (size_t i = 0; i < order->n; i++)
+    if (order->at[i]->op == OP_RANGE)
+      map_set(a, &ranges, order->at[i], (void *)(uintptr_t)(ranges.n + 1));
+  if (ranges.n > 64) diag_raise(a->diag, TN_ERR_INTERNAL, "more than 64 loops");
+  for (size_t i = 0; i < order->n; i++) {
+    const node *n = order->at[i];
+    uint64_t bits = n->op == OP_RANGE ? bit_of(&ranges, n) : 0;
+    for (uint32_t k = 0; k < n->n_src; k++) bits |= (uint64_t)(uintptr_t)map_get(&on, n->src[k]);
+    if (n->op == OP_LOOP) bits &= ~bit_of(&ranges, n->src[0]);
+    map_set(a, &on, n, (void *)(uintptr_t)bits);
+    if (bits) map_set(a, &open, n, (void *)n);
+  }
+  return open;
+}
+
 /* Text. */
 
 const char *graph_text(const graph *g) {

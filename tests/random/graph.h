@@ -6,6 +6,7 @@
 #ifndef TENON_TESTS_RANDOM_GRAPH_H
 #define TENON_TESTS_RANDOM_GRAPH_H
 
+#include "base/map.h"
 #include "base/vec.h"
 #include "ir/build.h"
 #include "ir/interp.h"
@@ -66,6 +67,9 @@ int64_t graph_size(const graph *g, const node *n);
 
 /** The number of elements of a tensor. */
 int64_t graph_count(const graph *g, const node *n);
+
+/** The nodes of a sorted list that depend on the trip of a loop. There are at most 64 loops. */
+map graph_open_nodes(arena *a, const node_list *order);
 
 /** The text of a graph, with what it does not say itself in a comment at its top. */
 const char *graph_text(const graph *g);

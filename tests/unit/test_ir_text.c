@@ -53,6 +53,11 @@ static const char every_op[] =
     "%view = slice f32 %b 0 0 4 8 [1 1]\n%set = set f32 %b %view %neg\n"
     "%custom = custom f64 %p %t 3 %n [uid=9 output=1 inputs=2 writes=1]\n"
     "%kernel = kernel f64 %p %t 3 %n [slot=1 inputs=2] \"return %x\\n\"\n"
+    "%trip = range index 4 [id=9 kind=loop axis=0 tail=0]\n"
+    "%back = affine index %trip [3 -1]\n%carry = carry f32 %trip 4 8 [component=0]\n"
+    "%next = add f32 %carry %b\n%loop = loop void %trip %b %next %carry %back "
+    "[states=1 emits=1]\n%emitted = result f32 %loop 4 4 8 [component=1 inputs=1 number=0]\n"
+    "%ran = result f32 %b %next 4 8 [component=0 inputs=2 number=3]\n"
     /* kernels */
     "%i = range index %n [id=0 kind=thread axis=1 tail=0]\n"
     "%k = range index 8 [id=7 kind=loop axis=0 tail=1]\n"

@@ -91,6 +91,7 @@ static void breaks(enum stage stage, const char *text, const char *line, const c
   "%em = fold void %s %s %s %r 4 %r [states=1 emits=1 ranges=1 pins=0 - -1 1]\n"         \
   "%st2 = stage void %s %r 6 %r [values=1 ranges=1 pins=0 cut=0 1]\n"                    \
   "%two = stage void %s %s %r %r 4 6 %r [values=2 ranges=1 pins=0 cut=0 1 1]\n"          \
+  "%lo = loop void %r %x %x %x %r [states=1 emits=1]\n"                                  \
   "%al = alloc f32 8 [id=0 space=1]\n%low = var index [min=-9 max=-1] \"low\"\n"         \
   "%none = buffer f32 1099511627776 1099511627776 0 [uid=9 version=0]\n"
 
@@ -155,6 +156,23 @@ static const char *const ill_formed[][2] = {
     {"custom f32 %x %y [uid=0 output=0 inputs=1 writes=0]",
      "a size that is no index, or is negative"},
     {"custom f32 [uid=-1 output=0 inputs=0 writes=0]", "a negative number"},
+    {"loop void %r %x %x [states=0 emits=0]", "wrong number of sources"},
+    {"loop void %r %x %x [states=-1 emits=3]", "wrong number of sources"},
+    {"loop void %n %x %x [states=1 emits=0]", "a loop counts by a range"},
+    {"loop void %r %x %y [states=1 emits=0]", "a step of another type or shape than its start"},
+    {"loop void %r %x %w [states=1 emits=0]", "a step of another type or shape than its start"},
+    {"loop void %r %x %al [states=1 emits=0]", "loop takes tensors"},
+    {"loop void %r %x %x [states=0 emits=1]", "a place that is no index"},
+    {"carry f32 %n 4 [component=0]", "a carry is known by its loop's range"},
+    {"carry f32 %r 4 [component=-1]", "a negative number"},
+    {"carry f32 %r %low [component=0]", "a size that is no index, or is negative"},
+    {"result f32 %lo 4 6 [component=2 inputs=1 number=0]", "no such component"},
+    {"result f32 %x 4 6 [component=0 inputs=1 number=0]", "a result is of a loop"},
+    {"result i32 %lo 4 6 [component=0 inputs=1 number=0]", "result of another type"},
+    {"result f32 %lo 6 4 [component=0 inputs=1 number=0]", "result of another shape"},
+    {"result f32 %lo 4 6 [component=1 inputs=1 number=0]", "result of another shape"},
+    {"result f32 %x 4 6 [component=0 inputs=9 number=1]", "more inputs than sources"},
+    {"result f32 %st 4 6 [component=0 inputs=1 number=1]", "result of tensors"},
     {"kernel f32 %x [slot=0 inputs=2] \"k\"", "more inputs than sources"},
     {"kernel f32 %x [slot=-1 inputs=1] \"k\"", "a negative number"},
     {"kernel f32 %x [slot=0 inputs=1] \"\"", "there is no kernel"},
@@ -335,9 +353,66 @@ static void tensor_graphs(void **state) {
          "%b = buffer f32 4 [uid=0 version=0]\n%v = neg f32 %b\n%s = set f32 %b %v %v\nreturn %s\n",
          "set f32", "its view is not of its tensor");
   breaks(STAGE_TENSOR, "%r = range index 4 [id=0 kind=loop axis=0 tail=0]\nreturn %r\n",
-         "range index", "this stage has no such op");
+         "range index", "nothing binds this range");
   breaks(STAGE_TENSOR, "%c = const f32x4 1\nreturn %c\n", "const f32x4",
          "a tensor graph has no lanes");
+}
+
+/* Loops: "%r", and what a case makes of it. */
+
+#define LOOP_BEGIN                                      \
+  "%n = var index [min=1 max=8] \"n\"\n"                \
+  "%r = range index 5 [id=0 kind=loop axis=0 tail=0]\n" \
+  "%x = buffer f32 4 [uid=0 version=0]\n"               \
+  "%c = carry f32 %r 4 [component=0]\n%next = neg f32 %c\n"
+
+static void loops(void **state) {
+  (void)state;
+  passes(STAGE_TENSOR, LOOP_BEGIN "%back = affine index %r [4 -1]\n"
+                                  "%l = loop void %r %x %next %c %back [states=1 emits=1]\n"
+                                  "%y = result f32 %l 5 4 [component=1 inputs=1 number=0]\n"
+                                  "return %y\n");
+  breaks(STAGE_TENSOR,
+         LOOP_BEGIN "%l = loop void %r %x %next [states=1 emits=0]\n"
+                    "%y = result f32 %l 4 [component=0 inputs=1 number=0]\n"
+                    "%z = add f32 %y %c\nreturn %z\n",
+         "add f32", "it uses a range outside its loop");
+  breaks(STAGE_TENSOR,
+         LOOP_BEGIN "%l = loop void %r %c %next [states=1 emits=0]\n"
+                    "%y = result f32 %l 4 [component=0 inputs=1 number=0]\n"
+                    "return %y\n",
+         "loop void", "the start of a loop depends on its range");
+  breaks(STAGE_TENSOR,
+         LOOP_BEGIN "%p = affine index %r [1 1]\n"
+                    "%l = loop void %r %x %next %c %p [states=1 emits=1]\n"
+                    "%y = result f32 %l 5 4 [component=1 inputs=1 number=0]\n"
+                    "return %y\n",
+         "loop void", "not each place of a loop is emitted to once");
+  breaks(STAGE_TENSOR,
+         LOOP_BEGIN "%d = carry f32 %r 4 [component=1]\n"
+                    "%l = loop void %r %x %d [states=1 emits=0]\n"
+                    "%y = result f32 %l 4 [component=0 inputs=1 number=0]\n"
+                    "return %y\n",
+         "carry f32", "its loop has no such state");
+  breaks(STAGE_TENSOR,
+         LOOP_BEGIN "%s = slice f32 %x 0 %r [1]\n"
+                    "%l = loop void %r %x %next %s %r [states=1 emits=1]\n"
+                    "%y = result f32 %l 5 %r [component=1 inputs=1 number=0]\n"
+                    "return %y\n",
+         "slice f32", "a size depends on a trip");
+  breaks(STAGE_TENSOR,
+         LOOP_BEGIN "%h = custom f32 %c 4 [uid=0 output=0 inputs=1 writes=0]\n"
+                    "%l = loop void %r %x %h [states=1 emits=0]\n"
+                    "%y = result f32 %l 4 [component=0 inputs=1 number=0]\n"
+                    "return %y\n",
+         "custom f32", "a host function in a loop");
+  breaks(STAGE_TENSOR,
+         LOOP_BEGIN "%l = loop void %r %x %next [states=1 emits=0]\n"
+                    "%m = loop void %r %x %x [states=1 emits=0]\n"
+                    "%y = result f32 %l 4 [component=0 inputs=1 number=0]\n"
+                    "%z = result f32 %m 4 [component=0 inputs=1 number=0]\n"
+                    "return %y %z\n",
+         "range index", "it is bound twice");
 }
 
 /* Kernels. */
@@ -714,13 +789,13 @@ static void memory_runs_out(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(ill_formed_nodes), cmocka_unit_test(unknown_ops),
-      cmocka_unit_test(tensor_graphs),    cmocka_unit_test(kernels),
-      cmocka_unit_test(broken_ranges),    cmocka_unit_test(broken_paths),
-      cmocka_unit_test(broken_stages),    cmocka_unit_test(broken_states),
-      cmocka_unit_test(broken_folds),     cmocka_unit_test(broken_arrays),
-      cmocka_unit_test(lowered_graphs),   cmocka_unit_test(linear_programs),
-      cmocka_unit_test(broken_programs),  cmocka_unit_test(long_graphs),
-      cmocka_unit_test(memory_runs_out),
+      cmocka_unit_test(tensor_graphs),    cmocka_unit_test(loops),
+      cmocka_unit_test(kernels),          cmocka_unit_test(broken_ranges),
+      cmocka_unit_test(broken_paths),     cmocka_unit_test(broken_stages),
+      cmocka_unit_test(broken_states),    cmocka_unit_test(broken_folds),
+      cmocka_unit_test(broken_arrays),    cmocka_unit_test(lowered_graphs),
+      cmocka_unit_test(linear_programs),  cmocka_unit_test(broken_programs),
+      cmocka_unit_test(long_graphs),      cmocka_unit_test(memory_runs_out),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

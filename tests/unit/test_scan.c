@@ -1,0 +1,369 @@
+/* Loops: what tn_scan gives is what the steps give one by one; kernels are those of one step. */
+#include "runtime/executable.h"
+#include "tensor/plan.h"
+
+#include "tensor_check.h"
+
+#include <math.h>
+#include <string.h>
+
+static int open_one(void **state) {
+  *state = tn_open(NULL);
+  return *state ? 0 : -1;
+}
+
+static int close_one(void **state) { return (int)tn_close(*state); }
+
+enum { MOST = 64, WIDTH = 3 };
+
+/* A state that grows by each entry and its index: y is what it was before. */
+
+static void add_body(void *user, tn_tensor *index, tn_tensor *const state[], tn_tensor *const x[],
+                     tn_tensor *next[], tn_tensor *y[]) {
+  (void)user;
+  next[0] = tn_add(tn_add(state[0], x[0]), tn_cast(index, TN_F32));
+  y[0] = state[0];
+}
+
+static void check_added(tn_context *c, int64_t n, bool reverse) {
+  float x[MOST][WIDTH], last[WIDTH], before[MOST][WIDTH], sum[WIDTH] = {1, 1, 1};
+  float start[WIDTH] = {1, 1, 1};
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  for (int i = 0; i < MOST; i++)
+    for (int k = 0; k < WIDTH; k++) x[i][k] = (float)(i * 7 % 5 - k);
+  d.body = add_body;
+  d.reverse = reverse;
+  tn_tensor *xs = tn_from_host(c, tn_shape(n, WIDTH), TN_F32, x, (size_t)n * sizeof *x), *out[2];
+  tn_tensor *init = tn_from_host(c, tn_shape(WIDTH), TN_F32, start, sizeof start);
+  tn_scan(c, &d, &init, 1, &xs, 1, out, 1);
+  check_ok(c, tn_read(out[0], TN_F32, last, sizeof last));
+  check_ok(c, tn_read(out[1], TN_F32, before, (size_t)n * sizeof *before));
+  for (int64_t t = 0; t < n; t++) {
+    int64_t i = reverse ? n - 1 - t : t;
+    assert_memory_equal(before[i], sum, sizeof sum);
+    for (int k = 0; k < WIDTH; k++) sum[k] += x[i][k] + (float)i;
+  }
+  assert_memory_equal(last, sum, sizeof sum);
+}
+
+static void test_entries(void **state) {
+  for (int64_t n = 0; n < 7; n++) {
+    check_added(*state, n, false);
+    check_added(*state, n, true);
+  }
+  check_added(*state, MOST, false);
+}
+
+/* States that step at once. */
+
+static void fibonacci_body(void *user, tn_tensor *index, tn_tensor *const state[],
+                           tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]) {
+  (void)user, (void)index, (void)x, (void)y;
+  next[0] = state[1];
+  next[1] = tn_add(state[0], state[1]);
+  next[2] = state[2]; /* stays */
+}
+
+static void test_at_once(void **state) {
+  tn_context *c = *state;
+  for (int64_t n = 0; n < 12; n++) {
+    int64_t got[3], a = 0, b = 1;
+    tn_tensor *init[] = {tn_int(c, 0), tn_int(c, 1), tn_int(c, 5)}, *out[3];
+    tn_scan_desc d = TN_SCAN_DESC_INIT;
+    d.body = fibonacci_body;
+    d.steps = n;
+    tn_scan(c, &d, init, 3, NULL, 0, out, 0);
+    for (int i = 0; i < 3; i++) check_ok(c, tn_read(out[i], TN_I64, &got[i], sizeof got[i]));
+    for (int64_t t = 0, sum; t < n; t++, a = b, b = sum) sum = a + b;
+    assert_int_equal(got[0], a);
+    assert_int_equal(got[1], b);
+    assert_int_equal(got[2], 5);
+  }
+}
+
+/* Recurrence: one kernel a step, and one at the end of what is made of all of them, whatever the
+   length. The gates' inputs are computed before the loop. */
+
+enum { HIDDEN = 5 };
+
+typedef struct recurrent {
+  tn_tensor *w;
+} recurrent;
+
+static void recurrent_body(void *user, tn_tensor *index, tn_tensor *const state[],
+                           tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]) {
+  const recurrent *r = user;
+  (void)index;
+  next[0] = tn_tanh(tn_add(x[0], tn_matmul(state[0], r->w)));
+  y[0] = next[0];
+}
+
+static void expect_recurrent(float x[][HIDDEN], float w[HIDDEN][HIDDEN], size_t n,
+                             double y[][HIDDEN]) {
+  double h[HIDDEN] = {0};
+  for (size_t t = 0; t < n; t++) {
+    for (int i = 0; i < HIDDEN; i++) {
+      double sum = x[t][i];
+      for (int k = 0; k < HIDDEN; k++) sum += h[k] * (double)w[k][i];
+      y[t][i] = tanh(sum);
+    }
+    memcpy(h, y[t], sizeof h);
+  }
+}
+
+static void test_lengths_vary(void **state) {
+  tn_context *c = *state;
+  static float x[MOST][HIDDEN], w[HIDDEN][HIDDEN], got[MOST][HIDDEN], zero[HIDDEN];
+  static double want[MOST][HIDDEN];
+  for (int i = 0; i < MOST * HIDDEN; i++) x[0][i] = (float)(i * 37 % 19 - 9) / 8;
+  for (int i = 0; i < HIDDEN * HIDDEN; i++) w[0][i] = (float)(i * 11 % 7 - 3) / 8;
+  recurrent r = {tn_from_host(c, tn_shape(HIDDEN, HIDDEN), TN_F32, w, sizeof w)};
+  tn_dim n = tn_dim_var(c, "n", 0, MOST);
+  tn_tensor *xs = tn_input(c, "x", tn_shape(n, HIDDEN), TN_F32), *out[2];
+  tn_tensor *init = tn_from_host(c, tn_shape(1, HIDDEN), TN_F32, zero, sizeof zero);
+  tn_tensor *rows = tn_reshape(xs, tn_shape(n, 1, HIDDEN));
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  d.body = recurrent_body;
+  d.user = &r;
+  tn_scan(c, &d, &init, 1, &rows, 1, out, 1);
+  tn_plan *plan;
+  tn_binding *b;
+  check_ok(c, tn_plan_compile(c, &out[1], 1, NULL, &plan));
+  assert_int_equal(executable_kernels(plan->executable), 1);
+  assert_int_equal(executable_steps(plan->executable), 2);
+  check_ok(c, tn_plan_bind(plan, &b));
+  for (size_t length = 0; length <= MOST; length = 2 * length + 1) {
+    check_ok(c, tn_binding_input(b, "x", tn_shape((tn_dim)length, HIDDEN), TN_F32, x,
+                                 length * sizeof *x));
+    if (tn_binding_run(b) != TN_OK) fail_msg("%s", tn_binding_message(b));
+    assert_int_equal(tn_binding_read(b, "0", TN_F32, got, length * sizeof *got), TN_OK);
+    expect_recurrent(x, w, length, want);
+    for (size_t i = 0; i < length * HIDDEN; i++)
+      if (!(fabs((double)got[0][i] - want[0][i]) < 1e-5))
+        fail_msg("length %zu: element %zu is %g, not %g", length, i, (double)got[0][i], want[0][i]);
+  }
+}
+
+/* Loops in loops: the table of products, and a row that depends on both. */
+
+static void inner_body(void *user, tn_tensor *index, tn_tensor *const state[], tn_tensor *const x[],
+                       tn_tensor *next[], tn_tensor *y[]) {
+  tn_tensor *outer = user;
+  (void)x;
+  next[0] = tn_add(state[0], tn_mul(outer, index));
+  y[0] = state[0];
+}
+
+static void outer_body(void *user, tn_tensor *index, tn_tensor *const state[], tn_tensor *const x[],
+                       tn_tensor *next[], tn_tensor *y[]) {
+  tn_context *c = user;
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  tn_tensor *out[2];
+  (void)x;
+  d.body = inner_body;
+  d.user = index;
+  d.steps = 4;
+  tn_scan(c, &d, state, 1, NULL, 0, out, 1);
+  next[0] = out[0];
+  y[0] = out[1];
+}
+
+static void test_nested(void **state) {
+  tn_context *c = *state;
+  int64_t rows[3][4], last, sum = 0;
+  tn_tensor *init = tn_int(c, 0), *out[2];
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  d.body = outer_body;
+  d.user = c;
+  d.steps = 3;
+  tn_scan(c, &d, &init, 1, NULL, 0, out, 1);
+  check_ok(c, tn_read(out[1], TN_I64, rows, sizeof rows));
+  check_ok(c, tn_read(out[0], TN_I64, &last, sizeof last));
+  for (int i = 0; i < 3; i++)
+    for (int k = 0; k < 4; k++) {
+      assert_int_equal(rows[i][k], sum);
+      sum += i * k;
+    }
+  assert_int_equal(last, sum);
+}
+
+/* A state of the context is read, as it is then. */
+
+static void reading_body(void *user, tn_tensor *index, tn_tensor *const state[],
+                         tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]) {
+  (void)index, (void)x, (void)y;
+  next[0] = tn_add(state[0], user);
+}
+
+static void test_reads_state(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2))), *init = floats(c, FLOATS(0, 0)), *out;
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  d.body = reading_body;
+  d.user = s;
+  d.steps = 3;
+  tn_scan(c, &d, &init, 1, NULL, 0, &out, 0);
+  tn_assign(s, floats(c, FLOATS(10, 20)));
+  check_floats(c, out, FLOATS(3, 6));
+  check_floats(c, s, FLOATS(10, 20));
+}
+
+/* Bodies that are refused. */
+
+typedef struct bad {
+  tn_context *c;
+  tn_tensor *kept, *cell;
+  int how;
+} bad;
+
+static tn_status no_host(void *user, tn_call *call) {
+  (void)user, (void)call;
+  return TN_OK;
+}
+
+enum { BAD_DTYPE, BAD_SHAPE, BAD_NULL, BAD_ASSIGN, BAD_HOST, BAD_READ, BADS };
+
+static void bad_body(void *user, tn_tensor *index, tn_tensor *const state[], tn_tensor *const x[],
+                     tn_tensor *next[], tn_tensor *y[]) {
+  bad *b = user;
+  tn_custom_desc host = TN_CUSTOM_DESC_INIT;
+  const tn_type type = {TN_F32, tn_shape(2)};
+  float got[2];
+  (void)x, (void)y;
+  host.run = no_host;
+  next[0] = state[0];
+  b->kept = tn_neg(state[0]);
+  switch (b->how) {
+  case BAD_DTYPE: next[0] = tn_cast(state[0], TN_F64); break;
+  case BAD_SHAPE: next[0] = tn_reshape(state[0], tn_shape(2, 1)); break;
+  case BAD_NULL: next[0] = NULL; break;
+  case BAD_ASSIGN: next[0] = tn_add(tn_assign(b->cell, state[0]), index); break;
+  case BAD_HOST: tn_custom(b->c, &host, state, 1, &type, next, 1); break;
+  case BAD_READ: assert_int_equal(tn_read(b->kept, TN_F32, got, sizeof got), TN_ERR_ARGUMENT);
+  }
+}
+
+static void test_refusals(void **state) {
+  static const struct {
+    tn_status status;
+    const char *text;
+  } want[BADS] = {{TN_ERR_DTYPE, "state 0 of a loop is f32, and becomes f64"},
+                  {TN_ERR_SHAPE, "state 0 of a loop has shape 2, and becomes 2x1"},
+                  {TN_ERR_ARGUMENT, "NULL"},
+                  {TN_ERR_ARGUMENT, "an assign in the body of a loop"},
+                  {TN_ERR_UNSUPPORTED, "a function of the host in the body of a loop"},
+                  {TN_OK, ""}};
+  tn_context *c = *state;
+  float got[2];
+  for (int how = 0; how < BADS; how++) {
+    tn_tensor *init = floats(c, FLOATS(1, 2)), *out;
+    bad b = {.c = c, .cell = tn_state(floats(c, FLOATS(1, 2))), .how = how};
+    tn_scan_desc d = TN_SCAN_DESC_INIT;
+    d.body = bad_body;
+    d.user = &b;
+    d.steps = 2;
+    tn_scan(c, &d, &init, 1, NULL, 0, &out, 0);
+    assert_int_equal(tn_read(out, TN_F32, got, sizeof got), want[how].status);
+    if (want[how].status != TN_OK) check_text(tn_message(c), want[how].text);
+    check_floats(c, b.cell, FLOATS(1, 2));
+    assert_int_equal(tn_read(b.kept, TN_F32, got, sizeof got), TN_ERR_ARGUMENT);
+    check_text(tn_message(c), "it depends on the steps of a loop");
+  }
+}
+
+static void check_scan_refused(tn_context *c, const tn_scan_desc *d, size_t n_states, tn_tensor *xs,
+                               tn_status status, const char *text) {
+  float got[2];
+  tn_tensor *init = floats(c, FLOATS(1, 2)), *out = NULL;
+  tn_scan(c, d, &init, n_states, &xs, xs != NULL, &out, 1 - n_states);
+  assert_int_equal(tn_read(out, TN_F32, got, sizeof got), status);
+  check_text(tn_message(c), text);
+}
+
+static void test_arguments(void **state) {
+  tn_context *c = *state;
+  bad b = {.c = c};
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  check_scan_refused(c, &d, 1, NULL, TN_ERR_ARGUMENT, "there is no body");
+  check_scan_refused(c, NULL, 1, NULL, TN_ERR_ARGUMENT, "there is no body");
+  d.body = bad_body;
+  d.user = &b;
+  check_scan_refused(c, &d, 1, NULL, TN_ERR_ARGUMENT, "set `steps`");
+  check_scan_refused(c, &d, 1, tn_num(c, 1), TN_ERR_SHAPE, "xs 0 is a scalar");
+  d.steps = 3;
+  check_scan_refused(c, &d, 1, floats(c, FLOATS(1, 2)), TN_ERR_SHAPE, "xs 0 has not as many");
+  d.steps = -2;
+  check_scan_refused(c, &d, 1, NULL, TN_ERR_SHAPE, "a loop of -2 steps");
+  d.size = 8;
+  check_scan_refused(c, &d, 1, NULL, TN_ERR_ARGUMENT, "tn_scan_desc.size");
+  tn_scan(NULL, &d, NULL, 0, NULL, 0, NULL, 0);
+}
+
+static void deep_body(void *user, tn_tensor *index, tn_tensor *const state[], tn_tensor *const x[],
+                      tn_tensor *next[], tn_tensor *y[]) {
+  bad *b = user;
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  (void)x, (void)y;
+  d.body = deep_body;
+  d.user = b;
+  d.steps = 2;
+  if (b->how-- > 0)
+    tn_scan(b->c, &d, state, 1, NULL, 0, next, 0);
+  else
+    next[0] = tn_add(state[0], index);
+}
+
+static void test_depth(void **state) {
+  for (int deep = 0; deep < 10; deep++) {
+    bad b = {.c = *state, .how = deep};
+    tn_tensor *init = tn_int(b.c, 0), *out;
+    tn_scan_desc d = TN_SCAN_DESC_INIT;
+    int64_t got;
+    d.body = deep_body;
+    d.user = &b;
+    d.steps = 2;
+    tn_scan(b.c, &d, &init, 1, NULL, 0, &out, 0);
+    tn_status s = tn_read(out, TN_I64, &got, sizeof got);
+    assert_int_equal(s, deep < 8 ? TN_OK : TN_ERR_UNSUPPORTED);
+    if (deep < 8)
+      assert_int_equal(got, 1 << deep);
+    else
+      check_text(tn_message(b.c), "nested deeper than 8");
+  }
+}
+
+/* Memory that runs out. */
+
+static void test_memory(void **state) {
+  (void)state;
+  for (size_t fail_at = 0, calls = 1; fail_at <= calls; fail_at += 1 + fail_at / 40) {
+    counting n = {.fail_at = fail_at};
+    tn_context *c = open_counting(&n, "NULL");
+    float x[3] = {1, 2, 3}, got[3];
+    tn_tensor *xs = floats(c, 3, x), *init = tn_cast(tn_num(c, 1), TN_F32), *out[2] = {NULL, NULL};
+    tn_scan_desc d = TN_SCAN_DESC_INIT;
+    d.body = add_body;
+    if (c) tn_scan(c, &d, &init, 1, &xs, 1, out, 1);
+    tn_status status = c ? tn_read(out[1], TN_F32, got, sizeof got) : TN_ERR_MEMORY;
+    if (c && out[1] && status != TN_OK) assert_int_equal(status, TN_ERR_MEMORY);
+    if (!fail_at) assert_int_equal(status, TN_OK);
+    if (!fail_at) calls = n.calls;
+    tn_close(c);
+    assert_int_equal(n.out, 0);
+  }
+}
+
+int main(void) {
+  static const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_entries, open_one, close_one),
+      cmocka_unit_test_setup_teardown(test_at_once, open_one, close_one),
+      cmocka_unit_test_setup_teardown(test_lengths_vary, open_one, close_one),
+      cmocka_unit_test_setup_teardown(test_nested, open_one, close_one),
+      cmocka_unit_test_setup_teardown(test_reads_state, open_one, close_one),
+      cmocka_unit_test_setup_teardown(test_refusals, open_one, close_one),
+      cmocka_unit_test_setup_teardown(test_arguments, open_one, close_one),
+      cmocka_unit_test_setup_teardown(test_depth, open_one, close_one),
+      cmocka_unit_test(test_memory),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
