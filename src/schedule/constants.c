@@ -235,6 +235,12 @@ static void find_others(turning *t, const node_list *order) {
   }
 }
 
+/** What is no expression over other tensors' elements. */
+static bool is_array(const node *n) {
+  return n->op == OP_CARRY || n->op == OP_RESULT || n->op == OP_SET || n->op == OP_CUSTOM ||
+         n->op == OP_KERNEL;
+}
+
 static void find_turned(finding *f) {
   turning t = {.f = f};
   schedule_request r = {
@@ -243,7 +249,8 @@ static void find_turned(finding *f) {
   node_list order = topo_sort(f->a, t.n.roots, t.n.n_roots, NULL, NULL);
   find_others(&t, &order);
   for (size_t i = 0; i < order.n; i++)
-    if (is_computed(order.at[i])) map_set(f->a, &t.known, order.at[i], (void *)order.at[i]);
+    if (is_computed(order.at[i]) || is_array(order.at[i]))
+      map_set(f->a, &t.known, order.at[i], (void *)order.at[i]);
   for (size_t i = 0; i < order.n; i++) {
     const node *product = product_of(order.at[i]);
     map own = {0};

@@ -77,8 +77,8 @@ static bool is_array(const node *n) {
 
 static bool is_unseen(const node *n, void *user) { return !map_has(&((looping *)user)->arrays, n); }
 
-static bool reads_array(looping *l, const node *root) {
-  node_list order = topo_sort(l->a, &root, 1, is_unseen, l);
+static void find_arrays(looping *l, const node_list *roots) {
+  node_list order = topo_sort(l->a, roots->at, roots->n, is_unseen, l);
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i];
     bool reads = is_array(n);
@@ -86,13 +86,12 @@ static bool reads_array(looping *l, const node *root) {
     for (uint32_t k = 0; k < n->n_src; k++) reads |= map_get(&l->arrays, n->src[k]) != NULL;
     map_set(l->a, &l->arrays, n, (void *)(reads ? n : NULL));
   }
-  return map_get(&l->arrays, root) != NULL;
 }
 
-static bool is_captured(looping *l, const node *n) {
+static bool is_captured(const looping *l, const node *n) {
   if (n->free->n || n->dtype == DT_INDEX || n->dtype == DT_VOID) return false;
   if (op_is_movement((op)n->op) && n->op != OP_GATHER) return false;
-  return reads_array(l, n);
+  return map_get(&l->arrays, n) != NULL;
 }
 
 static bool enters(const node *n, void *user) { return !is_captured(user, n); }
@@ -153,6 +152,7 @@ static void open_states(extraction *x) {
 
 static void capture(extraction *x) {
   looping *l = x->l;
+  find_arrays(l, &x->roots);
   node_list order = topo_sort(l->a, x->roots.at, x->roots.n, enters, l);
   x->p->captured = arena_alloc(l->a, (order.n + 1) * sizeof *x->p->captured);
   for (size_t i = 0; i < order.n; i++) {

@@ -144,6 +144,48 @@ static void test_lengths_vary(void **state) {
   }
 }
 
+/** What depends on no step is computed before the loop, and once. */
+static void closed_body(void *user, tn_tensor *index, tn_tensor *const state[],
+                        tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]) {
+  tn_tensor *w = user;
+  (void)index, (void)x, (void)y;
+  next[0] = tn_add(state[0], tn_exp(tn_matmul(w, w)));
+}
+
+static void test_computed_before(void **state) {
+  tn_context *c = *state;
+  static const float zero[4];
+  tn_tensor *w = tn_input(c, "w", tn_shape(2, 2), TN_F32), *out;
+  tn_tensor *init = tn_from_host(c, tn_shape(2, 2), TN_F32, zero, sizeof zero);
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  d.body = closed_body;
+  d.user = w;
+  d.steps = 100;
+  tn_scan(c, &d, &init, 1, NULL, 0, &out, 0);
+  tn_plan *plan;
+  tn_binding *b;
+  check_ok(c, tn_plan_compile(c, &out, 1, NULL, &plan));
+  check_ok(c, tn_plan_bind(plan, &b));
+  double operations[3] = {0};
+  uint64_t times[3] = {0};
+  float in[4] = {0, 1, 0, 0}, got[4];
+  assert_int_equal(tn_binding_input(b, "w", tn_shape(2, 2), TN_F32, in, sizeof in), TN_OK);
+  for (int i = 0; i < 2; i++) assert_int_equal(tn_binding_run(b), TN_OK);
+  tn_step step = TN_STEP_INIT;
+  for (size_t i = 0; i < 3; i++) {
+    assert_int_equal(tn_binding_step(b, i, &step), TN_OK);
+    operations[i] = step.operations;
+    times[i] = step.times;
+    assert_int_equal(step.steps, i == 1);
+    assert_int_equal(step.kernel < 0, i == 1);
+  }
+  assert_int_equal(tn_binding_step(b, 3, &step), TN_ERR_ARGUMENT);
+  assert_true(times[0] == 1 && times[1] == 1 && times[2] == 100);
+  assert_true(operations[2] == 400 && operations[0] > 16);
+  assert_int_equal(tn_binding_read(b, "0", TN_F32, got, sizeof got), TN_OK);
+  for (int i = 0; i < 4; i++) assert_true(fabsf(got[i] - 100) < 1e-3f);
+}
+
 /* Loops in loops: the table of products, and a row that depends on both. */
 
 static void inner_body(void *user, tn_tensor *index, tn_tensor *const state[], tn_tensor *const x[],
@@ -358,6 +400,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_entries, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_at_once, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_lengths_vary, open_one, close_one),
+      cmocka_unit_test_setup_teardown(test_computed_before, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_nested, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_reads_state, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_refusals, open_one, close_one),

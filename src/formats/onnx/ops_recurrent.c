@@ -1,12 +1,11 @@
-/* Recurrent networks. The steps are written out, one after another: their number must be known.
-   What the inputs give to the gates is one product for all of them. */
+/* Recurrent networks: a loop for each direction. What the inputs give to the gates is one product
+   for all steps, before it. */
 #include "formats/onnx/ops.h"
 #include "tensor/ops_common.h"
 
 #include <string.h>
 
-/** The most that is written out. */
-enum { MOST_STEPS = 1024, MOST_FUNCTIONS = 3 };
+enum { MOST_FUNCTIONS = 3, MOST_STATES = 2 };
 
 /* ---- Activation functions ---- */
 
@@ -73,8 +72,8 @@ typedef struct layer {
   onnx_call *c;
   builder *b;
   size_t gates, functions; /* of the cell */
-  int64_t steps, directions, hidden;
-  const node *batch;
+  int64_t directions, hidden;
+  const node *steps, *batch;
   bool batch_first;
   value x;       /* (steps, batch, inputs) */
   value lengths; /* (batch, 1); no node: all are `steps` */
@@ -204,13 +203,9 @@ static layer layer_of(onnx_call *c, size_t gates, size_t functions, const char *
   l.batch_first = onnx_int(c, "layout", 0) != 0;
   l.x = swapped(&l, wide_input(&l, 0));
   l.batch = l.x.node->dims[1];
-  l.steps = constant_size(&l, l.x.node->dims[0], "the steps are as many as the sequence is long");
+  l.steps = l.x.node->dims[0];
   l.hidden = constant_size(&l, r->dims[2], "the state is as long as R says");
   l.clip = (double)onnx_float(c, "clip", 0);
-  if (l.steps > MOST_STEPS)
-    onnx_fail(c, TN_ERR_UNSUPPORTED,
-              "a sequence of %lld steps: they are written out, and at most %d are supported",
-              (long long)l.steps, MOST_STEPS);
   if (onnx_int(c, "hidden_size", l.hidden) != l.hidden)
     onnx_fail(c, TN_ERR_SHAPE, "hidden_size is %lld, where R says %lld",
               (long long)onnx_int(c, "hidden_size", 0), (long long)l.hidden);
@@ -254,22 +249,27 @@ static value kept(const layer *l, value runs, value next, value before) {
   return next.node && l->lengths.node ? build_where(l->b, runs, next, before) : next;
 }
 
-/** All steps in one direction; y[t] is h after step t, 0 where the sequence has ended. */
-static state run_direction(const layer *l, step_fn step, int64_t direction, value y[]) {
+/** All steps in one direction. `y` (steps, batch, hidden): h after each step, 0 where the sequence
+    has ended. */
+static state run_direction(const layer *l, step_fn step, int64_t direction, value *y) {
   builder *b = l->b;
   cell k = cell_of(l, direction);
-  value in = inputs_of(l, direction), runs = {0};
-  state s = {.h = initial(l, 5, direction)};
-  if (l->gates == 4) s.c = initial(l, 6, direction);
-  for (int64_t i = 0; i < l->steps; i++) {
-    int64_t t = goes_back(l, direction) ? l->steps - 1 - i : i;
-    state next = step(&k, entry(l, in, t), s);
-    if (l->lengths.node) runs = build_lt(b, build_int(b, t), l->lengths);
-    y[t] = kept(l, runs, next.h, build_num(b, 0));
-    s.h = kept(l, runs, next.h, s.h);
-    s.c = kept(l, runs, next.c, s.c);
-  }
-  return s;
+  size_t n = l->gates == 4 ? 2 : 1;
+  value inits[MOST_STATES] = {initial(l, 5, direction)}, steps[MOST_STATES], out[MOST_STATES + 1];
+  if (n > 1) inits[1] = initial(l, 6, direction);
+  const node *range = build_loop_range(b, l->steps);
+  const node *index = build_loop_index(b, range, goes_back(l, direction));
+  state s = {.h = build_loop_state(b, range, 0, inits[0])};
+  if (n > 1) s.c = build_loop_state(b, range, 1, inits[1]);
+  state next = step(&k, build_entry(b, inputs_of(l, direction), index), s);
+  value runs = {0};
+  if (l->lengths.node) runs = build_lt(b, value_of(ir_cast(b->ir, index, DT_I64)), l->lengths);
+  value emitted = kept(l, runs, next.h, build_num(b, 0));
+  steps[0] = kept(l, runs, next.h, s.h);
+  if (n > 1) steps[1] = kept(l, runs, next.c, s.c);
+  build_loop(b, range, inits, steps, n, &emitted, index, 1, out);
+  *y = out[n];
+  return (state){.h = out[0], .c = n > 1 ? out[1] : (value){0}};
 }
 
 /** A result in the layout and type of the layer's inputs. */
@@ -279,27 +279,15 @@ static value result(const layer *l, value v) {
 
 /** (steps, directions, batch, hidden), or (batch, steps, directions, hidden). */
 static value all_states(const layer *l, const value y[]) {
-  builder *b = l->b;
-  value *both = arena_alloc(b->arena, ((size_t)l->steps + 1) * sizeof *both);
-  for (int64_t t = 0; t < l->steps; t++) {
-    value of[2];
-    for (int64_t d = 0; d < l->directions; d++) of[d] = y[d * l->steps + t];
-    both[t] = build_stack(b, of, (size_t)l->directions, 0);
-  }
-  sizes none = {.rank = 4,
-                .at = {ix_const(b->ir, 0), ix_const(b->ir, l->directions), l->batch,
-                       ix_const(b->ir, l->hidden)}};
-  value v = l->steps ? build_stack(b, both, (size_t)l->steps, 0)
-                     : build_full(b, &none, (dtype)l->x.node->dtype, 0);
-  if (l->batch_first) v = build_permute(b, v, (tn_axes){.count = 4, .axis = {2, 0, 1, 3}});
+  value v = build_stack(l->b, y, (size_t)l->directions, 1);
+  if (l->batch_first) v = build_permute(l->b, v, (tn_axes){.count = 4, .axis = {2, 0, 1, 3}});
   return result(l, v);
 }
 
 static void run_layer(const layer *l, step_fn step) {
-  size_t n = (size_t)(l->steps * l->directions);
-  value *y = arena_alloc(l->b->arena, (n + 1) * sizeof *y), h[2], c[2];
+  value y[2], h[2], c[2];
   for (int64_t d = 0; d < l->directions; d++) {
-    state last = run_direction(l, step, d, y + d * l->steps);
+    state last = run_direction(l, step, d, &y[d]);
     h[d] = last.h;
     c[d] = last.c;
   }

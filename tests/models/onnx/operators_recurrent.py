@@ -22,11 +22,14 @@ def layers(op, functions, others=()):
         def state(n):
             shape = (n, d, HIDDEN) if layout else (d, n, HIDDEN)
             return rng.standard_normal(shape).astype(dtype)
-        def data(n):
+        def data(n, steps=steps):
             shape = (n, steps, INPUTS) if layout else (steps, n, INPUTS)
             return rng.standard_normal(shape).astype(dtype)
         x = data(BATCH)
         dims = None if not varies else ["n", steps, INPUTS] if layout else [steps, "n", INPUTS]
+        more = [{"x0": data(7)}] if varies else []
+        if varies == "steps":
+            dims, more = ["t", BATCH, INPUTS], [{"x0": data(BATCH, s)} for s in (1, 9)]
         given = [In(x, dims), weight(d, gates * HIDDEN, INPUTS), weight(d, gates * HIDDEN, HIDDEN),
                  weight(d, 2 * gates * HIDDEN) if bias else None,
                  None if lengths is None else np.array(lengths, np.int32)]
@@ -38,7 +41,7 @@ def layers(op, functions, others=()):
         if layout is not None:
             attributes["layout"] = layout
         case = one(op, *given, terms=INPUTS + HIDDEN, hidden_size=HIDDEN, direction=direction,
-                   more=[{"x0": data(7)}] if varies else [], **attributes)
+                   more=more, **attributes)
         (name, names, _, all_of), = case.nodes
         case.outputs = ["y", "h", "c"][:1 + STATES[op]]
         case.nodes = [(name, names, case.outputs, all_of)]
@@ -48,6 +51,7 @@ def layers(op, functions, others=()):
         """All of them in version 14: it brought layouts, and nothing else ever changed."""
         yield made(rng, direction="bidirectional", lengths=[2, 3, 1], states=True)
         yield made(rng, varies=True)
+        yield made(rng, varies="steps", direction="bidirectional", lengths=[1, 1, 1], states=True)
         if version != 14:
             return
         yield made(rng, direction="reverse", bias=False)

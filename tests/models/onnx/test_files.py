@@ -259,11 +259,6 @@ REFUSED = {
         model(node("GRU", "x w r", "y"), inputs=ports(("x", FLOAT, [2, 1, 3])),
               weights=[("w", np.zeros((1, 4, 3), np.float32)), ("r", np.zeros((1, 4, 4), np.float32))]),
         "ERR_SHAPE", ["'the GRU'", "'w'", "1x4x3", "1x12x3"]),
-    "a sequence of a million steps": (
-        model(node("LSTM", "x w r", "y"), inputs=ports(("x", FLOAT, [10**6, 1, 3])),
-              weights=[("w", np.zeros((1, 16, 3), np.float32)),
-                       ("r", np.zeros((1, 16, 4), np.float32))]),
-        "ERR_UNSUPPORTED", ["'the LSTM'", "1000000 steps", "1024"]),
     "an output given twice": (
         model(node("Exp", "x", "y"), node("Tanh", "x", "y")), "ERR_FORMAT",
         ["'the Tanh'", "'the Exp'", "'y'"]),
