@@ -155,10 +155,11 @@ const node *build_loop_index(builder *b, const node *range, bool reverse);
 value build_loop_state(builder *b, const node *range, size_t i, value init);
 /** x[index], without the first axis. */
 value build_entry(builder *b, value x, const node *index);
-/** The last states, then all that was emitted at `index` of each step, along a new first axis. A
-    step of another type or shape than its init is TN_ERR_DTYPE or TN_ERR_SHAPE. */
+/** The last states, then all that was emitted, emit i at places[i] (a build_loop_index) of each
+    step along a new first axis. A step of another type or shape than its init is TN_ERR_DTYPE or
+    TN_ERR_SHAPE. */
 void build_loop(builder *b, const node *range, const value inits[], const value steps[],
-                size_t n_states, const value emits[], const node *index, size_t n_emits,
+                size_t n_states, const value emits[], const node *const places[], size_t n_emits,
                 value out[]);
 
 /* Random numbers, from the words x₀, x₁ of element i: Threefry-2x32-20 of the counter i under

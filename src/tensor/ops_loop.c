@@ -34,7 +34,7 @@ static const node *step_of(builder *b, size_t i, value init, value step) {
 }
 
 void build_loop(builder *b, const node *range, const value inits[], const value steps[],
-                size_t n_states, const value emits[], const node *index, size_t n_emits,
+                size_t n_states, const value emits[], const node *const places[], size_t n_emits,
                 value out[]) {
   size_t n = n_states + n_emits;
   const node **all = arena_alloc(b->arena, (2 * n + 1) * sizeof *all);
@@ -50,7 +50,7 @@ void build_loop(builder *b, const node *range, const value inits[], const value 
   for (size_t i = 0; i < n_emits; i++) {
     all[2 * n_states + i] = value_typed(b, emits[i]).node;
     rank_check(b, all[2 * n_states + i]->rank + 1u);
-    all[2 * n_states + n_emits + i] = index;
+    all[2 * n_states + n_emits + i] = places[i];
   }
   if (!n) return;
   const node *loop = loop_make(b->ir, b->arena, &s);

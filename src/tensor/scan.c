@@ -107,9 +107,12 @@ static void close_body(void *arg) {
   value *inits = arena_alloc(b.arena, (j->n_states + 1) * sizeof *inits);
   for (size_t i = 0; i < n; i++) made[i] = value_of(handle_typed(&b, j->made[i]));
   for (size_t i = 0; i < j->n_states; i++) inits[i] = value_of(handle_typed(&b, j->init[i]));
+  const node *index = build_loop_index(&b, j->range, j->desc.reverse);
+  const node **places = arena_alloc(b.arena, (j->n_ys + 1) * sizeof *places);
+  for (size_t i = 0; i < j->n_ys; i++) places[i] = index;
   j->results = arena_alloc(b.arena, (n + 1) * sizeof *j->results);
-  build_loop(&b, j->range, inits, made, j->n_states, made + j->n_states,
-             build_loop_index(&b, j->range, j->desc.reverse), j->n_ys, j->results);
+  build_loop(&b, j->range, inits, made, j->n_states, made + j->n_states, places, j->n_ys,
+             j->results);
 }
 
 static failure *end(scan_job *j) {

@@ -102,6 +102,12 @@ const onnx_tensor *onnx_tensor_attribute(const onnx_call *c, const char *name) {
   return a ? a->t : NULL;
 }
 
+const onnx_graph *onnx_graph_attribute(const onnx_call *c, const char *name) {
+  const onnx_attribute *a = onnx_attribute_of(c, name, ONNX_ATTRIBUTE_GRAPH);
+  if (!a) onnx_fail(c, TN_ERR_FORMAT, "attribute %s is missing", name);
+  return a->g;
+}
+
 const node *const *onnx_elements(onnx_call *c, size_t input, size_t *n) {
   const node *const *e = elements_of(c->m, onnx_input(c, input), n);
   if (!e)

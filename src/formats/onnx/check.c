@@ -19,12 +19,10 @@ int64_t onnx_opset_of(const onnx_model *m, const char *domain) {
 /** Why an operator has no row, where there is more to say. */
 static const char *reason(const char *op) {
   static const char *const sized_by_data[] = {"NonZero", "Unique", "Compress", "NonMaxSuppression"};
-  static const char *const nested[] = {"If", "Loop", "Scan"};
   for (size_t i = 0; i < sizeof sized_by_data / sizeof *sized_by_data; i++)
     if (!strcmp(op, sized_by_data[i]))
       return "the operator is not supported: the size of its result depends on data";
-  for (size_t i = 0; i < sizeof nested / sizeof *nested; i++)
-    if (!strcmp(op, nested[i])) return "branches and loops are not supported";
+  if (!strcmp(op, "If")) return "branches are not supported";
   return "the operator is not supported";
 }
 
@@ -80,17 +78,32 @@ static void report_kind(str *report, const kind *k, int64_t opset, const names *
   str_add(report, "\n");
 }
 
+typedef VEC(const onnx_node *) node_pointers;
+
+/** The nodes of a graph, and of the bodies of those that have some: these are nested no deeper than
+    ONNX_NESTING_MAX. */
+static void list_nodes(arena *a, const onnx_graph *g, node_pointers *all) {
+  for (size_t i = 0; i < g->nodes.n; i++) {
+    const onnx_node *n = &g->nodes.at[i];
+    vec_push(a, all, n);
+    for (size_t k = 0; table_find(n->op_type) && k < n->attributes.n; k++)
+      if (n->attributes.at[k].type == ONNX_ATTRIBUTE_GRAPH && n->attributes.at[k].g)
+        list_nodes(a, n->attributes.at[k].g, all);
+  }
+}
+
 void import_check(const onnx_model *model, str *report) {
   arena *a = report->arena;
-  const onnx_nodes *nodes = &model->graph->nodes;
+  node_pointers nodes = {0};
   int64_t opset = onnx_opset_of(model, "");
   names seen = {0}, opsets = opsets_of(a, model);
   kinds all = {0};
   if (opset > ONNX_OPSET_MAX)
     str_addf(report, "opset %lld: the newest one supported is %d\n", (long long)opset,
              ONNX_OPSET_MAX);
-  for (size_t i = 0; i < nodes->n; i++) {
-    const onnx_node *n = &nodes->at[i];
+  list_nodes(a, model->graph, &nodes);
+  for (size_t i = 0; i < nodes.n; i++) {
+    const onnx_node *n = nodes.at[i];
     const char *why = objection(n, opset);
     if (!why) continue;
     kind *k = kind_of(a, &seen, &all, n, why);

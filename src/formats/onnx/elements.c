@@ -65,6 +65,7 @@ static const node *reduction(asking *q, const node *n, const node *x) {
 static const node *copied(void *user, const node *n, const node *const src[]) {
   asking *q = user;
   if (n->op == OP_REDUCE) return reduction(q, n, src[0]);
+  if (n->op == OP_CARRY || n->op == OP_RESULT) return param(q, n, src + 1, n->n_src - 1);
   return n->op == OP_BUFFER ? param(q, n, src, n->n_src) : NULL;
 }
 

@@ -45,6 +45,7 @@ static void define_output(import *m, const char *name, value v, const onnx_node 
 
 static const import_value *find(import *m, const char *name) {
   const import_value *x = names_get(&m->values, name);
+  for (size_t i = m->around.n; !x && i-- > 0;) x = names_get(&m->around.at[i], name);
   if (!x) diag_raise(m->b.diag, TN_ERR_FORMAT, "'%.200s' is used before anything gives it", name);
   if (!x->v.node)
     diag_raise(m->b.diag, TN_ERR_UNSUPPORTED,
@@ -177,6 +178,68 @@ static void add_node(import *m, const onnx_node *n) {
     if (out[i].node) check_count(m, out[i].node);
     if (*n->outputs.at[i]) define_output(m, n->outputs.at[i], out[i], n);
   }
+}
+
+/* Bodies of loops: graphs in which names are looked up before the graphs around them. */
+
+typedef struct body_job {
+  import *m;
+  const onnx_graph *g;
+  const value *in;
+  value *out;
+  const onnx_node *node; /* at hand */
+} body_job;
+
+static bool is_of_steps(import *m, const node *size) {
+  node_list order = topo_sort(m->b.arena, &size, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_RANGE) return true;
+  return false;
+}
+
+/** The arrays of a loop are as large in each step. */
+static void check_sizes_stay(import *m, const onnx_node *n) {
+  for (size_t i = 0; i < n->outputs.n; i++) {
+    const import_value *x = *n->outputs.at[i] ? names_get(&m->values, n->outputs.at[i]) : NULL;
+    for (size_t k = 0; x && x->v.node && k < x->v.node->rank; k++)
+      if (is_of_steps(m, x->v.node->dims[k]))
+        diag_raise(m->b.diag, TN_ERR_UNSUPPORTED,
+                   "its output '%.200s' has another size in each step of a loop", n->outputs.at[i]);
+  }
+}
+
+static void build_body(void *arg) {
+  body_job *j = arg;
+  import *m = j->m;
+  const onnx_graph *g = j->g;
+  check_names(m, &g->inputs, "inputs");
+  for (size_t i = 0; i < g->inputs.n; i++)
+    define(m, g->inputs.at[i].name, (import_value){.v = j->in[i], .kind = "input"});
+  for (size_t i = 0; i < g->initializers.n; i++) {
+    const onnx_tensor *t = g->initializers.at[i];
+    define(m, t->name, (import_value){.v = weight(m, t), .kind = "initializer"});
+  }
+  for (size_t i = 0; i < g->nodes.n; i++) {
+    add_node(m, j->node = &g->nodes.at[i]);
+    check_sizes_stay(m, j->node);
+  }
+  j->node = NULL;
+  for (size_t i = 0; i < g->outputs.n; i++) j->out[i] = find(m, g->outputs.at[i].name)->v;
+}
+
+void onnx_import_body(onnx_call *c, const onnx_graph *g, const value in[], value out[]) {
+  import *m = c->m;
+  body_job j = {.m = m, .g = g, .in = in, .out = out};
+  names own = m->values;
+  vec_push(m->b.arena, &m->around, own);
+  m->values = (names){0};
+  tn_status s = diag_catch(m->b.diag, build_body, &j);
+  m->around.n--;
+  m->values = own;
+  if (s == TN_OK) return;
+  if (j.node && s != TN_ERR_MEMORY)
+    diag_prefix(m->b.diag, "%.100s node '%.200s'", j.node->op_type, import_node_name(j.node));
+  diag_rethrow(m->b.diag);
 }
 
 static void build(void *arg) {

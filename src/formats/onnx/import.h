@@ -39,14 +39,15 @@ typedef struct import {
   const tn_model_size *said; /* what the caller knows of sizes */
   size_t n_said;
   const onnx_model *model;
-  int64_t opset;   /* of the default domain */
-  names values;    /* name → import_value */
-  names sizes;     /* name of a dimension → input_size */
-  map axes;        /* onnx_value of an input → input_size of each axis */
-  map weights;     /* leaf of a weight → onnx_tensor */
-  map placed;      /* where a weight's data is → its leaf */
-  map nonzero;     /* sizes that vary, but must not be 0 when the model runs */
-  node_list asked; /* sizes that the node at hand asked for, besides those of its inputs */
+  int64_t opset;     /* of the default domain */
+  names values;      /* name → import_value, of the graph at hand */
+  VEC(names) around; /* the same of the graphs around it */
+  names sizes;       /* name of a dimension → input_size */
+  map axes;          /* onnx_value of an input → input_size of each axis */
+  map weights;       /* leaf of a weight → onnx_tensor */
+  map placed;        /* where a weight's data is → its leaf */
+  map nonzero;       /* sizes that vary, but must not be 0 when the model runs */
+  node_list asked;   /* sizes that the node at hand asked for, besides those of its inputs */
   VEC(import_port) inputs, outputs;
 } import;
 
@@ -130,6 +131,12 @@ const char *onnx_string(const onnx_call *c, const char *name, const char *otherw
 /** NULL if there is none. */
 const onnx_ints *onnx_list(const onnx_call *c, const char *name);
 const onnx_tensor *onnx_tensor_attribute(const onnx_call *c, const char *name);
+/** Raises if there is none. */
+const onnx_graph *onnx_graph_attribute(const onnx_call *c, const char *name);
+
+/** Imports a graph that a node has as the body of a loop: as many inputs as it names, and its
+    outputs. What it reads of the graphs around it is found by name. */
+void onnx_import_body(onnx_call *c, const onnx_graph *g, const value in[], value out[]);
 
 /** The elements of an integer input of rank 0 or 1 that are known before the model runs, as index
     nodes: constants, and what is computed from shapes. Raises TN_ERR_UNSUPPORTED if they are not.

@@ -267,7 +267,7 @@ static state run_direction(const layer *l, step_fn step, int64_t direction, valu
   value emitted = kept(l, runs, next.h, build_num(b, 0));
   steps[0] = kept(l, runs, next.h, s.h);
   if (n > 1) steps[1] = kept(l, runs, next.c, s.c);
-  build_loop(b, range, inits, steps, n, &emitted, index, 1, out);
+  build_loop(b, range, inits, steps, n, &emitted, &index, 1, out);
   *y = out[n];
   return (state){.h = out[0], .c = n > 1 ? out[1] : (value){0}};
 }

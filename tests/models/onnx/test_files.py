@@ -47,6 +47,82 @@ def ports(*types):
     return [helper.make_tensor_value_info(n, t, s) for n, t, s in types]
 
 
+def loop(*nodes, state=("x", "t"), outputs=1, inputs="9 yes x", more=(), op="Loop", **attributes):
+    """A model of a loop whose body has these nodes."""
+    given = [] if op == "Scan" else [("i", INT64, []), ("on", BOOL, [])]
+    out = [] if op == "Scan" else [("on", BOOL, [])]
+    body = helper.make_graph(
+        list(nodes), "body", ports(*given, *[(f"s{i}", FLOAT, [4]) for i in range(len(state) // 2)]),
+        ports(*out, *[(n, FLOAT, None) for n in state[1:]]))
+    return model(*more, node(op, inputs, " ".join(f"y{i}" for i in range(outputs)), body=body,
+                             **attributes),
+                 inputs=ports(("x", FLOAT, [4])), outputs=("y0",),
+                 weights=[("9", np.array(9)), ("yes", np.array(True)), ("many", np.array(10**8)),
+                          ("low", np.array(1.0, np.float32)), ("zero", np.array([0]))])
+
+
+STEP = node("Neg", "s0", "t", "inner")
+ENDS = [STEP, node("ReduceMax", "t", "m", keepdims=0), node("Less", "m low", "ends")]
+
+
+def without_number(m):
+    m.graph.node[0].input[0] = ""
+    return m
+
+
+def ending(**attributes):
+    m = loop(*ENDS, **attributes)
+    m.graph.node[0].attribute[0].g.output[0].name = "ends"
+    return m
+
+
+LOOPS = {
+    "an operator in a body that is not supported": (
+        loop(node("Det", "s0", "t")), "ERR_UNSUPPORTED", ["Det", "'the Det'"]),
+    "a loop without a body": (
+        model(node("Scan", "x", "y", num_scan_inputs=1)), "ERR_FORMAT", ["'the Scan'", "body"]),
+    "a body of two inputs": (
+        loop(STEP, inputs="9 yes"), "ERR_FORMAT", ["'the Loop'", "3 inputs", "where 2"]),
+    "more outputs than a body gives": (
+        loop(STEP, outputs=2), "ERR_FORMAT", ["'the Loop'", "2 outputs"]),
+    "what nothing in a body gives": (
+        loop(node("Add", "s0 nothing", "t", "inner")), "ERR_FORMAT",
+        ["'the Loop'", "'inner'", "'nothing'"]),
+    "a failure in a body": (
+        loop(node("Softmax", "s0", "t", "inner", axis=3)), "ERR_SHAPE", ["'the Loop'", "'inner'"]),
+    "a state that grows": (
+        loop(node("Concat", "s0 s0", "t", axis=0)), "ERR_UNSUPPORTED",
+        ["'the Loop'", "'x'", "shape 4", "becomes 8"]),
+    "a state of another type": (
+        loop(node("Cast", "s0", "t", to=INT64)), "ERR_DTYPE", ["'the Loop'", "f32", "i64"]),
+    "steps that data tells": (
+        loop(STEP, inputs="n yes x", more=[node("ArgMax", "x", "n", keepdims=0)]),
+        "ERR_UNSUPPORTED", ["'the Loop'", "'n'", "when the model runs"]),
+    "a loop without an end": (
+        without_number(loop(STEP)), "ERR_UNSUPPORTED", ["'the Loop'", "how often it runs"]),
+    "results that a condition ends": (
+        ending(state=("x", "t", "t"), outputs=2), "ERR_UNSUPPORTED",
+        ["'the Loop'", "condition", "depends on data"]),
+    "too many steps that a condition may end": (
+        ending(inputs="many yes x"), "ERR_UNSUPPORTED", ["'the Loop'", "condition", "65536"]),
+    "a size that changes from step to step": (
+        loop(node("Unsqueeze", "i zero", "end"), node("Slice", "s0 zero end", "part", "inner"),
+             node("ReduceSum", "part", "sum", keepdims=0), node("Add", "s0 sum", "t")),
+        "ERR_UNSUPPORTED", ["'the Loop'", "'inner'", "'part'", "another size"]),
+    "nothing to scan": (
+        loop(STEP, op="Scan", inputs="x", num_scan_inputs=0), "ERR_FORMAT",
+        ["'the Scan'", "num_scan_inputs is 0"]),
+    "a direction that is none": (
+        loop(node("Neg", "s0", "t"), op="Scan", inputs="x", num_scan_inputs=1,
+             scan_input_directions=[2]), "ERR_FORMAT", ["'the Scan'", "scan_input_directions is 2"]),
+    "directions of another number": (
+        loop(node("Neg", "s0", "t"), op="Scan", inputs="x", num_scan_inputs=1,
+             scan_output_directions=[0, 1]), "ERR_FORMAT", ["'the Scan'", "2 entries"]),
+    "an axis that is not there": (
+        loop(node("Neg", "s0", "t"), op="Scan", inputs="x", num_scan_inputs=1,
+             scan_input_axes=[1]), "ERR_SHAPE", ["'the Scan'", "axis 1"]),
+}
+
 # label: (model, status, words of the message)
 REFUSED = {
     "unsupported operators, all at once": (
@@ -55,12 +131,10 @@ REFUSED = {
               node("Det", "e", "f", "det 3"), node("Det", "f", "y", "det 4"), opset=20),
         "ERR_UNSUPPORTED", ["Det", "NonZero", "opset 20", "'the Det'", "'nonzero 1'",
                             "'nonzero 2'", "'det 2'", "1 more", "depends on data"]),
-    "branches, loops and scans": (
-        model(*[helper.make_node(op, ["x"], [f"{op}.y"], name=f"the {op}", **{
-            name: helper.make_graph([], op, [], []) for name in graphs})
-            for op, graphs in (("If", ("then_branch", "else_branch")), ("Loop", ("body",)),
-                               ("Scan", ("body",)))], outputs=("Loop.y",)),
-        "ERR_UNSUPPORTED", ["If", "Loop", "Scan", "'the Loop'", "loops are not supported"]),
+    "branches": (
+        model(helper.make_node("If", ["x"], ["y"], name="the If", **{
+            name: helper.make_graph([], name, [], []) for name in ("then_branch", "else_branch")})),
+        "ERR_UNSUPPORTED", ["If", "'the If'", "branches are not supported"]),
     "operators of another domain": (
         model(helper.make_node("Fused", ["x"], ["y"], name="mine", domain="com.example"),
               domains=[("com.example", 3)]),
@@ -373,6 +447,7 @@ REFUSED = {
         model(node("Resize", "x r s", "y", antialias=1), weights=[
             ("r", np.zeros(0, np.float32)), ("s", np.ones(2, np.float32))]),
         "ERR_UNSUPPORTED", ["'the Resize'", "antialias"]),
+    **LOOPS,
     "two weights of one name": (
         model(node("Exp", "x", "y"), weights=[("w", np.ones(1)), ("w", np.ones(1))]), "ERR_FORMAT",
         ["'w'"]),

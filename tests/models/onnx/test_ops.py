@@ -27,6 +27,7 @@ import operators
 import operators_contracting
 import operators_elementwise
 import operators_indexing
+import operators_loops
 import operators_recurrent
 from cases import Case, In, Runner, const, model_of, one
 from operators import F32, chains, some
@@ -36,7 +37,8 @@ SOURCE = Path(__file__).resolve().parents[3] / "src" / "formats" / "onnx"
 NEWEST = int(re.search(r"ONNX_OPSET_MAX = (\d+)", (SOURCE / "import.h").read_text()).group(1))
 VARIADIC = 65535
 LANGUAGE = (operators_elementwise.OPERATORS | operators_indexing.OPERATORS |
-            operators_contracting.OPERATORS | operators_recurrent.OPERATORS)  # test_ops_language.py
+            operators_contracting.OPERATORS | operators_recurrent.OPERATORS |
+            operators_loops.OPERATORS)  # test_ops_language.py
 OPERATORS = operators.OPERATORS | LANGUAGE
 
 

@@ -1,0 +1,215 @@
+/* Loops: bodies that are graphs of their own, built once. */
+#include "formats/onnx/ops.h"
+#include "ir/binder.h"
+#include "tensor/ops_common.h"
+
+/** With a condition, a loop runs on to its end without effect: so many steps at most. */
+enum { MOST_BLIND_STEPS = 1 << 16 };
+
+/** A node with a body: its states come first among the outputs, then what each step gives. */
+typedef struct loop {
+  onnx_call *c;
+  builder *b;
+  const onnx_graph *body;
+  size_t n_states, n_emits;
+  size_t first; /* input that is a state */
+  const node *range;
+  value *inits, *in, *out; /* of the states; the body's */
+} loop;
+
+static value *values(const loop *l, size_t n) {
+  return arena_calloc(l->b->arena, n + 1, sizeof(value));
+}
+
+/** `extra`: the body's inputs and outputs that belong to the operator. */
+static loop loop_of(onnx_call *c, size_t first, size_t states, size_t extra_in, size_t extra_out) {
+  loop l = {.c = c, .b = onnx_builder(c), .n_states = states, .first = first};
+  l.body = onnx_graph_attribute(c, "body");
+  size_t n_in = states + extra_in, fixed = states + extra_out;
+  if (l.body->inputs.n != n_in || l.body->outputs.n < fixed)
+    onnx_fail(c, TN_ERR_FORMAT, "its body has %zu inputs and %zu outputs, where %zu and %zu belong",
+              l.body->inputs.n, l.body->outputs.n, n_in, fixed);
+  l.n_emits = l.body->outputs.n - fixed;
+  if (c->n_outputs > states + l.n_emits)
+    onnx_fail(c, TN_ERR_FORMAT, "%zu outputs, where its body gives %zu", c->n_outputs,
+              states + l.n_emits);
+  l.inits = values(&l, states);
+  l.in = values(&l, n_in);
+  l.out = values(&l, l.body->outputs.n);
+  return l;
+}
+
+/** `first_in`: of the body. */
+static void open_states(loop *l, const node *steps, size_t first_in) {
+  l->range = build_loop_range(l->b, steps);
+  for (size_t i = 0; i < l->n_states; i++) {
+    l->inits[i] = onnx_input(l->c, l->first + i);
+    l->in[first_in + i] = build_loop_state(l->b, l->range, i, l->inits[i]);
+  }
+}
+
+/** A state that grows, say, is an array of another size in each step. */
+static void check_states(const loop *l, const value steps[]) {
+  for (size_t i = 0; i < l->n_states; i++) {
+    sizes before = sizes_of(l->inits[i].node), after = sizes_of(steps[i].node);
+    if (!sizes_equal(&before, &after))
+      onnx_fail(l->c, TN_ERR_UNSUPPORTED, "its state '%.100s' has shape %s, and becomes %s",
+                l->c->node->inputs.at[l->first + i], sizes_text(l->b, &before),
+                sizes_text(l->b, &after));
+  }
+}
+
+/** The results that the node names. */
+static void give(const loop *l, const value results[]) {
+  for (size_t i = 0; i < l->c->n_outputs; i++) l->c->outputs[i] = results[i];
+}
+
+/* ---- Scan ---- */
+
+/** Entry i of a list that may be absent. */
+static int64_t listed(const loop *l, const char *name, size_t i, size_t n) {
+  const onnx_ints *list = onnx_list(l->c, name);
+  if (!list) return 0;
+  if (list->n != n)
+    onnx_fail(l->c, TN_ERR_FORMAT, "%s has %zu entries, where %zu belong", name, list->n, n);
+  return list->at[i];
+}
+
+static bool is_back(const loop *l, const char *name, size_t i, size_t n) {
+  int64_t way = listed(l, name, i, n);
+  if (way < 0 || way > 1)
+    onnx_fail(l->c, TN_ERR_FORMAT, "%s is %lld, neither 0 nor 1", name, (long long)way);
+  return way;
+}
+
+/** An axis moved to another place. */
+static value moved(const loop *l, value x, size_t from, size_t to) {
+  tn_axes axes = {.count = (int32_t)x.node->rank};
+  if (from == to) return x;
+  for (size_t i = 0, next = 0; i < x.node->rank; i++) {
+    next += next == from;
+    axes.axis[i] = (int32_t)(i == to ? from : next++);
+  }
+  return build_permute(l->b, x, axes);
+}
+
+static value scanned(const loop *l, size_t i, size_t n) {
+  value x = onnx_input(l->c, l->c->n_inputs - n + i);
+  return moved(l, x, onnx_axis(l->c, listed(l, "scan_input_axes", i, n), x.node->rank), 0);
+}
+
+/** The first axis of each input that is scanned, in its place. */
+static const node *scan_steps(const loop *l, size_t n) {
+  const node *steps = NULL;
+  for (size_t i = 0; i < n; i++) {
+    const node *size = scanned(l, i, n).node->dims[0];
+    if (steps && steps != size)
+      onnx_fail(l->c, TN_ERR_SHAPE, "inputs of %s and of %s entries are scanned together",
+                size_text(l->b, steps), size_text(l->b, size));
+    steps = size;
+  }
+  return steps;
+}
+
+static const node *const *scan_places(const loop *l) {
+  const node **places = arena_alloc(l->b->arena, (l->n_emits + 1) * sizeof *places);
+  for (size_t i = 0; i < l->n_emits; i++)
+    places[i] =
+        build_loop_index(l->b, l->range, is_back(l, "scan_output_directions", i, l->n_emits));
+  return places;
+}
+
+void onnx_Scan(onnx_call *c) {
+  int64_t n = onnx_int(c, "num_scan_inputs", 0);
+  if (n < 1 || (uint64_t)n > c->n_inputs)
+    onnx_fail(c, TN_ERR_FORMAT, "num_scan_inputs is %lld, of %zu inputs", (long long)n,
+              c->n_inputs);
+  size_t n_scanned = (size_t)n;
+  loop l = loop_of(c, 0, c->n_inputs - n_scanned, n_scanned, 0);
+  open_states(&l, scan_steps(&l, n_scanned), 0);
+  for (size_t i = 0; i < n_scanned; i++) {
+    bool back = is_back(&l, "scan_input_directions", i, n_scanned);
+    const node *index = build_loop_index(l.b, l.range, back);
+    l.in[l.n_states + i] = build_entry(l.b, scanned(&l, i, n_scanned), index);
+  }
+  onnx_import_body(c, l.body, l.in, l.out);
+  check_states(&l, l.out);
+  value *results = values(&l, l.n_states + l.n_emits);
+  build_loop(l.b, l.range, l.inits, l.out, l.n_states, l.out + l.n_states, scan_places(&l),
+             l.n_emits, results);
+  for (size_t i = 0; i < l.n_emits; i++) {
+    value *x = &results[l.n_states + i];
+    int64_t axis = listed(&l, "scan_output_axes", i, l.n_emits);
+    *x = moved(&l, *x, 0, onnx_axis(c, axis, x->node->rank));
+  }
+  give(&l, results);
+}
+
+/* ---- Loop ---- */
+
+static value truth(const loop *l, bool is_true) {
+  return value_of(ir_const_bits(l->b->ir, DT_BOOL, is_true));
+}
+
+/** A condition of one element as a scalar. */
+static value condition(const loop *l, value v) {
+  if (v.node->dtype != DT_BOOL) onnx_fail(l->c, TN_ERR_DTYPE, "a condition that is no bool");
+  return v.node->rank ? build_reshape(l->b, v, &(sizes){0}) : v;
+}
+
+/** How often it runs at most, where that is known. */
+static const node *loop_steps(const loop *l, value begins) {
+  ir *g = l->b->ir;
+  size_t n;
+  if (node_is_bits(begins.node, 0)) return ix_const(g, 0);
+  if (!onnx_has(l->c, 0))
+    onnx_fail(l->c, TN_ERR_UNSUPPORTED, "nothing says how often it runs at most");
+  const node *const *most = onnx_elements(l->c, 0, &n);
+  if (n != 1) onnx_fail(l->c, TN_ERR_SHAPE, "its number of steps is no scalar");
+  return ix_max(g, most[0], ix_const(g, 0));
+}
+
+/** Steps that end the loop leave all as it is; a state more says whether it goes on. */
+static void build_while(loop *l, value begins, value goes_on, const value steps[],
+                        value results[]) {
+  builder *b = l->b;
+  size_t n = l->n_states;
+  if (l->n_emits)
+    onnx_fail(l->c, TN_ERR_UNSUPPORTED,
+              "a condition ends it, so how many entries its outputs have depends on data");
+  if (range_extent(l->range)->hi > MOST_BLIND_STEPS)
+    onnx_fail(l->c, TN_ERR_UNSUPPORTED,
+              "a condition ends it, and it may run more than %d times; give a smaller bound",
+              MOST_BLIND_STEPS);
+  value *inits = values(l, n + 1), *next = values(l, n + 1);
+  inits[n] = begins;
+  value runs = build_loop_state(b, l->range, n, begins);
+  for (size_t i = 0; i < n; i++) {
+    inits[i] = l->inits[i];
+    next[i] = build_where(b, runs, steps[i], build_loop_state(b, l->range, i, inits[i]));
+  }
+  next[n] = build_logical_and(b, runs, condition(l, goes_on));
+  build_loop(b, l->range, inits, next, n + 1, NULL, NULL, 0, results);
+}
+
+void onnx_Loop(onnx_call *c) {
+  loop l = loop_of(c, 2, c->n_inputs - 2, 2, 1);
+  value begins = onnx_has(c, 1) ? condition(&l, onnx_input(c, 1)) : truth(&l, true);
+  open_states(&l, loop_steps(&l, begins), 2);
+  const node *index = build_loop_index(l.b, l.range, false);
+  l.in[0] = value_of(ir_cast(l.b->ir, index, DT_I64));
+  l.in[1] = truth(&l, true); /* in every step that is run */
+  onnx_import_body(c, l.body, l.in, l.out);
+  const value *steps = l.out + 1;
+  check_states(&l, steps);
+  value *results = values(&l, l.n_states + l.n_emits + 1);
+  const node **places = arena_alloc(l.b->arena, (l.n_emits + 1) * sizeof *places);
+  for (size_t i = 0; i < l.n_emits; i++) places[i] = index;
+  bool ends_early = !node_is_bits(begins.node, 1) || !node_is_bits(l.out[0].node, 1);
+  if (ends_early && !node_is_bits(range_extent(l.range), 0))
+    build_while(&l, begins, l.out[0], steps, results);
+  else
+    build_loop(l.b, l.range, l.inits, steps, l.n_states, steps + l.n_states, places, l.n_emits,
+               results);
+  give(&l, results);
+}
