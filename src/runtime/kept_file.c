@@ -365,6 +365,9 @@ static void check_loops(reading *k) {
     require(k, around == SIZE_MAX || s->kind != STEP_CUSTOM);
     require(k, depth_of(p, i) <= LOOP_DEPTH);
     if (k->w.failed) return;
+    for (size_t b = 0; b < s->n_states; b++)
+      require(k, p->buffers[s->states[b].init].role != ROLE_STATE ||
+                     is_turning(p, around, s->states[b].init));
     for (size_t b = 0; b < s->n_buffers; b++) {
       const executable_buffer *x = &p->buffers[s->buffers[b]];
       require(k, x->role != ROLE_SCRATCH || !s->n_steps || x->last >= last);

@@ -479,11 +479,12 @@ static size_t result_buffer(kernels *k, const loop_plan *p, const node *like, si
 /** The step of the loop of a RESULT: its results, then what it reads. */
 static void add_loop(kernels *k, const node *n) {
   const loop_plan *p = k->in->loops.at[n->ints[2] - 1];
-  size_t n_results = loop_results(p->loop), n_inputs = (size_t)n->ints[1];
+  size_t n_results = 0, n_inputs = (size_t)n->ints[1], most = loop_results(p->loop);
   if (map_has(&k->loops, p)) return;
   map_set(k->a, &k->loops, p, NULL);
-  size_t *buffers = arena_alloc(k->a, (n_results + n_inputs) * sizeof *buffers);
-  for (size_t i = 0; i < n_results; i++) buffers[i] = result_buffer(k, p, n, i);
+  size_t *buffers = arena_alloc(k->a, (most + n_inputs) * sizeof *buffers);
+  for (size_t i = 0; i < most; i++)
+    if (!loops_is_fixed(p, i)) buffers[n_results++] = result_buffer(k, p, n, i);
   for (size_t i = 0; i < n_inputs; i++) buffers[n_results + i] = buffer_of(k, n->src[i]);
   schedule_loop *loop = arena_calloc(k->a, 1, sizeof *loop);
   *loop = (schedule_loop){.trips = range_extent(loop_range(p->loop)), .trip = p->trip};

@@ -19,6 +19,10 @@ static bool is_fixed(const node *loop, size_t state) {
   return loop_step(loop, state) == loop_init(loop, state);
 }
 
+bool loops_is_fixed(const loop_plan *p, size_t component) {
+  return component < loop_states(p->loop) && is_fixed(p->loop, component);
+}
+
 /** The carry of a state as the loop's body has it. */
 static const node *carry_of(ir *g, const node *loop, size_t state) {
   return carry_make(g, loop_range(loop), (int64_t)state, loop_init(loop, state));
@@ -325,11 +329,14 @@ static size_t like(splicing *x, size_t buffer, bool is_by_turns) {
 static size_t *buffers_of(splicing *x, const schedule_step *step, const schedule *body,
                           schedule_state states[]) {
   const loop_plan *p = step->plan;
-  size_t n = loop_states(p->loop), m = loop_emits(p->loop), slots = p->body.origins.n;
-  const size_t *results = step->buffers, *inputs = step->buffers + n + m;
+  size_t n = loop_states(p->loop), m = loop_emits(p->loop), slots = p->body.origins.n, at = 0;
+  const size_t *results = step->buffers, *inputs = step->buffers + step->n_outputs;
   size_t *to = arena_alloc(x->a, (body->buffers.n + 1) * sizeof *to);
   for (size_t i = 0; i < n; i++) {
-    schedule_state s = {inputs[i], results[i], results[i], results[i], results[i]};
+    to[p->now[i]] = to[p->next[i]] = inputs[i];
+    if (loops_is_fixed(p, i)) continue;
+    size_t result = results[at];
+    schedule_state s = {inputs[i], result, result, result, result};
     if (p->now[i] != p->next[i]) {
       s.now = like(x, s.result, true);
       s.next = like(x, s.result, true);
@@ -337,9 +344,9 @@ static size_t *buffers_of(splicing *x, const schedule_step *step, const schedule
     }
     to[p->now[i]] = s.now;
     to[p->next[i]] = s.next;
-    states[i] = s;
+    states[at++] = s;
   }
-  for (size_t i = 0; i < m; i++) to[p->emits[i]] = results[n + i];
+  for (size_t i = 0; i < m; i++) to[p->emits[i]] = results[at + i];
   for (size_t i = 0; i < p->n_captured; i++) to[p->captured[i]] = inputs[n + i];
   for (size_t i = slots; i < body->buffers.n; i++) to[i] = add_buffer(x, body->buffers.at[i]);
   return to;
@@ -379,7 +386,7 @@ static schedule_step loop_step_of(splicing *x, const schedule_step *step, const 
   schedule_loop *loop = arena_copy(x->a, step->loop, sizeof *loop);
   VEC(size_t) buffers = {0};
   loop->states = states;
-  loop->n_states = loop_states(step->plan->loop);
+  loop->n_states = step->n_outputs - loop_emits(step->plan->loop);
   loop->n_steps = body->steps.n;
   for (size_t i = 0; i < step->n_buffers; i++) vec_push(x->a, &buffers, step->buffers[i]);
   for (size_t i = 0; i < loop->n_states; i++) {

@@ -36,6 +36,11 @@ struct loop_plan {
 /** loops.c: takes the outermost LOOPs out of a graph that has `depth` loops around it. */
 void schedule_loops(ir *g, const schedule_request *r, normalised *n, size_t depth);
 
+/** loops.c: whether a result is a state that no trip changes, which the step of the loop leaves
+ * out.
+ */
+bool loops_is_fixed(const loop_plan *p, size_t component);
+
 /** loops.c: whether a trip may write the array of a PARAM; `user`: its loop_plan. */
 bool loops_may_write(void *user, const node *param);
 

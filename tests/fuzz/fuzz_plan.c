@@ -29,7 +29,19 @@ static void require(bool holds) {
 static void see_buffers(const executable *p) {
   for (size_t i = 0; i < p->n_buffers; i++) require(dtype_is_data(p->buffers[i].dtype));
   for (size_t i = 0; i < p->n_inputs; i++) require(p->inputs[i].at < p->n_buffers);
-  for (size_t i = 0; i < 2; i++) require(p->buffers[p->outputs[i]].role != ROLE_SCRATCH);
+  for (size_t i = 0; i < 2; i++) require(p->buffers[p->outputs[i]].role < ROLE_SCRATCH);
+}
+
+static void see_loop(const executable *p, size_t step) {
+  const executable_step *s = &p->steps[step];
+  require(s->n_steps < p->n_steps - step);
+  require(s->trips < p->sizes.n_results && (s->trip == SIZE_MAX || s->trip < p->n_vars));
+  for (size_t i = 0; i < s->n_states; i++) {
+    const schedule_state *x = &s->states[i];
+    require(x->init < p->n_buffers && x->result < p->n_buffers && x->spare < p->n_buffers);
+    require(x->now < p->n_buffers && x->next < p->n_buffers);
+    require(p->buffers[x->result].role != ROLE_INPUT);
+  }
 }
 
 static void see_step(const job *j, size_t i) {
@@ -43,6 +55,10 @@ static void see_step(const job *j, size_t i) {
   }
   if (s->kind == STEP_CUSTOM) require(s->n_buffers == 3 && s->uid == 9);
   if (s->kind == STEP_CUSTOM) return;
+  if (s->kind == STEP_LOOP) {
+    see_loop(p, i);
+    return;
+  }
   require(s->program < j->n_records);
   const program_record *r = &j->records[s->program];
   require(r->n_globals == s->n_buffers);

@@ -5,15 +5,28 @@
 #include "ir/parse.h"
 #include "runtime/kept.h"
 
-static const char plan_text[] = "%n = var index [min=1 max=9] \"n\"\n"
-                                "%a = buffer f32 %n 4 [uid=1 version=0]\n"
-                                "%b = buffer f32 4 [uid=2 version=3]\n"
-                                "%s = reduce f32 %a [op=add 0]\n"
-                                "%c = custom f32 %s %b 4 [uid=9 output=1 inputs=2 writes=0]\n"
-                                "%d = mul f32 %b %c\n"
-                                "%e = add f32 %d %s\n"
-                                "%f = exp f32 %a\n"
-                                "return %e %f\n";
+static const char plan_text[] =
+    "%n = var index [min=1 max=9] \"n\"\n"
+    "%a = buffer f32 %n 4 [uid=1 version=0]\n"
+    "%b = buffer f32 4 [uid=2 version=3]\n"
+    "%s = reduce f32 %a [op=add 0]\n"
+    "%c = custom f32 %s %b 4 [uid=9 output=1 inputs=2 writes=0]\n"
+    "%d = mul f32 %b %c\n"
+    "%e = add f32 %d %s\n"
+    "%f = exp f32 %a\n"
+    "%r = range index %n [id=0 kind=loop axis=0 tail=0]\n"
+    "%q = carry f32 %r 4 [component=0]\n%p = carry f32 %r 9 4 [component=1]\n"
+    "%row = slice f32 %a %r 0 1 4 [1 1]\n%flat = reshape f32 %row 4\n"
+    "%next = sub f32 %q %flat\n%at = slice f32 %p %r 0 1 4 [1 1]\n"
+    "%part = set f32 %p %at %row\n%zero = const f32 0.0\n"
+    "%zeros = reshape f32 %zero 1 1\n%many = expand f32 %zeros 9 4\n"
+    "%l = loop void %r %b %many %next %part %q %r [states=2 emits=1]\n"
+    "%last = result f32 %l 4 [component=0 inputs=1 number=0]\n"
+    "%parts = result f32 %l 9 4 [component=1 inputs=1 number=0]\n"
+    "%all = result f32 %l %n 4 [component=2 inputs=1 number=0]\n"
+    "%sum = reduce f32 %parts [op=add 0]\n%e2 = add f32 %e %last\n"
+    "%e3 = add f32 %e2 %sum\n%f2 = add f32 %f %all\n"
+    "return %e3 %f2\n";
 
 /** Fills the graph's part of a request; its size is the one that is asked for. Raises. */
 static inline void plan_request(executable_request *r, ir *g, const node **size) {

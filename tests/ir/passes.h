@@ -84,6 +84,18 @@ static void pass_normalise(const pass_call *c) {
   take_roots(c, n.roots, n.n_roots);
 }
 
+/** The graph around the loops, then what a trip of each does. */
+static void pass_loops(const pass_call *c) {
+  schedule_request r = request_of(c);
+  normalised n;
+  schedule_normalise(c->g, &r, &n);
+  schedule_loops(c->g, &r, &n, 0);
+  take_roots(c, n.roots, n.n_roots);
+  for (size_t i = 0; i < n.loops.n; i++)
+    for (size_t k = 0; k < n.loops.at[i]->body.n_roots; k++)
+      vec_push(ir_arena(c->g), c->roots, n.loops.at[i]->body.roots[k]);
+}
+
 static void pass_versions(const pass_call *c) {
   schedule_request r = request_of(c);
   normalised n;
@@ -283,6 +295,7 @@ static const ir_pass ir_passes[] = {
     {"verify-lowered", pass_print, STAGE_LOWERED},
     {"verify-linear", pass_print, STAGE_LINEAR},
     {"normalise", pass_normalise, STAGE_TENSOR},
+    {"loops", pass_loops, STAGE_TENSOR},
     {"versions", pass_versions, STAGE_TENSOR},
     {"kernels", pass_kernels, STAGE_KERNEL},
 #define LAW(name, function, arguments, made, file, about) {#name, pass_law, STAGE_KERNEL},

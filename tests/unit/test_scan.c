@@ -115,8 +115,8 @@ static void test_lengths_vary(void **state) {
   tn_context *c = *state;
   static float x[MOST][HIDDEN], w[HIDDEN][HIDDEN], got[MOST][HIDDEN], zero[HIDDEN];
   static double want[MOST][HIDDEN];
-  for (int i = 0; i < MOST * HIDDEN; i++) x[0][i] = (float)(i * 37 % 19 - 9) / 8;
-  for (int i = 0; i < HIDDEN * HIDDEN; i++) w[0][i] = (float)(i * 11 % 7 - 3) / 8;
+  for (int i = 0; i < MOST * HIDDEN; i++) x[i / HIDDEN][i % HIDDEN] = (float)(i * 37 % 19 - 9) / 8;
+  for (int i = 0; i < HIDDEN * HIDDEN; i++) w[i / HIDDEN][i % HIDDEN] = (float)(i * 11 % 7 - 3) / 8;
   recurrent r = {tn_from_host(c, tn_shape(HIDDEN, HIDDEN), TN_F32, w, sizeof w)};
   tn_dim n = tn_dim_var(c, "n", 0, MOST);
   tn_tensor *xs = tn_input(c, "x", tn_shape(n, HIDDEN), TN_F32), *out[2];
@@ -138,9 +138,11 @@ static void test_lengths_vary(void **state) {
     if (tn_binding_run(b) != TN_OK) fail_msg("%s", tn_binding_message(b));
     assert_int_equal(tn_binding_read(b, "0", TN_F32, got, length * sizeof *got), TN_OK);
     expect_recurrent(x, w, length, want);
-    for (size_t i = 0; i < length * HIDDEN; i++)
-      if (!(fabs((double)got[0][i] - want[0][i]) < 1e-5))
-        fail_msg("length %zu: element %zu is %g, not %g", length, i, (double)got[0][i], want[0][i]);
+    for (size_t t = 0; t < length; t++)
+      for (size_t i = 0; i < HIDDEN; i++)
+        if (!(fabs((double)got[t][i] - want[t][i]) < 1e-5))
+          fail_msg("step %zu of %zu: element %zu is %g, not %g", t, length, i, (double)got[t][i],
+                   want[t][i]);
   }
 }
 
