@@ -2,6 +2,7 @@
 
 #include "device/launch.h"
 #include "formats/model.h"
+#include "ir/loop.h"
 #include "ir/topo.h"
 
 #include <stdlib.h>
@@ -19,7 +20,7 @@ typedef struct counting {
   const feeds *in;
   VEC(size_var) vars; /* by name */
   node_list sizes;    /* of all products, one after another */
-  VEC(size_t) ranks;  /* of each product */
+  VEC(size_t) ranks;  /* of each product, and of the loops that it is in */
   flops result;
 } counting;
 
@@ -36,15 +37,31 @@ static const node *product_of(const node *n) {
   return m->src[0] == m->src[1] || is_scaled ? NULL : m;
 }
 
+/** The steps of the loops that a product is in: it depends on their ranges, and they are not below
+    it. */
+static size_t add_steps(counting *k, const node *product) {
+  arena *a = &k->c->arena;
+  node_list below = topo_sort(a, &product, 1, NULL, NULL);
+  map bound = loop_bound(a, below.at, below.n);
+  size_t n = 0;
+  for (size_t i = 0; i < below.n; i++) {
+    if (below.at[i]->op != OP_RANGE || map_has(&bound, below.at[i])) continue;
+    vec_push(a, &k->sizes, range_extent(below.at[i]));
+    n++;
+  }
+  return n;
+}
+
 static void find_products(counting *k) {
   const tn_model *m = k->model;
   arena *a = &k->c->arena;
   node_list all = topo_sort(a, m->nodes + m->n_inputs, m->n_outputs, NULL, NULL);
+  bool has_loops = loop_bound(a, all.at, all.n).n > 0;
   for (size_t i = 0; i < all.n; i++) {
     const node *p = product_of(all.at[i]);
     if (!p) continue;
-    vec_push(a, &k->ranks, p->rank);
     for (size_t d = 0; d < p->rank; d++) vec_push(a, &k->sizes, p->dims[d]);
+    vec_push(a, &k->ranks, p->rank + (has_loops ? add_steps(k, p) : 0));
     if (!dtype_is_float((dtype)p->dtype)) k->result.is_float = false;
   }
 }

@@ -539,13 +539,13 @@ static tn_status copy_inits(execution *e, const part *p, diag *d) {
   return s;
 }
 
-/** The place after a loop's beginning: its first step, or what follows its end. */
+/** The place after a loop's beginning: its first step, or its end. */
 static tn_status begin_loop(execution *e, size_t *at, diag *d) {
   const part *p = &e->parts[*at];
   tn_status s = copy_inits(e, p, d);
   e->trip[p->step] = 0;
   if (e->is_profiled) e->stamps[2 * p->step] = clock_now();
-  if (trips_of(e, p) > 0) {
+  if (trips_of(e, p) > 0 && e->p->steps[p->step].n_steps) {
     begin_trip(e, p);
   } else {
     if (e->is_profiled) note_times(e, p->step, e->stamps[2 * p->step], clock_now());

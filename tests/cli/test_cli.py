@@ -969,7 +969,7 @@ class Run(Case):
 
 class Chain(Case):
     STEP_KEYS = {"name", "kernel", "ms", "share", "operations", "bytes", "gflops", "gbps",
-                 "peak_fraction", "peak"}
+                 "peak_fraction", "peak", "steps", "times"}
 
     def chain(self):
         """A product, and a long row of sums, which are two kernels; names that nobody should
@@ -984,6 +984,39 @@ class Chain(Case):
 
     def run_chain(self, *args):
         return tenon("run", self.chain(), "--input=a=32x48", *args)
+
+
+class Loops(Case):
+    def scan(self):
+        """A sum of states and of rows, by a matrix, once a row."""
+        body = helper.make_graph(
+            [helper.make_node("Add", ["s", "r"], ["t"]), helper.make_node("MatMul", ["t", "w"], ["u"])],
+            "body", [value("s", TensorProto.FLOAT, [3, 4]), value("r", TensorProto.FLOAT, [3, 4])],
+            [value("u", TensorProto.FLOAT, [3, 4])])
+        return model(self.file("scan.onnx"),
+                     [helper.make_node("Scan", ["a", "x"], ["y"], body=body, num_scan_inputs=1)],
+                     [value("a", TensorProto.FLOAT, [3, 4]), value("w", TensorProto.FLOAT, [4, 4]),
+                      value("x", TensorProto.FLOAT, ["n", 3, 4])],
+                     [value("y", TensorProto.FLOAT, None)])
+
+    def test_each_step_counts(self):
+        told = json.loads(tenon("bench", self.scan(), "--json", "--repeat", "1",
+                                "--size=n=7").stdout)
+        self.assertAlmostEqual(told["gflops"] * told["best_ms"] * 1e6 / (7 * 2 * 3 * 4 * 4), 1,
+                               places=5)
+
+    def test_profile_tells_the_loop(self):
+        told = json.loads(tenon("run", self.scan(), "--input=x=7x3x4", "--profile",
+                                "--json").stdout)["profile"]
+        loop = [s for s in told["steps"] if s["steps"]]
+        self.assertEqual([s["kernel"] for s in loop], [None])
+        body = [s for s in told["steps"] if s["times"] == 7]
+        self.assertEqual(len(body), loop[0]["steps"])
+        self.assertAlmostEqual(sum(s["ms"] for s in told["steps"] if not s["steps"]),
+                               told["steps_ms"])
+        self.assertGreaterEqual(sum(s["operations"] for s in body), 7 * 2 * 3 * 4 * 4)
+        explained = tenon("explain", self.scan(), "--input=x=7x3x4").stdout
+        self.assertIn("a loop of the next", explained)
 
 
 class Profile(Chain):
