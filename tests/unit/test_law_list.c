@@ -57,7 +57,8 @@ static void parse_and_apply(void *arg) {
   law_list_print(&again, &list);
   t->made = law_list_apply(&l, t->sink, &list);
   alike_replay(t->g, t->sink, &again, t->made);
-  if (verify(&t->made, 1, STAGE_KERNEL, ir_mem(t->g), &t->d) != TN_OK) diag_rethrow(&t->d);
+  if (verify(&t->made, 1, STAGE_KERNEL, ir_mem(t->g), ir_diag(t->g)) != TN_OK)
+    diag_rethrow(ir_diag(t->g));
 }
 
 static tn_status try(test *t, const char *text) {
