@@ -22,7 +22,7 @@ typedef struct building {
 /* What rows are written with. */
 
 static tn_tensor *input_of(building *b, tn_shape shape, tn_dtype dtype) {
-  char name[8];
+  char name[24];
   snprintf(name, sizeof name, "%zu", b->n_in);
   tn_tensor *x = tn_input(b->c, name, shape, dtype);
   b->in[b->n_in++] = tn_type_of(x);
@@ -540,7 +540,7 @@ static tn_binding *bound(const building *b) {
 static void run(const building *b, tn_binding *binding) {
   void *at[MOST_PORTS];
   for (size_t i = 0; i < b->n_in; i++) {
-    char name[8];
+    char name[24];
     size_t bytes;
     snprintf(name, sizeof name, "%zu", i);
     at[i] = memory_for(b->in[i], &bytes);
