@@ -1,7 +1,5 @@
-/* How a kernel runs on a target: as the schedule says that it brings along; else nests cut where
-   other pieces begin, and in vectors, with what is left over in nests of their own; long sums in
-   blocks; copies that turn axes in squares; tiles in registers; an outer range over threads where
-   there is enough to do. */
+/* How a kernel runs on a target: as the schedule says that it brings along; else by
+   the choices that `chosen` makes, each in a file of its own, in that order. */
 #include "codegen/choice.h"
 #include "codegen/codegen.h"
 #include "ir/sink.h"

@@ -42,7 +42,7 @@ static const char *inner_objection(const interchange *x) {
   for (size_t i = 0; i < order.n; i++) {
     const node *b = order.at[i];
     if (b->op == OP_STAGE && stage_pins(b)) return "a STAGE inside is pinned";
-    if (!depends(x, b) || !node_is_free_in(fold_innermost(x->fold), b)) continue;
+    if (!depends(x, b)) continue;
     if (b->op == OP_FOLD && (fold_emits(b) || fold_pins(b)))
       return "a FOLD inside emits or is pinned";
     for (size_t k = 0; b->op == OP_FOLD && k < fold_states(b); k++)

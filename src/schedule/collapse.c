@@ -314,6 +314,7 @@ static bool add_linear(collapsing *c, const node *term, const domain *d) {
   int64_t k = a ? ix_coefficient(a, c->range) : 0;
   op o = c->request->reduce;
   if (!k || d->n || !solve_is_small(a)) return false;
+  if (converts && !is_finite(term, MOST_DEPTH)) return false;
   const node *rest = ix_sub(c->g, a, ix_scale(c->g, c->range, k));
   if (node_is_free_in(c->range, rest)) return false;
   if (o == OP_ADD) return add_sum(c, k, rest, d);

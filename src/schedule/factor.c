@@ -1,7 +1,8 @@
-/* FACTOR: Σ(x·y) and Σ(x/y) become (Σx)·y and (Σx)/y, where y is the same for all terms. A product
-   may overflow where the sum of products does not, so that is done beside a factor e^(s − max s)
-   alone, which is 1 at most, and for such y that are neither 0 nor infinite: sums of such powers,
-   which are 1 at least, and 1 divided by one. NaN passes. */
+/* FACTOR: Σ(x·y) and Σ(x/y) become (Σx)·y and (Σx)/y, where y is the same for all terms. A sum may
+   overflow where that of what is divided does not: so this is done beside a factor e^(s − max s)
+   alone, which is 1 at most, so that only terms near the largest number of the type overflow; and
+   for such y that are neither 0 nor infinite: sums of such powers, which are 1 at least, and 1
+   divided by one. NaN passes. */
 #include "schedule/law_groups.h"
 #include "schedule/term.h"
 

@@ -39,7 +39,9 @@ static const node *add_blocks(nests *s, nest *of, const node *size, int64_t bloc
 nest *nest_open(nests *s, nest_kind kind, size_t n, const node *const sizes[],
                 const int64_t blocks[], range_mask outer) {
   arena *a = ir_arena(s->g);
-  if (s->n_ranges + 2 * n > MOST_RANGES) return NULL;
+  size_t more = n;
+  for (size_t i = 0; i < n && blocks; i++) more += blocks[i] > 1;
+  if (s->n_ranges + more > MOST_RANGES) return NULL;
   nest *made = arena_calloc(a, 1, sizeof *made);
   const node **index = arena_alloc(a, (n + 1) * sizeof *index);
   const nest *around = nests_deepest(s, outer);

@@ -214,7 +214,8 @@ static void add_placed(grouping *s, const use *u, uint64_t shared, options *o) {
   double price = compute_price(s, v, share, parallel, slowness_of_array(s, v, shared));
   price += bytes * (double)(1 + u->points.n) * times * price_private(s->m, bytes) / parallel;
   price += stream_price(s, u->g, v, coords, open, bytes);
-  if (all && o->n) price = o->at[0].price - 1; /* the same, with a name */
+  if (all && o->n && o->at[0].how == INLINED)
+    price = o->at[0].price - 1; /* the same, with a name */
   add_option(o, PLACED, shared, price);
 }
 

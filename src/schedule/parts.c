@@ -4,6 +4,7 @@
    in use. */
 #include "ir/build.h"
 #include "ir/copy.h"
+#include "ir/rewrite.h"
 #include "schedule/prices.h"
 
 enum {
@@ -14,7 +15,15 @@ enum {
 typedef struct parting {
   ir *g;
   const machine *m;
+  int math;
 } parting;
+
+/** Whether parts give what the whole does: sums and products of floats are rounded. */
+static bool may_be_parted(const parting *p, const node *reduce) {
+  op o = (op)reduce->ints[0];
+  bool is_rounded = dtype_is_float((dtype)reduce->dtype) && (o == OP_ADD || o == OP_MUL);
+  return !is_rounded || (p->math & MATH_SUM);
+}
 
 static double size_of(const node *n) {
   double size = 1;
@@ -95,10 +104,11 @@ static const node *in_parts(parting *p, const node *reduce, const node *x) {
 
 static const node *parted(void *user, const node *n, const node *const src[]) {
   parting *p = user;
-  return n->op == OP_REDUCE && is_lopsided(p->m, n) ? in_parts(p, n, src[0]) : NULL;
+  bool parts = n->op == OP_REDUCE && may_be_parted(p, n) && is_lopsided(p->m, n);
+  return parts ? in_parts(p, n, src[0]) : NULL;
 }
 
-void schedule_parts(ir *g, const machine *m, normalised *n, size_t n_labels) {
-  parting p = {g, m};
+void schedule_parts(ir *g, const machine *m, int math, normalised *n, size_t n_labels) {
+  parting p = {g, m, math};
   ir_copy(g, ir_arena(g), n->roots, n->n_roots + n_labels, parted, &p, n->roots);
 }

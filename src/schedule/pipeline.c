@@ -100,7 +100,7 @@ schedule *schedule_make(ir *g, const schedule_request *r) {
   refuse_open(g, &n);
   done(g, r, PASS_NORMALISE, &n);
   machine m = machine_of(r);
-  if (r->policy == GROUPING_PRICED) schedule_parts(g, &m, &n, r->n_labels);
+  if (r->policy == GROUPING_PRICED) schedule_parts(g, &m, r->math, &n, r->n_labels);
   done(g, r, PASS_PARTS, &n);
   return make(g, r, &n, 0);
 }

@@ -84,7 +84,8 @@ double price_computed_in(const value *v, size_t groups);
 /** Loading all of a value from memory, by all cores together. */
 double price_load(const machine *m, const value *v);
 
-/** parts.c: reductions of much to less than there are cores, in parts. */
-void schedule_parts(ir *g, const machine *m, normalised *n, size_t n_labels);
+/** parts.c: reductions of much to less than there are cores, in parts, where `math` (a math_mode)
+    allows that. */
+void schedule_parts(ir *g, const machine *m, int math, normalised *n, size_t n_labels);
 
 #endif

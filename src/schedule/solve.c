@@ -113,12 +113,14 @@ static const node *clamped(ir *g, const node *b, const node *a) {
 
 /** Any integer as an index of the range, and where it is one. */
 static void brought_inside(ir *g, const node *b, const node *range, sides *s) {
-  const node *size = range_extent(range), *zero = ir_const_int(g, (dtype)b->dtype, 0);
+  const node *last =
+      ix_add_const(g, range_extent(range), -1); /* the size may be no number of the type */
+  const node *zero = ir_const_int(g, (dtype)b->dtype, 0);
   const node *above = simple_op2(g, OP_LE, zero, b);
   s->gate =
-      simple_op2(g, OP_AND, above, simple_op2(g, OP_LT, b, simple_cast(g, size, (dtype)b->dtype)));
+      simple_op2(g, OP_AND, above, simple_op2(g, OP_LE, b, simple_cast(g, last, (dtype)b->dtype)));
   s->b = ix_max(g, ir_cast(g, b, DT_INDEX), ix_const(g, 0));
-  s->b = ix_min(g, s->b, ix_add_const(g, size, -1));
+  s->b = ix_min(g, s->b, last);
 }
 
 /** One side alone has the range. */

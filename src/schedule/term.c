@@ -85,9 +85,10 @@ static const node *unscaled(ir *g, const values *v, const node *x, const node **
 
 /** The two sides of a difference: s − m, s + −m or −m + s. */
 static bool sides(ir *g, const values *v, const node *x, const node **s, const node **m) {
+  if (x->op != OP_SUB && x->op != OP_ADD) return false;
   const node *minus = x->op == OP_SUB ? x->src[1] : NULL;
   *s = x->src[0];
-  for (size_t i = 0; x->op == OP_ADD && i < 2 && !minus; i++) {
+  for (size_t i = 0; i < 2 && !minus; i++) {
     const node *negated = operation(g, v, x->src[i]);
     if (negated->op != OP_NEG) continue;
     minus = negated->src[0];

@@ -28,7 +28,8 @@ typedef struct test {
   dtype type; /* of indices that are compared */
   int64_t buffers;
   const char *text; /* of the graph */
-  bool is_loop;     /* a kernel of the result has a FOLD */
+  bool is_loop;
+  int64_t n; /* classes */ /* a kernel of the result has a FOLD */
 } test;
 
 /* Terms. */
@@ -181,6 +182,37 @@ static void run(void *arg) {
   t->is_loop = has_fold(t, s);
 }
 
+/** Labels of a type that has as many numbers from 0 on as there are classes, or about so. */
+static void narrow_labels(void *arg) {
+  test *t = arg;
+  ir *g = t->g;
+  const node *n = ix_const(g, t->n), *one = ix_const(g, 1), *three = ix_const(g, 3);
+  const node *dims[] = {three, n}, *column[] = {three, one}, *row[] = {one, n};
+  int64_t ints[] = {0, 0}, more[] = {1, 0};
+  const node *label = ir_node(g, OP_BUFFER, DT_I8, column, 2, ints, 2);
+  const node *x = ir_node(g, OP_BUFFER, DT_F32, row, 2, more, 2);
+  const node *hit = ir_op2(g, OP_EQ, ir_iota(g, DT_I8, 2, dims, 1), ir_expand(g, label, dims));
+  const node *zero = ir_fill(g, ir_const(g, DT_F32, 0), 2, dims);
+  const node *chosen = ir_op3(g, OP_WHERE, hit, ir_expand(g, x, dims), zero);
+  const node *root = ir_reduce(g, chosen, OP_ADD, 1, (int64_t[]){1});
+  schedule_request q = {.roots = &root, .n_roots = 1, .math = MATH_DEFAULT};
+  schedule *s = schedule_make(g, &q);
+  replay values = {.a = ir_arena(g), .seed = 3};
+  replay_compare(&values, &q, s, 1e-6);
+}
+
+static void labels_as_narrow_as_can_be(void **state) {
+  (void)state;
+  for (int64_t n = 126; n < 130; n++) {
+    test t = {.n = n};
+    t.g = ir_new(&mem_system, &t.d, false);
+    assert_non_null(t.g);
+    tn_status status = diag_catch(&t.d, narrow_labels, &t);
+    if (status != TN_OK) fail_msg("%lld classes: %s", (long long)n, t.d.text);
+    ir_free(t.g);
+  }
+}
+
 static void random_terms(void **state) {
   size_t loops = 0;
   (void)state;
@@ -267,6 +299,7 @@ static void all_small_comparisons(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(all_small_comparisons),
-                                     cmocka_unit_test(random_terms)};
+                                     cmocka_unit_test(random_terms),
+                                     cmocka_unit_test(labels_as_narrow_as_can_be)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
