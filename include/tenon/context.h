@@ -188,8 +188,8 @@ TN_API tn_context *tn_open(const tn_open_desc *desc);
 /** Frees all that was made from the context: scopes, tensors however owned, plans, models and
     bindings. Assigns still pending do not happen. NULL is allowed and is TN_OK. TN_ERR_BUSY, and
     nothing is freed, while another thread is in a call on the context, or binds a plan or a model
-    of it, or is in a call on a binding, or while a run that was started (tn_binding_start) goes on.
- */
+    of it, or is in a call on a binding, or while a run that was started (tn_binding_start) goes on,
+    or from the body of a tn_scan. */
 TN_API tn_status tn_close(tn_context *context);
 
 /** The last failure's message: the op, the shapes and the label, in one or more lines without a

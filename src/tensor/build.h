@@ -147,6 +147,9 @@ value build_eye(builder *b, const node *rows, const node *columns, dtype t);
 
 /* Loops (ir/loop.h): their body is built over what build_loop_* gives, then the loop is closed. */
 
+/** Whether a size depends on the step of a loop. */
+bool build_is_of_steps(builder *b, const node *size);
+
 /** What counts the steps. */
 const node *build_loop_range(builder *b, const node *steps);
 /** The number of the step: from 0 up, or from the last down. */

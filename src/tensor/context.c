@@ -285,7 +285,7 @@ tn_status tn_close(tn_context *c) {
   if (!c) return TN_OK;
   tn_status s = context_take(c);
   if (s != TN_OK) return s;
-  if (atomic_load(&c->beside) || plan_any_runs(c)) {
+  if (atomic_load(&c->beside) || atomic_load(&c->bodies) || plan_any_runs(c)) {
     context_leave(c);
     return TN_ERR_BUSY;
   }

@@ -1,8 +1,19 @@
 /* Loops. */
 #include "ir/loop.h"
+#include "ir/topo.h"
 #include "tensor/ops_common.h"
 
+bool build_is_of_steps(builder *b, const node *size) {
+  node_list order = topo_sort(b->arena, &size, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_RANGE) return true;
+  return false;
+}
+
 const node *build_loop_range(builder *b, const node *steps) {
+  if (build_is_of_steps(b, steps))
+    diag_raise(b->diag, TN_ERR_UNSUPPORTED,
+               "the number of steps of a loop is another one in each step of the loop around it");
   if (steps->hi < 0) diag_raise(b->diag, TN_ERR_SHAPE, "a loop of %s steps", size_text(b, steps));
   return range_make(b->ir, steps, KIND_LOOP);
 }

@@ -146,7 +146,7 @@ static void add_leaves(making *j) {
 /** A run with a host function may fail in the middle, and then no state may have changed. */
 static bool may_overwrite(void *user, const node *buffer) {
   making *j = user;
-  return j->g->leaf(j->g->user, buffer).store && !j->has_custom;
+  return leaf_of_node(j, buffer).store && !j->has_custom;
 }
 
 /** Kernels that prepare are told with the plan's, as one. */

@@ -67,10 +67,11 @@ typedef struct replaying {
   size_t kernels, lines;
 } replaying;
 
-static const tn_hardware machine = {32 << 10, 1 << 20, 8 << 20, 8, 64, 4096, 8};
+#define MACHINE \
+  { 32 << 10, 1 << 20, 8 << 20, 8, 64, 4096, 8 }
 static const target targets[] = {
-    {.vector_bytes = 32, .registers = 16, .threads = true, .hardware = machine},
-    {.vector_bytes = 64, .registers = 32, .threads = true, .hardware = machine},
+    {.vector_bytes = 32, .registers = 16, .threads = true, .hardware = MACHINE},
+    {.vector_bytes = 64, .registers = 32, .threads = true, .hardware = MACHINE},
     {.vector_bytes = 16, .registers = 16},
     {.threads = true},
 };

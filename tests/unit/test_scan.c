@@ -324,6 +324,24 @@ static void check_scan_refused(tn_context *c, const tn_scan_desc *d, size_t n_st
   check_text(tn_message(c), text);
 }
 
+static void closing_body(void *user, tn_tensor *index, tn_tensor *const state[],
+                         tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]) {
+  (void)index, (void)x, (void)y;
+  assert_int_equal(tn_close(user), TN_ERR_BUSY);
+  next[0] = tn_add(state[0], state[0]);
+}
+
+static void test_closing_in_a_body(void **state) {
+  tn_context *c = *state;
+  tn_tensor *init = floats(c, FLOATS(1, 2)), *out;
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  d.body = closing_body;
+  d.user = c;
+  d.steps = 2;
+  tn_scan(c, &d, &init, 1, NULL, 0, &out, 0);
+  check_floats(c, out, FLOATS(4, 8));
+}
+
 static void test_arguments(void **state) {
   tn_context *c = *state;
   bad b = {.c = c};
@@ -406,6 +424,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_nested, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_reads_state, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_refusals, open_one, close_one),
+      cmocka_unit_test_setup_teardown(test_closing_in_a_body, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_arguments, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_depth, open_one, close_one),
       cmocka_unit_test(test_memory),

@@ -190,19 +190,12 @@ typedef struct body_job {
   const onnx_node *node; /* at hand */
 } body_job;
 
-static bool is_of_steps(import *m, const node *size) {
-  node_list order = topo_sort(m->b.arena, &size, 1, NULL, NULL);
-  for (size_t i = 0; i < order.n; i++)
-    if (order.at[i]->op == OP_RANGE) return true;
-  return false;
-}
-
 /** The arrays of a loop are as large in each step. */
 static void check_sizes_stay(import *m, const onnx_node *n) {
   for (size_t i = 0; i < n->outputs.n; i++) {
     const import_value *x = *n->outputs.at[i] ? names_get(&m->values, n->outputs.at[i]) : NULL;
     for (size_t k = 0; x && x->v.node && k < x->v.node->rank; k++)
-      if (is_of_steps(m, x->v.node->dims[k]))
+      if (build_is_of_steps(&m->b, x->v.node->dims[k]))
         diag_raise(m->b.diag, TN_ERR_UNSUPPORTED,
                    "its output '%.200s' has another size in each step of a loop", n->outputs.at[i]);
   }

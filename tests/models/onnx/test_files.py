@@ -109,6 +109,9 @@ LOOPS = {
         loop(node("Unsqueeze", "i zero", "end"), node("Slice", "s0 zero end", "part", "inner"),
              node("ReduceSum", "part", "sum", keepdims=0), node("Add", "s0 sum", "t")),
         "ERR_UNSUPPORTED", ["'the Loop'", "'inner'", "'part'", "another size"]),
+    "steps that are others in each step": (
+        loop(node("Loop", "i on s0", "t", "inner", body=loop(STEP).graph.node[-1].attribute[0].g)),
+        "ERR_UNSUPPORTED", ["'the Loop'", "'inner'", "number of steps", "another one"]),
     "nothing to scan": (
         loop(STEP, op="Scan", inputs="x", num_scan_inputs=0), "ERR_FORMAT",
         ["'the Scan'", "num_scan_inputs is 0"]),
