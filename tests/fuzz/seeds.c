@@ -194,6 +194,7 @@ enum { MOST_SIZES = 4, MOST_NUMBERS = 4, MOST_PARTS = 4 };
 
 /** Elements of x's type of a shape, or integers; neither: no weight. */
 typedef struct weight {
+  bool is_left_out;
   int64_t dims[MOST_SIZES]; /* up to a 0 */
   bool is_scalar;           /* the integer is not in a list */
   size_t n;                 /* of the integers */
@@ -206,6 +207,11 @@ typedef struct attribute {
   int64_t numbers[MOST_NUMBERS];
 } attribute;
 
+/** A graph of one sum, t = read[0] + read[1]. */
+typedef struct loop_body {
+  const char *in[MOST_PARTS + 1], *read[3], *out[MOST_PARTS + 1];
+} loop_body;
+
 typedef struct seed {
   const char *op;
   int64_t opset;
@@ -213,6 +219,7 @@ typedef struct seed {
   const char *x[MOST_SIZES + 1];
   weight weights[MOST_PARTS];
   attribute attributes[MOST_PARTS + 1];
+  loop_body body; /* without outputs: none */
 } seed;
 
 /* clang-format off */
@@ -221,9 +228,11 @@ typedef struct seed {
 #define WITH(...)                     .weights = {__VA_ARGS__}
 #define FLOATS(...)                   {.dims = {__VA_ARGS__}}
 #define NUMBERS(...)                  {NUMBERS_OF(__VA_ARGS__)}
+#define LEFT_OUT                      {.is_left_out = true}
 #define SCALAR(value)                 {.is_scalar = true, NUMBERS_OF(value)}
 #define OF(type_of_x)                 .type = type_of_x
 #define ATTRIBUTES(...)               .attributes = {__VA_ARGS__}
+#define BODY(...)                     .body = {__VA_ARGS__}
 #define NUMBER(called, value)         {.name = called, .numbers = {value}}
 #define LIST(called, ...)             {.name = called, NUMBERS_OF(__VA_ARGS__)}
 #define TEXT(called, value)           {.name = called, .text = value}
@@ -395,20 +404,26 @@ static const seed seeds[] = {
   SEED("RotaryEmbedding", 23, X("1", "2", "3", "4"), WITH(FLOATS(1, 3, 2), FLOATS(1, 3, 2))),
   SEED("Einsum", 12, X("2", "3"), WITH(FLOATS(3, 4)), ATTRIBUTES(TEXT("equation", "ij,jk->ik"))),
   SEED("MatMulInteger", 10, OF(ONNX_TYPE_U8), X("n", "3"), WITH(FLOATS(3, 4))),
+  SEED("Scan", 11, X("3"), WITH(FLOATS(2, 3)), ATTRIBUTES(NUMBER("num_scan_inputs", 1)),
+       BODY(.in = {"s", "row"}, .read = {"s", "row"}, .out = {"t", "t"})),
+  SEED("Loop", 13, WITH(SCALAR(3), LEFT_OUT, FLOATS(3)),
+       BODY(.in = {"i", "goes_on", "s"}, .read = {"s", "s"}, .out = {"goes_on", "t"})),
 };
 /* clang-format on */
 
-/** False if there is none. */
-static bool put_seed_weight(bytes *graph, const char *name, int type, const weight *w) {
+/** What names it; NULL if there is none. */
+static const char *put_seed_weight(bytes *graph, const char *name, int type, const weight *w) {
   static const float floats[64] = {1, -2, 0.5f};
   size_t rank = 0, bytes = onnx_dtype_bits(type) / 8;
   for (; rank < MOST_SIZES && w->dims[rank]; rank++) bytes *= (size_t)w->dims[rank];
   if (w->n)
     put_weight(graph, name, ONNX_TYPE_I64, !w->is_scalar, (int64_t[]){(int64_t)w->n}, w->numbers,
                w->n * 8);
+  else if (w->is_left_out)
+    return "";
   else if (rank && bytes <= sizeof floats)
     put_weight(graph, name, type, rank, w->dims, floats, bytes);
-  return w->n || rank;
+  return w->n || rank ? name : NULL;
 }
 
 static void put_seed_attribute(bytes *to, const attribute *a) {
@@ -418,6 +433,19 @@ static void put_seed_attribute(bytes *to, const attribute *a) {
     put_attribute_list(to, a->name, a->n, a->numbers);
   else
     put_attribute(to, a->name, a->numbers[0]);
+}
+
+static void put_body(bytes *to, const loop_body *b) {
+  bytes graph = {.n = 0}, attribute = {.n = 0};
+  const char *const shape[] = {NULL};
+  for (size_t i = 0; b->in[i]; i++) put_port(&graph, 11, b->in[i], ONNX_TYPE_F32, shape);
+  for (size_t i = 0; b->out[i]; i++) put_port(&graph, 12, b->out[i], ONNX_TYPE_F32, shape);
+  put_node(&graph, "Add", b->read, "t", NULL, 0);
+  put_text(&graph, 2, "body");
+  put_text(&attribute, 1, "body");
+  put_message(&attribute, 6, &graph);
+  put_int(&attribute, 20, 5);
+  put_message(to, 5, &attribute);
 }
 
 /** A seed that is refused would lead a fuzzer nowhere. */
@@ -445,8 +473,9 @@ static void add_model(job *j, const seed *s) {
   if (*s->x) *input++ = names[0];
   int type = s->type ? s->type : ONNX_TYPE_F32;
   for (size_t i = 0; i < MOST_PARTS; i++)
-    if (put_seed_weight(&graph, names[i + 1], type, &s->weights[i])) *input++ = names[i + 1];
+    if ((*input = put_seed_weight(&graph, names[i + 1], type, &s->weights[i]))) input++;
   for (const attribute *a = s->attributes; a->name; a++) put_seed_attribute(&attributes, a);
+  if (*s->body.out) put_body(&attributes, &s->body);
   put_port(&graph, 11, "x", type, s->x);
   put_port(&graph, 12, "y", type, s->x);
   put_node_with(&graph, s->op, inputs, "y", &attributes);
