@@ -2,7 +2,7 @@
    reductions read operands that are the same for all of these, the arrays are built for a block of
    indices at once: then such an operand is read once for a whole tile of them. */
 #include "codegen/choice.h"
-#include "codegen/weigh.h"
+#include "ir/weigh.h"
 #include "schedule/hardware.h"
 
 #include "base/map.h"

@@ -2,8 +2,8 @@
    edges, is copied once with what stands for the rest of it; then it is read without conditions, by
    all tiles whose windows have it in common. */
 #include "codegen/choice.h"
-#include "codegen/weigh.h"
 #include "ir/topo.h"
+#include "ir/weigh.h"
 #include "schedule/hardware.h"
 
 #include "base/map.h"

@@ -1,8 +1,8 @@
 /* Ranges of a nest become one where everything they lead to is in memory as it is in the loops:
    fewer loops, and more indices for vectors. */
-#include "codegen/address.h"
 #include "codegen/choice.h"
-#include "codegen/weigh.h"
+#include "ir/address.h"
+#include "ir/weigh.h"
 
 #include "base/map.h"
 

@@ -8,9 +8,9 @@
    An array state is written by the loops of its step where folds_in_place allows it; else the step
    is an array of its own, which other loops add to the state after all loads.
    An ALLOC's sources are the ranges that its contents depend on: one storage an iteration. */
-#include "codegen/address.h"
 #include "codegen/codegen.h"
 #include "codegen/folds.h"
+#include "ir/address.h"
 #include "ir/binder.h"
 #include "ir/subst.h"
 #include "ir/topo.h"

@@ -1,9 +1,9 @@
 /* Panels: what the lanes of a tile read at scattered addresses is copied once, side by side, for
    all tiles that read it. The loops that it does not depend on come to stand inside of the others.
  */
-#include "codegen/address.h"
 #include "codegen/choice.h"
-#include "codegen/weigh.h"
+#include "ir/address.h"
+#include "ir/weigh.h"
 #include "schedule/hardware.h"
 
 #include "base/map.h"

@@ -1,7 +1,7 @@
 /* Work shared out: one range of each of a kernel's nests goes over threads, where there is enough
    to do. */
 #include "codegen/choice.h"
-#include "codegen/weigh.h"
+#include "ir/weigh.h"
 
 #include <math.h>
 

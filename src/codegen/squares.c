@@ -2,9 +2,9 @@
    memory for each of its elements. It goes through the two in squares that are as wide as lines
    are, and copies each square as it is read: so a line is read once, whatever else it shares its
    place in a cache with. */
-#include "codegen/address.h"
 #include "codegen/choice.h"
-#include "codegen/weigh.h"
+#include "ir/address.h"
+#include "ir/weigh.h"
 #include "schedule/hardware.h"
 
 enum { LEAST_SQUARES = 2 }; /* in each direction, for them to be worth the loops */

@@ -3,8 +3,8 @@
    independent sums as the processor can keep going. The nest's ranges are cut, and INTERCHANGE puts
    the copies inside of the reductions' loops. */
 #include "codegen/choice.h"
-#include "codegen/weigh.h"
 #include "ir/topo.h"
+#include "ir/weigh.h"
 #include "schedule/hardware.h"
 
 #include "base/map.h"

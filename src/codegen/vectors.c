@@ -1,10 +1,10 @@
 /* A range of each nest in vectors: of an array's nest one along which elements are consecutive; of
    a reduction one whose partial results are kept in the lanes and combined at the end. What is left
    over is done in narrower vectors, and at last alone. */
-#include "codegen/address.h"
 #include "codegen/choice.h"
-#include "codegen/weigh.h"
+#include "ir/address.h"
 #include "ir/topo.h"
+#include "ir/weigh.h"
 
 #include "base/map.h"
 
@@ -36,22 +36,13 @@ static bool is_large_in_lanes(ir *g, const node *n, const node *range, int64_t l
   return bytes * (double)lanes > MOST_SCRATCH_IN_LANES;
 }
 
-/** What is left of a node's work in lanes along a range that it depends on: an element at scattered
-    addresses, or one that may be outside, is still loaded by itself and put into its lane, and
-    indices are compared one by one. */
-static double in_lanes(ir *g, const node *n, const node *range, int64_t lanes) {
-  bool of_indices = n->dtype == DT_BOOL && n->n_src && n->src[0]->dtype == DT_INDEX;
-  bool scattered = of_indices || (n->op == OP_INDEX && !weigh_reads_streamed(g, range, n));
-  return scattered ? WEIGH_SCATTERED * weigh_node(n) : weigh_node(n) / (double)lanes;
-}
-
 /** What is left of a node's work by vectors of inner nests. */
 static double by_own(weighing *w, const node *n) {
   const node *own = n->op == OP_FOLD ? map_get(&w->own, n) : NULL;
   if (own) return weigh_node(n) / (double)(intptr_t)map_get(&w->lanes, own);
   for (uint32_t i = 0; i < n->free->n; i++) {
     int64_t lanes = (intptr_t)map_get(&w->lanes, n->free->at[i]);
-    if (lanes) return in_lanes(w->g, n, n->free->at[i], lanes);
+    if (lanes) return weigh_in_lanes(w->g, n, n->free->at[i], (double)lanes);
   }
   return weigh_node(n);
 }
@@ -65,7 +56,7 @@ static double work_in_lanes(weighing *w, const node_list *nest, const node *rang
     bool depends = range && node_is_free_in(range, n);
     if (map_has(&w->gone, n)) continue;
     if (depends && is_large_in_lanes(w->g, n, range, lanes)) return -1;
-    work += depends ? in_lanes(w->g, n, range, lanes) : by_own(w, n);
+    work += depends ? weigh_in_lanes(w->g, n, range, (double)lanes) : by_own(w, n);
   }
   return work;
 }
@@ -73,13 +64,11 @@ static double work_in_lanes(weighing *w, const node_list *nest, const node *rang
 /** What is left of the stores of an array's nest in vectors along a range (NULL: of none): those at
     scattered addresses are done one by one. */
 static double stores_in_lanes(ir *g, const node *stage, const node *range, int64_t lanes) {
-  double work = 0, each = 1;
-  for (size_t i = 0; i < stage_ranges(stage); i++) each *= weigh_indices(stage_range(stage)[i]);
-  for (uint32_t i = 0; i < stage->free->n; i++) each *= weigh_indices(stage->free->at[i]);
+  double work = 0, each = weigh_writes(stage);
   for (size_t i = 0; i < stage_values(stage); i++) {
     bool streamed = range && weigh_streamed(g, range, stage_rank(stage, i), stage_extents(stage, i),
                                             stage_coords(stage, i));
-    work += streamed ? each / (double)lanes : range ? WEIGH_SCATTERED * each : each;
+    work += range ? weigh_left(each, streamed, (double)lanes) : each;
   }
   return work;
 }
@@ -90,21 +79,10 @@ static double binder_in_lanes(ir *g, const node *binder, const node *range, int6
   return range ? weigh_node(binder) / (double)lanes : weigh_node(binder);
 }
 
-/** Whether the order of a FOLD's ranges is free, in this arithmetic. */
-static bool is_free_order(const choice *c, const node *f) {
-  if (fold_emits(f)) return false;
-  for (size_t i = 0; i < fold_states(f); i++) {
-    bool rounds = dtype_is_float((dtype)fold_init(f, i)->dtype);
-    if (fold_op(f, i) < 0 || fold_component(f, i) >= 0) return false;
-    if (rounds && !(c->math & MATH_SUM)) return false;
-  }
-  return true;
-}
-
 static bool may_be_lanes(weighing *w, const node *binder, const node *range, int64_t lanes) {
   if (range_kind_of(range) != KIND_LOOP || lanes < 2) return false;
   if (binder->op == OP_STAGE) return true;
-  return is_free_order(w->c, binder) && range_extent(range)->hi >= LANES_WANTED * lanes;
+  return weigh_is_free_order(binder, w->c->math) && range_extent(range)->hi >= LANES_WANTED * lanes;
 }
 
 static int64_t lanes_of(const choice *c, const node *binder, const node_list *nest,

@@ -47,7 +47,6 @@ struct group {
   value *custom; /* the value of a CUSTOM, KERNEL or RESULT, alone; else NULL */
   nests nests;
   nest *root;
-  range_mask vector; /* the root's range of consecutive elements, along which vectors are made */
   VEC(use *) uses;
   map use_of; /* value → use */
   map inputs; /* PARAMs it reads */
@@ -68,7 +67,6 @@ typedef struct value_places {
   group *home;            /* the group that writes it; NULL: none */
   const node *home_index; /* the point at which it does */
   bool is_free;           /* it does because it is cheaper; it need not be in memory */
-  size_t last;            /* the axis that is consecutive in its own array, + 1; 0: its last */
 } value_places;
 
 typedef VEC(group *) groups;
@@ -83,9 +81,6 @@ map coords_at(arena *a, const value *v, const node *index, const nest *fold);
 
 /** The point of a value at an INDEX: of a scan without what is read of which state. */
 const node *point_index(ir *g, const value *v, const node *index);
-
-/** Sizes or coordinates of a value in the order in which its own array has them. */
-void value_in_memory(const value *v, const node *const from[], const node *to[]);
 
 typedef enum grouping_policy {
   GROUPING_PRICED,

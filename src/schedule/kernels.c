@@ -40,11 +40,8 @@ static size_t new_buffer(kernels *k, const node *like) {
 
 /** The PARAM by which kernels know a buffer: its slot is the buffer's number. */
 static const node *param_for(kernels *k, const node *array) {
-  const value *v = map_get(&k->values->of, array);
   int64_t slot = (int64_t)buffer_of(k, array);
-  const node **dims = arena_copy(k->a, array->dims, array->rank * sizeof *dims);
-  if (v && v->tensor == array && v->rank == array->rank) value_in_memory(v, array->dims, dims);
-  return ir_node(k->g, OP_PARAM, (dtype)array->dtype, dims, array->rank, &slot, 1);
+  return ir_node(k->g, OP_PARAM, (dtype)array->dtype, array->dims, array->rank, &slot, 1);
 }
 
 /** The inputs of the graph, under the numbers of their slots. */
@@ -120,12 +117,9 @@ static const node *read(kernels *k, const node *index, const node *const *src) {
   dtype t = (dtype)index->dtype;
   const node **at = arena_copy(k->a, src + 1, (index->n_src - 1) * sizeof *at);
   if (u && u->v->scan) return read_state(k, u, index, src);
-  if (!u || u->how != PLACED) {
-    const value *v = map_get(&k->values->of, index->src[0]);
-    if (v) value_in_memory(v, src + 1, at);
+  if (!u || u->how != PLACED)
     return index_make(k->g, t, param_for(k, loaded_array(k, index->src[0])), 0, index->n_src - 1,
-                      at);
-  }
+                      src + 1);
   size_t rank = not_shared(u, src + 1, at);
   return index_make(k->g, t, map_get(&k->stages, u), 0, rank, at);
 }

@@ -67,6 +67,9 @@ const node *ranges_element(ir *g, const map *known, const node *tensor, size_t r
 void ranges_through(ir *g, const node *view, const node *x, const node *const coords[],
                     const node *into[]);
 
+/** layouts.c: which axis of each array of the plan's own is consecutive. */
+void schedule_layouts(ir *g, const schedule_request *r, schedule *s);
+
 /** order.c: the steps in an order for which the plan needs less memory, where one is found; or, if
     `seed` is not 0, in one of those that are tried. */
 void schedule_order(lives *l, uint64_t seed, schedule *s);

@@ -1,9 +1,7 @@
-/* Who writes a value, and how its array lies in memory. */
+/* Who writes a value. */
 #include "schedule/grouping.h"
 
 #include "ir/binder.h"
-
-enum { LEAST_VECTOR = 8 }; /* indices for certain, of a range along which vectors are made */
 
 /** Whether a group may write v: all other groups that read it come later. */
 static bool may_write(const group *g, const value *v) {
@@ -158,61 +156,12 @@ static void remember(grouping *s, const value *v, group *g) {
   r->at[r->next++ % RECENT_GROUPS] = g;
 }
 
-void value_in_memory(const value *v, const node *const from[], const node *to[]) {
-  size_t last = v->places->last, n = 0;
-  for (size_t k = 0; k < v->rank; k++)
-    if (k + 1 != last) to[n++] = from[k];
-  if (last) to[n] = from[last - 1];
-}
-
-/** Votes for the axis along which a group's vectors take consecutive elements. */
-static void vote(const use *u, double votes[]) {
-  for (size_t i = 0; i < u->points.n && u->g->vector; i++)
-    for (size_t k = 0; k < u->v->rank; k++) {
-      const node *x = u->points.at[i].index->src[1 + k];
-      const node *range = u->g->nests.range[__builtin_ctzll(u->g->vector)];
-      if (ix_coefficient(x, range) == 1) votes[k]++;
-    }
-}
-
-/** The axis of v that most readers go along; v->rank: none does. */
-static size_t favourite_axis(grouping *s, const value *v, const use *home) {
-  double *votes = arena_calloc(s->a, v->rank + 1, sizeof *votes);
-  size_t best = v->rank;
-  for (size_t i = 0; i < v->places->uses.n; i++)
-    if (v->places->uses.at[i] != home && !v->places->uses.at[i]->is_whole)
-      vote(v->places->uses.at[i], votes);
-  for (size_t k = v->rank; k-- > 0;)
-    if (votes[k] > (best < v->rank ? votes[best] : 0)) best = k;
-  return best;
-}
-
-/** An array of the schedule's own has the axis last that its readers go along; but a reduction goes
-    by its own operands. */
-static void lay_out(grouping *s, value *v, const use *home) {
-  const node **coords = arena_alloc(s->a, (v->rank + 1) * sizeof *coords);
-  size_t axis = value_is_reduction(v) ? v->rank : favourite_axis(s, v, home);
-  v->places->is_free = true;
-  v->places->last = axis < v->rank ? axis + 1 : 0;
-  value_in_memory(v, v->coords, coords);
-  vec_push(s->a, &v->stores, (value_store){v->tensor, coords, v->rank});
-}
-
-/** The range of a new group's root that its root's consecutive elements are along. */
-static void set_vector(group *g, const value *v) {
-  const node *const *index = g->root->index;
-  size_t axis = v->places->last ? v->places->last - 1 : v->rank;
-  for (size_t i = v->rank; i-- > 0 && axis == v->rank;)
-    if (!node_is_const(index[i])) axis = i;
-  if (axis == v->rank || v->dims[axis]->lo < LEAST_VECTOR) return;
-  range_mask ranges = nests_free(&g->nests, index[axis]);
-  while (ranges & (ranges - 1)) ranges &= ranges - 1; /* the inner one is the last */
-  g->vector = ranges;
-}
-
 /** v is written by a group that computes it there. */
 static void write_at(grouping *s, value *v, use *u, const node *index) {
-  if (!v->stores.n) lay_out(s, v, u);
+  if (!v->stores.n) {
+    v->places->is_free = true;
+    vec_push(s->a, &v->stores, (value_store){v->tensor, v->coords, v->rank});
+  }
   v->places->home = u->g;
   u->g->outputs += v->stores.n;
   v->places->home_index = index;
@@ -227,7 +176,6 @@ static use *add_root(grouping *s, value *v) {
   add_point_of(s, g, v, index, 0);
   use *u = use_of(s, g, v);
   write_at(s, v, u, index);
-  if (!g->vector) set_vector(g, v);
   take(s, u, &(option){.how = INLINED});
   return u;
 }

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "codegen/address.h"
 #include "codegen/codegen.h"
+#include "ir/address.h"
 #include "ir/verify.h"
 #include "laws/laws.h"
 #include "render/c.h"

@@ -1,6 +1,7 @@
-#include "codegen/weigh.h"
+#include "ir/weigh.h"
 
-#include "codegen/address.h"
+#include "ir/address.h"
+#include "ir/rewrite.h"
 
 double weigh_indices(const node *range) {
   const node *extent = range_extent(range);
@@ -56,13 +57,16 @@ size_t weigh_widest(const node_list *nest, const node *range) {
   return bytes;
 }
 
-bool weigh_streamed(ir *g, const node *range, size_t rank, const node *const extents[],
-                    const node *const coords[]) {
-  const node *a = address_of(g, rank, extents, coords);
+bool weigh_is_streamed(ir *g, const node *range, const node *a) {
   if (a->op == OP_WHERE && node_is_free_in(range, a->src[0])) return false; /* lane by lane */
   if (a->op == OP_WHERE) a = a->src[1];
   int64_t c = ix_coefficient(a, range);
   return !node_is_free_in(range, ix_sub(g, a, ix_scale(g, range, c))) && (c == 0 || c == 1);
+}
+
+bool weigh_streamed(ir *g, const node *range, size_t rank, const node *const extents[],
+                    const node *const coords[]) {
+  return weigh_is_streamed(g, range, address_of(g, rank, extents, coords));
 }
 
 bool weigh_reads_streamed(ir *g, const node *range, const node *index) {
@@ -72,6 +76,24 @@ bool weigh_reads_streamed(ir *g, const node *range, const node *index) {
   if (from->op != OP_STAGE) return true;
   size_t i = (size_t)index->ints[0];
   return weigh_streamed(g, range, stage_rank(from, i), stage_extents(from, i), coords);
+}
+
+double weigh_in_lanes(ir *g, const node *n, const node *range, double lanes) {
+  bool of_indices = n->dtype == DT_BOOL && n->n_src && n->src[0]->dtype == DT_INDEX;
+  bool scattered = of_indices || (n->op == OP_INDEX && !weigh_reads_streamed(g, range, n));
+  return weigh_left(weigh_node(n), !scattered, lanes);
+}
+
+double weigh_writes(const node *stage) { return runs(stage) * times(stage); }
+
+bool weigh_is_free_order(const node *f, int math) {
+  if (fold_emits(f)) return false;
+  for (size_t i = 0; i < fold_states(f); i++) {
+    bool rounds = dtype_is_float((dtype)fold_init(f, i)->dtype);
+    if (fold_op(f, i) < 0 || fold_component(f, i) >= 0) return false;
+    if (rounds && !(math & MATH_SUM)) return false;
+  }
+  return true;
 }
 
 const node *weigh_vector(const node *stage) {

@@ -1,6 +1,6 @@
 /* From logical coordinates to one address. */
-#ifndef TENON_CODEGEN_ADDRESS_H
-#define TENON_CODEGEN_ADDRESS_H
+#ifndef TENON_IR_ADDRESS_H
+#define TENON_IR_ADDRESS_H
 
 #include "ir/index.h"
 

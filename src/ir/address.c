@@ -1,4 +1,4 @@
-#include "codegen/address.h"
+#include "ir/address.h"
 
 #include "ir/build.h"
 

@@ -1,12 +1,17 @@
 /* What the nests of a kernel do, for choosing how they run. */
-#ifndef TENON_CODEGEN_WEIGH_H
-#define TENON_CODEGEN_WEIGH_H
+#ifndef TENON_IR_WEIGH_H
+#define TENON_IR_WEIGH_H
 
 #include "ir/binder.h"
 #include "ir/topo.h"
 
 /** Operations for an element that is loaded by itself and put into its lane. */
 enum { WEIGH_SCATTERED = 2 };
+
+/** What is left of work on elements in lanes: at consecutive addresses, or one by one. */
+static inline double weigh_left(double work, bool is_streamed, double lanes) {
+  return is_streamed ? work / lanes : WEIGH_SCATTERED * work;
+}
 
 /** Indices of a range: one that varies counts as a few. */
 double weigh_indices(const node *range);
@@ -25,8 +30,22 @@ size_t weigh_widest(const node_list *nest, const node *range);
 bool weigh_streamed(ir *g, const node *range, size_t rank, const node *const extents[],
                     const node *const coords[]);
 
+/** The same of an address (address_of). */
+bool weigh_is_streamed(ir *g, const node *range, const node *address);
+
 /** The same of an INDEX of a PARAM or a STAGE; others are registers, or small. */
 bool weigh_reads_streamed(ir *g, const node *range, const node *index);
+
+/** What is left of a node's work in lanes along a range that it depends on: an element at scattered
+    addresses, or one that may be outside, is still loaded by itself and put into its lane, and
+    indices are compared one by one. */
+double weigh_in_lanes(ir *g, const node *n, const node *range, double lanes);
+
+/** How often a STAGE writes an element of each of its arrays. */
+double weigh_writes(const node *stage);
+
+/** Whether the order of a FOLD's ranges is free, in this arithmetic (math_mode). */
+bool weigh_is_free_order(const node *fold, int math);
 
 /** A STAGE's range in lanes; NULL: it has none. */
 const node *weigh_vector(const node *stage);

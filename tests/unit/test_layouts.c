@@ -1,0 +1,251 @@
+/* Layouts of arrays between kernels: the problem by itself, and graphs whose schedules are run. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "ir/rewrite.h"
+#include "schedule/groups.h"
+#include "schedule/pbqp.h"
+
+#include "../ir/replay.h"
+
+enum { PROBLEMS = 500, MOST_VERTICES = 7, MOST_CHOICES = 4, NEVER_OF = 5 };
+
+typedef struct test {
+  diag d;
+  ir *g;
+  uint64_t seed;
+  bool is_exact;
+  void (*body)(struct test *t);
+} test;
+
+static void call_body(void *arg) {
+  test *t = arg;
+  t->body(t);
+}
+
+static bool run_body(void (*body)(test *t), uint64_t seed) {
+  test t = {.body = body, .seed = seed};
+  t.g = ir_new(&mem_system, &t.d, false);
+  assert_non_null(t.g);
+  tn_status status = diag_catch(&t.d, call_body, &t);
+  ir_free(t.g);
+  if (status != TN_OK) fail_msg("seed %llu: %s", (unsigned long long)seed, t.d.text);
+  return t.is_exact;
+}
+
+static void require(test *t, bool holds, const char *what) {
+  if (!holds) diag_raise(&t->d, TN_ERR_INTERNAL, "%s", what);
+}
+
+/* Problems, made twice: solving one uses it up. */
+
+typedef struct problem {
+  pbqp p;
+  size_t n;
+  bool edge[MOST_VERTICES][MOST_VERTICES];
+} problem;
+
+static double some_cost(rng *state) {
+  return rng_below(state, NEVER_OF) ? (double)rng_below(state, 100) : 0;
+}
+
+static void add_edge(problem *x, rng *state, size_t u, size_t v) {
+  x->edge[u][v] = true;
+  for (size_t i = 0; i < x->p.vertices.at[u].n; i++)
+    for (size_t k = 0; k < x->p.vertices.at[v].n; k++)
+      *pbqp_cost(&x->p, u, i, v, k) +=
+          rng_below(state, NEVER_OF) || i == k ? some_cost(state) : PBQP_NEVER;
+}
+
+/** Whether a vertex is to have an edge to an earlier one: each to one, or two that are the ends of
+    an edge, which makes what can be solved exactly; or to any. */
+static void add_edges(problem *x, rng *state, bool is_easy) {
+  for (size_t v = 1; v < x->n; v++) {
+    size_t u = rng_below(state, v);
+    add_edge(x, state, u, v);
+    for (size_t w = 0; w < v; w++) {
+      bool also = w != u && (is_easy ? x->edge[w][u] || x->edge[u][w] : rng_below(state, 2));
+      if (!also) continue;
+      add_edge(x, state, w, v);
+      if (is_easy) break;
+    }
+  }
+}
+
+static problem make_problem(test *t, uint64_t seed, bool is_easy) {
+  problem x = {.p = {.a = ir_arena(t->g)}};
+  rng state = {seed};
+  x.n = 1 + rng_below(&state, MOST_VERTICES);
+  for (size_t v = 0; v < x.n; v++) {
+    double cost[MOST_CHOICES];
+    size_t n = 1 + rng_below(&state, MOST_CHOICES);
+    for (size_t i = 0; i < n; i++) cost[i] = some_cost(&state);
+    pbqp_add(&x.p, n, cost);
+  }
+  add_edges(&x, &state, is_easy);
+  return x;
+}
+
+static double cost_of(problem *x, const size_t choice[]) {
+  double sum = 0;
+  for (size_t v = 0; v < x->n; v++) sum += x->p.vertices.at[v].cost[choice[v]];
+  for (size_t u = 0; u < x->n; u++)
+    for (size_t v = 0; v < x->n; v++)
+      if (x->edge[u][v]) sum += *pbqp_cost(&x->p, u, choice[u], v, choice[v]);
+  return sum;
+}
+
+static double least_cost(problem *x) {
+  size_t choice[MOST_VERTICES] = {0};
+  double least = cost_of(x, choice);
+  for (size_t v = 0; v < x->n;) {
+    if (++choice[v] == x->p.vertices.at[v].n) {
+      choice[v++] = 0;
+      continue;
+    }
+    v = 0;
+    if (cost_of(x, choice) < least) least = cost_of(x, choice);
+  }
+  return least;
+}
+
+static void compare(test *t, bool is_easy) {
+  problem x = make_problem(t, t->seed, is_easy), same = make_problem(t, t->seed, is_easy);
+  const size_t *choice = pbqp_solve(&x.p);
+  double got = cost_of(&same, choice), least = least_cost(&same);
+  require(t, got >= least, "less than the least");
+  t->is_exact = got == least;
+}
+
+static void easy(test *t) { compare(t, true); }
+static void hard(test *t) { compare(t, false); }
+
+static size_t solved_exactly(void (*body)(test *t)) {
+  size_t n = 0;
+  for (uint64_t seed = 1; seed <= PROBLEMS; seed++) n += run_body(body, seed);
+  return n;
+}
+
+static void what_can_be_taken_apart_is_solved_exactly(void **state) {
+  (void)state;
+  assert_int_equal(solved_exactly(easy), PROBLEMS);
+}
+
+static void what_cannot_is_solved_well(void **state) {
+  (void)state;
+  size_t n = solved_exactly(hard);
+  print_message("%zu of %d exactly\n", n, PROBLEMS);
+  assert_true(n > PROBLEMS * 4 / 5);
+}
+
+/* Graphs. */
+
+enum { CHANNELS = 32, SIZE = 17, VECTOR_BYTES = 32 };
+
+static const node *buffer(test *t, int64_t uid, size_t rank, const int64_t sizes[]) {
+  const node *dims[4];
+  int64_t ints[] = {uid, 0};
+  for (size_t i = 0; i < rank; i++) dims[i] = ix_const(t->g, sizes[i]);
+  return ir_node(t->g, OP_BUFFER, DT_F32, dims, rank, ints, 2);
+}
+
+/** w [k, n] for each place of x [k, size, size]: [n, size, size]. */
+static const node *mixed(test *t, const node *x, const node *w) {
+  ir *g = t->g;
+  const node *one = ix_const(g, 1), *k = w->dims[0], *n = w->dims[1], *size = x->dims[1];
+  const node *all[] = {k, n, size, size}, *of_x[] = {k, one, size, size},
+             *of_w[] = {k, n, one, one};
+  const node *a = ir_expand(g, ir_reshape(g, x, 4, of_x), all);
+  const node *b = ir_expand(g, ir_reshape(g, w, 4, of_w), all);
+  return ir_reduce(g, ir_op2(g, OP_MUL, a, b), OP_ADD, 1, (int64_t[]){0});
+}
+
+/** The largest of 3 × 3 places, every second way: of [n, size, size]. */
+static const node *pooled(test *t, const node *x) {
+  ir *g = t->g;
+  const node *half = ix_const(g, SIZE / 2), *most = NULL;
+  const node *dims[] = {x->dims[0], half, half};
+  for (int64_t i = 0; i < 9; i++) {
+    const node *starts[] = {ix_const(g, 0), ix_const(g, i / 3), ix_const(g, i % 3)};
+    const node *part = ir_slice(g, x, starts, dims, (int64_t[]){1, 2, 2});
+    most = most ? ir_op2(g, OP_MAX, most, part) : part;
+  }
+  return most;
+}
+
+static schedule *scheduled(test *t, const node *root, grouping_policy policy) {
+  schedule_request r = {.roots = &root,
+                        .n_roots = 1,
+                        .math = MATH_DEFAULT,
+                        .vector = VECTOR_BYTES,
+                        .policy = (int)policy,
+                        .seed = t->seed};
+  schedule *s = schedule_make(t->g, &r);
+  replay values = {.a = ir_arena(t->g), .seed = 1};
+  replay_compare(&values, &r, s, 1e-4);
+  return s;
+}
+
+/** The array between the first step and the second one, as the second one has it. */
+static const node *array_between(test *t, const schedule *s) {
+  require(t, s->steps.n == 2, "other than two steps");
+  size_t number = s->steps.at[0].buffers[0];
+  const schedule_step *reader = &s->steps.at[1];
+  node_list order = topo_sort(ir_arena(t->g), &reader->kernel, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_PARAM && reader->buffers[order.at[i]->ints[0]] == number)
+      return order.at[i];
+  diag_raise(&t->d, TN_ERR_INTERNAL, "the second step reads something else");
+}
+
+/** Places are read every second way, channels one after the other. */
+static void strided(test *t) {
+  const node *x = buffer(t, 1, 3, (int64_t[]){CHANNELS, SIZE, SIZE});
+  const node *y = mixed(t, x, buffer(t, 2, 2, (int64_t[]){CHANNELS, CHANNELS}));
+  const node *z = mixed(t, pooled(t, y), buffer(t, 3, 2, (int64_t[]){CHANNELS, CHANNELS}));
+  const node *array = array_between(t, scheduled(t, z, GROUPING_PRICED));
+  require(t, array->rank == 3 && node_is_bits(array->dims[2], CHANNELS), "channels are not last");
+}
+
+static void channels_are_last_where_places_are_strided(void **state) {
+  (void)state;
+  run_body(strided, 1);
+}
+
+/** What nobody would read faster stays as it is. */
+static void plain(test *t) {
+  const node *x = buffer(t, 1, 2, (int64_t[]){SIZE, CHANNELS});
+  const node *sum = ir_reduce(t->g, x, OP_ADD, 1, (int64_t[]){0});
+  const node *row[] = {ix_const(t->g, 1), x->dims[1]};
+  const node *all = ir_expand(t->g, ir_reshape(t->g, sum, 2, row), x->dims);
+  const schedule *s = scheduled(t, ir_op2(t->g, OP_MUL, x, all), GROUPING_STAGED);
+  require(t, s->steps.n > 1, "one step");
+  scheduled(t, ir_op2(t->g, OP_MUL, x, all), GROUPING_PRICED);
+}
+
+/** Any layout of any array gives what the graph means. */
+static void any(test *t) {
+  const node *x = buffer(t, 1, 3, (int64_t[]){CHANNELS / 8, SIZE, SIZE});
+  const node *w = buffer(t, 2, 2, (int64_t[]){CHANNELS / 8, CHANNELS / 8});
+  scheduled(t, mixed(t, pooled(t, mixed(t, x, w)), w), GROUPING_RANDOM);
+}
+
+static void any_layout_gives_the_same(void **state) {
+  (void)state;
+  run_body(plain, 1);
+  for (uint64_t seed = 1; seed <= 20; seed++) run_body(any, seed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_can_be_taken_apart_is_solved_exactly),
+      cmocka_unit_test(what_cannot_is_solved_well),
+      cmocka_unit_test(channels_are_last_where_places_are_strided),
+      cmocka_unit_test(any_layout_gives_the_same),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
