@@ -59,7 +59,8 @@ typedef struct law_step {
 } law_step;
 typedef VEC(law_step) law_steps;
 
-/** The laws that lead from one kernel to another, in order, in the ir's scratch memory. */
+/** The laws that lead from one kernel to another, in order, in the ir's scratch memory. Raises
+    TN_ERR_INTERNAL where these do not. */
 law_steps law_log_steps(const law_log *log, const node *from, const node *to);
 
 /** SPLIT: r = r₀·factor + r₁ in the STAGE or FOLD that binds it; r₀ and r₁ take its place, in this

@@ -36,7 +36,8 @@ void law_list_print(str *out, const law_list *list);
 /** One line, without its end. */
 void law_line_print(str *out, const law_line *line);
 
-/** naming.c: what was done to `from`, in the names of its text. */
+/** naming.c: what was done to `from`, in the names of its text. Raises TN_ERR_INTERNAL where a
+    law's subject is not in its kernel. */
 law_list law_list_of(laws *l, const node *from, const law_steps *steps);
 
 /** apply.c: the kernel after all laws of a list. Raises TN_ERR_ARGUMENT with the line and the

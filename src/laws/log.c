@@ -23,7 +23,8 @@ const node *law_made(laws *l, const node *from, const node *made, law which, con
   return made;
 }
 
-/** Found from the end: the last step that made a kernel is the one that was kept. */
+/** Found from the end: the last step that made a kernel is the one that was kept. Some laws would
+   be another schedule than all of them: none are given, if what changed the kernel was no law. */
 law_steps law_log_steps(const law_log *log, const node *from, const node *to) {
   law_steps back = {0}, steps = {0};
   for (size_t i = log->steps.n; i-- > 0 && to != from;) {
@@ -31,6 +32,8 @@ law_steps law_log_steps(const law_log *log, const node *from, const node *to) {
     vec_push(log->arena, &back, log->steps.at[i]);
     to = log->steps.at[i].from;
   }
+  if (to != from)
+    diag_raise(log->arena->diag, TN_ERR_INTERNAL, "no laws lead from one kernel to the other");
   while (back.n) vec_push(log->arena, &steps, vec_pop(&back));
   return steps;
 }

@@ -54,13 +54,12 @@ static void name_subject(naming *s, law_line *line, const law_step *step) {
   bool is_binder = node_is_binder(n) && binder_ranges(n, &ranges);
   node_list counted = {0};
   line->subject_kind = n->op == OP_RANGE || is_binder ? 'r' : n->op == OP_STAGE ? 's' : 'e';
-  if (line->subject_kind == 'r') {
-    line->subject = number_of(s, is_binder ? ranges[0] : n);
-    return;
-  }
-  counted =
-      line->subject_kind == 's' ? law_scalars(s->l, step->from) : law_expressions(s->l, step->from);
-  line->subject = position(&counted, n);
+  if (line->subject_kind == 's') counted = law_scalars(s->l, step->from);
+  if (line->subject_kind == 'e') counted = law_expressions(s->l, step->from);
+  line->subject =
+      line->subject_kind == 'r' ? number_of(s, is_binder ? ranges[0] : n) : position(&counted, n);
+  if (line->subject < 0)
+    diag_raise(s->a->diag, TN_ERR_INTERNAL, "the subject of a law has no name in its kernel");
 }
 
 /** What a law made gets numbers in order. */

@@ -327,6 +327,52 @@ static void keys_hold_schedules(void *arg) {
   assert_false(same_keys(g, x, sink_with_schedule(g, other, one, strlen(one))));
 }
 
+/* What laws did is told whole or not at all. */
+
+typedef struct told {
+  test t;
+  const node *first, *last;
+  law_steps steps;
+  bool is_silent; /* one step is not noted */
+} told;
+
+static void list_steps(void *arg) {
+  told *x = arg;
+  laws l = {.g = x->t.g, .log = law_log_new(x->t.g)}, silent = {.g = x->t.g};
+  const node *outer, *inner, *copies;
+  x->first = parse_graph(x->t.g, ir_arena(x->t.g), sums, strlen(sums)).at[0];
+  node_list ranges =
+      law_new_ranges(&l, ir_node(x->t.g, OP_SINK, DT_VOID, NULL, 0, NULL, 0), x->first);
+  x->last = law_split(&l, x->first, ranges.at[0], 4, &outer, &inner);
+  if (x->is_silent) x->last = law_order(&silent, x->last, inner, 0);
+  x->last = law_kind(&l, x->last, inner, KIND_UNROLL, &copies);
+  x->steps = law_log_steps(l.log, x->first, x->last);
+}
+
+static void name_steps(void *arg) {
+  told *x = arg;
+  laws l = {.g = x->t.g};
+  law_list list = law_list_of(&l, x->first, &x->steps);
+  str text = str_new(ir_arena(x->t.g));
+  law_list_print(&text, &list);
+  x->t.text = str_text(&text);
+}
+
+static void steps_are_told_whole(void **state) {
+  (void)state;
+  told x = {0};
+  open_test(&x.t);
+  assert_int_equal(diag_catch(&x.t.d, list_steps, &x), TN_OK);
+  assert_int_equal(x.steps.n, 2);
+  assert_int_equal(diag_catch(&x.t.d, name_steps, &x), TN_OK);
+  assert_string_equal(x.t.text, "SPLIT r0 by 4: r4 r5\nKIND r5 unroll\n");
+  x.steps.at[0].args.subject = x.first->src[0]->src[0]; /* no range, STAGE or expression of it */
+  assert_int_equal(diag_catch(&x.t.d, name_steps, &x), TN_ERR_INTERNAL);
+  x.is_silent = true; /* a step that was no law's */
+  assert_int_equal(diag_catch(&x.t.d, list_steps, &x), TN_ERR_INTERNAL);
+  ir_free(x.t.g);
+}
+
 static void run_body(void (*body)(void *)) {
   test t;
   open_test(&t);
@@ -348,6 +394,7 @@ int main(void) {
       cmocka_unit_test(what_does_not_apply_is_refused),
       cmocka_unit_test(kernels_do_not_grow_without_end),
       cmocka_unit_test(any_text_is_refused_or_changes_nothing),
+      cmocka_unit_test(steps_are_told_whole),
       cmocka_unit_test(schedules_are_parts_of_kernels),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
