@@ -36,6 +36,14 @@ const node *law_out(const node *sink, const node *stage) {
   return NULL;
 }
 
+const char *law_reader_objection(const node_list *order, const node *binder) {
+  for (size_t i = 0; i < order->n; i++)
+    for (uint32_t k = 0; k < order->at[i]->n_src; k++)
+      if (order->at[i]->src[k] == binder && order->at[i]->op != OP_INDEX)
+        return "it is not only read by its elements";
+  return NULL;
+}
+
 const node *law_replace(laws *l, const node *sink, const node *what, const node *with) {
   map m = {0};
   map_set(ir_arena(l->g), &m, what, (void *)with);

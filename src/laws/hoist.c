@@ -21,15 +21,6 @@ static const char *array_objection(const hoist *h) {
   return NULL;
 }
 
-/** Its elements are all that is read of it. */
-static const char *reader_objection(const hoist *h, const node_list *order) {
-  for (size_t i = 0; i < order->n; i++)
-    for (uint32_t k = 0; k < order->at[i]->n_src; k++)
-      if (order->at[i]->src[k] == h->stage && order->at[i]->op != OP_INDEX)
-        return "the STAGE is not only read by its elements";
-  return NULL;
-}
-
 /** The stage in which `own` stands for the range, with everything it depends on along. */
 static const node *hoisted(hoist *h) {
   arena *a = ir_arena(h->g);
@@ -96,12 +87,10 @@ const node *hoist_over(ir *g, const node *root, const node *stage, const node *o
 
 const node *law_hoist(laws *l, const node *sink, const node *stage, const node *outer,
                       const node **own) {
-  arena *a = ir_arena(l->g);
-  hoist h = {.g = l->g, .stage = stage, .outer = outer};
   if (stage->op != OP_STAGE) return law_refuse(l, "no STAGE is hoisted");
-  node_list order = topo_sort(a, &sink, 1, NULL, NULL);
+  node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
   const char *why = hoist_objection(stage, outer);
-  if (!why) why = reader_objection(&h, &order);
+  if (!why) why = law_reader_objection(&order, stage);
   if (!why) why = law_place_objection(l, sink, stage, &outer, 1);
   if (why) return law_refuse(l, why);
   const node *made = hoist_over(l->g, sink, stage, outer, own);

@@ -166,6 +166,11 @@ const node *law_binder(laws *l, const node *sink, const node *range);
 /** The OUT that writes a STAGE; NULL if none does. */
 const node *law_out(const node *sink, const node *stage);
 
+/** Why a law cannot put other arrays in the place of a STAGE's or FOLD's, in a kernel's nodes: the
+    kernel writes them, or they are made where the FOLD is that starts from them or steps to them.
+    NULL: their elements are all that is read. */
+const char *law_reader_objection(const node_list *order, const node *binder);
+
 /** The sink with one node replaced. */
 const node *law_replace(laws *l, const node *sink, const node *what, const node *with);
 

@@ -90,11 +90,7 @@ static const char *array_objection(parting *p, const node_list *order) {
   for (size_t i = 0; i < stage_values(p->binder); i++)
     if (!is_own_coordinate(p->binder, i, p->range, &axis))
       return "the range is not a coordinate of every value";
-  for (size_t i = 0; i < order->n; i++)
-    for (uint32_t k = 0; k < order->at[i]->n_src; k++)
-      if (order->at[i]->src[k] == p->binder && order->at[i]->op != OP_INDEX)
-        return "the STAGE is not only read by its elements";
-  return NULL;
+  return law_reader_objection(order, p->binder);
 }
 
 /** A part whose arrays are as large as it is. */

@@ -23,14 +23,6 @@ static const char *objection(ir *g, const node *f, const node *range) {
   return NULL;
 }
 
-static const char *reader_objection(const node *f, const node_list *order) {
-  for (size_t i = 0; i < order->n; i++)
-    for (uint32_t k = 0; k < order->at[i]->n_src; k++)
-      if (order->at[i]->src[k] == f && order->at[i]->op != OP_INDEX)
-        return "the FOLD is not only read by its elements";
-  return NULL;
-}
-
 static bool is_inside(ir *g, const node *index, const node *const *extents) {
   for (uint32_t i = 1; i < index->n_src; i++)
     if (!ix_prove(g, index->src[i]) || !ix_prove_lt(g, index->src[i], extents[i - 1])) return false;
@@ -165,7 +157,7 @@ const node *law_peel(laws *l, const node *sink, const node *range, bool last, co
   if (!f || f->op != OP_FOLD) return law_refuse(l, "no FOLD binds the range");
   node_list order = topo_sort(ir_arena(g), &sink, 1, NULL, NULL);
   const char *why = objection(g, f, range);
-  if (!why) why = reader_objection(f, &order);
+  if (!why) why = law_reader_objection(&order, f);
   if (why) return law_refuse(l, why);
   peeling p = {.g = g, .fold = f, .range = range};
   const node *before = ix_add_const(g, range_extent(range), -1);

@@ -2,15 +2,6 @@
 
 #include "ir/verify.h"
 
-/** Its elements are all that is read of it: where other arrays are made is where their FOLD is. */
-static const char *reader_objection(const node *b, const node_list *order) {
-  for (size_t i = 0; i < order->n; i++)
-    for (uint32_t k = 0; k < order->at[i]->n_src; k++)
-      if (order->at[i]->src[k] == b && order->at[i]->op != OP_INDEX)
-        return "it is not only read by its elements";
-  return NULL;
-}
-
 /** A pin is open wherever the binder is read, and no vector inside of a vector, or the kernel is
     ill-formed. */
 static bool is_well_formed(laws *l, const node *sink) {
@@ -23,7 +14,7 @@ static bool is_well_formed(laws *l, const node *sink) {
 const node *law_sink(laws *l, const node *sink, const node *binder, const node *range) {
   if (binder->op != OP_STAGE && binder->op != OP_FOLD) return law_refuse(l, "no STAGE or FOLD");
   node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
-  const char *why = reader_objection(binder, &order);
+  const char *why = law_reader_objection(&order, binder);
   if (why) return law_refuse(l, why);
   if (node_is_free_in(range, binder)) return law_refuse(l, "it runs inside of the range already");
   if (range_kind_of(range) != KIND_LOOP) return law_refuse(l, "the range is no loop");

@@ -106,14 +106,12 @@ static const char *read_objection(gating *p, const node *index, const node_list 
 }
 
 static const char *objection(gating *p, const node_list *order) {
-  for (size_t i = 0; i < order->n; i++) {
+  const char *why = law_reader_objection(order, p->stage);
+  for (size_t i = 0; i < order->n && !why; i++) {
     const node *n = order->at[i];
-    const char *why = NULL;
-    for (uint32_t k = 0; k < n->n_src; k++)
-      if (n->src[k] == p->stage && n->op != OP_INDEX) return "it is not only read by its elements";
     if (n->op == OP_INDEX && n->src[0] == p->stage) why = read_objection(p, n, order);
-    if (why) return why;
   }
+  if (why) return why;
   return p->fill ? NULL : "nothing reads it under conditions of its elements";
 }
 
