@@ -102,36 +102,18 @@ static bool is_rescaled(const search *s, value *v, rescaled_sum *t) {
 
 /* What s is. */
 
-/** Whether elements of s are sums or the like, which are computed for several rows at once. */
-static bool is_contracted(const search *s, const value *m) {
-  node_list open = {0};
-  arena *a = ir_arena(s->g);
-  vec_push(a, &open, m->body);
-  for (size_t i = 0; i < open.n && i < TERM_MOST_OPENED; i++) {
-    node_list order = topo_sort(a, &open.at[i], 1, enters, &s->values->of);
-    for (size_t k = 0; k < order.n; k++) {
-      const node *x = order.at[k], *inside = term_opened(s->g, s->values, x);
-      const value *from = x->op == OP_INDEX ? map_get(&s->values->of, x->src[0]) : NULL;
-      if (from && value_is_reduction(from) && term_varies(m, x)) return true;
-      if (inside) vec_push(a, &open, inside);
-    }
-  }
-  return false;
-}
-
 static bool is_sum(const rescaling *r, const value *v) {
   for (size_t i = 0; i < r->n; i++)
     if (r->sum[i].v == v) return true;
   return false;
 }
 
-/** Whether something else is computed from s than m and the sums: all of s is needed then. */
-static bool is_used_elsewhere(const search *s, const rescaling *r) {
+/** Whether something else than m and the sums is computed from a value: all of it is needed then.
+ */
+static bool is_used_elsewhere(const search *s, const rescaling *r, const value *v) {
   VEC(const value *) open = {0};
   map seen = {0};
-  const node *at = term_original(s->g, s->values, r->m->body);
-  const value *v = at->op == OP_INDEX ? map_get(&s->values->of, at->src[0]) : NULL;
-  if (v) vec_push(r->a, &open, v);
+  vec_push(r->a, &open, v);
   for (size_t i = 0; i < open.n; i++) {
     const values_read *l = map_get(&s->readers, open.at[i]);
     if (open.at[i]->stores.n || i == TERM_MOST_OPENED) return true;
@@ -141,6 +123,25 @@ static bool is_used_elsewhere(const search *s, const rescaling *r) {
       if (value_is_reduction(reader) || reader->only_loaded) return true;
       map_set(r->a, &seen, reader, reader);
       vec_push(r->a, &open, reader);
+    }
+  }
+  return false;
+}
+
+/** Whether elements of s are computed from sums or the like, for several rows at once. Such as are
+    needed elsewhere too are in memory: s is read then, as any other is. */
+static bool is_contracted(const search *s, const rescaling *r) {
+  node_list open = {0};
+  arena *a = ir_arena(s->g);
+  vec_push(a, &open, r->m->body);
+  for (size_t i = 0; i < open.n && i < TERM_MOST_OPENED; i++) {
+    node_list order = topo_sort(a, &open.at[i], 1, enters, &s->values->of);
+    for (size_t k = 0; k < order.n; k++) {
+      const node *x = order.at[k], *inside = term_opened(s->g, s->values, x);
+      const value *from = x->op == OP_INDEX ? map_get(&s->values->of, x->src[0]) : NULL;
+      bool is_computed = from && value_is_reduction(from) && term_varies(r->m, x);
+      if (is_computed && !is_used_elsewhere(s, r, from)) return true;
+      if (inside) vec_push(a, &open, inside);
     }
   }
   return false;
@@ -157,7 +158,7 @@ static double room_for(const search *s, const rescaling *r, double row) {
   if (own > all / 2) return 0;
   if (!r->is_contracted)
     return row * bytes <= s->machine->cache[1] ? 0 : s->machine->cache[0] / bytes / 2;
-  if (2 * row <= each || is_used_elsewhere(s, r)) return 0;
+  if (2 * row <= each) return 0;
   return (each - own) / 2 >= FEW ? (each - own) / 2 : (all - own) / 2;
 }
 
@@ -210,7 +211,7 @@ static void rescale(search *s, const sums *all, size_t first, map *done) {
     if (p->most == r.m && p->base == like->power.base && p->scale == like->power.scale)
       r.sum[r.n++] = all->at[i];
   }
-  r.is_contracted = is_contracted(s, r.m);
+  r.is_contracted = is_contracted(s, &r);
   if (find_blocks(s, &r)) rescaled_make(&r);
 }
 
