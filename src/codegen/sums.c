@@ -19,10 +19,8 @@ static bool is_inexact(const node *f) {
   const node *const *ranges;
   double terms = 1;
   bool rounds = false;
-  for (size_t i = 0; i < fold_states(f); i++) {
-    op o = (op)fold_op(f, i);
-    rounds |= dtype_is_float((dtype)fold_init(f, i)->dtype) && (o == OP_ADD || o == OP_MUL);
-  }
+  for (size_t i = 0; i < fold_states(f); i++)
+    rounds |= op_is_rounded((op)fold_op(f, i), (dtype)fold_init(f, i)->dtype);
   for (size_t i = 0, n = binder_ranges(f, &ranges); i < n; i++) terms *= (double)most(ranges[i]);
   return rounds && is_long(terms);
 }

@@ -341,7 +341,7 @@ static void reduce(run *r, const node *n) {
     f.count *= (size_t)f.dims[i];
     goes[f.axes[i]] = true;
   }
-  bool exactly = dtype_is_float(n->dtype) && (f.o == OP_ADD || f.o == OP_MUL);
+  bool exactly = op_is_rounded(f.o, (dtype)n->dtype);
   for (size_t k = 0; k < array_count(y); k++, step_coords(y->rank, y->dims, outer)) {
     for (size_t i = 0, j = 0; i < x->rank; i++) at[i] = goes[i] ? 0 : outer[j++];
     put(y, k, exactly ? reduce_exactly(&f, at) : reduce_in_type(&f, at));

@@ -95,6 +95,8 @@ bool op_identity(op o, dtype t, uint64_t *bits) {
   return (table[o].facts & FACT_ASSOCIATIVE) && element((op_element)table[o].identity, t, bits);
 }
 
+bool op_is_rounded(op o, dtype t) { return dtype_is_float(t) && (o == OP_ADD || o == OP_MUL); }
+
 bool op_right_identity(op o, dtype t, uint64_t *bits) {
   if (o == OP_ADD && dtype_is_float(t)) {
     *bits = scalar_from_double(t, -0.0);

@@ -115,6 +115,9 @@ bool op_takes(op o, dtype t);
     −∞), and so on. False if the op is none. */
 bool op_identity(op o, dtype t, uint64_t *bits);
 
+/** Whether a reduction by an op is rounded at each step. */
+bool op_is_rounded(op o, dtype t);
+
 /** The e with op(x, e) = x for every x, floats bit by bit (but for NaN): that of add is −0 then.
     False if there is none. */
 bool op_right_identity(op o, dtype t, uint64_t *bits);

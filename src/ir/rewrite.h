@@ -13,6 +13,12 @@ typedef enum math_mode {
   MATH_FAST = 7 /* signed zeros, NaN, infinities and order do not matter */
 } math_mode;
 
+/** Whether the terms of a reduction of a type may be put together in another order. Floats depend
+   on it: sums and products round, and of zeros of both signs an extremum is the last one. */
+static inline bool math_may_reorder(int math, dtype t) {
+  return !dtype_is_float(t) || (math & MATH_SUM);
+}
+
 /** What a rule may ask about the target it lowers for. */
 typedef struct rule_target {
   /** Bit set of the ops (enum op) the target has no instruction for. SHL, SHR and CAST here mean

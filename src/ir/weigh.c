@@ -89,9 +89,8 @@ double weigh_writes(const node *stage) { return runs(stage) * times(stage); }
 bool weigh_is_free_order(const node *f, int math) {
   if (fold_emits(f)) return false;
   for (size_t i = 0; i < fold_states(f); i++) {
-    bool rounds = dtype_is_float((dtype)fold_init(f, i)->dtype);
     if (fold_op(f, i) < 0 || fold_component(f, i) >= 0) return false;
-    if (rounds && !(math & MATH_SUM)) return false;
+    if (!math_may_reorder(math, (dtype)fold_init(f, i)->dtype)) return false;
   }
   return true;
 }

@@ -195,17 +195,10 @@ static const node *count(const collapsing *c, const domain *d) {
 
 /* Parts of the result. Each says whether it could be added. */
 
-static bool is_rounded(const collapsing *c) {
-  op o = c->request->reduce;
-  return dtype_is_float(c->type) && (o == OP_ADD || o == OP_MUL);
-}
-
 /** Whether NaN and infinities do not matter. */
 static bool is_fast(const collapsing *c) { return (c->request->math & MATH_FAST) == MATH_FAST; }
 
-static bool may_reorder(const collapsing *c) {
-  return !is_rounded(c) || (c->request->math & MATH_SUM);
-}
+static bool may_reorder(const collapsing *c) { return math_may_reorder(c->request->math, c->type); }
 
 static bool add_part(collapsing *c, const node *part) {
   c->total = c->total ? simple_op2(c->g, c->request->reduce, c->total, part) : part;
@@ -258,7 +251,7 @@ static bool is_neutral(const collapsing *c, const node *n, int depth) {
 
 static bool add_product(collapsing *c, const node *term, const node *n) {
   bool is_float = dtype_is_float(c->type);
-  if (is_float && !(c->request->math & MATH_SUM) && !is_rounding_free(term, n->hi)) return false;
+  if (!may_reorder(c) && !is_rounding_free(term, n->hi)) return false;
   dtype wide = c->type == DT_F16 || c->type == DT_BF16 ? DT_F32 : c->type;
   const node *x = simple_cast(c->g, term, wide), *times = simple_cast(c->g, n, wide);
   const node *product = simple_cast(c->g, simple_op2(c->g, OP_MUL, x, times), c->type);

@@ -18,13 +18,6 @@ typedef struct parting {
   int math;
 } parting;
 
-/** Whether parts give what the whole does: sums and products of floats are rounded. */
-static bool may_be_parted(const parting *p, const node *reduce) {
-  op o = (op)reduce->ints[0];
-  bool is_rounded = dtype_is_float((dtype)reduce->dtype) && (o == OP_ADD || o == OP_MUL);
-  return !is_rounded || (p->math & MATH_SUM);
-}
-
 static double size_of(const node *n) {
   double size = 1;
   for (size_t i = 0; i < n->rank; i++) size *= price_size(n->dims[i]);
@@ -104,8 +97,8 @@ static const node *in_parts(parting *p, const node *reduce, const node *x) {
 
 static const node *parted(void *user, const node *n, const node *const src[]) {
   parting *p = user;
-  bool parts = n->op == OP_REDUCE && may_be_parted(p, n) && is_lopsided(p->m, n);
-  return parts ? in_parts(p, n, src[0]) : NULL;
+  bool parts = n->op == OP_REDUCE && math_may_reorder(p->math, (dtype)n->dtype);
+  return parts && is_lopsided(p->m, n) ? in_parts(p, n, src[0]) : NULL;
 }
 
 void schedule_parts(ir *g, const machine *m, int math, normalised *n, size_t n_labels) {
