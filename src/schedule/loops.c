@@ -28,12 +28,21 @@ static const node *carry_of(ir *g, const node *loop, size_t state) {
   return carry_make(g, loop_range(loop), (int64_t)state, loop_init(loop, state));
 }
 
+/** Also those that become such a state, which starts alike. */
 static void find_fixed(ir *g, const node *loop, map *with) {
-  for (size_t i = 0; i < loop_states(loop); i++) {
-    const node *carry = carry_of(g, loop, i);
-    if (is_fixed(loop, i) || loop_step(loop, i) == carry)
-      map_set(ir_arena(g), with, carry, (void *)loop_init(loop, i));
+  for (size_t known = SIZE_MAX; known != with->n;) {
+    known = with->n;
+    for (size_t i = 0; i < loop_states(loop); i++) {
+      const node *carry = carry_of(g, loop, i), *step = loop_step(loop, i);
+      if (is_fixed(loop, i) || step == carry || map_get(with, step) == loop_init(loop, i))
+        map_set(ir_arena(g), with, carry, (void *)loop_init(loop, i));
+    }
   }
+}
+
+/** As one, so that what several share is looked at once. */
+static const node *const *subst_all(ir *g, const node *const roots[], size_t n, const map *with) {
+  return n ? subst(g, ir_node(g, OP_GROUP, DT_VOID, roots, n, NULL, 0), with)->src : roots;
 }
 
 /** Whether there are loops. What one starts as may be such a state of the loop around it. */
@@ -46,12 +55,9 @@ static bool settle_fixed(ir *g, normalised *n) {
       any = true;
       find_fixed(g, order.at[i], &with);
     }
-    changed = false;
-    for (size_t i = 0; i < n->n_roots; i++) {
-      const node *made = subst(g, n->roots[i], &with);
-      changed |= made != n->roots[i];
-      n->roots[i] = made;
-    }
+    const node *const *made = subst_all(g, n->roots, n->n_roots, &with);
+    changed = memcmp(made, n->roots, n->n_roots * sizeof *made);
+    memcpy(n->roots, made, n->n_roots * sizeof *made);
     if (!changed) return any;
   }
 }
@@ -197,20 +203,15 @@ static const node *trip_var(looping *l, const node *range) {
                                     .n_text = strlen(text)});
 }
 
-/** The i-th of the roots as it is in the body. */
-static const node *inside(extraction *x, size_t i) {
-  return subst(x->l->g, x->roots.at[i], &x->with);
-}
-
 static void make_roots(extraction *x) {
   ir *g = x->l->g;
   loop_plan *p = x->p;
-  const node *loop = p->loop;
+  const node *loop = p->loop, *const *inside = subst_all(g, x->roots.at, x->roots.n, &x->with);
   size_t n = loop_states(loop), m = loop_emits(loop), at = 0;
   p->body.roots = arena_alloc(x->l->a, (n + m + 1) * sizeof *p->body.roots);
   for (size_t i = 0; i < n; i++) {
     if (is_fixed(loop, i)) continue;
-    const node *step = inside(x, i);
+    const node *step = inside[i];
     if (p->now[i] != p->next[i]) step = set_whole(g, p->body.origins.at[p->next[i]], step);
     p->body.roots[at++] = step;
   }
@@ -219,7 +220,7 @@ static void make_roots(extraction *x) {
     size_t rank = loop_result_sizes(loop, n + i, sizes);
     p->emits[i] = x->is_written.n;
     const node *array = add_param(x, loop_result_dtype(loop, n + i), rank, sizes, true);
-    p->body.roots[at++] = set_entry(g, array, inside(x, n + m + i), inside(x, n + i));
+    p->body.roots[at++] = set_entry(g, array, inside[n + m + i], inside[n + i]);
   }
   p->body.n_roots = at;
 }

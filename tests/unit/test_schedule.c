@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "ir/loop.h"
 #include "ir/rewrite.h"
 #include "ir/verify.h"
 #include "schedule/grouping.h"
@@ -321,6 +322,73 @@ static void many_states(test *t) {
   t->number = seconds;
 }
 
+/* Loops. */
+
+static const node *chain_of(test *t, const node *x) {
+  for (size_t i = 0; i < (size_t)t->number; i++) x = ir_op1(t->g, i % 2 ? OP_EXP : OP_ABS, x);
+  return x;
+}
+
+/** The results of a loop of three trips, in which the states start alike. */
+static node_list loop_over(test *t, const node *init, const node *range, const node_list *steps) {
+  node_list inits = {0}, results = {0};
+  for (size_t i = 0; i < steps->n; i++) vec_push(ir_arena(t->g), &inits, init);
+  const node *loop = loop_make(
+      t->g, ir_arena(t->g),
+      &(loop_spec){.range = range, .n_states = steps->n, .inits = inits.at, .steps = steps->at});
+  for (size_t i = 0; i < steps->n; i++)
+    vec_push(ir_arena(t->g), &results, loop_result(t->g, loop, i));
+  return results;
+}
+
+static void take_loops_out(test *t, const node_list *roots) {
+  normalised n;
+  schedule_request r = {.roots = roots->at, .n_roots = roots->n, .math = MATH_DEFAULT};
+  schedule_normalise(t->g, &r, &n);
+  clock_t from = clock();
+  schedule_loops(t->g, &r, &n, 0);
+  t->number = (double)(clock() - from) / CLOCKS_PER_SEC;
+  require(t, n.loops.n <= 1, "more loops than there were");
+}
+
+/** States whose steps have most in common. */
+static void states_of_a_loop(test *t) {
+  const node *x = buffer(t, DT_F32, 0, 1, (int64_t[]){4});
+  const node *range = range_make(t->g, ix_const(t->g, 3), KIND_LOOP);
+  const node *shared = chain_of(t, carry_make(t->g, range, 0, x));
+  node_list steps = {0};
+  for (int64_t i = 0; i < (int64_t)t->number; i++)
+    vec_push(ir_arena(t->g), &steps, ir_op2(t->g, OP_ADD, carry_make(t->g, range, i, x), shared));
+  node_list results = loop_over(t, x, range, &steps);
+  take_loops_out(t, &results);
+}
+
+/** Roots that have most in common, behind a state that stays. */
+static void roots_behind_a_loop(test *t) {
+  const node *x = buffer(t, DT_F32, 0, 1, (int64_t[]){4});
+  const node *range = range_make(t->g, ix_const(t->g, 3), KIND_LOOP);
+  const node *kept = carry_make(t->g, range, 0, x);
+  node_list steps = {0}, roots = {0};
+  vec_push(ir_arena(t->g), &steps, kept);
+  vec_push(ir_arena(t->g), &steps, ir_op2(t->g, OP_ADD, kept, carry_make(t->g, range, 1, x)));
+  const node *shared = chain_of(t, loop_over(t, x, range, &steps).at[1]);
+  for (int64_t i = 0; i < (int64_t)t->number; i++)
+    vec_push(ir_arena(t->g), &roots,
+             ir_op2(t->g, OP_ADD, shared, buffer(t, DT_F32, 1 + i, 1, (int64_t[]){4})));
+  take_loops_out(t, &roots);
+}
+
+/** States each of which becomes the one before, of which the first stays. */
+static void states_that_stay(test *t) {
+  const node *x = buffer(t, DT_F32, 0, 1, (int64_t[]){4});
+  const node *range = range_make(t->g, ix_const(t->g, 3), KIND_LOOP);
+  node_list steps = {0};
+  for (int64_t i = 0; i < (int64_t)t->number; i++)
+    vec_push(ir_arena(t->g), &steps, carry_make(t->g, range, i ? i - 1 : 0, x));
+  node_list results = loop_over(t, x, range, &steps);
+  take_loops_out(t, &results);
+}
+
 /** Sanitizers make memory slow in ways of their own: then nothing is said of time. */
 static bool is_sanitized(void) {
   const char *which = getenv("TENON_SANITIZE");
@@ -343,6 +411,9 @@ static void time_is_linear_in_the_graph(void **state) {
   check_linear("elementwise chain", long_chain, 100000);
   check_linear("chain of reductions", chain_of_reductions, 30000);
   check_linear("states", many_states, 30000);
+  check_linear("states of a loop", states_of_a_loop, 1000);
+  check_linear("roots behind a loop", roots_behind_a_loop, 3000);
+  check_linear("states that stay", states_that_stay, 3000);
 }
 
 /* Equal layers. */
