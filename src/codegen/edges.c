@@ -54,15 +54,19 @@ static bool add_edge(ir *g, const node *compare, const node *end, edges *e) {
   return true;
 }
 
-/** Whether a loop only copies, and has edges. A loop in it that is the same in all iterations would
-    be one for all parts. */
-static bool find_edges(ir *g, const node *end, edges *e) {
+/** A loop that runs before is not looked into. */
+static bool is_inside(const node *n, void *end) {
+  return n->op != OP_END || !is_known_outside(n, end);
+}
+
+/** Whether a loop with these nodes in it only copies, and has edges. A loop in it that is the same
+    in all iterations would be one for all parts. */
+static bool find_edges(ir *g, const node *end, const node_list *nodes, edges *e) {
   const node *r = end->src[0];
   *e = (edges){0};
   if (range_kind_of(r) != KIND_LOOP || range_extent(r)->hi < LEAST) return false;
-  node_list order = topo_sort(ir_arena(g), end->src + 1, end->n_src - 1, NULL, NULL);
-  for (size_t i = 0; i < order.n; i++) {
-    const node *n = order.at[i];
+  for (size_t i = 0; i < nodes->n; i++) {
+    const node *n = nodes->at[i];
     bool compares = n->op == OP_LT && n->src[0]->dtype == DT_INDEX && node_is_free_in(r, n);
     if (is_known_outside(n, end)) {
       if (n->op == OP_END) return false;
@@ -108,8 +112,8 @@ static void make_parts(ir *g, const node *end, const edges *e, node_list *parts)
     if (made[i]) vec_push(ir_arena(g), parts, made[i]);
 }
 
-/** Puts the parts of a loop where it was. */
-static const node *replaced(ir *g, const node *sink, const node *end, const node_list *parts) {
+/** Puts the parts of loops where these were. */
+static const node *replaced(ir *g, const node *sink, const map *parts) {
   arena *a = ir_arena(g);
   node_list order = topo_sort(a, &sink, 1, NULL, NULL);
   map image = {0};
@@ -119,9 +123,10 @@ static const node *replaced(ir *g, const node *sink, const node *end, const node
     bool same = true;
     for (uint32_t k = 0; k < n->n_src; k++) {
       const node *with = map_get(&image, n->src[k]);
-      for (size_t p = 0; p < parts->n && n->src[k] == end; p++) vec_push(a, &src, parts->at[p]);
-      if (n->src[k] != end) vec_push(a, &src, with);
-      same &= n->src[k] != end && with == n->src[k];
+      const node_list *own = map_get(parts, n->src[k]);
+      for (size_t p = 0; own && p < own->n; p++) vec_push(a, &src, own->at[p]);
+      if (!own) vec_push(a, &src, with);
+      same &= !own && with == n->src[k];
     }
     node_spec s = ir_spec(n, src.at, src.n);
     map_set(a, &image, n, (void *)(same ? n : ir_make(g, &s)));
@@ -129,18 +134,39 @@ static const node *replaced(ir *g, const node *sink, const node *end, const node
   return map_get(&image, sink);
 }
 
+typedef struct parting {
+  ir *g;
+  map whole; /* loops that stay as they are */
+  int left;  /* loops that may still become parts */
+} parting;
+
+/** The parts of loops, none of which is inside of another. */
+static map find_parts(parting *p, const node *sink) {
+  arena *a = ir_arena(p->g);
+  node_list order = topo_sort(a, &sink, 1, NULL, NULL);
+  map parts = {0}, inside = {0};
+  for (size_t i = order.n; i-- > 0 && p->left > 0;) {
+    const node *end = order.at[i];
+    edges e;
+    if (end->op != OP_END || map_has(&p->whole, end) || map_has(&inside, end)) continue;
+    node_list nodes = topo_sort(a, end->src + 1, end->n_src - 1, is_inside, (void *)end);
+    if (!find_edges(p->g, end, &nodes, &e)) {
+      map_set(a, &p->whole, end, NULL);
+      continue;
+    }
+    for (size_t k = 0; k < nodes.n; k++)
+      if (nodes.at[k]->op == OP_END) map_set(a, &inside, nodes.at[k], NULL);
+    node_list *own = arena_calloc(a, 1, sizeof *own);
+    make_parts(p->g, end, &e, own);
+    map_set(a, &parts, end, own);
+    p->left--;
+  }
+  return parts;
+}
+
 /** Outer loops first: what is known of their indices is left out of the inner ones. */
 const node *codegen_edges(ir *g, const node *sink) {
-  for (int left = MOST_LOOPS; left > 0; left--) {
-    node_list order = topo_sort(ir_arena(g), &sink, 1, NULL, NULL);
-    const node *found = NULL;
-    edges e;
-    for (size_t i = order.n; i-- > 0 && !found;)
-      if (order.at[i]->op == OP_END && find_edges(g, order.at[i], &e)) found = order.at[i];
-    if (!found) break;
-    node_list parts = {0};
-    make_parts(g, found, &e, &parts);
-    sink = replaced(g, sink, found, &parts);
-  }
+  parting p = {.g = g, .left = MOST_LOOPS};
+  for (map parts; (parts = find_parts(&p, sink)).n;) sink = replaced(g, sink, &parts);
   return sink;
 }
