@@ -14,11 +14,6 @@ bool choice_is_full(choice *c) {
   return topo_sort(ir_arena(c->laws.g), &c->sink, 1, NULL, NULL).n >= MOST_NODES;
 }
 
-bool choice_may_overlap(choice *c, const node *range, int64_t factor) {
-  const node *outer, *inner;
-  return law_overlap(&c->laws, c->sink, range, factor, &outer, &inner) != NULL;
-}
-
 bool choice_is_out(const choice *c, const node *stage) { return law_out(c->sink, stage) != NULL; }
 
 bool choice_part(choice *c, const node *range, int64_t factor, const node **whole,

@@ -57,9 +57,6 @@ void choice_boxed(const choice *c, const node *stage, map *gone);
 /** Whether the kernel has as many nodes as one should: nothing more is divided. */
 bool choice_is_full(choice *c);
 
-/** Whether a range can be cut into blocks that overlap. */
-bool choice_may_overlap(choice *c, const node *range, int64_t factor);
-
 /** Whether a STAGE is an output of the kernel, not an array that it reads. */
 bool choice_is_out(const choice *c, const node *stage);
 

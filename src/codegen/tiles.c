@@ -316,9 +316,16 @@ static double price_of_code(const plan *p, size_t k) {
   return INFINITY;
 }
 
-/** Whether tiles along a range may overlap, and there are indices for one. */
-static bool overlaps(choice *c, const node *range) {
-  return range_extent(range)->lo >= LEAST_TILED && choice_may_overlap(c, range, 1);
+/** For each of a nest's ranges, whether tiles along it may overlap, and there are indices for one.
+ */
+static const bool *overlaps(choice *c, const node *stage) {
+  size_t n = stage_ranges(stage);
+  bool *may = arena_alloc(ir_arena(c->laws.g), (n + 1) * sizeof *may);
+  for (size_t i = 0; i < n; i++) {
+    const node *r = stage_range(stage)[i];
+    may[i] = range_extent(r)->lo >= LEAST_TILED && law_may_overlap(&c->laws, c->sink, r, 1);
+  }
+  return may;
 }
 
 /** The two ranges of a nest (the same twice: one) and their cuts that cost least. */
@@ -326,6 +333,7 @@ static bool best_tile(const tiling *m, const node *stage, plan *chosen, tile *be
   double registers = m->c->target->registers;
   bool found = false;
   size_t n = stage_ranges(stage);
+  const bool *may = overlaps(m->c, stage);
   for (size_t i = 0; i < n; i++)
     for (size_t k = i; k < n; k++) {
       plan p = {.c = m->c, .g = m->c->laws.g, .stage = stage};
@@ -334,7 +342,7 @@ static bool best_tile(const tiling *m, const node *stage, plan *chosen, tile *be
       p.axis[0] = stage_range(stage)[i];
       p.axis[1] = k > i ? stage_range(stage)[k] : NULL;
       if (!is_axis(m, p.axis[0]) || (p.axis[1] && !is_axis(m, p.axis[1]))) continue;
-      p.is_parted = !overlaps(m->c, p.axis[0]) || (p.axis[1] && !overlaps(m->c, p.axis[1]));
+      p.is_parted = !may[i] || !may[k];
       if (p.axis[1] && node_is_free_in(p.axis[0], range_extent(p.axis[1]))) continue;
       if (!make_plan(&p)) continue;
       /* What the other ranges do is the same for all: costs of one index of each. */

@@ -162,7 +162,7 @@ static void cover_parts(choice *c, const node *range, int64_t lanes) {
 void choice_cover(choice *c, const node *range, int64_t lanes) {
   while (lanes > 1 && lanes > range_extent(range)->hi) lanes /= 2;
   if (lanes < 2) return;
-  if (choice_may_overlap(c, range, lanes))
+  if (law_may_overlap(&c->laws, c->sink, range, lanes))
     make_vectors(c, range, lanes);
   else
     cover_parts(c, range, lanes);

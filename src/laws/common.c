@@ -73,9 +73,21 @@ static bool is_inside_of(const node *const ranges[], size_t n, const node *what)
   return false;
 }
 
-static bool steps_along(laws *l, const node *sink, const node *state, const node *const outer[],
+/** Range → what binds it. */
+static map binders_of(arena *a, const node *sink) {
+  node_list order = topo_sort(a, &sink, 1, NULL, NULL);
+  map binders = {0};
+  for (size_t i = 0; i < order.n; i++) {
+    const node *const *ranges;
+    size_t n = node_is_binder(order.at[i]) ? binder_ranges(order.at[i], &ranges) : 0;
+    for (size_t k = 0; k < n; k++) map_set(a, &binders, ranges[k], (void *)order.at[i]);
+  }
+  return binders;
+}
+
+static bool steps_along(const map *binders, const node *state, const node *const outer[],
                         size_t n) {
-  const node *const *ranges, *fold = law_binder(l, sink, state->src[0]);
+  const node *const *ranges, *fold = map_get(binders, state->src[0]);
   for (size_t i = fold ? binder_ranges(fold, &ranges) : 0; i-- > 0;)
     if (is_one_of(outer, n, ranges[i])) return true;
   return false;
@@ -84,13 +96,14 @@ static bool steps_along(laws *l, const node *sink, const node *state, const node
 const char *law_place_objection(laws *l, const node *sink, const node *binder,
                                 const node *const outer[], size_t n) {
   node_list order = topo_sort(ir_arena(l->g), &binder, 1, NULL, NULL);
+  map binders = binders_of(ir_arena(l->g), sink);
   for (size_t i = 0; i < order.n; i++)
-    if (order.at[i]->op == OP_STATE && steps_along(l, sink, order.at[i], outer, n))
+    if (order.at[i]->op == OP_STATE && steps_along(&binders, order.at[i], outer, n))
       return "it reads a state that steps along one of the ranges";
   const range_set *open = binder->free;
   for (uint32_t i = 0; i < open->n; i++) {
     if (is_one_of(outer, n, open->at[i])) continue;
-    const node *b = law_binder(l, sink, open->at[i]);
+    const node *b = map_get(&binders, open->at[i]);
     if (b && is_inside_of(outer, n, b)) return "it is inside a binder that is inside the ranges";
     if (is_inside_of(outer, n, range_extent(open->at[i])))
       return "it is inside a range whose extent depends on one of the ranges";

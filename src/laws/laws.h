@@ -77,6 +77,9 @@ const node *law_split(laws *l, const node *sink, const node *range, int64_t fact
 const node *law_overlap(laws *l, const node *sink, const node *range, int64_t factor,
                         const node **outer, const node **inner);
 
+/** Whether it would apply. */
+bool law_may_overlap(laws *l, const node *sink, const node *range, int64_t factor);
+
 /** NEST: a FOLD over ranges … r, s … becomes one over … r of FOLDs over s …: where all its states
    are scalars with an op, and it emits nothing. `range` is r. */
 const node *law_nest(laws *l, const node *sink, const node *range);

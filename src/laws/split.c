@@ -91,15 +91,26 @@ static const char *twice_objection(laws *l, const node *sink, const node *b) {
   return NULL;
 }
 
+static const char *overlap_objection(laws *l, const node *sink, const node *b, const node *range,
+                                     int64_t factor) {
+  const char *why = objection(b, range, factor);
+  if (!why) why = twice_objection(l, sink, b);
+  if (why) return why;
+  bool is_inside = ix_prove_le(l->g, ix_const(l->g, factor), range_extent(range));
+  return is_inside ? NULL : "a block is not shown to be inside";
+}
+
+bool law_may_overlap(laws *l, const node *sink, const node *range, int64_t factor) {
+  return !overlap_objection(l, sink, law_binder(l, sink, range), range, factor);
+}
+
 const node *law_overlap(laws *l, const node *sink, const node *range, int64_t factor,
                         const node **outer, const node **inner) {
   ir *g = l->g;
   const node *b = law_binder(l, sink, range);
-  const char *why = objection(b, range, factor);
-  if (!why) why = twice_objection(l, sink, b);
+  const char *why = overlap_objection(l, sink, b, range, factor);
   if (why) return law_refuse(l, why);
   const node *extent = range_extent(range), *f = ix_const(g, factor), *base = ix_const(g, 0);
-  if (!ix_prove_le(g, f, extent)) return law_refuse(l, "a block is not shown to be inside");
   *outer = blocks_of(g, range, factor);
   if (*outer) base = ix_scale(g, *outer, factor);
   if (!divides(g, f, extent)) base = ix_min(g, base, ix_sub(g, extent, f));

@@ -152,6 +152,90 @@ static void programs_do_what_kernels_do(void **state) {
   for (uint64_t seed = 0; seed < KERNELS; seed++) run_body(random_kernel, seed);
 }
 
+/* Many loops. What passes do grows as what they take from the system does. */
+
+typedef struct many {
+  test t;
+  int64_t copies;
+  size_t bytes; /* taken so far */
+  size_t made;  /* bytes that the pass took, with every copy */
+} many;
+
+static void *take(void *user, size_t bytes, size_t align) {
+  ((many *)user)->bytes += bytes;
+  return mem_system.alloc(mem_system.user, bytes, align);
+}
+
+static void give_back(void *user, void *at, size_t bytes) {
+  (void)user;
+  mem_system.release(mem_system.user, at, bytes);
+}
+
+/** An array with a number before and behind it. */
+static const node *padded_copy(test *t, int64_t slot) {
+  const node *n = number(t, 62), *all = number(t, 64), *r = range_make(t->g, all, KIND_LOOP);
+  const node *x = ir_node(t->g, OP_PARAM, DT_F32, &n, 1, (int64_t[]){0}, 1);
+  const node *y = ir_node(t->g, OP_PARAM, DT_F32, &all, 1, &slot, 1);
+  const node *at = ix_add_const(t->g, r, -1);
+  const node *is = ir_op2(t->g, OP_AND, ix_le(t->g, number(t, 0), at), ix_lt(t->g, at, n));
+  const node *element = index_make(t->g, DT_F32, x, 0, 1, &at);
+  const node *value = ir_op3(t->g, OP_WHERE, is, element, ir_const(t->g, DT_F32, (double)slot));
+  const node *s = stage_make(t->g, &(stage_spec){.n_values = 1,
+                                                 .n_ranges = 1,
+                                                 .values = &value,
+                                                 .ranks = (size_t[]){1},
+                                                 .coords = &r,
+                                                 .extents = &all,
+                                                 .ranges = &r,
+                                                 .cut = true});
+  return ir_node(t->g, OP_OUT, DT_VOID, (const node *[]){y, s}, 2, NULL, 0);
+}
+
+static void many_edges(void *arg) {
+  many *m = arg;
+  node_list outs = {0};
+  for (int64_t i = 0; i < m->copies; i++)
+    vec_push(ir_arena(m->t.g), &outs, padded_copy(&m->t, 1 + i));
+  const node *sink = ir_node(m->t.g, OP_SINK, DT_VOID, outs.at, outs.n, NULL, 0);
+  sink = codegen_expand(m->t.g, codegen_lower(m->t.g, sink));
+  size_t before = m->bytes;
+  const node *made = codegen_edges(m->t.g, sink);
+  m->made = m->bytes - before;
+  assert_int_equal(made->n_src, 3 * m->copies);
+}
+
+static size_t bytes_for(int64_t copies) {
+  many m = {.copies = copies};
+  mem counts = {take, give_back, &m};
+  m.t.g = ir_new(&counts, &m.t.d, false);
+  assert_non_null(m.t.g);
+  tn_status status = diag_catch(&m.t.d, many_edges, &m);
+  ir_free(m.t.g);
+  if (status != TN_OK) fail_msg("%s", m.t.d.text);
+  return m.made;
+}
+
+static void edges_are_found_together(void **state) {
+  (void)state;
+  size_t few = bytes_for(20), more = bytes_for(200);
+  print_message("edges: %zu bytes for 20 loops, %zu for 200\n", few, more);
+  assert_true(more < 20 * few); /* ten times is linear, a hundred quadratic */
+}
+
+/** To ask whether blocks may overlap makes none. */
+TEST(asking_makes_nothing) {
+  const node *out = padded_copy(t, 1), *outer, *inner;
+  const node *sink = ir_node(t->g, OP_SINK, DT_VOID, &out, 1, NULL, 0);
+  const node *r = stage_range(out->src[1])[0];
+  laws l = {.g = t->g, .log = law_log_new(t->g)};
+  int64_t next = ir_fresh(t->g);
+  assert_true(law_may_overlap(&l, sink, r, 10));
+  assert_false(law_may_overlap(&l, sink, r, 100));
+  assert_int_equal(ir_fresh(t->g), next + 1);
+  assert_non_null(law_overlap(&l, sink, r, 10, &outer, &inner));
+  assert_null(law_overlap(&l, sink, r, 100, &outer, &inner));
+}
+
 /* The widest index that fits decides the type of all. */
 
 static dtype index_type(test *t, int64_t extent, bool index32) {
@@ -177,6 +261,8 @@ int main(void) {
       cmocka_unit_test(addresses_are_row_major),
       cmocka_unit_test(addresses_have_gates_only_where_needed),
       cmocka_unit_test(programs_do_what_kernels_do),
+      cmocka_unit_test(edges_are_found_together),
+      cmocka_unit_test(asking_makes_nothing),
       cmocka_unit_test(indices_are_32_bits_wide_where_all_fit),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
