@@ -24,9 +24,9 @@ static bool is_one(const node *x) {
   return x->op == OP_CONST && scalar_to_double((dtype)x->dtype, (uint64_t)node_int(x)) == 1;
 }
 
-/** Whether something is neither 0 nor infinite: sums of powers, and 1, multiplied and divided. */
+/** Whether something is neither 0 nor infinite: a sum of powers, and 1, multiplied and divided. A
+    product of two sums could be infinite: it stays in the terms. */
 static bool is_safe(ir *g, const values *v, const node *x) {
-  enum { MOST_SUMS = 1 }; /* a product of two could be infinite */
   term_product p;
   size_t sums = 0;
   if (!term_factors(g, v, x, &p)) return false;
@@ -37,7 +37,7 @@ static bool is_safe(ir *g, const values *v, const node *x) {
     if (!of || !is_sum_of_powers(g, v, of)) return false;
     sums++;
   }
-  return sums == MOST_SUMS;
+  return sums == 1;
 }
 
 /** Whether there are as many terms as elements for each y at least: so often is something done. */
