@@ -46,6 +46,9 @@ void choose_boxes(choice *c);
 /** panels.c: bytes of the arrays of a stage's nest, and of those that the whole kernel has. */
 double choice_bytes_beside(const choice *c, const node *stage);
 
+/** copies.c: what runs once for each index of copies around a reduction, inside of its loops. */
+void choose_copies(choice *c);
+
 /** shares.c: a range of each nest over threads, where there is enough to do. */
 void choose_shares(choice *c);
 

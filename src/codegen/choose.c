@@ -23,6 +23,9 @@ static const node *chosen(ir *g, const node *sink, const codegen_options *o) {
   choose_vectors(&c);
   if (o->math & MATH_SUM) c.sink = codegen_sums(&c.laws, c.sink);
   choose_tiles(&c);
+  choose_boxes(&c);
+  choose_panels(&c);
+  choose_copies(&c);
   choose_shares(&c);
   if (!o->watch.law) return c.sink;
   law_steps steps = law_log_steps(c.laws.log, sink, c.sink);

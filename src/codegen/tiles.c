@@ -1,7 +1,7 @@
 /* Register tiles. Where indices of a nest read the same elements in its reductions, some of them
    are computed at once: each element is read once for all of them, and there are as many
-   independent sums as the processor can keep going. The nest's ranges are cut, and INTERCHANGE puts
-   the copies inside of the reductions' loops. */
+   independent sums as the processor can keep going. The nest's ranges are cut into copies, which
+   come inside of the reductions' loops later (copies.c). */
 #include "codegen/choice.h"
 #include "ir/topo.h"
 #include "ir/weigh.h"
@@ -72,13 +72,6 @@ typedef struct tile {
 
 static bool is_copies(const node *range) { return range_kind_of(range) == KIND_UNROLL; }
 
-static bool is_of_scalars(const node *f) {
-  if (fold_emits(f)) return false;
-  for (size_t i = 0; i < fold_states(f); i++)
-    if (fold_component(f, i) >= 0) return false;
-  return true;
-}
-
 static bool is_along(const plan *p, const node *n) {
   if (p->lanes && node_is_free_in(p->lanes, n)) return true;
   for (size_t k = 0; k < AXES; k++)
@@ -88,7 +81,7 @@ static bool is_along(const plan *p, const node *n) {
 
 /** Whether copies of a FOLD can be put inside of it. */
 static bool is_simple(const plan *p, const node *f) {
-  if (f->op != OP_FOLD || !is_of_scalars(f)) return false;
+  if (f->op != OP_FOLD || !fold_is_of_scalars(f)) return false;
   for (size_t i = 0; i < fold_ranges(f); i++)
     if (is_along(p, range_extent(fold_range(f)[i]))) return false;
   return true;
@@ -96,31 +89,6 @@ static bool is_simple(const plan *p, const node *f) {
 
 static bool is_in_fold(const node *n, const node *fold) {
   return node_is_free_in(fold_innermost(fold), n);
-}
-
-static bool is_read(const node *n) {
-  return n->op == OP_INDEX && (n->src[0]->op == OP_PARAM || n->src[0]->op == OP_STAGE);
-}
-
-/** Whether something in a nest reads consecutive elements along a range. */
-static bool has_streams(ir *g, const node_list *nest, const node *range) {
-  for (size_t i = 0; i < nest->n; i++) {
-    const node *n = nest->at[i];
-    if (is_read(n) && node_is_free_in(range, n) && weigh_reads_streamed(g, range, n)) return true;
-  }
-  return false;
-}
-
-/** The range whose indices are, or will be, the lanes of what a FOLD computes: a vector around it,
-    or copies of it along which elements are consecutive; NULL: none. */
-static const node *lanes_around(ir *g, const node *fold, const node_list *nest) {
-  const node *copies = NULL;
-  for (uint32_t i = 0; i < fold->free->n; i++) {
-    const node *r = fold->free->at[i];
-    if (range_kind_of(r) == KIND_VECTOR) return r;
-    if (is_copies(r) && has_streams(g, nest, r)) copies = r;
-  }
-  return copies;
 }
 
 /** The copies that there are of a node, without lanes. */
@@ -177,14 +145,14 @@ static double loads_from(const plan *p, const operation *o, const int64_t cut[],
 static void add_operations(plan *p, const node *fold) {
   arena *a = ir_arena(p->g);
   node_list nest = weigh_nest(a, fold);
-  const node *lanes = lanes_around(p->g, fold, &nest);
+  const node *lanes = weigh_lanes(p->g, fold, &nest);
   p->states += (double)fold_states(fold) * copies_of_node(fold, lanes);
   for (size_t i = 0; i < nest.n; i++) {
     const node *n = nest.at[i];
     bool work =
         op_is_elementwise((op)n->op) && n->dtype != DT_INDEX && n->op != OP_CAST && n->op != OP_MUL;
-    if (!is_in_fold(n, fold) || !(is_read(n) || work) || map_has(&p->gone, n)) continue;
-    operation o = {.copies = copies_of_node(n, lanes), .each = 1, .is_load = is_read(n)};
+    if (!is_in_fold(n, fold) || !(weigh_is_read(n) || work) || map_has(&p->gone, n)) continue;
+    operation o = {.copies = copies_of_node(n, lanes), .each = 1, .is_load = weigh_is_read(n)};
     o.is_vector = lanes && node_is_free_in(lanes, n);
     bool scattered = o.is_vector && o.is_load && !weigh_reads_streamed(p->g, lanes, n);
     if (scattered && !choice_is_panel(p->c, p->stage, n, MOST_CUT / 2))
@@ -434,77 +402,6 @@ static void tile_nest(tiling *m, const node *range) {
   if (t.cut[0] * t.cut[1] > 1) cut_tile(m, &p, &t);
 }
 
-/* Copies inside of reductions. */
-
-/** Whether vectors are loaded along a range: what differs along other copies is used up meanwhile.
- */
-static bool loads_vectors(ir *g, const node *fold, const node *range) {
-  node_list nest = weigh_nest(ir_arena(g), fold);
-  const node *lanes = lanes_around(g, fold, &nest);
-  for (size_t i = 0; i < nest.n && lanes; i++)
-    if (is_read(nest.at[i]) && node_is_free_in(lanes, nest.at[i]) &&
-        node_is_free_in(range, nest.at[i]))
-      return true;
-  return false;
-}
-
-/** The ranges that a FOLD is inside of and that are copies or lanes: inner ones are those along
-    which vectors are loaded, and at last the lanes. */
-static size_t copies_of(choice *c, const node *fold, const node *outer[], size_t most) {
-  enum { COPIES, OF_VECTORS, LANES, CLASSES };
-  size_t n = 0;
-  for (int wanted = 0; wanted < CLASSES; wanted++)
-    for (uint32_t i = 0; i < fold->free->n && n < most; i++) {
-      const node *r = fold->free->at[i];
-      range_kind kind = range_kind_of(r);
-      int own = kind == KIND_VECTOR                 ? LANES
-                : kind != KIND_UNROLL               ? CLASSES
-                : loads_vectors(c->laws.g, fold, r) ? OF_VECTORS
-                                                    : COPIES;
-      if (own == wanted) outer[n++] = r;
-    }
-  return n;
-}
-
-/** Partial results of a reduction, which are copies around it, become its lanes. */
-static void put_in_lanes(choice *c, const node *fold, const node *outer, const node *own) {
-  const node *b = law_binder(&c->laws, c->sink, outer), *vector;
-  node_list nest = weigh_nest(ir_arena(c->laws.g), fold);
-  if (!b || b->op != OP_FOLD || !has_streams(c->laws.g, &nest, outer)) return;
-  const node *made = law_kind(&c->laws, c->sink, own, KIND_VECTOR, &vector);
-  if (made) c->sink = made;
-}
-
-static bool interchange(choice *c, const node *fold) {
-  enum { MOST = 8 };
-  const node *outer[MOST], *own[MOST];
-  size_t n = copies_of(c, fold, outer, MOST);
-  const node *made = law_interchange(&c->laws, c->sink, fold_range(fold)[0], outer, n, own);
-  if (!made) return false;
-  c->sink = made;
-  for (size_t i = 0; i < n; i++)
-    if (is_copies(outer[i])) put_in_lanes(c, fold, outer[i], own[i]);
-  return true;
-}
-
-/** The outermost reduction inside of copies that is not refused yet. */
-static const node *next_fold(choice *c, const map *refused) {
-  node_list binders = choice_binders(c);
-  for (size_t i = 0; i < binders.n; i++) {
-    const node *f = binders.at[i];
-    if (f->op != OP_FOLD || map_has(refused, f) || !is_of_scalars(f)) continue;
-    for (uint32_t k = 0; k < f->free->n; k++)
-      if (is_copies(f->free->at[k])) return f;
-  }
-  return NULL;
-}
-
-static void interchange_all(choice *c) {
-  map refused = {0};
-  for (const node *f; (f = next_fold(c, &refused));)
-    if (!interchange(c, f)) map_set(ir_arena(c->laws.g), &refused, f, (void *)f);
-}
-
 void choose_tiles(choice *c) {
   tiling m = {.c = c};
   node_list binders = choice_binders(c);
@@ -512,7 +409,4 @@ void choose_tiles(choice *c) {
     if (binders.at[i]->op == OP_STAGE && stage_ranges(binders.at[i]))
       vec_push(ir_arena(c->laws.g), &m.work, stage_range(binders.at[i])[0]);
   while (m.work.n && !choice_is_full(c)) tile_nest(&m, vec_pop(&m.work));
-  choose_boxes(c);
-  choose_panels(c);
-  interchange_all(c);
 }

@@ -216,6 +216,13 @@ const node *fold_innermost(const node *f) { return fold_range(f)[fold_ranges(f) 
 const node *fold_emit(const node *f, size_t emit) { return f->src[parts_of(f).values + emit]; }
 const node *const *fold_coords(const node *f, size_t emit) { return coords_of(f, emit); }
 
+bool fold_is_of_scalars(const node *f) {
+  if (fold_emits(f)) return false;
+  for (size_t i = 0; i < fold_states(f); i++)
+    if (fold_component(f, i) >= 0) return false;
+  return true;
+}
+
 static bool is_array_state(const node *f, size_t component) {
   return component < fold_states(f) && fold_component(f, component) >= 0;
 }

@@ -140,6 +140,8 @@ int64_t fold_op_of(const int64_t ints[], size_t state);
 int64_t fold_component_of(const int64_t ints[], size_t state);
 int64_t fold_op(const node *f, size_t state);
 int64_t fold_component(const node *f, size_t state);
+/** Whether it emits nothing, and all its states are scalars. */
+bool fold_is_of_scalars(const node *f);
 static inline const node *fold_init(const node *f, size_t state) { return f->src[state]; }
 static inline const node *fold_step(const node *f, size_t i) { return f->src[fold_states(f) + i]; }
 const node *const *fold_range(const node *f); /* the first of them */

@@ -95,6 +95,29 @@ bool weigh_is_free_order(const node *f, int math) {
   return true;
 }
 
+bool weigh_is_read(const node *n) {
+  return n->op == OP_INDEX && (n->src[0]->op == OP_PARAM || n->src[0]->op == OP_STAGE);
+}
+
+bool weigh_has_streams(ir *g, const node_list *nest, const node *range) {
+  for (size_t i = 0; i < nest->n; i++) {
+    const node *n = nest->at[i];
+    if (weigh_is_read(n) && node_is_free_in(range, n) && weigh_reads_streamed(g, range, n))
+      return true;
+  }
+  return false;
+}
+
+const node *weigh_lanes(ir *g, const node *fold, const node_list *nest) {
+  const node *copies = NULL;
+  for (uint32_t i = 0; i < fold->free->n; i++) {
+    const node *r = fold->free->at[i];
+    if (range_kind_of(r) == KIND_VECTOR) return r;
+    if (range_kind_of(r) == KIND_UNROLL && weigh_has_streams(g, nest, r)) copies = r;
+  }
+  return copies;
+}
+
 const node *weigh_vector(const node *stage) {
   for (size_t i = 0; i < stage_ranges(stage); i++)
     if (range_kind_of(stage_range(stage)[i]) == KIND_VECTOR) return stage_range(stage)[i];

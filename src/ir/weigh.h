@@ -47,6 +47,16 @@ double weigh_writes(const node *stage);
 /** Whether the order of a FOLD's ranges is free, in this arithmetic (math_mode). */
 bool weigh_is_free_order(const node *fold, int math);
 
+/** Whether a node is an element of a PARAM or a STAGE. */
+bool weigh_is_read(const node *n);
+
+/** Whether something in a nest reads consecutive elements along a range. */
+bool weigh_has_streams(ir *g, const node_list *nest, const node *range);
+
+/** The range whose indices are, or will be, the lanes of what a FOLD computes in its nest: a vector
+    around it, or copies of it along which elements are consecutive; NULL: none. */
+const node *weigh_lanes(ir *g, const node *fold, const node_list *nest);
+
 /** A STAGE's range in lanes; NULL: it has none. */
 const node *weigh_vector(const node *stage);
 
