@@ -81,37 +81,15 @@ static bool find_box(const choice *c, const node *stage, box *b) {
   return false;
 }
 
-/** Whether something is read in a reduction of a nest. */
-static bool is_in_fold(const node_list *nest, const node *what) {
-  for (size_t i = 0; i < nest->n; i++)
-    for (size_t k = 0; nest->at[i]->op == OP_FOLD && k < fold_ranges(nest->at[i]); k++)
-      if (node_is_free_in(fold_range(nest->at[i])[k], what)) return true;
-  return false;
-}
-
 void choice_boxed(const choice *c, const node *stage, map *gone) {
   arena *a = ir_arena(c->laws.g);
   node_list nest = weigh_nest(a, stage);
   for (size_t i = 0; i < nest.n; i++) {
     box b = {.what = nest.at[i]};
-    if (!is_gated(b.what) || !is_in_fold(&nest, b.what) || !find_box(c, stage, &b)) continue;
+    if (!is_gated(b.what) || !weigh_is_in_fold(&nest, b.what) || !find_box(c, stage, &b)) continue;
     node_list condition = topo_sort(a, b.what->src, 1, NULL, NULL);
     map_set(a, gone, b.what, (void *)b.what);
     for (size_t k = 0; k < condition.n; k++) map_set(a, gone, condition.at[k], (void *)b.what);
-  }
-}
-
-/** The stage's loops that a box depends on, and after them the others. */
-static void put_outside(choice *c, const node *range, const node *made) {
-  const node *stage = law_binder(&c->laws, c->sink, range);
-  size_t n = stage_ranges(stage), at = 0;
-  const node *const *ranges = stage_range(stage);
-  for (size_t i = 0; i < n; i++) {
-    if (range_kind_of(ranges[i]) != KIND_LOOP || !node_is_free_in(ranges[i], made)) continue;
-    const node *ordered = law_order(&c->laws, c->sink, ranges[i], at);
-    if (!ordered) return;
-    c->sink = ordered;
-    at++;
   }
 }
 
@@ -133,7 +111,7 @@ static bool make_box(choice *c, const node *stage, const node *what) {
   const node *made = law_data(&c->laws, c->sink, what, b.inner, b.n, lanes_of(b.what), &element);
   if (!made) return false;
   c->sink = made;
-  put_outside(c, stage_range(stage)[0], element->src[0]);
+  choice_put_outside(c, law_binder(&c->laws, made, stage_range(stage)[0]), element->src[0]);
   copy_in_vectors(c, element->src[0], what);
   return true;
 }
@@ -142,7 +120,8 @@ static bool make_box(choice *c, const node *stage, const node *what) {
 static const node *next_gated(choice *c, const node *stage, const map *refused) {
   node_list nest = weigh_nest(ir_arena(c->laws.g), stage);
   for (size_t i = 0; i < nest.n; i++)
-    if (is_gated(nest.at[i]) && !map_has(refused, nest.at[i]) && is_in_fold(&nest, nest.at[i]))
+    if (is_gated(nest.at[i]) && !map_has(refused, nest.at[i]) &&
+        weigh_is_in_fold(&nest, nest.at[i]))
       return nest.at[i];
   return NULL;
 }

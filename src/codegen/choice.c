@@ -16,6 +16,18 @@ bool choice_is_full(choice *c) {
 
 bool choice_is_out(const choice *c, const node *stage) { return law_out(c->sink, stage) != NULL; }
 
+void choice_put_outside(choice *c, const node *stage, const node *what) {
+  size_t n = stage_ranges(stage), at = 0;
+  const node *const *ranges = stage_range(stage);
+  for (size_t i = 0; i < n; i++) {
+    if (range_kind_of(ranges[i]) != KIND_LOOP || !node_is_free_in(ranges[i], what)) continue;
+    const node *made = law_order(&c->laws, c->sink, ranges[i], at);
+    if (!made) return;
+    c->sink = made;
+    at++;
+  }
+}
+
 bool choice_part(choice *c, const node *range, int64_t factor, const node **whole,
                  const node **rest) {
   ir *g = c->laws.g;

@@ -66,6 +66,9 @@ bool choice_is_out(const choice *c, const node *stage);
 /** Binders of the kernel, outer ones first. */
 node_list choice_binders(const choice *c);
 
+/** Puts the loops of a stage that something depends on outside of the others. */
+void choice_put_outside(choice *c, const node *stage, const node *what);
+
 /** Makes parts of a range where a factor divides it: the part that it does, whose extent is a
     multiple, and the rest (NULL: none). False: it cannot be shown to be one, or a part is empty. */
 bool choice_part(choice *c, const node *range, int64_t factor, const node **whole,

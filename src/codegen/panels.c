@@ -147,19 +147,6 @@ bool choice_is_panel(const choice *c, const node *stage, const node *index, doub
   return times >= REUSED;
 }
 
-/** The stage's loops that a panel depends on, and after them the others. */
-static void put_outside(choice *c, const node *stage, const node *index) {
-  size_t n = stage_ranges(stage), at = 0;
-  const node *const *ranges = stage_range(stage);
-  for (size_t i = 0; i < n; i++) {
-    if (range_kind_of(ranges[i]) != KIND_LOOP || !node_is_free_in(ranges[i], index)) continue;
-    const node *made = law_order(&c->laws, c->sink, ranges[i], at);
-    if (!made) return;
-    c->sink = made;
-    at++;
-  }
-}
-
 /** Builds a panel of a stage's loops for all their indices at once. */
 static void make_once(choice *c, const node *lanes, const node *panel) {
   const node *stage = law_binder(&c->laws, c->sink, lanes), *own, *before = c->sink;
@@ -188,19 +175,9 @@ static bool make_panel(choice *c, const node *stage, const node *index) {
   const node *made = law_data(&c->laws, c->sink, index, inner, n, lanes, &element);
   if (!made) return false;
   c->sink = made;
-  put_outside(c, law_binder(&c->laws, c->sink, lanes), index);
+  choice_put_outside(c, law_binder(&c->laws, c->sink, lanes), index);
   if (once) make_once(c, lanes, element->src[0]);
   return true;
-}
-
-/** Whether a reduction of a nest runs along one of the ranges that something depends on. */
-static bool is_read_in_fold(const node_list *nest, const node *index) {
-  for (size_t i = 0; i < nest->n; i++) {
-    const node *f = nest->at[i];
-    for (size_t k = 0; f->op == OP_FOLD && k < fold_ranges(f); k++)
-      if (node_is_free_in(fold_range(f)[k], index)) return true;
-  }
-  return false;
 }
 
 /** The first operand of a nest's reductions that is to be a panel. */
@@ -209,7 +186,7 @@ static const node *operand_of(choice *c, const node *stage, const map *refused) 
   for (size_t i = 0; i < nest.n; i++) {
     const node *n = nest.at[i];
     if (n->op == OP_INDEX && !map_has(refused, n) && choice_is_panel(c, stage, n, 1) &&
-        is_read_in_fold(&nest, n))
+        weigh_is_in_fold(&nest, n))
       return n;
   }
   return NULL;

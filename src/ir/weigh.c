@@ -99,6 +99,15 @@ bool weigh_is_read(const node *n) {
   return n->op == OP_INDEX && (n->src[0]->op == OP_PARAM || n->src[0]->op == OP_STAGE);
 }
 
+bool weigh_is_in_fold(const node_list *nest, const node *what) {
+  for (size_t i = 0; i < nest->n; i++) {
+    const node *f = nest->at[i];
+    for (size_t k = 0; f->op == OP_FOLD && k < fold_ranges(f); k++)
+      if (node_is_free_in(fold_range(f)[k], what)) return true;
+  }
+  return false;
+}
+
 bool weigh_has_streams(ir *g, const node_list *nest, const node *range) {
   for (size_t i = 0; i < nest->n; i++) {
     const node *n = nest->at[i];

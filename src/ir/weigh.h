@@ -50,6 +50,9 @@ bool weigh_is_free_order(const node *fold, int math);
 /** Whether a node is an element of a PARAM or a STAGE. */
 bool weigh_is_read(const node *n);
 
+/** Whether something depends on a range of one of a nest's reductions. */
+bool weigh_is_in_fold(const node_list *nest, const node *what);
+
 /** Whether something in a nest reads consecutive elements along a range. */
 bool weigh_has_streams(ir *g, const node_list *nest, const node *range);
 

@@ -61,13 +61,13 @@ const node *state_renamed(ir *g, const node *n, const node *from, const node *to
   return subst(g, n, &m);
 }
 
-static bool is_one_of(const node *const ranges[], size_t n, const node *range) {
+bool law_is_one_of(const node *const nodes[], size_t n, const node *what) {
   for (size_t i = 0; i < n; i++)
-    if (ranges[i] == range) return true;
+    if (nodes[i] == what) return true;
   return false;
 }
 
-static bool is_inside_of(const node *const ranges[], size_t n, const node *what) {
+bool law_depends(const node *const ranges[], size_t n, const node *what) {
   for (size_t i = 0; i < n; i++)
     if (node_is_free_in(ranges[i], what)) return true;
   return false;
@@ -89,7 +89,7 @@ static bool steps_along(const map *binders, const node *state, const node *const
                         size_t n) {
   const node *const *ranges, *fold = map_get(binders, state->src[0]);
   for (size_t i = fold ? binder_ranges(fold, &ranges) : 0; i-- > 0;)
-    if (is_one_of(outer, n, ranges[i])) return true;
+    if (law_is_one_of(outer, n, ranges[i])) return true;
   return false;
 }
 
@@ -102,10 +102,10 @@ const char *law_place_objection(laws *l, const node *sink, const node *binder,
       return "it reads a state that steps along one of the ranges";
   const range_set *open = binder->free;
   for (uint32_t i = 0; i < open->n; i++) {
-    if (is_one_of(outer, n, open->at[i])) continue;
+    if (law_is_one_of(outer, n, open->at[i])) continue;
     const node *b = map_get(&binders, open->at[i]);
-    if (b && is_inside_of(outer, n, b)) return "it is inside a binder that is inside the ranges";
-    if (is_inside_of(outer, n, range_extent(open->at[i])))
+    if (b && law_depends(outer, n, b)) return "it is inside a binder that is inside the ranges";
+    if (law_depends(outer, n, range_extent(open->at[i])))
       return "it is inside a range whose extent depends on one of the ranges";
   }
   return NULL;

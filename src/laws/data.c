@@ -15,19 +15,13 @@ typedef struct side {
   int64_t extent; /* of all offsets: 1 + Σ c·(extent − 1) */
 } side;
 
-static bool is_inner(const node *const inner[], size_t n, const node *range) {
-  for (size_t i = 0; i < n; i++)
-    if (inner[i] == range) return true;
-  return false;
-}
-
 static const char *side_of(ir *g, const node *coord, const node *const inner[], size_t n, side *s) {
   s->offset = ix_const(g, 0);
   s->extent = 1;
   for (size_t i = 0; i < ix_terms(coord); i++) {
     const node *atom = ix_atom(coord, i);
     int64_t c = ix_factor(coord, i), far;
-    if (!is_inner(inner, n, atom)) continue;
+    if (!law_is_one_of(inner, n, atom)) continue;
     const node *extent = range_extent(atom);
     if (c < 0) return "it is read against one of the ranges";
     if (!node_is_const(extent) || node_int(extent) < 1)
@@ -38,9 +32,7 @@ static const char *side_of(ir *g, const node *coord, const node *const inner[], 
     s->offset = ix_add(g, s->offset, ix_scale(g, atom, c));
   }
   s->base = ix_sub(g, coord, s->offset);
-  for (size_t i = 0; i < n; i++)
-    if (node_is_free_in(inner[i], s->base)) return "its indices are not affine in the ranges";
-  return NULL;
+  return law_depends(inner, n, s->base) ? "its indices are not affine in the ranges" : NULL;
 }
 
 /** The sides that are longer than 1, that along `lanes` last. */
@@ -71,12 +63,6 @@ static const node *led(ir *g, const node *x, const node *const inner[], size_t n
   return NULL;
 }
 
-static bool depends(const node *const inner[], size_t n, const node *x) {
-  for (size_t i = 0; i < n; i++)
-    if (node_is_free_in(inner[i], x)) return true;
-  return false;
-}
-
 /** What is read, at the elements of the box; NULL: its indices do not allow that. */
 static const node *in_box(ir *g, const node *what, const node *const inner[], size_t n,
                           const side sides[], const node *const stand_ins[], size_t rank) {
@@ -87,7 +73,7 @@ static const node *in_box(ir *g, const node *what, const node *const inner[], si
     const node *user = order.at[i];
     for (uint32_t k = 0; k < user->n_src && user->dtype != DT_INDEX; k++) {
       const node *x = user->src[k];
-      if (x->dtype != DT_INDEX || !depends(inner, n, x)) continue;
+      if (x->dtype != DT_INDEX || !law_depends(inner, n, x)) continue;
       const node *made = led(g, x, inner, n, sides, stand_ins, rank);
       if (!made) return NULL;
       map_set(a, &with, x, (void *)made);

@@ -11,9 +11,7 @@ typedef struct interchange {
 } interchange;
 
 static bool depends_on_outer(const interchange *x, const node *n) {
-  for (size_t i = 0; i < x->n; i++)
-    if (node_is_free_in(x->outer[i], n)) return true;
-  return false;
+  return law_depends(x->outer, x->n, n);
 }
 
 static const char *fold_objection(const interchange *x) {

@@ -11,12 +11,6 @@ typedef struct interchange {
 
 static bool depends(const interchange *x, const node *n) { return node_is_free_in(x->outer, n); }
 
-static bool is_step(const node *const *steps, size_t n, const node *what) {
-  for (size_t i = 0; i < n; i++)
-    if (steps[i] == what) return true;
-  return false;
-}
-
 /** The states that a STAGE is the step of. */
 static size_t times_stepped(const node *fold, const node *stage) {
   size_t n = 0;
@@ -47,7 +41,7 @@ static const char *inner_objection(const interchange *x) {
       return "a FOLD inside emits or is pinned";
     for (size_t k = 0; b->op == OP_FOLD && k < fold_states(b); k++)
       if (fold_component(b, k) >= 0) return "a state of a FOLD inside is an array";
-    if (b->op != OP_STAGE || is_step(x->fold->src + n, n, b)) continue;
+    if (b->op != OP_STAGE || law_is_one_of(x->fold->src + n, n, b)) continue;
     const char *why = hoist_objection(b, x->outer);
     if (why) return why;
   }
@@ -96,7 +90,7 @@ static const node *with_arrays_apart(const interchange *x, const node *body, con
     for (size_t i = 0; i < order.n && !again; i++) { /* those that others read come first */
       const node *s = order.at[i], *ignored;
       if (s->op != OP_STAGE || !node_is_free_in(own, s)) continue;
-      if (is_step(body->src, body->n_src, s)) continue;
+      if (law_is_one_of(body->src, body->n_src, s)) continue;
       body = hoist_over(x->g, body, s, own, &ignored);
       again = true;
     }

@@ -216,6 +216,12 @@ node_list law_scalars(laws *l, const node *sink);
 /** data.c: expressions that DATA may copy, users before what they use: what e0, e1 … are. */
 node_list law_expressions(laws *l, const node *sink);
 
+/** Whether a node is one of a list. */
+bool law_is_one_of(const node *const nodes[], size_t n, const node *what);
+
+/** Whether a node depends on one of some ranges. */
+bool law_depends(const node *const ranges[], size_t n, const node *what);
+
 static inline int64_t law_id(const node *range) { return range->ints[0]; }
 
 /** Refuses: keeps the reason, returns NULL. */
