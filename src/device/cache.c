@@ -38,6 +38,7 @@ struct kernel {
   const char *name;
   tn_program_facts facts;
   launch_code sizes;
+  launch_terms terms;
   tn_program *programs;  /* one a device */
   kernel *next;          /* in its bucket; later, of those to be freed */
   kernel *newer, *older; /* if it is idle */
@@ -342,24 +343,34 @@ static const char *put(char **at, const char *text) {
   return copy;
 }
 
+static void *copy(void *to, const void *from, size_t bytes) {
+  return bytes ? memcpy(to, from, bytes) : to;
+}
+
 /** Copies what is known of a kernel into one block. */
 static bool copy_facts(kernel_cache *c, const made_kernel *made) {
   const tn_program_spec *s = made->spec;
   kernel *k = made->kernel;
   size_t slots = s->n_globals * sizeof *s->globals, names = s->n_values * sizeof(char *);
-  size_t sizes = launch_bytes(&made->sizes), bytes = slots + names + sizes;
+  size_t sizes = launch_bytes(&made->sizes), dims = launch_bytes(&made->terms.dims);
+  size_t bounds = 2 * s->n_values * sizeof(int64_t), arrays = s->n_globals * sizeof(launch_array);
+  size_t numbers = slots + names + sizes + dims + bounds + arrays, bytes = numbers;
   bytes += strlen(s->entry) + 1 + strlen(s->name) + 1;
   for (size_t i = 0; i < s->n_values; i++) bytes += strlen(s->value_names[i]) + 1;
   char *block = mem_alloc(c->mem, bytes);
   if (!block) return false;
-  char *at = block + slots + names + sizes;
+  char *at = block + numbers;
   int64_t *globals = (int64_t *)block;
   const char **value_names = (const char **)(block + slots);
   if (slots) memcpy(globals, s->globals, slots);
   for (size_t i = 0; i < s->n_values; i++) value_names[i] = put(&at, s->value_names[i]);
   const char *entry = put(&at, s->entry);
   k->name = put(&at, s->name);
-  k->sizes = launch_copy(&made->sizes, block + slots + names, value_names);
+  char *next = block + slots + names;
+  k->sizes = launch_copy(&made->sizes, next, value_names);
+  k->terms.dims = launch_copy(&made->terms.dims, next += sizes, value_names);
+  k->terms.bounds = copy(next += dims, made->terms.bounds, bounds);
+  k->terms.arrays = copy(next += bounds, made->terms.arrays, arrays);
   k->facts = (tn_program_facts){.entry = entry,
                                 .n_globals = s->n_globals,
                                 .n_values = s->n_values,
@@ -457,6 +468,7 @@ static tn_status load_program(kernel_cache *c, kernel *k, tn_device *device, tn_
   p->name = k->name;
   p->facts = k->facts;
   p->sizes = k->sizes;
+  p->terms = k->terms;
   atomic_init(&p->uses, 0);
   p->next = k->programs;
   *out = k->programs = p;

@@ -42,6 +42,7 @@ typedef struct made_kernel {
   kernel *kernel;
   const tn_program_spec *spec;
   launch_code sizes;
+  launch_terms terms;
 } made_kernel;
 
 /** Says what claimed kernels were compiled to, or `found` to have been before: one piece of code

@@ -164,7 +164,7 @@ launch_code launch_compile_sizes(arena *a, const node *const global[3], const no
 }
 
 size_t launch_bytes(const launch_code *c) {
-  return c->n_steps * sizeof *c->steps + c->n_results * sizeof *c->results;
+  return c->n_steps * sizeof *c->steps + (c->n_results + 1) / 2 * 2 * sizeof *c->results;
 }
 
 launch_code launch_copy(const launch_code *c, void *block, const char *const names[]) {

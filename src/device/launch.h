@@ -16,6 +16,19 @@ typedef struct launch_code {
   const uint32_t *results; /* which step gives each */
 } launch_code;
 
+/** What the code of a kernel does with a buffer. */
+typedef struct launch_array {
+  bool is_stored;
+  uint32_t element, rank; /* bytes of an element, and its number of sizes */
+} launch_array;
+
+/** What a launch is held to by who puts it together from what a file says. */
+typedef struct launch_terms {
+  const launch_array *arrays; /* of each buffer */
+  const int64_t *bounds;      /* of each value: the least and the most, inclusive */
+  launch_code dims;           /* the sizes of all buffers, of the values */
+} launch_terms;
+
 /** Compiles expressions over CONST, VAR, ADD, SUB, MUL, AFFINE, FLOORDIV, CDIV, MOD, CMOD, MAX,
    MIN, NEG, ABS and CAST of index and integer types. `names` are those of the values that
    launch_eval gets, sorted; a VAR that is none of these, a float constant, and any other op raise
@@ -29,7 +42,8 @@ enum { LAUNCH_STEPS = 256 };
 launch_code launch_compile_sizes(arena *a, const node *const global[3], const node *const local[3],
                                  const char *const names[], size_t n_names);
 
-/** A copy in a block of launch_bytes bytes; `names` are those it was compiled with, and stay. */
+/** A copy in a block of launch_bytes bytes, a multiple of 8; `names` are those it was compiled
+ * with, and stay. */
 size_t launch_bytes(const launch_code *c);
 launch_code launch_copy(const launch_code *c, void *block, const char *const names[]);
 

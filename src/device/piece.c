@@ -4,7 +4,18 @@
 
 #include <string.h>
 
-static void write_kernel(str *to, const tn_program_spec *s, const launch_code *sizes) {
+static void write_terms(str *to, const tn_program_spec *s, const launch_terms *t) {
+  for (size_t i = 0; i < s->n_globals; i++) {
+    wire_add(to, t->arrays[i].is_stored);
+    wire_add(to, t->arrays[i].element);
+    wire_add(to, t->arrays[i].rank);
+  }
+  for (size_t i = 0; i < 2 * s->n_values; i++) wire_add(to, (uint64_t)t->bounds[i]);
+  launch_write(&t->dims, to);
+}
+
+static void write_kernel(str *to, const made_kernel *made) {
+  const tn_program_spec *s = made->spec;
   wire_add_text(to, s->entry);
   wire_add(to, (uint64_t)s->core_id);
   wire_add(to, s->n_globals);
@@ -12,11 +23,12 @@ static void write_kernel(str *to, const tn_program_spec *s, const launch_code *s
   wire_add(to, s->n_values);
   for (size_t i = 0; i < s->n_values; i++) wire_add_text(to, s->value_names[i]);
   wire_add(to, s->scratch);
-  launch_write(sizes, to);
+  launch_write(&made->sizes, to);
+  write_terms(to, s, &made->terms);
 }
 
 void piece_write(str *to, const tn_code *code, const made_kernel made[], size_t n) {
-  for (size_t i = 0; i < n; i++) write_kernel(to, made[i].spec, &made[i].sizes);
+  for (size_t i = 0; i < n; i++) write_kernel(to, &made[i]);
   wire_add(to, code->kind);
   wire_add_block(to, code->data, code->bytes);
 }
@@ -35,6 +47,22 @@ static const char *const *read_names(wire_reader *r, size_t *n, arena *a) {
   return names;
 }
 
+static launch_terms read_terms(wire_reader *r, const tn_program_spec *s, arena *a) {
+  launch_array *arrays = arena_alloc(a, (s->n_globals + 1) * sizeof *arrays);
+  int64_t *bounds = arena_alloc(a, (2 * s->n_values + 1) * sizeof *bounds);
+  size_t n = 0;
+  for (size_t i = 0; i < s->n_globals; i++) {
+    arrays[i].is_stored = wire_below(r, 2);
+    arrays[i].element = (uint32_t)wire_below(r, UINT32_MAX);
+    arrays[i].rank = (uint32_t)wire_below(r, UINT32_MAX);
+    n += arrays[i].rank;
+  }
+  for (size_t i = 0; i < 2 * s->n_values; i++) bounds[i] = (int64_t)wire_number(r);
+  launch_code dims = launch_read(r, a, s->value_names, s->n_values);
+  if (dims.n_results != n) r->failed = true;
+  return (launch_terms){arrays, bounds, dims};
+}
+
 static void read_kernel(wire_reader *r, piece_kernel *k, arena *a) {
   tn_program_spec *s = &k->spec;
   *s = (tn_program_spec){.size = sizeof *s, .name = "", .source = ""};
@@ -44,6 +72,7 @@ static void read_kernel(wire_reader *r, piece_kernel *k, arena *a) {
   s->value_names = read_names(r, &s->n_values, a);
   s->scratch = wire_number(r);
   k->sizes = launch_read_sizes(r, a, s->value_names, s->n_values);
+  k->terms = read_terms(r, s, a);
   if (s->core_id < -1 || s->core_id >= (int64_t)s->n_values) r->failed = true;
 }
 

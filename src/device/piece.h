@@ -7,6 +7,7 @@
 typedef struct piece_kernel {
   tn_program_spec spec; /* entry, globals, value_names and core_id; the rest is absent */
   launch_code sizes;
+  launch_terms terms;
 } piece_kernel;
 
 typedef struct piece {

@@ -24,6 +24,7 @@ typedef struct request {
   bool claimed;   /* to be compiled by us; then: */
   tn_program_spec spec;
   launch_code sizes;
+  launch_terms terms;
 } request;
 
 /** The compilation of several kernels. What is not in the arena is freed by its owner. */
@@ -151,7 +152,7 @@ static void take_file(compilation *c, const piece *p) {
     r->spec = p->kernels[at].spec;
     r->spec.name = name_of(c->arena, r);
     r->claimed = false;
-    made[n++] = (made_kernel){r->kernel, &r->spec, p->kernels[at].sizes};
+    made[n++] = (made_kernel){r->kernel, &r->spec, p->kernels[at].sizes, p->kernels[at].terms};
   }
   if (n && cache_publish(c->cache, made, n, &p->code, true, c->diag)) diag_rethrow(c->diag);
 }
@@ -234,6 +235,7 @@ static void render(compilation *c, request *r) {
   check_scratch(c, s);
   s->entry = r->kernel ? cache_entry(r->kernel) : "kernel"; /* it is being compiled elsewhere */
   r->sizes = launch_compile_sizes(c->arena, s->global, s->local, s->value_names, s->n_values);
+  r->terms = spec_terms(c->ir, c->arena, s);
   tn_failure f;
   failure_clear(&f);
   require(c, t->renderer->render(&t->caps, c->ir, s, &c->output, &f), &f);
@@ -310,7 +312,7 @@ static void publish(void *arg) {
   for (size_t i = 0; i < b->n; i++) {
     request *r = b->requests[i];
     r->program = program_node_binary(c->ir, r->program, output_text(&b->code), b->code.n);
-    made[i] = (made_kernel){r->kernel, &r->spec, r->sizes};
+    made[i] = (made_kernel){r->kernel, &r->spec, r->sizes, r->terms};
   }
   const node *binary = b->requests[0]->program->src[4];
   tn_code code = {c->target->compiler->kind, binary->text, binary->n_text};

@@ -22,6 +22,7 @@ struct tn_program {
   const char *name;       /* of the first kernel that asked for it */
   tn_program_facts facts; /* the launch it takes */
   launch_code sizes;      /* launch_sizes, of the values */
+  launch_terms terms;
   atomic_size_t uses;
   struct tn_program *next; /* the same kernel on another device */
 };

@@ -155,6 +155,79 @@ void spec_derive(ir *g, const node *root, tn_program_spec *s) {
   if (code->op == OP_LINEAR) s->scratch = scratch_place(v.arena, code).bytes;
 }
 
+/* Terms. */
+
+static bool has_slot(const int64_t slots[], size_t n, int64_t slot) {
+  for (size_t i = 0; i < n; i++)
+    if (slots[i] == slot) return true;
+  return false;
+}
+
+/** The PARAM of each of the globals in the kernel, where sizes are still index expressions; NULL:
+    it has none. */
+static const node **params_of(ir *g, const tn_program_spec *s) {
+  const node *kernel = s->ast->op == OP_PROGRAM ? s->ast->src[0] : s->ast;
+  const node **params = arena_calloc(ir_arena(g), s->n_globals + 1, sizeof *params);
+  node_list order = topo_sort(ir_arena(g), &kernel, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    for (size_t k = 0; k < s->n_globals && order.at[i]->op == OP_PARAM; k++)
+      if (order.at[i]->ints[0] == s->globals[k]) params[k] = order.at[i];
+  return params;
+}
+
+static const int64_t *bounds_of(arena *a, const tn_program_spec *s) {
+  int64_t *bounds = arena_alloc(a, (2 * s->n_values + 1) * sizeof *bounds);
+  for (size_t i = 0; i < s->n_values; i++) {
+    bounds[2 * i] = INT64_MIN;
+    bounds[2 * i + 1] = INT64_MAX;
+    for (size_t k = 0; k < s->n_vars; k++) {
+      if (strcmp(s->vars[k].name, s->value_names[i])) continue;
+      bounds[2 * i] = s->vars[k].min;
+      bounds[2 * i + 1] = s->vars[k].max;
+    }
+  }
+  return bounds;
+}
+
+typedef struct sizing {
+  arena *arena;
+  const tn_program_spec *spec;
+  node_list dims;
+  launch_code code;
+} sizing;
+
+static void compile_dims(void *arg) {
+  sizing *z = arg;
+  z->code =
+      launch_compile(z->arena, z->dims.at, z->dims.n, z->spec->value_names, z->spec->n_values);
+}
+
+/** A kernel of the caller's may have sizes that no launch computes: nothing is said of them. */
+static launch_code code_of_dims(sizing *z, launch_array arrays[]) {
+  tn_status s = diag_catch(z->arena->diag, compile_dims, z);
+  if (s == TN_OK) return z->code;
+  if (s == TN_ERR_MEMORY) diag_rethrow(z->arena->diag);
+  diag_clear(z->arena->diag);
+  for (size_t i = 0; i < z->spec->n_globals; i++) arrays[i].element = arrays[i].rank = 0;
+  return launch_compile(z->arena, NULL, 0, NULL, 0);
+}
+
+launch_terms spec_terms(ir *g, arena *a, const tn_program_spec *s) {
+  const node **params = params_of(g, s);
+  launch_array *arrays = arena_calloc(a, s->n_globals + 1, sizeof *arrays);
+  sizing z = {.arena = a, .spec = s};
+  for (size_t i = 0; i < s->n_globals; i++) {
+    const node *p = params[i];
+    arrays[i].is_stored = has_slot(s->outs, s->n_outs, s->globals[i]);
+    if (!p) continue;
+    arrays[i].element = (uint32_t)dtype_bytes((dtype)p->dtype);
+    arrays[i].rank = p->n_src;
+    for (uint32_t k = 0; k < p->n_src; k++) vec_push(ir_arena(g), &z.dims, p->src[k]);
+  }
+  launch_code dims = code_of_dims(&z, arrays);
+  return (launch_terms){arrays, bounds_of(a, s), dims};
+}
+
 /* Stages. */
 
 static _Noreturn void broken(ir *g, const char *what) {

@@ -2,6 +2,7 @@
 #ifndef TENON_DEVICE_SPEC_H
 #define TENON_DEVICE_SPEC_H
 
+#include "device/launch.h"
 #include "ir/ir.h"
 
 #include <tenon/unstable/backend.h>
@@ -19,6 +20,9 @@
     TN_ERR_INTERNAL, through the ir's diag, where the graph says two things at once: one VAR with
     two bounds, one SPECIAL with two sizes, direct ids beside others. */
 void spec_derive(ir *g, const node *root, tn_program_spec *s);
+
+/** What launches of a derived spec keep to, in an arena. */
+launch_terms spec_terms(ir *g, arena *a, const tn_program_spec *s);
 
 /* PROGRAM(SINK, DEVICE, LINEAR, SOURCE, BINARY). */
 

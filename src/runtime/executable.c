@@ -153,8 +153,11 @@ static size_t buffer_at(const making *m, const schedule_step *step, int64_t slot
 /** The variable behind a value of a program. */
 static size_t var_of(const making *m, const schedule_step *step, const char *name) {
   size_t number = scalar_number(name, SCALAR_OF_KERNEL);
+  size_t var;
   if (number < step->scalars.n) name = step->scalars.at[number]->text;
-  return executable_var(m->p, name);
+  if (executable_find_value(m->p, name, &var)) return var;
+  diag_raise(m->d, TN_ERR_INTERNAL, "%s: a kernel has a value %s, which is no variable", m->p->name,
+             var_name(name));
 }
 
 static void add_loop(making *m, executable_step *to, const schedule_step *from) {
@@ -360,6 +363,9 @@ static void make(void *arg) {
     return;
   }
   schedule_all(m);
+#ifdef TENON_VERIFY
+  kept_check(m->p, r, ir_arena(m->g));
+#endif
   if (is_kept) kept_write(m->p, r, &kept, ir_arena(m->g));
 }
 
@@ -422,4 +428,9 @@ size_t executable_var(const executable *p, const char *name) {
   const tn_program_var *v =
       p->n_vars ? bsearch(&key, p->vars, p->n_vars, sizeof key, by_name) : NULL;
   return v ? (size_t)(v - p->vars) : SIZE_MAX;
+}
+
+bool executable_find_value(const executable *p, const char *name, size_t *var) {
+  *var = executable_var(p, name);
+  return *var != SIZE_MAX || !strcmp(name, "core_id") || !strcmp(name, "core_count");
 }

@@ -46,7 +46,8 @@ struct execution {
   bool is_placed; /* places are those of the values and buffers */
   int64_t *sizes; /* elements of each buffer, then the sizes asked for */
   int64_t *room;
-  tn_buffer **held; /* of each buffer: given, or the execution's own output */
+  int64_t *dims, *dims_room; /* of a kernel's arrays */
+  tn_buffer **held;          /* of each buffer: given, or the execution's own output */
   bool *own;
   tn_span *spans; /* where each buffer is */
   tn_buffer *scratch;
@@ -115,9 +116,21 @@ static void open_slots(execution *e) {
   }
 }
 
+static void open_dims(execution *e) {
+  size_t n_dims = 0, n_steps = 0;
+  for (size_t i = 0; i < e->p->n_programs; i++) {
+    const launch_code *c = &e->p->programs[i]->terms.dims;
+    if (c->n_results > n_dims) n_dims = c->n_results;
+    if (c->n_steps > n_steps) n_steps = c->n_steps;
+  }
+  e->dims = arena_calloc(&e->arena, n_dims + 1, sizeof *e->dims);
+  e->dims_room = arena_calloc(&e->arena, n_steps + 1, sizeof *e->dims_room);
+}
+
 static void open_arrays(execution *e) {
   const executable *p = e->p;
   arena *a = &e->arena;
+  open_dims(e);
   e->values = arena_calloc(a, p->n_vars + 1, sizeof *e->values);
   e->has_value = arena_calloc(a, p->n_vars + 1, sizeof *e->has_value);
   e->sizes = arena_calloc(a, p->sizes.n_results + 1, sizeof *e->sizes);
@@ -359,6 +372,19 @@ tn_status execution_sizes(execution *e, const int64_t **sizes, diag *d) {
   return s;
 }
 
+/** A trip's number is within its variable's bounds: kernels were made for those. */
+static tn_status check_trips(const execution *e, diag *d) {
+  for (size_t i = 0; i < e->p->n_steps; i++) {
+    const executable_step *s = &e->p->steps[i];
+    if (s->kind != STEP_LOOP || s->trip == SIZE_MAX) continue;
+    int64_t most = e->p->vars[s->trip].max, trips = e->sizes[s->trips];
+    if (trips > 0 && trips - 1 > most)
+      return diag_set(d, TN_ERR_INTERNAL, "%s: a loop of %lld trips is compiled for %lld",
+                      e->p->name, (long long)trips, (long long)most + 1);
+  }
+  return TN_OK;
+}
+
 static tn_status place_given(execution *e, size_t i, diag *d) {
   const executable_buffer *p = &e->p->buffers[i];
   if (!e->held[i] && p->role == ROLE_INPUT)
@@ -430,6 +456,7 @@ static tn_status place_scratch(execution *e, diag *d) {
 static tn_status place_all(execution *e, diag *d) {
   tn_status s = find_sizes(e, d);
   if (s == TN_OK) s = check_sizes(e, d);
+  if (s == TN_OK) s = check_trips(e, d);
   for (size_t i = 0; i < e->p->n_buffers && s == TN_OK; i++)
     if (is_given(e, i)) s = place_given(e, i, d);
   return s == TN_OK ? place_scratch(e, d) : s;
@@ -444,6 +471,24 @@ static void fill_launch(execution *e, size_t i) {
     size_t var = step->values[k];
     e->launch_values[i][k] = var == SIZE_MAX ? workers(e) : e->values[var];
   }
+}
+
+/** Whether a kernel's buffers have what its code takes them to have. */
+static tn_status check_launch(execution *e, size_t i, diag *d) {
+  const executable_step *step = &e->p->steps[i];
+  const launch_terms *t = &e->p->programs[step->program]->terms;
+  const int64_t *dim = e->dims;
+  tn_status s = launch_eval(&t->dims, e->launch_values[i], e->dims_room, e->dims, d);
+  for (size_t k = 0; k < step->n_buffers && s == TN_OK; k++) {
+    uint64_t bytes = t->arrays[k].element, has = bytes_of(e, step->buffers[k]);
+    bool fits = true;
+    for (uint32_t r = 0; r < t->arrays[k].rank; r++, dim++)
+      fits &= *dim >= 0 && !__builtin_mul_overflow(bytes, (uint64_t)*dim, &bytes);
+    if (!fits || bytes > has)
+      s = diag_set(d, TN_ERR_INTERNAL, "%s: %s takes %llu bytes of a buffer that has %llu",
+                   e->p->name, step->name, (unsigned long long)bytes, (unsigned long long)has);
+  }
+  return s;
 }
 
 static void command_body(void *arg) {
@@ -474,10 +519,13 @@ static tn_status prepare(execution *e, diag *d) {
   if (s != TN_OK || e->is_placed) return s;
   s = place_all(e, d);
   if (s != TN_OK) return s;
-  for (size_t i = 0; i < e->p->n_steps; i++)
-    if (e->p->steps[i].kind == STEP_KERNEL) fill_launch(e, i);
-  e->is_placed = true;
-  return TN_OK;
+  for (size_t i = 0; i < e->p->n_steps && s == TN_OK; i++) {
+    if (e->p->steps[i].kind != STEP_KERNEL) continue;
+    fill_launch(e, i);
+    s = check_launch(e, i, d);
+  }
+  e->is_placed = s == TN_OK;
+  return s;
 }
 
 /** A run's value of `done` is a failure if it fails. Values that are one after another fail alike,

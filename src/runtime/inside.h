@@ -68,6 +68,10 @@ struct executable {
 /** Lists the inputs among an executable's buffers. */
 void executable_list_inputs(executable *p);
 
+/** The variable of a kernel's value, or SIZE_MAX for the number of workers; false if it is neither.
+ */
+bool executable_find_value(const executable *p, const char *name, size_t *var);
+
 /** Finds for each step the loop around it. */
 void executable_find_loops(executable *p);
 

@@ -34,4 +34,7 @@ bool kept_find(executable *p, const executable_request *r, const kept_graph *g);
 /** Keeps one there; `a` is where it is put together. */
 void kept_write(const executable *p, const executable_request *r, const kept_graph *g, arena *a);
 
+/** Raises TN_ERR_INTERNAL for an executable that kept_find would not take from its file. */
+void kept_check(const executable *p, const executable_request *r, arena *a);
+
 #endif

@@ -135,6 +135,9 @@ typedef struct reading {
   program_record *records;
   size_t n_records;
   size_t n_work_sizes;
+  size_t *listed;  /* of each buffer, 1 + the last loop that lists it */
+  size_t *made_in; /* of each, 1 + the last loop that has a state there after a trip */
+  size_t *turns;   /* of each STATE, 1 + the loop that says what it stands for */
 } reading;
 
 static void require(reading *k, bool holds) {
@@ -257,7 +260,6 @@ static void read_sizes(reading *k) {
 
 /* Steps. */
 
-/** A value that is no variable's is the number of workers. */
 static void read_kernel(reading *k, executable_step *s) {
   executable *p = k->p;
   s->program = (size_t)wire_below(&k->w, k->n_records);
@@ -268,8 +270,10 @@ static void read_kernel(reading *k, executable_step *s) {
   require(k, s->n_buffers == r->n_globals);
   for (size_t i = 0; i < r->n_values; i++) {
     const char *name = r->value_names[i];
-    values[i] = is_scalar(name) ? (size_t)wire_below(&k->w, p->n_vars) : executable_var(p, name);
-    require(k, values[i] != SIZE_MAX || !strcmp(name, "core_id") || !strcmp(name, "core_count"));
+    if (is_scalar(name))
+      values[i] = (size_t)wire_below(&k->w, p->n_vars);
+    else
+      require(k, executable_find_value(p, name, &values[i]));
   }
   s->values = values;
 }
@@ -286,40 +290,64 @@ static void read_custom(reading *k, executable_step *s) {
   require(k, s->n_buffers == n_inputs + 1);
   for (size_t i = 0; i < s->n_buffers && !k->w.failed; i++) {
     const node *x = i < n_inputs ? n->src[i] : n;
-    require(k, p->buffers[s->buffers[i]].dtype == (dtype)x->dtype);
+    const executable_buffer *b = &p->buffers[s->buffers[i]];
+    require(k, b->dtype == (dtype)x->dtype);
+    require(k, i < n_inputs || b->role != ROLE_INPUT || b->is_written);
   }
 }
 
-/** A buffer that the loop lists, of the type and role that it has to be. */
-static size_t read_state_buffer(reading *k, const executable_step *s, dtype t, bool by_turns) {
+/** A buffer that the loop lists, with memory of its own. */
+static size_t read_listed(reading *k, size_t step) {
   size_t b = (size_t)wire_below(&k->w, k->p->n_buffers);
-  bool is_listed = false;
-  for (size_t i = 0; i < s->n_buffers && !k->w.failed; i++) is_listed |= s->buffers[i] == b;
-  if (k->w.failed) return 0;
-  const executable_buffer *x = &k->p->buffers[b];
-  require(k, is_listed && (t == DT_VOID || x->dtype == t));
-  require(k, (x->role == ROLE_STATE) == by_turns || t == DT_VOID);
+  require(k, !k->w.failed && k->listed[b] == step + 1);
   return b;
 }
 
-static void read_state(reading *k, const executable_step *s, schedule_state *x) {
-  x->init = read_state_buffer(k, s, DT_VOID, false);
-  if (k->w.failed) return;
-  dtype t = k->p->buffers[x->init].dtype;
-  x->result = read_state_buffer(k, s, t, false);
-  x->now = (size_t)wire_below(&k->w, k->p->n_buffers);
-  x->next = (size_t)wire_below(&k->w, k->p->n_buffers);
-  x->spare = read_state_buffer(k, s, t, false);
-  if (k->w.failed) return;
-  const executable_buffer *all = k->p->buffers;
-  bool in_place = x->now == x->result && x->next == x->result && x->spare == x->result;
-  bool by_turns = x->now != x->next && all[x->now].role == ROLE_STATE &&
-                  all[x->next].role == ROLE_STATE && x->spare != x->result;
-  require(k, in_place || by_turns);
-  require(k, all[x->now].dtype == t && all[x->next].dtype == t);
-  require(k, x->init != x->result && x->init != x->spare);
-  require(k, all[x->result].role != ROLE_INPUT && all[x->spare].role != ROLE_INPUT);
+static bool are_alike(const executable *p, size_t a, size_t b) {
+  return p->buffers[a].dtype == p->buffers[b].dtype && p->sizes.results[a] == p->sizes.results[b];
 }
+
+/** Buffers of the plan's that no other state of the loop is in. */
+static void claim_made(reading *k, size_t buffer, size_t step) {
+  executable_role role = k->p->buffers[buffer].role;
+  require(k, (role == ROLE_OUTPUT || role == ROLE_SCRATCH) && k->made_in[buffer] != step + 1);
+  k->made_in[buffer] = step + 1;
+}
+
+static void claim_turn(reading *k, size_t buffer, size_t step) {
+  require(k, k->p->buffers[buffer].role == ROLE_STATE && !k->turns[buffer]);
+  k->turns[buffer] = step + 1;
+}
+
+static void read_state(reading *k, schedule_state *x, size_t step) {
+  x->init = read_listed(k, step);
+  x->result = read_listed(k, step);
+  x->now = read_listed(k, step);
+  x->next = read_listed(k, step);
+  x->spare = read_listed(k, step);
+  if (k->w.failed) return;
+  const size_t all[] = {x->result, x->now, x->next, x->spare};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    require(k, are_alike(k->p, x->init, all[i]));
+  claim_made(k, x->result, step);
+  if (x->now == x->result && x->next == x->result && x->spare == x->result) return;
+  claim_made(k, x->spare, step);
+  claim_turn(k, x->now, step);
+  claim_turn(k, x->next, step);
+}
+
+static void read_states(reading *k, executable_step *s, size_t step) {
+  s->n_states = wire_count(&k->w, 5 * sizeof(uint64_t));
+  schedule_state *states = arena_calloc(&k->p->arena, s->n_states + 1, sizeof *states);
+  for (size_t i = 0; i < s->n_buffers && !k->w.failed; i++) k->listed[s->buffers[i]] = step + 1;
+  for (size_t i = 0; i < s->n_states && !k->w.failed; i++) read_state(k, &states[i], step);
+  for (size_t i = 0; i < s->n_states && !k->w.failed; i++)
+    require(k, k->made_in[states[i].init] != step + 1 && k->turns[states[i].init] != step + 1);
+  s->states = states;
+}
+
+/** The number of a trip counts from 0 on. */
+static bool is_trip(const tn_program_var *v) { return var_is_trip(v->name) && !v->min; }
 
 static void read_loop(reading *k, executable_step *s, size_t step) {
   executable *p = k->p;
@@ -330,11 +358,8 @@ static void read_loop(reading *k, executable_step *s, size_t step) {
   require(k, s->trips >= first);
   s->trip = (size_t)wire_below(&k->w, p->n_vars + 1);
   if (s->trip == p->n_vars) s->trip = SIZE_MAX;
-  require(k, s->trip == SIZE_MAX || k->w.failed || var_is_trip(p->vars[s->trip].name));
-  s->n_states = wire_count(&k->w, 5 * sizeof(uint64_t));
-  schedule_state *states = arena_calloc(&p->arena, s->n_states + 1, sizeof *states);
-  for (size_t i = 0; i < s->n_states && !k->w.failed; i++) read_state(k, s, &states[i]);
-  s->states = states;
+  require(k, s->trip == SIZE_MAX || k->w.failed || is_trip(&p->vars[s->trip]));
+  read_states(k, s, step);
 }
 
 static size_t depth_of(const executable *p, size_t step) {
@@ -343,13 +368,26 @@ static size_t depth_of(const executable *p, size_t step) {
   return depth - 1;
 }
 
-/** Whether a step is one in whose loop, or which is a loop in which, a buffer stands for others. */
-static bool is_turning(const executable *p, size_t step, size_t buffer) {
+/** Whether a step is in the loop, or the loop itself, that says what a buffer stands for. */
+static bool is_turning(const reading *k, size_t step, size_t buffer) {
+  while (step != SIZE_MAX && k->turns[buffer] != step + 1) step = k->p->steps[step].around;
+  return step != SIZE_MAX;
+}
+
+/** What a loop uses that was there before lives on to its end. */
+static bool outlives(const executable *p, size_t step, const executable_buffer *b) {
   for (; step != SIZE_MAX; step = p->steps[step].around)
-    for (size_t i = 0; i < p->steps[step].n_states; i++)
-      if (p->steps[step].states[i].now == buffer || p->steps[step].states[i].next == buffer)
-        return true;
-  return false;
+    if (b->first <= step && b->last < step + p->steps[step].n_steps) return false;
+  return true;
+}
+
+static void check_buffers(reading *k, size_t step) {
+  const executable_step *s = &k->p->steps[step];
+  for (size_t i = 0; i < s->n_buffers; i++) {
+    const executable_buffer *b = &k->p->buffers[s->buffers[i]];
+    require(k, b->role != ROLE_SCRATCH || outlives(k->p, step, b));
+    require(k, b->role != ROLE_STATE || is_turning(k, step, s->buffers[i]));
+  }
 }
 
 /** Loops lie inside of one another; what one lists lives as long as it runs, what has no memory of
@@ -360,19 +398,11 @@ static void check_loops(reading *k) {
   executable_find_loops(p);
   for (size_t i = 0; i < p->n_steps && !k->w.failed; i++) {
     const executable_step *s = &p->steps[i];
-    size_t last = i + s->n_steps, around = s->around;
-    require(k, around == SIZE_MAX || last <= around + p->steps[around].n_steps);
+    size_t around = s->around;
+    require(k, around == SIZE_MAX || i + s->n_steps <= around + p->steps[around].n_steps);
     require(k, around == SIZE_MAX || s->kind != STEP_CUSTOM);
     require(k, depth_of(p, i) <= LOOP_DEPTH);
-    if (k->w.failed) return;
-    for (size_t b = 0; b < s->n_states; b++)
-      require(k, p->buffers[s->states[b].init].role != ROLE_STATE ||
-                     is_turning(p, around, s->states[b].init));
-    for (size_t b = 0; b < s->n_buffers; b++) {
-      const executable_buffer *x = &p->buffers[s->buffers[b]];
-      require(k, x->role != ROLE_SCRATCH || !s->n_steps || x->last >= last);
-      require(k, x->role != ROLE_STATE || is_turning(p, i, s->buffers[b]));
-    }
+    if (!k->w.failed) check_buffers(k, i);
   }
 }
 
@@ -383,7 +413,8 @@ static void check_lives(reading *k, size_t step, bool lives[]) {
     const executable_buffer *b = &k->p->buffers[s->buffers[i]];
     bool *is_alive = &lives[s->buffers[i]];
     *is_alive = *is_alive || b->first == step;
-    require(k, b->role != ROLE_SCRATCH || (*is_alive && step <= b->last));
+    require(k,
+            b->role != ROLE_SCRATCH || (*is_alive && step <= b->last && b->last < k->p->n_steps));
   }
 }
 
@@ -392,6 +423,9 @@ static void read_steps(reading *k) {
   p->n_steps = wire_count(&k->w, 4 * sizeof(uint64_t));
   p->steps = arena_calloc(&p->arena, p->n_steps + 1, sizeof *p->steps);
   bool *lives = arena_calloc(k->work, p->n_buffers + 1, sizeof *lives);
+  k->listed = arena_calloc(k->work, p->n_buffers + 1, sizeof *k->listed);
+  k->made_in = arena_calloc(k->work, p->n_buffers + 1, sizeof *k->made_in);
+  k->turns = arena_calloc(k->work, p->n_buffers + 1, sizeof *k->turns);
   for (size_t i = 0; i < p->n_steps && !k->w.failed; i++) {
     executable_step *s = &p->steps[i];
     s->kind = (step_kind)wire_below(&k->w, STEP_LOOP + 1);

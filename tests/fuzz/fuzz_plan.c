@@ -32,6 +32,25 @@ static void see_buffers(const executable *p) {
   for (size_t i = 0; i < 2; i++) require(p->buffers[p->outputs[i]].role < ROLE_SCRATCH);
 }
 
+/** In a loop's trips a state is in buffers that are like its init's and no other state's. */
+static void see_states(const executable_step *s, const executable *p) {
+  unsigned *users = calloc(p->n_buffers, sizeof *users);
+  for (size_t i = 0; i < s->n_states; i++) {
+    const schedule_state *x = &s->states[i];
+    const size_t all[] = {x->result, x->spare, x->now, x->next};
+    size_t n = x->now == x->next ? 1 : 4;
+    for (size_t k = 0; k < 4; k++) {
+      require(p->buffers[all[k]].dtype == p->buffers[x->init].dtype);
+      require(p->sizes.results[all[k]] == p->sizes.results[x->init]);
+      require(n == 4 || all[k] == x->result);
+      if (k < n) require(!users[all[k]]++);
+    }
+    require(p->buffers[x->spare].role == ROLE_OUTPUT || p->buffers[x->spare].role == ROLE_SCRATCH);
+  }
+  for (size_t i = 0; i < s->n_states; i++) require(!users[s->states[i].init]);
+  free(users);
+}
+
 static void see_loop(const executable *p, size_t step) {
   const executable_step *s = &p->steps[step];
   require(s->n_steps < p->n_steps - step);
@@ -42,6 +61,7 @@ static void see_loop(const executable *p, size_t step) {
     require(x->now < p->n_buffers && x->next < p->n_buffers);
     require(p->buffers[x->result].role != ROLE_INPUT);
   }
+  see_states(s, p);
 }
 
 static void see_step(const job *j, size_t i) {
@@ -51,10 +71,15 @@ static void see_step(const job *j, size_t i) {
   for (size_t k = 0; k < s->n_buffers; k++) {
     require(s->buffers[k] < p->n_buffers);
     const executable_buffer *b = &p->buffers[s->buffers[k]];
-    require(b->role != ROLE_SCRATCH || (b->first <= i && i <= b->last));
+    require(b->role != ROLE_SCRATCH || (b->first <= i && i <= b->last && b->last < p->n_steps));
+    for (size_t at = s->around; at != SIZE_MAX && b->role == ROLE_SCRATCH; at = p->steps[at].around)
+      require(b->first > at || b->last >= at + p->steps[at].n_steps);
   }
-  if (s->kind == STEP_CUSTOM) require(s->n_buffers == 3 && s->uid == 9);
-  if (s->kind == STEP_CUSTOM) return;
+  if (s->kind == STEP_CUSTOM) {
+    require(s->n_buffers == 3 && s->uid == 9 && s->around == SIZE_MAX);
+    require(p->buffers[s->buffers[2]].role != ROLE_INPUT); /* nothing may be written over */
+    return;
+  }
   if (s->kind == STEP_LOOP) {
     see_loop(p, i);
     return;

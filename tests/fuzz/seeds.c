@@ -127,7 +127,10 @@ static void add_disk_files(job *j) {
                                 .value_names = names,
                                 .n_values = 3,
                                 .core_id = 1};
-  const made_kernel made[] = {{NULL, &spec, sizes}, {NULL, &spec, sizes}};
+  static const launch_array arrays[] = {{true, 4, 1}, {false, 8, 0}, {false, 1, 1}};
+  static const int64_t bounds[] = {INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX, 1, 9};
+  const launch_terms terms = {arrays, bounds, launch_compile(&j->a, none, 2, names, 3)};
+  const made_kernel made[] = {{NULL, &spec, sizes, terms}, {NULL, &spec, sizes, terms}};
   for (size_t n = 1; n <= 2; n++) {
     str content = str_new(&j->a), file = str_new(&j->a);
     piece_write(&content, &code, made, n);

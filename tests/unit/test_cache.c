@@ -122,13 +122,15 @@ static size_t replace(char *at, size_t bytes, const void *from, const void *to, 
 /** Publishes kernels as what one call of the compiler made. */
 static void publish(fixture *f, kernel *const k[], size_t n, const void *object, size_t bytes) {
   static const int64_t slots[] = {0};
+  static const launch_array arrays[] = {{true, sizeof(int), 0}};
+  const launch_terms terms = {arrays, NULL, f->sizes};
   tn_program_spec spec[TOGETHER];
   made_kernel made[TOGETHER];
   diag d = {0};
   for (size_t i = 0; i < n; i++) {
     spec[i] = (tn_program_spec){
         .name = "k", .entry = cache_entry(k[i]), .globals = slots, .n_globals = 1, .core_id = -1};
-    made[i] = (made_kernel){k[i], &spec[i], f->sizes};
+    made[i] = (made_kernel){k[i], &spec[i], f->sizes, terms};
   }
   const tn_code code = {TN_CODE_BYTES, object, bytes};
   if (cache_publish(f->cache, made, n, &code, false, &d)) abort();

@@ -6,6 +6,7 @@
 #include "../models/onnx/writer.h"
 #include "device/cache.h"
 #include "ir/parse.h"
+#include "runtime/execution.h"
 #include "runtime/inside.h"
 #include "temporary.h"
 #include "tensor/context.h" /* before cmocka, which has a macro fail */
@@ -672,6 +673,210 @@ static void whatever_is_read_is_whole(void **state) {
   check_ok(c, tn_close(c));
 }
 
+/* What would write to another place than it should. */
+
+static executable_step *step_of(inner *k, step_kind kind) {
+  executable_step *s = k->made->steps;
+  while (s->kind != kind) s++;
+  return s;
+}
+
+/** A state of the loop, in place or by turns. */
+static schedule_state *state_of(inner *k, bool by_turns) {
+  schedule_state *s = (schedule_state *)step_of(k, STEP_LOOP)->states;
+  while ((s->now != s->next) != by_turns) s++;
+  return s;
+}
+
+static size_t buffer_of(inner *k, executable_role role) {
+  size_t i = 0;
+  while (k->made->buffers[i].role != role) i++;
+  return i;
+}
+
+static void states_are_one(inner *k) { *state_of(k, false) = *state_of(k, true); }
+
+static void state_takes_turns_with_another(inner *k) {
+  state_of(k, true)->spare = state_of(k, false)->result;
+}
+
+static void state_grows(inner *k) {
+  uint32_t *sizes = (uint32_t *)k->made->sizes.results;
+  sizes[state_of(k, true)->spare] = sizes[state_of(k, false)->result];
+}
+
+static void state_begins_in_a_result(inner *k) {
+  state_of(k, true)->init = state_of(k, true)->result;
+}
+
+static void step_of_a_state_is_elsewhere(inner *k) {
+  schedule_state *s = state_of(k, true);
+  s->next = s->now;
+}
+
+static void buffer_never_dies(inner *k) {
+  k->made->buffers[buffer_of(k, ROLE_SCRATCH)].last = SIZE_MAX;
+}
+
+static void buffer_dies_in_a_loop(inner *k) {
+  const executable_step *loop = step_of(k, STEP_LOOP);
+  size_t at = (size_t)(loop - k->made->steps);
+  for (size_t i = 0; i < loop->n_buffers; i++)
+    if (k->made->buffers[loop->buffers[i]].role == ROLE_SCRATCH)
+      k->made->buffers[loop->buffers[i]].last = at;
+}
+
+static void custom_fills_an_input(inner *k) {
+  const executable_step *s = step_of(k, STEP_CUSTOM);
+  ((size_t *)s->buffers)[s->n_buffers - 1] = s->buffers[1];
+}
+
+static void trips_begin_elsewhere(inner *k) { k->made->vars[step_of(k, STEP_LOOP)->trip].min = -1; }
+
+static void add_changed(void *arg) {
+  inner *k = arg;
+  k->kept = str_new(ir_arena(k->ir));
+  kept_add(&k->kept, k->made, &k->request, &k->graph);
+}
+
+static void what_would_write_elsewhere_is_no_plan(void **state) {
+  static void (*const changes[])(inner * k) = {NULL,
+                                               states_are_one,
+                                               state_takes_turns_with_another,
+                                               state_grows,
+                                               state_begins_in_a_result,
+                                               step_of_a_state_is_elsewhere,
+                                               buffer_never_dies,
+                                               buffer_dies_in_a_loop,
+                                               custom_fills_an_input,
+                                               trips_begin_elsewhere};
+  tn_context *c = open_one(*state);
+  for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+    inner k;
+    rereading j;
+    open_inner(&k, c);
+    if (changes[i]) changes[i](&k);
+    assert_int_equal(diag_catch(&k.diag, add_changed, &k), TN_OK);
+    reread(&j, &k, k.kept.at, k.kept.n);
+    if (j.is_read != !changes[i]) fail_msg("change %zu: %d", i, j.is_read);
+    arena_free(&j.p.arena);
+    close_inner(&k);
+  }
+  check_ok(c, tn_close(c));
+}
+
+/* With kernels. */
+
+static void write_changed(void *arg) {
+  inner *k = arg;
+  kept_write(k->made, &k->request, &k->graph, ir_arena(k->ir));
+}
+
+typedef struct search {
+  inner *k;
+  executable p;
+  bool found;
+} search;
+
+static void find_changed(void *arg) {
+  search *s = arg;
+  s->found = kept_find(&s->p, &s->k->request, &s->k->graph);
+}
+
+static void kernels_store_to_an_input(inner *k) {
+  size_t input = buffer_of(k, ROLE_INPUT);
+  for (executable_step *s = k->made->steps; s < k->made->steps + k->made->n_steps; s++)
+    for (size_t i = 0; i < s->n_buffers && s->kind == STEP_KERNEL; i++)
+      if (k->made->buffers[s->buffers[i]].role == ROLE_OUTPUT) ((size_t *)s->buffers)[i] = input;
+}
+
+static void kernel_stores_to_where_a_state_is(inner *k) {
+  schedule_state *s = state_of(k, true);
+  size_t next = s->next;
+  s->next = s->now;
+  s->now = next;
+}
+
+/** Code is made for as many rows as there are; `n` has 9 at most. */
+static void values_go_further(inner *k) { k->made->vars[1].max = 1000; }
+
+static void nothing(inner *k) { (void)k; }
+
+static void kernels_are_launched_as_they_are_made(void **state) {
+  static void (*const changes[])(inner * k) = {
+      nothing, kernels_store_to_an_input, kernel_stores_to_where_a_state_is, values_go_further};
+  fixture *f = *state;
+  for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+    tn_context *c = open_one(f);
+    inner k;
+    open_inner(&k, c);
+    k.request.disk = c->disk;
+    changes[i](&k);
+    assert_int_equal(diag_catch(&k.diag, write_changed, &k), TN_OK);
+    search s = {.k = &k, .p = {.mem = &mem_system, .target = c->target, .name = "inner"}};
+    arena_init(&s.p.arena, &mem_system, &k.diag);
+    assert_int_equal(diag_catch(&k.diag, find_changed, &s), TN_OK);
+    if (s.found != !i) fail_msg("change %zu: %d", i, s.found);
+    if (i) check_text(f->remark, "launches kernels otherwise than they are made");
+    if (i) assert_true(!s.p.n_steps && !s.p.steps && !s.p.vars && !s.p.programs);
+    assert_string_equal(s.p.name, "inner");
+    for (size_t at = 0; at < s.p.n_programs; at++) program_release(s.p.programs[at]);
+    arena_free(&s.p.arena);
+    close_inner(&k);
+    check_ok(c, tn_close(c));
+  }
+}
+
+static void output_is_small(inner *k) {
+  uint32_t *sizes = (uint32_t *)k->made->sizes.results;
+  sizes[k->made->outputs[1]] = sizes[k->made->outputs[0]];
+}
+
+static void trips_are_few(inner *k) { k->made->vars[step_of(k, STEP_LOOP)->trip].max = 1; }
+
+/** What is only known when there are sizes. */
+static void runs_keep_to_what_kernels_are_made_for(void **state) {
+  static void (*const changes[])(inner * k) = {output_is_small, trips_are_few};
+  static const char *const told[] = {"takes 48 bytes of a buffer that has 16",
+                                     "a loop of 3 trips is compiled for 2"};
+  tn_context *c = open_one(*state);
+  for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+    inner k;
+    execution *e;
+    open_inner(&k, c);
+    changes[i](&k);
+    assert_int_equal(execution_open(&e, k.made, NULL, &k.diag), TN_OK);
+    assert_int_equal(execution_set_var(e, executable_var(k.made, "n"), 3, &k.diag), TN_OK);
+    for (size_t b = 0; b < k.made->n_buffers; b++) {
+      tn_buffer *memory;
+      if (k.made->buffers[b].role != ROLE_INPUT) continue;
+      assert_int_equal(buffer_open(c->device, 48, &memory, &k.diag), TN_OK);
+      assert_int_equal(execution_set_buffer(e, b, memory, &k.diag), TN_OK);
+      buffer_release(memory);
+    }
+    assert_int_equal(execution_run(e, &k.diag), TN_ERR_INTERNAL);
+    check_text(k.diag.text, told[i]);
+    execution_close(e);
+    close_inner(&k);
+  }
+  check_ok(c, tn_close(c));
+}
+
+/** A name that nothing gives a value is no number of workers. */
+static void values_of_kernels_are_known(void **state) {
+  tn_context *c = open_one(*state);
+  inner k;
+  size_t var;
+  open_inner(&k, c);
+  assert_true(executable_find_value(k.made, "n", &var) && var == executable_var(k.made, "n"));
+  assert_true(executable_find_value(k.made, "core_id", &var) && var == SIZE_MAX);
+  assert_true(executable_find_value(k.made, "core_count", &var) && var == SIZE_MAX);
+  assert_false(executable_find_value(k.made, "m", &var));
+  assert_false(executable_find_value(k.made, "core_k0", &var));
+  close_inner(&k);
+  check_ok(c, tn_close(c));
+}
+
 /** Memory that runs out anywhere while a plan is found. */
 static void memory_may_run_out(void **state) {
   fixture *f = *state;
@@ -714,6 +919,10 @@ int main(void) {
       WITH(what_is_read_is_what_was_written),
       WITH(every_part_of_a_request_is_in_its_key),
       WITH(whatever_is_read_is_whole),
+      WITH(what_would_write_elsewhere_is_no_plan),
+      WITH(kernels_are_launched_as_they_are_made),
+      WITH(runs_keep_to_what_kernels_are_made_for),
+      WITH(values_of_kernels_are_known),
       WITH(memory_may_run_out),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct fixture {
@@ -151,6 +152,48 @@ static void from_kernel_graph(void **state) {
   assert_int_equal(f->spec.n_values, 0);
 }
 
+typedef struct termed {
+  fixture *f;
+  launch_terms terms;
+} termed;
+
+static void terms_body(void *arg) {
+  termed *t = arg;
+  t->terms = spec_terms(t->f->ir, ir_arena(t->f->ir), &t->f->spec);
+}
+
+/** What each buffer is taken to have; sizes that no launch computes are not spoken of. */
+static void terms_of_launches(void **state) {
+  fixture *f = *state;
+  termed t = {.f = f};
+  static const char kernel[] =
+      "%%n = var index [min=1 max=9] \"n\"\n%%c = lt bool %%n 5\n%%w = where index %%c %%n 2\n"
+      "%%in = param f64 %s 3 [slot=4]\n%%out = param f32 %%n [slot=2]\n"
+      "%%r = range index %%n [id=0 kind=loop axis=0 tail=0]\n"
+      "%%x = index f64 %%in %%r 0 [component=0]\n%%y = cast f32 %%x\n"
+      "%%st = stage void %%y %%r %%n %%r [values=1 ranges=1 pins=0 cut=0 1]\n"
+      "%%o = out void %%out %%st\n%%s = sink void %%o \"copy\"\nreturn %%s\n";
+  for (int computed = 1; computed >= 0; computed--) {
+    char text[sizeof kernel + 8];
+    int64_t seven = 7, room[16], dims[3];
+    snprintf(text, sizeof text, kernel, computed ? "%n" : "%w");
+    if (derive(f, text)) fail_msg("%s", f->diag.text);
+    assert_int_equal(diag_catch(&f->diag, terms_body, &t), TN_OK);
+    assert_int_equal(f->diag.status, TN_OK);
+    assert_true(t.terms.arrays[0].is_stored && !t.terms.arrays[1].is_stored);
+    assert_int_equal(t.terms.bounds[0], 1);
+    assert_int_equal(t.terms.bounds[1], 9);
+    assert_int_equal(t.terms.arrays[0].element, computed ? 4 : 0);
+    assert_int_equal(t.terms.arrays[1].element, computed ? 8 : 0);
+    assert_int_equal(t.terms.dims.n_results, computed ? 3 : 0);
+    if (!computed) continue;
+    assert_true(t.terms.dims.n_steps <= 16);
+    assert_int_equal(launch_eval(&t.terms.dims, &seven, room, dims, &f->diag), TN_OK);
+    assert_true(dims[0] == 7 && dims[1] == 7 && dims[2] == 3);
+    assert_true(t.terms.arrays[0].rank == 1 && t.terms.arrays[1].rank == 2);
+  }
+}
+
 /** A program of two launch indices of given names and sizes. */
 #define TWO_INDICES(first, a, second, b) \
   "%a = const i32 " a "\n"               \
@@ -258,9 +301,10 @@ static void linear_is_verified(void **state) {
 
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-  const struct CMUnitTest tests[] = {
-      TEST(from_linear),       TEST(from_sink),          TEST(from_program),
-      TEST(from_kernel_graph), TEST(launch_indices),     TEST(contradictions),
-      TEST(stages_in_order),   TEST(stages_are_checked), TEST(linear_is_verified)};
+  const struct CMUnitTest tests[] = {TEST(from_linear),        TEST(from_sink),
+                                     TEST(from_program),       TEST(terms_of_launches),
+                                     TEST(from_kernel_graph),  TEST(launch_indices),
+                                     TEST(contradictions),     TEST(stages_in_order),
+                                     TEST(stages_are_checked), TEST(linear_is_verified)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
