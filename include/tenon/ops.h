@@ -436,7 +436,9 @@ typedef struct tn_scan_desc {
 /** A loop of a plan: states that start as init[i] step `steps` times, each time from their old
     values. out[0 … n_states - 1] are the last states, and the next n_ys what the steps gave, along
    a new first axis. A step's kernels are compiled once, however many steps there are. What the body
-    builds of nothing that changes from step to step is computed before the loop. In a body,
+    builds of nothing that changes from step to step is computed before the loop. init and xs are
+    read before the body is called, and may be `out`. The body ends the scopes that it begins; what
+    other threads do with the context meanwhile is waited for after it. In a body,
     assigning to a state of the context, reading what belongs to the loop and functions of the host
     are refused; another tn_scan is not, up to 8 deep; a random operation draws the same in each
     step. Every out[i] is set, to an invalid tensor on failure. As jax.lax.scan. */

@@ -68,6 +68,12 @@ struct scope {
   struct dim_entry *sizes;
 };
 
+/** Scopes that the body of a loop found open, which it may not end. */
+typedef struct scope_floor {
+  scope *innermost;
+  size_t lost; /* inside of it */
+} scope_floor;
+
 struct tn_context {
   mem mem;
   diag diag;   /* of the call at hand, and the ir's */
@@ -100,6 +106,7 @@ struct tn_context {
 
   scope root, *scope; /* the outermost and the innermost */
   size_t lost_scopes; /* begun without memory, inside of the innermost */
+  scope_floor floor;
   handle_list owned;
   /* Invalid tensors that nobody owns: one stands for want of memory, one for all that was to be
      built while another call had the context. */

@@ -134,7 +134,7 @@ static tn_context *new_context(const tn_open_desc *o) {
                           .status = TN_ERR_BUSY,
                           .text = "the context was in another call when this was built: it is used "
                                   "by one thread at a time, and not from its callbacks"};
-  c->scope = &c->root;
+  c->scope = c->floor.innermost = &c->root;
   c->pending_end = &c->pending;
   c->threads = o->threads;
   c->math = o->math;

@@ -3,16 +3,18 @@
 #include "tensor/build.h"
 #include "tensor/call.h"
 #include "tensor/desc.h"
+#include "tensor/scope.h"
 
 typedef struct scan_job {
   tn_context *c;
   tn_scan_desc desc;
   tn_tensor *const *init, *const *xs;
   size_t n_states, n_xs, n_ys;
-  const node *range; /* held */
-  tn_tensor **given; /* index, states, entries */
-  tn_tensor **made;  /* next states, ys */
-  value *results;    /* in the context's arena */
+  const node *range;   /* held */
+  const node **starts; /* of the states, as they are before the body runs; held */
+  tn_tensor **given;   /* index, states, entries */
+  tn_tensor **made;    /* next states, ys */
+  value *results;      /* in the context's arena */
 } scan_job;
 
 enum { MOST_TENSORS = 1 << 16 };
@@ -47,8 +49,8 @@ static void open_body(void *arg) {
   const node *index = build_loop_index(&b, range, j->desc.reverse);
   give(j, 0, value_of(ir_cast(b.ir, index, DT_I64)));
   for (size_t i = 0; i < j->n_states; i++) {
-    value init = value_of(handle_typed(&b, j->init[i]));
-    give(j, 1 + i, build_loop_state(&b, range, i, init));
+    j->starts[i] = ir_retain(handle_typed(&b, j->init[i]));
+    give(j, 1 + i, build_loop_state(&b, range, i, value_of(j->starts[i])));
   }
   for (size_t i = 0; i < j->n_xs; i++)
     give(j, 1 + j->n_states + i, build_entry(&b, value_of(handle_typed(&b, j->xs[i])), index));
@@ -73,12 +75,16 @@ static tn_status open_lists(scan_job *j) {
   const mem *m = &j->c->mem;
   j->given = mem_calloc(m, 1 + j->n_states + j->n_xs, sizeof *j->given);
   j->made = mem_calloc(m, 1 + j->n_states + j->n_ys, sizeof *j->made);
-  if (j->given && j->made) return TN_OK;
+  j->starts = mem_calloc(m, 1 + j->n_states, sizeof *j->starts);
+  if (j->given && j->made && j->starts) return TN_OK;
   return diag_set(&j->c->diag, TN_ERR_MEMORY, "out of memory");
 }
 
 static void close_lists(scan_job *j) {
   const mem *m = &j->c->mem;
+  for (size_t i = 0; j->starts && i < j->n_states; i++) ir_release(j->c->ir, j->starts[i]);
+  ir_release(j->c->ir, j->range);
+  mem_free(m, j->starts, (1 + j->n_states) * sizeof *j->starts);
   mem_free(m, j->given, (1 + j->n_states + j->n_xs) * sizeof *j->given);
   mem_free(m, j->made, (1 + j->n_states + j->n_ys) * sizeof *j->made);
 }
@@ -106,7 +112,7 @@ static void close_body(void *arg) {
   value *made = arena_alloc(b.arena, (n + 1) * sizeof *made);
   value *inits = arena_alloc(b.arena, (j->n_states + 1) * sizeof *inits);
   for (size_t i = 0; i < n; i++) made[i] = value_of(handle_typed(&b, j->made[i]));
-  for (size_t i = 0; i < j->n_states; i++) inits[i] = value_of(handle_typed(&b, j->init[i]));
+  for (size_t i = 0; i < j->n_states; i++) inits[i] = value_of(j->starts[i]);
   const node *index = build_loop_index(&b, j->range, j->desc.reverse);
   const node **places = arena_alloc(b.arena, (j->n_ys + 1) * sizeof *places);
   for (size_t i = 0; i < j->n_ys; i++) places[i] = index;
@@ -115,40 +121,49 @@ static void close_body(void *arg) {
              j->results);
 }
 
-static failure *end(scan_job *j) {
+/** The context is taken again. */
+static failure *end(scan_job *j, bool balanced) {
   size_t n = j->n_states + j->n_ys;
-  failure *f = call_check(j->c, "scan", j->made, n, 0);
-  return f ? f : call_try(j->c, "scan", j->made, n, close_body, j);
+  failure *f = balanced ? call_check(j->c, "scan", j->made, n, 0) : NULL;
+  if (f || balanced) return f ? f : call_try(j->c, "scan", j->made, n, close_body, j);
+  diag_set(&j->c->diag, TN_ERR_ARGUMENT, "the body left a scope open that it began");
+  context_fail(j->c, "scan", NULL, 0);
+  return context_failure(j->c);
 }
 
-/** The caller's function, which uses the context as anybody does. */
-static tn_status call_body(scan_job *j) {
-  atomic_fetch_add(&j->c->bodies, 1);
-  context_leave(j->c);
+/** The caller's function, which uses the context as anybody does. Who took it meanwhile is waited
+    for. False where the body did not end the scopes that it began: they are ended for it. */
+static bool call_body(scan_job *j) {
+  tn_context *c = j->c;
+  const scope_floor before = scope_set_floor(c);
+  atomic_fetch_add(&c->bodies, 1);
+  context_leave(c);
   j->desc.body(j->desc.user, j->given[0], j->given + 1, j->given + 1 + j->n_states, j->made,
                j->made + j->n_states);
-  atomic_fetch_sub(&j->c->bodies, 1);
-  return context_take(j->c);
+  context_take_for_run(c);
+  atomic_fetch_sub(&c->bodies, 1);
+  return scope_end_to_floor(c, before);
+}
+
+static void refuse(tn_context *c, tn_tensor *out[], size_t n) {
+  for (size_t i = 0; out && i < n; i++) out[i] = call_refused(c);
 }
 
 void tn_scan(tn_context *c, const tn_scan_desc *given, tn_tensor *const init[], size_t n_states,
              tn_tensor *const xs[], size_t n_xs, tn_tensor *out[], size_t n_ys) {
   size_t n = n_states + n_ys;
   scan_job j = {.c = c, .init = init, .xs = xs, .n_states = n_states, .n_xs = n_xs, .n_ys = n_ys};
-  for (size_t i = 0; out && i < n; i++) out[i] = call_refused(c);
-  if (context_take(c) != TN_OK) return;
-  failure *f = begin(&j, given);
-  if (!f && call_body(&j) != TN_OK) { /* another thread has it: the range goes with the context */
-    close_lists(&j);
+  if (context_take(c) != TN_OK) {
+    refuse(c, out, n);
     return;
   }
-  if (!f) f = end(&j);
+  failure *f = begin(&j, given);
+  if (!f) f = end(&j, call_body(&j));
   for (size_t i = 0; out && i < n; i++) {
     out[i] = f ? call_invalid(c, failure_hold(f)) : handle_new(c);
     if (!f && out[i] != c->nobody) handle_set_value(out[i], j.results[i]);
   }
   failure_drop(c, f);
-  ir_release(c->ir, j.range);
   close_lists(&j);
   context_leave(c);
 }

@@ -118,22 +118,42 @@ static tn_status first_failure(tn_context *c) {
   return c->scope->first ? context_repeat(c, c->scope->first) : TN_OK;
 }
 
+static tn_status end_innermost(tn_context *c) {
+  if (!c->broken) run_scope(c);
+  tn_status s = c->broken ? context_repeat(c, c->broken) : first_failure(c);
+  close_scope(c);
+  return s;
+}
+
 tn_status tn_scope_end(tn_context *c) {
   tn_status s = context_take(c);
   if (s != TN_OK) return s;
-  if (c->lost_scopes) {
+  if (c->lost_scopes > c->floor.lost) {
     c->lost_scopes--;
     s = context_repeat(c, &c->no_memory);
-  } else if (!c->scope->outer) {
-    diag_set(&c->diag, TN_ERR_ARGUMENT, "no scope is open");
+  } else if (c->scope == c->floor.innermost) {
+    diag_set(&c->diag, TN_ERR_ARGUMENT, "%s",
+             c->scope->outer ? "the body of a loop did not begin this scope" : "no scope is open");
     s = context_fail(c, "scope_end", NULL, 0);
   } else {
-    if (!c->broken) run_scope(c);
-    s = c->broken ? context_repeat(c, c->broken) : first_failure(c);
-    close_scope(c);
+    s = end_innermost(c);
   }
   context_leave(c);
   return s;
+}
+
+scope_floor scope_set_floor(tn_context *c) {
+  scope_floor before = c->floor;
+  c->floor = (scope_floor){c->scope, c->lost_scopes};
+  return before;
+}
+
+bool scope_end_to_floor(tn_context *c, scope_floor before) {
+  bool any = c->lost_scopes > c->floor.lost || c->scope != c->floor.innermost;
+  c->lost_scopes = c->floor.lost;
+  while (c->scope != c->floor.innermost) end_innermost(c);
+  c->floor = before;
+  return !any;
 }
 
 void scope_free_all(tn_context *c) {

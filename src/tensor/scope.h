@@ -11,6 +11,12 @@ void scope_remove(tn_tensor *t);
 /** The handle no longer waits to be realised at the end of a scope. */
 void scope_stay(tn_tensor *t);
 
+/** The scopes that are open stay open until scope_end_to_floor. Returns the floor that was. */
+scope_floor scope_set_floor(tn_context *c);
+
+/** Ends the scopes begun since, and puts the floor back that was. False where there were any. */
+bool scope_end_to_floor(tn_context *c, scope_floor before);
+
 /** Frees all scopes and handles of a context, without running anything. */
 void scope_free_all(tn_context *c);
 

@@ -5,7 +5,11 @@
 #include "tensor_check.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 static int open_one(void **state) {
   *state = tn_open(NULL);
@@ -315,13 +319,33 @@ static void test_refusals(void **state) {
   }
 }
 
-static void check_scan_refused(tn_context *c, const tn_scan_desc *d, size_t n_states, tn_tensor *xs,
-                               tn_status status, const char *text) {
-  float got[2];
-  tn_tensor *init = floats(c, FLOATS(1, 2)), *out = NULL;
-  tn_scan(c, d, &init, n_states, &xs, xs != NULL, &out, 1 - n_states);
-  assert_int_equal(tn_read(out, TN_F32, got, sizeof got), status);
-  check_text(tn_message(c), text);
+/* What a body does to the context. */
+
+typedef struct changing {
+  tn_context *c;
+  tn_tensor *init;
+  int how;
+} changing;
+
+static void releasing_body(void *user, tn_tensor *index, tn_tensor *const state[],
+                           tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]) {
+  changing *k = user;
+  (void)index, (void)x, (void)y;
+  tn_release(k->init);
+  next[0] = tn_add(state[0], state[0]);
+}
+
+/** A loop starts from what it was given, whatever becomes of the handle. */
+static void test_released_init(void **state) {
+  changing k = {.c = *state};
+  tn_tensor *out;
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  k.init = tn_own(floats(k.c, FLOATS(1, 2)));
+  d.body = releasing_body;
+  d.user = &k;
+  d.steps = 2;
+  tn_scan(k.c, &d, &k.init, 1, NULL, 0, &out, 0);
+  check_floats(k.c, out, FLOATS(4, 8));
 }
 
 static void closing_body(void *user, tn_tensor *index, tn_tensor *const state[],
@@ -329,6 +353,104 @@ static void closing_body(void *user, tn_tensor *index, tn_tensor *const state[],
   (void)index, (void)x, (void)y;
   assert_int_equal(tn_close(user), TN_ERR_BUSY);
   next[0] = tn_add(state[0], state[0]);
+}
+
+/** Results may take the place of the inits. */
+static void test_in_place_of_inits(void **state) {
+  tn_context *c = *state;
+  tn_tensor *all = floats(c, FLOATS(1, 2));
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  d.body = closing_body;
+  d.user = c;
+  d.steps = 2;
+  tn_scan(c, &d, &all, 1, NULL, 0, &all, 0);
+  check_floats(c, all, FLOATS(4, 8));
+}
+
+static void scoping_body(void *user, tn_tensor *index, tn_tensor *const state[],
+                         tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]) {
+  changing *k = user;
+  (void)index, (void)x, (void)y;
+  for (int i = 0; i < k->how; i++) tn_scope_begin(k->c);
+  for (int i = 0; i > k->how; i--) assert_int_equal(tn_scope_end(k->c), TN_ERR_ARGUMENT);
+  next[0] = tn_add(state[0], state[0]);
+}
+
+/** A body ends the scopes that it begins, and no others. */
+static void test_scopes_of_a_body(void **state) {
+  for (int how = -2; how <= 2; how++) {
+    changing k = {.c = *state, .how = how};
+    float got[2];
+    tn_scan_desc d = TN_SCAN_DESC_INIT;
+    d.body = scoping_body;
+    d.user = &k;
+    d.steps = 2;
+    tn_scope_begin(k.c);
+    tn_tensor *outside = floats(k.c, FLOATS(1, 2)), *out;
+    tn_scan(k.c, &d, &outside, 1, NULL, 0, &out, 0);
+    assert_int_equal(tn_read(out, TN_F32, got, sizeof got), how > 0 ? TN_ERR_ARGUMENT : TN_OK);
+    if (how > 0) check_text(tn_message(k.c), "left a scope open");
+    check_floats(k.c, outside, FLOATS(1, 2));
+    assert_int_equal(tn_scope_end(k.c), how ? TN_ERR_ARGUMENT : TN_OK);
+    assert_int_equal(tn_scope_end(k.c), TN_ERR_ARGUMENT);
+    check_text(tn_message(k.c), "no scope is open");
+  }
+}
+
+/* Another thread has the context when the body ends. */
+
+typedef struct meeting {
+  tn_context *c;
+  atomic_int inside;
+  pthread_t thread;
+} meeting;
+
+static bool dawdle(void *user, const char *what, uint64_t done, uint64_t total) {
+  meeting *m = user;
+  (void)what, (void)done, (void)total;
+  if (!atomic_exchange(&m->inside, 1)) nanosleep(&(struct timespec){0, 100000000}, NULL);
+  return true;
+}
+
+static void *use_context(void *user) {
+  meeting *m = user;
+  check_floats(m->c, tn_neg(floats(m->c, FLOATS(5))), FLOATS(-5));
+  return NULL;
+}
+
+static void meeting_body(void *user, tn_tensor *index, tn_tensor *const state[],
+                         tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]) {
+  meeting *m = user;
+  (void)index, (void)x, (void)y;
+  next[0] = tn_add(state[0], state[0]);
+  assert_int_equal(pthread_create(&m->thread, NULL, use_context, m), 0);
+  while (!atomic_load(&m->inside)) sched_yield();
+}
+
+static void test_context_taken_meanwhile(void **state) {
+  (void)state;
+  meeting m = {.c = NULL};
+  tn_open_desc o = TN_OPEN_DESC_INIT;
+  o.progress = (tn_progress){dawdle, &m, NULL};
+  m.c = tn_open(&o);
+  tn_tensor *init = floats(m.c, FLOATS(1, 2)), *out;
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  d.body = meeting_body;
+  d.user = &m;
+  d.steps = 2;
+  tn_scan(m.c, &d, &init, 1, NULL, 0, &out, 0);
+  pthread_join(m.thread, NULL);
+  check_floats(m.c, out, FLOATS(4, 8));
+  check_ok(m.c, tn_close(m.c));
+}
+
+static void check_scan_refused(tn_context *c, const tn_scan_desc *d, size_t n_states, tn_tensor *xs,
+                               tn_status status, const char *text) {
+  float got[2];
+  tn_tensor *init = floats(c, FLOATS(1, 2)), *out = NULL;
+  tn_scan(c, d, &init, n_states, &xs, xs != NULL, &out, 1 - n_states);
+  assert_int_equal(tn_read(out, TN_F32, got, sizeof got), status);
+  check_text(tn_message(c), text);
 }
 
 static void test_closing_in_a_body(void **state) {
@@ -425,6 +547,10 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_reads_state, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_refusals, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_closing_in_a_body, open_one, close_one),
+      cmocka_unit_test_setup_teardown(test_released_init, open_one, close_one),
+      cmocka_unit_test_setup_teardown(test_in_place_of_inits, open_one, close_one),
+      cmocka_unit_test_setup_teardown(test_scopes_of_a_body, open_one, close_one),
+      cmocka_unit_test(test_context_taken_meanwhile),
       cmocka_unit_test_setup_teardown(test_arguments, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_depth, open_one, close_one),
       cmocka_unit_test(test_memory),
