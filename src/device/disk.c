@@ -238,16 +238,36 @@ static void trim_by_chance(disk *k, int folder, const kernel_key *key, size_t by
     disk_folder_trim(folder, k->mem, &b, NULL, &d);
 }
 
-void disk_write(disk *k, const kernel_key *const keys[], size_t n, const void *content,
-                size_t bytes, arena *a) {
-  if (!k || atomic_load(&k->full)) return;
-  int folder = folder_of(k);
-  if (folder < 0) return;
-  str s = str_new(a);
-  disk_file_write(&s, keys, n, content, bytes);
+typedef struct writing {
+  disk *k;
+  int folder;
+  const kernel_key *const *keys;
+  size_t n;
+  disk_content *content;
+  void *user;
+  arena arena;
+} writing;
+
+static void write_file(void *arg) {
+  writing *w = arg;
+  str content = str_new(&w->arena), s = str_new(&w->arena);
+  w->content(w->user, &content);
+  disk_file_write(&s, w->keys, w->n, content.at, content.n);
   if (s.n > most_file_bytes) return;
-  if (is_allowed(s.n) && place(folder, keys, n, &s))
-    trim_by_chance(k, folder, keys[0], s.n);
+  if (is_allowed(s.n) && place(w->folder, w->keys, w->n, &s))
+    trim_by_chance(w->k, w->folder, w->keys[0], s.n);
   else
-    say_full(k, errno);
+    say_full(w->k, errno);
+}
+
+void disk_write(disk *k, const kernel_key *const keys[], size_t n, disk_content *content,
+                void *user) {
+  diag d = {0};
+  writing w = {.k = k, .keys = keys, .n = n, .content = content, .user = user};
+  if (!k || atomic_load(&k->full)) return;
+  w.folder = folder_of(k);
+  if (w.folder < 0) return;
+  arena_init(&w.arena, k->mem, &d);
+  if (diag_catch(&d, write_file, &w) != TN_OK) say(k, "a file is not written: ", d.text);
+  arena_free(&w.arena);
 }

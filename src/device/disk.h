@@ -30,9 +30,11 @@ void disk_free(disk *k, disk_file *f);
 /** Says that what a file holds for a key is wrong, and removes it. */
 void disk_refuse(disk *k, const kernel_key *key, const char *why);
 
-/** Keeps content for some keys, in place of what there was. Raises through the arena without
-    memory. */
-void disk_write(disk *k, const kernel_key *const keys[], size_t n, const void *content,
-                size_t bytes, arena *a);
+/** Appends the content of a file; raises through the string's arena. */
+typedef void disk_content(void *user, str *to);
+
+/** Keeps content for some keys, in place of what there was; nothing without memory for it. */
+void disk_write(disk *k, const kernel_key *const keys[], size_t n, disk_content *content,
+                void *user);
 
 #endif

@@ -59,6 +59,8 @@ static const char *recall(const identity_ask *q, const kernel_key *key) {
   return identity;
 }
 
+static void add_text(void *user, str *to) { str_add_bytes(to, user, strlen(user)); }
+
 /** Asks the compiler itself. */
 static const char *ask(const identity_ask *q, void *compiler) {
   const device_target *t = q->target;
@@ -69,7 +71,7 @@ static const char *ask(const identity_ask *q, void *compiler) {
   q->output->n = 0;
   kernel_key key;
   const kernel_key *keys[] = {&key};
-  if (find_key(q, &key)) disk_write(q->disk, keys, 1, said, strlen(said), q->arena);
+  if (find_key(q, &key)) disk_write(q->disk, keys, 1, add_text, (void *)said);
   const char *identity = keep(q, said, false);
   if (!identity) diag_raise(q->arena->diag, TN_ERR_MEMORY, "out of memory");
   return identity;

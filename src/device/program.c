@@ -167,15 +167,24 @@ static void find_on_disk(compilation *c, request *r) {
   disk_free(c->disk, &c->file);
 }
 
+typedef struct made_piece {
+  const made_kernel *made;
+  size_t n;
+  const tn_code *code;
+} made_piece;
+
+static void add_piece(void *user, str *to) {
+  const made_piece *p = user;
+  piece_write(to, p->code, p->made, p->n);
+}
+
 /** Keeps what a call of the compiler made. */
 static void keep_on_disk(compilation *c, const made_kernel made[], request *const requests[],
                          size_t n, const tn_code *code) {
-  if (!c->disk) return;
-  str s = str_new(c->arena);
-  const kernel_key **keys = arena_alloc(c->arena, n * sizeof *keys);
+  const kernel_key *keys[MOST_BATCH];
+  made_piece p = {made, n, code};
   for (size_t i = 0; i < n; i++) keys[i] = &requests[i]->key;
-  piece_write(&s, code, made, n);
-  disk_write(c->disk, keys, n, s.at, s.n, c->arena);
+  disk_write(c->disk, keys, n, add_piece, &p);
 }
 
 /* Stages. */

@@ -366,7 +366,7 @@ static void make(void *arg) {
 #ifdef TENON_VERIFY
   kept_check(m->p, r, ir_arena(m->g));
 #endif
-  if (is_kept) kept_write(m->p, r, &kept, ir_arena(m->g));
+  if (is_kept) kept_write(m->p, r, &kept);
 }
 
 tn_status executable_make(executable **out, const executable_request *r, const mem *m, diag *d) {

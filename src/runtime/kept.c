@@ -150,11 +150,22 @@ bool kept_find(executable *p, const executable_request *r, const kept_graph *g) 
   return is_whole;
 }
 
-void kept_write(const executable *p, const executable_request *r, const kept_graph *g, arena *a) {
+/* Keeping. */
+
+typedef struct keeping {
+  const executable *p;
+  const executable_request *r;
+  const kept_graph *g;
+} keeping;
+
+static void add_plan(void *user, str *to) {
+  const keeping *k = user;
+  kept_add(to, k->p, k->r, k->g);
+}
+
+void kept_write(const executable *p, const executable_request *r, const kept_graph *g) {
   const kernel_key *keys[] = {&g->key};
-  str s = str_new(a);
-  kept_add(&s, p, r, g);
-  disk_write(r->disk, keys, 1, s.at, s.n, a);
+  disk_write(r->disk, keys, 1, add_plan, &(keeping){p, r, g});
 }
 
 /* Checking. */

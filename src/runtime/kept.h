@@ -31,8 +31,8 @@ bool kept_read(executable *p, const executable_request *r, const kept_graph *g, 
 /** Finds an executable on disk, with all its kernels. */
 bool kept_find(executable *p, const executable_request *r, const kept_graph *g);
 
-/** Keeps one there; `a` is where it is put together. */
-void kept_write(const executable *p, const executable_request *r, const kept_graph *g, arena *a);
+/** Keeps one there, if it can. */
+void kept_write(const executable *p, const executable_request *r, const kept_graph *g);
 
 /** Raises TN_ERR_INTERNAL for an executable that kept_find would not take from its file. */
 void kept_check(const executable *p, const executable_request *r, arena *a);

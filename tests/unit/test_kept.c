@@ -769,7 +769,7 @@ static void what_would_write_elsewhere_is_no_plan(void **state) {
 
 static void write_changed(void *arg) {
   inner *k = arg;
-  kept_write(k->made, &k->request, &k->graph, ir_arena(k->ir));
+  kept_write(k->made, &k->request, &k->graph);
 }
 
 typedef struct search {
@@ -901,6 +901,43 @@ static void memory_may_run_out(void **state) {
   }
 }
 
+/** Makes a plan whose kernels are on disk, with an allocation that fails; how many there were. */
+static size_t make_failing(fixture *f, size_t fail_at, tn_status *s) {
+  counting m = {.fail_at = 0};
+  tn_open_desc d = desc_of(f);
+  tn_plan *plan = NULL;
+  d.allocator = (tn_allocator){counting_alloc, counting_release, &m, counting_destroy};
+  paths l = list(f, true);
+  for (size_t i = 0; i < l.n; i++) unlink(l.at[i]);
+  tn_context *c = tn_open(&d);
+  m.calls = 0;
+  m.fail_at = fail_at;
+  *s = make_plan(c, &usual, &plan);
+  size_t calls = m.calls;
+  m.fail_at = 0;
+  if (*s == TN_OK) run_plan(c, plan, &usual, ROWS, (float[N]){0});
+  check_ok(c, tn_close(c));
+  assert_int_equal(m.out, 0);
+  return calls;
+}
+
+/** A plan that is made is used, be there memory for its file or not. */
+static void memory_may_run_out_for_the_file(void **state) {
+  fixture *f = *state;
+  tn_status s;
+  size_t unwritten = 0;
+  process(f, &usual);
+  for (size_t at = make_failing(f, 0, &s); at && !unwritten; at--) {
+    make_failing(f, at, &s);
+    if (!strstr(f->remark, "a file is not written: out of memory")) continue;
+    unwritten++;
+    assert_int_equal(s, TN_OK);
+    assert_int_equal(f->remarks, 1);
+    assert_int_equal(process(f, &usual), 0);
+  }
+  assert_true(unwritten > 0);
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void) {
@@ -924,6 +961,7 @@ int main(void) {
       WITH(runs_keep_to_what_kernels_are_made_for),
       WITH(values_of_kernels_are_known),
       WITH(memory_may_run_out),
+      WITH(memory_may_run_out_for_the_file),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
