@@ -150,6 +150,54 @@ static void test_lengths_vary(void **state) {
   }
 }
 
+static void counting_body(void *user, tn_tensor *index, tn_tensor *const state[],
+                          tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]) {
+  (void)user, (void)x, (void)y;
+  next[0] = tn_add(state[0], tn_mul(state[0], tn_cast(index, TN_F32)));
+}
+
+static void nested_counting_body(void *user, tn_tensor *index, tn_tensor *const state[],
+                                 tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]) {
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  (void)index, (void)x, (void)y;
+  d.body = counting_body;
+  d.steps = 4;
+  tn_scan(user, &d, state, 1, NULL, 0, next, 0);
+}
+
+/** Steps are one kernel, however long their loops are and wherever these are. */
+static void test_one_kernel(void **state) {
+  tn_context *c = *state;
+  tn_tensor *init = floats(c, FLOATS(1, 2)), *out[3];
+  float got[2], want[3] = {1, 1, 1};
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  d.body = counting_body;
+  for (int i = 0; i < 2; i++) {
+    d.steps = 3 + 2 * i;
+    tn_scan(c, &d, &init, 1, NULL, 0, &out[i], 0);
+    for (int t = 0; t < d.steps; t++) want[i] += want[i] * (float)t;
+  }
+  d.body = nested_counting_body;
+  d.user = c;
+  d.steps = 2;
+  tn_scan(c, &d, &init, 1, NULL, 0, &out[2], 0);
+  for (int t = 0; t < 8; t++) want[2] += want[2] * (float)(t % 4);
+  tn_plan *plan;
+  tn_binding *b;
+  check_ok(c, tn_plan_compile(c, out, 2, NULL, &plan));
+  assert_int_equal(executable_kernels(plan->executable), 1);
+  check_ok(c, tn_plan_compile(c, out, 3, NULL, &plan));
+  assert_int_equal(executable_kernels(plan->executable),
+                   2); /* and the outer loop's, which copies */
+  check_ok(c, tn_plan_bind(plan, &b));
+  check_ok(c, tn_binding_run(b));
+  static const char *const names[] = {"0", "1", "2"};
+  for (int i = 0; i < 3; i++) {
+    check_ok(c, tn_binding_read(b, names[i], TN_F32, got, sizeof got));
+    assert_true(got[0] == want[i] && got[1] == 2 * want[i]);
+  }
+}
+
 /** What depends on no step is computed before the loop, and once. */
 static void closed_body(void *user, tn_tensor *index, tn_tensor *const state[],
                         tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]) {
@@ -542,6 +590,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_entries, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_at_once, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_lengths_vary, open_one, close_one),
+      cmocka_unit_test_setup_teardown(test_one_kernel, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_computed_before, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_nested, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_reads_state, open_one, close_one),
