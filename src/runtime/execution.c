@@ -14,7 +14,7 @@ typedef struct resident {
   size_t buffer; /* SIZE_MAX: the arrays of the step's kernel's own */
 } resident;
 
-/** An input, and the step after which none reads it. */
+/** An input, and the step after which none reads it: in a loop, the outermost one around. */
 typedef struct last_read {
   execution *execution;
   size_t buffer, step;
@@ -160,12 +160,18 @@ static void add_command(execution *e, tn_commands *c, size_t i) {
   }
 }
 
+static size_t outermost(const executable *p, size_t step) {
+  while (p->steps[step].around != SIZE_MAX) step = p->steps[step].around;
+  return step;
+}
+
 static void find_last_reads(execution *e) {
   const executable *p = e->p;
   e->last_reads = arena_calloc(&e->arena, p->n_buffers + 1, sizeof *e->last_reads);
+  for (size_t i = 0; i < p->n_buffers; i++) e->last_reads[i] = (last_read){e, i, SIZE_MAX};
   for (size_t i = 0; i < p->n_steps; i++)
     for (size_t k = 0; k < p->steps[i].n_buffers; k++)
-      e->last_reads[p->steps[i].buffers[k]] = (last_read){e, p->steps[i].buffers[k], i};
+      e->last_reads[p->steps[i].buffers[k]].step = outermost(p, i);
 }
 
 static tn_status tell_read(void *user, tn_failure *failure) {
@@ -587,6 +593,13 @@ static tn_status copy_inits(execution *e, const part *p, diag *d) {
   return s;
 }
 
+/** All trips are done, or there were none. */
+static void end_loop(execution *e, size_t step) {
+  if (e->is_profiled) note_times(e, step, e->stamps[2 * step], clock_now());
+  for (size_t i = 0; e->tell && i < e->p->n_buffers; i++)
+    if (e->last_reads[i].step == step && e->p->buffers[i].role == ROLE_INPUT) e->tell(e->user, i);
+}
+
 /** The place after a loop's beginning: its first step, or its end. */
 static tn_status begin_loop(execution *e, size_t *at, diag *d) {
   const part *p = &e->parts[*at];
@@ -596,7 +609,7 @@ static tn_status begin_loop(execution *e, size_t *at, diag *d) {
   if (trips_of(e, p) > 0 && e->p->steps[p->step].n_steps) {
     begin_trip(e, p);
   } else {
-    if (e->is_profiled) note_times(e, p->step, e->stamps[2 * p->step], clock_now());
+    end_loop(e, p->step);
     *at = p->other;
   }
   return s;
@@ -608,8 +621,8 @@ static void end_trip(execution *e, size_t *at) {
   if (++e->trip[loop->step] < trips_of(e, loop)) {
     begin_trip(e, loop);
     *at = e->parts[*at].other;
-  } else if (e->is_profiled) {
-    note_times(e, loop->step, e->stamps[2 * loop->step], clock_now());
+  } else {
+    end_loop(e, loop->step);
   }
 }
 

@@ -30,8 +30,9 @@ tn_status execution_sizes(execution *e, const int64_t **sizes, diag *d);
 /** The bytes of all that lives between two steps, with the present values. */
 tn_status execution_scratch(execution *e, uint64_t *bytes, diag *d);
 
-/** Has the runs tell of each input once no later step reads it: `tell` is called between two steps,
-    on the thread that they run on. Before the first run. */
+/** Has the runs tell of each input that is read, once, when no later step or trip reads it: `tell`
+    is called between two steps, on the thread that they run on or the one that waits for them.
+    Before the first run. */
 void execution_watch_inputs(execution *e, void (*tell)(void *user, size_t buffer), void *user);
 
 /** Runs and waits for the end. TN_ERR_ARGUMENT names what has no value. */
