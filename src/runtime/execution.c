@@ -65,9 +65,10 @@ struct execution {
   int64_t *first, *busy; /* with them: when it first began, and how long it ran in all trips */
   int64_t *times;        /* how often */
   bool is_profiled;
-  bool has_stamps; /* of the last run */
-  int64_t *work_sizes, *work_room;
-  bool has_work_sizes; /* those of the values */
+  bool has_stamps;            /* of the last run */
+  bool has_run, is_told;      /* the next two are those of `ran` */
+  int64_t *told, *work_sizes; /* as `sizes`; and those of what kernels do */
+  int64_t *ran, *work_room;   /* the values of the last run */
 };
 
 /* Opening: everything a run needs, but memory for data. */
@@ -143,6 +144,8 @@ static void open_arrays(execution *e) {
   e->launch_values = arena_calloc(a, p->n_steps + 1, sizeof *e->launch_values);
   e->hosts = arena_calloc(a, p->n_steps + 1, sizeof *e->hosts);
   e->trip = arena_calloc(a, p->n_steps + 1, sizeof *e->trip);
+  e->ran = arena_calloc(a, p->n_vars + 1, sizeof *e->ran);
+  e->told = arena_calloc(a, p->sizes.n_results + 1, sizeof *e->told);
   e->work_sizes = arena_calloc(a, p->work_sizes.n_results + 1, sizeof *e->work_sizes);
   e->work_room = arena_calloc(a, p->work_sizes.n_steps + 1, sizeof *e->work_room);
 }
@@ -318,7 +321,7 @@ tn_status execution_set_var(execution *e, size_t var, int64_t value, diag *d) {
   if (e->has_value[var] && e->values[var] == value) return TN_OK;
   e->values[var] = value;
   e->has_value[var] = true;
-  e->is_sized = e->is_placed = e->has_work_sizes = false;
+  e->is_sized = e->is_placed = false;
   return TN_OK;
 }
 
@@ -649,10 +652,18 @@ static void lay_out_times(execution *e) {
   }
 }
 
+static void note_values(execution *e) {
+  size_t bytes = e->p->n_vars * sizeof *e->ran;
+  e->is_told = e->is_told && !memcmp(e->ran, e->values, bytes);
+  memcpy(e->ran, e->values, bytes);
+  e->has_run = true;
+}
+
 tn_status execution_run(execution *e, diag *d) {
   e->arena.diag = d;
   tn_status s = prepare(e, d);
   if (s != TN_OK) return s;
+  note_values(e);
   for (size_t i = 0; i < e->p->n_steps; i++) e->hosts[i].is_done = false;
   e->has_stamps = false;
   for (size_t i = 0; e->is_profiled && i < e->p->n_steps; i++) e->times[i] = e->busy[i] = 0;
@@ -693,27 +704,35 @@ tn_status execution_profile(execution *e, bool on, diag *d) {
   return s;
 }
 
-static work_amount work_of_step(execution *e, const executable_step *step) {
-  work_amount w = {0, 0};
+/** Finds the sizes of the last run; false before any. */
+static bool find_told(execution *e) {
+  const executable *p = e->p;
   diag d = {0};
-  if (!e->is_sized) return w;
-  if (step->kind == STEP_LOOP) return w;
-  if (step->kind == STEP_CUSTOM) {
-    for (size_t i = 0; i < step->n_buffers; i++) w.bytes += (double)bytes_of(e, step->buffers[i]);
-    return w;
-  }
-  const executable_work *x = &e->p->works[step->program];
-  if (!e->has_work_sizes)
-    e->has_work_sizes =
-        launch_eval(&e->p->work_sizes, e->values, e->work_room, e->work_sizes, &d) == TN_OK;
-  return e->has_work_sizes ? work_amount_of(x->items, x->n_items, e->work_sizes + x->first) : w;
+  if (e->has_run && !e->is_told)
+    e->is_told = launch_eval(&p->sizes, e->ran, e->room, e->told, &d) == TN_OK &&
+                 launch_eval(&p->work_sizes, e->ran, e->work_room, e->work_sizes, &d) == TN_OK;
+  return e->is_told;
 }
 
-/** How often a step runs with the present sizes. */
+static work_amount work_of_step(const execution *e, const executable_step *step) {
+  work_amount w = {0, 0};
+  const executable *p = e->p;
+  if (step->kind == STEP_KERNEL) {
+    const executable_work *x = &p->works[step->program];
+    return work_amount_of(x->items, x->n_items, e->work_sizes + x->first);
+  }
+  for (size_t i = 0; step->kind == STEP_CUSTOM && i < step->n_buffers; i++) {
+    size_t b = step->buffers[i];
+    w.bytes += (double)e->told[b] * (double)dtype_bytes(p->buffers[b].dtype);
+  }
+  return w;
+}
+
+/** How often a step ran. */
 static uint64_t times_of(const execution *e, const executable_step *step) {
   uint64_t times = 1;
-  for (; e->is_sized && step->around != SIZE_MAX; step = &e->p->steps[step->around]) {
-    int64_t trips = e->sizes[e->p->steps[step->around].trips];
+  for (; step->around != SIZE_MAX; step = &e->p->steps[step->around]) {
+    int64_t trips = e->told[e->p->steps[step->around].trips];
     times *= trips > 0 ? (uint64_t)trips : 0;
   }
   return times;
@@ -722,10 +741,13 @@ static uint64_t times_of(const execution *e, const executable_step *step) {
 bool execution_step_at(execution *e, size_t i, execution_step *out) {
   if (i >= e->p->n_steps) return false;
   const executable_step *step = &e->p->steps[i];
-  *out = (execution_step){.name = step->name, .kernel = SIZE_MAX, .work = work_of_step(e, step)};
+  *out = (execution_step){.name = step->name, .kernel = SIZE_MAX, .times = 1};
   if (step->kind == STEP_KERNEL) out->kernel = step->program;
   out->n_steps = step->n_steps;
-  out->times = times_of(e, step);
+  if (find_told(e)) {
+    out->work = work_of_step(e, step);
+    out->times = times_of(e, step);
+  }
   out->work.operations *= (double)out->times;
   out->work.bytes *= (double)out->times;
   if (!e->has_stamps) return true;

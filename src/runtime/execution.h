@@ -47,9 +47,9 @@ tn_buffer *execution_buffer(execution *e, size_t buffer);
 typedef struct execution_step {
   const char *name;   /* what it computes; as long as the executable */
   size_t kernel;      /* its number among the different ones; SIZE_MAX: a host function, a loop */
-  work_amount work;   /* all times, with the present values; 0 where that is not known */
+  work_amount work;   /* all times, in the last run; 0 where that is not known */
   size_t n_steps;     /* of a loop: how many that follow are run in its trips; else 0 */
-  uint64_t times;     /* it runs with the present values: in a loop once a trip */
+  uint64_t times;     /* it ran in the last run: in a loop once a trip; 1 before any */
   int64_t begin, end; /* ns since the last run's first step began, where it was profiled; else 0.
                          Steps of a loop: as if each ran all trips before the next one began */
 } execution_step;

@@ -76,6 +76,23 @@ static void steps_tell_what_they_do(void **state) {
   assert_true(step_at(b, 0).operations == 2 * N);
 }
 
+/** What was given since, and memory was asked for, has not run. */
+static void steps_are_those_of_the_last_run(void **state) {
+  tn_binding *b = bind(*state);
+  tn_memory m = TN_MEMORY_INIT;
+  tn_binding_input(b, "x", tn_shape(N, K), TN_F32, data, sizeof data);
+  check_bound(b, tn_binding_memory(b, &m));
+  assert_true(step_at(b, 0).operations == 0);
+  for (int64_t k = 1; k <= K; k *= 2) {
+    run(b, k);
+    tn_binding_input(b, "x", tn_shape(N, K + 1 - k), TN_F32, data, sizeof data / K * (K + 1 - k));
+    assert_true(step_at(b, 0).operations == 2 * N * k);
+    check_bound(b, tn_binding_memory(b, &m));
+    assert_true(step_at(b, 0).operations == 2 * N * k);
+    assert_true(step_at(b, 1).bytes == 2 * N * sizeof(float));
+  }
+}
+
 /** Of a large array a part is read. */
 static void bytes_are_those_that_are_read(void **state) {
   tn_context *c = *state;
@@ -191,10 +208,11 @@ static void plans_without_steps_have_none(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      WITH(steps_tell_what_they_do),       WITH(profiled_runs_tell_when),
-      WITH(failed_runs_tell_nothing),      WITH(what_is_not_there_is_refused),
-      WITH(plans_without_steps_have_none), WITH(bytes_are_those_that_are_read),
-      WITH(memory_is_known_before_runs),   WITH(weights_and_states_count),
+      WITH(steps_tell_what_they_do),       WITH(steps_are_those_of_the_last_run),
+      WITH(profiled_runs_tell_when),       WITH(failed_runs_tell_nothing),
+      WITH(what_is_not_there_is_refused),  WITH(plans_without_steps_have_none),
+      WITH(bytes_are_those_that_are_read), WITH(memory_is_known_before_runs),
+      WITH(weights_and_states_count),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
