@@ -32,9 +32,10 @@
    tn_num, tn_int and tn_full, where slices and assigns begin and how much padding is before an
    axis, keys of random numbers. Where a graph comes that differs from one before in such numbers
    alone, it is compiled once more, with those that differ as variables, and what was made then
-   serves all their values: a loop compiles its first two steps. Sizes are no such numbers, nor are
-   those of plans and models. Results are the same but for roundings, where the compiler had made
-   use of a number, as of a power's exponent.
+   serves all their values: a loop whose steps differ in the same numbers compiles the first two. A
+   number that differs for the first time later, or from one that it was equal to until then, costs
+   one more. Sizes are no such numbers, nor are those of plans and models. Results are the same but
+   for roundings, where the compiler had made use of a number, as of a power's exponent.
 
    Kernels that were compiled, and what graphs became of them, are kept on disk too, in the folder
    of `cache_dir`, 1 GiB at most: of more, what was not used for the longest time goes. Later
@@ -122,7 +123,9 @@ typedef struct tn_progress {
       compiled, with `total`; where there are none, once with 0 of 0. Kernels that prepare a model's
       weights come first, and `total` grows when those of its runs are known. The compilers run
       side by side, after the last kernel of either was written: they cannot be cancelled. Kernels
-      that were compiled before are counted too. Returning false cancels the work, which then
+      that were compiled before are counted too. Where a plan is found on disk nothing is written:
+      it is called once, with `total` of its kernels done; and not at all where the context has what
+      it made of a graph that is realised again. Returning false cancels the work, which then
       returns TN_ERR_CANCELLED. */
   bool (*step)(void *user, const char *what, uint64_t done, uint64_t total);
   void *user;

@@ -1,6 +1,6 @@
 /* What realising compiled, for graphs that are the same but for the buffers they read and for
-   scalars: a loop compiles its step once, and once more when the first of its scalars is another.
-   The second time it is compiled with those that differ as variables. Bounded, and dropped where
+   scalars: a loop compiles its step once, and once more when a scalar is another for the first
+   time, with all that have differed so far as variables. Bounded, and dropped where
    memory runs out; what is dropped gives its programs back. */
 #ifndef TENON_TENSOR_EXECUTABLE_CACHE_H
 #define TENON_TENSOR_EXECUTABLE_CACHE_H

@@ -199,6 +199,37 @@ static void steps_are_told_alike(void **state) {
   }
 }
 
+typedef struct told {
+  int calls, unfinished;
+  uint64_t total;
+} told;
+
+static bool take_progress(void *user, const char *what, uint64_t done, uint64_t total) {
+  told *t = user;
+  (void)what;
+  t->calls++;
+  t->unfinished += done < total;
+  t->total = total;
+  return true;
+}
+
+/** Of a plan that is found only the end is told. */
+static void progress_is_told_alike(void **state) {
+  fixture *f = *state;
+  told t[2] = {{0}};
+  for (int again = 0; again < 2; again++) {
+    tn_plan *plan;
+    tn_open_desc d = desc_of(f);
+    d.progress = (tn_progress){take_progress, &t[again], NULL};
+    tn_context *c = tn_open(&d);
+    check_ok(c, make_plan(c, &usual, &plan));
+    assert_int_equal(f->found, again ? f->plans : 0);
+    assert_int_equal(t[again].calls - t[again].unfinished, f->plans);
+    check_ok(c, tn_close(c));
+  }
+  assert_true(t[0].unfinished > 1 && t[1].unfinished == 0 && t[1].total == t[0].total);
+}
+
 /** What is realised without a plan is found too. */
 static void what_is_realised_is_found(void **state) {
   fixture *f = *state;
@@ -944,6 +975,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       WITH(a_second_process_schedules_nothing),
       WITH(steps_are_told_alike),
+      WITH(progress_is_told_alike),
       WITH(what_is_realised_is_found),
       WITH(what_varies_is_in_no_key),
       WITH(host_functions_are_steps_too),
