@@ -75,6 +75,12 @@ static cache_counts counts(const command *c) {
 
 /* Compiling. */
 
+/** What a compilation takes is told of one that is done, all of it: nothing is found on disk. */
+static void leave_disk(command *c) {
+  disk_close(c->context->disk);
+  c->context->disk = NULL;
+}
+
 static void watch_compilation(bench *b, bool on) {
   const bench_options *o = b->c->options;
   b->c->context->explanation = on && o->compile ? &b->compilation : NULL;
@@ -195,9 +201,9 @@ static uint64_t compiled(const bench *b) { return b->after.compiled - b->before.
 static uint64_t kernels(const bench *b) { return compiled(b) + b->after.found - b->before.found; }
 
 static const char *kernel_name(const explanation *x, size_t kernel) {
-  size_t i = 0;
-  while (x->steps.at[i].kernel != kernel) i++;
-  return x->steps.at[i].name;
+  for (size_t i = 0; i < x->steps.n; i++)
+    if (x->steps.at[i].kernel == kernel) return x->steps.at[i].name;
+  return "";
 }
 
 static json_t *json_cost(const char *name, arena *a, const explained_cost *cost) {
@@ -335,6 +341,7 @@ static int act(command *c) {
   k.desc = load_sizes(c, &o->size);
   command_open(c, o->device, o->threads);
   command_check_open(c);
+  if (o->compile) leave_disk(c);
   explanation_open(&k.b.compilation, &mem_system, false);
   tn_status s = diag_catch(&c->diag, run, &k);
   explanation_free(&k.b.compilation);
@@ -361,11 +368,11 @@ const verb verb_bench = {
         "(null where not known); compile_ms (of this process: a workload's plan; a model's\n"
         "loading and first run); kernels, and compiled, those of them not found in any cache;\n"
         "peak_bytes, the most memory that the process had.\n\n"
-        "--compile: passes as they run, over all kernels together, with the nodes that they made\n"
-        "and the rules that fired; render is the writing of sources, compiler what compiles them,\n"
-        "on several threads at once. With --json also compile: passes and kernels, each with "
-        "name,\n"
-        "ms, nodes and rules.",
+        "--compile: nothing is found on disk, nor kept there. Passes as they run, over all "
+        "kernels\n"
+        "together, with the nodes that they made and the rules that fired; render is the writing\n"
+        "of sources, compiler what compiles them, on several threads at once. With --json also\n"
+        "compile: passes and kernels, each with name, ms, nodes and rules.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .options_bytes = sizeof(bench_options),

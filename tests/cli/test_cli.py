@@ -258,6 +258,19 @@ class Cache(Case):
         self.assertEqual(self.bench(CC="gcc-told", TENON_CC="", PATH=path), (0, ""))
         self.assertFalse(told.exists())
 
+    def test_what_is_told_of_a_compilation_is_compiled(self):
+        path = model(self.file("m.onnx"), [helper.make_node("Exp", ["w"], ["e"]),
+                                           helper.make_node("MatMul", ["x", "e"], ["y"])],
+                     [value("x", TensorProto.FLOAT, (4, 64))],
+                     [value("y", TensorProto.FLOAT, (4, 64))],
+                     initializer=[onnx.numpy_helper.from_array(np.ones((64, 64), np.float32), "w")])
+        for work in path, "add:8x8":
+            for args, all_of_them in (((), True), ((), False), (("--compile",), True)):
+                told = json.loads(tenon("bench", work, "--repeat", "1", "--json", *args,
+                                        env=self.env).stdout)
+                self.assertEqual(told["compiled"], told["kernels"] if all_of_them else 0)
+            self.assertTrue(all(kernel["name"] for kernel in told["compile"]["kernels"]))
+
     def test_it_is_shown_trimmed_and_cleared(self):
         empty = {"folder": str(self.cache), "entries": 0, "plans": 0, "bytes": 0,
                  "limit": 1 << 30}
