@@ -12,7 +12,9 @@
 
 #include <cmocka.h>
 
+#include <inttypes.h>
 #include <math.h>
+#include <sys/mman.h>
 #include <time.h>
 
 /** An allocator that counts what is out, and fails beyond a limit. */
@@ -445,21 +447,71 @@ static void copies_between_devices(void **state) {
   test_free(seen);
 }
 
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+
+/** Whether somebody asked for large pages where an address is. */
+static bool has_large_pages(const void *address) {
+  char line[512];
+  bool is_there = false, asked = false;
+  uintptr_t from, to, at = (uintptr_t)address;
+  FILE *f = fopen("/proc/self/smaps", "r");
+  while (f && fgets(line, sizeof line, f)) {
+    if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &from, &to) == 2)
+      is_there = from <= at && at < to;
+    if (is_there && !strncmp(line, "VmFlags:", 8)) asked = strstr(line, " hg") != NULL;
+  }
+  if (f) fclose(f);
+  return asked;
+}
+
+static bool asks_for_large_pages(fixture *f, const mem *m) {
+  table *t;
+  tn_device *device;
+  tn_buffer *b;
+  tn_span span;
+  ok(f, table_open(&t, &(table_desc){.mem = m, .threads = 1}, &f->diag));
+  ok(f, table_device(t, "CPU", &device, &f->diag));
+  ok(f, buffer_open(device, 8 << 20, &b, &f->diag));
+  ok(f, buffer_span(b, &span, &f->diag));
+  bool asked = has_large_pages(device_host_pointer(&span));
+  buffer_release(b);
+  table_close(t);
+  return asked;
+}
+
+/** What kind of pages memory of a caller's allocator has is the caller's to say. */
+static void pages_of_other_allocators_are_left_alone(void **state) {
+  fixture *f = *state;
+  void *probe = mmap(NULL, 4 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  assert_ptr_not_equal(probe, MAP_FAILED);
+  bool can = !madvise(probe, 4 << 20, MADV_HUGEPAGE) && has_large_pages(probe);
+  munmap(probe, 4 << 20);
+  assert_false(asks_for_large_pages(f, &f->mem));
+  assert_int_equal(asks_for_large_pages(f, &mem_system), can);
+}
+
+#endif
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-  const struct CMUnitTest tests[] = {TEST(blocks_are_reused),
-                                     TEST(budget_bounds_what_is_kept),
-                                     TEST(blocks_have_every_size),
-                                     TEST(many_blocks_are_kept),
-                                     TEST(what_is_kept_goes_before_memory_runs_out),
-                                     TEST(buffers_allocate_late),
-                                     TEST(views_of_views),
-                                     TEST(buffers_are_cleared_when_asked),
-                                     TEST(host_memory_is_used_as_it_is),
-                                     TEST(buffers_are_shared_by_threads),
-                                     TEST(every_type_converts),
-                                     TEST(bools_are_zero_or_one),
-                                     TEST(too_much_is_refused),
-                                     TEST(copies_between_devices)};
+  const struct CMUnitTest tests[] = {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    TEST(pages_of_other_allocators_are_left_alone),
+#endif
+    TEST(blocks_are_reused),
+    TEST(budget_bounds_what_is_kept),
+    TEST(blocks_have_every_size),
+    TEST(many_blocks_are_kept),
+    TEST(what_is_kept_goes_before_memory_runs_out),
+    TEST(buffers_allocate_late),
+    TEST(views_of_views),
+    TEST(buffers_are_cleared_when_asked),
+    TEST(host_memory_is_used_as_it_is),
+    TEST(buffers_are_shared_by_threads),
+    TEST(every_type_converts),
+    TEST(bools_are_zero_or_one),
+    TEST(too_much_is_refused),
+    TEST(copies_between_devices)
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

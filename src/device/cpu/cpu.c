@@ -89,12 +89,14 @@ static void cpu_close(void *device) {
 
 /* ---- Memory ---- */
 
-/** Asks for large pages, of which a few hundred have room in the table of addresses. */
-static void want_large_pages(void *memory, uint64_t bytes) {
+/** Asks for large pages, of which a few hundred have room in the table of addresses. What kind of
+    pages memory of the caller's allocator has is the caller's. */
+static void want_large_pages(const cpu *c, void *memory, uint64_t bytes) {
 #ifdef MADV_HUGEPAGE
-  if (bytes >= HUGE_BYTES) (void)madvise(memory, bytes - bytes % HUGE_BYTES, MADV_HUGEPAGE);
+  if (c->mem.alloc == mem_system.alloc && bytes >= HUGE_BYTES)
+    (void)madvise(memory, bytes - bytes % HUGE_BYTES, MADV_HUGEPAGE);
 #else
-  (void)memory, (void)bytes;
+  (void)c, (void)memory, (void)bytes;
 #endif
 }
 
@@ -104,7 +106,7 @@ static tn_status cpu_alloc(void *device, uint64_t bytes, void **memory, tn_failu
   *memory = bytes <= SIZE_MAX ? mem_alloc_aligned(&c->mem, (size_t)bytes, align) : NULL;
   if (!*memory)
     return tn_fail(f, TN_ERR_MEMORY, "out of memory (%llu bytes)", (unsigned long long)bytes);
-  want_large_pages(*memory, bytes);
+  want_large_pages(c, *memory, bytes);
   return TN_OK;
 }
 
