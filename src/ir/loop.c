@@ -56,6 +56,53 @@ map loop_bound(arena *a, const node *const nodes[], size_t n) {
   return bound;
 }
 
+/* What depends on loops that it is outside of. */
+
+/** The ranges of either set, or of one but for `without`. Sets are by id. */
+static const range_set *joined(arena *a, const range_set *x, const range_set *y,
+                               const node *without) {
+  if (!without && range_set_within(y, x)) return x;
+  if (!without && range_set_within(x, y)) return y;
+  range_set *s = arena_alloc(a, sizeof *s + (x->n + y->n) * sizeof *s->at);
+  s->n = 0;
+  for (uint32_t i = 0, k = 0; i < x->n || k < y->n;) {
+    bool first = k == y->n || (i < x->n && x->at[i]->id <= y->at[k]->id);
+    const node *r = first ? x->at[i++] : y->at[k++];
+    if (r != without && (!s->n || s->at[s->n - 1] != r)) s->at[s->n++] = r;
+  }
+  return s;
+}
+
+static const range_set *alone(arena *a, const node *range) {
+  range_set *s = arena_alloc(a, sizeof *s + sizeof *s->at);
+  s->n = 1;
+  s->at[0] = range;
+  return s;
+}
+
+const bool *loop_find_open(arena *a, const node *const nodes[], size_t n) {
+  static const range_set none;
+  map sets = {0}; /* node → the ranges, where there are any */
+  bool *open = arena_calloc(a, n + 1, sizeof *open);
+  for (size_t i = 0; i < n; i++) {
+    const node *x = nodes[i];
+    const range_set *s = x->op == OP_RANGE ? alone(a, x) : &none;
+    for (uint32_t k = 0; k < x->n_src && sets.n; k++) {
+      const range_set *of = map_get(&sets, x->src[k]);
+      if (of) s = joined(a, s, of, NULL);
+    }
+    if (x->op == OP_LOOP) s = joined(a, s, &none, loop_range(x));
+    open[i] = s->n > 0;
+    if (open[i]) map_set(a, &sets, x, (void *)s);
+  }
+  return open;
+}
+
+void loop_refuse_open(diag *d) {
+  diag_raise(d, TN_ERR_ARGUMENT,
+             "it depends on the steps of a loop, and has a value inside of the loop only");
+}
+
 bool loop_is_place(const node *range, const node *place) {
   const node *trips = range_extent(range);
   if (place == range) return true;

@@ -63,6 +63,13 @@ const node *loop_place(const node *l, size_t emit);
 /** The ranges that LOOPs among these nodes bind, as keys. */
 map loop_bound(arena *a, const node *const nodes[], size_t n);
 
+/** Of each node of a graph, sources first: whether it depends on the range of a loop that it is
+    outside of. Nodes of a counted ir do not know. In `a`. */
+const bool *loop_find_open(arena *a, const node *const nodes[], size_t n);
+
+/** Raises TN_ERR_ARGUMENT for such a tensor, which is a loop's body's and used elsewhere. */
+_Noreturn void loop_refuse_open(diag *d);
+
 /** Whether a place is the range of its loop, or counts down from its last. */
 bool loop_is_place(const node *range, const node *place);
 

@@ -1,5 +1,6 @@
 #include "schedule/schedule.h"
 
+#include "ir/loop.h"
 #include "ir/pass.h"
 #include "schedule/groups.h"
 #include "schedule/hardware.h"
@@ -87,18 +88,11 @@ static schedule *make(ir *g, const schedule_request *r, normalised *n, size_t de
   return s;
 }
 
-/** A tensor of a loop's body that was kept, and used after the loop was built. */
-static void refuse_open(ir *g, const normalised *n) {
-  for (size_t i = 0; i < n->n_roots; i++)
-    if (n->roots[i]->free->n)
-      diag_raise(ir_diag(g), TN_ERR_ARGUMENT,
-                 "it depends on the steps of a loop, and has a value inside of the loop only");
-}
-
 schedule *schedule_make(ir *g, const schedule_request *r) {
   normalised n;
   schedule_normalise(g, r, &n);
-  refuse_open(g, &n);
+  for (size_t i = 0; i < n.n_roots; i++)
+    if (n.roots[i]->free->n) loop_refuse_open(ir_diag(g));
   done(g, r, PASS_NORMALISE, &n);
   machine m = machine_of(r);
   if (r->policy == GROUPING_PRICED) schedule_parts(g, &m, r->math, &n, r->n_labels);

@@ -90,7 +90,7 @@ static void mark_open(job *j) {
   }
 }
 
-/** What depends on inputs or variables of plans is no goal any more. */
+/** What has no value outside of runs and loops is no goal any more. */
 static void drop_open(job *j) {
   size_t kept = 0;
   if (!usage_find_open(&j->computation.usage)) return;

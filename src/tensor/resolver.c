@@ -62,13 +62,11 @@ void resolver_refuse_open(tn_context *c, const node *root) {
   static const char text[] = "it depends on the %s %s, which has a value in a plan's runs only";
   resolver none = {.c = c};
   node_list order = topo_sort(&c->arena, &root, 1, enters, &none);
-  map bound = loop_bound(&c->arena, order.at, order.n);
+  if (order.n && loop_find_open(&c->arena, order.at, order.n)[order.n - 1])
+    loop_refuse_open(&c->diag);
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i];
     if (leaf_realised(c, n)) continue;
-    if (n->op == OP_RANGE && !map_has(&bound, n))
-      diag_raise(&c->diag, TN_ERR_ARGUMENT,
-                 "it depends on the steps of a loop, and has a value inside of the loop only");
     if (n->op == OP_VAR) diag_raise(&c->diag, TN_ERR_ARGUMENT, text, "size", var_name(n->text));
     const leaf *l = n->op == OP_BUFFER ? leaf_of(c, n) : NULL;
     if (l && l->kind == LEAF_INPUT) diag_raise(&c->diag, TN_ERR_ARGUMENT, text, "input", l->name);

@@ -24,7 +24,7 @@ typedef struct resolver {
 const node *resolver_image(resolver *r, const node *root);
 
 /** Raises TN_ERR_ARGUMENT if a graph depends on an input or a variable, which have values in the
-    runs of plans only. */
+    runs of plans only, or on the steps of a loop that it is outside of. */
 void resolver_refuse_open(tn_context *c, const node *root);
 
 #endif

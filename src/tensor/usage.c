@@ -16,21 +16,22 @@ size_t usage_place(const usage *u, const node *n) {
   return (size_t)(uintptr_t)map_get(&u->place, n) - 1;
 }
 
-/** `bound`: ranges of loops that are in the graph. */
-static bool is_open(usage *u, const node *n, const map *bound) {
+static bool depends_on_runs(const usage *u, const bool runs[], const node *n) {
   if (n->op == OP_VAR) return true;
-  if (n->op == OP_RANGE && !map_has(bound, n)) return true;
   if (n->op == OP_BUFFER && leaf_of(u->c, n)->kind != LEAF_DATA) return true;
   for (uint32_t i = 0; i < n->n_src; i++)
-    if (u->open[usage_place(u, n->src[i])]) return true;
+    if (runs[usage_place(u, n->src[i])]) return true;
   return false;
 }
 
 bool usage_find_open(usage *u) {
-  bool any = false;
+  bool any = false, *runs = arena_calloc(&u->c->arena, u->order.n + 1, sizeof *runs);
+  const bool *loops = loop_find_open(&u->c->arena, u->order.at, u->order.n);
   u->open = arena_calloc(&u->c->arena, u->order.n + 1, sizeof *u->open);
-  map bound = loop_bound(&u->c->arena, u->order.at, u->order.n);
-  for (size_t i = 0; i < u->order.n; i++) any |= u->open[i] = is_open(u, u->order.at[i], &bound);
+  for (size_t i = 0; i < u->order.n; i++) {
+    runs[i] = depends_on_runs(u, runs, u->order.at[i]);
+    any |= u->open[i] = runs[i] || loops[i];
+  }
   return any;
 }
 

@@ -11,7 +11,8 @@ typedef struct usage {
   tn_context *c;
   node_list order; /* the graph, sources first */
   map place;       /* node → its place in `order` + 1 */
-  bool *open;      /* of each node: it depends on inputs or variables of plans */
+  bool *open;      /* of each node: it depends on inputs or variables of plans, or on the steps of a
+                      loop that it is outside of */
   uint32_t *held;  /* of each node: references that are known */
   bool *needed;    /* of each node: something reads it after the run */
   bool has_custom;

@@ -445,6 +445,33 @@ static void test_scopes_of_a_body(void **state) {
   }
 }
 
+static void keeping_body(void *user, tn_tensor *index, tn_tensor *const state[],
+                         tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]) {
+  tn_tensor **kept = user;
+  (void)index, (void)x, (void)y;
+  *kept = next[0] = tn_add(state[0], state[0]);
+}
+
+/** What outlives its scope is computed then, but for what belongs to a loop. */
+static void test_scope_with_a_leaked_tensor(void **state) {
+  tn_context *c = *state;
+  tn_tensor *kept, *out;
+  float got[2];
+  tn_scope_begin(c);
+  tn_tensor *init = floats(c, FLOATS(1, 2));
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  d.body = keeping_body;
+  d.user = &kept;
+  d.steps = 2;
+  tn_scan(c, &d, &init, 1, NULL, 0, &out, 0);
+  tn_keep(out);
+  tn_keep(kept);
+  check_ok(c, tn_scope_end(c));
+  check_floats(c, out, FLOATS(4, 8));
+  assert_int_equal(tn_read(kept, TN_F32, got, sizeof got), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "it depends on the steps of a loop");
+}
+
 /* Another thread has the context when the body ends. */
 
 typedef struct meeting {
@@ -599,6 +626,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_released_init, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_in_place_of_inits, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_scopes_of_a_body, open_one, close_one),
+      cmocka_unit_test_setup_teardown(test_scope_with_a_leaked_tensor, open_one, close_one),
       cmocka_unit_test(test_context_taken_meanwhile),
       cmocka_unit_test_setup_teardown(test_arguments, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_depth, open_one, close_one),
