@@ -239,7 +239,7 @@ static void poison(run *x, size_t step) {
 
 /* Kernels. */
 
-/** The graph's variables, and as what a step's kernel has some of them. */
+/** The graph's variables and the trips', and as what a step's kernel has some of them. */
 static void add_scalars(run *x, const schedule_step *step, interp_env *e) {
   interp_var *vars = arena_alloc(x->a, (e->n_vars + step->scalars.n + 1) * sizeof *vars);
   memcpy(vars, e->vars, e->n_vars * sizeof *vars);
@@ -269,11 +269,11 @@ static interp_env env_of(run *x, const schedule_step *step, char *const memory[]
   }
   e.params = params;
   e.n_params = step->n_buffers;
-  if (step->scalars.n) add_scalars(x, step, &e);
   interp_var *vars = arena_alloc(x->a, (e.n_vars + x->trips.n + 1) * sizeof *vars);
   for (size_t i = 0; i < e.n_vars; i++) vars[i] = e.vars[i];
   for (size_t i = 0; i < x->trips.n; i++) vars[e.n_vars++] = x->trips.at[i];
   e.vars = vars;
+  if (step->scalars.n) add_scalars(x, step, &e);
   return e;
 }
 
