@@ -2,7 +2,8 @@
    innermost range in which its END is free. Every node belongs to the block of its innermost free
    range, so what does not change in a loop is computed outside it. Blocks are filled in the order
    of dependence; a loop stands where its END does. Effects stay inside the loop that lists them,
-   also if they do not depend on it: it may have no iteration. */
+   also if they do not depend on it: it may have no iteration. What is only loaded, and used beside
+   a loop further in, waits until it is used: that loop needs the registers. */
 #include "codegen/codegen.h"
 #include "ir/binder.h"
 #include "ir/topo.h"
@@ -13,13 +14,23 @@ typedef VEC(const node *) block; /* instructions; an END stands for its whole lo
 
 typedef struct place {
   size_t depth; /* 1 for the outermost loops */
+  bool has_loops;
   block items;
 } place;
+
+/** Where a node is used. */
+typedef struct uses {
+  place *place;   /* of all of them; NULL: none is known */
+  bool elsewhere; /* than in one place */
+} uses;
 
 typedef struct lineariser {
   arena *a;
   map places; /* RANGE → place */
   map within; /* effect → the RANGE of the END that lists it */
+  map uses;   /* node → uses */
+  map late;   /* nodes that wait → the place that they wait for */
+  map stored; /* PARAMs that are stored to */
   place top;
   node_list out;
 } lineariser;
@@ -49,7 +60,9 @@ static void find_depths(lineariser *l, const node_list *order) {
   for (size_t i = order->n; i-- > 0;) {
     const node *end = order->at[i];
     if (end->op != OP_END) continue;
-    place_of(l, end->src[0])->depth = home(l, end)->depth + 1;
+    place *around = home(l, end);
+    around->has_loops = true;
+    place_of(l, end->src[0])->depth = around->depth + 1;
     for (uint32_t k = 1; k < end->n_src; k++)
       map_set(l->a, &l->within, end->src[k], (void *)end->src[0]);
   }
@@ -66,6 +79,52 @@ static bool is_listed(const node *n) {
   case OP_RANGE:
   case OP_SINK: return false;
   default: return true;
+  }
+}
+
+/** A load of what stays as it is, or a copy of it in lanes: it can be made anywhere. */
+static bool may_wait(lineariser *l, const node *n) {
+  if (n->op == OP_LOAD) return n->src[0]->op == OP_PARAM && !map_has(&l->stored, n->src[0]);
+  return n->op == OP_SPLAT;
+}
+
+static void use(lineariser *l, const node *n, place *p) {
+  uses *u = map_get(&l->uses, n);
+  if (!u) map_set(l->a, &l->uses, n, u = arena_calloc(l->a, 1, sizeof *u));
+  u->elsewhere |= !p || (u->place && u->place != p);
+  u->place = p;
+}
+
+/** Users come before what they use. */
+static void find_late(lineariser *l, const node_list *order) {
+  for (size_t i = 0; i < order->n; i++)
+    if (order->at[i]->op == OP_STORE && order->at[i]->src[0]->op == OP_PARAM)
+      map_set(l->a, &l->stored, order->at[i]->src[0], NULL);
+  for (size_t i = order->n; i-- > 0;) {
+    const node *n = order->at[i];
+    place *p = is_listed(n) ? home(l, n) : NULL;
+    uses *u = map_get(&l->uses, n);
+    bool further = p && u && !u->elsewhere && u->place->depth > p->depth;
+    if (further && u->place->has_loops && may_wait(l, n)) map_set(l->a, &l->late, n, p = u->place);
+    for (uint32_t k = 0; k < n->n_src; k++) use(l, n->src[k], p);
+  }
+}
+
+/** Lists a node, after what waited for it; what waits is a load, or a copy of one. */
+static void list(lineariser *l, const node *n, place *p) {
+  VEC(const node *) stack = {0};
+  vec_push(l->a, &stack, n);
+  while (stack.n) {
+    const node *last = vec_last(&stack), *needed = NULL;
+    for (uint32_t k = 0; k < last->n_src && !needed; k++)
+      if (map_get(&l->late, last->src[k]) == p) needed = last->src[k];
+    if (needed) {
+      map_set(l->a, &l->late, needed, NULL); /* it waits no more */
+      vec_push(l->a, &stack, needed);
+    } else {
+      vec_push(l->a, &p->items, last);
+      stack.n--;
+    }
   }
 }
 
@@ -99,8 +158,10 @@ const node *codegen_linearise(ir *g, const node *sink) {
   lineariser l = {.a = ir_arena(g)};
   node_list order = topo_sort(l.a, &sink, 1, NULL, NULL);
   find_depths(&l, &order);
+  find_late(&l, &order);
   for (size_t i = 0; i < order.n; i++)
-    if (is_listed(order.at[i])) vec_push(l.a, &home(&l, order.at[i])->items, order.at[i]);
+    if (is_listed(order.at[i]) && !map_has(&l.late, order.at[i]))
+      list(&l, order.at[i], home(&l, order.at[i]));
   emit(&l);
   return ir_node(g, OP_LINEAR, DT_VOID, l.out.at, l.out.n, NULL, 0);
 }
