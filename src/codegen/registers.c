@@ -1,6 +1,7 @@
 /* Small arrays become registers. Where every access to an array of scratch memory has a constant
    address, as after unrolling, and the elements that are stored together are few and told apart,
-   each such group is a register of its own; a single element of one is extracted. */
+   each such group is a register of its own; a single element of one is extracted. What one loop
+   left in them waits in memory, where another one needs the registers before it is read. */
 #include "codegen/codegen.h"
 #include "ir/build.h"
 #include "ir/index.h"
@@ -24,6 +25,7 @@ typedef struct array {
   const node *alloc;
   cell_list cells; /* in the order of their elements, once all accesses are known */
   size_t held;     /* registers that it and arrays inside of it take */
+  bool waits;      /* in memory, from the end of the loop that fills it */
   bool refused;
 } array;
 
@@ -34,6 +36,7 @@ typedef struct promotion {
   map roots;   /* AFTER → the ALLOC or PARAM that it orders */
   map image;   /* node → what stands for it */
   map storage; /* ALLOC or AFTER of a promoted array → const node *[cells] */
+  map waiting; /* AFTER of an array that waits → its copy in memory */
 } promotion;
 
 static const node *root_of(const promotion *p, const node *storage) {
@@ -143,8 +146,27 @@ static bool is_inside(const array *inner, const array *outer) {
   return places_of(inner) > places_of(outer);
 }
 
+static bool is_beside(const array *a, const array *b) {
+  if (places_of(a) != places_of(b)) return false;
+  for (uint32_t i = 1; i < a->alloc->n_src; i++)
+    if (a->alloc->src[i] != b->alloc->src[i]) return false;
+  return true;
+}
+
+typedef VEC(array *) array_list;
+
+/** Arrays that are filled one after the other and read together. */
+static void find_waiting(const array_list *all, size_t registers) {
+  for (size_t i = 0; i < all->n; i++) {
+    size_t beside = 0;
+    for (size_t k = 0; k < all->n; k++)
+      if (is_beside(all->at[i], all->at[k])) beside += all->at[k]->held;
+    all->at[i]->waits = beside > registers && beside > all->at[i]->held;
+  }
+}
+
 static void keep_inner(promotion *p, const node_list *order, size_t registers) {
-  VEC(array *) all = {0};
+  array_list all = {0};
   for (size_t i = 0; i < order->n; i++) {
     array *a = order->at[i]->op == OP_ALLOC ? map_get(&p->arrays, order->at[i]) : NULL;
     if (a && !a->refused && a->cells.n > 1) vec_push(p->a, &all, a);
@@ -158,6 +180,7 @@ static void keep_inner(promotion *p, const node_list *order, size_t registers) {
     a->refused = inside && inside + a->cells.n > registers;
     a->held = inside + (a->refused ? 0 : a->cells.n);
   }
+  find_waiting(&all, registers);
 }
 
 /* What stands for them. */
@@ -221,14 +244,46 @@ static const node *cell_storage(promotion *p, const array *a, const node *storag
   return at;
 }
 
+static const node *load(promotion *p, const node *like, uint16_t lanes, const node *storage,
+                        const node *address) {
+  return ir_make(p->g, &(node_spec){.op = OP_LOAD,
+                                    .dtype = (dtype)like->dtype,
+                                    .lanes = lanes,
+                                    .src = (const node *[]){storage, address},
+                                    .n_src = 2});
+}
+
+static bool is_after_loop(const node *storage) {
+  for (uint32_t i = 1; i < storage->n_src && storage->op == OP_AFTER; i++)
+    if (storage->src[i]->op == OP_END) return true;
+  return false;
+}
+
+/** An array in memory with what is in the registers of one after a loop. */
+static const node *waiting(promotion *p, const array *a, const node *after) {
+  const node *known = map_get(&p->waiting, after), *zero = ix_const(p->g, 0);
+  if (known) return known;
+  int64_t ints[] = {ir_fresh(p->g), a->alloc->ints[1]};
+  node_spec s = ir_spec(a->alloc, images(p, a->alloc), a->alloc->n_src);
+  s.ints = ints;
+  const node *copy = ir_make(p->g, &s), **src = arena_alloc(p->a, (a->cells.n + 1) * sizeof *src);
+  src[0] = copy;
+  for (size_t c = 0; c < a->cells.n; c++) {
+    const node *value = load(p, a->alloc, a->cells.at[c].lanes, cell_storage(p, a, after, c), zero);
+    const node *to[] = {copy, ix_const(p->g, a->cells.at[c].first), value};
+    src[c + 1] = ir_node(p->g, OP_STORE, DT_VOID, to, 3, NULL, 0);
+  }
+  copy = ir_node(p->g, OP_AFTER, (dtype)copy->dtype, src, a->cells.n + 1, NULL, 0);
+  map_set(p->a, &p->waiting, after, (void *)copy);
+  return copy;
+}
+
 static const node *load_of(promotion *p, const array *a, const node *n) {
+  if (a->waits && is_after_loop(n->src[0]))
+    return load(p, n, n->lanes, waiting(p, a, n->src[0]), n->src[1]);
   size_t c = cell_at(a, node_int(n->src[1]), n->lanes);
   const cell *of = &a->cells.at[c];
-  const node *src[] = {cell_storage(p, a, n->src[0], c), ix_const(p->g, 0)};
-  const node *whole = ir_make(
-      p->g,
-      &(node_spec){
-          .op = OP_LOAD, .dtype = (dtype)n->dtype, .lanes = of->lanes, .src = src, .n_src = 2});
+  const node *whole = load(p, n, of->lanes, cell_storage(p, a, n->src[0], c), ix_const(p->g, 0));
   int64_t lane = node_int(n->src[1]) - of->first;
   if (of->lanes == n->lanes) return whole;
   return ir_make(p->g, &(node_spec){.op = OP_EXTRACT,

@@ -30,7 +30,15 @@ static void begin(c_writer *w) {
   for (unsigned i = 0; i <= w->open.n; i++) str_add(&w->body, "  ");
 }
 
+static void keep_in_memory(c_writer *w) {
+  begin(w);
+  str_addf(&w->body, "%s;\n", w->d->barrier);
+}
+
+/** What was put into memory before a loop is there because its registers are short. */
 static void open_loop(c_writer *w, const node *n) {
+  if (w->puts_away && w->d->barrier) keep_in_memory(w);
+  w->puts_away = false;
   c_value *v = c_plan_value(&w->plan, n);
   const char *type = c_form_name(w, c_form_of(w, n)), *end = c_expr_value(w, n->src[0]).text;
   v->name = arena_printf(w->arena, "i%u", w->loops++);
@@ -42,10 +50,8 @@ static void open_loop(c_writer *w, const node *n) {
 /** An array that iterations share is in memory because registers are short: compilers that keep it
     in variables all the same do so at the cost of what inner loops use. */
 static void close_loop(c_writer *w) {
-  if (vec_last(&w->open).keeps && w->d->barrier) {
-    begin(w);
-    str_addf(&w->body, "%s;\n", w->d->barrier);
-  }
+  if (vec_last(&w->open).keeps && w->d->barrier) keep_in_memory(w);
+  w->puts_away = false;
   w->open.n--;
   begin(w);
   str_add(&w->body, "}\n");
@@ -105,6 +111,7 @@ static void write_store(c_writer *w, const node *n) {
   access.storage->used = true;
   for (size_t i = 0; i < w->open.n && access.storage->root->op == OP_ALLOC; i++)
     w->open.at[i].keeps |= !node_is_free_in(w->open.at[i].range, n->src[1]);
+  w->puts_away |= access.storage->root->op == OP_ALLOC && node_is_const(n->src[1]);
   c_piece address = c_expr_value(w, access.address);
   bool bare = address.primary || !vector;
   c_blanks b = {.a = access.storage->name,

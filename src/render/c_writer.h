@@ -41,6 +41,7 @@ typedef struct c_writer {
   str head, body;          /* declarations; the function's statements */
   VEC(c_loop) open;        /* loops, the innermost last */
   bool streams;            /* something is stored past the caches */
+  bool puts_away;          /* something is in memory for the time of the loop that comes next */
   uint32_t values, loops, registers, scratches;
   scratch_plan scratch;
 } c_writer;
