@@ -3,6 +3,7 @@
    independent sums as the processor can keep going. The nest's ranges are cut into copies, which
    come inside of the reductions' loops later (copies.c). */
 #include "codegen/choice.h"
+#include "ir/address.h"
 #include "ir/topo.h"
 #include "ir/weigh.h"
 #include "schedule/hardware.h"
@@ -47,9 +48,17 @@ typedef struct operation {
   double alike;   /* loads of consecutive elements in the loops inside of the tile */
   double bytes;   /* that all loops inside of the tile's load, for one index of each axis */
   bool is_load, is_vector;
-  bool along[AXES]; /* depends on the axis */
-  bool next[AXES];  /* and reads consecutive elements along it */
+  bool along[AXES];  /* depends on the axis */
+  bool next[AXES];   /* and reads consecutive elements along it */
+  double slot[AXES]; /* bytes of the first cache that each index of it competes for, at least */
 } operation;
+
+/** An innermost loop of a nest, of a FOLD. */
+typedef struct inner_loop {
+  VEC(operation) operations;
+  double states; /* for one index of each axis */
+  double times;  /* that it runs for a tile */
+} inner_loop;
 
 /** A nest that might be tiled. */
 typedef struct plan {
@@ -61,8 +70,7 @@ typedef struct plan {
   const node *lanes;      /* the stage's vector; NULL: none */
   map gone;               /* what is not computed once there are boxes */
   bool is_parted;         /* what a tile leaves over is a nest of its own */
-  VEC(operation) operations;
-  double states;
+  VEC(inner_loop) loops;  /* one after the other */
 } plan;
 
 typedef struct tile {
@@ -131,22 +139,55 @@ static double loads_alike(const plan *p, const node *index) {
   return loads;
 }
 
+/** Bytes that elements compete for in a cache in which those a page apart have one place: of these
+    that come after each other along a range only some find a place at once. */
+static double slot_of(const plan *p, const node *index, const node *range) {
+  const node *from = index->src[0];
+  int64_t page = p->hardware.page_bytes, line = p->hardware.line_bytes;
+  if (from->op != OP_PARAM) return 0;
+  const node *a = address_of(p->g, from->rank, from->dims, index->src + 1);
+  int64_t apart = ix_coefficient(a, range) * (int64_t)dtype_bytes((dtype)index->dtype);
+  int64_t largest = apart ? apart & -apart : 0; /* power of two in it */
+  return largest < line ? 0 : (double)(largest < page ? largest : page);
+}
+
+/** Whether the lines that a tile reads at once have no place in the first cache beside each other.
+ */
+static bool is_crowded(const plan *p, const operation *o, const int64_t cut[]) {
+  for (size_t k = 0; k < AXES; k++)
+    if (o->slot[k] * (double)cut[k] > (double)p->hardware.l1_bytes) return true;
+  return false;
+}
+
 /** How many loads something takes that is one by itself, if it comes from a further cache. */
 static double loads_from(const plan *p, const operation *o, const int64_t cut[], double times) {
   double bytes = o->bytes * times / o->copies, alike = o->alike * o->element;
   double line = (double)p->hardware.line_bytes, second = (double)p->hardware.l2_bytes / 2;
-  if (bytes <= (double)p->hardware.l1_bytes) return 1;
+  bool crowded = is_crowded(p, o, cut);
+  if (bytes <= (double)p->hardware.l1_bytes && !crowded) return 1;
   for (size_t k = 0; k < AXES; k++) alike *= o->next[k] ? (double)cut[k] : 1;
-  double lines = o->element / (alike > line ? line : alike);
+  double lines = crowded ? 1 : o->element / (alike > line ? line : alike);
   return 1 + (bytes <= second ? FROM_SECOND : FROM_THIRD) * lines;
 }
 
-/** Adds the operations in the innermost loop of a FOLD. */
-static void add_operations(plan *p, const node *fold) {
+/** How often the loop of a FOLD runs for a tile. */
+static double times_of(const plan *p, const node *fold) {
+  double times = 1;
+  for (size_t i = 0; i < fold_ranges(fold); i++) times *= weigh_indices(fold_range(fold)[i]);
+  for (uint32_t i = 0; i < fold->free->n; i++) {
+    const node *r = fold->free->at[i];
+    if (range_kind_of(r) == KIND_LOOP && !is_outside_tile(p, r)) times *= weigh_indices(r);
+  }
+  return times;
+}
+
+/** Adds the innermost loop of a FOLD. */
+static void add_loop(plan *p, const node *fold) {
   arena *a = ir_arena(p->g);
   node_list nest = weigh_nest(a, fold);
   const node *lanes = weigh_lanes(p->g, fold, &nest);
-  p->states += (double)fold_states(fold) * copies_of_node(fold, lanes);
+  inner_loop l = {.times = times_of(p, fold)};
+  l.states = (double)fold_states(fold) * copies_of_node(fold, lanes);
   for (size_t i = 0; i < nest.n; i++) {
     const node *n = nest.at[i];
     bool work =
@@ -166,9 +207,11 @@ static void add_operations(plan *p, const node *fold) {
     for (size_t k = 0; k < AXES; k++) {
       o.along[k] = p->axis[k] && node_is_free_in(p->axis[k], n);
       o.next[k] = o.along[k] && o.is_load && !o.is_vector && is_next(n, p->axis[k]);
+      if (o.along[k] && o.is_load) o.slot[k] = slot_of(p, n, p->axis[k]);
     }
-    vec_push(a, &p->operations, o);
+    vec_push(a, &l.operations, o);
   }
+  vec_push(a, &p->loops, l);
 }
 
 /** The FOLDs of a nest that hold no other: their loops are the innermost. */
@@ -189,20 +232,20 @@ static bool make_plan(plan *p) {
     if ((b->op != OP_STAGE && b->op != OP_FOLD) || !is_along(p, b)) continue;
     if (!is_simple(p, b)) return false;
     if (!is_innermost(a, b)) continue;
-    add_operations(p, b);
+    add_loop(p, b);
   }
-  return p->states > 0;
+  return p->loops.n > 0;
 }
 
 /* How much it costs. */
 
-/** Cycles of the innermost loop for a tile of these cuts; < 0: it has too many instructions, or
-    registers. */
-static double cycles(const plan *p, const int64_t cut[], double registers) {
+/** Cycles of an iteration of an innermost loop for a tile of these cuts; < 0: it has too many
+    instructions, or registers. */
+static double cycles_of(const plan *p, const inner_loop *l, const int64_t cut[], double registers) {
   double all = 1, loads = 0, work = 0, held = SPARE;
   for (size_t k = 0; k < AXES; k++) all *= (double)cut[k];
-  for (size_t i = 0; i < p->operations.n; i++) {
-    const operation *o = &p->operations.at[i];
+  for (size_t i = 0; i < l->operations.n; i++) {
+    const operation *o = &l->operations.at[i];
     double times = o->copies;
     for (size_t k = 0; k < AXES; k++) times *= o->along[k] ? (double)cut[k] : 1;
     if (o->is_load)
@@ -211,11 +254,23 @@ static double cycles(const plan *p, const int64_t cut[], double registers) {
       work += o->each * times;
     if (o->is_load && o->is_vector) held += times;
   }
-  work += p->states * all;
-  held += p->states * all;
+  work += l->states * all;
+  held += l->states * all;
   if (held > registers || loads + work > MOST_CODE) return -1;
   double most = (loads > work ? loads + work / BESIDE : work + loads / BESIDE) / AT_ONCE;
   return (most > LATENCY ? most : LATENCY) + LOOP_COST;
+}
+
+/** Cycles for a tile of these cuts; < 0: it cannot be. What a loop made waits in memory while
+    another one needs the registers. */
+static double cycles(const plan *p, const int64_t cut[], double registers) {
+  double sum = 0;
+  for (size_t i = 0; i < p->loops.n; i++) {
+    double each = cycles_of(p, &p->loops.at[i], cut, registers);
+    if (each < 0) return each;
+    sum += each * p->loops.at[i].times;
+  }
+  return sum;
 }
 
 /** Cycles for all indices of both ranges, in tiles of which the last overlaps the one before. */
@@ -279,8 +334,11 @@ static bool is_axis(const tiling *t, const node *r) {
     something is read that does not depend on the range; and not little is saved. */
 static double price_of_code(const plan *p, size_t k) {
   if (!p->is_parted || !p->axis[k] || node_is_const(range_extent(p->axis[k]))) return 1;
-  for (size_t i = 0; i < p->operations.n; i++)
-    if (p->operations.at[i].is_load && !p->operations.at[i].along[k]) return VARYING;
+  for (size_t l = 0; l < p->loops.n; l++)
+    for (size_t i = 0; i < p->loops.at[l].operations.n; i++) {
+      const operation *o = &p->loops.at[l].operations.at[i];
+      if (o->is_load && !o->along[k]) return VARYING;
+    }
   return INFINITY;
 }
 
