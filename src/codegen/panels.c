@@ -1,6 +1,7 @@
-/* Panels: what the lanes of a tile read at scattered addresses is copied once, side by side, for
-   all tiles that read it. The loops that it does not depend on come to stand inside of the others.
- */
+/* Panels: what the lanes of a tile read at scattered addresses, or again and again from beyond the
+   second cache, is copied once, side by side, for all tiles that read it. The loops that it does
+   not depend on come to stand inside of the others; and inside of these again several panels, which
+   take turns, so that what else a tile reads is in the first cache for all but one of them. */
 #include "codegen/choice.h"
 #include "ir/address.h"
 #include "ir/weigh.h"
@@ -10,10 +11,15 @@
 
 enum {
   REUSED = 2,        /* times that a panel is read for it to pay */
-  WORTH_COPYING = 8, /* the same, times that, of what is only on many pages */
+  WORTH_COPYING = 8, /* the same, times that, of what is only far apart, or away */
   PAGES = 64,
-  MOST_INNER = 8 /* ranges that one is read along */
+  MOST_INNER = 8,    /* ranges that one is read along */
+  LEAST_BLOCKS = 16, /* of panels that take turns: there are threads to share them */
+  IN_TIME = 12       /* vector operations in whose time a line comes from beyond the second cache */
 };
+
+/* What the second cache keeps of what goes through it again and again. */
+static const double KEPT = 0.875;
 
 /** Whether a range is one of the stage's own loops. */
 static bool is_loop_of(const node *stage, const node *range) {
@@ -73,14 +79,12 @@ static double runs_alike(const node *stage, const node *index) {
   return times;
 }
 
-/** Bytes that a panel may have: it is to stay in the second cache, beside all else. */
-static double most_bytes(const choice *c) {
-  return (double)hardware_known(&c->target->hardware).l2_bytes / 8;
-}
-
-/** Bytes that all panels may have, and the arrays beside them. */
+/** Bytes that all panels may have, and the arrays beside them: they are to stay in the second
+    cache, beside what goes through it. */
 static double most_of_all(const choice *c) {
-  return (double)hardware_scratch(&c->target->hardware, c->target->scratch);
+  double half = (double)hardware_known(&c->target->hardware).l2_bytes / 2;
+  double most = (double)c->target->scratch;
+  return most && most < half ? most : half;
 }
 
 /** The panel that an INDEX would be read from; NULL: none of a size for it. */
@@ -90,7 +94,7 @@ static const node *panel_for(const choice *c, const node *stage, const node *ind
   size_t n = inner_ranges(stage, index, inner, MOST_INNER);
   if (n == MOST_INNER || !law_data(&l, index, index, inner, n, weigh_vector(stage), &element))
     return NULL;
-  return bytes_of(element->src[0]) <= most_bytes(c) ? element : NULL;
+  return bytes_of(element->src[0]) <= most_of_all(c) ? element : NULL;
 }
 
 /** Bytes of the panels for all of a stage's loops. */
@@ -124,6 +128,67 @@ static bool is_far(const choice *c, const node *stage, const node *index) {
   return false;
 }
 
+/** Bytes of the caches that what is read along ranges takes, as it lies: elements that are a power
+    of two apart compete for some of their places, up to a page. */
+static double bytes_as_it_lies(const choice *c, const node *index, const node *const along[],
+                               size_t n) {
+  const node *param = index->src[0];
+  const node *a = address_of(c->laws.g, param->rank, param->dims, index->src + 1);
+  int64_t page = hardware_known(&c->target->hardware).page_bytes;
+  double size = (double)dtype_bytes((dtype)index->dtype), bytes = size;
+  for (size_t i = 0; i < n; i++) bytes *= weigh_indices(along[i]);
+  for (size_t i = 0; i < n; i++) {
+    int64_t apart = ix_coefficient(a, along[i]) * (int64_t)size, slot = apart & -apart;
+    double all = (double)(slot < page ? slot : page) * weigh_indices(along[i]);
+    if (all > bytes) bytes = all;
+  }
+  return bytes;
+}
+
+/** Vector operations of a tile for each line of what it reads. */
+static double work_for_line(const choice *c, const node *stage, const node *index) {
+  double bytes = (double)dtype_bytes((dtype)index->dtype), work = 1;
+  for (size_t i = 0; i < stage_ranges(stage); i++) {
+    const node *r = stage_range(stage)[i];
+    if (range_kind_of(r) == KIND_VECTOR) bytes *= weigh_indices(r);
+    if (range_kind_of(r) == KIND_UNROLL && !node_is_free_in(r, index)) work *= weigh_indices(r);
+  }
+  double line = (double)hardware_known(&c->target->hardware).line_bytes;
+  return bytes < line ? work * line / bytes : work;
+}
+
+/** Bytes that an INDEX reads in a stage's loops before it reads the same again; 0: it never does.
+ */
+static double bytes_before_again(const choice *c, const node *stage, const node *index) {
+  const node *along[2 * MOST_INNER];
+  size_t n = inner_ranges(stage, index, along, MOST_INNER);
+  bool again = false;
+  for (size_t i = 0; i < stage_ranges(stage) && n < 2 * MOST_INNER; i++) {
+    const node *r = stage_range(stage)[i];
+    if (range_kind_of(r) != KIND_LOOP) continue;
+    if (!node_is_free_in(r, index))
+      again |= weigh_indices(r) > 1;
+    else if (again)
+      along[n++] = r;
+  }
+  return again ? bytes_as_it_lies(c, index, along, n) : 0;
+}
+
+/** Whether more is read before the same is read again than the second cache keeps, by all that the
+    lanes read, and too fast for what comes from beyond it. */
+static bool is_swept(const choice *c, const node *stage, const node *index) {
+  const node *lanes = weigh_vector(stage);
+  node_list nest = weigh_nest(ir_arena(c->laws.g), stage);
+  double bytes = bytes_before_again(c, stage, index);
+  if (!bytes || work_for_line(c, stage, index) > IN_TIME) return false;
+  for (size_t i = 0; i < nest.n; i++) {
+    const node *n = nest.at[i];
+    if (n != index && n->op == OP_INDEX && n->src[0]->op == OP_PARAM && node_is_free_in(lanes, n))
+      bytes += bytes_before_again(c, stage, n);
+  }
+  return bytes > KEPT * (double)hardware_known(&c->target->hardware).l2_bytes;
+}
+
 /** Whether arrays in a nest are built in loops that would come to stand inside of a panel's. */
 static bool builds_again(ir *g, const node *stage, const node *index) {
   node_list nest = weigh_nest(ir_arena(g), stage);
@@ -135,16 +200,28 @@ static bool builds_again(ir *g, const node *stage, const node *index) {
   return false;
 }
 
-bool choice_is_panel(const choice *c, const node *stage, const node *index, double cut) {
-  const node *lanes = weigh_vector(stage), *element;
+/** Whether what a nest's lanes read is scattered, or far away when it is read again. */
+static bool is_scattered_or_far(const choice *c, const node *stage, const node *index) {
+  const node *lanes = weigh_vector(stage);
   if (!lanes || index->src[0]->op != OP_PARAM || !node_is_free_in(lanes, index)) return false;
-  bool streamed = weigh_reads_streamed(c->laws.g, lanes, index);
-  if (streamed && (!is_far(c, stage, index) || builds_again(c->laws.g, stage, index))) return false;
-  element = panel_for(c, stage, index);
+  if (!weigh_reads_streamed(c->laws.g, lanes, index)) return true;
+  return (is_far(c, stage, index) || is_swept(c, stage, index)) &&
+         !builds_again(c->laws.g, stage, index);
+}
+
+/** Times that it is read, in those that are worth copying it. */
+static double worth_of(const choice *c, const node *stage, const node *index, double cut) {
+  bool streamed = weigh_reads_streamed(c->laws.g, weigh_vector(stage), index);
+  return reuse_of(stage, index) / cut / (REUSED * (streamed ? WORTH_COPYING : 1));
+}
+
+bool choice_is_panel(const choice *c, const node *stage, const node *index, double cut) {
+  if (!is_scattered_or_far(c, stage, index)) return false;
+  const node *element = panel_for(c, stage, index);
   if (!element) return false;
-  double times = reuse_of(stage, index) / cut / (streamed ? WORTH_COPYING : 1);
-  if (is_made_once(c, stage, index, element->src[0])) times *= runs_alike(stage, index);
-  return times >= REUSED;
+  double worth = worth_of(c, stage, index, cut);
+  if (is_made_once(c, stage, index, element->src[0])) worth *= runs_alike(stage, index);
+  return worth >= 1;
 }
 
 /** Builds a panel of a stage's loops for all their indices at once. */
@@ -164,6 +241,39 @@ static void make_once(choice *c, const node *lanes, const node *panel) {
   }
 }
 
+/** How many panels of a loop take turns. */
+static int64_t panels_at_once(const choice *c, const node *stage, const node *range,
+                              const node *panel) {
+  double bytes = bytes_of(panel), room = most_of_all(c) - choice_bytes_beside(c, stage);
+  const node *extent = range_extent(range);
+  int64_t most = extent->lo / LEAST_BLOCKS;
+  if ((double)most * bytes > room + bytes) most = (int64_t)(room / bytes) + 1;
+  for (int64_t n = most; n > most / 2 && node_is_const(extent); n--)
+    if (node_int(extent) % n == 0) return n;
+  return most;
+}
+
+/** Makes the panels of some indices of a nest's innermost loop along which there are several at
+    once, and these the innermost loop of all. */
+static void take_turns(choice *c, const node *lanes, const node *panel) {
+  laws *l = &c->laws;
+  const node *stage = law_binder(l, c->sink, lanes), *range = NULL, *blocks, *turns, *own;
+  size_t last = 0, n = stage_ranges(stage);
+  for (size_t i = 0; i < n && range_kind_of(stage_range(stage)[i]) == KIND_LOOP; i++) {
+    if (node_is_free_in(stage_range(stage)[i], panel)) range = stage_range(stage)[i];
+    last = i;
+  }
+  if (!range || stage_range(stage)[last] == range) return;
+  int64_t at_once = panels_at_once(c, stage, range, panel);
+  const node *made = at_once > 1 ? law_overlap(l, c->sink, range, at_once, &blocks, &turns) : NULL;
+  if (made) made = law_order(l, made, turns, last + 1);
+  if (!made) return;
+  panel = law_binder(l, made, stage_range(panel)[0]);
+  made = law_hoist(l, made, panel, turns, &own);
+  if (made) made = law_order(l, made, own, stage_ranges(panel) - 1);
+  if (made) c->sink = made;
+}
+
 static bool make_panel(choice *c, const node *stage, const node *index) {
   const node *lanes = weigh_vector(stage), *element = panel_for(c, stage, index);
   if (!element) return false;
@@ -176,17 +286,27 @@ static bool make_panel(choice *c, const node *stage, const node *index) {
   if (!made) return false;
   c->sink = made;
   choice_put_outside(c, law_binder(&c->laws, c->sink, lanes), index);
-  if (once) make_once(c, lanes, element->src[0]);
+  if (once)
+    make_once(c, lanes, element->src[0]);
+  else
+    take_turns(c, lanes, element->src[0]);
   return true;
 }
 
-/** The first operand of a nest's reductions that is to be a panel. */
+/** Whether what is read is to stay in the second cache as it lies. */
+static bool is_to_stay(const choice *c, const node *stage, const node *index) {
+  const node *lanes = weigh_vector(stage);
+  return is_scattered_or_far(c, stage, index) && weigh_reads_streamed(c->laws.g, lanes, index) &&
+         is_swept(c, stage, index) && worth_of(c, stage, index, 1) >= 1;
+}
+
+/** The first operand of a nest's reductions that is to be a panel, or to stay. */
 static const node *operand_of(choice *c, const node *stage, const map *refused) {
   node_list nest = weigh_nest(ir_arena(c->laws.g), stage);
   for (size_t i = 0; i < nest.n; i++) {
     const node *n = nest.at[i];
-    if (n->op == OP_INDEX && !map_has(refused, n) && choice_is_panel(c, stage, n, 1) &&
-        weigh_is_in_fold(&nest, n))
+    if (n->op == OP_INDEX && !map_has(refused, n) && weigh_is_in_fold(&nest, n) &&
+        (choice_is_panel(c, stage, n, 1) || is_to_stay(c, stage, n)))
       return n;
   }
   return NULL;
@@ -200,7 +320,9 @@ void choose_panels(choice *c) {
     while (lanes && (b = law_binder(&c->laws, c->sink, lanes))) {
       const node *index = operand_of(c, b, &refused);
       if (!index) break;
-      if (!make_panel(c, b, index)) map_set(ir_arena(c->laws.g), &refused, index, (void *)index);
+      bool made = make_panel(c, b, index);
+      if (!made && is_to_stay(c, b, index)) put_outside(c, b, index);
+      if (!made) map_set(ir_arena(c->laws.g), &refused, index, (void *)index);
     }
   }
 }
