@@ -321,7 +321,7 @@ void choose_panels(choice *c) {
       const node *index = operand_of(c, b, &refused);
       if (!index) break;
       bool made = make_panel(c, b, index);
-      if (!made && is_to_stay(c, b, index)) put_outside(c, b, index);
+      if (!made && is_to_stay(c, b, index)) choice_put_outside(c, b, index);
       if (!made) map_set(ir_arena(c->laws.g), &refused, index, (void *)index);
     }
   }
