@@ -792,7 +792,8 @@ class Run(Case):
         path = self.copy(TensorProto.FLOAT, ["n", "m"])
         # A sanitizer would end the program where an allocator returns NULL.
         done = tenon("run", path, "--input=x=900000000x1000", status=1,
-                     env=environment(ASAN_OPTIONS="allocator_may_return_null=1"))
+                     env=environment(ASAN_OPTIONS="allocator_may_return_null=1",
+                                     TSAN_OPTIONS="allocator_may_return_null=1"))
         self.assertIn('"x", f32 [900000000, 1000], takes 3', done.stderr)
 
     def test_names_are_quoted(self):
