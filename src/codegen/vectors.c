@@ -10,7 +10,6 @@
 
 enum {
   MOST_SCRATCH_IN_LANES = 2048, /* bytes that one array may take for all lanes */
-  LANES_WANTED = 2,             /* vectors that a reduction has at least for its lanes to pay */
   SUMS_AT_ONCE = 4,             /* vectors of partial results of a long reduction */
   LONG = 16                     /* in vectors */
 };
@@ -82,7 +81,8 @@ static double binder_in_lanes(ir *g, const node *binder, const node *range, int6
 static bool may_be_lanes(weighing *w, const node *binder, const node *range, int64_t lanes) {
   if (range_kind_of(range) != KIND_LOOP || lanes < 2) return false;
   if (binder->op == OP_STAGE) return true;
-  return weigh_is_free_order(binder, w->c->math) && range_extent(range)->hi >= LANES_WANTED * lanes;
+  return weigh_is_free_order(binder, w->c->math) &&
+         range_extent(range)->hi >= WEIGH_LANES_WANTED * lanes;
 }
 
 static int64_t lanes_of(const choice *c, const node *binder, const node_list *nest,
@@ -198,7 +198,7 @@ static void cover_fold(choice *c, const node *range, int64_t lanes) {
   if (!choice_part(c, range, lanes * sums, &whole, &rest)) return;
   make_lanes(c, whole, lanes, sums);
   if (sums == 1 || !rest || !node_is_const(range_extent(rest))) return;
-  if (range_extent(rest)->hi < LANES_WANTED * lanes) return;
+  if (range_extent(rest)->hi < WEIGH_LANES_WANTED * lanes) return;
   if (choice_part(c, rest, lanes, &whole, &rest_of_rest)) make_lanes(c, whole, lanes, 1);
 }
 

@@ -5,8 +5,11 @@
 #include "ir/binder.h"
 #include "ir/topo.h"
 
-/** Operations for an element that is loaded by itself and put into its lane. */
-enum { WEIGH_SCATTERED = 2 };
+enum {
+  WEIGH_SCATTERED =
+      2, /* operations for an element that is loaded by itself and put into its lane */
+  WEIGH_LANES_WANTED = 2 /* vectors that a reduction has at least for its lanes to pay */
+};
 
 /** What is left of work on elements in lanes: at consecutive addresses, or one by one. */
 static inline double weigh_left(double work, bool is_streamed, double lanes) {

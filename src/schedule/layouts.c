@@ -13,10 +13,11 @@
 
 #include <math.h>
 
-enum {
-  MOST_CHOICES = 12,
-  LANES_WANTED = 2 /* vectors that a reduction has at least for its lanes to pay */
-};
+enum { MOST_CHOICES = 12 };
+
+/* What another layout costs more, so that arrays stay as they are where little is gained: equal
+   parts of a graph then stay equal kernels. */
+static const double RELUCTANCE = 1.1;
 
 /** A buffer of the plan's own. */
 typedef struct array {
@@ -130,11 +131,11 @@ static void add_ranges(const layouts *l, nest_lanes *x, const node_list *work) {
   const node *const *own, *b = x->binder;
   size_t n = binder_ranges(b, &own), bytes = weigh_widest(work, NULL);
   bool may = b->op == OP_STAGE || weigh_is_free_order(b, l->r->math);
-  double least = b->op == OP_STAGE ? 2 : LANES_WANTED * (double)(l->r->vector / bytes);
+  double least = b->op == OP_STAGE ? 2 : WEIGH_LANES_WANTED * (double)(l->r->vector / bytes);
   x->range[0] = NULL;
   x->lanes[0] = x->n = 1;
   for (size_t i = n; may && i-- > 0;)
-    if (weigh_indices(own[i]) >= least) add_range(l, x, own[i], bytes);
+    if ((double)range_extent(own[i])->hi >= least) add_range(l, x, own[i], bytes);
   for (size_t i = 0; i < b->free->n; i++) add_range(l, x, b->free->at[i], bytes);
 }
 
@@ -161,9 +162,10 @@ static void add_access(layouts *l, const nest_lanes *x, const array *to, double 
       double *cost = to ? pbqp_cost(&l->problem, x->vertex, i, to->vertex, k)
                         : &l->problem.vertices.at[x->vertex].cost[i];
       bool depends = i && node_is_free_in(x->range[i], address);
-      *cost += depends
-                   ? weigh_left(work, weigh_is_streamed(l->g, x->range[i], address), x->lanes[i])
-                   : work;
+      double left = work;
+      if (depends)
+        left = weigh_left(work, weigh_is_streamed(l->g, x->range[i], address), x->lanes[i]);
+      *cost += k ? RELUCTANCE * left : left;
     }
   }
 }

@@ -8,6 +8,8 @@ size_t pbqp_add(pbqp *p, size_t n, const double cost[]) {
 
 /* Edges. */
 
+_Static_assert(sizeof(uintptr_t) >= sizeof(uint64_t), "a pair of vertices is a key");
+
 static pbqp_edge *edge_between(pbqp *p, size_t u, size_t v) {
   size_t least = u < v ? u : v, most = u < v ? v : u;
   const void *key = (const void *)(uintptr_t)((uint64_t)(most + 1) << 32 | least);

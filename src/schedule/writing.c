@@ -34,7 +34,7 @@ static bool is_identity(const group *g, const value *v, const point *p) {
   range_mask seen = 0;
   for (size_t k = 0; k < v->rank; k++) {
     const node *x = p->index->src[1 + k];
-    if (node_is_bits(v->dims[k], 1)) continue;
+    if (node_is_bits(v->dims[k], 1) && node_is_bits(x, 0)) continue;
     range_mask free = nests_free(&g->nests, x);
     if (!is_whole_index(g, x, v->dims[k]) || free & seen) return false;
     seen |= free;

@@ -18,6 +18,7 @@ typedef struct maker {
   arena *a;
   rng r;
   node_list pool;
+  const node *read_twice;        /* a value that is a root too */
   const node *sizes[MOST_SIZES]; /* symbolic ones */
   size_t n_sizes;
   int64_t limit; /* elements of a value */
@@ -418,6 +419,29 @@ static const node *padded(maker *m, const node *x) {
   return ir_pad(m->g, x, value, lows, sizes);
 }
 
+/** A value and itself, or another one, one after the other along an axis: one of size 1, often. */
+static const node *concatenated(maker *m, const node *x) {
+  const node *lows[MOST_RANK], *none[MOST_RANK], *y = x;
+  shape s = {.rank = x->rank}, own = {.rank = x->rank};
+  if (!x->rank) return NULL;
+  size_t axis = rng_below(&m->r, x->rank);
+  for (size_t i = 0; i < x->rank; i++) {
+    if (node_is_bits(x->dims[i], 1) && rng_chance(&m->r, 70)) axis = i;
+    own.dims[i] = s.dims[i] = x->dims[i];
+    lows[i] = none[i] = number(m, 0);
+  }
+  lows[axis] = x->dims[axis];
+  s.dims[axis] = ix_scale(m->g, x->dims[axis], 2);
+  dtype t = (dtype)x->dtype;
+  if (rng_chance(&m->r, 30)) y = want(m, t, &own, true);
+  if (y == x && !m->loops) m->read_twice = x;
+  const node *at = ir_iota(m->g, DT_I64, s.rank, s.dims, (int64_t)axis);
+  const node *half = ir_fill(m->g, ir_cast(m->g, x->dims[axis], DT_I64), s.rank, s.dims);
+  const node *first = ir_pad(m->g, x, any_constant(m, t), none, s.dims);
+  const node *second = ir_pad(m->g, y, any_constant(m, t), lows, s.dims);
+  return ir_op3(m->g, OP_WHERE, ir_op2(m->g, OP_LT, at, half), first, second);
+}
+
 /** Indices along an axis: most of them inside. */
 static const node *indices(maker *m, const node *dim, const shape *s) {
   unsigned way = (unsigned)rng_below(&m->r, 10);
@@ -798,7 +822,8 @@ static const node *apply(maker *m, op o) {
   case OP_EXPAND: return expanded(m, any_value(m));
   case OP_PERMUTE: return permuted(m, any_value(m));
   case OP_SLICE: return sliced(m, any_value(m));
-  case OP_PAD: return padded(m, any_value(m));
+  case OP_PAD:
+    return rng_chance(&m->r, 60) ? padded(m, any_value(m)) : concatenated(m, any_value(m));
   case OP_GATHER: return gathered(m, any_value(m));
   case OP_REDUCE:
     if (rng_chance(&m->r, 30)) return chosen(m);
@@ -995,6 +1020,7 @@ static bool is_used(maker *m, const node *n) {
 /** Values nobody uses, and some that others use too. */
 static void choose_roots(maker *m) {
   node_list roots = {0};
+  if (m->read_twice) vec_push(m->a, &roots, m->read_twice);
   for (size_t i = m->pool.n; i-- > 0 && roots.n < MOST_ROOTS;) {
     const node *n = m->pool.at[i];
     unsigned inner = n->op == OP_BUFFER ? 3 : n->op == OP_SET ? 35 : 12;
