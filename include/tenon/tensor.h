@@ -224,7 +224,8 @@ TN_API tn_status tn_write(tn_tensor *state, tn_dtype dtype, const void *data, si
 TN_API tn_status tn_map(tn_tensor *tensor, tn_array *array);
 
 /** Computes `n` tensors and all assigns then pending, as one plan, so that what they share is
-    computed once. They then hold their values and have dropped their graphs. */
+    computed once. They then hold their values and have dropped their graphs. A state whose first
+    contents could not be made is a failure, now and later. */
 TN_API tn_status tn_realize(tn_context *context, tn_tensor *const tensors[], size_t n);
 
 /* ---- State ---- */

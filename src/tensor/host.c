@@ -302,6 +302,14 @@ static void list_asks(void *arg) {
       vec_push(&j->c->arena, &j->asks, (ask){&j->tensors[i]->node, false});
 }
 
+/** A state has no slot that is asked for: whether it holds a value is found in its cell. */
+static void check_states(void *arg) {
+  realize_job *j = arg;
+  builder b = context_builder(j->c);
+  for (size_t i = 0; i < j->n; i++)
+    if (j->tensors[i]->cell) cell_refresh(&b, j->tensors[i]->cell);
+}
+
 tn_status tn_realize(tn_context *c, tn_tensor *const tensors[], size_t n) {
   tn_status s = context_enter(c);
   if (s != TN_OK) return s;
@@ -312,6 +320,7 @@ tn_status tn_realize(tn_context *c, tn_tensor *const tensors[], size_t n) {
   } else {
     s = diag_catch(&c->diag, list_asks, &j);
     if (s == TN_OK) s = realize(c, j.asks.at, j.asks.n);
+    if (s == TN_OK) s = diag_catch(&c->diag, check_states, &j);
     if (s != TN_OK) context_fail(c, "realize", tensors, n);
   }
   context_leave(c);

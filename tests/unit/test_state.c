@@ -607,6 +607,26 @@ static void failed_states_fail_alone(void **state) {
   check_status(s, TN_ERR_IO);
 }
 
+/** By the call that fills it, by each later one, and beside a state that is fine. */
+static void failed_states_are_not_realised(void **state) {
+  tn_context *c = *state;
+  int runs = 0;
+  tn_tensor *good = tn_state(floats(c, FLOATS(1)));
+  tn_tensor *bad = tn_state(given(c, run_failing, &runs, NULL));
+  tn_tensor *both[] = {good, tn_state(given(c, run_failing, &runs, NULL))};
+  for (int i = 0, first = 0; i < 2; i++) {
+    assert_int_equal(tn_realize(c, &bad, 1), TN_ERR_IO);
+    check_text(tn_message(c), "realize(f32[1]): state: custom operation");
+    assert_int_equal(tn_realize(c, both, 2), TN_ERR_IO);
+    first = i ? first : runs;
+    assert_int_equal(runs, first);
+  }
+  tn_tensor *view = tn_reshape(bad, TN_SCALAR);
+  assert_int_equal(tn_realize(c, &view, 1), TN_ERR_IO);
+  check_ok(c, tn_realize(c, &good, 1));
+  check_floats(c, good, FLOATS(1));
+}
+
 static void failed_assigns_fail_alone(void **state) {
   tn_context *c = *state;
   int fails = 0, sevens = 0;
@@ -727,6 +747,7 @@ int main(void) {
       WITH(custom_writes_are_assigns),
       WITH(open_states_are_refused),
       WITH(failed_states_fail_alone),
+      WITH(failed_states_are_not_realised),
       WITH(failed_assigns_fail_alone),
       WITH(failed_scopes_keep_what_is_fine),
       WITH(failed_assigns_are_told_by_what_compiles),
