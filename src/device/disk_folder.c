@@ -29,6 +29,18 @@ static tn_status join(char path[DISK_PATH], const char *under, const char *rest,
   return TN_OK;
 }
 
+/** Only what is below a home is made: one that is not there was not meant to be. */
+static tn_status join_home(char path[DISK_PATH], const char *home, diag *d) {
+  char shown[FILE_SHOWN];
+  struct stat s;
+  if (!stat(home, &s) && S_ISDIR(s.st_mode)) return join(path, home, ".cache/tenon", d);
+  return diag_set(
+      d, TN_ERR_IO,
+      "there is no place for it, as HOME names \"%.256s\", and there is no such folder: "
+      "set TENON_CACHE or XDG_CACHE_HOME",
+      file_shown(home, shown));
+}
+
 tn_status disk_folder_find(const char *given, char path[DISK_PATH], diag *d) {
   const char *xdg = variable("XDG_CACHE_HOME"), *home = variable("HOME");
   char here[DISK_PATH];
@@ -36,7 +48,7 @@ tn_status disk_folder_find(const char *given, char path[DISK_PATH], diag *d) {
   if (given && getcwd(here, sizeof here)) return join(path, here, given, d);
   if (given) return diag_set(d, TN_ERR_IO, "no folder is the current one: %s", strerror(errno));
   if (xdg && xdg[0] == '/') return join(path, xdg, "tenon", d); /* its specification: no others */
-  if (home && home[0] == '/') return join(path, home, ".cache/tenon", d);
+  if (home && home[0] == '/') return join_home(path, home, d);
   return diag_set(d, TN_ERR_IO,
                   "there is no place for it: set TENON_CACHE, XDG_CACHE_HOME or HOME");
 }

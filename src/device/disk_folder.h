@@ -17,7 +17,8 @@
 enum { DISK_PATH = 4096, DISK_NAME = 48 };
 
 /** The path of a folder: `given`, made absolute, or where that is NULL $XDG_CACHE_HOME/tenon, else
-    $HOME/.cache/tenon. TN_ERR_IO if there is no such place. */
+    $HOME/.cache/tenon, where HOME is a folder that is there. TN_ERR_IO if there is no such place.
+ */
 tn_status disk_folder_find(const char *given, char path[DISK_PATH], diag *d);
 
 /** Opens it; *fd is -1 on failure, and where there is none and none is made. TN_ERR_IO for a folder

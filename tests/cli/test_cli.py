@@ -313,6 +313,12 @@ class Cache(Case):
         self.assertEqual(self.show()["folder"], str(self.file("xdg") / "tenon"))
         self.assertEqual(self.show()["entries"], 3)
         self.env["XDG_CACHE_HOME"] = ""
+        compiled, said = self.bench()
+        self.assertEqual(compiled, 1)
+        self.assertIn("there is no such folder: set TENON_CACHE", said)
+        self.assertEqual(said.count("\n"), 1)
+        self.assertFalse(self.file("home").exists())
+        self.file("home").mkdir()
         self.bench()
         self.assertEqual(self.show()["folder"], str(self.file("home") / ".cache/tenon"))
         self.assertEqual(self.show()["entries"], 3)

@@ -216,15 +216,17 @@ static void it_may_be_off_or_nowhere(void **state) {
   put(f, "a", "one");
   expect(f, "a", NULL);
   char *home = getenv("HOME"), *xdg = getenv("XDG_CACHE_HOME"), path[DISK_PATH];
+  const char *here = arena_printf(&f->arena, "%.*s", (int)(strlen(f->folder) - 6), f->folder);
+  const char *below = arena_printf(&f->arena, "%s/.cache/tenon", here);
   home = home ? strdup(home) : NULL;
   xdg = xdg ? strdup(xdg) : NULL;
   unsetenv("XDG_CACHE_HOME");
-  setenv("HOME", "/here", 1);
+  setenv("HOME", here, 1);
   assert_int_equal(disk_folder_find(NULL, path, &f->diag), TN_OK);
-  assert_string_equal(path, "/here/.cache/tenon");
+  assert_string_equal(path, below);
   setenv("XDG_CACHE_HOME", "not/absolute", 1);
   assert_int_equal(disk_folder_find(NULL, path, &f->diag), TN_OK);
-  assert_string_equal(path, "/here/.cache/tenon");
+  assert_string_equal(path, below);
   setenv("XDG_CACHE_HOME", "/there", 1);
   assert_int_equal(disk_folder_find(NULL, path, &f->diag), TN_OK);
   assert_string_equal(path, "/there/tenon");
@@ -239,6 +241,13 @@ static void it_may_be_off_or_nowhere(void **state) {
   expect(f, "a", NULL);
   assert_int_equal(f->remarks, 1);
   check_text(f->remark, "HOME");
+  setenv("HOME", f->folder, 1); /* it is not there, and is not made */
+  open_disk(f, NULL);
+  put(f, "a", "one");
+  expect(f, "a", NULL);
+  assert_int_equal(f->remarks, 1);
+  check_text(f->remark, f->folder);
+  assert_int_equal(access(f->folder, F_OK), -1);
   if (home) setenv("HOME", home, 1);
   if (xdg) setenv("XDG_CACHE_HOME", xdg, 1);
   free(home);
