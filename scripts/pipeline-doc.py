@@ -6,8 +6,8 @@
 
 BUILD is a build folder with TENON_TESTS, which has the program tests/docs/pipeline. In the template
 {{example}} is the code between [example] and [end] in tests/docs/pipeline.c, {{passes}} the names in
-src/ir/pass.h, {{laws}} a table of the rows of src/laws/laws.def, {{stage NAME}} the graph after that
-pass ("laws": the schedule that was chosen); a graph that the pass left as it was is not repeated.
+src/ir/pass.h, {{laws}} and {{words}} tables of the rows of src/laws/laws.def, {{stage NAME}} the graph after
+that pass ("laws": the schedule that was chosen); a graph that the pass left as it was is not repeated.
 """
 
 import argparse
@@ -48,6 +48,13 @@ def laws():
     return "\n".join(rows)
 
 
+def words():
+    """A row for each word of the laws' arguments."""
+    found = re.findall(r'^LAW_WORD\((\w+), \w+,\s+"([^"]*)"\)$', LAWS.read_text(), re.MULTILINE)
+    return "\n".join(["| word | what stands for it |", "|---|---|",
+                      *(f"| `{name}` | {about} |" for name, about in found)])
+
+
 def stages(build):
     """The text after each pass, in order."""
     output = subprocess.run([build / "tests" / "docs_pipeline"], check=True, text=True,
@@ -68,7 +75,7 @@ def shown(name, texts):
 def page(build):
     texts = stages(build)
     text = TEMPLATE.read_text().replace("{{example}}", example()).replace("{{passes}}", passes())
-    text = text.replace("{{laws}}", laws())
+    text = text.replace("{{laws}}", laws()).replace("{{words}}", words())
     return re.sub(r"\{\{stage (\w+)\}\}", lambda m: shown(m.group(1), texts), text)
 
 

@@ -155,7 +155,9 @@ static const char about[] =
     "tn_kernel_make (tenon/unstable/ir.h) takes such lines for a kernel of yours. The laws:\n"
 #define LAW(name, function, arguments, made, file, does) "\n  " #name " " arguments "\n      " does
 #include "laws/laws.def"
-#undef LAW
+    "\n\nWhat stands in them:\n"
+#define LAW_WORD(name, argument, means) "\n  " #name ": " means
+#include "laws/laws.def"
     ;
 
 const verb verb_explain = {

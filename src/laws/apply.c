@@ -86,7 +86,6 @@ const node *law_apply(laws *l, const node *sink, law which, const law_args *args
   static const law_function functions[LAWS] = {
 #define LAW(name, function, arguments, made, file, about) [LAW_##name] = apply_##function,
 #include "laws/laws.def"
-#undef LAW
   };
   return functions[which](l, sink, args, principals);
 }

@@ -13,7 +13,6 @@ enum { LISTED = -1 };
 typedef enum law {
 #define LAW(name, function, arguments, made, file, about) LAW_##name,
 #include "laws/laws.def"
-#undef LAW
   LAWS
 } law;
 

@@ -7,7 +7,6 @@ static const law_facts facts[LAWS] = {
 #define LAW(name, function, arguments, made, file, about) \
   [LAW_##name] = {#name, arguments, made, file, about},
 #include "laws/laws.def"
-#undef LAW
 };
 
 const law_facts *law_get(law which) { return &facts[which]; }
@@ -32,9 +31,10 @@ static argument argument_of(const char *word, size_t bytes) {
   static const struct {
     const char *name;
     argument is;
-  } known[] = {{"RANGE", SUBJECT}, {"BINDER", SUBJECT}, {"EXPRESSION", SUBJECT}, {"RANGES", LIST},
-               {"OUTER", OTHER},   {"LANES", OTHER},    {"NUMBER", NUMBER},      {"POINT", POINT},
-               {"KIND", KIND},     {"SIDE", SIDE}};
+  } known[] = {
+#define LAW_WORD(name, argument, about) {#name, argument},
+#include "laws/laws.def"
+  };
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (strlen(known[i].name) == bytes && !memcmp(known[i].name, word, bytes)) return known[i].is;
   return WORD;
@@ -165,12 +165,20 @@ static void take_point(reader *r, law_line *line) {
   line->number = take_number(r, "a number");
 }
 
+static const char *kinds(arena *a) {
+  str text = str_new(a);
+  str_add(&text, "a kind of ranges");
+  for (int k = 0; k < KIND_LIMIT; k++)
+    str_addf(&text, "%s%s", k ? ", " : ": ", range_kind_name((range_kind)k));
+  return str_text(&text);
+}
+
 static int64_t take_kind(reader *r) {
   for (int k = 0; k < KIND_LIMIT; k++) {
     const char *name = range_kind_name((range_kind)k);
     if (take_word(r, name, strlen(name))) return k;
   }
-  expected(r, "a kind of ranges");
+  expected(r, kinds(r->a));
 }
 
 static bool take_side(reader *r) {

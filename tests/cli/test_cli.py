@@ -193,6 +193,12 @@ class CommandLine(Case):
                          {"TENON_DEVICE", "TENON_THREADS", "TENON_PAIR", "TENON_CPU", "TENON_MATH",
                           "TENON_DUMP", "TENON_CC", "TENON_CACHE", "XDG_CACHE_HOME", "NO_COLOR"})
 
+    def test_help_names_what_stands_in_lines_of_schedules(self):
+        said = tenon("explain", "--help").stdout
+        for form in ("at 16", "by 8", "loop, unroll, vector or thread", "global", "local", "warp",
+                     "first or last"):
+            self.assertIn(form, said)
+
     def test_help_names_all_keys_of_bench(self):
         text = tenon("help", "bench").stdout
         for key in BENCH_KEYS:

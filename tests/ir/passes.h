@@ -300,7 +300,6 @@ static const ir_pass ir_passes[] = {
     {"kernels", pass_kernels, STAGE_KERNEL},
 #define LAW(name, function, arguments, made, file, about) {#name, pass_law, STAGE_KERNEL},
 #include "laws/laws.def"
-#undef LAW
     {"sums", pass_sums, STAGE_KERNEL},
     {"simplify", pass_simplify, STAGE_KERNEL},
     {"choose", pass_choose, STAGE_KERNEL},

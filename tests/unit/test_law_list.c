@@ -132,7 +132,9 @@ static void bad_texts_are_refused(void **state) {
        "line 1 of the schedule: expected its number, found '99999999999999999999'"},
       {"SPLIT r0 by 2 3", "line 1 of the schedule: expected the end of the line, found '3'"},
       {"SPLIT r0 by 2: r1 s2", "line 1 of the schedule: expected a range, as r0, or -, found 's2'"},
-      {"KIND r0 sideways", "line 1 of the schedule: expected a kind of ranges, found 'sideways'"},
+      {"KIND r0 sideways",
+       "line 1 of the schedule: expected a kind of ranges: loop, unroll, vector, "
+       "thread, global, local, warp, found 'sideways'"},
       {"PARTITION r0 16", "line 1 of the schedule: expected 'at' or 'by', found '16'"},
       {"HOIST e0 out of r0", "line 1 of the schedule: expected a binder, as r0 or s0, found 'e0'"},
       {"HOIST r0 out of -", "line 1 of the schedule: expected a range, as r0, found '-'"},
