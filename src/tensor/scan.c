@@ -121,14 +121,45 @@ static void close_body(void *arg) {
              j->results);
 }
 
-/** The context is taken again. */
-static failure *end(scan_job *j, bool balanced) {
-  size_t n = j->n_states + j->n_ys;
-  failure *f = balanced ? call_check(j->c, "scan", j->made, n, 0) : NULL;
-  if (f || balanced) return f ? f : call_try(j->c, "scan", j->made, n, close_body, j);
+/** The first of what the body hands back that it left as it was; `n`: none, or what it made is a
+    failure, which comes first. */
+static size_t find_unset(const scan_job *j, size_t n) {
+  size_t unset = n;
+  for (size_t i = n; i-- > 0;) {
+    if (!j->made[i])
+      unset = i;
+    else if (j->made[i]->failure)
+      return n;
+  }
+  return unset;
+}
+
+static failure *refuse_unset(scan_job *j, size_t i) {
+  diag *d = &j->c->diag;
+  if (i < j->n_states)
+    diag_set(d, TN_ERR_ARGUMENT,
+             "the body left next[%zu] unset: set it to what state %zu becomes, or to state[%zu] "
+             "where it stays as it is",
+             i, i, i);
+  else
+    diag_set(d, TN_ERR_ARGUMENT, "the body left y[%zu] unset", i - j->n_states);
+  context_fail(j->c, "scan", j->init, j->n_states);
+  return context_failure(j->c);
+}
+
+static failure *refuse_open(scan_job *j) {
   diag_set(&j->c->diag, TN_ERR_ARGUMENT, "the body left a scope open that it began");
   context_fail(j->c, "scan", NULL, 0);
   return context_failure(j->c);
+}
+
+/** The context is taken again. */
+static failure *end(scan_job *j, bool balanced) {
+  size_t n = j->n_states + j->n_ys, unset = find_unset(j, n);
+  if (!balanced) return refuse_open(j);
+  if (unset < n && !j->c->broken) return refuse_unset(j, unset);
+  failure *f = call_check(j->c, "scan", j->made, n, 0);
+  return f ? f : call_try(j->c, "scan", j->made, n, close_body, j);
 }
 
 /** The caller's function, which uses the context as anybody does. Who took it meanwhile is waited

@@ -345,7 +345,7 @@ static void test_refusals(void **state) {
     const char *text;
   } want[BADS] = {{TN_ERR_DTYPE, "state 0 of a loop is f32, and becomes f64"},
                   {TN_ERR_SHAPE, "state 0 of a loop has shape 2, and becomes 2x1"},
-                  {TN_ERR_ARGUMENT, "NULL"},
+                  {TN_ERR_ARGUMENT, "the body left next[0] unset"},
                   {TN_ERR_ARGUMENT, "an assign in the body of a loop"},
                   {TN_ERR_UNSUPPORTED, "a function of the host in the body of a loop"},
                   {TN_OK, ""}};
@@ -364,6 +364,35 @@ static void test_refusals(void **state) {
     check_floats(c, b.cell, FLOATS(1, 2));
     assert_int_equal(tn_read(b.kept, TN_F32, got, sizeof got), TN_ERR_ARGUMENT);
     check_text(tn_message(c), "it depends on the steps of a loop");
+  }
+}
+
+static void unsetting_body(void *user, tn_tensor *index, tn_tensor *const state[],
+                           tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]) {
+  const int *how = user;
+  (void)x;
+  next[0] = *how == 2 ? tn_add(state[0], tn_reshape(state[0], tn_shape(1, 2, 5))) : state[0];
+  if (*how == 1) next[1] = state[1];
+  if (*how != 1) y[0] = index;
+}
+
+/** The first is named, by what the caller knows it as; but what failed comes before what is not
+    there. */
+static void test_unset(void **state) {
+  static const char *const want[] = {"next[1] unset: set it to what state 1 becomes",
+                                     "the body left y[0] unset", "reshape"};
+  tn_context *c = *state;
+  for (int how = 0; how < 3; how++) {
+    tn_tensor *const init[] = {floats(c, FLOATS(1, 2)), floats(c, FLOATS(3))};
+    tn_tensor *out[3];
+    tn_scan_desc d = TN_SCAN_DESC_INIT;
+    d.body = unsetting_body;
+    d.user = &how;
+    d.steps = 2;
+    tn_scan(c, &d, init, 2, NULL, 0, out, 1);
+    float got[2];
+    assert_int_not_equal(tn_read(out[0], TN_F32, got, sizeof got), TN_OK);
+    check_text(tn_message(c), want[how]);
   }
 }
 
@@ -622,6 +651,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_nested, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_reads_state, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_refusals, open_one, close_one),
+      cmocka_unit_test_setup_teardown(test_unset, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_closing_in_a_body, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_released_init, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_in_place_of_inits, open_one, close_one),
