@@ -31,6 +31,23 @@ is imported by the newest one that is not above the file's opset.
 | operator | versions | inputs | attributes |
 |---|---|---|---|
 {rows}
+
+## Loops
+
+The body of a Loop or a Scan is compiled once, so each of its steps is alike:
+
+- How often it runs is known before it does. A Scan runs once for each entry of what it scans, which
+  may be a size that varies. Of a Loop, the trip count is a constant or comes of shapes, as Shape and
+  Gather or Size give it; what is computed from an input's values, or is an input, is refused. Make
+  it an initializer, or let it be the size of an axis of an input.
+- A Loop that a condition ends needs a trip count too, as its bound, of at most {blind}: after the
+  condition fails it runs on to that without effect, and takes the time of all steps. It gives no
+  outputs that have an entry for each step, as how many there are would depend on values: give the
+  bound and let the condition be true, or keep a state of the bound's size and count in another.
+- A state has the same shape and type in all steps. In place of one that grows by Concat, take an
+  output with an entry for each step, or a state of the full size that is scattered into.
+- Loops are nested at most {depth} deep, and how often an inner one runs is the same in each step of
+  the outer.
 """
 
 
@@ -38,6 +55,12 @@ def number(name):
     """The value of an enum's constant."""
     text = "".join((SOURCE / file).read_text() for file in ("import.h", "proto.h"))
     return re.search(rf"\b{name} = (\d+)", text).group(1)
+
+
+def bound(path, name):
+    """An enum's constant, which may be a power of two."""
+    found = re.search(rf"\b{name} = (?:(1) << )?(\d+)", (ROOT / "src" / path).read_text())
+    return 1 << int(found.group(2)) if found.group(1) else int(found.group(2))
 
 
 def inputs(least, most):
@@ -59,7 +82,9 @@ def page():
     rows = [row(name, versions, attributes, int(least), int(most))
             for name, versions, attributes, least, most, _ in sorted(found)]
     return TEXT.format(ir_min=number("ONNX_IR_MIN"), ir_max=number("ONNX_IR_MAX"),
-                       opset=number("ONNX_OPSET_MAX"), count=len(rows), rows="\n".join(rows))
+                       opset=number("ONNX_OPSET_MAX"), count=len(rows), rows="\n".join(rows),
+                       blind=bound("formats/onnx/ops_loop.c", "MOST_BLIND_STEPS"),
+                       depth=bound("ir/loop.h", "LOOP_DEPTH"))
 
 
 def main():
