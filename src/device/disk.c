@@ -96,6 +96,7 @@ static int folder_of(disk *k) {
 
 /** Whether a file's content may be used, which is ours and nobody else's; else why not. */
 static const char *check_file(const struct stat *s) {
+  if (S_ISDIR(s->st_mode)) return "it is a folder: delete it, or run tenon cache --clear";
   if (!S_ISREG(s->st_mode)) return "it is no regular file";
   if (s->st_uid != geteuid()) return "it belongs to another user";
   if (s->st_mode & (S_IWGRP | S_IWOTH)) return "other users can write to it";
@@ -223,7 +224,8 @@ static bool place(int folder, const kernel_key *const keys[], size_t n, const st
       int error = errno;
       unlinkat(folder, made, 0);
       errno = error;
-      ok = error == ENOENT; /* somebody cleared the cache meanwhile */
+      ok = error == ENOENT || /* somebody cleared the cache meanwhile */
+           error == EISDIR;   /* who reads tells of it */
     }
     if (!ok) return false;
   }

@@ -139,7 +139,8 @@ typedef struct listing {
   int fd;
   DIR *stream;
   arena arena;
-  VEC(entry) all; /* the files of one inode side by side, the least recently used first */
+  VEC(entry) all;     /* the files of one inode side by side, the least recently used first */
+  VEC(entry) folders; /* in the place of files */
 } listing;
 
 static int by_use(const void *a, const void *b) {
@@ -156,13 +157,14 @@ static void list(void *arg) {
     struct stat s;
     entry made = {.is_part = is_part(e->d_name)};
     if (strlen(e->d_name) >= sizeof made.name || (!made.is_part && !is_entry(e->d_name)) ||
-        fstatat(l->fd, e->d_name, &s, AT_SYMLINK_NOFOLLOW) || !S_ISREG(s.st_mode))
+        fstatat(l->fd, e->d_name, &s, AT_SYMLINK_NOFOLLOW))
       continue;
     strcpy(made.name, e->d_name);
     made.inode = s.st_ino;
     made.bytes = (uint64_t)s.st_size;
     made.used = s.st_mtim;
-    vec_push(&l->arena, &l->all, made);
+    if (S_ISREG(s.st_mode)) vec_push(&l->arena, &l->all, made);
+    if (S_ISDIR(s.st_mode)) vec_push(&l->arena, &l->folders, made);
   }
   if (l->all.n) qsort(l->all.at, l->all.n, sizeof *l->all.at, by_use);
 }
@@ -209,6 +211,11 @@ tn_status disk_folder_usage(int fd, const mem *m, disk_usage *u, diag *d) {
 
 /* Making it smaller. */
 
+static tn_status tell_unlocked(diag *d) {
+  return diag_set(d, TN_ERR_IO, "its file \"%s\" cannot be locked: %s%s", lock_name,
+                  strerror(errno), errno == EISDIR ? ": remove it" : "");
+}
+
 static void remove_entry(const listing *l, const entry *e) { unlinkat(l->fd, e->name, 0); }
 
 /** What nobody goes on writing. */
@@ -235,12 +242,25 @@ static void evict(const listing *l, const disk_bounds *b) {
   }
 }
 
+/** The empty ones; the first that is not is told of when the others are gone. */
+static tn_status remove_folders(const listing *l, diag *d) {
+  tn_status status = TN_OK;
+  for (size_t i = 0; i < l->folders.n; i++) {
+    const char *name = l->folders.at[i].name;
+    if (unlinkat(l->fd, name, AT_REMOVEDIR) && errno != ENOENT && !status)
+      status = diag_set(d, TN_ERR_IO, "its file \"%s\" is a folder, and stays: %s", name,
+                        strerror(errno));
+  }
+  return status;
+}
+
 static tn_status trim(int fd, const mem *m, const disk_bounds *b, disk_usage *left, diag *d) {
   listing l;
   tn_status status = begin_listing(&l, fd, m, d);
   if (!status) {
     sweep(&l, b->all);
     evict(&l, b);
+    if (b->all) status = remove_folders(&l, d);
   }
   end_listing(&l);
   return status || !left ? status : disk_folder_usage(fd, m, left, d);
@@ -248,14 +268,14 @@ static tn_status trim(int fd, const mem *m, const disk_bounds *b, disk_usage *le
 
 tn_status disk_folder_trim(int fd, const mem *m, const disk_bounds *b, disk_usage *left, diag *d) {
   int lock = openat(fd, lock_name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-  if (lock < 0) return diag_set(d, TN_ERR_IO, "it cannot be locked: %s", strerror(errno));
+  if (lock < 0) return tell_unlocked(d);
   tn_status status = TN_OK;
   if (!flock(lock, LOCK_EX | LOCK_NB))
     status = trim(fd, m, b, left, d);
   else if (errno == EWOULDBLOCK)
     status = diag_set(d, TN_ERR_BUSY, "another process is removing files from it: try again");
   else
-    status = diag_set(d, TN_ERR_IO, "it cannot be locked: %s", strerror(errno));
+    status = tell_unlocked(d);
   close(lock);
   return status;
 }

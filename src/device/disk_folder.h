@@ -44,7 +44,8 @@ tn_status disk_folder_usage(int fd, const mem *m, disk_usage *u, diag *d);
 typedef struct disk_bounds {
   uint64_t above;   /* nothing is removed for its size where there are no more bytes than these */
   uint64_t down_to; /* else files go, the least recently used first, until so many are left */
-  bool all;         /* everything goes, also what was begun to be written just now */
+  bool all;         /* everything goes, also what was begun to be written just now, and empty
+                       folders in the place of files; others are TN_ERR_IO when all is done */
 } disk_bounds;
 
 /** Removes files, as the bounds say, and what was begun to be written an hour ago and never

@@ -329,12 +329,13 @@ static void what_is_no_file_of_ours_is_not_read(void **state) {
   check_text(f->remark, "no regular file");
   assert_int_equal(mkdir(path, 0700), 0);
   expect(f, "key", NULL);
-  check_text(f->remark, "no regular file");
+  check_text(f->remark, strrchr(path, '/') + 1);
+  check_text(f->remark, "is a folder: delete it, or run tenon cache --clear");
   f->remarks = 0;
   put(f, "key", "nowhere to put it");
-  put(f, "other", "nor this");
-  assert_int_equal(f->remarks, 1);
-  check_text(f->remark, "cannot be written");
+  put(f, "other", "as ever");
+  assert_int_equal(f->remarks, 0);
+  expect(f, "other", "as ever");
   assert_int_equal(count(f, "part"), 0);
 }
 
@@ -634,11 +635,38 @@ static void what_is_not_the_caches_stays(void **state) {
   disk_usage left = trim(f, 0, 0, true);
   assert_int_equal(left.entries + left.bytes, 0);
   for (size_t i = 0; i < FOREIGN; i++) assert_true(count(f, foreign[i]) > 0);
-  assert_true(is_there(f, "link") && is_there(f, "folder"));
+  assert_true(is_there(f, "link") && !is_there(f, "folder"));
   assert_int_equal(access(outside, F_OK), 0);
   assert_false(is_there(f, "a") || is_there(f, "b") || is_there(f, "empty"));
   assert_int_equal(count(f, "part-77"), 0);
   expect(f, "a", NULL);
+}
+
+static void check_not_cleared(fixture *f, const char *why) {
+  int fd;
+  disk_usage left;
+  assert_int_equal(disk_folder_open(f->folder, false, &fd, &f->diag), TN_OK);
+  assert_int_equal(disk_folder_trim(fd, &mem_system, &(disk_bounds){.all = true}, &left, &f->diag),
+                   TN_ERR_IO);
+  check_text(f->diag.text, why);
+  f->diag = (diag){0};
+  close(fd);
+}
+
+static void folders_in_the_place_of_files_are_told(void **state) {
+  fixture *f = *state;
+  put(f, "a", "one");
+  const char *full = path_of(f, "full");
+  const char *lock = arena_printf(&f->arena, "%s/lock", f->folder);
+  assert_int_equal(mkdir(full, 0700), 0);
+  assert_int_equal(mkdir(path_of(f, "empty"), 0700), 0);
+  save(arena_printf(&f->arena, "%s/mine", full), "x", 1);
+  check_not_cleared(f, strrchr(full, '/') + 1);
+  assert_true(is_there(f, "full"));
+  assert_false(is_there(f, "empty") || is_there(f, "a"));
+  assert_int_equal(unlink(lock), 0);
+  assert_int_equal(mkdir(lock, 0700), 0);
+  check_not_cleared(f, "\"lock\" cannot be locked: Is a directory: remove it");
 }
 
 static void one_process_trims_at_a_time(void **state) {
@@ -731,6 +759,7 @@ int main(void) {
                                      TEST(who_is_killed_leaves_nothing_half_written),
                                      TEST(the_least_recently_used_goes_first),
                                      TEST(what_is_not_the_caches_stays),
+                                     TEST(folders_in_the_place_of_files_are_told),
                                      TEST(one_process_trims_at_a_time),
                                      TEST(it_trims_itself),
                                      TEST(memory_may_run_out)};
