@@ -170,8 +170,8 @@ size_t launch_bytes(const launch_code *c) {
 launch_code launch_copy(const launch_code *c, void *block, const char *const names[]) {
   launch_step *steps = block;
   uint32_t *results = (uint32_t *)(steps + c->n_steps);
-  memcpy(steps, c->steps, c->n_steps * sizeof *steps);
-  memcpy(results, c->results, c->n_results * sizeof *results);
+  if (c->n_steps) memcpy(steps, c->steps, c->n_steps * sizeof *steps);
+  if (c->n_results) memcpy(results, c->results, c->n_results * sizeof *results);
   for (size_t i = 0; i < c->n_steps; i++)
     if (steps[i].kind == STEP_VALUE) steps[i].name = names[steps[i].a];
   return (launch_code){steps, c->n_steps, c->n_results, results};
