@@ -109,6 +109,12 @@ const node *ir_reduce(ir *g, const node *x, op o, size_t n_axes, const int64_t a
   return ir_node(g, OP_REDUCE, (dtype)x->dtype, &x, 1, ints, n_axes + 1);
 }
 
+bool reduce_has_axis(const node *reduce, size_t axis) {
+  for (uint32_t k = 1; k < reduce->n_int; k++)
+    if (reduce->ints[k] == (int64_t)axis) return true;
+  return false;
+}
+
 const node *ir_gather(ir *g, const node *x, const node *const indices[]) {
   const node *src[IR_MOST_MOVED];
   ir_check_rank(g, x->rank);

@@ -33,6 +33,8 @@ const node *ir_slice(ir *g, const node *x, const node *const starts[], const nod
 const node *ir_pad(ir *g, const node *x, const node *value, const node *const lows[],
                    const node *const sizes[]);
 const node *ir_reduce(ir *g, const node *x, op o, size_t n_axes, const int64_t axes[]);
+/** Whether a REDUCE runs along an axis of its operand. */
+bool reduce_has_axis(const node *reduce, size_t axis);
 const node *ir_gather(ir *g, const node *x, const node *const indices[]); /* one an axis of x */
 const node *ir_iota(ir *g, dtype t, size_t rank, const node *const dims[], int64_t axis);
 /** A scalar repeated to a shape. */

@@ -126,12 +126,6 @@ static const node *product_of(const node *reduce) {
   return x && x->op == OP_MUL ? x : NULL;
 }
 
-static bool is_reduced(const node *reduce, size_t axis) {
-  for (uint32_t k = 1; k < reduce->n_int; k++)
-    if (reduce->ints[k] == (int64_t)axis) return true;
-  return false;
-}
-
 /** The elements that one term of a contraction reads; `own` are its result's ranges. */
 static node_list reads_of_term(turning *t, const node *reduce, const node *product, map *own) {
   ir *g = t->f->g;
@@ -142,7 +136,7 @@ static node_list reads_of_term(turning *t, const node *reduce, const node *produ
   for (size_t i = 0; i < x->rank; i++) {
     bool is_one = node_is_bits(x->dims[i], 1);
     at[i] = is_one ? ix_const(g, 0) : range_make(g, x->dims[i], KIND_LOOP);
-    if (!is_one && !is_reduced(reduce, i)) map_set(a, own, at[i], NULL);
+    if (!is_one && !reduce_has_axis(reduce, i)) map_set(a, own, at[i], NULL);
   }
   ranges_through(g, x, product, at, in);
   const node *term = ranges_element(g, &t->known, product, product->rank, in);

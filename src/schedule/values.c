@@ -142,12 +142,6 @@ static void add_store(reading *r, value *v, const node *array, size_t rank,
   vec_push(r->a, &v->stores, (value_store){array, coords, rank});
 }
 
-static bool is_reduced(const node *n, size_t axis) {
-  for (uint32_t k = 1; k < n->n_int; k++)
-    if (n->ints[k] == (int64_t)axis) return true;
-  return false;
-}
-
 /** The reduction of one element: a sum of −0 alone is 0, as its start is. */
 static const node *single(reading *r, const node *reduce, const node *v) {
   uint64_t start;
@@ -174,7 +168,7 @@ static void add_reduction(reading *r, const node *n) {
   value *v = new_value(r->g, n, n->rank, n->dims);
   size_t opened = 0, kept = 0;
   for (size_t i = 0; i < x->rank; i++) {
-    if (!is_reduced(n, i))
+    if (!reduce_has_axis(n, i))
       to[i] = v->coords[kept++];
     else if (node_is_bits(x->dims[i], 1))
       to[i] = ix_const(r->g, 0);

@@ -110,7 +110,7 @@ static void body(void *arg) {
   job *j = arg;
   executable_request r = {.target = NULL};
   const node *size;
-  plan_request(&r, j->g, &size);
+  plan_request(&r, j->g, plan_text, &size);
   kept_graph leaves = plan_leaves(&j->work, &r);
   j->is_read =
       kept_read(&j->p, &r, &leaves, j->data, j->bytes, &j->work, &j->records, &j->n_records);

@@ -5,32 +5,35 @@
 #include "ir/parse.h"
 #include "runtime/kept.h"
 
-static const char plan_text[] =
-    "%n = var index [min=1 max=9] \"n\"\n"
-    "%a = buffer f32 %n 4 [uid=1 version=0]\n"
-    "%b = buffer f32 4 [uid=2 version=3]\n"
-    "%s = reduce f32 %a [op=add 0]\n"
-    "%c = custom f32 %s %b 4 [uid=9 output=1 inputs=2 writes=0]\n"
-    "%d = mul f32 %b %c\n"
-    "%e = add f32 %d %s\n"
-    "%f = exp f32 %a\n"
-    "%r = range index %n [id=0 kind=loop axis=0 tail=0]\n"
-    "%q = carry f32 %r 4 [component=0]\n%p = carry f32 %r 9 4 [component=1]\n"
-    "%row = slice f32 %a %r 0 1 4 [1 1]\n%flat = reshape f32 %row 4\n"
-    "%next = sub f32 %q %flat\n%at = slice f32 %p %r 0 1 4 [1 1]\n"
-    "%part = set f32 %p %at %row\n%zero = const f32 0.0\n"
-    "%zeros = reshape f32 %zero 1 1\n%many = expand f32 %zeros 9 4\n"
-    "%l = loop void %r %b %many %next %part %q %r [states=2 emits=1]\n"
-    "%last = result f32 %l 4 [component=0 inputs=1 number=0]\n"
-    "%parts = result f32 %l 9 4 [component=1 inputs=1 number=0]\n"
-    "%all = result f32 %l %n 4 [component=2 inputs=1 number=0]\n"
-    "%sum = reduce f32 %parts [op=add 0]\n%e2 = add f32 %e %last\n"
-    "%e3 = add f32 %e2 %sum\n%f2 = add f32 %f %all\n"
-    "return %e3 %f2\n";
+#include <string.h>
+
+/** A graph of kernels, a CUSTOM and a loop over the BUFFERs %a [n, 4] and %b [4]. */
+#define PLAN_OVER(buffers)                                                         \
+  "%n = var index [min=1 max=9] \"n\"\n" buffers "%s = reduce f32 %a [op=add 0]\n" \
+  "%c = custom f32 %s %b 4 [uid=9 output=1 inputs=2 writes=0]\n"                   \
+  "%d = mul f32 %b %c\n"                                                           \
+  "%e = add f32 %d %s\n"                                                           \
+  "%f = exp f32 %a\n"                                                              \
+  "%r = range index %n [id=0 kind=loop axis=0 tail=0]\n"                           \
+  "%q = carry f32 %r 4 [component=0]\n%p = carry f32 %r 9 4 [component=1]\n"       \
+  "%row = slice f32 %a %r 0 1 4 [1 1]\n%flat = reshape f32 %row 4\n"               \
+  "%next = sub f32 %q %flat\n%at = slice f32 %p %r 0 1 4 [1 1]\n"                  \
+  "%part = set f32 %p %at %row\n%zero = const f32 0.0\n"                           \
+  "%zeros = reshape f32 %zero 1 1\n%many = expand f32 %zeros 9 4\n"                \
+  "%l = loop void %r %b %many %next %part %q %r [states=2 emits=1]\n"              \
+  "%last = result f32 %l 4 [component=0 inputs=1 number=0]\n"                      \
+  "%parts = result f32 %l 9 4 [component=1 inputs=1 number=0]\n"                   \
+  "%all = result f32 %l %n 4 [component=2 inputs=1 number=0]\n"                    \
+  "%sum = reduce f32 %parts [op=add 0]\n%e2 = add f32 %e %last\n"                  \
+  "%e3 = add f32 %e2 %sum\n%f2 = add f32 %f %all\n"                                \
+  "return %e3 %f2\n"
+
+static const char plan_text[] = PLAN_OVER("%a = buffer f32 %n 4 [uid=1 version=0]\n"
+                                          "%b = buffer f32 4 [uid=2 version=3]\n");
 
 /** Fills the graph's part of a request; its size is the one that is asked for. Raises. */
-static inline void plan_request(executable_request *r, ir *g, const node **size) {
-  node_list roots = parse_graph(g, ir_arena(g), plan_text, sizeof plan_text - 1);
+static inline void plan_request(executable_request *r, ir *g, const char *text, const node **size) {
+  node_list roots = parse_graph(g, ir_arena(g), text, strlen(text));
   *size = roots.at[1]->dims[0];
   r->name = "plan";
   r->roots = roots.at;
@@ -39,7 +42,7 @@ static inline void plan_request(executable_request *r, ir *g, const node **size)
   r->n_sizes = 1;
 }
 
-/** Its BUFFERs and CUSTOMs. */
+/** Its BUFFERs and CUSTOMs, without the key, which needs a target. */
 static inline kept_graph plan_leaves(arena *a, const executable_request *r) {
   kept_graph k = {0};
   node_list order = topo_sort(a, r->roots, r->n_roots, NULL, NULL);

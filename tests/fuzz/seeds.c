@@ -152,7 +152,7 @@ static void add_plan(job *j) {
   if (table_open(&t, &(table_desc){.mem = &mem_system, .threads = 2}, &j->d) ||
       table_device(t, "NULL", &device, &j->d) || device_target_get(device, NULL, &r.target, &j->d))
     diag_rethrow(&j->d);
-  plan_request(&r, g, &size);
+  plan_request(&r, g, plan_text, &size);
   kept_graph leaves = plan_leaves(&j->a, &r);
   if (executable_make(&p, &r, &mem_system, &j->d)) diag_rethrow(&j->d);
   str kept = str_new(&j->a);

@@ -3,6 +3,7 @@
    anew. Each context has its own devices here, as another process would. */
 #include "runtime/kept.h"
 
+#include "../fuzz/plan.h"
 #include "../models/onnx/writer.h"
 #include "device/cache.h"
 #include "ir/parse.h"
@@ -468,28 +469,8 @@ static void what_was_damaged_is_made_anew(void **state) {
 
 /* What is written and read, by itself. */
 
-static const char text[] =
-    "%n = var index [min=1 max=9] \"n\"\n"
-    "%a = buffer f32 %n 4 [uid=11 version=0]\n"
-    "%b = buffer f32 4 [uid=11 version=5]\n"
-    "%s = reduce f32 %a [op=add 0]\n"
-    "%c = custom f32 %s %b 4 [uid=9 output=1 inputs=2 writes=0]\n"
-    "%d = mul f32 %b %c\n"
-    "%e = add f32 %d %s\n"
-    "%f = exp f32 %a\n"
-    "%r = range index %n [id=0 kind=loop axis=0 tail=0]\n"
-    "%q = carry f32 %r 4 [component=0]\n%p = carry f32 %r 9 4 [component=1]\n"
-    "%row = slice f32 %a %r 0 1 4 [1 1]\n%flat = reshape f32 %row 4\n"
-    "%next = sub f32 %q %flat\n%at = slice f32 %p %r 0 1 4 [1 1]\n"
-    "%part = set f32 %p %at %row\n%zero = const f32 0.0\n"
-    "%zeros = reshape f32 %zero 1 1\n%many = expand f32 %zeros 9 4\n"
-    "%l = loop void %r %b %many %next %part %q %r [states=2 emits=1]\n"
-    "%last = result f32 %l 4 [component=0 inputs=1 number=0]\n"
-    "%parts = result f32 %l 9 4 [component=1 inputs=1 number=0]\n"
-    "%all = result f32 %l %n 4 [component=2 inputs=1 number=0]\n"
-    "%sum = reduce f32 %parts [op=add 0]\n%e2 = add f32 %e %last\n"
-    "%e3 = add f32 %e2 %sum\n%f2 = add f32 %f %all\n"
-    "return %e3 %f2\n";
+static const char text[] = PLAN_OVER("%a = buffer f32 %n 4 [uid=11 version=0]\n"
+                                     "%b = buffer f32 4 [uid=11 version=5]\n");
 
 typedef struct inner {
   diag diag;
@@ -505,13 +486,7 @@ static void make_inner(void *arg) {
   inner *k = arg;
   executable_request *r = &k->request;
   arena *a = ir_arena(k->ir);
-  node_list roots = parse_graph(k->ir, a, text, sizeof text - 1);
-  r->name = "inner";
-  r->roots = roots.at;
-  r->n_roots = roots.n;
-  k->size = roots.at[1]->dims[0];
-  r->sizes = &k->size;
-  r->n_sizes = 1;
+  plan_request(r, k->ir, text, &k->size);
   if (executable_make(&k->made, r, &mem_system, &k->diag)) diag_rethrow(&k->diag);
   k->graph = kept_graph_of(a, r);
   k->kept = str_new(a);
