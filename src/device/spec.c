@@ -202,14 +202,14 @@ static void compile_dims(void *arg) {
       launch_compile(z->arena, z->dims.at, z->dims.n, z->spec->value_names, z->spec->n_values);
 }
 
-/** A kernel of the caller's may have sizes that no launch computes: nothing is said of them. */
-static launch_code code_of_dims(sizing *z, launch_array arrays[]) {
-  tn_status s = diag_catch(z->arena->diag, compile_dims, z);
-  if (s == TN_OK) return z->code;
-  if (s == TN_ERR_MEMORY) diag_rethrow(z->arena->diag);
-  diag_clear(z->arena->diag);
-  for (size_t i = 0; i < z->spec->n_globals; i++) arrays[i].element = arrays[i].rank = 0;
-  return launch_compile(z->arena, NULL, 0, NULL, 0);
+/** A kernel of the caller's may have arrays of sizes that no launch computes: nothing is said of
+    these. */
+static bool has_known_size(arena *a, const tn_program_spec *s, const node *param) {
+  sizing z = {a, s, {(const node **)param->src, param->n_src, param->n_src}, {0}};
+  tn_status failed = diag_catch(a->diag, compile_dims, &z);
+  if (failed == TN_ERR_MEMORY) diag_rethrow(a->diag);
+  if (failed) diag_clear(a->diag);
+  return !failed;
 }
 
 launch_terms spec_terms(ir *g, arena *a, const tn_program_spec *s) {
@@ -219,13 +219,13 @@ launch_terms spec_terms(ir *g, arena *a, const tn_program_spec *s) {
   for (size_t i = 0; i < s->n_globals; i++) {
     const node *p = params[i];
     arrays[i].is_stored = has_slot(s->outs, s->n_outs, s->globals[i]);
-    if (!p) continue;
+    if (!p || !has_known_size(a, s, p)) continue;
     arrays[i].element = (uint32_t)dtype_bytes((dtype)p->dtype);
     arrays[i].rank = p->n_src;
     for (uint32_t k = 0; k < p->n_src; k++) vec_push(ir_arena(g), &z.dims, p->src[k]);
   }
-  launch_code dims = code_of_dims(&z, arrays);
-  return (launch_terms){arrays, bounds_of(a, s), dims};
+  compile_dims(&z);
+  return (launch_terms){arrays, bounds_of(a, s), z.code};
 }
 
 /* Stages. */
