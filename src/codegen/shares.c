@@ -19,11 +19,9 @@ static const node *stage_of(const node *out) { return out->src[out->n_src - 1]; 
  */
 static double work_of(const node_list *nest, const node *along) {
   double sum = 0;
-  for (size_t i = 0; i < nest->n; i++) {
-    unsigned cost = op_cost((op)nest->at[i]->op);
+  for (size_t i = 0; i < nest->n; i++)
     if (!along || node_is_free_in(along, nest->at[i]))
-      sum += weigh_node(nest->at[i]) * (cost > 1 ? cost : 1);
-  }
+      sum += weigh_node(nest->at[i]) * op_work((op)nest->at[i]->op);
   return sum;
 }
 

@@ -193,7 +193,8 @@ static void add_loop(plan *p, const node *fold) {
     bool work =
         op_is_elementwise((op)n->op) && n->dtype != DT_INDEX && n->op != OP_CAST && n->op != OP_MUL;
     if (!is_in_fold(n, fold) || !(weigh_is_read(n) || work) || map_has(&p->gone, n)) continue;
-    operation o = {.copies = copies_of_node(n, lanes), .each = 1, .is_load = weigh_is_read(n)};
+    operation o = {.copies = copies_of_node(n, lanes), .is_load = weigh_is_read(n)};
+    o.each = o.is_load ? 1 : op_work((op)n->op);
     o.is_vector = lanes && node_is_free_in(lanes, n);
     bool scattered = o.is_vector && o.is_load && !weigh_reads_streamed(p->g, lanes, n);
     if (scattered && !choice_is_panel(p->c, p->stage, n, MOST_CUT / 2))

@@ -85,6 +85,9 @@ static inline bool op_is_movement(op o) { return op_get(o)->cls == CLASS_MOVEMEN
 static inline bool op_is_commutative(op o) { return op_get(o)->facts & FACT_COMMUTATIVE; }
 /** About how many additions the arithmetic of an op takes. */
 static inline unsigned op_cost(op o) { return op_get(o)->cost; }
+
+/** The same of a node that code is made for: no less than one. */
+static inline unsigned op_work(op o) { return op_cost(o) > 1 ? op_cost(o) : 1; }
 static inline bool op_is_function(op o) { return op_get(o)->facts & FACT_FUNCTION; }
 /** Whether scalar_eval gives its value: elementwise, but for AFFINE and what moves lanes. */
 static inline bool op_is_scalar(op o) {
