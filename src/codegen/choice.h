@@ -2,6 +2,7 @@
 #ifndef TENON_CODEGEN_CHOICE_H
 #define TENON_CODEGEN_CHOICE_H
 
+#include "base/map.h"
 #include "codegen/target.h"
 #include "ir/topo.h"
 #include "laws/laws.h"
@@ -11,6 +12,7 @@ typedef struct choice {
   const target *target;
   int math;
   const node *sink; /* the kernel so far */
+  map left;         /* ranges of what vectors left over of a size that varies */
 } choice;
 
 /** pieces.c: a nest for each part of what is written that comes from elsewhere. */

@@ -2,6 +2,7 @@
    the loop becomes three: before the lower bound, between the bounds, and from the upper one on. In
    each of them the answer is known. */
 #include "codegen/codegen.h"
+#include "codegen/loop_parts.h"
 #include "ir/binder.h"
 #include "ir/subst.h"
 #include "ir/topo.h"
@@ -77,21 +78,6 @@ static bool find_edges(ir *g, const node *end, const node_list *nodes, edges *e)
   return e->is_from_low || e->is_below_high;
 }
 
-/** The part of a loop from one index to another, where comparisons are known. */
-static const node *part(ir *g, const node *end, const node *from, const node *to, map *known) {
-  arena *a = ir_arena(g);
-  const node *r = end->src[0], *extent = ix_sub(g, to, from);
-  if (node_is_bits(extent, 0)) return NULL;
-  const node *own = range_make(g, extent, KIND_LOOP);
-  map moved = {0};
-  map_set(a, &moved, r, (void *)ix_add(g, from, own));
-  const node **src = arena_alloc(a, end->n_src * sizeof *src);
-  src[0] = own;
-  for (uint32_t i = 1; i < end->n_src; i++)
-    src[i] = subst_copy(g, subst(g, end->src[i], known), &moved);
-  return ir_node(g, OP_END, DT_VOID, src, end->n_src, NULL, 0);
-}
-
 static void know(ir *g, map *known, const node *compare, bool is_true) {
   if (compare) map_set(ir_arena(g), known, compare, (void *)ir_const_bits(g, DT_BOOL, is_true));
 }
@@ -106,32 +92,10 @@ static void make_parts(ir *g, const node *end, const edges *e, node_list *parts)
   know(g, &inside, e->is_below_high, true);
   know(g, &behind, e->is_from_low, true);
   know(g, &behind, e->is_below_high, false);
-  const node *made[] = {part(g, end, zero, low, &before), part(g, end, low, high, &inside),
-                        part(g, end, high, n, &behind)};
+  const node *made[] = {loop_part(g, end, zero, low, &before),
+                        loop_part(g, end, low, high, &inside), loop_part(g, end, high, n, &behind)};
   for (size_t i = 0; i < sizeof made / sizeof *made; i++)
     if (made[i]) vec_push(ir_arena(g), parts, made[i]);
-}
-
-/** Puts the parts of loops where these were. */
-static const node *replaced(ir *g, const node *sink, const map *parts) {
-  arena *a = ir_arena(g);
-  node_list order = topo_sort(a, &sink, 1, NULL, NULL);
-  map image = {0};
-  for (size_t i = 0; i < order.n; i++) {
-    const node *n = order.at[i];
-    node_list src = {0};
-    bool same = true;
-    for (uint32_t k = 0; k < n->n_src; k++) {
-      const node *with = map_get(&image, n->src[k]);
-      const node_list *own = map_get(parts, n->src[k]);
-      for (size_t p = 0; own && p < own->n; p++) vec_push(a, &src, own->at[p]);
-      if (!own) vec_push(a, &src, with);
-      same &= !own && with == n->src[k];
-    }
-    node_spec s = ir_spec(n, src.at, src.n);
-    map_set(a, &image, n, (void *)(same ? n : ir_make(g, &s)));
-  }
-  return map_get(&image, sink);
 }
 
 typedef struct parting {
@@ -167,6 +131,6 @@ static map find_parts(parting *p, const node *sink) {
 /** Outer loops first: what is known of their indices is left out of the inner ones. */
 const node *codegen_edges(ir *g, const node *sink) {
   parting p = {.g = g, .left = MOST_LOOPS};
-  for (map parts; (parts = find_parts(&p, sink)).n;) sink = replaced(g, sink, &parts);
+  for (map parts; (parts = find_parts(&p, sink)).n;) sink = loop_replace(g, sink, &parts);
   return sink;
 }

@@ -10,6 +10,7 @@
    An ALLOC's sources are the ranges that its contents depend on: one storage an iteration. */
 #include "codegen/codegen.h"
 #include "codegen/folds.h"
+#include "codegen/tails.h"
 #include "ir/address.h"
 #include "ir/binder.h"
 #include "ir/subst.h"
@@ -577,5 +578,5 @@ const node *codegen_lower(ir *g, const node *sink) {
   folds_places(g, sink, &l.places);
   law_inside_vectors(g, sink, NULL, &l.lanes);
   lower_all(&l, sink);
-  return image(&l, sink);
+  return tails_apart(g, image(&l, sink));
 }

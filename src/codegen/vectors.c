@@ -11,7 +11,8 @@
 enum {
   MOST_SCRATCH_IN_LANES = 2048, /* bytes that one array may take for all lanes */
   SUMS_AT_ONCE = 4,             /* vectors of partial results of a long reduction */
-  LONG = 16                     /* in vectors */
+  LONG = 16,                    /* in vectors */
+  LONG_TERM = 128 /* operations of a term that takes longer than what it is added by */
 };
 
 /* Which range. */
@@ -144,7 +145,7 @@ static bool make_vectors(choice *c, const node *range, int64_t lanes) {
 }
 
 /** Vectors along a range as far as they go, where they cannot overlap. How much is left over of a
-    size that varies is not known: it is not cut further. */
+    size that varies is not known: it is not cut further, then or later. */
 static void cover_parts(choice *c, const node *range, int64_t lanes) {
   while (range) {
     const node *extent = range_extent(range), *whole, *rest, *before = c->sink;
@@ -154,15 +155,33 @@ static void cover_parts(choice *c, const node *range, int64_t lanes) {
       c->sink = before;
       return;
     }
-    if (!node_is_const(extent)) return;
+    if (!node_is_const(extent)) {
+      map_set(ir_arena(c->laws.g), &c->left, rest, (void *)whole);
+      return;
+    }
     range = rest;
   }
 }
 
+/** Whether a nest builds something for indices of its other ranges, which two nests in its place
+    would both build, and nothing along this one, which vectors that are cut short would not tile.
+ */
+static bool is_by_row(choice *c, const node *range) {
+  const node *stage = law_binder(&c->laws, c->sink, range);
+  node_list nest = weigh_nest(ir_arena(c->laws.g), stage);
+  bool by_row = false;
+  for (size_t i = 0; i < nest.n; i++) {
+    if (!node_is_binder(nest.at[i])) continue;
+    if (node_is_free_in(range, nest.at[i])) return false;
+    by_row |= nest.at[i]->free->n > 0;
+  }
+  return by_row;
+}
+
 void choice_cover(choice *c, const node *range, int64_t lanes) {
   while (lanes > 1 && lanes > range_extent(range)->hi) lanes /= 2;
-  if (lanes < 2) return;
-  if (law_may_overlap(&c->laws, c->sink, range, lanes))
+  if (lanes < 2 || map_has(&c->left, range)) return;
+  if (law_may_overlap(&c->laws, c->sink, range, lanes) || is_by_row(c, range))
     make_vectors(c, range, lanes);
   else
     cover_parts(c, range, lanes);
@@ -192,12 +211,22 @@ static void make_lanes(choice *c, const node *range, int64_t lanes, int64_t sums
   if (made) c->sink = made;
 }
 
+/** How many vectors of partial results a reduction has: an addition does not wait for the one
+   before where sums alternate, or where its term takes longer. */
+static int64_t sums_of(choice *c, const node *range, int64_t lanes) {
+  double work = 0;
+  node_list nest = weigh_nest(ir_arena(c->laws.g), law_binder(&c->laws, c->sink, range));
+  for (size_t i = 0; i < nest.n; i++)
+    if (node_is_free_in(range, nest.at[i])) work += op_work((op)nest.at[i]->op);
+  return work < LONG_TERM && range_extent(range)->hi >= LONG * lanes ? SUMS_AT_ONCE : 1;
+}
+
 static void cover_fold(choice *c, const node *range, int64_t lanes) {
   const node *whole, *rest, *rest_of_rest;
-  int64_t sums = range_extent(range)->hi >= LONG * lanes ? SUMS_AT_ONCE : 1;
+  int64_t sums = sums_of(c, range, lanes);
   if (!choice_part(c, range, lanes * sums, &whole, &rest)) return;
   make_lanes(c, whole, lanes, sums);
-  if (sums == 1 || !rest || !node_is_const(range_extent(rest))) return;
+  if (sums == 1 || !rest) return;
   if (range_extent(rest)->hi < WEIGH_LANES_WANTED * lanes) return;
   if (choice_part(c, rest, lanes, &whole, &rest_of_rest)) make_lanes(c, whole, lanes, 1);
 }

@@ -203,6 +203,12 @@ static const node *index_of(ir *g, law_point at, const node *extent) {
   return ix_scale(g, ix_floordiv(g, extent, ix_const(g, at.number)), at.number);
 }
 
+/** What is left, with the bounds that it has as a remainder. */
+static const node *rest_of(ir *g, law_point at, const node *extent) {
+  const node *number = ix_const(g, at.number);
+  return at.is_multiple ? ix_mod(g, extent, number) : ix_sub(g, extent, number);
+}
+
 const node *law_partition(laws *l, const node *sink, const node *range, law_point point,
                           const node **low, const node **high) {
   ir *g = l->g;
@@ -215,7 +221,7 @@ const node *law_partition(laws *l, const node *sink, const node *range, law_poin
     return law_refuse(l, "the range is one of lanes or copies");
   if (!ix_prove(g, at) || !ix_prove_le(g, at, extent))
     return law_refuse(l, "the point is not shown to lie inside the range");
-  parting p = {l, binder, range, at, ix_sub(g, extent, at), NULL, NULL};
+  parting p = {l, binder, range, at, rest_of(g, point, extent), NULL, NULL};
   if (at->hi <= 0 || p.rest->hi <= 0) return law_refuse(l, "one of the parts would have no index");
   const node *out = law_out(sink, binder);
   if (binder->op == OP_FOLD)

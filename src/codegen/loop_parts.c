@@ -1,0 +1,39 @@
+#include "codegen/loop_parts.h"
+
+#include "ir/binder.h"
+#include "ir/subst.h"
+
+const node *loop_part(ir *g, const node *end, const node *from, const node *to, const map *known) {
+  arena *a = ir_arena(g);
+  const node *r = end->src[0], *extent = ix_sub(g, to, from);
+  if (node_is_bits(extent, 0)) return NULL;
+  const node *own = range_make(g, extent, KIND_LOOP);
+  map moved = {0};
+  map_set(a, &moved, r, (void *)ix_add(g, from, own));
+  const node **src = arena_alloc(a, end->n_src * sizeof *src);
+  src[0] = own;
+  for (uint32_t i = 1; i < end->n_src; i++)
+    src[i] = subst_copy(g, subst(g, end->src[i], known), &moved);
+  return ir_node(g, OP_END, DT_VOID, src, end->n_src, NULL, 0);
+}
+
+const node *loop_replace(ir *g, const node *sink, const map *parts) {
+  arena *a = ir_arena(g);
+  node_list order = topo_sort(a, &sink, 1, NULL, NULL);
+  map image = {0};
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i];
+    node_list src = {0};
+    bool same = true;
+    for (uint32_t k = 0; k < n->n_src; k++) {
+      const node *with = map_get(&image, n->src[k]);
+      const node_list *own = map_get(parts, n->src[k]);
+      for (size_t p = 0; own && p < own->n; p++) vec_push(a, &src, own->at[p]);
+      if (!own) vec_push(a, &src, with);
+      same &= !own && with == n->src[k];
+    }
+    node_spec s = ir_spec(n, src.at, src.n);
+    map_set(a, &image, n, (void *)(same ? n : ir_make(g, &s)));
+  }
+  return map_get(&image, sink);
+}
