@@ -51,6 +51,9 @@ double choice_bytes_beside(const choice *c, const node *stage);
 /** copies.c: what runs once for each index of copies around a reduction, inside of its loops. */
 void choose_copies(choice *c);
 
+/** epilogues.c: what is computed of a tile's results in a loop, where its copies are much code. */
+void choose_epilogues(choice *c);
+
 /** shares.c: a range of each nest over threads, where there is enough to do. */
 void choose_shares(choice *c);
 

@@ -26,6 +26,7 @@ static const node *chosen(ir *g, const node *sink, const codegen_options *o) {
   choose_boxes(&c);
   choose_panels(&c);
   choose_copies(&c);
+  choose_epilogues(&c);
   choose_shares(&c);
   if (!o->watch.law) return c.sink;
   law_steps steps = law_log_steps(c.laws.log, sink, c.sink);

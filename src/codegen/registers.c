@@ -1,7 +1,8 @@
 /* Small arrays become registers. Where every access to an array of scratch memory has a constant
    address, as after unrolling, and the elements that are stored together are few and told apart,
    each such group is a register of its own; a single element of one is extracted. What one loop
-   left in them waits in memory, where another one needs the registers before it is read. */
+   left in them waits in memory, where another one needs the registers before it is read, or it is
+   read in a loop. */
 #include "codegen/codegen.h"
 #include "ir/build.h"
 #include "ir/index.h"
@@ -55,6 +56,12 @@ static uint16_t lanes_of(const node *access) {
   return access->op == OP_STORE ? access->src[2]->lanes : access->lanes;
 }
 
+static bool is_after_loop(const node *storage) {
+  for (uint32_t i = 1; i < storage->n_src && storage->op == OP_AFTER; i++)
+    if (storage->src[i]->op == OP_END) return true;
+  return false;
+}
+
 /* Which arrays. */
 
 static int by_first(const void *a, const void *b) {
@@ -101,14 +108,16 @@ static void note(promotion *p, const node *n) {
   }
   array *a = is_access(n) ? array_of(p, n) : NULL;
   if (!a) return;
-  a->refused |= !node_is_const(n->src[1]);
+  bool moves = !node_is_const(n->src[1]);
+  a->waits |= moves;
+  a->refused |= moves && (n->op == OP_STORE || !is_after_loop(n->src[0]));
   if (n->op == OP_STORE && !a->refused)
     vec_push(p->a, &a->cells, ((cell){node_int(n->src[1]), lanes_of(n)}));
 }
 
 static void check_load(promotion *p, const node *n) {
   array *a = n->op == OP_LOAD ? array_of(p, n) : NULL;
-  if (!a || a->refused) return;
+  if (!a || a->refused || !node_is_const(n->src[1])) return;
   a->refused = cell_at(a, node_int(n->src[1]), lanes_of(n)) == a->cells.n;
 }
 
@@ -161,7 +170,7 @@ static void find_waiting(const array_list *all, size_t registers) {
     size_t beside = 0;
     for (size_t k = 0; k < all->n; k++)
       if (is_beside(all->at[i], all->at[k])) beside += all->at[k]->held;
-    all->at[i]->waits = beside > registers && beside > all->at[i]->held;
+    all->at[i]->waits |= beside > registers && beside > all->at[i]->held;
   }
 }
 
@@ -251,12 +260,6 @@ static const node *load(promotion *p, const node *like, uint16_t lanes, const no
                                     .lanes = lanes,
                                     .src = (const node *[]){storage, address},
                                     .n_src = 2});
-}
-
-static bool is_after_loop(const node *storage) {
-  for (uint32_t i = 1; i < storage->n_src && storage->op == OP_AFTER; i++)
-    if (storage->src[i]->op == OP_END) return true;
-  return false;
 }
 
 /** An array in memory with what is in the registers of one after a loop. */
