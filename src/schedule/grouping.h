@@ -100,6 +100,14 @@ bool move_cuts(grouping *s);
 
 /* taking.c */
 
+/** A fold of a group that runs where that of v at a point would, over the same sizes and at the
+   same level: they share its loop. NULL: there is none. */
+nest *fold_like(const grouping *s, const group *g, const value *v, const point *p);
+
+/** The instructions that v at a point takes besides its own: a tile's, where its fold is a new one.
+ */
+double tile_code(const grouping *s, const group *g, const value *v, const point *p);
+
 /** Computes a value in a group as an option says: what it reads is needed then. */
 void take(grouping *s, use *u, const option *o);
 

@@ -91,7 +91,7 @@ static void add_option(options *o, decision how, uint64_t shared, double price) 
 }
 
 /** What it takes to compute a value at all its points, instead of loading it there. */
-static demand inlined_demand(const use *u) {
+static demand inlined_demand(const grouping *s, const use *u) {
   const value *v = u->v;
   demand d = {.nests = value_is_reduction(v) ? u->points.n : 0};
   d.ranges = d.nests * v->n_reduced;
@@ -99,6 +99,7 @@ static demand inlined_demand(const use *u) {
     const point *p = &u->points.at[i];
     code now = code_sum(v->facts->own, v->facts->reads[p->code.each > 0]);
     d.code = code_sum(d.code, code_less(now, p->code));
+    d.code.once += tile_code(s, u->g, v, p);
     d.whole = code_sum(d.whole, code_less(v->facts->whole, p->code));
   }
   return d;
@@ -120,7 +121,7 @@ static double times_at(const group *g, const value *v, const point *p) {
 
 static void add_inlined(grouping *s, const use *u, options *o) {
   const value *v = u->v;
-  demand more = inlined_demand(u);
+  demand more = inlined_demand(s, u);
   double times = 0, fewest = s->m->cores, slowest = 1, price = 0;
   if (!has_room(s, u->g, v, &more)) {
     o->refusal = "a kernel that reads it has no room for it";
@@ -225,6 +226,7 @@ static void add_all_placed(grouping *s, const use *u, options *o) {
                  .ranges = v->rank + v->n_reduced,
                  .code = code_sum(v->facts->own, v->facts->reads[u->points.at[0].code.each > 0]),
                  .whole = v->facts->whole};
+  more.code.once += v->facts->tile;
   if (v->rank > 63 || !has_room(s, u->g, v, &more)) return;
   if (!may_read_anywhere(s, u->g, v)) return;
   uint64_t shared = shared_axes(u);

@@ -6,7 +6,8 @@ enum {
   TYPICAL_SIZE = 64,
   LANE_LOAD = 5,    /* instructions that load one lane: gate, branch, address, load, insertion */
   LEAST_BLOCK = 16, /* indices that vectors are made along */
-  FREE_CODE = 16    /* instructions that are computed again rather than an element loaded */
+  FREE_CODE = 16,   /* instructions that are computed again rather than an element loaded */
+  TILE_CODE = 256   /* of a contraction's loop: registers bound it, whatever is added up there */
 };
 
 double price_private(const machine *m, double bytes) {
@@ -90,6 +91,24 @@ static double body_weight(pricing *p, const value *v, code *own) {
   return sum;
 }
 
+/** Whether what an element of a reduction reads is read again for others: these become a tile. */
+static bool has_tile(const value *v) {
+  const operands *o = &v->facts->factors;
+  uint64_t own = v->rank < 64 ? (UINT64_C(1) << v->rank) - 1 : UINT64_MAX, all = 0, common = own;
+  for (size_t i = 0; i < o->n; i++) {
+    all |= o->at[i].coords & own;
+    common &= o->at[i].coords;
+  }
+  return value_is_reduction(v) && all != common;
+}
+
+/** Siblings share a loop, or may: only what follows each other adds up. */
+static void find_tiles_behind(value_facts *f, const value_facts *from) {
+  double next = from->tile > 0 ? from->tile : from->next;
+  if (next > f->next) f->next = next;
+  if (from->tiles > f->tiles) f->tiles = from->tiles;
+}
+
 static void find_code(pricing *p, value *v) {
   value_facts *f = v->facts;
   bool free = !value_is_reduction(v) && !v->only_loaded && !value_is_bound(v);
@@ -101,9 +120,12 @@ static void find_code(pricing *p, value *v) {
     bool open = from && from->body && !from->facts->is_kept;
     f->reads[0] = code_sum(f->reads[0], load);
     f->whole = code_sum(f->whole, open ? from->facts->whole : load);
+    if (open) find_tiles_behind(f, from->facts);
     f->reads[1] = code_sum(f->reads[1], is_free(from) ? load : (code){.each = LANE_LOAD});
     free &= is_free(from);
   }
+  if (has_tile(v)) f->tile = TILE_CODE;
+  f->tiles += f->tile;
   f->whole = code_sum(f->whole, f->own);
   code all = code_sum(f->own, f->reads[0]);
   if (free && all.once <= FREE_CODE && all.each <= LANE_LOAD) f->free = all;

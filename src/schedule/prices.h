@@ -62,7 +62,10 @@ typedef struct value_facts {
   code own;              /* for an element or a term, without what it reads; */
   code reads[2];         /* that: where its own element is certainly there, and elsewhere */
   code whole;            /* that, with all that is behind it and not kept, as a tree */
-  code free;             /* of a value that little code computes from no array: all of it; else 0 */
+  double tile;  /* instructions of a contraction's loop, whatever else is added up there; */
+  double next;  /* of that of the first contractions behind it; */
+  double tiles; /* and of all of them, one behind another: none that is kept */
+  code free;    /* of a value that little code computes from no array: all of it; else 0 */
 } value_facts;
 
 /** The facts of all values, from inputs to outputs. */

@@ -3,11 +3,9 @@
 
 #include "ir/binder.h"
 
-/** A fold that runs where this one would, over the same sizes and at the same level: they share
-    its loop. */
-static nest *fold_like(const grouping *s, const group *g, const value *v, const point *p,
-                       range_mask open) {
+nest *fold_like(const grouping *s, const group *g, const value *v, const point *p) {
   size_t level = v->facts->level + p->under;
+  range_mask open = nests_open(&g->nests, p->free);
   if (s->request->policy == GROUPING_STAGED || v->scan) return NULL;
   for (size_t i = 0; i < g->nests.at.n; i++) {
     nest *n = g->nests.at.at[i];
@@ -18,6 +16,11 @@ static nest *fold_like(const grouping *s, const group *g, const value *v, const 
     if (same) return n;
   }
   return NULL;
+}
+
+double tile_code(const grouping *s, const group *g, const value *v, const point *p) {
+  double tile = v->facts->tile;
+  return tile > 0 && !fold_like(s, g, v, p) ? tile : 0;
 }
 
 static nest *must_open(grouping *s, group *g, nest_kind kind, size_t n, const node *const sizes[],
@@ -43,13 +46,13 @@ static void open_arrays(grouping *s, group *g, const value_scan *scan, nest *loo
 
 static void open_fold(grouping *s, group *g, const value *v, point *p) {
   nests_commit(&g->nests, p->free);
-  range_mask open = nests_open(&g->nests, p->free);
-  nest *n = fold_like(s, g, v, p, open);
+  nest *n = fold_like(s, g, v, p);
   if (!n) {
     const node **sizes = arena_alloc(s->a, v->n_reduced * sizeof *sizes);
     for (size_t i = 0; i < v->n_reduced; i++) sizes[i] = range_extent(v->reduced[i]);
     n = must_open(s, g, NEST_FOLD, v->n_reduced, sizes, p->free);
     n->level = v->facts->level + p->under;
+    g->code.once += v->facts->tile;
     if (v->scan) open_arrays(s, g, v->scan, n);
   } else {
     n->outer |= p->free;

@@ -118,11 +118,14 @@ static value_room room_behind(const grouping *s, const group *g, const value *v)
   return room;
 }
 
-/** What does not fit as a whole, but into another kernel, is not begun. */
-static bool has_room_for_code(const group *g, const demand *more) {
-  double code = code_in(more->code, g->lanes), whole = code_in(more->whole, g->lanes);
+/** What does not fit as a whole, but into another kernel, is not begun; nor what is computed from a
+    contraction without it. */
+static bool has_room_for_code(const group *g, const value *v, const demand *more) {
+  double code = code_in(more->code, g->lanes);
+  double whole = code_in(more->whole, g->lanes) + v->facts->tiles;
   double room = MOST_CODE - code_in(g->code, g->lanes);
-  return code <= 0 || (code <= room && (whole <= room || whole > MOST_CODE));
+  double least = code + (v->facts->tile > 0 ? 0 : v->facts->next);
+  return code <= 0 || (least <= room && (whole <= room || whole > MOST_CODE));
 }
 
 bool has_room(const grouping *s, const group *g, const value *v, const demand *more) {
@@ -133,7 +136,7 @@ bool has_room(const grouping *s, const group *g, const value *v, const demand *m
   double scratch = behind.scratch ? g->scratch + g->held.scratch + behind.scratch : 0;
   return (group_arguments(g) + reads <= s->request->arguments || !reads) &&
          scratch <= s->m->scratch && g->members < MOST_MEMBERS && nests <= MOST_NESTS &&
-         ranges <= MOST_RANGES && has_room_for_code(g, more);
+         ranges <= MOST_RANGES && has_room_for_code(g, v, more);
 }
 
 static const node *at_point(grouping *s, const value *v, const point *p, const node *n) {

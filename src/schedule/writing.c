@@ -124,11 +124,13 @@ static group *new_group(grouping *s, value *v) {
  */
 static bool may_join(grouping *s, const group *g, const value *v) {
   if (g->custom || !g->stores.n || !has_extents(g, v) || map_has(&g->use_of, v)) return false;
+  point at = {.index = root_index(s, g, v), .free = g->root->own};
   demand more = {.nests = value_is_reduction(v),
                  .ranges = v->n_reduced,
                  .code = code_sum(v->facts->own, v->facts->reads[0]),
                  .whole = v->facts->whole};
-  return may_write(g, v) && may_read_at(s, g, v, root_index(s, g, v)) && has_room(s, g, v, &more) &&
+  more.code.once += tile_code(s, g, v, &at);
+  return may_write(g, v) && may_read_at(s, g, v, at.index) && has_room(s, g, v, &more) &&
          group_arguments(g) + arrays_of(v) + new_reads(s, g, v) <= s->request->arguments;
 }
 

@@ -284,6 +284,38 @@ static void matmul_bias_gelu(void **state) {
   CHECK_ONE(c, tn_gelu(tn_add(tn_matmul(a, b), d)), want);
 }
 
+/** Products in a row are a few kernels: neither one, which a compiler takes long for, nor one each.
+ */
+static void chain_of_products(void **state) {
+  enum { M = 4, N = 8, LAYERS = 18 };
+  tn_context *c = *state;
+  float x[M][N], w[N][N], bias[N];
+  double row[2][M][N];
+  tn_plan *plan;
+  tn_binding *b;
+  for (int i = 0; i < N; i++) {
+    bias[i] = (float)(i - 2) / 16;
+    for (int j = 0; j < N; j++) w[i][j] = (float)((i * 7 + j * 5) % 9) / 32;
+  }
+  tn_tensor *y = GIVEN(c, tn_shape(M, N), x, 36);
+  tn_tensor *by = tn_from_host(c, tn_shape(N, N), TN_F32, w, sizeof w);
+  tn_tensor *more = tn_from_host(c, tn_shape(N), TN_F32, bias, sizeof bias);
+  for (int i = 0; i < M * N; i++) row[0][i / N][i % N] = x[i / N][i % N];
+  for (int l = 0; l < LAYERS; l++) {
+    y = tn_relu(tn_add(tn_matmul(y, by), more));
+    for (int i = 0; i < M * N; i++) {
+      double sum = bias[i % N];
+      for (int k = 0; k < N; k++) sum += row[l % 2][i / N][k] * w[k][i % N];
+      row[(l + 1) % 2][i / N][i % N] = fmax(sum, 0);
+    }
+  }
+  check_ok(c, tn_plan_compile(c, &y, 1, NULL, &plan));
+  assert_in_range(executable_steps(plan->executable), 2, LAYERS / 2);
+  check_ok(c, tn_plan_bind(plan, &b));
+  if (tn_binding_run(b) != TN_OK) fail_msg("%s", tn_binding_message(b));
+  check_output(b, "0", row[LAYERS % 2][0], M * N);
+}
+
 enum { HEADS = 2, STEPS = 6, WIDTH = 4 };
 
 /** A row of softmax(q·kᵀ / 2)·v, of one head. */
@@ -534,6 +566,7 @@ int main(void) {
       TEST(variance),
       TEST(argmax),
       TEST(matmul_bias_gelu),
+      TEST(chain_of_products),
       TEST(attention),
       TEST(conv_bias_batch_norm_relu),
       TEST(batch_norm_by_its_own_statistics),
