@@ -118,6 +118,7 @@ static void find_code(pricing *p, value *v) {
     const value *from = map_get(&p->values->of, read->src[0]);
     code load = price_read(p->g, p->values, read);
     bool open = from && from->body && !from->facts->is_kept;
+    if (from && value_is_reduction(v)) from->facts->is_term |= from->facts->points > f->points;
     f->reads[0] = code_sum(f->reads[0], load);
     f->whole = code_sum(f->whole, open ? from->facts->whole : load);
     if (open) find_tiles_behind(f, from->facts);

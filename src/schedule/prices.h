@@ -54,6 +54,7 @@ typedef struct value_facts {
   const size_t *under; /* of each read: the level of what its indices are computed from */
   const node *lead;    /* the PARAM that it reads first, through its first operands */
   size_t readers;      /* values that read it */
+  bool is_term;        /* a reduction makes fewer elements of it: it is computed there */
   bool is_kept;        /* in memory whoever asks, as far as prices know: a leaf to its readers */
   operands factors;    /* what an element reads: of a product its factors */
   operands reduced;    /* what the reductions behind an element read */

@@ -118,14 +118,14 @@ static value_room room_behind(const grouping *s, const group *g, const value *v)
   return room;
 }
 
-/** What does not fit as a whole, but into another kernel, is not begun; nor what is computed from a
-    contraction without it. */
+/** What does not fit as a whole, but into another kernel, is not begun, but for a reduction's
+   terms, of which there are many; nor what is computed from a contraction without it. */
 static bool has_room_for_code(const group *g, const value *v, const demand *more) {
   double code = code_in(more->code, g->lanes);
   double whole = code_in(more->whole, g->lanes) + v->facts->tiles;
   double room = MOST_CODE - code_in(g->code, g->lanes);
   double least = code + (v->facts->tile > 0 ? 0 : v->facts->next);
-  return code <= 0 || (least <= room && (whole <= room || whole > MOST_CODE));
+  return code <= 0 || (least <= room && (whole <= room || whole > MOST_CODE || v->facts->is_term));
 }
 
 bool has_room(const grouping *s, const group *g, const value *v, const demand *more) {
