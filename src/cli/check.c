@@ -141,11 +141,14 @@ static array read_output(command *c, tn_binding *b, const char *name) {
   return a;
 }
 
-static bool check_set(command *c, const tn_model *m, tn_binding *b, const char *folder,
+/** The first set binds the model: what is wrong with its files is told before that is compiled. */
+static bool check_set(command *c, tn_model *m, tn_binding **binding, const char *folder,
                       const char *name, check_tolerance t) {
   double most = 0;
   feeds in = testset_read(c, folder, m, TN_PORT_INPUT);
   feeds expected = testset_read(c, folder, m, TN_PORT_OUTPUT);
+  if (!*binding) command_check(c, tn_model_bind(m, binding));
+  tn_binding *b = *binding;
   feed_bind(c, &in, b);
   command_check_binding(c, tn_binding_run(b), b);
   for (size_t i = 0; i < expected.n; i++) {
@@ -162,19 +165,18 @@ static bool check_set(command *c, const tn_model *m, tn_binding *b, const char *
 }
 
 int check_sets(command *c, tn_model *m, const char *folder, check_tolerance t) {
-  tn_binding *b;
+  tn_binding *b = NULL;
   set_names sets = {0};
   bool is_set = testset_is(c, folder), same = true;
   if (!is_set) sets = list_sets(c, folder);
   if (!is_set && !sets.n)
     diag_raise(&c->diag, TN_ERR_IO, "%s has neither input_0.pb, output_0.pb nor a folder %s0",
                folder, set_prefix);
-  command_check(c, tn_model_bind(m, &b));
-  if (is_set) same = check_set(c, m, b, folder, folder, t);
+  if (is_set) same = check_set(c, m, &b, folder, folder, t);
   for (size_t i = 0; i < sets.n && same; i++) {
     arena_mark here = arena_here(&c->arena);
     const char *path = arena_printf(&c->arena, "%s/%s", folder, sets.at[i]);
-    same = check_set(c, m, b, path, sets.at[i], t);
+    same = check_set(c, m, &b, path, sets.at[i], t);
     arena_reset(&c->arena, here);
   }
   return same ? EXIT_DONE : EXIT_FAILED;

@@ -3,6 +3,7 @@
 #include "cli/load.h"
 #include "cli/text.h"
 #include "formats/model.h"
+#include "ir/var.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -163,7 +164,67 @@ feeds feed_make(command *c, const tn_model *m, const option_list *given, uint64_
   check_standard_input(c, values, m->n_inputs);
   for (size_t i = 0; tn_model_port(m, TN_PORT_INPUT, i, &port) == TN_OK; i++)
     vec_push(&c->arena, &all, make_one(c, &port, m->nodes[i], values[i], &seed));
+  feed_check(c, &all, m);
   return all;
+}
+
+/* What fits. */
+
+/** A size that varies, where the inputs before tell it. */
+typedef struct told_size {
+  const feed *by;
+  size_t axis;
+} told_size;
+
+typedef struct fitting {
+  command *c;
+  map told; /* size of the model that varies → told_size */
+} fitting;
+
+static const char *input_text(command *c, const feed *f) {
+  return f->file ? arena_printf(&c->arena, "%s (%s)", f->name, f->file) : f->name;
+}
+
+static void check_varying(fitting *k, const feed *f, size_t axis, const node *size) {
+  command *c = k->c;
+  int64_t given = f->value.shape.size[axis];
+  const char *name = var_name(size->text);
+  if (given < size->lo || given > size->hi)
+    diag_raise(&c->diag, TN_ERR_SHAPE,
+               "input %s: axis %zu of size %lld gives %s no value from %lld to %lld",
+               input_text(c, f), axis, (long long)given, name, (long long)size->lo,
+               (long long)size->hi);
+  const told_size *told = map_get(&k->told, size);
+  int64_t value = told ? told->by->value.shape.size[told->axis] : given;
+  if (given != value)
+    diag_raise(&c->diag, TN_ERR_SHAPE,
+               "input %s: axis %zu has size %lld, not %lld, as %s is %lld by axis %zu of input %s",
+               input_text(c, f), axis, (long long)given, (long long)value, name, (long long)value,
+               told->axis, told->by->name);
+  if (!told)
+    map_set(&c->arena, &k->told, size,
+            arena_copy(&c->arena, &(told_size){f, axis}, sizeof(told_size)));
+}
+
+static void check_feed(fitting *k, const feed *f, const node *leaf) {
+  command *c = k->c;
+  const tn_shape *shape = &f->value.shape;
+  if (shape->rank != leaf->rank)
+    diag_raise(&c->diag, TN_ERR_SHAPE, "input %s has rank %d, not %d", input_text(c, f),
+               (int)shape->rank, (int)leaf->rank);
+  for (size_t i = 0; i < leaf->rank; i++) {
+    const node *size = leaf->dims[i];
+    if (!node_is_const(size))
+      check_varying(k, f, i, size);
+    else if (node_int(size) != shape->size[i])
+      diag_raise(&c->diag, TN_ERR_SHAPE, "input %s: axis %zu has size %lld, not %lld",
+                 input_text(c, f), i, (long long)shape->size[i], (long long)node_int(size));
+  }
+}
+
+void feed_check(command *c, const feeds *f, const tn_model *m) {
+  fitting k = {.c = c};
+  for (size_t i = 0; i < f->n; i++) check_feed(&k, &f->at[i], m->nodes[i]);
 }
 
 void feed_bind(command *c, const feeds *f, tn_binding *b) {

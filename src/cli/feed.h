@@ -32,8 +32,11 @@ const char *const *feed_match(command *c, const char *option, const option_list 
                               const tn_model *m, tn_port_kind kind);
 
 /** An array for every input of a model, in its order; says on standard error which sizes it chose.
- */
+    They fit. */
 feeds feed_make(command *c, const tn_model *m, const option_list *given, uint64_t seed);
+
+/** Raises where the inputs of a model have other shapes than it takes, before it is compiled. */
+void feed_check(command *c, const feeds *f, const tn_model *m);
 
 /** Raises as load_check_source where a file (NULL or -: none) is one that an input is read from. */
 void feed_check_target(command *c, const feeds *f, const char *option, const char *file);

@@ -74,6 +74,7 @@ feeds testset_read(command *c, const char *folder, const tn_model *m, tn_port_ki
   if (is_there(beyond))
     diag_raise(&c->diag, TN_ERR_ARGUMENT, "%s is there, and the model has %s", beyond,
                text_count(&c->arena, all.n, what));
+  if (kind == TN_PORT_INPUT) feed_check(c, &all, m);
   return all;
 }
 

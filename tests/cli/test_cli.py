@@ -849,6 +849,24 @@ class Run(Case):
                 self.assertFalse(out.exists())
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["binary.onnx", "cut.npy"])
 
+    def test_shapes_that_do_not_fit_are_told_before_anything_is_compiled(self):
+        path, cache = self.binary(), self.file("cache")
+        flat = self.array("flat.npy", np.ones(3, np.float32))
+        for verb in ("run", "bench", "explain"):
+            for args, says in (
+                    (["a=ones:2x4"], "input a: axis 1 has size 4, not 3"),
+                    ([f"a={flat}"], f"input a ({flat}) has rank 1, not 2"),
+                    (["a=2x3", "b=4x3"],
+                     "input b: axis 0 has size 4, not 2, as n is 2 by axis 0 of input a"),
+                    (["a=9x3", "b=9x3", "--size=n=2..8"],
+                     "input a: axis 0 of size 9 gives n no value from 2 to 8")):
+                with self.subTest(verb=verb, args=args):
+                    given = [x if x.startswith("--") else f"--input={x}" for x in args]
+                    done = tenon(verb, path, *given, status=1,
+                                 env=environment(TENON_CACHE=str(cache)))
+                    self.assertIn(f"error: {says}\n", done.stderr)
+                    self.assertFalse(cache.exists() and any(cache.iterdir()))
+
     def test_where_nothing_can_be_written_nothing_is_run(self):
         path = self.binary()
         for target in (self.folder, self.file("none/y.npy")):

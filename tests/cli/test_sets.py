@@ -4,6 +4,7 @@
     test_sets.py BUILD [CLASS[.TEST]]…
 """
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -26,9 +27,9 @@ TYPES = [TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto
          TensorProto.UINT64]
 
 
-def tenon(*args, status=0):
+def tenon(*args, status=0, **env):
     done = subprocess.run([TENON, *map(str, args)], capture_output=True, text=True, check=False,
-                          timeout=100)
+                          timeout=100, env={**os.environ, **env})
     if done.returncode != status:
         raise AssertionError(f"tenon {args}: exit status {done.returncode}, not {status}:\n"
                              f"{done.stdout}{done.stderr}")
@@ -187,6 +188,15 @@ class Check(Case):
             said = self.check(m, folder, status=1)
             self.assertIn("input_1.pb", said.stderr)
             self.assertNotIn("as expected", said.stdout)
+
+    def test_shapes_are_told_before_anything_is_compiled(self):
+        m, folder, cache = self.model(), self.difference(), self.folder / "cache"
+        file = folder / "input_1.pb"
+        save(file, numpy_helper.from_array(np.zeros((2, 4), np.float32)))
+        for args in (["--check", folder], ["--input-dir", folder]):
+            said = tenon("run", m, *args, status=1, TENON_CACHE=str(cache)).stderr
+            self.assertIn(f"input b ({file}): axis 1 has size 4, not 3", said)
+            self.assertFalse(cache.exists() and any(cache.iterdir()))
 
     def test_what_is_no_tensor_of_the_inputs_type(self):
         m, folder = self.model(), self.difference()
