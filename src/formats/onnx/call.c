@@ -1,5 +1,6 @@
 /* What operators' builders ask of the node they import. */
 #include "formats/onnx/elements.h"
+#include "ir/loop.h"
 #include "tensor/build.h"
 
 #include <string.h>
@@ -139,6 +140,12 @@ const double *onnx_reals(onnx_call *c, size_t input, size_t *n) {
   for (size_t i = 0; i < *n; i++)
     reals[i] = scalar_to_double((dtype)v.node->dtype, (uint64_t)node_int(e[i]));
   return reals;
+}
+
+const node *onnx_loop_range(onnx_call *c, const node *steps) {
+  if (c->m->around.n >= LOOP_DEPTH)
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "loops are nested deeper than %d", LOOP_DEPTH);
+  return build_loop_range(onnx_builder(c), steps);
 }
 
 size_t onnx_axis(onnx_call *c, int64_t axis, size_t rank) {

@@ -242,6 +242,7 @@ static void build(void *arg) {
   add_leaves(k);
   for (size_t i = 0; i < g->nodes.n; i++) add_node(m, k->node = &g->nodes.at[i]);
   k->node = NULL;
+  if (!g->outputs.n) diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "the graph has no outputs");
   for (size_t i = 0; i < g->outputs.n; i++) {
     const onnx_value *port = &g->outputs.at[i];
     const node *n = find(m, port->name)->v.node;

@@ -138,6 +138,9 @@ const onnx_graph *onnx_graph_attribute(const onnx_call *c, const char *name);
     outputs. What it reads of the graphs around it is found by name. */
 void onnx_import_body(onnx_call *c, const onnx_graph *g, const value in[], value out[]);
 
+/** The range of a loop of so many steps; raises where it is in too many others. */
+const node *onnx_loop_range(onnx_call *c, const node *steps);
+
 /** The elements of an integer input of rank 0 or 1 that are known before the model runs, as index
     nodes: constants, and what is computed from shapes. Raises TN_ERR_UNSUPPORTED if they are not.
  */

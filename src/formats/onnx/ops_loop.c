@@ -41,7 +41,7 @@ static loop loop_of(onnx_call *c, size_t first, size_t states, size_t extra_in, 
 
 /** `first_in`: of the body. */
 static void open_states(loop *l, const node *steps, size_t first_in) {
-  l->range = build_loop_range(l->b, steps);
+  l->range = onnx_loop_range(l->c, steps);
   for (size_t i = 0; i < l->n_states; i++) {
     l->inits[i] = onnx_input(l->c, l->first + i);
     l->in[first_in + i] = build_loop_state(l->b, l->range, i, l->inits[i]);

@@ -257,7 +257,7 @@ static state run_direction(const layer *l, step_fn step, int64_t direction, valu
   size_t n = l->gates == 4 ? 2 : 1;
   value inits[MOST_STATES] = {initial(l, 5, direction)}, steps[MOST_STATES], out[MOST_STATES + 1];
   if (n > 1) inits[1] = initial(l, 6, direction);
-  const node *range = build_loop_range(b, l->steps);
+  const node *range = onnx_loop_range(l->c, l->steps);
   const node *index = build_loop_index(b, range, goes_back(l, direction));
   state s = {.h = build_loop_state(b, range, 0, inits[0])};
   if (n > 1) s.c = build_loop_state(b, range, 1, inits[1]);

@@ -57,8 +57,11 @@ def loop(*nodes, state=("x", "t"), outputs=1, inputs="9 yes x", more=(), op="Loo
     return model(*more, node(op, inputs, " ".join(f"y{i}" for i in range(outputs)), body=body,
                              **attributes),
                  inputs=ports(("x", FLOAT, [4])), outputs=("y0",),
-                 weights=[("9", np.array(9)), ("yes", np.array(True)), ("many", np.array(10**8)),
-                          ("low", np.array(1.0, np.float32)), ("zero", np.array([0]))])
+                 weights=[("9", np.array(9)), ("3", np.array(3)), ("yes", np.array(True)),
+                          ("many", np.array(10**8)), ("low", np.array(1.0, np.float32)),
+                          ("zero", np.array([0])), ("01", np.array([0, 1])),
+                          ("w", np.ones((1, 4, 4), np.float32)),
+                          ("r", np.ones((1, 4, 4), np.float32))])
 
 
 STEP = node("Neg", "s0", "t", "inner")
@@ -76,7 +79,22 @@ def ending(**attributes):
     return m
 
 
+def nested(depth, *innermost):
+    """So many loops in each other."""
+    for i in range(depth - 1):
+        body = loop(*innermost or [STEP]).graph.node[-1].attribute[0].g
+        innermost = [node("Loop", "3 yes s0", "t", f"loop {i}", body=body)]
+    return loop(*innermost or [STEP], inputs="3 yes x")
+
+
 LOOPS = {
+    "nine loops in each other": (
+        nested(9), "ERR_UNSUPPORTED", ["'the Loop'", "'loop 0'", "loops are nested deeper than 8"]),
+    "a recurrent layer in eight loops": (
+        nested(8, node("Unsqueeze", "s0 01", "step"), node("RNN", "step w r", "a b", "layer",
+                                                          hidden_size=4),
+               node("Squeeze", "b", "t")),
+        "ERR_UNSUPPORTED", ["'layer'", "loops are nested deeper than 8"]),
     "an operator in a body that is not supported": (
         loop(node("Det", "s0", "t")), "ERR_UNSUPPORTED", ["Det", "'the Det'"]),
     "a loop without a body": (
@@ -450,6 +468,8 @@ REFUSED = {
         model(node("Resize", "x r s", "y", antialias=1), weights=[
             ("r", np.zeros(0, np.float32)), ("s", np.ones(2, np.float32))]),
         "ERR_UNSUPPORTED", ["'the Resize'", "antialias"]),
+    "no outputs": (model(node("Neg", "x", "y"), outputs=()), "ERR_UNSUPPORTED",
+                   ["the graph has no outputs"]),
     **LOOPS,
     "two weights of one name": (
         model(node("Exp", "x", "y"), weights=[("w", np.ones(1)), ("w", np.ones(1))]), "ERR_FORMAT",
@@ -469,6 +489,14 @@ def check_refusals(library, folder):
                 missing = [w for w in [*words, place] if w not in e.message]
                 check(label, e.status == (status or e.status) and e.status != "ERR_INTERNAL"
                       and not missing, f"lacks {missing}: {e}")
+
+
+def check_nesting(library):
+    """As many loops as there may be, of three steps each: an odd number in all."""
+    m = library.load(nested(8, node("Neg", "s0", "t")).SerializeToString())
+    y = m.run({"x": np.ones(4, np.float32)})["y0"]
+    check("eight loops in each other", np.all(y == -1), y)
+    m.free()
 
 
 def check_command(build, folder):
@@ -577,6 +605,7 @@ def main(build):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         check_refusals(library, folder)
+        check_nesting(library)
         check_command(Path(build).resolve(), folder)
         check_damage(library)
         check_binding(library)
