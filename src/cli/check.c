@@ -60,7 +60,8 @@ static set_names list_sets(command *c, const char *folder) {
 
 typedef struct comparison {
   size_t differ, first; /* how many elements differ, the first that does */
-  double most;          /* the largest difference of all that are numbers */
+  double most;          /* the largest difference, of all of which it is a number */
+  double most_differ;   /* the same of those that differ */
 } comparison;
 
 static uint64_t element(const array *a, size_t i) {
@@ -87,8 +88,10 @@ static comparison compare(const array *a, const array *expected, check_tolerance
   for (size_t i = 0; i < a->elements; i++) {
     uint64_t x = element(a, i), y = element(expected, i);
     double away = fabs(number(type, x) - number(type, y));
+    if (!isfinite(away)) away = 0;
     if (away > r.most) r.most = away;
     if (agree(type, x, y, t)) continue;
+    if (away > r.most_differ) r.most_differ = away;
     if (!r.differ++) r.first = i;
   }
   return r;
@@ -115,6 +118,18 @@ static bool same_type(const array *a, const array *b) {
   return same;
 }
 
+/** By how much element i differs, and by how much it may, where these are numbers. */
+static void add_distance(str *s, const array *a, const array *expected, size_t i,
+                         check_tolerance t) {
+  dtype type = (dtype)a->dtype;
+  double y = number(type, element(expected, i)), away = fabs(number(type, element(a, i)) - y);
+  if (!isfinite(away)) return;
+  str_addf(s, ": off by %.6g", away);
+  if (dtype_is_float(type))
+    str_addf(s, ", more than %.6g (--rtol %g, --atol %g)", t.absolute + t.relative * fabs(y),
+             t.relative, t.absolute);
+}
+
 /** Why an output is not what is expected; NULL if it is. *most is raised to its largest difference.
  */
 static const char *objection(command *c, const array *a, const array *expected, check_tolerance t,
@@ -124,12 +139,13 @@ static const char *objection(command *c, const array *a, const array *expected, 
   comparison r = compare(a, expected, t);
   if (r.most > *most) *most = r.most;
   if (!r.differ) return NULL;
-  double x = number((dtype)a->dtype, element(a, r.first));
-  double y = number((dtype)a->dtype, element(expected, r.first));
-  return arena_printf(&c->arena,
-                      "is %s at %s, not %s: off by %.6g; %zu of %zu differ, by up to %.6g",
-                      array_text(c, a, r.first), place_text(c, a, r.first),
-                      array_text(c, expected, r.first), fabs(x - y), r.differ, a->elements, r.most);
+  str s = str_new(&c->arena);
+  str_addf(&s, "is %s at %s, not %s", array_text(c, a, r.first), place_text(c, a, r.first),
+           array_text(c, expected, r.first));
+  add_distance(&s, a, expected, r.first, t);
+  str_addf(&s, "; %zu of %zu differ", r.differ, a->elements);
+  if (r.most_differ > 0) str_addf(&s, ", by up to %.6g", r.most_differ);
+  return str_text(&s);
 }
 
 /* One set. */

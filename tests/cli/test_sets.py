@@ -101,6 +101,7 @@ class Check(Case):
         lines = self.check(m, self.folder / "sets", status=1).stdout.splitlines()
         self.assertEqual(len(lines), 2)
         for part in ("test_data_set_1", "output y is 0 at [1, 1], not 0.5", "off by 0.5",
+                     "more than 0.0005001 (--rtol 0.001, --atol 1e-07)",
                      "2 of 6 differ, by up to 2"):
             self.assertIn(part, lines[1])
 
@@ -135,12 +136,22 @@ class Check(Case):
             y[0, i] = wrong
             self.check(m, self.set([x, zero], [y]), "--rtol", "0.5", status=1)
         self.check(m, self.set([zero, zero], [x]), "--rtol", "0.5", status=1)
+        ones = np.ones((1, 3), np.float32)
+        said = self.check(m, self.set([x, zero], [ones]), status=1).stdout
+        self.assertIn("output y is nan at [0, 0], not 1; 3 of 3 differ\n", said)
+        said = self.check(m, self.set([ones, zero], [np.full_like(x, np.nan)]), status=1).stdout
+        self.assertIn("output y is 1 at [0, 0], not nan; 3 of 3 differ\n", said)
+        x[0, 1] = 3
+        said = self.check(m, self.set([ones, zero], [x]), status=1).stdout
+        self.assertIn("not nan; 3 of 3 differ, by up to 2\n", said)
 
     def test_integers_are_exact(self):
         m = self.model(elem=TensorProto.INT64)
         a = np.array([[2**53 + 1, 7, 0]])
         zero = np.zeros((1, 3), np.int64)
         self.check(m, self.set([a, zero], [a]))
+        said = self.check(m, self.set([a, zero], [a - [[0, 1, 0]]]), "--rtol", "1", status=1).stdout
+        self.assertIn("not 6: off by 1; 1 of 3 differ, by up to 1\n", said)
         self.check(m, self.set([a, zero], [a - [[1, 0, 0]]]), "--rtol", "1", status=1)
 
     def test_every_type_in_every_field(self):
@@ -188,6 +199,10 @@ class Check(Case):
             said = self.check(m, folder, status=1)
             self.assertIn("input_1.pb", said.stderr)
             self.assertNotIn("as expected", said.stdout)
+            self.assertNotIn("no ONNX model", said.stderr)
+        file.write_bytes(whole[:-1])
+        self.assertIn(f"{file}: no ONNX tensor, or damaged at byte",
+                      self.check(m, folder, status=1).stderr)
 
     def test_shapes_are_told_before_anything_is_compiled(self):
         m, folder, cache = self.model(), self.difference(), self.folder / "cache"

@@ -68,8 +68,9 @@ typedef struct frame frame;
 /* How one kind of message is read. */
 typedef struct message {
   const pb_msgdesc_t *fields;
-  const char *kind; /* what errors call it; NULL: they leave it out */
-  bool nests;       /* one of those through which all nesting goes */
+  const char *kind;  /* what errors call it; NULL: they leave it out */
+  const char *doubt; /* of a whole file: what errors say before that it is damaged */
+  bool nests;        /* one of those through which all nesting goes */
   void (*field)(frame *f, pb_istream_t *in, uint32_t tag);
   void (*done)(frame *f); /* checks and keeps the scalars; may be NULL */
 } message;
@@ -132,7 +133,7 @@ static _Noreturn void fail(const frame *f, tn_status status, const char *format,
   diag_set_list(f->reader->diag, status, format, list);
   va_end(list);
   diag *d = f->reader->diag;
-  for (int places = 0; f && places < PLACES_MAX; f = f->up) {
+  for (int places = 0; f->up && places < PLACES_MAX; f = f->up) {
     if (!f->message->kind) continue;
     prefix_place(f);
     places++;
@@ -153,14 +154,14 @@ static bool is_cut(const char *why) {
 }
 
 static _Noreturn void damaged(const frame *f, const pb_istream_t *in) {
-  const char *why = PB_GET_ERROR(in), *no_model = f->up ? "" : "no ONNX model, or ";
+  const char *why = PB_GET_ERROR(in), *doubt = f->up ? "" : f->message->doubt;
   if (!in_file(f->reader, in)) fail(f, TN_ERR_FORMAT, "damaged: %s", why);
   size_t at = (size_t)((const unsigned char *)in->state - f->reader->from);
-  if (!is_cut(why)) fail(f, TN_ERR_FORMAT, "%sdamaged at byte %zu: %s", no_model, at, why);
+  if (!is_cut(why)) fail(f, TN_ERR_FORMAT, "%sdamaged at byte %zu: %s", doubt, at, why);
   size_t end = at + in->bytes_left;
   bool of_file = end == f->reader->bytes;
   fail(f, TN_ERR_FORMAT,
-       "%sdamaged at byte %zu%s: what is there goes on beyond the end of %s at %zu", no_model, at,
+       "%sdamaged at byte %zu%s: what is there goes on beyond the end of %s at %zu", doubt, at,
        of_file ? ", or cut off" : "", of_file ? "the file" : "what holds it", end);
 }
 
@@ -509,6 +510,7 @@ static void tensor_done(frame *f) {
 
 static const message tensor_message = {.fields = onnx_TensorProto_fields,
                                        .kind = "tensor",
+                                       .doubt = "no ONNX tensor, or ",
                                        .field = tensor_field,
                                        .done = tensor_done};
 
@@ -884,8 +886,10 @@ static void model_done(frame *f) {
   if (!to->opsets.n) fail(f, TN_ERR_FORMAT, "the model imports no operator set");
 }
 
-static const message model_message = {
-    .fields = onnx_ModelProto_fields, .field = model_field, .done = model_done};
+static const message model_message = {.fields = onnx_ModelProto_fields,
+                                      .doubt = "no ONNX model, or ",
+                                      .field = model_field,
+                                      .done = model_done};
 
 static void read_model(void *arg) {
   reader *r = arg;
