@@ -26,7 +26,8 @@ tells of a model file what of it is not supported.
 
 Files have IR version {ir_min} to {ir_max} and an opset of up to {opset}. These {count} operators of the default
 domain are there. A version is the opset with which a definition of the operator began; an operator
-is imported by the newest one that is not above the file's opset.
+is imported by the newest one that is not above the file's opset. Attributes that are required are
+so in all versions, or in those that are named.
 
 | operator | versions | inputs | attributes |
 |---|---|---|---|
@@ -69,8 +70,15 @@ def inputs(least, most):
     return f"{least}" if least == most else f"{least} to {most}"
 
 
+def attribute(text):
+    """One with a ! is required, in the versions that follow it or else in all."""
+    name, mark, versions = text.partition("!")
+    only = f" in {versions.replace(',', ', ')}" if versions else ""
+    return f"`{name}`" + (f" (required{only})" if mark else "")
+
+
 def row(name, versions, attributes, least, most):
-    shown = ", ".join(f"`{a}`" for a in attributes.split())
+    shown = ", ".join(map(attribute, attributes.split()))
     return f"| {name} | {versions.replace(' ', ', ')} | {inputs(least, most)} | {shown} |"
 
 

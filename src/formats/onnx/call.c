@@ -104,9 +104,7 @@ const onnx_tensor *onnx_tensor_attribute(const onnx_call *c, const char *name) {
 }
 
 const onnx_graph *onnx_graph_attribute(const onnx_call *c, const char *name) {
-  const onnx_attribute *a = onnx_attribute_of(c, name, ONNX_ATTRIBUTE_GRAPH);
-  if (!a) onnx_fail(c, TN_ERR_FORMAT, "attribute %s is missing", name);
-  return a->g;
+  return onnx_attribute_of(c, name, ONNX_ATTRIBUTE_GRAPH)->g;
 }
 
 const node *const *onnx_elements(onnx_call *c, size_t input, size_t *n) {

@@ -144,14 +144,25 @@ static void add_leaves(importing *k) {
 
 /* Nodes. */
 
+/** How many inputs belong to a node. */
+static const char *inputs_text(const onnx_call *c, const onnx_op *row) {
+  arena *a = c->m->b.arena;
+  if (row->least == row->most) return arena_printf(a, "%u", row->least);
+  if (row->most == UINT16_MAX) return arena_printf(a, "%u or more", row->least);
+  return arena_printf(a, "%u to %u", row->least, row->most);
+}
+
 static void check_node(const onnx_call *c, const onnx_op *row) {
   const onnx_node *n = c->node;
   for (size_t i = 0; i < n->attributes.n; i++)
     if (!table_has_attribute(row, n->attributes.at[i].name))
       onnx_fail(c, TN_ERR_UNSUPPORTED, "attribute '%.100s' is not known", n->attributes.at[i].name);
+  size_t length;
+  const char *missing = table_missing(row, c->version, n, &length);
+  if (missing) onnx_fail(c, TN_ERR_FORMAT, "attribute %.*s is missing", (int)length, missing);
   if (c->n_inputs < row->least || c->n_inputs > row->most)
-    onnx_fail(c, TN_ERR_FORMAT, "%zu inputs, where %u to %u belong", c->n_inputs, row->least,
-              row->most);
+    onnx_fail(c, TN_ERR_FORMAT, "it has %zu input%s, not %s", c->n_inputs,
+              c->n_inputs == 1 ? "" : "s", inputs_text(c, row));
   if (c->n_outputs > row->outputs)
     onnx_fail(c, TN_ERR_UNSUPPORTED, "output '%.100s' is not supported",
               n->outputs.at[row->outputs]);

@@ -98,7 +98,7 @@ typedef struct onnx_call {
 typedef struct onnx_op {
   const char *name;
   const char *versions;   /* "7 13 14": those this row implements */
-  const char *attributes; /* names that nodes may have, spaces between */
+  const char *attributes; /* names that nodes may have, and which they must (ops.def) */
   uint16_t least, most;   /* inputs */
   uint16_t outputs;
   void (*build)(onnx_call *c);
@@ -131,7 +131,7 @@ const char *onnx_string(const onnx_call *c, const char *name, const char *otherw
 /** NULL if there is none. */
 const onnx_ints *onnx_list(const onnx_call *c, const char *name);
 const onnx_tensor *onnx_tensor_attribute(const onnx_call *c, const char *name);
-/** Raises if there is none. */
+/** Of one that nodes must have. */
 const onnx_graph *onnx_graph_attribute(const onnx_call *c, const char *name);
 
 /** Imports a graph that a node has as the body of a loop: as many inputs as it names, and its

@@ -253,7 +253,7 @@ static const node *const *list_nodes(onnx_call *c, const onnx_ints *l) {
 static slices slices_of_attributes(onnx_call *c) {
   const onnx_ints *starts = onnx_list(c, "starts"), *ends = onnx_list(c, "ends");
   const onnx_ints *axes = onnx_list(c, "axes");
-  if (!starts || !ends || starts->n != ends->n || (axes && axes->n != starts->n))
+  if (starts->n != ends->n || (axes && axes->n != starts->n))
     onnx_fail(c, TN_ERR_FORMAT, "starts, ends and axes do not agree");
   return (slices){list_nodes(c, starts), list_nodes(c, ends), axes ? axes->at : NULL, NULL,
                   starts->n};

@@ -23,9 +23,8 @@ static pads pads_of_attribute(onnx_call *c, size_t rank) {
   pads p = no_pads(c, rank);
   const char *name = c->version < 2 ? "paddings" : "pads";
   const onnx_ints *l = onnx_list(c, name);
-  if (!l || l->n != 2 * rank)
-    onnx_fail(c, TN_ERR_FORMAT, "%s has %zu numbers, where %zu belong", name, l ? l->n : 0,
-              2 * rank);
+  if (l->n != 2 * rank)
+    onnx_fail(c, TN_ERR_FORMAT, "%s has %zu numbers, where %zu belong", name, l->n, 2 * rank);
   for (size_t i = 0; i < rank; i++) {
     p.low[i] = ix_const(onnx_builder(c)->ir, l->at[i]);
     p.high[i] = ix_const(onnx_builder(c)->ir, l->at[rank + i]);

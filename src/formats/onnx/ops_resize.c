@@ -360,7 +360,6 @@ static void resize_plainly(onnx_call *c, bool rounds_by_size, size_t input) {
     read_scales(c, axes, at, n, input);
   else {
     const onnx_attribute *scales = onnx_attribute_of(c, "scales", ONNX_ATTRIBUTE_FLOATS);
-    if (!scales) onnx_fail(c, TN_ERR_FORMAT, "scales are missing");
     check_count(c, "scales", scales->floats.n, n);
     for (size_t i = 0; i < n; i++) scale_axis(c, &axes[i], i, (double)scales->floats.at[i]);
   }

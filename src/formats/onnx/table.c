@@ -37,11 +37,38 @@ int64_t table_version(const onnx_op *row, int64_t opset) {
   return best;
 }
 
-bool table_has_attribute(const onnx_op *row, const char *name) {
+/** What follows the name of an attribute in its row; NULL: there is no such. */
+static const char *find_mark(const onnx_op *row, const char *name) {
   size_t n = strlen(name);
   for (const char *at = strstr(row->attributes, name); at; at = strstr(at + 1, name)) {
     bool begins = at == row->attributes || at[-1] == ' ';
-    if (begins && (at[n] == ' ' || !at[n])) return true;
+    if (begins && (!at[n] || strchr(" !", at[n]))) return at + n;
+  }
+  return NULL;
+}
+
+bool table_has_attribute(const onnx_op *row, const char *name) { return find_mark(row, name); }
+
+static bool is_required(const char *mark, int64_t version) {
+  if (*mark != '!') return false;
+  bool found = !mark[1] || mark[1] == ' ';
+  for (char *end; !found && (*mark == '!' || *mark == ','); mark = end)
+    found = strtoll(mark + 1, &end, 10) == version;
+  return found;
+}
+
+static bool has(const onnx_node *n, const char *name, size_t length) {
+  for (size_t i = 0; i < n->attributes.n; i++) {
+    const char *own = n->attributes.at[i].name;
+    if (strlen(own) == length && !memcmp(own, name, length)) return true;
   }
   return false;
+}
+
+const char *table_missing(const onnx_op *row, int64_t version, const onnx_node *n, size_t *length) {
+  for (const char *at = row->attributes; *at; at += strcspn(at, " "), at += *at == ' ') {
+    *length = strcspn(at, " !");
+    if (is_required(at + *length, version) && !has(n, at, *length)) return at;
+  }
+  return NULL;
 }

@@ -12,4 +12,8 @@ int64_t table_version(const onnx_op *row, int64_t opset);
 
 bool table_has_attribute(const onnx_op *row, const char *name);
 
+/** The name of an attribute that nodes of a version must have and this one lacks: its first
+    `*length` characters. NULL: it has them all. */
+const char *table_missing(const onnx_op *row, int64_t version, const onnx_node *n, size_t *length);
+
 #endif

@@ -174,7 +174,7 @@ REFUSED = {
                              ["Exp", "'the Exp'", "'base'"]),
     "an attribute of another type": (model(node("Concat", "x x", "y", axis=1.5)), "ERR_FORMAT",
                                      ["Concat", "'the Concat'", "axis"]),
-    "too few inputs": (model(node("Add", "x", "y")), "ERR_FORMAT", ["'the Add'", "1 inputs", "2"]),
+    "too few inputs": (model(node("Add", "x", "y")), "ERR_FORMAT", ["'the Add'", "1 input, not 2"]),
     "too many inputs": (model(node("Exp", "x x", "y")), "ERR_FORMAT", ["'the Exp'", "2 inputs"]),
     "an input left out": (model(helper.make_node("Add", ["x", ""], ["y"], name="sum")),
                           "ERR_FORMAT", ["'sum'", "input 1"]),

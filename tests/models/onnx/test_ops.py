@@ -31,7 +31,7 @@ import operators_loops
 import operators_recurrent
 from cases import Case, In, Runner, const, model_of, one
 from operators import F32, chains, some
-from tenon import Library
+from tenon import Library, Refused
 
 SOURCE = Path(__file__).resolve().parents[3] / "src" / "formats" / "onnx"
 NEWEST = int(re.search(r"ONNX_OPSET_MAX = (\d+)", (SOURCE / "import.h").read_text()).group(1))
@@ -43,10 +43,11 @@ OPERATORS = operators.OPERATORS | LANGUAGE
 
 
 def rows():
-    row = r'^ONNX_OP\((\w+), "([\d ]+)", "([\w ]*)", (\d+), (\d+), (\d+)\)'
+    row = r'^ONNX_OP\((\w+), "([\d ]+)", "([\w !,]*)", (\d+), (\d+), (\d+)\)'
     for m in re.finditer(row, (SOURCE / "ops.def").read_text(), re.M):
         name, versions, attributes, *counts = m.groups()
-        yield name, [int(v) for v in versions.split()], set(attributes.split()), *map(int, counts)
+        yield (name, [int(v) for v in versions.split()],
+               {a.partition("!")[0] for a in attributes.split()}, *map(int, counts))
 
 
 def check_rows(r):
@@ -66,6 +67,42 @@ def check_rows(r):
                   min(max(s.max_output for s in all_of), VARIADIC))
         r.check(f"{name}: inputs and outputs", (least, most, outputs) == counts,
                 f"{(least, most, outputs)}, defined are {counts}")
+
+
+def check_missing(r):
+    """Nodes without an attribute that their operator's definition requires."""
+    for name, versions, *_ in rows():
+        for version in versions:
+            schema = onnx.defs.get_schema(name, version, "")
+            required = {k for k, a in schema.attributes.items() if a.required}
+            for attribute in required - {"consumed_inputs"}:  # of BatchNormalization 1, and of no use
+                case, *_ = OPERATORS[name](version, np.random.default_rng(5))
+                model = model_of([case], version)
+                node = next(n for n in model.graph.node if n.op_type == name)
+                kept = [a for a in node.attribute if a.name != attribute]
+                r.check(f"{name} {version}: {attribute} is there", len(kept) < len(node.attribute))
+                del node.attribute[:]
+                node.attribute.extend(kept)
+                check_refused(r, f"{name} {version} without {attribute}", model,
+                              f"attribute {attribute} is missing")
+
+
+def check_inputs(r):
+    """Nodes with another number of inputs than belongs to them."""
+    for op, n, attributes, says in (("Add", 1, {}, "it has 1 input, not 2"),
+                                    ("Clip", 4, {}, "it has 4 inputs, not 1 to 3"),
+                                    ("Concat", 0, {"axis": 0}, "it has 0 inputs, not 1 or more")):
+        case = Case(op, [(op, ["x"] * n, ["y"], attributes)],
+                    {"x": In(some(np.random.default_rng(6), (2, 3), F32))}, ["y"])
+        check_refused(r, f"{op} of {n}", model_of([case], 13), says)
+
+
+def check_refused(r, what, model, says):
+    try:
+        r.library.load(model.SerializeToString()).free()
+        r.check(what, False, "was loaded")
+    except Refused as e:
+        r.check(what, e.status == "ERR_FORMAT" and says in e.message, e)
 
 
 def share_of(folder):
@@ -119,6 +156,8 @@ def main(folder, wanted, named=False):
     share = (0, 1, 1) if named else share_of(folder)
     if not wanted:
         check_rows(r)
+        check_missing(r)
+        check_inputs(r)
         check_leaves(r)
         check_zeros_of_rows(r)
         for opset in (13, 18, NEWEST):
