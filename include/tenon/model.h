@@ -52,7 +52,8 @@ typedef struct tn_model_desc {
     TN_ERR_SHAPE or TN_ERR_DTYPE where nodes do not fit together, TN_ERR_ARGUMENT where `sizes` name
     none of the inputs' or contradict the file or each other. A model is loaded only if it fits
     together for all sizes that it may be given: where two have to be equal, and the file names them
-    differently, `sizes` must say so. */
+    differently, `sizes` must say so. What the file says of an output's type is not relied on: where
+    the graph gives another one, the logger is told. */
 TN_API tn_status tn_model_load(tn_context *context, const char *path, const tn_model_desc *desc,
                                tn_model **model);
 

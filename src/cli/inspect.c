@@ -2,6 +2,7 @@
 #include "cli/feed.h"
 #include "cli/load.h"
 #include "cli/text.h"
+#include "formats/declared.h"
 #include "formats/onnx/import.h"
 
 #include <inttypes.h>
@@ -42,6 +43,7 @@ typedef struct inspection {
   bool has_memory;
   tn_memory memory; /* of runs */
   bool partly;      /* only operators were checked: data outside the file is missing */
+  names declared;   /* output → what the file says of its type, where that is something else */
 } inspection;
 
 /* Counting. */
@@ -125,14 +127,22 @@ static void settle_port(const tn_port *port, onnx_type *t) {
   }
 }
 
-/** Puts the sizes that were given in the place of those that the file leaves open. */
-static void settle_ports(const tn_model *m, tn_port_kind kind, const onnx_values *values) {
+/** Puts what is known of the model in the place of what its file leaves open, where sizes are
+   given, or says wrongly. */
+static void settle_ports(inspection *x, const tn_model *m, tn_port_kind kind,
+                         const onnx_values *values) {
+  arena *a = &x->c->arena;
   tn_port port = TN_PORT_INIT;
   for (size_t i = 0, k = 0; tn_model_port(m, kind, i, &port) == TN_OK; i++, k++) {
     while (k < values->n && strcmp(values->at[k].name, port.name) != 0) k++;
     if (k == values->n) return;
     onnx_type *t = &values->at[k].type;
-    if (port.type.shape.rank == (int64_t)t->dims.n) settle_port(&port, t);
+    if (!declared_fits(t, &port)) {
+      names_set(a, &x->declared, values->at[k].name, (void *)declared_text(a, t));
+      *t = declared_port(a, &port);
+    } else if (x->desc.n_sizes && port.type.shape.rank == (int64_t)t->dims.n) {
+      settle_port(&port, t);
+    }
   }
 }
 
@@ -163,9 +173,9 @@ static void check_by_loading(inspection *x) {
   tn_status s = load_model(c, &x->desc, x->file.was_pipe ? &x->file : NULL, &m);
   if (s == TN_ERR_MEMORY) command_check(c, s);
   x->partly = s == TN_ERR_IO && x->model->external.n;
-  if (s == TN_OK && x->desc.n_sizes) {
-    settle_ports(m, TN_PORT_INPUT, &x->model->graph->inputs);
-    settle_ports(m, TN_PORT_OUTPUT, &x->model->graph->outputs);
+  if (s == TN_OK) {
+    settle_ports(x, m, TN_PORT_INPUT, &x->model->graph->inputs);
+    settle_ports(x, m, TN_PORT_OUTPUT, &x->model->graph->outputs);
   }
   if (s == TN_OK && o->memory) find_memory(x, m);
   if (s == TN_OK || x->partly) return;
@@ -197,47 +207,6 @@ static void read_model(void *arg) {
   check(x);
 }
 
-/* Types. */
-
-static const char *kind_name(onnx_type_kind kind) {
-  switch (kind) {
-  case ONNX_TYPE_SEQUENCE: return "sequence of ";
-  case ONNX_TYPE_OPTIONAL: return "optional ";
-  case ONNX_TYPE_MAP: return "map to ";
-  default: return "";
-  }
-}
-
-static const char *dim_text(inspection *x, const onnx_dim *d) {
-  arena *a = &x->c->arena;
-  if (d->value >= 0) return arena_printf(a, "%" PRId64, d->value);
-  return d->param && *d->param ? d->param : "?";
-}
-
-static const onnx_type *tensor_of(const onnx_type *t, str *prefix) {
-  while (t && t->kind != ONNX_TYPE_TENSOR && t->kind != ONNX_TYPE_NONE) {
-    str_add(prefix, kind_name(t->kind));
-    t = t->elem;
-  }
-  return t && t->kind == ONNX_TYPE_TENSOR ? t : NULL;
-}
-
-/** "f32 [batch, 3]", "sequence of f32", "f32 of any shape". */
-static const char *type_text(inspection *x, const onnx_type *t) {
-  str s = str_new(&x->c->arena);
-  const onnx_type *tensor = tensor_of(t, &s);
-  const char *dtype = tensor ? onnx_dtype_name(tensor->dtype) : NULL;
-  str_add(&s, dtype ? dtype : "unknown type");
-  if (tensor && !tensor->has_shape) str_add(&s, " of any shape");
-  if (tensor && tensor->has_shape) {
-    str_add(&s, " [");
-    for (size_t i = 0; i < tensor->dims.n; i++)
-      str_addf(&s, "%s%s", i ? ", " : "", dim_text(x, &tensor->dims.at[i]));
-    str_add(&s, "]");
-  }
-  return str_text(&s);
-}
-
 /* For people. */
 
 static void print_values(inspection *x, const char *title, const onnx_values *values,
@@ -254,8 +223,11 @@ static void print_values(inspection *x, const char *title, const onnx_values *va
     if (without_weights && names_get(&x->weights, v->name)) continue;
     const char *name = text_safe(a, v->name);
     size_t n = text_columns(name);
-    printf("  %s%*s  %s\n", name, (int)(n < width ? width - n : 0), "",
-           text_safe(a, type_text(x, &v->type)));
+    printf("  %s%*s  %s", name, (int)(n < width ? width - n : 0), "",
+           text_safe(a, declared_text(a, &v->type)));
+    const char *declared = names_get(&x->declared, v->name);
+    if (declared) printf(", where the file says %s", text_safe(a, declared));
+    puts("");
   }
 }
 
@@ -330,11 +302,13 @@ static json_t *json_values(inspection *x, const onnx_values *values, bool withou
     const onnx_type *t = &v->type;
     bool is_tensor = t->kind == ONNX_TYPE_TENSOR;
     if (without_weights && names_get(&x->weights, v->name)) continue;
-    json_array_append_new(
-        list, json_pack("{s:o, s:o, s:o, s:o}", "name", text_json(a, v->name), "type",
-                        text_json(a, type_text(x, t)), "dtype",
-                        text_json(a, is_tensor ? onnx_dtype_name(t->dtype) : NULL), "shape",
-                        is_tensor && t->has_shape ? json_shape(x, t) : json_null()));
+    json_t *told = json_pack("{s:o, s:o, s:o, s:o}", "name", text_json(a, v->name), "type",
+                             text_json(a, declared_text(a, t)), "dtype",
+                             text_json(a, is_tensor ? onnx_dtype_name(t->dtype) : NULL), "shape",
+                             is_tensor && t->has_shape ? json_shape(x, t) : json_null());
+    const char *declared = names_get(&x->declared, v->name);
+    if (declared) json_object_set_new(told, "declared", text_json(a, declared));
+    json_array_append_new(list, told);
   }
   return list;
 }
@@ -413,17 +387,18 @@ const verb verb_inspect = {
         "told.\n"
         "Without its files of external data only operators are checked. Operators are counted in\n"
         "nested graphs and functions too. Shapes are as the file has them; with --size, as they\n"
-        "then are.\n\n"
+        "then are. Of an output that is of another type than the file says, both are told.\n\n"
         "--memory compiles kernels, and runs none. Sizes that vary are the least that they can "
         "be,\n"
         "from 1 on, unless --size says what they are. Weights are read where they are in the file\n"
         "where the device can; the program itself and its kernels come on top.\n\n"
         "--json: model, ir_version, producer, producer_version, opsets (by domain); inputs and\n"
         "outputs, each with name, type (text), dtype and shape (numbers, names, null: not known;\n"
-        "null: any shape); parameters with tensors, elements, bytes, external (how many tensors\n"
-        "lie outside the file); nodes; operators (counts by name); unsupported (lines of text);\n"
-        "checked (all, or operators: files of external data are missing). With --memory also\n"
-        "memory: inputs, outputs, weights, scratch (what lives between steps) and total, in bytes.",
+        "null: any shape), and declared (text) where the file says another type; parameters with\n"
+        "tensors, elements, bytes, external (how many tensors lie outside the file); nodes;\n"
+        "operators (counts by name); unsupported (lines of text); checked (all, or operators:\n"
+        "files of external data are missing). With --memory also memory: inputs, outputs,\n"
+        "weights, scratch (what lives between steps) and total, in bytes.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .options_bytes = sizeof(inspect_options),

@@ -5,6 +5,7 @@
 
 #include "device/buffer.h"
 #include "device/span.h"
+#include "formats/declared.h"
 #include "formats/onnx/import.h"
 #include "ir/copy.h"
 #include "tensor/build.h"
@@ -217,6 +218,22 @@ static tn_status move_graph(loading *l) {
   return s == TN_OK ? s : diag_set(&l->c->diag, s, "%s", m->diag.text);
 }
 
+/* What the file says of outputs is not relied on: it may be wrong. */
+
+static void compare_outputs(void *arg) {
+  const loading *l = arg;
+  arena *a = &l->c->arena;
+  const onnx_values *declared = &l->m->data->onnx->graph->outputs;
+  tn_port port = TN_PORT_INIT;
+  for (size_t i = 0; tn_model_port(l->m, TN_PORT_OUTPUT, i, &port) == TN_OK; i++) {
+    const onnx_type *t = &declared->at[i].type;
+    if (declared_fits(t, &port)) continue;
+    const onnx_type given = declared_port(a, &port);
+    context_log(l->c, TN_LOG_WARNING, "output %.200s is %s, where the file says %s", port.name,
+                declared_text(a, &given), declared_text(a, t));
+  }
+}
+
 /* Loading. */
 
 static void destroy(attachment *of) {
@@ -240,6 +257,7 @@ static tn_status load(tn_context *c, tn_model *m, const char *path, const void *
   s = diag_catch(&c->diag, load_body, &l);
   m->data->arena.diag = &m->data->diag;
   if (s == TN_OK) s = move_graph(&l);
+  if (s == TN_OK) s = diag_catch(&c->diag, compare_outputs, &l);
   if (desc->copy) onnx_close(m->data->onnx);
   if (s != TN_OK && s != TN_ERR_MEMORY) diag_prefix(&c->diag, "%.400s", path ? path : "the model");
   return s;

@@ -587,6 +587,31 @@ class Inspect(Case):
         self.assertEqual((told["unsupported"], told["checked"]), ([], "operators"))
         self.assertIn("supported  all operators;", tenon("inspect", path).stdout)
 
+    def test_outputs_of_another_type_than_the_file_says(self):
+        nodes = [helper.make_node("Add", ["x", "x"], [f"y{i}"]) for i in range(6)]
+        path = model(self.file("m.onnx"), nodes, [value("x", TensorProto.FLOAT, ["n", 3])],
+                     [value("y0", TensorProto.FLOAT, ["n", 4]),
+                      value("y1", TensorProto.INT64, ["m", 3]),
+                      value("y2", TensorProto.FLOAT, [3]),
+                      value("y3", TensorProto.FLOAT, ["m", "k"]),
+                      value("y4", TensorProto.FLOAT, [7, 3]),
+                      value("y5", TensorProto.FLOAT, None)])
+        wrong = ["f32 [n, 3], where the file says f32 [n, 4]",
+                 "f32 [n, 3], where the file says i64 [m, 3]",
+                 "f32 [n, 3], where the file says f32 [3]"]
+        told = tenon("inspect", path)
+        self.assertEqual(told.stderr, "")
+        self.assertEqual(re.findall(r"(?m)^  y\d  (.*)$", told.stdout),
+                         [*wrong, "f32 [m, k]", "f32 [7, 3]", "f32 of any shape"])
+        outputs = json.loads(tenon("inspect", path, "--json").stdout)["outputs"]
+        self.assertEqual(outputs[0], {"name": "y0", "type": "f32 [n, 3]", "dtype": "f32",
+                                      "shape": ["n", 3], "declared": "f32 [n, 4]"})
+        self.assertNotIn("declared", outputs[3])
+        said = tenon("run", path).stderr
+        for i, words in enumerate(wrong):
+            self.assertIn(f"tenon run: output y{i} is {words}\n", said)
+        self.assertEqual(said.count("where the file says"), len(wrong))
+
     def test_what_is_no_model_is_told(self):
         self.file("junk").write_bytes(b"\xff" * 100)
         self.assertIn("junk", tenon("inspect", self.file("junk"), status=1).stderr)
