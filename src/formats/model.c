@@ -105,7 +105,8 @@ static size_t count_leaves(const loading *l, size_t n_ports) {
   return n;
 }
 
-/* Labels: nodes of the file give the names of what outputs need of theirs. */
+/* Labels: nodes of the file give the names of what outputs need of theirs, or else their operators'
+   names: those of their outputs are often numbers. */
 
 static void add_label(loading *l, const onnx_node *by, const char *output, map *needed) {
   tn_model *m = l->m;
@@ -113,7 +114,7 @@ static void add_label(loading *l, const onnx_node *by, const char *output, map *
   if (!x || !map_has(needed, x->v.node) || map_get(needed, x->v.node)) return;
   map_set(&l->c->arena, needed, x->v.node, (void *)by); /* one that passes it on is not named */
   l->all[m->n_inputs + m->n_outputs + m->n_labels] = x->v.node;
-  m->labels[m->n_labels++].text = import_node_name(by);
+  m->labels[m->n_labels++].text = *by->name ? by->name : by->op_type;
 }
 
 /** The folders that all names in folders begin with tell nothing apart. */

@@ -1112,6 +1112,16 @@ class Profile(Chain):
         self.assertGreaterEqual(sum(s["bytes"] for s in told["steps"]),
                                 4 * (32 * 48 + 48 * 64 + 1))
 
+    def test_nodes_without_names_are_called_by_their_operators(self):
+        nodes = [helper.make_node("MatMul", ["a", "b"], ["12"]),
+                 helper.make_node("Tanh", ["12"], ["13"], "named"),
+                 helper.make_node("Relu", ["13"], ["14"])]
+        path = model(self.file("m.onnx"), nodes, [value("a", TensorProto.FLOAT, [8, 8]),
+                                                  value("b", TensorProto.FLOAT, [8, 8])],
+                     [value("14", TensorProto.FLOAT, [8, 8])])
+        told = json.loads(tenon("run", path, "--profile", "--json").stdout)["profile"]
+        self.assertEqual([s["name"] for s in told["steps"]], ["MatMul, named, Relu"])
+
     def test_the_table_is_text(self):
         said = self.run_chain("--profile").stdout
         self.assertIn("GFLOP/s", said)
