@@ -259,24 +259,6 @@ static void print_json(const bench *b) {
   text_json_print(a, all);
 }
 
-typedef struct time_unit {
-  const char *name;
-  double ms;
-} time_unit;
-
-/** The largest unit of which a time is at least one, or the smallest. */
-static time_unit unit_of(double ms) {
-  static const time_unit units[] = {{"s", 1e3}, {"ms", 1}, {"µs", 1e-3}, {"ns", 1e-6}};
-  size_t i = 0, last = sizeof units / sizeof *units - 1;
-  while (i < last && ms < units[i].ms) i++;
-  return units[i];
-}
-
-static const char *time_text(arena *a, double ms) {
-  time_unit unit = unit_of(ms);
-  return arena_printf(a, "%.4g %s", ms / unit.ms, unit.name);
-}
-
 static void print_text(const bench *b) {
   const tn_context *tn = context_of(b->c);
   const stats *s = &b->stats;
@@ -285,13 +267,13 @@ static void print_text(const bench *b) {
          tn->target->caps.target, text_count(a, (uint64_t)threads_of(b->c), "thread"));
   printf("compile  %.2f ms, %s, %llu compiled\n", b->compile_ms,
          text_count(a, kernels(b), "kernel"), (unsigned long long)compiled(b));
-  printf("best     %s\n", time_text(a, s->best));
-  time_unit unit = unit_of(s->mean);
-  double sd = s->sd / unit.ms;
+  printf("best     %s\n", text_time(a, s->best));
+  text_unit unit = text_time_unit(s->mean);
+  double sd = s->sd / unit.is;
   printf(sd < 99.5 ? "mean     %.4g ± %.2g %s, %s\n" : "mean     %.4g ± %.0f %s, %s\n",
-         s->mean / unit.ms, sd, unit.name, text_count(a, b->ms.n, "run"));
-  printf("p50      %s, p90 %s, p99 %s\n", time_text(a, s->p50), time_text(a, s->p90),
-         time_text(a, s->p99));
+         s->mean / unit.is, sd, unit.name, text_count(a, b->ms.n, "run"));
+  printf("p50      %s, p90 %s, p99 %s\n", text_time(a, s->p50), text_time(a, s->p90),
+         text_time(a, s->p99));
   if (!isnan(gflops(b)))
     printf("rate     %.4g %s\n", gflops(b), b->flops.is_float ? "GFLOP/s" : "GOP/s");
   if (!isnan(b->peak_gflops))

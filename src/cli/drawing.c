@@ -158,9 +158,8 @@ static void add_box(drawing *d, str *s, const profile_step *p, size_t i) {
            x, y, BOX_WIDE, BOX_HIGH, kind, x, y, BOX_WIDE, BOX_HIGH, 0.7 * p->share, x + 10,
            y + 18);
   page_text(s, shortened(d->arena, p->facts.name));
-  str_addf(s,
-           "</text><text class=\"small\" x=\"%.0f\" y=\"%.0f\">%zu · %.4g ms · %.1f %%</text></a>",
-           x + 10, y + 35, i + 1, p->ms, 100 * p->share);
+  str_addf(s, "</text><text class=\"small\" x=\"%.0f\" y=\"%.0f\">%zu · %s · %.1f %%</text></a>",
+           x + 10, y + 35, i + 1, text_time(s->arena, p->ms), 100 * p->share);
 }
 
 void drawing_add(str *s, const profile *p, const explanation *x) {

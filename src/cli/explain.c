@@ -121,7 +121,7 @@ static void run(void *arg) {
     print_all(e);
     return;
   }
-  str page = page_make(p, &e->x);
+  str page = page_make(p, &e->x, feed_sizes(c, &in, m));
   if (file_write(o->output, str_text(&page), page.n, &c->diag)) diag_rethrow(&c->diag);
   command_note(c, "wrote the page to %s", o->output);
 }

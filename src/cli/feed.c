@@ -115,6 +115,13 @@ static order parse_order(const char *text) {
   return o;
 }
 
+/** Whether an axis has the size of one before it. */
+static bool is_before(const node *leaf, int32_t axis) {
+  for (int32_t i = 0; i < axis; i++)
+    if (leaf->dims[i] == leaf->dims[axis]) return true;
+  return false;
+}
+
 /** The shape an input is to have where nobody says: sizes that vary are as small as they can be,
     from 1 on. */
 static tn_shape guess(command *c, const tn_port *port, const node *leaf) {
@@ -129,6 +136,7 @@ static tn_shape guess(command *c, const tn_port *port, const node *leaf) {
     if (shape.size[i] >= 0) continue;
     int64_t least = leaf->dims[i]->lo;
     shape.size[i] = least > 1 ? least : 1;
+    if (is_before(leaf, i)) continue;
     str_addf(&chosen, "%s%s = %lld", chosen.n ? ", " : "", port->sizes[i],
              (long long)shape.size[i]);
   }
@@ -225,6 +233,21 @@ static void check_feed(fitting *k, const feed *f, const node *leaf) {
 void feed_check(command *c, const feeds *f, const tn_model *m) {
   fitting k = {.c = c};
   for (size_t i = 0; i < f->n; i++) check_feed(&k, &f->at[i], m->nodes[i]);
+}
+
+const char *feed_sizes(command *c, const feeds *f, const tn_model *m) {
+  str s = str_new(&c->arena);
+  map seen = {0};
+  for (size_t i = 0; i < f->n; i++) {
+    const node *leaf = m->nodes[i];
+    for (size_t k = 0; k < leaf->rank; k++) {
+      if (node_is_const(leaf->dims[k]) || map_has(&seen, leaf->dims[k])) continue;
+      map_set(&c->arena, &seen, leaf->dims[k], NULL);
+      str_addf(&s, "%s%s = %lld", s.n ? ", " : "", var_name(leaf->dims[k]->text),
+               (long long)f->at[i].value.shape.size[k]);
+    }
+  }
+  return str_text(&s);
 }
 
 void feed_bind(command *c, const feeds *f, tn_binding *b) {

@@ -5,7 +5,6 @@
 #include "device/device.h"
 #include "tensor/context.h"
 
-#include <math.h>
 #include <string.h>
 
 static const char style[] =
@@ -53,16 +52,9 @@ void page_text(str *s, const char *text) {
   }
 }
 
-static void add_number(str *s, double x, const char *format) {
-  str_add(s, "<td>");
-  if (isnan(x))
-    str_add(s, "–");
-  else
-    str_addf(s, format, x);
-}
-
-static void add_head(str *s, const profile *p) {
+static void add_head(str *s, const profile *p, const char *sizes) {
   const tn_context *tn = p->c->context;
+  arena *a = s->arena;
   str_add(s, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
              "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>");
   page_text(s, p->c->operand);
@@ -72,32 +64,35 @@ static void add_head(str *s, const profile *p) {
   page_text(s, tn->device->name);
   str_add(s, ", ");
   page_text(s, tn->target->caps.target);
-  str_addf(s, ", %s. Steps take %.4g ms of a run's %.4g ms; measured peaks: %.4g GFLOP/s",
-           text_count(s->arena, (uint64_t)tn->device->host.threads, "thread"), p->steps_ms, p->ms,
-           p->peak_gflops);
-  if (!isnan(p->peak_gbps)) str_addf(s, " and %.4g GB/s", p->peak_gbps);
-  str_add(s, ".</p>\n");
+  str_addf(s, ", %s. Steps take %s of a run's %s; measured peaks: %s GFLOP/s and %s GB/s.",
+           text_count(a, (uint64_t)tn->device->host.threads, "thread"), text_time(a, p->steps_ms),
+           text_time(a, p->ms), text_rate(a, p->peak_gflops), text_rate(a, p->peak_gbps));
+  if (*sizes) {
+    str_add(s, " Sizes that vary: ");
+    page_text(s, sizes);
+    str_add(s, ".");
+  }
+  str_add(s, "</p>\n");
 }
 
 static void add_row(str *s, const profile *p, size_t i) {
   const profile_step *step = &p->steps.at[i];
   double operations = step->facts.operations, bytes = step->facts.bytes;
+  arena *a = s->arena;
   str_addf(s, "<tr><td><a href=\"#step-%zu\">%zu</a><td class=\"name\">", i + 1, i + 1);
   page_text(s, step->facts.name);
-  add_number(s, step->ms, "%.4f");
+  str_addf(s, "<td>%s", text_time(a, step->ms));
   str_addf(s, "<td class=\"bar\"><i style=\"width:%.1f%%\"></i>", 100 * step->share);
   str_addf(s, "<td>%.1f %%", 100 * step->share);
-  add_number(s, operations > 0 ? operations / 1e6 : NAN, "%.4g M");
-  str_addf(s, "<td>%s", bytes > 0 ? text_bytes(s->arena, (uint64_t)bytes) : "–");
-  add_number(s, step->gflops, "%.4g");
-  add_number(s, step->gbps, "%.3g");
-  add_number(s, 100 * step->of_peak, step->is_memory ? "%.0f %% memory" : "%.0f %% compute");
-  str_add(s, "</tr>\n");
+  str_addf(s, "<td>%s<td>%s", operations > 0 ? text_amount(a, operations) : "-",
+           bytes > 0 ? text_bytes(a, (uint64_t)bytes) : "-");
+  str_addf(s, "<td>%s<td>%s<td>%s</tr>\n", text_rate(a, step->gflops), text_rate(a, step->gbps),
+           profile_peak_text(a, step));
 }
 
 static void add_table(str *s, const profile *p) {
   str_add(s, "<h2>Steps</h2>\n<div class=\"wide\"><table>\n<thead><tr><th>step<th class=\"name\">"
-             "computes<th>ms<th><th>share<th>operations<th>bytes<th>GFLOP/s<th>GB/s<th>of "
+             "computes<th>time<th><th>share<th>operations<th>bytes<th>GFLOP/s<th>GB/s<th>of "
              "peak</tr></thead>\n<tbody>\n");
   for (size_t i = 0; i < p->steps.n; i++) add_row(s, p, i);
   str_add(s, "</tbody></table></div>\n");
@@ -160,7 +155,7 @@ static void add_step(str *s, const profile *p, const explanation *x, size_t i) {
   const profile_step *step = &p->steps.at[i];
   str_addf(s, "<details id=\"step-%zu\"><summary><b>%zu</b> ", i + 1, i + 1);
   page_text(s, step->facts.name);
-  str_addf(s, " <span class=\"facts\">%.4g ms</span></summary>\n", step->ms);
+  str_addf(s, " <span class=\"facts\">%s</span></summary>\n", text_time(s->arena, step->ms));
   add_reads(s, &x->steps.at[i]);
   add_values(s, &x->steps.at[i]);
   add_kernel(s, x, i);
@@ -173,9 +168,9 @@ static const char script[] =
     "if(d){d.open=true;d.scrollIntoView()}}\n"
     "addEventListener('hashchange',show);show();\n</script>\n";
 
-str page_make(const profile *p, const explanation *x) {
+str page_make(const profile *p, const explanation *x, const char *sizes) {
   str s = str_new(&p->c->arena);
-  add_head(&s, p);
+  add_head(&s, p, sizes);
   add_table(&s, p);
   str_add(&s, "<h2>Graph</h2>\n<div class=\"wide\">");
   drawing_add(&s, p, x);

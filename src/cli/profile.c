@@ -92,31 +92,36 @@ void profile_sum_up(profile *p) {
 
 /* Telling. */
 
-static const char *number(arena *a, double x) {
-  return isnan(x) ? "-" : arena_printf(a, x < 99.95 ? "%.1f" : "%.0f", x);
-}
-
-static const char *peak_text(arena *a, const profile_step *s) {
+const char *profile_peak_text(arena *a, const profile_step *s) {
   if (isnan(s->of_peak)) return "-";
   return arena_printf(a, "%.0f %% %s", 100 * s->of_peak, s->is_memory ? "memory" : "compute");
 }
 
+static const char *time_column(arena *a, double ms) {
+  enum { WIDE = 10 };
+  const char *text = text_time(a, ms);
+  size_t n = text_columns(text);
+  return arena_printf(a, "%*s%s", n < WIDE ? (int)(WIDE - n) : 0, "", text);
+}
+
 void profile_print(const profile *p) {
   arena *a = &p->c->arena;
-  printf("%5s %6s %10s %7s %8s %7s  %-13s %s\n", "step", "kernel", "ms", "share", "GFLOP/s", "GB/s",
-         "of peak", "computes");
+  printf("%5s %6s %10s %7s %8s %7s  %-13s %s\n", "step", "kernel", "time", "share", "GFLOP/s",
+         "GB/s", "of peak", "computes");
   for (size_t i = 0; i < p->steps.n; i++) {
     const profile_step *s = &p->steps.at[i];
     const char *kernel = s->facts.kernel < 0 ? "-" : arena_printf(a, "%lld", s->facts.kernel + 1LL);
-    printf("%5zu %6s %10.4f %5.1f %% %8s %7s  %-13s %s%s\n", i + 1, kernel, s->ms, 100 * s->share,
-           number(a, s->gflops), number(a, s->gbps), peak_text(a, s), text_safe(a, s->facts.name),
+    printf("%5zu %6s %s %5.1f %% %8s %7s  %-13s %s%s\n", i + 1, kernel, time_column(a, s->ms),
+           100 * s->share, text_rate(a, s->gflops), text_rate(a, s->gbps), profile_peak_text(a, s),
+           text_safe(a, s->facts.name),
            s->facts.times == 1 ? ""
                                : arena_printf(a, " (%s)", text_count(a, s->facts.times, "time")));
   }
   size_t counted = p->runs.n - (p->runs.n > 1);
-  printf("steps take %.4f ms of a run's %.4f ms, medians of %s\n", p->steps_ms, p->ms,
-         text_count(a, counted, "run"));
-  printf("the measured peaks are %.4g GFLOP/s and %.4g GB/s\n", p->peak_gflops, p->peak_gbps);
+  printf("steps take %s of a run's %s, medians of %s\n", text_time(a, p->steps_ms),
+         text_time(a, p->ms), text_count(a, counted, "run"));
+  printf("the measured peaks are %s GFLOP/s and %s GB/s\n", text_rate(a, p->peak_gflops),
+         text_rate(a, p->peak_gbps));
 }
 
 static json_t *json_step(const profile *p, const profile_step *s) {

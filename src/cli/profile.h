@@ -59,6 +59,9 @@ void profile_run_more(profile *p);
     are more, as it is slower. */
 void profile_sum_up(profile *p);
 
+/** "62 % memory"; "-" where it is not known. In the arena. */
+const char *profile_peak_text(arena *a, const profile_step *s);
+
 void profile_print(const profile *p);
 json_t *profile_json(const profile *p);
 

@@ -59,6 +59,32 @@ const char *text_bytes(arena *a, uint64_t bytes) {
   return arena_printf(a, unit && value < 100 ? "%.1f %s" : "%.0f %s", value, units[unit]);
 }
 
+static text_unit unit_of(const text_unit units[], size_t n, double x) {
+  size_t i = 0;
+  while (i < n - 1 && x < units[i].is) i++;
+  return units[i];
+}
+
+text_unit text_time_unit(double ms) {
+  static const text_unit units[] = {{"s", 1e3}, {"ms", 1}, {"µs", 1e-3}, {"ns", 1e-6}};
+  return unit_of(units, sizeof units / sizeof *units, ms);
+}
+
+const char *text_time(arena *a, double ms) {
+  text_unit unit = text_time_unit(ms);
+  return arena_printf(a, "%.4g %s", ms / unit.is, unit.name);
+}
+
+const char *text_amount(arena *a, double n) {
+  static const text_unit units[] = {{" T", 1e12}, {" G", 1e9}, {" M", 1e6}, {" k", 1e3}, {"", 1}};
+  text_unit unit = unit_of(units, sizeof units / sizeof *units, n);
+  return arena_printf(a, "%.4g%s", n / unit.is, unit.name);
+}
+
+const char *text_rate(arena *a, double x) {
+  return isnan(x) ? "-" : arena_printf(a, x < 99.95 ? "%.1f" : "%.0f", x);
+}
+
 const char *text_count(arena *a, uint64_t n, const char *what) {
   return arena_printf(a, "%llu %s%s", (unsigned long long)n, what, n == 1 ? "" : "s");
 }

@@ -19,6 +19,24 @@ size_t text_columns(const char *text);
 /** "1.5 MiB", "512 B". In the arena. */
 const char *text_bytes(arena *a, uint64_t bytes);
 
+/** A unit, and what it is in that of the numbers that are told. */
+typedef struct text_unit {
+  const char *name;
+  double is;
+} text_unit;
+
+/** The largest unit of which a time in ms is at least one, or the smallest. */
+text_unit text_time_unit(double ms);
+
+/** "1.5 ms", "86.9 µs". In the arena. */
+const char *text_time(arena *a, double ms);
+
+/** A count: "7", "1.5 M". In the arena. */
+const char *text_amount(arena *a, double n);
+
+/** A rate in its unit: "12.3", "123"; "-" where it is not known (NAN). In the arena. */
+const char *text_rate(arena *a, double x);
+
 /** "1 kernel", "2 kernels". In the arena. */
 const char *text_count(arena *a, uint64_t n, const char *what);
 

@@ -1127,7 +1127,7 @@ class Profile(Chain):
         self.assertIn("GFLOP/s", said)
         self.assertIn("pro\\x1b[31mduct", said)
         self.assertNotIn("\x1b", said)
-        self.assertRegex(said, r"steps take [0-9.]+ ms of a run's [0-9.]+ ms, medians of \d+ run")
+        self.assertRegex(said, r"steps take [0-9.]+ .?s of a run's [0-9.]+ .?s, medians of \d+ run")
         self.assertNotIn("GFLOP/s", self.run_chain().stdout)
 
     def test_traces_hold_all_steps_of_all_runs(self):
@@ -1241,6 +1241,32 @@ class Explain(Chain):
         self.assertIn("<b>&square", "".join(page.words))
         self.assertIn("prefers-color-scheme:dark", text)
         self.assertIn("width=device-width", text)
+
+    def test_numbers_have_units_that_suit_them(self):
+        path = model(self.file("small.onnx"), [helper.make_node("MatMul", ["a", "b"], ["y"])],
+                     [value("a", TensorProto.FLOAT, ["n", 3]), value("b", TensorProto.FLOAT, [3, "n"])],
+                     [value("y", TensorProto.FLOAT, None)])
+        page = self.file("page.html")
+        tenon("explain", path, "-o", page, "--input=a=2x3", "--input=b=3x2")
+        text = page.read_text(encoding="utf-8")
+        row = re.search(r"<tbody>\n(<tr>.*</tr>)\n", text).group(1)
+        self.assertRegex(row, r"<td>[0-9.]+ (ns|µs|ms)<td class=\"bar\">")
+        self.assertRegex(row, r"<td>24<td>64 B<td>[0-9.]+<td>[0-9.]+<td>\d+ % (memory|compute)</tr>")
+        self.assertRegex(text, r"Steps take [0-9.]+ (ns|µs|ms) of a run's [0-9.]+ (ns|µs|ms);")
+        self.assertRegex(text, r"1 · [0-9.]+ (ns|µs|ms) · 100.0 %</text>")
+        said = tenon("run", path, "--profile", "--input=a=2x3", "--input=b=3x2").stdout
+        self.assertRegex(said, r"(?m)^ +1 +1 +[0-9.]+ (ns|µs|ms) 100.0 % +[0-9.]+ +[0-9.]+ ")
+
+    def test_the_page_tells_what_sizes_that_vary_were(self):
+        page = self.file("page.html")
+        self.explain("-o", page)
+        self.assertIn(" Sizes that vary: n = 32.</p>", page.read_text(encoding="utf-8"))
+        path = self.binary(a=("n<", "n<"), b=("m", None))
+        said = tenon("explain", path, "-o", page, "--size=m=n<", "--size=b:1=n<").stderr
+        self.assertIn("input a has sizes that vary, taken as n< = 1\n", said)
+        self.assertIn("Sizes that vary: n&lt; = 1.", page.read_text(encoding="utf-8"))
+        tenon("explain", self.binary(a=(2, 3), b=(2, 3)), "-o", page)
+        self.assertNotIn("Sizes that vary", page.read_text(encoding="utf-8"))
 
     def test_boxes_of_the_drawing_lie_apart(self):
         nodes, last = [helper.make_node("MatMul", ["x", "x"], ["v0"])], "v0"
