@@ -67,7 +67,9 @@ static void say(const disk *k, const char *what, const char *why) {
 
 /** Nothing is written any more. */
 static void say_full(disk *k, int error) {
-  if (!atomic_exchange(&k->full, true)) say(k, "cannot be written: ", strerror(error));
+  char why[700];
+  snprintf(why, sizeof why, "%.500s: %s", k->path, strerror(error));
+  if (!atomic_exchange(&k->full, true)) say(k, "cannot write to ", why);
 }
 
 static void say_wrong(const disk *k, const char *name, const char *why) {

@@ -393,6 +393,7 @@ static int write_in_vain(fixture *f, int error) {
   write_bytes(f, "large", large, sizeof large);
   write_bytes(f, "larger", large, sizeof large);
   if (f->remarks != 1 || !strstr(f->remark, strerror(error))) return 3;
+  if (!strstr(f->remark, f->folder)) return 6;
   if (count(f, "part") || is_there(f, "large") || is_there(f, "larger")) return 4;
   return 0;
 }
