@@ -110,8 +110,14 @@ static void add_operands(tn_context *c, const char *op, tn_tensor *const in[], s
   diag_prefix(&c->diag, n ? "%s(%s)" : "%s%s", op, text);
 }
 
+/** Not again where it quotes a failure of the same place. */
 static void add_label(tn_context *c) {
-  if (c->label) diag_set(&c->diag, c->diag.status, "%.1600s\nat %.400s", c->diag.text, c->label);
+  if (!c->label) return;
+  char line[8 + 400];
+  size_t n = (size_t)snprintf(line, sizeof line, "\nat %.400s", c->label);
+  size_t length = strlen(c->diag.text);
+  if (length >= n && !strcmp(c->diag.text + length - n, line)) return;
+  diag_set(&c->diag, c->diag.status, "%.1600s%s", c->diag.text, line);
 }
 
 /** The innermost scope keeps its first failure. */

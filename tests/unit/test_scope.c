@@ -156,6 +156,15 @@ static void labels_are_told(void **state) {
   tn_label(c, "net.c:12");
   bad(c);
   check_text(tn_message(c), "\nat net.c:12");
+  float f[2];
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2)));
+  tn_assign(s, tn_zeros(c, tn_shape(3), TN_F32));
+  assert_int_equal(tn_read(s, TN_F32, f, sizeof f), TN_ERR_SHAPE);
+  assert_string_equal(strchr(tn_message(c), '\n'), "\nat net.c:12");
+  tn_assign(s, tn_zeros(c, tn_shape(3), TN_F32));
+  tn_label(c, "net.c:13");
+  assert_int_equal(tn_read(s, TN_F32, f, sizeof f), TN_ERR_SHAPE);
+  assert_string_equal(strchr(tn_message(c), '\n'), "\nat net.c:12\nat net.c:13");
   tn_label(c, NULL);
   bad(c);
   assert_null(strstr(tn_message(c), "net.c"));
