@@ -22,6 +22,7 @@ fail() { echo "setup: $*" >&2; exit 1; }
 
 case ${1-} in
 '' | --tests | --bench) purpose=${1-} ;;
+-h | --help) sed -n '2,8s/^# \?//p' scripts/setup.sh; exit ;;
 *) echo "usage: setup.sh [--tests|--bench]" >&2; exit 2 ;;
 esac
 
