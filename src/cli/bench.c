@@ -286,9 +286,7 @@ static void print_text(const bench *b) {
 
 /** A misspelt workload is not taken for the name of a missing file. */
 static void check_file(command *c) {
-  const char *hint = workload_suggestion(c, c->operand);
-  if (*hint && access(c->operand, F_OK))
-    command_misuse(c, "there is no workload \"%s\"%s", c->operand, hint);
+  if (access(c->operand, F_OK)) workload_refuse(c, c->operand);
 }
 
 typedef struct benching {
@@ -339,7 +337,8 @@ const verb verb_bench = {
         "A WORKLOAD needs no file: matmul:MxNxK, conv:N,C,H,W,K,R,stride,pad, attention:HxSxD,\n"
         "softmax:RxC, layernorm:RxC, gelu:RxC, add:RxC, sum:RxC:axis, transpose:RxC, copy:BYTES;\n"
         "at its end :f16, :bf16 or (matmul, conv, add, sum, transpose, copy) :i8 sets the type,\n"
-        "which is f32 otherwise. i8 is contracted in i32.\n\n"
+        "which is f32 otherwise. i8 is contracted in i32. BYTES may\n"
+        "be given as 64k, 64M or 64G, powers of 1024.\n\n"
         "Times are of runs alone, with inputs in place. The rate counts contractions (sums of\n"
         "products), a multiply-add being two operations; traffic is the bytes of a workload's\n"
         "inputs and its output, each once, and not what its kernels write and read between; both\n"

@@ -15,8 +15,9 @@ typedef struct cache_options {
 static const option options[] = {
     {"trim", OPTION_FLAG, offsetof(cache_options, trim), NULL,
      "remove what was not used for the longest time, down to the limit", 0, 0, 0},
-    {"limit", OPTION_NUMBER, offsetof(cache_options, limit), "BYTES",
-     "trim to so many bytes, not to 1073741824", 0, INT64_MAX, (int64_t)DISK_LIMIT},
+    {"limit", OPTION_BYTES, offsetof(cache_options, limit), "BYTES",
+     "trim to so many bytes, or 64k, 64M, 64G, powers of 1024, not to 1G", 0, INT64_MAX,
+     (int64_t)DISK_LIMIT},
     {"clear", OPTION_FLAG, offsetof(cache_options, clear), NULL,
      "remove all of them; files that are not the cache's own stay", 0, 0, 0},
     {"json", OPTION_FLAG, offsetof(cache_options, json), NULL, "print JSON", 0, 0, 0},

@@ -58,7 +58,7 @@ void command_check_open(command *c);
 void command_check(command *c, tn_status s);
 void command_check_binding(command *c, tn_status s, const tn_binding *b);
 
-/** Raises TN_ERR_ARGUMENT; the command ends with EXIT_MISUSED and shows how the verb is used. */
+/** Raises TN_ERR_ARGUMENT; the command ends with EXIT_MISUSED and says where its help is. */
 _Noreturn void command_misuse(command *c, const char *format, ...) BASE_PRINTF(2, 3);
 
 /** A remark on standard error. */

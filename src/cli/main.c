@@ -83,8 +83,7 @@ static int tell(command *c) {
   progress_clear(&c->progress);
   fprintf(stderr, format, gap, verb,
           status == EXIT_MISUSED ? text_safe(&c->arena, text) : text_safe_lines(&c->arena, text));
-  if (status == EXIT_MISUSED)
-    fprintf(stderr, "%s\n(tenon help%s%s tells more)\n", command_usage(c, c->verb), gap, verb);
+  if (status == EXIT_MISUSED) fprintf(stderr, "(tenon help%s%s tells more)\n", gap, verb);
   return status;
 }
 

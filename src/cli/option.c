@@ -55,10 +55,13 @@ static int64_t number_of(command *c, const option *o, const char *text) {
   char *end;
   errno = 0;
   long long n = strtoll(text, &end, 10);
-  if (!*text || *end || errno || n < o->min || n > o->max)
-    command_misuse(c, "--%s is a number from %lld to %lld, not \"%s\"", o->name, (long long)o->min,
-                   (long long)o->max, text);
-  return n;
+  int64_t unit = o->kind == OPTION_BYTES && end != text ? text_byte_unit(*end) : 1;
+  if (unit > 1) end++;
+  if (!*text || *end || errno || n < o->min || n > o->max / unit)
+    command_misuse(c, "--%s is a number from %lld to %lld%s, not \"%s\"", o->name,
+                   (long long)o->min, (long long)o->max,
+                   o->kind == OPTION_BYTES ? ", or as 64M" : "", text);
+  return n * unit;
 }
 
 static uint64_t bits_of(command *c, const option *o, const char *text) {
@@ -83,7 +86,7 @@ static void set(reader *r, const option *o, const char *equals) {
     return;
   }
   const char *value = value_of(r, o, equals);
-  if (o->kind == OPTION_NUMBER)
+  if (o->kind == OPTION_NUMBER || o->kind == OPTION_BYTES)
     *(int64_t *)(void *)member = number_of(c, o, value);
   else if (o->kind == OPTION_BITS)
     *(uint64_t *)(void *)member = bits_of(c, o, value);
@@ -107,7 +110,7 @@ static void set_defaults(command *c) {
   c->options = arena_calloc(&c->arena, 1, v->options_bytes + 1);
   for (size_t i = 0; i < v->n_options; i++) {
     const option *o = &v->options[i];
-    if (o->kind == OPTION_NUMBER)
+    if (o->kind == OPTION_NUMBER || o->kind == OPTION_BYTES)
       *(int64_t *)(void *)((char *)c->options + o->offset) = o->otherwise;
   }
 }

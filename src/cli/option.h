@@ -7,12 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** What an option's member of the verb's options is: bool, const char *, int64_t, uint64_t (any, in
-    decimal) or option_list. */
+/** What an option's member of the verb's options is: bool, const char *, int64_t, int64_t (which
+   may be given as 64M), uint64_t (any, in decimal) or option_list. */
 typedef enum option_kind {
   OPTION_FLAG,
   OPTION_TEXT,
   OPTION_NUMBER,
+  OPTION_BYTES,
   OPTION_BITS,
   OPTION_LIST
 } option_kind;

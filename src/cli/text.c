@@ -59,6 +59,12 @@ const char *text_bytes(arena *a, uint64_t bytes) {
   return arena_printf(a, unit && value < 100 ? "%.1f %s" : "%.0f %s", value, units[unit]);
 }
 
+int64_t text_byte_unit(char letter) {
+  static const char letters[] = "kMGT";
+  const char *at = letter ? strchr(letters, letter) : NULL;
+  return at ? INT64_C(1) << 10 * (at - letters + 1) : 1;
+}
+
 static text_unit unit_of(const text_unit units[], size_t n, double x) {
   size_t i = 0;
   while (i < n - 1 && x < units[i].is) i++;

@@ -16,6 +16,10 @@ const char *text_safe_lines(arena *a, const char *text);
 /** Columns that a safe text takes in a terminal, taking each character as one. */
 size_t text_columns(const char *text);
 
+/** What a letter after a number of bytes stands for: 1024 for k, its powers for M, G and T, and 1
+   for all else. */
+int64_t text_byte_unit(char letter);
+
 /** "1.5 MiB", "512 B". In the arena. */
 const char *text_bytes(arena *a, uint64_t bytes);
 

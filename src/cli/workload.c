@@ -14,6 +14,7 @@ struct workload_kind {
   char separator; /* between them */
   bool axis;      /* another number follows, after a colon */
   bool integers;  /* i8 makes sense */
+  bool bytes;     /* the number may be given as 64M */
   size_t (*inputs)(const workload *w, tn_shape shapes[]);
   tn_tensor *(*build)(const workload *w, tn_context *tn, tn_tensor *const in[]);
   double (*operations)(const workload *w); /* NULL: it contracts nothing */
@@ -146,18 +147,19 @@ static tn_tensor *copy_build(const workload *w, tn_context *tn, tn_tensor *const
 }
 
 static const workload_kind kinds[] = {
-    {"matmul", "MxNxK", 3, 3, 'x', false, true, matmul_inputs, matmul_build, matmul_operations},
-    {"conv", "N,C,H,W,K,R,stride,pad", 8, 7, ',', false, true, conv_inputs, conv_build,
+    {"matmul", "MxNxK", 3, 3, 'x', false, true, false, matmul_inputs, matmul_build,
+     matmul_operations},
+    {"conv", "N,C,H,W,K,R,stride,pad", 8, 7, ',', false, true, false, conv_inputs, conv_build,
      conv_operations},
-    {"attention", "HxSxD", 3, 3, 'x', false, false, attention_inputs, attention_build,
+    {"attention", "HxSxD", 3, 3, 'x', false, false, false, attention_inputs, attention_build,
      attention_operations},
-    {"softmax", "RxC", 2, 2, 'x', false, false, table_inputs, softmax_build, NULL},
-    {"layernorm", "RxC", 2, 2, 'x', false, false, layernorm_inputs, layernorm_build, NULL},
-    {"gelu", "RxC", 2, 2, 'x', false, false, table_inputs, gelu_build, NULL},
-    {"add", "RxC", 2, 2, 'x', false, true, add_inputs, add_build, NULL},
-    {"sum", "RxC:axis", 2, 2, 'x', true, true, table_inputs, sum_build, NULL},
-    {"transpose", "RxC", 2, 2, 'x', false, true, table_inputs, transpose_build, NULL},
-    {"copy", "BYTES", 1, 1, 'x', false, true, copy_inputs, copy_build, NULL},
+    {"softmax", "RxC", 2, 2, 'x', false, false, false, table_inputs, softmax_build, NULL},
+    {"layernorm", "RxC", 2, 2, 'x', false, false, false, layernorm_inputs, layernorm_build, NULL},
+    {"gelu", "RxC", 2, 2, 'x', false, false, false, table_inputs, gelu_build, NULL},
+    {"add", "RxC", 2, 2, 'x', false, true, false, add_inputs, add_build, NULL},
+    {"sum", "RxC:axis", 2, 2, 'x', true, true, false, table_inputs, sum_build, NULL},
+    {"transpose", "RxC", 2, 2, 'x', false, true, false, table_inputs, transpose_build, NULL},
+    {"copy", "BYTES", 1, 1, 'x', false, true, true, copy_inputs, copy_build, NULL},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -181,6 +183,7 @@ static _Noreturn void refuse(command *c, const workload_kind *k, const char *tex
 typedef struct reading {
   command *c;
   const char *text, *at;
+  bool bytes; /* numbers may be given as 64M */
 } reading;
 
 /** A number; false where there is none. Raises where it is not one of `min` to `max`. */
@@ -193,8 +196,13 @@ static bool read_number(reading *r, int64_t min, int64_t max, int64_t *out) {
   if (errno || n < min || n > max)
     command_misuse(r->c, "\"%s\": %.*s is no number from %lld to %lld", r->text, (int)(end - r->at),
                    r->at, (long long)min, (long long)max);
+  int64_t unit = r->bytes ? text_byte_unit(*end) : 1;
+  if (unit > 1) end++;
+  if (n > max / unit)
+    command_misuse(r->c, "\"%s\": %.*s is more than %lld", r->text, (int)(end - r->at), r->at,
+                   (long long)max);
   r->at = end;
-  *out = n;
+  *out = n * unit;
   return true;
 }
 
@@ -227,7 +235,7 @@ bool workload_read(command *c, const char *text, workload *w) {
   const workload_kind *k = find(text);
   if (!k) return false;
   *w = (workload){.kind = k};
-  reading r = {c, text, text + strlen(k->name) + 1};
+  reading r = {c, text, text + strlen(k->name) + 1, k->bytes};
   if (!read_sizes(k, &r, w) || !read_type(k, r.at, w)) refuse(c, k, text);
   if (k->inputs == copy_inputs && w->size[0] % (int64_t)tn_dtype_size(w->dtype))
     command_misuse(c, "\"%s\": the bytes are no whole number of %s elements", text,
@@ -238,11 +246,20 @@ bool workload_read(command *c, const char *text, workload *w) {
   return true;
 }
 
-const char *workload_suggestion(command *c, const char *text) {
+void workload_refuse(command *c, const char *text) {
   const char *names[KINDS];
-  for (size_t i = 0; i < KINDS; i++) names[i] = kinds[i].name;
+  str forms = str_new(&c->arena);
+  for (size_t i = 0; i < KINDS; i++) {
+    names[i] = kinds[i].name;
+    if (!strcmp(text, names[i])) refuse(c, &kinds[i], text);
+    str_addf(&forms, "%s%s:%s", i ? " " : "", names[i], kinds[i].form);
+  }
+  if (!strchr(text, ':')) return;
   const char *word = arena_printf(&c->arena, "%.*s", (int)strcspn(text, ":"), text);
-  return strchr(text, ':') ? text_suggestion(&c->arena, text_nearest(word, names, KINDS)) : "";
+  const char *near = text_nearest(word, names, KINDS);
+  command_misuse(c, "there is no workload \"%s\"%s", text,
+                 near ? text_suggestion(&c->arena, near)
+                      : arena_printf(&c->arena, "; there are %s", str_text(&forms)));
 }
 
 size_t workload_inputs(const workload *w, tn_shape shapes[WORKLOAD_INPUTS]) {

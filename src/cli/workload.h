@@ -19,9 +19,9 @@ typedef struct workload {
     command_misuse where they do and it goes on badly. */
 bool workload_read(command *c, const char *text, workload *w);
 
-/** The name nearest to the beginning of what is no workload, as ", did you mean …"; "" if none is.
-   In the arena. */
-const char *workload_suggestion(command *c, const char *text);
+/** Raises as command_misuse where what is the name of no file is meant as a workload: it is the
+   name of one, or has a colon. */
+void workload_refuse(command *c, const char *text);
 
 /** The shapes of its inputs; their number. */
 size_t workload_inputs(const workload *w, tn_shape shapes[WORKLOAD_INPUTS]);

@@ -71,7 +71,7 @@ class Case(unittest.TestCase):
     def misuse(self, *args, says):
         said = tenon("run", *args, status=2).stderr
         self.assertIn(says, said)
-        self.assertIn("usage: tenon run", said)
+        self.assertIn("(tenon help run tells more)", said)
 
 
 class Check(Case):
