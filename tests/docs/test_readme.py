@@ -103,12 +103,22 @@ def check_numbers():
     check("the number of data types", said and int(said.group(1)) == types, f"there are {types}")
 
 
+def check_setup():
+    """Its help is told, and installs nothing; what it does not know is a mistake."""
+    for option, status in (("--help", 0), ("-h", 0), ("--tets", 2)):
+        done = subprocess.run([ROOT / "scripts" / "setup.sh", option], capture_output=True, text=True,
+                              check=False)
+        said = done.stderr if status else done.stdout
+        check(f"setup.sh {option}", done.returncode == status and "--tests" in said, done)
+
+
 def main(build):
     with tempfile.TemporaryDirectory() as folder:
         check_program(build, Path(folder))
     check_command(build)
     check_paths()
     check_targets()
+    check_setup()
     check_numbers()
     return bool(failures)
 
