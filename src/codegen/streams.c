@@ -110,12 +110,6 @@ static void find_streams(streaming *s, const node_list *order) {
   }
 }
 
-/** What there is of last caches, for all cores together. */
-static double last_caches(const tn_hardware *h) {
-  uint32_t n = h->cores / h->l3_cores;
-  return (double)h->l3_bytes * (n ? n : 1);
-}
-
 static const node *marked(ir *g, const node *store) {
   static const int64_t past = 1;
   node_spec s = ir_spec(store, store->src, store->n_src);
@@ -130,7 +124,7 @@ const node *codegen_streams(ir *g, const node *sink, const target *t) {
   map with = {0};
   find_reads(&s, &order);
   find_streams(&s, &order);
-  if (s.bytes <= last_caches(&s.hardware) / 2) return sink;
+  if (s.bytes <= hardware_last_caches(&s.hardware) / 2) return sink;
   for (size_t i = 0; i < s.stores.n; i++)
     map_set(s.a, &with, s.stores.at[i], (void *)marked(g, s.stores.at[i]));
   return subst(g, sink, &with);

@@ -27,6 +27,12 @@ tn_hardware hardware_known(const tn_hardware *h) {
   return k;
 }
 
+double hardware_last_caches(const tn_hardware *h) {
+  tn_hardware k = hardware_known(h);
+  uint32_t n = k.cores / k.l3_cores;
+  return (double)k.l3_bytes * (n ? n : 1);
+}
+
 uint64_t hardware_scratch(const tn_hardware *h, uint64_t most) {
   uint64_t part = hardware_known(h).l2_bytes / 4;
   return most && most < part ? most : part;

@@ -8,6 +8,9 @@
 /** The same, with what is usual in the place of what is not known (0) or cannot be. */
 tn_hardware hardware_known(const tn_hardware *h);
 
+/** Bytes of the last caches, of all cores together. */
+double hardware_last_caches(const tn_hardware *h);
+
 /** Bytes of arrays of its own that a kernel builds for each worker, so that they stay in a core's
     caches beside what it reads. `most`: that it may have; 0: any number. */
 uint64_t hardware_scratch(const tn_hardware *h, uint64_t most);

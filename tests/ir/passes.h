@@ -164,6 +164,7 @@ static const struct {
     {"scalar-threads", 0, true, false, false, {0}},
     {"v256-threads", 32, true, false, true, {0}},
     {"v256-small", 32, false, false, true, {.l1_bytes = 4096, .l3_bytes = 4096, .line_bytes = 64}},
+    {"v512-small", 64, false, false, true, {.l1_bytes = 4096, .l3_bytes = 4096, .line_bytes = 64}},
     {"v256-cores",
      32,
      false,
