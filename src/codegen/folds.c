@@ -132,78 +132,6 @@ void folds_places(ir *g, const node *sink, map *places) {
   }
 }
 
-/* Writing once. */
-
-/** A range of a coordinate, by how far one step of it goes. */
-typedef struct digit {
-  uint64_t weight, most;
-} digit;
-
-enum { MOST_DIGITS = 32 };
-
-static bool is_own(const node *stage, size_t level, const node *n) {
-  for (size_t i = 0; i < level; i++)
-    if (stage_range(stage)[i] == n) return true;
-  return false;
-}
-
-static bool is_free_of(const node *stage, size_t level, const node *n) {
-  for (size_t i = 0; i < level; i++)
-    if (node_is_free_in(stage_range(stage)[i], n)) return false;
-  return true;
-}
-
-/** Puts a digit where weights ascend. */
-static void insert(digit d[], size_t n, digit x) {
-  for (; n > 0 && d[n - 1].weight > x.weight; n--) d[n] = d[n - 1];
-  d[n] = x;
-}
-
-/** Whether each weight exceeds all that the smaller digits add up to. */
-static bool is_mixed_radix(const digit d[], size_t n) {
-  uint64_t below = 0;
-  for (size_t i = 0; i < n; i++) {
-    uint64_t more;
-    if (d[i].weight <= below) return false;
-    if (i + 1 < n && (__builtin_mul_overflow(d[i].weight, d[i].most, &more) ||
-                      __builtin_add_overflow(below, more, &below)))
-      return false;
-  }
-  return true;
-}
-
-/** Whether a coordinate is a different one for all values of the stage's ranges in it. */
-static bool tells_apart(const node *stage, size_t level, const node *coord) {
-  digit d[MOST_DIGITS];
-  size_t n = 0;
-  for (size_t i = 0; i < ix_terms(coord); i++) {
-    const node *atom = ix_atom(coord, i);
-    int64_t factor = ix_factor(coord, i);
-    if (is_free_of(stage, level, atom)) continue;
-    if (!is_own(stage, level, atom) || n == MOST_DIGITS) return false;
-    uint64_t weight = factor < 0 ? 0 - (uint64_t)factor : (uint64_t)factor;
-    insert(d, n++, (digit){weight, (uint64_t)atom->hi});
-  }
-  return is_mixed_radix(d, n);
-}
-
-static bool is_coordinate(const node *stage, size_t value, const node *range) {
-  for (size_t i = 0; i < stage_rank(stage, value); i++)
-    if (ix_coefficient(stage_coords(stage, value)[i], range)) return true;
-  return false;
-}
-
-bool folds_write_once(const node *stage, size_t value) {
-  size_t level = stage_level(stage, value);
-  for (size_t i = 0; i < stage_rank(stage, value); i++)
-    if (!tells_apart(stage, level, stage_coords(stage, value)[i])) return false;
-  for (size_t i = 0; i < level; i++) {
-    const node *r = stage_range(stage)[i];
-    if (r->hi > 0 && !is_coordinate(stage, value, r)) return false;
-  }
-  return true;
-}
-
 /* States that step in place. */
 
 typedef struct uses {
@@ -220,7 +148,7 @@ static void note_step(uses *u, const node *fold, size_t i) {
   map_set(u->a, &u->stepped, step, (void *)fold);
   if (other && other != fold) refuse(u, step);
   if (!node_is_free_in(fold_innermost(fold), step)) refuse(u, step);
-  if (!folds_write_once(step, (size_t)fold_component(fold, i))) refuse(u, step);
+  if (!stage_writes_once(step, (size_t)fold_component(fold, i))) refuse(u, step);
 }
 
 /** A state that is read elsewhere than its step writes it. */

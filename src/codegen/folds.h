@@ -3,7 +3,7 @@
 #define TENON_CODEGEN_FOLDS_H
 
 #include "base/map.h"
-#include "ir/ir.h"
+#include "ir/binder.h"
 
 /** The kernel with what folds emit told apart from their steps: in an emitted value of a fold with
    n states, STATE {c} is STATE {n + c}, the state after the step, and binders with such a state in
@@ -20,8 +20,8 @@ void folds_in_place(arena *a, const node *sink, map *in_place);
     binds: they are open there too, but only the innermost is a source of the STATE. */
 void folds_places(ir *g, const node *sink, map *places);
 
-/** Whether a value of a STAGE is shown to write no element twice: its coordinates are mixed-radix
-    forms of all ranges around the write. */
-bool folds_write_once(const node *stage, size_t value);
+static inline bool folds_write_once(const node *stage, size_t value) {
+  return stage_writes_once(stage, value);
+}
 
 #endif

@@ -115,6 +115,18 @@ size_t stage_level(const node *s, size_t value);
    and places in them, and as long as the array: it writes each element once. */
 bool stage_is_whole(const node *s, size_t value);
 
+/* writes.c: what follows from where an element is. Coordinates are sums of ranges in any mixed
+   radix, or what div and mod by constants make of such sums; of several coordinates one may hold
+   what follows from others. */
+
+/** Whether a value of a STAGE is shown to write no element twice: all ranges around its write
+    follow from its coordinates. */
+bool stage_writes_once(const node *s, size_t value);
+
+/** Whether a value of a STAGE is shown to write no element twice but alike: the ranges that it
+    depends on follow from its coordinates. NULL, or one that does not. */
+const node *stage_overwritten_along(const node *s, size_t value);
+
 typedef struct fold_spec {
   size_t n_states, n_emits, n_ranges, n_pins;
   const node *const *inits;

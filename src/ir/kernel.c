@@ -2,6 +2,7 @@
 
 #include "base/map.h"
 #include "base/str.h"
+#include "ir/binder.h"
 #include "ir/copy.h"
 #include "ir/parse.h"
 #include "ir/var.h"
@@ -67,12 +68,31 @@ static void check_vars(arena *a, const kernel_form *f, const node_list *order) {
                  order->at[i]->text);
 }
 
+/** Laws put loops in another order, lanes and threads: no element may be what the last one leaves.
+ */
+static void check_writes(const arena *a, const node *stage) {
+  for (size_t i = 0; i < stage_values(stage); i++) {
+    const node *r = stage_overwritten_along(stage, i);
+    if (r)
+      diag_raise(a->diag, TN_ERR_ARGUMENT,
+                 "a stage of the kernel may write elements twice: value %zu varies along range "
+                 "r%" PRId64 ", which its coordinates do not tell; a fold emits in order",
+                 i, r->ints[0]);
+  }
+}
+
+static void check_binders(const arena *a, const node_list *order) {
+  for (size_t i = 0; i < order->n; i++)
+    if (order->at[i]->op == OP_STAGE) check_writes(a, order->at[i]);
+}
+
 kernel_form kernel_form_of(arena *a, const node *sink) {
   kernel_form f = {.sink = sink, .out = only_out(a, sink)};
   node_list order = topo_sort(a, &sink, 1, NULL, NULL);
   list_params(a, &f, &order);
   find_uses(a, &f, &order);
   check_vars(a, &f, &order);
+  check_binders(a, &order);
   return f;
 }
 

@@ -39,7 +39,7 @@ typedef struct making {
   tn_node sink;
   const char *schedule;
   arena work;
-  ir *trial; /* where the schedule is applied */
+  ir *trial; /* where index arithmetic is canonical, and the schedule is applied */
   tn_kernel *made;
 } making;
 
@@ -53,19 +53,23 @@ static void check(const making *m) {
   diag_raise(d, TN_ERR_ARGUMENT, "%s", said.text);
 }
 
-/** The kernel with its schedule as it is printed, once that applied to a copy: index arithmetic is
-    canonical there, as it will be where the kernel is compiled. */
-static const node *scheduled(making *m) {
+/** The kernel as it will be where it is compiled. */
+static const node *canonical(making *m) {
+  const node *copy;
+  m->trial = ir_new(ir_mem(m->ir), ir_diag(m->ir), false);
+  if (!m->trial) diag_raise(ir_diag(m->ir), TN_ERR_MEMORY, "out of memory");
+  ir_copy(m->trial, &m->work, &m->sink, 1, NULL, NULL, &copy);
+  return copy;
+}
+
+/** The kernel with its schedule as it is printed, once that applied to the canonical one. */
+static const node *scheduled(making *m, const node *kernel) {
   size_t bytes = m->schedule ? strlen(m->schedule) : 0;
   const char *lines = m->schedule ? m->schedule : sink_schedule(m->sink, &bytes);
   if (!lines) return m->sink;
   law_list list = law_list_parse(&m->work, lines, bytes);
-  m->trial = ir_new(ir_mem(m->ir), ir_diag(m->ir), false);
-  if (!m->trial) diag_raise(ir_diag(m->ir), TN_ERR_MEMORY, "out of memory");
-  const node *copy;
   laws l = {.g = m->trial};
-  ir_copy(m->trial, &m->work, &m->sink, 1, NULL, NULL, &copy);
-  law_list_apply(&l, copy, &list);
+  law_list_apply(&l, kernel, &list);
   str text = str_new(&m->work);
   law_list_print(&text, &list);
   return sink_with_schedule(m->ir, m->sink, str_text(&text), text.n);
@@ -75,8 +79,9 @@ static void make(void *arg) {
   making *m = arg;
   str text = str_new(&m->work);
   check(m);
-  kernel_form_of(&m->work, m->sink);
-  const node *sink = scheduled(m);
+  const node *kernel = canonical(m);
+  kernel_form_of(&m->work, kernel);
+  const node *sink = scheduled(m, kernel);
   print_graph(&text, &sink, 1);
   m->made = kernel_open(ir_mem(m->ir), str_text(&text), strlen(str_text(&text)));
   if (!m->made) diag_raise(ir_diag(m->ir), TN_ERR_MEMORY, "out of memory");

@@ -406,6 +406,102 @@ static void what_is_no_kernel_is_not_made(void **state) {
   assert_null(tn_kernel_retain(NULL));
 }
 
+/* Where elements are written. */
+
+/** y of 100 or 10 × 10 elements: x[i, j], i below 4 and j below 5, at coordinates that lines make.
+ */
+static const char *writing(const char *lines, const char *coords, char *out) {
+  static const char text[] =
+      "%%x = param i32 4 5 [slot=0]\n"
+      "%%y = param i32 %s [slot=1]\n"
+      "%%i = range index 4 [id=0 kind=loop axis=0 tail=0]\n"
+      "%%j = range index 5 [id=1 kind=loop axis=0 tail=0]\n"
+      "%%ij = affine index %%i %%j [0 5 1]\n"
+      "%%a = index i32 %%x %%i %%j [component=0]\n%s"
+      "%%s = stage void %%a %s %s %%i %%j [values=1 ranges=2 pins=0 cut=1 %s]\n"
+      "%%o = out void %%y %%s\n"
+      "%%k = sink void %%o \"\"\n"
+      "return %%k\n";
+  bool two = strchr(coords, ' ');
+  const char *dims = two ? "10 10" : "100";
+  sprintf(out, text, dims, lines, coords, dims, two ? "2" : "1");
+  return out;
+}
+
+static void elements_are_written_once(void **state) {
+  (void)state;
+  char t[2000];
+  static const char *const once[][2] = {
+      {"", "%ij"},
+      {"%c = affine index %i %j [19 -5 -1]\n", "%c"},
+      {"%c = affine index %i %j [1 3 12]\n", "%c"},
+      {"%d = floordiv index %ij 10\n%m = mod index %ij 10\n", "%d %m"},
+      {"%c = affine index %i %j [0 3 12]\n%d = floordiv index %c 6\n%m = mod index %c 6\n",
+       "%d %m"},
+      {"%d = floordiv index %i 2\n%m = mod index %i 2\n%c = affine index %d %j [0 5 1]\n", "%m %c"},
+      {"%c = affine index %i %j [0 1 1]\n", "%j %c"},
+      {"%m = mod index %ij 10\n%d = floordiv index %ij 10\n%c = affine index %m %d [0 1 1]\n",
+       "%c %m"},
+  };
+  static const char *const twice[][2] = {
+      {"%c = affine index %i %j [0 1 1]\n", "%c"},
+      {"%c = affine index %i %j [0 4 1]\n", "%c"},
+      {"%c = affine index %i %j [0 4 -1]\n", "%c"},
+      {"", "%i"},
+      {"%m = mod index %ij 10\n", "%m"},
+      {"%d = floordiv index %ij 2\n", "%d"},
+      {"%d = floordiv index %ij 10\n%m = mod index %ij 5\n", "%d %m"},
+      {"%c = min index %j 3\n", "%i %c"},
+      {"%c = cast index %a\n", "%i %c"},
+  };
+  for (size_t i = 0; i < sizeof once / sizeof *once; i++)
+    tn_kernel_free(kernel_of(writing(once[i][0], once[i][1], t)));
+  for (size_t i = 0; i < sizeof twice / sizeof *twice; i++)
+    check_unmade(writing(twice[i][0], twice[i][1], t), "may write elements twice: value 0");
+}
+
+/** What does not depend on a range is the same wherever that leads it. */
+static void elements_are_written_twice_alike(void **state) {
+  (void)state;
+  char t[2000], u[2000];
+  writing("%c = affine index %i %j [0 1 1]\n", "%i %c", t);
+  tn_kernel_free(kernel_of(with(t, "%x %i %j", "%x %i 3", u)));
+  writing("%c = affine index %i %j [0 1 1]\n", "%c", t);
+  check_unmade(with(t, "%x %i %j", "%x %i 3", u), "value 0 varies along range r0");
+  tn_kernel_free(kernel_of(with(t, "%x %i %j", "%x 2 3", u)));
+}
+
+/** x[k], for k from 0 to 7, to element k mod 4; and then all that was written. */
+static const char in_order[] =
+    "%x = param f32 8 [slot=0]\n"
+    "%y = param f32 4 [slot=1]\n"
+    "%k = range index 8 [id=0 kind=loop axis=0 tail=0]\n"
+    "%i = range index 4 [id=1 kind=loop axis=0 tail=0]\n"
+    "%a = index f32 %x %k [component=0]\n"
+    "%m = mod index %k 4\n"
+    "%zero = const f32 0\n"
+    "%f = fold void %zero %a %a %m 4 %k [states=1 emits=1 ranges=1 pins=0 add -1 1]\n"
+    "%v = index f32 %f %i [component=1]\n"
+    "%s = stage void %v %i 4 %i [values=1 ranges=1 pins=0 cut=1 1]\n"
+    "%o = out void %y %s\n"
+    "%z = sink void %o \"\"\n"
+    "return %z\n";
+
+static void folds_write_in_order(void **state) {
+  static const char *const schedules[] = {"", NULL, "SPLIT r0 by 2: r2 r3\nKIND r3 unroll\n",
+                                          "SPLIT r1 by 2: r2 r3\nORDER r3 to 0\n"};
+  tn_context *c = *state;
+  for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++) {
+    tn_tensor *x = floats(c, FLOATS(1, 2, 3, 4, 5, 6, 7, 8)), *y;
+    tn_custom_desc d = TN_CUSTOM_DESC_INIT;
+    tn_kernel *k = kernel_with(in_order, schedules[i]);
+    d.kernel = k;
+    tn_custom(c, &d, &x, 1, &(tn_type){TN_F32, tn_shape(4)}, &y, 1);
+    tn_kernel_free(k);
+    check_floats(c, y, FLOATS(5, 6, 7, 8));
+  }
+}
+
 static void check_refused(tn_context *c, const char *text, uint64_t writes, tn_tensor *const in[],
                           size_t n_in, tn_type type, size_t n_out, tn_status s, const char *why) {
   tn_type types[] = {type, type};
@@ -576,6 +672,9 @@ int main(void) {
       WITH(schedules_are_for_the_arrays_there_are),
       cmocka_unit_test(schedules_that_do_not_apply_are_refused),
       cmocka_unit_test(what_is_no_kernel_is_not_made),
+      cmocka_unit_test(elements_are_written_once),
+      cmocka_unit_test(elements_are_written_twice_alike),
+      WITH(folds_write_in_order),
       WITH(other_arrays_are_refused),
       WITH(payloads_are_let_go),
       cmocka_unit_test(memory_may_run_out),

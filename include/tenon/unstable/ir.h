@@ -118,7 +118,11 @@ typedef struct tn_kernel_desc {
     Its PARAMs have the slots 0 … n − 1, each one type and shape: first the inputs in order, then
    the outputs. It writes all outputs and reads none, and may write inputs; all that it reads is
    what was there before it ran. Sizes may be VARs; others than those in PARAMs' shapes it has none.
-    Elements of an output that it does not write are undefined. y = x · x + z of 1000 numbers:
+    Elements of an output that it does not write are undefined. No STAGE writes an element twice,
+   but for a value that is the same both times: the ranges that a value depends on must follow from
+   its coordinates, which are ranges, sums of them in a mixed radix (32 · i + j, j < 32), or what
+   div and mod by constants make of these. What goes to places that are computed otherwise, or to
+   some of them more than once, a FOLD emits, in its order. y = x · x + z of 1000 numbers:
 
         %x = param f32 1000 [slot=0]
         %z = param f32 1000 [slot=1]
