@@ -95,6 +95,7 @@ const node *law_apply(laws *l, const node *sink, law which, const law_args *args
 enum {
   MOST_NODES = 1 << 14,    /* of the kernel: laws copy nests */
   MOST_TOGETHER = 1 << 20, /* of the kernels after each law: all stay in memory */
+  MOST_COPIES = 1 << 16 /* of the kernel with all copies and lanes; what is chosen takes a tenth */
 };
 
 typedef struct applying {
@@ -205,6 +206,8 @@ static void apply_line(applying *p) {
   p->nodes += nodes;
   if (nodes > MOST_NODES) refuse(p, "the kernel becomes too large");
   if (p->nodes > MOST_TOGETHER) refuse(p, "the schedule is too long for so large a kernel");
+  if (law_copies(p->a, made) > MOST_COPIES)
+    refuse(p, "the kernel becomes too large with copies and lanes inside of copies");
 }
 
 const node *law_list_apply(laws *l, const node *sink, const law_list *list) {
