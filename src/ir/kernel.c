@@ -81,9 +81,22 @@ static void check_writes(const arena *a, const node *stage) {
   }
 }
 
+/** Kinds are a schedule's to give: what each asks of a kernel is what its law checks. */
+static void check_kind(const arena *a, const node *r) {
+  if (range_kind_of(r) != KIND_LOOP)
+    diag_raise(a->diag, TN_ERR_ARGUMENT,
+               "range r%" PRId64
+               " of the kernel is of kind %s: it must be a loop, and a schedule's "
+               "\"KIND r%" PRId64 " %s\" may change that",
+               r->ints[0], range_kind_name(range_kind_of(r)), r->ints[0],
+               range_kind_name(range_kind_of(r)));
+}
+
 static void check_binders(const arena *a, const node_list *order) {
-  for (size_t i = 0; i < order->n; i++)
+  for (size_t i = 0; i < order->n; i++) {
     if (order->at[i]->op == OP_STAGE) check_writes(a, order->at[i]);
+    if (order->at[i]->op == OP_RANGE) check_kind(a, order->at[i]);
+  }
 }
 
 kernel_form kernel_form_of(arena *a, const node *sink) {

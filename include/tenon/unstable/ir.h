@@ -116,13 +116,14 @@ typedef struct tn_kernel_desc {
 /** Makes a tn_kernel (tensor.h) for tn_custom_desc's `kernel`: immutable, of no tn_ir, for any
     thread, with a count of 1; of a copy of a SINK of stage K (kernels over binders; one OUT).
     Its PARAMs have the slots 0 … n − 1, each one type and shape: first the inputs in order, then
-   the outputs. It writes all outputs and reads none, and may write inputs; all that it reads is
-   what was there before it ran. Sizes may be VARs; others than those in PARAMs' shapes it has none.
-    Elements of an output that it does not write are undefined. No STAGE writes an element twice,
-   but for a value that is the same both times: the ranges that a value depends on must follow from
-   its coordinates, which are ranges, sums of them in a mixed radix (32 · i + j, j < 32), or what
-   div and mod by constants make of these. What goes to places that are computed otherwise, or to
-   some of them more than once, a FOLD emits, in its order. y = x · x + z of 1000 numbers:
+   the outputs. Its ranges are loops. It writes all outputs and reads none, and may write inputs;
+   all that it reads is what was there before it ran. Sizes may be VARs; others than those in
+   PARAMs' shapes it has none. Elements of an output that it does not write are undefined.
+    No STAGE writes an element twice, but for a value that is the same both times: the ranges that a
+    value depends on must follow from its coordinates. These are ranges, sums of them in a mixed
+    radix, as 32 · i + j with j below 32, or what div and mod by constants make of such; what
+   several of them say counts together. What goes to places that are computed otherwise, or to some
+   of them again, a FOLD emits, in its order. y = x · x + z of 1000 numbers:
 
         %x = param f32 1000 [slot=0]
         %z = param f32 1000 [slot=1]
