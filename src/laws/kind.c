@@ -43,12 +43,14 @@ static bool shares_out(const node *stage, const node *range) {
 static bool is_lanes(const node *extent) {
   for (uint32_t i = 0; i < 2 && extent->op == OP_MIN; i++)
     if (node_is_const(extent->src[i])) extent = extent->src[i];
-  return node_is_const(extent) && node_int(extent) >= 2 && node_int(extent) <= MOST_LANES;
+  int64_t n = node_is_const(extent) ? node_int(extent) : 0;
+  return n >= 2 && n <= MOST_LANES && !(n & (n - 1));
 }
 
 static const char *vector_objection(laws *l, const node *sink, const node *b, const node *range) {
   if (b->op != OP_STAGE) return "the range is not a STAGE's";
-  if (!is_lanes(range_extent(range))) return "the extent is no number of lanes";
+  if (!is_lanes(range_extent(range)))
+    return "the extent is no number of lanes: a power of two, up to 64";
   if (law_nests_vectors(l, sink, range)) return "a vector would run inside a vector";
   if (varies_inside(l, sink, range))
     return "the size of a loop or array inside varies along the range";

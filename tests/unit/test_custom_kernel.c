@@ -359,6 +359,11 @@ static void schedules_that_do_not_apply_are_refused(void **state) {
                     "law 2 of the schedule, \"SPLIT r0 by 8\", is refused: the kernel has no range "
                     "r0 then");
   check_unscheduled("KIND r0 vector", TN_ERR_ARGUMENT, "the extent is no number of lanes");
+  for (int lanes = 3; lanes < 8; lanes++) {
+    char lines[64];
+    sprintf(lines, "OVERLAP r0 by %d: r1 r2\nKIND r2 vector", lanes);
+    if (lanes != 4) check_unscheduled(lines, TN_ERR_ARGUMENT, "lanes: a power of two, up to 64");
+  }
   check_unscheduled("KIND r0 local", TN_ERR_ARGUMENT, "the kind has no meaning on this target");
   check_unscheduled("split r0 by 8", TN_ERR_FORMAT,
                     "line 1 of the schedule: expected the name of a law, found 'split'");

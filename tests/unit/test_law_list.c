@@ -95,10 +95,10 @@ static void texts_are_read(void **state) {
   check_applies("SPLIT r0 by 4: r1 r2\nKIND r2 vector\n");
   check_applies("  SPLIT  r0 by 5 :  r90   r7 ;blocks\r\nORDER r7 to 0\n\nKIND r90 unroll");
   check_applies("SPLIT r0 by 8\nKIND r3 unroll");
-  check_applies("SPLIT r0 by 5: - r4\nKIND r4 vector");
+  check_applies("SPLIT r0 by 4: - r4\nKIND r4 vector");
   check_applies("PARTITION r0 at 16: r1 r2\nPARTITION r1 by 5\nUNIT s0: r9\nUNIT r2: r12");
   check_applies("SPLIT r3 by 8: r4 r5\nNEST r4\nHOIST s0 out of r0: r6");
-  check_applies("DATA e1 inside r3 along r3: r4\nKIND r4 vector\nSPLIT r3 by 6: r5 r6\nNEST r5");
+  check_applies("DATA e1 inside r3 along r3: r4\nKIND r4 unroll\nSPLIT r3 by 6: r5 r6\nNEST r5");
   check_applies("DATA e1 inside r3 r0 along -");
 }
 
