@@ -92,8 +92,19 @@ static void check_kind(const arena *a, const node *r) {
                range_kind_name(range_kind_of(r)));
 }
 
-static void check_binders(const arena *a, const node_list *order) {
+/** Indices are divided by what is shown to be positive. */
+static void check_division(const arena *a, const node *n) {
+  const node *by = n->src[1];
+  if (n->dtype == DT_INDEX && by->lo <= 0)
+    diag_raise(a->diag, TN_ERR_ARGUMENT,
+               "the kernel takes %s of an index by what may be %" PRId64 ": it must be positive",
+               op_name((op)n->op), by->hi < 0 ? by->hi : 0);
+}
+
+static void check_ops(const arena *a, const node_list *order) {
   for (size_t i = 0; i < order->n; i++) {
+    if (order->at[i]->op == OP_FLOORDIV || order->at[i]->op == OP_MOD)
+      check_division(a, order->at[i]);
     if (order->at[i]->op == OP_STAGE) check_writes(a, order->at[i]);
     if (order->at[i]->op == OP_RANGE) check_kind(a, order->at[i]);
   }
@@ -105,7 +116,7 @@ kernel_form kernel_form_of(arena *a, const node *sink) {
   list_params(a, &f, &order);
   find_uses(a, &f, &order);
   check_vars(a, &f, &order);
-  check_binders(a, &order);
+  check_ops(a, &order);
   return f;
 }
 

@@ -399,10 +399,14 @@ static void what_is_no_kernel_is_not_made(void **state) {
   with(square_add, "range index 1000", "range index %n", t);
   with(t, "%x = param", "%n = var index [min=1 max=8] \"n\"\n%x = param", u);
   check_unmade(u, "variable n is in no param's shape");
-  check_unmade(
-      with(square_add, "kind=loop", "kind=thread", t),
-      "range r0 of the kernel is of kind thread: it must be a loop, and a schedule's \"KIND "
-      "r0 thread\" may change that");
+  check_unmade(with(square_add, "kind=loop", "kind=thread", t),
+               "range r0 of the kernel is of kind thread: it must be a loop");
+  with(square_add, "%a = index f32 %x %i", "%m = mod index %i -3\n%a = index f32 %x %m", t);
+  check_unmade(t, "the kernel takes mod of an index by what may be -3: it must be positive");
+  with(rows, "%a = index f32 %x %i", "%m = floordiv index %i %j\n%a = index f32 %x %m", t);
+  check_unmade(t, "the kernel takes floordiv of an index by what may be 0: it must be positive");
+  with(rows, "%a = index f32 %x %i", "%m = mod index %i %n\n%a = index f32 %x %m", t);
+  tn_kernel_free(kernel_of(t));
   tn_kernel *k;
   assert_int_equal(tn_kernel_make(NULL, NULL, NULL, &k), TN_ERR_ARGUMENT);
   assert_null(k);
