@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "ir/build.h"
 #include "ir/topo.h"
+#include "ir/var.h"
 #include "tensor/prepare.h"
 
 #include <string.h>
@@ -34,6 +35,27 @@ static plan_leaf leaf_of_node(const making *j, const node *buffer) {
   return memory ? (plan_leaf){.memory = memory} : j->g->leaf(j->g->user, buffer);
 }
 
+/** A name is one size of a run; a variable's may be used again once its scope has ended. */
+static void check_var(making *j, names *vars, const node *n) {
+  const node *other = names_get(vars, n->text);
+  if (!other) names_set(j->work, vars, n->text, (void *)n);
+  if (!other || (other->ints[0] == n->ints[0] && other->ints[1] == n->ints[1])) return;
+  diag_raise(j->d, TN_ERR_ARGUMENT,
+             "two sizes are named %.100s, one from %lld to %lld and one from %lld to %lld: a plan "
+             "knows sizes by their names",
+             var_name(n->text), (long long)other->ints[0], (long long)other->ints[1],
+             (long long)n->ints[0], (long long)n->ints[1]);
+}
+
+static void check_vars(making *j) {
+  names vars = {0};
+  node_list all = topo_sort(j->work, j->roots.at, j->roots.n, NULL, NULL);
+  node_list inputs = topo_sort(j->work, j->g->inputs, j->g->n_inputs, NULL, NULL);
+  for (size_t i = 0; i < inputs.n; i++) vec_push(j->work, &all, inputs.at[i]);
+  for (size_t i = 0; i < all.n; i++)
+    if (all.at[i]->op == OP_VAR) check_var(j, &vars, all.at[i]);
+}
+
 /** The graph that is left when what never changes is computed. */
 static void prepare(making *j) {
   const plan_graph *g = j->g;
@@ -54,6 +76,7 @@ static void list_roots(making *j) {
   for (size_t i = 0; i < g->n_written; i++) vec_push(j->work, &j->roots, g->contents[i]);
   if (!j->roots.n)
     diag_raise(j->d, TN_ERR_ARGUMENT, "there is neither an output nor a pending assign");
+  check_vars(j);
   j->labels = g->labels;
   if (g->ir && !j->is_plain) prepare(j);
   j->order = topo_sort(j->work, j->roots.at, j->roots.n, NULL, NULL);

@@ -119,6 +119,35 @@ static void sizes_have_any_name(void **state) {
   assert_int_equal(tn_close(c), TN_OK);
 }
 
+/** A name is free again where its scope has ended, and a plan may still have both sizes. */
+static void sizes_of_one_name_are_one_size(void **state) {
+  tn_context *c = *state;
+  tn_plan *plan;
+  tn_scope_begin(c);
+  tn_tensor *x = tn_own(tn_input(c, "x", tn_shape(tn_dim_var(c, "core_n", 0, 8)), TN_F32));
+  check_ok(c, tn_scope_end(c));
+  tn_scope_begin(c);
+  tn_tensor *y = tn_input(c, "y", tn_shape(tn_dim_var(c, "core_n", 0, 100)), TN_F32);
+  tn_tensor *both = tn_add(tn_sum(x, TN_ALL, false), tn_sum(y, TN_ALL, false));
+  assert_int_equal(tn_plan_compile(c, &both, 1, NULL, &plan), TN_ERR_ARGUMENT);
+  assert_null(plan);
+  check_text(tn_message(c), "two sizes are named core_n, one from 0 to ");
+  check_text(tn_message(c), " from 0 to 8");
+  check_text(tn_message(c), " from 0 to 100");
+  assert_int_equal(tn_scope_end(c), TN_ERR_ARGUMENT);
+  tn_scope_begin(c);
+  y = tn_input(c, "y", tn_shape(tn_dim_var(c, "core_n", 0, 8)), TN_F32);
+  both = tn_add(x, y);
+  tn_binding *b = compiled(c, &both, 1, NULL);
+  give(b, "x", FLOATS(1, 2));
+  give(b, "y", FLOATS(3, 4));
+  check_bound(b, tn_binding_run(b));
+  check_output(b, "0", 2, (const float[]){4, 6});
+  tn_binding_free(b);
+  check_ok(c, tn_scope_end(c));
+  tn_release(x);
+}
+
 static void bad_inputs_are_kept_for_the_run(void **state) {
   tn_context *c = *state;
   tn_dim n = tn_dim_var(c, "n", 1, 4);
@@ -785,6 +814,7 @@ int main(void) {
       WITH(plans_run_many_times),
       WITH(sizes_vary),
       cmocka_unit_test(sizes_have_any_name),
+      WITH(sizes_of_one_name_are_one_size),
       WITH(bad_inputs_are_kept_for_the_run),
       WITH(refused_inputs_have_no_value),
       WITH(sizes_that_differ_name_both_inputs),
