@@ -165,6 +165,7 @@ static const struct {
     {"v256-threads", 32, true, false, true, {0}},
     {"v256-small", 32, false, false, true, {.l1_bytes = 4096, .l3_bytes = 4096, .line_bytes = 64}},
     {"v512-small", 64, false, false, true, {.l1_bytes = 4096, .l3_bytes = 4096, .line_bytes = 64}},
+    {"v256-near", 32, false, false, true, {.l1_bytes = 4096, .l2_bytes = 32768, .line_bytes = 64}},
     {"v256-cores",
      32,
      false,
