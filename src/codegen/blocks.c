@@ -9,18 +9,11 @@
 
 enum { MOST_BLOCK = 32 };
 
-/** Bytes of a stage's arrays; < 0: that is not known. */
-static double bytes_of(const node *stage) {
-  double bytes = 0;
-  for (size_t i = 0; i < stage_values(stage); i++) {
-    double size = (double)dtype_bytes((dtype)stage_value(stage, i)->dtype);
-    for (size_t k = 0; k < stage_rank(stage, i); k++) {
-      if (!node_is_const(stage_extents(stage, i)[k])) return -1;
-      size *= (double)node_int(stage_extents(stage, i)[k]);
-    }
-    bytes += size;
-  }
-  return bytes;
+static bool is_of_known_size(const node *stage) {
+  binder_parts p = binder_parts_of(OP_STAGE, stage->ints);
+  for (size_t i = p.extents; i < p.ranges; i++)
+    if (!node_is_const(stage->src[i])) return false;
+  return true;
 }
 
 /** Bytes of the arrays in a nest that are built for each index of a range; 0: there are none, or
@@ -30,9 +23,8 @@ static double bytes_for_each(const node_list *nest, const node *range) {
   for (size_t i = 0; i < nest->n; i++) {
     const node *n = nest->at[i];
     if (n->op != OP_STAGE || !node_is_free_in(range, n)) continue;
-    double own = bytes_of(n);
-    if (own < 0) return 0;
-    bytes += own;
+    if (!is_of_known_size(n)) return 0;
+    bytes += weigh_bytes(n);
   }
   return bytes;
 }

@@ -38,26 +38,15 @@ static size_t inner_ranges(const node *stage, const node *index, const node *inn
   return n;
 }
 
-static double bytes_of(const node *stage) {
-  double bytes = 0;
-  for (size_t i = 0; i < stage_values(stage); i++) {
-    double size = (double)dtype_bytes((dtype)stage_value(stage, i)->dtype);
-    for (size_t k = 0; k < stage_rank(stage, i); k++)
-      size *= (double)stage_extents(stage, i)[k]->hi;
-    bytes += size;
-  }
-  return bytes;
-}
-
 /** What the arrays of a nest take, and those that the whole kernel has. */
 double choice_bytes_beside(const choice *c, const node *stage) {
   node_list nest = weigh_nest(ir_arena(c->laws.g), stage), all = choice_binders(c);
   double bytes = 0;
   for (size_t i = 0; i < nest.n; i++)
-    if (nest.at[i]->op == OP_STAGE && nest.at[i]->free->n) bytes += bytes_of(nest.at[i]);
+    if (nest.at[i]->op == OP_STAGE && nest.at[i]->free->n) bytes += weigh_bytes(nest.at[i]);
   for (size_t i = 0; i < all.n; i++)
     if (all.at[i]->op == OP_STAGE && !all.at[i]->free->n && !choice_is_out(c, all.at[i]))
-      bytes += bytes_of(all.at[i]);
+      bytes += weigh_bytes(all.at[i]);
   return bytes;
 }
 
@@ -94,12 +83,12 @@ static const node *panel_for(const choice *c, const node *stage, const node *ind
   size_t n = inner_ranges(stage, index, inner, MOST_INNER);
   if (n == MOST_INNER || !law_data(&l, index, index, inner, n, weigh_vector(stage), &element))
     return NULL;
-  return bytes_of(element->src[0]) <= most_of_all(c) ? element : NULL;
+  return weigh_bytes(element->src[0]) <= most_of_all(c) ? element : NULL;
 }
 
 /** Bytes of the panels for all of a stage's loops. */
 static double bytes_of_all(const node *stage, const node *index, const node *panel) {
-  double bytes = bytes_of(panel);
+  double bytes = weigh_bytes(panel);
   for (size_t i = 0; i < stage_ranges(stage); i++)
     if (node_is_free_in(stage_range(stage)[i], index) && is_loop_of(stage, stage_range(stage)[i]))
       bytes *= weigh_indices(stage_range(stage)[i]);
@@ -244,7 +233,7 @@ static void make_once(choice *c, const node *lanes, const node *panel) {
 /** How many panels of a loop take turns. */
 static int64_t panels_at_once(const choice *c, const node *stage, const node *range,
                               const node *panel) {
-  double bytes = bytes_of(panel), room = most_of_all(c) - choice_bytes_beside(c, stage);
+  double bytes = weigh_bytes(panel), room = most_of_all(c) - choice_bytes_beside(c, stage);
   const node *extent = range_extent(range);
   int64_t most = extent->lo / LEAST_BLOCKS;
   if ((double)most * bytes > room + bytes) most = (int64_t)(room / bytes) + 1;
@@ -278,7 +267,7 @@ static bool make_panel(choice *c, const node *stage, const node *index) {
   const node *lanes = weigh_vector(stage), *element = panel_for(c, stage, index);
   if (!element) return false;
   bool once = is_made_once(c, stage, index, element->src[0]);
-  double bytes = once ? bytes_of_all(stage, index, element->src[0]) : bytes_of(element->src[0]);
+  double bytes = once ? bytes_of_all(stage, index, element->src[0]) : weigh_bytes(element->src[0]);
   if (choice_bytes_beside(c, stage) + bytes > most_of_all(c)) return false;
   const node *inner[MOST_INNER];
   size_t n = inner_ranges(stage, index, inner, MOST_INNER);

@@ -86,6 +86,17 @@ double weigh_in_lanes(ir *g, const node *n, const node *range, double lanes) {
 
 double weigh_writes(const node *stage) { return runs(stage) * times(stage); }
 
+double weigh_bytes(const node *stage) {
+  double bytes = 0;
+  for (size_t i = 0; i < stage_values(stage); i++) {
+    double size = (double)dtype_bytes((dtype)stage_value(stage, i)->dtype);
+    for (size_t k = 0; k < stage_rank(stage, i); k++)
+      size *= (double)stage_extents(stage, i)[k]->hi;
+    bytes += size;
+  }
+  return bytes;
+}
+
 bool weigh_is_free_order(const node *f, int math) {
   if (fold_emits(f)) return false;
   for (size_t i = 0; i < fold_states(f); i++) {

@@ -47,6 +47,9 @@ double weigh_in_lanes(ir *g, const node *n, const node *range, double lanes);
 /** How often a STAGE writes an element of each of its arrays. */
 double weigh_writes(const node *stage);
 
+/** Bytes of a STAGE's arrays, at most. */
+double weigh_bytes(const node *stage);
+
 /** Whether the order of a FOLD's ranges is free, in this arithmetic (math_mode). */
 bool weigh_is_free_order(const node *fold, int math);
 
