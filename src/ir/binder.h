@@ -125,7 +125,7 @@ bool stage_writes_once(const node *s, size_t value);
 
 /** Whether a value of a STAGE is shown to write no element twice but alike: the ranges that it
     depends on follow from its coordinates. NULL, or one that does not. */
-const node *stage_overwritten_along(const node *s, size_t value);
+const node *stage_overwritten_along(ir *g, const node *s, size_t value);
 
 typedef struct fold_spec {
   size_t n_states, n_emits, n_ranges, n_pins;

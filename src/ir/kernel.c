@@ -70,9 +70,9 @@ static void check_vars(arena *a, const kernel_form *f, const node_list *order) {
 
 /** Laws put loops in another order, lanes and threads: no element may be what the last one leaves.
  */
-static void check_writes(const arena *a, const node *stage) {
+static void check_writes(ir *g, const arena *a, const node *stage) {
   for (size_t i = 0; i < stage_values(stage); i++) {
-    const node *r = stage_overwritten_along(stage, i);
+    const node *r = stage_overwritten_along(g, stage, i);
     if (r)
       diag_raise(a->diag, TN_ERR_ARGUMENT,
                  "a stage of the kernel may write elements twice: value %zu varies along range "
@@ -101,22 +101,22 @@ static void check_division(const arena *a, const node *n) {
                op_name((op)n->op), by->hi < 0 ? by->hi : 0);
 }
 
-static void check_ops(const arena *a, const node_list *order) {
+static void check_ops(ir *g, const arena *a, const node_list *order) {
   for (size_t i = 0; i < order->n; i++) {
     if (order->at[i]->op == OP_FLOORDIV || order->at[i]->op == OP_MOD)
       check_division(a, order->at[i]);
-    if (order->at[i]->op == OP_STAGE) check_writes(a, order->at[i]);
+    if (order->at[i]->op == OP_STAGE) check_writes(g, a, order->at[i]);
     if (order->at[i]->op == OP_RANGE) check_kind(a, order->at[i]);
   }
 }
 
-kernel_form kernel_form_of(arena *a, const node *sink) {
+kernel_form kernel_form_of(ir *g, arena *a, const node *sink) {
   kernel_form f = {.sink = sink, .out = only_out(a, sink)};
   node_list order = topo_sort(a, &sink, 1, NULL, NULL);
   list_params(a, &f, &order);
   find_uses(a, &f, &order);
   check_vars(a, &f, &order);
-  check_ops(a, &order);
+  check_ops(g, a, &order);
   return f;
 }
 
@@ -185,7 +185,7 @@ kernel_form kernel_of_text(ir *g, arena *a, const char *text, size_t bytes) {
   if (roots.n != 1) refuse(a, "a kernel is one node");
   kernel_home to = {g, a};
   ir_copy(g, a, roots.at, 1, user_var, &to, roots.at); /* index arithmetic as it is in this ir */
-  return kernel_form_of(a, roots.at[0]);
+  return kernel_form_of(g, a, roots.at[0]);
 }
 
 kernel_form kernel_of_node(ir *g, arena *a, const node *n) {

@@ -22,9 +22,9 @@ typedef struct kernel_form {
   size_t n;
 } kernel_form;
 
-/** What a verified SINK of stage K, of canonical index arithmetic, is as an operation; lists are in
-    the arena. Raises TN_ERR_ARGUMENT, with the reason, if it cannot be one. */
-kernel_form kernel_form_of(arena *a, const node *sink);
+/** What a verified SINK of stage K in `g`, of canonical index arithmetic, is as an operation; lists
+   are in the arena. Raises TN_ERR_ARGUMENT, with the reason, if it cannot be one. */
+kernel_form kernel_form_of(ir *g, arena *a, const node *sink);
 
 /** Raises TN_ERR_ARGUMENT, TN_ERR_DTYPE or TN_ERR_SHAPE if a kernel cannot run on inputs, whose
    sizes are of the kernel's ir: they are its first params, and it writes all others. */

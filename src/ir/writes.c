@@ -1,5 +1,5 @@
+#include "ir/address.h"
 #include "ir/binder.h"
-#include "ir/index.h"
 
 enum { MOST_PARTS = 64 };
 
@@ -127,28 +127,41 @@ static void open_sum(knowledge *k, const node *sum) {
   for (size_t i = 0; i < n; i++) learn(k, terms[i]);
 }
 
-/** All that follows from the coordinates of a value. */
-static knowledge known_where(const node *stage, size_t value) {
+static knowledge coordinates_of(const node *stage, size_t value) {
   knowledge k = {.stage = stage};
   for (size_t i = 0; i < stage_rank(stage, value); i++)
     learn(&k, part_of(stage_coords(stage, value)[i]));
-  for (size_t before = 0; before < k.n;) {
-    before = k.n;
-    for (size_t i = 0; i < before; i++)
-      if (is_known(&k, k.parts[i].of)) open_sum(&k, k.parts[i].of);
-  }
   return k;
 }
 
+/** Learns all that follows. */
+static void conclude(knowledge *k) {
+  for (size_t before = 0; before < k->n;) {
+    before = k->n;
+    for (size_t i = 0; i < before; i++)
+      if (is_known(k, k->parts[i].of)) open_sum(k, k->parts[i].of);
+  }
+}
+
 bool stage_writes_once(const node *stage, size_t value) {
-  knowledge k = known_where(stage, value);
+  knowledge k = coordinates_of(stage, value);
+  conclude(&k);
   for (size_t i = 0; i < stage_level(stage, value); i++)
     if (!is_known(&k, stage_range(stage)[i])) return false;
   return true;
 }
 
-const node *stage_overwritten_along(const node *stage, size_t value) {
-  knowledge k = known_where(stage, value);
+/** Where an element lies among all: it follows, and div and mod of one sum meet in it again. */
+static const node *place_of(ir *g, const node *stage, size_t value) {
+  const node *at = address_of(g, stage_rank(stage, value), stage_extents(stage, value),
+                              stage_coords(stage, value));
+  return at->op == OP_WHERE ? at->src[1] : at; /* what is outside is not written */
+}
+
+const node *stage_overwritten_along(ir *g, const node *stage, size_t value) {
+  knowledge k = coordinates_of(stage, value);
+  learn(&k, part_of(place_of(g, stage, value)));
+  conclude(&k);
   for (size_t i = 0; i < stage_ranges(stage); i++) {
     const node *r = stage_range(stage)[i];
     if (node_is_free_in(r, stage_value(stage, value)) && !is_known(&k, r)) return r;

@@ -80,7 +80,7 @@ static void make(void *arg) {
   str text = str_new(&m->work);
   check(m);
   const node *kernel = canonical(m);
-  kernel_form_of(&m->work, kernel);
+  kernel_form_of(m->trial, &m->work, kernel);
   const node *sink = scheduled(m, kernel);
   print_graph(&text, &sink, 1);
   m->made = kernel_open(ir_mem(m->ir), str_text(&text), strlen(str_text(&text)));

@@ -651,7 +651,7 @@ static const node *given(maker *m) {
   const node *sink = given_sink(m, t, &s, inputs, rng_chance(&m->r, 50), outputs);
   str text = str_new(m->a);
   print_graph(&text, &sink, 1);
-  kernel_form f = kernel_form_of(m->a, sink);
+  kernel_form f = kernel_form_of(m->g, m->a, sink);
   for (size_t i = 0; i < f.n; i++) {
     if (!f.params[i].is_written || (first && rng_chance(&m->r, 50))) continue;
     const node *made = kernel_node(m->g, m->a, &f, (int64_t)i, src, inputs, str_text(&text),

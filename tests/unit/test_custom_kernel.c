@@ -443,7 +443,7 @@ static const char *writing(const char *lines, const char *coords, char *out) {
 
 static void elements_are_written_once(void **state) {
   (void)state;
-  char t[2000];
+  char t[2000], u[2000];
   static const char *const once[][2] = {
       {"", "%ij"},
       {"%c = affine index %i %j [19 -5 -1]\n", "%c"},
@@ -469,6 +469,9 @@ static void elements_are_written_once(void **state) {
   };
   for (size_t i = 0; i < sizeof once / sizeof *once; i++)
     tn_kernel_free(kernel_of(writing(once[i][0], once[i][1], t)));
+  writing("%d = floordiv index %ij 2\n%m = mod index %ij 2\n", "%d %m", t);
+  with(t, "10 10", "10 2", u);
+  tn_kernel_free(kernel_of(with(u, "10 10", "10 2", t))); /* rows one after the other */
   for (size_t i = 0; i < sizeof twice / sizeof *twice; i++)
     check_unmade(writing(twice[i][0], twice[i][1], t), "may write elements twice: value 0");
 }
