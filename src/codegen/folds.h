@@ -3,7 +3,7 @@
 #define TENON_CODEGEN_FOLDS_H
 
 #include "base/map.h"
-#include "ir/binder.h"
+#include "ir/ir.h"
 
 /** The kernel with what folds emit told apart from their steps: in an emitted value of a fold with
    n states, STATE {c} is STATE {n + c}, the state after the step, and binders with such a state in
@@ -19,9 +19,5 @@ void folds_in_place(arena *a, const node *sink, map *in_place);
     free ranges, and where it reads a state of a fold around it, those of that fold and all that it
     binds: they are open there too, but only the innermost is a source of the STATE. */
 void folds_places(ir *g, const node *sink, map *places);
-
-static inline bool folds_write_once(const node *stage, size_t value) {
-  return stage_writes_once(stage, value);
-}
 
 #endif

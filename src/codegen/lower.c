@@ -218,7 +218,7 @@ static const node *range_like(lowering *l, const node *range, const node *extent
 static nest nest_like(lowering *l, const node *stage, size_t value, const node *reader) {
   size_t rank = stage_rank(stage, value), level = stage_level(stage, value);
   const node *const *ranges = stage_range(stage), *const *coords = stage_coords(stage, value);
-  if (!folds_write_once(stage, value) || reads_memory(l, ranges, level) ||
+  if (!stage_writes_once(stage, value) || reads_memory(l, ranges, level) ||
       reads_memory(l, coords, rank))
     return whole_nest(l, rank, images(l, stage_extents(stage, value), rank));
   nest e = {arena_alloc(l->a, level * sizeof *e.ranges), arena_alloc(l->a, rank * sizeof *e.coords),
@@ -242,7 +242,7 @@ static bool writes_all(const node *stage, size_t value) {
   }
   for (size_t i = 0; i < stage_rank(stage, value); i++)
     elements *= (double)stage_extents(stage, value)[i]->hi;
-  return written == elements && folds_write_once(stage, value);
+  return written == elements && stage_writes_once(stage, value);
 }
 
 /** Puts a stage's array, which is lowered, into other storage: o < 0, or what the op makes of both.

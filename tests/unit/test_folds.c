@@ -253,14 +253,14 @@ TEST(long_chains_of_starts) {
 static bool writes_once(test *t, const node *x, size_t n, const node *const ranges[]) {
   const node *v = ir_const(t->g, DT_F32, 1), *extent = ix_const(t->g, 1000);
   size_t rank = 1;
-  return folds_write_once(stage_make(t->g, &(stage_spec){.n_values = 1,
-                                                         .n_ranges = n,
-                                                         .values = &v,
-                                                         .ranks = &rank,
-                                                         .coords = &x,
-                                                         .extents = &extent,
-                                                         .ranges = ranges}),
-                          0);
+  return stage_writes_once(stage_make(t->g, &(stage_spec){.n_values = 1,
+                                                          .n_ranges = n,
+                                                          .values = &v,
+                                                          .ranks = &rank,
+                                                          .coords = &x,
+                                                          .extents = &extent,
+                                                          .ranges = ranges}),
+                           0);
 }
 
 TEST(mixed_radix_coordinates_write_once) {
