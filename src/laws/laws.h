@@ -156,8 +156,8 @@ const node *law_ungate(laws *l, const node *sink, const node *stage);
 /** KIND: gives a range its kind. UNROLL and VECTOR need a constant extent, a VECTOR a power of two,
     or what SPLIT made of a size that one does not divide: the last vector is cut short. It must be
     its STAGE's only one and neither inside nor around another, and no extent of a range or array
-    inside may depend on it. A THREAD range must belong to an OUT's STAGE that nothing else reads, be
-    the only one of its nest, and have elements of every value to each of its indices. */
+    inside may depend on it. A THREAD range must belong to an OUT's STAGE that nothing else reads,
+    be the only one of its nest, and have elements of every value to each of its indices. */
 const node *law_kind(laws *l, const node *sink, const node *range, range_kind kind,
                      const node **changed);
 
