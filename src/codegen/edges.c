@@ -101,14 +101,16 @@ static void make_parts(ir *g, const node *end, const edges *e, node_list *parts)
 typedef struct parting {
   ir *g;
   map whole; /* loops that stay as they are */
+  map parts; /* loops that become parts → edges */
   int left;  /* loops that may still become parts */
 } parting;
 
-/** The parts of loops, none of which is inside of another. */
-static map find_parts(parting *p, const node *sink) {
+/** Finds loops that become parts, none of which is inside of another; whether there are any. */
+static bool find_parts(parting *p, const node *sink) {
   arena *a = ir_arena(p->g);
   node_list order = topo_sort(a, &sink, 1, NULL, NULL);
-  map parts = {0}, inside = {0};
+  map inside = {0};
+  p->parts = (map){0};
   for (size_t i = order.n; i-- > 0 && p->left > 0;) {
     const node *end = order.at[i];
     edges e;
@@ -120,17 +122,22 @@ static map find_parts(parting *p, const node *sink) {
     }
     for (size_t k = 0; k < nodes.n; k++)
       if (nodes.at[k]->op == OP_END) map_set(a, &inside, nodes.at[k], NULL);
-    node_list *own = arena_calloc(a, 1, sizeof *own);
-    make_parts(p->g, end, &e, own);
-    map_set(a, &parts, end, own);
+    map_set(a, &p->parts, end, arena_copy(a, &e, sizeof e));
     p->left--;
   }
-  return parts;
+  return p->parts.n > 0;
+}
+
+static bool split(void *parting_, const node *end, const node *now, node_list *parts) {
+  parting *p = parting_;
+  const edges *e = map_get(&p->parts, end);
+  if (e) make_parts(p->g, now, e, parts);
+  return e;
 }
 
 /** Outer loops first: what is known of their indices is left out of the inner ones. */
 const node *codegen_edges(ir *g, const node *sink) {
   parting p = {.g = g, .left = MOST_LOOPS};
-  for (map parts; (parts = find_parts(&p, sink)).n;) sink = loop_replace(g, sink, &parts);
+  while (find_parts(&p, sink)) sink = loop_replace(g, sink, split, &p);
   return sink;
 }

@@ -17,23 +17,32 @@ const node *loop_part(ir *g, const node *end, const node *from, const node *to, 
   return ir_node(g, OP_END, DT_VOID, src, end->n_src, NULL, 0);
 }
 
-const node *loop_replace(ir *g, const node *sink, const map *parts) {
+/** A node with what became of its sources: for a loop in parts all of these. */
+static const node *rebuilt(ir *g, const node *n, const map *image, const map *parts) {
+  arena *a = ir_arena(g);
+  node_list src = {0};
+  bool same = true;
+  for (uint32_t k = 0; k < n->n_src; k++) {
+    const node_list *own = map_get(parts, n->src[k]);
+    const node *with = map_get(image, n->src[k]);
+    for (size_t p = 0; own && p < own->n; p++) vec_push(a, &src, own->at[p]);
+    if (!own) vec_push(a, &src, with);
+    same &= !own && with == n->src[k];
+  }
+  node_spec s = ir_spec(n, src.at, src.n);
+  return same ? n : ir_make(g, &s);
+}
+
+const node *loop_replace(ir *g, const node *sink, loop_split split, void *user) {
   arena *a = ir_arena(g);
   node_list order = topo_sort(a, &sink, 1, NULL, NULL);
-  map image = {0};
+  map image = {0}, parts = {0};
   for (size_t i = 0; i < order.n; i++) {
-    const node *n = order.at[i];
-    node_list src = {0};
-    bool same = true;
-    for (uint32_t k = 0; k < n->n_src; k++) {
-      const node *with = map_get(&image, n->src[k]);
-      const node_list *own = map_get(parts, n->src[k]);
-      for (size_t p = 0; own && p < own->n; p++) vec_push(a, &src, own->at[p]);
-      if (!own) vec_push(a, &src, with);
-      same &= !own && with == n->src[k];
-    }
-    node_spec s = ir_spec(n, src.at, src.n);
-    map_set(a, &image, n, (void *)(same ? n : ir_make(g, &s)));
+    const node *n = order.at[i], *now = rebuilt(g, n, &image, &parts);
+    node_list own = {0};
+    map_set(a, &image, n, (void *)now);
+    if (n->op == OP_END && split(user, n, now, &own))
+      map_set(a, &parts, n, arena_copy(a, &own, sizeof own));
   }
   return map_get(&image, sink);
 }

@@ -9,7 +9,11 @@
     others; NULL: it has no index. */
 const node *loop_part(ir *g, const node *end, const node *from, const node *to, const map *known);
 
-/** Puts parts (END → node_list *) where loops were. */
-const node *loop_replace(ir *g, const node *sink, const map *parts);
+/** Tells what stands for a loop, an END: false: it stays one. `now` is it with what became of the
+    loops inside of it and before it. */
+typedef bool (*loop_split)(void *user, const node *end, const node *now, node_list *parts);
+
+/** The graph with parts in the place of loops. */
+const node *loop_replace(ir *g, const node *sink, loop_split split, void *user);
 
 #endif

@@ -37,11 +37,13 @@ static void know(ir *g, map *known, const node *range, const node *extent, range
   map_set(ir_arena(g), known, range, (void *)range_with(g, range, extent, kind));
 }
 
-/** The two loops that one becomes; NULL: it has no such vectors. */
-static node_list *parts_of(ir *g, const node *loop) {
+/** The two loops that one with such vectors becomes. */
+static bool split(void *ir_, const node *end, const node *loop, node_list *parts) {
+  ir *g = ir_;
   map whole = {0}, left = {0};
   const node *point = NULL;
-  for (uint32_t i = 1; loop->op == OP_END && i < loop->n_src; i++) {
+  (void)end;
+  for (uint32_t i = 1; i < loop->n_src; i++) {
     const node *vector = loop->src[i];
     int64_t lanes;
     const node *n = is_cut_short(vector) ? whole_vectors(g, loop, vector, &lanes) : NULL;
@@ -50,28 +52,17 @@ static node_list *parts_of(ir *g, const node *loop) {
     know(g, &whole, vector->src[0], ix_const(g, lanes), KIND_VECTOR);
     know(g, &left, vector->src[0], range_extent(vector->src[0]), KIND_LOOP);
   }
-  if (!point || has_arrays(g, loop)) return NULL;
-  node_list *parts = arena_calloc(ir_arena(g), 1, sizeof *parts);
-  const node *end = range_extent(loop->src[0]),
-             *made[] = {loop_part(g, loop, ix_const(g, 0), point, &whole),
-                        loop_part(g, loop, point, end, &left)};
+  if (!point || has_arrays(g, loop)) return false;
+  const node *last = range_extent(loop->src[0]);
+  const node *made[] = {loop_part(g, loop, ix_const(g, 0), point, &whole),
+                        loop_part(g, loop, point, last, &left)};
   for (size_t i = 0; i < 2; i++)
     if (made[i]) vec_push(ir_arena(g), parts, made[i]);
-  return parts;
-}
-
-static map find_parts(ir *g, const node *sink) {
-  node_list order = topo_sort(ir_arena(g), &sink, 1, NULL, NULL);
-  map parts = {0};
-  for (size_t i = 0; i < order.n; i++) {
-    node_list *own = parts_of(g, order.at[i]);
-    if (own) map_set(ir_arena(g), &parts, order.at[i], own);
-  }
-  return parts;
+  return true;
 }
 
 const node *tails_apart(ir *g, const node *sink) {
-  for (map parts; (parts = find_parts(g, sink)).n;) sink = loop_replace(g, sink, &parts);
+  sink = loop_replace(g, sink, split, g);
   node_list order = topo_sort(ir_arena(g), &sink, 1, NULL, NULL);
   map loops = {0};
   for (size_t i = 0; i < order.n; i++)
