@@ -124,9 +124,10 @@ const node *const *stage_coords(const node *s, size_t value) { return coords_of(
 const node *const *stage_extents(const node *s, size_t value) { return extents_of(s, value); }
 const node *const *stage_range(const node *s) { return s->src + parts_of(s).ranges; }
 
+/** What is shared out is inside of that, also where all of it is one worker's. */
 static bool uses_range(const node *s, size_t value, const node *range) {
   const node *const *coords = stage_coords(s, value);
-  bool uses = node_is_free_in(range, stage_value(s, value));
+  bool uses = range_kind_of(range) == KIND_THREAD || node_is_free_in(range, stage_value(s, value));
   for (size_t i = 0; i < stage_rank(s, value); i++) uses |= node_is_free_in(range, coords[i]);
   return uses;
 }
