@@ -93,6 +93,24 @@ static void hoist_all(choice *c, const node *range) {
   }
 }
 
+/** Whether arrays in a nest are built for each index of a range. */
+static bool builds_along(const node_list *nest, const node *range) {
+  for (size_t i = 0; i < nest->n; i++)
+    if (nest->at[i]->op == OP_STAGE && node_is_free_in(range, nest->at[i])) return true;
+  return false;
+}
+
+/** Puts the indices of a block inside of all loops that its arrays are built for. */
+static void put_inside(choice *c, const node *range) {
+  const node *stage = law_binder(&c->laws, c->sink, range);
+  node_list nest = weigh_nest(ir_arena(c->laws.g), stage);
+  size_t own = 0, last = stage_ranges(stage) - 1;
+  while (stage_range(stage)[own] != range) own++;
+  while (last > own && !builds_along(&nest, stage_range(stage)[last])) last--;
+  const node *made = last > own ? law_order(&c->laws, c->sink, range, last) : NULL;
+  if (made) c->sink = made;
+}
+
 static bool make_blocks(choice *c, const node *stage, const node *range) {
   arena *a = ir_arena(c->laws.g);
   node_list nest = weigh_nest(a, stage);
@@ -106,6 +124,7 @@ static bool make_blocks(choice *c, const node *stage, const node *range) {
   if (!made) return false;
   c->sink = made;
   hoist_all(c, inner);
+  put_inside(c, inner);
   return true;
 }
 
