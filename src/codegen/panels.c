@@ -21,6 +21,9 @@ enum {
 /* What the second cache keeps of what goes through it again and again. */
 static const double KEPT = 0.875;
 
+/* What the first one has room for besides what a tile's rows and sums take. */
+static const double KEPT_OF_FIRST = 0.75;
+
 /** Whether a range is one of the stage's own loops. */
 static bool is_loop_of(const node *stage, const node *range) {
   for (size_t i = 0; i < stage_ranges(stage); i++)
@@ -134,6 +137,17 @@ static double bytes_as_it_lies(const choice *c, const node *index, const node *c
   return bytes;
 }
 
+/** Whether what a tile reads would be in the first cache when it is read again, beside what else
+    there is, but for its rows, which compete for the same places. */
+static bool is_crowded(const choice *c, const node *stage, const node *index) {
+  const node *inner[MOST_INNER];
+  size_t n = inner_ranges(stage, index, inner, MOST_INNER);
+  double l1 = (double)hardware_known(&c->target->hardware).l1_bytes;
+  double bytes = (double)dtype_bytes((dtype)index->dtype);
+  for (size_t i = 0; i < n; i++) bytes *= weigh_indices(inner[i]);
+  return bytes <= KEPT_OF_FIRST * l1 && bytes_as_it_lies(c, index, inner, n) > l1;
+}
+
 /** Vector operations of a tile for each line of what it reads. */
 static double work_for_line(const choice *c, const node *stage, const node *index) {
   double bytes = (double)dtype_bytes((dtype)index->dtype), work = 1;
@@ -194,7 +208,7 @@ static bool is_scattered_or_far(const choice *c, const node *stage, const node *
   const node *lanes = weigh_vector(stage);
   if (!lanes || index->src[0]->op != OP_PARAM || !node_is_free_in(lanes, index)) return false;
   if (!weigh_reads_streamed(c->laws.g, lanes, index)) return true;
-  return (is_far(c, stage, index) || is_swept(c, stage, index)) &&
+  return (is_far(c, stage, index) || is_swept(c, stage, index) || is_crowded(c, stage, index)) &&
          !builds_again(c->laws.g, stage, index);
 }
 
