@@ -7,6 +7,7 @@
 
 enum {
   LEAST_LANES = 8, /* indices of an axis for it to be lanes */
+  LEAST_ROWS = 64, /* that a reduction reads, for them to lie in blocks */
   MOST_BELOW = 64  /* nodes below a value that are looked at */
 };
 
@@ -104,15 +105,16 @@ static void find_computed(finding *f) {
   }
 }
 
-/* Constants with another axis last. */
+/* Constants with another axis last, in blocks of a vector each: what a reduction reads of them is
+   then side by side. */
 
 typedef struct turning {
   finding *f;
   normalised n;
   map known;  /* all that is computed */
   map others; /* PARAMs that something else than a contraction reads */
-  map kept;   /* BUFFERs whose last axis is some contraction's lanes */
   map axis;   /* BUFFER → the axis that is to be last, + 1 */
+  map uncut;  /* BUFFERs that are not read in whole vectors along it alone */
 } turning;
 
 static bool is_view(const node *n) {
@@ -173,40 +175,90 @@ static bool is_sized(const node *n) {
   return true;
 }
 
-static void turn(turning *t, const node_list *reads, const node *read, const map *own) {
-  const node *param = read->src[0], *buffer;
+/** Whether what is read along a range of an axis is whole blocks of `lanes` indices. */
+static bool is_whole(const node *x, const node *range, int64_t lanes) {
+  const node *extent = range_extent(range);
+  if (ix_offset(x) % lanes || !node_is_const(extent) || node_int(extent) % lanes) return false;
+  for (size_t i = 0; i < ix_terms(x); i++)
+    if (ix_atom(x, i) != range && ix_factor(x, i) % lanes) return false;
+  return true;
+}
+
+/** Elements of a vector. */
+static int64_t lanes_of(const finding *f, const node *buffer) {
+  return (int64_t)(f->request->vector / dtype_bytes((dtype)buffer->dtype));
+}
+
+/** Notes how a term of a contraction would have a constant lie. */
+static void see_read(turning *t, const node_list *reads, const node *read, const map *own) {
+  arena *a = t->f->a;
+  const node *param = read->src[0], *buffer, *range = NULL;
   if (param->op != OP_PARAM || param->rank < 2 || map_has(&t->others, param)) return;
   buffer = t->n.origins.at[param->ints[0]];
   bool is_ours = map_has(&t->f->number, buffer);
   if ((!is_ours && !is_given(t->f, buffer)) || !is_sized(buffer)) return;
-  if (lanes_along(reads, read, param->rank - 1, own)) map_set(t->f->a, &t->kept, buffer, NULL);
-  if (map_has(&t->axis, buffer)) return;
-  for (size_t k = param->rank - 1; k-- > 0;) {
-    if (!lanes_along(reads, read, k, own)) continue;
-    map_set(t->f->a, &t->axis, buffer, (void *)(uintptr_t)(k + 1));
-    return;
-  }
+  size_t k = param->rank;
+  while (!range && k-- > 0) range = lanes_along(reads, read, k, own);
+  if (!range) return;
+  int64_t lanes = lanes_of(t->f, buffer);
+  uintptr_t axis = (uintptr_t)map_get(&t->axis, buffer);
+  if (!axis || k + 1 == param->rank) map_set(a, &t->axis, buffer, (void *)(uintptr_t)(k + 1));
+  if ((axis && axis != k + 1) || lanes < 2 || !is_whole(read->src[1 + k], range, lanes))
+    map_set(a, &t->uncut, buffer, NULL);
 }
 
-/** Reads a buffer with one axis last as it was before. */
-static const node *turned(finding *f, const node *buffer, size_t last) {
-  int64_t *to = arena_alloc(f->a, buffer->rank * sizeof *to);
-  int64_t *back = arena_alloc(f->a, buffer->rank * sizeof *back);
-  size_t n = 0;
-  for (size_t i = 0; i < buffer->rank; i++)
-    if (i != last) to[n++] = (int64_t)i;
-  to[n] = (int64_t)last;
-  for (size_t i = 0; i < buffer->rank; i++) back[to[i]] = (int64_t)i;
+/** The leaf of a value in the place of a buffer's: one of ours is made like that. */
+static const node *leaf_for(finding *f, const node *buffer, const node *value) {
   uintptr_t number = (uintptr_t)map_get(&f->number, buffer);
-  if (number) { /* one of ours is made like that */
-    constant *c = &f->out.at.at[number - 1];
-    const node *value = ir_permute(f->g, c->value, to);
-    int64_t ints[] = {buffer->ints[0], 1};
-    c->value = value;
-    c->leaf = ir_node(f->g, OP_BUFFER, (dtype)value->dtype, value->dims, value->rank, ints, 2);
-    return ir_permute(f->g, c->leaf, back);
-  }
-  return ir_permute(f->g, new_leaf(f, ir_permute(f->g, buffer, to)), back);
+  if (!number) return new_leaf(f, value);
+  constant *c = &f->out.at.at[number - 1];
+  int64_t ints[] = {buffer->ints[0], 1};
+  c->value = value;
+  c->leaf = ir_node(f->g, OP_BUFFER, (dtype)value->dtype, value->dims, value->rank, ints, 2);
+  return c->leaf;
+}
+
+static const node *value_of(finding *f, const node *buffer) {
+  uintptr_t number = (uintptr_t)map_get(&f->number, buffer);
+  return number ? f->out.at.at[number - 1].value : buffer;
+}
+
+/** How many indices of an axis lie side by side, for all of the others: as many as a vector has
+    lanes, where a reduction reads more of these than lie near each other; else all. */
+static int64_t block_of(const turning *t, const node *buffer, size_t axis) {
+  int64_t rows = 1, size = node_int(buffer->dims[axis]), lanes = lanes_of(t->f, buffer);
+  for (size_t i = 0; i < buffer->rank; i++) rows *= i == axis ? 1 : node_int(buffer->dims[i]);
+  bool cut = rows >= LEAST_ROWS && !map_has(&t->uncut, buffer) && size % lanes == 0;
+  return cut ? lanes : size;
+}
+
+/** The sizes of a buffer with an axis as blocks and what is in one. */
+static const node *const *sizes_in_blocks(finding *f, const node *buffer, size_t axis,
+                                          int64_t block) {
+  const node **sizes = arena_alloc(f->a, (buffer->rank + 1u) * sizeof *sizes);
+  for (size_t i = 0; i <= buffer->rank; i++) sizes[i] = buffer->dims[i > axis ? i - 1 : i];
+  sizes[axis] = ix_const(f->g, node_int(buffer->dims[axis]) / block);
+  sizes[axis + 1] = ix_const(f->g, block);
+  return sizes;
+}
+
+/** Reads a buffer that is kept in blocks of an axis, or as one, with that last, as it was before.
+ */
+static const node *turned(finding *f, const node *buffer, size_t axis, int64_t block) {
+  ir *g = f->g;
+  bool cut = block < node_int(buffer->dims[axis]);
+  size_t rank = buffer->rank + cut, last = axis + cut, n = 0;
+  int64_t *to = arena_alloc(f->a, rank * sizeof *to);
+  int64_t *back = arena_alloc(f->a, rank * sizeof *back);
+  const node *value = value_of(f, buffer);
+  if (cut) value = ir_reshape(g, value, rank, sizes_in_blocks(f, buffer, axis, block));
+  if (cut) to[n++] = (int64_t)axis;
+  for (size_t i = 0; i < rank; i++)
+    if (i < axis || i > last) to[n++] = (int64_t)i;
+  to[n] = (int64_t)last;
+  for (size_t i = 0; i < rank; i++) back[to[i]] = (int64_t)i;
+  const node *leaf = leaf_for(f, buffer, ir_permute(g, value, to));
+  return ir_reshape(g, ir_permute(g, leaf, back), buffer->rank, buffer->dims);
 }
 
 static const node *below_movements(const node *x) {
@@ -250,13 +302,16 @@ static void find_turned(finding *f) {
     map own = {0};
     if (!product) continue;
     node_list reads = reads_of_term(&t, order.at[i], product, &own);
-    for (size_t k = 0; k < reads.n; k++) turn(&t, &reads, reads.at[k], &own);
+    for (size_t k = 0; k < reads.n; k++) see_read(&t, &reads, reads.at[k], &own);
   }
   node_list leaves = topo_sort(f->a, f->out.roots, f->request->n_roots, NULL, NULL);
   for (size_t i = 0; i < leaves.n; i++) {
-    uintptr_t axis = (uintptr_t)map_get(&t.axis, leaves.at[i]);
-    if (axis && !map_has(&t.kept, leaves.at[i]))
-      map_set(f->a, &f->stand_in, leaves.at[i], (void *)turned(f, leaves.at[i], axis - 1));
+    const node *leaf = leaves.at[i];
+    size_t axis = (uintptr_t)map_get(&t.axis, leaf);
+    if (!axis) continue;
+    int64_t block = block_of(&t, leaf, axis - 1);
+    if (axis < leaf->rank || block < node_int(leaf->dims[axis - 1]))
+      map_set(f->a, &f->stand_in, leaf, (void *)turned(f, leaf, axis - 1, block));
   }
 }
 

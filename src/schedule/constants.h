@@ -16,7 +16,8 @@ typedef struct constants_request {
   size_t n_roots;
   bool (*is_constant)(void *user, const node *buffer);
   void *user;
-  int math; /* math_mode */
+  size_t vector; /* bytes of the widest vector; 0: there are none */
+  int math;      /* math_mode */
 } constants_request;
 
 typedef struct constants {

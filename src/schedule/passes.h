@@ -67,6 +67,9 @@ const node *ranges_element(ir *g, const map *known, const node *tensor, size_t r
 void ranges_through(ir *g, const node *view, const node *x, const node *const coords[],
                     const node *into[]);
 
+/** lanes.c: ranges along which an array lies in blocks of whole vectors become two. */
+void schedule_lanes(ir *g, const schedule_request *r, schedule *s);
+
 /** layouts.c: which axis of each array of the plan's own is consecutive. */
 void schedule_layouts(ir *g, const schedule_request *r, schedule *s);
 

@@ -75,6 +75,7 @@ static schedule *make(ir *g, const schedule_request *r, normalised *n, size_t de
   schedule_values(g, r->math, machine_for_laws(r, &request.machine, &small), n, &v);
   groups groups = schedule_groups(g, &request, &v);
   schedule_kernels(g, n, &v, &groups, r->arguments, s);
+  schedule_lanes(g, r, s);
   schedule_layouts(g, r, s);
   lives l = lives_of(g, s);
   schedule_find_reuses(g, s, &l);

@@ -129,6 +129,7 @@ void prepare_constants(tn_context *c, const plan_graph *g, const node *const roo
                                                            .n_roots = n,
                                                            .is_constant = is_constant,
                                                            .user = &p,
+                                                           .vector = c->target->target.vector_bytes,
                                                            .math = (int)c->math});
   out->roots = p.found.roots;
   if (!p.found.at.n) return;

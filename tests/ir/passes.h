@@ -50,7 +50,7 @@ static bool any(void *user, const node *buffer) {
 }
 
 /** `keep`: no BUFFER may be overwritten; `exact`, `fast`: the arithmetic; `small`: a machine whose
-   caches hold next to nothing; a number: the most buffers of a kernel. */
+   caches hold next to nothing; `v256`: one with vectors; a number: the most buffers of a kernel. */
 static schedule_request request_of(const pass_call *c) {
   schedule_request r = {
       .roots = arena_copy(ir_arena(c->g), c->roots->at, c->roots->n * sizeof *c->roots->at),
@@ -66,6 +66,8 @@ static schedule_request request_of(const pass_call *c) {
       r.math = MATH_FAST;
     else if (!strcmp(c->args[i], "small"))
       r.hardware = (tn_hardware){.l1_bytes = 4096, .l2_bytes = 4096};
+    else if (!strcmp(c->args[i], "v256"))
+      r.vector = 32;
     else
       r.arguments = (size_t)strtoul(c->args[i], NULL, 10);
   }

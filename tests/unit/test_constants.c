@@ -55,6 +55,13 @@ static constants found(test *t, const node *root) {
       t->g, &(constants_request){.roots = &root, .n_roots = 1, .is_constant = never_changes});
 }
 
+/** The same for vectors of eight f32. */
+static constants found_for_vectors(test *t, const node *const roots[], size_t n) {
+  return schedule_constants(
+      t->g, &(constants_request){
+                .roots = roots, .n_roots = n, .is_constant = never_changes, .vector = 32});
+}
+
 static size_t count(test *t, const node *root, op o) {
   node_list order = topo_sort(ir_arena(t->g), &root, 1, NULL, NULL);
   size_t n = 0;
@@ -117,6 +124,57 @@ TEST(weights_whose_lanes_are_apart) {
   assert_int_equal(count(t, c.roots[0], OP_BUFFER), 2);
 }
 
+static void assert_sizes(test *t, const node *n, size_t rank, const int64_t sizes[]) {
+  assert_int_equal(n->rank, rank);
+  for (size_t i = 0; i < rank; i++) assert_ptr_equal(n->dims[i], ix_const(t->g, sizes[i]));
+}
+
+TEST(weights_in_blocks_of_a_vector) {
+  const node *x = buffer(t, 0, 2, 24, 80), *rows = buffer(t, 10, 2, 80, 16);
+  const node *apart = buffer(t, 11, 2, 16, 80);
+  const node *products[] = {product(t, x, rows, false), product(t, x, apart, true)};
+  for (int i = 0; i < 2; i++) {
+    constants c = found_for_vectors(t, &products[i], 1);
+    assert_int_equal(c.at.n, 1);
+    assert_sizes(t, c.at.at[0].leaf, 3, (const int64_t[]){2, 80, 8});
+    assert_int_equal(count(t, c.roots[0], OP_BUFFER), 2);
+  }
+}
+
+TEST(weights_of_few_rows_have_no_blocks) {
+  const node *root = product(t, buffer(t, 0, 2, 24, 40), buffer(t, 10, 2, 16, 40), true);
+  constants c = found_for_vectors(t, &root, 1);
+  assert_int_equal(c.at.n, 1);
+  assert_sizes(t, c.at.at[0].leaf, 2, (const int64_t[]){40, 16});
+}
+
+TEST(weights_whose_blocks_would_have_a_rest) {
+  const node *root = product(t, buffer(t, 0, 2, 24, 80), buffer(t, 10, 2, 80, 20), false);
+  assert_int_equal(found_for_vectors(t, &root, 1).at.n, 0);
+}
+
+/** Some rows of a matrix. */
+static const node *rows_of(test *t, const node *w, int64_t from, int64_t n) {
+  const node *starts[] = {ix_const(t->g, from), ix_const(t->g, 0)};
+  const node *sizes[] = {ix_const(t->g, n), w->dims[1]};
+  return ir_slice(t->g, w, starts, sizes, (const int64_t[]){1, 1});
+}
+
+TEST(weights_that_are_read_in_parts) {
+  const node *x = buffer(t, 0, 2, 24, 80), *w = buffer(t, 10, 2, 32, 80);
+  const node *whole[] = {product(t, x, rows_of(t, w, 0, 16), true),
+                         product(t, x, rows_of(t, w, 16, 16), true)};
+  assert_int_equal(found_for_vectors(t, whole, 2).at.at[0].leaf->rank, 3);
+  const node *across[] = {whole[0], product(t, x, rows_of(t, w, 12, 16), true)};
+  assert_int_equal(found_for_vectors(t, across, 2).at.at[0].leaf->rank, 2);
+}
+
+TEST(weights_that_are_read_both_ways) {
+  const node *x = buffer(t, 0, 2, 24, 80), *w = buffer(t, 10, 2, 80, 80);
+  const node *both[] = {product(t, x, w, false), product(t, x, w, true)};
+  assert_int_equal(found_for_vectors(t, both, 2).at.n, 0);
+}
+
 TEST(weights_whose_lanes_are_side_by_side) {
   const node *x = buffer(t, 0, 2, 24, 40);
   assert_int_equal(found(t, product(t, x, buffer(t, 10, 2, 40, 16), false)).at.n, 0);
@@ -158,6 +216,11 @@ int main(void) {
       cmocka_unit_test(what_changes_is_computed_in_each_run),
       cmocka_unit_test(what_takes_more_than_it_is_made_of),
       cmocka_unit_test(weights_whose_lanes_are_apart),
+      cmocka_unit_test(weights_in_blocks_of_a_vector),
+      cmocka_unit_test(weights_of_few_rows_have_no_blocks),
+      cmocka_unit_test(weights_whose_blocks_would_have_a_rest),
+      cmocka_unit_test(weights_that_are_read_in_parts),
+      cmocka_unit_test(weights_that_are_read_both_ways),
       cmocka_unit_test(weights_whose_lanes_are_side_by_side),
       cmocka_unit_test(weights_that_are_computed),
       cmocka_unit_test(weights_of_few_lanes),
