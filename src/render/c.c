@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { MANY_HELD = 8 }; /* half of the registers that the smallest processors have */
+
 /* Arguments. */
 
 static const char *name_of_value(c_writer *w, size_t i) {
@@ -48,13 +50,18 @@ static void open_loop(c_writer *w, const node *n) {
 }
 
 /** An array that iterations share is in memory because registers are short: compilers that keep it
-    in variables all the same do so at the cost of what inner loops use. */
+    in variables all the same do so at the cost of what inner loops use. So do those that load,
+   before outer loops, what is wanted after a loop of many sums. */
 static void close_loop(c_writer *w) {
-  if (vec_last(&w->open).keeps && w->d->barrier) keep_in_memory(w);
+  c_loop loop = vec_pop(&w->open);
+  if (loop.keeps && w->d->barrier) {
+    str_add(&w->body, "  ");
+    keep_in_memory(w);
+  }
   w->puts_away = false;
-  w->open.n--;
   begin(w);
   str_add(&w->body, "}\n");
+  if (loop.held >= MANY_HELD && w->open.n && w->d->barrier) keep_in_memory(w);
 }
 
 /** Registers: a variable for each element that is ever read. */
@@ -106,6 +113,7 @@ static void write_store(c_writer *w, const node *n) {
   if (access.gates.n) str_addf(&w->body, "if (%s) ", c_expr_gates(w, &access).text);
   if (c_is_register(access.storage->root)) {
     str_addf(&w->body, "%s = %s;\n", access.cell->name, value.text);
+    if (w->open.n) vec_last(&w->open).held++;
     return;
   }
   access.storage->used = true;

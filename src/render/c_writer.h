@@ -28,7 +28,8 @@ typedef struct c_blanks {
 /** A loop that is being written. */
 typedef struct c_loop {
   const node *range;
-  bool keeps; /* iterations store to the same places of an array in memory */
+  bool keeps;    /* iterations store to the same places of an array in memory */
+  uint32_t held; /* registers that an iteration changes */
 } c_loop;
 
 typedef struct c_writer {

@@ -676,15 +676,18 @@ TEST(test_vector_constants) {
 
 /* Loops and registers. */
 
-/** out[row, column] = Σ a[row, k]·b[k, column] for a tile of `rows` × 2 vectors. */
-static void matmul_tile(test *t, dtype type, unsigned lanes, int64_t rows, int64_t depth) {
+/** out[i, row, column] = Σ a[row, k]·b[k, column] for `times` tiles of `rows` × 2 vectors. */
+static void matmul_tiles(test *t, dtype type, unsigned lanes, int64_t rows, int64_t depth,
+                         int64_t times) {
   const node *acc[32], *first[32], *sum[32] = {NULL}, *zero = ir_const(t->g, type, 0);
   int64_t columns = 2 * lanes;
   begin(t, arena_printf(t->a, "tile_%s_%u", dtype_name(type), lanes));
-  const node *out = param(t, type, rows * columns), *a = param(t, type, rows * depth),
+  const node *out = param(t, type, times * rows * columns), *a = param(t, type, rows * depth),
              *b = param(t, type, depth * columns), *nil = number(t, 0);
   fill_between(t, a, -9, 9);
   fill_between(t, b, -9, 9);
+  const node *i_range = open_range(t, times), *stored = NULL;
+  const node *tile = op2(t, OP_MUL, i_range, number(t, rows * columns));
   for (int64_t i = 0; i < 2 * rows; i++) {
     acc[i] = alloc(t, type, lanes, 1, 0);
     first[i] = store(t, acc[i], nil, splat(t, lanes, zero));
@@ -704,11 +707,17 @@ static void matmul_tile(test *t, dtype type, unsigned lanes, int64_t rows, int64
   end_range(t, k, sum[0]);
   for (int64_t i = 0; i < 2 * rows; i++) {
     const node *v = load(t, after(t, acc[i], sum[i]), lanes, nil);
-    store(t, out, number(t, i * lanes), v);
+    stored = store(t, out, op2(t, OP_ADD, tile, number(t, i * lanes)), v);
   }
+  end_range(t, i_range, stored);
+}
+
+static void matmul_tile(test *t, dtype type, unsigned lanes, int64_t rows, int64_t depth) {
+  matmul_tiles(t, type, lanes, rows, depth, 1);
 }
 
 TEST(test_accumulators) {
+  matmul_tiles(t, DT_F32, 4, 6, 33, 3);
   matmul_tile(t, DT_F32, 8, 6, 33);
   matmul_tile(t, DT_F32, 16, 14, 5);
   matmul_tile(t, DT_F64, 4, 3, 7);
@@ -747,6 +756,15 @@ static size_t count(const char *text, const char *what) {
   return n;
 }
 
+/** How often the text of a kernel has something. */
+static size_t times_in_text(test *t, const char *what) {
+  str text = str_new(t->a);
+  render(t, t->k, "k", &text);
+  const char *body = strstr(str_text(&text), "static void k_body");
+  assert_non_null(body);
+  return count(body, what);
+}
+
 #ifdef __x86_64__
 /* The tile's loop is vectors in registers: an FMA for each accumulator, none lane by lane, and no
    accumulator in memory. */
@@ -770,6 +788,16 @@ TEST(test_assembly_of_the_tile) {
   }
 }
 #endif
+
+/* What is read after a tile's loop is read after it, where that is inside of another one: else it
+   takes registers from the sums. */
+TEST(test_text_of_tiles) {
+  static const char after[] = "    }\n    __asm__ volatile(\"\" ::: \"memory\");\n";
+  matmul_tiles(t, DT_F32, 8, 4, 16, 3);
+  assert_int_equal(times_in_text(t, after), 1);
+  matmul_tiles(t, DT_F32, 8, 3, 16, 3);
+  assert_int_equal(times_in_text(t, after), 0);
+}
 
 /* Both states step from the old values: the loads may not slide behind the stores. */
 TEST(test_states_step_at_once) {
@@ -834,15 +862,6 @@ TEST(test_streams) {
     for (size_t k = 0; k < sizeof shifts / sizeof *shifts; k++)
       for (unsigned lanes = 4; lanes <= 64; lanes *= 2) stream(t, some[i], lanes, shifts[k]);
   check(t);
-}
-
-/** How often the text of a kernel has something. */
-static size_t times_in_text(test *t, const char *what) {
-  str text = str_new(t->a);
-  render(t, t->k, "k", &text);
-  const char *body = strstr(str_text(&text), "static void k_body");
-  assert_non_null(body);
-  return count(body, what);
 }
 
 TEST(test_text_of_streams) {
@@ -1259,6 +1278,7 @@ int main(void) {
 #ifdef __x86_64__
     cmocka_unit_test(test_assembly_of_the_tile),
 #endif
+    cmocka_unit_test(test_text_of_tiles),
     cmocka_unit_test(test_states_step_at_once),
     cmocka_unit_test(test_register_elements),
     cmocka_unit_test(test_streams),
