@@ -61,7 +61,9 @@ static void close_loop(c_writer *w) {
   w->puts_away = false;
   begin(w);
   str_add(&w->body, "}\n");
-  if (loop.held >= MANY_HELD && w->open.n && w->d->barrier) keep_in_memory(w);
+  if (loop.held < MANY_HELD) return;
+  w->many_sums = true;
+  if (w->open.n && w->d->barrier) keep_in_memory(w);
 }
 
 /** Registers: a variable for each element that is ever read. */
@@ -201,9 +203,10 @@ static void write_function(c_writer *w, const char *entry, str *out) {
   str params = str_new(w->arena), arguments = str_new(w->arena);
   list_arguments(w, &params, &arguments);
   c_blanks b = {.a = entry};
-  str_addf(out, "%s(%s) {\n%s}\n\n", c_fill(w, w->d->function, &b),
+  const char *how = w->many_sums ? w->d->many_sums : "";
+  str_addf(out, "%s%s(%s) {\n%s}\n\n", how, c_fill(w, w->d->function, &b),
            params.n ? str_text(&params) : "void", str_text(&w->body));
-  str_addf(out, "%s(%s);\n}\n", c_fill(w, w->d->entry, &b), str_text(&arguments));
+  str_addf(out, "%s%s(%s);\n}\n", how, c_fill(w, w->d->entry, &b), str_text(&arguments));
 }
 
 void render_c(const node *linear, const tn_program_spec *spec, const c_dialect *d, str *out) {

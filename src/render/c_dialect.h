@@ -88,6 +88,7 @@ struct c_dialect {
   const char *param[2];    /* declares the parameter $a of type $o: [1] if it is written to */
   const char *value;       /* declares the runtime value $a */
   const char *entry;       /* begins the entry of kernel $a, and the call of its function there */
+  const char *many_sums;   /* begins both of a kernel with a loop of many sums */
   const char *argument[2]; /* the $n-th [0] buffer, [1] runtime value, in that call */
   const char *barrier;     /* a statement before which all stores are done; NULL: there is none */
   const char *scratch_param;

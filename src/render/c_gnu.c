@@ -185,34 +185,45 @@ const c_dialect c_gnu = {
     .native = native,
     .natives = sizeof native / sizeof *native,
     .partial = {OP_SHL, OP_SHR, OP_CAST, OP_LIMIT},
-    .prelude = "typedef __INT8_TYPE__ int8_t;\n"
-               "typedef __INT16_TYPE__ int16_t;\n"
-               "typedef __INT32_TYPE__ int32_t;\n"
-               "typedef __INT64_TYPE__ int64_t;\n"
-               "typedef __UINT8_TYPE__ uint8_t;\n"
-               "typedef __UINT16_TYPE__ uint16_t;\n"
-               "typedef __UINT32_TYPE__ uint32_t;\n"
-               "typedef __UINT64_TYPE__ uint64_t;\n"
-               "\n"
-               "/* Elements in memory: a model's weights lie anywhere in its file. */\n"
-               "#define AT(type) typedef type type##_at __attribute__((aligned(1), may_alias))\n"
-               "AT(float); AT(double);\n"
-               "AT(int8_t); AT(int16_t); AT(int32_t); AT(int64_t);\n"
-               "AT(uint8_t); AT(uint16_t); AT(uint32_t); AT(uint64_t);\n"
-               "\n"
-               "/* Helper functions are inlined, so no vector is ever passed. */\n"
-               "#pragma GCC diagnostic ignored \"-Wpsabi\"\n"
-               "\n"
-               "/* clang 14 takes -0.0 and 0.0 for one constant in `0.0 < x ? -0.0 : x`; so it is "
-               "told of\n"
-               "   none. */\n"
-               "#ifdef __clang__\n"
-               "#define MINUS_ZERO(type) __extension__({ volatile type z = -(type)0; z; })\n"
-               "#define LANES(n) _Pragma(\"clang loop unroll(full)\") for (int i = 0; i < n; i++)\n"
-               "#else\n"
-               "#define MINUS_ZERO(type) (-(type)0)\n"
-               "#define LANES(n) for (int i = 0; i < n; i++)\n"
-               "#endif\n",
+    .prelude =
+        "typedef __INT8_TYPE__ int8_t;\n"
+        "typedef __INT16_TYPE__ int16_t;\n"
+        "typedef __INT32_TYPE__ int32_t;\n"
+        "typedef __INT64_TYPE__ int64_t;\n"
+        "typedef __UINT8_TYPE__ uint8_t;\n"
+        "typedef __UINT16_TYPE__ uint16_t;\n"
+        "typedef __UINT32_TYPE__ uint32_t;\n"
+        "typedef __UINT64_TYPE__ uint64_t;\n"
+        "\n"
+        "/* Elements in memory: a model's weights lie anywhere in its file. */\n"
+        "#define AT(type) typedef type type##_at __attribute__((aligned(1), may_alias))\n"
+        "AT(float); AT(double);\n"
+        "AT(int8_t); AT(int16_t); AT(int32_t); AT(int64_t);\n"
+        "AT(uint8_t); AT(uint16_t); AT(uint32_t); AT(uint64_t);\n"
+        "\n"
+        "/* Helper functions are inlined, so no vector is ever passed. */\n"
+        "#pragma GCC diagnostic ignored \"-Wpsabi\"\n"
+        "\n"
+        "/* gcc would load constants before all loops and keep them in registers, for which it "
+        "spills\n"
+        "   sums; before 12 it would forget other options here. */\n"
+        "#if !defined __clang__ && __GNUC__ >= 12\n"
+        "#define MANY_SUMS __attribute__((optimize(\"no-gcse\", "
+        "\"no-move-loop-invariants\")))\n"
+        "#else\n"
+        "#define MANY_SUMS\n"
+        "#endif\n"
+        "\n"
+        "/* clang 14 takes -0.0 and 0.0 for one constant in `0.0 < x ? -0.0 : x`; so it is "
+        "told of\n"
+        "   none. */\n"
+        "#ifdef __clang__\n"
+        "#define MINUS_ZERO(type) __extension__({ volatile type z = -(type)0; z; })\n"
+        "#define LANES(n) _Pragma(\"clang loop unroll(full)\") for (int i = 0; i < n; i++)\n"
+        "#else\n"
+        "#define MINUS_ZERO(type) (-(type)0)\n"
+        "#define LANES(n) for (int i = 0; i < n; i++)\n"
+        "#endif\n",
     .minus_zero = "MINUS_ZERO($t)",
     .vector_type = "typedef $o $t __attribute__((vector_size($n)));\n"
                    "typedef $o $x __attribute__((vector_size($n), aligned(1), may_alias));\n",
@@ -245,6 +256,7 @@ const c_dialect c_gnu = {
              "  (void)bufs, (void)vals;\n"
              "  $a_body",
     .argument = {"bufs[$n]", "vals[$n]"},
+    .many_sums = "MANY_SUMS ",
     .barrier = "__asm__ volatile(\"\" ::: \"memory\")",
     .scratch_param = "char *restrict scratch",
     .scratch_argument = {"bufs[$a]", "(char *)bufs[$a] + vals[$b] * $n"},

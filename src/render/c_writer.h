@@ -42,6 +42,7 @@ typedef struct c_writer {
   str head, body;          /* declarations; the function's statements */
   VEC(c_loop) open;        /* loops, the innermost last */
   bool streams;            /* something is stored past the caches */
+  bool many_sums;          /* a loop changes many registers */
   bool puts_away;          /* something is in memory for the time of the loop that comes next */
   uint32_t values, loops, registers, scratches;
   scratch_plan scratch;

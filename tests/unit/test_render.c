@@ -789,14 +789,18 @@ TEST(test_assembly_of_the_tile) {
 }
 #endif
 
-/* What is read after a tile's loop is read after it, where that is inside of another one: else it
-   takes registers from the sums. */
+/* What is read after a tile's loop is read after it, where that is inside of another one, and so are
+   constants: else they take registers from the sums. */
 TEST(test_text_of_tiles) {
   static const char after[] = "    }\n    __asm__ volatile(\"\" ::: \"memory\");\n";
   matmul_tiles(t, DT_F32, 8, 4, 16, 3);
   assert_int_equal(times_in_text(t, after), 1);
+  assert_non_null(strstr(source_of(t), "\nMANY_SUMS static void k0_tile_f32_8_body("));
+  assert_non_null(strstr(source_of(t), "\nMANY_SUMS void k0_tile_f32_8("));
+  t->kernels.n = 0;
   matmul_tiles(t, DT_F32, 8, 3, 16, 3);
   assert_int_equal(times_in_text(t, after), 0);
+  assert_null(strstr(source_of(t), "MANY_SUMS static"));
 }
 
 /* Both states step from the old values: the loads may not slide behind the stores. */
