@@ -1,4 +1,7 @@
 #include "codegen/choice.h"
+#include "ir/address.h"
+#include "ir/weigh.h"
+#include "schedule/hardware.h"
 
 node_list choice_binders(const choice *c) {
   arena *a = ir_arena(c->laws.g);
@@ -40,4 +43,29 @@ bool choice_part(choice *c, const node *range, int64_t factor, const node **whol
   const node *parts = law_partition(&c->laws, c->sink, range, end, whole, rest);
   if (parts) c->sink = parts;
   return parts;
+}
+
+/** Bytes of the PARAMs that a nest reads at consecutive addresses along a range. */
+static double streamed_bytes(ir *g, const node_list *nest, const node *range) {
+  double bytes = 0;
+  map seen = {0};
+  for (size_t i = 0; i < nest->n; i++) {
+    const node *n = nest->at[i], *from = n->op == OP_INDEX ? n->src[0] : NULL;
+    if (!from || from->op != OP_PARAM || map_has(&seen, from)) continue;
+    if (!node_is_free_in(range, n) || !weigh_reads_streamed(g, range, n)) continue;
+    map_set(ir_arena(g), &seen, from, (void *)from);
+    bytes += (double)address_size(g, from->rank, from->dims)->lo *
+             (double)dtype_bytes((dtype)from->dtype);
+  }
+  return bytes;
+}
+
+bool choice_waits_for_memory(const choice *c, const node_list *nest, const node *range) {
+  double bytes = streamed_bytes(c->laws.g, nest, range), work = 0;
+  if (bytes <= hardware_last_caches(&c->target->hardware)) return false;
+  for (size_t i = 0; i < nest->n; i++) {
+    op o = (op)nest->at[i]->op;
+    work += weigh_node(nest->at[i]) * (op_is_elementwise(o) ? op_cost(o) : o == OP_FOLD);
+  }
+  return work <= bytes;
 }

@@ -24,6 +24,9 @@ void choose_flat(choice *c);
 /** blocks.c: arrays for several indices at once, where reductions share operands. */
 void choose_blocks(choice *c);
 
+/** pages.c: a few pages by turns, where a nest waits for memory. */
+void choose_pages(choice *c);
+
 /** vectors.c: a range of each nest in vectors, where that leaves less to do. */
 void choose_vectors(choice *c);
 
@@ -70,6 +73,10 @@ bool choice_is_out(const choice *c, const node *stage);
 
 /** Binders of the kernel, outer ones first. */
 node_list choice_binders(const choice *c);
+
+/** Whether memory sets the pace of a nest in vectors along a range: no cache holds what it reads,
+    and it does no more with that than an operation a byte. */
+bool choice_waits_for_memory(const choice *c, const node_list *nest, const node *range);
 
 /** Puts the loops of a stage that something depends on outside of the others. */
 void choice_put_outside(choice *c, const node *stage, const node *what);

@@ -20,6 +20,7 @@ static const node *chosen(ir *g, const node *sink, const codegen_options *o) {
   choose_flat(&c);
   choose_blocks(&c);
   choose_squares(&c);
+  choose_pages(&c);
   choose_vectors(&c);
   if (o->math & MATH_SUM) c.sink = codegen_sums(&c.laws, c.sink);
   choose_tiles(&c);

@@ -87,38 +87,11 @@ static bool may_be_lanes(weighing *w, const node *binder, const node *range, int
          range_extent(range)->hi >= WEIGH_LANES_WANTED * lanes;
 }
 
-/** Bytes of the PARAMs that a nest reads at consecutive addresses along a range. */
-static double streamed_bytes(ir *g, const node_list *nest, const node *range) {
-  double bytes = 0;
-  map seen = {0};
-  for (size_t i = 0; i < nest->n; i++) {
-    const node *n = nest->at[i], *from = n->op == OP_INDEX ? n->src[0] : NULL;
-    if (!from || from->op != OP_PARAM || map_has(&seen, from)) continue;
-    if (!node_is_free_in(range, n) || !weigh_reads_streamed(g, range, n)) continue;
-    map_set(ir_arena(g), &seen, from, (void *)from);
-    bytes += (double)address_size(g, from->rank, from->dims)->lo *
-             (double)dtype_bytes((dtype)from->dtype);
-  }
-  return bytes;
-}
-
-/** Whether memory sets the pace of a nest in vectors along a range: no cache holds what it reads,
-    and it does no more with that than an operation a byte. */
-static bool waits_for_memory(const choice *c, const node_list *nest, const node *range) {
-  double bytes = streamed_bytes(c->laws.g, nest, range), work = 0;
-  if (bytes <= hardware_last_caches(&c->target->hardware)) return false;
-  for (size_t i = 0; i < nest->n; i++) {
-    op o = (op)nest->at[i]->op;
-    work += weigh_node(nest->at[i]) * (op_is_elementwise(o) ? op_cost(o) : o == OP_FOLD);
-  }
-  return work <= bytes;
-}
-
 /** Bytes of a nest's vectors along a range. Vectors of whole lines make a processor run ahead, in
     several streams at once, of what it fetches from memory by itself: that is slower. */
 static size_t bytes_of_vectors(const choice *c, const node_list *nest, const node *range) {
   size_t most = c->target->vector_bytes, half = hardware_known(&c->target->hardware).line_bytes / 2;
-  return most > half && waits_for_memory(c, nest, range) ? half : most;
+  return most > half && choice_waits_for_memory(c, nest, range) ? half : most;
 }
 
 static int64_t lanes_of(const choice *c, const node *binder, const node_list *nest,
