@@ -15,6 +15,9 @@
 /* What a tile must save, times, to be worth its code twice where a size varies. */
 static const double VARYING = 1.5;
 
+/* What the first cache keeps of something that is read again, beside all else that is. */
+static const double KEPT_OF_FIRST = 0.75;
+
 enum {
   AXES = 2,        /* ranges that a tile is cut from */
   MOST_CUT = 32,   /* indices of one range in a tile */
@@ -23,6 +26,7 @@ enum {
   AT_ONCE = 2,     /* additions, and loads, that start in a cycle */
   BESIDE = 16,     /* operations beside what takes longer that cost as much as one of these */
   LOOP_COST = 1,   /* cycles an iteration, besides */
+  JOINT = 4,       /* the power in which the times of what waits for each other are added */
   MOST_CODE = 512, /* instructions of the innermost loop */
   GATES = 4,       /* conditions on indices that are computed in the time of one operation */
   FROM_SECOND = 1,
@@ -164,7 +168,7 @@ static double loads_from(const plan *p, const operation *o, const int64_t cut[],
   double bytes = o->bytes * times / o->copies, alike = o->alike * o->element;
   double line = (double)p->hardware.line_bytes, second = (double)p->hardware.l2_bytes / 2;
   bool crowded = is_crowded(p, o, cut);
-  if (bytes <= (double)p->hardware.l1_bytes && !crowded) return 1;
+  if (bytes <= KEPT_OF_FIRST * (double)p->hardware.l1_bytes && !crowded) return 1;
   for (size_t k = 0; k < AXES; k++) alike *= o->next[k] ? (double)cut[k] : 1;
   double lines = crowded ? 1 : o->element / (alike > line ? line : alike);
   return 1 + (bytes <= second ? FROM_SECOND : FROM_THIRD) * lines;
@@ -240,6 +244,10 @@ static bool make_plan(plan *p) {
 
 /* How much it costs. */
 
+/** Cycles that two things take beside each other: where both take about as long, each now and then
+    waits for the other. */
+static double longer(double a, double b) { return pow(pow(a, JOINT) + pow(b, JOINT), 1.0 / JOINT); }
+
 /** Cycles of an iteration of an innermost loop for a tile of these cuts; < 0: it has too many
     instructions, or registers. */
 static double cycles_of(const plan *p, const inner_loop *l, const int64_t cut[], double registers) {
@@ -259,7 +267,7 @@ static double cycles_of(const plan *p, const inner_loop *l, const int64_t cut[],
   held += l->states * all;
   if (held > registers || loads + work > MOST_CODE) return -1;
   double most = (loads > work ? loads + work / BESIDE : work + loads / BESIDE) / AT_ONCE;
-  return (most > LATENCY ? most : LATENCY) + LOOP_COST;
+  return longer(most, LATENCY) + LOOP_COST;
 }
 
 /** Cycles for a tile of these cuts; < 0: it cannot be. What a loop made waits in memory while
