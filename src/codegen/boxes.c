@@ -111,7 +111,7 @@ static bool make_box(choice *c, const node *stage, const node *what) {
   const node *made = law_data(&c->laws, c->sink, what, b.inner, b.n, lanes_of(b.what), &element);
   if (!made) return false;
   c->sink = made;
-  choice_put_outside(c, law_binder(&c->laws, made, stage_range(stage)[0]), element->src[0]);
+  choice_put_outside(c, law_binder(&c->laws, made, stage_range(stage)[0]), element->src[0], 0);
   copy_in_vectors(c, element->src[0], what);
   return true;
 }

@@ -19,10 +19,10 @@ bool choice_is_full(choice *c) {
 
 bool choice_is_out(const choice *c, const node *stage) { return law_out(c->sink, stage) != NULL; }
 
-void choice_put_outside(choice *c, const node *stage, const node *what) {
-  size_t n = stage_ranges(stage), at = 0;
+void choice_put_outside(choice *c, const node *stage, const node *what, size_t kept) {
+  size_t n = stage_ranges(stage), at = kept;
   const node *const *ranges = stage_range(stage);
-  for (size_t i = 0; i < n; i++) {
+  for (size_t i = kept; i < n; i++) {
     if (range_kind_of(ranges[i]) != KIND_LOOP || !node_is_free_in(ranges[i], what)) continue;
     const node *made = law_order(&c->laws, c->sink, ranges[i], at);
     if (!made) return;

@@ -78,8 +78,9 @@ node_list choice_binders(const choice *c);
     and it does no more with that than an operation a byte. */
 bool choice_waits_for_memory(const choice *c, const node_list *nest, const node *range);
 
-/** Puts the loops of a stage that something depends on outside of the others. */
-void choice_put_outside(choice *c, const node *stage, const node *what);
+/** Puts the loops of a stage that something depends on outside of the others, but not of the ranges
+    before position `kept`. */
+void choice_put_outside(choice *c, const node *stage, const node *what, size_t kept);
 
 /** Makes parts of a range where a factor divides it: the part that it does, whose extent is a
     multiple, and the rest (NULL: none). False: it cannot be shown to be one, or a part is empty. */

@@ -53,22 +53,68 @@ double choice_bytes_beside(const choice *c, const node *stage) {
   return bytes;
 }
 
-/** How often the stage's loops read the same. */
-static double reuse_of(const node *stage, const node *index) {
+/** Whether a STAGE's arrays are copies of what lies elsewhere, as boxes and panels are. */
+static bool is_copy(const node *stage) {
+  for (size_t i = 0; i < stage_values(stage); i++) {
+    const node *v = stage_value(stage, i);
+    if (v->op == OP_WHERE) v = v->src[1];
+    if (v->op != OP_INDEX || v->src[0]->op != OP_PARAM) return false;
+  }
+  return true;
+}
+
+/** How many of a stage's ranges there are up to the last loop that arrays of its nest are built
+    for: what came to stand between these would build some of them again. Copies may be, for what
+    else is read at scattered addresses. */
+static size_t kept_ranges(ir *g, const node *stage, const node *index) {
+  node_list nest = weigh_nest(ir_arena(g), stage);
+  bool scattered = !weigh_reads_streamed(g, weigh_vector(stage), index);
+  size_t kept = 0;
+  for (size_t i = 0; i < nest.n; i++) {
+    const node *n = nest.at[i];
+    if (n->op != OP_STAGE || (scattered && is_copy(n))) continue;
+    for (size_t k = kept; k < stage_ranges(stage); k++)
+      if (is_loop_of(stage, stage_range(stage)[k]) && node_is_free_in(stage_range(stage)[k], n))
+        kept = k + 1;
+  }
+  return kept;
+}
+
+/** How often a stage's loops, those with positions from `first` to `end`, read the same. */
+static double reuse_in(const node *stage, const node *index, size_t first, size_t end) {
   double times = 1;
-  for (size_t i = 0; i < stage_ranges(stage); i++) {
+  for (size_t i = first; i < end; i++) {
     const node *r = stage_range(stage)[i];
     if (range_kind_of(r) == KIND_LOOP && !node_is_free_in(r, index)) times *= weigh_indices(r);
   }
   return times;
 }
 
+/** How often what a panel is made for is read in the loops inside of those that are kept. */
+static double reuse_of(ir *g, const node *stage, const node *index) {
+  return reuse_in(stage, index, kept_ranges(g, stage, index), stage_ranges(stage));
+}
+
 /** How often a nest runs for each time that what an index reads changes around it. */
-static double runs_alike(const node *stage, const node *index) {
+static double runs_around(const node *stage, const node *index) {
   double times = 1;
   for (uint32_t i = 0; i < stage->free->n; i++)
     if (!node_is_free_in(stage->free->at[i], index)) times *= weigh_indices(stage->free->at[i]);
   return times;
+}
+
+/** The same, of what is inside of the loops that are kept. */
+static double runs_alike(ir *g, const node *stage, const node *index) {
+  return runs_around(stage, index) * reuse_in(stage, index, 0, kept_ranges(g, stage, index));
+}
+
+/** The first of a stage's ranges outside of which panels that are made once are: what they do not
+    depend on is around the stage, or the loop before. */
+static size_t first_of_once(const node *stage, const node *index) {
+  size_t first = 0;
+  if (runs_around(stage, index) >= REUSED) return 0;
+  while (first < stage_ranges(stage) && node_is_free_in(stage_range(stage)[first], index)) first++;
+  return first;
 }
 
 /** Bytes that all panels may have, and the arrays beside them: they are to stay in the second
@@ -89,19 +135,19 @@ static const node *panel_for(const choice *c, const node *stage, const node *ind
   return weigh_bytes(element->src[0]) <= most_of_all(c) ? element : NULL;
 }
 
-/** Bytes of the panels for all of a stage's loops. */
+/** Bytes of the panels that are made once for a stage's loops. */
 static double bytes_of_all(const node *stage, const node *index, const node *panel) {
   double bytes = weigh_bytes(panel);
-  for (size_t i = 0; i < stage_ranges(stage); i++)
+  for (size_t i = first_of_once(stage, index); i < stage_ranges(stage); i++)
     if (node_is_free_in(stage_range(stage)[i], index) && is_loop_of(stage, stage_range(stage)[i]))
       bytes *= weigh_indices(stage_range(stage)[i]);
   return bytes;
 }
 
-/** Whether the panels of all loops are to be made at once, outside of what the stage is inside of
-    and they do not depend on. */
+/** Whether the panels of all loops are to be made at once, outside of what they are inside of, or
+    arrays are built in, and they do not depend on. */
 static bool is_made_once(const choice *c, const node *stage, const node *index, const node *panel) {
-  return runs_alike(stage, index) >= REUSED &&
+  return runs_alike(c->laws.g, stage, index) >= REUSED &&
          choice_bytes_beside(c, stage) + bytes_of_all(stage, index, panel) <= most_of_all(c);
 }
 
@@ -192,30 +238,18 @@ static bool is_swept(const choice *c, const node *stage, const node *index) {
   return bytes > KEPT * (double)hardware_known(&c->target->hardware).l2_bytes;
 }
 
-/** Whether arrays in a nest are built in loops that would come to stand inside of a panel's. */
-static bool builds_again(ir *g, const node *stage, const node *index) {
-  node_list nest = weigh_nest(ir_arena(g), stage);
-  for (size_t i = 0; i < nest.n; i++)
-    for (size_t k = 0; k < stage_ranges(stage) && nest.at[i]->op == OP_STAGE; k++)
-      if (node_is_free_in(stage_range(stage)[k], nest.at[i]) &&
-          !node_is_free_in(stage_range(stage)[k], index))
-        return true;
-  return false;
-}
-
 /** Whether what a nest's lanes read is scattered, or far away when it is read again. */
 static bool is_scattered_or_far(const choice *c, const node *stage, const node *index) {
   const node *lanes = weigh_vector(stage);
   if (!lanes || index->src[0]->op != OP_PARAM || !node_is_free_in(lanes, index)) return false;
   if (!weigh_reads_streamed(c->laws.g, lanes, index)) return true;
-  return (is_far(c, stage, index) || is_swept(c, stage, index) || is_crowded(c, stage, index)) &&
-         !builds_again(c->laws.g, stage, index);
+  return is_far(c, stage, index) || is_swept(c, stage, index) || is_crowded(c, stage, index);
 }
 
 /** Times that it is read, in those that are worth copying it. */
 static double worth_of(const choice *c, const node *stage, const node *index, double cut) {
   bool streamed = weigh_reads_streamed(c->laws.g, weigh_vector(stage), index);
-  return reuse_of(stage, index) / cut / (REUSED * (streamed ? WORTH_COPYING : 1));
+  return reuse_of(c->laws.g, stage, index) / cut / (REUSED * (streamed ? WORTH_COPYING : 1));
 }
 
 bool choice_is_panel(const choice *c, const node *stage, const node *index, double cut) {
@@ -223,14 +257,14 @@ bool choice_is_panel(const choice *c, const node *stage, const node *index, doub
   const node *element = panel_for(c, stage, index);
   if (!element) return false;
   double worth = worth_of(c, stage, index, cut);
-  if (is_made_once(c, stage, index, element->src[0])) worth *= runs_alike(stage, index);
+  if (is_made_once(c, stage, index, element->src[0])) worth *= runs_alike(c->laws.g, stage, index);
   return worth >= 1;
 }
 
-/** Builds a panel of a stage's loops for all their indices at once. */
-static void make_once(choice *c, const node *lanes, const node *panel) {
+/** Builds a panel of a stage's loops for all indices at once of those from a position on. */
+static void make_once(choice *c, const node *lanes, const node *panel, size_t first) {
   const node *stage = law_binder(&c->laws, c->sink, lanes), *own, *before = c->sink;
-  for (size_t i = stage_ranges(stage); i-- > 0;) {
+  for (size_t i = stage_ranges(stage); i-- > first;) {
     const node *r = stage_range(stage)[i];
     if (!node_is_free_in(r, panel)) continue;
     const node *made = law_hoist(&c->laws, c->sink, panel, r, &own);
@@ -258,11 +292,11 @@ static int64_t panels_at_once(const choice *c, const node *stage, const node *ra
 
 /** Makes the panels of some indices of a nest's innermost loop along which there are several at
     once, and these the innermost loop of all. */
-static void take_turns(choice *c, const node *lanes, const node *panel) {
+static void take_turns(choice *c, const node *lanes, const node *panel, size_t kept) {
   laws *l = &c->laws;
   const node *stage = law_binder(l, c->sink, lanes), *range = NULL, *blocks, *turns, *own;
   size_t last = 0, n = stage_ranges(stage);
-  for (size_t i = 0; i < n && range_kind_of(stage_range(stage)[i]) == KIND_LOOP; i++) {
+  for (size_t i = kept; i < n && range_kind_of(stage_range(stage)[i]) == KIND_LOOP; i++) {
     if (node_is_free_in(stage_range(stage)[i], panel)) range = stage_range(stage)[i];
     last = i;
   }
@@ -285,14 +319,15 @@ static bool make_panel(choice *c, const node *stage, const node *index) {
   if (choice_bytes_beside(c, stage) + bytes > most_of_all(c)) return false;
   const node *inner[MOST_INNER];
   size_t n = inner_ranges(stage, index, inner, MOST_INNER);
+  size_t kept = kept_ranges(c->laws.g, stage, index), first = first_of_once(stage, index);
   const node *made = law_data(&c->laws, c->sink, index, inner, n, lanes, &element);
   if (!made) return false;
   c->sink = made;
-  choice_put_outside(c, law_binder(&c->laws, c->sink, lanes), index);
+  choice_put_outside(c, law_binder(&c->laws, c->sink, lanes), index, kept);
   if (once)
-    make_once(c, lanes, element->src[0]);
+    make_once(c, lanes, element->src[0], first);
   else
-    take_turns(c, lanes, element->src[0]);
+    take_turns(c, lanes, element->src[0], kept);
   return true;
 }
 
@@ -324,7 +359,8 @@ void choose_panels(choice *c) {
       const node *index = operand_of(c, b, &refused);
       if (!index) break;
       bool made = make_panel(c, b, index);
-      if (!made && is_to_stay(c, b, index)) choice_put_outside(c, b, index);
+      if (!made && is_to_stay(c, b, index))
+        choice_put_outside(c, b, index, kept_ranges(c->laws.g, b, index));
       if (!made) map_set(ir_arena(c->laws.g), &refused, index, (void *)index);
     }
   }
