@@ -13,10 +13,13 @@
 typedef VEC(const node *) block; /* instructions; an END stands for its whole loop */
 
 typedef struct place {
-  size_t depth; /* 1 for the outermost loops */
+  size_t depth;         /* 1 for the outermost loops */
+  struct place *around; /* NULL: this is the top */
   bool has_loops;
   block items;
 } place;
+
+typedef VEC(const place *) place_list;
 
 /** Where a node is used. */
 typedef struct uses {
@@ -30,7 +33,7 @@ typedef struct lineariser {
   map within; /* effect → the RANGE of the END that lists it */
   map uses;   /* node → uses */
   map late;   /* nodes that wait → the place that they wait for */
-  map stored; /* PARAMs that are stored to */
+  map stored; /* PARAM, ALLOC → the places where it is stored to */
   place top;
   node_list out;
 } lineariser;
@@ -62,7 +65,9 @@ static void find_depths(lineariser *l, const node_list *order) {
     if (end->op != OP_END) continue;
     place *around = home(l, end);
     around->has_loops = true;
-    place_of(l, end->src[0])->depth = around->depth + 1;
+    place *own = place_of(l, end->src[0]);
+    own->depth = around->depth + 1;
+    own->around = around;
     for (uint32_t k = 1; k < end->n_src; k++)
       map_set(l->a, &l->within, end->src[k], (void *)end->src[0]);
   }
@@ -82,10 +87,39 @@ static bool is_listed(const node *n) {
   }
 }
 
-/** A load of what stays as it is, or a copy of it in lanes: it can be made anywhere. */
-static bool may_wait(lineariser *l, const node *n) {
-  if (n->op == OP_LOAD) return n->src[0]->op == OP_PARAM && !map_has(&l->stored, n->src[0]);
-  return n->op == OP_SPLAT;
+/** What is in memory that a load or store is of. */
+static const node *storage_of(const node *access) {
+  const node *n = access->src[0];
+  while (n->op == OP_AFTER) n = n->src[0];
+  return n;
+}
+
+static void note_store(lineariser *l, const node *store) {
+  place_list *places = map_get(&l->stored, storage_of(store));
+  if (!places)
+    map_set(l->a, &l->stored, storage_of(store), places = arena_calloc(l->a, 1, sizeof *places));
+  vec_push(l->a, places, home(l, store));
+}
+
+/** Whether something is stored to in a loop, or in those inside of it. */
+static bool is_stored_in(lineariser *l, const node *storage, const place *loop) {
+  const place_list *places = map_get(&l->stored, storage);
+  for (size_t i = 0; places && i < places->n; i++)
+    for (const place *p = places->at[i]; p; p = p->around)
+      if (p == loop) return true;
+  return false;
+}
+
+static bool is_in_memory(const node *storage) {
+  return storage->op == OP_PARAM || (storage->op == OP_ALLOC && storage->ints[1]);
+}
+
+/** A load of what stays as it is in a loop, or a copy of it in lanes: it can be made anywhere
+ * there.
+ */
+static bool may_wait(lineariser *l, const node *n, const place *loop) {
+  if (n->op != OP_LOAD) return n->op == OP_SPLAT;
+  return is_in_memory(storage_of(n)) && !is_stored_in(l, storage_of(n), loop);
 }
 
 static void use(lineariser *l, const node *n, place *p) {
@@ -98,14 +132,14 @@ static void use(lineariser *l, const node *n, place *p) {
 /** Users come before what they use. */
 static void find_late(lineariser *l, const node_list *order) {
   for (size_t i = 0; i < order->n; i++)
-    if (order->at[i]->op == OP_STORE && order->at[i]->src[0]->op == OP_PARAM)
-      map_set(l->a, &l->stored, order->at[i]->src[0], NULL);
+    if (order->at[i]->op == OP_STORE) note_store(l, order->at[i]);
   for (size_t i = order->n; i-- > 0;) {
     const node *n = order->at[i];
     place *p = is_listed(n) ? home(l, n) : NULL;
     uses *u = map_get(&l->uses, n);
     bool further = p && u && !u->elsewhere && u->place->depth > p->depth;
-    if (further && u->place->has_loops && may_wait(l, n)) map_set(l->a, &l->late, n, p = u->place);
+    if (further && u->place->has_loops && may_wait(l, n, p))
+      map_set(l->a, &l->late, n, p = u->place);
     for (uint32_t k = 0; k < n->n_src; k++) use(l, n->src[k], p);
   }
 }
