@@ -70,6 +70,7 @@ static void close_loop(c_writer *w) {
 static void declare_registers(c_writer *w, c_storage *s) {
   const char *type = c_form_name(w, c_form_make((dtype)s->root->dtype, s->root->lanes));
   uint32_t number = w->registers++;
+  s->loops = w->open.n;
   for (size_t i = 0; i < s->cells.n; i++) {
     c_cell *c = &s->cells.at[i];
     if (!c->read) continue;
@@ -115,7 +116,7 @@ static void write_store(c_writer *w, const node *n) {
   if (access.gates.n) str_addf(&w->body, "if (%s) ", c_expr_gates(w, &access).text);
   if (c_is_register(access.storage->root)) {
     str_addf(&w->body, "%s = %s;\n", access.cell->name, value.text);
-    if (w->open.n) vec_last(&w->open).held++;
+    if (w->open.n > access.storage->loops) vec_last(&w->open).held++;
     return;
   }
   access.storage->used = true;

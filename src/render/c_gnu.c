@@ -209,7 +209,7 @@ const c_dialect c_gnu = {
         "   sums; before 12 it would forget other options here. */\n"
         "#if !defined __clang__ && __GNUC__ >= 12\n"
         "#define MANY_SUMS __attribute__((optimize(\"no-gcse\", "
-        "\"no-move-loop-invariants\")))\n"
+        "\"no-move-loop-invariants\", \"no-tree-loop-im\")))\n"
         "#else\n"
         "#define MANY_SUMS\n"
         "#endif\n"

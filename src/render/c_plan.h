@@ -34,6 +34,7 @@ typedef struct c_storage {
   const char *name;
   bool written, used; /* by the program; in its text */
   VEC(c_cell) cells;
+  size_t loops; /* registers: those that they are declared inside of */
 } c_storage;
 
 /** What a LOAD or STORE touches. */

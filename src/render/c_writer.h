@@ -29,7 +29,7 @@ typedef struct c_blanks {
 typedef struct c_loop {
   const node *range;
   bool keeps;    /* iterations store to the same places of an array in memory */
-  uint32_t held; /* registers that an iteration changes */
+  uint32_t held; /* registers that iterations have in common and change */
 } c_loop;
 
 typedef struct c_writer {

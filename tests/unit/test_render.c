@@ -789,8 +789,8 @@ TEST(test_assembly_of_the_tile) {
 }
 #endif
 
-/* What is read after a tile's loop is read after it, where that is inside of another one, and so are
-   constants: else they take registers from the sums. */
+/* What is read after a tile's loop is read after it, where that is inside of another one, and so
+   are constants: else they take registers from the sums. */
 TEST(test_text_of_tiles) {
   static const char after[] = "    }\n    __asm__ volatile(\"\" ::: \"memory\");\n";
   matmul_tiles(t, DT_F32, 8, 4, 16, 3);

@@ -51,13 +51,10 @@ static const char *const always[] = {
 /* More of the same: clang takes -fno-unsafe-math-optimizations for a wish for traps. gcc makes no
    vectors: kernels have theirs, and gcc 12.2 adds wrongly where it puts eight sums of i32 as i64
    into lanes of AVX-512, and takes 0.0 - x for -x where x was an integer, unless rounding might be
-   another. What does not change in a loop stands outside of it in a
-   kernel, unless it is to wait until loops further in have had the registers: gcc would take it out
-   of there. And nothing is put into files, not even when the compiler crashes. */
-static const char *const kind_flags[][9] = {
+   another. And nothing is put into files, not even when the compiler crashes. */
+static const char *const kind_flags[][7] = {
     [CC_GCC] = {"-fno-unsafe-math-optimizations", "-fno-single-precision-constant",
-                "-fno-tree-loop-vectorize", "-fno-tree-loop-im", "-fno-move-loop-invariants",
-                "-frounding-math", "-pipe", "-fno-report-bug"},
+                "-fno-tree-loop-vectorize", "-frounding-math", "-pipe", "-fno-report-bug"},
     [CC_CLANG] = {"-fno-approx-func", "-fdenormal-fp-math=ieee", "-fno-crash-diagnostics"},
 };
 
