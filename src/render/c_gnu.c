@@ -55,21 +55,23 @@
 
 #define WHERE_VECTOR [OP_WHERE] = FUNCTION("return ($t)(($a & ($m)$b) + (~$a & ($m)$c));")
 
-/* x86 gives the second operand where they are equal or one is NaN. clang finds that by itself. */
-#define EXTREMUM(o, type, lanes, feature, text)                              \
-  {                                                                          \
-    o, type, lanes, "defined " feature " && !defined __clang__",             \
-        "($t)((($m)($a != $a) & ($m)$a) + (~($m)($a != $a) & ($m)" text "))" \
-  }
+/* x86 gives the second operand where they are equal or one is NaN. Where the first one is, all bits
+   of a comparison, added to whatever came out, are a NaN; with AVX-512, where comparisons give no
+   bits of vectors, it is put there. clang finds that by itself. */
+#define EXTREMUM(o, type, lanes, feature, text) \
+  { o, type, lanes, "defined " feature " && !defined __clang__", text }
 
-#define EXTREMA(o, name)                                                                          \
-  EXTREMUM(o, DT_F32, 16, "__AVX512F__", "__builtin_ia32_" name "ps512_mask($a, $b, $a, -1, 4)"), \
-      EXTREMUM(o, DT_F64, 8, "__AVX512F__",                                                       \
-               "__builtin_ia32_" name "pd512_mask($a, $b, $a, -1, 4)"),                           \
-      EXTREMUM(o, DT_F32, 8, "__AVX__", "__builtin_ia32_" name "ps256($a, $b)"),                  \
-      EXTREMUM(o, DT_F64, 4, "__AVX__", "__builtin_ia32_" name "pd256($a, $b)"),                  \
-      EXTREMUM(o, DT_F32, 4, "__SSE2__", "__builtin_ia32_" name "ps($a, $b)"),                    \
-      EXTREMUM(o, DT_F64, 2, "__SSE2__", "__builtin_ia32_" name "pd($a, $b)")
+#define BLENDED(builtin) \
+  "($t)((($m)($a != $a) & ($m)$a) + (~($m)($a != $a) & ($m)" builtin "($a, $b, $a, -1, 4)))"
+#define WITH_NAN(builtin) "($t)(($m)" builtin "($a, $b) | ($m)($a != $a))"
+
+#define EXTREMA(o, name)                                                                   \
+  EXTREMUM(o, DT_F32, 16, "__AVX512F__", BLENDED("__builtin_ia32_" name "ps512_mask")),    \
+      EXTREMUM(o, DT_F64, 8, "__AVX512F__", BLENDED("__builtin_ia32_" name "pd512_mask")), \
+      EXTREMUM(o, DT_F32, 8, "__AVX__", WITH_NAN("__builtin_ia32_" name "ps256")),         \
+      EXTREMUM(o, DT_F64, 4, "__AVX__", WITH_NAN("__builtin_ia32_" name "pd256")),         \
+      EXTREMUM(o, DT_F32, 4, "__SSE2__", WITH_NAN("__builtin_ia32_" name "ps")),           \
+      EXTREMUM(o, DT_F64, 2, "__SSE2__", WITH_NAN("__builtin_ia32_" name "pd"))
 
 static const c_native native[] = {
     {OP_FMA, DT_F32, 16, "defined __AVX512F__",
