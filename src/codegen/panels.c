@@ -311,6 +311,14 @@ static void take_turns(choice *c, const node *lanes, const node *panel, size_t k
   if (made) c->sink = made;
 }
 
+/** What is gathered for lanes goes element by element: as many of them in a row, without a loop. */
+static void gather_in_rows(choice *c, const node *panel, int64_t lanes) {
+  const node *outer, *inner, *copies, *last = stage_range(panel)[stage_ranges(panel) - 1];
+  const node *made = law_split(&c->laws, c->sink, last, lanes, &outer, &inner);
+  if (made) made = law_kind(&c->laws, made, inner, KIND_UNROLL, &copies);
+  if (made) c->sink = made;
+}
+
 static bool make_panel(choice *c, const node *stage, const node *index) {
   const node *lanes = weigh_vector(stage), *element = panel_for(c, stage, index);
   if (!element) return false;
@@ -320,14 +328,18 @@ static bool make_panel(choice *c, const node *stage, const node *index) {
   const node *inner[MOST_INNER];
   size_t n = inner_ranges(stage, index, inner, MOST_INNER);
   size_t kept = kept_ranges(c->laws.g, stage, index), first = first_of_once(stage, index);
+  bool scattered = !weigh_reads_streamed(c->laws.g, lanes, index);
   const node *made = law_data(&c->laws, c->sink, index, inner, n, lanes, &element);
   if (!made) return false;
   c->sink = made;
+  const node *panel = element->src[0], *row = stage_range(panel)[0];
+  if (scattered && stage_ranges(panel) > 1) gather_in_rows(c, panel, (int64_t)weigh_indices(lanes));
   choice_put_outside(c, law_binder(&c->laws, c->sink, lanes), index, kept);
+  panel = law_binder(&c->laws, c->sink, row);
   if (once)
-    make_once(c, lanes, element->src[0], first);
+    make_once(c, lanes, panel, first);
   else
-    take_turns(c, lanes, element->src[0], kept);
+    take_turns(c, lanes, panel, kept);
   return true;
 }
 
