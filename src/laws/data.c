@@ -35,77 +35,74 @@ static const char *side_of(ir *g, const node *coord, const node *const inner[], 
   return law_depends(inner, n, s->base) ? "its indices are not affine in the ranges" : NULL;
 }
 
-/** The sides that are longer than 1, that along `lanes` last. */
-static size_t order_sides(const side sides[], size_t rank, const node *lanes, size_t order[]) {
-  size_t n = 0;
-  for (int last = 0; last < 2; last++)
-    for (size_t i = 0; i < rank; i++) {
-      bool along = lanes && node_is_free_in(lanes, sides[i].offset);
-      if (sides[i].extent > 1 && along == last) order[n++] = i;
-    }
-  return n;
-}
+/** What is copied, and the array of it. */
+typedef struct box {
+  ir *g;
+  const node *what;         /* with stand-ins for the ranges apart */
+  const node *const *inner; /* ranges that sides lead along */
+  size_t n, rank;
+  side sides[IR_MOST_RANK];
+  const node *stand_ins[IR_MOST_RANK]; /* a range of the array, for each side longer than 1 */
+} box;
+
+/** An axis of the array. */
+typedef struct axis {
+  const node *range; /* along which it is filled */
+  const node *at;    /* which of its elements is read */
+} axis;
 
 /** An index expression with each side's offset replaced by what stands for it; NULL: it leads along
     the inner ranges otherwise than the sides do. */
-static const node *led(ir *g, const node *x, const node *const inner[], size_t n,
-                       const side sides[], const node *const stand_ins[], size_t rank) {
+static const node *led(const box *b, const node *x) {
+  ir *g = b->g;
   side own;
-  if (side_of(g, x, inner, n, &own)) return NULL;
+  if (side_of(g, x, b->inner, b->n, &own)) return NULL;
   if (own.extent == 1) return own.base;
-  for (size_t i = 0; i < rank; i++) {
-    if (sides[i].extent < 2) continue;
-    int64_t each = ix_factor(sides[i].offset, 0);
-    int64_t times = ix_coefficient(own.offset, ix_atom(sides[i].offset, 0)) / each;
-    if (own.offset == ix_scale(g, sides[i].offset, times))
-      return ix_add(g, own.base, ix_scale(g, stand_ins[i], times));
+  for (size_t i = 0; i < b->rank; i++) {
+    const node *offset = b->sides[i].offset;
+    if (b->sides[i].extent < 2) continue;
+    int64_t times = ix_coefficient(own.offset, ix_atom(offset, 0)) / ix_factor(offset, 0);
+    if (own.offset == ix_scale(g, offset, times))
+      return ix_add(g, own.base, ix_scale(g, b->stand_ins[i], times));
   }
   return NULL;
 }
 
 /** What is read, at the elements of the box; NULL: its indices do not allow that. */
-static const node *in_box(ir *g, const node *what, const node *const inner[], size_t n,
-                          const side sides[], const node *const stand_ins[], size_t rank) {
-  arena *a = ir_arena(g);
-  node_list order = topo_sort(a, &what, 1, is_entered, NULL);
+static const node *in_box(const box *b) {
+  arena *a = ir_arena(b->g);
+  node_list order = topo_sort(a, &b->what, 1, is_entered, NULL);
   map with = {0};
   for (size_t i = 0; i < order.n; i++) {
     const node *user = order.at[i];
     for (uint32_t k = 0; k < user->n_src && user->dtype != DT_INDEX; k++) {
       const node *x = user->src[k];
-      if (x->dtype != DT_INDEX || !law_depends(inner, n, x)) continue;
-      const node *made = led(g, x, inner, n, sides, stand_ins, rank);
+      if (x->dtype != DT_INDEX || !law_depends(b->inner, b->n, x)) continue;
+      const node *made = led(b, x);
       if (!made) return NULL;
       map_set(a, &with, x, (void *)made);
     }
   }
-  return subst(g, what, &with);
+  return subst(b->g, b->what, &with);
 }
 
 /** The array of what is read, and the element of it that is. */
-static const node *gathered(ir *g, const node *what, const node *const inner[], size_t n,
-                            const side sides[], size_t all, const size_t order[], size_t rank) {
-  arena *a = ir_arena(g);
-  const node **ranges = arena_alloc(a, rank * sizeof *ranges);
-  const node **extents = arena_alloc(a, rank * sizeof *extents);
-  const node **at = arena_alloc(a, rank * sizeof *at);
-  const node **stand_ins = arena_calloc(a, all, sizeof *stand_ins);
-  for (size_t i = 0; i < rank; i++) {
-    const side *s = &sides[order[i]];
-    extents[i] = ix_const(g, s->extent);
-    stand_ins[order[i]] = ranges[i] = range_make(g, extents[i], KIND_LOOP);
-    at[i] = s->offset;
-  }
-  const node *value = in_box(g, what, inner, n, sides, stand_ins, all);
+static const node *gathered(const box *b, const axis axes[], size_t rank) {
+  const node *value = in_box(b), *ranges[IR_MOST_RANK], *extents[IR_MOST_RANK], *at[IR_MOST_RANK];
   if (!value) return NULL;
-  const node *stage = stage_make(g, &(stage_spec){.n_values = 1,
-                                                  .n_ranges = rank,
-                                                  .values = &value,
-                                                  .ranks = &rank,
-                                                  .coords = ranges,
-                                                  .extents = extents,
-                                                  .ranges = ranges});
-  return index_make(g, (dtype)what->dtype, stage, 0, rank, at);
+  for (size_t i = 0; i < rank; i++) {
+    ranges[i] = axes[i].range;
+    extents[i] = range_extent(axes[i].range);
+    at[i] = axes[i].at;
+  }
+  const node *stage = stage_make(b->g, &(stage_spec){.n_values = 1,
+                                                     .n_ranges = rank,
+                                                     .values = &value,
+                                                     .ranks = &rank,
+                                                     .coords = ranges,
+                                                     .extents = extents,
+                                                     .ranges = ranges});
+  return index_make(b->g, (dtype)b->what->dtype, stage, 0, rank, at);
 }
 
 static bool is_written(const node *sink, const node *param) {
@@ -159,20 +156,85 @@ static bool reads_written(laws *l, const node *sink, const node *what) {
   return false;
 }
 
+/** What a coordinate is but for the terms that are inner ranges. */
+static const node *rest_of(ir *g, const node *coord, const node *const inner[], size_t n) {
+  const node *rest = coord;
+  for (size_t i = 0; i < n; i++)
+    rest = ix_sub(g, rest, ix_scale(g, inner[i], ix_coefficient(coord, inner[i])));
+  return rest;
+}
+
+/** Puts the ranges in which an index is not affine, as where blocks overlap, behind the others: the
+    array has an axis for each. How many others there are. */
+static size_t affine_first(ir *g, const node *index, const node **inner, size_t n) {
+  for (uint32_t i = 1; i < index->n_src; i++)
+    for (size_t k = n; k-- > 0;) {
+      const node *r = inner[k];
+      if (!node_is_free_in(r, rest_of(g, index->src[i], inner, n))) continue;
+      inner[k] = inner[--n];
+      inner[n] = r;
+    }
+  return n;
+}
+
+/** Whether the extent of a range that something depends on depends on another one. */
+static bool bounds_one(const node *range, const node *what) {
+  for (uint32_t i = 0; i < what->free->n; i++)
+    if (node_is_free_in(range, range_extent(what->free->at[i]))) return true;
+  return false;
+}
+
+/** An axis for each range apart, which stands for it in what is read; NULL: fine, else why not. */
+static const char *add_apart(box *b, const node *const apart[], size_t n, axis axes[]) {
+  map with = {0};
+  for (size_t i = 0; i < n; i++) {
+    const node *extent = range_extent(apart[i]);
+    if (!node_is_const(extent) || node_int(extent) < 1)
+      return "the extent of one of the ranges is not a number";
+    if (bounds_one(apart[i], b->what)) return "the extent of a range depends on one of them";
+    axes[i] = (axis){range_make(b->g, extent, KIND_LOOP), apart[i]};
+    map_set(ir_arena(b->g), &with, apart[i], (void *)axes[i].range);
+  }
+  if (n) b->what = subst(b->g, b->what, &with);
+  return NULL;
+}
+
+/** All axes: those of sides that are longer than 1, those apart, and what is along `lanes` last. */
+static size_t order_axes(box *b, const axis apart[], size_t n_apart, const node *lanes,
+                         axis axes[]) {
+  size_t n = 0;
+  for (int last = 0; last < 2; last++) {
+    for (size_t i = 0; i < b->rank; i++) {
+      const side *s = &b->sides[i];
+      bool along = lanes && node_is_free_in(lanes, s->offset);
+      if (s->extent < 2 || along != last) continue;
+      b->stand_ins[i] = range_make(b->g, ix_const(b->g, s->extent), KIND_LOOP);
+      axes[n++] = (axis){b->stand_ins[i], s->offset};
+    }
+    for (size_t i = 0; i < n_apart; i++)
+      if ((apart[i].at == lanes) == last) axes[n++] = apart[i];
+  }
+  return n;
+}
+
 const node *law_data(laws *l, const node *sink, const node *what, const node *const inner[],
                      size_t n, const node *lanes, const node **element) {
   const node *index = element_in(l, what);
   if (!index) return law_refuse(l, "it is not computed from elements of buffers alone");
   if (reads_written(l, sink, what)) return law_refuse(l, "the kernel writes to the buffer");
-  size_t rank = index->n_src - 1, order[IR_MOST_RANK];
-  side sides[IR_MOST_RANK];
-  for (size_t i = 0; i < rank; i++) {
-    const char *why = side_of(l->g, index->src[1 + i], inner, n, &sides[i]);
-    if (why) return law_refuse(l, why);
-  }
-  size_t count = order_sides(sides, rank, lanes, order);
+  const node **ranges = arena_copy(ir_arena(l->g), inner, n * sizeof *ranges);
+  box b = {.g = l->g, .what = what, .inner = ranges, .rank = index->n_src - 1};
+  axis apart[IR_MOST_RANK], axes[IR_MOST_RANK];
+  b.n = affine_first(l->g, index, ranges, n);
+  if (b.rank + n - b.n > IR_MOST_RANK) return law_refuse(l, "what is read has too many axes");
+  const char *why = add_apart(&b, ranges + b.n, n - b.n, apart);
+  index = element_in(l, b.what);
+  for (size_t i = 0; i < b.rank && !why; i++)
+    why = side_of(l->g, index->src[1 + i], b.inner, b.n, &b.sides[i]);
+  if (why) return law_refuse(l, why);
+  size_t count = order_axes(&b, apart, n - b.n, lanes, axes);
   if (!count) return law_refuse(l, "it does not vary along the ranges");
-  *element = gathered(l->g, what, inner, n, sides, rank, order, count);
+  *element = gathered(&b, axes, count);
   if (!*element) return law_refuse(l, "its conditions go along the ranges unlike its indices");
   law_args args = {.subject = what, .other = lanes, .list = inner, .n = n};
   return law_made(l, sink, law_replace(l, sink, what, *element), LAW_DATA, &args, NULL);

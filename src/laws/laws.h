@@ -95,10 +95,11 @@ const node *law_unit(laws *l, const node *sink, const node *stage, const node **
 const node *law_order(laws *l, const node *sink, const node *range, size_t position);
 
 /** DATA: what an expression over elements of PARAMs reads along the ranges `inner` is copied
-   before, into an array of the box that they lead through from a base. Its indices are affine in
-   them, with factors ≥ 0, their extents are numbers, and conditions on indices lead along them as
-   the indices do. The dimension along `lanes` (NULL: any) is the array's last. `element` is the
-   INDEX of the array that stands for it. Refused for a buffer that the kernel writes to. */
+   before, into an array of the box that they lead through from a base, with an axis more for each
+   of them in which its indices are not affine. Factors are ≥ 0, extents are numbers, and conditions
+   on indices lead along the others as the indices do. The dimension along `lanes` (NULL: any) is
+   the array's last. `element` is the INDEX of the array that stands for it. Refused for a buffer
+   that the kernel writes to. */
 const node *law_data(laws *l, const node *sink, const node *what, const node *const inner[],
                      size_t n, const node *lanes, const node **element);
 
