@@ -98,7 +98,8 @@ static void note_store(lineariser *l, const node *store) {
   place_list *places = map_get(&l->stored, storage_of(store));
   if (!places)
     map_set(l->a, &l->stored, storage_of(store), places = arena_calloc(l->a, 1, sizeof *places));
-  vec_push(l->a, places, home(l, store));
+  place *at = home(l, store);
+  if (!places->n || vec_last(places) != at) vec_push(l->a, places, at);
 }
 
 /** Whether something is stored to in a loop, or in those inside of it. */
@@ -114,9 +115,8 @@ static bool is_in_memory(const node *storage) {
   return storage->op == OP_PARAM || (storage->op == OP_ALLOC && storage->ints[1]);
 }
 
-/** A load of what stays as it is in a loop, or a copy of it in lanes: it can be made anywhere
- * there.
- */
+/** A load of what stays as it is in a loop, or a copy of it in lanes: it can be made anywhere in
+    that. */
 static bool may_wait(lineariser *l, const node *n, const place *loop) {
   if (n->op != OP_LOAD) return n->op == OP_SPLAT;
   return is_in_memory(storage_of(n)) && !is_stored_in(l, storage_of(n), loop);

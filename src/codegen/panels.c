@@ -21,9 +21,6 @@ enum {
 /* What the second cache keeps of what goes through it again and again. */
 static const double KEPT = 0.875;
 
-/* What the first one has room for besides what a tile's rows and sums take. */
-static const double KEPT_OF_FIRST = 0.75;
-
 /** Whether a range is one of the stage's own loops. */
 static bool is_loop_of(const node *stage, const node *range) {
   for (size_t i = 0; i < stage_ranges(stage); i++)
@@ -188,10 +185,11 @@ static double bytes_as_it_lies(const choice *c, const node *index, const node *c
 static bool is_crowded(const choice *c, const node *stage, const node *index) {
   const node *inner[MOST_INNER];
   size_t n = inner_ranges(stage, index, inner, MOST_INNER);
-  double l1 = (double)hardware_known(&c->target->hardware).l1_bytes;
+  tn_hardware hardware = hardware_known(&c->target->hardware);
   double bytes = (double)dtype_bytes((dtype)index->dtype);
   for (size_t i = 0; i < n; i++) bytes *= weigh_indices(inner[i]);
-  return bytes <= KEPT_OF_FIRST * l1 && bytes_as_it_lies(c, index, inner, n) > l1;
+  return bytes <= hardware_first_keeps(&hardware) &&
+         bytes_as_it_lies(c, index, inner, n) > (double)hardware.l1_bytes;
 }
 
 /** Vector operations of a tile for each line of what it reads. */

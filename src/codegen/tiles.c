@@ -15,9 +15,6 @@
 /* What a tile must save, times, to be worth its code twice where a size varies. */
 static const double VARYING = 1.5;
 
-/* What the first cache keeps of something that is read again, beside all else that is. */
-static const double KEPT_OF_FIRST = 0.75;
-
 enum {
   AXES = 2,        /* ranges that a tile is cut from */
   MOST_CUT = 32,   /* indices of one range in a tile */
@@ -168,7 +165,7 @@ static double loads_from(const plan *p, const operation *o, const int64_t cut[],
   double bytes = o->bytes * times / o->copies, alike = o->alike * o->element;
   double line = (double)p->hardware.line_bytes, second = (double)p->hardware.l2_bytes / 2;
   bool crowded = is_crowded(p, o, cut);
-  if (bytes <= KEPT_OF_FIRST * (double)p->hardware.l1_bytes && !crowded) return 1;
+  if (bytes <= hardware_first_keeps(&p->hardware) && !crowded) return 1;
   for (size_t k = 0; k < AXES; k++) alike *= o->next[k] ? (double)cut[k] : 1;
   double lines = crowded ? 1 : o->element / (alike > line ? line : alike);
   return 1 + (bytes <= second ? FROM_SECOND : FROM_THIRD) * lines;

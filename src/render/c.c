@@ -51,14 +51,12 @@ static void open_loop(c_writer *w, const node *n) {
 
 /** An array that iterations share is in memory because registers are short: compilers that keep it
     in variables all the same do so at the cost of what inner loops use. So do those that load,
-   before outer loops, what is wanted after a loop of many sums. */
+    before outer loops, what is wanted after a loop of many sums. */
 static void close_loop(c_writer *w) {
-  c_loop loop = vec_pop(&w->open);
-  if (loop.keeps && w->d->barrier) {
-    str_add(&w->body, "  ");
-    keep_in_memory(w);
-  }
+  c_loop loop = vec_last(&w->open);
+  if (loop.keeps && w->d->barrier) keep_in_memory(w);
   w->puts_away = false;
+  w->open.n--;
   begin(w);
   str_add(&w->body, "}\n");
   if (loop.held < MANY_HELD) return;

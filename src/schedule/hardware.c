@@ -33,6 +33,8 @@ double hardware_last_caches(const tn_hardware *h) {
   return (double)k.l3_bytes * (n ? n : 1);
 }
 
+double hardware_first_keeps(const tn_hardware *known) { return 0.75 * (double)known->l1_bytes; }
+
 uint64_t hardware_scratch(const tn_hardware *h, uint64_t most) {
   uint64_t part = hardware_known(h).l2_bytes / 4;
   return most && most < part ? most : part;
