@@ -15,23 +15,37 @@ enum {
 
 static const node *stage_of(const node *out) { return out->src[out->n_src - 1]; }
 
-/** The operations of a nest, in those of elements; `along` NULL, or those that depend on a range.
- */
+/** The lanes of the vectors that a binder's elements are made in. */
+static double own_lanes(const node *n) {
+  const node *stage = n->op == OP_STAGE ? n : fold_component(n, 0) >= 0 ? fold_step(n, 0) : NULL;
+  const node *lanes = stage ? weigh_vector(stage) : NULL;
+  return lanes ? weigh_indices(lanes) : 1;
+}
+
+/** The operations of a node: one for all lanes, and one for each element that is stored. */
+static double operations_of(const node *n) {
+  double all = weigh_node(n) * op_work((op)n->op);
+  if (n->op == OP_STAGE) all = (double)stage_values(n) * weigh_writes(n);
+  if (n->op == OP_STAGE || n->op == OP_FOLD) all /= own_lanes(n);
+  for (uint32_t i = 0; i < n->free->n; i++)
+    if (range_kind_of(n->free->at[i]) == KIND_VECTOR) all /= weigh_indices(n->free->at[i]);
+  return all;
+}
+
+/** The operations of a nest; `along` NULL, or those that depend on a range. */
 static double work_of(const node_list *nest, const node *along) {
   double sum = 0;
   for (size_t i = 0; i < nest->n; i++)
-    if (!along || node_is_free_in(along, nest->at[i]))
-      sum += weigh_node(nest->at[i]) * op_work((op)nest->at[i]->op);
+    if (!along || node_is_free_in(along, nest->at[i])) sum += operations_of(nest->at[i]);
   return sum;
 }
 
-/** How many additions of vectors a kernel takes as long as. */
+/** The operations of a kernel. */
 static double work_of_all(choice *c) {
   double sum = 0;
   for (uint32_t i = 0; i < c->sink->n_src; i++) {
     node_list nest = weigh_nest(ir_arena(c->laws.g), stage_of(c->sink->src[i]));
-    double lanes = (double)(c->target->vector_bytes / weigh_widest(&nest, NULL));
-    sum += work_of(&nest, NULL) / (lanes > 1 ? lanes : 1);
+    sum += work_of(&nest, NULL);
   }
   return sum;
 }
