@@ -13,8 +13,7 @@ node_list choice_binders(const choice *c) {
 }
 
 bool choice_is_full(choice *c) {
-  enum { MOST_NODES = 1 << 14 }; /* some seconds of the C compiler, once they are expanded */
-  return topo_sort(ir_arena(c->laws.g), &c->sink, 1, NULL, NULL).n >= MOST_NODES;
+  return topo_sort(ir_arena(c->laws.g), &c->sink, 1, NULL, NULL).n >= LAW_MOST_NODES;
 }
 
 bool choice_is_out(const choice *c, const node *stage) { return law_out(c->sink, stage) != NULL; }

@@ -5,8 +5,6 @@
 
 #include "base/map.h"
 
-static bool is_copies(const node *range) { return range_kind_of(range) == KIND_UNROLL; }
-
 /** Whether vectors are loaded along a range: what differs along other copies is used up meanwhile.
  */
 static bool loads_vectors(ir *g, const node *fold, const node *range) {
@@ -54,7 +52,7 @@ static bool interchange(choice *c, const node *fold) {
   if (!made) return false;
   c->sink = made;
   for (size_t i = 0; i < n; i++)
-    if (is_copies(outer[i])) put_in_lanes(c, fold, outer[i], own[i]);
+    if (range_is_copies(outer[i])) put_in_lanes(c, fold, outer[i], own[i]);
   return true;
 }
 
@@ -65,7 +63,7 @@ static const node *next_fold(choice *c, const map *refused) {
     const node *f = binders.at[i];
     if (f->op != OP_FOLD || map_has(refused, f) || !fold_is_of_scalars(f)) continue;
     for (uint32_t k = 0; k < f->free->n; k++)
-      if (is_copies(f->free->at[k])) return f;
+      if (range_is_copies(f->free->at[k])) return f;
   }
   return NULL;
 }

@@ -6,8 +6,6 @@
 
 enum { MOST_COPIED = 256 }; /* operations of all copies together */
 
-static bool is_copies(const node *range) { return range_kind_of(range) == KIND_UNROLL; }
-
 /** Whether a reduction is inside of copies: loops would be around all of it. */
 static bool is_around_folds(const node_list *nest, const node *range) {
   for (size_t i = 0; i < nest->n; i++)
@@ -29,7 +27,7 @@ static double copies_of(const node *stage, const node *n) {
   double copies = 1;
   for (size_t i = 0; i < stage_ranges(stage); i++) {
     const node *r = stage_range(stage)[i];
-    if (is_copies(r) && (!n || node_is_free_in(r, n))) copies *= weigh_indices(r);
+    if (range_is_copies(r) && (!n || node_is_free_in(r, n))) copies *= weigh_indices(r);
   }
   return copies;
 }
@@ -72,7 +70,7 @@ static const node *copies_to_loop(ir *g, const node *stage) {
   if (code_of(g, stage, &nest) <= MOST_COPIED) return NULL;
   for (size_t k = 0; k < stage_ranges(stage); k++) {
     const node *r = stage_range(stage)[k];
-    if (is_copies(r) && reads_results(&nest, r) && !is_around_folds(&nest, r)) return r;
+    if (range_is_copies(r) && reads_results(&nest, r) && !is_around_folds(&nest, r)) return r;
   }
   return NULL;
 }

@@ -198,7 +198,7 @@ static double work_for_line(const choice *c, const node *stage, const node *inde
   for (size_t i = 0; i < stage_ranges(stage); i++) {
     const node *r = stage_range(stage)[i];
     if (range_kind_of(r) == KIND_VECTOR) bytes *= weigh_indices(r);
-    if (range_kind_of(r) == KIND_UNROLL && !node_is_free_in(r, index)) work *= weigh_indices(r);
+    if (range_is_copies(r) && !node_is_free_in(r, index)) work *= weigh_indices(r);
   }
   double line = (double)hardware_known(&c->target->hardware).line_bytes;
   return bytes < line ? work * line / bytes : work;

@@ -79,8 +79,6 @@ typedef struct tile {
   double cost; /* of all indices */
 } tile;
 
-static bool is_copies(const node *range) { return range_kind_of(range) == KIND_UNROLL; }
-
 static bool is_along(const plan *p, const node *n) {
   if (p->lanes && node_is_free_in(p->lanes, n)) return true;
   for (size_t k = 0; k < AXES; k++)
@@ -104,7 +102,7 @@ static bool is_in_fold(const node *n, const node *fold) {
 static double copies_of_node(const node *n, const node *lanes) {
   double copies = 1;
   for (uint32_t i = 0; i < n->free->n; i++)
-    if (n->free->at[i] != lanes && is_copies(n->free->at[i]))
+    if (n->free->at[i] != lanes && range_is_copies(n->free->at[i]))
       copies *= weigh_indices(n->free->at[i]);
   return copies;
 }
@@ -452,7 +450,7 @@ static void cut_tile(tiling *m, const plan *p, const tile *t) {
 
 static bool is_unrolled(const node *stage) {
   for (size_t i = 0; i < stage_ranges(stage); i++)
-    if (is_copies(stage_range(stage)[i])) return true;
+    if (range_is_copies(stage_range(stage)[i])) return true;
   return false;
 }
 

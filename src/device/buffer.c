@@ -111,9 +111,3 @@ tn_status buffer_span(tn_buffer *b, tn_span *span, diag *d) {
   *span = (tn_span){.device = b->device, .offset = b->offset, .bytes = b->bytes};
   return allocate(b->base ? b->base : b, &span->memory, d);
 }
-
-tn_status buffer_clear(tn_buffer *b, diag *d) {
-  tn_span span;
-  tn_status status = buffer_span(b, &span, d);
-  return status ? status : span_clear(&span, d);
-}

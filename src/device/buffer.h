@@ -29,7 +29,4 @@ uint64_t buffer_bytes(const tn_buffer *b);
 /** Where it is; allocates. Valid while the buffer is held. */
 tn_status buffer_span(tn_buffer *b, tn_span *span, diag *d);
 
-/** Fills it with zeros. */
-tn_status buffer_clear(tn_buffer *b, diag *d);
-
 #endif

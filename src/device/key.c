@@ -45,11 +45,6 @@ static kernel_key key_of(const str *s) {
   return k;
 }
 
-bool key_is(const kernel_key *a, const kernel_key *b) {
-  return a->hash[0] == b->hash[0] && a->hash[1] == b->hash[1] && a->bytes == b->bytes &&
-         !memcmp(a->data, b->data, a->bytes);
-}
-
 kernel_key key_make_identity(arena *a, const device_target *t, const char *stamp) {
   str s = str_new(a);
   add_text(&s, "compiler");

@@ -37,9 +37,6 @@ bool key_is_plan(const kernel_key *k);
     has it. In the arena. */
 kernel_key key_make_identity(arena *a, const device_target *t, const char *stamp);
 
-/** Whether two keys are the same, hash and bytes. */
-bool key_is(const kernel_key *a, const kernel_key *b);
-
 /** The hash that keys have, of any bytes. */
 void key_hash(const void *data, size_t bytes, uint64_t hash[2]);
 

@@ -136,21 +136,3 @@ tn_status span_copy(const tn_span *to, const tn_span *from, diag *d) {
   if (out_of) return write_bytes(to, 0, out_of, to->bytes, d);
   return copy_staged(to, from, d);
 }
-
-tn_status span_clear(const tn_span *span, diag *d) {
-  if (!span->bytes) return TN_OK;
-  void *at = device_host_pointer(span);
-  if (at) {
-    memset(at, 0, span->bytes);
-    return TN_OK;
-  }
-  staging s;
-  tn_status status = staging_open(&s, span->device->mem, span->bytes, d);
-  if (!status) memset(s.at, 0, s.bytes);
-  for (uint64_t done = 0, n; done < span->bytes && !status; done += n) {
-    n = span->bytes - done < s.bytes ? span->bytes - done : s.bytes;
-    status = write_bytes(span, done, s.at, n, d);
-  }
-  staging_close(&s);
-  return status;
-}

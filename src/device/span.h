@@ -19,7 +19,4 @@ tn_status span_read(const tn_span *slot, dtype held, dtype to, void *data, size_
 /** Copies bytes between spans of equal size, of any devices. */
 tn_status span_copy(const tn_span *to, const tn_span *from, diag *d);
 
-/** Fills a span with zeros. */
-tn_status span_clear(const tn_span *span, diag *d);
-
 #endif

@@ -64,6 +64,7 @@ const node *range_with(ir *g, const node *range, const node *extent, range_kind 
 const node *range_copy(ir *g, const node *range, const node *extent);
 static inline const node *range_extent(const node *r) { return r->src[0]; }
 static inline range_kind range_kind_of(const node *r) { return (range_kind)r->ints[1]; }
+static inline bool range_is_copies(const node *r) { return range_kind_of(r) == KIND_UNROLL; }
 
 /* What the integers of STAGE and FOLD say is read and written in binder.c alone. */
 

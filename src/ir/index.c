@@ -405,6 +405,20 @@ const node *ix_le(ir *g, const node *a, const node *b) {
   return above ? ix_lt(g, a, above) : ir_op2(g, OP_LE, a, b);
 }
 
+const node *ix_and(ir *g, const node *a, const node *b) {
+  if (node_is_bits(a, 1)) return b;
+  return node_is_bits(b, 1) ? a : ir_op2(g, OP_AND, a, b);
+}
+
+const node *ix_inside(ir *g, size_t n, const node *const at[], const node *const extents[]) {
+  const node *all = ir_const_bits(g, DT_BOOL, 1);
+  for (size_t i = 0; i < n; i++) {
+    all = ix_and(g, all, ix_le(g, ix_const(g, 0), at[i]));
+    all = ix_and(g, all, ix_lt(g, at[i], extents[i]));
+  }
+  return all;
+}
+
 bool ix_ordered_pair(const node *n, size_t i, const node **first, const node **second) {
   bool is_pair = n->op == OP_MIN || n->op == OP_MAX || n->op == OP_MUL;
   if (n->dtype != DT_INDEX || (!is_pair && n->op != OP_AFFINE) || i + 1 >= n->n_src) return false;

@@ -24,6 +24,12 @@ const node *ix_max(ir *g, const node *a, const node *b);
 const node *ix_lt(ir *g, const node *a, const node *b);
 const node *ix_le(ir *g, const node *a, const node *b);
 
+/** Both of two conditions; those known to be true vanish. */
+const node *ix_and(ir *g, const node *a, const node *b);
+
+/** Whether each of n indices is from 0 to below its extent. */
+const node *ix_inside(ir *g, size_t n, const node *const at[], const node *const extents[]);
+
 /** An index op with other sources, put in canonical form again. */
 const node *ix_rebuild(ir *g, const node *n, const node *const src[]);
 

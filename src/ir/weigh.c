@@ -133,7 +133,7 @@ const node *weigh_lanes(ir *g, const node *fold, const node_list *nest) {
   for (uint32_t i = 0; i < fold->free->n; i++) {
     const node *r = fold->free->at[i];
     if (range_kind_of(r) == KIND_VECTOR) return r;
-    if (range_kind_of(r) == KIND_UNROLL && weigh_has_streams(g, nest, r)) copies = r;
+    if (range_is_copies(r) && weigh_has_streams(g, nest, r)) copies = r;
   }
   return copies;
 }

@@ -93,7 +93,6 @@ const node *law_apply(laws *l, const node *sink, law which, const law_args *args
 /* Lines. */
 
 enum {
-  MOST_NODES = 1 << 14,    /* of the kernel: laws copy nests */
   MOST_TOGETHER = 1 << 20, /* of the kernels after each law: all stay in memory */
   MOST_COPIES = 1 << 16 /* of the kernel with all copies and lanes; what is chosen takes a tenth */
 };
@@ -204,7 +203,7 @@ static void apply_line(applying *p) {
   p->sink = made;
   size_t nodes = topo_sort(p->a, &made, 1, NULL, NULL).n;
   p->nodes += nodes;
-  if (nodes > MOST_NODES) refuse(p, "the kernel becomes too large");
+  if (nodes > LAW_MOST_NODES) refuse(p, "the kernel becomes too large");
   if (p->nodes > MOST_TOGETHER) refuse(p, "the schedule is too long for so large a kernel");
   if (law_copies(p->a, made) > MOST_COPIES)
     refuse(p, "the kernel becomes too large with copies and lanes inside of copies");

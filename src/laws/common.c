@@ -36,6 +36,28 @@ const node *law_out(const node *sink, const node *stage) {
   return NULL;
 }
 
+static bool is_element_of(const node *n, const node *of) {
+  if (n->op != OP_INDEX) return false;
+  return n->src[0] == of || (n->src[0]->op == OP_STATE && n->src[0]->src[0] == of);
+}
+
+const node *law_with_axes(ir *g, const node *root, const node *of, const node *made, size_t n,
+                          const node *const first[]) {
+  arena *a = ir_arena(g);
+  node_list order = topo_sort(a, &root, 1, NULL, NULL);
+  map with = {0};
+  for (size_t i = 0; i < order.n; i++) {
+    const node *x = order.at[i];
+    if (!is_element_of(x, of)) continue;
+    size_t rank = n + x->n_src - 1;
+    const node **coords = arena_alloc(a, rank * sizeof *coords);
+    for (size_t k = 0; k < rank; k++) coords[k] = k < n ? first[k] : x->src[1 + k - n];
+    const node *array = made ? made : x->src[0];
+    map_set(a, &with, x, (void *)index_make(g, (dtype)x->dtype, array, x->ints[0], rank, coords));
+  }
+  return subst(g, root, &with);
+}
+
 const char *law_reader_objection(const node_list *order, const node *binder) {
   for (size_t i = 0; i < order->n; i++)
     for (uint32_t k = 0; k < order->at[i]->n_src; k++)

@@ -60,13 +60,6 @@ static const node *hoisted(hoist *h) {
                                         .cut = stage_is_cut(s)});
 }
 
-static const node *reader_of(const hoist *h, const node *index, const node *made) {
-  const node **coords = arena_alloc(ir_arena(h->g), index->n_src * sizeof *coords);
-  coords[0] = h->outer;
-  for (uint32_t i = 1; i < index->n_src; i++) coords[i] = index->src[i];
-  return index_make(h->g, (dtype)index->dtype, made, index->ints[0], index->n_src, coords);
-}
-
 const char *hoist_objection(const node *stage, const node *outer) {
   return array_objection(&(hoist){.stage = stage, .outer = outer});
 }
@@ -75,14 +68,8 @@ const node *hoist_over(ir *g, const node *root, const node *stage, const node *o
                        const node **own) {
   hoist h = {
       .g = g, .stage = stage, .outer = outer, .own = range_copy(g, outer, range_extent(outer))};
-  node_list order = topo_sort(ir_arena(g), &root, 1, NULL, NULL);
-  const node *made = hoisted(&h);
-  map with = {0};
-  for (size_t i = 0; i < order.n; i++)
-    if (order.at[i]->op == OP_INDEX && order.at[i]->src[0] == stage)
-      map_set(ir_arena(g), &with, order.at[i], (void *)reader_of(&h, order.at[i], made));
   *own = h.own;
-  return subst(g, root, &with);
+  return law_with_axes(g, root, stage, hoisted(&h), 1, &outer);
 }
 
 const node *law_hoist(laws *l, const node *sink, const node *stage, const node *outer,

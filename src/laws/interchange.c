@@ -35,21 +35,6 @@ static const char *range_objection(const interchange *x, size_t i) {
   return node_is_free_in(r, x->fold) ? NULL : "the FOLD does not depend on one of the ranges";
 }
 
-/** States, read as scalars in the copy of a fold's steps, read as elements. */
-static const node *with_elements(interchange *x, const node *body, const node *innermost,
-                                 const node *const own[]) {
-  arena *a = ir_arena(x->g);
-  node_list order = topo_sort(a, &body, 1, NULL, NULL);
-  map with = {0};
-  for (size_t i = 0; i < order.n; i++) {
-    const node *n = order.at[i];
-    if (n->op == OP_INDEX && n->src[0]->op == OP_STATE && n->src[0]->src[0] == innermost)
-      map_set(a, &with, n,
-              (void *)index_make(x->g, (dtype)n->dtype, n->src[0], n->ints[0], x->n, own));
-  }
-  return subst(x->g, body, &with);
-}
-
 /** The STAGE over `own` of values, which depend on these. */
 static const node *stage_over(interchange *x, size_t n_values, const node *const values[],
                               const node *const own[]) {
@@ -107,7 +92,7 @@ static const node *interchanged(interchange *x, const node **own) {
   map with = {0};
   copies(x, &with, own);
   const node *f = subst_copy(x->g, x->fold, &with);
-  f = with_elements(x, f, fold_innermost(f), own);
+  f = law_with_axes(x->g, f, fold_innermost(f), NULL, x->n, own);
   size_t n = fold_states(f);
   const node **steps = arena_alloc(ir_arena(x->g), n * sizeof *steps);
   int64_t *ops = arena_alloc(ir_arena(x->g), n * sizeof *ops);
@@ -140,15 +125,7 @@ const node *law_interchange(laws *l, const node *sink, const node *range, const 
   if (!why) why = law_place_objection(l, sink, f, outer, n);
   if (why) return law_refuse(l, why);
   const node *made = interchanged(&x, own);
-  node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
-  map with = {0};
-  for (size_t i = 0; i < order.n; i++) {
-    const node *at = order.at[i];
-    if (at->op == OP_INDEX && at->src[0] == f)
-      map_set(ir_arena(l->g), &with, at,
-              (void *)index_make(l->g, (dtype)at->dtype, made, at->ints[0], n, outer));
-  }
-  made = subst(l->g, sink, &with);
+  made = law_with_axes(l->g, sink, f, made, n, outer);
   if (law_nests_vectors(l, made, NULL)) return law_refuse(l, "a vector would run inside a vector");
   law_args args = {.subject = range, .list = outer, .n = n};
   return law_made(l, sink, made, LAW_INTERCHANGE, &args, own);

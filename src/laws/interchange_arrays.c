@@ -66,22 +66,6 @@ static const char *objection(const interchange *x) {
   return inner_objection(x);
 }
 
-/** Elements of states with one coordinate more, the first. */
-static const node *with_elements(const interchange *x, const node *body, const node *innermost,
-                                 const node *own) {
-  node_list order = topo_sort(x->a, &body, 1, NULL, NULL);
-  map with = {0};
-  for (size_t i = 0; i < order.n; i++) {
-    const node *n = order.at[i];
-    if (n->op != OP_INDEX || n->src[0]->op != OP_STATE || n->src[0]->src[0] != innermost) continue;
-    const node **at = arena_copy(x->a, n->src, n->n_src * sizeof *at);
-    at[0] = own;
-    map_set(x->a, &with, n,
-            (void *)index_make(x->g, (dtype)n->dtype, n->src[0], n->ints[0], n->n_src, at));
-  }
-  return subst(x->g, body, &with);
-}
-
 /** What the steps read is built before them, for all indices. */
 static const node *with_arrays_apart(const interchange *x, const node *body, const node *own) {
   for (bool again = true; again;) {
@@ -135,7 +119,7 @@ static const node *interchanged(const interchange *x) {
   int64_t *ops = arena_alloc(x->a, n * sizeof *ops);
   int64_t *components = arena_calloc(x->a, n, sizeof *components);
   const node *body = ir_node(x->g, OP_GROUP, DT_VOID, f->src + n, n, NULL, 0);
-  body = with_elements(x, body, fold_innermost(f), own);
+  body = law_with_axes(x->g, body, fold_innermost(f), NULL, 1, &own);
   body = with_arrays_apart(x, body, own);
   for (size_t i = 0; i < n; i++) {
     steps[i] = step_over(x, body->src[i], fold_component(f, i) >= 0, own);
@@ -150,20 +134,6 @@ static const node *interchanged(const interchange *x) {
                                       .ranges = fold_range(f)});
 }
 
-static const node *with_readers(const interchange *x, const node *sink, const node *made) {
-  node_list order = topo_sort(x->a, &sink, 1, NULL, NULL);
-  map with = {0};
-  for (size_t i = 0; i < order.n; i++) {
-    const node *n = order.at[i];
-    if (n->op != OP_INDEX || n->src[0] != x->fold) continue;
-    const node **at = arena_copy(x->a, n->src, n->n_src * sizeof *at);
-    at[0] = x->outer;
-    map_set(x->a, &with, n,
-            (void *)index_make(x->g, (dtype)n->dtype, made, n->ints[0], n->n_src, at));
-  }
-  return subst(x->g, sink, &with);
-}
-
 const node *law_interchange_arrays(laws *l, const node *sink, const node *range,
                                    const node *outer) {
   const node *f = law_binder(l, sink, range);
@@ -172,7 +142,7 @@ const node *law_interchange_arrays(laws *l, const node *sink, const node *range,
   const char *why = objection(&x);
   if (!why) why = law_place_objection(l, sink, f, &outer, 1);
   if (why) return law_refuse(l, why);
-  const node *made = with_readers(&x, sink, interchanged(&x));
+  const node *made = law_with_axes(l->g, sink, f, interchanged(&x), 1, &outer);
   law_args args = {.subject = range, .other = outer};
   return law_made(l, sink, made, LAW_BATCH, &args, NULL);
 }

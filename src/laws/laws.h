@@ -8,7 +8,10 @@
 #include "ir/binder.h"
 #include "ir/topo.h"
 
-enum { LISTED = -1 };
+enum {
+  LISTED = -1,
+  LAW_MOST_NODES = 1 << 14 /* of a kernel, as laws copy nests: some seconds of a C compiler */
+};
 
 typedef enum law {
 #define LAW(name, function, arguments, made, file, about) LAW_##name,
@@ -177,6 +180,12 @@ const char *law_reader_objection(const node_list *order, const node *binder);
 
 /** The sink with one node replaced. */
 const node *law_replace(laws *l, const node *sink, const node *what, const node *with);
+
+/** An expression whose elements of an array, or of the states of the FOLD with this innermost
+   range, have n coordinates more, the first; they are those of `made`, NULL: of what they were of.
+ */
+const node *law_with_axes(ir *g, const node *root, const node *of, const node *made, size_t n,
+                          const node *const first[]);
 
 /** A STAGE below `root` built over all indices of a range that it depends on, `own`; and why that
     cannot be, as far as the STAGE itself says; NULL: it can. */

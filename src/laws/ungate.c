@@ -115,11 +115,6 @@ static const char *objection(gating *p, const node_list *order) {
   return p->fill ? NULL : "nothing reads it under conditions of its elements";
 }
 
-static const node *both(ir *g, const node *a, const node *b) {
-  if (node_is_bits(a, 1)) return b;
-  return node_is_bits(b, 1) ? a : ir_op2(g, OP_AND, a, b);
-}
-
 /** The array with what is around it. */
 static const node *widened(gating *p) {
   ir *g = p->g;
@@ -134,8 +129,8 @@ static const node *widened(gating *p) {
     if (!p->low[i] && !p->high[i]) continue;
     const node *extent = ix_add_const(g, extent_of(p, i), p->low[i] + p->high[i]);
     const node *own = range_make(g, extent, KIND_LOOP), *x = ix_add_const(g, own, -p->low[i]);
-    const node *above = ix_le(g, ix_const(g, 0), x), *below = ix_lt(g, x, extent_of(p, i));
-    inside = both(g, inside, both(g, above, below));
+    const node *old = extent_of(p, i);
+    inside = ix_and(g, inside, ix_inside(g, 1, &x, &old));
     map_set(a, &with, coords[i], (void *)x);
     for (size_t k = 0; k < n; k++) ranges[k] = ranges[k] == coords[i] ? own : ranges[k];
     src[(size_t)(&coords[i] - s->src)] = own;

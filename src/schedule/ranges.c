@@ -33,20 +33,6 @@ static const node *zero(sweep *w, const node *like) {
   return ir_const_bits(w->g, (dtype)like->dtype, 0);
 }
 
-static const node *both(sweep *w, const node *a, const node *b) {
-  if (node_is_bits(a, 1)) return b;
-  return node_is_bits(b, 1) ? a : ir_op2(w->g, OP_AND, a, b);
-}
-
-static const node *inside(sweep *w, const node *x, const node *const coords[]) {
-  const node *all = ir_const_bits(w->g, DT_BOOL, 1);
-  for (size_t i = 0; i < x->rank; i++) {
-    all = both(w, all, ix_le(w->g, ix_const(w->g, 0), coords[i]));
-    all = both(w, all, ix_lt(w->g, coords[i], x->dims[i]));
-  }
-  return all;
-}
-
 static const node *select(sweep *w, const node *g, const node *a, const node *b) {
   if (g->op == OP_CONST) return node_int(g) ? a : b;
   return ir_op3(w->g, OP_WHERE, g, a, b);
@@ -98,7 +84,8 @@ void ranges_through(ir *g, const node *view, const node *x, const node *const co
 static const node *pad_step(sweep *w, const node *n, const node *const e[]) {
   const node *x = n->src[0], **to = arena_alloc(w->a, (x->rank + 1) * sizeof *to);
   for (size_t i = 0; i < n->rank; i++) to[i] = ix_sub(w->g, e[i], n->src[2 + i]);
-  return select(w, inside(w, x, to), element(w, x, to), element(w, n->src[1], NULL));
+  return select(w, ix_inside(w->g, x->rank, to, x->dims), element(w, x, to),
+                element(w, n->src[1], NULL));
 }
 
 /** An index that a user gave, as a coordinate that is inside where *g is true: any number may come,
@@ -107,13 +94,13 @@ static const node *given_index(sweep *w, const node *index, const node *dim, con
   ir *k = w->g;
   if (index->op == OP_CAST && index->src[0]->dtype == DT_INDEX) {
     const node *at = index->src[0];
-    *g = both(w, *g, both(w, ix_le(k, ix_const(k, 0), at), ix_lt(k, at, dim)));
+    *g = ix_and(k, *g, ix_inside(k, 1, &at, &dim));
     return at;
   }
   dtype t = (dtype)index->dtype;
   const node *first = ir_op2(k, OP_LE, ir_const_int(k, t, 0), index);
   const node *last = ir_op2(k, OP_LT, index, ir_cast(k, dim, t));
-  *g = both(w, *g, both(w, first, last));
+  *g = ix_and(k, *g, ix_and(k, first, last));
   const node *at = ix_max(k, ir_cast(k, index, DT_INDEX), ix_const(k, 0));
   return ix_min(k, at, ix_add_const(k, dim, -1));
 }

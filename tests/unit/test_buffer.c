@@ -4,6 +4,7 @@
 #include "device/buffer.h"
 #include "device/convert.h"
 #include "device/span.h"
+#include "zero.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -244,7 +245,7 @@ static void buffers_are_cleared_when_asked(void **state) {
     tn_span s;
     uint32_t seen[300];
     ok(f, buffer_open(devices[i], sizeof seen, &b, &f->diag));
-    ok(f, buffer_clear(b, &f->diag));
+    ok(f, zero_buffer(b, &f->diag));
     ok(f, buffer_span(b, &s, &f->diag));
     ok(f, span_read(&s, DT_U32, DT_U32, seen, 300, &f->diag));
     for (int k = 0; k < 300; k++) assert_int_equal(seen[k], 0);
@@ -401,7 +402,7 @@ static void too_much_is_refused(void **state) {
     tn_span whole, s;
     float in[5] = {1, 2, 3, 4, 5}, out[8] = {0};
     ok(f, buffer_open(devices[i], 32, &b, &f->diag));
-    ok(f, buffer_clear(b, &f->diag));
+    ok(f, zero_buffer(b, &f->diag));
     ok(f, buffer_view(b, 8, 18, &slot, &f->diag));
     ok(f, buffer_span(slot, &s, &f->diag));
     ok(f, buffer_span(b, &whole, &f->diag));

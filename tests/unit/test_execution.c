@@ -5,6 +5,7 @@
 #include "ir/parse.h"
 #include "tensor/context.h" /* before cmocka, which has a macro fail */
 #include "tensor_check.h"
+#include "zero.h"
 
 enum { ROWS = 5, MOST_TOLD = 16 };
 
@@ -53,7 +54,7 @@ static void note(void *user, size_t buffer) {
   assert_true(j->n < MOST_TOLD);
   j->told[j->n++] = buffer;
   assert_int_equal(buffer_span(execution_buffer(j->run, buffer), &span, &j->diag), TN_OK);
-  assert_int_equal(span_clear(&span, &j->diag), TN_OK);
+  assert_int_equal(zero_span(&span, &j->diag), TN_OK);
 }
 
 static size_t times_told(const job *j, int64_t uid) {

@@ -144,8 +144,8 @@ static void every_fact_is_in_keys(void **state) {
     h->cores += i == 6;
     kernel_key key = key_make(a, &other, "", 0, sink), identity = key_make_identity(a, t, "");
     kernel_key other_identity = key_make_identity(a, &other, "");
-    assert_false(key_is(&as_is, &key));
-    assert_false(key_is(&identity, &other_identity));
+    assert_memory_not_equal(as_is.hash, key.hash, sizeof key.hash);
+    assert_memory_not_equal(identity.hash, other_identity.hash, sizeof identity.hash);
   }
 }
 

@@ -603,12 +603,13 @@ static void every_part_of_a_request_is_in_its_key(void **state) {
     if (i == 5) k.request.may_overwrite = every_buffer;
     if (i >= 6) k.request.labels = &labels[i - 6], k.request.n_labels = 1;
     keys[i] = key_of(&k);
-    for (int j = 0; j < i; j++) assert_false(key_is(&keys[i], &keys[j]));
+    for (int j = 0; j < i; j++)
+      assert_memory_not_equal(keys[i].hash, keys[j].hash, sizeof keys[i].hash);
   }
   k.request = r;
   k.request.name = "another";
   kernel_key same = key_of(&k);
-  assert_true(key_is(&same, &keys[0]));
+  assert_memory_equal(same.hash, keys[0].hash, sizeof same.hash);
   assert_true(key_is_plan(&same));
   assert_non_null(memmem(same.data, same.bytes, build_id, strlen(build_id)));
   close_inner(&k);

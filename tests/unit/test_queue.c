@@ -4,6 +4,7 @@
 #include "device/buffer.h"
 #include "device/queue.h"
 #include "device/span.h"
+#include "zero.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -819,7 +820,7 @@ static void resubmit(fixture *f, tn_device *v, const char *what, int times, int6
   tn_buffer *buffers[SAMPLE_BUFFERS];
   for (int i = 0; i < SAMPLE_BUFFERS; i++) {
     fine(f, tn_buffer_open(v, 4 * SAMPLE_MOST, &buffers[i], &f->failure));
-    ok(f, buffer_clear(buffers[i], &f->diag));
+    ok(f, zero_buffer(buffers[i], &f->diag));
   }
   sample_launch launch;
   sample_set(&launch, buffers, 16, workers);
@@ -878,7 +879,7 @@ static void long_lists(void **state) {
   tn_buffer *buffers[SAMPLE_BUFFERS];
   for (int i = 0; i < SAMPLE_BUFFERS; i++) {
     fine(f, tn_buffer_open(f->device[CPU], 4 * SAMPLE_MOST, &buffers[i], &f->failure));
-    ok(f, buffer_clear(buffers[i], &f->diag));
+    ok(f, zero_buffer(buffers[i], &f->diag));
   }
   for (int64_t workers = 1; workers <= 2; workers++) {
     sample_launch launch;
