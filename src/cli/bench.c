@@ -138,7 +138,7 @@ static void prepare_model(bench *b, const tn_model_desc *desc) {
   const bench_options *o = c->options;
   tn_model *m;
   int64_t start = clock_now();
-  command_check(c, load_model(c, desc, NULL, &m));
+  command_check(c, feed_load(c, desc, &o->input, &m));
   double load_ms = ms_since(start);
   feeds in = feed_make(c, m, &o->input, o->seed);
   b->before = counts(c);

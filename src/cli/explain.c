@@ -101,7 +101,7 @@ static void run(void *arg) {
   profile *p = &e->profile;
   tn_model *m;
   tn_binding *b;
-  command_check(c, load_model(c, &e->desc, NULL, &m));
+  command_check(c, feed_load(c, &e->desc, &o->input, &m));
   check_output(c, m);
   feeds in = feed_make(c, m, &o->input, o->seed);
   feed_check_target(c, &in, "output", o->output);

@@ -115,6 +115,38 @@ static order parse_order(const char *text) {
   return o;
 }
 
+typedef VEC(tn_model_size) model_sizes;
+
+/** Adds what an entry says of an input's sizes. Standard input is read once, later. */
+static void add_sizes(command *c, const char *entry, model_sizes *sizes) {
+  size_t n = strcspn(entry, "=");
+  order o = parse_order(entry + n + 1);
+  if (o.file && !strcmp(entry + n + 1, "-")) return;
+  tn_shape shape = o.file ? array_read(c, o.file, TN_F32).shape : o.shape;
+  for (int32_t i = 0; (o.file || o.shaped) && i < shape.rank; i++) {
+    char *name = arena_printf(&c->arena, "%.*s:%d", (int)n, entry, (int)i);
+    int64_t size = shape.size[i];
+    vec_push(&c->arena, sizes, ((tn_model_size){.name = name, .min = size, .max = size}));
+  }
+}
+
+tn_status feed_load(command *c, const tn_model_desc *desc, const option_list *given, tn_model **m) {
+  tn_status s = load_model(c, desc, NULL, m);
+  bool may_be_sizes = s == TN_ERR_SHAPE || s == TN_ERR_UNSUPPORTED;
+  model_sizes sizes = {0};
+  for (size_t i = 0; i < given->n && may_be_sizes; i++) add_sizes(c, given->at[i], &sizes);
+  if (!sizes.n || !strcmp(c->operand, "-")) return s;
+  const char *why = arena_printf(&c->arena, "%s", tn_message(c->context));
+  for (size_t i = 0; i < desc->n_sizes; i++) vec_push(&c->arena, &sizes, desc->sizes[i]);
+  tn_model_desc known = *desc;
+  known.sizes = sizes.at;
+  known.n_sizes = sizes.n;
+  s = tn_model_load(c->context, c->operand, &known, m);
+  if (s == TN_ERR_ARGUMENT) return load_model(c, desc, NULL, m); /* no such input, or axis */
+  if (s == TN_OK) command_note(c, "loaded for the sizes of the inputs alone: %s", why);
+  return s;
+}
+
 /** Whether an axis has the size of one before it. */
 static bool is_before(const node *leaf, int32_t axis) {
   for (int32_t i = 0; i < axis; i++)

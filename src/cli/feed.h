@@ -10,7 +10,8 @@
   "an input, by name: a .npy file (- is standard input), or what to fill it\n"   \
   "with, random, ones or zeros, or its shape, as 4x3x224x224, or both, as\n"     \
   "ones:4x3x224; an input that is not given is random, and a size that varies\n" \
-  "is then the least that it can be, from 1 on"
+  "is then the least that it can be, from 1 on; a model that cannot be loaded\n" \
+  "for all of its sizes is loaded for those of the inputs that are given"
 
 typedef struct feed {
   const char *name; /* of the input */
@@ -30,6 +31,10 @@ void feed_check_list(command *c, const char *option, const char *form, const opt
     entry is for none, or two are for one. */
 const char *const *feed_match(command *c, const char *option, const option_list *list,
                               const tn_model *m, tn_port_kind kind);
+
+/** Loads the model that is the command's operand; where that cannot be for all of its sizes, for
+    those that the inputs have which are given, and says so on standard error. */
+tn_status feed_load(command *c, const tn_model_desc *desc, const option_list *given, tn_model **m);
 
 /** An array for every input of a model, in its order; says on standard error which sizes it chose.
     They fit. */

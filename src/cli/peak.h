@@ -11,8 +11,9 @@
     the processor must have. `a` raises. */
 double peak_measure(int32_t threads, uint32_t vector_bytes, arena *a);
 
-/** Billions of bytes a second that are read and written, together: the best of ten copies between
-    arrays that are larger than caches, by so many threads at once. NAN without the memory. */
-double peak_bandwidth(int32_t threads, arena *a);
+/** Billions of bytes a second that are read and written, together: the best of ten copies each, as
+    the C library copies and past the caches, between arrays that are as large as the last caches,
+    of 64 to 512 MiB, by so many threads at once. NAN without the memory. */
+double peak_bandwidth(int32_t threads, double caches, arena *a);
 
 #endif

@@ -6,6 +6,7 @@
 #include "cli/stats.h"
 #include "cli/text.h"
 #include "device/device.h"
+#include "schedule/hardware.h"
 #include "tensor/context.h"
 
 #include <math.h>
@@ -77,7 +78,7 @@ void profile_sum_up(profile *p) {
   const tn_context *tn = p->c->context;
   int32_t threads = tn->device->host.threads;
   p->peak_gflops = peak_measure(threads, tn->target->caps.vector_bytes, a);
-  p->peak_gbps = peak_bandwidth(threads, a);
+  p->peak_gbps = peak_bandwidth(threads, hardware_last_caches(&tn->target->caps.hardware), a);
   p->ms = median(p, NULL);
   profile_step s = {.facts = TN_STEP_INIT};
   for (size_t i = 0; tn_binding_step(p->binding, i, &s.facts) == TN_OK; i++) {

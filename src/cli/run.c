@@ -263,7 +263,7 @@ static int act(command *c) {
   command_check_open(c);
   profile p = {.c = c};
   int64_t start = clock_now();
-  command_check(c, load_model(c, &desc, NULL, &m));
+  command_check(c, feed_load(c, &desc, &o->input, &m));
   profile_add_phase(&p, "load", start);
   if (o->check) return check_sets(c, m, o->check, tolerance);
   const char *const *files = find_files(c, m);

@@ -692,6 +692,30 @@ class Sizes(Case):
                                     *[f"--size={size}"] * bool(size)).stdout)
             self.assertEqual([told[p][0]["shape"] for p in ("inputs", "outputs")], [[x], [y]])
 
+    def test_what_does_not_fit_for_all_sizes_is_loaded_for_those_of_the_inputs(self):
+        path = self.differing()
+        array = self.array("b.npy", np.ones((4, 3), np.float32))
+        for verb in ("run", "bench", "explain"):
+            done = tenon(verb, path, "--input=a=ones:4x3", f"--input=b={array}")
+            self.assertIn("for the sizes of the inputs alone", done.stderr)
+        told = json.loads(tenon("run", path, "--input=a=ones:4x3", f"--input=b={array}",
+                                "--json").stdout)
+        self.assertEqual(told["outputs"][0]["shape"], [4, 3])
+        self.assertIn("5 is not 4", tenon("run", path, "--input=a=5x3", f"--input=b={array}",
+                                          status=1).stderr)
+        for given in ("a=4x3", "c=4x3", "a=ones"):
+            self.assertIn("'m' var", tenon("run", path, f"--input={given}", status=1).stderr)
+
+    def test_sizes_are_named_where_they_may_be_why(self):
+        product = [helper.make_node("MatMul", ["x", "w"], ["y"], name="node")]
+        path = model(self.file("m.onnx"), product,
+                     [value("x", TensorProto.FLOAT, ["n", 5]),
+                      value("w", TensorProto.FLOAT, [6, "k"])],
+                     [value("y", TensorProto.FLOAT, None)])
+        failed = tenon("run", path, status=1).stderr
+        self.assertIn("5 is not 6", failed)
+        self.assertNotIn("--size", failed)
+
     def test_sizes_must_be_the_models(self):
         path = self.binary()
         for verb in ("run", "bench", "inspect"):

@@ -6,6 +6,7 @@
 #include "ir/var.h"
 #include "tensor/build.h"
 
+#include <ctype.h>
 #include <string.h>
 
 /** What is at hand, for messages; NULL: nothing. */
@@ -103,7 +104,11 @@ value onnx_constant(onnx_call *c, const onnx_tensor *t) { return weight(c->m, t)
 static void add_input(importing *k, const onnx_value *v) {
   import *m = k->m;
   if (v->type.kind != ONNX_TYPE_TENSOR || !v->type.has_shape)
-    diag_raise(m->b.diag, TN_ERR_UNSUPPORTED, "input '%.200s' is no tensor of known rank", v->name);
+    diag_raise(
+        m->b.diag, TN_ERR_UNSUPPORTED,
+        "input '%.200s' is no tensor of known rank: the file has to say its shape, with names for "
+        "sizes that vary",
+        v->name);
   size_t rank = v->type.dims.n;
   check_rank(m, "input", v->name, rank, TN_MAX_RANK);
   const node **dims = arena_alloc(m->b.arena, (rank + 1) * sizeof *dims);
@@ -275,6 +280,23 @@ static void add_inputs_sizes(import *m, const onnx_node *n) {
   }
 }
 
+static bool is_of_name(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+/** Whether the last part of a message names a size. */
+static bool is_named(const char *text, const char *name) {
+  size_t n = strlen(name);
+  for (const char *colon; (colon = strstr(text, ": "));) text = colon + 2;
+  for (const char *at = text; (at = strstr(at, name)); at++)
+    if ((at == text || !is_of_name(at[-1])) && !is_of_name(at[n])) return true;
+  return false;
+}
+
+/** Whether a failure may be for a size that varies. */
+static bool may_be_for(const import *m, const node *size) {
+  if (size->op != OP_VAR) return false;
+  return m->b.diag->status != TN_ERR_SHAPE || is_named(m->b.diag->text, var_name(size->text));
+}
+
 /** After shapes that do not fit: sizes that vary may be why. */
 static void name_the_sizes(import *m, const onnx_node *n) {
   enum { SHOWN = 4 };
@@ -284,7 +306,7 @@ static void name_the_sizes(import *m, const onnx_node *n) {
   if (m->b.diag->status == TN_ERR_SHAPE) add_inputs_sizes(m, n);
   node_list all = topo_sort(a, m->asked.at, m->asked.n, NULL, NULL);
   for (size_t i = 0; i < all.n; i++)
-    if (all.at[i]->op == OP_VAR && count++ < SHOWN)
+    if (may_be_for(m, all.at[i]) && count++ < SHOWN)
       str_addf(&list, "%s'%.60s'", list.n ? ", " : "", var_name(all.at[i]->text));
   if (!count) return;
   if (count > SHOWN) str_addf(&list, " and %zu more", count - SHOWN);
