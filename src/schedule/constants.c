@@ -64,7 +64,7 @@ static bool is_constant(finding *f, const map *known, const node *n) {
   return is_function(n);
 }
 
-static bool is_computed(const node *n) {
+static bool reads_elements(const node *n) {
   return n->dtype != DT_INDEX && (op_is_elementwise((op)n->op) || n->op == OP_REDUCE);
 }
 
@@ -97,7 +97,7 @@ static void find_computed(finding *f) {
   }
   for (size_t i = order.n; i-- > 0;) {
     const node *n = order.at[i];
-    bool passes = !map_has(&known, n) || (map_has(&needed, n) && !is_computed(n));
+    bool passes = !map_has(&known, n) || (map_has(&needed, n) && !reads_elements(n));
     for (uint32_t k = 0; k < n->n_src && passes; k++)
       if (map_has(&known, n->src[k])) map_set(f->a, &needed, n->src[k], NULL);
     if (!passes && map_has(&needed, n) && is_small(f, n))
@@ -274,7 +274,7 @@ static void find_others(turning *t, const node_list *order) {
   }
   for (size_t i = 0; i < order->n; i++) {
     const node *n = order->at[i];
-    bool reads = is_computed(n) ? !map_has(&products, n) : n->op == OP_GATHER;
+    bool reads = reads_elements(n) ? !map_has(&products, n) : n->op == OP_GATHER;
     for (uint32_t k = 0; k < n->n_src && reads; k++)
       if (n->src[k]->dtype != DT_INDEX)
         map_set(t->f->a, &t->others, below_movements(n->src[k]), NULL);
@@ -295,7 +295,7 @@ static void find_turned(finding *f) {
   node_list order = topo_sort(f->a, t.n.roots, t.n.n_roots, NULL, NULL);
   find_others(&t, &order);
   for (size_t i = 0; i < order.n; i++)
-    if (is_computed(order.at[i]) || is_array(order.at[i]))
+    if (reads_elements(order.at[i]) || is_array(order.at[i]))
       map_set(f->a, &t.known, order.at[i], (void *)order.at[i]);
   for (size_t i = 0; i < order.n; i++) {
     const node *product = product_of(order.at[i]);

@@ -1,5 +1,6 @@
 /* The order of steps. Which one needs least memory is NP-hard to tell; several are made, each in
-   nearly linear time, and the one whose plan needs least is taken, the present one first:
+   nearly linear time besides the holes between what lives, which their plans look through at every
+   step, and the one whose plan needs least is taken, the present one first:
    depth first, of what a step waits for that first whose making needs most beyond what it leaves
    (R. Sethi, J. D. Ullman: The generation of optimal code for arithmetic expressions, J. ACM 17,
    1970); and, from the first step on and from the last one back, always a step after which least

@@ -15,6 +15,7 @@ typedef struct normalised {
   const node **labelled;     /* what has become of the node of each label */
   VEC(const node *) origins; /* the BUFFER behind each PARAM slot */
   map copies;                /* nodes that copy what they move: kernels of their own */
+  map last_copy;             /* a node → the last copy of it */
   VEC(loop_plan *) loops;    /* of the RESULTs in it, by number − 1 */
 } normalised;
 void schedule_normalise(ir *g, const schedule_request *r, normalised *out);

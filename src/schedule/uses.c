@@ -5,9 +5,9 @@
 #include "ir/subst.h"
 
 enum {
-  MOST_MEMBERS = 400,
-  MOST_NESTS = 48,
-  MOST_CODE = 2048 /* instructions: what a compiler is done with in about a second */
+  MOST_MEMBERS = 400, /* values of a group: the search looks at all for each that may join */
+  MOST_NESTS = 48,    /* loops of a group: below the bits of a range_mask, with room to split */
+  MOST_CODE = 2048    /* instructions: what a compiler is done with in about a second */
 };
 
 static value_room room_sum(value_room a, value_room b) {

@@ -39,7 +39,7 @@ static size_t whole_operands(const node *n) {
   }
 }
 
-static bool is_computed(const node *n) {
+static bool makes_value(const node *n) {
   if (n->dtype == DT_INDEX || n->dtype == DT_VOID) return false;
   if (op_is_movement((op)n->op)) return n->op == OP_GATHER;
   return n->op != OP_CONST && n->op != OP_IOTA && n->op != OP_PARAM && n->op != OP_VAR;
@@ -52,7 +52,7 @@ static void find_tensors(reading *r) {
     const node *n = order.at[i];
     for (size_t k = 0; k < whole_operands(n); k++) add_tensor(r, n->src[k]);
     if (n->op == OP_SET) map_set(r->a, &r->is_old, n->src[0], (void *)n);
-    if (is_computed(n) || map_has(&r->in->copies, n)) add_tensor(r, n);
+    if (makes_value(n) || map_has(&r->in->copies, n)) add_tensor(r, n);
   }
   for (size_t i = 0; i < order.n; i++)
     if (map_has(&r->is_value, order.at[i])) vec_push(r->a, &r->tensors, order.at[i]);

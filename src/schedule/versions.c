@@ -18,9 +18,10 @@ const node *versions_identity(ir *g, const node *x) {
 
 /** A copy that nothing else reads or changes: where there is one already, a copy of that. */
 static const node *copy_of(ir *g, normalised *n, const node *x) {
-  const node *copy = versions_identity(g, x);
+  const node *last = map_get(&n->last_copy, x), *copy = versions_identity(g, last ? last : x);
   while (map_has(&n->copies, copy)) copy = versions_identity(g, copy);
   map_set(ir_arena(g), &n->copies, copy, (void *)copy);
+  map_set(ir_arena(g), &n->last_copy, x, (void *)copy);
   return copy;
 }
 
@@ -54,7 +55,7 @@ static void remake(remaking *m, const node *(*change)(remaking *m, const node *n
   arena *a = ir_arena(m->g);
   node_list order = topo_sort(a, m->n->roots, m->n->n_roots, NULL, NULL);
   m->copies = m->n->copies;
-  m->n->copies = (map){0};
+  m->n->copies = m->n->last_copy = (map){0};
   for (size_t i = 0; i < m->n->n_roots; i++) map_set(a, &m->roots, m->n->roots[i], NULL);
   for (size_t i = 0; i < order.n; i++)
     map_set(a, &m->image, order.at[i], (void *)change(m, order.at[i]));
