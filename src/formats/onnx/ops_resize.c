@@ -1,6 +1,6 @@
 /* Resizing: along each axis by itself, elements are taken at places that the result's coordinates
    are mapped to, and mixed by weights. */
-#include "formats/onnx/elements.h"
+#include "formats/onnx/axes.h"
 #include "formats/onnx/ops.h"
 #include "tensor/ops_common.h"
 
@@ -277,18 +277,42 @@ static void size_axis(onnx_call *c, resized_axis *a, const node *out) {
     a->scale = out == a->in;
 }
 
+/** out / in, which must be a number. */
+static double ratio(onnx_call *c, const resized_axis *a, size_t axis) {
+  builder *b = onnx_builder(c);
+  const char *in = size_text(b, a->in), *out = size_text(b, a->out);
+  if (a->scale) return a->scale;
+  if (node_is_const(a->in) && node_is_const(a->out))
+    onnx_fail(c, TN_ERR_SHAPE, "axis %zu, of size %s, made %s: one scale for all axes is not known",
+              axis, in, out);
+  onnx_fail_size(c, node_is_const(a->in) ? a->out : a->in,
+                 "axis %zu, of size %s, made %s: the ratio, which is to be kept, varies", axis, in,
+                 out);
+}
+
+/** round(size · scale), halves up. */
+static const node *scaled_size(onnx_call *c, const node *size, size_t axis, double scale) {
+  ir *g = onnx_builder(c)->ir;
+  if (scale == floor(scale)) return ix_scale(g, size, (int64_t)scale);
+  if (!node_is_const(size))
+    onnx_fail_size(c, size, "axis %zu, of size %s, which varies, times %g to keep the ratio", axis,
+                   size_text(onnx_builder(c), size), scale);
+  return ix_const(g, (int64_t)floor((double)node_int(size) * scale + 0.5));
+}
+
 /** One scale for all axes that are resized: the least or the largest that sizes ask for. */
 static void keep_aspect(onnx_call *c, policy p, resized_axis axes[], const size_t at[], size_t n) {
   double scale = 0;
   for (size_t i = 0; i < n; i++) {
-    const resized_axis *a = &axes[at[i]];
-    if (!a->scale) onnx_fail_size(c, node_is_const(a->in) ? a->out : a->in, "a ratio that varies");
-    bool first = !i, better = p == POLICY_NOT_LARGER ? a->scale < scale : a->scale > scale;
-    if (first || better) scale = a->scale;
+    double own = ratio(c, &axes[at[i]], at[i]);
+    bool better = p == POLICY_NOT_LARGER ? own < scale : own > scale;
+    if (!i || better) scale = own;
   }
+  if (scale > IMPORT_SIZE_MAX)
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "sizes ask for %g times as many elements", scale);
   for (size_t i = 0; i < n; i++) {
     resized_axis *a = &axes[at[i]];
-    a->out = ix_const(onnx_builder(c)->ir, (int64_t)floor((double)node_int(a->in) * scale + 0.5));
+    a->out = scaled_size(c, a->in, at[i], scale);
     a->scale = scale;
   }
 }
@@ -315,11 +339,13 @@ static void read_scales(onnx_call *c, resized_axis axes[], const size_t at[], si
 }
 
 static void read_sizes(onnx_call *c, resized_axis axes[], const size_t at[], size_t n) {
-  size_t count;
-  const node *const *e = onnx_elements(c, 3, &count);
+  sizes to = axes_sizes(c, 3);
   policy p = (policy)CHOICE(c, "keep_aspect_ratio_policy", policies);
-  check_count(c, "sizes", count, n);
-  for (size_t i = 0; i < n; i++) size_axis(c, &axes[at[i]], e[i]);
+  check_count(c, "sizes", to.rank, n);
+  for (size_t i = 0; i < n; i++) {
+    axes_check_size(c, &to, i);
+    size_axis(c, &axes[at[i]], to.at[i]);
+  }
   if (p != POLICY_STRETCH) keep_aspect(c, p, axes, at, n);
 }
 

@@ -154,6 +154,16 @@ def resize(version, rng):
                                          ([7, 8], [3, 9], [2, 2])):
             yield one("Resize", x, None, None, const(size), axes=[2, 3], mode="linear",
                       keep_aspect_ratio_policy=p, label=str(size))
+        for p, width in itertools.product(("not_larger", "not_smaller"), (3, 6, 12)):
+            if (p, width) == ("not_larger", 3):
+                continue   # half of a size that varies, rounded: refused
+            n, more = varying(rng, (1, 2, 9, 6), (1, 2, 4, 6), (1, 2, "h", 6))
+            yield Case(f"Resize to a height that stays and {width}, {p}", [
+                ("Shape", ["x0"], ["s"], {}), ("Slice", ["s", "2", "3"], ["h"], {}),
+                ("Concat", ["h", "w"], ["to"], {"axis": 0}),
+                ("Resize", ["x0", "", "", "to"], ["y"],
+                 {"mode": "linear", "axes": [2, 3], "keep_aspect_ratio_policy": p})],
+                {"x0": n, "2": const([2]), "3": const([3]), "w": const([width])}, ["y"], 0, more)
 
 
 PICTURES = {"Pad": pad, "DepthToSpace": depth_to_space, "SpaceToDepth": space_to_depth,

@@ -298,6 +298,15 @@ REFUSED = {
     "an axis that is data": (
         model(node("CumSum", "x a", "y"), inputs=ports(("x", FLOAT, [3]), ("a", INT64, []))),
         "ERR_UNSUPPORTED", ["'the CumSum'", "'a'", "when the model runs"]),
+    "sizes below zero": (
+        model(node("Resize", "x none none to", "y", axes=[1]), inputs=ports(("x", FLOAT, [3, 4])),
+              weights=[("none", np.zeros(0, np.float32)), ("to", np.array([-1]))]),
+        "ERR_SHAPE", ["'the Resize'", "-1", "negative"]),
+    "sizes that give no ratio": (
+        model(node("Resize", "x none none to", "y", keep_aspect_ratio_policy="not_larger"),
+              inputs=ports(("x", FLOAT, [3, 4])),
+              weights=[("none", np.zeros(0, np.float32)), ("to", np.array([0, 5]))]),
+        "ERR_SHAPE", ["'the Resize'", "axis 0, of size 3, made 0"]),
     "parts that are too many": (
         model(node("Split", "x p", "y z", axis=1), weights=[("p", np.array([1, 2, 1]))]), "ERR_SHAPE",
         ["'the Split'", "3 sizes", "2 outputs"]),

@@ -109,6 +109,19 @@ BOUND = {"0": [0], "1": [1], "2": [2], "-1": [-1], "-2": [-2], "-3": [-3], "far"
          "-far": [-FAR]}
 WINDOW = np.ones((2, 3, 3), np.float32)
 
+
+
+def resized(*sizes, policy="stretch"):
+    """x's last two axes made "h", its own size, or numbers."""
+    weights = {**BOUND, "3": [3], "none": np.zeros(0, np.float32),
+               **{f"{s}": [s] for s in sizes if s != "h"}}
+    joined = " ".join(map(str, sizes))
+    return (["Shape x -> s", "Slice s 2 3 -> h", (f"Concat {joined} -> to", {"axis": 0}),
+             ("Resize x none none to -> y", {"mode": "linear", "axes": [2, 3],
+                                             "keep_aspect_ratio_policy": policy})],
+            {"x": [1, 1, "h", 6]}, weights)
+
+
 # label: (nodes, inputs, weights)
 RUN = {
     "a sum with one size": (["Add x z -> y"], {"x": ["n", "m"], "z": ["m"]}, {}),
@@ -162,6 +175,10 @@ RUN = {
     "sizes": (["Shape x -> y"], {"x": ["n", "m"]}, {}),
     "a quotient of sizes": (["Shape x -> s", "Sub s 2 -> t", "Div t 2 -> y"], {"x": ["n", "m"]},
                             BOUND),
+    "resized to twice the width": resized("h", 12),
+    "resized, no larger than the height": resized("h", 12, policy="not_larger"),
+    "resized, no smaller than the height": resized("h", 5, policy="not_smaller"),
+    "resized, as large as the width asks": resized("h", 12, policy="not_smaller"),
 }
 
 # label: (nodes, inputs, weights, status, words)
@@ -222,6 +239,12 @@ REFUSED = {
     "pads that depend on a size": (
         [("Conv x w -> y", {"auto_pad": "SAME_UPPER", "strides": [2]})], {"x": ["n", 3, "h"]},
         {"w": WINDOW}, "ERR_UNSUPPORTED", ["auto_pad", "axis 0", "'h' varies"]),
+    "resized to two thirds of a height": (
+        *resized("h", 4, policy="not_larger"), "ERR_UNSUPPORTED",
+        ["Resize", "axis 2", "size h", "0.666667", "'h' varies"]),
+    "resized to a height by a ratio that varies": (
+        *resized(9, 12, policy="not_smaller"), "ERR_UNSUPPORTED",
+        ["Resize", "axis 2", "size h", "made 9", "'h' varies"]),
     "axes that are computed": (
         ["Shape x -> s", "ReduceSum x s -> y"], {"x": ["n"]}, {}, "ERR_UNSUPPORTED",
         ["'s'", "'n' varies"]),
