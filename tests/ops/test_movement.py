@@ -243,6 +243,11 @@ same("full scalar", tn.full((), "i16", -3.7), np.int16(-3))
 for start, stop, step in [(0, 5, 1), (5, 0, -2), (3, 3, 1), (5, 2, 1), (-4, 9, 4), (0, -7, -3)]:
     same(f"arange {start} {stop} {step}", tn.arange(start, stop, step, "i64"),
          np.arange(start, stop, step))
+for kind, ends in (("i8", (-128, 127, 100)), ("u8", (250, 260, 3)), ("i16", (-30000, 30000, 10000)),
+                   ("i32", (-2 * 10**9, 2 * 10**9, 10**9)), ("u32", (2**32 - 1, 5, -2**30)),
+                   ("i64", (1 - 2**44, 2**44 - 1, 2**43)), ("u64", (3, -5, -2)),
+                   ("f32", (2**24, 2**24 + 4, 1))):
+    same(f"arange far {kind}", tn.arange(*ends, kind), np.arange(*ends).astype(dtype(kind)))
 same("arange large", tn.arange(2**40, 2**40 + 3, 1, "f64"), np.arange(2**40, 2**40 + 3) * 1.0)
 for kind in FLOATS:
     for start, stop, n in [(0, 1, 11), (-3, 5, 4), (2, 2, 3), (7, 9, 1), (1, 2, 0), (5, -5, 101)]:

@@ -130,13 +130,13 @@ const int64_t *onnx_numbers(onnx_call *c, size_t input, size_t *n) {
 
 const double *onnx_reals(onnx_call *c, size_t input, size_t *n) {
   value v = onnx_input(c, input);
-  const node *const *e = elements_constant(c->m, v, n);
+  dtype t = (dtype)v.node->dtype;
+  const node *const *e = dtype_is_float(t) ? elements_constant(c->m, v, n) : NULL;
   if (!e)
     onnx_fail(c, TN_ERR_UNSUPPORTED, "input '%.200s' is no list of floats that is constant",
               c->node->inputs.at[input]);
   double *reals = arena_alloc(c->m->b.arena, (*n + 1) * sizeof *reals);
-  for (size_t i = 0; i < *n; i++)
-    reals[i] = scalar_to_double((dtype)v.node->dtype, (uint64_t)node_int(e[i]));
+  for (size_t i = 0; i < *n; i++) reals[i] = scalar_to_double(t, (uint64_t)node_int(e[i]));
   return reals;
 }
 

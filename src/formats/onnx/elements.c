@@ -22,7 +22,7 @@ typedef struct asking {
   const node **found;
   size_t n;
   bool known;
-  bool real; /* floats are asked for, which are no index nodes: constants alone are known */
+  bool constant; /* asked for in their own type, and not as index nodes */
 } asking;
 
 /** A leaf whose elements are looked up, or not known. */
@@ -157,7 +157,7 @@ static const node *floored(ir *g, const node *x, const node *y) {
   return y->lo > 0 ? ix_floordiv(g, x, y) : NULL;
 }
 
-static const node *index_form(ir *g, const node *n, const map *forms) {
+static const node *any_form(ir *g, const node *n, const map *forms) {
   const node *s[3] = {NULL, NULL, NULL};
   for (uint32_t i = 0; i < n->n_src && i < 3; i++) s[i] = map_get(forms, n->src[i]);
   if (n->dtype == DT_BOOL) return n->op == OP_CONST ? n : condition_form(g, n, s[0], s[1]);
@@ -185,6 +185,13 @@ static const node *index_form(ir *g, const node *n, const map *forms) {
   }
 }
 
+/** Types without a sign wrap below 0, which index arithmetic does not. */
+static const node *index_form(ir *g, const node *n, const map *forms) {
+  const node *form = any_form(g, n, forms);
+  bool has_sign = !dtype_is_int((dtype)n->dtype) || dtype_is_signed((dtype)n->dtype);
+  return !form || has_sign || ix_prove(g, form) ? form : NULL;
+}
+
 static const node *as_index(ir *g, const node *e) {
   node_list order = topo_sort(ir_arena(g), &e, 1, NULL, NULL);
   map forms = {0};
@@ -205,7 +212,7 @@ static const node *element(asking *q, const node *value, const node *at) {
   rewrite(&rw, rules_simplify_kernel, RULES_SIMPLIFY_KERNEL, &e, 1);
   e = with_weights(q, e); /* positions that became numbers only now */
   rewrite(&rw, rules_simplify_kernel, RULES_SIMPLIFY_KERNEL, &e, 1);
-  return !q->real ? as_index(q->g, e) : e->op == OP_CONST ? e : NULL;
+  return !q->constant ? as_index(q->g, e) : e->op == OP_CONST ? e : NULL;
 }
 
 static void ask(void *arg) {
@@ -226,10 +233,9 @@ static void ask(void *arg) {
   q->known = true;
 }
 
-static const node *const *elements(import *m, value v, bool real, size_t *n) {
-  asking q = {.m = m, .v = v, .real = real};
-  dtype t = (dtype)v.node->dtype;
-  if (v.node->rank > 1 || !(real ? dtype_is_float(t) : dtype_is_int(t))) return NULL;
+static const node *const *elements(import *m, value v, bool constant, size_t *n) {
+  asking q = {.m = m, .v = v, .constant = constant};
+  if (v.node->rank > 1 || !(constant || dtype_is_int((dtype)v.node->dtype))) return NULL;
   q.g = ir_new(ir_mem(m->b.ir), m->b.diag, false);
   if (!q.g) diag_raise(m->b.diag, TN_ERR_MEMORY, "out of memory");
   tn_status s = diag_catch(m->b.diag, ask, &q);

@@ -8,7 +8,7 @@
     import's arena; NULL where they depend on data, or there are too many to be a shape. */
 const node *const *elements_of(import *m, value v, size_t *n);
 
-/** Those of a tensor of floats as constants; NULL where some are none. */
+/** Those of a tensor of any type as constants of it; NULL where some are none. */
 const node *const *elements_constant(import *m, value v, size_t *n);
 
 #endif

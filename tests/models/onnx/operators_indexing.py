@@ -68,6 +68,7 @@ def numbers(version, rng):
         for ends in ((0, 5, 1), (3, 9, 3), (3, 10, 3), (10, 4, -2), (10, 5, -2), (5, 5, 1),
                      (5, 0, 1), (-3, 3, 2)):
             yield made(*ends, t)
+    yield made(-30000, 30000, 10000, np.dtype("i2"))
     for t in (F32, F64) + ((F16, BF16) if version >= 27 else ()):
         for ends in ((0, 5, 1), (0.5, 3, 0.75), (3, -2, -1.5), (1, 0, 1)):
             yield made(*ends, t)

@@ -290,6 +290,23 @@ REFUSED = {
     "a range without a step": (
         model(node("Range", "a a z", "y"), weights=[("a", np.array(3)), ("z", np.array(0))]),
         "ERR_FORMAT", ["'the Range'", "step"]),
+    "a range by less than nothing": (
+        model(node("Range", "a b c", "y"), weights=[("a", np.array(0, np.float32)), ("b", np.array(5, np.float32)), ("c", np.array(-0.0, np.float32))]),
+        "ERR_FORMAT", ["'the Range'", "step"]),
+    "a range to what is no number": (
+        model(node("Range", "a b c", "y"), weights=[("a", np.array(0, np.float32)), ("b", np.array(np.nan, np.float32)), ("c", np.array(1, np.float32))]),
+        "ERR_FORMAT", ["'the Range'", "from 0 to nan by 1"]),
+    "a range of more than can be counted": (
+        model(node("Range", "a b c", "y"), weights=[("a", np.array(-2**63, np.int64)), ("b", np.array(2**63 - 1, np.int64)), ("c", np.array(1, np.int64))]),
+        "ERR_UNSUPPORTED", ["'the Range'", "2^63"]),
+    "a range of bools": (
+        model(node("Range", "a a a", "y"), weights=[("a", np.array(True))]), "ERR_DTYPE",
+        ["'the Range'", "bool"]),
+    "a range to what may be below 0, without a sign": (
+        model(node("Shape", "x", "s", end=1), node("Squeeze", "s", "n"),
+              node("Cast", "n", "u", to=TensorProto.UINT64), node("Sub", "u 5", "l"),
+              node("Range", "5 l 5", "y"), weights=[("5", np.array(5, np.uint64))]),
+        "ERR_UNSUPPORTED", ["'the Range'", "when the model runs"]),
     "a range of data": (
         model(node("Range", "a x b", "y"), weights=[("a", np.array(0.0, np.float32)),
                                                     ("b", np.array(1.0, np.float32))],

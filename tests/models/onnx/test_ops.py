@@ -151,6 +151,35 @@ def check_zeros_of_rows(r):
     loaded.free()
 
 
+FAR = (("i1", -128, 127, 1), ("i1", 127, -128, -100), ("i2", -30000, 30000, 10000),
+       ("i4", -2 * 10**9, 2 * 10**9, 10**9), ("i4", 2**31 - 1, -2**31, -2**31),
+       ("i8", -9 * 10**18, 9 * 10**18, 4 * 10**18), ("i8", 9 * 10**18, -9 * 10**18, -4 * 10**18),
+       ("i8", 2**63 - 1, -2**63, -2**63), ("i8", -2**63, 2**63 - 1, 2**63 - 1),
+       ("i8", 2**63 - 1, -2**63, 1), ("u1", 0, 255, 50), ("u1", 5, 0, 1), ("u1", 5, 5, 255),
+       ("u2", 1, 2**16 - 1, 2**15), ("u4", 5, 2**32 - 1, 2**30), ("u8", 5, 2**64 - 1, 2**62),
+       ("u8", 2**63 - 1, 2**63 + 5, 2), ("u8", 2**64 - 1, 1, 2**63))
+
+
+def check_far_ranges(r):
+    """Ranges whose ends are further apart than numbers of their type, which the runtime miscounts;
+    and those from a number that is data."""
+    for t, *parts in FAR:
+        values = [const(v, np.dtype(t)) for v in parts]
+        loaded = r.library.load(model_of([one("Range", *values)], 11).SerializeToString())
+        actual, expected = loaded.run({})["c0.y"], np.array(range(*parts), t)
+        r.check(f"Range {t} {parts}", np.array_equal(actual, expected), actual)
+        loaded.free()
+    for t, more, step in (("i4", 5, 2), ("i8", 5, 1), ("i8", -5, -3), ("i2", 300, 100)):
+        case = Case("from data", [("Add", ["s", "more"], ["e"], {}),
+                                  ("Range", ["s", "e", "step"], ["y"], {})],
+                    {"s": In(np.array(7, t)), "more": const(more, t), "step": const(step, t)}, ["y"])
+        loaded = r.library.load(model_of([case], 11).SerializeToString())
+        actual = loaded.run({"c0.s": np.array(7, t)})["c0.y"]
+        r.check(f"Range of {more} from data", np.array_equal(actual, np.arange(7, 7 + more, step)),
+                actual)
+        loaded.free()
+
+
 def main(folder, wanted, named=False):
     r = Runner(Library(folder))
     share = (0, 1, 1) if named else share_of(folder)
@@ -160,6 +189,7 @@ def main(folder, wanted, named=False):
         check_inputs(r)
         check_leaves(r)
         check_zeros_of_rows(r)
+        check_far_ranges(r)
         for opset in (13, 18, NEWEST):
             r.run(list(chains(np.random.default_rng(opset))), opset)
             r.run(list(operators_indexing.chains(np.random.default_rng(opset))), max(opset, 18))

@@ -175,6 +175,16 @@ RUN = {
     "sizes": (["Shape x -> y"], {"x": ["n", "m"]}, {}),
     "a quotient of sizes": (["Shape x -> s", "Sub s 2 -> t", "Div t 2 -> y"], {"x": ["n", "m"]},
                             BOUND),
+    "numbers down from a size": (
+        [("Shape x -> s", {"end": 1}), "Squeeze s -> n", "Range n zero back -> y"], {"x": ["n", 3]},
+        {"zero": 0, "back": -2}),
+    "numbers from far away to a size": (
+        [("Shape x -> s", {"end": 1}), "Squeeze s -> n", "Range low n by -> y"], {"x": ["n", 3]},
+        {"low": -2**40, "by": 2**38 + 1}),
+    "numbers to a size in i32": (
+        [("Shape x -> s", {"end": 1}), "Squeeze s -> n", ("Cast n -> i", {"to": TensorProto.INT32}),
+         "Range low i by -> y"], {"x": ["n", 3]},
+        {"low": np.int32(-2 * 10**9), "by": np.int32(10**9)}),
     "resized to twice the width": resized("h", 12),
     "resized, no larger than the height": resized("h", 12, policy="not_larger"),
     "resized, no smaller than the height": resized("h", 5, policy="not_smaller"),
@@ -239,6 +249,9 @@ REFUSED = {
     "pads that depend on a size": (
         [("Conv x w -> y", {"auto_pad": "SAME_UPPER", "strides": [2]})], {"x": ["n", 3, "h"]},
         {"w": WINDOW}, "ERR_UNSUPPORTED", ["auto_pad", "axis 0", "'h' varies"]),
+    "numbers by a size": (
+        [("Shape x -> s", {"end": 1}), "Squeeze s -> n", "Range zero ten n -> y"], {"x": ["n", 3]},
+        {"zero": 0, "ten": 10}, "ERR_UNSUPPORTED", ["Range", "a step of n", "'n' varies"]),
     "resized to two thirds of a height": (
         *resized("h", 4, policy="not_larger"), "ERR_UNSUPPORTED",
         ["Resize", "axis 2", "size h", "0.666667", "'h' varies"]),

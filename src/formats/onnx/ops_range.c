@@ -1,0 +1,111 @@
+/* Numbers at equal distances. How many there are is known before the model runs, exactly: what lies
+   between the first and the last need not fit in their type. */
+#include "formats/onnx/elements.h"
+#include "formats/onnx/ops.h"
+#include "tensor/ops_common.h"
+
+#include <math.h>
+
+enum { START, LIMIT, STEP, PARTS };
+
+static _Noreturn void is_unknown(onnx_call *c) {
+  onnx_fail(c, TN_ERR_UNSUPPORTED, "how many numbers these are is known only when the model runs");
+}
+
+static void check_step(onnx_call *c, bool moves) {
+  if (!moves) onnx_fail(c, TN_ERR_FORMAT, "a step of 0");
+}
+
+static const node *fixed_count(onnx_call *c, bool fits, uint64_t count) {
+  if (!fits) onnx_fail(c, TN_ERR_UNSUPPORTED, "2^63 numbers or more");
+  return ix_const(onnx_builder(c)->ir, (int64_t)count);
+}
+
+/** ⌈(limit − start) / step⌉ of floats, at least 0, in f64. */
+static const node *count_of_floats(onnx_call *c, dtype t, const node *const part[]) {
+  double at[PARTS];
+  for (size_t i = 0; i < PARTS; i++) at[i] = scalar_to_double(t, (uint64_t)node_int(part[i]));
+  check_step(c, at[STEP] != 0);
+  double count = ceil((at[LIMIT] - at[START]) / at[STEP]);
+  if (isnan(count))
+    onnx_fail(c, TN_ERR_FORMAT, "from %g to %g by %g", at[START], at[LIMIT], at[STEP]);
+  return fixed_count(c, count<0x1p63, count> 0 ? (uint64_t)count : 0);
+}
+
+/** The same of integers. Each way from one to another fits in 64 bits without a sign. */
+static const node *count_of_integers(onnx_call *c, dtype t, const node *const part[]) {
+  int64_t step = node_int(part[STEP]);
+  bool has_sign = dtype_is_signed(t), falls = has_sign && step < 0;
+  int64_t low = node_int(part[falls ? LIMIT : START]), high = node_int(part[falls ? START : LIMIT]);
+  uint64_t by = falls ? 0 - (uint64_t)step : (uint64_t)step, way = (uint64_t)high - (uint64_t)low;
+  check_step(c, step != 0);
+  if (has_sign ? low >= high : (uint64_t)low >= (uint64_t)high) return fixed_count(c, true, 0);
+  uint64_t last = (way - 1) / by;
+  return fixed_count(c, last < INT64_MAX, last + 1);
+}
+
+/** The same of a way that may vary, as does the step, whose sign must be known. */
+static const node *count_of_way(onnx_call *c, const node *way, const node *step) {
+  builder *b = onnx_builder(c);
+  ir *g = b->ir;
+  check_step(c, !node_is_bits(step, 0));
+  if (step->lo <= 0 && step->hi >= 0)
+    onnx_fail_size(c, step, "a step of %s, which may be 0 or of any sign", size_text(b, step));
+  int64_t sign = step->lo > 0 ? 1 : -1;
+  const node *back = ix_floordiv(g, ix_scale(g, way, -sign), ix_scale(g, step, sign));
+  return ix_max(g, ix_scale(g, back, -1), ix_const(g, 0));
+}
+
+/** Of a start that depends on data, and a limit that is reckoned from it; this sum is taken not to
+    overflow. A way against the step may be one that wrapped. */
+static const node *count_from_data(onnx_call *c, const value in[]) {
+  builder *b = onnx_builder(c);
+  dtype t = (dtype)in[START].node->dtype;
+  size_t n;
+  if (!dtype_is_signed(t)) is_unknown(c);
+  const node *const *way = elements_of(c->m, build_sub(b, in[LIMIT], in[START]), &n);
+  const node *const *step = elements_of(c->m, in[STEP], &n);
+  if (!way || !step) is_unknown(c);
+  bool rises = step[0]->lo > 0 && way[0]->lo >= 0, falls = step[0]->hi < 0 && way[0]->hi <= 0;
+  if (!rises && !falls) is_unknown(c);
+  return count_of_way(c, way[0], step[0]);
+}
+
+typedef const node *const *(*asking)(import *m, value v, size_t *n);
+
+static bool are_known(onnx_call *c, asking ask, const value in[], const node *part[]) {
+  for (size_t i = 0; i < PARTS; i++) {
+    size_t n;
+    const node *const *e = ask(c->m, in[i], &n);
+    if (!e) return false;
+    part[i] = e[0];
+  }
+  return true;
+}
+
+static const node *count_of(onnx_call *c, const value in[]) {
+  dtype t = (dtype)in[START].node->dtype;
+  const node *part[PARTS];
+  if (are_known(c, elements_constant, in, part))
+    return (dtype_is_float(t) ? count_of_floats : count_of_integers)(c, t, part);
+  if (dtype_is_float(t)) is_unknown(c);
+  if (!are_known(c, elements_of, in, part)) return count_from_data(c, in);
+  return count_of_way(c, ix_sub(onnx_builder(c)->ir, part[LIMIT], part[START]), part[STEP]);
+}
+
+void onnx_Range(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  dtype t = (dtype)onnx_input(c, 0).node->dtype;
+  bool is_short = t == DT_F16 || t == DT_BF16;
+  bool in_f32 = is_short && onnx_int(c, "stash_type", ONNX_F32) == ONNX_F32;
+  value in[PARTS];
+  onnx_same_types(c);
+  type_check(b, RULE_NUMBER, t);
+  for (size_t i = 0; i < PARTS; i++) {
+    in[i] = onnx_scalar(c, i);
+    if (in_f32) in[i] = build_cast(b, in[i], DT_F32);
+  }
+  value i = build_arange(b, ix_const(b->ir, 0), count_of(c, in), 1, DT_I64);
+  i = build_cast(b, i, (dtype)in[START].node->dtype);
+  c->outputs[0] = build_cast(b, build_add(b, in[START], build_mul(b, i, in[STEP])), t);
+}
