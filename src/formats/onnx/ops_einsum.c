@@ -179,20 +179,3 @@ void onnx_Einsum(onnx_call *c) {
   value y = aligned(b, &all, &out);
   c->outputs[0] = build_cast(b, y, (dtype)onnx_input(c, 0).node->dtype);
 }
-
-/* ---- Products of small integers ---- */
-
-/** An operand in i32, less its zero point: one, or one a row of the first operand. */
-static value from_zero(onnx_call *c, size_t input, bool by_row) {
-  builder *b = onnx_builder(c);
-  value x = build_cast(b, onnx_input(c, input), DT_I32);
-  if (!onnx_has(c, input + 2)) return x;
-  value zero = build_cast(b, onnx_input(c, input + 2), DT_I32);
-  bool is_list = zero.node->rank == 1 && !node_is_bits(zero.node->dims[0], 1);
-  if (is_list && by_row) zero = build_unsqueeze(b, zero, (tn_axes){.count = 1, .axis = {1}});
-  return build_sub(b, x, zero);
-}
-
-void onnx_MatMulInteger(onnx_call *c) {
-  c->outputs[0] = build_matmul(onnx_builder(c), from_zero(c, 0, true), from_zero(c, 1, false));
-}
