@@ -3,8 +3,9 @@
 
     scripts/check-layers.py [ROOT]
 
-An include in quotes is written from src/ and goes to the same layer or to an earlier one; the
-public <tenon/...> may be included everywhere. A .c file includes its own header first.
+An include in quotes is written from src/ and goes to the same layer or to an earlier one, unless a
+layer between them stands for that one; the public <tenon/...> may be included everywhere. A .c file
+includes its own header first.
 """
 
 import pathlib
@@ -14,6 +15,9 @@ import sys
 # Earlier to later.
 ORDER = "base ir rules laws schedule codegen render device runtime tensor formats cli".split()
 RANK = {folder: rank for rank, folder in enumerate(ORDER)}
+
+# Earlier layers of which a layer knows nothing: it asks those between.
+HIDDEN = {"formats": {"laws", "schedule", "codegen", "render", "runtime"}}
 
 # Host tools share the tables of the layers that they make sources for.
 TOOL_RANK = {"rulec": RANK["ir"]}
@@ -46,6 +50,8 @@ def check_quoted(name, src, rank, folder, path):
         return f'"{name}" does not exist in src/'
     if RANK[parts[0]] > rank:
         return f"{folder} may not include {parts[0]}, a later layer"
+    if parts[0] in HIDDEN.get(folder, ()):
+        return f"{folder} may not include {parts[0]}, which layers between stand for"
     return None
 
 

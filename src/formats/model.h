@@ -5,8 +5,8 @@
 #include "device/buffer.h"
 #include "formats/onnx/proto.h"
 #include "ir/topo.h"
-#include "schedule/schedule.h"
 #include "tensor/context.h"
+#include "tensor/plan.h"
 
 #include <tenon/model.h>
 

@@ -3,6 +3,7 @@
 #include "ir/binder.h"
 #include "ir/build.h"
 #include "ir/copy.h"
+#include "ir/element.h"
 #include "schedule/passes.h"
 
 enum {
@@ -140,8 +141,8 @@ static node_list reads_of_term(turning *t, const node *reduce, const node *produ
     at[i] = is_one ? ix_const(g, 0) : range_make(g, x->dims[i], KIND_LOOP);
     if (!is_one && !reduce_has_axis(reduce, i)) map_set(a, own, at[i], NULL);
   }
-  ranges_through(g, x, product, at, in);
-  const node *term = ranges_element(g, &t->known, product, product->rank, in);
+  element_through(g, x, product, at, in);
+  const node *term = element_of(g, &t->known, product, product->rank, in);
   node_list order = topo_sort(a, &term, 1, NULL, NULL), reads = {0};
   for (size_t i = 0; i < order.n; i++)
     if (order.at[i]->op == OP_INDEX) vec_push(a, &reads, order.at[i]);

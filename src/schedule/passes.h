@@ -58,16 +58,6 @@ const node *versions_identity(ir *g, const node *x);
 /** versions.c: all other readers of what each of these SETs changes read a copy, made before. */
 void versions_copy_for_readers(ir *g, normalised *n, const node *const sets[], size_t n_sets);
 
-/** ranges.c: the element of a tensor value at given coordinates, as an expression over elements
-    INDEX(tensor, coordinates) of PARAMs and of values. `known` gives the tensor that a value is
-   read as; `tensor` itself is entered even if it is one. */
-const node *ranges_element(ir *g, const map *known, const node *tensor, size_t rank,
-                           const node *const coords[]);
-
-/** ranges.c: the coordinates in x of element `coords` of a chain of movements that ends at x. */
-void ranges_through(ir *g, const node *view, const node *x, const node *const coords[],
-                    const node *into[]);
-
 /** lanes.c: ranges along which an array lies in blocks of whole vectors become two. */
 void schedule_lanes(ir *g, const schedule_request *r, schedule *s);
 

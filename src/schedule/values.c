@@ -1,6 +1,7 @@
 #include "schedule/values.h"
 
 #include "ir/binder.h"
+#include "ir/element.h"
 #include "ir/rewrite.h"
 #include "schedule/collapse.h"
 #include "schedule/given.h"
@@ -90,7 +91,7 @@ static node_list sources_of(arena *a, const node_list *reads) {
 /** An element of a tensor: of a value or a PARAM as it is, of anything else in terms of these. */
 static const node *element(reading *r, const node *x, const node *const coords[]) {
   if (is_known(&r->is_value, x)) return index_make(r->g, (dtype)x->dtype, x, 0, x->rank, coords);
-  return ranges_element(r->g, &r->is_value, x, x->rank, coords);
+  return element_of(r->g, &r->is_value, x, x->rank, coords);
 }
 
 static const node *const *open_coords(ir *g, size_t rank, const node *const dims[]) {
@@ -185,7 +186,7 @@ static void add_reduction(reading *r, const node *n) {
 static void add_computed(reading *r, const node *n) {
   value *v = new_value(r->g, n, n->rank, n->dims);
   v->only_loaded = map_has(&r->in->copies, n);
-  add_value(r, v, ranges_element(r->g, &r->is_value, n, n->rank, v->coords));
+  add_value(r, v, element_of(r->g, &r->is_value, n, n->rank, v->coords));
 }
 
 static void add_custom(reading *r, const node *n) {
@@ -265,7 +266,7 @@ static void add_set(reading *r, const node *set) {
   const node *old = set->src[0], *view = set->src[1];
   const node **coords = arena_alloc(r->a, (old->rank + 1u) * sizeof *coords);
   value *v = new_value(r->g, set, view->rank, view->dims);
-  ranges_through(r->g, view, old, v->coords, coords);
+  element_through(r->g, view, old, v->coords, coords);
   const node *body = new_contents(r, set, v, coords);
   v->only_loaded = true;
   add_value(r, v, body);

@@ -7,9 +7,9 @@
 
 #include "ir/binder.h"
 #include "ir/copy.h"
+#include "ir/element.h"
 #include "ir/subst.h"
 #include "rules/rules.h"
-#include "schedule/passes.h"
 #include "tensor/ops_common.h"
 
 enum { MOST_ELEMENTS = 256, MOST_REDUCED = 32 };
@@ -206,7 +206,7 @@ static const node *element(asking *q, const node *value, const node *at) {
   static const map nothing_is_cut = {0};
   const node *e = value->op == OP_PARAM
                       ? index_make(q->g, (dtype)value->dtype, value, 0, value->rank, &at)
-                      : ranges_element(q->g, &nothing_is_cut, value, value->rank, &at);
+                      : element_of(q->g, &nothing_is_cut, value, value->rank, &at);
   rewriter rw = {.ir = q->g, .math = MATH_EXACT};
   e = with_weights(q, e);
   rewrite(&rw, rules_simplify_kernel, RULES_SIMPLIFY_KERNEL, &e, 1);

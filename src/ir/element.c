@@ -2,9 +2,11 @@
    from the outside in: a movement changes the coordinates, an elementwise op becomes the same op on
    elements, a reduction opens ranges, until what is left is elements of PARAMs and of values that
    are written down. Each (value, coordinates) is done once. */
+#include "ir/element.h"
+
 #include "ir/binder.h"
-#include "schedule/passes.h"
-#include "schedule/reshape.h"
+#include "ir/reshape.h"
+#include "ir/topo.h"
 
 typedef struct sweep {
   ir *g;
@@ -66,8 +68,8 @@ static bool through_movement(sweep *w, const node *n, const node *const e[], con
   }
 }
 
-void ranges_through(ir *g, const node *view, const node *x, const node *const coords[],
-                    const node *into[]) {
+void element_through(ir *g, const node *view, const node *x, const node *const coords[],
+                     const node *into[]) {
   sweep w = {.g = g, .a = ir_arena(g)};
   const node *const *e = coords;
   while (view != x) {
@@ -150,8 +152,8 @@ static const node *resolve(sweep *w, const node *root) {
   return map_get(&w->done, root);
 }
 
-const node *ranges_element(ir *g, const map *known, const node *value, size_t rank,
-                           const node *const coords[]) {
+const node *element_of(ir *g, const map *known, const node *value, size_t rank,
+                       const node *const coords[]) {
   sweep w = {.g = g, .a = ir_arena(g), .known = known, .entered = value};
   return resolve(&w, index_make(g, (dtype)value->dtype, value, 0, rank, coords));
 }

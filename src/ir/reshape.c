@@ -1,4 +1,4 @@
-#include "schedule/reshape.h"
+#include "ir/reshape.h"
 
 static bool is_one(const node *n) { return node_is_bits(n, 1); }
 

@@ -1,6 +1,6 @@
 /* Coordinates through a reshape. */
-#ifndef TENON_SCHEDULE_RESHAPE_H
-#define TENON_SCHEDULE_RESHAPE_H
+#ifndef TENON_IR_RESHAPE_H
+#define TENON_IR_RESHAPE_H
 
 #include "ir/index.h"
 
