@@ -355,7 +355,8 @@ TN_API tn_tensor *tn_triu(tn_tensor *x, tn_dim k);
     0 is TN_ERR_SHAPE. Integers and floats; the type is that in which they meet. As numpy.matmul. */
 TN_API tn_tensor *tn_matmul(tn_tensor *a, tn_tensor *b);
 
-/** Of a convolution: one entry a spatial axis, outermost first; entries past x's are not read. */
+/** Of a convolution: one entry a spatial axis, outermost first; entries past x's are not read. No
+    number is above INT32_MAX. */
 typedef struct tn_conv_desc {
   size_t size;           /**< sizeof(tn_conv_desc) */
   int64_t stride[3];     /**< >= 1 */
@@ -382,7 +383,8 @@ TN_API tn_tensor *tn_conv(tn_tensor *x, tn_tensor *w, tn_tensor *bias, const tn_
 TN_API tn_tensor *tn_conv_transpose(tn_tensor *x, tn_tensor *w, tn_tensor *bias,
                                     const tn_conv_desc *desc);
 
-/** Of a pooling: one entry a spatial axis, outermost first; entries past x's are not read. */
+/** Of a pooling: one entry a spatial axis, outermost first; entries past x's are not read. No
+   number is above INT32_MAX. */
 typedef struct tn_pool_desc {
   size_t size;            /**< sizeof(tn_pool_desc) */
   int64_t kernel[3];      /**< the window, >= 1 */
