@@ -75,10 +75,15 @@ TN_API int32_t tn_version(void);
 
 typedef struct tn_context tn_context;
 
-/* Callbacks. Each comes from any thread, one call at a time unless said otherwise, and may not call
-   a function on its context, which would be TN_ERR_BUSY. `destroy`, if not NULL, gets `user`
-   exactly once, at the end or when the call that took it fails. A struct whose first function is
-   NULL is absent. */
+/* Callbacks. Each comes from any thread, one call at a time unless said otherwise. On its context,
+   and on tensors, plans, models and bindings of it, it may call nothing but tn_message,
+   tn_binding_message, tn_binding_type and tn_model_port: all else is TN_ERR_BUSY, and leaves the
+   message alone, or where it returns no status does nothing, so that what was to be freed goes with
+   the context. Calls of other threads go on meanwhile, or wait, as they do at any time. All of this
+   holds for every function that the library is given, such as one that takes wrapped memory back,
+   except the body of a tn_scan and, in part, what a tn_custom runs. `destroy`, if not NULL, gets
+   `user` exactly once, at the end or when the call that took it fails. A struct whose first
+   function is NULL is absent. */
 
 /** Where host memory comes from, tensors' included; code and thread stacks do not. */
 typedef struct tn_allocator {

@@ -265,8 +265,9 @@ TN_API void tn_call_fail(tn_call *call, const char *text);
 typedef struct tn_custom_desc {
   size_t size;      /**< sizeof(tn_custom_desc) */
   const char *name; /**< for messages and profiles; copied; NULL: "custom" */
-  /** Computes the outputs on a host thread; may call no function on its context. What it returns
-      other than TN_OK fails the work that needed it. */
+  /** Computes the outputs on a host thread, as a callback of its context (context.h), except that
+      it may use bindings, though not free them: runs of plans that touch no states and call no such
+      functions themselves. What it returns other than TN_OK fails the work that needed it. */
   tn_status (*run)(void *user, tn_call *call);
   const tn_kernel *kernel; /**< copied; compiled and run as those that the library makes */
   uint64_t writes;         /**< bit i: in[i] is a state that is changed in place */

@@ -48,6 +48,7 @@ struct kernel {
    which they were given back, and only these are bounded and dropped. */
 struct kernel_cache {
   const mem *mem;
+  visits visits; /* threads in functions of callers, who may be in the midst of compiling */
   mutex loading; /* of programs and modules of kernels that are held; taken before `lock` */
   mutex lock;    /* of the rest */
   condition changed;
@@ -67,11 +68,14 @@ kernel_cache *cache_open(const mem *m, size_t most, size_t bytes) {
     mem_free(m, c, sizeof *c);
     return NULL;
   }
+  visits_init(&c->visits);
   mutex_init(&c->loading);
   mutex_init(&c->lock);
   condition_init(&c->changed);
   return c;
 }
+
+visits *cache_visits(kernel_cache *c) { return &c->visits; }
 
 /* Freeing what nobody finds any more. Needs no lock. */
 
@@ -117,6 +121,7 @@ void cache_close(kernel_cache *c) {
   condition_free(&c->changed);
   mutex_free(&c->lock);
   mutex_free(&c->loading);
+  visits_free(&c->visits);
   mem_free(c->mem, c->bucket, c->n_buckets * sizeof *c->bucket);
   mem_free(c->mem, c, sizeof *c);
 }
@@ -297,6 +302,8 @@ static kernel *add(kernel_cache *c, const kernel_key *key) {
   return k;
 }
 
+static bool is_claimed(const kernel *k) { return k && !k->published; }
+
 /** Under the lock. */
 static tn_status answer_for(kernel_cache *c, kernel **k, const kernel_key *key,
                             cache_answer *answer, diag *d) {
@@ -316,10 +323,11 @@ tn_status cache_ask(kernel_cache *c, const kernel_key *key, bool wait, cache_ans
                     kernel **out, diag *d) {
   mutex_lock(&c->lock);
   kernel *k = find(c, key);
-  while (wait && k && !k->published) {
+  while (wait && is_claimed(k) && !visits_mine(&c->visits)) {
     condition_wait(&c->changed, &c->lock);
     k = find(c, key);
   }
+  if (wait && is_claimed(k)) k = NULL;
   tn_status status = answer_for(c, &k, key, answer, d);
   *out = status || *answer == CACHE_BUSY ? NULL : k;
   mutex_unlock(&c->lock);

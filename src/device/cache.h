@@ -5,6 +5,7 @@
 #ifndef TENON_DEVICE_CACHE_H
 #define TENON_DEVICE_CACHE_H
 
+#include "base/visit.h"
 #include "device/key.h"
 #include "device/program.h"
 
@@ -24,9 +25,14 @@ void cache_close(kernel_cache *c);
     another thread that is compiling it. */
 typedef enum cache_answer { CACHE_FOUND, CACHE_CLAIMED, CACHE_BUSY } cache_answer;
 
+/** The threads in functions of callers whose kernels it keeps. */
+visits *cache_visits(kernel_cache *c);
+
 /** Looks a key up. Unless the answer is BUSY, *k is held for the caller, who gives it back with
     cache_drop. With `wait`, a kernel that is being compiled is waited for, and the answer is not
-    BUSY. Who claimed a kernel must publish or drop it, and must not wait for another before. */
+    BUSY; but a thread in a function of the caller's claims it once more, as it may be in the midst
+    of compiling it. Who claimed a kernel must publish or drop it, and must not wait for another
+    before. */
 tn_status cache_ask(kernel_cache *c, const kernel_key *key, bool wait, cache_answer *answer,
                     kernel **k, diag *d);
 

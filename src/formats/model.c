@@ -305,9 +305,11 @@ tn_status tn_model_load_bytes(tn_context *c, const void *data, size_t bytes,
 }
 
 void tn_model_free(tn_model *m) {
-  if (!m) return;
-  context_detach(m->context, &m->attachment);
+  tn_context *c = m ? m->context : NULL;
+  if (!m || context_begin_beside(c, VISIT_NONE) != TN_OK) return;
+  context_detach(c, &m->attachment);
   destroy(&m->attachment);
+  context_end_beside(c);
 }
 
 /* Bindings. The first one compiles, for all sizes at once. */
@@ -363,16 +365,13 @@ static tn_status compile_copy(compiling *k) {
   return plan_make(m->context, &g, ir_arena(k->ir), &m->diag, &m->plan);
 }
 
-/** Under the lock. Progress is told on this thread. */
+/** Under the lock. */
 static tn_status compile(tn_model *m) {
   tn_context *c = m->context;
   compiling k = {.m = m, .ir = ir_new(&c->mem, &m->diag, false)};
-  gate_visit visit;
-  gate_begin_callback(&c->gate, &visit);
   tn_status s = k.ir ? diag_catch(&m->diag, copy_graph, &k)
                      : diag_set(&m->diag, TN_ERR_MEMORY, "out of memory");
   if (s == TN_OK) s = compile_copy(&k);
-  gate_end_callback(&c->gate, &visit);
   ir_free(k.ir);
   return s == TN_OK ? s : context_message(c, &m->diag);
 }
@@ -383,16 +382,21 @@ static tn_status no_place(const tn_model *m) {
   return context_message(m->context, &d);
 }
 
-tn_status tn_model_bind(tn_model *m, tn_binding **binding) {
-  if (binding) *binding = NULL;
-  if (!m) return TN_ERR_ARGUMENT;
+static tn_status bind(tn_model *m, tn_binding **binding) {
   if (!binding) return no_place(m);
-  tn_context *c = m->context;
-  context_begin_beside(c);
   mutex_lock(&m->lock);
   tn_status s = m->plan ? TN_OK : compile(m);
   mutex_unlock(&m->lock);
-  if (s == TN_OK) s = tn_plan_bind(m->plan, binding);
+  return s == TN_OK ? tn_plan_bind(m->plan, binding) : s;
+}
+
+tn_status tn_model_bind(tn_model *m, tn_binding **binding) {
+  if (binding) *binding = NULL;
+  if (!m) return TN_ERR_ARGUMENT;
+  tn_context *c = m->context;
+  tn_status s = context_begin_beside(c, VISIT_NONE);
+  if (s != TN_OK) return s;
+  s = bind(m, binding);
   context_end_beside(c);
   return s;
 }

@@ -14,7 +14,7 @@ void binding_leave(tn_binding *b) {
 tn_status binding_enter(tn_binding *b) {
   if (!b) return TN_ERR_ARGUMENT;
   tn_context *c = b->context;
-  context_begin_beside(c);
+  if (context_begin_beside(c, VISIT_HOST) != TN_OK) return TN_ERR_BUSY;
   if (atomic_exchange_explicit(&b->entered, true, memory_order_acquire)) {
     context_end_beside(c);
     return TN_ERR_BUSY;
@@ -133,20 +133,27 @@ tn_status tn_plan_bind(tn_plan *p, tn_binding **out) {
   if (out) *out = NULL;
   if (!p) return TN_ERR_ARGUMENT;
   tn_context *c = p->context;
-  context_begin_beside(c);
-  tn_status s = bind(p, out);
+  tn_status s = context_begin_beside(c, VISIT_NONE);
+  if (s != TN_OK) return s;
+  s = bind(p, out);
   context_end_beside(c);
   return s;
 }
 
-void tn_binding_free(tn_binding *b) {
-  if (!b) return;
+static void free_binding(tn_binding *b) {
   tn_context *c = b->context;
   mutex_lock(&c->lock);
   *b->link = b->next;
   if (b->next) b->next->link = b->link;
   mutex_unlock(&c->lock);
   binding_destroy(b);
+}
+
+void tn_binding_free(tn_binding *b) {
+  tn_context *c = b ? b->context : NULL;
+  if (!b || context_begin_beside(c, VISIT_NONE) != TN_OK) return;
+  free_binding(b);
+  context_end_beside(c);
 }
 
 bool plan_any_runs(tn_context *c) {
@@ -158,8 +165,8 @@ bool plan_any_runs(tn_context *c) {
 }
 
 void plan_free_all(tn_context *c) {
-  while (c->bindings) tn_binding_free(c->bindings);
-  while (c->plans) tn_plan_free(c->plans);
+  while (c->bindings) free_binding(c->bindings);
+  while (c->plans) plan_free(c->plans);
 }
 
 /* Ports. */

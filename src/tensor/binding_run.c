@@ -301,9 +301,11 @@ static bool has_pending(const tn_binding *b) {
 }
 
 static tn_status refuse_callback(tn_binding *b) {
-  return diag_set(&b->diag, TN_ERR_BUSY,
-                  "%s: a callback of the context may not run what reads or writes a state",
-                  b->plan->name);
+  return diag_set(
+      &b->diag, TN_ERR_BUSY,
+      "%s: a callback of the context may not run what reads or writes a state, or calls a "
+      "function of the host",
+      b->plan->name);
 }
 
 /** Assigns that were made before, to states of the plan, come first. */
@@ -318,8 +320,8 @@ static tn_status run_pending(tn_binding *b) {
 }
 
 tn_status binding_check_caller(tn_binding *b) {
-  bool waits = b->plan->n_states && gate_has_me(&b->context->gate);
-  return waits ? refuse_callback(b) : TN_OK;
+  bool may_wait = b->plan->n_states || b->plan->has_custom;
+  return may_wait && visits_mine(&b->context->visits) != VISIT_NONE ? refuse_callback(b) : TN_OK;
 }
 
 tn_status binding_run(tn_binding *b) {

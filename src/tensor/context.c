@@ -14,13 +14,21 @@
 
 /* Calls. */
 
-tn_status context_take(tn_context *c) {
-  return c ? gate_enter(&c->gate, GATE_CALL) : TN_ERR_ARGUMENT;
+static tn_status take(tn_context *c, gate_user as) {
+  tn_status s = visits_mine(&c->visits) == VISIT_NONE ? gate_enter(&c->gate, as) : TN_ERR_BUSY;
+  if (s == TN_OK) visit_begin(&c->inside, &c->visits, VISIT_CALL);
+  return s;
 }
 
-tn_status context_take_for_run(tn_context *c) { return gate_enter(&c->gate, GATE_RUN); }
+tn_status context_take(tn_context *c) { return c ? take(c, GATE_CALL) : TN_ERR_ARGUMENT; }
+tn_status context_take_for_run(tn_context *c) { return take(c, GATE_RUN); }
 
-void context_begin_beside(tn_context *c) { atomic_fetch_add(&c->beside, 1); }
+tn_status context_begin_beside(tn_context *c, visit_kind most) {
+  if (visits_mine(&c->visits) > most) return TN_ERR_BUSY;
+  atomic_fetch_add(&c->beside, 1);
+  return TN_OK;
+}
+
 void context_end_beside(tn_context *c) { atomic_fetch_sub(&c->beside, 1); }
 
 tn_status context_enter(tn_context *c) {
@@ -34,6 +42,7 @@ tn_status context_enter(tn_context *c) {
 void context_leave(tn_context *c) {
   ir_collect(c->ir);
   arena_reset(&c->arena, (arena_mark){0}); /* keeps a block for the next call */
+  visit_end(&c->inside);
   gate_leave(&c->gate);
 }
 
@@ -249,11 +258,9 @@ static void forget_devices(tn_context *c) {
   }
 }
 
-static void destroy_payload(void (*destroy)(void *user), void *user) {
-  if (destroy) destroy(user);
-}
-
 void context_destroy(tn_context *c) {
+  visit closing;
+  visit_begin(&closing, &c->visits, VISIT_CALLBACK);
   destroy_attachments(c);
   plan_free_all(c);
   if (c->ir) {
@@ -268,7 +275,9 @@ void context_destroy(tn_context *c) {
   arena_free(&c->arena);
   queue_close(c->queue);
   forget_devices(c);
-  if (c->own_table) table_close(c->table);
+  table *own = c->own_table ? c->table : NULL;
+  c->table = NULL;
+  table_close(own);
   disk_close(c->disk);
   free_strings(c);
   failure_drop(c, c->broken);
@@ -276,15 +285,17 @@ void context_destroy(tn_context *c) {
   mutex_free(&c->lock);
   mutex_free(&c->reports);
   gate_free(&c->gate);
-  tn_allocator allocator = c->allocator;
-  destroy_payload(c->progress.destroy, c->progress.user);
-  destroy_payload(c->logger.destroy, c->logger.user);
-  destroy_payload(c->workers.destroy, c->workers.user);
+  const callbacks given = c->given;
+  callbacks_destroy(c, given.progress.destroy, given.progress.user);
+  callbacks_destroy(c, given.logger.destroy, given.logger.user);
+  callbacks_destroy(c, given.workers.destroy, given.workers.user);
   mem m = c->mem;
   mem_free(&m, c->nobody, sizeof *c->nobody);
   mem_free(&m, c->busy, sizeof *c->busy);
+  visit_end(&closing);
+  visits_free(&c->visits);
   mem_free(&m, c, sizeof *c);
-  destroy_payload(allocator.destroy, allocator.user);
+  if (given.allocator.destroy) given.allocator.destroy(given.allocator.user);
 }
 
 tn_status tn_close(tn_context *c) {
@@ -295,6 +306,7 @@ tn_status tn_close(tn_context *c) {
     context_leave(c);
     return TN_ERR_BUSY;
   }
+  visit_end(&c->inside);
   context_destroy(c);
   return TN_OK;
 }

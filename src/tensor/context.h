@@ -2,15 +2,18 @@
 
    A public function takes the context (context_enter), works under its diag, reports what went
    wrong (context_fail) and leaves it. Plans, models and bindings are used beside it, from any
-   thread: of the context they touch what does not change any more, and under `lock` its message,
-   its lists and what states share. */
+   thread (context_begin_beside): of the context they touch what does not change any more, and under
+   `lock` its message, its lists and what states share. Both refuse a thread that would wait for
+   itself. */
 #ifndef TENON_TENSOR_CONTEXT_H
 #define TENON_TENSOR_CONTEXT_H
 
 #include "base/intern.h"
 #include "base/thread.h"
+#include "base/visit.h"
 #include "device/queue.h"
 #include "ir/dump.h"
+#include "tensor/callbacks.h"
 #include "tensor/gate.h"
 #include "tensor/tensor.h"
 
@@ -79,6 +82,8 @@ struct tn_context {
   diag diag;   /* of the call at hand, and the ir's */
   arena arena; /* of the call at hand */
   gate gate;
+  visits visits;
+  visit inside; /* of the thread in the gate */
   ir *ir;
   failure no_memory; /* given out where there is no memory for another */
   failure was_busy;  /* of `busy` */
@@ -99,8 +104,8 @@ struct tn_context {
   mutex reports; /* held while dumps are written, remarks logged and progress told */
   dump dump;
   struct explanation *explanation; /* of the plan that is compiled next; NULL: nobody asks */
-  tn_allocator allocator;          /* callbacks, whose payloads it owns */
-  tn_workers workers;
+  callbacks given;
+  tn_workers workers; /* as the library calls those that are given; of the allocator it is `mem` */
   tn_logger logger;
   tn_progress progress;
 
@@ -143,8 +148,9 @@ tn_status context_enter(tn_context *c);
 tn_status context_take_for_run(tn_context *c);
 
 /** Around a call on a plan, a model or a binding, which is beside the context: until it has ended
-   the context is not closed. Any thread. */
-void context_begin_beside(tn_context *c);
+   the context is not closed. TN_ERR_BUSY, and nothing has begun, where the thread is in more of the
+   context than `most`. Any thread. */
+tn_status context_begin_beside(tn_context *c, visit_kind most);
 void context_end_beside(tn_context *c);
 
 /** Frees what the call left behind, and lets others in. */

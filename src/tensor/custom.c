@@ -274,16 +274,16 @@ static tn_custom_desc desc_of(const tn_custom_desc *given) {
   return d;
 }
 
-static void refuse_payload(const tn_custom_desc *given) {
+static void refuse_payload(tn_context *c, const tn_custom_desc *given) {
   tn_custom_desc d = desc_of(given);
-  if (d.destroy) d.destroy(d.user);
+  callbacks_destroy(c, d.destroy, d.user);
 }
 
 void tn_custom(tn_context *c, const tn_custom_desc *given, tn_tensor *const in[], size_t n_in,
                const tn_type types[], tn_tensor *out[], size_t n_out) {
   for (size_t i = 0; out && i < n_out; i++) out[i] = call_refused(c);
   if (context_take(c) != TN_OK) {
-    refuse_payload(given);
+    refuse_payload(c, given);
     return;
   }
   tn_custom_desc desc = TN_CUSTOM_DESC_INIT;
@@ -300,6 +300,6 @@ void tn_custom(tn_context *c, const tn_custom_desc *given, tn_tensor *const in[]
   if (j.host)
     custom_drop(j.host);
   else
-    refuse_payload(given);
+    refuse_payload(c, given);
   context_leave(c);
 }

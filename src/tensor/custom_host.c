@@ -23,11 +23,12 @@ static size_t forms_bytes(const custom_host *h) { return (h->n_in + h->n_out) * 
 
 void custom_drop(custom_host *h) {
   if (!h || atomic_fetch_sub_explicit(&h->count, 1, memory_order_acq_rel) > 1) return;
-  if (h->destroy) h->destroy(h->user);
+  const mem *m = &h->context->mem;
+  callbacks_destroy(h->context, h->destroy, h->user);
   mutex_free(&h->lock);
-  mem_strfree(h->mem, h->name);
-  mem_free(h->mem, h->forms, forms_bytes(h));
-  mem_free(h->mem, h, sizeof *h);
+  mem_strfree(m, h->name);
+  mem_free(m, h->forms, forms_bytes(h));
+  mem_free(m, h, sizeof *h);
 }
 
 tn_status custom_host_open(tn_context *c, const tn_custom_desc *desc, size_t n_in, size_t n_told,
@@ -35,7 +36,7 @@ tn_status custom_host_open(tn_context *c, const tn_custom_desc *desc, size_t n_i
   custom_host *h = mem_calloc(&c->mem, 1, sizeof *h);
   if (!h) return diag_set(&c->diag, TN_ERR_MEMORY, "out of memory");
   atomic_init(&h->count, 1);
-  h->mem = &c->mem;
+  h->context = c;
   mutex_init(&h->lock);
   h->n_in = n_in;
   h->n_out = n_out;
@@ -109,7 +110,8 @@ static bool fill_call(const custom_host *h, const executable_call *c, tn_call *c
 }
 
 static tn_status call_host(custom_host *h, const executable_call *c, tn_failure *failure) {
-  tn_call *call = mem_calloc(h->mem, 1, sizeof *call);
+  const mem *m = &h->context->mem;
+  tn_call *call = mem_calloc(m, 1, sizeof *call);
   if (!call) return tn_fail(failure, TN_ERR_MEMORY, "out of memory");
   call->n_in = h->n_in;
   call->n_out = h->n_told;
@@ -124,7 +126,7 @@ static tn_status call_host(custom_host *h, const executable_call *c, tn_failure 
   if (s != TN_OK)
     tn_fail(failure, s, "custom operation %s: %s", h->name,
             call->text[0] ? call->text : tn_status_text(s));
-  mem_free(h->mem, call, sizeof *call);
+  mem_free(m, call, sizeof *call);
   return s;
 }
 
@@ -166,10 +168,10 @@ static tn_status call_listed(void *user, const executable_call *c, tn_failure *f
   const listed_host *found = bsearch(&key, l->at, l->n, sizeof key, by_uid);
   if (!found)
     return tn_fail(failure, TN_ERR_INTERNAL, "no custom operation %lld", (long long)c->uid);
-  gate_visit visit;
-  gate_begin_callback(&l->context->gate, &visit);
+  callback k;
+  callback_begin(&k, l->context, VISIT_HOST);
   tn_status s = call_host(found->host, c, failure);
-  gate_end_callback(&l->context->gate, &visit);
+  callback_end(&k);
   return s;
 }
 

@@ -20,7 +20,7 @@ typedef struct shape_form {
 /** A caller's function, counted: by its leaf and by plans. */
 typedef struct custom_host {
   atomic_size_t count;
-  const mem *mem;
+  tn_context *context;
   char *name;
   tn_status (*run)(void *user, tn_call *call);
   void (*destroy)(void *user);

@@ -71,8 +71,11 @@ tn_status tn_device_open(tn_context *c, const char *name, tn_device **device, tn
   if (device) *device = NULL;
   if (!c || !device) return tn_fail(failure, TN_ERR_ARGUMENT, "a context or a result is missing");
   if (!c->table) return tn_fail(failure, c->broken->status, "%s", c->broken->text);
+  if (context_begin_beside(c, VISIT_NONE) != TN_OK)
+    return tn_fail(failure, TN_ERR_BUSY, "a device is not opened in a callback of its context");
   diag d = {0};
   table_device(c->table, name ? name : c->device_name, device, &d);
+  context_end_beside(c);
   return failure_take(failure, &d);
 }
 

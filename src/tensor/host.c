@@ -76,6 +76,26 @@ tn_tensor *tn_from_host(tn_context *c, tn_shape shape, tn_dtype dtype, const voi
   return tensor_call_in(c, "from_host", build_copy, &j);
 }
 
+/** What is wrapped goes back as a callback does. */
+typedef struct wrapped {
+  tn_context *context;
+  void (*destroy)(void *user);
+  void *user;
+} wrapped;
+
+static void unwrap(void *arg) {
+  const wrapped w = *(wrapped *)arg;
+  mem_free(&w.context->mem, arg, sizeof w);
+  callbacks_destroy(w.context, w.destroy, w.user);
+}
+
+static wrapped *new_wrapped(builder *b, const host_job *j) {
+  wrapped *w = mem_alloc(&b->context->mem, sizeof *w);
+  if (!w) diag_raise(b->diag, TN_ERR_MEMORY, "out of memory");
+  *w = (wrapped){b->context, j->destroy, j->user};
+  return w;
+}
+
 static value build_wrap(builder *b, const value in[], size_t n, const void *options) {
   host_job *j = (host_job *)options;
   const node *sizes[TN_MAX_RANK + 1];
@@ -84,8 +104,9 @@ static value build_wrap(builder *b, const value in[], size_t n, const void *opti
     diag_raise(b->diag, TN_ERR_ARGUMENT, "the data is not aligned to its elements");
   const node *made = new_data(b, (dtype)j->dtype, (size_t)j->shape.rank, sizes);
   tn_buffer *memory;
+  wrapped *w = j->destroy ? new_wrapped(b, j) : NULL;
   j->taken = true;
-  if (buffer_import(b->context->device, (void *)j->data, j->bytes, j->destroy, j->user, &memory,
+  if (buffer_import(b->context->device, (void *)j->data, j->bytes, w ? unwrap : NULL, w, &memory,
                     b->diag) != TN_OK)
     diag_rethrow(b->diag);
   leaf_set_memory(b->context, made, memory);
@@ -97,7 +118,7 @@ tn_tensor *tn_wrap_host(tn_context *c, tn_shape shape, tn_dtype dtype, const voi
                         size_t bytes, void (*destroy)(void *user), void *user) {
   host_job j = {shape, dtype, data, bytes, destroy, user, false};
   tn_tensor *t = tensor_call_in(c, "wrap_host", build_wrap, &j);
-  if (!j.taken && destroy) destroy(user);
+  if (!j.taken) callbacks_destroy(c, destroy, user);
   return t;
 }
 

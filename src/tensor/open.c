@@ -104,8 +104,8 @@ static void check_numbers(const tn_open_desc *o, diag *d) {
 }
 
 /** A table of its own is what a context's own memory and threads live in. */
-static tn_status open_table(tn_context *c, diag *d) {
-  c->own_table = c->allocator.alloc || c->workers.run || c->threads;
+static tn_status open_table(tn_context *c, const tn_open_desc *o, diag *d) {
+  c->own_table = o->allocator.alloc || o->workers.run || o->threads;
   if (!c->own_table) return table_global(&c->table, d);
   return table_open(&c->table,
                     &(table_desc){.mem = &c->mem, .threads = c->threads, .workers = c->workers}, d);
@@ -113,7 +113,7 @@ static tn_status open_table(tn_context *c, diag *d) {
 
 static tn_status open_device(tn_context *c, const tn_open_desc *o, diag *d) {
   tn_status s = dump_parse(&c->dump, c->dump_text, d);
-  if (s == TN_OK) s = open_table(c, d);
+  if (s == TN_OK) s = open_table(c, o, d);
   if (s == TN_OK) s = table_device(c->table, c->device_name, &c->device, d);
   const target_desc target = {.pair = c->pair, .limit = c->cpu, .compiler = o->compiler};
   if (s == TN_OK) s = device_target_get(c->device, &target, &c->target, d);
@@ -129,6 +129,8 @@ static tn_context *new_context(const tn_open_desc *o) {
   tn_context *c = mem_calloc(&m, 1, sizeof *c);
   if (!c) return NULL;
   c->mem = m;
+  visits_init(&c->visits);
+  callbacks_take(c, o); /* payloads belong to it from here on */
   c->no_memory = (failure){.count = 1, .status = TN_ERR_MEMORY, .text = "out of memory"};
   c->was_busy = (failure){.count = 1,
                           .status = TN_ERR_BUSY,
@@ -144,14 +146,6 @@ static tn_context *new_context(const tn_open_desc *o) {
   mutex_init(&c->reports);
   arena_init(&c->arena, &c->mem, &c->diag);
   return c;
-}
-
-/** Payloads belong to the context from here on. */
-static void take_payloads(tn_context *c, const tn_open_desc *o) {
-  c->allocator = o->allocator;
-  c->workers = o->workers;
-  c->logger = o->logger;
-  c->progress = o->progress;
 }
 
 static void destroy_payloads(const tn_open_desc *o) {
@@ -175,7 +169,6 @@ static tn_context *open_context(const tn_open_desc *o, diag *d) {
     destroy_payloads(o);
     return NULL;
   }
-  take_payloads(c, o);
   tn_status s = make_parts(c, o) ? d->status : TN_ERR_MEMORY;
   if (s == TN_OK) s = open_device(c, o, d);
   if (s == TN_ERR_MEMORY) {

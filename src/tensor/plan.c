@@ -147,8 +147,7 @@ tn_status tn_plan_compile(tn_context *c, tn_tensor *const out[], size_t n, const
   return s;
 }
 
-void tn_plan_free(tn_plan *p) {
-  if (!p) return;
+void plan_free(tn_plan *p) {
   tn_context *c = p->context;
   mutex_lock(&c->lock);
   bool listed = p->link != NULL;
@@ -159,4 +158,11 @@ void tn_plan_free(tn_plan *p) {
   }
   mutex_unlock(&c->lock);
   if (listed) plan_drop(p);
+}
+
+void tn_plan_free(tn_plan *p) {
+  tn_context *c = p ? p->context : NULL;
+  if (!p || context_begin_beside(c, VISIT_NONE) != TN_OK) return;
+  plan_free(p);
+  context_end_beside(c);
 }

@@ -59,6 +59,7 @@ struct tn_plan {
   plan_state *states;
   plan_value *values;
   size_t n_inputs, n_outputs, n_states, n_values;
+  bool has_custom; /* functions of the host among its steps */
 };
 
 /** What a BUFFER of a graph is: one of these is set. */
@@ -94,6 +95,9 @@ typedef struct plan_graph {
 tn_status plan_make(tn_context *c, const plan_graph *g, arena *work, diag *d, tn_plan **out);
 
 void plan_drop(tn_plan *p); /* one holder fewer; NULL is allowed */
+
+/** Frees a plan's handle. */
+void plan_free(tn_plan *p);
 
 /** Frees all plans and bindings of a context that nobody uses. */
 void plan_free_all(tn_context *c);

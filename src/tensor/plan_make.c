@@ -26,7 +26,6 @@ typedef struct making {
   tn_progress progress;
   const schedule_label *labels;
   map state_of; /* store → its state */
-  bool has_custom;
   tn_plan *made;
 } making;
 
@@ -150,7 +149,7 @@ static void add_leaves(making *j) {
   size_t n = 0;
   for (size_t i = 0; i < j->order.n; i++) {
     n += j->order.at[i]->op == OP_BUFFER;
-    j->has_custom |= j->order.at[i]->op == OP_CUSTOM;
+    p->has_custom |= j->order.at[i]->op == OP_CUSTOM;
   }
   p->inputs = new_ports(p, n + j->g->n_inputs);
   p->values = arena_calloc(&p->arena, n + 1, sizeof *p->values);
@@ -169,7 +168,7 @@ static void add_leaves(making *j) {
 /** A run with a host function may fail in the middle, and then no state may have changed. */
 static bool may_overwrite(void *user, const node *buffer) {
   making *j = user;
-  return leaf_of_node(j, buffer).store && !j->has_custom;
+  return leaf_of_node(j, buffer).store && !j->made->has_custom;
 }
 
 /** Kernels that prepare are told with the plan's, as one. */

@@ -306,15 +306,15 @@ static void host_functions_are_steps_too(void **state) {
   }
 }
 
-typedef struct visit {
+typedef struct arrival {
   tn_model *model;
   pthread_barrier_t *begin;
   float got[LAYER_OUT];
   tn_status status;
-} visit;
+} arrival;
 
 static void *bind_at_once(void *arg) {
-  visit *v = arg;
+  arrival *v = arg;
   static const float x[LAYER_IN] = {1, 2, 3, 4};
   tn_binding *b;
   pthread_barrier_wait(v->begin);
@@ -335,10 +335,10 @@ static void threads_find_one_plan(void **state) {
     tn_context *c = open_one(f);
     pthread_t threads[THREADS];
     pthread_barrier_t begin;
-    visit visits[THREADS];
+    arrival visits[THREADS];
     pthread_barrier_init(&begin, NULL, THREADS);
     for (int i = 0; i < THREADS; i++) {
-      visits[i] = (visit){.begin = &begin};
+      visits[i] = (arrival){.begin = &begin};
       check_ok(c, tn_model_load_bytes(c, file.at, file.n, NULL, &visits[i].model));
     }
     for (int i = 0; i < THREADS; i++)
