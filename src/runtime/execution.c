@@ -48,12 +48,14 @@ struct execution {
   int64_t *room;
   int64_t *dims, *dims_room; /* of a kernel's arrays */
   tn_buffer **held;          /* of each buffer: given, or the execution's own output */
-  bool *own;
-  tn_span *spans; /* where each buffer is */
+  bool *own;                 /* whether it is the latter */
+  tn_span *spans;            /* where each buffer is */
   tn_buffer *scratch;
   memory_slot *slots;
   resident *residents; /* of each */
   size_t n_slots;
+  bool has_slots; /* they lie as their bytes need it: in all `slot_bytes` */
+  uint64_t slot_bytes;
   tn_launch *launches; /* of each step */
   tn_span **launch_spans;
   int64_t **launch_values;
@@ -105,12 +107,14 @@ static void open_slots(execution *e) {
   const executable *p = e->p;
   e->slots = arena_calloc(&e->arena, p->n_buffers + p->n_steps, sizeof *e->slots);
   e->residents = arena_calloc(&e->arena, p->n_buffers + p->n_steps, sizeof *e->residents);
+  bool *is_added = arena_calloc(&e->arena, p->n_buffers + 1, sizeof *is_added);
   /* Buffers are numbered in the order of what makes them, which need not be that of the steps. */
   for (size_t step = 0; step < p->n_steps; step++) {
     for (size_t k = 0; k < p->steps[step].n_buffers; k++) {
       size_t i = p->steps[step].buffers[k];
-      if (p->buffers[i].role != ROLE_SCRATCH || p->buffers[i].first != step || e->own[i]) continue;
-      e->own[i] = true;
+      if (p->buffers[i].role != ROLE_SCRATCH || p->buffers[i].first != step || is_added[i])
+        continue;
+      is_added[i] = true;
       add_slot(e, step, p->buffers[i].last, i);
     }
     if (p->steps[step].scratch) add_slot(e, step, step, SIZE_MAX);
@@ -411,11 +415,6 @@ static tn_status place_given(execution *e, size_t i, diag *d) {
   return s;
 }
 
-typedef struct scratch_request {
-  execution *e;
-  uint64_t bytes;
-} scratch_request;
-
 static uint64_t resident_bytes(const execution *e, resident r) {
   if (r.buffer != SIZE_MAX) return bytes_of(e, r.buffer);
   const executable_step *step = &e->p->steps[r.step];
@@ -428,34 +427,46 @@ static tn_span *resident_span(execution *e, resident r) {
   return &e->launch_spans[r.step][e->p->steps[r.step].n_buffers];
 }
 
+static void size_slots(execution *e) {
+  for (size_t i = 0; i < e->n_slots; i++) {
+    uint64_t bytes = resident_bytes(e, e->residents[i]);
+    if (bytes != e->slots[i].bytes) e->has_slots = false;
+    e->slots[i].bytes = bytes;
+  }
+}
+
 static void place_slots(void *arg) {
-  scratch_request *r = arg;
-  execution *e = r->e;
-  for (size_t i = 0; i < e->n_slots; i++) e->slots[i].bytes = resident_bytes(e, e->residents[i]);
+  execution *e = arg;
   arena_mark here = arena_here(&e->arena);
-  r->bytes = memory_place(&e->arena, e->slots, e->n_slots);
+  e->slot_bytes = memory_place(&e->arena, e->slots, e->n_slots);
   arena_reset(&e->arena, here);
+  e->has_slots = true;
+}
+
+/** Placing takes longer than many a run, and memory is given anew more often than sizes change. */
+static tn_status find_slots(execution *e, diag *d) {
+  size_slots(e);
+  return e->has_slots ? TN_OK : diag_catch(d, place_slots, e);
 }
 
 tn_status execution_scratch(execution *e, uint64_t *bytes, diag *d) {
-  scratch_request r = {e, 0};
   e->arena.diag = d;
   tn_status s = find_sizes(e, d);
   if (s == TN_OK) s = check_sizes(e, d);
-  if (s == TN_OK) s = diag_catch(d, place_slots, &r);
-  *bytes = r.bytes;
+  if (s == TN_OK) s = find_slots(e, d);
+  *bytes = s == TN_OK ? e->slot_bytes : 0;
   return s;
 }
 
 static tn_status place_scratch(execution *e, diag *d) {
-  scratch_request r = {e, 0};
   tn_span all;
-  tn_status s = diag_catch(d, place_slots, &r);
+  tn_status s = find_slots(e, d);
 #ifdef TENON_VERIFY
   if (s == TN_OK && memory_overlaps(e->slots, e->n_slots))
     s = diag_set(d, TN_ERR_INTERNAL, "%s: two live buffers overlap", e->p->name);
 #endif
-  if (s == TN_OK && e->n_slots) s = buffers_ensure(e->p->target->device, &e->scratch, r.bytes, d);
+  if (s == TN_OK && e->n_slots)
+    s = buffers_ensure(e->p->target->device, &e->scratch, e->slot_bytes, d);
   if (s == TN_OK && e->n_slots) s = buffer_span(e->scratch, &all, d);
   for (size_t i = 0; i < e->n_slots && s == TN_OK; i++)
     *resident_span(e, e->residents[i]) = span_part(&all, e->slots[i].offset, e->slots[i].bytes);

@@ -17,6 +17,7 @@ typedef struct placing {
   VEC(hole) holes;           /* by offset; none touch each other or `end` */
   VEC(memory_slot *) living; /* a heap, by `last`, the first to die on top */
   uint64_t end, most;        /* beyond all that lives; the greatest that it was */
+  uint64_t alive, least;     /* the bytes of what lives; the greatest that they were */
 } placing;
 
 static uint64_t rounded(uint64_t bytes) {
@@ -101,20 +102,31 @@ static memory_slot *first_to_die(placing *p) {
   }
 }
 
-/** In the order in which they come to life, each in the smallest hole that fits. */
-static uint64_t place_by_life(arena *a, memory_slot slots[], size_t n) {
+static void begin_life(placing *p, memory_slot *s) {
+  s->offset = take(p, rounded(s->bytes));
+  add_living(p, s);
+  p->alive += rounded(s->bytes);
+  if (p->alive > p->least) p->least = p->alive;
+}
+
+static void end_life(placing *p) {
+  const memory_slot *dead = first_to_die(p);
+  give_back(p, dead->offset, rounded(dead->bytes));
+  p->alive -= rounded(dead->bytes);
+}
+
+/** In the order in which they come to life, each in the smallest hole that fits. `least` is what
+    every placing needs. */
+static uint64_t place_by_life(arena *a, memory_slot slots[], size_t n, uint64_t *least) {
   placing p = {.a = a};
   for (size_t i = 0; i < n; i++) {
-    while (p.living.n && p.living.at[0]->last < slots[i].first) {
-      memory_slot *dead = first_to_die(&p);
-      give_back(&p, dead->offset, rounded(dead->bytes));
-    }
+    while (p.living.n && p.living.at[0]->last < slots[i].first) end_life(&p);
     if (!slots[i].bytes) slots[i].offset = 0;
     if (!slots[i].bytes) continue;
     if (slots[i].bytes > UINT64_MAX - MEMORY_ALIGN) too_much(&p);
-    slots[i].offset = take(&p, rounded(slots[i].bytes));
-    add_living(&p, &slots[i]);
+    begin_life(&p, &slots[i]);
   }
+  *least = p.least;
   return p.most;
 }
 
@@ -160,8 +172,8 @@ static uint64_t place_by_size(arena *a, memory_slot slots[], size_t n) {
 }
 
 uint64_t memory_place(arena *a, memory_slot slots[], size_t n) {
-  uint64_t total = place_by_life(a, slots, n);
-  if (n > MOST_BY_SIZE) return total;
+  uint64_t least, total = place_by_life(a, slots, n, &least);
+  if (total == least || n > MOST_BY_SIZE) return total;
   memory_slot *others = arena_copy(a, slots, n * sizeof *slots);
   uint64_t other = place_by_size(a, others, n);
   if (other >= total) return total;
