@@ -27,10 +27,9 @@ const char *file_shown(const char *path, char shown[FILE_SHOWN]) {
 }
 
 static tn_status io_error(diag *d, const char *what, const char *path) {
-  int error = errno;
-  char shown[FILE_SHOWN];
-  return diag_set(d, TN_ERR_IO, "cannot %s \"%s\": %s", what, file_shown(path, shown),
-                  strerror(error));
+  char why[WRITE_REASON], shown[FILE_SHOWN];
+  write_reason(errno, why);
+  return diag_set(d, TN_ERR_IO, "cannot %s \"%s\": %s", what, file_shown(path, shown), why);
 }
 
 static tn_status map_descriptor(file_map *f, int fd, const char *path, diag *d) {
@@ -64,7 +63,7 @@ tn_status file_map_open(file_map *f, const char *path, diag *d) {
 static bool is_below(const char *path, const char *folder) {
   size_t n = strlen(folder);
   if (n && folder[n - 1] == '/') n--; /* the root */
-  return !strncmp(path, folder, n) && path[n] == '/';
+  return !strncmp(path, folder, n) && (path[n] == '/' || !path[n]);
 }
 
 tn_status file_map_below(file_map *f, const char *path, const char *folder, const char *beside,
@@ -148,20 +147,9 @@ void file_map_drop(const file_map *f, const void *at, size_t bytes) {
   (void)madvise((void *)from, (uintptr_t)at + bytes - from, MADV_DONTNEED);
 }
 
-static bool write_all(int fd, const char *at, size_t bytes) {
-  while (bytes) {
-    ssize_t n = write(fd, at, bytes);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return false;
-    at += n;
-    bytes -= (size_t)n;
-  }
-  return true;
-}
-
 /* Writing. */
 
-enum { PATH_BYTES = 4096, MOST_LINKS = 40, MOST_NAMES = 1000 };
+enum { PATH_BYTES = 4096, MOST_LINKS = 40 };
 
 /** What a path is written to. */
 typedef struct target {
@@ -229,29 +217,7 @@ static bool find_target(target *t, const char *path) {
   return t->in_place || !access(folder, W_OK | X_OK);
 }
 
-/** Opens a new file beside `path` for writing; its name goes to `temporary`. */
-static int open_beside(const char *path, char *temporary, size_t size) {
-  for (int i = 0; i < MOST_NAMES; i++) {
-    int n = snprintf(temporary, size, "%s.%ld-%d.part", path, (long)getpid(), i);
-    if (n < 0 || (size_t)n >= size) {
-      errno = ENAMETOOLONG;
-      return -1;
-    }
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0 || errno != EEXIST) return fd;
-  }
-  return -1;
-}
-
-static bool write_parts(int fd, const file_part parts[], size_t n) {
-  bool ok = true;
-  for (size_t i = 0; i < n && ok; i++) ok = write_all(fd, parts[i].data, parts[i].bytes);
-  return ok;
-}
-
-/** Writes all parts and closes the file; errno tells what failed first. */
-static bool write_and_close(int fd, const file_part parts[], size_t n) {
-  bool ok = write_parts(fd, parts, n);
+static bool close_after(int fd, bool ok) {
   int error = errno;
   if (close(fd) && ok) return false;
   errno = error;
@@ -260,19 +226,16 @@ static bool write_and_close(int fd, const file_part parts[], size_t n) {
 
 static bool write_in_place(const char *path, const file_part parts[], size_t n) {
   int fd = open(path, O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC);
-  return fd >= 0 && write_and_close(fd, parts, n);
+  return fd >= 0 && close_after(fd, write_parts(fd, parts, n));
 }
 
 static bool replace(const target *t, const file_part parts[], size_t n) {
-  char temporary[PATH_BYTES];
-  int fd = open_beside(t->path, temporary, sizeof temporary);
-  if (fd < 0) return false;
-  bool ok = !t->there || !fchmod(fd, t->old.st_mode & 0777);
-  ok = write_and_close(fd, parts, ok ? n : 0) && ok && !rename(temporary, t->path);
-  int error = errno;
-  if (!ok) unlink(temporary);
-  errno = error;
-  return ok;
+  char path[PATH_BYTES];
+  int mode = t->there ? (int)(t->old.st_mode & 0777) : WRITE_USUAL;
+  folder_of(t->path, path);
+  int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  return folder >= 0 &&
+         close_after(folder, write_whole(folder, last_name(t->path), mode, parts, n));
 }
 
 tn_status file_check_target(const char *path, diag *d) {

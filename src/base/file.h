@@ -3,6 +3,7 @@
 #define TENON_BASE_FILE_H
 
 #include "base/diag.h"
+#include "base/write.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,17 +33,13 @@ tn_status file_map_read(file_map *f, const char *path, diag *d);
     more, until somebody reads them again, as anybody may at any time. What was a pipe stays. */
 void file_map_drop(const file_map *f, const void *at, size_t bytes);
 
-/** Writes a file under a temporary name beside it, then renames it: readers see the old file or
-    the new one, and a failure leaves no trace. Links are followed. A file that is there keeps its
+/** Writes a file that takes the place of what is there once it is whole: readers see the old file
+   or the new one, and a failure leaves no trace. Links are followed. A file that is there keeps its
     mode, a new one has the user's. What is there and no regular file (a device, a pipe) is opened
     and written as it is, and may raise SIGPIPE as any pipe does. */
 tn_status file_write(const char *path, const void *data, size_t bytes, diag *d);
 
 /** The same of several parts, one after another. */
-typedef struct file_part {
-  const void *data;
-  size_t bytes;
-} file_part;
 tn_status file_write_parts(const char *path, const file_part parts[], size_t n, diag *d);
 
 /** Writes to what is open, and leaves it open; `name` is what messages call it. */

@@ -2,6 +2,7 @@
 
 #include "base/str.h"
 #include "base/thread.h"
+#include "base/write.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -187,14 +188,12 @@ static int above_standard(int fd) {
 
 static int file_of(const char *data, size_t bytes) {
   int fd = above_standard(memfd_create("tenon", MFD_CLOEXEC));
-  for (size_t n = 0; fd >= 0 && n < bytes;) {
-    ssize_t k = pwrite(fd, data + n, bytes - n, (off_t)n);
-    if (k > 0) n += (size_t)k;
-    if (k > 0 || (k < 0 && errno == EINTR)) continue;
-    close(fd);
-    return -1;
-  }
-  return fd;
+  const file_part all = {data, bytes};
+  if (fd < 0 || (write_parts(fd, &all, 1) && !lseek(fd, 0, SEEK_SET))) return fd;
+  int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
 }
 
 static bool open_files(files *f, const process_request *q) {
@@ -203,9 +202,10 @@ static bool open_files(files *f, const process_request *q) {
   if (pipe2(ends, O_CLOEXEC)) return false;
   f->read = above_standard(ends[0]);
   f->write = above_standard(ends[1]);
+  if (f->read < 0 || f->write < 0) return false;
   f->in = file_of(q->input, q->input_bytes);
-  if (q->makes_file) f->out = file_of(NULL, 0);
-  return f->read >= 0 && f->write >= 0 && f->in >= 0 && (f->out >= 0 || !q->makes_file);
+  if (f->in >= 0 && q->makes_file) f->out = file_of(NULL, 0);
+  return f->in >= 0 && (f->out >= 0 || !q->makes_file);
 }
 
 static void close_file(int *fd) {
@@ -219,7 +219,7 @@ static tn_status await(child *c) {
   diag *d = c->output.arena->diag;
   tn_status s = diag_catch(d, await_body, c);
   if (!c->reaped) {
-    kill(-c->pid, SIGKILL);
+    kill(-c->pid, SIGKILL); /* with all that it has started */
     try_reap(c, 0);
   }
   r->timed_out = s == TN_OK && !c->ended;
@@ -234,8 +234,9 @@ tn_status process_run(const process_request *q, arena *a, process_result *r, dia
   *r = (process_result){.exit_code = -1, .output = ""};
   char **env = environment(a, q->set);
   tn_status s = TN_OK;
+  char why[WRITE_REASON];
   if (!open_files(&f, q))
-    s = diag_set(d, TN_ERR_IO, "cannot start %s: %s", q->argv[0], strerror(errno));
+    s = diag_set(d, TN_ERR_IO, "cannot start %s: %s", q->argv[0], write_reason(errno, why));
   child c = {.said = f.read,
              .file = f.out,
              .deadline = deadline_after(q->limit_ns),

@@ -1,5 +1,6 @@
 /* The command: a table of verbs, and how a use of one begins and ends. */
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/text.h"
 
 #include <errno.h>
@@ -110,6 +111,7 @@ int main(int argc, char **argv) {
   use u = {.argc = argc, .argv = argv};
   arena_init(&u.c.arena, &mem_system, &u.c.diag);
   progress_init(&u.c.progress);
+  interrupt_watch();
   tn_status raised = diag_catch(&u.c.diag, begin, &u);
   return end(&u.c, raised);
 }

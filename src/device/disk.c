@@ -1,14 +1,13 @@
 #include "device/disk.h"
 
-#include "base/file.h"
 #include "base/thread.h"
+#include "base/write.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -67,8 +66,8 @@ static void say(const disk *k, const char *what, const char *why) {
 
 /** Nothing is written any more. */
 static void say_full(disk *k, int error) {
-  char why[700];
-  snprintf(why, sizeof why, "%.500s: %s", k->path, strerror(error));
+  char why[700], reason[WRITE_REASON];
+  snprintf(why, sizeof why, "%.500s: %s", k->path, write_reason(error, reason));
   if (!atomic_exchange(&k->full, true)) say(k, "cannot write to ", why);
 }
 
@@ -176,60 +175,18 @@ bool disk_read(disk *k, const kernel_key *key, disk_file *f) {
 
 /* Writing. */
 
-/** Whether the process may write files so large: it would be ended by SIGXFSZ. */
-static bool is_allowed(size_t bytes) {
-  struct rlimit most;
-  if (getrlimit(RLIMIT_FSIZE, &most) || bytes <= most.rlim_cur) return true;
-  errno = EFBIG;
-  return false;
-}
-
-enum { MOST_PARTS = 1000 }; /* that one process writes at a time */
-
-/** A new file with the data; its name goes to `name`. */
-static bool write_new(int folder, char name[DISK_NAME], const str *data) {
-  int fd = -1;
-  errno = EEXIST;
-  for (unsigned i = 0; i < MOST_PARTS && fd < 0 && errno == EEXIST; i++) {
-    disk_name_part(i, name);
-    fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  }
-  if (fd < 0) return false;
-  diag d = {0};
-  const file_part all = {data->at, data->n};
-  bool ok = !file_write_open(fd, name, &all, 1, &d);
-  int error = errno;
-  if (close(fd) && ok) ok = false, error = errno;
-  if (!ok) unlinkat(folder, name, 0);
-  errno = error;
-  return ok;
-}
-
-/** A new name of a file that is there; false where the file system has no such. */
-static bool link_new(int folder, char name[DISK_NAME], const char *there) {
-  for (unsigned i = 0; i < MOST_PARTS; i++) {
-    disk_name_part(i, name);
-    if (!linkat(folder, there, folder, name, 0)) return true;
-    if (errno != EEXIST) return false;
-  }
-  return false;
-}
-
 /** Puts the data in the place of each name; once that is done the files are one. */
 static bool place(int folder, const kernel_key *const keys[], size_t n, const str *data) {
-  char first[DISK_NAME], name[DISK_NAME], made[DISK_NAME];
+  char first[DISK_NAME], name[DISK_NAME];
+  const file_part all = {data->at, data->n};
   disk_name(keys[0]->hash, key_is_plan(keys[0]), first);
   for (size_t i = 0; i < n; i++) {
     disk_name(keys[i]->hash, key_is_plan(keys[i]), name);
-    bool ok = (i && link_new(folder, made, first)) || write_new(folder, made, data);
-    if (ok && renameat(folder, made, folder, name)) {
-      int error = errno;
-      unlinkat(folder, made, 0);
-      errno = error;
-      ok = error == ENOENT || /* somebody cleared the cache meanwhile */
-           error == EISDIR;   /* who reads tells of it */
-    }
-    if (!ok) return false;
+    if ((i && write_alias(folder, first, name)) || write_whole(folder, name, 0600, &all, 1))
+      continue;
+    if (errno != ENOENT && /* somebody cleared the cache meanwhile */
+        errno != EISDIR)   /* who reads tells of it */
+      return false;
   }
   return true;
 }
@@ -258,7 +215,7 @@ static void write_file(void *arg) {
   w->content(w->user, &content);
   disk_file_write(&s, w->keys, w->n, content.at, content.n);
   if (s.n > most_file_bytes) return;
-  if (is_allowed(s.n) && place(w->folder, w->keys, w->n, &s))
+  if (place(w->folder, w->keys, w->n, &s))
     trim_by_chance(w->k, w->folder, w->keys[0], s.n);
   else
     say_full(w->k, errno);

@@ -1,7 +1,7 @@
 /* The cache of kernels and plans on disk, as a context uses it. What is wrong with it is never a
-   failure: it is told once, and work goes on without. A file is written whole under a name of its
-   own and then renamed, so that nobody sees half of one; several processes may do so at once. Any
-   thread. */
+   failure: it is told once, and work goes on without. A file has no name of the
+   cache's before it is whole, so that nobody sees half of one; several processes may write at once.
+   Any thread. */
 #ifndef TENON_DEVICE_DISK_H
 #define TENON_DEVICE_DISK_H
 

@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/vec.h"
+#include "base/write.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -55,6 +56,8 @@ tn_status disk_folder_find(const char *given, char path[DISK_PATH], diag *d) {
 
 /* Opening. */
 
+static const char lock_name[] = "lock";
+
 static tn_status refuse(const char *path, const char *why, diag *d) {
   char shown[FILE_SHOWN];
   return diag_set(d, TN_ERR_IO, "its folder \"%s\" %s", file_shown(path, shown), why);
@@ -100,16 +103,11 @@ tn_status disk_folder_open(const char *path, bool make, int *out, diag *d) {
 /* Names. */
 
 static const char suffix[] = ".tenon", plan_suffix[] = ".plan.tenon";
-static const char part[] = "part-", lock_name[] = "lock";
 enum { DIGITS = 32 };
 
 void disk_name(const uint64_t hash[2], bool is_plan, char name[DISK_NAME]) {
   snprintf(name, DISK_NAME, "%016" PRIx64 "%016" PRIx64 "%s", hash[0], hash[1],
            is_plan ? plan_suffix : suffix);
-}
-
-void disk_name_part(unsigned i, char name[DISK_NAME]) {
-  snprintf(name, DISK_NAME, "%s%ld-%u%s", part, (long)getpid(), i, suffix);
 }
 
 static bool is_named(const char *name, const char *end) {
@@ -120,9 +118,12 @@ static bool names_plan(const char *name) { return is_named(name, plan_suffix); }
 static bool is_entry(const char *name) { return is_named(name, suffix) || names_plan(name); }
 
 static bool is_part(const char *name) {
-  if (strncmp(name, part, sizeof part - 1)) return false;
-  name += sizeof part - 1;
-  return !strcmp(name + strspn(name, "0123456789-"), suffix);
+  char of[DISK_NAME];
+  size_t n = write_temporary_of(name);
+  if (n >= sizeof of) return false;
+  memcpy(of, name, n);
+  of[n] = 0;
+  return is_entry(of);
 }
 
 /* What is there. */

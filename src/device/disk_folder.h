@@ -14,7 +14,7 @@
 /** What the cache may grow to, in bytes; context.h and the command's help say so too. */
 #define DISK_LIMIT ((uint64_t)1 << 30)
 
-enum { DISK_PATH = 4096, DISK_NAME = 48 };
+enum { DISK_PATH = 4096, DISK_NAME = 72 };
 
 /** The path of a folder: `given`, made absolute, or where that is NULL $XDG_CACHE_HOME/tenon, else
     $HOME/.cache/tenon, where HOME is a folder that is there. TN_ERR_IO if there is no such place.
@@ -27,9 +27,6 @@ tn_status disk_folder_open(const char *path, bool make, int *fd, diag *d);
 
 /** The name of the file for a hash: of a plan, or of anything else. */
 void disk_name(const uint64_t hash[2], bool is_plan, char name[DISK_NAME]);
-
-/** The `i`-th name of this process for a file that is being written. */
-void disk_name_part(unsigned i, char name[DISK_NAME]);
 
 typedef struct disk_usage {
   uint64_t entries; /* files by name: one for each kernel, each plan and each compiler known */

@@ -10,11 +10,14 @@ import os
 import pathlib
 import pty
 import re
+import resource
 import shutil
+import signal
 import stat
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 try:
@@ -66,6 +69,49 @@ def on_terminal(*args, **env):
         process.wait(timeout=100)
     os.close(reader)
     return said.decode()
+
+
+def wait_until(true):
+    end = time.monotonic() + 100
+    while not true():
+        if time.monotonic() > end:
+            raise AssertionError("it took too long")
+        time.sleep(0.001)
+
+
+def links(folder):
+    """What the links of a folder in /proc lead to."""
+    for path in pathlib.Path(folder).iterdir():
+        try:
+            yield os.readlink(path)
+        except OSError:  # it was closed meanwhile
+            pass
+
+
+def is_writing(process, folder):
+    """Whether a process has a file of a folder open that has no name yet, or one for a while."""
+    try:
+        return any(path.startswith(f"{folder}/") and path.endswith((" (deleted)", ".part"))
+                   for path in links(f"/proc/{process.pid}/fd"))
+    except OSError:  # it has ended
+        return False
+
+
+def any_runs(script):
+    """Whether a process that is no zombie has a script's name in its command line."""
+    return any(str(script).encode() in read_or_none(path)
+               for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"))
+
+
+def read_or_none(path):
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def limit_files(size):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
 def value(name, elem, shape):
@@ -469,6 +515,31 @@ class Devices(Case):
         tenon(*work, env=environment(CC="gcc -m32", TENON_CC="gcc"))
         done = tenon("devices", env=environment(CC="gcc -m32", TENON_CC="no-such-cc"))
         self.assertIn('the C compiler "no-such-cc" (TENON_CC) is not', done.stdout)
+
+    def test_a_compiler_ends_with_the_command(self):
+        script, begun = self.file("slow"), self.file("begun")
+        script.write_text('#!/bin/sh\n[ "$1" = --version ] && exec gcc --version\n'
+                          f"sleep 1000 & echo >{begun}; wait\n")
+        script.chmod(0o700)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(number), \
+                    subprocess.Popen([TENON, "bench", "add:4x4"], stderr=subprocess.PIPE,
+                                     env=environment(TENON_CC=str(script))) as process:
+                wait_until(begun.exists)
+                process.send_signal(number)
+                process.communicate(timeout=100)
+                self.assertEqual(process.returncode, -number)
+                wait_until(lambda: not any_runs(script))
+            begun.unlink()
+
+    def test_signals_that_are_ignored_stay_so(self):
+        def ignore():
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        with subprocess.Popen([TENON, "run", self.binary(), "--input=a=-"], stdin=subprocess.PIPE,
+                              stderr=subprocess.PIPE, preexec_fn=ignore) as process:
+            process.send_signal(signal.SIGHUP)
+            self.assertIn(b"is no .npy file", process.communicate(b"", timeout=100)[1])
+            self.assertEqual(process.returncode, 1)
 
     def test_programs_are_found_without_a_path(self):
         without = environment(PATH="")
@@ -926,6 +997,30 @@ class Run(Case):
                                  env=environment(TENON_CACHE=str(cache)))
                     self.assertIn(f"error: {says}\n", done.stderr)
                     self.assertFalse(cache.exists() and any(cache.iterdir()))
+
+    def test_what_is_interrupted_leaves_no_file(self):
+        path, out = self.copy(TensorProto.FLOAT, ["n"]), self.file("y.npy")
+        ask = [TENON, "run", path, "--input=x=ones:100000000", f"--output=y={out}"]
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            with self.subTest(number), \
+                    subprocess.Popen(ask, stderr=subprocess.DEVNULL) as process:
+                wait_until(lambda: process.poll() is not None or is_writing(process, self.folder))
+                process.send_signal(number)
+                self.assertIn(process.wait(timeout=100), (-number, 0))  # 0: it was done before
+            out.unlink(missing_ok=True)
+            self.assertEqual([p.name for p in self.folder.iterdir()], ["copy.onnx"])
+
+    def test_limits_of_files_are_told(self):
+        path, out = self.binary(), self.file("y.npy")
+        shape = "ones:100000x3"
+        done = tenon("run", path, f"--input=a={shape}", f"--input=b={shape}", f"--output=y={out}",
+                     status=1, preexec_fn=lambda: limit_files(1000000))
+        self.assertIn(f'cannot write "{out}"', done.stderr)
+        self.assertIn("the limit is 1000000 bytes", done.stderr)
+        self.assertEqual([p.name for p in self.folder.iterdir()], ["binary.onnx"])
+        done = tenon("bench", "add:4x4", status=1,
+                     preexec_fn=lambda: limit_files(1000))
+        self.assertIn("the limit is 1000 bytes", done.stderr)
 
     def test_where_nothing_can_be_written_nothing_is_run(self):
         path = self.binary()

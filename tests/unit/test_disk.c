@@ -123,12 +123,26 @@ static bool is_there(fixture *f, const char *key) {
   return !lstat(path_of(f, key), &s);
 }
 
+static bool is_temporary(const char *name) {
+  size_t n = strlen(name);
+  return n > 5 && !strcmp(name + n - 5, ".part");
+}
+
 /** Names in the folder that begin with a text. */
 static int count(const fixture *f, const char *beginning) {
   int n = 0;
   DIR *d = opendir(f->folder);
   for (const struct dirent *e; d && (e = readdir(d));)
     n += !strncmp(e->d_name, beginning, strlen(beginning));
+  if (d) closedir(d);
+  return n;
+}
+
+/** Files under temporary names. */
+static int parts(const fixture *f) {
+  int n = 0;
+  DIR *d = opendir(f->folder);
+  for (const struct dirent *e; d && (e = readdir(d));) n += is_temporary(e->d_name);
   if (d) closedir(d);
   return n;
 }
@@ -167,7 +181,7 @@ static void what_is_written_is_read(void **state) {
   assert_int_equal(s.st_mode & 07777, 0700);
   assert_int_equal(stat(path_of(f, "a"), &s), 0);
   assert_int_equal(s.st_mode & 07777, 0600);
-  assert_int_equal(f->remarks + count(f, "part"), 0);
+  assert_int_equal(f->remarks + parts(f), 0);
 }
 
 static void several_keys_are_one_file(void **state) {
@@ -196,7 +210,7 @@ static void several_keys_are_one_file(void **state) {
   close(fd);
   assert_int_equal(u.entries, N);
   assert_int_equal(u.bytes, s.st_size);
-  assert_int_equal(count(f, "part"), 0);
+  assert_int_equal(parts(f), 0);
 }
 
 static void a_name_is_not_trusted(void **state) {
@@ -336,7 +350,7 @@ static void what_is_no_file_of_ours_is_not_read(void **state) {
   put(f, "other", "as ever");
   assert_int_equal(f->remarks, 0);
   expect(f, "other", "as ever");
-  assert_int_equal(count(f, "part"), 0);
+  assert_int_equal(parts(f), 0);
 }
 
 static void check_refused(fixture *f, const char *folder, const char *why) {
@@ -394,7 +408,7 @@ static int write_in_vain(fixture *f, int error) {
   write_bytes(f, "larger", large, sizeof large);
   if (f->remarks != 1 || !strstr(f->remark, strerror(error))) return 3;
   if (!strstr(f->remark, f->folder)) return 6;
-  if (count(f, "part") || is_there(f, "large") || is_there(f, "larger")) return 4;
+  if (parts(f) || is_there(f, "large") || is_there(f, "larger")) return 4;
   return 0;
 }
 
@@ -483,7 +497,7 @@ static void processes_share_it(void **state) {
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
   }
-  assert_int_equal(count(f, "part"), 0);
+  assert_int_equal(parts(f), 0);
   for (int i = 0; i < SHARED; i++) assert_true(is_there(f, shared[i]));
 }
 
@@ -510,7 +524,7 @@ static void threads_share_it(void **state) {
   }
   for (int i = 0; i < WRITERS; i++) pthread_join(w[i].thread, NULL);
   for (int i = 0; i < WRITERS; i++) assert_int_equal(w[i].status, 0);
-  assert_int_equal(count(f, "part"), 0);
+  assert_int_equal(parts(f), 0);
   for (int i = 0; i < SHARED; i++) assert_true(is_there(f, shared[i]));
   assert_int_equal(f->remarks, 0);
 }
@@ -533,7 +547,7 @@ static void age(const char *path, time_t seconds) {
 static void age_parts(fixture *f, time_t seconds) {
   DIR *d = opendir(f->folder);
   for (const struct dirent *e; (e = readdir(d));)
-    if (!strncmp(e->d_name, "part", 4))
+    if (is_temporary(e->d_name))
       age(arena_printf(&f->arena, "%s/%s", f->folder, e->d_name), seconds);
   closedir(d);
 }
@@ -570,13 +584,13 @@ static void who_is_killed_leaves_nothing_half_written(void **state) {
     assert_int_equal(f->remarks, 0);
   }
   assert_true(is_there(f, shared[0]));
-  save(arena_printf(&f->arena, "%s/part-1-0.tenon", f->folder), "half", 4);
-  int parts = count(f, "part");
+  save(arena_printf(&f->arena, "%s.1-0.part", path_of(f, "half")), "half", 4);
+  int before = parts(f);
   trim(f, UINT64_MAX, 0, false); /* somebody may be writing these */
-  assert_int_equal(count(f, "part"), parts);
+  assert_int_equal(parts(f), before);
   age_parts(f, 4000);
   trim(f, UINT64_MAX, 0, false);
-  assert_int_equal(count(f, "part"), 0);
+  assert_int_equal(parts(f), 0);
   assert_true(is_there(f, shared[0]));
 }
 
@@ -617,8 +631,10 @@ static void what_is_not_the_caches_stays(void **state) {
   fixture *f = *state;
   static const char *const foreign[] = {"notes.tenon",
                                         "0123.tenon",
-                                        "part-x.tenon",
-                                        "part-1.c",
+                                        "notes.tenon.1-0.part",
+                                        "0123456789abcdef0123456789abcdef.tenon.part",
+                                        "0123456789abcdef0123456789abcdef.tenon.1-.part",
+                                        "0123456789abcdef0123456789abcdef.tenon.1-0.part~",
                                         "0123456789ABCDEF0123456789abcdef.tenon",
                                         "0123456789abcdef0123456789abcdef.tenon~"};
   enum { FOREIGN = sizeof foreign / sizeof *foreign };
@@ -631,7 +647,8 @@ static void what_is_not_the_caches_stays(void **state) {
   assert_int_equal(mkdir(folder, 0700), 0);
   for (size_t i = 0; i < FOREIGN; i++)
     save(arena_printf(&f->arena, "%s/%s", f->folder, foreign[i]), "x", 1);
-  save(arena_printf(&f->arena, "%s/part-77-1.tenon", f->folder), "x", 1);
+  const char *part = arena_printf(&f->arena, "%s.77-1.part", path_of(f, "a"));
+  save(part, "x", 1);
   save(path_of(f, "empty"), "", 0);
   disk_usage left = trim(f, 0, 0, true);
   assert_int_equal(left.entries + left.bytes, 0);
@@ -639,7 +656,7 @@ static void what_is_not_the_caches_stays(void **state) {
   assert_true(is_there(f, "link") && !is_there(f, "folder"));
   assert_int_equal(access(outside, F_OK), 0);
   assert_false(is_there(f, "a") || is_there(f, "b") || is_there(f, "empty"));
-  assert_int_equal(count(f, "part-77"), 0);
+  assert_int_equal(access(part, F_OK), -1);
   expect(f, "a", NULL);
 }
 
@@ -738,7 +755,7 @@ static void memory_may_run_out(void **state) {
     use_all(f, &m);
     assert_int_equal(c.out, 0);
   } while (c.calls >= n);
-  assert_int_equal(count(f, "part"), 0);
+  assert_int_equal(parts(f), 0);
   assert_true(n > 5);
   assert_true(f->remarks > 0);
   assert_non_null(strstr(f->remark, "kernel cache: a file is not written: out of memory"));
