@@ -37,8 +37,8 @@ static tn_status map_descriptor(file_map *f, int fd, const char *path, diag *d) 
   if (fstat(fd, &s)) return io_error(d, "read", path);
   char shown[FILE_SHOWN];
   if (!S_ISREG(s.st_mode))
-    return diag_set(d, TN_ERR_IO, "cannot read \"%s\": not a regular file",
-                    file_shown(path, shown));
+    return diag_set(d, TN_ERR_IO, "cannot read \"%s\": %s", file_shown(path, shown),
+                    S_ISDIR(s.st_mode) ? "a folder, not a file" : "not a regular file");
   f->bytes = (size_t)s.st_size;
   if (!f->bytes) return TN_OK;
   void *at = mmap(NULL, f->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -59,8 +59,8 @@ tn_status file_map_open(file_map *f, const char *path, diag *d) {
   return s;
 }
 
-/** Whether a path without links lies in a folder without links, or below it. */
-static bool is_below(const char *path, const char *folder) {
+/** Whether a path without links is that of a folder without links, or leads below it. */
+static bool is_within(const char *path, const char *folder) {
   size_t n = strlen(folder);
   if (n && folder[n - 1] == '/') n--; /* the root */
   return !strncmp(path, folder, n) && (path[n] == '/' || !path[n]);
@@ -72,10 +72,10 @@ tn_status file_map_below(file_map *f, const char *path, const char *folder, cons
   *f = (file_map){0};
   if (!realpath(path, at)) return io_error(d, "open", path);
   if (!realpath(*folder ? folder : ".", top)) return io_error(d, "open", folder);
-  if (is_below(at, top)) return file_map_open(f, at, d);
+  if (is_within(at, top)) return file_map_open(f, at, d);
   if (beside && realpath(beside, top)) {
     *strrchr(top, '/') = 0;
-    if (is_below(at, top)) return file_map_open(f, at, d);
+    if (is_within(at, top)) return file_map_open(f, at, d);
   }
   return diag_set(d, TN_ERR_IO, "cannot read \"%s\": a link leads out of the folder it must be in",
                   file_shown(path, shown));

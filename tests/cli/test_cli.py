@@ -655,6 +655,14 @@ class Inspect(Case):
         self.assertEqual(json.loads(tenon("inspect", path, "--json").stdout)["inputs"][0]["name"],
                          name)
 
+    def test_a_folder_in_the_place_of_external_data_is_told(self):
+        weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[4], data_location=1)
+        weight.external_data.add(key="location", value=".")
+        path = model(self.file("m.onnx"), [helper.make_node("Add", ["x", "w"], ["y"])],
+                     [value("x", TensorProto.FLOAT, [4])], [value("y", TensorProto.FLOAT, [4])],
+                     initializer=[weight])
+        self.assertIn("a folder, not a file", tenon("run", path, status=1).stderr)
+
     def test_files_of_external_data_need_not_be_there(self):
         weight = onnx.numpy_helper.from_array(np.zeros((40, 40), np.float32), "w")
         path = model(self.file("m.onnx"), [helper.make_node("Add", ["x", "w"], ["y"])],
@@ -698,7 +706,7 @@ class Inspect(Case):
         self.file("junk").write_bytes(b"\xff" * 100)
         self.assertIn("junk", tenon("inspect", self.file("junk"), status=1).stderr)
         self.assertIn("none.onnx", tenon("inspect", self.file("none.onnx"), status=1).stderr)
-        self.assertIn("not a regular file", tenon("inspect", self.folder, status=1).stderr)
+        self.assertIn("a folder, not a file", tenon("inspect", self.folder, status=1).stderr)
 
 
 class Sizes(Case):
