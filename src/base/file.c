@@ -275,8 +275,28 @@ tn_status file_write(const char *path, const void *data, size_t bytes, diag *d) 
   return file_write_parts(path, &(file_part){data, bytes}, 1, d);
 }
 
-tn_status file_make_folder(const char *path, diag *d) {
-  char part[4096];
+tn_status file_check_folder(const char *path, diag *d) {
+  static const char name[] = "/tenon-XXXXXX";
+  char at[PATH_BYTES + sizeof name];
+  size_t n = strlen(path);
+  if (!n || n >= PATH_BYTES) {
+    errno = n ? ENAMETOOLONG : ENOENT;
+    return io_error(d, "create", path);
+  }
+  memcpy(at, path, n + 1);
+  while (access(at, F_OK) && errno == ENOENT && n) {
+    n = (size_t)(last_name(at) - at);
+    while (n && at[n - 1] == '/') n--;
+    at[n] = 0;
+  }
+  strcpy(at + n, n || *path == '/' ? name : name + 1);
+  if (!mkdtemp(at)) return io_error(d, "create", path);
+  rmdir(at);
+  return TN_OK;
+}
+
+tn_status file_make_folder(const char *path, mode_t mode, diag *d) {
+  char part[PATH_BYTES];
   size_t n = strlen(path);
   if (n >= sizeof part) {
     errno = ENAMETOOLONG;
@@ -287,7 +307,7 @@ tn_status file_make_folder(const char *path, diag *d) {
     if (part[i] != '/' && part[i]) continue;
     char here = part[i];
     part[i] = 0;
-    if (mkdir(part, 0700) && errno != EEXIST) return io_error(d, "create", part);
+    if (mkdir(part, mode) && errno != EEXIST) return io_error(d, "create", part);
     part[i] = here;
   }
   struct stat s;

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /** A read-only view of a file's bytes, NULL and 0 for an empty file. */
 typedef struct file_map {
@@ -58,7 +59,11 @@ bool file_is_same(const char *a, const char *b);
 enum { FILE_SHOWN = 1024 };
 const char *file_shown(const char *path, char shown[FILE_SHOWN]);
 
-/** Creates a folder and those above it with mode 0700; one that is there is fine. */
-tn_status file_make_folder(const char *path, diag *d);
+/** Creates a folder and those above it, of a mode; one that is there is fine. */
+tn_status file_make_folder(const char *path, mode_t mode, diag *d);
+
+/** TN_ERR_IO where a folder can neither be created nor be written to. Only trying tells: another
+    one is created, as far down as there are folders, and removed. */
+tn_status file_check_folder(const char *path, diag *d);
 
 #endif

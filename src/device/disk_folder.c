@@ -63,12 +63,22 @@ static tn_status refuse(const char *path, const char *why, diag *d) {
   return diag_set(d, TN_ERR_IO, "its folder \"%s\" %s", file_shown(path, shown), why);
 }
 
+/** What is no file of the folder's own would lock nobody out, or could not be opened at all. */
+static tn_status check_lock(int folder, diag *d) {
+  struct stat s;
+  if (fstatat(folder, lock_name, &s, AT_SYMLINK_NOFOLLOW) || S_ISREG(s.st_mode)) return TN_OK;
+  return diag_set(d, TN_ERR_IO, "its file \"%s\" is %s: remove it", lock_name,
+                  S_ISLNK(s.st_mode)   ? "a link"
+                  : S_ISDIR(s.st_mode) ? "a folder"
+                                       : "no regular file");
+}
+
 static tn_status check(const char *path, int fd, diag *d) {
   struct stat s;
   if (fstat(fd, &s)) return refuse(path, strerror(errno), d);
   if (s.st_uid != geteuid()) return refuse(path, "belongs to another user", d);
   if (s.st_mode & (S_IWGRP | S_IWOTH)) return refuse(path, "can be written by other users", d);
-  return TN_OK;
+  return check_lock(fd, d);
 }
 
 static tn_status tell_closed(const char *path, diag *d) {
@@ -86,9 +96,8 @@ tn_status disk_folder_open(const char *path, bool make, int *out, diag *d) {
   *out = -1;
   int fd = open(path, flags);
   if (fd < 0 && errno == ENOENT) {
-    if (!make) return TN_OK;
-    tn_status made = file_make_folder(path, d);
-    if (made) return made;
+    tn_status made = make ? file_make_folder(path, 0700, d) : file_check_folder(path, d);
+    if (made || !make) return made;
     fd = open(path, flags);
   }
   if (fd < 0) return tell_closed(path, d);
@@ -213,8 +222,7 @@ tn_status disk_folder_usage(int fd, const mem *m, disk_usage *u, diag *d) {
 /* Making it smaller. */
 
 static tn_status tell_unlocked(diag *d) {
-  return diag_set(d, TN_ERR_IO, "its file \"%s\" cannot be locked: %s%s", lock_name,
-                  strerror(errno), errno == EISDIR ? ": remove it" : "");
+  return diag_set(d, TN_ERR_IO, "its file \"%s\" cannot be locked: %s", lock_name, strerror(errno));
 }
 
 static void remove_entry(const listing *l, const entry *e) { unlinkat(l->fd, e->name, 0); }

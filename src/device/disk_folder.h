@@ -22,7 +22,8 @@ enum { DISK_PATH = 4096, DISK_NAME = 72 };
 tn_status disk_folder_find(const char *given, char path[DISK_PATH], diag *d);
 
 /** Opens it; *fd is -1 on failure, and where there is none and none is made. TN_ERR_IO for a folder
-    that cannot be opened or made, that is a link, or that others own or may write to. */
+    that cannot be opened, or could not be made, that is a link, that others own or may write to, or
+    whose lock is no file. */
 tn_status disk_folder_open(const char *path, bool make, int *fd, diag *d);
 
 /** The name of the file for a hash: of a plan, or of anything else. */

@@ -82,7 +82,7 @@ static void write_files(void *arg) {
   str text = str_new(a), drawing = str_new(a);
   print_graph(&text, j->roots, j->n);
   dot_graph(&drawing, j->roots, j->n);
-  check(j, file_make_folder(folder, a->diag));
+  check(j, file_make_folder(folder, 0700, a->diag));
   check(j, file_write(arena_printf(a, "%s.ir", path), text.at, text.n, a->diag));
   check(j, file_write(arena_printf(a, "%s.dot", path), drawing.at, drawing.n, a->diag));
   j->u->written++;

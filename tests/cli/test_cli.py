@@ -401,6 +401,23 @@ class Cache(Case):
         self.assertEqual(list(self.file("elsewhere").iterdir()), [])
         self.assertIn("is a link", tenon("cache", "--clear", env=self.env, status=1).stderr)
 
+    def test_a_folder_that_cannot_be_made_is_told(self):
+        self.env["TENON_CACHE"] = "/proc/no/such"
+        for args in ((), ("--clear",), ("--json",)):
+            said = tenon("cache", *args, env=self.env, status=1).stderr
+            self.assertIn('cannot create "/proc/no/such"', said)
+
+    def test_what_is_in_the_locks_place_is_told_with_the_way_out(self):
+        self.cache.mkdir(mode=0o700)
+        lock = self.cache / "lock"
+        lock.symlink_to("nowhere")
+        compiled, said = self.bench()
+        self.assertEqual((compiled, said.count("\n")), (1, 1))
+        for text in said, tenon("cache", "--clear", env=self.env, status=1).stderr:
+            self.assertIn('"lock" is a link: remove it', text)
+        lock.unlink()
+        self.assertEqual(self.bench(), (1, ""))
+
     def test_what_was_damaged_is_made_anew(self):
         self.bench()
         for path in self.cache.glob("*.tenon"):

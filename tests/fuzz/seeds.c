@@ -33,7 +33,8 @@ typedef struct job {
 static void put_file(job *j, const char *subject, const char *name, const void *data, size_t n) {
   const char *folder = arena_printf(&j->a, "%s/%s", j->folder, subject);
   const char *path = arena_printf(&j->a, "%s/%s", folder, name);
-  if (file_make_folder(folder, &j->d) || file_write(path, data, n, &j->d)) diag_rethrow(&j->d);
+  if (file_make_folder(folder, 0700, &j->d) || file_write(path, data, n, &j->d))
+    diag_rethrow(&j->d);
   j->written++;
 }
 

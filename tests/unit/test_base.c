@@ -452,7 +452,7 @@ static void file_errors_name_the_path(void **state) {
   assert_non_null(strstr(p->diag.text, "\"two\\nlines\\x1b\":"));
   /* onto a folder: nothing stays (see remove_place) */
   char *folder = arena_printf(&p->arena, "%s/sub", p->folder);
-  assert_int_equal(file_make_folder(folder, &p->diag), TN_OK);
+  assert_int_equal(file_make_folder(folder, 0700, &p->diag), TN_OK);
   assert_int_equal(file_write(folder, "x", 1, &p->diag), TN_ERR_IO);
   rmdir(folder);
 }
@@ -461,17 +461,25 @@ static void file_makes_folders(void **state) {
   place *p = *state;
   char *deep = arena_printf(&p->arena, "%s/a/b//c/", p->folder);
   struct stat s;
-  assert_int_equal(file_make_folder(deep, &p->diag), TN_OK);
-  assert_int_equal(file_make_folder(deep, &p->diag), TN_OK);
+  assert_int_equal(file_make_folder(deep, 0700, &p->diag), TN_OK);
+  assert_int_equal(file_make_folder(deep, 0700, &p->diag), TN_OK);
   assert_int_equal(stat(deep, &s), 0);
   assert_int_equal(s.st_mode & 0777, 0700);
   char *file = arena_printf(&p->arena, "%s/a/f", p->folder);
   assert_int_equal(file_write(file, "x", 1, &p->diag), TN_OK);
-  assert_int_equal(file_make_folder(file, &p->diag), TN_ERR_IO);
-  assert_int_equal(file_make_folder(arena_printf(&p->arena, "%s/under", file), &p->diag),
+  assert_int_equal(file_make_folder(file, 0700, &p->diag), TN_ERR_IO);
+  assert_int_equal(file_make_folder(arena_printf(&p->arena, "%s/under", file), 0700, &p->diag),
                    TN_ERR_IO);
-  assert_int_equal(file_make_folder("", &p->diag), TN_ERR_IO);
+  assert_int_equal(file_make_folder("", 0700, &p->diag), TN_ERR_IO);
+  assert_int_equal(file_check_folder(file, &p->diag), TN_ERR_IO);
   unlink(file);
+  assert_int_equal(file_check_folder(deep, &p->diag), TN_OK);
+  assert_int_equal(file_check_folder(arena_printf(&p->arena, "%s/x//y/z/", p->folder), &p->diag),
+                   TN_OK);
+  assert_int_equal(file_check_folder("no/such", &p->diag), TN_OK);
+  assert_int_equal(file_check_folder("/proc/no/such", &p->diag), TN_ERR_IO);
+  assert_non_null(strstr(p->diag.text, "cannot create \"/proc/no/such\""));
+  assert_int_equal(file_check_folder("", &p->diag), TN_ERR_IO);
   const char *parts[] = {"a/b/c", "a/b", "a"};
   for (int i = 0; i < 3; i++) rmdir(arena_printf(&p->arena, "%s/%s", p->folder, parts[i]));
 }

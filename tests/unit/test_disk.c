@@ -675,16 +675,44 @@ static void folders_in_the_place_of_files_are_told(void **state) {
   fixture *f = *state;
   put(f, "a", "one");
   const char *full = path_of(f, "full");
-  const char *lock = arena_printf(&f->arena, "%s/lock", f->folder);
   assert_int_equal(mkdir(full, 0700), 0);
   assert_int_equal(mkdir(path_of(f, "empty"), 0700), 0);
   save(arena_printf(&f->arena, "%s/mine", full), "x", 1);
   check_not_cleared(f, strrchr(full, '/') + 1);
   assert_true(is_there(f, "full"));
   assert_false(is_there(f, "empty") || is_there(f, "a"));
-  assert_int_equal(unlink(lock), 0);
+}
+
+/** Such a cache is not used, which is told once, with the way out. */
+static void check_lock(fixture *f, const char *why) {
+  int fd;
+  open_disk(f, f->folder);
+  put(f, "a", "one");
+  put(f, "b", "two");
+  assert_int_equal(f->remarks, 1);
+  check_text(f->remark, why);
+  assert_false(is_there(f, "a"));
+  assert_int_equal(disk_folder_open(f->folder, false, &fd, &f->diag), TN_ERR_IO);
+  check_text(f->diag.text, why);
+  f->diag = (diag){0};
+}
+
+static void locks_are_files(void **state) {
+  fixture *f = *state;
+  const char *lock = arena_printf(&f->arena, "%s/lock", f->folder);
+  assert_int_equal(mkdir(f->folder, 0700), 0);
   assert_int_equal(mkdir(lock, 0700), 0);
-  check_not_cleared(f, "\"lock\" cannot be locked: Is a directory: remove it");
+  check_lock(f, "\"lock\" is a folder: remove it");
+  rmdir(lock);
+  assert_int_equal(symlink("nowhere", lock), 0);
+  check_lock(f, "\"lock\" is a link: remove it");
+  unlink(lock);
+  assert_int_equal(mkfifo(lock, 0600), 0);
+  check_lock(f, "\"lock\" is no regular file: remove it");
+  unlink(lock);
+  open_disk(f, f->folder);
+  put(f, "a", "one");
+  expect(f, "a", "one");
 }
 
 static void one_process_trims_at_a_time(void **state) {
@@ -777,6 +805,7 @@ int main(void) {
                                      TEST(who_is_killed_leaves_nothing_half_written),
                                      TEST(the_least_recently_used_goes_first),
                                      TEST(what_is_not_the_caches_stays),
+                                     TEST(locks_are_files),
                                      TEST(folders_in_the_place_of_files_are_told),
                                      TEST(one_process_trims_at_a_time),
                                      TEST(it_trims_itself),
