@@ -255,6 +255,8 @@ bool file_same_target(const char *a, const char *b) {
          !strcmp(last_name(s.path), last_name(t.path));
 }
 
+bool file_is_there(const char *path) { return !access(path, F_OK); }
+
 bool file_is_same(const char *a, const char *b) {
   struct stat s, t;
   return !stat(a, &s) && !stat(b, &t) && S_ISREG(s.st_mode) && is_same(&s, &t);

@@ -52,6 +52,8 @@ tn_status file_check_target(const char *path, diag *d);
 /** Whether what is written to one path would replace what is written to the other. */
 bool file_same_target(const char *a, const char *b);
 
+bool file_is_there(const char *path);
+
 /** Whether two paths lead to one regular file. */
 bool file_is_same(const char *a, const char *b);
 

@@ -50,7 +50,7 @@ static const option options[] = {
     {"input-dir", OPTION_TEXT, offsetof(run_options, input_dir), "DIR",
      "read the inputs, in the model's order, from DIR/input_0.pb and so on", 0, 0, 0},
     {"output-dir", OPTION_TEXT, offsetof(run_options, output_dir), "DIR",
-     "write the outputs to DIR/output_0.pb and so on", 0, 0, 0},
+     "write the outputs to DIR/output_0.pb and so on; DIR is made if need be", 0, 0, 0},
     {"check", OPTION_TEXT, offsetof(run_options, check), "DIR",
      "compare with recorded results: run each DIR/test_data_set_N, or DIR itself,\n"
      "and end with status 1 at the first output that differs",
@@ -206,6 +206,7 @@ static feeds make_feeds(command *c, const tn_model *m) {
 }
 
 static void write_folder(command *c, const char *folder, const results *all) {
+  if (file_make_folder(folder, 0777, &c->diag)) diag_rethrow(&c->diag);
   for (size_t i = 0; i < all->n; i++)
     testset_write(c, folder, i, all->at[i].name, &all->at[i].value);
   if (all->n) command_note(c, "wrote %s to %s", text_count(&c->arena, all->n, "output"), folder);
@@ -213,6 +214,10 @@ static void write_folder(command *c, const char *folder, const results *all) {
 
 /** What is wrong with a folder for outputs is told before the model runs, too. */
 static void check_folder(command *c, const tn_model *m, const char *folder) {
+  if (!file_is_there(folder)) {
+    if (file_check_folder(folder, &c->diag)) diag_rethrow(&c->diag);
+    return;
+  }
   for (size_t i = 0; i < m->n_outputs; i++) {
     const char *file = testset_path(c, folder, TN_PORT_OUTPUT, i);
     if (file_check_target(file, &c->diag)) diag_rethrow(&c->diag);

@@ -6,18 +6,15 @@
 #include "ir/dtype.h"
 
 #include <string.h>
-#include <unistd.h>
 
 const char *testset_path(command *c, const char *folder, tn_port_kind kind, size_t i) {
   return arena_printf(&c->arena, "%s/%s_%zu.pb", folder, kind == TN_PORT_INPUT ? "input" : "output",
                       i);
 }
 
-static bool is_there(const char *path) { return !access(path, F_OK); }
-
 bool testset_is(command *c, const char *folder) {
-  return is_there(testset_path(c, folder, TN_PORT_INPUT, 0)) ||
-         is_there(testset_path(c, folder, TN_PORT_OUTPUT, 0));
+  return file_is_there(testset_path(c, folder, TN_PORT_INPUT, 0)) ||
+         file_is_there(testset_path(c, folder, TN_PORT_OUTPUT, 0));
 }
 
 typedef struct opening {
@@ -71,7 +68,7 @@ feeds testset_read(command *c, const char *folder, const tn_model *m, tn_port_ki
     vec_push(&c->arena, &all, f);
   }
   const char *beyond = testset_path(c, folder, kind, all.n);
-  if (is_there(beyond))
+  if (file_is_there(beyond))
     diag_raise(&c->diag, TN_ERR_ARGUMENT, "%s is there, and the model has %s", beyond,
                text_count(&c->arena, all.n, what));
   if (kind == TN_PORT_INPUT) feed_check(c, &all, m);

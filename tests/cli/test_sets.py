@@ -6,6 +6,7 @@
 
 import os
 import pathlib
+import stat
 import subprocess
 import sys
 import tempfile
@@ -262,8 +263,24 @@ class Folders(Case):
         (folder / "input_1.pb").unlink()
         tenon("run", m, "--input-dir", folder, "--output-dir", out, status=1)
         self.assertEqual(list(out.iterdir()), [])
-        said = tenon("run", m, "--output-dir", self.folder / "absent", status=1).stderr
-        self.assertIn("absent", said)
+        said = tenon("run", m, "--input-dir", folder, "--output-dir", self.folder / "no/such",
+                     status=1).stderr
+        self.assertIn("input_1.pb", said)
+        self.assertFalse((self.folder / "no").exists())
+
+    def test_a_folder_that_is_not_there_is_made(self):
+        m, out = self.model(), self.folder / "new/and/new"
+        subprocess.run([TENON, "run", m, "--input-dir", self.difference(), "--output-dir", out],
+                       stderr=subprocess.DEVNULL, check=True, timeout=100, umask=0o027)
+        self.assertEqual([path.name for path in out.iterdir()], ["output_0.pb"])
+        self.assertEqual(stat.S_IMODE(out.stat().st_mode), 0o750)
+
+    def test_a_folder_that_cannot_be_made_is_told_before_anything_runs(self):
+        m = self.model()
+        for out in ("/proc/no/such", m / "below", ""):
+            said = tenon("run", m, "--output-dir", out, status=1).stderr
+            self.assertIn(f'cannot create "{out}"', said)
+            self.assertNotIn("taken as", said)
 
     def test_the_model_is_not_replaced(self):
         m, out = self.model(), self.folder / "out"
