@@ -25,8 +25,10 @@
    expression that was read once. A context keeps what it compiled for the last 64 graphs that it
    realised, 64 MiB of graphs at most. Devices keep the kernels that anything holds, such as a plan,
    and the last 1024 that nothing does any more, 64 MiB at most, after tn_close too where devices
-   are shared. What was dropped is compiled again when it is needed. Where memory runs out these are
-   dropped before work fails. Freed memory: see `cached_bytes`.
+   are shared. What was dropped is compiled again when it is needed. Graphs with functions of the
+   host (tn_custom) are scheduled each time, from kernels that are kept; in a plan they are not.
+   Where memory runs out what is kept is dropped before work fails. Freed memory: see
+   `cached_bytes`.
 
    Numbers that vary. What is realised is compiled as it is written, with its numbers: those of
    tn_num, tn_int and tn_full, where slices and assigns begin and how much padding is before an
@@ -85,7 +87,8 @@ typedef struct tn_context tn_context;
    `user` exactly once, at the end or when the call that took it fails. A struct whose first
    function is NULL is absent. */
 
-/** Where host memory comes from, tensors' included; code and thread stacks do not. */
+/** Where host memory comes from, tensors' included; code, thread stacks and files do not, also what
+    is read of a pipe. */
 typedef struct tn_allocator {
   /** `bytes` bytes at a multiple of `align`, a power of two; NULL when there are none. Called by
       several threads at once. */
@@ -201,8 +204,9 @@ TN_API tn_context *tn_open(const tn_open_desc *desc);
 TN_API tn_status tn_close(tn_context *context);
 
 /** The last failure's message: the op, the shapes and the label, in one or more lines without a
-    final newline; "" before any. Valid until the next failure. Never NULL: for a NULL context it
-    says that there is none. */
+    final newline; "" before any. Valid until the next failure, also one of another thread that
+    compiles or binds a plan or a model of the context. Never NULL: for a NULL context it says that
+    there is none. */
 TN_API const char *tn_message(const tn_context *context);
 
 /** Opens a scope inside the innermost one. Tensors and sizes made from here on belong to it. */

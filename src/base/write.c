@@ -99,11 +99,19 @@ static void remove_quietly(int folder, const char *name) {
   errno = error;
 }
 
+static bool is_one(int folder, const char *a, const char *b) {
+  struct stat s, t;
+  return !fstatat(folder, a, &s, AT_SYMLINK_NOFOLLOW) &&
+         !fstatat(folder, b, &t, AT_SYMLINK_NOFOLLOW) && s.st_dev == t.st_dev &&
+         s.st_ino == t.st_ino;
+}
+
 /** Puts what has a temporary name in the place of what has the name that is meant. */
 static bool move(int folder, const char *temporary, const char *name) {
-  if (!renameat(folder, temporary, folder, name)) return true;
-  remove_quietly(folder, temporary);
-  return false;
+  bool ok = !renameat(folder, temporary, folder, name);
+  /* Where both names were one file's already, it is there yet. */
+  if (!ok || is_one(folder, temporary, name)) remove_quietly(folder, temporary);
+  return ok;
 }
 
 /** Names what a path leads to; by way of a temporary name, as a link takes nothing's place. */
@@ -118,7 +126,7 @@ static bool give_name(const char *path, int flags, int folder, const char *name)
 }
 
 bool write_alias(int folder, const char *there, const char *name) {
-  return give_name(there, 0, folder, name);
+  return is_one(folder, there, name) || give_name(there, 0, folder, name);
 }
 
 /* Whole files. */

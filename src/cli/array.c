@@ -101,6 +101,13 @@ static void open_file(void *arg) {
   if (n->bytes) memcpy(o->out->data, n->data, n->bytes);
 }
 
+array array_of_output(command *c, tn_binding *b, const char *name) {
+  tn_type type = tn_binding_type(b, name);
+  array a = array_make(c, name, type.dtype, type.shape);
+  command_check_binding(c, tn_binding_read(b, name, type.dtype, a.data, a.bytes), b);
+  return a;
+}
+
 array array_read(command *c, const char *path, tn_dtype wanted) {
   array out;
   opening o = {.c = c, .path = path, .wanted = wanted, .out = &out};
@@ -136,12 +143,12 @@ const char *array_type_text(command *c, tn_dtype dtype, size_t rank, const int64
   return str_text(&s);
 }
 
-static uint64_t load(const array *a, size_t i) {
+uint64_t array_element(const array *a, size_t i) {
   dtype t = (dtype)a->dtype;
   return scalar_load(t, (const char *)a->data + i * dtype_bytes(t));
 }
 
-static double number(dtype t, uint64_t bits) {
+double array_number(dtype t, uint64_t bits) {
   if (dtype_is_float(t)) return scalar_to_double(t, bits);
   return dtype_is_signed(t) ? (double)(int64_t)bits : (double)bits;
 }
@@ -157,8 +164,8 @@ array_summary array_sum_up(const array *a) {
   uint64_t least = 0, greatest = 0;
   double sum = 0;
   for (size_t i = 0; i < a->elements; i++) {
-    uint64_t bits = load(a, i);
-    double value = number(t, bits);
+    uint64_t bits = array_element(a, i);
+    double value = array_number(t, bits);
     s.nans += isnan(value);
     if (isnan(value)) continue;
     sum += value;
@@ -169,9 +176,13 @@ array_summary array_sum_up(const array *a) {
   return s;
 }
 
+const char *array_type(command *c, const array *a) {
+  return array_type_text(c, a->dtype, (size_t)a->shape.rank, a->shape.size, NULL);
+}
+
 const char *array_text(command *c, const array *a, size_t i) {
   dtype t = (dtype)a->dtype;
-  uint64_t bits = load(a, i);
+  uint64_t bits = array_element(a, i);
   if (t == DT_BOOL) return bits ? "true" : "false";
   if (dtype_is_float(t)) return arena_printf(&c->arena, "%.6g", scalar_to_double(t, bits));
   if (dtype_is_signed(t)) return arena_printf(&c->arena, "%" PRId64, (int64_t)bits);
@@ -180,7 +191,7 @@ const char *array_text(command *c, const array *a, size_t i) {
 
 json_t *array_json(const array *a, size_t i) {
   dtype t = (dtype)a->dtype;
-  uint64_t bits = load(a, i);
+  uint64_t bits = array_element(a, i);
   if (t == DT_BOOL) return json_boolean(bits != 0);
   if (dtype_is_float(t)) return text_json_float(scalar_to_double(t, bits));
   bool fits = dtype_is_signed(t) || bits <= INT64_MAX;

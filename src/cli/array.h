@@ -3,6 +3,7 @@
 #define TENON_CLI_ARRAY_H
 
 #include "cli/command.h"
+#include "ir/dtype.h"
 
 #include <jansson.h>
 
@@ -22,6 +23,9 @@ array array_make(command *c, const char *name, tn_dtype dtype, tn_shape shape);
 /** Random elements depend on *seed alone, which is moved on: floats have mean 0 and deviation 1,
     bools and integers are 0 or 1. */
 void array_set(array *a, array_fill fill, uint64_t *seed);
+
+/** What an output is after a run. */
+array array_of_output(command *c, tn_binding *b, const char *name);
 
 /** Reads a .npy file. A file of u16 for a `wanted` type of bf16 holds its bits, as array_write
     writes them. Raises with the file's name. */
@@ -43,7 +47,12 @@ typedef struct array_summary {
 } array_summary;
 array_summary array_sum_up(const array *a);
 
-/** An element as text, in the arena; and as JSON. */
+/** An element: its bits, as scalar_load gives them, and these as a number. */
+uint64_t array_element(const array *a, size_t i);
+double array_number(dtype t, uint64_t bits);
+
+/** "f32 [2, 3]" of an array, and an element as text, in the arena; and as JSON. */
+const char *array_type(command *c, const array *a);
 const char *array_text(command *c, const array *a, size_t i);
 json_t *array_json(const array *a, size_t i);
 

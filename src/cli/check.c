@@ -39,10 +39,15 @@ typedef struct listing {
   set_names names;
 } listing;
 
+static bool is_set(const char *name) {
+  size_t n = sizeof set_prefix - 1;
+  return !strncmp(name, set_prefix, n) && name[n] && !name[n + strspn(name + n, "0123456789")];
+}
+
 static void list_body(void *arg) {
   listing *l = arg;
   for (const struct dirent *e; (e = readdir(l->open));)
-    if (!strncmp(e->d_name, set_prefix, sizeof set_prefix - 1))
+    if (is_set(e->d_name))
       vec_push(&l->c->arena, &l->names, arena_printf(&l->c->arena, "%s", e->d_name));
 }
 
@@ -64,19 +69,9 @@ typedef struct comparison {
   double most_differ;   /* the same of those that differ */
 } comparison;
 
-static uint64_t element(const array *a, size_t i) {
-  dtype t = (dtype)a->dtype;
-  return scalar_load(t, (const char *)a->data + i * dtype_bytes(t));
-}
-
-static double number(dtype t, uint64_t bits) {
-  if (dtype_is_float(t)) return scalar_to_double(t, bits);
-  return dtype_is_signed(t) ? (double)(int64_t)bits : (double)bits;
-}
-
 static bool agree(dtype type, uint64_t a, uint64_t e, check_tolerance t) {
   if (!dtype_is_float(type) || a == e) return a == e;
-  double x = number(type, a), y = number(type, e);
+  double x = array_number(type, a), y = array_number(type, e);
   if (isnan(x) || isnan(y)) return isnan(x) && isnan(y);
   if (isinf(x) || isinf(y)) return x == y;
   return fabs(x - y) <= t.absolute + t.relative * fabs(y);
@@ -86,8 +81,8 @@ static comparison compare(const array *a, const array *expected, check_tolerance
   comparison r = {0};
   dtype type = (dtype)a->dtype;
   for (size_t i = 0; i < a->elements; i++) {
-    uint64_t x = element(a, i), y = element(expected, i);
-    double away = fabs(number(type, x) - number(type, y));
+    uint64_t x = array_element(a, i), y = array_element(expected, i);
+    double away = fabs(array_number(type, x) - array_number(type, y));
     if (!isfinite(away)) away = 0;
     if (away > r.most) r.most = away;
     if (agree(type, x, y, t)) continue;
@@ -108,10 +103,6 @@ static const char *place_text(command *c, const array *a, size_t i) {
   return arena_printf(&c->arena, "[%s]", str_text(&s));
 }
 
-static const char *type_text(command *c, const array *a) {
-  return array_type_text(c, a->dtype, (size_t)a->shape.rank, a->shape.size, NULL);
-}
-
 static bool same_type(const array *a, const array *b) {
   bool same = a->dtype == b->dtype && a->shape.rank == b->shape.rank;
   for (int32_t i = 0; same && i < a->shape.rank; i++) same = a->shape.size[i] == b->shape.size[i];
@@ -122,7 +113,8 @@ static bool same_type(const array *a, const array *b) {
 static void add_distance(str *s, const array *a, const array *expected, size_t i,
                          check_tolerance t) {
   dtype type = (dtype)a->dtype;
-  double y = number(type, element(expected, i)), away = fabs(number(type, element(a, i)) - y);
+  double y = array_number(type, array_element(expected, i)),
+         away = fabs(array_number(type, array_element(a, i)) - y);
   if (!isfinite(away)) return;
   str_addf(s, ": off by %.6g", away);
   if (dtype_is_float(type))
@@ -135,7 +127,7 @@ static void add_distance(str *s, const array *a, const array *expected, size_t i
 static const char *objection(command *c, const array *a, const array *expected, check_tolerance t,
                              double *most) {
   if (!same_type(a, expected))
-    return arena_printf(&c->arena, "is %s, not %s", type_text(c, a), type_text(c, expected));
+    return arena_printf(&c->arena, "is %s, not %s", array_type(c, a), array_type(c, expected));
   comparison r = compare(a, expected, t);
   if (r.most > *most) *most = r.most;
   if (!r.differ) return NULL;
@@ -150,13 +142,6 @@ static const char *objection(command *c, const array *a, const array *expected, 
 
 /* One set. */
 
-static array read_output(command *c, tn_binding *b, const char *name) {
-  tn_type type = tn_binding_type(b, name);
-  array a = array_make(c, name, type.dtype, type.shape);
-  command_check_binding(c, tn_binding_read(b, name, type.dtype, a.data, a.bytes), b);
-  return a;
-}
-
 /** The first set binds the model: what is wrong with its files is told before that is compiled. */
 static bool check_set(command *c, tn_model *m, tn_binding **binding, const char *folder,
                       const char *name, check_tolerance t) {
@@ -168,7 +153,7 @@ static bool check_set(command *c, tn_model *m, tn_binding **binding, const char 
   feed_bind(c, &in, b);
   command_check_binding(c, tn_binding_run(b), b);
   for (size_t i = 0; i < expected.n; i++) {
-    array a = read_output(c, b, expected.at[i].name);
+    array a = array_of_output(c, b, expected.at[i].name);
     const char *why = objection(c, &a, &expected.at[i].value, t, &most);
     if (!why) continue;
     printf("%s: output %s %s\n", text_safe(&c->arena, name),

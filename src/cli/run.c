@@ -73,9 +73,7 @@ typedef struct result {
 typedef VEC(result) results;
 
 static result read_result(command *c, tn_binding *b, const char *name, const char *file) {
-  tn_type type = tn_binding_type(b, name);
-  result r = {.name = name, .file = file, .value = array_make(c, name, type.dtype, type.shape)};
-  command_check_binding(c, tn_binding_read(b, name, type.dtype, r.value.data, r.value.bytes), b);
+  result r = {.name = name, .file = file, .value = array_of_output(c, b, name)};
   r.sum = array_sum_up(&r.value);
   return r;
 }
@@ -103,13 +101,9 @@ static void write_files(command *c, const results *all) {
 
 /* What it prints. */
 
-static const char *type_text(command *c, const array *a) {
-  return array_type_text(c, a->dtype, (size_t)a->shape.rank, a->shape.size, NULL);
-}
-
 static void print_result(command *c, const result *r) {
   const array *a = &r->value;
-  printf("%s: %s\n", text_safe(&c->arena, r->name), type_text(c, a));
+  printf("%s: %s\n", text_safe(&c->arena, r->name), array_type(c, a));
   if (!a->elements) return;
   if (r->sum.least != SIZE_MAX)
     printf("  min %s, max %s, mean %.6g\n", array_text(c, a, r->sum.least),

@@ -88,6 +88,15 @@ class Check(Case):
                          [f"test_data_set_{k}" for k in (0, 2, 10)])
         self.assertTrue(all("1 output as expected" in line for line in lines), lines)
 
+    def test_what_lies_beside_sets_is_none(self):
+        path = self.model()
+        self.difference(name="test_data_set_0")
+        for name in ("test_data_set_0.tar.gz", "test_data_set_"):
+            (self.folder / "sets" / name).write_bytes(b"")
+        done = tenon("run", path, "--check", self.folder / "sets")
+        self.assertEqual([line.split(":")[0].split()[0] for line in done.stdout.splitlines()],
+                         ["test_data_set_0"])
+
     def test_a_set_by_itself(self):
         m, folder = self.model(), self.difference()
         self.assertIn("1 output as expected", self.check(m, folder).stdout)

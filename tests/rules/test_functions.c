@@ -172,7 +172,10 @@ static void single_precision(void **state) {
 
 static void double_precision(void **state) {
   (void)state;
-  if (LDBL_MANT_DIG < 64) skip();
+  if (LDBL_MANT_DIG < 64) {
+    print_message("skipped: long double is no more exact\n");
+    skip();
+  }
   for (int i = 0; i < FUNCTIONS; i++)
     measure_function(&functions[i], DT_F64, functions[i].bound[1]);
 }
@@ -213,7 +216,10 @@ static void power_single(void **state) {
 
 static void power_double(void **state) {
   (void)state;
-  if (LDBL_MANT_DIG < 64) skip();
+  if (LDBL_MANT_DIG < 64) {
+    print_message("skipped: long double is no more exact\n");
+    skip();
+  }
   powers(DT_F64, 16);
 }
 

@@ -324,7 +324,10 @@ static void mappings_run_out(void **state) {
   FILE *limit = fopen("/proc/sys/vm/max_map_count", "r");
   if (!limit || fscanf(limit, "%zu", &most) != 1) most = 0;
   if (limit) fclose(limit);
-  if (IS_SANITIZED || !most || most > 1 << 18) skip();
+  if (IS_SANITIZED || !most || most > 1 << 18) {
+    print_message("skipped: maps are not limited, or a sanitizer has most\n");
+    skip();
+  }
   enum { IDLE = 40 };
   for (uint64_t i = 0; i < IDLE; i++) use(f, i, true);
   size_t pages = most + 2;

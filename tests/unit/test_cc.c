@@ -407,7 +407,10 @@ static void no_place_is_needed(void **state) {
 static void crashes_leave_nothing(void **state) {
   bench *b = *state;
   cc_object o;
-  if (!here(b, "clang")) skip();
+  if (!here(b, "clang")) {
+    print_message("skipped: there is no clang\n");
+    skip();
+  }
   cc c = find(b, "clang");
   assert_int_equal(compile(b, &c, "int k;\n#pragma clang __debug crash\n", &o), TN_ERR_COMPILE);
   assert_int_equal(count_files(b->temporary), 0);

@@ -475,7 +475,10 @@ static void other_machines_are_refused(void **state) {
     const char *const narrow[] = {"-m32", NULL};
     refuse(b, compile_with(b, &b->cc[c], "void k(void) {}", narrow), TN_ERR_UNSUPPORTED, "64 bits");
   }
-  if (!tried) skip();
+  if (!tried) {
+    print_message("skipped: no compiler makes code for another processor\n");
+    skip();
+  }
 }
 #endif
 

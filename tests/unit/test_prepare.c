@@ -350,7 +350,10 @@ static long in_another_process(fixture *f, long *runs) {
 /** Weights count once, in the form that runs use. */
 static void loading_takes_little_more_than_runs(void **state) {
   fixture *f = *state;
-  if (IS_SANITIZED) skip();
+  if (IS_SANITIZED) {
+    print_message("skipped: sanitizers take memory of their own\n");
+    skip();
+  }
   write_weights(f);
   write_wide(f, false);
   for (int again = 0; again < 2; again++) {

@@ -180,6 +180,25 @@ static int run_with_too_much(place *p) {
   return strstr(p->diag.text, "limit is 100000 bytes") ? 0 : 2;
 }
 
+/** Also one that is the file's already. */
+static void files_have_names(void **state) {
+  place *p = *state;
+  int folder = open(p->folder, O_PATH | O_DIRECTORY);
+  const file_part all = {"abc", 3};
+  struct stat s;
+  assert_true(write_whole(folder, "f", 0600, &all, 1));
+  for (int i = 0; i < 2; i++) {
+    assert_true(write_alias(folder, "f", "g"));
+    assert_int_equal(others(p), 1);
+    assert_int_equal(fstatat(folder, "g", &s, 0), 0);
+    assert_int_equal(s.st_nlink, 2);
+  }
+  assert_false(write_alias(folder, "h", "i"));
+  assert_int_equal(errno, ENOENT);
+  assert_int_equal(unlinkat(folder, "g", 0), 0);
+  close(folder);
+}
+
 static void limits_are_told(void **state) {
   int (*const bodies[])(place *) = {write_too_much, write_too_much_named, write_too_much_once_more,
                                     write_too_much_in_place, run_with_too_much};
@@ -226,8 +245,11 @@ static void who_is_killed_leaves_nothing(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_place, remove_place)
   const struct CMUnitTest tests[] = {
-      TEST(files_are_written_on_any_file_system), TEST(names_may_be_as_long_as_can_be),
-      TEST(names_for_a_while_are_known),          TEST(limits_are_told),
+      TEST(files_are_written_on_any_file_system),
+      TEST(names_may_be_as_long_as_can_be),
+      TEST(names_for_a_while_are_known),
+      TEST(files_have_names),
+      TEST(limits_are_told),
       TEST(who_is_killed_leaves_nothing),
   };
 #undef TEST

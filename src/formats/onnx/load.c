@@ -98,10 +98,6 @@ tn_status onnx_load_from(onnx_model **out, const char *path, const char *folder,
   return diag_prefix(d, "%.400s", path);
 }
 
-tn_status onnx_load(onnx_model **out, const char *path, arena *a, diag *d) {
-  return onnx_load_from(out, path, NULL, a, d);
-}
-
 static bool is_in(const file_map *f, const void *at) {
   return (uintptr_t)at - (uintptr_t)f->data < f->bytes;
 }

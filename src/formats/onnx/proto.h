@@ -202,7 +202,7 @@ typedef struct onnx_model {
   VEC(onnx_function) functions;
   onnx_pairs metadata;
   onnx_tensors external; /* all tensors with external data, wherever they are in the model */
-  file_map file;         /* these two only after onnx_load */
+  file_map file;         /* these two only after onnx_load_from */
   VEC(file_map) external_files;
 } onnx_model;
 
@@ -228,23 +228,21 @@ tn_status onnx_write_tensor(const char *path, const char *name, onnx_dtype dtype
                             const int64_t dims[], const void *data, size_t bytes, arena *a,
                             diag *d);
 
-/** Maps a model file and the files of its external data, which lie in its folder or below, all
-   links followed, or in that of the file that the path leads to, and reads it. Fails as onnx_parse,
-   and with TN_ERR_IO. To be closed before its arena goes. */
-tn_status onnx_load(onnx_model **out, const char *path, arena *a, diag *d);
-
-/** The same with the files of external data in another folder. */
+/** Maps a model file and the files of its external data, which lie in `folder` or below, all links
+    followed; NULL: in the file's own, or in that of the file that the path leads to. Reads it.
+   Fails as onnx_parse, and with TN_ERR_IO. To be closed before its arena goes. */
 tn_status onnx_load_from(onnx_model **out, const char *path, const char *folder, arena *a, diag *d);
 
 /** Maps the external data of a model that onnx_parse read. Also on failure the model is to be
     closed. */
 tn_status onnx_load_external(onnx_model *m, const char *folder, arena *a, diag *d);
 
-/** Lets go of the pages of a tensor's data where that is in a map of onnx_load's (file_map_drop).
+/** Lets go of the pages of a tensor's data where that is in a map of onnx_load_from's
+ * (file_map_drop).
  */
 void onnx_drop(const onnx_model *m, const onnx_tensor *t);
 
-/** Gives the maps of onnx_load back: tensor data is gone, all else stays. NULL is allowed. */
+/** Gives the maps of onnx_load_from back: tensor data is gone, all else stays. NULL is allowed. */
 void onnx_close(onnx_model *m);
 
 #endif
