@@ -25,10 +25,8 @@
    expression that was read once. A context keeps what it compiled for the last 64 graphs that it
    realised, 64 MiB of graphs at most. Devices keep the kernels that anything holds, such as a plan,
    and the last 1024 that nothing does any more, 64 MiB at most, after tn_close too where devices
-   are shared. What was dropped is compiled again when it is needed. Graphs with functions of the
-   host (tn_custom) are scheduled each time, from kernels that are kept; in a plan they are not.
-   Where memory runs out what is kept is dropped before work fails. Freed memory: see
-   `cached_bytes`.
+   are shared. What was dropped is compiled again when it is needed. Where memory runs out these
+   are dropped before work fails. Freed memory: see `cached_bytes`.
 
    Numbers that vary. What is realised is compiled as it is written, with its numbers: those of
    tn_num, tn_int and tn_full, where slices and assigns begin and how much padding is before an

@@ -60,6 +60,7 @@ struct execution {
   tn_span **launch_spans;
   int64_t **launch_values;
   host_step *hosts;
+  executable_host host;                    /* their functions */
   void (*tell)(void *user, size_t buffer); /* of inputs that were read; or NULL */
   void *user;
   last_read *last_reads; /* of each buffer */
@@ -95,7 +96,8 @@ static void open_launch(execution *e, size_t i) {
 }
 
 static void open_host(execution *e, size_t i) {
-  if (!e->hosts[i].step) e->hosts[i] = host_step_open(&e->arena, e->p, &e->p->steps[i], e->spans);
+  if (!e->hosts[i].step)
+    e->hosts[i] = host_step_open(&e->arena, e->p, &e->p->steps[i], &e->host, e->spans);
 }
 
 static void add_slot(execution *e, size_t step, size_t last, size_t buffer) {
@@ -272,6 +274,7 @@ tn_status execution_open(execution **out, executable *p, tn_queue *queue, diag *
   execution *e = mem_calloc(p->mem, 1, sizeof *e);
   if (!e) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   e->p = executable_retain(p);
+  e->host = p->host;
   arena_init(&e->arena, p->mem, d);
   tn_status s = open_queue(e, queue, d);
   if (s == TN_OK) s = diag_catch(d, open_body, e);
@@ -281,6 +284,8 @@ tn_status execution_open(execution **out, executable *p, tn_queue *queue, diag *
     execution_close(e);
   return s;
 }
+
+void execution_set_host(execution *e, const executable_host *host) { e->host = *host; }
 
 static void release_commands(execution *e) {
   for (size_t i = 0; i < e->n_parts; i++) {

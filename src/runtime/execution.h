@@ -14,6 +14,9 @@ typedef struct execution execution;
 tn_status execution_open(execution **out, executable *p, tn_queue *queue, diag *d);
 void execution_close(execution *e); /* NULL is allowed */
 
+/** Other host functions than the executable's, which the caller holds as long as the execution. */
+void execution_set_host(execution *e, const executable_host *host);
+
 /** A variable's value for the runs to come. TN_ERR_ARGUMENT beyond its bounds. */
 tn_status execution_set_var(execution *e, size_t var, int64_t value, diag *d);
 

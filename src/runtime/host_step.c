@@ -4,9 +4,10 @@
 #include "device/span.h"
 
 host_step host_step_open(arena *a, const executable *p, const executable_step *step,
-                         const tn_span *spans) {
+                         const executable_host *host, const tn_span *spans) {
   return (host_step){.p = p,
                      .step = step,
+                     .host = host,
                      .spans = spans,
                      .data = arena_calloc(a, step->n_buffers, sizeof(void *)),
                      .bytes = arena_calloc(a, step->n_buffers, sizeof(uint64_t))};
@@ -61,7 +62,7 @@ tn_status host_step_call(void *step, tn_failure *failure) {
   executable_call c = {h->step->uid, h->step->output, h->step->n_buffers - 1, h->data, h->bytes};
   tn_status s = locate(h) ? read_inputs(h, &d) : diag_set(&d, TN_ERR_MEMORY, "out of memory");
   bool is_called = s == TN_OK;
-  if (is_called) s = h->p->host.call(h->p->host.user, &c, failure);
+  if (is_called) s = h->host->call(h->host->user, &c, failure);
   bool has_failed = is_called && s != TN_OK;
   if (s == TN_OK) s = write_result(h, &d);
   free_copies(h);

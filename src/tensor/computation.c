@@ -111,6 +111,7 @@ tn_status computation_open(computation *k) {
   if (s == TN_OK) s = diag_catch(&k->c->diag, list_buffers, k);
   if (s == TN_OK) s = context_queue(k->c, &queue, &k->c->diag);
   if (s == TN_OK) s = execution_open(&k->execution, k->answer.made, queue, &k->c->diag);
+  if (s == TN_OK) execution_set_host(k->execution, &k->answer.host);
   if (s == TN_OK) s = place_inputs(k);
   if (s == TN_OK) s = set_scalars(k);
   for (size_t i = 0; i < k->results.n && s == TN_OK; i++) s = place_result(k, i);
@@ -143,6 +144,7 @@ bool computation_was_filled(const computation *k, size_t i) {
 void computation_close(computation *k) {
   execution_close(k->execution);
   executable_release(k->answer.made);
+  if (k->answer.host.release) k->answer.host.release(k->answer.host.user);
   for (size_t i = 0; i < k->results.n; i++)
     if (k->results.at[i].memory) buffer_release(k->results.at[i].memory);
 }

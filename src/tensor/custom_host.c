@@ -181,7 +181,8 @@ static void release_list(void *user) {
   mem_free(&l->context->mem, l, list_bytes(l->n));
 }
 
-tn_status custom_host_of(tn_context *c, const node_list *order, executable_host *out) {
+tn_status custom_host_of(tn_context *c, const node_list *order, const int64_t uids[],
+                         executable_host *out) {
   size_t n = 0;
   *out = (executable_host){0};
   for (size_t i = 0; i < order->n; i++) n += order->at[i]->op == OP_CUSTOM;
@@ -191,7 +192,7 @@ tn_status custom_host_of(tn_context *c, const node_list *order, executable_host 
   l->context = c;
   for (size_t i = 0; i < order->n; i++)
     if (order->at[i]->op == OP_CUSTOM) {
-      l->at[l->n].uid = order->at[i]->ints[0];
+      l->at[l->n].uid = uids ? uids[l->n] : order->at[i]->ints[0];
       l->at[l->n++].host = custom_hold(leaf_of(c, order->at[i])->custom);
     }
   qsort(l->at, l->n, sizeof *l->at, by_uid);

@@ -41,8 +41,11 @@ tn_status custom_host_open(tn_context *c, const tn_custom_desc *desc, size_t n_i
 custom_host *custom_hold(custom_host *h);
 void custom_drop(custom_host *h); /* NULL is allowed */
 
-/** The host functions behind the CUSTOM nodes of a graph, as an executable asks for them; absent if
-   there are none. Failures are set in the context's diag. */
-tn_status custom_host_of(tn_context *c, const node_list *order, executable_host *out);
+/** The host functions behind the CUSTOM nodes of a graph, as an executable asks for them: by the
+    nodes' numbers, or where it was made of another graph by those that they had there, `uids` in
+    `order`'s order; NULL: their own. Absent if there are none. Failures are set in the context's
+    diag. */
+tn_status custom_host_of(tn_context *c, const node_list *order, const int64_t uids[],
+                         executable_host *out);
 
 #endif

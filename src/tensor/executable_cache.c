@@ -18,8 +18,9 @@ typedef struct entry {
   const unsigned char *key;
   size_t key_bytes;
   form form;
-  executable *made; /* NULL: it had host functions, and is made anew each time */
+  executable *made;
   size_t *inputs;   /* the buffer of each BUFFER */
+  int64_t *customs; /* the number of each CUSTOM */
   size_t *vars;     /* the variable of each of the form's; SIZE_MAX: nothing reads it */
   size_t bytes;
   uint64_t used; /* when; 0: no entry */
@@ -40,8 +41,7 @@ typedef struct job {
   str key;
   uint64_t hash;
   scalar_list scalars;
-  size_t buffers;
-  bool custom;
+  size_t buffers, customs;
   form form; /* that the executable is made for */
   entry *found;
   map originals;
@@ -59,7 +59,7 @@ static void make_key(job *j) {
     bool is_buffer = n->op == OP_BUFFER;
     graph_key_add(&graph, n, is_buffer && ask->may_overwrite && ask->may_overwrite(ask->user, n));
     j->buffers += is_buffer;
-    j->custom |= n->op == OP_CUSTOM;
+    j->customs += n->op == OP_CUSTOM;
   }
   for (size_t i = 0; i < ask->n_roots; i++) graph_key_refer(&graph, ask->roots[i]);
   j->hash = intern_hash(j->key.at, j->key.n, j->key.n);
@@ -129,6 +129,10 @@ static void fill(void *arg) {
   e->form = form_copy(&e->arena, &j->form);
   e->inputs = arena_copy(&e->arena, j->out->inputs, j->buffers * sizeof *e->inputs);
   e->vars = arena_copy(&e->arena, j->out->vars, j->form.n_vars * sizeof *e->vars);
+  e->customs = arena_alloc(&e->arena, (j->customs + 1) * sizeof *e->customs);
+  const node_list *order = j->ask->order;
+  for (size_t i = 0, k = 0; i < order->n; i++)
+    if (order->at[i]->op == OP_CUSTOM) e->customs[k++] = order->at[i]->ints[0];
 }
 
 /** Keeps one in place of those used least recently. Without memory it is not kept. */
@@ -148,7 +152,7 @@ static void keep(const job *j) {
     return;
   }
   e.arena.diag = NULL;
-  e.made = j->custom ? NULL : executable_retain(j->out->made); /* it holds its host functions */
+  e.made = executable_retain(j->out->made);
   e.used = ++x->now;
   x->n++;
   x->bytes += bytes;
@@ -177,9 +181,7 @@ static tn_status compile(job *j, const node *const roots[]) {
                           .logger = &c->logger,
                           .disk = c->disk,
                           .reports = &c->reports};
-  tn_status s = custom_host_of(c, j->ask->order, &r.host);
-  /* The host functions are the executable's from here on. */
-  if (s == TN_OK) s = executable_make(&j->out->made, &r, &c->mem, &c->diag);
+  tn_status s = executable_make(&j->out->made, &r, &c->mem, &c->diag);
   if (s == TN_OK)
     context_log(c, TN_LOG_DEBUG, "a plan of %zu steps, %zu kernels, %zu scalars that vary",
                 executable_steps(j->out->made), executable_kernels(j->out->made), j->form.n_vars);
@@ -252,7 +254,7 @@ static void choose_form(job *j) {
   const entry *like, *e = j->found = find(j, &like);
   arena *a = &j->c->arena;
   if (e)
-    j->form = e->made ? e->form : form_copy(a, &e->form); /* where it is compiled, `e` may go */
+    j->form = e->form;
   else
     j->form = like ? form_widened(a, &like->form, &j->scalars) : form_of(a, &j->scalars);
 }
@@ -288,18 +290,28 @@ static void take(const job *j) {
   j->out->made = executable_retain(e->made);
 }
 
+/** Host functions are each graph's own. */
+static tn_status find_host(const job *j) {
+  executable_answer *out = j->out;
+  const int64_t *uids = j->found ? j->found->customs : NULL;
+  tn_status s = custom_host_of(j->c, j->ask->order, uids, &out->host);
+  if (s == TN_OK) return s;
+  executable_release(out->made);
+  out->made = NULL;
+  return s;
+}
+
 tn_status executable_cache_get(tn_context *c, const executable_ask *a, executable_answer *out) {
   job j = {.c = c, .ask = a, .out = out};
   *out = (executable_answer){0};
   tn_status s = diag_catch(&c->diag, begin, &j);
   if (s != TN_OK) return s;
-  if (j.found) touch(c->executables, j.found);
-  if (j.found && j.found->made) {
+  if (j.found) {
+    touch(c->executables, j.found);
     take(&j);
-    return TN_OK;
+  } else {
+    s = make(&j);
+    if (s == TN_OK) keep(&j);
   }
-  bool is_new = !j.found;
-  s = make(&j);
-  if (s == TN_OK && is_new) keep(&j);
-  return s;
+  return s == TN_OK ? find_host(&j) : s;
 }

@@ -20,7 +20,8 @@ typedef struct executable_ask {
 
 /** An executable for it. Lists are in the context's arena. */
 typedef struct executable_answer {
-  executable *made; /* held for the caller */
+  executable *made;     /* held for the caller */
+  executable_host host; /* the graph's functions, for executions; the caller's to release */
   size_t *inputs; /* its buffer of each of the graph's BUFFERs, in `order`'s order; SIZE_MAX: it is
                      not read */
   size_t *vars;   /* variables of the executable, and what they are in this graph */

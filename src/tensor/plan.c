@@ -78,7 +78,7 @@ static plan_leaf leaf_in_plan(void *user, const node *buffer) {
 }
 
 static tn_status host_of(void *user, const node_list *order, executable_host *out) {
-  return custom_host_of(user, order, out);
+  return custom_host_of(user, order, NULL, out);
 }
 
 static tn_status make_plan(compile_job *j) {

@@ -433,6 +433,36 @@ static void custom_operations_run_once(void **state) {
   assert_int_equal(d.destroyed, 1);
 }
 
+static void count_plans(void *user, tn_log_level level, const char *text) {
+  (void)level;
+  *(int *)user += !strncmp(text, "a plan of", 9);
+}
+
+/** What is compiled for graphs that are alike serves each with its own functions, which it does not
+    hold. */
+static void custom_operations_of_steps_are_compiled_once(void **state) {
+  (void)state;
+  int plans = 0;
+  doubling d[3] = {0};
+  tn_open_desc o = TN_OPEN_DESC_INIT;
+  o.logger = (tn_logger){count_plans, &plans, NULL};
+  tn_context *c = tn_open(&o);
+  for (int i = 0; i < 3; i++) {
+    tn_scope_begin(c);
+    tn_custom_desc first = doubled(&d[i]), second = doubled(&d[2 - i]);
+    tn_tensor *x = floats(c, FLOATS(1, 2, 3)), *once[2], *twice;
+    const tn_type types[] = {{TN_F32, tn_shape(3)}, {TN_I64, TN_SCALAR}};
+    tn_custom(c, &first, &x, 1, types, once, 2);
+    tn_custom(c, &second, &once[0], 1, types, &twice, 1);
+    check_floats(c, plus(c, twice, 1), FLOATS(5, 9, 13));
+    assert_int_equal(plans, 1);
+    check_ok(c, tn_scope_end(c));
+    assert_int_equal(d[i].destroyed, i == 0 ? 1 : 2);
+  }
+  for (int i = 0; i < 3; i++) assert_int_equal(d[i].runs, 2);
+  check_ok(c, tn_close(c));
+}
+
 static void custom_failures_are_told(void **state) {
   tn_context *c = *state;
   doubling d = {.status = TN_ERR_IO};
@@ -741,6 +771,7 @@ int main(void) {
       WITH(later_reads_use_what_was_read),
       WITH(reads_within_a_step),
       WITH(custom_operations_run_once),
+      WITH(custom_operations_of_steps_are_compiled_once),
       WITH(custom_failures_are_told),
       WITH(custom_refusals_destroy),
       WITH(custom_lists_are_there),
