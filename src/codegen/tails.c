@@ -37,16 +37,27 @@ static void know(ir *g, map *known, const node *range, const node *extent, range
   map_set(ir_arena(g), known, range, (void *)range_with(g, range, extent, kind));
 }
 
+/** Adds the vectors just inside of a loop, and inside of copies there. */
+static void find_vectors(arena *a, const node *loop, node_list *found) {
+  for (uint32_t i = 1; i < loop->n_src; i++) {
+    const node *inner = loop->src[i];
+    if (is_cut_short(inner)) vec_push(a, found, inner);
+    if (inner->op == OP_END && range_is_copies(inner->src[0])) find_vectors(a, inner, found);
+  }
+}
+
 /** The two loops that one with such vectors becomes. */
 static bool split(void *ir_, const node *end, const node *loop, node_list *parts) {
   ir *g = ir_;
   map whole = {0}, left = {0};
+  node_list vectors = {0};
   const node *point = NULL;
   (void)end;
-  for (uint32_t i = 1; i < loop->n_src; i++) {
-    const node *vector = loop->src[i];
+  find_vectors(ir_arena(g), loop, &vectors);
+  for (size_t i = 0; i < vectors.n; i++) {
+    const node *vector = vectors.at[i];
     int64_t lanes;
-    const node *n = is_cut_short(vector) ? whole_vectors(g, loop, vector, &lanes) : NULL;
+    const node *n = whole_vectors(g, loop, vector, &lanes);
     if (!n || (point && n != point)) continue;
     point = n;
     know(g, &whole, vector->src[0], ix_const(g, lanes), KIND_VECTOR);

@@ -71,6 +71,7 @@ typedef struct plan {
   const node *lanes;      /* the stage's vector; NULL: none */
   map gone;               /* what is not computed once there are boxes */
   bool is_parted;         /* what a tile leaves over is a nest of its own */
+  bool has_parts;         /* so is what lanes of a reduction in it leave over */
   VEC(inner_loop) loops;  /* one after the other */
 } plan;
 
@@ -186,6 +187,8 @@ static void add_loop(plan *p, const node *fold) {
   node_list nest = weigh_nest(a, fold);
   const node *lanes = weigh_lanes(p->g, fold, &nest);
   inner_loop l = {.times = times_of(p, fold)};
+  for (size_t i = 0; i < fold_ranges(fold) && lanes != p->lanes; i++)
+    p->has_parts |= !node_is_const(range_extent(fold_range(fold)[i]));
   l.states = (double)fold_states(fold) * copies_of_node(fold, lanes);
   for (size_t i = 0; i < nest.n; i++) {
     const node *n = nest.at[i];
@@ -334,16 +337,24 @@ static bool is_axis(const tiling *t, const node *r) {
   return range_kind_of(r) == KIND_LOOP && range_extent(r)->hi > 1 && !map_has(&t->spent, r);
 }
 
-/** What is made twice, for a size that varies and for what it leaves over, must be worth its code:
-    something is read that does not depend on the range; and not little is saved. */
-static double price_of_code(const plan *p, size_t k) {
-  if (!p->is_parted || !p->axis[k] || node_is_const(range_extent(p->axis[k]))) return 1;
+static bool is_shared_along(const plan *p, size_t k) {
   for (size_t l = 0; l < p->loops.n; l++)
     for (size_t i = 0; i < p->loops.at[l].operations.n; i++) {
       const operation *o = &p->loops.at[l].operations.at[i];
-      if (o->is_load && !o->along[k]) return VARYING;
+      if (o->is_load && !o->along[k]) return true;
     }
-  return INFINITY;
+  return false;
+}
+
+/** Where a size varies, there is code for what it leaves over as well: of the tile's own ranges, or
+    of lanes that reductions have in themselves. To be worth it, something must be read that does
+   not depend on the range; and not little must be saved by what is made twice for the tile. */
+static double price_of_code(const plan *p, size_t k) {
+  if (!p->axis[k]) return 1;
+  bool is_twice = p->is_parted && !node_is_const(range_extent(p->axis[k]));
+  if (!is_twice && !p->has_parts) return 1;
+  if (!is_shared_along(p, k)) return INFINITY;
+  return is_twice ? VARYING : 1;
 }
 
 /** For each of a nest's ranges, whether tiles along it may overlap, and there are indices for one.

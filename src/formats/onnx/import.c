@@ -280,7 +280,8 @@ static void add_inputs_sizes(import *m, const onnx_node *n) {
   }
 }
 
-static bool is_of_name(char c) { return isalnum((unsigned char)c) || c == '_'; }
+/** Shapes are written as NxM. */
+static bool is_of_name(char c) { return (isalnum((unsigned char)c) || c == '_') && c != 'x'; }
 
 /** Whether the last part of a message names a size. */
 static bool is_named(const char *text, const char *name) {
