@@ -187,7 +187,7 @@ static void add_loop(plan *p, const node *fold) {
   node_list nest = weigh_nest(a, fold);
   const node *lanes = weigh_lanes(p->g, fold, &nest);
   inner_loop l = {.times = times_of(p, fold)};
-  for (size_t i = 0; i < fold_ranges(fold) && lanes != p->lanes; i++)
+  for (size_t i = 0; lanes && lanes != p->lanes && i < fold_ranges(fold); i++)
     p->has_parts |= !node_is_const(range_extent(fold_range(fold)[i]));
   l.states = (double)fold_states(fold) * copies_of_node(fold, lanes);
   for (size_t i = 0; i < nest.n; i++) {
