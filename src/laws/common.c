@@ -107,29 +107,48 @@ static map binders_of(arena *a, const node *sink) {
   return binders;
 }
 
-static bool steps_along(const map *binders, const node *state, const node *const outer[],
+static bool steps_along(const map *binders, const node *state, const node *const along[],
                         size_t n) {
   const node *const *ranges, *fold = map_get(binders, state->src[0]);
   for (size_t i = fold ? binder_ranges(fold, &ranges) : 0; i-- > 0;)
-    if (law_is_one_of(outer, n, ranges[i])) return true;
+    if (law_is_one_of(along, n, ranges[i])) return true;
+  return false;
+}
+
+const char *law_state_objection(laws *l, const node *sink, const node *what,
+                                const node *const along[], size_t n) {
+  node_list order = topo_sort(ir_arena(l->g), &what, 1, NULL, NULL);
+  map binders = {0};
+  for (size_t i = 0; i < order.n; i++) {
+    if (order.at[i]->op != OP_STATE) continue;
+    if (!binders.n) binders = binders_of(ir_arena(l->g), sink);
+    if (steps_along(&binders, order.at[i], along, n))
+      return "it reads a state that steps along one of the ranges";
+  }
+  return NULL;
+}
+
+bool law_length_depends(const node *const ranges[], size_t n, const node *what) {
+  for (uint32_t i = 0; i < what->free->n; i++)
+    if (!law_is_one_of(ranges, n, what->free->at[i]) &&
+        law_depends(ranges, n, range_extent(what->free->at[i])))
+      return true;
   return false;
 }
 
 const char *law_place_objection(laws *l, const node *sink, const node *binder,
                                 const node *const outer[], size_t n) {
-  node_list order = topo_sort(ir_arena(l->g), &binder, 1, NULL, NULL);
   map binders = binders_of(ir_arena(l->g), sink);
-  for (size_t i = 0; i < order.n; i++)
-    if (order.at[i]->op == OP_STATE && steps_along(&binders, order.at[i], outer, n))
-      return "it reads a state that steps along one of the ranges";
   const range_set *open = binder->free;
+  const char *why = law_state_objection(l, sink, binder, outer, n);
+  if (why) return why;
   for (uint32_t i = 0; i < open->n; i++) {
     if (law_is_one_of(outer, n, open->at[i])) continue;
     const node *b = map_get(&binders, open->at[i]);
     if (b && law_depends(outer, n, b)) return "it is inside a binder that is inside the ranges";
-    if (law_depends(outer, n, range_extent(open->at[i])))
-      return "it is inside a range whose extent depends on one of the ranges";
   }
+  if (law_length_depends(outer, n, binder))
+    return "it is inside a range whose extent depends on one of the ranges";
   return NULL;
 }
 

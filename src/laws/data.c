@@ -195,7 +195,7 @@ static const char *add_apart(box *b, const node *const apart[], size_t n, axis a
     axes[i] = (axis){range_make(b->g, extent, KIND_LOOP), apart[i]};
     map_set(ir_arena(b->g), &with, apart[i], (void *)axes[i].range);
   }
-  if (n) b->what = subst(b->g, b->what, &with);
+  b->what = subst_copy(b->g, b->what, &with); /* a FOLD in its indices is one of its own */
   return NULL;
 }
 
@@ -227,7 +227,8 @@ const node *law_data(laws *l, const node *sink, const node *what, const node *co
   axis apart[IR_MOST_RANK], axes[IR_MOST_RANK];
   b.n = affine_first(l->g, index, ranges, n);
   if (b.rank + n - b.n > IR_MOST_RANK) return law_refuse(l, "what is read has too many axes");
-  const char *why = add_apart(&b, ranges + b.n, n - b.n, apart);
+  const char *why = law_state_objection(l, sink, what, inner, n);
+  if (!why) why = add_apart(&b, ranges + b.n, n - b.n, apart);
   index = element_in(l, b.what);
   for (size_t i = 0; i < b.rank && !why; i++)
     why = side_of(l->g, index->src[1 + i], b.inner, b.n, &b.sides[i]);

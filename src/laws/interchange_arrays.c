@@ -44,6 +44,8 @@ static const char *inner_objection(const interchange *x) {
     if (b->op != OP_STAGE || law_is_one_of(x->fold->src + n, n, b)) continue;
     const char *why = hoist_objection(b, x->outer);
     if (why) return why;
+    if (law_length_depends(&x->outer, 1, b))
+      return "an array inside is in a range whose extent depends on the range";
   }
   return NULL;
 }

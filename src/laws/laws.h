@@ -193,6 +193,14 @@ const node *hoist_over(ir *g, const node *root, const node *stage, const node *o
                        const node **own);
 const char *hoist_objection(const node *stage, const node *outer);
 
+/** Why what is computed cannot be for other indices of ranges than those it stands inside of: it
+    reads a state that steps along one. NULL: it can. */
+const char *law_state_objection(laws *l, const node *sink, const node *what,
+                                const node *const along[], size_t n);
+
+/** Whether what is computed is inside of a range whose extent depends on one of these. */
+bool law_length_depends(const node *const ranges[], size_t n, const node *what);
+
 /** Why a binder cannot come to stand outside of ranges that it is inside of: what it finds in the
     states of a fold around it, or inside of the ranges, is there for one index at a time. NULL: it
     can. */

@@ -1,6 +1,7 @@
 #include "laws/laws.h"
 
 #include "ir/subst.h"
+#include "ir/topo.h"
 
 enum { MOST_EXTENT = 1 << 24 }; /* of an array with what is around it */
 
@@ -29,6 +30,16 @@ static const char *array_objection(const node *s) {
     if (!node_is_const(n) || node_int(n) < 1 || node_int(n) > MOST_EXTENT)
       return "one of its extents is not a number";
   }
+  return NULL;
+}
+
+/** Around an array, a range that is as long as an index of it says may have no size. */
+static const char *extent_objection(arena *a, const node *s) {
+  node_list order = topo_sort(a, s->src, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_RANGE &&
+        law_depends(stage_range(s), stage_ranges(s), range_extent(order.at[i])))
+      return "a range inside of it is as long as one of its indices says";
   return NULL;
 }
 
@@ -159,6 +170,7 @@ static void replace_reads(gating *p, const node *made, const node_list *order) {
 
 const node *law_ungate(laws *l, const node *sink, const node *stage) {
   const char *why = array_objection(stage);
+  if (!why) why = extent_objection(ir_arena(l->g), stage);
   if (why) return law_refuse(l, why);
   gating p = {.l = l, .g = l->g, .stage = stage, .rank = stage_rank(stage, 0)};
   node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);

@@ -1,6 +1,6 @@
 /* Random legal kernels: nests of one to three ranges, constant and symbolic, whose values are made
-   of elements of params read along, against and across the ranges, of staged arrays, and of folds:
-   reductions, and scans of scalars and arrays that emit arrays. */
+   of elements of params read along, against and across the ranges and at computed indices, of
+   staged arrays, and of folds: reductions, and scans of scalars and arrays that emit arrays. */
 #ifndef TENON_TESTS_IR_KERNELS_H
 #define TENON_TESTS_IR_KERNELS_H
 
@@ -66,6 +66,16 @@ static inline const node *kernel_element(kernel_maker *m) {
 }
 
 static inline const node *kernel_value(kernel_maker *m);
+
+/** An element of a param at an index that is computed, perhaps with what it was computed from. */
+static inline const node *kernel_gathered(kernel_maker *m) {
+  const node *v = kernel_value(m), *n = ix_const(m->g, 1 + (int64_t)rng_below(&m->r, 5));
+  const node *at = ir_cast(m->g, v, DT_INDEX);
+  at = ix_max(m->g, at, ix_const(m->g, 0));
+  at = ix_min(m->g, at, ix_add_const(m->g, n, -1));
+  const node *x = index_make(m->g, m->type, kernel_param(m, 1, &n), 0, 1, &at);
+  return rng_chance(&m->r, 50) ? ir_op2(m->g, OP_ADD, x, v) : x;
+}
 
 static inline const node *kernel_open(kernel_maker *m) {
   return m->open[m->n++] = range_make(m->g, kernel_extent(m), KIND_LOOP);
@@ -270,12 +280,13 @@ static inline const node *kernel_staged(kernel_maker *m) {
 }
 
 static inline const node *kernel_value(kernel_maker *m) {
-  unsigned part = m->budget ? (unsigned)rng_below(&m->r, 10) : 9;
+  unsigned part = m->budget ? (unsigned)rng_below(&m->r, 11) : 9;
   if (m->budget) m->budget--;
   bool room = m->n + 2 < KERNEL_RANGES;
   if (part < 2 && room) return kernel_reduction(m);
   if (part == 2 && m->n + 4 < KERNEL_RANGES) return kernel_scan(m);
-  if (part == 3 && room) return kernel_staged(m);
+  if (part == 10 && dtype_is_int(m->type)) return kernel_gathered(m);
+  if ((part == 3 || part == 10) && room) return kernel_staged(m);
   if (part < 7) {
     op o = rng_chance(&m->r, 50) ? OP_ADD : rng_chance(&m->r, 50) ? OP_SUB : OP_MAX;
     const node *a = kernel_value(m);
