@@ -27,7 +27,8 @@ tells of a model file what of it is not supported.
 Files have IR version {ir_min} to {ir_max} and an opset of up to {opset}. These {count} operators of the default
 domain are there. A version is the opset with which a definition of the operator began; an operator
 is imported by the newest one that is not above the file's opset. Attributes that are required are
-so in all versions, or in those that are named.
+so in all versions, or in those that are named. Two values are refused: a `training_mode` or an
+`antialias` that is set.
 
 | operator | versions | inputs | attributes |
 |---|---|---|---|

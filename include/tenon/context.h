@@ -213,8 +213,8 @@ TN_API void tn_scope_begin(tn_context *context);
 /** Ends the innermost scope. Runs, as one plan, the assigns still pending and whatever outlives the
     scope (was kept or owned), drops their graphs, and frees the scope's other tensors. Returns the
     first failure of anything in the scope, its message in tn_message; a failed assign leaves the
-    old value, all else happens; the scope is ended in any case. TN_ERR_ARGUMENT where no scope is
-   open. */
+    old value, and all else happens: where memory does not suffice, when something is next run. The
+    scope is ended in any case. TN_ERR_ARGUMENT where no scope is open. */
 TN_API tn_status tn_scope_end(tn_context *context);
 
 /** Names the place that what is built from here on comes from, for messages: `where` is copied.

@@ -249,7 +249,8 @@ TN_API tn_tensor *tn_batch_norm(tn_tensor *x, tn_tensor *mean, tn_tensor *varian
 
 /* ---- Movement: any type, no arithmetic ----
 
-   Of a state these are aliases, except those of several tensors (concat, stack). */
+   Of a state these are aliases, also where NumPy copies (pad, tile, repeat, roll), except those of
+   several tensors (concat, stack). */
 
 /** The elements in row-major order in another shape with as many; one size may be -1, for what is
     left. */

@@ -234,14 +234,14 @@ TN_API tn_status tn_realize(tn_context *context, tn_tensor *const tensors[], siz
     gives TN_F32 or TN_I64. Sizes are numbers, else TN_ERR_SHAPE. */
 TN_API tn_tensor *tn_state(tn_tensor *init);
 
-/** Replaces what `dst` (a state, or a movement of one that has no element twice and adds none)
-    holds by `value`, which is broadcast to its shape and converted to its type as by tn_cast. The
-    assign happens when something is next run, after all readers built before it and before all
-    built after. The place of a part may change from step to step ("Numbers that vary" in
-    context.h). Returns `dst`, or an invalid tensor where it is
-    refused: TN_ERR_ARGUMENT where `dst` is no state, TN_ERR_SHAPE where `value` does not fit. What
-    next runs or compiles the assigns that are pending, such as tn_read or tn_plan_compile, returns
-    this failure too, once. */
+/** Replaces what `dst` (a state, or a movement of one that has no element twice, adds none and
+    is not tn_roll, which is in two pieces) holds by `value`, which is broadcast to its shape
+    and converted to its type as by tn_cast. The assign happens when something is next run,
+    after all readers built before it and before all built after. The place of a part may change
+    from step to step ("Numbers that vary" in context.h). Returns `dst`, or an invalid tensor
+    where it is refused: TN_ERR_ARGUMENT where `dst` is no state, TN_ERR_SHAPE where `value`
+    does not fit. What next runs or compiles the assigns that are pending, such as tn_read or
+    tn_plan_compile, returns this failure too, once. */
 TN_API tn_tensor *tn_assign(tn_tensor *dst, tn_tensor *value);
 
 /* ---- Custom operations ---- */
@@ -267,7 +267,8 @@ typedef struct tn_custom_desc {
   const char *name; /**< for messages and profiles; copied; NULL: "custom" */
   /** Computes the outputs on a host thread, as a callback of its context (context.h), except that
       it may use bindings, though not free them: runs of plans that touch no states and call no such
-      functions themselves. What it returns other than TN_OK fails the work that needed it. */
+      functions themselves. What it returns other than TN_OK fails the work that needed it;
+      TN_ERR_DEVICE says that the device is lost, so that nothing more is computed on it. */
   tn_status (*run)(void *user, tn_call *call);
   const tn_kernel *kernel; /**< copied; compiled and run as those that the library makes */
   uint64_t writes;         /**< bit i: in[i] is a state that is changed in place */

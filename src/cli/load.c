@@ -17,10 +17,14 @@ static bool read_number(const char *text, const char *end, int64_t *out) {
   return *out <= IMPORT_SIZE_MAX;
 }
 
+/** A number, or a range that may have no end on one side. */
 static bool read_range(const char *text, tn_model_size *size) {
   const char *end = text + strlen(text), *dots = strstr(text, "..");
-  return read_number(text, dots ? dots : end, &size->min) &&
-         read_number(dots ? dots + 2 : text, end, &size->max) && size->min <= size->max;
+  if (!dots) return read_number(text, end, &size->min) && read_number(text, end, &size->max);
+  size->max = IMPORT_SIZE_MAX;
+  bool low = text != dots, high = dots + 2 != end;
+  return (low || high) && (!low || read_number(text, dots, &size->min)) &&
+         (!high || read_number(dots + 2, end, &size->max)) && size->min <= size->max;
 }
 
 static bool is_name(const char *text) {
@@ -37,8 +41,8 @@ static tn_model_size read_size(command *c, const char *entry) {
     size.same = equals + 1;
   else if (!read_range(equals + 1, &size))
     command_misuse(c,
-                   "--size %s is a number from 0 to %d, a range MIN..MAX of such, or another "
-                   "size's name, not \"%s\"",
+                   "--size %s is a number from 0 to %d, a range MIN..MAX, MIN.. or ..MAX of "
+                   "such, or another size's name, not \"%s\"",
                    size.name, IMPORT_SIZE_MAX, equals + 1);
   return size;
 }

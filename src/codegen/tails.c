@@ -23,12 +23,13 @@ static bool has_arrays(ir *g, const node *loop) {
     NULL: they are not those from the first one on. */
 static const node *whole_vectors(ir *g, const node *loop, const node *vector, int64_t *lanes) {
   const node *extent = range_extent(vector->src[0]), *r = loop->src[0];
-  size_t number = node_is_const(extent->src[0]) ? 0 : 1;
+  size_t number = extent->op == OP_MIN && node_is_const(extent->src[0]) ? 0 : 1;
+  if (extent->op != OP_MIN || !node_is_const(extent->src[number])) return NULL;
   *lanes = node_int(extent->src[number]);
   const node *left = extent->src[1 - number];
   if (range_kind_of(r) != KIND_LOOP || ix_coefficient(left, r) != -*lanes) return NULL;
   const node *all = ix_add(g, left, ix_scale(g, r, *lanes)); /* elements */
-  if (node_is_free_in(r, all)) return NULL;
+  if (!range_set_within(all->free, loop->free)) return NULL;
   const node *n = ix_max(g, ix_floordiv(g, all, ix_const(g, *lanes)), ix_const(g, 0));
   return ix_min(g, n, range_extent(r));
 }

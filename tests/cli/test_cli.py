@@ -214,11 +214,11 @@ class CommandLine(Case):
             ("run", "m", "--size", "n="): "--size is given as NAME=SPEC",
             ("run", "m", "--size"): "--size needs a value",
             **{(verb, "m", "--size", f"n={spec}"):
-               f"--size n is a number from 0 to 999999999, a range MIN..MAX of such, or another "
-               f'size\'s name, not "{spec}"'
+               f"--size n is a number from 0 to 999999999, a range MIN..MAX, MIN.. or ..MAX of "
+               f'such, or another size\'s name, not "{spec}"'
                for verb in ("run", "bench", "inspect")
-               for spec in ("-1", "1000000000", "9" * 30, "8..2", "2..", "..8", "..", "2..8..9",
-                            "2..-8", "2..x", "2...8")},
+               for spec in ("-1", "1000000000", "9" * 30, "8..2", "2..x", "x..8", "..", "2..8..9",
+                            "2..-8", "..-8", "2...8")},
             ("bench", "add:4x4", "--repeat", "0"): "--repeat is a number",
             ("bench", "add:4x4", "--seed", "-1"): "--seed is a number from 0",
             ("run", "m", "--seed", str(2**64)): "--seed is a number from 0",
@@ -749,6 +749,8 @@ class Sizes(Case):
         path = self.binary()
         self.assertIn("taken as n = 1\n", tenon("run", path, "--size", "n=0..8").stderr)
         self.assertIn("taken as n = 2\n", tenon("run", path, "--size", "n=2..8").stderr)
+        self.assertIn("taken as n = 2\n", tenon("run", path, "--size", "n=2..").stderr)
+        self.assertIn("taken as n = 1\n", tenon("run", path, "--size", "n=..8").stderr)
         self.assertEqual(tenon("run", path, "--size", "n=2").stderr, "")
 
     def test_inputs_keep_within_what_is_given(self):
