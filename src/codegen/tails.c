@@ -15,7 +15,8 @@ static bool is_cut_short(const node *end) {
 static bool has_arrays(ir *g, const node *loop) {
   node_list order = topo_sort(ir_arena(g), &loop, 1, NULL, NULL);
   for (size_t i = 0; i < order.n; i++)
-    if (order.at[i]->op == OP_ALLOC && node_is_free_in(loop->src[0], order.at[i])) return true;
+    if (order.at[i]->op == OP_ALLOC && !range_set_within(order.at[i]->free, loop->free))
+      return true;
   return false;
 }
 

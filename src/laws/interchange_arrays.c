@@ -29,27 +29,6 @@ static const char *state_objection(const interchange *x, size_t i) {
                           : "a state does not depend on the range";
 }
 
-/** What is read by its elements alone can be built over the range. */
-static const char *inner_objection(const interchange *x) {
-  size_t n = fold_states(x->fold);
-  node_list order = topo_sort(x->a, x->fold->src + n, n, NULL, NULL);
-  for (size_t i = 0; i < order.n; i++) {
-    const node *b = order.at[i];
-    if (b->op == OP_STAGE && stage_pins(b)) return "a STAGE inside is pinned";
-    if (!depends(x, b)) continue;
-    if (b->op == OP_FOLD && (fold_emits(b) || fold_pins(b)))
-      return "a FOLD inside emits or is pinned";
-    for (size_t k = 0; b->op == OP_FOLD && k < fold_states(b); k++)
-      if (fold_component(b, k) >= 0) return "a state of a FOLD inside is an array";
-    if (b->op != OP_STAGE || law_is_one_of(x->fold->src + n, n, b)) continue;
-    const char *why = hoist_objection(b, x->outer);
-    if (why) return why;
-    if (law_length_depends(&x->outer, 1, b))
-      return "an array inside is in a range whose extent depends on the range";
-  }
-  return NULL;
-}
-
 static const char *objection(const interchange *x) {
   const node *f = x->fold, *extent = range_extent(x->outer);
   if (fold_emits(f)) return "the FOLD emits values";
@@ -65,7 +44,28 @@ static const char *objection(const interchange *x) {
     const char *why = state_objection(x, i);
     if (why) return why;
   }
-  return inner_objection(x);
+  return NULL;
+}
+
+/** Why what depends on the range in the steps cannot be built over it: it can, where it is read by
+    its elements alone. */
+static const char *inner_objection(const interchange *x, const node *body, const node *own) {
+  node_list order = topo_sort(x->a, body->src, body->n_src, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *b = order.at[i];
+    if (b->op == OP_STAGE && stage_pins(b)) return "a STAGE inside is pinned";
+    if (!node_is_free_in(own, b)) continue;
+    if (b->op == OP_FOLD && (fold_emits(b) || fold_pins(b)))
+      return "a FOLD inside emits or is pinned";
+    for (size_t k = 0; b->op == OP_FOLD && k < fold_states(b); k++)
+      if (fold_component(b, k) >= 0) return "a state of a FOLD inside is an array";
+    if (b->op != OP_STAGE || law_is_one_of(body->src, body->n_src, b)) continue;
+    const char *why = hoist_objection(b, own);
+    if (why) return why;
+    if (law_length_depends(&own, 1, b))
+      return "an array inside is in a range whose extent depends on the range";
+  }
+  return NULL;
 }
 
 /** What the steps read is built before them, for all indices. */
@@ -111,7 +111,8 @@ static const node *step_over(const interchange *x, const node *step, bool is_arr
                                         .ranges = ranges});
 }
 
-static const node *interchanged(const interchange *x) {
+/** NULL: *why says why not. */
+static const node *interchanged(const interchange *x, const char **why) {
   map with = {0};
   const node *own = range_make(x->g, range_extent(x->outer), KIND_LOOP);
   map_set(x->a, &with, x->outer, (void *)own);
@@ -122,6 +123,8 @@ static const node *interchanged(const interchange *x) {
   int64_t *components = arena_calloc(x->a, n, sizeof *components);
   const node *body = ir_node(x->g, OP_GROUP, DT_VOID, f->src + n, n, NULL, 0);
   body = law_with_axes(x->g, body, fold_innermost(f), NULL, 1, &own);
+  *why = inner_objection(x, body, own);
+  if (*why) return NULL;
   body = with_arrays_apart(x, body, own);
   for (size_t i = 0; i < n; i++) {
     steps[i] = step_over(x, body->src[i], fold_component(f, i) >= 0, own);
@@ -144,7 +147,9 @@ const node *law_interchange_arrays(laws *l, const node *sink, const node *range,
   const char *why = objection(&x);
   if (!why) why = law_place_objection(l, sink, f, &outer, 1);
   if (why) return law_refuse(l, why);
-  const node *made = law_with_axes(l->g, sink, f, interchanged(&x), 1, &outer);
+  const node *batched = interchanged(&x, &why);
+  if (!batched) return law_refuse(l, why);
+  const node *made = law_with_axes(l->g, sink, f, batched, 1, &outer);
   law_args args = {.subject = range, .other = outer};
   return law_made(l, sink, made, LAW_BATCH, &args, NULL);
 }

@@ -14,9 +14,10 @@
 #include "render/c.h"
 
 #include "../ir/kernels.h"
+#include "../ir/random_law.h"
 #include "../ir/replay.h"
 
-enum { KERNELS = 150, STEPS = 5 };
+enum { KERNELS = 300, STEPS = 8, MOST_COPIES = 5000 };
 
 typedef struct test {
   diag d;
@@ -103,22 +104,19 @@ static void check_program(test *t, replay *values, const interp_array *expected,
       diag_raise(&t->d, TN_ERR_INTERNAL, "target %zu: slot %zu differs", i, s);
 }
 
-/** A kernel after a few random laws: also such ranges as choose.c would never make. */
+/** A kernel after a few random laws, more of them such as make vectors: also such ranges as
+   choose.c would never make. */
 static const node *arranged(test *t, const node *sink) {
+  static const law vectors[] = {LAW_SPLIT, LAW_KIND, LAW_KIND};
   rng r = {t->seed ^ 0xa44};
   laws l = {.g = t->g};
-  const node *a, *b;
+  const node *principals[8 + IR_MOST_RANK];
   for (int i = 0; i < STEPS; i++) {
-    node_list order = topo_sort(ir_arena(t->g), &sink, 1, NULL, NULL), ranges = {0};
-    for (size_t k = 0; k < order.n; k++)
-      if (order.at[k]->op == OP_RANGE) vec_push(ir_arena(t->g), &ranges, order.at[k]);
-    if (!ranges.n) break;
-    const node *range = ranges.at[rng_below(&r, ranges.n)];
-    static const range_kind kinds[] = {KIND_UNROLL, KIND_VECTOR, KIND_THREAD};
-    const node *changed = rng_chance(&r, 40)
-                              ? law_split(&l, sink, range, rng_between(&r, 2, 8), &a, &b)
-                              : law_kind(&l, sink, range, kinds[rng_below(&r, 3)], &a);
-    if (changed) sink = changed;
+    law which = rng_chance(&r, 60) ? vectors[rng_below(&r, 3)] : (law)rng_below(&r, LAWS);
+    law_args a = random_args(&l, &r, which, sink);
+    if (!a.subject) break;
+    const node *made = law_apply(&l, sink, which, &a, principals);
+    if (made && law_copies(ir_arena(t->g), made) < MOST_COPIES) sink = made;
   }
   return sink;
 }
