@@ -7,10 +7,10 @@
 
 /** How --size is written, for tables of options. */
 #define LOAD_SIZE_VALUE "NAME=SPEC"
-#define LOAD_SIZE_ABOUT                                                              \
-  "what is known of a size that varies, by name, or by input and axis (x:0): it\n"   \
-  "is NUMBER, in MIN..MAX, MIN.. or ..MAX, or as large as another one, SPEC being\n" \
-  "its name; the last = ends NAME"
+#define LOAD_SIZE_ABOUT                                                            \
+  "what is known of a size that varies, by name, or by input and axis (x:0): it\n" \
+  "is NUMBER, in MIN..MAX, where an end may be left out, or as large as another\n" \
+  "one, SPEC being its name; the last = ends NAME"
 
 /** What such a list says. Raises as command_misuse for what is written otherwise. */
 tn_model_desc load_sizes(command *c, const option_list *list);

@@ -1,0 +1,95 @@
+/* What is chosen for kernels that are too large to be interpreted: which range goes over threads,
+   and which results are copied side by side. */
+#include "codegen/codegen.h"
+#include "render/c.h"
+#include "schedule/schedule.h"
+#include "tensor/handle.h" /* before cmocka, which has a macro fail */
+
+#include "tensor_check.h"
+
+static const target machine = {.vector_bytes = 32,
+                               .registers = 16,
+                               .threads = true,
+                               .hardware = {48 << 10, 2 << 20, 32 << 20, 8, 64, 4096, 8}};
+
+typedef struct choosing {
+  ir *g;
+  const node *root;
+  const node *chosen; /* the last kernel */
+} choosing;
+
+static void choose_all(void *arg) {
+  choosing *c = arg;
+  codegen_options o = {.target = machine, .math = MATH_DEFAULT};
+  render_c_lacks(&c_gnu, &o.target.rules);
+  schedule_request q = {.roots = &c->root,
+                        .n_roots = 1,
+                        .math = MATH_DEFAULT,
+                        .vector = machine.vector_bytes,
+                        .hardware = machine.hardware};
+  const schedule *s = schedule_make(c->g, &q);
+  for (size_t i = 0; i < s->steps.n; i++) {
+    const node *kernel = s->steps.at[i].kernel;
+    if (kernel) c->chosen = codegen_choose(c->g, codegen_simplify(c->g, kernel, &o), &o);
+  }
+}
+
+/** The ranges of a kind in the nest that writes a tensor, and the largest of their extents. */
+static size_t ranges_of(tn_context *c, tn_tensor *y, range_kind kind, int64_t *extent) {
+  diag d = {0};
+  if (!y || !y->node) fail_msg("%s", tn_message(c));
+  choosing x = {.g = ir_new(&mem_system, &d, false), .root = y->node};
+  if (diag_catch(&d, choose_all, &x) != TN_OK) fail_msg("%s", d.text);
+  const node *out = x.chosen->src[0], *stage = out->src[out->n_src - 1];
+  size_t n = 0;
+  *extent = 0;
+  for (size_t i = 0; i < stage_ranges(stage); i++) {
+    const node *r = stage_range(stage)[i];
+    if (range_kind_of(r) != kind) continue;
+    if (range_extent(r)->hi > *extent) *extent = range_extent(r)->hi;
+    n++;
+  }
+  ir_free(x.g);
+  return n;
+}
+
+static tn_tensor *input(tn_context *c, tn_shape shape) { return tn_input(c, "x", shape, TN_F32); }
+
+static tn_tensor *attention(tn_context *c, tn_dim heads, tn_dim length) {
+  tn_tensor *q = input(c, tn_shape(heads, length, 64)), *k = input(c, tn_shape(heads, length, 64));
+  tn_tensor *scores = tn_mul(tn_matmul(q, tn_swapaxes(k, 1, 2)), tn_num(c, 0.125));
+  return tn_matmul(tn_softmax(scores, -1), input(c, tn_shape(heads, length, 64)));
+}
+
+/** Each worker builds what its queries need of the keys: where there are heads enough, they are
+    shared out. */
+static void heads_are_shared_out(void **state) {
+  (void)state;
+  tn_context *c = tn_open(NULL);
+  int64_t extent;
+  assert_int_equal(ranges_of(c, attention(c, 12, 512), KIND_THREAD, &extent), 1);
+  assert_int_equal(extent, 12);
+  assert_int_equal(ranges_of(c, attention(c, 1, 4096), KIND_THREAD, &extent), 1);
+  assert_true(extent > 12);
+  assert_int_equal(tn_close(c), TN_OK);
+}
+
+/** What rows of a varying length share is nothing that registers could hold. */
+static void rows_of_a_varying_length_are_not_tiled(void **state) {
+  (void)state;
+  tn_context *c = tn_open(NULL);
+  tn_dim n = tn_dim_var(c, "n", 1, 100000);
+  int64_t extent;
+  assert_int_equal(ranges_of(c, tn_softmax(input(c, tn_shape(512, n)), 1), KIND_UNROLL, &extent),
+                   0);
+  assert_true(ranges_of(c, tn_softmax(input(c, tn_shape(512, n)), 1), KIND_VECTOR, &extent) > 0);
+  tn_tensor *y = tn_matmul(input(c, tn_shape(512, n)), input(c, tn_shape(n, 512)));
+  assert_true(ranges_of(c, y, KIND_UNROLL, &extent) > 0);
+  assert_int_equal(tn_close(c), TN_OK);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(heads_are_shared_out),
+                                     cmocka_unit_test(rows_of_a_varying_length_are_not_tiled)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
