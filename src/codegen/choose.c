@@ -43,5 +43,7 @@ const node *codegen_choose(ir *g, const node *sink, const codegen_options *o) {
   if (!lines) return chosen(g, sink, o);
   law_list list = law_list_parse(ir_arena(g), lines, bytes);
   if (o->watch.law) tell(&list, &o->watch, ir_arena(g));
-  return law_list_apply(&l, sink_with_schedule(g, sink, NULL, 0), &list);
+  sink = law_list_apply(&l, sink_with_schedule(g, sink, NULL, 0), &list);
+  law_check_threads(ir_diag(g), sink);
+  return sink;
 }

@@ -51,7 +51,8 @@ const node *law_with_axes(ir *g, const node *root, const node *of, const node *m
     if (!is_element_of(x, of)) continue;
     size_t rank = n + x->n_src - 1;
     const node **coords = arena_alloc(a, rank * sizeof *coords);
-    for (size_t k = 0; k < rank; k++) coords[k] = k < n ? first[k] : x->src[1 + k - n];
+    for (size_t k = 0; k < rank; k++)
+      coords[k] = k < n ? first[k] : subst(g, x->src[1 + k - n], &with);
     const node *array = made ? made : x->src[0];
     map_set(a, &with, x, (void *)index_make(g, (dtype)x->dtype, array, x->ints[0], rank, coords));
   }

@@ -26,8 +26,8 @@ static bool is_read(laws *l, const node *sink, const node *stage) {
   return false;
 }
 
-/** Whether each index of a range has elements of every value to itself: no element is written for
-    two bindings of the ranges that its value depends on. */
+/** Whether each index of a range has elements of every value to itself: none is written for two
+    bindings of the ranges that its value depends on, but alike, where OVERLAP made blocks. */
 static bool shares_out(const node *stage, const node *range) {
   if (node_is_bits(range_extent(range), 1)) return true;
   for (size_t i = 0; i < stage_values(stage); i++) {
@@ -90,4 +90,20 @@ const node *law_kind(laws *l, const node *sink, const node *range, range_kind ki
   *changed = range_with(l->g, range, range_extent(range), kind);
   law_args args = {.subject = range, .number = kind};
   return law_made(l, sink, law_replace(l, sink, range, *changed), LAW_KIND, &args, NULL);
+}
+
+static bool goes_over_threads(const node *out) {
+  const node *stage = out->src[out->n_src - 1];
+  for (size_t i = 0; i < stage_ranges(stage); i++)
+    if (range_kind_of(stage_range(stage)[i]) == KIND_THREAD) return true;
+  return false;
+}
+
+void law_check_threads(diag *d, const node *sink) {
+  for (uint32_t i = 1; i < sink->n_src; i++)
+    if (goes_over_threads(sink->src[i]) != goes_over_threads(sink->src[0]))
+      diag_raise(
+          d, TN_ERR_ARGUMENT,
+          "the schedule gives threads a range of one nest of the kernel and none of another, "
+          "which every thread would do (UNIT makes a range of one index)");
 }

@@ -161,9 +161,14 @@ const node *law_ungate(laws *l, const node *sink, const node *stage);
     or what SPLIT made of a size that one does not divide: the last vector is cut short. It must be
     its STAGE's only one and neither inside nor around another, and no extent of a range or array
     inside may depend on it. A THREAD range must belong to an OUT's STAGE that nothing else reads,
-    be the only one of its nest, and have elements of every value to each of its indices. */
+    be the only one of its nest, and have elements of every value to each of its indices, but for
+    such as blocks of OVERLAP write alike. */
 const node *law_kind(laws *l, const node *sink, const node *range, range_kind kind,
                      const node **changed);
+
+/** Raises TN_ERR_ARGUMENT for a kernel of which some nests go over threads and some do not: each
+    worker would do those whole. */
+void law_check_threads(diag *d, const node *sink);
 
 /* What the laws share (common.c). */
 

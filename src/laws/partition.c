@@ -104,11 +104,13 @@ static const node *array_part(parting *p, const node *part, const node *range, c
   return ir_with_sources(p->l->g, part, src);
 }
 
-static const node *reader_of(parting *p, const node *n, const node *low, const node *high) {
+static const node *reader_of(parting *p, const node *n, const node *low, const node *high,
+                             const map *with) {
   ir *g = p->l->g;
   size_t axis = 0;
   is_own_coordinate(p->binder, (size_t)n->ints[0], p->range, &axis);
-  const node **coords = arena_copy(ir_arena(g), n->src + 1, (n->n_src - 1) * sizeof *coords);
+  const node **coords = arena_alloc(ir_arena(g), n->n_src * sizeof *coords);
+  for (uint32_t i = 1; i < n->n_src; i++) coords[i - 1] = subst(g, n->src[i], with);
   const node *below = ix_lt(g, coords[axis], p->at);
   const node *first = index_make(g, (dtype)n->dtype, low, n->ints[0], n->n_src - 1, coords);
   coords[axis] = ix_sub(g, coords[axis], p->at);
@@ -128,7 +130,7 @@ static const node *with_arrays(parting *p, const node *sink) {
   map with = {0};
   for (size_t i = 0; i < order.n; i++)
     if (order.at[i]->op == OP_INDEX && order.at[i]->src[0] == p->binder)
-      map_set(a, &with, order.at[i], (void *)reader_of(p, order.at[i], low, high));
+      map_set(a, &with, order.at[i], (void *)reader_of(p, order.at[i], low, high, &with));
   return subst(p->l->g, sink, &with);
 }
 

@@ -69,7 +69,10 @@ static const node *scheduled(making *m, const node *kernel) {
   if (!lines) return m->sink;
   law_list list = law_list_parse(&m->work, lines, bytes);
   laws l = {.g = m->trial};
-  law_list_apply(&l, kernel, &list);
+  const node *made = law_list_apply(&l, kernel, &list);
+  law_check_threads(ir_diag(m->trial), made);
+  if (verify(&made, 1, STAGE_KERNEL, ir_mem(m->trial), ir_diag(m->trial)) != TN_OK)
+    diag_rethrow(ir_diag(m->trial));
   str text = str_new(&m->work);
   law_list_print(&text, &list);
   return sink_with_schedule(m->ir, m->sink, str_text(&text), text.n);

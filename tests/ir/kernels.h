@@ -67,13 +67,16 @@ static inline const node *kernel_element(kernel_maker *m) {
 
 static inline const node *kernel_value(kernel_maker *m);
 
-/** An element of a param at an index that is computed, perhaps with what it was computed from. */
+/** An element of a param, or of an array that is held, at an index that is computed, perhaps with
+    what it was computed from. */
 static inline const node *kernel_gathered(kernel_maker *m) {
   const node *v = kernel_value(m), *n = ix_const(m->g, 1 + (int64_t)rng_below(&m->r, 5));
   const node *at = ir_cast(m->g, v, DT_INDEX);
   at = ix_max(m->g, at, ix_const(m->g, 0));
   at = ix_min(m->g, at, ix_add_const(m->g, n, -1));
-  const node *x = index_make(m->g, m->type, kernel_param(m, 1, &n), 0, 1, &at);
+  const node *held = m->n_held ? m->held[rng_below(&m->r, m->n_held)] : NULL;
+  const node *of = held && held->n_src == 2 ? held->src[0] : kernel_param(m, 1, &n);
+  const node *x = index_make(m->g, m->type, of, 0, 1, &at);
   return rng_chance(&m->r, 50) ? ir_op2(m->g, OP_ADD, x, v) : x;
 }
 

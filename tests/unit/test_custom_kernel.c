@@ -365,6 +365,8 @@ static void schedules_that_do_not_apply_are_refused(void **state) {
     if (lanes != 4) check_unscheduled(lines, TN_ERR_ARGUMENT, "lanes: a power of two, up to 64");
   }
   check_unscheduled("KIND r0 local", TN_ERR_ARGUMENT, "the kind has no meaning on this target");
+  check_unscheduled("PARTITION r0 at 8: r1 r2\nKIND r1 thread", TN_ERR_ARGUMENT,
+                    "a range of one nest of the kernel and none of another");
   check_unscheduled("split r0 by 8", TN_ERR_FORMAT,
                     "line 1 of the schedule: expected the name of a law, found 'split'");
 }
