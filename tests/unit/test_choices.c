@@ -7,8 +7,8 @@
 
 #include "tensor_check.h"
 
-static const target machine = {.vector_bytes = 32,
-                               .registers = 16,
+static const target machine = {.vector_bytes = 64,
+                               .registers = 32,
                                .threads = true,
                                .hardware = {48 << 10, 2 << 20, 32 << 20, 8, 64, 4096, 8}};
 
