@@ -259,6 +259,7 @@ static void carry(tn_binding *b) {
     if (!in->carry) continue;
     const bound_output *o = &b->outputs[in->carry - 1];
     binding_set_memory(&in->carried, buffer_retain(o->memory));
+    binding_set_memory(&in->imported, NULL); /* of another size, it may be */
     memcpy(in->size, o->size, sizeof in->size);
     in->count = o->count;
   }

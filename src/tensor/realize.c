@@ -51,10 +51,10 @@ static void list_rest(void *arg) {
 
 /** Until no run beside the context is in the way. */
 static attempt_outcome try_all(request *r, void (*list)(void *arg)) {
-  attempt_outcome o = ATTEMPT_DONE;
+  attempt_outcome o;
   do {
     if (diag_catch(&r->c->diag, list, r) != TN_OK) return ATTEMPT_FAILED;
-    if (r->wants.n) o = attempt(r->c, r->wants.at, r->wants.n);
+    o = r->wants.n ? attempt(r->c, r->wants.at, r->wants.n) : ATTEMPT_DONE;
   } while (o == ATTEMPT_OVERTAKEN);
   return o;
 }
@@ -99,7 +99,9 @@ static bool has_failed_alone(request *r) {
     cell_fail(w->cell);
     return true;
   }
-  if (w->kind == WANT_VERSION && (*w->slot)->src[0] != w->cell->settled) return false;
+  const node *version = *w->slot;
+  if (w->kind == WANT_VERSION && (version->op != OP_SET || version->src[0] != w->cell->settled))
+    return false;
   note_failure(r);
   if (w->kind == WANT_VERSION) cell_revert(w->cell);
   return true;

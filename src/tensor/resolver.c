@@ -18,13 +18,30 @@ static const node *image_of_buffer(const resolver *r, const node *n) {
   return init ? init : l->cell->init;
 }
 
+/** The view that a SET changes, of the image of what it is a view of: that parts of it have values
+    of their own does not matter. */
+static const node *view_image(resolver *r, const node *set) {
+  arena *a = &r->c->arena;
+  node_list chain = {0};
+  for (const node *v = set->src[1]; v != set->src[0]; v = v->src[0]) vec_push(a, &chain, v);
+  const node *image = map_get(&r->image, set->src[0]);
+  while (chain.n) {
+    const node *v = vec_pop(&chain), **src = arena_copy(a, v->src, v->n_src * sizeof *src);
+    src[0] = image;
+    for (uint32_t i = 1; i < v->n_src; i++) src[i] = resolver_image(r, v->src[i]);
+    image = subst_rebuild(r->c->ir, v, src);
+  }
+  return image;
+}
+
 /** The node over the images of its sources. */
 static const node *rebuilt(resolver *r, const node *n) {
+  const node *view = n->op == OP_SET ? view_image(r, n) : NULL;
   arena_mark here = arena_here(&r->c->arena);
   const node **src = arena_alloc(&r->c->arena, n->n_src * sizeof *src);
   bool changed = false;
   for (uint32_t i = 0; i < n->n_src; i++) {
-    src[i] = map_get(&r->image, n->src[i]);
+    src[i] = view && i == 1 ? view : map_get(&r->image, n->src[i]);
     changed |= src[i] != n->src[i];
   }
   const node *image = changed ? subst_rebuild(r->c->ir, n, src) : n;

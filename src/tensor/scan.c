@@ -121,17 +121,19 @@ static void close_body(void *arg) {
              j->results);
 }
 
-/** The first of what the body hands back that it left as it was; `n`: none, or what it made is a
-    failure, which comes first. */
+/** Why what the body made is not to be used; NULL: it is, or it is not there. */
+static failure *check_made(const scan_job *j, size_t n) {
+  failure *f = NULL;
+  for (size_t i = 0; i < n && !f; i++)
+    if (j->made[i]) f = call_check(j->c, "scan", &j->made[i], 1, 0);
+  return f;
+}
+
+/** The first of what the body hands back that it left as it was; `n`: none. */
 static size_t find_unset(const scan_job *j, size_t n) {
-  size_t unset = n;
-  for (size_t i = n; i-- > 0;) {
-    if (!j->made[i])
-      unset = i;
-    else if (j->made[i]->failure)
-      return n;
-  }
-  return unset;
+  size_t i = 0;
+  while (i < n && j->made[i]) i++;
+  return i;
 }
 
 static failure *refuse_unset(scan_job *j, size_t i) {
@@ -143,7 +145,7 @@ static failure *refuse_unset(scan_job *j, size_t i) {
              i, i, i);
   else
     diag_set(d, TN_ERR_ARGUMENT, "the body left y[%zu] unset", i - j->n_states);
-  context_fail(j->c, "scan", j->init, j->n_states);
+  context_fail(j->c, "scan", NULL, 0);
   return context_failure(j->c);
 }
 
@@ -157,8 +159,10 @@ static failure *refuse_open(scan_job *j) {
 static failure *end(scan_job *j, bool balanced) {
   size_t n = j->n_states + j->n_ys, unset = find_unset(j, n);
   if (!balanced) return refuse_open(j);
+  failure *f = check_made(j, n);
+  if (f) return f;
   if (unset < n && !j->c->broken) return refuse_unset(j, unset);
-  failure *f = call_check(j->c, "scan", j->made, n, 0);
+  f = call_check(j->c, "scan", j->made, n, 0);
   return f ? f : call_try(j->c, "scan", j->made, n, close_body, j);
 }
 

@@ -265,6 +265,22 @@ static void outputs_are_carried(void **state) {
   assert_int_equal(tn_binding_carry(b, "0", "none"), TN_ERR_ARGUMENT);
 }
 
+/** The caller's memory, given again with as many elements as were carried last. */
+static void inputs_are_given_anew(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = tn_input(c, "x", tn_shape(tn_dim_var(c, "n", 0, 100)), TN_F32);
+  tn_tensor *both = tn_concat((tn_tensor *[]){x, tn_neg(x)}, 2, 0);
+  tn_binding *b = compiled(c, &both, 1, NULL);
+  const float data[] = {1, 2, 3, 4};
+  tn_binding_carry(b, "0", "x");
+  give(b, "x", 2, data);
+  check_bound(b, tn_binding_run(b));
+  check_output(b, "0", FLOATS(1, 2, -1, -2));
+  give(b, "x", 4, data);
+  check_bound(b, tn_binding_run(b));
+  check_output(b, "0", FLOATS(1, 2, 3, 4, -1, -2, -3, -4));
+}
+
 /** A cache that grows: the size of what is carried is the output's. */
 static void carried_sizes_grow(void **state) {
   tn_context *c = *state;
@@ -821,6 +837,7 @@ int main(void) {
       WITH(host_types_convert),
       WITH(outputs_are_carried),
       WITH(carried_sizes_grow),
+      WITH(inputs_are_given_anew),
       WITH(plans_take_assigns),
       WITH(readers_of_the_context_keep_their_contents),
       WITH(whole_replacements_work_too),

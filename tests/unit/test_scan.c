@@ -396,6 +396,26 @@ static void test_unset(void **state) {
   }
 }
 
+/** The body may put what it likes in the array that the states came from. */
+static void losing_body(void *user, tn_tensor *index, tn_tensor *const state[],
+                        tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]) {
+  (void)index, (void)state, (void)x, (void)next, (void)y;
+  memset(user, 0xa5, sizeof(tn_tensor *));
+}
+
+static void test_lost_states(void **state) {
+  tn_context *c = *state;
+  tn_tensor *init[] = {floats(c, FLOATS(1, 2))}, *out[1];
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  d.body = losing_body;
+  d.user = init;
+  d.steps = 2;
+  tn_scan(c, &d, init, 1, NULL, 0, out, 0);
+  float got[2];
+  assert_int_equal(tn_read(out[0], TN_F32, got, sizeof got), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "the body left next[0] unset");
+}
+
 /* What a body does to the context. */
 
 typedef struct changing {
@@ -652,6 +672,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_reads_state, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_refusals, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_unset, open_one, close_one),
+      cmocka_unit_test_setup_teardown(test_lost_states, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_closing_in_a_body, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_released_init, open_one, close_one),
       cmocka_unit_test_setup_teardown(test_in_place_of_inits, open_one, close_one),

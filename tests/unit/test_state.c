@@ -198,6 +198,25 @@ static void views_see_later_assigns(void **state) {
   check_floats(c, value, FLOATS(1, 2, 3, 4));
 }
 
+/** A view that has a value of its own, which something unread holds, is one all the same when it is
+    assigned to, be it all of the view or the inside of another one. */
+static void read_views_are_assigned(void **state) {
+  tn_context *c = *state;
+  for (int how = 0; how < 4; how++) {
+    tn_tensor *s = tn_state(floats(c, FLOATS(1, 2, 3, 4))), *changed;
+    check_floats(c, s, FLOATS(1, 2, 3, 4));
+    tn_tensor *view = how < 2 ? tn_reshape(s, tn_shape(2, 2)) : tn_flip(s, TN_ALL);
+    tn_tensor *reader = plus(c, view, 1), *number = tn_num(c, 7);
+    check_floats(c, view, 4, how < 2 ? (const float[]){1, 2, 3, 4} : (const float[]){4, 3, 2, 1});
+    changed = how % 2 ? tn_slice(view, 0, 0, 1, 1) : view;
+    tn_assign(changed, number);
+    if (how == 0 || how == 2) check_floats(c, s, FLOATS(7, 7, 7, 7));
+    if (how == 1) check_floats(c, s, FLOATS(7, 7, 3, 4));
+    if (how == 3) check_floats(c, s, FLOATS(1, 2, 3, 7));
+    check_floats(c, reader, 4, how < 2 ? (const float[]){2, 3, 4, 5} : (const float[]){5, 4, 3, 2});
+  }
+}
+
 /** x.set(f(x)) where f moves elements: what is read is the old contents. */
 static void states_are_read_before_they_are_written(void **state) {
   tn_context *c = *state;
@@ -759,6 +778,7 @@ int main(void) {
       WITH(values_broadcast_and_convert),
       WITH(parts_are_assigned),
       WITH(views_see_later_assigns),
+      WITH(read_views_are_assigned),
       WITH(states_are_read_before_they_are_written),
       WITH(swapped_states),
       WITH(equal_states_are_apart),
