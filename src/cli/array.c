@@ -184,7 +184,7 @@ const char *array_text(command *c, const array *a, size_t i) {
   dtype t = (dtype)a->dtype;
   uint64_t bits = array_element(a, i);
   if (t == DT_BOOL) return bits ? "true" : "false";
-  if (dtype_is_float(t)) return arena_printf(&c->arena, "%.6g", scalar_to_double(t, bits));
+  if (dtype_is_float(t)) return text_number(&c->arena, scalar_to_double(t, bits));
   if (dtype_is_signed(t)) return arena_printf(&c->arena, "%" PRId64, (int64_t)bits);
   return arena_printf(&c->arena, "%" PRIu64, bits);
 }

@@ -42,7 +42,7 @@ static tn_model_size read_size(command *c, const char *entry) {
   else if (!read_range(equals + 1, &size))
     command_misuse(c,
                    "--size %s is a number from 0 to %d, a range MIN..MAX, MIN.. or ..MAX of "
-                   "such, or another size's name, not \"%s\"",
+                   "such, not empty, or another size's name, not \"%s\"",
                    size.name, IMPORT_SIZE_MAX, equals + 1);
   return size;
 }

@@ -106,8 +106,8 @@ static void print_result(command *c, const result *r) {
   printf("%s: %s\n", text_safe(&c->arena, r->name), array_type(c, a));
   if (!a->elements) return;
   if (r->sum.least != SIZE_MAX)
-    printf("  min %s, max %s, mean %.6g\n", array_text(c, a, r->sum.least),
-           array_text(c, a, r->sum.greatest), r->sum.mean);
+    printf("  min %s, max %s, mean %s\n", array_text(c, a, r->sum.least),
+           array_text(c, a, r->sum.greatest), text_number(&c->arena, r->sum.mean));
   if (r->sum.nans) printf("  %zu of %zu elements are NaN\n", r->sum.nans, a->elements);
   fputs(" ", stdout);
   for (size_t i = 0; i < a->elements && i < FIRST; i++) printf(" %s", array_text(c, a, i));

@@ -87,6 +87,10 @@ const char *text_amount(arena *a, double n) {
   return arena_printf(a, "%.4g%s", n / unit.is, unit.name);
 }
 
+const char *text_number(arena *a, double x) {
+  return isnan(x) ? "nan" : arena_printf(a, "%.6g", x);
+}
+
 const char *text_rate(arena *a, double x) {
   return isnan(x) ? "-" : arena_printf(a, x < 99.95 ? "%.1f" : "%.0f", x);
 }

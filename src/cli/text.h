@@ -38,6 +38,9 @@ const char *text_time(arena *a, double ms);
 /** A count: "7", "1.5 M". In the arena. */
 const char *text_amount(arena *a, double n);
 
+/** "1.5", "-inf", "nan", which has no sign. In the arena. */
+const char *text_number(arena *a, double x);
+
 /** A rate in its unit: "12.3", "123"; "-" where it is not known (NAN). In the arena. */
 const char *text_rate(arena *a, double x);
 

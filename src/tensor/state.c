@@ -334,7 +334,8 @@ void state_check_assignable(builder *b, const tn_tensor *dst) {
     diag_raise(b->diag, TN_ERR_ARGUMENT, "only a state, or a movement of one, can be assigned to");
   if (!is_assignable(dst->node, dst->cell->base))
     diag_raise(b->diag, TN_ERR_ARGUMENT,
-               "this movement of a state cannot be assigned to: it repeats or adds elements");
+               "this movement of a state cannot be assigned to: it repeats or adds elements, or is "
+               "in pieces");
 }
 
 void state_assign(builder *b, const tn_tensor *dst, const node *value) {

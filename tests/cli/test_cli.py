@@ -215,7 +215,7 @@ class CommandLine(Case):
             ("run", "m", "--size"): "--size needs a value",
             **{(verb, "m", "--size", f"n={spec}"):
                f"--size n is a number from 0 to 999999999, a range MIN..MAX, MIN.. or ..MAX of "
-               f'such, or another size\'s name, not "{spec}"'
+               f'such, not empty, or another size\'s name, not "{spec}"'
                for verb in ("run", "bench", "inspect")
                for spec in ("-1", "1000000000", "9" * 30, "8..2", "2..x", "x..8", "..", "2..8..9",
                             "2..-8", "..-8", "2...8")},

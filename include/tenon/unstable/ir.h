@@ -117,8 +117,10 @@ typedef struct tn_kernel_desc {
     thread, with a count of 1; of a copy of a SINK of stage K (kernels over binders; one OUT).
     Its PARAMs have the slots 0 … n − 1, each one type and shape: first the inputs in order, then
    the outputs. Its ranges are loops. It writes all outputs and reads none, and may write inputs;
-   all that it reads is what was there before it ran. Sizes may be VARs; others than those in
-   PARAMs' shapes it has none. Elements of an output that it does not write are undefined.
+   all that it reads is what was there before it ran. Sizes may be VARs, each of the name and bounds
+   of the tn_dim_var that the tensors have there: %n = var index [min=0 max=500] "rows"; others than
+   those in PARAMs' shapes it has none. Elements of an output that it does not write are undefined;
+   one outside of its array is read as 0, and not written.
     No STAGE writes an element twice, but for a value that is the same both times: the ranges that a
     value depends on must follow from its coordinates. These are ranges, sums of them in a mixed
     radix, as 32 · i + j with j below 32, or what div and mod by constants make of such; what
@@ -148,10 +150,13 @@ typedef struct tn_kernel_desc {
         SPLIT r0 by 8: r1 r2
         KIND r2 vector
 
+    Where a law makes more ranges than its description names, they follow, outer ones first; of
+    PARTITION's parts those of the second come before those of the first. Threads are given to a
+    range of each OUT's nest, of both parts, too, or to none.
     All laws are in docs/pipeline.md. Each checks that it changes no result but for the order of
-    reductions; one that does not apply is refused, and the message has its line and the reason:
-    TN_ERR_ARGUMENT, or TN_ERR_FORMAT for what is no line of a schedule. After the end of a SINK's
-    name its text may hold a schedule too. `desc` NULL is its INIT. */
+    reductions; one that does not apply is refused, and the message has its line, where it is one,
+   and the reason: TN_ERR_ARGUMENT, or TN_ERR_FORMAT for what is no line of a schedule. After the
+   end of a SINK's name its text may hold a schedule too. `desc` NULL is its INIT. */
 TN_API tn_status tn_kernel_make(tn_ir *ir, tn_node sink, const tn_kernel_desc *desc,
                                 tn_kernel **kernel);
 
