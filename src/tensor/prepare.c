@@ -1,6 +1,9 @@
 #include "tensor/prepare.h"
 
 #include "schedule/constants.h"
+#include "tensor/dims.h"
+
+#include <stdlib.h>
 
 enum { ALIGN_BYTES = 64 };
 
@@ -26,9 +29,25 @@ static bool tell(void *user, const char *what, uint64_t done, uint64_t total) {
   return done == total || to->step(to->user, what, done, total);
 }
 
+static uint64_t bytes_of(const constant *k) {
+  uint64_t count = 0;
+  dims_count(k->value, &count);
+  return count * dtype_bytes((dtype)k->value->dtype);
+}
+
+static int by_bytes(const void *x_, const void *y_) {
+  const constant *x = x_, *y = y_;
+  uint64_t a = bytes_of(x), b = bytes_of(y);
+  if (a != b) return a < b ? 1 : -1;
+  return (x->leaf->id > y->leaf->id) - (x->leaf->id < y->leaf->id);
+}
+
+/** Large ones first: what a value is computed from and the value itself are there at once, besides
+    all values before it. */
 static void compile(preparing *p) {
   tn_context *c = p->c;
   const char *name = arena_printf(p->work, "%s, constants", p->g->name);
+  qsort(p->found.at.at, p->found.at.n, sizeof *p->found.at.at, by_bytes);
   p->values = arena_alloc(p->work, p->found.at.n * sizeof *p->values);
   for (size_t i = 0; i < p->found.at.n; i++) p->values[i] = p->found.at.at[i].value;
   p->progress = (tn_progress){tell, &c->progress, NULL};
