@@ -57,7 +57,7 @@ static void list_graph(void *arg) {
   compile_job *j = arg;
   arena *a = &j->c->arena;
   builder b = context_builder(j->c);
-  resolver r = {.c = j->c};
+  resolver r = {.c = j->c, .for_runs = true};
   for (size_t i = 0; i < j->n_out; i++)
     vec_push(a, &j->outputs, resolver_image(&r, handle_typed(&b, j->out[i])));
   for (cell *k = j->c->pending; k; k = k->next_pending) {

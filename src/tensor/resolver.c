@@ -49,13 +49,28 @@ static const node *rebuilt(resolver *r, const node *n) {
   return image;
 }
 
+/** Whether it is what a state holds now: such versions are known to runs, too. */
+static bool is_held(const resolver *r, const node *n) {
+  const node *buffer = n->op == OP_BUFFER ? n : leaf_realised(r->c, n);
+  return buffer && leaf_of(r->c, buffer)->cell;
+}
+
+/** Whether runs compute a node anew, though it may have a value. Its sources have been asked. */
+static bool varies(resolver *r, const node *n) {
+  bool held = is_held(r, n), vary = held;
+  for (uint32_t i = 0; i < n->n_src && !vary; i++) vary = map_has(&r->vary, n->src[i]);
+  if (vary) map_set(&r->c->arena, &r->vary, n, (void *)n);
+  return vary && !held;
+}
+
 static const node *image_of(resolver *r, const node *n) {
-  const node *buffer = leaf_realised(r->c, n);
+  const bool anew = r->for_runs && varies(r, n);
+  const node *buffer = anew ? NULL : leaf_realised(r->c, n);
   const node *other = buffer ? map_get(&r->image, buffer) : NULL;
   if (buffer) return other ? other : buffer;
   if (n->op == OP_BUFFER) return image_of_buffer(r, n);
   const node *image = rebuilt(r, n);
-  buffer = image == n ? NULL : leaf_realised(r->c, image);
+  buffer = image == n || anew ? NULL : leaf_realised(r->c, image);
   if (buffer) return buffer;
   if (n->op == OP_CUSTOM && image != n)
     vec_push(&r->c->arena, &r->customs, (custom_image){n, image});
@@ -64,7 +79,7 @@ static const node *image_of(resolver *r, const node *n) {
 
 static bool enters(const node *n, void *user) {
   const resolver *r = user;
-  return is_new(r, n) && !leaf_realised(r->c, n);
+  return is_new(r, n) && (!leaf_realised(r->c, n) || (r->for_runs && !is_held(r, n)));
 }
 
 const node *resolver_image(resolver *r, const node *root) {

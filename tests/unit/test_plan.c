@@ -265,6 +265,25 @@ static void outputs_are_carried(void **state) {
   assert_int_equal(tn_binding_carry(b, "0", "none"), TN_ERR_ARGUMENT);
 }
 
+/** What was read before, and is still referred to, is computed by each run, of what states hold. */
+static void what_was_read_is_computed_anew(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2))), *v = tn_flip(s, TN_ALL), *kept = tn_neg(v);
+  tn_tensor *squares = tn_mul(s, s), *loss = tn_sum(squares, TN_ALL, false);
+  check_floats(c, v, FLOATS(2, 1));
+  check_floats(c, squares, FLOATS(1, 4));
+  tn_assign(v, tn_add(v, tn_num(c, 1)));
+  tn_tensor *out[] = {loss, kept};
+  tn_binding *b = compiled(c, out, 2, NULL);
+  const float losses[] = {5, 13, 25}, firsts[] = {-2, -3, -4}, seconds[] = {-1, -2, -3};
+  for (int i = 0; i < 3; i++) {
+    check_bound(b, tn_binding_run(b));
+    check_output(b, "0", 1, &losses[i]);
+    check_output(b, "1", FLOATS(firsts[i], seconds[i]));
+  }
+  check_floats(c, s, FLOATS(4, 5));
+}
+
 /** The caller's memory, given again with as many elements as were carried last. */
 static void inputs_are_given_anew(void **state) {
   tn_context *c = *state;
@@ -838,6 +857,7 @@ int main(void) {
       WITH(outputs_are_carried),
       WITH(carried_sizes_grow),
       WITH(inputs_are_given_anew),
+      WITH(what_was_read_is_computed_anew),
       WITH(plans_take_assigns),
       WITH(readers_of_the_context_keep_their_contents),
       WITH(whole_replacements_work_too),
