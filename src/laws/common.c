@@ -41,6 +41,13 @@ static bool is_element_of(const node *n, const node *of) {
   return n->src[0] == of || (n->src[0]->op == OP_STATE && n->src[0]->src[0] == of);
 }
 
+const node *law_coordinate(ir *g, const node *x, const map *with) {
+  node_list order = topo_sort(ir_arena(g), &x, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (map_has(with, order.at[i])) return subst(g, x, with);
+  return x;
+}
+
 const node *law_with_axes(ir *g, const node *root, const node *of, const node *made, size_t n,
                           const node *const first[]) {
   arena *a = ir_arena(g);
@@ -52,7 +59,7 @@ const node *law_with_axes(ir *g, const node *root, const node *of, const node *m
     size_t rank = n + x->n_src - 1;
     const node **coords = arena_alloc(a, rank * sizeof *coords);
     for (size_t k = 0; k < rank; k++)
-      coords[k] = k < n ? first[k] : subst(g, x->src[1 + k - n], &with);
+      coords[k] = k < n ? first[k] : law_coordinate(g, x->src[1 + k - n], &with);
     const node *array = made ? made : x->src[0];
     map_set(a, &with, x, (void *)index_make(g, (dtype)x->dtype, array, x->ints[0], rank, coords));
   }

@@ -186,6 +186,10 @@ const char *law_reader_objection(const node_list *order, const node *binder);
 /** The sink with one node replaced. */
 const node *law_replace(laws *l, const node *sink, const node *what, const node *with);
 
+/** A coordinate in which elements may be read that others stand for. Most have none: they are not
+    paid for by how many stand for others. */
+const node *law_coordinate(ir *g, const node *x, const map *with);
+
 /** An expression whose elements of an array, or of the states of the FOLD with this innermost
    range, have n coordinates more, the first; they are those of `made`, NULL: of what they were of.
  */

@@ -110,7 +110,7 @@ static const node *reader_of(parting *p, const node *n, const node *low, const n
   size_t axis = 0;
   is_own_coordinate(p->binder, (size_t)n->ints[0], p->range, &axis);
   const node **coords = arena_alloc(ir_arena(g), n->n_src * sizeof *coords);
-  for (uint32_t i = 1; i < n->n_src; i++) coords[i - 1] = subst(g, n->src[i], with);
+  for (uint32_t i = 1; i < n->n_src; i++) coords[i - 1] = law_coordinate(g, n->src[i], with);
   const node *below = ix_lt(g, coords[axis], p->at);
   const node *first = index_make(g, (dtype)n->dtype, low, n->ints[0], n->n_src - 1, coords);
   coords[axis] = ix_sub(g, coords[axis], p->at);

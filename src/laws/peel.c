@@ -143,7 +143,7 @@ static const node *read_made(peeling *p, const node *sink, const node_list *orde
     if (x->op != OP_INDEX || x->src[0] != p->fold) continue;
     size_t state = (size_t)x->ints[0];
     const node *v = p->made[state], *coords[IR_MOST_RANK];
-    for (uint32_t k = 1; k < x->n_src; k++) coords[k - 1] = subst(p->g, x->src[k], &with);
+    for (uint32_t k = 1; k < x->n_src; k++) coords[k - 1] = law_coordinate(p->g, x->src[k], &with);
     if (is_array(p->fold, state))
       v = index_make(p->g, (dtype)x->dtype, v, fold_component(p->fold, state), x->n_src - 1,
                      coords);

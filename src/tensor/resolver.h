@@ -15,10 +15,9 @@ typedef struct custom_image {
     arena. What stands for a BUFFER may be set in `image` beforehand. */
 typedef struct resolver {
   tn_context *c;
-  bool
-      for_runs; /* of a plan: what states hold then, and what is computed of it, is not known now */
-  map image;    /* node → what stands for it */
-  map vary;     /* for runs: nodes that depend on what states hold */
+  bool for_runs; /* of a plan: what depends on what states hold is computed then */
+  map image;     /* node → what stands for it */
+  map vary;      /* for runs: nodes that depend on what states hold */
   VEC(custom_image) customs;
 } resolver;
 
