@@ -285,7 +285,8 @@ typedef struct tn_custom_desc {
    and not otherwise; with `writes` it always runs, once, ordered as an assign to those inputs. It
    is never merged with another. A `kernel` has no effects but its results, so those that nobody
    holds may be computed again. Its params are the inputs, then the outputs, and it writes the
-   latter and those of `writes`. Every out[i] is set, to an invalid tensor on failure:
+   latter and those of `writes`. Of elements that several written inputs have in common, those of
+   the last one stay. Every out[i] is set, to an invalid tensor on failure:
    TN_ERR_ARGUMENT where neither or both of `run` and `kernel` are set, where a written input is no
    state, where there is neither an output nor a write, or where a kernel has or writes other
    params; TN_ERR_DTYPE or TN_ERR_SHAPE where one is of another type or shape; TN_ERR_UNSUPPORTED
