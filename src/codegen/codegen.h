@@ -56,6 +56,9 @@ const node *codegen_registers(ir *g, const node *sink, const target *t);
 /** streams.c: stores of more than the caches keep are marked to go past them. */
 const node *codegen_streams(ir *g, const node *sink, const target *t);
 
+/** prefetch.c: loads of rows that are read again are marked to fetch the next row. */
+const node *codegen_prefetch(ir *g, const node *sink, const target *t);
+
 /** threads.c: THREAD ranges become loops over a worker's share, from core_id and core_count. */
 const node *codegen_threads(ir *g, const node *sink);
 

@@ -33,6 +33,7 @@ const node *codegen_run(ir *g, const node *kernel, const char *device, const cod
   n = done(&p, PASS_EXPAND, STAGE_LOWERED, codegen_expand(g, n));
   n = done(&p, PASS_REGISTERS, STAGE_LOWERED, codegen_registers(g, n, &o->target));
   n = done(&p, PASS_STREAMS, STAGE_LOWERED, codegen_streams(g, n, &o->target));
+  n = done(&p, PASS_PREFETCH, STAGE_LOWERED, codegen_prefetch(g, n, &o->target));
   n = done(&p, PASS_THREADS, STAGE_LOWERED, codegen_threads(g, n));
   n = done(&p, PASS_EDGES, STAGE_LOWERED, codegen_edges(g, n));
   n = done(&p, PASS_DECOMPOSE, STAGE_LOWERED, codegen_decompose(g, n, o));

@@ -3,6 +3,7 @@
    beginning is gone from the last cache before the end is written, in vectors one after the other
    and to buffers that it does not read, its stores are marked as not to be kept there. */
 #include "codegen/codegen.h"
+#include "codegen/strides.h"
 #include "ir/binder.h"
 #include "ir/index.h"
 #include "ir/subst.h"
@@ -33,40 +34,12 @@ static void find_reads(streaming *s, const node_list *order) {
   }
 }
 
-/** The coefficient of a range in an expression that depends on it otherwise nowhere; else 0. */
-static int64_t step_of(const node *a, const node *range) {
-  for (size_t i = 0; i < ix_terms(a); i++)
-    if (ix_atom(a, i) != range && node_is_free_in(range, ix_atom(a, i))) return 0;
-  return ix_coefficient(a, range);
-}
-
-/** What is added to an address from one index of a range to the next; 0: that is not always the
-    same. Where it is a minimum, the last block overlaps the one before. */
-static int64_t step_along(const node *a, const node *range) {
-  int64_t step = 0;
-  for (size_t i = 0; i < ix_terms(a); i++) {
-    const node *t = ix_atom(a, i), *k = t;
-    if (!node_is_free_in(range, t)) continue;
-    if (t->op == OP_MIN && node_is_free_in(range, t->src[0]) != node_is_free_in(range, t->src[1]))
-      k = t->src[!node_is_free_in(range, t->src[0])];
-    int64_t own = step_of(k, range), all;
-    if (!own || __builtin_mul_overflow(ix_factor(a, i), own, &all)) return 0;
-    if (__builtin_add_overflow(step, all, &step)) return 0;
-  }
-  return step;
-}
-
-static const node *address_in(const node *store) {
-  const node *a = store->src[1];
-  return a->op == OP_WHERE && a->src[2]->op == OP_INVALID ? a->src[1] : a;
-}
-
 /** The range along which what a store writes goes on after so many elements; NULL: there is none
     that has several indices. */
 static const node *range_after(const node *store, int64_t elements) {
   for (uint32_t i = 0; i < store->free->n; i++) {
     const node *r = store->free->at[i];
-    if (range_extent(r)->lo > 1 && step_along(address_in(store), r) == elements) return r;
+    if (range_extent(r)->lo > 1 && stride_along(access_address(store), r) == elements) return r;
   }
   return NULL;
 }
@@ -87,7 +60,7 @@ static bool is_stream(const streaming *s, const node *store, const node *loop) {
   const node *root = node_storage_root(store->src[0]), *value = store->src[2];
   double bytes = (double)dtype_bytes((dtype)value->dtype);
   if (root->op != OP_PARAM || map_has(&s->read, slot_of(root)) || value->lanes < 2) return false;
-  if (step_along(address_in(store), loop) != value->lanes) return false;
+  if (stride_along(access_address(store), loop) != value->lanes) return false;
   return (double)run_along(store, loop) * bytes >= LEAST_LINES * (double)s->hardware.line_bytes;
 }
 
@@ -110,14 +83,6 @@ static void find_streams(streaming *s, const node_list *order) {
   }
 }
 
-static const node *marked(ir *g, const node *store) {
-  static const int64_t past = 1;
-  node_spec s = ir_spec(store, store->src, store->n_src);
-  s.ints = &past;
-  s.n_int = 1;
-  return ir_make(g, &s);
-}
-
 const node *codegen_streams(ir *g, const node *sink, const target *t) {
   streaming s = {.g = g, .a = ir_arena(g), .hardware = hardware_known(&t->hardware)};
   node_list order = topo_sort(s.a, &sink, 1, NULL, NULL);
@@ -126,6 +91,6 @@ const node *codegen_streams(ir *g, const node *sink, const target *t) {
   find_streams(&s, &order);
   if (s.bytes <= hardware_last_caches(&s.hardware) / 2) return sink;
   for (size_t i = 0; i < s.stores.n; i++)
-    map_set(s.a, &with, s.stores.at[i], (void *)marked(g, s.stores.at[i]));
+    map_set(s.a, &with, s.stores.at[i], (void *)access_marked(g, s.stores.at[i], 1));
   return subst(g, sink, &with);
 }

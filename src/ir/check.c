@@ -432,6 +432,7 @@ static const char *check_alloc(const node_spec *s) {
 static const char *check_load(const node_spec *s) {
   if (!is_storage(s->src[0])) return "load reads a param or an alloc";
   if (s->src[0]->dtype != s->dtype) return "load of another type";
+  if (s->n_int > 1) return "load may be marked with one distance only";
   return is_address(s->src[1]) ? NULL : "an address that is no index";
 }
 

@@ -17,6 +17,7 @@
   X(PASS_EXPAND, "expand")           \
   X(PASS_REGISTERS, "registers")     \
   X(PASS_STREAMS, "streams")         \
+  X(PASS_PREFETCH, "prefetch")       \
   X(PASS_THREADS, "threads")         \
   X(PASS_EDGES, "edges")             \
   X(PASS_DECOMPOSE, "decompose")     \

@@ -66,9 +66,10 @@ struct c_dialect {
   const char *lanes;       /* a helper's body: the result's i-th of $n lanes is $a */
 
   /* [0] of scalars, [1] of vectors. */
-  const char *load[2];    /* from $a at address $b */
-  const char *store[2];   /* of $c to $a at address $b */
-  const char *stream;     /* the same of a vector of $n bytes past the caches; NULL: as `store` */
+  const char *load[2];  /* from $a at address $b */
+  const char *ahead;    /* the load $l, and $a asked for at $n elements after address $b; or NULL */
+  const char *store[2]; /* of $c to $a at address $b */
+  const char *stream;   /* the same of a vector of $n bytes past the caches; NULL: as `store` */
   size_t stream_bytes[2]; /* the least and the most bytes of such a vector */
   const char *streams;    /* what has to stand before the first; guarded */
   const char *streamed;   /* what follows all of these, before others may read what they wrote */

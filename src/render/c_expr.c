@@ -188,10 +188,21 @@ static c_piece gated_element(c_writer *w, const c_access *access, c_form f) {
   return c_fill_piece(w, w->d->gated[vector], &b);
 }
 
+/** A load, and a wish for what is so many elements away, which may be outside of the buffer. */
+static c_piece with_wish(c_writer *w, const c_access *access, c_piece loaded, int64_t away) {
+  c_blanks b = {.a = access->storage->name,
+                .b = c_operand(w, c_expr_value(w, access->address)),
+                .l = loaded.text,
+                .n = away};
+  return c_primary(c_fill(w, w->d->ahead, &b));
+}
+
 static c_piece load(c_writer *w, const node *n) {
   c_access access = c_plan_access(&w->plan, n);
   c_form f = c_form_make((dtype)n->dtype, n->lanes);
   c_piece p = gated_element(w, &access, f);
+  if (n->n_int && w->d->ahead && access.address && !access.gates.n)
+    p = with_wish(w, &access, p, n->ints[0]);
   if (n->dtype != DT_BOOL) return p;
   return n->lanes > 1 ? to_mask(w, f, p) : to_bool(w, p);
 }

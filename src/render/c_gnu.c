@@ -235,6 +235,7 @@ const c_dialect c_gnu = {
     .lanes = "$t r;\n  LANES($n) r[i] = $a;\n  return r;",
     .load = {"$a[$b]", "*(const $x *)($a + $b)"},
     .store = {"$a[$b] = $c", "*($x *)($a + $b) = $c"},
+    .ahead = "(__builtin_prefetch($a + ($b + $n)), $l)",
     .stream = "stream$n($a + $b, (piece$n)($c))",
     .stream_bytes = {16, 64},
     .streams = streams,

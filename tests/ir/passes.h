@@ -223,6 +223,11 @@ static void pass_streams(const pass_call *c) {
   EACH_ROOT(c, codegen_streams(c->g, c->roots->at[i], &o.target));
 }
 
+static void pass_prefetch(const pass_call *c) {
+  codegen_options o = options_of(c);
+  EACH_ROOT(c, codegen_prefetch(c->g, c->roots->at[i], &o.target));
+}
+
 static void pass_registers(const pass_call *c) {
   codegen_options o = options_of(c);
   EACH_ROOT(c, codegen_registers(c->g, c->roots->at[i], &o.target));
@@ -311,6 +316,7 @@ static const ir_pass ir_passes[] = {
     {"expand", pass_expand, STAGE_LOWERED},
     {"registers", pass_registers, STAGE_LOWERED},
     {"streams", pass_streams, STAGE_LOWERED},
+    {"prefetch", pass_prefetch, STAGE_LOWERED},
     {"threads", pass_threads, STAGE_LOWERED},
     {"edges", pass_edges, STAGE_LOWERED},
     {"decompose", pass_decompose, STAGE_LOWERED},

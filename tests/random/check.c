@@ -447,21 +447,22 @@ static void run_schedule(run *x, size_t number, char *const memory[]) {
                   .hardware = x->lowered->hardware};
   const node *last = NULL;
   if (reorders) run_kernel(x, step, last = sink, want = copies(x, step, memory));
-  for (int stage = 0; stage < 7 && !failed(x); stage++) {
-    static const char *const names[] = {"schedule", "lower",   "expand",     "registers",
-                                        "streams",  "threads", "index_width"};
+  for (int stage = 0; stage < 8 && !failed(x); stage++) {
+    static const char *const names[] = {"schedule", "lower",    "expand",  "registers",
+                                        "streams",  "prefetch", "threads", "index_width"};
     report_stage(x->r, "random schedule: %s, step %zu", names[stage], number);
     sink = stage == 0   ? sink
            : stage == 1 ? codegen_lower(x->k, sink)
            : stage == 2 ? codegen_expand(x->k, sink)
            : stage == 3 ? codegen_registers(x->k, sink, &plain)
            : stage == 4 ? codegen_streams(x->k, sink, &plain)
-           : stage == 5 ? codegen_threads(x->k, sink)
+           : stage == 5 ? codegen_prefetch(x->k, sink, &plain)
+           : stage == 6 ? codegen_threads(x->k, sink)
                         : codegen_index_width(x->k, sink, &plain);
     if (sink == last) continue;
     last = sink;
     print_stage(x, sink);
-    int64_t workers = stage > 4 && has_op(x, sink, OP_SPECIAL) ? 3 : 1;
+    int64_t workers = stage > 5 && has_op(x, sink, OP_SPECIAL) ? 3 : 1;
     char **now = copies(x, step, memory);
     run_stage(x, step, sink, now, workers);
     if (!failed(x)) check_same(x, step, want, now, names[stage]);
