@@ -42,7 +42,7 @@ static const node *settled(unroller *u, const map *image, const node *n, const n
   const node **src = arena_alloc(u->a, (n->n_src + 1) * sizeof *src);
   size_t count = settled_sources(image, n, src);
   if (count < n->n_src && n->op == OP_AFTER && before) src[count++] = before;
-  if (n->op != OP_ALLOC && n->op != OP_AFTER) return subst_rebuild(u->g, n, src);
+  if (node_values(n) == n->n_src) return subst_rebuild(u->g, n, src);
   node_spec s = ir_spec(n, src, count);
   int64_t storage[] = {ir_fresh(u->g), n->ints[1]};
   if (n->op == OP_ALLOC) s.ints = storage;
@@ -228,18 +228,26 @@ static void vector_load(vectoriser *v, const node *n) {
   map_set(v->a, &v->whole, n, (void *)gathered(v, (dtype)n->dtype, each));
 }
 
+/** A store like another one, in the same place. */
+static const node *store_like(vectoriser *v, const node *n, const node *to, const node *address,
+                              const node *value) {
+  const node **src = arena_copy(v->a, n->src, n->n_src * sizeof *src);
+  src[0] = to;
+  src[1] = address;
+  src[2] = value;
+  return ir_node(v->g, OP_STORE, DT_VOID, src, n->n_src, NULL, 0);
+}
+
 static void vector_store(vectoriser *v, const node *n) {
   const node *at = operand(v, n->src[0]), *address = n->src[1], *result;
   const node *base = whole_address(v, n->src[0], address), *value = vector(v, n->src[2]);
   if (base) {
-    const node *src[] = {at, base, value};
-    result = ir_node(v->g, OP_STORE, DT_VOID, src, 3, NULL, 0);
+    result = store_like(v, n, at, base, value);
   } else {
     const node **each = arena_alloc(v->a, v->lanes * sizeof *each);
-    for (uint16_t i = 0; i < v->lanes; i++) {
-      const node *src[] = {at, lane_address(v, n->src[0], address, i), extracted(v, value, i)};
-      each[i] = ir_node(v->g, OP_STORE, DT_VOID, src, 3, NULL, 0);
-    }
+    for (uint16_t i = 0; i < v->lanes; i++)
+      each[i] =
+          store_like(v, n, at, lane_address(v, n->src[0], address, i), extracted(v, value, i));
     result = ir_node(v->g, OP_GROUP, DT_VOID, each, v->lanes, NULL, 0);
   }
   map_set(v->a, &v->whole, n, (void *)result);

@@ -153,14 +153,33 @@ static const node *stage_address(lowering *l, const node *s, size_t i) {
   return address_of(l->g, rank, images(l, stage_extents(s, i), rank), coords);
 }
 
+/** A store that is done in all iterations of loops: also of those that its address does not tell,
+    so that those of parts of a loop are not one. */
+static const node *store_inside(lowering *l, const node *storage, const node *address,
+                                const node *value, const node *const *ranges, size_t n) {
+  const node **src = arena_alloc(l->a, (n + 3) * sizeof *src);
+  size_t count = 0;
+  src[count++] = storage;
+  src[count++] = address;
+  src[count++] = value;
+  for (size_t i = 0; i < n; i++) {
+    range_kind kind = range_kind_of(ranges[i]);
+    bool is_loop = kind != KIND_UNROLL && kind != KIND_VECTOR;
+    if (is_loop && !node_is_free_in(ranges[i], address)) src[count++] = ranges[i];
+  }
+  return ir_node(l->g, OP_STORE, DT_VOID, src, count, NULL, 0);
+}
+
 static const node *store_all(lowering *l, const node *s, const node *const *storage) {
   size_t n = stage_values(s), *levels = arena_alloc(l->a, n * sizeof *levels);
+  const node *const *ranges = images(l, stage_range(s), stage_ranges(s));
   const node **effects = arena_alloc(l->a, n * sizeof *effects);
   for (size_t i = 0; i < n; i++) {
-    effects[i] = store(l, storage[i], stage_address(l, s, i), image(l, stage_value(s, i)));
     levels[i] = stage_level(s, i);
+    effects[i] = store_inside(l, storage[i], stage_address(l, s, i), image(l, stage_value(s, i)),
+                              ranges, levels[i]);
   }
-  return close(l, effects, levels, n, images(l, stage_range(s), stage_ranges(s)), stage_ranges(s));
+  return close(l, effects, levels, n, ranges, stage_ranges(s));
 }
 
 static void lower_stage(lowering *l, const node *s) {
@@ -265,25 +284,47 @@ static const node *fill_array(lowering *l, const nest *e, const home *h, const n
   return close(l, &x, NULL, 1, e->ranges, e->n);
 }
 
+/** What reads a param, of the nodes of a nest, as seen inside of the first ranges of it: the loads,
+    and the loops of those that other ranges are around. */
+static node_list reads_inside(lowering *l, const node *param, const node_list *nodes,
+                              const range_set *inside) {
+  node_list reads = {0};
+  map deeper = {0}; /* what such a load is below, outside of no loop yet */
+  for (size_t i = 0; i < nodes->n; i++) {
+    const node *n = nodes->at[i];
+    bool is_read = n->op == OP_LOAD && node_storage_root(n->src[0]) == param;
+    for (uint32_t k = 0; k < n->n_src && !is_read; k++) is_read = map_has(&deeper, n->src[k]);
+    if (!is_read) continue;
+    bool is_whole = n->op == OP_LOAD || n->op == OP_END;
+    if (is_whole && range_set_within(n->free, inside))
+      vec_push(l->a, &reads, n);
+    else
+      map_set(l->a, &deeper, n, (void *)n);
+  }
+  return reads;
+}
+
 /** The params of an OUT. One that the kernel reads too is stored to after it is loaded: also what
     other values are computed from is old. */
-static const node **params_of(lowering *l, const node *out) {
+static const node **params_after_reads(lowering *l, const node *out) {
   const node *stage = out->src[out->n_src - 1], **params = images(l, out->src, out->n_src - 1);
-  node_list order = topo_sort(l->a, stage->src, stage_values(stage), NULL, NULL);
+  const node **values = images(l, stage->src, stage_values(stage));
+  const node *const *ranges = images(l, stage_range(stage), stage_ranges(stage));
+  node_list nodes = topo_sort(l->a, values, stage_values(stage), NULL, NULL);
   for (size_t i = 0; i + 1 < out->n_src; i++) {
-    node_list loads = {0};
-    for (size_t k = 0; k < order.n; k++)
-      if (order.at[k]->op == OP_INDEX && order.at[k]->src[0] == out->src[i])
-        vec_push(l->a, &loads, image(l, order.at[k]));
-    if (loads.n) params[i] = after(l, params[i], loads.at, loads.n, NULL, 0);
+    const range_set *inside = ix_const(l->g, 0)->free;
+    for (size_t k = 0; k < stage_level(stage, i); k++)
+      inside = ir_range_union(l->g, inside, ranges[k]->free);
+    node_list reads = reads_inside(l, params[i], &nodes, inside);
+    if (reads.n) params[i] = after(l, params[i], reads.at, reads.n, NULL, 0);
   }
   return params;
 }
 
 static const node *lower_out(lowering *l, const node *out) {
-  const node *stage = out->src[out->n_src - 1], **params = params_of(l, out);
+  const node *stage = out->src[out->n_src - 1], **params = images(l, out->src, out->n_src - 1);
   node_list effects = {0};
-  if (map_get(&l->direct, stage) == out) return store_all(l, stage, params);
+  if (map_get(&l->direct, stage) == out) return store_all(l, stage, params_after_reads(l, out));
   for (size_t i = 0; i + 1 < out->n_src; i++)
     vec_push(l->a, &effects, take_array(l, stage, i, out, params[i], -1));
   return group(l, &effects);

@@ -299,8 +299,10 @@ static const node *load_of(promotion *p, const array *a, const node *n) {
 
 static const node *store_of(promotion *p, const array *a, const node *n) {
   size_t c = cell_at(a, node_int(n->src[1]), lanes_of(n));
-  const node *src[] = {cell_storage(p, a, n->src[0], c), ix_const(p->g, 0), image(p, n->src[2])};
-  return ir_node(p->g, OP_STORE, DT_VOID, src, 3, NULL, 0);
+  const node **src = images(p, n);
+  src[0] = cell_storage(p, a, n->src[0], c);
+  src[1] = ix_const(p->g, 0);
+  return ir_node(p->g, OP_STORE, DT_VOID, src, n->n_src, NULL, 0);
 }
 
 static const node *rebuilt(promotion *p, const node *n) {

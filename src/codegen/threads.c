@@ -21,25 +21,6 @@ static const node *named(ir *g, op o, const char *name, const node *const src[],
                                  .n_text = strlen(name)});
 }
 
-/** A body with range r replaced: in places (of ALLOC, AFTER) by `mine`, in values by `index`. */
-static const node *shifted(ir *g, const node *body, const node *r, const node *mine,
-                           const node *index) {
-  arena *a = ir_arena(g);
-  map image = {0};
-  node_list order = topo_sort(a, &body, 1, NULL, NULL);
-  for (size_t i = 0; i < order.n; i++) {
-    const node *n = order.at[i], *made = n == r ? index : n;
-    if (n != r && node_is_free_in(r, n)) {
-      const node **src = arena_alloc(a, n->n_src * sizeof *src);
-      for (uint32_t k = 0; k < n->n_src; k++)
-        src[k] = n->src[k] == r && node_is_place(n, k) ? mine : map_get(&image, n->src[k]);
-      made = subst_rebuild(g, n, src);
-    }
-    map_set(a, &image, n, (void *)made);
-  }
-  return map_get(&image, body);
-}
-
 /** END over the worker's share of a THREAD range in place of END over all of it. */
 static const node *shared_out(ir *g, const node *end) {
   const node *r = end->src[0], *units = range_extent(r);
@@ -49,10 +30,11 @@ static const node *shared_out(ir *g, const node *end) {
   const node *first = ix_floordiv(g, ix_mul(g, id, units), count);
   const node *next = ix_floordiv(g, ix_mul(g, ix_add_const(g, id, 1), units), count);
   const node *mine = range_make(g, ix_sub(g, next, first), KIND_LOOP);
+  map moved = {0};
+  map_set(ir_arena(g), &moved, r, (void *)ix_add(g, first, mine));
   const node **src = arena_alloc(ir_arena(g), end->n_src * sizeof *src);
   src[0] = mine;
-  for (uint32_t i = 1; i < end->n_src; i++)
-    src[i] = shifted(g, end->src[i], r, mine, ix_add(g, first, mine));
+  for (uint32_t i = 1; i < end->n_src; i++) src[i] = subst_ranges(g, end->src[i], &moved);
   return ir_node(g, OP_END, DT_VOID, src, end->n_src, NULL, 0);
 }
 

@@ -441,6 +441,7 @@ static const char *check_store(const node_spec *s) {
   if (!is_storage(s->src[0])) return "store writes a param or an alloc";
   if (!is_address(s->src[1])) return "an address that is no index";
   if (!is_value(value) || value->rank) return "store takes a value";
+  if (!all(is_place, s->src + 3, s->n_src - 3)) return "the place of a store is ranges";
   if (s->n_int > 1 || (s->n_int && s->ints[0] != 1)) return "store may be marked with a 1 only";
   return value->dtype == s->src[0]->dtype ? NULL : "store of another type";
 }

@@ -104,8 +104,17 @@ const node *node_storage_root(const node *s) {
   return s;
 }
 
+size_t node_values(const node *n) {
+  switch (n->op) {
+  case OP_ALLOC:
+  case OP_AFTER: return 1;
+  case OP_STORE: return 3;
+  default: return n->n_src;
+  }
+}
+
 bool node_is_place(const node *n, size_t k) {
-  if (!k || (n->op != OP_ALLOC && n->op != OP_AFTER)) return false;
+  if (k < node_values(n)) return false;
   return n->src[k]->op == OP_RANGE || n->src[k]->op == OP_CONST;
 }
 

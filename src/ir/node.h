@@ -50,9 +50,12 @@ static inline bool node_is_bits(const node *n, uint64_t bits) {
 /** Whether `r` is among the free ranges of `n`. */
 bool node_is_free_in(const node *r, const node *n);
 
-/** Whether source k of a node tells its place: the ranges around an ALLOC, and around the loop that
-    an AFTER waits for, or a number that a range has become. They hold the node there; its value
-    does not depend on them. */
+/** How many sources of a node come before what tells its place. */
+size_t node_values(const node *n);
+
+/** Whether source k of a node tells its place: the ranges around an ALLOC or a STORE, and around
+    the loop that an AFTER waits for, or a number that a range has become. They hold the node there;
+    its value does not depend on them. */
 bool node_is_place(const node *n, size_t k);
 
 /** The ALLOC or PARAM below any number of AFTERs. */

@@ -45,6 +45,18 @@ static const node *image(const substitution *s, const node *n) {
   return with ? with : n;
 }
 
+/** A node whose places may have become indices: it is where the ranges of these are. */
+static const node *placed(substitution *s, const node *n, const node *const src[]) {
+  node_list all = {0};
+  for (uint32_t i = 0; i < n->n_src; i++) {
+    bool moved = node_is_place(n, i) && src[i]->op != OP_RANGE && src[i]->op != OP_CONST;
+    const node *const *from = moved ? src[i]->free->at : &src[i];
+    for (uint32_t k = 0; k < (moved ? src[i]->free->n : 1); k++) vec_push(s->a, &all, from[k]);
+  }
+  node_spec spec = ir_spec(n, all.at, all.n);
+  return ir_make(s->g, &spec);
+}
+
 static const node *substituted(substitution *s, const node *n) {
   bool changed = false;
   arena_mark here = arena_here(s->a);
@@ -53,7 +65,11 @@ static const node *substituted(substitution *s, const node *n) {
     src[i] = image(s, n->src[i]);
     changed |= src[i] != n->src[i];
   }
-  const node *r = changed ? subst_rebuild(s->g, n, src) : n;
+  const node *r = n;
+  if (changed && node_values(n) < n->n_src)
+    r = placed(s, n, src);
+  else if (changed)
+    r = subst_rebuild(s->g, n, src);
   arena_reset(s->a, here);
   return r;
 }

@@ -444,6 +444,21 @@ static void check_registers(verifier *v) {
   }
 }
 
+/** What is done in a loop is done in that one alone: else it would be in one of several only. */
+static void check_owners(verifier *v) {
+  map owner = {0};
+  for (size_t i = 0; i < v->order.n; i++) {
+    const node *n = v->order.at[i];
+    if (n->op != OP_END && n->op != OP_GROUP && n->op != OP_SINK) continue;
+    for (uint32_t k = n->op == OP_END; k < n->n_src; k++) {
+      const node *other = map_get(&owner, n->src[k]);
+      if (other && other != n && (other->op == OP_END || n->op == OP_END))
+        fail(v, n->src[k], n, "it is an effect of this and of another");
+      map_set(&v->work, &owner, n->src[k], (void *)n);
+    }
+  }
+}
+
 /* Stages. */
 
 static void check_binders(verifier *v) {
@@ -466,7 +481,7 @@ static void check_all(void *arg) {
   switch (v->stage) {
   case STAGE_TENSOR: check_tensors(v); break;
   case STAGE_KERNEL: check_binders(v), check_states(v); break;
-  case STAGE_LOWERED: check_binders(v); break;
+  case STAGE_LOWERED: check_binders(v), check_owners(v); break;
   case STAGE_LINEAR: check_program(v); break;
   }
 }

@@ -8,6 +8,7 @@
 
 #include "../random/random.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { KERNEL_RANGES = 8, KERNEL_STATES = 3, KERNEL_HELD = 24 };
@@ -25,16 +26,25 @@ typedef struct kernel_maker {
   const node *held[KERNEL_HELD];
 } kernel_maker;
 
+/** A size that varies: perhaps none at all, or at least 1 and in truth what its name ends with. */
+static inline const node *kernel_size(kernel_maker *m) {
+  bool least = rng_chance(&m->r, 60);
+  int64_t bounds[] = {least, least ? 100 : 9};
+  char name[16] = "n";
+  if (least) snprintf(name, sizeof name, "m%u", 1 + (unsigned)rng_below(&m->r, 20));
+  return ir_make(m->g, &(node_spec){.op = OP_VAR,
+                                    .dtype = DT_INDEX,
+                                    .ints = bounds,
+                                    .n_int = 2,
+                                    .text = name,
+                                    .n_text = strlen(name)});
+}
+
 static inline const node *kernel_extent(kernel_maker *m) {
   static const int64_t sizes[] = {1, 2, 3, 4, 5, 8, 9, 16};
-  int64_t bounds[] = {0, 9};
   if (m->inside && rng_chance(&m->r, 8))
     return ix_add_const(m->g, m->open[rng_below(&m->r, m->n)], 1);
-  if (m->n < 3 && rng_chance(&m->r, 20))
-    return ir_make(
-        m->g,
-        &(node_spec){
-            .op = OP_VAR, .dtype = DT_INDEX, .ints = bounds, .n_int = 2, .text = "n", .n_text = 1});
+  if (m->n < 3 && rng_chance(&m->r, 20)) return kernel_size(m);
   return ix_const(m->g, sizes[rng_below(&m->r, m->n < 3 ? sizeof sizes / sizeof *sizes : 3)]);
 }
 
@@ -300,8 +310,17 @@ static inline const node *kernel_value(kernel_maker *m) {
   return kernel_element(m);
 }
 
+/** The first range that the second value of a nest lies along: those before it must have indices,
+    or it would not be written. */
+static inline size_t kernel_second_from(kernel_maker *m, size_t rank, const node *const ranges[]) {
+  size_t from = rng_chance(&m->r, 50) ? rng_below(&m->r, rank) : 0;
+  for (size_t i = 0; i < from; i++)
+    if (range_extent(ranges[i])->lo < 1) return i;
+  return from;
+}
+
 /** OUT of a value over one to three ranges, which lies along them, turned round or not; and perhaps
-    of a second one, along the first ranges only; the value may read what the output before it
+    of a second one, along some of the ranges; the value may read what the output before it
     writes. */
 static inline const node *kernel_out(kernel_maker *m, const node *before) {
   size_t ranks[2] = {1 + rng_below(&m->r, 3)}, rank = ranks[0], n = 1 + rng_chance(&m->r, 15);
@@ -326,8 +345,12 @@ static inline const node *kernel_out(kernel_maker *m, const node *before) {
   }
   src[0] = kernel_param(m, rank, dims);
   if (n == 2) {
-    ranks[1] = m->n = 1 + rng_below(&m->r, rank);
-    for (size_t i = 0; i < ranks[1]; i++) dims[rank + i] = range_extent(at[rank + i] = ranges[i]);
+    size_t from = kernel_second_from(m, rank, ranges);
+    ranks[1] = m->n = 1 + rng_below(&m->r, rank - from);
+    for (size_t i = 0; i < ranks[1]; i++) {
+      m->open[i] = at[rank + i] = ranges[from + i];
+      dims[rank + i] = range_extent(ranges[from + i]);
+    }
     values[1] = kernel_value(m);
     src[1] = kernel_param(m, ranks[1], dims + rank);
   }

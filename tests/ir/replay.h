@@ -14,6 +14,7 @@
 #include "../random/random.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct replay {
@@ -26,8 +27,10 @@ typedef struct replay {
 
 /* Sizes. */
 
+/** The number that its name ends with, or 13, as far as it may be that. */
 static inline int64_t replay_var(const node *v) {
-  int64_t wanted = 13;
+  size_t digits = strcspn(v->text, "0123456789");
+  int64_t wanted = v->text[digits] ? strtoll(v->text + digits, NULL, 10) : 13;
   return wanted < v->ints[0] ? v->ints[0] : wanted > v->ints[1] ? v->ints[1] : wanted;
 }
 

@@ -86,6 +86,58 @@ static void sizes_vary(void **state) {
   assert_int_equal(tn_binding_read(b, "0", TN_F32, one, 0), TN_ERR_ARGUMENT);
 }
 
+/** A small result beside one of a size that varies: vectors and tiles of the latter may be none. */
+static void small_results_stand_beside_varying_ones(void **state) {
+  tn_context *c = *state;
+  enum { COLUMNS = 4, MOST = 16 };
+  tn_dim n = tn_dim_var(c, "n", 1, 1000);
+  tn_tensor *x = tn_input(c, "x", tn_shape(n, COLUMNS), TN_F32);
+  tn_tensor *row = tn_input(c, "row", tn_shape(COLUMNS), TN_F32), *small, *out[2];
+  small = tn_mul(row, tn_num(c, 2));
+  out[0] = small;
+  out[1] = tn_add(tn_matmul(x, tn_unsqueeze(row, tn_axes(1))), small);
+  tn_binding *b = compiled(c, out, 2, NULL);
+  float ones[MOST * COLUMNS], small_expected[COLUMNS], expected[MOST * COLUMNS];
+  for (int i = 0; i < MOST * COLUMNS; i++) ones[i] = 1;
+  for (int k = 1; k <= MOST; k++) {
+    for (int i = 0; i < MOST * COLUMNS; i++) expected[i] = (float)(k * COLUMNS + 2 * k);
+    for (int i = 0; i < COLUMNS; i++) small_expected[i] = (float)(2 * k);
+    float values[COLUMNS];
+    for (int i = 0; i < COLUMNS; i++) values[i] = (float)k;
+    give(b, "row", COLUMNS, values);
+    tn_binding_input(b, "x", tn_shape(k, COLUMNS), TN_F32, ones, (size_t)k * sizeof values);
+    check_bound(b, tn_binding_run(b));
+    check_output(b, "0", COLUMNS, small_expected);
+    check_output(b, "1", (size_t)k * COLUMNS, expected);
+  }
+}
+
+/** A state that one kernel writes, and sums what it read of it before. */
+static void old_contents_are_summed_first(void **state) {
+  tn_context *c = *state;
+  enum { N = 4 };
+  int32_t before[N][N], after[N][N], sums[N][N];
+  for (int i = 0; i < N * N; i++) before[i / N][i % N] = i * i;
+  tn_tensor *s = tn_state(tn_from_host(c, tn_shape(N, N), TN_I32, before, sizeof before));
+  tn_tensor *five = tn_state(tn_from_host(c, tn_shape(2), TN_I32, (int32_t[]){2, 3}, 8));
+  check_ok(c, tn_realize(c, NULL, 0));
+  tn_scope_begin(c);
+  tn_assign(s, tn_add(s, tn_cast(tn_sum(five, TN_ALL, false), TN_I32)));
+  tn_tensor *twice = tn_sum(tn_expand(s, tn_shape(2, N, N)), tn_axes(0), false);
+  tn_tensor *out = tn_cast(twice, TN_I32);
+  tn_assign(s, tn_swapaxes(s, 0, 1));
+  tn_binding *b = compiled(c, &out, 1, NULL);
+  check_bound(b, tn_binding_run(b));
+  check_bound(b, tn_binding_read(b, "0", TN_I32, sums, sizeof sums));
+  check_ok(c, tn_read(s, TN_I32, after, sizeof after));
+  for (int i = 0; i < N; i++)
+    for (int k = 0; k < N; k++) {
+      assert_int_equal(sums[i][k], 2 * (before[i][k] + 5));
+      assert_int_equal(after[i][k], before[k][i] + 5);
+    }
+  check_ok(c, tn_scope_end(c));
+}
+
 /** Names that kernels use for the numbers of workers, and ones that look like them. */
 static void sizes_have_any_name(void **state) {
   (void)state;
@@ -848,6 +900,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       WITH(plans_run_many_times),
       WITH(sizes_vary),
+      WITH(small_results_stand_beside_varying_ones),
+      WITH(old_contents_are_summed_first),
       cmocka_unit_test(sizes_have_any_name),
       WITH(sizes_of_one_name_are_one_size),
       WITH(bad_inputs_are_kept_for_the_run),
