@@ -444,6 +444,10 @@ static void check_registers(verifier *v) {
   }
 }
 
+static bool does_nothing(const node *effect) {
+  return effect->op == OP_STORE && effect->src[1]->op == OP_INVALID;
+}
+
 /** What is done in a loop is done in that one alone: else it would be in one of several only. */
 static void check_owners(verifier *v) {
   map owner = {0};
@@ -452,7 +456,8 @@ static void check_owners(verifier *v) {
     if (n->op != OP_END && n->op != OP_GROUP && n->op != OP_SINK) continue;
     for (uint32_t k = n->op == OP_END; k < n->n_src; k++) {
       const node *other = map_get(&owner, n->src[k]);
-      if (other && other != n && (other->op == OP_END || n->op == OP_END))
+      bool in_loops = other && other != n && (other->op == OP_END || n->op == OP_END);
+      if (in_loops && !does_nothing(n->src[k]))
         fail(v, n->src[k], n, "it is an effect of this and of another");
       map_set(&v->work, &owner, n->src[k], (void *)n);
     }
