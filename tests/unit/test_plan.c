@@ -284,6 +284,25 @@ static void what_was_read_is_computed_anew(void **state) {
   check_floats(c, s, FLOATS(4, 5));
 }
 
+/** An assign that waits for an input is computed by runs of what states hold then, whatever was
+   read while it waited. */
+static void reads_do_not_freeze_what_waits(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1))), *y = tn_state(floats(c, FLOATS(0)));
+  check_ok(c, tn_realize(c, NULL, 0));
+  tn_scope_begin(c);
+  tn_tensor *twice = tn_mul(s, tn_num(c, 2));
+  tn_assign(y, tn_add(twice, tn_input(c, "x", tn_shape(1), TN_F32)));
+  check_floats(c, twice, FLOATS(2));
+  check_floats(c, s, FLOATS(1));
+  tn_binding *b = compiled(c, NULL, 0, NULL);
+  check_ok(c, tn_scope_end(c));
+  give(b, "x", FLOATS(10));
+  tn_assign(s, tn_num(c, 100));
+  check_bound(b, tn_binding_run(b));
+  check_floats(c, y, FLOATS(210));
+}
+
 /** The caller's memory, given again with as many elements as were carried last. */
 static void inputs_are_given_anew(void **state) {
   tn_context *c = *state;
@@ -858,6 +877,7 @@ int main(void) {
       WITH(carried_sizes_grow),
       WITH(inputs_are_given_anew),
       WITH(what_was_read_is_computed_anew),
+      WITH(reads_do_not_freeze_what_waits),
       WITH(plans_take_assigns),
       WITH(readers_of_the_context_keep_their_contents),
       WITH(whole_replacements_work_too),
