@@ -58,8 +58,8 @@ static void list_graph(void *arg) {
   arena *a = &j->c->arena;
   builder b = context_builder(j->c);
   resolver r = {.c = j->c, .for_runs = true};
-  for (size_t i = 0; i < j->n_out; i++)
-    vec_push(a, &j->outputs, resolver_image(&r, handle_typed(&b, j->out[i])));
+  for (size_t i = 0; i < j->n_out; i++) vec_push(a, &j->outputs, handle_typed(&b, j->out[i]));
+  for (size_t i = 0; i < j->n_out; i++) j->outputs.at[i] = resolver_image(&r, j->outputs.at[i]);
   for (cell *k = j->c->pending; k; k = k->next_pending) {
     if (k->now == k->settled || k->scope != j->c->scope) continue;
     vec_push(a, &j->contents, resolver_image(&r, k->now));

@@ -2,6 +2,7 @@
 
 #include "base/map.h"
 #include "ir/subst.h"
+#include "ir/topo.h"
 #include "tensor/call.h"
 #include "tensor/dims.h"
 #include "tensor/leaf.h"
@@ -22,9 +23,20 @@ static void unlink_lent(cell *k) {
   k->is_lent = false;
 }
 
+/** What was its contents is a value like any other. */
+static void forget_former(cell *k) {
+  leaf_table *t = &k->context->leaves;
+  for (size_t i = 0; k->n_former && i < t->n; i++) {
+    if (t->at[i].was != k) continue;
+    t->at[i].was = NULL;
+    k->n_former--;
+  }
+}
+
 static void cell_free(cell *k) {
   tn_context *c = k->context;
   if (k->is_lent) unlink_lent(k);
+  forget_former(k);
   if (k->settled) leaf_of(c, k->settled)->cell = NULL;
   const node *const held[] = {k->base, k->settled, k->now, k->init, k->before};
   for (size_t i = 0; i < sizeof held / sizeof *held; i++) ir_release(c->ir, held[i]);
@@ -153,6 +165,7 @@ void cell_end_loans(tn_context *c) {
 
 void cell_settle(cell *k, const node *buffer) {
   tn_context *c = k->context;
+  forget_former(k);
   leaf_of(c, k->settled)->cell = NULL;
   leaf_of(c, buffer)->cell = k;
   replace(c, &k->settled, buffer);
@@ -195,20 +208,57 @@ static const node *rebased(builder *b, const node *over, const node *base, const
   return subst(b->ir, over, &with);
 }
 
+/** The versions that are not the contents yet, newest first. */
+static node_list list_versions(arena *a, const cell *k) {
+  node_list sets = {0};
+  const node *n = k->now;
+  for (; n->op == OP_SET && leaf_realised(k->context, n) != k->settled; n = n->src[0])
+    vec_push(a, &sets, n);
+  return sets;
+}
+
+/** A view over another version. */
+static const node *view_over(builder *b, const node *view, const node *from, const node *to) {
+  node_list moves = {0};
+  for (; view != from; view = view->src[0]) vec_push(b->arena, &moves, view);
+  while (moves.n) {
+    const node *v = vec_pop(&moves);
+    const node **src = arena_copy(b->arena, v->src, v->n_src * sizeof *src);
+    src[0] = to;
+    to = subst_rebuild(b->ir, v, src);
+  }
+  return to;
+}
+
+/** The pending versions over another that is the contents. What is assigned stays as it is: a value
+    is of what the states held when it was built, also for who else reads it. */
+static const node *now_over(builder *b, const cell *k, const node *contents, map *image) {
+  node_list sets = list_versions(b->arena, k);
+  while (sets.n) {
+    const node *set = vec_pop(&sets);
+    const node *src[] = {contents, view_over(b, set->src[1], set->src[0], contents), set->src[2]};
+    contents = ir_node(b->ir, OP_SET, (dtype)set->dtype, src, 3, NULL, 0);
+    map_set(b->arena, image, set, (void *)contents);
+  }
+  return contents;
+}
+
 /** A fresh version over memory that a run beside the context left; the assigns that are pending
     come after that run. */
 static void adopt(builder *b, cell *k, tn_buffer *memory) {
   tn_context *c = k->context;
+  map image = {0};
   const node *fresh, *old = k->settled;
   if (leaf_open(c, LEAF_DATA, (dtype)old->dtype, old->rank, old->dims, &fresh) != TN_OK)
     diag_rethrow(b->diag);
   ir_release(c->ir, fresh); /* it is new, and so held until the call ends */
   leaf_set_memory(c, fresh, memory);
-  resolver r = {.c = c};
-  map_set(b->arena, &r.image, old, (void *)fresh);
-  const node *now = resolver_image(&r, k->now);
-  const node *before = k->before ? resolver_image(&r, k->before) : NULL;
+  const node *now = now_over(b, k, fresh, &image);
+  const node *before = k->before ? map_get(&image, k->before) : NULL;
+  if (k->before && !before) before = fresh;
   leaf_of(c, old)->cell = NULL;
+  leaf_of(c, old)->was = k;
+  k->n_former++;
   leaf_of(c, fresh)->cell = k;
   replace(c, &k->now, now);
   replace(c, &k->before, before);
@@ -237,8 +287,11 @@ void cell_refresh(builder *b, cell *k) {
 }
 
 const node *cell_now(builder *b, cell *k, const node *over_base) {
-  cell_refresh(b, k);
-  lend(k);
+  do {
+    cell_refresh(b, k);
+    lend(k);
+  } while (
+      !store_is_in(k->store, leaf_of(k->context, k->settled)->memory)); /* a run came between */
   return rebased(b, over_base, k->base, k->now);
 }
 

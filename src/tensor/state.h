@@ -19,6 +19,7 @@ struct cell {
   /* Of the assigns pending, those made in the innermost scope with any come after `before`. */
   const node *before;
   scope *scope;
+  size_t n_former; /* leaves that were its contents */
   bool is_pending, is_lent;
   cell *next_pending, **link_pending;
   cell *next_lent, **link_lent;

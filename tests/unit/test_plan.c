@@ -653,6 +653,76 @@ static void runs_do_not_keep_the_context_from_its_thread(void **state) {
   check_floats(c, s, FLOATS(200));
 }
 
+/** A host function that is let go on. */
+typedef struct gate {
+  atomic_bool entered, opened;
+} gate;
+
+static tn_status add_ten(void *user, tn_call *call) {
+  gate *g = user;
+  atomic_store(&g->entered, true);
+  while (!atomic_load(&g->opened)) sched_yield();
+  *(float *)tn_call_in(call, 0).data += 10;
+  return TN_OK;
+}
+
+/** A plan that adds 10 to `s` by a host function. */
+static tn_binding *adding_ten(tn_context *c, tn_tensor *s, gate *g) {
+  tn_custom_desc d = TN_CUSTOM_DESC_INIT;
+  d.run = add_ten;
+  d.user = g;
+  d.writes = 1;
+  tn_scope_begin(c);
+  tn_custom(c, &d, &s, 1, NULL, NULL, 0);
+  tn_binding *b = compiled(c, NULL, 0, NULL);
+  check_ok(c, tn_scope_end(c));
+  return b;
+}
+
+/** A value is of the contents that it was built over, for its reader and for the assign of it. */
+static void runs_beside_leave_values_alone(void **state) {
+  tn_context *c = *state;
+  for (int during = 0; during < 2; during++) {
+    tn_tensor *s = tn_state(floats(c, FLOATS(1))), *y = NULL;
+    check_ok(c, tn_realize(c, &s, 1));
+    gate g = {false, false};
+    tn_binding *b = adding_ten(c, s, &g);
+    pthread_t thread;
+    void *result;
+    if (!during) y = tn_mul(s, tn_num(c, 2));
+    assert_int_equal(pthread_create(&thread, NULL, run_bound, b), 0);
+    while (!atomic_load(&g.entered)) sched_yield();
+    if (during) y = tn_mul(s, tn_num(c, 2));
+    tn_assign(s, y);
+    atomic_store(&g.opened, true);
+    pthread_join(thread, &result);
+    check_bound(b, (tn_status)(intptr_t)result);
+    check_floats(c, s, FLOATS(2));
+    check_floats(c, y, FLOATS(2));
+  }
+}
+
+/** What waits for a plan's input is of what the state holds in its runs, though a run beside has
+    changed that while it waited. */
+static void runs_beside_do_not_freeze_what_waits(void **state) {
+  tn_context *c = *state;
+  gate g = {false, true};
+  tn_tensor *s = tn_state(floats(c, FLOATS(1)));
+  check_ok(c, tn_realize(c, &s, 1));
+  tn_binding *beside = adding_ten(c, s, &g);
+  tn_scope_begin(c);
+  tn_tensor *twice = tn_mul(s, tn_num(c, 2)), *less = tn_neg(twice);
+  tn_assign(s, tn_add(twice, tn_input(c, "x", tn_shape(1), TN_F32)));
+  check_bound(beside, tn_binding_run(beside));
+  check_floats(c, twice, FLOATS(2));
+  tn_binding *b = compiled(c, &less, 1, NULL);
+  check_ok(c, tn_scope_end(c));
+  give(b, "x", FLOATS(1));
+  for (int i = 0; i < 2; i++) check_bound(b, tn_binding_run(b));
+  check_output(b, "0", FLOATS(-46));
+  check_floats(c, s, FLOATS(47)); /* 1 + 10 = 11, 2 · 11 + 1 = 23, 2 · 23 + 1 */
+}
+
 /* Threads. */
 
 enum { THREADS = 4, RUNS = 100 };
@@ -890,6 +960,8 @@ int main(void) {
       WITH(callbacks_run_no_states),
       WITH(runs_do_not_keep_the_context_from_its_thread),
       WITH(bindings_run_at_once),
+      WITH(runs_beside_leave_values_alone),
+      WITH(runs_beside_do_not_freeze_what_waits),
       WITH(runs_take_turns),
       cmocka_unit_test(memory_may_run_out_anywhere),
       cmocka_unit_test(kernels_are_compiled_in_the_memory_of_one),
