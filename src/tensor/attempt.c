@@ -9,7 +9,8 @@
     waits for a plan is the plan's to compile, and no part of it may have become a number. */
 typedef struct goal {
   want *want;
-  const node *original;          /* what the slot holds, or a host function's node */
+  const node **slot;             /* NULL: a host function's, or a version that others wait for */
+  const node *original;          /* what is wanted */
   const node *root;              /* what is run for it, held */
   size_t result;                 /* SIZE_MAX: the root is a BUFFER already */
   const node *value;             /* the BUFFER that becomes the slot's node, held */
@@ -80,27 +81,51 @@ static void mark_open(job *j) {
   }
 }
 
+/** The newest version below one that waits which does not wait itself, where that is to be run. */
+static bool go_below(job *j, goal *g) {
+  const usage *u = &j->computation.usage;
+  const node *n = g->original, *root;
+  if (g->want->kind != WANT_VERSION) return false;
+  do {
+    n = n->src[0];
+    if (n->op != OP_SET || leaf_realised(j->c, n)) return false;
+    root = map_get(&j->resolver.image, n);
+  } while (!map_has(&u->place, root) || u->open[usage_place(u, root)]);
+  ir_retain(root);
+  ir_release(j->c->ir, g->root);
+  *g = (goal){.want = g->want, .original = n, .root = root, .result = SIZE_MAX};
+  return true;
+}
+
 /** What has no value outside of runs and loops is no goal any more. */
 static void drop_open(job *j) {
   size_t kept = 0;
   if (!usage_find_open(&j->computation.usage)) return;
   mark_open(j);
   for (size_t i = 0; i < j->goals.n; i++)
-    if (j->goals.at[i].want->is_open)
-      ir_release(j->c->ir, j->goals.at[i].root);
-    else
+    if (!j->goals.at[i].want->is_open || go_below(j, &j->goals.at[i]))
       j->goals.at[kept++] = j->goals.at[i];
+    else
+      ir_release(j->c->ir, j->goals.at[i].root);
   j->goals.n = kept;
   list_graph(j);
+}
+
+/** The marks of a cell that are of versions before the one in a slot; those of a version that is no
+    mark's may be. */
+static size_t marks_below(const cell *k, const node *const *slot) {
+  size_t n = k->n_marks;
+  if (slot == &k->now) return n;
+  return n && slot == &k->marks[n - 1].before ? n - 1 : 0;
 }
 
 /** What a goal's slot and its cell let go of when there is a value. */
 static void let_go(usage *u, const goal *g) {
   const cell *k = cell_of(g);
-  usage_let_go(u, g->original);
+  if (g->slot) usage_let_go(u, g->original);
   if (g->want->kind != WANT_VERSION) return;
   usage_let_go(u, k->settled);
-  if (g->want->slot != &k->before) usage_let_go(u, k->before);
+  for (size_t i = 0; i < marks_below(k, g->slot); i++) usage_let_go(u, k->marks[i].before);
 }
 
 static bool is_value(const job *j, const node *n) {
@@ -202,7 +227,8 @@ static void list_turns(job *j) {
 
 static void prepare(void *arg) {
   job *j = arg;
-  for (size_t i = 0; i < j->n_wants; i++) add_goal(j, &j->wants[i], *j->wants[i].slot);
+  for (size_t i = 0; i < j->n_wants; i++)
+    add_goal(j, &j->wants[i], *j->wants[i].slot)->slot = j->wants[i].slot;
   resolve_all(j);
   list_graph(j);
   drop_open(j);
@@ -258,7 +284,7 @@ static tn_status run(job *j) {
 /* The end. */
 
 static void fill_slot(job *j, const goal *g) {
-  const node **slot = g->want->slot, *old = *slot;
+  const node **slot = g->slot, *old = *slot;
   *slot = g->want->kind == WANT_INIT ? NULL : ir_retain(g->value);
   ir_release(j->c->ir, old);
 }
@@ -266,7 +292,7 @@ static void fill_slot(job *j, const goal *g) {
 static void take_value(job *j, goal *g) {
   tn_buffer *memory = g->copy ? g->copy : g->result == SIZE_MAX ? NULL : memory_of(j, g);
   if (memory) leaf_set_memory(j->c, g->value, memory);
-  if (g->want->slot) fill_slot(j, g);
+  if (g->slot) fill_slot(j, g);
   if (cell_of(g)) cell_settle(cell_of(g), g->value);
 }
 

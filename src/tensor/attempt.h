@@ -18,7 +18,7 @@ typedef struct want {
   const node **slot; /* CUSTOM: NULL */
   cell *cell;        /* INIT, VERSION */
   bool optional;     /* VALUE: may depend on inputs or variables of plans; a VERSION always may */
-  bool is_open;      /* it does, and is as it was */
+  bool is_open;      /* it does, and is as it was: versions below it that do not are run */
 } want;
 
 typedef enum attempt_outcome {

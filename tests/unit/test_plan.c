@@ -881,6 +881,34 @@ static void memory_may_run_out_anywhere(void **state) {
   fail_at_every(NULL, 29);
 }
 
+/** At each call of the allocator in a compilation that an assign of an outer scope fails in: the
+    plan's own stay pending. */
+static void plans_keep_their_assigns_without_memory(void **state) {
+  (void)state;
+  tn_status first = TN_ERR_MEMORY;
+  for (size_t n = 1; first != TN_OK; n++) {
+    counting memory = {0};
+    tn_context *c = open_counting(&memory, NULL);
+    tn_tensor *s = tn_state(floats(c, FLOATS(1))), *out = tn_full(c, tn_shape(1), TN_F32, 3);
+    tn_plan *plan;
+    tn_binding *b;
+    check_ok(c, tn_realize(c, &s, 1));
+    tn_assign(s, tn_num(c, 5));
+    tn_scope_begin(c);
+    tn_assign(s, tn_num(c, 7));
+    memory.fail_at = memory.calls + n;
+    first = tn_plan_compile(c, &out, 1, NULL, &plan);
+    memory.fail_at = 0;
+    if (first != TN_OK) check_ok(c, tn_plan_compile(c, &out, 1, NULL, &plan));
+    tn_scope_end(c);
+    check_ok(c, tn_plan_bind(plan, &b));
+    check_bound(b, tn_binding_run(b));
+    check_floats(c, s, FLOATS(7));
+    check_ok(c, tn_close(c));
+    assert_int_equal(memory.out, 0);
+  }
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, open_one, close_one)
 
 /* Memory of compiling. */
@@ -964,6 +992,7 @@ int main(void) {
       WITH(runs_beside_do_not_freeze_what_waits),
       WITH(runs_take_turns),
       cmocka_unit_test(memory_may_run_out_anywhere),
+      cmocka_unit_test(plans_keep_their_assigns_without_memory),
       cmocka_unit_test(kernels_are_compiled_in_the_memory_of_one),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
