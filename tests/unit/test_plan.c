@@ -528,6 +528,32 @@ static void sizes_that_are_none_are_refused(void **state) {
   check_bound(b, tn_binding_run(b));
 }
 
+static void count_step(void *user, tn_tensor *i, tn_tensor *const state[], tn_tensor *const x[],
+                       tn_tensor *next[], tn_tensor *y[]) {
+  (void)i, (void)x, (void)y;
+  next[0] = tn_add(state[0], tn_int(user, 1));
+}
+
+/** An input of which the size alone is used is not the plan's: which could not be run. */
+static void sizes_that_nothing_tells_are_refused(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 0, 5);
+  tn_tensor *x = tn_input(c, "x", tn_shape(n), TN_F32), *zero = tn_zeros(c, TN_SCALAR, TN_F32);
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  d.body = count_step;
+  d.user = c;
+  tn_tensor *out[2];
+  tn_scan(c, &d, &zero, 1, &x, 1, out, 0);
+  tn_plan *plan;
+  assert_int_equal(tn_plan_compile(c, out, 1, NULL, &plan), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "no input's shape tells the size n");
+  out[1] = tn_neg(x);
+  tn_binding *b = compiled(c, out, 2, NULL);
+  give(b, "x", FLOATS(1, 2, 3));
+  check_bound(b, tn_binding_run(b));
+  check_output(b, "0", FLOATS(3));
+}
+
 static void long_names_are_missed_too(void **state) {
   tn_context *c = *state;
   char name[601] = "";
@@ -983,6 +1009,7 @@ int main(void) {
       WITH(custom_sizes_vary),
       WITH(each_run_tells_its_own_failure),
       WITH(sizes_that_are_none_are_refused),
+      WITH(sizes_that_nothing_tells_are_refused),
       WITH(long_names_are_missed_too),
       WITH(runs_see_assigns_made_before),
       WITH(callbacks_run_no_states),
