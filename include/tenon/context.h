@@ -210,11 +210,12 @@ TN_API const char *tn_message(const tn_context *context);
 /** Opens a scope inside the innermost one. Tensors and sizes made from here on belong to it. */
 TN_API void tn_scope_begin(tn_context *context);
 
-/** Ends the innermost scope. Runs, as one plan, the assigns still pending and whatever outlives the
-    scope (was kept or owned), drops their graphs, and frees the scope's other tensors. Returns the
-    first failure of anything in the scope, its message in tn_message; a failed assign leaves the
-    old value, and all else happens: where memory does not suffice, when something is next run. The
-    scope is ended in any case. TN_ERR_ARGUMENT where no scope is open. */
+/** Ends the innermost scope. Runs, as one plan, the assigns still pending (those of outer scopes,
+    too, which a plan compiled later then does not take) and whatever outlives the scope (was kept
+    or owned), drops their graphs, and frees the scope's other tensors. Returns the first failure of
+    anything in the scope, its message in tn_message; a failed assign leaves the old value, and all
+    else happens: where memory does not suffice, when something is next run. The scope is ended in
+    any case. TN_ERR_ARGUMENT where no scope is open. */
 TN_API tn_status tn_scope_end(tn_context *context);
 
 /** Names the place that what is built from here on comes from, for messages: `where` is copied.

@@ -35,10 +35,13 @@ typedef struct tn_plan_desc {
 
 /** Compiles `n` outputs, along with the assigns still pending of the innermost scope: these then
     happen in the plan's runs only, after all of a run's readers of the old value. Those pending of
-    outer scopes happen now; the failure of one is returned, once. The tensors' own handles stay as
-    they are. desc NULL: INIT. The plan belongs to the context until it is freed. On failure *plan
-   is NULL, and the scope's assigns stay pending. TN_ERR_ARGUMENT where there is neither an output
-   nor an assign, or where two inputs, or two outputs, have one name. */
+    outer scopes happen now, but for those that depend on inputs or sizes of plans; the failure of
+    one is returned, once. A function called meanwhile that begins and ends a scope of its own runs,
+    as it ends it, what can be run of the assigns pending outside: these are not in the plan. The
+    tensors' own handles stay as they are. desc NULL: INIT. The plan belongs to the context until it
+    is freed. On failure *plan is NULL, and the scope's assigns stay pending. TN_ERR_ARGUMENT where
+    there is neither an output nor an assign, where two inputs, or two outputs, have one name, or
+    where a size is not told by the shape of an input that is read. */
 TN_API tn_status tn_plan_compile(tn_context *context, tn_tensor *const out[], size_t n,
                                  const tn_plan_desc *desc, tn_plan **plan);
 

@@ -5,13 +5,14 @@
 #include "tensor/leaf.h"
 #include "tensor/resolver.h"
 
-/** A want, and what becomes of it. */
+/** A want, and what becomes of it. Its slot is as it was until there is a value: an expression that
+    waits for a plan is the plan's to compile, and no part of it may have become a number. */
 typedef struct goal {
   want *want;
-  const node **slot;
-  const node *custom;            /* CUSTOM: what `slot` points to */
-  const node *original;          /* what the slot held before, if not the node that is run; held */
-  size_t result;                 /* SIZE_MAX: the slot's node is a BUFFER already */
+  const node **slot;             /* NULL: a host function's, or a version that others wait for */
+  const node *original;          /* what is wanted */
+  const node *root;              /* what is run for it, held */
+  size_t result;                 /* SIZE_MAX: the root is a BUFFER already */
   const node *value;             /* the BUFFER that becomes the slot's node, held */
   tn_buffer *copy;               /* a cell's own memory, where the value's is somebody else's */
   bool told_root, told_original; /* leaf_realise was told of them */
@@ -35,17 +36,9 @@ static cell *cell_of(const goal *g) { return g->want->cell; }
 
 /* The graph with values in place of what was computed before. */
 
-static void add_goal(job *j, want *w, const node **slot) {
-  vec_push(&j->c->arena, &j->goals, (goal){.want = w, .slot = slot, .result = SIZE_MAX});
-}
-
-/** Swaps a slot's node for what is run for it. The old one is kept, if others hold it, to be told
-    its value. Nothing is freed before all is done: the image is known by addresses. */
-static void resolve(job *j, goal *g) {
-  const node *old = *g->slot, *now = resolver_image(&j->resolver, old);
-  if (old == now) return;
-  *g->slot = ir_retain(now);
-  g->original = old;
+static goal *add_goal(job *j, want *w, const node *original) {
+  vec_push(&j->c->arena, &j->goals, (goal){.want = w, .original = original, .result = SIZE_MAX});
+  return &vec_last(&j->goals);
 }
 
 /** Held until the end, so that what reads the original is told its value. */
@@ -59,24 +52,22 @@ static void hold_customs(job *j) {
   }
 }
 
+/** Nothing is freed before all is done: images are known by addresses. */
 static void resolve_all(job *j) {
   ir_collect(j->c->ir);
-  for (size_t i = 0; i < j->goals.n; i++) resolve(j, &j->goals.at[i]);
-  hold_customs(j);
-  ir_collect(j->c->ir); /* what resolving left behind holds references */
   for (size_t i = 0; i < j->goals.n; i++) {
     goal *g = &j->goals.at[i];
-    if (!g->original || (g->original->refs > 1 && g->want->kind != WANT_INIT)) continue;
-    ir_release(j->c->ir, g->original);
-    g->original = NULL;
+    g->root = ir_retain(resolver_image(&j->resolver, g->original));
   }
+  hold_customs(j);
+  ir_collect(j->c->ir); /* what resolving left behind holds references */
 }
 
 /* What is run. */
 
 static void list_graph(job *j) {
   node_list roots = {0};
-  for (size_t i = 0; i < j->goals.n; i++) vec_push(&j->c->arena, &roots, *j->goals.at[i].slot);
+  for (size_t i = 0; i < j->goals.n; i++) vec_push(&j->c->arena, &roots, j->goals.at[i].root);
   usage_list(&j->computation.usage, roots.at, roots.n);
 }
 
@@ -84,10 +75,26 @@ static void mark_open(job *j) {
   const usage *u = &j->computation.usage;
   for (size_t i = 0; i < j->goals.n; i++) {
     const goal *g = &j->goals.at[i];
-    g->want->is_open = u->open[usage_place(u, *g->slot)];
+    g->want->is_open = u->open[usage_place(u, g->root)];
     if (g->want->is_open && g->want->kind == WANT_VALUE && !g->want->optional)
-      resolver_refuse_open(j->c, *g->slot);
+      resolver_refuse_open(j->c, g->root);
   }
+}
+
+/** The newest version below one that waits which does not wait itself, where that is to be run. */
+static bool go_below(job *j, goal *g) {
+  const usage *u = &j->computation.usage;
+  const node *n = g->original, *root;
+  if (g->want->kind != WANT_VERSION) return false;
+  do {
+    n = n->src[0];
+    if (n->op != OP_SET || leaf_realised(j->c, n)) return false;
+    root = map_get(&j->resolver.image, n);
+  } while (!map_has(&u->place, root) || u->open[usage_place(u, root)]);
+  ir_retain(root);
+  ir_release(j->c->ir, g->root);
+  *g = (goal){.want = g->want, .original = n, .root = root, .result = SIZE_MAX};
+  return true;
 }
 
 /** What has no value outside of runs and loops is no goal any more. */
@@ -96,12 +103,38 @@ static void drop_open(job *j) {
   if (!usage_find_open(&j->computation.usage)) return;
   mark_open(j);
   for (size_t i = 0; i < j->goals.n; i++)
-    if (j->goals.at[i].want->is_open)
-      ir_release(j->c->ir, j->goals.at[i].original);
-    else
+    if (!j->goals.at[i].want->is_open || go_below(j, &j->goals.at[i]))
       j->goals.at[kept++] = j->goals.at[i];
+    else
+      ir_release(j->c->ir, j->goals.at[i].root);
   j->goals.n = kept;
   list_graph(j);
+}
+
+/** The marks of a cell that are of versions before the one in a slot; those of a version that is no
+    mark's may be. */
+static size_t marks_below(const cell *k, const node *const *slot) {
+  size_t n = k->n_marks;
+  if (slot == &k->now) return n;
+  return n && slot == &k->marks[n - 1].before ? n - 1 : 0;
+}
+
+/** What a goal's slot and its cell let go of when there is a value. */
+static void let_go(usage *u, const goal *g) {
+  const cell *k = cell_of(g);
+  if (g->slot) usage_let_go(u, g->original);
+  if (g->want->kind != WANT_VERSION) return;
+  usage_let_go(u, k->settled);
+  for (size_t i = 0; i < marks_below(k, g->slot); i++) usage_let_go(u, k->marks[i].before);
+}
+
+static bool is_value(const job *j, const node *n) {
+  return n->op == OP_BUFFER && leaf_of(j->c, n)->memory;
+}
+
+/** Whether the slot holds its root afterwards. */
+static bool stays(const job *j, const goal *g) {
+  return g->want->kind == WANT_VALUE && is_value(j, g->root);
 }
 
 static void count_references(job *j) {
@@ -109,10 +142,8 @@ static void count_references(job *j) {
   usage_count(u);
   for (size_t i = 0; i < j->goals.n; i++) {
     const goal *g = &j->goals.at[i];
-    usage_hold(u, *g->slot);
-    if (g->want->kind != WANT_VERSION) continue;
-    usage_hold(u, cell_of(g)->settled);
-    if (g->slot != &cell_of(g)->before) usage_hold(u, cell_of(g)->before);
+    let_go(u, g);
+    if (!stays(j, g)) usage_hold(u, g->root);
   }
 }
 
@@ -125,20 +156,12 @@ static void add_customs(job *j) {
     if (n->op != OP_CUSTOM) continue;
     const node *original = map_get(&j->original_of, n); /* NULL: it is as it was */
     if (original) usage_hold(u, n);
-    add_goal(j, &j->custom, NULL);
-    vec_last(&j->goals).custom = ir_retain(n);
-    if (original) vec_last(&j->goals).original = ir_retain(original);
+    add_goal(j, &j->custom, original ? original : n)->root = ir_retain(n);
     usage_hold(u, n);
   }
-  for (size_t i = 0; i < j->goals.n; i++)
-    if (j->goals.at[i].want == &j->custom) j->goals.at[i].slot = &j->goals.at[i].custom;
 }
 
 /* Values: their BUFFERs are made before the run, so that nothing can fail after it. */
-
-static bool is_value(const job *j, const node *n) {
-  return n->op == OP_BUFFER && leaf_of(j->c, n)->memory;
-}
 
 static const node *new_buffer(job *j, const node *like) {
   const node *made;
@@ -153,10 +176,10 @@ static void make_buffer(job *j, goal *g, const node **buffers) {
   cell *k = cell_of(g);
   result *r = g->result == SIZE_MAX ? NULL : &j->computation.results.at[g->result];
   bool own = k && (!r || r->owner);
-  const node *shared = own ? NULL : r ? buffers[g->result] : *g->slot;
+  const node *shared = own ? NULL : r ? buffers[g->result] : g->root;
   g->value = g->want->kind == WANT_INIT ? ir_retain(k->settled)
              : shared                   ? ir_retain(shared)
-                                        : new_buffer(j, *g->slot);
+                                        : new_buffer(j, g->root);
   if (own && buffers_ensure(j->c->device, &g->copy, k->store->bytes, &j->c->diag) != TN_OK)
     diag_rethrow(&j->c->diag);
   if (own || !r) return;
@@ -173,8 +196,8 @@ static bool tell_value(job *j, const node *n, const node *value) {
 /** Cells first, so that a result that is a state's storage is known as such. */
 static void make_values(job *j) {
   for (size_t i = 0; i < j->goals.n; i++)
-    if (!is_value(j, *j->goals.at[i].slot))
-      j->goals.at[i].result = computation_add(&j->computation, *j->goals.at[i].slot);
+    if (!is_value(j, j->goals.at[i].root))
+      j->goals.at[i].result = computation_add(&j->computation, j->goals.at[i].root);
   usage_find_needed(&j->computation.usage, &j->computation.result_of);
   const node **buffers = arena_calloc(&j->c->arena, j->computation.results.n + 1, sizeof *buffers);
   for (int cells = 1; cells >= 0; cells--)
@@ -183,8 +206,8 @@ static void make_values(job *j) {
   for (size_t i = j->goals.n; i-- > 0;) { /* host functions' first: they are kept by themselves */
     goal *g = &j->goals.at[i];
     if (g->want->kind == WANT_INIT) continue;
-    if ((*g->slot)->op != OP_BUFFER) g->told_root = tell_value(j, *g->slot, g->value);
-    if (g->original) g->told_original = tell_value(j, g->original, g->value);
+    if (g->root->op != OP_BUFFER) g->told_root = tell_value(j, g->root, g->value);
+    if (g->original->op != OP_BUFFER) g->told_original = tell_value(j, g->original, g->value);
   }
 }
 
@@ -204,7 +227,8 @@ static void list_turns(job *j) {
 
 static void prepare(void *arg) {
   job *j = arg;
-  for (size_t i = 0; i < j->n_wants; i++) add_goal(j, &j->wants[i], j->wants[i].slot);
+  for (size_t i = 0; i < j->n_wants; i++)
+    add_goal(j, &j->wants[i], *j->wants[i].slot)->slot = j->wants[i].slot;
   resolve_all(j);
   list_graph(j);
   drop_open(j);
@@ -228,7 +252,7 @@ static bool is_current(const job *j) {
 }
 
 static tn_buffer *memory_of(const job *j, const goal *g) {
-  return g->result == SIZE_MAX ? leaf_of(j->c, *g->slot)->memory
+  return g->result == SIZE_MAX ? leaf_of(j->c, g->root)->memory
                                : j->computation.results.at[g->result].memory;
 }
 
@@ -259,18 +283,22 @@ static tn_status run(job *j) {
 
 /* The end. */
 
+static void fill_slot(job *j, const goal *g) {
+  const node **slot = g->slot, *old = *slot;
+  *slot = g->want->kind == WANT_INIT ? NULL : ir_retain(g->value);
+  ir_release(j->c->ir, old);
+}
+
 static void take_value(job *j, goal *g) {
   tn_buffer *memory = g->copy ? g->copy : g->result == SIZE_MAX ? NULL : memory_of(j, g);
   if (memory) leaf_set_memory(j->c, g->value, memory);
-  const node *old = *g->slot;
-  *g->slot = g->want->kind == WANT_INIT ? NULL : ir_retain(g->value);
+  if (g->slot) fill_slot(j, g);
   if (cell_of(g)) cell_settle(cell_of(g), g->value);
-  ir_release(j->c->ir, old);
 }
 
 /** A value that did not come to be is forgotten. */
 static void untell(job *j, const goal *g) {
-  if (g->told_root) leaf_unrealise(j->c, *g->slot);
+  if (g->told_root) leaf_unrealise(j->c, g->root);
   if (g->told_original) leaf_unrealise(j->c, g->original);
 }
 
@@ -287,9 +315,8 @@ static void release(job *j) {
   ir *ir = j->c->ir;
   for (size_t i = 0; i < j->goals.n; i++) {
     goal *g = &j->goals.at[i];
-    ir_release(ir, g->original);
+    ir_release(ir, g->root);
     ir_release(ir, g->value);
-    ir_release(ir, g->custom);
     if (g->copy) buffer_release(g->copy);
   }
   for (size_t i = 0; i < j->customs_held; i++) {

@@ -12,13 +12,13 @@ typedef enum want_kind {
 } want_kind;
 
 /** A slot whose node is to be computed. It holds the BUFFER with the value afterwards (of INIT it
-    is NULL), and may hold another node of equal value after a failure. */
+    is NULL); after a failure it is as it was. */
 typedef struct want {
   want_kind kind;
-  const node **slot;
-  cell *cell;    /* INIT, VERSION */
-  bool optional; /* VALUE: may depend on inputs or variables of plans; a VERSION always may */
-  bool is_open;  /* it does, and is as it was */
+  const node **slot; /* CUSTOM: NULL */
+  cell *cell;        /* INIT, VERSION */
+  bool optional;     /* VALUE: may depend on inputs or variables of plans; a VERSION always may */
+  bool is_open;      /* it does, and is as it was: versions below it that do not are run */
 } want;
 
 typedef enum attempt_outcome {

@@ -68,12 +68,8 @@ static tn_status find_vars(tn_binding *b) {
   tn_status s = TN_OK;
   for (size_t v = 0; v < executable_vars(p->executable) && s == TN_OK; v++) {
     size_t i = p->vars[v].input, k = p->vars[v].axis;
-    const char *text = executable_var_at(p->executable, v)->name, *name = var_name(text);
     int64_t value;
-    if (var_is_trip(text)) continue;
-    if (i == SIZE_MAX)
-      return diag_set(&b->diag, TN_ERR_ARGUMENT, "%s: no input's shape tells the size %s", p->name,
-                      name);
+    if (var_is_trip(executable_var_at(p->executable, v)->name)) continue;
     if (!binding_solve(p, &p->inputs[i].size[k], b->inputs[i].size[k], &value))
       return binding_refuse_size(b, &p->inputs[i], k, b->inputs[i].size[k]);
     s = execution_set_var(b->execution, v, value, &b->diag);

@@ -35,6 +35,7 @@ static void give_back(tn_context *c, int64_t uid) {
   leaf l = *leaf_at(c, uid);
   *leaf_at(c, uid) = (leaf){.kind = LEAF_FREE, .version = l.version, .next_free = c->leaves.free};
   c->leaves.free = (size_t)uid + 1;
+  if (l.was) l.was->n_former--;
   if (l.memory) buffer_release(l.memory);
   failure_drop(c, l.failure);
   mem_strfree(&c->mem, l.name);

@@ -19,6 +19,8 @@ struct leaf {
   int64_t version;
   tn_buffer *memory;          /* DATA */
   cell *cell;                 /* DATA: the state whose newest contents these are */
+  cell *was;                  /* DATA: the state whose newest contents these were until a run beside
+                                 the context left others; a plan reads those */
   failure *failure;           /* DATA: why there are no contents; else NULL */
   char *name;                 /* INPUT */
   struct custom_host *custom; /* CUSTOM */

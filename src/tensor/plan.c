@@ -58,10 +58,10 @@ static void list_graph(void *arg) {
   arena *a = &j->c->arena;
   builder b = context_builder(j->c);
   resolver r = {.c = j->c, .for_runs = true};
-  for (size_t i = 0; i < j->n_out; i++)
-    vec_push(a, &j->outputs, resolver_image(&r, handle_typed(&b, j->out[i])));
+  for (size_t i = 0; i < j->n_out; i++) vec_push(a, &j->outputs, handle_typed(&b, j->out[i]));
+  for (size_t i = 0; i < j->n_out; i++) j->outputs.at[i] = resolver_image(&r, j->outputs.at[i]);
   for (cell *k = j->c->pending; k; k = k->next_pending) {
-    if (k->now == k->settled || k->scope != j->c->scope) continue;
+    if (!cell_innermost(k)) continue;
     vec_push(a, &j->contents, resolver_image(&r, k->now));
     vec_push(a, &j->assigned, k);
     vec_push(a, &j->written, k->store);
@@ -110,7 +110,7 @@ static void publish(tn_plan *p) {
 /** The assigns are the plan's now. */
 static void take_assigns(compile_job *j) {
   for (size_t i = 0; i < j->assigned.n; i++) {
-    cell_revert(j->assigned.at[i]);
+    cell_revert_innermost(j->assigned.at[i]);
     cell_check_pending(j->assigned.at[i]);
   }
 }

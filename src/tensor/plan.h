@@ -29,7 +29,7 @@ typedef struct plan_port {
 
 /** Where a run reads a variable off: the first size that tells it. */
 typedef struct plan_var {
-  size_t input, axis; /* input SIZE_MAX: no size does */
+  size_t input, axis; /* input SIZE_MAX: it is the trips of a loop */
 } plan_var;
 
 /** A state that a plan reads (`in`) or writes (`out`); both are buffers of the executable or

@@ -274,6 +274,18 @@ static void find_vars(making *j) {
     }
 }
 
+/** Without its value no run would be possible. Of an input that nothing reads there is no trace. */
+static void check_told(const making *j) {
+  const tn_plan *p = j->made;
+  for (size_t v = 0; v < executable_vars(p->executable); v++) {
+    const char *name = executable_var_at(p->executable, v)->name;
+    if (p->vars[v].input == SIZE_MAX && !var_is_trip(name))
+      diag_raise(j->d, TN_ERR_ARGUMENT,
+                 "no input's shape tells the size %s: nothing reads an input that has it",
+                 var_name(name));
+  }
+}
+
 /* All of it. */
 
 static void make(void *arg) {
@@ -287,6 +299,7 @@ static void make(void *arg) {
   find_buffers(j);
   find_shared(j);
   find_vars(j);
+  check_told(j);
   if (prepare_run(&j->prepared, j->d) != TN_OK) diag_rethrow(j->d);
 }
 

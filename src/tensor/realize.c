@@ -20,8 +20,8 @@ typedef struct request {
 
 /** The slot of the newest version of a state that is wanted. */
 static const node **wanted_of(const request *r, cell *k) {
-  bool is_split = r->outer && k->scope == r->c->scope && k->before;
-  return is_split ? &k->before : &k->now;
+  cell_mark *own = r->outer ? cell_innermost(k) : NULL;
+  return own ? &own->before : &k->now;
 }
 
 /* All at once. */
@@ -91,6 +91,22 @@ static void try_init(request *r, cell *k) {
   if (o == ATTEMPT_FAILED) cell_fail(k);
 }
 
+static void revert_outer(void *arg) {
+  const request *r = arg;
+  builder b = context_builder(r->c);
+  cell_revert_outer(&b, r->cell);
+}
+
+/** The wanted assigns of a state that have failed are forgotten: those of the innermost scope come
+    after what there was before. Where memory does not suffice for that they all stay. */
+static void revert(request *r, cell *k) {
+  r->cell = k;
+  if (wanted_of(r, k) == &k->now)
+    cell_revert(k);
+  else
+    (void)diag_catch(&r->c->diag, revert_outer, r);
+}
+
 /** What was wanted alone has failed with the rest: there is no need to try it again. */
 static bool has_failed_alone(request *r) {
   const want *w = r->wants.at;
@@ -103,7 +119,7 @@ static bool has_failed_alone(request *r) {
   if (w->kind == WANT_VERSION && (version->op != OP_SET || version->src[0] != w->cell->settled))
     return false;
   note_failure(r);
-  if (w->kind == WANT_VERSION) cell_revert(w->cell);
+  if (w->kind == WANT_VERSION) revert(r, w->cell);
   return true;
 }
 
@@ -129,7 +145,7 @@ static bool try_version(request *r, cell *k) {
   r->cell = k;
   if (diag_catch(&r->c->diag, find_version, r) != TN_OK) {
     note_failure(r);
-    cell_revert(k);
+    revert(r, k);
     return false;
   }
   if (!r->version) {
@@ -142,7 +158,7 @@ static bool try_version(request *r, cell *k) {
   if (o == ATTEMPT_CANCELLED) note_cancelled(r);
   if (o == ATTEMPT_FAILED) {
     note_failure(r);
-    cell_revert(k);
+    revert(r, k);
   }
   return (o == ATTEMPT_DONE && !w.is_open) || o == ATTEMPT_OVERTAKEN;
 }

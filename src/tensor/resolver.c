@@ -9,11 +9,17 @@
 
 static bool is_new(const resolver *r, const node *n) { return !map_has(&r->image, n); }
 
+/** For runs, what a state held before a run beside the context is what it holds. */
+static const node *current(const resolver *r, const node *buffer) {
+  const cell *k = r->for_runs ? leaf_of(r->c, buffer)->was : NULL;
+  return k ? k->settled : buffer;
+}
+
 /** A state's first contents, before they are in its storage, are what they are computed from. */
 static const node *image_of_buffer(const resolver *r, const node *n) {
   const leaf *l = leaf_of(r->c, n);
   if (l->failure) diag_raise(&r->c->diag, l->failure->status, "%s", l->failure->text);
-  if (l->kind != LEAF_DATA || l->memory || !l->cell || !l->cell->init) return n;
+  if (l->kind != LEAF_DATA || l->memory || !l->cell || !l->cell->init) return current(r, n);
   const node *init = map_get(&r->image, l->cell->init);
   return init ? init : l->cell->init;
 }
@@ -52,7 +58,7 @@ static const node *rebuilt(resolver *r, const node *n) {
 /** Whether it is what a state holds now: such versions are known to runs, too. */
 static bool is_held(const resolver *r, const node *n) {
   const node *buffer = n->op == OP_BUFFER ? n : leaf_realised(r->c, n);
-  return buffer && leaf_of(r->c, buffer)->cell;
+  return buffer && (leaf_of(r->c, buffer)->cell || leaf_of(r->c, buffer)->was);
 }
 
 /** Whether runs compute a node anew, though it may have a value. Its sources have been asked. */
@@ -67,7 +73,7 @@ static const node *image_of(resolver *r, const node *n) {
   const bool anew = r->for_runs && varies(r, n);
   const node *buffer = anew ? NULL : leaf_realised(r->c, n);
   const node *other = buffer ? map_get(&r->image, buffer) : NULL;
-  if (buffer) return other ? other : buffer;
+  if (buffer) return other ? other : current(r, buffer);
   if (n->op == OP_BUFFER) return image_of_buffer(r, n);
   const node *image = rebuilt(r, n);
   buffer = image == n || anew ? NULL : leaf_realised(r->c, image);

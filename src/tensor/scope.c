@@ -83,9 +83,9 @@ static void refuse_open(void *arg) {
 static void forget_assigns(tn_context *c) {
   for (cell *k = c->pending, *next; k; k = next) {
     next = k->next_pending;
-    if (k->scope != c->scope) continue;
+    if (!cell_innermost(k)) continue;
     if (diag_catch(&c->diag, refuse_open, k) != TN_OK) context_fail(c, "scope_end", NULL, 0);
-    cell_revert_scope(k);
+    cell_revert_innermost(k);
     cell_check_pending(k);
   }
 }

@@ -2,6 +2,7 @@
 
 #include "base/map.h"
 #include "ir/subst.h"
+#include "ir/topo.h"
 #include "tensor/call.h"
 #include "tensor/dims.h"
 #include "tensor/leaf.h"
@@ -22,12 +23,51 @@ static void unlink_lent(cell *k) {
   k->is_lent = false;
 }
 
+/* Marks. */
+
+static void drop_marks(cell *k, size_t from, size_t to) {
+  for (size_t i = from; i < to; i++) ir_release(k->context->ir, k->marks[i].before);
+  if (to < k->n_marks)
+    memmove(k->marks + from, k->marks + to, (k->n_marks - to) * sizeof *k->marks);
+  k->n_marks -= to - from;
+}
+
+static void reserve_mark(cell *k) {
+  const mem *m = &k->context->mem;
+  size_t bytes = k->cap_marks * sizeof *k->marks;
+  if (k->n_marks < k->cap_marks) return;
+  cell_mark *at = mem_resize(m, k->marks, bytes, 2 * bytes + sizeof *at);
+  if (!at) diag_raise(&k->context->diag, TN_ERR_MEMORY, "out of memory");
+  k->marks = at;
+  k->cap_marks = 2 * k->cap_marks + 1;
+}
+
+cell_mark *cell_innermost(const cell *k) {
+  cell_mark *last = k->n_marks ? &k->marks[k->n_marks - 1] : NULL;
+  return last && last->scope == k->context->scope ? last : NULL;
+}
+
+/* Cells that end. */
+
+/** What was its contents is a value like any other. */
+static void forget_former(cell *k) {
+  leaf_table *t = &k->context->leaves;
+  for (size_t i = 0; k->n_former && i < t->n; i++) {
+    if (t->at[i].was != k) continue;
+    t->at[i].was = NULL;
+    k->n_former--;
+  }
+}
+
 static void cell_free(cell *k) {
   tn_context *c = k->context;
   if (k->is_lent) unlink_lent(k);
+  forget_former(k);
   if (k->settled) leaf_of(c, k->settled)->cell = NULL;
-  const node *const held[] = {k->base, k->settled, k->now, k->init, k->before};
+  const node *const held[] = {k->base, k->settled, k->now, k->init};
   for (size_t i = 0; i < sizeof held / sizeof *held; i++) ir_release(c->ir, held[i]);
+  drop_marks(k, 0, k->n_marks);
+  mem_free(&c->mem, k->marks, k->cap_marks * sizeof *k->marks);
   store_release(k->store);
   mem_free(&c->mem, k, sizeof *k);
 }
@@ -55,8 +95,27 @@ static void set_pending(cell *k) {
   atomic_store(&k->store->pending, k->now != k->settled);
 }
 
+static bool is_run(const cell *k, const node *version) {
+  return version->op != OP_SET || leaf_realised(k->context, version) == k->settled;
+}
+
+/** Marks that nothing pending comes before are one, and of the contents. */
+static void forget_run(cell *k) {
+  const node *n = k->now;
+  size_t run = k->n_marks;
+  for (; !is_run(k, n); n = n->src[0])
+    if (run && k->marks[run - 1].before == n) run--;
+  if (n == k->now) {
+    cell_revert(k);
+  } else if (run) {
+    drop_marks(k, 0, run - 1);
+    replace(k->context, &k->marks[0].before, k->settled);
+  }
+}
+
 void cell_check_pending(cell *k) {
   tn_context *c = k->context;
+  forget_run(k);
   if (!k->is_pending || k->init || k->now != k->settled) return;
   *k->link_pending = k->next_pending;
   if (k->next_pending)
@@ -64,15 +123,13 @@ void cell_check_pending(cell *k) {
   else
     c->pending_end = k->link_pending;
   k->is_pending = false;
-  replace(c, &k->before, NULL);
-  k->scope = NULL;
   atomic_store(&k->store->pending, false);
   cell_drop(k);
 }
 
 /** Whether nothing but the cell itself holds its contents. */
 static bool is_unread(const cell *k) {
-  uint32_t own = 1u + (k->now == k->settled) + (k->before == k->settled);
+  uint32_t own = 1u + (k->now == k->settled);
   return k->now == k->settled && k->settled->refs == own;
 }
 
@@ -153,6 +210,7 @@ void cell_end_loans(tn_context *c) {
 
 void cell_settle(cell *k, const node *buffer) {
   tn_context *c = k->context;
+  forget_former(k);
   leaf_of(c, k->settled)->cell = NULL;
   leaf_of(c, buffer)->cell = k;
   replace(c, &k->settled, buffer);
@@ -172,20 +230,12 @@ void cell_fail(cell *k) {
 
 void cell_revert(cell *k) {
   replace(k->context, &k->now, k->settled);
-  replace(k->context, &k->before, NULL);
-  k->scope = NULL;
+  drop_marks(k, 0, k->n_marks);
 }
 
-void cell_revert_scope(cell *k) {
-  scope *outer = k->scope ? k->scope->outer : NULL;
-  bool was_settled = !k->before || k->before == k->settled;
-  if (was_settled || !outer) {
-    cell_revert(k);
-    return;
-  }
-  replace(k->context, &k->now, k->before);
-  replace(k->context, &k->before, k->settled);
-  k->scope = outer;
+void cell_revert_innermost(cell *k) {
+  replace(k->context, &k->now, cell_innermost(k)->before);
+  drop_marks(k, k->n_marks - 1, k->n_marks);
 }
 
 static const node *rebased(builder *b, const node *over, const node *base, const node *to) {
@@ -195,23 +245,66 @@ static const node *rebased(builder *b, const node *over, const node *base, const
   return subst(b->ir, over, &with);
 }
 
+void cell_revert_outer(builder *b, cell *k) {
+  const node *before = cell_innermost(k)->before;
+  replace(b->context, &k->now, rebased(b, k->now, before, k->settled));
+  drop_marks(k, 0, k->n_marks - 1);
+  replace(b->context, &k->marks[0].before, k->settled);
+}
+
+/** The versions that are not the contents yet, newest first. */
+static node_list list_versions(arena *a, const cell *k) {
+  node_list sets = {0};
+  for (const node *n = k->now; !is_run(k, n); n = n->src[0]) vec_push(a, &sets, n);
+  return sets;
+}
+
+/** A view over another version. */
+static const node *view_over(builder *b, const node *view, const node *from, const node *to) {
+  node_list moves = {0};
+  for (; view != from; view = view->src[0]) vec_push(b->arena, &moves, view);
+  while (moves.n) {
+    const node *v = vec_pop(&moves);
+    const node **src = arena_copy(b->arena, v->src, v->n_src * sizeof *src);
+    src[0] = to;
+    to = subst_rebuild(b->ir, v, src);
+  }
+  return to;
+}
+
+/** The pending versions over another that is the contents. What is assigned stays as it is: a value
+    is of what the states held when it was built, also for who else reads it. */
+static const node *now_over(builder *b, const cell *k, const node *contents, map *image) {
+  node_list sets = list_versions(b->arena, k);
+  while (sets.n) {
+    const node *set = vec_pop(&sets);
+    const node *src[] = {contents, view_over(b, set->src[1], set->src[0], contents), set->src[2]};
+    contents = ir_node(b->ir, OP_SET, (dtype)set->dtype, src, 3, NULL, 0);
+    map_set(b->arena, image, set, (void *)contents);
+  }
+  return contents;
+}
+
 /** A fresh version over memory that a run beside the context left; the assigns that are pending
     come after that run. */
 static void adopt(builder *b, cell *k, tn_buffer *memory) {
   tn_context *c = k->context;
+  map image = {0};
   const node *fresh, *old = k->settled;
   if (leaf_open(c, LEAF_DATA, (dtype)old->dtype, old->rank, old->dims, &fresh) != TN_OK)
     diag_rethrow(b->diag);
   ir_release(c->ir, fresh); /* it is new, and so held until the call ends */
   leaf_set_memory(c, fresh, memory);
-  resolver r = {.c = c};
-  map_set(b->arena, &r.image, old, (void *)fresh);
-  const node *now = resolver_image(&r, k->now);
-  const node *before = k->before ? resolver_image(&r, k->before) : NULL;
+  const node *now = now_over(b, k, fresh, &image);
   leaf_of(c, old)->cell = NULL;
+  leaf_of(c, old)->was = k;
+  k->n_former++;
   leaf_of(c, fresh)->cell = k;
   replace(c, &k->now, now);
-  replace(c, &k->before, before);
+  for (size_t i = 0; i < k->n_marks; i++) {
+    const node *before = map_get(&image, k->marks[i].before);
+    replace(c, &k->marks[i].before, before ? before : fresh);
+  }
   replace(c, &k->settled, fresh);
 }
 
@@ -237,8 +330,11 @@ void cell_refresh(builder *b, cell *k) {
 }
 
 const node *cell_now(builder *b, cell *k, const node *over_base) {
-  cell_refresh(b, k);
-  lend(k);
+  do {
+    cell_refresh(b, k);
+    lend(k);
+  } while (
+      !store_is_in(k->store, leaf_of(k->context, k->settled)->memory)); /* a run came between */
   return rebased(b, over_base, k->base, k->now);
 }
 
@@ -247,9 +343,9 @@ void cell_assign(builder *b, cell *k, const node *over_base, const node *value) 
   const node *view = cell_now(b, k, over_base), *old = k->now;
   const node *src[] = {old, view, value};
   const node *set = ir_node(b->ir, OP_SET, (dtype)old->dtype, src, 3, NULL, 0);
-  if (k->scope != c->scope) {
-    replace(c, &k->before, old);
-    k->scope = c->scope;
+  if (!cell_innermost(k)) {
+    reserve_mark(k);
+    k->marks[k->n_marks++] = (cell_mark){c->scope, ir_retain(old)};
   }
   replace(c, &k->now, set);
   set_pending(k);

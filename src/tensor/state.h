@@ -8,6 +8,12 @@
 #include "tensor/handle.h"
 #include "tensor/store.h"
 
+/** The first assign that is pending of a scope came after `before`. */
+typedef struct cell_mark {
+  scope *scope;
+  const node *before;
+} cell_mark;
+
 struct cell {
   size_t count; /* handles, and the list of pending ones */
   tn_context *context;
@@ -16,9 +22,9 @@ struct cell {
   const node *settled; /* a BUFFER, whose leaf names the cell */
   const node *now;
   const node *init; /* contents of `settled` while it has no memory; else NULL */
-  /* Of the assigns pending, those made in the innermost scope with any come after `before`. */
-  const node *before;
-  scope *scope;
+  cell_mark *marks; /* of scopes with assigns that are pending, outer ones first */
+  size_t n_marks, cap_marks;
+  size_t n_former; /* leaves that were its contents */
   bool is_pending, is_lent;
   cell *next_pending, **link_pending;
   cell *next_lent, **link_lent;
@@ -53,12 +59,16 @@ void cell_settle(cell *k, const node *buffer);
     reads the state fails from now on, and what was assigned to it is forgotten. */
 void cell_fail(cell *k);
 
-/** Forgets the assigns that are pending; or those made in `scope`: the others are taken to be of
-    the scope outside it. */
-void cell_revert(cell *k);
-void cell_revert_scope(cell *k);
+/** The mark of the innermost scope, if that has assigns pending; else NULL. */
+cell_mark *cell_innermost(const cell *k);
 
-/** Takes a cell out of the list of pending ones if nothing is pending. */
+/** Forgets the assigns that are pending; those of the innermost scope, which has any; or those of
+    the scopes outside of it: this one raises. */
+void cell_revert(cell *k);
+void cell_revert_innermost(cell *k);
+void cell_revert_outer(builder *b, cell *k);
+
+/** What was run is not pending any more: takes a cell without any out of the list of those with. */
 void cell_check_pending(cell *k);
 
 /** Forgets the pending assigns of cells that no handle and no plan knows any more. */

@@ -48,6 +48,26 @@ void usage_hold(usage *u, const node *n) {
   if (n && map_has(&u->place, n)) u->held[usage_place(u, n)]++;
 }
 
+/** One reference fewer: to a node of the graph it is known, others may be without any then. */
+static void let_go(usage *u, const node *n, node_list *dead) {
+  arena *a = &u->c->arena;
+  usage_hold(u, n);
+  if (map_has(&u->place, n)) return;
+  uintptr_t gone = (uintptr_t)map_get(&u->gone, n) + 1;
+  map_set(a, &u->gone, n, (void *)gone);
+  if (gone == n->refs) vec_push(a, dead, n);
+}
+
+void usage_let_go(usage *u, const node *n) {
+  node_list dead = {0};
+  if (n) let_go(u, n, &dead);
+  while (dead.n) {
+    const node *gone = vec_pop(&dead), *value = leaf_realised(u->c, gone);
+    for (uint32_t k = 0; k < gone->n_src; k++) let_go(u, gone->src[k], &dead);
+    if (value) let_go(u, value, &dead);
+  }
+}
+
 bool usage_is_held_outside(const usage *u, const node *n) {
   return n->refs > u->held[usage_place(u, n)];
 }

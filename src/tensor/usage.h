@@ -14,6 +14,7 @@ typedef struct usage {
   bool *open;      /* of each node: it depends on inputs or variables of plans, or on the steps of a
                       loop that it is outside of */
   uint32_t *held;  /* of each node: references that are known */
+  map gone;        /* node outside of the graph → references to it that go with the run */
   bool *needed;    /* of each node: something reads it after the run */
   bool has_custom;
 } usage;
@@ -28,6 +29,10 @@ bool usage_find_open(usage *u);
     outside of the graph, and NULL, do not count. */
 void usage_count(usage *u);
 void usage_hold(usage *u, const node *n);
+
+/** Counts a reference that goes with the run, of any node: what nobody else holds takes its own
+    references along. */
+void usage_let_go(usage *u, const node *n);
 
 /** Whether more references are held than are known. */
 bool usage_is_held_outside(const usage *u, const node *n);

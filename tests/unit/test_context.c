@@ -242,6 +242,66 @@ static void cancelled_work_is_done_later(void **state) {
   check_ok(c, tn_close(c));
 }
 
+static tn_context *open_cancelling(bool *goes_on) {
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.progress = (tn_progress){go_on, goes_on, NULL};
+  d.cache_dir = "off"; /* what is compiled already cannot be cancelled */
+  return tn_open(&d);
+}
+
+/** A plan of the assigns of the innermost scope, in which something was cancelled, run once after
+   `s` was set to 100. */
+static void run_at_100(tn_context *c, tn_tensor *s) {
+  tn_plan *plan;
+  tn_binding *b;
+  check_ok(c, tn_plan_compile(c, NULL, 0, NULL, &plan));
+  assert_int_equal(tn_scope_end(c), TN_ERR_CANCELLED);
+  check_ok(c, tn_plan_bind(plan, &b));
+  tn_assign(s, tn_num(c, 100));
+  assert_int_equal(tn_binding_run(b), TN_OK);
+}
+
+/** A compilation that was cancelled has put no numbers in place of what its assigns read. */
+static void cancelled_plans_are_compiled_later(void **state) {
+  (void)state;
+  bool goes_on = true;
+  tn_plan *plan;
+  tn_context *c = open_cancelling(&goes_on);
+  tn_tensor *s = tn_state(floats(c, FLOATS(1))), *y = tn_state(floats(c, FLOATS(1)));
+  check_ok(c, tn_realize(c, NULL, 0));
+  check_ok(c, tn_write(s, TN_F32, (float[]){2}, 4));
+  tn_tensor *sum = tn_add(s, y);
+  check_ok(c, tn_realize(c, NULL, 0));
+  tn_assign(s, tn_add(s, sum));
+  tn_scope_begin(c);
+  tn_assign(y, s);
+  goes_on = false;
+  assert_int_equal(tn_plan_compile(c, NULL, 0, NULL, &plan), TN_ERR_CANCELLED);
+  goes_on = true;
+  run_at_100(c, s);
+  check_floats(c, y, FLOATS(100));
+  check_ok(c, tn_close(c));
+}
+
+static void cancelled_reads_do_not_freeze_assigns(void **state) {
+  (void)state;
+  bool goes_on = true;
+  float f;
+  tn_context *c = open_cancelling(&goes_on);
+  tn_tensor *s = tn_state(floats(c, FLOATS(1))), *y = tn_state(floats(c, FLOATS(0)));
+  check_ok(c, tn_realize(c, NULL, 0));
+  tn_scope_begin(c);
+  tn_tensor *twice = tn_mul(s, tn_num(c, 2)), *all = tn_mul(twice, tn_num(c, 3));
+  check_floats(c, twice, FLOATS(2));
+  tn_assign(y, all);
+  goes_on = false;
+  assert_int_equal(tn_read(tn_exp(s), TN_F32, &f, 4), TN_ERR_CANCELLED);
+  goes_on = true;
+  run_at_100(c, s);
+  check_floats(c, y, FLOATS(600));
+  check_ok(c, tn_close(c));
+}
+
 static void devices_are_listed(void **state) {
   (void)state;
   tn_context *c = tn_open(NULL);
@@ -419,6 +479,8 @@ int main(void) {
       cmocka_unit_test(progress_cancels),
       cmocka_unit_test(each_kernel_is_a_step),
       cmocka_unit_test(cancelled_work_is_done_later),
+      cmocka_unit_test(cancelled_plans_are_compiled_later),
+      cmocka_unit_test(cancelled_reads_do_not_freeze_assigns),
       cmocka_unit_test(devices_are_listed),
       cmocka_unit_test(a_second_call_is_refused),
       cmocka_unit_test(a_second_thread_is_told_why),

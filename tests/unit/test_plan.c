@@ -336,6 +336,25 @@ static void what_was_read_is_computed_anew(void **state) {
   check_floats(c, s, FLOATS(4, 5));
 }
 
+/** An assign that waits for an input is computed by runs of what states hold then, whatever was
+   read while it waited. */
+static void reads_do_not_freeze_what_waits(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1))), *y = tn_state(floats(c, FLOATS(0)));
+  check_ok(c, tn_realize(c, NULL, 0));
+  tn_scope_begin(c);
+  tn_tensor *twice = tn_mul(s, tn_num(c, 2));
+  tn_assign(y, tn_add(twice, tn_input(c, "x", tn_shape(1), TN_F32)));
+  check_floats(c, twice, FLOATS(2));
+  check_floats(c, s, FLOATS(1));
+  tn_binding *b = compiled(c, NULL, 0, NULL);
+  check_ok(c, tn_scope_end(c));
+  give(b, "x", FLOATS(10));
+  tn_assign(s, tn_num(c, 100));
+  check_bound(b, tn_binding_run(b));
+  check_floats(c, y, FLOATS(210));
+}
+
 /** The caller's memory, given again with as many elements as were carried last. */
 static void inputs_are_given_anew(void **state) {
   tn_context *c = *state;
@@ -561,6 +580,32 @@ static void sizes_that_are_none_are_refused(void **state) {
   check_bound(b, tn_binding_run(b));
 }
 
+static void count_step(void *user, tn_tensor *i, tn_tensor *const state[], tn_tensor *const x[],
+                       tn_tensor *next[], tn_tensor *y[]) {
+  (void)i, (void)x, (void)y;
+  next[0] = tn_add(state[0], tn_int(user, 1));
+}
+
+/** An input of which the size alone is used is not the plan's: which could not be run. */
+static void sizes_that_nothing_tells_are_refused(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 0, 5);
+  tn_tensor *x = tn_input(c, "x", tn_shape(n), TN_F32), *zero = tn_zeros(c, TN_SCALAR, TN_F32);
+  tn_scan_desc d = TN_SCAN_DESC_INIT;
+  d.body = count_step;
+  d.user = c;
+  tn_tensor *out[2];
+  tn_scan(c, &d, &zero, 1, &x, 1, out, 0);
+  tn_plan *plan;
+  assert_int_equal(tn_plan_compile(c, out, 1, NULL, &plan), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "no input's shape tells the size n");
+  out[1] = tn_neg(x);
+  tn_binding *b = compiled(c, out, 2, NULL);
+  give(b, "x", FLOATS(1, 2, 3));
+  check_bound(b, tn_binding_run(b));
+  check_output(b, "0", FLOATS(3));
+}
+
 static void long_names_are_missed_too(void **state) {
   tn_context *c = *state;
   char name[601] = "";
@@ -684,6 +729,76 @@ static void runs_do_not_keep_the_context_from_its_thread(void **state) {
     check_bound(b[i], (tn_status)(intptr_t)result);
   }
   check_floats(c, s, FLOATS(200));
+}
+
+/** A host function that is let go on. */
+typedef struct gate {
+  atomic_bool entered, opened;
+} gate;
+
+static tn_status add_ten(void *user, tn_call *call) {
+  gate *g = user;
+  atomic_store(&g->entered, true);
+  while (!atomic_load(&g->opened)) sched_yield();
+  *(float *)tn_call_in(call, 0).data += 10;
+  return TN_OK;
+}
+
+/** A plan that adds 10 to `s` by a host function. */
+static tn_binding *adding_ten(tn_context *c, tn_tensor *s, gate *g) {
+  tn_custom_desc d = TN_CUSTOM_DESC_INIT;
+  d.run = add_ten;
+  d.user = g;
+  d.writes = 1;
+  tn_scope_begin(c);
+  tn_custom(c, &d, &s, 1, NULL, NULL, 0);
+  tn_binding *b = compiled(c, NULL, 0, NULL);
+  check_ok(c, tn_scope_end(c));
+  return b;
+}
+
+/** A value is of the contents that it was built over, for its reader and for the assign of it. */
+static void runs_beside_leave_values_alone(void **state) {
+  tn_context *c = *state;
+  for (int during = 0; during < 2; during++) {
+    tn_tensor *s = tn_state(floats(c, FLOATS(1))), *y = NULL;
+    check_ok(c, tn_realize(c, &s, 1));
+    gate g = {false, false};
+    tn_binding *b = adding_ten(c, s, &g);
+    pthread_t thread;
+    void *result;
+    if (!during) y = tn_mul(s, tn_num(c, 2));
+    assert_int_equal(pthread_create(&thread, NULL, run_bound, b), 0);
+    while (!atomic_load(&g.entered)) sched_yield();
+    if (during) y = tn_mul(s, tn_num(c, 2));
+    tn_assign(s, y);
+    atomic_store(&g.opened, true);
+    pthread_join(thread, &result);
+    check_bound(b, (tn_status)(intptr_t)result);
+    check_floats(c, s, FLOATS(2));
+    check_floats(c, y, FLOATS(2));
+  }
+}
+
+/** What waits for a plan's input is of what the state holds in its runs, though a run beside has
+    changed that while it waited. */
+static void runs_beside_do_not_freeze_what_waits(void **state) {
+  tn_context *c = *state;
+  gate g = {false, true};
+  tn_tensor *s = tn_state(floats(c, FLOATS(1)));
+  check_ok(c, tn_realize(c, &s, 1));
+  tn_binding *beside = adding_ten(c, s, &g);
+  tn_scope_begin(c);
+  tn_tensor *twice = tn_mul(s, tn_num(c, 2)), *less = tn_neg(twice);
+  tn_assign(s, tn_add(twice, tn_input(c, "x", tn_shape(1), TN_F32)));
+  check_bound(beside, tn_binding_run(beside));
+  check_floats(c, twice, FLOATS(2));
+  tn_binding *b = compiled(c, &less, 1, NULL);
+  check_ok(c, tn_scope_end(c));
+  give(b, "x", FLOATS(1));
+  for (int i = 0; i < 2; i++) check_bound(b, tn_binding_run(b));
+  check_output(b, "0", FLOATS(-46));
+  check_floats(c, s, FLOATS(47)); /* 1 + 10 = 11, 2 · 11 + 1 = 23, 2 · 23 + 1 */
 }
 
 /* Threads. */
@@ -844,6 +959,34 @@ static void memory_may_run_out_anywhere(void **state) {
   fail_at_every(NULL, 29);
 }
 
+/** At each call of the allocator in a compilation that an assign of an outer scope fails in: the
+    plan's own stay pending. */
+static void plans_keep_their_assigns_without_memory(void **state) {
+  (void)state;
+  tn_status first = TN_ERR_MEMORY;
+  for (size_t n = 1; first != TN_OK; n++) {
+    counting memory = {0};
+    tn_context *c = open_counting(&memory, NULL);
+    tn_tensor *s = tn_state(floats(c, FLOATS(1))), *out = tn_full(c, tn_shape(1), TN_F32, 3);
+    tn_plan *plan;
+    tn_binding *b;
+    check_ok(c, tn_realize(c, &s, 1));
+    tn_assign(s, tn_num(c, 5));
+    tn_scope_begin(c);
+    tn_assign(s, tn_num(c, 7));
+    memory.fail_at = memory.calls + n;
+    first = tn_plan_compile(c, &out, 1, NULL, &plan);
+    memory.fail_at = 0;
+    if (first != TN_OK) check_ok(c, tn_plan_compile(c, &out, 1, NULL, &plan));
+    tn_scope_end(c);
+    check_ok(c, tn_plan_bind(plan, &b));
+    check_bound(b, tn_binding_run(b));
+    check_floats(c, s, FLOATS(7));
+    check_ok(c, tn_close(c));
+    assert_int_equal(memory.out, 0);
+  }
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, open_one, close_one)
 
 /* Memory of compiling. */
@@ -912,6 +1055,7 @@ int main(void) {
       WITH(carried_sizes_grow),
       WITH(inputs_are_given_anew),
       WITH(what_was_read_is_computed_anew),
+      WITH(reads_do_not_freeze_what_waits),
       WITH(plans_take_assigns),
       WITH(readers_of_the_context_keep_their_contents),
       WITH(whole_replacements_work_too),
@@ -919,13 +1063,17 @@ int main(void) {
       WITH(custom_sizes_vary),
       WITH(each_run_tells_its_own_failure),
       WITH(sizes_that_are_none_are_refused),
+      WITH(sizes_that_nothing_tells_are_refused),
       WITH(long_names_are_missed_too),
       WITH(runs_see_assigns_made_before),
       WITH(callbacks_run_no_states),
       WITH(runs_do_not_keep_the_context_from_its_thread),
       WITH(bindings_run_at_once),
+      WITH(runs_beside_leave_values_alone),
+      WITH(runs_beside_do_not_freeze_what_waits),
       WITH(runs_take_turns),
       cmocka_unit_test(memory_may_run_out_anywhere),
+      cmocka_unit_test(plans_keep_their_assigns_without_memory),
       cmocka_unit_test(kernels_are_compiled_in_the_memory_of_one),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -279,6 +279,59 @@ static void nested_scopes_run_outer_assigns(void **state) {
   check_floats(c, s, FLOATS(23));
 }
 
+/** What a scope cannot run is forgotten with it, and nothing else: assigns stay with the scope that
+    they were made in. */
+static void hopeless_assigns_go_alone(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1)));
+  check_ok(c, tn_realize(c, &s, 1));
+  tn_tensor *triple = tn_mul(s, tn_num(c, 3));
+  tn_plan *plan;
+  tn_assign(s, tn_num(c, 5));
+  tn_scope_begin(c);
+  tn_scope_begin(c);
+  tn_assign(s, tn_input(c, "x", tn_shape(1), TN_F32));
+  assert_int_equal(tn_scope_end(c), TN_ERR_ARGUMENT);
+  check_ok(c, tn_plan_compile(c, &triple, 1, NULL, &plan));
+  check_floats(c, s, FLOATS(5));
+  check_ok(c, tn_scope_end(c));
+}
+
+static void assigns_below_hopeless_ones_happen(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1)));
+  tn_scope_begin(c);
+  tn_assign(s, tn_add(s, tn_num(c, 1)));
+  tn_tensor *kept = tn_keep(tn_neg(s));
+  tn_assign(s, tn_add(s, tn_input(c, "x", tn_shape(1), TN_F32)));
+  assert_int_equal(tn_scope_end(c), TN_ERR_ARGUMENT);
+  check_floats(c, kept, FLOATS(-2));
+  check_floats(c, s, FLOATS(2));
+}
+
+/** Each of two scopes with assigns to a state that wait takes its own into a plan. */
+static void plans_take_assigns_of_their_scope(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1)));
+  const float x = 10;
+  tn_plan *plans[2];
+  tn_scope_begin(c);
+  tn_assign(s, tn_input(c, "x", tn_shape(1), TN_F32));
+  tn_scope_begin(c);
+  tn_assign(s, tn_add(s, tn_num(c, 1)));
+  check_ok(c, tn_plan_compile(c, NULL, 0, NULL, &plans[0]));
+  check_ok(c, tn_scope_end(c));
+  check_ok(c, tn_plan_compile(c, NULL, 0, NULL, &plans[1]));
+  check_ok(c, tn_scope_end(c));
+  for (int i = 0; i < 2; i++) {
+    tn_binding *b;
+    check_ok(c, tn_plan_bind(plans[i], &b));
+    assert_int_equal(tn_binding_input(b, "x", tn_shape(1), TN_F32, &x, 4), TN_OK);
+    assert_int_equal(tn_binding_run(b), TN_OK);
+    check_floats(c, s, 1, i ? &x : (const float[]){11});
+  }
+}
+
 static void count_plans(void *user, tn_log_level level, const char *text) {
   if (level == TN_LOG_DEBUG && strstr(text, "plan")) ++*(int *)user;
 }
@@ -320,6 +373,9 @@ int main(void) {
       WITH(contexts_do_not_mix),
       WITH(states_of_a_scope_serve_what_is_kept),
       WITH(nested_scopes_run_outer_assigns),
+      WITH(hopeless_assigns_go_alone),
+      WITH(assigns_below_hopeless_ones_happen),
+      WITH(plans_take_assigns_of_their_scope),
       cmocka_unit_test(equal_steps_compile_once),
       WITH(steps_take_constant_memory),
   };

@@ -362,6 +362,24 @@ static void steps_are_in_place(void **state) {
   check_floats(c, s, FLOATS(-4, -3));
 }
 
+/** Expressions of what was read before are other nodes when they run: those that were go with it.
+ */
+static void steps_of_what_was_read_are_in_place(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1, 2)));
+  const void *at = address(c, s);
+  for (int i = 0; i < 5; i++) {
+    tn_scope_begin(c);
+    tn_tensor *sum = tn_sum(tn_mul(s, s), TN_ALL, false), *step = tn_mul(s, sum);
+    float f;
+    check_ok(c, tn_read(sum, TN_F32, &f, 4));
+    tn_assign(s, tn_sub(step, tn_mul(s, tn_sub(sum, tn_num(c, 1)))));
+    check_ok(c, tn_scope_end(c));
+    assert_ptr_equal(address(c, s), at);
+  }
+  check_floats(c, s, FLOATS(1, 2));
+}
+
 static void live_readers_keep_the_old_contents(void **state) {
   tn_context *c = *state;
   tn_tensor *s = tn_state(floats(c, FLOATS(1, 2)));
@@ -787,6 +805,7 @@ int main(void) {
       WITH(hopeless_assigns_fail_their_scope),
       WITH(written_states),
       WITH(steps_are_in_place),
+      WITH(steps_of_what_was_read_are_in_place),
       WITH(live_readers_keep_the_old_contents),
       WITH(later_reads_use_what_was_read),
       WITH(reads_within_a_step),
