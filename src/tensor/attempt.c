@@ -198,7 +198,7 @@ static void make_values(job *j) {
   for (size_t i = 0; i < j->goals.n; i++)
     if (!is_value(j, j->goals.at[i].root))
       j->goals.at[i].result = computation_add(&j->computation, j->goals.at[i].root);
-  usage_find_needed(&j->computation.usage, &j->computation.result_of);
+  usage_find_needed(&j->computation.usage);
   const node **buffers = arena_calloc(&j->c->arena, j->computation.results.n + 1, sizeof *buffers);
   for (int cells = 1; cells >= 0; cells--)
     for (size_t i = 0; i < j->goals.n; i++)
@@ -225,10 +225,20 @@ static void list_turns(job *j) {
   }
 }
 
+/** A goal for each slot, of which several wants may be: it lets go of its node once. */
+static void add_wanted(job *j) {
+  map seen = {0};
+  for (size_t i = 0; i < j->n_wants; i++) {
+    const node **slot = j->wants[i].slot;
+    if (map_has(&seen, slot)) continue;
+    map_set(&j->c->arena, &seen, slot, slot);
+    add_goal(j, &j->wants[i], *slot)->slot = slot;
+  }
+}
+
 static void prepare(void *arg) {
   job *j = arg;
-  for (size_t i = 0; i < j->n_wants; i++)
-    add_goal(j, &j->wants[i], *j->wants[i].slot)->slot = j->wants[i].slot;
+  add_wanted(j);
   resolve_all(j);
   list_graph(j);
   drop_open(j);

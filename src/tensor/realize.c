@@ -101,10 +101,10 @@ static void revert_outer(void *arg) {
     after what there was before. Where memory does not suffice for that they all stay. */
 static void revert(request *r, cell *k) {
   r->cell = k;
-  if (wanted_of(r, k) == &k->now)
-    cell_revert(k);
-  else
+  if (r->outer && cell_innermost(k))
     (void)diag_catch(&r->c->diag, revert_outer, r);
+  else
+    cell_revert(k);
 }
 
 /** What was wanted alone has failed with the rest: there is no need to try it again. */

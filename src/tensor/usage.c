@@ -72,12 +72,12 @@ bool usage_is_held_outside(const usage *u, const node *n) {
   return n->refs > u->held[usage_place(u, n)];
 }
 
-void usage_find_needed(usage *u, const map *roots) {
+void usage_find_needed(usage *u) {
   u->needed = arena_calloc(&u->c->arena, u->order.n + 1, sizeof *u->needed);
   for (size_t i = u->order.n; i-- > 0;) {
     const node *n = u->order.at[i];
     u->needed[i] |= usage_is_held_outside(u, n);
-    if (!u->needed[i] || map_has(roots, n)) continue;
+    if (!u->needed[i]) continue;
     for (uint32_t k = 0; k < n->n_src; k++) u->needed[usage_place(u, n->src[k])] = true;
   }
 }

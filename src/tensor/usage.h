@@ -37,9 +37,9 @@ void usage_let_go(usage *u, const node *n);
 /** Whether more references are held than are known. */
 bool usage_is_held_outside(const usage *u, const node *n);
 
-/** Fills in `needed`: what a node that is needed reads is needed, but for that of `roots` (a set),
-    whose values are kept. */
-void usage_find_needed(usage *u, const map *roots);
+/** Fills in `needed`: what a node that is needed reads is needed too, also where its value is kept:
+    a plan may compute it anew. */
+void usage_find_needed(usage *u);
 
 /** Whether a BUFFER holds a state's contents that nothing reads after the run. In place a failure
     in the middle could not be undone; without host functions there is none. */

@@ -138,6 +138,39 @@ static void old_contents_are_summed_first(void **state) {
   check_ok(c, tn_scope_end(c));
 }
 
+static tn_tensor *own_sum(tn_tensor *a, tn_tensor *b) {
+  tn_tensor *sum = tn_own(tn_add(a, b));
+  tn_release(a);
+  return sum;
+}
+
+/** A plan of y = x + 1, compiled after x = 2·s + t + t was computed with the next step of s, which
+    may not be in place then: the plan computes x anew. `part`: so was t + t, before; `times`: x is
+    wanted so often. */
+static void check_read_by_plans(tn_context *c, bool part, size_t times) {
+  tn_tensor *s = tn_own(tn_state(floats(c, FLOATS(10)))), *two = tn_own(tn_num(c, 2));
+  tn_tensor *t = tn_own(tn_state(floats(c, FLOATS(1)))), *next = tn_own(tn_add(s, two));
+  tn_tensor *twice = tn_own(tn_add(t, t));
+  if (part) check_ok(c, tn_realize(c, &twice, 1));
+  tn_tensor *x = own_sum(tn_own(tn_mul(s, two)), twice), *wanted[] = {x, x}, *out[1];
+  out[0] = tn_own(tn_add(x, two));
+  tn_release(twice);
+  tn_release(tn_own(tn_assign(s, next)));
+  tn_release(next);
+  check_ok(c, tn_realize(c, wanted, times));
+  tn_binding *b = compiled(c, out, 1, NULL);
+  check_bound(b, tn_binding_run(b));
+  check_output(b, "0", FLOATS(24));
+  check_floats(c, s, FLOATS(12));
+}
+
+static void plans_read_what_values_were_computed_from(void **state) {
+  for (size_t times = 1; times <= 2; times++) {
+    check_read_by_plans(*state, false, times);
+    check_read_by_plans(*state, true, times);
+  }
+}
+
 /** Names that kernels use for the numbers of workers, and ones that look like them. */
 static void sizes_have_any_name(void **state) {
   (void)state;
@@ -1045,6 +1078,7 @@ int main(void) {
       WITH(sizes_vary),
       WITH(small_results_stand_beside_varying_ones),
       WITH(old_contents_are_summed_first),
+      WITH(plans_read_what_values_were_computed_from),
       cmocka_unit_test(sizes_have_any_name),
       WITH(sizes_of_one_name_are_one_size),
       WITH(bad_inputs_are_kept_for_the_run),
