@@ -287,7 +287,7 @@ static const node *fill_array(lowering *l, const nest *e, const home *h, const n
 /** What reads a param, of the nodes of a nest, as seen inside of the first ranges of it: the loads,
     and the loops of those that other ranges are around. */
 static node_list reads_inside(lowering *l, const node *param, const node_list *nodes,
-                              const range_set *inside) {
+                              const node *const *values, size_t n_values, const range_set *inside) {
   node_list reads = {0};
   map deeper = {0}; /* what such a load is below, outside of no loop yet */
   for (size_t i = 0; i < nodes->n; i++) {
@@ -301,6 +301,9 @@ static node_list reads_inside(lowering *l, const node *param, const node_list *n
     else
       map_set(l->a, &deeper, n, (void *)n);
   }
+  for (size_t i = 0; i < n_values; i++)
+    if (map_has(&deeper, values[i]))
+      diag_raise(ir_diag(l->g), TN_ERR_INTERNAL, "a param is read in loops inside of its store's");
   return reads;
 }
 
@@ -315,7 +318,7 @@ static const node **params_after_reads(lowering *l, const node *out) {
     const range_set *inside = ix_const(l->g, 0)->free;
     for (size_t k = 0; k < stage_level(stage, i); k++)
       inside = ir_range_union(l->g, inside, ranges[k]->free);
-    node_list reads = reads_inside(l, params[i], &nodes, inside);
+    node_list reads = reads_inside(l, params[i], &nodes, values, stage_values(stage), inside);
     if (reads.n) params[i] = after(l, params[i], reads.at, reads.n, NULL, 0);
   }
   return params;
