@@ -42,10 +42,11 @@ static const node *settled(unroller *u, const map *image, const node *n, const n
   const node **src = arena_alloc(u->a, (n->n_src + 1) * sizeof *src);
   size_t count = settled_sources(image, n, src);
   if (count < n->n_src && n->op == OP_AFTER && before) src[count++] = before;
-  if (node_values(n) == n->n_src) return subst_rebuild(u->g, n, src);
+  bool is_storage = n->op == OP_ALLOC;
+  if (!is_storage && node_values(n) == n->n_src) return subst_rebuild(u->g, n, src);
   node_spec s = ir_spec(n, src, count);
-  int64_t storage[] = {ir_fresh(u->g), n->ints[1]};
-  if (n->op == OP_ALLOC) s.ints = storage;
+  int64_t numbers[] = {is_storage ? ir_fresh(u->g) : 0, is_storage ? n->ints[1] : 0};
+  if (is_storage) s.ints = numbers;
   return ir_make(u->g, &s);
 }
 
