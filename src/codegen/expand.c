@@ -45,8 +45,12 @@ static const node *settled(unroller *u, const map *image, const node *n, const n
   bool is_storage = n->op == OP_ALLOC;
   if (!is_storage && node_values(n) == n->n_src) return subst_rebuild(u->g, n, src);
   node_spec s = ir_spec(n, src, count);
-  int64_t numbers[] = {is_storage ? ir_fresh(u->g) : 0, is_storage ? n->ints[1] : 0};
-  if (is_storage) s.ints = numbers;
+  int64_t numbers[2];
+  if (is_storage) {
+    numbers[0] = ir_fresh(u->g);
+    numbers[1] = n->ints[1];
+    s.ints = numbers;
+  }
   return ir_make(u->g, &s);
 }
 

@@ -35,6 +35,17 @@ const node *subst_rebuild(ir *g, const node *n, const node *const src[]) {
   return ir_with_sources(g, n, src);
 }
 
+const node *subst_view(ir *g, arena *a, const node *view, const node *old, const node *other) {
+  node_list chain = {0};
+  for (; view != old; view = view->src[0]) vec_push(a, &chain, view);
+  while (chain.n) {
+    const node *v = vec_pop(&chain), **src = arena_copy(a, v->src, v->n_src * sizeof *src);
+    src[0] = other;
+    other = ir_with_sources(g, v, src);
+  }
+  return other;
+}
+
 static bool enters(const node *n, void *user) {
   const substitution *s = user;
   return !map_has(&s->done, n) && (!s->keys || range_set_meets(n->free, s->keys));

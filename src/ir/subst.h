@@ -23,4 +23,8 @@ const node *subst_copy(ir *g, const node *root, const map *with);
     canonical, WHERE, AND and OR of known conditions decided, no range of negative extent. */
 const node *subst_rebuild(ir *g, const node *n, const node *const src[]);
 
+/** The chain of movements from `old` to `view`, of another array; the arena is for what it takes.
+ */
+const node *subst_view(ir *g, arena *a, const node *view, const node *old, const node *other);
+
 #endif

@@ -2,6 +2,7 @@
    and simplified: equal graphs over other buffers become the same graph. */
 #include "ir/build.h"
 #include "ir/copy.h"
+#include "ir/subst.h"
 #include "rules/rules.h"
 #include "schedule/passes.h"
 
@@ -25,25 +26,12 @@ static const node *placeholder(ir *g, const node *old) {
   return ir_node(g, OP_PARAM, (dtype)old->dtype, old->dims, old->rank, &slot, 1);
 }
 
-/** The chain of movements from `old` to `view`, of another array. */
-static const node *view_of(ir *g, const node *view, const node *old, const node *other) {
-  arena *a = ir_arena(g);
-  node_list chain = {0};
-  for (; view != old; view = view->src[0]) vec_push(a, &chain, view);
-  while (chain.n) {
-    const node *v = vec_pop(&chain), **src = arena_copy(a, v->src, v->n_src * sizeof *src);
-    src[0] = other;
-    other = ir_with_sources(g, v, src);
-  }
-  return other;
-}
-
 /** A SET with its view taken of a placeholder. */
 static const node *copied(void *user, const node *n, const node *const src[]) {
   copying *c = user;
   if (n->op == OP_BUFFER) return param_of(c, n, src);
   if (n->op != OP_SET) return NULL;
-  const node *view = view_of(c->g, src[1], src[0], placeholder(c->g, src[0]));
+  const node *view = subst_view(c->g, ir_arena(c->g), src[1], src[0], placeholder(c->g, src[0]));
   return ir_with_sources(c->g, n, (const node *[]){src[0], view, src[2]});
 }
 
@@ -60,7 +48,7 @@ static const node *finished(void *user, const node *n, const node *const src[]) 
   if (is_empty(src[1])) return src[0];
   const node *base = src[1];
   while (base->op != OP_PARAM) base = base->src[0];
-  const node *view = view_of(g, src[1], base, src[0]);
+  const node *view = subst_view(g, ir_arena(g), src[1], base, src[0]);
   return ir_with_sources(g, n, (const node *[]){src[0], view, src[2]});
 }
 

@@ -23,7 +23,7 @@ static softened soften(builder *b, value x, int64_t axis) {
 value build_softmax(builder *b, value x, int64_t axis) {
   softened r = soften(b, x, axis);
   sizes s = sizes_of(r.shifted);
-  const node *part = ex2(b, OP_DIV, ex_num(b, r.sum, 1), r.sum); /* one division a row */
+  const node *part = build_reciprocal(b, value_of(r.sum)).node; /* one division a row */
   const node *y = ex2(b, OP_MUL, ex1(b, OP_EXP, r.shifted), shape_expand(b, part, &s));
   return value_of(ir_cast(b->ir, y, r.result));
 }

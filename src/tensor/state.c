@@ -259,26 +259,14 @@ static node_list list_versions(arena *a, const cell *k) {
   return sets;
 }
 
-/** A view over another version. */
-static const node *view_over(builder *b, const node *view, const node *from, const node *to) {
-  node_list moves = {0};
-  for (; view != from; view = view->src[0]) vec_push(b->arena, &moves, view);
-  while (moves.n) {
-    const node *v = vec_pop(&moves);
-    const node **src = arena_copy(b->arena, v->src, v->n_src * sizeof *src);
-    src[0] = to;
-    to = subst_rebuild(b->ir, v, src);
-  }
-  return to;
-}
-
 /** The pending versions over another that is the contents. What is assigned stays as it is: a value
     is of what the states held when it was built, also for who else reads it. */
 static const node *now_over(builder *b, const cell *k, const node *contents, map *image) {
   node_list sets = list_versions(b->arena, k);
   while (sets.n) {
     const node *set = vec_pop(&sets);
-    const node *src[] = {contents, view_over(b, set->src[1], set->src[0], contents), set->src[2]};
+    const node *src[] = {contents, subst_view(b->ir, b->arena, set->src[1], set->src[0], contents),
+                         set->src[2]};
     contents = ir_node(b->ir, OP_SET, (dtype)set->dtype, src, 3, NULL, 0);
     map_set(b->arena, image, set, (void *)contents);
   }
