@@ -4,7 +4,11 @@
 
 #include <dirent.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <unistd.h>
+
+static atomic_bool one_came;
 
 /** Ends the programs that a thread has started, each with all that it has started. */
 static void end_children_of(const char *thread_id) {
@@ -40,6 +44,7 @@ static void *wait_for_one(void *arg) {
   sigset_t *set = arg;
   int one;
   while (sigwait(set, &one)) {}
+  atomic_store(&one_came, true);
   end_children();
   pthread_sigmask(SIG_UNBLOCK, set, NULL);
   raise(one);
@@ -53,4 +58,8 @@ void interrupt_watch(void) {
   set = watched();
   pthread_sigmask(SIG_BLOCK, &set, NULL);
   if (thread_start(&t, wait_for_one, &set, &d)) pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+void interrupt_before_end(void) {
+  while (atomic_load(&one_came)) pause();
 }

@@ -6,4 +6,8 @@
     they have started. Before any thread is started. */
 void interrupt_watch(void);
 
+/** Does not return if such a signal has come: it ends the command, not what its programs' ends
+    have made fail. */
+void interrupt_before_end(void);
+
 #endif

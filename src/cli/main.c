@@ -113,5 +113,6 @@ int main(int argc, char **argv) {
   progress_init(&u.c.progress);
   interrupt_watch();
   tn_status raised = diag_catch(&u.c.diag, begin, &u);
+  interrupt_before_end();
   return end(&u.c, raised);
 }
