@@ -132,7 +132,7 @@ TABLE = {
     # erf x = x + x P(x²), |x| < 9/8; beyond, 1 - P(x)⁴ (f32), 1 - P(x)⁸ (f64), until it is 1
     "erf": (even(erf, 1, 1), even_weight(erf), TINY, STEEP**2, 6, 12),
     "erfc-f32": (*root_of_erfc(4), STEEP, mpf("3.92"), 7, 0),
-    "erfc-f64": (*root_of_erfc(8), STEEP, mpf("5.92"), 0, 17, 2**40),
+    "erfc-f64": (*root_of_erfc(8), STEEP, mpf("5.9375"), 0, 17, 2**40),
     # log((1 + s)/(1 - s)) = 2 s + s³ P(s²)
     "atanh-part": (atanh_rest, lambda t: t, TINY, mpf("0.0295"), 0, 8),
 }

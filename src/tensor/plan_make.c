@@ -26,6 +26,7 @@ typedef struct making {
   tn_progress progress;
   const schedule_label *labels;
   map state_of; /* store → its state */
+  map written;  /* stores that runs give new contents */
   tn_plan *made;
 } making;
 
@@ -160,15 +161,21 @@ static void add_leaves(making *j) {
   }
   for (size_t i = 0; i < j->order.n; i++)
     if (j->order.at[i]->op == OP_BUFFER) add_leaf(j, j->order.at[i]);
-  for (size_t i = 0; i < j->g->n_written; i++) add_state(j, j->g->written[i]);
+  for (size_t i = 0; i < j->g->n_written; i++) {
+    add_state(j, j->g->written[i]);
+    map_set(j->work, &j->written, j->g->written[i], NULL);
+  }
 }
 
 /* The executable. */
 
-/** A run with a host function may fail in the middle, and then no state may have changed. */
+/** Only what a run gives new contents: to read a state through another plan's assign changes
+    nothing. A run with a host function may fail in the middle, and then no state may have changed.
+ */
 static bool may_overwrite(void *user, const node *buffer) {
   making *j = user;
-  return leaf_of_node(j, buffer).store && !j->made->has_custom;
+  store *s = leaf_of_node(j, buffer).store;
+  return s && map_has(&j->written, s) && !j->made->has_custom;
 }
 
 /** Kernels that prepare are told with the plan's, as one. */

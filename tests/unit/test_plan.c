@@ -449,6 +449,29 @@ static void plans_take_assigns(void **state) {
   check_floats(c, s, FLOATS(101, 101));
 }
 
+static void reading_another_plans_assign_changes_nothing(void **state) {
+  tn_context *c = *state;
+  for (int part = 0; part < 2; part++) {
+    tn_tensor *s = tn_state(floats(c, FLOATS(1, 2, 3, 4)));
+    check_ok(c, tn_realize(c, NULL, 0));
+    tn_tensor *to = part ? tn_slice(s, 0, 0, 2, 1) : s, *old = tn_mul(s, tn_num(c, 2));
+    tn_assign(to, tn_mul(to, tn_num(c, 10)));
+    tn_tensor *y = tn_add(s, tn_num(c, 1));
+    tn_binding *writes = compiled(c, &y, 1, NULL), *reads = compiled(c, &y, 1, NULL);
+    const float *expected = part ? (float[]){11, 21, 4, 5} : (float[]){11, 21, 31, 41};
+    for (int i = 0; i < 2; i++) {
+      check_bound(reads, tn_binding_run(reads));
+      check_output(reads, "0", 4, expected);
+    }
+    check_floats(c, old, FLOATS(2, 4, 6, 8));
+    check_floats(c, s, FLOATS(1, 2, 3, 4));
+    check_bound(writes, tn_binding_run(writes));
+    check_output(writes, "0", 4, expected);
+    check_bound(reads, tn_binding_run(reads));
+    check_output(reads, "0", 4, part ? (float[]){101, 201, 4, 5} : (float[]){101, 201, 301, 401});
+  }
+}
+
 static void readers_of_the_context_keep_their_contents(void **state) {
   tn_context *c = *state;
   tn_tensor *s = tn_state(floats(c, FLOATS(1)));
@@ -1091,6 +1114,7 @@ int main(void) {
       WITH(what_was_read_is_computed_anew),
       WITH(reads_do_not_freeze_what_waits),
       WITH(plans_take_assigns),
+      WITH(reading_another_plans_assign_changes_nothing),
       WITH(readers_of_the_context_keep_their_contents),
       WITH(whole_replacements_work_too),
       WITH(bad_plans_leave_assigns_pending),
