@@ -179,12 +179,12 @@ static c_piece element(c_writer *w, const c_access *access, c_form f) {
 static c_piece gated_element(c_writer *w, const c_access *access, c_form f) {
   c_blanks b = {.t = f};
   bool vector = f.lanes > 1;
-  const char *zero = c_fill(w, w->d->zero[vector], &b);
-  if (!access->address) return c_primary(zero);
+  c_piece zero = c_fill_unary(w, w->d->zero[vector], &b);
+  if (!access->address) return zero;
   c_piece p = element(w, access, f);
   if (!access->gates.n) return p;
   b.a = c_operand(w, c_expr_gates(w, access));
-  b.b = p.text, b.c = zero;
+  b.b = p.text, b.c = zero.text;
   return c_fill_piece(w, w->d->gated[vector], &b);
 }
 

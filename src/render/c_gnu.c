@@ -240,7 +240,7 @@ const c_dialect c_gnu = {
     .stream_bytes = {16, 64},
     .streams = streams,
     .streamed = "STREAMED",
-    .zero = {"0", "($t){0}"},
+    .zero = {"($t)0", "($t){0}"},
     .gated = {"$a ? $b : $c", "$a ? ($t)$b : $c"},
     .cast = {"($t)$a", "__builtin_convertvector($a, $t)"},
     .to_bool = {"$a != 0", "($m)($a != ($o){0})"},
