@@ -145,7 +145,8 @@ typedef enum tn_math {
   TN_MATH_CONTRACT = 1, /**< a * b + c may be rounded once instead of twice */
   TN_MATH_SUM = 2,      /**< a reduction may go in another order, fixed by shape and target, and its
                              result be divided instead of its terms, as in a softmax's product: then
-                             what is near the type's largest number may overflow on the way */
+                             what is near the type's largest number may overflow on the way; of 0
+                             and -0, either may be the largest or the least */
   TN_MATH_DEFAULT = 3,  /**< both of these */
   TN_MATH_FAST = 7,     /**< also reassociate, and take NaN and signed zeros as absent */
   TN_MATH_MAX_ENUM = 0x7fffffff

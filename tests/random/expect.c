@@ -258,8 +258,9 @@ static const double *movement_bound(expecting *x, const node *n) {
 typedef struct sums {
   double bound, size, relative, log_up, log_down;
   size_t n;
-  bool special; /* a NaN or an infinity */
-  bool odd;     /* an element of which nothing is known */
+  bool special;        /* a NaN or an infinity */
+  bool odd;            /* an element of which nothing is known */
+  bool may_swap_zeros; /* their order decides between 0 and -0 */
 } sums;
 
 static void add_to(sums *s, double v, double bound) {
@@ -291,7 +292,7 @@ static double reduced_bound(const node *n, const sums *s, double total, double v
     if (may_overflow || (s->special && s->bound) || isnan(b)) return INFINITY;
     return s->special ? 0 : b;
   }
-  default: return s->bound;
+  default: return s->may_swap_zeros && v == 0 ? fmax(s->bound, least(t)) : s->bound;
   }
 }
 
@@ -313,10 +314,14 @@ static size_t target_of(const node *n, const interp_array *from, size_t k) {
 static const double *reduce_bound(expecting *x, const node *n) {
   const interp_array *from = value_of(x, n->src[0]), *y = value_of(x, n);
   const double *e = bound_of(x, n->src[0]);
-  if (!e && !is_approximate(n, x->g->math)) return NULL;
+  bool is_extreme = n->ints[0] == OP_MAX || n->ints[0] == OP_MIN;
+  bool swaps = is_extreme && math_may_reorder(x->g->math, (dtype)n->dtype) &&
+               dtype_is_float((dtype)n->dtype);
+  if (!e && !is_approximate(n, x->g->math) && !swaps) return NULL;
   size_t count = count_of(y);
   double *b = new_bound(x, n, 0), *total = arena_calloc(x->a, count + 1, sizeof *total);
   sums *s = arena_calloc(x->a, count + 1, sizeof *s);
+  for (size_t k = 0; k < count; k++) s[k].may_swap_zeros = swaps;
   for (size_t k = 0; k < count_of(from); k++) {
     size_t at = target_of(n, from, k);
     add_to(&s[at], number_at(from, k), e ? e[k] : 0);
