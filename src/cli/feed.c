@@ -147,16 +147,37 @@ tn_status feed_load(command *c, const tn_model_desc *desc, const option_list *gi
   return s;
 }
 
-/** Whether an axis has the size of one before it. */
-static bool is_before(const node *leaf, int32_t axis) {
-  for (int32_t i = 0; i < axis; i++)
-    if (leaf->dims[i] == leaf->dims[axis]) return true;
-  return false;
+/** The arrays of a model's inputs, in the making. */
+typedef struct feeding {
+  command *c;
+  const tn_model *m;
+  feeds feeds;
+  order *orders; /* of each input */
+  map told;      /* size that varies → what an input that is given says it is, an int64_t */
+} feeding;
+
+/** Sizes that a given input tells. */
+static void tell_sizes(feeding *k, const node *leaf, const tn_shape *shape) {
+  for (int32_t i = 0; shape->rank == leaf->rank && i < shape->rank; i++)
+    if (!map_has(&k->told, leaf->dims[i]))
+      map_set(&k->c->arena, &k->told, leaf->dims[i],
+              arena_copy(&k->c->arena, &shape->size[i], sizeof shape->size[i]));
 }
 
-/** The shape an input is to have where nobody says: sizes that vary are as small as they can be,
-    from 1 on. */
-static tn_shape guess(command *c, const tn_port *port, const node *leaf) {
+/** What is said of an input, and its array where that is a file's. */
+static void take_order(feeding *k, const tn_port *port, const char *text) {
+  size_t at = k->feeds.n;
+  const order o = k->orders[at] = text ? parse_order(text) : (order){.fill = FILL_RANDOM};
+  feed f = {.name = port->name, .from = o.file ? o.file : fills[o.fill], .file = o.file};
+  if (o.file) f.value = array_read(k->c, o.file, port->type.dtype);
+  if (o.file || o.shaped) tell_sizes(k, k->m->nodes[at], o.file ? &f.value.shape : &o.shape);
+  vec_push(&k->c->arena, &k->feeds, f);
+}
+
+/** The shape an input is to have where nobody says: sizes that vary are what other inputs tell, or
+    as small as they can be, from 1 on. */
+static tn_shape guess(feeding *k, const tn_port *port, const node *leaf) {
+  command *c = k->c;
   tn_shape shape = port->type.shape;
   if (shape.rank < 0)
     command_misuse(c,
@@ -164,11 +185,14 @@ static tn_shape guess(command *c, const tn_port *port, const node *leaf) {
                    "as in --input %s=2x3",
                    port->name, port->name);
   str chosen = str_new(&c->arena);
+  map seen = {0};
   for (int32_t i = 0; i < shape.rank; i++) {
     if (shape.size[i] >= 0) continue;
+    const int64_t *told = map_get(&k->told, leaf->dims[i]);
     int64_t least = leaf->dims[i]->lo;
-    shape.size[i] = least > 1 ? least : 1;
-    if (is_before(leaf, i)) continue;
+    shape.size[i] = told ? *told : least > 1 ? least : 1;
+    if (told || map_has(&seen, leaf->dims[i])) continue;
+    map_set(&c->arena, &seen, leaf->dims[i], NULL);
     str_addf(&chosen, "%s%s = %lld", chosen.n ? ", " : "", port->sizes[i],
              (long long)shape.size[i]);
   }
@@ -177,17 +201,13 @@ static tn_shape guess(command *c, const tn_port *port, const node *leaf) {
   return shape;
 }
 
-static feed make_one(command *c, const tn_port *port, const node *leaf, const char *text,
-                     uint64_t *seed) {
-  order o = text ? parse_order(text) : (order){.fill = FILL_RANDOM};
-  feed f = {.name = port->name, .from = o.file ? o.file : fills[o.fill], .file = o.file};
-  if (o.file) {
-    f.value = array_read(c, o.file, port->type.dtype);
-    return f;
-  }
-  f.value = array_make(c, port->name, port->type.dtype, o.shaped ? o.shape : guess(c, port, leaf));
-  array_set(&f.value, o.fill, seed);
-  return f;
+static void fill(feeding *k, const tn_port *port, size_t at, uint64_t *seed) {
+  const order *o = &k->orders[at];
+  feed *f = &k->feeds.at[at];
+  if (f->file) return;
+  tn_shape shape = o->shaped ? o->shape : guess(k, port, k->m->nodes[at]);
+  f->value = array_make(k->c, port->name, port->type.dtype, shape);
+  array_set(&f->value, o->fill, seed);
 }
 
 static void check_standard_input(command *c, const char *const values[], size_t n) {
@@ -198,14 +218,17 @@ static void check_standard_input(command *c, const char *const values[], size_t 
 }
 
 feeds feed_make(command *c, const tn_model *m, const option_list *given, uint64_t seed) {
-  feeds all = {0};
+  feeding k = {.c = c, .m = m};
   tn_port port = TN_PORT_INIT;
   const char *const *values = feed_match(c, "input", given, m, TN_PORT_INPUT);
   check_standard_input(c, values, m->n_inputs);
+  k.orders = arena_alloc(&c->arena, (m->n_inputs + 1) * sizeof *k.orders);
   for (size_t i = 0; tn_model_port(m, TN_PORT_INPUT, i, &port) == TN_OK; i++)
-    vec_push(&c->arena, &all, make_one(c, &port, m->nodes[i], values[i], &seed));
-  feed_check(c, &all, m);
-  return all;
+    take_order(&k, &port, values[i]);
+  for (size_t i = 0; tn_model_port(m, TN_PORT_INPUT, i, &port) == TN_OK; i++)
+    fill(&k, &port, i, &seed);
+  feed_check(c, &k.feeds, m);
+  return k.feeds;
 }
 
 /* What fits. */

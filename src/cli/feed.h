@@ -6,12 +6,13 @@
 
 /** How --input is written, for tables of options. */
 #define FEED_VALUE "NAME=VALUE"
-#define FEED_ABOUT                                                               \
-  "an input, by name: a .npy file (- is standard input), or what to fill it\n"   \
-  "with, random, ones or zeros, or its shape, as 4x3x224x224, or both, as\n"     \
-  "ones:4x3x224; an input that is not given is random, and a size that varies\n" \
-  "is then the least that it can be, from 1 on; a model that cannot be loaded\n" \
-  "for all of its sizes is loaded for those of the inputs that are given"
+#define FEED_ABOUT                                                                \
+  "an input, by name: a .npy file (- is standard input), or what to fill it\n"    \
+  "with, random, ones or zeros, or its shape, as 4x3x224x224, or both, as\n"      \
+  "ones:4x3x224; an input that is not given is random, and a size that varies\n"  \
+  "is then what the others tell, or the least that it can be, from 1 on; a\n"     \
+  "model that cannot be loaded for all of its sizes is loaded for those of the\n" \
+  "inputs that are given"
 
 typedef struct feed {
   const char *name; /* of the input */

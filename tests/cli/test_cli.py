@@ -753,6 +753,13 @@ class Sizes(Case):
         self.assertIn("taken as n = 1\n", tenon("run", path, "--size", "n=..8").stderr)
         self.assertEqual(tenon("run", path, "--size", "n=2").stderr, "")
 
+    def test_a_size_that_one_input_tells_is_the_others_too(self):
+        path = self.binary()
+        for given in ("a=4x3", "b=ones:4x3"):
+            done = tenon("run", path, f"--input={given}", "--json")
+            self.assertEqual([i["shape"] for i in json.loads(done.stdout)["inputs"]], [[4, 3]] * 2)
+            self.assertEqual(done.stderr, "")
+
     def test_inputs_keep_within_what_is_given(self):
         path = self.binary()
         ones = ("--input=a=ones:4x3", "--input=b=ones:4x3", "--json")
