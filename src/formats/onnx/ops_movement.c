@@ -214,20 +214,30 @@ static const node *bound(onnx_call *c, const node *n, int64_t far) {
   return ix_const(onnx_builder(c)->ir, k);
 }
 
-static const node *stop_of(onnx_call *c, const node *end, int64_t step, int64_t far) {
-  const node *n = bound(c, end, far);
-  return node_is_bits(n, (uint64_t)(step > 0 ? far : -far)) ? NULL : n;
-}
-
-/** A bound of an axis of any size, counted from its end where it is negative, between the ends. */
-static const node *inside(onnx_call *c, const node *n, const node *size, int64_t step) {
+/** A bound of an axis of any size, counted from its end where it is negative, between the least
+    that it may be and the end, or the last element, where steps are negative. */
+static const node *inside(onnx_call *c, const node *n, const node *size, int64_t step,
+                          int64_t least) {
   ir *g = onnx_builder(c)->ir;
-  if (!n || (node_is_const(n) && node_is_const(size))) return n;
   const node *none = ix_const(g, 0), *one = ix_const(g, 1);
   const node *is_negative = ix_min(g, one, ix_max(g, none, ix_scale(g, n, -1)));
   n = ix_add(g, n, ix_mul(g, size, is_negative));
-  int64_t before = step < 0 ? -1 : 0;
-  return ix_min(g, ix_max(g, n, ix_const(g, before)), ix_add_const(g, size, before));
+  return ix_min(g, ix_max(g, n, ix_const(g, least)), ix_add_const(g, size, step < 0 ? -1 : 0));
+}
+
+/** A start before the axis is its first element, with negative steps too. */
+static const node *start_of(onnx_call *c, const node *n, const node *size, int64_t step) {
+  n = bound(c, n, far_of(size));
+  bool is_plain = step > 0 && node_is_const(n) && node_is_const(size);
+  return is_plain ? n : inside(c, n, size, step, 0);
+}
+
+/** NULL: to the end. */
+static const node *stop_of(onnx_call *c, const node *n, const node *size, int64_t step) {
+  int64_t far = far_of(size);
+  n = bound(c, n, far);
+  if (node_is_bits(n, (uint64_t)(step > 0 ? far : -far))) return NULL;
+  return node_is_const(n) && node_is_const(size) ? n : inside(c, n, size, step, step < 0 ? -1 : 0);
 }
 
 /** A step beyond the axis takes one element, as a step of its size does. */
@@ -281,9 +291,8 @@ void onnx_Slice(onnx_call *c) {
     if (!step) onnx_fail(c, TN_ERR_FORMAT, "a step of 0");
     const node *size = x.node->dims[axis];
     step = short_step(step, size);
-    int64_t far = far_of(size);
-    const node *start = inside(c, bound(c, s.starts[i], far), size, step);
-    const node *stop = inside(c, stop_of(c, s.ends[i], step, far), size, step);
+    const node *start = start_of(c, s.starts[i], size, step);
+    const node *stop = stop_of(c, s.ends[i], size, step);
     x = build_slice(onnx_builder(c), x, (int64_t)axis, start, stop, step);
   }
   c->outputs[0] = x;
