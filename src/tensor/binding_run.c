@@ -182,19 +182,25 @@ static tn_status place_output(tn_binding *b, size_t i) {
   return execution_set_buffer(b->execution, p->buffer, o->memory, &b->diag);
 }
 
-/** In its turn: a state that is written in place, and that the context still reads, goes on in a
-    copy; one that is not, is computed aside. */
+/** A copy becomes the contents; what the context still reads of the old ones stays. */
+static tn_status go_on_in_copy(tn_binding *b, size_t i) {
+  store *t = b->plan->states[i].store;
+  tn_status s = ensure(b, &b->spares[i], t->bytes);
+  if (s == TN_OK) s = buffers_copy(b->spares[i], t->memory, t->bytes, &b->diag);
+  if (s == TN_OK) b->spares[i] = store_replace(t, b->spares[i]);
+  return s;
+}
+
+/** In its turn. What is not written where it is read is computed aside. */
 static tn_status place_state(tn_binding *b, size_t i) {
   const plan_state *p = &b->plan->states[i];
   store *t = p->store;
-  bool is_copied = p->is_in_place && store_is_lent(t), is_written = p->out != SIZE_MAX;
-  tn_status s = TN_OK;
-  if (is_copied || (is_written && !p->is_in_place)) s = ensure(b, &b->spares[i], t->bytes);
-  if (s == TN_OK && is_copied) s = buffers_copy(b->spares[i], t->memory, t->bytes, &b->diag);
-  if (s != TN_OK) return s;
-  if (is_copied) b->spares[i] = store_replace(t, b->spares[i]);
-  if (p->in != SIZE_MAX) s = execution_set_buffer(b->execution, p->in, t->memory, &b->diag);
-  if (s != TN_OK || !is_written || p->is_in_place) return s;
+  bool is_aside = p->out != SIZE_MAX && !p->is_in_place;
+  tn_status s = p->is_overwritten && store_is_lent(t) ? go_on_in_copy(b, i) : TN_OK;
+  if (s == TN_OK && is_aside) s = ensure(b, &b->spares[i], t->bytes);
+  if (s == TN_OK && p->in != SIZE_MAX)
+    s = execution_set_buffer(b->execution, p->in, t->memory, &b->diag);
+  if (s != TN_OK || !is_aside) return s;
   if (executable_buffer_at(b->plan->executable, p->out)->role != ROLE_OUTPUT) return s;
   return execution_set_buffer(b->execution, p->out, b->spares[i], &b->diag);
 }

@@ -37,7 +37,9 @@ typedef struct plan_var {
 typedef struct plan_state {
   store *store;
   size_t in, out;
-  bool is_in_place; /* it is written where it is read */
+  bool is_in_place;    /* it is written where it is read */
+  bool is_overwritten; /* so are the contents that are read: by the new ones, or on the way to them
+                        */
 } plan_state;
 
 /** A value that was there when the plan was made. */

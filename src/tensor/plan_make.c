@@ -215,6 +215,14 @@ static void compile(making *j) {
 
 static plan_state *state_of(const making *j, const store *s) { return map_get(&j->state_of, s); }
 
+static void find_place(making *j, plan_state *s) {
+  const executable *e = j->made->executable;
+  s->is_in_place = s->out != SIZE_MAX && s->out == s->in;
+  s->is_overwritten = s->in != SIZE_MAX && executable_buffer_at(e, s->in)->is_written;
+  if (s->is_overwritten && s->out == SIZE_MAX)
+    diag_raise(j->d, TN_ERR_INTERNAL, "a run would write a state that it does not change");
+}
+
 /** Which buffers are what. */
 static void find_buffers(making *j) {
   tn_plan *p = j->made;
@@ -233,8 +241,7 @@ static void find_buffers(making *j) {
   }
   for (size_t i = 0; i < j->g->n_written; i++)
     state_of(j, j->g->written[i])->out = executable_output(p->executable, p->n_outputs + i);
-  for (size_t i = 0; i < p->n_states; i++)
-    p->states[i].is_in_place = p->states[i].out != SIZE_MAX && p->states[i].out == p->states[i].in;
+  for (size_t i = 0; i < p->n_states; i++) find_place(j, &p->states[i]);
   for (size_t i = 0; i < p->n_outputs; i++)
     p->outputs[i].buffer = executable_output(p->executable, i);
 }

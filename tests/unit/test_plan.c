@@ -472,6 +472,26 @@ static void reading_another_plans_assign_changes_nothing(void **state) {
   }
 }
 
+static void contents_overwritten_on_the_way_are_kept_for_readers(void **state) {
+  tn_context *c = *state;
+  for (int other = 0; other < 2; other++) {
+    tn_tensor *s = tn_state(floats(c, FLOATS(1)));
+    check_ok(c, tn_realize(c, NULL, 0));
+    tn_scope_begin(c);
+    tn_assign(s, floats(c, FLOATS(10)));
+    tn_tensor *twice = tn_own(tn_add(s, s));
+    if (other) compiled(c, NULL, 0, NULL);
+    tn_assign(s, tn_add(twice, tn_num(c, 100)));
+    tn_binding *b = compiled(c, NULL, 0, NULL);
+    tn_tensor *old = tn_add(s, tn_num(c, 500));
+    for (int i = 0; i < 2; i++) check_bound(b, tn_binding_run(b));
+    check_floats(c, old, FLOATS(501));
+    check_floats(c, s, FLOATS(120));
+    check_ok(c, tn_scope_end(c));
+    tn_release(twice);
+  }
+}
+
 static void readers_of_the_context_keep_their_contents(void **state) {
   tn_context *c = *state;
   tn_tensor *s = tn_state(floats(c, FLOATS(1)));
@@ -1115,6 +1135,7 @@ int main(void) {
       WITH(reads_do_not_freeze_what_waits),
       WITH(plans_take_assigns),
       WITH(reading_another_plans_assign_changes_nothing),
+      WITH(contents_overwritten_on_the_way_are_kept_for_readers),
       WITH(readers_of_the_context_keep_their_contents),
       WITH(whole_replacements_work_too),
       WITH(bad_plans_leave_assigns_pending),
