@@ -96,14 +96,21 @@ foreach(name graphs rows)
   target_link_libraries(random_${name} PRIVATE tenon_internal tenon_warnings Threads::Threads m)
 endforeach()
 tenon_add_test(random.rows random random_rows)
+file(GLOB found CONFIGURE_DEPENDS tests/random/programs/*.c)
+add_executable(random_programs tests/random/test_programs.c ${found} tests/backend/ref.c)
+set_target_properties(random_programs PROPERTIES
+  RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+target_compile_definitions(random_programs PRIVATE REF_BUFFERS=64)   # kernels of any number
+target_link_libraries(random_programs PRIVATE tenon_internal tenon_warnings Threads::Threads m)
 # The same graphs every time, so that a change is judged by itself, but others in each kind of
 # build; new ones where they are many (check-long.sh).
 string(SHA1 seed "${CMAKE_BUILD_TYPE} ${CMAKE_C_COMPILER_ID} ${TENON_SANITIZE}")
 string(SUBSTRING ${seed} 0 6 seed)
 math(EXPR seed "0x${seed} + 1")
 tenon_add_test(random.graphs random random_graphs --seed=${seed})
+tenon_add_test(random.programs random random_programs --seed=${seed})
 if(TENON_TEST_SECONDS LESS 900)
-  set_tests_properties(random.graphs PROPERTIES TIMEOUT 900)
+  set_tests_properties(random.graphs random.programs PROPERTIES TIMEOUT 900)
 endif()
 
 file(GLOB found CONFIGURE_DEPENDS tests/api/*.c tests/api/*.cpp)

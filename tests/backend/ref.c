@@ -7,7 +7,11 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST_BUFFERS = 6, RING = 4, BATCH = 3, MOST_NAME = 128 };
+#ifndef REF_BUFFERS
+#define REF_BUFFERS 6
+#endif
+
+enum { MOST_BUFFERS = REF_BUFFERS, RING = 4, BATCH = 3, MOST_NAME = 128 };
 
 static void *take(const tn_allocator *a, size_t bytes) {
   void *at = a->alloc(a->user, bytes ? bytes : 1, sizeof(max_align_t));

@@ -1,0 +1,10 @@
+/* What only the library's inside tells. */
+#include "tensor/plan.h"
+
+size_t states_in_place(const tn_plan *p);
+
+size_t states_in_place(const tn_plan *p) {
+  size_t n = 0;
+  for (size_t i = 0; i < p->n_states; i++) n += p->states[i].is_in_place;
+  return n;
+}

@@ -1,0 +1,333 @@
+/* Plans of random programs, and their runs. */
+#include "program.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a plan is made of. */
+
+static void make_inputs(program *p, plan *made) {
+  made->n_inputs = rng_below(&p->r, MOST_INPUTS + 1);
+  for (size_t i = 0; i < made->n_inputs; i++) {
+    tn_shape shape = made->inputs[i] = random_shape(p);
+    value *v = value_new(&p->memory,
+                         (value){.kind = VALUE_INPUT, .shape = shape, .input = i, .is_open = true});
+    handle h = new_handle(p, tn_input(p->context, i ? "i1" : "i0", shape, TN_I32), v);
+    say(p, "t%d = input(i%zu, %s)", h.number, i, shape_text(p, shape));
+    add_handle(p, h);
+  }
+}
+
+static bool has_assigns(const program *p) {
+  for (size_t i = 0; i < p->n_states; i++)
+    if (innermost_mark(p, p->states[i])) return true;
+  return false;
+}
+
+/** Often what can be the next run's input. */
+static handle make_output(program *p, const plan *made) {
+  handle h = random_operand(p);
+  return made->n_inputs && rng_chance(&p->r, 40) ? fitted(p, h, made->inputs[0]) : h;
+}
+
+static size_t make_items(program *p, const plan *made, handle outputs[]) {
+  size_t n = 0, items = rng_below(&p->r, 2 * MOST_ITEMS);
+  unsigned assigns = rng_chance(&p->r, 25) ? 0 : 55;
+  for (size_t i = 0; i < items && n < MOST_ITEMS; i++) {
+    if (rng_chance(&p->r, assigns))
+      assign_random(p);
+    else if (rng_chance(&p->r, 40))
+      add_expression(p);
+    else
+      outputs[n++] = make_output(p, made);
+  }
+  if (!n && !has_assigns(p)) outputs[n++] = make_output(p, made);
+  return n;
+}
+
+/* Compiling. */
+
+/** The version that assigns of outer scopes, which happen now, make of a state. */
+static value *version_outside(const program *p, state *s) {
+  mark *m = innermost_mark(p, s);
+  return m ? m->before : s->now;
+}
+
+static void settle_outside(program *p) {
+  for (size_t i = 0; i < p->n_states; i++)
+    settle(p, p->states[i], version_outside(p, p->states[i]));
+}
+
+static void mark_taken(const plan *made, state *s, const value *before) {
+  for (value *v = s->now; v != before; v = v->src[0]) v->plan = (unsigned)made->number;
+}
+
+/** The assigns are the plan's now: the context forgets them. */
+static void take_assigns(program *p, plan *made) {
+  made->assigned = model_alloc(&p->memory, p->n_states, sizeof(state *));
+  made->contents = model_alloc(&p->memory, p->n_states, sizeof(value *));
+  for (size_t i = 0; i < p->n_states; i++) {
+    state *s = p->states[i];
+    mark *m = innermost_mark(p, s);
+    if (m) {
+      mark_taken(made, s, m->before);
+      made->assigned[made->n_assigned] = s;
+      made->contents[made->n_assigned++] = s->now;
+    }
+  }
+}
+
+static void forget_assigns(program *p) {
+  for (size_t i = 0; i < p->n_states; i++) {
+    p->states[i]->now = p->states[i]->settled;
+    p->states[i]->n_marks = 0;
+  }
+}
+
+static void make_images(program *p, plan *made) {
+  unsigned number = (unsigned)made->number;
+  for (size_t i = 0; i < made->n_assigned; i++)
+    made->contents[i] = value_image(&p->memory, made->contents[i], number, &made->images);
+  for (size_t i = 0; i < made->n_out; i++)
+    made->out[i] = value_image(&p->memory, made->out[i], number, &made->images);
+}
+
+/** Whether a plan reads a state; any, if s is NULL. */
+static bool holds(const plan *made, const state *s) {
+  for (const value *v = made->images; v; v = v->next)
+    if (v->kind == VALUE_HELD && (!s || v->of == s)) return true;
+  return false;
+}
+
+/** Whether a plan computes an assign that another one took; one of its own. */
+static bool has_taken(const plan *made, bool own) {
+  for (const value *v = made->images; v; v = v->next)
+    if (v->kind == VALUE_CHANGED && v->plan && (v->plan == (unsigned)made->number) == own)
+      return true;
+  return false;
+}
+
+static void count_plan(program *p, const plan *made) {
+  cover(p, COVERED_PLANS);
+  if (made->n_inputs) cover(p, COVERED_PLANS_OF_INPUTS);
+  if (made->n_assigned) cover(p, COVERED_PLANS_OF_ASSIGNS);
+  if (has_taken(made, true) && made->n_out) cover(p, COVERED_PLANS_OF_OWN);
+  if (has_taken(made, false)) cover(p, COVERED_PLANS_OF_OTHERS);
+  if (holds(made, NULL) && !made->n_assigned && !made->n_inputs) cover(p, COVERED_PLANS_OF_READ);
+  if (states_in_place(made->made)) cover(p, COVERED_PLANS_IN_PLACE);
+}
+
+/* Bindings. */
+
+static const char *input_name(size_t i) { return i ? "i1" : "i0"; }
+
+/** Other numbers, mostly in the same memory; what is carried goes on, or starts over. */
+static void give_input(program *p, plan *made, bound *b, size_t i) {
+  size_t bytes = shape_count(made->inputs[i]) * sizeof(int32_t);
+  if (b->is_carried[i] && b->runs && rng_chance(&p->r, 70)) return;
+  if (!b->inputs[i] || b->is_carried[i] || rng_chance(&p->r, 20)) {
+    b->inputs[i] = model_alloc(&p->memory, bytes, 1);
+    if (made->is_used[i])
+      tn_binding_input(b->binding, input_name(i), made->inputs[i], TN_I32, b->inputs[i], bytes);
+  }
+  for (size_t k = 0; k < bytes / sizeof(int32_t); k++)
+    b->inputs[i][k] = (int32_t)rng_between(&p->r, -9, 9);
+}
+
+/** Inputs that make no difference are not the plan's. */
+static void find_used(program *p, plan *made) {
+  tn_binding *b;
+  check_status(p, tn_plan_bind(made->made, &b), "bind");
+  for (size_t i = 0; i < made->n_inputs; i++) {
+    size_t bytes = shape_count(made->inputs[i]) * sizeof(int32_t);
+    void *data = model_alloc(&p->memory, bytes, 1);
+    made->is_used[i] =
+        tn_binding_input(b, input_name(i), made->inputs[i], TN_I32, data, bytes) == TN_OK;
+  }
+  tn_binding_free(b);
+}
+
+static const char *output_name(program *p, size_t i) {
+  char *name = model_alloc(&p->memory, 24, 1);
+  snprintf(name, 24, "%zu", i);
+  return name;
+}
+
+/** Makes an output the next run's input, where one is of its shape. */
+static void carry(program *p, const plan *made, bound *b, size_t input) {
+  size_t k = rng_below(&p->r, made->n_out);
+  bool fits = made->n_out && is_same_shape(made->out[k]->shape, made->inputs[input]);
+  if (!fits || !made->is_used[input]) return;
+  say(p, "carry(binding %d, output %zu, i%zu)", (int)(b - made->bound), k, input);
+  cover(p, COVERED_CARRIED);
+  if (tn_binding_carry(b->binding, output_name(p, k), input_name(input)) != TN_OK)
+    fail(p, "carry: %s", tn_binding_message(b->binding));
+  b->is_carried[input] = true;
+  b->carried[input] = k;
+}
+
+static void bind_output(program *p, const plan *made, bound *b) {
+  size_t bytes = made->n_out ? made->out[0]->count * sizeof(int32_t) : 0;
+  if (!made->n_out || rng_chance(&p->r, 70)) return;
+  b->output = model_alloc(&p->memory, bytes, 1);
+  tn_binding_output(b->binding, "0", TN_I32, b->output, bytes);
+}
+
+static void bind_plan(program *p, plan *made) {
+  find_used(p, made);
+  made->n_bound = 1 + rng_below(&p->r, MOST_BINDINGS);
+  for (size_t i = 0; i < made->n_bound; i++) {
+    bound *b = &made->bound[i];
+    check_status(p, tn_plan_bind(made->made, &b->binding), "bind");
+    bind_output(p, made, b);
+    for (size_t k = 0; k < made->n_inputs; k++)
+      if (rng_chance(&p->r, 50)) carry(p, made, b, k);
+  }
+}
+
+static void make_plan(program *p, plan *made) {
+  handle outputs[MOST_ITEMS];
+  tn_tensor *tensors[MOST_ITEMS];
+  made->n_out = make_items(p, made, outputs);
+  say(p, "plan %d = plan_compile(%zu outputs)", made->number, made->n_out);
+  for (size_t i = 0; i < made->n_out; i++) {
+    say(p, "  output %zu: t%d", i, outputs[i].number);
+    made->out[i] = value_now(p, &outputs[i]);
+    tensors[i] = outputs[i].tensor;
+  }
+  tn_status s = tn_plan_compile(p->context, tensors, made->n_out, NULL, &made->made);
+  check_status(p, s, "plan_compile");
+  settle_outside(p);
+  take_assigns(p, made);
+  make_images(p, made);
+  forget_assigns(p);
+  count_plan(p, made);
+}
+
+static void run_bound(program *p, plan *made, bound *b);
+
+/** A scope without inputs may stay open, so that what reads the plan's assigns goes on living. */
+void compile_plan(program *p) {
+  bool scoped = rng_chance(&p->r, 70) && p->depth + 1 < MOST_DEPTH;
+  plan *made = p->plans[p->n_plans] = model_alloc(&p->memory, 1, sizeof *made);
+  made->number = (int)++p->n_plans;
+  if (scoped) begin_scope(p);
+  if (scoped && rng_chance(&p->r, 60)) make_inputs(p, made);
+  make_plan(p, made);
+  bind_plan(p, made);
+  for (size_t n = rng_below(&p->r, 3); n; n--)
+    run_bound(p, made, &made->bound[rng_below(&p->r, made->n_bound)]);
+  if (made->n_inputs || (scoped && rng_chance(&p->r, 50))) end_scope(p);
+}
+
+/* Runs. */
+
+static bool touches(const plan *made, const state *s) {
+  bool touched = holds(made, s);
+  for (size_t i = 0; i < made->n_assigned; i++) touched |= made->assigned[i] == s;
+  return touched;
+}
+
+/** Assigns to states of the plan that are pending happen first, along with all others; whether a
+    state that is only read is the plan's is for the compiler to say. */
+static bool settle_for_run(program *p, const plan *made) {
+  bool touched = false, surely = false;
+  for (size_t i = 0; i < p->n_states; i++)
+    touched |= is_pending(p->states[i]) && touches(made, p->states[i]);
+  for (size_t i = 0; i < made->n_assigned; i++) surely |= is_pending(made->assigned[i]);
+  if (touched)
+    cover(p, COVERED_RUNS_AFTER_ASSIGNS);
+  else if (any_pending(p))
+    cover(p, COVERED_RUNS_BESIDE_ASSIGNS);
+  if (touched) settle_all(p);
+  return touched && !surely;
+}
+
+/** What a run should give, all of it of what the states held before. */
+static void expect(program *p, const plan *made, const bound *b, const int32_t *out[],
+                   const int32_t *contents[]) {
+  const int32_t *inputs[MOST_INPUTS] = {b->inputs[0], b->inputs[1]};
+  unsigned run = ++p->last_run;
+  for (size_t i = 0; i < made->n_out; i++)
+    out[i] = value_result(&p->memory, made->out[i], inputs, run);
+  for (size_t i = 0; i < made->n_assigned; i++)
+    contents[i] = value_result(&p->memory, made->contents[i], inputs, run);
+}
+
+static void check_outputs(program *p, const plan *made, bound *b, const int32_t *const expected[]) {
+  for (size_t i = 0; i < made->n_out; i++) {
+    const value *v = made->out[i];
+    size_t bytes = v->count * sizeof(int32_t);
+    char what[64];
+    int32_t *got = model_alloc(&p->memory, bytes, 1);
+    snprintf(what, sizeof what, "plan %d, output %zu", made->number, i);
+    for (size_t k = 0; k < v->count; k++) got[k] = ~expected[i][k];
+    if (tn_binding_read(b->binding, output_name(p, i), TN_I32, got, bytes) != TN_OK)
+      fail(p, "%s: %s", what, tn_binding_message(b->binding));
+    check_equal(p, what, v->shape, got, expected[i]);
+    if (!i && b->output) check_equal(p, "output memory", v->shape, b->output, expected[0]);
+    cover(p, COVERED_OUTPUTS);
+  }
+}
+
+/** The states hold what the run has left; what they held before is known to plans all the same. */
+static void change_states(program *p, const plan *made, const int32_t *const contents[]) {
+  for (size_t i = 0; i < made->n_assigned; i++) {
+    state *s = made->assigned[i];
+    value *v = value_constant(&p->memory, s->shape, contents[i]);
+    v->of = s;
+    v->held = s->held;
+    s->settled = s->now = v;
+  }
+}
+
+static void carry_outputs(program *p, const plan *made, bound *b, const int32_t *const out[]) {
+  for (size_t i = 0; i < made->n_inputs; i++)
+    if (b->is_carried[i])
+      b->inputs[i] = value_constant(&p->memory, made->inputs[i], out[b->carried[i]])->data;
+}
+
+static void run_bound(program *p, plan *made, bound *b) {
+  const int32_t *out[MOST_ITEMS];
+  const int32_t **contents = model_alloc(&p->memory, made->n_assigned, sizeof *contents);
+  bool is_unsure = settle_for_run(p, made);
+  for (size_t i = 0; i < made->n_inputs; i++) give_input(p, made, b, i);
+  expect(p, made, b, out, contents);
+  say(p, "run(plan %d, binding %d)", made->number, (int)(b - made->bound));
+  cover(p, b->runs++ ? COVERED_RUNS_AGAIN : COVERED_RUNS);
+  if (tn_binding_run(b->binding) != TN_OK)
+    fail(p, "run of plan %d: %s", made->number, tn_binding_message(b->binding));
+  check_outputs(p, made, b, out);
+  carry_outputs(p, made, b, out);
+  change_states(p, made, contents);
+  if (is_unsure) realize_pending(p);
+}
+
+void run_plan(program *p) {
+  if (!p->n_plans) return;
+  plan *made = p->plans[rng_below(&p->r, p->n_plans)];
+  run_bound(p, made, &made->bound[rng_below(&p->r, made->n_bound)]);
+}
+
+/** Bindings go on without it. */
+void free_plan(program *p) {
+  plan *made = p->n_plans ? p->plans[rng_below(&p->r, p->n_plans)] : NULL;
+  if (!made || !made->made) return;
+  say(p, "plan_free(plan %d)", made->number);
+  cover(p, COVERED_FREED);
+  tn_plan_free(made->made);
+  made->made = NULL;
+}
+
+void run_all_plans(program *p) {
+  for (size_t i = 0; i < p->n_plans; i++)
+    if (rng_chance(&p->r, 70)) run_bound(p, p->plans[i], &p->plans[i]->bound[0]);
+}
+
+void count_plans(program *p) {
+  for (size_t i = 0; i < p->n_plans; i++) {
+    size_t runs = 0;
+    for (size_t k = 0; k < p->plans[i]->n_bound; k++) runs += p->plans[i]->bound[k].runs;
+    if (!runs) cover(p, COVERED_NEVER_RUN);
+  }
+}

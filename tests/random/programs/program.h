@@ -1,0 +1,189 @@
+/* A random program: what it has made so far, in the library and in the model (value.h). Each step
+   does the same to both, writes a line, and compares what comes out. */
+#ifndef TENON_TESTS_PROGRAM_H
+#define TENON_TESTS_PROGRAM_H
+
+#include "../random.h"
+#include "value.h"
+
+#include <tenon/tenon.h>
+
+#include <setjmp.h>
+
+/** X(name, what it counts): the kinds of things that programs must come upon. */
+#define COVERAGE_LIST(X)                                                    \
+  X(STATES, "states")                                                       \
+  X(COMPUTED_STATES, "states that start as an expression of another")       \
+  X(EMPTY, "tensors without elements")                                      \
+  X(LARGE, "tensors of more than 64 elements")                              \
+  X(ASSIGNS, "assigns")                                                     \
+  X(VIEWS_ASSIGNED, "assigns to views of states")                           \
+  X(NESTED_ASSIGNED, "assigns to views of several movements")               \
+  X(OVERLAPPING, "assigns of what reads the state itself")                  \
+  X(BROADCAST, "assigns that broadcast")                                    \
+  X(WRITES, "writes of host memory")                                        \
+  X(READS, "reads")                                                         \
+  X(OLD_READS, "reads of what was built before an assign")                  \
+  X(VIEW_READS, "reads of views")                                           \
+  X(REALIZES, "realizes")                                                   \
+  X(SCOPES, "scopes that ended")                                            \
+  X(KEPT, "tensors kept")                                                   \
+  X(OWNED, "tensors owned")                                                 \
+  X(PLANS, "plans")                                                         \
+  X(PLANS_OF_INPUTS, "plans with inputs")                                   \
+  X(PLANS_OF_ASSIGNS, "plans that assign")                                  \
+  X(PLANS_OF_OWN, "plans that read an assign of theirs")                    \
+  X(PLANS_OF_OTHERS, "plans that compute an assign of another plan")        \
+  X(PLANS_OF_READ, "plans without inputs and assigns that read states")     \
+  X(PLANS_IN_PLACE, "plans that change a state in place")                   \
+  X(NEVER_RUN, "plans that were never run")                                 \
+  X(FREED, "plans that were freed before they ran")                         \
+  X(CARRIED, "outputs that are the next run's inputs")                      \
+  X(RUNS, "runs")                                                           \
+  X(RUNS_AGAIN, "runs of a binding that ran before")                        \
+  X(RUNS_AFTER_ASSIGNS, "runs while assigns to their states were pending")  \
+  X(RUNS_BESIDE_ASSIGNS, "runs while assigns to other states were pending") \
+  X(OUTPUTS, "outputs compared")
+
+typedef enum coverage {
+#define COVERAGE_NAME(name, text) COVERED_##name,
+  COVERAGE_LIST(COVERAGE_NAME)
+#undef COVERAGE_NAME
+      COVERAGE_LIMIT
+} coverage;
+
+/** A tensor of both. */
+typedef struct handle {
+  tn_tensor *tensor;
+  int number;
+  tn_shape shape;
+  value *value; /* NULL: of a state, whose elements `map` tells; −1: the fill */
+  state *of;
+  const int32_t *map;
+  int movements;      /* how many it is of its state */
+  bool is_assignable; /* has no element twice, adds none, and no roll is among its movements */
+  bool is_owned;
+  int depth;   /* of the scope that it belongs to */
+  int leaving; /* of the scope by whose end it is realised; 0: none */
+} handle;
+
+enum { MOST_INPUTS = 2, MOST_ITEMS = 4, MOST_BINDINGS = 2, FILL = 7 };
+
+typedef struct bound {
+  tn_binding *binding;
+  int32_t *inputs[MOST_INPUTS];
+  int32_t *output; /* where its first output goes; NULL: nowhere */
+  bool is_carried[MOST_INPUTS];
+  size_t carried[MOST_INPUTS]; /* which output */
+  size_t runs;
+} bound;
+
+typedef struct plan {
+  int number;
+  tn_plan *made; /* NULL: freed */
+  value *out[MOST_ITEMS];
+  size_t n_out;
+  state **assigned;
+  value **contents;
+  size_t n_assigned;
+  value *images; /* all that it computes */
+  tn_shape inputs[MOST_INPUTS];
+  bool is_used[MOST_INPUTS]; /* else the compiler found that nothing needs it */
+  size_t n_inputs;
+  bound bound[MOST_BINDINGS];
+  size_t n_bound;
+} plan;
+
+typedef struct program {
+  rng r;
+  uint64_t seed;
+  tn_context *context;
+  memory memory;
+  handle *handles;
+  size_t n_handles;
+  state **states;
+  size_t n_states;
+  plan **plans;
+  size_t n_plans;
+  int depth, last_handle, last_constant;
+  unsigned last_run;
+  size_t *covered;
+  char *text; /* its steps, as lines */
+  size_t n_text;
+  bool prints; /* at once */
+  char failure[1024];
+  jmp_buf failed;
+} program;
+
+/** Lines, and the end of a program that found something. */
+void say(program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+_Noreturn void fail(program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void check_status(program *p, tn_status s, const char *what);
+void check_equal(program *p, const char *what, tn_shape shape, const int32_t got[],
+                 const int32_t expected[]);
+const char *shape_text(program *p, tn_shape s);
+void cover(program *p, coverage what);
+
+/** Of those that are there; NULL: none. */
+handle *pick(program *p, bool (*wanted)(const handle *h));
+bool is_closed(const handle *h);     /* known without an input */
+bool is_view(const handle *h);       /* a state or a movement of one */
+bool is_assignable(const handle *h); /* a state or a movement that tn_assign takes */
+value *value_now(program *p, const handle *h);
+
+/** A new tensor of the innermost scope, not among the handles yet, and what adds it. */
+handle new_handle(program *p, tn_tensor *t, value *v);
+handle *add_handle(program *p, handle h);
+
+/** A view that is not added, but lives as long as its scope. */
+void note_view(program *p, state *of);
+
+/** Versions. What is run is what its state holds from then on. */
+bool is_pending(const state *s);
+bool any_pending(const program *p);
+void settle(program *p, state *s, value *version);
+void settle_all(program *p);
+mark *innermost_mark(const program *p, state *s);
+
+/* Steps. */
+
+void begin_scope(program *p);
+void end_scope(program *p);
+void own_or_release(program *p);
+void make_state(program *p);
+void assign(program *p, const handle *to, handle from);
+void assign_random(program *p);
+void write_random(program *p);
+void read_handle(program *p, handle *h);
+void realize_some(program *p);
+void realize_pending(program *p);
+
+/* expressions.c */
+
+tn_shape random_shape(program *p);
+handle random_host(program *p, tn_shape shape);
+handle random_view(program *p, const handle *of);
+handle random_expression(program *p);
+void add_expression(program *p);   /* to the handles */
+handle random_operand(program *p); /* one of those that are there, or an expression */
+handle fitted(program *p, handle h, tn_shape shape);
+
+/** Of a shape that broadcasts to another, and what it is then. */
+handle narrowed(program *p, handle h, tn_shape shape);
+value *stretched(program *p, const handle *h, tn_shape shape);
+
+/** x plus a number that is nowhere else in the program. */
+handle made_unlike(program *p, handle x);
+
+/* plans.c */
+
+void compile_plan(program *p);
+void run_plan(program *p);
+void free_plan(program *p);
+void run_all_plans(program *p);
+void count_plans(program *p);
+
+/** How many states a plan changes in place. */
+size_t states_in_place(const tn_plan *p);
+
+#endif
