@@ -34,7 +34,10 @@ typedef struct tn_plan_desc {
   { sizeof(tn_plan_desc), NULL, NULL }
 
 /** Compiles `n` outputs, along with the assigns still pending of the innermost scope: these then
-    happen in the plan's runs only, after all of a run's readers of the old value. Those pending of
+    happen in the plan's runs only, after all of a run's readers of the old value. What is built of
+    states a run computes of what they hold when it begins; but what held a value already when
+    something was built of it (after tn_read or tn_realize, say; a version of a state that has been
+    assigned to since) is that value in all runs. Those pending of
     outer scopes happen now, but for those that depend on inputs or sizes of plans; the failure of
     one is returned, once. A function called meanwhile that begins and ends a scope of its own runs,
     as it ends it, what can be run of the assigns pending outside: these are not in the plan. The
