@@ -249,10 +249,10 @@ static int64_t between(int64_t x, int64_t low, int64_t high) {
   return x < low ? low : x > high ? high : x;
 }
 
-/** How many elements of AXIS a slice takes. */
+/** How many elements of AXIS a slice takes; starts before the axis are its first element. */
 static int64_t taken(int64_t start, int64_t end, int64_t step) {
   int64_t low = step < 0 ? -1 : 0, high = step < 0 ? AXIS - 1 : AXIS, n = 0;
-  start = between(start < 0 && start >= -AXIS ? start + AXIS : start, low, high);
+  start = between(start < 0 && start >= -AXIS ? start + AXIS : start, 0, high);
   end = between(end < 0 && end >= -AXIS ? end + AXIS : end, low, high);
   step = between(step, -AXIS, AXIS);
   for (int64_t i = start; step < 0 ? i > end : i < end; i += step) n++;
