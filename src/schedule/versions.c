@@ -25,13 +25,6 @@ static const node *copy_of(ir *g, normalised *n, const node *x) {
   return copy;
 }
 
-/** A chain of movements with another array at its end. */
-static const node *rebased(ir *g, const node *view, const node *from, const node *to) {
-  map with = {0};
-  map_set(ir_arena(g), &with, from, (void *)to);
-  return subst(g, view, &with);
-}
-
 /** Remakes the graph in one walk; `change` gives a node of the new graph for one of the old, with
     its sources already new. Copies that are remade stay copies. */
 typedef struct remaking {
@@ -73,7 +66,8 @@ static const node *over_copy(remaking *m, const node *n) {
   const node *made = same(m, n);
   if (n->op != OP_SET || may_change(m, n->src[0])) return made;
   const node *old = made->src[0], *copy = copy_of(m->g, m->n, old);
-  const node *src[] = {copy, rebased(m->g, made->src[1], old, copy), made->src[2]};
+  const node *view = subst_view(m->g, ir_arena(m->g), made->src[1], old, copy);
+  const node *src[] = {copy, view, made->src[2]};
   return ir_with_sources(m->g, made, src);
 }
 
@@ -86,7 +80,7 @@ void schedule_versions(ir *g, const schedule_request *r, normalised *n) {
 
 static const node *set_again(remaking *m, const node *n) {
   const node *old = map_get(&m->kept, n->src[0]), *copy = map_get(&m->image, n->src[0]);
-  const node *view = rebased(m->g, map_get(&m->image, n->src[1]), copy, old);
+  const node *view = subst_view(m->g, ir_arena(m->g), map_get(&m->image, n->src[1]), copy, old);
   const node *src[] = {old, view, map_get(&m->image, n->src[2])};
   return ir_with_sources(m->g, n, src);
 }
