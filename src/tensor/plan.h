@@ -38,8 +38,7 @@ typedef struct plan_state {
   store *store;
   size_t in, out;
   bool is_in_place;    /* it is written where it is read */
-  bool is_overwritten; /* so are the contents that are read: by the new ones, or on the way to them
-                        */
+  bool is_overwritten; /* what is read is, by the new contents or on the way to them */
 } plan_state;
 
 /** A value that was there when the plan was made. */

@@ -12,6 +12,7 @@
 #include "compiled.h"
 #include "generate.h"
 #include "shrink.h"
+#include "suite.h"
 #include "varying.h"
 
 #include <dirent.h>
@@ -37,17 +38,6 @@ typedef struct suite {
   uint64_t seed; /* 0: none given */
   const char *found;
 } suite;
-
-/* A crash tells which graph it was. */
-
-static char running[160];
-
-static void crashed(int number) {
-  ssize_t ignored = write(2, running, strlen(running));
-  (void)ignored;
-  signal(number, SIG_DFL);
-  raise(number);
-}
 
 /* What was covered. */
 
@@ -147,10 +137,11 @@ static void tell(suite *s, graph *g, report *r, bool shrinks) {
   fflush(stdout);
 }
 
-/** What is running, for crashed(). */
+/** What a crash is to tell. */
 static void now_running(const char *what, uint64_t seed, size_t n) {
-  snprintf(running, sizeof running, "\ncrashed (%s) at TENON_SEED=%llu TENON_GRAPHS=%zu\n", what,
-           (unsigned long long)seed, n);
+  snprintf(suite_running, sizeof suite_running,
+           "\ncrashed (%s) at TENON_SEED=%llu TENON_GRAPHS=%zu\n", what, (unsigned long long)seed,
+           n);
 }
 
 /* Graphs are compiled a batch at a time: one plan makes all values of all its graphs. */
@@ -293,7 +284,7 @@ static void check_file(suite *s, const char *path) {
   FILE *f = fopen(path, "rb");
   size_t n = f && text ? fread(text, 1, MOST - 1, f) : 0;
   if (f) fclose(f);
-  snprintf(running, sizeof running, "\ncrashed at %.100s\n", path);
+  snprintf(suite_running, sizeof suite_running, "\ncrashed at %.100s\n", path);
   if (n) {
     check_text(s, path, text, n);
   } else {
@@ -320,16 +311,6 @@ static size_t check_found(suite *s) {
 }
 
 /* All. */
-
-static uint64_t number_in(const char *name, uint64_t otherwise) {
-  const char *text = getenv(name);
-  return text && *text ? strtoull(text, NULL, 10) : otherwise;
-}
-
-static void catch_crashes(void) {
-  static const int all[] = {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) signal(all[i], crashed);
-}
 
 static size_t check_arguments(suite *s, int argc, char **argv) {
   size_t files = 0;
@@ -384,15 +365,15 @@ enum { MOST_FAILURES = 10 };
 int main(int argc, char **argv) {
   static suite s;
   s.is_long = getenv("TENON_LONG") != NULL;
-  catch_crashes();
+  suite_catch_crashes();
   if (!compiled_open(&s.compiled)) {
     printf("%s\n", s.compiled.d.text);
     return 1;
   }
   s.found = getenv("TENON_FOUND");
   if (check_arguments(&s, argc, argv)) return s.failures ? 1 : 0;
-  uint64_t first = number_in("TENON_SEED", usual_seed(&s));
-  s.graphs = (size_t)number_in("TENON_GRAPHS", s.is_long ? 20000 : is_watched() ? 75 : USUAL);
+  uint64_t first = suite_number("TENON_SEED", usual_seed(&s));
+  s.graphs = (size_t)suite_number("TENON_GRAPHS", s.is_long ? 20000 : is_watched() ? 75 : USUAL);
   printf("TENON_SEED=%llu, %zu graphs\n", (unsigned long long)first, s.graphs);
   fflush(stdout);
   size_t found = check_found(&s);

@@ -13,6 +13,7 @@
    when. */
 #include "../backend/ref.h"
 #include "programs/program.h"
+#include "suite.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -133,26 +134,10 @@ static void shrink(const suite *s, uint64_t seed) {
   model_free(&p.memory);
 }
 
-/* A crash tells which program it was. */
-
-static char running[120];
-
-static void crashed(int number) {
-  ssize_t ignored = write(2, running, strlen(running));
-  (void)ignored;
-  signal(number, SIG_DFL);
-  raise(number);
-}
-
-static void catch_crashes(void) {
-  static const int all[] = {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) signal(all[i], crashed);
-}
-
 static void check_program(suite *s, uint64_t seed) {
   static program p;
   const bool skipped[MOST_STEPS] = {false};
-  snprintf(running, sizeof running, "\ncrashed at TENON_SEED=%llu TENON_PROGRAMS=1\n",
+  snprintf(suite_running, sizeof suite_running, "\ncrashed at TENON_SEED=%llu TENON_PROGRAMS=1\n",
            (unsigned long long)seed);
   if (run_program(&p, s, seed, skipped, s->covered)) {
     model_free(&p.memory);
@@ -185,11 +170,6 @@ static bool check_coverage(const suite *s) {
   return fine;
 }
 
-static uint64_t number_in(const char *name, uint64_t otherwise) {
-  const char *text = getenv(name);
-  return text && *text ? strtoull(text, NULL, 10) : otherwise;
-}
-
 static uint64_t usual_seed(const suite *s) {
   if (s->seed && !s->is_long) return s->seed;
   return (uint64_t)time(NULL) * 1000003 % 1000000000 + 1;
@@ -207,9 +187,9 @@ int main(int argc, char **argv) {
   s.is_long = getenv("TENON_LONG") != NULL;
   s.prints = getenv("TENON_PRINT") != NULL;
   check_arguments(&s, argc, argv);
-  catch_crashes();
-  uint64_t first = number_in("TENON_SEED", usual_seed(&s));
-  s.programs = (size_t)number_in("TENON_PROGRAMS", s.is_long ? USUAL * TIMES_LONG : USUAL);
+  suite_catch_crashes();
+  uint64_t first = suite_number("TENON_SEED", usual_seed(&s));
+  s.programs = (size_t)suite_number("TENON_PROGRAMS", s.is_long ? USUAL * TIMES_LONG : USUAL);
   printf("TENON_SEED=%llu, %zu programs\n", (unsigned long long)first, s.programs);
   fflush(stdout);
   tn_context *c = tn_open(NULL); /* whose devices the programs share */

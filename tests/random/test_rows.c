@@ -5,6 +5,7 @@
    TENON_SEED: the first graph's seed; TENON_GRAPHS: how many. */
 #include "check.h"
 #include "random.h"
+#include "suite.h"
 
 #include "ir/binder.h"
 #include "schedule/groups.h"
@@ -221,13 +222,8 @@ static bool check_one(uint64_t seed, const target *t, done *d) {
   return !r.failed;
 }
 
-static uint64_t number_in(const char *name, uint64_t usual) {
-  const char *text = getenv(name);
-  return text ? strtoull(text, NULL, 10) : usual;
-}
-
 int main(void) {
-  uint64_t first = number_in("TENON_SEED", 1), n = number_in("TENON_GRAPHS", USUAL);
+  uint64_t first = suite_number("TENON_SEED", 1), n = suite_number("TENON_GRAPHS", USUAL);
   target t = {.vector_bytes = 32,
               .registers = 16,
               .threads = true,
