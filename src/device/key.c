@@ -25,11 +25,12 @@ static void add_target(str *s, const device_target *t) {
   add_text(s, t->compiler->name);
   const target *c = &t->target;
   const tn_hardware *h = &c->hardware;
-  const uint64_t numbers[] = {c->vector_bytes,   c->registers,      c->threads,    c->index32,
-                              c->arguments,      c->scratch,        c->rules.f16,  c->rules.bf16,
-                              c->rules.lacks[0], c->rules.lacks[1], h->l1_bytes,   h->l2_bytes,
-                              h->l3_bytes,       h->l3_cores,       h->line_bytes, h->page_bytes,
-                              h->cores};
+  const uint64_t numbers[] = {c->vector_bytes,   c->registers,      c->threads,
+                              c->index32,        c->arguments,      c->scratch,
+                              c->rules.f16,      c->rules.bf16,     t->caps.scratch_buffer,
+                              c->rules.lacks[0], c->rules.lacks[1], h->l1_bytes,
+                              h->l2_bytes,       h->l3_bytes,       h->l3_cores,
+                              h->line_bytes,     h->page_bytes,     h->cores};
   str_add_bytes(s, (const char *)numbers, sizeof numbers);
 }
 

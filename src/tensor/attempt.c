@@ -128,13 +128,16 @@ static void let_go(usage *u, const goal *g) {
   for (size_t i = 0; i < marks_below(k, g->slot); i++) usage_let_go(u, k->marks[i].before);
 }
 
-static bool is_value(const job *j, const node *n) {
-  return n->op == OP_BUFFER && leaf_of(j->c, n)->memory;
+/** Whether a goal's root is memory that holds it already. A value outlives what a state holds, by
+    which plans know the state's own. */
+static bool is_value(const job *j, const goal *g) {
+  const leaf *l = g->root->op == OP_BUFFER ? leaf_of(j->c, g->root) : NULL;
+  return l && l->memory && (cell_of(g) || (!l->cell && !l->was));
 }
 
 /** Whether the slot holds its root afterwards. */
 static bool stays(const job *j, const goal *g) {
-  return g->want->kind == WANT_VALUE && is_value(j, g->root);
+  return g->want->kind == WANT_VALUE && is_value(j, g);
 }
 
 static void count_references(job *j) {
@@ -170,12 +173,12 @@ static const node *new_buffer(job *j, const node *like) {
   return made;
 }
 
-/** The BUFFER of a goal: the result's, or a cell's own if that is another's. `buffers` are those of
-    the results. */
+/** The BUFFER of a goal: the result's, or a cell's own if that is somebody else's. `buffers` are
+    those of the results. */
 static void make_buffer(job *j, goal *g, const node **buffers) {
   cell *k = cell_of(g);
   result *r = g->result == SIZE_MAX ? NULL : &j->computation.results.at[g->result];
-  bool own = k && (!r || r->owner);
+  bool own = k && (!r || buffers[g->result]);
   const node *shared = own ? NULL : r ? buffers[g->result] : g->root;
   g->value = g->want->kind == WANT_INIT ? ir_retain(k->settled)
              : shared                   ? ir_retain(shared)
@@ -193,14 +196,14 @@ static bool tell_value(job *j, const node *n, const node *value) {
   return true;
 }
 
-/** Cells first, so that a result that is a state's storage is known as such. */
+/** Cells last, so that no value is in a state's storage. */
 static void make_values(job *j) {
   for (size_t i = 0; i < j->goals.n; i++)
-    if (!is_value(j, j->goals.at[i].root))
+    if (!is_value(j, &j->goals.at[i]))
       j->goals.at[i].result = computation_add(&j->computation, j->goals.at[i].root);
   usage_find_needed(&j->computation.usage);
   const node **buffers = arena_calloc(&j->c->arena, j->computation.results.n + 1, sizeof *buffers);
-  for (int cells = 1; cells >= 0; cells--)
+  for (int cells = 0; cells <= 1; cells++)
     for (size_t i = 0; i < j->goals.n; i++)
       if ((cell_of(&j->goals.at[i]) != NULL) == cells) make_buffer(j, &j->goals.at[i], buffers);
   for (size_t i = j->goals.n; i-- > 0;) { /* host functions' first: they are kept by themselves */
@@ -218,10 +221,11 @@ static void list_turns(job *j) {
   for (size_t i = 0; i < order->n + j->goals.n; i++) {
     const node *n = i < order->n ? order->at[i] : NULL;
     cell *k = n ? NULL : cell_of(&j->goals.at[i - order->n]);
-    if (n && n->op == OP_BUFFER) k = leaf_of(j->c, n)->cell;
-    if (!k || map_has(&seen, k->store)) continue;
-    map_set(a, &seen, k->store, k);
-    vec_push(a, &j->turns, (turn){.store = k->store});
+    store *s = k ? k->store : NULL;
+    if (n && n->op == OP_BUFFER) s = leaf_store(leaf_of(j->c, n));
+    if (!s || map_has(&seen, s)) continue;
+    map_set(a, &seen, s, s);
+    vec_push(a, &j->turns, (turn){.store = s});
   }
 }
 

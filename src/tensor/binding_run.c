@@ -103,16 +103,23 @@ static tn_status check_inputs(tn_binding *b, const int64_t sizes[]) {
   return TN_OK;
 }
 
-static tn_status find_outputs(tn_binding *b, const int64_t sizes[]) {
+static tn_status count_output(tn_binding *b, size_t i, const int64_t sizes[], tn_shape *shape,
+                              uint64_t *count) {
+  const plan_port *p = &b->plan->outputs[i];
+  *shape = (tn_shape){.rank = (int32_t)p->rank};
+  for (size_t k = 0; k < p->rank; k++) shape->size[k] = sizes[p->size[k].expression];
+  if (binding_count(*shape, 8, count)) return TN_OK;
+  return diag_set(&b->diag, TN_ERR_SHAPE, "output %s is larger than memory", p->name);
+}
+
+static tn_status size_outputs(tn_binding *b, const int64_t sizes[]) {
   const tn_plan *p = b->plan;
   for (size_t i = 0; i < p->n_outputs; i++) {
     bound_output *o = &b->outputs[i];
-    tn_shape shape = {(int32_t)p->outputs[i].rank, {0}};
-    for (size_t k = 0; k < p->outputs[i].rank; k++)
-      o->size[k] = shape.size[k] = sizes[p->outputs[i].size[k].expression];
-    if (!binding_count(shape, 8, &o->count))
-      return diag_set(&b->diag, TN_ERR_SHAPE, "output %s is larger than memory",
-                      p->outputs[i].name);
+    tn_shape shape;
+    tn_status s = count_output(b, i, sizes, &shape, &o->count);
+    if (s != TN_OK) return s;
+    memcpy(o->size, shape.size, sizeof o->size);
     if (o->data && o->count * dtype_bytes(o->to) > o->bytes)
       return diag_set(&b->diag, TN_ERR_SHAPE, "output %s needs %llu bytes; its memory has %zu",
                       p->outputs[i].name, (unsigned long long)(o->count * dtype_bytes(o->to)),
@@ -121,12 +128,11 @@ static tn_status find_outputs(tn_binding *b, const int64_t sizes[]) {
   return TN_OK;
 }
 
-static tn_status find_sizes(tn_binding *b) {
-  const int64_t *sizes;
-  tn_status s = find_vars(b);
-  if (s == TN_OK) s = execution_sizes(b->execution, &sizes, &b->diag);
-  if (s == TN_OK) s = check_inputs(b, sizes);
-  return s == TN_OK ? find_outputs(b, sizes) : s;
+static tn_status find_sizes(tn_binding *b, const int64_t **sizes) {
+  tn_status s = check_given(b);
+  if (s == TN_OK) s = find_vars(b);
+  if (s == TN_OK) s = execution_sizes(b->execution, sizes, &b->diag);
+  return s == TN_OK ? check_inputs(b, *sizes) : s;
 }
 
 /* Memory. */
@@ -196,7 +202,7 @@ static tn_status place_state(tn_binding *b, size_t i) {
   const plan_state *p = &b->plan->states[i];
   store *t = p->store;
   bool is_aside = p->out != SIZE_MAX && !p->is_in_place;
-  tn_status s = p->is_overwritten && store_is_lent(t) ? go_on_in_copy(b, i) : TN_OK;
+  tn_status s = p->is_overwritten && b->turns[i].is_lent ? go_on_in_copy(b, i) : TN_OK;
   if (s == TN_OK && is_aside) s = ensure(b, &b->spares[i], t->bytes);
   if (s == TN_OK && p->in != SIZE_MAX)
     s = execution_set_buffer(b->execution, p->in, t->memory, &b->diag);
@@ -269,8 +275,9 @@ static void carry(tn_binding *b) {
 
 static tn_status run(tn_binding *b) {
   const tn_plan *p = b->plan;
-  tn_status s = check_given(b);
-  if (s == TN_OK) s = find_sizes(b);
+  const int64_t *sizes;
+  tn_status s = find_sizes(b, &sizes);
+  if (s == TN_OK) s = size_outputs(b, sizes);
   for (size_t i = 0; i < p->n_inputs && s == TN_OK; i++) s = place_input(b, i);
   for (size_t i = 0; i < p->n_outputs && s == TN_OK; i++) s = place_output(b, i);
   if (s != TN_OK) return s;
@@ -284,13 +291,17 @@ static tn_status run(tn_binding *b) {
 
 tn_status binding_memory(tn_binding *b, tn_memory *m) {
   const tn_plan *p = b->plan;
-  tn_status s = check_given(b);
-  if (s == TN_OK) s = find_sizes(b);
+  const int64_t *sizes;
+  tn_status s = find_sizes(b, &sizes);
+  for (size_t i = 0; i < p->n_outputs && s == TN_OK; i++) {
+    tn_shape shape;
+    uint64_t count = 0;
+    s = count_output(b, i, sizes, &shape, &count);
+    m->outputs += count * dtype_bytes(p->outputs[i].dtype);
+  }
   if (s == TN_OK) s = execution_scratch(b->execution, &m->scratch, &b->diag);
   for (size_t i = 0; i < p->n_inputs && s == TN_OK; i++)
     m->inputs += b->inputs[i].count * dtype_bytes(p->inputs[i].dtype);
-  for (size_t i = 0; i < p->n_outputs && s == TN_OK; i++)
-    m->outputs += b->outputs[i].count * dtype_bytes(p->outputs[i].dtype);
   for (size_t i = 0; i < p->n_values && s == TN_OK; i++)
     m->values += buffer_bytes(p->values[i].memory);
   for (size_t i = 0; i < p->n_states && s == TN_OK; i++) m->states += p->states[i].store->bytes;

@@ -188,7 +188,7 @@ static void check_read(void *arg) {
 static tn_status copy_out(read_job *j) {
   contents *k = &j->contents;
   tn_context *c = k->c;
-  turn t = {.store = k->cell ? k->cell->store : NULL};
+  turn t = {.store = leaf_store(leaf_of(c, k->node))};
   tn_span span;
   uint64_t count;
   dims_count(k->node, &count);

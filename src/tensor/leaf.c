@@ -37,6 +37,7 @@ static void give_back(tn_context *c, int64_t uid) {
   c->leaves.free = (size_t)uid + 1;
   if (l.was) l.was->n_former--;
   if (l.memory) buffer_release(l.memory);
+  store_release(l.left);
   failure_drop(c, l.failure);
   mem_strfree(&c->mem, l.name);
   custom_drop(l.custom);
@@ -85,6 +86,10 @@ void leaf_set_memory(tn_context *c, const node *n, tn_buffer *memory) {
   tn_buffer *old = l->memory;
   l->memory = buffer_retain(memory);
   if (old) buffer_release(old);
+}
+
+struct store *leaf_store(const leaf *l) {
+  return l->cell ? l->cell->store : l->left;
 }
 
 /* Values of nodes. An entry holds its BUFFER, not its node. */

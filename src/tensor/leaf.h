@@ -21,6 +21,8 @@ struct leaf {
   cell *cell;                 /* DATA: the state whose newest contents these are */
   cell *was;                  /* DATA: the state whose newest contents these were until a run beside
                                  the context left others; a plan reads those */
+  struct store *left;         /* DATA: of a state that is gone and held these, runs of which may be
+                                 changing them; NULL: none may */
   failure *failure;           /* DATA: why there are no contents; else NULL */
   char *name;                 /* INPUT */
   struct custom_host *custom; /* CUSTOM */
@@ -43,6 +45,9 @@ void leaf_close_custom(tn_context *c, int64_t uid);
 
 /** Gives a leaf its memory, which is retained. */
 void leaf_set_memory(tn_context *c, const node *n, tn_buffer *memory);
+
+/** The store in whose turns a leaf's memory is read; NULL: at any time. */
+struct store *leaf_store(const leaf *l);
 
 /** The BUFFER that holds a node's value; NULL if there is none. */
 const node *leaf_realised(tn_context *c, const node *n);

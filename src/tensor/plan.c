@@ -74,6 +74,7 @@ static plan_leaf leaf_in_plan(void *user, const node *buffer) {
   if (l->kind == LEAF_INPUT) return (plan_leaf){.input = l->name};
   if (l->cell) return (plan_leaf){.store = l->cell->store};
   if (!l->memory) diag_raise(&c->diag, TN_ERR_INTERNAL, "a BUFFER without contents");
+  if (l->left && store_wait(c, l->left, &c->diag) != TN_OK) diag_rethrow(&c->diag);
   return (plan_leaf){.memory = l->memory};
 }
 

@@ -59,11 +59,18 @@ static void forget_former(cell *k) {
   }
 }
 
+/** What it holds is a value like any other, once the runs that have begun are over. */
+static void leave_contents(cell *k) {
+  leaf *l = leaf_of(k->context, k->settled);
+  l->cell = NULL;
+  if (atomic_load(&k->store->count) > 1) l->left = store_retain(k->store);
+}
+
 static void cell_free(cell *k) {
   tn_context *c = k->context;
   if (k->is_lent) unlink_lent(k);
   forget_former(k);
-  if (k->settled) leaf_of(c, k->settled)->cell = NULL;
+  if (k->settled) leave_contents(k);
   const node *const held[] = {k->base, k->settled, k->now, k->init};
   for (size_t i = 0; i < sizeof held / sizeof *held; i++) ir_release(c->ir, held[i]);
   drop_marks(k, 0, k->n_marks);

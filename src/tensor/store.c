@@ -46,13 +46,6 @@ void store_lend(store *s, bool lent) {
   mutex_unlock(&s->context->lock);
 }
 
-bool store_is_lent(store *s) {
-  mutex_lock(&s->context->lock);
-  bool lent = s->lent;
-  mutex_unlock(&s->context->lock);
-  return lent;
-}
-
 tn_buffer *store_replace(store *s, tn_buffer *memory) {
   mutex_lock(&s->context->lock);
   tn_buffer *old = s->memory;
@@ -74,13 +67,29 @@ void turns_take(tn_context *c, turn turns[], size_t n) {
   mutex_unlock(&c->lock);
 }
 
-tn_status turns_wait(const turn turns[], size_t n, diag *d) {
+static void note_lent(turn turns[], size_t n) {
+  if (!n) return;
+  mutex_lock(&turns->store->context->lock);
+  for (size_t i = 0; i < n; i++) turns[i].is_lent = turns[i].store->lent;
+  mutex_unlock(&turns->store->context->lock);
+}
+
+tn_status turns_wait(turn turns[], size_t n, diag *d) {
   tn_status s = TN_OK;
   for (size_t i = 0; i < n && s == TN_OK; i++)
     s = signal_wait(turns[i].store->timeline, turns[i].number, -1, d);
+  if (s == TN_OK) note_lent(turns, n);
   return s;
 }
 
 void turns_end(const turn turns[], size_t n) {
   for (size_t i = 0; i < n; i++) signal_set(turns[i].store->timeline, turns[i].number + 1);
+}
+
+tn_status store_wait(tn_context *c, store *s, diag *d) {
+  turn t = {.store = s};
+  turns_take(c, &t, 1);
+  tn_status status = turns_wait(&t, 1, d);
+  turns_end(&t, 1);
+  return status;
 }

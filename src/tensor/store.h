@@ -33,7 +33,6 @@ bool store_is_in(store *s, const tn_buffer *memory);
 tn_buffer *store_changed(store *s, const tn_buffer *known);
 
 void store_lend(store *s, bool lent);
-bool store_is_lent(store *s);
 
 /** New contents, by who has the turn. `memory` is the store's from here on. Returns the old memory,
     which is then the caller's to use; NULL where there was none or nodes of the context still read
@@ -45,9 +44,13 @@ tn_buffer *store_replace(store *s, tn_buffer *memory);
 typedef struct turn {
   store *store;
   uint64_t number; /* comes when the timeline is there */
+  bool is_lent;    /* the store, when all turns had come */
 } turn;
 void turns_take(tn_context *c, turn turns[], size_t n);
-tn_status turns_wait(const turn turns[], size_t n, diag *d);
+tn_status turns_wait(turn turns[], size_t n, diag *d);
 void turns_end(const turn turns[], size_t n);
+
+/** Waits for the turns that are taken so far. */
+tn_status store_wait(tn_context *c, store *s, diag *d);
 
 #endif

@@ -620,6 +620,33 @@ static tn_tensor *custom_of(tn_context *c, tn_status (*run)(void *, tn_call *), 
   return out;
 }
 
+static tn_status give_seven(void *user, tn_call *call) {
+  (void)user;
+  *(float *)tn_call_out(call, 0).data = 7;
+  return TN_OK;
+}
+
+/** A realised value stays what it is, though its contents were those of a state, or become them. */
+static void realised_values_are_no_states(void **state) {
+  tn_context *c = *state;
+  tn_tensor *x = floats(c, FLOATS(7)), *host = custom_of(c, give_seven, NULL, NULL);
+  tn_tensor *s[] = {tn_state(x), tn_state(host), tn_state(x)};
+  check_ok(c, tn_realize(c, s, 3));
+  tn_assign(s[2], tn_add(s[2], tn_num(c, 0)));
+  tn_tensor *y[] = {tn_cast(s[0], TN_F32), host, tn_cast(s[2], TN_F32)};
+  check_ok(c, tn_realize(c, y, 3));
+  for (int i = 0; i < 3; i++) y[i] = tn_add(y[i], tn_num(c, 1));
+  tn_binding *b = compiled(c, y, 3, NULL);
+  for (int i = 0; i < 3; i++) check_ok(c, tn_write(s[i], TN_F32, &(float){100}, 4));
+  for (int runs = 0; runs < 2; runs++) {
+    check_bound(b, tn_binding_run(b));
+    check_output(b, "0", FLOATS(8));
+    check_output(b, "1", FLOATS(8));
+    check_output(b, "2", FLOATS(8));
+  }
+  for (int i = 0; i < 3; i++) check_floats(c, s[i], FLOATS(100));
+}
+
 static void each_run_tells_its_own_failure(void **state) {
   tn_context *c = *state;
   int n = 0;
@@ -875,6 +902,44 @@ static void runs_beside_do_not_freeze_what_waits(void **state) {
   for (int i = 0; i < 2; i++) check_bound(b, tn_binding_run(b));
   check_output(b, "0", FLOATS(-46));
   check_floats(c, s, FLOATS(47)); /* 1 + 10 = 11, 2 · 11 + 1 = 23, 2 · 23 + 1 */
+}
+
+typedef struct reading {
+  tn_tensor *of;
+  atomic_bool done;
+  tn_status status;
+  float value;
+} reading;
+
+static void *read_it(void *arg) {
+  reading *r = arg;
+  r->status = tn_read(r->of, TN_F32, &r->value, sizeof r->value);
+  atomic_store(&r->done, true);
+  return NULL;
+}
+
+/** What a state that is gone held is read when the run that has begun is over. */
+static void readers_wait_for_runs_of_states_that_are_gone(void **state) {
+  tn_context *c = *state;
+  gate g = {false, false};
+  tn_tensor *s = tn_own(tn_state(floats(c, FLOATS(1))));
+  check_ok(c, tn_realize(c, &s, 1));
+  tn_binding *b = adding_ten(c, s, &g);
+  pthread_t running, reader;
+  void *result;
+  assert_int_equal(pthread_create(&running, NULL, run_bound, b), 0);
+  while (!atomic_load(&g.entered)) sched_yield();
+  reading r = {.of = tn_cast(s, TN_F32)};
+  tn_release(s);
+  assert_int_equal(pthread_create(&reader, NULL, read_it, &r), 0);
+  for (int64_t end = clock_now() + 20000000; clock_now() < end;) sched_yield();
+  assert_false(atomic_load(&r.done));
+  atomic_store(&g.opened, true);
+  pthread_join(running, &result);
+  pthread_join(reader, NULL);
+  check_bound(b, (tn_status)(intptr_t)result);
+  check_ok(c, r.status);
+  assert_true(r.value == 1 || r.value == 11);
 }
 
 /* Threads. */
@@ -1140,6 +1205,7 @@ int main(void) {
       WITH(whole_replacements_work_too),
       WITH(bad_plans_leave_assigns_pending),
       WITH(custom_sizes_vary),
+      WITH(realised_values_are_no_states),
       WITH(each_run_tells_its_own_failure),
       WITH(sizes_that_are_none_are_refused),
       WITH(sizes_that_nothing_tells_are_refused),
@@ -1150,6 +1216,7 @@ int main(void) {
       WITH(bindings_run_at_once),
       WITH(runs_beside_leave_values_alone),
       WITH(runs_beside_do_not_freeze_what_waits),
+      WITH(readers_wait_for_runs_of_states_that_are_gone),
       WITH(runs_take_turns),
       cmocka_unit_test(memory_may_run_out_anywhere),
       cmocka_unit_test(plans_keep_their_assigns_without_memory),

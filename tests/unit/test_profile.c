@@ -93,6 +93,27 @@ static void steps_are_those_of_the_last_run(void **state) {
   }
 }
 
+/** What memory was asked for since has not run. */
+static void results_are_those_of_the_last_run(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 1, K);
+  tn_tensor *out = tn_add(tn_input(c, "x", tn_shape(n, N), TN_F32), tn_num(c, 1));
+  tn_plan *plan;
+  tn_binding *b;
+  tn_memory m = TN_MEMORY_INIT;
+  static float got[N * K];
+  check_ok(c, tn_plan_compile(c, &out, 1, NULL, &plan));
+  check_ok(c, tn_plan_bind(plan, &b));
+  run(b, K);
+  run(b, 2);
+  tn_binding_input(b, "x", tn_shape(3, N), TN_F32, data, 3 * N * sizeof *data);
+  check_bound(b, tn_binding_memory(b, &m));
+  assert_int_equal(m.outputs, 3 * N * sizeof(float));
+  assert_int_equal(tn_binding_type(b, "0").shape.size[0], 2);
+  check_bound(b, tn_binding_read(b, "0", TN_F32, got, 2 * N * sizeof *got));
+  assert_int_equal(tn_binding_read(b, "0", TN_F32, got, 3 * N * sizeof *got), TN_ERR_ARGUMENT);
+}
+
 /** Of a large array a part is read. */
 static void bytes_are_those_that_are_read(void **state) {
   tn_context *c = *state;
@@ -209,6 +230,7 @@ static void plans_without_steps_have_none(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       WITH(steps_tell_what_they_do),       WITH(steps_are_those_of_the_last_run),
+      WITH(steps_tell_what_they_do),       WITH(results_are_those_of_the_last_run),
       WITH(profiled_runs_tell_when),       WITH(failed_runs_tell_nothing),
       WITH(what_is_not_there_is_refused),  WITH(plans_without_steps_have_none),
       WITH(bytes_are_those_that_are_read), WITH(memory_is_known_before_runs),

@@ -236,7 +236,8 @@ TN_API void tn_commands_free(tn_commands *commands);
 
     Until then every call on the binding, and tn_close of its context, is TN_ERR_BUSY and leaves its
     message alone, tn_binding_type is TN_UNDEFINED, and what was given as inputs and outputs is the
-    run's. tn_binding_free cancels a run that has not begun, and waits for one that has.
+    run's. What is built meanwhile of several states that it writes may be of some before it and of
+    others after it. tn_binding_free cancels a run that has not begun, and waits for one that has.
 
     On failure (one that the binding kept, a callback of the context as in tn_binding_run, memory, a
     thread that cannot be started) nothing was started and `done` stays as it is. */
