@@ -66,7 +66,7 @@ static double reads_of(const box *b, const node *stage, size_t outside) {
 /** The largest box of a stage's loops that is not too large, and pays. */
 static bool find_box(const choice *c, const node *stage, box *b) {
   double most = (double)hardware_known(&c->target->hardware).l2_bytes / 2;
-  double room = ((double)c->target->scratch - choice_bytes_beside(c, stage)) / 2;
+  double room = ((double)c->target->scratch - choice_bytes_of_arrays(c)) / 2;
   laws l = {.g = c->laws.g};
   const node *element;
   if (c->target->scratch && room < most) most = room;

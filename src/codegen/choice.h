@@ -48,8 +48,8 @@ bool choice_is_panel(const choice *c, const node *stage, const node *index, doub
 /** boxes.c: what reductions read under conditions on its indices, copied with its fill before. */
 void choose_boxes(choice *c);
 
-/** panels.c: bytes of the arrays of a stage's nest, and of those that the whole kernel has. */
-double choice_bytes_beside(const choice *c, const node *stage);
+/** panels.c: bytes of the arrays that a kernel has. */
+double choice_bytes_of_arrays(const choice *c);
 
 /** copies.c: what runs once for each index of copies around a reduction, inside of its loops. */
 void choose_copies(choice *c);

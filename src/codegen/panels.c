@@ -38,15 +38,12 @@ static size_t inner_ranges(const node *stage, const node *index, const node *inn
   return n;
 }
 
-/** What the arrays of a nest take, and those that the whole kernel has. */
-double choice_bytes_beside(const choice *c, const node *stage) {
-  node_list nest = weigh_nest(ir_arena(c->laws.g), stage), all = choice_binders(c);
+/** At most: those that are not alive at once share memory. */
+double choice_bytes_of_arrays(const choice *c) {
+  node_list all = choice_binders(c);
   double bytes = 0;
-  for (size_t i = 0; i < nest.n; i++)
-    if (nest.at[i]->op == OP_STAGE && nest.at[i]->free->n) bytes += weigh_bytes(nest.at[i]);
   for (size_t i = 0; i < all.n; i++)
-    if (all.at[i]->op == OP_STAGE && !all.at[i]->free->n && !choice_is_out(c, all.at[i]))
-      bytes += weigh_bytes(all.at[i]);
+    if (all.at[i]->op == OP_STAGE && !choice_is_out(c, all.at[i])) bytes += weigh_bytes(all.at[i]);
   return bytes;
 }
 
@@ -145,7 +142,7 @@ static double bytes_of_all(const node *stage, const node *index, const node *pan
     arrays are built in, and they do not depend on. */
 static bool is_made_once(const choice *c, const node *stage, const node *index, const node *panel) {
   return runs_alike(c->laws.g, stage, index) >= REUSED &&
-         choice_bytes_beside(c, stage) + bytes_of_all(stage, index, panel) <= most_of_all(c);
+         choice_bytes_of_arrays(c) + bytes_of_all(stage, index, panel) <= most_of_all(c);
 }
 
 /** Whether what is read one after the other in a reduction is each on another page of memory. */
@@ -277,9 +274,8 @@ static void make_once(choice *c, const node *lanes, const node *panel, size_t fi
 }
 
 /** How many panels of a loop take turns. */
-static int64_t panels_at_once(const choice *c, const node *stage, const node *range,
-                              const node *panel) {
-  double bytes = weigh_bytes(panel), room = most_of_all(c) - choice_bytes_beside(c, stage);
+static int64_t panels_at_once(const choice *c, const node *range, const node *panel) {
+  double bytes = weigh_bytes(panel), room = most_of_all(c) - choice_bytes_of_arrays(c);
   const node *extent = range_extent(range);
   int64_t most = extent->lo / LEAST_BLOCKS;
   if ((double)most * bytes > room + bytes) most = (int64_t)(room / bytes) + 1;
@@ -299,7 +295,7 @@ static void take_turns(choice *c, const node *lanes, const node *panel, size_t k
     last = i;
   }
   if (!range || stage_range(stage)[last] == range) return;
-  int64_t at_once = panels_at_once(c, stage, range, panel);
+  int64_t at_once = panels_at_once(c, range, panel);
   const node *made = at_once > 1 ? law_overlap(l, c->sink, range, at_once, &blocks, &turns) : NULL;
   if (made) made = law_order(l, made, turns, last + 1);
   if (!made) return;
@@ -322,7 +318,7 @@ static bool make_panel(choice *c, const node *stage, const node *index) {
   if (!element) return false;
   bool once = is_made_once(c, stage, index, element->src[0]);
   double bytes = once ? bytes_of_all(stage, index, element->src[0]) : weigh_bytes(element->src[0]);
-  if (choice_bytes_beside(c, stage) + bytes > most_of_all(c)) return false;
+  if (choice_bytes_of_arrays(c) + bytes > most_of_all(c)) return false;
   const node *inner[MOST_INNER];
   size_t n = inner_ranges(stage, index, inner, MOST_INNER);
   size_t kept = kept_ranges(c->laws.g, stage, index), first = first_of_once(stage, index);

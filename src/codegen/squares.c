@@ -74,8 +74,8 @@ static bool make_squares(choice *c, const node **read, const node **written, int
 }
 
 /** Whether a kernel's own arrays may take as many bytes more. */
-static bool has_room(const choice *c, const node *stage, int64_t bytes) {
-  double room = (double)c->target->scratch - choice_bytes_beside(c, stage);
+static bool has_room(const choice *c, int64_t bytes) {
+  double room = (double)c->target->scratch - choice_bytes_of_arrays(c);
   return !c->target->scratch || (double)bytes <= room;
 }
 
@@ -84,7 +84,7 @@ static void copy_squares(choice *c, const node *read, const node *written, int64
   const node *stage = law_binder(&c->laws, c->sink, read), *inner[] = {written, read}, *element;
   node_list nest = weigh_nest(ir_arena(c->laws.g), stage);
   const node *index = read_across(c->laws.g, &nest, read, written, line);
-  if (!index || !has_room(c, stage, line * line)) return; /* no element is less than a byte */
+  if (!index || !has_room(c, line * line)) return; /* no element is less than a byte */
   const node *made = law_data(&c->laws, c->sink, index, inner, 2, NULL, &element);
   if (made) c->sink = made;
 }

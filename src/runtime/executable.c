@@ -59,6 +59,7 @@ static void after_codegen(void *user, const char *pass, const node *root) {
   explanation *x = m->request->explanation;
   bool begins = !strcmp(pass, pass_name(PASS_KERNEL));
   if (begins) m->at = program_of(m, root);
+  if (x && begins) explanation_begin_kernel(x);
   if (x && !begins) explanation_pass(x, m->g, pass, m->at);
   dump_pass(m, pass, &root, 1);
 }

@@ -159,6 +159,8 @@ void explanation_scheduled(explanation *x, const schedule *s, const node_list *k
 
 /* Kernels. */
 
+void explanation_begin_kernel(explanation *x) { x->at = (explained_lines){0}; }
+
 void explanation_law(explanation *x, const char *line) {
   vec_push(&x->arena, &x->at, copied(x, line));
 }
@@ -166,5 +168,4 @@ void explanation_law(explanation *x, const char *line) {
 void explanation_rendered(explanation *x, size_t kernel, const char *source) {
   x->kernels.at[kernel].schedule = x->at;
   if (x->reasons) x->kernels.at[kernel].source = copied(x, source);
-  x->at = (explained_lines){0};
 }

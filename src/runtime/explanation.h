@@ -69,7 +69,9 @@ void explanation_decided(explanation *x, const schedule_decision *d);
 void explanation_scheduled(explanation *x, const schedule *s, const node_list *kernels,
                            const map *number);
 
-/** A law that is applied to the kernel at hand; and at its end its number and its source. */
+/** A kernel that code is made for, again where the first try took too much memory; a law that is
+    applied to it; and at its end its number and its source. */
+void explanation_begin_kernel(explanation *x);
 void explanation_law(explanation *x, const char *line);
 void explanation_rendered(explanation *x, size_t kernel, const char *source);
 
