@@ -60,7 +60,7 @@ const node *codegen_streams(ir *g, const node *sink, const target *t);
 const node *codegen_prefetch(ir *g, const node *sink, const target *t);
 
 /** threads.c: THREAD ranges become loops over a worker's share, from core_id and core_count. */
-const node *codegen_threads(ir *g, const node *sink);
+const node *codegen_threads(ir *g, const node *sink, const target *t);
 
 /** edges.c: loops that copy and compare their index with bounds are parted there. */
 const node *codegen_edges(ir *g, const node *sink);

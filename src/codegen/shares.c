@@ -6,9 +6,9 @@
 #include <math.h>
 
 enum {
-  HAND_OVER = 2000, /* additions of vectors that it takes to give work to waiting threads: 1 µs */
-  WORKERS = 4,      /* what is chosen for so many is good for fewer, too */
+  WORKERS = 4, /* what is chosen for so many is good for fewer, too */
   UNITS_WANTED = 16,
+  UNITS_HOPED = 8, /* of a size that varies */
   MANY = 4,        /* times that of a unit more is worth */
   MOST_RANGES = 64 /* of a nest that are looked at */
 };
@@ -40,21 +40,35 @@ static double work_of(const node_list *nest, const node *along) {
   return sum;
 }
 
-/** The operations of a kernel. */
-static double work_of_all(choice *c) {
+/** How many times as often as it is counted a node may be computed. */
+static double growth(const node *n) {
+  double times = 1;
+  for (uint32_t i = 0; i < n->free->n; i++)
+    times *= (double)range_extent(n->free->at[i])->hi / weigh_indices(n->free->at[i]);
+  return times;
+}
+
+/** The most operations of a kernel. */
+static double most_work(choice *c) {
   double sum = 0;
   for (uint32_t i = 0; i < c->sink->n_src; i++) {
     node_list nest = weigh_nest(ir_arena(c->laws.g), stage_of(c->sink->src[i]));
-    sum += work_of(&nest, NULL);
+    for (size_t k = 0; k < nest.n; k++) sum += operations_of(nest.at[k]) * growth(nest.at[k]);
   }
   return sum;
+}
+
+static double units_of(const node *range) {
+  const node *extent = range_extent(range);
+  double least = extent->lo > 1 ? (double)extent->lo : 1;
+  return node_is_const(extent) || least > UNITS_HOPED ? least : UNITS_HOPED;
 }
 
 /** What the worker that has most to do does of a nest that goes over threads along a range: what
     does not depend on it is done by each. */
 static double longest(const node_list *nest, const node *range) {
   double all = work_of(nest, NULL), along = work_of(nest, range);
-  double n = (double)(range_extent(range)->lo > 1 ? range_extent(range)->lo : 1);
+  double n = units_of(range);
   if (range_kind_of(range) != KIND_LOOP) return INFINITY;
   double units = n < UNITS_WANTED ? n : UNITS_WANTED; /* fewer are little for more workers */
   return all - along + along * (ceil(n / WORKERS) / n + 1 / (MANY * units));
@@ -93,10 +107,10 @@ static bool is_shared(const node *stage) {
 }
 
 /** All nests or none: one that is not shared out would be done by every worker. Half of the work
-    has to take longer than to hand it over. */
+    has to take longer than to hand it over; where it may, the launch decides (threads.c). */
 void choose_shares(choice *c) {
   bool any = false;
-  if (!c->target->threads || work_of_all(c) / 2 < HAND_OVER) return;
+  if (!c->target->threads || most_work(c) / 2 < TARGET_HAND_OVER) return;
   const node *sink = c->sink;
   for (uint32_t i = 0; sink && i < sink->n_src; i++) sink = shared(c, sink, stage_of(sink->src[i]));
   for (uint32_t i = 0; sink && i < sink->n_src; i++) any |= is_shared(stage_of(sink->src[i]));

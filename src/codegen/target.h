@@ -7,6 +7,11 @@
 
 #include <tenon/unstable/backend.h>
 
+enum {
+  TARGET_HAND_OVER =
+      2000 /* operations that take as long as to give work to waiting threads: 1 µs */
+};
+
 typedef struct target {
   uint16_t vector_bytes; /* the widest vector to use; 0: scalars only */
   uint16_t registers;    /* of that width; 0: none is known to be worth filling */

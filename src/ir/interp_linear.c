@@ -32,6 +32,7 @@ typedef struct slot {
 typedef enum step_kind {
   STEP_OPEN,
   STEP_CLOSE,
+  STEP_WORKER,
   STEP_ALLOC,
   STEP_LOAD,
   STEP_STORE,
@@ -218,6 +219,7 @@ static int64_t launch_index(const program *p, const node *n) {
 }
 
 static void add_special(program *p, const node *n) {
+  if (!strcmp(n->text, "core_id")) add_step(p, STEP_WORKER, n, n->src, 1);
   uint32_t s = define(p, n, innermost(p));
   p->values.at[p->slots.at[s].at] = scalar_cast(n->dtype, DT_I64, (uint64_t)launch_index(p, n));
 }
@@ -403,12 +405,20 @@ static size_t run_close(program *p, const step *s, size_t pc) {
   return (int64_t)++ * r < p->steps.at[s->jump].limit ? s->jump : pc;
 }
 
+/** Whether a worker of this number takes part: a launch has as many as its code says. */
+static bool takes_part(const program *p, const step *s) {
+  return p->core_id < (int64_t)*lanes_of(p, operand(p, s, 0));
+}
+
 static void run(program *p) {
   for (size_t pc = 0; pc < p->steps.n; pc++) {
     step *s = &p->steps.at[pc];
     switch (s->kind) {
     case STEP_OPEN: pc = run_open(p, s, pc); break;
     case STEP_CLOSE: pc = run_close(p, s, pc); break;
+    case STEP_WORKER:
+      if (!takes_part(p, s)) return;
+      break;
     case STEP_ALLOC: run_alloc(p, s); break;
     case STEP_LOAD: run_load(p, s); break;
     case STEP_STORE: run_store(p, s); break;

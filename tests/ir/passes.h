@@ -236,7 +236,7 @@ static void pass_registers(const pass_call *c) {
 static void pass_expand(const pass_call *c) { EACH_ROOT(c, codegen_expand(c->g, c->roots->at[i])); }
 
 static void pass_threads(const pass_call *c) {
-  EACH_ROOT(c, codegen_threads(c->g, c->roots->at[i]));
+  EACH_ROOT(c, codegen_threads(c->g, c->roots->at[i], &(target){0}));
 }
 
 static void pass_edges(const pass_call *c) { EACH_ROOT(c, codegen_edges(c->g, c->roots->at[i])); }
@@ -276,7 +276,7 @@ static const node *runnable(ir *g, const node *n) {
   if (n->op == OP_LINEAR) return n;
   if (n->op != OP_SINK) return NULL;
   if (has_op(g, n, OP_OUT)) return n;
-  n = codegen_threads(g, codegen_expand(g, n));
+  n = codegen_threads(g, codegen_expand(g, n), &t);
   return codegen_linearise(g, codegen_index_width(g, n, &t));
 }
 

@@ -457,7 +457,7 @@ static void run_schedule(run *x, size_t number, char *const memory[]) {
            : stage == 3 ? codegen_registers(x->k, sink, &plain)
            : stage == 4 ? codegen_streams(x->k, sink, &plain)
            : stage == 5 ? codegen_prefetch(x->k, sink, &plain)
-           : stage == 6 ? codegen_threads(x->k, sink)
+           : stage == 6 ? codegen_threads(x->k, sink, &plain)
                         : codegen_index_width(x->k, sink, &plain);
     if (sink == last) continue;
     last = sink;

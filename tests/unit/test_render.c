@@ -1163,7 +1163,7 @@ static void matmul(test *t, range_kind rows_kind, int64_t lanes) {
   const node *write = ir_node(t->g, OP_OUT, DT_VOID, src, 2, NULL, 0);
   const node *sink = ir_node(t->g, OP_SINK, DT_VOID, &write, 1, NULL, 0);
   sink = codegen_expand(t->g, codegen_lower(t->g, sink));
-  sink = codegen_threads(t->g, sink);
+  sink = codegen_threads(t->g, sink, &(target){0});
   sink = codegen_index_width(t->g, sink, &(target){0});
   const node *linear = codegen_linearise(t->g, sink);
   for (uint32_t n = 0; n < linear->n_src; n++) vec_push(t->a, &t->k->list, linear->src[n]);
