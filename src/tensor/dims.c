@@ -30,6 +30,8 @@ static bool is_number(tn_dim d) { return d > -DIM_NUMBER && d < DIM_NUMBER; }
 #define DIM_NONE (INT64_C(3) << 61)
 /** The same, of a call that another one kept out. */
 #define DIM_BUSY (DIM_NONE + 1)
+/* There was no memory, not even for the cause. */
+#define DIM_MEMORY (DIM_NONE + 2)
 
 /** The entry of a tagged size; NULL if it is none of this context's. */
 static const dim_entry *entry_of(const tn_context *c, tn_dim d) {
@@ -43,6 +45,7 @@ const node *dim_node(builder *b, tn_dim d) {
   if (is_number(d)) return ix_const(b->ir, d);
   if (d == DIM_BUSY)
     diag_raise(b->diag, TN_ERR_BUSY, "the context was in another call when a size was made");
+  if (d == DIM_MEMORY) diag_raise(b->diag, TN_ERR_MEMORY, "out of memory when a size was made");
   const dim_entry *e = entry_of(b->context, d);
   if (!e)
     diag_raise(b->diag, TN_ERR_SHAPE,
@@ -311,7 +314,7 @@ static void add_failure(void *arg) {
 /** A size that every shape refuses with the failure just told. */
 static void fail_dim(dim_job *j) {
   j->why = context_failure(j->c);
-  if (diag_catch(&j->c->diag, add_failure, j) != TN_OK) j->result = DIM_NONE;
+  if (diag_catch(&j->c->diag, add_failure, j) != TN_OK) j->result = DIM_MEMORY;
   failure_drop(j->c, j->why);
 }
 

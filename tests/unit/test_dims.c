@@ -309,6 +309,31 @@ static void types_have_names(void **state) {
 
 #define WITH(test) cmocka_unit_test_setup_teardown(test, open_one, close_one)
 
+static void *alloc_unless(void *user, size_t bytes, size_t align) {
+  const bool *is_out = user;
+  return *is_out ? NULL : aligned_alloc(align, (bytes + align - 1) / align * align);
+}
+
+static void release(void *user, void *at, size_t bytes) {
+  (void)user, (void)bytes;
+  free(at);
+}
+
+static void want_of_memory_is_told(void **state) {
+  (void)state;
+  bool is_out = false;
+  float f;
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.allocator = (tn_allocator){alloc_unless, release, &is_out, NULL};
+  tn_context *c = tn_open(&d);
+  is_out = true;
+  tn_dim n = tn_dim_var(c, "n", 1, 64);
+  is_out = false;
+  tn_tensor *x = tn_input(c, "x", tn_shape(n, 30), TN_F32);
+  assert_int_equal(tn_read(x, TN_F32, &f, sizeof f), TN_ERR_MEMORY);
+  assert_int_equal(tn_close(c), TN_OK);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       WITH(numbers_are_numbers),
@@ -326,6 +351,7 @@ int main(void) {
       WITH(extremes_need_an_element),
       WITH(failures_do_not_pile_up),
       cmocka_unit_test(sizes_go_with_their_scope),
+      cmocka_unit_test(want_of_memory_is_told),
       WITH(ranks_are_checked),
       cmocka_unit_test(types_meet),
       cmocka_unit_test(types_have_names),
