@@ -81,9 +81,13 @@ void profile_sum_up(profile *p) {
   p->peak_gbps = peak_bandwidth(threads, hardware_last_caches(&tn->target->caps.hardware), a);
   p->ms = median(p, NULL);
   profile_step s = {.facts = TN_STEP_INIT};
+  size_t outer = 0; /* the next step that is in no loop */
   for (size_t i = 0; tn_binding_step(p->binding, i, &s.facts) == TN_OK; i++) {
     s.ms = median(p, &i);
-    if (!s.facts.steps) p->steps_ms += s.ms;
+    if (i == outer) {
+      p->steps_ms += s.ms; /* a loop's is that of what it runs, and its own */
+      outer += 1 + s.facts.steps;
+    }
     rate(p, &s);
     vec_push(a, &p->steps, s);
   }

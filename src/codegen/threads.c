@@ -81,7 +81,7 @@ static void add_work(ir *g, products *p, const node *n) {
     else
       operations *= (double)(!varies ? extent->hi : extent->lo > 1 ? extent->lo : 1);
   }
-  size_t k = 0;
+  size_t k = operations > 0 ? 0 : MOST_PRODUCTS;
   while (k < p->n && p->at[k].sizes != sizes) k++;
   if (k == MOST_PRODUCTS) return;
   if (k == p->n) p->at[p->n++] = (product){sizes, 0};

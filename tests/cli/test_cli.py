@@ -1243,6 +1243,7 @@ class Loops(Case):
                                 "--json").stdout)["profile"]
         loop = [s for s in told["steps"] if s["steps"]]
         self.assertEqual([s["kernel"] for s in loop], [None])
+        self.assertTrue(0 < loop[0]["share"] <= 1)
         body = [s for s in told["steps"] if s["times"] == 7]
         self.assertEqual(len(body), loop[0]["steps"])
         self.assertAlmostEqual(sum(s["ms"] for s in told["steps"] if not s["steps"]),
