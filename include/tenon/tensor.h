@@ -282,16 +282,17 @@ typedef struct tn_custom_desc {
 
 /** An operation of the caller's own: `n_in` inputs (at most 64), and `n_out` outputs (at most
     64) of the given types, whose sizes may be variables. It runs once where any output is needed
-   and not otherwise; with `writes` it always runs, once, ordered as an assign to those inputs. It
-   is never merged with another. A `kernel` has no effects but its results, so those that nobody
-   holds may be computed again. Its params are the inputs, then the outputs, and it writes the
-   latter and those of `writes`. Of elements that several written inputs have in common, those of
-   the last one stay. Every out[i] is set, to an invalid tensor on failure:
-   TN_ERR_ARGUMENT where neither or both of `run` and `kernel` are set, where a written input is no
-   state, where there is neither an output nor a write, or where a kernel has or writes other
-   params; TN_ERR_DTYPE or TN_ERR_SHAPE where one is of another type or shape; TN_ERR_UNSUPPORTED
-   for a `run` in the body of a tn_scan, and for more than 64 sizes that vary. Two operations are
-   two functions, which may be called at once, also where `run` and `user` are the same. */
+   and not otherwise; with `writes` it always runs, once, ordered as an assign to those inputs (in
+   plans not where all that it writes has no elements). It is never merged with another. A `kernel`
+   has no effects but its results, so those that nobody holds may be computed again. Its params are
+   the inputs, then the outputs, and it writes the latter and those of `writes`. Of elements that
+   several written inputs have in common, those of the last one stay. Every out[i] is set, to an
+   invalid tensor on failure: TN_ERR_ARGUMENT where neither or both of `run` and `kernel` are set,
+   where a written input is no state, where there is neither an output nor a write, or where a
+   kernel has or writes other params; TN_ERR_DTYPE or TN_ERR_SHAPE where one is of another type or
+   shape; TN_ERR_UNSUPPORTED for a `run` in the body of a tn_scan, and for more than 64 sizes that
+   vary. Two operations are two functions, which may be called at once, also where `run` and `user`
+   are the same. */
 TN_API void tn_custom(tn_context *context, const tn_custom_desc *desc, tn_tensor *const in[],
                       size_t n_in, const tn_type types[], tn_tensor *out[], size_t n_out);
 

@@ -241,7 +241,8 @@ static tn_status run_wait(tn_queue *q, const tn_command *c, tn_failure *f) {
                      q->device->name);
     const tn_signal *s = c->signal;
     status = s->functions->wait(s->handle, value, WAIT_SLICE_NS, f);
-    if (status == TN_ERR_TIMEOUT && s->functions->get(s->handle) >= value) break; /* its failure */
+    if (status == TN_ERR_TIMEOUT && s->functions->get(s->handle) >= value)
+      return s->functions->wait(s->handle, value, 0, f); /* it rose since, or that is its failure */
   }
   return status;
 }

@@ -196,6 +196,12 @@ static bool tell_value(job *j, const node *n, const node *value) {
   return true;
 }
 
+static void tell_values(job *j, goal *g) {
+  if (g->want->kind == WANT_INIT) return;
+  if (g->root->op != OP_BUFFER) g->told_root = tell_value(j, g->root, g->value);
+  if (g->original->op != OP_BUFFER) g->told_original = tell_value(j, g->original, g->value);
+}
+
 /** Cells last, so that no value is in a state's storage. */
 static void make_values(job *j) {
   for (size_t i = 0; i < j->goals.n; i++)
@@ -206,12 +212,9 @@ static void make_values(job *j) {
   for (int cells = 0; cells <= 1; cells++)
     for (size_t i = 0; i < j->goals.n; i++)
       if ((cell_of(&j->goals.at[i]) != NULL) == cells) make_buffer(j, &j->goals.at[i], buffers);
-  for (size_t i = j->goals.n; i-- > 0;) { /* host functions' first: they are kept by themselves */
-    goal *g = &j->goals.at[i];
-    if (g->want->kind == WANT_INIT) continue;
-    if (g->root->op != OP_BUFFER) g->told_root = tell_value(j, g->root, g->value);
-    if (g->original->op != OP_BUFFER) g->told_original = tell_value(j, g->original, g->value);
-  }
+  for (int cells = 1; cells >= 0; cells--) /* plans know a version by what its state holds */
+    for (size_t i = j->goals.n; i-- > 0;)  /* host functions are kept by themselves */
+      if ((cell_of(&j->goals.at[i]) != NULL) == cells) tell_values(j, &j->goals.at[i]);
 }
 
 static void list_turns(job *j) {

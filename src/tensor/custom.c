@@ -224,7 +224,10 @@ static void make_custom(void *arg) {
     make_kernel_nodes(j, &b, in, outputs);
   for (size_t i = 0; i < j->n_all; i++) dims_check_count(&b, j->outs[i]);
   for (size_t i = 0; i < j->n_in; i++)
-    if (j->desc->writes >> i & 1) state_assign(&b, j->in[i], j->outs[j->written[i]]);
+    if (j->desc->writes >> i & 1) {
+      state_assign(&b, j->in[i], j->outs[j->written[i]]);
+      j->in[i]->cell->is_called |= j->host != NULL;
+    }
 }
 
 /* Checking. */

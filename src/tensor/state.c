@@ -129,7 +129,7 @@ void cell_check_pending(cell *k) {
     k->next_pending->link_pending = k->link_pending;
   else
     c->pending_end = k->link_pending;
-  k->is_pending = false;
+  k->is_pending = k->is_called = false;
   atomic_store(&k->store->pending, false);
   cell_drop(k);
 }
@@ -143,7 +143,7 @@ static bool is_unread(const cell *k) {
 void cell_drop_unseen(tn_context *c) {
   for (cell *k = c->pending, *next; k; k = next) {
     next = k->next_pending;
-    if (k->count > 1 || atomic_load(&k->store->count) > 1) continue;
+    if (k->is_called || k->count > 1 || atomic_load(&k->store->count) > 1) continue;
     if (k->init && !is_unread(k)) continue;
     replace(c, &k->init, NULL);
     cell_revert(k);

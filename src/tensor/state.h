@@ -26,6 +26,7 @@ struct cell {
   size_t n_marks, cap_marks;
   size_t n_former; /* leaves that were its contents */
   bool is_pending, is_lent;
+  bool is_called; /* by a pending assign, a host function's, which runs though nobody sees it */
   cell *next_pending, **link_pending;
   cell *next_lent, **link_lent;
 };

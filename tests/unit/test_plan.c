@@ -647,6 +647,20 @@ static void realised_values_are_no_states(void **state) {
   for (int i = 0; i < 3; i++) check_floats(c, s[i], FLOATS(100));
 }
 
+/** A version that is a value, too, is known to plans by its state all the same. */
+static void versions_that_are_values_are_states(void **state) {
+  tn_context *c = *state;
+  tn_tensor *s = tn_state(floats(c, FLOATS(1)));
+  tn_assign(s, tn_add(s, tn_num(c, 10)));
+  tn_tensor *twice = tn_mul(s, tn_num(c, 2)), *value = tn_cast(s, TN_F32);
+  check_ok(c, tn_realize(c, &value, 1));
+  tn_binding *b = compiled(c, &twice, 1, NULL);
+  check_ok(c, tn_write(s, TN_F32, &(float){100}, 4));
+  check_bound(b, tn_binding_run(b));
+  check_output(b, "0", FLOATS(200));
+  check_floats(c, value, FLOATS(11));
+}
+
 static void each_run_tells_its_own_failure(void **state) {
   tn_context *c = *state;
   int n = 0;
@@ -1206,6 +1220,7 @@ int main(void) {
       WITH(bad_plans_leave_assigns_pending),
       WITH(custom_sizes_vary),
       WITH(realised_values_are_no_states),
+      WITH(versions_that_are_values_are_states),
       WITH(each_run_tells_its_own_failure),
       WITH(sizes_that_are_none_are_refused),
       WITH(sizes_that_nothing_tells_are_refused),

@@ -229,12 +229,11 @@ static void plans_without_steps_have_none(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      WITH(steps_tell_what_they_do),       WITH(steps_are_those_of_the_last_run),
-      WITH(steps_tell_what_they_do),       WITH(results_are_those_of_the_last_run),
-      WITH(profiled_runs_tell_when),       WITH(failed_runs_tell_nothing),
-      WITH(what_is_not_there_is_refused),  WITH(plans_without_steps_have_none),
-      WITH(bytes_are_those_that_are_read), WITH(memory_is_known_before_runs),
-      WITH(weights_and_states_count),
+      WITH(steps_tell_what_they_do),           WITH(steps_are_those_of_the_last_run),
+      WITH(results_are_those_of_the_last_run), WITH(profiled_runs_tell_when),
+      WITH(failed_runs_tell_nothing),          WITH(what_is_not_there_is_refused),
+      WITH(plans_without_steps_have_none),     WITH(bytes_are_those_that_are_read),
+      WITH(memory_is_known_before_runs),       WITH(weights_and_states_count),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -598,6 +598,24 @@ static void custom_writes_are_assigns(void **state) {
   assert_int_equal(runs, 1);
 }
 
+/** Though the state goes with its scope. */
+static void custom_writes_run_unseen(void **state) {
+  tn_context *c = *state;
+  tn_custom_desc desc = TN_CUSTOM_DESC_INIT;
+  int runs = 0;
+  desc.run = run_counter;
+  desc.user = &runs;
+  desc.writes = 1;
+  for (int known = 0; known < 2; known++) {
+    tn_scope_begin(c);
+    tn_tensor *in[] = {tn_state(floats(c, FLOATS(1, 2))), floats(c, FLOATS(0, 0, 0))}, *old;
+    if (known) check_ok(c, tn_realize(c, in, 1));
+    tn_custom(c, &desc, in, 2, &(tn_type){TN_I32, TN_SCALAR}, &old, 1);
+    check_ok(c, tn_scope_end(c));
+    assert_int_equal(runs, known + 1);
+  }
+}
+
 /* Failures: what does not depend on one happens. */
 
 static tn_status run_failing(void *user, tn_call *call) {
@@ -815,6 +833,7 @@ int main(void) {
       WITH(custom_refusals_destroy),
       WITH(custom_lists_are_there),
       WITH(custom_writes_are_assigns),
+      WITH(custom_writes_run_unseen),
       WITH(open_states_are_refused),
       WITH(failed_states_fail_alone),
       WITH(failed_states_are_not_realised),
