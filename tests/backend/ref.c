@@ -522,7 +522,8 @@ static tn_status ref_queue_wait(ref_queue *q, const tn_submission *s, size_t i, 
   for (;;) {
     if (!own) return tn_submission_run(s, i, f);
     tn_status status = ref_signal_wait(own, value, 5000000, f);
-    if (status != TN_ERR_TIMEOUT || ref_signal_get(own) >= value) return status;
+    if (status != TN_ERR_TIMEOUT) return status;
+    if (ref_signal_get(own) >= value) return ref_signal_wait(own, value, 0, f); /* it rose since */
     pthread_mutex_lock(&q->lock);
     bool stop = q->stop;
     pthread_mutex_unlock(&q->lock);

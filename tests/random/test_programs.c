@@ -1,5 +1,6 @@
-/* Random programs over the public interface: states, views, assigns, scopes, reads, plans and their
-   runs, each compared with a model (programs/value.h). Elements are i32: all must be equal.
+/* Random programs over the public interface: states, views, assigns, scopes, reads, functions of
+   the host's, plans of sizes that may vary and their runs, started ones too, each compared with a
+   model (programs/value.h). Elements are i32: all must be equal.
 
    test_programs [--seed=N] [--long]
 
@@ -48,9 +49,10 @@ static const struct {
   void (*take)(program *p);
   unsigned weight;
 } steps[] = {{make_state, 7},   {make_view, 12},     {add_expression, 20}, {assign_random, 20},
-             {write_random, 3}, {read_random, 9},    {realize_some, 4},    {begin_scope, 5},
+             {write_random, 3}, {read_random, 9},    {realize_some, 7},    {begin_scope, 5},
              {end_scope, 4},    {own_or_release, 3}, {compile_plan, 7},    {run_plan, 9},
-             {free_plan, 1}};
+             {free_plan, 1},    {write_by_host, 4},  {start_run, 5},       {finish_run, 5},
+             {lose_state, 2}};
 
 static void take_step(program *p) {
   size_t all = 0, at = 0;
@@ -69,6 +71,7 @@ static void set_numbers(program *p, size_t step) { p->r.state = rng_mix(p->seed 
 static void finish(program *p) {
   set_numbers(p, MOST_STEPS);
   while (p->depth) end_scope(p);
+  finish_all_runs(p);
   run_all_plans(p);
   for (size_t i = 0; i < p->n_handles; i++) read_handle(p, &p->handles[i]);
   count_plans(p);
@@ -76,8 +79,9 @@ static void finish(program *p) {
 
 static void open_program(program *p, const suite *s, uint64_t seed, size_t *covered) {
   tn_open_desc d = TN_OPEN_DESC_INIT;
-  d.device = seed % ON_CPU ? "REF" : "CPU";
-  *p = (program){.seed = seed, .covered = covered, .prints = s->prints};
+  bool on_cpu = seed % ON_CPU == 0;
+  d.device = on_cpu ? "CPU" : "REF";
+  *p = (program){.seed = seed, .covered = covered, .may_map = on_cpu, .prints = s->prints};
   p->context = tn_open(&d);
   p->handles = model_alloc(&p->memory, MOST_HANDLES, sizeof *p->handles);
   p->states = model_alloc(&p->memory, MOST_STATES, sizeof *p->states);
@@ -87,6 +91,7 @@ static void open_program(program *p, const suite *s, uint64_t seed, size_t *cove
 static void run_steps(program *p, const bool skipped[]) {
   set_numbers(p, MOST_STEPS + 1);
   size_t n = 5 + rng_below(&p->r, MOST_STEPS - 5);
+  p->has_hosts = rng_chance(&p->r, 50);
   for (size_t i = 0; i < n; i++) {
     set_numbers(p, i);
     if (!skipped[i]) take_step(p);
@@ -98,9 +103,12 @@ static void run_steps(program *p, const bool skipped[]) {
 static bool run_program(program *p, const suite *s, uint64_t seed, const bool skipped[],
                         size_t *covered) {
   open_program(p, s, seed, covered);
-  if (!setjmp(p->failed)) run_steps(p, skipped);
-  bool closed = tn_close(p->context) == TN_OK;
-  if (!closed && !*p->failure) snprintf(p->failure, sizeof p->failure, "close failed");
+  if (setjmp(p->failed))
+    cancel_runs(p);
+  else
+    run_steps(p, skipped);
+  const char *wrong = tn_close(p->context) == TN_OK ? check_destroyed(p) : "close failed";
+  if (wrong && !*p->failure) snprintf(p->failure, sizeof p->failure, "%s", wrong);
   return !*p->failure;
 }
 

@@ -270,20 +270,51 @@ static handle reshaped(program *p, const handle *x, tn_shape to) {
   return moved(p, x, (movement){.kind = MOVE_RESHAPE, .from = x->shape, .to = to});
 }
 
+/* The same elements in another tensor, which the library may well find to be the same node. */
+
+static tn_tensor *build_same(tn_tensor *x, size_t way) {
+  switch (way) {
+  case 0: return tn_cast(x, TN_I32);
+  case 1: return tn_bitcast(x, TN_I32);
+  case 2: return tn_bitcast(tn_bitcast(x, TN_U32), TN_I32);
+  case 3: return tn_cast(tn_cast(x, TN_I64), TN_I32);
+  case 4: return tn_transpose(tn_transpose(tn_cast(x, TN_I32)));
+  default: return tn_reshape(tn_cast(x, TN_I32), tn_type_of(x).shape);
+  }
+}
+
+handle same(program *p, const handle *x) {
+  static const char *const ways[] = {"cast(t%d, i32)",
+                                     "bitcast(t%d, i32)",
+                                     "bitcast(bitcast(t%d, u32), i32)",
+                                     "cast(cast(t%d, i64), i32)",
+                                     "transpose(transpose(cast(t%d, i32)))",
+                                     "reshape(cast(t%d, i32), its shape)"};
+  size_t way = rng_below(&p->r, sizeof ways / sizeof *ways);
+  movement none = {.kind = MOVE_RESHAPE, .from = x->shape, .to = x->shape};
+  tn_tensor *t = build_same(x->tensor, way);
+  handle h = moved_value(p, x, t, x->shape, movement_map(p, &none));
+  char text[64];
+  snprintf(text, sizeof text, ways[way], x->number);
+  say(p, "t%d = %s", h.number, text);
+  cover(p, COVERED_SAME);
+  return h;
+}
+
 /* Computing. */
 
 static const struct {
   const char *name;
   tn_tensor *(*build)(tn_tensor *a, tn_tensor *b);
   value_op op;
-} binaries[] = {{"add", tn_add, BY_SUM},
-                {"sub", tn_sub, BY_DIFFERENCE},
-                {"mul", tn_mul, BY_PRODUCT},
-                {"maximum", tn_maximum, BY_LARGEST},
-                {"minimum", tn_minimum, BY_SMALLEST},
-                {"bitwise_xor", tn_bitwise_xor, BY_XOR}};
+} binaries[BINARIES] = {{"add", tn_add, BY_SUM},
+                        {"sub", tn_sub, BY_DIFFERENCE},
+                        {"mul", tn_mul, BY_PRODUCT},
+                        {"maximum", tn_maximum, BY_LARGEST},
+                        {"minimum", tn_minimum, BY_SMALLEST},
+                        {"bitwise_xor", tn_bitwise_xor, BY_XOR}};
 
-static handle binary(program *p, size_t i, const handle *a, const handle *b) {
+handle binary(program *p, size_t i, const handle *a, const handle *b) {
   value v = {.kind = VALUE_BINARY,
              .op = binaries[i].op,
              .shape = a->shape,
@@ -442,10 +473,18 @@ static handle grown(program *p, const handle *x) {
   return fits ? joined(p, x, &y) : *x;
 }
 
+/** Of one value, of two or of none. */
+static handle by_host(program *p, const handle *x) {
+  handle in[2] = {*x};
+  size_t n = rng_chance(&p->r, 15) ? 0 : 1 + rng_below(&p->r, 2);
+  if (n > 1) in[1] = picked(p);
+  return host_result(p, in, n, x->shape);
+}
+
 static handle step(program *p, const handle *x) {
   int axis = (int)rng_below(&p->r, (size_t)x->shape.rank);
   bool has_axis = x->shape.rank > 0;
-  size_t way = rng_below(&p->r, has_axis ? 12 : 6);
+  size_t way = rng_below(&p->r, has_axis ? 14 : 8);
   handle y;
   switch (way) {
   case 0:
@@ -454,10 +493,12 @@ static handle step(program *p, const handle *x) {
   case 3: return plus_number(p, x, (int32_t)rng_between(&p->r, -3, 3));
   case 4: y = other(p, x); return taken(p, &y, x);
   case 5: return grown(p, x);
-  case 6: return running(p, x, axis);
-  case 7: return reduced(p, x, axis, false);
-  case 8: return x->shape.size[axis] ? reduced(p, x, axis, true) : *x;
-  case 9: {
+  case 6: return same(p, x);
+  case 7: return p->has_hosts ? by_host(p, x) : same(p, x);
+  case 8: return running(p, x, axis);
+  case 9: return reduced(p, x, axis, false);
+  case 10: return x->shape.size[axis] ? reduced(p, x, axis, true) : *x;
+  case 11: {
     handle a = other(p, x), b = other(p, x);
     return chosen(p, x, &a, &b);
   }

@@ -6,16 +6,24 @@
 
 /* What a plan is made of. */
 
+static const char *input_name(size_t i) {
+  static const char *const names[MOST_INPUTS] = {"i0", "i1", "i2"};
+  return names[i];
+}
+
+/** The last of them may vary. */
 static void make_inputs(program *p, plan *made) {
-  made->n_inputs = rng_below(&p->r, MOST_INPUTS + 1);
+  made->n_inputs = rng_below(&p->r, MOST_INPUTS);
   for (size_t i = 0; i < made->n_inputs; i++) {
     tn_shape shape = made->inputs[i] = random_shape(p);
     value *v = value_new(&p->memory,
                          (value){.kind = VALUE_INPUT, .shape = shape, .input = i, .is_open = true});
-    handle h = new_handle(p, tn_input(p->context, i ? "i1" : "i0", shape, TN_I32), v);
-    say(p, "t%d = input(i%zu, %s)", h.number, i, shape_text(p, shape));
+    handle h = new_handle(p, tn_input(p->context, input_name(i), shape, TN_I32), v);
+    say(p, "t%d = input(%s, %s)", h.number, input_name(i), shape_text(p, shape));
     add_handle(p, h);
   }
+  if (rng_chance(&p->r, 50)) make_rows(p, made, made->n_inputs, input_name(made->n_inputs));
+  made->n_inputs += made->rows.tensor != NULL;
 }
 
 static bool has_assigns(const program *p) {
@@ -26,8 +34,17 @@ static bool has_assigns(const program *p) {
 
 /** Often what can be the next run's input. */
 static handle make_output(program *p, const plan *made) {
+  if (made->rows.tensor && rng_chance(&p->r, 60)) return made->rows;
   handle h = random_operand(p);
-  return made->n_inputs && rng_chance(&p->r, 40) ? fitted(p, h, made->inputs[0]) : h;
+  bool fits = made->n_inputs && !made->varies[0] && rng_chance(&p->r, 40);
+  return fits ? fitted(p, h, made->inputs[0]) : h;
+}
+
+static void change_some(program *p) {
+  if (rng_chance(&p->r, 20))
+    write_by_host(p);
+  else
+    assign_random(p);
 }
 
 static size_t make_items(program *p, const plan *made, handle outputs[]) {
@@ -35,7 +52,7 @@ static size_t make_items(program *p, const plan *made, handle outputs[]) {
   unsigned assigns = rng_chance(&p->r, 25) ? 0 : 55;
   for (size_t i = 0; i < items && n < MOST_ITEMS; i++) {
     if (rng_chance(&p->r, assigns))
-      assign_random(p);
+      change_some(p);
     else if (rng_chance(&p->r, 40))
       add_expression(p);
     else
@@ -56,10 +73,14 @@ static value *version_outside(const program *p, state *s) {
 static void settle_outside(program *p) {
   for (size_t i = 0; i < p->n_states; i++)
     settle(p, p->states[i], version_outside(p, p->states[i]));
+  forget_unseen(p);
 }
 
 static void mark_taken(const plan *made, state *s, const value *before) {
-  for (value *v = s->now; v != before; v = v->src[0]) v->plan = (unsigned)made->number;
+  for (value *v = s->now; v != before; v = v->src[0]) {
+    v->plan = (unsigned)made->number;
+    note_taken(v, made->number);
+  }
 }
 
 /** The assigns are the plan's now: the context forgets them. */
@@ -82,6 +103,7 @@ static void forget_assigns(program *p) {
     p->states[i]->now = p->states[i]->settled;
     p->states[i]->n_marks = 0;
   }
+  forget_unseen(p);
 }
 
 static void make_images(program *p, plan *made) {
@@ -107,9 +129,17 @@ static bool has_taken(const plan *made, bool own) {
   return false;
 }
 
+static bool has_hosts(const plan *made) {
+  for (const value *v = made->images; v; v = v->next)
+    if (v->kind == VALUE_HOST) return true;
+  return false;
+}
+
 static void count_plan(program *p, const plan *made) {
   cover(p, COVERED_PLANS);
   if (made->n_inputs) cover(p, COVERED_PLANS_OF_INPUTS);
+  if (made->rows.tensor) cover(p, COVERED_PLANS_OF_ROWS);
+  if (has_hosts(made)) cover(p, COVERED_PLANS_OF_HOSTS);
   if (made->n_assigned) cover(p, COVERED_PLANS_OF_ASSIGNS);
   if (has_taken(made, true) && made->n_out) cover(p, COVERED_PLANS_OF_OWN);
   if (has_taken(made, false)) cover(p, COVERED_PLANS_OF_OTHERS);
@@ -119,32 +149,49 @@ static void count_plan(program *p, const plan *made) {
 
 /* Bindings. */
 
-static const char *input_name(size_t i) { return i ? "i1" : "i0"; }
+static tn_shape input_shape(const plan *made, const bound *b, size_t i) {
+  return made->varies[i] ? with_rows(made->inputs[i], (tn_dim)b->rows) : made->inputs[i];
+}
+
+static size_t input_bytes(const plan *made, const bound *b, size_t i) {
+  return shape_count(input_shape(made, b, i)) * sizeof(int32_t);
+}
+
+static void take_memory(program *p, const plan *made, bound *b, size_t i) {
+  size_t bytes = input_bytes(made, b, i);
+  b->inputs[i] = model_alloc(&p->memory, bytes, 1);
+  if (made->is_used[i])
+    tn_binding_input(b->binding, input_name(i), input_shape(made, b, i), TN_I32, b->inputs[i],
+                     bytes);
+}
 
 /** Other numbers, mostly in the same memory; what is carried goes on, or starts over. */
 static void give_input(program *p, plan *made, bound *b, size_t i) {
-  size_t bytes = shape_count(made->inputs[i]) * sizeof(int32_t);
   if (b->is_carried[i] && b->runs && rng_chance(&p->r, 70)) return;
-  if (!b->inputs[i] || b->is_carried[i] || rng_chance(&p->r, 20)) {
-    b->inputs[i] = model_alloc(&p->memory, bytes, 1);
-    if (made->is_used[i])
-      tn_binding_input(b->binding, input_name(i), made->inputs[i], TN_I32, b->inputs[i], bytes);
-  }
-  for (size_t k = 0; k < bytes / sizeof(int32_t); k++)
+  bool resized = made->varies[i] && (!b->runs || rng_chance(&p->r, 60));
+  if (resized) b->rows = (size_t)rng_between(&p->r, made->least, MOST_ROWS);
+  if (!b->inputs[i] || b->is_carried[i] || resized || rng_chance(&p->r, 20))
+    take_memory(p, made, b, i);
+  for (size_t k = 0; k < input_bytes(made, b, i) / sizeof(int32_t); k++)
     b->inputs[i][k] = (int32_t)rng_between(&p->r, -9, 9);
+}
+
+void give_inputs(program *p, plan *made, bound *b) {
+  for (size_t i = 0; i < made->n_inputs; i++) give_input(p, made, b, i);
+  if (b->runs && b->rows != b->rows_before) cover(p, COVERED_RESIZED);
 }
 
 /** Inputs that make no difference are not the plan's. */
 static void find_used(program *p, plan *made) {
-  tn_binding *b;
-  check_status(p, tn_plan_bind(made->made, &b), "bind");
+  bound any = {.rows = 1};
+  check_status(p, tn_plan_bind(made->made, &any.binding), "bind");
   for (size_t i = 0; i < made->n_inputs; i++) {
-    size_t bytes = shape_count(made->inputs[i]) * sizeof(int32_t);
+    size_t bytes = input_bytes(made, &any, i);
     void *data = model_alloc(&p->memory, bytes, 1);
-    made->is_used[i] =
-        tn_binding_input(b, input_name(i), made->inputs[i], TN_I32, data, bytes) == TN_OK;
+    made->is_used[i] = tn_binding_input(any.binding, input_name(i), input_shape(made, &any, i),
+                                        TN_I32, data, bytes) == TN_OK;
   }
-  tn_binding_free(b);
+  tn_binding_free(any.binding);
 }
 
 static const char *output_name(program *p, size_t i) {
@@ -156,7 +203,8 @@ static const char *output_name(program *p, size_t i) {
 /** Makes an output the next run's input, where one is of its shape. */
 static void carry(program *p, const plan *made, bound *b, size_t input) {
   size_t k = rng_below(&p->r, made->n_out);
-  bool fits = made->n_out && is_same_shape(made->out[k]->shape, made->inputs[input]);
+  bool fits = made->n_out && is_same_shape(made->out[k]->shape, made->inputs[input]) &&
+              made->out[k]->varies == made->varies[input];
   if (!fits || !made->is_used[input]) return;
   say(p, "carry(binding %d, output %zu, i%zu)", (int)(b - made->bound), k, input);
   cover(p, COVERED_CARRIED);
@@ -167,7 +215,7 @@ static void carry(program *p, const plan *made, bound *b, size_t input) {
 }
 
 static void bind_output(program *p, const plan *made, bound *b) {
-  size_t bytes = made->n_out ? made->out[0]->count * sizeof(int32_t) : 0;
+  size_t bytes = made->n_out ? value_count(made->out[0], MOST_ROWS) * sizeof(int32_t) : 0;
   if (!made->n_out || rng_chance(&p->r, 70)) return;
   b->output = model_alloc(&p->memory, bytes, 1);
   tn_binding_output(b->binding, "0", TN_I32, b->output, bytes);
@@ -222,9 +270,9 @@ void compile_plan(program *p) {
 
 /* Runs. */
 
-static bool touches(const plan *made, const state *s) {
+bool touches(const plan *made, const state *s) {
   bool touched = holds(made, s);
-  for (size_t i = 0; i < made->n_assigned; i++) touched |= made->assigned[i] == s;
+  for (size_t i = 0; i < made->n_assigned; i++) touched |= !s || made->assigned[i] == s;
   return touched;
 }
 
@@ -246,28 +294,59 @@ static bool settle_for_run(program *p, const plan *made) {
 /** What a run should give, all of it of what the states held before. */
 static void expect(program *p, const plan *made, const bound *b, const int32_t *out[],
                    const int32_t *contents[]) {
-  const int32_t *inputs[MOST_INPUTS] = {b->inputs[0], b->inputs[1]};
-  unsigned run = ++p->last_run;
-  for (size_t i = 0; i < made->n_out; i++)
-    out[i] = value_result(&p->memory, made->out[i], inputs, run);
+  const int32_t *inputs[MOST_INPUTS] = {b->inputs[0], b->inputs[1], b->inputs[2]};
+  run now = {inputs, b->rows, ++p->last_run};
+  for (size_t i = 0; i < made->n_out; i++) out[i] = value_result(&p->memory, made->out[i], &now);
   for (size_t i = 0; i < made->n_assigned; i++)
-    contents[i] = value_result(&p->memory, made->contents[i], inputs, run);
+    contents[i] = value_result(&p->memory, made->contents[i], &now);
 }
 
+static void check_type(program *p, const bound *b, size_t i, const char *what, tn_shape shape) {
+  tn_type t = tn_binding_type(b->binding, output_name(p, i));
+  if (t.dtype != TN_I32) fail(p, "%s has type %d", what, (int)t.dtype);
+  if (!is_same_shape(t.shape, shape))
+    fail(p, "%s is %s, not %s", what, shape_text(p, t.shape), shape_text(p, shape));
+}
+
+static void check_output(program *p, const plan *made, bound *b, size_t i, const char *what,
+                         const int32_t expected[]) {
+  const value *v = made->out[i];
+  tn_shape shape = v->varies ? with_rows(v->shape, (tn_dim)b->rows_before) : v->shape;
+  size_t n = shape_count(shape);
+  int32_t *got = model_alloc(&p->memory, n, sizeof *got);
+  check_type(p, b, i, what, shape);
+  for (size_t k = 0; k < n; k++) got[k] = ~expected[k];
+  if (tn_binding_read(b->binding, output_name(p, i), TN_I32, got, n * sizeof *got) != TN_OK)
+    fail(p, "%s: %s", what, tn_binding_message(b->binding));
+  check_equal(p, what, shape, got, expected);
+  if (!i && b->output) check_equal(p, "output memory", shape, b->output, expected);
+  cover(p, COVERED_OUTPUTS);
+}
+
+/** What the last run gave. */
 static void check_outputs(program *p, const plan *made, bound *b, const int32_t *const expected[]) {
   for (size_t i = 0; i < made->n_out; i++) {
-    const value *v = made->out[i];
-    size_t bytes = v->count * sizeof(int32_t);
     char what[64];
-    int32_t *got = model_alloc(&p->memory, bytes, 1);
     snprintf(what, sizeof what, "plan %d, output %zu", made->number, i);
-    for (size_t k = 0; k < v->count; k++) got[k] = ~expected[i][k];
-    if (tn_binding_read(b->binding, output_name(p, i), TN_I32, got, bytes) != TN_OK)
-      fail(p, "%s: %s", what, tn_binding_message(b->binding));
-    check_equal(p, what, v->shape, got, expected[i]);
-    if (!i && b->output) check_equal(p, "output memory", v->shape, b->output, expected[0]);
-    cover(p, COVERED_OUTPUTS);
+    check_output(p, made, b, i, what, expected[i]);
   }
+}
+
+/** Gives what varies another size, and asks what memory a run would need. */
+static void ask_memory(program *p, plan *made, bound *b) {
+  tn_memory m = TN_MEMORY_INIT;
+  size_t i = made->n_inputs - 1, outputs = 0;
+  b->rows = (size_t)rng_between(&p->r, made->least, MOST_ROWS);
+  take_memory(p, made, b, i);
+  say(p, "memory(plan %d, binding %d) of %zu rows", made->number, (int)(b - made->bound), b->rows);
+  cover(p, COVERED_ASKED);
+  if (tn_binding_memory(b->binding, &m) != TN_OK)
+    fail(p, "memory of plan %d: %s", made->number, tn_binding_message(b->binding));
+  for (size_t k = 0; k < made->n_out; k++)
+    outputs += value_count(made->out[k], b->rows) * sizeof(int32_t);
+  if (m.outputs != outputs)
+    fail(p, "plan %d needs %zu bytes for outputs, not %zu", made->number, (size_t)m.outputs,
+         outputs);
 }
 
 /** The states hold what the run has left; what they held before is known to plans all the same. */
@@ -282,25 +361,54 @@ static void change_states(program *p, const plan *made, const int32_t *const con
 }
 
 static void carry_outputs(program *p, const plan *made, bound *b, const int32_t *const out[]) {
-  for (size_t i = 0; i < made->n_inputs; i++)
-    if (b->is_carried[i])
-      b->inputs[i] = value_constant(&p->memory, made->inputs[i], out[b->carried[i]])->data;
+  for (size_t i = 0; i < made->n_inputs; i++) {
+    size_t bytes = input_bytes(made, b, i);
+    if (!b->is_carried[i]) continue;
+    b->inputs[i] = model_alloc(&p->memory, bytes, 1);
+    if (bytes) memcpy(b->inputs[i], out[b->carried[i]], bytes);
+  }
 }
 
-static void run_bound(program *p, plan *made, bound *b) {
-  const int32_t *out[MOST_ITEMS];
-  const int32_t **contents = model_alloc(&p->memory, made->n_assigned, sizeof *contents);
-  bool is_unsure = settle_for_run(p, made);
-  for (size_t i = 0; i < made->n_inputs; i++) give_input(p, made, b, i);
-  expect(p, made, b, out, contents);
-  say(p, "run(plan %d, binding %d)", made->number, (int)(b - made->bound));
-  cover(p, b->runs++ ? COVERED_RUNS_AGAIN : COVERED_RUNS);
-  if (tn_binding_run(b->binding) != TN_OK)
-    fail(p, "run of plan %d: %s", made->number, tn_binding_message(b->binding));
+static bool has_rows(const plan *made) {
+  return made->n_inputs && made->varies[made->n_inputs - 1];
+}
+
+/** What is as it should be when a run of its inputs is done. */
+static void check_run(program *p, plan *made, bound *b, const int32_t *const out[],
+                      const int32_t *const contents[]) {
+  b->rows_before = b->rows;
   check_outputs(p, made, b, out);
   carry_outputs(p, made, b, out);
   change_states(p, made, contents);
+  if (!has_rows(made) || rng_chance(&p->r, 60)) return;
+  ask_memory(p, made, b);
+  check_outputs(p, made, b, out);
+}
+
+void run_with(program *p, plan *made, bound *b, void (*execute)(program *p, plan *made, bound *b)) {
+  const int32_t *out[MOST_ITEMS];
+  const int32_t **contents = model_alloc(&p->memory, made->n_assigned, sizeof *contents);
+  bool is_unsure = settle_for_run(p, made);
+  expect(p, made, b, out, contents);
+  cover(p, b->runs++ ? COVERED_RUNS_AGAIN : COVERED_RUNS);
+  execute(p, made, b);
+  note_run(p, made->number);
+  check_run(p, made, b, out, contents);
   if (is_unsure) realize_pending(p);
+  check_calls(p);
+  check_maps(p);
+}
+
+static void run_now(program *p, plan *made, bound *b) {
+  say(p, "run(plan %d, binding %d)", made->number, (int)(b - made->bound));
+  if (tn_binding_run(b->binding) != TN_OK)
+    fail(p, "run of plan %d: %s", made->number, tn_binding_message(b->binding));
+}
+
+static void run_bound(program *p, plan *made, bound *b) {
+  if (b->is_started) return;
+  give_inputs(p, made, b);
+  run_with(p, made, b, run_now);
 }
 
 void run_plan(program *p) {

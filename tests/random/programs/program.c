@@ -94,6 +94,15 @@ handle *add_handle(program *p, handle h) {
   return &p->handles[p->n_handles++];
 }
 
+void check_maps(program *p) {
+  for (size_t i = 0; i < p->n_handles; i++) {
+    const handle *h = &p->handles[i];
+    char name[32];
+    snprintf(name, sizeof name, "map of t%d", h->number);
+    if (h->mapped) check_equal(p, name, h->shape, h->mapped, h->value->data);
+  }
+}
+
 static void drop_handle(program *p, handle *h) { *h = p->handles[--p->n_handles]; }
 
 /** It has its value, and no graph any more. */
@@ -121,6 +130,7 @@ static value *new_version(program *p, state *s, const int32_t data[]) {
 void settle(program *p, state *s, value *version) {
   if (version == s->settled) return;
   version->held = ++s->held;
+  for (const value *v = version; v != s->settled; v = v->src[0]) note_due(v);
   bool is_newest = version == s->now;
   s->settled = new_version(p, s, version->data);
   if (is_newest) s->now = s->settled;
@@ -131,6 +141,7 @@ void settle_all(program *p) {
     settle(p, p->states[i], p->states[i]->now);
     p->states[i]->n_marks = 0;
   }
+  forget_unseen(p);
 }
 
 mark *innermost_mark(const program *p, state *s) {
@@ -155,19 +166,34 @@ static void push_version(program *p, state *s, value *version) {
   s->now = version;
 }
 
+void change_state(program *p, const handle *to, value *with) {
+  push_version(p, to->of, changed(p, to, with));
+}
+
 void note_view(program *p, state *of) {
   if (of->views_from > p->depth) of->views_from = p->depth;
 }
 
+static bool is_seen(const program *p, const state *s) {
+  bool seen = s->is_unseen || s->views_from < MOST_DEPTH;
+  for (size_t i = 0; i < p->n_handles; i++) seen |= p->handles[i].of == s;
+  return seen;
+}
+
+static bool is_planned(const program *p, const state *s) {
+  for (size_t i = 0; i < p->n_plans; i++)
+    if (touches(p->plans[i], s)) return true;
+  return false;
+}
+
 /** What no handle knows any more is known to plans that were made before, alone. */
-static void forget_unseen(program *p) {
+void forget_unseen(program *p) {
   for (size_t i = 0; i < p->n_states; i++) {
     state *s = p->states[i];
-    bool is_seen = is_pending(s) || s->is_unseen || s->views_from < MOST_DEPTH;
-    for (size_t k = 0; k < p->n_handles; k++) is_seen |= p->handles[k].of == s;
-    if (is_seen) continue;
+    if (is_pending(s) || is_seen(p, s)) continue;
     s->is_unseen = true;
     s->held++;
+    if (is_planned(p, s)) cover(p, COVERED_GONE);
   }
 }
 
@@ -209,10 +235,11 @@ void end_scope(program *p) {
     bool may = h->depth == p->depth && !h->is_owned && !h->leaving && is_closed(h);
     if (may && rng_chance(&p->r, 25)) keep(p, h);
   }
+  check_maps(p);
   check_status(p, tn_scope_end(p->context), "scope_end");
   leave_scope(p);
   settle_all(p);
-  forget_unseen(p);
+  check_calls(p);
   p->depth--;
   cover(p, COVERED_SCOPES);
   say(p, "scope_end");
@@ -229,15 +256,21 @@ static void own(program *p, handle *h) {
   if (!h->leaving) h->leaving = p->depth;
 }
 
+static void release(program *p, handle *h) {
+  check_maps(p);
+  say(p, "release(t%d)", h->number);
+  tn_release(h->tensor);
+  state *of = h->of;
+  drop_handle(p, h);
+  if (of && is_pending(of) && !is_seen(p, of)) cover(p, COVERED_GONE_PENDING);
+  forget_unseen(p);
+}
+
 void own_or_release(program *p) {
   bool owns = rng_chance(&p->r, 60);
   handle *h = pick(p, owns ? is_ownable : is_owned);
   if (h && owns) own(p, h);
-  if (!h || owns || (h->of && is_pending(h->of))) return;
-  say(p, "release(t%d)", h->number);
-  tn_release(h->tensor);
-  drop_handle(p, h);
-  forget_unseen(p);
+  if (h && !owns) release(p, h);
 }
 
 /* States. */
@@ -259,19 +292,38 @@ static state *new_state(program *p, const value *init) {
   return s;
 }
 
-void make_state(program *p) {
-  bool computed = p->n_handles && rng_chance(&p->r, 50);
-  handle init = computed ? random_expression(p) : random_host(p, random_shape(p));
-  handle h = new_handle(p, tn_state(init.tensor), value_now(p, &init));
+/** A state with what it starts as, which stays. */
+static void realize_start(program *p, handle *init, handle *made) {
+  if (rng_chance(&p->r, 40)) return;
+  bool last = rng_chance(&p->r, 50);
+  tn_tensor *list[] = {last ? made->tensor : init->tensor, last ? init->tensor : made->tensor};
+  say(p, "realize(t%d, t%d)", last ? made->number : init->number,
+      last ? init->number : made->number);
+  cover(p, COVERED_SHARED);
+  check_status(p, tn_realize(p->context, list, 2), "realize");
+  hold_value(p, init);
+  settle_all(p);
+}
+
+static handle *add_state(program *p, const handle *init) {
+  handle h = new_handle(p, tn_state(init->tensor), value_now(p, init));
   h.of = new_state(p, h.value);
   h.map = whole_map(p, h.value->count);
   h.value = NULL;
   h.is_assignable = true;
-  say(p, "t%d = state(t%d)", h.number, init.number);
+  say(p, "t%d = state(t%d)", h.number, init->number);
   cover(p, COVERED_STATES);
+  return add_handle(p, h);
+}
+
+void make_state(program *p) {
+  bool computed = p->n_handles && rng_chance(&p->r, 60);
+  int last = p->last_handle;
+  handle init = computed ? random_operand(p) : random_host(p, random_shape(p));
+  handle *made = add_state(p, &init);
   if (computed) cover(p, COVERED_COMPUTED_STATES);
-  handle *made = add_handle(p, h);
   if (p->depth && rng_chance(&p->r, 60)) own(p, made);
+  if (init.number > last && rng_chance(&p->r, 40)) realize_start(p, add_handle(p, init), made);
 }
 
 static void count_assign(program *p, const handle *to, const handle *from, value *with) {
@@ -287,11 +339,10 @@ static void count_assign(program *p, const handle *to, const handle *from, value
 void assign(program *p, const handle *to, handle from) {
   if (to->of->now->has_next) from = made_unlike(p, from);
   value *with = stretched(p, &from, to->shape);
-  value *version = changed(p, to, with);
   count_assign(p, to, &from, with);
   say(p, "assign(t%d, t%d)", to->number, from.number);
   tn_assign(to->tensor, from.tensor);
-  push_version(p, to->of, version);
+  change_state(p, to, with);
 }
 
 void assign_random(program *p) {
@@ -306,6 +357,23 @@ void assign_random(program *p) {
   assign(p, &target, from);
 }
 
+static handle *numbered(program *p, int number) {
+  size_t i = 0;
+  while (p->handles[i].number != number) i++;
+  return &p->handles[i];
+}
+
+void lose_state(program *p) {
+  handle init = random_operand(p), *h = add_state(p, &init);
+  int number = h->number;
+  own(p, h);
+  add_handle(p, same(p, h));
+  if (rng_chance(&p->r, 60)) compile_plan(p);
+  handle to = *numbered(p, number);
+  assign(p, &to, fitted(p, random_operand(p), to.shape));
+  release(p, numbered(p, number));
+}
+
 void write_random(program *p) {
   handle *to = pick(p, is_assignable);
   if (!to) return;
@@ -314,33 +382,56 @@ void write_random(program *p) {
   say(p, "write(t%d, t%d's)", to->number, from.number);
   cover(p, COVERED_WRITES);
   check_status(p, tn_write(to->tensor, TN_I32, v->data, v->count * sizeof *v->data), "write");
-  push_version(p, to->of, changed(p, to, v));
+  change_state(p, to, v);
 }
 
 /* Reads. */
 
-void read_handle(program *p, handle *h) {
-  value *v = value_now(p, h);
+static void map_handle(program *p, handle *h, const value *v, const char *name) {
+  tn_array a;
+  say(p, "map(t%d)", h->number);
+  cover(p, COVERED_MAPS);
+  check_status(p, tn_map(h->tensor, &a), "map");
+  if (!is_same_shape(a.type.shape, h->shape)) fail(p, "%s: the map has another shape", name);
+  check_equal(p, name, h->shape, a.data, v->data);
+  if (!h->of) h->mapped = a.data;
+}
+
+static void copy_handle(program *p, handle *h, const value *v, const char *name) {
   int32_t *got = model_alloc(&p->memory, v->count, sizeof *got);
-  char name[32];
-  snprintf(name, sizeof name, "t%d", h->number);
   say(p, "read(t%d)", h->number);
-  cover(p, h->of ? COVERED_VIEW_READS : COVERED_READS);
-  if (!h->of && value_is_old(v)) cover(p, COVERED_OLD_READS);
   for (size_t i = 0; i < v->count; i++) got[i] = ~v->data[i];
   check_status(p, tn_read(h->tensor, TN_I32, got, v->count * sizeof *got), "read");
   check_equal(p, name, h->shape, got, v->data);
+}
+
+void read_handle(program *p, handle *h) {
+  value *v = value_now(p, h);
+  char name[32];
+  snprintf(name, sizeof name, "t%d", h->number);
+  cover(p, h->of ? COVERED_VIEW_READS : COVERED_READS);
+  if (!h->of && value_is_old(v)) cover(p, COVERED_OLD_READS);
+  if (p->may_map && rng_chance(&p->r, 50))
+    map_handle(p, h, v, name);
+  else
+    copy_handle(p, h, v, name);
   hold_value(p, h);
   settle_all(p);
+  check_calls(p);
+  check_maps(p);
 }
+
+static bool is_closed_view(const handle *h) { return is_view(h) && is_closed(h); }
 
 void realize_some(program *p) {
   enum { MOST = 4 };
   tn_tensor *list[MOST];
   size_t n = rng_below(&p->r, MOST + 1);
   for (size_t i = 0; i < n; i++) {
-    handle *h = pick(p, is_closed);
+    bool of_state = rng_chance(&p->r, 40);
+    handle *h = pick(p, of_state ? is_closed_view : is_closed);
     if (!h) return;
+    if (of_state || rng_chance(&p->r, 20)) h = add_handle(p, same(p, h));
     list[i] = h->tensor;
     say(p, "realize(t%d ...)", h->number);
     hold_value(p, h);

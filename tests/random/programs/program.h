@@ -7,6 +7,7 @@
 #include "value.h"
 
 #include <tenon/tenon.h>
+#include <tenon/unstable/queue.h>
 
 #include <setjmp.h>
 
@@ -26,11 +27,21 @@
   X(OLD_READS, "reads of what was built before an assign")                  \
   X(VIEW_READS, "reads of views")                                           \
   X(REALIZES, "realizes")                                                   \
+  X(MAPS, "maps")                                                           \
+  X(SAME, "values that are another's own")                                  \
+  X(SHARED, "states realised with what they start as")                      \
+  X(HOSTS, "host functions")                                                \
+  X(HOST_WRITES, "host functions that write states")                        \
+  X(GONE, "states that go while plans have them")                           \
+  X(GONE_PENDING, "states that go before what is assigned to them")         \
   X(SCOPES, "scopes that ended")                                            \
   X(KEPT, "tensors kept")                                                   \
   X(OWNED, "tensors owned")                                                 \
   X(PLANS, "plans")                                                         \
   X(PLANS_OF_INPUTS, "plans with inputs")                                   \
+  X(PLANS_OF_ROWS, "plans whose sizes vary")                                \
+  X(ROWS_ASSIGNED, "assigns of what varies")                                \
+  X(PLANS_OF_HOSTS, "plans with host functions")                            \
   X(PLANS_OF_ASSIGNS, "plans that assign")                                  \
   X(PLANS_OF_OWN, "plans that read an assign of theirs")                    \
   X(PLANS_OF_OTHERS, "plans that compute an assign of another plan")        \
@@ -41,6 +52,10 @@
   X(CARRIED, "outputs that are the next run's inputs")                      \
   X(RUNS, "runs")                                                           \
   X(RUNS_AGAIN, "runs of a binding that ran before")                        \
+  X(RESIZED, "runs of other sizes than the one before")                     \
+  X(ASKED, "sizes asked for between runs")                                  \
+  X(STARTED, "runs that were started")                                      \
+  X(STARTED_BESIDE, "runs that went on beside the context")                 \
   X(RUNS_AFTER_ASSIGNS, "runs while assigns to their states were pending")  \
   X(RUNS_BESIDE_ASSIGNS, "runs while assigns to other states were pending") \
   X(OUTPUTS, "outputs compared")
@@ -63,11 +78,13 @@ typedef struct handle {
   int movements;      /* how many it is of its state */
   bool is_assignable; /* has no element twice, adds none, and no roll is among its movements */
   bool is_owned;
-  int depth;   /* of the scope that it belongs to */
-  int leaving; /* of the scope by whose end it is realised; 0: none */
+  int depth;             /* of the scope that it belongs to */
+  int leaving;           /* of the scope by whose end it is realised; 0: none */
+  const int32_t *mapped; /* its elements, if it is no state's; NULL: they were not asked for */
 } handle;
 
-enum { MOST_INPUTS = 2, MOST_ITEMS = 4, MOST_BINDINGS = 2, FILL = 7 };
+enum { MOST_INPUTS = 3, MOST_ITEMS = 4, MOST_BINDINGS = 2, MOST_HOST_OUT = 2, FILL = 7 };
+enum { MOST_ROWS = 5, BINARIES = 6 };
 
 typedef struct bound {
   tn_binding *binding;
@@ -75,7 +92,10 @@ typedef struct bound {
   int32_t *output; /* where its first output goes; NULL: nowhere */
   bool is_carried[MOST_INPUTS];
   size_t carried[MOST_INPUTS]; /* which output */
+  size_t rows, rows_before;    /* that the next run will have, and that the last one had */
   size_t runs;
+  bool is_started;
+  tn_signal *after, *done; /* of a run that was started; `after` NULL: it went on at once */
 } bound;
 
 typedef struct plan {
@@ -89,7 +109,10 @@ typedef struct plan {
   value *images; /* all that it computes */
   tn_shape inputs[MOST_INPUTS];
   bool is_used[MOST_INPUTS]; /* else the compiler found that nothing needs it */
+  bool varies[MOST_INPUTS];  /* its shape is that of a row */
   size_t n_inputs;
+  handle rows;  /* what was made of the rows; no tensor: there are none */
+  tn_dim least; /* of rows */
   bound bound[MOST_BINDINGS];
   size_t n_bound;
 } plan;
@@ -105,12 +128,15 @@ typedef struct program {
   size_t n_states;
   plan **plans;
   size_t n_plans;
+  host *hosts;
   int depth, last_handle, last_constant;
-  unsigned last_run;
+  unsigned last_run, n_started; /* runs that are over; that were started and are not */
   size_t *covered;
   char *text; /* its steps, as lines */
   size_t n_text;
-  bool prints; /* at once */
+  bool has_hosts; /* else no function of the host's, with which no plan changes a state in place */
+  bool may_map;   /* the host sees the device's memory */
+  bool prints;    /* at once */
   char failure[1024];
   jmp_buf failed;
 } program;
@@ -138,11 +164,16 @@ handle *add_handle(program *p, handle h);
 /** A view that is not added, but lives as long as its scope. */
 void note_view(program *p, state *of);
 
+/** What maps have shown of the handles' elements is there as long as they are. */
+void check_maps(program *p);
+
 /** Versions. What is run is what its state holds from then on. */
+void change_state(program *p, const handle *to, value *with);
 bool is_pending(const state *s);
 bool any_pending(const program *p);
 void settle(program *p, state *s, value *version);
 void settle_all(program *p);
+void forget_unseen(program *p);
 mark *innermost_mark(const program *p, state *s);
 
 /* Steps. */
@@ -151,6 +182,7 @@ void begin_scope(program *p);
 void end_scope(program *p);
 void own_or_release(program *p);
 void make_state(program *p);
+void lose_state(program *p); /* one that goes while it is being changed, unlike what reads it */
 void assign(program *p, const handle *to, handle from);
 void assign_random(program *p);
 void write_random(program *p);
@@ -164,8 +196,10 @@ tn_shape random_shape(program *p);
 handle random_host(program *p, tn_shape shape);
 handle random_view(program *p, const handle *of);
 handle random_expression(program *p);
-void add_expression(program *p);   /* to the handles */
-handle random_operand(program *p); /* one of those that are there, or an expression */
+handle binary(program *p, size_t which, const handle *a, const handle *b);
+handle same(program *p, const handle *x); /* a value of the same elements */
+void add_expression(program *p);          /* to the handles */
+handle random_operand(program *p);        /* one of those that are there, or an expression */
 handle fitted(program *p, handle h, tn_shape shape);
 
 /** Of a shape that broadcasts to another, and what it is then. */
@@ -175,13 +209,45 @@ value *stretched(program *p, const handle *h, tn_shape shape);
 /** x plus a number that is nowhere else in the program. */
 handle made_unlike(program *p, handle x);
 
+/* hosts.c */
+
+/** The first output of a new function, of a shape. */
+handle host_result(program *p, const handle in[], size_t n, tn_shape shape);
+handle host_rows(program *p, const handle *x, tn_type type);
+void write_by_host(program *p);
+
+/** An assign has happened in the context; a plan has taken it; the plan has run. */
+void note_due(const value *version);
+void note_taken(const value *version, int plan);
+void note_run(program *p, int plan);
+
+/** Whether each function that is due was called, and none too often. */
+void check_calls(program *p);
+const char *check_destroyed(const program *p); /* NULL: all are, once */
+
+/* rows.c */
+
+/** Makes an input of a plan, and something of it. */
+void make_rows(program *p, plan *made, size_t input, const char *name);
+tn_shape with_rows(tn_shape row, tn_dim rows);
+
 /* plans.c */
 
 void compile_plan(program *p);
 void run_plan(program *p);
 void free_plan(program *p);
 void run_all_plans(program *p);
+bool touches(const plan *made, const state *s); /* any, if s is NULL */
+void give_inputs(program *p, plan *made, bound *b);
+void run_with(program *p, plan *made, bound *b, void (*execute)(program *p, plan *made, bound *b));
 void count_plans(program *p);
+
+/* started.c */
+
+void start_run(program *p);
+void finish_run(program *p);
+void finish_all_runs(program *p);
+void cancel_runs(program *p);
 
 /** How many states a plan changes in place. */
 size_t states_in_place(const tn_plan *p);

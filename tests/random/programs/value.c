@@ -49,58 +49,87 @@ static int32_t apply(value_op op, int32_t a, int32_t b) {
   return 0;
 }
 
-static int32_t moved(const value *v, const int32_t *const src[], size_t i) {
+size_t value_count(const value *v, size_t rows) { return v->varies ? v->count * rows : v->count; }
+
+int32_t host_element(int32_t number, size_t output, const operands *in, size_t i) {
+  uint32_t x = (uint32_t)number + (uint32_t)output;
+  for (size_t k = 0; k < in->n; k++) {
+    size_t n = in->count[k];
+    if (n) x = x * 3 + (uint32_t)in->at[k][(i + k * output) % n];
+  }
+  return (int32_t)x;
+}
+
+static int32_t moved(const value *v, const operands *src, size_t i) {
   if (v->map[i] < 0) return v->fill;
-  size_t at = (size_t)v->map[i], first = v->src[0]->count;
-  return at < first ? src[0][at] : src[1][at - first];
+  size_t at = (size_t)v->map[i], first = src->count[0];
+  return at < first ? src->at[0][at] : src->at[1][at - first];
 }
 
-static int32_t taken(const value *v, const int32_t *const src[], size_t i) {
-  int64_t n = (int64_t)v->src[0]->count, at = src[1][i];
+static int32_t taken(const operands *src, size_t i) {
+  int64_t n = (int64_t)src->count[0], at = src->at[1][i];
   if (at < 0) at += n;
-  return at < 0 || at >= n ? 0 : src[0][at];
+  return at < 0 || at >= n ? 0 : src->at[0][at];
 }
 
-static void change(const value *v, const int32_t *const src[], int32_t *out) {
-  memcpy(out, src[0], v->count * sizeof *out);
-  for (size_t i = 0; i < v->src[1]->count; i++) out[v->map[i]] = src[1][i];
+static int32_t flipped(const value *v, const operands *src, size_t i) {
+  return src->at[0][src->count[0] - v->count - i / v->count * v->count + i % v->count];
 }
 
-static void reduce(const value *v, const int32_t x[], int32_t *out) {
+static int32_t running(const value *v, const operands *src, const int32_t out[], size_t i) {
+  int64_t before = v->map ? v->map[i] : (int64_t)i - (int64_t)v->count;
+  return before < 0 ? src->at[0][i] : apply(v->op, out[before], src->at[0][i]);
+}
+
+static void change(const value *v, const operands *src, int32_t *out) {
+  memcpy(out, src->at[0], v->count * sizeof *out);
+  for (size_t i = 0; i < src->count[1]; i++) out[v->map[i]] = src->at[1][i];
+}
+
+static void reduce(const value *v, const operands *src, int32_t *out) {
   for (size_t i = 0; i < v->count; i++) out[i] = v->op == BY_LARGEST ? INT32_MIN : 0;
-  for (size_t i = 0; i < v->src[0]->count; i++) out[v->map[i]] = apply(v->op, out[v->map[i]], x[i]);
+  for (size_t i = 0; i < src->count[0]; i++) {
+    size_t to = v->map ? (size_t)v->map[i] : i % v->count;
+    out[to] = apply(v->op, out[to], src->at[0][i]);
+  }
 }
 
-static int32_t element(const value *v, const int32_t *const src[], const int32_t out[], size_t i) {
+static int32_t element(const value *v, const operands *src, const int32_t out[], size_t i) {
+  const int32_t *const *at = src->at;
   switch (v->kind) {
   case VALUE_MOVED: return moved(v, src, i);
-  case VALUE_TAKEN: return taken(v, src, i);
-  case VALUE_RUNNING: return v->map[i] < 0 ? src[0][i] : apply(v->op, out[v->map[i]], src[0][i]);
-  case VALUE_BINARY: return apply(v->op, src[0][i], src[1][i]);
-  case VALUE_CHOSEN: return src[0][i] ? src[1][i] : src[2][i];
+  case VALUE_TAKEN: return taken(src, i);
+  case VALUE_RUNNING: return running(v, src, out, i);
+  case VALUE_BINARY: return apply(v->op, at[0][i], at[1][i % src->count[1]]);
+  case VALUE_CHOSEN: return at[0][i] ? at[1][i] : at[2][i];
+  case VALUE_FLIPPED: return flipped(v, src, i);
+  case VALUE_HOST: return host_element(v->fill, v->input, src, i);
   default: return 0;
   }
 }
 
-static void compute(const value *v, const int32_t *const src[], int32_t *out) {
+static const int32_t *compute(memory *m, const value *v, const operands *src, size_t rows) {
+  size_t n = value_count(v, rows);
+  int32_t *out = model_alloc(m, n, sizeof *out);
   if (v->kind == VALUE_CHANGED)
     change(v, src, out);
   else if (v->kind == VALUE_REDUCED)
-    reduce(v, src[0], out);
+    reduce(v, src, out);
   else
-    for (size_t i = 0; i < v->count; i++) out[i] = element(v, src, out, i);
+    for (size_t i = 0; i < n; i++) out[i] = element(v, src, out, i);
+  return out;
 }
 
 value *value_new(memory *m, value v) {
   value *made = model_alloc(m, 1, sizeof *made);
-  const int32_t *src[3] = {NULL, NULL, NULL};
+  operands src = {.n = v.n_src};
   v.count = shape_count(v.shape);
-  for (size_t i = 0; i < v.n_src; i++) v.is_open |= v.src[i]->is_open;
-  for (size_t i = 0; i < v.n_src; i++) src[i] = v.src[i]->data;
-  if (!v.is_open && v.n_src) {
-    v.data = model_alloc(m, v.count, sizeof *v.data);
-    compute(&v, src, v.data);
+  for (size_t i = 0; i < v.n_src; i++) {
+    v.is_open |= v.src[i]->is_open;
+    src.at[i] = v.src[i]->data;
+    src.count[i] = v.src[i]->count;
   }
+  if (!v.is_open && v.n_src) v.data = compute(m, &v, &src, 1);
   *made = v;
   return made;
 }
@@ -133,21 +162,22 @@ value *value_image(memory *m, value *v, unsigned plan, value **all) {
   return v->image;
 }
 
-static const int32_t *new_result(memory *m, value *v, const int32_t *const inputs[], unsigned run) {
-  const int32_t *src[3];
+static const int32_t *new_result(memory *m, value *v, const run *r) {
+  operands src = {.n = v->n_src};
   if (v->kind == VALUE_HELD) return v->of->now->data;
-  if (v->kind == VALUE_INPUT) return inputs[v->input];
+  if (v->kind == VALUE_INPUT) return r->inputs[v->input];
   if (v->kind == VALUE_CONSTANT) return v->data;
-  for (size_t i = 0; i < v->n_src; i++) src[i] = value_result(m, v->src[i], inputs, run);
-  int32_t *out = model_alloc(m, v->count, sizeof *out);
-  compute(v, src, out);
-  return out;
+  for (size_t i = 0; i < v->n_src; i++) {
+    src.at[i] = value_result(m, v->src[i], r);
+    src.count[i] = value_count(v->src[i], r->rows);
+  }
+  return compute(m, v, &src, r->rows);
 }
 
-const int32_t *value_result(memory *m, value *image, const int32_t *const inputs[], unsigned run) {
-  if (image->result_of == run) return image->result;
-  image->result = new_result(m, image, inputs, run);
-  image->result_of = run;
+const int32_t *value_result(memory *m, value *image, const run *r) {
+  if (image->result_of == r->number) return image->result;
+  image->result = new_result(m, image, r);
+  image->result_of = r->number;
   return image->result;
 }
 
