@@ -49,7 +49,8 @@ static arena_block *new_block(arena *a, size_t bytes) {
   if (bytes > SIZE_MAX - sizeof(arena_block)) diag_raise(a->diag, TN_ERR_MEMORY, "out of memory");
   if (wanted < bytes + sizeof(arena_block)) wanted = bytes + sizeof(arena_block);
   arena_block *b = mem_alloc(a->mem, wanted);
-  if (!b) diag_raise(a->diag, TN_ERR_MEMORY, "out of memory (%zu bytes)", wanted);
+  char none[MEM_TEXT];
+  if (!b) diag_raise(a->diag, TN_ERR_MEMORY, "%s", mem_none(wanted, none));
   b->bytes = wanted;
   return b;
 }

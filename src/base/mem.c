@@ -1,6 +1,7 @@
 #include "base/mem.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,4 +53,20 @@ char *mem_strdup(const mem *m, const char *text) {
 
 void mem_strfree(const mem *m, char *text) {
   if (text) mem_free(m, text, strlen(text) + 1);
+}
+
+const char *mem_amount(uint64_t bytes, char text[MEM_TEXT]) {
+  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double value = (double)bytes;
+  size_t unit = 0;
+  for (; value >= 1024; unit++) value /= 1024;
+  snprintf(text, MEM_TEXT, unit && value < 100 ? "%.1f %s" : "%.0f %s", value, units[unit]);
+  return text;
+}
+
+const char *mem_none(uint64_t bytes, char text[MEM_TEXT]) {
+  char amount[MEM_TEXT];
+  mem_amount(bytes, amount);
+  snprintf(text, MEM_TEXT, "out of memory (%.20s)", amount);
+  return text;
 }

@@ -4,6 +4,7 @@
 #define TENON_BASE_MEM_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /** An allocator. `alloc` returns `bytes` bytes at a multiple of `align` (a power of two), or NULL;
     `release` gets the size that was asked for. Both are called from any thread. */
@@ -34,5 +35,10 @@ void mem_free(const mem *m, void *at, size_t bytes);
 /** A copy of a string, to be freed with its length + 1; NULL without memory. */
 char *mem_strdup(const mem *m, const char *text);
 void mem_strfree(const mem *m, char *text);
+
+/** A number of bytes in words, "256 GiB"; and "out of memory (256 GiB)", as messages say it. */
+enum { MEM_TEXT = 48 };
+const char *mem_amount(uint64_t bytes, char text[MEM_TEXT]);
+const char *mem_none(uint64_t bytes, char text[MEM_TEXT]);
 
 #endif

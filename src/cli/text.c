@@ -52,11 +52,8 @@ size_t text_columns(const char *text) {
 }
 
 const char *text_bytes(arena *a, uint64_t bytes) {
-  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  double value = (double)bytes;
-  size_t unit = 0;
-  for (; value >= 1024; unit++) value /= 1024;
-  return arena_printf(a, unit && value < 100 ? "%.1f %s" : "%.0f %s", value, units[unit]);
+  char text[MEM_TEXT];
+  return arena_printf(a, "%s", mem_amount(bytes, text));
 }
 
 int64_t text_byte_unit(char letter) {

@@ -81,8 +81,8 @@ static tn_status allocate(blocks *b, uint64_t bytes, void **memory, diag *d) {
 
 tn_status blocks_take(blocks *b, uint64_t bytes, block **out, diag *d) {
   *out = NULL;
-  if (bytes > UINT64_MAX / 4)
-    return diag_set(d, TN_ERR_MEMORY, "out of memory (%llu bytes)", (unsigned long long)bytes);
+  char none[MEM_TEXT];
+  if (bytes > UINT64_MAX / 4) return diag_set(d, TN_ERR_MEMORY, "%s", mem_none(bytes, none));
   block_size size = size_for(bytes);
   if ((*out = reuse(b, size.number))) return TN_OK;
   block *k = mem_calloc(b->mem, 1, sizeof *k);

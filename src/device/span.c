@@ -19,7 +19,8 @@ static tn_status staging_open(staging *s, const mem *m, uint64_t bytes, diag *d)
   s->mem = m;
   s->bytes = bytes < STAGE_BYTES ? (size_t)bytes : STAGE_BYTES;
   s->at = mem_alloc(m, s->bytes);
-  return s->at ? TN_OK : diag_set(d, TN_ERR_MEMORY, "out of memory (%zu bytes)", s->bytes);
+  char none[MEM_TEXT];
+  return s->at ? TN_OK : diag_set(d, TN_ERR_MEMORY, "%s", mem_none(s->bytes, none));
 }
 
 static void staging_close(staging *s) { mem_free(s->mem, s->at, s->bytes); }

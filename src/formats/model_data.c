@@ -28,7 +28,8 @@ static void read_body(void *arg) {
 static tn_status copy_bytes(model_data *m, const void *data, size_t bytes) {
   m->bytes = mem_alloc(m->mem, bytes);
   m->n_bytes = bytes;
-  if (!m->bytes) return diag_set(&m->diag, TN_ERR_MEMORY, "out of memory (%zu bytes)", bytes);
+  char none[MEM_TEXT];
+  if (!m->bytes) return diag_set(&m->diag, TN_ERR_MEMORY, "%s", mem_none(bytes, none));
   if (bytes) memcpy(m->bytes, data, bytes);
   return TN_OK;
 }

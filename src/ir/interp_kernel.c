@@ -514,7 +514,8 @@ static void shape_cell(kernel *k, cell *c, const node *n, const uint32_t *extent
     mem_free(k->work.mem, c->data, c->owned);
     c->owned = 0;
     c->data = mem_alloc(k->work.mem, wanted);
-    if (!c->data) diag_raise(k->d, TN_ERR_MEMORY, "out of memory (%zu bytes)", wanted);
+    char none[MEM_TEXT];
+    if (!c->data) diag_raise(k->d, TN_ERR_MEMORY, "%s", mem_none(wanted, none));
     c->owned = wanted;
   }
   c->written = (uint8_t *)(c->data ? c->data + c->count * bytes : NULL);

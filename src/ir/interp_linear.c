@@ -294,7 +294,8 @@ static void run_alloc(program *p, const step *s) {
     mem_free(p->work.mem, m->data, m->owned);
     m->owned = 0;
     m->data = mem_alloc(p->work.mem, wanted);
-    if (!m->data) diag_raise(p->d, TN_ERR_MEMORY, "out of memory (%zu bytes)", wanted);
+    char none[MEM_TEXT];
+    if (!m->data) diag_raise(p->d, TN_ERR_MEMORY, "%s", mem_none(wanted, none));
     m->owned = wanted;
   }
   m->written = (uint8_t *)(m->data ? m->data + m->count * bytes : NULL);

@@ -103,7 +103,8 @@ static interp_array *new_array(run *r, value **slot, const node *n, dtype t, siz
                                const int64_t dims[]) {
   size_t bytes = interp_count(rank, dims, dtype_bytes(t), n, r->d) * dtype_bytes(t);
   value *v = mem_calloc(r->work.mem, 1, sizeof *v + bytes);
-  if (!v) diag_raise(r->d, TN_ERR_MEMORY, "out of memory (%zu bytes)", bytes);
+  char none[MEM_TEXT];
+  if (!v) diag_raise(r->d, TN_ERR_MEMORY, "%s", mem_none(bytes, none));
   v->owned = bytes;
   v->a = (interp_array){.dtype = t, .rank = rank, .data = v + 1, .bytes = bytes};
   if (rank) memcpy(v->a.dims, dims, rank * sizeof *dims);

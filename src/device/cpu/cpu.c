@@ -104,8 +104,8 @@ static tn_status cpu_alloc(void *device, uint64_t bytes, void **memory, tn_failu
   cpu *c = device;
   size_t align = bytes >= HUGE_BYTES ? HUGE_BYTES : ALIGN_BYTES;
   *memory = bytes <= SIZE_MAX ? mem_alloc_aligned(&c->mem, (size_t)bytes, align) : NULL;
-  if (!*memory)
-    return tn_fail(f, TN_ERR_MEMORY, "out of memory (%llu bytes)", (unsigned long long)bytes);
+  char none[MEM_TEXT];
+  if (!*memory) return tn_fail(f, TN_ERR_MEMORY, "%s", mem_none(bytes, none));
   want_large_pages(c, *memory, bytes);
   return TN_OK;
 }

@@ -273,7 +273,8 @@ static void keep_names(loading *l) {
   }
   size_t bytes = sizeof *l->code + names * sizeof *l->code->name + text;
   l->code = mem_alloc(l->mem, bytes);
-  if (!l->code) diag_raise(l->diag, TN_ERR_MEMORY, "out of memory (%zu bytes)", bytes);
+  char none[MEM_TEXT];
+  if (!l->code) diag_raise(l->diag, TN_ERR_MEMORY, "%s", mem_none(bytes, none));
   *l->code = (elf_code){.mem = l->mem, .block_bytes = bytes};
   char *to = (char *)(l->code->name + names);
   for (size_t i = 0; i < o->symbols; i++) {

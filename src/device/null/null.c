@@ -34,8 +34,8 @@ static tn_status null_probe(int32_t index, tn_output *about, uint64_t *bytes, tn
 
 static tn_status null_alloc(void *device, uint64_t bytes, void **memory, tn_failure *f) {
   *memory = bytes <= SIZE_MAX ? mem_calloc(&((null_device *)device)->mem, (size_t)bytes, 1) : NULL;
-  if (*memory) return TN_OK;
-  return tn_fail(f, TN_ERR_MEMORY, "out of memory (%llu bytes)", (unsigned long long)bytes);
+  char none[MEM_TEXT];
+  return *memory ? TN_OK : tn_fail(f, TN_ERR_MEMORY, "%s", mem_none(bytes, none));
 }
 
 static void null_free(void *device, void *memory, uint64_t bytes) {
