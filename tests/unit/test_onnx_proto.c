@@ -483,6 +483,8 @@ static void test_models_by_hand(void **state) {
   static const char png[] = "\x89PNG\r\n\x1a\n and more of it";
   parse_bytes(png, sizeof png, TN_ERR_FORMAT, "no ONNX model, or damaged at byte");
   parse_bytes("hello, world\n", 13, TN_ERR_FORMAT, "no ONNX model");
+  parse_bytes("root:x:0:0:root", 15, TN_ERR_FORMAT, "no ONNX model, or damaged at byte");
+  parse_bytes("r\3ab\0", 5, TN_ERR_FORMAT, "no ONNX model");
   put_int(&none, 5, 3);
   expect(&none, TN_ERR_FORMAT, "no IR version");
   m = (proto){.n = 0};

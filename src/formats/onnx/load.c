@@ -71,12 +71,25 @@ static void find_folder(void *arg) {
   r->folder = arena_printf(r->arena, "%.*s%s", n, r->path, end == r->path ? "/" : "");
 }
 
+/** Standard input may be a file, but is none of a folder. */
+static bool has_folder(const char *path, const file_map *file) {
+  return !file->was_pipe && strcmp(path, "/dev/stdin") && strncmp(path, "/dev/fd/", 8);
+}
+
+static tn_status refuse_external(const onnx_model *m, diag *d) {
+  return diag_set(d, TN_ERR_IO,
+                  "tensor '%.100s' lies in a file of its own, and a model that is read from a pipe "
+                  "has no folder to find it in: give the model's path",
+                  m->external.at[0]->name);
+}
+
 static tn_status load_mapped(onnx_model **out, const char *path, const char *folder,
                              const file_map *file, arena *a, diag *d) {
   folder_request r = {path, a, NULL};
   tn_status s = folder ? TN_OK : diag_catch(d, find_folder, &r);
   if (s == TN_OK) s = onnx_parse(out, file->data, file->bytes, a, d);
-  if (s != TN_OK) return s;
+  if (s != TN_OK || !(*out)->external.n) return s;
+  if (!folder && !has_folder(path, file)) return refuse_external(*out, d);
   loader own = {r.folder, path, *out, a, d};
   return folder ? onnx_load_external(*out, folder, a, d) : diag_catch(d, load_external, &own);
 }

@@ -125,6 +125,17 @@ static void prefix_place(const frame *f) {
     diag_prefix(d, "%s", f->message->kind);
 }
 
+static const frame *outermost(const frame *f) {
+  while (f->up) f = f->up;
+  return f;
+}
+
+/** Whether a file may be anything: of a model, all writers put the IR version first. */
+static bool is_doubtful(const frame *file) {
+  bool is_model = file->message->fields == onnx_ModelProto_fields;
+  return is_model && !file->pb.model.has_ir_version;
+}
+
 static _Noreturn void fail(const frame *f, tn_status status, const char *format, ...)
     BASE_PRINTF(3, 4);
 static _Noreturn void fail(const frame *f, tn_status status, const char *format, ...) {
@@ -133,6 +144,10 @@ static _Noreturn void fail(const frame *f, tn_status status, const char *format,
   diag_set_list(f->reader->diag, status, format, list);
   va_end(list);
   diag *d = f->reader->diag;
+  if (f->up && is_doubtful(outermost(f))) {
+    diag_prefix(d, "no ONNX model, or a damaged one");
+    diag_rethrow(d);
+  }
   for (int places = 0; f->up && places < PLACES_MAX; f = f->up) {
     if (!f->message->kind) continue;
     prefix_place(f);
@@ -154,6 +169,8 @@ static bool is_cut(const char *why) {
 }
 
 static _Noreturn void damaged(const frame *f, const pb_istream_t *in) {
+  const frame *file = outermost(f);
+  if (is_doubtful(file)) f = file; /* whose parts have no meaning */
   const char *why = PB_GET_ERROR(in), *doubt = f->up ? "" : f->message->doubt;
   if (!in_file(f->reader, in)) fail(f, TN_ERR_FORMAT, "damaged: %s", why);
   size_t at = (size_t)((const unsigned char *)in->state - f->reader->from);
