@@ -435,19 +435,20 @@ static bool is_within(const node *size, const node *var) {
 static void bind_sizes(builder *b, const tn_model *m, size_t i, const node *x, map *with) {
   const node *port = m->nodes[i];
   if (x->rank != port->rank)
-    diag_raise(b->diag, TN_ERR_SHAPE, "input '%s' has %u dimensions, not %u", m->names[i],
-               port->rank, x->rank);
+    diag_raise(b->diag, TN_ERR_SHAPE, "input '%s' has rank %u, not %u", m->names[i], x->rank,
+               port->rank);
   for (size_t k = 0; k < x->rank; k++) {
     const node *size = port->dims[k], *known = map_get(with, size);
     if (size->op == OP_VAR && !is_within(x->dims[k], size))
-      diag_raise(b->diag, TN_ERR_SHAPE, "input '%s': size %zu, %s, is not within %lld … %lld",
+      diag_raise(b->diag, TN_ERR_SHAPE, "input '%s': axis %zu has size %s, not within %lld … %lld",
                  m->names[i], k, size_text(b, x->dims[k]), (long long)size->lo,
                  (long long)size->hi);
     if (size->op == OP_VAR && !known)
       map_set(b->arena, with, size, (void *)x->dims[k]);
     else if (known ? known != x->dims[k] : !is_same_size(size, x->dims[k]))
-      diag_raise(b->diag, TN_ERR_SHAPE, "input '%s' has another size %zu than %s", m->names[i], k,
-                 m->sizes[i][k]);
+      diag_raise(b->diag, TN_ERR_SHAPE, "input '%s': axis %zu has size %s, not %s%s", m->names[i],
+                 k, size_text(b, x->dims[k]), size_text(b, known ? known : size),
+                 known ? arena_printf(b->arena, ", as %s is", m->sizes[i][k]) : "");
   }
 }
 
@@ -464,7 +465,7 @@ static void bind_inputs(applying *a, const value in[]) {
     value x = in[i].weak ? build_cast(b, in[i], (dtype)m->nodes[i]->dtype) : in[i];
     if (x.node->dtype != m->nodes[i]->dtype)
       diag_raise(b->diag, TN_ERR_DTYPE, "input '%s' is %s, not %s", m->names[i],
-                 dtype_name((dtype)m->nodes[i]->dtype), dtype_name((dtype)x.node->dtype));
+                 dtype_name((dtype)x.node->dtype), dtype_name((dtype)m->nodes[i]->dtype));
     bind_sizes(b, m, i, x.node, &a->with);
     map_set(b->arena, &a->with, m->nodes[i], (void *)x.node);
   }

@@ -26,6 +26,10 @@ sizes sizes_from(builder *b, tn_shape shape, bool wild);
 /** "2x3xn", for messages; "scalar" for rank 0. In the builder's arena. */
 const char *sizes_text(builder *b, const sizes *s);
 
+/** The variable that a size depends on, and the least value with which the size is 0 or more, where
+    that is easily told; NULL: it is not. */
+const node *size_least(const node *size, int64_t *least);
+
 /** A value that is no weak scalar; the typed value of one that is: f32 or i64. */
 value value_of(const node *n);
 value value_typed(builder *b, value v);

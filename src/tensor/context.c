@@ -46,7 +46,9 @@ void context_leave(tn_context *c) {
   gate_leave(&c->gate);
 }
 
-builder context_builder(tn_context *c) { return (builder){c->ir, &c->arena, &c->diag, c}; }
+builder context_builder(tn_context *c) {
+  return (builder){.ir = c->ir, .arena = &c->arena, .diag = &c->diag, .context = c};
+}
 
 uint64_t context_random(builder *b, uint64_t *seed) {
   *seed = b->context->seed;

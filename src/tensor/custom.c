@@ -49,7 +49,8 @@ static shape_form form_of(builder *b, dtype t, size_t rank, const node *const di
     while (k < varying->n && varying->at[k] != dims[i]) k++;
     if (k == varying->n) vec_push(b->arena, varying, dims[i]);
     if (varying->n > CUSTOM_MOST_INPUTS)
-      diag_raise(b->diag, TN_ERR_UNSUPPORTED, "more than %d sizes that vary", CUSTOM_MOST_INPUTS);
+      diag_raise(b->diag, TN_ERR_UNSUPPORTED, "there are more than %d sizes that vary",
+                 CUSTOM_MOST_INPUTS);
     f.size[i] = (int64_t)k;
   }
   return f;
@@ -241,8 +242,8 @@ static tn_status check_desc(custom_job *j, const tn_custom_desc *from, tn_custom
   if (!to->run == !to->kernel)
     return diag_set(d, TN_ERR_ARGUMENT, "either `run` or `kernel` is to be set");
   if (j->n_in > CUSTOM_MOST_INPUTS || j->n_out > CUSTOM_MOST_INPUTS)
-    return diag_set(d, TN_ERR_ARGUMENT, "%zu inputs and %zu outputs, not %d each at most", j->n_in,
-                    j->n_out, CUSTOM_MOST_INPUTS);
+    return diag_set(d, TN_ERR_ARGUMENT, "there are %zu inputs and %zu outputs, not %d each at most",
+                    j->n_in, j->n_out, CUSTOM_MOST_INPUTS);
   if (j->n_in < CUSTOM_MOST_INPUTS && to->writes >> j->n_in)
     return diag_set(d, TN_ERR_ARGUMENT, "`writes` names an input that is not there");
   if (!j->n_out && !to->writes)
@@ -256,7 +257,8 @@ static failure *build_custom(custom_job *j, const tn_custom_desc *given, tn_cust
   if (f) return f;
   tn_status s = check_desc(j, given, desc);
   if (s == TN_OK && desc->run && c->bodies)
-    s = diag_set(&c->diag, TN_ERR_UNSUPPORTED, "a function of the host in the body of a loop");
+    s = diag_set(&c->diag, TN_ERR_UNSUPPORTED,
+                 "a function of the host cannot run in the body of a loop");
   j->n_all = j->n_out;
   for (size_t i = 0; s == TN_OK && i < j->n_in; i++) j->n_all += desc->writes >> i & 1;
   if (s == TN_OK && desc->run) s = custom_host_open(c, desc, j->n_in, j->n_out, j->n_all, &j->host);

@@ -172,7 +172,7 @@ void dims_free(tn_context *c) {
 
 static void check_rank(builder *b, tn_shape s) {
   if (s.rank < 0 || s.rank > TN_MAX_RANK)
-    diag_raise(b->diag, TN_ERR_SHAPE, "rank %d, not 0 to %d", (int)s.rank, TN_MAX_RANK);
+    diag_raise(b->diag, TN_ERR_SHAPE, "the rank is %d, not 0 to %d", (int)s.rank, TN_MAX_RANK);
 }
 
 void dims_nodes(builder *b, tn_shape shape, const node *sizes[]) {
@@ -225,7 +225,7 @@ size_t dims_numbers(builder *b, tn_shape shape, size_t bytes, const node *sizes[
 tn_shape dims_shape(builder *b, const node *n) {
   tn_shape s = {n->rank, {0}};
   if (n->rank > TN_MAX_RANK)
-    diag_raise(b->diag, TN_ERR_SHAPE, "rank %d, not 0 to %d", (int)n->rank, TN_MAX_RANK);
+    diag_raise(b->diag, TN_ERR_SHAPE, "the rank is %d, not 0 to %d", (int)n->rank, TN_MAX_RANK);
   for (size_t i = 0; i < n->rank; i++) s.size[i] = dim_of(b, n->dims[i]);
   return s;
 }
@@ -302,7 +302,7 @@ static void make_dim(void *arg) {
   }
   const node *n = compute(&b, j->op, dim_node(&b, j->a), dim_node(&b, j->b));
   if (n->lo == BOUND_LOW || n->hi == BOUND_HIGH)
-    diag_raise(b.diag, TN_ERR_SHAPE, "a size that can leave 64 bits");
+    diag_raise(b.diag, TN_ERR_SHAPE, "the size can leave 64 bits");
   j->result = dim_of(&b, n);
 }
 

@@ -74,9 +74,9 @@ void handle_free(tn_tensor *t) {
 tn_status handle_check(tn_context *c, tn_tensor *t, const char *op) {
   tn_status s = TN_OK;
   if (t->life != HANDLE_LIVE)
-    s = diag_set(&c->diag, TN_ERR_ARGUMENT, "a tensor that was freed");
+    s = diag_set(&c->diag, TN_ERR_ARGUMENT, "the tensor was freed");
   else if (t->context != c)
-    s = diag_set(&c->diag, TN_ERR_ARGUMENT, "a tensor of another context");
+    s = diag_set(&c->diag, TN_ERR_ARGUMENT, "the tensor is of another context");
   if (s != TN_OK) return context_fail(c, op, NULL, 0);
   if (!t->failure) return TN_OK;
   context_repeat(c, t->failure);

@@ -98,7 +98,8 @@ static bool make_parts(tn_context *c, const tn_open_desc *o) {
 
 static void check_numbers(const tn_open_desc *o, diag *d) {
   if (o->threads < 0 || o->threads > POOL_MOST)
-    diag_set(d, TN_ERR_ARGUMENT, "%d threads, not 0 to %d", (int)o->threads, POOL_MOST);
+    diag_set(d, TN_ERR_ARGUMENT, "the number of threads is %d, not 0 to %d", (int)o->threads,
+             POOL_MOST);
   if ((uint32_t)o->math > TN_MATH_FAST)
     diag_set(d, TN_ERR_ARGUMENT, "there is no math mode %d", (int)o->math);
 }

@@ -157,6 +157,9 @@ enum { MOST_SPATIAL = 3 };
 void window_check(builder *b, const char *option, size_t axis, int64_t v, int64_t least,
                   int64_t most);
 
+/** ops_window.c: TN_ERR_SHAPE unless `rest`, what an axis has beyond a window, is 0 or more. */
+void window_fits(builder *b, int64_t window, const node *size, const node *rest);
+
 /** ops_window.c: the windows of the last `n` axes. x (…, D…) gives (…, O…, K…); window k of place o
     is element o·stride + k·dilation. The places fit into D. */
 const node *node_windows(builder *b, const node *x, size_t n, const int64_t kernel[],

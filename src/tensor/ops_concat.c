@@ -109,8 +109,8 @@ value build_pad(builder *b, value x, const sizes *low, const sizes *high, tn_pad
                 value fill) {
   const node *n = value_typed(b, x).node;
   if (low->rank != n->rank || high->rank != n->rank)
-    diag_raise(b->diag, TN_ERR_SHAPE, "%zu and %zu sizes of padding for %u axes", low->rank,
-               high->rank, (unsigned)n->rank);
+    diag_raise(b->diag, TN_ERR_SHAPE, "there are %zu and %zu sizes of padding for %u axes",
+               low->rank, high->rank, (unsigned)n->rank);
   if (mode != TN_PAD_CONSTANT && mode != TN_PAD_REFLECT && mode != TN_PAD_EDGE)
     diag_raise(b->diag, TN_ERR_ARGUMENT, "%d is no mode of padding", (int)mode);
   const node *with = build_cast(b, fill, (dtype)n->dtype).node;

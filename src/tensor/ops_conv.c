@@ -33,7 +33,7 @@ static void check_desc(builder *b, const conv *c, bool transpose) {
 static void check_shapes(builder *b, conv *c) {
   sizes x = sizes_of(c->x), w = sizes_of(c->w);
   if (x.rank < 3 || x.rank > 2 + MOST_SPATIAL || w.rank != x.rank)
-    diag_raise(b->diag, TN_ERR_SHAPE, "x of shape %s and w of shape %s; both have rank 3, 4 or 5",
+    diag_raise(b->diag, TN_ERR_SHAPE, "x has shape %s and w shape %s, not both rank 3, 4 or 5",
                sizes_text(b, &x), sizes_text(b, &w));
   c->n = x.rank - 2;
   for (size_t i = 0; i < c->n; i++) {
@@ -81,8 +81,8 @@ static conv conv_operands(builder *b, value x, value w, value bias, const tn_con
   }
   sizes s = c.bias ? sizes_of(c.bias) : (sizes){0};
   if (c.bias && (s.rank != 1 || s.at[0] != c.outputs))
-    diag_raise(b->diag, TN_ERR_SHAPE, "bias of shape %s for %s outputs", sizes_text(b, &s),
-               size_text(b, c.outputs));
+    diag_raise(b->diag, TN_ERR_SHAPE, "the bias has shape %s, where there are %s outputs",
+               sizes_text(b, &s), size_text(b, c.outputs));
   return c;
 }
 
@@ -132,9 +132,7 @@ static const node *padded(builder *b, const node *x, size_t axis, int64_t low, i
 /** How many windows there are in an axis. */
 static const node *places(builder *b, const node *size, int64_t window, int64_t stride) {
   const node *rest = ix_add_const(b->ir, size, -window);
-  if (!ix_prove(b->ir, rest))
-    diag_raise(b->diag, TN_ERR_SHAPE, "a window of %lld in a padded axis of %s", (long long)window,
-               size_text(b, size));
+  window_fits(b, window, size, rest);
   return ix_add_const(b->ir, ix_floordiv(b->ir, rest, ix_const(b->ir, stride)), 1);
 }
 
@@ -175,6 +173,14 @@ static const node *turned(builder *b, const conv *c) {
   return w;
 }
 
+static void check_places(builder *b, size_t axis, const node *size, const node *places) {
+  const node *few = size->lo < 1 ? size : places;
+  if (few->lo >= 1) return;
+  b->needed = ix_add_const(b->ir, few, -1);
+  diag_raise(b->diag, TN_ERR_SHAPE, "the result %s empty along spatial axis %zu, of size %s",
+             few->hi < 1 ? "is" : "may be", axis, size_text(b, size));
+}
+
 value build_conv_transpose(builder *b, value x, value w, value bias, const tn_conv_desc *desc) {
   conv c = conv_operands(b, x, w, bias, desc, true);
   const node *y = c.x, *to[MOST_SPATIAL];
@@ -184,8 +190,7 @@ value build_conv_transpose(builder *b, value x, value w, value bias, const tn_co
     int64_t low = reach - c.d.pad_low[i], high = reach - c.d.pad_high[i] + c.d.output_pad[i];
     const node *size = ix_scale(b->ir, ix_add_const(b->ir, y->dims[2 + i], -1), c.d.stride[i]);
     to[i] = ix_add_const(b->ir, size, 1 + low + high - reach);
-    if (y->dims[2 + i]->lo < 1 || to[i]->lo < 1)
-      diag_raise(b->diag, TN_ERR_SHAPE, "nothing is left of spatial axis %zu", i);
+    check_places(b, i, y->dims[2 + i], to[i]);
     y = padded(b, spread(b, y, 2 + i, c.d.stride[i]), 2 + i, low, high);
   }
   y = node_windows(b, y, c.n, c.kernel, ones, c.d.dilation, to);

@@ -14,7 +14,8 @@ const node *build_loop_range(builder *b, const node *steps) {
   if (build_is_of_steps(b, steps))
     diag_raise(b->diag, TN_ERR_UNSUPPORTED,
                "the number of steps of a loop is another one in each step of the loop around it");
-  if (steps->hi < 0) diag_raise(b->diag, TN_ERR_SHAPE, "a loop of %s steps", size_text(b, steps));
+  if (steps->hi < 0)
+    diag_raise(b->diag, TN_ERR_SHAPE, "a loop has %s steps, which is below 0", size_text(b, steps));
   return range_make(b->ir, steps, KIND_LOOP);
 }
 

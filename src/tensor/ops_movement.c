@@ -221,7 +221,9 @@ static const node *repeated(builder *b, const node *x, size_t axis, const node *
 }
 
 static void check_repeats(builder *b, const node *times) {
-  if (times->lo < 0) diag_raise(b->diag, TN_ERR_SHAPE, "%s repeats", size_text(b, times));
+  if (times->lo < 0)
+    diag_raise(b->diag, TN_ERR_SHAPE, "the number of repeats, %s, %s below 0", size_text(b, times),
+               times->hi < 0 ? "is" : "may be");
 }
 
 value build_tile(builder *b, value x, const sizes *repeats) {

@@ -120,8 +120,8 @@ static const node *by_channel(builder *b, const char *name, const node *w, const
   if (!w) return NULL;
   sizes own = sizes_of(w), to = {.rank = x->rank - 1};
   if (w->rank != 1 || w->dims[0] != x->dims[1])
-    diag_raise(b->diag, TN_ERR_SHAPE, "%s of shape %s for %s channels", name, sizes_text(b, &own),
-               size_text(b, x->dims[1]));
+    diag_raise(b->diag, TN_ERR_SHAPE, "%s has shape %s, where there are %s channels", name,
+               sizes_text(b, &own), size_text(b, x->dims[1]));
   for (size_t i = 0; i < to.rank; i++) to.at[i] = i ? ix_const(b->ir, 1) : own.at[0];
   return shape_reshape(b, w, &to);
 }

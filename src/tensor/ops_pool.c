@@ -38,10 +38,8 @@ static void count_places(builder *b, pool_axis *a, bool ceil_mode) {
   int64_t window = a->dilation * (a->kernel - 1) + 1;
   a->padded = ix_add_const(g, ix_add(g, a->size, a->high), a->low);
   const node *rest = ix_add_const(g, a->padded, -window);
-  if (!ix_prove(g, ceil_mode ? ix_add_const(g, rest, a->stride - 1) : rest) ||
-      !ix_prove(g, ix_add_const(g, a->size, a->low - 1)))
-    diag_raise(b->diag, TN_ERR_SHAPE, "a window of %lld in a padded axis of %s", (long long)window,
-               size_text(b, a->padded));
+  window_fits(b, window, a->padded, ceil_mode ? ix_add_const(g, rest, a->stride - 1) : rest);
+  window_fits(b, window, a->padded, ix_add_const(g, a->size, a->low - 1));
   if (!ceil_mode) {
     a->places = ix_add_const(g, ix_floordiv(g, rest, stride), 1);
     return;
@@ -58,7 +56,7 @@ static pool pool_of(builder *b, const node *x, const tn_pool_desc *desc) {
   sizes s = sizes_of(x);
   if (!desc) desc = &init;
   if (s.rank < 3 || s.rank > 2 + MOST_SPATIAL)
-    diag_raise(b->diag, TN_ERR_SHAPE, "x of shape %s; it has rank 3, 4 or 5", sizes_text(b, &s));
+    diag_raise(b->diag, TN_ERR_SHAPE, "x has shape %s, not rank 3, 4 or 5", sizes_text(b, &s));
   pool p = {.n = s.rank - 2, .count_pads = desc->count_include_pad};
   for (size_t i = 0; i < p.n; i++) {
     p.at[i] = read_axis(b, desc, i);

@@ -29,7 +29,8 @@ void axes_check_elements(builder *b, const node *x, const axis_list *l) {
     if (size->hi == 0)
       diag_raise(b->diag, TN_ERR_SHAPE, "axis %lld is empty: there is nothing to choose from",
                  (long long)l->at[i]);
-    if (!ix_prove(b->ir, ix_add_const(b->ir, size, -1)))
+    b->needed = ix_add_const(b->ir, size, -1);
+    if (!ix_prove(b->ir, b->needed))
       diag_raise(b->diag, TN_ERR_SHAPE,
                  "axis %lld, of size %s, can be empty, with nothing to choose from: give its "
                  "variables a minimum that rules this out",

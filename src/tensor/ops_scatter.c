@@ -64,7 +64,7 @@ static const node *as_wide_as(builder *b, const node *n, const sizes *s, size_t 
 static void check_updates(builder *b, const node *updates, const sizes *wanted) {
   sizes s = sizes_of(updates);
   if (!sizes_equal(&s, wanted))
-    diag_raise(b->diag, TN_ERR_SHAPE, "updates of shape %s, where %s belongs", sizes_text(b, &s),
+    diag_raise(b->diag, TN_ERR_SHAPE, "updates have shape %s, where %s belongs", sizes_text(b, &s),
                sizes_text(b, wanted));
 }
 
@@ -111,7 +111,7 @@ value build_scatter_nd(builder *b, value x, value index, value updates, op o) {
   const node *i = value_typed(b, index).node;
   const node *k = i->rank ? i->dims[i->rank - 1] : NULL, *one = ix_const(b->ir, 1);
   if (!k || !node_is_const(k) || node_int(k) > n->rank)
-    diag_raise(b->diag, TN_ERR_SHAPE, "an index whose last axis is no place in %u axes", n->rank);
+    diag_raise(b->diag, TN_ERR_SHAPE, "the last axis of the index is no place in %u axes", n->rank);
   size_t depth = (size_t)node_int(k), lead = i->rank - 1u;
   sizes s = sizes_of(n), wanted = sizes_remove(sizes_of(i), lead);
   const node *count = product_of(b, &wanted, 0, lead);

@@ -2,6 +2,7 @@
 #include "tensor/ops_common.h"
 
 #include "base/str.h"
+#include "ir/interval.h"
 #include "ir/var.h"
 
 /* ---- Sizes ---- */
@@ -22,7 +23,8 @@ void rank_check(builder *b, size_t rank) {
 
 sizes sizes_from(builder *b, tn_shape shape, bool wild) {
   sizes s = {0};
-  if (shape.rank < 0) diag_raise(b->diag, TN_ERR_SHAPE, "a shape of %d sizes", (int)shape.rank);
+  if (shape.rank < 0)
+    diag_raise(b->diag, TN_ERR_SHAPE, "the shape has %d sizes, which is below 0", (int)shape.rank);
   rank_check(b, (size_t)shape.rank);
   for (; s.rank < (size_t)shape.rank; s.rank++) {
     if (wild && shape.size[s.rank] == -1) continue;
@@ -106,6 +108,23 @@ const char *sizes_text(builder *b, const sizes *shape) {
   return str_text(&s);
 }
 
+const node *size_least(const node *size, int64_t *least) {
+  *least = 0;
+  while (size->op != OP_VAR) {
+    bool is_quotient = size->op == OP_FLOORDIV && size->src[1]->op == OP_CONST;
+    if (is_quotient) {
+      if (__builtin_mul_overflow(*least, node_int(size->src[1]), least)) return NULL;
+      size = size->src[0];
+      continue;
+    }
+    if (size->op != OP_AFFINE || ix_terms(size) != 1 || ix_factor(size, 0) < 1) return NULL;
+    if (__builtin_sub_overflow(ix_offset(size), *least, least)) return NULL;
+    *least = -floor_div(*least, ix_factor(size, 0));
+    size = ix_atom(size, 0);
+  }
+  return size;
+}
+
 bool sizes_equal(const sizes *a, const sizes *b) {
   if (a->rank != b->rank) return false;
   for (size_t i = 0; i < a->rank; i++)
@@ -182,7 +201,8 @@ axis_list axes_of(builder *b, tn_axes axes, size_t rank) {
   axis_list l = {0};
   if (axes.count == -1) return axes_from(0, rank);
   if (axes.count < 0 || axes.count > TN_MAX_RANK)
-    diag_raise(b->diag, TN_ERR_SHAPE, "a list of %d axes", (int)axes.count);
+    diag_raise(b->diag, TN_ERR_SHAPE, "the list has %d axes, not 0 to %d", (int)axes.count,
+               TN_MAX_RANK);
   for (int32_t i = 0; i < axes.count; i++) {
     size_t axis = axis_of(b, axes.axis[i], rank);
     if (axis_is_in(&l, axis))

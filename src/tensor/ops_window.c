@@ -14,6 +14,13 @@ void window_check(builder *b, const char *option, size_t axis, int64_t v, int64_
                (long long)v, (long long)least, (long long)most);
 }
 
+void window_fits(builder *b, int64_t window, const node *size, const node *rest) {
+  if (ix_prove(b->ir, rest)) return;
+  b->needed = rest;
+  diag_raise(b->diag, TN_ERR_SHAPE, "a window of %lld %s larger than its padded axis, of size %s",
+             (long long)window, rest->hi < 0 ? "is" : "may be", size_text(b, size));
+}
+
 /** The axis in K rows: (…, D, …) gives (…, K, D + d, …). */
 static const node *in_rows(builder *b, const node *x, size_t axis, int64_t kernel, int64_t d) {
   ir *g = b->ir;

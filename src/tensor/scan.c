@@ -65,7 +65,7 @@ static tn_status check_desc(scan_job *j, const tn_scan_desc *given) {
   if (!j->n_states && !j->n_ys)
     return diag_set(d, TN_ERR_ARGUMENT, "there is neither a state nor a y");
   if (j->n_states > MOST_TENSORS || j->n_xs > MOST_TENSORS || j->n_ys > MOST_TENSORS)
-    return diag_set(d, TN_ERR_ARGUMENT, "more than %d states, xs or ys", MOST_TENSORS);
+    return diag_set(d, TN_ERR_ARGUMENT, "there are more than %d states, xs or ys", MOST_TENSORS);
   if (j->c->bodies >= LOOP_DEPTH)
     return diag_set(d, TN_ERR_UNSUPPORTED, "loops are nested deeper than %d", LOOP_DEPTH);
   return TN_OK;

@@ -176,7 +176,7 @@ static bool enter(tn_tensor *t, const char *op) {
   bool has_owner = t != c->nobody && t != c->busy;
   if (t->life == HANDLE_LIVE && has_owner) return true;
   if (has_owner) {
-    diag_set(&c->diag, TN_ERR_ARGUMENT, "a tensor that was freed");
+    diag_set(&c->diag, TN_ERR_ARGUMENT, "the tensor was freed");
     context_fail(c, op, NULL, 0);
   }
   context_leave(c);

@@ -22,6 +22,7 @@ typedef struct builder {
   arena *arena;
   diag *diag;
   struct tn_context *context; /* NULL where there is none: an importer without tensors */
+  const node *needed;         /* what refused an operation would be 0 or more; NULL: not said */
 } builder;
 
 /** A builder of one result: `options` is whatever the public function hands on. */

@@ -55,7 +55,7 @@ static void bad_descriptors_break_the_context(void **state) {
   check_broken(tn_open(&d), TN_ERR_ARGUMENT, "nonsense");
   d.dump = NULL;
   d.threads = -1;
-  check_broken(tn_open(&d), TN_ERR_ARGUMENT, "-1 threads");
+  check_broken(tn_open(&d), TN_ERR_ARGUMENT, "number of threads is -1");
   d.threads = 0;
   d.math = (tn_math)99;
   check_broken(tn_open(&d), TN_ERR_ARGUMENT, "99");

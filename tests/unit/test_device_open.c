@@ -97,7 +97,7 @@ static void threads_are_bounded(void **state) {
   tn_open_desc d = TN_OPEN_DESC_INIT;
   d.threads = 1025;
   assert_int_equal(compute(&d, text, sizeof text), TN_ERR_ARGUMENT);
-  check_text(text, "1025 threads, not 0 to 1024");
+  check_text(text, "the number of threads is 1025, not 0 to 1024");
   d.threads = 0;
   setenv("TENON_THREADS", "1025", 1);
   assert_int_equal(compute(&d, text, sizeof text), TN_ERR_ARGUMENT);

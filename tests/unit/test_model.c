@@ -460,9 +460,12 @@ static void models_are_applied_to_what_fits(void **state) {
   tn_tensor *good = tn_full(c, tn_shape(2, 4), TN_F32, 1);
   check_apply_fails(c, m, good, 2, 2, TN_ERR_ARGUMENT, "1 inputs");
   check_apply_fails(c, m, good, 1, 1, TN_ERR_ARGUMENT, "2 outputs");
-  check_apply_fails(c, m, tn_full(c, tn_shape(2, 4), TN_F64, 1), 1, 2, TN_ERR_DTYPE, "f64");
-  check_apply_fails(c, m, tn_full(c, tn_shape(2, 5), TN_F32, 1), 1, 2, TN_ERR_SHAPE, "x");
-  check_apply_fails(c, m, tn_full(c, tn_shape(4), TN_F32, 1), 1, 2, TN_ERR_SHAPE, "x");
+  check_apply_fails(c, m, tn_full(c, tn_shape(2, 4), TN_F64, 1), 1, 2, TN_ERR_DTYPE,
+                    "input 'x' is f64, not f32");
+  check_apply_fails(c, m, tn_full(c, tn_shape(2, 5), TN_F32, 1), 1, 2, TN_ERR_SHAPE,
+                    "input 'x': axis 1 has size 5, not 4");
+  check_apply_fails(c, m, tn_full(c, tn_shape(4), TN_F32, 1), 1, 2, TN_ERR_SHAPE,
+                    "input 'x' has rank 1, not 2");
   tn_tensor *out[2];
   check_apply_fails(c, m, NULL, 1, 2, TN_ERR_ARGUMENT, "model(NULL): operand 1 is NULL");
   tn_model_apply(NULL, &good, 1, out, 2);

@@ -4,7 +4,8 @@
 
 tn_axes axes_list(onnx_call *c, const int64_t *at, size_t n) {
   tn_axes axes = {0};
-  if (n > TN_MAX_RANK) onnx_fail(c, TN_ERR_UNSUPPORTED, "%zu axes", n);
+  if (n > TN_MAX_RANK)
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "it names %zu axes; at most %d are supported", n, TN_MAX_RANK);
   for (size_t i = 0; i < n; i++) {
     if (at[i] < -SIZES_RANK || at[i] > SIZES_RANK)
       onnx_fail(c, TN_ERR_SHAPE, "there is no axis %lld", (long long)at[i]);
@@ -29,7 +30,9 @@ bool axes_given(onnx_call *c, int64_t since, tn_axes *axes) {
 sizes axes_sizes(onnx_call *c, size_t input) {
   sizes s = {0};
   const node *const *e = onnx_elements(c, input, &s.rank);
-  if (s.rank > SIZES_RANK) onnx_fail(c, TN_ERR_UNSUPPORTED, "a shape of rank %zu", s.rank);
+  if (s.rank > SIZES_RANK)
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "the shape has %zu sizes; at most %d are supported", s.rank,
+              SIZES_RANK);
   for (size_t i = 0; i < s.rank; i++) s.at[i] = e[i];
   return s;
 }

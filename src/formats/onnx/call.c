@@ -83,6 +83,15 @@ int64_t onnx_int(const onnx_call *c, const char *name, int64_t otherwise) {
   return a ? a->i : otherwise;
 }
 
+dtype onnx_data_type(const onnx_call *c, const char *name, dtype otherwise) {
+  int64_t t = onnx_int(c, name, (int64_t)otherwise);
+  bool is_number = t > 0 && t < DT_VOID;
+  if (!is_number || !dtype_is_data((dtype)t))
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "%s is type %s, which is not supported", name,
+              is_number && onnx_dtype_name((int)t) ? onnx_dtype_name((int)t) : "(unknown)");
+  return (dtype)t;
+}
+
 float onnx_float(const onnx_call *c, const char *name, float otherwise) {
   const onnx_attribute *a = onnx_attribute_of(c, name, ONNX_ATTRIBUTE_FLOAT);
   return a ? a->f : otherwise;
@@ -110,7 +119,8 @@ const onnx_graph *onnx_graph_attribute(const onnx_call *c, const char *name) {
 const node *const *onnx_elements(onnx_call *c, size_t input, size_t *n) {
   const node *const *e = elements_of(c->m, onnx_input(c, input), n);
   if (!e)
-    onnx_fail(c, TN_ERR_UNSUPPORTED, "input '%s' is known only when the model runs",
+    onnx_fail(c, TN_ERR_UNSUPPORTED,
+              "input '%.200s' is known only when the model runs: " ONNX_KNOWN,
               c->node->inputs.at[input]);
   for (size_t i = 0; i < *n; i++) vec_push(c->m->b.arena, &c->m->asked, e[i]);
   return e;
@@ -133,7 +143,8 @@ const double *onnx_reals(onnx_call *c, size_t input, size_t *n) {
   dtype t = (dtype)v.node->dtype;
   const node *const *e = dtype_is_float(t) ? elements_constant(c->m, v, n) : NULL;
   if (!e)
-    onnx_fail(c, TN_ERR_UNSUPPORTED, "input '%.200s' is no list of floats that is constant",
+    onnx_fail(c, TN_ERR_UNSUPPORTED,
+              "input '%.200s' is no list of floats that is constant: " ONNX_KNOWN,
               c->node->inputs.at[input]);
   double *reals = arena_alloc(c->m->b.arena, (*n + 1) * sizeof *reals);
   for (size_t i = 0; i < *n; i++) reals[i] = scalar_to_double(t, (uint64_t)node_int(e[i]));
@@ -148,6 +159,7 @@ const node *onnx_loop_range(onnx_call *c, const node *steps) {
 
 size_t onnx_axis(onnx_call *c, int64_t axis, size_t rank) {
   if (axis < -(int64_t)rank || axis >= (int64_t)rank)
-    onnx_fail(c, TN_ERR_SHAPE, "axis %lld of a tensor of %zu dimensions", (long long)axis, rank);
+    onnx_fail(c, TN_ERR_SHAPE, "there is no axis %lld in a tensor of %zu dimensions",
+              (long long)axis, rank);
   return (size_t)(axis < 0 ? axis + (int64_t)rank : axis);
 }

@@ -22,7 +22,9 @@ static const char *reason(const char *op) {
   for (size_t i = 0; i < sizeof sized_by_data / sizeof *sized_by_data; i++)
     if (!strcmp(op, sized_by_data[i]))
       return "the operator is not supported: the size of its result depends on data";
-  if (!strcmp(op, "If")) return "branches are not supported";
+  if (!strcmp(op, "If"))
+    return "branches are not supported (where the condition is constant, onnxsim leaves the one "
+           "that is taken)";
   return "the operator is not supported";
 }
 

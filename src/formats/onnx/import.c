@@ -189,6 +189,7 @@ static void add_node(import *m, const onnx_node *n) {
                  .outputs = out};
   check_node(&c, row);
   m->asked.n = 0;
+  m->b.needed = NULL;
   row->build(&c);
   for (size_t i = 0; i < n->outputs.n; i++) {
     if (out[i].node) check_count(m, out[i].node);
@@ -298,12 +299,26 @@ static bool may_be_for(const import *m, const node *size) {
   return m->b.diag->status != TN_ERR_SHAPE || is_named(m->b.diag->text, var_name(size->text));
 }
 
+/** One size that has to be larger. */
+static bool name_the_least(import *m) {
+  int64_t least;
+  const node *var = m->b.needed ? size_least(m->b.needed, &least) : NULL;
+  if (!var || least <= var->lo || least > var->hi) return false;
+  const char *name = var_name(var->text);
+  diag_set(m->b.diag, m->b.diag->status,
+           "%.1500s ('%.60s' varies: the command's --size %.60s=%lld.., or a min of it in "
+           "tn_model_desc.sizes, makes it large enough)",
+           m->b.diag->text, name, name, (long long)least);
+  return true;
+}
+
 /** After shapes that do not fit: sizes that vary may be why. */
 static void name_the_sizes(import *m, const onnx_node *n) {
   enum { SHOWN = 4 };
   arena *a = m->b.arena;
   str list = str_new(a);
   size_t count = 0;
+  if (name_the_least(m)) return;
   if (m->b.diag->status == TN_ERR_SHAPE) add_inputs_sizes(m, n);
   node_list all = topo_sort(a, m->asked.at, m->asked.n, NULL, NULL);
   for (size_t i = 0; i < all.n; i++)

@@ -126,6 +126,8 @@ const onnx_attribute *onnx_attribute_of(const onnx_call *c, const char *name,
                                         onnx_attribute_type type);
 /** Attributes, with what holds where they are absent. */
 int64_t onnx_int(const onnx_call *c, const char *name, int64_t otherwise);
+/** The type of data that an attribute names; raises for another one. */
+dtype onnx_data_type(const onnx_call *c, const char *name, dtype otherwise);
 float onnx_float(const onnx_call *c, const char *name, float otherwise);
 const char *onnx_string(const onnx_call *c, const char *name, const char *otherwise);
 /** NULL if there is none. */
@@ -140,6 +142,9 @@ void onnx_import_body(onnx_call *c, const onnx_graph *g, const value in[], value
 
 /** The range of a loop of so many steps; raises where it is in too many others. */
 const node *onnx_loop_range(onnx_call *c, const node *steps);
+
+/** The way out where a value has to be known before the model runs. */
+#define ONNX_KNOWN "make it an initializer, or let it come of shapes (onnxsim folds constants)"
 
 /** The elements of an integer input of rank 0 or 1 that are known before the model runs, as index
     nodes: constants, and what is computed from shapes. Raises TN_ERR_UNSUPPORTED if they are not.

@@ -81,8 +81,10 @@ void onnx_Dropout(onnx_call *c) {
   builder *b = onnx_builder(c);
   value x = onnx_input(c, 0);
   if (onnx_has(c, 2) && !node_is_bits(onnx_scalar(c, 2).node, 0))
-    onnx_fail(c, TN_ERR_UNSUPPORTED, "training_mode is %s: only inference is supported",
-              node_is_const(onnx_scalar(c, 2).node) ? "set" : "known only when the model runs");
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "training_mode is %s",
+              node_is_const(onnx_scalar(c, 2).node)
+                  ? "set, and only inference is supported: export the model for inference"
+                  : "known only when the model runs: make it an initializer that is false");
   sizes s = sizes_of(x.node);
   c->outputs[0] = x;
   if (c->version >= 10 && onnx_wants(c, 1)) c->outputs[1] = build_full(b, &s, DT_BOOL, 1);

@@ -14,7 +14,7 @@ static value split_heads(onnx_call *c, value x, int64_t heads) {
   sizes s = sizes_of(x.node);
   const node *width = heads > 0 ? ix_floordiv(b->ir, s.at[2], ix_const(b->ir, heads)) : s.at[2];
   if (heads < 1 || ix_scale(b->ir, width, heads) != s.at[2])
-    onnx_fail(c, TN_ERR_SHAPE, "%lld heads of %s together", (long long)heads,
+    onnx_fail(c, TN_ERR_SHAPE, "%lld heads do not divide an axis of size %s", (long long)heads,
               size_text(b, s.at[2]));
   s = (sizes){.rank = 4, .at = {s.at[0], s.at[1], ix_const(b->ir, heads), width}};
   return build_permute(b, build_reshape(b, x, &s), heads_second);
@@ -136,7 +136,7 @@ static value weights_of(const masking *m, value scores) {
   dtype t = (dtype)scores.node->dtype;
   int64_t precision = onnx_int(m->c, "softmax_precision", t);
   if (precision != DT_F32 && precision != DT_F64 && precision != DT_F16 && precision != DT_BF16)
-    onnx_fail(m->c, TN_ERR_FORMAT, "softmax_precision is %lld, no type of floats",
+    onnx_fail(m->c, TN_ERR_FORMAT, "softmax_precision is %lld, which is no type of floats",
               (long long)precision);
   value w = build_cast(b, build_softmax(b, build_cast(b, scores, (dtype)precision), -1), t);
   if (!m->may_exclude_all) return w;
@@ -159,8 +159,8 @@ static value for_heads(onnx_call *c, value x, const node *queries) {
   if (heads == queries) return x;
   const node *times = heads->lo > 0 ? ix_floordiv(b->ir, queries, heads) : NULL;
   if (!times || ix_mul(b->ir, times, heads) != queries)
-    onnx_fail(c, TN_ERR_SHAPE, "%s heads of queries, and %s of keys", size_text(b, queries),
-              size_text(b, heads));
+    onnx_fail(c, TN_ERR_SHAPE, "there are %s heads of queries, no multiple of %s of keys",
+              size_text(b, queries), size_text(b, heads));
   return build_repeat(b, x, HEADS, times);
 }
 
@@ -168,7 +168,8 @@ static masking masking_of(onnx_call *c, value q, value k) {
   builder *b = onnx_builder(c);
   masking m = {.c = c, .b = b, .queries = q.node->dims[LENGTH], .keys = k.node->dims[LENGTH]};
   if (onnx_has(c, 4) != onnx_has(c, 5) || (onnx_has(c, 4) && onnx_has(c, 6)))
-    onnx_fail(c, TN_ERR_FORMAT, "past_key and past_value come together, without nonpad_kv_seqlen");
+    onnx_fail(c, TN_ERR_FORMAT,
+              "past_key and past_value have to come together, without nonpad_kv_seqlen");
   m.offset = onnx_has(c, 4) ? value_of(ex_size(b, onnx_input(c, 4).node->dims[LENGTH], DT_I64))
                             : build_int(b, 0);
   read_mask(&m);
@@ -181,7 +182,7 @@ static masking masking_of(onnx_call *c, value q, value k) {
 static value products(onnx_call *c, value q, value k) {
   builder *b = onnx_builder(c);
   const node *width = q.node->dims[WIDTH];
-  if (!node_is_const(width)) onnx_fail_size(c, width, "heads whose width varies");
+  if (!node_is_const(width)) onnx_fail_size(c, width, "heads cannot have a width that varies");
   double scale = onnx_has_attribute(c, "scale") ? (double)onnx_float(c, "scale", 1)
                                                 : 1 / sqrt((double)node_int(width));
   value root = build_num(b, sqrt(scale));
@@ -212,7 +213,7 @@ void onnx_Attention(onnx_call *c) {
   if (c->n_outputs < 4) return;
   int64_t mode = onnx_int(c, "qk_matmul_output_mode", 0);
   if (mode < 0 || mode > 3)
-    onnx_fail(c, TN_ERR_FORMAT, "qk_matmul_output_mode is %lld", (long long)mode);
+    onnx_fail(c, TN_ERR_FORMAT, "qk_matmul_output_mode is %lld, not in 0 … 3", (long long)mode);
   c->outputs[3] = build_cast(b, (value[]){raw, capped, scores, weights}[mode], t);
 }
 
@@ -224,7 +225,7 @@ static value cache_of(onnx_call *c, size_t input) {
   value cache = onnx_input(c, input);
   if (onnx_has(c, 3)) cache = build_take(b, cache, onnx_input(c, 3), 0);
   if (cache.node->rank != 3)
-    onnx_fail(c, TN_ERR_SHAPE, "input '%.100s' has %u dimensions for each place",
+    onnx_fail(c, TN_ERR_SHAPE, "input '%.100s' has %u dimensions with its places, where 3 belong",
               c->node->inputs.at[input], cache.node->rank);
   return wide(b, build_unsqueeze(b, cache, (tn_axes){.count = 1, .axis = {1}}));
 }
@@ -239,12 +240,13 @@ void onnx_RotaryEmbedding(onnx_call *c) {
   dtype t = (dtype)onnx_input(c, 0).node->dtype;
   value x = wide(b, heads_input(c, 0, "num_heads")), parts[3];
   const node *width = x.node->dims[WIDTH];
-  if (!node_is_const(width)) onnx_fail_size(c, width, "heads whose width varies");
+  if (!node_is_const(width)) onnx_fail_size(c, width, "heads cannot have a width that varies");
   int64_t turned = onnx_int(c, "rotary_embedding_dim", 0);
   if (!turned) turned = node_int(width);
   if (turned < 0 || turned % 2 || turned > node_int(width))
-    onnx_fail(c, TN_ERR_SHAPE, "%lld elements of %lld are to be turned", (long long)turned,
-              (long long)node_int(width));
+    onnx_fail(c, TN_ERR_SHAPE,
+              "%lld elements cannot be turned, in pairs, of the %lld that there are",
+              (long long)turned, (long long)node_int(width));
   value cosine = cache_of(c, 1), sine = cache_of(c, 2);
   bool pairs = onnx_int(c, "interleaved", 0) != 0;
   const node *end = ix_const(b->ir, turned), *half = ix_const(b->ir, turned / 2);

@@ -16,7 +16,8 @@ void onnx_Constant(onnx_call *c) {
   builder *b = onnx_builder(c);
   const onnx_attribute *a = c->node->attributes.at;
   if (c->node->attributes.n != 1 || *a->ref_name)
-    onnx_fail(c, TN_ERR_FORMAT, "%zu attributes, where one value belongs", c->node->attributes.n);
+    onnx_fail(c, TN_ERR_FORMAT, "it has %zu attributes, where one value belongs",
+              c->node->attributes.n);
   switch (a->type) {
   case ONNX_ATTRIBUTE_TENSOR: c->outputs[0] = onnx_constant(c, a->t); break;
   case ONNX_ATTRIBUTE_INT: c->outputs[0] = value_of(ir_const_int(b->ir, DT_I64, a->i)); break;

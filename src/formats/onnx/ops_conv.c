@@ -46,9 +46,11 @@ static void cut(onnx_call *c, windows *w, const node *x, const int64_t wanted[],
     if (wanted) {
       const node *size = x->dims[2 + i];
       if (!node_is_const(size))
-        onnx_fail_size(c, size, "output_shape of spatial axis %zu, whose size varies", i);
+        onnx_fail_size(c, size,
+                       "output_shape is not supported for spatial axis %zu, whose size varies", i);
       if (wanted[i] < 1 || wanted[i] > INT32_MAX)
-        onnx_fail(c, TN_ERR_FORMAT, "output_shape[%zu] is %lld", i, (long long)wanted[i]);
+        onnx_fail(c, TN_ERR_FORMAT, "output_shape[%zu] is %lld, not in 1 … %d", i,
+                  (long long)wanted[i], INT32_MAX);
       all += node_int(ix_scale(onnx_builder(c)->ir, size, w->stride[i])) - wanted[i];
     }
     if (all < 0) output_pad[i] -= all;
@@ -65,7 +67,8 @@ void onnx_ConvTranspose(onnx_call *c) {
   windows_list(c, "output_padding", at.n, output_pad);
   for (size_t i = 0; i < at.n; i++)
     if (output_pad[i] < 0 || output_pad[i] > INT32_MAX)
-      onnx_fail(c, TN_ERR_FORMAT, "output_padding[%zu] is %lld", i, (long long)output_pad[i]);
+      onnx_fail(c, TN_ERR_FORMAT, "output_padding[%zu] is %lld, not in 0 … %d", i,
+                (long long)output_pad[i], INT32_MAX);
   const onnx_ints *shape = onnx_list(c, "output_shape");
   windows_sharing by = windows_auto_pad(c);
   if (shape && shape->n == at.n) windows_list(c, "output_shape", at.n, wanted);

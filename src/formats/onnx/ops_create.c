@@ -5,16 +5,14 @@
 void onnx_EyeLike(onnx_call *c) {
   builder *b = onnx_builder(c);
   const node *x = onnx_input(c, 0).node;
-  int64_t t = onnx_int(c, "dtype", x->dtype), k = onnx_int(c, "k", 0);
+  dtype t = onnx_data_type(c, "dtype", (dtype)x->dtype);
+  int64_t k = onnx_int(c, "k", 0);
   if (x->rank != 2)
-    onnx_fail(c, TN_ERR_SHAPE, "an input of %u dimensions, where 2 belong", x->rank);
-  if (t < 0 || t >= DT_VOID || !dtype_is_data((dtype)t))
-    onnx_fail(c, TN_ERR_UNSUPPORTED, "elements of type %s",
-              t > 0 && t < DT_VOID && onnx_dtype_name((int)t) ? onnx_dtype_name((int)t) : "?");
+    onnx_fail(c, TN_ERR_SHAPE, "the input has %u dimensions, where 2 belong", x->rank);
   sizes s = sizes_of(x);
   const node *row = ex_iota(b, DT_I64, &s, 0), *column = ex_iota(b, DT_I64, &s, 1);
   const node *on = ex2(b, OP_EQ, ex2(b, OP_ADD, row, ex_int(b, row, k)), column);
-  c->outputs[0] = value_of(ir_cast(b->ir, on, (dtype)t));
+  c->outputs[0] = value_of(ir_cast(b->ir, on, t));
 }
 
 void onnx_Size(onnx_call *c) {

@@ -26,7 +26,7 @@ static size_t place_of(const term *t, unsigned char label) {
 
 static void add_label(onnx_call *c, term *t, unsigned char label) {
   if (t->n == SIZES_RANK)
-    onnx_fail(c, TN_ERR_UNSUPPORTED, "a term of more than %d axes", SIZES_RANK);
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "a term has more than %d axes", SIZES_RANK);
   t->label[t->n++] = label;
 }
 
@@ -41,7 +41,7 @@ static const char *read_term(onnx_call *c, const char *at, size_t dots, term *t)
       for (size_t i = dots; i-- > 0;) add_label(c, t, (unsigned char)(ELLIPSIS + i));
       at += 2;
     } else if (*at != ' ') {
-      onnx_fail(c, TN_ERR_FORMAT, "'%c' in the equation", *at);
+      onnx_fail(c, TN_ERR_FORMAT, "the equation has '%c', which is no letter", *at);
     }
   }
   return at;
@@ -56,7 +56,8 @@ static size_t dots_of(onnx_call *c, const char *at, size_t rank) {
     letters += *at != '.' && *at != ' ';
   }
   if (has_dots ? letters > rank : letters != rank)
-    onnx_fail(c, TN_ERR_SHAPE, "%zu letters for an operand of %zu dimensions", letters, rank);
+    onnx_fail(c, TN_ERR_SHAPE, "a term has %zu letters for an operand of %zu dimensions", letters,
+              rank);
   return rank - letters;
 }
 
@@ -138,13 +139,16 @@ static void read_equation(onnx_call *c, term *in, size_t n, term *out) {
     value x = onnx_input(c, i);
     size_t own = dots_of(c, at, x.node->rank);
     if (own > dots) dots = own;
-    if (own > 32 - ELLIPSIS) onnx_fail(c, TN_ERR_UNSUPPORTED, "an ellipsis of %zu axes", own);
+    if (own > 32 - ELLIPSIS)
+      onnx_fail(c, TN_ERR_UNSUPPORTED, "an ellipsis stands for %zu axes; at most %d are supported",
+                own, 32 - ELLIPSIS);
     in[i] = (term){.v = build_cast(b, x, type_wide((dtype)x.node->dtype))};
     at = read_term(c, at, own, &in[i]);
     if (i + 1 < n && *at++ != ',')
       onnx_fail(c, TN_ERR_FORMAT, "the equation lacks operand %zu", i + 1);
   }
-  if (*at && strncmp(at, "->", 2)) onnx_fail(c, TN_ERR_FORMAT, "'%.20s' in the equation", at);
+  if (*at && strncmp(at, "->", 2))
+    onnx_fail(c, TN_ERR_FORMAT, "the equation has '%.20s', where \"->\" or nothing belongs", at);
   if (!*at)
     implicit_result(c, in, n, dots, out);
   else if (*read_term(c, at + 2, dots, out))

@@ -15,7 +15,7 @@ void onnx_GatherElements(onnx_call *c) {
 void onnx_GatherND(onnx_call *c) {
   int64_t batch = onnx_int(c, "batch_dims", 0);
   if (batch < 0 || batch > SIZES_RANK)
-    onnx_fail(c, TN_ERR_SHAPE, "batch_dims is %lld", (long long)batch);
+    onnx_fail(c, TN_ERR_SHAPE, "batch_dims is %lld, not in 0 … %d", (long long)batch, SIZES_RANK);
   c->outputs[0] =
       build_gather_nd(onnx_builder(c), onnx_input(c, 0), onnx_input(c, 1), (size_t)batch);
 }

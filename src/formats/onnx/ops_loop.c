@@ -31,7 +31,7 @@ static loop loop_of(onnx_call *c, size_t first, size_t states, size_t extra_in, 
               l.body->inputs.n, l.body->outputs.n, n_in, fixed);
   l.n_emits = l.body->outputs.n - fixed;
   if (c->n_outputs > states + l.n_emits)
-    onnx_fail(c, TN_ERR_FORMAT, "%zu outputs, where its body gives %zu", c->n_outputs,
+    onnx_fail(c, TN_ERR_FORMAT, "it has %zu outputs, where its body gives %zu", c->n_outputs,
               states + l.n_emits);
   l.inits = values(&l, states);
   l.in = values(&l, n_in);
@@ -53,9 +53,11 @@ static void check_states(const loop *l, const value steps[]) {
   for (size_t i = 0; i < l->n_states; i++) {
     sizes before = sizes_of(l->inits[i].node), after = sizes_of(steps[i].node);
     if (!sizes_equal(&before, &after))
-      onnx_fail(l->c, TN_ERR_UNSUPPORTED, "its state '%.100s' has shape %s, and becomes %s",
-                l->c->node->inputs.at[l->first + i], sizes_text(l->b, &before),
-                sizes_text(l->b, &after));
+      onnx_fail(
+          l->c, TN_ERR_UNSUPPORTED,
+          "its state '%.100s' has shape %s, and becomes %s, which has to be the same: take an "
+          "output with an entry for each step, or a state of the full size that is scattered into",
+          l->c->node->inputs.at[l->first + i], sizes_text(l->b, &before), sizes_text(l->b, &after));
   }
 }
 
@@ -104,7 +106,7 @@ static const node *scan_steps(const loop *l, size_t n) {
   for (size_t i = 0; i < n; i++) {
     const node *size = scanned(l, i, n).node->dims[0];
     if (steps && steps != size)
-      onnx_fail(l->c, TN_ERR_SHAPE, "inputs of %s and of %s entries are scanned together",
+      onnx_fail(l->c, TN_ERR_SHAPE, "inputs of %s and of %s entries cannot be scanned together",
                 size_text(l->b, steps), size_text(l->b, size));
     steps = size;
   }
@@ -122,7 +124,7 @@ static const node *const *scan_places(const loop *l) {
 void onnx_Scan(onnx_call *c) {
   int64_t n = onnx_int(c, "num_scan_inputs", 0);
   if (n < 1 || (uint64_t)n > c->n_inputs)
-    onnx_fail(c, TN_ERR_FORMAT, "num_scan_inputs is %lld, of %zu inputs", (long long)n,
+    onnx_fail(c, TN_ERR_FORMAT, "num_scan_inputs is %lld, where there are %zu inputs", (long long)n,
               c->n_inputs);
   size_t n_scanned = (size_t)n;
   loop l = loop_of(c, 0, c->n_inputs - n_scanned, n_scanned, 0);
@@ -153,7 +155,8 @@ static value truth(const loop *l, bool is_true) {
 
 /** A condition of one element as a scalar. */
 static value condition(const loop *l, value v) {
-  if (v.node->dtype != DT_BOOL) onnx_fail(l->c, TN_ERR_DTYPE, "a condition that is no bool");
+  if (v.node->dtype != DT_BOOL)
+    onnx_fail(l->c, TN_ERR_DTYPE, "a condition is %s, not bool", dtype_name((dtype)v.node->dtype));
   return v.node->rank ? build_reshape(l->b, v, &(sizes){0}) : v;
 }
 
@@ -163,7 +166,9 @@ static const node *loop_steps(const loop *l, value begins) {
   size_t n;
   if (node_is_bits(begins.node, 0)) return ix_const(g, 0);
   if (!onnx_has(l->c, 0))
-    onnx_fail(l->c, TN_ERR_UNSUPPORTED, "nothing says how often it runs at most");
+    onnx_fail(l->c, TN_ERR_UNSUPPORTED,
+              "nothing says how often it runs at most: give it a trip count that is an initializer "
+              "or a size");
   const node *const *most = onnx_elements(l->c, 0, &n);
   if (n != 1) onnx_fail(l->c, TN_ERR_SHAPE, "its number of steps is no scalar");
   return ix_max(g, most[0], ix_const(g, 0));
@@ -176,7 +181,8 @@ static void build_while(loop *l, value begins, value goes_on, const value steps[
   size_t n = l->n_states;
   if (l->n_emits)
     onnx_fail(l->c, TN_ERR_UNSUPPORTED,
-              "a condition ends it, so how many entries its outputs have depends on data");
+              "a condition ends it, so how many entries its outputs have depends on data: keep a "
+              "state of the largest size in their place");
   if (range_extent(l->range)->hi > MOST_BLIND_STEPS)
     onnx_fail(l->c, TN_ERR_UNSUPPORTED,
               "a condition ends it, and it may run more than %d times; give a smaller bound",

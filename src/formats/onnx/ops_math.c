@@ -115,8 +115,8 @@ void onnx_Sum(onnx_call *c) { fold_inputs(c, build_add); }
 void onnx_Where(onnx_call *c) {
   value condition = onnx_input(c, 0), x = onnx_input(c, 1), y = onnx_input(c, 2);
   if (x.node->dtype != y.node->dtype)
-    onnx_fail(c, TN_ERR_DTYPE, "what is chosen from is %s and %s", dtype_name((dtype)x.node->dtype),
-              dtype_name((dtype)y.node->dtype));
+    onnx_fail(c, TN_ERR_DTYPE, "what is chosen from is %s and %s, not of one type",
+              dtype_name((dtype)x.node->dtype), dtype_name((dtype)y.node->dtype));
   c->outputs[0] = build_where(onnx_builder(c), condition, x, y);
 }
 
@@ -141,17 +141,8 @@ void onnx_Gelu(onnx_call *c) {
   c->outputs[0] = (by_tanh ? build_gelu_tanh : build_gelu)(onnx_builder(c), onnx_input(c, 0));
 }
 
-/** The type that an attribute names. */
-static dtype type_attribute(const onnx_call *c, const char *name) {
-  int64_t t = onnx_int(c, name, 0);
-  if (t < 0 || t >= DT_VOID || !dtype_is_data((dtype)t))
-    onnx_fail(c, TN_ERR_UNSUPPORTED, "a cast to type %s",
-              t > 0 && t < DT_VOID && onnx_dtype_name((int)t) ? onnx_dtype_name((int)t) : "?");
-  return (dtype)t;
-}
-
 void onnx_Cast(onnx_call *c) {
-  c->outputs[0] = build_cast(onnx_builder(c), onnx_input(c, 0), type_attribute(c, "to"));
+  c->outputs[0] = build_cast(onnx_builder(c), onnx_input(c, 0), onnx_data_type(c, "to", (dtype)0));
 }
 
 void onnx_CastLike(onnx_call *c) {
@@ -160,7 +151,8 @@ void onnx_CastLike(onnx_call *c) {
 }
 
 void onnx_BitCast(onnx_call *c) {
-  c->outputs[0] = build_bitcast(onnx_builder(c), onnx_input(c, 0), type_attribute(c, "to"));
+  c->outputs[0] =
+      build_bitcast(onnx_builder(c), onnx_input(c, 0), onnx_data_type(c, "to", (dtype)0));
 }
 
 void onnx_Mean(onnx_call *c) {

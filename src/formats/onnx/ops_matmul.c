@@ -14,14 +14,15 @@ static value scaled(onnx_call *c, value x, const char *name) {
   if (by == 1) return x;
   if (!dtype_is_int((dtype)x.node->dtype)) return build_mul(b, x, build_num(b, by));
   if (by != (float)(int32_t)by)
-    onnx_fail(c, TN_ERR_UNSUPPORTED, "%s is %g, of integers", name, (double)by);
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "%s is %g, which is not supported of integers", name,
+              (double)by);
   return build_mul(b, x, build_int(b, (int32_t)by));
 }
 
 static value matrix(onnx_call *c, size_t input, const char *transposed) {
   value x = onnx_input(c, input);
   if (x.node->rank != 2)
-    onnx_fail(c, TN_ERR_SHAPE, "input '%.200s' has %u dimensions; it is a matrix",
+    onnx_fail(c, TN_ERR_SHAPE, "input '%.200s' has %u dimensions, where 2 belong",
               c->node->inputs.at[input], x.node->rank);
   return onnx_int(c, transposed, 0) ? build_transpose(onnx_builder(c), x) : x;
 }

@@ -68,6 +68,7 @@ static void forbid_zero(onnx_call *c, size_t i, const node *size, const node *ow
   for (size_t k = 0; k < f.n; k++) {
     const node *n = f.at[k];
     if (n->lo > 0 || n->hi < 0 || is_among(&of_own, n)) continue;
+    b->needed = ix_add_const(b->ir, n, -1);
     if (n->op != OP_VAR)
       onnx_fail_size(c, n,
                      "size %zu of the shape, %s, can be 0, and would then be the input's: set "
@@ -181,7 +182,8 @@ static tn_axes axes_of_one(onnx_call *c, const node *x) {
                      "axis %zu, of size %s, goes if that is 1, and stays if not: give the node "
                      "the axes that go",
                      i, size_text(onnx_builder(c), size));
-    if (axes.count == TN_MAX_RANK) onnx_fail(c, TN_ERR_UNSUPPORTED, "too many axes of size 1");
+    if (axes.count == TN_MAX_RANK)
+      onnx_fail(c, TN_ERR_UNSUPPORTED, "more than %d axes have size 1", TN_MAX_RANK);
     axes.axis[axes.count++] = (int32_t)i;
   }
   return axes;
@@ -288,7 +290,7 @@ void onnx_Slice(onnx_call *c) {
   for (size_t i = 0; i < s.n; i++) {
     int64_t step = s.steps ? s.steps[i] : 1;
     size_t axis = onnx_axis(c, s.axes ? s.axes[i] : (int64_t)i, x.node->rank);
-    if (!step) onnx_fail(c, TN_ERR_FORMAT, "a step of 0");
+    if (!step) onnx_fail(c, TN_ERR_FORMAT, "the step along axis %zu is 0", axis);
     const node *size = x.node->dims[axis];
     step = short_step(step, size);
     const node *start = start_of(c, s.starts[i], size, step);
@@ -305,13 +307,13 @@ static void equal_parts(onnx_call *c, const node *size, const node *part[]) {
   ir *g = onnx_builder(c)->ir;
   int64_t n = (int64_t)c->n_outputs;
   if (onnx_int(c, "num_outputs", n) != n)
-    onnx_fail(c, TN_ERR_FORMAT, "num_outputs is %lld, and there are %zu",
+    onnx_fail(c, TN_ERR_FORMAT, "num_outputs is %lld, where there are %zu outputs",
               (long long)onnx_int(c, "num_outputs", n), c->n_outputs);
   const node *each = ix_floordiv(g, size, ix_const(g, n));
   bool even = ix_scale(g, each, n) == size;
   if (!even && !node_is_const(size))
-    onnx_fail_size(c, size, "%lld parts of an axis of size %s, which need not be equal",
-                   (long long)n, size_text(onnx_builder(c), size));
+    onnx_fail_size(c, size, "the %lld parts of an axis of size %s need not be equal", (long long)n,
+                   size_text(onnx_builder(c), size));
   if (!even && c->version < 18)
     onnx_fail(c, TN_ERR_SHAPE, "an axis of size %lld is not divisible by %lld",
               (long long)node_int(size), (long long)n);
@@ -338,7 +340,8 @@ void onnx_Split(onnx_call *c) {
   } else {
     equal_parts(c, x.node->dims[axis], own);
   }
-  if (n != c->n_outputs) onnx_fail(c, TN_ERR_SHAPE, "%zu sizes for %zu outputs", n, c->n_outputs);
+  if (n != c->n_outputs)
+    onnx_fail(c, TN_ERR_SHAPE, "it has %zu outputs, where split has %zu sizes", c->n_outputs, n);
   build_split(b, x, (int64_t)axis, part, c->outputs, n);
 }
 
@@ -347,7 +350,8 @@ void onnx_Tile(onnx_call *c) {
   sizes times = axes_sizes(c, 1);
   for (size_t i = 0; i < times.rank; i++) axes_check_size(c, &times, i);
   if (times.rank != x.node->rank)
-    onnx_fail(c, TN_ERR_SHAPE, "%zu repeats of %u axes", times.rank, x.node->rank);
+    onnx_fail(c, TN_ERR_SHAPE, "it has %zu repeats, where the input has %u axes", times.rank,
+              x.node->rank);
   c->outputs[0] = build_tile(onnx_builder(c), x, &times);
 }
 
@@ -356,7 +360,7 @@ void onnx_Trilu(onnx_call *c) {
   const node *zero = ix_const(b->ir, 0), *const *k = &zero;
   size_t n = 1;
   if (onnx_has(c, 1)) k = onnx_elements(c, 1, &n);
-  if (n != 1) onnx_fail(c, TN_ERR_SHAPE, "%zu diagonals, where one belongs", n);
+  if (n != 1) onnx_fail(c, TN_ERR_SHAPE, "k has %zu elements, where one belongs", n);
   bool upper = onnx_int(c, "upper", 1) != 0;
   const node *diagonal = bound(c, k[0], IMPORT_SIZE_MAX + 1); /* beyond every matrix */
   c->outputs[0] = (upper ? build_triu : build_tril)(b, onnx_input(c, 0), diagonal);

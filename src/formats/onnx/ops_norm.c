@@ -22,7 +22,9 @@ static value by_element(onnx_call *c) {
 /** Of training, which more outputs tell before version 14, there is nothing. */
 void onnx_BatchNormalization(onnx_call *c) {
   if (onnx_int(c, "training_mode", 0))
-    onnx_fail(c, TN_ERR_UNSUPPORTED, "training_mode is set: only inference is supported");
+    onnx_fail(
+        c, TN_ERR_UNSUPPORTED,
+        "training_mode is set, and only inference is supported: export the model for inference");
   if (c->version < 9 && !onnx_int(c, "spatial", 1)) {
     give(c, by_element(c));
     return;
@@ -67,7 +69,9 @@ void onnx_LayerNormalization(onnx_call *c) {
   size_t axis = onnx_axis(c, onnx_int(c, "axis", -1), x.node->rank);
   give(c, build_layer_norm(b, x, onnx_input(c, 1), onnx_has(c, 2) ? onnx_input(c, 2) : none,
                            (int64_t)axis, epsilon(c)));
-  if (x.node->rank > TN_MAX_RANK) onnx_fail(c, TN_ERR_UNSUPPORTED, "%u axes", x.node->rank);
+  if (x.node->rank > TN_MAX_RANK)
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "the input has %u dimensions; at most %d are supported",
+              x.node->rank, TN_MAX_RANK);
   for (size_t i = axis; i < x.node->rank; i++) axes.axis[axes.count++] = (int32_t)i;
   value wide = build_cast(b, x, type_wide((dtype)x.node->dtype));
   if (onnx_wants(c, 1)) c->outputs[1] = build_cast(b, build_mean(b, wide, axes, true), stash);
@@ -114,10 +118,12 @@ void onnx_LRN(onnx_call *c) {
   value x = onnx_input(c, 0);
   int64_t size = onnx_int(c, "size", 0);
   double alpha = (double)onnx_float(c, "alpha", 1e-4f), beta = (double)onnx_float(c, "beta", 0.75f);
-  if (x.node->rank < 2) onnx_fail(c, TN_ERR_SHAPE, "an input of %u dimensions", x.node->rank);
-  if (size < 1 || size > INT32_MAX) onnx_fail(c, TN_ERR_FORMAT, "size is %lld", (long long)size);
-  if (x.node->dims[1]->lo < 1)
-    onnx_fail_size(c, x.node->dims[1], "the number of channels can be 0");
+  if (x.node->rank < 2)
+    onnx_fail(c, TN_ERR_SHAPE, "the input has %u dimensions, where 2 or more belong", x.node->rank);
+  if (size < 1 || size > INT32_MAX)
+    onnx_fail(c, TN_ERR_FORMAT, "size is %lld, not in 1 … %d", (long long)size, INT32_MAX);
+  b->needed = ix_add_const(b->ir, x.node->dims[1], -1);
+  if (b->needed->lo < 0) onnx_fail_size(c, x.node->dims[1], "the number of channels can be 0");
   value wide = build_cast(b, x, type_wide((dtype)x.node->dtype));
   value sum = value_of(squares_around(b, wide.node, size));
   value base = build_add(b, build_mul(b, sum, build_num(b, alpha / (double)size)),

@@ -14,9 +14,10 @@ void onnx_OneHot(onnx_call *c) {
   value index = onnx_input(c, 0), values = onnx_input(c, 2);
   size_t n, rank = index.node->rank;
   const node *const *depth = elements_of(c->m, build_cast(b, onnx_scalar(c, 1), DT_I64), &n);
-  if (!depth) onnx_fail(c, TN_ERR_UNSUPPORTED, "the depth is known only when the model runs");
+  if (!depth)
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "the depth is known only when the model runs: " ONNX_KNOWN);
   if (values.node->rank != 1 || !node_is_bits(values.node->dims[0], 2))
-    onnx_fail(c, TN_ERR_SHAPE, "two values belong to input 2");
+    onnx_fail(c, TN_ERR_SHAPE, "input 2 has not two values");
   if (depth[0]->lo < 0) onnx_fail(c, TN_ERR_SHAPE, "the depth is negative, or may be");
   size_t axis = onnx_axis(c, onnx_int(c, "axis", -1), rank + 1);
   if (dtype_is_float((dtype)index.node->dtype)) index = build_cast(b, index, DT_I64);

@@ -38,7 +38,7 @@ static pads pads_of_inputs(onnx_call *c, size_t rank) {
   size_t n, count = rank;
   const node *const *e = onnx_elements(c, 1, &n);
   const int64_t *axes = onnx_has(c, 3) ? onnx_numbers(c, 3, &count) : NULL;
-  if (n != 2 * count) onnx_fail(c, TN_ERR_SHAPE, "%zu pads, where %zu belong", n, 2 * count);
+  if (n != 2 * count) onnx_fail(c, TN_ERR_SHAPE, "it has %zu pads, where %zu belong", n, 2 * count);
   for (size_t i = 0; i < count; i++) {
     size_t axis = axes ? onnx_axis(c, axes[i], rank) : i;
     p.low[axis] = e[i];
@@ -59,8 +59,8 @@ static value cut(onnx_call *c, value x, pads *p) {
       if (n->hi > 0) onnx_fail_size(c, n, "pads of axis %zu can be negative or not", i);
       const node *size = x.node->dims[i], *less = ix_scale(b->ir, n, -1);
       if (!ix_prove_le(b->ir, less, size))
-        onnx_fail(c, TN_ERR_SHAPE, "%s are cut off axis %zu, of size %s", size_text(b, less), i,
-                  size_text(b, size));
+        onnx_fail(c, TN_ERR_SHAPE, "%s elements cannot be cut off axis %zu, of size %s",
+                  size_text(b, less), i, size_text(b, size));
       x = build_slice(b, x, (int64_t)i, k ? none : less, k ? ix_sub(b->ir, size, less) : NULL, 1);
       *ends[k] = none;
     }
@@ -73,13 +73,15 @@ static value wrap(onnx_call *c, value x, size_t axis, const node *low, const nod
   ir *g = onnx_builder(c)->ir;
   const node *size = x.node->dims[axis];
   if (node_is_bits(low, 0) && node_is_bits(high, 0)) return x;
-  if (!node_is_const(size)) onnx_fail_size(c, size, "axis %zu, whose size varies, wrapped", axis);
+  if (!node_is_const(size))
+    onnx_fail_size(c, size, "axis %zu, whose size varies, cannot be wrapped", axis);
   if (!node_is_const(low) || !node_is_const(high))
-    onnx_fail_size(c, node_is_const(low) ? high : low, "wrapped by a size that varies");
+    onnx_fail_size(c, node_is_const(low) ? high : low, "pads of axis %zu, which is wrapped, vary",
+                   axis);
   int64_t n = node_int(size), before = node_int(low), after = node_int(high);
   if (n < 1) onnx_fail(c, TN_ERR_SHAPE, "axis %zu is empty, so that nothing wraps", axis);
   if (before > IMPORT_SIZE_MAX || after > IMPORT_SIZE_MAX)
-    onnx_fail(c, TN_ERR_UNSUPPORTED, "pads of more than %d", IMPORT_SIZE_MAX);
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "pads that wrap are larger than %d", IMPORT_SIZE_MAX);
   int64_t start = (n - before % n) % n, stop = start + before + n + after;
   sizes times = {.rank = x.node->rank};
   for (size_t i = 0; i < times.rank; i++)
@@ -109,7 +111,8 @@ void onnx_Pad(onnx_call *c) {
     return;
   }
   while (m < sizeof modes / sizeof *modes && strcmp(mode, modes[m])) m++;
-  if (m == sizeof modes / sizeof *modes) onnx_fail(c, TN_ERR_FORMAT, "mode is '%.50s'", mode);
+  if (m == sizeof modes / sizeof *modes)
+    onnx_fail(c, TN_ERR_FORMAT, "mode is '%.50s', which is not known", mode);
   sizes low = {.rank = rank}, high = {.rank = rank};
   memcpy(low.at, p.low, sizeof low.at);
   memcpy(high.at, p.high, sizeof high.at);
@@ -121,8 +124,9 @@ void onnx_Pad(onnx_call *c) {
 static int64_t block_size(onnx_call *c, const node *x) {
   int64_t n = onnx_int(c, "blocksize", 0);
   if (x->rank != 4)
-    onnx_fail(c, TN_ERR_SHAPE, "an input of %u dimensions, where 4 belong", x->rank);
-  if (n < 1 || n > INT32_MAX) onnx_fail(c, TN_ERR_FORMAT, "blocksize is %lld", (long long)n);
+    onnx_fail(c, TN_ERR_SHAPE, "the input has %u dimensions, where 4 belong", x->rank);
+  if (n < 1 || n > INT32_MAX)
+    onnx_fail(c, TN_ERR_FORMAT, "blocksize is %lld, not in 1 … %d", (long long)n, INT32_MAX);
   return n;
 }
 
@@ -130,7 +134,7 @@ static int64_t block_size(onnx_call *c, const node *x) {
 static bool depth_first(onnx_call *c) {
   const char *mode = onnx_string(c, "mode", "DCR");
   if (strcmp(mode, "DCR") && strcmp(mode, "CRD"))
-    onnx_fail(c, TN_ERR_FORMAT, "mode is '%.50s'", mode);
+    onnx_fail(c, TN_ERR_FORMAT, "mode is '%.50s', which is not known", mode);
   return !strcmp(mode, "DCR");
 }
 

@@ -46,7 +46,7 @@ void onnx_GlobalAveragePool(onnx_call *c) {
 
 static double power_of(const onnx_call *c) {
   double p = c->version < 2 ? (double)onnx_float(c, "p", 2) : (double)onnx_int(c, "p", 2);
-  if (!(p > 0)) onnx_fail(c, TN_ERR_FORMAT, "p is %g", p);
+  if (!(p > 0)) onnx_fail(c, TN_ERR_FORMAT, "p is %g, not above 0", p);
   return p;
 }
 
@@ -77,7 +77,8 @@ void onnx_GlobalLpPool(onnx_call *c) {
   double p = power_of(c);
   tn_axes axes = {0};
   if (x.node->rank < 2 || x.node->rank > TN_MAX_RANK)
-    onnx_fail(c, TN_ERR_SHAPE, "an input of %u dimensions", x.node->rank);
+    onnx_fail(c, TN_ERR_SHAPE, "the input has %u dimensions, not 2 to %d", x.node->rank,
+              TN_MAX_RANK);
   for (size_t i = 2; i < x.node->rank; i++) axes.axis[axes.count++] = (int32_t)i;
   c->outputs[0] = rooted(b, build_sum(b, raised(b, x, p), axes, true), p, x.node);
 }

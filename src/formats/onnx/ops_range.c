@@ -9,15 +9,16 @@
 enum { START, LIMIT, STEP, PARTS };
 
 static _Noreturn void is_unknown(onnx_call *c) {
-  onnx_fail(c, TN_ERR_UNSUPPORTED, "how many numbers these are is known only when the model runs");
+  onnx_fail(c, TN_ERR_UNSUPPORTED,
+            "how many numbers these are is known only when the model runs: " ONNX_KNOWN);
 }
 
 static void check_step(onnx_call *c, bool moves) {
-  if (!moves) onnx_fail(c, TN_ERR_FORMAT, "a step of 0");
+  if (!moves) onnx_fail(c, TN_ERR_FORMAT, "the step is 0");
 }
 
 static const node *fixed_count(onnx_call *c, bool fits, uint64_t count) {
-  if (!fits) onnx_fail(c, TN_ERR_UNSUPPORTED, "2^63 numbers or more");
+  if (!fits) onnx_fail(c, TN_ERR_UNSUPPORTED, "these are 2^63 numbers or more");
   return ix_const(onnx_builder(c)->ir, (int64_t)count);
 }
 
@@ -28,7 +29,8 @@ static const node *count_of_floats(onnx_call *c, dtype t, const node *const part
   check_step(c, at[STEP] != 0);
   double count = ceil((at[LIMIT] - at[START]) / at[STEP]);
   if (isnan(count))
-    onnx_fail(c, TN_ERR_FORMAT, "from %g to %g by %g", at[START], at[LIMIT], at[STEP]);
+    onnx_fail(c, TN_ERR_FORMAT, "numbers from %g to %g by %g cannot be counted", at[START],
+              at[LIMIT], at[STEP]);
   return fixed_count(c, count<0x1p63, count> 0 ? (uint64_t)count : 0);
 }
 
@@ -49,8 +51,9 @@ static const node *count_of_way(onnx_call *c, const node *way, const node *step)
   builder *b = onnx_builder(c);
   ir *g = b->ir;
   check_step(c, !node_is_bits(step, 0));
+  if (step->lo == 0) b->needed = ix_add_const(g, step, -1);
   if (step->lo <= 0 && step->hi >= 0)
-    onnx_fail_size(c, step, "a step of %s, which may be 0 or of any sign", size_text(b, step));
+    onnx_fail_size(c, step, "the step, %s, may be 0 or of any sign", size_text(b, step));
   int64_t sign = step->lo > 0 ? 1 : -1;
   const node *back = ix_floordiv(g, ix_scale(g, way, -sign), ix_scale(g, step, sign));
   return ix_max(g, ix_scale(g, back, -1), ix_const(g, 0));

@@ -62,7 +62,7 @@ static const activation activations[] = {
 static activation activation_named(const onnx_call *c, const char *name) {
   for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
     if (!strcmp(name, activations[i].name)) return activations[i];
-  onnx_fail(c, TN_ERR_FORMAT, "activation '%.50s' is none", name);
+  onnx_fail(c, TN_ERR_FORMAT, "activation '%.50s' is not known", name);
 }
 
 /* ---- What all of them have ---- */
@@ -127,8 +127,8 @@ static value swapped(const layer *l, value x) {
   return l->batch_first ? build_swapaxes(l->b, x, 0, 1) : x;
 }
 
-static int64_t constant_size(const layer *l, const node *size, const char *what) {
-  if (!node_is_const(size)) onnx_fail_size(l->c, size, "%s, which varies", what);
+static int64_t state_length(const layer *l, const node *size) {
+  if (!node_is_const(size)) onnx_fail_size(l->c, size, "R has a size that varies");
   return node_int(size);
 }
 
@@ -136,7 +136,7 @@ static void read_directions(layer *l) {
   const char *way = onnx_string(l->c, "direction", "forward");
   bool both = !strcmp(way, "bidirectional");
   if (!both && strcmp(way, "forward") && strcmp(way, "reverse"))
-    onnx_fail(l->c, TN_ERR_FORMAT, "direction is '%.50s'", way);
+    onnx_fail(l->c, TN_ERR_FORMAT, "direction is '%.50s', which is not known", way);
   l->directions = both ? 2 : 1;
 }
 
@@ -151,7 +151,7 @@ static void read_functions(layer *l, const char *const usual[]) {
   const onnx_attribute *betas = onnx_attribute_of(l->c, "activation_beta", ONNX_ATTRIBUTE_FLOATS);
   size_t n = l->functions * (size_t)l->directions, alpha = 0, beta = 0;
   if (names && names->strings.n != n)
-    onnx_fail(l->c, TN_ERR_FORMAT, "%zu activations, where %zu belong", names->strings.n, n);
+    onnx_fail(l->c, TN_ERR_FORMAT, "it has %zu activations, where %zu belong", names->strings.n, n);
   for (size_t i = 0; i < n; i++) {
     activation f =
         activation_named(l->c, names ? names->strings.at[i].at : usual[i % l->functions]);
@@ -181,7 +181,7 @@ static void check_weights(const layer *l) {
 /** Types of all but the lengths. */
 static void check_types(const layer *l) {
   dtype t = (dtype)onnx_input(l->c, 0).node->dtype;
-  if (!dtype_is_float(t)) onnx_fail(l->c, TN_ERR_DTYPE, "X is %s, no float", dtype_name(t));
+  if (!dtype_is_float(t)) onnx_fail(l->c, TN_ERR_DTYPE, "X is %s, not floats", dtype_name(t));
   for (size_t i = 1; i < l->c->n_inputs; i++)
     if (i != 4 && onnx_has(l->c, i) && l->c->inputs[i].node->dtype != t)
       onnx_fail(l->c, TN_ERR_DTYPE, "input '%.100s' is %s, and the first one %s",
@@ -204,7 +204,7 @@ static layer layer_of(onnx_call *c, size_t gates, size_t functions, const char *
   l.x = swapped(&l, wide_input(&l, 0));
   l.batch = l.x.node->dims[1];
   l.steps = l.x.node->dims[0];
-  l.hidden = constant_size(&l, r->dims[2], "the state is as long as R says");
+  l.hidden = state_length(&l, r->dims[2]);
   l.clip = (double)onnx_float(c, "clip", 0);
   if (onnx_int(c, "hidden_size", l.hidden) != l.hidden)
     onnx_fail(c, TN_ERR_SHAPE, "hidden_size is %lld, where R says %lld",

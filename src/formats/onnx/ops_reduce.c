@@ -74,7 +74,8 @@ static void arg_extreme(onnx_call *c, arg_builder build) {
   size_t axis = onnx_axis(c, onnx_int(c, "axis", 0), x.node->rank);
   bool keepdims = onnx_int(c, "keepdims", 1) != 0, last = onnx_int(c, "select_last_index", 0) != 0;
   const node *size = x.node->dims[axis];
-  if (size->hi < 1) onnx_fail(c, TN_ERR_SHAPE, "axis %zu is empty", axis);
+  if (size->hi < 1)
+    onnx_fail(c, TN_ERR_SHAPE, "axis %zu is empty: there is nothing to choose from", axis);
   if (last) x = build_flip(b, x, (tn_axes){.count = 1, .axis = {(int32_t)axis}});
   value at = build(b, x, (int64_t)axis, keepdims);
   value end = value_of(ir_cast(b->ir, ix_add_const(b->ir, size, -1), DT_I64));
@@ -103,7 +104,7 @@ static void running(onnx_call *c, value (*build)(builder *b, value x, int64_t ax
   value x = onnx_input(c, 0);
   size_t n;
   const int64_t *axes = onnx_numbers(c, 1, &n);
-  if (n != 1) onnx_fail(c, TN_ERR_SHAPE, "%zu axes, where one belongs", n);
+  if (n != 1) onnx_fail(c, TN_ERR_SHAPE, "it names %zu axes, where one belongs", n);
   size_t axis = onnx_axis(c, axes[0], x.node->rank);
   tn_axes along = {.count = 1, .axis = {(int32_t)axis}};
   bool reverse = onnx_int(c, "reverse", 0) != 0;

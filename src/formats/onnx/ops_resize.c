@@ -225,8 +225,10 @@ static value resized(const resize *r, value x, const resized_axis axes[]) {
     const resized_axis *a = &axes[i];
     bool crops = r->map == MAP_CROP && (a->start != 0 || a->end != 1);
     if (a->in == a->out && (!a->scale || a->scale == 1) && !crops) continue;
+    b->needed = ix_add_const(b->ir, a->in, -1);
     if (a->in->lo < 1 && !a->follows)
-      diag_raise(b->diag, TN_ERR_SHAPE, "axis %zu, of size %s, may have nothing to make %s of", i,
+      diag_raise(b->diag, TN_ERR_SHAPE,
+                 "axis %zu, of size %s, may be empty, and then has nothing to make %s of", i,
                  size_text(b, a->in), size_text(b, a->out));
     x = along(r, x, i, a);
   }
@@ -239,7 +241,7 @@ static size_t choice(const onnx_call *c, const char *name, const char *const opt
   const char *said = onnx_string(c, name, options[0]);
   for (size_t i = 0; i < n; i++)
     if (!strcmp(said, options[i])) return i;
-  onnx_fail(c, TN_ERR_FORMAT, "%s is '%.50s'", name, said);
+  onnx_fail(c, TN_ERR_FORMAT, "%s is '%.50s', which is not known", name, said);
 }
 
 #define CHOICE(c, name, options) choice(c, name, options, sizeof(options) / sizeof *(options))
@@ -248,7 +250,8 @@ static size_t choice(const onnx_call *c, const char *name, const char *const opt
 static void scale_axis(onnx_call *c, resized_axis *a, size_t axis, double scale) {
   ir *g = onnx_builder(c)->ir;
   if (!(scale > 0) || scale > IMPORT_SIZE_MAX)
-    onnx_fail(c, TN_ERR_FORMAT, "the scale of axis %zu is %g", axis, scale);
+    onnx_fail(c, TN_ERR_FORMAT, "the scale of axis %zu is %g, not above 0 and at most %d", axis,
+              scale, IMPORT_SIZE_MAX);
   double whole = floor(scale), part = floor(1 / scale);
   a->scale = scale;
   a->follows = true;
@@ -262,7 +265,7 @@ static void scale_axis(onnx_call *c, resized_axis *a, size_t axis, double scale)
   } else if (1 / scale == part) {
     a->out = ix_floordiv(g, a->in, ix_const(g, (int64_t)part));
   } else {
-    onnx_fail_size(c, a->in, "axis %zu, whose size varies, times %g", axis, scale);
+    onnx_fail_size(c, a->in, "axis %zu, whose size varies, cannot be scaled by %g", axis, scale);
   }
 }
 
@@ -283,11 +286,12 @@ static double ratio(onnx_call *c, const resized_axis *a, size_t axis) {
   const char *in = size_text(b, a->in), *out = size_text(b, a->out);
   if (a->scale) return a->scale;
   if (node_is_const(a->in) && node_is_const(a->out))
-    onnx_fail(c, TN_ERR_SHAPE, "axis %zu, of size %s, made %s: one scale for all axes is not known",
-              axis, in, out);
+    onnx_fail(c, TN_ERR_SHAPE,
+              "axis %zu, of size %s, cannot be made %s: one scale for all axes is not known", axis,
+              in, out);
   onnx_fail_size(c, node_is_const(a->in) ? a->out : a->in,
-                 "axis %zu, of size %s, made %s: the ratio, which is to be kept, varies", axis, in,
-                 out);
+                 "axis %zu, of size %s, cannot be made %s: the ratio, which is to be kept, varies",
+                 axis, in, out);
 }
 
 /** round(size · scale), halves up. */
@@ -295,8 +299,9 @@ static const node *scaled_size(onnx_call *c, const node *size, size_t axis, doub
   ir *g = onnx_builder(c)->ir;
   if (scale == floor(scale)) return ix_scale(g, size, (int64_t)scale);
   if (!node_is_const(size))
-    onnx_fail_size(c, size, "axis %zu, of size %s, which varies, times %g to keep the ratio", axis,
-                   size_text(onnx_builder(c), size), scale);
+    onnx_fail_size(c, size,
+                   "axis %zu, of size %s, which varies, cannot be scaled by %g to keep the ratio",
+                   axis, size_text(onnx_builder(c), size), scale);
   return ix_const(g, (int64_t)floor((double)node_int(size) * scale + 0.5));
 }
 
@@ -309,7 +314,8 @@ static void keep_aspect(onnx_call *c, policy p, resized_axis axes[], const size_
     if (!i || better) scale = own;
   }
   if (scale > IMPORT_SIZE_MAX)
-    onnx_fail(c, TN_ERR_UNSUPPORTED, "sizes ask for %g times as many elements", scale);
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "sizes ask for %g times as many elements, more than %d", scale,
+              IMPORT_SIZE_MAX);
   for (size_t i = 0; i < n; i++) {
     resized_axis *a = &axes[at[i]];
     a->out = scaled_size(c, a->in, at[i], scale);
@@ -321,13 +327,14 @@ static void keep_aspect(onnx_call *c, policy p, resized_axis axes[], const size_
 static size_t listed(onnx_call *c, size_t rank, size_t at[]) {
   const onnx_ints *l = onnx_list(c, "axes");
   size_t n = l ? l->n : rank;
-  if (n > rank) onnx_fail(c, TN_ERR_FORMAT, "%zu axes of %zu", n, rank);
+  if (n > rank) onnx_fail(c, TN_ERR_FORMAT, "it names %zu axes, where the input has %zu", n, rank);
   for (size_t i = 0; i < n; i++) at[i] = l ? onnx_axis(c, l->at[i], rank) : i;
   return n;
 }
 
 static void check_count(const onnx_call *c, const char *what, size_t found, size_t wanted) {
-  if (found != wanted) onnx_fail(c, TN_ERR_SHAPE, "%zu %s, where %zu belong", found, what, wanted);
+  if (found != wanted)
+    onnx_fail(c, TN_ERR_SHAPE, "it has %zu %s, where %zu belong", found, what, wanted);
 }
 
 static void read_scales(onnx_call *c, resized_axis axes[], const size_t at[], size_t n,

@@ -19,7 +19,7 @@ static op reduction_of(const onnx_call *c) {
 static void check_updates(const onnx_call *c, op o) {
   dtype t = (dtype)onnx_input(c, 0).node->dtype, other = (dtype)onnx_input(c, 2).node->dtype;
   if (t != other)
-    onnx_fail(c, TN_ERR_DTYPE, "updates of type %s, where %s belongs", dtype_name(other),
+    onnx_fail(c, TN_ERR_DTYPE, "updates have type %s, where %s belongs", dtype_name(other),
               dtype_name(t));
   if (t == DT_BOOL && o != OP_SET) onnx_fail(c, TN_ERR_DTYPE, "bools are not reduced");
 }

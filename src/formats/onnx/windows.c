@@ -22,11 +22,13 @@ static void positive_list(const onnx_call *c, const char *name, size_t n, int64_
 static void kernel_of(onnx_call *c, const node *w, windows *to) {
   for (size_t i = 0; i < to->n; i++) {
     if (!node_is_const(w->dims[2 + i]))
-      onnx_fail_size(c, w->dims[2 + i], "weights whose size varies along spatial axis %zu", i);
+      onnx_fail_size(c, w->dims[2 + i],
+                     "weights cannot have a size that varies, as they have along spatial axis %zu",
+                     i);
     to->kernel[i] = node_int(w->dims[2 + i]);
     if (to->kernel[i] < 1 || to->kernel[i] > INT32_MAX)
-      onnx_fail(c, TN_ERR_SHAPE, "the weights have %lld places along spatial axis %zu",
-                (long long)to->kernel[i], i);
+      onnx_fail(c, TN_ERR_SHAPE, "the weights have %lld places along spatial axis %zu, not 1 … %d",
+                (long long)to->kernel[i], i, INT32_MAX);
   }
   int64_t said[WINDOWS_AXES];
   memcpy(said, to->kernel, sizeof said);
@@ -41,9 +43,9 @@ windows windows_read(onnx_call *c, const node *x, const node *weights) {
   windows w = {.n = x->rank < 3 ? 0 : x->rank - 2u};
   if (w.n < 1 || w.n > WINDOWS_AXES)
     onnx_fail(c, x->rank < 3 ? TN_ERR_SHAPE : TN_ERR_UNSUPPORTED,
-              "an input of %u dimensions; 3 to 5 are supported", x->rank);
+              "the input has %u dimensions; 3 to 5 are supported", x->rank);
   if (weights && weights->rank != x->rank)
-    onnx_fail(c, TN_ERR_SHAPE, "an input of %u and weights of %u dimensions", x->rank,
+    onnx_fail(c, TN_ERR_SHAPE, "the input has %u dimensions, and the weights %u", x->rank,
               weights->rank);
   for (size_t i = 0; i < WINDOWS_AXES; i++) w.kernel[i] = w.stride[i] = w.dilation[i] = 1;
   if (weights)
@@ -65,7 +67,7 @@ windows_sharing windows_auto_pad(const onnx_call *c) {
   const char *mode = onnx_string(c, "auto_pad", "NOTSET");
   for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
     if (!strcmp(mode, modes[i])) return (windows_sharing)i;
-  onnx_fail(c, TN_ERR_FORMAT, "auto_pad is '%.50s'", mode);
+  onnx_fail(c, TN_ERR_FORMAT, "auto_pad is '%.50s', which is not known", mode);
 }
 
 void windows_share(windows *w, size_t i, int64_t all, bool more_before) {
@@ -79,7 +81,9 @@ static int64_t same_pads(onnx_call *c, const windows *w, const node *size, size_
   int64_t reach = (w->kernel[i] - 1) * w->dilation[i], stride = w->stride[i];
   if (stride == 1) return reach;
   if (!node_is_const(size))
-    onnx_fail_size(c, size, "auto_pad of spatial axis %zu, whose size varies", i);
+    onnx_fail_size(
+        c, size, "auto_pad is not supported with strides along spatial axis %zu, whose size varies",
+        i);
   int64_t n = node_int(size), results = n ? (n - 1) / stride + 1 : 0;
   int64_t all = (results - 1) * stride - n + reach + 1;
   return all > 0 ? all : 0;

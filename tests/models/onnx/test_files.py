@@ -110,14 +110,14 @@ LOOPS = {
         loop(node("Softmax", "s0", "t", "inner", axis=3)), "ERR_SHAPE", ["'the Loop'", "'inner'"]),
     "a state that grows": (
         loop(node("Concat", "s0 s0", "t", axis=0)), "ERR_UNSUPPORTED",
-        ["'the Loop'", "'x'", "shape 4", "becomes 8"]),
+        ["'the Loop'", "'x'", "shape 4", "becomes 8", "an entry for each step"]),
     "a state of another type": (
         loop(node("Cast", "s0", "t", to=INT64)), "ERR_DTYPE", ["'the Loop'", "f32", "i64"]),
     "steps that data tells": (
         loop(STEP, inputs="n yes x", more=[node("ArgMax", "x", "n", keepdims=0)]),
-        "ERR_UNSUPPORTED", ["'the Loop'", "'n'", "when the model runs"]),
+        "ERR_UNSUPPORTED", ["'the Loop'", "'n'", "when the model runs", "make it an initializer"]),
     "a loop without an end": (
-        without_number(loop(STEP)), "ERR_UNSUPPORTED", ["'the Loop'", "how often it runs"]),
+        without_number(loop(STEP)), "ERR_UNSUPPORTED", ["'the Loop'", "how often it runs", "give it a trip count"]),
     "results that a condition ends": (
         ending(state=("x", "t", "t"), outputs=2), "ERR_UNSUPPORTED",
         ["'the Loop'", "condition", "depends on data"]),
@@ -155,7 +155,7 @@ REFUSED = {
     "branches": (
         model(helper.make_node("If", ["x"], ["y"], name="the If", **{
             name: helper.make_graph([], name, [], []) for name in ("then_branch", "else_branch")})),
-        "ERR_UNSUPPORTED", ["If", "'the If'", "branches are not supported"]),
+        "ERR_UNSUPPORTED", ["If", "'the If'", "branches are not supported", "onnxsim"]),
     "operators of another domain": (
         model(helper.make_node("Fused", ["x"], ["y"], name="mine", domain="com.example"),
               domains=[("com.example", 3)]),
@@ -202,15 +202,15 @@ REFUSED = {
         ["'the Reshape'", "-1"]),
     "a shape known only by running": (
         model(node("Reshape", "x to", "y"), inputs=ports(("x", FLOAT, [8]), ("to", INT64, [2]))),
-        "ERR_UNSUPPORTED", ["'the Reshape'", "'to'", "runs"]),
+        "ERR_UNSUPPORTED", ["'the Reshape'", "'to'", "runs", "make it an initializer"]),
     "an axis that is not there": (model(node("Concat", "x x", "y", axis=5)), "ERR_SHAPE",
                                   ["'the Concat'", "5"]),
     "a step of 0": (
         model(node("Slice", "x a b a z", "y"), weights=[("a", np.array([0])), ("b", np.array([2])),
                                                         ("z", np.array([0]))]),
-        "ERR_FORMAT", ["'the Slice'", "step"]),
+        "ERR_FORMAT", ["'the Slice'", "the step along axis 0 is 0"]),
     "a cast to strings": (model(node("Cast", "x", "y", to=STRING)), "ERR_UNSUPPORTED",
-                          ["'the Cast'", "string"]),
+                          ["'the Cast'", "to is type string, which is not supported"]),
     "a cast to nothing": (model(node("Cast", "x", "y", to=99)), "ERR_UNSUPPORTED", ["'the Cast'"]),
     "an input of strings": (model(node("Exp", "x", "y"), inputs=ports(("x", STRING, [2]))),
                             "ERR_UNSUPPORTED", ["'x'", "string"]),
@@ -323,7 +323,7 @@ REFUSED = {
         model(node("Resize", "x none none to", "y", keep_aspect_ratio_policy="not_larger"),
               inputs=ports(("x", FLOAT, [3, 4])),
               weights=[("none", np.zeros(0, np.float32)), ("to", np.array([0, 5]))]),
-        "ERR_SHAPE", ["'the Resize'", "axis 0, of size 3, made 0"]),
+        "ERR_SHAPE", ["'the Resize'", "axis 0, of size 3, cannot be made 0"]),
     "parts that are too many": (
         model(node("Split", "x p", "y z", axis=1), weights=[("p", np.array([1, 2, 1]))]), "ERR_SHAPE",
         ["'the Split'", "3 sizes", "2 outputs"]),
@@ -392,7 +392,7 @@ REFUSED = {
     "dropout that may be in training": (
         model(node("Dropout", "x r t", "y"), weights=[("r", np.array(0.5, np.float32))],
               inputs=ports(("x", FLOAT, [4]), ("t", BOOL, []))),
-        "ERR_UNSUPPORTED", ["'the Dropout'", "training_mode", "runs"]),
+        "ERR_UNSUPPORTED", ["'the Dropout'", "training_mode", "runs", "initializer that is false"]),
     "statistics in training": (
         model(node("BatchNormalization", "x w w w w", "y", training_mode=1), opset=15,
               inputs=ports(("x", FLOAT, [1, 3])), weights=[("w", np.ones(3, np.float32))]),
@@ -409,7 +409,28 @@ REFUSED = {
         "ERR_FORMAT", ["'the AveragePool'", "kernel_shape[0] is 4611686018427387904"]),
     "a window larger than its axis": (
         model(node("MaxPool", "x", "y", kernel_shape=[7]), inputs=ports(("x", FLOAT, [1, 1, 5]))),
-        "ERR_SHAPE", ["'the MaxPool'", "7", "5"]),
+        "ERR_SHAPE", ["'the MaxPool'", "a window of 7 is larger than its padded axis, of size 5"]),
+    "a window larger than an axis that varies": (
+        model(node("Conv", "x w", "y", pads=[1, 1]), inputs=ports(("x", FLOAT, [1, 1, "h"])),
+              weights=[("w", np.ones((1, 1, 3), np.float32))]),
+        "ERR_SHAPE", ["'the Conv'", "may be larger than its padded axis, of size h+2",
+                      "--size h=1.."]),
+    "a window larger than a half of an axis": (
+        model(node("MaxPool", "x", "a", kernel_shape=[2], strides=[2]),
+              node("AveragePool", "a", "y", kernel_shape=[4], name="second"),
+              inputs=ports(("x", FLOAT, [1, 1, "h"]))),
+        "ERR_SHAPE", ["'the MaxPool'", "--size h=2.."]),
+    "a result of a stride and an axis that varies": (
+        model(node("MaxPool", "x", "y", kernel_shape=[2], strides=[2], auto_pad="SAME_UPPER"),
+              inputs=ports(("x", FLOAT, [1, 1, "h"]))),
+        "ERR_UNSUPPORTED", ["'the MaxPool'", "auto_pad is not supported", "'h' varies"]),
+    "numbers by a step of 0": (
+        model(node("Range", "a a a", "y"), weights=[("a", np.array(0))]), "ERR_FORMAT",
+        ["'the Range'", "the step is 0"]),
+    "an axis that varies times a fraction": (
+        model(node("Resize", "x r s", "y"), weights=[
+            ("r", np.zeros(0, np.float32)), ("s", np.array([1.5, 1], np.float32))]),
+        "ERR_UNSUPPORTED", ["'the Resize'", "cannot be scaled by 1.5", "'n' varies"]),
     "pads larger than the window": (
         model(node("MaxPool", "x", "y", kernel_shape=[2], pads=[2, 0]),
               inputs=ports(("x", FLOAT, [1, 1, 5]))),
@@ -421,7 +442,7 @@ REFUSED = {
         "ERR_FORMAT", ["'the ConvTranspose'", "output_shape[0] is -1"]),
     "a norm of power 0": (
         model(node("GlobalLpPool", "x", "y", p=0), inputs=ports(("x", FLOAT, [1, 1, 5]))),
-        "ERR_FORMAT", ["'the GlobalLpPool'", "p is 0"]),
+        "ERR_FORMAT", ["'the GlobalLpPool'", "p is 0, not above 0"]),
     "a local norm of no channels": (
         model(node("LRN", "x", "y", size=0), inputs=ports(("x", FLOAT, [1, 1, 5]))),
         "ERR_FORMAT", ["'the LRN'", "size is 0"]),
@@ -616,6 +637,13 @@ def check_network(library, folder):
             check(what, e.status == status and all(w in e.message for w in words), e)
 
     refused("weights apart, from memory", stored, "ERR_IO", "folder")
+    if os.path.exists("/dev/fd"):
+        to_read, to_write = os.pipe()
+        os.write(to_write, stored)
+        os.close(to_write)
+        refused("weights apart, from a pipe", f"/dev/fd/{to_read}", "ERR_IO", "from a pipe",
+                "give the model's path")
+        os.close(to_read)
     weights = path.parent / "weights.bin"
     size = weights.stat().st_size
     os.truncate(weights, size // 2)
