@@ -31,4 +31,8 @@ foreach(name IN ITEMS tenon tenon-static)
   install(FILES "${PROJECT_BINARY_DIR}/${name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 endforeach()
 
+# The pages that README.md names lie beside it, as in the source.
 install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(FILES docs/design.md docs/onnx.md docs/pipeline.md
+  DESTINATION "${CMAKE_INSTALL_DOCDIR}/docs")
+install(DIRECTORY examples DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -27,12 +27,41 @@ tells of a model file what of it is not supported.
 Files have IR version {ir_min} to {ir_max} and an opset of up to {opset}. These {count} operators of the default
 domain are there. A version is the opset with which a definition of the operator began; an operator
 is imported by the newest one that is not above the file's opset. Attributes that are required are
-so in all versions, or in those that are named. Two values are refused: a `training_mode` or an
-`antialias` that is set.
+so in all versions, or in those that are named.
 
 | operator | versions | inputs | attributes |
 |---|---|---|---|
 {rows}
+
+## What is refused
+
+- Types other than those of tensors here, which are {types}:
+  no strings, no complex numbers, no floats of 8 bits or fewer, no integers of 4 bits or fewer, no
+  sparse tensors, sequences, optionals and maps.
+- Of the table's attributes: a `training_mode` or an `antialias` that is set, `sparse_value`,
+  `value_string` and `value_strings` of a Constant, and a `stash_type` of a LayerNormalization or an
+  RMSNormalization that is neither f32 (1) nor bf16 (16). A Dropout's third input, its
+  `training_mode`, has to be left out or an initializer that is false.
+- If: there are no branches. Where the condition is constant, onnxsim leaves the branch that is
+  taken.
+- TopK. Of one element ReduceMax and ArgMax give the same.
+- NonZero, Unique, Compress and NonMaxSuppression, as the sizes of their results depend on data: end
+  the model before them, and do the rest in the program that runs it.
+- QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear: take the model before it was quantised.
+  Where weights alone are quantised, onnxsim folds their DequantizeLinear into weights of floats.
+- Values that decide sizes, as a Reshape's shape or a Slice's ends, and that are inputs or computed
+  from them. They have to be initializers or come of shapes; onnxsim folds what is constant.
+
+## What takes long
+
+- ScatterElements and ScatterND compare each place of the result with each index, so their time is
+  that of the product of both. Few indices, or few places, cost little.
+- ConvTranspose with a stride multiplies the zeros between the elements too: with strides of 2 along
+  two axes that is four times the work. Where the kernel is as large as the stride, a Conv of a
+  1 × 1 kernel followed by DepthToSpace gives the same.
+- Sizes that are left open may be 0, and what is done in vectors and tiles for each of them needs a
+  rest that is done one by one: operators all of whose sizes are open run slower. `--size n=64..`,
+  or `min` of a `tn_model_size`, makes them as fast as may be from that size on.
 
 ## Loops
 
@@ -65,6 +94,13 @@ def bound(path, name):
     return 1 << int(found.group(2)) if found.group(1) else int(found.group(2))
 
 
+def types():
+    """The data types that tensors may have."""
+    text = (ROOT / "src" / "ir" / "dtypes.def").read_text()
+    found = re.findall(r'^DTYPE\(\w+, \d+, "(\w+)", (?:FLOAT|U?INT|BOOL),', text, re.MULTILINE)
+    return ", ".join(found[:-1]) + " and " + found[-1]
+
+
 def inputs(least, most):
     if most == MANY:
         return f"{least} or more"
@@ -91,7 +127,7 @@ def page():
     rows = [row(name, versions, attributes, int(least), int(most))
             for name, versions, attributes, least, most, _ in sorted(found)]
     return TEXT.format(ir_min=number("ONNX_IR_MIN"), ir_max=number("ONNX_IR_MAX"),
-                       opset=number("ONNX_OPSET_MAX"), count=len(rows), rows="\n".join(rows),
+                       opset=number("ONNX_OPSET_MAX"), types=types(), count=len(rows), rows="\n".join(rows),
                        blind=bound("formats/onnx/ops_loop.c", "MOST_BLIND_STEPS"),
                        depth=bound("ir/loop.h", "LOOP_DEPTH"))
 

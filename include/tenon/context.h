@@ -41,9 +41,13 @@
    of `cache_dir`, 1 GiB at most: of more, what was not used for the longest time goes. Later
    processes find them there, and then start no compiler and schedule nothing. Several may use a
    folder at once. It holds code that is run, and so is used only if it is the user's own, no link,
-   and written by nobody else; what was changed in it is removed and made anew. Whatever is wrong
-   with it, or a disk that is full or cannot be written, is told to the logger once, as a warning,
-   and work goes on without.
+   and written by nobody else; what was changed in it is removed and made anew. What is wrong is
+   told to the logger as a warning, and work goes on without: of a folder that cannot be used, or a
+   disk that is full or cannot be written, once; of a file, where it is to be read.
+
+   After fork a child has none of the library's threads, and a lock that one of them held is held
+   for ever. So it may neither use nor free what the parent made, its contexts least of all, and
+   tn_open in a child can wait for ever too, unless the parent's had gone idle: fork first, or exec.
 
    What is freed, be it with its scope or context, may not be used any more: what happens then is
    undefined. Debug builds of the library tell of most such tensors.

@@ -63,14 +63,16 @@ TN_API tn_status tn_plan_bind(tn_plan *plan, tn_binding **binding);
 
 /** Gives an input its value, of this shape: `bytes` is the exact size. A size that varies is read
     off here; one that does not fit is TN_ERR_SHAPE. The memory is borrowed, and read by every run,
-    until another takes its place or the binding is freed; it may change between runs. On failure
-    the input has no value any more. */
+    until another takes its place or the binding is freed; it may change between runs. It may lie at
+    any address; runs copy what is not aligned to its elements. On failure the input has no value
+    any more. */
 TN_API tn_status tn_binding_input(tn_binding *binding, const char *name, tn_shape shape,
                                   tn_dtype dtype, const void *data, size_t bytes);
 
 /** Has every run write an output to this memory, from its start; it is borrowed until another takes
-    its place, or NULL does, or the binding is freed. A run whose output needs more than `bytes` is
-    TN_ERR_SHAPE, before it writes anything. */
+    its place, or NULL does, or the binding is freed. It may lie at any address, and may be an
+    input's, which a run has read to the end before it writes an output. A run whose output needs
+    more than `bytes` is TN_ERR_SHAPE, before it writes anything. */
 TN_API tn_status tn_binding_output(tn_binding *binding, const char *name, tn_dtype dtype,
                                    void *data, size_t bytes);
 

@@ -124,7 +124,9 @@ static void help_all(command *c) {
       "fast), TENON_DUMP=DIR:after:PASS (* for PASS is every pass, a wrong one lists them all),\n"
       "TENON_CC or else CC (the compiler of kernels; else cc, gcc or clang), TENON_CACHE (folder "
       "of\n"
-      "the cache on disk, or off) or else XDG_CACHE_HOME, NO_COLOR.");
+      "the cache on disk, or off) or else XDG_CACHE_HOME or HOME, PATH (where compilers are "
+      "found),\n"
+      "NO_COLOR and TERM (whether there are colours).");
 }
 
 void command_help(command *c, const verb *v) {

@@ -248,6 +248,8 @@ class CommandLine(Case):
         self.assertEqual(set(re.findall(r"\b[A-Z]+_[A-Z_]+\b", tenon("help").stdout)),
                          {"TENON_DEVICE", "TENON_THREADS", "TENON_PAIR", "TENON_CPU", "TENON_MATH",
                           "TENON_DUMP", "TENON_CC", "TENON_CACHE", "XDG_CACHE_HOME", "NO_COLOR"})
+        said = tenon("help").stdout.split("environment:")[1]
+        self.assertLessEqual({"CC", "HOME", "PATH", "TERM"}, set(re.findall(r"\b[A-Z]+\b", said)))
 
     def test_help_names_what_stands_in_lines_of_schedules(self):
         said = tenon("explain", "--help").stdout

@@ -24,8 +24,10 @@ cmake --install "$build" --prefix "$work/installed" >/dev/null
 mv "$work/installed" "$prefix"
 libdir=$(dirname "$(find "$prefix" -name libtenon.a)")
 
-for name in LICENSE README.md; do
-  [ -s "$prefix/share/doc/tenon/$name" ] || { echo "$name is not installed"; exit 1; }
+doc=$prefix/share/doc/tenon
+mapfile -t named < <(grep -oE '(docs|examples)/[a-z_]+[a-z_./]*[a-z]' "$doc/README.md" | sort -u)
+for name in LICENSE "${named[@]}"; do
+  [ -s "$doc/$name" ] || { echo "$name is not installed"; exit 1; }
 done
 
 echo 'CMake:'
