@@ -184,7 +184,8 @@ static tn_status place_output(tn_binding *b, size_t i) {
     o->other = m;
   }
   tn_status s = ensure(b, &o->memory, o->count * dtype_bytes(p->dtype));
-  if (s != TN_OK || p->is_shared) return s;
+  if (s != TN_OK) return diag_prefix(&b->diag, "output %s", p->name);
+  if (p->is_shared) return s;
   return execution_set_buffer(b->execution, p->buffer, o->memory, &b->diag);
 }
 
