@@ -1,5 +1,6 @@
 #include "ir/interp.h"
 #include "ir/scalar.h"
+#include "ir/topo.h"
 
 #include "base/map.h"
 #include "base/vec.h"
@@ -32,7 +33,6 @@ typedef struct slot {
 typedef enum step_kind {
   STEP_OPEN,
   STEP_CLOSE,
-  STEP_WORKER,
   STEP_ALLOC,
   STEP_LOAD,
   STEP_STORE,
@@ -219,7 +219,6 @@ static int64_t launch_index(const program *p, const node *n) {
 }
 
 static void add_special(program *p, const node *n) {
-  if (!strcmp(n->text, "core_id")) add_step(p, STEP_WORKER, n, n->src, 1);
   uint32_t s = define(p, n, innermost(p));
   p->values.at[p->slots.at[s].at] = scalar_cast(n->dtype, DT_I64, (uint64_t)launch_index(p, n));
 }
@@ -406,20 +405,12 @@ static size_t run_close(program *p, const step *s, size_t pc) {
   return (int64_t)++ * r < p->steps.at[s->jump].limit ? s->jump : pc;
 }
 
-/** Whether a worker of this number takes part: a launch has as many as its code says. */
-static bool takes_part(const program *p, const step *s) {
-  return p->core_id < (int64_t)*lanes_of(p, operand(p, s, 0));
-}
-
 static void run(program *p) {
   for (size_t pc = 0; pc < p->steps.n; pc++) {
     step *s = &p->steps.at[pc];
     switch (s->kind) {
     case STEP_OPEN: pc = run_open(p, s, pc); break;
     case STEP_CLOSE: pc = run_close(p, s, pc); break;
-    case STEP_WORKER:
-      if (!takes_part(p, s)) return;
-      break;
     case STEP_ALLOC: run_alloc(p, s); break;
     case STEP_LOAD: run_load(p, s); break;
     case STEP_STORE: run_store(p, s); break;
@@ -432,9 +423,32 @@ static void run(program *p) {
   }
 }
 
+static const node *worker_number(const program *p) {
+  for (uint32_t i = 0; i < p->linear->n_src; i++) {
+    const node *n = p->linear->src[i];
+    if (n->op == OP_SPECIAL && !strcmp(n->text, "core_id")) return n;
+  }
+  return NULL;
+}
+
+/** Whether a worker of this number takes part: a launch has as many as its code says. */
+static bool takes_part(program *p) {
+  const node *id = worker_number(p);
+  if (!id) return true;
+  node_list order = topo_sort(&p->work, id->src, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    for (size_t k = 0; k < p->steps.n; k++) {
+      const step *s = &p->steps.at[k];
+      if (s->n != order.at[i]) continue;
+      if (s->kind == STEP_AFFINE) run_affine(p, s);
+      if (s->kind == STEP_OP) run_op(p, s);
+    }
+  return p->core_id < (int64_t)*lanes_of(p, &p->slots.at[use(p, id->src[0], id)]);
+}
+
 static void body(void *arg) {
   number(arg);
-  run(arg);
+  if (takes_part(arg)) run(arg);
 }
 
 tn_status interp_linear(const interp_env *e, const node *linear, int64_t core_id,
