@@ -443,7 +443,8 @@ static bool takes_part(program *p) {
       if (s->kind == STEP_AFFINE) run_affine(p, s);
       if (s->kind == STEP_OP) run_op(p, s);
     }
-  return p->core_id < (int64_t)*lanes_of(p, &p->slots.at[use(p, id->src[0], id)]);
+  uint32_t count = use(p, id->src[0], id); /* may be the first use: slots move */
+  return p->core_id < (int64_t)*lanes_of(p, &p->slots.at[count]);
 }
 
 static void body(void *arg) {
