@@ -48,9 +48,8 @@ static bool has_room(ir *g, const node *linear, const target *t) {
 
 const node *codegen_run(ir *g, const node *kernel, const char *device, const codegen_options *o) {
   const node *linear = linear_of(g, kernel, o);
-  codegen_options tight = *o;
-  tight.target.scratch =
-      1; /* no copies for speed: the arrays that it needs may fit by themselves */
+  codegen_options tight = *o; /* no copies for speed: the arrays that it needs may fit alone */
+  tight.target.scratch = 1;
   if (!has_room(g, linear, &o->target)) linear = linear_of(g, kernel, &tight);
   return program(g, kernel, device, linear);
 }

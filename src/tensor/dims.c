@@ -30,7 +30,7 @@ static bool is_number(tn_dim d) { return d > -DIM_NUMBER && d < DIM_NUMBER; }
 #define DIM_NONE (INT64_C(3) << 61)
 /** The same, of a call that another one kept out. */
 #define DIM_BUSY (DIM_NONE + 1)
-/* There was no memory, not even for the cause. */
+/** The same, where there was no memory, not even for the cause. */
 #define DIM_MEMORY (DIM_NONE + 2)
 
 /** The entry of a tagged size; NULL if it is none of this context's. */

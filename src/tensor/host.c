@@ -129,8 +129,7 @@ typedef struct contents {
   tn_context *c;
   tn_tensor *t;
   const node *node;
-  cell *cell; /* the state whose newest contents these are; else NULL */
-  bool whole; /* what is read is that state itself */
+  bool whole; /* what is read is a state itself */
 } contents;
 
 static void find_node(void *arg) {
@@ -157,7 +156,6 @@ static tn_status realize_contents(contents *k) {
   if (s == TN_OK && k->whole) s = diag_catch(&c->diag, find_state, k);
   if (s != TN_OK) return s;
   if (plain) k->node = ir_retain(k->t->node);
-  k->cell = leaf_of(c, k->node)->cell;
   return TN_OK;
 }
 
@@ -279,7 +277,7 @@ static tn_status show(contents *k, tn_array *array) {
 
 /** What is not the handle's own value is kept with it, as long as it or until it is shown again. */
 static void keep_shown(contents *k) {
-  if (k->t->node == k->node || k->cell) return;
+  if (k->t->node == k->node || k->whole) return;
   ir_release(k->c->ir, k->t->shown);
   k->t->shown = ir_retain(k->node);
 }
