@@ -43,6 +43,15 @@ static double in_double(op o, double a, double b, double c) {
   }
 }
 
+/** a · b + c, rounded to odd, of floats whose products are exact: right when it is rounded again
+    (Boldo and Melquiond 2008). */
+static double fma_to_odd(double a, double b, double c) {
+  double p = a * b, s = p + c, t = s - p, rest = (p - (s - t)) + (c - t);
+  uint64_t bits = scalar_from_double(DT_F64, s);
+  if (fabs(rest) > 0 && !(bits & 1)) bits += (rest > 0) == (s > 0) ? 1 : -1;
+  return scalar_to_double(DT_F64, bits);
+}
+
 static uint64_t sign_bit(dtype t) { return UINT64_C(1) << (dtype_bits(t) - 1); }
 
 static uint64_t eval_float(op o, dtype t, const uint64_t args[]) {
@@ -58,6 +67,8 @@ static uint64_t eval_float(op o, dtype t, const uint64_t args[]) {
   default: break;
   }
   if (t == DT_F64) return scalar_from_double(t, in_double(o, v[0], v[1], v[2]));
+  if (o == OP_FMA && t != DT_F32)
+    return scalar_from_double(t, fma_to_odd(v[0], v[1], v[2]));
   return scalar_from_double(t, in_single(o, (float)v[0], (float)v[1], (float)v[2]));
 }
 

@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROVED = 1974  # obligations; a change of the rules changes it
+PROVED = 1972  # obligations; a change of the rules changes it
 SECONDS = 100  # for each
 
 

@@ -331,6 +331,10 @@ static void test_fma_rounds_once(void **state) {
   assert_same(fma_of(DT_F64, 1 + f, 1 - f, -1), -0x1p-60);
   assert_same(fma_of(DT_F16, 1 + 0x1p-10, 1 - 0x1p-10, -1), -0x1p-20);
   assert_same(fma_of(DT_BF16, 1 + 0x1p-7, 1 - 0x1p-7, -1), -0x1p-14);
+  /* Halfway between two of the type but for what f32 cannot hold beside it. */
+  assert_same(fma_of(DT_BF16, 0x1.2p+0, 0x1.dp-1, 0x1p-40), 0x1.06p+0);
+  assert_same(fma_of(DT_BF16, 0x1.2p+0, 0x1.dp-1, -0x1p-100), 0x1.04p+0);
+  assert_same(fma_of(DT_F16, 0x1.08p+0, 0x1.f8p-1, -0x1p-24), 0x1.03cp+0);
 }
 
 /* f16 has so few bits that + − × ÷ √ in f32 and one rounding more are the exact result rounded. */

@@ -178,8 +178,7 @@ static bool is_arithmetic(int op) {
   case O_SUB:
   case O_MUL:
   case O_DIV:
-  case O_SQRT:
-  case O_FMA: return true;
+  case O_SQRT: return true;
   default: return false;
   }
 }
@@ -188,7 +187,7 @@ static term float_to_float(term from, int to) {
   return (term){text_of("%s RNE %s)", to_float(to, ""), from.text), to};
 }
 
-/** On 16-bit floats: in f32, rounded back. */
+/** On 16-bit floats: in f32, rounded back, which is as rounded once (a fused multiply-add's is not). */
 static term half_op(script *s, int op, const term args[], int made) {
   int single = find_type("f32", 3);
   term wide[3];
