@@ -120,7 +120,8 @@ typedef enum tn_log_level {
 
 /** Where the library's remarks go; without one nowhere. */
 typedef struct tn_logger {
-  /** `text` is one line without its newline, valid during the call. */
+  /** `text` is one line without its newline, valid during the call; for what is no text in a name
+      (a newline, say) there is a space. */
   void (*log)(void *user, tn_log_level level, const char *text);
   void *user;
   void (*destroy)(void *user);
@@ -149,7 +150,8 @@ typedef enum tn_math {
   TN_MATH_CONTRACT = 1, /**< a * b + c may be rounded once instead of twice */
   TN_MATH_SUM = 2,      /**< a reduction may go in another order, fixed by shape and target, and its
                              result be divided instead of its terms, as in a softmax's product: then
-                             what is near the type's largest number may overflow on the way; of 0
+                             values whose sum is beyond the type's largest number may overflow on the
+                             way to infinity or NaN, also where they weigh nothing in the end; of 0
                              and -0, either may be the largest or the least */
   TN_MATH_DEFAULT = 3,  /**< both of these */
   TN_MATH_FAST = 7,     /**< also reassociate, and take NaN and signed zeros as absent */

@@ -91,8 +91,9 @@ typedef struct tn_port {
   }
 
 /** Describes the `i`-th input or output, in the model's order, from any thread. Inputs that the
-    model gives a value itself (its weights) are not among them. Past the last: TN_ERR_ARGUMENT,
-    which leaves *port and the message alone, so that a loop ends there. */
+    model gives a value itself (its weights) are not among them. Past the last, and where
+    `port` is NULL or does not begin with TN_PORT_INIT: TN_ERR_ARGUMENT, which leaves *port and the
+    message alone, so that a loop ends there. */
 TN_API tn_status tn_model_port(const tn_model *model, tn_port_kind kind, size_t i, tn_port *port);
 
 /** The model as an operation: `in` and `out` in the order of its ports, all of them. Input types

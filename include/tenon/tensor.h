@@ -218,8 +218,8 @@ TN_API tn_status tn_read(tn_tensor *tensor, tn_dtype dtype, void *data, size_t b
 TN_API tn_status tn_write(tn_tensor *state, tn_dtype dtype, const void *data, size_t bytes);
 
 /** Computes a tensor as tn_read does, and shows it without a copy. The memory may be read, not
-    written, until the tensor is freed or, for a state, until anything is run or written. On
-    failure *array is all zero; TN_ERR_UNSUPPORTED where the host cannot reach the device's
+    written, until the tensor is freed or, for a state or a movement of one, until anything is run
+    or written, or it is mapped again. On failure *array is all zero; TN_ERR_UNSUPPORTED where the host cannot reach the device's
     memory. */
 TN_API tn_status tn_map(tn_tensor *tensor, tn_array *array);
 
@@ -268,7 +268,8 @@ typedef struct tn_custom_desc {
   /** Computes the outputs on a host thread, as a callback of its context (context.h), except that
       it may use bindings, though not free them: runs of plans that touch no states and call no such
       functions themselves. What it returns other than TN_OK fails the work that needed it;
-      TN_ERR_DEVICE says that the device is lost, so that nothing more is computed on it. */
+      TN_ERR_DEVICE says that the device is lost to who ran it: that binding computes nothing more,
+      or where it was no binding's run, the context's own calls do not. */
   tn_status (*run)(void *user, tn_call *call);
   const tn_kernel *kernel; /**< copied; compiled and run as those that the library makes */
   uint64_t writes;         /**< bit i: in[i] is a state that is changed in place */

@@ -404,7 +404,7 @@ tn_status tn_model_bind(tn_model *m, tn_binding **binding) {
 /* Ports. */
 
 tn_status tn_model_port(const tn_model *m, tn_port_kind kind, size_t i, tn_port *port) {
-  if (!m || !port) return TN_ERR_ARGUMENT;
+  if (!m) return TN_ERR_ARGUMENT;
   size_t n = kind == TN_PORT_INPUT ? m->n_inputs : kind == TN_PORT_OUTPUT ? m->n_outputs : 0;
   if (i >= n) return TN_ERR_ARGUMENT;
   if (kind == TN_PORT_OUTPUT) i += m->n_inputs;
@@ -416,7 +416,8 @@ tn_status tn_model_port(const tn_model *m, tn_port_kind kind, size_t i, tn_port 
     found.type.shape.size[k] = node_is_const(x->dims[k]) ? node_int(x->dims[k]) : -1;
     found.sizes[k] = m->sizes[i][k];
   }
-  return desc_give(port, &found, sizeof found, "tn_port") ? TN_OK : TN_ERR_ARGUMENT;
+  diag unsaid = {0};
+  return desc_give(&unsaid, port, &found, sizeof found, "tn_port");
 }
 
 /* Models as operations. */

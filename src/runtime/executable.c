@@ -1,5 +1,6 @@
 #include "runtime/executable.h"
 
+#include "base/log.h"
 #include "ir/pass.h"
 #include "ir/scalars.h"
 #include "ir/topo.h"
@@ -7,8 +8,6 @@
 #include "runtime/inside.h"
 #include "runtime/kept.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,25 +88,14 @@ static void tell(void *user, size_t done, size_t total) {
   if (!goes_on) diag_raise(m->d, TN_ERR_CANCELLED, "%s was cancelled", m->request->name);
 }
 
-static void BASE_PRINTF(2, 3) log_text(const making *m, const char *format, ...) {
-  const tn_logger *l = m->request->logger;
-  char text[256];
-  if (!l || !l->log) return;
-  va_list list;
-  va_start(list, format);
-  vsnprintf(text, sizeof text, format, list);
-  va_end(list);
-  lock_reports(m);
-  l->log(l->user, TN_LOG_DEBUG, text);
-  unlock_reports(m);
-}
-
 static void log_kernel(void *user, const char *name, size_t n, int64_t ns) {
+  const executable_request *r = ((making *)user)->request;
   double ms = (double)ns * 1e-6;
   if (n > 1)
-    log_text(user, "kernel %.160s: one of %zu compiled in %.1f ms", name, n, ms);
+    log_line(r->logger, r->reports, TN_LOG_DEBUG, "kernel %.160s: one of %zu compiled in %.1f ms",
+             name, n, ms);
   else
-    log_text(user, "kernel %.160s: compiled in %.1f ms", name, ms);
+    log_line(r->logger, r->reports, TN_LOG_DEBUG, "kernel %.160s: compiled in %.1f ms", name, ms);
 }
 
 /* Kernels. */
@@ -359,7 +347,7 @@ static void make(void *arg) {
   m->p->name = arena_copy(&m->p->arena, r->name, strlen(r->name) + 1);
   if (is_kept) kept = kept_graph_of(ir_arena(m->g), r);
   if (is_kept && kept_find(m->p, r, &kept)) {
-    log_text(m, "plan %.160s: found on disk", r->name);
+    log_line(r->logger, r->reports, TN_LOG_DEBUG, "plan %.160s: found on disk", r->name);
     tell(m, m->p->n_programs, m->p->n_programs);
     return;
   }

@@ -382,9 +382,10 @@ tn_status tn_binding_step(tn_binding *b, size_t i, tn_step *step) {
   execution_step found;
   tn_status s = binding_enter(b);
   if (s != TN_OK) return s;
-  bool is_there = step && execution_step_at(b->execution, i, &found);
-  binding_leave(b);
-  if (!is_there) return TN_ERR_ARGUMENT;
+  if (!execution_step_at(b->execution, i, &found)) {
+    binding_leave(b);
+    return TN_ERR_ARGUMENT;
+  }
   tn_step given = {.size = sizeof given,
                    .name = found.name,
                    .kernel = found.kernel == SIZE_MAX ? -1 : (int64_t)found.kernel,
@@ -393,7 +394,10 @@ tn_status tn_binding_step(tn_binding *b, size_t i, tn_step *step) {
                    .steps = found.n_steps,
                    .times = found.times};
   if (b->has_run) given.begin = found.begin, given.end = found.end;
-  return desc_give(step, &given, sizeof given, "tn_step") ? TN_OK : TN_ERR_ARGUMENT;
+  s = desc_give(&b->diag, step, &given, sizeof given, "tn_step");
+  if (s != TN_OK) diag_copy(&b->message, &b->diag);
+  binding_leave(b);
+  return s;
 }
 
 tn_status tn_binding_memory(tn_binding *b, tn_memory *memory) {
@@ -401,9 +405,8 @@ tn_status tn_binding_memory(tn_binding *b, tn_memory *memory) {
   tn_status s = binding_enter(b);
   if (s != TN_OK) return s;
   s = binding_memory(b, &found);
+  if (s == TN_OK) s = desc_give(&b->diag, memory, &found, sizeof found, "tn_memory");
   if (s != TN_OK) diag_copy(&b->message, &b->diag);
   binding_leave(b);
-  if (s != TN_OK) return s;
-  bool given = memory && desc_give(memory, &found, sizeof found, "tn_memory");
-  return given ? TN_OK : TN_ERR_ARGUMENT;
+  return s;
 }

@@ -1,5 +1,6 @@
 #include "tensor/context.h"
 
+#include "base/log.h"
 #include "tensor/dims.h"
 #include "tensor/executable_cache.h"
 #include "tensor/handle.h"
@@ -69,15 +70,10 @@ tn_status context_queue(tn_context *c, tn_queue **queue, diag *d) {
 }
 
 void context_log(tn_context *c, tn_log_level level, const char *format, ...) {
-  if (!c->logger.log) return;
-  char text[512];
   va_list list;
   va_start(list, format);
-  vsnprintf(text, sizeof text, format, list);
+  log_list(&c->logger, &c->reports, level, format, list);
   va_end(list);
-  mutex_lock(&c->reports);
-  c->logger.log(c->logger.user, level, text);
-  mutex_unlock(&c->reports);
 }
 
 /* Failures. */
@@ -177,31 +173,35 @@ tn_status context_fail_null(tn_context *c, const char *op, tn_tensor *const in[]
 tn_status context_repeat(tn_context *c, failure *f) { return tell(c, f); }
 
 void context_keep_refused(tn_context *c, failure *f) {
-  if (!c->scope->refused) c->scope->refused = failure_hold(f);
+  if (c->scope->refused) return;
+  c->scope->refused = failure_hold(f);
+  c->n_refused++;
+}
+
+void context_drop_refused(tn_context *c, scope *s) {
+  c->n_refused -= s->refused != NULL;
+  failure_drop(c, s->refused);
+  s->refused = NULL;
 }
 
 tn_status context_take_refused(tn_context *c, diag *d) {
   tn_status status = TN_OK;
   uint64_t oldest = UINT64_MAX;
-  for (scope *s = c->scope; s; s = s->outer) {
-    failure *f = s->refused;
-    s->refused = NULL;
+  for (scope *s = c->scope; s && c->n_refused; s = s->outer) {
+    const failure *f = s->refused;
     if (f && f->serial <= oldest) {
       status = diag_set(d, f->status, "%s", f->text);
       oldest = f->serial;
     }
-    failure_drop(c, f);
+    context_drop_refused(c, s);
   }
   return status;
 }
 
 tn_status context_return(tn_context *c, failure *f) {
   tn_status status = f->status;
-  for (scope *s = c->scope; s; s = s->outer) {
-    if (s->refused != f) continue;
-    s->refused = NULL;
-    failure_drop(c, f);
-  }
+  for (scope *s = c->scope; s && c->n_refused; s = s->outer)
+    if (s->refused == f) context_drop_refused(c, s);
   failure_drop(c, f);
   return status;
 }

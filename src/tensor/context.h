@@ -110,6 +110,7 @@ struct tn_context {
   tn_progress progress;
 
   scope root, *scope; /* the outermost and the innermost */
+  size_t n_refused;   /* scopes that keep the failure of an assign */
   size_t lost_scopes; /* begun without memory, inside of the innermost */
   scope_floor floor;
   handle_list owned;
@@ -171,6 +172,9 @@ tn_status context_repeat(tn_context *c, failure *f);
 /** Keeps the failure of an assign of the innermost scope that could not be made, for what next runs
     or compiles the scope's assigns. */
 void context_keep_refused(tn_context *c, failure *f);
+
+/** Forgets what a scope keeps so. */
+void context_drop_refused(tn_context *c, scope *s);
 
 /** Puts the oldest failure so kept into `d`, and forgets all; TN_OK where there is none. */
 tn_status context_take_refused(tn_context *c, diag *d);

@@ -109,6 +109,18 @@ static bool fill_call(const custom_host *h, const executable_call *c, tn_call *c
   return true;
 }
 
+static tn_status known_status(tn_status s, tn_call *call) {
+  switch (s) {
+#define STATUS_CASE(name, number, text) case name:
+    TN_STATUS_LIST(STATUS_CASE)
+#undef STATUS_CASE
+    return s;
+  default:
+    snprintf(call->text, sizeof call->text, "it returned %d, which is no status", (int)s);
+    return TN_ERR_INTERNAL;
+  }
+}
+
 static tn_status call_host(custom_host *h, const executable_call *c, tn_failure *failure) {
   const mem *m = &h->context->mem;
   tn_call *call = mem_calloc(m, 1, sizeof *call);
@@ -118,7 +130,7 @@ static tn_status call_host(custom_host *h, const executable_call *c, tn_failure 
   tn_status s = TN_ERR_INTERNAL;
   if (fill_call(h, c, call)) {
     mutex_lock(&h->lock);
-    s = h->run(h->user, call);
+    s = known_status(h->run(h->user, call), call);
     mutex_unlock(&h->lock);
   } else {
     snprintf(call->text, sizeof call->text, "its arrays have other sizes than their types say");

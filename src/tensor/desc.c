@@ -1,5 +1,6 @@
 #include "tensor/desc.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <tenon/tenon.h>
@@ -41,22 +42,26 @@ static bool is_zero(const unsigned char *at, size_t bytes) {
   return true;
 }
 
+static tn_status refuse_size(diag *d, const char *type, size_t given, size_t bytes) {
+  return diag_set(d, TN_ERR_ARGUMENT, "%s.size is %zu, not %zu: begin with its INIT", type, given,
+                  bytes);
+}
+
 tn_status desc_read(diag *d, void *into, const void *from, size_t bytes, const char *type) {
   if (!from) return TN_OK;
   size_t given = size_of(from);
-  if (given < first_bytes(type))
-    return diag_set(d, TN_ERR_ARGUMENT, "%s.size is %zu, not %zu: begin with its INIT", type, given,
-                    bytes);
+  if (given < first_bytes(type)) return refuse_size(d, type, given, bytes);
   memcpy(into, from, least(given, bytes));
   if (given > bytes && !is_zero((const unsigned char *)from + bytes, given - bytes))
     return diag_set(d, TN_ERR_ARGUMENT, "%s has a field that this library does not know", type);
   return TN_OK;
 }
 
-bool desc_give(void *to, const void *from, size_t bytes, const char *type) {
+tn_status desc_give(diag *d, void *to, const void *from, size_t bytes, const char *type) {
+  if (!to) return diag_set(d, TN_ERR_ARGUMENT, "the place for the %s is NULL", type);
   size_t given = size_of(to), own = sizeof given;
-  if (given < first_bytes(type)) return false;
+  if (given < first_bytes(type)) return refuse_size(d, type, given, bytes);
   memcpy((char *)to + own, (const char *)from + own, least(given, bytes) - own);
   if (given > bytes) memset((char *)to + bytes, 0, given - bytes);
-  return true;
+  return TN_OK;
 }

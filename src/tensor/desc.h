@@ -5,7 +5,6 @@
 
 #include "base/diag.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /** Copies what is known of a caller's descriptor over `into`, which holds its INIT and has `bytes`
@@ -15,8 +14,8 @@
 tn_status desc_read(diag *d, void *into, const void *from, size_t bytes, const char *type);
 
 /** Copies a description of `bytes` bytes to a caller's struct as far as that goes and sets the rest
-    of it to zero; its size stays. False, and nothing is written, where it is smaller than version 1
-    of its type. */
-bool desc_give(void *to, const void *from, size_t bytes, const char *type);
+    of it to zero; its size stays. TN_ERR_ARGUMENT, and nothing is written, where it is NULL or
+    smaller than version 1 of its type. */
+tn_status desc_give(diag *d, void *to, const void *from, size_t bytes, const char *type);
 
 #endif

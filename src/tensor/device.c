@@ -11,10 +11,8 @@
 
 static tn_status give_info(tn_context *c, tn_device_info *info, const device_facts *k) {
   const tn_device_info found = {sizeof found, k->name, k->about, k->absent, k->pairs, k->bytes};
-  if (desc_give(info, &found, sizeof found, "tn_device_info")) return TN_OK;
-  diag_set(&c->diag, TN_ERR_ARGUMENT, "tn_device_info.size is %zu, not %zu: begin with its INIT",
-           info->size, sizeof found);
-  return context_fail(c, "device_get", NULL, 0);
+  tn_status s = desc_give(&c->diag, info, &found, sizeof found, "tn_device_info");
+  return s == TN_OK ? s : context_fail(c, "device_get", NULL, 0);
 }
 
 static bool is_of(const device_facts *k, const device_place *p) {
@@ -53,9 +51,6 @@ tn_status tn_device_get(tn_context *c, size_t i, tn_device_info *info) {
   diag_clear(&c->diag);
   if (!c->table) {
     s = context_repeat(c, c->broken);
-  } else if (!info) {
-    diag_set(&c->diag, TN_ERR_ARGUMENT, "the place for the information is NULL");
-    s = context_fail(c, "device_get", NULL, 0);
   } else if (!table_place(c->table, i, &place)) {
     s = TN_ERR_ARGUMENT;
   } else if ((s = find_out(c, &place, &k)) == TN_OK) {

@@ -19,7 +19,7 @@ struct tn_tensor {
   cell *cell;
   weakness weak;
   failure *failure;
-  const node *shown; /* what tn_map showed of a movement of a state */
+  const node *shown; /* what tn_map showed of a weak scalar or a movement of a state */
 };
 
 /** A new, invalid handle in the innermost scope; fills in one of the fields below. Without memory

@@ -145,17 +145,24 @@ static void find_state(void *arg) {
   k->node = ir_retain(k->t->cell->settled);
 }
 
+/** Where a handle keeps what it is realised to; NULL where that changes, or is not there yet. */
+static const node **own_slot(tn_tensor *t) {
+  if (t->cell) return NULL;
+  if (!t->weak) return &t->node;
+  return t->shown ? &t->shown : NULL;
+}
+
 /** A value's handle keeps what it is realised to; of a state, its own storage is shown. */
 static tn_status realize_contents(contents *k) {
   tn_context *c = k->c;
-  bool plain = !k->t->cell && !k->t->weak;
+  const node **own = own_slot(k->t);
   k->whole = k->t->cell && k->t->node == k->t->cell->base;
-  tn_status s = plain || k->whole ? TN_OK : diag_catch(&c->diag, find_node, k);
-  const ask a = {plain ? &k->t->node : &k->node, false};
+  tn_status s = own || k->whole ? TN_OK : diag_catch(&c->diag, find_node, k);
+  const ask a = {own ? own : &k->node, false};
   if (s == TN_OK) s = realize(c, &a, !k->whole);
   if (s == TN_OK && k->whole) s = diag_catch(&c->diag, find_state, k);
   if (s != TN_OK) return s;
-  if (plain) k->node = ir_retain(k->t->node);
+  if (own) k->node = ir_retain(*own);
   return TN_OK;
 }
 
@@ -277,7 +284,7 @@ static tn_status show(contents *k, tn_array *array) {
 
 /** What is not the handle's own value is kept with it, as long as it or until it is shown again. */
 static void keep_shown(contents *k) {
-  if (k->t->node == k->node || k->whole) return;
+  if (k->t->node == k->node || k->t->shown == k->node || k->whole) return;
   ir_release(k->c->ir, k->t->shown);
   k->t->shown = ir_retain(k->node);
 }

@@ -109,7 +109,7 @@ static void close_scope(tn_context *c) {
   c->scope = s->outer;
   dims_free_scope(c, s);
   failure_drop(c, s->first);
-  failure_drop(c, s->refused);
+  context_drop_refused(c, s);
   mem_free(&c->mem, s, sizeof *s);
 }
 
@@ -163,8 +163,8 @@ void scope_free_all(tn_context *c) {
   cell_forget_pending(c);
   handle_forget(c);
   failure_drop(c, c->root.first);
-  failure_drop(c, c->root.refused);
-  c->root.first = c->root.refused = NULL;
+  c->root.first = NULL;
+  context_drop_refused(c, &c->root);
 }
 
 /* Owners. */

@@ -168,6 +168,30 @@ static void kernels_are_logged(void **state) {
   check_ok(c, tn_close(c));
 }
 
+static void check_line(void *user, tn_log_level level, const char *text) {
+  (void)level;
+  if (strpbrk(text, "\n\r\x1b")) abort();
+  *(int *)user += strstr(text, "a WARNING: forged") != NULL;
+}
+
+/** What a caller names cannot look like a line of its own. */
+static void remarks_are_one_line(void **state) {
+  (void)state;
+  int lines = 0;
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.cache_dir = "off";
+  d.logger = (tn_logger){check_line, &lines, NULL};
+  tn_context *c = tn_open(&d);
+  tn_plan_desc p = TN_PLAN_DESC_INIT;
+  tn_tensor *out = tn_add(floats(c, FLOATS(1, 2)), tn_num(c, 1));
+  p.name = "a\nWARNING: forged";
+  tn_plan *plan;
+  check_ok(c, tn_plan_compile(c, &out, 1, &p, &plan));
+  assert_true(lines > 0);
+  tn_plan_free(plan);
+  check_ok(c, tn_close(c));
+}
+
 static bool cancel(void *user, const char *what, uint64_t done, uint64_t total) {
   (void)what, (void)done, (void)total;
   ++*(int *)user;
@@ -476,6 +500,7 @@ int main(void) {
       cmocka_unit_test(the_environment_is_heeded),
       cmocka_unit_test(payloads_are_destroyed_once),
       cmocka_unit_test(kernels_are_logged),
+      cmocka_unit_test(remarks_are_one_line),
       cmocka_unit_test(progress_cancels),
       cmocka_unit_test(each_kernel_is_a_step),
       cmocka_unit_test(cancelled_work_is_done_later),

@@ -31,13 +31,17 @@
     assert_memory_equal(&own, &old, first);                                          \
     assert_int_equal(own.later, 7);                                                  \
     back.known.size = first;                                                         \
-    assert_true(desc_give(&back, &own, sizeof own, #type));                          \
+    assert_int_equal(desc_give(&d, &back, &own, sizeof own, #type), TN_OK);          \
     assert_memory_equal(&back, &old, first);                                         \
     assert_int_equal(back.later, 7);                                                 \
     old.size = first / 8 * 8 - 8;                                                    \
     assert_int_equal(desc_read(&d, &own, &old, sizeof own, #type), TN_ERR_ARGUMENT); \
     check_text(d.text, #type ".size is");                                            \
-    assert_false(desc_give(&old, &own, sizeof own, #type));                          \
+    diag_clear(&d);                                                                  \
+    assert_int_equal(desc_give(&d, &old, &own, sizeof own, #type), TN_ERR_ARGUMENT); \
+    check_text(d.text, #type ".size is");                                            \
+    assert_int_equal(desc_give(&d, NULL, &own, sizeof own, #type), TN_ERR_ARGUMENT); \
+    check_text(d.text, "the place for the " #type " is NULL");                       \
   }
 
 static void older_callers_are_served(void **state) {
@@ -66,7 +70,7 @@ static void older_callers_are_served(void **state) {
     assert_memory_equal(&own, &given, first);                                          \
     memset(&given.known, 0, sizeof given.known);                                       \
     given.known.size = sizeof given;                                                   \
-    assert_true(desc_give(&given, &own, sizeof own, #type));                           \
+    assert_int_equal(desc_give(&d, &given, &own, sizeof own, #type), TN_OK);           \
     assert_int_equal(given.known.size, sizeof given);                                  \
     assert_memory_equal(&given, &own, first);                                          \
     assert_int_equal(given.later, 0);                                                  \

@@ -129,6 +129,21 @@ static void mapped_values_are_seen(void **state) {
   assert_null(a.data);
 }
 
+/** A number of no type of its own is a value as others are: it is shown where it was. */
+static void mapped_numbers_stay(void **state) {
+  tn_context *c = *state;
+  tn_array first, second;
+  float got;
+  tn_tensor *t = tn_num(c, 3);
+  check_ok(c, tn_map(t, &first));
+  check_ok(c, tn_map(t, &second));
+  assert_ptr_equal(first.data, second.data);
+  for (int i = 0; i < 4; i++) check_ok(c, tn_realize(c, (tn_tensor *[]){plus(c, t, i + 1)}, 1));
+  assert_true(*(float *)first.data == 3);
+  check_ok(c, tn_read(t, TN_F32, &got, sizeof got));
+  assert_true(got == 3);
+}
+
 static void weak_scalars_are_read(void **state) {
   tn_context *c = *state;
   float f;
@@ -470,6 +485,23 @@ static void custom_operations_run_once(void **state) {
   assert_int_equal(d.destroyed, 1);
 }
 
+/** Whoever runs one gets a status, whatever number it returns. */
+static void custom_operations_return_statuses(void **state) {
+  tn_context *c = *state;
+  const int wrong[] = {12345, -1};
+  for (int i = 0; i < 2; i++) {
+    doubling d = {.status = (tn_status)wrong[i]};
+    tn_custom_desc desc = doubled(&d);
+    tn_tensor *x = floats(c, FLOATS(1, 2, 3)), *out;
+    float got[3];
+    tn_scope_begin(c);
+    tn_custom(c, &desc, &x, 1, &(tn_type){TN_F32, tn_shape(3)}, &out, 1);
+    assert_int_equal(tn_read(out, TN_F32, got, sizeof got), TN_ERR_INTERNAL);
+    assert_non_null(strstr(tn_message(c), "which is no status"));
+    assert_int_equal(tn_scope_end(c), TN_ERR_INTERNAL);
+  }
+}
+
 static void count_plans(void *user, tn_log_level level, const char *text) {
   (void)level;
   *(int *)user += !strncmp(text, "a plan of", 9);
@@ -808,6 +840,7 @@ int main(void) {
       WITH(wrapped_bools_are_bytes),
       WITH(many_states_are_freed_one_by_one),
       WITH(mapped_values_are_seen),
+      WITH(mapped_numbers_stay),
       WITH(weak_scalars_are_read),
       WITH(assigns_are_ordered),
       WITH(assigns_happen_once),
@@ -828,6 +861,7 @@ int main(void) {
       WITH(later_reads_use_what_was_read),
       WITH(reads_within_a_step),
       WITH(custom_operations_run_once),
+      WITH(custom_operations_return_statuses),
       WITH(custom_operations_of_steps_are_compiled_once),
       WITH(custom_failures_are_told),
       WITH(custom_refusals_destroy),

@@ -44,7 +44,8 @@ TN_API tn_status tn_fail(tn_failure *failure, tn_status status, const char *form
 typedef struct tn_device tn_device;
 
 /** The device of a name ("CPU", "CUDA:1"), opened if it is not open yet; NULL: the context's. It
-    stays as long as the context. */
+    stays as long as the context: what was made on it (buffers, queues, signals, programs, lists of
+    commands) is freed before tn_close. */
 TN_API tn_status tn_device_open(tn_context *context, const char *name, tn_device **device,
                                 tn_failure *failure);
 
