@@ -1022,6 +1022,9 @@ class Run(Case):
         for verb in ("run", "bench", "explain"):
             for args, says in (
                     (["a=ones:2x4"], "input a: axis 1 has size 4, not 3"),
+                    # more than any memory: nothing is filled before
+                    ([f"a=ones:2x{2**60}"], f"input a: axis 1 has size {2**60}, not 3"),
+                    (["a=ones", f"b=1x{2**60}"], f"input b: axis 1 has size {2**60}, not 3"),
                     ([f"a={flat}"], f"input a ({flat}) has rank 1, not 2"),
                     (["a=2x3", "b=4x3"],
                      "input b: axis 0 has size 4, not 2, as n is 2 by axis 0 of input a"),
