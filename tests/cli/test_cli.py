@@ -1569,6 +1569,11 @@ class Bench(Case):
         told = json.loads(tenon("bench", "add:4x4", "--json", "--warmup", "0", "--repeat",
                                 "1").stdout)
         self.assertEqual(told["runs"], 1)
+        self.assertIsNone(told["sd_ms"])
+
+    def test_one_run_deviates_from_no_other(self):
+        text = tenon("bench", "add:4x4", "--repeat", "1").stdout
+        self.assertRegex(text, r"(?m)^mean     [\d.e-]+ (ns|µs|ms|s), 1 run$")
 
     def test_bytes_may_have_units(self):
         told = json.loads(tenon("bench", "copy:64k", "--json", "--repeat", "1").stdout)
