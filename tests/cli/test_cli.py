@@ -213,6 +213,11 @@ class CommandLine(Case):
             ("run", "m", "--size", "=4"): "--size is given as NAME=SPEC",
             ("run", "m", "--size", "n="): "--size is given as NAME=SPEC",
             ("run", "m", "--size"): "--size needs a value",
+            **{("run", "m", f"--{name}", ""): f"--{name} needs a value: --{name} {value}"
+               for name, value in (("input-dir", "DIR"), ("output-dir", "DIR"), ("check", "DIR"),
+                                   ("trace", "FILE"), ("device", "NAME"), ("rtol", "X"))},
+            ("run", "m", "--input-dir="): "--input-dir needs a value",
+            ("explain", "m", "-o", ""): "--output needs a value",
             **{(verb, "m", "--size", f"n={spec}"):
                f"--size n is a number from 0 to 999999999, a range MIN..MAX, MIN.. or ..MAX of "
                f'such, not empty, or another size\'s name, not "{spec}"'
