@@ -211,10 +211,11 @@ static bool find_target(target *t, const char *path) {
   if (t->there && (S_ISDIR(t->old.st_mode) || access(path, W_OK))) return false;
   if (t->in_place) return true;
   if (!follow_links(t->path)) return false;
-  /* an open file by its number in /proc may have no name to be replaced by */
-  t->in_place = t->there && (stat(t->path, &s) || !is_same(&s, &t->old));
   folder_of(t->path, folder);
-  return t->in_place || !access(folder, W_OK | X_OK);
+  bool fixed = access(folder, W_OK | X_OK);
+  /* an open file by its number in /proc may have no name to be replaced by */
+  t->in_place = t->there && (fixed || stat(t->path, &s) || !is_same(&s, &t->old));
+  return t->in_place || !fixed;
 }
 
 static bool close_after(int fd, bool ok) {
@@ -225,8 +226,8 @@ static bool close_after(int fd, bool ok) {
 }
 
 static bool write_in_place(const char *path, const file_part parts[], size_t n) {
-  int fd = open(path, O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC);
-  return fd >= 0 && close_after(fd, write_parts(fd, parts, n));
+  int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+  return fd >= 0 && close_after(fd, write_over(fd, parts, n));
 }
 
 static bool replace(const target *t, const file_part parts[], size_t n) {
@@ -236,6 +237,15 @@ static bool replace(const target *t, const file_part parts[], size_t n) {
   int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
   return folder >= 0 &&
          close_after(folder, write_whole(folder, last_name(t->path), mode, parts, n));
+}
+
+/** Whether an error means that a name keeps the file that it has: it is a mount point, or somebody
+    else's in a folder where each removes only his own. */
+static bool is_held(int error) { return error == EBUSY || error == EXDEV || error == EPERM; }
+
+static bool write_target(const target *t, const char *path, const file_part parts[], size_t n) {
+  if (t->in_place) return write_in_place(path, parts, n);
+  return replace(t, parts, n) || (t->there && is_held(errno) && write_in_place(path, parts, n));
 }
 
 tn_status file_check_target(const char *path, diag *d) {
@@ -264,8 +274,7 @@ bool file_is_same(const char *a, const char *b) {
 
 tn_status file_write_parts(const char *path, const file_part parts[], size_t n, diag *d) {
   target t;
-  bool ok = find_target(&t, path) &&
-            (t.in_place ? write_in_place(path, parts, n) : replace(&t, parts, n));
+  bool ok = find_target(&t, path) && write_target(&t, path, parts, n);
   return ok ? TN_OK : io_error(d, "write", path);
 }
 

@@ -1,4 +1,4 @@
-/* Files: mapped for reading, written whole or not at all. */
+/* Files: mapped for reading, written whole or not at all where their folders let them. */
 #ifndef TENON_BASE_FILE_H
 #define TENON_BASE_FILE_H
 
@@ -37,7 +37,9 @@ void file_map_drop(const file_map *f, const void *at, size_t bytes);
 /** Writes a file that takes the place of what is there once it is whole: readers see the old file
    or the new one, and a failure leaves no trace. Links are followed. A file that is there keeps its
     mode, a new one has the user's. What is there and no regular file (a device, a pipe) is opened
-    and written as it is, and may raise SIGPIPE as any pipe does. */
+    and written as it is, and may raise SIGPIPE as any pipe does. So is a file that can be written
+    and not be replaced (its folder cannot be written to, or it is a mount point): readers may see a
+    part of it, which stays where writing fails for another reason than a lack of room. */
 tn_status file_write(const char *path, const void *data, size_t bytes, diag *d);
 
 /** The same of several parts, one after another. */

@@ -31,7 +31,9 @@ static const option options[] = {
     {"input", OPTION_LIST, offsetof(run_options, input), FEED_VALUE, FEED_ABOUT, 0, 0, 0},
     {"output", OPTION_LIST, offsetof(run_options, output), OUTPUT_VALUE,
      "write an output, by name, to a .npy file, which is none that is read; links\n"
-     "are followed, a device or a pipe is written as it is, - is standard output",
+     "are followed, a device or a pipe is written as it is, - is standard output;\n"
+     "the file is replaced once all is written, or, where it cannot be (a mount\n"
+     "point, a folder that is not writable), written over",
      0, 0, 0},
     {"size", OPTION_LIST, offsetof(run_options, size), LOAD_SIZE_VALUE, LOAD_SIZE_ABOUT, 0, 0, 0},
     {"threads", OPTION_NUMBER, offsetof(run_options, threads), "N",
