@@ -253,11 +253,14 @@ tn_status file_check_target(const char *path, diag *d) {
   return find_target(&t, path) ? TN_OK : io_error(d, "write", path);
 }
 
-bool file_same_target(const char *a, const char *b) {
+bool file_is_there(const char *path) { return !access(path, F_OK); }
+
+/** Whether two paths, where nothing is, are to be one file's. */
+static bool name_one(const char *a, const char *b) {
   target s, t;
   struct stat f, g;
   char folder[PATH_BYTES];
-  if (!find_target(&s, a) || !find_target(&t, b) || s.in_place || t.in_place) return false;
+  if (!find_target(&s, a) || !find_target(&t, b)) return false;
   folder_of(s.path, folder);
   bool known = !stat(folder, &f);
   folder_of(t.path, folder);
@@ -265,11 +268,11 @@ bool file_same_target(const char *a, const char *b) {
          !strcmp(last_name(s.path), last_name(t.path));
 }
 
-bool file_is_there(const char *path) { return !access(path, F_OK); }
-
 bool file_is_same(const char *a, const char *b) {
   struct stat s, t;
-  return !stat(a, &s) && !stat(b, &t) && S_ISREG(s.st_mode) && is_same(&s, &t);
+  bool is_there = !stat(a, &s), other = !stat(b, &t);
+  if (is_there && other) return S_ISREG(s.st_mode) && is_same(&s, &t);
+  return !is_there && !other && name_one(a, b);
 }
 
 tn_status file_write_parts(const char *path, const file_part parts[], size_t n, diag *d) {

@@ -51,12 +51,9 @@ tn_status file_write_open(int fd, const char *name, const file_part parts[], siz
 /** TN_ERR_IO where a file would not be written because of what is there, or of what is not. */
 tn_status file_check_target(const char *path, diag *d);
 
-/** Whether what is written to one path would replace what is written to the other. */
-bool file_same_target(const char *a, const char *b);
-
 bool file_is_there(const char *path);
 
-/** Whether two paths lead to one regular file. */
+/** Whether two paths lead to one regular file, or to where one would be written. */
 bool file_is_same(const char *a, const char *b);
 
 /** A path as messages show it, without control characters, and cut where it is very long. */

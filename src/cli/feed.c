@@ -320,11 +320,3 @@ void feed_bind(command *c, const feeds *f, tn_binding *b) {
         c, tn_binding_input(b, f->at[i].name, v->shape, v->dtype, v->data, v->bytes), b);
   }
 }
-
-void feed_check_target(command *c, const feeds *f, const char *option, const char *file) {
-  if (!file || !strcmp(file, "-")) return;
-  for (size_t i = 0; i < f->n; i++)
-    if (f->at[i].file)
-      load_check_source(c, option, file, f->at[i].file,
-                        arena_printf(&c->arena, "the file of input %s", f->at[i].name));
-}

@@ -1333,7 +1333,7 @@ class Profile(Chain):
         self.misuse("run", path, "--trace", path, says="is the model, which it would replace")
         self.misuse("run", path, "--trace", "-", says="--trace writes to a file, not to -")
         y = self.file("y.npy")
-        self.misuse("run", path, f"--output=y={y}", "--trace", y, says="the file of an output")
+        self.misuse("run", path, f"--output=y={y}", "--trace", y, says="are the same file")
         a = self.array("a.npy", np.ones((2, 48), np.float32))
         self.misuse("run", path, f"--input=a={a}", "--trace", a, says="the file of input a")
         nowhere = self.file("none") / "trace.json"
