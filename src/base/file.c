@@ -211,10 +211,11 @@ static bool find_target(target *t, const char *path) {
   if (t->there && (S_ISDIR(t->old.st_mode) || access(path, W_OK))) return false;
   if (t->in_place) return true;
   if (!follow_links(t->path)) return false;
-  /* an open file by its number in /proc may have no name to be replaced by */
-  t->in_place = t->there && (stat(t->path, &s) || !is_same(&s, &t->old));
   folder_of(t->path, folder);
-  return t->in_place || !access(folder, W_OK | X_OK);
+  bool fixed = access(folder, W_OK | X_OK);
+  /* an open file by its number in /proc may have no name to be replaced by */
+  t->in_place = t->there && (fixed || stat(t->path, &s) || !is_same(&s, &t->old));
+  return t->in_place || !fixed;
 }
 
 static bool close_after(int fd, bool ok) {
@@ -225,8 +226,8 @@ static bool close_after(int fd, bool ok) {
 }
 
 static bool write_in_place(const char *path, const file_part parts[], size_t n) {
-  int fd = open(path, O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC);
-  return fd >= 0 && close_after(fd, write_parts(fd, parts, n));
+  int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+  return fd >= 0 && close_after(fd, write_over(fd, parts, n));
 }
 
 static bool replace(const target *t, const file_part parts[], size_t n) {
@@ -238,16 +239,28 @@ static bool replace(const target *t, const file_part parts[], size_t n) {
          close_after(folder, write_whole(folder, last_name(t->path), mode, parts, n));
 }
 
+/** Whether an error means that a name keeps the file that it has: it is a mount point, or somebody
+    else's in a folder where each removes only his own. */
+static bool is_held(int error) { return error == EBUSY || error == EXDEV || error == EPERM; }
+
+static bool write_target(const target *t, const char *path, const file_part parts[], size_t n) {
+  if (t->in_place) return write_in_place(path, parts, n);
+  return replace(t, parts, n) || (t->there && is_held(errno) && write_in_place(path, parts, n));
+}
+
 tn_status file_check_target(const char *path, diag *d) {
   target t;
   return find_target(&t, path) ? TN_OK : io_error(d, "write", path);
 }
 
-bool file_same_target(const char *a, const char *b) {
+bool file_is_there(const char *path) { return !access(path, F_OK); }
+
+/** Whether two paths, where nothing is, are to be one file's. */
+static bool name_one(const char *a, const char *b) {
   target s, t;
   struct stat f, g;
   char folder[PATH_BYTES];
-  if (!find_target(&s, a) || !find_target(&t, b) || s.in_place || t.in_place) return false;
+  if (!find_target(&s, a) || !find_target(&t, b)) return false;
   folder_of(s.path, folder);
   bool known = !stat(folder, &f);
   folder_of(t.path, folder);
@@ -255,17 +268,16 @@ bool file_same_target(const char *a, const char *b) {
          !strcmp(last_name(s.path), last_name(t.path));
 }
 
-bool file_is_there(const char *path) { return !access(path, F_OK); }
-
 bool file_is_same(const char *a, const char *b) {
   struct stat s, t;
-  return !stat(a, &s) && !stat(b, &t) && S_ISREG(s.st_mode) && is_same(&s, &t);
+  bool is_there = !stat(a, &s), other = !stat(b, &t);
+  if (is_there && other) return S_ISREG(s.st_mode) && is_same(&s, &t);
+  return !is_there && !other && name_one(a, b);
 }
 
 tn_status file_write_parts(const char *path, const file_part parts[], size_t n, diag *d) {
   target t;
-  bool ok = find_target(&t, path) &&
-            (t.in_place ? write_in_place(path, parts, n) : replace(&t, parts, n));
+  bool ok = find_target(&t, path) && write_target(&t, path, parts, n);
   return ok ? TN_OK : io_error(d, "write", path);
 }
 

@@ -1,4 +1,4 @@
-/* Files: mapped for reading, written whole or not at all. */
+/* Files: mapped for reading, written whole or not at all where their folders let them. */
 #ifndef TENON_BASE_FILE_H
 #define TENON_BASE_FILE_H
 
@@ -37,7 +37,9 @@ void file_map_drop(const file_map *f, const void *at, size_t bytes);
 /** Writes a file that takes the place of what is there once it is whole: readers see the old file
    or the new one, and a failure leaves no trace. Links are followed. A file that is there keeps its
     mode, a new one has the user's. What is there and no regular file (a device, a pipe) is opened
-    and written as it is, and may raise SIGPIPE as any pipe does. */
+    and written as it is, and may raise SIGPIPE as any pipe does. So is a file that can be written
+    and not be replaced (its folder cannot be written to, or it is a mount point): readers may see a
+    part of it, which stays where writing fails for another reason than a lack of room. */
 tn_status file_write(const char *path, const void *data, size_t bytes, diag *d);
 
 /** The same of several parts, one after another. */
@@ -49,12 +51,9 @@ tn_status file_write_open(int fd, const char *name, const file_part parts[], siz
 /** TN_ERR_IO where a file would not be written because of what is there, or of what is not. */
 tn_status file_check_target(const char *path, diag *d);
 
-/** Whether what is written to one path would replace what is written to the other. */
-bool file_same_target(const char *a, const char *b);
-
 bool file_is_there(const char *path);
 
-/** Whether two paths lead to one regular file. */
+/** Whether two paths lead to one regular file, or to where one would be written. */
 bool file_is_same(const char *a, const char *b);
 
 /** A path as messages show it, without control characters, and cut where it is very long. */

@@ -69,6 +69,28 @@ bool write_parts(int fd, const file_part parts[], size_t n) {
   return ok;
 }
 
+/* Over what is there. */
+
+/** Whether a file may hold so many bytes, told before any of its own is lost. */
+static bool has_room(int fd, size_t bytes) {
+  struct rlimit most;
+  if (!getrlimit(RLIMIT_FSIZE, &most) && bytes > most.rlim_cur) {
+    errno = EFBIG;
+    return false;
+  }
+  if (!bytes || !fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes)) return true;
+  return errno != ENOSPC && errno != EDQUOT && errno != EFBIG; /* else none can be reserved */
+}
+
+bool write_over(int fd, const file_part parts[], size_t n) {
+  struct stat s;
+  size_t bytes = 0;
+  if (fstat(fd, &s)) return false;
+  if (!S_ISREG(s.st_mode)) return write_parts(fd, parts, n);
+  for (size_t i = 0; i < n; i++) bytes += parts[i].bytes;
+  return has_room(fd, bytes) && write_parts(fd, parts, n) && !ftruncate(fd, (off_t)bytes);
+}
+
 /* Temporary names: NAME.PROCESS-NUMBER.part, where a very long NAME is cut. */
 
 enum { MOST_NAMES = 1000, NAME_BYTES = NAME_MAX + 1, NAME_SHOWN = 200 };

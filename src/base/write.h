@@ -14,6 +14,10 @@ typedef struct file_part {
 /** Writes several parts, one after another, to what is open, and leaves it open. */
 bool write_parts(int fd, const file_part parts[], size_t n);
 
+/** The same to what has just been opened; a file has nothing else then. Where there is no room for
+    all of it, it is left as it is; where anything else fails, it has a part. */
+bool write_over(int fd, const file_part parts[], size_t n);
+
 /** The mode of a new file as the user has it. */
 enum { WRITE_USUAL = -1 };
 

@@ -31,8 +31,7 @@ array array_of_output(command *c, tn_binding *b, const char *name);
     writes them. Raises with the file's name. */
 array array_read(command *c, const char *path, tn_dtype wanted);
 
-/** Writes a .npy file, whole or not at all, with the user's mode for new files; NULL: to standard
-    output. */
+/** Writes a .npy file as file_write does; NULL: to standard output. */
 void array_write(command *c, const array *a, const char *path);
 
 /** "f32 [2, 3]"; sizes are words where `words` is given. In the arena. */

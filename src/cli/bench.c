@@ -244,12 +244,12 @@ static void print_json(const bench *b) {
   const stats *s = &b->stats;
   arena *a = &b->c->arena;
   json_t *all = json_pack(
-      "{s:o, s:s, s:s, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:o, "
+      "{s:o, s:s, s:s, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:o, "
       "s:f, s:I, s:I, s:I}",
       "name", text_json(a, c->operand), "device", tn->device->name, "target",
       tn->target->caps.target, "threads", (int)threads_of(c), "runs", (json_int_t)b->ms.n,
       "best_ms", s->best, "median_ms", s->p50, "p90_ms", s->p90, "p99_ms", s->p99, "mean_ms",
-      s->mean, "sd_ms", s->sd, "gflops", text_json_number(gflops(b)), "gbps",
+      s->mean, "sd_ms", text_json_number(s->sd), "gflops", text_json_number(gflops(b)), "gbps",
       text_json_number(gbps(b)), "peak_fraction", text_json_number(gflops(b) / b->peak_gflops),
       "peak_gflops", text_json_number(b->peak_gflops), "compile_ms", b->compile_ms, "kernels",
       (json_int_t)kernels(b), "compiled", (json_int_t)compiled(b), "peak_bytes",
@@ -257,6 +257,15 @@ static void print_json(const bench *b) {
   if (((const bench_options *)c->options)->compile)
     json_object_set_new(all, "compile", json_compilation(b));
   text_json_print(a, all);
+}
+
+static void print_mean(const bench *b) {
+  const stats *s = &b->stats;
+  text_unit unit = text_time_unit(s->mean);
+  double sd = s->sd / unit.is;
+  printf("mean     %.4g", s->mean / unit.is);
+  if (!isnan(sd)) printf(sd < 99.5 ? " ± %.2g" : " ± %.0f", sd);
+  printf(" %s, %s\n", unit.name, text_count(&b->c->arena, b->ms.n, "run"));
 }
 
 static void print_text(const bench *b) {
@@ -268,10 +277,7 @@ static void print_text(const bench *b) {
   printf("compile  %.2f ms, %s, %llu compiled\n", b->compile_ms,
          text_count(a, kernels(b), "kernel"), (unsigned long long)compiled(b));
   printf("best     %s\n", text_time(a, s->best));
-  text_unit unit = text_time_unit(s->mean);
-  double sd = s->sd / unit.is;
-  printf(sd < 99.5 ? "mean     %.4g ± %.2g %s, %s\n" : "mean     %.4g ± %.0f %s, %s\n",
-         s->mean / unit.is, sd, unit.name, text_count(a, b->ms.n, "run"));
+  print_mean(b);
   printf("p50      %s, p90 %s, p99 %s\n", text_time(a, s->p50), text_time(a, s->p90),
          text_time(a, s->p99));
   if (!isnan(gflops(b)))
@@ -345,10 +351,10 @@ const verb verb_bench = {
         "are of the best time. The peak is what in-register loops of f32 multiply-adds reach in\n"
         "the same process, with the same threads and vectors.\n\n"
         "--json: name, device, target, threads, runs; best_ms, median_ms, p90_ms, p99_ms,\n"
-        "mean_ms, sd_ms; gflops, gbps (the traffic; null for models), peak_fraction, peak_gflops\n"
-        "(null where not known); compile_ms (of this process: a workload's plan; a model's\n"
-        "loading and first run); kernels, and compiled, those of them not found in any cache;\n"
-        "peak_bytes, the most memory that the process had.\n\n"
+        "mean_ms, sd_ms (null of one run); gflops, gbps (the traffic; null for models),\n"
+        "peak_fraction, peak_gflops (null where not known); compile_ms (of this process: a\n"
+        "workload's plan; a model's loading and first run); kernels, and compiled, those of them\n"
+        "not found in any cache; peak_bytes, the most memory that the process had.\n\n"
         "--compile: nothing is found on disk, nor kept there. Passes as they run, over all "
         "kernels\n"
         "together, with the nodes that they made and the rules that fired; render is the writing\n"

@@ -1,7 +1,7 @@
 /* tenon explain: what a model became, and why. */
 #include "base/file.h"
 #include "base/thread.h"
-#include "cli/feed.h"
+#include "cli/files.h"
 #include "cli/load.h"
 #include "cli/page.h"
 #include "cli/profile.h"
@@ -85,13 +85,9 @@ static void print_all(const explaining *e) {
 
 /* The model. */
 
-/** The page may take no place of what is read. */
-static void check_output(command *c, const tn_model *m) {
-  const char *file = ((const explain_options *)c->options)->output;
-  if (!file) return;
-  if (!strcmp(file, "-")) command_misuse(c, "--output writes to a file, not to %s", file);
-  if (file_check_target(file, &c->diag)) diag_rethrow(&c->diag);
-  load_check_target(c, m, "output", file);
+static void add_output(files *f, const char *file) {
+  if (!strcmp(file, "-")) command_misuse(f->c, "--output writes to a file, not to %s", file);
+  files_write(f, "output", file);
 }
 
 static void run(void *arg) {
@@ -102,9 +98,11 @@ static void run(void *arg) {
   tn_model *m;
   tn_binding *b;
   command_check(c, feed_load(c, &e->desc, &o->input, &m));
-  check_output(c, m);
+  files touched = {.c = c};
+  files_read_model(&touched, m);
+  if (o->output) add_output(&touched, o->output);
   feeds in = feed_make(c, m, &o->input, o->seed);
-  feed_check_target(c, &in, "output", o->output);
+  files_read_inputs(&touched, &in);
   c->context->explanation = &e->x;
   command_check(c, tn_model_bind(m, &b));
   c->context->explanation = NULL;

@@ -201,13 +201,20 @@ static tn_shape guess(feeding *k, const tn_port *port, const node *leaf) {
   return shape;
 }
 
-static void fill(feeding *k, const tn_port *port, size_t at, uint64_t *seed) {
+/** The type of an input that is filled, which costs no memory before all are known to fit. */
+static void choose_type(feeding *k, const tn_port *port, size_t at) {
   const order *o = &k->orders[at];
+  array *value = &k->feeds.at[at].value;
+  if (o->file) return;
+  value->dtype = port->type.dtype;
+  value->shape = o->shaped ? o->shape : guess(k, port, k->m->nodes[at]);
+}
+
+static void fill(feeding *k, size_t at, uint64_t *seed) {
   feed *f = &k->feeds.at[at];
   if (f->file) return;
-  tn_shape shape = o->shaped ? o->shape : guess(k, port, k->m->nodes[at]);
-  f->value = array_make(k->c, port->name, port->type.dtype, shape);
-  array_set(&f->value, o->fill, seed);
+  f->value = array_make(k->c, f->name, f->value.dtype, f->value.shape);
+  array_set(&f->value, k->orders[at].fill, seed);
 }
 
 static void check_standard_input(command *c, const char *const values[], size_t n) {
@@ -226,8 +233,9 @@ feeds feed_make(command *c, const tn_model *m, const option_list *given, uint64_
   for (size_t i = 0; tn_model_port(m, TN_PORT_INPUT, i, &port) == TN_OK; i++)
     take_order(&k, &port, values[i]);
   for (size_t i = 0; tn_model_port(m, TN_PORT_INPUT, i, &port) == TN_OK; i++)
-    fill(&k, &port, i, &seed);
+    choose_type(&k, &port, i);
   feed_check(c, &k.feeds, m);
+  for (size_t i = 0; i < k.feeds.n; i++) fill(&k, i, &seed);
   return k.feeds;
 }
 
@@ -311,12 +319,4 @@ void feed_bind(command *c, const feeds *f, tn_binding *b) {
     command_check_binding(
         c, tn_binding_input(b, f->at[i].name, v->shape, v->dtype, v->data, v->bytes), b);
   }
-}
-
-void feed_check_target(command *c, const feeds *f, const char *option, const char *file) {
-  if (!file || !strcmp(file, "-")) return;
-  for (size_t i = 0; i < f->n; i++)
-    if (f->at[i].file)
-      load_check_source(c, option, file, f->at[i].file,
-                        arena_printf(&c->arena, "the file of input %s", f->at[i].name));
 }

@@ -47,9 +47,6 @@ void feed_check(command *c, const feeds *f, const tn_model *m);
 /** "batch = 8, x:1 = 3": the sizes of the inputs that vary, and what they are. In the arena. */
 const char *feed_sizes(command *c, const feeds *f, const tn_model *m);
 
-/** Raises as load_check_source where a file (NULL or -: none) is one that an input is read from. */
-void feed_check_target(command *c, const feeds *f, const char *option, const char *file);
-
 /** Hands them to a binding. */
 void feed_bind(command *c, const feeds *f, tn_binding *b);
 

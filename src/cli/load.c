@@ -1,6 +1,5 @@
 #include "cli/load.h"
 
-#include "formats/model.h"
 #include "formats/onnx/import.h"
 
 #include <stdlib.h>
@@ -65,22 +64,4 @@ tn_status load_model(command *c, const tn_model_desc *desc, const file_map *read
   if (s == TN_ERR_ARGUMENT && desc->n_sizes)
     command_misuse(c, "--size: %s", tn_message(c->context));
   return s;
-}
-
-void load_check_source(command *c, const char *option, const char *file, const char *source,
-                       const char *what) {
-  if (file_is_same(file, source))
-    command_misuse(c, "--%s: \"%s\" is %s, which it would replace", option, file, what);
-}
-
-void load_check_target(command *c, const tn_model *m, const char *option, const char *file) {
-  const onnx_tensors *external = &m->data->onnx->external;
-  const char *slash = strrchr(c->operand, '/');
-  int folder = slash ? (int)(slash + 1 - c->operand) : 0;
-  load_check_source(c, option, file, load_path(c->operand), "the model");
-  for (size_t i = 0; i < external->n; i++)
-    load_check_source(
-        c, option, file,
-        arena_printf(&c->arena, "%.*s%s", folder, c->operand, external->at[i]->external->location),
-        "a file of the model's weights");
 }

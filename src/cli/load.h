@@ -23,12 +23,4 @@ const char *load_path(const char *name);
     failures are returned. */
 tn_status load_model(command *c, const tn_model_desc *desc, const file_map *read, tn_model **m);
 
-/** Raises as command_misuse where what is written to a file, which an option names, would take the
-    place of another one that is read; `what` it is. */
-void load_check_source(command *c, const char *option, const char *file, const char *source,
-                       const char *what);
-
-/** The same for all files of the model that is the command's operand. */
-void load_check_target(command *c, const tn_model *m, const char *option, const char *file);
-
 #endif

@@ -43,12 +43,14 @@ static const option *find_letter(const verb *v, const char *text) {
   return &v->options[i];
 }
 
-/** The value of `--name=value` or `--name value`. */
+/** The value of `--name=value` or `--name value`. Nothing has an empty name, and a folder of none
+    would be the root. */
 static const char *value_of(reader *r, const option *o, const char *equals) {
-  if (equals) return equals + 1;
-  if (r->at == r->end || !strncmp(*r->at, "--", 2))
+  bool given = equals || (r->at != r->end && strncmp(*r->at, "--", 2));
+  const char *value = equals ? equals + 1 : given ? *r->at++ : "";
+  if (!given || (o->kind == OPTION_TEXT && !*value))
     command_misuse(r->c, "--%s needs a value: --%s %s", o->name, o->name, o->value);
-  return *r->at++;
+  return value;
 }
 
 static int64_t number_of(command *c, const option *o, const char *text) {

@@ -1,7 +1,7 @@
 /* tenon run: a model, once. */
 #include "cli/array.h"
 #include "cli/check.h"
-#include "cli/feed.h"
+#include "cli/files.h"
 #include "cli/load.h"
 #include "cli/profile.h"
 #include "cli/testset.h"
@@ -31,7 +31,9 @@ static const option options[] = {
     {"input", OPTION_LIST, offsetof(run_options, input), FEED_VALUE, FEED_ABOUT, 0, 0, 0},
     {"output", OPTION_LIST, offsetof(run_options, output), OUTPUT_VALUE,
      "write an output, by name, to a .npy file, which is none that is read; links\n"
-     "are followed, a device or a pipe is written as it is, - is standard output",
+     "are followed, a device or a pipe is written as it is, - is standard output;\n"
+     "the file is replaced once all is written, or, where it cannot be (a mount\n"
+     "point, a folder that is not writable), written over",
      0, 0, 0},
     {"size", OPTION_LIST, offsetof(run_options, size), LOAD_SIZE_VALUE, LOAD_SIZE_ABOUT, 0, 0, 0},
     {"threads", OPTION_NUMBER, offsetof(run_options, threads), "N",
@@ -158,28 +160,36 @@ static void print_json(command *c, const feeds *in, const results *out, const pr
   text_json_print(&c->arena, all);
 }
 
-static void check_file(command *c, const tn_model *m, const char *const files[], size_t i) {
-  const run_options *o = c->options;
-  const char *file = files[i];
+static void add_output(files *f, const char *file) {
   bool is_standard = is_standard_output(file);
-  if (is_standard && o->json)
-    command_misuse(c, "--output: both an array and --json would go to standard output");
-  if (!is_standard && file_check_target(file, &c->diag)) diag_rethrow(&c->diag);
-  if (!is_standard) load_check_target(c, m, "output", file);
-  for (size_t k = 0; k < i; k++)
-    if (files[k] && is_standard == is_standard_output(files[k]) &&
-        (is_standard || file_same_target(file, files[k])))
-      command_misuse(c, "--output: %s and %s are the same file, for two outputs", files[k], file);
+  if (is_standard && ((const run_options *)f->c->options)->json)
+    command_misuse(f->c, "--output: both an array and --json would go to standard output");
+  files_write(f, "output", is_standard ? NULL : file);
 }
 
-/** Where outputs go; what is wrong with that is told before the model runs. */
-static const char *const *find_files(command *c, const tn_model *m) {
-  const run_options *o = c->options;
-  const char *const *files = feed_match(c, "output", &o->output, m, TN_PORT_OUTPUT);
-  tn_port port = TN_PORT_INIT;
-  for (size_t i = 0; tn_model_port(m, TN_PORT_OUTPUT, i, &port) == TN_OK; i++)
-    if (files[i]) check_file(c, m, files, i);
-  return files;
+static void add_folder(files *f, size_t n, const char *folder) {
+  if (!file_is_there(folder)) {
+    files_make_folder(f, "output-dir", folder);
+    return;
+  }
+  for (size_t i = 0; i < n; i++)
+    files_write(f, "output-dir", testset_path(f->c, folder, TN_PORT_OUTPUT, i));
+}
+
+static void add_trace(files *f, const char *file) {
+  if (is_standard_output(file)) command_misuse(f->c, "--trace writes to a file, not to %s", file);
+  files_write(f, "trace", file);
+}
+
+/** Where outputs go; what is wrong with anything that is written is told before the model runs. */
+static const char *const *find_files(files *f, const tn_model *m) {
+  const run_options *o = f->c->options;
+  const char *const *outputs = feed_match(f->c, "output", &o->output, m, TN_PORT_OUTPUT);
+  for (size_t i = 0; i < m->n_outputs; i++)
+    if (outputs[i]) add_output(f, outputs[i]);
+  if (o->output_dir) add_folder(f, m->n_outputs, o->output_dir);
+  if (o->trace) add_trace(f, o->trace);
+  return outputs;
 }
 
 static void check_options(command *c) {
@@ -204,31 +214,6 @@ static void write_folder(command *c, const char *folder, const results *all) {
   for (size_t i = 0; i < all->n; i++)
     testset_write(c, folder, i, all->at[i].name, &all->at[i].value);
   if (all->n) command_note(c, "wrote %s to %s", text_count(&c->arena, all->n, "output"), folder);
-}
-
-/** What is wrong with a folder for outputs is told before the model runs, too. */
-static void check_folder(command *c, const tn_model *m, const char *folder) {
-  if (!file_is_there(folder)) {
-    if (file_check_folder(folder, &c->diag)) diag_rethrow(&c->diag);
-    return;
-  }
-  for (size_t i = 0; i < m->n_outputs; i++) {
-    const char *file = testset_path(c, folder, TN_PORT_OUTPUT, i);
-    if (file_check_target(file, &c->diag)) diag_rethrow(&c->diag);
-    load_check_target(c, m, "output-dir", file);
-  }
-}
-
-/** The same for the trace. */
-static void check_trace(command *c, const tn_model *m, const char *const files[]) {
-  const char *file = ((const run_options *)c->options)->trace;
-  if (!file) return;
-  if (is_standard_output(file)) command_misuse(c, "--trace writes to a file, not to %s", file);
-  if (file_check_target(file, &c->diag)) diag_rethrow(&c->diag);
-  load_check_target(c, m, "trace", file);
-  for (size_t i = 0; i < m->n_outputs; i++)
-    if (files[i] && !is_standard_output(files[i]) && file_same_target(file, files[i]))
-      command_misuse(c, "--trace: %s is the file of an output, too", file);
 }
 
 static void write_trace(const profile *p) {
@@ -265,14 +250,13 @@ static int act(command *c) {
   command_check(c, feed_load(c, &desc, &o->input, &m));
   profile_add_phase(&p, "load", start);
   if (o->check) return check_sets(c, m, o->check, tolerance);
-  const char *const *files = find_files(c, m);
-  if (o->output_dir) check_folder(c, m, o->output_dir);
-  check_trace(c, m, files);
+  files touched = {.c = c};
+  files_read_model(&touched, m);
+  const char *const *outputs = find_files(&touched, m);
   start = clock_now();
   feeds in = make_feeds(c, m);
   profile_add_phase(&p, "inputs", start);
-  for (size_t i = 0; i < m->n_outputs; i++) feed_check_target(c, &in, "output", files[i]);
-  feed_check_target(c, &in, "trace", o->trace);
+  files_read_inputs(&touched, &in);
   start = clock_now();
   command_check(c, tn_model_bind(m, &b));
   profile_add_phase(&p, "compile", start);
@@ -280,7 +264,7 @@ static int act(command *c) {
   profile_begin(&p, b, o->profile || o->trace);
   profile_run_once(&p);
   if (o->profile) profile_run_more(&p);
-  results out = read_results(c, m, b, files);
+  results out = read_results(c, m, b, outputs);
   write_files(c, &out);
   write_trace(&p);
   if (o->output_dir) write_folder(c, o->output_dir, &out);

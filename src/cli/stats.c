@@ -22,7 +22,7 @@ stats stats_of(double *values, size_t n) {
   for (size_t i = 0; i < n; i++) squares += (values[i] - mean) * (values[i] - mean);
   return (stats){values[0],
                  mean,
-                 n > 1 ? sqrt(squares / (double)(n - 1)) : 0,
+                 n > 1 ? sqrt(squares / (double)(n - 1)) : NAN,
                  percentile(values, n, 0.5),
                  percentile(values, n, 0.9),
                  percentile(values, n, 0.99)};

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 typedef struct stats {
-  double best, mean, sd, p50, p90, p99; /* sd: of a sample; 0 for a single one */
+  double best, mean, sd, p50, p90, p99; /* sd: of a sample; NAN for a single one */
 } stats;
 
 /** Of `n` ≥ 1 numbers, which are sorted. Percentiles lie between neighbours, as numpy.percentile's

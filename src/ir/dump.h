@@ -21,7 +21,7 @@ tn_status dump_parse(dump *out, const char *option, diag *d);
 /** Whether graphs are written after a pass. */
 bool dump_wants(const dump *u, const char *pass);
 
-/** Writes DIR/<number>-<name>-<pass>.ir (print.h) and .dot (dot.h), whole or not at all, if the
+/** Writes DIR/<number>-<name>-<pass>.ir (print.h) and .dot (dot.h), as file_write does, if the
     option asks for the pass. The folder is made if it is missing. One thread at a time. */
 tn_status dump_after(dump *u, const char *pass, const char *name, const node *const roots[],
                      size_t n, const mem *m, diag *d);

@@ -213,6 +213,11 @@ class CommandLine(Case):
             ("run", "m", "--size", "=4"): "--size is given as NAME=SPEC",
             ("run", "m", "--size", "n="): "--size is given as NAME=SPEC",
             ("run", "m", "--size"): "--size needs a value",
+            **{("run", "m", f"--{name}", ""): f"--{name} needs a value: --{name} {value}"
+               for name, value in (("input-dir", "DIR"), ("output-dir", "DIR"), ("check", "DIR"),
+                                   ("trace", "FILE"), ("device", "NAME"), ("rtol", "X"))},
+            ("run", "m", "--input-dir="): "--input-dir needs a value",
+            ("explain", "m", "-o", ""): "--output needs a value",
             **{(verb, "m", "--size", f"n={spec}"):
                f"--size n is a number from 0 to 999999999, a range MIN..MAX, MIN.. or ..MAX of "
                f'such, not empty, or another size\'s name, not "{spec}"'
@@ -1022,6 +1027,9 @@ class Run(Case):
         for verb in ("run", "bench", "explain"):
             for args, says in (
                     (["a=ones:2x4"], "input a: axis 1 has size 4, not 3"),
+                    # more than any memory: nothing is filled before
+                    ([f"a=ones:2x{2**60}"], f"input a: axis 1 has size {2**60}, not 3"),
+                    (["a=ones", f"b=1x{2**60}"], f"input b: axis 1 has size {2**60}, not 3"),
                     ([f"a={flat}"], f"input a ({flat}) has rank 1, not 2"),
                     (["a=2x3", "b=4x3"],
                      "input b: axis 0 has size 4, not 2, as n is 2 by axis 0 of input a"),
@@ -1325,7 +1333,7 @@ class Profile(Chain):
         self.misuse("run", path, "--trace", path, says="is the model, which it would replace")
         self.misuse("run", path, "--trace", "-", says="--trace writes to a file, not to -")
         y = self.file("y.npy")
-        self.misuse("run", path, f"--output=y={y}", "--trace", y, says="the file of an output")
+        self.misuse("run", path, f"--output=y={y}", "--trace", y, says="are the same file")
         a = self.array("a.npy", np.ones((2, 48), np.float32))
         self.misuse("run", path, f"--input=a={a}", "--trace", a, says="the file of input a")
         nowhere = self.file("none") / "trace.json"
@@ -1566,6 +1574,11 @@ class Bench(Case):
         told = json.loads(tenon("bench", "add:4x4", "--json", "--warmup", "0", "--repeat",
                                 "1").stdout)
         self.assertEqual(told["runs"], 1)
+        self.assertIsNone(told["sd_ms"])
+
+    def test_one_run_deviates_from_no_other(self):
+        text = tenon("bench", "add:4x4", "--repeat", "1").stdout
+        self.assertRegex(text, r"(?m)^mean     [\d.e-]+ (ns|µs|ms|s), 1 run$")
 
     def test_bytes_may_have_units(self):
         told = json.loads(tenon("bench", "copy:64k", "--json", "--repeat", "1").stdout)

@@ -286,7 +286,7 @@ class Folders(Case):
 
     def test_a_folder_that_cannot_be_made_is_told_before_anything_runs(self):
         m = self.model()
-        for out in ("/proc/no/such", m / "below", ""):
+        for out in ("/proc/no/such", m / "below"):
             said = tenon("run", m, "--output-dir", out, status=1).stderr
             self.assertIn(f'cannot create "{out}"', said)
             self.assertNotIn("taken as", said)
@@ -297,6 +297,34 @@ class Folders(Case):
         (out / "output_0.pb").symlink_to(m)
         self.misuse(m, "--output-dir", out, says="is the model")
         onnx.load(m)
+
+    def test_what_is_read_or_written_besides_is_not_replaced(self):
+        m, read, out = self.model(), self.difference(), self.folder / "out"
+        file, named, late = out / "output_0.pb", self.folder / "a.npy", self.folder / "late"
+        out.mkdir()
+        np.save(named, np.ones((1, 3), np.float32))
+        inputs = ("--input-dir", read)
+        for link, args, says in (
+                (None, ("--trace", file), "--trace: "),
+                (None, ("--output", f"y={file}"), "--output-dir: "),
+                (read / "input_1.pb", inputs, "is the file of input b"),
+                (named, ("--input", f"a={named}"), "is the file of input a"),
+                (self.folder / "none", ("--trace", self.folder / "none"), "the same file")):
+            if link:
+                file.symlink_to(link)
+            before = {p: p.read_bytes() for p in self.folder.rglob("*") if p.is_file()}
+            with self.subTest(args=args):
+                self.misuse(m, "--output-dir", out, *args, says=says)
+            self.assertEqual({p: p.read_bytes() for p in before}, before)
+            file.unlink(missing_ok=True)
+        (read / "output_0.pb").unlink()
+        (read / "output_0.pb").symlink_to("input_0.pb")
+        self.misuse(m, *inputs, "--output-dir", read, says="is the file of input a")
+        self.misuse(m, "--output-dir", late, "--trace", late, says="the same file")
+        self.assertFalse(late.exists())
+        (read / "output_0.pb").unlink()
+        tenon("run", m, *inputs, "--output-dir", read, "--trace", late)
+        self.assertTrue(late.exists() and (read / "output_0.pb").exists())
 
     def test_wrong_uses(self):
         self.misuse(self.model(), "--input-dir", self.difference(), "--input", "a=ones",

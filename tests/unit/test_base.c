@@ -362,13 +362,13 @@ static void file_follows_links_and_keeps_modes(void **state) {
   check_written(p, file, file, 0604);
   check_written(p, far, file, 0604);
   assert_true(is_link(link) && is_link(far));
-  assert_true(file_same_target(far, file) && file_same_target(link, link));
-  assert_true(file_same_target(file, arena_printf(&p->arena, "%s/./f", p->folder)));
-  assert_false(file_same_target(file, arena_printf(&p->arena, "%s/g", p->folder)));
-  assert_true(file_is_same(far, file) && !file_is_same(file, p->folder));
-  unlink(file);
-  assert_false(file_is_same(file, file));
-  assert_true(file_same_target(far, file));
+  char *dotted = arena_printf(&p->arena, "%s/./f", p->folder);
+  char *other = arena_printf(&p->arena, "%s/g", p->folder);
+  for (int i = 0; i < 2; i++) { /* and where the file is not there */
+    assert_true(file_is_same(far, file) && file_is_same(link, link) && file_is_same(file, dotted));
+    assert_false(file_is_same(file, p->folder) || file_is_same(file, other));
+    unlink(file);
+  }
   unlink(link);
   assert_int_equal(symlink("to-link", link), 0);
   assert_int_equal(file_check_target(far, &p->diag), TN_ERR_IO); /* round and round */
@@ -391,7 +391,6 @@ static void file_writes_into_what_is_no_file(void **state) {
   unlink(path);
   assert_int_equal(file_write("/dev/null", "x", 1, &p->diag), TN_OK);
   assert_int_equal(file_write("/dev/full", "x", 1, &p->diag), TN_ERR_IO);
-  assert_false(file_same_target("/dev/null", "/dev/null"));
   assert_false(file_is_same("/dev/null", "/dev/null"));
 }
 

@@ -134,6 +134,12 @@ static void reads_scalars_and_empty_arrays(void **state) {
                    TN_OK);
   assert_int_equal(w->array.bytes, 0);
   assert_int_equal(w->array.dims[1], 7);
+  assert_int_equal(read_text(w,
+                             "{'descr': '<f4', 'fortran_order': False, "
+                             "'shape': (4611686018427387904, 4, 0)}",
+                             "", 0),
+                   TN_OK);
+  assert_int_equal(w->array.bytes, 0);
 }
 
 static void tells_of_other_types(void **state) {

@@ -58,6 +58,12 @@ static int others(const place *p) {
   return n;
 }
 
+static bool filter_calls(struct sock_filter steps[], unsigned short n) {
+  struct sock_fprog program = {n, steps};
+  return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+         !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
 /** Lets the process have no file without a name, as on file systems that know of none. */
 static bool give_up_unnamed(void) {
   struct sock_filter steps[] = {
@@ -68,9 +74,24 @@ static bool give_up_unnamed(void) {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
-  struct sock_fprog program = {sizeof steps / sizeof *steps, steps};
-  return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
-         !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+  return filter_calls(steps, sizeof steps / sizeof *steps);
+}
+
+#ifdef SYS_renameat
+enum { RENAME = SYS_renameat };
+#else
+enum { RENAME = SYS_renameat2 };
+#endif
+
+/** Lets names keep their files, as those of mount points do. */
+static bool give_up_renaming(int error) {
+  struct sock_filter steps[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RENAME, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  return filter_calls(steps, sizeof steps / sizeof *steps);
 }
 
 /** The exit status of a child that does this; -1: a signal has ended it. */
@@ -180,6 +201,66 @@ static int run_with_too_much(place *p) {
   return strstr(p->diag.text, "limit is 100000 bytes") ? 0 : 2;
 }
 
+/* Files that cannot be replaced. */
+
+static bool make_file(const place *p) {
+  int fd = open(p->path, O_WRONLY | O_CREAT, 0600);
+  bool made = fd >= 0 && write(fd, "longer", 6) == 6 && !fchmod(fd, 0666);
+  close(fd);
+  return made;
+}
+
+/** Writes to a file that stays what it is but for what it holds. */
+static int write_over_file(place *p) {
+  struct stat before, after;
+  if (file_check_target(p->path, &p->diag) || stat(p->path, &before)) return 1;
+  if (file_write(p->path, "abc", 3, &p->diag) || !holds(p, "abc", 0666)) return 2;
+  return stat(p->path, &after) || before.st_ino != after.st_ino || others(p) ? 3 : 0;
+}
+
+static int write_where_names_stay(place *p, int error) {
+  if (!make_file(p) || !give_up_renaming(error)) return SKIP;
+  int wrong = write_over_file(p);
+  unlink(p->path);
+  if (wrong) return wrong;
+  return file_write(p->path, "x", 1, &p->diag) == TN_ERR_IO && !others(p) ? 0 : 4;
+}
+
+static int write_mount_point(place *p) { return write_where_names_stay(p, EBUSY); }
+static int write_across(place *p) { return write_where_names_stay(p, EXDEV); }
+static int write_for_another(place *p) { return write_where_names_stay(p, EPERM); }
+
+/** A folder that is not written to, by a user whom modes concern. */
+static bool fix_folder(const place *p) {
+  enum { NOBODY = 65534 };
+  if (chmod(p->folder, 0555)) return false;
+  if (!geteuid() && (setgid(NOBODY) || setuid(NOBODY))) return false;
+  return !access(p->path, W_OK) && access(p->folder, W_OK);
+}
+
+static int write_in_fixed_folder(place *p) {
+  if (!make_file(p) || !fix_folder(p)) return SKIP;
+  int wrong = write_over_file(p);
+  if (wrong) return wrong;
+  char *none = arena_printf(&p->arena, "%s/none", p->folder);
+  if (file_check_target(none, &p->diag) != TN_ERR_IO) return 4;
+  if (!limit(100000)) return SKIP;
+  bool refused = file_write(p->path, large, 100001, &p->diag) == TN_ERR_IO;
+  return refused && holds(p, "abc", 0666) ? 0 : 5;
+}
+
+static void files_that_stay_are_written_in_place(void **state) {
+  place *p = *state;
+  int (*const bodies[])(place *) = {write_mount_point, write_across, write_for_another,
+                                    write_in_fixed_folder};
+  for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+    int status = apart(p, bodies[i]);
+    chmod(p->folder, 0700);
+    unlink(p->path);
+    assert_true(status == 0 || status == SKIP);
+  }
+}
+
 /** Also one that is the file's already. */
 static void files_have_names(void **state) {
   place *p = *state;
@@ -250,6 +331,7 @@ int main(void) {
       TEST(names_for_a_while_are_known),
       TEST(files_have_names),
       TEST(limits_are_told),
+      TEST(files_that_stay_are_written_in_place),
       TEST(who_is_killed_leaves_nothing),
   };
 #undef TEST

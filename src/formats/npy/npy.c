@@ -110,12 +110,18 @@ static bool read_header(header *h) {
   return read_fields(h);
 }
 
+static bool is_empty(const npy_array *n) {
+  for (size_t i = 0; i < n->rank; i++)
+    if (!n->dims[i]) return true;
+  return false;
+}
+
 /** The bytes the shape calls for; false if they are more than a file can hold. */
 static bool count(npy_array *n, size_t *elements) {
-  *elements = 1;
-  for (size_t i = 0; i < n->rank; i++) {
+  *elements = !is_empty(n);
+  for (size_t i = 0; i < n->rank && *elements; i++) {
     size_t dim = (size_t)n->dims[i];
-    if (dim && *elements > SIZE_MAX / 8 / dim) return false;
+    if (*elements > SIZE_MAX / 8 / dim) return false;
     *elements *= dim;
   }
   n->bytes = *elements * dtype_bytes(n->dtype);

@@ -30,7 +30,7 @@ void npy_close(npy_array *n);
 tn_status npy_read(npy_array *out, const void *bytes, size_t n, const char *name, arena *a,
                    diag *d);
 
-/** Writes a file, whole or not at all. bf16 has no type in NumPy and is written as u16. */
+/** Writes a file as file_write does. bf16 has no type in NumPy and is written as u16. */
 tn_status npy_write(const char *path, dtype t, size_t rank, const int64_t dims[], const void *data,
                     arena *a, diag *d);
 
