@@ -78,7 +78,10 @@ static const char *thread_objection(laws *l, const node *sink, const node *b, co
     if (stage_range(b)[i] != range && range_kind_of(stage_range(b)[i]) == KIND_THREAD)
       return "another range of the nest is shared out";
   if (!shares_out(l->g, b, range)) return "two workers would write one element";
-  return is_read(l, sink, b) ? "the kernel reads its output" : NULL;
+  if (is_read(l, sink, b)) return "the kernel reads its output";
+  size_t at = 0;
+  while (stage_range(b)[at] != range) at++;
+  return law_in_place_objection(l, sink, b, at, 1, true);
 }
 
 static const char *objection(laws *l, const node *sink, const node *b, const node *range,
