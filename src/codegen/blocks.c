@@ -52,9 +52,7 @@ static int64_t block_for(const choice *c, const node *range, double bytes) {
   int64_t most = MOST_BLOCK;
   if ((double)most * bytes > room) most = (int64_t)(room / bytes);
   if (most > range_extent(range)->lo) most = range_extent(range)->lo;
-  for (int64_t b = most; b > most / 2 && node_is_const(range_extent(range)); b--)
-    if (node_int(range_extent(range)) % b == 0) return b;
-  return most;
+  return ix_block(range_extent(range), most);
 }
 
 /** A FOLD whose states are carried through its loop with arrays that are built in it; nothing else

@@ -68,3 +68,9 @@ bool choice_waits_for_memory(const choice *c, const node_list *nest, const node 
   }
   return work <= bytes;
 }
+
+const node *choice_blocks(choice *c, const node *sink, const node *range, int64_t size,
+                          const node **inner) {
+  const node *outer, *made = law_overlap(&c->laws, sink, range, size, &outer, inner);
+  return made ? made : law_split(&c->laws, sink, range, size, &outer, inner);
+}

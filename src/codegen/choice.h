@@ -87,4 +87,9 @@ void choice_put_outside(choice *c, const node *stage, const node *what, size_t k
 bool choice_part(choice *c, const node *range, int64_t factor, const node **whole,
                  const node **rest);
 
+/** A kernel with a range in blocks, the last of which overlaps the one before where that may be;
+    `inner` is within them. */
+const node *choice_blocks(choice *c, const node *sink, const node *range, int64_t size,
+                          const node **inner);
+
 #endif

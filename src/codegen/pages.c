@@ -46,8 +46,8 @@ static size_t widest_in_memory(const node *stage, const node_list *nest, const n
 }
 
 /** A range in blocks of so many elements, the last of which may overlap the one before. */
-static const node *in_blocks(choice *c, const node *range, int64_t size, const node **blocks,
-                             const node **block) {
+static const node *in_many_blocks(choice *c, const node *range, int64_t size, const node **blocks,
+                                  const node **block) {
   laws *l = &c->laws;
   const node *extent = range_extent(range);
   if (node_is_bits(ix_mod(l->g, extent, ix_const(l->g, size)), 0))
@@ -60,7 +60,7 @@ static const node *in_blocks(choice *c, const node *range, int64_t size, const n
 static bool take_turns(choice *c, const node *range, int64_t stretch, int64_t turn) {
   laws *l = &c->laws;
   const node *blocks, *block, *stretches, *of_stretch, *turns, *of_turn, *const *ranges;
-  const node *made = in_blocks(c, range, STRETCHES * stretch, &blocks, &block);
+  const node *made = in_many_blocks(c, range, STRETCHES * stretch, &blocks, &block);
   if (made) made = law_split(l, made, block, stretch, &stretches, &of_stretch);
   if (made) made = law_split(l, made, of_stretch, turn, &turns, &of_turn);
   size_t n = made ? binder_ranges(law_binder(l, made, of_turn), &ranges) : 0;

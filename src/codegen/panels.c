@@ -279,9 +279,7 @@ static int64_t panels_at_once(const choice *c, const node *range, const node *pa
   const node *extent = range_extent(range);
   int64_t most = extent->lo / LEAST_BLOCKS;
   if ((double)most * bytes > room + bytes) most = (int64_t)(room / bytes) + 1;
-  for (int64_t n = most; n > most / 2 && node_is_const(extent); n--)
-    if (node_int(extent) % n == 0) return n;
-  return most;
+  return ix_block(extent, most);
 }
 
 /** Makes the panels of some indices of a nest's innermost loop along which there are several at

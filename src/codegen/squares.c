@@ -54,18 +54,11 @@ static bool has_squares(const node *range, int64_t side) {
   return range_kind_of(range) == KIND_LOOP && range_extent(range)->lo >= LEAST_SQUARES * side;
 }
 
-/** A range in blocks, the last of which may overlap the one before; `inner` is within them. */
-static const node *in_blocks(choice *c, const node *sink, const node *range, int64_t side,
-                             const node **inner) {
-  const node *outer, *made = law_overlap(&c->laws, sink, range, side, &outer, inner);
-  return made ? made : law_split(&c->laws, sink, range, side, &outer, inner);
-}
-
 /** The two ranges in blocks, within which they come last, that of what is written innermost. */
 static bool make_squares(choice *c, const node **read, const node **written, int64_t side) {
   const node *const *ranges;
-  const node *made = in_blocks(c, c->sink, *written, side, written);
-  if (made) made = in_blocks(c, made, *read, side, read);
+  const node *made = choice_blocks(c, c->sink, *written, side, written);
+  if (made) made = choice_blocks(c, made, *read, side, read);
   size_t n = made ? binder_ranges(law_binder(&c->laws, made, *read), &ranges) : 0;
   if (made) made = law_order(&c->laws, made, *written, n - 1);
   if (made) made = law_order(&c->laws, made, *read, n - 2);

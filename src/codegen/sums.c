@@ -25,13 +25,6 @@ static bool is_inexact(const node *f) {
   return rounds && is_long(terms);
 }
 
-/** The factor nearest below `most` that divides an extent, or where none is near it `most`. */
-static int64_t block_of(const node *extent, int64_t most) {
-  for (int64_t f = most; f > most / 2 && node_is_const(extent); f--)
-    if (node_int(extent) % f == 0) return f;
-  return most;
-}
-
 /** The kernel with one FOLD in two, the inner one of about BLOCK terms; NULL if that cannot be. */
 static const node *blocked(laws *l, const node *sink, const node *f) {
   const node *const *ranges, *outer, *inner;
@@ -39,7 +32,7 @@ static const node *blocked(laws *l, const node *sink, const node *f) {
   int64_t terms = 1; /* of the ranges inside of the i-th */
   while (i > 0 && most(ranges[i]) <= BLOCK / terms) terms *= most(ranges[i--]);
   if (terms > BLOCK / 2) return law_nest(l, sink, ranges[i]); /* no room for two indices more */
-  int64_t factor = block_of(range_extent(ranges[i]), BLOCK / terms);
+  int64_t factor = ix_block(range_extent(ranges[i]), BLOCK / terms);
   const node *made = law_split(l, sink, ranges[i], factor, &outer, &inner);
   return made && outer ? law_nest(l, made, outer) : NULL;
 }

@@ -140,9 +140,8 @@ static void weigh_inner(weighing *w, const node *binder) {
 /** Vectors of `lanes` along a range, innermost, where the nest allows it. */
 static bool make_vectors(choice *c, const node *range, int64_t lanes) {
   laws *l = &c->laws;
-  const node *outer, *inner, *vector, *const *ranges;
-  const node *made = law_overlap(l, c->sink, range, lanes, &outer, &inner);
-  if (!made) made = law_split(l, c->sink, range, lanes, &outer, &inner);
+  const node *inner, *vector, *const *ranges;
+  const node *made = choice_blocks(c, c->sink, range, lanes, &inner);
   if (made) {
     size_t last = binder_ranges(law_binder(l, made, inner), &ranges) - 1;
     made = law_order(l, made, inner, last);

@@ -120,6 +120,9 @@ bool stage_is_whole(const node *s, size_t value);
    radix, or what div and mod by constants make of such sums; of several coordinates one may hold
    what follows from others. */
 
+/** Whether a range of a STAGE follows from such coordinates. */
+bool stage_range_follows(const node *s, const node *range, size_t n, const node *const coords[]);
+
 /** Whether a value of a STAGE is shown to write no element twice: all ranges around its write
     follow from its coordinates. */
 bool stage_writes_once(const node *s, size_t value);

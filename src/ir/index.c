@@ -594,3 +594,15 @@ bool ix_prove_le(ir *g, const node *a, const node *b) {
 bool ix_prove_lt(ir *g, const node *a, const node *b) {
   return a->hi < b->lo || (a->lo < b->hi && prove_gap(g, -1, a, b));
 }
+
+int64_t ix_block(const node *extent, int64_t most) {
+  for (int64_t n = most; n > most / 2 && node_is_const(extent); n--)
+    if (node_int(extent) % n == 0) return n;
+  return most;
+}
+
+bool ix_prove_inside(ir *g, size_t rank, const node *const extents[], const node *const coords[]) {
+  for (size_t i = 0; i < rank; i++)
+    if (!ix_prove(g, coords[i]) || !ix_prove_lt(g, coords[i], extents[i])) return false;
+  return true;
+}

@@ -48,6 +48,11 @@ const node *ix_gap(ir *g, const node *a, const node *b);
 bool ix_prove(ir *g, const node *a);
 bool ix_prove_le(ir *g, const node *a, const node *b);
 bool ix_prove_lt(ir *g, const node *a, const node *b);
+/** How many indices make a block: the number nearest below `most` that divides an extent, or where
+    none is near it `most`. */
+int64_t ix_block(const node *extent, int64_t most);
+/** Whether coordinates are shown to lie inside of an array. */
+bool ix_prove_inside(ir *g, size_t rank, const node *const extents[], const node *const coords[]);
 
 /** The coefficient of an atom in an affine form (0 if it is not there). */
 int64_t ix_coefficient(const node *a, const node *atom);

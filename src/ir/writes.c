@@ -127,11 +127,14 @@ static void open_sum(knowledge *k, const node *sum) {
   for (size_t i = 0; i < n; i++) learn(k, terms[i]);
 }
 
-static knowledge coordinates_of(const node *stage, size_t value) {
+static knowledge known_from(const node *stage, size_t n, const node *const coords[]) {
   knowledge k = {.stage = stage};
-  for (size_t i = 0; i < stage_rank(stage, value); i++)
-    learn(&k, part_of(stage_coords(stage, value)[i]));
+  for (size_t i = 0; i < n; i++) learn(&k, part_of(coords[i]));
   return k;
+}
+
+static knowledge coordinates_of(const node *stage, size_t value) {
+  return known_from(stage, stage_rank(stage, value), stage_coords(stage, value));
 }
 
 /** Learns all that follows. */
@@ -141,6 +144,13 @@ static void conclude(knowledge *k) {
     for (size_t i = 0; i < before; i++)
       if (is_known(k, k->parts[i].of)) open_sum(k, k->parts[i].of);
   }
+}
+
+bool stage_range_follows(const node *stage, const node *range, size_t n,
+                         const node *const coords[]) {
+  knowledge k = known_from(stage, n, coords);
+  conclude(&k);
+  return is_known(&k, range);
 }
 
 bool stage_writes_once(const node *stage, size_t value) {

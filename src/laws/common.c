@@ -190,3 +190,39 @@ bool law_inside_vectors(ir *g, const node *sink, const node *range, map *inside)
   }
   return false;
 }
+
+/* Buffers that change in place. */
+
+bool law_is_written(const node *sink, const node *param) {
+  for (uint32_t i = 0; i < sink->n_src; i++)
+    for (uint32_t k = 0; sink->src[i]->op == OP_OUT && k + 1 < sink->src[i]->n_src; k++)
+      if (sink->src[i]->src[k] == param) return true;
+  return false;
+}
+
+/** Whether ranges of a STAGE follow from the coordinates that an element of the buffer which a
+    value goes to is read and written at. */
+static bool is_own_element(const node *stage, size_t value, const node *index, size_t first,
+                           size_t n) {
+  const node *shared[IR_MOST_RANK], *const *coords = stage_coords(stage, value);
+  size_t count = 0;
+  for (uint32_t i = 1; i < index->n_src && i <= stage_rank(stage, value); i++)
+    if (index->src[i] == coords[i - 1]) shared[count++] = coords[i - 1];
+  for (size_t i = first; i < first + n; i++)
+    if (!stage_range_follows(stage, stage_range(stage)[i], count, shared)) return false;
+  return true;
+}
+
+const char *law_in_place_objection(laws *l, const node *sink, const node *stage, size_t first,
+                                   size_t n, bool parted) {
+  const node *out = law_out(sink, stage);
+  node_list order = topo_sort(ir_arena(l->g), &stage, out != NULL, NULL, NULL);
+  for (size_t v = 0; out && v < stage_values(stage); v++) {
+    if (!parted && stage_level(stage, v) <= first) continue; /* it is written outside of them */
+    for (size_t i = 0; i < order.n; i++)
+      if (order.at[i]->op == OP_INDEX && order.at[i]->src[0] == out->src[v] &&
+          !is_own_element(stage, v, order.at[i], first, n))
+        return "the kernel changes a buffer in place that other indices read";
+  }
+  return NULL;
+}

@@ -105,13 +105,6 @@ static const node *gathered(const box *b, const axis axes[], size_t rank) {
   return index_make(b->g, (dtype)b->what->dtype, stage, 0, rank, at);
 }
 
-static bool is_written(const node *sink, const node *param) {
-  for (uint32_t i = 0; i < sink->n_src && sink->op == OP_SINK; i++)
-    for (uint32_t k = 0; k + 1 < sink->src[i]->n_src; k++)
-      if (sink->src[i]->src[k] == param) return true;
-  return false;
-}
-
 /** What nodes are as expressions over elements of buffers. */
 typedef struct elements {
   map best;  /* node → the INDEX of a buffer in it that has the most indices */
@@ -152,7 +145,7 @@ node_list law_expressions(laws *l, const node *sink) {
 static bool reads_written(laws *l, const node *sink, const node *what) {
   node_list order = topo_sort(ir_arena(l->g), &what, 1, NULL, NULL);
   for (size_t i = 0; i < order.n; i++)
-    if (order.at[i]->op == OP_INDEX && is_written(sink, order.at[i]->src[0])) return true;
+    if (order.at[i]->op == OP_INDEX && law_is_written(sink, order.at[i]->src[0])) return true;
   return false;
 }
 

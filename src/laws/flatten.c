@@ -14,6 +14,8 @@ const node *law_flatten(laws *l, const node *sink, const node *range, const node
     return law_refuse(l, "one of the ranges has a kind already");
   if (!node_is_const(size) || node_int(size) < 1)
     return law_refuse(l, "the extent of the inner range is not a number");
+  const char *why = b->op == OP_STAGE ? law_in_place_objection(l, sink, b, at, 2, false) : NULL;
+  if (why) return law_refuse(l, why);
   *both = range_make(g, ix_mul(g, range_extent(range), size), KIND_LOOP);
   map with = {0};
   map_set(ir_arena(g), &with, range, (void *)ix_floordiv(g, *both, size));

@@ -1,5 +1,7 @@
 #include "laws/laws.h"
 
+#include "ir/address.h"
+#include "ir/subst.h"
 #include "ir/topo.h"
 
 enum { MOST_LANES = 64, MOST_COPIES = 1024 };
@@ -26,15 +28,28 @@ static bool is_read(laws *l, const node *sink, const node *stage) {
   return false;
 }
 
-/** Whether each index of a range has elements of every value to itself: none is written for two
-    bindings of the ranges that its value depends on, but alike, where OVERLAP made blocks. */
-static bool shares_out(const node *stage, const node *range) {
-  if (node_is_bits(range_extent(range), 1)) return true;
+/** A coordinate as it were if blocks of OVERLAP went on beyond the end: what two of them have in
+    common is written alike. */
+static const node *without_overlap(ir *g, const node *stage, const node *x) {
+  node_list order = topo_sort(ir_arena(g), &x, 1, NULL, NULL);
+  map with = {0};
+  for (size_t i = 0; i < order.n; i++)
+    for (uint32_t k = 0; k < 2 && order.at[i]->op == OP_MIN; k++)
+      if (!law_depends(stage_range(stage), stage_ranges(stage), order.at[i]->src[k]))
+        map_set(ir_arena(g), &with, order.at[i], (void *)subst(g, order.at[i]->src[1 - k], &with));
+  return subst(g, x, &with);
+}
+
+/** Whether each index of a range has elements of every value to itself: the range follows from
+    where an element is, but for such as OVERLAP writes twice alike. */
+static bool shares_out(ir *g, const node *stage, const node *range) {
   for (size_t i = 0; i < stage_values(stage); i++) {
-    bool varies = false;
-    for (size_t k = 0; k < stage_rank(stage, i); k++)
-      varies |= node_is_free_in(range, stage_coords(stage, i)[k]);
-    if (!varies) return false;
+    const node *at[IR_MOST_RANK + 1], *address;
+    size_t rank = stage_rank(stage, i);
+    for (size_t k = 0; k < rank; k++) at[k] = without_overlap(g, stage, stage_coords(stage, i)[k]);
+    address = address_of(g, rank, stage_extents(stage, i), at);
+    at[rank] = address->op == OP_WHERE ? address->src[1] : address;
+    if (!stage_range_follows(stage, range, rank + 1, at)) return false;
   }
   return true;
 }
@@ -62,8 +77,11 @@ static const char *thread_objection(laws *l, const node *sink, const node *b, co
   for (size_t i = 0; i < stage_ranges(b); i++)
     if (stage_range(b)[i] != range && range_kind_of(stage_range(b)[i]) == KIND_THREAD)
       return "another range of the nest is shared out";
-  if (!shares_out(b, range)) return "two workers would write one element";
-  return is_read(l, sink, b) ? "the kernel reads its output" : NULL;
+  if (!shares_out(l->g, b, range)) return "two workers would write one element";
+  if (is_read(l, sink, b)) return "the kernel reads its output";
+  size_t at = 0;
+  while (stage_range(b)[at] != range) at++;
+  return law_in_place_objection(l, sink, b, at, 1, true);
 }
 
 static const char *objection(laws *l, const node *sink, const node *b, const node *range,

@@ -162,7 +162,8 @@ const node *law_ungate(laws *l, const node *sink, const node *stage);
     its STAGE's only one and neither inside nor around another, and no extent of a range or array
     inside may depend on it. A THREAD range must belong to an OUT's STAGE that nothing else reads,
     be the only one of its nest, and have elements of every value to each of its indices, but for
-    such as blocks of OVERLAP write alike. */
+    such as blocks of OVERLAP write alike. Where the kernel changes a buffer in place, an index
+    reads none that others write. */
 const node *law_kind(laws *l, const node *sink, const node *range, range_kind kind,
                      const node **changed);
 
@@ -182,6 +183,15 @@ const node *law_out(const node *sink, const node *stage);
     kernel writes them, or they are made where the FOLD is that starts from them or steps to them.
     NULL: their elements are all that is read. */
 const char *law_reader_objection(const node_list *order, const node *binder);
+
+/** Whether the kernel writes to a buffer. */
+bool law_is_written(const node *sink, const node *param);
+
+/** Why n of a STAGE's ranges, from the first on, cannot be gone through in another order, or in
+    parts: the STAGE is written to a buffer that it reads, and not in elements that each of their
+    indices has to itself. NULL: they can. */
+const char *law_in_place_objection(laws *l, const node *sink, const node *stage, size_t first,
+                                   size_t n, bool parted);
 
 /** The sink with one node replaced. */
 const node *law_replace(laws *l, const node *sink, const node *what, const node *with);

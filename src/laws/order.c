@@ -16,6 +16,14 @@ static bool is_bound_in_order(size_t n, const node *const ranges[]) {
   return true;
 }
 
+/** Why a STAGE's ranges between two positions cannot change places. */
+static const char *stage_objection(laws *l, const node *sink, const node *b, size_t from,
+                                   size_t to) {
+  size_t first = from < to ? from : to, last = from < to ? to : from;
+  if (b->op != OP_STAGE || first == last) return NULL;
+  return law_in_place_objection(l, sink, b, first, last - first + 1, false);
+}
+
 const node *law_order(laws *l, const node *sink, const node *range, size_t position) {
   const node *b = law_binder(l, sink, range), *const * ranges;
   if (!b || b->op == OP_END) return law_refuse(l, "no STAGE or FOLD binds the range");
@@ -24,6 +32,8 @@ const node *law_order(laws *l, const node *sink, const node *range, size_t posit
   size_t n = binder_ranges(b, &ranges), from = 0;
   if (position >= n) return law_refuse(l, "the binder has no such position");
   while (ranges[from] != range) from++;
+  why = stage_objection(l, sink, b, from, position);
+  if (why) return law_refuse(l, why);
   const node **all = arena_copy(ir_arena(l->g), ranges, n * sizeof *all);
   for (; from < position; from++) all[from] = all[from + 1];
   for (; from > position; from--) all[from] = all[from - 1];

@@ -53,6 +53,10 @@ static const node *high_part(parting *p) {
 
 static const node *with_outs(parting *p, const node *sink, const node *out) {
   ir *g = p->l->g;
+  size_t at = 0;
+  while (stage_range(p->binder)[at] != p->range) at++;
+  const char *why = law_in_place_objection(p->l, sink, p->binder, at, 1, true);
+  if (why) return law_refuse(p->l, why);
   VEC(const node *) effects = {0};
   for (uint32_t i = 0; i < sink->n_src; i++) {
     if (sink->src[i] != out) {

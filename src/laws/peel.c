@@ -23,12 +23,6 @@ static const char *objection(ir *g, const node *f, const node *range) {
   return NULL;
 }
 
-static bool is_inside(ir *g, const node *index, const node *const *extents) {
-  for (uint32_t i = 1; i < index->n_src; i++)
-    if (!ix_prove(g, index->src[i]) || !ix_prove_lt(g, index->src[i], extents[i - 1])) return false;
-  return true;
-}
-
 /** What an array starts with, where that is a scalar, stands for elements that it has. */
 static const char *start_objection(ir *g, const node *f, const node_list *order) {
   for (size_t i = 0; i < order->n; i++) {
@@ -36,7 +30,7 @@ static const char *start_objection(ir *g, const node *f, const node_list *order)
     if (s->op != OP_STATE || s->src[0] != fold_innermost(f) || s == x) continue;
     size_t state = (size_t)s->ints[0];
     bool scalar = is_array(f, state) && fold_init(f, state)->op != OP_STAGE;
-    if (scalar && !is_inside(g, x, fold_extents(f, state)))
+    if (scalar && !ix_prove_inside(g, x->n_src - 1, fold_extents(f, state), x->src + 1))
       return "an array of the FOLD is not shown to be read inside of it";
   }
   return NULL;

@@ -69,11 +69,12 @@ const node *law_split(laws *l, const node *sink, const node *range, int64_t fact
 
 /* Blocks that overlap. */
 
-/** Whether a buffer that the STAGE is written to is read by the kernel. */
+/** Whether a buffer that a STAGE is written to is read by the kernel. */
 static bool is_in_place(const node_list *order, const node *out) {
   for (size_t i = 0; i < order->n; i++)
-    for (uint32_t k = 0; k + 1 < out->n_src && order->at[i]->op == OP_INDEX; k++)
-      if (order->at[i]->src[0] == out->src[k]) return true;
+    if (order->at[i]->op == OP_INDEX &&
+        law_is_one_of(out->src, out->n_src - 1, order->at[i]->src[0]))
+      return true;
   return false;
 }
 

@@ -17,15 +17,6 @@ static const node *flat(ir *g, size_t rank, const node *const dims[], const node
   return at;
 }
 
-static bool is_inside(ir *g, const node *index) {
-  const node *param = index->src[0];
-  for (size_t i = 0; i < param->rank; i++) {
-    const node *x = index->src[1 + i];
-    if (!ix_prove(g, x) || !ix_prove_lt(g, x, param->dims[i])) return false;
-  }
-  return true;
-}
-
 /** Whether an element of a PARAM lies where a value of the kernel is written, in an array of the
     same size. */
 static bool is_where_written(ir *g, const node *index, const node *stage, size_t value) {
@@ -35,7 +26,7 @@ static bool is_where_written(ir *g, const node *index, const node *stage, size_t
   bool same = param->rank == rank;
   for (size_t i = 0; same && i < rank; i++)
     same = param->dims[i] == dims[i] && index->src[1 + i] == at[i];
-  return same || (is_inside(g, index) &&
+  return same || (ix_prove_inside(g, param->rank, param->dims, index->src + 1) &&
                   flat(g, param->rank, param->dims, index->src + 1) == flat(g, rank, dims, at));
 }
 
