@@ -88,11 +88,11 @@ TN_API tn_status tn_binding_carry(tn_binding *binding, const char *output, const
 
     Where assigns to the plan's states are pending in the context, all that are pending in it happen
     first, whichever thread made them and whichever one runs; where one of them fails, that is
-    returned, once, and the run does not happen. For this a run waits for the call that is in the context, and calls on the context
-    wait for it. So assigns that are to be part of a plan are made and compiled while no other
-    thread runs what touches their states. TN_ERR_BUSY from inside a callback of the context; in the
-    function of a custom operation only where the plan has states or such functions, as it could
-    wait for itself. */
+    returned, once, and the run does not happen. For this a run waits for the call that is in the
+   context, and calls on the context wait for it. So assigns that are to be part of a plan are made
+   and compiled while no other thread runs what touches their states. TN_ERR_BUSY from inside a
+   callback of the context; in the function of a custom operation only where the plan has states or
+   such functions, as it could wait for itself. */
 TN_API tn_status tn_binding_run(tn_binding *binding);
 
 /** The type an output had in the last run, all sizes numbers; TN_UNDEFINED before one, after one

@@ -219,8 +219,8 @@ TN_API tn_status tn_write(tn_tensor *state, tn_dtype dtype, const void *data, si
 
 /** Computes a tensor as tn_read does, and shows it without a copy. The memory may be read, not
     written, until the tensor is freed or, for a state or a movement of one, until anything is run
-    or written, or it is mapped again. On failure *array is all zero; TN_ERR_UNSUPPORTED where the host cannot reach the device's
-    memory. */
+    or written, or it is mapped again. On failure *array is all zero; TN_ERR_UNSUPPORTED where the
+   host cannot reach the device's memory. */
 TN_API tn_status tn_map(tn_tensor *tensor, tn_array *array);
 
 /** Computes `n` tensors and all assigns then pending, as one plan, so that what they share is

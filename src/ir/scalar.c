@@ -67,8 +67,7 @@ static uint64_t eval_float(op o, dtype t, const uint64_t args[]) {
   default: break;
   }
   if (t == DT_F64) return scalar_from_double(t, in_double(o, v[0], v[1], v[2]));
-  if (o == OP_FMA && t != DT_F32)
-    return scalar_from_double(t, fma_to_odd(v[0], v[1], v[2]));
+  if (o == OP_FMA && t != DT_F32) return scalar_from_double(t, fma_to_odd(v[0], v[1], v[2]));
   return scalar_from_double(t, in_single(o, (float)v[0], (float)v[1], (float)v[2]));
 }
 

@@ -193,10 +193,17 @@ bool law_inside_vectors(ir *g, const node *sink, const node *range, map *inside)
 
 /* Buffers that change in place. */
 
-bool law_is_written(const node *sink, const node *param) {
+static bool is_written(const node *sink, const node *param) {
   for (uint32_t i = 0; i < sink->n_src; i++)
     for (uint32_t k = 0; sink->src[i]->op == OP_OUT && k + 1 < sink->src[i]->n_src; k++)
       if (sink->src[i]->src[k] == param) return true;
+  return false;
+}
+
+bool law_reads_written(laws *l, const node *sink, const node *what) {
+  node_list order = topo_sort(ir_arena(l->g), &what, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_INDEX && is_written(sink, order.at[i]->src[0])) return true;
   return false;
 }
 

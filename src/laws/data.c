@@ -142,13 +142,6 @@ node_list law_expressions(laws *l, const node *sink) {
   return found;
 }
 
-static bool reads_written(laws *l, const node *sink, const node *what) {
-  node_list order = topo_sort(ir_arena(l->g), &what, 1, NULL, NULL);
-  for (size_t i = 0; i < order.n; i++)
-    if (order.at[i]->op == OP_INDEX && law_is_written(sink, order.at[i]->src[0])) return true;
-  return false;
-}
-
 /** What a coordinate is but for the terms that are inner ranges. */
 static const node *rest_of(ir *g, const node *coord, const node *const inner[], size_t n) {
   const node *rest = coord;
@@ -214,7 +207,7 @@ const node *law_data(laws *l, const node *sink, const node *what, const node *co
                      size_t n, const node *lanes, const node **element) {
   const node *index = element_in(l, what);
   if (!index) return law_refuse(l, "it is not computed from elements of buffers alone");
-  if (reads_written(l, sink, what)) return law_refuse(l, "the kernel writes to the buffer");
+  if (law_reads_written(l, sink, what)) return law_refuse(l, "the kernel writes to the buffer");
   const node **ranges = arena_copy(ir_arena(l->g), inner, n * sizeof *ranges);
   box b = {.g = l->g, .what = what, .inner = ranges, .rank = index->n_src - 1};
   axis apart[IR_MOST_RANK], axes[IR_MOST_RANK];

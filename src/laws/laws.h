@@ -184,8 +184,8 @@ const node *law_out(const node *sink, const node *stage);
     NULL: their elements are all that is read. */
 const char *law_reader_objection(const node_list *order, const node *binder);
 
-/** Whether the kernel writes to a buffer. */
-bool law_is_written(const node *sink, const node *param);
+/** Whether a node reads a buffer that the kernel writes to. */
+bool law_reads_written(laws *l, const node *sink, const node *what);
 
 /** Why n of a STAGE's ranges, from the first on, cannot be gone through in another order, or in
     parts: the STAGE is written to a buffer that it reads, and not in elements that each of their

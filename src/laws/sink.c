@@ -18,6 +18,7 @@ const node *law_sink(laws *l, const node *sink, const node *binder, const node *
   if (why) return law_refuse(l, why);
   if (node_is_free_in(range, binder)) return law_refuse(l, "it runs inside of the range already");
   if (range_kind_of(range) != KIND_LOOP) return law_refuse(l, "the range is no loop");
+  if (law_reads_written(l, sink, binder)) return law_refuse(l, "the kernel writes to the buffer");
   const node *made = law_replace(l, sink, binder, binder_with_pin(l->g, binder, range));
   if (!is_well_formed(l, made))
     return law_refuse(l, "it is read outside of the range, or a vector would run inside a vector");
