@@ -187,7 +187,7 @@ static term float_to_float(term from, int to) {
   return (term){text_of("%s RNE %s)", to_float(to, ""), from.text), to};
 }
 
-/** On 16-bit floats: in f32, rounded back, which is as rounded once; a multiply-add would not be. */
+/** On 16-bit floats: in f32, rounded back, as if rounded once; a multiply-add would not be. */
 static term half_op(script *s, int op, const term args[], int made) {
   int single = find_type("f32", 3);
   term wide[3];
