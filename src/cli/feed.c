@@ -136,14 +136,15 @@ tn_status feed_load(command *c, const tn_model_desc *desc, const option_list *gi
   model_sizes sizes = {0};
   for (size_t i = 0; i < given->n && may_be_sizes; i++) add_sizes(c, given->at[i], &sizes);
   if (!sizes.n || !strcmp(c->operand, "-")) return s;
-  const char *why = arena_printf(&c->arena, "%s", tn_message(c->context));
   for (size_t i = 0; i < desc->n_sizes; i++) vec_push(&c->arena, &sizes, desc->sizes[i]);
   tn_model_desc known = *desc;
   known.sizes = sizes.at;
   known.n_sizes = sizes.n;
   s = tn_model_load(c->context, c->operand, &known, m);
-  if (s == TN_ERR_ARGUMENT) return load_model(c, desc, NULL, m); /* no such input, or axis */
-  if (s == TN_OK) command_note(c, "loaded for the sizes of the inputs alone: %s", why);
+  if (s == TN_ERR_ARGUMENT) command_misuse(c, "--input: %s", tn_message(c->context));
+  if (s == TN_OK)
+    command_note(c,
+                 "loaded for the sizes of the inputs alone; tenon inspect tells why not for all");
   return s;
 }
 

@@ -40,6 +40,7 @@ typedef struct inspection {
   size_t tensors, nodes;
   uint64_t elements, bytes;
   VEC(const char *) unsupported;
+  bool failed; /* to load, though it has no operator that is not supported */
   bool has_memory;
   tn_memory memory; /* of runs */
   bool partly;      /* only operators were checked: data outside the file is missing */
@@ -182,6 +183,7 @@ static void check_by_loading(inspection *x) {
   const char *why = tn_message(c->context), *path = load_path(c->operand), *at = strstr(why, path);
   if (at) why = at + strlen(path) + strspn(at + strlen(path), ": ");
   add_unsupported(x, why);
+  x->failed = true;
 }
 
 static void check(inspection *x) {
@@ -276,7 +278,8 @@ static void print_text(inspection *x) {
     printf("  %6zu %s\n", x->ops.at[i].n, text_safe(a, x->ops.at[i].name));
   if (!x->unsupported.n && !x->partly) puts("supported  all of it");
   if (x->partly) puts("supported  all operators; the rest is known with the data outside the file");
-  if (x->unsupported.n) puts("not supported");
+  if (x->unsupported.n)
+    puts(x->failed ? "not loaded, though all operators are supported" : "not supported");
   for (size_t i = 0; i < x->unsupported.n; i++)
     printf("  %s\n", text_safe(a, x->unsupported.at[i]));
 }
