@@ -68,7 +68,7 @@ static const node *hoist(choice *c, const node *n, const node *range) {
   const node *own;
   if (n->op == OP_STAGE) return law_hoist(&c->laws, c->sink, n, range, &own);
   if (!is_scan(n)) return NULL;
-  return law_interchange_arrays(&c->laws, c->sink, fold_range(n)[0], range);
+  return law_batch(&c->laws, c->sink, fold_range(n)[0], range);
 }
 
 /** Builds all arrays that depend on a range outside of it. */

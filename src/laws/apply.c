@@ -41,10 +41,9 @@ static const node *apply_interchange(laws *l, const node *sink, const law_args *
   return law_interchange(l, sink, a->subject, a->list, a->n, made);
 }
 
-static const node *apply_interchange_arrays(laws *l, const node *sink, const law_args *a,
-                                            const node *made[]) {
+static const node *apply_batch(laws *l, const node *sink, const law_args *a, const node *made[]) {
   (void)made;
-  return law_interchange_arrays(l, sink, a->subject, a->other);
+  return law_batch(l, sink, a->subject, a->other);
 }
 
 static const node *apply_unit(laws *l, const node *sink, const law_args *a, const node *made[]) {
@@ -205,7 +204,7 @@ static void apply_line(applying *p) {
   p->nodes += nodes;
   if (nodes > LAW_MOST_NODES) refuse(p, "the kernel becomes too large");
   if (p->nodes > MOST_TOGETHER) refuse(p, "the schedule is too long for so large a kernel");
-  if (law_copies(p->a, made) > MOST_COPIES)
+  if (law_expanded_nodes(p->a, made) > MOST_COPIES)
     refuse(p, "the kernel becomes too large with copies and lanes inside of copies");
 }
 

@@ -114,11 +114,11 @@ const node *law_data(laws *l, const node *sink, const node *what, const node *co
 const node *law_interchange(laws *l, const node *sink, const node *range, const node *const outer[],
                             size_t n, const node *own[]);
 
-/** INTERCHANGE of a FOLD that is no reduction of scalars: its states, scalars or arrays, become
-    arrays with a dimension more, for all indices of `outer`, a LOOP. What its steps read and is
-   built for one index is built for all of them at once in each of its iterations, as by HOIST; so
-   steps share what they shared before. Its states start from scalars. */
-const node *law_interchange_arrays(laws *l, const node *sink, const node *range, const node *outer);
+/** BATCH: INTERCHANGE of a FOLD that is no reduction of scalars: its states, scalars or arrays,
+   become arrays with a dimension more, for all indices of `outer`, a LOOP. What its steps read and
+   is built for one index is built for all of them at once in each of its iterations, as by HOIST;
+   so steps share what they shared before. Its states start from scalars. */
+const node *law_batch(laws *l, const node *sink, const node *range, const node *outer);
 
 /** HOIST: a STAGE is built for all indices of a range that it is inside of at once, outside of it:
     `own` takes the place of `outer` in it, and is a first dimension of its arrays. The STAGE is
@@ -247,8 +247,9 @@ void law_fold_arrays(arena *a, const node *fold, map *inside);
 const node *law_made(laws *l, const node *from, const node *made, law which, const law_args *args,
                      const node *const principals[]);
 
-/** copies.c: how many nodes a kernel has once its UNROLL and VECTOR ranges are copies and lanes. */
-double law_copies(arena *a, const node *sink);
+/** expanded.c: how many nodes a kernel has once its UNROLL and VECTOR ranges are copies and lanes.
+ */
+double law_expanded_nodes(arena *a, const node *sink);
 
 /** STAGEs without ranges, users before what they use: what s0, s1 … are. */
 node_list law_scalars(laws *l, const node *sink);

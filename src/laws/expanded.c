@@ -33,7 +33,7 @@ static void note_binder(counting *c, const node *b) {
     if (fold_component(b, i) >= 0) note(c, fold_step(b, i), copies);
 }
 
-double law_copies(arena *a, const node *sink) {
+double law_expanded_nodes(arena *a, const node *sink) {
   counting c = {.a = a};
   double sum = 0;
   node_list order = topo_sort(a, &sink, 1, NULL, NULL);

@@ -3,13 +3,13 @@
 #include "ir/subst.h"
 #include "ir/topo.h"
 
-typedef struct interchange {
+typedef struct batch {
   ir *g;
   arena *a;
   const node *fold, *outer;
-} interchange;
+} batch;
 
-static bool depends(const interchange *x, const node *n) { return node_is_free_in(x->outer, n); }
+static bool depends(const batch *x, const node *n) { return node_is_free_in(x->outer, n); }
 
 /** The states that a STAGE is the step of. */
 static size_t times_stepped(const node *fold, const node *stage) {
@@ -18,7 +18,7 @@ static size_t times_stepped(const node *fold, const node *stage) {
   return n;
 }
 
-static const char *state_objection(const interchange *x, size_t i) {
+static const char *state_objection(const batch *x, size_t i) {
   const node *step = fold_step(x->fold, i);
   if (depends(x, fold_init(x->fold, i))) return "a state's start depends on the range";
   if (fold_component(x->fold, i) < 0) return NULL;
@@ -29,7 +29,7 @@ static const char *state_objection(const interchange *x, size_t i) {
                           : "a state does not depend on the range";
 }
 
-static const char *objection(const interchange *x) {
+static const char *objection(const batch *x) {
   const node *f = x->fold, *extent = range_extent(x->outer);
   if (fold_emits(f)) return "the FOLD emits values";
   if (fold_pins(f)) return "the FOLD is pinned";
@@ -49,7 +49,7 @@ static const char *objection(const interchange *x) {
 
 /** Why what depends on the range in the steps cannot be built over it: it can, where it is read by
     its elements alone. */
-static const char *inner_objection(const interchange *x, const node *body, const node *own) {
+static const char *inner_objection(const batch *x, const node *body, const node *own) {
   node_list order = topo_sort(x->a, body->src, body->n_src, NULL, NULL);
   for (size_t i = 0; i < order.n; i++) {
     const node *b = order.at[i];
@@ -69,7 +69,7 @@ static const char *inner_objection(const interchange *x, const node *body, const
 }
 
 /** What the steps read is built before them, for all indices. */
-static const node *with_arrays_apart(const interchange *x, const node *body, const node *own) {
+static const node *with_arrays_apart(const batch *x, const node *body, const node *own) {
   for (bool again = true; again;) {
     node_list order = topo_sort(x->a, &body, 1, NULL, NULL);
     again = false;
@@ -85,8 +85,7 @@ static const node *with_arrays_apart(const interchange *x, const node *body, con
 }
 
 /** The step of a state that has a dimension more: over a range of its own. */
-static const node *step_over(const interchange *x, const node *step, bool is_array,
-                             const node *own) {
+static const node *step_over(const batch *x, const node *step, bool is_array, const node *own) {
   map with = {0};
   const node *r = range_make(x->g, range_extent(own), KIND_LOOP);
   map_set(x->a, &with, own, (void *)r);
@@ -112,7 +111,7 @@ static const node *step_over(const interchange *x, const node *step, bool is_arr
 }
 
 /** NULL: *why says why not. */
-static const node *interchanged(const interchange *x, const char **why) {
+static const node *interchanged(const batch *x, const char **why) {
   map with = {0};
   const node *own = range_make(x->g, range_extent(x->outer), KIND_LOOP);
   map_set(x->a, &with, x->outer, (void *)own);
@@ -139,11 +138,10 @@ static const node *interchanged(const interchange *x, const char **why) {
                                       .ranges = fold_range(f)});
 }
 
-const node *law_interchange_arrays(laws *l, const node *sink, const node *range,
-                                   const node *outer) {
+const node *law_batch(laws *l, const node *sink, const node *range, const node *outer) {
   const node *f = law_binder(l, sink, range);
   if (!f || f->op != OP_FOLD) return law_refuse(l, "no FOLD binds the range");
-  interchange x = {l->g, ir_arena(l->g), f, outer};
+  batch x = {l->g, ir_arena(l->g), f, outer};
   const char *why = objection(&x);
   if (!why) why = law_place_objection(l, sink, f, &outer, 1);
   if (why) return law_refuse(l, why);
