@@ -4,9 +4,8 @@
 #include "ir/var.h"
 #include "runtime/buffers.h"
 #include "runtime/host_step.h"
+#include "runtime/record.h"
 #include "schedule/memory.h"
-
-#include <string.h>
 
 /** What a slot of an execution's memory is for. */
 typedef struct resident {
@@ -64,14 +63,7 @@ struct execution {
   void (*tell)(void *user, size_t buffer); /* of inputs that were read; or NULL */
   void *user;
   last_read *last_reads; /* of each buffer */
-  int64_t *stamps;       /* of each step, when it began and ended; NULL: never profiled */
-  int64_t *first, *busy; /* with them: when it first began, and how long it ran in all trips */
-  int64_t *times;        /* how often */
-  bool is_profiled;
-  bool has_stamps;            /* of the last run */
-  bool has_run, is_told;      /* the next two are those of `ran` */
-  int64_t *told, *work_sizes; /* as `sizes`; and those of what kernels do */
-  int64_t *ran, *work_room;   /* the values of the last run */
+  record record;         /* of the last run */
 };
 
 /* Opening: everything a run needs, but memory for data. */
@@ -150,10 +142,7 @@ static void open_arrays(execution *e) {
   e->launch_values = arena_calloc(a, p->n_steps + 1, sizeof *e->launch_values);
   e->hosts = arena_calloc(a, p->n_steps + 1, sizeof *e->hosts);
   e->trip = arena_calloc(a, p->n_steps + 1, sizeof *e->trip);
-  e->ran = arena_calloc(a, p->n_vars + 1, sizeof *e->ran);
-  e->told = arena_calloc(a, p->sizes.n_results + 1, sizeof *e->told);
-  e->work_sizes = arena_calloc(a, p->work_sizes.n_results + 1, sizeof *e->work_sizes);
-  e->work_room = arena_calloc(a, p->work_sizes.n_steps + 1, sizeof *e->work_room);
+  e->record = record_open(a, p);
 }
 
 /* The list of commands is made once, and anew where profiling begins or ends; what it points to
@@ -204,9 +193,9 @@ static void add_tells(execution *e, tn_commands *commands, size_t i) {
 static void open_commands(execution *e, part *p) {
   for (size_t i = p->step; i < p->step + p->n_steps; i++) {
     if (i > p->step) commands_barrier(p->commands);
-    if (e->is_profiled) commands_stamp(p->commands, &e->stamps[2 * i]);
+    if (e->record.is_profiled) commands_stamp(p->commands, &e->record.stamps[2 * i]);
     add_command(e, p->commands, i);
-    if (e->is_profiled) commands_stamp(p->commands, &e->stamps[2 * i + 1]);
+    if (e->record.is_profiled) commands_stamp(p->commands, &e->record.stamps[2 * i + 1]);
     if (e->tell) add_tells(e, p->commands, i);
   }
   commands_signal_at(p->commands, e->done, &e->runs);
@@ -557,19 +546,14 @@ static tn_status prepare(execution *e, diag *d) {
     so one that is none comes between a failed run and the next. */
 static void end_failed_run(execution *e) { signal_set(e->done, ++e->runs); }
 
-static void note_times(execution *e, size_t step, int64_t begin, int64_t end) {
-  if (!e->times[step]++) e->first[step] = begin;
-  e->busy[step] += end - begin;
-}
-
 /** Waits for the end, as what follows changes what the commands read. */
 static tn_status run_part(execution *e, const part *p, diag *d) {
   e->runs++;
   tn_status s = queue_run(e->queue, p->commands, d);
   if (s == TN_OK) s = signal_wait(e->done, e->runs, -1, d);
   if (s != TN_OK) end_failed_run(e);
-  for (size_t i = p->step; e->is_profiled && s == TN_OK && i < p->step + p->n_steps; i++)
-    note_times(e, i, e->stamps[2 * i], e->stamps[2 * i + 1]);
+  for (size_t i = p->step; e->record.is_profiled && s == TN_OK && i < p->step + p->n_steps; i++)
+    record_step_ran(&e->record, i, e->record.stamps[2 * i], e->record.stamps[2 * i + 1]);
   return s;
 }
 
@@ -614,7 +598,8 @@ static tn_status copy_inits(execution *e, const part *p, diag *d) {
 
 /** All trips are done, or there were none. */
 static void end_loop(execution *e, size_t step) {
-  if (e->is_profiled) note_times(e, step, e->stamps[2 * step], clock_now());
+  if (e->record.is_profiled)
+    record_step_ran(&e->record, step, e->record.stamps[2 * step], clock_now());
   for (size_t i = 0; e->tell && i < e->p->n_buffers; i++)
     if (e->last_reads[i].step == step && e->p->buffers[i].role == ROLE_INPUT) e->tell(e->user, i);
 }
@@ -624,7 +609,7 @@ static tn_status begin_loop(execution *e, size_t *at, diag *d) {
   const part *p = &e->parts[*at];
   tn_status s = copy_inits(e, p, d);
   e->trip[p->step] = 0;
-  if (e->is_profiled) e->stamps[2 * p->step] = clock_now();
+  if (e->record.is_profiled) e->record.stamps[2 * p->step] = clock_now();
   if (trips_of(e, p) > 0 && e->p->steps[p->step].n_steps) {
     begin_trip(e, p);
   } else {
@@ -657,35 +642,14 @@ static tn_status run_parts(execution *e, diag *d) {
   return s;
 }
 
-/** The steps of a loop as if each ran all its trips before the next one began. */
-static void lay_out_times(execution *e) {
-  for (size_t i = 0; i < e->p->n_steps; i++) {
-    int64_t at = e->first[i];
-    for (size_t k = i + 1; k <= i + e->p->steps[i].n_steps; k += 1 + e->p->steps[k].n_steps) {
-      e->first[k] = at;
-      at += e->busy[k];
-    }
-  }
-}
-
-static void note_values(execution *e) {
-  size_t bytes = e->p->n_vars * sizeof *e->ran;
-  e->is_told = e->is_told && !memcmp(e->ran, e->values, bytes);
-  memcpy(e->ran, e->values, bytes);
-  e->has_run = true;
-}
-
 tn_status execution_run(execution *e, diag *d) {
   e->arena.diag = d;
   tn_status s = prepare(e, d);
   if (s != TN_OK) return s;
-  note_values(e);
   for (size_t i = 0; i < e->p->n_steps; i++) e->hosts[i].is_done = false;
-  e->has_stamps = false;
-  for (size_t i = 0; e->is_profiled && i < e->p->n_steps; i++) e->times[i] = e->busy[i] = 0;
+  record_begin(&e->record, e->values);
   s = run_parts(e, d);
-  e->has_stamps = s == TN_OK && e->is_profiled;
-  if (e->has_stamps) lay_out_times(e);
+  record_end(&e->record, s == TN_OK);
   return s;
 }
 
@@ -703,71 +667,21 @@ bool execution_was_filled(const execution *e, size_t buffer) {
 
 static void open_stamps(void *arg) {
   execution *e = arg;
-  size_t n = e->p->n_steps + 1;
-  e->first = arena_calloc(&e->arena, n, sizeof *e->first);
-  e->busy = arena_calloc(&e->arena, n, sizeof *e->busy);
-  e->times = arena_calloc(&e->arena, n, sizeof *e->times);
-  e->stamps = arena_calloc(&e->arena, 2 * n, sizeof *e->stamps);
+  record_open_stamps(&e->record, &e->arena);
 }
 
 tn_status execution_profile(execution *e, bool on, diag *d) {
   e->arena.diag = d;
-  tn_status s = e->stamps || !on ? TN_OK : diag_catch(d, open_stamps, e);
-  if (s != TN_OK || on == e->is_profiled) return s;
-  e->is_profiled = on;
-  e->has_stamps = false;
+  tn_status s = on ? diag_catch(d, open_stamps, e) : TN_OK;
+  if (s != TN_OK || on == e->record.is_profiled) return s;
+  e->record.is_profiled = on;
+  e->record.has_stamps = false;
   release_commands(e);
   return s;
 }
 
-/** Finds the sizes of the last run; false before any. */
-static bool find_told(execution *e) {
-  const executable *p = e->p;
-  diag d = {0};
-  if (e->has_run && !e->is_told)
-    e->is_told = launch_eval(&p->sizes, e->ran, e->room, e->told, &d) == TN_OK &&
-                 launch_eval(&p->work_sizes, e->ran, e->work_room, e->work_sizes, &d) == TN_OK;
-  return e->is_told;
-}
-
-static work_amount work_of_step(const execution *e, const executable_step *step) {
-  work_amount w = {0, 0};
-  const executable *p = e->p;
-  if (step->kind == STEP_KERNEL) {
-    const executable_work *x = &p->works[step->program];
-    return work_amount_of(x->items, x->n_items, e->work_sizes + x->first);
-  }
-  for (size_t i = 0; step->kind == STEP_CUSTOM && i < step->n_buffers; i++) {
-    size_t b = step->buffers[i];
-    w.bytes += (double)e->told[b] * (double)dtype_bytes(p->buffers[b].dtype);
-  }
-  return w;
-}
-
-/** How often a step ran. */
-static uint64_t times_of(const execution *e, const executable_step *step) {
-  uint64_t times = 1;
-  for (; step->around != SIZE_MAX; step = &e->p->steps[step->around]) {
-    int64_t trips = e->told[e->p->steps[step->around].trips];
-    times *= trips > 0 ? (uint64_t)trips : 0;
-  }
-  return times;
-}
-
 bool execution_step_at(execution *e, size_t i, execution_step *out) {
   if (i >= e->p->n_steps) return false;
-  const executable_step *step = &e->p->steps[i];
-  *out = (execution_step){.name = step->name, .kernel = SIZE_MAX, .times = 1};
-  if (step->kind == STEP_KERNEL) out->kernel = step->program;
-  out->n_steps = step->n_steps;
-  if (find_told(e)) {
-    out->work = work_of_step(e, step);
-    out->times = times_of(e, step);
-  }
-  out->work.operations *= (double)out->times;
-  out->work.bytes *= (double)out->times;
-  if (!e->has_stamps) return true;
-  out->begin = e->first[i] - e->first[0];
-  out->end = out->begin + e->busy[i];
+  *out = record_step(&e->record, i);
   return true;
 }
