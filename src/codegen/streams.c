@@ -18,19 +18,15 @@ typedef struct streaming {
   ir *g;
   arena *a;
   tn_hardware hardware;
-  map read; /* PARAMs' slots + 1 */
+  map read; /* PARAMs */
   node_list stores;
   double bytes; /* that they write */
 } streaming;
 
-static const void *slot_of(const node *param) {
-  return (const void *)(uintptr_t)(param->ints[0] + 1);
-}
-
 static void find_reads(streaming *s, const node_list *order) {
   for (size_t i = 0; i < order->n; i++) {
     const node *n = order->at[i], *root = n->op == OP_LOAD ? node_storage_root(n->src[0]) : NULL;
-    if (root && root->op == OP_PARAM) map_set(s->a, &s->read, slot_of(root), (void *)root);
+    if (root && root->op == OP_PARAM) map_set(s->a, &s->read, root, (void *)root);
   }
 }
 
@@ -59,7 +55,7 @@ static int64_t run_along(const node *store, const node *range) {
 static bool is_stream(const streaming *s, const node *store, const node *loop) {
   const node *root = node_storage_root(store->src[0]), *value = store->src[2];
   double bytes = (double)dtype_bytes((dtype)value->dtype);
-  if (root->op != OP_PARAM || map_has(&s->read, slot_of(root)) || value->lanes < 2) return false;
+  if (root->op != OP_PARAM || map_has(&s->read, root) || value->lanes < 2) return false;
   if (stride_along(access_address(store), loop) != value->lanes) return false;
   return (double)run_along(store, loop) * bytes >= LEAST_LINES * (double)s->hardware.line_bytes;
 }

@@ -47,7 +47,7 @@ static void check_node(verifier *v, const node *n) {
   if (v->stage == STAGE_LINEAR && n->dtype == DT_INDEX) fail(v, n, NULL, "an index is left");
 }
 
-/** One node for each number that a range or an alloc has. */
+/** One node for each number that a range, an alloc or a kernel's param has. */
 static void check_number(verifier *v, map *numbers, const node *n) {
   const void *key = (const void *)((uintptr_t)n->ints[0] + 1);
   if (map_has(numbers, key)) fail(v, n, map_get(numbers, key), "its number is another's too");
@@ -55,12 +55,13 @@ static void check_number(verifier *v, map *numbers, const node *n) {
 }
 
 static void check_nodes(verifier *v) {
-  map ranges = {0}, allocs = {0};
+  map ranges = {0}, allocs = {0}, slots = {0};
   for (size_t i = 0; i < v->order.n; i++) {
     const node *n = v->order.at[i];
     check_node(v, n);
     if (n->op == OP_RANGE) check_number(v, &ranges, n);
     if (n->op == OP_ALLOC) check_number(v, &allocs, n);
+    if (n->op == OP_PARAM && v->stage != STAGE_TENSOR) check_number(v, &slots, n);
   }
 }
 

@@ -204,7 +204,7 @@ static void apply_line(applying *p) {
   p->nodes += nodes;
   if (nodes > LAW_MOST_NODES) refuse(p, "the kernel becomes too large");
   if (p->nodes > MOST_TOGETHER) refuse(p, "the schedule is too long for so large a kernel");
-  if (law_expanded_nodes(p->a, made) > MOST_COPIES)
+  if (law_expanded_nodes(p->a, made, false) > MOST_COPIES)
     refuse(p, "the kernel becomes too large with copies and lanes inside of copies");
 }
 

@@ -1,8 +1,10 @@
 /* How large a kernel becomes where UNROLL and VECTOR ranges are copies and lanes. */
+#include "ir/weigh.h"
 #include "laws/laws.h"
 
 typedef struct counting {
   arena *a;
+  bool all;   /* ranges */
   map copies; /* range, array of a FOLD → how often what is in it is there */
 } counting;
 
@@ -26,15 +28,15 @@ static void note_binder(counting *c, const node *b) {
   double copies = copies_of(c, b);
   for (size_t k = 0, n = binder_ranges(b, &ranges); k < n; k++) {
     range_kind kind = range_kind_of(ranges[k]);
-    if (kind == KIND_UNROLL || kind == KIND_VECTOR) copies *= (double)range_extent(ranges[k])->hi;
+    if (c->all || kind == KIND_UNROLL || kind == KIND_VECTOR) copies *= weigh_indices(ranges[k]);
     note(c, ranges[k], copies);
   }
   for (size_t i = 0; b->op == OP_FOLD && i < fold_states(b); i++)
     if (fold_component(b, i) >= 0) note(c, fold_step(b, i), copies);
 }
 
-double law_expanded_nodes(arena *a, const node *sink) {
-  counting c = {.a = a};
+double law_expanded_nodes(arena *a, const node *sink, bool all) {
+  counting c = {.a = a, .all = all};
   double sum = 0;
   node_list order = topo_sort(a, &sink, 1, NULL, NULL);
   for (size_t i = order.n; i-- > 0;) /* outer binders first */

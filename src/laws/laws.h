@@ -247,9 +247,9 @@ void law_fold_arrays(arena *a, const node *fold, map *inside);
 const node *law_made(laws *l, const node *from, const node *made, law which, const law_args *args,
                      const node *const principals[]);
 
-/** expanded.c: how many nodes a kernel has once its UNROLL and VECTOR ranges are copies and lanes.
- */
-double law_expanded_nodes(arena *a, const node *sink);
+/** expanded.c: how many nodes a kernel has once its UNROLL and VECTOR ranges are copies and lanes;
+    with `all` ranges, how many it computes in a run. */
+double law_expanded_nodes(arena *a, const node *sink, bool all);
 
 /** STAGEs without ranges, users before what they use: what s0, s1 … are. */
 node_list law_scalars(laws *l, const node *sink);

@@ -13,21 +13,12 @@ c_value *c_plan_value(const c_plan *p, const node *n) { return map_get(&p->value
 
 /* Storage. */
 
-static bool same_slot(const node *a, const node *b) {
-  return a->op == OP_PARAM && b->op == OP_PARAM && a->ints[0] == b->ints[0];
-}
-
 static c_storage *storage_of(c_plan *p, const node *root) {
   c_storage *s = map_get(&p->storages, root);
   if (s) return s;
-  for (size_t i = 0; i < p->slots.n && !s; i++)
-    if (same_slot(root, p->slots.at[i]->root)) s = p->slots.at[i];
-  if (s && s->root->dtype != root->dtype) ill_formed(p, root, "has the slot of another type");
-  if (!s) {
-    s = arena_calloc(p->arena, 1, sizeof *s);
-    s->root = root;
-    if (root->op == OP_PARAM) vec_push(p->arena, &p->slots, s);
-  }
+  s = arena_calloc(p->arena, 1, sizeof *s);
+  s->root = root;
+  if (root->op == OP_PARAM) vec_push(p->arena, &p->slots, s);
   map_set(p->arena, &p->storages, root, s);
   return s;
 }

@@ -394,7 +394,7 @@ static void what_is_no_kernel_is_not_made(void **state) {
   check_unmade(with(square_add, "return %k", "return %d", t), "nothing binds this range");
   check_unmade(with(square_add, "[slot=1]", "[slot=3]", t), "there are 3, one with slot 3");
   check_unmade(with(square_add, "f32 1000 [slot=1]", "f32 2000 [slot=0]", t),
-               "two params of a kernel have slot 0");
+               "its number is another's too");
   with(square_add, "[values=1 ranges=1 pins=0 cut=1 1]", "[values=2 ranges=1 pins=0 cut=1 1 1]", t);
   with(t, "%d %i 1000 %i", "%d %d %i %i 1000 1000 %i", u);
   check_unmade(with(u, "out void %y", "out void %y %y", t), "writes slot 2 twice");

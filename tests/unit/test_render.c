@@ -1258,11 +1258,6 @@ TEST(test_refusals) {
   refuse(t, TN_ERR_INTERNAL, "open");
   end_range(t, i, k);
   refuse(t, TN_ERR_INTERNAL, "innermost");
-  begin(t, "twice"); /* one slot, two types */
-  store(t, param(t, DT_I64, 9), number(t, 0), number(t, 1));
-  t->k->n_params = 0;
-  store(t, param(t, DT_I32, 9), number(t, 0), ir_const_int(t->g, DT_I32, 1));
-  refuse(t, TN_ERR_INTERNAL, "slot");
 }
 
 int main(void) {

@@ -475,6 +475,15 @@ static void broken_ranges(void **state) {
                               "%st = stage void %x %i 8 %i %j [values=1 ranges=2 pins=0 cut=0 1]\n"
                               "%out = out void %q %st\n%k = sink void %out \"k\"\nreturn %k\n",
       "range index", "its number is another's too");
+  breaks(STAGE_KERNEL,
+         IN RANGE("i", "8", "0") "%y = param i32 8 [slot=0]\n"
+                                 "%x = index i32 %y %i [component=0]\n"
+                                 "%c = cast f32 %x\n"
+                                 "%z = index f32 %p %i %i [component=0]\n"
+                                 "%a = add f32 %c %z\n"
+                                 "%st = stage void %a %i 8 %i [values=1 ranges=1 pins=0 cut=0 1]\n"
+                                 "%out = out void %q %st\n%k = sink void %out \"k\"\nreturn %k\n",
+         "param", "its number is another's too");
   /* j is bound by a fold, and used in its start, and beside it */
   breaks(STAGE_KERNEL,
          IN RANGE("i", "8", "0") RANGE(
