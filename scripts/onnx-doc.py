@@ -49,6 +49,7 @@ so in all versions, or in those that are named.
   the model before them, and do the rest in the program that runs it.
 - QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear: take the model before it was quantised.
   Where weights alone are quantised, onnxsim folds their DequantizeLinear into weights of floats.
+- Outputs of one name, and values given to an initializer that is an input too.
 - Values that decide sizes, as a Reshape's shape or a Slice's ends, and that are inputs or computed
   from them. They have to be initializers or come of shapes; onnxsim folds what is constant.
 
@@ -59,6 +60,9 @@ so in all versions, or in those that are named.
 - ConvTranspose with a stride multiplies the zeros between the elements too: with strides of 2 along
   two axes that is four times the work. Where the kernel is as large as the stride, a Conv of a
   1 × 1 kernel followed by DepthToSpace gives the same.
+- Pow to other exponents than −3, −2, −1, −0.5, 0.5 and 2 to 6, Sin, Cos and Tan: about ten, and
+  three, times what they take in ONNX Runtime; half a second each to compile.
+- Products of f16, bf16 and int8 are computed in f32 and i32, at a quarter of f32's speed or less.
 - Sizes that are left open may be 0, and what is done in vectors and tiles for each of them needs a
   rest that is done one by one: operators all of whose sizes are open run slower. `--size n=64..`,
   or `min` of a `tn_model_size`, makes them as fast as may be from that size on.
