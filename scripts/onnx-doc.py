@@ -81,6 +81,8 @@ The body of a Loop or a Scan is compiled once, so each of its steps is alike:
   bound and let the condition be true, or keep a state of the bound's size and count in another.
 - A state has the same shape and type in all steps. In place of one that grows by Concat, take an
   output with an entry for each step, or a state of the full size that is scattered into.
+- RNN, GRU and LSTM are such loops. Of an entry whose `sequence_lens` is 0 the last state is the
+  initial one (ONNX does not say; ONNX Runtime gives zeros).
 - Loops are nested at most {depth} deep, and how often an inner one runs is the same in each step of
   the outer.
 """
