@@ -6,8 +6,10 @@
 
 #include <string.h>
 
+static const char *path_of(const named_file *f) { return f->path ? f->path : "/dev/stdout"; }
+
 static bool are_one(const named_file *a, const named_file *b) {
-  return a->path && b->path ? file_is_same(a->path, b->path) : a->path == b->path;
+  return (!a->path && !b->path) || file_is_same(path_of(a), path_of(b));
 }
 
 static const char *shown(const named_file *f) { return f->path ? f->path : "-"; }
@@ -57,6 +59,8 @@ void files_read_inputs(files *f, const feeds *in) {
                  in->at[i].file);
 }
 
+void files_print(files *f, const char *what) { add_source(f, what, NULL); }
+
 void files_write(files *f, const char *option, const char *path) {
   diag *d = &f->c->diag;
   if (path && file_check_target(path, d)) diag_rethrow(d);
@@ -66,5 +70,7 @@ void files_write(files *f, const char *option, const char *path) {
 void files_make_folder(files *f, const char *option, const char *path) {
   diag *d = &f->c->diag;
   if (file_check_folder(path, d)) diag_rethrow(d);
-  add_target(f, option, path);
+  size_t n = strlen(path);
+  while (n > 1 && path[n - 1] == '/') n--;
+  add_target(f, option, arena_printf(&f->c->arena, "%.*s", (int)n, path));
 }

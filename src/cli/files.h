@@ -23,6 +23,9 @@ typedef struct files {
 void files_read_model(files *f, const tn_model *m);
 void files_read_inputs(files *f, const feeds *in);
 
+/** Adds standard output, for what is printed there. */
+void files_print(files *f, const char *what);
+
 /** Adds what an option has written (NULL: standard output), or a folder that it has made. Raises
     where that cannot be. */
 void files_write(files *f, const char *option, const char *path);

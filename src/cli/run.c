@@ -161,10 +161,17 @@ static void print_json(command *c, const feeds *in, const results *out, const pr
 }
 
 static void add_output(files *f, const char *file) {
-  bool is_standard = is_standard_output(file);
-  if (is_standard && ((const run_options *)f->c->options)->json)
-    command_misuse(f->c, "--output: both an array and --json would go to standard output");
-  files_write(f, "output", is_standard ? NULL : file);
+  files_write(f, "output", is_standard_output(file) ? NULL : file);
+}
+
+/** Whether results are printed, as nothing else was said. */
+static bool prints_results(const run_options *o) { return !o->output.n && !o->output_dir; }
+
+static void add_printed(files *f, const run_options *o) {
+  if (o->json)
+    files_print(f, "where --json prints");
+  else if (o->profile || prints_results(o))
+    files_print(f, o->profile ? "where --profile prints" : "where results are printed");
 }
 
 static void add_folder(files *f, size_t n, const char *folder) {
@@ -185,6 +192,7 @@ static void add_trace(files *f, const char *file) {
 static const char *const *find_files(files *f, const tn_model *m) {
   const run_options *o = f->c->options;
   const char *const *outputs = feed_match(f->c, "output", &o->output, m, TN_PORT_OUTPUT);
+  add_printed(f, o);
   for (size_t i = 0; i < m->n_outputs; i++)
     if (outputs[i]) add_output(f, outputs[i]);
   if (o->output_dir) add_folder(f, m->n_outputs, o->output_dir);
@@ -230,8 +238,7 @@ static void tell(const profile *p, const feeds *in, const results *out) {
     print_json(c, in, out, p);
     return;
   }
-  for (size_t i = 0; i < out->n && !o->output.n && !o->output_dir; i++)
-    print_result(c, &out->at[i]);
+  for (size_t i = 0; i < out->n && prints_results(o); i++) print_result(c, &out->at[i]);
   if (o->profile) profile_print(p);
 }
 

@@ -102,8 +102,7 @@ static bool builds_along(const node_list *nest, const node *range) {
 static void put_inside(choice *c, const node *range) {
   const node *stage = law_binder(&c->laws, c->sink, range);
   node_list nest = weigh_nest(ir_arena(c->laws.g), stage);
-  size_t own = 0, last = stage_ranges(stage) - 1;
-  while (stage_range(stage)[own] != range) own++;
+  size_t own = range_place(stage_range(stage), range), last = stage_ranges(stage) - 1;
   while (last > own && !builds_along(&nest, stage_range(stage)[last])) last--;
   const node *made = last > own ? law_order(&c->laws, c->sink, range, last) : NULL;
   if (made) c->sink = made;

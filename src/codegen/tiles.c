@@ -410,12 +410,6 @@ static const node *range_at(choice *c, const node *any, size_t position) {
   return ranges[position];
 }
 
-static size_t position_of(const node *stage, const node *range) {
-  size_t i = 0;
-  while (stage_range(stage)[i] != range) i++;
-  return i;
-}
-
 /** Cuts `cut` indices off a range, as copies, and puts them just inside of all loops. */
 static void unroll(choice *c, const node *range, int64_t cut) {
   laws *l = &c->laws;
@@ -437,7 +431,8 @@ static void cut_tile(tiling *m, const plan *p, const tile *t) {
   arena *a = ir_arena(c->laws.g);
   size_t position[AXES];
   const node *whole = p->axis[0], *rest, *before = c->sink;
-  for (size_t k = 0; k < AXES && p->axis[k]; k++) position[k] = position_of(p->stage, p->axis[k]);
+  for (size_t k = 0; k < AXES && p->axis[k]; k++)
+    position[k] = range_place(stage_range(p->stage), p->axis[k]);
   for (size_t k = 0; k < AXES && p->axis[k]; k++) {
     const node *range = range_at(c, whole, position[k]);
     if (!p->is_parted) {

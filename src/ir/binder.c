@@ -315,6 +315,12 @@ size_t binder_ranges(const node *b, const node *const **first) {
   return binder_ranges_of((op)b->op, b->ints, b->src, first);
 }
 
+size_t range_place(const node *const ranges[], const node *range) {
+  size_t i = 0;
+  while (ranges[i] != range) i++;
+  return i;
+}
+
 const node *binder_with_ranges(ir *g, const node *b, const node *const src[], size_t n,
                                const node *const ranges[]) {
   binder_parts p = parts_of(b);

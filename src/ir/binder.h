@@ -188,6 +188,9 @@ size_t binder_ranges_of(op o, const int64_t ints[], const node *const *src,
                         const node *const **first);
 bool node_is_binder(const node *n);
 
+/** Where a range is among those of its binder, from the outermost on. */
+size_t range_place(const node *const ranges[], const node *range);
+
 /** A STAGE or FOLD with other sources: those of `src`, which has one for each source of `b`, but
     `ranges` in the place of its ranges. */
 const node *binder_with_ranges(ir *g, const node *b, const node *const src[], size_t n,

@@ -28,6 +28,8 @@ static void add_param(const arena *a, kernel_form *f, const node *p, size_t most
         "a kernel's params have the slots from 0 on without gaps: there are %zu, one with slot "
         "%" PRId64,
         most, p->ints[0]);
+  if (f->params[slot].param)
+    diag_raise(a->diag, TN_ERR_ARGUMENT, "two params of a kernel have slot %" PRId64, p->ints[0]);
   f->params[slot].param = p;
 }
 

@@ -23,12 +23,19 @@ static void note(counting *c, const node *n, double copies) {
   map_set(c->a, &c->copies, n, arena_copy(c->a, &copies, sizeof copies));
 }
 
+static bool is_copied(const node *range) {
+  range_kind kind = range_kind_of(range);
+  return kind == KIND_UNROLL || kind == KIND_VECTOR;
+}
+
 static void note_binder(counting *c, const node *b) {
   const node *const *ranges;
   double copies = copies_of(c, b);
   for (size_t k = 0, n = binder_ranges(b, &ranges); k < n; k++) {
-    range_kind kind = range_kind_of(ranges[k]);
-    if (c->all || kind == KIND_UNROLL || kind == KIND_VECTOR) copies *= weigh_indices(ranges[k]);
+    if (is_copied(ranges[k]))
+      copies *= (double)range_extent(ranges[k])->hi; /* also of a vector that is cut short */
+    else if (c->all)
+      copies *= weigh_indices(ranges[k]);
     note(c, ranges[k], copies);
   }
   for (size_t i = 0; b->op == OP_FOLD && i < fold_states(b); i++)

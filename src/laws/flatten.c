@@ -6,8 +6,7 @@ const node *law_flatten(laws *l, const node *sink, const node *range, const node
   ir *g = l->g;
   const node *b = law_binder(l, sink, range), *const * ranges;
   if (!b || b->op == OP_END) return law_refuse(l, "no STAGE or FOLD binds the range");
-  size_t n = binder_ranges(b, &ranges), at = 0;
-  while (ranges[at] != range) at++;
+  size_t n = binder_ranges(b, &ranges), at = range_place(ranges, range);
   if (at + 1 == n) return law_refuse(l, "the range is the binder's innermost");
   const node *inner = ranges[at + 1], *size = range_extent(inner);
   if (range_kind_of(range) != KIND_LOOP || range_kind_of(inner) != KIND_LOOP)

@@ -69,7 +69,9 @@ static const char *vector_objection(laws *l, const node *sink, const node *b, co
   if (law_nests_vectors(l, sink, range)) return "a vector would run inside a vector";
   if (varies_inside(l, sink, range))
     return "the size of a loop or array inside varies along the range";
-  return NULL;
+  size_t at = range_place(stage_range(b), range);
+  bool is_innermost = at + 1 == stage_ranges(b);
+  return is_innermost ? NULL : law_in_place_objection(l, sink, b, at, 1, true);
 }
 
 static const char *thread_objection(laws *l, const node *sink, const node *b, const node *range) {
@@ -79,9 +81,7 @@ static const char *thread_objection(laws *l, const node *sink, const node *b, co
       return "another range of the nest is shared out";
   if (!shares_out(l->g, b, range)) return "two workers would write one element";
   if (is_read(l, sink, b)) return "the kernel reads its output";
-  size_t at = 0;
-  while (stage_range(b)[at] != range) at++;
-  return law_in_place_objection(l, sink, b, at, 1, true);
+  return law_in_place_objection(l, sink, b, range_place(stage_range(b), range), 1, true);
 }
 
 static const char *objection(laws *l, const node *sink, const node *b, const node *range,

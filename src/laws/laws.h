@@ -87,14 +87,16 @@ bool law_may_overlap(laws *l, const node *sink, const node *range, int64_t facto
 const node *law_nest(laws *l, const node *sink, const node *range);
 
 /** FLATTEN: a range of a STAGE or FOLD and the one just inside of it, whose extent X is a number,
-    become one range p: the outer index is p div X, the inner p mod X. */
+    become one range p: the outer index is p div X, the inner p mod X. What a STAGE changes in place
+    inside of the two must not be read where other indices of them write it. */
 const node *law_flatten(laws *l, const node *sink, const node *range, const node **both);
 
 /** UNIT: gives a STAGE a range of one index, outermost, which nothing depends on. */
 const node *law_unit(laws *l, const node *sink, const node *stage, const node **unit);
 
 /** ORDER: moves a range to a position in the STAGE or FOLD that binds it, 0 for the outermost. A
-    FOLD's ranges are moved where all its states have an op and it emits nothing. */
+    FOLD's ranges are moved where all its states have an op and it emits nothing, a STAGE's where
+    what it changes in place is not read where other indices of them write it. */
 const node *law_order(laws *l, const node *sink, const node *range, size_t position);
 
 /** DATA: what an expression over elements of PARAMs reads along the ranges `inner` is copied
@@ -137,7 +139,8 @@ typedef struct law_point {
    one: two OUTs of an OUT's STAGE; two arrays of a STAGE that is read, which the range is a
    coordinate of; or two FOLDs, the second of which starts from what the first one made. 0 ≤ point ≤
    extent must be provable, and neither part known to be empty. `low` and `high` are the two ranges,
-   of the same kind; that of lanes or copies is not parted. */
+   of the same kind; that of lanes or copies is not parted, nor one of a buffer changed in place of
+   which an index reads what others write. */
 const node *law_partition(laws *l, const node *sink, const node *range, law_point point,
                           const node **low, const node **high);
 
@@ -148,7 +151,7 @@ const node *law_partition(laws *l, const node *sink, const node *range, law_poin
 const node *law_peel(laws *l, const node *sink, const node *range, bool last, const node **rest);
 
 /** SINK: a STAGE or FOLD runs inside of a LOOP on which it does not depend, and in which all that
-    reads it is. */
+    reads it is. Refused where it reads a buffer that the kernel writes to. */
 const node *law_sink(laws *l, const node *sink, const node *binder, const node *range);
 
 /** UNGATE: an array that is read under the condition that the element is one of it, and else is a
@@ -162,8 +165,8 @@ const node *law_ungate(laws *l, const node *sink, const node *stage);
     its STAGE's only one and neither inside nor around another, and no extent of a range or array
     inside may depend on it. A THREAD range must belong to an OUT's STAGE that nothing else reads,
     be the only one of its nest, and have elements of every value to each of its indices, but for
-    such as blocks of OVERLAP write alike. Where the kernel changes a buffer in place, an index
-    reads none that others write. */
+    such as blocks of OVERLAP write alike. Where the kernel changes a buffer in place, an index of
+    a THREAD range, or of a VECTOR that is not the innermost, reads none that others write. */
 const node *law_kind(laws *l, const node *sink, const node *range, range_kind kind,
                      const node **changed);
 
@@ -248,7 +251,7 @@ const node *law_made(laws *l, const node *from, const node *made, law which, con
                      const node *const principals[]);
 
 /** expanded.c: how many nodes a kernel has once its UNROLL and VECTOR ranges are copies and lanes;
-    with `all` ranges, how many it computes in a run. */
+    with `all` ranges, about how many it computes in a run: sizes that vary are taken as small. */
 double law_expanded_nodes(arena *a, const node *sink, bool all);
 
 /** STAGEs without ranges, users before what they use: what s0, s1 … are. */

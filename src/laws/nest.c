@@ -37,8 +37,8 @@ const node *law_nest(laws *l, const node *sink, const node *range) {
   if (!f || f->op != OP_FOLD) return law_refuse(l, "no FOLD binds the range");
   const char *why = objection(f);
   if (why) return law_refuse(l, why);
-  size_t n = binder_ranges(f, &ranges), outer = 0, states = fold_states(f);
-  while (ranges[outer++] != range) {}
+  size_t n = binder_ranges(f, &ranges), states = fold_states(f);
+  size_t outer = range_place(ranges, range) + 1;
   if (outer == n) return law_refuse(l, "the range is the FOLD's innermost");
   int64_t *ops = arena_alloc(ir_arena(g), states * sizeof *ops);
   const node **terms = arena_alloc(ir_arena(g), states * sizeof *terms);

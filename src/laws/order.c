@@ -29,9 +29,8 @@ const node *law_order(laws *l, const node *sink, const node *range, size_t posit
   if (!b || b->op == OP_END) return law_refuse(l, "no STAGE or FOLD binds the range");
   const char *why = objection(b);
   if (why) return law_refuse(l, why);
-  size_t n = binder_ranges(b, &ranges), from = 0;
+  size_t n = binder_ranges(b, &ranges), from = range_place(ranges, range);
   if (position >= n) return law_refuse(l, "the binder has no such position");
-  while (ranges[from] != range) from++;
   why = stage_objection(l, sink, b, from, position);
   if (why) return law_refuse(l, why);
   const node **all = arena_copy(ir_arena(l->g), ranges, n * sizeof *all);

@@ -53,8 +53,7 @@ static const node *high_part(parting *p) {
 
 static const node *with_outs(parting *p, const node *sink, const node *out) {
   ir *g = p->l->g;
-  size_t at = 0;
-  while (stage_range(p->binder)[at] != p->range) at++;
+  size_t at = range_place(stage_range(p->binder), p->range);
   const char *why = law_in_place_objection(p->l, sink, p->binder, at, 1, true);
   if (why) return law_refuse(p->l, why);
   VEC(const node *) effects = {0};

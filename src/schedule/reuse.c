@@ -1,7 +1,7 @@
 /* Results that are written over what they are computed from. An array that a kernel reads at no
    other place than where it writes one, and nobody needs afterwards, may be the same memory: no
    element is written before its last read, in whatever order a schedule makes them, as long as it
-   makes none twice (law_overlap sees to that). The kernel then reads and writes one buffer, as one
+   makes none twice (laws see to that). The kernel then reads and writes one buffer, as one
    that changes a state does. */
 #include "ir/binder.h"
 #include "ir/index.h"

@@ -41,10 +41,10 @@ def environment(**changes):
     return {**os.environ, **changes}
 
 
-def tenon(*args, status=0, text=True, **kwargs):
+def tenon(*args, status=0, text=True, stdout=subprocess.PIPE, **kwargs):
     """Runs the command and checks its exit status."""
-    done = subprocess.run([TENON, *map(str, args)], capture_output=True, text=text, check=False,
-                          timeout=100, **kwargs)
+    done = subprocess.run([TENON, *map(str, args)], stdout=stdout, stderr=subprocess.PIPE,
+                          text=text, check=False, timeout=100, **kwargs)
     if done.returncode != status:
         raise AssertionError(f"tenon {args}: exit status {done.returncode}, not {status}:\n"
                              f"{done.stdout}{done.stderr}")
@@ -1139,7 +1139,8 @@ class Run(Case):
         for args in (("-", "--input=a=-"), (path, "--input=a=-", "--input=b=-")):
             done = tenon("run", *args, status=2, text=False, input=path.read_bytes())
             self.assertIn(b"can be read once", done.stderr)
-        self.misuse("run", path, "--output=y=-", "--json", says="would go to standard output")
+        self.misuse("run", path, "--output=y=-", "--json", says="is where --json prints")
+        self.misuse("run", path, "--output=y=-", "--profile", says="is where --profile prints")
         two = model(self.file("m.onnx"), [helper.make_node("Tanh", ["x"], ["y"]),
                                           helper.make_node("Exp", ["x"], ["z"])],
                     [value("x", TensorProto.FLOAT, [2])],
@@ -1150,6 +1151,21 @@ class Run(Case):
         done = tenon("run", path, "--input=a=-", status=1, stdin=subprocess.DEVNULL)
         self.assertIn("not a regular file", done.stderr)
         self.assertIn("file is empty", tenon("run", "-", status=1, input="").stderr)
+
+    def test_what_is_printed_to_a_file_is_not_replaced(self):
+        path, printed = self.binary(), self.file("printed")
+        for args, says in (
+                ((), "is where results are printed"),
+                (("--json",), "is where --json prints"),
+                (("--output=y=y.npy", "--profile"), "is where --profile prints"),
+                (("--output=y=-",), "are the same file")):
+            with self.subTest(args=args), printed.open("w") as out:
+                done = tenon("run", path, *args, "--trace", printed, status=2, stdout=out,
+                             cwd=self.folder)
+                self.assertIn(says, done.stderr)
+        with printed.open("w") as out:
+            tenon("run", path, "--output=y=y.npy", "--trace", printed, stdout=out, cwd=self.folder)
+        self.assertIn("traceEvents", printed.read_text())
 
     def test_two_outputs_are_two_files(self):
         path = model(self.file("m.onnx"), [helper.make_node("Tanh", ["x"], ["y"]),

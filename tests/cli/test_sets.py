@@ -320,7 +320,8 @@ class Folders(Case):
         (read / "output_0.pb").unlink()
         (read / "output_0.pb").symlink_to("input_0.pb")
         self.misuse(m, *inputs, "--output-dir", read, says="is the file of input a")
-        self.misuse(m, "--output-dir", late, "--trace", late, says="the same file")
+        for folder in (late, f"{late}/"):
+            self.misuse(m, "--output-dir", folder, "--trace", late, says="the same file")
         self.assertFalse(late.exists())
         (read / "output_0.pb").unlink()
         tenon("run", m, *inputs, "--output-dir", read, "--trace", late)

@@ -155,8 +155,11 @@ typedef struct tn_kernel_desc {
     range of each OUT's nest, of both parts, too, or to none.
     All laws are in docs/pipeline.md. Each checks that it changes no result but for the order of
     reductions; one that does not apply is refused, and the message has its line, where it is one,
-   and the reason: TN_ERR_ARGUMENT, or TN_ERR_FORMAT for what is no line of a schedule. After the
-   end of a SINK's name its text may hold a schedule too. `desc` NULL is its INIT. */
+    and the reason: TN_ERR_ARGUMENT, or TN_ERR_FORMAT for what is no line of a schedule. Laws take
+    an array that the kernel reads and writes as changed in place, also where a copy is made for it:
+    one that would have elements written in another order is refused if it is read elsewhere than it
+    is written. After the end of a SINK's name its text may hold a schedule too. `desc` NULL is its
+    INIT. */
 TN_API tn_status tn_kernel_make(tn_ir *ir, tn_node sink, const tn_kernel_desc *desc,
                                 tn_kernel **kernel);
 
