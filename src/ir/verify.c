@@ -445,8 +445,12 @@ static void check_registers(verifier *v) {
   }
 }
 
+/** A store to an array without elements, or loops of such. */
 static bool does_nothing(const node *effect) {
-  return effect->op == OP_STORE && effect->src[1]->op == OP_INVALID;
+  if (effect->op == OP_STORE) return effect->src[1]->op == OP_INVALID;
+  bool nothing = effect->op == OP_END;
+  for (uint32_t i = 1; nothing && i < effect->n_src; i++) nothing = does_nothing(effect->src[i]);
+  return nothing;
 }
 
 /** What is done in a loop is done in that one alone: else it would be in one of several only. */
