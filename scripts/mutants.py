@@ -98,6 +98,10 @@ def first_failure(arguments):
     return failed[0] if failed else None if done.returncode == 0 else 'ctest'
 
 
+def first_failure_of_all():
+    return first_failure(['-LE', 'long|source', '--parallel', str(os.cpu_count())])
+
+
 def verdict(fault):
     with open(fault['file']) as f:
         text = f.read()
@@ -107,9 +111,7 @@ def verdict(fault):
         if made is None or made.returncode:
             return 'does not build'
         near = '|'.join(name.replace('.', r'\.') for name in fault['near'].split())
-        return (first_failure(['-R', f'^({near})$']) or
-                first_failure(['-LE', 'long|source', '--parallel', str(os.cpu_count())]) or
-                'survives')
+        return first_failure(['-R', f'^({near})$']) or first_failure_of_all() or 'survives'
     finally:
         put(fault['file'], text.encode())
 
@@ -159,8 +161,13 @@ def main():
         results = {k: v for k, v in results.items()
                    if k not in {key(table[n]) for n in options.names}}
     prepare()
+    wanted = options.names or table
+    if wanted is table and any(key(fault) not in results for fault in table.values()):
+        failed = first_failure_of_all()
+        if failed:
+            sys.exit(f'mutants: {failed} fails without any fault')
     for number, (name, fault) in enumerate(table.items(), 1):
-        if key(fault) in results or (options.names and name not in options.names):
+        if key(fault) in results or name not in wanted:
             continue
         begin = time.monotonic()
         print(f'[{number}/{len(table)}] {name} ... ', end='', flush=True)

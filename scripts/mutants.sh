@@ -1,7 +1,8 @@
 #!/bin/bash
 # Shows that the tests see faults: applies those of tests/mutants/mutants.toml one by one to a copy
 # of the checkout, rebuilds what changed, and runs the nearest tests, then the dev suite, up to the
-# first that fails. Results are kept in build/mutants: what was stopped goes on where it was.
+# first that fails. A run of all begins with that suite without a fault, which has to pass. Results
+# are kept in build/mutants: what was stopped goes on where it was.
 #
 #   scripts/mutants.sh              all that have no result for their text yet; the table at the end
 #   scripts/mutants.sh NAME...      these

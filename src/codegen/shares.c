@@ -32,28 +32,50 @@ static double operations_of(const node *n) {
   return all;
 }
 
-/** The operations of a nest; `along` NULL, or those that depend on a range. */
-static double work_of(const node_list *nest, const node *along) {
-  double sum = 0;
-  for (size_t i = 0; i < nest->n; i++)
-    if (!along || node_is_free_in(along, nest->at[i])) sum += operations_of(nest->at[i]);
+/** Which part of a STAGE's stores is done inside of the k-th of its ranges. */
+static double stored_inside(const node *stage, size_t k) {
+  size_t n = 0;
+  for (size_t i = 0; i < stage_values(stage); i++) n += stage_level(stage, i) > k;
+  return (double)n / (double)stage_values(stage);
+}
+
+/** The operations of a STAGE and of its nest. */
+static double work_of(const node_list *nest, const node *stage) {
+  double sum = operations_of(stage);
+  for (size_t i = 0; i < nest->n; i++) sum += operations_of(nest->at[i]);
   return sum;
 }
 
-/** How many times as often as it is counted a node may be computed. */
-static double growth(const node *n) {
+/** Those of them that are done inside of the k-th of its ranges. */
+static double work_along(const node_list *nest, const node *stage, size_t k) {
+  double sum = operations_of(stage) * stored_inside(stage, k);
+  for (size_t i = 0; i < nest->n; i++)
+    if (node_is_free_in(stage_range(stage)[k], nest->at[i])) sum += operations_of(nest->at[i]);
+  return sum;
+}
+
+/** How many times as often as they are counted the indices of some ranges may be gone through. */
+static double growth(size_t n, const node *const ranges[]) {
   double times = 1;
-  for (uint32_t i = 0; i < n->free->n; i++)
-    times *= (double)range_extent(n->free->at[i])->hi / weigh_indices(n->free->at[i]);
+  for (size_t i = 0; i < n; i++)
+    times *= (double)range_extent(ranges[i])->hi / weigh_indices(ranges[i]);
   return times;
+}
+
+/** The most operations that a node may take. */
+static double most_operations(const node *n) {
+  double all = operations_of(n) * growth(n->free->n, n->free->at);
+  return n->op == OP_STAGE ? all * growth(stage_ranges(n), stage_range(n)) : all;
 }
 
 /** The most operations of a kernel. */
 static double most_work(choice *c) {
   double sum = 0;
   for (uint32_t i = 0; i < c->sink->n_src; i++) {
-    node_list nest = weigh_nest(ir_arena(c->laws.g), stage_of(c->sink->src[i]));
-    for (size_t k = 0; k < nest.n; k++) sum += operations_of(nest.at[k]) * growth(nest.at[k]);
+    const node *stage = stage_of(c->sink->src[i]);
+    node_list nest = weigh_nest(ir_arena(c->laws.g), stage);
+    vec_push(ir_arena(c->laws.g), &nest, stage);
+    for (size_t k = 0; k < nest.n; k++) sum += most_operations(nest.at[k]);
   }
   return sum;
 }
@@ -64,10 +86,11 @@ static double units_of(const node *range) {
   return node_is_const(extent) || least > UNITS_HOPED ? least : UNITS_HOPED;
 }
 
-/** What the worker that has most to do does of a nest that goes over threads along a range: what
-    does not depend on it is done by each. */
-static double longest(const node_list *nest, const node *range) {
-  double all = work_of(nest, NULL), along = work_of(nest, range);
+/** What the worker that has most to do does of a nest that goes over threads along the k-th of its
+    ranges: what does not depend on it is done by each. */
+static double longest(const node_list *nest, const node *stage, size_t k) {
+  const node *range = stage_range(stage)[k];
+  double all = work_of(nest, stage), along = work_along(nest, stage, k);
   double n = units_of(range);
   if (range_kind_of(range) != KIND_LOOP) return INFINITY;
   double units = n < UNITS_WANTED ? n : UNITS_WANTED; /* fewer are little for more workers */
@@ -81,12 +104,12 @@ static const node *shared(choice *c, const node *sink, const node *stage) {
   const node *made, *changed, *unit;
   node_list nest = weigh_nest(ir_arena(c->laws.g), stage);
   size_t n = stage_ranges(stage) < MOST_RANGES ? stage_ranges(stage) : MOST_RANGES;
-  double all = work_of(&nest, NULL);
+  double all = work_of(&nest, stage);
   for (size_t left = n; left > 0; left--) {
     size_t best = n;
     double least = INFINITY;
     for (size_t i = 0; i < n; i++) {
-      double here = tried[i] ? INFINITY : longest(&nest, stage_range(stage)[i]);
+      double here = tried[i] ? INFINITY : longest(&nest, stage, i);
       if (here < least) best = i, least = here;
     }
     if (best == n || least >= all) break;

@@ -85,6 +85,19 @@ static void heads_are_shared_out(void **state) {
   assert_int_equal(tn_close(c), TN_OK);
 }
 
+/** One number in many places is nothing but stores. */
+static void stores_are_shared_out(void **state) {
+  (void)state;
+  tn_context *c = tn_open(NULL);
+  int64_t extent;
+  tn_dim n = tn_dim_var(c, "n", 1, 100000);
+  tn_tensor *x = input(c, tn_shape(1, 1));
+  assert_int_equal(ranges_of(c, tn_expand(x, tn_shape(2048, 2048)), KIND_THREAD, &extent), 1);
+  assert_int_equal(ranges_of(c, tn_expand(x, tn_shape(n, 64)), KIND_THREAD, &extent), 1);
+  assert_int_equal(ranges_of(c, tn_expand(x, tn_shape(8, 64)), KIND_THREAD, &extent), 0);
+  assert_int_equal(tn_close(c), TN_OK);
+}
+
 /** Rows of results beside which operands are copied take memory, too. */
 static void copies_leave_room_for_rows(void **state) {
   (void)state;
@@ -117,6 +130,7 @@ static void rows_of_a_varying_length_are_not_tiled(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(heads_are_shared_out),
+                                     cmocka_unit_test(stores_are_shared_out),
                                      cmocka_unit_test(copies_leave_room_for_rows),
                                      cmocka_unit_test(rows_of_a_varying_length_are_not_tiled)};
   return cmocka_run_group_tests(tests, NULL, NULL);
