@@ -39,14 +39,21 @@ static double stored_inside(const node *stage, size_t k) {
   return (double)n / (double)stage_values(stage);
 }
 
-/** The operations of a STAGE and of its nest. */
-static double work_of(const node_list *nest, const node *stage) {
-  double sum = operations_of(stage);
+/** What an output's STAGE computes, and the STAGE, which stores it. */
+static node_list nest_of(choice *c, const node *stage) {
+  arena *a = ir_arena(c->laws.g);
+  node_list nest = weigh_nest(a, stage);
+  vec_push(a, &nest, stage);
+  return nest;
+}
+
+static double work_of(const node_list *nest) {
+  double sum = 0;
   for (size_t i = 0; i < nest->n; i++) sum += operations_of(nest->at[i]);
   return sum;
 }
 
-/** Those of them that are done inside of the k-th of its ranges. */
+/** What of it is done inside of the k-th of the STAGE's ranges. */
 static double work_along(const node_list *nest, const node *stage, size_t k) {
   double sum = operations_of(stage) * stored_inside(stage, k);
   for (size_t i = 0; i < nest->n; i++)
@@ -72,9 +79,7 @@ static double most_operations(const node *n) {
 static double most_work(choice *c) {
   double sum = 0;
   for (uint32_t i = 0; i < c->sink->n_src; i++) {
-    const node *stage = stage_of(c->sink->src[i]);
-    node_list nest = weigh_nest(ir_arena(c->laws.g), stage);
-    vec_push(ir_arena(c->laws.g), &nest, stage);
+    node_list nest = nest_of(c, stage_of(c->sink->src[i]));
     for (size_t k = 0; k < nest.n; k++) sum += most_operations(nest.at[k]);
   }
   return sum;
@@ -86,11 +91,11 @@ static double units_of(const node *range) {
   return node_is_const(extent) || least > UNITS_HOPED ? least : UNITS_HOPED;
 }
 
-/** What the worker that has most to do does of a nest that goes over threads along the k-th of its
-    ranges: what does not depend on it is done by each. */
-static double longest(const node_list *nest, const node *stage, size_t k) {
+/** What the worker that has most to do does of `all` of a nest that goes over threads along the
+   k-th of its ranges: what does not depend on it is done by each. */
+static double longest(const node_list *nest, double all, const node *stage, size_t k) {
   const node *range = stage_range(stage)[k];
-  double all = work_of(nest, stage), along = work_along(nest, stage, k);
+  double along = work_along(nest, stage, k);
   double n = units_of(range);
   if (range_kind_of(range) != KIND_LOOP) return INFINITY;
   double units = n < UNITS_WANTED ? n : UNITS_WANTED; /* fewer are little for more workers */
@@ -102,14 +107,14 @@ static double longest(const node_list *nest, const node *stage, size_t k) {
 static const node *shared(choice *c, const node *sink, const node *stage) {
   bool tried[MOST_RANGES] = {false};
   const node *made, *changed, *unit;
-  node_list nest = weigh_nest(ir_arena(c->laws.g), stage);
+  node_list nest = nest_of(c, stage);
   size_t n = stage_ranges(stage) < MOST_RANGES ? stage_ranges(stage) : MOST_RANGES;
-  double all = work_of(&nest, stage);
+  double all = work_of(&nest);
   for (size_t left = n; left > 0; left--) {
     size_t best = n;
     double least = INFINITY;
     for (size_t i = 0; i < n; i++) {
-      double here = tried[i] ? INFINITY : longest(&nest, stage, i);
+      double here = tried[i] ? INFINITY : longest(&nest, all, stage, i);
       if (here < least) best = i, least = here;
     }
     if (best == n || least >= all) break;

@@ -24,8 +24,7 @@ static void note(counting *c, const node *n, double copies) {
 }
 
 static bool is_copied(const node *range) {
-  range_kind kind = range_kind_of(range);
-  return kind == KIND_UNROLL || kind == KIND_VECTOR;
+  return range_is_copies(range) || range_kind_of(range) == KIND_VECTOR;
 }
 
 static void note_binder(counting *c, const node *b) {
