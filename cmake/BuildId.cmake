@@ -1,4 +1,4 @@
-# Writes build_id (src/device/key.h): cmake -DMADE=FILE -DVERSION=TEXT -DFILES=LIST -P BuildId.cmake
+# Writes build_id (src/compile/cache_keys.h): cmake -DMADE=FILE -DVERSION=TEXT -DFILES=LIST -P BuildId.cmake
 
 set(all "${VERSION}")
 foreach(file IN LISTS FILES)
@@ -6,4 +6,4 @@ foreach(file IN LISTS FILES)
   string(APPEND all " ${hash}")
 endforeach()
 string(SHA256 id "${all}")
-file(WRITE ${MADE} "#include \"device/key.h\"\n\nconst char build_id[] = \"${VERSION} ${id}\";\n")
+file(WRITE ${MADE} "#include \"compile/cache_keys.h\"\n\nconst char build_id[] = \"${VERSION} ${id}\";\n")

@@ -25,13 +25,13 @@ endif()
 
 # Kernels and plans outlive a build on disk: keys hold a hash of the sources that decide what these are.
 set(decide)
-foreach(folder IN ITEMS include src/base src/ir src/rules src/laws src/schedule src/codegen
-                        src/render src/device src/runtime tools/rulec)
+foreach(folder IN ITEMS include src/base src/ir src/rules src/laws src/target src/schedule src/codegen
+                        src/render src/device src/compile src/runtime tools/rulec)
   file(GLOB_RECURSE found CONFIGURE_DEPENDS ${folder}/*.c ${folder}/*.h ${folder}/*.def
     ${folder}/*.rules)
   list(APPEND decide ${found})
 endforeach()
-set(build_id "${TENON_GENERATED_DIR}/device/build_id.c")
+set(build_id "${TENON_GENERATED_DIR}/compile/build_id.c")
 add_custom_command(
   OUTPUT ${build_id}
   COMMAND ${CMAKE_COMMAND} "-DMADE=${build_id}" "-DVERSION=${PROJECT_VERSION}"

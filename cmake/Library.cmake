@@ -1,22 +1,30 @@
 # The library, shared and static, from one set of objects.
 
 set(sources)
-foreach(layer IN LISTS TENON_LAYERS)
+set(layers ${TENON_LAYERS})
+list(REMOVE_ITEM layers base)
+foreach(layer IN LISTS layers)
   file(GLOB_RECURSE found CONFIGURE_DEPENDS src/${layer}/*.c)
   list(APPEND sources ${found})
 endforeach()
 
+# The base layer is apart: the command has it, too, beside the public functions.
+file(GLOB_RECURSE found CONFIGURE_DEPENDS src/base/*.c)
+add_library(tenon_base OBJECT ${found})
 add_library(tenon_objects OBJECT ${sources} ${TENON_GENERATED})
-set_target_properties(tenon_objects PROPERTIES C_VISIBILITY_PRESET hidden)
-target_include_directories(tenon_objects PUBLIC include src "${TENON_GENERATED_DIR}")
-target_link_libraries(tenon_objects PRIVATE tenon_flags tenon_dependencies)
+foreach(part IN ITEMS tenon_base tenon_objects)
+  set_target_properties(${part} PROPERTIES C_VISIBILITY_PRESET hidden)
+  target_include_directories(${part} PUBLIC include src "${TENON_GENERATED_DIR}")
+  target_link_libraries(${part} PRIVATE tenon_flags tenon_dependencies)
+endforeach()
+set(all_objects $<TARGET_OBJECTS:tenon_base> $<TARGET_OBJECTS:tenon_objects>)
 
-# For the command and the tests, which see inside. Not installed.
-add_library(tenon_internal STATIC EXCLUDE_FROM_ALL $<TARGET_OBJECTS:tenon_objects>)
+# For the tests, which see inside. Not installed.
+add_library(tenon_internal STATIC EXCLUDE_FROM_ALL ${all_objects})
 target_include_directories(tenon_internal PUBLIC include src "${TENON_GENERATED_DIR}")
 target_link_libraries(tenon_internal PUBLIC tenon_flags tenon_dependencies)
 
-add_library(tenon SHARED $<TARGET_OBJECTS:tenon_objects>)
+add_library(tenon SHARED ${all_objects})
 add_library(tenon::tenon ALIAS tenon)
 set(symbols "${PROJECT_SOURCE_DIR}/cmake/tenon.map")
 set_target_properties(tenon PROPERTIES
@@ -34,9 +42,9 @@ target_link_libraries(tenon PRIVATE tenon_dependencies)
 set(combined "${PROJECT_BINARY_DIR}/tenon${CMAKE_C_OUTPUT_EXTENSION}")
 add_custom_command(
   OUTPUT ${combined}
-  COMMAND ${CMAKE_LINKER} -r -o ${combined} $<TARGET_OBJECTS:tenon_objects> ${NANOPB_LIBRARY}
+  COMMAND ${CMAKE_LINKER} -r -o ${combined} ${all_objects} ${NANOPB_LIBRARY}
   COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=tn_* ${combined}
-  DEPENDS tenon_objects $<TARGET_OBJECTS:tenon_objects>
+  DEPENDS tenon_base tenon_objects ${all_objects}
   COMMENT "Combining the static library's objects"
   COMMAND_EXPAND_LISTS VERBATIM)
 set_source_files_properties(${combined} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)

@@ -33,6 +33,6 @@ endforeach()
 
 # The pages that README.md names lie beside it, as in the source.
 install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
-install(FILES docs/design.md docs/onnx.md docs/pipeline.md
+install(FILES docs/design.md docs/glossary.md docs/library.md docs/onnx.md docs/pipeline.md
   DESTINATION "${CMAKE_INSTALL_DOCDIR}/docs")
 install(DIRECTORY examples DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -2,11 +2,15 @@
 # the shared library. It is one file, examples/NAME.c, or a folder, examples/NAME/.
 
 if(TENON_COMMAND)
-  file(GLOB cli_sources CONFIGURE_DEPENDS src/cli/*.c)
+  file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS src/cli/*.c)
   if(cli_sources)
     add_executable(tenon_command ${cli_sources})
     set_target_properties(tenon_command PROPERTIES OUTPUT_NAME tenon)
-    target_link_libraries(tenon_command PRIVATE tenon_internal PkgConfig::jansson)
+    # Its own copy of the base layer, and of the library the public functions alone: the static
+    # library shows no others.
+    target_sources(tenon_command PRIVATE $<TARGET_OBJECTS:tenon_base>)
+    target_include_directories(tenon_command PRIVATE src)
+    target_link_libraries(tenon_command PRIVATE tenon_flags tenon::static PkgConfig::jansson)
   endif()
 endif()
 

@@ -5,7 +5,8 @@
 
 An include in quotes is written from src/ and goes to the same layer or to an earlier one, unless a
 layer between them stands for that one; the public <tenon/...> may be included everywhere. A .c file
-includes its own header first.
+includes its own header first. No two folders include each other, straight or through others, and no
+cycle of modules (a .c with its .h) has more than MOST_IN_CYCLE.
 """
 
 import pathlib
@@ -13,14 +14,18 @@ import re
 import sys
 
 # Earlier to later.
-ORDER = "base ir rules laws schedule codegen render device runtime tensor formats cli".split()
+ORDER = ("base ir rules laws target schedule codegen render device compile runtime tensor formats "
+         "tune cli").split()
 RANK = {folder: rank for rank, folder in enumerate(ORDER)}
 
 # Earlier layers of which a layer knows nothing: it asks those between.
-HIDDEN = {"formats": {"laws", "schedule", "codegen", "render", "runtime"}}
+HIDDEN = {"formats": {"laws", "target", "schedule", "codegen", "render", "compile", "runtime"},
+          "cli": set(ORDER) - {"base", "cli"}}  # a client of the public headers
 
 # Host tools share the tables of the layers that they make sources for.
 TOOL_RANK = {"rulec": RANK["ir"]}
+
+MOST_IN_CYCLE = 3
 
 SOURCES = {".c", ".h", ".def", ".inc"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>|(\S+))')
@@ -85,7 +90,58 @@ def folders(root):
             yield folder, TOOL_RANK.get(folder.name), folder.name
 
 
+def module_graph(src):
+    """Which modules, paths without suffix, each module includes."""
+    graph = {}
+    for path in sorted(p for p in src.rglob("*") if p.suffix in SOURCES):
+        module = path.relative_to(src).with_suffix("").as_posix()
+        included = {pathlib.PurePosixPath(name).with_suffix("").as_posix()
+                    for _, name, quoted in includes(path) if quoted and (src / name).is_file()}
+        graph.setdefault(module, set()).update(included - {module})
+    return graph
+
+
+def cycles(graph):
+    """The strongly connected components of more than one vertex (Tarjan, 1972)."""
+    order, low, stack, found = {}, {}, [], []
+
+    def visit(vertex):
+        order[vertex] = low[vertex] = len(order)
+        stack.append(vertex)
+        for other in sorted(graph.get(vertex, ())):
+            if other not in order:
+                visit(other)
+                low[vertex] = min(low[vertex], low[other])
+            elif other in stack:
+                low[vertex] = min(low[vertex], order[other])
+        if low[vertex] == order[vertex]:
+            component = stack[stack.index(vertex):]
+            del stack[-len(component):]
+            if len(component) > 1:
+                found.append(sorted(component))
+
+    for vertex in sorted(graph):
+        if vertex not in order:
+            visit(vertex)
+    return found
+
+
+def check_cycles(src):
+    """Yields complaints about cycles of modules and of folders."""
+    modules, folders = module_graph(src), {}
+    for module, included in modules.items():
+        folder = module.rpartition("/")[0]
+        others = {name.rpartition("/")[0] for name in included} - {folder}
+        folders.setdefault(folder, set()).update(others)
+    for cycle in cycles(modules):
+        if len(cycle) > MOST_IN_CYCLE:
+            yield f"{len(cycle)} modules include each other: {', '.join(cycle)}"
+    for cycle in cycles(folders):
+        yield f"folders include each other: {', '.join(cycle)}"
+
+
 def main():
+    sys.setrecursionlimit(10000)
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
     root = root if root.is_dir() else root.parent.parent
     checked = wrong = 0
@@ -102,6 +158,9 @@ def main():
                 wrong += 1
     for path in sorted((root / "src").glob("*.[ch]")):
         print(f"{path.relative_to(root)}: a file outside of every layer")
+        wrong += 1
+    for complaint in check_cycles(root / "src"):
+        print(complaint)
         wrong += 1
     print(f"check-layers: {checked} files, {wrong} wrong", file=sys.stderr)
     return 1 if wrong or not checked else 0

@@ -15,7 +15,7 @@ hours=$((6 * 3600))
 
 step 'set-up' scripts/setup.sh --tests
 suite dev -DTENON_TEST_SECONDS=$hours
-suite release -DTENON_TESTS=ON -DTENON_TEST_SECONDS=$hours
+suite release -DTENON_TESTS=ON -DTENON_ALL_TESTS=ON -DTENON_TEST_SECONDS=$hours
 suite asan -DTENON_TEST_SECONDS=$hours
 suite tsan -DTENON_TEST_SECONDS=$hours
 suite fuzz -DTENON_FUZZ_SECONDS=$((minutes * 60))

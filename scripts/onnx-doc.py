@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/onnx.md, the list of ONNX operators, from src/formats/onnx.
+"""Writes docs/onnx.md, the list of ONNX operators, from src/formats/onnx/ops.
 
     scripts/onnx-doc.py            writes the page
     scripts/onnx-doc.py --check    fails if the page is not current
@@ -21,7 +21,7 @@ TEXT = """\
 # ONNX operators
 
 What of ONNX can be imported; `scripts/onnx-doc.py` writes this page from
-[`ops.def`](../src/formats/onnx/ops.def), and a test fails when it is no longer so. `tenon inspect`
+[`onnx_operators.def`](../src/formats/onnx/ops/onnx_operators.def), and a test fails when it is no longer so. `tenon inspect`
 tells of a model file what of it is not supported.
 
 Files have IR version {ir_min} to {ir_max} and an opset of up to {opset}. These {count} operators of the default
@@ -90,7 +90,7 @@ The body of a Loop or a Scan is compiled once, so each of its steps is alike:
 
 def number(name):
     """The value of an enum's constant."""
-    text = "".join((SOURCE / file).read_text() for file in ("import.h", "proto.h"))
+    text = "".join((SOURCE / file).read_text() for file in ("importer/importer.h", "file/onnx_file.h"))
     return re.search(rf"\b{name} = (\d+)", text).group(1)
 
 
@@ -102,7 +102,7 @@ def bound(path, name):
 
 def types():
     """The data types that tensors may have."""
-    text = (ROOT / "src" / "ir" / "dtypes.def").read_text()
+    text = (ROOT / "src" / "ir" / "core" / "dtypes.def").read_text()
     found = re.findall(r'^DTYPE\(\w+, \d+, "(\w+)", (?:FLOAT|U?INT|BOOL),', text, re.MULTILINE)
     return ", ".join(found[:-1]) + " and " + found[-1]
 
@@ -126,22 +126,22 @@ def row(name, versions, attributes, least, most):
 
 
 def page():
-    text = (SOURCE / "ops.def").read_text()
+    text = (SOURCE / "ops/onnx_operators.def").read_text()
     found = ROW.findall(text)
     if len(found) != len(re.findall(r"^ONNX_OP\(", text, re.MULTILINE)):
-        sys.exit("onnx-doc: a row of ops.def is not understood")
+        sys.exit("onnx-doc: a row of onnx_operators.def is not understood")
     rows = [row(name, versions, attributes, int(least), int(most))
             for name, versions, attributes, least, most, _ in sorted(found)]
     return TEXT.format(ir_min=number("ONNX_IR_MIN"), ir_max=number("ONNX_IR_MAX"),
                        opset=number("ONNX_OPSET_MAX"), types=types(), count=len(rows), rows="\n".join(rows),
-                       blind=bound("formats/onnx/ops_loop.c", "MOST_BLIND_STEPS"),
-                       depth=bound("ir/loop.h", "LOOP_DEPTH"))
+                       blind=bound("formats/onnx/ops/onnx_control_flow.c", "MOST_BLIND_STEPS"),
+                       depth=bound("ir/core/tensor_loop.h", "LOOP_MAX_DEPTH"))
 
 
 def main():
     if sys.argv[1:] not in ([], ["--check"]):
         sys.exit("usage: onnx-doc.py [--check]")
-    return settle(PAGE, page(), "what ops.def says", "run scripts/onnx-doc.py", bool(sys.argv[1:]))
+    return settle(PAGE, page(), "what onnx_operators.def says", "run scripts/onnx-doc.py", bool(sys.argv[1:]))
 
 
 if __name__ == "__main__":

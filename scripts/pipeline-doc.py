@@ -6,7 +6,7 @@
 
 BUILD is a build folder with TENON_TESTS, which has the program tests/docs/pipeline. In the template
 {{example}} is the code between [example] and [end] in tests/docs/pipeline.c, {{passes}} the names in
-src/ir/pass.h, {{laws}} and {{words}} tables of the rows of src/laws/laws.def, {{stage NAME}} the graph after
+src/ir/core/pass_names.h, {{laws}} and {{words}} tables of the rows of src/laws/laws.def, {{stage NAME}} the graph after
 that pass ("laws": the schedule that was chosen); a graph that the pass left as it was is not repeated.
 """
 
@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "pipeline.md"
 TEMPLATE = ROOT / "docs" / "pipeline.template.md"
 PROGRAM = ROOT / "tests" / "docs" / "pipeline.c"
-PASSES = ROOT / "src" / "ir" / "pass.h"
+PASSES = ROOT / "src" / "ir" / "core" / "pass_names.h"
 LAWS = ROOT / "src" / "laws" / "laws.def"
 
 

@@ -3,9 +3,11 @@
 #   step NAME COMMAND...     runs quietly; its output is shown if it fails
 #   check NAME COMMAND...    the same for a command that is a test
 #   suite PRESET [ARG...]    builds a preset (ARG: for cmake) and runs its tests
+#   build_suite, run_suite   the two halves of `suite`
+#   finish PID LOG           a command for `check`: waits for a background job that writes to LOG
 #
-# The first step that fails ends the script; suites that fail do not, and are counted. At the end
-# the sum of all tests stands on a line of its own.
+# The first step that fails ends the script; suites that fail do not, and are counted. The last line
+# is the sum of all tests.
 
 step_number=0 tests_passed=0 tests_failed=0 tests_skipped=0
 jobs=$(nproc)
@@ -49,10 +51,22 @@ count() {
   tests_skipped=$((tests_skipped + skipped))
 }
 
+finish() {
+  local status=0
+  wait "$1" || status=$?
+  cat "$2"
+  return $status
+}
+
 suite() {
+  build_suite "$@"
+  run_suite "$1"
+}
+
+build_suite() { step "build $1" build "$@"; }
+
+run_suite() {
   local preset=$1 report from
-  shift
-  step "build $preset" build "$preset" "$@"
   step_number=$((step_number + 1))
   from=$SECONDS
   report=$PWD/$logs/$preset.xml

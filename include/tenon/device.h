@@ -3,6 +3,7 @@
 #ifndef TENON_DEVICE_H
 #define TENON_DEVICE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,6 +14,66 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/** Device and target that a context compiles for. Strings live as long as the context. */
+typedef struct tn_context_info {
+  size_t size;           /**< sizeof(tn_context_info), set by the caller */
+  const char *device;    /**< name of the device: "CPU:0" */
+  const char *target;    /**< instruction set of kernels: "x86-64-v3" */
+  uint32_t vector_bytes; /**< width of the widest vector; 0: scalars only */
+  int32_t threads;       /**< tasks that work is cut into */
+  bool computes;         /**< false: a device for tests, whose results and times mean nothing */
+} tn_context_info;
+
+#define TN_CONTEXT_INFO_INIT \
+  { sizeof(tn_context_info), NULL, NULL, 0, 0, false }
+
+/** Describes what a context uses; no compiler is started. Returns the failure of a context that
+    could not be opened as asked, so that a call after tn_open shows whether it can be used; *info
+   is then untouched. */
+TN_API tn_status tn_context_get(tn_context *context, tn_context_info *info);
+
+/** The host's processor. Numbers are 0 where the system does not tell them. Strings live as long as
+    the context. */
+typedef struct tn_processor_info {
+  size_t size;                 /**< sizeof(tn_processor_info), set by the caller */
+  const char *name;            /**< model name; "unknown" where the system does not tell it */
+  const char *features;        /**< instruction sets, separated by spaces: "avx avx2 fma" */
+  const char *level;           /**< instruction set of kernels, "x86-64-v3": the processor's highest
+                                    one that is not above `limit` */
+  const char *limit;           /**< `cpu` of the context; NULL: no limit */
+  uint32_t vector_bytes;       /**< width of the level's vectors */
+  uint32_t cores, threads;     /**< physical and logical cores of the machine */
+  uint32_t usable_cores;       /**< physical cores that this process may use */
+  uint64_t l1_bytes, l2_bytes; /**< first data cache, and second cache, of one core */
+  uint64_t l3_bytes;           /**< one last cache, shared by */
+  uint32_t l3_cores;           /**< so many cores */
+  uint32_t line_bytes;         /**< a cache line */
+  uint64_t last_cache_bytes;   /**< all last caches together; a usual size where unknown */
+} tn_processor_info;
+
+#define TN_PROCESSOR_INFO_INIT \
+  { sizeof(tn_processor_info), NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/** Describes the processor, also in a context that could not be opened as asked. */
+TN_API tn_status tn_processor_get(tn_context *context, tn_processor_info *info);
+
+/** A C compiler of this machine. Strings live as long as the context. */
+typedef struct tn_compiler_info {
+  size_t size;         /**< sizeof(tn_compiler_info), set by the caller */
+  const char *path;    /**< of its program */
+  const char *version; /**< the first line that it prints for --version */
+  bool used;           /**< the context compiles kernels with it */
+} tn_compiler_info;
+
+#define TN_COMPILER_INFO_INIT \
+  { sizeof(tn_compiler_info), NULL, NULL, false }
+
+/** Describes the `i`-th compiler: first the one in use, if there is one, then gcc and clang where
+    they are other programs on the PATH. The first call of a context starts each of them to learn
+    its version. Works also in a context that could not be opened as asked. Past the last:
+    TN_ERR_ARGUMENT, which leaves *info and the message alone, so that a loop ends there. */
+TN_API tn_status tn_compiler_get(tn_context *context, size_t i, tn_compiler_info *info);
 
 /** A device that this library knows. Strings live as long as the context. */
 typedef struct tn_device_info {

@@ -47,6 +47,25 @@ TN_API const char *tn_dtype_name(tn_dtype dtype);
 /** Bytes of one element in host memory; 0 for what is not in TN_DTYPE_LIST. */
 TN_API size_t tn_dtype_size(tn_dtype dtype);
 
+typedef enum tn_dtype_kind {
+  TN_KIND_NONE = 0, /**< types that are not in TN_DTYPE_LIST */
+  TN_KIND_BOOL = 1,
+  TN_KIND_UNSIGNED = 2,
+  TN_KIND_SIGNED = 3,
+  TN_KIND_FLOAT = 4,
+  TN_DTYPE_KIND_MAX_ENUM = 0x7fffffff
+} tn_dtype_kind;
+
+TN_API tn_dtype_kind tn_dtype_kind_of(tn_dtype dtype);
+
+/** The value of an element in host memory, at any address: exact, but for integers beyond 2^53,
+    which are rounded to nearest. 0 for a type that is not in TN_DTYPE_LIST. */
+TN_API double tn_element_get(tn_dtype dtype, const void *element);
+
+/** Sets an element in host memory, at any address, to a value that is converted once, as by
+    tn_cast. Does nothing for a type that is not in TN_DTYPE_LIST. */
+TN_API void tn_element_set(tn_dtype dtype, void *element, double value);
+
 /** The type in which operands of types `a` and `b` meet. Kinds are ordered bool < integer < float,
     and the higher kind decides, as in PyTorch:
 

@@ -17,15 +17,19 @@ extern "C" {
 
 typedef struct tn_model tn_model;
 
-/** What is known of a size that a model's inputs leave open. */
+/** The largest size that an input which leaves it open can have. */
+#define TN_MODEL_SIZE_MAX 999999999
+
+/** Bounds of a size that a model's inputs leave open. */
 typedef struct tn_model_size {
   const char *name; /**< as the file has it and tn_port.sizes shows it ("batch"), or an input and
                          its axis ("x:0") */
   const char *same; /**< another one, named likewise, that the size is equal to; NULL: it is a */
-  int64_t min, max; /**< number in min … max, at most 999999999; both equal: just this number */
+  int64_t min, max; /**< number in min … max, at most TN_MODEL_SIZE_MAX; both equal: just this
+                            number */
 } tn_model_size;
 
-/** How a model is loaded. What it points to is copied. */
+/** Options of loading a model. Everything they point to is copied. */
 typedef struct tn_model_desc {
   size_t size;        /**< sizeof(tn_model_desc) */
   const char *folder; /**< where data that the model keeps in files of its own lies, or below it,
@@ -37,10 +41,12 @@ typedef struct tn_model_desc {
                                    that nobody says anything of are 0 or more, and 1 or more where
                                    ONNX takes a 0 that a shape is computed to for a copy */
   size_t n_sizes;             /**< how many these are */
+  const char *name; /**< what messages call the model; NULL: its path, or "the model" for one from
+                       memory; "": they name its nodes alone */
 } tn_model_desc;
 
 #define TN_MODEL_DESC_INIT \
-  { sizeof(tn_model_desc), NULL, false, NULL, 0 }
+  { sizeof(tn_model_desc), NULL, false, NULL, 0, NULL }
 
 /** Loads a model file; desc NULL: INIT. The model belongs to the context until it is freed. A pipe
     is read to its end; files are mapped, not read: unless `copy` is set, they are not to be
@@ -64,36 +70,37 @@ TN_API tn_status tn_model_load_bytes(tn_context *context, const void *data, size
 /** Frees a model; its bindings and what was built from it go on working. NULL is allowed. */
 TN_API void tn_model_free(tn_model *model);
 
+/** The path of the `i`-th file of weights that a model was loaded with beside its own file, each
+    once, as it was opened, from any thread; NULL past the last. It lives as long as the model. */
+TN_API const char *tn_model_data_file(const tn_model *model, size_t i);
+
+/** Arithmetic of a model's contractions: sums of products of two different tensors, neither a
+    constant, as matrix products and convolutions are. */
+typedef struct tn_contractions {
+  size_t size;       /**< sizeof(tn_contractions), set by the caller */
+  double operations; /**< in a run, a multiply-add being two; 0: there are none */
+  bool is_float;     /**< all of them have floating results */
+} tn_contractions;
+
+#define TN_CONTRACTIONS_INIT \
+  { sizeof(tn_contractions), 0, true }
+
+/** Counts the contractions of a run with inputs of `n` shapes, in the order of the ports, as the
+    file has them; from any thread. Nothing is compiled. On failure *contractions is untouched and
+    the message is the context's: TN_ERR_SHAPE where the shapes are not those of inputs,
+    TN_ERR_ARGUMENT for another number of them. */
+TN_API tn_status tn_model_contractions(const tn_model *model, const tn_shape shapes[], size_t n,
+                                       tn_contractions *contractions);
+
 /** A new binding of a model, from any thread (see plan.h). The first one compiles the model, for
     all sizes of its inputs at once; the context may be used meanwhile. On failure *binding is NULL
     and the message is the context's. */
 TN_API tn_status tn_model_bind(tn_model *model, tn_binding **binding);
 
-typedef enum tn_port_kind {
-  TN_PORT_INPUT = 0,
-  TN_PORT_OUTPUT = 1,
-  TN_PORT_KIND_MAX_ENUM = 0x7fffffff
-} tn_port_kind;
-
-/** An input or output of a model. Strings live as long as the model. */
-typedef struct tn_port {
-  size_t size; /**< sizeof(tn_port), set by the caller */
-  const char *name;
-  tn_type type;                   /**< a size that varies is -1; an unknown rank is -1 */
-  const char *sizes[TN_MAX_RANK]; /**< each size in words: "224", "batch", "2*batch+1", "x:0"
-                                     for one without a name; "…" is what is not said so shortly;
-                                     NULL past the rank */
-} tn_port;
-
-#define TN_PORT_INIT                                          \
-  {                                                           \
-    sizeof(tn_port), NULL, {TN_UNDEFINED, {0, {0}}}, { NULL } \
-  }
-
 /** Describes the `i`-th input or output, in the model's order, from any thread. Inputs that the
-    model gives a value itself (its weights) are not among them. Past the last, and where
-    `port` is NULL or does not begin with TN_PORT_INIT: TN_ERR_ARGUMENT, which leaves *port and the
-    message alone, so that a loop ends there. */
+    model gives a value itself (its weights) are not among them. Strings live as long as the model.
+    Past the last, and where `port` is NULL or does not begin with TN_PORT_INIT: TN_ERR_ARGUMENT,
+    which leaves *port and the message alone, so that a loop ends there. */
 TN_API tn_status tn_model_port(const tn_model *model, tn_port_kind kind, size_t i, tn_port *port);
 
 /** The model as an operation: `in` and `out` in the order of its ports, all of them. Input types

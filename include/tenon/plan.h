@@ -23,7 +23,7 @@ typedef struct tn_binding tn_binding;
     another. */
 TN_API tn_tensor *tn_input(tn_context *context, const char *name, tn_shape shape, tn_dtype dtype);
 
-/** What a plan is called by. Strings are copied. */
+/** Names of a plan and its outputs. Strings are copied. */
 typedef struct tn_plan_desc {
   size_t size;                /**< sizeof(tn_plan_desc) */
   const char *name;           /**< in messages and profiles; NULL: "plan" */
@@ -50,6 +50,36 @@ TN_API tn_status tn_plan_compile(tn_context *context, tn_tensor *const out[], si
 
 /** Frees a plan; its bindings go on working. NULL is allowed. */
 TN_API void tn_plan_free(tn_plan *plan);
+
+typedef enum tn_port_kind {
+  TN_PORT_INPUT = 0,
+  TN_PORT_OUTPUT = 1,
+  TN_PORT_KIND_MAX_ENUM = 0x7fffffff
+} tn_port_kind;
+
+/** An input or output of a plan or a model. */
+typedef struct tn_port {
+  size_t size; /**< sizeof(tn_port), set by the caller */
+  const char *name;
+  tn_type type;                   /**< a size that varies is -1; an unknown rank is -1 */
+  const char *sizes[TN_MAX_RANK]; /**< each size in words: "224", "batch", "2*batch+1", "x:0"
+                                     for one without a name; "…" is what is not said so shortly;
+                                     NULL past the rank */
+  int64_t min[TN_MAX_RANK], max[TN_MAX_RANK]; /**< bounds of each size; equal for a number */
+  int32_t variable[TN_MAX_RANK]; /**< number of a size that varies: sizes of the same number are
+                                    equal in every run, of all ports; -1: a number */
+} tn_port;
+
+#define TN_PORT_INIT                                                         \
+  {                                                                          \
+    sizeof(tn_port), NULL, {TN_UNDEFINED, {0, {0}}}, {NULL}, {0}, {0}, { 0 } \
+  }
+
+/** Describes the `i`-th input or output of a plan, from any thread: outputs in the order of
+    tn_plan_compile, inputs in an order that stays with the plan. Strings live as long as the plan
+    and its bindings. Past the last, and where `port` is NULL or does not begin with TN_PORT_INIT:
+    TN_ERR_ARGUMENT, which leaves *port and the message alone, so that a loop ends there. */
+TN_API tn_status tn_plan_port(const tn_plan *plan, tn_port_kind kind, size_t i, tn_port *port);
 
 /** A new binding of a plan, from any thread; its first run allocates its memory. On failure
  *binding is NULL and the message is the context's. */
@@ -81,6 +111,35 @@ TN_API tn_status tn_binding_output(tn_binding *binding, const char *name, tn_dty
     not read again; giving it anew starts over. Types are equal, and shapes fit, else TN_ERR_DTYPE
     and TN_ERR_SHAPE. */
 TN_API tn_status tn_binding_carry(tn_binding *binding, const char *output, const char *input);
+
+/** Describes the `i`-th input or output of the plan or model that a binding was made of, with the
+    numbers that tn_plan_port or tn_model_port gives them; otherwise as tn_plan_port. */
+TN_API tn_status tn_binding_port(const tn_binding *binding, tn_port_kind kind, size_t i,
+                                 tn_port *port);
+
+/** The number of the input or output of a name, from any thread; -1 where there is none. */
+TN_API int64_t tn_binding_find(const tn_binding *binding, tn_port_kind kind, const char *name);
+
+/* The functions of inputs and outputs by number instead of name, for programs that give new memory
+   in each run: they compare no names. TN_ERR_ARGUMENT past the last. */
+
+/** As tn_binding_input. */
+TN_API tn_status tn_binding_input_at(tn_binding *binding, size_t input, tn_shape shape,
+                                     tn_dtype dtype, const void *data, size_t bytes);
+
+/** As tn_binding_output. */
+TN_API tn_status tn_binding_output_at(tn_binding *binding, size_t output, tn_dtype dtype,
+                                      void *data, size_t bytes);
+
+/** As tn_binding_carry. */
+TN_API tn_status tn_binding_carry_at(tn_binding *binding, size_t output, size_t input);
+
+/** As tn_binding_type. */
+TN_API tn_type tn_binding_type_at(const tn_binding *binding, size_t output);
+
+/** As tn_binding_read. */
+TN_API tn_status tn_binding_read_at(tn_binding *binding, size_t output, tn_dtype dtype, void *data,
+                                    size_t bytes);
 
 /** Runs, and returns when outputs and assigns are done. A failure kept since the last run is
     returned instead, once. TN_ERR_ARGUMENT names the inputs that have no value. Runs of different

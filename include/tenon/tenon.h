@@ -2,6 +2,8 @@
 #ifndef TENON_H
 #define TENON_H
 
+#include <tenon/array_file.h>
+#include <tenon/cache.h>
 #include <tenon/context.h>
 #include <tenon/device.h>
 #include <tenon/dtype.h>

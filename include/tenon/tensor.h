@@ -52,7 +52,7 @@ typedef struct tn_axes {
   int32_t axis[TN_MAX_RANK];
 } tn_axes;
 
-/** What is known of a tensor without computing it. */
+/** Type and shape of a tensor, known without computing it. */
 typedef struct tn_type {
   tn_dtype dtype;
   tn_shape shape;
@@ -126,7 +126,10 @@ TN_API tn_tensor *tn_own(tn_tensor *tensor);
 TN_API tn_tensor *tn_retain(tn_tensor *tensor);
 
 /** Takes 1 from the count of an owned tensor and frees it at 0. NULL is allowed. A tensor that is
-    not owned is left as it is and fails its scope with TN_ERR_ARGUMENT. */
+    not owned is left as it is and fails its scope with TN_ERR_ARGUMENT. Any thread, also while
+    another one uses the context, and any callback, as a finaliser's: it never waits. Where the
+    context is in use, the count changes when that call ends, or with the next call at the latest;
+    of a tensor that is not owned nothing is said then. */
 TN_API void tn_release(tn_tensor *tensor);
 
 /** The type; sizes may be variables. Of NULL or an invalid tensor: TN_UNDEFINED and rank 0. Of a
@@ -146,8 +149,8 @@ TN_API tn_tensor *tn_ones(tn_context *context, tn_shape shape, tn_dtype dtype);
 
 /** Weak scalars: of rank 0, and of the type of what they meet (ops.h says how), so that an f16
     tensor times tn_num(tn, 0.5) is f16, as with numbers in Python. Alone tn_num is TN_F32 and
-    tn_int TN_I64. A number may change from step to step, as a rate does: see "Numbers that vary"
-    in context.h. */
+    tn_int TN_I64. A number may change from step to step, as a rate does: see "Scalars that
+    change" in docs/library.md. */
 TN_API tn_tensor *tn_num(tn_context *context, double value);
 TN_API tn_tensor *tn_int(tn_context *context, int64_t value);
 
@@ -173,7 +176,7 @@ TN_API tn_tensor *tn_eye(tn_context *context, tn_dim rows, tn_dim columns, tn_dt
    (Salmon and others, 2011), of the counter i under the key that is Threefry-2x32 of the counter n
    under the seed; 64 bits are two words, the low one first. A plan keeps the numbers drawn when it
    was built: each of its runs has the same. The key is a number of the expression, and so varies as
-   all others ("Numbers that vary" in context.h). */
+   all others ("Scalars that change" in docs/library.md). */
 
 /** Starts the numbers anew; a fresh context has seed 0. */
 TN_API void tn_seed(tn_context *context, uint64_t seed);
@@ -238,8 +241,8 @@ TN_API tn_tensor *tn_state(tn_tensor *init);
     is not tn_roll, which is in two pieces) holds by `value`, which is broadcast to its shape
     and converted to its type as by tn_cast. The assign happens when something is next run,
     after all readers built before it and before all built after. The place of a part may change
-    from step to step ("Numbers that vary" in context.h). Returns `dst`, or an invalid tensor
-    where it is refused: TN_ERR_ARGUMENT where `dst` is no state, TN_ERR_SHAPE where `value`
+    from step to step ("Scalars that change" in docs/library.md). Returns `dst`, or an invalid
+   tensor where it is refused: TN_ERR_ARGUMENT where `dst` is no state, TN_ERR_SHAPE where `value`
     does not fit. What next runs or compiles the assigns that are pending, such as tn_read or
     tn_plan_compile, returns this failure too, once. */
 TN_API tn_tensor *tn_assign(tn_tensor *dst, tn_tensor *value);
@@ -261,7 +264,7 @@ TN_API tn_array tn_call_out(const tn_call *call, size_t i);
 /** Sets the message that goes with the failure that `run` is about to return; `text` is copied. */
 TN_API void tn_call_fail(tn_call *call, const char *text);
 
-/** What a custom operation does. Either `run` or `kernel` is set. */
+/** Implementation of a custom operation: either `run` or `kernel` is set. */
 typedef struct tn_custom_desc {
   size_t size;      /**< sizeof(tn_custom_desc) */
   const char *name; /**< for messages and profiles; copied; NULL: "custom" */

@@ -1,3 +1,5 @@
+/* Arenas as a list of blocks, each twice as large as the one before it, from 4 KiB to 1 MiB; an
+   allocation that is larger gets a block of its own size. */
 #include "base/arena.h"
 
 #include <stdbool.h>
@@ -8,14 +10,15 @@
 enum { FIRST_BLOCK = 4096, LARGEST_BLOCK = 1 << 20, ALIGN = _Alignof(max_align_t) };
 
 struct arena_block {
-  arena_block *before;
-  size_t bytes;
+  arena_block *previous;
+  size_t bytes; /* with this header */
   max_align_t data[];
 };
 
 void arena_init(arena *a, const mem *mem, diag *diag) { *a = (arena){.mem = mem, .diag = diag}; }
 
-static void give_back(arena *a, arena_block *b) {
+/** Frees a block, or makes it the spare one if that is smaller. */
+static void release_block(arena *a, arena_block *b) {
   bool fits = b->bytes <= LARGEST_BLOCK;
   if (fits && (!a->spare || b->bytes > a->spare->bytes)) {
     arena_block *other = a->spare;
@@ -25,23 +28,23 @@ static void give_back(arena *a, arena_block *b) {
   if (b) mem_free(a->mem, b, b->bytes);
 }
 
-void arena_reset(arena *a, arena_mark to) {
+void arena_rewind(arena *a, arena_mark to) {
   while (a->block != to.block) {
-    arena_block *before = a->block->before;
-    give_back(a, a->block);
-    a->block = before;
+    arena_block *previous = a->block->previous;
+    release_block(a, a->block);
+    a->block = previous;
   }
   a->next = to.next;
   a->end = to.end;
 }
 
 void arena_free(arena *a) {
-  arena_reset(a, (arena_mark){0});
+  arena_rewind(a, (arena_mark){0});
   if (a->spare) mem_free(a->mem, a->spare, a->spare->bytes);
   a->spare = NULL;
 }
 
-arena_mark arena_here(const arena *a) { return (arena_mark){a->block, a->next, a->end}; }
+arena_mark arena_save(const arena *a) { return (arena_mark){a->block, a->next, a->end}; }
 
 static arena_block *new_block(arena *a, size_t bytes) {
   size_t wanted = a->block ? a->block->bytes * 2 : FIRST_BLOCK;
@@ -49,8 +52,8 @@ static arena_block *new_block(arena *a, size_t bytes) {
   if (bytes > SIZE_MAX - sizeof(arena_block)) diag_raise(a->diag, TN_ERR_MEMORY, "out of memory");
   if (wanted < bytes + sizeof(arena_block)) wanted = bytes + sizeof(arena_block);
   arena_block *b = mem_alloc(a->mem, wanted);
-  char none[MEM_TEXT];
-  if (!b) diag_raise(a->diag, TN_ERR_MEMORY, "%s", mem_none(wanted, none));
+  char none[MEM_TEXT_BYTES];
+  if (!b) diag_raise(a->diag, TN_ERR_MEMORY, "%s", mem_exhausted_text(wanted, none));
   b->bytes = wanted;
   return b;
 }
@@ -59,7 +62,7 @@ static void add_block(arena *a, size_t bytes) {
   bool spare = a->spare && a->spare->bytes - sizeof(arena_block) >= bytes;
   arena_block *b = spare ? a->spare : new_block(a, bytes);
   if (spare) a->spare = NULL;
-  b->before = a->block;
+  b->previous = a->block;
   a->block = b;
   a->next = (char *)b->data;
   a->end = (char *)b + b->bytes;

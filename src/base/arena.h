@@ -1,5 +1,7 @@
-/* Arenas: memory that is freed all at once. Allocation never returns NULL: it raises TN_ERR_MEMORY
-   through the arena's diag, so code over an arena has no failure paths of its own. */
+/* Arenas (bump or region allocators): an allocation advances a pointer in a large block, and all
+   allocations are freed together. None returns NULL: an arena without memory raises TN_ERR_MEMORY
+   through its diag, so code over an arena needs no failure paths. One thread uses an arena at a
+   time. */
 #ifndef TENON_BASE_ARENA_H
 #define TENON_BASE_ARENA_H
 
@@ -12,14 +14,14 @@ typedef struct arena_block arena_block;
 
 typedef struct arena {
   const mem *mem;
-  diag *diag; /* where allocation failures are raised; the arena is used under its diag_catch */
+  diag *diag; /* raises allocation failures: the arena is used under a diag_catch of it */
   arena_block *block;
-  char *next, *end;
-  arena_block
-      *spare; /* one that arena_reset gave back: kept, or marks at a block's end would thrash */
+  char *next, *end;   /* the free part of `block` */
+  arena_block *spare; /* a block that arena_rewind freed and the next one needed reuses: a mark at
+                         the end of a block would otherwise allocate and free it each time */
 } arena;
 
-/** A point to go back to. */
+/** The state of an arena, to be rewound to. */
 typedef struct arena_mark {
   arena_block *block;
   char *next, *end;
@@ -31,22 +33,22 @@ void arena_init(arena *a, const mem *mem, diag *diag);
 /** Frees everything; the arena is empty and usable again. */
 void arena_free(arena *a);
 
-/** `bytes` bytes aligned for any object, not cleared. Raises when there is no memory. */
+/** Allocates `bytes` bytes, aligned for any object, not cleared. Raises TN_ERR_MEMORY. */
 void *arena_alloc(arena *a, size_t bytes);
 
-/** The same, cleared, for `n` objects of `size` bytes. */
+/** Allocates `n` objects of `size` bytes each, all zero. */
 void *arena_calloc(arena *a, size_t n, size_t size);
 
-/** A copy of `bytes` bytes. */
+/** Copies `bytes` bytes into the arena. */
 void *arena_copy(arena *a, const void *from, size_t bytes);
 
-/** Text made as by printf. */
+/** Formats a string into the arena, as sprintf does. */
 char *arena_printf(arena *a, const char *format, ...) BASE_PRINTF(2, 3);
 
-arena_mark arena_here(const arena *a);
+arena_mark arena_save(const arena *a);
 
-/** Frees all that was allocated since the mark was taken, but for one block of at most 1 MiB. A
-   mark of zeros is the beginning. */
-void arena_reset(arena *a, arena_mark to);
+/** Frees everything allocated since the mark, except one spare block of at most 1 MiB. A mark of
+   zeros frees everything. */
+void arena_rewind(arena *a, arena_mark to);
 
 #endif

@@ -1,3 +1,4 @@
+/* Formats failures into a diag, and unwinds by longjmp to the innermost diag_catch. */
 #include "base/diag.h"
 
 #include <stdio.h>
@@ -8,7 +9,7 @@ void diag_clear(diag *d) {
   d->text[0] = 0;
 }
 
-tn_status diag_set_list(diag *d, tn_status status, const char *format, va_list list) {
+tn_status diag_set_va(diag *d, tn_status status, const char *format, va_list list) {
   char text[DIAG_TEXT_BYTES]; /* the arguments may point into d->text */
   vsnprintf(text, sizeof text, format, list);
   memcpy(d->text, text, strlen(text) + 1);
@@ -18,7 +19,7 @@ tn_status diag_set_list(diag *d, tn_status status, const char *format, va_list l
 tn_status diag_set(diag *d, tn_status status, const char *format, ...) {
   va_list list;
   va_start(list, format);
-  diag_set_list(d, status, format, list);
+  diag_set_va(d, status, format, list);
   va_end(list);
   return status;
 }
@@ -43,7 +44,7 @@ void diag_rethrow(diag *d) { longjmp(*d->at, 1); }
 void diag_raise(diag *d, tn_status status, const char *format, ...) {
   va_list list;
   va_start(list, format);
-  diag_set_list(d, status, format, list);
+  diag_set_va(d, status, format, list);
   va_end(list);
   diag_rethrow(d);
 }

@@ -1,6 +1,6 @@
-/* Diagnostics: a status and its message, and the one way to unwind.
+/* Diagnostics: a failure's status and message, and exceptions by setjmp and longjmp.
 
-   A function fails in one of two ways. `return diag_set(d, TN_ERR_X, "...")` hands the failure to
+   A function fails in one of two ways. `return diag_set(d, TN_ERR_X, "...")` returns the failure to
    its caller. Code below a diag_catch may instead call diag_raise, which unwinds to the catch: such
    code keeps its memory in arenas and holds no lock, file or block across a call that may raise. */
 #ifndef TENON_BASE_DIAG_H
@@ -18,33 +18,33 @@
 
 enum { DIAG_TEXT_BYTES = 2048 };
 
-/** The last failure. The text is inside, so that running out of memory can be told. */
+/** The last failure. The text is a member, so that a lack of memory can be reported. */
 typedef struct diag {
   tn_status status;
   jmp_buf *at; /* the innermost diag_catch */
   char text[DIAG_TEXT_BYTES];
 } diag;
 
-/** No failure, no message. */
+/** Resets to TN_OK and an empty message. */
 void diag_clear(diag *d);
 
 /** Records a failure and returns its status. A text too long for the buffer is cut. */
 tn_status diag_set(diag *d, tn_status status, const char *format, ...) BASE_PRINTF(3, 4);
-tn_status diag_set_list(diag *d, tn_status status, const char *format, va_list list);
+tn_status diag_set_va(diag *d, tn_status status, const char *format, va_list list);
 
-/** Puts "prefix: " before the message of the failure at hand; returns its status. */
+/** Puts "prefix: " before the recorded message; returns the recorded status. */
 tn_status diag_prefix(diag *d, const char *format, ...) BASE_PRINTF(2, 3);
 
-/** Copies a failure from one holder to another; returns its status. */
+/** Copies a recorded failure; returns its status. */
 tn_status diag_copy(diag *to, const diag *from);
 
 /** Records a failure and unwinds to the innermost diag_catch of `d`. */
 _Noreturn void diag_raise(diag *d, tn_status status, const char *format, ...) BASE_PRINTF(3, 4);
 
-/** Unwinds with the failure that is already recorded. */
+/** Unwinds with the failure that `d` already records. */
 _Noreturn void diag_rethrow(diag *d);
 
-/** Runs body(arg); returns TN_OK, or the status it raised. Catches nest. */
+/** Runs body(arg); returns TN_OK, or the status that it raised. Catches nest. */
 tn_status diag_catch(diag *d, void (*body)(void *arg), void *arg);
 
 #endif

@@ -1,3 +1,6 @@
+/* Files by path. Reading maps a file with mmap, or a pipe's bytes in anonymous memory of the same
+   kind. Writing resolves links by itself, as a rename replaces a link and not the file behind it,
+   and then replaces the file (atomic_write.h) or overwrites it. */
 #include "base/file.h"
 
 #include <errno.h>
@@ -11,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const char *file_shown(const char *path, char shown[FILE_SHOWN]) {
+const char *file_printable_path(const char *path, char shown[FILE_PRINTABLE_BYTES]) {
   char *at = shown;
-  for (; *path && at - shown < FILE_SHOWN - 8; path++) {
+  for (; *path && at - shown < FILE_PRINTABLE_BYTES - 8; path++) {
     unsigned char c = (unsigned char)*path;
     if (c == '\n')
       at += sprintf(at, "\\n");
@@ -27,17 +30,18 @@ const char *file_shown(const char *path, char shown[FILE_SHOWN]) {
 }
 
 static tn_status io_error(diag *d, const char *what, const char *path) {
-  char why[WRITE_REASON], shown[FILE_SHOWN];
-  write_reason(errno, why);
-  return diag_set(d, TN_ERR_IO, "cannot %s \"%s\": %s", what, file_shown(path, shown), why);
+  char why[WRITE_ERROR_TEXT], shown[FILE_PRINTABLE_BYTES];
+  write_error_text(errno, why);
+  return diag_set(d, TN_ERR_IO, "cannot %s \"%s\": %s", what, file_printable_path(path, shown),
+                  why);
 }
 
 static tn_status map_descriptor(file_map *f, int fd, const char *path, diag *d) {
   struct stat s;
   if (fstat(fd, &s)) return io_error(d, "read", path);
-  char shown[FILE_SHOWN];
+  char shown[FILE_PRINTABLE_BYTES];
   if (!S_ISREG(s.st_mode))
-    return diag_set(d, TN_ERR_IO, "cannot read \"%s\": %s", file_shown(path, shown),
+    return diag_set(d, TN_ERR_IO, "cannot read \"%s\": %s", file_printable_path(path, shown),
                     S_ISDIR(s.st_mode) ? "a folder, not a file" : "not a regular file");
   f->bytes = (size_t)s.st_size;
   if (!f->bytes) return TN_OK;
@@ -50,43 +54,69 @@ static tn_status map_descriptor(file_map *f, int fd, const char *path, diag *d) 
   return TN_OK;
 }
 
-tn_status file_map_open(file_map *f, const char *path, diag *d) {
-  *f = (file_map){0};
+/** Maps the file at a path; messages call it `name`. */
+static tn_status map_path(file_map *f, const char *path, const char *name, diag *d) {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return io_error(d, "open", path);
-  tn_status s = map_descriptor(f, fd, path, d);
+  if (fd < 0) return io_error(d, "open", name);
+  tn_status s = map_descriptor(f, fd, name, d);
   close(fd);
   return s;
 }
 
-/** Whether a path without links is that of a folder without links, or leads below it. */
+tn_status file_map_open(file_map *f, const char *path, diag *d) {
+  *f = (file_map){0};
+  return map_path(f, path, path, d);
+}
+
+/** True if a path is a folder's or one below it; both are absolute and have no links. */
 static bool is_within(const char *path, const char *folder) {
   size_t n = strlen(folder);
   if (n && folder[n - 1] == '/') n--; /* the root */
   return !strncmp(path, folder, n) && (path[n] == '/' || !path[n]);
 }
 
-tn_status file_map_below(file_map *f, const char *path, const char *folder, const char *beside,
-                         diag *d) {
-  char at[PATH_MAX], top[PATH_MAX], shown[FILE_SHOWN];
-  *f = (file_map){0};
-  if (!realpath(path, at)) return io_error(d, "open", path);
-  if (!realpath(*folder ? folder : ".", top)) return io_error(d, "open", folder);
-  if (is_within(at, top)) return file_map_open(f, at, d);
-  if (beside && realpath(beside, top)) {
-    *strrchr(top, '/') = 0;
-    if (is_within(at, top)) return file_map_open(f, at, d);
-  }
-  return diag_set(d, TN_ERR_IO, "cannot read \"%s\": a link leads out of the folder it must be in",
-                  file_shown(path, shown));
+/** Reads the path that the kernel knows an open file by, which has no links. */
+static bool read_descriptor_path(const char *proc_path, char path[PATH_MAX]) {
+  ssize_t n = readlink(proc_path, path, PATH_MAX);
+  if (n == PATH_MAX) errno = ENAMETOOLONG;
+  if (n < 0 || n == PATH_MAX) return false;
+  path[n] = 0;
+  return true;
 }
 
-/* Pipes: what is read lies in memory that file_map_close gives back as it does a file's. */
+static tn_status map_within(file_map *f, int fd, const char *path, const char *folder,
+                            const char *beside, diag *d) {
+  char proc_path[40], at[PATH_MAX], top[PATH_MAX], shown[FILE_PRINTABLE_BYTES];
+  snprintf(proc_path, sizeof proc_path, "/proc/self/fd/%d", fd);
+  if (!realpath(*folder ? folder : ".", top)) return io_error(d, "open", folder);
+  if (!read_descriptor_path(proc_path, at)) return io_error(d, "locate", path);
+  if (is_within(at, top)) return map_path(f, proc_path, at, d);
+  if (beside && realpath(beside, top)) {
+    *strrchr(top, '/') = 0;
+    if (is_within(at, top)) return map_path(f, proc_path, at, d);
+  }
+  return diag_set(d, TN_ERR_IO, "cannot read \"%s\": a link leads out of the folder it must be in",
+                  file_printable_path(path, shown));
+}
+
+/* The file is located by descriptor, not by path, so that no link can take its place in between;
+   O_PATH has no effect on a device or pipe that the path leads to. */
+tn_status file_map_open_within(file_map *f, const char *path, const char *folder,
+                               const char *beside, diag *d) {
+  *f = (file_map){0};
+  int fd = open(path, O_PATH | O_CLOEXEC);
+  if (fd < 0) return io_error(d, "open", path);
+  tn_status s = map_within(f, fd, path, folder, beside, d);
+  close(fd);
+  return s;
+}
+
+/* Pipes: read into anonymous mappings, so that file_map_close unmaps them as it does files. */
 
 enum { PIPE_BYTES = 1 << 16 };
 
-/** Makes room for at least one byte more; false where there is none. */
-static bool grow(unsigned char **at, size_t bytes, size_t *room) {
+/** Doubles a buffer of *room bytes, `bytes` of which are in use; false without memory. */
+static bool grow_buffer(unsigned char **at, size_t bytes, size_t *room) {
   size_t larger = *room ? *room * 2 : PIPE_BYTES;
   void *made = mmap(NULL, larger, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (made == MAP_FAILED) return false;
@@ -97,10 +127,10 @@ static bool grow(unsigned char **at, size_t bytes, size_t *room) {
   return true;
 }
 
-/** Reads to the end; false, with errno set, where that fails. */
-static bool read_all(int fd, unsigned char **at, size_t *bytes, size_t *room) {
+/** Reads a descriptor to its end into a growing buffer; false with errno set if that fails. */
+static bool read_to_end(int fd, unsigned char **at, size_t *bytes, size_t *room) {
   for (;;) {
-    if (*bytes == *room && !grow(at, *bytes, room)) return false;
+    if (*bytes == *room && !grow_buffer(at, *bytes, room)) return false;
     ssize_t n = read(fd, *at + *bytes, *room - *bytes);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return !n;
@@ -108,8 +138,8 @@ static bool read_all(int fd, unsigned char **at, size_t *bytes, size_t *room) {
   }
 }
 
-/** Gives back the pages past the bytes that are used. */
-static void trim(unsigned char *at, size_t bytes, size_t room) {
+/** Unmaps the pages past the bytes in use. */
+static void unmap_unused(unsigned char *at, size_t bytes, size_t room) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE), used = (bytes + page - 1) / page * page;
   if (used < room) munmap(at + used, room - used);
 }
@@ -119,16 +149,16 @@ static tn_status read_pipe(file_map *f, const char *path, diag *d) {
   if (fd < 0) return io_error(d, "open", path);
   unsigned char *at = NULL;
   size_t bytes = 0, room = 0;
-  bool ok = read_all(fd, &at, &bytes, &room);
+  bool ok = read_to_end(fd, &at, &bytes, &room);
   tn_status s = ok ? TN_OK : io_error(d, "read", path);
   close(fd);
   if (!ok) bytes = 0;
-  if (room) trim(at, bytes, room);
+  if (room) unmap_unused(at, bytes, room);
   *f = (file_map){.data = bytes ? at : NULL, .bytes = bytes, .was_pipe = ok};
   return s;
 }
 
-tn_status file_map_read(file_map *f, const char *path, diag *d) {
+tn_status file_map_open_or_pipe(file_map *f, const char *path, diag *d) {
   struct stat s;
   *f = (file_map){0};
   bool is_pipe = !stat(path, &s) && S_ISFIFO(s.st_mode);
@@ -140,8 +170,8 @@ void file_map_close(file_map *f) {
   *f = (file_map){0};
 }
 
-/* Only of a file: what memory alone has would be gone. */
-void file_map_drop(const file_map *f, const void *at, size_t bytes) {
+/* Anonymous pages, of a pipe, would be lost. */
+void file_map_evict(const file_map *f, const void *at, size_t bytes) {
   if (!f->data || !bytes || f->was_pipe) return;
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)at / page * page;
   (void)madvise((void *)from, (uintptr_t)at + bytes - from, MADV_DONTNEED);
@@ -149,22 +179,22 @@ void file_map_drop(const file_map *f, const void *at, size_t bytes) {
 
 /* Writing. */
 
-enum { PATH_BYTES = 4096, MOST_LINKS = 40 };
+enum { PATH_BYTES = 4096, MAX_LINKS = 40 };
 
-/** What a path is written to. */
-typedef struct target {
-  char path[PATH_BYTES]; /* without a link at its end */
-  struct stat old;
-  bool there;    /* something is; `old` tells what */
-  bool in_place; /* it is not replaced but opened and written, by the path asked for */
-} target;
+/** Target and mode of a write to a path. */
+typedef struct write_target {
+  char path[PATH_BYTES]; /* with all links at its end followed */
+  struct stat old;       /* of the file there, if it exists */
+  bool exists;
+  bool overwrite; /* opened and overwritten by the caller's path, instead of replaced */
+} write_target;
 
-/** The file that a path's links lead to, whether or not it is there, takes the path's place. */
+/** Replaces a path by that of the file its links lead to, which need not exist. */
 static bool follow_links(char *path) {
   char to[PATH_BYTES];
-  for (int i = 0; i < MOST_LINKS; i++) {
+  for (int i = 0; i < MAX_LINKS; i++) {
     ssize_t n = readlink(path, to, sizeof to);
-    if (n < 0) return errno == EINVAL || errno == ENOENT; /* no link, or nothing */
+    if (n < 0) return errno == EINVAL || errno == ENOENT; /* not a link, or nothing there */
     const char *slash = strrchr(path, '/');
     size_t folder = to[0] != '/' && slash ? (size_t)(slash + 1 - path) : 0;
     if (folder + (size_t)n + 1 >= sizeof to) {
@@ -178,11 +208,11 @@ static bool follow_links(char *path) {
   return false;
 }
 
-static bool is_same(const struct stat *a, const struct stat *b) {
+static bool is_same_file(const struct stat *a, const struct stat *b) {
   return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/** The part of a path after its folder. */
+/** Returns the part of a path after its last slash. */
 static const char *last_name(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash ? slash + 1 : path;
@@ -194,102 +224,104 @@ static void folder_of(const char *path, char folder[PATH_BYTES]) {
   strcpy(folder + n, ".");
 }
 
-/** Finds out whether something can be written to a path, and how; errno tells why not. */
-static bool find_target(target *t, const char *path) {
+/** Finds out how a path is to be written; false with errno set if it cannot be. */
+static bool find_target(write_target *t, const char *path) {
   struct stat s;
   char folder[PATH_BYTES];
   size_t n = strlen(path);
-  t->there = !stat(path, &t->old);
-  if (!t->there && errno != ENOENT) return false;
+  t->exists = !stat(path, &t->old);
+  if (!t->exists && errno != ENOENT) return false;
   if (n + 1 >= sizeof t->path) {
     errno = ENAMETOOLONG;
     return false;
   }
   memcpy(t->path, path, n + 1);
-  t->in_place = t->there && !S_ISREG(t->old.st_mode);
-  if (t->there && S_ISDIR(t->old.st_mode)) errno = EISDIR;
-  if (t->there && (S_ISDIR(t->old.st_mode) || access(path, W_OK))) return false;
-  if (t->in_place) return true;
+  t->overwrite = t->exists && !S_ISREG(t->old.st_mode);
+  if (t->exists && S_ISDIR(t->old.st_mode)) errno = EISDIR;
+  if (t->exists && (S_ISDIR(t->old.st_mode) || access(path, W_OK))) return false;
+  if (t->overwrite) return true;
   if (!follow_links(t->path)) return false;
   folder_of(t->path, folder);
   bool fixed = access(folder, W_OK | X_OK);
-  /* an open file by its number in /proc may have no name to be replaced by */
-  t->in_place = t->there && (fixed || stat(t->path, &s) || !is_same(&s, &t->old));
-  return t->in_place || !fixed;
+  /* a file opened through /proc/self/fd may have been unlinked: no name leads to it */
+  t->overwrite = t->exists && (fixed || stat(t->path, &s) || !is_same_file(&s, &t->old));
+  return t->overwrite || !fixed;
 }
 
-static bool close_after(int fd, bool ok) {
+static bool close_and_return(int fd, bool ok) {
   int error = errno;
   if (close(fd) && ok) return false;
   errno = error;
   return ok;
 }
 
-static bool write_in_place(const char *path, const file_part parts[], size_t n) {
+static bool overwrite_file(const char *path, const write_part parts[], size_t n) {
   int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
-  return fd >= 0 && close_after(fd, write_over(fd, parts, n));
+  return fd >= 0 && close_and_return(fd, write_replace_contents(fd, parts, n));
 }
 
-static bool replace(const target *t, const file_part parts[], size_t n) {
+static bool replace_file(const write_target *t, const write_part parts[], size_t n) {
   char path[PATH_BYTES];
-  int mode = t->there ? (int)(t->old.st_mode & 0777) : WRITE_USUAL;
+  int mode = t->exists ? (int)(t->old.st_mode & 0777) : WRITE_DEFAULT_MODE;
   folder_of(t->path, path);
   int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
   return folder >= 0 &&
-         close_after(folder, write_whole(folder, last_name(t->path), mode, parts, n));
+         close_and_return(folder, write_atomic(folder, last_name(t->path), mode, parts, n));
 }
 
-/** Whether an error means that a name keeps the file that it has: it is a mount point, or somebody
-    else's in a folder where each removes only his own. */
-static bool is_held(int error) { return error == EBUSY || error == EXDEV || error == EPERM; }
+/** True if an error of rename means that the name is bound to its file: a mount point, or another
+    user's file in a sticky folder. */
+static bool is_name_bound(int error) { return error == EBUSY || error == EXDEV || error == EPERM; }
 
-static bool write_target(const target *t, const char *path, const file_part parts[], size_t n) {
-  if (t->in_place) return write_in_place(path, parts, n);
-  return replace(t, parts, n) || (t->there && is_held(errno) && write_in_place(path, parts, n));
+static bool write_to_target(const write_target *t, const char *path, const write_part parts[],
+                            size_t n) {
+  if (t->overwrite) return overwrite_file(path, parts, n);
+  return replace_file(t, parts, n) ||
+         (t->exists && is_name_bound(errno) && overwrite_file(path, parts, n));
 }
 
-tn_status file_check_target(const char *path, diag *d) {
-  target t;
+tn_status file_check_writable(const char *path, diag *d) {
+  write_target t;
   return find_target(&t, path) ? TN_OK : io_error(d, "write", path);
 }
 
-bool file_is_there(const char *path) { return !access(path, F_OK); }
+bool file_exists(const char *path) { return !access(path, F_OK); }
 
-/** Whether two paths, where nothing is, are to be one file's. */
-static bool name_one(const char *a, const char *b) {
-  target s, t;
+/** True if two paths that lead to nothing would lead to the same new file. */
+static bool would_be_same(const char *a, const char *b) {
+  write_target s, t;
   struct stat f, g;
   char folder[PATH_BYTES];
   if (!find_target(&s, a) || !find_target(&t, b)) return false;
   folder_of(s.path, folder);
   bool known = !stat(folder, &f);
   folder_of(t.path, folder);
-  return known && !stat(folder, &g) && is_same(&f, &g) &&
+  return known && !stat(folder, &g) && is_same_file(&f, &g) &&
          !strcmp(last_name(s.path), last_name(t.path));
 }
 
-bool file_is_same(const char *a, const char *b) {
+bool file_same(const char *a, const char *b) {
   struct stat s, t;
-  bool is_there = !stat(a, &s), other = !stat(b, &t);
-  if (is_there && other) return S_ISREG(s.st_mode) && is_same(&s, &t);
-  return !is_there && !other && name_one(a, b);
+  bool a_exists = !stat(a, &s), b_exists = !stat(b, &t);
+  if (a_exists && b_exists) return S_ISREG(s.st_mode) && is_same_file(&s, &t);
+  return !a_exists && !b_exists && would_be_same(a, b);
 }
 
-tn_status file_write_parts(const char *path, const file_part parts[], size_t n, diag *d) {
-  target t;
-  bool ok = find_target(&t, path) && write_target(&t, path, parts, n);
+tn_status file_write_parts(const char *path, const write_part parts[], size_t n, diag *d) {
+  write_target t;
+  bool ok = find_target(&t, path) && write_to_target(&t, path, parts, n);
   return ok ? TN_OK : io_error(d, "write", path);
 }
 
-tn_status file_write_open(int fd, const char *name, const file_part parts[], size_t n, diag *d) {
+tn_status file_write_fd(int fd, const char *name, const write_part parts[], size_t n, diag *d) {
   return write_parts(fd, parts, n) ? TN_OK : io_error(d, "write", name);
 }
 
 tn_status file_write(const char *path, const void *data, size_t bytes, diag *d) {
-  return file_write_parts(path, &(file_part){data, bytes}, 1, d);
+  return file_write_parts(path, &(write_part){data, bytes}, 1, d);
 }
 
-tn_status file_check_folder(const char *path, diag *d) {
+tn_status file_check_folder_writable(const char *path, diag *d) {
   static const char name[] = "/tenon-XXXXXX";
   char at[PATH_BYTES + sizeof name];
   size_t n = strlen(path);
@@ -309,7 +341,7 @@ tn_status file_check_folder(const char *path, diag *d) {
   return TN_OK;
 }
 
-tn_status file_make_folder(const char *path, mode_t mode, diag *d) {
+tn_status file_create_folders(const char *path, mode_t mode, diag *d) {
   char part[PATH_BYTES];
   size_t n = strlen(path);
   if (n >= sizeof part) {

@@ -1,9 +1,10 @@
-/* Files: mapped for reading, written whole or not at all where their folders let them. */
+/* Files by path: mapped for reading, replaced atomically where their folders permit it, created,
+   compared and shown in messages. Failures are TN_ERR_IO with a message that names the path. */
 #ifndef TENON_BASE_FILE_H
 #define TENON_BASE_FILE_H
 
+#include "base/atomic_write.h"
 #include "base/diag.h"
-#include "base/write.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,58 +14,59 @@
 typedef struct file_map {
   const unsigned char *data;
   size_t bytes;
-  bool was_pipe; /* and is empty now */
+  bool was_pipe; /* the bytes were read from a pipe, which cannot be read again */
 } file_map;
 
-/** Maps a regular file. A folder, a device or a missing file is TN_ERR_IO, and the message names
- * it. */
+/** Maps a regular file; anything else is TN_ERR_IO. file_map_close unmaps it. */
 tn_status file_map_open(file_map *f, const char *path, diag *d);
 void file_map_close(file_map *f);
 
-/** The same of a file that, when all links are followed, lies in a folder or below ("" is the
-    working directory), or in or below the folder of the file that `beside` leads to (NULL: none).
- */
-tn_status file_map_below(file_map *f, const char *path, const char *folder, const char *beside,
-                         diag *d);
+/** Maps a file that, after all links, lies in `folder` or below ("" is the working directory), or
+   in or below the folder of the file `beside` (NULL: none). Others are TN_ERR_IO; so is any where
+    /proc is not mounted. */
+tn_status file_map_open_within(file_map *f, const char *path, const char *folder,
+                               const char *beside, diag *d);
 
-/** The same as file_map_open, and reads a pipe to its end, waiting for who writes it. */
-tn_status file_map_read(file_map *f, const char *path, diag *d);
+/** Maps a file as file_map_open does, or reads a pipe to its end, waiting for its writers. */
+tn_status file_map_open_or_pipe(file_map *f, const char *path, diag *d);
 
-/** Lets go of the pages that some of a map's bytes lie on: they are no memory of the process any
-    more, until somebody reads them again, as anybody may at any time. What was a pipe stays. */
-void file_map_drop(const file_map *f, const void *at, size_t bytes);
+/** Drops the pages of some of a map's bytes from the process's resident memory. They can be read at
+    any time and are then loaded again. Does nothing to bytes of a pipe. */
+void file_map_evict(const file_map *f, const void *at, size_t bytes);
 
-/** Writes a file that takes the place of what is there once it is whole: readers see the old file
-   or the new one, and a failure leaves no trace. Links are followed. A file that is there keeps its
-    mode, a new one has the user's. What is there and no regular file (a device, a pipe) is opened
-    and written as it is, and may raise SIGPIPE as any pipe does. So is a file that can be written
-    and not be replaced (its folder cannot be written to, or it is a mount point): readers may see a
-    part of it, which stays where writing fails for another reason than a lack of room. */
+/** Replaces a file atomically, or creates it: readers see the old contents or the new ones, and a
+    failure changes nothing. Links are followed. A replaced file keeps its mode; a new one has 0666
+    less the umask. Two kinds are opened and overwritten instead: devices and pipes (which may raise
+    SIGPIPE), and files that can be written but not replaced (a mount point, or one in a folder that
+    cannot be written to). Readers may then see a part, which stays there if writing fails for
+    another reason than a lack of room. */
 tn_status file_write(const char *path, const void *data, size_t bytes, diag *d);
 
-/** The same of several parts, one after another. */
-tn_status file_write_parts(const char *path, const file_part parts[], size_t n, diag *d);
+/** Writes several parts one after another, as file_write does. */
+tn_status file_write_parts(const char *path, const write_part parts[], size_t n, diag *d);
 
-/** Writes to what is open, and leaves it open; `name` is what messages call it. */
-tn_status file_write_open(int fd, const char *name, const file_part parts[], size_t n, diag *d);
+/** Writes to an open descriptor, and leaves it open; messages call it `name`. */
+tn_status file_write_fd(int fd, const char *name, const write_part parts[], size_t n, diag *d);
 
-/** TN_ERR_IO where a file would not be written because of what is there, or of what is not. */
-tn_status file_check_target(const char *path, diag *d);
+/** TN_ERR_IO if file_write would fail for lack of permission, of a folder, or because a folder has
+    that path. Changes nothing. */
+tn_status file_check_writable(const char *path, diag *d);
 
-bool file_is_there(const char *path);
+/** True if the path, after links, leads to anything. */
+bool file_exists(const char *path);
 
-/** Whether two paths lead to one regular file, or to where one would be written. */
-bool file_is_same(const char *a, const char *b);
+/** True if two paths lead to the same regular file, or would where none exists yet. */
+bool file_same(const char *a, const char *b);
 
-/** A path as messages show it, without control characters, and cut where it is very long. */
-enum { FILE_SHOWN = 1024 };
-const char *file_shown(const char *path, char shown[FILE_SHOWN]);
+/** Formats a path for messages: control characters escaped, cut to fit. Returns `shown`. */
+enum { FILE_PRINTABLE_BYTES = 1024 };
+const char *file_printable_path(const char *path, char shown[FILE_PRINTABLE_BYTES]);
 
-/** Creates a folder and those above it, of a mode; one that is there is fine. */
-tn_status file_make_folder(const char *path, mode_t mode, diag *d);
+/** Creates a folder and those above it, with a mode; existing ones stay as they are. */
+tn_status file_create_folders(const char *path, mode_t mode, diag *d);
 
-/** TN_ERR_IO where a folder can neither be created nor be written to. Only trying tells: another
-    one is created, as far down as there are folders, and removed. */
-tn_status file_check_folder(const char *path, diag *d);
+/** TN_ERR_IO if a folder cannot be created, or exists and cannot be written to. Tries it: creates
+    and removes a folder with a temporary name in the deepest folder of the path that exists. */
+tn_status file_check_folder_writable(const char *path, diag *d);
 
 #endif

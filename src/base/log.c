@@ -1,9 +1,11 @@
+/* Formats log lines. Names out of files may hold line breaks or escape sequences, which must not
+   forge lines or reach a terminal. */
 #include "base/log.h"
 
 #include <stdio.h>
 
-void log_list(const tn_logger *l, mutex *reports, tn_log_level level, const char *format,
-              va_list list) {
+void log_line_va(const tn_logger *l, mutex *reports, tn_log_level level, const char *format,
+                 va_list list) {
   if (!l || !l->log) return;
   char text[512];
   vsnprintf(text, sizeof text, format, list);
@@ -17,6 +19,6 @@ void log_list(const tn_logger *l, mutex *reports, tn_log_level level, const char
 void log_line(const tn_logger *l, mutex *reports, tn_log_level level, const char *format, ...) {
   va_list list;
   va_start(list, format);
-  log_list(l, reports, level, format, list);
+  log_line_va(l, reports, level, format, list);
   va_end(list);
 }

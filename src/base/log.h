@@ -1,4 +1,4 @@
-/* Lines for a caller's logger. */
+/* Formats lines for the logger that a caller gave to tn_open. */
 #ifndef TENON_BASE_LOG_H
 #define TENON_BASE_LOG_H
 
@@ -7,11 +7,12 @@
 
 #include <tenon/context.h>
 
-/** Logs one line, made as by printf: what names in it hold beside text is a space. `l` may be NULL
-    or absent; one call at a time where there are `reports`. */
+/** Formats one line as printf does, replaces control characters by spaces, cuts it at 511 bytes and
+    passes it to the logger. Does nothing if `l` or l->log is NULL. Holds `reports`, if not NULL,
+    during the call, so that calls of the logger do not overlap. */
 void log_line(const tn_logger *l, mutex *reports, tn_log_level level, const char *format, ...)
     BASE_PRINTF(4, 5);
-void log_list(const tn_logger *l, mutex *reports, tn_log_level level, const char *format,
-              va_list list);
+void log_line_va(const tn_logger *l, mutex *reports, tn_log_level level, const char *format,
+                 va_list list);
 
 #endif

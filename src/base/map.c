@@ -1,33 +1,85 @@
+/* Maps: an array of entries, searched in full while it is short, and then through a hash table of
+   places in it. Both kinds of keys share the code, which is inlined for each. */
 #include "base/map.h"
 
-#include <stdint.h>
+#include <string.h>
 
-static size_t start(const map *m, const void *key) {
-  uint64_t h = (uint64_t)(uintptr_t)key * 0x9E3779B97F4A7C15u;
-  return (size_t)(h >> 20) & (m->cap - 1);
+enum { SEARCHED_IN_FULL = 8 };
+
+typedef struct probe {
+  const map *m;
+  const void *key;
+} probe;
+
+static map_entry *entry_at(const map *m, const void *place) { return &m->at[(uintptr_t)place - 1]; }
+
+static bool same_address(const void *place, const void *wanted) {
+  const probe *p = wanted;
+  return entry_at(p->m, place)->key == p->key;
 }
 
-static map_slot *find(const map *m, const void *key) {
-  size_t i = start(m, key);
-  while (m->slot[i].key && m->slot[i].key != key) i = (i + 1) & (m->cap - 1);
-  return &m->slot[i];
+static bool same_text(const void *place, const void *wanted) {
+  const probe *p = wanted;
+  return !strcmp(entry_at(p->m, place)->key, p->key);
 }
 
-void *map_get(const map *m, const void *key) { return m->n ? find(m, key)->value : NULL; }
-
-int map_has(const map *m, const void *key) { return m->n && find(m, key)->key; }
-
-static void rehash(arena *a, map *m) {
-  map old = *m;
-  m->cap = old.cap ? old.cap * 2 : 16;
-  m->slot = arena_calloc(a, m->cap, sizeof *m->slot);
-  for (size_t i = 0; i < old.cap; i++)
-    if (old.slot[i].key) *find(m, old.slot[i].key) = old.slot[i];
+static inline uint64_t hash_key(const void *key, bool is_text) {
+  return is_text ? hash_text(key) : hash_word((uintptr_t)key);
 }
 
-void map_set(arena *a, map *m, const void *key, void *value) {
-  if (m->n * 2 >= m->cap) rehash(a, m);
-  map_slot *s = find(m, key);
-  if (!s->key) m->n++;
-  *s = (map_slot){key, value};
+/** The entry of a key, or NULL. */
+static inline map_entry *find_entry(const map *m, const void *key, bool is_text) {
+  probe p = {m, key};
+  if (m->n <= SEARCHED_IN_FULL) {
+    for (size_t i = 0; i < m->n; i++)
+      if (is_text ? !strcmp(m->at[i].key, key) : m->at[i].key == key) return &m->at[i];
+    return NULL;
+  }
+  uint64_t hash = hash_key(key, is_text);
+  void *place = hash_table_find(&m->index, hash, &p, is_text ? same_text : same_address)->entry;
+  return place ? entry_at(m, place) : NULL;
+}
+
+static bool never_same(const void *place, const void *wanted) {
+  (void)place, (void)wanted;
+  return false;
+}
+
+static inline void index_entry(arena *a, map *m, size_t i, bool is_text) {
+  uint64_t hash = hash_key(m->at[i].key, is_text);
+  hash_table_reserve_in_arena(&m->index, a);
+  hash_table_insert(&m->index, hash_table_find(&m->index, hash, NULL, never_same), hash,
+                    (void *)(uintptr_t)(i + 1));
+}
+
+static inline void set_value(arena *a, map *m, const void *key, void *value, bool is_text) {
+  map_entry *e = find_entry(m, key, is_text);
+  if (e) {
+    e->value = value;
+    return;
+  }
+  if (m->n >= SEARCHED_IN_FULL) {
+    for (size_t i = m->index.n; i < m->n; i++) index_entry(a, m, i, is_text);
+    hash_table_reserve_in_arena(&m->index, a);
+  }
+  vec_push(a, m, (map_entry){key, value});
+  if (m->n > SEARCHED_IN_FULL) index_entry(a, m, m->n - 1, is_text);
+}
+
+void *map_get(const map *m, const void *key) {
+  const map_entry *e = find_entry(m, key, false);
+  return e ? e->value : NULL;
+}
+
+void map_set(arena *a, map *m, const void *key, void *value) { set_value(a, m, key, value, false); }
+
+bool map_has(const map *m, const void *key) { return find_entry(m, key, false) != NULL; }
+
+void *string_map_get(const string_map *m, const char *key) {
+  const map_entry *e = find_entry(&m->entries, key, true);
+  return e ? e->value : NULL;
+}
+
+void string_map_set(arena *a, string_map *m, const char *key, void *value) {
+  set_value(a, &m->entries, key, value, true);
 }

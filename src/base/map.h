@@ -1,19 +1,22 @@
-/* A map from pointers to pointers, in an arena (open addressing). Keys are compared by address;
-   NULL is no key. Iterate with `for (size_t i = 0; i < m.cap; i++) if (m.slot[i].key) …`, in no
-   order that anything may depend on. */
+/* Maps from pointers, and from strings, to pointers, in an arena. The entries lie in an array in
+   the order in which their keys were first set, which is the order to iterate in; an index
+   (hash_table.h) finds them once there are more than a few. NULL is no key. */
 #ifndef TENON_BASE_MAP_H
 #define TENON_BASE_MAP_H
 
-#include "base/arena.h"
+#include "base/hash_table.h"
+#include "base/vec.h"
 
-typedef struct map_slot {
-  const void *key;
+typedef struct map_entry {
+  const void *key; /* of a string_map, a string that outlives the map */
   void *value;
-} map_slot;
+} map_entry;
 
+/** Keys are compared by address. Entries are m.at[0 … m.n − 1]. */
 typedef struct map {
-  map_slot *slot;
+  map_entry *at;
   size_t n, cap;
+  hash_table index; /* of entries' places + 1; empty while a search of the array is quicker */
 } map;
 
 /** The value of a key, or NULL. */
@@ -22,7 +25,18 @@ void *map_get(const map *m, const void *key);
 /** Sets the value of a key, which is not NULL. Raises when there is no memory. */
 void map_set(arena *a, map *m, const void *key, void *value);
 
-/** Whether a key is there (its value may be NULL). */
-int map_has(const map *m, const void *key);
+/** True if a key is there (its value may be NULL). */
+bool map_has(const map *m, const void *key);
+
+/** Keys are compared as strings. */
+typedef struct string_map {
+  map entries;
+} string_map;
+
+/** The value of a key, or NULL. */
+void *string_map_get(const string_map *m, const char *key);
+
+/** Sets the value of a key, which must outlive the map. Raises when there is no memory. */
+void string_map_set(arena *a, string_map *m, const char *key, void *value);
 
 #endif

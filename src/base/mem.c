@@ -1,3 +1,5 @@
+/* The C library's allocator, and helpers over any allocator. An allocator never sees a request of 0
+   bytes: such a request is one of 1 byte. */
 #include "base/mem.h"
 
 #include <stdint.h>
@@ -55,18 +57,18 @@ void mem_strfree(const mem *m, char *text) {
   if (text) mem_free(m, text, strlen(text) + 1);
 }
 
-const char *mem_amount(uint64_t bytes, char text[MEM_TEXT]) {
+const char *mem_format_bytes(uint64_t bytes, char text[MEM_TEXT_BYTES]) {
   static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   double value = (double)bytes;
   size_t unit = 0;
   for (; value >= 1024; unit++) value /= 1024;
-  snprintf(text, MEM_TEXT, unit && value < 100 ? "%.1f %s" : "%.0f %s", value, units[unit]);
+  snprintf(text, MEM_TEXT_BYTES, unit && value < 100 ? "%.1f %s" : "%.0f %s", value, units[unit]);
   return text;
 }
 
-const char *mem_none(uint64_t bytes, char text[MEM_TEXT]) {
-  char amount[MEM_TEXT];
-  mem_amount(bytes, amount);
-  snprintf(text, MEM_TEXT, "out of memory (%.20s)", amount);
+const char *mem_exhausted_text(uint64_t bytes, char text[MEM_TEXT_BYTES]) {
+  char amount[MEM_TEXT_BYTES];
+  mem_format_bytes(bytes, amount);
+  snprintf(text, MEM_TEXT_BYTES, "out of memory (%.20s)", amount);
   return text;
 }

@@ -1,5 +1,5 @@
-/* The one allocation hook. Everything the library allocates, it allocates here, so that a user can
-   bring an allocator and a test can make the N-th allocation fail. */
+/* The allocator interface, through which the library allocates all its memory, so that a user can
+   bring an allocator and a test can make the N-th allocation fail. Also formats byte counts. */
 #ifndef TENON_BASE_MEM_H
 #define TENON_BASE_MEM_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /** An allocator. `alloc` returns `bytes` bytes at a multiple of `align` (a power of two), or NULL;
-    `release` gets the size that was asked for. Both are called from any thread. */
+    `release` gets the size of the request. Both are called from any thread. */
 typedef struct mem {
   void *(*alloc)(void *user, size_t bytes, size_t align);
   void (*release)(void *user, void *at, size_t bytes);
@@ -17,28 +17,29 @@ typedef struct mem {
 /** The C library's allocator. */
 extern const mem mem_system;
 
-/** `bytes` bytes aligned for any object, not cleared; NULL when there are none. */
+/** Allocates `bytes` bytes, aligned for any object, not cleared; NULL without memory. */
 void *mem_alloc(const mem *m, size_t bytes);
 
-/** The same, cleared, for `n` objects of `size` bytes; NULL on overflow too. */
+/** Allocates `n` objects of `size` bytes each, all zero; NULL without memory or on overflow. */
 void *mem_calloc(const mem *m, size_t n, size_t size);
 
-/** `bytes` bytes aligned to `align`. */
+/** Allocates `bytes` bytes at a multiple of `align`, a power of two; NULL without memory. */
 void *mem_alloc_aligned(const mem *m, size_t bytes, size_t align);
 
-/** Grows or shrinks a block; on failure returns NULL and leaves the block as it was. */
+/** Moves a block into one of another size; NULL without memory, and the block stays as it was. */
 void *mem_resize(const mem *m, void *at, size_t old_bytes, size_t new_bytes);
 
-/** Gives a block back; `bytes` is the size asked for. NULL is allowed. */
+/** Frees a block; `bytes` is the size of its request. NULL is allowed. */
 void mem_free(const mem *m, void *at, size_t bytes);
 
-/** A copy of a string, to be freed with its length + 1; NULL without memory. */
+/** Copies a string; NULL without memory. mem_strfree frees the copy; NULL is allowed. */
 char *mem_strdup(const mem *m, const char *text);
 void mem_strfree(const mem *m, char *text);
 
-/** A number of bytes in words, "256 GiB"; and "out of memory (256 GiB)", as messages say it. */
-enum { MEM_TEXT = 48 };
-const char *mem_amount(uint64_t bytes, char text[MEM_TEXT]);
-const char *mem_none(uint64_t bytes, char text[MEM_TEXT]);
+/** Format a number of bytes as "256 GiB", and as the message "out of memory (256 GiB)". Both return
+    `text`. */
+enum { MEM_TEXT_BYTES = 48 };
+const char *mem_format_bytes(uint64_t bytes, char text[MEM_TEXT_BYTES]);
+const char *mem_exhausted_text(uint64_t bytes, char text[MEM_TEXT_BYTES]);
 
 #endif

@@ -1,8 +1,12 @@
+/* Child processes by posix_spawn. Each is the leader of a process group, which is killed as a whole
+   at the time limit, and by the kernel when the host ends. Output comes through a pipe that is
+   polled together with the child's state, as grandchildren may hold it open for longer. */
 #include "base/process.h"
 
+#include "base/atomic_write.h"
+#include "base/environment.h"
 #include "base/str.h"
 #include "base/thread.h"
-#include "base/write.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,17 +21,10 @@
 #include <time.h>
 #include <unistd.h>
 
-extern char **environ;
-
 enum { OUTPUT_LIMIT = 64 << 10 };
 
-/* Where programs are looked for if PATH names no place; those that are run do as well. */
+/* Stands for an empty PATH, here and in the environment of programs. */
 #define USUAL_PATH "/usr/bin:/bin"
-
-static const char *path_or_null(void) {
-  const char *path = getenv("PATH");
-  return path && *path ? path : NULL;
-}
 
 static bool is_program(const char *path) {
   struct stat s;
@@ -36,7 +33,7 @@ static bool is_program(const char *path) {
 
 process_paths process_find_all(arena *a, const char *name) {
   process_paths found = {0};
-  const char *path = path_or_null();
+  const char *path = environment_get("PATH");
   for (const char *at = path ? path : USUAL_PATH; at;) {
     const char *end = strchr(at, ':');
     int n = end ? (int)(end - at) : (int)strlen(at);
@@ -55,13 +52,13 @@ char *process_find(arena *a, const char *name) {
 
 typedef struct child {
   pid_t pid;
-  int said; /* what it writes comes out here */
-  int file; /* −1: none */
+  int pipe; /* the end to read of its standard error */
+  int file; /* its standard output; −1: no file */
   int64_t deadline;
   str output;
   process_result *result;
-  int status;
-  bool reaped, lost; /* lost: somebody else has its exit status, or nobody */
+  int status;        /* as waitpid gives it */
+  bool reaped, lost; /* lost: waitpid had no status to give */
   bool ended;        /* before the deadline */
 } child;
 
@@ -73,19 +70,19 @@ static bool try_reap(child *c, int flags) {
   return c->reaped = p != 0;
 }
 
-/** Reads to the end of the pipe, or to the end of the child: what it started in turn may hold the
-    pipe for longer. False when the deadline passes first. */
-static bool drain(child *c) {
+/** Reads until the pipe is closed or the child has ended, whichever is first. False if the deadline
+    is. */
+static bool read_output(child *c) {
   for (;;) {
-    int64_t left = c->deadline - clock_now();
+    int64_t left = c->deadline - clock_now_ns();
     if (left <= 0) return false;
-    struct pollfd p = {.fd = c->said, .events = POLLIN};
+    struct pollfd p = {.fd = c->pipe, .events = POLLIN};
     int ready = poll(&p, 1, left > 100000000 ? 100 : (int)(left / 1000000 + 1));
     if (ready < 0 && errno != EINTR) return true;
     if (ready == 0 && try_reap(c, WNOHANG)) return true;
     if (ready <= 0) continue;
     char buffer[4096];
-    ssize_t n = read(c->said, buffer, sizeof buffer);
+    ssize_t n = read(c->pipe, buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return true;
     size_t room = OUTPUT_LIMIT - c->output.n;
@@ -93,10 +90,10 @@ static bool drain(child *c) {
   }
 }
 
-/** Waits for a child that has closed its output. */
+/** Waits for a child that has closed its output; false if the deadline passes. */
 static bool await_exit(child *c) {
   for (long pause = 50000; !c->reaped && !try_reap(c, WNOHANG);) {
-    if (clock_now() >= c->deadline) return false;
+    if (clock_now_ns() >= c->deadline) return false;
     nanosleep(&(struct timespec){0, pause}, NULL);
     if (pause < 10000000) pause *= 2;
   }
@@ -104,7 +101,7 @@ static bool await_exit(child *c) {
 }
 
 /** Copies the child's file into the arena. */
-static void take_file(child *c) {
+static void read_file_result(child *c) {
   arena *a = c->output.arena;
   struct stat s;
   if (fstat(c->file, &s))
@@ -119,47 +116,50 @@ static void take_file(child *c) {
   c->result->file_bytes = n;
 }
 
-static void await_body(void *arg) {
+static void await_within_limit(void *arg) {
   child *c = arg;
-  c->ended = drain(c) && await_exit(c);
-  if (c->ended && c->file >= 0) take_file(c);
+  c->ended = read_output(c) && await_exit(c);
+  if (c->ended && c->file >= 0) read_file_result(c);
 }
 
-/** The environment with some variables set. */
-static char **environment(arena *a, const char *const set[]) {
+/** Makes a program's environment: the inherited variables, some set anew, and always a PATH. */
+static char **make_environment(arena *a, const char *const set[]) {
+  char *const *inherited = environment_inherited();
   size_t n = 0, more = 0;
-  while (environ && environ[n]) n++;
+  while (inherited[n]) n++;
   while (set && set[more]) more++;
   char **all = arena_alloc(a, (n + more + 2) * sizeof *all), **at = all;
-  bool lacks_path = !path_or_null();
+  bool lacks_path = !environment_get("PATH");
   if (lacks_path) *at++ = (char *)"PATH=" USUAL_PATH;
   for (size_t i = 0; i < more; i++) *at++ = (char *)set[i];
   for (size_t i = 0; i < n; i++) {
-    bool is_set = lacks_path && !strncmp(environ[i], "PATH=", 5);
+    bool is_set = lacks_path && !strncmp(inherited[i], "PATH=", 5);
     for (size_t k = 0; k < more; k++)
-      is_set = is_set || !strncmp(environ[i], set[k], strcspn(set[k], "=") + 1);
-    if (!is_set) *at++ = environ[i];
+      is_set = is_set || !strncmp(inherited[i], set[k], strcspn(set[k], "=") + 1);
+    if (!is_set) *at++ = inherited[i];
   }
   *at = NULL;
   return all;
 }
 
+/** Starts a program as the leader of a process group, which also inherits `lifeline`. */
 static tn_status spawn(pid_t *pid, const char *const argv[], char *const env[], int in, int out,
-                       int said, diag *d) {
+                       int err, int lifeline, diag *d) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_init(&attributes);
   posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, said, STDERR_FILENO);
-  sigset_t none, usual;
+  posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, lifeline, lifeline); /* no longer close-on-exec */
+  sigset_t none, defaults;
   sigemptyset(&none);
-  sigemptyset(&usual);
-  sigaddset(&usual, SIGCHLD);
-  sigaddset(&usual, SIGPIPE);
+  sigemptyset(&defaults);
+  sigaddset(&defaults, SIGCHLD);
+  sigaddset(&defaults, SIGPIPE);
   posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &usual);
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
   posix_spawnattr_setflags(&attributes,
                            POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   int error = posix_spawn(pid, argv[0], &actions, &attributes, (char *const *)argv, env);
@@ -169,15 +169,33 @@ static tn_status spawn(pid_t *pid, const char *const argv[], char *const env[], 
   return diag_set(d, TN_ERR_IO, "cannot start %s: %s", argv[0], strerror(error));
 }
 
+/* A program ends with its host, however that ends: once the last write end of the lifeline is
+   closed, the kernel sends SIGKILL to the program's process group (signal-driven I/O, fcntl(2)), as
+   long as a process of the group has the read end open. A supervising process would do the same;
+   the signal of PR_SET_PDEATHSIG would reach the program alone and not what it has started in turn.
+ */
+
+static void tie_lifeline(int lifeline, pid_t group) {
+  fcntl(lifeline, F_SETSIG, SIGKILL);
+  fcntl(lifeline, F_SETOWN, -group);
+  fcntl(lifeline, F_SETFL, O_ASYNC);
+}
+
+/** Lets what a program has left running go on when the lifeline is closed. */
+static void untie_lifeline(int lifeline) { fcntl(lifeline, F_SETFL, 0); }
+
 static int64_t deadline_after(int64_t limit_ns) {
-  int64_t now = clock_now();
+  int64_t now = clock_now_ns();
   return limit_ns > INT64_MAX - now ? INT64_MAX : now + limit_ns;
 }
 
-/** The files of a run; −1: not there. None is among the first three, which are the child's. */
-typedef struct files {
-  int in, out, read, write;
-} files;
+/** Descriptors of a run; −1: not open. All are above 2, as posix_spawn puts the child's own there.
+ */
+typedef struct run_files {
+  int in, out;        /* memfds: the child's standard input, and output if that is a file */
+  int read, write;    /* the pipe of the child's standard error */
+  int lifeline, host; /* ends of a pipe that carries nothing: the child's to read, ours to write */
+} run_files;
 
 static int above_standard(int fd) {
   if (fd < 0 || fd > STDERR_FILENO) return fd;
@@ -186,9 +204,9 @@ static int above_standard(int fd) {
   return higher;
 }
 
-static int file_of(const char *data, size_t bytes) {
+static int make_memfd(const char *data, size_t bytes) {
   int fd = above_standard(memfd_create("tenon", MFD_CLOEXEC));
-  const file_part all = {data, bytes};
+  const write_part all = {data, bytes};
   if (fd < 0 || (write_parts(fd, &all, 1) && !lseek(fd, 0, SEEK_SET))) return fd;
   int error = errno;
   close(fd);
@@ -196,16 +214,20 @@ static int file_of(const char *data, size_t bytes) {
   return -1;
 }
 
-static bool open_files(files *f, const process_request *q) {
+static bool open_pipe(int *read, int *write) {
   int ends[2];
-  *f = (files){-1, -1, -1, -1};
   if (pipe2(ends, O_CLOEXEC)) return false;
-  f->read = above_standard(ends[0]);
-  f->write = above_standard(ends[1]);
-  if (f->read < 0 || f->write < 0) return false;
-  f->in = file_of(q->input, q->input_bytes);
-  if (f->in >= 0 && q->makes_file) f->out = file_of(NULL, 0);
-  return f->in >= 0 && (f->out >= 0 || !q->makes_file);
+  *read = above_standard(ends[0]);
+  *write = above_standard(ends[1]);
+  return *read >= 0 && *write >= 0;
+}
+
+static bool open_files(run_files *f, const process_request *q) {
+  *f = (run_files){-1, -1, -1, -1, -1, -1};
+  if (!open_pipe(&f->read, &f->write) || !open_pipe(&f->lifeline, &f->host)) return false;
+  f->in = make_memfd(q->input, q->input_bytes);
+  if (f->in >= 0 && q->stdout_is_file) f->out = make_memfd(NULL, 0);
+  return f->in >= 0 && (f->out >= 0 || !q->stdout_is_file);
 }
 
 static void close_file(int *fd) {
@@ -213,39 +235,47 @@ static void close_file(int *fd) {
   *fd = -1;
 }
 
-/** Waits for a child, and reads what it writes. Memory may run out meanwhile. */
-static tn_status await(child *c) {
+/** Waits for a child and fills its result; kills its process group at the deadline, and if memory
+    runs out. */
+static tn_status await_child(child *c) {
   process_result *r = c->result;
   diag *d = c->output.arena->diag;
-  tn_status s = diag_catch(d, await_body, c);
+  tn_status s = diag_catch(d, await_within_limit, c);
   if (!c->reaped) {
-    kill(-c->pid, SIGKILL); /* with all that it has started */
+    kill(-c->pid, SIGKILL);
     try_reap(c, 0);
   }
   r->timed_out = s == TN_OK && !c->ended;
-  r->is_lost = c->ended && c->lost;
+  r->exit_code_lost = c->ended && c->lost;
   if (c->ended && !c->lost && WIFEXITED(c->status)) r->exit_code = WEXITSTATUS(c->status);
   r->output = (char *)str_text(&c->output);
   return s;
 }
 
 tn_status process_run(const process_request *q, arena *a, process_result *r, diag *d) {
-  files f;
+  run_files f;
   *r = (process_result){.exit_code = -1, .output = ""};
-  char **env = environment(a, q->set);
+  char **env = make_environment(a, q->set);
   tn_status s = TN_OK;
-  char why[WRITE_REASON];
+  char why[WRITE_ERROR_TEXT];
   if (!open_files(&f, q))
-    s = diag_set(d, TN_ERR_IO, "cannot start %s: %s", q->argv[0], write_reason(errno, why));
-  child c = {.said = f.read,
+    s = diag_set(d, TN_ERR_IO, "cannot start %s: %s", q->argv[0], write_error_text(errno, why));
+  child c = {.pipe = f.read,
              .file = f.out,
              .deadline = deadline_after(q->limit_ns),
              .output = str_new(a),
              .result = r};
-  if (s == TN_OK) s = spawn(&c.pid, q->argv, env, f.in, f.out >= 0 ? f.out : f.write, f.write, d);
+  if (s == TN_OK)
+    s = spawn(&c.pid, q->argv, env, f.in, f.out >= 0 ? f.out : f.write, f.write, f.lifeline, d);
   close_file(&f.write);
-  if (s == TN_OK && (s = await(&c)) != TN_OK && a->diag != d) diag_copy(d, a->diag);
+  if (s == TN_OK) {
+    tie_lifeline(f.lifeline, c.pid);
+    if ((s = await_child(&c)) != TN_OK && a->diag != d) diag_copy(d, a->diag);
+    untie_lifeline(f.lifeline);
+  }
   close_file(&f.read);
+  close_file(&f.lifeline);
+  close_file(&f.host);
   close_file(&f.in);
   close_file(&f.out);
   return s;

@@ -1,3 +1,4 @@
+/* Growth and formatting of string builders. */
 #include "base/str.h"
 
 #include <stdio.h>

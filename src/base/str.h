@@ -1,4 +1,5 @@
-/* A growing string in an arena. */
+/* A string builder in an arena: its capacity at least doubles, so appending takes amortised
+   constant time a byte. */
 #ifndef TENON_BASE_STR_H
 #define TENON_BASE_STR_H
 
@@ -6,21 +7,21 @@
 
 typedef struct str {
   arena *arena;
-  char *at; /* always ends in NUL once something was added; NULL before */
+  char *at; /* NULL before the first addition, then n bytes and a NUL */
   size_t n, cap;
 } str;
 
-/** An empty string. */
+/** Returns an empty string. */
 str str_new(arena *a);
 
-/** Appends text made as by printf. Raises when there is no memory. */
+/** Appends formatted text, as printf does. Raises TN_ERR_MEMORY. */
 void str_addf(str *s, const char *format, ...) BASE_PRINTF(2, 3);
 
-/** Appends `bytes` bytes. */
+/** Append `bytes` bytes, and a string. Raise TN_ERR_MEMORY. */
 void str_add_bytes(str *s, const char *from, size_t bytes);
 void str_add(str *s, const char *text);
 
-/** Its text; "" while it is empty. Valid until the string grows. */
+/** Returns the text, "" while it is empty. The pointer is valid until the string grows. */
 const char *str_text(const str *s);
 
 #endif

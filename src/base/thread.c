@@ -1,3 +1,5 @@
+/* Threads over POSIX threads. A thread of the library blocks signals sent to the process, so that
+   the host's own threads handle them. */
 #include "base/thread.h"
 
 #include <errno.h>
@@ -21,7 +23,7 @@ void condition_init(condition *c) {
 
 void condition_free(condition *c) { pthread_cond_destroy(c); }
 void condition_wait(condition *c, mutex *m) { pthread_cond_wait(c, m); }
-void condition_wake_all(condition *c) { pthread_cond_broadcast(c); }
+void condition_broadcast(condition *c) { pthread_cond_broadcast(c); }
 
 bool condition_wait_until(condition *c, mutex *m, int64_t deadline) {
   if (deadline < 0) {
@@ -32,12 +34,12 @@ bool condition_wait_until(condition *c, mutex *m, int64_t deadline) {
   return pthread_cond_timedwait(c, m, &t) != ETIMEDOUT;
 }
 
-/** Signals that are for the program as a whole: its own threads take them. */
+/** Blocks all signals but those that a thread raises by its own instructions, and SIGPROF. */
 static void block_signals(sigset_t *before) {
-  static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGPROF};
+  static const int open[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGPROF};
   sigset_t blocked;
   sigfillset(&blocked);
-  for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(&blocked, own[i]);
+  for (size_t i = 0; i < sizeof open / sizeof *open; i++) sigdelset(&blocked, open[i]);
   pthread_sigmask(SIG_SETMASK, &blocked, before);
 }
 
@@ -52,13 +54,13 @@ tn_status thread_start(thread *t, void *(*body)(void *arg), void *arg, diag *d) 
 
 void thread_join(thread t) { pthread_join(t, NULL); }
 
-int64_t clock_now(void) {
+int64_t clock_now_ns(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-void thread_pause(void) {
+void thread_spin_hint(void) {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #else

@@ -1,4 +1,4 @@
-/* Threads, locks and condition variables over POSIX threads. */
+/* Threads, locks, condition variables and the monotonic clock, over POSIX. */
 #ifndef TENON_BASE_THREAD_H
 #define TENON_BASE_THREAD_H
 
@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 typedef pthread_mutex_t mutex;
-typedef pthread_cond_t condition; /* waits by the monotonic clock */
+typedef pthread_cond_t condition; /* timed waits go by CLOCK_MONOTONIC */
 typedef pthread_t thread;
 
 void mutex_init(mutex *m);
@@ -20,20 +20,21 @@ void mutex_unlock(mutex *m);
 void condition_init(condition *c);
 void condition_free(condition *c);
 void condition_wait(condition *c, mutex *m);
-void condition_wake_all(condition *c);
+void condition_broadcast(condition *c);
 
-/** Waits until woken or until clock_now() reaches `deadline` (nanoseconds; negative: for ever).
+/** Waits until woken or until clock_now_ns() reaches `deadline` (nanoseconds; negative: none).
     False when the deadline passed. Wake-ups may be spurious. */
 bool condition_wait_until(condition *c, mutex *m, int64_t deadline);
 
-/** Starts body(arg) on a thread of its own, to be joined. */
+/** Starts body(arg) on a new thread, to be joined; TN_ERR_DEVICE where the system refuses. The
+    thread blocks signals except those of faults and profiling. */
 tn_status thread_start(thread *t, void *(*body)(void *arg), void *arg, diag *d);
 void thread_join(thread t);
 
-/** Monotonic time in nanoseconds. */
-int64_t clock_now(void);
+/** Returns CLOCK_MONOTONIC in nanoseconds. */
+int64_t clock_now_ns(void);
 
-/** One turn of a short spin. */
-void thread_pause(void);
+/** Tells the processor, in each turn of a spin loop, that the thread waits. */
+void thread_spin_hint(void);
 
 #endif

@@ -1,3 +1,4 @@
+/* Growth of vectors, for elements of any size. */
 #include "base/vec.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Growing arrays in an arena. A vector is any struct that VEC(type) names; its elements are
-   v.at[0 … v.n − 1]. Old storage stays in the arena until the arena goes. */
+/* Growing arrays in an arena. A vector is a struct of type VEC(type), or one with such members; its
+   elements are v.at[0 … v.n − 1]. Capacity doubles; old storage stays until the arena is freed. */
 #ifndef TENON_BASE_VEC_H
 #define TENON_BASE_VEC_H
 
@@ -12,21 +12,21 @@
   }
 
 /** Appends a value: an expression that is evaluated once and does not use the vector itself. Raises
-    when there is no memory. */
+    TN_ERR_MEMORY. */
 #define vec_push(arena_, v, ...) \
   (vec_reserve(arena_, v, (v)->n + 1), (void)((v)->at[(v)->n++] = (__VA_ARGS__)))
 
-/** Takes the last value off; the vector must not be empty. */
+/** Removes and yields the last element; the vector must not be empty. */
 #define vec_pop(v)  ((v)->at[--(v)->n])
 #define vec_last(v) ((v)->at[(v)->n - 1])
 
-/** Room for `count` elements in all. */
+/** Makes sure that the vector can hold `count` elements in all without growing. */
 #define vec_reserve(arena_, v, count) \
   ((count) <= (v)->cap                \
        ? (void)0                      \
        : (void)((v)->at = vec_grow(arena_, (v)->at, (v)->n, sizeof *(v)->at, (count), &(v)->cap)))
 
-/** The storage behind vec_reserve: a larger copy, its capacity in *cap. */
+/** Copies an array into a larger one, whose capacity it stores in *cap; used by vec_reserve. */
 void *vec_grow(arena *a, void *at, size_t n, size_t size, size_t count, size_t *cap);
 
 #endif

@@ -1,23 +1,24 @@
-/* From a kernel graph to a linear program. The passes, in the order in which codegen_run calls
-   them; each takes and returns a SINK, the last returns a PROGRAM. */
+/* Code generation: from a kernel graph (binders) to a linear program. pipeline.c calls the passes
+   in the order of this file; each takes and returns a SINK, the last returns a LINEAR list. A pass
+   that cannot go on raises through the ir's diag. */
 #ifndef TENON_CODEGEN_CODEGEN_H
 #define TENON_CODEGEN_CODEGEN_H
 
-#include "codegen/target.h"
-#include "ir/ir.h"
-#include "ir/rewrite.h"
+#include "ir/core/ir.h"
+#include "ir/transform/rewrite.h"
 #include "laws/laws.h"
+#include "target/target.h"
 
-/** Called after each pass with its name and result, and for each law that choose applies; may
-    raise. Either may be NULL. */
-typedef struct codegen_watch {
-  void (*after)(void *user, const char *pass, const node *root);
-  void (*law)(void *user, const char *line);
+/** Callbacks that see the passes' results; each may be NULL, and may raise. */
+typedef struct codegen_observer {
+  void (*after)(void *user, const char *pass, const node *root);        /* after each pass */
+  void (*after_choice)(void *user, const char *pass, const node *root); /* each step of choose */
+  void (*law)(void *user, const char *line); /* each law of the chosen schedule, as text */
   void *user;
-} codegen_watch;
+} codegen_observer;
 
-/** The target's own decompositions: what stands for a node, of its type and lanes; NULL: leave it.
-    May raise, or leave a failure in the ir's diag when it returns NULL, which is then raised. */
+/** The backend's own decompositions: the replacement of a node, of its type and lanes; NULL: leave
+    it. May raise, or set a failure in the ir's diag and return NULL, which is then raised. */
 typedef struct codegen_decomposer {
   const node *(*decompose)(void *user, ir *g, const node *n);
   void *user;
@@ -25,50 +26,50 @@ typedef struct codegen_decomposer {
 
 typedef struct codegen_options {
   target target;
-  int math;                 /* math_mode */
-  codegen_watch watch;      /* NULL members: nobody watches */
-  codegen_decomposer first; /* before the library's decompositions; decompose == NULL: none */
+  int math;                      /* math_mode */
+  codegen_observer observer;     /* zero: none */
+  codegen_decomposer decomposer; /* runs before the library's decompositions; zero: none */
 } codegen_options;
 
-/** All passes: a kernel (stage K) to PROGRAM(SINK, DEVICE, LINEAR). `device` is the base key. */
+/** All passes: from a kernel (stage K) to PROGRAM(SINK, DEVICE, LINEAR). `device` is the device's
+    name without an index. */
 const node *codegen_run(ir *g, const node *sink, const char *device, const codegen_options *o);
 
-/** choose.c: kinds of ranges and splits, from the target and the kernel alone, or by the schedule
-    that the kernel brings along, which may be refused. */
+/** lower/simplify.c: algebraic simplification. A kernel with its own schedule stays as it is. */
+const node *codegen_simplify(ir *g, const node *sink, const codegen_options *o);
+
+/** choose/auto_schedule.c: splits, kinds of ranges and staged copies, by laws; or the schedule that
+    the kernel brings along. Raises TN_ERR_ARGUMENT where that cannot be applied. */
 const node *codegen_choose(ir *g, const node *sink, const codegen_options *o);
 
-/** sums.c: what choose does where a reduction has no order: long sums become sums of blocks. */
-const node *codegen_sums(laws *l, const node *sink);
-
-/** simplify.c: algebra, and the target's lack of instructions. */
-const node *codegen_simplify(ir *g, const node *sink, const codegen_options *o);
-const node *codegen_decompose(ir *g, const node *sink, const codegen_options *o);
-
-/** lower.c: binders become storage, stores and loops; K → L. */
+/** lower/lower_binders.c: STAGE and FOLD become storage, stores and loops; stage K to stage L. */
 const node *codegen_lower(ir *g, const node *sink);
 
-/** expand.c: UNROLL ranges become copies, VECTOR ranges lanes. */
+/** lower/expand_unroll_vector.c: UNROLL ranges become copies, VECTOR ranges vector ops. */
 const node *codegen_expand(ir *g, const node *sink);
 
-/** registers.c: small arrays whose addresses are constant become registers. */
-const node *codegen_registers(ir *g, const node *sink, const target *t);
+/** lower/register_promotion.c: small arrays with constant addresses become registers. */
+const node *codegen_promote_registers(ir *g, const node *sink, const target *t);
 
-/** streams.c: stores of more than the caches keep are marked to go past them. */
-const node *codegen_streams(ir *g, const node *sink, const target *t);
+/** lower/nontemporal_stores.c: marks stores of more bytes than the caches hold. */
+const node *codegen_nontemporal_stores(ir *g, const node *sink, const target *t);
 
-/** prefetch.c: loads of rows that are read again are marked to fetch the next row. */
+/** lower/prefetch.c: marks loads of rows that are read again to prefetch the next row. */
 const node *codegen_prefetch(ir *g, const node *sink, const target *t);
 
-/** threads.c: THREAD ranges become loops over a worker's share, from core_id and core_count. */
-const node *codegen_threads(ir *g, const node *sink, const target *t);
+/** lower/parallel_loops.c: THREAD ranges become loops over a worker's share of the indices. */
+const node *codegen_parallel_loops(ir *g, const node *sink, const target *t);
 
-/** edges.c: loops that copy and compare their index with bounds are parted there. */
-const node *codegen_edges(ir *g, const node *sink);
+/** lower/split_copy_loops.c: index-set splitting of copy loops at their bounds checks. */
+const node *codegen_split_copy_loops(ir *g, const node *sink);
 
-/** index_width.c: every index node gets an integer type of 32 or 64 bits. */
+/** lower/decompose.c: replaces ops that the target has no instruction for. */
+const node *codegen_decompose(ir *g, const node *sink, const codegen_options *o);
+
+/** lower/index_width.c: index nodes get integer types of 32 or 64 bits. */
 const node *codegen_index_width(ir *g, const node *sink, const target *t);
 
-/** linearise.c: the LINEAR list of a lowered graph. */
+/** lower/linearise.c: the ordered instructions, as a LINEAR node. */
 const node *codegen_linearise(ir *g, const node *sink);
 
 #endif

@@ -1,22 +1,24 @@
-/* The public face of the IR. */
-#include "ir/build.h"
-#include "ir/interp.h"
-#include "ir/parse.h"
-#include "ir/print.h"
+/* The public C interface of the IR (tenon/unstable/ir.h): wraps parsing, printing, making and
+   interpreting nodes, and turns raised failures into statuses and messages. */
+#include "ir/core/build.h"
+#include "ir/core/check_node.h"
+#include "ir/interp/interp.h"
+#include "ir/text/parse.h"
+#include "ir/text/print.h"
 
 #include <string.h>
 #include <tenon/unstable/ir.h>
 
 enum { MOST_SLOTS = 1 << 16 };
 
-/** What a tn_ir of the user's stands on; the ir's diag is inside. */
-typedef struct home {
+/** Allocator and diag of a tn_ir, which is found again from the address of its diag. */
+typedef struct ir_home {
   mem mem;
   diag diag;
-} home;
+} ir_home;
 
-static home *home_of(const tn_ir *ir) {
-  return (home *)((char *)ir_diag(ir) - offsetof(home, diag));
+static ir_home *home_of(const tn_ir *ir) {
+  return (ir_home *)((char *)ir_diag(ir) - offsetof(ir_home, diag));
 }
 
 tn_status tn_ir_open(const tn_allocator *allocator, tn_ir **out) {
@@ -25,7 +27,7 @@ tn_status tn_ir_open(const tn_allocator *allocator, tn_ir **out) {
   mem m = mem_system;
   if (allocator && allocator->alloc)
     m = (mem){allocator->alloc, allocator->release, allocator->user};
-  home *h = mem_calloc(&m, 1, sizeof *h);
+  ir_home *h = mem_calloc(&m, 1, sizeof *h);
   if (!h) return TN_ERR_MEMORY;
   h->mem = m;
   *out = ir_new(&h->mem, &h->diag, false);
@@ -36,7 +38,7 @@ tn_status tn_ir_open(const tn_allocator *allocator, tn_ir **out) {
 
 void tn_ir_close(tn_ir *ir) {
   if (!ir) return;
-  home *h = home_of(ir);
+  ir_home *h = home_of(ir);
   ir_free(ir);
   mem m = h->mem;
   mem_free(&m, h, sizeof *h);
@@ -55,7 +57,7 @@ typedef struct parsing {
   tn_node root;
 } parsing;
 
-static void parse(void *arg) {
+static void parse_root(void *arg) {
   parsing *p = arg;
   node_list roots = parse_graph(p->ir, ir_arena(p->ir), p->text, p->bytes);
   if (roots.n != 1)
@@ -66,7 +68,7 @@ static void parse(void *arg) {
 tn_node tn_ir_parse(tn_ir *ir, const char *text, size_t bytes) {
   if (!ir || (!text && bytes)) return NULL;
   parsing p = {ir, text, bytes, NULL};
-  return diag_catch(ir_diag(ir), parse, &p) ? NULL : p.root;
+  return diag_catch(ir_diag(ir), parse_root, &p) ? NULL : p.root;
 }
 
 typedef struct printing {
@@ -74,7 +76,7 @@ typedef struct printing {
   tn_node root;
 } printing;
 
-static void print(void *arg) {
+static void print_root(void *arg) {
   printing *p = arg;
   print_graph(&p->text, &p->root, 1);
 }
@@ -82,10 +84,10 @@ static void print(void *arg) {
 const char *tn_ir_print(tn_ir *ir, tn_node root) {
   if (!ir || !root) return NULL;
   printing p = {str_new(ir_arena(ir)), root};
-  return diag_catch(ir_diag(ir), print, &p) ? NULL : str_text(&p.text);
+  return diag_catch(ir_diag(ir), print_root, &p) ? NULL : str_text(&p.text);
 }
 
-/* Making. */
+/* Making nodes. */
 
 typedef struct making {
   tn_ir *ir;
@@ -93,13 +95,13 @@ typedef struct making {
   tn_node made;
 } making;
 
-static void make(void *arg) {
+static void make_node(void *arg) {
   making *m = arg;
   const tn_node_desc *n = m->desc;
   diag *d = ir_diag(m->ir);
   bool known;
-  node_spec s = {.op = op_find(n->op, strlen(n->op)),
-                 .dtype = dtype_find(n->type, strlen(n->type), &known),
+  node_spec s = {.op = op_from_name(n->op, strlen(n->op)),
+                 .dtype = dtype_from_name(n->type, strlen(n->type), &known),
                  .lanes = (uint16_t)n->lanes,
                  .src = n->sources,
                  .n_src = n->n_sources,
@@ -111,12 +113,12 @@ static void make(void *arg) {
   if (!known) diag_raise(d, TN_ERR_ARGUMENT, "there is no type \"%s\"", n->type);
   if (n->lanes < 1 || n->lanes > UINT16_MAX)
     diag_raise(d, TN_ERR_ARGUMENT, "a node cannot have %d lanes", (int)n->lanes);
-  const char *wrong = ir_check(&s);
+  const char *wrong = ir_check_spec(&s);
   if (wrong) diag_raise(d, TN_ERR_ARGUMENT, "%s: %s", n->op, wrong);
   m->made = ir_make(m->ir, &s);
 }
 
-static bool complete(const tn_node_desc *n) {
+static bool is_complete(const tn_node_desc *n) {
   if (!n || n->size != sizeof *n || !n->op || !n->type) return false;
   if ((n->n_sources && !n->sources) || (n->n_ints && !n->ints) || (n->n_text && !n->text))
     return false;
@@ -126,12 +128,12 @@ static bool complete(const tn_node_desc *n) {
 }
 
 tn_node tn_ir_make(tn_ir *ir, const tn_node_desc *desc) {
-  if (!ir || !complete(desc)) return NULL;
+  if (!ir || !is_complete(desc)) return NULL;
   making m = {ir, desc, NULL};
-  return diag_catch(ir_diag(ir), make, &m) ? NULL : m.made;
+  return diag_catch(ir_diag(ir), make_node, &m) ? NULL : m.made;
 }
 
-/* Looking. */
+/* Reading nodes. */
 
 const char *tn_node_op(tn_node n) { return n ? op_name((op)n->op) : ""; }
 const char *tn_node_type(tn_node n) { return n ? dtype_name((dtype)n->dtype) : ""; }
@@ -152,7 +154,7 @@ size_t tn_node_text(tn_node n, const char **text) {
   return n ? n->n_text : 0;
 }
 
-/* Running. */
+/* Executing linear programs. */
 
 typedef struct running {
   arena arena;
@@ -163,7 +165,7 @@ typedef struct running {
   size_t n_params;
 } running;
 
-/** Buffers have the types of their PARAMs. */
+/** Gives the buffers the types of their PARAMs. */
 static void set_types(running *r) {
   node_list order = topo_sort(&r->arena, &r->linear, 1, NULL, NULL);
   for (size_t i = 0; i < order.n; i++) {
@@ -173,8 +175,8 @@ static void set_types(running *r) {
   }
 }
 
-/** The buffers by slot. */
-static void place(void *arg) {
+/** Lists the buffers by slot. */
+static void list_params(void *arg) {
   running *r = arg;
   for (size_t i = 0; i < r->n_buffers; i++) {
     int64_t slot = r->buffers[i].slot;
@@ -198,7 +200,7 @@ tn_status tn_ir_execute(tn_ir *ir, tn_node linear, const tn_ir_buffer *buffers, 
   diag *d = ir_diag(ir);
   running r = {.linear = linear, .buffers = buffers, .n_buffers = n_buffers};
   arena_init(&r.arena, ir_mem(ir), d);
-  tn_status status = diag_catch(d, place, &r);
+  tn_status status = diag_catch(d, list_params, &r);
   interp_var *vars = mem_calloc(ir_mem(ir), n_values, sizeof *vars);
   if (!status && !vars) status = diag_set(d, TN_ERR_MEMORY, "out of memory");
   for (size_t i = 0; i < n_values && vars; i++)

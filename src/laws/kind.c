@@ -1,25 +1,36 @@
-#include "laws/laws.h"
+/* KIND: annotates a range of a STAGE or FOLD as unrolled, vectorised or parallel:
 
-#include "ir/address.h"
-#include "ir/subst.h"
-#include "ir/topo.h"
+     for r kind=loop   →   for r kind=unroll | vector | thread
+
+   UNROLL and VECTOR become copies and lanes when the kernel is expanded. THREAD indices are units
+   that are shared out among workers, which run without synchronisation: no two of them may store
+   one element. Blocks of OVERLAP store some elements twice; those that two units may share are the
+   last two, which one worker runs (codegen/lower/parallel_loops.c). */
+#include "ir/index/index_proof.h"
+#include "laws/law_support.h"
+
+#include "ir/core/topo_sort.h"
+#include "ir/index/row_major_address.h"
+#include "ir/index/write_once.h"
+#include "ir/transform/substitute.h"
 
 enum { MOST_LANES = 64, MOST_COPIES = 1024 };
 
-/** Whether the extent of a range or array inside varies along `range`. */
+/** True if the extent of another range, or of an array, depends on `range`. */
 static bool varies_inside(laws *l, const node *sink, const node *range) {
   node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i];
     if (n->op == OP_RANGE && n != range && node_is_free_in(range, n)) return true;
     if (n->op != OP_STAGE && n->op != OP_FOLD) continue;
-    binder_parts p = binder_parts_of((op)n->op, n->ints);
+    binder_layout p = binder_layout_of((op)n->op, n->ints);
     for (size_t k = p.extents; k < p.ranges; k++)
       if (node_is_free_in(range, n->src[k])) return true;
   }
   return false;
 }
 
+/** True if a node other than an OUT uses a STAGE. */
 static bool is_read(laws *l, const node *sink, const node *stage) {
   node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
   for (size_t i = 0; i < order.n; i++)
@@ -28,34 +39,77 @@ static bool is_read(laws *l, const node *sink, const node *stage) {
   return false;
 }
 
-/** A coordinate as it were if blocks of OVERLAP went on beyond the end: what two of them have in
-    common is written alike. */
+/** The block index of an overlapping coordinate, min(e, K) with K free of the STAGE's ranges: e;
+    NULL for other nodes. */
+static const node *block_of(const node *stage, const node *x) {
+  for (uint32_t k = 0; k < 2 && x->op == OP_MIN; k++)
+    if (!law_depends_on_any(stage_range(stage), stage_n_ranges(stage), x->src[k]))
+      return x->src[1 - k];
+  return NULL;
+}
+
+/** A coordinate whose blocks do not overlap: the last one goes on beyond the end. */
 static const node *without_overlap(ir *g, const node *stage, const node *x) {
   node_list order = topo_sort(ir_arena(g), &x, 1, NULL, NULL);
   map with = {0};
-  for (size_t i = 0; i < order.n; i++)
-    for (uint32_t k = 0; k < 2 && order.at[i]->op == OP_MIN; k++)
-      if (!law_depends(stage_range(stage), stage_ranges(stage), order.at[i]->src[k]))
-        map_set(ir_arena(g), &with, order.at[i], (void *)subst(g, order.at[i]->src[1 - k], &with));
+  for (size_t i = 0; i < order.n; i++) {
+    const node *block = block_of(stage, order.at[i]);
+    if (block) map_set(ir_arena(g), &with, order.at[i], (void *)subst(g, block, &with));
+  }
   return subst(g, x, &with);
 }
 
-/** Whether each index of a range has elements of every value to itself: the range follows from
-    where an element is, but for such as OVERLAP writes twice alike. */
-static bool shares_out(ir *g, const node *stage, const node *range) {
-  for (size_t i = 0; i < stage_values(stage); i++) {
-    const node *at[IR_MOST_RANK + 1], *address;
-    size_t rank = stage_rank(stage, i);
-    for (size_t k = 0; k < rank; k++) at[k] = without_overlap(g, stage, stage_coords(stage, i)[k]);
-    address = address_of(g, rank, stage_extents(stage, i), at);
-    at[rank] = address->op == OP_WHERE ? address->src[1] : address;
-    if (!stage_range_follows(stage, range, rank + 1, at)) return false;
+/** True if x = c·range + rest with 0 ≤ rest < c. */
+static bool is_leading_digit(ir *g, const node *range, const node *x) {
+  int64_t c = ix_coefficient(x, range);
+  const node *rest = ix_sub(g, x, ix_scale(g, range, c));
+  return c > 0 && !node_is_free_in(range, rest) && ix_prove_nonnegative(g, rest) &&
+         ix_prove_lt(g, rest, ix_const(g, c));
+}
+
+/** True if a range enters a coordinate as the leading digit of overlapping blocks alone: elements
+    that two of its indices have in common are those of the last two. */
+static bool counts_blocks(ir *g, const node *stage, const node *range, const node *x) {
+  node_list order = topo_sort(ir_arena(g), &x, 1, NULL, NULL);
+  map without = {0};
+  for (size_t i = 0; i < order.n; i++) {
+    const node *block = block_of(stage, order.at[i]);
+    if (!block || !node_is_free_in(range, order.at[i])) continue;
+    if (!is_leading_digit(g, range, without_overlap(g, stage, block))) return false;
+    map_set(ir_arena(g), &without, order.at[i], (void *)ix_const(g, 0));
+  }
+  return !node_is_free_in(range, subst(g, x, &without));
+}
+
+/** True if a range follows from a value's coordinates. */
+static bool follows(ir *g, const node *stage, size_t value, const node *range,
+                    const node *const coords[]) {
+  const node *all[IR_MAX_RANK + 1];
+  size_t rank = stage_rank(stage, value);
+  for (size_t k = 0; k < rank; k++) all[k] = coords[k];
+  const node *address = row_major_address(g, rank, stage_extents(stage, value), coords);
+  all[rank] = address->op == OP_WHERE ? address->src[1] : address;
+  return stage_range_is_determined(stage, range, rank + 1, all);
+}
+
+/** True if no two indices of a range write one element of any value, but for the last two where
+    blocks overlap: these are one worker's. */
+static bool owns_elements(ir *g, const node *stage, const node *range) {
+  for (size_t i = 0; i < stage_n_values(stage); i++) {
+    const node *const *coords = stage_coords(stage, i), *apart[IR_MAX_RANK];
+    bool is_apart = follows(g, stage, i, range, coords), counts = true;
+    for (size_t k = 0; k < stage_rank(stage, i); k++) {
+      is_apart |= is_leading_digit(g, range, coords[k]);
+      apart[k] = without_overlap(g, stage, coords[k]);
+      counts &= apart[k] == coords[k] || counts_blocks(g, stage, range, coords[k]);
+    }
+    if (!is_apart && !(counts && follows(g, stage, i, range, apart))) return false;
   }
   return true;
 }
 
-/** Whether an extent is a number of lanes, or at most one, as that of the blocks of a SPLIT. */
-static bool is_lanes(const node *extent) {
+/** True if an extent is a legal number of lanes, or a minimum with one (a block of SPLIT). */
+static bool is_lane_count(const node *extent) {
   for (uint32_t i = 0; i < 2 && extent->op == OP_MIN; i++)
     if (node_is_const(extent->src[i])) extent = extent->src[i];
   int64_t n = node_is_const(extent) ? node_int(extent) : 0;
@@ -64,28 +118,28 @@ static bool is_lanes(const node *extent) {
 
 static const char *vector_objection(laws *l, const node *sink, const node *b, const node *range) {
   if (b->op != OP_STAGE) return "the range is not a STAGE's";
-  if (!is_lanes(range_extent(range)))
+  if (!is_lane_count(range_extent(range)))
     return "the extent is no number of lanes: a power of two, up to 64";
-  if (law_nests_vectors(l, sink, range)) return "a vector would run inside a vector";
+  if (law_has_nested_vectors(l, sink, range)) return "a vector would run inside a vector";
   if (varies_inside(l, sink, range))
     return "the size of a loop or array inside varies along the range";
-  size_t at = range_place(stage_range(b), range);
-  bool is_innermost = at + 1 == stage_ranges(b);
+  size_t at = range_position(stage_range(b), range);
+  bool is_innermost = at + 1 == stage_n_ranges(b);
   return is_innermost ? NULL : law_in_place_objection(l, sink, b, at, 1, true);
 }
 
 static const char *thread_objection(laws *l, const node *sink, const node *b, const node *range) {
-  if (b->op != OP_STAGE || !law_out(sink, b)) return "the range is not of the kernel's output";
-  for (size_t i = 0; i < stage_ranges(b); i++)
+  if (b->op != OP_STAGE || !law_find_out(sink, b)) return "the range is not of the kernel's output";
+  for (size_t i = 0; i < stage_n_ranges(b); i++)
     if (stage_range(b)[i] != range && range_kind_of(stage_range(b)[i]) == KIND_THREAD)
-      return "another range of the nest is shared out";
-  if (!shares_out(l->g, b, range)) return "two workers would write one element";
+      return "another range of the nest has the kind thread";
+  if (!owns_elements(l->g, b, range)) return "two workers would write one element";
   if (is_read(l, sink, b)) return "the kernel reads its output";
-  return law_in_place_objection(l, sink, b, range_place(stage_range(b), range), 1, true);
+  return law_in_place_objection(l, sink, b, range_position(stage_range(b), range), 1, true);
 }
 
-static const char *objection(laws *l, const node *sink, const node *b, const node *range,
-                             range_kind kind) {
+static const char *kind_objection(laws *l, const node *sink, const node *b, const node *range,
+                                  range_kind kind) {
   const node *extent = range_extent(range);
   switch (kind) {
   case KIND_LOOP: return NULL;
@@ -101,27 +155,27 @@ static const char *objection(laws *l, const node *sink, const node *b, const nod
 
 const node *law_kind(laws *l, const node *sink, const node *range, range_kind kind,
                      const node **changed) {
-  const node *b = law_binder(l, sink, range);
+  const node *b = law_find_binder(l, sink, range);
   if (!b || b->op == OP_END) return law_refuse(l, "no STAGE or FOLD binds the range");
-  const char *why = objection(l, sink, b, range, kind);
+  const char *why = kind_objection(l, sink, b, range, kind);
   if (why) return law_refuse(l, why);
   *changed = range_with(l->g, range, range_extent(range), kind);
   law_args args = {.subject = range, .number = kind};
-  return law_made(l, sink, law_replace(l, sink, range, *changed), LAW_KIND, &args, NULL);
+  return law_record(l, sink, law_replace(l, sink, range, *changed), LAW_KIND, &args, NULL);
 }
 
-static bool goes_over_threads(const node *out) {
+static bool has_thread_range(const node *out) {
   const node *stage = out->src[out->n_src - 1];
-  for (size_t i = 0; i < stage_ranges(stage); i++)
+  for (size_t i = 0; i < stage_n_ranges(stage); i++)
     if (range_kind_of(stage_range(stage)[i]) == KIND_THREAD) return true;
   return false;
 }
 
 void law_check_threads(diag *d, const node *sink) {
   for (uint32_t i = 1; i < sink->n_src; i++)
-    if (goes_over_threads(sink->src[i]) != goes_over_threads(sink->src[0]))
+    if (has_thread_range(sink->src[i]) != has_thread_range(sink->src[0]))
       diag_raise(
           d, TN_ERR_ARGUMENT,
           "the schedule gives threads a range of one nest of the kernel and none of another, "
-          "which every thread would do (UNIT makes a range of one index)");
+          "which every thread would run (UNIT makes a range of one index)");
 }

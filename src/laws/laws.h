@@ -1,274 +1,208 @@
-/* The laws of the kernel model: rewrites of one kernel (a SINK at stage K) that change how it runs
-   and never what it computes. Each checks its own conditions; where they do not hold it returns
-   NULL and says why. */
+/* The laws: loop transformations of one kernel (a SINK at stage K). Each is a function that
+   rewrites the kernel's STAGEs and FOLDs so that it runs otherwise and computes the same; each
+   checks its own conditions. Where these do not hold, a law returns NULL and leaves the reason in
+   `refusal`. A schedule (kernel_schedule.h) is a list of laws as text. The head of each law's file
+   shows its rewrite. */
 #ifndef TENON_LAWS_LAWS_H
 #define TENON_LAWS_LAWS_H
 
 #include "base/map.h"
-#include "ir/binder.h"
-#include "ir/topo.h"
+#include "ir/core/binder.h"
+#include "ir/core/topo_sort.h"
 
 enum {
-  LISTED = -1,
+  LAW_ONE_PER_RANGE = -1,
   LAW_MOST_NODES = 1 << 14 /* of a kernel, as laws copy nests: some seconds of a C compiler */
 };
 
 typedef enum law {
-#define LAW(name, function, arguments, made, file, about) LAW_##name,
+#define LAW(name, function, arguments, new_ranges, file, about) LAW_##name,
 #include "laws/laws.def"
   LAWS
 } law;
 
-/** A row of the table. */
+/** A row of laws.def. */
 typedef struct law_facts {
   const char *name, *arguments;
-  int made; /* ranges that are named by what they are, or LISTED */
+  int new_ranges; /* that a schedule's line names first, or LAW_ONE_PER_RANGE: one for each of
+                     RANGES */
   const char *file, *about;
 } law_facts;
-const law_facts *law_get(law which);
+const law_facts *law_facts_of(law which);
 
-/** What a law is applied with: what its arguments in the table name. */
+/** Arguments of a law; the table says which of them it takes. */
 typedef struct law_args {
   const node *subject;     /* RANGE, BINDER, EXPRESSION */
   int64_t number;          /* NUMBER, POINT, KIND, SIDE */
   bool is_multiple;        /* POINT: "by" */
   const node *other;       /* OUTER, LANES */
   const node *const *list; /* RANGES */
-  size_t n;
+  size_t n;                /* ranges in `list` */
 } law_args;
 
-/** How many ranges a law names by what they are. */
-size_t law_principals(law which, const law_args *a);
+/** Number of new ranges that a line of this law names first (its principals). */
+size_t law_named_ranges(law which, const law_args *a);
 
-/** What laws did, also what was not kept. */
-typedef struct law_log law_log;
+/** Log of all laws that were applied, also of those whose kernels were dropped. */
+typedef struct law_trace law_trace;
 
+/** State of a run of laws. */
 typedef struct laws {
   ir *g;
-  const char *refusal; /* why the last law that returned NULL did; static */
-  law_log *log;        /* NULL: nobody wants to know */
+  const char *refusal; /* reason of the last law that returned NULL; static */
+  law_trace *log;      /* NULL: nothing is logged */
 } laws;
 
-/** A log in the ir's scratch memory. */
-law_log *law_log_new(ir *g);
+/** An empty log in the ir's scratch memory. */
+law_trace *law_trace_new(ir *g);
 
-/** One law of those that lead from one kernel to another. */
+/** One applied law. */
 typedef struct law_step {
-  const node *from, *made;
+  const node *from, *to; /* kernels */
   law which;
   law_args args;
-  const node *const *principals;
+  const node *const *principals; /* new ranges that the schedule's line names first */
 } law_step;
 typedef VEC(law_step) law_steps;
 
-/** The laws that lead from one kernel to another, in order, in the ir's scratch memory. Raises
-    TN_ERR_INTERNAL where these do not. */
-law_steps law_log_steps(const law_log *log, const node *from, const node *to);
+/** The logged laws that lead from one kernel to another, in order, in the ir's scratch memory.
+    Raises TN_ERR_INTERNAL if the log has no such path. */
+law_steps law_trace_path(const law_trace *log, const node *from, const node *to);
 
-/** SPLIT: r = r₀·factor + r₁ in the STAGE or FOLD that binds it; r₀ and r₁ take its place, in this
-    order. The inner extent is `factor` where that is shown to divide the extent, else
-    min(factor, extent − r₀·factor). A single block needs no outer range: *outer is NULL then. Only
-    a LOOP range is split: kinds come last. */
+/* The laws. Ranges that a law makes are returned through pointers. */
+
+/** SPLIT: strip-mines a LOOP range r of a STAGE or FOLD: r = r₀·factor + r₁; r₀ and r₁ replace it,
+   in this order. The extent of r₁ is `factor` if that provably divides the extent of r, else
+    min(factor, extent − r₀·factor). For a single block *outer is NULL. Kinds are given last: a
+   range that is no LOOP is refused. */
 const node *law_split(laws *l, const node *sink, const node *range, int64_t factor,
                       const node **outer, const node **inner);
 
-/** OVERLAP: the same with blocks that are all whole: the last one begins where it ends with the
-    range, r = min(r₀·factor, extent − factor) + r₁. What it has in common with the one before is
-    computed, and written, twice alike: so the range is a STAGE's, which is no part of a FOLD and is
-    not written to a buffer that the kernel reads; and factor ≤ extent must be provable. */
+/** OVERLAP: SPLIT into full blocks only: the last block ends with the range and overlaps the one
+    before, r = min(r₀·factor, extent − factor) + r₁. Elements of the overlap are computed and
+   stored twice, with equal values. Requires a range of a STAGE that no FOLD starts from or steps
+   to, and that is not stored to a buffer which the kernel reads; and factor ≤ extent, provably. */
 const node *law_overlap(laws *l, const node *sink, const node *range, int64_t factor,
                         const node **outer, const node **inner);
 
-/** Whether it would apply. */
+/** True if law_overlap would apply. Creates no nodes that outlive the query. */
 bool law_may_overlap(laws *l, const node *sink, const node *range, int64_t factor);
 
-/** NEST: a FOLD over ranges … r, s … becomes one over … r of FOLDs over s …: where all its states
-   are scalars with an op, and it emits nothing. `range` is r. */
+/** NEST: FOLD over …, r, s, … becomes FOLD over …, r of FOLDs over s, …. `range` is r. Requires
+    scalar states with ops that have an identity, and no emitted arrays. */
 const node *law_nest(laws *l, const node *sink, const node *range);
 
-/** FLATTEN: a range of a STAGE or FOLD and the one just inside of it, whose extent X is a number,
-    become one range p: the outer index is p div X, the inner p mod X. What a STAGE changes in place
-    inside of the two must not be read where other indices of them write it. */
-const node *law_flatten(laws *l, const node *sink, const node *range, const node **both);
+/** FLATTEN: fuses a range of a STAGE or FOLD with the next inner one, of constant extent X, into
+   one range p: the outer index is p div X, the inner one p mod X. */
+const node *law_flatten(laws *l, const node *sink, const node *range, const node **fused);
 
-/** UNIT: gives a STAGE a range of one index, outermost, which nothing depends on. */
+/** UNIT: adds an outermost range of extent 1 to a STAGE; nothing depends on it. */
 const node *law_unit(laws *l, const node *sink, const node *stage, const node **unit);
 
-/** ORDER: moves a range to a position in the STAGE or FOLD that binds it, 0 for the outermost. A
-    FOLD's ranges are moved where all its states have an op and it emits nothing, a STAGE's where
-    what it changes in place is not read where other indices of them write it. */
+/** ORDER: moves a range to a position in its STAGE or FOLD, 0 for the outermost. Ranges of a FOLD
+    need states that all have an op, and no emitted arrays. */
 const node *law_order(laws *l, const node *sink, const node *range, size_t position);
 
-/** DATA: what an expression over elements of PARAMs reads along the ranges `inner` is copied
-   before, into an array of the box that they lead through from a base, with an axis more for each
-   of them in which its indices are not affine. Factors are ≥ 0, extents are numbers, and conditions
-   on indices lead along the others as the indices do. The dimension along `lanes` (NULL: any) is
-   the array's last. `element` is the INDEX of the array that stands for it. Refused for a buffer
-   that the kernel writes to. */
-const node *law_data(laws *l, const node *sink, const node *what, const node *const inner[],
+/** DATA: packs the elements that an expression reads along the ranges `inner` into an array before
+    they are used. The array covers the box of offsets from a base, with an axis of its own for each
+    range in which the indices are not affine. Coefficients must be ≥ 0 and extents constant;
+    conditions on indices must use the ranges as the indices do. The dimension along `lanes` (NULL:
+    any) becomes the last. `*element` is the INDEX that replaces the expression. Refused for a
+    buffer that the kernel stores to. */
+const node *law_data(laws *l, const node *sink, const node *expression, const node *const inner[],
                      size_t n, const node *lanes, const node **element);
 
-/** INTERCHANGE: the FOLD that binds `range`, of scalars and inside of the ranges `outer`, becomes
-    one FOLD outside of them whose states are arrays over them: FOLD for each index = FOLD of all
-    indices. The extents of `outer` are numbers, the FOLD depends on each of them, and nothing that
-    it is inside of is inside of them. `own[i]` is what the FOLD's arrays are made over in the place
-    of `outer[i]`, of the same kind where that is copies or lanes. */
+/** INTERCHANGE: moves the FOLD that binds `range`, of scalar states, out of the loops `outer`
+   around it: a FOLD for each index becomes one FOLD of arrays over all indices. The extents of
+   `outer` are constants and the FOLD depends on each of them. own[i] is the range that replaces
+   outer[i] in the arrays, of the same kind if that is UNROLL or VECTOR, else a LOOP. */
 const node *law_interchange(laws *l, const node *sink, const node *range, const node *const outer[],
                             size_t n, const node *own[]);
 
-/** BATCH: INTERCHANGE of a FOLD that is no reduction of scalars: its states, scalars or arrays,
-   become arrays with a dimension more, for all indices of `outer`, a LOOP. What its steps read and
-   is built for one index is built for all of them at once in each of its iterations, as by HOIST;
-   so steps share what they shared before. Its states start from scalars. */
+/** BATCH: INTERCHANGE with one LOOP for a FOLD whose states depend on each other or are arrays:
+   each state gets a dimension for all indices of `outer`. Arrays that a step builds for one index
+   are hoisted (HOIST) and built for all indices in each iteration; steps keep sharing them. States
+   start from scalars. */
 const node *law_batch(laws *l, const node *sink, const node *range, const node *outer);
 
-/** HOIST: a STAGE is built for all indices of a range that it is inside of at once, outside of it:
-    `own` takes the place of `outer` in it, and is a first dimension of its arrays. The STAGE is
-   read by its elements alone, the range is a LOOP whose extent is a number, and no range that the
-   STAGE depends on is inside of it. */
+/** HOIST: array expansion. A STAGE inside the LOOP `outer`, of constant extent, is built outside
+   the loop for all of its indices: `*own` replaces `outer` in it and is the first dimension of its
+    arrays. Requires that only INDEX reads the STAGE, and that it depends on no range inside
+   `outer`. */
 const node *law_hoist(laws *l, const node *sink, const node *stage, const node *outer,
                       const node **own);
 
-/** A point of a range: an index, or the largest multiple of `number` that is not beyond it. */
+/** A point of a range: the index `number`, or the largest multiple of `number` that is at most the
+    extent. */
 typedef struct law_point {
   int64_t number;
   bool is_multiple;
 } law_point;
 
-/** PARTITION: the indices of a range that are below a point in one nest, the others in a second
-   one: two OUTs of an OUT's STAGE; two arrays of a STAGE that is read, which the range is a
-   coordinate of; or two FOLDs, the second of which starts from what the first one made. 0 ≤ point ≤
-   extent must be provable, and neither part known to be empty. `low` and `high` are the two ranges,
-   of the same kind; that of lanes or copies is not parted, nor one of a buffer changed in place of
-   which an index reads what others write. */
+/** PARTITION: index-set splitting: indices below a point and the rest run in separate nests. Makes
+    two OUTs of an OUT's STAGE; two arrays of another STAGE, of which the range is a coordinate; or
+    two FOLDs, the second starting from the results of the first. Requires 0 ≤ point ≤ extent,
+    provably, and parts that may be non-empty. `low` and `high` are the two ranges, of the old kind,
+    which is neither VECTOR nor UNROLL. */
 const node *law_partition(laws *l, const node *sink, const node *range, law_point point,
                           const node **low, const node **high);
 
-/** PEEL: one step of a FOLD by itself, the first or the last. First: the FOLD of the others starts
-    from what it makes, so that an array is not written only to be read back. Last: it is computed
-    where the FOLD is read, or as an array. The FOLD has one range, at least one index, provably,
-   and emits nothing. `rest`: the range of the others; NULL: there are none. */
+/** PEEL: takes the first or last step out of a FOLD of one range. First: the remaining FOLD starts
+    from the results of that step. Last: the step is computed where the FOLD is read, or as an
+   array. Requires at least one step, provably, and no emitted arrays. `*rest` is the range of the
+    remaining steps; NULL: none remain. */
 const node *law_peel(laws *l, const node *sink, const node *range, bool last, const node **rest);
 
-/** SINK: a STAGE or FOLD runs inside of a LOOP on which it does not depend, and in which all that
-    reads it is. Refused where it reads a buffer that the kernel writes to. */
+/** SINK: compute_at: a STAGE or FOLD that does not depend on a LOOP, all readers of which are
+   inside the loop, runs inside it too. Refused if it reads a buffer that the kernel stores to. */
 const node *law_sink(laws *l, const node *sink, const node *binder, const node *range);
 
-/** UNGATE: an array that is read under the condition that the element is one of it, and else is a
-    constant c, as where(0 ≤ e < n, S[e], c), gets the elements around it that these reads reach,
-    with the value c, and is read without conditions. Its ranges are its coordinates, its extents
-    numbers, and all that is read outside of it is read so, with one c. */
+/** UNGATE: halo padding: an array read as where(0 ≤ e < n, S[e], c) is widened by the elements that
+    these reads reach outside, filled with the constant c, and read without conditions. Requires
+    coordinates that are the ranges, constant extents, and one c for all reads outside. */
 const node *law_ungate(laws *l, const node *sink, const node *stage);
 
-/** KIND: gives a range its kind. UNROLL and VECTOR need a constant extent, a VECTOR a power of two,
-    or what SPLIT made of a size that one does not divide: the last vector is cut short. It must be
-    its STAGE's only one and neither inside nor around another, and no extent of a range or array
-    inside may depend on it. A THREAD range must belong to an OUT's STAGE that nothing else reads,
-    be the only one of its nest, and have elements of every value to each of its indices, but for
-    such as blocks of OVERLAP write alike. Where the kernel changes a buffer in place, an index of
-    a THREAD range, or of a VECTOR that is not the innermost, reads none that others write. */
+/** KIND: gives a range its kind; *changed is the range after that. UNROLL and VECTOR need a
+   constant extent, a VECTOR a power of two or the inner extent of a SPLIT with a remainder (its
+   last vector is narrower). VECTORs do not nest, and no extent inside may depend on one. A THREAD
+   range is the only one of an OUT's STAGE that nothing else reads; no two of its indices store one
+   element, except the last two of overlapping blocks, which run on one worker. Where the kernel
+   updates a buffer in place, no index of a THREAD range, or of a VECTOR that is not innermost,
+   reads elements that others store. */
 const node *law_kind(laws *l, const node *sink, const node *range, range_kind kind,
                      const node **changed);
 
-/** Raises TN_ERR_ARGUMENT for a kernel of which some nests go over threads and some do not: each
-    worker would do those whole. */
+/** Raises TN_ERR_ARGUMENT for a kernel with THREAD ranges in some nests only: each worker would run
+    the other nests whole. */
 void law_check_threads(diag *d, const node *sink);
 
-/* What the laws share (common.c). */
+/** True if a FOLD is a reduction whose terms may be combined in any order in this arithmetic (a
+    math_mode): all states are scalars with an op, and it emits nothing. */
+bool law_fold_is_reorderable(const node *fold, int math);
+
+/* Queries. */
 
 /** The binder of a range below `sink`; NULL if there is none. */
-const node *law_binder(laws *l, const node *sink, const node *range);
+const node *law_find_binder(laws *l, const node *sink, const node *range);
 
-/** The OUT that writes a STAGE; NULL if none does. */
-const node *law_out(const node *sink, const node *stage);
+/** The OUT that stores a STAGE's values; NULL if there is none. */
+const node *law_find_out(const node *sink, const node *stage);
 
-/** Why a law cannot put other arrays in the place of a STAGE's or FOLD's, in a kernel's nodes: the
-    kernel writes them, or they are made where the FOLD is that starts from them or steps to them.
-    NULL: their elements are all that is read. */
-const char *law_reader_objection(const node_list *order, const node *binder);
+/** Collects, as keys of `inside`, the ranges that are VECTORs or run inside one, and the arrays of
+    FOLDs there. `range` (NULL: none) counts as a VECTOR. True if a VECTOR runs inside another. */
+bool law_collect_vectorised(ir *g, const node *sink, const node *range, map *inside);
 
-/** Whether a node reads a buffer that the kernel writes to. */
-bool law_reads_written(laws *l, const node *sink, const node *what);
+/** Adds to `inside`, as keys, the nodes that a FOLD starts from and steps to: STAGEs among them are
+    built where the FOLD is, whatever they depend on. */
+void law_add_fold_arrays(arena *a, const node *fold, map *inside);
 
-/** Why n of a STAGE's ranges, from the first on, cannot be gone through in another order, or in
-    parts: the STAGE is written to a buffer that it reads, and not in elements that each of their
-    indices has to itself. NULL: they can. */
-const char *law_in_place_objection(laws *l, const node *sink, const node *stage, size_t first,
-                                   size_t n, bool parted);
-
-/** The sink with one node replaced. */
-const node *law_replace(laws *l, const node *sink, const node *what, const node *with);
-
-/** A coordinate in which elements may be read that others stand for. Most have none: they are not
-    paid for by how many stand for others. */
-const node *law_coordinate(ir *g, const node *x, const map *with);
-
-/** An expression whose elements of an array, or of the states of the FOLD with this innermost
-   range, have n coordinates more, the first; they are those of `made`, NULL: of what they were of.
+/** Number of nodes of a kernel once UNROLL and VECTOR ranges are expanded (expanded_size.c). With
+    `all` ranges: the approximate number of nodes evaluated in a run, symbolic sizes taken as small.
  */
-const node *law_with_axes(ir *g, const node *root, const node *of, const node *made, size_t n,
-                          const node *const first[]);
-
-/** A STAGE below `root` built over all indices of a range that it depends on, `own`; and why that
-    cannot be, as far as the STAGE itself says; NULL: it can. */
-const node *hoist_over(ir *g, const node *root, const node *stage, const node *outer,
-                       const node **own);
-const char *hoist_objection(const node *stage, const node *outer);
-
-/** Why what is computed cannot be for other indices of ranges than those it stands inside of: it
-    reads a state that steps along one. NULL: it can. */
-const char *law_state_objection(laws *l, const node *sink, const node *what,
-                                const node *const along[], size_t n);
-
-/** Whether what is computed is inside of a range whose extent depends on one of these. */
-bool law_length_depends(const node *const ranges[], size_t n, const node *what);
-
-/** Why a binder cannot come to stand outside of ranges that it is inside of: what it finds in the
-    states of a fold around it, or inside of the ranges, is there for one index at a time. NULL: it
-    can. */
-const char *law_place_objection(laws *l, const node *sink, const node *binder,
-                                const node *const outer[], size_t n);
-
-/** A fold's source with STATE(from) named STATE(to). */
-const node *state_renamed(ir *g, const node *n, const node *from, const node *to);
-
-/** Whether one vector range runs inside another, or would if `range` (NULL: none) were one. Inside
-   of a range are the ranges after it in its binder, and the binders in which one of these is free.
- */
-bool law_nests_vectors(laws *l, const node *sink, const node *range);
-
-/** The same; adds the ranges that are vectors or run inside of one, and the arrays
-    of FOLDs there, as keys. */
-bool law_inside_vectors(ir *g, const node *sink, const node *range, map *inside);
-
-/** Adds, as keys, what a FOLD starts from and steps to: where these are arrays, they are made where
-   it is, whatever they depend on. */
-void law_fold_arrays(arena *a, const node *fold, map *inside);
-
-/** What a law made of a kernel, noted in the log with its arguments and the ranges that it names.
- */
-const node *law_made(laws *l, const node *from, const node *made, law which, const law_args *args,
-                     const node *const principals[]);
-
-/** expanded.c: how many nodes a kernel has once its UNROLL and VECTOR ranges are copies and lanes;
-    with `all` ranges, about how many it computes in a run: sizes that vary are taken as small. */
 double law_expanded_nodes(arena *a, const node *sink, bool all);
 
-/** STAGEs without ranges, users before what they use: what s0, s1 … are. */
-node_list law_scalars(laws *l, const node *sink);
-
-/** data.c: expressions that DATA may copy, users before what they use: what e0, e1 … are. */
-node_list law_expressions(laws *l, const node *sink);
-
-/** Whether a node is one of a list. */
-bool law_is_one_of(const node *const nodes[], size_t n, const node *what);
-
-/** Whether a node depends on one of some ranges. */
-bool law_depends(const node *const ranges[], size_t n, const node *what);
-
-static inline int64_t law_id(const node *range) { return range->ints[0]; }
-
-/** Refuses: keeps the reason, returns NULL. */
-const node *law_refuse(laws *l, const char *why);
+/** Expressions that DATA may pack, users before operands: number i is written e<i> in a schedule.
+ */
+node_list law_data_expressions(laws *l, const node *sink);
 
 #endif

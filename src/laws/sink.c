@@ -1,12 +1,18 @@
-#include "laws/laws.h"
+/* SINK: compute_at (Halide): a STAGE or FOLD that is loop-invariant in r, and all readers of which
+   are inside r, is computed inside r: `r` becomes a pin, a source that only adds to its free
+   ranges.
 
-#include "ir/verify.h"
+     S = STAGE(v); for r { … S … }   →   for r { S = STAGE(v; pin r); … S … }
 
-/** A pin is open wherever the binder is read, and no vector inside of a vector, or the kernel is
-    ill-formed. */
+   Its storage then lives for one iteration. It must not read a buffer that the kernel stores to. */
+#include "laws/law_support.h"
+
+#include "ir/verify/verify_graph.h"
+
+/** True if the kernel verifies: all readers are inside the pin, and no VECTOR is inside another. */
 static bool is_well_formed(laws *l, const node *sink) {
   diag d = {0};
-  tn_status s = verify(&sink, 1, STAGE_KERNEL, ir_mem(l->g), &d);
+  tn_status s = verify_graph(&sink, 1, LEVEL_KERNEL, ir_mem(l->g), &d);
   if (s == TN_ERR_MEMORY) diag_raise(ir_diag(l->g), s, "%s", d.text);
   return s == TN_OK;
 }
@@ -14,14 +20,16 @@ static bool is_well_formed(laws *l, const node *sink) {
 const node *law_sink(laws *l, const node *sink, const node *binder, const node *range) {
   if (binder->op != OP_STAGE && binder->op != OP_FOLD) return law_refuse(l, "no STAGE or FOLD");
   node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
-  const char *why = law_reader_objection(&order, binder);
+  const char *why = law_readers_objection(&order, binder);
   if (why) return law_refuse(l, why);
-  if (node_is_free_in(range, binder)) return law_refuse(l, "it runs inside of the range already");
+  if (node_is_free_in(range, binder))
+    return law_refuse(l, "the STAGE or FOLD runs inside the range already");
   if (range_kind_of(range) != KIND_LOOP) return law_refuse(l, "the range is no loop");
-  if (law_reads_written(l, sink, binder)) return law_refuse(l, "the kernel writes to the buffer");
+  if (law_reads_output(l, sink, binder)) return law_refuse(l, "the kernel writes to the buffer");
   const node *made = law_replace(l, sink, binder, binder_with_pin(l->g, binder, range));
   if (!is_well_formed(l, made))
-    return law_refuse(l, "it is read outside of the range, or a vector would run inside a vector");
+    return law_refuse(
+        l, "the STAGE or FOLD is read outside the range, or a vector would run inside a vector");
   law_args args = {.subject = binder, .other = range};
-  return law_made(l, sink, made, LAW_SINK, &args, NULL);
+  return law_record(l, sink, made, LAW_SINK, &args, NULL);
 }

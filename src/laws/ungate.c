@@ -1,51 +1,63 @@
-#include "laws/laws.h"
+/* UNGATE: halo padding of an array S (a padded tile of a convolution's input). Reads of elements
+   that may lie outside, all under their own bounds check and with one constant c, become plain
+   reads of a wider array:
 
-#include "ir/subst.h"
-#include "ir/topo.h"
+     S = STAGE over r < n (v(r));  where(0 ≤ e < n, S[e], c)
+       →   S′ = STAGE over r < low + n + high (where(0 ≤ r − low < n, v(r − low), c));  S′[e + low]
 
-enum { MOST_EXTENT = 1 << 24 }; /* of an array with what is around it */
+   low and high are the reach of e by interval bounds. The coordinates of S are its ranges. */
+#include "laws/law_support.h"
 
-/** An array, and how far reads reach beyond it along each dimension. */
-typedef struct gating {
+#include "ir/core/topo_sort.h"
+#include "ir/index/index_arithmetic.h"
+#include "ir/index/write_once.h"
+#include "ir/transform/substitute.h"
+
+enum { MOST_EXTENT = 1 << 24 }; /* of a padded array */
+
+/** An array and its padding. */
+typedef struct padding {
   laws *l;
   ir *g;
   const node *stage;
   size_t rank;
-  int64_t low[IR_MOST_RANK], high[IR_MOST_RANK];
-  const node *fill; /* what stands outside; NULL: no read has a condition */
-  map with;         /* reads → what stands for them */
-} gating;
+  int64_t low[IR_MAX_RANK], high[IR_MAX_RANK]; /* elements added before and after, by dimension */
+  const node *fill;                            /* c; NULL: no read has a condition yet */
+  map with;                                    /* reads → their replacements */
+} padding;
 
-static const node *extent_of(const gating *p, size_t i) { return stage_extents(p->stage, 0)[i]; }
+static const node *extent_of(const padding *p, size_t i) { return stage_extents(p->stage, 0)[i]; }
 
 static const char *array_objection(const node *s) {
-  if (s->op != OP_STAGE || stage_values(s) != 1 || stage_is_cut(s)) return "it is no array alone";
-  if (!stage_is_whole(s, 0)) return "its coordinates are not its ranges";
+  if (s->op != OP_STAGE || stage_n_values(s) != 1 || stage_is_cut(s))
+    return "the STAGE is not one array";
+  if (!stage_is_bijection(s, 0)) return "the coordinates of the array are not its ranges";
   for (size_t i = 0; i < stage_rank(s, 0); i++)
-    if (stage_coords(s, 0)[i]->op == OP_AFFINE) return "its coordinates are not its ranges";
-  for (size_t i = 0; i < stage_ranges(s); i++)
-    if (range_kind_of(stage_range(s)[i]) != KIND_LOOP) return "one of its ranges has a kind";
+    if (stage_coords(s, 0)[i]->op == OP_AFFINE)
+      return "the coordinates of the array are not its ranges";
+  for (size_t i = 0; i < stage_n_ranges(s); i++)
+    if (range_kind_of(stage_range(s)[i]) != KIND_LOOP) return "a range of the array has a kind";
   for (size_t i = 0; i < stage_rank(s, 0); i++) {
     const node *n = stage_extents(s, 0)[i];
     if (!node_is_const(n) || node_int(n) < 1 || node_int(n) > MOST_EXTENT)
-      return "one of its extents is not a number";
+      return "an extent of the array is not a number";
   }
   return NULL;
 }
 
-/** Around an array, a range that is as long as an index of it says may have no size. */
+/** Objection to ranges inside the STAGE with extents that depend on its ranges: in the padding
+   these could be negative. */
 static const char *extent_objection(arena *a, const node *s) {
   node_list order = topo_sort(a, s->src, 1, NULL, NULL);
   for (size_t i = 0; i < order.n; i++)
     if (order.at[i]->op == OP_RANGE &&
-        law_depends(stage_range(s), stage_ranges(s), range_extent(order.at[i])))
-      return "a range inside of it is as long as one of its indices says";
+        law_depends_on_any(stage_range(s), stage_n_ranges(s), range_extent(order.at[i])))
+      return "the extent of a range inside the array depends on its indices";
   return NULL;
 }
 
-/** The conditions under which an element is one of the array; those that always hold are left out.
- */
-static node_list conditions_of(const gating *p, const node *index) {
+/** Bounds checks of a read, without those that always hold. */
+static node_list bounds_checks(const padding *p, const node *index) {
   node_list all = {0};
   for (size_t i = 0; i < p->rank; i++) {
     const node *x = index->src[1 + i];
@@ -56,14 +68,14 @@ static node_list conditions_of(const gating *p, const node *index) {
   return all;
 }
 
-static bool has(const node_list *list, const node *n) {
+static bool list_has(const node_list *list, const node *n) {
   for (size_t i = 0; i < list->n; i++)
     if (list->at[i] == n) return true;
   return false;
 }
 
-/** Whether a condition says just that all of these hold. */
-static bool is_all_of(arena *a, const node *condition, const node_list *wanted) {
+/** True if a condition is the conjunction of exactly these. */
+static bool is_conjunction_of(arena *a, const node *condition, const node_list *wanted) {
   node_list open = {0}, found = {0};
   vec_push(a, &open, condition);
   while (open.n) {
@@ -71,67 +83,68 @@ static bool is_all_of(arena *a, const node *condition, const node_list *wanted) 
     if (n->op == OP_AND) {
       vec_push(a, &open, n->src[0]);
       vec_push(a, &open, n->src[1]);
-    } else if (has(wanted, n)) {
+    } else if (list_has(wanted, n)) {
       vec_push(a, &found, n);
     } else if (!node_is_bits(n, 1)) {
       return false;
     }
   }
   for (size_t i = 0; i < wanted->n; i++)
-    if (!has(&found, wanted->at[i])) return false;
+    if (!list_has(&found, wanted->at[i])) return false;
   return true;
 }
 
-/** Notes how far a read reaches. */
-static bool reach(gating *p, const node *index) {
+/** Widens the padding to cover a read; false if it would be too wide. */
+static bool cover_read(padding *p, const node *index) {
   for (size_t i = 0; i < p->rank; i++) {
     const node *x = index->src[1 + i];
     int64_t n = node_int(extent_of(p, i));
     if (x->lo < -MOST_EXTENT || x->hi > MOST_EXTENT) return false;
     if (-x->lo > p->low[i]) p->low[i] = -x->lo;
     if (x->hi - n + 1 > p->high[i]) p->high[i] = x->hi - n + 1;
-    if (n == 1 && p->low[i] + p->high[i] > 0) return false; /* no range is there to widen */
+    if (n == 1 && p->low[i] + p->high[i] > 0)
+      return false; /* a coordinate of extent 1 has no range */
   }
   return true;
 }
 
-/** Why a use of an element that may be outside cannot be one of what is around the array. */
-static const char *use_objection(gating *p, const node *index, const node *use,
+/** Objection to a use of an element that may lie outside. */
+static const char *use_objection(padding *p, const node *index, const node *use,
                                  const node_list *conditions) {
   if (use->op != OP_WHERE || use->src[1] != index || use->src[2]->op != OP_CONST)
-    return "it is read outside without a condition";
-  if (p->fill && p->fill != use->src[2]) return "different values stand outside of it";
+    return "the array is read outside without a condition";
+  if (p->fill && p->fill != use->src[2]) return "reads outside the array give different constants";
   p->fill = use->src[2];
-  if (!is_all_of(ir_arena(p->g), use->src[0], conditions))
-    return "it is read under other conditions than those of its elements";
-  return reach(p, index) ? NULL : "it is read too far outside";
+  if (!is_conjunction_of(ir_arena(p->g), use->src[0], conditions))
+    return "the array is read under other conditions than its bounds";
+  return cover_read(p, index) ? NULL : "the array is read too far outside";
 }
 
-static const char *read_objection(gating *p, const node *index, const node_list *order) {
+static const char *read_objection(padding *p, const node *index, const node_list *order) {
   const char *why = NULL;
-  node_list conditions = conditions_of(p, index);
+  node_list conditions = bounds_checks(p, index);
   for (size_t i = 0; i < order->n && conditions.n && !why; i++)
     for (uint32_t k = 0; k < order->at[i]->n_src && !why; k++)
       if (order->at[i]->src[k] == index) why = use_objection(p, index, order->at[i], &conditions);
   return why;
 }
 
-static const char *objection(gating *p, const node_list *order) {
-  const char *why = law_reader_objection(order, p->stage);
+static const char *kernel_objection(padding *p, const node_list *order) {
+  const char *why = law_readers_objection(order, p->stage);
   for (size_t i = 0; i < order->n && !why; i++) {
     const node *n = order->at[i];
     if (n->op == OP_INDEX && n->src[0] == p->stage) why = read_objection(p, n, order);
   }
   if (why) return why;
-  return p->fill ? NULL : "nothing reads it under conditions of its elements";
+  return p->fill ? NULL : "no read of the array has a bounds check";
 }
 
-/** The array with what is around it. */
-static const node *widened(gating *p) {
+/** The padded array. */
+static const node *padded_array(padding *p) {
   ir *g = p->g;
   arena *a = ir_arena(g);
   const node *s = p->stage, *inside = ir_const_bits(g, DT_BOOL, 1);
-  size_t n = stage_ranges(s);
+  size_t n = stage_n_ranges(s);
   const node *const *coords = stage_coords(s, 0);
   const node **ranges = arena_copy(a, stage_range(s), n * sizeof *ranges);
   const node **src = arena_copy(a, s->src, s->n_src * sizeof *src);
@@ -141,7 +154,7 @@ static const node *widened(gating *p) {
     const node *extent = ix_add_const(g, extent_of(p, i), p->low[i] + p->high[i]);
     const node *own = range_make(g, extent, KIND_LOOP), *x = ix_add_const(g, own, -p->low[i]);
     const node *old = extent_of(p, i);
-    inside = ix_and(g, inside, ix_inside(g, 1, &x, &old));
+    inside = ix_and(g, inside, ix_in_bounds(g, 1, &x, &old));
     map_set(a, &with, coords[i], (void *)x);
     for (size_t k = 0; k < n; k++) ranges[k] = ranges[k] == coords[i] ? own : ranges[k];
     src[(size_t)(&coords[i] - s->src)] = own;
@@ -151,20 +164,20 @@ static const node *widened(gating *p) {
   return binder_with_ranges(g, s, src, n, ranges);
 }
 
-/** Reads, and choices between one and what stands outside, as reads of the array that is wider. */
-static void replace_reads(gating *p, const node *made, const node_list *order) {
+/** Maps reads of the array, and selects between a read and c, to reads of the padded array. */
+static void replace_reads(padding *p, const node *padded, const node_list *order) {
   arena *a = ir_arena(p->g);
   for (size_t i = 0; i < order->n; i++) {
     const node *n = order->at[i];
     if (n->op == OP_WHERE && map_has(&p->with, n->src[1]) && n->src[1]->src[0] == p->stage &&
-        conditions_of(p, n->src[1]).n)
+        bounds_checks(p, n->src[1]).n)
       map_set(a, &p->with, n, map_get(&p->with, n->src[1]));
     if (n->op != OP_INDEX || n->src[0] != p->stage) continue;
     const node **coords = arena_alloc(a, (p->rank + 1) * sizeof *coords);
     for (size_t k = 0; k < p->rank; k++)
       coords[k] = ix_add_const(p->g, subst(p->g, n->src[1 + k], &p->with), p->low[k]);
     map_set(a, &p->with, n,
-            (void *)index_make(p->g, (dtype)n->dtype, made, n->ints[0], p->rank, coords));
+            (void *)index_make(p->g, (dtype)n->dtype, padded, n->ints[0], p->rank, coords));
   }
 }
 
@@ -172,11 +185,11 @@ const node *law_ungate(laws *l, const node *sink, const node *stage) {
   const char *why = array_objection(stage);
   if (!why) why = extent_objection(ir_arena(l->g), stage);
   if (why) return law_refuse(l, why);
-  gating p = {.l = l, .g = l->g, .stage = stage, .rank = stage_rank(stage, 0)};
+  padding p = {.l = l, .g = l->g, .stage = stage, .rank = stage_rank(stage, 0)};
   node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
-  why = objection(&p, &order);
+  why = kernel_objection(&p, &order);
   if (why) return law_refuse(l, why);
-  replace_reads(&p, widened(&p), &order);
-  return law_made(l, sink, subst(l->g, sink, &p.with), LAW_UNGATE, &(law_args){.subject = stage},
-                  NULL);
+  replace_reads(&p, padded_array(&p), &order);
+  return law_record(l, sink, subst(l->g, sink, &p.with), LAW_UNGATE, &(law_args){.subject = stage},
+                    NULL);
 }

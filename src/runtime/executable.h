@@ -1,70 +1,81 @@
-/* Executables: a schedule compiled for one device. Immutable and counted; any thread. */
+/* Executable: a schedule compiled for one device, as the list of plan steps that an execution runs
+   (kernels, host functions, loops) over numbered buffers, with every size as an expression over the
+   plan's variables. Immutable once built and reference-counted; usable from any thread. */
 #ifndef TENON_RUNTIME_EXECUTABLE_H
 #define TENON_RUNTIME_EXECUTABLE_H
 
-#include "base/thread.h"
-#include "device/program.h"
-#include "ir/dump.h"
-#include "runtime/explanation.h"
-#include "schedule/schedule.h"
+#include "device/program/launch_expr.h"
+#include "runtime/build_request.h"
+#include "runtime/uid_index.h"
+#include "schedule/kernels/kernel_counts.h"
 
-typedef struct executable executable;
-
-/** What a buffer of an executable is. */
-typedef enum executable_role {
-  ROLE_INPUT,  /* a BUFFER of the graph: the execution is told which memory that is */
-  ROLE_OUTPUT, /* the value of a root that lives in no input: memory of its own in each execution */
-  ROLE_SCRATCH, /* lives between two steps; its place in the execution's memory is planned */
-  ROLE_STATE    /* of a loop: whichever buffer its state is in, or becomes, in a trip */
-} executable_role;
+typedef enum buffer_role {
+  BUFFER_ROLE_INPUT,   /* a BUFFER of the graph; each execution binds its memory */
+  BUFFER_ROLE_OUTPUT,  /* a root's value that is in no input: its own memory in each execution */
+  BUFFER_ROLE_SCRATCH, /* live between two steps; the execution plans its place */
+  BUFFER_ROLE_STATE    /* of a loop: an alias, bound in each trip to the buffer that holds the
+                          state, or that receives it (double buffering) */
+} buffer_role;
 
 typedef struct executable_buffer {
   dtype dtype;
-  executable_role role;
+  buffer_role role;
   bool is_written;      /* an input that is changed in place */
-  int64_t uid, version; /* ROLE_INPUT: of the BUFFER node */
-  size_t first, last;   /* ROLE_SCRATCH: the steps it lives through */
+  int64_t uid, version; /* BUFFER_ROLE_INPUT: of the BUFFER node */
+  size_t first, last;   /* BUFFER_ROLE_SCRATCH: live range, in steps, inclusive */
 } executable_buffer;
 
-/** Runs a CUSTOM node on the host: arrays of the buffers it reads and the one it fills. */
-typedef struct executable_call {
-  int64_t uid, output;
-  size_t n_inputs;
-  void *const *data; /* inputs, then the result */
-  const uint64_t *bytes;
-} executable_call;
+/** A plan step. A loop's body is the `n_steps` steps that follow it. */
+typedef struct executable_step {
+  step_kind kind;
+  const char *name; /* the operations it computes, for reports */
+  size_t program;   /* STEP_KERNEL: index into `programs` */
+  size_t n_buffers;
+  const size_t *buffers; /* STEP_KERNEL: in launch order; STEP_CUSTOM: inputs, then the result;
+                            STEP_LOOP: those that stay live for the whole loop */
+  uint64_t scratch;      /* STEP_KERNEL: bytes of an extra buffer for each worker; 0: none */
+  const size_t *values;  /* STEP_KERNEL: variable of each launch value; SIZE_MAX: worker count */
+  int64_t uid, output;   /* STEP_CUSTOM: of the node */
+  /* STEP_LOOP: */
+  size_t n_steps; /* steps of the body, inner loops with their bodies included */
+  size_t trips;   /* index of the trip count in `sizes` */
+  size_t trip;    /* variable that holds the trip's number; SIZE_MAX: unread */
+  const schedule_state *states;
+  size_t n_states;
+  /* Any step: */
+  size_t parent; /* the innermost loop that contains it; SIZE_MAX: none */
+} executable_step;
 
-/** Host functions of CUSTOM nodes. Called on a queue's thread; counted with the executable. */
-typedef struct executable_host {
-  tn_status (*call)(void *user, const executable_call *c, tn_failure *failure);
-  void (*release)(void *user); /* when the executable goes; or NULL */
-  void *user;
-} executable_host;
+/** Operation and byte counts of a kernel. */
+typedef struct executable_kernel_counts {
+  const kernel_count_term *items;
+  size_t n_items;
+  size_t first; /* index of its first size in `count_sizes` */
+} executable_kernel_counts;
 
-typedef struct executable_request {
-  const char *name;         /* in messages and dumps */
-  const node *const *roots; /* of any ir; what they need is copied */
-  size_t n_roots;
+typedef struct executable {
+  atomic_size_t count; /* references */
+  const mem *mem;
+  arena arena; /* owns everything below */
   const device_target *target;
-  int math;                                              /* math_mode */
-  bool (*may_overwrite)(void *user, const node *buffer); /* NULL: no BUFFER may be written */
-  void *user;
-  const schedule_label *labels; /* of nodes below the roots, for the names of steps */
-  size_t n_labels;
-  const node *const *sizes; /* index expressions whose values executions tell (execution_sizes) */
-  size_t n_sizes;
   executable_host host;
-  dump *dump;                  /* NULL: nothing is written */
-  explanation *explanation;    /* open and empty; NULL: nobody asks why */
-  const tn_progress *progress; /* NULL: nobody is told */
-  const tn_logger *logger;     /* of kernels compiled; NULL: nobody is told */
-  disk *disk;                  /* of kernels and executables; NULL: they are not kept there */
-  mutex *reports;              /* held while any of these is used; NULL: nobody else does */
-} executable_request;
+  char *name;
+  executable_buffer *buffers;
+  size_t n_buffers;
+  uid_index_entry *inputs; /* BUFFER_ROLE_INPUT buffers by (uid, version) */
+  size_t n_inputs;
+  size_t *outputs; /* buffer of each root */
+  executable_step *steps;
+  size_t n_steps;
+  tn_program **programs;                   /* the distinct kernels */
+  executable_kernel_counts *kernel_counts; /* of each program */
+  size_t n_programs;
+  tn_program_var *vars; /* sorted by name */
+  size_t n_vars;
+  launch_exprs sizes; /* elements of each buffer, then the requested sizes, then trip counts */
+  launch_exprs count_sizes; /* sizes in `kernel_counts` */
+} executable;
 
-/** Schedules and compiles, or finds it on disk. On failure *out is NULL and request->host.release
-    is called. */
-tn_status executable_make(executable **out, const executable_request *r, const mem *m, diag *d);
 executable *executable_retain(executable *p);
 void executable_release(executable *p); /* NULL is allowed */
 
@@ -75,13 +86,25 @@ size_t executable_output(const executable *p, size_t root);
 /** The buffer of BUFFER(uid, version); SIZE_MAX if it is not read. */
 size_t executable_input(const executable *p, int64_t uid, int64_t version);
 size_t executable_steps(const executable *p);
-/** How many different kernels it has. */
+/** The number of distinct kernels. */
 size_t executable_kernels(const executable *p);
 
-/** Variables, by name. */
+/** The number of variables, which are sorted by name. */
 size_t executable_vars(const executable *p);
 const tn_program_var *executable_var_at(const executable *p, size_t i);
 /** The variable of that name; SIZE_MAX if there is none. */
 size_t executable_var(const executable *p, const char *name);
+
+/* For the builders of executables (build_executable.c, plan_record.c): */
+
+/** Fills `inputs` from `buffers`. */
+void executable_index_inputs(executable *p);
+
+/** Resolves the name of a kernel's launch value to a variable, or to SIZE_MAX for the number of
+    workers; false if it is neither. */
+bool executable_resolve_value(const executable *p, const char *name, size_t *var);
+
+/** Sets `parent` of each step. */
+void executable_link_loops(executable *p);
 
 #endif

@@ -1,8 +1,11 @@
+/* Explanation of a plan: renders fusion decisions, values and loop nests as text while the plan is
+   compiled, and attributes time, nodes and rule firings to passes and kernels by difference of
+   counters. */
 #include "runtime/explanation.h"
 
 #include "base/str.h"
 #include "base/thread.h"
-#include "ir/binder.h"
+#include "ir/core/binder.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,17 +17,17 @@ void explanation_open(explanation *x, const mem *m, bool reasons) {
 
 void explanation_free(explanation *x) { arena_free(&x->arena); }
 
-static const char *copied(explanation *x, const char *text) {
+static const char *copy_text(explanation *x, const char *text) {
   return arena_copy(&x->arena, text, strlen(text) + 1);
 }
 
 /* Costs. */
 
-static explained_cost cost_now(const ir *g) {
-  return (explained_cost){clock_now(), ir_count(g), ir_fires(g)};
+static tn_explained_cost cost_now(const ir *g) {
+  return (tn_explained_cost){clock_now_ns(), ir_node_count(g), ir_rules_fired(g)};
 }
 
-static void add_cost(explained_cost *to, explained_cost from, explained_cost until) {
+static void add_cost(tn_explained_cost *to, tn_explained_cost from, tn_explained_cost until) {
   to->ns += until.ns - from.ns;
   to->nodes += until.nodes - from.nodes;
   to->rules += until.rules - from.rules;
@@ -32,8 +35,8 @@ static void add_cost(explained_cost *to, explained_cost from, explained_cost unt
 
 void explanation_begin(explanation *x, const ir *g) { x->last = cost_now(g); }
 
-void explanation_pass(explanation *x, const ir *g, const char *name, size_t kernel) {
-  explained_cost now = cost_now(g);
+void explanation_end_pass(explanation *x, const ir *g, const char *name, size_t kernel) {
+  tn_explained_cost now = cost_now(g);
   size_t i = 0;
   while (i < x->passes.n && strcmp(x->passes.at[i].name, name)) i++;
   if (i == x->passes.n) vec_push(&x->arena, &x->passes, (explained_pass){.name = name});
@@ -44,7 +47,7 @@ void explanation_pass(explanation *x, const ir *g, const char *name, size_t kern
 
 /* Decisions. */
 
-static const char *price_text(arena *a, double ns) {
+static const char *duration_text(arena *a, double ns) {
   static const char *const units[] = {"ns", "µs", "ms", "s"};
   size_t unit = 0;
   if (isinf(ns)) return "impossible";
@@ -52,24 +55,24 @@ static const char *price_text(arena *a, double ns) {
   return arena_printf(a, "%.3g %s", ns, units[unit]);
 }
 
-static const char *kept_text(arena *a, const schedule_decision *d) {
-  return arena_printf(a, "%s (in place %s, as arrays %s)", price_text(a, d->kept),
-                      price_text(a, d->inlined), price_text(a, d->placed));
+static const char *fused_text(arena *a, const schedule_decision *d) {
+  return arena_printf(a, "%s (in place %s, as arrays %s)", duration_text(a, d->fused),
+                      duration_text(a, d->inlined), duration_text(a, d->placed));
 }
 
-static const char *why_text(arena *a, const schedule_decision *d) {
+static const char *decision_text(arena *a, const schedule_decision *d) {
   const char *readers = d->readers == 1 ? "its reader" : "its readers";
   const char *by = d->is_hosted ? " by a kernel that computes it anyway" : "";
   if (d->must) return arena_printf(a, "written%s: %s", by, d->must);
   if (d->is_written)
     return arena_printf(a, "written%s: %s; computed in %s it would be %s", by,
-                        price_text(a, d->written), readers, kept_text(a, d));
-  return arena_printf(a, "computed in %s: %s; written it would be %s", readers, kept_text(a, d),
-                      price_text(a, d->written));
+                        duration_text(a, d->written), readers, fused_text(a, d));
+  return arena_printf(a, "computed in %s: %s; written it would be %s", readers, fused_text(a, d),
+                      duration_text(a, d->written));
 }
 
-void explanation_decided(explanation *x, const schedule_decision *d) {
-  map_set(&x->arena, &x->whys, d->tensor, (void *)why_text(&x->arena, d));
+void explanation_add_decision(explanation *x, const schedule_decision *d) {
+  map_set(&x->arena, &x->whys, d->tensor, (void *)decision_text(&x->arena, d));
 }
 
 /* Values, steps and loops. */
@@ -100,11 +103,11 @@ static void add_read(explanation *x, explained_step *to, size_t step) {
   vec_push(&x->arena, &to->reads, step);
 }
 
-/** `writers`: of each buffer, the last step that wrote it + 1. */
+/** `writers`: 1 + the last step that wrote each buffer; 0: none. */
 static void add_step(explanation *x, const schedule *s, size_t i, const map *number,
                      size_t writers[]) {
   const schedule_step *from = &s->steps.at[i];
-  explained_step to = {.name = copied(x, from->name), .kernel = SIZE_MAX};
+  explained_step to = {.name = copy_text(x, from->name), .kernel = SIZE_MAX};
   bool is_custom = from->kind == STEP_CUSTOM;
   size_t writes = is_custom ? from->n_buffers - 1 : 0;
   size_t end = is_custom ? from->n_buffers : from->n_outputs;
@@ -115,7 +118,7 @@ static void add_step(explanation *x, const schedule *s, size_t i, const map *num
   for (size_t k = 0; k < from->values.n; k++) {
     const char *why = map_get(&x->whys, from->values.at[k]);
     vec_push(&x->arena, &to.values,
-             (explained_value){value_text(x, from->values.at[k]), why ? why : ""});
+             (tn_explained_value){value_text(x, from->values.at[k]), why ? why : ""});
   }
   for (size_t k = 0; k < from->n_buffers; k++)
     if (writers[from->buffers[k]]) add_read(x, &to, writers[from->buffers[k]] - 1);
@@ -126,12 +129,12 @@ static void add_step(explanation *x, const schedule *s, size_t i, const map *num
   vec_push(&x->arena, &x->steps, to);
 }
 
-static const char *loops_text(explanation *x, const node *binder) {
+static const char *loop_nest_text(explanation *x, const node *binder) {
   const node *const *ranges;
   size_t n = binder_ranges(binder, &ranges);
   str s = str_new(&x->arena);
   str_add(&s, binder->op == OP_FOLD ? "fold" : stage_is_cut(binder) ? "write" : "array");
-  for (size_t i = 0; binder->op == OP_FOLD && i < fold_states(binder); i++)
+  for (size_t i = 0; binder->op == OP_FOLD && i < fold_n_states(binder); i++)
     if (fold_op(binder, i) >= 0) str_addf(&s, " %s", op_name((op)fold_op(binder, i)));
   str_add(&s, ":");
   for (size_t i = 0; i < n; i++) {
@@ -146,11 +149,11 @@ static void add_kernel(explanation *x, const node *sink) {
   node_list all = topo_sort(&x->arena, &sink, 1, NULL, NULL);
   for (size_t i = all.n; i-- > 0;)
     if (all.at[i]->op == OP_STAGE || all.at[i]->op == OP_FOLD)
-      vec_push(&x->arena, &k.loops, loops_text(x, all.at[i]));
+      vec_push(&x->arena, &k.loops, loop_nest_text(x, all.at[i]));
   vec_push(&x->arena, &x->kernels, k);
 }
 
-void explanation_scheduled(explanation *x, const schedule *s, const node_list *kernels,
+void explanation_add_steps(explanation *x, const schedule *s, const node_list *kernels,
                            const map *number) {
   size_t *writers = arena_calloc(&x->arena, s->buffers.n + 1, sizeof *writers);
   for (size_t i = 0; i < s->steps.n; i++) add_step(x, s, i, number, writers);
@@ -159,13 +162,13 @@ void explanation_scheduled(explanation *x, const schedule *s, const node_list *k
 
 /* Kernels. */
 
-void explanation_begin_kernel(explanation *x) { x->at = (explained_lines){0}; }
+void explanation_begin_kernel(explanation *x) { x->laws = (explained_lines){0}; }
 
-void explanation_law(explanation *x, const char *line) {
-  vec_push(&x->arena, &x->at, copied(x, line));
+void explanation_add_law(explanation *x, const char *line) {
+  vec_push(&x->arena, &x->laws, copy_text(x, line));
 }
 
-void explanation_rendered(explanation *x, size_t kernel, const char *source) {
-  x->kernels.at[kernel].schedule = x->at;
-  if (x->reasons) x->kernels.at[kernel].source = copied(x, source);
+void explanation_add_source(explanation *x, size_t kernel, const char *source) {
+  x->kernels.at[kernel].schedule = x->laws;
+  if (x->reasons) x->kernels.at[kernel].source = copy_text(x, source);
 }

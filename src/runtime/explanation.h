@@ -1,78 +1,70 @@
-/* What a plan is and why, in words: kept while it is compiled, for who asks. */
+/* Explanation of a plan for reports: its steps, the reasons for fusion decisions, loop nests,
+   applied schedule laws, sources, and the cost of each compiler pass. Filled while the plan is
+   compiled. */
 #ifndef TENON_RUNTIME_EXPLANATION_H
 #define TENON_RUNTIME_EXPLANATION_H
 
 #include "schedule/schedule.h"
 
-/** A value that a step computes. */
-typedef struct explained_value {
-  const char *text; /* "reduce add f32 [64, n]" */
-  const char *why;  /* what was decided about it, and by which prices; "": nothing */
-} explained_value;
+#include <tenon/unstable/explain.h>
 
 typedef struct explained_step {
   const char *name;
-  size_t kernel;    /* SIZE_MAX: none */
-  const char *what; /* it is then: a host function, or a loop of how many of the next steps */
-  VEC(explained_value) values;
-  VEC(size_t) reads; /* the steps before it whose results it reads, each once */
-  bool is_output;    /* it makes a result of the plan */
+  size_t kernel;    /* index into `kernels`; SIZE_MAX: none */
+  const char *what; /* without a kernel: a host function, or a loop with its number of steps */
+  VEC(tn_explained_value) values;
+  VEC(size_t) reads; /* earlier steps whose results it reads, each once */
+  bool is_output;    /* writes an output of the plan */
 } explained_step;
 
 typedef VEC(const char *) explained_lines;
 
-/** What a part of the compilation took. */
-typedef struct explained_cost {
-  int64_t ns;
-  uint64_t nodes; /* made */
-  uint64_t rules; /* fired */
-} explained_cost;
-
 typedef struct explained_pass {
   const char *name;
-  explained_cost cost; /* for all kernels together */
+  tn_explained_cost cost; /* sum over all kernels */
 } explained_pass;
 
 typedef struct explained_kernel {
-  explained_lines loops;    /* as it was scheduled, from outer to inner */
-  explained_lines schedule; /* the laws that were applied to it */
+  explained_lines loops;    /* as scheduled, from outer to inner */
+  explained_lines schedule; /* laws applied to it, in order */
   const char *source;
-  explained_cost cost; /* of its passes, up to its source */
+  tn_explained_cost cost; /* of its passes, including rendering */
 } explained_kernel;
 
 typedef struct explanation {
-  arena arena;  /* of all of it; its diag is whoever's compiles */
-  bool reasons; /* decisions, laws and sources are kept, which takes time of its own */
+  arena arena;  /* owns everything; its diag is the compilation's */
+  bool reasons; /* records decisions, laws and sources, which costs compile time */
   VEC(explained_step) steps;
   VEC(explained_kernel) kernels;
-  VEC(explained_pass) passes; /* in the order in which they first ended */
-  /* While it is made: */
-  explained_cost last; /* at the end of the pass before */
-  map whys;            /* tensor → what was decided about it */
-  explained_lines at;  /* of the kernel at hand */
+  VEC(explained_pass) passes; /* in the order of their first end */
+  /* During the compilation: */
+  tn_explained_cost last; /* counters at the end of the previous pass */
+  map whys;               /* tensor → text of the decision */
+  explained_lines laws;   /* of the present kernel */
 } explanation;
 
-/** Empty, with memory of its own. */
+/** Opens an empty explanation with an arena of its own. */
 void explanation_open(explanation *x, const mem *m, bool reasons);
 void explanation_free(explanation *x);
 
-/* For the compilation of an executable; all of them raise. */
+/* For build_executable.c; all of these raise. */
 
-/** The first pass begins; and a pass ends, of a kernel or (SIZE_MAX) of all of them. `name` is
-    static. */
+/** Begins the first pass; ends a pass of a kernel, or of all kernels (SIZE_MAX). `name` is static.
+ */
 void explanation_begin(explanation *x, const ir *g);
-void explanation_pass(explanation *x, const ir *g, const char *name, size_t kernel);
+void explanation_end_pass(explanation *x, const ir *g, const char *name, size_t kernel);
 
-void explanation_decided(explanation *x, const schedule_decision *d);
+/** Records the reason of a fusion decision, for the step that computes the tensor. */
+void explanation_add_decision(explanation *x, const schedule_decision *d);
 
-/** All steps; the number of a kernel + 1 is `number`'s. */
-void explanation_scheduled(explanation *x, const schedule *s, const node_list *kernels,
+/** Adds all steps and kernels; `number` maps a kernel to its index + 1. */
+void explanation_add_steps(explanation *x, const schedule *s, const node_list *kernels,
                            const map *number);
 
-/** A kernel that code is made for, again where the first try took too much memory; a law that is
-    applied to it; and at its end its number and its source. */
+/** Begins a kernel, or begins it again if its first schedule took too much scratch memory; adds a
+   law applied to it; ends it with its index and source. */
 void explanation_begin_kernel(explanation *x);
-void explanation_law(explanation *x, const char *line);
-void explanation_rendered(explanation *x, size_t kernel, const char *source);
+void explanation_add_law(explanation *x, const char *line);
+void explanation_add_source(explanation *x, size_t kernel, const char *source);
 
 #endif

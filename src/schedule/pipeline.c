@@ -1,102 +1,161 @@
+/* The passes from a tensor graph to a schedule of kernels, in the order in which they run. After
+   each the result is verified (in development builds) and handed to the request's observer: the
+   tensor graph up to fusion, all kernels from there on. The body of a loop goes through the same
+   passes while its steps are spliced in. */
 #include "schedule/schedule.h"
 
-#include "ir/loop.h"
-#include "ir/pass.h"
-#include "schedule/groups.h"
-#include "schedule/hardware.h"
+#include "ir/core/pass_names.h"
+#include "ir/core/tensor_loop.h"
+#include "ir/verify/verify_graph.h"
+#include "schedule/fuse/cost_model.h"
+#include "schedule/fuse/fusion_group.h"
+#include "schedule/fuse/fusion_search.h"
+#include "schedule/kernels/build_kernels.h"
+#include "schedule/kernels/canonicalise_kernels.h"
+#include "schedule/kernels/step_names.h"
+#include "schedule/layout/choose_layouts.h"
+#include "schedule/layout/split_blocked_ranges.h"
+#include "schedule/loops/extract_loops.h"
+#include "schedule/loops/splice_loops.h"
+#include "schedule/memory/buffer_reuse.h"
+#include "schedule/memory/liveness.h"
+#include "schedule/memory/step_order.h"
+#include "schedule/values/build_values.h"
+#include "schedule/values/normalise.h"
+#include "schedule/values/split_reductions.h"
+#include "schedule/values/versions.h"
+#include "target/hardware.h"
+#include "target/machine.h"
 
-/** What follows a pass over tensors: the verifier in development builds, and whoever watches. */
-static void done(ir *g, const schedule_request *r, pass p, const normalised *n) {
-  pass_verify(g, p, STAGE_TENSOR, n->roots, n->n_roots);
-  if (r->after) r->after(r->watcher, pass_name(p), n->roots, n->n_roots);
-}
+/* Results of passes. */
 
-/** The same of kernels, each of which is a graph of its own. */
-static void done_kernels(ir *g, const schedule_request *r, const schedule *s) {
+typedef struct pipeline {
+  ir *g;
+  const schedule_request *request;
+  normalised *graph; /* up to fusion, */
+  schedule *s;       /* then this */
+} pipeline;
+
+static node_list kernels_of(const pipeline *p) {
   node_list kernels = {0};
-  for (size_t i = 0; i < s->steps.n; i++)
-    if (s->steps.at[i].kernel) vec_push(ir_arena(g), &kernels, s->steps.at[i].kernel);
-  for (size_t i = 0; i < kernels.n; i++)
-    pass_verify(g, PASS_KERNELS, STAGE_KERNEL, &kernels.at[i], 1);
-  if (r->after) r->after(r->watcher, pass_name(PASS_KERNELS), kernels.at, kernels.n);
+  for (size_t i = 0; i < p->s->steps.n; i++)
+    if (p->s->steps.at[i].kernel) vec_push(ir_arena(p->g), &kernels, p->s->steps.at[i].kernel);
+  return kernels;
 }
 
-enum { MOST_ARGUMENTS = 24 }; /* buffers of a kernel */
+/** Verifies the result of a pass and hands it to the observer. */
+static void after(const pipeline *p, pass done) {
+  const schedule_request *r = p->request;
+  if (!p->s) {
+    verify_after_pass(p->g, done, LEVEL_TENSOR, p->graph->roots, p->graph->n_roots);
+    if (r->observer.after)
+      r->observer.after(r->observer.user, pass_name(done), p->graph->roots, p->graph->n_roots);
+    return;
+  }
+  node_list kernels = kernels_of(p);
+  for (size_t i = 0; i < kernels.n; i++)
+    verify_after_pass(p->g, done, LEVEL_KERNEL, &kernels.at[i], 1);
+  if (r->observer.after)
+    r->observer.after(r->observer.user, pass_name(done), kernels.at, kernels.n);
+}
 
-/** Half of what a kernel builds: vectors, and what is left over of them, need more than what is
-    scheduled. */
+/* Limits and costs of the target. */
+
+/** Half of a kernel's scratch memory: padding to vectors and remainders need the rest. */
 static double scratch_of(const schedule_request *r) {
-  return (double)hardware_scratch(&r->hardware, r->scratch) / 2;
+  return MACHINE_SCHEDULED_SCRATCH_SHARE *
+         (double)hardware_scratch_bytes(&r->target.hardware, r->target.scratch);
 }
 
 static machine machine_of(const schedule_request *r) {
-  tn_hardware h = hardware_known(&r->hardware);
+  tn_hardware h = hardware_with_defaults(&r->target.hardware);
   return (machine){.cores = h.cores,
-                   .operation = 0.03,
-                   .tile = 12,
-                   .launch = 3000,
+                   .operation = MACHINE_VECTOR_OPERATION_NS,
+                   .tile = MACHINE_UNTILED_SLOWDOWN,
+                   .launch = MACHINE_KERNEL_LAUNCH_NS,
                    .scratch = scratch_of(r),
                    .cache = {(double)h.l1_bytes, (double)h.l2_bytes},
                    .shared = (double)h.l3_bytes,
-                   .vector = (double)r->vector};
+                   .vector = (double)r->target.vector};
 }
 
-/** The machine that laws before the search are priced for: by other policies than prices, one with
-    no room for a row, for which they are applied wherever that is legal; or NULL: none is. */
-static const machine *machine_for_laws(const schedule_request *r, const machine *m,
-                                       machine *small) {
-  if (r->policy == GROUPING_STAGED) return NULL;
-  if (r->policy == GROUPING_PRICED) return m;
+/** The machine by whose costs sums are factored and softmax is made online before the search; NULL:
+    neither is done. Tests of other policies get one without room for a row, so that both are done
+    wherever they are legal. */
+static const machine *machine_for_rewrites(const schedule_request *r, const machine *m,
+                                           machine *small) {
+  if (r->search.policy == FUSION_NONE) return NULL;
+  if (r->search.policy == FUSION_BY_COST) return m;
   *small = *m;
-  small->cache[0] = small->cache[1] = (double)(16 << r->seed % 4);
-  small->scratch = (double)(512 << r->seed % 3);
+  small->cache[0] = small->cache[1] = (double)(16 << r->search.seed % 4);
+  small->scratch = (double)(512 << r->search.seed % 3);
   return small;
 }
 
-static grouping_request grouping_of(const schedule_request *r) {
-  size_t arguments = r->arguments && r->arguments < MOST_ARGUMENTS ? r->arguments : MOST_ARGUMENTS;
-  return (grouping_request){.machine = machine_of(r),
-                            .arguments = arguments,
-                            .policy = (grouping_policy)r->policy,
-                            .seed = r->seed,
-                            .decided = r->decided,
-                            .watcher = r->watcher};
+static fusion_request fusion_request_of(const schedule_request *r) {
+  size_t arguments = r->target.arguments && r->target.arguments < MACHINE_KERNEL_ARGUMENTS
+                         ? r->target.arguments
+                         : MACHINE_KERNEL_ARGUMENTS;
+  return (fusion_request){.machine = machine_of(r),
+                          .arguments = arguments,
+                          .policy = (fusion_policy)r->search.policy,
+                          .seed = r->search.seed,
+                          .decided = r->observer.decided,
+                          .watcher = r->observer.user};
 }
 
-/** Of a graph in a loop, PARAMs are what its loop says. */
-static schedule *make(ir *g, const schedule_request *r, normalised *n, size_t depth) {
-  schedule *s = arena_calloc(ir_arena(g), 1, sizeof *s);
-  values v;
-  schedule_loops(g, r, n, depth);
-  schedule_versions(g, r, n);
-  done(g, r, PASS_VERSIONS, n);
+/* Passes. */
+
+/** Schedules a normalised graph, or the body of a loop with `depth` loops around it. */
+static schedule *schedule_graph(ir *g, const schedule_request *r, normalised *n, size_t depth) {
+  pipeline p = {.g = g, .request = r, .graph = n};
+  fusion_request fusion = fusion_request_of(r);
+  bool is_by_cost = r->search.policy == FUSION_BY_COST;
   machine small;
-  grouping_request request = grouping_of(r);
-  schedule_values(g, r->math, machine_for_laws(r, &request.machine, &small), n, &v);
-  groups groups = schedule_groups(g, &request, &v);
-  schedule_kernels(g, n, &v, &groups, r->arguments, s);
-  schedule_lanes(g, r, s);
-  schedule_layouts(g, r, s);
-  lives l = lives_of(g, s);
-  schedule_find_reuses(g, s, &l);
-  schedule_order(&l, r->policy == GROUPING_RANDOM ? r->seed : 0, s);
-  schedule_reuse(g, &l, r->policy != GROUPING_PRICED, s);
-  lives_set(s);
-  schedule_name_steps(ir_arena(g), r, n, &v, s);
-  done_kernels(g, r, s);
-  schedule_rename(g, s);
-  schedule_bodies(g, r, s, make);
+  values v;
+
+  loops_extract(g, r, n, depth);
+  after(&p, PASS_LOOPS);
+  versions_insert_copies(g, r, n);
+  after(&p, PASS_VERSIONS);
+  values_build(g, r->math, machine_for_rewrites(r, &fusion.machine, &small), n, &v);
+  after(&p, PASS_VALUES);
+
+  groups groups = fuse_values(g, &fusion, &v);
+  schedule *s = p.s = arena_calloc(ir_arena(g), 1, sizeof *s);
+  kernels_build(g, n, &v, &groups, r->target.arguments, s);
+  after(&p, PASS_FUSE);
+  layout_split_blocked_ranges(g, r, s);
+  after(&p, PASS_BLOCKED_RANGES);
+  layout_choose(g, r, s);
+  after(&p, PASS_LAYOUTS);
+
+  lives l = liveness_of(g, s);
+  buffer_reuse_find(g, s, &l);
+  step_order_choose(&l, r->search.policy == FUSION_RANDOM ? r->search.seed : 0, s);
+  after(&p, PASS_ORDER);
+  buffer_reuse_apply(g, &l, !is_by_cost, s);
+  after(&p, PASS_KERNELS);
+
+  step_names_set(ir_arena(g), r, n, &v, s);
+  kernels_canonicalise(g, s);
+  after(&p, PASS_CANONICALISE);
+  loops_splice(g, r, s, schedule_graph);
+  liveness_set_ranges(s);
+  after(&p, PASS_SPLICE);
   return s;
 }
 
 schedule *schedule_make(ir *g, const schedule_request *r) {
   normalised n;
-  schedule_normalise(g, r, &n);
-  for (size_t i = 0; i < n.n_roots; i++)
-    if (n.roots[i]->free->n) loop_refuse_open(ir_diag(g));
-  done(g, r, PASS_NORMALISE, &n);
+  pipeline p = {.g = g, .request = r, .graph = &n};
   machine m = machine_of(r);
-  if (r->policy == GROUPING_PRICED) schedule_parts(g, &m, r->math, &n, r->n_labels);
-  done(g, r, PASS_PARTS, &n);
-  return make(g, r, &n, 0);
+
+  normalise_graph(g, r, &n);
+  for (size_t i = 0; i < n.n_roots; i++)
+    if (n.roots[i]->free->n) loop_refuse_unbound(ir_diag(g));
+  after(&p, PASS_NORMALISE);
+  if (r->search.policy == FUSION_BY_COST) split_reductions(g, &m, r->math, &n, r->n_labels);
+  after(&p, PASS_PARTS);
+  return schedule_graph(g, r, &n, 0);
 }

@@ -21,6 +21,9 @@ static_assert(TN_MATH_EXACT == 0 && TN_MATH_CONTRACT == 1 && TN_MATH_SUM == 2, "
 static_assert(TN_MATH_DEFAULT == 3 && TN_MATH_FAST == 7, "");
 static_assert(TN_PAD_CONSTANT == 0 && TN_PAD_REFLECT == 1 && TN_PAD_EDGE == 2, "");
 static_assert(TN_PORT_INPUT == 0 && TN_PORT_OUTPUT == 1, "");
+static_assert(TN_KIND_NONE == 0 && TN_KIND_BOOL == 1 && TN_KIND_UNSIGNED == 2, "");
+static_assert(TN_KIND_SIGNED == 3 && TN_KIND_FLOAT == 4, "");
+static_assert(TN_FILE_NPY == 1 && TN_FILE_ONNX == 2, "");
 
 static_assert(sizeof(tn_status) == 4 && sizeof(tn_dtype) == 4 && sizeof(tn_log_level) == 4, "");
 static_assert(sizeof(tn_math) == 4 && sizeof(tn_pad_mode) == 4 && sizeof(tn_port_kind) == 4, "");
@@ -46,6 +49,12 @@ static_assert(sizeof(tn_plan_desc) >= 24 && offsetof(tn_plan_desc, outputs) == 1
 static_assert(sizeof(tn_model_desc) >= 16 && offsetof(tn_model_desc, folder) == 8, "");
 static_assert(sizeof(tn_port) >= 224 && offsetof(tn_port, sizes) == 128, "");
 static_assert(sizeof(tn_device_info) >= 48 && offsetof(tn_device_info, bytes) == 40, "");
+static_assert(sizeof(tn_context_info) >= 40 && offsetof(tn_context_info, computes) == 32, "");
+static_assert(offsetof(tn_processor_info, last_cache_bytes) == 88, "");
+static_assert(sizeof(tn_compiler_info) >= 32 && offsetof(tn_compiler_info, used) == 24, "");
+static_assert(sizeof(tn_cache_info) >= 40 && offsetof(tn_cache_info, bytes) == 32, "");
+static_assert(offsetof(tn_kernel_cache_info, found) == 16, "");
+static_assert(offsetof(tn_contractions, is_float) == 16, "");
 #endif
 
 static int failures;

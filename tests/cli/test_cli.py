@@ -244,6 +244,20 @@ class CommandLine(Case):
         self.assertEqual(tenon("--help").stdout, whole)
         self.assertEqual(tenon("-h").stdout, whole)
 
+    def test_the_log_is_shown_on_demand(self):
+        work = ("bench", "add:4x4", "--repeat", "1")
+        self.assertEqual(tenon(*work).stderr, "")
+        self.assertRegex(tenon(*work, "-v").stderr, r"\Atenon bench: device CPU:0, c/cc for \S+\n\Z")
+        for how in (("-vv",), ("-v", "-v"), ("-v", "-vv")):
+            said = tenon(*work, *how, env=environment(TENON_CACHE="off")).stderr
+            self.assertRegex(said, r"(?m)^tenon bench: kernel .*: compiled in [0-9.]+ ms$")
+            self.assertRegex(said, r"(?m)^tenon bench: plan plan: 1 steps, 1 kernels$")
+        self.assertIn("device CPU:0", tenon("version", "-v").stderr)
+        said = on_terminal(*work, "-vv", TERM="xterm", TENON_CACHE="off")
+        lines = [line.split("\x1b[K")[-1] for line in said.replace("\r\n", "\n").split("\n")]
+        for line in lines[:-1]:  # the bar is taken away before each line
+            self.assertRegex(line, r"\Atenon bench: ")
+
     def test_lines_of_help_fit(self):
         for verb in (*VERBS, None):
             for line in tenon("help", *[verb] * bool(verb)).stdout.splitlines()[1:]:

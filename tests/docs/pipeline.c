@@ -2,11 +2,12 @@
    after it; of several kernels the first. The target is always the same, so that the page is. */
 #include "base/str.h"
 #include "codegen/codegen.h"
-#include "device/spec.h"
-#include "ir/print.h"
-#include "render/c.h"
+#include "compile/program_spec.h"
+#include "ir/text/print.h"
+#include "render/c/dialect.h"
+#include "render/c/render_c.h"
 #include "schedule/schedule.h"
-#include "tensor/handle.h"
+#include "tensor/context/handle.h"
 
 #include <stdio.h>
 #include <tenon/tenon.h>
@@ -44,24 +45,27 @@ static void print_law(void *user, const char *line) {
 /** x86-64-v3: vectors of 32 bytes, and what GNU C can say. */
 static codegen_options options(printing *p) {
   codegen_options o = {.target = {.vector_bytes = 32, .threads = true}, .math = MATH_DEFAULT};
-  render_c_lacks(&c_gnu, &o.target.rules);
-  o.watch = (codegen_watch){.after = print_codegen, .user = p};
+  render_c_unsupported_ops(&c_gnu, &o.target.rules);
+  o.observer = (codegen_observer){.after = print_codegen, .user = p};
   return o;
 }
 
 static void print_all(void *arg) {
   printing *p = arg;
   print_pass(p, "tensor", &p->root, 1);
-  schedule_request r = {
-      .roots = &p->root, .n_roots = 1, .after = print_pass, .watcher = p, .math = MATH_DEFAULT};
+  schedule_request r = {.roots = &p->root,
+                        .n_roots = 1,
+                        .observer.after = print_pass,
+                        .observer.user = p,
+                        .math = MATH_DEFAULT};
   const schedule *s = schedule_make(p->g, &r);
   codegen_options o = options(p), lines = o;
-  lines.watch = (codegen_watch){.law = print_law};
+  lines.observer = (codegen_observer){.law = print_law};
   const node *program = codegen_run(p->g, s->steps.at[0].kernel, "CPU", &o);
   puts("=== laws");
   codegen_choose(p->g, codegen_simplify(p->g, s->steps.at[0].kernel, &o), &lines);
   tn_program_spec spec;
-  spec_derive(p->g, program, &spec);
+  program_spec_derive(p->g, program, &spec);
   spec.entry = "layer";
   str text = str_new(ir_arena(p->g));
   render_c(program->src[2], &spec, &c_gnu, &text);

@@ -1,7 +1,7 @@
 /* Any bytes as a file of the kernel cache whose hash is right: refused, or keys and kernels that
    are there to be used. */
-#include "device/disk_file.h"
-#include "device/piece.h"
+#include "compile/code_record.h"
+#include "compile/disk_cache_file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ enum { HASH_AT = 8, HASHED = 24 };
 typedef struct job {
   diag d;
   arena a;
-  disk_file file;
+  disk_cache_file file;
 } job;
 
 static volatile unsigned seen;
@@ -22,7 +22,7 @@ static void see(const void *data, size_t bytes) {
   for (size_t i = 0; i < bytes; i++) seen += ((const unsigned char *)data)[i];
 }
 
-static void see_kernel(const piece_kernel *k, arena *a) {
+static void see_kernel(const code_record_kernel *k, arena *a) {
   const tn_program_spec *s = &k->spec;
   int64_t *values = arena_calloc(a, s->n_values, sizeof *values), global[3], local[3];
   diag d = {0};
@@ -30,14 +30,14 @@ static void see_kernel(const piece_kernel *k, arena *a) {
   see(s->entry, strlen(s->entry));
   see(s->globals, s->n_globals * sizeof *s->globals);
   for (size_t i = 0; i < s->n_values; i++) see(s->value_names[i], strlen(s->value_names[i]));
-  if (!launch_sizes(&k->sizes, values, global, local, &d) && global[0] <= 0) abort();
+  if (!launch_grid_eval(&k->sizes, values, global, local, &d) && global[0] <= 0) abort();
 }
 
 static void read_piece(void *arg) {
   job *j = arg;
-  piece p;
+  code_record p;
   size_t n = j->file.n_keys;
-  if (!piece_read(&p, j->file.content, j->file.content_bytes, n, &j->a)) return;
+  if (!code_record_read(&p, j->file.content, j->file.content_bytes, n, &j->a)) return;
   if (!p.code.bytes) abort();
   see(p.code.data, p.code.bytes);
   for (size_t i = 0; i < n; i++) see_kernel(&p.kernels[i], &j->a);
@@ -45,15 +45,15 @@ static void read_piece(void *arg) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
   job j = {.d = {0}};
-  if (bytes < HASHED) return disk_file_read(&j.file, data, bytes) ? 0 : -1;
+  if (bytes < HASHED) return disk_cache_file_read(&j.file, data, bytes) ? 0 : -1;
   uint8_t *copy = memcpy(malloc(bytes), data, bytes);
   uint64_t hash[2];
-  key_hash(copy + HASHED, bytes - HASHED, hash);
+  cache_keys_hash(copy + HASHED, bytes - HASHED, hash);
   memcpy(copy + HASH_AT, hash, sizeof hash);
   arena_init(&j.a, &mem_system, &j.d);
-  const kernel_key key = {.data = "key", .bytes = 3};
-  if (!disk_file_read(&j.file, copy, bytes)) {
-    size_t at = disk_file_find(&j.file, &key);
+  const cache_key key = {.data = "key", .bytes = 3};
+  if (!disk_cache_file_read(&j.file, copy, bytes)) {
+    size_t at = disk_cache_file_find(&j.file, &key);
     if (at != SIZE_MAX && at >= j.file.n_keys) abort();
     if (j.file.n_keys && diag_catch(&j.d, read_piece, &j)) abort();
   }

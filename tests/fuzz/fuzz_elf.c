@@ -1,5 +1,5 @@
 /* Any bytes as a kernel object: loaded or refused, never run. Seeds are objects of `cc -c`. */
-#include "device/cpu/elf.h"
+#include "device/cpu/elf_loader.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
   diag d = {0};
-  elf_code *code;
+  elf_image *code;
   tn_status s = elf_load(&code, data, bytes, &mem_system, &d);
   if ((s == TN_OK) != (code != NULL) || s != d.status) abort();
   if (!code) return 0;

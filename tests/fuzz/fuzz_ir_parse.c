@@ -1,9 +1,9 @@
 /* Any bytes as the text of a graph: refused, or made; then it verifies or not, draws, and prints to
    a text that parses to the same text. Seeds are the graphs of the IR tests. */
-#include "ir/dot.h"
-#include "ir/parse.h"
-#include "ir/print.h"
-#include "ir/verify.h"
+#include "ir/text/graphviz.h"
+#include "ir/text/parse.h"
+#include "ir/text/print.h"
+#include "ir/verify/verify_graph.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -22,12 +22,12 @@ typedef struct job {
 
 static void verify_stages(job *j, const node_list *roots) {
   diag d = {0};
-  for (int stage = STAGE_TENSOR; stage <= STAGE_LINEAR; stage *= 2) {
-    tn_status s = verify(roots->at, roots->n, (enum stage)stage, &mem_system, &d);
+  for (int stage = LEVEL_TENSOR; stage <= LEVEL_LINEAR; stage *= 2) {
+    tn_status s = verify_graph(roots->at, roots->n, (enum stage)stage, &mem_system, &d);
     if (s != TN_OK && s != TN_ERR_INTERNAL) abort();
   }
   str drawing = str_new(&j->a);
-  dot_graph(&drawing, roots->at, roots->n);
+  graphviz_print(&drawing, roots->at, roots->n);
 }
 
 static void round_trip(void *arg) {

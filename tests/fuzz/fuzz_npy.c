@@ -15,14 +15,14 @@ typedef struct job {
 
 static void read_array(void *arg) {
   job *j = arg;
-  if (npy_read(&j->array, j->bytes, j->n, "x.npy", &j->a, &j->d) != TN_OK) diag_rethrow(&j->d);
+  if (npy_parse(&j->array, j->bytes, j->n, "x.npy", &j->a, &j->d) != TN_OK) diag_rethrow(&j->d);
 }
 
 static volatile unsigned seen;
 
 static void see(const npy_array *n) {
   size_t elements = 1;
-  if (n->rank > NPY_RANK || !dtype_is_data(n->dtype)) abort();
+  if (n->rank > NPY_RANK_MAX || !dtype_is_data(n->dtype)) abort();
   for (size_t i = 0; i < n->rank; i++) {
     if (n->dims[i] < 0) abort();
     elements *= (size_t)n->dims[i];

@@ -1,6 +1,6 @@
 /* Any bytes as an ONNX model, and as one tensor: no crash, memory in proportion, and all that is
    found can be read. */
-#include "formats/onnx/proto.h"
+#include "formats/onnx/file/onnx_file.h"
 
 #include <string.h>
 
@@ -60,7 +60,7 @@ typedef struct parsed {
 } parsed;
 
 static tn_status parse_model(parsed *p, const void *bytes, size_t n, arena *a, diag *d) {
-  return onnx_parse(&p->model, bytes, n, a, d);
+  return onnx_parse_model(&p->model, bytes, n, a, d);
 }
 
 static tn_status parse_tensor(parsed *p, const void *bytes, size_t n, arena *a, diag *d) {

@@ -1,7 +1,7 @@
 /* Any bytes as what the cache on disk keeps of an executable: refused, or an executable nothing of
    which points beyond it, and whose sizes can be computed. */
 #include "plan.h"
-#include "runtime/inside.h"
+#include "runtime/executable.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static void require(bool holds) {
 static void see_buffers(const executable *p) {
   for (size_t i = 0; i < p->n_buffers; i++) require(dtype_is_data(p->buffers[i].dtype));
   for (size_t i = 0; i < p->n_inputs; i++) require(p->inputs[i].at < p->n_buffers);
-  for (size_t i = 0; i < 2; i++) require(p->buffers[p->outputs[i]].role < ROLE_SCRATCH);
+  for (size_t i = 0; i < 2; i++) require(p->buffers[p->outputs[i]].role < BUFFER_ROLE_SCRATCH);
 }
 
 /** In a loop's trips a state is in buffers that are like its init's and no other state's. */
@@ -45,7 +45,8 @@ static void see_states(const executable_step *s, const executable *p) {
       require(n == 4 || all[k] == x->result);
       if (k < n) require(!users[all[k]]++);
     }
-    require(p->buffers[x->spare].role == ROLE_OUTPUT || p->buffers[x->spare].role == ROLE_SCRATCH);
+    require(p->buffers[x->spare].role == BUFFER_ROLE_OUTPUT ||
+            p->buffers[x->spare].role == BUFFER_ROLE_SCRATCH);
   }
   for (size_t i = 0; i < s->n_states; i++) require(!users[s->states[i].init]);
   free(users);
@@ -59,7 +60,7 @@ static void see_loop(const executable *p, size_t step) {
     const schedule_state *x = &s->states[i];
     require(x->init < p->n_buffers && x->result < p->n_buffers && x->spare < p->n_buffers);
     require(x->now < p->n_buffers && x->next < p->n_buffers);
-    require(p->buffers[x->result].role != ROLE_INPUT);
+    require(p->buffers[x->result].role != BUFFER_ROLE_INPUT);
   }
   see_states(s, p);
 }
@@ -71,13 +72,15 @@ static void see_step(const job *j, size_t i) {
   for (size_t k = 0; k < s->n_buffers; k++) {
     require(s->buffers[k] < p->n_buffers);
     const executable_buffer *b = &p->buffers[s->buffers[k]];
-    require(b->role != ROLE_SCRATCH || (b->first <= i && i <= b->last && b->last < p->n_steps));
-    for (size_t at = s->around; at != SIZE_MAX && b->role == ROLE_SCRATCH; at = p->steps[at].around)
+    require(b->role != BUFFER_ROLE_SCRATCH ||
+            (b->first <= i && i <= b->last && b->last < p->n_steps));
+    for (size_t at = s->parent; at != SIZE_MAX && b->role == BUFFER_ROLE_SCRATCH;
+         at = p->steps[at].parent)
       require(b->first > at || b->last >= at + p->steps[at].n_steps);
   }
   if (s->kind == STEP_CUSTOM) {
-    require(s->n_buffers == 3 && s->uid == 9 && s->around == SIZE_MAX);
-    require(p->buffers[s->buffers[2]].role != ROLE_INPUT); /* nothing may be written over */
+    require(s->n_buffers == 3 && s->uid == 9 && s->parent == SIZE_MAX);
+    require(p->buffers[s->buffers[2]].role != BUFFER_ROLE_INPUT); /* nothing may be written over */
     return;
   }
   if (s->kind == STEP_LOOP) {
@@ -92,17 +95,17 @@ static void see_step(const job *j, size_t i) {
     require(s->values[k] == SIZE_MAX || s->values[k] < p->n_vars);
 }
 
-static void see_sizes(job *j, const launch_code *c) {
+static void see_sizes(job *j, const launch_exprs *c) {
   int64_t *values = arena_calloc(&j->work, j->p.n_vars + 1, sizeof *values);
-  int64_t *room = arena_calloc(&j->work, c->n_steps + 1, sizeof *room);
+  int64_t *room = arena_calloc(&j->work, c->n_terms + 1, sizeof *room);
   int64_t *results = arena_calloc(&j->work, c->n_results + 1, sizeof *results);
   diag d = {0};
   for (size_t i = 0; i < j->p.n_vars; i++) values[i] = j->p.vars[i].min;
-  launch_eval(c, values, room, results, &d);
+  launch_exprs_eval(c, values, room, results, &d);
   for (size_t i = 0; i < j->n_records; i++) {
-    const executable_work *w = &j->p.works[i];
-    if (c == &j->p.work_sizes && !d.status)
-      seen += work_amount_of(w->items, w->n_items, results + w->first).bytes > 0;
+    const executable_kernel_counts *w = &j->p.kernel_counts[i];
+    if (c == &j->p.count_sizes && !d.status)
+      seen += kernel_counts_evaluate(w->items, w->n_items, results + w->first).bytes > 0;
   }
 }
 
@@ -111,14 +114,14 @@ static void body(void *arg) {
   executable_request r = {.target = NULL};
   const node *size;
   plan_request(&r, j->g, plan_text, &size);
-  kept_graph leaves = plan_leaves(&j->work, &r);
+  plan_cache_graph leaves = plan_leaves(&j->work, &r);
   j->is_read =
-      kept_read(&j->p, &r, &leaves, j->data, j->bytes, &j->work, &j->records, &j->n_records);
+      plan_record_read(&j->p, &r, &leaves, j->data, j->bytes, &j->work, &j->records, &j->n_records);
   if (!j->is_read) return;
   see_buffers(&j->p);
   for (size_t i = 0; i < j->p.n_steps; i++) see_step(j, i);
   see_sizes(j, &j->p.sizes);
-  see_sizes(j, &j->p.work_sizes);
+  see_sizes(j, &j->p.count_sizes);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {

@@ -2,8 +2,8 @@
 #ifndef TENON_TESTS_FUZZ_PLAN_H
 #define TENON_TESTS_FUZZ_PLAN_H
 
-#include "ir/parse.h"
-#include "runtime/kept.h"
+#include "ir/text/parse.h"
+#include "runtime/plan_cache.h"
 
 #include <string.h>
 
@@ -43,8 +43,8 @@ static inline void plan_request(executable_request *r, ir *g, const char *text, 
 }
 
 /** Its BUFFERs and CUSTOMs, without the key, which needs a target. */
-static inline kept_graph plan_leaves(arena *a, const executable_request *r) {
-  kept_graph k = {0};
+static inline plan_cache_graph plan_leaves(arena *a, const executable_request *r) {
+  plan_cache_graph k = {0};
   node_list order = topo_sort(a, r->roots, r->n_roots, NULL, NULL);
   for (size_t i = 0; i < order.n; i++) {
     if (order.at[i]->op == OP_BUFFER) vec_push(a, &k.buffers, order.at[i]);

@@ -10,13 +10,14 @@
      plan         what the cache keeps of an executable */
 #include "../models/onnx/writer.h"
 #include "base/file.h"
-#include "device/cpu/cc.h"
-#include "device/disk_file.h"
-#include "device/piece.h"
-#include "device/table.h"
+#include "compile/code_record.h"
+#include "compile/disk_cache_file.h"
+#include "device/cpu/c_compiler.h"
+#include "device/registry/device_registry.h"
 #include "formats/npy/npy.h"
-#include "formats/onnx/import.h"
+#include "formats/onnx/importer/importer.h"
 #include "plan.h"
+#include "runtime/build_executable.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ typedef struct job {
 static void put_file(job *j, const char *subject, const char *name, const void *data, size_t n) {
   const char *folder = arena_printf(&j->a, "%s/%s", j->folder, subject);
   const char *path = arena_printf(&j->a, "%s/%s", folder, name);
-  if (file_make_folder(folder, 0700, &j->d) || file_write(path, data, n, &j->d))
+  if (file_create_folders(folder, 0700, &j->d) || file_write(path, data, n, &j->d))
     diag_rethrow(&j->d);
   j->written++;
 }
@@ -118,24 +119,24 @@ static void add_disk_files(job *j) {
   static const char *const names[] = {"core_count", "core_id", "n"};
   static const int64_t slots[] = {0, 1, 5};
   const node *none[3] = {NULL};
-  const kernel_key keys[] = {{.data = "key", .bytes = 3}, {.data = "another", .bytes = 7}};
-  const kernel_key *all[] = {&keys[0], &keys[1]};
+  const cache_key keys[] = {{.data = "key", .bytes = 3}, {.data = "another", .bytes = 7}};
+  const cache_key *all[] = {&keys[0], &keys[1]};
   const tn_code code = {TN_CODE_BYTES, "code", 4};
-  launch_code sizes = launch_compile_sizes(&j->a, none, none, names, 3);
+  launch_exprs sizes = launch_grid_compile(&j->a, none, none, names, 3);
   const tn_program_spec spec = {.entry = "tn_0",
                                 .globals = slots,
                                 .n_globals = 3,
                                 .value_names = names,
                                 .n_values = 3,
                                 .core_id = 1};
-  static const launch_array arrays[] = {{true, 4, 1}, {false, 8, 0}, {false, 1, 1}};
+  static const launch_operand arrays[] = {{true, 4, 1}, {false, 8, 0}, {false, 1, 1}};
   static const int64_t bounds[] = {INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX, 1, 9};
-  const launch_terms terms = {arrays, bounds, launch_compile(&j->a, none, 2, names, 3)};
-  const made_kernel made[] = {{NULL, &spec, sizes, terms}, {NULL, &spec, sizes, terms}};
+  const launch_limits limits = {arrays, bounds, launch_exprs_compile(&j->a, none, 2, names, 3)};
+  const compiled_kernel made[] = {{NULL, &spec, sizes, limits}, {NULL, &spec, sizes, limits}};
   for (size_t n = 1; n <= 2; n++) {
     str content = str_new(&j->a), file = str_new(&j->a);
-    piece_write(&content, &code, made, n);
-    disk_file_write(&file, all, n, content.at, content.n);
+    code_record_write(&content, &code, made, n);
+    disk_cache_file_write(&file, all, n, content.at, content.n);
     put_file(j, "disk", arena_printf(&j->a, "%zu.tenon", n), file.at, file.n);
   }
 }
@@ -143,25 +144,26 @@ static void add_disk_files(job *j) {
 /* What is kept of an executable; the null device compiles its kernels. */
 
 static void add_plan(job *j) {
-  table *t;
+  registry *t;
   tn_device *device;
   executable *p;
   const node *size;
   const tn_logger silent = {NULL, NULL, NULL};
   executable_request r = {.logger = &silent};
   ir *g = ir_new(&mem_system, &j->d, false);
-  if (table_open(&t, &(table_desc){.mem = &mem_system, .threads = 2}, &j->d) ||
-      table_device(t, "NULL", &device, &j->d) || device_target_get(device, NULL, &r.target, &j->d))
+  if (registry_open(&t, &(registry_desc){.mem = &mem_system, .threads = 2}, &j->d) ||
+      registry_open_device(t, "NULL", &device, &j->d) ||
+      device_target_find(device, NULL, &r.target, &j->d))
     diag_rethrow(&j->d);
   plan_request(&r, g, plan_text, &size);
-  kept_graph leaves = plan_leaves(&j->a, &r);
-  if (executable_make(&p, &r, &mem_system, &j->d)) diag_rethrow(&j->d);
+  plan_cache_graph leaves = plan_leaves(&j->a, &r);
+  if (executable_build(&p, &r, &mem_system, &j->d)) diag_rethrow(&j->d);
   str kept = str_new(&j->a);
-  kept_add(&kept, p, &r, &leaves);
+  plan_record_write(&kept, p, &r, &leaves);
   put_file(j, "plan", "plan", kept.at, kept.n);
   executable_release(p);
   ir_free(g);
-  table_close(t);
+  registry_close(t);
 }
 
 /* Arrays. */
@@ -500,7 +502,7 @@ static void add_models(job *j) {
   put_tensor(&tensor, "t", ONNX_TYPE_I64, 2, (int64_t[]){1, 2}, (int64_t[]){3, -4}, 16);
   put_file(j, "onnx_proto", "tensor.pb", tensor.at, tensor.n);
   size_t n;
-  const onnx_op *rows = onnx_ops(&n);
+  const onnx_op *rows = op_table_rows(&n);
   for (size_t i = 0; i < n; i++)
     if (!has_seed(rows[i].name))
       diag_raise(&j->d, TN_ERR_INTERNAL, "no seed has the operator %s", rows[i].name);

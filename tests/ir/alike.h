@@ -2,8 +2,8 @@
 #ifndef TENON_TESTS_IR_ALIKE_H
 #define TENON_TESTS_IR_ALIKE_H
 
-#include "ir/subst.h"
-#include "laws/list.h"
+#include "ir/transform/substitute.h"
+#include "laws/kernel_schedule.h"
 
 #include <string.h>
 
@@ -12,7 +12,7 @@ static inline const node *alike_renumbered(ir *g, const node *sink, int64_t firs
   laws l = {.g = g};
   map with = {0};
   const node *none = ir_node(g, OP_SINK, DT_VOID, NULL, 0, NULL, 0);
-  node_list ranges = law_new_ranges(&l, none, sink);
+  node_list ranges = law_find_new_ranges(&l, none, sink);
   for (size_t i = 0; i < ranges.n; i++) {
     const node *r = ranges.at[i], *extent = range_extent(r);
     if (!node_is_const(extent)) extent = subst_ranges(g, extent, &with);
@@ -28,7 +28,7 @@ static inline bool alike(ir *g, const node *a, const node *b) {
   return alike_renumbered(g, a, BEYOND) == alike_renumbered(g, b, BEYOND);
 }
 
-/** Collects lines of laws: what codegen_watch's `law` takes, for a str. */
+/** Collects lines of laws: what codegen_observer's `law` takes, for a str. */
 static inline void alike_note(void *user, const char *line) {
   str_add(user, line);
   str_add(user, "\n");
@@ -40,12 +40,12 @@ static inline void alike_replay(ir *g, const node *from, const str *text, const 
   arena *a = ir_arena(g);
   laws l = {.g = g};
   str again = str_new(a);
-  law_list parsed = law_list_parse(a, str_text(text), text->n);
-  law_list_print(&again, &parsed);
+  law_schedule parsed = law_schedule_parse(a, str_text(text), text->n);
+  law_schedule_print(&again, &parsed);
   if (strcmp(str_text(text), str_text(&again)) != 0)
     diag_raise(ir_diag(g), TN_ERR_INTERNAL, "a schedule is\n%sand once parsed\n%s", str_text(text),
                str_text(&again));
-  if (!alike(g, law_list_apply(&l, from, &parsed), to))
+  if (!alike(g, law_schedule_apply(&l, from, &parsed), to))
     diag_raise(ir_diag(g), TN_ERR_INTERNAL, "a schedule makes another kernel when replayed:\n%s",
                str_text(text));
 }

@@ -4,7 +4,9 @@
 #ifndef TENON_TESTS_IR_KERNELS_H
 #define TENON_TESTS_IR_KERNELS_H
 
-#include "ir/binder.h"
+#include "ir/core/binder.h"
+#include "ir/index/index_arithmetic.h"
+#include "support/fold_reduction.h"
 
 #include "../random/random.h"
 
@@ -105,7 +107,7 @@ static inline const node *kernel_reduction(kernel_maker *m) {
   size_t before = m->n, n = 1 + rng_below(&m->r, 2);
   const node *ranges[2];
   for (size_t i = 0; i < n; i++) ranges[i] = kernel_open(m);
-  const node *fold = fold_reduce(m->g, o, kernel_value(m), n, ranges);
+  const node *fold = fold_make_reduction(m->g, o, kernel_value(m), n, ranges);
   m->n = before;
   return fold;
 }
@@ -126,7 +128,7 @@ static inline void kernel_hold(kernel_maker *m, const kernel_fold *f, const node
     const node *x = at;
     if (!x || rng_chance(&m->r, 25)) x = m->open[rng_below(&m->r, m->n)];
     if (rng_chance(&m->r, 15)) x = ix_const(m->g, 1);
-    const node *state = state_make(m->g, m->type, f->innermost, (int64_t)i);
+    const node *state = fold_state_make(m->g, m->type, f->innermost, (int64_t)i);
     m->held[m->n_held++] = index_make(m->g, m->type, state, 0, f->is_array[i], &x);
   }
 }
@@ -233,7 +235,7 @@ static inline size_t kernel_emits(kernel_maker *m, kernel_fold *f, size_t n_rang
 
 /** An element of one of a fold's states or emitted arrays. */
 static inline const node *kernel_of_fold(kernel_maker *m, const node *fold) {
-  size_t c = rng_below(&m->r, fold_states(fold) + fold_emits(fold));
+  size_t c = rng_below(&m->r, fold_n_states(fold) + fold_n_emits(fold));
   const node *at[2];
   for (size_t i = 0; i < fold_rank(fold, c); i++) at[i] = m->open[rng_below(&m->r, m->n)];
   return index_make(m->g, m->type, fold, (int64_t)c, fold_rank(fold, c), at);

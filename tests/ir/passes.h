@@ -4,13 +4,17 @@
 #define TENON_TESTS_IR_PASSES_H
 
 #include "alike.h"
+#include "codegen/choose/choice.h"
 #include "codegen/codegen.h"
-#include "ir/subst.h"
-#include "ir/verify.h"
+#include "ir/transform/substitute.h"
+#include "ir/verify/verify_graph.h"
 #include "laws/laws.h"
-#include "render/c.h"
+#include "render/c/dialect.h"
+#include "render/c/render_c.h"
 #include "replay.h"
-#include "schedule/passes.h"
+#include "schedule/loops/extract_loops.h"
+#include "schedule/schedule.h"
+#include "schedule/values/versions.h"
 
 #include <stdlib.h>
 
@@ -37,7 +41,7 @@ static _Noreturn void bad_argument(const pass_call *c, const char *what) {
 }
 
 static void verify_stage(ir *g, const node *root, enum stage stage) {
-  if (verify(&root, 1, stage, ir_mem(g), ir_diag(g)) != TN_OK) diag_rethrow(ir_diag(g));
+  if (verify_graph(&root, 1, stage, ir_mem(g), ir_diag(g)) != TN_OK) diag_rethrow(ir_diag(g));
 }
 
 static void pass_print(const pass_call *c) { (void)c; }
@@ -65,11 +69,11 @@ static schedule_request request_of(const pass_call *c) {
     else if (!strcmp(c->args[i], "fast"))
       r.math = MATH_FAST;
     else if (!strcmp(c->args[i], "small"))
-      r.hardware = (tn_hardware){.l1_bytes = 4096, .l2_bytes = 4096};
+      r.target.hardware = (tn_hardware){.l1_bytes = 4096, .l2_bytes = 4096};
     else if (!strcmp(c->args[i], "v256"))
-      r.vector = 32;
+      r.target.vector = 32;
     else
-      r.arguments = (size_t)strtoul(c->args[i], NULL, 10);
+      r.target.arguments = (size_t)strtoul(c->args[i], NULL, 10);
   }
   return r;
 }
@@ -82,7 +86,7 @@ static void take_roots(const pass_call *c, const node *const roots[], size_t n) 
 static void pass_normalise(const pass_call *c) {
   schedule_request r = request_of(c);
   normalised n;
-  schedule_normalise(c->g, &r, &n);
+  normalise_graph(c->g, &r, &n);
   take_roots(c, n.roots, n.n_roots);
 }
 
@@ -90,8 +94,8 @@ static void pass_normalise(const pass_call *c) {
 static void pass_loops(const pass_call *c) {
   schedule_request r = request_of(c);
   normalised n;
-  schedule_normalise(c->g, &r, &n);
-  schedule_loops(c->g, &r, &n, 0);
+  normalise_graph(c->g, &r, &n);
+  loops_extract(c->g, &r, &n, 0);
   take_roots(c, n.roots, n.n_roots);
   for (size_t i = 0; i < n.loops.n; i++)
     for (size_t k = 0; k < n.loops.at[i]->body.n_roots; k++)
@@ -101,8 +105,8 @@ static void pass_loops(const pass_call *c) {
 static void pass_versions(const pass_call *c) {
   schedule_request r = request_of(c);
   normalised n;
-  schedule_normalise(c->g, &r, &n);
-  schedule_versions(c->g, &r, &n);
+  normalise_graph(c->g, &r, &n);
+  versions_insert_copies(c->g, &r, &n);
   take_roots(c, n.roots, n.n_roots);
 }
 
@@ -147,8 +151,8 @@ static void pass_law(const pass_call *c) {
   str line = str_new(ir_arena(c->g));
   str_add(&line, c->name);
   for (size_t i = 0; i < c->n; i++) str_addf(&line, " %s", c->args[i]);
-  law_list list = law_list_parse(ir_arena(c->g), str_text(&line), line.n);
-  c->roots->at[0] = law_list_apply(&l, c->roots->at[0], &list);
+  law_schedule list = law_schedule_parse(ir_arena(c->g), str_text(&line), line.n);
+  c->roots->at[0] = law_schedule_apply(&l, c->roots->at[0], &list);
 }
 
 /* From a kernel to a program, for one of these targets. All lack what C lacks. */
@@ -186,8 +190,8 @@ static codegen_options options_of(const pass_call *c) {
                       .threads = targets[i].threads,
                       .index32 = targets[i].index32,
                       .hardware = targets[i].hardware};
-  render_c_lacks(&c_gnu, &o.target.rules);
-  if (!targets[i].fma) target_lack(&o.target.rules, OP_FMA);
+  render_c_unsupported_ops(&c_gnu, &o.target.rules);
+  if (!targets[i].fma) rule_target_add_missing_op(&o.target.rules, OP_FMA);
   return o;
 }
 
@@ -200,14 +204,17 @@ static void pass_simplify(const pass_call *c) {
 }
 
 static void pass_sums(const pass_call *c) {
-  laws l = {.g = c->g};
-  EACH_ROOT(c, codegen_sums(&l, c->roots->at[i]));
+  for (size_t i = 0; i < c->roots->n; i++) {
+    choice made = {.laws = {.g = c->g}, .math = MATH_REORDER, .sink = c->roots->at[i]};
+    choose_blocked_sums(&made);
+    c->roots->at[i] = made.sink;
+  }
 }
 
 /** What is chosen is replayed from its text. */
 static const node *chosen(ir *g, const node *sink, codegen_options o) {
   str lines = str_new(ir_arena(g));
-  o.watch = (codegen_watch){.law = alike_note, .user = &lines};
+  o.observer = (codegen_observer){.law = alike_note, .user = &lines};
   const node *made = codegen_choose(g, sink, &o);
   alike_replay(g, sink, &lines, made);
   return made;
@@ -220,7 +227,7 @@ static void pass_choose(const pass_call *c) {
 static void pass_lower(const pass_call *c) { EACH_ROOT(c, codegen_lower(c->g, c->roots->at[i])); }
 static void pass_streams(const pass_call *c) {
   codegen_options o = options_of(c);
-  EACH_ROOT(c, codegen_streams(c->g, c->roots->at[i], &o.target));
+  EACH_ROOT(c, codegen_nontemporal_stores(c->g, c->roots->at[i], &o.target));
 }
 
 static void pass_prefetch(const pass_call *c) {
@@ -230,16 +237,18 @@ static void pass_prefetch(const pass_call *c) {
 
 static void pass_registers(const pass_call *c) {
   codegen_options o = options_of(c);
-  EACH_ROOT(c, codegen_registers(c->g, c->roots->at[i], &o.target));
+  EACH_ROOT(c, codegen_promote_registers(c->g, c->roots->at[i], &o.target));
 }
 
 static void pass_expand(const pass_call *c) { EACH_ROOT(c, codegen_expand(c->g, c->roots->at[i])); }
 
 static void pass_threads(const pass_call *c) {
-  EACH_ROOT(c, codegen_threads(c->g, c->roots->at[i], &(target){0}));
+  EACH_ROOT(c, codegen_parallel_loops(c->g, c->roots->at[i], &(target){0}));
 }
 
-static void pass_edges(const pass_call *c) { EACH_ROOT(c, codegen_edges(c->g, c->roots->at[i])); }
+static void pass_edges(const pass_call *c) {
+  EACH_ROOT(c, codegen_split_copy_loops(c->g, c->roots->at[i]));
+}
 
 static void pass_decompose(const pass_call *c) {
   codegen_options o = options_of(c);
@@ -276,7 +285,7 @@ static const node *runnable(ir *g, const node *n) {
   if (n->op == OP_LINEAR) return n;
   if (n->op != OP_SINK) return NULL;
   if (has_op(g, n, OP_OUT)) return n;
-  n = codegen_threads(g, codegen_expand(g, n), &t);
+  n = codegen_parallel_loops(g, codegen_expand(g, n), &t);
   return codegen_linearise(g, codegen_index_width(g, n, &t));
 }
 
@@ -289,6 +298,7 @@ static void compare_values(ir *g, const node *before, const node *after) {
   replay_prepare(&r, &before, 1);
   replay_prepare(&r, &after, 1);
   const interp_array *x = replay_kernel(&r, before, 1);
+  if (after->op == OP_LINEAR) replay_check_stores(&r, after, 16);
   for (int64_t workers = 1; workers < 4; workers += 2) {
     const interp_array *y = replay_kernel(&r, after, workers);
     for (size_t i = 0; i < r.params.n; i++)
@@ -299,30 +309,30 @@ static void compare_values(ir *g, const node *before, const node *after) {
 
 static const ir_pass ir_passes[] = {
     {"print", pass_print, -1},
-    {"verify-tensor", pass_print, STAGE_TENSOR},
-    {"verify-kernel", pass_print, STAGE_KERNEL},
-    {"verify-lowered", pass_print, STAGE_LOWERED},
-    {"verify-linear", pass_print, STAGE_LINEAR},
-    {"normalise", pass_normalise, STAGE_TENSOR},
-    {"loops", pass_loops, STAGE_TENSOR},
-    {"versions", pass_versions, STAGE_TENSOR},
-    {"kernels", pass_kernels, STAGE_KERNEL},
-#define LAW(name, function, arguments, made, file, about) {#name, pass_law, STAGE_KERNEL},
+    {"verify-tensor", pass_print, LEVEL_TENSOR},
+    {"verify-kernel", pass_print, LEVEL_KERNEL},
+    {"verify-lowered", pass_print, LEVEL_LOWERED},
+    {"verify-linear", pass_print, LEVEL_LINEAR},
+    {"normalise", pass_normalise, LEVEL_TENSOR},
+    {"loops", pass_loops, LEVEL_TENSOR},
+    {"versions", pass_versions, LEVEL_TENSOR},
+    {"kernels", pass_kernels, LEVEL_KERNEL},
+#define LAW(name, function, arguments, new_ranges, file, about) {#name, pass_law, LEVEL_KERNEL},
 #include "laws/laws.def"
-    {"sums", pass_sums, STAGE_KERNEL},
-    {"simplify", pass_simplify, STAGE_KERNEL},
-    {"choose", pass_choose, STAGE_KERNEL},
-    {"lower", pass_lower, STAGE_LOWERED},
-    {"expand", pass_expand, STAGE_LOWERED},
-    {"registers", pass_registers, STAGE_LOWERED},
-    {"streams", pass_streams, STAGE_LOWERED},
-    {"prefetch", pass_prefetch, STAGE_LOWERED},
-    {"threads", pass_threads, STAGE_LOWERED},
-    {"edges", pass_edges, STAGE_LOWERED},
-    {"decompose", pass_decompose, STAGE_LOWERED},
-    {"index_width", pass_index_width, STAGE_LOWERED},
-    {"linearise", pass_linearise, STAGE_LINEAR},
-    {"codegen", pass_codegen, STAGE_LINEAR},
+    {"sums", pass_sums, LEVEL_KERNEL},
+    {"simplify", pass_simplify, LEVEL_KERNEL},
+    {"choose", pass_choose, LEVEL_KERNEL},
+    {"lower", pass_lower, LEVEL_LOWERED},
+    {"expand", pass_expand, LEVEL_LOWERED},
+    {"registers", pass_registers, LEVEL_LOWERED},
+    {"streams", pass_streams, LEVEL_LOWERED},
+    {"prefetch", pass_prefetch, LEVEL_LOWERED},
+    {"threads", pass_threads, LEVEL_LOWERED},
+    {"edges", pass_edges, LEVEL_LOWERED},
+    {"decompose", pass_decompose, LEVEL_LOWERED},
+    {"index_width", pass_index_width, LEVEL_LOWERED},
+    {"linearise", pass_linearise, LEVEL_LINEAR},
+    {"codegen", pass_codegen, LEVEL_LINEAR},
 };
 
 #endif

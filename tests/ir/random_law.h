@@ -3,7 +3,7 @@
 #define TENON_TESTS_IR_RANDOM_LAW_H
 
 #include "../random/random.h"
-#include "laws/list.h"
+#include "laws/kernel_schedule.h"
 
 #include <string.h>
 
@@ -36,23 +36,23 @@ static inline const node *random_binder(laws *l, rng *r, const node *sink, const
     if (order.at[i]->op == OP_STAGE && !stage_is_cut(order.at[i]))
       vec_push(ir_arena(l->g), &inner, order.at[i]);
   bool any = !inner.n || rng_chance(r, 30);
-  return any ? law_binder(l, sink, range) : random_of(r, &inner);
+  return any ? law_find_binder(l, sink, range) : random_of(r, &inner);
 }
 
 /** Arguments of the kinds that a law takes; no subject where the kernel has no range. */
 static inline law_args random_args(laws *l, rng *r, law which, const node *sink) {
-  const char *form = law_get(which)->arguments;
+  const char *form = law_facts_of(which)->arguments;
   const node *range = random_range(l, r, sink);
   law_args a = {.subject = range, .number = rng_between(r, 0, 9)};
   if (!range) return a;
-  node_list all = law_expressions(l, sink);
+  node_list all = law_data_expressions(l, sink);
   if (strstr(form, "KIND")) a.number = (int64_t)rng_below(r, KIND_LIMIT);
   if (strstr(form, "to NUMBER")) a.number = rng_between(r, 0, 2);
   if (strstr(form, "SIDE")) a.number = rng_chance(r, 50);
   if (strstr(form, "POINT")) a.is_multiple = rng_chance(r, 50);
   if (strstr(form, "EXPRESSION") && all.n) a.subject = random_of(r, &all);
   if (strstr(form, "BINDER")) a.subject = random_binder(l, r, sink, range);
-  random_around(l, r, *form == 'R' ? law_binder(l, sink, range) : a.subject, &a);
+  random_around(l, r, *form == 'R' ? law_find_binder(l, sink, range) : a.subject, &a);
   if (strstr(form, "into") || (!a.other && strstr(form, "OUTER"))) a.other = range;
   return a;
 }

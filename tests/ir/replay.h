@@ -5,11 +5,12 @@
 #define TENON_TESTS_IR_REPLAY_H
 
 #include "base/vec.h"
-#include "ir/binder.h"
-#include "ir/interp.h"
-#include "ir/scalar.h"
-#include "ir/topo.h"
+#include "ir/core/binder.h"
+#include "ir/core/scalar_eval.h"
+#include "ir/core/topo_sort.h"
+#include "ir/interp/interp.h"
 #include "schedule/schedule.h"
+#include "support/interp_kernel.h"
 
 #include "../random/random.h"
 
@@ -46,7 +47,7 @@ static inline int64_t replay_index(replay *r, const node *n) {
       args[k] = (uint64_t)(uintptr_t)map_get(&value, x->src[k]);
     v = x->op == OP_CONST    ? (uint64_t)node_int(x)
         : x->op == OP_VAR    ? (uint64_t)replay_var(x)
-        : x->op == OP_AFFINE ? scalar_affine(x->ints, x->n_src, args, &overflow)
+        : x->op == OP_AFFINE ? scalar_eval_affine(x->ints, x->n_src, args, &overflow)
                              : scalar_eval((op)x->op, DT_INDEX, DT_INDEX, args, &overflow);
     map_set(r->a, &value, x, (void *)(uintptr_t)v);
   }
@@ -104,9 +105,9 @@ static inline void replay_prepare(replay *r, const node *const roots[], size_t n
 
 static inline const interp_array *replay_buffer(void *user, int64_t uid, int64_t version) {
   const replay *r = user;
-  for (size_t i = 0; i < r->buffers.cap; i++) {
-    const node *b = r->buffers.slot[i].key;
-    if (b && b->ints[0] == uid && b->ints[1] == version) return r->buffers.slot[i].value;
+  for (size_t i = 0; i < r->buffers.n; i++) {
+    const node *b = r->buffers.at[i].key;
+    if (b->ints[0] == uid && b->ints[1] == version) return r->buffers.at[i].value;
   }
   return NULL;
 }
@@ -138,6 +139,7 @@ static inline interp_env replay_env(replay *r) {
                       .n_vars = r->vars.n,
                       .buffer = replay_buffer,
                       .custom = replay_custom,
+                      .kernel = interp_kernel_node,
                       .user = r};
 }
 
@@ -156,7 +158,58 @@ static inline interp_array *replay_copies(replay *r, const interp_array *from, s
   return to;
 }
 
-/** The params after a kernel (SINK of stage K, or LINEAR run by `workers` workers) has run. */
+/** Marks the slots that a LINEAR stores to; false if its workers share nothing out. */
+static inline bool replay_stored_slots(const replay *r, const node *linear, bool stored[]) {
+  bool is_shared_out = false;
+  for (uint32_t i = 0; i < linear->n_src; i++) {
+    const node *n = linear->src[i], *to = n->op == OP_STORE ? n->src[0] : NULL;
+    while (to && to->op == OP_AFTER) to = to->src[0];
+    if (to && to->op == OP_PARAM && (size_t)to->ints[0] < r->params.n) stored[to->ints[0]] = true;
+    is_shared_out |= n->op == OP_SPECIAL && !strcmp(n->text, "core_id");
+  }
+  return is_shared_out;
+}
+
+/** Notes worker `w` as the owner of each element whose bytes it changed; raises if another worker
+    owns the element. */
+static inline void replay_own_stores(const replay *r, const interp_array *before,
+                                     const interp_array *after, int64_t *owner, int64_t w) {
+  size_t wide = before->dtype == DT_VOID ? 1 : dtype_bytes(before->dtype);
+  for (size_t i = 0; i < before->bytes / wide; i++) {
+    if (!memcmp((char *)before->data + i * wide, (char *)after->data + i * wide, wide)) continue;
+    if (owner[i] && owner[i] != w + 1)
+      diag_raise(r->a->diag, TN_ERR_INTERNAL, "workers %d and %d both store element %zu",
+                 (int)owner[i] - 1, (int)w, i);
+    owner[i] = w + 1;
+  }
+}
+
+/** Raises if two of the workers of a LINEAR store one element. Each runs on the contents as they
+    are, then with the bits of all slots that are stored to inverted: a store changes one of them.
+ */
+static inline void replay_check_stores(replay *r, const node *linear, int64_t workers) {
+  bool *stored = arena_calloc(r->a, r->params.n + 1, sizeof *stored);
+  int64_t **owner = arena_calloc(r->a, r->params.n + 1, sizeof *owner);
+  if (!replay_stored_slots(r, linear, stored)) return;
+  for (size_t s = 0; s < r->params.n; s++)
+    owner[s] = arena_calloc(r->a, r->params.at[s].bytes + 1, sizeof *owner[s]);
+  for (int64_t run = 0; run < 2 * workers; run++) {
+    diag d = {0};
+    interp_array *before = replay_copies(r, r->params.at, r->params.n);
+    for (size_t s = 0; s < r->params.n && run % 2; s++)
+      for (size_t i = 0; i < before[s].bytes && stored[s]; i++)
+        ((unsigned char *)before[s].data)[i] ^= before[s].dtype == DT_BOOL ? 1 : 0xff;
+    interp_array *after = replay_copies(r, before, r->params.n);
+    interp_env e = replay_env(r);
+    e.params = after;
+    if (interp_linear(&e, linear, run / 2, workers, r->a->mem, &d) != TN_OK) continue;
+    for (size_t s = 0; s < r->params.n; s++)
+      replay_own_stores(r, &before[s], &after[s], owner[s], run / 2);
+  }
+}
+
+/** The params after a kernel (SINK of stage K, or LINEAR run by `workers` workers, no two of which
+    may store one element) has run. */
 static inline interp_array *replay_kernel(replay *r, const node *kernel, int64_t workers) {
   interp_array *params = replay_copies(r, r->params.at, r->params.n);
   interp_env e = replay_env(r);
@@ -165,6 +218,7 @@ static inline interp_array *replay_kernel(replay *r, const node *kernel, int64_t
     replay_check(r, interp_kernel(&e, kernel, r->a->mem, r->a->diag));
     return params;
   }
+  if (workers > 1) replay_check_stores(r, kernel, workers);
   for (int64_t w = 0; w < workers; w++)
     replay_check(r, interp_linear(&e, kernel, w, workers, r->a->mem, r->a->diag));
   return params;

@@ -12,8 +12,8 @@
    expected: review the difference. */
 #include "base/file.h"
 #include "base/vec.h"
-#include "ir/parse.h"
-#include "ir/print.h"
+#include "ir/text/parse.h"
+#include "ir/text/print.h"
 #include "passes.h"
 
 #include <dirent.h>
@@ -85,7 +85,7 @@ static void run_pass(job *j, char *text, node_list *roots) {
   c.name = pass->name;
   pass->run(&c);
   for (size_t i = 0; i < roots->n && pass->verified_as >= 0; i++)
-    if (pass->verified_as == STAGE_TENSOR || roots->at[i]->op != OP_CUSTOM)
+    if (pass->verified_as == LEVEL_TENSOR || roots->at[i]->op != OP_CUSTOM)
       verify_stage(j->g, roots->at[i], (enum stage)pass->verified_as);
 }
 

@@ -2,14 +2,15 @@
 
 #include "../ir/alike.h"
 #include "codegen/codegen.h"
-#include "ir/binder.h"
-#include "ir/print.h"
-#include "ir/scalars.h"
-#include "ir/verify.h"
+#include "ir/core/binder.h"
+#include "ir/text/print.h"
+#include "ir/transform/liftable_scalars.h"
+#include "ir/verify/verify_graph.h"
 #include "laws/laws.h"
 #include "random.h"
-#include "schedule/groups.h"
+#include "schedule/schedule.h"
 #include "schedules.h"
+#include "support/interp_kernel.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -107,7 +108,7 @@ static void check_status(run *x, tn_status s) {
 }
 
 static void check_verified(run *x, const node *const roots[], size_t n, enum stage stage) {
-  check_status(x, verify(roots, n, stage, ir_mem(x->k), x->d));
+  check_status(x, verify_graph(roots, n, stage, ir_mem(x->k), x->d));
 }
 
 /* Tensor graphs. */
@@ -122,7 +123,7 @@ static void check_tensors(run *x, const char *pass, const node *const roots[], s
   }
   e.params = params;
   report_stage(x->r, "%s", pass);
-  check_verified(x, roots, n, STAGE_TENSOR);
+  check_verified(x, roots, n, LEVEL_TENSOR);
   interp_array *results = arena_alloc(x->a, n * sizeof *results);
   void **data = arena_alloc(x->a, n * sizeof *data);
   if (!failed(x)) check_status(x, interp_tensor(&e, roots, n, results, x->a));
@@ -153,7 +154,7 @@ static double scratch_of(run *x, const node *kernel) {
   node_list order = topo_sort(x->a, &kernel, 1, NULL, NULL);
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i];
-    for (size_t k = 0; n->op == OP_STAGE && !stage_is_cut(n) && k < stage_values(n); k++) {
+    for (size_t k = 0; n->op == OP_STAGE && !stage_is_cut(n) && k < stage_n_values(n); k++) {
       double bytes = (double)dtype_bytes((dtype)stage_value(n, k)->dtype);
       for (size_t j = 0; j < stage_rank(n, k); j++) bytes *= (double)stage_extents(n, k)[j]->hi;
       all += bytes;
@@ -179,15 +180,15 @@ static void make_schedule(run *x) {
   x->s = schedule_make(x->k, &(schedule_request){.roots = x->g->roots,
                                                  .n_roots = x->g->n_roots,
                                                  .may_overwrite = graph_may_overwrite,
-                                                 .after = after_schedule,
-                                                 .watcher = &passes,
+                                                 .observer.after = after_schedule,
+                                                 .observer.user = &passes,
                                                  .math = x->g->math,
-                                                 .vector = x->lowered->vector_bytes,
-                                                 .arguments = x->lowered->arguments,
-                                                 .scratch = x->lowered->scratch,
-                                                 .hardware = x->lowered->hardware,
-                                                 .policy = x->policy,
-                                                 .seed = x->g->seed});
+                                                 .target.vector = x->lowered->vector_bytes,
+                                                 .target.arguments = x->lowered->arguments,
+                                                 .target.scratch = x->lowered->scratch,
+                                                 .target.hardware = x->lowered->hardware,
+                                                 .search.policy = x->policy,
+                                                 .search.seed = x->g->seed});
   check_limits(x);
   for (size_t i = 0; i < passes.all.n && !failed(x); i++) {
     const tensor_pass *p = &passes.all.at[i];
@@ -230,7 +231,7 @@ static void make_memory(run *x) {
 static void poison(run *x, size_t step) {
   for (size_t i = 0; i < x->s->buffers.n; i++) {
     const schedule_buffer *b = &x->s->buffers.at[i];
-    if (!b->size || b->origin || b->is_output || b->is_by_turns ||
+    if (!b->size || b->origin || b->is_output || b->is_double_buffered ||
         (step >= b->first && step <= b->last))
       continue;
     memset(x->kernels.memory[i], 0x5a, x->bytes[i]);
@@ -245,8 +246,8 @@ static void add_scalars(run *x, const schedule_step *step, interp_env *e) {
   interp_var *vars = arena_alloc(x->a, (e->n_vars + step->scalars.n + 1) * sizeof *vars);
   memcpy(vars, e->vars, e->n_vars * sizeof *vars);
   for (size_t i = 0; i < step->scalars.n; i++) {
-    char name[SCALAR_NAME];
-    scalar_name(name, SCALAR_OF_KERNEL, i);
+    char name[LIFTED_VAR_NAME_BYTES];
+    lifted_var_name(name, LIFTED_VAR_OF_KERNEL, i);
     interp_var *v = &vars[e->n_vars + i];
     *v = (interp_var){arena_copy(x->a, name, sizeof name), 0};
     for (size_t k = 0; k < e->n_vars; k++)
@@ -328,8 +329,8 @@ static void after_codegen(void *user, const char *pass, const node *root) {
 static void note_law(void *user, const char *line) { alike_note(&((run *)user)->lines, line); }
 
 static enum stage stage_of(const node *root) {
-  if (root->op == OP_LINEAR) return STAGE_LINEAR;
-  return root->n_src && root->src[0]->op == OP_OUT ? STAGE_KERNEL : STAGE_LOWERED;
+  if (root->op == OP_LINEAR) return LEVEL_LINEAR;
+  return root->n_src && root->src[0]->op == OP_OUT ? LEVEL_KERNEL : LEVEL_LOWERED;
 }
 
 /** With TENON_PASSES set, shows all stages. */
@@ -345,11 +346,11 @@ static void run_stage(run *x, const schedule_step *step, const node *root, char 
   enum stage stage = stage_of(root);
   check_verified(x, &root, 1, stage);
   if (failed(x)) return;
-  if (stage == STAGE_KERNEL) {
+  if (stage == LEVEL_KERNEL) {
     run_kernel(x, step, root, memory);
     return;
   }
-  const node *linear = stage == STAGE_LINEAR ? root : codegen_linearise(x->k, root);
+  const node *linear = stage == LEVEL_LINEAR ? root : codegen_linearise(x->k, root);
   if (linear != root) print_stage(x, linear);
   run_linear(x, step, linear, memory, workers);
 }
@@ -367,7 +368,7 @@ static bool has_licence(run *x, const schedule_step *step, const char *pass, boo
   if (!strcmp(pass, "decompose")) return decomposes || (x->g->math & MATH_CONTRACT);
   if (simplifies && has_op(x, step->kernel, OP_POW)) return true;
   return (simplifies && (x->g->math & MATH_CONTRACT)) ||
-         (!strcmp(pass, "choose") && (x->g->math & MATH_SUM));
+         (!strcmp(pass, "choose") && (x->g->math & MATH_REORDER));
 }
 
 static const node *captured(const run *x, const char *pass) {
@@ -382,7 +383,7 @@ static void run_stages(run *x, size_t number, const target *t, char *memory[], c
   const schedule_step *step = &x->s->steps.at[number];
   codegen_options o = {.target = *t,
                        .math = x->g->math,
-                       .watch = {.after = after_codegen, .law = note_law, .user = x}};
+                       .observer = {.after = after_codegen, .law = note_law, .user = x}};
   char **baseline = NULL, **now = NULL;
   const node *last = NULL;
   x->captures.n = 0;
@@ -444,7 +445,7 @@ static void run_schedule(run *x, size_t number, char *const memory[]) {
   char **want = copies(x, step, memory);
   report_stage(x->r, "scheduling, step %zu", number);
   run_kernel(x, step, step->kernel, want);
-  bool reorders = x->g->math & MATH_SUM;
+  bool reorders = x->g->math & MATH_REORDER;
   const node *sink = random_schedule(x->k, &x->rng, step->kernel, reorders, &check_laws_applied);
   target plain = {.index32 = rng_chance(&x->rng, 50),
                   .registers = random_registers(x),
@@ -459,10 +460,10 @@ static void run_schedule(run *x, size_t number, char *const memory[]) {
     sink = stage == 0   ? sink
            : stage == 1 ? codegen_lower(x->k, sink)
            : stage == 2 ? codegen_expand(x->k, sink)
-           : stage == 3 ? codegen_registers(x->k, sink, &plain)
-           : stage == 4 ? codegen_streams(x->k, sink, &plain)
+           : stage == 3 ? codegen_promote_registers(x->k, sink, &plain)
+           : stage == 4 ? codegen_nontemporal_stores(x->k, sink, &plain)
            : stage == 5 ? codegen_prefetch(x->k, sink, &plain)
-           : stage == 6 ? codegen_threads(x->k, sink, &plain)
+           : stage == 6 ? codegen_parallel_loops(x->k, sink, &plain)
                         : codegen_index_width(x->k, sink, &plain);
     if (sink == last) continue;
     last = sink;
@@ -578,7 +579,7 @@ static void check_inputs(run *x, const world *w) {
 static void check_body(void *arg) {
   run *x = arg;
   report_stage(x->r, "the graph as it is");
-  check_verified(x, x->g->roots, x->g->n_roots, STAGE_TENSOR);
+  check_verified(x, x->g->roots, x->g->n_roots, LEVEL_TENSOR);
   if (failed(x)) return;
   x->expected = expect(x->g);
   make_schedule(x);
@@ -611,7 +612,7 @@ static void run_grouped(run *x, size_t i) {
   if (step->kind == STEP_CUSTOM)
     run_custom_in(x, step, x->kernels.memory);
   else
-    check_verified(x, &step->kernel, 1, STAGE_KERNEL);
+    check_verified(x, &step->kernel, 1, LEVEL_KERNEL);
   if (step->kind != STEP_CUSTOM && !failed(x)) run_kernel(x, step, step->kernel, x->kernels.memory);
 }
 
@@ -635,8 +636,8 @@ const expected *check_graph(const graph *g, const target *lowered, report *r) {
   run x = {.g = g, .lowered = lowered, .r = r, .d = g->a->diag, .rng = {g->seed}};
   *r = (report){0};
   run_all(&x, check_body);
-  check_grouping(g, lowered, x.expected, GROUPING_STAGED, r);
-  if (is_small(g)) check_grouping(g, lowered, x.expected, GROUPING_RANDOM, r);
+  check_grouping(g, lowered, x.expected, FUSION_NONE, r);
+  if (is_small(g)) check_grouping(g, lowered, x.expected, FUSION_RANDOM, r);
   return x.expected;
 }
 

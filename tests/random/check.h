@@ -2,8 +2,8 @@
 #ifndef TENON_TESTS_RANDOM_CHECK_H
 #define TENON_TESTS_RANDOM_CHECK_H
 
-#include "codegen/target.h"
 #include "expect.h"
+#include "target/target.h"
 
 /** How a check went. */
 typedef struct report {

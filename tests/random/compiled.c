@@ -1,7 +1,9 @@
 #include "compiled.h"
 
-#include "../unit/temporary.h"
+#include "device/memory/span.h"
+#include "runtime/build_executable.h"
 #include "runtime/execution.h"
+#include "support/temporary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,12 +30,13 @@ static bool open_one(compiled *c, const char *name) {
   size_t i = c->n;
   tn_device *device;
   void *compiler;
-  if (table_open(&c->tables[i], &(table_desc){.mem = &mem_system, .threads = MOST_WORKERS}, &c->d))
+  if (registry_open(&c->tables[i], &(registry_desc){.mem = &mem_system, .threads = MOST_WORKERS},
+                    &c->d))
     return false;
-  if (table_device(c->tables[i], "CPU", &device, &c->d) ||
-      device_target_get(device, &(target_desc){.compiler = name}, &c->targets[i], &c->d) ||
-      device_compiler_get(c->targets[i], &compiler, &c->d)) {
-    table_close(c->tables[i]);
+  if (registry_open_device(c->tables[i], "CPU", &device, &c->d) ||
+      device_target_find(device, &(device_target_desc){.compiler = name}, &c->targets[i], &c->d) ||
+      device_target_open_compiler(c->targets[i], &compiler, &c->d)) {
+    registry_close(c->tables[i]);
     return false;
   }
   ((device_target *)c->targets[i])->target.hardware = small;
@@ -61,12 +64,12 @@ static void make_folder(void *arg) {
 static bool open_disk(compiled *c) {
   arena_init(&c->arena, &mem_system, &c->d);
   return diag_catch(&c->d, make_folder, c) == TN_OK && c->folder &&
-         disk_open(&c->disk, c->folder, take_remark, c, &mem_system);
+         disk_cache_open(&c->disk, c->folder, take_remark, c, &mem_system);
 }
 
 static void close_disk(compiled *c) {
   char command[256];
-  disk_close(c->disk);
+  disk_cache_close(c->disk);
   snprintf(command, sizeof command, "rm -rf '%s'", c->folder);
   if (c->folder && system(command)) fprintf(stderr, "%s is left\n", c->folder);
   arena_free(&c->arena);
@@ -82,7 +85,7 @@ bool compiled_open(compiled *c) {
 }
 
 void compiled_close(compiled *c) {
-  for (size_t i = 0; i < c->n; i++) table_close(c->tables[i]);
+  for (size_t i = 0; i < c->n; i++) registry_close(c->tables[i]);
   close_disk(c);
 }
 
@@ -126,7 +129,7 @@ static bool fine(bound *x, tn_status s) {
 
 static void *memory_of(bound *x, tn_buffer *b) {
   tn_span span = {0};
-  return fine(x, buffer_span(b, &span, x->d)) ? device_host_pointer(&span) : NULL;
+  return fine(x, buffer_span(b, &span, x->d)) ? span_host_pointer(&span) : NULL;
 }
 
 static void give_input(bound *x, size_t i) {
@@ -191,10 +194,10 @@ static bool make(bound *x, compiled *c, executable_request *request) {
   bool is_kept = c->made++ % KEPT_EVERY == 0;
   request->disk = is_kept ? c->disk : NULL;
   *c->remark = 0;
-  if (!fine(x, executable_make(&x->p, request, &mem_system, x->d)) || !is_kept) return x->p;
+  if (!fine(x, executable_build(&x->p, request, &mem_system, x->d)) || !is_kept) return x->p;
   size_t found = c->found;
   executable_release(x->p);
-  if (!fine(x, executable_make(&x->p, request, &mem_system, x->d))) return false;
+  if (!fine(x, executable_build(&x->p, request, &mem_system, x->d))) return false;
   if (c->found == found) report_fail(x->r, "it is not found on disk");
   if (*c->remark) report_fail(x->r, "%s", c->remark);
   return true;

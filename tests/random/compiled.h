@@ -4,8 +4,8 @@
 
 #include "check.h"
 
-#include "device/disk.h"
-#include "device/table.h"
+#include "compile/disk_cache.h"
+#include "device/registry/device_registry.h"
 
 enum { COMPILERS = 2 };
 
@@ -13,14 +13,14 @@ enum { COMPILERS = 2 };
 typedef struct compiled {
   diag d;
   const char *names[COMPILERS];
-  table *tables[COMPILERS];
+  registry *tables[COMPILERS];
   const struct device_target *targets[COMPILERS];
   size_t n;         /* compilers there are */
   size_t kernels;   /* compiled so far, by all */
   double compiling; /* seconds */
   arena arena;
   const char *folder; /* of the disk */
-  disk *disk;
+  disk_cache *disk;
   size_t made, found; /* executables; those that were found on disk */
   char remark[1024];
 } compiled;

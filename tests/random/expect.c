@@ -3,7 +3,7 @@
 #include "generate.h"
 
 #include "base/map.h"
-#include "ir/scalar.h"
+#include "ir/core/scalar_eval.h"
 
 #include <float.h>
 #include <math.h>
@@ -32,15 +32,15 @@ static double function_tolerance(dtype t) {
   }
 }
 
-static double rounding(dtype t) { return ldexp(1, -dtype_get(t)->mantissa_bits - 1); }
+static double rounding(dtype t) { return ldexp(1, -dtype_facts_of(t)->mantissa_bits - 1); }
 
 static double greatest(dtype t) {
-  const dtype_facts *f = dtype_get(t);
+  const dtype_facts *f = dtype_facts_of(t);
   return ldexp(2 - ldexp(1, -f->mantissa_bits), (1 << (f->exponent_bits - 1)) - 1);
 }
 
 static double least(dtype t) {
-  const dtype_facts *f = dtype_get(t);
+  const dtype_facts *f = dtype_facts_of(t);
   return ldexp(1, 2 - (1 << (f->exponent_bits - 1)) - f->mantissa_bits);
 }
 
@@ -281,7 +281,7 @@ static double reduced_bound(const node *n, const sums *s, double total, double v
   if (s->odd) return INFINITY;
   if (!dtype_is_float(t)) return s->bound ? INFINITY : 0;
   double u = (double)(s->n + 1) * rounding(t);
-  int exponent = (1 << (dtype_get(t)->exponent_bits - 1)) - 4;
+  int exponent = (1 << (dtype_facts_of(t)->exponent_bits - 1)) - 4;
   switch ((op)n->ints[0]) {
   case OP_ADD:
     if (s->size + total > greatest(t)) return INFINITY;

@@ -1,10 +1,11 @@
 #include "graph.h"
 
-#include "ir/infer.h"
-#include "ir/parse.h"
-#include "ir/print.h"
-#include "ir/scalar.h"
+#include "ir/core/infer.h"
+#include "ir/core/scalar_eval.h"
+#include "ir/text/parse.h"
+#include "ir/text/print.h"
 #include "random.h"
+#include "support/interp_kernel.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -163,6 +164,7 @@ interp_env graph_env(const graph *g) {
                       .n_vars = g->vars.n,
                       .buffer = contents,
                       .custom = run_custom,
+                      .kernel = interp_kernel_node,
                       .user = (void *)g};
 }
 
@@ -173,7 +175,7 @@ int64_t graph_size(const graph *g, const node *n) {
   if (n->op == OP_VAR) return value_of_var(n);
   if (n->n_src > 64) diag_raise(g->a->diag, TN_ERR_INTERNAL, "a size of %u terms", n->n_src);
   for (uint32_t i = 0; i < n->n_src; i++) args[i] = (uint64_t)graph_size(g, n->src[i]);
-  if (n->op == OP_AFFINE) return (int64_t)scalar_affine(n->ints, n->n_src, args, &overflow);
+  if (n->op == OP_AFFINE) return (int64_t)scalar_eval_affine(n->ints, n->n_src, args, &overflow);
   return (int64_t)scalar_eval((op)n->op, DT_INDEX, DT_INDEX, args, &overflow);
 }
 

@@ -8,10 +8,10 @@
 
 #include "base/map.h"
 #include "base/vec.h"
-#include "ir/build.h"
-#include "ir/interp.h"
-#include "ir/rewrite.h"
-#include "ir/topo.h"
+#include "ir/core/build.h"
+#include "ir/core/topo_sort.h"
+#include "ir/interp/interp.h"
+#include "ir/transform/rewrite.h"
 
 /** What a BUFFER is filled with. */
 typedef enum contents_kind {

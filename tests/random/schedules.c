@@ -38,8 +38,9 @@ static double work_of(scheduling *s, const node *sink) {
 /** Not what changes the order of a reduction that has one, nor what makes too many copies. THREAD
     is given to whole kernels. */
 static bool is_wanted(scheduling *s, law which, const law_args *a) {
-  const node *b =
-      law_get(which)->arguments[0] == 'R' ? law_binder(&s->laws, s->sink, a->subject) : NULL;
+  const node *b = law_facts_of(which)->arguments[0] == 'R'
+                      ? law_find_binder(&s->laws, s->sink, a->subject)
+                      : NULL;
   bool orders = which == LAW_ORDER || which == LAW_NEST || which == LAW_PARTITION;
   if (orders && b && b->op == OP_FOLD && !s->reorders) return false;
   if (which != LAW_KIND) return true;
@@ -49,7 +50,7 @@ static bool is_wanted(scheduling *s, law which, const law_args *a) {
 }
 
 static void apply_one(scheduling *s) {
-  const node *principals[IR_MOST_RANK + 8];
+  const node *principals[IR_MAX_RANK + 8];
   for (int i = 0; i < TRIES; i++) {
     law which = (law)rng_below(s->r, LAWS);
     law_args a = random_args(&s->laws, s->r, which, s->sink);
@@ -68,7 +69,7 @@ static void share_out(scheduling *s) {
   const node *before = s->sink;
   for (uint32_t i = 0; i < s->sink->n_src; i++) {
     const node *out = s->sink->src[i], *stage = out->src[out->n_src - 1], *changed;
-    size_t n = stage_ranges(stage);
+    size_t n = stage_n_ranges(stage);
     const node *range = n ? stage_range(stage)[rng_below(s->r, n)] : NULL;
     bool loops = range && range_kind_of(range) == KIND_LOOP;
     const node *made = loops ? law_kind(&s->laws, s->sink, range, KIND_THREAD, &changed) : NULL;

@@ -2,7 +2,7 @@
 #ifndef TENON_TESTS_RANDOM_SCHEDULES_H
 #define TENON_TESTS_RANDOM_SCHEDULES_H
 
-#include "ir/ir.h"
+#include "ir/core/ir.h"
 #include "random.h"
 
 /** A kernel (SINK at stage K) after some laws that did not refuse; counts those in *applied. */

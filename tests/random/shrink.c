@@ -1,7 +1,9 @@
 #include "shrink.h"
 
-#include "ir/subst.h"
-#include "ir/verify.h"
+#include "ir/core/check_node.h"
+#include "ir/index/index_arithmetic.h"
+#include "ir/transform/substitute.h"
+#include "ir/verify/verify_graph.h"
 
 #include <string.h>
 #include <time.h>
@@ -45,7 +47,7 @@ static void body(void *arg) {
   attempt *t = arg;
   graph *g = &t->g;
   diag *d = g->a->diag;
-  if (verify(g->roots, g->n_roots, STAGE_TENSOR, g->a->mem, d) != TN_OK) diag_rethrow(d);
+  if (verify_graph(g->roots, g->n_roots, LEVEL_TENSOR, g->a->mem, d) != TN_OK) diag_rethrow(d);
   check_divisors(g);
   graph_prepare(g);
   interp_env e = graph_env(g);
@@ -118,7 +120,7 @@ static const node **replaced(shrinking *s, const node *from, const node *to) {
       made = to;
     else if (changed && n->dtype == DT_INDEX)
       made = ix_rebuild(s->g->ir, n, src);
-    else if (changed && ir_check(&spec))
+    else if (changed && ir_check_spec(&spec))
       return NULL;
     else if (changed)
       made = ir_make(s->g->ir, &spec);

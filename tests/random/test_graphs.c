@@ -1,12 +1,14 @@
 /* Differential tests over random tensor graphs (check.h says of what against what).
 
-   test_graphs [--seed=N] [--long] [--interpret] [FILE.ir …]
+   test_graphs [--seed=N] [--shard=I/N] [--long] [--interpret] [FILE.ir …]
 
    Environment: TENON_SEED, the first graph's seed (graph i has seed TENON_SEED + i); TENON_GRAPHS,
    how many (1,000; 150 with the verifier after each pass, 75 where a sanitizer watches; 20,000 with
    --long or TENON_LONG); TENON_FOUND, a folder for the graphs that fail; TENON_PRINT, to see each
    graph; TENON_PASSES, each stage.
    Without TENON_SEED the graphs are new ones; but as --seed says where they are not many.
+   --shard=I/N checks every Nth batch of the graphs, from the Ith on, and every Nth graph of found/;
+   the other batches are generated only, so that coverage is that of all graphs.
    --interpret compiles nothing. With files, only these are checked. The graphs in found/ always
    are: they failed once. */
 #include "compiled.h"
@@ -33,7 +35,8 @@ typedef struct suite {
   compiled compiled;
   coverage covered;
   size_t graphs, failures;
-  bool interpret; /* nothing is compiled */
+  size_t shard, shards; /* batch i belongs to this process if i % shards == shard */
+  bool interpret;       /* nothing is compiled */
   bool is_long;
   uint64_t seed; /* 0: none given */
   const char *found;
@@ -71,7 +74,7 @@ static bool check_coverage(const suite *s) {
   bool fine = true;
   size_t least = s->graphs / (1000 / LEAST_GRAPHS);
   for (int o = 0; o < OP_LIMIT; o++) {
-    if (!(op_get((op)o)->stages & STAGE_TENSOR) || is_no_users((op)o)) continue;
+    if (!(op_facts_of((op)o)->stages & LEVEL_TENSOR) || is_no_users((op)o)) continue;
     if (s->covered.ops[o] >= least) continue;
     printf("op %s is in %zu graphs only: the generator does not cover it\n", op_name((op)o),
            s->covered.ops[o]);
@@ -80,11 +83,12 @@ static bool check_coverage(const suite *s) {
   bool types = s->seed || s->graphs >= ALL_TYPES;
   for (int o = 0; o < OP_LIMIT && types; o++)
     for (int t = 0; t < DT_LIMIT; t++) {
-      bool data = dtype_get(t)->name && dtype_is_data((dtype)t);
-      bool takes = data && (op_get((op)o)->stages & STAGE_TENSOR) && op_is_elementwise((op)o) &&
-                   op_get((op)o)->least && op_takes((op)o, (dtype)t);
+      bool data = dtype_facts_of(t)->name && dtype_is_data((dtype)t);
+      bool takes = data && (op_facts_of((op)o)->stages & LEVEL_TENSOR) &&
+                   op_is_elementwise((op)o) && op_facts_of((op)o)->least &&
+                   op_takes((op)o, (dtype)t);
       uint64_t start;
-      bool reduces = takes && (op_get((op)o)->facts & FACT_ASSOCIATIVE) &&
+      bool reduces = takes && (op_facts_of((op)o)->facts & FACT_ASSOCIATIVE) &&
                      op_identity((op)o, (dtype)t, &start);
       if (takes && !s->covered.types[o][t])
         printf("op %s is never used on %s\n", op_name((op)o), dtype_name((dtype)t)), fine = false;
@@ -159,15 +163,21 @@ typedef struct batch {
   const expected *expected[BATCH]; /* NULL: the graph has failed */
 } batch;
 
+/** Generates graph `i` of the batch and counts its ops. */
+static graph *generate_graph(batch *b, size_t i) {
+  graph *g = &b->graphs[i];
+  *g = (graph){.ir = b->ir, .a = &b->a};
+  generate(g, b->first + i);
+  graph_prepare(g);
+  count_graph(&b->s->covered, g);
+  return g;
+}
+
 static void check_each(batch *b) {
   for (size_t i = 0; i < b->n; i++) {
-    graph *g = &b->graphs[i];
     report r;
-    *g = (graph){.ir = b->ir, .a = &b->a};
     now_running("interpreters", b->first + i, 1);
-    generate(g, b->first + i);
-    graph_prepare(g);
-    count_graph(&b->s->covered, g);
+    graph *g = generate_graph(b, i);
     if (getenv("TENON_PRINT")) printf("%s", graph_text(g)), fflush(stdout);
     b->expected[i] = check_graph(g, compiled_target(&b->s->compiled), &r);
     if (!r.failed) continue;
@@ -228,7 +238,13 @@ static void batch_body(void *arg) {
   check_together(b, MATH_DEFAULT);
 }
 
-static void check_batch(suite *s, uint64_t first, size_t n) {
+/** Generates graphs that another shard checks. */
+static void count_body(void *arg) {
+  batch *b = arg;
+  for (size_t i = 0; i < b->n; i++) generate_graph(b, i);
+}
+
+static void check_batch(suite *s, uint64_t first, size_t n, bool is_ours) {
   static batch b;
   memset(&b, 0, sizeof b);
   b.s = s;
@@ -236,7 +252,7 @@ static void check_batch(suite *s, uint64_t first, size_t n) {
   b.n = n;
   b.ir = ir_new(&mem_system, &b.d, true);
   arena_init(&b.a, &mem_system, &b.d);
-  if (diag_catch(&b.d, batch_body, &b) != TN_OK) {
+  if (diag_catch(&b.d, is_ours ? batch_body : count_body, &b) != TN_OK) {
     printf("TENON_SEED=%llu TENON_GRAPHS=%zu: %s\n", (unsigned long long)first, n, b.d.text);
     s->failures++;
   }
@@ -294,6 +310,13 @@ static void check_file(suite *s, const char *path) {
   free(text);
 }
 
+/** A number that depends on the file's name alone: folders are listed in any order. */
+static size_t stable_share(const char *name) {
+  size_t sum = 0;
+  for (; *name; name++) sum += (unsigned char)*name;
+  return sum;
+}
+
 static size_t check_found(suite *s) {
   const char *folder = TENON_SOURCE_DIR "/tests/random/found";
   DIR *d = opendir(folder);
@@ -303,8 +326,7 @@ static size_t check_found(suite *s) {
     if (length < 4 || strcmp(e->d_name + length - 3, ".ir")) continue;
     char path[1024];
     snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-    check_file(s, path);
-    n++;
+    if (stable_share(e->d_name) % s->shards == s->shard) check_file(s, path), n++;
   }
   if (d) closedir(d);
   return n;
@@ -312,11 +334,22 @@ static size_t check_found(suite *s) {
 
 /* All. */
 
+static void set_shard(suite *s, const char *text) {
+  unsigned shard, shards;
+  if (sscanf(text, "%u/%u", &shard, &shards) != 2 || !shard || shard > shards) {
+    printf("--shard=%s is not I/N with I from 1 to N\n", text);
+    exit(2);
+  }
+  s->shard = shard - 1;
+  s->shards = shards;
+}
+
 static size_t check_arguments(suite *s, int argc, char **argv) {
   size_t files = 0;
   for (int i = 1; i < argc; i++) {
     s->is_long |= !strcmp(argv[i], "--long");
     if (!strncmp(argv[i], "--seed=", 7)) s->seed = strtoull(argv[i] + 7, NULL, 10);
+    if (!strncmp(argv[i], "--shard=", 8)) set_shard(s, argv[i] + 8);
     s->interpret |= !strcmp(argv[i], "--interpret");
     if (strncmp(argv[i], "--", 2)) check_file(s, argv[i]), files++;
   }
@@ -333,7 +366,8 @@ static bool check_counts(void) {
 
 static void summarise(const suite *s, size_t found) {
   const compiled *c = &s->compiled;
-  printf("%zu graphs, %zu found before, %zu failures\n", s->graphs, found, s->failures);
+  printf("shard %zu of %zu: %zu graphs, %zu found before, %zu failures\n", s->shard + 1, s->shards,
+         s->graphs, found, s->failures);
   printf(
       "elements: %llu equal bit by bit, %llu within tolerances, %llu of which nothing is known\n",
       (unsigned long long)expect_counted.exact, (unsigned long long)expect_counted.bounded,
@@ -363,7 +397,7 @@ enum { USUAL = 1000 };
 enum { MOST_FAILURES = 10 };
 
 int main(int argc, char **argv) {
-  static suite s;
+  static suite s = {.shards = 1};
   s.is_long = getenv("TENON_LONG") != NULL;
   suite_catch_crashes();
   if (!compiled_open(&s.compiled)) {
@@ -378,7 +412,8 @@ int main(int argc, char **argv) {
   fflush(stdout);
   size_t found = check_found(&s);
   for (size_t i = 0; i < s.graphs && s.failures < MOST_FAILURES; i += BATCH)
-    check_batch(&s, first + i, s.graphs - i < BATCH ? s.graphs - i : BATCH);
+    check_batch(&s, first + i, s.graphs - i < BATCH ? s.graphs - i : BATCH,
+                i / BATCH % s.shards == s.shard);
   bool covered = s.failures || s.graphs < 1000 || (check_coverage(&s) && check_counts());
   summarise(&s, found);
   compiled_close(&s.compiled);

@@ -1,14 +1,17 @@
 /* Random graphs of rows that are scaled by their largest element: softmax, its logarithm, sums that
    are weighted by it, however they are spelt, on a machine whose caches hold next to nothing of a
-   row, so that schedule/rescale.c and factor.c have to do. As check.h says, at every stage.
+   row, so that online_softmax.c and factor_sums.c of schedule/values apply. As check.h says, at
+   every stage.
 
    TENON_SEED: the first graph's seed; TENON_GRAPHS: how many. */
 #include "check.h"
 #include "random.h"
 #include "suite.h"
 
-#include "ir/binder.h"
-#include "schedule/groups.h"
+#include "ir/core/binder.h"
+#include "ir/index/build_tensor.h"
+#include "ir/index/index_arithmetic.h"
+#include "schedule/fuse/fusion_group.h"
 #include "schedule/schedule.h"
 
 #include <math.h>
@@ -164,7 +167,7 @@ typedef struct done {
 } done;
 
 static bool is_scan(const node *n) {
-  return n->op == OP_FOLD && fold_states(n) > 1 && fold_op(n, 0) < 0;
+  return n->op == OP_FOLD && fold_n_states(n) > 1 && fold_op(n, 0) < 0;
 }
 
 typedef struct job {
@@ -180,9 +183,9 @@ static bool has_scan(const job *j, int policy) {
   schedule *s = schedule_make(k, &(schedule_request){.roots = j->g->roots,
                                                      .n_roots = j->g->n_roots,
                                                      .math = j->g->math,
-                                                     .hardware = j->target->hardware,
-                                                     .policy = policy,
-                                                     .seed = j->seed});
+                                                     .target.hardware = j->target->hardware,
+                                                     .search.policy = policy,
+                                                     .search.seed = j->seed});
   size_t scans = 0;
   for (size_t i = 0; i < s->steps.n; i++) {
     node_list order = topo_sort(ir_arena(k), &s->steps.at[i].kernel, 1, NULL, NULL);
@@ -197,8 +200,8 @@ static void check_body(void *arg) {
   generate_rows(j->g, j->seed);
   graph_prepare(j->g);
   check_graph(j->g, j->target, j->r);
-  j->done->priced += has_scan(j, GROUPING_PRICED);
-  j->done->random += has_scan(j, GROUPING_RANDOM);
+  j->done->priced += has_scan(j, FUSION_BY_COST);
+  j->done->random += has_scan(j, FUSION_RANDOM);
 }
 
 static bool check_one(uint64_t seed, const target *t, done *d) {

@@ -2,8 +2,8 @@
 
 #include "random.h"
 
-#include "ir/graph_key.h"
-#include "tensor/form.h"
+#include "ir/text/graph_key.h"
+#include "tensor/eval/lifted_scalars.h"
 
 #include <string.h>
 
@@ -12,8 +12,8 @@ typedef struct varying {
   arena *a;
   rng rng;
   node_list order;
-  scalar_list scalars; /* of g */
-  form form;
+  liftable_scalar_list scalars; /* of g */
+  lifted_scalars form;
   graph lifted;
   report *r;
 } varying;
@@ -26,7 +26,7 @@ static int64_t other_float(rng *r, dtype t) {
   return (int64_t)scalar_from_double(t, v);
 }
 
-static int64_t other_value(rng *r, const scalar *s) {
+static int64_t other_value(rng *r, const liftable_scalar *s) {
   if (dtype_is_float(s->dtype)) return other_float(r, s->dtype);
   if (s->dtype == DT_BOOL) return rng_chance(r, 50);
   if (s->dtype == DT_INDEX) return rng_between(r, s->min, s->max);
@@ -37,13 +37,13 @@ static int64_t other_value(rng *r, const scalar *s) {
 /** A number that a SET is over is the one that its view is of. */
 static bool has_set_of_number(const varying *v) {
   for (size_t i = 0; i < v->order.n; i++)
-    if (v->order.at[i]->op == OP_SET && scalar_filling(v->order.at[i]->src[0])) return true;
+    if (v->order.at[i]->op == OP_SET && liftable_fill_constant(v->order.at[i]->src[0])) return true;
   return false;
 }
 
 /** What scalar i has become in `l` if an equal one has; else a new value. */
-static int64_t value_like(varying *v, const scalar_list *l, size_t i) {
-  const scalar *s = &v->scalars.at[i];
+static int64_t value_like(varying *v, const liftable_scalar_list *l, size_t i) {
+  const liftable_scalar *s = &v->scalars.at[i];
   for (size_t k = 0; k < i; k++) {
     int64_t value = l->at[k].value;
     bool is_equal = l->at[k].dtype == s->dtype && v->scalars.at[k].value == s->value;
@@ -53,8 +53,8 @@ static int64_t value_like(varying *v, const scalar_list *l, size_t i) {
 }
 
 /** Those of another graph of the form, in which `percent` of a hundred are others. */
-static scalar_list others(varying *v, unsigned percent) {
-  scalar_list l = {0};
+static liftable_scalar_list others(varying *v, unsigned percent) {
+  liftable_scalar_list l = {0};
   bool together = has_set_of_number(v) || rng_chance(&v->rng, 50);
   for (size_t i = 0; i < v->scalars.n; i++) {
     vec_push(v->a, &l, v->scalars.at[i]);
@@ -73,29 +73,30 @@ static void list_scalars(varying *v) {
   graph_key key = {.to = &ignored, .scalars = &v->scalars};
   v->order = topo_sort(v->a, v->g->roots, v->g->n_roots, NULL, NULL);
   for (size_t i = 0; i < v->order.n; i++) graph_key_add(&key, v->order.at[i], 0);
-  for (size_t i = 0; i < v->g->n_roots; i++) graph_key_refer(&key, v->g->roots[i]);
+  for (size_t i = 0; i < v->g->n_roots; i++) graph_key_add_root(&key, v->g->roots[i]);
 }
 
 static void lift(varying *v) {
   graph *l = &v->lifted;
   map originals = {0};
-  const scalar *vars = form_vars(v->a, &v->form, &v->scalars);
+  const liftable_scalar *vars = lifted_scalars_vars(v->a, &v->form, &v->scalars);
   l->roots = arena_alloc(v->a, (v->g->n_roots + 1) * sizeof *l->roots);
   l->n_roots = v->g->n_roots;
-  scalars_lift(l->ir, v->a, &v->order, v->g->roots, v->g->n_roots,
-               &(scalar_vars){v->form.which, vars, v->form.n_vars}, &originals, l->roots);
+  lift_scalars(l->ir, v->a, &v->order, v->g->roots, v->g->n_roots,
+               &(lifted_var_map){v->form.var_of, vars, v->form.n_vars}, &originals, l->roots);
   graph_prepare(l);
 }
 
 /** Gives variables the values that they have in a graph of these scalars. */
-static void set_values(varying *v, const scalar_list *s) {
-  char name[SCALAR_NAME];
-  if (!form_holds(&v->form, s)) report_fail(v->r, "a form does not hold for what it was made of");
+static void set_values(varying *v, const liftable_scalar_list *s) {
+  char name[LIFTED_VAR_NAME_BYTES];
+  if (!lifted_scalars_match(&v->form, s))
+    report_fail(v->r, "a form does not hold for what it was made of");
   for (size_t i = 0; i < v->form.n_vars; i++) {
-    scalar_name(name, SCALAR_OF_GRAPH, i);
+    lifted_var_name(name, LIFTED_VAR_OF_GRAPH, i);
     for (size_t k = 0; k < v->lifted.vars.n; k++)
       if (!strcmp(v->lifted.vars.at[k].name, name))
-        v->lifted.vars.at[k].value = s->at[v->form.first[i]].value;
+        v->lifted.vars.at[k].value = s->at[v->form.first_of_var[i]].value;
   }
 }
 
@@ -113,7 +114,7 @@ static void check_same(varying *v, const expected *want, const expected *got) {
   }
 }
 
-static void check_values(varying *v, compiled *c, const target *t, const scalar_list *s) {
+static void check_values(varying *v, compiled *c, const target *t, const liftable_scalar_list *s) {
   report_stage(v->r, "scalars that vary");
   set_values(v, s);
   if (v->r->failed) return;
@@ -126,10 +127,10 @@ static void check_values(varying *v, compiled *c, const target *t, const scalar_
 static void check(varying *v, compiled *c, const target *t, const expected *e) {
   list_scalars(v);
   unsigned percent = rng_chance(&v->rng, 50) ? 100 : 50;
-  scalar_list one = others(v, percent), other = others(v, percent);
-  form f = form_of(v->a, &v->scalars);
-  f = form_widened(v->a, &f, &one);
-  v->form = form_widened(v->a, &f, &other);
+  liftable_scalar_list one = others(v, percent), other = others(v, percent);
+  lifted_scalars f = lifted_scalars_fixed(v->a, &v->scalars);
+  f = lifted_scalars_widen(v->a, &f, &one);
+  v->form = lifted_scalars_widen(v->a, &f, &other);
   lift(v);
   report_stage(v->r, "scalars as variables");
   set_values(v, &v->scalars);

@@ -1,13 +1,14 @@
+/* Evaluator of scalar expressions and generators of edge-case and random inputs. */
 #include "evaluate.h"
 
 #include "base/map.h"
-#include "ir/scalar.h"
+#include "ir/core/scalar_eval.h"
 
 #include <math.h>
 
 bool is_input(const node *n) { return n->op == OP_PARAM || n->op == OP_VAR; }
 
-/** Params come in the order of their slots, variables as they are met. */
+/** Orders inputs: PARAMs by slot, then VARs as they are met. */
 static void add_input(program *p, const node *n, size_t position) {
   size_t i = p->inputs++;
   for (; i > 0 && n->op == OP_PARAM && p->input[i - 1]->ints[0] > n->ints[0]; i--) {
@@ -51,7 +52,7 @@ bool program_run(program *p, const uint64_t inputs[]) {
     if (n->op == OP_SPLAT || n->op == OP_EXTRACT)
       p->value[i] = args[0];
     else if (n->op == OP_AFFINE)
-      p->value[i] = scalar_affine(n->ints, n->n_src, args, &overflow);
+      p->value[i] = scalar_eval_affine(n->ints, n->n_src, args, &overflow);
     else
       p->value[i] = scalar_eval((op)n->op, (dtype)n->src[scalar_typed_operand((op)n->op)]->dtype,
                                 (dtype)n->dtype, args, &overflow);

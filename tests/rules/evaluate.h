@@ -1,9 +1,9 @@
-/* Scalar expressions evaluated many times: several roots over the same inputs (PARAMs of rank 0 and
-   VARs), by the definition of each op. */
+/* Evaluator of scalar expressions for many inputs: one or two roots over the same inputs (PARAMs of
+   rank 0 and VARs), op by op as scalar_eval defines them. */
 #ifndef TENON_TESTS_RULES_EVALUATE_H
 #define TENON_TESTS_RULES_EVALUATE_H
 
-#include "ir/topo.h"
+#include "ir/core/topo_sort.h"
 
 enum { MOST_INPUTS = 8 };
 
@@ -19,19 +19,20 @@ typedef struct program {
 /** Prepares at most two roots, in the arena. */
 program program_make(arena *a, const node *const roots[], size_t n);
 
-/** Puts inputs in, evaluates; results are program_result. False if an index overflowed. */
+/** Evaluates for some inputs; results are read by program_result. False if an index overflowed. */
 bool program_run(program *p, const uint64_t inputs[]);
 static inline uint64_t program_result(const program *p, size_t root) {
   return p->value[p->root[root]];
 }
 
-/** Whether a node is an input. Inputs are numbered by slot. */
+/** True if a node is an input. Inputs are numbered by slot. */
 bool is_input(const node *n);
 
-/** Values that are hard: zeros, ones, extremes, infinities, NaN, subnormals, halves. */
+/** Edge cases of a type: zeros, ones, extremes, infinities, NaN, subnormals, halves. Returns their
+    number. */
 size_t edge_values(dtype t, uint64_t out[64]);
 
-/** A random value of a type: bits or, for floats, often of moderate size. */
+/** A random value of a type: random bits; for floats often one of moderate size. */
 uint64_t random_value(dtype t, uint64_t *state);
 
 /** The distance of two floats of a type in units in the last place; 0 for two NaN; huge for a NaN

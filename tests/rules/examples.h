@@ -1,13 +1,13 @@
-/* The table of the rules' examples, which `rulec --tests` writes. */
+/* Table of the rules' examples: rulec --tests writes its definition. */
 #ifndef TENON_TESTS_RULES_EXAMPLES_H
 #define TENON_TESTS_RULES_EXAMPLES_H
 
-#include "ir/ir.h"
+#include "ir/core/ir.h"
 
 typedef struct rule_example {
   const char *set, *rule; /* "algebra", "neg-neg" */
   int line;               /* in the rule file */
-  int math;               /* what the mode must allow; 0: nothing */
+  int math;               /* mode that the rule requires; 0: none */
   const node *(*build)(ir *g);
 } rule_example;
 

@@ -1,7 +1,8 @@
-/* What ops.def says of ops is so: evaluated on hard values of every type. */
+/* Checks the algebraic facts of ops.def (identity, absorbing, idempotent, commutative, …) by
+   evaluating each op on edge cases of every type, and that no fact which holds is missing. */
 #include "evaluate.h"
 
-#include "ir/scalar.h"
+#include "ir/core/scalar_eval.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -19,7 +20,7 @@ typedef struct subject {
 static uint64_t apply(const subject *s, uint64_t a, uint64_t b) {
   uint64_t args[] = {a, b};
   bool overflow = false;
-  dtype result = op_get(s->op)->type == TYPE_COMPARE ? DT_BOOL : s->type;
+  dtype result = op_facts_of(s->op)->type == TYPE_COMPARE ? DT_BOOL : s->type;
   return scalar_eval(s->op, s->type, result, args, &overflow);
 }
 
@@ -28,7 +29,7 @@ static bool is_nan(const subject *s, uint64_t v) {
 }
 
 static bool same(const subject *s, uint64_t a, uint64_t b) {
-  bool compares = op_get(s->op)->type == TYPE_COMPARE;
+  bool compares = op_facts_of(s->op)->type == TYPE_COMPARE;
   return a == b || (!compares && is_nan(s, a) && is_nan(s, b));
 }
 
@@ -66,10 +67,10 @@ static void check_elements(const subject *s) {
       fail_msg("%s of %s has another identity", op_name(s->op), dtype_name(s->type));
     if (absorbs && (apply(s, v, z) != z || apply(s, z, v) != z))
       fail_msg("%s of %s has another absorbing element", op_name(s->op), dtype_name(s->type));
-    if (op_get(s->op)->facts & FACT_IDEMPOTENT) assert_true(same(s, apply(s, v, v), v));
+    if (op_facts_of(s->op)->facts & FACT_IDEMPOTENT) assert_true(same(s, apply(s, v, v), v));
   }
   assert_int_equal(op_identity(s->op, s->type, &start),
-                   (op_get(s->op)->facts & FACT_ASSOCIATIVE) != 0);
+                   (op_facts_of(s->op)->facts & FACT_ASSOCIATIVE) != 0);
   if (op_identity(s->op, s->type, &start))
     for (size_t i = 0; i < s->n; i++) {
       uint64_t v = apply(s, start, s->values[i]);
@@ -82,8 +83,8 @@ static void facts_of_two_operands(void **state) {
   size_t commutative = 0, identities = 0;
   for (int o = 0; o < OP_LIMIT; o++)
     for (int t = 0; t < DT_LIMIT; t++) {
-      const op_facts *f = op_get((op)o);
-      if (!op_is_scalar((op)o) || f->most != 2 || !dtype_is_data((dtype)t)) continue;
+      const op_facts *f = op_facts_of((op)o);
+      if (!op_has_scalar_eval((op)o) || f->most != 2 || !dtype_is_data((dtype)t)) continue;
       if (!op_takes((op)o, (dtype)t)) continue;
       subject s = {.op = (op)o, .type = (dtype)t};
       uint64_t e;
@@ -96,7 +97,7 @@ static void facts_of_two_operands(void **state) {
   assert_true(commutative > 80 && identities > 100);
 }
 
-/** On the elements themselves: nothing is missing that is so. */
+/** Checks facts on the elements themselves: none that holds may be missing. */
 static void elements(void **state) {
   (void)state;
   static const struct {
@@ -137,9 +138,11 @@ static void functions(void **state) {
                              OP_MIN,   OP_CAST, OP_WHERE, OP_FMA,   OP_LT,   OP_EQ};
   static const op real[] = {OP_EXP, OP_LOG1P, OP_SIN, OP_ATANH, OP_ERF, OP_POW};
   size_t n = 0;
-  for (size_t i = 0; i < sizeof exact / sizeof *exact; i++) assert_false(op_is_function(exact[i]));
-  for (size_t i = 0; i < sizeof real / sizeof *real; i++) assert_true(op_is_function(real[i]));
-  for (int o = 0; o < OP_LIMIT; o++) n += op_is_function((op)o);
+  for (size_t i = 0; i < sizeof exact / sizeof *exact; i++)
+    assert_false(op_is_transcendental(exact[i]));
+  for (size_t i = 0; i < sizeof real / sizeof *real; i++)
+    assert_true(op_is_transcendental(real[i]));
+  for (int o = 0; o < OP_LIMIT; o++) n += op_is_transcendental((op)o);
   assert_int_equal(n, 20);
 }
 
@@ -147,8 +150,8 @@ static void functions(void **state) {
 static void jumps(void **state) {
   (void)state;
   for (int o = 0; o < OP_LIMIT; o++) {
-    const op_facts *f = op_get((op)o);
-    if (!op_is_scalar((op)o) || f->most != 1 || f->type != TYPE_SAME ||
+    const op_facts *f = op_facts_of((op)o);
+    if (!op_has_scalar_eval((op)o) || f->most != 1 || f->type != TYPE_SAME ||
         !(f->operands & TAKES_FLOAT))
       continue;
     subject s = {.op = (op)o, .type = DT_F32};
@@ -161,7 +164,7 @@ static void jumps(void **state) {
       if (isfinite(step)) most = fmax(most, step);
     }
     bool pole = o == OP_LOG || o == OP_LOG2 || o == OP_LOG1P;
-    if (!pole) assert_int_equal(most > 0.5, (f->facts & FACT_JUMPS) != 0);
+    if (!pole) assert_int_equal(most > 0.5, (f->facts & FACT_DISCONTINUOUS) != 0);
   }
 }
 
@@ -169,8 +172,10 @@ static void not_scalar(void **state) {
   (void)state;
   static const op others[] = {OP_VECTORIZE, OP_EXTRACT, OP_SPLAT, OP_AFFINE, OP_CONST,
                               OP_RESHAPE,   OP_RANGE,   OP_LOAD,  OP_REDUCE};
-  for (size_t i = 0; i < sizeof others / sizeof *others; i++) assert_false(op_is_scalar(others[i]));
-  assert_true(op_is_scalar(OP_ADD) && op_is_scalar(OP_CAST) && op_is_scalar(OP_WHERE));
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    assert_false(op_has_scalar_eval(others[i]));
+  assert_true(op_has_scalar_eval(OP_ADD) && op_has_scalar_eval(OP_CAST) &&
+              op_has_scalar_eval(OP_WHERE));
 }
 
 int main(void) {

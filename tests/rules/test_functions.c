@@ -1,10 +1,10 @@
-/* The functions that transcendental.rules makes, against the C library in a wider type: largest
+/* Accuracy of the functions of transcendental.rules against the C library in a wider type: largest
    errors in units in the last place over edge values, random bits and dense intervals. With
    TENON_LONG set, a hundred times as many. */
 #include "evaluate.h"
 
-#include "ir/build.h"
-#include "rules/rules.h"
+#include "ir/core/build.h"
+#include "rules/rule_sets.h"
 
 #include <float.h>
 #include <math.h>
@@ -24,8 +24,8 @@ typedef struct function {
   op op;
   wide (*reference)(wide x);
   double bound[2];
-  double low, high; /* where it is dense */
-  double hard;      /* where f32 was found furthest off, or 1 */
+  double low, high; /* interval that is sampled densely */
+  double hard;      /* argument with the largest known f32 error, or 1 */
 } function;
 
 static const function functions[] = {
@@ -57,14 +57,14 @@ static int samples(void) { return getenv("TENON_LONG") ? 100 * SAMPLES : SAMPLES
 static rule_target target_without_functions(void) {
   rule_target t = {.lacks = {0}};
   for (int o = 0; o < OP_LIMIT; o++)
-    if (op_is_function((op)o)) target_lack(&t, (op)o);
+    if (op_is_transcendental((op)o)) rule_target_add_missing_op(&t, (op)o);
   return t;
 }
 
 /** The distance between neighbours at a value. */
 static wide spacing(dtype t, wide v) {
-  int exponent, mantissa = dtype_get(t)->mantissa_bits;
-  int least = 3 - (1 << (dtype_get(t)->exponent_bits - 1)); /* exponent of frexp, subnormals */
+  int exponent, mantissa = dtype_facts_of(t)->mantissa_bits;
+  int least = 3 - (1 << (dtype_facts_of(t)->exponent_bits - 1)); /* exponent of frexp, subnormals */
   frexpl(v, &exponent);
   return ldexpl(1, (exponent < least ? least : exponent) - 1 - mantissa);
 }
@@ -98,7 +98,7 @@ typedef struct measurement {
 
 static void prepare(void *arg) {
   measurement *m = arg;
-  size_t n = op_get(m->op)->most;
+  size_t n = op_facts_of(m->op)->most;
   const node *src[2], *root;
   for (int64_t i = 0; i < (int64_t)n; i++)
     src[i] = ir_node(m->g, OP_PARAM, m->type, NULL, 0, &i, 1);
@@ -115,7 +115,7 @@ static void start(measurement *m, diag *d, arena *a) {
   m->g = ir_new(&mem_system, d, false);
   if (diag_catch(d, prepare, m) != TN_OK) fail_msg("%s: %s", op_name(m->op), d->text);
   for (size_t i = 0; i < m->p.order.n; i++)
-    if (op_is_function((op)m->p.order.at[i]->op))
+    if (op_is_transcendental((op)m->p.order.at[i]->op))
       fail_msg("%s leaves %s", op_name(m->op), op_name((op)m->p.order.at[i]->op));
 }
 
@@ -129,7 +129,7 @@ static void finish(measurement *m, double bound) {
   arena_free(m->a);
 }
 
-/** A whole number that a function has at an infinity is exact. */
+/** A limit at infinity that is an integer must be exact. */
 static bool is_limit(dtype t, uint64_t x, wide expected) {
   return isinf(scalar_to_double(t, x)) && expected == rintl(expected);
 }
@@ -186,7 +186,7 @@ static void double_precision(void **state) {
     measure_function(&functions[i], DT_F64, functions[i].bound[1]);
 }
 
-/** powl, but for infinite and zero bases, where some libraries' powl gives (−∞)^(−2^63) = ∞. */
+/** powl; except for infinite and zero bases, where some libraries' powl gives (−∞)^(−2^63) = ∞. */
 static wide power(dtype t, uint64_t x, uint64_t y) {
   double base = scalar_to_double(t, x), exponent = scalar_to_double(t, y);
   return isinf(base) || base == 0 ? pow(base, exponent) : powl(base, exponent);
@@ -229,13 +229,13 @@ static void power_double(void **state) {
   powers(DT_F64, 16);
 }
 
-/** No function is missing above. */
+/** The table above covers all functions. */
 static void all_are_measured(void **state) {
   (void)state;
   for (int o = 0; o < OP_LIMIT; o++) {
     bool found = o == OP_POW;
     for (int i = 0; i < FUNCTIONS; i++) found |= functions[i].op == (op)o;
-    assert_int_equal(found, op_is_function((op)o));
+    assert_int_equal(found, op_is_transcendental((op)o));
   }
 }
 

@@ -2,9 +2,11 @@
    signs, every type. Each step that fires is evaluated on both sides. */
 #include "evaluate.h"
 
-#include "ir/build.h"
-#include "ir/interp.h"
-#include "rules/rules.h"
+#include "ir/core/build.h"
+#include "ir/index/build_tensor.h"
+#include "ir/index/index_arithmetic.h"
+#include "ir/interp/interp.h"
+#include "rules/rule_sets.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -21,7 +23,7 @@ typedef struct chain {
   arena *a;
   uint64_t state;
   dtype type;
-  const node *x, *last_pad; /* the value that was last padded with */
+  const node *x, *last_pad; /* last_pad: the value of the latest PAD */
   int64_t slots;            /* parameters so far */
   interp_var vars[2];
   struct {
@@ -31,7 +33,7 @@ typedef struct chain {
   size_t n_steps;
 } chain;
 
-/** What every rule met. */
+/** Kinds of arrays that each rule fired on. */
 typedef struct tally {
   const char *rule;
   size_t fired, empty, unknown, backwards;
@@ -107,7 +109,7 @@ static const node *permuted(chain *c, const node *x) {
   return ir_permute(c->g, x, axes);
 }
 
-/** Some of an axis: start + step·(size − 1) is inside. */
+/** Random part of an axis: start + step·(size − 1) is inside. */
 static void choose_slice(chain *c, const node *dim, const node **start, const node **size,
                          int64_t *step) {
   *start = ix_const(c->g, 0);
@@ -116,7 +118,7 @@ static void choose_slice(chain *c, const node *dim, const node **start, const no
   if (chance(c, 30)) return;
   if (dim->op != OP_CONST) {
     if (dim->lo < 1) return;
-    *step = chance(c, 50) ? -1 : 1; /* backwards, or without the first */
+    *step = chance(c, 50) ? -1 : 1; /* reversed, or without the first element */
     *start = *step < 0 ? ix_add_const(c->g, dim, -1) : ix_const(c->g, 1);
     *size = *step < 0 ? dim : ix_add_const(c->g, dim, -1);
     return;
@@ -211,7 +213,7 @@ static interp_array filled(chain *c, const node *param) {
   return a;
 }
 
-/** Whether two arrays are the same, but for the bits of a NaN. */
+/** True if two arrays are equal up to the bits of NaN. */
 static bool same_array(const interp_array *x, const interp_array *y) {
   size_t bytes = dtype_bytes(x->dtype);
   if (x->dtype != y->dtype || x->bytes != y->bytes || x->rank != y->rank) return false;
@@ -260,12 +262,12 @@ static void count(const chain *c, size_t step) {
 
 static void body(void *user) {
   chain *c = user;
-  static const rule_set set = rules_movement;
+  static const rewrite_rule_set set = rules_movement;
   rewriter rw = {.ir = c->g, .math = MATH_EXACT, .fired = fired, .user = c};
   size_t way = below(c, WAYS);
   const node *x = start(c, way), *root;
   for (size_t i = 0; i < LENGTH; i++) {
-    x = moved(c, x, way); /* the same op often follows itself: then they are joined */
+    x = moved(c, x, way); /* an op often follows itself, so that rules compose the two */
     if (chance(c, 40)) way = below(c, WAYS);
   }
   root = x;
@@ -307,7 +309,7 @@ static int bits(uint32_t set) {
 
 static bool named(const tally *t, const char *part) { return strstr(t->rule, part) != NULL; }
 
-/** All rules of movement.rules fired, each on all the kinds of arrays that it may meet. */
+/** Every rule of movement.rules must have fired on every kind of array that it applies to. */
 static void everything_was_met(void **state) {
   (void)state;
   static const char *const rules[] = {"reshape-constant", "expand-constant", "permute-constant",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Proves with z3 what rulec says is to be proved; the answer must be unsat everywhere. And that a
-rule that is wrong for one of its types is found.
+"""Runs z3 on the proof obligations that rulec writes: every answer must be unsat. Rules that are wrong
+for one of their types must be found.
 
     test_proofs.py BUILD     BUILD holds the program rulec
 """
@@ -34,7 +34,7 @@ WRONG = [
 
 
 def answers(program, out, rules):
-    """(name, answer) of each obligation, and why there are none of others."""
+    """(name, answer) of each obligation, and counts of the reasons for rules without one."""
     subprocess.run([program, "--obligations", out, *rules], check=True)
     done = subprocess.run(["z3", f"-t:{SECONDS * 1000}", out], capture_output=True, text=True)
     assert not done.stderr, done.stderr
@@ -79,7 +79,7 @@ def main():
     print(f"{proved} proved; rules not proved for some types: "
           + ", ".join(f"{n} ({why})" for why, n in unproved.items()))
     if proved != PROVED:
-        print(f"{PROVED} were to be proved")
+        print(f"expected {PROVED} proofs")
     return 1 if failures or proved != PROVED else 0
 
 

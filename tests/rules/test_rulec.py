@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The rule compiler: what it refuses, with file and line, and that what it writes compiles.
+"""The rule compiler: errors have file, line and message; the C code that it writes compiles.
 
     test_rulec.py BUILD     BUILD holds the program rulec
 """
@@ -13,7 +13,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# (rules, line of the error, what the message says)
+# (rules, line of the error or 0 for none, part of the message)
 WRONG = [
     ("(rule a (ad x y) -> x)", 1, "no op or function 'ad'"),
     ("\n\n(rule a (add x _) -> (sub x) :example (add a:f32 b:f32))", 3, "sub takes 2 sources, not 1"),
@@ -41,17 +41,17 @@ WRONG = [
     ("(rule a (permute x) -> (permute x) :example (neg a:f32))", 1, "declare a function with (build"),
     ("(for T (i8) (rule a (neg x:T) -> x :example (neg b:T))\n (rule a (neg (neg x:T)) -> x :example (neg b:T)))",
      2, "the name 'a-i8' is taken by line 1"),
-    # Proofs: for every type that fits, or a reason.
+    # Proofs: one for every type that fits, or a reason.
     ("(rule a (exp x) -> (exp x) :example (exp a:f32))", 1, "'a' has no proof for f32 (exp has no meaning there)"),
     ("(rule a (exp x) -> (exp x) :unproved half no theory :example (exp a:f32))", 1, "no proof for f32"),
     ("(rule a (exp x) -> (exp x) :unproved half no theory :unproved f32|f64 none :example (exp a:f32))", 0, ""),
     ("(unproved all no theory)\n(rule a (exp x) -> (exp x) :example (exp a:f32))", 0, ""),
     ("(rule a (reshape x s...) -> (reshape x s...) :example (reshape x:f32[4] 4))", 1, "no proof for f32 (no scalars)"),
-    ("(build f (x))\n(rule a (neg x) -> (f x) :example (neg a:f32))", 2, "no proof for f32 (a function of guards.c)"),
+    ("(build f (x))\n(rule a (neg x) -> (f x) :example (neg a:f32))", 2, "no proof for f32 (a function of rule_functions.c)"),
     ("(rule a (exp x) -> (exp x) :unproved f31 none :example (exp a:f32))", 1, "no type 'f31'"),
     ("(rule a (exp x) -> (exp x) :unproved all :example (exp a:f32))", 1, "say why there is no proof"),
-    ("(rule a (neg x) -> x :unproved bool none :example (neg a:f32))", 1, "nothing that this is the reason for"),
-    ("(unproved bool none)\n(rule a (neg x) -> x :example (neg a:f32))", 1, "nothing that this is the reason for"),
+    ("(rule a (neg x) -> x :unproved bool none :example (neg a:f32))", 1, "no proof is missing for this reason"),
+    ("(unproved bool none)\n(rule a (neg x) -> x :example (neg a:f32))", 1, "no proof is missing for this reason"),
     ("(unproved all none\n (rule a (neg x) -> x :example (neg a:f32)))", 1, "write (unproved TYPES WORD ...)"),
     ("(for (F why) ((f32 f64) (f64 f64))\n (rule a (exp x:F) -> (exp x) :unproved why none :example (exp a:F)))",
      2, "no proof for f32"),
@@ -59,14 +59,14 @@ WRONG = [
     ("(rule a (and x:f32 y) -> (and y x) :example (and a:i8 b:i8))", 1, "no type fits here"),
     ("(rule a (add x:i8 y:f32) -> (add y x) :example (add a:i8 b:i8))", 1, "no type fits here"),
     ("(rule a (where _:i8 y y) -> y :example (where c:bool a:i8 a:i8))", 1, "no type fits here"),
-    # A rule behind one that matches all that it matches, also with operands swapped.
+    # A rule that an earlier one subsumes, also with operands swapped.
     ("(rule a (neg x) -> x :example (neg a:f32))\n(rule b (neg (neg x)) -> x :example (neg a:f32))",
      2, "'b' never fires: 'a' (line 1)"),
     ("(rule a (add x 0) -> x :example (add a:i8 0))\n(rule b (add 0 x:i8) -> x :example (add 0 a:i8))",
      2, "'b' never fires"),
     ("(rule a (sub x x) -> 0 :example (sub a:i8 a:i8))\n(rule b (sub (neg x) (neg x)) -> 0 :example (sub a:i8 a:i8))",
      0, ""),
-    # Not behind: narrower types, conditions, other numbers.
+    # Not subsumed: narrower types, conditions, other numbers.
     ("(rule a (neg x:f32) -> x :example (neg a:f32))\n(rule b (neg x) -> x :example (neg a:f32))", 0, ""),
     ("(rule a (neg x) -> x :if (lacks neg) :example (neg a:f32))\n(rule b (neg x) -> x :example (neg a:f32))",
      0, ""),
@@ -75,7 +75,7 @@ WRONG = [
 ]
 
 GOOD = """
-; Everything that the language has.
+; All features of the language.
 (constant three 3)
 (define (twice x) (let ((y (add x x))) y))
 (rule tails (reshape (reshape x _...) s...) -> (reshape x s...)
@@ -123,7 +123,7 @@ def check_good(program, folder):
         assert done.returncode == 0, done.stderr
         text = out.read_text()
         if not options:
-            # As the rule set is not declared in rules.h.
+            # The rule set is not declared in rule_sets.h.
             text = text.replace("\n\n", "\nconst node *rules_case(rewriter *rw, const node *n);\n\n", 1)
             out.write_text(text)
             # max of integers commutes at both levels: four variants; of floats it does not.

@@ -1,22 +1,27 @@
-/* Every rule: it fires on its example, both sides have the same type and shape and are equal. */
+/* Tests every rule: it fires on its example, and both sides have the same type and shape and
+   evaluate equal, on all values of one 16-bit variable (of two at 8 bits), on edge cases and on
+   random values. */
 #include "evaluate.h"
 #include "examples.h"
 
 #include "base/map.h"
-#include "ir/build.h"
-#include "ir/interp.h"
-#include "rules/rules.h"
-#include "rules/simple.h"
+#include "ir/core/build.h"
+#include "ir/core/check_node.h"
+#include "ir/index/index_arithmetic.h"
+#include "ir/interp/interp.h"
+#include "rules/rule_sets.h"
+#include "rules/simplifying_builder.h"
 
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-enum { MOST_STEPS = 512, RANDOM = 20000, FEW = 1000 };
+enum { MOST_STEPS = 512, RANDOM = 20000, FEW = 1000, SANITIZED = 4000 };
 
 typedef struct step {
   const char *rule;
@@ -31,8 +36,8 @@ typedef struct trial {
   size_t n_steps;
   const node *before, *after;
   int math;
-  dtype from, to; /* different: the example is tried with another type */
-  bool few;       /* random values, as there are many such trials */
+  dtype from, to; /* if different: replaces this type in the example */
+  bool few;       /* fewer random values, as there are many such trials */
 } trial;
 
 static void fired(void *user, const char *rule, const node *before, const node *after) {
@@ -40,10 +45,10 @@ static void fired(void *user, const char *rule, const node *before, const node *
   if (t->n_steps < MOST_STEPS) t->steps[t->n_steps++] = (step){rule, before, after};
 }
 
-static rule_set set_of(const char *name) {
+static rewrite_rule_set set_of(const char *name) {
   static const struct {
     const char *name;
-    rule_set set;
+    rewrite_rule_set set;
   } sets[] = {{"algebra", rules_algebra},     {"contract", rules_contract},
               {"decompose", rules_decompose}, {"index", rules_index},
               {"movement", rules_movement},   {"transcendental", rules_transcendental}};
@@ -61,7 +66,8 @@ static rule_target bare_target(void) {
                              OP_ASINH, OP_ACOSH, OP_ATANH, OP_ERF,  OP_CAST,  OP_FLOORDIV, OP_MOD,
                              OP_MAX,   OP_MIN,   OP_SHL,   OP_SHR,  OP_POW,   OP_FMA};
   rule_target t = {.lacks = {0}};
-  for (size_t i = 0; i < sizeof lacks / sizeof *lacks; i++) target_lack(&t, lacks[i]);
+  for (size_t i = 0; i < sizeof lacks / sizeof *lacks; i++)
+    rule_target_add_missing_op(&t, lacks[i]);
   return t;
 }
 
@@ -72,7 +78,7 @@ static rule_target target_for(const rule_example *e) {
   return t;
 }
 
-/** The example with another type in place of one of its types; constants keep their value. */
+/** The example with one of its types replaced; constants keep their value. */
 static const node *retyped(trial *t, const node *root, dtype from, dtype to) {
   node_list all = topo_sort(t->a, &root, 1, NULL, NULL);
   map image = {0};
@@ -100,7 +106,7 @@ static const node *retyped(trial *t, const node *root, dtype from, dtype to) {
 static void apply(trial *t) {
   rule_target target = target_for(t->e);
   rewriter rw = {.ir = t->g, .math = t->math, .target = &target, .fired = fired, .user = t};
-  rule_set set = set_of(t->e->set);
+  rewrite_rule_set set = set_of(t->e->set);
   t->n_steps = 0;
   t->before = t->after = t->e->build(t->g);
   if (t->from != t->to) t->before = t->after = retyped(t, t->before, t->from, t->to);
@@ -115,7 +121,7 @@ static bool has_fired(const trial *t) {
 
 /* Comparing. */
 
-/** What two values of a step may differ by. */
+/** Tolerance between two values. */
 typedef struct tolerance {
   uint64_t ulps; /* an op that is a function rounds its own way */
   bool fast;     /* only ordinary numbers count */
@@ -126,7 +132,7 @@ typedef struct tolerance {
 static bool has_function(arena *a, const node *root) {
   node_list all = topo_sort(a, &root, 1, NULL, NULL);
   for (size_t i = 0; i < all.n; i++)
-    if (op_is_function((op)all.at[i]->op)) return true;
+    if (op_is_transcendental((op)all.at[i]->op)) return true;
   return false;
 }
 
@@ -151,7 +157,7 @@ static bool is_ordinary(dtype t, uint64_t bits) {
   return v > 1e-3 && v < 1e3;
 }
 
-/** The greatest of the inputs and of the products of two of them. */
+/** The largest magnitude among the inputs and the products of two of them. */
 static double greatest_product(const program *p, const uint64_t inputs[]) {
   double most = 0, v[MOST_INPUTS];
   for (size_t i = 0; i < p->inputs; i++) {
@@ -193,7 +199,7 @@ static uint64_t input_value(const node *n, uint64_t *state) {
 
 static int input_bits(const node *n) { return n->op == OP_VAR ? 64 : dtype_bits((dtype)n->dtype); }
 
-/** All values where there are at most 2^16 of them. */
+/** Compares on all inputs if there are at most 2^16. */
 static bool compare_all(comparison *c) {
   int bits = 0;
   for (size_t i = 0; i < c->p.inputs; i++) bits += input_bits(c->p.input[i]);
@@ -225,9 +231,17 @@ static void compare_edges(comparison *c) {
     }
 }
 
+/** Number of random inputs of a trial. Sanitizers look for undefined behaviour in the interpreter;
+    the equality of both sides is checked with all values in builds without. */
+static int random_values(const trial *t) {
+  const char *sanitizers = getenv("TENON_SANITIZE");
+  if (t->few) return FEW;
+  return sanitizers && *sanitizers ? SANITIZED : RANDOM;
+}
+
 static void compare_random(comparison *c) {
   uint64_t state = 42;
-  for (int i = 0; i < (c->t->few ? FEW : RANDOM); i++) {
+  for (int i = 0, n = random_values(c->t); i < n; i++) {
     uint64_t inputs[MOST_INPUTS] = {0};
     for (size_t k = 0; k < c->p.inputs; k++) inputs[k] = input_value(c->p.input[k], &state);
     compare_at(c, inputs);
@@ -310,7 +324,7 @@ static bool has_type(arena *a, const node *root, dtype type) {
   return false;
 }
 
-/** The same with every other type of the class: where the rule fires, both sides are equal. */
+/** Tries every other type of the class: where the rule fires, both sides must be equal. */
 static void try_other_types(void *arg) {
   trial *t = arg;
   static const dtype usual[] = {DT_I8, DT_U8, DT_I32, DT_F32, DT_F16};
@@ -358,9 +372,9 @@ static void every_rule(void **state) {
   print_message("%zu rules\n", rule_example_count);
 }
 
-/* What examples cannot say. */
+/* Properties beyond examples. */
 
-/** A graph made by hand, rewritten by one set. */
+/** An explicit graph, rewritten by one set. */
 typedef struct by_hand {
   trial t;
   rule_example e;
@@ -410,7 +424,7 @@ static const node *scalar_input(ir *g, dtype t, int64_t slot) {
 static void compare_algebra(by_hand *b, const node *before) {
   step s = {.rule = b->e.rule, .before = before, .after = before};
   rewriter rw = {.ir = b->t.g, .math = MATH_EXACT, .fired = fired, .user = &b->t};
-  rule_set set = rules_algebra;
+  rewrite_rule_set set = rules_algebra;
   b->t.n_steps = 0;
   rewrite(&rw, &set, 1, &s.after, 1);
   b->fired += s.after != before;
@@ -481,7 +495,7 @@ static void integers_of_indices(by_hand *b) {
   for (size_t k = 0; k < 4; k++) {
     step s = {.rule = "comparison of indices", .before = tests[k], .after = tests[k]};
     rewriter rw = {.ir = g, .math = MATH_EXACT};
-    rule_set set = rules_index;
+    rewrite_rule_set set = rules_index;
     rewrite(&rw, &set, 1, &s.after, 1);
     bool changed = s.after != s.before;
     if (becomes[k]) assert_int_equal(s.after->src[0]->dtype, DT_INDEX);
@@ -533,7 +547,7 @@ typedef struct lowered {
   op op;
   dtype operand, result;
   size_t n;
-  uint64_t ulps; /* what the decomposition may be off by */
+  uint64_t ulps; /* tolerance of the decomposition */
 } lowered;
 
 static const node *whole_op(ir *g, const lowered *l, const node *src[]) {
@@ -570,7 +584,7 @@ static void lower_whole(void *arg) {
   node_list all = topo_sort(w->t.a, &s.after, 1, NULL, NULL);
   for (size_t i = 0; i < all.n; i++) {
     const node *n = all.at[i];
-    if (target_lacks(&target, (op)n->op) && !always_there(n))
+    if (rule_target_lacks_op(&target, (op)n->op) && !always_there(n))
       fail_msg("%s of %s leaves %s", op_name(w->l->op), dtype_name(w->l->operand),
                op_name((op)n->op));
   }
@@ -612,12 +626,12 @@ static void every_exact_op(void **state) {
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
     for (int t = 0; t < DT_LIMIT; t++) {
       if (!dtype_is_data((dtype)t) || !op_takes(ops[i], (dtype)t)) continue;
-      bool compares = op_get(ops[i])->type == TYPE_COMPARE;
-      lower_op(ops[i], (dtype)t, compares ? DT_BOOL : (dtype)t, op_get(ops[i])->most, 0);
+      bool compares = op_facts_of(ops[i])->type == TYPE_COMPARE;
+      lower_op(ops[i], (dtype)t, compares ? DT_BOOL : (dtype)t, op_facts_of(ops[i])->most, 0);
     }
 }
 
-/* The same on vectors and on tensors: every node that is made must be well-formed. */
+/* Vectors and tensors: every node that a rule creates must verify. */
 
 typedef struct shaped {
   ir *g;
@@ -639,15 +653,15 @@ static const node *many(const shaped *s, int64_t slot) {
 
 static void check_node(ir *g, const node *n) {
   (void)g;
-  const char *wrong = ir_check(&(node_spec){.op = (op)n->op,
-                                            .dtype = (dtype)n->dtype,
-                                            .lanes = n->lanes,
-                                            .src = n->src,
-                                            .n_src = n->n_src,
-                                            .ints = n->ints,
-                                            .n_int = n->n_int,
-                                            .text = n->text,
-                                            .n_text = n->n_text});
+  const char *wrong = ir_check_spec(&(node_spec){.op = (op)n->op,
+                                                 .dtype = (dtype)n->dtype,
+                                                 .lanes = n->lanes,
+                                                 .src = n->src,
+                                                 .n_src = n->n_src,
+                                                 .ints = n->ints,
+                                                 .n_int = n->n_int,
+                                                 .text = n->text,
+                                                 .n_text = n->n_text});
   if (wrong) fail_msg("%s of %s: %s", op_name((op)n->op), dtype_name((dtype)n->dtype), wrong);
 }
 
@@ -656,8 +670,8 @@ static void lower_shaped(void *arg) {
   const node *src[3], *root;
   rule_target target = bare_target();
   rewriter rw = {.ir = s->g, .math = MATH_DEFAULT, .target = &target};
-  for (int i = 0; i < op_get(s->op)->most; i++) src[i] = many(s, i);
-  root = ir_node(s->g, s->op, s->result, src, op_get(s->op)->most, NULL, 0);
+  for (int i = 0; i < op_facts_of(s->op)->most; i++) src[i] = many(s, i);
+  root = ir_node(s->g, s->op, s->result, src, op_facts_of(s->op)->most, NULL, 0);
   uint16_t lanes = root->lanes, rank = root->rank;
   rewrite(&rw, rules_lower, RULES_LOWER, &root, 1);
   assert_int_equal(root->lanes, lanes);
@@ -680,8 +694,8 @@ static void shape(op o, dtype operand, dtype result, bool tensor) {
 static void vectors_and_tensors(void **state) {
   (void)state;
   for (int o = 0; o < OP_LIMIT; o++) {
-    const op_facts *f = op_get((op)o);
-    if (!op_is_scalar((op)o) || f->type == TYPE_SELECT || f->type == TYPE_FREE) continue;
+    const op_facts *f = op_facts_of((op)o);
+    if (!op_has_scalar_eval((op)o) || f->type == TYPE_SELECT || f->type == TYPE_FREE) continue;
     for (int t = 0; t < DT_LIMIT; t++)
       if (dtype_is_data((dtype)t) && op_takes((op)o, (dtype)t))
         for (int tensor = 0; tensor < 2; tensor++)

@@ -1,6 +1,6 @@
 /* Runs of bindings that are started: when they begin, what they signal, what is refused meanwhile.
  */
-#include "tensor_check.h"
+#include "support/tensor_check.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -26,10 +26,6 @@ static int close_one(void **state) {
   tn_signal_free(s->after);
   tn_signal_free(s->done);
   return (int)tn_close(s->c);
-}
-
-static void check_bound(tn_binding *b, tn_status s) {
-  if (s != TN_OK) fail_msg("status %d: %s", (int)s, tn_binding_message(b));
 }
 
 static tn_binding *compiled(tn_context *c, tn_tensor *const out[], size_t n) {

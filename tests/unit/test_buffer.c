@@ -1,10 +1,12 @@
 /* Blocks, buffers, views, and typed access to memory that the host sees and memory that it does
    not. */
 #include "../backend/ref.c"
-#include "device/buffer.h"
-#include "device/convert.h"
-#include "device/span.h"
-#include "zero.h"
+#include "device/memory/buffer.h"
+#include "device/memory/caching_allocator.h"
+#include "device/memory/convert_elements.h"
+#include "device/memory/span.h"
+#include "device/registry/device_registry.h"
+#include "support/zero.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,7 +48,7 @@ typedef struct fixture {
   diag diag;
   counting counting;
   mem mem;
-  table *table;
+  registry *registry;
   tn_device *cpu, *ref, *other;
 } fixture;
 
@@ -60,18 +62,18 @@ static int set_up(void **state) {
   pthread_mutex_init(&f.counting.lock, NULL);
   f.counting.limit = SIZE_MAX;
   f.mem = (mem){count_alloc, count_release, &f.counting};
-  ok(&f, table_open(&f.table, &(table_desc){.mem = &f.mem, .threads = 2}, &f.diag));
-  ok(&f, table_add(f.table, &ref_backend, &f.diag));
-  ok(&f, table_device(f.table, "CPU", &f.cpu, &f.diag));
-  ok(&f, table_device(f.table, "REF", &f.ref, &f.diag));
-  ok(&f, table_device(f.table, "REF:1", &f.other, &f.diag));
+  ok(&f, registry_open(&f.registry, &(registry_desc){.mem = &f.mem, .threads = 2}, &f.diag));
+  ok(&f, registry_add_backend(f.registry, &ref_backend, &f.diag));
+  ok(&f, registry_open_device(f.registry, "CPU", &f.cpu, &f.diag));
+  ok(&f, registry_open_device(f.registry, "REF", &f.ref, &f.diag));
+  ok(&f, registry_open_device(f.registry, "REF:1", &f.other, &f.diag));
   *state = &f;
   return 0;
 }
 
 static int tear_down(void **state) {
   fixture *f = *state;
-  table_close(f->table);
+  registry_close(f->registry);
   pthread_mutex_destroy(&f->counting.lock);
   return f->counting.bytes != 0;
 }
@@ -80,7 +82,7 @@ static int tear_down(void **state) {
 
 static block *take_block(fixture *f, uint64_t bytes) {
   block *b;
-  ok(f, blocks_take(&f->cpu->blocks, bytes, &b, &f->diag));
+  ok(f, caching_allocator_alloc(f->cpu->allocator, bytes, &b, &f->diag));
   assert_true(b->bytes >= bytes && b->bytes <= bytes + bytes / 8 + 64);
   assert_int_equal((uintptr_t)b->memory % 64, 0);
   memset(b->memory, 1, bytes);
@@ -89,76 +91,76 @@ static block *take_block(fixture *f, uint64_t bytes) {
 
 static void blocks_are_reused(void **state) {
   fixture *f = *state;
-  blocks *b = &f->cpu->blocks;
+  caching_allocator *b = f->cpu->allocator;
   block *first = take_block(f, 1000), *second = take_block(f, 5000);
-  blocks_give(b, first);
-  assert_int_equal(blocks_kept(b), first->bytes);
+  caching_allocator_release(b, first);
+  assert_int_equal(caching_allocator_cached_bytes(b), first->bytes);
   size_t calls = f->counting.calls;
   assert_ptr_equal(take_block(f, 990), first);
   assert_int_equal(f->counting.calls, calls);
-  assert_int_equal(blocks_kept(b), 0);
+  assert_int_equal(caching_allocator_cached_bytes(b), 0);
   block *none = take_block(f, 0);
   assert_ptr_not_equal(none, first);
-  blocks_give(b, none);
-  blocks_give(b, first);
-  blocks_give(b, second);
-  blocks_give(b, NULL);
+  caching_allocator_release(b, none);
+  caching_allocator_release(b, first);
+  caching_allocator_release(b, second);
+  caching_allocator_release(b, NULL);
   block *large = take_block(f, 1 << 22);
   assert_int_equal((uintptr_t)large->memory % (1 << 21), 0);
-  blocks_give(b, large);
-  blocks_trim(b, 0);
-  assert_int_equal(blocks_kept(b), 0);
+  caching_allocator_release(b, large);
+  caching_allocator_trim(b, 0);
+  assert_int_equal(caching_allocator_cached_bytes(b), 0);
 }
 
 static void budget_bounds_what_is_kept(void **state) {
   fixture *f = *state;
-  blocks *b = &f->cpu->blocks;
+  caching_allocator *b = f->cpu->allocator;
   block *k[8];
-  blocks_set_budget(b, 5 * 4096);
+  caching_allocator_set_budget(b, 5 * 4096);
   for (int i = 0; i < 8; i++) k[i] = take_block(f, 4096);
-  for (int i = 0; i < 8; i++) blocks_give(b, k[i]);
-  assert_int_equal(blocks_kept(b), 5 * 4096);
+  for (int i = 0; i < 8; i++) caching_allocator_release(b, k[i]);
+  assert_int_equal(caching_allocator_cached_bytes(b), 5 * 4096);
   block *newest = take_block(f, 4096);
   assert_ptr_equal(newest, k[7]);
-  blocks_give(b, newest);
-  blocks_set_budget(b, 4096);
-  assert_int_equal(blocks_kept(b), 4096);
+  caching_allocator_release(b, newest);
+  caching_allocator_set_budget(b, 4096);
+  assert_int_equal(caching_allocator_cached_bytes(b), 4096);
   assert_ptr_equal(take_block(f, 4096), k[7]);
-  blocks_give(b, k[7]);
-  blocks_give(b, take_block(f, 100000));
-  assert_true(blocks_kept(b) <= 4096);
+  caching_allocator_release(b, k[7]);
+  caching_allocator_release(b, take_block(f, 100000));
+  assert_true(caching_allocator_cached_bytes(b) <= 4096);
 }
 
 /** Sizes rise by at most an eighth, and the largest has a place among them. */
 static void blocks_have_every_size(void **state) {
   fixture *f = *state;
-  blocks *b = &f->cpu->blocks;
+  caching_allocator *b = f->cpu->allocator;
   uint64_t last = 0;
   for (uint64_t bytes = 1; bytes < 1 << 16; bytes++) {
     block *k;
-    ok(f, blocks_take(b, bytes, &k, &f->diag));
+    ok(f, caching_allocator_alloc(b, bytes, &k, &f->diag));
     assert_true(k->bytes >= bytes && k->bytes <= bytes + bytes / 8 + 64 && k->bytes >= last);
     last = k->bytes;
-    blocks_give(b, k);
+    caching_allocator_release(b, k);
   }
-  blocks_trim(b, 0);
+  caching_allocator_trim(b, 0);
   f->counting.limit = 1 << 20;
   block *none;
-  assert_int_equal(blocks_take(b, UINT64_MAX / 4, &none, &f->diag), TN_ERR_MEMORY);
+  assert_int_equal(caching_allocator_alloc(b, UINT64_MAX / 4, &none, &f->diag), TN_ERR_MEMORY);
 }
 
 /** Seconds of the processor for blocks of one size that are taken while as many of another are
     kept, and given back. */
 static double time_of_blocks(fixture *f, size_t count) {
-  blocks *b = &f->cpu->blocks;
+  caching_allocator *b = f->cpu->allocator;
   block **k = malloc(count * sizeof *k);
   clock_t start = clock();
   for (uint64_t bytes = 64; bytes <= 128; bytes += 64) {
-    for (size_t i = 0; i < count; i++) ok(f, blocks_take(b, bytes, &k[i], &f->diag));
-    for (size_t i = 0; i < count; i++) blocks_give(b, k[i]);
+    for (size_t i = 0; i < count; i++) ok(f, caching_allocator_alloc(b, bytes, &k[i], &f->diag));
+    for (size_t i = 0; i < count; i++) caching_allocator_release(b, k[i]);
   }
-  assert_int_equal(blocks_kept(b), count * 192);
-  blocks_trim(b, 0);
+  assert_int_equal(caching_allocator_cached_bytes(b), count * 192);
+  caching_allocator_trim(b, 0);
   free(k);
   return (double)(clock() - start) / CLOCKS_PER_SEC;
 }
@@ -173,18 +175,18 @@ static void many_blocks_are_kept(void **state) {
 
 static void what_is_kept_goes_before_memory_runs_out(void **state) {
   fixture *f = *state;
-  blocks *b = &f->cpu->blocks;
-  blocks_give(b, take_block(f, 1 << 20));
+  caching_allocator *b = f->cpu->allocator;
+  caching_allocator_release(b, take_block(f, 1 << 20));
   f->counting.limit = f->counting.bytes + (1 << 18);
   block *k;
-  ok(f, blocks_take(b, 1 << 19, &k, &f->diag));
-  assert_int_equal(blocks_kept(b), 0);
+  ok(f, caching_allocator_alloc(b, 1 << 19, &k, &f->diag));
+  assert_int_equal(caching_allocator_cached_bytes(b), 0);
   block *none;
-  assert_int_equal(blocks_take(b, 1 << 21, &none, &f->diag), TN_ERR_MEMORY);
+  assert_int_equal(caching_allocator_alloc(b, 1 << 21, &none, &f->diag), TN_ERR_MEMORY);
   assert_null(none);
-  assert_int_equal(blocks_take(b, UINT64_MAX, &none, &f->diag), TN_ERR_MEMORY);
+  assert_int_equal(caching_allocator_alloc(b, UINT64_MAX, &none, &f->diag), TN_ERR_MEMORY);
   f->counting.limit = SIZE_MAX;
-  blocks_give(b, k);
+  caching_allocator_release(b, k);
 }
 
 /* Buffers. */
@@ -195,12 +197,12 @@ static void buffers_allocate_late(void **state) {
   tn_span s;
   block *waiting = take_block(f, 4096);
   uint64_t bytes = waiting->bytes;
-  blocks_give(&f->cpu->blocks, waiting);
+  caching_allocator_release(f->cpu->allocator, waiting);
   ok(f, buffer_open(f->cpu, 4096, &b, &f->diag));
   ok(f, buffer_view(b, 1024, 512, &v, &f->diag));
-  assert_int_equal(blocks_kept(&f->cpu->blocks), bytes);
+  assert_int_equal(caching_allocator_cached_bytes(f->cpu->allocator), bytes);
   ok(f, buffer_span(v, &s, &f->diag));
-  assert_int_equal(blocks_kept(&f->cpu->blocks), 0);
+  assert_int_equal(caching_allocator_cached_bytes(f->cpu->allocator), 0);
   assert_int_equal(s.offset, 1024);
   assert_int_equal(s.bytes, 512);
   assert_int_equal(buffer_bytes(v), 512);
@@ -209,9 +211,9 @@ static void buffers_allocate_late(void **state) {
   ok(f, buffer_span(b, &whole, &f->diag));
   assert_ptr_equal(whole.memory, s.memory);
   buffer_release(b);
-  assert_int_equal(blocks_kept(&f->cpu->blocks), 0); /* the view holds it */
+  assert_int_equal(caching_allocator_cached_bytes(f->cpu->allocator), 0); /* the view holds it */
   buffer_release(v);
-  assert_int_equal(blocks_kept(&f->cpu->blocks), bytes);
+  assert_int_equal(caching_allocator_cached_bytes(f->cpu->allocator), bytes);
   buffer_release(NULL);
 }
 
@@ -265,7 +267,7 @@ static void host_memory_is_used_as_it_is(void **state) {
   ok(f, buffer_view(b, 8, 8, &v, &f->diag));
   buffer_release(b);
   ok(f, buffer_span(v, &s, &f->diag));
-  assert_ptr_equal(device_host_pointer(&s), data + 2);
+  assert_ptr_equal(span_host_pointer(&s), data + 2);
   data[3] = 9;
   ok(f, span_read(&s, DT_F32, DT_F32, seen, 2, &f->diag));
   assert_true(seen[0] == 3 && seen[1] == 9);
@@ -311,7 +313,7 @@ static void buffers_are_shared_by_threads(void **state) {
   for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
   for (int i = 1; i < 4; i++) assert_ptr_equal(sharers[i].seen.memory, sharers[0].seen.memory);
   buffer_release(b);
-  uint64_t kept = blocks_kept(&f->cpu->blocks);
+  uint64_t kept = caching_allocator_cached_bytes(f->cpu->allocator);
   assert_true(kept >= 256 && kept < 2 * 256); /* one block, whoever came first */
 }
 
@@ -439,7 +441,7 @@ static void copies_between_devices(void **state) {
       ok(f, span_copy(&t, &s, &f->diag));
       ok(f, span_read(&t, DT_U32, DT_U32, seen, N, &f->diag));
       assert_memory_equal(data, seen, N * 4);
-      short_one = span_part(&t, 4, 8);
+      short_one = span_slice(&t, 4, 8);
       assert_int_equal(span_copy(&short_one, &s, &f->diag), TN_ERR_ARGUMENT);
       buffer_release(from);
       buffer_release(to);
@@ -466,17 +468,17 @@ static bool has_large_pages(const void *address) {
 }
 
 static bool asks_for_large_pages(fixture *f, const mem *m) {
-  table *t;
+  registry *t;
   tn_device *device;
   tn_buffer *b;
   tn_span span;
-  ok(f, table_open(&t, &(table_desc){.mem = m, .threads = 1}, &f->diag));
-  ok(f, table_device(t, "CPU", &device, &f->diag));
+  ok(f, registry_open(&t, &(registry_desc){.mem = m, .threads = 1}, &f->diag));
+  ok(f, registry_open_device(t, "CPU", &device, &f->diag));
   ok(f, buffer_open(device, 8 << 20, &b, &f->diag));
   ok(f, buffer_span(b, &span, &f->diag));
-  bool asked = has_large_pages(device_host_pointer(&span));
+  bool asked = has_large_pages(span_host_pointer(&span));
   buffer_release(b);
-  table_close(t);
+  registry_close(t);
   return asked;
 }
 

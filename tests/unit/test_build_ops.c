@@ -1,9 +1,10 @@
 /* Builders of operations on sizes that are variables: each is interpreted for several values of the
    variable, and must give what the same builder gives for that number. */
-#include "ir/interp.h"
-#include "ir/topo.h"
-#include "ir/verify.h"
-#include "tensor/build.h"
+#include "ir/core/topo_sort.h"
+#include "ir/index/index_arithmetic.h"
+#include "ir/interp/interp.h"
+#include "ir/verify/verify_graph.h"
+#include "tensor/ops/operators.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,7 +52,7 @@ static const node *index_var(ir *g, const char *name, int64_t min, int64_t max) 
 
 /** A parameter of f32; a size of 0 stands for n. */
 static value input(builder *b, int64_t slot, const node *n, size_t rank, const int64_t dims[]) {
-  const node *at[SIZES_RANK];
+  const node *at[SIZES_MAX_RANK];
   for (size_t i = 0; i < rank; i++) at[i] = dims[i] ? ix_const(b->ir, dims[i]) : n;
   return value_of(ir_node(b->ir, OP_PARAM, DT_F32, at, rank, &slot, 1));
 }
@@ -216,7 +217,7 @@ static void interpret(job *j, const node *root) {
     params[p->ints[0]] = a;
   }
   interp_env env = {.params = params, .n_params = 4, .vars = &n, .n_vars = 1};
-  if (verify(&root, 1, STAGE_TENSOR, &mem_system, &w->d) != TN_OK) diag_rethrow(&w->d);
+  if (verify_graph(&root, 1, LEVEL_TENSOR, &mem_system, &w->d) != TN_OK) diag_rethrow(&w->d);
   if (interp_tensor(&env, &root, 1, &j->result, &w->a) != TN_OK) diag_rethrow(&w->d);
 }
 

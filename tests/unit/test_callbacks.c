@@ -1,7 +1,7 @@
 /* What the caller's functions call in turn: refused wherever it could wait for itself, in whichever
    work they are called. A test that waits for ever is ended by an alarm. */
 #include "../models/onnx/writer.h"
-#include "tensor_check.h"
+#include "support/tensor_check.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -75,7 +75,6 @@ static const char *first_allowed(const scene *s) {
   tn_model_free(s->model);
   tn_plan_free(s->plan);
   tn_binding_free(s->binding);
-  tn_release(s->x);
   return NULL;
 }
 
@@ -141,10 +140,6 @@ static void open_scene(scene *s, tn_open_desc *d) {
   tn_tensor *y = tn_add(tn_input(c, "v", tn_shape(4), TN_F32), tn_num(c, 1));
   s->plan = plan_of(c, y);
   s->binding = binding_of(c, s->plan);
-}
-
-static void check_bound(tn_binding *b, tn_status s) {
-  if (s != TN_OK) fail_msg("status %d: %s", (int)s, tn_binding_message(b));
 }
 
 static void check_model(tn_context *c, tn_model *m) {
@@ -263,6 +258,142 @@ static void wrapped_memory_calls_nothing(void **state) {
     check_left(&s);
     assert_int_equal(tn_close(c), TN_OK);
   }
+}
+
+/* Releases of tensors while the context is in use take effect when that use ends. */
+
+/** Wrapped memory whose destructor releases another tensor, as a finaliser does. */
+typedef struct finaliser {
+  tn_tensor *next;
+  int *destroyed;
+} finaliser;
+
+static void release_next(void *user) {
+  const finaliser *f = user;
+  ++*f->destroyed;
+  tn_release(f->next);
+}
+
+static tn_tensor *wrap(tn_context *c, finaliser *f) {
+  return tn_wrap_host(c, tn_shape(SIDE), TN_F32, wrapped, sizeof wrapped, release_next, f);
+}
+
+static void destructors_release_tensors(void **state) {
+  (void)state;
+  enum { LENGTH = 5 };
+  int destroyed = 0;
+  finaliser chain[LENGTH];
+  tn_context *c = tn_open(NULL);
+  for (size_t i = 0; i < LENGTH; i++) {
+    chain[i] = (finaliser){i ? tn_own(wrap(c, &chain[i - 1])) : NULL, &destroyed};
+    if (i) assert_non_null(chain[i].next);
+  }
+  tn_tensor *first = tn_own(wrap(c, &chain[LENGTH - 1]));
+  assert_int_equal(destroyed, 0);
+  tn_release(first);
+  assert_int_equal(destroyed, LENGTH);
+  assert_string_equal(tn_message(c), "");
+  assert_int_equal(tn_close(c), TN_OK);
+}
+
+/** Closing frees every owned tensor: their destructors may still release one another. */
+static void destructors_release_tensors_of_a_closing_context(void **state) {
+  (void)state;
+  int destroyed = 0;
+  finaliser of[2] = {{NULL, &destroyed}, {NULL, &destroyed}};
+  tn_context *c = tn_open(NULL);
+  tn_tensor *a = tn_own(wrap(c, &of[0])), *b = tn_own(wrap(c, &of[1]));
+  of[0].next = b;
+  of[1].next = a;
+  assert_int_equal(tn_close(c), TN_OK);
+  assert_int_equal(destroyed, 2);
+}
+
+enum { RELEASERS = 4, RELEASED = 50 };
+
+/** Tensors, each with an owner in every one of the threads that release them. */
+typedef struct releasers {
+  tn_context *c;
+  tn_tensor *tensors[RELEASED];
+  finaliser finalisers[RELEASED];
+  int destroyed, destroyed_inside;
+} releasers;
+
+static void *release_all(void *user) {
+  releasers *r = user;
+  for (size_t i = 0; i < RELEASED; i++) tn_release(r->tensors[i]);
+  return NULL;
+}
+
+/** A function of the host, during which other threads release tensors of its context. */
+static tn_status release_from_threads(void *user, tn_call *call) {
+  releasers *r = user;
+  pthread_t threads[RELEASERS];
+  for (size_t i = 0; i < RELEASERS; i++)
+    if (pthread_create(&threads[i], NULL, release_all, r)) return TN_ERR_INTERNAL;
+  for (size_t i = 0; i < RELEASERS; i++) pthread_join(threads[i], NULL);
+  r->destroyed_inside = r->destroyed;
+  *(float *)tn_call_out(call, 0).data = 1;
+  return TN_OK;
+}
+
+static void open_releasers(releasers *r) {
+  r->c = tn_open(NULL);
+  for (size_t i = 0; i < RELEASED; i++) {
+    r->finalisers[i] = (finaliser){NULL, &r->destroyed};
+    r->tensors[i] = tn_own(wrap(r->c, &r->finalisers[i]));
+    for (size_t k = 1; k < RELEASERS; k++) tn_retain(r->tensors[i]);
+  }
+}
+
+static void busy_contexts_release_tensors_later(void **state) {
+  (void)state;
+  releasers r = {.destroyed = 0};
+  open_releasers(&r);
+  tn_custom_desc d = TN_CUSTOM_DESC_INIT;
+  tn_tensor *out;
+  d.run = release_from_threads;
+  d.user = &r;
+  tn_custom(r.c, &d, NULL, 0, &(tn_type){TN_F32, TN_SCALAR}, &out, 1);
+  check_floats(r.c, tn_reshape(out, tn_shape(1)), FLOATS(1));
+  assert_int_equal(r.destroyed_inside, 0);
+  assert_int_equal(r.destroyed, RELEASED);
+  assert_string_equal(tn_message(r.c), "");
+  assert_int_equal(tn_close(r.c), TN_OK);
+}
+
+typedef struct adder {
+  tn_context *c;
+  atomic_bool is_over;
+} adder;
+
+/** Uses the context all the time, so that most releases find it in use. */
+static void *add_always(void *user) {
+  adder *a = user;
+  while (!atomic_load(&a->is_over)) {
+    tn_scope_begin(a->c);
+    tn_tensor *x = tn_full(a->c, tn_shape(4), TN_F32, 1);
+    for (int i = 0; i < 20; i++) x = tn_add(x, x);
+    tn_scope_end(a->c);
+  }
+  return NULL;
+}
+
+static void threads_release_tensors_of_a_used_context(void **state) {
+  (void)state;
+  releasers r = {.destroyed = 0};
+  open_releasers(&r);
+  adder a = {.c = r.c};
+  pthread_t user, threads[RELEASERS];
+  assert_int_equal(pthread_create(&user, NULL, add_always, &a), 0);
+  for (size_t i = 0; i < RELEASERS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, release_all, &r), 0);
+  for (size_t i = 0; i < RELEASERS; i++) pthread_join(threads[i], NULL);
+  atomic_store(&a.is_over, true);
+  pthread_join(user, NULL);
+  tn_seed(r.c, 1); /* the next call carries out what came after the last one's end */
+  assert_int_equal(r.destroyed, RELEASED);
+  assert_int_equal(tn_close(r.c), TN_OK);
 }
 
 /* Functions of the host. */
@@ -423,10 +554,18 @@ static void other_contexts_compile_the_same(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(progress_calls_nothing),       TEST(loggers_call_nothing),
-      TEST(workers_call_nothing),         TEST(allocators_call_nothing),
-      TEST(wrapped_memory_calls_nothing), TEST(host_functions_use_plain_bindings),
-      TEST(other_threads_go_on),          TEST(other_contexts_compile_the_same),
+      TEST(progress_calls_nothing),
+      TEST(loggers_call_nothing),
+      TEST(workers_call_nothing),
+      TEST(allocators_call_nothing),
+      TEST(wrapped_memory_calls_nothing),
+      TEST(host_functions_use_plain_bindings),
+      TEST(other_threads_go_on),
+      TEST(other_contexts_compile_the_same),
+      TEST(destructors_release_tensors),
+      TEST(destructors_release_tensors_of_a_closing_context),
+      TEST(busy_contexts_release_tensors_later),
+      TEST(threads_release_tensors_of_a_used_context),
   };
   return cmocka_run_group_tests_name("callbacks", tests, make_file, NULL);
 }

@@ -8,14 +8,16 @@
 #include <cmocka.h>
 
 #include "codegen/codegen.h"
-#include "ir/address.h"
-#include "ir/verify.h"
+#include "ir/index/row_major_address.h"
+#include "ir/verify/verify_graph.h"
 #include "laws/laws.h"
-#include "render/c.h"
+#include "render/c/dialect.h"
+#include "render/c/render_c.h"
 
 #include "../ir/kernels.h"
 #include "../ir/random_law.h"
 #include "../ir/replay.h"
+#include "support/graph_body.h"
 
 enum { KERNELS = 300, STEPS = 8, MOST_COPIES = 5000 };
 
@@ -33,11 +35,7 @@ static void call_body(void *arg) {
 
 static void run_body(void (*body)(test *t), uint64_t seed) {
   test t = {.body = body, .seed = seed};
-  t.g = ir_new(&mem_system, &t.d, false);
-  assert_non_null(t.g);
-  tn_status status = diag_catch(&t.d, call_body, &t);
-  ir_free(t.g);
-  if (status != TN_OK) fail_msg("seed %llu: %s", (unsigned long long)seed, t.d.text);
+  run_in_graph(&t.g, &t.d, call_body, &t, t.seed);
 }
 
 #define TEST(name)                  \
@@ -57,20 +55,20 @@ static const node *loop(test *t, int64_t n) { return range_make(t->g, number(t, 
 TEST(addresses_are_row_major) {
   const node *i = loop(t, 4), *j = loop(t, 5), *k = loop(t, 6);
   const node *extents[] = {number(t, 4), number(t, 5), number(t, 6)}, *at[] = {i, j, k};
-  const node *a = address_of(t->g, 3, extents, at);
+  const node *a = row_major_address(t->g, 3, extents, at);
   assert_int_equal(ix_coefficient(a, i), 30);
   assert_int_equal(ix_coefficient(a, j), 6);
   assert_int_equal(ix_coefficient(a, k), 1);
-  assert_ptr_equal(address_size(t->g, 3, extents), number(t, 120));
-  assert_ptr_equal(address_of(t->g, 0, NULL, NULL), number(t, 0));
-  assert_ptr_equal(address_size(t->g, 0, NULL), number(t, 1));
+  assert_ptr_equal(row_major_size(t->g, 3, extents), number(t, 120));
+  assert_ptr_equal(row_major_address(t->g, 0, NULL, NULL), number(t, 0));
+  assert_ptr_equal(row_major_size(t->g, 0, NULL), number(t, 1));
 }
 
 TEST(addresses_have_gates_only_where_needed) {
   const node *i = loop(t, 8), *eight = number(t, 8), *seven = number(t, 7);
   const node *back = ix_sub(t->g, seven, i), *next = ix_add_const(t->g, i, 1);
-  assert_ptr_equal(address_of(t->g, 1, &eight, &back), back);
-  const node *gated = address_of(t->g, 1, &eight, &next);
+  assert_ptr_equal(row_major_address(t->g, 1, &eight, &back), back);
+  const node *gated = row_major_address(t->g, 1, &eight, &next);
   assert_int_equal(gated->op, OP_WHERE);
   assert_ptr_equal(gated->src[0], ix_lt(t->g, next, eight)); /* the lower bound is known */
   assert_ptr_equal(gated->src[1], next);
@@ -89,7 +87,7 @@ static const target targets[] = {
 
 static codegen_options options(size_t i) {
   codegen_options o = {.target = targets[i], .math = MATH_EXACT};
-  render_c_lacks(&c_gnu, &o.target.rules);
+  render_c_unsupported_ops(&c_gnu, &o.target.rules);
   return o;
 }
 
@@ -97,7 +95,7 @@ static void check_program(test *t, replay *values, const interp_array *expected,
                           size_t i, int64_t workers) {
   codegen_options o = options(i);
   const node *linear = codegen_run(t->g, sink, "CPU", &o)->src[2];
-  if (verify(&linear, 1, STAGE_LINEAR, ir_mem(t->g), &t->d) != TN_OK) diag_rethrow(&t->d);
+  if (verify_graph(&linear, 1, LEVEL_LINEAR, ir_mem(t->g), &t->d) != TN_OK) diag_rethrow(&t->d);
   const interp_array *got = replay_kernel(values, linear, workers);
   for (size_t s = 0; s < values->params.n; s++)
     if (!replay_same(&expected[s], &got[s], -1))
@@ -110,7 +108,7 @@ static const node *arranged(test *t, const node *sink) {
   static const law vectors[] = {LAW_SPLIT, LAW_KIND, LAW_KIND};
   rng r = {t->seed ^ 0xa44};
   laws l = {.g = t->g};
-  const node *principals[8 + IR_MOST_RANK];
+  const node *principals[8 + IR_MAX_RANK];
   for (int i = 0; i < STEPS; i++) {
     law which = rng_chance(&r, 60) ? vectors[rng_below(&r, 3)] : (law)rng_below(&r, LAWS);
     law_args a = random_args(&l, &r, which, sink);
@@ -127,7 +125,7 @@ static bool is_launchable(const node *sink) {
   for (uint32_t i = 0; i < sink->n_src; i++) {
     const node *stage = sink->src[i]->src[sink->src[i]->n_src - 1];
     bool any = false;
-    for (size_t k = 0; k < stage_ranges(stage); k++)
+    for (size_t k = 0; k < stage_n_ranges(stage); k++)
       any |= range_kind_of(stage_range(stage)[k]) == KIND_THREAD;
     shared += any;
   }
@@ -197,7 +195,7 @@ static void many_edges(void *arg) {
   const node *sink = ir_node(m->t.g, OP_SINK, DT_VOID, outs.at, outs.n, NULL, 0);
   sink = codegen_expand(m->t.g, codegen_lower(m->t.g, sink));
   size_t before = m->bytes;
-  const node *made = codegen_edges(m->t.g, sink);
+  const node *made = codegen_split_copy_loops(m->t.g, sink);
   m->made = m->bytes - before;
   assert_int_equal(made->n_src, 3 * m->copies);
 }
@@ -225,11 +223,11 @@ TEST(asking_makes_nothing) {
   const node *out = padded_copy(t, 1), *outer, *inner;
   const node *sink = ir_node(t->g, OP_SINK, DT_VOID, &out, 1, NULL, 0);
   const node *r = stage_range(out->src[1])[0];
-  laws l = {.g = t->g, .log = law_log_new(t->g)};
-  int64_t next = ir_fresh(t->g);
+  laws l = {.g = t->g, .log = law_trace_new(t->g)};
+  int64_t next = ir_fresh_id(t->g);
   assert_true(law_may_overlap(&l, sink, r, 10));
   assert_false(law_may_overlap(&l, sink, r, 100));
-  assert_int_equal(ir_fresh(t->g), next + 1);
+  assert_int_equal(ir_fresh_id(t->g), next + 1);
   assert_non_null(law_overlap(&l, sink, r, 10, &outer, &inner));
   assert_null(law_overlap(&l, sink, r, 100, &outer, &inner));
 }

@@ -8,11 +8,13 @@
 
 #include <cmocka.h>
 
-#include "ir/interval.h"
-#include "ir/print.h"
-#include "ir/rewrite.h"
+#include "ir/core/interval.h"
+#include "ir/index/build_tensor.h"
+#include "ir/index/index_arithmetic.h"
+#include "ir/text/print.h"
+#include "ir/transform/rewrite.h"
 #include "schedule/schedule.h"
-#include "schedule/solve.h"
+#include "schedule/values/solve_comparison.h"
 
 #include "../ir/replay.h"
 
@@ -174,8 +176,8 @@ static void run(void *arg) {
   schedule_request q = {.roots = &root,
                         .n_roots = 1,
                         .math = rng_chance(&t->r, 30) ? MATH_EXACT : MATH_DEFAULT,
-                        .policy = (int)rng_below(&t->r, 3),
-                        .seed = t->r.state};
+                        .search.policy = (int)rng_below(&t->r, 3),
+                        .search.seed = t->r.state};
   schedule *s = schedule_make(t->g, &q);
   replay values = {.a = ir_arena(t->g), .seed = t->r.state};
   replay_compare(&values, &q, s, 1e-6);
@@ -253,7 +255,7 @@ static bool says(const solution *s, int64_t r) {
   bool in = s->last ? (!s->first || r >= node_int(s->first)) && r < node_int(s->last)
                     : r == node_int(s->first);
   if (s->gate && !node_int(s->gate)) in = false;
-  return in != s->is_inverse;
+  return in != s->is_negated;
 }
 
 static void check_solution(test *t, op o, const linear_form *f, int64_t number, bool swapped) {

@@ -5,7 +5,7 @@
    more, the row says why. On a device that computes nothing and is the same on every machine. */
 #include <tenon/tenon.h>
 
-#include "tensor_check.h"
+#include "support/tensor_check.h"
 
 #include <math.h>
 

@@ -6,8 +6,11 @@
 
 #include <cmocka.h>
 
-#include "ir/build.h"
-#include "schedule/constants.h"
+#include "ir/core/build.h"
+#include "ir/index/build_tensor.h"
+#include "ir/index/index_arithmetic.h"
+#include "schedule/values/constant_folding.h"
+#include "support/graph_body.h"
 
 enum { FIRST_CONSTANT = 10 }; /* BUFFERs from this uid on never change */
 
@@ -24,11 +27,7 @@ static void call_body(void *arg) {
 
 static void run_body(void (*body)(test *t)) {
   test t = {.body = body};
-  t.g = ir_new(&mem_system, &t.d, false);
-  assert_non_null(t.g);
-  tn_status status = diag_catch(&t.d, call_body, &t);
-  ir_free(t.g);
-  if (status != TN_OK) fail_msg("%s", t.d.text);
+  run_in_graph(&t.g, &t.d, call_body, &t, 0);
 }
 
 #define TEST(name)                  \
@@ -51,14 +50,15 @@ static bool never_changes(void *user, const node *n) {
 }
 
 static constants found(test *t, const node *root) {
-  return schedule_constants(
-      t->g, &(constants_request){.roots = &root, .n_roots = 1, .is_constant = never_changes});
+  return constant_folding_find(
+      t->g,
+      &(constant_folding_request){.roots = &root, .n_roots = 1, .is_constant = never_changes});
 }
 
 /** The same for vectors of eight f32. */
 static constants found_for_vectors(test *t, const node *const roots[], size_t n) {
-  return schedule_constants(
-      t->g, &(constants_request){
+  return constant_folding_find(
+      t->g, &(constant_folding_request){
                 .roots = roots, .n_roots = n, .is_constant = never_changes, .vector = 32});
 }
 
@@ -198,8 +198,9 @@ TEST(weights_that_something_else_reads) {
   const node *x = buffer(t, 0, 2, 24, 40), *w = buffer(t, 10, 2, 16, 40);
   const node *y = product(t, x, w, true), *rows = ir_op2(t->g, OP_MUL, buffer(t, 1, 2, 16, 40), w);
   const node *roots[] = {y, rows};
-  constants c = schedule_constants(
-      t->g, &(constants_request){.roots = roots, .n_roots = 2, .is_constant = never_changes});
+  constants c = constant_folding_find(
+      t->g,
+      &(constant_folding_request){.roots = roots, .n_roots = 2, .is_constant = never_changes});
   assert_int_equal(c.at.n, 0);
 }
 

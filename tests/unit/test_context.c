@@ -1,5 +1,5 @@
 /* Contexts: how they open, refuse, fail and close. */
-#include "tensor_check.h"
+#include "support/tensor_check.h"
 
 #include "base/thread.h"
 
@@ -405,7 +405,7 @@ static void a_second_call_is_refused(void **state) {
 static tn_status wait_inside(void *user, tn_call *call) {
   inside *in = user;
   atomic_store(&in->stage, 1);
-  while (atomic_load(&in->stage) != 2) thread_pause();
+  while (atomic_load(&in->stage) != 2) thread_spin_hint();
   *(float *)tn_call_out(call, 0).data = 1;
   return TN_OK;
 }
@@ -445,6 +445,112 @@ static void a_second_thread_is_told_why(void **state) {
   check_ok(c, tn_close(c));
 }
 
+/* Messages belong to threads: what others bind, compile or run changes none. */
+
+enum { MESSAGE_ROUNDS = 300 };
+
+typedef struct binder {
+  tn_plan *plan;
+  tn_context *c;
+  const char *name; /* of the plan */
+  bool is_wrong;
+} binder;
+
+/** Fails to bind, and reads why. */
+static void *fail_to_bind(void *arg) {
+  binder *b = arg;
+  for (int i = 0; i < MESSAGE_ROUNDS && !b->is_wrong; i++) {
+    if (tn_plan_bind(b->plan, NULL) != TN_ERR_ARGUMENT) b->is_wrong = true;
+    const char *text = tn_message(b->c);
+    char copy[64] = "";
+    strncpy(copy, text, sizeof copy - 1);
+    b->is_wrong |= strncmp(copy, b->name, strlen(b->name)) != 0;
+    b->is_wrong |= tn_message(b->c) != text;
+  }
+  return NULL;
+}
+
+static tn_plan *named_plan(tn_context *c, const char *name) {
+  tn_plan_desc d = TN_PLAN_DESC_INIT;
+  tn_plan *p;
+  tn_tensor *y = tn_neg(tn_input(c, "x", tn_shape(4), TN_F32));
+  d.name = name;
+  check_ok(c, tn_plan_compile(c, &y, 1, &d, &p));
+  return p;
+}
+
+static void messages_are_of_threads(void **state) {
+  (void)state;
+  enum { BINDERS = 3 };
+  static const char *const names[BINDERS] = {"first", "second", "third"};
+  tn_context *c = tn_open(NULL);
+  binder b[BINDERS];
+  pthread_t threads[BINDERS];
+  for (size_t i = 0; i < BINDERS; i++)
+    b[i] = (binder){.plan = named_plan(c, names[i]), .c = c, .name = names[i]};
+  tn_add(tn_full(c, tn_shape(2), TN_F32, 1), tn_full(c, tn_shape(3), TN_F32, 1));
+  const char *text = tn_message(c);
+  for (size_t i = 0; i < BINDERS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, fail_to_bind, &b[i]), 0);
+  for (int i = 0; i < MESSAGE_ROUNDS; i++) {
+    check_text(text, "add(f32[2], f32[3])");
+    assert_ptr_equal(tn_message(c), text);
+  }
+  for (size_t i = 0; i < BINDERS; i++) pthread_join(threads[i], NULL);
+  check_text(tn_message(c), "add(f32[2], f32[3])");
+  for (size_t i = 0; i < BINDERS; i++) assert_false(b[i].is_wrong);
+  assert_int_equal(tn_close(c), TN_OK);
+}
+
+/** The newest failure of a thread is its message, whichever kind of work failed. */
+static void the_newest_message_counts(void **state) {
+  (void)state;
+  tn_context *c = tn_open(NULL);
+  tn_plan *p = named_plan(c, "net");
+  for (int i = 0; i < 2; i++) {
+    tn_add(tn_full(c, tn_shape(2), TN_F32, 1), tn_full(c, tn_shape(3), TN_F32, 1));
+    check_text(tn_message(c), "add(f32[2], f32[3])");
+    assert_int_equal(tn_plan_bind(p, NULL), TN_ERR_ARGUMENT);
+    check_text(tn_message(c), "net: plan_bind");
+  }
+  assert_int_equal(tn_close(c), TN_OK);
+}
+
+/** A thread's run of a binding fails by an assign that was pending. */
+static void *run_and_fail(void *arg) {
+  binder *b = arg;
+  tn_binding *of;
+  b->is_wrong = tn_plan_bind(b->plan, &of) != TN_OK || tn_binding_run(of) == TN_OK;
+  b->is_wrong |= !strstr(tn_message(b->c), "not today");
+  return NULL;
+}
+
+static tn_status refuse_today(void *user, tn_call *call) {
+  (void)user;
+  tn_call_fail(call, "not today");
+  return TN_ERR_IO;
+}
+
+static void messages_of_runs_are_of_threads(void **state) {
+  (void)state;
+  tn_context *c = tn_open(NULL);
+  tn_tensor *s = tn_state(tn_full(c, tn_shape(4), TN_F32, 1)), *out, *y = tn_neg(s);
+  tn_custom_desc d = TN_CUSTOM_DESC_INIT;
+  binder b = {.c = c};
+  pthread_t t;
+  check_ok(c, tn_realize(c, &s, 1));
+  check_ok(c, tn_plan_compile(c, &y, 1, NULL, &b.plan));
+  d.run = refuse_today;
+  tn_custom(c, &d, NULL, 0, &(tn_type){TN_F32, tn_shape(4)}, &out, 1);
+  tn_assign(s, out);
+  assert_string_equal(tn_message(c), "");
+  assert_int_equal(pthread_create(&t, NULL, run_and_fail, &b), 0);
+  pthread_join(t, NULL);
+  assert_false(b.is_wrong);
+  assert_string_equal(tn_message(c), "");
+  assert_int_equal(tn_close(c), TN_OK);
+}
+
 static void a_running_binding_keeps_it_open(void **state) {
   (void)state;
   tn_context *c = tn_open(NULL);
@@ -457,7 +563,7 @@ static void a_running_binding_keeps_it_open(void **state) {
   diag d = {0};
   thread t;
   assert_int_equal(thread_start(&t, run_binding, b, &d), TN_OK);
-  while (atomic_load(&in.stage) != 1) thread_pause();
+  while (atomic_load(&in.stage) != 1) thread_spin_hint();
   assert_int_equal(tn_close(c), TN_ERR_BUSY);
   assert_int_equal(tn_binding_run(b), TN_ERR_BUSY);
   atomic_store(&in.stage, 2);
@@ -509,6 +615,9 @@ int main(void) {
       cmocka_unit_test(devices_are_listed),
       cmocka_unit_test(a_second_call_is_refused),
       cmocka_unit_test(a_second_thread_is_told_why),
+      cmocka_unit_test(messages_are_of_threads),
+      cmocka_unit_test(the_newest_message_counts),
+      cmocka_unit_test(messages_of_runs_are_of_threads),
       cmocka_unit_test(a_running_binding_keeps_it_open),
       cmocka_unit_test(closing_frees_everything),
   };

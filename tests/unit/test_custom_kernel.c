@@ -1,13 +1,12 @@
 /* Custom operations that are kernels in the IR: from text to results, and what is refused. */
-#include "runtime/explanation.h"
-#include "tensor/context.h" /* before cmocka, which has a macro fail */
+#include "support/tensor_check.h"
 
-#include "tensor_check.h"
+#include "ir/interp/interp.h"
+#include "ir/text/parse.h"
+#include "ir/text/print.h"
+#include "support/interp_kernel.h"
 
-#include "ir/interp.h"
-#include "ir/parse.h"
-#include "ir/print.h"
-
+#include <tenon/unstable/explain.h>
 #include <tenon/unstable/ir.h>
 
 enum { N = 1000 };
@@ -158,10 +157,6 @@ static void reads_are_of_old_contents(void **state) {
   check_floats(c, tn_reshape(m, tn_shape(8)), FLOATS(1, 2, 3, 4, 8, 6, 7, 8));
 }
 
-static void check_bound(tn_binding *b, tn_status s) {
-  if (s != TN_OK) fail_msg("status %d: %s", (int)s, tn_binding_message(b));
-}
-
 static tn_binding *compiled(tn_context *c, tn_tensor *const out[], size_t n) {
   tn_plan *plan;
   tn_binding *b;
@@ -284,7 +279,8 @@ static tn_kernel *kernel_with(const char *text, const char *schedule) {
 static void check_scheduled(tn_context *c, const char *text, const char *schedule,
                             const char *expected, bool alike) {
   static float x[N], y[N];
-  explanation told;
+  tn_explanation *told;
+  tn_explained_kernel kernel = TN_EXPLAINED_KERNEL_INIT;
   for (int i = 0; i < N; i++) x[i] = (float)(i % 50);
   tn_tensor *a = floats(c, N, x), *b = tn_add(a, tn_num(c, alike ? 0 : 1)), *out;
   tn_tensor *in[] = {a, alike ? a : b};
@@ -294,22 +290,19 @@ static void check_scheduled(tn_context *c, const char *text, const char *schedul
   tn_type type = {TN_F32, tn_shape(N)};
   tn_custom(c, &d, in, 2, &type, &out, 1);
   tn_kernel_free(k);
-  explanation_open(&told, &mem_system, true);
-  c->explanation = &told;
+  check_ok(c, tn_explain(c, true, &told));
   tn_binding *bound = compiled(c, &out, 1);
-  c->explanation = NULL;
   check_bound(bound, tn_binding_run(bound));
   check_bound(bound, tn_binding_read(bound, "0", TN_F32, y, sizeof y));
   for (int i = 0; i < N; i++) assert_true(y[i] == x[i] * x[i] + x[i] + (float)!alike);
   bool found = false;
-  for (size_t i = 0; i < told.kernels.n; i++) {
-    const explained_lines *lines = &told.kernels.at[i].schedule;
-    str all = str_new(&told.arena);
-    told.arena.diag = &c->diag;
-    for (size_t j = 0; j < lines->n; j++) str_addf(&all, "%s\n", lines->at[j]);
-    found |= !strcmp(str_text(&all), expected);
+  for (size_t i = 0; tn_explanation_kernel(told, i, &kernel) == TN_OK; i++) {
+    char all[2000] = "";
+    for (size_t j = 0, at = 0; j < kernel.n_schedule; j++)
+      at += (size_t)snprintf(all + at, sizeof all - at, "%s\n", kernel.schedule[j]);
+    found |= !strcmp(all, expected);
   }
-  explanation_free(&told);
+  tn_explanation_free(told);
   if (!found) fail_msg("no kernel is scheduled by\n%s", expected);
 }
 
@@ -389,12 +382,13 @@ static void check_unmade(const char *text, const char *why) {
 static void what_is_no_kernel_is_not_made(void **state) {
   (void)state;
   char t[2000], u[2000];
-  check_unmade("%x = buffer f32 4 [uid=0 version=0]\nreturn %x\n", "this stage has no such op");
+  check_unmade("%x = buffer f32 4 [uid=0 version=0]\nreturn %x\n",
+               "the op does not belong to this stage");
   check_unmade("%k = sink void \"\"\nreturn %k\n", "one out");
-  check_unmade(with(square_add, "return %k", "return %d", t), "nothing binds this range");
+  check_unmade(with(square_add, "return %k", "return %d", t), "the range has no binder");
   check_unmade(with(square_add, "[slot=1]", "[slot=3]", t), "there are 3, one with slot 3");
   check_unmade(with(square_add, "f32 1000 [slot=1]", "f32 2000 [slot=0]", t),
-               "its number is another's too");
+               "the number belongs to another node too");
   with(square_add, "[values=1 ranges=1 pins=0 cut=1 1]", "[values=2 ranges=1 pins=0 cut=1 1 1]", t);
   with(t, "%d %i 1000 %i", "%d %d %i %i 1000 1000 %i", u);
   check_unmade(with(u, "out void %y", "out void %y %y", t), "writes slot 2 twice");
@@ -652,6 +646,8 @@ static void interpret(void *arg) {
   str_add(&s, "\nreturn %k\n");
   node_list roots = parse_graph(t->g, a, str_text(&s), strlen(str_text(&s)));
   interp_env e = {.buffer = contents, .user = t};
+  assert_int_equal(interp_tensor(&e, roots.at, 1, &t->got, a), TN_ERR_ARGUMENT);
+  e.kernel = interp_kernel_node;
   if (interp_tensor(&e, roots.at, 1, &t->got, a)) diag_rethrow(ir_diag(t->g));
 }
 
@@ -668,14 +664,7 @@ static void the_interpreter_runs_kernels(void **state) {
   ir_free(t.g);
 }
 
-static int open_one(void **state) {
-  *state = tn_open(NULL);
-  return *state ? 0 : -1;
-}
-
-static int close_one(void **state) { return (int)tn_close(*state); }
-
-#define WITH(test) cmocka_unit_test_setup_teardown(test, open_one, close_one)
+#define WITH(test) cmocka_unit_test_setup_teardown(test, open_context, close_context)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

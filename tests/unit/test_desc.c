@@ -1,6 +1,6 @@
 /* Structs that grow: callers' that are older or newer than the library. */
-#include "tensor/desc.h"
-#include "tensor_check.h"
+#include "support/tensor_check.h"
+#include "tensor/context/descriptor.h"
 
 /** Every type with a size, its INIT, and the bytes that its version 1 has on this machine. */
 #define TYPES(X)                             \
@@ -15,33 +15,33 @@
 
 /* A library whose header has one field more than the caller's. */
 
-#define CHECK_OLDER(type, init, first)                                               \
-  {                                                                                  \
-    struct {                                                                         \
-      type known;                                                                    \
-      int64_t later;                                                                 \
-    } own = {init, 7}, back = {init, 7};                                             \
-    type old = init;                                                                 \
-    diag d = {0};                                                                    \
-    assert_true(sizeof old >= first && old.size == sizeof old);                      \
-    memset((char *)&old + sizeof old.size, 5, first - sizeof old.size);              \
-    old.size = first;                                                                \
-    own.known.size = sizeof own;                                                     \
-    assert_int_equal(desc_read(&d, &own, &old, sizeof own, #type), TN_OK);           \
-    assert_memory_equal(&own, &old, first);                                          \
-    assert_int_equal(own.later, 7);                                                  \
-    back.known.size = first;                                                         \
-    assert_int_equal(desc_give(&d, &back, &own, sizeof own, #type), TN_OK);          \
-    assert_memory_equal(&back, &old, first);                                         \
-    assert_int_equal(back.later, 7);                                                 \
-    old.size = first / 8 * 8 - 8;                                                    \
-    assert_int_equal(desc_read(&d, &own, &old, sizeof own, #type), TN_ERR_ARGUMENT); \
-    check_text(d.text, #type ".size is");                                            \
-    diag_clear(&d);                                                                  \
-    assert_int_equal(desc_give(&d, &old, &own, sizeof own, #type), TN_ERR_ARGUMENT); \
-    check_text(d.text, #type ".size is");                                            \
-    assert_int_equal(desc_give(&d, NULL, &own, sizeof own, #type), TN_ERR_ARGUMENT); \
-    check_text(d.text, "the place for the " #type " is NULL");                       \
+#define CHECK_OLDER(type, init, first)                                                      \
+  {                                                                                         \
+    struct {                                                                                \
+      type known;                                                                           \
+      int64_t later;                                                                        \
+    } own = {init, 7}, back = {init, 7};                                                    \
+    type old = init;                                                                        \
+    diag d = {0};                                                                           \
+    assert_true(sizeof old >= first && old.size == sizeof old);                             \
+    memset((char *)&old + sizeof old.size, 5, first - sizeof old.size);                     \
+    old.size = first;                                                                       \
+    own.known.size = sizeof own;                                                            \
+    assert_int_equal(descriptor_read(&d, &own, &old, sizeof own, #type), TN_OK);            \
+    assert_memory_equal(&own, &old, first);                                                 \
+    assert_int_equal(own.later, 7);                                                         \
+    back.known.size = first;                                                                \
+    assert_int_equal(descriptor_write(&d, &back, &own, sizeof own, #type), TN_OK);          \
+    assert_memory_equal(&back, &old, first);                                                \
+    assert_int_equal(back.later, 7);                                                        \
+    old.size = first / 8 * 8 - 8;                                                           \
+    assert_int_equal(descriptor_read(&d, &own, &old, sizeof own, #type), TN_ERR_ARGUMENT);  \
+    check_text(d.text, #type ".size is");                                                   \
+    diag_clear(&d);                                                                         \
+    assert_int_equal(descriptor_write(&d, &old, &own, sizeof own, #type), TN_ERR_ARGUMENT); \
+    check_text(d.text, #type ".size is");                                                   \
+    assert_int_equal(descriptor_write(&d, NULL, &own, sizeof own, #type), TN_ERR_ARGUMENT); \
+    check_text(d.text, "the place for the " #type " is NULL");                              \
   }
 
 static void older_callers_are_served(void **state) {
@@ -51,29 +51,29 @@ static void older_callers_are_served(void **state) {
 
 /* A caller whose header has one field more than the library's. */
 
-#define CHECK_NEWER(type, init, first)                                                 \
-  {                                                                                    \
-    struct {                                                                           \
-      type known;                                                                      \
-      int64_t later;                                                                   \
-    } given = {init, 0};                                                               \
-    type own = init;                                                                   \
-    diag d = {0};                                                                      \
-    given.known.size = sizeof given;                                                   \
-    memset((char *)&given + sizeof(size_t), 3, first - sizeof(size_t));                \
-    assert_int_equal(desc_read(&d, &own, &given, sizeof own, #type), TN_OK);           \
-    assert_memory_equal(&own, &given, first);                                          \
-    given.later = 1;                                                                   \
-    memset(&own, 0, sizeof own);                                                       \
-    assert_int_equal(desc_read(&d, &own, &given, sizeof own, #type), TN_ERR_ARGUMENT); \
-    check_text(d.text, #type " has a field that this library does not know");          \
-    assert_memory_equal(&own, &given, first);                                          \
-    memset(&given.known, 0, sizeof given.known);                                       \
-    given.known.size = sizeof given;                                                   \
-    assert_int_equal(desc_give(&d, &given, &own, sizeof own, #type), TN_OK);           \
-    assert_int_equal(given.known.size, sizeof given);                                  \
-    assert_memory_equal(&given, &own, first);                                          \
-    assert_int_equal(given.later, 0);                                                  \
+#define CHECK_NEWER(type, init, first)                                                       \
+  {                                                                                          \
+    struct {                                                                                 \
+      type known;                                                                            \
+      int64_t later;                                                                         \
+    } given = {init, 0};                                                                     \
+    type own = init;                                                                         \
+    diag d = {0};                                                                            \
+    given.known.size = sizeof given;                                                         \
+    memset((char *)&given + sizeof(size_t), 3, first - sizeof(size_t));                      \
+    assert_int_equal(descriptor_read(&d, &own, &given, sizeof own, #type), TN_OK);           \
+    assert_memory_equal(&own, &given, first);                                                \
+    given.later = 1;                                                                         \
+    memset(&own, 0, sizeof own);                                                             \
+    assert_int_equal(descriptor_read(&d, &own, &given, sizeof own, #type), TN_ERR_ARGUMENT); \
+    check_text(d.text, #type " has a field that this library does not know");                \
+    assert_memory_equal(&own, &given, first);                                                \
+    memset(&given.known, 0, sizeof given.known);                                             \
+    given.known.size = sizeof given;                                                         \
+    assert_int_equal(descriptor_write(&d, &given, &own, sizeof own, #type), TN_OK);          \
+    assert_int_equal(given.known.size, sizeof given);                                        \
+    assert_memory_equal(&given, &own, first);                                                \
+    assert_int_equal(given.later, 0);                                                        \
   }
 
 static void newer_callers_are_served(void **state) {
@@ -85,7 +85,7 @@ static void none_is_init(void **state) {
   (void)state;
   tn_plan_desc own = TN_PLAN_DESC_INIT;
   diag d = {0};
-  assert_int_equal(desc_read(&d, &own, NULL, sizeof own, "tn_plan_desc"), TN_OK);
+  assert_int_equal(descriptor_read(&d, &own, NULL, sizeof own, "tn_plan_desc"), TN_OK);
   assert_int_equal(own.size, sizeof own);
 }
 

@@ -1,14 +1,16 @@
-/* The table of devices, the pool of threads, targets, compiling, the kernel cache. */
+/* The registry of devices, the pool of threads, targets, compiling, the kernel cache. */
 #include "../backend/ref.c"
 #include "../backend/sample.h"
 #include "base/file.h"
-#include "device/buffer.h"
-#include "device/cache.h"
-#include "device/pool.h"
-#include "device/queue.h"
-#include "device/span.h"
-#include "render/c.h"
-#include "render/c_dialect.h"
+#include "compile/compile_kernels.h"
+#include "compile/kernel_cache.h"
+#include "device/memory/buffer.h"
+#include "device/memory/span.h"
+#include "device/queue/command_list.h"
+#include "device/queue/queue.h"
+#include "device/threads/thread_pool.h"
+#include "render/c/dialect.h"
+#include "render/c/render_c.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "temporary.h"
+#include "support/temporary.h"
 
 #include <math.h>
 #include <sched.h>
@@ -52,7 +54,7 @@ typedef struct fixture {
   diag diag;
   counting counting;
   mem mem;
-  table *table;
+  registry *registry;
   tn_ir *ir;
 } fixture;
 
@@ -65,8 +67,8 @@ static int set_up(void **state) {
   memset(&f, 0, sizeof f);
   pthread_mutex_init(&f.counting.lock, NULL);
   f.mem = (mem){count_alloc, count_release, &f.counting};
-  ok(&f, table_open(&f.table, &(table_desc){.mem = &f.mem, .threads = 3}, &f.diag));
-  ok(&f, table_add(f.table, &ref_backend, &f.diag));
+  ok(&f, registry_open(&f.registry, &(registry_desc){.mem = &f.mem, .threads = 3}, &f.diag));
+  ok(&f, registry_add_backend(f.registry, &ref_backend, &f.diag));
   assert_int_equal(tn_ir_open(NULL, &f.ir), TN_OK);
   *state = &f;
   return 0;
@@ -75,18 +77,18 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
   fixture *f = *state;
   tn_ir_close(f->ir);
-  table_close(f->table);
+  registry_close(f->registry);
   pthread_mutex_destroy(&f->counting.lock);
   return f->counting.bytes != 0;
 }
 
 static tn_device *device(fixture *f, const char *name) {
   tn_device *v;
-  ok(f, table_device(f->table, name, &v, &f->diag));
+  ok(f, registry_open_device(f->registry, name, &v, &f->diag));
   return v;
 }
 
-/* The table. */
+/* The registry. */
 
 static void devices_by_name(void **state) {
   fixture *f = *state;
@@ -103,21 +105,21 @@ static void names_that_are_none(void **state) {
                                       "CPU:-1", "CPU:1x", "CPU:99999", "CPU:1:1", ":0"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     tn_device *v;
-    assert_int_equal(table_device(f->table, names[i], &v, &f->diag), TN_ERR_DEVICE);
+    assert_int_equal(registry_open_device(f->registry, names[i], &v, &f->diag), TN_ERR_DEVICE);
     assert_null(v);
     assert_non_null(strstr(f->diag.text, "devices are named CPU, NULL, REF, or as in CPU:1"));
   }
   tn_device *v;
-  assert_int_equal(table_device(f->table, "REF:7", &v, &f->diag), TN_ERR_DEVICE);
+  assert_int_equal(registry_open_device(f->registry, "REF:7", &v, &f->diag), TN_ERR_DEVICE);
   assert_string_equal(f->diag.text, "device REF:7: there are REF:0 to REF:3");
-  assert_int_equal(table_device(f->table, "CPU:16", &v, &f->diag), TN_ERR_DEVICE);
+  assert_int_equal(registry_open_device(f->registry, "CPU:16", &v, &f->diag), TN_ERR_DEVICE);
 }
 
-static device_facts *facts(fixture *f, size_t i, const char *compiler) {
-  device_place place;
-  device_facts *k;
-  assert_true(table_place(f->table, i, &place));
-  ok(f, table_ask(f->table, &place, compiler, &k, &f->diag));
+static device_description *facts(fixture *f, size_t i, const char *compiler) {
+  device_id place;
+  device_description *k;
+  assert_true(registry_device_at(f->registry, i, &place));
+  ok(f, registry_probe(f->registry, &place, compiler, &k, &f->diag));
   return k;
 }
 
@@ -133,26 +135,26 @@ static void devices_are_listed(void **state) {
   gone.name = "GONE";
   gone.probe = broken_probe;
   gone.count = NULL;
-  ok(f, table_add(f->table, &gone, &f->diag));
+  ok(f, registry_add_backend(f->registry, &gone, &f->diag));
   static const char *const names[] = {"CPU:0", "NULL:0", "REF:0", "REF:1", "GONE:0"};
-  device_place place;
+  device_id place;
   for (size_t i = 0; i < 5; i++) {
-    device_facts *k = facts(f, i, NULL);
+    device_description *k = facts(f, i, NULL);
     assert_string_equal(k->name, names[i]);
     if (i == 4) assert_string_equal(k->absent, "the driver is missing");
     if (i == 4) assert_string_equal(k->pairs, "");
-    table_forget(f->table, k);
+    registry_free_description(f->registry, k);
   }
-  device_facts *none = facts(f, 0, "no-such-compiler"), *cpu = facts(f, 0, NULL);
+  device_description *none = facts(f, 0, "no-such-compiler"), *cpu = facts(f, 0, NULL);
   assert_string_equal(none->pairs, "");
   assert_non_null(strstr(none->absent, "\"no-such-compiler\""));
   assert_null(cpu->absent);
   assert_string_equal(cpu->pairs, "c/cc");
   assert_true(cpu->bytes > 0);
   assert_non_null(strchr(cpu->about, ','));
-  table_forget(f->table, none);
-  table_forget(f->table, cpu);
-  assert_false(table_place(f->table, 5, &place));
+  registry_free_description(f->registry, none);
+  registry_free_description(f->registry, cpu);
+  assert_false(registry_device_at(f->registry, 5, &place));
 }
 
 /** A shell script as a C compiler: it notes that it has started, and answers to --version when it
@@ -161,7 +163,7 @@ typedef struct slow_compiler {
   arena arena;
   char *folder, *script, *started, *go;
   fixture *f;
-  device_facts *facts;
+  device_description *facts;
 } slow_compiler;
 
 static void open_slow(slow_compiler *s, fixture *f) {
@@ -190,9 +192,10 @@ static void close_slow(slow_compiler *s) {
 
 static void *ask_slowly(void *arg) {
   slow_compiler *s = arg;
-  device_place place;
+  device_id place;
   diag d = {0};
-  if (table_place(s->f->table, 0, &place)) table_ask(s->f->table, &place, s->script, &s->facts, &d);
+  if (registry_device_at(s->f->registry, 0, &place))
+    registry_probe(s->f->registry, &place, s->script, &s->facts, &d);
   return NULL;
 }
 
@@ -205,56 +208,56 @@ static void nobody_else_waits_for_a_compiler(void **state) {
   open_slow(&s, f);
   assert_int_equal(pthread_create(&t, NULL, ask_slowly, &s), 0);
   while (access(s.started, F_OK)) sched_yield();
-  ok(f, device_target_get(device(f, "CPU"), NULL, &target, &f->diag));
+  ok(f, device_target_find(device(f, "CPU"), NULL, &target, &f->diag));
   ok(f, file_write(s.go, "", 0, &f->diag)); /* soon enough that it was not given up */
   pthread_join(t, NULL);
   assert_non_null(s.facts);
   assert_null(s.facts->absent);
-  table_forget(f->table, s.facts);
+  registry_free_description(f->registry, s.facts);
   close_slow(&s);
 }
 
 static void backends_must_be_complete(void **state) {
   fixture *f = *state;
   tn_backend b = ref_backend;
-  ok(f, table_add(f->table, &ref_backend, &f->diag)); /* again */
-  assert_int_equal(table_add(f->table, &b, &f->diag), TN_ERR_ARGUMENT);
+  ok(f, registry_add_backend(f->registry, &ref_backend, &f->diag)); /* again */
+  assert_int_equal(registry_add_backend(f->registry, &b, &f->diag), TN_ERR_ARGUMENT);
   assert_string_equal(f->diag.text, "there is a backend REF already");
-  assert_int_equal(table_add(f->table, NULL, &f->diag), TN_ERR_ARGUMENT);
+  assert_int_equal(registry_add_backend(f->registry, NULL, &f->diag), TN_ERR_ARGUMENT);
   b.name = "A:B";
-  assert_int_equal(table_add(f->table, &b, &f->diag), TN_ERR_ARGUMENT);
+  assert_int_equal(registry_add_backend(f->registry, &b, &f->diag), TN_ERR_ARGUMENT);
   b.name = "HALF";
   b.read = NULL;
-  assert_int_equal(table_add(f->table, &b, &f->diag), TN_ERR_ARGUMENT);
+  assert_int_equal(registry_add_backend(f->registry, &b, &f->diag), TN_ERR_ARGUMENT);
   assert_string_equal(f->diag.text, "backend HALF: host, or read and write, are missing");
   b = ref_backend, b.name = "HALF", b.execute = NULL;
-  assert_int_equal(table_add(f->table, &b, &f->diag), TN_ERR_ARGUMENT);
+  assert_int_equal(registry_add_backend(f->registry, &b, &f->diag), TN_ERR_ARGUMENT);
   b = ref_backend, b.name = "HALF", b.size--;
-  assert_int_equal(table_add(f->table, &b, &f->diag), TN_ERR_ARGUMENT);
+  assert_int_equal(registry_add_backend(f->registry, &b, &f->diag), TN_ERR_ARGUMENT);
   tn_queue_functions q = *ref_backend.queue;
   q.submit = NULL;
   b = ref_backend, b.name = "HALF", b.queue = &q;
-  assert_int_equal(table_add(f->table, &b, &f->diag), TN_ERR_ARGUMENT);
+  assert_int_equal(registry_add_backend(f->registry, &b, &f->diag), TN_ERR_ARGUMENT);
   tn_signal_functions s = *ref_backend.signal;
   s.fail = NULL;
   b = ref_backend, b.name = "HALF", b.signal = &s;
-  assert_int_equal(table_add(f->table, &b, &f->diag), TN_ERR_ARGUMENT);
+  assert_int_equal(registry_add_backend(f->registry, &b, &f->diag), TN_ERR_ARGUMENT);
 }
 
 static void *open_global(void *arg) {
   diag d = {0};
-  if (table_global(arg, &d)) abort();
+  if (registry_global(arg, &d)) abort();
   return NULL;
 }
 
 static void one_table_for_the_process(void **state) {
   (void)state;
-  table *seen[8];
+  registry *seen[8];
   pthread_t threads[8];
   for (int i = 0; i < 8; i++) pthread_create(&threads[i], NULL, open_global, &seen[i]);
   for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
   for (int i = 1; i < 8; i++) assert_ptr_equal(seen[i], seen[0]);
-  assert_int_equal(pool_threads(table_pool(seen[0])), pool_cores());
+  assert_int_equal(thread_pool_size(registry_thread_pool(seen[0])), thread_pool_physical_cores());
 }
 
 /* The pool. */
@@ -262,7 +265,7 @@ static void one_table_for_the_process(void **state) {
 enum { MOST_TASKS = 1000 };
 
 typedef struct tasks {
-  pool *pool;
+  thread_pool *pool;
   atomic_int runs[MOST_TASKS];
   size_t inner;
 } tasks;
@@ -271,7 +274,7 @@ static void count_task(void *arg, size_t i) { atomic_fetch_add(&((tasks *)arg)->
 
 static void outer_task(void *arg, size_t i) {
   tasks *t = arg, inside = {0};
-  pool_run(t->pool, count_task, &inside, t->inner);
+  thread_pool_run(t->pool, count_task, &inside, t->inner);
   for (size_t k = 0; k < t->inner; k++)
     if (inside.runs[k] != 1) abort();
   atomic_fetch_add(&t->runs[i], 1);
@@ -279,13 +282,13 @@ static void outer_task(void *arg, size_t i) {
 
 static void each_task_runs_once(void **state) {
   fixture *f = *state;
-  pool *p = table_pool(f->table);
+  thread_pool *p = registry_thread_pool(f->registry);
   static const size_t counts[] = {0, 1, 2, 3, 7, 255, 256, 257, 1000};
-  assert_int_equal(pool_threads(p), 3);
+  assert_int_equal(thread_pool_size(p), 3);
   for (int again = 0; again < 200; again++)
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
       tasks t = {0};
-      pool_run(p, count_task, &t, counts[c]);
+      thread_pool_run(p, count_task, &t, counts[c]);
       for (size_t i = 0; i < MOST_TASKS; i++) assert_int_equal(t.runs[i], i < counts[c]);
     }
 }
@@ -293,7 +296,7 @@ static void each_task_runs_once(void **state) {
 static void *run_some(void *arg) {
   for (int i = 0; i < 300; i++) {
     tasks t = {.pool = arg, .inner = 5};
-    pool_run(arg, outer_task, &t, 4);
+    thread_pool_run(arg, outer_task, &t, 4);
     for (int k = 0; k < 4; k++)
       if (t.runs[k] != 1) abort();
   }
@@ -303,7 +306,8 @@ static void *run_some(void *arg) {
 static void many_callers_share_the_pool(void **state) {
   fixture *f = *state;
   pthread_t threads[4];
-  for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, run_some, table_pool(f->table));
+  for (int i = 0; i < 4; i++)
+    pthread_create(&threads[i], NULL, run_some, registry_thread_pool(f->registry));
   for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
 }
 
@@ -320,20 +324,20 @@ static void callers_bring_their_threads(void **state) {
   (void)state;
   own_workers own = {0};
   tn_workers w = {run_backwards, &own, NULL};
-  pool *p = pool_open(&mem_system, 4, &w);
+  thread_pool *p = thread_pool_open(&mem_system, 4, &w);
   tasks t = {0};
-  pool_run(p, count_task, &t, 10);
+  thread_pool_run(p, count_task, &t, 10);
   assert_int_equal(own.calls, 1);
   for (int i = 0; i < 10; i++) assert_int_equal(t.runs[i], 1);
-  pool_close(p);
-  pool_close(NULL);
-  p = pool_open(&mem_system, INT32_MAX, NULL);
-  assert_int_equal(pool_threads(p), POOL_MOST);
-  pool_close(p);
+  thread_pool_close(p);
+  thread_pool_close(NULL);
+  p = thread_pool_open(&mem_system, INT32_MAX, NULL);
+  assert_int_equal(thread_pool_size(p), THREAD_POOL_MAX);
+  thread_pool_close(p);
 }
 
 typedef struct long_work {
-  pool *pool;
+  thread_pool *pool;
   atomic_int begun, ended;
 } long_work;
 
@@ -344,7 +348,7 @@ static void wait_for_end(void *arg, size_t i) {
 }
 
 static void *work_long(void *arg) {
-  pool_run_long(((long_work *)arg)->pool, wait_for_end, arg, 2);
+  thread_pool_run_long(((long_work *)arg)->pool, wait_for_end, arg, 2);
   return NULL;
 }
 
@@ -353,20 +357,20 @@ static void long_work_holds_up_no_other(void **state) {
   (void)state;
   own_workers own = {0};
   tn_workers w = {run_backwards, &own, NULL};
-  pool *p = pool_open(&mem_system, 4, &w);
+  thread_pool *p = thread_pool_open(&mem_system, 4, &w);
   long_work k = {.pool = p};
   pthread_t t;
   assert_int_equal(pthread_create(&t, NULL, work_long, &k), 0);
   while (!atomic_load(&k.begun)) sched_yield();
   tasks done = {0};
-  pool_run(p, count_task, &done, 10);
+  thread_pool_run(p, count_task, &done, 10);
   for (int i = 0; i < 10; i++) assert_int_equal(done.runs[i], 1);
   atomic_store(&k.ended, 1);
   pthread_join(t, NULL);
   assert_int_equal(own.calls, 1);
-  pool_run(p, count_task, &done, 10);
+  thread_pool_run(p, count_task, &done, 10);
   assert_int_equal(own.calls, 2);
-  pool_close(p);
+  thread_pool_close(p);
 }
 
 static void check_signals(void *arg, size_t i) {
@@ -382,7 +386,8 @@ static void the_pool_takes_no_signals(void **state) {
   fixture *f = *state;
   pthread_t self = pthread_self();
   sigset_t mask;
-  for (int i = 0; i < 100; i++) pool_run(table_pool(f->table), check_signals, &self, 64);
+  for (int i = 0; i < 100; i++)
+    thread_pool_run(registry_thread_pool(f->registry), check_signals, &self, 64);
   pthread_sigmask(SIG_SETMASK, NULL, &mask);
   assert_false(sigismember(&mask, SIGINT));
 }
@@ -393,31 +398,32 @@ static void targets(void **state) {
   fixture *f = *state;
   tn_device *cpu = device(f, "CPU");
   const device_target *t, *again, *least;
-  ok(f, device_target_get(cpu, NULL, &t, &f->diag));
-  ok(f, device_target_get(cpu, &(target_desc){.pair = "c/cc"}, &again, &f->diag));
+  ok(f, device_target_find(cpu, NULL, &t, &f->diag));
+  ok(f, device_target_find(cpu, &(device_target_desc){.pair = "c/cc"}, &again, &f->diag));
   assert_ptr_equal(t, again);
   assert_true(t->target.threads && t->target.vector_bytes >= 16);
-  assert_true(target_lacks(&t->target.rules, OP_EXP) && !target_lacks(&t->target.rules, OP_ADD));
+  assert_true(rule_target_lacks_op(&t->target.rules, OP_EXP) &&
+              !rule_target_lacks_op(&t->target.rules, OP_ADD));
   assert_false(t->target.rules.f16);
   assert_true(t->target.scratch > 0 && t->caps.scratch_buffer);
-  ok(f, device_target_get(device(f, "REF"), NULL, &again, &f->diag));
-  assert_true(target_lacks(&again->target.rules, OP_MAX) && again->target.rules.f16);
+  ok(f, device_target_find(device(f, "REF"), NULL, &again, &f->diag));
+  assert_true(rule_target_lacks_op(&again->target.rules, OP_MAX) && again->target.rules.f16);
   assert_int_equal(again->target.arguments, 6);
   assert_ptr_equal(again->renderer->decompose, ref_decompose);
 #ifdef __x86_64__
-  ok(f, device_target_get(cpu, &(target_desc){.limit = "x86-64"}, &least, &f->diag));
+  ok(f, device_target_find(cpu, &(device_target_desc){.limit = "x86-64"}, &least, &f->diag));
   assert_ptr_not_equal(t, least);
   assert_int_equal(least->target.vector_bytes, 16);
   assert_string_equal(least->caps.target, "x86-64");
-  assert_true(target_lacks(&least->target.rules, OP_FMA));
+  assert_true(rule_target_lacks_op(&least->target.rules, OP_FMA));
 #endif
-  target_desc wrong = {.pair = "c/gcc"};
-  assert_int_equal(device_target_get(cpu, &wrong, &least, &f->diag), TN_ERR_ARGUMENT);
+  device_target_desc wrong = {.pair = "c/gcc"};
+  assert_int_equal(device_target_find(cpu, &wrong, &least, &f->diag), TN_ERR_ARGUMENT);
   assert_string_equal(f->diag.text, "device CPU:0 has no renderer and compiler of the name "
                                     "\"c/gcc\"; it has c/cc");
   assert_null(least);
-  wrong = (target_desc){.limit = "pentium"};
-  assert_int_equal(device_target_get(cpu, &wrong, &least, &f->diag), TN_ERR_ARGUMENT);
+  wrong = (device_target_desc){.limit = "pentium"};
+  assert_int_equal(device_target_find(cpu, &wrong, &least, &f->diag), TN_ERR_ARGUMENT);
   assert_non_null(strstr(f->diag.text, "there is no processor level \"pentium\"; there are "));
 }
 
@@ -482,7 +488,35 @@ static void programs_run(void **state) {
     runs_on(f, "REF:1", 501, workers[i]);
   }
   runs_on(f, "CPU:1", 0, 2);
-  assert_int_equal(cache_count(table_kernels(f->table)).compiled, 2);
+  assert_int_equal(kernel_cache_get_stats(kernel_cache_of(f->registry)).compiled, 2);
+}
+
+/** Buffers of another device are refused, also those of the same backend, or of the device of the
+    same name in another registry. */
+static void buffers_are_of_the_programs_device(void **state) {
+  fixture *f = *state;
+  fixture other = {.ir = f->ir};
+  ok(f, registry_open(&other.registry, &(registry_desc){.threads = 1}, &f->diag));
+  tn_program *p = compile(f, "CPU", "k", 3), *p1 = compile(f, "CPU:1", "k", 3);
+  run here, beside, elsewhere;
+  tn_failure why = {TN_OK, ""};
+  run_open(f, &here, "CPU", 10, 2);
+  run_open(f, &beside, "CPU:1", 10, 2);
+  run_open(&other, &elsewhere, "CPU", 10, 2);
+  assert_int_equal(program_execute(p, &beside.launch.launch, &why), TN_ERR_DEVICE);
+  assert_string_equal(why.text, "kernel k runs on CPU:0, but buffer 0 is on CPU:1");
+  assert_int_equal(program_execute(p1, &here.launch.launch, &why), TN_ERR_DEVICE);
+  assert_string_equal(why.text, "kernel k runs on CPU:1, but buffer 0 is on CPU:0");
+  assert_int_equal(program_execute(p, &elsewhere.launch.launch, &why), TN_ERR_DEVICE);
+  assert_string_equal(why.text,
+                      "kernel k runs on CPU:0, but buffer 0 is on another registry's CPU:0");
+  assert_int_equal(program_execute(p, &here.launch.launch, &why), TN_OK);
+  run_close(&here);
+  run_close(&beside);
+  run_close(&elsewhere);
+  program_release(p);
+  program_release(p1);
+  registry_close(other.registry);
 }
 
 static void launches_are_checked(void **state) {
@@ -578,7 +612,7 @@ static void launch_indices_are_sized(void **state) {
   spy = ref_backend;
   spy.name = "SPY";
   spy.execute = spy_execute;
-  ok(f, table_add(f->table, &spy, &f->diag));
+  ok(f, registry_add_backend(f->registry, &spy, &f->diag));
   tn_node nodes[] = {parse(f, grouped), parse(f, direct)};
   tn_program *p[2];
   tn_buffer *b;
@@ -696,7 +730,7 @@ static void launch_indices_that_a_device_lacks(void **state) {
                      TN_ERR_UNSUPPORTED);
     assert_string_equal(why.text, messages[i]);
   }
-  assert_int_equal(cache_count(table_kernels(f->table)).kernels, 0);
+  assert_int_equal(kernel_cache_get_stats(kernel_cache_of(f->registry)).kernels, 0);
 }
 
 /* The kernel cache. */
@@ -708,7 +742,7 @@ static void equal_kernels_are_one(void **state) {
   assert_ptr_equal(a, b);
   assert_ptr_not_equal(a, c);
   assert_ptr_not_equal(a, d);
-  cache_counts n = cache_count(table_kernels(f->table));
+  kernel_cache_stats n = kernel_cache_get_stats(kernel_cache_of(f->registry));
   assert_int_equal(n.compiled, 2);
   assert_int_equal(n.found, 2);
   assert_int_equal(n.kernels, 2);
@@ -725,13 +759,13 @@ static void levels_are_kept_apart(void **state) {
   tn_device *cpu = device(f, "CPU");
 #ifdef __x86_64__
   for (int i = 0; i < 2; i++) {
-    ok(f, device_target_get(cpu, &(target_desc){.limit = limits[i]}, &t, &f->diag));
-    ok(f, program_compile(&(program_options){.target = t}, f->ir, &node, 1, &p, &f->diag));
+    ok(f, device_target_find(cpu, &(device_target_desc){.limit = limits[i]}, &t, &f->diag));
+    ok(f, compile_kernels(&(compile_options){.target = t}, f->ir, &node, 1, &p, &f->diag));
     program_release(p);
   }
-  ok(f, device_target_get(cpu, NULL, &t, &f->diag));
+  ok(f, device_target_find(cpu, NULL, &t, &f->diag));
   bool differ = strcmp(t->caps.target, "x86-64") != 0;
-  assert_int_equal(cache_count(table_kernels(f->table)).compiled, 1 + differ);
+  assert_int_equal(kernel_cache_get_stats(kernel_cache_of(f->registry)).compiled, 1 + differ);
 #else
   (void)limits, (void)cpu, (void)t, (void)p, (void)node;
 #endif
@@ -757,7 +791,7 @@ static void many_in_one_call(void **state) {
       program_release(p[i]);
     }
   }
-  assert_int_equal(cache_count(table_kernels(f->table)).compiled, 14);
+  assert_int_equal(kernel_cache_get_stats(kernel_cache_of(f->registry)).compiled, 14);
 }
 
 typedef struct racer {
@@ -772,7 +806,7 @@ static void *race(void *arg) {
   if (tn_ir_open(NULL, &ir)) abort();
   tn_device *v;
   diag d = {0};
-  if (table_device(r->f->table, "CPU", &v, &d)) abort();
+  if (registry_open_device(r->f->registry, "CPU", &v, &d)) abort();
   tn_node nodes[2];
   tn_program *p[2];
   for (int i = 0; i < 2; i++) nodes[i] = sample_program(ir, "CPU", "k", (r->scale + i) % 2);
@@ -793,17 +827,18 @@ static void racing_threads_compile_once(void **state) {
     pthread_create(&threads[i], NULL, race, &racers[i]);
   }
   for (int i = 0; i < N; i++) pthread_join(threads[i], NULL);
-  assert_int_equal(cache_count(table_kernels(f->table)).compiled, 2);
+  assert_int_equal(kernel_cache_get_stats(kernel_cache_of(f->registry)).compiled, 2);
   for (int i = 0; i < N; i++) program_release(racers[i].program);
 }
 
 static void the_cache_is_bounded(void **state) {
   fixture *f = *state;
-  table *small;
+  registry *small;
   tn_device *v;
-  ok(f, table_open(&small, &(table_desc){.most_kernels = 3}, &f->diag));
-  ok(f, table_add(small, &ref_backend, &f->diag));
-  ok(f, table_device(small, "REF", &v, &f->diag));
+  ok(f, registry_open(&small, &(registry_desc){0}, &f->diag));
+  kernel_cache_set_limits(kernel_cache_of(small), 3, KERNEL_CACHE_MOST_IDLE_BYTES);
+  ok(f, registry_add_backend(small, &ref_backend, &f->diag));
+  ok(f, registry_open_device(small, "REF", &v, &f->diag));
   tn_program *kept = NULL;
   for (int i = 0; i < 20; i++) {
     tn_node node = sample_program(f->ir, "REF", "k", i);
@@ -814,16 +849,16 @@ static void the_cache_is_bounded(void **state) {
     else
       program_release(p);
   }
-  assert_int_equal(cache_count(table_kernels(small)).idle, 3);
-  assert_int_equal(cache_count(table_kernels(small)).kernels, 4);
+  assert_int_equal(kernel_cache_get_stats(kernel_cache_of(small)).idle, 3);
+  assert_int_equal(kernel_cache_get_stats(kernel_cache_of(small)).kernels, 4);
   tn_node node = sample_program(f->ir, "REF", "k", 2); /* in use: still there */
   tn_program *again;
   assert_int_equal(tn_program_compile(v, f->ir, &node, 1, &again, NULL), TN_OK);
   assert_ptr_equal(again, kept);
-  assert_int_equal(cache_count(table_kernels(small)).compiled, 20);
+  assert_int_equal(kernel_cache_get_stats(kernel_cache_of(small)).compiled, 20);
   program_release(again);
   program_release(kept);
-  table_close(small);
+  registry_close(small);
 }
 
 static atomic_int decomposed, rendered, compiled;
@@ -879,7 +914,7 @@ static void found_kernels_cost_nothing(void **state) {
   b = ref_backend;
   b.name = "SPY";
   b.pairs = &pair;
-  ok(f, table_add(f->table, &b, &f->diag));
+  ok(f, registry_add_backend(f->registry, &b, &f->diag));
   tn_device *v = device(f, "SPY");
   tn_program *p[4] = {0};
   decomposed = rendered = compiled = 0;
@@ -947,50 +982,53 @@ static void made_linear_and_run(void **state) {
 
 typedef struct sizing {
   fixture *f;
-  made_kernel *made;
+  compiled_kernel *made;
 } sizing;
 
 static void make_sizes(void *arg) {
   sizing *s = arg;
   const node *one = parse(s->f, "%one = const i64 1\nreturn %one\n");
-  s->made->sizes = launch_compile_sizes(ir_arena(s->f->ir), (const node *[]){one, one, one},
-                                        (const node *[3]){NULL}, NULL, 0);
+  s->made->sizes = launch_grid_compile(ir_arena(s->f->ir), (const node *[]){one, one, one},
+                                       (const node *[3]){NULL}, NULL, 0);
 }
 
 /** Kernels of one hash are told apart, and their functions have names of their own. */
 static void equal_hashes_are_not_equal_keys(void **state) {
   fixture *f = *state;
-  kernel_cache *c = cache_open(&mem_system, 10, 1 << 20);
-  kernel_key keys[3] = {{{1, 2}, "one", 3}, {{1, 2}, "two", 3}, {{1, 2}, "three", 5}};
+  reentrancy_list visits;
+  reentrancy_init(&visits);
+  kernel_cache *c = kernel_cache_open(&mem_system, &visits);
+  cache_key keys[3] = {{{1, 2}, "one", 3}, {{1, 2}, "two", 3}, {{1, 2}, "three", 5}};
   kernel *k[3], *again;
-  cache_answer answer;
+  kernel_cache_result answer;
   tn_program_spec spec = {.name = "k", .entry = "k"};
   tn_code code = {TN_CODE_BYTES, "code", 4};
   static const char *const names[] = {"tn_00000000000000010000000000000002",
                                       "tn_00000000000000010000000000000002_1",
                                       "tn_00000000000000010000000000000002_2"};
   for (int i = 0; i < 3; i++) {
-    made_kernel made = {.spec = &spec};
+    compiled_kernel made = {.spec = &spec};
     sizing s = {f, &made};
     assert_int_equal(diag_catch(ir_diag(f->ir), make_sizes, &s), TN_OK);
-    ok(f, cache_ask(c, &keys[i], false, &answer, &k[i], &f->diag));
-    assert_int_equal(answer, CACHE_CLAIMED);
-    assert_string_equal(cache_entry(k[i]), names[i]);
+    ok(f, kernel_cache_lookup(c, &keys[i], false, &answer, &k[i], &f->diag));
+    assert_int_equal(answer, KERNEL_CACHE_CLAIMED);
+    assert_string_equal(kernel_entry_name(k[i]), names[i]);
     made.kernel = k[i];
-    if (i < 2) ok(f, cache_publish(c, &made, 1, &code, false, &f->diag));
+    if (i < 2) ok(f, kernel_cache_publish(c, &made, 1, &code, NULL, &f->diag));
   }
   for (int i = 0; i < 2; i++) {
-    ok(f, cache_ask(c, &keys[i], false, &answer, &again, &f->diag));
-    assert_int_equal(answer, CACHE_FOUND);
+    ok(f, kernel_cache_lookup(c, &keys[i], false, &answer, &again, &f->diag));
+    assert_int_equal(answer, KERNEL_CACHE_HIT);
     assert_ptr_equal(again, k[i]);
-    cache_drop(c, again);
+    kernel_cache_release(c, again);
   }
-  cache_drop(c, k[2]); /* not published: gone, and its number free */
-  ok(f, cache_ask(c, &keys[2], false, &answer, &k[2], &f->diag));
-  assert_int_equal(answer, CACHE_CLAIMED);
-  assert_string_equal(cache_entry(k[2]), names[2]);
-  for (int i = 0; i < 3; i++) cache_drop(c, k[i]);
-  cache_close(c);
+  kernel_cache_release(c, k[2]); /* not published: gone, and its number free */
+  ok(f, kernel_cache_lookup(c, &keys[2], false, &answer, &k[2], &f->diag));
+  assert_int_equal(answer, KERNEL_CACHE_CLAIMED);
+  assert_string_equal(kernel_entry_name(k[2]), names[2]);
+  for (int i = 0; i < 3; i++) kernel_cache_release(c, k[i]);
+  kernel_cache_close(c);
+  reentrancy_free(&visits);
 }
 
 static void compilers_by_name(void **state) {
@@ -1000,19 +1038,19 @@ static void compilers_by_name(void **state) {
   static const char *const names[] = {"gcc", "clang"};
   int n = 0;
   for (int i = 0; i < 2; i++) {
-    program_options o = {0};
-    ok(f, device_target_get(device(f, "CPU"), &(target_desc){.compiler = names[i]}, &o.target,
-                            &f->diag));
-    if (program_compile(&o, f->ir, &node, 1, &p[n], &f->diag) == TN_OK) n++;
+    compile_options o = {0};
+    ok(f, device_target_find(device(f, "CPU"), &(device_target_desc){.compiler = names[i]},
+                             &o.target, &f->diag));
+    if (compile_kernels(&o, f->ir, &node, 1, &p[n], &f->diag) == TN_OK) n++;
   }
   assert_true(n > 0);
-  assert_int_equal(cache_count(table_kernels(f->table)).compiled, n);
+  assert_int_equal(kernel_cache_get_stats(kernel_cache_of(f->registry)).compiled, n);
   if (n == 2) assert_ptr_not_equal(p[0], p[1]);
   while (n) program_release(p[--n]);
-  program_options o = {0};
-  ok(f, device_target_get(device(f, "CPU"), &(target_desc){.compiler = "no-such-one"}, &o.target,
-                          &f->diag));
-  assert_int_equal(program_compile(&o, f->ir, &node, 1, &p[0], &f->diag), TN_ERR_COMPILE);
+  compile_options o = {0};
+  ok(f, device_target_find(device(f, "CPU"), &(device_target_desc){.compiler = "no-such-one"},
+                           &o.target, &f->diag));
+  assert_int_equal(compile_kernels(&o, f->ir, &node, 1, &p[0], &f->diag), TN_ERR_COMPILE);
   assert_non_null(strstr(f->diag.text, "\"no-such-one\""));
 }
 
@@ -1035,7 +1073,7 @@ static void failures_leave_nothing(void **state) {
   b = ref_backend;
   b.name = "BAD";
   b.pairs = &pair;
-  ok(f, table_add(f->table, &b, &f->diag));
+  ok(f, registry_add_backend(f->registry, &b, &f->diag));
   tn_node nodes[2] = {sample_program(f->ir, "BAD", "k", 1), sample_program(f->ir, "BAD", "k", 2)};
   tn_program *p[2];
   tn_failure why = {TN_OK, ""};
@@ -1047,7 +1085,7 @@ static void failures_leave_nothing(void **state) {
     assert_string_equal(why.text, expected);
     assert_true(!p[0] && !p[1]);
   }
-  assert_int_equal(cache_count(table_kernels(f->table)).kernels, 0);
+  assert_int_equal(kernel_cache_get_stats(kernel_cache_of(f->registry)).kernels, 0);
 }
 
 static void only_programs_are_compiled(void **state) {
@@ -1075,7 +1113,7 @@ typedef struct life {
 
 /** Opens, compiles, runs and closes; returns the first failure. */
 static tn_status whole_life(const mem *m, diag *d) {
-  table *t = NULL;
+  registry *t = NULL;
   tn_device *v = NULL;
   tn_ir *ir = NULL;
   tn_program *p = NULL;
@@ -1085,9 +1123,9 @@ static tn_status whole_life(const mem *m, diag *d) {
   tn_span s;
   tn_failure f = {TN_OK, ""};
   tn_allocator a = {m->alloc, m->release, m->user, NULL};
-  tn_status status = table_open(&t, &(table_desc){.mem = m, .threads = 2}, d);
-  if (!status) status = table_add(t, &ref_backend, d);
-  if (!status) status = table_device(t, "REF", &v, d);
+  tn_status status = registry_open(&t, &(registry_desc){.mem = m, .threads = 2}, d);
+  if (!status) status = registry_add_backend(t, &ref_backend, d);
+  if (!status) status = registry_open_device(t, "REF", &v, d);
   if (!status) status = tn_ir_open(&a, &ir);
   tn_node node = status ? NULL : sample_program(ir, "REF", "k", 2);
   if (!status && !node) status = tn_ir_status(ir);
@@ -1104,7 +1142,7 @@ static tn_status whole_life(const mem *m, diag *d) {
   tn_buffer_release(b);
   tn_program_free(p);
   tn_ir_close(ir);
-  table_close(t);
+  registry_close(t);
   return status;
 }
 
@@ -1141,6 +1179,7 @@ int main(void) {
                                      TEST(the_pool_takes_no_signals),
                                      TEST(targets),
                                      TEST(programs_run),
+                                     TEST(buffers_are_of_the_programs_device),
                                      TEST(launches_are_checked),
                                      TEST(launch_indices_are_sized),
                                      TEST(arrays_of_a_kernel),

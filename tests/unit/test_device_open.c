@@ -1,7 +1,7 @@
 /* What a context asks of its device: the C compiler, the number of threads. */
 #include "base/file.h"
-#include "temporary.h"
-#include "tensor_check.h"
+#include "support/temporary.h"
+#include "support/tensor_check.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -1,12 +1,5 @@
 /* Sizes that vary, and types that meet. */
-#include "tensor_check.h"
-
-static int open_one(void **state) {
-  *state = tn_open(NULL);
-  return *state ? 0 : -1;
-}
-
-static int close_one(void **state) { return (int)tn_close(*state); }
+#include "support/tensor_check.h"
 
 static void numbers_are_numbers(void **state) {
   tn_context *c = *state;
@@ -307,7 +300,7 @@ static void types_have_names(void **state) {
   assert_int_equal(tn_version(), TN_VERSION);
 }
 
-#define WITH(test) cmocka_unit_test_setup_teardown(test, open_one, close_one)
+#define WITH(test) cmocka_unit_test_setup_teardown(test, open_context, close_context)
 
 static void *alloc_unless(void *user, size_t bytes, size_t align) {
   const bool *is_out = user;

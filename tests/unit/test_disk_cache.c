@@ -2,12 +2,12 @@
    program at all; whatever happened to the files, results are right, and what is wrong is told and
    made anew. Each context has its own devices here, as another process would. */
 #include "base/str.h"
-#include "device/cache.h"
-#include "device/disk.h"
-#include "device/piece.h"
-#include "temporary.h"
-#include "tensor/context.h"
-#include "tensor_check.h"
+#include "compile/code_record.h"
+#include "compile/disk_cache.h"
+#include "compile/kernel_cache.h"
+#include "support/temporary.h"
+#include "support/tensor_check.h"
+#include "tensor/context/context.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -110,7 +110,7 @@ static uint64_t run(fixture *f, float shift) {
   f->remarks = 0;
   f->remark[0] = 0;
   check_ok(c, compute(c, shift));
-  cache_counts n = cache_count(table_kernels(c->table));
+  kernel_cache_stats n = kernel_cache_get_stats(kernel_cache_of(c->registry));
   assert_true(n.compiled + n.found > 0);
   tn_close(c);
   return n.compiled;
@@ -186,14 +186,14 @@ static void it_can_be_switched_off(void **state) {
   d.cache_dir = "off";
   tn_context *c = tn_open(&d);
   check_ok(c, compute(c, 1));
-  assert_true(cache_count(table_kernels(c->table)).compiled > 0);
+  assert_true(kernel_cache_get_stats(kernel_cache_of(c->registry)).compiled > 0);
   tn_close(c);
   assert_true(starts(f) >= 2);
   setenv("TENON_CACHE", f->folder, 1);
   d.cache_dir = NULL;
   c = tn_open(&d);
   check_ok(c, compute(c, 1));
-  assert_int_equal(cache_count(table_kernels(c->table)).compiled, 0);
+  assert_int_equal(kernel_cache_get_stats(kernel_cache_of(c->registry)).compiled, 0);
   tn_close(c);
   setenv("TENON_CACHE", "off", 1);
 }
@@ -206,7 +206,7 @@ static void only_lasting_code_is_kept(void **state) {
   tn_context *c = tn_open(&d);
   tn_tensor *t = tn_add(floats(c, FLOATS(1, 2)), floats(c, FLOATS(3, 4)));
   check_ok(c, tn_realize(c, &t, 1));
-  assert_true(cache_count(table_kernels(c->table)).compiled > 0);
+  assert_true(kernel_cache_get_stats(kernel_cache_of(c->registry)).compiled > 0);
   tn_close(c);
   assert_int_equal(list(f, true).n, 0);
 }
@@ -227,7 +227,7 @@ static void keys_tell_what_differs(void **state) {
     for (int again = 0; again < 2; again++) {
       tn_context *c = tn_open(&d);
       check_ok(c, compute(c, 1));
-      uint64_t compiled = cache_count(table_kernels(c->table)).compiled;
+      uint64_t compiled = kernel_cache_get_stats(kernel_cache_of(c->registry)).compiled;
       if (d.cpu || i != 1) assert_int_equal(compiled > 0, !again);
       tn_close(c);
     }
@@ -295,7 +295,7 @@ static void what_was_damaged_is_made_anew(void **state) {
 }
 
 /** Changes the content of a file's copy. */
-typedef void forgery(char *content, const piece *p);
+typedef void forgery(char *content, const code_record *p);
 
 typedef struct forging {
   arena *arena;
@@ -307,22 +307,22 @@ typedef struct forging {
 static void forge_body(void *arg) {
   const forging *j = arg;
   static text t;
-  disk_file file;
-  piece p;
-  kernel_key keys[NAMES];
-  const kernel_key *all[NAMES];
+  disk_cache_file file;
+  code_record p;
+  cache_key keys[NAMES];
+  const cache_key *all[NAMES];
   load(j->path, &t);
-  assert_null(disk_file_read(&file, t.at, t.n));
-  wire_reader r = file.keys;
+  assert_null(disk_cache_file_read(&file, t.at, t.n));
+  deserialiser r = file.keys;
   for (size_t i = 0; i < file.n_keys; i++) {
-    keys[i].data = wire_block(&r, &keys[i].bytes);
+    keys[i].data = deserialise_block(&r, &keys[i].bytes);
     all[i] = &keys[i];
   }
   char *content = arena_copy(j->arena, file.content, file.content_bytes);
-  assert_true(piece_read(&p, content, file.content_bytes, file.n_keys, j->arena));
+  assert_true(code_record_read(&p, content, file.content_bytes, file.n_keys, j->arena));
   j->change(content, &p);
   str s = str_new(j->arena);
-  disk_file_write(&s, all, file.n_keys, content, file.content_bytes);
+  disk_cache_file_write(&s, all, file.n_keys, content, file.content_bytes);
   unlink(j->path);
   save(j->path, s.at, s.n);
 }
@@ -335,25 +335,25 @@ static void forge(fixture *f, forgery *change) {
   }
 }
 
-static void no_object(char *content, const piece *p) {
+static void no_object(char *content, const code_record *p) {
   memset(content + ((const char *)p->code.data - content), 0, p->code.bytes);
 }
 
-static void no_entry(char *content, const piece *p) {
+static void no_entry(char *content, const code_record *p) {
   (void)p;
   content[8 + 4] ^= 1; /* of the name of a function, which is the first text */
 }
 
 /** The first number after the text is core_id, the second how many slots there are. */
-static char *slots_of(char *content, const piece *p) {
+static char *slots_of(char *content, const code_record *p) {
   return content + 8 + strlen(p->kernels[0].spec.entry) + 8 + 8;
 }
 
-static void wild_slot(char *content, const piece *p) {
+static void wild_slot(char *content, const code_record *p) {
   content[8 + (slots_of(content, p) - content)] = 99;
 }
 
-static void many_slots(char *content, const piece *p) { slots_of(content, p)[7] = 1; }
+static void many_slots(char *content, const code_record *p) { slots_of(content, p)[7] = 1; }
 
 /** With the right hash and the right keys, facts and code that are none are found out all the
     same. */
@@ -374,7 +374,7 @@ static void what_was_forged_is_made_anew(void **state) {
 
 typedef struct reading {
   fixture *f;
-  const disk_file *file;
+  const disk_cache_file *file;
   size_t at, good, bad;
 } reading;
 
@@ -385,29 +385,29 @@ static void read_changed(void *arg) {
     size_t n = j->file->content_bytes;
     unsigned char *copy = memcpy(malloc(n), j->file->content, n); /* its end is watched */
     copy[j->at] = lies[i];
-    piece p;
-    bool whole = piece_read(&p, copy, n, j->file->n_keys, &j->f->arena);
+    code_record p;
+    bool whole = code_record_read(&p, copy, n, j->file->n_keys, &j->f->arena);
     *(whole ? &j->good : &j->bad) += 1;
     for (size_t k = 0; k < j->file->n_keys && whole; k++) {
-      const piece_kernel *kernel = &p.kernels[k];
+      const code_record_kernel *kernel = &p.kernels[k];
       int64_t *values = calloc(kernel->spec.n_values + 1, sizeof *values), global[3], local[3];
       diag d = {0};
       assert_true(kernel->spec.core_id < (int64_t)kernel->spec.n_values);
-      launch_sizes(&kernel->sizes, values, global, local, &d);
+      launch_grid_eval(&kernel->sizes, values, global, local, &d);
       free(values);
     }
     free(copy);
   }
 }
 
-/** Whatever is in a piece, it is read within its bounds, and what comes of it can be used. */
+/** Whatever is in a code record, it is read within its bounds, and what comes of it can be used. */
 static void pieces_are_not_trusted(void **state) {
   fixture *f = *state;
   static text t;
-  disk_file file;
+  disk_cache_file file;
   run(f, 1);
   load(list(f, false).path[0], &t);
-  assert_null(disk_file_read(&file, t.at, t.n));
+  assert_null(disk_cache_file_read(&file, t.at, t.n));
   reading j = {.f = f, .file = &file};
   for (; j.at < file.content_bytes; j.at++)
     if (diag_catch(&f->diag, read_changed, &j)) fail_msg("%s", f->diag.text);

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "ir/dtype.h"
+#include "ir/core/dtype.h"
 
 #include <math.h>
 #include <string.h>
@@ -326,15 +326,15 @@ static void test_table(void **state) {
   bool found;
   size_t n = 0;
   for (int i = -1; i <= DT_LIMIT; i++) {
-    const dtype_facts *f = dtype_get(i);
+    const dtype_facts *f = dtype_facts_of(i);
     if (!f->name) continue;
     n++;
-    assert_int_equal(dtype_find(f->name, strlen(f->name), &found), i);
+    assert_int_equal(dtype_from_name(f->name, strlen(f->name), &found), i);
     assert_true(found);
     if (f->cls == DC_FLOAT) assert_int_equal(1 + f->exponent_bits + f->mantissa_bits, 8 * f->bytes);
   }
   assert_int_equal(n, N_TYPES + 1); /* and void */
-  dtype_find("f3", 2, &found);
+  dtype_from_name("f3", 2, &found);
   assert_false(found);
 }
 

@@ -1,8 +1,8 @@
 /* The loader of kernels: real objects from gcc and clang run; bad ones are refused. */
-#include "device/cpu/cc.h"
-#include "device/cpu/elf.h"
+#include "device/cpu/c_compiler.h"
+#include "device/cpu/elf_loader.h"
 #include "device/cpu/elf_machine.h"
-#include "device/cpu/symbols.h"
+#include "device/cpu/kernel_imports.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -78,25 +78,25 @@ static cc_object compile(bench *b, const char *source) {
   return compile_with(b, &b->cc[0], source, NULL);
 }
 
-static elf_code *load(bench *b, cc_object o) {
-  elf_code *code;
+static elf_image *load(bench *b, cc_object o) {
+  elf_image *code;
   if (elf_load(&code, o.data, o.bytes, &mem_system, &b->diag) != TN_OK)
     fail_msg("%s", b->diag.text);
   return code;
 }
 
-static kernel *find(const elf_code *code, const char *name) {
+static kernel *find(const elf_image *code, const char *name) {
   void *at = elf_symbol(code, name);
   assert_non_null(at);
   return (kernel *)(uintptr_t)at;
 }
 
-static void run(const elf_code *code, void *const *bufs, const int64_t *vals) {
+static void run(const elf_image *code, void *const *bufs, const int64_t *vals) {
   find(code, "k")(bufs, vals);
 }
 
 static void refuse(bench *b, cc_object o, tn_status status, const char *said) {
-  elf_code *code = (elf_code *)b;
+  elf_image *code = (elf_image *)b;
   diag_clear(&b->diag);
   assert_int_equal(elf_load(&code, o.data, o.bytes, &mem_system, &b->diag), status);
   assert_null(code);
@@ -141,7 +141,7 @@ static float choose(int i, float x) {
   }
 }
 
-static void check_everything(const elf_code *code) {
+static void check_everything(const elf_image *code) {
   enum { N = 61 };
   static const float table[5] = {2, 3, 5, 7, 11};
   float x[N], y[N + 1];
@@ -181,7 +181,7 @@ static void kernels_run(void **state) {
   };
   for (int c = 0; c < b->compilers; c++)
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
-      elf_code *code = load(b, compile_with(b, &b->cc[c], everything, variants[i]));
+      elf_image *code = load(b, compile_with(b, &b->cc[c], everything, variants[i]));
       check_everything(code);
       elf_free(code);
     }
@@ -196,7 +196,7 @@ static void kernels_reach_far(void **state) {
       "  before[v[0]] = 1; after[v[1]] = 2; long *r = b[0];\n"
       "  r[0] = before[v[0]] + after[v[1]] + at++; r[1] = before[v[0] - 1] + after[v[1] - 1]; }\n";
   for (int c = 0; c < b->compilers; c++) {
-    elf_code *code = load(b, compile_with(b, &b->cc[c], source, NULL));
+    elf_image *code = load(b, compile_with(b, &b->cc[c], source, NULL));
     int64_t r[2];
     run(code, (void *[]){r}, (int64_t[]){(400 << 20) - 1, (500 << 20) - 1});
     assert_int_equal(r[0], 6);
@@ -214,7 +214,7 @@ static void weak_and_absolute_symbols(void **state) {
       "extern char fixed[]; __attribute__((weak, visibility(\"default\"))) long w = 8;\n"
       "void k(void *const *b, const long *v) { ((long *)b[0])[0] = (long)fixed + w; }\n";
   for (int c = 0; c < b->compilers; c++) {
-    elf_code *code =
+    elf_image *code =
         load(b, compile_with(b, &b->cc[c], source, (const char *const[]){"-fno-pic", NULL}));
     int64_t r;
     run(code, (void *[]){&r}, NULL);
@@ -233,7 +233,7 @@ static void kernels_divide_128_bits(void **state) {
       "  s *x = b[0]; u *y = b[1]; x[2] = x[0] / x[1]; x[3] = x[0] % x[1];\n"
       "  y[2] = y[0] / y[1]; y[3] = y[0] % y[1]; }\n";
   for (int c = 0; c < b->compilers; c++) {
-    elf_code *code = load(b, compile_with(b, &b->cc[c], source, NULL));
+    elf_image *code = load(b, compile_with(b, &b->cc[c], source, NULL));
     uint64_t x[8] = {5, (uint64_t)-9, 77, 0}, y[8] = {5, (uint64_t)-9, 77, 0};
     run(code, (void *[]){x, y}, NULL);
     /* quotient × divisor + remainder, modulo 2⁶⁴, and the size of the remainder */
@@ -275,7 +275,7 @@ static int nearest(long double x, int fraction, int bias) {
 }
 
 /** Runs convert(from[0 … n)) of a kernel and compares. */
-static void check_narrowing(const elf_code *code, const char *name, const double *from, int n,
+static void check_narrowing(const elf_image *code, const char *name, const double *from, int n,
                             int fraction, int bias) {
   for (int i = 0; i < n; i++) {
     long double x = !strcmp(name, "from_float")  ? (float)from[i]
@@ -323,7 +323,7 @@ static void half_floats_round(void **state) {
         "void to_double(void *const *b) { *(double *)b[1] = *(H *)b[0]; }\n"
         "void from_long(void *const *b) { *(H *)b[1] = (long)*(double *)b[0]; }\n";
     const char *flags[] = {gcc ? "-DH=_Float16" : "-DH=__fp16", "-mno-f16c", NULL};
-    elf_code *code = load(b, compile_with(b, &b->cc[c], source, flags));
+    elf_image *code = load(b, compile_with(b, &b->cc[c], source, flags));
     check_narrowing(code, "from_float", x, NARROWED, 10, 15);
     check_narrowing(code, "from_double", x, NARROWED, 10, 15);
     double whole[2000];
@@ -358,9 +358,9 @@ static void bfloats_round(void **state) {
   /* No compiler of these years calls them from C; LLVM does. Called here by their convention. */
   typedef float narrow_float(float);
   typedef float narrow_double(double);
-  narrow_float *from_float = (narrow_float *)(uintptr_t)symbol_address("__truncsfbf2");
-  narrow_double *from_double = (narrow_double *)(uintptr_t)symbol_address("__truncdfbf2");
-  narrow_float *to_float = (narrow_float *)(uintptr_t)symbol_address("__extendbfsf2");
+  narrow_float *from_float = (narrow_float *)(uintptr_t)kernel_import_address("__truncsfbf2");
+  narrow_double *from_double = (narrow_double *)(uintptr_t)kernel_import_address("__truncdfbf2");
+  narrow_float *to_float = (narrow_float *)(uintptr_t)kernel_import_address("__extendbfsf2");
   double *x = malloc(NARROWED * sizeof *x);
   fill_narrowed(x, 7, 127);
   for (int i = 0; i < NARROWED; i++) {
@@ -406,7 +406,7 @@ static void no_page_is_writable_and_executable(void **state) {
       "void k(void *const *b, const long *v) {\n"
       "  const void **r = b[0]; r[0] = constant; r[1] = &data; r[2] = zero;\n"
       "  __builtin_memmove(b[1], b[2], v[0]); }\n";
-  elf_code *code = load(b, compile(b, source));
+  elf_image *code = load(b, compile(b, source));
   const void *at[3];
   char p[5];
   run(code, (void *[]){at, p, p}, (int64_t[]){0});
@@ -446,7 +446,7 @@ static void strange_objects_are_refused(void **state) {
          "written");
   refuse(b, compile(b, "_Alignas(1 << 20) char k[3] = {1};"), no, "page");
   refuse(b, compile(b, ""), TN_ERR_FORMAT, "no code");
-  if (!symbols_sanitized())
+  if (!kernel_imports_accept_sanitizer())
     refuse(b, compile(b, "int x; __attribute__((constructor)) void k(void) { x = 1; }"), no,
            "constructors");
 }
@@ -650,7 +650,7 @@ static void unaligned_objects_load(void **state) {
   for (size_t shift = 1; shift < 8; shift++) {
     unsigned char *moved = malloc(o.bytes + shift);
     memcpy(moved + shift, o.data, o.bytes);
-    elf_code *code = load(b, (cc_object){moved + shift, o.bytes});
+    elf_image *code = load(b, (cc_object){moved + shift, o.bytes});
     free(moved); /* not needed afterwards */
     check_everything(code);
     elf_free(code);
@@ -670,7 +670,7 @@ static void mutated_objects_do_no_harm(void **state) {
         s ^= s << 13, s ^= s >> 7, s ^= s << 17;
         h.file[s % h.bytes] = s >> 60 < 8 ? odd[s >> 40 & 3] : (unsigned char)(s >> 32);
       }
-      elf_code *code;
+      elf_image *code;
       tn_status status = elf_load(&code, h.file, h.bytes, &mem_system, &b->diag);
       assert_int_equal(status == TN_OK, code != NULL);
       if (code) {
@@ -708,7 +708,7 @@ static void every_allocation_may_fail(void **state) {
   for (size_t n = 1;; n++) {
     counting c = {.fail_at = n};
     mem m = {count_alloc, count_release, &c};
-    elf_code *code;
+    elf_image *code;
     tn_status s = elf_load(&code, o.data, o.bytes, &m, &b->diag);
     if (s == TN_OK) {
       assert_true(n > 2);
@@ -756,7 +756,7 @@ static void aarch64_fields(void **state) {
 #if WITH_ADDRESS
 
 /** What a child prints that runs a kernel with n elements in buffers of 8. */
-static void run_in_child(const elf_code *code, int64_t n, char *said, size_t room, int *status) {
+static void run_in_child(const elf_image *code, int64_t n, char *said, size_t room, int *status) {
   int ends[2];
   assert_int_equal(pipe(ends), 0);
   pid_t pid = fork();
@@ -785,8 +785,8 @@ static void overruns_in_kernels_are_seen(void **state) {
       "  if (v[0] < 0) *(v8 *)(y - v[0]) = *(v8 *)x + keep[0]; }\n";
   for (int c = 0; c < b->compilers; c++) {
     cc watched = b->cc[c];
-    watched.instrument = CC_ADDRESS;
-    elf_code *code = load(b, compile_with(b, &watched, source, NULL));
+    watched.instrument = CC_ADDRESS_SANITIZER;
+    elf_image *code = load(b, compile_with(b, &watched, source, NULL));
     char said[8192];
     int status;
     run_in_child(code, 8, said, sizeof said, &status);
@@ -804,7 +804,7 @@ static void instrumented_kernels_run(void **state) {
   bench *b = *state;
   for (int c = 0; c < b->compilers; c++) {
     cc watched = b->cc[c];
-    watched.instrument = CC_ADDRESS;
+    watched.instrument = CC_ADDRESS_SANITIZER;
     static const char *const calls[][4] = {
         {"-O0", NULL},
         {"-O3", "-march=native", NULL},
@@ -813,7 +813,7 @@ static void instrumented_kernels_run(void **state) {
     };
     for (int i = 0; i < 4; i++) {
       if (i >= 2 && (i == 2) != (watched.kind == CC_GCC)) continue;
-      elf_code *code = load(b, compile_with(b, &watched, everything, calls[i]));
+      elf_image *code = load(b, compile_with(b, &watched, everything, calls[i]));
       check_everything(code);
       elf_free(code);
     }
@@ -828,7 +828,7 @@ static void *run_thread(void *arg) {
   return NULL;
 }
 
-static int race_in_child(const elf_code *code, void *x, void *y) {
+static int race_in_child(const elf_image *code, void *x, void *y) {
   pid_t pid = fork();
   assert_true(pid >= 0);
   if (!pid) {
@@ -850,8 +850,8 @@ static void races_in_kernels_are_seen(void **state) {
       "void k(void *const *b, const long *v) { float *x = b[0]; x[v[0]] += 1; }\n";
   for (int c = 0; c < b->compilers; c++) {
     cc watched = b->cc[c];
-    watched.instrument = CC_THREAD;
-    elf_code *code = load(b, compile_with(b, &watched, source, NULL));
+    watched.instrument = CC_THREAD_SANITIZER;
+    elf_image *code = load(b, compile_with(b, &watched, source, NULL));
     float x[2] = {0}, y[2] = {0};
     assert_int_equal(race_in_child(code, x, y), 0);
     assert_int_equal(race_in_child(code, x, x), 66); /* ThreadSanitizer's exit code */
@@ -863,10 +863,10 @@ static void instrumented_kernels_run(void **state) {
   bench *b = *state;
   for (int c = 0; c < b->compilers; c++) {
     cc watched = b->cc[c];
-    watched.instrument = CC_THREAD;
+    watched.instrument = CC_THREAD_SANITIZER;
     static const char *const flags[][3] = {{"-O0"}, {"-O3", "-march=native"}};
     for (int i = 0; i < 2; i++) {
-      elf_code *code = load(b, compile_with(b, &watched, everything, flags[i]));
+      elf_image *code = load(b, compile_with(b, &watched, everything, flags[i]));
       check_everything(code);
       elf_free(code);
     }
@@ -879,7 +879,7 @@ static void instrumented_objects_are_refused(void **state) {
   bench *b = *state;
   for (int c = 0; c < b->compilers; c++) {
     cc watched = b->cc[c];
-    watched.instrument = CC_ADDRESS;
+    watched.instrument = CC_ADDRESS_SANITIZER;
     refuse(b, compile_with(b, &watched, everything, NULL), TN_ERR_UNSUPPORTED, "constructors");
   }
 }

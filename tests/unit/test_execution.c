@@ -1,11 +1,12 @@
 /* Executions: inputs are told of when nothing reads them any more. */
 #include "runtime/execution.h"
 
-#include "device/span.h"
-#include "ir/parse.h"
-#include "tensor/context.h" /* before cmocka, which has a macro fail */
-#include "tensor_check.h"
-#include "zero.h"
+#include "device/memory/span.h"
+#include "ir/text/parse.h"
+#include "runtime/build_executable.h"
+#include "support/tensor_check.h"
+#include "support/zero.h"
+#include "tensor/context/context.h" /* before cmocka, which has a macro fail */
 
 enum { ROWS = 5, MOST_TOLD = 16 };
 
@@ -44,7 +45,7 @@ static void make(void *arg) {
   j->request.name = "told";
   j->request.roots = roots.at;
   j->request.n_roots = roots.n;
-  if (executable_make(&j->made, &j->request, &mem_system, &j->diag)) diag_rethrow(&j->diag);
+  if (executable_build(&j->made, &j->request, &mem_system, &j->diag)) diag_rethrow(&j->diag);
 }
 
 /** What was told of is not read any more: it is spoilt. */
@@ -86,7 +87,7 @@ static void inputs_are_told_of_when_all_trips_are_done(void **state) {
   j.ir = ir_new(&mem_system, &j.diag, false);
   if (diag_catch(&j.diag, make, &j)) fail_msg("%s", j.diag.text);
   assert_int_equal(execution_open(&j.run, j.made, NULL, &j.diag), TN_OK);
-  execution_watch_inputs(j.run, note, &j);
+  execution_on_last_read(j.run, note, &j);
   for (int64_t uid = 1; uid <= 5; uid++)
     give(&j, uid, uid == 3 ? ROWS : uid == 4 ? 2 : 1, c->device);
   if (execution_run(j.run, &j.diag)) fail_msg("%s", j.diag.text);

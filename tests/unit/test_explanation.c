@@ -1,8 +1,8 @@
-/* What is kept of a compilation for people who ask. */
-#include "runtime/explanation.h"
-#include "tensor/context.h" /* before cmocka, which has a macro fail */
+/* Explanations of plans: their steps, kernels and passes, and which plan takes a request. */
+#include "support/tensor_check.h"
 
-#include "tensor_check.h"
+#include <tenon/unstable/explain.h>
+#include <tenon/unstable/ir.h>
 
 enum { N = 64 };
 
@@ -13,7 +13,7 @@ static tn_status pass_on(void *user, tn_call *call) {
 }
 
 /** Two kernels with a host function between them. */
-static tn_status compile(tn_context *c, explanation *x, bool reasons) {
+static tn_status compile(tn_context *c) {
   tn_tensor *in = tn_input(c, "x", tn_shape(N, N), TN_F32), *passed;
   tn_tensor *sum = tn_sum(tn_exp(in), tn_axes(1), false);
   tn_custom_desc desc = TN_CUSTOM_DESC_INIT;
@@ -23,50 +23,100 @@ static tn_status compile(tn_context *c, explanation *x, bool reasons) {
   tn_custom(c, &desc, &sum, 1, &type, &passed, 1);
   tn_tensor *out = tn_div(in, passed);
   tn_plan *plan;
-  explanation_open(x, &mem_system, reasons);
-  c->explanation = x;
-  tn_status s = tn_plan_compile(c, &out, 1, NULL, &plan);
-  c->explanation = NULL;
-  assert_null(x->arena.diag);
-  return s;
+  return tn_plan_compile(c, &out, 1, NULL, &plan);
 }
 
-static void check_kernel(const explained_kernel *k, bool reasons) {
-  assert_true(k->cost.ns > 0 && k->cost.nodes > 0);
-  assert_int_equal(k->schedule.n > 0, reasons);
-  assert_int_equal(strstr(k->source, "void") != NULL, reasons);
-  assert_non_null(strstr(k->loops.at[0], "write: r0 < 64"));
+static void check_kernel(const tn_explanation *x, int64_t number, bool reasons) {
+  tn_explained_kernel k = TN_EXPLAINED_KERNEL_INIT;
+  assert_int_equal(tn_explanation_kernel(x, (size_t)number, &k), TN_OK);
+  assert_true(k.cost.ns > 0 && k.cost.nodes > 0);
+  assert_int_equal(k.n_schedule > 0, reasons);
+  assert_int_equal(strstr(k.source, "void") != NULL, reasons);
+  assert_non_null(strstr(k.loops[0], "write: r0 < 64"));
 }
 
-static void check(const explanation *x, bool reasons) {
-  assert_int_equal(x->steps.n, 3);
-  assert_int_equal(x->kernels.n, 2);
-  for (size_t i = 0; i < 3; i++) {
-    const explained_step *s = &x->steps.at[i];
-    assert_int_equal(s->kernel == SIZE_MAX, i == 1);
-    assert_int_equal(s->is_output, i == 2);
-    assert_int_equal(s->reads.n, i > 0);
-    if (i) assert_int_equal(s->reads.at[0], i - 1);
-    assert_true(s->values.n > 0);
-    for (size_t k = 0; k < s->values.n; k++) assert_int_equal(*s->values.at[k].why != 0, reasons);
-    if (i != 1) check_kernel(&x->kernels.at[s->kernel], reasons);
-  }
-  assert_string_equal(x->steps.at[0].values.at[0].text, "exp f32 [64, 64]");
-  assert_string_equal(x->steps.at[0].values.at[1].text, "reduce add f32 [64]");
-  assert_string_equal(x->passes.at[0].name, "normalise");
-  assert_string_equal(x->passes.at[x->passes.n - 1].name, "compiler");
+static void check_step(const tn_explanation *x, size_t i, bool reasons) {
+  tn_explained_step s = TN_EXPLAINED_STEP_INIT;
+  assert_int_equal(tn_explanation_step(x, i, &s), TN_OK);
+  assert_int_equal(s.kernel, i == 0 ? 0 : i == 1 ? -1 : 1);
+  assert_int_equal(s.is_output, i == 2);
+  assert_int_equal(s.n_reads, i > 0);
+  if (i) assert_int_equal(s.reads[0], i - 1);
+  assert_true(s.n_values > 0);
+  for (size_t k = 0; k < s.n_values; k++) assert_int_equal(*s.values[k].why != 0, reasons);
+  if (i == 1) assert_string_equal(s.what, "a host function");
+  if (i != 1) check_kernel(x, s.kernel, reasons);
+  if (i) return;
+  assert_string_equal(s.values[0].text, "exp f32 [64, 64]");
+  assert_string_equal(s.values[1].text, "reduce add f32 [64]");
 }
 
-/** Also what is in the cache by then. */
+static void check_passes(const tn_explanation *x) {
+  tn_explained_pass p = TN_EXPLAINED_PASS_INIT;
+  size_t n = 0;
+  for (; tn_explanation_pass(x, n, &p) == TN_OK; n++)
+    if (!n) assert_string_equal(p.name, "normalise");
+  assert_string_equal(p.name, "compiler");
+  assert_true(n > 2 && p.cost.ns > 0);
+}
+
+static void check(const tn_explanation *x, bool reasons) {
+  tn_explained_step s = TN_EXPLAINED_STEP_INIT;
+  tn_explained_kernel k = TN_EXPLAINED_KERNEL_INIT;
+  for (size_t i = 0; i < 3; i++) check_step(x, i, reasons);
+  s.name = "as it was";
+  assert_int_equal(tn_explanation_step(x, 3, &s), TN_ERR_ARGUMENT);
+  assert_string_equal(s.name, "as it was");
+  assert_int_equal(tn_explanation_step(x, 0, NULL), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_explanation_kernel(x, 2, &k), TN_ERR_ARGUMENT);
+  check_passes(x);
+}
+
+static bool is_empty(const tn_explanation *x) {
+  tn_explained_step s = TN_EXPLAINED_STEP_INIT;
+  return tn_explanation_step(x, 0, &s) == TN_ERR_ARGUMENT;
+}
+
+/** Also kernels that are in the cache by then. */
 static void plans_are_explained(void **state) {
   (void)state;
   tn_context *c = tn_open(NULL);
   for (int i = 0; i < 4; i++) {
-    explanation x;
-    check_ok(c, compile(c, &x, i % 2 == 0));
-    check(&x, i % 2 == 0);
-    explanation_free(&x);
+    tn_explanation *x;
+    check_ok(c, tn_explain(c, i % 2 == 0, &x));
+    check_ok(c, compile(c));
+    check(x, i % 2 == 0);
+    if (i < 2) tn_explanation_free(x); /* the others go with the context */
   }
+  check_ok(c, tn_close(c));
+}
+
+static void one_plan_takes_a_request(void **state) {
+  (void)state;
+  tn_context *c = tn_open(NULL);
+  tn_explanation *replaced, *x, *freed;
+  check_ok(c, tn_explain(c, true, &replaced));
+  check_ok(c, tn_explain(c, true, &x));
+  check_ok(c, compile(c));
+  check_ok(c, compile(c));
+  assert_true(is_empty(replaced));
+  check(x, true);
+  check_ok(c, tn_explain(c, true, &freed));
+  tn_explanation_free(freed);
+  tn_explanation_free(replaced);
+  tn_explanation_free(NULL);
+  check_ok(c, compile(c));
+  check_ok(c, tn_close(c));
+}
+
+static void requests_are_refused(void **state) {
+  (void)state;
+  tn_context *c = tn_open(NULL);
+  tn_explanation *x = NULL;
+  assert_int_equal(tn_explain(c, true, NULL), TN_ERR_ARGUMENT);
+  check_text(tn_message(c), "the place for the explanation is NULL");
+  assert_int_equal(tn_explain(NULL, true, &x), TN_ERR_ARGUMENT);
+  assert_null(x);
   check_ok(c, tn_close(c));
 }
 
@@ -80,16 +130,31 @@ static void what_fails_leaves_nothing(void **state) {
   tn_open_desc desc = TN_OPEN_DESC_INIT;
   desc.progress = (tn_progress){give_up, NULL, NULL};
   tn_context *c = tn_open(&desc);
-  explanation x;
-  assert_int_equal(compile(c, &x, true), TN_ERR_CANCELLED);
-  explanation_free(&x);
+  tn_explanation *x;
+  check_ok(c, tn_explain(c, true, &x));
+  assert_int_equal(compile(c), TN_ERR_CANCELLED);
+  tn_explanation_free(x);
   check_ok(c, tn_close(c));
+}
+
+static void laws_are_named(void **state) {
+  (void)state;
+  const char *name, *arguments, *about;
+  bool has_split = false, has_range = false;
+  size_t i = 0;
+  for (; tn_law_get(i, &name, &arguments, &about) == TN_OK; i++) {
+    assert_true(*name && *about);
+    has_split |= arguments && !strcmp(name, "SPLIT") && !strcmp(arguments, "RANGE by NUMBER");
+    has_range |= !arguments && !strcmp(name, "RANGE");
+  }
+  assert_true(i > 20 && has_split && has_range);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(plans_are_explained),
-      cmocka_unit_test(what_fails_leaves_nothing),
+      cmocka_unit_test(plans_are_explained),  cmocka_unit_test(one_plan_takes_a_request),
+      cmocka_unit_test(requests_are_refused), cmocka_unit_test(what_fails_leaves_nothing),
+      cmocka_unit_test(laws_are_named),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
    happens, there is a status with a message, nothing is left behind, and the same work succeeds
    in the same context once there is memory again. */
 #include "../models/onnx/writer.h"
-#include "tensor_check.h"
+#include "support/tensor_check.h"
 
 #include <unistd.h>
 

@@ -8,13 +8,16 @@
 #include <cmocka.h>
 
 #include "codegen/codegen.h"
-#include "codegen/folds.h"
-#include "device/cpu/cc.h"
-#include "device/cpu/elf.h"
-#include "device/spec.h"
-#include "ir/parse.h"
-#include "ir/verify.h"
-#include "render/c.h"
+#include "codegen/lower/fold_analysis.h"
+#include "compile/program_spec.h"
+#include "device/cpu/c_compiler.h"
+#include "device/cpu/elf_loader.h"
+#include "ir/index/write_once.h"
+#include "ir/text/parse.h"
+#include "ir/verify/verify_graph.h"
+#include "render/c/dialect.h"
+#include "render/c/render_c.h"
+#include "support/interp_kernel.h"
 
 #include "../ir/kernels.h"
 #include "../ir/replay.h"
@@ -91,14 +94,14 @@ static void check_outputs(test *t, const node *kernel, bool is_program, const nu
 
 static const node *program_of(test *t, const node *sink, uint16_t vector_bytes) {
   codegen_options o = {.target = {.vector_bytes = vector_bytes}, .math = MATH_EXACT};
-  render_c_lacks(&c_gnu, &o.target.rules);
+  render_c_unsupported_ops(&c_gnu, &o.target.rules);
   return codegen_run(t->g, sink, "CPU", &o)->src[2];
 }
 
 static void gives(test *t, const char *text, numbers want, size_t n_inputs,
                   const numbers inputs[]) {
   const node *sink = parse_graph(t->g, t->a, text, strlen(text)).at[0];
-  if (verify(&sink, 1, STAGE_KERNEL, &mem_system, &t->d) != TN_OK) diag_rethrow(&t->d);
+  if (verify_graph(&sink, 1, LEVEL_KERNEL, &mem_system, &t->d) != TN_OK) diag_rethrow(&t->d);
   check_outputs(t, sink, false, &want, inputs, n_inputs);
   check_outputs(t, program_of(t, sink, 0), true, &want, inputs, n_inputs);
   check_outputs(t, program_of(t, sink, 16), true, &want, inputs, n_inputs);
@@ -228,7 +231,7 @@ TEST(long_chains_of_starts) {
              *one = ir_const(t->g, DT_F32, 1);
   for (int i = 0; i < DEPTH; i++) {
     const node *k = range_make(t->g, n, KIND_LOOP);
-    const node *state = index_make(t->g, DT_F32, state_make(t->g, DT_F32, k, 0), 0, 0, NULL);
+    const node *state = index_make(t->g, DT_F32, fold_state_make(t->g, DT_F32, k, 0), 0, 0, NULL);
     const node *step = ir_op2(t->g, OP_ADD, state, one);
     int64_t none = -1;
     const node *fold = fold_make(
@@ -313,11 +316,11 @@ typedef void entry_function(void *const *bufs, const int64_t *vals);
 /** What a launch of a program takes. */
 static tn_program_spec spec_of(test *t, const node *linear) {
   tn_program_spec s;
-  spec_derive(t->g, linear, &s);
+  program_spec_derive(t->g, linear, &s);
   return s;
 }
 
-static void run_compiled(test *t, compiled *k, const elf_code *code, int64_t workers) {
+static void run_compiled(test *t, compiled *k, const elf_image *code, int64_t workers) {
   tn_program_spec s = spec_of(t, k->linear);
   interp_array *got = replay_copies(&k->values, k->values.params.at, k->values.params.n);
   void **bufs = arena_alloc(t->a, (s.n_globals + 1) * sizeof *bufs);
@@ -352,7 +355,7 @@ TEST(random_kernels_as_machine_code) {
   static const char *const flags[] = {"-march=native", NULL};
   cc c;
   cc_object object;
-  elf_code *code;
+  elf_image *code;
   str source = str_new(t->a);
   if (cc_find(&c, NULL, t->a, &t->d) != TN_OK) diag_rethrow(&t->d);
   render_c_prelude(&c_gnu, &source);

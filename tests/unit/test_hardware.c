@@ -6,15 +6,16 @@
 
 #include <cmocka.h>
 
-#include "device/cpu/hardware.h"
-#include "device/key.h"
-#include "device/table.h"
-#include "ir/binder.h"
-#include "ir/build.h"
-#include "ir/index.h"
-#include "ir/topo.h"
-#include "schedule/hardware.h"
+#include "compile/cache_keys.h"
+#include "device/cpu/cpu_hardware.h"
+#include "device/registry/device_registry.h"
+#include "ir/core/binder.h"
+#include "ir/core/build.h"
+#include "ir/core/topo_sort.h"
+#include "ir/index/build_tensor.h"
+#include "ir/index/index_arithmetic.h"
 #include "schedule/schedule.h"
+#include "target/hardware.h"
 
 #include <unistd.h>
 
@@ -40,7 +41,7 @@ static void check_same(tn_hardware a, tn_hardware b) {
 
 static void what_is_not_known_is_usual(void **state) {
   (void)state;
-  check_same(hardware_known(&(tn_hardware){0}), usual);
+  check_same(hardware_with_defaults(&(tn_hardware){0}), usual);
   tn_hardware server = {.l1_bytes = 48 * KIB,
                         .l2_bytes = 2 * MIB,
                         .l3_bytes = 260 * (uint64_t)MIB,
@@ -48,7 +49,7 @@ static void what_is_not_known_is_usual(void **state) {
                         .line_bytes = 128,
                         .page_bytes = 65536,
                         .cores = 96};
-  check_same(hardware_known(&server), server);
+  check_same(hardware_with_defaults(&server), server);
 }
 
 /** Facts that contradict each other or cannot be are not believed; the others are. */
@@ -63,16 +64,16 @@ static void what_cannot_be_is_usual(void **state) {
                       .cores = 4};
   tn_hardware want = usual;
   want.cores = want.l3_cores = 4;
-  check_same(hardware_known(&told), want);
+  check_same(hardware_with_defaults(&told), want);
 }
 
 static void scratch_is_a_part_of_the_second_cache(void **state) {
   (void)state;
   tn_hardware h = usual;
-  assert_int_equal(hardware_scratch(&h, 0), 256 * KIB);
-  assert_int_equal(hardware_scratch(&h, 64 * KIB), 64 * KIB);
+  assert_int_equal(hardware_scratch_bytes(&h, 0), 256 * KIB);
+  assert_int_equal(hardware_scratch_bytes(&h, 64 * KIB), 64 * KIB);
   h.l2_bytes = 256 * KIB;
-  assert_int_equal(hardware_scratch(&h, 256 * KIB), 64 * KIB);
+  assert_int_equal(hardware_scratch_bytes(&h, 256 * KIB), 64 * KIB);
 }
 
 /** The same on whatever cores the process may run. */
@@ -90,7 +91,7 @@ static void the_processor_tells_what_it_is(void **state) {
 typedef struct fixture {
   diag diag;
   ir *g;
-  table *table;
+  registry *registry;
   tn_device *device;
 } fixture;
 
@@ -103,15 +104,15 @@ static int open_all(void **state) {
   f = (fixture){0};
   f.g = ir_new(&mem_system, &f.diag, false);
   assert_non_null(f.g);
-  ok(&f, table_open(&f.table, &(table_desc){.mem = &mem_system, .threads = 2}, &f.diag));
-  ok(&f, table_device(f.table, "NULL", &f.device, &f.diag));
+  ok(&f, registry_open(&f.registry, &(registry_desc){.mem = &mem_system, .threads = 2}, &f.diag));
+  ok(&f, registry_open_device(f.registry, "NULL", &f.device, &f.diag));
   *state = &f;
   return 0;
 }
 
 static int close_all(void **state) {
   fixture *f = *state;
-  table_close(f->table);
+  registry_close(f->registry);
   ir_free(f->g);
   return 0;
 }
@@ -120,7 +121,7 @@ static int close_all(void **state) {
 static void the_null_device_is_usual(void **state) {
   fixture *f = *state;
   const device_target *t;
-  ok(f, device_target_get(f->device, NULL, &t, &f->diag));
+  ok(f, device_target_find(f->device, NULL, &t, &f->diag));
   check_same(t->caps.hardware, usual);
   check_same(t->target.hardware, usual);
 }
@@ -128,10 +129,10 @@ static void the_null_device_is_usual(void **state) {
 static void every_fact_is_in_keys(void **state) {
   fixture *f = *state;
   const device_target *t;
-  ok(f, device_target_get(f->device, NULL, &t, &f->diag));
+  ok(f, device_target_find(f->device, NULL, &t, &f->diag));
   arena *a = ir_arena(f->g);
   const node *sink = ir_node(f->g, OP_SINK, DT_VOID, NULL, 0, NULL, 0);
-  kernel_key as_is = key_make(a, t, "", 0, sink);
+  cache_key as_is = kernel_key_make(a, t, "", 0, sink);
   for (int i = 0; i < 7; i++) {
     device_target other = *t;
     tn_hardware *h = &other.target.hardware;
@@ -142,8 +143,9 @@ static void every_fact_is_in_keys(void **state) {
     h->line_bytes += i == 4;
     h->page_bytes += i == 5;
     h->cores += i == 6;
-    kernel_key key = key_make(a, &other, "", 0, sink), identity = key_make_identity(a, t, "");
-    kernel_key other_identity = key_make_identity(a, &other, "");
+    cache_key key = kernel_key_make(a, &other, "", 0, sink),
+              identity = compiler_identity_key_make(a, t, "");
+    cache_key other_identity = compiler_identity_key_make(a, &other, "");
     assert_memory_not_equal(as_is.hash, key.hash, sizeof key.hash);
     assert_memory_not_equal(identity.hash, other_identity.hash, sizeof identity.hash);
   }
@@ -162,7 +164,7 @@ static size_t arrays_for_rows(fixture *f, int64_t columns, tn_hardware h) {
   const node *sum = ir_reduce(g, e, OP_ADD, 1, (int64_t[]){1});
   const node *y = ir_op2(g, OP_DIV, e, ir_expand(g, ir_reshape(g, sum, 2, one), all));
   schedule_request r = {
-      .roots = &y, .n_roots = 1, .math = MATH_DEFAULT, .vector = 64, .hardware = h};
+      .roots = &y, .n_roots = 1, .math = MATH_DEFAULT, .target.vector = 64, .target.hardware = h};
   schedule *s = schedule_make(g, &r);
   size_t n = 0;
   for (size_t k = 0; k < s->steps.n; k++) {

@@ -6,9 +6,13 @@
 
 #include <cmocka.h>
 
-#include "ir/binder.h"
-#include "ir/interp.h"
-#include "ir/scalar.h"
+#include "ir/core/binder.h"
+#include "ir/core/scalar_eval.h"
+#include "ir/index/build_tensor.h"
+#include "ir/index/index_arithmetic.h"
+#include "ir/interp/interp.h"
+#include "support/fold_reduction.h"
+#include "support/interp_kernel.h"
 
 #include <math.h>
 #include <string.h>
@@ -413,9 +417,9 @@ KERNEL_TEST(test_kernel_softmax) {
   const node *a = loop(t, COLUMNS), *b = loop(t, COLUMNS), *c = loop(t, COLUMNS),
              *d = loop(t, COLUMNS);
   fill_f32(t, in, 5);
-  const node *m = fold_reduce(t->g, OP_MAX, READ(t, in, r, a), 1, &a);
+  const node *m = fold_make_reduction(t->g, OP_MAX, READ(t, in, r, a), 1, &a);
   const node *e = STAGE(t, exp_minus(t, READ(t, in, r, b), m), b);
-  const node *s = fold_reduce(t->g, OP_ADD, part(t, e, 0, c), 1, &c);
+  const node *s = fold_make_reduction(t->g, OP_ADD, part(t, e, 0, c), 1, &c);
   kernel(t, out, STAGE(t, ir_op2(t->g, OP_DIV, part(t, e, 0, d), s), r, d));
   for (size_t i = 0; i < ROWS; i++) {
     const float *x = f32(t, in) + i * COLUMNS;
@@ -434,7 +438,7 @@ KERNEL_TEST(test_kernel_matmul) {
   fill_f32(t, a, 1);
   fill_f32(t, b, 2);
   const node *term = ir_op2(t->g, OP_MUL, READ(t, a, i, k), READ(t, b, k, j));
-  kernel(t, out, STAGE(t, fold_reduce(t->g, OP_ADD, term, 1, &k), i, j));
+  kernel(t, out, STAGE(t, fold_make_reduction(t->g, OP_ADD, term, 1, &k), i, j));
   for (int y = 0; y < M; y++)
     for (int x = 0; x < N; x++) {
       float sum = 0;
@@ -457,7 +461,7 @@ KERNEL_TEST(test_kernel_blocked_matmul) {
   fill_f32(t, b, 4);
   const node *k = ix_add(t->g, ix_scale(t->g, ko, BLOCK), ki), *from[] = {y, x};
   const node *term = ir_op2(t->g, OP_MUL, READ(t, a, i, k), READ(t, b, k, j));
-  const node *inner = fold_reduce(t->g, OP_ADD, term, 1, &ki);
+  const node *inner = fold_make_reduction(t->g, OP_ADD, term, 1, &ki);
   const node *step = STAGE(t, inner, i, j);
   int64_t add = OP_ADD, component = 0;
   const node *fold = fold_make(t->g, &(fold_spec){.n_states = 1,
@@ -486,8 +490,8 @@ KERNEL_TEST(test_kernel_blocked_matmul) {
 
 /* A scalar and an array as states: the array records the scalar before it steps. */
 static const node *cumulative(test *t, const node *in, const node *k, const node *i) {
-  const node *s = part(t, state_make(t->g, DT_F32, k, 0), 0, NULL);
-  const node *sums = part(t, state_make(t->g, DT_F32, k, 1), 0, i);
+  const node *s = part(t, fold_state_make(t->g, DT_F32, k, 0), 0, NULL);
+  const node *sums = part(t, fold_state_make(t->g, DT_F32, k, 1), 0, i);
   const node *here = ir_op2(t->g, OP_EQ, i, k), *zero = ir_const(t->g, DT_F32, 0);
   const node *steps[] = {READ(t, in, k), STAGE(t, ir_op3(t->g, OP_WHERE, here, s, sums), i)};
   const node *inits[] = {zero, zero};
@@ -522,7 +526,7 @@ KERNEL_TEST(test_kernel_triangular_sum) {
   const node *in = vector(t, DT_F32, N), *out = vector(t, DT_F32, N), *o = loop(t, N);
   const node *k = range_make(t->g, ix_add_const(t->g, o, 1), KIND_LOOP);
   fill_f32(t, in, 9);
-  kernel(t, out, STAGE(t, fold_reduce(t->g, OP_ADD, READ(t, in, k), 1, &k), o));
+  kernel(t, out, STAGE(t, fold_make_reduction(t->g, OP_ADD, READ(t, in, k), 1, &k), o));
   float sum = 0;
   for (int i = 0; i < N; i++) assert_true(f32(t, out)[i] == (sum += f32(t, in)[i]));
 }
@@ -536,13 +540,13 @@ KERNEL_TEST(test_kernel_growing_stage) {
   fill_i32(t, in, 1);
   const node *scaled = ir_op2(t->g, OP_MUL, READ(t, in, i), ir_cast(t->g, o, DT_I32));
   const node *s = STAGE(t, scaled, i), *v = index_make(t->g, DT_I32, s, 0, 1, &k);
-  kernel(t, out, STAGE(t, fold_reduce(t->g, OP_ADD, v, 1, &k), o));
+  kernel(t, out, STAGE(t, fold_make_reduction(t->g, OP_ADD, v, 1, &k), o));
   for (int32_t r = 0; r < N; r++) assert_int_equal(i32(t, out)[r], r * (r + 1) * (r + 2) / 2);
 }
 
 static const node *argmax(test *t, const node *x, const node *k) {
-  const node *m = part(t, state_make(t->g, DT_F32, k, 0), 0, NULL);
-  const node *at = index_make(t->g, DT_I32, state_make(t->g, DT_I32, k, 1), 0, 0, NULL);
+  const node *m = part(t, fold_state_make(t->g, DT_F32, k, 0), 0, NULL);
+  const node *at = index_make(t->g, DT_I32, fold_state_make(t->g, DT_I32, k, 1), 0, 0, NULL);
   const node *better = ir_op2(t->g, OP_LT, m, x);
   const node *inits[] = {ir_const(t->g, DT_F32, -INFINITY), ir_const_int(t->g, DT_I32, -1)};
   const node *steps[] = {ir_op3(t->g, OP_WHERE, better, x, m),
@@ -567,8 +571,8 @@ KERNEL_TEST(test_kernel_argmax) {
 /* Swapping two states: both step from the old values. */
 KERNEL_TEST(test_kernel_states_step_at_once) {
   const node *out = vector(t, DT_F32, 1), *k = loop(t, 3), *o = loop(t, 1);
-  const node *steps[] = {part(t, state_make(t->g, DT_F32, k, 1), 0, NULL),
-                         part(t, state_make(t->g, DT_F32, k, 0), 0, NULL)};
+  const node *steps[] = {part(t, fold_state_make(t->g, DT_F32, k, 1), 0, NULL),
+                         part(t, fold_state_make(t->g, DT_F32, k, 0), 0, NULL)};
   const node *inits[] = {ir_const(t->g, DT_F32, 1), ir_const(t->g, DT_F32, 2)};
   const node *fold = fold_make(t->g, &(fold_spec){.n_states = 2,
                                                   .n_ranges = 1,
@@ -588,7 +592,7 @@ KERNEL_TEST(test_kernel_fold_order) {
   const node *in = matrix(t, DT_I32, 2, 3), *out = vector(t, DT_I32, 1), *o = loop(t, 1);
   const node *ranges[] = {loop(t, 2), loop(t, 3)};
   memcpy(i32(t, in), (int32_t[]){1, 0, 1, 1, 0, 0}, 24);
-  const node *s = index_make(t->g, DT_I32, state_make(t->g, DT_I32, ranges[1], 0), 0, 0, NULL);
+  const node *s = index_make(t->g, DT_I32, fold_state_make(t->g, DT_I32, ranges[1], 0), 0, 0, NULL);
   const node *two = ir_const_int(t->g, DT_I32, 2), *init = ir_const_int(t->g, DT_I32, 0);
   const node *step = ir_op2(t->g, OP_ADD, ir_op2(t->g, OP_MUL, s, two), read(t, in, 2, ranges));
   int64_t no_op = -1;
@@ -646,7 +650,7 @@ KERNEL_TEST(test_kernel_two_outputs) {
   const node *r = loop(t, 2), *c = loop(t, 3), *k = loop(t, 3);
   fill_i32(t, in, 1);
   const node *x = READ(t, in, r, c);
-  const node *values[] = {fold_reduce(t->g, OP_ADD, READ(t, in, r, k), 1, &k),
+  const node *values[] = {fold_make_reduction(t->g, OP_ADD, READ(t, in, r, k), 1, &k),
                           ir_op2(t->g, OP_ADD, x, x)};
   const node *coords[] = {r, r, c}, *ranges[] = {r, c};
   const node *extents[] = {size(t, 2), size(t, 2), size(t, 3)};
@@ -685,7 +689,7 @@ KERNEL_TEST(test_kernel_deep) {
   for (int i = 0; i < 50000; i++) v = ir_op2(t->g, OP_ADD, v, ir_const_int(t->g, DT_I32, 1));
   for (int i = 0; i < DEPTH; i++) {
     const node *k = loop(t, 1);
-    v = fold_reduce(t->g, OP_ADD, ir_op2(t->g, OP_ADD, v, ir_cast(t->g, k, DT_I32)), 1, &k);
+    v = fold_make_reduction(t->g, OP_ADD, ir_op2(t->g, OP_ADD, v, ir_cast(t->g, k, DT_I32)), 1, &k);
   }
   kernel(t, out, STAGE(t, v, o));
   CHECK_I32(array(t, out), 50000, 50001);
@@ -696,7 +700,7 @@ KERNEL_TEST(test_kernel_symbolic_and_empty) {
              *out = vector(t, DT_F32, 2);
   const node *k = range_make(t->g, n, KIND_LOOP), *o = loop(t, 2);
   for (int i = 0; i < 5; i++) f32(t, in)[i] = (float)(i + 1);
-  const node *most = fold_reduce(t->g, OP_MAX, READ(t, in, k), 1, &k);
+  const node *most = fold_make_reduction(t->g, OP_MAX, READ(t, in, k), 1, &k);
   kernel(t, out, STAGE(t, most, o));
   assert_true(f32(t, out)[1] == 5);
   t->vars[0].value = 0;
@@ -712,7 +716,7 @@ KERNEL_TEST(test_kernel_scalar_stage_and_holes) {
   const node *in = vector(t, DT_F32, 3), *out = vector(t, DT_F32, 3), *o = loop(t, 3),
              *k = loop(t, 3);
   memcpy(f32(t, in), (float[]){1, 2, 3}, 12);
-  const node *s = stage(t, fold_reduce(t->g, OP_ADD, READ(t, in, k), 1, &k), 0, NULL);
+  const node *s = stage(t, fold_make_reduction(t->g, OP_ADD, READ(t, in, k), 1, &k), 0, NULL);
   kernel(t, out, STAGE(t, part(t, s, 0, NULL), o));
   assert_true(f32(t, out)[2] == 6);
   const node *i = loop(t, 2), *v = READ(t, in, i), *three = size(t, 3);
@@ -758,7 +762,7 @@ KERNEL_TEST(test_kernel_refuses) {
                                                   .ops = (int64_t[]){-1},
                                                   .ranges = &r});
   const node *bad = index_make(t->g, DT_I32, fold, 0, 0, NULL);
-  const node *good = fold_reduce(t->g, OP_ADD, x, 1, &r); /* the range had values before */
+  const node *good = fold_make_reduction(t->g, OP_ADD, x, 1, &r); /* the range had values before */
   refuse_kernel(t, out, STAGE(t, ir_op2(t->g, OP_ADD, good, bad), k), TN_ERR_INTERNAL, "no value");
 }
 
@@ -785,7 +789,7 @@ static const node *make(test *t, op o, dtype type, unsigned lanes, const node *c
 static const node *i32_const(test *t, int64_t v) { return ir_const_int(t->g, DT_I32, v); }
 
 static const node *open_range(test *t, list *l, const node *extent) {
-  int64_t ints[] = {ir_fresh(t->g), KIND_LOOP, 0, 0};
+  int64_t ints[] = {ir_fresh_id(t->g), KIND_LOOP, 0, 0};
   return add(l, make(t, OP_RANGE, DT_I32, 1, &extent, 1, ints, 4));
 }
 
@@ -796,7 +800,7 @@ static void close_range(test *t, list *l, const node *range, const node *effect)
 
 static const node *alloc(test *t, list *l, dtype type, unsigned lanes, int64_t n, int64_t space) {
   const node *count = i32_const(t, n);
-  int64_t ints[] = {ir_fresh(t->g), space};
+  int64_t ints[] = {ir_fresh_id(t->g), space};
   return add(l, make(t, OP_ALLOC, type, lanes, &count, 1, ints, 2));
 }
 

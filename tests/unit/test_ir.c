@@ -1,10 +1,13 @@
 /* Nodes: interning, counting, shapes, bounds, free ranges, index arithmetic, substitution. */
-#include "base/intern.h"
-#include "ir/binder.h"
-#include "ir/copy.h"
-#include "ir/infer.h"
-#include "ir/subst.h"
-#include "ir/topo.h"
+#include "ir/core/binder.h"
+#include "ir/core/infer.h"
+#include "ir/core/topo_sort.h"
+#include "ir/index/build_tensor.h"
+#include "ir/index/index_arithmetic.h"
+#include "ir/index/index_proof.h"
+#include "ir/transform/copy_graph.h"
+#include "ir/transform/substitute.h"
+#include "support/fold_reduction.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,41 +104,6 @@ static void interned_once(void **state) {
   run(true, interned);
 }
 
-/* The table itself: entries are bytes, and many hashes are equal or at its end. */
-
-enum { ENTRIES = 40 };
-
-static bool same_address(const void *entry, const void *wanted) { return entry == wanted; }
-
-static void put_and_remove(void *arg) {
-  world *w = arg;
-  static const char entry[ENTRIES];
-  static const uint32_t hashes[] = {62, 63, 0, 62, 1, 63, 61, 62, 30, 0};
-  bool there[ENTRIES] = {false};
-  uint64_t seed = 1;
-  intern_table t = {0};
-  for (int step = 0; step < 20000; step++) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    size_t i = (seed >> 33) % ENTRIES;
-    uint32_t hash = hashes[i % 10];
-    if (there[i]) {
-      intern_remove(&t, hash, &entry[i]);
-    } else {
-      intern_reserve(&t, &w->m, &w->d);
-      intern_put(&t, intern_find(&t, hash, &entry[i], same_address), (void *)&entry[i], hash);
-    }
-    there[i] = !there[i];
-    for (size_t k = 0; k < ENTRIES; k++)
-      assert_int_equal(*intern_find(&t, hashes[k % 10], &entry[k], same_address) != NULL, there[k]);
-  }
-  intern_free(&t, &w->m);
-}
-
-static void table_of_nodes(void **state) {
-  (void)state;
-  run(false, put_and_remove);
-}
-
 static void shaped(void *arg) {
   ir *g = ((world *)arg)->g;
   const node *x = buffer(g, DT_F32, 0, 3, (int64_t[]){2, 3, 4});
@@ -147,7 +116,7 @@ static void shaped(void *arg) {
   assert_int_equal(node_int(r->dims[0]), 3);
   const node *neg = ir_op1(g, OP_NEG, p);
   assert_true(ir_same_shape(neg, p));
-  assert_int_equal(node_int(ir_size(g, neg)), 24);
+  assert_int_equal(node_int(ir_element_count(g, neg)), 24);
   assert_int_equal(ir_op2(g, OP_LT, x, x)->dtype, DT_BOOL);
 }
 
@@ -164,15 +133,15 @@ static void counted(void *arg) {
   const node *x = ir_retain(buffer(g, DT_F32, 0, 1, (int64_t[]){4}));
   const node *y = ir_retain(ir_op1(g, OP_NEG, x));
   ir_op1(g, OP_EXP, y);
-  assert_int_equal(ir_count(g), 4); /* a size, buffer, neg, exp */
-  ir_collect(g);
-  assert_int_equal(ir_count(g), 3);
+  assert_int_equal(ir_node_count(g), 4); /* a size, buffer, neg, exp */
+  ir_release_unheld(g);
+  assert_int_equal(ir_node_count(g), 3);
   ir_release(g, x);
-  assert_int_equal(ir_count(g), 3); /* neg holds it */
+  assert_int_equal(ir_node_count(g), 3); /* neg holds it */
   assert_ptr_equal(y, ir_op1(g, OP_NEG, y->src[0]));
   ir_release(g, y);
-  ir_collect(g);
-  assert_int_equal(ir_count(g), 0);
+  ir_release_unheld(g);
+  assert_int_equal(ir_node_count(g), 0);
   ir_release(g, NULL);
 }
 
@@ -188,10 +157,10 @@ static void deep(void *arg) {
   const node *x = buffer(g, DT_F32, 0, 1, (int64_t[]){4});
   for (int i = 0; i < DEEP; i++) x = ir_op1(g, i % 2 ? OP_NEG : OP_ABS, x);
   ir_retain(x);
-  ir_collect(g);
-  assert_int_equal(ir_count(g), DEEP + 2);
+  ir_release_unheld(g);
+  assert_int_equal(ir_node_count(g), DEEP + 2);
   ir_release(g, x);
-  assert_int_equal(ir_count(g), 0);
+  assert_int_equal(ir_node_count(g), 0);
 }
 
 static void deep_chain(void **state) {
@@ -205,10 +174,10 @@ static void shared(void *arg) {
   const node *x = buffer(g, DT_F32, 0, 2, (int64_t[]){2, 2});
   for (int i = 0; i < 40; i++) x = ir_op2(g, OP_ADD, x, ir_permute(g, x, (int64_t[]){1, 0}));
   ir_retain(x);
-  ir_collect(g);
-  assert_int_equal(ir_count(g), 82);
+  ir_release_unheld(g);
+  assert_int_equal(ir_node_count(g), 82);
   ir_release(g, x);
-  assert_int_equal(ir_count(g), 0);
+  assert_int_equal(ir_node_count(g), 0);
 }
 
 static void shared_sources(void **state) {
@@ -240,21 +209,21 @@ static void collected(void *arg) {
   failing f = {.w = arg};
   ir *g = f.w->g;
   watched seen = {0};
-  ir_watch(g, &(ir_watcher){count_made, count_released, &seen});
+  ir_observe(g, &(ir_observer){count_made, count_released, &seen});
   f.kept = ir_retain(buffer(g, DT_F32, 0, 1, (int64_t[]){4}));
-  ir_collect(g);
+  ir_release_unheld(g);
   assert_int_equal(diag_catch(&f.w->d, make_and_fail, &f), TN_ERR_SHAPE);
-  assert_int_equal(ir_count(g), 13);
+  assert_int_equal(ir_node_count(g), 13);
   assert_int_equal(seen.made, 13);
   assert_int_equal(seen.released, 0);
-  ir_collect(g);
-  assert_int_equal(ir_count(g), 2);
+  ir_release_unheld(g);
+  assert_int_equal(ir_node_count(g), 2);
   assert_int_equal(seen.released, 11);
   ir_release(g, f.kept);
-  assert_int_equal(ir_count(g), 0);
+  assert_int_equal(ir_node_count(g), 0);
   assert_int_equal(seen.made, 13);
   assert_int_equal(seen.released, 13);
-  ir_watch(g, NULL);
+  ir_observe(g, NULL);
 }
 
 static void collect_after_failure(void **state) {
@@ -315,7 +284,7 @@ static void freed(void *arg) {
   const node *sum = ix_add(g, i, k);
   assert_true(node_is_free_in(i, sum) && node_is_free_in(k, sum));
   assert_ptr_equal(sum->free, ix_mul(g, i, k)->free);
-  const node *r = fold_reduce(g, OP_ADD, ir_cast(g, sum, DT_F32), 1, &k);
+  const node *r = fold_make_reduction(g, OP_ADD, ir_cast(g, sum, DT_F32), 1, &k);
   assert_true(node_is_free_in(i, r) && !node_is_free_in(k, r));
   size_t rank = 1;
   const node *s = stage_make(g, &(stage_spec){.n_values = 1,
@@ -337,9 +306,10 @@ static void freed(void *arg) {
                                                    .pins = &(const node *){range_make(g, n, 0)}});
   assert_int_equal(pinned->free->n, 1);
   assert_int_equal(zero->free->n, 0);
-  assert_true(range_set_within(i->free, k->free) && !range_set_within(k->free, i->free));
-  assert_true(range_set_meets(i->free, k->free) && !range_set_meets(pinned->free, k->free));
-  assert_ptr_equal(ir_range_without(g, k->free, k), i->free);
+  assert_true(range_set_is_subset(i->free, k->free) && !range_set_is_subset(k->free, i->free));
+  assert_true(range_set_intersects(i->free, k->free) &&
+              !range_set_intersects(pinned->free, k->free));
+  assert_ptr_equal(range_set_without(g, k->free, k), i->free);
   const node *list[] = {i, k};
   const node *linear = ir_node(g, OP_LINEAR, DT_VOID, list, 2, NULL, 0);
   assert_int_equal(linear->free->n, 0);
@@ -381,8 +351,8 @@ static void bounded(void *arg) {
   const node *half = ir_op2(g, OP_CDIV, small, ir_const_int(g, DT_I8, 2));
   assert_int_equal(half->hi, 49);
   assert_true(infer_never_wraps(ir_op2(g, OP_ADD, half, half)));
-  assert_true(ix_prove(g, ix_add_const(g, ix_sub(g, n, i), -1)));
-  assert_false(ix_prove(g, ix_add_const(g, ix_sub(g, n, i), -2)));
+  assert_true(ix_prove_nonnegative(g, ix_add_const(g, ix_sub(g, n, i), -1)));
+  assert_false(ix_prove_nonnegative(g, ix_add_const(g, ix_sub(g, n, i), -2)));
 }
 
 static void bounds(void **state) {
@@ -522,7 +492,7 @@ static bool too_large(const node *n) {
 static void check_comparisons(bench *b, const node *x, const node *y) {
   ir *g = b->w->g;
   const node *lt = ix_lt(g, x, y), *le = ix_le(g, x, y);
-  bool proved = ix_prove(g, x);
+  bool proved = ix_prove_nonnegative(g, x);
   for (int t = 0; t < TRIALS / 4; t++) {
     choose_values(b);
     assert_int_equal(value_of(b, lt), value_of(b, x) < value_of(b, y));
@@ -602,11 +572,11 @@ static void proved(void *arg) {
     hopeless = ix_sub(g, hopeless, r);
     enough = ix_add_const(g, ix_add(g, enough, ix_sub(g, n, r)), -1);
   }
-  size_t before = ir_count(g);
-  assert_false(ix_prove(g, hopeless));
-  assert_int_equal(ir_count(g), before);
-  assert_true(ix_prove(g, enough));
-  assert_false(ix_prove(g, ix_add_const(g, enough, -1)));
+  size_t before = ir_node_count(g);
+  assert_false(ix_prove_nonnegative(g, hopeless));
+  assert_int_equal(ir_node_count(g), before);
+  assert_true(ix_prove_nonnegative(g, enough));
+  assert_false(ix_prove_nonnegative(g, ix_add_const(g, enough, -1)));
   /* (r·n + s)·m + t < n·n·m for r, s < n and t < m, whichever was made first */
   const node *n = index_var(g, "n", 1, 40), *m = index_var(g, "m", 1, 40);
   const node *t = range_make(g, m, KIND_LOOP), *s = range_make(g, n, KIND_LOOP),
@@ -693,7 +663,7 @@ static void substitution(void **state) {
 
 /** A sum over k of something with i. */
 static const node *sum_with(ir *g, const node *i, const node *k) {
-  return fold_reduce(g, OP_ADD, ir_cast(g, ix_add(g, i, k), DT_F32), 1, &k);
+  return fold_make_reduction(g, OP_ADD, ir_cast(g, ix_add(g, i, k), DT_F32), 1, &k);
 }
 
 static void in_binders(void *arg) {
@@ -705,7 +675,7 @@ static void in_binders(void *arg) {
   map m = {0};
   map_set(&w->a, &m, i, (void *)two);
   assert_ptr_equal(subst_ranges(g, sum, &m), sum_with(g, two, k));
-  const node *copy = subst_copy(g, sum, &m), *fold = copy->src[0];
+  const node *copy = subst_fresh_ranges(g, sum, &m), *fold = copy->src[0];
   assert_ptr_not_equal(copy, sum_with(g, two, k));
   assert_ptr_not_equal(fold_range(fold)[0], k);
   assert_ptr_equal(copy, sum_with(g, two, fold_range(fold)[0]));
@@ -714,7 +684,7 @@ static void in_binders(void *arg) {
   map_set(&w->a, &bound, k, (void *)two);
   assert_ptr_equal(subst_ranges(g, sum, &bound), sum);
   map none = {0};
-  assert_ptr_equal(subst_copy(g, sum, &none), sum);
+  assert_ptr_equal(subst_fresh_ranges(g, sum, &none), sum);
 }
 
 static void substitution_in_binders(void **state) {
@@ -728,14 +698,14 @@ static void copied_ranges(void *arg) {
   world *w = arg;
   ir *g = w->g;
   const node *i = range_make(g, ix_const(g, 8), KIND_LOOP), *extent = ix_add_const(g, i, 1);
-  int64_t ints[] = {ir_fresh(g), KIND_UNROLL, 3, 2};
+  int64_t ints[] = {ir_fresh_id(g), KIND_UNROLL, 3, 2};
   const node *k = ir_node(g, OP_RANGE, DT_INDEX, &extent, 1, ints, 4);
   const node *j = range_make(g, ix_add_const(g, k, 1), KIND_LOOP);
-  const node *inner = fold_reduce(g, OP_ADD, ir_cast(g, j, DT_F32), 1, &j); /* without i */
-  const node *sum = fold_reduce(g, OP_ADD, inner, 1, &k);
+  const node *inner = fold_make_reduction(g, OP_ADD, ir_cast(g, j, DT_F32), 1, &j); /* without i */
+  const node *sum = fold_make_reduction(g, OP_ADD, inner, 1, &k);
   map m = {0};
   map_set(&w->a, &m, i, (void *)ix_const(g, 2));
-  const node *fold = subst_copy(g, sum, &m)->src[0], *fresh = fold_range(fold)[0];
+  const node *fold = subst_fresh_ranges(g, sum, &m)->src[0], *fresh = fold_range(fold)[0];
   assert_int_equal(fold->free->n, 0);
   assert_ptr_not_equal(fresh, k);
   assert_int_equal(fresh->ints[1], KIND_UNROLL);
@@ -759,7 +729,7 @@ static void copied_from(void *arg) {
   assert_non_null(to);
   const node *i = range_make(w->g, ix_const(w->g, 8), KIND_LOOP);
   const node *below = ix_sub(w->g, i, ix_const(w->g, 9)), *copies[3];
-  int64_t ints[] = {ir_fresh(w->g), KIND_LOOP, 0, 0};
+  int64_t ints[] = {ir_fresh_id(w->g), KIND_LOOP, 0, 0};
   const node *roots[] = {ir_op2(w->g, OP_LT, i, ix_const(w->g, 8)),
                          ir_op2(w->g, OP_LE, ix_const(w->g, 8), i),
                          ir_node(w->g, OP_RANGE, DT_INDEX, &below, 1, ints, 4)};
@@ -793,7 +763,67 @@ static void walked(void *arg) {
   assert_ptr_equal(all.at[2], roots[0]);
   node_list some = topo_sort(&w->a, roots, 2, below_neg, NULL);
   assert_int_equal(some.n, 2);
-  assert_int_equal(x->marked | y->marked | roots[0]->marked, 0);
+}
+
+/** Sorts the same graph while it is being sorted. */
+static bool sort_inside(const node *n, void *user) {
+  world *w = user;
+  const node *root = n;
+  while (root->n_src) root = root->src[0];
+  node_list inner = topo_sort(&w->a, &n, 1, NULL, NULL);
+  assert_ptr_equal(inner.at[0], root);
+  assert_ptr_equal(inner.at[inner.n - 1], n);
+  return true;
+}
+
+static void sorted_while_sorted(void *arg) {
+  world *w = arg;
+  const node *n = buffer(w->g, DT_F32, 0, 0, NULL);
+  for (int i = 0; i < 100; i++) n = ir_op2(w->g, OP_ADD, n, n);
+  node_list all = topo_sort(&w->a, &n, 1, sort_inside, w);
+  assert_int_equal(all.n, 101);
+}
+
+static void walks_inside_walks(void **state) {
+  (void)state;
+  run(false, sorted_while_sorted);
+  run(true, sorted_while_sorted);
+}
+
+enum { WALKING_THREADS = 4, WALKS = 200, WALKED_NODES = 500 };
+
+static void *sort_many_times(void *arg) {
+  const node *root = arg;
+  diag d = {0};
+  arena a;
+  size_t wrong = 0;
+  arena_init(&a, &mem_system, &d);
+  for (int i = 0; i < WALKS; i++) {
+    wrong += topo_sort(&a, &root, 1, NULL, NULL).n != WALKED_NODES + 1;
+    arena_free(&a);
+  }
+  return (void *)wrong;
+}
+
+/** A graph does not change while it is walked, so threads may walk it at once. */
+static void sorted_by_threads(void *arg) {
+  world *w = arg;
+  const node *n = buffer(w->g, DT_F32, 0, 0, NULL);
+  for (int i = 0; i < WALKED_NODES; i++) n = ir_op2(w->g, OP_ADD, n, n);
+  pthread_t threads[WALKING_THREADS];
+  for (int i = 0; i < WALKING_THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, sort_many_times, (void *)n), 0);
+  for (int i = 0; i < WALKING_THREADS; i++) {
+    void *wrong;
+    pthread_join(threads[i], &wrong);
+    assert_ptr_equal(wrong, NULL);
+  }
+}
+
+static void walks_of_threads(void **state) {
+  (void)state;
+  run(false, sorted_by_threads);
+  run(true, sorted_by_threads);
 }
 
 static void walks(void **state) {
@@ -843,7 +873,6 @@ static void walk_after_failure(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(interned_once),
-      cmocka_unit_test(table_of_nodes),
       cmocka_unit_test(shapes),
       cmocka_unit_test(owners),
       cmocka_unit_test(deep_chain),
@@ -863,6 +892,8 @@ int main(void) {
       cmocka_unit_test(substitution_in_copies),
       cmocka_unit_test(copies_are_canonical),
       cmocka_unit_test(walks),
+      cmocka_unit_test(walks_inside_walks),
+      cmocka_unit_test(walks_of_threads),
       cmocka_unit_test(walk_after_failure),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,12 +1,14 @@
 /* The text form: what is printed is parsed to the same graph; what is ill-formed is refused. */
 #include "base/file.h"
-#include "ir/binder.h"
-#include "ir/dot.h"
-#include "ir/dump.h"
-#include "ir/parse.h"
-#include "ir/pass.h"
-#include "ir/print.h"
-#include "temporary.h"
+#include "ir/core/binder.h"
+#include "ir/core/check_node.h"
+#include "ir/core/pass_names.h"
+#include "ir/index/index_arithmetic.h"
+#include "ir/text/dump_after_pass.h"
+#include "ir/text/graphviz.h"
+#include "ir/text/parse.h"
+#include "ir/text/print.h"
+#include "support/temporary.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -193,7 +195,7 @@ static void numbers_read_back(void *arg) {
   world *w = arg;
   uint64_t seed = 1;
   for (int t = 0; t < DT_VOID; t++) {
-    const char *name = dtype_get(t)->name;
+    const char *name = dtype_facts_of(t)->name;
     if (!name) continue;
     for (int i = 0; i < 3000; i++) {
       seed = seed * 6364136223846793005u + 1442695040888963407u;
@@ -302,7 +304,7 @@ static const node *varied(pool *p) {
     if (s.n_src > n->n_src) src[s.n_src - 1] = p->at[pick(p, p->n)];
     if (s.n_int > n->n_int) ints[s.n_int - 1] = other_int(p, 1);
   }
-  return ir_check(&s) ? NULL : ir_make(p->w->g, &s);
+  return ir_check_spec(&s) ? NULL : ir_make(p->w->g, &s);
 }
 
 static void fill_pool(pool *p) {
@@ -407,7 +409,7 @@ static void deep(void *arg) {
   node_list again = parse_graph(w->other, &w->a, first.at, first.n);
   str second = printed(w, again.at, again.n);
   assert_true(first.n == second.n && !memcmp(first.at, second.at, first.n));
-  assert_int_equal(ir_count(w->other), DEEP + 1);
+  assert_int_equal(ir_node_count(w->other), DEEP + 1);
 }
 
 static void deep_graphs(void **state) {
@@ -433,7 +435,7 @@ static void bad_text(void **state) {
   refused("%0 = neg f32 %0\n", "line 1, column 14: no line above has this name");
   refused("%0 = neg f32\n", "line 1, column 6: too few sources");
   refused("%0 = const f32 1\n%0 = neg f32 %0\n",
-          "line 2, column 2: this name is taken by a line above");
+          "line 2, column 2: a line above has this name already");
   refused("% = const f32 1\n", "line 1, column 2: expected a node's name, found '?'");
   refused("%0 : const f32 1\n", "line 1, column 4: expected '=', found ':'");
   refused("%0 = const f32 1 2\n", "line 1, column 18: expected the end of the line, found '2'");
@@ -529,7 +531,7 @@ static void whole_trip(void *arg) {
   node_list roots = parse_graph(w->g, &w->a, every_op, strlen(every_op));
   round_trip(w, false, roots.at, roots.n);
   str s = str_new(&w->a);
-  dot_graph(&s, roots.at, roots.n);
+  graphviz_print(&s, roots.at, roots.n);
 }
 
 static void memory_runs_out(void **state) {
@@ -552,7 +554,7 @@ static void drawn(void *arg) {
   world *w = arg;
   node_list roots = parse_graph(w->g, &w->a, w->text, w->bytes);
   str s = str_new(&w->a);
-  dot_graph(&s, roots.at, roots.n);
+  graphviz_print(&s, roots.at, roots.n);
   assert_string_equal(
       str_text(&s),
       "digraph ir {\n"
@@ -584,27 +586,28 @@ static void dump_options(void **state) {
   (void)state;
   diag d = {0};
   dump u;
-  assert_int_equal(dump_parse(&u, NULL, &d), TN_OK);
-  assert_false(dump_wants(&u, "kernel"));
-  assert_int_equal(dump_parse(&u, "", &d), TN_OK);
-  assert_int_equal(dump_parse(&u, "some:after:versions:after:kernel", &d), TN_OK);
+  assert_int_equal(dump_parse_option(&u, NULL, &d), TN_OK);
+  assert_false(dump_is_enabled(&u, "kernel"));
+  assert_int_equal(dump_parse_option(&u, "", &d), TN_OK);
+  assert_int_equal(dump_parse_option(&u, "some:after:versions:after:kernel", &d), TN_OK);
   assert_int_equal(u.folder_bytes, strlen("some:after:versions"));
-  assert_true(dump_wants(&u, "kernel") && !dump_wants(&u, "kerne") && !dump_wants(&u, "kernels2"));
-  assert_int_equal(dump_parse(&u, "x:after:*", &d), TN_OK);
-  assert_true(dump_wants(&u, "kernel"));
+  assert_true(dump_is_enabled(&u, "kernel") && !dump_is_enabled(&u, "kerne") &&
+              !dump_is_enabled(&u, "kernels2"));
+  assert_int_equal(dump_parse_option(&u, "x:after:*", &d), TN_OK);
+  assert_true(dump_is_enabled(&u, "kernel"));
   for (pass p = 0; p < PASSES; p++) {
     char option[64];
     snprintf(option, sizeof option, "x:after:%s", pass_name(p));
-    assert_int_equal(dump_parse(&u, option, &d), TN_OK);
-    for (pass q = 0; q < PASSES; q++) assert_int_equal(dump_wants(&u, pass_name(q)), p == q);
+    assert_int_equal(dump_parse_option(&u, option, &d), TN_OK);
+    for (pass q = 0; q < PASSES; q++) assert_int_equal(dump_is_enabled(&u, pass_name(q)), p == q);
   }
-  assert_int_equal(dump_parse(&u, "x:after:nosuch", &d), TN_ERR_ARGUMENT);
+  assert_int_equal(dump_parse_option(&u, "x:after:nosuch", &d), TN_ERR_ARGUMENT);
   assert_non_null(strstr(d.text, "nosuch"));
   for (pass p = 0; p < PASSES; p++) assert_non_null(strstr(d.text, pass_name(p)));
   static const char *const bad[] = {"x", "x:after:", ":after:kernel", "x:before:kernel"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    assert_int_equal(dump_parse(&u, bad[i], &d), TN_ERR_ARGUMENT);
-    assert_false(dump_wants(&u, "kernel"));
+    assert_int_equal(dump_parse_option(&u, bad[i], &d), TN_ERR_ARGUMENT);
+    assert_false(dump_is_enabled(&u, "kernel"));
     assert_non_null(strstr(d.text, bad[i]));
   }
 }
@@ -624,7 +627,7 @@ static void dumped(void *arg) {
   char *inner = arena_printf(&w->a, "%s/a", folder);
   const node *x = ir_const(w->g, DT_F32, 1.5);
   dump u;
-  assert_int_equal(dump_parse(&u, arena_printf(&w->a, "%s:after:*", inner), &w->d), TN_OK);
+  assert_int_equal(dump_parse_option(&u, arena_printf(&w->a, "%s:after:*", inner), &w->d), TN_OK);
   assert_int_equal(dump_after(&u, "kernel", "../soft max", &x, 1, &w->m, &w->d), TN_OK);
   assert_int_equal(dump_after(&u, "versions", "", &x, 1, &w->m, &w->d), TN_OK);
   check_file(w, arena_printf(&w->a, "%s/0000-___soft_max-kernel.ir", inner),
@@ -632,7 +635,8 @@ static void dumped(void *arg) {
   check_file(w, arena_printf(&w->a, "%s/0000-___soft_max-kernel.dot", inner), "digraph");
   check_file(w, arena_printf(&w->a, "%s/0001-graph-versions.ir", inner), "%0 = const");
   check_file(w, arena_printf(&w->a, "%s/0001-graph-versions.dot", inner), "digraph");
-  assert_int_equal(dump_parse(&u, arena_printf(&w->a, "%s:after:kernel", inner), &w->d), TN_OK);
+  assert_int_equal(dump_parse_option(&u, arena_printf(&w->a, "%s:after:kernel", inner), &w->d),
+                   TN_OK);
   assert_int_equal(dump_after(&u, "versions", "g", &x, 1, &w->m, &w->d), TN_OK);
   assert_int_equal(u.written, 0);
   rmdir(inner); /* fails if a file was left in it */

@@ -1,18 +1,11 @@
 /* How many kernels the plans of well-known expressions are: one each, which gives what the formula
    says in doubles. */
 #include "runtime/executable.h"
-#include "tensor/plan.h"
+#include "tensor/plan/plan.h"
 
-#include "tensor_check.h"
+#include "support/tensor_check.h"
 
 #include <math.h>
-
-static int open_one(void **state) {
-  *state = tn_open(NULL);
-  return *state ? 0 : -1;
-}
-
-static int close_one(void **state) { return (int)tn_close(*state); }
 
 /* Values. */
 
@@ -550,7 +543,7 @@ static void step_by_the_sign_of_an_average(void **state) {
   }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_one, close_one)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_context, close_context)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

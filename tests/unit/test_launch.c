@@ -1,6 +1,7 @@
 /* Launch expressions: values, and a message of its own for each way to fail. */
-#include "device/launch.h"
-#include "ir/build.h"
+#include "device/program/launch_expr.h"
+#include "ir/core/build.h"
+#include "ir/index/index_arithmetic.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +21,7 @@ typedef struct fixture {
   ir *ir;
   const node *const *exprs;
   size_t n;
-  launch_code code;
+  launch_exprs code;
 } fixture;
 
 static int set_up(void **state) {
@@ -38,7 +39,7 @@ static int tear_down(void **state) {
 
 static void compile(void *arg) {
   fixture *f = arg;
-  f->code = launch_compile(ir_arena(f->ir), f->exprs, f->n, names, 3);
+  f->code = launch_exprs_compile(ir_arena(f->ir), f->exprs, f->n, names, 3);
 }
 
 static tn_status try_compile(fixture *f, const node *const exprs[], size_t n) {
@@ -62,8 +63,8 @@ static const node *n_var(fixture *f, dtype t) { return var(f, t, "n", -1000, INT
 static tn_status evaluate(fixture *f, const node *e, int64_t n, int64_t *result) {
   int64_t room[MOST_ROOM];
   assert_int_equal(try_compile(f, &e, 1), TN_OK);
-  assert_true(f->code.n_steps <= MOST_ROOM);
-  return launch_eval(&f->code, (int64_t[]){3, 2, n}, room, result, &f->diag);
+  assert_true(f->code.n_terms <= MOST_ROOM);
+  return launch_exprs_eval(&f->code, (int64_t[]){3, 2, n}, room, result, &f->diag);
 }
 
 static int64_t value(fixture *f, const node *e, int64_t n) {
@@ -118,7 +119,8 @@ static void computes_several(void **state) {
   const node *e[] = {n, NULL, ir_op2(f->ir, OP_MUL, n, n)};
   int64_t room[MOST_ROOM], results[3];
   assert_int_equal(try_compile(f, e, 3), TN_OK);
-  assert_int_equal(launch_eval(&f->code, (int64_t[]){1, 1, 6}, room, results, &f->diag), TN_OK);
+  assert_int_equal(launch_exprs_eval(&f->code, (int64_t[]){1, 1, 6}, room, results, &f->diag),
+                   TN_OK);
   assert_int_equal(results[0], 6);
   assert_int_equal(results[1], 1);
   assert_int_equal(results[2], 36);
@@ -190,7 +192,7 @@ typedef struct sizes {
 static void compile_sizes(void *arg) {
   fixture *f = arg;
   sizes *s = (sizes *)f->exprs;
-  f->code = launch_compile_sizes(ir_arena(f->ir), s->global, s->local, names, 3);
+  f->code = launch_grid_compile(ir_arena(f->ir), s->global, s->local, names, 3);
 }
 
 static tn_status try_sizes(fixture *f, sizes *s) {
@@ -199,7 +201,7 @@ static tn_status try_sizes(fixture *f, sizes *s) {
 }
 
 static tn_status get_sizes(fixture *f, sizes *s, int64_t n) {
-  return launch_sizes(&f->code, (int64_t[]){3, 2, n}, s->got_global, s->got_local, &f->diag);
+  return launch_grid_eval(&f->code, (int64_t[]){3, 2, n}, s->got_global, s->got_local, &f->diag);
 }
 
 static void groups_are_sized(void **state) {
@@ -240,8 +242,8 @@ static void copies_stand_alone(void **state) {
   sizes s = {{var(f, DT_I64, "batch", 1, 8), n_var(f, DT_I64), one}, {one, one, one}, {0}, {0}};
   static const char *const own[] = {"BATCH", "CORE_COUNT", "N"};
   assert_int_equal(try_sizes(f, &s), TN_OK);
-  void *block = test_malloc(launch_bytes(&f->code));
-  f->code = launch_copy(&f->code, block, own);
+  void *block = test_malloc(launch_exprs_bytes(&f->code));
+  f->code = launch_exprs_copy(&f->code, block, own);
   assert_int_equal(get_sizes(f, &s, 9), TN_OK);
   assert_int_equal(s.got_global[0], 3);
   assert_int_equal(s.got_global[1], 9);
@@ -252,27 +254,27 @@ static void copies_stand_alone(void **state) {
 
 typedef struct reading {
   fixture *f;
-  wire_reader r;
+  deserialiser r;
 } reading;
 
 static void read_sizes(void *arg) {
   reading *j = arg;
-  j->f->code = launch_read_sizes(&j->r, ir_arena(j->f->ir), names, 3);
+  j->f->code = launch_grid_read(&j->r, ir_arena(j->f->ir), names, 3);
 }
 
 static tn_status try_reading(reading *j, const void *data, size_t bytes) {
-  j->r = (wire_reader){.at = data, .end = (const unsigned char *)data + bytes};
+  j->r = (deserialiser){.at = data, .end = (const unsigned char *)data + bytes};
   return diag_catch(&j->f->diag, read_sizes, j);
 }
 
 typedef struct writing {
-  const launch_code *code;
+  const launch_exprs *code;
   str text;
 } writing;
 
 static void write_sizes(void *arg) {
   writing *w = arg;
-  launch_write(w->code, &w->text);
+  launch_exprs_write(w->code, &w->text);
 }
 
 /** What is written is read and means the same; whatever else is there is refused or can be used. */
@@ -312,7 +314,7 @@ static void survives_being_written(void **state) {
 static void sizes_must_be_short(void **state) {
   fixture *f = *state;
   const node *one = number(f, 1), *e = n_var(f, DT_I64);
-  for (int i = 0; i < LAUNCH_STEPS; i++) e = ir_op1(f->ir, OP_NEG, e);
+  for (int i = 0; i < LAUNCH_MOST_TERMS; i++) e = ir_op1(f->ir, OP_NEG, e);
   sizes s = {{one, one, e}, {NULL}, {0}, {0}};
   assert_int_equal(try_sizes(f, &s), TN_ERR_UNSUPPORTED);
   assert_string_equal(f->diag.text, "launch sizes take 259 steps to compute, more than 256");
@@ -325,8 +327,9 @@ static void deep_and_shared(void **state) {
   for (int i = 0; i < DEPTH; i++) e = ir_op2(f->ir, OP_SUB, ir_op2(f->ir, OP_ADD, e, e), e);
   int64_t *room = test_malloc((2 * DEPTH + 8) * sizeof *room), result;
   assert_int_equal(try_compile(f, &e, 1), TN_OK);
-  assert_true(f->code.n_steps <= 2 * DEPTH + 8);
-  assert_int_equal(launch_eval(&f->code, (int64_t[]){1, 1, 11}, room, &result, &f->diag), TN_OK);
+  assert_true(f->code.n_terms <= 2 * DEPTH + 8);
+  assert_int_equal(launch_exprs_eval(&f->code, (int64_t[]){1, 1, 11}, room, &result, &f->diag),
+                   TN_OK);
   assert_int_equal(result, 11);
   test_free(room);
 }

@@ -7,10 +7,10 @@
 #include <cmocka.h>
 
 #include "codegen/codegen.h"
-#include "ir/graph_key.h"
-#include "ir/parse.h"
-#include "ir/sink.h"
-#include "ir/verify.h"
+#include "ir/text/graph_key.h"
+#include "ir/text/parse.h"
+#include "ir/text/sink_text.h"
+#include "ir/verify/verify_graph.h"
 
 #include "../ir/alike.h"
 #include "../ir/kernels.h"
@@ -53,11 +53,11 @@ static void parse_and_apply(void *arg) {
   str again = str_new(a);
   const char *kernel = t->long_sums ? long_sums : sums;
   if (!t->sink) t->sink = parse_graph(t->g, a, kernel, strlen(kernel)).at[0];
-  law_list list = law_list_parse(a, t->text, strlen(t->text));
-  law_list_print(&again, &list);
-  t->made = law_list_apply(&l, t->sink, &list);
+  law_schedule list = law_schedule_parse(a, t->text, strlen(t->text));
+  law_schedule_print(&again, &list);
+  t->made = law_schedule_apply(&l, t->sink, &list);
   alike_replay(t->g, t->sink, &again, t->made);
-  if (verify(&t->made, 1, STAGE_KERNEL, ir_mem(t->g), ir_diag(t->g)) != TN_OK)
+  if (verify_graph(&t->made, 1, LEVEL_KERNEL, ir_mem(t->g), ir_diag(t->g)) != TN_OK)
     diag_rethrow(ir_diag(t->g));
 }
 
@@ -170,7 +170,7 @@ static void what_does_not_apply_is_refused(void **state) {
                 "law 2 of the schedule, \"KIND r5 unroll\", is refused: the kernel has no range r5 "
                 "then");
   check_refused("SPLIT r0 by 4: r1 r2 r4", TN_ERR_ARGUMENT,
-                "law 1 of the schedule, \"SPLIT r0 by 4: r1 r2 r4\", is refused: it makes 2 "
+                "law 1 of the schedule, \"SPLIT r0 by 4: r1 r2 r4\", is refused: the law makes 2 "
                 "ranges, and 3 are named");
   check_refused("UNIT s1", TN_ERR_ARGUMENT,
                 "law 1 of the schedule, \"UNIT s1\", is refused: the kernel has 1 stages without "
@@ -221,18 +221,18 @@ typedef struct fuzzing {
 /** A schedule of random laws, as text. */
 static const char *random_text(fuzzing *f, const node *sink) {
   ir *g = f->t.g;
-  laws l = {.g = g, .log = law_log_new(g)};
-  const node *principals[IR_MOST_RANK + 8], *first = sink;
+  laws l = {.g = g, .log = law_trace_new(g)};
+  const node *principals[IR_MAX_RANK + 8], *first = sink;
   for (int i = 0; i < 12 && random_range(&l, &f->r, sink); i++) {
     law which = (law)rng_below(&f->r, LAWS);
     law_args a = random_args(&l, &f->r, which, sink);
     const node *made = law_apply(&l, sink, which, &a, principals);
     if (made) sink = made;
   }
-  law_steps steps = law_log_steps(l.log, first, sink);
-  law_list list = law_list_of(&l, first, &steps);
+  law_steps steps = law_trace_path(l.log, first, sink);
+  law_schedule list = law_schedule_of_trace(&l, first, &steps);
   str text = str_new(ir_arena(g));
-  law_list_print(&text, &list);
+  law_schedule_print(&text, &list);
   return str_text(&text);
 }
 
@@ -289,12 +289,12 @@ static void kernels_bring_schedules(void *arg) {
   assert_null(sink_schedule(sink, &bytes));
   assert_ptr_equal(codegen_choose(g, plain, &o), sink);
   str told = str_new(a);
-  o.watch = (codegen_watch){.law = alike_note, .user = &told};
+  o.observer = (codegen_observer){.law = alike_note, .user = &told};
   assert_ptr_equal(codegen_simplify(g, with, &o), with);
   const node *made = codegen_choose(g, with, &o);
   assert_string_equal(str_text(&told), lines);
   alike_replay(g, sink, &told, made);
-  o.watch = (codegen_watch){0};
+  o.observer = (codegen_observer){0};
   assert_int_equal(codegen_run(g, with, "CPU", &o)->op, OP_PROGRAM);
 }
 
@@ -340,23 +340,23 @@ typedef struct told {
 
 static void list_steps(void *arg) {
   told *x = arg;
-  laws l = {.g = x->t.g, .log = law_log_new(x->t.g)}, silent = {.g = x->t.g};
+  laws l = {.g = x->t.g, .log = law_trace_new(x->t.g)}, silent = {.g = x->t.g};
   const node *outer, *inner, *copies;
   x->first = parse_graph(x->t.g, ir_arena(x->t.g), sums, strlen(sums)).at[0];
   node_list ranges =
-      law_new_ranges(&l, ir_node(x->t.g, OP_SINK, DT_VOID, NULL, 0, NULL, 0), x->first);
+      law_find_new_ranges(&l, ir_node(x->t.g, OP_SINK, DT_VOID, NULL, 0, NULL, 0), x->first);
   x->last = law_split(&l, x->first, ranges.at[0], 4, &outer, &inner);
   if (x->is_silent) x->last = law_order(&silent, x->last, inner, 0);
   x->last = law_kind(&l, x->last, inner, KIND_UNROLL, &copies);
-  x->steps = law_log_steps(l.log, x->first, x->last);
+  x->steps = law_trace_path(l.log, x->first, x->last);
 }
 
 static void name_steps(void *arg) {
   told *x = arg;
   laws l = {.g = x->t.g};
-  law_list list = law_list_of(&l, x->first, &x->steps);
+  law_schedule list = law_schedule_of_trace(&l, x->first, &x->steps);
   str text = str_new(ir_arena(x->t.g));
-  law_list_print(&text, &list);
+  law_schedule_print(&text, &list);
   x->t.text = str_text(&text);
 }
 

@@ -1,11 +1,12 @@
 /* What is chosen for the kernels of some networks is replayed from its text, for several targets.
  */
 #include "codegen/codegen.h"
-#include "render/c.h"
+#include "render/c/dialect.h"
+#include "render/c/render_c.h"
 #include "schedule/schedule.h"
-#include "tensor/handle.h" /* before cmocka, which has a macro fail */
+#include "tensor/context/handle.h" /* before cmocka, which has a macro fail */
 
-#include "tensor_check.h"
+#include "support/tensor_check.h"
 
 #include "../ir/alike.h"
 
@@ -79,9 +80,9 @@ static const target targets[] = {
 static void replay_kernel_on(replaying *r, const node *kernel, const target *t) {
   str lines = str_new(ir_arena(r->g));
   codegen_options o = {.target = *t, .math = MATH_DEFAULT};
-  render_c_lacks(&c_gnu, &o.target.rules);
+  render_c_unsupported_ops(&c_gnu, &o.target.rules);
   const node *simple = codegen_simplify(r->g, kernel, &o);
-  o.watch = (codegen_watch){.law = alike_note, .user = &lines};
+  o.observer = (codegen_observer){.law = alike_note, .user = &lines};
   alike_replay(r->g, simple, &lines, codegen_choose(r->g, simple, &o));
   r->kernels++;
   for (size_t i = 0; i < lines.n; i++) r->lines += lines.at[i] == '\n';
@@ -93,8 +94,8 @@ static void replay_all(void *arg) {
     schedule_request q = {.roots = &r->root,
                           .n_roots = 1,
                           .math = MATH_DEFAULT,
-                          .vector = targets[t].vector_bytes,
-                          .hardware = targets[t].hardware};
+                          .target.vector = targets[t].vector_bytes,
+                          .target.hardware = targets[t].hardware};
     const schedule *s = schedule_make(r->g, &q);
     for (size_t i = 0; i < s->steps.n; i++)
       if (s->steps.at[i].kernel) replay_kernel_on(r, s->steps.at[i].kernel, &targets[t]);

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "ir/print.h"
-#include "ir/verify.h"
+#include "ir/text/print.h"
+#include "ir/verify/verify_graph.h"
 #include "laws/laws.h"
 
 #include "../ir/alike.h"
@@ -25,7 +25,7 @@ typedef struct test {
   ir *g;
   uint64_t seed;
   unsigned applied[LAWS], refused[LAWS];
-  law_log *log;
+  law_trace *log;
   size_t replayed;
 } test;
 
@@ -33,7 +33,7 @@ typedef struct test {
 static const node *apply(test *t, rng *r, law which, const node *sink) {
   laws l = {.g = t->g, .log = t->log};
   law_args a = random_args(&l, r, which, sink);
-  const node *principals[8 + IR_MOST_RANK];
+  const node *principals[8 + IR_MAX_RANK];
   const node *result = law_apply(&l, sink, which, &a, principals);
   if (!result) assert_non_null(l.refusal);
   t->applied[which] += result != NULL;
@@ -42,7 +42,7 @@ static const node *apply(test *t, rng *r, law which, const node *sink) {
 }
 
 static void check_same(test *t, replay *values, const interp_array *expected, const node *sink) {
-  if (verify(&sink, 1, STAGE_KERNEL, ir_mem(t->g), &t->d) != TN_OK) diag_rethrow(&t->d);
+  if (verify_graph(&sink, 1, LEVEL_KERNEL, ir_mem(t->g), &t->d) != TN_OK) diag_rethrow(&t->d);
   const interp_array *got = replay_kernel(values, sink, 1);
   for (size_t i = 0; i < values->params.n; i++)
     if (!replay_same(&expected[i], &got[i], -1))
@@ -58,7 +58,7 @@ static void apply_laws(void *arg) {
   replay_prepare(&values, &sink, 1);
   const interp_array *expected = replay_kernel(&values, sink, 1);
   const node *first = sink;
-  t->log = law_log_new(t->g);
+  t->log = law_trace_new(t->g);
   for (int i = 0; i < STEPS; i++) {
     if (!random_range(&(laws){.g = t->g}, &r, sink)) break;
     const node *changed = apply(t, &r, (law)rng_below(&r, LAWS), sink);
@@ -68,11 +68,11 @@ static void apply_laws(void *arg) {
     sink = changed;
   }
   laws l = {.g = t->g};
-  law_steps steps = law_log_steps(t->log, first, sink);
+  law_steps steps = law_trace_path(t->log, first, sink);
   assert_true((steps.n == 0) == (sink == first));
-  law_list list = law_list_of(&l, first, &steps);
+  law_schedule list = law_schedule_of_trace(&l, first, &steps);
   str text = str_new(ir_arena(t->g));
-  law_list_print(&text, &list);
+  law_schedule_print(&text, &list);
   alike_replay(t->g, first, &text, sink);
   t->replayed += list.n;
 }
@@ -88,8 +88,8 @@ static void laws_change_no_bit(void **state) {
     if (status != TN_OK) fail_msg("seed %llu: %s", (unsigned long long)t.seed, t.d.text);
   }
   for (int i = 0; i < LAWS; i++) {
-    print_message("%s: applied %u times, refused %u times\n", law_get((law)i)->name, t.applied[i],
-                  t.refused[i]);
+    print_message("%s: applied %u times, refused %u times\n", law_facts_of((law)i)->name,
+                  t.applied[i], t.refused[i]);
     assert_true(t.applied[i] > KERNELS / 50 && t.refused[i] > KERNELS / 50);
   }
   assert_true(t.replayed > KERNELS);
@@ -111,7 +111,7 @@ static void refusals_have_reasons(void *arg) {
   assert_null(law_order(&l, sink, stranger, 0));
   assert_string_equal(l.refusal, "no STAGE or FOLD binds the range");
   assert_null(law_data(&l, sink, stranger, &stranger, 1, NULL, &a));
-  assert_string_equal(l.refusal, "it is not computed from elements of buffers alone");
+  assert_string_equal(l.refusal, "the expression is not computed from elements of buffers alone");
   assert_null(law_hoist(&l, sink, stranger, stranger, &a));
   assert_string_equal(l.refusal, "no STAGE is hoisted");
   assert_null(law_unit(&l, sink, stranger, &a));

@@ -6,11 +6,14 @@
 
 #include <cmocka.h>
 
-#include "ir/rewrite.h"
-#include "schedule/groups.h"
-#include "schedule/pbqp.h"
+#include "ir/index/build_tensor.h"
+#include "ir/index/index_arithmetic.h"
+#include "ir/transform/rewrite.h"
+#include "schedule/layout/pbqp.h"
+#include "schedule/schedule.h"
 
 #include "../ir/replay.h"
+#include "support/graph_body.h"
 
 enum { PROBLEMS = 500, MOST_VERTICES = 7, MOST_CHOICES = 4, NEVER_OF = 5 };
 
@@ -29,11 +32,7 @@ static void call_body(void *arg) {
 
 static bool run_body(void (*body)(test *t), uint64_t seed) {
   test t = {.body = body, .seed = seed};
-  t.g = ir_new(&mem_system, &t.d, false);
-  assert_non_null(t.g);
-  tn_status status = diag_catch(&t.d, call_body, &t);
-  ir_free(t.g);
-  if (status != TN_OK) fail_msg("seed %llu: %s", (unsigned long long)seed, t.d.text);
+  run_in_graph(&t.g, &t.d, call_body, &t, t.seed);
   return t.is_exact;
 }
 
@@ -58,7 +57,7 @@ static void add_edge(problem *x, rng *state, size_t u, size_t v) {
   for (size_t i = 0; i < x->p.vertices.at[u].n; i++)
     for (size_t k = 0; k < x->p.vertices.at[v].n; k++)
       *pbqp_cost(&x->p, u, i, v, k) +=
-          rng_below(state, NEVER_OF) || i == k ? some_cost(state) : PBQP_NEVER;
+          rng_below(state, NEVER_OF) || i == k ? some_cost(state) : PBQP_FORBIDDEN;
 }
 
 /** Whether a vertex is to have an edge to an earlier one: each to one, or two that are the ends of
@@ -177,13 +176,13 @@ static const node *pooled(test *t, const node *x) {
   return most;
 }
 
-static schedule *scheduled(test *t, const node *root, grouping_policy policy) {
+static schedule *scheduled(test *t, const node *root, fusion_policy policy) {
   schedule_request r = {.roots = &root,
                         .n_roots = 1,
                         .math = MATH_DEFAULT,
-                        .vector = VECTOR_BYTES,
-                        .policy = (int)policy,
-                        .seed = t->seed};
+                        .target.vector = VECTOR_BYTES,
+                        .search.policy = (int)policy,
+                        .search.seed = t->seed};
   schedule *s = schedule_make(t->g, &r);
   replay values = {.a = ir_arena(t->g), .seed = 1};
   replay_compare(&values, &r, s, 1e-4);
@@ -207,7 +206,7 @@ static void strided(test *t) {
   const node *x = buffer(t, 1, 3, (int64_t[]){CHANNELS, SIZE, SIZE});
   const node *y = mixed(t, x, buffer(t, 2, 2, (int64_t[]){CHANNELS, CHANNELS}));
   const node *z = mixed(t, pooled(t, y), buffer(t, 3, 2, (int64_t[]){CHANNELS, CHANNELS}));
-  const node *array = array_between(t, scheduled(t, z, GROUPING_PRICED));
+  const node *array = array_between(t, scheduled(t, z, FUSION_BY_COST));
   require(t, array->rank == 3 && node_is_bits(array->dims[2], CHANNELS), "channels are not last");
 }
 
@@ -248,7 +247,7 @@ static void plain(test *t) {
   const node *scaled = ir_op2(t->g, OP_MUL, y, all), *column[] = {y->dims[0], row[0]};
   sum = ir_reduce(t->g, scaled, OP_ADD, 1, (int64_t[]){1});
   all = ir_expand(t->g, ir_reshape(t->g, sum, 2, column), y->dims);
-  const schedule *s = scheduled(t, ir_op2(t->g, OP_MUL, scaled, all), GROUPING_PRICED);
+  const schedule *s = scheduled(t, ir_op2(t->g, OP_MUL, scaled, all), FUSION_BY_COST);
   require(t, s->steps.n > 1, "one step");
   require(t, !has_turned(t, s, 2, 64), "an array is turned");
 }
@@ -262,7 +261,7 @@ static void arrays_stay_where_nothing_is_gained(void **state) {
 static void any(test *t) {
   const node *x = buffer(t, 1, 3, (int64_t[]){CHANNELS / 8, SIZE, SIZE});
   const node *w = buffer(t, 2, 2, (int64_t[]){CHANNELS / 8, CHANNELS / 8});
-  const schedule *s = scheduled(t, mixed(t, pooled(t, mixed(t, x, w)), w), GROUPING_RANDOM);
+  const schedule *s = scheduled(t, mixed(t, pooled(t, mixed(t, x, w)), w), FUSION_RANDOM);
   t->is_exact = has_turned(t, s, 3, CHANNELS / 8);
 }
 
@@ -283,7 +282,8 @@ static void blocks(test *t) {
     z = ir_op2(t->g, OP_MAX, z, ir_permute(t->g, z, (int64_t[]){0, 2, 1}));
     y = ir_op2(t->g, OP_ADD, y, mixed(t, z, v));
     if (i % 12) continue;
-    schedule_request r = {.roots = &y, .n_roots = 1, .math = MATH_DEFAULT, .vector = VECTOR_BYTES};
+    schedule_request r = {
+        .roots = &y, .n_roots = 1, .math = MATH_DEFAULT, .target.vector = VECTOR_BYTES};
     const schedule *s = schedule_make(t->g, &r);
     map kernels = {0};
     for (size_t k = 0; k < s->steps.n; k++)

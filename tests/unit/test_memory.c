@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "schedule/memory.h"
+#include "schedule/memory/memory_plan.h"
 
 #include "../random/random.h"
 
@@ -17,14 +17,14 @@ enum { PLANS = 300, MOST_SLOTS = 120, MOST_STEPS = 60 };
 typedef struct plan {
   diag d;
   arena a;
-  memory_slot slots[MOST_SLOTS];
+  memory_plan_slot slots[MOST_SLOTS];
   size_t n;
   uint64_t total;
 } plan;
 
 static void place(void *arg) {
   plan *p = arg;
-  p->total = memory_place(&p->a, p->slots, p->n);
+  p->total = memory_plan_place(&p->a, p->slots, p->n);
 }
 
 static tn_status run(plan *p) {
@@ -35,7 +35,7 @@ static tn_status run(plan *p) {
 }
 
 static int by_first(const void *a, const void *b) {
-  size_t x = ((const memory_slot *)a)->first, y = ((const memory_slot *)b)->first;
+  size_t x = ((const memory_plan_slot *)a)->first, y = ((const memory_plan_slot *)b)->first;
   return (x > y) - (x < y);
 }
 
@@ -45,22 +45,22 @@ static void make_random(plan *p, uint64_t seed) {
   for (size_t i = 0; i < p->n; i++) {
     size_t first = rng_below(&r, MOST_STEPS), longest = rng_chance(&r, 20) ? MOST_STEPS : 6;
     uint64_t bytes = rng_chance(&r, 10) ? 0 : 1 + rng_below(&r, rng_chance(&r, 30) ? 5000 : 200);
-    p->slots[i] = (memory_slot){.first = first,
-                                .last = first + rng_below(&r, longest),
-                                .bytes = bytes,
-                                .offset = UINT64_MAX};
+    p->slots[i] = (memory_plan_slot){.first = first,
+                                     .last = first + rng_below(&r, longest),
+                                     .bytes = bytes,
+                                     .offset = UINT64_MAX};
   }
   qsort(p->slots, p->n, sizeof *p->slots, by_first);
 }
 
-static bool meet(const memory_slot *a, const memory_slot *b) {
+static bool meet(const memory_plan_slot *a, const memory_plan_slot *b) {
   bool in_time = a->first <= b->last && b->first <= a->last;
   bool in_space = a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
   return in_time && in_space && a->bytes && b->bytes;
 }
 
 static uint64_t rounded(uint64_t bytes) {
-  return (bytes + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
+  return (bytes + MEMORY_PLAN_ALIGN - 1) / MEMORY_PLAN_ALIGN * MEMORY_PLAN_ALIGN;
 }
 
 /** What must live at once at the worst step: no plan needs less. */
@@ -77,12 +77,12 @@ static uint64_t least_total(const plan *p) {
 
 static void check_places(const plan *p) {
   for (size_t i = 0; i < p->n; i++) {
-    const memory_slot *s = &p->slots[i];
-    assert_int_equal(s->offset % MEMORY_ALIGN, 0);
+    const memory_plan_slot *s = &p->slots[i];
+    assert_int_equal(s->offset % MEMORY_PLAN_ALIGN, 0);
     assert_true(s->offset + s->bytes <= p->total);
     for (size_t k = 0; k < i; k++) assert_false(meet(s, &p->slots[k]));
   }
-  assert_false(memory_overlaps(p->slots, p->n));
+  assert_false(memory_plan_overlaps(p->slots, p->n));
 }
 
 static void random_slots_never_overlap(void **state) {
@@ -105,12 +105,12 @@ static void random_slots_never_overlap(void **state) {
 
 static void overlaps_are_seen(void **state) {
   (void)state;
-  memory_slot slots[] = {{0, 3, 100, 0}, {1, 1, 10, 128}, {3, 5, 10, 64}};
-  assert_true(memory_overlaps(slots, 3)); /* the third in the first, at step 3 */
+  memory_plan_slot slots[] = {{0, 3, 100, 0}, {1, 1, 10, 128}, {3, 5, 10, 64}};
+  assert_true(memory_plan_overlaps(slots, 3)); /* the third in the first, at step 3 */
   slots[2].first = 4;
-  assert_false(memory_overlaps(slots, 3));
+  assert_false(memory_plan_overlaps(slots, 3));
   slots[1].offset = 99;
-  assert_true(memory_overlaps(slots, 3));
+  assert_true(memory_plan_overlaps(slots, 3));
 }
 
 /** A chain of equal slots, each read by the step after the one that writes it, needs two. */
@@ -118,7 +118,7 @@ static void chains_reuse_two_slots(void **state) {
   (void)state;
   plan p = {.n = MOST_SLOTS};
   for (size_t i = 0; i < p.n; i++)
-    p.slots[i] = (memory_slot){.first = i, .last = i + 1, .bytes = 1000};
+    p.slots[i] = (memory_plan_slot){.first = i, .last = i + 1, .bytes = 1000};
   assert_int_equal(run(&p), TN_OK);
   check_places(&p);
   assert_int_equal(p.total, 2 * rounded(1000));
@@ -144,7 +144,7 @@ static void what_grows_takes_the_room_at_the_end(void **state) {
   enum { GROWING = 64, UNIT = 1 << 10 };
   plan p = {.n = GROWING};
   for (size_t i = 0; i < p.n; i++)
-    p.slots[i] = (memory_slot){.first = i, .last = i + 1, .bytes = (i + 1) * UNIT};
+    p.slots[i] = (memory_plan_slot){.first = i, .last = i + 1, .bytes = (i + 1) * UNIT};
   assert_int_equal(run(&p), TN_OK);
   check_places(&p);
   assert_int_equal(p.total, (2 * GROWING - 1) * UNIT);
@@ -172,11 +172,11 @@ static void the_smallest_hole_is_taken(void **state) {
 static void many_slots(void *arg) {
   plan *p = arg;
   enum { MANY = 3000, UNIT = 1 << 10 };
-  memory_slot *slots = arena_alloc(&p->a, MANY * sizeof *slots);
+  memory_plan_slot *slots = arena_alloc(&p->a, MANY * sizeof *slots);
   for (size_t i = 0; i < MANY; i++)
-    slots[i] = (memory_slot){.first = i, .last = i + 1, .bytes = (i + 1) * UNIT};
-  p->total = memory_place(&p->a, slots, MANY);
-  assert_false(memory_overlaps(slots, MANY));
+    slots[i] = (memory_plan_slot){.first = i, .last = i + 1, .bytes = (i + 1) * UNIT};
+  p->total = memory_plan_place(&p->a, slots, MANY);
+  assert_false(memory_plan_overlaps(slots, MANY));
   assert_true(p->total <= (3 * MANY - 3) * (uint64_t)UNIT);
 }
 

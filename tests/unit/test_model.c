@@ -2,7 +2,7 @@
    what, and files that are damaged. That operators compute what they should is tested in
    tests/models/onnx. */
 #include "../models/onnx/writer.h"
-#include "tensor_check.h"
+#include "support/tensor_check.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -17,13 +17,6 @@ static int make_file(void **state) {
   layer_model(&file);
   return 0;
 }
-
-static int open_one(void **state) {
-  *state = tn_open(NULL);
-  return *state ? 0 : -1;
-}
-
-static int close_one(void **state) { return (int)tn_close(*state); }
 
 static tn_model *loaded(tn_context *c) {
   tn_model *m;
@@ -79,8 +72,12 @@ static void ports_are_described(void **state) {
   assert_int_equal(p.type.shape.size[1], LAYER_IN);
   assert_string_equal(p.sizes[0], "batch");
   assert_string_equal(p.sizes[1], "4");
+  assert_true(p.min[0] == 0 && p.max[0] == TN_MODEL_SIZE_MAX);
+  assert_true(p.min[1] == LAYER_IN && p.max[1] == LAYER_IN);
+  assert_true(p.variable[0] == 0 && p.variable[1] == -1);
   assert_int_equal(tn_model_port(m, TN_PORT_OUTPUT, 1, &p), TN_OK);
   assert_string_equal(p.name, "highest");
+  assert_int_equal(p.variable[0], 0); /* the rows of x */
   assert_int_equal(p.type.shape.rank, 1);
   assert_null(p.sizes[1]);
   assert_int_equal(tn_model_port(m, TN_PORT_OUTPUT, 2, &p), TN_ERR_ARGUMENT);
@@ -114,6 +111,27 @@ static void sizes_are_shown_as_the_file_names_them(void **state) {
 }
 
 /* Bindings. */
+
+static void contractions_are_counted(void **state) {
+  tn_context *c = *state;
+  tn_model *m = loaded(c);
+  tn_contractions found = TN_CONTRACTIONS_INIT;
+  for (int rows = 1; rows < 20; rows += 6) {
+    check_ok(c, tn_model_contractions(m, &tn_shape(rows, LAYER_IN), 1, &found));
+    assert_true(found.operations == 2.0 * rows * LAYER_IN * LAYER_OUT && found.is_float);
+  }
+  const tn_shape wrong[] = {tn_shape(3), tn_shape(3, LAYER_IN + 1), tn_shape(-1, LAYER_IN)};
+  for (size_t i = 0; i < 3; i++)
+    assert_int_equal(tn_model_contractions(m, &wrong[i], 1, &found), TN_ERR_SHAPE);
+  check_text(tn_message(c), "input 'x': axis 0 has size -1, not batch");
+  assert_int_equal(tn_model_contractions(m, wrong, 2, &found), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_model_contractions(m, NULL, 1, &found), TN_ERR_ARGUMENT);
+  assert_int_equal(tn_model_contractions(NULL, wrong, 1, &found), TN_ERR_ARGUMENT);
+  assert_true(found.operations > 0); /* as it was */
+  check_rows(bound(c, m), 3);        /* the model is as it was */
+  assert_null(tn_model_data_file(m, 0));
+  assert_null(tn_model_data_file(NULL, 0));
+}
 
 static void batches_come_in_any_order(void **state) {
   tn_binding *b = bound(*state, loaded(*state));
@@ -607,12 +625,13 @@ static void changed_files_do_no_harm(void **state) {
   assert_int_equal(memory.out, 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_one, close_one)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_context, close_context)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(ports_are_described),
       TEST(sizes_are_shown_as_the_file_names_them),
+      TEST(contractions_are_counted),
       TEST(batches_come_in_any_order),
       TEST(host_types_are_converted),
       TEST(wrong_inputs_are_refused),

@@ -2,7 +2,7 @@
    or means what the nearest one that can be means. What operators compute is tested in
    tests/models/onnx. */
 #include "../models/onnx/writer.h"
-#include "tensor_check.h"
+#include "support/tensor_check.h"
 
 static void check_status(tn_context *c, tn_status s, tn_status expected, const char *word) {
   if (s != expected) fail_msg("status %d, not %d: %s", (int)s, (int)expected, tn_message(c));

@@ -3,7 +3,7 @@
    Run as `test_onnx_proto SAMPLES`, the folder that tests/tools/make_onnx_samples.py wrote, or as
    `test_onnx_proto --dump MODEL`. TENON_TEST_ONNX names a real model to read too. */
 #include "base/str.h"
-#include "formats/onnx/proto.h"
+#include "formats/onnx/file/onnx_file.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -55,13 +55,13 @@ static void reading_start(reading *r) {
 }
 
 static void reading_end(reading *r) {
-  onnx_close(r->model);
+  onnx_model_unmap(r->model);
   arena_free(&r->arena);
   assert_int_equal(r->count.live, 0);
 }
 
 static tn_status reading_parse(reading *r, const void *bytes, size_t n) {
-  tn_status s = onnx_parse(&r->model, bytes, n, &r->arena, &r->diag);
+  tn_status s = onnx_parse_model(&r->model, bytes, n, &r->arena, &r->diag);
   assert_true((s == TN_OK) == (r->model != NULL));
   assert_true(s == TN_OK || r->diag.text[0]);
   return s;
@@ -353,7 +353,7 @@ static void test_samples(void **state) {
     file_text expected = read_file(samples, name);
     reading r;
     reading_start(&r);
-    tn_status s = onnx_load_from(&r.model, path, NULL, &r.arena, &r.diag);
+    tn_status s = onnx_load_file(&r.model, path, path, NULL, &r.arena, &r.diag);
     if (s != TN_OK) fail_msg("%s", r.diag.text);
     assert_string_equal(dump(&r), expected.at);
     reading_end(&r);
@@ -373,7 +373,7 @@ static void test_raw_data_is_not_copied(void **state) {
   snprintf(path, sizeof path, "%s/dtypes.onnx", samples);
   reading r;
   reading_start(&r);
-  assert_int_equal(onnx_load_from(&r.model, path, NULL, &r.arena, &r.diag), TN_OK);
+  assert_int_equal(onnx_load_file(&r.model, path, path, NULL, &r.arena, &r.diag), TN_OK);
   const onnx_tensors *list = &r.model->graph->initializers;
   for (size_t i = 0; i < list->n; i++) {
     const onnx_tensor *t = list->at[i];
@@ -952,7 +952,7 @@ static void test_every_allocation_fails(void **state) {
       reading r;
       reading_start(&r);
       r.count.fail_at = n;
-      s = onnx_load_from(&r.model, path, NULL, &r.arena, &r.diag);
+      s = onnx_load_file(&r.model, path, path, NULL, &r.arena, &r.diag);
       assert_true(n > 1 || s == TN_ERR_MEMORY);
       reading_end(&r);
     }
@@ -1071,7 +1071,7 @@ static bool is_mapped(const char *path) {
 static void expect_load(const char *path, tn_status status, const char *part) {
   reading r;
   reading_start(&r);
-  tn_status s = onnx_load_from(&r.model, path, NULL, &r.arena, &r.diag);
+  tn_status s = onnx_load_file(&r.model, path, path, NULL, &r.arena, &r.diag);
   expect_error(&r, s, status, part);
   assert_true((s == TN_OK) == (r.model != NULL));
   assert_int_equal(is_mapped("/tenon-onnx-"), s == TN_OK);
@@ -1154,7 +1154,8 @@ static void test_external_links(void **state) {
   expect_load(f.model, TN_OK, "");
   reading r;
   reading_start(&r);
-  assert_int_equal(onnx_load_from(&r.model, f.model, f.path, &r.arena, &r.diag), TN_ERR_IO);
+  assert_int_equal(onnx_load_file(&r.model, f.model, f.model, f.path, &r.arena, &r.diag),
+                   TN_ERR_IO);
   assert_non_null(strstr(r.diag.text, "a link leads out of the folder"));
   reading_end(&r);
   assert_int_equal(unlink(out) | unlink(below), 0);
@@ -1168,10 +1169,10 @@ static void test_external_files_are_shared(void **state) {
   snprintf(path, sizeof path, "%s/external.onnx", samples);
   reading r;
   reading_start(&r);
-  assert_int_equal(onnx_load_from(&r.model, path, NULL, &r.arena, &r.diag), TN_OK);
+  assert_int_equal(onnx_load_file(&r.model, path, path, NULL, &r.arena, &r.diag), TN_OK);
   assert_int_equal(r.model->external.n, 4);
   assert_int_equal(r.model->external_files.n, 3);
-  onnx_close(r.model);
+  onnx_model_unmap(r.model);
   assert_int_equal(r.model->external_files.n, 0);
   assert_null(r.model->file.data);
   reading_end(&r);
@@ -1180,12 +1181,12 @@ static void test_external_files_are_shared(void **state) {
 static int dump_to_output(const char *path) {
   reading r;
   reading_start(&r);
-  tn_status s = onnx_load_from(&r.model, path, NULL, &r.arena, &r.diag);
+  tn_status s = onnx_load_file(&r.model, path, path, NULL, &r.arena, &r.diag);
   if (s == TN_OK)
     fputs(dump(&r), stdout);
   else
     fprintf(stderr, "%s\n", r.diag.text);
-  onnx_close(r.model);
+  onnx_model_unmap(r.model);
   arena_free(&r.arena);
   return s != TN_OK;
 }

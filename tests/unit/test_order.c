@@ -7,10 +7,15 @@
 
 #include <cmocka.h>
 
-#include "ir/rewrite.h"
-#include "schedule/groups.h"
+#include "ir/index/build_tensor.h"
+#include "ir/index/index_arithmetic.h"
+#include "ir/transform/rewrite.h"
+#include "schedule/memory/buffer_reuse.h"
+#include "schedule/memory/step_order.h"
+#include "schedule/schedule.h"
 
 #include "../ir/replay.h"
+#include "support/graph_body.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -33,11 +38,7 @@ static void call_body(void *arg) {
 
 static double run_body(void (*body)(test *t), uint64_t seed, size_t number) {
   test t = {.body = body, .seed = seed, .number = number};
-  t.g = ir_new(&mem_system, &t.d, false);
-  assert_non_null(t.g);
-  tn_status status = diag_catch(&t.d, call_body, &t);
-  ir_free(t.g);
-  if (status != TN_OK) fail_msg("seed %llu: %s", (unsigned long long)seed, t.d.text);
+  run_in_graph(&t.g, &t.d, call_body, &t, t.seed);
   return t.result;
 }
 
@@ -65,8 +66,8 @@ static void add_step(test *t, schedule *s, size_t to, const size_t from[], size_
 static uint64_t bytes_of(const lives *l) {
   double *need = arena_alloc(l->a, (l->n_steps + 1) * sizeof *need);
   reuses *taken = arena_calloc(l->a, l->n_steps + 1, sizeof *taken);
-  lives_peak(l, NULL, need, taken);
-  return lives_bytes(l, NULL, taken);
+  liveness_peak_bytes(l, NULL, need, taken);
+  return liveness_plan_bytes(l, NULL, taken);
 }
 
 /** Whether each step reads what it did in `before`: of each of its buffers, the same step wrote it
@@ -112,9 +113,9 @@ static void large_subtree(test *t) {
   add_step(t, &s, small, &large, 1);
   add_step(t, &s, sum, (size_t[]){kept, small}, 2);
   add_step(t, &s, end, &sum, 1);
-  lives l = lives_of(t->g, &s);
+  lives l = liveness_of(t->g, &s);
   require(t, bytes_of(&l) == 705 * KIB, "the plan as it is has another size");
-  schedule_order(&l, 0, &s);
+  step_order_choose(&l, 0, &s);
   require(t, bytes_of(&l) == 641 * KIB, "what needs much is not made first");
   require(t, s.steps.at[0].buffers[0] == large, "another step is first");
 }
@@ -142,9 +143,9 @@ static void updates(test *t) {
     add_step(t, &s, updated, &gradient[i], 1);
   }
   schedule before = copy_of(t, &s);
-  lives l = lives_of(t->g, &s);
+  lives l = liveness_of(t->g, &s);
   require(t, bytes_of(&l) > 2000 * KIB, "not all gradients live at once");
-  schedule_order(&l, 0, &s);
+  step_order_choose(&l, 0, &s);
   require(t, bytes_of(&l) < 210 * KIB, "gradients are kept");
   require(t, reads_the_same(t, &before, &s), "a step reads something else");
 }
@@ -176,9 +177,9 @@ static schedule random_plan(test *t, size_t n) {
 
 static void random_order(test *t) {
   schedule s = random_plan(t, 1 + t->seed % 100), before = copy_of(t, &s);
-  lives l = lives_of(t->g, &s);
+  lives l = liveness_of(t->g, &s);
   uint64_t was = bytes_of(&l);
-  schedule_order(&l, t->number, &s);
+  step_order_choose(&l, t->number, &s);
   require(t, reads_the_same(t, &before, &s), "a step reads something else");
   require(t, t->number || bytes_of(&l) <= was, "another order needs more");
   t->result = was ? (double)bytes_of(&l) / (double)was : 1;
@@ -201,8 +202,8 @@ static uint64_t least_of_all(const lives *l, size_t order[], bool is_in[], size_
   if (n == l->n_steps) {
     double *need = arena_alloc(l->a, (n + 1) * sizeof *need);
     reuses *taken = arena_calloc(l->a, n + 1, sizeof *taken);
-    lives_peak(l, order, need, taken);
-    return lives_bytes(l, order, taken);
+    liveness_peak_bytes(l, order, need, taken);
+    return liveness_plan_bytes(l, order, taken);
   }
   for (size_t i = 0; i < l->n_steps; i++) {
     bool may = !is_in[i];
@@ -222,11 +223,11 @@ static uint64_t least_of_all(const lives *l, size_t order[], bool is_in[], size_
 
 static void small_order(test *t) {
   schedule s = random_plan(t, 2 + t->seed % (MOST_STEPS - 1));
-  lives l = lives_of(t->g, &s);
+  lives l = liveness_of(t->g, &s);
   size_t order[MOST_STEPS + 1];
   bool is_in[MOST_STEPS + 1] = {false};
   uint64_t least = least_of_all(&l, order, is_in, 0);
-  schedule_order(&l, 0, &s);
+  step_order_choose(&l, 0, &s);
   require(t, bytes_of(&l) >= least, "better than the best");
   t->result = bytes_of(&l) == least;
 }
@@ -242,8 +243,8 @@ static void most_small_plans_are_the_best(void **state) {
 static void long_order(test *t) {
   schedule s = random_plan(t, t->number), before = copy_of(t, &s);
   clock_t from = clock();
-  lives l = lives_of(t->g, &s);
-  schedule_order(&l, 0, &s);
+  lives l = liveness_of(t->g, &s);
+  step_order_choose(&l, 0, &s);
   t->result = (double)(clock() - from) / CLOCKS_PER_SEC;
   print_message("%zu steps: %.1f us each\n", t->number, t->result / (double)t->number * 1e6);
   require(t, reads_the_same(t, &before, &s), "a step reads something else");
@@ -267,10 +268,13 @@ static void planted(test *t) {
   add_step(t, &s, x, NULL, 0);
   add_step(t, &s, y, &x, 1);
   add_step(t, &s, z, (size_t[]){x, y}, 2);
-  lives l = lives_of(t->g, &s);
-  require(t, lives_hold(&l, NULL, (size_t[]){x, y, z}), "nothing is reused, and something lost");
-  require(t, lives_hold(&l, NULL, (size_t[]){x, y, x}), "what is over x, after its last reader");
-  require(t, !lives_hold(&l, NULL, (size_t[]){x, x, z}), "what is over x, before its last reader");
+  lives l = liveness_of(t->g, &s);
+  require(t, liveness_is_safe(&l, NULL, (size_t[]){x, y, z}),
+          "nothing is reused, and something lost");
+  require(t, liveness_is_safe(&l, NULL, (size_t[]){x, y, x}),
+          "what is over x, after its last reader");
+  require(t, !liveness_is_safe(&l, NULL, (size_t[]){x, x, z}),
+          "what is over x, before its last reader");
 }
 
 static void overwritten_arrays_are_seen(void **state) {
@@ -296,8 +300,9 @@ static const node *product(ir *g, const node *a, const node *b) {
 
 /** The number of arrays that are written over ones that die there. Steps give what the graph means,
     whatever is reused. */
-static size_t reused(test *t, const node *const roots[], size_t n, grouping_policy policy) {
-  schedule_request r = {.roots = roots, .n_roots = n, .math = MATH_DEFAULT, .policy = (int)policy};
+static size_t reused(test *t, const node *const roots[], size_t n, fusion_policy policy) {
+  schedule_request r = {
+      .roots = roots, .n_roots = n, .math = MATH_DEFAULT, .search.policy = (int)policy};
   schedule *s = schedule_make(t->g, &r);
   replay values = {.a = ir_arena(t->g), .seed = 1};
   replay_compare(&values, &r, s, 1e-4);
@@ -338,7 +343,7 @@ static void between(test *t) {
   const node *y = made_of(t, x), *z = custom(t, y, 2);
   const node *later = ir_op2(t->g, OP_SUB, z, x);
   const node *roots[] = {t->number == IS_READ_LATER ? later : z, x};
-  t->result = (double)reused(t, roots, t->number == IS_A_RESULT ? 2 : 1, GROUPING_PRICED);
+  t->result = (double)reused(t, roots, t->number == IS_A_RESULT ? 2 : 1, FUSION_BY_COST);
 }
 
 /** If nobody reads x afterwards, nor the kernel elsewhere than where it writes, and what it writes
@@ -357,13 +362,13 @@ static void needless(test *t) {
   const node *eight[] = {ix_const(t->g, 8), ix_const(t->g, 8)};
   const node *x = custom(t, ir_slice(t->g, large, zero, eight, (int64_t[]){1, 1}), 2);
   const node *z = custom(t, ir_op2(t->g, OP_ADD, x, x), 3);
-  t->result = (double)reused(t, &z, 1, (grouping_policy)t->number);
+  t->result = (double)reused(t, &z, 1, (fusion_policy)t->number);
 }
 
 static void nothing_is_reused_without_need(void **state) {
   (void)state;
-  assert_true(run_body(needless, 0, GROUPING_PRICED) == 0);
-  assert_true(run_body(needless, 0, GROUPING_STAGED) > 0); /* whenever it may */
+  assert_true(run_body(needless, 0, FUSION_BY_COST) == 0);
+  assert_true(run_body(needless, 0, FUSION_NONE) > 0); /* whenever it may */
 }
 
 int main(void) {

@@ -1,18 +1,7 @@
 /* Plans and bindings; threads; and memory that runs out anywhere. */
-#include "tensor_check.h"
+#include "support/tensor_check.h"
 
 #include "base/thread.h"
-
-static int open_one(void **state) {
-  *state = tn_open(NULL);
-  return *state ? 0 : -1;
-}
-
-static int close_one(void **state) { return (int)tn_close(*state); }
-
-static void check_bound(tn_binding *b, tn_status s) {
-  if (s != TN_OK) fail_msg("status %d: %s", (int)s, tn_binding_message(b));
-}
 
 static tn_binding *compiled(tn_context *c, tn_tensor *const out[], size_t n,
                             const tn_plan_desc *desc) {
@@ -971,7 +960,7 @@ static void readers_wait_for_runs_of_states_that_are_gone(void **state) {
   reading r = {.of = tn_cast(s, TN_F32)};
   tn_release(s);
   assert_int_equal(pthread_create(&reader, NULL, read_it, &r), 0);
-  for (int64_t end = clock_now() + 20000000; clock_now() < end;) sched_yield();
+  for (int64_t end = clock_now_ns() + 20000000; clock_now_ns() < end;) sched_yield();
   assert_false(atomic_load(&r.done));
   atomic_store(&g.opened, true);
   pthread_join(running, &result);
@@ -1167,7 +1156,7 @@ static void plans_keep_their_assigns_without_memory(void **state) {
   }
 }
 
-#define WITH(test) cmocka_unit_test_setup_teardown(test, open_one, close_one)
+#define WITH(test) cmocka_unit_test_setup_teardown(test, open_context, close_context)
 
 /* Memory of compiling. */
 

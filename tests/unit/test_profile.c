@@ -1,21 +1,10 @@
 /* Steps of bindings: what they do, and when. */
-#include "tensor_check.h"
+#include "support/tensor_check.h"
 
 #include "base/thread.h"
 
 #include <tenon/profile.h>
 #include <tenon/unstable/queue.h>
-
-static int open_one(void **state) {
-  *state = tn_open(NULL);
-  return *state ? 0 : -1;
-}
-
-static int close_one(void **state) { return (int)tn_close(*state); }
-
-static void check_bound(tn_binding *b, tn_status s) {
-  if (s != TN_OK) fail_msg("status %d: %s", (int)s, tn_binding_message(b));
-}
 
 enum { N = 48, K = 32, SLEEP = 3000000 };
 
@@ -23,7 +12,7 @@ static tn_status sleep_a_while(void *user, tn_call *call) {
   (void)user;
   tn_array from = tn_call_in(call, 0), to = tn_call_out(call, 0);
   memcpy(to.data, from.data, N * sizeof(float));
-  for (int64_t end = clock_now() + SLEEP; clock_now() < end;) thread_pause();
+  for (int64_t end = clock_now_ns() + SLEEP; clock_now_ns() < end;) thread_spin_hint();
   return TN_OK;
 }
 
@@ -225,7 +214,7 @@ static void plans_without_steps_have_none(void **state) {
     assert_true(s.operations == 0 && s.bytes == 0);
 }
 
-#define WITH(test) cmocka_unit_test_setup_teardown(test, open_one, close_one)
+#define WITH(test) cmocka_unit_test_setup_teardown(test, open_context, close_context)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

@@ -1,10 +1,12 @@
 /* Signals and queues, of the CPU and of a backend that has its own. */
 #include "../backend/ref.c"
 #include "../backend/sample.h"
-#include "device/buffer.h"
-#include "device/queue.h"
-#include "device/span.h"
-#include "zero.h"
+#include "device/memory/buffer.h"
+#include "device/memory/span.h"
+#include "device/queue/command_list.h"
+#include "device/queue/queue.h"
+#include "device/registry/device_registry.h"
+#include "support/zero.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +38,7 @@ static const mem counting = {count_alloc, count_release, NULL};
 
 typedef struct fixture {
   diag diag;
-  table *table;
+  registry *registry;
   tn_device *device[2]; /* CPU, REF */
   tn_device *null;
   tn_failure failure;
@@ -57,11 +59,11 @@ static void fine(fixture *f, tn_status status) {
 static int set_up(void **state) {
   static fixture f;
   memset(&f, 0, sizeof f);
-  ok(&f, table_open(&f.table, &(table_desc){.mem = &counting, .threads = 2}, &f.diag));
-  ok(&f, table_add(f.table, &ref_backend, &f.diag));
-  ok(&f, table_device(f.table, "CPU", &f.device[CPU], &f.diag));
-  ok(&f, table_device(f.table, "REF", &f.device[REF], &f.diag));
-  ok(&f, table_device(f.table, "NULL", &f.null, &f.diag));
+  ok(&f, registry_open(&f.registry, &(registry_desc){.mem = &counting, .threads = 2}, &f.diag));
+  ok(&f, registry_add_backend(f.registry, &ref_backend, &f.diag));
+  ok(&f, registry_open_device(f.registry, "CPU", &f.device[CPU], &f.diag));
+  ok(&f, registry_open_device(f.registry, "REF", &f.device[REF], &f.diag));
+  ok(&f, registry_open_device(f.registry, "NULL", &f.null, &f.diag));
   assert_int_equal(tn_ir_open(NULL, &f.ir), TN_OK);
   *state = &f;
   return 0;
@@ -70,7 +72,7 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
   fixture *f = *state;
   tn_ir_close(f->ir);
-  table_close(f->table);
+  registry_close(f->registry);
   return 0;
 }
 
@@ -276,7 +278,7 @@ static void commands_run_in_order(void **state) {
 
 static tn_status take_time(void *user, tn_failure *f) {
   (void)user, (void)f;
-  for (int64_t end = clock_now() + 2 * MS; clock_now() < end;) thread_pause();
+  for (int64_t end = clock_now_ns() + 2 * MS; clock_now_ns() < end;) thread_spin_hint();
   return TN_OK;
 }
 
@@ -526,8 +528,8 @@ static void failures_end_where_they_are_told(void **state) {
   manual = ref_backend;
   manual.name = "MANUAL";
   manual.queue = &manual_queue;
-  ok(f, table_add(f->table, &manual, &f->diag));
-  ok(f, table_device(f->table, "MANUAL", &v, &f->diag));
+  ok(f, registry_add_backend(f->registry, &manual, &f->diag));
+  ok(f, registry_open_device(f->registry, "MANUAL", &v, &f->diag));
   assert_int_equal(tn_queue_open(v, TN_QUEUE_COPY, &q, &f->failure), TN_ERR_UNSUPPORTED);
   assert_null(q);
   fine(f, tn_queue_open(v, TN_QUEUE_COMPUTE, &q, &f->failure));
@@ -916,7 +918,7 @@ typedef struct submitter {
 static tn_status add_one(void *user, tn_failure *f) {
   (void)f;
   int before = *(int *)user; /* a queue runs one list at a time */
-  for (int i = 0; i < 100; i++) thread_pause();
+  for (int i = 0; i < 100; i++) thread_spin_hint();
   *(int *)user = before + 1;
   return TN_OK;
 }
@@ -972,6 +974,51 @@ static void callers_run_lists(void **state) {
     tn_signal_free(s);
     tn_signal_free(go);
   }
+}
+
+/** A call that says when it runs, and ends when it may. */
+typedef struct long_call {
+  tn_queue *queue;
+  atomic_bool runs, may_end, is_freed;
+} long_call;
+
+static tn_status take_long(void *user, tn_failure *f) {
+  long_call *c = user;
+  (void)f;
+  atomic_store(&c->runs, true);
+  while (!atomic_load(&c->may_end)) usleep(1000);
+  return TN_OK;
+}
+
+static void *free_busy_queue(void *arg) {
+  long_call *c = arg;
+  tn_queue_free(c->queue);
+  atomic_store(&c->is_freed, true);
+  return NULL;
+}
+
+/** A queue is not freed before the list that a caller runs on its own thread has ended. */
+static void freeing_waits_for_callers(void **state) {
+  fixture *f = *state;
+  tn_queue *q = new_queue(f, CPU, TN_QUEUE_COMPUTE);
+  submitter here = {.queue = q};
+  long_call call = {.queue = q};
+  pthread_t runner, freer;
+  tn_queue_call(q, take_long, &call);
+  fine(f, tn_queue_record(q, &here.list, &f->failure));
+  pthread_create(&runner, NULL, run_here, &here);
+  while (!atomic_load(&call.runs)) usleep(1000);
+  pthread_create(&freer, NULL, free_busy_queue, &call);
+  usleep(50000);
+  bool was_freed = atomic_load(&call.is_freed);
+  atomic_store(&call.may_end, true);
+  if (!was_freed) {
+    pthread_join(runner, NULL);
+    pthread_join(freer, NULL);
+  }
+  assert_false(was_freed);
+  assert_true(atomic_load(&call.is_freed));
+  tn_commands_free(here.list);
 }
 
 static void threads_share_queues_and_lists(void **state) {
@@ -1082,6 +1129,7 @@ int main(void) {
                                      TEST(long_lists),
                                      TEST(threads_share_queues_and_lists),
                                      TEST(callers_run_lists),
+                                     TEST(freeing_waits_for_callers),
                                      TEST(programs_are_reentrant),
                                      TEST(copy_queues_run_no_programs)};
   return cmocka_run_group_tests(tests, NULL, NULL);

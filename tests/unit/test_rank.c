@@ -1,6 +1,7 @@
 /* How many dimensions there can be: nodes beyond the limit are refused in every build, and lists of
    sizes that are full do not grow. */
-#include "tensor/ops_common.h"
+#include "ir/index/index_arithmetic.h"
+#include "tensor/ops/op_helpers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -80,7 +81,7 @@ static void nodes_beyond_the_limit_are_refused(void **state) {
   (void)state;
   for (size_t i = 0; i < 2 * sizeof all / sizeof *all; i++) {
     for (size_t rank = 0; rank < 40; rank++)
-      assert_int_equal(made_rank(i % 2, rank, all[i / 2]), rank <= IR_MOST_RANK ? (int)rank : -1);
+      assert_int_equal(made_rank(i % 2, rank, all[i / 2]), rank <= IR_MAX_RANK ? (int)rank : -1);
     for (size_t k = 0; k < sizeof far / sizeof *far; k++)
       assert_int_equal(made_rank(i % 2, far[k], all[i / 2]), -1);
   }
@@ -90,7 +91,7 @@ static builder builder_of(world *w) { return (builder){.ir = w->g, .arena = &w->
 
 static const node *inserted(world *w) {
   builder b = builder_of(w);
-  return shape_insert(&b, param(w), w->rank / 2);
+  return shape_unsqueeze(&b, param(w), w->rank / 2);
 }
 
 static const node *product(world *w) {
@@ -107,12 +108,12 @@ static const node *broadcast(world *w) {
 
 static void lists_of_sizes_do_not_grow_beyond_it(void **state) {
   (void)state;
-  for (size_t rank = 0; rank <= SIZES_RANK; rank++) {
-    int more = rank < SIZES_RANK ? (int)rank + 1 : -1;
+  for (size_t rank = 0; rank <= SIZES_MAX_RANK; rank++) {
+    int more = rank < SIZES_MAX_RANK ? (int)rank + 1 : -1;
     assert_int_equal(made_rank(false, rank, inserted), more);
     assert_int_equal(made_rank(false, rank, broadcast), more);
   }
-  assert_int_equal(made_rank(false, SIZES_RANK, product), -1);
+  assert_int_equal(made_rank(false, SIZES_MAX_RANK, product), -1);
 }
 
 int main(void) {

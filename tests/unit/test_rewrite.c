@@ -1,8 +1,10 @@
 /* The rewrite engine: order, memory of what was done, index arithmetic, budgets, failures. The
    rules themselves are tested in tests/rules. */
-#include "ir/build.h"
-#include "ir/rewrite.h"
-#include "rules/simple.h"
+#include "ir/core/build.h"
+#include "ir/index/build_tensor.h"
+#include "ir/index/index_arithmetic.h"
+#include "ir/transform/rewrite.h"
+#include "rules/simplifying_builder.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,7 +81,7 @@ static void with_ir(bool counted, void (*body)(fixture *f)) {
   ir_free(f.g);
 }
 
-static const node *rewritten(fixture *f, rule_set set, const node *root) {
+static const node *rewritten(fixture *f, rewrite_rule_set set, const node *root) {
   rewrite(&f->rw, &set, 1, &root, 1);
   return root;
 }
@@ -96,7 +98,7 @@ static void rewrites_until_nothing_fires(fixture *f) {
 static void results_are_rewritten(fixture *f) {
   const node *a = input(f->g, DT_I32, 0), *b = input(f->g, DT_I32, 1);
   const node *root = ir_op2(f->g, OP_SUB, a, ir_op1(f->g, OP_NEG, b));
-  rule_set sets[] = {sub_is_add_of_neg, negations_cancel};
+  rewrite_rule_set sets[] = {sub_is_add_of_neg, negations_cancel};
   rewrite(&f->rw, sets, 2, &root, 1);
   assert_ptr_equal(root, ir_op2(f->g, OP_ADD, a, b));
   assert_int_equal(f->rw.fires, 2);
@@ -113,7 +115,7 @@ static void shared_nodes_are_done_once(fixture *f) {
 static void several_roots(fixture *f) {
   const node *x = input(f->g, DT_F32, 0), *twice = ir_op1(f->g, OP_NEG, ir_op1(f->g, OP_NEG, x));
   const node *roots[] = {twice, x, ir_op1(f->g, OP_SQRT, twice), twice};
-  rule_set set = negations_cancel;
+  rewrite_rule_set set = negations_cancel;
   rewrite(&f->rw, &set, 1, roots, 4);
   assert_ptr_equal(roots[0], x);
   assert_ptr_equal(roots[1], x);
@@ -149,7 +151,7 @@ static void index_arithmetic_is_canonical(fixture *f) {
 
 static void undoing(fixture *f) {
   const node *root = ir_op2(f->g, OP_SUB, input(f->g, DT_I32, 0), input(f->g, DT_I32, 1));
-  rule_set sets[] = {sub_is_add_of_neg, add_of_neg_is_sub};
+  rewrite_rule_set sets[] = {sub_is_add_of_neg, add_of_neg_is_sub};
   rewrite(&f->rw, sets, 2, &root, 1);
 }
 
@@ -199,10 +201,10 @@ static void counted_body(fixture *f) {
   for (int i = 0; i < CHAIN; i++) n = ir_op2(f->g, OP_SUB, n, y);
   const node *r = rewritten(f, sub_is_add_of_neg, n);
   ir_retain(r);
-  ir_collect(f->g);
-  assert_int_equal(ir_count(f->g), CHAIN + 3);
+  ir_release_unheld(f->g);
+  assert_int_equal(ir_node_count(f->g), CHAIN + 3);
   ir_release(f->g, r);
-  assert_int_equal(ir_count(f->g), 0);
+  assert_int_equal(ir_node_count(f->g), 0);
 }
 
 static void out_of_memory_leaves_nothing(void **state) {
@@ -216,8 +218,8 @@ static void out_of_memory_leaves_nothing(void **state) {
     if (!f.g) continue;
     f.rw = (rewriter){.ir = f.g};
     tn_status s = diag_catch(&f.d, run, &(job){&f, counted_body});
-    ir_collect(f.g);
-    assert_int_equal(ir_count(f.g), 0);
+    ir_release_unheld(f.g);
+    assert_int_equal(ir_node_count(f.g), 0);
     ir_free(f.g);
     assert_int_equal(l.bytes, 0);
     if (s == TN_OK) break;

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "ir/scalar.h"
+#include "ir/core/scalar_eval.h"
 
 #include <math.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static uint64_t eval1(op o, dtype t, uint64_t a) {
 static uint64_t eval2(op o, dtype t, uint64_t a, uint64_t b) {
   bool overflow = false;
   uint64_t args[3] = {a, b};
-  return scalar_eval(o, t, op_get(o)->type == TYPE_COMPARE ? DT_BOOL : t, args, &overflow);
+  return scalar_eval(o, t, op_facts_of(o)->type == TYPE_COMPARE ? DT_BOOL : t, args, &overflow);
 }
 
 static double real1(op o, dtype t, double a) {
@@ -101,7 +101,7 @@ static void check_once(op o, dtype operand, dtype result, const uint64_t args[])
 
 static void check_result(op o, dtype operand, dtype result) {
   uint64_t values[MOST_EDGES];
-  size_t n = edges(operand, values), arity = op_get(o)->most;
+  size_t n = edges(operand, values), arity = op_facts_of(o)->most;
   for (size_t i = 0; i < n; i++)
     for (size_t j = 0; j < (arity > 1 ? n : 1); j++)
       for (size_t k = 0; k < (arity > 2 ? n : 1); k++) {
@@ -112,7 +112,7 @@ static void check_result(op o, dtype operand, dtype result) {
 }
 
 static bool may_give(op o, dtype operand, dtype result) {
-  if (op_get(o)->type == TYPE_COMPARE) return result == DT_BOOL;
+  if (op_facts_of(o)->type == TYPE_COMPARE) return result == DT_BOOL;
   if (o == OP_BITCAST) return dtype_bytes(result) == dtype_bytes(operand) && op_takes(o, result);
   if (o == OP_CAST) return op_takes(o, result);
   return result == operand;
@@ -415,13 +415,13 @@ static void test_affine(void **state) {
   (void)state;
   bool overflow = false;
   uint64_t args[] = {5, (uint64_t)-3};
-  assert_true(scalar_affine((int64_t[]){7, 2, 10}, 2, args, &overflow) == (uint64_t)-13);
-  assert_true(scalar_affine((int64_t[]){7}, 0, NULL, &overflow) == 7);
+  assert_true(scalar_eval_affine((int64_t[]){7, 2, 10}, 2, args, &overflow) == (uint64_t)-13);
+  assert_true(scalar_eval_affine((int64_t[]){7}, 0, NULL, &overflow) == 7);
   assert_false(overflow);
-  scalar_affine((int64_t[]){INT64_MAX, 1, 0}, 2, args, &overflow);
+  scalar_eval_affine((int64_t[]){INT64_MAX, 1, 0}, 2, args, &overflow);
   assert_true(overflow);
   overflow = false;
-  scalar_affine((int64_t[]){0, INT64_MAX, 0}, 2, args, &overflow);
+  scalar_eval_affine((int64_t[]){0, INT64_MAX, 0}, 2, args, &overflow);
   assert_true(overflow);
 }
 

@@ -1,8 +1,8 @@
 /* Loops: what tn_scan gives is what the steps give one by one; kernels are those of one step. */
 #include "runtime/executable.h"
-#include "tensor/plan.h"
+#include "tensor/plan/plan.h"
 
-#include "tensor_check.h"
+#include "support/tensor_check.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -10,13 +10,6 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
-
-static int open_one(void **state) {
-  *state = tn_open(NULL);
-  return *state ? 0 : -1;
-}
-
-static int close_one(void **state) { return (int)tn_close(*state); }
 
 enum { MOST = 64, WIDTH = 3 };
 
@@ -363,7 +356,7 @@ static void test_refusals(void **state) {
     if (want[how].status != TN_OK) check_text(tn_message(c), want[how].text);
     check_floats(c, b.cell, FLOATS(1, 2));
     assert_int_equal(tn_read(b.kept, TN_F32, got, sizeof got), TN_ERR_ARGUMENT);
-    check_text(tn_message(c), "it depends on the steps of a loop");
+    check_text(tn_message(c), "depends on the steps of a loop");
   }
 }
 
@@ -518,7 +511,7 @@ static void test_scope_with_a_leaked_tensor(void **state) {
   check_ok(c, tn_scope_end(c));
   check_floats(c, out, FLOATS(4, 8));
   assert_int_equal(tn_read(kept, TN_F32, got, sizeof got), TN_ERR_ARGUMENT);
-  check_text(tn_message(c), "it depends on the steps of a loop");
+  check_text(tn_message(c), "depends on the steps of a loop");
 }
 
 /* Another thread has the context when the body ends. */
@@ -663,24 +656,24 @@ static void test_memory(void **state) {
 
 int main(void) {
   static const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_entries, open_one, close_one),
-      cmocka_unit_test_setup_teardown(test_at_once, open_one, close_one),
-      cmocka_unit_test_setup_teardown(test_lengths_vary, open_one, close_one),
-      cmocka_unit_test_setup_teardown(test_one_kernel, open_one, close_one),
-      cmocka_unit_test_setup_teardown(test_computed_before, open_one, close_one),
-      cmocka_unit_test_setup_teardown(test_nested, open_one, close_one),
-      cmocka_unit_test_setup_teardown(test_reads_state, open_one, close_one),
-      cmocka_unit_test_setup_teardown(test_refusals, open_one, close_one),
-      cmocka_unit_test_setup_teardown(test_unset, open_one, close_one),
-      cmocka_unit_test_setup_teardown(test_lost_states, open_one, close_one),
-      cmocka_unit_test_setup_teardown(test_closing_in_a_body, open_one, close_one),
-      cmocka_unit_test_setup_teardown(test_released_init, open_one, close_one),
-      cmocka_unit_test_setup_teardown(test_in_place_of_inits, open_one, close_one),
-      cmocka_unit_test_setup_teardown(test_scopes_of_a_body, open_one, close_one),
-      cmocka_unit_test_setup_teardown(test_scope_with_a_leaked_tensor, open_one, close_one),
+      cmocka_unit_test_setup_teardown(test_entries, open_context, close_context),
+      cmocka_unit_test_setup_teardown(test_at_once, open_context, close_context),
+      cmocka_unit_test_setup_teardown(test_lengths_vary, open_context, close_context),
+      cmocka_unit_test_setup_teardown(test_one_kernel, open_context, close_context),
+      cmocka_unit_test_setup_teardown(test_computed_before, open_context, close_context),
+      cmocka_unit_test_setup_teardown(test_nested, open_context, close_context),
+      cmocka_unit_test_setup_teardown(test_reads_state, open_context, close_context),
+      cmocka_unit_test_setup_teardown(test_refusals, open_context, close_context),
+      cmocka_unit_test_setup_teardown(test_unset, open_context, close_context),
+      cmocka_unit_test_setup_teardown(test_lost_states, open_context, close_context),
+      cmocka_unit_test_setup_teardown(test_closing_in_a_body, open_context, close_context),
+      cmocka_unit_test_setup_teardown(test_released_init, open_context, close_context),
+      cmocka_unit_test_setup_teardown(test_in_place_of_inits, open_context, close_context),
+      cmocka_unit_test_setup_teardown(test_scopes_of_a_body, open_context, close_context),
+      cmocka_unit_test_setup_teardown(test_scope_with_a_leaked_tensor, open_context, close_context),
       cmocka_unit_test(test_context_taken_meanwhile),
-      cmocka_unit_test_setup_teardown(test_arguments, open_one, close_one),
-      cmocka_unit_test_setup_teardown(test_depth, open_one, close_one),
+      cmocka_unit_test_setup_teardown(test_arguments, open_context, close_context),
+      cmocka_unit_test_setup_teardown(test_depth, open_context, close_context),
       cmocka_unit_test(test_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,12 +7,19 @@
 
 #include <cmocka.h>
 
-#include "ir/loop.h"
-#include "ir/rewrite.h"
-#include "ir/verify.h"
-#include "schedule/grouping.h"
+#include "ir/core/tensor_loop.h"
+#include "ir/index/build_tensor.h"
+#include "ir/index/index_arithmetic.h"
+#include "ir/transform/rewrite.h"
+#include "ir/verify/verify_graph.h"
+#include "schedule/fuse/search_state.h"
+#include "schedule/loops/extract_loops.h"
+#include "schedule/schedule.h"
+#include "schedule/values/build_values.h"
+#include "schedule/values/versions.h"
 
 #include "../ir/replay.h"
+#include "support/graph_body.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -35,11 +42,7 @@ static void call_body(void *arg) {
 
 static double run_body(void (*body)(test *t), uint64_t seed, double number) {
   test t = {.body = body, .seed = seed, .number = number};
-  t.g = ir_new(&mem_system, &t.d, false);
-  assert_non_null(t.g);
-  tn_status status = diag_catch(&t.d, call_body, &t);
-  ir_free(t.g);
-  if (status != TN_OK) fail_msg("seed %llu: %s", (unsigned long long)seed, t.d.text);
+  run_in_graph(&t.g, &t.d, call_body, &t, t.seed);
   return t.number;
 }
 
@@ -65,7 +68,7 @@ static bool any(void *user, const node *n) {
 static double scratch_of(const node *n) {
   double bytes = 0;
   if (n->op != OP_STAGE || stage_is_cut(n)) return 0;
-  for (size_t i = 0; i < stage_values(n); i++) {
+  for (size_t i = 0; i < stage_n_values(n); i++) {
     double size = (double)dtype_bytes((dtype)stage_value(n, i)->dtype);
     for (size_t k = 0; k < stage_rank(n, i); k++) size *= (double)stage_extents(n, i)[k]->hi;
     bytes += size;
@@ -77,7 +80,7 @@ static double scratch_of(const node *n) {
 static void check_kernel(test *t, const schedule_step *s) {
   double scratch = 0;
   if (s->kind == STEP_CUSTOM) return;
-  if (verify(&s->kernel, 1, STAGE_KERNEL, ir_mem(t->g), &t->d) != TN_OK) diag_rethrow(&t->d);
+  if (verify_graph(&s->kernel, 1, LEVEL_KERNEL, ir_mem(t->g), &t->d) != TN_OK) diag_rethrow(&t->d);
   require(t, s->n_buffers <= MOST_BUFFERS, "a kernel has too many buffers");
   size_t ops = 0;
   node_list order = topo_sort(ir_arena(t->g), &s->kernel, 1, NULL, NULL);
@@ -220,10 +223,10 @@ static void note_decision(void *user, const schedule_decision *d) {
   deciding *w = user;
   require(w->t, !map_has(&w->decided, d->tensor), "a value is decided twice");
   map_set(ir_arena(w->t->g), &w->decided, d->tensor, NULL);
-  bool is_cheaper = d->kept > d->written;
+  bool is_cheaper = d->fused > d->written;
   require(w->t, d->is_written == (d->must || is_cheaper), "prices do not decide");
-  require(w->t, d->must || isfinite(d->kept), "what is impossible is chosen");
-  require(w->t, d->kept <= d->inlined && d->kept <= d->placed, "there was a cheaper way");
+  require(w->t, d->must || isfinite(d->fused), "what is impossible is chosen");
+  require(w->t, d->fused <= d->inlined && d->fused <= d->placed, "there was a cheaper way");
   require(w->t, !d->is_hosted || d->is_written, "a host writes nothing");
 }
 
@@ -250,10 +253,10 @@ static void random_graph(test *t) {
   schedule_request r = {.roots = roots.at,
                         .n_roots = roots.n,
                         .may_overwrite = t->seed % 3 ? any : NULL,
-                        .decided = note_decision,
-                        .watcher = &w,
+                        .observer.decided = note_decision,
+                        .observer.user = &w,
                         .math = MATH_EXACT,
-                        .arguments = t->seed % 5 ? 0 : 3};
+                        .target.arguments = t->seed % 5 ? 0 : 3};
   replay values = {.a = a, .seed = t->seed};
   schedule *s = make(t, &r);
   check_values(&w, s);
@@ -344,9 +347,9 @@ static node_list loop_over(test *t, const node *init, const node *range, const n
 static void take_loops_out(test *t, const node_list *roots) {
   normalised n;
   schedule_request r = {.roots = roots->at, .n_roots = roots->n, .math = MATH_DEFAULT};
-  schedule_normalise(t->g, &r, &n);
+  normalise_graph(t->g, &r, &n);
   clock_t from = clock();
-  schedule_loops(t->g, &r, &n, 0);
+  loops_extract(t->g, &r, &n, 0);
   t->number = (double)(clock() - from) / CLOCKS_PER_SEC;
   require(t, n.loops.n <= 1, "more loops than there were");
 }
@@ -355,10 +358,11 @@ static void take_loops_out(test *t, const node_list *roots) {
 static void states_of_a_loop(test *t) {
   const node *x = buffer(t, DT_F32, 0, 1, (int64_t[]){4});
   const node *range = range_make(t->g, ix_const(t->g, 3), KIND_LOOP);
-  const node *shared = chain_of(t, carry_make(t->g, range, 0, x));
+  const node *shared = chain_of(t, loop_carry_make(t->g, range, 0, x));
   node_list steps = {0};
   for (int64_t i = 0; i < (int64_t)t->number; i++)
-    vec_push(ir_arena(t->g), &steps, ir_op2(t->g, OP_ADD, carry_make(t->g, range, i, x), shared));
+    vec_push(ir_arena(t->g), &steps,
+             ir_op2(t->g, OP_ADD, loop_carry_make(t->g, range, i, x), shared));
   node_list results = loop_over(t, x, range, &steps);
   take_loops_out(t, &results);
 }
@@ -367,10 +371,10 @@ static void states_of_a_loop(test *t) {
 static void roots_behind_a_loop(test *t) {
   const node *x = buffer(t, DT_F32, 0, 1, (int64_t[]){4});
   const node *range = range_make(t->g, ix_const(t->g, 3), KIND_LOOP);
-  const node *kept = carry_make(t->g, range, 0, x);
+  const node *kept = loop_carry_make(t->g, range, 0, x);
   node_list steps = {0}, roots = {0};
   vec_push(ir_arena(t->g), &steps, kept);
-  vec_push(ir_arena(t->g), &steps, ir_op2(t->g, OP_ADD, kept, carry_make(t->g, range, 1, x)));
+  vec_push(ir_arena(t->g), &steps, ir_op2(t->g, OP_ADD, kept, loop_carry_make(t->g, range, 1, x)));
   const node *shared = chain_of(t, loop_over(t, x, range, &steps).at[1]);
   for (int64_t i = 0; i < (int64_t)t->number; i++)
     vec_push(ir_arena(t->g), &roots,
@@ -384,7 +388,7 @@ static void states_that_stay(test *t) {
   const node *range = range_make(t->g, ix_const(t->g, 3), KIND_LOOP);
   node_list steps = {0};
   for (int64_t i = 0; i < (int64_t)t->number; i++)
-    vec_push(ir_arena(t->g), &steps, carry_make(t->g, range, i ? i - 1 : 0, x));
+    vec_push(ir_arena(t->g), &steps, loop_carry_make(t->g, range, i ? i - 1 : 0, x));
   node_list results = loop_over(t, x, range, &steps);
   take_loops_out(t, &results);
 }
@@ -477,8 +481,8 @@ static void three_products(test *t) {
   }
   schedule_request r = {.roots = &sum, .n_roots = 1, .math = MATH_DEFAULT};
   for (int i = 0; i < 20; i++) {
-    r.policy = i ? GROUPING_RANDOM : GROUPING_PRICED;
-    r.seed = (uint64_t)i;
+    r.search.policy = i ? FUSION_RANDOM : FUSION_BY_COST;
+    r.search.seed = (uint64_t)i;
     make(t, &r);
   }
 }
@@ -532,7 +536,7 @@ static void rolls(test *t) {
   const node *x = ir_node(g, OP_BUFFER, DT_F32, &size, 1, ints, 2);
   for (int64_t i = 0; i < (int64_t)t->number; i++)
     x = ir_op2(g, OP_ADD, x, rolled(g, x, 1 + i % 15));
-  schedule_request r = {.roots = &x, .n_roots = 1, .math = MATH_DEFAULT, .vector = 64};
+  schedule_request r = {.roots = &x, .n_roots = 1, .math = MATH_DEFAULT, .target.vector = 64};
   clock_t from = clock();
   schedule *s = schedule_make(g, &r);
   t->number = (double)(clock() - from) / CLOCKS_PER_SEC;
@@ -561,7 +565,7 @@ static void many_rows(test *t) {
   ir *g = t->g;
   int64_t n = (int64_t)t->number;
   const node *x = rows(t, buffer(t, DT_F32, 0, 2, (int64_t[]){n, COLUMNS}), 0, n);
-  schedule_request r = {.roots = &x, .n_roots = 1, .math = MATH_DEFAULT, .vector = 64};
+  schedule_request r = {.roots = &x, .n_roots = 1, .math = MATH_DEFAULT, .target.vector = 64};
   clock_t from = clock();
   schedule *s = schedule_make(g, &r);
   t->number = (double)(clock() - from) / CLOCKS_PER_SEC;
@@ -592,10 +596,10 @@ static values values_of(test *t, const node *root) {
   schedule_request r = {.roots = &root, .n_roots = 1, .math = MATH_EXACT};
   normalised n;
   values v;
-  schedule_normalise(t->g, &r, &n);
-  schedule_versions(t->g, &r, &n);
-  schedule_values(t->g, r.math, NULL, &n, &v);
-  schedule_facts(t->g, &some_machine, &v);
+  normalise_graph(t->g, &r, &n);
+  versions_insert_copies(t->g, &r, &n);
+  values_build(t->g, r.math, NULL, &n, &v);
+  cost_model_measure(t->g, &some_machine, &v);
   return v;
 }
 
@@ -610,8 +614,8 @@ static void read_between(test *t) {
   const node *x = ir_op1(g, OP_EXP, buffer(t, DT_F32, 0, 1, (int64_t[]){9}));
   const node *y = ir_op1(g, OP_EXP, buffer(t, DT_F32, 1, 1, (int64_t[]){9}));
   values v = values_of(t, ir_op3(g, OP_FMA, x, y, reversed(g, x)));
-  require(t, v.at.n == 3 && v.at.at[2]->reads.n == 3, "values or reads are missing");
-  require(t, v.at.at[2]->sources.n == 2, "a source is not there once");
+  require(t, v.at.n == 3 && v.at.at[2]->inputs.elements.n == 3, "values or reads are missing");
+  require(t, v.at.at[2]->inputs.tensors.n == 2, "a source is not there once");
   for (size_t i = 0; i < 2; i++)
     require(t, v.at.at[i]->facts->readers == 1, "a reader is not counted once");
 }
@@ -624,22 +628,22 @@ static void readers_count_once(void **state) {
 /** What can be done with a value, computed by nothing but exp, in the only group that reads it: all
     other values are roots, or computed where they are read. */
 static options options_of_exp(test *t, values *v) {
-  grouping_request request = {.machine = some_machine, .arguments = 24};
+  fusion_request request = {.machine = some_machine, .arguments = 24};
   grouping s = {.g = t->g, .a = ir_arena(t->g), .request = &request, .m = &request.machine};
   s.values = v;
   for (size_t i = 0; i < v->at.n; i++)
-    v->at.at[i]->places = arena_calloc(s.a, 1, sizeof(value_places));
+    v->at.at[i]->places = arena_calloc(s.a, 1, sizeof(value_placement));
   for (size_t i = v->at.n; i-- > 0;) {
     value *at = v->at.at[i];
     const option *none = NULL;
     if (!at->places->uses.n) {
-      write_value(&s, at, &none, NULL);
+      store_write_value(&s, at, &none, NULL);
       continue;
     }
-    options o = options_of(&s, at->places->uses.at[0]);
+    options o = fusion_options_of(&s, at->places->uses.at[0]);
     if (at->tensor->op == OP_EXP) return o;
-    require(t, o.n && o.at[0].how == INLINED, "a value is not computed where it is read");
-    take(&s, at->places->uses.at[0], &o.at[0]);
+    require(t, o.n && o.at[0].how == FUSION_INLINED, "a value is not computed where it is read");
+    inline_by_option(&s, at->places->uses.at[0], &o.at[0]);
   }
   diag_raise(&t->d, TN_ERR_INTERNAL, "there is no exp");
 }
@@ -657,7 +661,7 @@ static void places_inside_out(test *t) {
   const node *y = ir_reduce(g, ir_op2(g, OP_MUL, x, c), OP_ADD, 1, (int64_t[]){3});
   values v = values_of(t, y);
   options o = options_of_exp(t, &v);
-  require(t, o.n == 4 && o.at[0].how == INLINED, "an option is missing");
+  require(t, o.n == 4 && o.at[0].how == FUSION_INLINED, "an option is missing");
   require(t, o.at[1].shared == 3 && o.at[2].shared == 1 && !o.at[3].shared,
           "places do not go outwards one by one");
 }
@@ -681,7 +685,7 @@ static void product_then_exp(test *t) {
   const node *x = buffer(t, DT_F32, 0, 2, size), *w = buffer(t, DT_F32, 1, 2, size);
   const node *e = ir_op1(t->g, OP_EXP, square_product(t, x, w));
   const node *y = square_product(t, e, buffer(t, DT_F32, 2, 2, size));
-  schedule_request r = {.roots = &y, .n_roots = 1, .math = MATH_DEFAULT, .vector = 64};
+  schedule_request r = {.roots = &y, .n_roots = 1, .math = MATH_DEFAULT, .target.vector = 64};
   schedule *s = schedule_make(t->g, &r);
   require(t, s->steps.n == 2, "two products are not two kernels");
   node_list first = topo_sort(ir_arena(t->g), &s->steps.at[0].kernel, 1, NULL, NULL);
@@ -703,7 +707,7 @@ static void sum_of_everything(test *t) {
   const node *sum = ir_reduce(t->g, x, OP_ADD, 2, (int64_t[]){0, 1});
   const node *roots[] = {sum, ir_reduce(t->g, x, OP_MAX, 2, (int64_t[]){0, 1})};
   schedule_request r = {.roots = roots, .n_roots = 2, .math = (int)t->seed};
-  r.hardware.cores = (int32_t)t->number;
+  r.target.hardware.cores = (int32_t)t->number;
   schedule *s = schedule_make(t->g, &r);
   replay values = {.a = ir_arena(t->g), .seed = 1};
   replay_compare(&values, &r, s, 1e-4);
@@ -717,6 +721,70 @@ static void much_is_reduced_in_parts(void **state) {
   assert_true(run_body(sum_of_everything, MATH_EXACT, 4) == 1);
 }
 
+/* Sums weighted by e^(s − max s), on a machine whose caches hold no row: the factors of a term keep
+   the grouping of the source, by which no product overflows. */
+
+enum { WEIGHTED_ROWS = 4, WEIGHTED_COLUMNS = 2048, LARGEST_AT = 5 };
+
+static const node *along_rows(test *t, const node *rows) {
+  const node *dims[] = {rows->dims[0], ix_const(t->g, 1)};
+  const node *all[] = {rows->dims[0], ix_const(t->g, WEIGHTED_COLUMNS)};
+  return ir_expand(t->g, ir_reshape(t->g, rows, 2, dims), all);
+}
+
+/** A BUFFER with one number in all columns but one. */
+static const node *filled(test *t, replay *r, int64_t uid, double x, double x_at_largest) {
+  const node *b = buffer(t, DT_F32, uid, 2, (int64_t[]){WEIGHTED_ROWS, WEIGHTED_COLUMNS});
+  float *data = arena_alloc(r->a, WEIGHTED_ROWS * WEIGHTED_COLUMNS * sizeof *data);
+  for (size_t i = 0; i < WEIGHTED_ROWS * WEIGHTED_COLUMNS; i++)
+    data[i] = (float)(i % WEIGHTED_COLUMNS == LARGEST_AT ? x_at_largest : x);
+  interp_array a = {.dtype = DT_F32,
+                    .rank = 2,
+                    .dims = {WEIGHTED_ROWS, WEIGHTED_COLUMNS},
+                    .data = data,
+                    .bytes = WEIGHTED_ROWS * WEIGHTED_COLUMNS * sizeof *data};
+  map_set(r->a, &r->buffers, b, arena_copy(r->a, &a, sizeof a));
+  return b;
+}
+
+static bool has_scan(test *t, const schedule *s) {
+  bool found = false;
+  for (size_t i = 0; i < s->steps.n; i++) {
+    node_list order = topo_sort(ir_arena(t->g), &s->steps.at[i].kernel, 1, NULL, NULL);
+    for (size_t k = 0; k < order.n; k++)
+      found |= order.at[k]->op == OP_FOLD && fold_op(order.at[k], 0) < 0;
+  }
+  return found;
+}
+
+/** Seed 0: (p·v)·(k/d), where v·k overflows; 1: (p·a)·b, where a·b does. */
+static void weighted_sum(test *t) {
+  ir *g = t->g;
+  replay r = {.a = ir_arena(g), .seed = 1};
+  const node *s = filled(t, &r, 0, -60, 0);
+  const node *most = along_rows(t, ir_reduce(g, s, OP_MAX, 1, (int64_t[]){1}));
+  const node *term = ir_op1(g, OP_EXP, ir_op2(g, OP_SUB, s, most));
+  if (t->seed == 0) {
+    const node *v = filled(t, &r, 1, 1e30, 1e30), *k = filled(t, &r, 2, 1e30, 1e30);
+    const node *d = filled(t, &r, 3, 1e30, 1e30);
+    term = ir_op2(g, OP_MUL, ir_op2(g, OP_MUL, term, v), ir_op2(g, OP_DIV, k, d));
+  } else {
+    const node *a = filled(t, &r, 1, 1e25, 0), *b = filled(t, &r, 2, 1e25, 0);
+    term = ir_op2(g, OP_MUL, ir_op2(g, OP_MUL, term, a), b);
+  }
+  const node *sum = ir_reduce(g, term, OP_ADD, 1, (int64_t[]){1});
+  schedule_request q = {.roots = &sum, .n_roots = 1, .math = MATH_DEFAULT};
+  q.target.hardware = (tn_hardware){.l1_bytes = 4096, .l2_bytes = 4096};
+  schedule *made = schedule_make(g, &q);
+  require(t, has_scan(t, made), "the softmax is not online");
+  replay_compare(&r, &q, made, 1e-5);
+}
+
+static void weights_keep_the_grouping_of_the_source(void **state) {
+  (void)state;
+  for (uint64_t i = 0; i < 2; i++) run_body(weighted_sum, i, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(schedules_do_what_graphs_mean),
@@ -728,6 +796,7 @@ int main(void) {
       cmocka_unit_test(places_go_outwards_one_by_one),
       cmocka_unit_test(cuts_come_after_what_follows),
       cmocka_unit_test(much_is_reduced_in_parts),
+      cmocka_unit_test(weights_keep_the_grouping_of_the_source),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,5 @@
 /* Scopes and owners: what lives how long, what is run when, what is told where. */
-#include "tensor_check.h"
-
-static int open_one(void **state) {
-  *state = tn_open(NULL);
-  return *state ? 0 : -1;
-}
-
-static int close_one(void **state) { return (int)tn_close(*state); }
+#include "support/tensor_check.h"
 
 static tn_tensor *bad(tn_context *c) {
   return tn_add(floats(c, FLOATS(1, 2)), floats(c, FLOATS(1, 2, 3)));
@@ -351,7 +344,7 @@ static void equal_steps_compile_once(void **state) {
   check_ok(c, tn_close(c));
 }
 
-#define WITH(test) cmocka_unit_test_setup_teardown(test, open_one, close_one)
+#define WITH(test) cmocka_unit_test_setup_teardown(test, open_context, close_context)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

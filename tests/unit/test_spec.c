@@ -1,6 +1,7 @@
 /* Program specs, derived from graphs; PROGRAM nodes, made stage by stage. */
-#include "device/spec.h"
-#include "ir/parse.h"
+#include "compile/program_node.h"
+#include "compile/program_spec.h"
+#include "ir/text/parse.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,7 +48,7 @@ static const node *graph(fixture *f, const char *text) {
 
 static void derive_body(void *arg) {
   fixture *f = arg;
-  spec_derive(f->ir, f->root, &f->spec);
+  program_spec_derive(f->ir, f->root, &f->spec);
 }
 
 static tn_status derive(fixture *f, const char *text) {
@@ -154,12 +155,12 @@ static void from_kernel_graph(void **state) {
 
 typedef struct termed {
   fixture *f;
-  launch_terms terms;
+  launch_limits terms;
 } termed;
 
 static void terms_body(void *arg) {
   termed *t = arg;
-  t->terms = spec_terms(t->f->ir, ir_arena(t->f->ir), &t->f->spec);
+  t->terms = program_spec_limits(t->f->ir, ir_arena(t->f->ir), &t->f->spec);
 }
 
 /** What each buffer is taken to have; of one whose size no launch computes nothing is said. */
@@ -186,8 +187,8 @@ static void terms_of_launches(void **state) {
     assert_int_equal(t.terms.arrays[0].element, 4);
     assert_int_equal(t.terms.arrays[1].element, computed ? 8 : 0);
     assert_int_equal(t.terms.dims.n_results, computed ? 3 : 1);
-    assert_true(t.terms.dims.n_steps <= 16);
-    assert_int_equal(launch_eval(&t.terms.dims, &seven, room, dims, &f->diag), TN_OK);
+    assert_true(t.terms.dims.n_terms <= 16);
+    assert_int_equal(launch_exprs_eval(&t.terms.dims, &seven, room, dims, &f->diag), TN_OK);
     assert_int_equal(dims[0], 7);
     assert_true(!computed || (dims[1] == 7 && dims[2] == 3));
     assert_int_equal(t.terms.arrays[0].rank, 1);

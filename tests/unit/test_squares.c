@@ -1,6 +1,6 @@
 /* Values with axes in another order than what they are computed of, of sizes for squares of lines
    and of others: as plain loops give them, by any number of threads. */
-#include "tensor_check.h"
+#include "support/tensor_check.h"
 
 enum { RANK = 3, MOST = 80 * 80 * 80, CASES = 60 };
 

@@ -1,14 +1,7 @@
 /* States, values from the host and to it, custom operations: what is seen when. */
-#include "tensor_check.h"
+#include "support/tensor_check.h"
 
 #include <time.h>
-
-static int open_one(void **state) {
-  *state = tn_open(NULL);
-  return *state ? 0 : -1;
-}
-
-static int close_one(void **state) { return (int)tn_close(*state); }
 
 static tn_tensor *plus(tn_context *c, tn_tensor *x, double k) { return tn_add(x, tn_num(c, k)); }
 
@@ -830,7 +823,7 @@ static void host_functions_follow_their_state(void **state) {
   assert_int_equal(sevens, 1);
 }
 
-#define WITH(test) cmocka_unit_test_setup_teardown(test, open_one, close_one)
+#define WITH(test) cmocka_unit_test_setup_teardown(test, open_context, close_context)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

@@ -1,24 +1,19 @@
 /* Numbers that change from step to step, as variables of one plan: each loop here compiles twice,
    and what it computes is what a context computes that sees each step's numbers first. */
-#include "device/cache.h"
-#include "device/table.h"
-#include "ir/graph_key.h"
-#include "ir/parse.h"
-#include "tensor/context.h"
+#include "compile/kernel_cache.h"
+#include "device/registry/device_registry.h"
+#include "ir/text/graph_key.h"
+#include "ir/text/parse.h"
+#include "tensor/context/context.h"
 
-#include "tensor_check.h"
+#include "support/tensor_check.h"
 
 #include <math.h>
 
-static int open_one(void **state) {
-  *state = tn_open(NULL);
-  return *state ? 0 : -1;
-}
-
-static int close_one(void **state) { return (int)tn_close(*state); }
-
 /** Kernels compiled so far. */
-static uint64_t compiled(tn_context *c) { return cache_count(table_kernels(c->table)).compiled; }
+static uint64_t compiled(tn_context *c) {
+  return kernel_cache_get_stats(kernel_cache_of(c->registry)).compiled;
+}
 
 /** What the step at hand compiled: nothing, from the third on. */
 typedef struct counter {
@@ -338,7 +333,7 @@ typedef struct reading {
   diag d;
   ir *g;
   const char *text;
-  scalar_list scalars;
+  liftable_scalar_list scalars;
   str key;
 } reading;
 
@@ -350,7 +345,7 @@ static void read_scalars(void *arg) {
   graph_key key = {.to = &r->key, .scalars = &r->scalars};
   r->key = str_new(a);
   for (size_t i = 0; i < order.n; i++) graph_key_add(&key, order.at[i], 0);
-  for (size_t i = 0; i < roots.n; i++) graph_key_refer(&key, roots.at[i]);
+  for (size_t i = 0; i < roots.n; i++) graph_key_add_root(&key, roots.at[i]);
 }
 
 static void open_reading(reading *r, const char *text) {
@@ -363,7 +358,7 @@ static void open_reading(reading *r, const char *text) {
 typedef struct scalar_case {
   const char *text;
   size_t n;
-  scalar first;
+  liftable_scalar first;
 } scalar_case;
 
 #define SLICED(start, size, step)                                                                 \
@@ -392,10 +387,10 @@ static void what_is_a_scalar(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     reading r;
-    const scalar *want = &cases[i].first;
+    const liftable_scalar *want = &cases[i].first;
     open_reading(&r, cases[i].text);
     assert_int_equal(r.scalars.n, cases[i].n);
-    const scalar *got = r.scalars.n ? r.scalars.at : want;
+    const liftable_scalar *got = r.scalars.n ? r.scalars.at : want;
     if (got->dtype != want->dtype || got->value != want->value || got->min != want->min ||
         got->max != want->max)
       fail_msg("case %zu: %s %lld from %lld to %lld", i, dtype_name(got->dtype),
@@ -433,13 +428,13 @@ static void names_of_variables(void **state) {
                                       "scalar1",
                                       "",
                                       "core_scalar99999999999999999999999"};
-  char name[SCALAR_NAME];
+  char name[LIFTED_VAR_NAME_BYTES];
   (void)state;
-  scalar_name(name, SCALAR_OF_GRAPH, 1234);
-  assert_int_equal(scalar_number(name, SCALAR_OF_GRAPH), 1234);
-  assert_int_equal(scalar_number(name, SCALAR_OF_KERNEL), SIZE_MAX);
+  lifted_var_name(name, LIFTED_VAR_OF_GRAPH, 1234);
+  assert_int_equal(lifted_var_number(name, LIFTED_VAR_OF_GRAPH), 1234);
+  assert_int_equal(lifted_var_number(name, LIFTED_VAR_OF_KERNEL), SIZE_MAX);
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-    assert_int_equal(scalar_number(wrong[i], SCALAR_OF_GRAPH), SIZE_MAX);
+    assert_int_equal(lifted_var_number(wrong[i], LIFTED_VAR_OF_GRAPH), SIZE_MAX);
 }
 
 /* Long loops. */
@@ -467,7 +462,7 @@ static void memory_is_constant(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_one, close_one)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_context, close_context)
   const struct CMUnitTest tests[] = {TEST(a_rate_that_decays),
                                      TEST(adam_with_a_schedule),
                                      TEST(a_place_in_a_cache),

@@ -1,8 +1,10 @@
 /* The verifier: graphs that obey the laws of their stage pass, each broken law is told. */
-#include "ir/verify.h"
+#include "ir/verify/verify_graph.h"
 
-#include "ir/binder.h"
-#include "ir/parse.h"
+#include "ir/core/binder.h"
+#include "ir/core/check_node.h"
+#include "ir/index/index_arithmetic.h"
+#include "ir/text/parse.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,7 +53,7 @@ static tn_status run(world *w, void (*body)(void *w)) {
 static void verify_text(void *arg) {
   world *w = arg;
   node_list roots = parse_graph(w->g, &w->a, w->text, strlen(w->text));
-  w->found = verify(roots.at, roots.n, w->stage, &w->m, &w->d);
+  w->found = verify_graph(roots.at, roots.n, w->stage, &w->m, &w->d);
 }
 
 static void passes(enum stage stage, const char *text) {
@@ -325,36 +327,37 @@ static void ill_formed_nodes(void **state) {
 /** What no text can say. */
 static void unknown_ops(void **state) {
   (void)state;
-  assert_string_equal(ir_check(&(node_spec){.op = OP_LIMIT}), "no such op");
-  assert_string_equal(ir_check(&(node_spec){.op = (op)-1}), "no such op");
-  assert_string_equal(ir_check(&(node_spec){.op = OP_INVALID, .dtype = (dtype)14}), "no such type");
-  assert_string_equal(ir_check(&(node_spec){.op = OP_CONST, .dtype = DT_F32}),
+  assert_string_equal(ir_check_spec(&(node_spec){.op = OP_LIMIT}), "no such op");
+  assert_string_equal(ir_check_spec(&(node_spec){.op = (op)-1}), "no such op");
+  assert_string_equal(ir_check_spec(&(node_spec){.op = OP_INVALID, .dtype = (dtype)14}),
+                      "no such type");
+  assert_string_equal(ir_check_spec(&(node_spec){.op = OP_CONST, .dtype = DT_F32}),
                       "wrong number of integers");
   assert_string_equal(
-      ir_check(&(node_spec){.op = OP_INVALID, .dtype = DT_INDEX, .text = "x", .n_text = 1}),
+      ir_check_spec(&(node_spec){.op = OP_INVALID, .dtype = DT_INDEX, .text = "x", .n_text = 1}),
       "the op takes no text");
-  assert_null(ir_check(&(node_spec){.op = OP_INVALID, .dtype = DT_INDEX}));
+  assert_null(ir_check_spec(&(node_spec){.op = OP_INVALID, .dtype = DT_INDEX}));
 }
 
 /* Tensor graphs. */
 
 static void tensor_graphs(void **state) {
   (void)state;
-  passes(STAGE_TENSOR, "%n = var index [min=1 max=8] \"n\"\n"
+  passes(LEVEL_TENSOR, "%n = var index [min=1 max=8] \"n\"\n"
                        "%b = buffer f32 4 %n [uid=0 version=0]\n"
                        "%r = slice f32 %b 0 0 2 %n [1 1]\n%p = permute f32 %r [1 0]\n"
                        "%v = buffer f32 %n 2 [uid=1 version=0]\n%s = set f32 %b %p %v\n"
                        "%e = add f32 %s %s\n%k = sink void %e \"\"\nreturn %k %e\n");
-  breaks(STAGE_TENSOR,
+  breaks(LEVEL_TENSOR,
          "%b = buffer f32 4 [uid=0 version=0]\n%c = buffer f32 4 [uid=1 version=0]\n"
          "%v = slice f32 %c 0 4 [1]\n%s = set f32 %b %v %v\nreturn %s\n",
-         "set f32", "its view is not of its tensor: %");
-  breaks(STAGE_TENSOR,
+         "set f32", "the view is not one of the tensor that is set: %");
+  breaks(LEVEL_TENSOR,
          "%b = buffer f32 4 [uid=0 version=0]\n%v = neg f32 %b\n%s = set f32 %b %v %v\nreturn %s\n",
-         "set f32", "its view is not of its tensor");
-  breaks(STAGE_TENSOR, "%r = range index 4 [id=0 kind=loop axis=0 tail=0]\nreturn %r\n",
-         "range index", "nothing binds this range");
-  breaks(STAGE_TENSOR, "%c = const f32x4 1\nreturn %c\n", "const f32x4",
+         "set f32", "the view is not one of the tensor that is set");
+  breaks(LEVEL_TENSOR, "%r = range index 4 [id=0 kind=loop axis=0 tail=0]\nreturn %r\n",
+         "range index", "the range has no binder");
+  breaks(LEVEL_TENSOR, "%c = const f32x4 1\nreturn %c\n", "const f32x4",
          "a tensor graph has no lanes");
 }
 
@@ -368,51 +371,51 @@ static void tensor_graphs(void **state) {
 
 static void loops(void **state) {
   (void)state;
-  passes(STAGE_TENSOR, LOOP_BEGIN "%back = affine index %r [4 -1]\n"
+  passes(LEVEL_TENSOR, LOOP_BEGIN "%back = affine index %r [4 -1]\n"
                                   "%l = loop void %r %x %next %c %back [states=1 emits=1]\n"
                                   "%y = result f32 %l 5 4 [component=1 inputs=1 number=0]\n"
                                   "return %y\n");
-  breaks(STAGE_TENSOR,
+  breaks(LEVEL_TENSOR,
          LOOP_BEGIN "%l = loop void %r %x %next [states=1 emits=0]\n"
                     "%y = result f32 %l 4 [component=0 inputs=1 number=0]\n"
                     "%z = add f32 %y %c\nreturn %z\n",
-         "add f32", "it uses a range outside its loop");
-  breaks(STAGE_TENSOR,
+         "add f32", "a root uses a range outside of its loop");
+  breaks(LEVEL_TENSOR,
          LOOP_BEGIN "%l = loop void %r %c %next [states=1 emits=0]\n"
                     "%y = result f32 %l 4 [component=0 inputs=1 number=0]\n"
                     "return %y\n",
          "loop void", "the start of a loop depends on its range");
-  breaks(STAGE_TENSOR,
+  breaks(LEVEL_TENSOR,
          LOOP_BEGIN "%p = affine index %r [1 1]\n"
                     "%l = loop void %r %x %next %c %p [states=1 emits=1]\n"
                     "%y = result f32 %l 5 4 [component=1 inputs=1 number=0]\n"
                     "return %y\n",
-         "loop void", "not each place of a loop is emitted to once");
-  breaks(STAGE_TENSOR,
+         "loop void", "a loop does not emit to each place once");
+  breaks(LEVEL_TENSOR,
          LOOP_BEGIN "%d = carry f32 %r 4 [component=1]\n"
                     "%l = loop void %r %x %d [states=1 emits=0]\n"
                     "%y = result f32 %l 4 [component=0 inputs=1 number=0]\n"
                     "return %y\n",
-         "carry f32", "its loop has no such state");
-  breaks(STAGE_TENSOR,
+         "carry f32", "the loop has no such state");
+  breaks(LEVEL_TENSOR,
          LOOP_BEGIN "%s = slice f32 %x 0 %r [1]\n"
                     "%l = loop void %r %x %next %s %r [states=1 emits=1]\n"
                     "%y = result f32 %l 5 %r [component=1 inputs=1 number=0]\n"
                     "return %y\n",
-         "slice f32", "a size depends on a trip");
-  breaks(STAGE_TENSOR,
+         "slice f32", "a size depends on the range of a loop");
+  breaks(LEVEL_TENSOR,
          LOOP_BEGIN "%h = custom f32 %c 4 [uid=0 output=0 inputs=1 writes=0]\n"
                     "%l = loop void %r %x %h [states=1 emits=0]\n"
                     "%y = result f32 %l 4 [component=0 inputs=1 number=0]\n"
                     "return %y\n",
-         "custom f32", "a host function in a loop");
-  breaks(STAGE_TENSOR,
+         "custom f32", "a host function depends on the range of a loop");
+  breaks(LEVEL_TENSOR,
          LOOP_BEGIN "%l = loop void %r %x %next [states=1 emits=0]\n"
                     "%m = loop void %r %x %x [states=1 emits=0]\n"
                     "%y = result f32 %l 4 [component=0 inputs=1 number=0]\n"
                     "%z = result f32 %m 4 [component=0 inputs=1 number=0]\n"
                     "return %y %z\n",
-         "range index", "it is bound twice");
+         "range index", "the range is bound twice");
 }
 
 /* Kernels. */
@@ -436,9 +439,9 @@ static const char row_sums[] = IN RANGE("i", "8", "0") RANGE(
 
 static void kernels(void **state) {
   (void)state;
-  passes(STAGE_KERNEL, row_sums);
+  passes(LEVEL_KERNEL, row_sums);
   /* a staged row inside the row's loop, read twice */
-  passes(STAGE_KERNEL,
+  passes(LEVEL_KERNEL,
          IN RANGE("i", "8", "0") VECTOR("j", "8", "1")
              RANGE("l", "8",
                    "2") "%x = index f32 %p %i %j [component=0]\n"
@@ -446,7 +449,7 @@ static void kernels(void **state) {
                         "%a = index f32 %e 3 [component=0]\n%b = index f32 %e %i [component=0]\n"
                         "%c = add f32 %a %b\n" OUT("%c", ONE) ";" RANGE("unused", "8", "9"));
   /* an extent that depends on an outer range of the same binder */
-  passes(STAGE_KERNEL, IN
+  passes(LEVEL_KERNEL, IN
          "%o = range index 2 [id=0 kind=loop axis=0 tail=0]\n"
          "%left = affine index %o [8 -5]\n%ext = min index %left 5\n"
          "%r = range index %ext [id=1 kind=loop axis=0 tail=0]\n%i = affine index %o %r [0 5 1]\n"
@@ -457,9 +460,9 @@ static void kernels(void **state) {
 
 static void broken_ranges(void **state) {
   (void)state;
-  breaks(STAGE_KERNEL, IN RANGE("i", "8", "0") "%x = index f32 %p %i %i [component=0]\nreturn %x\n",
-         "range index", "nothing binds this range");
-  breaks(STAGE_KERNEL,
+  breaks(LEVEL_KERNEL, IN RANGE("i", "8", "0") "%x = index f32 %p %i %i [component=0]\nreturn %x\n",
+         "range index", "the range has no binder");
+  breaks(LEVEL_KERNEL,
          IN RANGE("i", "8", "0") RANGE(
              "j", "8",
              "1") "%x = index f32 %p %i %i [component=0]\n"
@@ -467,15 +470,15 @@ static void broken_ranges(void **state) {
                   "%g = fold void %x %x %x %x %j [states=2 emits=0 ranges=1 pins=0 - -1 - -1]\n"
                   "%a = index f32 %f [component=0]\n%b = index f32 %g "
                   "[component=1]\n%c = add f32 %a %b\n" OUT("%c", ONE),
-         "range index", "it is bound twice");
+         "range index", "the range is bound twice");
   breaks(
-      STAGE_KERNEL,
+      LEVEL_KERNEL,
       IN RANGE("i", "8", "0") "%j = range index 8 [id=0 kind=unroll axis=0 tail=0]\n"
                               "%x = index f32 %p %i %j [component=0]\n"
                               "%st = stage void %x %i 8 %i %j [values=1 ranges=2 pins=0 cut=0 1]\n"
                               "%out = out void %q %st\n%k = sink void %out \"k\"\nreturn %k\n",
-      "range index", "its number is another's too");
-  breaks(STAGE_KERNEL,
+      "range index", "the number belongs to another node too");
+  breaks(LEVEL_KERNEL,
          IN RANGE("i", "8", "0") "%y = param i32 8 [slot=0]\n"
                                  "%x = index i32 %y %i [component=0]\n"
                                  "%c = cast f32 %x\n"
@@ -483,30 +486,30 @@ static void broken_ranges(void **state) {
                                  "%a = add f32 %c %z\n"
                                  "%st = stage void %a %i 8 %i [values=1 ranges=1 pins=0 cut=0 1]\n"
                                  "%out = out void %q %st\n%k = sink void %out \"k\"\nreturn %k\n",
-         "param", "its number is another's too");
+         "param", "the number belongs to another node too");
   /* j is bound by a fold, and used in its start, and beside it */
-  breaks(STAGE_KERNEL,
+  breaks(LEVEL_KERNEL,
          IN RANGE("i", "8", "0") RANGE(
              "j", "8", "1") "%x = index f32 %p %i %j [component=0]\n"
                             "%f = fold void %x %x %j [states=1 emits=0 ranges=1 pins=0 - -1]\n"
                             "%y = index f32 %f [component=0]\n" OUT("%y", ONE),
          "fold void", "the start of a fold depends on its range");
   breaks(
-      STAGE_KERNEL,
+      LEVEL_KERNEL,
       IN RANGE("i", "8", "0") RANGE(
           "j", "8",
           "1") "%x = index f32 %p %i %j [component=0]\n"
                "%z = const f32 0\n%f = fold void %z %x %j [states=1 emits=0 ranges=1 pins=0 - -1]\n"
                "%y = index f32 %f [component=0]\n%b = add f32 %x %y\n" OUT("%b", ONE),
-      "sink void", "it uses a range outside its binder: %");
-  breaks(STAGE_KERNEL,
+      "sink void", "a root uses a range outside of its binder: %");
+  breaks(LEVEL_KERNEL,
          IN RANGE("i", "8", "0") RANGE(
              "j", "%i", "1") "%x = index f32 %p %i %j [component=0]\n"
                              "%st = stage void %x %i 8 %j %i [values=1 ranges=2 pins=0 cut=0 1]\n"
                              "%out = out void %q %st\n%k = sink void %out \"k\"\nreturn %k\n",
-         "stage void", "the extent of a range depends on one that is not open");
+         "stage void", "the extent of a range depends on a range that is not open");
   breaks(
-      STAGE_KERNEL,
+      LEVEL_KERNEL,
       IN VECTOR("i", "8", "0") VECTOR(
           "j", "8",
           "1") "%x = index f32 %p %i %j [component=0]\n"
@@ -518,58 +521,58 @@ static void broken_ranges(void **state) {
 /** Two folds side by side, each of which uses the other's range. */
 static void broken_paths(void **state) {
   (void)state;
-  breaks(STAGE_KERNEL,
+  breaks(LEVEL_KERNEL,
          IN RANGE("i", "8", "0") RANGE("j", "8", "1") RANGE(
              "l", "8", "2") "%x = index f32 %p %j %l [component=0]\n%z = const f32 0\n"
                             "%f = fold void %z %x %j [states=1 emits=0 ranges=1 pins=0 - -1]\n"
                             "%g = fold void %z %x %l [states=1 emits=0 ranges=1 pins=0 - -1]\n"
                             "%y = index f32 %f [component=0]\n%v = index f32 %g "
                             "[component=0]\n%w = add f32 %y %v\n" OUT("%w", ONE),
-         "sink void", "it uses a range outside its binder");
+         "sink void", "a root uses a range outside of its binder");
 }
 
 static void broken_stages(void **state) {
   (void)state;
-  breaks(STAGE_KERNEL,
+  breaks(LEVEL_KERNEL,
          IN RANGE("i", "8", "0")
              RANGE("j", "8", "1") "%x = index f32 %p %i %j [component=0]\n"
                                   "%e = stage void %x %j 8 %j [values=1 ranges=1 pins=0 cut=1 1]\n"
                                   "%a = index f32 %e %i [component=0]\n" OUT("%a", ONE),
          "stage void", "a cut stage uses a range of its reader: %");
-  breaks(STAGE_KERNEL,
+  breaks(LEVEL_KERNEL,
          IN RANGE("i", "8", "0")
              RANGE("j", "8", "1") "%x = index f32 %p %i %j [component=0]\n"
                                   "%e = stage void %x %j %j %j [values=1 ranges=1 pins=0 cut=0 1]\n"
                                   "%a = index f32 %e %i [component=0]\n" OUT("%a", ONE),
          "stage void", "an array's extent depends on a range of its binder");
-  breaks(STAGE_KERNEL,
+  breaks(LEVEL_KERNEL,
          "%s = param f32 [slot=1]\n" IN RANGE("i", "8", "0") "%y = neg f32 %s\n" OUT("%y", ONE),
-         "neg f32", "it cannot use this: %");
-  breaks(STAGE_KERNEL, "%c = const f32 1\n%k = sink void %c \"k\"\nreturn %k\n", "sink void",
-         "it cannot use this");
+         "neg f32", "the op cannot take this source: %");
+  breaks(LEVEL_KERNEL, "%c = const f32 1\n%k = sink void %c \"k\"\nreturn %k\n", "sink void",
+         "the op cannot take this source");
 }
 
 static void broken_states(void **state) {
   (void)state;
-  breaks(STAGE_KERNEL,
+  breaks(LEVEL_KERNEL,
          IN RANGE("i", "8", "0") "%t = state f32 %i [component=0]\n"
                                  "%y = index f32 %t [component=0]\n" OUT("%y", ONE),
          "state f32", "no fold has this as its innermost range");
-  breaks(STAGE_KERNEL,
+  breaks(LEVEL_KERNEL,
          IN RANGE("i", "8", "0") RANGE(
              "j", "8", "1") "%z = const f32 0\n"
                             "%t = state f32 %j [component=1]\n%s = index f32 %t [component=0]\n"
                             "%f = fold void %z %s %j [states=1 emits=0 ranges=1 pins=0 - -1]\n"
                             "%y = index f32 %f [component=0]\n" OUT("%y", ONE),
-         "state f32", "its fold has no such state");
-  breaks(STAGE_KERNEL,
+         "state f32", "the fold has no such state");
+  breaks(LEVEL_KERNEL,
          IN RANGE("i", "8", "0") RANGE(
              "j", "8", "1") "%z = const f32 0\n"
                             "%t = state i32 %j [component=0]\n%s = index i32 %t "
                             "[component=0]\n%c = cast f32 %s\n"
                             "%f = fold void %z %c %j [states=1 emits=0 ranges=1 pins=0 - -1]\n"
                             "%y = index f32 %f [component=0]\n" OUT("%y", ONE),
-         "state i32", "its fold's state has another type");
+         "state i32", "the state of the fold has another type");
 }
 
 #define FOLD(value, rest) "%f = fold void %z " value " %j " rest "\n"
@@ -582,24 +585,24 @@ static void broken_states(void **state) {
 static void broken_folds(void **state) {
   (void)state;
   /* the step is a term, the state is not */
-  breaks(STAGE_KERNEL,
+  breaks(LEVEL_KERNEL,
          IN J STATE "%a = add f32 %s %x\n" FOLD("%a", "[states=1 emits=0 ranges=1 pins=0 add -1]")
              YIELDS,
          "fold void", "a term of an op contains a state of its fold: %");
-  breaks(STAGE_KERNEL,
+  breaks(LEVEL_KERNEL,
          IN J STATE
          "%c = cast index %s\n" FOLD("%x %x %c 8", "[states=1 emits=1 ranges=1 pins=0 add -1 1]")
              YIELDS,
          "fold void", "a coordinate depends on a state: %");
-  breaks(STAGE_KERNEL,
+  breaks(LEVEL_KERNEL,
          IN J FOLD("%x %x %i %j", "[states=1 emits=1 ranges=1 pins=0 add -1 1]") YIELDS,
          "fold void", "an array's extent depends on a range of its binder");
-  breaks(STAGE_KERNEL, IN J FOLD("%x", "%j [states=1 emits=0 ranges=1 pins=1 add -1]") YIELDS,
+  breaks(LEVEL_KERNEL, IN J FOLD("%x", "%j [states=1 emits=0 ranges=1 pins=1 add -1]") YIELDS,
          "fold void", "a pin depends on a range of its binder");
-  breaks(STAGE_KERNEL,
+  breaks(LEVEL_KERNEL,
          IN J "%t = state f32 %j [component=0]\n%s = index f32 %t %i [component=0]\n" FOLD(
              "%s", "[states=1 emits=0 ranges=1 pins=0 - -1]") YIELDS,
-         "index f32", "its fold's state has another number of coordinates: %");
+         "index f32", "the state of the fold has another number of coordinates: %");
 }
 
 #define L RANGE("l", "8", "2")
@@ -610,25 +613,25 @@ static void broken_folds(void **state) {
 
 static void broken_arrays(void **state) {
   (void)state;
-  passes(STAGE_KERNEL, IN J L ELEMENT "%a = add f32 %s %x\n" ARRAY("%a", "%l", "8")
+  passes(LEVEL_KERNEL, IN J L ELEMENT "%a = add f32 %s %x\n" ARRAY("%a", "%l", "8")
                            FOLD("%v", "[states=1 emits=0 ranges=1 pins=0 - 0]") ENDS);
-  breaks(STAGE_KERNEL,
+  breaks(LEVEL_KERNEL,
          IN J L ELEMENT "%a = add f32 %s %x\n" ARRAY("%a", "%l", "8")
              FOLD("%v", "[states=1 emits=0 ranges=1 pins=0 add 0]") ENDS,
          "fold void", "a term of an op contains a state of its fold: %");
-  breaks(STAGE_KERNEL,
+  breaks(LEVEL_KERNEL,
          IN J L ELEMENT "%c = cast index %s\n" ARRAY("%x", "%c", "8")
              FOLD("%v", "[states=1 emits=0 ranges=1 pins=0 - 0]") ENDS,
          "fold void", "a coordinate depends on a state: %");
-  breaks(STAGE_KERNEL,
+  breaks(LEVEL_KERNEL,
          IN J L "%e = affine index %j [1 1]\n" ARRAY("%x", "%l", "%e")
              FOLD("%v", "[states=1 emits=0 ranges=1 pins=0 add 0]") ENDS,
          "fold void", "the extent of a state depends on a range of its fold");
-  breaks(STAGE_KERNEL,
+  breaks(LEVEL_KERNEL,
          IN J L
          "%t = state f32 %j [component=0]\n%s = index f32 %t [component=0]\n" ARRAY("%s", "%l", "8")
              FOLD("%v", "[states=1 emits=0 ranges=1 pins=0 - 0]") ENDS,
-         "index f32", "its fold's state has another number of coordinates: %");
+         "index f32", "the state of the fold has another number of coordinates: %");
 }
 
 /* Lowered graphs. */
@@ -638,7 +641,7 @@ static void broken_arrays(void **state) {
 static void lowered_graphs(void **state) {
   (void)state;
   passes(
-      STAGE_LOWERED,
+      LEVEL_LOWERED,
       IN LOOP("i", "0") LOOP(
           "j",
           "1") "%at = affine index %i %j [0 8 1]\n"
@@ -648,22 +651,22 @@ static void lowered_graphs(void **state) {
                "%new = add f32 %old %x\n%put = store void %ready 0 %new\n%ej = end void %j %put\n"
                "%done = after f32 %acc %ej\n%sum = load f32 %done 0\n%st = store void %q %i %sum\n"
                "%ei = end void %i %st\n%k = sink void %ei \"k\"\nreturn %k\n");
-  breaks(STAGE_LOWERED,
+  breaks(LEVEL_LOWERED,
          IN LOOP("i", "0") "%x = load f32 %p %i\n%st = store void %q %i %x\n%k = sink void %st "
                            "\"k\"\nreturn %k\n",
-         "range index", "nothing binds this range");
-  breaks(STAGE_LOWERED,
+         "range index", "the range has no binder");
+  breaks(LEVEL_LOWERED,
          IN LOOP("i", "0") "%x = load f32 %p %i\n%st = store void %q %i %x\n%ei = end void %i %st\n"
                            "%no = store void %q 0 %x\n%k = sink void %ei %no \"k\"\nreturn %k\n",
-         "sink void", "it uses a range outside its binder");
-  breaks(STAGE_LOWERED,
+         "sink void", "a root uses a range outside of its binder");
+  breaks(LEVEL_LOWERED,
          IN LOOP("i", "0") "%x = load f32 %p %i\n%st = store void %q %i %x\n%ei = end void %i %st\n"
                            "%ek = end void %i %x\n%k = sink void %ei %ek \"k\"\nreturn %k\n",
-         "range index", "it is bound twice");
-  breaks(STAGE_LOWERED,
+         "range index", "the range is bound twice");
+  breaks(LEVEL_LOWERED,
          IN "%i = param f32 [slot=4]\n%x = neg f32 %i\n%st = store void %q 0 %x\n"
             "%k = sink void %st \"k\"\nreturn %k\n",
-         "neg f32", "it cannot use this");
+         "neg f32", "the op cannot take this source");
 }
 
 /* Linear programs. */
@@ -686,9 +689,9 @@ static void lowered_graphs(void **state) {
 
 static void linear_programs(void **state) {
   (void)state;
-  passes(STAGE_LINEAR, LIST(GOOD));
-  passes(STAGE_LINEAR, "%l = linear void\nreturn %l\n");
-  passes(STAGE_LINEAR,
+  passes(LEVEL_LINEAR, LIST(GOOD));
+  passes(LEVEL_LINEAR, "%l = linear void\nreturn %l\n");
+  passes(LEVEL_LINEAR,
          PARTS "%l = linear void " GOOD "\n%pi = range index 8 [id=9 kind=loop axis=0 "
                "tail=0]\n%y = cast f32 %pi\n%s = sink void \"k\"\n%d = device void "
                "\"CPU\"\n%c = source void \"\"\n%b = binary void \"\"\n"
@@ -697,7 +700,7 @@ static void linear_programs(void **state) {
 
 /** The message's part after the line. */
 static void breaks_linear(const char *text, const char *why) {
-  world w = {.stage = STAGE_LINEAR, .text = text};
+  world w = {.stage = LEVEL_LINEAR, .text = text};
   if (run(&w, verify_text) != TN_OK) fail_msg("%s", w.d.text);
   assert_int_equal(w.found, TN_ERR_INTERNAL);
   if (!strstr(w.d.text, why)) fail_msg("got '%s' instead of '%s'", w.d.text, why);
@@ -706,32 +709,32 @@ static void breaks_linear(const char *text, const char *why) {
 static void broken_programs(void **state) {
   (void)state;
   breaks_linear(LIST("%i %row %acc %init %j %old %x %new %put %ej %sum %st %ei"),
-                "it uses what is not listed above it: ");
+                "a source is not listed above: ");
   breaks_linear(LIST("%i %row %acc %init %j %at %old %x %new %put %ej %sum %st"),
-                "a loop that does not end");
+                "a loop does not end");
   breaks_linear(LIST("%i %row %acc %init %j %at %old %x %new %put %sum %st %ei %ej"),
-                "it is to follow what is not listed above it");
+                "an effect to wait for is not listed above");
   breaks_linear(LIST("%i %row %acc %init %j %at %old %x %new %put %st %ei"),
-                "it uses what is not listed above it");
-  breaks_linear(LIST("%i %i"), "it is listed twice");
-  breaks_linear(LIST("%i %row %acc %j %at %old"), "it is to follow what is not listed above it");
-  breaks_linear(LIST("%i %row %row"), "it is listed twice");
+                "a source is not listed above");
+  breaks_linear(LIST("%i %i"), "the instruction is listed twice");
+  breaks_linear(LIST("%i %row %acc %j %at %old"), "an effect to wait for is not listed above");
+  breaks_linear(LIST("%i %row %row"), "the instruction is listed twice");
   breaks_linear(LIST("%z"), "a linear program does not list this op");
-  breaks_linear(LIST("%row"), "it uses what is not listed above it");
+  breaks_linear(LIST("%row"), "a source is not listed above");
   breaks_linear(PARTS "%e = end void %i %row\n%l = linear void %i %row %j %e\nreturn %l\n",
-                "it ends what is not the innermost open loop");
+                "the loop that ends is not the innermost open one");
   breaks_linear(PARTS "%e = end void %i %row\n%u = neg i64 %row\n"
                       "%l = linear void %i %row %e %u\nreturn %l\n",
-                "it uses what belongs to a loop that has ended");
+                "a source belongs to a loop that has ended");
   breaks_linear(PARTS "%e = end void %i %row\n%u = neg i64 %i\n"
                       "%l = linear void %i %row %e %u\nreturn %l\n",
-                "it uses what belongs to a loop that has ended");
+                "a source belongs to a loop that has ended");
   breaks_linear(PARTS "%e = end void %i %row\n%u = load f32 %acc %zero\n"
                       "%l = linear void %i %row %acc %e %u\nreturn %l\n",
-                "it uses what belongs to a loop that has ended");
+                "a source belongs to a loop that has ended");
   breaks_linear(PARTS "%u = range index 4 [id=5 kind=loop axis=0 tail=0]\n"
                       "%e = end void %u %u\n%l = linear void %u %e\nreturn %l\n",
-                "an index is left");
+                "an index is left without a width");
   breaks_linear(PARTS "%u = load f32 %acc %i\n%l = linear void %i %acc %u\nreturn %l\n",
                 "registers are addressed by constants");
   breaks_linear(PARTS "%u = load f32 %acc %one\n%l = linear void %i %acc %u\nreturn %l\n",
@@ -741,7 +744,7 @@ static void broken_programs(void **state) {
   breaks_linear(PARTS "%u = alloc f32x4 %one [id=4 space=1]\n%l = linear void %u\nreturn %l\n",
                 "scratch memory holds scalars");
   breaks_linear(PARTS "%u = alloc f32 %n [id=0 space=1]\n%l = linear void %i %acc %u\nreturn %l\n",
-                "its number is another's too");
+                "the number belongs to another node too");
 }
 
 /* Graphs of some size. */
@@ -766,7 +769,7 @@ static void long_kernel(void *arg) {
                                                 .pins = &nothing});
     x = index_make(g, DT_F32, s, 0, 1, &(const node *){ix_const(g, 3)});
   }
-  w->found = verify(&x, 1, STAGE_KERNEL, &w->m, &w->d);
+  w->found = verify_graph(&x, 1, LEVEL_KERNEL, &w->m, &w->d);
 }
 
 static void long_graphs(void **state) {
@@ -781,7 +784,7 @@ static void memory_runs_out(void **state) {
   static const struct {
     enum stage stage;
     const char *text;
-  } cases[] = {{STAGE_KERNEL, row_sums}, {STAGE_LINEAR, LIST(GOOD)}, {STAGE_TENSOR, row_sums}};
+  } cases[] = {{LEVEL_KERNEL, row_sums}, {LEVEL_LINEAR, LIST(GOOD)}, {LEVEL_TENSOR, row_sums}};
   for (size_t c = 0; c < 3; c++) {
     tn_status s = TN_ERR_MEMORY;
     size_t n = 1;

@@ -3,8 +3,8 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/str.h"
-#include "temporary.h"
-#include "tensor_check.h"
+#include "support/temporary.h"
+#include "support/tensor_check.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -149,12 +149,12 @@ static void names_may_be_as_long_as_can_be(void **state) {
 
 static void names_for_a_while_are_known(void **state) {
   (void)state;
-  assert_int_equal(write_temporary_of("a.b.12-0.part"), 3);
-  assert_int_equal(write_temporary_of("a.1-2.part.3-4.part"), 10);
+  assert_int_equal(write_temporary_stem("a.b.12-0.part"), 3);
+  assert_int_equal(write_temporary_stem("a.1-2.part.3-4.part"), 10);
   static const char *const others_names[] = {"a",         "a.part",      "a.1.part", "a.1-.part",
                                              "a.-1.part", "a.1-2.part~", "1-2.part", ".1-2.part"};
   for (size_t i = 0; i < sizeof others_names / sizeof *others_names; i++)
-    assert_int_equal(write_temporary_of(others_names[i]), 0);
+    assert_int_equal(write_temporary_stem(others_names[i]), 0);
 }
 
 /* Limits. */
@@ -213,7 +213,7 @@ static bool make_file(const place *p) {
 /** Writes to a file that stays what it is but for what it holds. */
 static int write_over_file(place *p) {
   struct stat before, after;
-  if (file_check_target(p->path, &p->diag) || stat(p->path, &before)) return 1;
+  if (file_check_writable(p->path, &p->diag) || stat(p->path, &before)) return 1;
   if (file_write(p->path, "abc", 3, &p->diag) || !holds(p, "abc", 0666)) return 2;
   return stat(p->path, &after) || before.st_ino != after.st_ino || others(p) ? 3 : 0;
 }
@@ -243,7 +243,7 @@ static int write_in_fixed_folder(place *p) {
   int wrong = write_over_file(p);
   if (wrong) return wrong;
   char *none = arena_printf(&p->arena, "%s/none", p->folder);
-  if (file_check_target(none, &p->diag) != TN_ERR_IO) return 4;
+  if (file_check_writable(none, &p->diag) != TN_ERR_IO) return 4;
   if (!limit(100000)) return SKIP;
   bool refused = file_write(p->path, large, 100001, &p->diag) == TN_ERR_IO;
   return refused && holds(p, "abc", 0666) ? 0 : 5;
@@ -265,16 +265,16 @@ static void files_that_stay_are_written_in_place(void **state) {
 static void files_have_names(void **state) {
   place *p = *state;
   int folder = open(p->folder, O_PATH | O_DIRECTORY);
-  const file_part all = {"abc", 3};
+  const write_part all = {"abc", 3};
   struct stat s;
-  assert_true(write_whole(folder, "f", 0600, &all, 1));
+  assert_true(write_atomic(folder, "f", 0600, &all, 1));
   for (int i = 0; i < 2; i++) {
-    assert_true(write_alias(folder, "f", "g"));
+    assert_true(write_hard_link(folder, "f", "g"));
     assert_int_equal(others(p), 1);
     assert_int_equal(fstatat(folder, "g", &s, 0), 0);
     assert_int_equal(s.st_nlink, 2);
   }
-  assert_false(write_alias(folder, "h", "i"));
+  assert_false(write_hard_link(folder, "h", "i"));
   assert_int_equal(errno, ENOENT);
   assert_int_equal(unlinkat(folder, "g", 0), 0);
   close(folder);

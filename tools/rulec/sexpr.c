@@ -1,3 +1,4 @@
+/* Recursive-descent reader of S-expressions, of limited depth, and text helpers of the compiler. */
 #include "sexpr.h"
 
 #include <errno.h>
@@ -118,7 +119,7 @@ bool sexpr_starts(const sexpr *s, const char *text) {
   return s->kind == '(' && s->n && sexpr_is(s->item[0], text);
 }
 
-/** The atom with each part between colons replaced. */
+/** An atom with each part between colons replaced; extents in brackets stay. */
 static const char *replace_parts(const char *text, char *const from[], const sexpr *const to[],
                                  size_t n) {
   char *out = allocate(1);

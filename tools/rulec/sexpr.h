@@ -1,5 +1,5 @@
-/* S-expressions with the place they stand at, and complaints about them. The tool runs once and
-   ends, so nothing it allocates is given back. */
+/* Reader of S-expressions with source positions; error reporting, memory and text helpers of the
+   rule compiler. The program runs once and exits: nothing that it allocates is freed. */
 #ifndef RULEC_SEXPR_H
 #define RULEC_SEXPR_H
 
@@ -19,10 +19,10 @@ typedef struct sexpr {
   size_t n;
 } sexpr;
 
-/** Reads a file: a list of its forms. Comments go from ';' to the end of the line. */
+/** Reads a file as the list of its forms. Comments run from ';' to the end of the line. */
 sexpr *sexpr_read(const char *path);
 
-/** Whether an expression is the given atom; whether a list starts with it. */
+/** True if an expression is the given atom; true if it is a list that starts with it. */
 bool sexpr_is(const sexpr *s, const char *text);
 bool sexpr_starts(const sexpr *s, const char *text);
 
@@ -30,19 +30,20 @@ bool sexpr_starts(const sexpr *s, const char *text);
     colons ("cast:T" with T = f32 is "cast:f32"). */
 sexpr *sexpr_replace(const sexpr *s, char *const from[], const sexpr *const to[], size_t n);
 
-/** Says what is wrong at a place and ends the program with status 1. */
+/** Prints an error at a place and exits with status 1. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
 _Noreturn void
 fail(place at, const char *format, ...);
 
-/** Memory, or the end of the program. */
+/** Zeroed memory; memory grown by realloc; a copy of a text. Exit with status 1 if there is none.
+ */
 void *allocate(size_t bytes);
 void *enlarge(void *from, size_t bytes);
 char *copy_text(const char *from, size_t bytes);
 
-/** A text as printf writes it. */
+/** A text formatted as by printf. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 1, 2)))
 #endif

@@ -1,31 +1,35 @@
+/* SMT-LIB terms of scalar ops. A table gives each op's meaning by class of types; a second one
+   gives the conditions under which C leaves the op undefined. 16-bit float arithmetic is computed
+   in f32 and rounded back, as the IR defines it. */
 #include "smt.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-void smt_give_up(script *s, const char *why) {
+void smt_unsupported(script *s, const char *why) {
   s->why = why;
   longjmp(s->give_up, 1);
 }
 
 /* Sorts. */
 
-bool smt_is(int type, const char *cls) { return !strcmp(type_table[type].cls, cls); }
+bool smt_has_class(int type, const char *cls) { return !strcmp(type_table[type].cls, cls); }
 
-static bool is_signed(int type) { return !smt_is(type, "UINT"); }
+static bool is_signed(int type) { return !smt_has_class(type, "UINT"); }
 static int bits_of(int type) { return 8 * type_table[type].bytes; }
 
-/** Whether values of a type are bit-vectors. */
+/** True if values of a type are bit-vectors. */
 static bool is_vector(const script *s, int type) {
-  return smt_is(type, "INT") || smt_is(type, "UINT") || (smt_is(type, "INDEX") && s->converts);
+  return smt_has_class(type, "INT") || smt_has_class(type, "UINT") ||
+         (smt_has_class(type, "INDEX") && s->converts);
 }
 
 static const char *sort_of(const script *s, int type) {
   const type_row *t = &type_table[type];
   if (is_vector(s, type)) return text_of("(_ BitVec %d)", bits_of(type));
-  if (smt_is(type, "FLOAT"))
+  if (smt_has_class(type, "FLOAT"))
     return text_of("(_ FloatingPoint %d %d)", t->exponent, t->mantissa + 1);
-  return smt_is(type, "BOOL") ? "Bool" : "Int";
+  return smt_has_class(type, "BOOL") ? "Bool" : "Int";
 }
 
 /** The conversion to a float: "((_ to_fp 8 24)". */
@@ -40,14 +44,14 @@ static void add(script *s, const char *line) { s->text = text_of("%s%s\n", s->te
 
 static const char *fresh(script *s) { return text_of("x%d", s->fresh++); }
 
-term smt_any(script *s, int type) {
+term smt_fresh(script *s, int type) {
   term t = {fresh(s), type};
   add(s, text_of("(declare-const %s %s)", t.text, sort_of(s, type)));
   return t;
 }
 
-term smt_named(script *s, term t) {
-  if (!strpbrk(t.text, " (")) return t; /* it is a name or a number */
+term smt_define(script *s, term t) {
+  if (!strpbrk(t.text, " (")) return t; /* already a name or a number */
   term named = {fresh(s), t.type};
   add(s, text_of("(define-fun %s () %s %s)", named.text, sort_of(s, t.type), t.text));
   return named;
@@ -70,20 +74,20 @@ static const char *float_number(double v, int type) {
 }
 
 term smt_number(script *s, const number *v, int type) {
-  if (smt_is(type, "FLOAT"))
+  if (smt_has_class(type, "FLOAT"))
     return (term){float_number(v->is_float ? v->value : (double)(int64_t)v->bits, type), type};
-  if (v->is_float) smt_give_up(s, "a fraction of an integer type");
-  if (smt_is(type, "BOOL")) return (term){v->bits ? "true" : "false", type};
+  if (v->is_float) smt_unsupported(s, "a fraction of an integer type");
+  if (smt_has_class(type, "BOOL")) return (term){v->bits ? "true" : "false", type};
   if (is_vector(s, type)) return (term){vector_number(v->bits, bits_of(type)), type};
   unsigned long long size = v->negative ? 0 - v->bits : v->bits;
   return (term){text_of(v->negative ? "(- %llu)" : "%llu", size), type};
 }
 
-/* What ops mean. */
+/* Meaning of ops. */
 
 typedef struct meaning {
   int op;
-  /* $a $b $c are the operands, $0 is 0, $n the number of bits. NULL: there is none. */
+  /* $a $b $c are the operands, $0 is 0, $n the number of bits. NULL: the op has no meaning. */
   const char *boolean, *index, *is_signed, *is_unsigned, *floating;
 } meaning;
 
@@ -125,13 +129,13 @@ static const meaning meanings[] = {
     {O_WHERE, "(ite $a $b $c)", "(ite $a $b $c)", "(ite $a $b $c)", "(ite $a $b $c)",
      "(ite $a $b $c)"},
     {O_FMA, NULL, NULL, NULL, NULL, "(fp.fma RNE $a $b $c)"},
-    /* One lane of any. */
+    /* A lane stands for all. */
     {O_SPLAT, "$a", "$a", "$a", "$a", "$a"},
     {O_EXTRACT, "$a", "$a", "$a", "$a", "$a"},
 };
 
-/** When a machine's op on bit-vectors is undefined. */
-static const meaning undefined[] = {
+/** Conditions under which C leaves an op on bit-vectors undefined. */
+static const meaning undefined_if[] = {
     {O_SHL, NULL, NULL, "(bvuge $b $n)", "(bvuge $b $n)", NULL},
     {O_SHR, NULL, NULL, "(bvuge $b $n)", "(bvuge $b $n)", NULL},
     {O_CDIV, NULL, NULL,
@@ -147,18 +151,18 @@ static const char *meaning_of(const script *s, const meaning *table, size_t n, i
   for (size_t i = 0; i < n; i++) {
     const meaning *m = &table[i];
     if (m->op != op) continue;
-    if (smt_is(type, "BOOL")) return m->boolean;
-    if (smt_is(type, "FLOAT")) return m->floating;
+    if (smt_has_class(type, "BOOL")) return m->boolean;
+    if (smt_has_class(type, "FLOAT")) return m->floating;
     if (!is_vector(s, type)) return m->index;
     return is_signed(type) ? m->is_signed : m->is_unsigned;
   }
   return NULL;
 }
 
-/** The type that decides what an op means: that of its last operand. */
+/** The type that selects the meaning of an op: that of its last operand. */
 static int operand_type(int op, const term args[]) { return args[op_table[op].most - 1].type; }
 
-static const char *filled(const char *text, const term args[], int type) {
+static const char *fill_in(const char *text, const term args[], int type) {
   char *out = text_of("%s", "");
   for (; *text; text++) {
     if (*text != '$')
@@ -187,32 +191,36 @@ static term float_to_float(term from, int to) {
   return (term){text_of("%s RNE %s)", to_float(to, ""), from.text), to};
 }
 
-/** On 16-bit floats: in f32, rounded back, as if rounded once; a multiply-add would not be. */
+/** An op on 16-bit floats: computed in f32 and rounded back, which equals rounding once, except for
+   a multiply-add. */
 static term half_op(script *s, int op, const term args[], int made) {
   int single = find_type("f32", 3);
   term wide[3];
   for (int i = 0; i < op_table[op].most; i++)
-    wide[i] = smt_named(s, float_to_float(args[i], single));
-  return float_to_float(smt_named(s, smt_op(s, op, wide, single)), made);
+    wide[i] = smt_define(s, float_to_float(args[i], single));
+  return float_to_float(smt_define(s, smt_op(s, op, wide, single)), made);
 }
 
 term smt_op(script *s, int op, const term args[], int made) {
   int type = operand_type(op, args);
-  if (smt_is(type, "FLOAT") && type_table[type].bytes == 2 && is_arithmetic(op))
+  if (smt_has_class(type, "FLOAT") && type_table[type].bytes == 2 && is_arithmetic(op))
     return half_op(s, op, args, made);
   const char *text = meaning_of(s, meanings, sizeof meanings / sizeof *meanings, op, type);
-  bool arithmetic = text && smt_is(type, "INDEX") && s->converts && op_table[op].type == SAME;
-  if (!text || arithmetic) smt_give_up(s, text_of("%s has no meaning there", op_table[op].text));
-  return (term){filled(text, args, type), made};
+  bool arithmetic =
+      text && smt_has_class(type, "INDEX") && s->converts && op_table[op].type == SAME;
+  if (!text || arithmetic)
+    smt_unsupported(s, text_of("%s has no meaning there", op_table[op].text));
+  return (term){fill_in(text, args, type), made};
 }
 
 term smt_machine_op(script *s, int op, const term args[], int made) {
   int type = operand_type(op, args);
-  const char *when = meaning_of(s, undefined, sizeof undefined / sizeof *undefined, op, type);
+  const char *when =
+      meaning_of(s, undefined_if, sizeof undefined_if / sizeof *undefined_if, op, type);
   term result = smt_op(s, op, args, made);
   if (!when) return result;
   return (term){
-      text_of("(ite %s %s %s)", filled(when, args, type), smt_any(s, made).text, result.text),
+      text_of("(ite %s %s %s)", fill_in(when, args, type), smt_fresh(s, made).text, result.text),
       made};
 }
 
@@ -224,7 +232,7 @@ static int unsigned_type(int bits) {
 }
 
 static void know_bits(script *s, term of, term bits) {
-  if (s->n_bits == MOST_BITS) smt_give_up(s, "the bits of too many floats");
+  if (s->n_bits == SMT_MOST_FLOATS) smt_unsupported(s, "the bits of too many floats");
   s->bits[s->n_bits].of = of.text;
   s->bits[s->n_bits++].bits = bits;
 }
@@ -232,7 +240,7 @@ static void know_bits(script *s, term of, term bits) {
 term smt_bits(script *s, term of) {
   for (size_t i = 0; i < s->n_bits; i++)
     if (!strcmp(s->bits[i].of, of.text)) return s->bits[i].bits;
-  term bits = smt_any(s, unsigned_type(bits_of(of.type)));
+  term bits = smt_fresh(s, unsigned_type(bits_of(of.type)));
   smt_assert(s, text_of("(= %s %s) %s)", to_float(of.type, ""), bits.text, of.text));
   know_bits(s, of, bits);
   return bits;
@@ -241,22 +249,23 @@ term smt_bits(script *s, term of) {
 static term from_boolean(const script *s, term from, int to) {
   const char *zero = is_vector(s, to) ? vector_number(0, bits_of(to)) : "0";
   const char *one = is_vector(s, to) ? vector_number(1, bits_of(to)) : "1";
-  if (smt_is(to, "FLOAT")) zero = float_number(0, to), one = float_number(1, to);
+  if (smt_has_class(to, "FLOAT")) zero = float_number(0, to), one = float_number(1, to);
   return (term){text_of("(ite %s %s %s)", from.text, one, zero), to};
 }
 
 static term to_boolean(term from, int to) {
-  if (smt_is(from.type, "FLOAT")) return (term){text_of("(not (fp.isZero %s))", from.text), to};
+  if (smt_has_class(from.type, "FLOAT"))
+    return (term){text_of("(not (fp.isZero %s))", from.text), to};
   return (term){text_of("(distinct %s %s)", from.text, vector_number(0, bits_of(from.type))), to};
 }
 
 term smt_bitcast(script *s, term from, int to) {
   if (from.type == to) return from;
-  if (smt_is(from.type, "BOOL")) return from_boolean(s, from, to);
-  if (smt_is(to, "BOOL")) return to_boolean(from, to);
-  if (smt_is(from.type, "FLOAT")) from = smt_bits(s, from);
-  if (!smt_is(to, "FLOAT")) return (term){from.text, to};
-  term made = smt_named(s, (term){text_of("%s %s)", to_float(to, ""), from.text), to});
+  if (smt_has_class(from.type, "BOOL")) return from_boolean(s, from, to);
+  if (smt_has_class(to, "BOOL")) return to_boolean(from, to);
+  if (smt_has_class(from.type, "FLOAT")) from = smt_bits(s, from);
+  if (!smt_has_class(to, "FLOAT")) return (term){from.text, to};
+  term made = smt_define(s, (term){text_of("%s %s)", to_float(to, ""), from.text), to});
   know_bits(s, made, from);
   return made;
 }
@@ -270,7 +279,7 @@ static term integer_to_integer(term from, int to) {
       to};
 }
 
-/** The least value of an integer type, and the one beyond its greatest, as doubles. */
+/** The least value of an integer type, and its greatest value plus one, as doubles. */
 static double least_of(int type) {
   return is_signed(type) ? -(double)(UINT64_C(1) << (bits_of(type) - 1)) : 0;
 }
@@ -297,24 +306,24 @@ static term float_to_integer(term from, int to) {
 
 term smt_cast(script *s, term from, int to) {
   if (from.type == to) return from;
-  from = smt_named(s, from);
-  if (smt_is(from.type, "BOOL")) return from_boolean(s, from, to);
-  if (smt_is(to, "BOOL")) return to_boolean(from, to);
-  if (smt_is(from.type, "FLOAT"))
-    return smt_is(to, "FLOAT") ? float_to_float(from, to) : float_to_integer(from, to);
-  if (!smt_is(to, "FLOAT")) return integer_to_integer(from, to);
+  from = smt_define(s, from);
+  if (smt_has_class(from.type, "BOOL")) return from_boolean(s, from, to);
+  if (smt_has_class(to, "BOOL")) return to_boolean(from, to);
+  if (smt_has_class(from.type, "FLOAT"))
+    return smt_has_class(to, "FLOAT") ? float_to_float(from, to) : float_to_integer(from, to);
+  if (!smt_has_class(to, "FLOAT")) return integer_to_integer(from, to);
   return (term){
       text_of("%s RNE %s)", to_float(to, is_signed(from.type) ? "" : "_unsigned"), from.text), to};
 }
 
 term smt_machine_cast(script *s, term from, int to) {
-  bool saturates = smt_is(from.type, "FLOAT") && is_vector(s, to);
+  bool saturates = smt_has_class(from.type, "FLOAT") && is_vector(s, to);
   if (!saturates) return smt_cast(s, from, to);
-  from = smt_named(s, from);
+  from = smt_define(s, from);
   const char *inside = text_of("(and (fp.geq %s %s) (fp.lt %s %s))", from.text,
                                float_number(least_of(to), from.type), from.text,
                                float_number(beyond(to), from.type));
-  return (term){text_of("(ite %s %s %s)", inside, truncated(from, to), smt_any(s, to).text), to};
+  return (term){text_of("(ite %s %s %s)", inside, truncated(from, to), smt_fresh(s, to).text), to};
 }
 
 const char *smt_same_number(script *s, term a, term b) {
@@ -322,13 +331,13 @@ const char *smt_same_number(script *s, term a, term b) {
   const term *both[] = {&a, &b};
   const char *text[2];
   for (int i = 0; i < 2; i++) {
-    if (smt_is(both[i]->type, "BOOL"))
+    if (smt_has_class(both[i]->type, "BOOL"))
       text[i] = from_boolean(s, *both[i], find_type("i64", 3)).text;
     else if (is_vector(s, both[i]->type))
       text[i] = both[i]->text;
     else
-      smt_give_up(s, "whether numbers are the same is not asked of floats");
-    int bits = smt_is(both[i]->type, "BOOL") ? 64 : bits_of(both[i]->type);
+      smt_unsupported(s, "whether numbers are the same is not asked of floats");
+    int bits = smt_has_class(both[i]->type, "BOOL") ? 64 : bits_of(both[i]->type);
     text[i] = text_of("((_ %s_extend %d) %s)", is_signed(both[i]->type) ? "sign" : "zero",
                       WIDE - bits, text[i]);
   }

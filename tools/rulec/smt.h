@@ -1,9 +1,9 @@
-/* SMT-LIB: scalars of every type and what the ops do with them. Integers are bit-vectors, floats
-   are IEEE 754's. An index is an integer; a signed bit-vector of 64 bits where it is converted. */
+/* Semantics of scalar ops as SMT-LIB terms: integers are bit-vectors, floats IEEE 754 floats,
+   indices unbounded integers, or signed 64-bit vectors in scripts that convert them. */
 #ifndef RULEC_SMT_H
 #define RULEC_SMT_H
 
-#include "rule.h"
+#include "rule_ast.h"
 
 #include <setjmp.h>
 
@@ -12,48 +12,49 @@ typedef struct term {
   int type; /* row of type_table */
 } term;
 
-enum { MOST_BITS = 64 };
+enum { SMT_MOST_FLOATS = 64 };
 
 typedef struct script {
   char *text; /* declarations and assertions so far */
   int fresh;
-  bool converts; /* indices are converted */
+  bool converts; /* indices are 64-bit vectors */
   struct {
-    const char *of;
-    term bits;
-  } bits[MOST_BITS]; /* of floats */
+    const char *of; /* a float term */
+    term bits;      /* its bit pattern */
+  } bits[SMT_MOST_FLOATS];
   size_t n_bits;
-  const char *why; /* it cannot be said */
-  jmp_buf give_up;
+  const char *why; /* reason of smt_unsupported */
+  jmp_buf give_up; /* target of smt_unsupported */
 } script;
 
-_Noreturn void smt_give_up(script *s, const char *why);
+/** Gives up the script: the rule cannot be expressed. */
+_Noreturn void smt_unsupported(script *s, const char *why);
 
-bool smt_is(int type, const char *cls);
+bool smt_has_class(int type, const char *cls);
 
-/** A new value of a type, anything; a name for a value; a fact. */
-term smt_any(script *s, int type);
-term smt_named(script *s, term t);
+/** Declares an unconstrained value; names a term; adds an assertion. */
+term smt_fresh(script *s, int type);
+term smt_define(script *s, term t);
 void smt_assert(script *s, const char *text);
 
 term smt_number(script *s, const number *v, int type);
 
-/** An op that is elementwise and no conversion; `made` is the type of its result. */
+/** An elementwise op other than a conversion; `made` is the type of its result. */
 term smt_op(script *s, int op, const term args[], int made);
 
-/** The value converted as scalar_cast does; the value with the same bits. */
+/** Conversion as by scalar_cast; reinterpretation of the bits. */
 term smt_cast(script *s, term from, int to);
 term smt_bitcast(script *s, term from, int to);
 
-/** The same ops of a machine: shifts by counts that are out of range, divisions that C does not
-    define, and casts of floats that are not between an integer type's bounds give anything. */
+/** Ops as C defines them: out-of-range shift counts, undefined divisions, and casts of floats
+    outside the integer type's bounds give an unconstrained value. */
 term smt_machine_op(script *s, int op, const term args[], int made);
 term smt_machine_cast(script *s, term from, int to);
 
-/** Whether two values are the same number, whatever integer types they have. */
+/** A formula: two values, of any integer types, are the same number. */
 const char *smt_same_number(script *s, term a, term b);
 
-/** A float's bits. */
+/** The bit pattern of a float. */
 term smt_bits(script *s, term of);
 
 #endif

@@ -39,7 +39,7 @@ typedef struct tn_output tn_output;
 /** Appends bytes. Running out of memory is told to the output's owner, not here. */
 TN_API void tn_output_add(tn_output *output, const void *data, size_t bytes);
 
-/** What the library lends to a device as long as it is open. */
+/** Services of the library that a device may use as long as it is open. */
 typedef struct tn_host {
   size_t size;
   tn_allocator allocator; /**< for all host memory; its `destroy` is not the backend's to call */
@@ -60,7 +60,7 @@ typedef struct tn_hardware {
   uint32_t cores;      /**< of the machine, however many are used */
 } tn_hardware;
 
-/** What programs for a target may use. */
+/** Capabilities of a target, as programs may use them. */
 typedef struct tn_capabilities {
   size_t size;
   char target[64];          /**< names what code is made for ("x86-64-v3"); in every cache key */
@@ -169,7 +169,7 @@ typedef struct tn_code {
   size_t bytes;
 } tn_code;
 
-/** What a loaded program is to be; stays as long as the program. */
+/** Facts of a program to load; valid as long as the program. */
 typedef struct tn_program_facts {
   const char *entry;
   size_t n_globals, n_values;

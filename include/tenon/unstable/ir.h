@@ -41,7 +41,7 @@ TN_API tn_node tn_ir_parse(tn_ir *ir, const char *text, size_t bytes);
 /** A graph as text, which parses to the same graph; in the tn_ir's memory. NULL without memory. */
 TN_API const char *tn_ir_print(tn_ir *ir, tn_node root);
 
-/** What makes a node. */
+/** Specification of a node. */
 typedef struct tn_node_desc {
   size_t size;      /**< sizeof(tn_node_desc) */
   const char *op;   /**< "add" */
@@ -103,7 +103,7 @@ TN_API tn_status tn_ir_execute(tn_ir *ir, tn_node linear, const tn_ir_buffer *bu
 
 /* ---- Kernels ---- */
 
-/** How a kernel is made. */
+/** Options of making a kernel. */
 typedef struct tn_kernel_desc {
   size_t size;          /**< sizeof(tn_kernel_desc) */
   const char *schedule; /**< laws, a line each, which `tenon explain --kernel` prints; "": the loops
@@ -162,6 +162,13 @@ typedef struct tn_kernel_desc {
     INIT. */
 TN_API tn_status tn_kernel_make(tn_ir *ir, tn_node sink, const tn_kernel_desc *desc,
                                 tn_kernel **kernel);
+
+/** Names the `i`-th law of schedules, its arguments and its effect; after the laws come the words
+    that stand in arguments, with *arguments NULL and *about their meaning. Strings are static. Past
+    the last: TN_ERR_ARGUMENT, which leaves all three alone, so that a loop ends there. Any thread.
+ */
+TN_API tn_status tn_law_get(size_t i, const char **name, const char **arguments,
+                            const char **about);
 
 /** One count more, or fewer. NULL is allowed. What was built with the kernel needs it no more. */
 TN_API tn_kernel *tn_kernel_retain(tn_kernel *kernel);

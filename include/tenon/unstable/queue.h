@@ -84,7 +84,7 @@ TN_API tn_status tn_buffer_view(tn_buffer *base, uint64_t offset, uint64_t bytes
 TN_API tn_buffer *tn_buffer_retain(tn_buffer *buffer);
 TN_API void tn_buffer_release(tn_buffer *buffer);
 
-/** Where the buffer is, allocated if it was not. Valid while the buffer is. */
+/** The buffer's memory, allocated on first use. Valid as long as the buffer. */
 TN_API tn_status tn_buffer_span(tn_buffer *buffer, tn_span *span, tn_failure *failure);
 
 /** Copies `count` elements of type `from` (`to`) between the host and a span that holds elements of
@@ -143,7 +143,7 @@ TN_API const char *tn_program_name(const tn_program *program);
  */
 TN_API uint64_t tn_program_scratch(const tn_program *program);
 
-/** What a program is run with. How many work groups or workers that makes follows from the values,
+/** Arguments of a program's run. The number of work groups or workers follows from the values,
     by the program's own expressions. */
 typedef struct tn_launch {
   const tn_span *buffers; /**< by ascending PARAM slot, and last, where tn_program_scratch is not
@@ -198,7 +198,7 @@ TN_API void tn_queue_copy(tn_queue *queue, const tn_span *to, const tn_span *fro
 TN_API void tn_queue_call(tn_queue *queue, tn_status (*call)(void *user, tn_failure *failure),
                           void *user);
 
-/** What the commands before wrote is seen by those after. */
+/** Makes writes of the commands before visible to the commands after. */
 TN_API void tn_queue_memory_barrier(tn_queue *queue);
 
 /** Writes the time at which the commands before are done to *at, in nanoseconds of the device's own

@@ -1,4 +1,5 @@
-/* What differs from one processor to another when an object is relocated. */
+/* The parts of the loader that differ between processors: relocations, and the stubs by which code
+   reaches functions outside of its object. */
 #ifndef TENON_DEVICE_CPU_ELF_MACHINE_H
 #define TENON_DEVICE_CPU_ELF_MACHINE_H
 
@@ -6,17 +7,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** What a relocation takes as its symbol's address. */
-typedef enum elf_use {
+/** The address that a relocation refers to. */
+typedef enum elf_symbol_use {
   ELF_USE_ADDRESS, /* the symbol itself */
   ELF_USE_NEAR,    /* the symbol, or a stub near by that jumps to it if it is outside the object */
   ELF_USE_SLOT,    /* a word near by that holds the symbol's address */
-} elf_use;
+} elf_symbol_use;
 
 typedef struct elf_relocation {
   uint32_t type;
-  elf_use use;
-  uint32_t bytes; /* how many it changes */
+  elf_symbol_use use;
+  uint32_t bytes; /* that it changes */
 } elf_relocation;
 
 enum { ELF_STUB_BYTES = 16, ELF_SLOT_BYTES = 8 };
@@ -26,8 +27,8 @@ typedef struct elf_machine {
   const char *name;
   const elf_relocation *relocation;
   size_t relocations;
-  /** Changes the bytes at `at`, which will run at address `place`. `value` is the symbol's address
-      plus the addend. False if the result does not fit its field. */
+  /** Applies a relocation to the bytes at `at`, which will run at address `place`. `value` is the
+      symbol's address plus the addend. False if the result does not fit its field. */
   bool (*apply)(uint32_t type, unsigned char *at, uint64_t place, uint64_t value);
   /** Writes ELF_STUB_BYTES bytes of code that jump to an address from anywhere. */
   void (*write_stub)(unsigned char *at, uint64_t to);

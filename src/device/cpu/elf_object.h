@@ -1,4 +1,5 @@
-/* A relocatable ELF64 object, read and checked. Functions raise through the arena's diag. */
+/* A relocatable ELF64 object: reads the headers, sections and symbols, and checks every offset and
+   index. Functions raise TN_ERR_FORMAT or TN_ERR_UNSUPPORTED through the arena's diag. */
 #ifndef TENON_DEVICE_CPU_ELF_OBJECT_H
 #define TENON_DEVICE_CPU_ELF_OBJECT_H
 
@@ -19,8 +20,8 @@ typedef struct elf_object {
   const char *names; /* ends in NUL */
 } elf_object;
 
-/** Checks the headers, all sections and all symbols. `machine` is the e_machine wanted, `processor`
-    its name. The object refers to `file`. */
+/** Reads and checks the headers, all sections and all symbols of an object for the processor of
+    number `machine` (e_machine) and name `processor`. The object refers to `file`. */
 void elf_object_read(elf_object *o, const void *file, size_t bytes, unsigned machine,
                      const char *processor, arena *a);
 
@@ -28,7 +29,7 @@ void elf_object_read(elf_object *o, const void *file, size_t bytes, unsigned mac
 const char *elf_object_name(const elf_object *o, size_t symbol);
 
 /** The same for messages: printable and short, in the arena. */
-const char *elf_object_show(const elf_object *o, size_t symbol);
+const char *elf_object_printable_name(const elf_object *o, size_t symbol);
 
 /** The number of entries of a relocation section (SHT_RELA), checked. */
 size_t elf_object_relocations(const elf_object *o, size_t section);

@@ -1,7 +1,8 @@
+/* NumPy's .npy files: a magic number, a Python dictionary (descr, fortran_order, shape), then the
+   elements. Parsed without copying unless columns or bytes must be reordered. */
 #include "formats/npy/npy.h"
 
-#include "base/str.h"
-
+#include <stdio.h>
 #include <string.h>
 
 /** Types by NumPy's kind and size: '<f4' is a little-endian float of 4 bytes. */
@@ -18,29 +19,29 @@ enum { KINDS = sizeof kinds / sizeof *kinds, PREAMBLE = 10 };
 typedef struct header {
   const unsigned char *file;
   size_t bytes;
-  const char *at, *end; /* of the dictionary */
+  const char *at, *end; /* unread rest of the dictionary */
   char order;           /* '<', '>', '=' or '|' */
-  bool columns, record;
-  const char *type; /* as written, up to its quote or bracket */
+  bool is_column_major, is_record;
+  const char *type; /* text of 'descr', without quotes */
   size_t type_bytes;
   npy_array *out;
-  size_t data; /* where the data begins */
+  size_t data; /* offset of the elements */
 } header;
 
-static void skip(header *h) {
+static void skip_separators(header *h) {
   while (h->at < h->end && (*h->at == ' ' || *h->at == ',')) h->at++;
 }
 
-static bool take(header *h, const char *text) {
+static bool accept_text(header *h, const char *text) {
   size_t n = strlen(text);
-  skip(h);
+  skip_separators(h);
   if ((size_t)(h->end - h->at) < n || memcmp(h->at, text, n)) return false;
   h->at += n;
   return true;
 }
 
-static bool number(header *h, int64_t *value) {
-  skip(h);
+static bool read_number(header *h, int64_t *value) {
+  skip_separators(h);
   const char *start = h->at;
   for (*value = 0; h->at < h->end && *h->at >= '0' && *h->at <= '9'; h->at++) {
     if (*value > INT64_MAX / 10 - 1) return false;
@@ -49,11 +50,11 @@ static bool number(header *h, int64_t *value) {
   return h->at > start;
 }
 
-/** 'descr': '<f4'; records are lists: 'descr': [('x', '<f4')]. */
+/** Reads 'descr': '<f4'. A record is a list, 'descr': [('x', '<f4')], and is not read. */
 static bool read_type(header *h) {
   h->out->dtype = DT_VOID;
-  h->record = take(h, "[");
-  if (h->record || !take(h, "'")) return false;
+  h->is_record = accept_text(h, "[");
+  if (h->is_record || !accept_text(h, "'")) return false;
   const char *name = h->at, *quote = memchr(name, '\'', (size_t)(h->end - name));
   if (!quote) return false;
   h->at = quote + 1;
@@ -66,25 +67,25 @@ static bool read_type(header *h) {
   return true;
 }
 
-/** 'shape': (3, 4, ) */
+/** Reads 'shape': (3, 4, ). */
 static bool read_shape(header *h) {
-  if (!take(h, "(")) return false;
-  for (h->out->rank = 0; !take(h, ")"); h->out->rank++)
-    if (h->out->rank == NPY_RANK || !number(h, &h->out->dims[h->out->rank])) return false;
+  if (!accept_text(h, "(")) return false;
+  for (h->out->rank = 0; !accept_text(h, ")"); h->out->rank++)
+    if (h->out->rank == NPY_RANK_MAX || !read_number(h, &h->out->dims[h->out->rank])) return false;
   return true;
 }
 
 static bool read_fields(header *h) {
   bool type = false, order = false, shape = false;
-  if (!take(h, "{")) return false;
-  while (!take(h, "}")) {
-    if (take(h, "'descr':")) {
+  if (!accept_text(h, "{")) return false;
+  while (!accept_text(h, "}")) {
+    if (accept_text(h, "'descr':")) {
       if (!(type = read_type(h))) return false;
-    } else if (take(h, "'fortran_order':")) {
-      h->columns = take(h, "True");
-      if (!h->columns && !take(h, "False")) return false;
+    } else if (accept_text(h, "'fortran_order':")) {
+      h->is_column_major = accept_text(h, "True");
+      if (!h->is_column_major && !accept_text(h, "False")) return false;
       order = true;
-    } else if (take(h, "'shape':")) {
+    } else if (accept_text(h, "'shape':")) {
       if (!(shape = read_shape(h))) return false;
     } else {
       return false;
@@ -116,8 +117,8 @@ static bool is_empty(const npy_array *n) {
   return false;
 }
 
-/** The bytes the shape calls for; false if they are more than a file can hold. */
-static bool count(npy_array *n, size_t *elements) {
+/** Computes elements and bytes from the shape; false if they overflow. */
+static bool measure_data(npy_array *n, size_t *elements) {
   *elements = !is_empty(n);
   for (size_t i = 0; i < n->rank && *elements; i++) {
     size_t dim = (size_t)n->dims[i];
@@ -136,13 +137,13 @@ static void reverse_bytes(unsigned char *at, size_t bytes) {
   }
 }
 
-/** A copy in row-major order and the machine's (little-endian) byte order. */
-static const void *turned(const header *h, const npy_array *n, size_t elements, arena *a) {
-  size_t size = dtype_bytes(n->dtype), index[NPY_RANK] = {0};
+/** Copies the elements to row-major order and the machine's (little-endian) byte order. */
+static const void *reorder_data(const header *h, const npy_array *n, size_t elements, arena *a) {
+  size_t size = dtype_bytes(n->dtype), index[NPY_RANK_MAX] = {0};
   unsigned char *to = arena_alloc(a, n->bytes + 1);
   for (size_t i = 0; i < elements; i++) {
     size_t from = i;
-    if (h->columns) {
+    if (h->is_column_major) {
       from = 0;
       for (size_t k = n->rank; k-- > 0;) from = from * (size_t)n->dims[k] + index[k];
       for (size_t k = n->rank; k-- > 0 && ++index[k] == (size_t)n->dims[k];) index[k] = 0;
@@ -153,32 +154,34 @@ static const void *turned(const header *h, const npy_array *n, size_t elements, 
   return to;
 }
 
-/** Elements that tensors do not have, by NumPy's kind. */
-static const char *kind_in_words(const header *h) {
+/** Describes an element type that tensors do not have, by NumPy's kind. */
+static const char *describe_kind(const header *h) {
   static const struct {
     char kind;
     const char *words;
-  } kinds_not_had[] = {
+  } unsupported_kinds[] = {
       {'c', "complex numbers"}, {'U', "texts"},          {'S', "texts"},
       {'a', "texts"},           {'O', "Python objects"}, {'M', "dates"},
       {'m', "times"},           {'V', "raw bytes"},      {'f', "floats of this size"}};
-  if (h->record) return "records";
-  for (size_t i = 0; i < sizeof kinds_not_had / sizeof *kinds_not_had; i++)
-    if (h->type_bytes > 1 && h->type[1] == kinds_not_had[i].kind) return kinds_not_had[i].words;
+  if (h->is_record) return "records";
+  for (size_t i = 0; i < sizeof unsupported_kinds / sizeof *unsupported_kinds; i++)
+    if (h->type_bytes > 1 && h->type[1] == unsupported_kinds[i].kind)
+      return unsupported_kinds[i].words;
   return "elements of an unknown type";
 }
 
-static tn_status refuse_type(const header *h, const char *name, arena *a, diag *d) {
-  char shown[FILE_SHOWN];
+static tn_status fail_unsupported_type(const header *h, const char *name, arena *a, diag *d) {
+  char shown[FILE_PRINTABLE_BYTES];
   const char *type =
-      h->record ? ""
-                : arena_printf(a, "%.*s", (int)(h->type_bytes < 60 ? h->type_bytes : 60), h->type);
+      h->is_record
+          ? ""
+          : arena_printf(a, "%.*s", (int)(h->type_bytes < 60 ? h->type_bytes : 60), h->type);
   return diag_set(d, TN_ERR_UNSUPPORTED, "%s holds %s%s%s%s, which tensors do not have", name,
-                  kind_in_words(h), h->record ? "" : " ('", file_shown(type, shown),
-                  h->record ? "" : "')");
+                  describe_kind(h), h->is_record ? "" : " ('", file_printable_path(type, shown),
+                  h->is_record ? "" : "')");
 }
 
-static tn_status refuse_file(const header *h, const char *name, diag *d) {
+static tn_status fail_malformed_file(const header *h, const char *name, diag *d) {
   if (h->bytes >= 4 && !memcmp(h->file, "PK\3\4", 4))
     return diag_set(d, TN_ERR_FORMAT,
                     "%s is an archive, as .npz files are: unpack it (unzip) and name one of the "
@@ -191,28 +194,30 @@ static tn_status read_array(npy_array *out, const void *file, size_t bytes, cons
                             arena *a, diag *d) {
   header h = {.file = file, .bytes = bytes, .out = out};
   size_t elements;
-  char name[FILE_SHOWN];
-  file_shown(path, name);
-  bool whole = read_header(&h);
-  if (h.record || (whole && out->dtype == DT_VOID)) return refuse_type(&h, name, a, d);
-  if (!whole) return refuse_file(&h, name, d);
-  if (!count(out, &elements) || out->bytes > bytes - h.data)
+  char name[FILE_PRINTABLE_BYTES];
+  file_printable_path(path, name);
+  bool is_whole = read_header(&h);
+  if (h.is_record || (is_whole && out->dtype == DT_VOID))
+    return fail_unsupported_type(&h, name, a, d);
+  if (!is_whole) return fail_malformed_file(&h, name, d);
+  if (!measure_data(out, &elements) || out->bytes > bytes - h.data)
     return diag_set(d, TN_ERR_FORMAT, "%s is cut off: its shape calls for more data", name);
   out->data = h.file + h.data;
-  bool turn = (h.columns && out->rank > 1) || (h.order == '>' && dtype_bytes(out->dtype) > 1);
-  if (turn) out->data = turned(&h, out, elements, a);
+  bool needs_reorder =
+      (h.is_column_major && out->rank > 1) || (h.order == '>' && dtype_bytes(out->dtype) > 1);
+  if (needs_reorder) out->data = reorder_data(&h, out, elements, a);
   return TN_OK;
 }
 
-tn_status npy_read(npy_array *out, const void *bytes, size_t n, const char *name, arena *a,
-                   diag *d) {
+tn_status npy_parse(npy_array *out, const void *bytes, size_t n, const char *name, arena *a,
+                    diag *d) {
   *out = (npy_array){0};
   return read_array(out, bytes, n, name, a, d);
 }
 
 tn_status npy_open(npy_array *out, const char *path, arena *a, diag *d) {
   *out = (npy_array){0};
-  tn_status s = file_map_read(&out->file, path, d);
+  tn_status s = file_map_open_or_pipe(&out->file, path, d);
   if (s == TN_OK) s = read_array(out, out->file.data, out->file.bytes, path, a, d);
   if (s != TN_OK) npy_close(out);
   return s;
@@ -220,45 +225,27 @@ tn_status npy_open(npy_array *out, const char *path, arena *a, diag *d) {
 
 void npy_close(npy_array *n) { file_map_close(&n->file); }
 
-static char kind_of(dtype t) {
+static char numpy_kind(dtype t) {
   for (size_t i = 0; i < KINDS; i++)
     if (kinds[i].type == t) return kinds[i].kind;
   return 'u';
 }
 
-/** All before the data as version 1.0 has it, padded so that the data begins at a multiple of 64.
- */
-static str header_text(dtype t, size_t rank, const int64_t dims[], arena *a) {
-  str text = str_new(a);
-  str_add_bytes(&text, "\x93NUMPY\x01\x00..", PREAMBLE);
-  str_addf(&text, "{'descr': '%c%c%zu', 'fortran_order': False, 'shape': (",
-           dtype_bytes(t) > 1 ? '<' : '|', kind_of(t), dtype_bytes(t));
+size_t npy_header(dtype t, size_t rank, const int64_t dims[], char header[NPY_HEADER_BYTES]) {
+  size_t n = PREAMBLE;
+  memcpy(header, "\x93NUMPY\x01\x00..", PREAMBLE);
+  n += (size_t)snprintf(header + n, NPY_HEADER_BYTES - n,
+                        "{'descr': '%c%c%zu', 'fortran_order': False, 'shape': (",
+                        dtype_bytes(t) > 1 ? '<' : '|', numpy_kind(t), dtype_bytes(t));
   for (size_t i = 0; i < rank; i++)
-    str_addf(&text, "%lld%s", (long long)dims[i], i + 1 < rank ? ", " : rank == 1 ? "," : "");
-  str_add(&text, "), }");
-  while ((text.n + 1) % 64) str_add(&text, " ");
-  str_add(&text, "\n");
-  text.at[8] = (char)((text.n - PREAMBLE) & 255);
-  text.at[9] = (char)((text.n - PREAMBLE) >> 8);
-  return text;
-}
-
-static file_part data_part(dtype t, size_t rank, const int64_t dims[], const void *data) {
-  size_t bytes = dtype_bytes(t);
-  for (size_t i = 0; i < rank; i++) bytes *= (size_t)dims[i];
-  return (file_part){data, bytes};
-}
-
-tn_status npy_write(const char *path, dtype t, size_t rank, const int64_t dims[], const void *data,
-                    arena *a, diag *d) {
-  str header = header_text(t, rank, dims, a);
-  const file_part parts[] = {{header.at, header.n}, data_part(t, rank, dims, data)};
-  return file_write_parts(path, parts, 2, d);
-}
-
-tn_status npy_write_open(int fd, const char *name, dtype t, size_t rank, const int64_t dims[],
-                         const void *data, arena *a, diag *d) {
-  str header = header_text(t, rank, dims, a);
-  const file_part parts[] = {{header.at, header.n}, data_part(t, rank, dims, data)};
-  return file_write_open(fd, name, parts, 2, d);
+    n += (size_t)snprintf(header + n, NPY_HEADER_BYTES - n, "%lld%s", (long long)dims[i],
+                          i + 1 < rank ? ", "
+                          : rank == 1  ? ","
+                                       : "");
+  n += (size_t)snprintf(header + n, NPY_HEADER_BYTES - n, "), }");
+  while ((n + 1) % 64) header[n++] = ' ';
+  header[n++] = '\n';
+  header[8] = (char)((n - PREAMBLE) & 255);
+  header[9] = (char)((n - PREAMBLE) >> 8);
+  return n;
 }

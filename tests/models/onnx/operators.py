@@ -1,4 +1,4 @@
-"""The cases of every operator that src/formats/onnx/ops.def lists: {name: cases(version, rng)}."""
+"""The cases of every operator that src/formats/onnx/ops/onnx_operators.def lists: {name: cases(version, rng)}."""
 
 import itertools
 

@@ -1,5 +1,5 @@
 /* What only the library's inside tells. */
-#include "tensor/plan.h"
+#include "tensor/plan/plan.h"
 
 size_t states_in_place(const tn_plan *p);
 

@@ -72,7 +72,7 @@ typedef struct mark {
 
 enum { MOST_DEPTH = 5 };
 
-/** As src/tensor/state.h has it, in small. */
+/** As src/tensor/state/state.h has it, in small. */
 struct state {
   int number;
   tn_shape shape;

@@ -1,0 +1,14 @@
+/* The process's environment variables, which are ignored where a program has more rights than the
+   user who starts it (set-user-id and the like, AT_SECURE in getauxval(3)): they decide which
+   compiler is executed and which folder code is loaded from. */
+#ifndef TENON_BASE_ENVIRONMENT_H
+#define TENON_BASE_ENVIRONMENT_H
+
+/** The value of a variable; NULL where it is unset, empty or ignored. */
+const char *environment_get(const char *name);
+
+/** The variables, as "NAME=value" up to NULL, that programs inherit: `environ`, or none where they
+    are ignored. */
+char *const *environment_inherited(void);
+
+#endif

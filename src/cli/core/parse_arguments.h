@@ -1,0 +1,13 @@
+/* Parses the arguments after the verb by the verb's table of options. */
+#ifndef TENON_CLI_CORE_PARSE_ARGUMENTS_H
+#define TENON_CLI_CORE_PARSE_ARGUMENTS_H
+
+#include "cli/core/command.h"
+
+/** Fills in c->options, c->operand and c->log_level. Options are --name VALUE, --name=VALUE and the
+    letters of the verb; after "--" everything is an operand. False where help is requested. Raises
+    as command_usage_error for an option that is unknown, repeated, without its value or out of
+    range. */
+bool arguments_parse(command *c, int argc, char *const argv[]);
+
+#endif

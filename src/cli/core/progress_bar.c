@@ -1,0 +1,73 @@
+/* A bar that is redrawn in place on the last line of a terminal, at most every 50 ms. A lock orders
+   it with lines of text, as the library reports progress and remarks on any thread. */
+#include "cli/core/progress_bar.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const int64_t interval_ns = 50 * (int64_t)1000000; /* between two drawings */
+enum { WIDTH = 30 };
+
+static void draw_bar(progress *p, uint64_t done, uint64_t total) {
+  char bar[WIDTH + 1];
+  int full = total ? (int)((double)done / (double)total * WIDTH) : 0;
+  if (full > WIDTH) full = WIDTH;
+  memset(bar, '.', WIDTH);
+  memset(bar, '#', (size_t)full);
+  bar[WIDTH] = 0;
+  fprintf(stderr, "\r[%s] %llu of %llu %s\x1b[K", bar, (unsigned long long)done,
+          (unsigned long long)total, p->what);
+  fflush(stderr);
+  p->drawn = true;
+}
+
+static void erase_bar(progress *p) {
+  if (p->drawn) fputs("\r\x1b[K", stderr);
+  p->drawn = false;
+}
+
+/** The first show_progress of each kind of work is drawn at once: the next may be long in coming.
+ */
+static bool show_progress(void *user, const char *what, uint64_t done, uint64_t total) {
+  progress *p = user;
+  int64_t now = clock_now_ns();
+  mutex_lock(&p->lock);
+  bool is_new = strncmp(p->what, what, sizeof p->what - 1) != 0;
+  snprintf(p->what, sizeof p->what, "%s", what);
+  if (done >= total) {
+    erase_bar(p);
+  } else if (is_new || now - p->last > interval_ns) {
+    draw_bar(p, done, total);
+    p->last = now;
+  }
+  mutex_unlock(&p->lock);
+  return true;
+}
+
+void progress_init(progress *p) {
+  *p = (progress){0};
+  mutex_init(&p->lock);
+}
+
+void progress_free(progress *p) { mutex_free(&p->lock); }
+
+tn_progress progress_callback(progress *p) {
+  const char *terminal = getenv("TERM");
+  bool shows = isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb");
+  return shows ? (tn_progress){show_progress, p, NULL} : (tn_progress){NULL, NULL, NULL};
+}
+
+void progress_clear(progress *p) {
+  mutex_lock(&p->lock);
+  erase_bar(p);
+  mutex_unlock(&p->lock);
+}
+
+void progress_print_line(progress *p, const char *verb, const char *text) {
+  mutex_lock(&p->lock);
+  erase_bar(p);
+  fprintf(stderr, "tenon %s: %s\n", verb, text);
+  mutex_unlock(&p->lock);
+}

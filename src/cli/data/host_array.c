@@ -1,0 +1,193 @@
+/* Arrays in the command's arena, aligned to 64 bytes so that the library can use them without a
+   copy. Random elements come from SplitMix64, so that a seed gives the same inputs on every
+   machine. */
+#include "cli/data/host_array.h"
+
+#include "base/file.h"
+#include "cli/core/text_format.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ALIGN = 64 };
+
+typedef struct allocation {
+  arena *arena;
+  size_t bytes;
+  char *at;
+} allocation;
+
+static void allocate_body(void *arg) {
+  allocation *m = arg;
+  m->at = arena_alloc(m->arena, m->bytes);
+}
+
+host_array host_array_alloc(command *c, const char *name, tn_dtype dtype, tn_shape shape) {
+  host_array a = {.dtype = dtype, .shape = shape, .elements = 1};
+  bool empty = false;
+  for (int32_t i = 0; i < shape.rank; i++) empty |= !shape.size[i];
+  for (int32_t i = 0; i < shape.rank && !empty; i++) {
+    if ((size_t)shape.size[i] > SIZE_MAX / 64 / a.elements)
+      diag_raise(&c->diag, TN_ERR_MEMORY, "\"%s\" is too large for this machine's memory", name);
+    a.elements *= (size_t)shape.size[i];
+  }
+  if (empty) a.elements = 0;
+  a.bytes = a.elements * tn_dtype_size(dtype);
+  allocation m = {.arena = &c->arena, .bytes = a.bytes + ALIGN};
+  if (diag_catch(&c->diag, allocate_body, &m))
+    diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory: \"%s\", %s, takes %s", name,
+               tensor_type_text(c, dtype, (size_t)shape.rank, shape.size, NULL),
+               text_bytes(&c->arena, a.bytes));
+  a.data = m.at + (ALIGN - (uintptr_t)m.at % ALIGN) % ALIGN;
+  return a;
+}
+
+/* Filling. */
+
+/** The next of a sequence of 64 random bits (Steele, Lea and Flood, 2014: SplitMix). */
+static uint64_t random_bits(uint64_t *state) {
+  uint64_t z = *state += 0x9e3779b97f4a7c15;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+  z = (z ^ z >> 27) * 0x94d049bb133111eb;
+  return z ^ z >> 31;
+}
+
+/** The sum of four uniform numbers, of mean 0 and variance 1: nearly normal, and the same on every
+    machine. */
+static double random_float(uint64_t *state) {
+  uint64_t bits = random_bits(state);
+  double sum = 0;
+  for (int i = 0; i < 4; i++) sum += (double)(bits >> 16 * i & 0xffff) / 65535 - 0.5;
+  return sum * 1.7320508075688772;
+}
+
+void host_array_fill(host_array *a, fill_kind fill, uint64_t *seed) {
+  bool is_float = tn_dtype_kind_of(a->dtype) == TN_KIND_FLOAT;
+  size_t size = tn_dtype_size(a->dtype);
+  char *at = a->data;
+  for (size_t i = 0; i < a->elements; i++, at += size) {
+    double value = fill == FILL_ONES;
+    if (fill == FILL_RANDOM)
+      value = is_float ? random_float(seed) : (double)(random_bits(seed) >> 63);
+    tn_element_set(a->dtype, at, value);
+  }
+}
+
+host_array host_array_read_output(command *c, tn_binding *b, size_t i, const char *name) {
+  tn_type type = tn_binding_type_at(b, i);
+  host_array a = host_array_alloc(c, name, type.dtype, type.shape);
+  command_check_binding(c, tn_binding_read_at(b, i, type.dtype, a.data, a.bytes), b);
+  return a;
+}
+
+/* Files. */
+
+host_array host_array_load(command *c, const char *path, tn_file_format format, tn_dtype wanted) {
+  tn_array_file *file;
+  command_check_status(c, tn_array_file_open(c->context, path, format, &file));
+  const tn_array from = tn_array_file_get(file);
+  bool is_bits = format == TN_FILE_NPY && wanted == TN_BF16 && from.type.dtype == TN_U16;
+  host_array a = host_array_alloc(c, path, is_bits ? TN_BF16 : from.type.dtype, from.type.shape);
+  if (a.bytes) memcpy(a.data, from.data, a.bytes);
+  unsigned char *bytes = a.data;
+  for (size_t i = 0; a.dtype == TN_BOOL && i < a.bytes; i++) bytes[i] = bytes[i] != 0;
+  tn_array_file_close(file);
+  return a;
+}
+
+void host_array_save(command *c, const host_array *a, const char *path, tn_file_format format,
+                     const char *name) {
+  const tn_type type = {a->dtype, a->shape};
+  size_t n = tn_array_header(type, format, name, NULL, 0);
+  void *header = arena_alloc(&c->arena, n);
+  tn_array_header(type, format, name, header, n);
+  const write_part parts[] = {{header, n}, {a->data, a->bytes}};
+  tn_status s = path ? file_write_parts(path, parts, 2, &c->diag)
+                     : file_write_fd(STDOUT_FILENO, "standard output", parts, 2, &c->diag);
+  if (s != TN_OK) diag_rethrow(&c->diag);
+}
+
+/* Text. */
+
+const char *tensor_type_text(command *c, tn_dtype dtype, size_t rank, const int64_t size[],
+                             const char *const words[]) {
+  str s = str_new(&c->arena);
+  str_addf(&s, "%s [", tn_dtype_name(dtype));
+  for (size_t i = 0; i < rank; i++) {
+    if (i) str_add(&s, ", ");
+    if (words)
+      str_add(&s, text_escape(&c->arena, words[i]));
+    else
+      str_addf(&s, "%" PRId64, size[i]);
+  }
+  str_add(&s, "]");
+  return str_text(&s);
+}
+
+double host_array_value(const host_array *a, size_t i) {
+  return tn_element_get(a->dtype, (const char *)a->data + i * tn_dtype_size(a->dtype));
+}
+
+/** An integer or bool element: sign- or zero-extended to 64 bits. */
+static uint64_t integer_element(const host_array *a, size_t i) {
+  const char *at = (const char *)a->data + i * tn_dtype_size(a->dtype);
+  switch (a->dtype) {
+#define LOAD(dtype, number, text, bytes, host) \
+  case dtype: {                                \
+    host value;                                \
+    memcpy(&value, at, sizeof value);          \
+    return (uint64_t)value;                    \
+  }
+    TN_DTYPE_LIST(LOAD)
+#undef LOAD
+  default: return 0;
+  }
+}
+
+/** Compares elements by value, integers exactly. */
+static bool is_less(const host_array *a, size_t i, size_t k) {
+  tn_dtype_kind kind = tn_dtype_kind_of(a->dtype);
+  if (kind == TN_KIND_FLOAT) return host_array_value(a, i) < host_array_value(a, k);
+  uint64_t x = integer_element(a, i), y = integer_element(a, k);
+  return kind == TN_KIND_SIGNED ? (int64_t)x < (int64_t)y : x < y;
+}
+
+host_array_summary host_array_summarise(const host_array *a) {
+  host_array_summary s = {0, SIZE_MAX, SIZE_MAX, 0};
+  double sum = 0;
+  for (size_t i = 0; i < a->elements; i++) {
+    double value = host_array_value(a, i);
+    s.nans += isnan(value);
+    if (isnan(value)) continue;
+    sum += value;
+    if (s.least == SIZE_MAX || is_less(a, i, s.least)) s.least = i;
+    if (s.greatest == SIZE_MAX || is_less(a, s.greatest, i)) s.greatest = i;
+  }
+  s.mean = a->elements > s.nans ? sum / (double)(a->elements - s.nans) : NAN;
+  return s;
+}
+
+const char *host_array_type_text(command *c, const host_array *a) {
+  return tensor_type_text(c, a->dtype, (size_t)a->shape.rank, a->shape.size, NULL);
+}
+
+const char *host_array_element_text(command *c, const host_array *a, size_t i) {
+  switch (tn_dtype_kind_of(a->dtype)) {
+  case TN_KIND_BOOL: return integer_element(a, i) ? "true" : "false";
+  case TN_KIND_FLOAT: return text_number(&c->arena, host_array_value(a, i));
+  case TN_KIND_SIGNED: return arena_printf(&c->arena, "%" PRId64, (int64_t)integer_element(a, i));
+  default: return arena_printf(&c->arena, "%" PRIu64, integer_element(a, i));
+  }
+}
+
+json_t *host_array_element_json(const host_array *a, size_t i) {
+  tn_dtype_kind kind = tn_dtype_kind_of(a->dtype);
+  if (kind == TN_KIND_FLOAT) return text_json_float(host_array_value(a, i));
+  uint64_t bits = integer_element(a, i);
+  if (kind == TN_KIND_BOOL) return json_boolean(bits != 0);
+  bool fits = kind == TN_KIND_SIGNED || bits <= INT64_MAX;
+  return fits ? json_integer((json_int_t)bits) : json_real((double)bits);
+}

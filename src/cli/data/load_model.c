@@ -1,0 +1,68 @@
+/* Parses --size and loads the model that is the command's operand. */
+#include "cli/data/load_model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char digits[] = "0123456789";
+
+/** Parses the decimal number from `text` to `end`. */
+static bool parse_number(const char *text, const char *end, int64_t *out) {
+  enum { LONGEST = 18 }; /* any number of so many digits fits */
+  size_t n = (size_t)(end - text);
+  if (!n || n > LONGEST || strspn(text, digits) < n) return false;
+  *out = strtoll(text, NULL, 10);
+  return *out <= TN_MODEL_SIZE_MAX;
+}
+
+/** Parses a number, or a range that may be open on one side. */
+static bool parse_range(const char *text, tn_model_size *size) {
+  const char *end = text + strlen(text), *dots = strstr(text, "..");
+  if (!dots) return parse_number(text, end, &size->min) && parse_number(text, end, &size->max);
+  size->max = TN_MODEL_SIZE_MAX;
+  bool has_min = text != dots, has_max = dots + 2 != end;
+  return (has_min || has_max) && (!has_min || parse_number(text, dots, &size->min)) &&
+         (!has_max || parse_number(dots + 2, end, &size->max)) && size->min <= size->max;
+}
+
+static bool is_name(const char *text) {
+  size_t sign = *text == '-';
+  return !strstr(text, "..") && text[sign + strspn(text + sign, digits)];
+}
+
+static tn_model_size parse_size(command *c, const char *entry) {
+  const char *equals = strrchr(entry, '=');
+  if (!equals || equals == entry || !equals[1])
+    command_usage_error(c, "--size is given as " SIZE_OPTION_VALUE ", not as \"%s\"", entry);
+  tn_model_size size = {.name = arena_printf(&c->arena, "%.*s", (int)(equals - entry), entry)};
+  if (is_name(equals + 1))
+    size.same = equals + 1;
+  else if (!parse_range(equals + 1, &size))
+    command_usage_error(c,
+                        "--size %s is a number from 0 to %d, a range MIN..MAX, MIN.. or ..MAX of "
+                        "such, not empty, or another size's name, not \"%s\"",
+                        size.name, TN_MODEL_SIZE_MAX, equals + 1);
+  return size;
+}
+
+tn_model_desc load_model_parse_sizes(command *c, const option_list *list) {
+  tn_model_desc desc = TN_MODEL_DESC_INIT;
+  tn_model_size *sizes = arena_alloc(&c->arena, (list->n + 1) * sizeof *sizes);
+  for (size_t i = 0; i < list->n; i++) sizes[i] = parse_size(c, list->at[i]);
+  desc.sizes = sizes;
+  desc.n_sizes = list->n;
+  return desc;
+}
+
+const char *load_model_path(const char *name) { return strcmp(name, "-") ? name : "/dev/stdin"; }
+
+tn_status load_model(command *c, const tn_model_desc *desc, const file_map *read, tn_model **m) {
+  tn_status s = read ? tn_model_load_bytes(c->context, read->data, read->bytes, desc, m)
+                     : tn_model_load(c->context, load_model_path(c->operand), desc, m);
+  progress_clear(&c->progress);
+  bool is_unnamed = desc->name && !*desc->name;
+  if (s == TN_ERR_ARGUMENT && desc->n_sizes)
+    command_usage_error(c, "--size: %s%s%s", is_unnamed ? load_model_path(c->operand) : "",
+                        is_unnamed ? ": " : "", tn_message(c->context));
+  return s;
+}

@@ -1,0 +1,331 @@
+/* Parses --input options, reads or fills the array of each input, and binds the arrays. */
+#include "cli/data/model_inputs.h"
+
+#include "cli/core/text_format.h"
+#include "cli/data/load_model.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Lists of NAME=VALUE. A name may hold '=' itself, so the model's ports decide where it ends. */
+
+void model_inputs_check_option(command *c, const char *option, const char *form,
+                               const option_list *list) {
+  for (size_t i = 0; i < list->n; i++) {
+    const char *equals = strchr(list->at[i], '=');
+    if (!equals || equals == list->at[i] || !equals[1])
+      command_usage_error(c, "--%s is given as %s, not as \"%s\"", option, form, list->at[i]);
+  }
+}
+
+typedef VEC(tn_port) port_list;
+
+static port_list list_ports(command *c, const tn_model *m, tn_port_kind kind) {
+  port_list ports = {0};
+  tn_port port = TN_PORT_INIT;
+  for (size_t i = 0; tn_model_port(m, kind, i, &port) == TN_OK; i++)
+    vec_push(&c->arena, &ports, port);
+  return ports;
+}
+
+/** The port with the longest name that an entry begins with; SIZE_MAX if there is none. */
+static size_t find_port(const char *entry, const port_list *ports) {
+  size_t best = SIZE_MAX, longest = 0;
+  for (size_t i = 0; i < ports->n; i++) {
+    size_t n = strlen(ports->at[i].name);
+    bool fits = !strncmp(entry, ports->at[i].name, n) && entry[n] == '=';
+    if (!fits || (best != SIZE_MAX && n <= longest)) continue;
+    best = i;
+    longest = n;
+  }
+  return best;
+}
+
+static _Noreturn void refuse_name(command *c, const char *option, const char *entry,
+                                  const port_list *ports) {
+  const char *name = arena_printf(&c->arena, "%.*s", (int)strcspn(entry, "="), entry);
+  const char **names = arena_alloc(&c->arena, (ports->n + 1) * sizeof *names);
+  str all = str_new(&c->arena);
+  for (size_t i = 0; i < ports->n; i++) {
+    names[i] = ports->at[i].name;
+    str_addf(&all, "%s%s", i ? ", " : "", names[i]);
+  }
+  command_usage_error(c, "--%s: the model has no %s \"%s\"%s (it has %s)", option, option, name,
+                      text_suggestion(&c->arena, text_nearest_word(name, names, ports->n)),
+                      str_text(&all));
+}
+
+const char *const *model_inputs_match_ports(command *c, const char *option, const option_list *list,
+                                            const tn_model *m, tn_port_kind kind) {
+  port_list ports = list_ports(c, m, kind);
+  const char **values = arena_calloc(&c->arena, ports.n + 1, sizeof *values);
+  for (size_t i = 0; i < list->n; i++) {
+    const char *entry = list->at[i];
+    size_t k = find_port(entry, &ports);
+    if (k == SIZE_MAX) refuse_name(c, option, entry, &ports);
+    if (values[k]) command_usage_error(c, "--%s %s is given twice", option, ports.at[k].name);
+    values[k] = entry + strlen(ports.at[k].name) + 1;
+  }
+  return values;
+}
+
+/* Values. */
+
+/** The command line's description of an input. */
+typedef struct input_spec {
+  const char *file; /* NULL: the input is filled */
+  fill_kind fill;
+  bool has_shape;
+  tn_shape shape;
+} input_spec;
+
+static const char *const fills[] = {
+    [FILL_RANDOM] = "random", [FILL_ONES] = "ones", [FILL_ZEROS] = "zeros"};
+enum { FILLS = sizeof fills / sizeof *fills };
+
+/** "4x3x224"; "" is a scalar's. */
+static bool parse_shape(const char *text, tn_shape *shape) {
+  *shape = TN_SCALAR;
+  if (!*text) return true;
+  for (;; text++) {
+    char *end;
+    errno = 0;
+    long long n = strtoll(text, &end, 10);
+    if (end == text || *text < '0' || *text > '9' || errno || shape->rank == TN_MAX_RANK)
+      return false;
+    shape->size[shape->rank++] = n;
+    if (!*end) return true;
+    if (*end != 'x') return false;
+    text = end;
+  }
+}
+
+/** A fill, a shape, "fill:shape", or else a file's name. */
+static input_spec parse_spec(const char *text) {
+  input_spec o = {.fill = FILL_RANDOM};
+  if (parse_shape(text, &o.shape)) {
+    o.has_shape = true;
+    return o;
+  }
+  for (size_t i = 0; i < FILLS; i++) {
+    size_t n = strlen(fills[i]);
+    if (strncmp(text, fills[i], n) || (text[n] && text[n] != ':')) continue;
+    o.has_shape = text[n] && parse_shape(text + n + 1, &o.shape);
+    o.fill = (fill_kind)i;
+    if (o.has_shape || !text[n]) return o;
+  }
+  o.file = load_model_path(text);
+  return o;
+}
+
+typedef VEC(tn_model_size) model_sizes;
+
+/** Adds the sizes that an entry gives an input. Standard input is read once, later. */
+static void add_sizes(command *c, const char *entry, model_sizes *sizes) {
+  size_t n = strcspn(entry, "=");
+  input_spec o = parse_spec(entry + n + 1);
+  if (o.file && !strcmp(entry + n + 1, "-")) return;
+  tn_shape shape = o.file ? host_array_load(c, o.file, TN_FILE_NPY, TN_F32).shape : o.shape;
+  for (int32_t i = 0; (o.file || o.has_shape) && i < shape.rank; i++) {
+    char *name = arena_printf(&c->arena, "%.*s:%d", (int)n, entry, (int)i);
+    int64_t size = shape.size[i];
+    vec_push(&c->arena, sizes, ((tn_model_size){.name = name, .min = size, .max = size}));
+  }
+}
+
+tn_status model_inputs_load_model(command *c, const tn_model_desc *desc, const option_list *given,
+                                  tn_model **m) {
+  tn_status s = load_model(c, desc, NULL, m);
+  bool may_be_sizes = s == TN_ERR_SHAPE || s == TN_ERR_UNSUPPORTED;
+  model_sizes sizes = {0};
+  for (size_t i = 0; i < given->n && may_be_sizes; i++) add_sizes(c, given->at[i], &sizes);
+  if (!sizes.n || !strcmp(c->operand, "-")) return s;
+  for (size_t i = 0; i < desc->n_sizes; i++) vec_push(&c->arena, &sizes, desc->sizes[i]);
+  tn_model_desc known = *desc;
+  known.sizes = sizes.at;
+  known.n_sizes = sizes.n;
+  s = tn_model_load(c->context, c->operand, &known, m);
+  if (s == TN_ERR_ARGUMENT) command_usage_error(c, "--input: %s", tn_message(c->context));
+  if (s == TN_OK)
+    command_print_note(
+        c, "loaded for the sizes of the inputs alone; tenon inspect tells why not for all");
+  return s;
+}
+
+/* Sizes that vary have numbers: tn_port.variable. */
+
+/** The first input and axis that has a size, and its value there. */
+typedef struct size_value {
+  const model_input *input; /* NULL: no input so far */
+  size_t axis;
+  int64_t value;
+} size_value;
+
+/** An entry for each size that varies in some ports. */
+static size_value *new_size_values(command *c, const port_list *ports) {
+  int32_t n = 0;
+  for (size_t i = 0; i < ports->n; i++)
+    for (int32_t k = 0; k < ports->at[i].type.shape.rank; k++)
+      if (ports->at[i].variable[k] >= n) n = ports->at[i].variable[k] + 1;
+  return arena_calloc(&c->arena, (size_t)n + 1, sizeof(size_value));
+}
+
+/** The inputs of a model in the making. */
+typedef struct making_inputs {
+  command *c;
+  port_list ports;
+  input_spec *specs; /* of each input */
+  size_value *sizes; /* as the inputs that are given tell them */
+  model_inputs made;
+} making_inputs;
+
+/** Notes the sizes that a given input tells. */
+static void note_sizes(making_inputs *k, const tn_port *port, const tn_shape *shape) {
+  for (int32_t i = 0; shape->rank == port->type.shape.rank && i < shape->rank; i++) {
+    size_value *size = port->variable[i] < 0 ? NULL : &k->sizes[port->variable[i]];
+    if (size && !size->input) *size = (size_value){&vec_last(&k->made), (size_t)i, shape->size[i]};
+  }
+}
+
+/** Adds an input as the command line describes it, with its array where that is a file's. */
+static void add_input(making_inputs *k, const char *text) {
+  size_t i = k->made.n;
+  const tn_port *port = &k->ports.at[i];
+  const input_spec o = k->specs[i] = text ? parse_spec(text) : (input_spec){.fill = FILL_RANDOM};
+  model_input in = {.name = port->name, .from = o.file ? o.file : fills[o.fill], .file = o.file};
+  if (o.file) in.value = host_array_load(k->c, o.file, TN_FILE_NPY, port->type.dtype);
+  vec_push(&k->c->arena, &k->made, in);
+  if (o.file || o.has_shape) note_sizes(k, port, o.file ? &in.value.shape : &o.shape);
+}
+
+/** Chooses the shape of an input that is given none: sizes that vary are as other inputs tell, or
+   as small as they can be, from 1 on. */
+static tn_shape choose_shape(making_inputs *k, const tn_port *port) {
+  command *c = k->c;
+  tn_shape shape = port->type.shape;
+  if (shape.rank < 0)
+    command_usage_error(
+        c,
+        "the model does not say how many axes its input \"%s\" has: give its shape, "
+        "as in --input %s=2x3",
+        port->name, port->name);
+  str chosen = str_new(&c->arena);
+  for (int32_t i = 0; i < shape.rank; i++) {
+    if (port->variable[i] < 0) continue;
+    const size_value *known = &k->sizes[port->variable[i]];
+    shape.size[i] = known->input ? known->value : port->min[i] > 1 ? port->min[i] : 1;
+    bool is_repeated = false;
+    for (int32_t j = 0; j < i; j++) is_repeated |= port->variable[j] == port->variable[i];
+    if (!known->input && !is_repeated)
+      str_addf(&chosen, "%s%s = %lld", chosen.n ? ", " : "", port->sizes[i],
+               (long long)shape.size[i]);
+  }
+  if (chosen.n)
+    command_print_note(c, "input %s has sizes that vary, taken as %s", port->name,
+                       str_text(&chosen));
+  return shape;
+}
+
+static void fill_input(making_inputs *k, size_t i, uint64_t *seed) {
+  model_input *in = &k->made.at[i];
+  if (in->file) return;
+  in->value = host_array_alloc(k->c, in->name, in->value.dtype, in->value.shape);
+  host_array_fill(&in->value, k->specs[i].fill, seed);
+}
+
+static void check_standard_input(command *c, const char *const values[], size_t n) {
+  size_t readers = !strcmp(c->operand, "-");
+  for (size_t i = 0; i < n; i++) readers += values[i] && !strcmp(values[i], "-");
+  if (readers > 1)
+    command_usage_error(c, "-, standard input, can be read once: as the model, or as one input");
+}
+
+model_inputs model_inputs_make(command *c, const tn_model *m, const option_list *given,
+                               uint64_t seed) {
+  making_inputs k = {.c = c, .ports = list_ports(c, m, TN_PORT_INPUT)};
+  size_t n = k.ports.n;
+  const char *const *values = model_inputs_match_ports(c, "input", given, m, TN_PORT_INPUT);
+  check_standard_input(c, values, n);
+  k.specs = arena_alloc(&c->arena, (n + 1) * sizeof *k.specs);
+  k.sizes = new_size_values(c, &k.ports);
+  vec_reserve(&c->arena, &k.made, n); /* sizes point to inputs */
+  for (size_t i = 0; i < n; i++) add_input(&k, values[i]);
+  for (size_t i = 0; i < n; i++) { /* a type costs no memory before all are known to fit */
+    const input_spec *o = &k.specs[i];
+    if (o->file) continue;
+    k.made.at[i].value.dtype = k.ports.at[i].type.dtype;
+    k.made.at[i].value.shape = o->has_shape ? o->shape : choose_shape(&k, &k.ports.at[i]);
+  }
+  model_inputs_check_shapes(c, &k.made, m);
+  for (size_t i = 0; i < n; i++) fill_input(&k, i, &seed);
+  return k.made;
+}
+
+/* Shapes. */
+
+static const char *input_text(command *c, const model_input *in) {
+  return in->file ? arena_printf(&c->arena, "%s (%s)", in->name, in->file) : in->name;
+}
+
+/** Checks one axis whose size varies, against the inputs before it. */
+static void check_varying_size(command *c, const model_input *in, size_t axis, const tn_port *port,
+                               size_value *known) {
+  int64_t given = in->value.shape.size[axis];
+  const char *name = port->sizes[axis];
+  if (given < port->min[axis] || given > port->max[axis])
+    diag_raise(&c->diag, TN_ERR_SHAPE,
+               "input %s: axis %zu of size %lld gives %s no value from %lld to %lld",
+               input_text(c, in), axis, (long long)given, name, (long long)port->min[axis],
+               (long long)port->max[axis]);
+  if (!known->input) *known = (size_value){in, axis, given};
+  if (given != known->value)
+    diag_raise(&c->diag, TN_ERR_SHAPE,
+               "input %s: axis %zu has size %lld, not %lld, as %s is %lld by axis %zu of input %s",
+               input_text(c, in), axis, (long long)given, (long long)known->value, name,
+               (long long)known->value, known->axis, known->input->name);
+}
+
+static void check_shape(command *c, const model_input *in, const tn_port *port, size_value *sizes) {
+  const tn_shape *shape = &in->value.shape, *expected = &port->type.shape;
+  if (shape->rank != expected->rank)
+    diag_raise(&c->diag, TN_ERR_SHAPE, "input %s has rank %d, not %d", input_text(c, in),
+               (int)shape->rank, (int)expected->rank);
+  for (size_t i = 0; i < (size_t)expected->rank; i++) {
+    if (port->variable[i] >= 0)
+      check_varying_size(c, in, i, port, &sizes[port->variable[i]]);
+    else if (shape->size[i] != expected->size[i])
+      diag_raise(&c->diag, TN_ERR_SHAPE, "input %s: axis %zu has size %lld, not %lld",
+                 input_text(c, in), i, (long long)shape->size[i], (long long)expected->size[i]);
+  }
+}
+
+void model_inputs_check_shapes(command *c, const model_inputs *in, const tn_model *m) {
+  port_list ports = list_ports(c, m, TN_PORT_INPUT);
+  size_value *sizes = new_size_values(c, &ports);
+  for (size_t i = 0; i < in->n; i++) check_shape(c, &in->at[i], &ports.at[i], sizes);
+}
+
+const char *model_inputs_sizes_text(command *c, const model_inputs *in, const tn_model *m) {
+  str s = str_new(&c->arena);
+  port_list ports = list_ports(c, m, TN_PORT_INPUT);
+  size_value *sizes = new_size_values(c, &ports);
+  for (size_t i = 0; i < in->n; i++) {
+    const tn_port *port = &ports.at[i];
+    for (int32_t k = 0; k < port->type.shape.rank; k++) {
+      size_value *size = port->variable[k] < 0 ? NULL : &sizes[port->variable[k]];
+      if (!size || size->input) continue;
+      size->input = &in->at[i];
+      str_addf(&s, "%s%s = %lld", s.n ? ", " : "", port->sizes[k],
+               (long long)in->at[i].value.shape.size[k]);
+    }
+  }
+  return str_text(&s);
+}
+
+void model_inputs_bind(command *c, const model_inputs *in, tn_binding *b) {
+  for (size_t i = 0; i < in->n; i++) {
+    const host_array *v = &in->at[i].value;
+    command_check_binding(c, tn_binding_input_at(b, i, v->shape, v->dtype, v->data, v->bytes), b);
+  }
+}

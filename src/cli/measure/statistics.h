@@ -1,0 +1,15 @@
+/* Statistics of a list of times. */
+#ifndef TENON_CLI_MEASURE_STATISTICS_H
+#define TENON_CLI_MEASURE_STATISTICS_H
+
+#include <stddef.h>
+
+typedef struct statistics {
+  double best, mean, sd, p50, p90, p99; /* sd: sample deviation; NAN for n = 1 */
+} statistics;
+
+/** Computes the statistics of `n` ≥ 1 numbers, which it sorts. Percentiles are interpolated
+   linearly, as by numpy.percentile. */
+statistics statistics_of(double *values, size_t n);
+
+#endif

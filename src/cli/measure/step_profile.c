@@ -1,0 +1,206 @@
+/* Runs a binding with profiling on and derives, for each step, the median time, the rates, and the
+   share of the nearer roof of the roofline model. Writes tables, JSON and Chrome's trace events. */
+#include "cli/measure/step_profile.h"
+
+#include "base/file.h"
+#include "base/thread.h"
+#include "cli/core/text_format.h"
+#include "cli/measure/machine_peak.h"
+#include "cli/measure/statistics.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RUNS_MORE = 10 };
+static const int64_t enough_ns = 1000000000;
+
+/* Running. */
+
+void profile_start(profile *p, tn_binding *b, bool steps) {
+  p->binding = b;
+  command_check_binding(p->c, tn_binding_profile(b, steps), b);
+}
+
+void profile_add_phase(profile *p, const char *name, int64_t begin) {
+  vec_push(&p->c->arena, &p->phases, (profile_phase){name, {begin, clock_now_ns()}});
+}
+
+void profile_run_once(profile *p) {
+  arena *a = &p->c->arena;
+  profile_run r = {.time.begin = clock_now_ns()};
+  VEC(time_interval) steps = {0};
+  tn_step step = TN_STEP_INIT;
+  command_check_binding(p->c, tn_binding_run(p->binding), p->binding);
+  r.time.end = clock_now_ns();
+  for (size_t i = 0; tn_binding_step(p->binding, i, &step) == TN_OK; i++)
+    vec_push(a, &steps, (time_interval){step.begin, step.end});
+  r.steps = steps.at;
+  vec_push(a, &p->runs, r);
+}
+
+void profile_run_more(profile *p) {
+  int64_t start = clock_now_ns();
+  int most = RUNS_MORE;
+  do profile_run_once(p);
+  while (--most && clock_now_ns() - start < enough_ns);
+}
+
+/* Summary. */
+
+static double ms_of(time_interval t) { return (double)(t.end - t.begin) / 1e6; }
+
+/** The median over the runs that count, of a step or (NULL) of whole runs, in ms. */
+static double median_ms(const profile *p, const size_t *step) {
+  size_t first = p->runs.n > 1, n = p->runs.n - first;
+  double *ms = arena_alloc(&p->c->arena, n * sizeof *ms);
+  for (size_t i = 0; i < n; i++) {
+    const profile_run *r = &p->runs.at[first + i];
+    ms[i] = ms_of(step ? r->steps[*step] : r->time);
+  }
+  return statistics_of(ms, n).p50;
+}
+
+static void set_rates(const profile *p, profile_step *s) {
+  const tn_step *f = &s->facts;
+  s->gflops = f->operations > 0 && s->ms > 0 ? f->operations / s->ms / 1e6 : NAN;
+  s->gbps = f->bytes > 0 && s->ms > 0 ? f->bytes / s->ms / 1e6 : NAN;
+  double compute = s->gflops / p->peak_gflops, memory = s->gbps / p->peak_gbps;
+  s->is_memory = !(compute >= memory);
+  s->of_peak = s->is_memory ? memory : compute;
+  if (isnan(s->of_peak)) s->is_memory = isnan(compute), s->of_peak = fmax(compute, memory);
+}
+
+void profile_summarise(profile *p) {
+  arena *a = &p->c->arena;
+  const tn_context_info used = p->used = command_check_context(p->c);
+  tn_processor_info processor = TN_PROCESSOR_INFO_INIT;
+  command_check_status(p->c, tn_processor_get(p->c->context, &processor));
+  p->peak_gflops = machine_peak_gflops(used.threads, used.vector_bytes, a);
+  p->peak_gbps = machine_peak_bandwidth(used.threads, (double)processor.last_cache_bytes, a);
+  p->ms = median_ms(p, NULL);
+  profile_step s = {.facts = TN_STEP_INIT};
+  size_t outer = 0; /* the next step outside of all loops */
+  for (size_t i = 0; tn_binding_step(p->binding, i, &s.facts) == TN_OK; i++) {
+    s.ms = median_ms(p, &i);
+    if (i == outer) {
+      p->steps_ms += s.ms; /* the time of a loop includes that of its steps */
+      outer += 1 + s.facts.steps;
+    }
+    set_rates(p, &s);
+    vec_push(a, &p->steps, s);
+  }
+  for (size_t i = 0; i < p->steps.n; i++)
+    p->steps.at[i].share = p->steps_ms > 0 ? p->steps.at[i].ms / p->steps_ms : 0;
+}
+
+/* Output. */
+
+const char *profile_peak_text(arena *a, const profile_step *s) {
+  if (isnan(s->of_peak)) return "-";
+  return arena_printf(a, "%.0f %% %s", 100 * s->of_peak, s->is_memory ? "memory" : "compute");
+}
+
+static const char *time_column(arena *a, double ms) {
+  enum { WIDE = 10 };
+  const char *text = text_time(a, ms);
+  size_t n = text_columns(text);
+  return arena_printf(a, "%*s%s", n < WIDE ? (int)(WIDE - n) : 0, "", text);
+}
+
+void profile_print(const profile *p) {
+  arena *a = &p->c->arena;
+  printf("%5s %6s %10s %7s %8s %7s  %-13s %s\n", "step", "kernel", "time", "share", "GFLOP/s",
+         "GB/s", "of peak", "computes");
+  for (size_t i = 0; i < p->steps.n; i++) {
+    const profile_step *s = &p->steps.at[i];
+    const char *kernel = s->facts.kernel < 0 ? "-" : arena_printf(a, "%lld", s->facts.kernel + 1LL);
+    printf("%5zu %6s %s %5.1f %% %8s %7s  %-13s %s%s\n", i + 1, kernel, time_column(a, s->ms),
+           100 * s->share, text_rate(a, s->gflops), text_rate(a, s->gbps), profile_peak_text(a, s),
+           text_escape(a, s->facts.name),
+           s->facts.times == 1 ? ""
+                               : arena_printf(a, " (%s)", text_count(a, s->facts.times, "time")));
+  }
+  size_t counted = p->runs.n - (p->runs.n > 1);
+  printf("steps take %s of a run's %s, medians of %s\n", text_time(a, p->steps_ms),
+         text_time(a, p->ms), text_count(a, counted, "run"));
+  printf("the measured peaks are %s GFLOP/s and %s GB/s\n", text_rate(a, p->peak_gflops),
+         text_rate(a, p->peak_gbps));
+}
+
+static json_t *json_step(const profile *p, const profile_step *s) {
+  json_t *kernel = s->facts.kernel < 0 ? json_null() : json_integer(s->facts.kernel + 1);
+  return json_pack("{s:o, s:o, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:s, s:I, s:I}", "name",
+                   text_json(&p->c->arena, s->facts.name), "kernel", kernel, "ms", s->ms, "share",
+                   s->share, "operations", s->facts.operations, "bytes", s->facts.bytes, "gflops",
+                   text_json_number(s->gflops), "gbps", text_json_number(s->gbps), "peak_fraction",
+                   text_json_number(s->of_peak), "peak", s->is_memory ? "memory" : "compute",
+                   "steps", (json_int_t)s->facts.steps, "times", (json_int_t)s->facts.times);
+}
+
+json_t *profile_json(const profile *p) {
+  json_t *steps = json_array();
+  for (size_t i = 0; i < p->steps.n; i++)
+    json_array_append_new(steps, json_step(p, &p->steps.at[i]));
+  return json_pack("{s:I, s:f, s:f, s:f, s:f, s:o}", "runs",
+                   (json_int_t)(p->runs.n - (p->runs.n > 1)), "ms", p->ms, "steps_ms", p->steps_ms,
+                   "peak_gflops", p->peak_gflops, "peak_gbps", p->peak_gbps, "steps", steps);
+}
+
+/* Traces: "complete" events of chrome://tracing, times in microseconds. */
+
+enum { TRACK_COMMAND = 1, TRACK_STEPS = 2 };
+
+static json_t *new_event(arena *a, const char *name, int track, int64_t origin, time_interval t,
+                         json_t *args) {
+  return json_pack("{s:o, s:s, s:i, s:i, s:f, s:f, s:o}", "name", text_json(a, name), "ph", "X",
+                   "pid", 1, "tid", track, "ts", (double)(t.begin - origin) / 1e3, "dur",
+                   (double)(t.end - t.begin) / 1e3, "args", args ? args : json_object());
+}
+
+static json_t *new_title(const char *of, int track, const char *name) {
+  return json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "name", of, "ph", "M", "pid", 1, "tid", track,
+                   "args", "name", name);
+}
+
+/** Adds a run and its steps. The device's clock is another one, so its first step is put at the
+   begin of the run. */
+static void add_run_events(const profile *p, json_t *events, int64_t origin, size_t number) {
+  arena *a = &p->c->arena;
+  const profile_run *r = &p->runs.at[number];
+  tn_step step = TN_STEP_INIT;
+  json_array_append_new(
+      events, new_event(a, number ? "run" : "first run", TRACK_COMMAND, origin, r->time, NULL));
+  for (size_t i = 0; tn_binding_step(p->binding, i, &step) == TN_OK; i++) {
+    time_interval t = {r->time.begin + r->steps[i].begin, r->time.begin + r->steps[i].end};
+    json_t *args = json_pack("{s:I, s:I, s:f, s:f, s:I}", "step", (json_int_t)(i + 1), "kernel",
+                             (json_int_t)(step.kernel + 1), "operations", step.operations, "bytes",
+                             step.bytes, "times", (json_int_t)step.times);
+    json_array_append_new(events, new_event(a, step.name, TRACK_STEPS, origin, t, args));
+  }
+}
+
+static json_t *make_trace(const profile *p) {
+  json_t *events = json_array();
+  int64_t origin = p->phases.n ? p->phases.at[0].time.begin : p->runs.at[0].time.begin;
+  json_array_append_new(events, new_title("process_name", TRACK_COMMAND, "tenon"));
+  json_array_append_new(events, new_title("thread_name", TRACK_COMMAND, "command"));
+  json_array_append_new(events,
+                        new_title("thread_name", TRACK_STEPS, command_check_context(p->c).device));
+  for (size_t i = 0; i < p->phases.n; i++)
+    json_array_append_new(events, new_event(&p->c->arena, p->phases.at[i].name, TRACK_COMMAND,
+                                            origin, p->phases.at[i].time, NULL));
+  for (size_t i = 0; i < p->runs.n; i++) add_run_events(p, events, origin, i);
+  return json_pack("{s:s, s:o}", "displayTimeUnit", "ms", "traceEvents", events);
+}
+
+void profile_write_trace(const profile *p, const char *path) {
+  json_t *all = make_trace(p);
+  char *text = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
+  json_decref(all);
+  if (!text) diag_raise(&p->c->diag, TN_ERR_MEMORY, "out of memory");
+  tn_status s = file_write(path, text, strlen(text), &p->c->diag);
+  free(text);
+  if (s != TN_OK) diag_rethrow(&p->c->diag);
+}

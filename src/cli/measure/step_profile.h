@@ -1,0 +1,70 @@
+/* Profiles of a binding's runs: time and rates of each step, as a table, as JSON and as a trace. */
+#ifndef TENON_CLI_MEASURE_STEP_PROFILE_H
+#define TENON_CLI_MEASURE_STEP_PROFILE_H
+
+#include "cli/core/command.h"
+
+#include <jansson.h>
+
+/** A stretch of time, in nanoseconds of clock_now_ns(). */
+typedef struct time_interval {
+  int64_t begin, end;
+} time_interval;
+
+/** A phase of the command before its runs. */
+typedef struct profile_phase {
+  const char *name;
+  time_interval time;
+} profile_phase;
+
+typedef struct profile_run {
+  time_interval time;
+  const time_interval *steps; /* of each step, since the first one began */
+} profile_run;
+
+typedef struct profile_step {
+  tn_step facts;       /* as of the last run */
+  double ms;           /* the median of the runs that count */
+  double gflops, gbps; /* NAN: not known */
+  double share;        /* of the time of all steps */
+  double of_peak;      /* share of the nearer peak; NAN: not known */
+  bool is_memory;      /* the nearer peak is that of memory */
+} profile_step;
+
+typedef struct profile {
+  command *c;
+  tn_binding *binding;
+  tn_context_info used; /* device and target; by profile_summarise */
+  VEC(profile_phase) phases;
+  VEC(profile_run) runs;
+  VEC(profile_step) steps;       /* by profile_summarise */
+  double ms, steps_ms;           /* medians: of a run, and of its steps together */
+  double peak_gflops, peak_gbps; /* of this machine */
+} profile;
+
+/** Adds a phase from `begin` until now. */
+void profile_add_phase(profile *p, const char *name, int64_t begin);
+
+/** Sets the binding, and whether its steps are timed. */
+void profile_start(profile *p, tn_binding *b, bool steps);
+
+/** Runs the binding once. */
+void profile_run_once(profile *p);
+
+/** Runs the binding up to ten more times, for about a second at most. */
+void profile_run_more(profile *p);
+
+/** Measures this machine's peaks and summarises the runs. The first run is slower and is left out
+    where there are more. */
+void profile_summarise(profile *p);
+
+/** The share of the nearer peak, "62 % memory"; "-" where it is not known. In the arena. */
+const char *profile_peak_text(arena *a, const profile_step *s);
+
+void profile_print(const profile *p);
+json_t *profile_json(const profile *p);
+
+/** Writes all phases and runs as trace events for Perfetto and chrome://tracing. */
+void profile_write_trace(const profile *p, const char *path);
+
+#endif

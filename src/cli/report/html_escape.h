@@ -1,0 +1,10 @@
+/* Text that may hold anything, as text of HTML or SVG. */
+#ifndef TENON_CLI_REPORT_HTML_ESCAPE_H
+#define TENON_CLI_REPORT_HTML_ESCAPE_H
+
+#include "base/str.h"
+
+/** Appends a text so that a browser shows it as it is, whatever it holds. */
+void html_escape(str *s, const char *text);
+
+#endif

@@ -1,0 +1,76 @@
+/* tenon cache: shows, trims or clears the folder of kernels and plans on disk. */
+#include "cli/core/command.h"
+#include "cli/core/text_format.h"
+#include "cli/verbs/verb_table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+typedef struct cache_options {
+  bool json, trim, clear;
+  int64_t limit;
+} cache_options;
+
+static const option options[] = {
+    {"trim", OPTION_FLAG, offsetof(cache_options, trim), NULL,
+     "remove what was not used for the longest time, down to the limit", 0, 0, 0},
+    {"limit", OPTION_BYTES, offsetof(cache_options, limit), "BYTES",
+     "trim to so many bytes, or 64k, 64M, 64G, powers of 1024, not to 1G", 0, INT64_MAX,
+     (int64_t)TN_CACHE_LIMIT},
+    {"clear", OPTION_FLAG, offsetof(cache_options, clear), NULL,
+     "remove all of them; files that are not the cache's own stay", 0, 0, 0},
+    {"json", OPTION_FLAG, offsetof(cache_options, json), NULL, "print JSON", 0, 0, 0},
+};
+
+static void print_text(command *c, const tn_cache_info *info) {
+  arena *a = &c->arena;
+  const char *folder = info->folder ? info->folder : "none: it is switched off";
+  printf("folder   %s\nentries  %" PRIu64 ", %" PRIu64
+         " of them plans\nsize     %s of at most %s\n",
+         text_escape(a, folder), info->entries, info->plans, text_bytes(a, info->bytes),
+         text_bytes(a, TN_CACHE_LIMIT));
+}
+
+static void print_json(command *c, const tn_cache_info *info) {
+  arena *a = &c->arena;
+  text_json_print(a,
+                  json_pack("{s:o, s:I, s:I, s:I, s:I}", "folder", text_json(a, info->folder),
+                            "entries", (json_int_t)info->entries, "plans", (json_int_t)info->plans,
+                            "bytes", (json_int_t)info->bytes, "limit", (json_int_t)TN_CACHE_LIMIT));
+}
+
+static int act(command *c) {
+  const cache_options *o = c->options;
+  if (o->trim && o->clear) command_usage_error(c, "--trim and --clear do not go together");
+  if (o->limit != (int64_t)TN_CACHE_LIMIT && !o->trim)
+    command_usage_error(c, "--limit goes with --trim");
+  command_open_context(c, NULL, 0, NULL);
+  tn_cache_info info = TN_CACHE_INFO_INIT;
+  command_check_status(c, o->clear  ? tn_cache_clear(c->context, &info)
+                          : o->trim ? tn_cache_trim(c->context, (uint64_t)o->limit, &info)
+                                    : tn_cache_get(c->context, &info));
+  if (o->json)
+    print_json(c, &info);
+  else
+    print_text(c, &info);
+  return EXIT_DONE;
+}
+
+const verb verb_cache = {
+    .name = "cache",
+    .summary = "Shows, trims or clears the kernels and plans that are kept on disk",
+    .about =
+        "Kernels that were compiled, and plans of what was run, are kept in the folder that\n"
+        "TENON_CACHE names, or else in $XDG_CACHE_HOME/tenon or ~/.cache/tenon, and found there "
+        "by\n"
+        "later processes; with TENON_CACHE=off they are not. Beyond its limit the cache is "
+        "trimmed\n"
+        "by itself. A folder that is a link, or that others own or may write to, is not used.\n\n"
+        "--json: folder (null: switched off), entries (kernels, plans, and compilers known), "
+        "plans,\n"
+        "bytes, limit; with --trim or --clear, as they are afterwards.",
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+    .options_bytes = sizeof(cache_options),
+    .act = act,
+};

@@ -1,0 +1,388 @@
+/* tenon inspect: prints the contents of a model file, whether or not the model can be run. It loads
+   the model to find what else is wrong, and compiles it only to find the memory of its runs. */
+#include "cli/core/text_format.h"
+#include "cli/data/load_model.h"
+#include "cli/data/model_inputs.h"
+#include "cli/verbs/verb_table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/unstable/model_file.h>
+
+typedef struct inspect_options {
+  option_list size;
+  bool memory, json;
+} inspect_options;
+
+static const option options[] = {
+    {"size", OPTION_LIST, offsetof(inspect_options, size), SIZE_OPTION_VALUE, SIZE_OPTION_HELP, 0,
+     0, 0},
+    {"memory", OPTION_FLAG, offsetof(inspect_options, memory), NULL,
+     "compile the model, and tell the memory that its runs need", 0, 0, 0},
+    {"json", OPTION_FLAG, offsetof(inspect_options, json), NULL, "print JSON", 0, 0, 0},
+};
+
+/** An input or output: as the file declares it, or as the model has it where that is known better.
+ */
+typedef struct inspected_port {
+  const char *name, *type;  /* type: in words */
+  const char *dtype;        /* NULL: not known */
+  int64_t rank;             /* -1: not known */
+  const int64_t *sizes;     /* -1: no number */
+  const char *const *names; /* of those; "": none */
+  bool is_weight;
+  const char *declared; /* the file's type where the model has another one; NULL: they fit */
+} inspected_port;
+
+typedef VEC(inspected_port) inspected_ports;
+
+typedef struct inspection {
+  command *c;
+  tn_model_desc desc; /* of loading the model */
+  file_map bytes;     /* of the file */
+  tn_model_file *file;
+  tn_model_file_info info;
+  inspected_ports inputs, outputs;
+  VEC(const char *) unsupported;
+  bool has_failed; /* to load, though all operators are supported */
+  bool has_memory;
+  tn_memory memory;        /* of runs */
+  bool is_checked_in_part; /* only operators were checked: data outside the file is missing */
+} inspection;
+
+/* Ports. */
+
+static void list_ports(inspection *x, tn_port_kind kind, inspected_ports *to) {
+  tn_declared_port p = TN_DECLARED_PORT_INIT;
+  for (size_t i = 0; tn_model_file_port(x->file, kind, i, &p) == TN_OK; i++)
+    vec_push(&x->c->arena, to,
+             (inspected_port){.name = p.name,
+                              .type = p.type,
+                              .dtype = p.dtype_name,
+                              .rank = p.rank,
+                              .sizes = p.sizes,
+                              .names = p.names,
+                              .is_weight = p.is_weight});
+}
+
+/** Whether a model's port may be of the type that the file declares: sizes and types that either
+    leaves open fit. */
+static bool fits_declaration(const tn_declared_port *p, const tn_port *port) {
+  const tn_shape *shape = &port->type.shape;
+  if (!p->is_tensor) return true;
+  if (p->dtype && p->dtype != (int32_t)port->type.dtype) return false;
+  if (p->rank < 0) return true;
+  bool fits = p->rank == shape->rank;
+  for (int32_t i = 0; fits && i < shape->rank; i++)
+    fits = p->sizes[i] < 0 || shape->size[i] < 0 || p->sizes[i] == shape->size[i];
+  return fits;
+}
+
+/** Takes over the sizes of a model's port. One that the port has no words for keeps the file's name
+    with `keeps_names`, and has none without. */
+static void use_sizes(inspection *x, inspected_port *to, const tn_port *port, bool keeps_names) {
+  arena *a = &x->c->arena;
+  size_t rank = (size_t)port->type.shape.rank;
+  int64_t *sizes = arena_alloc(a, (rank + 1) * sizeof *sizes);
+  const char **names = arena_alloc(a, (rank + 1) * sizeof *names);
+  str type = str_new(a);
+  str_addf(&type, "%s [", to->dtype ? to->dtype : "unknown type");
+  for (size_t i = 0; i < rank; i++) {
+    bool has_words = strcmp(port->sizes[i], "…") != 0;
+    sizes[i] = port->type.shape.size[i];
+    names[i] = has_words ? port->sizes[i] : keeps_names ? to->names[i] : "";
+    if (i) str_add(&type, ", ");
+    if (sizes[i] >= 0)
+      str_addf(&type, "%" PRId64, sizes[i]);
+    else
+      str_add(&type, *names[i] ? names[i] : "?");
+  }
+  str_add(&type, "]");
+  to->type = str_text(&type);
+  to->rank = (int64_t)rank;
+  to->sizes = sizes;
+  to->names = names;
+}
+
+/** Corrects declared ports by the model's: all that do not fit it, and sizes where --size tells of
+    them. The file's inputs also have weights among them. */
+static void correct_ports(inspection *x, const tn_model *m, tn_port_kind kind,
+                          inspected_ports *ports) {
+  tn_port port = TN_PORT_INIT;
+  tn_declared_port declared = TN_DECLARED_PORT_INIT;
+  for (size_t i = 0, k = 0; tn_model_port(m, kind, i, &port) == TN_OK; i++, k++) {
+    while (k < ports->n && strcmp(ports->at[k].name, port.name) != 0) k++;
+    if (tn_model_file_port(x->file, kind, k, &declared) != TN_OK) return;
+    inspected_port *to = &ports->at[k];
+    if (!fits_declaration(&declared, &port)) {
+      to->declared = declared.type;
+      to->dtype = tn_dtype_name(port.type.dtype);
+      use_sizes(x, to, &port, false);
+    } else if (x->desc.n_sizes && port.type.shape.rank == declared.rank) {
+      use_sizes(x, to, &port, true);
+    }
+  }
+}
+
+/* Checking. */
+
+static void add_unsupported(inspection *x, const char *lines) {
+  arena *a = &x->c->arena;
+  for (const char *at = lines; *at;) {
+    size_t n = strcspn(at, "\n");
+    vec_push(a, &x->unsupported, arena_printf(a, "%.*s", (int)n, at));
+    at += n + (at[n] == '\n');
+  }
+}
+
+/** Finds the memory of runs; nothing is run. */
+static void find_memory(inspection *x, tn_model *m) {
+  command *c = x->c;
+  tn_binding *b;
+  model_inputs in = model_inputs_make(c, m, &(option_list){0}, 0);
+  command_check_status(c, tn_model_bind(m, &b));
+  model_inputs_bind(c, &in, b);
+  command_check_binding(c, tn_binding_memory(b, &x->memory), b);
+  x->has_memory = true;
+}
+
+/** Loads the model to see what is wrong besides operators: types, ranks, shapes that do not fit.
+    Nothing is compiled, and no variable heeded, unless the memory is asked for. */
+static void check_by_loading(inspection *x) {
+  command *c = x->c;
+  const inspect_options *o = c->options;
+  tn_open_desc desc = TN_OPEN_DESC_INIT;
+  tn_model *m;
+  desc.environment = false;
+  if (c->log_level > TN_LOG_WARNING) desc.logger = command_logger(c);
+  if (o->memory)
+    command_open_context(c, NULL, 0, NULL);
+  else if (!(c->context = tn_open(&desc)))
+    diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
+  command_check_context(c);
+  tn_status s = load_model(c, &x->desc, x->bytes.was_pipe ? &x->bytes : NULL, &m);
+  if (s == TN_ERR_MEMORY) command_check_status(c, s);
+  x->is_checked_in_part = s == TN_ERR_IO && x->info.external;
+  if (s == TN_OK) {
+    correct_ports(x, m, TN_PORT_INPUT, &x->inputs);
+    correct_ports(x, m, TN_PORT_OUTPUT, &x->outputs);
+  }
+  if (s == TN_OK && o->memory) find_memory(x, m);
+  if (s == TN_OK || x->is_checked_in_part) return;
+  add_unsupported(x, tn_message(c->context));
+  x->has_failed = true;
+}
+
+static void read_model(void *arg) {
+  inspection *x = arg;
+  diag *d = &x->c->diag;
+  const char *path = load_model_path(x->c->operand), *line;
+  tn_failure failure = {0};
+  if (file_map_open_or_pipe(&x->bytes, path, d)) diag_rethrow(d);
+  tn_status s = tn_model_file_parse(x->bytes.data, x->bytes.bytes, &x->file, &failure);
+  if (s != TN_OK) diag_raise(d, s, "%s: %s", path, failure.text);
+  tn_model_file_get(x->file, &x->info);
+  list_ports(x, TN_PORT_INPUT, &x->inputs);
+  list_ports(x, TN_PORT_OUTPUT, &x->outputs);
+  for (size_t i = 0; tn_model_file_unsupported(x->file, i, &line) == TN_OK; i++)
+    vec_push(&x->c->arena, &x->unsupported, line);
+  if (!x->unsupported.n) check_by_loading(x);
+}
+
+/* For people. */
+
+static void print_ports(inspection *x, const char *title, const inspected_ports *ports) {
+  arena *a = &x->c->arena;
+  size_t width = 0;
+  for (size_t i = 0; i < ports->n; i++) {
+    size_t n = text_columns(text_escape(a, ports->at[i].name));
+    if (n > width && n <= 32) width = n;
+  }
+  printf("%s\n", title);
+  for (size_t i = 0; i < ports->n; i++) {
+    const inspected_port *p = &ports->at[i];
+    if (p->is_weight) continue;
+    const char *name = text_escape(a, p->name);
+    size_t n = text_columns(name);
+    printf("  %s%*s  %s", name, (int)(n < width ? width - n : 0), "", text_escape(a, p->type));
+    if (p->declared) printf(", where the file says %s", text_escape(a, p->declared));
+    puts("");
+  }
+}
+
+static void print_opsets(inspection *x) {
+  const char *domain;
+  int64_t version;
+  fputs("opset      ", stdout);
+  for (size_t i = 0; tn_model_file_opset(x->file, i, &domain, &version) == TN_OK; i++)
+    printf("%s%s %" PRId64, i ? ", " : "", text_escape(&x->c->arena, domain), version);
+  printf(" (IR version %" PRId64 ")\n", x->info.ir_version);
+}
+
+static void print_operators(inspection *x) {
+  arena *a = &x->c->arena;
+  const char *name;
+  uint64_t count;
+  printf("operators  %" PRIu64 ", %s\n", x->info.nodes, text_count(a, x->info.kinds, "kind"));
+  for (size_t i = 0; tn_model_file_operator(x->file, i, &name, &count) == TN_OK; i++)
+    printf("  %6" PRIu64 " %s\n", count, text_escape(a, name));
+}
+
+static uint64_t memory_sum(const tn_memory *m) {
+  return m->inputs + m->outputs + m->values + m->states + m->scratch;
+}
+
+static void print_memory(inspection *x) {
+  arena *a = &x->c->arena;
+  const tn_memory *m = &x->memory;
+  printf("memory     %s: inputs %s, outputs %s, weights %s, between steps %s\n",
+         text_bytes(a, memory_sum(m)), text_bytes(a, m->inputs), text_bytes(a, m->outputs),
+         text_bytes(a, m->values), text_bytes(a, m->scratch));
+}
+
+static void print_text(inspection *x) {
+  arena *a = &x->c->arena;
+  const tn_model_file_info *f = &x->info;
+  printf("model      %s\n", text_escape(a, x->c->operand));
+  if (*f->producer || *f->producer_version)
+    printf("producer   %s\n",
+           text_escape(a, arena_printf(a, "%s%s%s", f->producer, *f->producer_version ? " " : "",
+                                       f->producer_version)));
+  print_opsets(x);
+  printf("parameters %" PRIu64 " in %s, %s\n", f->elements, text_count(a, f->tensors, "tensor"),
+         text_bytes(a, f->bytes));
+  if (f->external) printf("           %s outside the file\n", text_count(a, f->external, "tensor"));
+  if (x->has_memory) print_memory(x);
+  print_ports(x, "inputs", &x->inputs);
+  print_ports(x, "outputs", &x->outputs);
+  print_operators(x);
+  if (!x->unsupported.n && !x->is_checked_in_part) puts("supported  all of it");
+  if (x->is_checked_in_part)
+    puts("supported  all operators; the rest is known with the data outside the file");
+  if (x->unsupported.n)
+    puts(x->has_failed ? "not loaded, though all operators are supported" : "not supported");
+  for (size_t i = 0; i < x->unsupported.n; i++)
+    printf("  %s\n", text_escape(a, x->unsupported.at[i]));
+}
+
+/* For programs. */
+
+static json_t *json_shape(inspection *x, const inspected_port *p) {
+  json_t *shape = json_array();
+  for (int64_t i = 0; i < p->rank; i++)
+    json_array_append_new(shape, p->sizes[i] >= 0 ? json_integer(p->sizes[i])
+                                 : *p->names[i]   ? text_json(&x->c->arena, p->names[i])
+                                                  : json_null());
+  return shape;
+}
+
+static json_t *json_ports(inspection *x, const inspected_ports *ports) {
+  arena *a = &x->c->arena;
+  json_t *list = json_array();
+  for (size_t i = 0; i < ports->n; i++) {
+    const inspected_port *p = &ports->at[i];
+    if (p->is_weight) continue;
+    json_t *port = json_pack("{s:o, s:o, s:o, s:o}", "name", text_json(a, p->name), "type",
+                             text_json(a, p->type), "dtype", text_json(a, p->dtype), "shape",
+                             p->rank >= 0 ? json_shape(x, p) : json_null());
+    if (p->declared) json_object_set_new(port, "declared", text_json(a, p->declared));
+    json_array_append_new(list, port);
+  }
+  return list;
+}
+
+static json_t *json_opsets(inspection *x) {
+  json_t *list = json_object();
+  const char *domain;
+  int64_t version;
+  for (size_t i = 0; tn_model_file_opset(x->file, i, &domain, &version) == TN_OK; i++)
+    json_object_set_new(list, text_escape(&x->c->arena, domain), json_integer(version));
+  return list;
+}
+
+static json_t *json_operators(inspection *x) {
+  json_t *list = json_object();
+  const char *name;
+  uint64_t count;
+  for (size_t i = 0; tn_model_file_operator(x->file, i, &name, &count) == TN_OK; i++)
+    json_object_set_new(list, text_escape(&x->c->arena, name), json_integer((json_int_t)count));
+  return list;
+}
+
+static json_t *json_memory(const tn_memory *m) {
+  return json_pack("{s:I, s:I, s:I, s:I, s:I}", "inputs", (json_int_t)m->inputs, "outputs",
+                   (json_int_t)m->outputs, "weights", (json_int_t)m->values, "scratch",
+                   (json_int_t)m->scratch, "total", (json_int_t)memory_sum(m));
+}
+
+static void print_json(inspection *x) {
+  arena *a = &x->c->arena;
+  const tn_model_file_info *f = &x->info;
+  json_t *unsupported = json_array();
+  for (size_t i = 0; i < x->unsupported.n; i++)
+    json_array_append_new(unsupported, text_json(a, x->unsupported.at[i]));
+  json_t *parameters = json_pack("{s:I, s:I, s:I, s:I}", "tensors", (json_int_t)f->tensors,
+                                 "elements", (json_int_t)f->elements, "bytes", (json_int_t)f->bytes,
+                                 "external", (json_int_t)f->external);
+  json_t *all = json_pack(
+      "{s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:s}", "model",
+      text_json(a, x->c->operand), "ir_version", (json_int_t)f->ir_version, "producer",
+      text_json(a, f->producer), "producer_version", text_json(a, f->producer_version), "opsets",
+      json_opsets(x), "inputs", json_ports(x, &x->inputs), "outputs", json_ports(x, &x->outputs),
+      "parameters", parameters, "nodes", (json_int_t)f->nodes, "operators", json_operators(x),
+      "unsupported", unsupported, "checked", x->is_checked_in_part ? "operators" : "all");
+  if (x->has_memory) json_object_set_new(all, "memory", json_memory(&x->memory));
+  text_json_print(a, all);
+}
+
+static void inspect_model(void *arg) {
+  inspection *x = arg;
+  const inspect_options *o = x->c->options;
+  read_model(x);
+  if (o->json)
+    print_json(x);
+  else
+    print_text(x);
+}
+
+static int act(command *c) {
+  inspection x = {.c = c,
+                  .desc = load_model_parse_sizes(c, &((const inspect_options *)c->options)->size),
+                  .info = TN_MODEL_FILE_INFO_INIT,
+                  .memory = TN_MEMORY_INIT};
+  x.desc.name = "";
+  tn_status s = diag_catch(&c->diag, inspect_model, &x);
+  tn_model_file_free(x.file);
+  file_map_close(&x.bytes);
+  if (s != TN_OK) diag_rethrow(&c->diag);
+  return x.unsupported.n ? EXIT_FAILED : EXIT_DONE;
+}
+const verb verb_inspect = {
+    .name = "inspect",
+    .summary = "Tells what a model file holds, and all that is not supported of it",
+    .operand = "MODEL",
+    .about =
+        "The exit status is 1 where something is not supported: all operators that are not are\n"
+        "named at once; where there are none, the model is loaded, and what that fails at is "
+        "told.\n"
+        "Without its files of external data only operators are checked. Operators are counted in\n"
+        "nested graphs and functions too. Shapes are as the file has them; with --size, as they\n"
+        "then are. Of an output that is of another type than the file says, both are told.\n\n"
+        "--memory compiles kernels, and runs none. Sizes that vary are the least that they can "
+        "be,\n"
+        "from 1 on, unless --size says what they are. Weights are read where they are in the file\n"
+        "where the device can; the program itself and its kernels come on top.\n\n"
+        "--json: model, ir_version, producer, producer_version, opsets (by domain); inputs and\n"
+        "outputs, each with name, type (text), dtype and shape (numbers, names, null: not known;\n"
+        "null: any shape), and declared (text) where the file says another type; parameters with\n"
+        "tensors, elements, bytes, external (how many tensors lie outside the file); nodes;\n"
+        "operators (counts by name); unsupported (lines of text); checked (all, or operators:\n"
+        "files of external data are missing). With --memory also memory: inputs, outputs,\n"
+        "weights, scratch (what lives between steps) and total, in bytes.",
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+    .options_bytes = sizeof(inspect_options),
+    .act = act,
+};

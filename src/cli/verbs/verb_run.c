@@ -1,0 +1,337 @@
+/* tenon run: runs a model once and prints, writes or checks its outputs. Everything that will be
+   written is checked before the model is compiled. */
+#include "cli/core/text_format.h"
+#include "cli/data/compare_outputs.h"
+#include "cli/data/file_conflicts.h"
+#include "cli/data/host_array.h"
+#include "cli/data/load_model.h"
+#include "cli/data/onnx_test_set.h"
+#include "cli/measure/step_profile.h"
+#include "cli/verbs/verb_table.h"
+
+#include "base/file.h"
+#include "base/thread.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct run_options {
+  option_list input, output, size;
+  int64_t threads;
+  uint64_t seed;
+  const char *device, *trace;
+  bool profile, json;
+  const char *input_dir, *output_dir, *check, *rtol, *atol;
+} run_options;
+
+#define OUTPUT_VALUE "NAME=FILE"
+
+static const option options[] = {
+    {"input", OPTION_LIST, offsetof(run_options, input), INPUT_OPTION_VALUE, INPUT_OPTION_HELP, 0,
+     0, 0},
+    {"output", OPTION_LIST, offsetof(run_options, output), OUTPUT_VALUE,
+     "write an output, by name, to a .npy file, which is none that is read; links\n"
+     "are followed, a device or a pipe is written as it is, - is standard output;\n"
+     "the file is replaced once all is written, or, where it cannot be (a mount\n"
+     "point, a folder that is not writable), written over",
+     0, 0, 0},
+    {"size", OPTION_LIST, offsetof(run_options, size), SIZE_OPTION_VALUE, SIZE_OPTION_HELP, 0, 0,
+     0},
+    {"threads", OPTION_NUMBER, offsetof(run_options, threads), "N",
+     "threads to use (default: as many as physical cores)", 1, TN_THREADS_MAX, 0},
+    {"device", OPTION_STRING, offsetof(run_options, device), "NAME",
+     "where to run (default: CPU); tenon devices lists what there is", 0, 0, 0},
+    {"seed", OPTION_UINT64, offsetof(run_options, seed), "N",
+     "start of the random numbers (default: 0)", 0, 0, 0},
+    {"profile", OPTION_FLAG, offsetof(run_options, profile), NULL,
+     "run some more times, and tell of each step how long it takes, its rates, and\n"
+     "its share of this machine's measured peak",
+     0, 0, 0},
+    {"trace", OPTION_STRING, offsetof(run_options, trace), "FILE",
+     "write when what was done to a file that ui.perfetto.dev opens", 0, 0, 0},
+    {"json", OPTION_FLAG, offsetof(run_options, json), NULL, "print JSON", 0, 0, 0},
+    {"input-dir", OPTION_STRING, offsetof(run_options, input_dir), "DIR",
+     "read the inputs, in the model's order, from DIR/input_0.pb and so on", 0, 0, 0},
+    {"output-dir", OPTION_STRING, offsetof(run_options, output_dir), "DIR",
+     "write the outputs to DIR/output_0.pb and so on; DIR is made if need be", 0, 0, 0},
+    {"check", OPTION_STRING, offsetof(run_options, check), "DIR",
+     "compare with recorded results: run each DIR/test_data_set_N, or DIR itself,\n"
+     "and end with status 1 at the first output that differs",
+     0, 0, 0},
+    {"rtol", OPTION_STRING, offsetof(run_options, rtol), "X",
+     "of --check: by how much of its value an element may be off (default: 1e-3)", 0, 0, 0},
+    {"atol", OPTION_STRING, offsetof(run_options, atol), "X",
+     "of --check: by how much more (default: 1e-7)", 0, 0, 0},
+};
+
+enum { FIRST_SHOWN = 8 }; /* elements */
+
+/** An output, and where it goes. */
+typedef struct result {
+  const char *name, *file; /* file NULL: the output is printed */
+  host_array value;
+  host_array_summary sum;
+} result;
+
+typedef VEC(result) results;
+
+static result read_result(command *c, tn_binding *b, size_t i, const char *name, const char *file) {
+  result r = {.name = name, .file = file, .value = host_array_read_output(c, b, i, name)};
+  r.sum = host_array_summarise(&r.value);
+  return r;
+}
+
+static results read_results(command *c, const tn_model *m, tn_binding *b,
+                            const char *const files[]) {
+  results all = {0};
+  tn_port port = TN_PORT_INIT;
+  for (size_t i = 0; tn_model_port(m, TN_PORT_OUTPUT, i, &port) == TN_OK; i++)
+    vec_push(&c->arena, &all, read_result(c, b, i, port.name, files[i]));
+  return all;
+}
+
+static bool is_standard_output(const char *file) { return !strcmp(file, "-"); }
+
+static void write_files(command *c, const results *all) {
+  for (size_t i = 0; i < all->n; i++) {
+    const result *r = &all->at[i];
+    if (!r->file) continue;
+    bool is_standard = is_standard_output(r->file);
+    host_array_save(c, &r->value, is_standard ? NULL : r->file, TN_FILE_NPY, NULL);
+    command_print_note(c, "wrote %s to %s", r->name, is_standard ? "standard output" : r->file);
+  }
+}
+
+/* Printing. */
+
+static void print_result(command *c, const result *r) {
+  const host_array *a = &r->value;
+  printf("%s: %s\n", text_escape(&c->arena, r->name), host_array_type_text(c, a));
+  if (!a->elements) return;
+  if (r->sum.least != SIZE_MAX)
+    printf("  min %s, max %s, mean %s\n", host_array_element_text(c, a, r->sum.least),
+           host_array_element_text(c, a, r->sum.greatest), text_number(&c->arena, r->sum.mean));
+  if (r->sum.nans) printf("  %zu of %zu elements are NaN\n", r->sum.nans, a->elements);
+  fputs(" ", stdout);
+  for (size_t i = 0; i < a->elements && i < FIRST_SHOWN; i++)
+    printf(" %s", host_array_element_text(c, a, i));
+  puts(a->elements > FIRST_SHOWN ? " …" : "");
+}
+
+static json_t *json_shape(const host_array *a) {
+  json_t *shape = json_array();
+  for (int32_t i = 0; i < a->shape.rank; i++)
+    json_array_append_new(shape, json_integer(a->shape.size[i]));
+  return shape;
+}
+
+static json_t *json_element_at(const host_array *a, size_t i) {
+  return i == SIZE_MAX ? json_null() : host_array_element_json(a, i);
+}
+
+static json_t *json_mean(double mean) { return isnan(mean) ? json_null() : text_json_float(mean); }
+
+static json_t *json_result(command *c, const result *r) {
+  const host_array *a = &r->value;
+  json_t *first = json_array();
+  for (size_t i = 0; i < a->elements && i < FIRST_SHOWN; i++)
+    json_array_append_new(first, host_array_element_json(a, i));
+  return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "name",
+                   text_json(&c->arena, r->name), "type", tn_dtype_name(a->dtype), "shape",
+                   json_shape(a), "min", json_element_at(a, r->sum.least), "max",
+                   json_element_at(a, r->sum.greatest), "mean", json_mean(r->sum.mean), "nans",
+                   (json_int_t)r->sum.nans, "first", first, "file", text_json(&c->arena, r->file));
+}
+
+static json_t *json_input(command *c, const model_input *in) {
+  return json_pack("{s:o, s:s, s:o, s:o}", "name", text_json(&c->arena, in->name), "type",
+                   tn_dtype_name(in->value.dtype), "shape", json_shape(&in->value), "from",
+                   text_json(&c->arena, in->from));
+}
+
+static void print_json(command *c, const model_inputs *in, const results *out, const profile *p) {
+  json_t *inputs = json_array(), *outputs = json_array();
+  for (size_t i = 0; i < in->n; i++) json_array_append_new(inputs, json_input(c, &in->at[i]));
+  for (size_t i = 0; i < out->n; i++) json_array_append_new(outputs, json_result(c, &out->at[i]));
+  time_interval first = p->runs.at[0].time;
+  json_t *all =
+      json_pack("{s:o, s:o, s:o, s:f}", "model", text_json(&c->arena, c->operand), "inputs", inputs,
+                "outputs", outputs, "ms", (double)(first.end - first.begin) / 1e6);
+  if (((const run_options *)c->options)->profile)
+    json_object_set_new(all, "profile", profile_json(p));
+  text_json_print(&c->arena, all);
+}
+
+static void add_output(file_set *f, const char *file) {
+  file_conflicts_add_target(f, "output", is_standard_output(file) ? NULL : file);
+}
+
+/** True if results are printed, as no option writes them. */
+static bool prints_outputs(const run_options *o) { return !o->output.n && !o->output_dir; }
+
+static void add_printed(file_set *f, const run_options *o) {
+  if (o->json)
+    file_conflicts_add_stdout(f, "where --json prints");
+  else if (o->profile || prints_outputs(o))
+    file_conflicts_add_stdout(f,
+                              o->profile ? "where --profile prints" : "where results are printed");
+}
+
+static void add_folder(file_set *f, size_t n, const char *folder) {
+  if (!file_exists(folder)) {
+    file_conflicts_add_folder(f, "output-dir", folder);
+    return;
+  }
+  for (size_t i = 0; i < n; i++)
+    file_conflicts_add_target(f, "output-dir", onnx_test_set_path(f->c, folder, TN_PORT_OUTPUT, i));
+}
+
+static void add_trace(file_set *f, const char *file) {
+  if (is_standard_output(file))
+    command_usage_error(f->c, "--trace writes to a file, not to %s", file);
+  file_conflicts_add_target(f, "trace", file);
+}
+
+static size_t count_outputs(const tn_model *m) {
+  tn_port port = TN_PORT_INIT;
+  size_t n = 0;
+  while (tn_model_port(m, TN_PORT_OUTPUT, n, &port) == TN_OK) n++;
+  return n;
+}
+
+/** Finds the file of each output (NULL: none) and adds all files that will be written. */
+static const char *const *find_output_files(file_set *f, const tn_model *m) {
+  const run_options *o = f->c->options;
+  const char *const *outputs =
+      model_inputs_match_ports(f->c, "output", &o->output, m, TN_PORT_OUTPUT);
+  add_printed(f, o);
+  size_t n = count_outputs(m);
+  for (size_t i = 0; i < n; i++)
+    if (outputs[i]) add_output(f, outputs[i]);
+  if (o->output_dir) add_folder(f, n, o->output_dir);
+  if (o->trace) add_trace(f, o->trace);
+  return outputs;
+}
+
+static void check_options(command *c) {
+  const run_options *o = c->options;
+  model_inputs_check_option(c, "input", INPUT_OPTION_VALUE, &o->input);
+  model_inputs_check_option(c, "output", OUTPUT_VALUE, &o->output);
+  if (o->input_dir && o->input.n)
+    command_usage_error(c, "--input-dir gives all inputs: --input cannot");
+  if (o->check && (o->input_dir || o->output_dir || o->input.n || o->output.n || o->json ||
+                   o->profile || o->trace))
+    command_usage_error(
+        c, "--check has its own inputs and outputs, and prints no JSON and no profile");
+  if (!o->check && (o->rtol || o->atol))
+    command_usage_error(c, "--rtol and --atol belong to --check");
+}
+
+static model_inputs make_inputs(command *c, const tn_model *m) {
+  const run_options *o = c->options;
+  return o->input_dir ? onnx_test_set_read(c, o->input_dir, m, TN_PORT_INPUT)
+                      : model_inputs_make(c, m, &o->input, o->seed);
+}
+
+static void write_folder(command *c, const char *folder, const results *all) {
+  if (file_create_folders(folder, 0777, &c->diag)) diag_rethrow(&c->diag);
+  for (size_t i = 0; i < all->n; i++)
+    onnx_test_set_write(c, folder, i, all->at[i].name, &all->at[i].value);
+  if (all->n)
+    command_print_note(c, "wrote %s to %s", text_count(&c->arena, all->n, "output"), folder);
+}
+
+static void write_trace(const profile *p) {
+  const char *file = ((const run_options *)p->c->options)->trace;
+  if (!file) return;
+  profile_write_trace(p, file);
+  command_print_note(p->c, "wrote the trace to %s", file);
+}
+
+static void print_results(const profile *p, const model_inputs *in, const results *out) {
+  command *c = p->c;
+  const run_options *o = c->options;
+  if (o->json) {
+    print_json(c, in, out, p);
+    return;
+  }
+  for (size_t i = 0; i < out->n && prints_outputs(o); i++) print_result(c, &out->at[i]);
+  if (o->profile) profile_print(p);
+}
+
+static int act(command *c) {
+  const run_options *o = c->options;
+  tn_model *m;
+  tn_binding *b;
+  check_options(c);
+  comparison_tolerance tolerance = {tolerance_parse(c, "rtol", o->rtol, 1e-3),
+                                    tolerance_parse(c, "atol", o->atol, 1e-7)};
+  tn_model_desc desc = load_model_parse_sizes(c, &o->size);
+  command_open_context(c, o->device, o->threads, NULL);
+  command_check_context(c);
+  profile p = {.c = c};
+  int64_t start = clock_now_ns();
+  command_check_status(c, model_inputs_load_model(c, &desc, &o->input, &m));
+  profile_add_phase(&p, "load", start);
+  if (o->check) return compare_test_sets(c, m, o->check, tolerance);
+  file_set touched = {.c = c};
+  file_conflicts_add_model(&touched, m);
+  const char *const *outputs = find_output_files(&touched, m);
+  start = clock_now_ns();
+  model_inputs in = make_inputs(c, m);
+  profile_add_phase(&p, "inputs", start);
+  file_conflicts_add_inputs(&touched, &in);
+  start = clock_now_ns();
+  command_check_status(c, tn_model_bind(m, &b));
+  profile_add_phase(&p, "compile", start);
+  model_inputs_bind(c, &in, b);
+  profile_start(&p, b, o->profile || o->trace);
+  profile_run_once(&p);
+  if (o->profile) profile_run_more(&p);
+  results out = read_results(c, m, b, outputs);
+  write_files(c, &out);
+  write_trace(&p);
+  if (o->output_dir) write_folder(c, o->output_dir, &out);
+  if (o->profile) profile_summarise(&p);
+  print_results(&p, &in, &out);
+  return EXIT_DONE;
+}
+
+const verb verb_run = {
+    .name = "run",
+    .summary = "Runs a model once and tells, or writes, what it gives",
+    .operand = "MODEL",
+    .about =
+        "MODEL may be -, standard input; pipes are read to their end. ./- is a file of that "
+        "name.\n\n"
+        "Without --output each output's name, type, shape, least and greatest element, mean and\n"
+        "first elements are printed. Random floats have mean 0 and deviation 1; random integers\n"
+        "and bools are 0 or 1. A file may hold another type than its input has: it is converted,\n"
+        "as tn_cast does. NumPy has no bf16: such arrays are u16 in files, their bits.\n\n"
+        "--check, --input-dir and --output-dir are for ONNX's layout of test data, in which each\n"
+        "tensor is a file. --check prints a line for each set. NaN is as expected where NaN is\n"
+        "expected; integers and bools are to be equal.\n\n"
+        "--profile: operations are arithmetic and comparisons, a multiply-add being two, and "
+        "bytes\n"
+        "those of arrays that a step reads and writes, each once. The peaks are what in-register\n"
+        "loops of f32 multiply-adds and copies of large arrays reach in the same process; the "
+        "share\n"
+        "is of the one that the step is nearer to, and above 100 % where data stays in caches.\n"
+        "Times are medians of up to ten runs after the first. Names of steps are those of the\n"
+        "model's nodes that they compute, without folders that all names begin with, or the\n"
+        "operators of nodes that have none.\n\n"
+        "--json: model; inputs, each with name, type, shape, from (random, ones, zeros or a\n"
+        "file); outputs, each with name, type, shape, min, max, mean (of what is not NaN; null\n"
+        "where there is none), nans, first (up to 8 elements), file (null:\n"
+        "not written); ms, how long the run took, without loading, compiling, and reading and\n"
+        "writing files. It is the first run, and slower than others: tenon bench measures. With\n"
+        "--profile also profile: runs, ms and steps_ms (of a run), peak_gflops, peak_gbps, and\n"
+        "steps, each with name, kernel (null: a host function or a loop), ms, share, operations,\n"
+        "bytes, gflops, gbps, peak_fraction (of the nearer peak), peak (compute or memory), steps\n"
+        "(of a loop how many of the next ones it runs; its ms are theirs too) and times (run).",
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+    .options_bytes = sizeof(run_options),
+    .act = act,
+};

@@ -1,0 +1,138 @@
+/* Array expansion: where a nest builds arrays for one index of a range after the other, and
+   reductions read operands that all these indices share, the range is strip-mined and the arrays
+   are built for a block of indices at once (HOIST, BATCH). A tile of the block then loads such an
+   operand once. */
+#include "codegen/choose/choice.h"
+#include "codegen/choose/nest_analysis.h"
+#include "target/hardware.h"
+#include "target/kernel_estimates.h"
+
+#include "base/map.h"
+#include "ir/index/index_arithmetic.h"
+
+static bool is_of_known_size(const node *stage) {
+  binder_layout p = binder_layout_of(OP_STAGE, stage->ints);
+  for (size_t i = p.extents; i < p.ranges; i++)
+    if (!node_is_const(stage->src[i])) return false;
+  return true;
+}
+
+/** Bytes of the arrays in a nest that are built for each index of a range; 0: there are none, or
+   one of varying size. */
+static double array_bytes_per_index(const node_list *nest, const node *range) {
+  double bytes = 0;
+  for (size_t i = 0; i < nest->n; i++) {
+    const node *n = nest->at[i];
+    if (n->op != OP_STAGE || !node_is_free_in(range, n)) continue;
+    if (!is_of_known_size(n)) return 0;
+    bytes += estimate_stage_bytes(n);
+  }
+  return bytes;
+}
+
+/** True if a reduction that depends on a range reads a buffer whose elements do not. */
+static bool shares_operands(arena *a, const node_list *nest, const node *range) {
+  for (size_t i = 0; i < nest->n; i++) {
+    const node *f = nest->at[i];
+    if (f->op != OP_FOLD || !node_is_free_in(range, f)) continue;
+    node_list body = nest_nodes(a, f);
+    for (size_t k = 0; k < body.n; k++) {
+      const node *n = body.at[k];
+      if (n->op == OP_INDEX && n->src[0]->op == OP_PARAM && !node_is_free_in(range, n) &&
+          node_is_free_in(fold_innermost_range(f), n))
+        return true;
+    }
+  }
+  return false;
+}
+
+/** The largest block that fits: one that divides the extent, if that is not much smaller. */
+static int64_t choose_block_size(const choice *c, const node *range, double bytes) {
+  double free_bytes = MACHINE_EXPANDED_SCRATCH_SHARE *
+                      (double)hardware_scratch_bytes(&c->target->hardware, c->target->scratch);
+  int64_t most = MACHINE_EXPANDED_BLOCK_MOST;
+  if ((double)most * bytes > free_bytes) most = (int64_t)(free_bytes / bytes);
+  if (most > range_extent(range)->lo) most = range_extent(range)->lo;
+  return ix_block_size(range_extent(range), most);
+}
+
+/** True if a FOLD is a scan: it carries array states, or states without an op. Its loop cannot move
+    out of a range, but BATCH can carry the states of all indices. */
+static bool is_scan(const node *n) {
+  bool is = false;
+  for (size_t i = 0; n->op == OP_FOLD && i < fold_n_states(n); i++)
+    is |= fold_op(n, i) < 0 || fold_component(n, i) >= 0;
+  return is;
+}
+
+/** The kernel with one binder built outside of a range; NULL: a law refused. */
+static const node *hoist_binder(choice *c, const node *n, const node *range) {
+  const node *own;
+  if (n->op == OP_STAGE) return law_hoist(&c->laws, c->sink, n, range, &own);
+  if (!is_scan(n)) return NULL;
+  return law_batch(&c->laws, c->sink, fold_range(n)[0], range);
+}
+
+/** Moves all arrays and scans that depend on a range outside of it. */
+static void hoist_all(choice *c, const node *range) {
+  map refused = {0};
+  for (bool changed = true; changed;) {
+    changed = false;
+    node_list order = topo_sort(ir_arena(c->laws.g), &c->sink, 1, NULL, NULL);
+    for (size_t i = 0; i < order.n && !changed; i++) {
+      const node *n = order.at[i];
+      bool is_binder = n->op == OP_STAGE || n->op == OP_FOLD;
+      if (!is_binder || !node_is_free_in(range, n) || map_has(&refused, n)) continue;
+      const node *made = hoist_binder(c, n, range);
+      if (made)
+        c->sink = made;
+      else
+        map_set(ir_arena(c->laws.g), &refused, n, (void *)n);
+      changed = made;
+    }
+  }
+}
+
+/** True if arrays in a nest are built for each index of a range. */
+static bool builds_along(const node_list *nest, const node *range) {
+  for (size_t i = 0; i < nest->n; i++)
+    if (nest->at[i]->op == OP_STAGE && node_is_free_in(range, nest->at[i])) return true;
+  return false;
+}
+
+/** Moves the range of a block inside of the last loop that arrays are built in. */
+static void move_inside_builds(choice *c, const node *range) {
+  const node *stage = law_find_binder(&c->laws, c->sink, range);
+  node_list nest = nest_nodes(ir_arena(c->laws.g), stage);
+  size_t own = range_position(stage_range(stage), range), last = stage_n_ranges(stage) - 1;
+  while (last > own && !builds_along(&nest, stage_range(stage)[last])) last--;
+  const node *made = last > own ? law_order(&c->laws, c->sink, range, last) : NULL;
+  if (made) c->sink = made;
+}
+
+static bool expand_arrays(choice *c, const node *stage, const node *range) {
+  arena *a = ir_arena(c->laws.g);
+  node_list nest = nest_nodes(a, stage);
+  double bytes = array_bytes_per_index(&nest, range);
+  if (range_kind_of(range) != KIND_LOOP || !bytes || !shares_operands(a, &nest, range))
+    return false;
+  int64_t block = choose_block_size(c, range, bytes);
+  const node *outer, *inner;
+  const node *made =
+      block > 1 ? law_overlap(&c->laws, c->sink, range, block, &outer, &inner) : NULL;
+  if (!made) return false;
+  c->sink = made;
+  hoist_all(c, inner);
+  move_inside_builds(c, inner);
+  return true;
+}
+
+void choose_array_expansion(choice *c) {
+  node_list binders = choice_binders(c);
+  for (size_t i = 0; i < binders.n; i++) {
+    const node *b = binders.at[i];
+    if (b->op != OP_STAGE || !choice_is_out(c, b)) continue;
+    for (size_t k = stage_n_ranges(b); k-- > 0;)
+      if (expand_arrays(c, b, stage_range(b)[k])) break;
+  }
+}

@@ -1,0 +1,80 @@
+/* The schedule of a kernel: the laws that the choices below apply to it, in this order, or those of
+   the schedule that the kernel brings along. Each choice looks at the kernel and the target alone,
+   applies laws where they are legal and its cost estimate gains by them, and leaves the rest. */
+#include "codegen/choose/choice.h"
+#include "codegen/codegen.h"
+#include "ir/core/pass_names.h"
+#include "ir/text/sink_text.h"
+#include "ir/verify/verify_graph.h"
+#include "laws/kernel_schedule.h"
+
+typedef struct choice_step {
+  pass name;
+  void (*apply)(choice *c);
+} choice_step;
+
+static const choice_step steps[] = {
+    /* A nest for each part of a concatenation or window, so that no element is selected. */
+    {PASS_INDEX_SET_SPLIT, choose_index_set_split},
+    /* One loop in place of two whose accesses are contiguous across both. */
+    {PASS_FLATTEN_LOOPS, choose_flatten_loops},
+    /* Strip-mining: arrays are built for a block of indices whose reductions share operands. */
+    {PASS_ARRAY_EXPANSION, choose_array_expansion},
+    /* A cache-blocked transpose where reads and writes are contiguous along different ranges. */
+    {PASS_TRANSPOSE_TILES, choose_transpose_tiles},
+    /* Memory-bound nests walk through two streams of pages alternately. */
+    {PASS_INTERLEAVED_STREAMS, choose_interleaved_streams},
+    /* A range of each nest goes in vector lanes, and its remainder in narrower ones. */
+    {PASS_VECTORISE, choose_vectorise},
+    /* Long floating-point sums become sums of blocks, for accuracy. */
+    {PASS_BLOCKED_SUMS, choose_blocked_sums},
+    /* Blocks of results that share operands become copies, one register each. */
+    {PASS_REGISTER_TILES, choose_register_tiles},
+    /* Windows are copied with their padding, so that reductions read without bounds checks. */
+    {PASS_PADDED_TILES, choose_padded_tiles},
+    /* Operands that tiles read scattered, or from far, are copied contiguously. */
+    {PASS_PACKING, choose_packing},
+    /* Copies and lanes around a reduction move inside of its loop. */
+    {PASS_UNROLL_AND_JAM, choose_unroll_and_jam},
+    /* The epilogue of a large tile becomes a loop over its results. */
+    {PASS_EPILOGUE_LOOPS, choose_epilogue_loops},
+    /* One range of each nest is divided among threads. */
+    {PASS_PARALLELISE, choose_parallelise},
+};
+
+static void report_laws(const law_schedule *list, const codegen_observer *o, arena *a) {
+  for (size_t i = 0; i < list->n; i++) {
+    str line = str_new(a);
+    law_schedule_print_line(&line, &list->at[i]);
+    o->law(o->user, str_text(&line));
+  }
+}
+
+static const node *apply_steps(ir *g, const node *sink, const codegen_options *o) {
+  choice c = {.laws = {.g = g}, .target = &o->target, .math = o->math, .sink = sink};
+  if (o->observer.law) c.laws.log = law_trace_new(g);
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+    const node *before = c.sink;
+    steps[i].apply(&c);
+    if (c.sink != before) verify_after_pass(g, steps[i].name, LEVEL_KERNEL, &c.sink, 1);
+    if (o->observer.after_choice)
+      o->observer.after_choice(o->observer.user, pass_name(steps[i].name), c.sink);
+  }
+  if (!o->observer.law) return c.sink;
+  law_steps path = law_trace_path(c.laws.log, sink, c.sink);
+  law_schedule list = law_schedule_of_trace(&c.laws, sink, &path);
+  report_laws(&list, &o->observer, ir_arena(g));
+  return c.sink;
+}
+
+const node *codegen_choose(ir *g, const node *sink, const codegen_options *o) {
+  size_t bytes;
+  laws l = {.g = g};
+  const char *lines = sink_schedule(sink, &bytes);
+  if (!lines) return apply_steps(g, sink, o);
+  law_schedule list = law_schedule_parse(ir_arena(g), lines, bytes);
+  if (o->observer.law) report_laws(&list, &o->observer, ir_arena(g));
+  sink = law_schedule_apply(&l, sink_with_schedule(g, sink, NULL, 0), &list);
+  law_check_threads(ir_diag(g), sink);
+  return sink;
+}

@@ -1,0 +1,82 @@
+/* Helpers of the schedule choices: the kernel's binders, memory-bound nests, remainders and blocks
+   of ranges. */
+#include "codegen/choose/choice.h"
+#include "ir/index/row_major_address.h"
+#include "target/hardware.h"
+#include "target/kernel_estimates.h"
+
+node_list choice_binders(const choice *c) {
+  arena *a = ir_arena(c->laws.g);
+  node_list order = topo_sort(a, &c->sink, 1, NULL, NULL), binders = {0};
+  for (size_t i = order.n; i-- > 0;)
+    if (order.at[i]->op == OP_STAGE || order.at[i]->op == OP_FOLD)
+      vec_push(a, &binders, order.at[i]);
+  return binders;
+}
+
+bool choice_at_node_limit(choice *c) {
+  return topo_sort(ir_arena(c->laws.g), &c->sink, 1, NULL, NULL).n >= LAW_MOST_NODES;
+}
+
+bool choice_is_out(const choice *c, const node *stage) {
+  return law_find_out(c->sink, stage) != NULL;
+}
+
+void choice_interchange_outward(choice *c, const node *stage, const node *what, size_t fixed) {
+  size_t n = stage_n_ranges(stage), at = fixed;
+  const node *const *ranges = stage_range(stage);
+  for (size_t i = fixed; i < n; i++) {
+    if (range_kind_of(ranges[i]) != KIND_LOOP || !node_is_free_in(ranges[i], what)) continue;
+    const node *made = law_order(&c->laws, c->sink, ranges[i], at);
+    if (!made) return;
+    c->sink = made;
+    at++;
+  }
+}
+
+bool choice_split_remainder(choice *c, const node *range, int64_t factor, const node **whole,
+                            const node **rest) {
+  ir *g = c->laws.g;
+  const node *extent = range_extent(range);
+  const node *multiple = ix_scale(g, ix_floordiv(g, extent, ix_const(g, factor)), factor);
+  *whole = range;
+  *rest = NULL;
+  if (multiple == extent) return true;
+  law_point end = {factor, true};
+  const node *made = law_partition(&c->laws, c->sink, range, end, whole, rest);
+  if (made) c->sink = made;
+  return made;
+}
+
+/** Lower bound of the bytes of the PARAMs that a nest reads at unit stride along a range. */
+static double streamed_bytes(ir *g, const node_list *nest, const node *range) {
+  double bytes = 0;
+  map seen = {0};
+  for (size_t i = 0; i < nest->n; i++) {
+    const node *n = nest->at[i], *from = n->op == OP_INDEX ? n->src[0] : NULL;
+    if (!from || from->op != OP_PARAM || map_has(&seen, from)) continue;
+    if (!node_is_free_in(range, n) || !read_is_unit_stride(g, range, n)) continue;
+    map_set(ir_arena(g), &seen, from, (void *)from);
+    bytes += (double)row_major_size(g, from->rank, from->dims)->lo *
+             (double)dtype_bytes((dtype)from->dtype);
+  }
+  return bytes;
+}
+
+bool choice_is_memory_bound(const choice *c, const node_list *nest, const node *range) {
+  double bytes = streamed_bytes(c->laws.g, nest, range), operations = 0;
+  if (bytes <= MACHINE_MEMORY_BOUND_LLC_SHARE * hardware_llc_bytes(&c->target->hardware))
+    return false;
+  for (size_t i = 0; i < nest->n; i++) {
+    op o = (op)nest->at[i]->op;
+    operations +=
+        estimate_node_operations(nest->at[i]) * (op_is_elementwise(o) ? op_cost(o) : o == OP_FOLD);
+  }
+  return operations <= MACHINE_MEMORY_BOUND_OPERATIONS * bytes;
+}
+
+const node *choice_tile_range(choice *c, const node *sink, const node *range, int64_t size,
+                              const node **inner) {
+  const node *outer, *made = law_overlap(&c->laws, sink, range, size, &outer, inner);
+  return made ? made : law_split(&c->laws, sink, range, size, &outer, inner);
+}

@@ -1,0 +1,108 @@
+/* The choices that make a kernel's schedule (auto_schedule.c lists them in order), each a function
+   that applies laws to the kernel where they are legal and gain by an estimate; and the helpers
+   that several of them use. */
+#ifndef TENON_CODEGEN_CHOOSE_CHOICE_H
+#define TENON_CODEGEN_CHOOSE_CHOICE_H
+
+#include "base/map.h"
+#include "ir/core/topo_sort.h"
+#include "laws/laws.h"
+#include "target/target.h"
+
+/** A kernel while its schedule is chosen. */
+typedef struct choice {
+  laws laws;
+  const target *target;
+  int math;              /* math_mode */
+  const node *sink;      /* the kernel after the laws applied so far */
+  map vector_remainders; /* ranges of open size that vectors leave over: not vectorised again */
+} choice;
+
+/* The steps. */
+
+/** index_set_split.c: a nest for each part of a concatenation. */
+void choose_index_set_split(choice *c);
+
+/** flatten_loops.c: one range for two that are contiguous in memory. */
+void choose_flatten_loops(choice *c);
+
+/** array_expansion.c: arrays for a block of indices at once, whose reductions share operands. */
+void choose_array_expansion(choice *c);
+
+/** transpose_tiles.c: cache-blocked transposes. */
+void choose_transpose_tiles(choice *c);
+
+/** interleaved_streams.c: memory-bound nests alternate between two streams of pages. */
+void choose_interleaved_streams(choice *c);
+
+/** vectorise.c: a range of each nest in vector lanes, where the cost estimate gains. */
+void choose_vectorise(choice *c);
+
+/** blocked_sums.c: long floating-point sums as sums of blocks, where the math mode allows it. */
+void choose_blocked_sums(choice *c);
+
+/** register_tiles.c: blocks of results that share operands, one register each. */
+void choose_register_tiles(choice *c);
+
+/** padded_tiles.c: windows copied with their padding, read without bounds checks. */
+void choose_padded_tiles(choice *c);
+
+/** packing.c: operands that are scattered or far away, copied contiguously. */
+void choose_packing(choice *c);
+
+/** unroll_and_jam.c: copies and lanes around a reduction, moved inside of its loop. */
+void choose_unroll_and_jam(choice *c);
+
+/** epilogue_loops.c: large epilogues of tiles as loops instead of copies. */
+void choose_epilogue_loops(choice *c);
+
+/** parallelise.c: a range of each nest divided among threads, where there is enough work. */
+void choose_parallelise(choice *c);
+
+/* Estimates of one step that an earlier one needs. */
+
+/** vectorise.c: vectorises a range of a STAGE, by an overlapping last vector where that is legal,
+   else by ever narrower vectors for the remainder. */
+void choice_vectorise_range(choice *c, const node *range, int64_t lanes);
+
+/** packing.c: true if an INDEX in a stage's nest will be packed once `cut` indices of the stage's
+    loops form a tile. */
+bool choice_is_packed(const choice *c, const node *stage, const node *index, double cut);
+
+/** packing.c: upper bound of the bytes of the kernel's own arrays. */
+double choice_array_bytes(const choice *c);
+
+/** padded_tiles.c: adds, as keys of `gone`, the bounds checks and selects of a stage's nest that
+    disappear once its windows are padded. */
+void choice_padded_conditions(const choice *c, const node *stage, map *gone);
+
+/* choice.c: helpers. */
+
+/** True if the kernel has so many nodes (LAW_MOST_NODES) that nothing more is split. */
+bool choice_at_node_limit(choice *c);
+
+/** True if a STAGE is an output of the kernel, not an array that it reads. */
+bool choice_is_out(const choice *c, const node *stage);
+
+/** The STAGEs and FOLDs of the kernel, outer ones first. */
+node_list choice_binders(const choice *c);
+
+/** True if a nest in vectors along a range is bound by memory bandwidth: the last-level caches do
+   not hold its operands, and its arithmetic intensity is low. */
+bool choice_is_memory_bound(const choice *c, const node_list *nest, const node *range);
+
+/** Moves the loops of a stage that `what` depends on outside of the others, but not outside of the
+    first `fixed` ranges. */
+void choice_interchange_outward(choice *c, const node *stage, const node *what, size_t fixed);
+
+/** Partitions a range so that `factor` divides the extent of `*whole`; `*rest` is the remainder,
+    NULL if there is none. False: the partition is not legal, or one part would be empty. */
+bool choice_split_remainder(choice *c, const node *range, int64_t factor, const node **whole,
+                            const node **rest);
+
+/** A kernel with a range in blocks of `size`, of which the last overlaps the one before where that
+   is legal; `inner` is the range within a block. NULL: a law refused. */
+const node *choice_tile_range(choice *c, const node *sink, const node *range, int64_t size,
+                              const node **inner);
+
+#endif

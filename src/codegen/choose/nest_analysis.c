@@ -1,0 +1,47 @@
+/* Facts of one loop nest for the schedule choices (see the header). */
+#include "codegen/choose/nest_analysis.h"
+
+#include "target/kernel_estimates.h"
+
+node_list nest_nodes(arena *a, const node *binder) {
+  binder_layout p = binder_layout_of((op)binder->op, binder->ints);
+  return topo_sort(a, binder->src, p.coords, NULL, NULL);
+}
+
+bool nest_is_array_read(const node *n) {
+  return n->op == OP_INDEX && (n->src[0]->op == OP_PARAM || n->src[0]->op == OP_STAGE);
+}
+
+bool nest_varies_in_fold(const node_list *nest, const node *what) {
+  for (size_t i = 0; i < nest->n; i++) {
+    const node *f = nest->at[i];
+    for (size_t k = 0; f->op == OP_FOLD && k < fold_n_ranges(f); k++)
+      if (node_is_free_in(fold_range(f)[k], what)) return true;
+  }
+  return false;
+}
+
+bool nest_has_unit_stride_read(ir *g, const node_list *nest, const node *range) {
+  for (size_t i = 0; i < nest->n; i++) {
+    const node *n = nest->at[i];
+    if (nest_is_array_read(n) && node_is_free_in(range, n) && read_is_unit_stride(g, range, n))
+      return true;
+  }
+  return false;
+}
+
+const node *nest_lane_range(ir *g, const node *fold, const node_list *nest) {
+  const node *copies = NULL;
+  for (uint32_t i = 0; i < fold->free->n; i++) {
+    const node *r = fold->free->at[i];
+    if (range_kind_of(r) == KIND_VECTOR) return r;
+    if (range_is_unrolled(r) && nest_has_unit_stride_read(g, nest, r)) copies = r;
+  }
+  return copies;
+}
+
+const node *nest_vector_range(const node *stage) {
+  for (size_t i = 0; i < stage_n_ranges(stage); i++)
+    if (range_kind_of(stage_range(stage)[i]) == KIND_VECTOR) return stage_range(stage)[i];
+  return NULL;
+}

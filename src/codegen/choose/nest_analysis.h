@@ -1,0 +1,29 @@
+/* Facts of one loop nest, a STAGE or FOLD with everything computed in its loops, that several of
+   the schedule choices ask for: its nodes, its vector range, the reductions inside of it. */
+#ifndef TENON_CODEGEN_CHOOSE_NEST_ANALYSIS_H
+#define TENON_CODEGEN_CHOOSE_NEST_ANALYSIS_H
+
+#include "ir/core/binder.h"
+#include "ir/core/topo_sort.h"
+
+/** The nodes that a binder computes in its loops, sources first, without its coordinates and
+    extents. */
+node_list nest_nodes(arena *a, const node *binder);
+
+/** True if a node reads an element of a PARAM or a STAGE. */
+bool nest_is_array_read(const node *n);
+
+/** True if `what` depends on a range of one of a nest's reductions. */
+bool nest_varies_in_fold(const node_list *nest, const node *what);
+
+/** True if a nest reads an array at consecutive addresses along a range. */
+bool nest_has_unit_stride_read(ir *g, const node_list *nest, const node *range);
+
+/** The range whose indices are, or will become, the lanes of a FOLD's computation: a vector around
+    it, or unrolled copies of it along which a read is consecutive; NULL: none. */
+const node *nest_lane_range(ir *g, const node *fold, const node_list *nest);
+
+/** The vector range of a STAGE; NULL: none. */
+const node *nest_vector_range(const node *stage);
+
+#endif

@@ -1,0 +1,146 @@
+/* Padded tiles: reductions that read under bounds checks on their indices, as a convolution's
+   window does beyond an image's edges, read a copy of the window with its padding instead, without
+   checks and shared by all tiles whose windows overlap. The copy is made as far outside as the
+   second cache and free scratch memory allow, where each element is read often enough. */
+#include "codegen/choose/choice.h"
+#include "codegen/choose/nest_analysis.h"
+#include "ir/core/topo_sort.h"
+#include "target/hardware.h"
+#include "target/machine.h"
+
+#include "base/map.h"
+#include "ir/core/affine.h"
+
+enum { MOST_INNER = 16 }; /* ranges that a padded tile is read along: a bound of its list */
+
+typedef struct padded_tile {
+  const node *what;              /* WHERE(condition, INDEX, constant) */
+  const node *inner[MOST_INNER]; /* ranges inside of the place of the copy */
+  size_t n;
+} padded_tile;
+
+static bool is_masked_read(const node *n) {
+  return n->op == OP_WHERE && n->src[1]->op == OP_INDEX && n->src[1]->src[0]->op == OP_PARAM &&
+         n->src[2]->op == OP_CONST && n->dtype != DT_INDEX;
+}
+
+/** Lists the ranges of a read inside of its stage, but for the outermost `outside` of the stage's
+   own loops; false: none, or too many. */
+static bool find_inner(padded_tile *b, const node *stage, size_t outside) {
+  b->n = 0;
+  for (uint32_t i = 0; i < b->what->free->n; i++) {
+    const node *r = b->what->free->at[i];
+    bool is_outside = node_is_free_in(r, stage);
+    for (size_t k = 0; k < outside; k++) is_outside |= stage_range(stage)[k] == r;
+    if (is_outside) continue;
+    if (b->n == MOST_INNER) return false;
+    b->inner[b->n++] = r;
+  }
+  return b->n > 0;
+}
+
+/** The vector range that a read depends on; NULL: none. */
+static const node *lanes_of(const node *what) {
+  for (uint32_t i = 0; i < what->free->n; i++)
+    if (range_kind_of(what->free->at[i]) == KIND_VECTOR) return what->free->at[i];
+  return NULL;
+}
+
+static double elements_of(const node *stage) {
+  double n = 1;
+  for (size_t k = 0; k < stage_rank(stage, 0); k++) n *= (double)stage_extents(stage, 0)[k]->hi;
+  return n;
+}
+
+/** Reads of the tile for each time that it is copied. */
+static double reads_per_copy(const padded_tile *b, const node *stage, size_t outside) {
+  double times = 1;
+  for (size_t i = 0; i < b->n; i++) times *= range_trip_estimate(b->inner[i]);
+  for (size_t i = outside; i < stage_n_ranges(stage); i++) {
+    const node *r = stage_range(stage)[i];
+    if (range_kind_of(r) == KIND_LOOP && !node_is_free_in(r, b->what))
+      times *= range_trip_estimate(r);
+  }
+  return times;
+}
+
+/** Finds the outermost place for a copy that fits and pays; false: there is none. */
+static bool find_tile(const choice *c, const node *stage, padded_tile *b) {
+  double most =
+      MACHINE_L2_OPERAND_SHARE * (double)hardware_with_defaults(&c->target->hardware).l2_bytes;
+  double free_bytes =
+      MACHINE_PADDED_TILE_SCRATCH_SHARE * ((double)c->target->scratch - choice_array_bytes(c));
+  laws l = {.g = c->laws.g};
+  const node *element;
+  if (c->target->scratch && free_bytes < most) most = free_bytes;
+  for (size_t outside = 0; outside <= stage_n_ranges(stage); outside++) {
+    if (outside && !node_is_free_in(stage_range(stage)[outside - 1], b->what)) continue;
+    if (!find_inner(b, stage, outside)) return false;
+    if (!law_data(&l, b->what, b->what, b->inner, b->n, lanes_of(b->what), &element)) continue;
+    double n = elements_of(element->src[0]);
+    if (n * (double)dtype_bytes((dtype)b->what->dtype) > most) continue;
+    return reads_per_copy(b, stage, outside) >= MACHINE_COPY_REUSE * n;
+  }
+  return false;
+}
+
+void choice_padded_conditions(const choice *c, const node *stage, map *gone) {
+  arena *a = ir_arena(c->laws.g);
+  node_list nest = nest_nodes(a, stage);
+  for (size_t i = 0; i < nest.n; i++) {
+    padded_tile b = {.what = nest.at[i]};
+    if (!is_masked_read(b.what) || !nest_varies_in_fold(&nest, b.what) || !find_tile(c, stage, &b))
+      continue;
+    node_list condition = topo_sort(a, b.what->src, 1, NULL, NULL);
+    map_set(a, gone, b.what, (void *)b.what);
+    for (size_t k = 0; k < condition.n; k++) map_set(a, gone, condition.at[k], (void *)b.what);
+  }
+}
+
+/** Vectorises the copy where its last dimension is consecutive in the buffer and no bounds check
+    depends on it. */
+static void vectorise_copy(choice *c, const node *tile, const node *what) {
+  const node *last = stage_range(tile)[stage_n_ranges(tile) - 1];
+  const node *value = stage_value(tile, 0);
+  int64_t lanes = c->target->vector_bytes / (int64_t)dtype_bytes((dtype)what->dtype);
+  if (lanes < 2 || value->op != OP_WHERE || node_is_free_in(last, value->src[0])) return;
+  if (ix_coefficient(value->src[1]->src[value->src[1]->n_src - 1], last) == 1)
+    choice_vectorise_range(c, last, lanes);
+}
+
+static bool pad_read(choice *c, const node *stage, const node *what) {
+  padded_tile b = {.what = what};
+  const node *element;
+  if (!find_tile(c, stage, &b)) return false;
+  const node *made = law_data(&c->laws, c->sink, what, b.inner, b.n, lanes_of(b.what), &element);
+  if (!made) return false;
+  c->sink = made;
+  choice_interchange_outward(c, law_find_binder(&c->laws, made, stage_range(stage)[0]),
+                             element->src[0], 0);
+  vectorise_copy(c, element->src[0], what);
+  return true;
+}
+
+/** The first masked read in a nest's reductions that was not refused. */
+static const node *next_masked_read(choice *c, const node *stage, const map *refused) {
+  node_list nest = nest_nodes(ir_arena(c->laws.g), stage);
+  for (size_t i = 0; i < nest.n; i++)
+    if (is_masked_read(nest.at[i]) && !map_has(refused, nest.at[i]) &&
+        nest_varies_in_fold(&nest, nest.at[i]))
+      return nest.at[i];
+  return NULL;
+}
+
+void choose_padded_tiles(choice *c) {
+  map refused = {0};
+  node_list binders = choice_binders(c);
+  for (size_t i = 0; i < binders.n; i++) {
+    const node *b = binders.at[i];
+    const node *first = b->op == OP_STAGE && stage_n_ranges(b) ? stage_range(b)[0] : NULL;
+    while (first && (b = law_find_binder(&c->laws, c->sink, first))) {
+      const node *what = next_masked_read(c, b, &refused);
+      if (!what) break;
+      if (!pad_read(c, b, what)) map_set(ir_arena(c->laws.g), &refused, what, (void *)what);
+    }
+  }
+}

@@ -1,0 +1,152 @@
+/* Parallelisation: one range of each of the kernel's nests is divided among threads, where there is
+   enough work to pay for fork and join. The range is the one that leaves the slowest thread least
+   to do, as work that does not depend on it is done by every thread. The number of threads is fixed
+   when the kernel is launched; here a typical one is assumed. */
+#include "codegen/choose/choice.h"
+#include "codegen/choose/nest_analysis.h"
+#include "target/kernel_estimates.h"
+
+#include <math.h>
+
+enum { MOST_RANGES = 64 }; /* of a nest that are tried: a bound of the search */
+
+static const node *stage_of(const node *out) { return out->src[out->n_src - 1]; }
+
+/** Lanes in which a binder computes its elements; 1: scalars. */
+static double lanes_of(const node *n) {
+  const node *stage = n->op == OP_STAGE ? n : fold_component(n, 0) >= 0 ? fold_step(n, 0) : NULL;
+  const node *lanes = stage ? nest_vector_range(stage) : NULL;
+  return lanes ? range_trip_estimate(lanes) : 1;
+}
+
+/** Operations of a node, one for all lanes of a vector; a STAGE counts its stores. */
+static double node_operations(const node *n) {
+  double all = estimate_node_operations(n) * op_instruction_cost((op)n->op);
+  if (n->op == OP_STAGE) all = (double)stage_n_values(n) * estimate_stage_stores(n);
+  if (n->op == OP_STAGE || n->op == OP_FOLD) all /= lanes_of(n);
+  for (uint32_t i = 0; i < n->free->n; i++)
+    if (range_kind_of(n->free->at[i]) == KIND_VECTOR) all /= range_trip_estimate(n->free->at[i]);
+  return all;
+}
+
+/** Share of a STAGE's stores inside of the k-th of its ranges. */
+static double stores_inside(const node *stage, size_t k) {
+  size_t n = 0;
+  for (size_t i = 0; i < stage_n_values(stage); i++) n += stage_loop_depth(stage, i) > k;
+  return (double)n / (double)stage_n_values(stage);
+}
+
+/** The nodes of an output's nest, with the STAGE itself for its stores. */
+static node_list nest_with_stores(choice *c, const node *stage) {
+  arena *a = ir_arena(c->laws.g);
+  node_list nest = nest_nodes(a, stage);
+  vec_push(a, &nest, stage);
+  return nest;
+}
+
+static double nest_operations(const node_list *nest) {
+  double sum = 0;
+  for (size_t i = 0; i < nest->n; i++) sum += node_operations(nest->at[i]);
+  return sum;
+}
+
+/** Operations of a nest inside of the k-th of the STAGE's ranges. */
+static double operations_inside(const node_list *nest, const node *stage, size_t k) {
+  double sum = node_operations(stage) * stores_inside(stage, k);
+  for (size_t i = 0; i < nest->n; i++)
+    if (node_is_free_in(stage_range(stage)[k], nest->at[i])) sum += node_operations(nest->at[i]);
+  return sum;
+}
+
+/** Largest size of some ranges in units of their estimates. */
+static double size_over_estimate(size_t n, const node *const ranges[]) {
+  double times = 1;
+  for (size_t i = 0; i < n; i++)
+    times *= (double)range_extent(ranges[i])->hi / range_trip_estimate(ranges[i]);
+  return times;
+}
+
+/** Upper bound of a node's operations. */
+static double most_operations(const node *n) {
+  double all = node_operations(n) * size_over_estimate(n->free->n, n->free->at);
+  return n->op == OP_STAGE ? all * size_over_estimate(stage_n_ranges(n), stage_range(n)) : all;
+}
+
+/** Upper bound of the kernel's operations. */
+static double most_kernel_operations(choice *c) {
+  double sum = 0;
+  for (uint32_t i = 0; i < c->sink->n_src; i++) {
+    node_list nest = nest_with_stores(c, stage_of(c->sink->src[i]));
+    for (size_t k = 0; k < nest.n; k++) sum += most_operations(nest.at[k]);
+  }
+  return sum;
+}
+
+/** Indices of a range that threads can share; varying sizes count as a typical one. */
+static double estimate_units(const node *range) {
+  const node *extent = range_extent(range);
+  double least = extent->lo > 1 ? (double)extent->lo : 1;
+  return node_is_const(extent) || least > MACHINE_PARALLEL_OPEN_UNITS ? least
+                                                                      : MACHINE_PARALLEL_OPEN_UNITS;
+}
+
+/** Operations of the slowest thread when a nest of `all` operations is divided along the k-th of
+   its ranges: operations that do not depend on it are done by every thread. */
+static double slowest_thread(const node_list *nest, double all, const node *stage, size_t k) {
+  const node *range = stage_range(stage)[k];
+  double along = operations_inside(nest, stage, k);
+  double n = estimate_units(range);
+  if (range_kind_of(range) != KIND_LOOP) return INFINITY;
+  double units =
+      n < MACHINE_PARALLEL_UNITS ? n : MACHINE_PARALLEL_UNITS; /* fewer suit fewer threads */
+  return all - along +
+         along *
+             (ceil(n / MACHINE_PARALLEL_THREADS) / n + 1 / (MACHINE_PARALLEL_UNIT_GAIN * units));
+}
+
+/** The kernel with an output's nest divided along the best legal range; where none is, along a unit
+    range, so that one thread does all of it. NULL: laws refuse that too. */
+static const node *divide_nest(choice *c, const node *sink, const node *stage) {
+  bool tried[MOST_RANGES] = {false};
+  const node *made, *changed, *unit;
+  node_list nest = nest_with_stores(c, stage);
+  size_t n = stage_n_ranges(stage) < MOST_RANGES ? stage_n_ranges(stage) : MOST_RANGES;
+  double all = nest_operations(&nest);
+  for (size_t tries = n; tries > 0; tries--) {
+    size_t best = n;
+    double least = INFINITY;
+    for (size_t i = 0; i < n; i++) {
+      double here = tried[i] ? INFINITY : slowest_thread(&nest, all, stage, i);
+      if (here < least) best = i, least = here;
+    }
+    if (best == n || least >= all) break;
+    tried[best] = true;
+    made = law_kind(&c->laws, sink, stage_range(stage)[best], KIND_THREAD, &changed);
+    if (made) return made;
+  }
+  made = law_unit(&c->laws, sink, stage, &unit);
+  return made ? law_kind(&c->laws, made, unit, KIND_THREAD, &changed) : NULL;
+}
+
+static bool is_divided(const node *stage) {
+  for (size_t i = 0; i < stage_n_ranges(stage); i++)
+    if (range_kind_of(stage_range(stage)[i]) == KIND_THREAD &&
+        !node_is_bits(range_extent(stage_range(stage)[i]), 1))
+      return true;
+  return false;
+}
+
+/** Divides all nests or none: every thread would do all of a nest that is not divided. Half of the
+   work has to take longer than fork and join; where the size varies, the launch decides
+    (lower/parallel_loops.c). */
+void choose_parallelise(choice *c) {
+  bool divides = false;
+  if (!c->target->threads ||
+      MACHINE_PARALLEL_WORK_SHARE * most_kernel_operations(c) < MACHINE_FORK_JOIN_OPERATIONS)
+    return;
+  const node *sink = c->sink;
+  for (uint32_t i = 0; sink && i < sink->n_src; i++)
+    sink = divide_nest(c, sink, stage_of(sink->src[i]));
+  for (uint32_t i = 0; sink && i < sink->n_src; i++) divides |= is_divided(stage_of(sink->src[i]));
+  if (divides) c->sink = sink;
+}

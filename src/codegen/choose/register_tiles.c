@@ -1,0 +1,483 @@
+/* Register tiles: where indices of a nest read the same elements in its reductions, a block of them
+   is computed at once, so that an element is loaded once for the whole block, and the block has as
+   many independent accumulators as the processor's latency asks for. Up to two ranges of the nest
+   are cut; the cuts become copies, which unroll_and_jam.c moves inside of the reductions' loops.
+   The best cut is found by trying all of them against an estimate of cycles: throughput of loads
+   and arithmetic, latency of additions, registers, and the cache level that operands come from. */
+#include "codegen/choose/choice.h"
+#include "codegen/choose/nest_analysis.h"
+#include "ir/core/topo_sort.h"
+#include "ir/index/row_major_address.h"
+#include "target/hardware.h"
+#include "target/kernel_estimates.h"
+
+#include "base/map.h"
+
+#include <math.h>
+
+enum { AXES = 2 }; /* most ranges that a tile is cut from */
+
+typedef VEC(const node *) range_list;
+
+typedef struct tiling {
+  choice *c;
+  range_list pending; /* one range of each nest that may still be tiled */
+  map uncut;          /* ranges that are not cut, or not cut again */
+} tiling;
+
+/* Loads and operations of a nest. */
+
+/** Cache behaviour of a load inside of a tile. */
+typedef struct load_facts {
+  double element;            /* bytes that the load reads at once */
+  double consecutive;        /* loads of consecutive elements in the loops inside of the tile */
+  double bytes;              /* that those loops load, for one index of each axis */
+  bool is_unit_stride[AXES]; /* reads consecutive elements along the axis */
+  double set_bytes[AXES];    /* bytes of L1 sets that each index of the axis competes for */
+} load_facts;
+
+/** An operation of a reduction's innermost loop, or a load. */
+typedef struct operation {
+  double copies; /* unrolled copies of it, for one index of each axis */
+  double cost;   /* operations that each copy takes */
+  bool is_load, is_vector;
+  bool depends[AXES]; /* on the axis */
+  load_facts load;    /* of a load */
+} operation;
+
+/** The innermost loop of a FOLD. */
+typedef struct inner_loop {
+  VEC(operation) operations;
+  double states; /* accumulators, for one index of each axis */
+  double trips;  /* iterations for one tile */
+} inner_loop;
+
+/** A nest that might be tiled along some ranges. */
+typedef struct plan {
+  const choice *c;
+  tn_hardware hardware;
+  ir *g;
+  const node *stage;
+  const node *axis[AXES];  /* NULL: none */
+  const node *lanes;       /* the stage's vector range; NULL: none */
+  map padded;              /* bounds checks and selects that padded tiles will remove */
+  bool has_remainder_nest; /* tiles may not overlap: remainders are nests of their own */
+  bool has_lane_remainder; /* a reduction in lanes inside has a remainder loop */
+  VEC(inner_loop) loops;   /* one after the other */
+} plan;
+
+typedef struct tile {
+  int64_t cut[AXES]; /* indices of each axis */
+  double cost;       /* cycles for all indices of both axes */
+} tile;
+
+static bool depends_on_tile(const plan *p, const node *n) {
+  if (p->lanes && node_is_free_in(p->lanes, n)) return true;
+  for (size_t k = 0; k < AXES; k++)
+    if (p->axis[k] && node_is_free_in(p->axis[k], n)) return true;
+  return false;
+}
+
+/** True if copies around a FOLD may move inside of its loop. */
+static bool may_unroll_and_jam(const plan *p, const node *f) {
+  if (f->op != OP_FOLD || !fold_has_scalar_states(f)) return false;
+  for (size_t i = 0; i < fold_n_ranges(f); i++)
+    if (depends_on_tile(p, range_extent(fold_range(f)[i]))) return false;
+  return true;
+}
+
+static bool is_in_fold(const node *n, const node *fold) {
+  return node_is_free_in(fold_innermost_range(fold), n);
+}
+
+/** Unrolled copies of a node, not counting lanes. */
+static double copies_of_node(const node *n, const node *lanes) {
+  double copies = 1;
+  for (uint32_t i = 0; i < n->free->n; i++)
+    if (n->free->at[i] != lanes && range_is_unrolled(n->free->at[i]))
+      copies *= range_trip_estimate(n->free->at[i]);
+  return copies;
+}
+
+/** True if a range is a loop of the nest, or one around the nest. */
+static bool is_outside_tile(const plan *p, const node *range) {
+  for (size_t k = 0; k < stage_n_ranges(p->stage); k++)
+    if (stage_range(p->stage)[k] == range) return range_kind_of(range) == KIND_LOOP;
+  return node_is_free_in(range, p->stage);
+}
+
+/** Bytes that an INDEX loads in the loops inside of a tile. */
+static double bytes_inside(const plan *p, const node *index) {
+  double bytes = (double)dtype_bytes((dtype)index->dtype);
+  for (uint32_t i = 0; i < index->free->n; i++) {
+    const node *r = index->free->at[i];
+    if (!is_outside_tile(p, r)) bytes *= range_trip_estimate(r);
+  }
+  return bytes;
+}
+
+static bool has_unit_stride(const node *index, const node *range) {
+  return ix_coefficient(index->src[index->n_src - 1], range) == 1;
+}
+
+/** Loads of consecutive elements by an INDEX in the loops inside of a tile. */
+static double consecutive_loads(const plan *p, const node *index) {
+  double loads = 1;
+  for (uint32_t i = 0; i < index->free->n; i++) {
+    const node *r = index->free->at[i];
+    if (!is_outside_tile(p, r) && has_unit_stride(index, r)) loads *= range_trip_estimate(r);
+  }
+  return loads;
+}
+
+/** Bytes of L1 sets that each index of a range competes for: sets repeat every page, so elements a
+    large power of two apart fall into few of them. 0 within a line. */
+static double competing_set_bytes(const plan *p, const node *index, const node *range) {
+  const node *from = index->src[0];
+  int64_t page = p->hardware.page_bytes, line = p->hardware.line_bytes;
+  if (from->op != OP_PARAM) return 0;
+  const node *a = row_major_address(p->g, from->rank, from->dims, index->src + 1);
+  int64_t apart = ix_coefficient(a, range) * (int64_t)dtype_bytes((dtype)index->dtype);
+  int64_t largest = apart ? apart & -apart : 0; /* power of two that divides it */
+  return largest < line ? 0 : (double)(largest < page ? largest : page);
+}
+
+/** True if the lines that a tile reads at once conflict in the sets of the first cache. */
+static bool has_set_conflicts(const plan *p, const load_facts *l, const int64_t cut[]) {
+  for (size_t k = 0; k < AXES; k++)
+    if (l->set_bytes[k] * (double)cut[k] > (double)p->hardware.l1_bytes) return true;
+  return false;
+}
+
+/** Time of a load in loads from the first cache, by the cache level that its data stays in. */
+static double load_cost(const plan *p, const operation *o, const int64_t cut[], double times) {
+  double bytes = o->load.bytes * times / o->copies;
+  double row = o->load.consecutive * o->load.element; /* bytes side by side */
+  double line = (double)p->hardware.line_bytes,
+         second = MACHINE_L2_OPERAND_SHARE * (double)p->hardware.l2_bytes;
+  bool conflicts = has_set_conflicts(p, &o->load, cut);
+  if (bytes <= hardware_l1_resident_bytes(&p->hardware) && !conflicts) return 1;
+  for (size_t k = 0; k < AXES; k++) row *= o->load.is_unit_stride[k] ? (double)cut[k] : 1;
+  double lines = conflicts ? 1 : o->load.element / (row > line ? line : row);
+  return 1 + (bytes <= second ? MACHINE_L2_LINE_LOADS : MACHINE_L3_LINE_LOADS) * lines;
+}
+
+/** Iterations of a FOLD for one tile. */
+static double trips_per_tile(const plan *p, const node *fold) {
+  double times = 1;
+  for (size_t i = 0; i < fold_n_ranges(fold); i++)
+    times *= range_trip_estimate(fold_range(fold)[i]);
+  for (uint32_t i = 0; i < fold->free->n; i++) {
+    const node *r = fold->free->at[i];
+    if (range_kind_of(r) == KIND_LOOP && !is_outside_tile(p, r)) times *= range_trip_estimate(r);
+  }
+  return times;
+}
+
+/** Adds the innermost loop of a FOLD. */
+static void add_loop(plan *p, const node *fold) {
+  arena *a = ir_arena(p->g);
+  node_list nest = nest_nodes(a, fold);
+  const node *lanes = nest_lane_range(p->g, fold, &nest);
+  inner_loop l = {.trips = trips_per_tile(p, fold)};
+  for (size_t i = 0; lanes && lanes != p->lanes && i < fold_n_ranges(fold); i++)
+    p->has_lane_remainder |= !node_is_const(range_extent(fold_range(fold)[i]));
+  l.states = (double)fold_n_states(fold) * copies_of_node(fold, lanes);
+  for (size_t i = 0; i < nest.n; i++) {
+    const node *n = nest.at[i];
+    bool computes =
+        op_is_elementwise((op)n->op) && n->dtype != DT_INDEX && n->op != OP_CAST && n->op != OP_MUL;
+    if (!is_in_fold(n, fold) || !(nest_is_array_read(n) || computes) || map_has(&p->padded, n))
+      continue;
+    operation o = {.copies = copies_of_node(n, lanes), .is_load = nest_is_array_read(n)};
+    o.cost = o.is_load ? 1 : op_instruction_cost((op)n->op);
+    o.is_vector = lanes && node_is_free_in(lanes, n);
+    bool scattered = o.is_vector && o.is_load && !read_is_unit_stride(p->g, lanes, n);
+    if (scattered && !choice_is_packed(p->c, p->stage, n, MACHINE_TILE_SIDE_MOST / 2))
+      o.cost = MACHINE_GATHER_OPERATIONS * range_trip_estimate(lanes);
+    if (n->dtype == DT_BOOL && !o.is_vector) o.cost = 1.0 / MACHINE_CHECKS_PER_OPERATION;
+    if (o.is_load) {
+      o.load.bytes = bytes_inside(p, n);
+      o.load.consecutive = o.is_vector ? 1 : consecutive_loads(p, n);
+      o.load.element =
+          (double)dtype_bytes((dtype)n->dtype) * (o.is_vector ? range_trip_estimate(lanes) : 1);
+    }
+    for (size_t k = 0; k < AXES; k++) {
+      o.depends[k] = p->axis[k] && node_is_free_in(p->axis[k], n);
+      o.load.is_unit_stride[k] =
+          o.depends[k] && o.is_load && !o.is_vector && has_unit_stride(n, p->axis[k]);
+      if (o.depends[k] && o.is_load) o.load.set_bytes[k] = competing_set_bytes(p, n, p->axis[k]);
+    }
+    vec_push(a, &l.operations, o);
+  }
+  vec_push(a, &p->loops, l);
+}
+
+/** True if a FOLD holds no other one. */
+static bool is_innermost(arena *a, const node *fold) {
+  node_list nest = nest_nodes(a, fold);
+  for (size_t i = 0; i < nest.n; i++)
+    if (nest.at[i]->op == OP_FOLD && is_in_fold(nest.at[i], fold)) return false;
+  return true;
+}
+
+/** Fills the loops of a plan for its axes; false: copies of some binder could not be jammed. */
+static bool fill_plan(plan *p) {
+  arena *a = ir_arena(p->g);
+  node_list nest = nest_nodes(a, p->stage);
+  choice_padded_conditions(p->c, p->stage, &p->padded);
+  for (size_t i = 0; i < nest.n; i++) {
+    const node *b = nest.at[i];
+    if ((b->op != OP_STAGE && b->op != OP_FOLD) || !depends_on_tile(p, b)) continue;
+    if (!may_unroll_and_jam(p, b)) return false;
+    if (!is_innermost(a, b)) continue;
+    add_loop(p, b);
+  }
+  return p->loops.n > 0;
+}
+
+/* The cost of a tile. */
+
+/** Cycles of two bounds that overlap: a norm near their maximum, since where both are about equal,
+    each now and then waits for the other. */
+static double overlapped_cycles(double a, double b) {
+  return pow(pow(a, MACHINE_OVERLAP_POWER) + pow(b, MACHINE_OVERLAP_POWER),
+             1.0 / MACHINE_OVERLAP_POWER);
+}
+
+/** Cycles of one iteration of an innermost loop; < 0: too many instructions or registers. */
+static double iteration_cycles(const plan *p, const inner_loop *l, const int64_t cut[],
+                               double registers) {
+  double all = 1, loads = 0, work = 0, held = MACHINE_SPARE_REGISTERS;
+  for (size_t k = 0; k < AXES; k++) all *= (double)cut[k];
+  for (size_t i = 0; i < l->operations.n; i++) {
+    const operation *o = &l->operations.at[i];
+    double times = o->copies;
+    for (size_t k = 0; k < AXES; k++) times *= o->depends[k] ? (double)cut[k] : 1;
+    if (o->is_load)
+      loads += o->cost * times * load_cost(p, o, cut, times);
+    else
+      work += o->cost * times;
+    if (o->is_load && o->is_vector) held += times;
+  }
+  work += l->states * all;
+  held += l->states * all;
+  if (held > registers || loads + work > MACHINE_TILED_LOOP_CODE) return -1;
+  double most = (loads > work ? loads + work / MACHINE_HIDDEN_OPERATIONS
+                              : work + loads / MACHINE_HIDDEN_OPERATIONS) /
+                MACHINE_ISSUED_PER_CYCLE;
+  return overlapped_cycles(most, MACHINE_FLOAT_ADD_CYCLES) + MACHINE_LOOP_CYCLES;
+}
+
+/** Cycles of one tile; < 0: impossible. Loops run one after the other, each with all registers: the
+    results of earlier ones are spilled. */
+static double tile_cycles(const plan *p, const int64_t cut[], double registers) {
+  double sum = 0;
+  for (size_t i = 0; i < p->loops.n; i++) {
+    double each = iteration_cycles(p, &p->loops.at[i], cut, registers);
+    if (each < 0) return each;
+    sum += each * p->loops.at[i].trips;
+  }
+  return sum;
+}
+
+/** Cycles for all indices of the axes, in tiles of which the last overlaps the one before. */
+static double cost_with_overlap(const plan *p, const int64_t cut[], double registers) {
+  double times = 1, each = tile_cycles(p, cut, registers);
+  for (size_t k = 0; k < AXES && p->axis[k]; k++)
+    times *= ceil(range_trip_estimate(p->axis[k]) / (double)cut[k]);
+  return each < 0 ? each : each * times;
+}
+
+/** The same with smaller tiles for the remainders. */
+static double cost_with_remainders(const plan *p, const int64_t cut[], double registers) {
+  double sum = 0;
+  for (unsigned part = 0; part < 1u << AXES; part++) {
+    int64_t here[AXES];
+    double times = 1;
+    for (size_t k = 0; k < AXES; k++) {
+      bool is_remainder = part >> k & 1;
+      double n = p->axis[k] ? range_trip_estimate(p->axis[k]) : 1;
+      int64_t whole = (int64_t)n / cut[k], over = (int64_t)n - whole * cut[k];
+      here[k] = is_remainder ? over : cut[k];
+      times *= is_remainder ? over > 0 : (double)whole;
+    }
+    if (times == 0) continue;
+    double each = tile_cycles(p, here, registers);
+    if (each < 0) return -1;
+    sum += each * times;
+  }
+  return sum;
+}
+
+static double cost_of(const plan *p, const int64_t cut[], double registers) {
+  return p->has_remainder_nest ? cost_with_remainders(p, cut, registers)
+                               : cost_with_overlap(p, cut, registers);
+}
+
+static int64_t most_cut(const plan *p, size_t k) {
+  const node *extent = p->axis[k] ? range_extent(p->axis[k]) : NULL;
+  int64_t n = !extent ? 1 : p->has_remainder_nest ? extent->hi : extent->lo;
+  return n < MACHINE_TILE_SIDE_MOST ? n : MACHINE_TILE_SIDE_MOST;
+}
+
+/** Replaces `best` by the cheapest tile of a plan, if that is cheaper; returns whether it is. */
+static bool find_tile(const plan *p, double registers, tile *best) {
+  bool found = false;
+  for (int64_t x = 1; x <= most_cut(p, 0); x++)
+    for (int64_t y = 1; y <= most_cut(p, 1); y++) {
+      tile t = {.cut = {x, y}};
+      t.cost = cost_of(p, t.cut, registers);
+      if (t.cost < 0 || t.cost >= best->cost) continue;
+      *best = t;
+      found = true;
+    }
+  return found;
+}
+
+static bool is_axis(const tiling *t, const node *r) {
+  return range_kind_of(r) == KIND_LOOP && range_extent(r)->hi > 1 && !map_has(&t->uncut, r);
+}
+
+/** True if some load does not depend on an axis, so that its indices share it. */
+static bool has_shared_load(const plan *p, size_t k) {
+  for (size_t l = 0; l < p->loops.n; l++)
+    for (size_t i = 0; i < p->loops.at[l].operations.n; i++) {
+      const operation *o = &p->loops.at[l].operations.at[i];
+      if (o->is_load && !o->depends[k]) return true;
+    }
+  return false;
+}
+
+/** The gain that a tile along an axis must bring, for the code of remainders that a varying size
+    needs, its own or those of reductions in lanes; INFINITY: no load is shared along the axis. */
+static double required_gain(const plan *p, size_t k) {
+  if (!p->axis[k]) return 1;
+  bool has_code_twice = p->has_remainder_nest && !node_is_const(range_extent(p->axis[k]));
+  if (!has_code_twice && !p->has_lane_remainder) return 1;
+  if (!has_shared_load(p, k)) return INFINITY;
+  return has_code_twice ? MACHINE_OPEN_TILE_GAIN : 1;
+}
+
+/** For each of a nest's ranges, true if tiles along it may overlap and it has indices for one. */
+static const bool *overlapping_ranges(choice *c, const node *stage) {
+  size_t n = stage_n_ranges(stage);
+  bool *may = arena_alloc(ir_arena(c->laws.g), (n + 1) * sizeof *may);
+  for (size_t i = 0; i < n; i++) {
+    const node *r = stage_range(stage)[i];
+    may[i] = range_extent(r)->lo >= MACHINE_OVERLAPPED_TILE_LEAST &&
+             law_may_overlap(&c->laws, c->sink, r, 1);
+  }
+  return may;
+}
+
+/** Finds the cheapest tile of a nest along one or two of its ranges; false: none is possible. */
+static bool find_best_tile(const tiling *m, const node *stage, plan *chosen, tile *best) {
+  double registers = m->c->target->registers;
+  bool found = false;
+  size_t n = stage_n_ranges(stage);
+  const bool *may = overlapping_ranges(m->c, stage);
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = i; k < n; k++) {
+      plan p = {.c = m->c, .g = m->c->laws.g, .stage = stage};
+      p.hardware = hardware_with_defaults(&m->c->target->hardware);
+      p.lanes = nest_vector_range(stage);
+      p.axis[0] = stage_range(stage)[i];
+      p.axis[1] = k > i ? stage_range(stage)[k] : NULL;
+      if (!is_axis(m, p.axis[0]) || (p.axis[1] && !is_axis(m, p.axis[1]))) continue;
+      p.has_remainder_nest = !may[i] || !may[k];
+      if (p.axis[1] && node_is_free_in(p.axis[0], range_extent(p.axis[1]))) continue;
+      if (!fill_plan(&p)) continue;
+      /* Tiles along different ranges are compared by cycles for one index of each. */
+      double each =
+          range_trip_estimate(p.axis[0]) * (p.axis[1] ? range_trip_estimate(p.axis[1]) : 1);
+      double gain = required_gain(&p, 0) * required_gain(&p, 1);
+      if (isinf(gain)) continue;
+      each /= gain;
+      tile t = {.cost = best->cost * each};
+      if (!find_tile(&p, registers, &t)) continue;
+      t.cost /= each;
+      *best = t;
+      *chosen = p;
+      found = true;
+    }
+  return found;
+}
+
+/* Cutting a tile out of a nest. */
+
+/** The range at a position of the nest that binds `any`: replaced ranges keep their positions. */
+static const node *range_at(choice *c, const node *any, size_t position) {
+  const node *const *ranges;
+  binder_ranges(law_find_binder(&c->laws, c->sink, any), &ranges);
+  return ranges[position];
+}
+
+/** Splits a range in blocks of `cut` copies, and moves these just inside of all loops. */
+static void unroll_range(choice *c, const node *range, int64_t cut) {
+  laws *l = &c->laws;
+  const node *outer, *inner, *copies, *const *ranges;
+  const node *made = law_overlap(l, c->sink, range, cut, &outer, &inner);
+  if (!made) made = law_split(l, c->sink, range, cut, &outer, &inner);
+  if (!made) return;
+  size_t n = binder_ranges(law_find_binder(l, made, inner), &ranges), at = n;
+  while (at > 0 && range_kind_of(ranges[at - 1]) != KIND_LOOP) at--;
+  const node *moved = law_order(l, made, inner, at ? at - 1 : 0);
+  if (moved) made = law_kind(l, moved, inner, KIND_UNROLL, &copies);
+  if (made && moved) c->sink = made;
+}
+
+/** Cuts a tile out of a nest. Remainders are nests that may be tiled in turn; those of a varying
+   size are small and stay as they are. */
+static void cut_tile(tiling *m, const plan *p, const tile *t) {
+  choice *c = m->c;
+  arena *a = ir_arena(c->laws.g);
+  size_t position[AXES];
+  const node *whole = p->axis[0], *rest, *before = c->sink;
+  for (size_t k = 0; k < AXES && p->axis[k]; k++)
+    position[k] = range_position(stage_range(p->stage), p->axis[k]);
+  for (size_t k = 0; k < AXES && p->axis[k]; k++) {
+    const node *range = range_at(c, whole, position[k]);
+    if (!p->has_remainder_nest) {
+      whole = range;
+      continue;
+    }
+    if (!choice_split_remainder(c, range, t->cut[k], &whole, &rest)) {
+      c->sink = before;
+      map_set(a, &m->uncut, p->axis[k], NULL);
+      vec_push(a, &m->pending, p->axis[k]);
+      return;
+    }
+    if (rest) vec_push(a, &m->pending, rest);
+    if (rest && !node_is_const(range_extent(rest))) map_set(a, &m->uncut, rest, NULL);
+  }
+  const node *first = range_at(c, whole, position[0]);
+  const node *second = p->axis[1] ? range_at(c, whole, position[1]) : NULL;
+  if (t->cut[0] > 1) unroll_range(c, first, t->cut[0]);
+  if (second && t->cut[1] > 1) unroll_range(c, second, t->cut[1]);
+}
+
+static bool is_unrolled(const node *stage) {
+  for (size_t i = 0; i < stage_n_ranges(stage); i++)
+    if (range_is_unrolled(stage_range(stage)[i])) return true;
+  return false;
+}
+
+/** Tiles the nest that binds a range, unless it has copies already. */
+static void tile_nest(tiling *m, const node *range) {
+  const node *stage = law_find_binder(&m->c->laws, m->c->sink, range);
+  plan p;
+  tile t = {.cost = INFINITY};
+  if (!stage || stage->op != OP_STAGE || is_unrolled(stage)) return;
+  if (!find_best_tile(m, stage, &p, &t)) return;
+  if (t.cut[0] * t.cut[1] > 1) cut_tile(m, &p, &t);
+}
+
+void choose_register_tiles(choice *c) {
+  tiling m = {.c = c};
+  node_list binders = choice_binders(c);
+  for (size_t i = 0; i < binders.n && c->target->registers; i++)
+    if (binders.at[i]->op == OP_STAGE && stage_n_ranges(binders.at[i]))
+      vec_push(ir_arena(c->laws.g), &m.pending, stage_range(binders.at[i])[0]);
+  while (m.pending.n && !choice_at_node_limit(c)) tile_nest(&m, vec_pop(&m.pending));
+}

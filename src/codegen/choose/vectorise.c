@@ -1,0 +1,295 @@
+/* Vectorisation: one range of each nest goes in vector lanes, the one that leaves the
+   fewest operations by an estimate. An array's nest takes a range along which elements are
+   consecutive; its last vector overlaps the one before, or a remainder goes in ever narrower
+   vectors and at last in scalars. A reduction keeps partial results in the lanes, several vectors
+   of them where the latency of additions would show, and combines them at the end. */
+#include "codegen/choose/choice.h"
+#include "codegen/choose/nest_analysis.h"
+#include "ir/core/topo_sort.h"
+#include "ir/index/row_major_address.h"
+#include "target/hardware.h"
+#include "target/kernel_estimates.h"
+
+#include "base/map.h"
+
+/* The range. */
+
+/** Estimates of a nest's operations. */
+typedef struct estimate {
+  choice *c;
+  ir *g;
+  map inner_range; /* inner binder with vectors of its own → their range */
+  map lanes;       /* such a range → number of lanes */
+  map padded;      /* bounds checks and selects that padded tiles will remove */
+} estimate;
+
+/** True if an array built for each index of a range is too large for a copy in each lane. */
+static bool is_large_in_lanes(ir *g, const node *n, const node *range, int64_t lanes) {
+  double bytes = 0;
+  if (n->op != OP_STAGE || !node_is_free_in(range, n)) return false;
+  for (size_t i = 0; i < stage_n_values(n); i++) {
+    const node *size = row_major_size(g, stage_rank(n, i), stage_extents(n, i));
+    bytes += (double)size->hi * (double)dtype_bytes((dtype)stage_value(n, i)->dtype);
+  }
+  return bytes * (double)lanes > MACHINE_LANE_SCRATCH_BYTES;
+}
+
+/** Operations of a node when only inner nests are vectorised. */
+static double operations_by_inner(estimate *e, const node *n) {
+  const node *own = n->op == OP_FOLD ? map_get(&e->inner_range, n) : NULL;
+  if (own) return estimate_node_operations(n) / (double)(intptr_t)map_get(&e->lanes, own);
+  for (uint32_t i = 0; i < n->free->n; i++) {
+    int64_t lanes = (intptr_t)map_get(&e->lanes, n->free->at[i]);
+    if (lanes) return estimate_node_vectorised(e->g, n, n->free->at[i], (double)lanes);
+  }
+  return estimate_node_operations(n);
+}
+
+/** Operations of a nest in vectors along one of its ranges (NULL: along inner ones only); < 0: an
+    array would be too large. */
+static double nest_operations(estimate *e, const node_list *nest, const node *range,
+                              int64_t lanes) {
+  double operations = 0;
+  for (size_t i = 0; i < nest->n; i++) {
+    const node *n = nest->at[i];
+    bool depends = range && node_is_free_in(range, n);
+    if (map_has(&e->padded, n)) continue;
+    if (depends && is_large_in_lanes(e->g, n, range, lanes)) return -1;
+    operations += depends ? estimate_node_vectorised(e->g, n, range, (double)lanes)
+                          : operations_by_inner(e, n);
+  }
+  return operations;
+}
+
+/** Stores of a stage in vectors along a range (NULL: scalars); scattered ones take one a lane. */
+static double store_operations(ir *g, const node *stage, const node *range, int64_t lanes) {
+  double operations = 0, each = estimate_stage_stores(stage);
+  for (size_t i = 0; i < stage_n_values(stage); i++) {
+    bool streamed =
+        range && coordinates_are_unit_stride(g, range, stage_rank(stage, i),
+                                             stage_extents(stage, i), stage_coords(stage, i));
+    operations += range ? estimate_vectorised(each, streamed, (double)lanes) : each;
+  }
+  return operations;
+}
+
+/** Operations of a binder itself: stores of a STAGE, accumulator steps of a FOLD. */
+static double binder_operations(ir *g, const node *binder, const node *range, int64_t lanes) {
+  if (binder->op == OP_STAGE) return store_operations(g, binder, range, lanes);
+  return range ? estimate_node_operations(binder) / (double)lanes
+               : estimate_node_operations(binder);
+}
+
+static bool may_be_lanes(estimate *e, const node *binder, const node *range, int64_t lanes) {
+  if (range_kind_of(range) != KIND_LOOP || lanes < 2) return false;
+  if (binder->op == OP_STAGE) return true;
+  return law_fold_is_reorderable(binder, e->c->math) &&
+         range_extent(range)->hi >= MACHINE_VECTORISED_FOLD_LEAST * lanes;
+}
+
+/** Vector bytes of a nest along a range. A memory-bound nest uses half lines: with vectors of whole
+    lines, several streams run ahead of the hardware prefetcher at once, which is slower. */
+static size_t vector_bytes_of(const choice *c, const node_list *nest, const node *range) {
+  size_t most = c->target->vector_bytes;
+  size_t half = (size_t)(MACHINE_STREAMED_VECTOR_LINE_SHARE *
+                         hardware_with_defaults(&c->target->hardware).line_bytes);
+  return most > half && choice_is_memory_bound(c, nest, range) ? half : most;
+}
+
+static int64_t lanes_of(const choice *c, const node *binder, const node_list *nest,
+                        const node *range) {
+  size_t widest = estimate_widest_element(nest, range);
+  for (size_t i = 0; binder->op == OP_STAGE && i < stage_n_values(binder); i++) {
+    node_list value = {(const node **)&binder->src[i], 1, 1};
+    size_t bytes = estimate_widest_element(&value, NULL);
+    if (bytes > widest) widest = bytes;
+  }
+  return (int64_t)(vector_bytes_of(c, nest, range) / widest);
+}
+
+/** The range of a binder whose vectors take the fewest operations, and their lanes; NULL: none
+   takes fewer than vectors of inner nests alone. */
+static const node *best_range(estimate *e, const node *binder, int64_t *lanes) {
+  node_list nest = nest_nodes(ir_arena(e->g), binder);
+  const node *const *ranges, *best = NULL;
+  double least = nest_operations(e, &nest, NULL, 1) + binder_operations(e->g, binder, NULL, 1);
+  for (size_t i = binder_ranges(binder, &ranges); i-- > 0;) {
+    int64_t n = lanes_of(e->c, binder, &nest, ranges[i]);
+    if (!may_be_lanes(e, binder, ranges[i], n)) continue;
+    double operations = nest_operations(e, &nest, ranges[i], n);
+    if (operations < 0) continue;
+    operations += binder_operations(e->g, binder, ranges[i], n);
+    if (operations < least) best = ranges[i], least = operations, *lanes = n;
+  }
+  return best;
+}
+
+/** Finds the vectors that inner nests would have by themselves. */
+static void find_inner_vectors(estimate *e, const node *binder) {
+  node_list nest = nest_nodes(ir_arena(e->g), binder);
+  for (size_t i = 0; i < nest.n; i++) {
+    const node *b = nest.at[i];
+    int64_t lanes;
+    const node *range = b->op == OP_STAGE || b->op == OP_FOLD ? best_range(e, b, &lanes) : NULL;
+    if (!range) continue;
+    map_set(ir_arena(e->g), &e->inner_range, b, (void *)range);
+    map_set(ir_arena(e->g), &e->lanes, range, (void *)(intptr_t)lanes);
+  }
+}
+
+/* The nest of a STAGE. */
+
+/** Splits vectors of `lanes` off a range, innermost in the nest; false: a law refused. */
+static bool split_vectors(choice *c, const node *range, int64_t lanes) {
+  laws *l = &c->laws;
+  const node *inner, *vector, *const *ranges;
+  const node *made = choice_tile_range(c, c->sink, range, lanes, &inner);
+  if (made) {
+    size_t last = binder_ranges(law_find_binder(l, made, inner), &ranges) - 1;
+    made = law_order(l, made, inner, last);
+  }
+  if (made) made = law_kind(l, made, inner, KIND_VECTOR, &vector);
+  if (made) c->sink = made;
+  return made;
+}
+
+/** Vectorises a range and its remainders in ever narrower vectors, where vectors may not overlap.
+   The remainder of a varying size is unknown: it stays scalar. */
+static void vectorise_with_remainders(choice *c, const node *range, int64_t lanes) {
+  while (range) {
+    const node *extent = range_extent(range), *whole, *rest, *before = c->sink;
+    while (lanes > 1 && lanes > extent->hi) lanes /= 2;
+    if (lanes < 2 || !choice_split_remainder(c, range, lanes, &whole, &rest)) return;
+    if (!split_vectors(c, whole, lanes)) {
+      c->sink = before;
+      return;
+    }
+    if (!node_is_const(extent)) {
+      map_set(ir_arena(c->laws.g), &c->vector_remainders, rest, (void *)whole);
+      return;
+    }
+    range = rest;
+  }
+}
+
+/** True if a nest builds arrays for indices of its other ranges, which a nest for whole vectors and
+    one for the remainder would both build, and none along this range. The vectors are cut short by
+    the end of the range then. */
+static bool builds_only_across(choice *c, const node *range) {
+  const node *stage = law_find_binder(&c->laws, c->sink, range);
+  node_list nest = nest_nodes(ir_arena(c->laws.g), stage);
+  bool builds = false;
+  for (size_t i = 0; i < nest.n; i++) {
+    if (!node_is_binder(nest.at[i])) continue;
+    if (node_is_free_in(range, nest.at[i])) return false;
+    builds |= nest.at[i]->free->n > 0;
+  }
+  return builds;
+}
+
+void choice_vectorise_range(choice *c, const node *range, int64_t lanes) {
+  while (lanes > 1 && lanes > range_extent(range)->hi) lanes /= 2;
+  if (lanes < 2 || map_has(&c->vector_remainders, range)) return;
+  if (law_may_overlap(&c->laws, c->sink, range, lanes) || builds_only_across(c, range))
+    split_vectors(c, range, lanes);
+  else
+    vectorise_with_remainders(c, range, lanes);
+}
+
+/* A reduction: FOLD[r] = FOLD[lane] of FOLD[sum] of FOLD[r₀], r = (r₀·sums + sum)·lanes + lane. */
+
+/** Moves the innermost ranges of a FOLD to its front and nests a FOLD of the others in each. */
+static const node *nest_ranges(choice *c, const node *sink, const node *const ranges[], size_t n) {
+  for (size_t i = n; sink && i-- > 0;)
+    if (ranges[i]) sink = law_order(&c->laws, sink, ranges[i], 0);
+  for (size_t i = n; sink && i-- > 0;)
+    if (ranges[i]) sink = law_nest(&c->laws, sink, ranges[i]);
+  return sink;
+}
+
+/** Splits a reduction into `sums` vectors of `lanes` partial results. */
+static void split_partial_sums(choice *c, const node *range, int64_t lanes, int64_t sums) {
+  const node *outer, *inner, *sum = NULL, *lane;
+  const node *made = law_split(&c->laws, c->sink, range, lanes * sums, &outer, &inner);
+  if (!made || !outer) return;
+  lane = inner;
+  if (sums > 1) made = law_split(&c->laws, made, inner, lanes, &sum, &lane);
+  if (made) made = nest_ranges(c, made, (const node *[]){lane, sum}, 2);
+  if (made && sum) made = law_kind(&c->laws, made, sum, KIND_UNROLL, &sum);
+  if (made) made = law_kind(&c->laws, made, lane, KIND_UNROLL, &lane);
+  if (made) c->sink = made;
+}
+
+/** Vectors of partial results of a reduction: several hide the latency of additions, unless the
+    reduction is short or its term takes longer than that. */
+static int64_t partial_sums(choice *c, const node *range, int64_t lanes) {
+  double cost = 0;
+  node_list nest = nest_nodes(ir_arena(c->laws.g), law_find_binder(&c->laws, c->sink, range));
+  for (size_t i = 0; i < nest.n; i++)
+    if (node_is_free_in(range, nest.at[i])) cost += op_instruction_cost((op)nest.at[i]->op);
+  return cost < MACHINE_LATENCY_HIDING_TERM &&
+                 range_extent(range)->hi >= MACHINE_LONG_REDUCTION_VECTORS * lanes
+             ? MACHINE_PARTIAL_SUMS
+             : 1;
+}
+
+static void vectorise_fold(choice *c, const node *range, int64_t lanes) {
+  const node *whole, *rest, *rest_of_rest;
+  int64_t sums = partial_sums(c, range, lanes);
+  if (!choice_split_remainder(c, range, lanes * sums, &whole, &rest)) return;
+  split_partial_sums(c, whole, lanes, sums);
+  if (sums == 1 || !rest) return;
+  if (range_extent(rest)->hi < MACHINE_VECTORISED_FOLD_LEAST * lanes) return;
+  if (choice_split_remainder(c, rest, lanes, &whole, &rest_of_rest))
+    split_partial_sums(c, whole, lanes, 1);
+}
+
+/* All nests. */
+
+static const node *first_range(const node *binder) {
+  const node *const *ranges;
+  return binder_ranges(binder, &ranges) ? ranges[0] : NULL;
+}
+
+/** True if a binder runs in lanes or copies already, its own or those of a binder around it; adds
+   the ranges inside of them to `inside`. */
+static bool is_in_lanes(arena *a, map *inside, const node *binder) {
+  const node *const *ranges;
+  bool in = map_has(inside, binder);
+  for (uint32_t k = 0; k < binder->free->n; k++) in |= map_has(inside, binder->free->at[k]);
+  if (in && binder->op == OP_FOLD) law_add_fold_arrays(a, binder, inside);
+  for (size_t k = 0, n = binder_ranges(binder, &ranges); k < n; k++) {
+    range_kind kind = range_kind_of(ranges[k]);
+    in |= kind == KIND_VECTOR || kind == KIND_UNROLL;
+    if (in) map_set(a, inside, ranges[k], (void *)ranges[k]);
+  }
+  return in;
+}
+
+/** The outermost binder that was not tried and is not in lanes; NULL: none. */
+static const node *next_binder(choice *c, const map *tried) {
+  map inside = {0};
+  node_list binders = choice_binders(c);
+  for (size_t i = 0; i < binders.n; i++) {
+    const node *b = binders.at[i], *first = first_range(b);
+    bool vectorised = is_in_lanes(ir_arena(c->laws.g), &inside, b);
+    if (first && !vectorised && !map_has(tried, first)) return b;
+  }
+  return NULL;
+}
+
+void choose_vectorise(choice *c) {
+  ir *g = c->laws.g;
+  map tried = {0};
+  if (!c->target->vector_bytes) return;
+  for (const node *b; !choice_at_node_limit(c) && (b = next_binder(c, &tried));) {
+    estimate e = {.c = c, .g = g};
+    if (b->op == OP_STAGE) choice_padded_conditions(c, b, &e.padded);
+    find_inner_vectors(&e, b);
+    int64_t lanes;
+    const node *range = best_range(&e, b, &lanes);
+    map_set(ir_arena(g), &tried, first_range(b), (void *)b);
+    if (range && b->op == OP_STAGE) choice_vectorise_range(c, range, lanes);
+    if (range && b->op == OP_FOLD) vectorise_fold(c, range, lanes);
+  }
+}

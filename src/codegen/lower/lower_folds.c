@@ -1,0 +1,234 @@
+/* Lowering of FOLDs. The states are storage that holds their initial values; in the loop they are
+   loaded, then stored to, then emitted values are stored. A STATE is a load whose AFTER has the
+   FOLD's ranges as sources, which keeps it inside the loop. An array state is written by the loops
+   of its step where fold_analysis_in_place allows that; else the step is an array of its own, which
+   further loops add to the state after all loads. */
+#include "codegen/lower/lowering.h"
+#include "ir/index/row_major_address.h"
+
+/** A FOLD while it is lowered: states are initialised before the first load of one, stepped before
+    the first load of a state after its step, and the loop is closed last. */
+typedef struct scan {
+  const node *fold;
+  const node **ranges;  /* lowered */
+  const node **alloc;   /* of each state */
+  home *before, *after; /* states before and after the step; NULL: not lowered yet */
+  const node **load;    /* of each state in a step; NULL: none yet */
+  node_list effects;    /* of an iteration */
+} scan;
+
+void lower_fold_register(lowering *l, const node *fold) {
+  scan *s = arena_calloc(l->a, 1, sizeof *s);
+  s->fold = fold;
+  map_set(l->a, &l->scans, fold_innermost_range(fold), s);
+}
+
+/* Initial values. */
+
+static const node *initialise_state(lowering *l, const scan *s, size_t i, const node *alloc) {
+  const node *f = s->fold, *init = fold_init(f, i);
+  int64_t component = fold_component(f, i);
+  const node *step = component < 0 ? NULL : fold_step(f, i);
+  if (init->op == OP_STAGE) return lower_copy_array(l, init, (size_t)component, f, alloc, -1);
+  return lower_fill(l, &s->before[i], alloc, lower_node(l, init), step, (size_t)component, f);
+}
+
+static void initialise_states(lowering *l, scan *s) {
+  const node *f = s->fold;
+  size_t n = fold_n_states(f), n_ranges = fold_n_ranges(f);
+  s->ranges = lower_nodes(l, fold_range(f), n_ranges);
+  s->alloc = arena_alloc(l->a, n * sizeof *s->alloc);
+  s->load = arena_calloc(l->a, n, sizeof *s->load);
+  s->before = arena_alloc(l->a, n * sizeof *s->before);
+  for (size_t i = 0; i < n; i++) {
+    size_t rank = fold_rank(f, i);
+    s->before[i] = (home){NULL, rank, lower_nodes(l, fold_extents(f, i), rank)};
+    s->alloc[i] = lower_alloc(l, fold_dtype(f, i), f, rank, s->before[i].extents);
+    const node *first = initialise_state(l, s, i, s->alloc[i]);
+    s->before[i].storage = lower_after(l, s->alloc[i], &first, 1, s->ranges, n_ranges);
+  }
+}
+
+/* Steps. All states step at once: a store to a state waits for the loads of it in all steps. */
+
+/** The storage of a scalar state, or one stepped in place, after its load, of which there is at
+   most one. */
+static const node *storage_after_load(lowering *l, const scan *s, size_t i) {
+  const node *at = s->before[i].storage;
+  return s->load[i] && fold_n_states(s->fold) > 1 ? lower_after(l, at, &s->load[i], 1, NULL, 0)
+                                                  : at;
+}
+
+/** The store of a state's step at an address. */
+static const node *step_store(lowering *l, const scan *s, size_t i, const node *address,
+                              const node *v) {
+  int64_t o = fold_op(s->fold, i);
+  const node *at = storage_after_load(l, s, i);
+  if (o >= 0) {
+    const node *old = lower_load(l, (dtype)v->dtype, s->before[i].storage, address);
+    v = ir_op2(l->g, (op)o, old, v);
+  }
+  return lower_store(l, at, address, v);
+}
+
+static void set_stepped(lowering *l, scan *s, size_t i, const node *effect) {
+  s->after[i] = s->before[i];
+  s->after[i].storage = lower_after(l, s->alloc[i], &effect, 1, NULL, 0);
+}
+
+/** The loops of a stage, which write in place all states that it is the step of. */
+static const node *step_in_place(lowering *l, scan *s, const node *stage) {
+  size_t n = fold_n_states(s->fold), count = 0, *levels = arena_alloc(l->a, n * sizeof *levels);
+  const node **effects = arena_alloc(l->a, n * sizeof *effects);
+  for (size_t i = 0; i < n; i++) {
+    if (fold_step(s->fold, i) != stage) continue;
+    size_t c = (size_t)fold_component(s->fold, i);
+    effects[count] =
+        step_store(l, s, i, lower_stage_address(l, stage, c), lower_node(l, stage_value(stage, c)));
+    levels[count++] = stage_loop_depth(stage, c);
+  }
+  const node *const *ranges = lower_nodes(l, stage_range(stage), stage_n_ranges(stage));
+  const node *effect = lower_close_loops(l, effects, levels, count, ranges, stage_n_ranges(stage));
+  for (size_t i = 0; i < n; i++)
+    if (fold_step(s->fold, i) == stage) set_stepped(l, s, i, effect);
+  return effect;
+}
+
+/** True for the first of the states that share a step stage. */
+static bool is_first_of_stage(const node *fold, size_t i) {
+  for (size_t k = 0; k < i; k++)
+    if (fold_step(fold, k) == fold_step(fold, i)) return false;
+  return true;
+}
+
+/** True for nodes of a FOLD's loop that are not inside of deeper loops. */
+static bool is_in_body(const node *n, void *innermost) {
+  return n->op != OP_END && node_is_free_in(innermost, n);
+}
+
+/** Adds the effects that a scalar step depends on: loads of states, and whole loops. */
+static void add_step_effects(lowering *l, const scan *s, const node *value, node_list *waits) {
+  const node *innermost = s->ranges[fold_n_ranges(s->fold) - 1];
+  node_list order = topo_sort(l->a, &value, 1, is_in_body, (void *)innermost);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i], *root = n->op == OP_LOAD ? node_storage_root(n->src[0]) : NULL;
+    bool waits_for = n->op == OP_END;
+    for (size_t k = 0; k < fold_n_states(s->fold); k++) waits_for |= root && root == s->alloc[k];
+    if (waits_for) vec_push(l->a, waits, n);
+  }
+}
+
+static bool is_in_place(const lowering *l, const scan *s, size_t i) {
+  return map_has(&l->in_place, fold_step(s->fold, i));
+}
+
+static const node *step_scalar(lowering *l, scan *s, size_t i, node_list *waits) {
+  const node *v = lower_node(l, fold_step(s->fold, i));
+  const node *effect = step_store(l, s, i, ix_const(l->g, 0), v);
+  set_stepped(l, s, i, effect);
+  add_step_effects(l, s, v, waits);
+  return effect;
+}
+
+/** Steps scalars and states in place; adds the effects that other states follow to `waits`. */
+static void step_in_loop(lowering *l, scan *s, node_list *waits) {
+  const node *f = s->fold;
+  for (size_t i = 0; i < fold_n_states(f); i++) {
+    if (fold_component(f, i) < 0) {
+      vec_push(l->a, &s->effects, step_scalar(l, s, i, waits));
+    } else if (!is_first_of_stage(f, i)) {
+      continue;
+    } else if (is_in_place(l, s, i)) {
+      vec_push(l->a, &s->effects, step_in_place(l, s, fold_step(f, i)));
+      vec_push(l->a, waits, vec_last(&s->effects));
+    } else {
+      const home *h = map_get(&l->homes, fold_step(f, i));
+      vec_push(l->a, waits, h->storage->src[1]);
+    }
+  }
+}
+
+/** Steps the other array states from the arrays of their stages. */
+static void step_from_arrays(lowering *l, scan *s, const node_list *waits) {
+  const node *f = s->fold;
+  for (size_t i = 0; i < fold_n_states(f); i++) {
+    if (fold_component(f, i) < 0 || is_in_place(l, s, i)) continue;
+    const node *to = lower_after(l, s->before[i].storage, waits->at, waits->n, NULL, 0);
+    size_t c = (size_t)fold_component(f, i);
+    const node *effect =
+        lower_copy_array(l, fold_step(f, i), c, fold_step(f, i), to, fold_op(f, i));
+    set_stepped(l, s, i, effect);
+    vec_push(l->a, &s->effects, effect);
+  }
+}
+
+static void step_fold(lowering *l, scan *s) {
+  node_list waits = {0};
+  if (s->after) return;
+  if (!s->before) initialise_states(l, s);
+  s->after = arena_alloc(l->a, fold_n_states(s->fold) * sizeof *s->after);
+  step_in_loop(l, s, &waits);
+  step_from_arrays(l, s, &waits);
+}
+
+/* Emitted values, and the loop. */
+
+static home store_emitted(lowering *l, scan *s, size_t e) {
+  const node *f = s->fold;
+  size_t component = fold_n_states(f) + e, rank = fold_rank(f, component);
+  home h = {NULL, rank, lower_nodes(l, fold_extents(f, component), rank)};
+  h.storage = lower_alloc(l, fold_dtype(f, component), f, rank, h.extents);
+  const node *address =
+      row_major_address(l->g, rank, h.extents, lower_nodes(l, fold_coords(f, e), rank));
+  const node *to = lower_after(l, h.storage, s->ranges, fold_n_ranges(f), NULL, 0);
+  vec_push(l->a, &s->effects, lower_store(l, to, address, lower_node(l, fold_emit(f, e))));
+  return h;
+}
+
+void lower_fold(lowering *l, const node *f) {
+  scan *s = map_get(&l->scans, fold_innermost_range(f));
+  size_t n = fold_n_states(f), count = n + fold_n_emits(f);
+  home *homes = arena_alloc(l->a, count * sizeof *homes);
+  step_fold(l, s);
+  for (size_t i = 0; i < n; i++) {
+    homes[i] = s->before[i];
+    homes[i].storage = s->alloc[i];
+  }
+  for (size_t i = n; i < count; i++) homes[i] = store_emitted(l, s, i - n);
+  const node *end =
+      lower_close_loops(l, s->effects.at, NULL, s->effects.n, s->ranges, fold_n_ranges(f));
+  for (size_t i = 0; i < count; i++)
+    homes[i].storage = lower_after(l, homes[i].storage, &end, 1, NULL, 0);
+  map_set(l->a, &l->homes, f, homes);
+}
+
+/* STATEs in other nodes. */
+
+node_list lower_state_dependences(lowering *l, const node *n) {
+  const node *f = ((const scan *)map_get(&l->scans, n->src[0]))->fold;
+  size_t states = fold_n_states(f), before = n->ints[0] < (int64_t)states ? states : 2 * states;
+  node_list needs = {0};
+  for (size_t i = 0; i < before; i++) vec_push(l->a, &needs, f->src[i]);
+  for (size_t i = 0; i < states; i++)
+    for (size_t k = 0; k < fold_rank(f, i); k++) vec_push(l->a, &needs, fold_extents(f, i)[k]);
+  for (size_t i = 0; i < fold_n_ranges(f); i++) vec_push(l->a, &needs, fold_range(f)[i]);
+  const range_set *place = map_get(&l->places, f);
+  for (uint32_t i = 0; i < place->n; i++) vec_push(l->a, &needs, place->at[i]);
+  return needs;
+}
+
+void lower_state(lowering *l, const node *n) {
+  scan *s = map_get(&l->scans, n->src[0]);
+  if (n->ints[0] >= (int64_t)fold_n_states(s->fold))
+    step_fold(l, s);
+  else if (!s->before)
+    initialise_states(l, s);
+}
+
+/* States below the FOLD's number are those of steps, the others those of emitted values. */
+const node *lower_state_load(lowering *l, const node *n) {
+  scan *s = map_get(&l->scans, n->src[0]->src[0]);
+  size_t i = (size_t)n->src[0]->ints[0], states = fold_n_states(s->fold);
+  if (i >= states) return lower_element_load(l, n, &s->after[i - states]);
+  return s->load[i] = lower_element_load(l, n, &s->before[i]);
+}

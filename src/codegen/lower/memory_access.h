@@ -1,0 +1,23 @@
+/* LOADs and STOREs of a lowered graph: their addresses without masks, strides along ranges, hints.
+ */
+#ifndef TENON_CODEGEN_LOWER_MEMORY_ACCESS_H
+#define TENON_CODEGEN_LOWER_MEMORY_ACCESS_H
+
+#include "ir/core/ir.h"
+
+/** Splits a masked address, WHERE(mask, address, INVALID), in its two; *mask is NULL without one.
+ */
+const node *memory_access_unmask(const node *address, const node **mask);
+
+/** The address of a LOAD or STORE without its mask. */
+const node *memory_access_address(const node *access);
+
+/** The stride of an address along a range, in elements; 0: none, or not constant. Of the minimum
+   that an overlapping last block makes of the range's term, the other side is ignored. */
+int64_t memory_access_stride(const node *address, const node *range);
+
+/** The same LOAD or STORE with a hint: a LOAD's prefetch distance, a STORE's non-temporal flag
+    (ops.def). */
+const node *memory_access_with_hint(ir *g, const node *access, int64_t hint);
+
+#endif

@@ -1,0 +1,116 @@
+/* Cache keys are byte strings: a prefix by kind, the build, the backend, the target's name and
+   numbers, and then the parts of that kind. */
+#include "compile/cache_keys.h"
+
+#include "base/serialise.h"
+#include "ir/core/topo_sort.h"
+#include "ir/text/graph_key.h"
+
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+static void add_text(str *s, const char *text) { str_add_bytes(s, text, strlen(text) + 1); }
+
+/* All fields, by position: a new field in either struct is a warning here
+   (-Wmissing-field-initializers), and belongs in add_target's numbers too. */
+_Static_assert(sizeof((target){0, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0}, {{0, 0}, 0, 0}}) ==
+                   sizeof(target),
+               "");
+
+static void add_target(str *s, const device_target *t) {
+  add_text(s, build_id);
+  add_text(s, t->device->backend->name);
+  add_text(s, t->caps.target);
+  add_text(s, t->renderer->name);
+  add_text(s, t->compiler->name);
+  const target *c = &t->target;
+  const tn_hardware *h = &c->hardware;
+  const uint64_t numbers[] = {c->vector_bytes,   c->registers,      c->threads,
+                              c->index32,        c->arguments,      c->scratch,
+                              c->rules.f16,      c->rules.bf16,     t->caps.scratch_buffer,
+                              c->rules.lacks[0], c->rules.lacks[1], h->l1_bytes,
+                              h->l2_bytes,       h->l3_bytes,       h->l3_cores,
+                              h->line_bytes,     h->page_bytes,     h->cores};
+  str_add_bytes(s, (const char *)numbers, sizeof numbers);
+}
+
+void cache_keys_hash(const void *data, size_t bytes, uint64_t hash[2]) {
+  XXH128_hash_t h = XXH3_128bits(data, bytes);
+  hash[0] = h.high64;
+  hash[1] = h.low64;
+}
+
+static cache_key make_key(const str *s) {
+  cache_key k = {.data = s->at, .bytes = s->n};
+  cache_keys_hash(s->at, s->n, k.hash);
+  return k;
+}
+
+cache_key compiler_identity_key_make(arena *a, const device_target *t, const char *stamp) {
+  str s = str_new(a);
+  add_text(&s, "compiler");
+  add_target(&s, t);
+  add_text(&s, stamp);
+  return make_key(&s);
+}
+
+/* The graph part of a kernel's key comes last, followed by its length. */
+
+static cache_key end_kernel_key(str *s, size_t from) {
+  serialise_number(s, s->n - from);
+  return make_key(s);
+}
+
+static str begin_kernel_key(arena *a, const device_target *t, const char *identity) {
+  str s = str_new(a);
+  add_text(&s, "kernel");
+  add_target(&s, t);
+  add_text(&s, identity);
+  return s;
+}
+
+cache_key kernel_key_make(arena *a, const device_target *t, const char *identity, int math,
+                          const node *kernel) {
+  bool is_program = kernel->op == OP_PROGRAM;
+  const node *roots[] = {is_program ? kernel->src[0] : kernel, is_program ? kernel->src[2] : NULL};
+  node_list order = topo_sort(a, roots, is_program ? 2 : 1, NULL, NULL);
+  str s = begin_kernel_key(a, t, identity);
+  size_t from = s.n;
+  graph_key graph = {.to = &s};
+  serialise_number(&s, is_program ? UINT64_MAX : (uint64_t)math);
+  for (size_t i = 0; i < order.n; i++) graph_key_add(&graph, order.at[i], 0);
+  return end_kernel_key(&s, from);
+}
+
+cache_key kernel_key_rebuild(arena *a, const device_target *t, const char *identity,
+                             const void *graph_part, size_t bytes) {
+  str s = begin_kernel_key(a, t, identity);
+  size_t from = s.n;
+  str_add_bytes(&s, graph_part, bytes);
+  return end_kernel_key(&s, from);
+}
+
+const void *kernel_key_graph_part(const void *data, size_t bytes, size_t *graph_bytes) {
+  uint64_t n;
+  const unsigned char *end = (const unsigned char *)data + bytes - sizeof n;
+  memcpy(&n, end, sizeof n);
+  *graph_bytes = (size_t)n;
+  return end - n;
+}
+
+static const char plan_prefix[] = "plan";
+
+str plan_key_begin(arena *a, const device_target *t) {
+  str s = str_new(a);
+  add_text(&s, plan_prefix);
+  add_target(&s, t);
+  return s;
+}
+
+cache_key plan_key_end(const str *s) { return make_key(s); }
+
+bool plan_key_is(const cache_key *k) {
+  return k->bytes >= sizeof plan_prefix && !memcmp(k->data, plan_prefix, sizeof plan_prefix);
+}

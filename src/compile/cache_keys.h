@@ -1,0 +1,47 @@
+/* Keys of the caches: of kernels, of plans and of compiler identities. A kernel's key contains
+   everything that decides its machine code, and is known before any code is generated. */
+#ifndef TENON_COMPILE_CACHE_KEYS_H
+#define TENON_COMPILE_CACHE_KEYS_H
+
+#include "base/str.h"
+#include "device/core/device_target.h"
+#include "ir/core/ir.h"
+
+/** A key: equal contents have equal bytes, and are compared by them. */
+typedef struct cache_key {
+  uint64_t hash[2]; /* XXH3: finds and names entries, never identifies them */
+  const void *data;
+  size_t bytes;
+} cache_key;
+
+/** The key of a kernel: a SINK, from which code is generated in math mode `math`, or a
+    PROGRAM(SINK, DEVICE, LINEAR). Contains the graph, without the kernel's name and the numbers of
+    its ranges and allocs; the backend's name; the target with its capabilities; the renderer; the
+    compiler and its `identity` (the text of its `key`); and build_id. In the arena. */
+cache_key kernel_key_make(arena *a, const device_target *t, const char *identity, int math,
+                          const node *kernel);
+
+/** The part of a kernel's key that depends on its graph and math mode alone, in place: a suffix of
+    `graph_bytes` bytes. kernel_key_rebuild makes the key of that part for a target. */
+const void *kernel_key_graph_part(const void *data, size_t bytes, size_t *graph_bytes);
+cache_key kernel_key_rebuild(arena *a, const device_target *t, const char *identity,
+                             const void *graph_part, size_t bytes);
+
+/** The key of a plan for a target: begins a string, to which the caller appends all else that
+    decides the plan, and ends it. A compiler does not: kernels are found by keys of their own. */
+str plan_key_begin(arena *a, const device_target *t);
+cache_key plan_key_end(const str *s);
+bool plan_key_is(const cache_key *k);
+
+/** The key under which the disk cache keeps the identity of a target's compiler: made of the
+    compiler's fingerprint (`stamp`), the target and build_id; no kernel's key equals it. In the
+    arena. */
+cache_key compiler_identity_key_make(arena *a, const device_target *t, const char *stamp);
+
+/** The hash of keys (128 bits of XXH3), of any bytes. */
+void cache_keys_hash(const void *data, size_t bytes, uint64_t hash[2]);
+
+/** A digest of the sources that decide how kernels are compiled. */
+extern const char build_id[];
+
+#endif

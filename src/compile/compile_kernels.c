@@ -1,0 +1,549 @@
+/* The compile driver. Each kernel is a request, which moves from its key through the caches or
+   through code generation, rendering and compiling to a published kernel; then its program is
+   loaded. Graphs are touched on the calling thread alone; compilers run on the thread pool. */
+#include "compile/compile_kernels.h"
+
+#include "compile/code_record.h"
+#include "compile/compiler_identity.h"
+#include "compile/kernel_cache.h"
+#include "compile/program_node.h"
+#include "compile/program_spec.h"
+#include "device/core/failure.h"
+#include "device/core/output.h"
+#include "device/threads/thread_pool.h"
+#include "ir/text/sink_text.h"
+#include "ir/transform/copy_graph.h"
+
+#include <string.h>
+
+/* Kernels in one call of the compiler, which takes some time to start, but must also end. */
+enum { LEAST_BATCH = 3, MOST_BATCH = 6 };
+
+/** One kernel to be compiled or found. */
+typedef struct request {
+  const node *program; /* a SINK, or a PROGRAM with the stages so far; NULL: found by `record` */
+  const program_record *record;
+  cache_key key;
+  kernel *kernel; /* with a reference; NULL: another thread compiles it */
+  bool claimed;   /* this compilation compiles it, into: */
+  tn_program_spec spec;
+  launch_exprs sizes;
+  launch_limits limits;
+} request;
+
+/** The kernels of one compilation. */
+typedef struct work {
+  const node *const *kernels;
+  const program_record *records; /* in place of kernels */
+  size_t n;
+  request *requests; /* one for each */
+  tn_program **programs;
+  struct batch *batches; /* all that were prepared */
+  bool is_found;         /* of records: all of them */
+} work;
+
+/** Resources that outlive a raised failure, to be freed at the end. */
+typedef struct resources {
+  tn_output output;     /* of renderers and compilers */
+  disk_cache_file file; /* the file of the disk cache that is being read */
+  void *module;         /* loaded from that file, and not published yet; or NULL */
+} resources;
+
+/** A compilation: its environment, its work and its resources. Everything raises through `diag`. */
+typedef struct compilation {
+  const compile_options *options;
+  const device_target *target;
+  codegen_options codegen;
+  kernel_cache *cache;
+  disk_cache *disk; /* NULL: nothing is kept on disk, or nothing any more */
+  ir *ir;
+  arena *arena;
+  diag *diag;           /* the ir's */
+  const char *identity; /* the compiler's, as keys have it */
+  void *compiler;       /* NULL: not opened */
+  work work;
+  resources own;
+} compilation;
+
+static tn_status prefix_name(diag *d, const char *name) {
+  return *name ? diag_prefix(d, "%s", name) : d->status;
+}
+
+/** Raises the failure of a backend's function, or of the output it wrote. */
+static void require_ok(compilation *c, tn_status status, const tn_failure *f) {
+  if (failure_to_diag(c->diag, status, f) || output_check(&c->own.output, c->diag))
+    diag_rethrow(c->diag);
+}
+
+/* Keys. */
+
+static compiler_identity_request identity_request(compilation *c) {
+  return (compiler_identity_request){c->target, c->disk, c->arena, &c->own.output};
+}
+
+/** Opens the compiler. If its identity is not the one that keys were made with, its code is not
+    kept on disk. */
+static void open_compiler(compilation *c) {
+  bool is_same;
+  const compiler_identity_request q = identity_request(c);
+  c->compiler = compiler_identity_confirm(&q, c->identity, &is_same);
+  if (!is_same) c->disk = NULL;
+}
+
+static void look_up(compilation *c, request *r, bool wait) {
+  kernel_cache_result result;
+  if (kernel_cache_lookup(c->cache, &r->key, wait, &result, &r->kernel, c->diag))
+    diag_rethrow(c->diag);
+  r->claimed = result == KERNEL_CACHE_CLAIMED;
+}
+
+static bool fits_scratch(const tn_capabilities *caps, const tn_program_spec *s) {
+  return !caps->max_scratch || s->scratch <= caps->max_scratch;
+}
+
+/* The disk cache. */
+
+static const node *sink_of(const request *r) {
+  return r->program->op == OP_SINK ? r->program : r->program->src[0];
+}
+
+static const char *name_of(arena *a, const request *r) {
+  return r->record ? r->record->name : sink_name(a, sink_of(r));
+}
+
+/** True if two programs take the same buffers and values. */
+static bool has_same_launch(const program_record *a, const program_record *b) {
+  bool same = a->n_globals == b->n_globals && a->n_values == b->n_values;
+  for (size_t i = 0; i < a->n_globals && same; i++) same = a->globals[i] == b->globals[i];
+  for (size_t i = 0; i < a->n_values && same; i++)
+    same = !strcmp(a->value_names[i], b->value_names[i]);
+  return same;
+}
+
+static bool fits_request(compilation *c, const request *r, const code_record_kernel *k) {
+  const tn_program_spec *s = &k->spec;
+  if (!r->record) return code_record_fits_kernel(k, c->ir, sink_of(r));
+  return has_same_launch(r->record, &(program_record){.n_globals = s->n_globals,
+                                                      .n_values = s->n_values,
+                                                      .globals = s->globals,
+                                                      .value_names = s->value_names});
+}
+
+/** Loads a record's code, which is then own.module. False if it cannot be loaded, lacks one of the
+    functions of its `n` kernels, or exceeds the target's scratch memory. Want of memory says
+   nothing against the record: then the module may be NULL. */
+static bool load_record(compilation *c, const code_record *p, size_t n) {
+  tn_device *v = c->target->device;
+  const tn_backend *b = v->backend;
+  tn_failure f;
+  failure_clear(&f);
+  bool fits = true;
+  tn_status status = b->load(v->state, &p->code, &c->own.module, &f);
+  if (status) c->own.module = NULL;
+  if (status) return status == TN_ERR_MEMORY;
+  for (size_t i = 0; i < n && !status; i++) {
+    const tn_program_spec *s = &p->kernels[i].spec;
+    const tn_program_facts facts = {.entry = s->entry,
+                                    .n_globals = s->n_globals,
+                                    .n_values = s->n_values,
+                                    .scratch = s->scratch,
+                                    .core_id = s->core_id,
+                                    .value_names = s->value_names,
+                                    .globals = s->globals};
+    void *program;
+    status = b->program(c->own.module, &facts, &program, &f);
+    if (!status) b->program_free(program);
+    fits = fits && fits_scratch(&c->target->caps, s);
+  }
+  return fits && (!status || status == TN_ERR_MEMORY);
+}
+
+static void unload_record(compilation *c) {
+  if (c->own.module) c->target->device->backend->unload(c->own.module);
+  c->own.module = NULL;
+}
+
+/** Publishes all kernels that are claimed and in the file at hand, with the module that was loaded
+    from it. */
+static void publish_record(compilation *c, const code_record *p) {
+  const work *w = &c->work;
+  compiled_kernel *compiled = arena_alloc(c->arena, w->n * sizeof *compiled);
+  size_t n = 0;
+  for (size_t i = 0; i < w->n; i++) {
+    request *r = &w->requests[i];
+    size_t at = r->claimed ? disk_cache_file_find(&c->own.file, &r->key) : SIZE_MAX;
+    if (at == SIZE_MAX || !fits_request(c, r, &p->kernels[at])) continue;
+    r->spec = p->kernels[at].spec;
+    r->spec.name = name_of(c->arena, r);
+    r->claimed = false;
+    compiled[n++] =
+        (compiled_kernel){r->kernel, &r->spec, p->kernels[at].sizes, p->kernels[at].limits};
+  }
+  if (!n) return;
+  const found_code found = {c->target->device, c->own.module};
+  if (kernel_cache_publish(c->cache, compiled, n, &p->code, &found, c->diag)) diag_rethrow(c->diag);
+  c->own.module = NULL;
+}
+
+static void find_on_disk(compilation *c, request *r) {
+  code_record p;
+  disk_cache_file *f = &c->own.file;
+  if (!disk_cache_read(c->disk, &r->key, f)) return;
+  if (code_record_read(&p, f->content, f->content_bytes, f->n_keys, c->arena) &&
+      load_record(c, &p, f->n_keys))
+    publish_record(c, &p);
+  unload_record(c);
+  if (r->claimed) disk_cache_reject(c->disk, &r->key, "it holds no kernel that could be loaded");
+  disk_cache_free_file(c->disk, f);
+}
+
+/** Kernels that one call of the compiler made, as disk_cache_write's content. */
+typedef struct compiled_batch {
+  const compiled_kernel *kernels;
+  size_t n;
+  const tn_code *code;
+} compiled_batch;
+
+static void write_batch(void *user, str *to) {
+  const compiled_batch *b = user;
+  code_record_write(to, b->code, b->kernels, b->n);
+}
+
+static void keep_on_disk(compilation *c, request *const requests[], const compiled_batch *b) {
+  const cache_key *keys[MOST_BATCH];
+  for (size_t i = 0; i < b->n; i++) keys[i] = &requests[i]->key;
+  disk_cache_write(c->disk, keys, b->n, write_batch, (void *)b);
+}
+
+/* Stages. */
+
+static const node *decompose(void *user, ir *g, const node *n) {
+  const device_target *t = user;
+  return t->renderer->decompose(&t->caps, g, n);
+}
+
+/** Code generation of one kernel. Its passes make many times the nodes that remain, so it has an ir
+    of its own, which is freed at once; but an observer counts nodes in the caller's. */
+typedef struct generation {
+  compilation *c;
+  ir *ir;
+  const node *program;
+} generation;
+
+static void generate_body(void *arg) {
+  generation *k = arg;
+  compilation *c = k->c;
+  bool has_own_ir = k->ir != c->ir;
+  const char *device = c->target->device->backend->name;
+  if (has_own_ir) ir_copy(k->ir, ir_arena(k->ir), &k->program, 1, NULL, NULL, &k->program);
+  k->program = codegen_run(k->ir, k->program, device, &c->codegen);
+  if (has_own_ir) ir_copy(c->ir, ir_arena(k->ir), &k->program, 1, NULL, NULL, &k->program);
+}
+
+/** SINK → PROGRAM(SINK, DEVICE, LINEAR) */
+static void generate_code(compilation *c, request *r) {
+  if (r->program->op != OP_SINK) return;
+  bool is_watched = c->codegen.observer.after || c->codegen.observer.law;
+  generation k = {c, is_watched ? c->ir : ir_new(ir_mem(c->ir), c->diag, false), r->program};
+  if (!k.ir) diag_raise(c->diag, TN_ERR_MEMORY, "out of memory");
+  tn_status s = diag_catch(c->diag, generate_body, &k);
+  if (!is_watched) ir_free(k.ir);
+  if (s != TN_OK) diag_rethrow(c->diag);
+  r->program = k.program;
+#ifdef TENON_VERIFY
+  program_node_check(c->ir, r->program);
+#endif
+}
+
+static void check_scratch(compilation *c, tn_program_spec *s) {
+  const tn_capabilities *caps = &c->target->caps;
+  if (!fits_scratch(caps, s))
+    diag_raise(c->diag, TN_ERR_UNSUPPORTED,
+               "the kernel's own arrays take %llu bytes, and may take %llu on this device",
+               (unsigned long long)s->scratch, (unsigned long long)caps->max_scratch);
+  if (!caps->scratch_buffer) s->scratch = 0;
+}
+
+/** PROGRAM(SINK, DEVICE, LINEAR) → PROGRAM(SINK, DEVICE, LINEAR, SOURCE) */
+static void render_source(compilation *c, request *r) {
+  const device_target *t = c->target;
+  tn_program_spec *s = &r->spec;
+  program_spec_derive(c->ir, r->program, s);
+  check_scratch(c, s);
+  s->entry = r->kernel ? kernel_entry_name(r->kernel) : "kernel"; /* another thread compiles it */
+  r->sizes = launch_grid_compile(c->arena, s->global, s->local, s->value_names, s->n_values);
+  r->limits = program_spec_limits(c->ir, c->arena, s);
+  tn_failure f;
+  failure_clear(&f);
+  tn_output *output = &c->own.output;
+  require_ok(c, t->renderer->render(&t->caps, c->ir, s, output, &f), &f);
+  r->program = program_node_source(c->ir, r->program, output_text(output), output->n);
+  s->source = r->program->src[3]->text;
+  s->source_bytes = r->program->src[3]->n_text;
+  output->n = 0;
+}
+
+typedef struct source_task {
+  compilation *c;
+  request *r;
+} source_task;
+
+static void make_source_body(void *arg) {
+  const source_task *t = arg;
+  const compile_options *o = t->c->options;
+  generate_code(t->c, t->r);
+  if (t->r->claimed || o->report_source) render_source(t->c, t->r);
+  if (o->report_source) o->report_source(o->user, t->r->program->src[0], t->r->spec.source);
+}
+
+/** Generates code for a kernel, and renders it if it is claimed or its source is reported. */
+static void make_source(compilation *c, request *r) {
+  const node *sink = sink_of(r);
+  if (!diag_catch(c->diag, make_source_body, &(source_task){c, r})) return;
+  prefix_name(c->diag, sink_name(c->arena, sink));
+  diag_rethrow(c->diag);
+}
+
+/* Compiling of claimed kernels. */
+
+/** Kernels that one call of the compiler makes. */
+typedef struct batch {
+  compilation *compilation;
+  request **requests;
+  size_t n;
+  const tn_program_spec **specs;
+  tn_output code;
+  int64_t ns; /* of the call */
+  tn_status status;
+  tn_failure failure;
+  struct batch *next; /* in work.batches */
+} batch;
+
+static void prepare_batch(compilation *c, batch *b, request **requests, size_t n) {
+  failure_clear(&b->failure);
+  b->compilation = c;
+  b->requests = requests;
+  b->n = n;
+  b->specs = arena_alloc(c->arena, n * sizeof *b->specs);
+  for (size_t i = 0; i < n; i++) b->specs[i] = &requests[i]->spec;
+  b->code = output_new(c->target->device->mem);
+  b->next = c->work.batches;
+  c->work.batches = b;
+}
+
+/** On any thread: touches no graph, and does not raise. */
+static void run_compiler(void *arg, size_t i) {
+  batch *b = &((batch *)arg)[i];
+  const device_target *t = b->compilation->target;
+  int64_t start = clock_now_ns();
+  b->status = t->compiler->compile(b->compilation->compiler, &t->caps, b->specs, b->n, &b->code,
+                                   &b->failure);
+  b->ns = clock_now_ns() - start;
+}
+
+/** PROGRAM(…, SOURCE) → PROGRAM(…, SOURCE, BINARY); publishes the kernels and keeps them on disk.
+ */
+static void publish_batch(void *arg) {
+  batch *b = arg;
+  compilation *c = b->compilation;
+  if (failure_to_diag(c->diag, b->status, &b->failure)) {
+    prefix_name(c->diag, b->n == 1 ? b->specs[0]->name : "kernels");
+    diag_rethrow(c->diag);
+  }
+  if (output_check(&b->code, c->diag)) diag_rethrow(c->diag);
+  compiled_kernel *compiled = arena_alloc(c->arena, b->n * sizeof *compiled);
+  for (size_t i = 0; i < b->n; i++) {
+    request *r = b->requests[i];
+    r->program = program_node_binary(c->ir, r->program, output_text(&b->code), b->code.n);
+    compiled[i] = (compiled_kernel){r->kernel, &r->spec, r->sizes, r->limits};
+  }
+  const node *binary = b->requests[0]->program->src[4];
+  const tn_code code = {c->target->compiler->kind, binary->text, binary->n_text};
+  if (kernel_cache_publish(c->cache, compiled, b->n, &code, NULL, c->diag)) diag_rethrow(c->diag);
+  const compile_options *o = c->options;
+  for (size_t i = 0; i < b->n && o->report_compiled; i++)
+    o->report_compiled(o->user, b->specs[i]->name, b->n, b->ns);
+  keep_on_disk(c, b->requests, &(compiled_batch){compiled, b->n, &code});
+}
+
+/** Kernels in a batch where `n` are compiled on all of the host's threads. */
+static size_t batch_size(const compilation *c, size_t n) {
+  size_t threads = (size_t)c->target->device->host.threads, most = c->target->compiler->most;
+  size_t size = (n + threads - 1) / threads;
+  if (size < LEAST_BATCH) size = LEAST_BATCH;
+  if (size > MOST_BATCH) size = MOST_BATCH;
+  return most && size > most ? most : size;
+}
+
+/** Compiles rendered kernels; publishes all batches that succeed, then raises the first failure. */
+static void compile_batches(compilation *c, request **claimed, size_t n) {
+  if (n && !c->compiler) open_compiler(c);
+  size_t size = batch_size(c, n), count = (n + size - 1) / size;
+  batch *b = arena_calloc(c->arena, count, sizeof *b);
+  for (size_t i = 0; i < count; i++)
+    prepare_batch(c, &b[i], claimed + i * size, i + 1 < count ? size : n - i * size);
+  thread_pool_run_long(registry_thread_pool(c->target->device->registry), run_compiler, b, count);
+  bool failed = false;
+  for (size_t i = 0; i < count; i++)
+    if (!b[i].status) failed = diag_catch(c->diag, publish_batch, &b[i]) || failed;
+  for (size_t i = 0; i < count && !failed; i++)
+    if (b[i].status) failed = diag_catch(c->diag, publish_batch, &b[i]);
+  if (failed) diag_rethrow(c->diag);
+}
+
+static void compile_claimed(compilation *c) {
+  const work *w = &c->work;
+  const compile_options *o = c->options;
+  request **claimed = arena_alloc(c->arena, w->n * sizeof *claimed);
+  size_t n = 0;
+  for (size_t i = 0; i < w->n && c->disk; i++)
+    if (w->requests[i].claimed) find_on_disk(c, &w->requests[i]);
+  for (size_t i = 0; i < w->n; i++) {
+    request *r = &w->requests[i];
+    if (o->report_progress) o->report_progress(o->user, i, w->n);
+    if (r->claimed || c->codegen.observer.after || o->report_source) make_source(c, r);
+    if (r->claimed) claimed[n++] = r;
+  }
+  compile_batches(c, claimed, n);
+}
+
+/** Waits for kernels that other threads compile, and compiles those that they failed to. All that
+    this compilation claimed is published by now, so no two wait for each other. */
+static void await_others(compilation *c) {
+  for (size_t i = 0; i < c->work.n; i++) {
+    request *r = &c->work.requests[i];
+    if (r->kernel) continue;
+    look_up(c, r, true);
+    if (!r->claimed) continue;
+    make_source(c, r);
+    compile_batches(c, &r, 1);
+  }
+}
+
+static void load_programs(compilation *c) {
+  const work *w = &c->work;
+  for (size_t i = 0; i < w->n; i++)
+    if (kernel_cache_load_program(c->cache, w->requests[i].kernel, c->target->device,
+                                  &w->programs[i], c->diag))
+      diag_rethrow(c->diag);
+}
+
+/* Compilations. */
+
+static void check_kernel(compilation *c, const node *kernel) {
+  if (kernel->op == OP_SINK || (kernel->op == OP_PROGRAM && kernel->n_src == 3)) return;
+  diag_raise(c->diag, TN_ERR_INTERNAL,
+             "a program is compiled from its sink, or from its sink, device and linear form, not "
+             "from %s",
+             op_name((op)kernel->op));
+}
+
+static void begin_requests(compilation *c) {
+  c->work.requests = arena_calloc(c->arena, c->work.n, sizeof *c->work.requests);
+  const compiler_identity_request q = identity_request(c);
+  c->identity = compiler_identity_get(&q);
+}
+
+static void compile_all(void *arg) {
+  compilation *c = arg;
+  const work *w = &c->work;
+  begin_requests(c);
+  for (size_t i = 0; i < w->n; i++) {
+    request *r = &w->requests[i];
+    check_kernel(c, w->kernels[i]);
+    r->program = w->kernels[i];
+    r->key = kernel_key_make(c->arena, c->target, c->identity, c->codegen.math, r->program);
+  }
+  for (size_t i = 0; i < w->n; i++) look_up(c, &w->requests[i], false);
+  compile_claimed(c);
+  await_others(c);
+  load_programs(c);
+}
+
+/** Kernels that other threads are compiling count as not found. */
+static void find_all(void *arg) {
+  compilation *c = arg;
+  work *w = &c->work;
+  begin_requests(c);
+  for (size_t i = 0; i < w->n; i++) {
+    request *r = &w->requests[i];
+    r->record = &w->records[i];
+    r->key =
+        kernel_key_rebuild(c->arena, c->target, c->identity, r->record->key, r->record->key_bytes);
+    look_up(c, r, false);
+  }
+  for (size_t i = 0; i < w->n; i++) {
+    request *r = &w->requests[i];
+    if (r->claimed && c->disk) find_on_disk(c, r);
+    if (r->claimed || !r->kernel) return;
+  }
+  load_programs(c);
+  w->is_found = true;
+  for (size_t i = 0; i < w->n; i++) {
+    const program_record record = program_record_of(w->programs[i]);
+    w->is_found = w->is_found && has_same_launch(w->requests[i].record, &record);
+  }
+}
+
+/** Runs a compilation of which options, ir and work are set, and frees its resources; also the
+    programs, unless it succeeds. */
+static tn_status run_compilation(compilation *c, void (*body)(void *c), diag *d) {
+  const compile_options *o = c->options;
+  const device_target *t = o->target;
+  work *w = &c->work;
+  for (size_t i = 0; i < w->n; i++) w->programs[i] = NULL;
+  c->cache = kernel_cache_of(t->device->registry);
+  if (!c->cache) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  arena a;
+  arena_init(&a, t->device->mem, d);
+  c->target = t;
+  c->codegen = (codegen_options){.target = t->target, .math = o->math, .observer = o->observer};
+  if (t->renderer->decompose) c->codegen.decomposer = (codegen_decomposer){decompose, (void *)t};
+  c->disk = t->compiler->lasting ? o->disk : NULL;
+  c->arena = &a;
+  c->diag = d;
+  c->own.output = output_new(t->device->mem);
+  tn_status status = diag_catch(d, body, c);
+  for (size_t i = 0; i < w->n && w->requests; i++)
+    if (w->requests[i].kernel) kernel_cache_release(c->cache, w->requests[i].kernel);
+  for (size_t i = 0; i < w->n && (status || (w->records && !w->is_found)); i++) {
+    program_release(w->programs[i]);
+    w->programs[i] = NULL;
+  }
+  for (batch *b = w->batches; b; b = b->next) output_free(&b->code);
+  output_free(&c->own.output);
+  unload_record(c);
+  if (o->disk) disk_cache_free_file(o->disk, &c->own.file);
+  arena_free(&a);
+  return status;
+}
+
+tn_status compile_kernels(const compile_options *o, ir *g, const node *const kernels[], size_t n,
+                          tn_program *programs[], diag *d) {
+  compilation c = {
+      .options = o, .ir = g, .work = {.kernels = kernels, .n = n, .programs = programs}};
+  tn_status status = run_compilation(&c, compile_all, ir_diag(g));
+  if (status && d != ir_diag(g)) diag_copy(d, ir_diag(g));
+  return status;
+}
+
+tn_status compile_find_programs(const compile_options *o, const program_record records[], size_t n,
+                                tn_program *programs[], bool *found, diag *d) {
+  compilation c = {.options = o, .work = {.records = records, .n = n, .programs = programs}};
+  tn_status status = run_compilation(&c, find_all, d);
+  *found = !status && c.work.is_found;
+  return status;
+}
+
+program_record program_record_of(const tn_program *p) {
+  const tn_program_facts *f = &p->facts;
+  program_record r = {.name = p->name,
+                      .n_globals = f->n_globals,
+                      .n_values = f->n_values,
+                      .globals = f->globals,
+                      .value_names = f->value_names};
+  size_t bytes;
+  const void *key = kernel_key_bytes(kernel_of_program(p), &bytes);
+  r.key = kernel_key_graph_part(key, bytes, &r.key_bytes);
+  return r;
+}

@@ -1,0 +1,56 @@
+/* The compile driver: from kernels to loaded programs. A kernel is looked up by its key in the
+   memory cache, then in the disk cache; the others go through the stages of PROGRAM(SINK, DEVICE,
+   LINEAR, SOURCE, BINARY) (code generation, rendering, the target's compiler), in batches that are
+   compiled in parallel, are published in both caches and loaded on the device. */
+#ifndef TENON_COMPILE_COMPILE_KERNELS_H
+#define TENON_COMPILE_COMPILE_KERNELS_H
+
+#include "codegen/codegen.h"
+#include "compile/disk_cache.h"
+#include "device/core/device_target.h"
+#include "device/program/program.h"
+#include "ir/core/ir.h"
+
+#include <stdbool.h>
+
+typedef struct compile_options {
+  const device_target *target;
+  int math;                  /* math_mode, of kernels that code is generated for */
+  codegen_observer observer; /* of code generation; if set, cached kernels are generated too */
+  /** Reports that `done` of `total` kernels were generated; may raise. NULL: no reports. */
+  void (*report_progress)(void *user, size_t done, size_t total);
+  /** Reports one of the `n` kernels that one call of the compiler took `ns` for; or NULL. */
+  void (*report_compiled)(void *user, const char *name, size_t n, int64_t ns);
+  /** Reports the source of each kernel; if set, cached kernels are rendered too. */
+  void (*report_source)(void *user, const node *kernel, const char *source);
+  void *user;
+  disk_cache *disk; /* NULL: nothing is found or kept on disk */
+} compile_options;
+
+/** Compiles kernels of one ir, SINKs (stage K) or PROGRAM(SINK, DEVICE, LINEAR) nodes, or finds
+    them in a cache: equal kernels are one program. Two threads that want one kernel compile it
+   once. Each program has a reference for the caller; on failure all are NULL. */
+tn_status compile_kernels(const compile_options *o, ir *g, const node *const kernels[], size_t n,
+                          tn_program *programs[], diag *d);
+
+/** The part of a program that a plan on disk keeps: the key that finds its kernel again, in another
+    process too, and the buffers and values that the plan's steps pass it. */
+typedef struct program_record {
+  const char *name;
+  const void *key; /* kernel_key_graph_part's */
+  size_t key_bytes;
+  size_t n_globals, n_values;
+  const int64_t *globals;
+  const char *const *value_names;
+} program_record;
+
+/** The record of a program. Valid while the program is referred to. */
+program_record program_record_of(const tn_program *p);
+
+/** Finds programs by their records, in memory or on disk, among kernels of the compiler that is in
+    use now. *found: all are there, with the same buffers and values, and each has a reference for
+    the caller; else all are NULL. */
+tn_status compile_find_programs(const compile_options *o, const program_record records[], size_t n,
+                                tn_program *programs[], bool *found, diag *d);
+
+#endif

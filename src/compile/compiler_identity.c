@@ -1,0 +1,107 @@
+/* Finds the identity of a compiler on its target, else on disk, else by asking the compiler, and
+   keeps it in the places before. */
+#include "compile/compiler_identity.h"
+
+#include "device/core/failure.h"
+#include "device/core/output.h"
+
+#include <string.h>
+
+/** Raises the failure of a backend's function, or of the output it wrote. */
+static void require_ok(const compiler_identity_request *q, tn_status status, const tn_failure *f) {
+  diag *d = q->arena->diag;
+  if (failure_to_diag(d, status, f) || output_check(q->output, d)) diag_rethrow(d);
+}
+
+/** Sets the target's identity unless it has one; one from the compiler itself replaces one from
+    the disk. Returns the target's; NULL without memory. */
+static const char *set_identity(const compiler_identity_request *q, const char *identity,
+                                bool is_from_disk) {
+  device_target *t = (device_target *)q->target;
+  char *copy = mem_strdup(t->device->mem, identity);
+  if (!copy) return NULL;
+  mutex_lock(&t->opened->lock);
+  if (!t->identity || (t->is_identity_from_disk && !is_from_disk)) {
+    t->previous_identity = t->identity;
+    t->identity = copy;
+    t->is_identity_from_disk = is_from_disk;
+    copy = NULL;
+  }
+  const char *current = t->identity;
+  mutex_unlock(&t->opened->lock);
+  mem_strfree(t->device->mem, copy);
+  return current;
+}
+
+static const char *target_identity(const compiler_identity_request *q, bool *is_from_disk) {
+  const device_target *t = q->target;
+  mutex_lock(&t->opened->lock);
+  const char *identity = t->identity;
+  *is_from_disk = t->is_identity_from_disk;
+  mutex_unlock(&t->opened->lock);
+  return identity;
+}
+
+/** The key of the identity in the disk cache; false if there is none: no disk, or a compiler
+   without a fingerprint. */
+static bool disk_key(const compiler_identity_request *q, cache_key *key) {
+  const device_target *t = q->target;
+  if (!q->disk || !t->compiler->stamp) return false;
+  tn_failure f;
+  failure_clear(&f);
+  require_ok(q, t->compiler->stamp(t->device->state, t->opened->name, q->output, &f), &f);
+  *key = compiler_identity_key_make(q->arena, t, output_text(q->output));
+  q->output->n = 0;
+  return true;
+}
+
+static const char *read_identity(const compiler_identity_request *q, const cache_key *key) {
+  disk_cache_file f;
+  if (!disk_cache_read(q->disk, key, &f)) return NULL;
+  const char *identity = set_identity(q, (const char *)f.content, true);
+  disk_cache_free_file(q->disk, &f);
+  return identity;
+}
+
+static void add_text(void *user, str *to) { str_add_bytes(to, user, strlen(user)); }
+
+/** Asks the compiler itself, and keeps its answer on disk. */
+static const char *ask_compiler(const compiler_identity_request *q, void *compiler) {
+  const device_target *t = q->target;
+  tn_failure f;
+  failure_clear(&f);
+  require_ok(q, t->compiler->key(compiler, &t->caps, q->output, &f), &f);
+  const char *answer = arena_printf(q->arena, "%s", output_text(q->output));
+  q->output->n = 0;
+  cache_key key;
+  const cache_key *keys[] = {&key};
+  if (disk_key(q, &key)) disk_cache_write(q->disk, keys, 1, add_text, (void *)answer);
+  const char *identity = set_identity(q, answer, false);
+  if (!identity) diag_raise(q->arena->diag, TN_ERR_MEMORY, "out of memory");
+  return identity;
+}
+
+static void *open_compiler(const compiler_identity_request *q) {
+  void *compiler;
+  if (device_target_open_compiler(q->target, &compiler, q->arena->diag))
+    diag_rethrow(q->arena->diag);
+  return compiler;
+}
+
+const char *compiler_identity_get(const compiler_identity_request *q) {
+  bool is_from_disk;
+  cache_key key;
+  const char *identity = target_identity(q, &is_from_disk);
+  if (!identity && disk_key(q, &key)) identity = read_identity(q, &key);
+  return identity ? identity : ask_compiler(q, open_compiler(q));
+}
+
+void *compiler_identity_confirm(const compiler_identity_request *q, const char *identity,
+                                bool *is_same) {
+  bool is_from_disk;
+  void *compiler = open_compiler(q);
+  const char *now = target_identity(q, &is_from_disk);
+  if (is_from_disk) now = ask_compiler(q, compiler);
+  *is_same = !strcmp(now, identity);
+  return compiler;
+}

@@ -1,0 +1,177 @@
+/* Targets are found by their description in a list of the device, or described by their renderer
+   and added to it. Compilers are shared by the targets of one pair and name. */
+#include "device/core/device_target.h"
+
+#include "device/core/failure.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void free_target(device_target *t) {
+  mem_strfree(t->device->mem, t->limit);
+  mem_strfree(t->device->mem, t->identity);
+  mem_strfree(t->device->mem, t->previous_identity);
+  mem_free(t->device->mem, t, sizeof *t);
+}
+
+static void free_compiler(tn_device *v, device_compiler *k) {
+  const tn_compiler *c = v->backend->pairs[k->pair].compiler;
+  if (k->is_open && c->close) c->close(k->handle);
+  mem_strfree(v->mem, k->name);
+  mutex_free(&k->lock);
+  mem_free(v->mem, k, sizeof *k);
+}
+
+void device_targets_free(tn_device *v) {
+  for (device_target *t = v->targets, *next; t; t = next) {
+    next = t->next;
+    free_target(t);
+  }
+  for (device_compiler *k = v->compilers, *next; k; k = next) {
+    next = k->next;
+    free_compiler(v, k);
+  }
+}
+
+/* Finding. */
+
+static bool is_same_text(const char *a, const char *b) { return a && b ? !strcmp(a, b) : a == b; }
+
+/** Copies a text that may be NULL; false without memory. */
+static bool copy_text(const mem *m, const char *text, char **copy) {
+  *copy = text ? mem_strdup(m, text) : NULL;
+  return *copy || !text;
+}
+
+/** Finds the pair of a name, "RENDERER/COMPILER"; of NULL: the first. */
+static tn_status find_pair(const tn_device *v, const char *name, size_t *pair, diag *d) {
+  char known[256] = "";
+  for (size_t i = 0; i < v->backend->n_pairs; i++) {
+    const tn_pair *p = &v->backend->pairs[i];
+    char text[128];
+    snprintf(text, sizeof text, "%s/%s", p->renderer->name, p->compiler->name);
+    *pair = i;
+    if (!name || !strcmp(name, text)) return TN_OK;
+    size_t n = strlen(known);
+    snprintf(known + n, sizeof known - n, "%s%s", n ? ", " : "", text);
+  }
+  if (!name) return diag_set(d, TN_ERR_UNSUPPORTED, "device %s compiles nothing", v->name);
+  return diag_set(d, TN_ERR_ARGUMENT,
+                  "device %s has no renderer and compiler of the name \"%s\"; it has %s", v->name,
+                  name, *known ? known : "none");
+}
+
+/** Copies the capabilities to the form of code generation. */
+static tn_status set_target(device_target *t, diag *d) {
+  const tn_capabilities *c = &t->caps;
+  t->target = (target){.vector_bytes = (uint16_t)c->vector_bytes,
+                       .registers = (uint16_t)c->registers,
+                       .threads = c->threads,
+                       .index32 = c->index32,
+                       .arguments = (uint16_t)c->max_buffers,
+                       .scratch = c->max_scratch,
+                       .hardware = c->hardware};
+  t->target.rules.f16 = c->dtypes >> TN_F16 & 1;
+  t->target.rules.bf16 = c->dtypes >> TN_BF16 & 1;
+  for (const char *const *name = c->lacks; name && *name; name++) {
+    op o = op_from_name(*name, strlen(*name));
+    if (o == OP_LIMIT)
+      return diag_set(d, TN_ERR_DEVICE, "renderer %s lacks op \"%s\", which there is not",
+                      t->renderer->name, *name);
+    rule_target_add_missing_op(&t->target.rules, o);
+  }
+  if (c->vector_bytes > UINT16_MAX || c->registers > UINT16_MAX || c->max_buffers > UINT16_MAX ||
+      !c->target[0])
+    return diag_set(d, TN_ERR_DEVICE, "renderer %s states impossible capabilities",
+                    t->renderer->name);
+  return TN_OK;
+}
+
+static tn_status describe_target(device_target *t, const char *limit, diag *d) {
+  tn_failure f;
+  failure_clear(&f);
+  t->caps = (tn_capabilities){.size = sizeof t->caps};
+  tn_status status = t->renderer->describe(t->device->state, limit, &t->caps, &f);
+  if (status) return failure_to_diag(d, status, &f);
+  t->caps.target[sizeof t->caps.target - 1] = 0;
+  return set_target(t, d);
+}
+
+/** The compiler of a pair and name, added to the list if it is not there. Under the lock. NULL
+    without memory. */
+static device_compiler *get_compiler(tn_device *v, size_t pair, const char *name) {
+  device_compiler *k = v->compilers;
+  while (k && (k->pair != pair || !is_same_text(k->name, name))) k = k->next;
+  if (k || !(k = mem_calloc(v->mem, 1, sizeof *k))) return k;
+  k->pair = pair;
+  mutex_init(&k->lock);
+  if (!copy_text(v->mem, name, &k->name)) {
+    free_compiler(v, k);
+    return NULL;
+  }
+  k->next = v->compilers;
+  return v->compilers = k;
+}
+
+static tn_status new_target(tn_device *v, size_t pair, const device_target_desc *desc,
+                            device_target **out, diag *d) {
+  *out = NULL;
+  device_target *t = mem_calloc(v->mem, 1, sizeof *t);
+  if (!t) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  t->device = v;
+  t->pair = pair;
+  t->renderer = v->backend->pairs[pair].renderer;
+  t->compiler = v->backend->pairs[pair].compiler;
+  t->opened = get_compiler(v, pair, desc->compiler);
+  bool complete = copy_text(v->mem, desc->limit, &t->limit) && t->opened;
+  tn_status status =
+      complete ? describe_target(t, desc->limit, d) : diag_set(d, TN_ERR_MEMORY, "out of memory");
+  if (status)
+    free_target(t);
+  else
+    *out = t;
+  return status;
+}
+
+static bool has_desc(const device_target *t, size_t pair, const device_target_desc *desc) {
+  return t->pair == pair && is_same_text(t->limit, desc->limit) &&
+         is_same_text(t->opened->name, desc->compiler);
+}
+
+tn_status device_target_find(tn_device *v, const device_target_desc *desc,
+                             const device_target **out, diag *d) {
+  static const device_target_desc all_open = {0};
+  if (!desc) desc = &all_open;
+  *out = NULL;
+  size_t pair;
+  tn_status status = find_pair(v, desc->pair, &pair, d);
+  if (status) return status;
+  mutex_lock(&v->lock);
+  device_target *t = v->targets;
+  while (t && !has_desc(t, pair, desc)) t = t->next;
+  if (!t) {
+    status = new_target(v, pair, desc, &t, d);
+    if (t) {
+      t->next = v->targets;
+      v->targets = t;
+    }
+  }
+  mutex_unlock(&v->lock);
+  *out = t;
+  return status;
+}
+
+tn_status device_target_open_compiler(const device_target *t, void **compiler, diag *d) {
+  tn_device *v = t->device;
+  device_compiler *k = t->opened;
+  tn_failure f;
+  failure_clear(&f);
+  tn_status status = TN_OK;
+  mutex_lock(&k->lock);
+  if (!k->is_open && t->compiler->open)
+    status = t->compiler->open(v->state, &v->host, k->name, &k->handle, &f);
+  if (!status) k->is_open = true;
+  *compiler = k->handle;
+  mutex_unlock(&k->lock);
+  return failure_to_diag(d, status, &f);
+}

@@ -1,0 +1,455 @@
+/* The CPU backend. Rendering: render/c, in the GNU dialect. Compiling: c_compiler, at an
+   instruction set level. Loading: elf_loader. A launch calls the kernel once, or once for each
+   worker on the host's threads, with the worker's number among its values. */
+#include "device/cpu/cpu_backend.h"
+
+#include "base/arena.h"
+#include "device/core/failure.h"
+#include "device/cpu/c_compiler.h"
+#include "device/cpu/cpu_hardware.h"
+#include "device/cpu/elf_loader.h"
+#include "device/cpu/isa_level.h"
+#include "ir/core/ir.h"
+#include "render/c/dialect.h"
+#include "render/c/render_c.h"
+#include "target/machine.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* The kernels of a library that is built with a sanitizer are instrumented too. */
+#if defined(__SANITIZE_ADDRESS__)
+#define INSTRUMENT CC_ADDRESS_SANITIZER
+#elif defined(__SANITIZE_THREAD__)
+#define INSTRUMENT CC_THREAD_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define INSTRUMENT CC_ADDRESS_SANITIZER
+#elif __has_feature(thread_sanitizer)
+#define INSTRUMENT CC_THREAD_SANITIZER
+#endif
+#endif
+#ifndef INSTRUMENT
+#define INSTRUMENT CC_NO_SANITIZER
+#endif
+
+enum {
+  MOST_INDEX = 15,
+  ALIGN_BYTES = MACHINE_BUFFER_ALIGN_BYTES,
+  HUGE_BYTES = MACHINE_HUGE_PAGE_BYTES,
+  FEW = 64 /* buffers or values of a launch for which no memory is allocated */
+};
+
+/** Bytes of a kernel's scratch arrays, for each worker: a part of the L2 cache. */
+enum { MOST_SCRATCH = MACHINE_CPU_SCRATCH_BYTES };
+
+/** A device. All CPU devices are the same processor. */
+typedef struct cpu {
+  mem mem;
+  tn_host host;
+  const char *lacks[OP_LIMIT + 2]; /* first fma, which only some levels lack; then those that C has
+                                      no form of */
+} cpu;
+
+/* ---- Devices ---- */
+
+static tn_status check_index(int32_t index, tn_failure *f) {
+  if (index <= MOST_INDEX) return TN_OK;
+  return tn_fail(f, TN_ERR_DEVICE, "CPU devices, which are all one processor, go up to CPU:%d",
+                 MOST_INDEX);
+}
+
+static tn_status cpu_probe(int32_t index, tn_output *about, uint64_t *bytes, tn_failure *f) {
+  char text[256];
+  isa_level_describe(text, sizeof text);
+  tn_output_add(about, text, strlen(text));
+  if (!index) {
+    int n = snprintf(text, sizeof text, "; CPU:1 to CPU:%d are the same processor", MOST_INDEX);
+    tn_output_add(about, text, (size_t)n);
+  }
+  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  if (pages > 0 && page > 0) *bytes = (uint64_t)pages * (uint64_t)page;
+  return check_index(index, f);
+}
+
+static tn_status cpu_open(int32_t index, const tn_host *host, void **device, tn_failure *f) {
+  mem m = {host->allocator.alloc, host->allocator.release, host->allocator.user};
+  tn_status status = check_index(index, f);
+  if (status) return status;
+  cpu *c = mem_calloc(&m, 1, sizeof *c);
+  if (!c) return tn_fail(f, TN_ERR_MEMORY, "out of memory");
+  c->mem = m;
+  c->host = *host;
+  rule_target lacks = {0};
+  render_c_unsupported_ops(&c_gnu, &lacks);
+  c->lacks[0] = op_name(OP_FMA);
+  for (int o = 0, n = 1; o < OP_LIMIT; o++)
+    if (rule_target_lacks_op(&lacks, (op)o)) c->lacks[n++] = op_name((op)o);
+  *device = c;
+  return TN_OK;
+}
+
+static void cpu_close(void *device) {
+  mem m = ((cpu *)device)->mem;
+  mem_free(&m, device, sizeof(cpu));
+}
+
+/* ---- Memory ---- */
+
+/** Requests huge pages, so that a few hundred entries of the TLB cover the memory. Memory of the
+    caller's allocator is left as it is. */
+static void request_huge_pages(const cpu *c, void *memory, uint64_t bytes) {
+#ifdef MADV_HUGEPAGE
+  if (c->mem.alloc == mem_system.alloc && bytes >= HUGE_BYTES)
+    (void)madvise(memory, bytes - bytes % HUGE_BYTES, MADV_HUGEPAGE);
+#else
+  (void)c, (void)memory, (void)bytes;
+#endif
+}
+
+static tn_status cpu_alloc(void *device, uint64_t bytes, void **memory, tn_failure *f) {
+  cpu *c = device;
+  size_t align = bytes >= HUGE_BYTES ? HUGE_BYTES : ALIGN_BYTES;
+  *memory = bytes <= SIZE_MAX ? mem_alloc_aligned(&c->mem, (size_t)bytes, align) : NULL;
+  char none[MEM_TEXT_BYTES];
+  if (!*memory) return tn_fail(f, TN_ERR_MEMORY, "%s", mem_exhausted_text(bytes, none));
+  request_huge_pages(c, *memory, bytes);
+  return TN_OK;
+}
+
+static void cpu_free(void *device, void *memory, uint64_t bytes) {
+  mem_free(&((cpu *)device)->mem, memory, (size_t)bytes);
+}
+
+static void *cpu_host(void *device, void *memory) {
+  (void)device;
+  return memory;
+}
+
+static tn_status cpu_import(void *device, void *data, uint64_t bytes, void **memory,
+                            tn_failure *f) {
+  (void)device, (void)bytes;
+  if (!data) return tn_fail(f, TN_ERR_ARGUMENT, "there is no memory to use at NULL");
+  *memory = data;
+  return TN_OK;
+}
+
+/* ---- Rendering ---- */
+
+static tn_status c_describe(void *device, const char *limit, tn_capabilities *caps, tn_failure *f) {
+  const isa_level *level;
+  tn_status status = isa_level_find(limit, &level, f);
+  if (status) return status;
+  snprintf(caps->target, sizeof caps->target, "%s", level->name);
+  caps->vector_bytes = level->vector_bytes;
+  caps->registers = level->registers;
+  caps->threads = true;
+  caps->max_scratch = MOST_SCRATCH;
+  caps->scratch_buffer = true;
+#define TYPE(name, number, text, bytes, host) caps->dtypes |= UINT64_C(1) << number;
+  TN_DTYPE_LIST(TYPE)
+#undef TYPE
+  caps->dtypes &= ~(UINT64_C(1) << TN_F16 | UINT64_C(1) << TN_BF16);
+  caps->lacks = &((cpu *)device)->lacks[level->fma];
+  caps->hardware = cpu_hardware();
+  return TN_OK;
+}
+
+/** Rendering of a kernel, which may raise. */
+typedef struct c_rendering {
+  const tn_program_spec *spec;
+  arena arena;
+  str text;
+} c_rendering;
+
+static void render_kernel(void *arg) {
+  c_rendering *w = arg;
+  const tn_program_spec *s = w->spec;
+  w->text = str_new(&w->arena);
+  render_c(s->ast->src[2], s, &c_gnu, &w->text);
+}
+
+static tn_status c_render(const tn_capabilities *caps, tn_ir *ir, const tn_program_spec *spec,
+                          tn_output *source, tn_failure *f) {
+  (void)caps;
+  diag *d = ir_diag(ir);
+  c_rendering w = {.spec = spec};
+  arena_init(&w.arena, ir_mem(ir), d);
+  tn_status status = diag_catch(d, render_kernel, &w);
+  if (!status) tn_output_add(source, str_text(&w.text), w.text.n);
+  arena_free(&w.arena);
+  return status ? failure_from_diag(f, d) : TN_OK;
+}
+
+/* ---- Compiling ---- */
+
+/** A C compiler, in an arena of its own. */
+typedef struct compiler {
+  const char *name; /* as the context has it; NULL: the first that is found */
+  mem mem;
+  arena arena;
+  diag diag;
+  cc cc;
+  atomic_bool is_proven; /* an object of it was loaded */
+} compiler;
+
+static void find_compiler(void *arg) {
+  compiler *c = arg;
+  if (cc_find(&c->cc, c->name, &c->arena, &c->diag)) diag_rethrow(&c->diag);
+  c->cc.instrument = INSTRUMENT;
+}
+
+/** Fingerprinting of a compiler, which may raise. */
+typedef struct fingerprinting {
+  const char *name, *fingerprint;
+  arena arena;
+} fingerprinting;
+
+static void take_fingerprint(void *arg) {
+  fingerprinting *s = arg;
+  s->fingerprint = arena_printf(&s->arena, "%d%s", INSTRUMENT, cc_fingerprint(s->name, &s->arena));
+}
+
+static tn_status compiler_stamp(void *device, const char *name, tn_output *stamp, tn_failure *f) {
+  diag d = {0};
+  fingerprinting s = {.name = name};
+  arena_init(&s.arena, &((cpu *)device)->mem, &d);
+  tn_status status = diag_catch(&d, take_fingerprint, &s) ? failure_from_diag(f, &d) : TN_OK;
+  if (!status) tn_output_add(stamp, s.fingerprint, strlen(s.fingerprint));
+  arena_free(&s.arena);
+  return status;
+}
+
+static void compiler_close(void *arg) {
+  compiler *c = arg;
+  arena_free(&c->arena);
+  mem m = c->mem;
+  mem_free(&m, c, sizeof *c);
+}
+
+static tn_status compiler_open(void *device, const tn_host *host, const char *name, void **out,
+                               tn_failure *f) {
+  (void)host;
+  const mem *m = &((cpu *)device)->mem;
+  compiler *c = mem_calloc(m, 1, sizeof *c);
+  if (!c) return tn_fail(f, TN_ERR_MEMORY, "out of memory");
+  c->name = name;
+  c->mem = *m;
+  arena_init(&c->arena, &c->mem, &c->diag);
+  if (diag_catch(&c->diag, find_compiler, c)) {
+    failure_from_diag(f, &c->diag);
+    tn_status status = c->diag.status;
+    compiler_close(c);
+    return status;
+  }
+  *out = c;
+  return TN_OK;
+}
+
+/** A call of a compiler, in an arena of its own, as several threads share the compiler. */
+typedef struct compiling {
+  compiler *compiler;
+  const tn_capabilities *caps;
+  const tn_program_spec *const *specs;
+  size_t n;
+  arena arena;
+  diag diag;
+  const char *identity;
+  cc_object object;
+} compiling;
+
+static tn_status catch_compiling(compiling *w, void (*body)(void *arg), tn_failure *f) {
+  arena_init(&w->arena, &w->compiler->mem, &w->diag);
+  return diag_catch(&w->diag, body, w) ? failure_from_diag(f, &w->diag) : TN_OK;
+}
+
+static void take_identity(void *arg) {
+  compiling *w = arg;
+  w->identity = cc_identity(&w->compiler->cc, &w->arena);
+}
+
+static tn_status compiler_key(void *c, const tn_capabilities *caps, tn_output *key, tn_failure *f) {
+  compiling w = {.compiler = c, .caps = caps};
+  tn_status status = catch_compiling(&w, take_identity, f);
+  const char *flag = isa_level_by_name(caps->target)->flag;
+  if (!status) tn_output_add(key, w.identity, strlen(w.identity));
+  if (flag) tn_output_add(key, flag, strlen(flag));
+  arena_free(&w.arena);
+  return status;
+}
+
+/** Loads a compiler's first object: if that fails, the compiler's arguments may be the reason. */
+static void prove_compiler(compiling *w) {
+  elf_image *code;
+  tn_status status = elf_load(&code, w->object.data, w->object.bytes, &w->compiler->mem, &w->diag);
+  elf_free(code);
+  if (status == TN_ERR_FORMAT || status == TN_ERR_UNSUPPORTED)
+    diag_prefix(&w->diag, "the C compiler %s makes what cannot be loaded", w->compiler->cc.shown);
+  if (status) diag_rethrow(&w->diag);
+  atomic_store(&w->compiler->is_proven, true);
+}
+
+static void compile_c(void *arg) {
+  compiling *w = arg;
+  str text = str_new(&w->arena);
+  render_c_prelude(&c_gnu, &text);
+  for (size_t i = 0; i < w->n; i++)
+    str_add_bytes(&text, w->specs[i]->source, w->specs[i]->source_bytes);
+  const char *flags[] = {isa_level_by_name(w->caps->target)->flag, NULL};
+  if (cc_compile(&w->compiler->cc, str_text(&text), text.n, flags, &w->arena, &w->object, &w->diag))
+    diag_rethrow(&w->diag);
+  if (!atomic_load(&w->compiler->is_proven)) prove_compiler(w);
+}
+
+static tn_status compiler_compile(void *c, const tn_capabilities *caps,
+                                  const tn_program_spec *const specs[], size_t n, tn_output *code,
+                                  tn_failure *f) {
+  compiling w = {.compiler = c, .caps = caps, .specs = specs, .n = n};
+  tn_status status = catch_compiling(&w, compile_c, f);
+  if (!status) tn_output_add(code, w.object.data, w.object.bytes);
+  arena_free(&w.arena);
+  return status;
+}
+
+/* ---- Programs ---- */
+
+typedef void kernel_function(void *const *bufs, const int64_t *vals);
+
+typedef struct module {
+  cpu *cpu;
+  elf_image *code;
+} module;
+
+typedef struct program {
+  cpu *cpu;
+  kernel_function *function;
+  size_t n_values;
+  int64_t core_id; /* the index of the worker's number among the values; −1: none */
+} program;
+
+static tn_status cpu_load(void *device, const tn_code *code, void **out, tn_failure *f) {
+  cpu *c = device;
+  diag d = {0};
+  module *m = mem_calloc(&c->mem, 1, sizeof *m);
+  if (!m) return tn_fail(f, TN_ERR_MEMORY, "out of memory");
+  m->cpu = c;
+  if (elf_load(&m->code, code->data, code->bytes, &c->mem, &d)) {
+    mem_free(&c->mem, m, sizeof *m);
+    return failure_from_diag(f, &d);
+  }
+  *out = m;
+  return TN_OK;
+}
+
+static void cpu_unload(void *arg) {
+  module *m = arg;
+  elf_free(m->code);
+  mem_free(&m->cpu->mem, m, sizeof *m);
+}
+
+static tn_status cpu_program(void *arg, const tn_program_facts *facts, void **out, tn_failure *f) {
+  module *m = arg;
+  void *symbol = elf_symbol(m->code, facts->entry);
+  if (!symbol) return tn_fail(f, TN_ERR_INTERNAL, "no function %s in its object", facts->entry);
+  program *p = mem_calloc(&m->cpu->mem, 1, sizeof *p);
+  if (!p) return tn_fail(f, TN_ERR_MEMORY, "out of memory");
+  *p = (program){.cpu = m->cpu, .n_values = facts->n_values, .core_id = facts->core_id};
+  memcpy(&p->function, &symbol, sizeof symbol);
+  *out = p;
+  return TN_OK;
+}
+
+static void cpu_program_free(void *arg) {
+  program *p = arg;
+  mem_free(&p->cpu->mem, p, sizeof *p);
+}
+
+/** A launch, shared by its workers. */
+typedef struct launch {
+  const program *program;
+  void *const *bufs;
+  const int64_t *vals;
+  atomic_bool failed; /* memory ran out */
+} launch;
+
+/** Calls the kernel for one worker: with the launch's values, but for the worker's number. */
+static void run_worker(void *arg, size_t number) {
+  launch *r = arg;
+  const program *p = r->program;
+  int64_t few[FEW], *vals = few;
+  size_t bytes = p->n_values * sizeof *vals;
+  if (p->n_values > FEW && !(vals = mem_alloc(&p->cpu->mem, bytes))) {
+    atomic_store(&r->failed, true);
+    return;
+  }
+  memcpy(vals, r->vals, bytes);
+  vals[p->core_id] = (int64_t)number;
+  p->function(r->bufs, vals);
+  if (vals != few) mem_free(&p->cpu->mem, vals, bytes);
+}
+
+static tn_status run_launch(const program *p, const tn_launch *l, size_t workers, void **bufs,
+                            tn_failure *f) {
+  for (size_t i = 0; i < l->n_buffers; i++)
+    bufs[i] = (char *)l->buffers[i].memory + l->buffers[i].offset;
+  launch r = {.program = p, .bufs = bufs, .vals = l->values};
+  atomic_init(&r.failed, false);
+  const tn_workers *w = &p->cpu->host.workers;
+  if (p->core_id < 0)
+    p->function(bufs, l->values);
+  else if (workers == 1)
+    run_worker(&r, 0);
+  else
+    w->run(w->user, run_worker, &r, workers);
+  return atomic_load(&r.failed) ? tn_fail(f, TN_ERR_MEMORY, "out of memory") : TN_OK;
+}
+
+static tn_status cpu_execute(void *arg, const tn_launch *l, const int64_t global[3],
+                             const int64_t *local, tn_failure *f) {
+  (void)local; /* rendered kernels have no groups */
+  const program *p = arg;
+  void *few[FEW], **bufs = few;
+  size_t bytes = l->n_buffers * sizeof *bufs;
+  if (l->n_buffers > FEW && !(bufs = mem_alloc(&p->cpu->mem, bytes)))
+    return tn_fail(f, TN_ERR_MEMORY, "out of memory");
+  tn_status status = run_launch(p, l, (size_t)global[0], bufs, f);
+  if (bufs != few) mem_free(&p->cpu->mem, bufs, bytes);
+  return status;
+}
+
+/* ---- The backend ---- */
+
+static const tn_renderer c_renderer = {
+    .size = sizeof c_renderer, .name = "c", .describe = c_describe, .render = c_render};
+
+static const tn_compiler cc_compiler = {.size = sizeof cc_compiler,
+                                        .name = "cc",
+                                        .kind = TN_CODE_BYTES,
+                                        .open = compiler_open,
+                                        .close = compiler_close,
+                                        .key = compiler_key,
+                                        .compile = compiler_compile,
+                                        .lasting = true,
+                                        .stamp = compiler_stamp};
+
+static const tn_pair pairs[] = {{&c_renderer, &cc_compiler}};
+
+const tn_backend cpu_backend = {.size = sizeof cpu_backend,
+                                .name = "CPU",
+                                .pairs = pairs,
+                                .n_pairs = sizeof pairs / sizeof *pairs,
+                                .probe = cpu_probe,
+                                .open = cpu_open,
+                                .close = cpu_close,
+                                .alloc = cpu_alloc,
+                                .free = cpu_free,
+                                .host = cpu_host,
+                                .import = cpu_import,
+                                .load = cpu_load,
+                                .unload = cpu_unload,
+                                .program = cpu_program,
+                                .program_free = cpu_program_free,
+                                .execute = cpu_execute};

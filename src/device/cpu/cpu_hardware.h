@@ -1,0 +1,11 @@
+/* The processor's caches, pages and cores, as cpuinfo and the system report them. */
+#ifndef TENON_DEVICE_CPU_CPU_HARDWARE_H
+#define TENON_DEVICE_CPU_CPU_HARDWARE_H
+
+#include <tenon/unstable/backend.h>
+
+/** The facts of the processor that cost models use; 0 where not known. Of several kinds of cores,
+    the smallest caches count. The same whichever cores this process may use. */
+tn_hardware cpu_hardware(void);
+
+#endif

@@ -1,0 +1,138 @@
+/* The caching allocator: size classes in eighths of a power of two, and doubly linked lists of
+   cached blocks, all together and by class. The backend is called outside of the lock. */
+#include "device/memory/caching_allocator.h"
+
+#include "device/core/failure.h"
+
+enum { SMALLEST = 64 };
+#define DEFAULT_BUDGET (UINT64_C(1) << 30)
+
+void caching_allocator_init(caching_allocator *b, const mem *m, const tn_backend *backend,
+                            void *device) {
+  *b =
+      (caching_allocator){.mem = m, .backend = backend, .device = device, .budget = DEFAULT_BUDGET};
+  mutex_init(&b->lock);
+}
+
+void caching_allocator_free(caching_allocator *b) {
+  caching_allocator_trim(b, 0);
+  mutex_free(&b->lock);
+}
+
+/** A size that is rounded up to its class. */
+typedef struct block_size {
+  uint64_t bytes;
+  size_t size_class;
+} block_size;
+
+static block_size round_up(uint64_t bytes) {
+  uint64_t step = SMALLEST;
+  size_t doubled = 0;
+  for (; step << 4 <= bytes; step <<= 1) doubled++;
+  uint64_t steps = bytes <= step ? 1 : (bytes + step - 1) / step;
+  return (block_size){steps * step, 8 * doubled + (size_t)steps};
+}
+
+static void unlink_block(block_list *l, block *k, int in) {
+  *(k->older[in] ? &k->older[in]->newer[in] : &l->oldest) = k->newer[in];
+  *(k->newer[in] ? &k->newer[in]->older[in] : &l->newest) = k->older[in];
+  k->newer[in] = k->older[in] = NULL;
+}
+
+static void link_newest(block_list *l, block *k, int in) {
+  k->older[in] = l->newest;
+  *(l->newest ? &l->newest->newer[in] : &l->oldest) = k;
+  l->newest = k;
+}
+
+static void remove_cached(caching_allocator *b, block *k) {
+  unlink_block(&b->all, k, ALLOCATOR_LIST_ALL);
+  unlink_block(&b->of_size[k->size_class], k, ALLOCATOR_LIST_SIZE_CLASS);
+  b->cached -= k->bytes;
+}
+
+static void add_cached(caching_allocator *b, block *k) {
+  link_newest(&b->all, k, ALLOCATOR_LIST_ALL);
+  link_newest(&b->of_size[k->size_class], k, ALLOCATOR_LIST_SIZE_CLASS);
+  b->cached += k->bytes;
+}
+
+static void free_block(caching_allocator *b, block *k) {
+  b->backend->free(b->device, k->memory, k->bytes);
+  mem_free(b->mem, k, sizeof *k);
+}
+
+/** Removes the most recently used block of a size class; NULL if there is none. */
+static block *reuse_block(caching_allocator *b, size_t size_class) {
+  mutex_lock(&b->lock);
+  block *k = b->of_size[size_class].newest;
+  if (k) remove_cached(b, k);
+  mutex_unlock(&b->lock);
+  return k;
+}
+
+static tn_status alloc_memory(caching_allocator *b, uint64_t bytes, void **memory, diag *d) {
+  tn_failure f;
+  failure_clear(&f);
+  tn_status status = b->backend->alloc(b->device, bytes, memory, &f);
+  if (status == TN_ERR_MEMORY && caching_allocator_cached_bytes(b)) {
+    caching_allocator_trim(b, 0);
+    failure_clear(&f);
+    status = b->backend->alloc(b->device, bytes, memory, &f);
+  }
+  return failure_to_diag(d, status, &f);
+}
+
+tn_status caching_allocator_alloc(caching_allocator *b, uint64_t bytes, block **out, diag *d) {
+  *out = NULL;
+  char none[MEM_TEXT_BYTES];
+  if (bytes > UINT64_MAX / 4)
+    return diag_set(d, TN_ERR_MEMORY, "%s", mem_exhausted_text(bytes, none));
+  block_size size = round_up(bytes);
+  if ((*out = reuse_block(b, size.size_class))) return TN_OK;
+  block *k = mem_calloc(b->mem, 1, sizeof *k);
+  if (!k) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  k->bytes = size.bytes;
+  k->size_class = size.size_class;
+  tn_status status = alloc_memory(b, size.bytes, &k->memory, d);
+  if (status) {
+    mem_free(b->mem, k, sizeof *k);
+    return status;
+  }
+  *out = k;
+  return TN_OK;
+}
+
+void caching_allocator_trim(caching_allocator *b, uint64_t bytes) {
+  for (;;) {
+    mutex_lock(&b->lock);
+    block *k = b->cached > bytes ? b->all.oldest : NULL;
+    if (k) remove_cached(b, k);
+    mutex_unlock(&b->lock);
+    if (!k) return;
+    free_block(b, k);
+  }
+}
+
+void caching_allocator_release(caching_allocator *b, block *k) {
+  if (!k) return;
+  mutex_lock(&b->lock);
+  add_cached(b, k);
+  uint64_t budget = b->budget;
+  mutex_unlock(&b->lock);
+  caching_allocator_trim(b, budget);
+}
+
+void caching_allocator_set_budget(caching_allocator *b, uint64_t bytes) {
+  mutex_lock(&b->lock);
+  b->budget = bytes;
+  mutex_unlock(&b->lock);
+  caching_allocator_trim(b, bytes);
+}
+
+uint64_t caching_allocator_cached_bytes(caching_allocator *b) {
+  mutex_lock(&b->lock);
+  uint64_t bytes = b->cached;
+  mutex_unlock(&b->lock);
+  return bytes;
+}

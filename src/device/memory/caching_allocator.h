@@ -1,0 +1,63 @@
+/* A caching allocator for a device's memory. Released blocks are cached by size class and reused,
+   the most recently used first; beyond a budget of bytes the least recently used ones are freed.
+   Any thread. */
+#ifndef TENON_DEVICE_MEMORY_CACHING_ALLOCATOR_H
+#define TENON_DEVICE_MEMORY_CACHING_ALLOCATOR_H
+
+#include "base/mem.h"
+#include "base/thread.h"
+
+#include <tenon/unstable/backend.h>
+
+/** Size classes: 64 bytes to 2^62, in eighths of a power of two. */
+enum { ALLOCATOR_SIZE_CLASSES = 8 * (62 - 10) + 16 + 1 };
+
+/** The lists that a cached block is in: of all, and of its size class. */
+enum { ALLOCATOR_LIST_ALL, ALLOCATOR_LIST_SIZE_CLASS, ALLOCATOR_LISTS };
+
+/** A block of memory. `bytes` is at least the size that was requested. */
+typedef struct block {
+  void *memory;
+  uint64_t bytes;
+  size_t size_class;
+  struct block *newer[ALLOCATOR_LISTS], *older[ALLOCATOR_LISTS];
+} block;
+
+typedef struct block_list {
+  block *newest, *oldest;
+} block_list;
+
+typedef struct caching_allocator caching_allocator;
+
+struct caching_allocator {
+  const mem *mem;
+  const tn_backend *backend;
+  void *device; /* the backend's */
+  mutex lock;
+  block_list all, of_size[ALLOCATOR_SIZE_CLASSES]; /* cached blocks */
+  uint64_t cached, budget;                         /* bytes */
+};
+
+void caching_allocator_init(caching_allocator *b, const mem *m, const tn_backend *backend,
+                            void *device);
+
+/** Frees all cached blocks. No block may be in use. */
+void caching_allocator_free(caching_allocator *b);
+
+/** A block of at least `bytes` bytes, a cached one if there is one of its size class. Its contents
+    are undefined. If memory runs out, all cached blocks are freed and it is tried once more. */
+tn_status caching_allocator_alloc(caching_allocator *b, uint64_t bytes, block **out, diag *d);
+
+/** Caches a block, and frees the least recently used ones beyond the budget. NULL is allowed. */
+void caching_allocator_release(caching_allocator *b, block *k);
+
+/** Sets the most bytes that may be cached, at once. At first 1 GiB. */
+void caching_allocator_set_budget(caching_allocator *b, uint64_t bytes);
+
+/** Frees the least recently used blocks until at most `bytes` bytes are cached. */
+void caching_allocator_trim(caching_allocator *b, uint64_t bytes);
+
+/** Bytes of cached blocks. */
+uint64_t caching_allocator_cached_bytes(caching_allocator *b);
+
+#endif

@@ -1,0 +1,26 @@
+/* Access to spans of device memory from the host: reads, writes and copies, with conversion of
+   types, directly where the host sees the memory, else through a staging block. The caller sees to
+   it that no command uses the span at the same time. */
+#ifndef TENON_DEVICE_MEMORY_SPAN_H
+#define TENON_DEVICE_MEMORY_SPAN_H
+
+#include "device/core/device.h"
+#include "ir/core/dtype.h"
+
+/** The host's address of a span; NULL if the host does not see its memory. */
+void *span_host_pointer(const tn_span *span);
+
+/** The part of a span from `offset` on, of `bytes` bytes, which must be inside. */
+tn_span span_slice(const tn_span *span, uint64_t offset, uint64_t bytes);
+
+/** Writes `count` elements of type `from` into a span of elements of type `held`, converted as by
+    scalar_cast; span_read reads elements, converted to `to`. More elements than the span holds are
+    TN_ERR_SHAPE, and nothing is copied. A bool of the host's that is not 0 becomes 1. */
+tn_status span_write(const tn_span *slot, dtype held, dtype from, const void *data, size_t count,
+                     diag *d);
+tn_status span_read(const tn_span *slot, dtype held, dtype to, void *data, size_t count, diag *d);
+
+/** Copies bytes between spans of equal size, of any devices. */
+tn_status span_copy(const tn_span *to, const tn_span *from, diag *d);
+
+#endif

@@ -1,0 +1,70 @@
+/* Programs: reference counts without a lock except for the last, and the checks of a launch
+   (buffers of the program's device, values in their bounds, scratch memory) before the backend
+   executes it. */
+#include "device/program/program.h"
+
+#include "device/core/failure.h"
+
+/** The owner drops the last reference under its own lock, under which it also adds references: no
+    thread finds a program that is being freed. */
+void program_release(tn_program *p) {
+  if (!p) return;
+  size_t uses = atomic_load_explicit(&p->uses, memory_order_relaxed);
+  while (uses > 1)
+    if (atomic_compare_exchange_weak_explicit(&p->uses, &uses, uses - 1, memory_order_release,
+                                              memory_order_relaxed))
+      return;
+  p->release(p);
+}
+
+/* Launches. */
+
+static tn_status check_buffers(const tn_program *p, const tn_launch *l, tn_failure *f) {
+  for (size_t i = 0; i < l->n_buffers; i++) {
+    const tn_span *b = &l->buffers[i];
+    if (!b->device || !b->memory)
+      return tn_fail(f, TN_ERR_ARGUMENT, "kernel %s: buffer %zu is nowhere", p->name, i);
+    if (b->device != p->device)
+      return tn_fail(f, TN_ERR_DEVICE, "kernel %s runs on %s, but buffer %zu is on %s%s", p->name,
+                     p->device->name, i,
+                     b->device->registry == p->device->registry ? "" : "another registry's ",
+                     b->device->name);
+  }
+  return TN_OK;
+}
+
+static tn_status check_launch(const tn_program *p, const tn_launch *l, tn_failure *f) {
+  size_t wanted = p->facts.n_globals + (p->facts.scratch > 0);
+  if (l->n_buffers != wanted)
+    return tn_fail(f, TN_ERR_ARGUMENT, "kernel %s takes %zu buffers, not %zu", p->name, wanted,
+                   l->n_buffers);
+  if (l->n_values != p->facts.n_values)
+    return tn_fail(f, TN_ERR_ARGUMENT, "kernel %s takes %zu values, not %zu", p->name,
+                   p->facts.n_values, l->n_values);
+  return check_buffers(p, l, f);
+}
+
+/** The last buffer holds the scratch arrays of every worker. */
+static tn_status check_scratch_buffer(const tn_program *p, const tn_launch *l,
+                                      const int64_t global[3], tn_failure *f) {
+  uint64_t workers = p->facts.core_id < 0 ? 1 : (uint64_t)global[0];
+  if (!p->facts.scratch || l->buffers[l->n_buffers - 1].bytes / p->facts.scratch >= workers)
+    return TN_OK;
+  return tn_fail(f, TN_ERR_ARGUMENT,
+                 "kernel %s: its last buffer has %llu bytes, and %llu workers take %llu each",
+                 p->name, (unsigned long long)l->buffers[l->n_buffers - 1].bytes,
+                 (unsigned long long)workers, (unsigned long long)p->facts.scratch);
+}
+
+tn_status program_execute(tn_program *p, const tn_launch *l, tn_failure *f) {
+  diag d;
+  diag_clear(&d);
+  int64_t global[3], local[3];
+  tn_status status = check_launch(p, l, f);
+  if (status) return status;
+  if (launch_grid_eval(&p->sizes, l->values, global, local, &d))
+    return tn_fail(f, d.status, "kernel %s: %s", p->name, d.text);
+  status = check_scratch_buffer(p, l, global, f);
+  if (status) return status;
+  return p->device->backend->execute(p->handle, l, global, local[0] ? local : NULL, f);
+}

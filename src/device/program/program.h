@@ -1,0 +1,38 @@
+/* Loaded programs: a kernel's code on one device, with reference counts, and launches of it, which
+   are checked here before a backend sees them. The loader of a program (the kernel cache) owns it
+   and may keep it when nothing refers to it any more. Stateless: any thread. */
+#ifndef TENON_DEVICE_PROGRAM_PROGRAM_H
+#define TENON_DEVICE_PROGRAM_PROGRAM_H
+
+#include "device/core/device.h"
+#include "device/program/launch_expr.h"
+
+#include <stdatomic.h>
+
+/** A program that is loaded on a device. Its owner keeps it at least as long as `uses` is not 0. */
+struct tn_program {
+  tn_device *device;
+  void *handle;                   /* the backend's */
+  const char *name;               /* of the first kernel that was compiled to it */
+  tn_program_facts facts;         /* its entry, buffers and values, as the backend sees them */
+  launch_exprs sizes;             /* launch_grid_eval, of the values */
+  launch_limits limits;           /* limits that plans read from disk are checked against */
+  atomic_size_t uses;             /* references */
+  void (*release)(tn_program *p); /* the owner's: drops a reference that may be the last */
+};
+
+/** Adds a reference to a program that has one. */
+static inline tn_program *program_retain(tn_program *p) {
+  atomic_fetch_add_explicit(&p->uses, 1, memory_order_relaxed);
+  return p;
+}
+
+/** Drops a reference; after the last the owner may free the program. NULL is allowed. */
+void program_release(tn_program *p);
+
+/** Checks a launch, computes its sizes, runs it, and returns when it is done. TN_ERR_ARGUMENT if
+    the number of buffers or values differs from the program's, or as launch_grid_eval says;
+    TN_ERR_DEVICE for a buffer of another device. Allocates nothing of its own. */
+tn_status program_execute(tn_program *p, const tn_launch *launch, tn_failure *f);
+
+#endif

@@ -1,0 +1,119 @@
+/* Records commands into a growing array; the list has a reference to each signal and program. The
+   first failure is kept, and commands after it are recorded all the same. */
+#include "device/queue/command_list.h"
+
+#include "device/core/failure.h"
+
+tn_commands *command_list_open(tn_device *device) {
+  tn_commands *c = mem_calloc(device->mem, 1, sizeof *c);
+  if (!c) return NULL;
+  c->device = device;
+  atomic_init(&c->count, 1);
+  return c;
+}
+
+tn_commands *command_list_retain(tn_commands *c) {
+  atomic_fetch_add_explicit(&c->count, 1, memory_order_relaxed);
+  return c;
+}
+
+void command_list_release(tn_commands *c) {
+  if (!c || atomic_fetch_sub_explicit(&c->count, 1, memory_order_acq_rel) != 1) return;
+  for (size_t i = 0; i < c->n; i++) {
+    signal_release(c->at[i].signal);
+    program_release(c->at[i].owner);
+  }
+  const mem *m = c->device->mem;
+  mem_free(m, c->at, c->cap * sizeof *c->at);
+  mem_free(m, c, sizeof *c);
+}
+
+/** Keeps the first failure. */
+static void note_failure(tn_commands *c, tn_status status, const char *text) {
+  if (!c->failure.status) tn_fail(&c->failure, status, "%s", text);
+}
+
+static bool grow_list(tn_commands *c) {
+  size_t cap = c->cap ? c->cap * 2 : 16;
+  const mem *m = c->device->mem;
+  tn_command *at = mem_resize(m, c->at, c->cap * sizeof *at, cap * sizeof *at);
+  if (!at) return false;
+  c->at = at;
+  c->cap = cap;
+  return true;
+}
+
+/** Adds a command, with a reference to its signal and program. */
+static void add_command(tn_commands *c, tn_command command) {
+  if (c->n == c->cap && !grow_list(c)) {
+    note_failure(c, TN_ERR_MEMORY, "out of memory");
+    return;
+  }
+  if (command.signal) signal_retain(command.signal);
+  if (command.owner) program_retain(command.owner);
+  c->at[c->n++] = command;
+}
+
+static void add_signal(tn_commands *c, tn_command_kind kind, tn_signal *s, uint64_t value,
+                       const uint64_t *value_at) {
+  if (s)
+    add_command(c, (tn_command){.kind = kind, .signal = s, .value = value, .value_at = value_at});
+  else
+    note_failure(c, TN_ERR_ARGUMENT, "a command has no signal or no value");
+}
+
+void command_list_wait(tn_commands *c, tn_signal *s, uint64_t value) {
+  add_signal(c, TN_COMMAND_WAIT, s, value, NULL);
+}
+
+void command_list_wait_at(tn_commands *c, tn_signal *s, const uint64_t *value) {
+  add_signal(c, TN_COMMAND_WAIT, value ? s : NULL, 0, value);
+}
+
+void command_list_signal(tn_commands *c, tn_signal *s, uint64_t value) {
+  add_signal(c, TN_COMMAND_SIGNAL, s, value, NULL);
+}
+
+void command_list_signal_at(tn_commands *c, tn_signal *s, const uint64_t *value) {
+  add_signal(c, TN_COMMAND_SIGNAL, value ? s : NULL, 0, value);
+}
+
+void command_list_exec(tn_commands *c, tn_program *p, const tn_launch *launch) {
+  if (!p || !launch)
+    note_failure(c, TN_ERR_ARGUMENT, "a command has no program or no launch");
+  else if (p->device != c->device)
+    note_failure(c, TN_ERR_DEVICE, "a program was compiled for another device than the queue's");
+  else
+    add_command(
+        c,
+        (tn_command){.kind = TN_COMMAND_EXEC, .owner = p, .program = p->handle, .launch = launch});
+}
+
+void command_list_copy(tn_commands *c, const tn_span *to, const tn_span *from) {
+  if (to && from)
+    add_command(c, (tn_command){.kind = TN_COMMAND_COPY, .to = to, .from = from});
+  else
+    note_failure(c, TN_ERR_ARGUMENT, "a copy has no span");
+}
+
+void command_list_call(tn_commands *c, tn_status (*call)(void *user, tn_failure *f), void *user) {
+  if (call)
+    add_command(c, (tn_command){.kind = TN_COMMAND_CALL, .call = call, .user = user});
+  else
+    note_failure(c, TN_ERR_ARGUMENT, "a call has no function");
+}
+
+void command_list_barrier(tn_commands *c) {
+  add_command(c, (tn_command){.kind = TN_COMMAND_BARRIER});
+}
+
+void command_list_timestamp(tn_commands *c, int64_t *at) {
+  if (at)
+    add_command(c, (tn_command){.kind = TN_COMMAND_STAMP, .stamp = at});
+  else
+    note_failure(c, TN_ERR_ARGUMENT, "a stamp has no place");
+}
+
+tn_status command_list_status(const tn_commands *c, diag *d) {
+  return failure_to_diag(d, c->failure.status, &c->failure);
+}

@@ -1,0 +1,44 @@
+/* Lists of commands, which are recorded once and submitted to queues any number of times. One
+   thread records a list; any thread submits it. A list holds references to its signals and
+   programs; launches, spans, values and the arguments of calls are read when the command runs, and
+   belong to the caller. Recording never fails: the first failure stays with the list, and
+   queue_submit reports it. */
+#ifndef TENON_DEVICE_QUEUE_COMMAND_LIST_H
+#define TENON_DEVICE_QUEUE_COMMAND_LIST_H
+
+#include "device/program/program.h"
+#include "device/queue/signal.h"
+
+struct tn_commands {
+  atomic_size_t count; /* owners, and submissions that have not ended */
+  tn_device *device;
+  tn_command *at;
+  size_t n, cap;
+  tn_failure failure; /* of the first command that could not be recorded */
+};
+
+/** An empty list for queues of a device, with one reference; NULL without memory. */
+tn_commands *command_list_open(tn_device *device);
+tn_commands *command_list_retain(tn_commands *c);
+void command_list_release(tn_commands *c); /* NULL is allowed */
+
+void command_list_wait(tn_commands *c, tn_signal *s, uint64_t value);
+void command_list_wait_at(tn_commands *c, tn_signal *s, const uint64_t *value);
+void command_list_signal(tn_commands *c, tn_signal *s, uint64_t value);
+void command_list_signal_at(tn_commands *c, tn_signal *s, const uint64_t *value);
+void command_list_exec(tn_commands *c, tn_program *program, const tn_launch *launch);
+void command_list_copy(tn_commands *c, const tn_span *to, const tn_span *from);
+void command_list_call(tn_commands *c, tn_status (*call)(void *user, tn_failure *failure),
+                       void *user);
+void command_list_barrier(tn_commands *c);
+void command_list_timestamp(tn_commands *c, int64_t *at);
+
+/** The failure of the first command that could not be recorded; TN_OK if there is none. */
+tn_status command_list_status(const tn_commands *c, diag *d);
+
+/** The value of a WAIT or SIGNAL. */
+static inline uint64_t command_value(const tn_command *c) {
+  return c->value_at ? *c->value_at : c->value;
+}
+
+#endif

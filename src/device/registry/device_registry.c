@@ -1,0 +1,345 @@
+/* The registry: lists of backends and open devices under one lock, the thread pool, and the state
+   of a service. Devices are opened by name, once each; they, the service and the threads are closed
+   in this order with the registry. */
+#include "device/registry/device_registry.h"
+
+#include "base/thread.h"
+#include "device/core/device_target.h"
+#include "device/core/failure.h"
+#include "device/core/output.h"
+#include "device/cpu/cpu_backend.h"
+#include "device/null/null_backend.h"
+#include "device/registry/open_device.h"
+#include "device/threads/thread_pool.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct registered_backend {
+  const tn_backend *backend;
+  struct registered_backend *next;
+} registered_backend;
+
+typedef struct open_device {
+  tn_device *device;
+  struct open_device *next;
+} open_device;
+
+struct registry {
+  mem mem;
+  tn_host host;
+  thread_pool *pool;
+  reentrancy_list visits;
+  mutex lock; /* of the fields below */
+  registered_backend *backends;
+  open_device *devices;
+  const registry_service *service; /* NULL: none was used so far */
+  _Atomic(void *) service_state;   /* changes once, from NULL */
+};
+
+static const tn_backend *const built_in[] = {&cpu_backend, &null_backend};
+
+/** The registry of the process. */
+static _Atomic(registry *) process_registry;
+
+const mem *registry_mem(const registry *r) { return &r->mem; }
+thread_pool *registry_thread_pool(registry *r) { return r->pool; }
+reentrancy_list *registry_reentrancy(registry *r) { return &r->visits; }
+
+/* Opening and closing. */
+
+/** The `workers` that backends get. */
+static void run_on_pool(void *user, void (*task)(void *arg, size_t i), void *arg, size_t n) {
+  thread_pool_run(user, task, arg, n);
+}
+
+static tn_status fill_registry(registry *r, const registry_desc *desc, diag *d) {
+  int32_t threads = desc->threads > 0 ? desc->threads : thread_pool_physical_cores();
+  r->pool = thread_pool_open(&r->mem, threads, desc->workers.run ? &desc->workers : NULL);
+  if (!r->pool) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  r->host = (tn_host){.size = sizeof r->host,
+                      .allocator = {r->mem.alloc, r->mem.release, r->mem.user, NULL},
+                      .workers = {run_on_pool, r->pool, NULL},
+                      .threads = thread_pool_size(r->pool)};
+  tn_status status = TN_OK;
+  for (size_t i = 0; i < sizeof built_in / sizeof *built_in && !status; i++)
+    status = registry_add_backend(r, built_in[i], d);
+  return status;
+}
+
+tn_status registry_open(registry **out, const registry_desc *desc, diag *d) {
+  *out = NULL;
+  mem m = desc->mem ? *desc->mem : mem_system;
+  registry *r = mem_calloc(&m, 1, sizeof *r);
+  if (!r) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  r->mem = m;
+  reentrancy_init(&r->visits);
+  mutex_init(&r->lock);
+  atomic_init(&r->service_state, NULL);
+  tn_status status = fill_registry(r, desc, d);
+  if (status)
+    registry_close(r);
+  else
+    *out = r;
+  return status;
+}
+
+tn_status registry_global(registry **out, diag *d) {
+  *out = atomic_load(&process_registry);
+  if (*out) return TN_OK;
+  registry *opened, *there = NULL;
+  tn_status status = registry_open(&opened, &(registry_desc){0}, d);
+  if (status) return status;
+  if (atomic_compare_exchange_strong(&process_registry, &there, opened)) {
+    *out = opened;
+  } else {
+    registry_close(opened);
+    *out = there;
+  }
+  return TN_OK;
+}
+
+void registry_close(registry *r) {
+  if (!r) return;
+  void *state = atomic_load(&r->service_state);
+  for (open_device *v = r->devices, *next; v; v = next) {
+    next = v->next;
+    if (state) r->service->forget_device(state, v->device);
+    device_close(v->device);
+    mem_free(&r->mem, v, sizeof *v);
+  }
+  for (registered_backend *b = r->backends, *next; b; b = next) {
+    next = b->next;
+    mem_free(&r->mem, b, sizeof *b);
+  }
+  if (state) r->service->close(state);
+  thread_pool_close(r->pool);
+  mutex_free(&r->lock);
+  reentrancy_free(&r->visits);
+  mem m = r->mem;
+  mem_free(&m, r, sizeof *r);
+}
+
+void *registry_service_state(registry *r, const registry_service *s) {
+  void *state = atomic_load(&r->service_state);
+  if (state) return state;
+  mutex_lock(&r->lock);
+  state = atomic_load(&r->service_state);
+  if (!state && (state = s->open(r))) {
+    r->service = s;
+    atomic_store(&r->service_state, state);
+  }
+  mutex_unlock(&r->lock);
+  return state;
+}
+
+/* Backends. */
+
+static bool is_complete_pair(const tn_pair *p) {
+  const tn_renderer *r = p->renderer;
+  const tn_compiler *c = p->compiler;
+  return r && r->size && r->name && r->describe && r->render && c && c->size && c->name && c->key &&
+         c->compile;
+}
+
+static bool is_complete_queue(const tn_queue_functions *q) {
+  return !q || (q->size && q->open && q->free && q->submit && !q->enter == !q->leave);
+}
+
+static bool is_complete_signal(const tn_signal_functions *s) {
+  return !s || (s->size && s->open && s->free && s->get && s->set && s->fail && s->wait);
+}
+
+/** The first fault of a backend's table of functions; NULL if it is complete. */
+static const char *find_fault(const tn_backend *b) {
+  if (b->size != sizeof *b) return "its size is another version's";
+  if (!b->name || !b->name[0] || strlen(b->name) > 32 || strchr(b->name, ':'))
+    return "it has no name of 1 to 32 bytes without a colon";
+  if (!b->open || !b->close) return "open or close is missing";
+  if (!b->alloc || !b->free) return "alloc or free is missing";
+  if (!b->host && (!b->read || !b->write)) return "host, or read and write, are missing";
+  if (!b->load || !b->unload || !b->program || !b->program_free || !b->execute)
+    return "a function for programs is missing";
+  for (size_t i = 0; i < b->n_pairs; i++)
+    if (!is_complete_pair(&b->pairs[i])) return "a renderer or compiler is not complete";
+  if (!is_complete_queue(b->queue)) return "its queue functions are not complete";
+  return is_complete_signal(b->signal) ? NULL : "its signal functions are not complete";
+}
+
+static const tn_backend *find_backend(const registry *r, const char *name, size_t length) {
+  for (const registered_backend *k = r->backends; k; k = k->next)
+    if (strlen(k->backend->name) == length && !memcmp(k->backend->name, name, length))
+      return k->backend;
+  return NULL;
+}
+
+/** Under the lock. */
+static tn_status add_backend(registry *r, const tn_backend *b, diag *d) {
+  const tn_backend *there = find_backend(r, b->name, strlen(b->name));
+  if (there == b) return TN_OK;
+  if (there) return diag_set(d, TN_ERR_ARGUMENT, "there is a backend %s already", b->name);
+  registered_backend *k = mem_calloc(&r->mem, 1, sizeof *k);
+  if (!k) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  k->backend = b;
+  registered_backend **at = &r->backends;
+  while (*at) at = &(*at)->next;
+  *at = k;
+  return TN_OK;
+}
+
+tn_status registry_add_backend(registry *r, const tn_backend *b, diag *d) {
+  if (!b) return diag_set(d, TN_ERR_ARGUMENT, "no backend is given");
+  const char *why = find_fault(b);
+  if (why)
+    return diag_set(d, TN_ERR_ARGUMENT, "backend %s: %s", b->name && b->name[0] ? b->name : "?",
+                    why);
+  mutex_lock(&r->lock);
+  tn_status status = add_backend(r, b, d);
+  mutex_unlock(&r->lock);
+  return status;
+}
+
+/* Devices. */
+
+/** The device, opened if it was not. Under the lock. */
+static tn_status get_device(registry *r, const tn_backend *b, int32_t index, tn_device **device,
+                            diag *d) {
+  for (open_device *v = r->devices; v; v = v->next)
+    if (v->device->backend == b && v->device->index == index) {
+      *device = v->device;
+      return TN_OK;
+    }
+  open_device *v = mem_calloc(&r->mem, 1, sizeof *v);
+  if (!v) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  tn_status status = device_open(&v->device, r, &r->mem, b, index, &r->host, d);
+  if (status) {
+    mem_free(&r->mem, v, sizeof *v);
+    return status;
+  }
+  v->next = r->devices;
+  r->devices = v;
+  *device = v->device;
+  return TN_OK;
+}
+
+/** The number after the colon; 0 without a colon; −1 if it is malformed. */
+static int32_t parse_index(const char *text) {
+  if (!*text) return 0;
+  size_t digits = strspn(++text, "0123456789");
+  if (!digits || digits > 4 || text[digits]) return -1;
+  return (int32_t)strtol(text, NULL, 10);
+}
+
+static tn_status refuse_name(const registry *r, const char *name, diag *d) {
+  char known[512] = "";
+  for (const registered_backend *k = r->backends; k; k = k->next) {
+    size_t n = strlen(known);
+    snprintf(known + n, sizeof known - n, "%s%s", n ? ", " : "", k->backend->name);
+  }
+  return diag_set(d, TN_ERR_DEVICE,
+                  "there is no device \"%s\"; devices are named %s, or as in %s:1", name, known,
+                  r->backends->backend->name);
+}
+
+tn_status registry_open_device(registry *r, const char *name, tn_device **device, diag *d) {
+  *device = NULL;
+  size_t length = strcspn(name, ":");
+  int32_t index = parse_index(name + length);
+  mutex_lock(&r->lock);
+  const tn_backend *b = find_backend(r, name, length);
+  tn_status status = b && index >= 0 ? get_device(r, b, index, device, d) : refuse_name(r, name, d);
+  mutex_unlock(&r->lock);
+  return status;
+}
+
+bool registry_device_computes(const tn_device *device) { return device->backend != &null_backend; }
+
+/* Descriptions of devices. */
+
+bool registry_device_at(registry *r, size_t i, device_id *id) {
+  bool found = false;
+  mutex_lock(&r->lock);
+  for (const registered_backend *b = r->backends; b && !found; b = b->next) {
+    int32_t count = b->backend->count ? b->backend->count() : 1;
+    size_t n = count > 0 ? (size_t)count : 0;
+    found = i < n;
+    if (found) *id = (device_id){b->backend, (int32_t)i};
+    i -= n;
+  }
+  mutex_unlock(&r->lock);
+  return found;
+}
+
+void registry_free_description(registry *r, device_description *k) {
+  if (!k) return;
+  mem_strfree(&r->mem, k->about);
+  mem_strfree(&r->mem, k->absent);
+  mem_strfree(&r->mem, k->pairs);
+  mem_free(&r->mem, k, sizeof *k);
+}
+
+/** TN_OK if a pair works: its compiler can be opened. */
+static tn_status open_pair(tn_device *v, const char *name, const char *compiler, diag *d) {
+  const device_target *target;
+  void *opened;
+  const device_target_desc desc = {.pair = name, .compiler = compiler};
+  tn_status status = device_target_find(v, &desc, &target, d);
+  return status ? status : device_target_open_compiler(target, &opened, d);
+}
+
+/** Lists the pairs that work, with spaces between; fails as the last one does if none works. */
+static tn_status list_pairs(registry *r, device_description *k, const char *compiler, diag *d) {
+  tn_device *v;
+  tn_output names = output_new(&r->mem);
+  mutex_lock(&r->lock);
+  tn_status status = get_device(r, k->id.backend, k->id.index, &v, d);
+  mutex_unlock(&r->lock);
+  for (size_t i = 0; i < k->id.backend->n_pairs && !status; i++) {
+    const tn_pair *p = &k->id.backend->pairs[i];
+    char name[128];
+    int n = snprintf(name, sizeof name, "%s/%s", p->renderer->name, p->compiler->name);
+    if (open_pair(v, name, compiler, d)) continue;
+    if (names.n) tn_output_add(&names, " ", 1);
+    tn_output_add(&names, name, (size_t)n);
+  }
+  if (!status) {
+    k->pairs = mem_strdup(&r->mem, output_text(&names));
+    if (names.failed || !k->pairs) status = diag_set(d, TN_ERR_MEMORY, "out of memory");
+    if (!status && !names.n) status = d->status ? d->status : TN_ERR_UNSUPPORTED;
+  }
+  output_free(&names);
+  return status;
+}
+
+/** Fills in a description; a failure is why the device is absent. */
+static tn_status probe_device(registry *r, device_description *k, const char *compiler, diag *d) {
+  tn_output about = output_new(&r->mem);
+  tn_failure f;
+  failure_clear(&f);
+  const tn_backend *b = k->id.backend;
+  tn_status status = b->probe ? b->probe(k->id.index, &about, &k->bytes, &f) : TN_OK;
+  k->about = mem_strdup(&r->mem, output_text(&about));
+  output_free(&about);
+  if (!k->about) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  if (status) return failure_to_diag(d, status, &f);
+  return list_pairs(r, k, compiler, d);
+}
+
+tn_status registry_probe(registry *r, const device_id *id, const char *compiler,
+                         device_description **out, diag *d) {
+  device_description *k = mem_calloc(&r->mem, 1, sizeof *k);
+  *out = k;
+  if (!k) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  k->id = *id;
+  snprintf(k->name, sizeof k->name, "%s:%d", id->backend->name, (int)id->index);
+  diag why = {0};
+  tn_status status = probe_device(r, k, compiler, &why);
+  if (status) k->absent = mem_strdup(&r->mem, why.text[0] ? why.text : tn_status_text(status));
+  if (!k->pairs) k->pairs = mem_strdup(&r->mem, "");
+  if (status != TN_ERR_MEMORY && k->pairs && (!status || k->absent)) return TN_OK;
+  registry_free_description(r, k);
+  *out = NULL;
+  return diag_set(d, TN_ERR_MEMORY, "out of memory");
+}

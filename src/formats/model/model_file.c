@@ -1,0 +1,65 @@
+/* Contents of a model file: parsed from a mapped file or from a copy of bytes in memory, with its
+   external data. Reference-counted, as weights in device memory may point into the map. */
+#include "formats/model/model.h"
+
+#include <string.h>
+
+typedef struct model_read {
+  model_file *m;
+  const char *path, *name, *folder;
+} model_read;
+
+static tn_status parse_bytes(const model_read *r) {
+  model_file *m = r->m;
+  tn_status s = onnx_parse_model(&m->onnx, m->bytes, m->n_bytes, &m->arena, &m->diag);
+  if (s != TN_OK || !m->onnx->external.n) return s;
+  if (r->folder) return onnx_map_external_data(m->onnx, r->folder, &m->arena, &m->diag);
+  return diag_set(&m->diag, TN_ERR_IO,
+                  "tensor '%.200s' lies in a file of its own: name the folder of such files",
+                  m->onnx->external.at[0]->name);
+}
+
+static void read_body(void *arg) {
+  model_read *r = arg;
+  model_file *m = r->m;
+  tn_status s = r->path ? onnx_load_file(&m->onnx, r->path, r->name, r->folder, &m->arena, &m->diag)
+                        : parse_bytes(r);
+  if (s != TN_OK) diag_rethrow(&m->diag);
+}
+
+static tn_status copy_bytes(model_file *m, const void *data, size_t bytes) {
+  m->bytes = mem_alloc(m->mem, bytes);
+  m->n_bytes = bytes;
+  char text[MEM_TEXT_BYTES];
+  if (!m->bytes) return diag_set(&m->diag, TN_ERR_MEMORY, "%s", mem_exhausted_text(bytes, text));
+  if (bytes) memcpy(m->bytes, data, bytes);
+  return TN_OK;
+}
+
+tn_status model_file_open(model_file **out, const char *path, const char *name, const void *data,
+                          size_t bytes, const char *folder, const mem *m, diag *d) {
+  *out = NULL;
+  model_file *made = mem_calloc(m, 1, sizeof *made);
+  if (!made) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  atomic_init(&made->count, 1);
+  made->mem = m;
+  arena_init(&made->arena, m, &made->diag);
+  tn_status s = path ? TN_OK : copy_bytes(made, data, bytes);
+  model_read r = {made, path, name, folder};
+  if (s == TN_OK) s = diag_catch(&made->diag, read_body, &r);
+  if (s == TN_OK) {
+    *out = made;
+    return TN_OK;
+  }
+  diag_copy(d, &made->diag);
+  model_file_release(made);
+  return s;
+}
+
+void model_file_release(model_file *m) {
+  if (!m || atomic_fetch_sub_explicit(&m->count, 1, memory_order_acq_rel) > 1) return;
+  onnx_model_unmap(m->onnx);
+  arena_free(&m->arena);
+  mem_free(m->mem, m->bytes, m->n_bytes);
+  mem_free(m->mem, m, sizeof *m);
+}

@@ -1,0 +1,93 @@
+/* ONNX activation functions, by the builders of tensor/ops, and Dropout, which is the identity in
+   inference. */
+#include "formats/onnx/ops/onnx_builders.h"
+#include "ir/index/index_arithmetic.h"
+#include "tensor/ops/op_helpers.h"
+
+#define UNARY(name, build) \
+  void onnx_##name(onnx_call *c) { c->outputs[0] = build(onnx_builder(c), onnx_input(c, 0)); }
+
+UNARY(Relu, build_relu)
+UNARY(Sigmoid, build_sigmoid)
+UNARY(Softplus, build_softplus)
+UNARY(Softsign, build_softsign)
+UNARY(Mish, build_mish)
+UNARY(HardSwish, build_hardswish)
+
+static double read_alpha(const onnx_call *c, float otherwise) {
+  return (double)onnx_float_attribute(c, "alpha", otherwise);
+}
+
+void onnx_LeakyRelu(onnx_call *c) {
+  c->outputs[0] = build_leaky_relu(onnx_builder(c), onnx_input(c, 0), read_alpha(c, 0.01f));
+}
+
+void onnx_Elu(onnx_call *c) {
+  c->outputs[0] = build_elu(onnx_builder(c), onnx_input(c, 0), read_alpha(c, 1));
+}
+
+void onnx_Celu(onnx_call *c) {
+  c->outputs[0] = build_celu(onnx_builder(c), onnx_input(c, 0), read_alpha(c, 1));
+}
+
+void onnx_Selu(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  bool old = c->version < 6;
+  value y = build_elu(b, onnx_input(c, 0), read_alpha(c, old ? 1.6732f : 1.67326319f));
+  double gamma = (double)onnx_float_attribute(c, "gamma", old ? 1.0507f : 1.05070102f);
+  c->outputs[0] = build_mul(b, y, build_num(b, gamma));
+}
+
+void onnx_ThresholdedRelu(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  value x = onnx_input(c, 0), is_above = build_gt(b, x, build_num(b, read_alpha(c, 1)));
+  c->outputs[0] = build_where(b, is_above, x, build_int(b, 0));
+}
+
+void onnx_HardSigmoid(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  value y = build_mul(b, onnx_input(c, 0), build_num(b, read_alpha(c, 0.2f)));
+  y = build_add(b, y, build_num(b, (double)onnx_float_attribute(c, "beta", 0.5f)));
+  c->outputs[0] = build_clip(b, y, build_int(b, 0), build_int(b, 1));
+}
+
+/** Before version 7 the slopes of channels are a vector. */
+void onnx_PRelu(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  onnx_require_same_types(c);
+  value x = onnx_input(c, 0), slope = onnx_input(c, 1);
+  sizes s = sizes_of(x.node), own = sizes_of(slope.node);
+  if (c->version < 7 && own.rank == 1 && s.rank > 1 && !size_equals(own.at[0], 1)) {
+    for (size_t i = 2; i < s.rank; i++) own = sizes_insert(b, own, i - 1, ix_const(b->ir, 1));
+    slope = build_reshape(b, slope, &own);
+  }
+  value scaled = build_mul(b, x, build_expand(b, slope, &s));
+  c->outputs[0] = build_where(b, build_lt(b, x, build_int(b, 0)), scaled, x);
+}
+
+/** Reads a bound of Clip: an attribute before version 11, an input from then on; optional. */
+static value clip_bound(onnx_call *c, const char *name, size_t input) {
+  if (c->version >= 11) return onnx_has_input(c, input) ? onnx_scalar_input(c, input) : (value){0};
+  if (!onnx_has_attribute(c, name)) return (value){0};
+  return build_num(onnx_builder(c), (double)onnx_float_attribute(c, name, 0));
+}
+
+void onnx_Clip(onnx_call *c) {
+  onnx_require_same_types(c);
+  c->outputs[0] = build_clip(onnx_builder(c), onnx_input(c, 0), clip_bound(c, "min", 1),
+                             clip_bound(c, "max", 2));
+}
+
+/** Fails if training_mode is set or computed: only inference is supported. */
+void onnx_Dropout(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  value x = onnx_input(c, 0);
+  if (onnx_has_input(c, 2) && !node_is_bits(onnx_scalar_input(c, 2).node, 0))
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "training_mode is %s",
+              node_is_const(onnx_scalar_input(c, 2).node)
+                  ? "set, and only inference is supported: export the model for inference"
+                  : "known only when the model runs: make it an initializer that is false");
+  sizes s = sizes_of(x.node);
+  c->outputs[0] = x;
+  if (c->version >= 10 && onnx_wants_output(c, 1)) c->outputs[1] = build_full(b, &s, DT_BOOL, 1);
+}

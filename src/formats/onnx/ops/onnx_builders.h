@@ -1,0 +1,11 @@
+/* Declares the builder of each ONNX operator in onnx_operators.def. */
+#ifndef TENON_FORMATS_ONNX_OPS_ONNX_BUILDERS_H
+#define TENON_FORMATS_ONNX_OPS_ONNX_BUILDERS_H
+
+#include "formats/onnx/importer/importer.h"
+
+#define ONNX_OP(name, versions, attributes, least, most, outputs) void onnx_##name(onnx_call *c);
+#include "formats/onnx/ops/onnx_operators.def"
+#undef ONNX_OP
+
+#endif

@@ -1,0 +1,167 @@
+/* ONNX elementwise operators, mapped to the builders of tensor/ops where the meaning differs by
+   types or versions (Div, Mod, Pow, …), and directly otherwise. */
+#include "formats/onnx/ops/onnx_builders.h"
+#include "tensor/ops/operators.h"
+
+#include <math.h>
+#include <string.h>
+
+#define UNARY(name, build) \
+  void onnx_##name(onnx_call *c) { c->outputs[0] = build(onnx_builder(c), onnx_input(c, 0)); }
+#define BINARY(name, build)                                                     \
+  void onnx_##name(onnx_call *c) {                                              \
+    onnx_require_same_types(c);                                                 \
+    c->outputs[0] = build(onnx_builder(c), onnx_input(c, 0), onnx_input(c, 1)); \
+  }
+
+UNARY(Abs, build_abs)
+UNARY(Neg, build_neg)
+UNARY(Sign, build_sign)
+UNARY(Floor, build_floor)
+UNARY(Ceil, build_ceil)
+UNARY(Round, build_round)
+UNARY(Sqrt, build_sqrt)
+UNARY(Reciprocal, build_reciprocal)
+UNARY(Exp, build_exp)
+UNARY(Log, build_log)
+UNARY(Sin, build_sin)
+UNARY(Cos, build_cos)
+UNARY(Tan, build_tan)
+UNARY(Asin, build_asin)
+UNARY(Acos, build_acos)
+UNARY(Atan, build_atan)
+UNARY(Sinh, build_sinh)
+UNARY(Cosh, build_cosh)
+UNARY(Tanh, build_tanh)
+UNARY(Asinh, build_asinh)
+UNARY(Acosh, build_acosh)
+UNARY(Atanh, build_atanh)
+UNARY(Erf, build_erf)
+UNARY(IsNaN, build_isnan)
+UNARY(Not, build_logical_not)
+UNARY(BitwiseNot, build_bitwise_not)
+BINARY(Add, build_add)
+BINARY(Sub, build_sub)
+BINARY(Mul, build_mul)
+BINARY(Equal, build_eq)
+BINARY(Greater, build_gt)
+BINARY(GreaterOrEqual, build_ge)
+BINARY(Less, build_lt)
+BINARY(LessOrEqual, build_le)
+BINARY(And, build_logical_and)
+BINARY(Or, build_logical_or)
+BINARY(Xor, build_logical_xor)
+BINARY(BitwiseAnd, build_bitwise_and)
+BINARY(BitwiseOr, build_bitwise_or)
+BINARY(BitwiseXor, build_bitwise_xor)
+
+/** Integer division towards zero: the floor, plus one if signs differ and the remainder is not 0.
+ */
+static value div_towards_zero(builder *b, value x, value y) {
+  value q = build_floordiv(b, x, y), zero = build_int(b, 0);
+  if (dtype_facts_of((dtype)x.node->dtype)->cls == DC_UINT) return q;
+  value differ = build_ne(b, build_lt(b, x, zero), build_lt(b, y, zero));
+  value remains = build_ne(b, build_mod(b, x, y), zero);
+  value up = build_add(b, q, build_int(b, 1));
+  return build_where(b, build_bitwise_and(b, differ, remains), up, q);
+}
+
+void onnx_Div(onnx_call *c) {
+  onnx_require_same_types(c);
+  value x = onnx_input(c, 0), y = onnx_input(c, 1);
+  bool is_int = dtype_is_int((dtype)x.node->dtype);
+  c->outputs[0] = (is_int ? div_towards_zero : build_div)(onnx_builder(c), x, y);
+}
+
+/** Pow: the result has the type of the base. */
+void onnx_Pow(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  value x = onnx_input(c, 0), y = onnx_input(c, 1);
+  dtype t = (dtype)x.node->dtype, exponent = (dtype)y.node->dtype;
+  if (c->version < 12) onnx_require_same_types(c);
+  bool in_f64 = dtype_is_int(t) && dtype_is_float(exponent);
+  value base = in_f64 ? build_cast(b, x, DT_F64) : x;
+  c->outputs[0] = build_cast(b, build_pow(b, base, y), t);
+}
+
+void onnx_Mod(onnx_call *c) {
+  onnx_require_same_types(c);
+  value x = onnx_input(c, 0), y = onnx_input(c, 1);
+  bool towards_zero = onnx_int_attribute(c, "fmod", 0) != 0;
+  if (c->version < 28 && !towards_zero && dtype_is_float((dtype)x.node->dtype))
+    onnx_fail(c, TN_ERR_DTYPE, "of floats the remainder is that of fmod: set the attribute to 1");
+  c->outputs[0] = (towards_zero ? build_fmod : build_mod)(onnx_builder(c), x, y);
+}
+
+void onnx_BitShift(onnx_call *c) {
+  onnx_require_same_types(c);
+  const char *direction = onnx_string_attribute(c, "direction", "");
+  bool left = !strcmp(direction, "LEFT");
+  if (!left && strcmp(direction, "RIGHT"))
+    onnx_fail(c, TN_ERR_FORMAT, "direction is '%.50s', not LEFT or RIGHT", direction);
+  c->outputs[0] = (left ? build_left_shift : build_right_shift)(onnx_builder(c), onnx_input(c, 0),
+                                                                onnx_input(c, 1));
+}
+
+static void fold_inputs(onnx_call *c, value (*build)(builder *b, value x, value y)) {
+  onnx_require_same_types(c);
+  value v = onnx_input(c, 0);
+  for (size_t i = 1; i < c->n_inputs; i++) v = build(onnx_builder(c), v, onnx_input(c, i));
+  c->outputs[0] = v;
+}
+
+void onnx_Max(onnx_call *c) { fold_inputs(c, build_maximum); }
+void onnx_Min(onnx_call *c) { fold_inputs(c, build_minimum); }
+void onnx_Sum(onnx_call *c) { fold_inputs(c, build_add); }
+
+void onnx_Where(onnx_call *c) {
+  value condition = onnx_input(c, 0), x = onnx_input(c, 1), y = onnx_input(c, 2);
+  if (x.node->dtype != y.node->dtype)
+    onnx_fail(c, TN_ERR_DTYPE, "what is chosen from is %s and %s, not of one type",
+              dtype_name((dtype)x.node->dtype), dtype_name((dtype)y.node->dtype));
+  c->outputs[0] = build_where(onnx_builder(c), condition, x, y);
+}
+
+void onnx_IsInf(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  value x = onnx_input(c, 0);
+  value above = build_eq(b, x, build_num(b, INFINITY)),
+        below = build_eq(b, x, build_num(b, -INFINITY));
+  bool up = onnx_int_attribute(c, "detect_positive", 1) != 0,
+       down = onnx_int_attribute(c, "detect_negative", 1) != 0;
+  sizes s = sizes_of(x.node);
+  if (up && down)
+    c->outputs[0] = build_logical_or(b, above, below);
+  else
+    c->outputs[0] = up ? above : down ? below : build_full(b, &s, DT_BOOL, 0);
+}
+
+void onnx_Gelu(onnx_call *c) {
+  const char *way = onnx_string_attribute(c, "approximate", "none");
+  bool by_tanh = !strcmp(way, "tanh");
+  if (!by_tanh && strcmp(way, "none"))
+    onnx_fail(c, TN_ERR_FORMAT, "approximate is '%.50s', not none or tanh", way);
+  c->outputs[0] = (by_tanh ? build_gelu_tanh : build_gelu)(onnx_builder(c), onnx_input(c, 0));
+}
+
+void onnx_Cast(onnx_call *c) {
+  c->outputs[0] =
+      build_cast(onnx_builder(c), onnx_input(c, 0), onnx_dtype_attribute(c, "to", (dtype)0));
+}
+
+void onnx_CastLike(onnx_call *c) {
+  dtype like = (dtype)onnx_input(c, 1).node->dtype;
+  c->outputs[0] = build_cast(onnx_builder(c), onnx_input(c, 0), like);
+}
+
+void onnx_BitCast(onnx_call *c) {
+  c->outputs[0] =
+      build_bitcast(onnx_builder(c), onnx_input(c, 0), onnx_dtype_attribute(c, "to", (dtype)0));
+}
+
+void onnx_Mean(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  onnx_Sum(c);
+  if (c->n_inputs > 1)
+    c->outputs[0] = build_div(b, c->outputs[0], build_num(b, (double)c->n_inputs));
+}

@@ -1,0 +1,59 @@
+/* ONNX MatMul, Gemm and MatMulInteger, by the matrix product of tensor/ops. */
+#include "formats/onnx/ops/onnx_builders.h"
+#include "tensor/ops/op_helpers.h"
+
+void onnx_MatMul(onnx_call *c) {
+  onnx_require_same_types(c);
+  c->outputs[0] = build_matmul(onnx_builder(c), onnx_input(c, 0), onnx_input(c, 1));
+}
+
+/** Multiplies x by a float attribute unless that is 1. */
+static value scale_by_attribute(onnx_call *c, value x, const char *name) {
+  builder *b = onnx_builder(c);
+  float by = onnx_float_attribute(c, name, 1);
+  if (by == 1) return x;
+  if (!dtype_is_int((dtype)x.node->dtype)) return build_mul(b, x, build_num(b, by));
+  if (by != (float)(int32_t)by)
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "%s is %g, which is not supported of integers", name,
+              (double)by);
+  return build_mul(b, x, build_int(b, (int32_t)by));
+}
+
+static value read_matrix(onnx_call *c, size_t input, const char *transposed) {
+  value x = onnx_input(c, input);
+  if (x.node->rank != 2)
+    onnx_fail(c, TN_ERR_SHAPE, "input '%.200s' has %u dimensions, where 2 belong",
+              c->node->inputs.at[input], x.node->rank);
+  return onnx_int_attribute(c, transposed, 0) ? build_transpose(onnx_builder(c), x) : x;
+}
+
+void onnx_Gemm(onnx_call *c) {
+  builder *b = onnx_builder(c);
+  onnx_require_same_types(c);
+  value x = read_matrix(c, 0, "transA"), w = read_matrix(c, 1, "transB");
+  value y = build_matmul(b, x, w);
+  sizes s = sizes_of(y.node);
+  y = scale_by_attribute(c, y, "alpha");
+  if (onnx_has_input(c, 2))
+    y = build_add(b, y, build_expand(b, scale_by_attribute(c, onnx_input(c, 2), "beta"), &s));
+  c->outputs[0] = y;
+}
+
+/* Products of 8-bit integers. */
+
+/** Casts an operand to i32 and subtracts its zero point: a scalar, or one for each row of the first
+    operand. */
+static value subtract_zero_point(onnx_call *c, size_t input, bool by_row) {
+  builder *b = onnx_builder(c);
+  value x = build_cast(b, onnx_input(c, input), DT_I32);
+  if (!onnx_has_input(c, input + 2)) return x;
+  value zero = build_cast(b, onnx_input(c, input + 2), DT_I32);
+  bool is_list = zero.node->rank == 1 && !node_is_bits(zero.node->dims[0], 1);
+  if (is_list && by_row) zero = build_unsqueeze(b, zero, (tn_axes){.count = 1, .axis = {1}});
+  return build_sub(b, x, zero);
+}
+
+void onnx_MatMulInteger(onnx_call *c) {
+  c->outputs[0] = build_matmul(onnx_builder(c), subtract_zero_point(c, 0, true),
+                               subtract_zero_point(c, 1, false));
+}

@@ -1,0 +1,40 @@
+/* Attributes of sliding windows, for convolution and pooling: kernel, strides, dilations, padding.
+ */
+#ifndef TENON_FORMATS_ONNX_OPS_WINDOW_ATTRIBUTES_H
+#define TENON_FORMATS_ONNX_OPS_WINDOW_ATTRIBUTES_H
+
+#include "formats/onnx/importer/importer.h"
+
+enum { WINDOW_AXES = 3 };
+
+/** One entry for each spatial axis of x (N, C, D…). */
+typedef struct windows {
+  size_t n; /* spatial axes, 1 to 3 */
+  int64_t kernel[WINDOW_AXES], stride[WINDOW_AXES], dilation[WINDOW_AXES];
+  int64_t low[WINDOW_AXES], high[WINDOW_AXES]; /* pads */
+} windows;
+
+/** Reads kernel, strides and dilations, each in 1 … INT32_MAX. The kernel is that of `weights`
+    (M, C, K…), which kernel_shape must equal if present; NULL: kernel_shape. Pads are 0. */
+windows window_attributes_read(onnx_call *c, const node *x, const node *weights);
+
+/** Sets the pads from attribute pads, or from auto_pad for windows over x. */
+void window_attributes_pad(onnx_call *c, windows *w, const node *x);
+
+/** Reads a list attribute of `n` numbers into an array, which stays as it is if there is none. */
+void window_attributes_list(const onnx_call *c, const char *name, size_t n, int64_t *into);
+
+/** Modes of attribute auto_pad. */
+typedef enum auto_pad_mode {
+  AUTO_PAD_NOTSET,
+  AUTO_PAD_VALID,
+  AUTO_PAD_SAME_UPPER,
+  AUTO_PAD_SAME_LOWER
+} auto_pad_mode;
+auto_pad_mode window_auto_pad(const onnx_call *c);
+
+/** Splits `all` pads of axis i into halves before and after it; an odd one goes after, or before if
+    `more_before`. */
+void window_split_pads(windows *w, size_t i, int64_t all, bool more_before);
+
+#endif

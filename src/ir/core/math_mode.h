@@ -1,0 +1,23 @@
+/* Freedoms of float arithmetic that a graph grants to rules and schedules. */
+#ifndef TENON_IR_CORE_MATH_MODE_H
+#define TENON_IR_CORE_MATH_MODE_H
+
+#include "ir/core/dtype.h"
+
+/** A set of freedoms. */
+typedef enum math_mode {
+  MATH_EXACT = 0,
+  MATH_CONTRACT = 1, /* a multiply-add may become the fma op, which rounds once */
+  MATH_REORDER = 2,  /* the terms of a reduction may be combined in any order */
+  MATH_DEFAULT = 3,  /* both */
+  MATH_FAST = 7      /* and signed zeros, NaN, infinities and the order of operations are free */
+} math_mode;
+
+/** True if the terms of a reduction of type `t` may be combined in another order. Integers always
+    may; of floats, sums and products round, and the order decides between zeros of both signs in a
+    minimum or maximum. */
+static inline bool math_may_reorder(int math, dtype t) {
+  return !dtype_is_float(t) || (math & MATH_REORDER);
+}
+
+#endif

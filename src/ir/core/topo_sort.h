@@ -1,0 +1,17 @@
+/* Topological order of a graph, by a depth-first walk without recursion. */
+#ifndef TENON_IR_CORE_TOPO_SORT_H
+#define TENON_IR_CORE_TOPO_SORT_H
+
+#include "base/vec.h"
+#include "ir/core/ir.h"
+
+typedef VEC(const node *) node_list;
+
+/** Lists all nodes that `roots` reach, each once, sources before users. Nodes for which `enter`
+    returns false are listed without their sources (NULL: all are entered); it is called once a
+    node. The order depends on the graph alone. Nodes are only read, so threads may walk one graph
+    at once. */
+node_list topo_sort(arena *a, const node *const roots[], size_t n,
+                    bool (*enter)(const node *n, void *user), void *user);
+
+#endif

@@ -1,0 +1,22 @@
+/* Names of VARs. Names made by passes begin with "core_"; users name sizes freely. To keep the two
+   apart, graphs prefix a quote to a user's name that begins with "core_" or with a quote. */
+#ifndef TENON_IR_CORE_VAR_NAMES_H
+#define TENON_IR_CORE_VAR_NAMES_H
+
+#include "base/arena.h"
+
+#include <stdbool.h>
+
+/** Prefix of VARs that hold the number of a loop's trip. */
+#define VAR_TRIP_PREFIX "core_trip"
+
+/** True if a VAR of this name holds the number of a loop's trip. */
+bool var_is_trip(const char *text);
+
+/** The name in graphs of a user's VAR: `name` itself, or a copy with a quote in `a`. */
+const char *var_name_in_graph(arena *a, const char *name);
+
+/** The user's name of a VAR: its name in graphs without the quote. */
+const char *var_user_name(const char *text);
+
+#endif

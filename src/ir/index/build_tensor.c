@@ -1,0 +1,82 @@
+/* Lists of sources are laid out as ops.def names them and interned by ir_node. */
+#include "ir/index/build_tensor.h"
+
+#include "ir/core/build.h"
+#include "ir/index/index_arithmetic.h"
+
+/** Concatenates at most two nodes and two lists of `rank` nodes each. */
+static size_t join_sources(const node *src[], const node *const first[], size_t n_first,
+                           const node *const a[], size_t n_a, const node *const b[], size_t n_b) {
+  size_t n = 0;
+  for (size_t i = 0; i < n_first; i++) src[n++] = first[i];
+  for (size_t i = 0; i < n_a; i++) src[n++] = a[i];
+  for (size_t i = 0; i < n_b; i++) src[n++] = b[i];
+  return n;
+}
+
+const node *ir_reshape(ir *g, const node *x, size_t rank, const node *const dims[]) {
+  const node *src[IR_MAX_MOVEMENT_SOURCES];
+  ir_check_rank(g, rank);
+  size_t n = join_sources(src, &x, 1, dims, rank, NULL, 0);
+  return ir_node(g, OP_RESHAPE, (dtype)x->dtype, src, n, NULL, 0);
+}
+
+const node *ir_expand(ir *g, const node *x, const node *const dims[]) {
+  const node *src[IR_MAX_MOVEMENT_SOURCES];
+  ir_check_rank(g, x->rank);
+  size_t n = join_sources(src, &x, 1, dims, x->rank, NULL, 0);
+  return ir_node(g, OP_EXPAND, (dtype)x->dtype, src, n, NULL, 0);
+}
+
+const node *ir_permute(ir *g, const node *x, const int64_t axes[]) {
+  return ir_node(g, OP_PERMUTE, (dtype)x->dtype, &x, 1, axes, x->rank);
+}
+
+const node *ir_slice(ir *g, const node *x, const node *const starts[], const node *const sizes[],
+                     const int64_t steps[]) {
+  const node *src[IR_MAX_MOVEMENT_SOURCES];
+  ir_check_rank(g, x->rank);
+  size_t n = join_sources(src, &x, 1, starts, x->rank, sizes, x->rank);
+  return ir_node(g, OP_SLICE, (dtype)x->dtype, src, n, steps, x->rank);
+}
+
+const node *ir_pad(ir *g, const node *x, const node *value, const node *const lows[],
+                   const node *const sizes[]) {
+  const node *src[IR_MAX_MOVEMENT_SOURCES], *first[] = {x, value};
+  ir_check_rank(g, x->rank);
+  size_t n = join_sources(src, first, 2, lows, x->rank, sizes, x->rank);
+  return ir_node(g, OP_PAD, (dtype)x->dtype, src, n, NULL, 0);
+}
+
+const node *ir_reduce(ir *g, const node *x, op o, size_t n_axes, const int64_t axes[]) {
+  int64_t ints[1 + IR_MAX_RANK];
+  ir_check_rank(g, n_axes);
+  ints[0] = o;
+  for (size_t i = 0; i < n_axes; i++) ints[i + 1] = axes[i];
+  return ir_node(g, OP_REDUCE, (dtype)x->dtype, &x, 1, ints, n_axes + 1);
+}
+
+const node *ir_gather(ir *g, const node *x, const node *const indices[]) {
+  const node *src[IR_MAX_MOVEMENT_SOURCES];
+  ir_check_rank(g, x->rank);
+  size_t n = join_sources(src, &x, 1, indices, x->rank, NULL, 0);
+  return ir_node(g, OP_GATHER, (dtype)x->dtype, src, n, NULL, 0);
+}
+
+const node *ir_iota(ir *g, dtype t, size_t rank, const node *const dims[], int64_t axis) {
+  return ir_node(g, OP_IOTA, t, dims, rank, &axis, 1);
+}
+
+const node *ir_fill(ir *g, const node *scalar, size_t rank, const node *const dims[]) {
+  const node *ones[IR_MAX_RANK];
+  ir_check_rank(g, rank);
+  if (!rank) return scalar;
+  for (size_t i = 0; i < rank; i++) ones[i] = ix_const(g, 1);
+  return ir_expand(g, ir_reshape(g, scalar, rank, ones), dims);
+}
+
+const node *ir_element_count(ir *g, const node *x) {
+  const node *size = ix_const(g, 1);
+  for (size_t i = 0; i < x->rank; i++) size = ix_mul(g, size, x->dims[i]);
+  return size;
+}

@@ -1,0 +1,24 @@
+/* Builders of the tensor ops: movement, reduction, gather and creation. They make the node as given
+   and rewrite nothing; more dimensions than IR_MAX_RANK raise TN_ERR_SHAPE. */
+#ifndef TENON_IR_INDEX_BUILD_TENSOR_H
+#define TENON_IR_INDEX_BUILD_TENSOR_H
+
+#include "ir/core/ir.h"
+
+/* Sizes, starts and lows are index nodes, one for each axis. */
+const node *ir_reshape(ir *g, const node *x, size_t rank, const node *const dims[]);
+const node *ir_expand(ir *g, const node *x, const node *const dims[]); /* to x->rank sizes */
+const node *ir_permute(ir *g, const node *x, const int64_t axes[]);
+const node *ir_slice(ir *g, const node *x, const node *const starts[], const node *const sizes[],
+                     const int64_t steps[]);
+const node *ir_pad(ir *g, const node *x, const node *value, const node *const lows[],
+                   const node *const sizes[]);
+const node *ir_reduce(ir *g, const node *x, op o, size_t n_axes, const int64_t axes[]);
+const node *ir_gather(ir *g, const node *x, const node *const indices[]); /* one for each axis */
+const node *ir_iota(ir *g, dtype t, size_t rank, const node *const dims[], int64_t axis);
+/** A tensor with `scalar` in every element. */
+const node *ir_fill(ir *g, const node *scalar, size_t rank, const node *const dims[]);
+/** The number of elements of x, an index expression. */
+const node *ir_element_count(ir *g, const node *x);
+
+#endif

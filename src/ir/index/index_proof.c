@@ -1,0 +1,155 @@
+/* Replacement of terms by lower bounds; see the header for the bounds, below for the order. */
+#include "ir/index/index_proof.h"
+
+#include "ir/core/affine.h"
+#include "ir/core/infer.h"
+#include "ir/index/affine_form.h"
+
+enum { PROOF_STEPS = 48 };
+
+/* Proof of f ≥ 0 by replacement: while the bounds of f do not decide, one term that pulls f down is
+   replaced by a lower bound of it. Inner ranges are replaced first, because extents of inner ranges
+   may contain outer ranges and never the other way round; so one order suffices, and only a minimum
+   or a maximum branches. */
+
+typedef struct proof {
+  ir *g;
+  int steps_left; /* replacements */
+} proof;
+
+/** The innermost range among the factors of a product; NULL if there is none or a factor may be
+    negative. */
+static const node *innermost_range_factor(const node *atom) {
+  const node *all[AFFINE_MAX_FACTORS], *range = NULL;
+  size_t n = 0;
+  if (!affine_factors(atom, all, &n)) return NULL;
+  for (size_t i = 0; i < n; i++) {
+    if (all[i]->lo < 0) return NULL;
+    if (all[i]->op == OP_RANGE && (!range || all[i]->id > range->id)) range = all[i];
+  }
+  return range;
+}
+
+/** The node that disappears when the term c·atom is replaced by a lower bound: the atom, or a
+    factor of it. NULL: no lower bound is known. */
+static const node *replaceable_node(const node *atom, int64_t c) {
+  if (atom->op == OP_MAX) return c > 0 ? atom : NULL;
+  if (c > 0) return NULL;
+  switch (atom->op) {
+  case OP_MIN: return atom;
+  case OP_MUL: return innermost_range_factor(atom);
+  case OP_RANGE: return atom->src[0]->op != OP_CONST ? atom : NULL;
+  case OP_MOD: return atom->src[1]->lo > 0 && atom->src[1]->op != OP_CONST ? atom : NULL;
+  case OP_FLOORDIV: return atom->src[1]->op == OP_CONST && atom->src[1]->lo > 0 ? atom : NULL;
+  default: return NULL;
+  }
+}
+
+/** Chooses the term to replace: the one of the youngest replaceable node, as inner ranges are
+    younger than outer ones. False if no term can be replaced. */
+static bool choose_term(const affine_form *f, size_t *term) {
+  const node *youngest = NULL;
+  for (size_t i = 0; i < f->n; i++) {
+    const node *n = replaceable_node(f->atom[i], f->factor[i]);
+    if (!n || (youngest && youngest->id > n->id)) continue;
+    youngest = n;
+    *term = i;
+  }
+  return youngest != NULL;
+}
+
+/** Adds the lower bound of c·r·y, c < 0, for a range r and a product y ≥ 0 of other factors:
+    c·r·y ≥ c·(extent − 1)·y. */
+static void lower_product(proof *p, affine_form *f, const node *atom, int64_t c) {
+  const node *range = innermost_range_factor(atom), *rest[AFFINE_MAX_FACTORS];
+  size_t n = 0, i = 0;
+  affine_factors(atom, rest, &n);
+  while (rest[i] != range) i++;
+  rest[i] = rest[--n];
+  affine_form most;
+  const node *y = affine_product(p->g, rest, n);
+  affine_multiply(p->g, &most, range->src[0], y);
+  affine_add_scaled(&most, y, -1);
+  if (most.failure) f->failure = most.failure;
+  f->offset = affine_add_exact(f, f->offset, affine_mul_exact(f, most.offset, c));
+  for (i = 0; i < most.n; i++)
+    affine_add_term(f, most.atom[i], affine_mul_exact(f, most.factor[i], c));
+}
+
+/** Adds the lower bound of c·floor(x/d), c < 0: c·floor(x/d) ≥ c·x/d. The whole form is scaled up
+    so that c·x/d has integer factors; the sign of the form stays. */
+static void lower_quotient(affine_form *f, const node *atom, int64_t c) {
+  int64_t d = node_int(atom->src[1]), times = d / greatest_common_divisor(d, c);
+  f->offset = affine_mul_exact(f, f->offset, times);
+  for (size_t i = 0; i < f->n; i++) f->factor[i] = affine_mul_exact(f, f->factor[i], times);
+  affine_add_scaled(f, atom->src[0], affine_mul_exact(f, c, times) / d);
+}
+
+/** Replaces a term by its lower bound; a minimum or maximum by its source `side`. */
+static void replace_term(proof *p, affine_form *f, size_t term, size_t side) {
+  const node *atom = f->atom[term];
+  int64_t c = f->factor[term];
+  affine_add_term(f, atom, affine_mul_exact(f, c, -1));
+  switch (atom->op) {
+  case OP_MIN:
+  case OP_MAX: affine_add_scaled(f, atom->src[side], c); return;
+  case OP_MUL: lower_product(p, f, atom, c); return;
+  case OP_FLOORDIV: lower_quotient(f, atom, c); return;
+  default: /* range ≤ extent − 1, remainder ≤ divisor − 1 */
+    affine_add_scaled(f, atom->src[atom->op == OP_MOD], c);
+    f->offset = affine_add_exact(f, f->offset, affine_mul_exact(f, c, -1));
+    return;
+  }
+}
+
+static bool prove_form_nonnegative(proof *p, affine_form *f) {
+  size_t term;
+  for (;;) {
+    while (!f->failure && affine_recombine(p->g, f)) {}
+    if (f->failure) return false;
+    interval bounds = infer_affine_bounds(f->offset, f->n, f->atom, f->factor);
+    if (bounds.lo >= 0) return true;
+    if (bounds.hi < 0 || !p->steps_left || !choose_term(f, &term)) return false;
+    p->steps_left--;
+    if (f->atom[term]->op == OP_MIN || f->atom[term]->op == OP_MAX) {
+      affine_form first = *f;
+      replace_term(p, &first, term, 0);
+      if (prove_form_nonnegative(p, &first)) return true;
+    }
+    replace_term(p, f, term, 1);
+  }
+}
+
+/** Proves k + b − a ≥ 0. */
+static bool prove_gap(ir *g, int64_t k, const node *a, const node *b) {
+  proof p = {g, PROOF_STEPS};
+  affine_form f;
+  affine_form_init(&f, k);
+  affine_add_scaled(&f, b, 1);
+  affine_add_scaled(&f, a, -1);
+  return prove_form_nonnegative(&p, &f);
+}
+
+bool ix_prove_nonnegative(ir *g, const node *a) {
+  if (a->lo >= 0 || a->hi < 0) return a->lo >= 0;
+  proof p = {g, PROOF_STEPS};
+  affine_form f;
+  affine_form_init(&f, 0);
+  affine_add_scaled(&f, a, 1);
+  return prove_form_nonnegative(&p, &f);
+}
+
+bool ix_prove_le(ir *g, const node *a, const node *b) {
+  return a->hi <= b->lo || (a->lo <= b->hi && prove_gap(g, 0, a, b));
+}
+
+bool ix_prove_lt(ir *g, const node *a, const node *b) {
+  return a->hi < b->lo || (a->lo < b->hi && prove_gap(g, -1, a, b));
+}
+
+bool ix_prove_in_bounds(ir *g, size_t rank, const node *const extents[],
+                        const node *const coords[]) {
+  for (size_t i = 0; i < rank; i++)
+    if (!ix_prove_nonnegative(g, coords[i]) || !ix_prove_lt(g, coords[i], extents[i])) return false;
+  return true;
+}

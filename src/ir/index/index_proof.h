@@ -1,0 +1,19 @@
+/* Proofs of inequalities between index expressions. Bounds decide first; then terms that pull the
+   difference down are replaced one by one by bounds of their own: a range by its extent − 1, a
+   remainder by its divisor − 1, a minimum or maximum by either side. */
+#ifndef TENON_IR_INDEX_INDEX_PROOF_H
+#define TENON_IR_INDEX_INDEX_PROOF_H
+
+#include "ir/core/ir.h"
+
+/** True if a ≥ 0, a ≤ b or a < b is proved in a limited number of steps. False proves nothing: the
+    inequality may hold, and a difference that does not fit in 64 bits is not tried. */
+bool ix_prove_nonnegative(ir *g, const node *a);
+bool ix_prove_le(ir *g, const node *a, const node *b);
+bool ix_prove_lt(ir *g, const node *a, const node *b);
+
+/** True if each of `rank` coordinates is proved to be at least 0 and below its extent. */
+bool ix_prove_in_bounds(ir *g, size_t rank, const node *const extents[],
+                        const node *const coords[]);
+
+#endif

@@ -1,0 +1,217 @@
+/* Dataflow over digits: a coordinate determines its digits, all digits of a number determine the
+   number, and a number that is a mixed-radix sum determines its terms; this is closed under
+   iteration. */
+#include "ir/index/write_once.h"
+
+#include "ir/core/affine.h"
+#include "ir/core/binder_layout.h"
+#include "ir/index/row_major_address.h"
+
+enum { MOST_PARTS = 64 };
+
+/** A digit of a number: (of div unit) mod radix; radix 0: without the mod. */
+typedef struct part {
+  const node *of;
+  int64_t unit, radix;
+} part;
+
+/** Digits that are determined by the coordinates of an element. */
+typedef struct knowledge {
+  const node *stage;
+  part parts[MOST_PARTS];
+  size_t n;
+} knowledge;
+
+/** Digit p div by; false if that is no digit. */
+static bool divide_part(part *p, int64_t by) {
+  if (p->radix && p->radix % by) return false;
+  p->radix /= by;
+  return !__builtin_mul_overflow(p->unit, by, &p->unit);
+}
+
+/** Digit p mod by; false if that is no digit. */
+static bool reduce_part(part *p, int64_t by) {
+  if (p->radix && p->radix % by) return false;
+  p->radix = by;
+  return true;
+}
+
+/** An index as a digit of the number below its chain of divs and mods by constants; if the chain is
+    no digit, the index itself. */
+static part part_of(const node *x) {
+  const node *chain[MOST_PARTS];
+  size_t n = 0;
+  part whole = {x, 1, 0}, p = whole;
+  for (; n < MOST_PARTS && (p.of->op == OP_FLOORDIV || p.of->op == OP_MOD); p.of = p.of->src[0]) {
+    if (!node_is_const(p.of->src[1]) || node_int(p.of->src[1]) <= 0) return whole;
+    chain[n++] = p.of;
+  }
+  while (n-- > 0) {
+    int64_t by = node_int(chain[n]->src[1]);
+    if (!(chain[n]->op == OP_MOD ? reduce_part(&p, by) : divide_part(&p, by))) return whole;
+  }
+  return p;
+}
+
+/** The known digit of x that begins at `unit`; NULL if there is none. */
+static const part *find_part(const knowledge *k, const node *x, int64_t unit) {
+  for (size_t i = 0; i < k->n; i++)
+    if (k->parts[i].of == x && k->parts[i].unit == unit && k->parts[i].radix != 1)
+      return &k->parts[i];
+  return NULL;
+}
+
+/** True if the known digits of x, from the lowest on, make up all of it. */
+static bool is_known(const knowledge *k, const node *x) {
+  for (int64_t unit = 1; x->lo < 0 || unit <= x->hi;) {
+    const part *p = find_part(k, x, unit);
+    if (p && !p->radix) return true;
+    if (!p || __builtin_mul_overflow(unit, p->radix, &unit)) return false;
+  }
+  return true;
+}
+
+/** True if x depends on no range of the stage. */
+static bool is_invariant(const knowledge *k, const node *x) {
+  const node *const *ranges = stage_range(k->stage);
+  for (size_t i = 0; i < stage_n_ranges(k->stage); i++)
+    if (node_is_free_in(ranges[i], x)) return false;
+  return true;
+}
+
+static bool has_part(const knowledge *k, part p) {
+  for (size_t i = 0; i < k->n; i++)
+    if (k->parts[i].of == p.of && k->parts[i].unit == p.unit && k->parts[i].radix == p.radix)
+      return true;
+  return false;
+}
+
+static void add_part(knowledge *k, part p) {
+  if (k->n < MOST_PARTS && !has_part(k, p)) k->parts[k->n++] = p;
+}
+
+/** A term of a sum: its absolute coefficient and the width of its bounds. */
+typedef struct digit {
+  uint64_t weight, most;
+} digit;
+
+/** Inserts a digit in ascending order of weights. */
+static void insert_digit(digit d[], size_t n, digit x) {
+  for (; n > 0 && d[n - 1].weight > x.weight; n--) d[n] = d[n - 1];
+  d[n] = x;
+}
+
+/** True if each weight exceeds the largest sum of the smaller digits: distinct digits give distinct
+    sums. */
+static bool is_mixed_radix(const digit d[], size_t n) {
+  uint64_t below = 0;
+  for (size_t i = 0; i < n; i++) {
+    uint64_t more;
+    if (d[i].weight <= below) return false;
+    if (i + 1 < n && (__builtin_mul_overflow(d[i].weight, d[i].most, &more) ||
+                      __builtin_add_overflow(below, more, &below)))
+      return false;
+  }
+  return true;
+}
+
+/** Adds the unknown terms of a known sum, if they are the digits of a mixed-radix number. */
+static void add_terms_of(knowledge *k, const node *sum) {
+  digit d[MOST_PARTS];
+  part terms[MOST_PARTS];
+  size_t n = 0;
+  for (size_t i = 0; i < ix_terms(sum); i++) {
+    const node *atom = ix_atom(sum, i);
+    part p = part_of(atom);
+    int64_t factor = ix_coefficient_at(sum, i);
+    if (is_invariant(k, atom) || is_known(k, p.of) || has_part(k, p)) continue;
+    if (n == MOST_PARTS) return;
+    uint64_t weight = factor < 0 ? 0 - (uint64_t)factor : (uint64_t)factor;
+    terms[n] = p;
+    insert_digit(d, n++, (digit){weight, (uint64_t)atom->hi - (uint64_t)atom->lo});
+  }
+  if (!is_mixed_radix(d, n)) return;
+  for (size_t i = 0; i < n; i++) add_part(k, terms[i]);
+}
+
+static knowledge knowledge_of(const node *stage, size_t n, const node *const coords[]) {
+  knowledge k = {.stage = stage};
+  for (size_t i = 0; i < n; i++) add_part(&k, part_of(coords[i]));
+  return k;
+}
+
+static knowledge knowledge_of_value(const node *stage, size_t value) {
+  return knowledge_of(stage, stage_rank(stage, value), stage_coords(stage, value));
+}
+
+/** Adds digits until no new one follows. */
+static void close_knowledge(knowledge *k) {
+  for (size_t before = 0; before < k->n;) {
+    before = k->n;
+    for (size_t i = 0; i < before; i++)
+      if (is_known(k, k->parts[i].of)) add_terms_of(k, k->parts[i].of);
+  }
+}
+
+bool stage_range_is_determined(const node *stage, const node *range, size_t n,
+                               const node *const coords[]) {
+  knowledge k = knowledge_of(stage, n, coords);
+  close_knowledge(&k);
+  return is_known(&k, range);
+}
+
+bool stage_writes_once(const node *stage, size_t value) {
+  knowledge k = knowledge_of_value(stage, value);
+  close_knowledge(&k);
+  for (size_t i = 0; i < stage_loop_depth(stage, value); i++)
+    if (!is_known(&k, stage_range(stage)[i])) return false;
+  return true;
+}
+
+/** The row-major address of a value's element, in which div and mod of one sum recombine. */
+static const node *element_address(ir *g, const node *stage, size_t value) {
+  const node *at = row_major_address(g, stage_rank(stage, value), stage_extents(stage, value),
+                                     stage_coords(stage, value));
+  return at->op == OP_WHERE ? at->src[1] : at; /* elements outside are not written */
+}
+
+const node *stage_overwriting_range(ir *g, const node *stage, size_t value) {
+  knowledge k = knowledge_of_value(stage, value);
+  add_part(&k, part_of(element_address(g, stage, value)));
+  close_knowledge(&k);
+  for (size_t i = 0; i < stage_n_ranges(stage); i++) {
+    const node *r = stage_range(stage)[i];
+    if (node_is_free_in(r, stage_value(stage, value)) && !is_known(&k, r)) return r;
+  }
+  return NULL;
+}
+
+/** True if an index is one range of extent `size`, or a sum of ranges in mixed radix, each with the
+    product of the smaller extents as its coefficient, that counts from 0 to size − 1. */
+static bool is_range_sum(const node *x, const node *size) {
+  int64_t unit = 1;
+  if (x->op == OP_RANGE) return range_extent(x) == size;
+  for (size_t left = ix_terms(x); left; left--) {
+    size_t i = 0;
+    while (i < ix_terms(x) && ix_coefficient_at(x, i) != unit) i++;
+    if (i == ix_terms(x) || ix_atom(x, i)->op != OP_RANGE) return false;
+    if (!node_is_const(range_extent(ix_atom(x, i)))) return false;
+    unit *= node_int(range_extent(ix_atom(x, i)));
+  }
+  return !ix_offset(x) && node_is_bits(size, (uint64_t)unit);
+}
+
+bool stage_is_bijection(const node *s, size_t value) {
+  const node *const *x = stage_coords(s, value), *const *dims = stage_extents(s, value);
+  size_t used = 0;
+  for (size_t i = 0; i < stage_rank(s, value); i++)
+    if (!node_is_bits(dims[i], 1) && !is_range_sum(x[i], dims[i])) return false;
+  for (size_t k = 0; k < stage_n_ranges(s); k++) {
+    size_t times = 0;
+    for (size_t i = 0; i < stage_rank(s, value); i++)
+      times += node_is_free_in(stage_range(s)[k], x[i]);
+    if (times > 1) return false;
+    used += times;
+  }
+  return used == stage_n_ranges(s);
+}

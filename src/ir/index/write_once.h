@@ -1,0 +1,26 @@
+/* Proofs that a STAGE writes each element of an array at most once, from its coordinates. */
+#ifndef TENON_IR_INDEX_WRITE_ONCE_H
+#define TENON_IR_INDEX_WRITE_ONCE_H
+
+#include "ir/core/ir.h"
+
+/** True if the coordinates of a value use each range of its stage once, alone or as block and
+    offset, and span the array: each element is written exactly once. */
+bool stage_is_bijection(const node *s, size_t value);
+
+/* Determined ranges: ranges whose value follows from the coordinates of an element. Coordinates may
+   be mixed-radix sums of ranges, and div and mod by constants of such sums. */
+
+/** True if n coordinates are proved to determine a range of a STAGE. */
+bool stage_range_is_determined(const node *s, const node *range, size_t n,
+                               const node *const coords[]);
+
+/** True if a value of a STAGE is proved to write no element twice: its coordinates determine all
+    ranges around its write. */
+bool stage_writes_once(const node *s, size_t value);
+
+/** A range that a value of a STAGE depends on and its coordinates do not determine, so that an
+    element may be written twice with different values; NULL if there is none. */
+const node *stage_overwriting_range(ir *g, const node *s, size_t value);
+
+#endif

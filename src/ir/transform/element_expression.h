@@ -1,0 +1,18 @@
+/* Scalar expressions of single elements of tensor values: movements become index arithmetic. */
+#ifndef TENON_IR_TRANSFORM_ELEMENT_EXPRESSION_H
+#define TENON_IR_TRANSFORM_ELEMENT_EXPRESSION_H
+
+#include "base/map.h"
+#include "ir/core/ir.h"
+
+/** The element of `tensor` at `coords`, as an expression over INDEXes of PARAMs and of the keys of
+    `known`, which are read as their values there. `tensor` itself is expanded even if it is a
+    key. */
+const node *element_expression(ir *g, const map *known, const node *tensor, size_t rank,
+                               const node *const coords[]);
+
+/** Writes the coordinates in x of element `coords` of `view`, a chain of movements of x. */
+void element_source_coordinates(ir *g, const node *view, const node *x, const node *const coords[],
+                                const node *into[]);
+
+#endif

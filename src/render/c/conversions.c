@@ -1,0 +1,79 @@
+/* Fragments of expressions, helper functions, and conversions between the value types of the text.
+   Conversions go through intermediate types for which compilers have vector instructions. */
+#include "render/c/writer.h"
+
+c_fragment c_fragment_primary(const char *text) { return (c_fragment){text, true}; }
+c_fragment c_fragment_compound(const char *text) { return (c_fragment){text, false}; }
+
+const char *c_fragment_operand(c_writer *w, c_fragment p) {
+  return p.primary ? p.text : arena_printf(w->arena, "(%s)", p.text);
+}
+
+c_fragment c_template_compound(c_writer *w, const char *text, const c_template_arguments *b) {
+  return c_fragment_compound(c_template_fill(w, text, b));
+}
+
+c_fragment c_template_primary(c_writer *w, const char *text, const c_template_arguments *b) {
+  return c_fragment_primary(c_template_fill(w, text, b));
+}
+
+c_fragment c_call_helper(c_writer *w, const char *name, const char *body, c_value_type result,
+                         const c_value_type params[], const c_fragment args[], size_t n) {
+  str text = str_new(w->arena), list = str_new(w->arena);
+  for (size_t i = 0; i < n; i++) {
+    str_addf(&text, "%s%s", i ? ", " : "", args[i].text);
+    str_addf(&list, "%s%s %c", i ? ", " : "", c_value_type_name(w, params[i]), (char)('a' + i));
+  }
+  const char *type = c_value_type_name(w, result);
+  if (!c_declared_before(w, name))
+    str_addf(&w->head, "#ifndef %s\n#define %s %s\n%s%s %s(%s) {\n  %s\n}\n#endif\n", name, name,
+             name, w->d->helper, type, name, str_text(&list), body);
+  return c_fragment_primary(arena_printf(w->arena, "%s(%s)", name, str_text(&text)));
+}
+
+/* Conversions. */
+
+c_fragment c_reinterpret(c_writer *w, c_value_type to, c_value_type from, c_fragment p) {
+  bool vector = to.lanes > 1;
+  if (to.dtype == from.dtype) return p;
+  c_template_arguments b = {.a = c_fragment_operand(w, p), .t = to, .o = from};
+  if (!vector && !dtype_is_float(to.dtype) && !dtype_is_float(from.dtype))
+    return c_template_primary(w, w->d->conversion.cast[0], &b);
+  const c_op *row = &w->d->conversion.bitcast[vector];
+  if (row->kind != C_FUNCTION)
+    return (c_fragment){c_template_fill(w, row->text, &b), row->kind == C_UNARY};
+  b.a = "a";
+  const char *name = arena_printf(w->arena, "bitcast_%s_%s", c_value_type_label(w, from),
+                                  c_value_type_label(w, to));
+  return c_call_helper(w, name, c_template_fill(w, row->text, &b), to, &from, &p, 1);
+}
+
+static dtype signed_type(size_t bytes) { return c_value_type_of_mask((unsigned)bytes, 1).dtype; }
+
+/** The next type on the way of a conversion. Compilers have vector instructions for integers of
+   twice or half the width, and between floats and integers of 32 bits; greater steps they convert
+   lane by lane. An intermediate type holds all values of the smaller type. */
+static dtype next_type(dtype from, dtype to) {
+  size_t a = dtype_bytes(from), b = dtype_bytes(to);
+  if (dtype_is_float(from)) return dtype_is_float(to) || b >= 4 ? to : DT_I32;
+  if (dtype_is_float(to)) return a >= 4 ? to : signed_type(a * 2);
+  if (a * 2 < b) return signed_type(a * 2);
+  return a > b * 2 ? signed_type(a / 2) : to;
+}
+
+c_fragment c_convert(c_writer *w, c_value_type to, c_value_type from, c_fragment p) {
+  bool vector = to.lanes > 1;
+  if (to.dtype == from.dtype) return p;
+  c_template_arguments b = {.a = vector ? p.text : c_fragment_operand(w, p), .t = to};
+  if (!vector || next_type(from.dtype, to.dtype) == to.dtype)
+    return c_template_primary(w, w->d->conversion.cast[vector], &b);
+  b.a = "a";
+  for (dtype t = from.dtype; t != to.dtype;) {
+    b.t.dtype = t = next_type(t, to.dtype);
+    b.a = c_template_fill(w, w->d->conversion.cast[1], &b);
+  }
+  const char *body = arena_printf(w->arena, "return %s;", b.a),
+             *name = arena_printf(w->arena, "cast_%s_%s", c_value_type_label(w, from),
+                                  c_value_type_label(w, to));
+  return c_call_helper(w, name, body, to, &from, &p, 1);
+}

@@ -1,0 +1,286 @@
+/* GNU C for CPUs, with vector extensions. A vector of truth values is a mask: signed integers, each
+   0 or −1, as wide as the compared type. Selection is bitwise, which gcc and clang turn into a
+   blend; gcc does so more often where the two parts are added. */
+#include "render/c/dialect.h"
+#include "target/machine.h"
+
+#define EXPRESSION(text) \
+  { text, C_EXPRESSION }
+#define UNARY(text) \
+  { text, C_UNARY }
+#define CALL(text) \
+  { text, C_CALL }
+#define WRAPS(text) \
+  { text, C_WRAPS }
+#define NARROWS(text) \
+  { text, C_NARROWS }
+#define FUNCTION(text) \
+  { text, C_FUNCTION }
+#define LANES(text) \
+  { text, C_LANES }
+
+/* Scalars and vectors alike. */
+#define FLOAT_OPS                                                                          \
+  [OP_NEG] = EXPRESSION("-$a"), [OP_SQRT] = LANES("__builtin_sqrt$f($a)"),                 \
+  [OP_FLOOR] = LANES("__builtin_floor$f($a)"), [OP_CEIL] = LANES("__builtin_ceil$f($a)"),  \
+  [OP_TRUNC] = LANES("__builtin_trunc$f($a)"), [OP_ROUND] = LANES("__builtin_rint$f($a)"), \
+  [OP_ADD] = EXPRESSION("$a + $b"), [OP_SUB] = EXPRESSION("$a - $b"),                      \
+  [OP_MUL] = EXPRESSION("$a * $b"), [OP_DIV] = EXPRESSION("$a / $b"),                      \
+  [OP_FMA] = LANES("__builtin_fma$f($a, $b, $c)")
+
+#define INTEGER_OPS                                                                         \
+  [OP_NEG] = WRAPS("-$a"), [OP_NOT] = NARROWS("~$a"), [OP_ADD] = WRAPS("$a + $b"),          \
+  [OP_SUB] = WRAPS("$a - $b"), [OP_MUL] = WRAPS("$a * $b"), [OP_CDIV] = NARROWS("$a / $b"), \
+  [OP_CMOD] = NARROWS("$a % $b"), [OP_AND] = EXPRESSION("$a & $b"),                         \
+  [OP_OR] = EXPRESSION("$a | $b"), [OP_XOR] = EXPRESSION("$a ^ $b"),                        \
+  [OP_SHL] = UNARY("($t)(($u)$a << $k)"), [OP_SHR] = NARROWS("$a >> $k")
+
+/* Scalars. */
+#define COMPARISONS                                                  \
+  [OP_LT] = EXPRESSION("$a < $b"), [OP_LE] = EXPRESSION("$a <= $b"), \
+  [OP_EQ] = EXPRESSION("$a == $b"), [OP_NE] = EXPRESSION("$a != $b")
+
+#define SELECTIONS                                  \
+  [OP_MAX] = FUNCTION("return $a > $b ? $a : $b;"), \
+  [OP_MIN] = FUNCTION("return $a < $b ? $a : $b;"), [OP_WHERE] = EXPRESSION("$a ? $b : $c")
+
+/* Vectors. */
+#define COMPARISONS_VECTOR                                             \
+  [OP_LT] = UNARY("($m)($a < $b)"), [OP_LE] = UNARY("($m)($a <= $b)"), \
+  [OP_EQ] = UNARY("($m)($a == $b)"), [OP_NE] = UNARY("($m)($a != $b)")
+
+#define SELECT(condition) \
+  FUNCTION("$m m = ($m)(" condition ");\n  return ($t)((m & ($m)$a) + (~m & ($m)$b));")
+
+#define SELECTIONS_VECTOR [OP_MAX] = SELECT("$a > $b"), [OP_MIN] = SELECT("$a < $b"), WHERE_VECTOR
+
+#define WHERE_VECTOR [OP_WHERE] = FUNCTION("return ($t)(($a & ($m)$b) + (~$a & ($m)$c));")
+
+/* x86 max and min return the second operand if both are equal or one is NaN. Where the first one is
+   NaN, the bits of its comparison with itself, all ones, are or-ed into the result; AVX-512
+   comparisons yield no vectors, so there the operand itself is selected. clang needs no help. */
+#define EXTREMUM(o, type, lanes, feature, text) \
+  { o, type, lanes, "defined " feature " && !defined __clang__", text }
+
+#define BLENDED(builtin) \
+  "($t)((($m)($a != $a) & ($m)$a) + (~($m)($a != $a) & ($m)" builtin "($a, $b, $a, -1, 4)))"
+#define WITH_NAN(builtin) "($t)(($m)" builtin "($a, $b) | ($m)($a != $a))"
+
+#define EXTREMA(o, name)                                                                   \
+  EXTREMUM(o, DT_F32, 16, "__AVX512F__", BLENDED("__builtin_ia32_" name "ps512_mask")),    \
+      EXTREMUM(o, DT_F64, 8, "__AVX512F__", BLENDED("__builtin_ia32_" name "pd512_mask")), \
+      EXTREMUM(o, DT_F32, 8, "__AVX__", WITH_NAN("__builtin_ia32_" name "ps256")),         \
+      EXTREMUM(o, DT_F64, 4, "__AVX__", WITH_NAN("__builtin_ia32_" name "pd256")),         \
+      EXTREMUM(o, DT_F32, 4, "__SSE2__", WITH_NAN("__builtin_ia32_" name "ps")),           \
+      EXTREMUM(o, DT_F64, 2, "__SSE2__", WITH_NAN("__builtin_ia32_" name "pd"))
+
+/* clang makes these of lanes; since version 22 it has no such builtins. */
+#define MULTIPLY_ADD(type, lanes, name)                           \
+  {                                                               \
+    OP_FMA, type, lanes, "defined __FMA__ && !defined __clang__", \
+        "__builtin_ia32_vfmadd" name "($a, $b, $c)"               \
+  }
+
+static const c_intrinsic intrinsics[] = {
+    {OP_FMA, DT_F32, 16, "defined __AVX512F__",
+     "__builtin_ia32_vfmaddps512_mask($a, $b, $c, -1, 4)"},
+    {OP_FMA, DT_F64, 8, "defined __AVX512F__",
+     "__builtin_ia32_vfmaddpd512_mask($a, $b, $c, -1, 4)"},
+    MULTIPLY_ADD(DT_F32, 8, "ps256"),
+    MULTIPLY_ADD(DT_F64, 4, "pd256"),
+    MULTIPLY_ADD(DT_F32, 4, "ps"),
+    MULTIPLY_ADD(DT_F64, 2, "pd"),
+    EXTREMA(OP_MAX, "max"),
+    EXTREMA(OP_MIN, "min"),
+};
+
+/* Vectors at aligned addresses, or else their aligned halves, are stored non-temporally, others as
+   usual. gcc's sanitizers do not see the builtins, so they get usual stores. */
+static const char nontemporal_prelude[] =
+    "#ifndef STREAMED\n"
+    "#define PIECE(type, bytes) \\\n"
+    "  typedef long long type __attribute__((vector_size(bytes))); \\\n"
+    "  typedef long long type##m __attribute__((vector_size(bytes), aligned(1), may_alias))\n"
+    "PIECE(piece16, 16); PIECE(piece32, 32); PIECE(piece64, 64);\n"
+    "#define PIECE_FUNCTION static inline __attribute__((always_inline, unused)) void\n"
+    "#define LIES(at, bytes) __builtin_expect((uint64_t)(at) % bytes == 0, 1)\n"
+    "#if defined(__SSE2__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)\n"
+    "#ifdef __clang__\n"
+    "#define PAST(name, at, v) __builtin_nontemporal_store(v, at)\n"
+    "#else\n"
+    "#define PAST(name, at, v) __builtin_ia32_##name(at, v)\n"
+    "#endif\n"
+    "#define STREAMED __builtin_ia32_sfence()\n"
+    "PIECE_FUNCTION stream16(void *at, piece16 v) {\n"
+    "  if (LIES(at, 16)) PAST(movntdq, (piece16 *)at, v);\n"
+    "  else *(piece16m *)at = v;\n"
+    "}\n"
+    "PIECE_FUNCTION stream32(void *at, piece32 v) {\n"
+    "#ifdef __AVX__\n"
+    "  if (LIES(at, 32)) { PAST(movntdq256, (piece32 *)at, v); return; }\n"
+    "#endif\n"
+    "  stream16(at, (piece16){v[0], v[1]});\n"
+    "  stream16((char *)at + 16, (piece16){v[2], v[3]});\n"
+    "}\n"
+    "PIECE_FUNCTION stream64(void *at, piece64 v) {\n"
+    "#ifdef __AVX512F__\n"
+    "  if (LIES(at, 64)) { PAST(movntdq512, (piece64 *)at, v); return; }\n"
+    "#endif\n"
+    "  stream32(at, (piece32){v[0], v[1], v[2], v[3]});\n"
+    "  stream32((char *)at + 32, (piece32){v[4], v[5], v[6], v[7]});\n"
+    "}\n"
+    "#else\n"
+    "#define STREAMED (void)0\n"
+    "PIECE_FUNCTION stream16(void *at, piece16 v) { *(piece16m *)at = v; }\n"
+    "PIECE_FUNCTION stream32(void *at, piece32 v) { *(piece32m *)at = v; }\n"
+    "PIECE_FUNCTION stream64(void *at, piece64 v) { *(piece64m *)at = v; }\n"
+    "#endif\n"
+    "#endif\n";
+
+const c_dialect c_gnu = {
+    .types =
+        {
+            [DT_BOOL] = {"uint8_t", "u8x", "", ""},
+            [DT_I8] = {"int8_t", "i8x", "", ""},
+            [DT_I16] = {"int16_t", "i16x", "", ""},
+            [DT_I32] = {"int32_t", "i32x", "", ""},
+            [DT_I64] = {"int64_t", "i64x", "L", ""},
+            [DT_U8] = {"uint8_t", "u8x", "", ""},
+            [DT_U16] = {"uint16_t", "u16x", "", ""},
+            [DT_U32] = {"uint32_t", "u32x", "U", ""},
+            [DT_U64] = {"uint64_t", "u64x", "UL", ""},
+            [DT_F16] = {"uint16_t", "u16x", "", ""},
+            [DT_BF16] = {"uint16_t", "u16x", "", ""},
+            [DT_F32] = {"float", "f32x", "f", "f"},
+            [DT_F64] = {"double", "f64x", "", ""},
+        },
+    .scalar =
+        {
+            [C_BOOL] = {COMPARISONS, [OP_NOT] = UNARY("!$a"), [OP_AND] = EXPRESSION("$a & $b"),
+                        [OP_OR] = EXPRESSION("$a | $b"), [OP_XOR] = EXPRESSION("$a ^ $b"),
+                        [OP_MAX] = EXPRESSION("$a | $b"), [OP_MIN] = EXPRESSION("$a & $b"),
+                        [OP_WHERE] = EXPRESSION("$a ? $b : $c")},
+            [C_INT] = {INTEGER_OPS, COMPARISONS,
+                       SELECTIONS, [OP_ABS] = FUNCTION("return $a < 0 ? ($t)(0 - ($u)$a) : $a;")},
+            [C_UINT] = {INTEGER_OPS, COMPARISONS, SELECTIONS, [OP_ABS] = UNARY("$a")},
+            [C_FLOAT] = {FLOAT_OPS, COMPARISONS, [OP_ABS] = CALL("__builtin_fabs$f($a)"),
+                         [OP_MAX] =
+                             FUNCTION("$t r = $a > $b ? $a : $b;\n  return $a != $a ? $a : r;"),
+                         [OP_MIN] =
+                             FUNCTION("$t r = $a < $b ? $a : $b;\n  return $a != $a ? $a : r;"),
+                         [OP_WHERE] = EXPRESSION("$a ? $b : $c")},
+        },
+    .vector =
+        {
+            [C_BOOL] = {[OP_NOT] = UNARY("~$a"),
+                        [OP_AND] = EXPRESSION("$a & $b"),
+                        [OP_OR] = EXPRESSION("$a | $b"),
+                        [OP_XOR] = EXPRESSION("$a ^ $b"),
+                        [OP_MAX] = EXPRESSION("$a | $b"),
+                        [OP_MIN] = EXPRESSION("$a & $b"),
+                        [OP_LT] = EXPRESSION("~$a & $b"),
+                        [OP_LE] = EXPRESSION("~$a | $b"),
+                        [OP_EQ] = UNARY("~($a ^ $b)"),
+                        [OP_NE] = EXPRESSION("$a ^ $b"),
+                        WHERE_VECTOR},
+            [C_INT] = {INTEGER_OPS, COMPARISONS_VECTOR, SELECTIONS_VECTOR,
+                       [OP_ABS] = {"$u m = ($u)($a < ($t){0});\n  return ($t)((($u)$a ^ m) - m);",
+                                   C_FUNCTION}},
+            [C_UINT] = {INTEGER_OPS, COMPARISONS_VECTOR, SELECTIONS_VECTOR, [OP_ABS] = UNARY("$a")},
+            [C_FLOAT] = {FLOAT_OPS, COMPARISONS_VECTOR,
+                         WHERE_VECTOR, [OP_ABS] = UNARY("($t)((($u)$a << 1) >> 1)"),
+                         [OP_MAX] = SELECT("($a > $b) | ($a != $a)"),
+                         [OP_MIN] = SELECT("($a < $b) | ($a != $a)")},
+        },
+    .intrinsics = intrinsics,
+    .n_intrinsics = sizeof intrinsics / sizeof *intrinsics,
+    .partial = {OP_SHL, OP_SHR, OP_CAST, OP_LIMIT},
+    .prelude =
+        "typedef __INT8_TYPE__ int8_t;\n"
+        "typedef __INT16_TYPE__ int16_t;\n"
+        "typedef __INT32_TYPE__ int32_t;\n"
+        "typedef __INT64_TYPE__ int64_t;\n"
+        "typedef __UINT8_TYPE__ uint8_t;\n"
+        "typedef __UINT16_TYPE__ uint16_t;\n"
+        "typedef __UINT32_TYPE__ uint32_t;\n"
+        "typedef __UINT64_TYPE__ uint64_t;\n"
+        "\n"
+        "/* Elements in memory: a model's weights lie anywhere in its file. */\n"
+        "#define AT(type) typedef type type##_at __attribute__((aligned(1), may_alias))\n"
+        "AT(float); AT(double);\n"
+        "AT(int8_t); AT(int16_t); AT(int32_t); AT(int64_t);\n"
+        "AT(uint8_t); AT(uint16_t); AT(uint32_t); AT(uint64_t);\n"
+        "\n"
+        "/* Helper functions are inlined, so no vector is ever passed. */\n"
+        "#pragma GCC diagnostic ignored \"-Wpsabi\"\n"
+        "\n"
+        "/* gcc would load constants before all loops and keep them in registers, for which it "
+        "spills\n"
+        "   sums; before 12 it would forget other options here. */\n"
+        "#if !defined __clang__ && __GNUC__ >= 12\n"
+        "#define MANY_SUMS __attribute__((optimize(\"no-gcse\", "
+        "\"no-move-loop-invariants\", \"no-tree-loop-im\")))\n"
+        "#else\n"
+        "#define MANY_SUMS\n"
+        "#endif\n"
+        "\n"
+        "/* clang 14 takes -0.0 and 0.0 for one constant in `0.0 < x ? -0.0 : x`; so it is "
+        "told of\n"
+        "   none. */\n"
+        "#ifdef __clang__\n"
+        "#define MINUS_ZERO(type) __extension__({ volatile type z = -(type)0; z; })\n"
+        "#define LANES(n) _Pragma(\"clang loop unroll(full)\") for (int i = 0; i < n; i++)\n"
+        "#else\n"
+        "#define MINUS_ZERO(type) (-(type)0)\n"
+        "#define LANES(n) for (int i = 0; i < n; i++)\n"
+        "#endif\n",
+    .minus_zero = "MINUS_ZERO($t)",
+    .vector_type = "typedef $o $t __attribute__((vector_size($n)));\n"
+                   "typedef $o $x __attribute__((vector_size($n), aligned(1), may_alias));\n",
+    .memory_type = "m",
+    .helper = "static inline __attribute__((always_inline)) ",
+    .lane = "$a[i]",
+    .lanes = "$t r;\n  LANES($n) r[i] = $a;\n  return r;",
+    .splat = {"return ($t){$l};", C_FUNCTION},
+    .vectorize = "($t){$l}",
+    .extract = "$a[$n]",
+    .memory =
+        {
+            .load = {"$a[$b]", "*(const $x *)($a + $b)"},
+            .store = {"$a[$b] = $c", "*($x *)($a + $b) = $c"},
+            .zero = {"($t)0", "($t){0}"},
+            .masked = {"$a ? $b : $c", "$a ? ($t)$b : $c"},
+            .prefetch = "(__builtin_prefetch($a + ($b + $n)), $l)",
+        },
+    .nontemporal =
+        {
+            .store = "stream$n($a + $b, (piece$n)($c))",
+            .bytes = {MACHINE_NONTEMPORAL_LEAST_BYTES, MACHINE_NONTEMPORAL_MOST_BYTES},
+            .prelude = nontemporal_prelude,
+            .fence = "STREAMED",
+        },
+    .conversion =
+        {
+            .cast = {"($t)$a", "__builtin_convertvector($a, $t)"},
+            .to_bool = {"$a != 0", "($m)($a != ($o){0})"},
+            .bitcast = {{"return ((union {\n    $o from;\n    $t to;\n  }){$a}).to;", C_FUNCTION},
+                        UNARY("($t)$a")},
+            .to_mask = "-$a",
+            .of_mask = "$a & 1",
+        },
+    .function =
+        {
+            .scratch = "$o_at *const $a = (void *)(scratch + $n)",
+            .function = "static void $a_body",
+            .param = {"const $o_at *restrict $a", "$o_at *restrict $a"},
+            .value = "int64_t $a",
+            .entry = "void $a(void *const *restrict bufs, const int64_t *restrict vals) {\n"
+                     "  (void)bufs, (void)vals;\n"
+                     "  $a_body",
+            .argument = {"bufs[$n]", "vals[$n]"},
+            .many_accumulators = "MANY_SUMS ",
+            .scratch_param = "char *restrict scratch",
+            .scratch_argument = {"bufs[$a]", "(char *)bufs[$a] + vals[$b] * $n"},
+            .barrier = "__asm__ volatile(\"\" ::: \"memory\")",
+        },
+};

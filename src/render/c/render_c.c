@@ -1,0 +1,125 @@
+/* The function around the statements: arguments that the text uses, scratch memory, the entry
+   point; and the ops that a dialect lacks. */
+#include "render/c/render_c.h"
+
+#include "render/c/writer.h"
+#include "target/machine.h"
+
+#include <string.h>
+
+/* Arguments. */
+
+static const char *name_of_value(c_writer *w, size_t i) {
+  char *name = arena_printf(w->arena, "v%zu_%s", i, w->spec->value_names[i]);
+  for (char *c = name; *c; c++) {
+    bool fits = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9');
+    if (!fits) *c = '_';
+  }
+  return name;
+}
+
+const char *c_runtime_value_name(c_writer *w, const char *name) {
+  size_t i = 0;
+  while (i < w->spec->n_values && strcmp(w->spec->value_names[i], name) != 0) i++;
+  if (i == w->spec->n_values)
+    diag_raise(w->arena->diag, TN_ERR_UNSUPPORTED, "there is no launch index %s", name);
+  w->named[i] = true;
+  return name_of_value(w, i);
+}
+
+/* The function. The entry passes only those buffers and runtime values that its text uses. */
+
+static void name_params(c_writer *w) {
+  for (size_t i = 0; i < w->plan.slots.n; i++) {
+    c_storage *s = w->plan.slots.at[i];
+    s->name = arena_printf(w->arena, "p%lld", (long long)s->root->ints[0]);
+  }
+}
+
+/** The storage of a slot; NULL: the text does not use it. */
+static const c_storage *used_slot(const c_writer *w, int64_t slot) {
+  for (size_t i = 0; i < w->plan.slots.n; i++)
+    if (w->plan.slots.at[i]->root->ints[0] == slot)
+      return w->plan.slots.at[i]->used ? w->plan.slots.at[i] : NULL;
+  return NULL;
+}
+
+/** Appends a filled template to a list separated by commas. */
+static void add_item(c_writer *w, str *list, const char *text, const c_template_arguments *b) {
+  str_addf(list, "%s%s", list->n ? ", " : "", c_template_fill(w, text, b));
+}
+
+static void list_arguments(c_writer *w, str *params, str *arguments) {
+  for (size_t i = 0; i < w->spec->n_globals; i++) {
+    const c_storage *s = used_slot(w, w->spec->globals[i]);
+    if (!s) continue;
+    c_template_arguments b = {
+        .a = s->name, .o = c_value_type_make((dtype)s->root->dtype, 1), .n = (int64_t)i};
+    add_item(w, params, w->d->function.param[s->written], &b);
+    add_item(w, arguments, w->d->function.argument[0], &b);
+  }
+  if (w->scratches) {
+    bool shared = w->spec->core_id >= 0;
+    c_template_arguments b = {.a = arena_printf(w->arena, "%zu", w->spec->n_globals),
+                              .b = arena_printf(w->arena, "%lld", (long long)w->spec->core_id),
+                              .n = (int64_t)w->spec->scratch};
+    add_item(w, params, w->d->function.scratch_param, &b);
+    add_item(w, arguments, w->d->function.scratch_argument[shared], &b);
+  }
+  for (size_t i = 0; i < w->spec->n_values; i++) {
+    if (!w->named[i]) continue;
+    c_template_arguments b = {.a = name_of_value(w, i), .n = (int64_t)i};
+    add_item(w, params, w->d->function.value, &b);
+    add_item(w, arguments, w->d->function.argument[1], &b);
+  }
+}
+
+static void write_function(c_writer *w, const char *entry, str *out) {
+  str params = str_new(w->arena), arguments = str_new(w->arena);
+  list_arguments(w, &params, &arguments);
+  c_template_arguments b = {.a = entry};
+  const char *qualifier = w->many_accumulators ? w->d->function.many_accumulators : "";
+  str_addf(out, "%s%s(%s) {\n%s}\n\n", qualifier, c_template_fill(w, w->d->function.function, &b),
+           params.n ? str_text(&params) : "void", str_text(&w->body));
+  str_addf(out, "%s%s(%s);\n}\n", qualifier, c_template_fill(w, w->d->function.entry, &b),
+           str_text(&arguments));
+}
+
+void render_c(const node *linear, const tn_program_spec *spec, const c_dialect *d, str *out) {
+  arena *a = out->arena;
+  c_writer w = {.d = d, .arena = a, .spec = spec};
+  w.named = arena_calloc(a, spec->n_values + 1, sizeof *w.named);
+  w.head = str_new(a);
+  w.body = str_new(a);
+  c_emission_make(&w.plan, linear, a);
+  w.scratch = scratch_plan_make(a, linear);
+  name_params(&w);
+  for (uint32_t i = 0; i < linear->n_src; i++)
+    if (c_emission_is_statement(&w.plan, linear->src[i])) c_write_statement(&w, linear->src[i]);
+  if (w.has_nontemporal) str_add(&w.head, d->nontemporal.prelude);
+  if (w.has_nontemporal) str_addf(&w.body, "  %s;\n", d->nontemporal.fence);
+  str_addf(out, "\n/* %s */\n%s", spec->entry, str_text(&w.head));
+  write_function(&w, spec->entry, out);
+}
+
+void render_c_prelude(const c_dialect *d, str *out) { str_add(out, d->prelude); }
+
+/* Ops that a dialect lacks. */
+
+static bool has_own_text(op o) {
+  return o == OP_CAST || o == OP_BITCAST || o == OP_SPLAT || o == OP_VECTORIZE || o == OP_EXTRACT;
+}
+
+static bool has_text(const c_dialect *d, op o) {
+  for (int c = 0; c < C_CLASSES; c++)
+    if (d->scalar[c][o].text) return true;
+  return has_own_text(o);
+}
+
+void render_c_unsupported_ops(const c_dialect *d, rule_target *t) {
+  for (op o = 0; o < OP_LIMIT; o++) {
+    bool wanted = op_is_elementwise(o) && op_facts_of(o)->stages & LEVEL_LINEAR;
+    if (wanted && !has_text(d, o)) rule_target_add_missing_op(t, o);
+  }
+  for (size_t i = 0; d->partial[i] != OP_LIMIT; i++) rule_target_add_missing_op(t, d->partial[i]);
+}

@@ -1,0 +1,387 @@
+/* Builds an executable: schedules the graph into plan steps, compiles the distinct kernels, and
+   turns steps, buffers and sizes into lists that hold no IR. The disk cache may hold the whole
+   plan, if nobody observes the compilation. */
+#include "runtime/build_executable.h"
+
+#include "base/log.h"
+#include "ir/core/pass_names.h"
+#include "ir/core/topo_sort.h"
+#include "ir/core/var_names.h"
+#include "ir/transform/liftable_scalars.h"
+#include "runtime/plan_cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct build_state {
+  const executable_request *request;
+  executable *p; /* under construction */
+  ir *g;
+  diag *d;
+  schedule *schedule;
+  map program_of;        /* kernel → index + 1 */
+  node_list kernels;     /* the distinct ones */
+  size_t present_kernel; /* index of the kernel that passes run on */
+  size_t n_loops;        /* loops among the steps added so far */
+} build_state;
+
+static size_t program_of(const build_state *m, const node *kernel) {
+  return (size_t)(uintptr_t)map_get(&m->program_of, kernel) - 1;
+}
+
+/* Observers of the compilation: dumps, explanations, progress, log. */
+
+static void lock_reports(const build_state *m) {
+  if (m->request->reports) mutex_lock(m->request->reports);
+}
+
+static void unlock_reports(const build_state *m) {
+  if (m->request->reports) mutex_unlock(m->request->reports);
+}
+
+static void dump_pass(build_state *m, const char *pass, const node *const roots[], size_t n) {
+  dump *u = m->request->dump;
+  if (!u || !dump_is_enabled(u, pass)) return;
+  lock_reports(m);
+  tn_status s = dump_after(u, pass, m->request->name, roots, n, m->p->mem, m->d);
+  unlock_reports(m);
+  if (s != TN_OK) diag_rethrow(m->d);
+}
+
+static void after_schedule(void *user, const char *pass, const node *const roots[], size_t n) {
+  build_state *m = user;
+  if (m->request->explanation) explanation_end_pass(m->request->explanation, m->g, pass, SIZE_MAX);
+  dump_pass(m, pass, roots, n);
+}
+
+/** PASS_KERNEL is the first pass of a kernel and shows it as it was scheduled. */
+static void after_codegen(void *user, const char *pass, const node *root) {
+  build_state *m = user;
+  explanation *x = m->request->explanation;
+  bool begins = !strcmp(pass, pass_name(PASS_KERNEL));
+  if (begins) m->present_kernel = program_of(m, root);
+  if (x && begins) explanation_begin_kernel(x);
+  if (x && !begins) explanation_end_pass(x, m->g, pass, m->present_kernel);
+  dump_pass(m, pass, &root, 1);
+}
+
+static void after_choice(void *user, const char *pass, const node *root) {
+  dump_pass(user, pass, &root, 1);
+}
+
+static void report_decision(void *user, const schedule_decision *d) {
+  explanation_add_decision(((build_state *)user)->request->explanation, d);
+}
+
+static void report_law(void *user, const char *line) {
+  explanation_add_law(((build_state *)user)->request->explanation, line);
+}
+
+static void report_source_text(void *user, const node *kernel, const char *source) {
+  build_state *m = user;
+  explanation_end_pass(m->request->explanation, m->g, "render", program_of(m, kernel));
+  explanation_add_source(m->request->explanation, program_of(m, kernel), source);
+}
+
+/** Raises TN_ERR_CANCELLED if the callback asks to stop. */
+static void report_progress(void *user, size_t done, size_t total) {
+  build_state *m = user;
+  const tn_progress *p = m->request->progress;
+  if (!p || !p->step) return;
+  lock_reports(m);
+  bool goes_on = p->step(p->user, "kernels", done, total);
+  unlock_reports(m);
+  if (!goes_on) diag_raise(m->d, TN_ERR_CANCELLED, "%s was cancelled", m->request->name);
+}
+
+static void log_kernel(void *user, const char *name, size_t n, int64_t ns) {
+  const executable_request *r = ((build_state *)user)->request;
+  double ms = (double)ns * 1e-6;
+  if (n > 1)
+    log_line(r->logger, r->reports, TN_LOG_DEBUG, "kernel %.160s: one of %zu compiled in %.1f ms",
+             name, n, ms);
+  else
+    log_line(r->logger, r->reports, TN_LOG_DEBUG, "kernel %.160s: compiled in %.1f ms", name, ms);
+}
+
+/* Kernels. */
+
+static void collect_kernels(build_state *m) {
+  arena *a = ir_arena(m->g);
+  for (size_t i = 0; i < m->schedule->steps.n; i++) {
+    const node *kernel = m->schedule->steps.at[i].kernel;
+    if (!kernel || map_has(&m->program_of, kernel)) continue;
+    vec_push(a, &m->kernels, kernel);
+    map_set(a, &m->program_of, kernel, (void *)(uintptr_t)m->kernels.n);
+  }
+}
+
+static void compile_programs(build_state *m) {
+  executable *p = m->p;
+  size_t n = m->kernels.n;
+  p->programs = arena_calloc(&p->arena, n, sizeof *p->programs);
+  compile_options o = {.target = m->request->target,
+                       .math = m->request->math,
+                       .report_progress = report_progress,
+                       .user = m,
+                       .disk = m->request->explanation ? NULL : m->request->disk};
+  o.observer.user = m;
+  if (m->request->logger && m->request->logger->log) o.report_compiled = log_kernel;
+  const explanation *x = m->request->explanation;
+  if (x || (m->request->dump && m->request->dump->pass)) o.observer.after = after_codegen;
+  if (m->request->dump && m->request->dump->pass) o.observer.after_choice = after_choice;
+  if (x) o.report_source = report_source_text;
+  if (x && x->reasons) o.observer.law = report_law;
+  if (compile_kernels(&o, m->g, m->kernels.at, n, p->programs, m->d) != TN_OK) diag_rethrow(m->d);
+  p->n_programs = n;
+  if (x) explanation_end_pass(m->request->explanation, m->g, "compiler", SIZE_MAX);
+  report_progress(m, n, n);
+}
+
+/* Steps. */
+
+/** Resolves a launch slot to a buffer; checked because a code record may come from the disk. */
+static size_t launch_buffer(const build_state *m, const schedule_step *step, int64_t slot) {
+  if (slot >= 0 && (uint64_t)slot < step->n_buffers) return step->buffers[slot];
+  diag_raise(m->d, TN_ERR_INTERNAL, "%s: a kernel has no buffer %lld", m->p->name, (long long)slot);
+}
+
+/** Resolves a launch value to a variable: a lifted scalar stands for the step's own variable. */
+static size_t launch_var(const build_state *m, const schedule_step *step, const char *name) {
+  size_t number = lifted_var_number(name, LIFTED_VAR_OF_KERNEL);
+  size_t var;
+  if (number < step->scalars.n) name = step->scalars.at[number]->text;
+  if (executable_resolve_value(m->p, name, &var)) return var;
+  diag_raise(m->d, TN_ERR_INTERNAL, "%s: a kernel has a value %s, which is no variable", m->p->name,
+             var_user_name(name));
+}
+
+static void add_loop(build_state *m, executable_step *to, const schedule_step *from) {
+  arena *a = &m->p->arena;
+  const schedule_loop *loop = from->loop;
+  to->n_buffers = from->n_buffers;
+  to->buffers = arena_copy(a, from->buffers, from->n_buffers * sizeof *from->buffers);
+  to->n_steps = loop->n_steps;
+  to->trips = m->p->n_buffers + m->request->n_sizes + m->n_loops++;
+  to->trip = executable_var(m->p, loop->trip->text);
+  to->states = arena_copy(a, loop->states, loop->n_states * sizeof *loop->states);
+  to->n_states = loop->n_states;
+}
+
+static void add_step(build_state *m, executable_step *to, const schedule_step *from) {
+  arena *a = &m->p->arena;
+  *to = (executable_step){.kind = from->kind};
+  to->name = arena_copy(a, from->name, strlen(from->name) + 1);
+  if (from->kind == STEP_CUSTOM) {
+    to->uid = from->custom->ints[0];
+    to->output = from->custom->ints[1];
+    to->n_buffers = from->n_buffers;
+    to->buffers = arena_copy(a, from->buffers, from->n_buffers * sizeof *from->buffers);
+    return;
+  }
+  if (from->kind == STEP_LOOP) {
+    add_loop(m, to, from);
+    return;
+  }
+  to->program = program_of(m, from->kernel);
+  const tn_program_facts *f = &m->p->programs[to->program]->facts;
+  size_t *buffers = arena_alloc(a, (f->n_globals + 1) * sizeof *buffers);
+  size_t *values = arena_alloc(a, (f->n_values + 1) * sizeof *values);
+  for (size_t i = 0; i < f->n_globals; i++) buffers[i] = launch_buffer(m, from, f->globals[i]);
+  for (size_t i = 0; i < f->n_values; i++) values[i] = launch_var(m, from, f->value_names[i]);
+  to->buffers = buffers;
+  to->values = values;
+  to->n_buffers = f->n_globals;
+  to->scratch = f->scratch;
+}
+
+static void add_steps(build_state *m) {
+  executable *p = m->p;
+  p->n_steps = m->schedule->steps.n;
+  p->steps = arena_alloc(&p->arena, (p->n_steps + 1) * sizeof *p->steps);
+  for (size_t i = 0; i < p->n_steps; i++) add_step(m, &p->steps[i], &m->schedule->steps.at[i]);
+  executable_link_loops(p);
+}
+
+static buffer_role buffer_role_of(const schedule_buffer *b) {
+  if (b->is_double_buffered) return BUFFER_ROLE_STATE;
+  if (b->origin) return BUFFER_ROLE_INPUT;
+  return b->is_output ? BUFFER_ROLE_OUTPUT : BUFFER_ROLE_SCRATCH;
+}
+
+static void add_buffers(build_state *m) {
+  executable *p = m->p;
+  const schedule *s = m->schedule;
+  p->n_buffers = s->buffers.n;
+  p->buffers = arena_calloc(&p->arena, p->n_buffers, sizeof *p->buffers);
+  for (size_t i = 0; i < p->n_buffers; i++) {
+    const schedule_buffer *b = &s->buffers.at[i];
+    p->buffers[i] = (executable_buffer){.dtype = b->dtype,
+                                        .role = buffer_role_of(b),
+                                        .is_written = b->is_written,
+                                        .uid = b->origin ? b->origin->ints[0] : 0,
+                                        .version = b->origin ? b->origin->ints[1] : 0,
+                                        .first = b->first,
+                                        .last = b->last};
+  }
+  executable_index_inputs(p);
+  p->outputs = arena_copy(&p->arena, s->outputs, m->request->n_roots * sizeof *p->outputs);
+}
+
+/* Variables and sizes. */
+
+static int compare_var_names(const void *a, const void *b) {
+  return strcmp(((const tn_program_var *)a)->name, ((const tn_program_var *)b)->name);
+}
+
+static void add_vars(build_state *m, const node *const roots[], size_t n) {
+  executable *p = m->p;
+  node_list order = topo_sort(ir_arena(m->g), roots, n, NULL, NULL);
+  VEC(tn_program_var) vars = {0};
+  for (size_t i = 0; i < order.n; i++) {
+    const node *v = order.at[i];
+    if (v->op != OP_VAR || lifted_var_number(v->text, LIFTED_VAR_OF_KERNEL) != SIZE_MAX) continue;
+    char *name = arena_copy(&p->arena, v->text, v->n_text + 1);
+    vec_push(&p->arena, &vars, (tn_program_var){name, v->ints[0], v->ints[1]});
+  }
+  if (vars.n) qsort(vars.at, vars.n, sizeof *vars.at, compare_var_names);
+  size_t n_unique = 0; /* requested sizes come from another ir: two nodes may be one variable */
+  for (size_t i = 0; i < vars.n; i++) {
+    tn_program_var *last = n_unique ? &vars.at[n_unique - 1] : NULL, *v = &vars.at[i];
+    if (!last || strcmp(last->name, v->name)) {
+      vars.at[n_unique++] = *v;
+    } else if (last->min != v->min || last->max != v->max) {
+      diag_raise(m->d, TN_ERR_ARGUMENT, "%s: variable %s has two bounds", m->request->name,
+                 var_user_name(v->name));
+    }
+  }
+  vars.n = n_unique;
+  p->vars = vars.at;
+  p->n_vars = vars.n;
+}
+
+static const char **var_names(const executable *p, arena *a) {
+  const char **names = arena_alloc(a, (p->n_vars + 1) * sizeof *names);
+  for (size_t i = 0; i < p->n_vars; i++) names[i] = p->vars[i].name;
+  return names;
+}
+
+/** Collects the variables of all kernels and sizes, and compiles the sizes: of buffers, requested
+    ones, and trip counts. */
+static void add_sizes(build_state *m) {
+  executable *p = m->p;
+  const schedule *s = m->schedule;
+  arena *a = ir_arena(m->g);
+  node_list all = {0};
+  for (size_t i = 0; i < s->buffers.n; i++) vec_push(a, &all, s->buffers.at[i].size);
+  for (size_t i = 0; i < m->request->n_sizes; i++) vec_push(a, &all, m->request->sizes[i]);
+  for (size_t i = 0; i < s->steps.n; i++)
+    if (s->steps.at[i].loop) vec_push(a, &all, s->steps.at[i].loop->trips);
+  size_t n = all.n;
+  for (size_t i = 0; i < s->steps.n; i++) {
+    const schedule_step *step = &s->steps.at[i];
+    if (step->kernel) vec_push(a, &all, step->kernel);
+    for (size_t k = 0; k < step->scalars.n; k++) vec_push(a, &all, step->scalars.at[k]);
+  }
+  add_vars(m, all.at, all.n);
+  const char **names = var_names(p, a);
+  p->sizes = launch_exprs_compile(&p->arena, all.at, n, names, p->n_vars);
+}
+
+/** Counts operations and bytes of each kernel; sizes in the counts stay expressions. */
+static void add_kernel_counts(build_state *m) {
+  executable *p = m->p;
+  arena *a = ir_arena(m->g);
+  node_list sizes = {0};
+  p->kernel_counts = arena_alloc(&p->arena, (p->n_programs + 1) * sizeof *p->kernel_counts);
+  for (size_t i = 0; i < p->n_programs; i++) {
+    kernel_count_terms w = kernel_counts_of(a, m->kernels.at[i]);
+    const kernel_count_term *items = arena_copy(&p->arena, w.items.at, w.items.n * sizeof *items);
+    p->kernel_counts[i] = (executable_kernel_counts){items, w.items.n, sizes.n};
+    for (size_t k = 0; k < w.sizes.n; k++) vec_push(a, &sizes, w.sizes.at[k]);
+  }
+  const char **names = var_names(p, a);
+  p->count_sizes = launch_exprs_compile(&p->arena, sizes.at, sizes.n, names, p->n_vars);
+}
+
+static void schedule_and_compile(build_state *m) {
+  const executable_request *r = m->request;
+  explanation *x = r->explanation;
+  if (x) explanation_begin(x, m->g);
+  m->schedule = schedule_make(
+      m->g, &(schedule_request){.roots = r->roots,
+                                .n_roots = r->n_roots,
+                                .may_overwrite = r->may_overwrite,
+                                .user = r->user,
+                                .observer.after = after_schedule,
+                                .observer.decided = x && x->reasons ? report_decision : NULL,
+                                .observer.user = m,
+                                .labels = r->labels,
+                                .n_labels = r->n_labels,
+                                .math = r->math,
+                                .target.vector = r->target->target.vector_bytes,
+                                .target.arguments = r->target->target.arguments,
+                                .target.scratch = r->target->target.scratch,
+                                .target.hardware = r->target->target.hardware});
+  collect_kernels(m);
+  if (x) explanation_add_steps(x, m->schedule, &m->kernels, &m->program_of);
+  compile_programs(m);
+  add_buffers(m);
+  add_sizes(m);
+  add_kernel_counts(m);
+  add_steps(m);
+}
+
+/* Building. */
+
+/** False if an observer must see the compilation, or the compiler's output does not outlive the
+    process. */
+static bool may_use_disk(const executable_request *r) {
+  return r->disk && r->target->compiler->lasting && !r->explanation && !(r->dump && r->dump->pass);
+}
+
+static void build_body(void *arg) {
+  build_state *m = arg;
+  const executable_request *r = m->request;
+  bool uses_disk = may_use_disk(r);
+  plan_cache_graph graph;
+  m->p->name = arena_copy(&m->p->arena, r->name, strlen(r->name) + 1);
+  if (uses_disk) graph = plan_cache_graph_of(ir_arena(m->g), r);
+  if (uses_disk && plan_cache_find(m->p, r, &graph)) {
+    log_line(r->logger, r->reports, TN_LOG_DEBUG, "plan %.160s: found on disk", r->name);
+    report_progress(m, m->p->n_programs, m->p->n_programs);
+    return;
+  }
+  schedule_and_compile(m);
+#ifdef TENON_VERIFY
+  plan_cache_check_round_trip(m->p, r, ir_arena(m->g));
+#endif
+  if (uses_disk) plan_cache_store(m->p, r, &graph);
+}
+
+tn_status executable_build(executable **out, const executable_request *r, const mem *m, diag *d) {
+  *out = NULL;
+  build_state k = {.request = r, .d = d};
+  k.p = mem_calloc(m, 1, sizeof *k.p);
+  k.g = k.p ? ir_new(m, d, false) : NULL;
+  if (!k.g) {
+    mem_free(m, k.p, sizeof *k.p);
+    if (r->host.release) r->host.release(r->host.user);
+    return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  }
+  k.p->count = 1;
+  k.p->mem = m;
+  k.p->target = r->target;
+  k.p->host = r->host;
+  arena_init(&k.p->arena, m, d);
+  if (r->explanation) r->explanation->arena.diag = d;
+  tn_status s = diag_catch(d, build_body, &k);
+  if (r->explanation) r->explanation->arena.diag = NULL;
+  ir_free(k.g);
+  k.p->arena.diag = NULL;
+  if (s != TN_OK)
+    executable_release(k.p);
+  else
+    *out = k.p;
+  return s;
+}

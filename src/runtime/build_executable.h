@@ -1,0 +1,12 @@
+/* Building executables: schedule a graph, compile its kernels, and list its steps, buffers and
+   sizes; or load all of that from the disk cache. */
+#ifndef TENON_RUNTIME_BUILD_EXECUTABLE_H
+#define TENON_RUNTIME_BUILD_EXECUTABLE_H
+
+#include "runtime/executable.h"
+
+/** Schedules and compiles, or loads from the disk cache. The caller owns a reference to *out. On
+    failure *out is NULL and request->host.release is called. */
+tn_status executable_build(executable **out, const executable_request *r, const mem *m, diag *d);
+
+#endif

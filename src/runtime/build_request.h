@@ -1,0 +1,49 @@
+/* A request to build an executable: the graph's roots, the target, the host functions of CUSTOM
+   nodes, and the observers of the compilation. */
+#ifndef TENON_RUNTIME_BUILD_REQUEST_H
+#define TENON_RUNTIME_BUILD_REQUEST_H
+
+#include "base/thread.h"
+#include "compile/compile_kernels.h"
+#include "ir/text/dump_after_pass.h"
+#include "runtime/explanation.h"
+#include "schedule/schedule.h"
+
+/** Arguments of a CUSTOM node's host function: the arrays it reads and the one it fills. */
+typedef struct executable_call {
+  int64_t uid, output; /* of the node */
+  size_t n_inputs;
+  void *const *data;     /* inputs, then the result */
+  const uint64_t *bytes; /* size of each array */
+} executable_call;
+
+/** Host functions of CUSTOM nodes. Called on a queue's thread; live as long as the executable. */
+typedef struct executable_host {
+  tn_status (*call)(void *user, const executable_call *c, tn_failure *failure);
+  void (*release)(void *user); /* called when the executable is freed; or NULL */
+  void *user;
+} executable_host;
+
+/** All pointers are borrowed for the build; `host` passes to the executable. */
+typedef struct executable_request {
+  const char *name;         /* in messages and dumps */
+  const node *const *roots; /* of any ir; the nodes they depend on are copied */
+  size_t n_roots;
+  const device_target *target;
+  int math;                                              /* math_mode */
+  bool (*may_overwrite)(void *user, const node *buffer); /* NULL: no BUFFER may be written */
+  void *user;
+  const schedule_label *labels; /* of nodes below the roots, for the names of steps */
+  size_t n_labels;
+  const node *const *sizes; /* index expressions that execution_sizes evaluates */
+  size_t n_sizes;
+  executable_host host;
+  dump *dump;                  /* of the IR after passes; NULL: none */
+  explanation *explanation;    /* open and empty, to be filled; NULL: none */
+  const tn_progress *progress; /* NULL: progress is not reported */
+  const tn_logger *logger;     /* receives a line for each compiled kernel; NULL: none */
+  disk_cache *disk;            /* of kernels and plans; NULL: no disk cache */
+  mutex *reports; /* held while dump, progress or logger is used; NULL: nothing else uses them */
+} executable_request;
+
+#endif

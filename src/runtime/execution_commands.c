@@ -1,0 +1,205 @@
+/* Recorded command lists: one for each run of steps between the beginnings and ends of loops, with
+   barriers between steps, timestamps if profiling is on, and callbacks after the last read of an
+   input. */
+#include "runtime/execution_commands.h"
+
+/* Sections. */
+
+static void add_section(struct execution *e, command_section section) {
+  e->sections[e->n_sections++] = section;
+}
+
+/** Ends the loops whose last step is before step i. `open` are the sections of the loops that
+    contain the step before, innermost last; returns how many stay open. */
+static size_t end_loops(struct execution *e, size_t i, const size_t open[], size_t n) {
+  for (; n; n--) {
+    command_section *loop = &e->sections[open[n - 1]];
+    if (i <= loop->step + e->p->steps[loop->step].n_steps) break;
+    loop->other_end = e->n_sections;
+    add_section(e, (command_section){
+                       .kind = SECTION_LOOP_END, .step = loop->step, .other_end = open[n - 1]});
+  }
+  return n;
+}
+
+/** Makes at least one section of steps, which may be empty. */
+static void add_sections(struct execution *e) {
+  const executable *p = e->p;
+  size_t *open = arena_alloc(&e->arena, (p->n_steps + 1) * sizeof *open), n = 0;
+  e->sections = arena_calloc(&e->arena, 2 * p->n_steps + 2, sizeof *e->sections);
+  for (size_t i = 0; i < p->n_steps; i++) {
+    n = end_loops(e, i, open, n);
+    command_section *last = e->n_sections ? &e->sections[e->n_sections - 1] : NULL;
+    if (p->steps[i].kind == STEP_LOOP) {
+      open[n++] = e->n_sections;
+      add_section(e, (command_section){.kind = SECTION_LOOP_BEGIN, .step = i});
+    } else if (last && last->kind == SECTION_STEPS) {
+      last->n_steps++;
+    } else {
+      add_section(e, (command_section){.kind = SECTION_STEPS, .step = i, .n_steps = 1});
+    }
+  }
+  end_loops(e, SIZE_MAX, open, n);
+  if (!e->n_sections) add_section(e, (command_section){.kind = SECTION_STEPS});
+}
+
+void execution_commands_open(struct execution *e) {
+  const executable *p = e->p;
+  execution_launches *x = &e->launch;
+  size_t n_dims = 0, n_terms = 0;
+  for (size_t i = 0; i < p->n_programs; i++) {
+    const launch_exprs *dims = &p->programs[i]->limits.dims;
+    if (dims->n_results > n_dims) n_dims = dims->n_results;
+    if (dims->n_terms > n_terms) n_terms = dims->n_terms;
+  }
+  x->dims = arena_calloc(&e->arena, n_dims + 1, sizeof *x->dims);
+  x->dim_terms = arena_calloc(&e->arena, n_terms + 1, sizeof *x->dim_terms);
+  x->launches = arena_calloc(&e->arena, p->n_steps + 1, sizeof *x->launches);
+  x->spans = arena_calloc(&e->arena, p->n_steps + 1, sizeof *x->spans);
+  x->values = arena_calloc(&e->arena, p->n_steps + 1, sizeof *x->values);
+  e->custom_calls = arena_calloc(&e->arena, p->n_steps + 1, sizeof *e->custom_calls);
+  e->trip = arena_calloc(&e->arena, p->n_steps + 1, sizeof *e->trip);
+  add_sections(e);
+}
+
+/* Launches. */
+
+/** Allocates the arguments of a step's launch, once: a kernel with an extra array has a buffer
+    more. */
+static void open_launch(struct execution *e, size_t i) {
+  const executable_step *step = &e->p->steps[i];
+  execution_launches *x = &e->launch;
+  if (x->spans[i]) return;
+  const tn_program_facts *f = &e->p->programs[step->program]->facts;
+  size_t n_buffers = step->n_buffers + (step->scratch > 0);
+  x->spans[i] = arena_calloc(&e->arena, n_buffers + 1, sizeof(tn_span));
+  x->values[i] = arena_calloc(&e->arena, f->n_values + 1, sizeof(int64_t));
+  x->launches[i] = (tn_launch){.buffers = x->spans[i],
+                               .n_buffers = n_buffers,
+                               .values = x->values[i],
+                               .n_values = f->n_values};
+}
+
+void execution_fill_launch(struct execution *e, size_t i) {
+  const executable_step *step = &e->p->steps[i];
+  execution_launches *x = &e->launch;
+  for (size_t k = 0; k < step->n_buffers; k++) x->spans[i][k] = e->memory.spans[step->buffers[k]];
+  for (size_t k = 0; k < x->launches[i].n_values; k++) {
+    size_t var = step->values[k];
+    x->values[i][k] = var == SIZE_MAX ? execution_workers(e) : e->values.vars[var];
+  }
+}
+
+tn_status execution_check_launch(struct execution *e, size_t i, diag *d) {
+  const executable *p = e->p;
+  const executable_step *step = &p->steps[i];
+  const launch_limits *limits = &p->programs[step->program]->limits;
+  const int64_t *dim = e->launch.dims;
+  tn_status s =
+      launch_exprs_eval(&limits->dims, e->launch.values[i], e->launch.dim_terms, e->launch.dims, d);
+  for (size_t k = 0; k < step->n_buffers && s == TN_OK; k++) {
+    size_t b = step->buffers[k];
+    uint64_t bytes = limits->arrays[k].element;
+    uint64_t available = (uint64_t)e->values.sizes[b] * dtype_bytes(p->buffers[b].dtype);
+    bool fits = true;
+    for (uint32_t r = 0; r < limits->arrays[k].rank; r++, dim++)
+      fits &= *dim >= 0 && !__builtin_mul_overflow(bytes, (uint64_t)*dim, &bytes);
+    if (!fits || bytes > available)
+      s = diag_set(d, TN_ERR_INTERNAL, "%s: %s takes %llu bytes of a buffer that has %llu", p->name,
+                   step->name, (unsigned long long)bytes, (unsigned long long)available);
+  }
+  return s;
+}
+
+/* Last reads of inputs. */
+
+static size_t outermost_loop(const executable *p, size_t step) {
+  while (p->steps[step].parent != SIZE_MAX) step = p->steps[step].parent;
+  return step;
+}
+
+static void find_last_reads(struct execution *e) {
+  const executable *p = e->p;
+  last_read *reads = arena_calloc(&e->arena, p->n_buffers + 1, sizeof *reads);
+  for (size_t i = 0; i < p->n_buffers; i++) reads[i] = (last_read){e, i, SIZE_MAX};
+  for (size_t i = 0; i < p->n_steps; i++)
+    for (size_t k = 0; k < p->steps[i].n_buffers; k++)
+      reads[p->steps[i].buffers[k]].step = outermost_loop(p, i);
+  e->last_reads.reads = reads;
+}
+
+static tn_status report_last_read(void *user, tn_failure *failure) {
+  (void)failure;
+  const last_read *r = user;
+  const last_read_report *to = &r->execution->last_reads;
+  to->report(to->user, r->buffer);
+  return TN_OK;
+}
+
+static void record_last_reads(struct execution *e, tn_commands *commands, size_t i) {
+  const executable_step *step = &e->p->steps[i];
+  command_list_barrier(commands);
+  for (size_t k = 0; k < step->n_buffers; k++) {
+    last_read *r = &e->last_reads.reads[step->buffers[k]];
+    if (r->step != i || e->p->buffers[r->buffer].role != BUFFER_ROLE_INPUT) continue;
+    command_list_call(commands, report_last_read, r);
+    r->step = SIZE_MAX; /* a step may read a buffer twice */
+  }
+}
+
+/* Recording. */
+
+static void record_step(struct execution *e, tn_commands *c, size_t i) {
+  const executable_step *step = &e->p->steps[i];
+  if (step->kind == STEP_CUSTOM) {
+    if (!e->custom_calls[i].step)
+      e->custom_calls[i] = custom_call_open(&e->arena, e->p, step, &e->host, e->memory.spans);
+    command_list_call(c, custom_call_run, &e->custom_calls[i]);
+  } else {
+    open_launch(e, i);
+    command_list_exec(c, e->p->programs[step->program], &e->launch.launches[i]);
+  }
+}
+
+static void record_section(struct execution *e, command_section *section) {
+  tn_commands *c = section->commands;
+  for (size_t i = section->step; i < section->step + section->n_steps; i++) {
+    if (i > section->step) command_list_barrier(c);
+    if (e->profile.is_profiled) command_list_timestamp(c, &e->profile.times.stamps[2 * i]);
+    record_step(e, c, i);
+    if (e->profile.is_profiled) command_list_timestamp(c, &e->profile.times.stamps[2 * i + 1]);
+    if (e->last_reads.report) record_last_reads(e, c, i);
+  }
+  command_list_signal_at(c, e->done, &e->runs);
+}
+
+static void record_body(void *arg) {
+  struct execution *e = arg;
+  if (e->last_reads.report) find_last_reads(e);
+  for (size_t i = 0; i < e->n_sections; i++)
+    if (e->sections[i].commands) record_section(e, &e->sections[i]);
+}
+
+tn_status execution_commands_record(struct execution *e, diag *d) {
+  tn_status s = TN_OK;
+  for (size_t i = 0; i < e->n_sections; i++) {
+    command_section *section = &e->sections[i];
+    if (section->kind != SECTION_STEPS) continue;
+    section->commands = command_list_open(e->p->target->device);
+    if (!section->commands) s = diag_set(d, TN_ERR_MEMORY, "out of memory");
+  }
+  if (s == TN_OK) s = diag_catch(d, record_body, e);
+  for (size_t i = 0; i < e->n_sections && s == TN_OK; i++)
+    if (e->sections[i].commands) s = command_list_status(e->sections[i].commands, d);
+  e->has_commands = s == TN_OK;
+  if (s != TN_OK) execution_commands_release(e);
+  return s;
+}
+
+void execution_commands_release(struct execution *e) {
+  for (size_t i = 0; i < e->n_sections; i++) {
+    command_list_release(e->sections[i].commands);
+    e->sections[i].commands = NULL;
+  }
+  e->has_commands = false;
+}

@@ -1,0 +1,25 @@
+/* Recorded command lists of an execution: the plan is divided into sections at the ends of loops,
+   and the steps of a section are recorded once. Commands point to launches whose spans and values
+   each run, or each trip of a loop, fills anew. */
+#ifndef TENON_RUNTIME_EXECUTION_COMMANDS_H
+#define TENON_RUNTIME_EXECUTION_COMMANDS_H
+
+#include "runtime/execution_state.h"
+
+/** Divides the plan into sections and allocates the lists of launches. Raises through the arena. */
+void execution_commands_open(struct execution *e);
+
+/** Records the command lists of all sections: before the first run, and again after
+    execution_commands_release. */
+tn_status execution_commands_record(struct execution *e, diag *d);
+
+/** Releases the command lists, such as when profiling is turned on or off. */
+void execution_commands_release(struct execution *e);
+
+/** Fills the launch of a kernel step with the present spans and values. */
+void execution_fill_launch(struct execution *e, size_t step);
+
+/** Checks that a filled launch's buffers are as large as its kernel's code takes them to be. */
+tn_status execution_check_launch(struct execution *e, size_t step, diag *d);
+
+#endif

@@ -1,0 +1,187 @@
+/* Memory of an execution. Buffers that live between two steps share one allocation: a slot for each
+   live range, placed by schedule/memory/memory_plan.h. Placing takes longer than many a run, so it
+   is repeated only if a slot's bytes change; buffers are bound more often than sizes change. */
+#include "runtime/execution_memory.h"
+
+#include "device/memory/buffer_resize.h"
+#include "device/memory/span.h"
+#include "ir/core/var_names.h"
+
+/* Opening. */
+
+static void add_slot(execution_scratch *x, size_t step, size_t last, size_t buffer) {
+  x->slots[x->n_slots] = (memory_plan_slot){.first = step, .last = last};
+  x->owners[x->n_slots++] = (slot_owner){step, buffer};
+}
+
+/** Lists slots by first step: buffers are numbered in the order of the nodes that make them, which
+    need not be that of the steps. */
+static void add_slots(struct execution *e) {
+  const executable *p = e->p;
+  execution_scratch *x = &e->memory.scratch;
+  x->slots = arena_calloc(&e->arena, p->n_buffers + p->n_steps, sizeof *x->slots);
+  x->owners = arena_calloc(&e->arena, p->n_buffers + p->n_steps, sizeof *x->owners);
+  bool *is_added = arena_calloc(&e->arena, p->n_buffers + 1, sizeof *is_added);
+  for (size_t step = 0; step < p->n_steps; step++) {
+    for (size_t k = 0; k < p->steps[step].n_buffers; k++) {
+      size_t i = p->steps[step].buffers[k];
+      if (p->buffers[i].role != BUFFER_ROLE_SCRATCH || p->buffers[i].first != step || is_added[i])
+        continue;
+      is_added[i] = true;
+      add_slot(x, step, p->buffers[i].last, i);
+    }
+    if (p->steps[step].scratch) add_slot(x, step, step, SIZE_MAX);
+  }
+}
+
+void execution_memory_open(struct execution *e) {
+  const executable *p = e->p;
+  arena *a = &e->arena;
+  e->values.vars = arena_calloc(a, p->n_vars + 1, sizeof *e->values.vars);
+  e->values.has_value = arena_calloc(a, p->n_vars + 1, sizeof *e->values.has_value);
+  e->values.sizes = arena_calloc(a, p->sizes.n_results + 1, sizeof *e->values.sizes);
+  e->values.terms = arena_calloc(a, p->sizes.n_terms + 1, sizeof *e->values.terms);
+  e->memory.buffers = arena_calloc(a, p->n_buffers + 1, sizeof *e->memory.buffers);
+  e->memory.is_allocated = arena_calloc(a, p->n_buffers + 1, sizeof *e->memory.is_allocated);
+  e->memory.spans = arena_calloc(a, p->n_buffers + 1, sizeof *e->memory.spans);
+  for (size_t i = 0; i < p->n_vars; i++) e->values.has_value[i] = var_is_trip(p->vars[i].name);
+  add_slots(e);
+}
+
+void execution_memory_close(struct execution *e) {
+  execution_memory *m = &e->memory;
+  for (size_t i = 0; m->buffers && i < e->p->n_buffers; i++)
+    if (m->buffers[i]) buffer_release(m->buffers[i]);
+  if (m->scratch.memory) buffer_release(m->scratch.memory);
+}
+
+bool execution_is_bindable(const struct execution *e, size_t buffer) {
+  buffer_role role = e->p->buffers[buffer].role;
+  return role == BUFFER_ROLE_INPUT || role == BUFFER_ROLE_OUTPUT;
+}
+
+/* Sizes. */
+
+tn_status execution_evaluate_sizes(struct execution *e, diag *d) {
+  const executable *p = e->p;
+  execution_values *v = &e->values;
+  if (v->is_evaluated) return TN_OK;
+  for (size_t i = 0; i < p->n_vars; i++)
+    if (!v->has_value[i])
+      return diag_set(d, TN_ERR_ARGUMENT, "%s: variable %s has no value", p->name,
+                      var_user_name(p->vars[i].name));
+  tn_status s = launch_exprs_eval(&p->sizes, v->vars, v->terms, v->sizes, d);
+  v->is_evaluated = s == TN_OK;
+  return s;
+}
+
+uint64_t execution_bytes_of(const struct execution *e, size_t buffer) {
+  return (uint64_t)e->values.sizes[buffer] * dtype_bytes(e->p->buffers[buffer].dtype);
+}
+
+/** Refuses sizes whose bytes do not fit in an int64. */
+static tn_status check_sizes(const struct execution *e, diag *d) {
+  for (size_t i = 0; i < e->p->n_buffers; i++) {
+    uint64_t most = UINT64_MAX / 2 / dtype_bytes(e->p->buffers[i].dtype);
+    int64_t n = e->values.sizes[i];
+    if (n < 0 || (uint64_t)n > most)
+      return diag_set(d, TN_ERR_SHAPE, "%s: a tensor of %lld elements", e->p->name, (long long)n);
+  }
+  return TN_OK;
+}
+
+/** Keeps trip numbers within their variables' bounds, which kernels were compiled for. */
+static tn_status check_trips(const struct execution *e, diag *d) {
+  for (size_t i = 0; i < e->p->n_steps; i++) {
+    const executable_step *s = &e->p->steps[i];
+    if (s->kind != STEP_LOOP || s->trip == SIZE_MAX) continue;
+    int64_t most = e->p->vars[s->trip].max, trips = e->values.sizes[s->trips];
+    if (trips > 0 && trips - 1 > most)
+      return diag_set(d, TN_ERR_INTERNAL, "%s: a loop of %lld trips is compiled for %lld",
+                      e->p->name, (long long)trips, (long long)most + 1);
+  }
+  return TN_OK;
+}
+
+/* Scratch memory. */
+
+static uint64_t slot_bytes(const struct execution *e, slot_owner owner) {
+  if (owner.buffer != SIZE_MAX) return execution_bytes_of(e, owner.buffer);
+  const executable_step *step = &e->p->steps[owner.step];
+  bool has_workers = e->p->programs[step->program]->facts.core_id >= 0;
+  return step->scratch * (has_workers ? (uint64_t)execution_workers(e) : 1);
+}
+
+static tn_span *slot_span(struct execution *e, slot_owner owner) {
+  if (owner.buffer != SIZE_MAX) return &e->memory.spans[owner.buffer];
+  return &e->launch.spans[owner.step][e->p->steps[owner.step].n_buffers];
+}
+
+static void place_slots_body(void *arg) {
+  struct execution *e = arg;
+  execution_scratch *x = &e->memory.scratch;
+  arena_mark here = arena_save(&e->arena);
+  x->bytes = memory_plan_place(&e->arena, x->slots, x->n_slots);
+  arena_rewind(&e->arena, here);
+  x->is_placed = true;
+}
+
+static tn_status place_slots(struct execution *e, diag *d) {
+  execution_scratch *x = &e->memory.scratch;
+  for (size_t i = 0; i < x->n_slots; i++) {
+    uint64_t bytes = slot_bytes(e, x->owners[i]);
+    if (bytes != x->slots[i].bytes) x->is_placed = false;
+    x->slots[i].bytes = bytes;
+  }
+  return x->is_placed ? TN_OK : diag_catch(d, place_slots_body, e);
+}
+
+tn_status execution_place_slots(struct execution *e, diag *d) {
+  tn_status s = execution_evaluate_sizes(e, d);
+  if (s == TN_OK) s = check_sizes(e, d);
+  return s == TN_OK ? place_slots(e, d) : s;
+}
+
+static tn_status place_scratch(struct execution *e, diag *d) {
+  execution_scratch *x = &e->memory.scratch;
+  tn_span all;
+  tn_status s = place_slots(e, d);
+#ifdef TENON_VERIFY
+  if (s == TN_OK && memory_plan_overlaps(x->slots, x->n_slots))
+    s = diag_set(d, TN_ERR_INTERNAL, "%s: two live buffers overlap", e->p->name);
+#endif
+  if (s == TN_OK && x->n_slots) s = buffer_reserve(e->p->target->device, &x->memory, x->bytes, d);
+  if (s == TN_OK && x->n_slots) s = buffer_span(x->memory, &all, d);
+  for (size_t i = 0; i < x->n_slots && s == TN_OK; i++)
+    *slot_span(e, x->owners[i]) = span_slice(&all, x->slots[i].offset, x->slots[i].bytes);
+  return s;
+}
+
+/* Inputs and outputs. */
+
+static tn_status place_bindable(struct execution *e, size_t i, diag *d) {
+  execution_memory *m = &e->memory;
+  uint64_t bytes = execution_bytes_of(e, i);
+  if (!m->buffers[i] && e->p->buffers[i].role == BUFFER_ROLE_INPUT)
+    return diag_set(d, TN_ERR_ARGUMENT, "%s: an input has no value", e->p->name);
+  tn_status s = TN_OK;
+  if (!m->buffers[i] || m->is_allocated[i]) {
+    s = buffer_reserve(e->p->target->device, &m->buffers[i], bytes, d);
+    m->is_allocated[i] = true;
+  }
+  if (s == TN_OK) s = buffer_span(m->buffers[i], &m->spans[i], d);
+  if (s == TN_OK && m->spans[i].bytes < bytes)
+    s = diag_set(d, TN_ERR_SHAPE, "%s: %llu bytes are given where %llu are needed", e->p->name,
+                 (unsigned long long)m->spans[i].bytes, (unsigned long long)bytes);
+  if (s == TN_OK) m->spans[i].bytes = bytes;
+  return s;
+}
+
+tn_status execution_place_buffers(struct execution *e, diag *d) {
+  tn_status s = execution_evaluate_sizes(e, d);
+  if (s == TN_OK) s = check_sizes(e, d);
+  if (s == TN_OK) s = check_trips(e, d);
+  for (size_t i = 0; i < e->p->n_buffers && s == TN_OK; i++)
+    if (execution_is_bindable(e, i)) s = place_bindable(e, i, d);
+  return s == TN_OK ? place_scratch(e, d) : s;
+}

@@ -1,0 +1,28 @@
+/* Memory of an execution: evaluates sizes from the variables' values, places scratch buffers by
+   their live ranges in one allocation, and grows memory where sizes grew. */
+#ifndef TENON_RUNTIME_EXECUTION_MEMORY_H
+#define TENON_RUNTIME_EXECUTION_MEMORY_H
+
+#include "runtime/execution_state.h"
+
+/** Allocates the lists of spans and lays out the slots of scratch memory in the order of steps;
+    allocates no data. Raises through the arena. */
+void execution_memory_open(struct execution *e);
+void execution_memory_close(struct execution *e);
+
+/** True for inputs and outputs, whose memory the caller may bind. */
+bool execution_is_bindable(const struct execution *e, size_t buffer);
+
+/** Evaluates all sizes. TN_ERR_ARGUMENT if a variable has no value. */
+tn_status execution_evaluate_sizes(struct execution *e, diag *d);
+
+/** Bytes of a buffer, from evaluated sizes. */
+uint64_t execution_bytes_of(const struct execution *e, size_t buffer);
+
+/** Evaluates the bytes of scratch memory and the offset of each slot. */
+tn_status execution_place_slots(struct execution *e, diag *d);
+
+/** Finds memory for every buffer: checks the bound ones, and allocates or grows the others. */
+tn_status execution_place_buffers(struct execution *e, diag *d);
+
+#endif

@@ -1,0 +1,102 @@
+/* State of an execution, shared by execution.c (runs and loops), execution_memory.c (sizes and
+   placement) and execution_commands.c (recorded command lists). Arrays are in the execution's arena
+   and are indexed like the executable's buffers, steps or variables. */
+#ifndef TENON_RUNTIME_EXECUTION_STATE_H
+#define TENON_RUNTIME_EXECUTION_STATE_H
+
+#include "device/memory/buffer.h"
+#include "device/queue/command_list.h"
+#include "device/queue/queue.h"
+#include "runtime/custom_call.h"
+#include "runtime/run_profile.h"
+#include "schedule/memory/memory_plan.h"
+
+/** Values of variables, and the sizes that follow from them. */
+typedef struct execution_values {
+  int64_t *vars;
+  bool *has_value;
+  bool is_evaluated; /* `sizes` follow from `vars` */
+  int64_t *sizes;    /* the executable's `sizes` */
+  int64_t *terms;    /* scratch to evaluate them */
+} execution_values;
+
+/** Owner of a slot of scratch memory: a buffer, or the extra array of a step's kernel. */
+typedef struct slot_owner {
+  size_t step;   /* the first that uses it */
+  size_t buffer; /* SIZE_MAX: the kernel's extra array */
+} slot_owner;
+
+/** Scratch memory: live ranges in one allocation, placed by memory_plan_place. */
+typedef struct execution_scratch {
+  memory_plan_slot *slots;
+  slot_owner *owners; /* of each slot */
+  size_t n_slots;
+  bool is_placed; /* the slots' offsets follow from their bytes */
+  uint64_t bytes; /* of all slots together */
+  tn_buffer *memory;
+} execution_scratch;
+
+/** Memory of the executable's buffers. */
+typedef struct execution_memory {
+  bool is_placed;      /* spans follow from the values and the bound buffers */
+  tn_buffer **buffers; /* of inputs and outputs: bound by the caller, or allocated for an output */
+  bool *is_allocated;  /* by the execution */
+  tn_span *spans;      /* where each buffer is */
+  execution_scratch scratch;
+} execution_memory;
+
+/** Launches of kernel steps: recorded commands point to them, and each run fills them anew. */
+typedef struct execution_launches {
+  tn_launch *launches; /* of each step */
+  tn_span **spans;     /* arguments of each step: its buffers, then its kernel's extra array */
+  int64_t **values;
+  int64_t *dims, *dim_terms; /* sizes of a kernel's arrays, and scratch to evaluate them */
+} execution_launches;
+
+/** A section of the plan: consecutive steps in one command list, or one end of a loop. */
+typedef struct command_section {
+  enum { SECTION_STEPS, SECTION_LOOP_BEGIN, SECTION_LOOP_END } kind;
+  size_t step;           /* the first step; of both ends of a loop, the loop's step */
+  size_t n_steps;        /* SECTION_STEPS */
+  size_t other_end;      /* section of the loop's other end */
+  tn_commands *commands; /* SECTION_STEPS */
+} command_section;
+
+/** An input and the last step that reads it; the outermost loop if a loop contains that step. */
+typedef struct last_read {
+  struct execution *execution;
+  size_t buffer, step;
+} last_read;
+
+typedef struct last_read_report {
+  void (*report)(void *user, size_t buffer); /* NULL: not reported */
+  void *user;
+  last_read *reads; /* of each buffer */
+} last_read_report;
+
+struct execution {
+  executable *p;
+  arena arena;
+  tn_queue *queue;
+  bool owns_queue;
+  tn_signal *done;
+  uint64_t runs; /* value of `done` after the last command list */
+  execution_values values;
+  execution_memory memory;
+  execution_launches launch;
+  custom_call *custom_calls; /* of each step */
+  executable_host host;      /* functions that they call */
+  command_section *sections;
+  size_t n_sections;
+  bool has_commands; /* all command lists are recorded */
+  int64_t *trip;     /* number of the present trip, of each step that is a loop */
+  last_read_report last_reads;
+  run_profile profile;
+};
+
+/** Worker threads of the device: workers that a kernel is launched with. */
+static inline int64_t execution_workers(const struct execution *e) {
+  return e->p->target->device->host.threads;
+}
+
+#endif

@@ -1,0 +1,117 @@
+/* Profile of a run: sums the timestamps of each step over its trips, and evaluates the operation
+   and byte counts of each step from the sizes that the run had. */
+#include "runtime/run_profile.h"
+
+#include <string.h>
+
+run_profile run_profile_open(arena *a, const executable *p) {
+  return (run_profile){
+      .p = p,
+      .vars = arena_calloc(a, p->n_vars + 1, sizeof(int64_t)),
+      .sizes =
+          {
+              .elements = arena_calloc(a, p->sizes.n_results + 1, sizeof(int64_t)),
+              .terms = arena_calloc(a, p->sizes.n_terms + 1, sizeof(int64_t)),
+              .count_sizes = arena_calloc(a, p->count_sizes.n_results + 1, sizeof(int64_t)),
+              .count_terms = arena_calloc(a, p->count_sizes.n_terms + 1, sizeof(int64_t)),
+          },
+  };
+}
+
+void run_profile_open_timestamps(run_profile *r, arena *a) {
+  size_t n = r->p->n_steps + 1;
+  if (r->times.stamps) return;
+  r->times.first = arena_calloc(a, n, sizeof(int64_t));
+  r->times.busy = arena_calloc(a, n, sizeof(int64_t));
+  r->times.count = arena_calloc(a, n, sizeof(int64_t));
+  r->times.stamps = arena_calloc(a, 2 * n, sizeof(int64_t));
+}
+
+/* Runs. */
+
+void run_profile_begin(run_profile *r, const int64_t vars[]) {
+  size_t bytes = r->p->n_vars * sizeof *r->vars;
+  r->sizes.is_evaluated = r->sizes.is_evaluated && !memcmp(r->vars, vars, bytes);
+  memcpy(r->vars, vars, bytes);
+  r->has_run = true;
+  r->has_times = false;
+  for (size_t i = 0; r->is_profiled && i < r->p->n_steps; i++)
+    r->times.count[i] = r->times.busy[i] = 0;
+}
+
+void run_profile_add_step(run_profile *r, size_t step, int64_t begin, int64_t end) {
+  if (!r->times.count[step]++) r->times.first[step] = begin;
+  r->times.busy[step] += end - begin;
+}
+
+/** Lays out the steps of each loop as if each ran all its trips before the next one began. */
+static void lay_out_loop_steps(run_profile *r) {
+  for (size_t i = 0; i < r->p->n_steps; i++) {
+    int64_t at = r->times.first[i];
+    for (size_t k = i + 1; k <= i + r->p->steps[i].n_steps; k += 1 + r->p->steps[k].n_steps) {
+      r->times.first[k] = at;
+      at += r->times.busy[k];
+    }
+  }
+}
+
+void run_profile_end(run_profile *r, bool succeeded) {
+  r->has_times = succeeded && r->is_profiled;
+  if (r->has_times) lay_out_loop_steps(r);
+}
+
+/* Steps. */
+
+/** Evaluates the sizes of the last run, once; false if there was no run. */
+static bool evaluate_sizes(run_profile *r) {
+  const executable *p = r->p;
+  profile_sizes *s = &r->sizes;
+  diag d = {0};
+  if (r->has_run && !s->is_evaluated)
+    s->is_evaluated =
+        launch_exprs_eval(&p->sizes, r->vars, s->terms, s->elements, &d) == TN_OK &&
+        launch_exprs_eval(&p->count_sizes, r->vars, s->count_terms, s->count_sizes, &d) == TN_OK;
+  return s->is_evaluated;
+}
+
+/** Counts of one trip: a host function counts the bytes of its arrays, a loop nothing. */
+static kernel_counts count_step(const run_profile *r, const executable_step *step) {
+  kernel_counts counts = {0, 0};
+  const executable *p = r->p;
+  if (step->kind == STEP_KERNEL) {
+    const executable_kernel_counts *k = &p->kernel_counts[step->program];
+    return kernel_counts_evaluate(k->items, k->n_items, r->sizes.count_sizes + k->first);
+  }
+  for (size_t i = 0; step->kind == STEP_CUSTOM && i < step->n_buffers; i++) {
+    size_t b = step->buffers[i];
+    counts.bytes += (double)r->sizes.elements[b] * (double)dtype_bytes(p->buffers[b].dtype);
+  }
+  return counts;
+}
+
+/** Runs of a step: the product of the trip counts of the loops that contain it. */
+static uint64_t count_trips(const run_profile *r, const executable_step *step) {
+  uint64_t times = 1;
+  for (; step->parent != SIZE_MAX; step = &r->p->steps[step->parent]) {
+    int64_t trips = r->sizes.elements[r->p->steps[step->parent].trips];
+    times *= trips > 0 ? (uint64_t)trips : 0;
+  }
+  return times;
+}
+
+execution_step run_profile_step(run_profile *r, size_t i) {
+  const executable_step *step = &r->p->steps[i];
+  execution_step out = {
+      .name = step->name, .kernel = SIZE_MAX, .n_steps = step->n_steps, .times = 1};
+  if (step->kind == STEP_KERNEL) out.kernel = step->program;
+  if (evaluate_sizes(r)) {
+    out.work = count_step(r, step);
+    out.times = count_trips(r, step);
+  }
+  out.work.operations *= (double)out.times;
+  out.work.bytes *= (double)out.times;
+  if (!r->has_times) return out;
+  out.begin = r->times.first[i] - r->times.first[0];
+  out.end = out.begin + r->times.busy[i];
+  return out;
+}

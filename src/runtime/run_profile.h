@@ -1,0 +1,63 @@
+/* Profile of an execution's last run: the sizes it had, the operations and bytes of each step, and
+   when each step began and ended if profiling was on. Counts are evaluated only on request. */
+#ifndef TENON_RUNTIME_RUN_PROFILE_H
+#define TENON_RUNTIME_RUN_PROFILE_H
+
+#include "runtime/executable.h"
+
+/** A step as a report shows it. */
+typedef struct execution_step {
+  const char *name;   /* lives as long as the executable */
+  size_t kernel;      /* index among the distinct kernels; SIZE_MAX: a host function or a loop */
+  kernel_counts work; /* of all its trips in the last run; 0 if unknown */
+  size_t n_steps;     /* of a loop: steps of its body; else 0 */
+  uint64_t times;     /* runs in the last run: one a trip inside a loop; 1 before any run */
+  int64_t begin, end; /* ns since the last run's first step began, if profiled; else 0. Steps of a
+                         loop appear as if each ran all its trips before the next one began */
+} execution_step;
+
+/** Times of each step, in ns of clock_now_ns. */
+typedef struct step_times {
+  int64_t *stamps; /* begin and end of the last trip, written by the queue; NULL: never profiled */
+  int64_t *first;  /* begin of the first trip */
+  int64_t *busy;   /* sum over all trips */
+  int64_t *count;  /* trips */
+} step_times;
+
+/** Sizes of the last run, evaluated on request. */
+typedef struct profile_sizes {
+  bool is_evaluated;
+  int64_t *elements, *terms;          /* the executable's `sizes`, and scratch to evaluate them */
+  int64_t *count_sizes, *count_terms; /* its `count_sizes`, likewise */
+} profile_sizes;
+
+typedef struct run_profile {
+  const executable *p;
+  bool is_profiled; /* runs take timestamps */
+  bool has_times;   /* `times` are those of the last run */
+  bool has_run;
+  int64_t *vars; /* values of the variables in the last run */
+  step_times times;
+  profile_sizes sizes;
+} run_profile;
+
+/** A profile of no run, in an arena. Raises when memory is short, like run_profile_open_timestamps.
+ */
+run_profile run_profile_open(arena *a, const executable *p);
+
+/** Allocates `times`, at the first call. */
+void run_profile_open_timestamps(run_profile *r, arena *a);
+
+/** A run with these values of the variables begins. */
+void run_profile_begin(run_profile *r, const int64_t vars[]);
+
+/** The run ends; `succeeded` makes its times valid. */
+void run_profile_end(run_profile *r, bool succeeded);
+
+/** Adds one trip of a step, in ns. */
+void run_profile_add_step(run_profile *r, size_t step, int64_t begin, int64_t end);
+
+/** The i-th step, which must exist. */
+execution_step run_profile_step(run_profile *r, size_t i);
+
+#endif

@@ -1,0 +1,130 @@
+/* The data of scheduling: the request (a tensor graph and the target's limits) and the result, an
+   ordered list of steps (kernels, calls of the caller's functions, loops) over numbered buffers.
+   Types only; schedule.h has the entry point. */
+#ifndef TENON_SCHEDULE_CORE_SCHEDULE_TYPES_H
+#define TENON_SCHEDULE_CORE_SCHEDULE_TYPES_H
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "ir/core/topo_sort.h"
+
+#include <tenon/unstable/backend.h>
+
+/** An array that steps read and write. */
+typedef struct schedule_buffer {
+  dtype dtype;
+  const node *size;        /* number of elements, an index expression over VARs */
+  const node *origin;      /* the BUFFER of the caller's graph that it is; NULL: the plan's own */
+  bool is_output;          /* holds a root's value: it outlives the plan */
+  bool is_written;         /* a SET writes it in place */
+  bool is_double_buffered; /* `now` or `next` of a loop state: has no memory of its own */
+  size_t first, last;      /* first and last step that uses it; of buffers that are used */
+} schedule_buffer;
+
+/** The name that the caller gave to a node of the graph. */
+typedef struct schedule_label {
+  const node *node; /* reachable from a root */
+  const char *text;
+} schedule_label;
+
+typedef enum step_kind { STEP_KERNEL, STEP_CUSTOM, STEP_LOOP } step_kind;
+
+/** The buffers of a loop's state. A trip reads the state from `now` and writes it to `next`. Where
+    `now`, `next` and `result` are one buffer, the init is copied there before the first trip and
+    the state changed in place. Otherwise the first trip reads `init`, and trips write `result` and
+    `spare` in turn, so that the last one writes `result`. */
+typedef struct schedule_state {
+  size_t init, result, now, next, spare;
+} schedule_state;
+
+/** A loop of the plan: runs the `n_steps` steps that follow it once a trip. */
+typedef struct schedule_loop {
+  /** Number of trips, an index expression over VARs; 0: the results are the inits. */
+  const node *trips;
+  const node *trip; /* VAR: the number of the current trip, from 0 */
+  const schedule_state *states;
+  size_t n_states;
+  size_t n_steps; /* including those of loops inside */
+} schedule_loop;
+
+typedef struct schedule_step {
+  step_kind kind;
+  const node *kernel;    /* STEP_KERNEL: SINK whose PARAM slots are positions in `buffers` */
+  const node *custom;    /* STEP_CUSTOM: the CUSTOM node; its inputs' buffers, then its result's */
+  const size_t *buffers; /* numbers of schedule buffers */
+  size_t n_buffers;
+  size_t n_outputs;          /* of `buffers`, the first ones: those it writes; STEP_CUSTOM: unset */
+  node_list scalars;         /* STEP_KERNEL: the VAR of the graph behind each lifted VAR of the
+                                kernel (liftable_scalars.h) */
+  const schedule_loop *loop; /* STEP_LOOP: `buffers` are all that live while the loop runs */
+  const struct extracted_loop *plan; /* STEP_LOOP: its body (extract_loops.h) */
+  node_list values; /* tensors of the normalised graph that it computes; none: a copy */
+  const char *name; /* the labels of the tensors it computes, or their ops */
+} schedule_step;
+
+typedef struct schedule {
+  VEC(schedule_buffer) buffers;
+  VEC(schedule_step) steps; /* in an order that respects every dependence */
+  const size_t *outputs;    /* the buffer of each root */
+} schedule;
+
+/** Fusion's decision about a value: written to memory, or computed where it is read. Costs are
+    nanoseconds beyond computing it once; INFINITY: impossible. */
+typedef struct schedule_decision {
+  const node *tensor;
+  size_t readers; /* kernels that read it */
+  bool is_written;
+  bool is_hosted;   /* written by a reader that computes it anyway */
+  const char *must; /* why it had to be written (static); NULL: by cost */
+  double inlined;   /* cost if computed where each element is read */
+  double placed;    /* cost if built in arrays inside of kernels */
+  double fused;     /* cost with the better of both for each reader */
+  double written;   /* cost if written to memory */
+} schedule_decision;
+
+/** Policy of fusion and layouts; tests use the other two. */
+typedef enum fusion_policy {
+  FUSION_BY_COST,
+  FUSION_NONE,  /* every value in memory */
+  FUSION_RANDOM /* any choice that is legal */
+} fusion_policy;
+
+/** Calls during scheduling; each may raise. NULL: none. */
+typedef struct schedule_observer {
+  /** After each pass, with its name and result. */
+  void (*after)(void *user, const char *pass, const node *const roots[], size_t n);
+  /** For each value when fusion decides it. */
+  void (*decided)(void *user, const schedule_decision *d);
+  void *user;
+} schedule_observer;
+
+/** Limits and hardware of the target. */
+typedef struct schedule_target {
+  size_t vector;    /* bytes of the widest vector; 0: no vectors */
+  size_t arguments; /* most buffers of a kernel; 0: any number */
+  uint64_t scratch; /* most bytes of scratch arrays of a kernel; 0: any number */
+  tn_hardware hardware;
+} schedule_target;
+
+/** Options of the fusion search. */
+typedef struct schedule_search {
+  int policy;    /* fusion_policy: FUSION_BY_COST but in tests */
+  uint64_t seed; /* of FUSION_RANDOM */
+} schedule_search;
+
+/** A graph to schedule. */
+typedef struct schedule_request {
+  const node *const *roots; /* nodes of any ir */
+  size_t n_roots;
+  /** True if a SET may write a BUFFER's storage in place; else its contents are copied first. */
+  bool (*may_overwrite)(void *user, const node *buffer);
+  void *user;
+  const schedule_label *labels; /* in any order; one may be in the names of several steps */
+  size_t n_labels;
+  int math; /* math_mode */
+  schedule_target target;
+  schedule_search search;
+  schedule_observer observer;
+} schedule_request;
+
+#endif

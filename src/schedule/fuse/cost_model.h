@@ -1,0 +1,102 @@
+/* The cost model of fusion: nanoseconds on a machine whose cores all work, for arithmetic, for
+   memory by its distance, and for starting a kernel; and the facts of a value that costs depend
+   on. */
+#ifndef TENON_SCHEDULE_FUSE_COST_MODEL_H
+#define TENON_SCHEDULE_FUSE_COST_MODEL_H
+
+#include "schedule/values/value.h"
+#include "target/machine_model.h"
+
+/** ns for a byte of a core's own scratch array of so many bytes, and of an array that all cores
+ * read.
+ */
+double cost_per_private_byte(const machine *m, double bytes);
+double cost_per_shared_byte(const machine *m, double bytes);
+
+/** An operand, read again for each index of the reader that it does not depend on. */
+typedef struct operand {
+  double bytes;
+  uint64_t
+      coords; /* mask of the reader's coordinates that it depends on; then of its reduced ranges */
+} operand;
+
+/** Instructions of a kernel: once for all lanes of a vector, and for each lane. */
+typedef struct code {
+  double once, each;
+} code;
+
+static inline code code_add(code a, code b) { return (code){a.once + b.once, a.each + b.each}; }
+static inline code code_subtract(code a, code b) {
+  return (code){a.once - b.once, a.each - b.each};
+}
+static inline double code_for_lanes(code c, double lanes) { return c.once + c.each * lanes; }
+
+enum { MOST_OPERANDS = 4 };
+
+typedef struct operands {
+  operand at[MOST_OPERANDS]; /* the largest ones, in falling order of bytes */
+  size_t n;
+} operands;
+
+/** Cost of computing a value, its inlined operands included. */
+typedef struct value_cost {
+  double work;   /* ns on one core */
+  double again;  /* ns for all of it once more, on all cores */
+  double reload; /* ns for operands loaded the first time it is recomputed */
+} value_cost;
+
+typedef struct value_operands {
+  operands own;    /* of an element, through elementwise values */
+  operands behind; /* of the reductions behind an element */
+} value_operands;
+
+/** Instructions of an element or term. */
+typedef struct value_code {
+  code own;      /* without its reads */
+  code reads[2]; /* of its reads: inside all bounds; where it may be outside */
+  code whole;    /* with all operands that are not kept, as a tree */
+  code free;     /* all its instructions, if they are few and read no array; else 0 */
+} value_code;
+
+/** Instructions of register tiles, which are bounded by registers, not by what is added up. */
+typedef struct value_tiles {
+  double own;  /* of its loop, if it is a contraction; else 0 */
+  double next; /* of the first contractions behind it */
+  double path; /* of all on the longest path behind it and itself, up to kept values */
+} value_tiles;
+
+typedef struct value_facts {
+  double points; /* elements */
+  double bytes;
+  value_cost cost;
+  double reach;        /* number of parts that can be computed in parallel */
+  size_t level;        /* reductions on the longest path from the inputs, itself included */
+  const size_t *under; /* of each read: the level of values that its indices are computed from */
+  const node *lead;    /* its leading input: the PARAM reached through first operands */
+  size_t readers;      /* values that read it */
+  bool is_term;        /* a reduction reads it, to fewer elements: computed there */
+  bool is_kept;        /* in memory, as far as costs know: an input to its readers */
+  value_operands operands;
+  const int64_t *blocks; /* of each axis: number of consecutive indices that share a computed
+                            operand; 1: none do */
+  value_code code;
+  value_tiles tiles;
+} value_facts;
+
+/** The facts of all values, from inputs to outputs. */
+void cost_model_measure(ir *g, const machine *m, const values *v);
+
+/** Elements of a type in a vector; floats are computed in 32 bits at least. */
+double cost_vector_lanes(const machine *m, dtype t);
+
+/** Instructions of reading an element of a tensor. An element that may be outside, or whose index
+   is more than a sum of ranges, is loaded lane by lane; a free value is computed. */
+code cost_read_code(ir *g, const values *v, const node *index);
+
+/** ns if so many groups compute a value, beyond computing it once. */
+double cost_recompute(const value *v, size_t groups);
+
+/** ns of loading all of a value from memory, by all cores together. */
+double cost_load(const machine *m, const value *v);
+
+#endif

@@ -1,0 +1,121 @@
+/* The fusion search: greedy, one decision a value. Values are visited from outputs to inputs. Each
+   group that reads a value has options for it: computed where it is read, or built in a nest placed
+   further out. The value may also be written to memory: by one of its readers, by a group that has
+   a value like it, or by a group of its own. The cost model prices all and the cheapest is taken,
+   once. Groups run in the order of their keys: the position of a group's largest root. A value is
+   written only by a group whose key is below those of all other groups that read it, so no cycle
+   can arise. */
+#include "schedule/fuse/fusion_search.h"
+#include "schedule/fuse/search_state.h"
+
+static uint64_t next_random(grouping *s) {
+  uint64_t z = s->random += UINT64_C(0x9e3779b97f4a7c15);
+  z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+  return z ^ z >> 31;
+}
+
+/** The cheapest option (a random one in tests); NULL: there is none. */
+static const option *choose_option(grouping *s, const options *o) {
+  const option *best = o->n ? &o->at[0] : NULL;
+  if (o->n && s->request->policy == FUSION_RANDOM) return &o->at[next_random(s) % o->n];
+  for (size_t i = 1; i < o->n; i++)
+    if (o->at[i].cost < best->cost) best = &o->at[i];
+  return best;
+}
+
+/** ns to have v in memory, beyond computing it once. */
+static double write_cost(const grouping *s, const value *v, const use *home) {
+  const value_facts *f = v->facts;
+  double parallel = f->reach < s->m->cores ? f->reach : s->m->cores;
+  double others = (double)v->places->uses.n - (home ? 1 : 0);
+  return f->cost.work * (1 / parallel - 1 / s->m->cores) + (home ? 0 : s->m->launch) +
+         cost_load(s->m, v) * (1 + others);
+}
+
+static bool must_be_written(const grouping *s, const value *v, const option *const best[]) {
+  bool must = v->stores.n || !v->body || v->is_cut;
+  for (size_t i = 0; i < v->places->uses.n; i++) must |= !best[i];
+  return must || s->request->policy == FUSION_NONE;
+}
+
+static bool is_cheaper_written(grouping *s, const value *v, const option *const best[],
+                               const use *home) {
+  double fused = cost_recompute(v, v->places->uses.n);
+  if (s->request->policy == FUSION_RANDOM) return next_random(s) % 10 < 3;
+  for (size_t i = 0; i < v->places->uses.n; i++) fused += best[i]->cost;
+  return fused > write_cost(s, v, home);
+}
+
+/** Computes a value in all groups that read it, by the best option of each. */
+static void inline_in_all_readers(grouping *s, const value *v, const option *const best[]) {
+  for (size_t i = 0; i < v->places->uses.n; i++)
+    inline_by_option(s, v->places->uses.at[i], best[i]);
+}
+
+static void decide_value(grouping *s, value *v) {
+  size_t n = v->places->uses.n;
+  if (!n && !v->stores.n) return; /* its readers were simplified away */
+  const option **best = arena_alloc(s->a, (n + 1) * sizeof *best);
+  for (size_t i = 0; i < n; i++) {
+    options *o = arena_alloc(s->a, sizeof *o);
+    *o = fusion_options_of(s, v->places->uses.at[i]);
+    best[i] = choose_option(s, o);
+  }
+  if (value_is_never_stored(v)) {
+    inline_in_all_readers(s, v, best);
+    return;
+  }
+  use *home = store_find_host(s, v, best);
+  bool must = must_be_written(s, v, best),
+       is_written = must || is_cheaper_written(s, v, best, home);
+  if (s->reports) report_decision(s, v, home, must, is_written, write_cost(s, v, home));
+  if (is_written)
+    store_write_value(s, v, best, home);
+  else
+    inline_in_all_readers(s, v, best);
+}
+
+static void sort_groups_by_key(grouping *s) {
+  size_t n = s->values->at.n;
+  groups sorted = {0};
+  map at = {0};
+  for (size_t i = 0; i < s->groups.n; i++)
+    map_set(s->a, &at, s->values->at.at[s->groups.at[i]->key], s->groups.at[i]);
+  for (size_t i = 0; i < n; i++) {
+    group *g = map_get(&at, s->values->at.at[i]);
+    if (g) vec_push(s->a, &sorted, g);
+  }
+  s->groups = sorted;
+}
+
+/** For each value the number of stores that it has before the search adds one. */
+static size_t *count_required_stores(const grouping *s) {
+  const values *v = s->values;
+  size_t *n = arena_alloc(s->a, (v->at.n + 1) * sizeof *n);
+  for (size_t i = 0; i < v->at.n; i++) n[i] = v->at.at[i]->stores.n;
+  return n;
+}
+
+static void search_once(grouping *s, const size_t *stores) {
+  const values *v = s->values;
+  s->groups = (groups){0};
+  s->recent = (map){0};
+  s->random = s->request->seed;
+  for (size_t i = 0; i < v->at.n; i++) {
+    v->at.at[i]->stores.n = stores[i];
+    v->at.at[i]->places = arena_calloc(s->a, 1, sizeof *v->at.at[i]->places);
+  }
+  cost_model_measure(s->g, s->m, v);
+  for (size_t i = v->at.n; i-- > 0;) decide_value(s, v->at.at[i]);
+}
+
+groups fuse_values(ir *g, const fusion_request *r, values *v) {
+  grouping s = {.g = g, .a = ir_arena(g), .request = r, .m = &r->machine, .values = v};
+  const size_t *stores = count_required_stores(&s);
+  search_once(&s, stores);
+  s.reports = r->decided;
+  if ((r->policy == FUSION_BY_COST && materialise_move(&s)) || s.reports) search_once(&s, stores);
+  sort_groups_by_key(&s);
+  return s.groups;
+}

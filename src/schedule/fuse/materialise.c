@@ -1,0 +1,105 @@
+/* Materialisation points. Where the search writes a value by choice, it has put the elementwise
+   values computed from each of its elements into the kernels that read it, which compute them for
+   every tile and worker. Writing the last of these values instead costs as much memory, and the
+   kernel of the value computes them once: the point moves there, and the search runs again. */
+#include "schedule/fuse/search_state.h"
+
+enum { MOST_BEHIND = 8 }; /* longest chain of operands that is followed */
+
+typedef struct moving {
+  grouping *s;
+  value **reader; /* the only reader of each value, by position; NULL: none, or several */
+} moving;
+
+static void find_readers(moving *c) {
+  const values *v = c->s->values;
+  c->reader = arena_calloc(c->s->a, v->at.n + 1, sizeof *c->reader);
+  for (size_t i = 0; i < v->at.n; i++)
+    for (size_t k = 0; k < v->at.at[i]->inputs.tensors.n; k++) {
+      const value *from = map_get(&v->of, v->at.at[i]->inputs.tensors.at[k]);
+      if (from) c->reader[from->position] = from->facts->readers == 1 ? v->at.at[i] : NULL;
+    }
+}
+
+/** True if v reads the element at its own coordinates, but for axes of size 1. */
+static bool is_in_place(const value *v, const node *read, size_t rank) {
+  size_t at = 0;
+  for (size_t k = 0; k < rank; k++) {
+    const node *x = read->src[1 + k];
+    if (x->op == OP_CONST) continue;
+    while (at < v->rank && v->coords[at]->op != OP_RANGE) at++;
+    if (at == v->rank || x != v->coords[at++]) return false;
+  }
+  while (at < v->rank && v->coords[at]->op != OP_RANGE) at++;
+  return at == v->rank;
+}
+
+/** True if a value is in memory, or will be: operands are visited first. */
+static bool is_in_memory(const value *v) { return v->places->home || v->is_cut; }
+
+/** True if a kernel computes a value. */
+static bool is_computed_in(const value *v, const group *g) {
+  for (size_t i = 0; i < v->places->uses.n; i++) {
+    const use *u = v->places->uses.at[i];
+    if (u->g == g && (u->how == FUSION_INLINED || u->how == PLACED)) return true;
+  }
+  return false;
+}
+
+/** True if v costs no more in the kernel that writes u than elsewhere: it is in memory, or small,
+   or computed there, or it has one reader and is computed from such values. */
+static bool is_available(const moving *c, const value *v, const value *u, size_t depth) {
+  if (!v || is_in_memory(v) || v->facts->points < u->facts->points) return true;
+  if (is_computed_in(v, u->places->home)) return true;
+  if (!depth || !v->body || value_is_reduction(v) || v->facts->readers > 1) return false;
+  for (size_t i = 0; i < v->inputs.tensors.n; i++)
+    if (!is_available(c, map_get(&c->s->values->of, v->inputs.tensors.at[i]), u, depth - 1))
+      return false;
+  return true;
+}
+
+/** True if v is computed from each element of `last`, and from values available where u is written.
+ */
+static bool may_follow(const moving *c, const value *v, const value *last, const value *u) {
+  if (!v->body || value_is_reduction(v) || v->is_never_inlined || v->places->home) return false;
+  if (value_is_never_stored(v)) return false;
+  if (v->facts->bytes > last->facts->bytes || v->facts->points != last->facts->points) return false;
+  for (size_t i = 0; i < v->inputs.elements.n; i++) {
+    const node *read = v->inputs.elements.at[i];
+    const value *from = map_get(&c->s->values->of, read->src[0]);
+    if (from == last ? !is_in_place(v, read, last->rank) : !is_available(c, from, u, MOST_BEHIND))
+      return false;
+  }
+  return true;
+}
+
+/** True if v is written and computed once from each element of `last`: then nothing is gained. */
+static bool is_already_written(const value *v, const value *last) {
+  bool from = v->places->home && !value_is_reduction(v);
+  for (size_t i = 0; from && i < v->inputs.elements.n; i++)
+    from = v->inputs.elements.at[i]->src[0] != last->tensor ||
+           is_in_place(v, v->inputs.elements.at[i], last->rank);
+  return from;
+}
+
+/** The last value on the chain from u that is better written than u; u itself if none is. */
+static value *find_last(const moving *c, value *u) {
+  value *last = u, *v = c->reader[u->position];
+  for (; v && may_follow(c, v, last, u); v = c->reader[v->position]) last = v;
+  return v && is_already_written(v, last) ? u : last;
+}
+
+bool materialise_move(grouping *s) {
+  moving c = {.s = s};
+  bool any = false;
+  find_readers(&c);
+  for (size_t i = 0; i < s->values->at.n; i++) {
+    value *u = s->values->at.at[i];
+    value *last = u->places->is_free ? find_last(&c, u) : u;
+    last->is_cut |= last != u;
+    u->was_stored = u->places->is_free && last == u;
+    any |= last != u;
+  }
+  for (size_t i = 0; i < s->values->at.n && !any; i++) s->values->at.at[i]->was_stored = false;
+  return any;
+}

@@ -1,0 +1,44 @@
+/* Reports decisions of the fusion search to the request's observer (tenon explain). The search
+   keeps no reasons, so the options are computed again. */
+#include "schedule/fuse/search_state.h"
+
+#include <math.h>
+
+static double cheapest_cost(const options *o, decision how) {
+  double cost = INFINITY;
+  for (size_t i = 0; i < o->n; i++)
+    if (o->at[i].how == how) cost = fmin(cost, o->at[i].cost);
+  return cost;
+}
+
+static const char *reason_to_write(const grouping *s, const value *v, const char *refusal) {
+  if (!v->body) return "a function or kernel of the caller's makes it";
+  if (v->is_cut) return "what it is computed from would be, at the same cost";
+  if (v->stores.n) return "it is a result, or new contents of a state";
+  return s->request->policy == FUSION_NONE ? "every value is" : refusal;
+}
+
+void report_decision(grouping *s, const value *v, const use *home, bool must, bool is_written,
+                     double written) {
+  const char *refusal = NULL;
+  size_t n = v->places->uses.n;
+  double again = cost_recompute(v, n);
+  schedule_decision d = {.tensor = v->tensor,
+                         .readers = n,
+                         .is_written = is_written,
+                         .is_hosted = is_written && home,
+                         .inlined = again,
+                         .placed = again,
+                         .fused = again,
+                         .written = written};
+  for (size_t i = 0; i < n; i++) {
+    options o = fusion_options_of(s, v->places->uses.at[i]);
+    double inlined = cheapest_cost(&o, FUSION_INLINED), placed = cheapest_cost(&o, PLACED);
+    if (!o.n) refusal = o.refusal;
+    d.inlined += inlined;
+    d.placed += placed;
+    d.fused += fmin(inlined, placed);
+  }
+  if (must) d.must = reason_to_write(s, v, refusal);
+  s->request->decided(s->request->watcher, &d);
+}

@@ -1,0 +1,104 @@
+/* Names of steps for people: the labels of the values that a step computes, without repeated
+   folders; where there are none, the ops. */
+#include "schedule/kernels/step_names.h"
+
+#include "base/str.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST = 100 }; /* bytes after which a name lists no further word */
+
+typedef struct naming {
+  arena *arena;
+  const schedule_label *labels;
+  map first;    /* tensor of a value → its last label + 1 */
+  size_t *next; /* of each label: the previous one of the same value, + 1 */
+} naming;
+
+/** The tensor of the value that a node is or moves; NULL: none. */
+static const node *value_tensor(const values *v, const node *n) {
+  while (!map_has(&v->of, n)) {
+    if (op_facts_of((op)n->op)->cls != CLASS_MOVEMENT || !n->n_src) return NULL;
+    n = n->src[0];
+  }
+  return ((const value *)map_get(&v->of, n))->tensor;
+}
+
+static void find_labels(naming *m, const schedule_request *r, const normalised *n,
+                        const values *v) {
+  m->next = arena_calloc(m->arena, r->n_labels + 1, sizeof *m->next);
+  for (size_t i = 0; i < r->n_labels; i++) {
+    const node *t = value_tensor(v, n->labelled[i]);
+    if (!t) continue;
+    m->next[i] = (size_t)(uintptr_t)map_get(&m->first, t);
+    map_set(m->arena, &m->first, t, (void *)(uintptr_t)(i + 1));
+  }
+}
+
+static int by_number(const void *a, const void *b) {
+  size_t x = *(const size_t *)a, y = *(const size_t *)b;
+  return (x > y) - (x < y);
+}
+
+typedef VEC(const char *) words;
+
+/** A word without the leading folders that it shares with the word before. */
+static const char *skip_shared_folders(const char *word, const char *before) {
+  const char *from = word;
+  for (; *word && *word == *before; before++)
+    if (*word++ == '/') from = word;
+  return from;
+}
+
+/** Joins the words, each once, up to the longest name. */
+static const char *join_words(arena *a, const words *w) {
+  str s = str_new(a);
+  size_t more = 0;
+  for (size_t i = 0; i < w->n; i++) {
+    bool is_new = true;
+    for (size_t k = 0; k < i && is_new; k++) is_new = strcmp(w->at[i], w->at[k]);
+    if (is_new && s.n >= LONGEST) more++;
+    if (is_new && s.n < LONGEST)
+      str_addf(&s, "%s%s", s.n ? ", " : "",
+               i ? skip_shared_folders(w->at[i], w->at[i - 1]) : w->at[i]);
+  }
+  if (more) str_addf(&s, " and %zu more", more);
+  return str_text(&s);
+}
+
+static const char *labels_name(naming *m, const schedule_step *s) {
+  VEC(size_t) found = {0};
+  words w = {0};
+  for (size_t i = 0; i < s->values.n; i++) {
+    size_t l = (size_t)(uintptr_t)map_get(&m->first, s->values.at[i]);
+    for (; l; l = m->next[l - 1]) vec_push(m->arena, &found, l - 1);
+  }
+  if (found.n) qsort(found.at, found.n, sizeof *found.at, by_number);
+  for (size_t i = 0; i < found.n; i++) vec_push(m->arena, &w, m->labels[found.at[i]].text);
+  return join_words(m->arena, &w);
+}
+
+static const char *ops_name(arena *a, const schedule_step *s) {
+  words w = {0};
+  if (!s->values.n) return "copy";
+  for (size_t i = 0; i < s->values.n; i++) {
+    const node *t = s->values.at[i];
+    const char *word = op_name((op)t->op);
+    if (t->op == OP_RESULT) word = "loop";
+    if (t->op == OP_REDUCE) word = arena_printf(a, "%s %s", word, op_name((op)t->ints[0]));
+    vec_push(a, &w, word);
+  }
+  return join_words(a, &w);
+}
+
+void step_names_set(arena *a, const schedule_request *r, const normalised *n, const values *v,
+                    schedule *s) {
+  naming m = {.arena = a, .labels = r->labels};
+  find_labels(&m, r, n, v);
+  for (size_t i = 0; i < s->steps.n; i++) {
+    schedule_step *step = &s->steps.at[i];
+    step->name = labels_name(&m, step);
+    if (!*step->name) step->name = ops_name(a, step);
+  }
+}

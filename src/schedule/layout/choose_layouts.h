@@ -1,0 +1,11 @@
+/* Layouts: chooses the consecutive axis of each array that only kernels of the plan use. */
+#ifndef TENON_SCHEDULE_LAYOUT_CHOOSE_LAYOUTS_H
+#define TENON_SCHEDULE_LAYOUT_CHOOSE_LAYOUTS_H
+
+#include "schedule/core/schedule_types.h"
+
+/** Chooses the axis of each intermediate array that is consecutive in memory, and rewrites the
+    kernels accordingly. */
+void layout_choose(ir *g, const schedule_request *r, schedule *s);
+
+#endif

@@ -1,0 +1,296 @@
+/* Builds the values of a normalised graph: finds the tensors that become values, gives each its
+   body by asking for the element at its own coordinates (movements turn into indices), collapses
+   reductions over comparisons, decides which SETs are mere stores of their value, applies the
+   rewrites that the search would not find (factor_sums.c, online_softmax.c), and orders the
+   values. */
+#include "schedule/values/build_values.h"
+
+#include "ir/core/binder.h"
+#include "ir/index/index_arithmetic.h"
+#include "ir/transform/element_expression.h"
+#include "ir/transform/rewrite.h"
+#include "schedule/core/user_kernel.h"
+#include "schedule/values/collapse_reduction.h"
+#include "schedule/values/factor_sums.h"
+#include "schedule/values/online_softmax.h"
+#include "schedule/values/value_order.h"
+#include "schedule/values/versions.h"
+
+typedef struct building {
+  ir *g;
+  arena *a;
+  int math;
+  const normalised *in;
+  values *out;
+  map is_value;      /* tensor → itself */
+  map is_old;        /* array → a SET that changes it */
+  node_list tensors; /* of values, sources first */
+} building;
+
+/* Tensors that become values: computed ones, and those needed as whole arrays. */
+
+static bool enters(const node *n, void *user) {
+  (void)user;
+  return n->dtype != DT_INDEX;
+}
+
+static void add_tensor(building *r, const node *n) {
+  if (n->op != OP_PARAM) map_set(r->a, &r->is_value, n, (void *)n);
+}
+
+/** The number of first operands that a node reads as whole arrays: the inputs of CUSTOMs, KERNELs
+   and loops, and the array that a SET changes. */
+static size_t whole_operands(const node *n) {
+  switch (n->op) {
+  case OP_CUSTOM: return (size_t)n->ints[2];
+  case OP_KERNEL:
+  case OP_RESULT: return (size_t)n->ints[1];
+  default: return n->op == OP_SET;
+  }
+}
+
+static bool is_computed(const node *n) {
+  if (n->dtype == DT_INDEX || n->dtype == DT_VOID) return false;
+  if (op_is_movement((op)n->op)) return n->op == OP_GATHER;
+  return n->op != OP_CONST && n->op != OP_IOTA && n->op != OP_PARAM && n->op != OP_VAR;
+}
+
+static void find_tensors(building *r) {
+  node_list order = topo_sort(r->a, r->in->roots, r->in->n_roots, enters, NULL);
+  for (size_t i = 0; i < r->in->n_roots; i++) add_tensor(r, r->in->roots[i]);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i];
+    for (size_t k = 0; k < whole_operands(n); k++) add_tensor(r, n->src[k]);
+    if (n->op == OP_SET) map_set(r->a, &r->is_old, n->src[0], (void *)n);
+    if (is_computed(n) || map_has(&r->in->copies, n)) add_tensor(r, n);
+  }
+  for (size_t i = 0; i < order.n; i++)
+    if (map_has(&r->is_value, order.at[i])) vec_push(r->a, &r->tensors, order.at[i]);
+}
+
+/* Bodies. */
+
+/** An element of a tensor: an INDEX of a value or a PARAM, or an expression over these. */
+static const node *body_element(building *r, const node *x, const node *const coords[]) {
+  if (value_is_leaf(&r->is_value, x))
+    return index_make(r->g, (dtype)x->dtype, x, 0, x->rank, coords);
+  return element_expression(r->g, &r->is_value, x, x->rank, coords);
+}
+
+static void add_value(building *r, value *v, const node *body) {
+  value_set_body_over(r->g, &r->is_value, r->out, v, body);
+  vec_push(r->a, &r->out->at, v);
+  map_set(r->a, &r->out->of, v->tensor, v);
+}
+
+static void add_store(building *r, value *v, const node *array, size_t rank,
+                      const node *const *coords) {
+  vec_push(r->a, &v->stores, (value_store){array, coords, rank});
+}
+
+/** The reduction of a single element: a sum starts from 0, so that of −0 is 0. */
+static const node *reduce_single(building *r, const node *add_reduced, const node *v) {
+  uint64_t start;
+  op o = (op)add_reduced->ints[0];
+  if (!op_identity(o, (dtype)v->dtype, &start)) return v;
+  return ir_op2(r->g, o, v, ir_const_bits(r->g, (dtype)v->dtype, start));
+}
+
+/** Adds a reduction over the ranges that collapsing leaves, if any. */
+static void add_reduced(building *r, value *v, op o, size_t n, const node *ranges[],
+                        const node *term) {
+  collapse_request q = {&r->out->of, r->math, o, term, n, ranges};
+  const node *less = collapse_reduction(r->g, &q);
+  if (q.n) {
+    v->reduction.op = o;
+    v->reduction.ranges = ranges;
+    v->reduction.n = q.n;
+  }
+  add_value(r, v, less ? less : term);
+}
+
+static void add_reduction(building *r, const node *n) {
+  const node *x = n->src[0], **to = arena_alloc(r->a, (x->rank + 1u) * sizeof *to);
+  const node **ranges = arena_alloc(r->a, (x->rank + 1u) * sizeof *ranges);
+  value *v = value_of_tensor(r->g, n, n->rank, n->dims);
+  size_t opened = 0, kept = 0;
+  for (size_t i = 0; i < x->rank; i++) {
+    if (!reduce_has_axis(n, i))
+      to[i] = v->coords[kept++];
+    else if (node_is_bits(x->dims[i], 1))
+      to[i] = ix_const(r->g, 0);
+    else
+      to[i] = ranges[opened++] = range_make(r->g, x->dims[i], KIND_LOOP);
+  }
+  const node *term = body_element(r, x, to);
+  if (opened)
+    add_reduced(r, v, (op)n->ints[0], opened, ranges, term);
+  else
+    add_value(r, v, reduce_single(r, n, term));
+}
+
+static void add_computed(building *r, const node *n) {
+  value *v = value_of_tensor(r->g, n, n->rank, n->dims);
+  v->is_never_inlined = map_has(&r->in->copies, n);
+  add_value(r, v, element_expression(r->g, &r->is_value, n, n->rank, v->coords));
+}
+
+static void add_opaque(building *r, const node *n) {
+  value *v = value_of_tensor(r->g, n, n->rank, n->dims);
+  for (size_t i = 0; i < whole_operands(n); i++) vec_push(r->a, &v->inputs.arrays, n->src[i]);
+  v->is_never_inlined = true;
+  add_value(r, v, NULL);
+}
+
+/* A SET is stored over the old contents. Either it reads these only where it stores, or the new
+   contents are computed first, into an array of their own. */
+
+static bool reads_elsewhere(const node_list *reads, const node *here) {
+  for (size_t i = 0; i < reads->n; i++)
+    if (reads->at[i]->src[0] == here->src[0] && reads->at[i] != here) return true;
+  return false;
+}
+
+static const node *index_of(building *r, const node *array, const node *const coords[]) {
+  return index_make(r->g, (dtype)array->dtype, array, 0, array->rank, coords);
+}
+
+static void store_over(building *r, const node *set, value *v, const node *const coords[]) {
+  vec_push(r->a, &v->inputs.arrays, set->src[0]);
+  add_store(r, v, set, set->rank, coords);
+  map_set(r->a, &r->out->of, set, v);
+  map_set(r->a, &r->out->overwriter, set->src[0], v);
+}
+
+/** True if an array is an input, or a copy of one: no value comes before. */
+static bool is_input_or_copy(const building *r, const node *array) {
+  if (map_has(&r->in->copies, array)) array = array->src[0];
+  return array->op == OP_PARAM;
+}
+
+static bool may_store_over(building *r, const value *v, const node *old) {
+  if (v->tensor->op == OP_KERNEL) return user_kernel_is_in_place(r->g, v->tensor, old);
+  return !v->is_never_inlined && !reads_elsewhere(&v->inputs.elements, index_of(r, old, v->coords));
+}
+
+/** Makes a SET of a whole array a store of the value it is set to. False, where that value reads
+   old contents elsewhere, is stored over an array already, or a later SET changes either. */
+static bool add_as_store(building *r, const node *set) {
+  const node *old = set->src[0], *x = set->src[2];
+  value *v = map_get(&r->out->of, x);
+  if (set->src[1] != old || !v || v->tensor != x) return false;
+  if (!is_input_or_copy(r, old)) return false;
+  if (v->stores.n || map_has(&r->is_old, x) || map_has(&r->is_old, set)) return false;
+  if (!may_store_over(r, v, old)) return false;
+  store_over(r, set, v, v->coords);
+  return true;
+}
+
+static const node *new_contents(building *r, const node *set, const value *v,
+                                const node *const coords[]) {
+  const node *x = set->src[2], *body = body_element(r, x, v->coords);
+  node_list reads = value_reads_of(r->a, &r->is_value, body);
+  if (!reads_elsewhere(&reads, index_of(r, set->src[0], coords))) return body;
+  const node *copy = versions_identity_slice(r->g, x);
+  if (!map_has(&r->is_value, copy)) {
+    add_tensor(r, copy);
+    add_computed(r, copy);
+  }
+  return index_of(r, copy, v->coords);
+}
+
+static void add_set(building *r, const node *set) {
+  if (add_as_store(r, set)) return;
+  const node *old = set->src[0], *view = set->src[1];
+  const node **coords = arena_alloc(r->a, (old->rank + 1u) * sizeof *coords);
+  value *v = value_of_tensor(r->g, set, view->rank, view->dims);
+  element_source_coordinates(r->g, view, old, v->coords, coords);
+  const node *body = new_contents(r, set, v, coords);
+  v->is_never_inlined = true;
+  add_value(r, v, body);
+  store_over(r, set, v, coords);
+}
+
+static void add_tensor_value(building *r, const node *n) {
+  switch (n->op) {
+  case OP_SET: add_set(r, n); return;
+  case OP_CUSTOM:
+  case OP_KERNEL:
+  case OP_RESULT: add_opaque(r, n); return;
+  case OP_REDUCE: add_reduction(r, n); return;
+  default: add_computed(r, n); return;
+  }
+}
+
+/** Gives a tensor that is needed as an array one of its own. */
+static void add_own_store(building *r, const node *x) {
+  value *v = map_get(&r->out->of, x);
+  if (!v) return;
+  for (size_t i = 0; i < v->stores.n; i++)
+    if (v->stores.at[i].array == x) return;
+  add_store(r, v, x, v->rank, v->coords);
+}
+
+static void add_required_stores(building *r) {
+  for (size_t i = 0; i < r->in->n_roots; i++) add_own_store(r, r->in->roots[i]);
+  for (size_t i = 0; i < r->out->at.n; i++) {
+    const value *v = r->out->at.at[i];
+    if (v->is_never_inlined && !v->stores.n) add_own_store(r, v->tensor);
+    for (size_t k = 0; k < v->inputs.arrays.n; k++) add_own_store(r, v->inputs.arrays.at[k]);
+  }
+}
+
+typedef struct needed {
+  map is;
+  VEC(const value *) at;
+} needed;
+
+static void need_value(building *r, needed *to, const value *v) {
+  if (!v || map_has(&to->is, v)) return;
+  map_set(r->a, &to->is, v, NULL);
+  vec_push(r->a, &to->at, v);
+}
+
+static void need_values(building *r, needed *to, const node_list *tensors) {
+  for (size_t i = 0; i < tensors->n; i++) need_value(r, to, map_get(&r->out->of, tensors->at[i]));
+}
+
+/** Drops values that nothing reads any more. */
+static void drop_unread(building *r) {
+  needed all = {0};
+  values *v = r->out;
+  size_t n = v->at.n, kept = 0;
+  for (size_t i = 0; i < n; i++)
+    if (v->at.at[i]->stores.n) need_value(r, &all, v->at.at[i]);
+  for (size_t i = 0; i < all.at.n; i++) {
+    need_values(r, &all, &all.at.at[i]->inputs.tensors);
+    need_values(r, &all, &all.at.at[i]->inputs.arrays);
+  }
+  for (size_t i = 0; i < n; i++)
+    if (map_has(&all.is, v->at.at[i])) v->at.at[kept++] = v->at.at[i];
+  v->at.n = kept;
+}
+
+/** Rewrites that only pay together: the search, one step at a time, would not find them. */
+static void rewrite_sums(building *r, const machine *m) {
+  if (!m || !(r->math & MATH_REORDER)) return;
+  factor_sums(r->g, r->out);
+  online_softmax_apply(r->g, m, r->out);
+  drop_unread(r);
+}
+
+void values_build(ir *g, int math, const machine *m, normalised *in, values *out) {
+  for (;;) {
+    *out = (values){0};
+    building r = {.g = g, .a = ir_arena(g), .math = math, .in = in, .out = out};
+    find_tensors(&r);
+    for (size_t i = 0; i < r.tensors.n; i++) add_tensor_value(&r, r.tensors.at[i]);
+    add_required_stores(&r);
+    drop_unread(&r);
+    rewrite_sums(&r, m);
+    node_list conflicts = {0};
+    values_order(g, out, &conflicts);
+    if (!conflicts.n) return;
+    versions_copy_for_readers(g, in, conflicts.at, conflicts.n);
+  }
+}

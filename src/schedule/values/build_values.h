@@ -1,0 +1,14 @@
+/* Builds the values of a normalised graph, in an order that respects every dependence. */
+#ifndef TENON_SCHEDULE_VALUES_BUILD_VALUES_H
+#define TENON_SCHEDULE_VALUES_BUILD_VALUES_H
+
+#include "schedule/values/normalise.h"
+#include "schedule/values/value.h"
+#include "target/machine_model.h"
+
+/** Builds the values of a graph and orders them. A SET whose old contents are needed after it gets
+   a copy of them made first: `in` is changed then. `math`: a math_mode; `m`: the machine for which
+    sums are factored and softmax is made online, or NULL: neither is done. */
+void values_build(ir *g, int math, const machine *m, normalised *in, values *out);
+
+#endif

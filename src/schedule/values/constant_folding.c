@@ -1,0 +1,83 @@
+/* Constant folding at load time: finds the last values on each path to the roots that are computed
+   from constants alone and are no larger than their operands, and replaces each by a new constant.
+   Weight layouts follow (weight_layout.c). */
+#include "schedule/values/constant_folding.h"
+
+#include "ir/core/affine.h"
+#include "ir/core/binder.h"
+#include "ir/core/build.h"
+#include "ir/index/build_tensor.h"
+#include "ir/index/index_arithmetic.h"
+#include "ir/transform/copy_graph.h"
+#include "ir/transform/element_expression.h"
+#include "schedule/values/folding_state.h"
+#include "schedule/values/normalise.h"
+#include "schedule/values/weight_layout.h"
+
+enum { MOST_BELOW = 64 }; /* nodes below a value that are visited to measure its operands */
+
+static double bytes_of(const node *n) {
+  double bytes = (double)dtype_bytes((dtype)n->dtype);
+  for (size_t i = 0; i < n->rank; i++) bytes *= (double)n->dims[i]->hi;
+  return bytes;
+}
+
+static bool is_pure(const node *n) {
+  return op_is_elementwise((op)n->op) || op_is_movement((op)n->op) || n->op == OP_REDUCE ||
+         n->op == OP_PAD || n->op == OP_CONST || n->op == OP_IOTA;
+}
+
+static bool is_constant(folding *f, const map *known, const node *n) {
+  if (n->op == OP_BUFFER) return folding_is_given(f, n);
+  for (uint32_t i = 0; i < n->n_src; i++)
+    if (!map_has(known, n->src[i])) return false;
+  return is_pure(n);
+}
+
+/** True if a value takes no more bytes than the BUFFERs that it is computed from, among nodes close
+ * below. */
+static bool is_no_larger(folding *f, const node *n) {
+  node_list queue = {0};
+  map seen = {0};
+  double bytes = 0;
+  vec_push(f->a, &queue, n);
+  for (size_t i = 0; i < queue.n && i < MOST_BELOW && bytes < bytes_of(n); i++) {
+    const node *at = queue.at[i];
+    if (at->op == OP_BUFFER) bytes += bytes_of(at);
+    for (uint32_t k = 0; k < at->n_src; k++) {
+      if (map_has(&seen, at->src[k])) continue;
+      map_set(f->a, &seen, at->src[k], NULL);
+      vec_push(f->a, &queue, at->src[k]);
+    }
+  }
+  return bytes_of(n) <= bytes;
+}
+
+/** Finds the last values on each path to the roots that are computed from constants. */
+static void find_computed(folding *f) {
+  node_list order = topo_sort(f->a, f->out.roots, f->request->n_roots, NULL, NULL);
+  map known = {0}, needed = {0};
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i];
+    if (n->op == OP_BUFFER && n->ints[0] >= f->uids) f->uids = n->ints[0] + 1;
+    if (is_constant(f, &known, n)) map_set(f->a, &known, n, NULL);
+  }
+  for (size_t i = order.n; i-- > 0;) {
+    const node *n = order.at[i];
+    bool passes = !map_has(&known, n) || (map_has(&needed, n) && !folding_reads_elements(n));
+    for (uint32_t k = 0; k < n->n_src && passes; k++)
+      if (map_has(&known, n->src[k])) map_set(f->a, &needed, n->src[k], NULL);
+    if (!passes && map_has(&needed, n) && is_no_larger(f, n))
+      map_set(f->a, &f->stand_in, n, (void *)folding_add_constant(f, n));
+  }
+}
+
+constants constant_folding_find(ir *g, const constant_folding_request *r) {
+  folding f = {.g = g, .a = ir_arena(g), .request = r};
+  f.out.roots = arena_copy(f.a, r->roots, r->n_roots * sizeof *r->roots);
+  find_computed(&f);
+  folding_apply(&f);
+  weight_layouts_find(&f);
+  folding_apply(&f);
+  return f.out;
+}

@@ -1,0 +1,34 @@
+/* Constant folding at load time: the parts of a graph that depend on contents that never change,
+   such as the weights of a model, are computed once, before any run. */
+#ifndef TENON_SCHEDULE_VALUES_CONSTANT_FOLDING_H
+#define TENON_SCHEDULE_VALUES_CONSTANT_FOLDING_H
+
+#include "ir/core/topo_sort.h"
+
+/** A value to be computed once. */
+typedef struct constant {
+  const node *leaf;  /* the BUFFER that stands for it in the new graph */
+  const node *value; /* over BUFFERs of the old graph */
+} constant;
+
+typedef struct constant_folding_request {
+  const node *const *roots; /* of the ir `g` */
+  size_t n_roots;
+  bool (*is_constant)(void *user, const node *buffer);
+  void *user;
+  size_t vector; /* bytes of the widest vector; 0: there are none */
+  int math;      /* math_mode */
+} constant_folding_request;
+
+typedef struct constants {
+  const node **roots; /* the same roots, over the new BUFFERs */
+  VEC(constant) at;
+} constants;
+
+/** Finds the values that are computed from constants alone and are no larger than these, and gives
+    constants that contractions would read with their lanes far apart a layout with the axis of the
+    lanes last. `is_constant`: true if a BUFFER's contents never change. The lists live in the arena
+    of `g`. */
+constants constant_folding_find(ir *g, const constant_folding_request *r);
+
+#endif

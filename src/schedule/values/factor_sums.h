@@ -1,0 +1,10 @@
+/* Factoring of sums: takes factors that do not vary out of the sums of weighted terms. */
+#ifndef TENON_SCHEDULE_VALUES_FACTOR_SUMS_H
+#define TENON_SCHEDULE_VALUES_FACTOR_SUMS_H
+
+#include "schedule/values/value.h"
+
+/** Rewrites Σ(x·y) and Σ(x/y) as (Σx)·y and (Σx)/y, where that is safe and saves operations. */
+void factor_sums(ir *g, values *v);
+
+#endif

@@ -1,0 +1,32 @@
+/* Constants that stand in for nodes of a graph, shared by constant folding and weight layouts. */
+#include "schedule/values/folding_state.h"
+
+#include "ir/core/build.h"
+#include "ir/transform/copy_graph.h"
+
+const node *folding_add_constant(folding *f, const node *value) {
+  int64_t ints[] = {f->uids++, 0};
+  const node *leaf =
+      ir_node(f->g, OP_BUFFER, (dtype)value->dtype, value->dims, value->rank, ints, 2);
+  vec_push(f->a, &f->out.at, ((constant){leaf, value}));
+  map_set(f->a, &f->number, leaf, (void *)(uintptr_t)f->out.at.n);
+  return leaf;
+}
+
+static const node *replace_node(void *user, const node *n, const node *const src[]) {
+  (void)src;
+  return map_get(&((folding *)user)->stand_in, n);
+}
+
+void folding_apply(folding *f) {
+  ir_copy(f->g, f->a, f->out.roots, f->request->n_roots, replace_node, f, f->out.roots);
+  f->stand_in = (map){0};
+}
+
+bool folding_is_given(const folding *f, const node *n) {
+  return n->op == OP_BUFFER && f->request->is_constant(f->request->user, n);
+}
+
+bool folding_reads_elements(const node *n) {
+  return n->dtype != DT_INDEX && (op_is_elementwise((op)n->op) || n->op == OP_REDUCE);
+}

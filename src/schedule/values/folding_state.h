@@ -1,0 +1,31 @@
+/* The state that constant folding and the choice of weight layouts share: both stand a new constant
+   (a BUFFER computed once) in the place of nodes of the graph. */
+#ifndef TENON_SCHEDULE_VALUES_FOLDING_STATE_H
+#define TENON_SCHEDULE_VALUES_FOLDING_STATE_H
+
+#include "base/map.h"
+#include "schedule/values/constant_folding.h"
+
+typedef struct folding {
+  ir *g;
+  arena *a;
+  const constant_folding_request *request;
+  constants out;
+  map number;   /* a BUFFER of a constant that was added → its position in out.at, + 1 */
+  map stand_in; /* a node → its replacement at the next folding_apply */
+  int64_t uids; /* the first uid that no BUFFER of the graph has */
+} folding;
+
+/** Adds a constant of this value, and returns the BUFFER that stands for it. */
+const node *folding_add_constant(folding *f, const node *value);
+
+/** Replaces nodes of the roots by their stand-ins, of which there are none then. */
+void folding_apply(folding *f);
+
+/** True if a node is a BUFFER whose contents never change. */
+bool folding_is_given(const folding *f, const node *n);
+
+/** True if a node computes from elements of its operands, and is no movement of them. */
+bool folding_reads_elements(const node *n);
+
+#endif

@@ -1,0 +1,65 @@
+/* Normalisation. BUFFERs become PARAMs in order of first use, and the rules for tensors simplify
+   the graph: equal graphs over other buffers become the same graph. While a SET's view is
+   simplified, a placeholder stands for the array that it changes. */
+#include "schedule/values/normalise.h"
+#include "ir/core/build.h"
+#include "ir/transform/copy_graph.h"
+#include "ir/transform/substitute.h"
+#include "rules/rule_sets.h"
+#include "schedule/core/param_like.h"
+
+typedef struct copying {
+  ir *g;
+  normalised *out;
+} copying;
+
+/** Slot of the placeholder for the array that a SET changes: rules for chains of movements stop
+ * there. */
+enum { PLACEHOLDER = INT32_MAX };
+
+static const node *param_of(copying *c, const node *buffer, const node *const dims[]) {
+  vec_push(ir_arena(c->g), &c->out->origins, buffer);
+  return param_like(c->g, buffer, dims, c->out->origins.n - 1);
+}
+
+/** Copies a node; a SET gets its view of a placeholder. */
+static const node *copy_node(void *user, const node *n, const node *const src[]) {
+  copying *c = user;
+  if (n->op == OP_BUFFER) return param_of(c, n, src);
+  if (n->op != OP_SET) return NULL;
+  const node *view = subst_view_base(c->g, ir_arena(c->g), src[1], src[0],
+                                     param_like(c->g, src[0], src[0]->dims, PLACEHOLDER));
+  return ir_with_sources(c->g, n, (const node *[]){src[0], view, src[2]});
+}
+
+static bool is_empty(const node *n) {
+  for (size_t i = 0; i < n->rank; i++)
+    if (node_is_bits(n->dims[i], 0)) return true;
+  return false;
+}
+
+/** Gives a SET its array back; one that sets no element becomes the array. */
+static const node *restore_set(void *user, const node *n, const node *const src[]) {
+  ir *g = user;
+  if (n->op != OP_SET) return NULL;
+  if (is_empty(src[1])) return src[0];
+  const node *base = src[1];
+  while (base->op != OP_PARAM) base = base->src[0];
+  const node *view = subst_view_base(g, ir_arena(g), src[1], base, src[0]);
+  return ir_with_sources(g, n, (const node *[]){src[0], view, src[2]});
+}
+
+/** Labelled nodes are copied as further roots: reachable from the others, they add nothing. */
+void normalise_graph(ir *g, const schedule_request *r, normalised *out) {
+  arena *a = ir_arena(g);
+  size_t n = r->n_roots + r->n_labels;
+  const node **all = arena_alloc(a, (n + 1) * sizeof *all);
+  for (size_t i = 0; i < n; i++)
+    all[i] = i < r->n_roots ? r->roots[i] : r->labels[i - r->n_roots].node;
+  *out = (normalised){.roots = all, .n_roots = r->n_roots, .labelled = all + r->n_roots};
+  copying c = {.g = g, .out = out};
+  ir_copy(g, a, all, n, copy_node, &c, all);
+  rewriter rw = {.ir = g, .math = r->math};
+  rewrite(&rw, rules_simplify_tensor, RULES_SIMPLIFY_TENSOR, all, n);
+  ir_copy(g, a, all, n, restore_set, g, all);
+}

@@ -1,0 +1,22 @@
+/* Normalisation: copies the tensor graph into the scratch ir with its BUFFERs as PARAMs numbered in
+   order of first use, and simplifies it, so that equal graphs over other buffers are the same
+   graph (the schedule cache's key). */
+#ifndef TENON_SCHEDULE_VALUES_NORMALISE_H
+#define TENON_SCHEDULE_VALUES_NORMALISE_H
+
+#include "schedule/core/schedule_types.h"
+
+typedef struct normalised {
+  const node **roots;
+  size_t n_roots;
+  const node **labelled;              /* the normalised node of each label of the request */
+  VEC(const node *) origins;          /* the BUFFER behind each PARAM slot */
+  map copies;                         /* nodes that copy their operand: kernels of their own */
+  map latest_copy;                    /* a node → the last copy of it */
+  VEC(struct extracted_loop *) loops; /* of the RESULTs in it, by number − 1 */
+} normalised;
+
+/** Normalises the roots and labelled nodes of a request into `g`. */
+void normalise_graph(ir *g, const schedule_request *r, normalised *out);
+
+#endif

@@ -1,0 +1,12 @@
+/* Online softmax: one pass over blocks for a row maximum and the sums weighted by it. */
+#ifndef TENON_SCHEDULE_VALUES_ONLINE_SOFTMAX_H
+#define TENON_SCHEDULE_VALUES_ONLINE_SOFTMAX_H
+
+#include "schedule/values/value.h"
+#include "target/machine_model.h"
+
+/** Replaces m = max s and sums of e^(s − m)·v by one scan over blocks, in which the sums so far are
+    rescaled as m grows, where a row needs more than its cache. */
+void online_softmax_apply(ir *g, const machine *m, values *v);
+
+#endif

@@ -1,0 +1,12 @@
+/* Split reductions (split-K): parallelism for reductions of much to little. */
+#ifndef TENON_SCHEDULE_VALUES_SPLIT_REDUCTIONS_H
+#define TENON_SCHEDULE_VALUES_SPLIT_REDUCTIONS_H
+
+#include "schedule/values/normalise.h"
+#include "target/machine_model.h"
+
+/** Reduces in parts, one axis more, where a reduction has fewer results than the machine has cores
+    and `math` (a math_mode) allows another order. The roots and the labelled nodes change. */
+void split_reductions(ir *g, const machine *m, int math, normalised *n, size_t n_labels);
+
+#endif

@@ -1,0 +1,108 @@
+/* Construction of values, the lists of elements that a body reads, and the predicate for values
+   that depend on their coordinates. */
+#include "schedule/values/value.h"
+
+#include "ir/core/binder.h"
+#include "ir/core/ir.h"
+#include "ir/index/index_arithmetic.h"
+
+bool value_is_leaf(const map *tensors, const node *x) {
+  return x->op == OP_PARAM || map_has(tensors, x);
+}
+
+static bool is_expression(const node *n, void *tensors) { return !value_is_leaf(tensors, n); }
+
+node_list value_reads_of(arena *a, const map *tensors, const node *body) {
+  node_list reads = {0}, order = topo_sort(a, &body, 1, is_expression, (void *)tensors);
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_INDEX && order.at[i]->src[0]->op != OP_STATE)
+      vec_push(a, &reads, order.at[i]);
+  return reads;
+}
+
+static node_list sources_of(arena *a, const node_list *reads) {
+  node_list sources = {0};
+  map seen = {0};
+  for (size_t i = 0; i < reads->n; i++) {
+    const node *tensor = reads->at[i]->src[0];
+    if (map_has(&seen, tensor)) continue;
+    map_set(a, &seen, tensor, NULL);
+    vec_push(a, &sources, tensor);
+  }
+  return sources;
+}
+
+bool value_is_index_function(const value *v) {
+  return v && v->depends_on_coords && v->body && !value_is_reduction(v) && !v->is_never_inlined &&
+         !v->stores.n;
+}
+
+static bool uses_index(const node *n) {
+  if (n->op == OP_CAST && n->src[0]->dtype == DT_INDEX) return n->free->n;
+  return op_facts_of((op)n->op)->type == TYPE_COMPARE && n->src[0]->dtype == DT_INDEX && n->free->n;
+}
+
+bool value_depends_on_coords(ir *g, const map *tensors, const node *body) {
+  node_list order = topo_sort(ir_arena(g), &body, 1, is_expression, (void *)tensors);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i];
+    if (!is_expression(n, (void *)tensors)) continue;
+    if (n->op == OP_INDEX ? value_is_index_function(map_get(tensors, n->src[0])) : uses_index(n))
+      return true;
+  }
+  return false;
+}
+
+static const node *const *make_coords(ir *g, size_t rank, const node *const dims[]) {
+  const node **coords = arena_alloc(ir_arena(g), (rank + 1) * sizeof *coords);
+  for (size_t i = 0; i < rank; i++)
+    coords[i] = node_is_bits(dims[i], 1) ? ix_const(g, 0) : range_make(g, dims[i], KIND_LOOP);
+  return coords;
+}
+
+value *value_of_tensor(ir *g, const node *tensor, size_t rank, const node *const dims[]) {
+  value *v = arena_calloc(ir_arena(g), 1, sizeof *v);
+  v->tensor = tensor;
+  v->rank = rank;
+  v->dims = dims;
+  v->coords = make_coords(g, rank, dims);
+  v->reduction.op = OP_LIMIT;
+  return v;
+}
+
+void value_set_body_over(ir *g, const map *tensors, const values *all, value *v, const node *body) {
+  v->body = body;
+  v->inputs.elements = body ? value_reads_of(ir_arena(g), tensors, body) : (node_list){0};
+  v->depends_on_coords =
+      body && !value_is_reduction(v) && value_depends_on_coords(g, &all->of, body);
+  v->inputs.tensors = sources_of(ir_arena(g), &v->inputs.elements);
+}
+
+void value_set_body(ir *g, const values *v, value *x, const node *body) {
+  value_set_body_over(g, &v->of, v, x, body);
+}
+
+value *value_make(ir *g, values *v, op named, dtype t, size_t rank, const node *const dims[]) {
+  int64_t ints[] = {-1 - ir_fresh_id(g), 0};
+  const node *any = ir_node(g, OP_BUFFER, t, dims, rank, ints, 2), *src[] = {any, any};
+  const node *tensor = ir_node(g, named, t, src, op_facts_of(named)->least, NULL, 0);
+  value *made = value_of_tensor(g, tensor, rank, dims);
+  vec_push(ir_arena(g), &v->at, made);
+  map_set(ir_arena(g), &v->of, tensor, made);
+  return made;
+}
+
+const value_store *value_store_over(const value *v, const node *array) {
+  for (size_t i = 0; i < v->stores.n; i++) {
+    const node *set = v->stores.at[i].array;
+    if (set->op == OP_SET && set->src[0] == array) return &v->stores.at[i];
+  }
+  return NULL;
+}
+
+map value_coords_at(arena *a, const value *v, const node *index) {
+  map with = {0};
+  for (size_t i = 0; i < v->rank; i++)
+    if (v->coords[i]->op == OP_RANGE) map_set(a, &with, v->coords[i], (void *)index->src[1 + i]);
+  return with;
+}

@@ -1,0 +1,127 @@
+/* Values: the units that fusion decides about. A value is a node of the normalised graph other than
+   a mere movement. The element at its own coordinates is one scalar expression, the body, over
+   elements INDEX(tensor; e …) of PARAMs and of other values; movements are folded into the indices.
+   The body of a reduction is the term that is reduced, over its coordinates and its own ranges. */
+#ifndef TENON_SCHEDULE_VALUES_VALUE_H
+#define TENON_SCHEDULE_VALUES_VALUE_H
+
+#include "base/map.h"
+#include "ir/core/topo_sort.h"
+
+typedef struct ir ir;
+
+/** An array that must hold a value: its own tensor's, or the one that a SET changes. */
+typedef struct value_store {
+  const node *array;         /* the tensor, or the SET */
+  const node *const *coords; /* position in the array, over the value's coordinates */
+  size_t rank;
+} value_store;
+
+/** A scan: a value with several states that a loop over blocks carries. All states step once a
+    block, from the states before and from values of that block. Its elements are read as
+    INDEX(tensor; coordinates of the value …, coordinates of the state …) {state}. */
+typedef struct value_scan {
+  size_t n; /* states */
+  struct scan_state {
+    const node *init, *step; /* step: over STATE(the value's only reduced range) {state} */
+    size_t rank;             /* of its array; 0: a scalar */
+    const node *const *dims;
+    const node *const *coords;
+  } * state;
+} value_scan;
+
+/** Resources that a group reserves for a value that it will compute later. */
+typedef struct value_reserve {
+  size_t nests, ranges, arguments;
+  double scratch; /* bytes */
+} value_reserve;
+
+/** The reduction of a body. */
+typedef struct value_reduction {
+  op op;                     /* OP_LIMIT: the value is no reduction */
+  size_t n;                  /* at least 1 */
+  const node *const *ranges; /* RANGEs that it is reduced over */
+} value_reduction;
+
+/** The operands of a value. */
+typedef struct value_inputs {
+  node_list elements; /* the INDEX nodes in the body, each once */
+  node_list tensors;  /* their tensors, each once */
+  node_list arrays;   /* tensors that it needs in memory as whole arrays */
+} value_inputs;
+
+/** Form in which a kernel that computes a value best holds it. */
+typedef struct value_local {
+  bool is_array;         /* as an array of the axes in `axes`, built for each index of the others */
+  uint64_t axes;         /* mask of axes; 0: an array of one element */
+  value_reserve reserve; /* resources of a scan, or of a value inside of one */
+} value_local;
+
+typedef struct value {
+  const node *tensor;
+  size_t rank;
+  const node *const *dims;
+  const node *const *coords; /* a RANGE for each axis; 0 where the size is 1 */
+  const node *body;          /* NULL: a CUSTOM, KERNEL or RESULT, which read whole arrays */
+  value_reduction reduction;
+  value_inputs inputs;
+  VEC(value_store) stores; /* arrays that it must be written to */
+  bool is_never_inlined;   /* readers load it and never compute it */
+  bool depends_on_coords;  /* value_depends_on_coords of the body */
+  bool is_in_scan;         /* reads states of a scan: only computed in its loop */
+  const value_scan *scan;  /* the states of a scan; NULL: no scan */
+  value_local local;
+  bool is_cut;                    /* written instead of its operand (materialise.c) */
+  bool was_stored;                /* the search before this one wrote it by choice */
+  size_t position;                /* in `values` */
+  struct value_facts *facts;      /* cost_model.h */
+  struct value_placement *places; /* fusion_group.h */
+} value;
+
+typedef struct values {
+  VEC(value *)
+  at;     /* each after the values it reads and after all readers of the arrays it stores over */
+  map of; /* tensor → value; a SET that is a store of another value is that value's */
+  map overwriter; /* array (PARAM or tensor) → the value stored over it */
+} values;
+
+/** True if an expression over values reads x as it is: a PARAM, or a tensor that is a key. */
+bool value_is_leaf(const map *tensors, const node *x);
+
+/** The elements INDEX(tensor; e …) that a body reads of PARAMs and of tensors that are keys. */
+node_list value_reads_of(arena *a, const map *tensors, const node *body);
+
+/** A value of a tensor, with a RANGE for each axis and no body; in no list yet. */
+value *value_of_tensor(ir *g, const node *tensor, size_t rank, const node *const dims[]);
+
+/** Sets the body of a value, over elements of PARAMs and of tensors that are keys; `all`: the
+   values that are known. */
+void value_set_body_over(ir *g, const map *tensors, const values *all, value *v, const node *body);
+
+/** Adds a value of a type and size, with a tensor of the op `named` and no body yet. */
+value *value_make(ir *g, values *v, op named, dtype t, size_t rank, const node *const dims[]);
+
+/** Sets the body of a value, over elements of PARAMs and of values of `v`. */
+void value_set_body(ir *g, const values *v, value *x, const node *body);
+
+/** True if a value is always computed where it is read, and never in memory. */
+static inline bool value_is_never_stored(const value *v) { return v->scan || v->is_in_scan; }
+
+/** True if a value is a reduction. */
+static inline bool value_is_reduction(const value *v) { return v->reduction.op != OP_LIMIT; }
+
+/** The store of a value by a SET over an array; NULL: none. */
+const value_store *value_store_over(const value *v, const node *array);
+
+/** Maps the coordinates of a value to the indices of an INDEX(tensor; e …) of it: substituted into
+    the body, they give that element. */
+map value_coords_at(arena *a, const value *v, const node *index);
+
+/** True if an element compares coordinates or computes with them, or reads values that do and are
+    computed where they are read; `tensors`: tensor → value. */
+bool value_depends_on_coords(ir *g, const map *tensors, const node *body);
+
+/** True if a value depends on coordinates, and readers may compute it from its body. */
+bool value_is_index_function(const value *v);
+
+#endif

@@ -1,0 +1,120 @@
+/* The order of values: depth first with an explicit stack. A value comes after those that it reads,
+   and one that is stored over an array after all other readers of the array. A cycle is resolved by
+   giving the other readers of such an array a copy. */
+#include "schedule/values/value_order.h"
+
+typedef VEC(value *) value_list;
+
+/** A value on the path of the walk, and the values that come before it. */
+typedef struct visit {
+  value *v;
+  value_list before;
+  size_t
+      makers; /* the first ones of `before`: v reads them; the others read arrays it overwrites */
+  size_t next;
+} visit;
+
+typedef VEC(visit) visits;
+
+typedef struct ordering {
+  arena *a;
+  values *values;
+  map readers; /* array → value_list */
+  map state;   /* value → BEING_PLACED or PLACED */
+  map copied;  /* arrays whose other readers get a copy */
+  node_list *conflicts;
+  value_list order;
+} ordering;
+
+static const char being_placed, placed;
+
+static void add_reader(ordering *o, const node *array, value *v) {
+  value_list *l = map_get(&o->readers, array);
+  if (!l) map_set(o->a, &o->readers, array, l = arena_calloc(o->a, 1, sizeof *l));
+  vec_push(o->a, l, v);
+}
+
+static void index_readers(ordering *o) {
+  for (size_t i = 0; i < o->values->at.n; i++) {
+    value *v = o->values->at.at[i];
+    for (size_t k = 0; k < v->inputs.tensors.n; k++) add_reader(o, v->inputs.tensors.at[k], v);
+    for (size_t k = 0; k < v->inputs.arrays.n; k++) add_reader(o, v->inputs.arrays.at[k], v);
+  }
+}
+
+static void add_maker(ordering *o, visit *at, const node *array) {
+  value *maker = map_get(&o->values->of, array);
+  if (maker && maker != at->v) vec_push(o->a, &at->before, maker);
+}
+
+static void add_readers(ordering *o, visit *at, const node *array) {
+  const value_list *l = map_get(&o->readers, array);
+  for (size_t i = 0; l && i < l->n; i++)
+    if (l->at[i] != at->v) vec_push(o->a, &at->before, l->at[i]);
+}
+
+static visit visit_value(ordering *o, value *v) {
+  visit at = {.v = v};
+  for (size_t i = 0; i < v->inputs.tensors.n; i++) add_maker(o, &at, v->inputs.tensors.at[i]);
+  for (size_t i = 0; i < v->inputs.arrays.n; i++) add_maker(o, &at, v->inputs.arrays.at[i]);
+  at.makers = at.before.n;
+  for (size_t i = 0; i < v->inputs.arrays.n; i++)
+    if (value_store_over(v, v->inputs.arrays.at[i])) add_readers(o, &at, v->inputs.arrays.at[i]);
+  map_set(o->a, &o->state, v, (void *)&being_placed);
+  return at;
+}
+
+/** Adds a SET whose array the other readers get a copy of; of several SETs of an array, one keeps
+ * it. */
+static void add_conflict(ordering *o, const node *set) {
+  if (set->op != OP_SET || map_has(&o->copied, set->src[0])) return;
+  map_set(o->a, &o->copied, set->src[0], (void *)set);
+  vec_push(o->a, o->conflicts, set);
+}
+
+/** Breaks the cycle that the end of the path forms with `met`: finds on it a value that waits for a
+    reader of an array it overwrites, which exists as reads alone have no cycles, and stops it
+   waiting. */
+static void break_cycle(ordering *o, visits *path, const value *met) {
+  for (size_t i = path->n; i-- > 0;) {
+    visit *at = &path->at[i];
+    if (at->next > at->makers) {
+      for (size_t k = 0; k < at->v->stores.n; k++) add_conflict(o, at->v->stores.at[k].array);
+      at->next = at->before.n;
+      return;
+    }
+    if (at->v == met) break;
+  }
+  diag_raise(o->a->diag, TN_ERR_INTERNAL, "values that wait for each other");
+}
+
+static void place_value(ordering *o, value *root) {
+  visits path = {0};
+  if (map_has(&o->state, root)) return;
+  vec_push(o->a, &path, visit_value(o, root));
+  while (path.n) {
+    visit *at = &vec_last(&path);
+    if (at->next == at->before.n) {
+      map_set(o->a, &o->state, at->v, (void *)&placed);
+      vec_push(o->a, &o->order, at->v);
+      path.n--;
+      continue;
+    }
+    value *b = at->before.at[at->next++];
+    void *state = map_get(&o->state, b);
+    if (state == &being_placed)
+      break_cycle(o, &path, b);
+    else if (!state)
+      vec_push(o->a, &path, visit_value(o, b));
+  }
+}
+
+void values_order(ir *g, values *v, node_list *conflicts) {
+  ordering o = {.a = ir_arena(g), .values = v, .conflicts = conflicts};
+  index_readers(&o);
+  for (size_t i = 0; i < v->at.n; i++) place_value(&o, v->at.at[i]);
+  for (size_t i = 0; i < o.order.n; i++) {
+    v->at.at[i] = o.order.at[i];
+    v->at.at[i]->position = i;
+  }
+}

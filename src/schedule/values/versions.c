@@ -1,0 +1,111 @@
+/* Versions of arrays. A SET writes into the storage of the array that it changes. Where the old
+   contents must survive, it changes a copy instead; where others read them later, those read a
+   copy. A copy is an identity SLICE that is written to memory. */
+#include "schedule/values/versions.h"
+
+#include "ir/core/build.h"
+#include "ir/index/build_tensor.h"
+#include "ir/index/index_arithmetic.h"
+#include "ir/transform/substitute.h"
+
+const node *versions_identity_slice(ir *g, const node *x) {
+  arena *a = ir_arena(g);
+  const node **starts = arena_alloc(a, (x->rank + 1u) * sizeof *starts);
+  int64_t *steps = arena_alloc(a, (x->rank + 1u) * sizeof *steps);
+  for (size_t i = 0; i < x->rank; i++) {
+    starts[i] = ix_const(g, 0);
+    steps[i] = 1;
+  }
+  return ir_slice(g, x, starts, x->dims, steps);
+}
+
+/** A new copy of x, which nothing else reads or changes: a copy of its last copy, if there is one.
+ */
+static const node *add_copy(ir *g, normalised *n, const node *x) {
+  const node *last = map_get(&n->latest_copy, x),
+             *copy = versions_identity_slice(g, last ? last : x);
+  while (map_has(&n->copies, copy)) copy = versions_identity_slice(g, copy);
+  map_set(ir_arena(g), &n->copies, copy, (void *)copy);
+  map_set(ir_arena(g), &n->latest_copy, x, (void *)copy);
+  return copy;
+}
+
+/** State of one walk that rebuilds the graph. */
+typedef struct rebuilding {
+  ir *g;
+  normalised *n;
+  const schedule_request *request;
+  map image;
+  map roots, copies;        /* of the graph before */
+  map sets, changed_arrays; /* versions_copy_for_readers: SETs; arrays that they change → in the new
+                               graph */
+} rebuilding;
+
+static const node *rebuild_node(rebuilding *m, const node *n) {
+  const node **src = arena_alloc(ir_arena(m->g), n->n_src * sizeof *src);
+  for (uint32_t i = 0; i < n->n_src; i++) src[i] = map_get(&m->image, n->src[i]);
+  const node *made = subst_rebuild(m->g, n, src);
+  if (map_has(&m->copies, n)) map_set(ir_arena(m->g), &m->n->copies, made, (void *)made);
+  return made;
+}
+
+/** Rebuilds the graph; `change` gives the new node for an old one, whose sources are new already.
+    Copies stay copies. */
+static void rebuild_graph(rebuilding *m, const node *(*change)(rebuilding *m, const node *n)) {
+  arena *a = ir_arena(m->g);
+  node_list order = topo_sort(a, m->n->roots, m->n->n_roots, NULL, NULL);
+  m->copies = m->n->copies;
+  m->n->copies = m->n->latest_copy = (map){0};
+  for (size_t i = 0; i < m->n->n_roots; i++) map_set(a, &m->roots, m->n->roots[i], NULL);
+  for (size_t i = 0; i < order.n; i++)
+    map_set(a, &m->image, order.at[i], (void *)change(m, order.at[i]));
+  for (size_t i = 0; i < m->n->n_roots; i++) m->n->roots[i] = map_get(&m->image, m->n->roots[i]);
+}
+
+static bool may_overwrite_array(const rebuilding *m, const node *old) {
+  const schedule_request *r = m->request;
+  if (map_has(&m->roots, old)) return false;
+  if (old->op != OP_PARAM) return true;
+  return r->may_overwrite && r->may_overwrite(r->user, m->n->origins.at[old->ints[0]]);
+}
+
+static const node *set_on_copy(rebuilding *m, const node *n) {
+  const node *made = rebuild_node(m, n);
+  if (n->op != OP_SET || may_overwrite_array(m, n->src[0])) return made;
+  const node *old = made->src[0], *copy = add_copy(m->g, m->n, old);
+  const node *view = subst_view_base(m->g, ir_arena(m->g), made->src[1], old, copy);
+  const node *src[] = {copy, view, made->src[2]};
+  return ir_with_sources(m->g, made, src);
+}
+
+void versions_insert_copies(ir *g, const schedule_request *r, normalised *n) {
+  rebuilding m = {.g = g, .n = n, .request = r};
+  rebuild_graph(&m, set_on_copy);
+  for (size_t i = 0; i < n->n_roots; i++)
+    if (n->roots[i]->op == OP_PARAM) n->roots[i] = add_copy(g, n, n->roots[i]);
+}
+
+static const node *rebuild_set(rebuilding *m, const node *n) {
+  const node *old = map_get(&m->changed_arrays, n->src[0]), *copy = map_get(&m->image, n->src[0]);
+  const node *view =
+      subst_view_base(m->g, ir_arena(m->g), map_get(&m->image, n->src[1]), copy, old);
+  const node *src[] = {old, view, map_get(&m->image, n->src[2])};
+  return ir_with_sources(m->g, n, src);
+}
+
+/** The array that a SET changes stays; all its other readers get a copy. */
+static const node *copy_for_others(rebuilding *m, const node *n) {
+  const node *made = map_has(&m->sets, n) ? rebuild_set(m, n) : rebuild_node(m, n);
+  if (!map_has(&m->changed_arrays, n)) return made;
+  map_set(ir_arena(m->g), &m->changed_arrays, n, (void *)made);
+  return add_copy(m->g, m->n, made);
+}
+
+void versions_copy_for_readers(ir *g, normalised *n, const node *const sets[], size_t n_sets) {
+  rebuilding m = {.g = g, .n = n};
+  for (size_t i = 0; i < n_sets; i++) {
+    map_set(ir_arena(g), &m.sets, sets[i], (void *)sets[i]);
+    map_set(ir_arena(g), &m.changed_arrays, sets[i]->src[0], NULL);
+  }
+  rebuild_graph(&m, copy_for_others);
+}

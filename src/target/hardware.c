@@ -1,0 +1,49 @@
+/* Hardware facts with defaults, and the shares of caches that choices count with (machine.def). */
+#include "target/hardware.h"
+
+#include "target/machine.h"
+
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+/** A reported value, or the default where it lies outside of its plausible range. */
+static uint64_t value_in_range(uint64_t value, uint64_t least, uint64_t most, uint64_t usual) {
+  return value < least || value > most ? usual : value;
+}
+
+/** The same of a fact that is a power of two. */
+static uint32_t power_in_range(uint32_t value, uint64_t least, uint64_t most, uint64_t usual) {
+  return (uint32_t)(value & (value - 1) ? usual : value_in_range(value, least, most, usual));
+}
+
+tn_hardware hardware_with_defaults(const tn_hardware *h) {
+  tn_hardware k;
+  k.l1_bytes = value_in_range(h->l1_bytes, MACHINE_L1_BYTES_LEAST, MACHINE_L1_BYTES_MOST,
+                              MACHINE_L1_BYTES_DEFAULT);
+  k.l2_bytes = value_in_range(h->l2_bytes, larger(k.l1_bytes, MACHINE_L2_BYTES_LEAST),
+                              MACHINE_L2_BYTES_MOST, MACHINE_L2_BYTES_DEFAULT);
+  k.l3_bytes = value_in_range(h->l3_bytes, larger(k.l1_bytes, MACHINE_L3_BYTES_LEAST),
+                              MACHINE_L3_BYTES_MOST, MACHINE_L3_BYTES_DEFAULT);
+  k.line_bytes = power_in_range(h->line_bytes, MACHINE_LINE_BYTES_LEAST, MACHINE_LINE_BYTES_MOST,
+                                MACHINE_LINE_BYTES_DEFAULT);
+  k.page_bytes = power_in_range(h->page_bytes, MACHINE_PAGE_BYTES_LEAST, MACHINE_PAGE_BYTES_MOST,
+                                MACHINE_PAGE_BYTES_DEFAULT);
+  k.cores = (uint32_t)value_in_range(h->cores, MACHINE_CORES_LEAST, MACHINE_CORES_MOST,
+                                     MACHINE_CORES_DEFAULT);
+  k.l3_cores = (uint32_t)value_in_range(h->l3_cores, 1, k.cores, k.cores);
+  return k;
+}
+
+double hardware_llc_bytes(const tn_hardware *h) {
+  tn_hardware k = hardware_with_defaults(h);
+  uint32_t n = k.cores / k.l3_cores;
+  return (double)k.l3_bytes * (n ? n : 1);
+}
+
+double hardware_l1_resident_bytes(const tn_hardware *known) {
+  return MACHINE_L1_RESIDENT_SHARE * (double)known->l1_bytes;
+}
+
+uint64_t hardware_scratch_bytes(const tn_hardware *h, uint64_t most) {
+  uint64_t part = (uint64_t)(MACHINE_SCRATCH_L2_SHARE * (double)hardware_with_defaults(h).l2_bytes);
+  return most && most < part ? most : part;
+}

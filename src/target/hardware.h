@@ -1,0 +1,23 @@
+/* Facts of the hardware, for choices that only speed depends on. Reports are not reliable: virtual
+   machines hide caches or report a whole host's, so values outside of the plausible ranges of
+   machine.def are replaced by its defaults. */
+#ifndef TENON_TARGET_HARDWARE_H
+#define TENON_TARGET_HARDWARE_H
+
+#include <tenon/unstable/backend.h>
+
+/** Reported hardware with defaults for facts that are unknown (0) or implausible. */
+tn_hardware hardware_with_defaults(const tn_hardware *h);
+
+/** Bytes of all last-level caches together. */
+double hardware_llc_bytes(const tn_hardware *h);
+
+/** Bytes of data, read again and again, that stay in the first cache beside everything else.
+    `known`: with defaults. */
+double hardware_l1_resident_bytes(const tn_hardware *known);
+
+/** Bytes of a kernel's own arrays per worker that stay in a core's caches beside its operands.
+    `most`: the backend's limit; 0: none. */
+uint64_t hardware_scratch_bytes(const tn_hardware *h, uint64_t most);
+
+#endif

@@ -1,0 +1,98 @@
+/* Estimates of element operations and strides of a kernel's nodes, before it is lowered. */
+#include "target/kernel_estimates.h"
+
+#include "ir/index/row_major_address.h"
+#include "ir/transform/rewrite.h"
+
+/** Combinations of indices that a node depends on. */
+static double executions(const node *n) {
+  double t = 1;
+  for (uint32_t i = 0; i < n->free->n; i++) t *= range_trip_estimate(n->free->at[i]);
+  return t;
+}
+
+static bool is_operation(const node *n) {
+  return n->op == OP_INDEX ||
+         (op_is_elementwise((op)n->op) && n->dtype != DT_INDEX && n->op != OP_CAST);
+}
+
+/** Iterations of a binder's own loops. */
+static double trips(const node *binder) {
+  const node *const *ranges;
+  double t = 1;
+  for (size_t i = binder_ranges(binder, &ranges); i-- > 0;) t *= range_trip_estimate(ranges[i]);
+  return t;
+}
+
+/** Operations of a FOLD besides its steps: reading and combining accumulators. */
+static double fold_operations(const node *fold) {
+  double each = 0;
+  for (size_t i = 0; i < fold_n_states(fold); i++)
+    if (fold_op(fold, i) >= 0)
+      each += MACHINE_FOLD_STATE_OPERATIONS *
+              (fold_component(fold, i) < 0 ? 1 : trips(fold_step(fold, i)));
+  return each * trips(fold) * executions(fold);
+}
+
+double estimate_node_operations(const node *n) {
+  return n->op == OP_FOLD ? fold_operations(n) : is_operation(n) ? executions(n) : 0;
+}
+
+size_t estimate_widest_element(const node_list *nest, const node *range) {
+  size_t bytes = 1;
+  for (size_t i = 0; i < nest->n; i++) {
+    const node *n = nest->at[i];
+    if (!dtype_is_data((dtype)n->dtype) || (range && !node_is_free_in(range, n))) continue;
+    size_t b = dtype_bytes((dtype)n->dtype);
+    if (dtype_is_float((dtype)n->dtype) && b < MACHINE_COMPUTED_FLOAT_BYTES)
+      b = MACHINE_COMPUTED_FLOAT_BYTES;
+    if (b > bytes) bytes = b;
+  }
+  return bytes;
+}
+
+bool address_has_stride(ir *g, const node *range, const node *address, int64_t *stride) {
+  *stride = ix_coefficient(address, range);
+  return !node_is_free_in(range, ix_sub(g, address, ix_scale(g, range, *stride)));
+}
+
+bool address_is_unit_stride(ir *g, const node *range, const node *a) {
+  int64_t stride;
+  if (a->op == OP_WHERE && node_is_free_in(range, a->src[0])) return false; /* lane by lane */
+  if (a->op == OP_WHERE) a = a->src[1];
+  return address_has_stride(g, range, a, &stride) && (stride == 0 || stride == 1);
+}
+
+bool coordinates_are_unit_stride(ir *g, const node *range, size_t rank, const node *const extents[],
+                                 const node *const coords[]) {
+  return address_is_unit_stride(g, range, row_major_address(g, rank, extents, coords));
+}
+
+bool read_is_unit_stride(ir *g, const node *range, const node *index) {
+  const node *from = index->src[0];
+  const node *const *coords = index->src + 1;
+  if (from->op == OP_PARAM)
+    return coordinates_are_unit_stride(g, range, from->rank, from->dims, coords);
+  if (from->op != OP_STAGE) return true;
+  size_t i = (size_t)index->ints[0];
+  return coordinates_are_unit_stride(g, range, stage_rank(from, i), stage_extents(from, i), coords);
+}
+
+double estimate_node_vectorised(ir *g, const node *n, const node *range, double lanes) {
+  bool of_indices = n->dtype == DT_BOOL && n->n_src && n->src[0]->dtype == DT_INDEX;
+  bool scattered = of_indices || (n->op == OP_INDEX && !read_is_unit_stride(g, range, n));
+  return estimate_vectorised(estimate_node_operations(n), !scattered, lanes);
+}
+
+double estimate_stage_stores(const node *stage) { return trips(stage) * executions(stage); }
+
+double estimate_stage_bytes(const node *stage) {
+  double bytes = 0;
+  for (size_t i = 0; i < stage_n_values(stage); i++) {
+    double size = (double)dtype_bytes((dtype)stage_value(stage, i)->dtype);
+    for (size_t k = 0; k < stage_rank(stage, i); k++)
+      size *= (double)stage_extents(stage, i)[k]->hi;
+    bytes += size;
+  }
+  return bytes;
+}

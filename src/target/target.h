@@ -1,0 +1,21 @@
+/* The target of code generation: vectors, registers, limits and missing ops. A renderer states it
+   in its capabilities, and the generated program depends on nothing else. */
+#ifndef TENON_TARGET_TARGET_H
+#define TENON_TARGET_TARGET_H
+
+#include "ir/transform/rewrite.h"
+
+#include <tenon/unstable/backend.h>
+
+typedef struct target {
+  uint16_t vector_bytes; /* of the widest vector to use; 0: scalars only */
+  uint16_t registers;    /* of that width; 0: unknown, so no register tiles */
+  bool threads;          /* a kernel may be divided among threads (core_id) */
+  bool index32;          /* prefer 32-bit indices where bounds allow */
+  uint16_t arguments;    /* buffers a kernel may have; 0: any number */
+  uint64_t scratch;      /* bytes of a kernel's own arrays per worker; 0: any number */
+  tn_hardware hardware;  /* as reported: see hardware_with_defaults */
+  rule_target rules;     /* ops that are decomposed for it */
+} target;
+
+#endif

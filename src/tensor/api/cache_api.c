@@ -1,0 +1,72 @@
+/* The caches of a context as its callers see them: tn_cache_get, tn_cache_trim, tn_cache_clear and
+   tn_kernel_cache_get. */
+#include "compile/disk_cache.h"
+#include "compile/kernel_cache.h"
+#include "tensor/context/context.h"
+#include "tensor/context/descriptor.h"
+
+#include <tenon/cache.h>
+#include <unistd.h>
+
+_Static_assert(TN_CACHE_LIMIT == DISK_CACHE_MOST_BYTES, "cache.h states the limit of the folder");
+
+/** Trims an open folder to `limits` (NULL: leaves it as it is) and counts what is there then. */
+static tn_status trim_and_count(tn_context *c, int folder, const disk_cache_trim_limits *limits,
+                                disk_cache_usage *left) {
+  return limits ? disk_cache_folder_trim(folder, &c->mem, limits, left, &c->diag)
+                : disk_cache_folder_usage(folder, &c->mem, left, &c->diag);
+}
+
+/** The same in the folder of a context, which need not exist; *path is NULL without a cache. */
+static tn_status use_folder(tn_context *c, const disk_cache_trim_limits *limits, const char **path,
+                            disk_cache_usage *left) {
+  int folder;
+  if (!c->disk) return TN_OK;
+  *path = disk_cache_path(c->disk, &c->diag);
+  tn_status s = *path ? disk_cache_folder_open(*path, false, &folder, &c->diag) : c->diag.status;
+  if (s != TN_OK || folder < 0) return s;
+  s = trim_and_count(c, folder, limits, left);
+  close(folder);
+  return s;
+}
+
+static tn_status use_cache(tn_context *c, const disk_cache_trim_limits *limits, tn_cache_info *info,
+                           bool is_info_needed) {
+  const char *path = NULL;
+  disk_cache_usage left = {0};
+  tn_status s = context_acquire(c);
+  if (s != TN_OK) return s;
+  diag_clear(&c->diag);
+  s = use_folder(c, limits, &path, &left);
+  if (s != TN_OK) diag_prefix(&c->diag, "the kernel cache");
+  if (s == TN_OK && (info || is_info_needed)) {
+    const tn_cache_info found = {sizeof found, path, left.entries, left.plans, left.bytes};
+    s = descriptor_write(&c->diag, info, &found, sizeof found, "tn_cache_info");
+  }
+  if (s != TN_OK) context_fail(c, NULL, NULL, 0);
+  context_release(c);
+  return s;
+}
+
+tn_status tn_cache_get(tn_context *c, tn_cache_info *info) {
+  return use_cache(c, NULL, info, true);
+}
+
+tn_status tn_cache_trim(tn_context *c, uint64_t bytes, tn_cache_info *info) {
+  return use_cache(c, &(disk_cache_trim_limits){bytes, bytes, false}, info, false);
+}
+
+tn_status tn_cache_clear(tn_context *c, tn_cache_info *info) {
+  return use_cache(c, &(disk_cache_trim_limits){.all = true}, info, false);
+}
+
+tn_status tn_kernel_cache_get(tn_context *c, tn_kernel_cache_info *info) {
+  tn_status s = context_acquire_valid(c);
+  if (s != TN_OK) return s;
+  const kernel_cache_stats counts = kernel_cache_get_stats(kernel_cache_of(c->registry));
+  const tn_kernel_cache_info found = {sizeof found, counts.compiled, counts.found};
+  s = descriptor_write(&c->diag, info, &found, sizeof found, "tn_kernel_cache_info");
+  if (s != TN_OK) context_fail(c, "kernel_cache_get", NULL, 0);
+  context_release(c);
+  return s;
+}

@@ -1,0 +1,301 @@
+/* Opening and closing of contexts. A descriptor with a mistake opens a context whose every call
+   reports it; running out of memory alone opens none. */
+#include "base/environment.h"
+#include "compile/kernel_cache.h"
+#include "device/core/device_target.h"
+#include "device/memory/caching_allocator.h"
+#include "device/threads/thread_pool.h"
+#include "tensor/api/scope.h"
+#include "tensor/context/context.h"
+#include "tensor/context/descriptor.h"
+#include "tensor/context/handle.h"
+#include "tensor/context/symbolic_dims.h"
+#include "tensor/eval/executable_cache.h"
+#include "tensor/plan/plan.h"
+#include "tensor/state/graph_input.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Makes a failure of opening the context's own. Checks run in a fixed order, and the first failure
+   counts. */
+static void break_context(tn_context *c, const diag *d) {
+  if (c->broken) return;
+  diag_set(&c->diag, d->status, "%s", d->text);
+  context_fail(c, "open", NULL, 0);
+  c->broken = context_last_failure(c);
+}
+
+/* The environment. */
+
+static const char *string_option(const tn_open_desc *o, const char *given, const char *name) {
+  const char *v = !given && o->environment ? environment_get(name) : NULL;
+  return v ? v : given;
+}
+
+static void read_threads(tn_open_desc *o, diag *d) {
+  const char *v = o->environment && !o->threads ? environment_get("TENON_THREADS") : NULL;
+  if (!v) return;
+  char *end;
+  errno = 0;
+  long n = strtol(v, &end, 10);
+  if (*end || errno || n < 0 || n > THREAD_POOL_MAX)
+    diag_set(d, TN_ERR_ARGUMENT, "TENON_THREADS is \"%.100s\", not a number from 0 to %d", v,
+             THREAD_POOL_MAX);
+  else
+    o->threads = (int32_t)n;
+}
+
+static void read_math(tn_open_desc *o, diag *d) {
+  static const struct {
+    const char *name;
+    tn_math math;
+  } modes[] = {{"exact", TN_MATH_EXACT},
+               {"contract", TN_MATH_CONTRACT},
+               {"sum", TN_MATH_SUM},
+               {"default", TN_MATH_DEFAULT},
+               {"fast", TN_MATH_FAST}};
+  const char *v =
+      o->environment && o->math == TN_MATH_DEFAULT ? environment_get("TENON_MATH") : NULL;
+  if (!v) return;
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+    if (!strcmp(v, modes[i].name)) {
+      o->math = modes[i].math;
+      return;
+    }
+  diag_set(d, TN_ERR_ARGUMENT,
+           "TENON_MATH is \"%.100s\", not one of exact, contract, sum, default and fast", v);
+}
+
+static void read_environment(tn_open_desc *o, diag *d) {
+  o->device = string_option(o, o->device, "TENON_DEVICE");
+  o->cache_dir = string_option(o, o->cache_dir, "TENON_CACHE");
+  o->pair = string_option(o, o->pair, "TENON_PAIR");
+  o->cpu = string_option(o, o->cpu, "TENON_CPU");
+  o->dump = string_option(o, o->dump, "TENON_DUMP");
+  o->compiler = string_option(o, o->compiler, "TENON_CC");
+  o->compiler = string_option(o, o->compiler, "CC");
+  read_threads(o, d);
+  read_math(o, d);
+}
+
+/* The parts of a context. */
+
+static bool copy_text(tn_context *c, char **to, const char *from) {
+  *to = from ? mem_strdup(&c->mem, from) : NULL;
+  return !from || *to;
+}
+
+static void log_disk_warning(void *user, const char *text) {
+  context_log(user, TN_LOG_WARNING, "%s", text);
+}
+
+static bool init_parts(tn_context *c, const tn_open_desc *o) {
+  c->ir = ir_new(&c->mem, &c->diag, true);
+  c->handles.no_memory = mem_calloc(&c->mem, 1, sizeof *c->handles.no_memory);
+  c->handles.busy = mem_calloc(&c->mem, 1, sizeof *c->handles.busy);
+  if (!c->ir || !c->handles.no_memory || !c->handles.busy) return false;
+  *c->handles.no_memory =
+      (tn_tensor){.life = HANDLE_LIVE, .context = c, .failure = &c->failures.no_memory};
+  *c->handles.busy = (tn_tensor){.life = HANDLE_LIVE, .context = c, .failure = &c->failures.busy};
+  ir_observer observer = graph_input_observer(c);
+  ir_observe(c->ir, &observer);
+  return copy_text(c, &c->options.device_name, o->device ? o->device : "CPU") &&
+         copy_text(c, &c->options.pair, o->pair) && copy_text(c, &c->options.cpu, o->cpu) &&
+         copy_text(c, &c->options.dump_text, o->dump) &&
+         copy_text(c, &c->options.compiler_name, o->compiler) &&
+         disk_cache_open(&c->disk, o->cache_dir, log_disk_warning, c, &c->mem);
+}
+
+static void check_numbers(const tn_open_desc *o, diag *d) {
+  if (o->threads < 0 || o->threads > THREAD_POOL_MAX)
+    diag_set(d, TN_ERR_ARGUMENT, "the number of threads is %d, not 0 to %d", (int)o->threads,
+             THREAD_POOL_MAX);
+  if ((uint32_t)o->math > TN_MATH_FAST)
+    diag_set(d, TN_ERR_ARGUMENT, "there is no math mode %d", (int)o->math);
+}
+
+/** Opens the device registry: the shared one, or one of the context's own if the context has its
+   own memory or threads. */
+static tn_status open_registry(tn_context *c, const tn_open_desc *o, diag *d) {
+  c->owns_registry = o->allocator.alloc || o->workers.run || o->threads;
+  const registry_desc own = {.mem = &c->mem, .threads = c->options.threads, .workers = c->workers};
+  tn_status s =
+      c->owns_registry ? registry_open(&c->registry, &own, d) : registry_global(&c->registry, d);
+  return s == TN_OK && !kernel_cache_of(c->registry) ? TN_ERR_MEMORY : s;
+}
+
+static tn_status open_device(tn_context *c, const tn_open_desc *o, diag *d) {
+  tn_status s = dump_parse_option(&c->dump, c->options.dump_text, d);
+  if (s == TN_OK) s = open_registry(c, o, d);
+  if (s == TN_OK) s = registry_open_device(c->registry, c->options.device_name, &c->device, d);
+  const device_target_desc target = {
+      .pair = c->options.pair, .limit = c->options.cpu, .compiler = o->compiler};
+  if (s == TN_OK) s = device_target_find(c->device, &target, &c->target, d);
+  const tn_open_desc init = TN_OPEN_DESC_INIT;
+  if (s == TN_OK && (c->owns_registry || o->cached_bytes != init.cached_bytes))
+    caching_allocator_set_budget(c->device->allocator, o->cached_bytes);
+  return s;
+}
+
+static tn_context *new_context(const tn_open_desc *o) {
+  mem m = mem_system;
+  if (o->allocator.alloc) m = (mem){o->allocator.alloc, o->allocator.release, o->allocator.user};
+  tn_context *c = mem_calloc(&m, 1, sizeof *c);
+  if (!c) return NULL;
+  c->mem = m;
+  reentrancy_init(&c->entry.visits);
+  callbacks_install(c, o); /* it owns the payloads from here on */
+  c->failures.no_memory = (failure){.count = 1, .status = TN_ERR_MEMORY, .text = "out of memory"};
+  c->failures.busy =
+      (failure){.count = 1,
+                .status = TN_ERR_BUSY,
+                .text = "the context was in another call when this was built: it is used "
+                        "by one thread at a time, and not from its callbacks"};
+  c->scopes.innermost = c->scopes.floor.innermost = &c->scopes.root;
+  c->states.pending_end = &c->states.pending;
+  c->options.threads = o->threads;
+  c->math = o->math;
+  atomic_init(&c->entry.n_concurrent, 0);
+  atomic_init(&c->handles.deferred, NULL);
+  c->handles.release_deferred = scope_release_deferred;
+  context_lock_init(&c->entry.lock);
+  mutex_init(&c->lock);
+  mutex_init(&c->report_lock);
+  arena_init(&c->arena, &c->mem, &c->diag);
+  return c;
+}
+
+static void destroy_payloads(const tn_open_desc *o) {
+  if (o->progress.destroy) o->progress.destroy(o->progress.user);
+  if (o->logger.destroy) o->logger.destroy(o->logger.user);
+  if (o->workers.destroy) o->workers.destroy(o->workers.user);
+  if (o->allocator.destroy) o->allocator.destroy(o->allocator.user);
+}
+
+/** Clears callback structs whose first function is NULL, which are absent. */
+static void clear_absent_callbacks(tn_open_desc *o) {
+  if (!o->allocator.alloc) o->allocator = (tn_allocator){0};
+  if (!o->workers.run) o->workers = (tn_workers){0};
+  if (!o->logger.log) o->logger = (tn_logger){0};
+  if (!o->progress.step) o->progress = (tn_progress){0};
+}
+
+/* Closing. */
+
+static void destroy_attachments(tn_context *c) {
+  while (c->attachments) {
+    attachment *a = c->attachments;
+    context_detach(c, a);
+    a->destroy(a);
+  }
+}
+
+static void free_options(tn_context *c) {
+  char *const all[] = {c->options.device_name, c->options.pair,          c->options.cpu,
+                       c->options.dump_text,   c->options.compiler_name, c->failures.label};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) mem_strfree(&c->mem, all[i]);
+}
+
+static void free_known_devices(tn_context *c) {
+  while (c->known_devices) {
+    device_description *k = c->known_devices;
+    c->known_devices = k->next;
+    registry_free_description(c->registry, k);
+  }
+}
+
+static void context_destroy(tn_context *c) {
+  reentrancy_entry closing;
+  reentrancy_enter(&closing, &c->entry.visits, REENTRANCY_CALLBACK);
+  c->entry.is_closing = true;
+  destroy_attachments(c);
+  plan_free_all(c);
+  if (c->ir) {
+    executable_cache_free(c);
+    scope_free_all(c);
+    ir_release_unheld(c->ir);
+    ir_observe(c->ir, NULL);
+    graph_input_free_all(c);
+    dims_free(c);
+    ir_free(c->ir);
+  }
+  arena_free(&c->arena);
+  queue_close(c->queue);
+  free_known_devices(c);
+  registry *own = c->owns_registry ? c->registry : NULL;
+  c->registry = NULL;
+  registry_close(own);
+  disk_cache_close(c->disk);
+  free_options(c);
+  failure_release(c, c->broken);
+  failure_release(c, c->failures.last);
+  mutex_free(&c->report_lock);
+  context_lock_free(&c->entry.lock);
+  const callbacks given = c->callbacks;
+  callbacks_destroy_payload(c, given.progress.destroy, given.progress.user);
+  callbacks_destroy_payload(c, given.logger.destroy, given.logger.user);
+  callbacks_destroy_payload(c, given.workers.destroy, given.workers.user);
+  handle_free_dead(c);
+  mem m = c->mem;
+  mem_free(&m, c->handles.no_memory, sizeof *c->handles.no_memory);
+  mem_free(&m, c->handles.busy, sizeof *c->handles.busy);
+  context_free_messages(c);
+  reentrancy_leave(&closing);
+  mutex_free(&c->lock);
+  reentrancy_free(&c->entry.visits);
+  mem_free(&m, c, sizeof *c);
+  if (given.allocator.destroy) given.allocator.destroy(given.allocator.user);
+}
+
+/* Opening. */
+
+static tn_context *open_context(const tn_open_desc *o, diag *d) {
+  tn_context *c = new_context(o);
+  if (!c) {
+    destroy_payloads(o);
+    return NULL;
+  }
+  tn_status s = init_parts(c, o) ? d->status : TN_ERR_MEMORY;
+  if (s == TN_OK) s = open_device(c, o, d);
+  if (s == TN_ERR_MEMORY) {
+    context_destroy(c);
+    return NULL;
+  }
+  if (s != TN_OK)
+    break_context(c, d);
+  else
+    context_log(c, TN_LOG_INFO, "device %s, %s/%s for %s", c->device->name,
+                c->target->renderer->name, c->target->compiler->name, c->target->caps.target);
+  return c;
+}
+
+tn_context *tn_open(const tn_open_desc *desc) {
+  diag d = {0};
+  tn_open_desc o = TN_OPEN_DESC_INIT;
+  descriptor_read(&d, &o, desc, sizeof o, "tn_open_desc");
+  clear_absent_callbacks(&o);
+  if (o.allocator.alloc && !o.allocator.release) {
+    diag_set(&d, TN_ERR_ARGUMENT, "an allocator needs both alloc and release");
+    destroy_payloads(&(tn_open_desc){.allocator = o.allocator});
+    o.allocator = (tn_allocator){0};
+  }
+  read_environment(&o, &d);
+  check_numbers(&o, &d);
+  return open_context(&o, &d);
+}
+
+tn_status tn_close(tn_context *c) {
+  if (!c) return TN_OK;
+  tn_status s = context_acquire(c);
+  if (s != TN_OK) return s;
+  if (atomic_load(&c->entry.n_concurrent) || atomic_load(&c->entry.n_loop_bodies) ||
+      plan_any_runs(c)) {
+    context_release(c);
+    return TN_ERR_BUSY;
+  }
+  reentrancy_leave(&c->entry.holder);
+  context_destroy(c);
+  return TN_OK;
+}

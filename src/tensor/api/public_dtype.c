@@ -1,0 +1,41 @@
+/* Public data types: names, sizes, kinds, and elements of the host as numbers. */
+#include "ir/core/dtype.h"
+
+#include <string.h>
+#include <tenon/dtype.h>
+
+const char *tn_dtype_name(tn_dtype type) {
+  if (type == TN_UNDEFINED) return "undefined";
+  if (type == TN_STRING) return "string";
+  return dtype_is_data((dtype)type) ? dtype_name((dtype)type) : "unknown";
+}
+
+size_t tn_dtype_size(tn_dtype type) {
+  return dtype_is_data((dtype)type) ? dtype_bytes((dtype)type) : 0;
+}
+
+tn_dtype_kind tn_dtype_kind_of(tn_dtype type) {
+  if (!dtype_is_data((dtype)type)) return TN_KIND_NONE;
+  switch (dtype_facts_of((int)type)->cls) {
+  case DC_BOOL: return TN_KIND_BOOL;
+  case DC_UINT: return TN_KIND_UNSIGNED;
+  case DC_INT: return TN_KIND_SIGNED;
+  case DC_FLOAT: return TN_KIND_FLOAT;
+  default: return TN_KIND_NONE;
+  }
+}
+
+double tn_element_get(tn_dtype type, const void *element) {
+  double value;
+  if (!dtype_is_data((dtype)type)) return 0;
+  uint64_t bits = scalar_cast(DT_F64, (dtype)type, scalar_load((dtype)type, element));
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+void tn_element_set(tn_dtype type, void *element, double value) {
+  uint64_t bits;
+  if (!dtype_is_data((dtype)type)) return;
+  memcpy(&bits, &value, sizeof bits);
+  scalar_store((dtype)type, element, scalar_cast((dtype)type, DT_F64, bits));
+}

@@ -1,0 +1,14 @@
+/* The library's version, and the texts of status codes. */
+#include <tenon/context.h>
+
+int32_t tn_version(void) { return TN_VERSION; }
+
+const char *tn_status_text(tn_status status) {
+  switch (status) {
+#define STATUS_TEXT(name, number, text) \
+  case name: return text;
+    TN_STATUS_LIST(STATUS_TEXT)
+#undef STATUS_TEXT
+  default: return "unknown status";
+  }
+}

@@ -1,0 +1,30 @@
+/* The values and the builder that operators work with: a builder appends nodes to the tensor graph
+   (ir/core/ir.h) and raises its failures. Builders serve tensors of a context as well as importers
+   of model files, which have none. */
+#ifndef TENON_TENSOR_CONTEXT_BUILDER_H
+#define TENON_TENSOR_CONTEXT_BUILDER_H
+
+#include "ir/core/build.h"
+
+#include <tenon/tensor.h>
+
+/** Takes part in promotion as an integer or a number of no fixed width (tn_int, tn_num). */
+typedef enum weakness { WEAK_NO, WEAK_INT, WEAK_NUM } weakness;
+
+/** An operand or a result of a builder. */
+typedef struct value {
+  const node *node;
+  weakness weak; /* other than WEAK_NO: a constant of rank 0 */
+} value;
+
+/** The surroundings of a builder. Builders raise through `diag` and leave no trace: nodes that
+    nobody holds are freed when the call ends. */
+typedef struct builder {
+  ir *ir;
+  arena *arena; /* lists; freed when the call ends */
+  diag *diag;
+  struct tn_context *context; /* NULL for an importer without tensors */
+  const node *needed;         /* size that a refused operation needs to be at least 0, or NULL */
+} builder;
+
+#endif

@@ -1,0 +1,113 @@
+/* Entry into contexts: acquiring and releasing one, concurrent calls beside it, and small services
+   (builder, queue, log, random numbers, attachments). */
+#include "tensor/context/context.h"
+
+#include "base/log.h"
+#include "device/queue/queue.h"
+#include "tensor/context/linked_list.h"
+
+/* Entry. */
+
+/** Marks the calling thread, which has the lock, as inside; carries out the releases that were
+    deferred meanwhile. */
+static void begin_holding(tn_context *c) {
+  reentrancy_enter(&c->entry.holder, &c->entry.visits, REENTRANCY_CALL);
+  if (atomic_load(&c->handles.deferred)) c->handles.release_deferred(c);
+}
+
+static tn_status acquire(tn_context *c, context_lock_holder as) {
+  tn_status s = reentrancy_of_thread(&c->entry.visits) == REENTRANCY_NONE
+                    ? context_lock_acquire(&c->entry.lock, as)
+                    : TN_ERR_BUSY;
+  if (s == TN_OK) begin_holding(c);
+  return s;
+}
+
+bool context_try_acquire(tn_context *c) {
+  if (reentrancy_of_thread(&c->entry.visits) != REENTRANCY_NONE) return false;
+  if (!context_lock_try_acquire(&c->entry.lock)) return false;
+  begin_holding(c);
+  return true;
+}
+
+tn_status context_acquire(tn_context *c) {
+  return c ? acquire(c, CONTEXT_LOCK_CALL) : TN_ERR_ARGUMENT;
+}
+
+tn_status context_reacquire(tn_context *c) { return acquire(c, CONTEXT_LOCK_RUN); }
+
+tn_status context_acquire_for_run(tn_context *c) {
+  tn_status s = context_reacquire(c);
+  if (s == TN_OK) c->entry.is_run = true;
+  return s;
+}
+
+tn_status context_begin_concurrent(tn_context *c, reentrancy_kind most) {
+  if (reentrancy_of_thread(&c->entry.visits) > most) return TN_ERR_BUSY;
+  atomic_fetch_add(&c->entry.n_concurrent, 1);
+  return TN_OK;
+}
+
+void context_end_concurrent(tn_context *c) { atomic_fetch_sub(&c->entry.n_concurrent, 1); }
+
+tn_status context_acquire_valid(tn_context *c) {
+  tn_status s = context_acquire(c);
+  if (s != TN_OK || !c->broken) return s;
+  s = context_report_again(c, c->broken);
+  context_release(c);
+  return s;
+}
+
+void context_release(tn_context *c) {
+  do { /* collecting may call destructors of the caller, which may release tensors */
+    if (atomic_load(&c->handles.deferred)) c->handles.release_deferred(c);
+    ir_release_unheld(c->ir);
+  } while (atomic_load(&c->handles.deferred));
+  arena_rewind(&c->arena, (arena_mark){0}); /* keeps one block for the next call */
+  c->entry.is_run = false;
+  reentrancy_leave(&c->entry.holder);
+  context_lock_release(&c->entry.lock);
+}
+
+builder context_builder(tn_context *c) {
+  return (builder){.ir = c->ir, .arena = &c->arena, .diag = &c->diag, .context = c};
+}
+
+uint64_t context_next_random(builder *b, uint64_t *seed) {
+  *seed = b->context->random.seed;
+  return b->context->random.n_calls++;
+}
+
+void tn_seed(tn_context *c, uint64_t seed) {
+  if (context_acquire_valid(c) != TN_OK) return;
+  c->random.seed = seed;
+  c->random.n_calls = 0;
+  context_release(c);
+}
+
+tn_status context_queue(tn_context *c, tn_queue **queue, diag *d) {
+  tn_status s = c->queue ? TN_OK : queue_open(c->device, TN_QUEUE_COMPUTE, &c->queue, d);
+  *queue = c->queue;
+  return s;
+}
+
+void context_log(tn_context *c, tn_log_level level, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  log_line_va(&c->logger, &c->report_lock, level, format, list);
+  va_end(list);
+}
+
+/* Attachments. */
+
+void context_attach(tn_context *c, attachment *a) {
+  mutex_lock(&c->lock);
+  LIST_PUSH(&c->attachments, a, next, link);
+  mutex_unlock(&c->lock);
+}
+
+void context_detach(tn_context *c, attachment *a) {
+  mutex_lock(&c->lock);
+  LIST_REMOVE(a, next, link);
+  mutex_unlock(&c->lock);
+}

@@ -1,0 +1,280 @@
+/* The record of a context, and how public functions enter it.
+
+   A public function acquires the context (context_acquire_valid), works under its diag, reports its
+   failure (context_fail) and releases the context. Plans, models and bindings work concurrently
+   with such calls, on any thread (context_begin_concurrent): they touch fields that no longer
+   change, and under `lock` the context's messages, its lists of objects and the memory of states.
+   Both ways of entry refuse a thread that would wait for itself. */
+#ifndef TENON_TENSOR_CONTEXT_CONTEXT_H
+#define TENON_TENSOR_CONTEXT_CONTEXT_H
+
+#include "base/hash_table.h"
+#include "base/reentrancy.h"
+#include "base/thread.h"
+#include "compile/disk_cache.h"
+#include "device/core/device.h"
+#include "device/registry/device_registry.h"
+#include "ir/text/dump_after_pass.h"
+#include "tensor/context/builder.h"
+#include "tensor/context/callbacks.h"
+#include "tensor/context/context_lock.h"
+
+#include <stdatomic.h>
+#include <tenon/plan.h>
+
+typedef struct scope scope;
+typedef struct state_record state_record;
+typedef struct graph_input graph_input;
+typedef struct executable_cache executable_cache;
+
+/** The cause of an invalid tensor, shared by all tensors that were built from it. */
+typedef struct failure {
+  size_t count;
+  tn_status status;
+  uint64_t serial; /* older failures have smaller ones */
+  const char *text;
+  size_t bytes; /* allocated with it; 0: part of the context */
+} failure;
+
+/** The message of a thread that failed in concurrent work. Only that thread changes it. */
+typedef struct thread_message {
+  struct thread_message *next;
+  pthread_t thread;
+  bool is_newest; /* the thread has failed in no call on the context since */
+  char text[DIAG_TEXT_BYTES];
+} thread_message;
+
+/** Graph inputs by number (state/graph_input.h). */
+typedef struct graph_input_table {
+  graph_input *at;
+  size_t n, cap;
+  size_t free; /* the first free one + 1 */
+} graph_input_table;
+
+/** Symbolic sizes (symbolic_dims.h). */
+typedef struct dim_table {
+  struct dim_entry **at; /* by index */
+  size_t n, cap;
+  struct dim_entry *free;
+  hash_table known;
+  uint64_t n_made; /* entries made so far */
+} dim_table;
+
+/** An object of another layer that is destroyed with the context at the latest. */
+typedef struct attachment attachment;
+struct attachment {
+  attachment *next, **link;
+  void (*destroy)(attachment *a); /* called detached, when the context closes */
+};
+
+typedef struct handle_list {
+  tn_tensor *first;
+} handle_list;
+
+struct scope {
+  scope *outer; /* NULL: the context itself */
+  handle_list tensors;
+  handle_list escaping;          /* tensors that outlive the scope and are realised when it ends */
+  failure *first_failure;        /* returned by tn_scope_end */
+  failure *first_assign_failure; /* of assigns that could not be made, until it is returned */
+  struct dim_entry *sizes;
+};
+
+/** The scopes that were open when the body of a loop began, which the body may not end. */
+typedef struct scope_floor {
+  scope *innermost;
+  size_t n_unallocated; /* inside of it */
+} scope_floor;
+
+/** Threads inside of a context. */
+typedef struct context_entry {
+  context_lock lock;
+  reentrancy_list visits;      /* of all threads */
+  reentrancy_entry holder;     /* of the thread that holds `lock` */
+  bool is_run;                 /* a binding's run holds `lock`: failures are that thread's alone */
+  bool is_closing;             /* memory of freed handles is kept until the end */
+  atomic_size_t n_concurrent;  /* calls on plans, models and bindings that are under way */
+  atomic_size_t n_loop_bodies; /* of loops that are being built, each inside of the one before */
+} context_entry;
+
+/** Failures and messages. */
+typedef struct context_failures {
+  failure no_memory; /* stands for failures that there is no memory for */
+  failure busy;      /* of handles.busy */
+  failure *last;     /* the last one that was reported */
+  uint64_t n_made;   /* so far */
+  size_t n_assign;   /* scopes that keep the failure of an assign */
+  char *label;       /* of tn_label */
+  /* Under the context's `lock`: */
+  diag message; /* of the last call on the context that failed */
+  thread_message *of_threads, first_of_threads;
+  bool is_first_used;
+} context_failures;
+
+/** Strings and numbers of the descriptor that the context was opened with. */
+typedef struct context_options {
+  char *device_name, *pair, *cpu, *dump_text, *compiler_name;
+  int32_t threads;
+} context_options;
+
+/** Open scopes. */
+typedef struct scope_stack {
+  scope root, *innermost;
+  scope_floor floor;
+  size_t n_unallocated; /* begun without memory, inside of the innermost */
+} scope_stack;
+
+/** Handles that no scope owns. */
+typedef struct context_handles {
+  handle_list owned;
+  struct tn_tensor *no_memory; /* invalid: stands for handles that there is no memory for */
+  struct tn_tensor *busy; /* invalid: stands for all built while another call held the context */
+  /* Freed handles, oldest first, whose memory is kept so that their use is reported. */
+  tn_tensor *freed_first, *freed_last;
+  size_t n_freed;
+  /* Handles released while the context was in use, and the function that carries these releases out
+     at the start and the end of each call. */
+  _Atomic(tn_tensor *) deferred;
+  void (*release_deferred)(tn_context *c);
+} context_handles;
+
+/** States in two conditions. */
+typedef struct state_lists {
+  state_record *pending, **pending_end; /* contents are not those of the newest version */
+  state_record *copy_on_write;          /* something reads the contents later */
+} state_lists;
+
+/** The stream of random numbers. */
+typedef struct random_stream {
+  uint64_t seed, n_calls; /* since the seed was set */
+} random_stream;
+
+struct tn_context {
+  mem mem;
+  diag diag;   /* of the call at hand, and the ir's */
+  arena arena; /* of the call at hand */
+  ir *ir;
+  context_entry entry;
+  failure *broken; /* what failed when the context was opened; NULL: nothing */
+  context_failures failures;
+
+  registry *registry; /* of devices */
+  bool owns_registry;
+  device_description *known_devices; /* what tn_device_get returned */
+  struct host_facts *host_facts;     /* processor and compilers; NULL: not asked for yet */
+  tn_device *device;
+  const device_target *target;
+  tn_queue *queue;  /* NULL until something runs */
+  disk_cache *disk; /* NULL: no disk cache */
+  context_options options;
+  tn_math math;
+
+  mutex report_lock; /* held while dumps are written, lines logged and progress reported */
+  dump dump;
+  struct explanation *_Atomic explanation; /* requested of the next plan, which takes it */
+  callbacks callbacks;                     /* the caller's */
+  tn_workers workers; /* these call the caller's, as `mem` does the allocator */
+  tn_logger logger;
+  tn_progress progress;
+
+  scope_stack scopes;
+  context_handles handles;
+  graph_input_table graph_inputs;
+  hash_table computed_values; /* nodes whose value is in a BUFFER */
+  dim_table dims;
+  state_lists states;
+  executable_cache *executables; /* compiled by realising */
+  random_stream random;
+
+  mutex lock; /* of messages, of the lists below, and of the memory and turns of states. No callback
+                 is called under it */
+  attachment *attachments;
+  tn_plan *plans;
+  tn_binding *bindings;
+};
+
+/** Acquires the context for a call. TN_ERR_ARGUMENT for NULL, and TN_ERR_BUSY while another call
+    holds it or inside of a callback: then nothing was touched. */
+tn_status context_acquire(tn_context *c);
+
+/** As context_acquire; returns the failure of a broken context, reported, with the context released
+    again. */
+tn_status context_acquire_valid(tn_context *c);
+
+/** Acquires the context if it is free and no run waits for it. Never waits; calls of other threads
+    wait meanwhile. */
+bool context_try_acquire(tn_context *c);
+
+/** Acquires the context for a run of a binding, and waits for calls. TN_ERR_BUSY inside of a
+    callback. */
+tn_status context_acquire_for_run(tn_context *c);
+
+/** Acquires the context again for a call that released it in between, and waits for others.
+    TN_ERR_BUSY inside of a callback. */
+tn_status context_reacquire(tn_context *c);
+
+/** Frees everything that the call left behind, and lets others in. */
+void context_release(tn_context *c);
+
+/** Begins and ends a call on a plan, a model or a binding, during which the context cannot be
+    closed. TN_ERR_BUSY, and nothing has begun, if the thread is inside of the context in a kind
+    above `most`. Any thread. */
+tn_status context_begin_concurrent(tn_context *c, reentrancy_kind most);
+void context_end_concurrent(tn_context *c);
+
+/** Reports the failure in the context's diag, with `op` (NULL: none), operands and the label: the
+    failure becomes the message, and the scope's first. Returns the status. */
+tn_status context_fail(tn_context *c, const char *op, tn_tensor *const in[], size_t n);
+
+/** Reports that operand `i` is NULL, and quotes the message before it, which may be the cause. */
+tn_status context_fail_null_operand(tn_context *c, const char *op, tn_tensor *const in[], size_t n,
+                                    size_t i);
+
+/** Reports the failure of an operand again. */
+tn_status context_report_again(tn_context *c, failure *f);
+
+/** The failure that was reported last, retained for the caller. */
+failure *context_last_failure(tn_context *c);
+
+/** Makes a failure of concurrent work the calling thread's message; returns its status. Any thread.
+    Without memory for the first failure of a thread, its message stays as it is. */
+tn_status context_set_thread_message(tn_context *c, const diag *d);
+
+/** Frees the messages of threads when the context closes. */
+void context_free_messages(tn_context *c);
+
+/** Keeps the failure of an assign that could not be made for whatever next runs or compiles the
+    assigns of the innermost scope. */
+void context_keep_assign_failure(tn_context *c, failure *f);
+
+/** Forgets the failure that a scope keeps. */
+void context_drop_assign_failure(tn_context *c, scope *s);
+
+/** Moves the oldest failure so kept into `d`, and forgets all; TN_OK if there is none. */
+tn_status context_take_assign_failures(tn_context *c, diag *d);
+
+/** Releases the failure of an operand that a call returns, and returns its status; scopes no longer
+    keep it. */
+tn_status context_return_failure(tn_context *c, failure *f);
+
+failure *failure_retain(failure *f);
+void failure_release(tn_context *c, failure *f); /* NULL is allowed */
+
+/** The queue on which the context's own plans run, opened on first use. */
+tn_status context_queue(tn_context *c, tn_queue **queue, diag *d);
+
+/** Writes a line to the logger. */
+void context_log(tn_context *c, tn_log_level level, const char *format, ...) BASE_PRINTF(3, 4);
+
+/** Attaches an object to the context, and detaches it. Any thread. */
+void context_attach(tn_context *c, attachment *a);
+void context_detach(tn_context *c, attachment *a);
+
+/** A builder for the call at hand. */
+builder context_builder(tn_context *c);
+
+/** Counts a random call, and returns the number of calls before it since the seed was set; *seed is
+    the seed. b->context is not NULL. */
+uint64_t context_next_random(builder *b, uint64_t *seed);
+
+#endif

@@ -1,0 +1,220 @@
+/* Failures of a context: the message of each thread, the first failure of each scope, and failed
+   assigns, which are returned by whatever next runs the assigns of their scope.
+
+   A failure of a call on the context is shown to all threads, which use the context in turn. A
+   failure of concurrent work (binding or compiling a plan or a model, running a binding) is shown
+   to its thread alone, from a record of the thread's own, so that text which another thread reads
+   never changes. */
+#include "tensor/context/context.h"
+#include "tensor/context/handle.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Counted failures. */
+
+failure *failure_retain(failure *f) {
+  f->count++;
+  return f;
+}
+
+void failure_release(tn_context *c, failure *f) {
+  if (!f || --f->count || !f->bytes) return;
+  mem_free(&c->mem, f, f->bytes);
+}
+
+static failure *new_failure(tn_context *c, const diag *d) {
+  size_t length = strlen(d->text) + 1, bytes = sizeof(failure) + length;
+  failure *f = mem_alloc(&c->mem, bytes);
+  if (!f) return failure_retain(&c->failures.no_memory);
+  char *text = (char *)(f + 1);
+  memcpy(text, d->text, length);
+  *f = (failure){.count = 1, .status = d->status, .serial = c->failures.n_made++, .text = text};
+  f->bytes = bytes;
+  return f;
+}
+
+/* Messages. */
+
+/** The record of the calling thread, or NULL. The context's `lock` is held. */
+static thread_message *find_thread_message(tn_context *c) {
+  thread_message *m = c->failures.of_threads;
+  while (m && !pthread_equal(m->thread, pthread_self())) m = m->next;
+  return m;
+}
+
+/** A new record for the calling thread; NULL: there is no memory. The first one is part of the
+    context, so that a failure for want of memory has a message. */
+static thread_message *add_thread_message(tn_context *c) {
+  mutex_lock(&c->lock);
+  bool is_first = !c->failures.is_first_used;
+  c->failures.is_first_used = true;
+  mutex_unlock(&c->lock); /* before allocating: the allocator may ask for a message */
+  thread_message *m = is_first ? &c->failures.first_of_threads : mem_calloc(&c->mem, 1, sizeof *m);
+  if (!m) return NULL;
+  m->thread = pthread_self();
+  mutex_lock(&c->lock);
+  m->next = c->failures.of_threads;
+  c->failures.of_threads = m;
+  mutex_unlock(&c->lock);
+  return m;
+}
+
+void context_free_messages(tn_context *c) {
+  for (thread_message *m = c->failures.of_threads, *next; m; m = next) {
+    next = m->next;
+    if (m != &c->failures.first_of_threads) mem_free(&c->mem, m, sizeof *m);
+  }
+  c->failures.of_threads = NULL;
+}
+
+tn_status context_set_thread_message(tn_context *c, const diag *d) {
+  mutex_lock(&c->lock);
+  thread_message *m = find_thread_message(c);
+  mutex_unlock(&c->lock);
+  if (!m) m = add_thread_message(c);
+  if (!m) return d->status;
+  mutex_lock(&c->lock);
+  memcpy(m->text, d->text, sizeof m->text);
+  m->is_newest = true;
+  mutex_unlock(&c->lock);
+  return d->status;
+}
+
+static void set_call_message(tn_context *c, const failure *f) {
+  mutex_lock(&c->lock);
+  diag_set(&c->failures.message, f->status, "%s", f->text);
+  thread_message *own = find_thread_message(c);
+  if (own) own->is_newest = false;
+  mutex_unlock(&c->lock);
+}
+
+/** The message that the calling thread sees. The context's `lock` is held. */
+static const char *message_of_thread(tn_context *c) {
+  const thread_message *own = find_thread_message(c);
+  return own && own->is_newest ? own->text : c->failures.message.text;
+}
+
+const char *tn_message(const tn_context *context) {
+  tn_context *c = (tn_context *)context; /* for its lock */
+  if (!c) return "there is no context";
+  mutex_lock(&c->lock);
+  const char *text = message_of_thread(c);
+  mutex_unlock(&c->lock);
+  return text;
+}
+
+/* Reporting. */
+
+static void add_operands(tn_context *c, const char *op, tn_tensor *const in[], size_t n) {
+  char text[512];
+  size_t at = 0;
+  text[0] = 0;
+  for (size_t i = 0; i < n && at + 1 < sizeof text; i++) {
+    at += (size_t)snprintf(text + at, sizeof text - at, "%s", i ? ", " : "");
+    if (at + 1 < sizeof text) at = handle_describe(in[i], text, at, sizeof text);
+  }
+  diag_prefix(&c->diag, n ? "%s(%s)" : "%s%s", op, text);
+}
+
+/** Adds the label, unless the message quotes a failure with the same label at its end. */
+static void add_label(tn_context *c) {
+  if (!c->failures.label) return;
+  char line[8 + 400];
+  size_t n = (size_t)snprintf(line, sizeof line, "\nat %.400s", c->failures.label);
+  size_t length = strlen(c->diag.text);
+  if (length >= n && !strcmp(c->diag.text + length - n, line)) return;
+  diag_set(&c->diag, c->diag.status, "%.1600s%s", c->diag.text, line);
+}
+
+/** Makes a failure the last one, the innermost scope's first, and the message. */
+tn_status context_report_again(tn_context *c, failure *f) {
+  if (!c->scopes.innermost->first_failure) c->scopes.innermost->first_failure = failure_retain(f);
+  failure_retain(f);
+  failure_release(c, c->failures.last);
+  c->failures.last = f;
+  if (c->entry.is_run) {
+    diag d = {0};
+    diag_set(&d, f->status, "%s", f->text);
+    return context_set_thread_message(c, &d);
+  }
+  set_call_message(c, f);
+  return f->status;
+}
+
+failure *context_last_failure(tn_context *c) { return failure_retain(c->failures.last); }
+
+static tn_status report_diag(tn_context *c) {
+  failure *f = new_failure(c, &c->diag);
+  tn_status s = context_report_again(c, f);
+  failure_release(c, f);
+  return s;
+}
+
+tn_status context_fail(tn_context *c, const char *op, tn_tensor *const in[], size_t n) {
+  if (op) add_operands(c, op, in, n);
+  add_label(c);
+  return report_diag(c);
+}
+
+tn_status context_fail_null_operand(tn_context *c, const char *op, tn_tensor *const in[], size_t n,
+                                    size_t i) {
+  static const char before[] = "\nthe failure before it, which may be unrelated: ";
+  char cause[1024];
+  mutex_lock(&c->lock);
+  const char *last = message_of_thread(c), *quoted = strstr(last, before);
+  snprintf(cause, sizeof cause, "%.1000s", quoted ? quoted + sizeof before - 1 : last);
+  mutex_unlock(&c->lock);
+  diag_set(&c->diag, TN_ERR_ARGUMENT, "operand %zu is NULL", i + 1);
+  add_operands(c, op, in, n);
+  add_label(c);
+  if (*cause) diag_set(&c->diag, TN_ERR_ARGUMENT, "%.1000s%s%s", c->diag.text, before, cause);
+  return report_diag(c);
+}
+
+tn_status context_return_failure(tn_context *c, failure *f) {
+  tn_status status = f->status;
+  for (scope *s = c->scopes.innermost; s && c->failures.n_assign; s = s->outer)
+    if (s->first_assign_failure == f) context_drop_assign_failure(c, s);
+  failure_release(c, f);
+  return status;
+}
+
+/* Failed assigns. */
+
+void context_keep_assign_failure(tn_context *c, failure *f) {
+  if (c->scopes.innermost->first_assign_failure) return;
+  c->scopes.innermost->first_assign_failure = failure_retain(f);
+  c->failures.n_assign++;
+}
+
+void context_drop_assign_failure(tn_context *c, scope *s) {
+  c->failures.n_assign -= s->first_assign_failure != NULL;
+  failure_release(c, s->first_assign_failure);
+  s->first_assign_failure = NULL;
+}
+
+tn_status context_take_assign_failures(tn_context *c, diag *d) {
+  tn_status status = TN_OK;
+  uint64_t oldest = UINT64_MAX;
+  for (scope *s = c->scopes.innermost; s && c->failures.n_assign; s = s->outer) {
+    const failure *f = s->first_assign_failure;
+    if (f && f->serial <= oldest) {
+      status = diag_set(d, f->status, "%s", f->text);
+      oldest = f->serial;
+    }
+    context_drop_assign_failure(c, s);
+  }
+  return status;
+}
+
+void tn_label(tn_context *c, const char *where) {
+  if (context_acquire(c) != TN_OK) return;
+  mem_strfree(&c->mem, c->failures.label);
+  c->failures.label = where ? mem_strdup(&c->mem, where) : NULL;
+  if (where && !c->failures.label) {
+    diag_set(&c->diag, TN_ERR_MEMORY, "out of memory");
+    context_fail(c, "label", NULL, 0);
+  }
+  context_release(c);
+}

@@ -1,0 +1,349 @@
+/* Symbolic sizes: tagged numbers that name entries of the context's table of index nodes. */
+#include "tensor/context/symbolic_dims.h"
+
+#include "ir/core/var_names.h"
+#include "ir/index/index_arithmetic.h"
+#include "tensor/context/shape.h"
+
+#include <string.h>
+
+/* A tagged size, from the top: a 1 after the sign bit, 38 check bits, 24 bits of index. Results of
+   C's operators on tagged sizes, differences included, are a number or a valid tag only by a rare
+   chance. */
+
+enum { INDEX_BITS = 24 };
+#define MAX_ENTRIES (UINT64_C(1) << INDEX_BITS)
+
+/** Check bits, which differ from entry to entry and from context to context. */
+static uint64_t check_of(const tn_context *c, const dim_entry *e) {
+  uint64_t x = (e->serial + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)(uintptr_t)c;
+  x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+  return x >> 26;
+}
+
+static tn_dim tagged(const tn_context *c, const dim_entry *e) {
+  return (tn_dim)(UINT64_C(1) << 62 | check_of(c, e) << INDEX_BITS | e->index);
+}
+
+static bool is_number(tn_dim d) { return d > -DIM_NUMBER_LIMIT && d < DIM_NUMBER_LIMIT; }
+
+/** An invalid size: neither a number nor a bound, nor a tag but by a rare chance. */
+#define DIM_NONE (INT64_C(3) << 61)
+/** An invalid size: another call held the context. */
+#define DIM_BUSY (DIM_NONE + 1)
+/** An invalid size: there was no memory, not even for the cause. */
+#define DIM_MEMORY (DIM_NONE + 2)
+
+/** The entry of a tagged size; NULL if this context has none such. */
+static const dim_entry *entry_of(const tn_context *c, tn_dim d) {
+  uint64_t index = (uint64_t)d % MAX_ENTRIES;
+  if (!c || index >= c->dims.n) return NULL;
+  const dim_entry *e = c->dims.at[index];
+  return (e->node || e->failure) && d == tagged(c, e) ? e : NULL;
+}
+
+const node *dim_to_node(builder *b, tn_dim d) {
+  if (is_number(d)) return ix_const(b->ir, d);
+  if (d == DIM_BUSY)
+    diag_raise(b->diag, TN_ERR_BUSY, "the context was in another call when a size was made");
+  if (d == DIM_MEMORY) diag_raise(b->diag, TN_ERR_MEMORY, "out of memory when a size was made");
+  const dim_entry *e = entry_of(b->context, d);
+  if (!e)
+    diag_raise(b->diag, TN_ERR_SHAPE,
+               "%lld is no size: numbers are below 2^44 in magnitude, and sizes that vary are "
+               "computed by tn_dim_add and the like, in the context that made them",
+               (long long)d);
+  if (e->failure) diag_raise(b->diag, e->failure->status, "%s", e->failure->text);
+  return e->node;
+}
+
+const node *dim_to_bound(builder *b, tn_dim d) {
+  const int64_t beyond = INT64_C(1) << 60;
+  uint64_t n = d < 0 ? 0 - (uint64_t)d : (uint64_t)d;
+  bool is_round = !(n & (n - 1)) || !(n & (n + 1));
+  if (is_number(d) || !is_round) return dim_to_node(b, d);
+  return ix_const(b->ir, n < (uint64_t)beyond ? d : d < 0 ? -beyond : beyond);
+}
+
+/* The table. Entries are found by the name of a variable, the node of any other size, or the text
+   of a failure. */
+
+static uint64_t hash_of(const node *n, const failure *failure) {
+  if (n && n->op != OP_VAR) return n->hash;
+  return hash_text(n ? n->text : failure->text);
+}
+
+static bool has_node(const void *entry, const void *n) {
+  return ((const dim_entry *)entry)->node == n;
+}
+
+static bool has_name(const void *entry, const void *var) {
+  const node *n = ((const dim_entry *)entry)->node, *other = var;
+  return n && n != other && n->op == OP_VAR && !strcmp(n->text, other->text);
+}
+
+/** A variable of the same name with other bounds, or NULL. */
+static const node *find_same_name(const tn_context *c, const node *var) {
+  const dim_entry *e = hash_table_get(&c->dims.known, hash_of(var, NULL), var, has_name);
+  return e ? e->node : NULL;
+}
+
+static bool has_failure(const void *entry, const void *other) {
+  const dim_entry *e = entry;
+  const failure *f = other;
+  return e->failure && !strcmp(e->failure->text, f->text);
+}
+
+static void reserve_place(tn_context *c) {
+  dim_table *t = &c->dims;
+  if (t->n < t->cap) return;
+  size_t cap = t->cap ? 2 * t->cap : 16;
+  dim_entry **at =
+      cap <= MAX_ENTRIES ? mem_resize(&c->mem, t->at, t->cap * sizeof *at, cap * sizeof *at) : NULL;
+  if (!at) diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
+  t->at = at;
+  t->cap = cap;
+}
+
+/** A free entry, removed from the free list, with its index set. */
+static dim_entry *alloc_entry(tn_context *c) {
+  dim_table *t = &c->dims;
+  dim_entry *e = t->free;
+  if (e) {
+    t->free = e->next;
+    return e;
+  }
+  reserve_place(c);
+  if (!(e = mem_calloc(&c->mem, 1, sizeof *e)))
+    diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
+  e->index = t->n;
+  return t->at[t->n++] = e;
+}
+
+/** The tagged size of a node or a failure: its entry, or a new one of the innermost scope. */
+static tn_dim add_entry(tn_context *c, const node *n, failure *failure) {
+  dim_table *t = &c->dims;
+  uint64_t hash = hash_of(n, failure);
+  hash_table_reserve(&t->known, &c->mem, &c->diag);
+  hash_slot *slot = n ? hash_table_find(&t->known, hash, n, has_node)
+                      : hash_table_find(&t->known, hash, failure, has_failure);
+  if (slot->entry) return tagged(c, slot->entry);
+  dim_entry *e = alloc_entry(c);
+  *e = (dim_entry){.node = n ? ir_retain(n) : NULL,
+                   .failure = failure ? failure_retain(failure) : NULL,
+                   .hash = hash,
+                   .index = e->index,
+                   .serial = t->n_made++,
+                   .next = c->scopes.innermost->sizes};
+  c->scopes.innermost->sizes = e;
+  hash_table_insert(&t->known, slot, hash, e);
+  return tagged(c, e);
+}
+
+tn_dim dim_from_node(builder *b, const node *n) {
+  if (!node_is_const(n)) return add_entry(b->context, n, NULL);
+  if (!is_number(node_int(n)))
+    diag_raise(b->diag, TN_ERR_SHAPE,
+               "the size %lld is too large: numbers are below 2^44 in magnitude",
+               (long long)node_int(n));
+  return node_int(n);
+}
+
+void dims_free_scope(tn_context *c, scope *s) {
+  dim_table *t = &c->dims;
+  for (dim_entry *e = s->sizes, *next; e; e = next) {
+    next = e->next;
+    hash_table_remove(&t->known, e->hash, e);
+    ir_release(c->ir, e->node);
+    failure_release(c, e->failure);
+    *e = (dim_entry){.index = e->index, .next = t->free};
+    t->free = e;
+  }
+  s->sizes = NULL;
+}
+
+void dims_free(tn_context *c) {
+  dims_free_scope(c, &c->scopes.root);
+  for (size_t i = 0; i < c->dims.n; i++) mem_free(&c->mem, c->dims.at[i], sizeof(dim_entry));
+  mem_free(&c->mem, c->dims.at, c->dims.cap * sizeof *c->dims.at);
+  hash_table_free(&c->dims.known, &c->mem);
+}
+
+/* Shapes. */
+
+void dims_to_nodes(builder *b, tn_shape shape, const node *sizes[]) {
+  if (shape.rank < 0 || shape.rank > TN_MAX_RANK)
+    diag_raise(b->diag, TN_ERR_SHAPE, "the rank is %d, not 0 to %d", (int)shape.rank, TN_MAX_RANK);
+  for (int32_t i = 0; i < shape.rank; i++) {
+    sizes[i] = dim_to_node(b, shape.size[i]);
+    if (sizes[i]->lo < 0)
+      diag_raise(b->diag, TN_ERR_SHAPE, "axis %d has size %lld%s", (int)i, (long long)sizes[i]->lo,
+                 node_is_const(sizes[i]) ? "" : " at least");
+  }
+}
+
+static _Noreturn void refuse_large(builder *b, size_t rank, const node *const dims[]) {
+  sizes s = {.rank = rank};
+  for (size_t i = 0; i < rank; i++) s.at[i] = dims[i];
+  diag_raise(b->diag, TN_ERR_SHAPE, "%s is too large: more elements than memory can hold",
+             sizes_text(b, &s));
+}
+
+void dims_check_count(builder *b, const node *n) {
+  uint64_t count = dtype_bytes((dtype)n->dtype);
+  bool is_large = false;
+  for (size_t i = 0; i < n->rank; i++) {
+    if (n->dims[i]->lo <= 0) return;
+    is_large |= __builtin_mul_overflow(count, (uint64_t)n->dims[i]->lo, &count);
+    is_large |= count > (uint64_t)PTRDIFF_MAX;
+  }
+  if (is_large) refuse_large(b, n->rank, n->dims);
+}
+
+size_t dims_to_static_nodes(builder *b, tn_shape shape, size_t bytes, const node *sizes[]) {
+  uint64_t count = 1;
+  bool empty = false, large = false;
+  dims_to_nodes(b, shape, sizes);
+  for (int32_t i = 0; i < shape.rank; i++) {
+    if (!node_is_const(sizes[i]))
+      diag_raise(b->diag, TN_ERR_SHAPE, "axis %d has a size that varies, not a number", (int)i);
+    uint64_t n = (uint64_t)node_int(sizes[i]);
+    empty |= !n;
+    if (n && count > (uint64_t)PTRDIFF_MAX / bytes / n)
+      large = true;
+    else if (n)
+      count *= n;
+  }
+  if (empty) return 0;
+  if (large) refuse_large(b, (size_t)shape.rank, sizes);
+  return (size_t)count;
+}
+
+tn_shape dims_from_node(builder *b, const node *n) {
+  tn_shape s = {n->rank, {0}};
+  if (n->rank > TN_MAX_RANK)
+    diag_raise(b->diag, TN_ERR_SHAPE, "the rank is %d, not 0 to %d", (int)n->rank, TN_MAX_RANK);
+  for (size_t i = 0; i < n->rank; i++) s.size[i] = dim_from_node(b, n->dims[i]);
+  return s;
+}
+
+bool dims_static_count(const node *n, uint64_t *count) {
+  *count = 1;
+  for (size_t i = 0; i < n->rank; i++) {
+    if (!node_is_const(n->dims[i])) return false;
+    if (__builtin_mul_overflow(*count, (uint64_t)node_int(n->dims[i]), count)) *count = UINT64_MAX;
+  }
+  for (size_t i = 0; i < n->rank; i++)
+    if (!node_int(n->dims[i])) *count = 0;
+  return true;
+}
+
+dtype dims_check_dtype(builder *b, tn_dtype t) {
+  if (!tn_dtype_size(t))
+    diag_raise(b->diag, TN_ERR_DTYPE, "%s (%d) is no type of data", tn_dtype_name(t), (int)t);
+  return (dtype)t;
+}
+
+/* Public functions. */
+
+typedef struct dim_job {
+  tn_context *c;
+  const char *name; /* of OP_VAR */
+  int64_t min, max;
+  op op; /* OP_VAR, or the operator on a and b */
+  tn_dim a, b;
+  tn_dim result;
+  failure *failure; /* why there is no result */
+} dim_job;
+
+static void make_var(dim_job *j, builder *b) {
+  if (!j->name || !*j->name) diag_raise(b->diag, TN_ERR_ARGUMENT, "a variable needs a name");
+  if (j->min < 0 || j->min > j->max || j->max > INT64_C(1) << 40)
+    diag_raise(b->diag, TN_ERR_ARGUMENT, "%.100s is from %lld to %lld, not from 0 or more to 2^40",
+               j->name, (long long)j->min, (long long)j->max);
+  const char *text = var_name_in_graph(b->arena, j->name);
+  int64_t ints[] = {j->min, j->max};
+  const node *var = ir_make(b->ir, &(node_spec){.op = OP_VAR,
+                                                .dtype = DT_INDEX,
+                                                .ints = ints,
+                                                .n_int = 2,
+                                                .text = text,
+                                                .n_text = strlen(text)});
+  const node *other = find_same_name(j->c, var);
+  if (other)
+    diag_raise(b->diag, TN_ERR_ARGUMENT, "%.100s is from %lld to %lld, and was from %lld to %lld",
+               j->name, (long long)j->min, (long long)j->max, (long long)other->ints[0],
+               (long long)other->ints[1]);
+  j->result = dim_from_node(b, var);
+}
+
+static const node *combine_sizes(builder *b, op o, const node *x, const node *y) {
+  switch (o) {
+  case OP_ADD: return ix_add(b->ir, x, y);
+  case OP_SUB: return ix_sub(b->ir, x, y);
+  case OP_MUL: return ix_mul(b->ir, x, y);
+  default: break;
+  }
+  if (y->lo <= 0 && y->hi >= 0)
+    diag_raise(b->diag, TN_ERR_SHAPE, "the divisor can be 0: it is from %lld to %lld",
+               (long long)y->lo, (long long)y->hi);
+  return ix_floordiv(b->ir, x, y);
+}
+
+static void make_dim(void *arg) {
+  dim_job *j = arg;
+  builder b = context_builder(j->c);
+  if (j->op == OP_VAR) {
+    make_var(j, &b);
+    return;
+  }
+  const node *n = combine_sizes(&b, j->op, dim_to_node(&b, j->a), dim_to_node(&b, j->b));
+  if (n->lo == BOUND_LOW || n->hi == BOUND_HIGH)
+    diag_raise(b.diag, TN_ERR_SHAPE, "the size can leave 64 bits");
+  j->result = dim_from_node(&b, n);
+}
+
+static void add_failed_size(void *arg) {
+  dim_job *j = arg;
+  j->result = add_entry(j->c, NULL, j->failure);
+}
+
+/** Makes the result a size that every shape refuses, with the failure reported last. */
+static void set_failed_size(dim_job *j) {
+  j->failure = context_last_failure(j->c);
+  if (diag_catch(&j->c->diag, add_failed_size, j) != TN_OK) j->result = DIM_MEMORY;
+  failure_release(j->c, j->failure);
+}
+
+static tn_dim compute_dim(dim_job j, const char *op) {
+  tn_status s = context_acquire_valid(j.c);
+  if (s != TN_OK) return s == TN_ERR_BUSY ? DIM_BUSY : DIM_NONE;
+  if (diag_catch(&j.c->diag, make_dim, &j) != TN_OK) {
+    context_fail(j.c, op, NULL, 0);
+    set_failed_size(&j);
+  }
+  context_release(j.c);
+  return j.result;
+}
+
+tn_dim tn_dim_var(tn_context *c, const char *name, int64_t min, int64_t max) {
+  return compute_dim((dim_job){.c = c, .op = OP_VAR, .name = name, .min = min, .max = max},
+                     "dim_var");
+}
+
+tn_dim tn_dim_add(tn_context *c, tn_dim a, tn_dim b) {
+  return compute_dim((dim_job){.c = c, .op = OP_ADD, .a = a, .b = b}, "dim_add");
+}
+
+tn_dim tn_dim_sub(tn_context *c, tn_dim a, tn_dim b) {
+  return compute_dim((dim_job){.c = c, .op = OP_SUB, .a = a, .b = b}, "dim_sub");
+}
+
+tn_dim tn_dim_mul(tn_context *c, tn_dim a, tn_dim b) {
+  return compute_dim((dim_job){.c = c, .op = OP_MUL, .a = a, .b = b}, "dim_mul");
+}
+
+tn_dim tn_dim_div(tn_context *c, tn_dim a, tn_dim b) {
+  return compute_dim((dim_job){.c = c, .op = OP_FLOORDIV, .a = a, .b = b}, "dim_div");
+}

@@ -1,0 +1,60 @@
+/* Sizes of the public interface. A tn_dim is a number, or the index of an entry in the context's
+   table of symbolic sizes, tagged with check bits: a result of C's operators on symbolic sizes, or
+   a size of a scope that has ended, is recognised as no size. */
+#ifndef TENON_TENSOR_CONTEXT_SYMBOLIC_DIMS_H
+#define TENON_TENSOR_CONTEXT_SYMBOLIC_DIMS_H
+
+#include "tensor/context/context.h"
+
+/** A symbolic size, or the failure that made it none. The scope in which it was first made owns it.
+ */
+typedef struct dim_entry {
+  const node *node;
+  failure *failure;
+  uint64_t hash;
+  uint64_t index, serial; /* in the table; number of entries made before */
+  struct dim_entry *next; /* in its scope, or among the free entries */
+} dim_entry;
+
+/** Bound of the magnitude of sizes that are numbers; C's operators on symbolic sizes seldom give
+    less. */
+#define DIM_NUMBER_LIMIT (INT64_C(1) << 44)
+
+/** The index node of a size. Raises for a value that is no size (computed by C's operators from a
+    symbolic size, of another context, or the result of a failed call). Without a context only
+    numbers are sizes. */
+const node *dim_to_node(builder *b, tn_dim d);
+
+/** The size that stands for an index node; equal nodes have equal sizes. */
+tn_dim dim_from_node(builder *b, const node *n);
+
+/** The index node of a slice's bound. Bounds may also be ±2^k and ±(2^k − 1) beyond the limit of
+    sizes, which C's operators do not compute from symbolic sizes; from 2^60 on they are clamped to
+    2^60, beyond any axis. */
+const node *dim_to_bound(builder *b, tn_dim d);
+
+/** A shape whose sizes must be numbers: fills in `sizes` and returns the number of elements. Raises
+    TN_ERR_SHAPE; also if that many elements of `bytes` bytes exceed memory. */
+size_t dims_to_static_nodes(builder *b, tn_shape shape, size_t bytes, const node *sizes[]);
+
+/** A shape whose sizes may be symbolic. */
+void dims_to_nodes(builder *b, tn_shape shape, const node *sizes[]);
+
+/** The public shape of a node. */
+tn_shape dims_from_node(builder *b, const node *n);
+
+/** The number of elements of a node; false if a size is symbolic. UINT64_MAX: more than that. */
+bool dims_static_count(const node *n, uint64_t *count);
+
+/** Raises TN_ERR_SHAPE if a node has more elements than memory can hold, by the lower bounds of its
+    sizes. */
+void dims_check_count(builder *b, const node *n);
+
+/** The internal element type; raises TN_ERR_DTYPE for one that holds no data. */
+dtype dims_check_dtype(builder *b, tn_dtype t);
+
+/** Frees the entries of a scope that ends; and the table. */
+void dims_free_scope(tn_context *c, scope *s);
+void dims_free(tn_context *c);
+
+#endif

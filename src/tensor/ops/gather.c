@@ -1,0 +1,181 @@
+/* Reading by index tensors: take, gather_elements, gather_nd and one_hot; and the triangles tril
+ * and triu. */
+#include "ir/index/build_tensor.h"
+#include "ir/index/index_arithmetic.h"
+#include "ir/index/index_proof.h"
+#include "tensor/context/symbolic_dims.h"
+#include "tensor/ops/op_helpers.h"
+
+const node *node_gather(builder *b, const node *x, size_t axis, const node *index) {
+  const node *at[SIZES_MAX_RANK];
+  sizes s = sizes_of(index);
+  for (size_t i = 0; i < x->rank; i++) at[i] = i == axis ? index : ex_iota(b, DT_I64, &s, i);
+  return ir_gather(b->ir, x, at);
+}
+
+/** Keeps indices that are out of range out of range; large u64 become negative, and so too. */
+const node *node_wrap_index(builder *b, value index, const node *size) {
+  const node *n = value_typed(b, index).node;
+  dtype t = (dtype)n->dtype;
+  if (!dtype_is_int(t))
+    diag_raise(b->diag, TN_ERR_DTYPE, "an index is an integer, not %s", dtype_name(t));
+  n = ir_cast(b->ir, n, DT_I64);
+  if (!dtype_is_signed(t)) return n;
+  sizes s = sizes_of(n);
+  const node *from_end = ex_binary(b, OP_ADD, n, ex_fill(b, ex_size(b, size, DT_I64), &s));
+  return ex_where(b, ex_binary(b, OP_LT, n, ex_int(b, n, 0)), from_end, n);
+}
+
+/** Replaces the axis by the axes of the index. */
+value build_take(builder *b, value x, value index, int64_t axis) {
+  const node *n = value_typed(b, x).node, *at[SIZES_MAX_RANK];
+  size_t a = axis_of(b, axis, n->rank);
+  const node *i = node_wrap_index(b, index, n->dims[a]);
+  rank_check(b, n->rank - 1u + i->rank);
+  sizes s = sizes_remove(sizes_of(n), a), placed = sizes_of(i);
+  for (size_t k = 0; k < i->rank; k++) s = sizes_insert(b, s, a + k, i->dims[k]);
+  for (size_t k = a + i->rank; k < s.rank; k++)
+    placed = sizes_insert(b, placed, placed.rank, ix_const(b->ir, 1));
+  for (size_t k = 0; k < n->rank; k++)
+    if (k != a) at[k] = ex_iota(b, DT_I64, &s, k < a ? k : k - 1 + i->rank);
+  at[a] = shape_broadcast(b, shape_reshape(b, i, &placed), &s);
+  return value_of(ir_gather(b->ir, n, at));
+}
+
+value build_gather_elements(builder *b, value x, value index, int64_t axis) {
+  const node *n = value_typed(b, x).node;
+  size_t a = axis_of(b, axis, n->rank);
+  const node *i = node_wrap_index(b, index, n->dims[a]);
+  sizes one = sizes_of(i), other = sizes_of(n);
+  bool fit = i->rank == n->rank;
+  for (size_t k = 0; fit && k < n->rank; k++)
+    fit = k == a || ix_prove_le(b->ir, i->dims[k], n->dims[k]);
+  if (!fit)
+    diag_raise(b->diag, TN_ERR_SHAPE, "an index of shape %s does not fit into %s",
+               sizes_text(b, &one), sizes_text(b, &other));
+  return value_of(node_gather(b, n, a, i));
+}
+
+static void check_gather_nd(builder *b, const node *x, const node *index, size_t batch) {
+  sizes one = sizes_of(index), other = sizes_of(x);
+  const node *depth = index->rank ? index->dims[index->rank - 1] : NULL;
+  bool fit = depth && node_is_const(depth) && batch < index->rank && batch <= x->rank &&
+             node_int(depth) <= (int64_t)(x->rank - batch);
+  for (size_t i = 0; fit && i < batch; i++) fit = index->dims[i] == x->dims[i];
+  if (!fit)
+    diag_raise(b->diag, TN_ERR_SHAPE,
+               "an index of shape %s does not fit into %s, with %zu in common", sizes_text(b, &one),
+               sizes_text(b, &other), batch);
+}
+
+const node *node_index_coordinate(builder *b, const node *index, size_t k, const node *size,
+                                  const sizes *s) {
+  const node *n = index;
+  n = shape_slice(b, n, n->rank - 1u, ix_const(b->ir, (int64_t)k), ix_const(b->ir, 1), 1);
+  n = node_wrap_index(b, value_of(n), size);
+  sizes placed = sizes_remove(sizes_of(n), n->rank - 1u);
+  while (placed.rank < s->rank) placed = sizes_insert(b, placed, placed.rank, ix_const(b->ir, 1));
+  return shape_broadcast(b, shape_reshape(b, n, &placed), s);
+}
+
+value build_gather_nd(builder *b, value x, value index, size_t batch) {
+  const node *n = value_typed(b, x).node, *at[SIZES_MAX_RANK];
+  index = value_typed(b, index);
+  check_gather_nd(b, n, index.node, batch);
+  size_t depth = (size_t)node_int(index.node->dims[index.node->rank - 1]);
+  sizes s = sizes_remove(sizes_of(index.node), index.node->rank - 1u);
+  size_t lead = s.rank;
+  for (size_t k = batch + depth; k < n->rank; k++) s = sizes_insert(b, s, s.rank, n->dims[k]);
+  rank_check(b, s.rank);
+  for (size_t k = 0; k < n->rank; k++) {
+    if (k < batch)
+      at[k] = ex_iota(b, DT_I64, &s, k);
+    else if (k < batch + depth)
+      at[k] = node_index_coordinate(b, index.node, k - batch, n->dims[k], &s);
+    else
+      at[k] = ex_iota(b, DT_I64, &s, lead + k - batch - depth);
+  }
+  return value_of(ir_gather(b->ir, n, at));
+}
+
+value build_one_hot(builder *b, value index, const node *depth, dtype t) {
+  const node *i = node_wrap_index(b, index, depth);
+  sizes s = sizes_insert(b, sizes_of(i), i->rank, depth);
+  rank_check(b, s.rank);
+  i = shape_expand(b, shape_unsqueeze(b, i, i->rank), &s);
+  return value_of(ir_cast(b->ir, ex_binary(b, OP_EQ, ex_iota(b, DT_I64, &s, s.rank - 1), i), t));
+}
+
+/** x where the column compares with row + k as requested, else 0. */
+static value triangle(builder *b, value x, const node *k, bool lower) {
+  const node *n = value_typed(b, x).node;
+  sizes s = sizes_of(n);
+  if (n->rank < 2)
+    diag_raise(b->diag, TN_ERR_SHAPE, "x has rank 2 or more, not shape %s", sizes_text(b, &s));
+  const node *row = ex_iota(b, DT_I64, &s, s.rank - 2);
+  const node *column = ex_iota(b, DT_I64, &s, s.rank - 1);
+  if (!size_equals(k, 0)) row = ex_binary(b, OP_ADD, row, ex_fill(b, ex_size(b, k, DT_I64), &s));
+  const node *in = lower ? ex_binary(b, OP_LE, column, row) : ex_binary(b, OP_LE, row, column);
+  return value_of(ex_where(b, in, n, ex_int(b, n, 0)));
+}
+
+value build_tril(builder *b, value x, const node *k) { return triangle(b, x, k, true); }
+value build_triu(builder *b, value x, const node *k) { return triangle(b, x, k, false); }
+
+/* ---- Public functions ---- */
+
+typedef struct index_call {
+  value (*build)(builder *b, value x, value index, int64_t axis);
+  int axis;
+} index_call;
+
+static value call_index(builder *b, const value in[], size_t n, const void *options) {
+  const index_call *c = options;
+  (void)n;
+  return c->build(b, in[0], in[1], c->axis);
+}
+
+tn_tensor *tn_take(tn_tensor *x, tn_tensor *index, int axis) {
+  return op_call("take", (tn_tensor *[]){x, index}, 2, 0, call_index,
+                 &(index_call){build_take, axis});
+}
+
+tn_tensor *tn_gather_elements(tn_tensor *x, tn_tensor *index, int axis) {
+  return op_call("gather_elements", (tn_tensor *[]){x, index}, 2, 0, call_index,
+                 &(index_call){build_gather_elements, axis});
+}
+
+typedef struct one_hot_call {
+  tn_dim depth;
+  tn_dtype dtype;
+} one_hot_call;
+
+static value call_one_hot(builder *b, const value in[], size_t n, const void *options) {
+  const one_hot_call *c = options;
+  (void)n;
+  sizes depth = sizes_from(b, tn_shape(c->depth), false);
+  return build_one_hot(b, in[0], depth.at[0], dims_check_dtype(b, c->dtype));
+}
+
+tn_tensor *tn_one_hot(tn_tensor *index, tn_dim depth, tn_dtype dtype) {
+  return op_call("one_hot", &index, 1, 0, call_one_hot, &(one_hot_call){depth, dtype});
+}
+
+typedef struct triangle_call {
+  value (*build)(builder *b, value x, const node *k);
+  tn_dim k;
+} triangle_call;
+
+static value call_triangle(builder *b, const value in[], size_t n, const void *options) {
+  const triangle_call *c = options;
+  (void)n;
+  return c->build(b, in[0], dim_to_node(b, c->k));
+}
+
+tn_tensor *tn_tril(tn_tensor *x, tn_dim k) {
+  return op_call("tril", &x, 1, 0, call_triangle, &(triangle_call){build_tril, k});
+}
+
+tn_tensor *tn_triu(tn_tensor *x, tn_dim k) {
+  return op_call("triu", &x, 1, 0, call_triangle, &(triangle_call){build_triu, k});
+}

@@ -1,0 +1,72 @@
+/* Builder of tensor loops (ir/core/tensor_loop.h): checks states and their updates, and makes the
+   nodes of the results. */
+#include "ir/core/tensor_loop.h"
+#include "ir/core/topo_sort.h"
+#include "ir/index/index_arithmetic.h"
+#include "tensor/ops/op_helpers.h"
+
+bool build_depends_on_loop(builder *b, const node *size) {
+  node_list order = topo_sort(b->arena, &size, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (order.at[i]->op == OP_RANGE) return true;
+  return false;
+}
+
+const node *build_loop_range(builder *b, const node *steps) {
+  if (build_depends_on_loop(b, steps))
+    diag_raise(b->diag, TN_ERR_UNSUPPORTED,
+               "the number of steps of a loop is another one in each step of the loop around it");
+  if (steps->hi < 0)
+    diag_raise(b->diag, TN_ERR_SHAPE, "a loop has %s steps, which is below 0", size_text(b, steps));
+  return range_make(b->ir, steps, KIND_LOOP);
+}
+
+const node *build_loop_index(builder *b, const node *range, bool reverse) {
+  if (!reverse) return range;
+  return ix_sub(b->ir, ix_add_const(b->ir, range_extent(range), -1), range);
+}
+
+value build_loop_state(builder *b, const node *range, size_t i, value init) {
+  return value_of(loop_carry_make(b->ir, range, (int64_t)i, value_typed(b, init).node));
+}
+
+value build_loop_entry(builder *b, value x, const node *index) {
+  const node *one = ix_const(b->ir, 1);
+  sizes rest = sizes_remove(sizes_of(x.node), 0);
+  return value_of(shape_reshape(b, shape_slice(b, x.node, 0, index, one, 1), &rest));
+}
+
+static const node *step_of(builder *b, size_t i, value init, value step) {
+  sizes before = sizes_of(init.node), after = sizes_of(step.node);
+  if (init.node->dtype != step.node->dtype)
+    diag_raise(b->diag, TN_ERR_DTYPE, "state %zu of a loop is %s, and becomes %s", i,
+               dtype_name((dtype)init.node->dtype), dtype_name((dtype)step.node->dtype));
+  if (!sizes_equal(&before, &after))
+    diag_raise(b->diag, TN_ERR_SHAPE, "state %zu of a loop has shape %s, and becomes %s", i,
+               sizes_text(b, &before), sizes_text(b, &after));
+  return step.node;
+}
+
+void build_loop(builder *b, const node *range, const value inits[], const value steps[],
+                size_t n_states, const value emits[], const node *const places[], size_t n_emits,
+                value out[]) {
+  size_t n = n_states + n_emits;
+  const node **all = arena_alloc(b->arena, (2 * n + 1) * sizeof *all);
+  loop_spec s = {.range = range, .n_states = n_states, .n_emits = n_emits, .inits = all};
+  s.steps = all + n_states;
+  s.emits = all + 2 * n_states;
+  s.places = all + 2 * n_states + n_emits;
+  for (size_t i = 0; i < n_states; i++) {
+    value init = value_typed(b, inits[i]);
+    all[i] = init.node;
+    all[n_states + i] = step_of(b, i, init, value_typed(b, steps[i]));
+  }
+  for (size_t i = 0; i < n_emits; i++) {
+    all[2 * n_states + i] = value_typed(b, emits[i]).node;
+    rank_check(b, all[2 * n_states + i]->rank + 1u);
+    all[2 * n_states + n_emits + i] = places[i];
+  }
+  if (!n) return;
+  const node *loop = loop_make(b->ir, b->arena, &s);
+  for (size_t i = 0; i < n; i++) out[i] = value_of(loop_result(b->ir, loop, i));
+}

@@ -1,0 +1,60 @@
+/* Matrix products with broadcast batches: both operands are expanded to (…, M, N, K), multiplied
+   elementwise and summed over K. */
+#include "tensor/ops/op_helpers.h"
+
+/** The batch axes: all but the last two. */
+static sizes batch_of(const node *x) {
+  sizes s = sizes_of(x);
+  s.rank -= 2;
+  return s;
+}
+
+static const node *swap_last_two(builder *b, const node *x) {
+  axis_list l = axes_from(0, x->rank);
+  l.at[x->rank - 2] = x->rank - 1;
+  l.at[x->rank - 1] = x->rank - 2;
+  return shape_permute(b, x, l.at);
+}
+
+/** (…, M, K) by (…, K, N): both as (…, M, N, K). */
+static const node *product(builder *b, const node *x, const node *y) {
+  y = swap_last_two(b, y);
+  sizes all = sizes_broadcast(b, (sizes[]){batch_of(x), batch_of(y)}, 2);
+  all = sizes_insert(b, all, all.rank, x->dims[x->rank - 2]);
+  all = sizes_insert(b, all, all.rank, y->dims[y->rank - 2]);
+  all = sizes_insert(b, all, all.rank, x->dims[x->rank - 1]);
+  x = shape_broadcast(b, shape_unsqueeze(b, x, x->rank - 1u), &all);
+  y = shape_broadcast(b, shape_unsqueeze(b, y, y->rank - 2u), &all);
+  axis_list over = axes_from(all.rank - 1, all.rank);
+  return ex_reduce(b, OP_ADD, ex_binary(b, OP_MUL, x, y), &over, false);
+}
+
+value build_matmul(builder *b, value x, value y) {
+  dtype t = values_promoted_dtype((value[]){x, y}, 2);
+  const node *m = type_convert(b, x, accumulation_type(t)),
+             *n = type_convert(b, y, accumulation_type(t));
+  bool row = m->rank == 1, column = n->rank == 1;
+  check_operand_type(b, RULE_NUMBER, t);
+  if (!m->rank || !n->rank)
+    diag_raise(b->diag, TN_ERR_SHAPE, "an operand is a scalar; mul multiplies by one");
+  const node *k = m->dims[m->rank - 1], *other = n->dims[column ? 0 : n->rank - 2];
+  if (k != other) sizes_refuse_mismatch(b, (sizes[]){sizes_of(m), sizes_of(n)}, 2, k, other);
+  if (row) m = shape_unsqueeze(b, m, 0);
+  if (column) n = shape_unsqueeze(b, n, 1);
+  const node *p = product(b, m, n);
+  sizes s = sizes_of(p);
+  rank_check(b, s.rank);
+  if (column) s = sizes_remove(s, s.rank - 1);
+  if (row) s = sizes_remove(s, s.rank - (column ? 1 : 2));
+  return value_of(ir_cast(b->ir, shape_reshape(b, p, &s), t));
+}
+
+static value call_matmul(builder *b, const value in[], size_t n, const void *options) {
+  (void)n;
+  (void)options;
+  return build_matmul(b, in[0], in[1]);
+}
+
+tn_tensor *tn_matmul(tn_tensor *a, tn_tensor *b) {
+  return op_call("matmul", (tn_tensor *[]){a, b}, 2, 0, call_matmul, NULL);
+}

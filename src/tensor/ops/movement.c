@@ -1,0 +1,418 @@
+/* Movement of elements: reshape, expand, squeeze, flatten, permute, slice, split, flip, roll, tile
+   and repeat. All are index expressions without data; sizes may vary. */
+#include "ir/index/build_tensor.h"
+#include "ir/index/index_arithmetic.h"
+#include "ir/index/index_proof.h"
+#include "tensor/context/symbolic_dims.h"
+#include "tensor/ops/op_helpers.h"
+
+/* ---- Shapes ---- */
+
+static _Noreturn void fail_inferred_size(builder *b, const node *total, const node *rest,
+                                         const sizes *from, const sizes *to) {
+  if (node_is_const(total) && node_is_const(rest) && node_int(rest) > 0)
+    diag_raise(b->diag, TN_ERR_SHAPE,
+               "no size fits in for -1 in %s: %s has %lld elements, no multiple of %lld",
+               sizes_text(b, to), sizes_text(b, from), (long long)node_int(total),
+               (long long)node_int(rest));
+  diag_raise(b->diag, TN_ERR_SHAPE, "the size left for -1 in %s is not known from %s",
+             sizes_text(b, to), sizes_text(b, from));
+}
+
+/** Infers the one size that is NULL from the number of elements. */
+static const node *infer_size(builder *b, const node *x, const sizes *to) {
+  const node *total = ir_element_count(b->ir, x), *rest = ix_const(b->ir, 1);
+  sizes from = sizes_of(x);
+  for (size_t i = 0; i < to->rank; i++)
+    if (to->at[i]) rest = ix_mul(b->ir, rest, to->at[i]);
+  const node *left = rest->lo > 0 ? ix_floordiv(b->ir, total, rest) : NULL;
+  if (!left || ix_mul(b->ir, left, rest) != total) fail_inferred_size(b, total, rest, &from, to);
+  return left;
+}
+
+value build_reshape(builder *b, value x, const sizes *to) {
+  const node *n = value_typed(b, x).node;
+  sizes from = sizes_of(n), s = *to;
+  size_t wild = s.rank;
+  rank_check(b, s.rank);
+  for (size_t i = 0; i < s.rank; i++) {
+    if (s.at[i]) continue;
+    if (wild < s.rank) diag_raise(b->diag, TN_ERR_SHAPE, "-1 comes twice in the shape");
+    wild = i;
+  }
+  if (wild < s.rank) s.at[wild] = infer_size(b, n, to);
+  const node *size = ix_const(b->ir, 1), *own = ir_element_count(b->ir, n);
+  for (size_t i = 0; i < s.rank; i++) size = ix_mul(b->ir, size, s.at[i]);
+  if (size != own)
+    diag_raise(b->diag, TN_ERR_SHAPE, "%s has %s elements and %s has %s", sizes_text(b, &from),
+               size_text(b, own), sizes_text(b, &s), size_text(b, size));
+  return value_of(shape_reshape(b, n, &s));
+}
+
+value build_flatten(builder *b, value x, int64_t first, int64_t last) {
+  const node *n = value_typed(b, x).node;
+  sizes s = sizes_of(n);
+  if (!s.rank && (first == 0 || first == -1) && (last == 0 || last == -1))
+    return value_of(shape_unsqueeze(b, n, 0));
+  size_t from = axis_of(b, first, s.rank), to = axis_of(b, last, s.rank);
+  if (from > to)
+    diag_raise(b->diag, TN_ERR_SHAPE, "axis %lld comes after axis %lld", (long long)first,
+               (long long)last);
+  for (; to > from; to--) {
+    s.at[from] = ix_mul(b->ir, s.at[from], s.at[from + 1]);
+    s = sizes_remove(s, from + 1);
+  }
+  return value_of(shape_reshape(b, n, &s));
+}
+
+value build_expand(builder *b, value x, const sizes *to) {
+  const node *n = value_typed(b, x).node;
+  sizes s = *to, own = sizes_of(n);
+  rank_check(b, s.rank);
+  for (size_t i = 0; i < s.rank; i++) {
+    size_t new_axes = s.rank - own.rank;
+    const node *d = s.rank >= own.rank && i >= new_axes ? own.at[i - new_axes] : NULL;
+    if (!s.at[i] && d) s.at[i] = d;
+    if (!s.at[i]) diag_raise(b->diag, TN_ERR_SHAPE, "axis %zu is new and has no size to keep", i);
+    if (d && d != s.at[i] && !size_equals(d, 1)) s.rank = 0; /* does not fit */
+  }
+  if (s.rank < own.rank || s.rank != to->rank)
+    diag_raise(b->diag, TN_ERR_SHAPE, "%s does not stretch to %s", sizes_text(b, &own),
+               sizes_text(b, to));
+  return value_of(shape_broadcast(b, n, &s));
+}
+
+value build_squeeze(builder *b, value x, tn_axes axes) {
+  const node *n = value_typed(b, x).node;
+  axis_list l = axes_of(b, axes, n->rank);
+  sizes s = sizes_of(n);
+  for (size_t i = n->rank; i-- > 0;) {
+    if (!axis_is_in(&l, i)) continue;
+    if (size_equals(n->dims[i], 1))
+      s = sizes_remove(s, i);
+    else if (axes.count != -1)
+      diag_raise(b->diag, TN_ERR_SHAPE, "axis %zu has size %s, not 1", i, size_text(b, n->dims[i]));
+  }
+  return value_of(shape_reshape(b, n, &s));
+}
+
+value build_unsqueeze(builder *b, value x, tn_axes axes) {
+  const node *n = value_typed(b, x).node;
+  if (axes.count == -1)
+    diag_raise(b->diag, TN_ERR_SHAPE, "TN_ALL does not say where axes are added");
+  size_t more = axes.count > 0 ? (size_t)axes.count : 0;
+  rank_check(b, n->rank + more);
+  axis_list l = axes_of(b, axes, n->rank + more);
+  sizes s = {.rank = n->rank + l.n};
+  for (size_t i = 0, k = 0; i < s.rank; i++)
+    s.at[i] = axis_is_in(&l, i) ? ix_const(b->ir, 1) : n->dims[k++];
+  return value_of(shape_reshape(b, n, &s));
+}
+
+/* ---- Orders of axes ---- */
+
+value build_permute(builder *b, value x, tn_axes axes) {
+  const node *n = value_typed(b, x).node;
+  axis_list l = axes_of(b, axes, n->rank);
+  if (l.n != n->rank)
+    diag_raise(b->diag, TN_ERR_SHAPE, "%zu axes are named, of %u", l.n, (unsigned)n->rank);
+  return value_of(shape_permute(b, n, l.at));
+}
+
+value build_transpose(builder *b, value x) {
+  const node *n = value_typed(b, x).node;
+  int64_t axes[SIZES_MAX_RANK];
+  for (size_t i = 0; i < n->rank; i++) axes[i] = n->rank - 1 - (int64_t)i;
+  return value_of(shape_permute(b, n, axes));
+}
+
+value build_swapaxes(builder *b, value x, int64_t one, int64_t other) {
+  const node *n = value_typed(b, x).node;
+  size_t i = axis_of(b, one, n->rank), k = axis_of(b, other, n->rank);
+  axis_list l = axes_from(0, n->rank);
+  l.at[i] = (int64_t)k;
+  l.at[k] = (int64_t)i;
+  return value_of(shape_permute(b, n, l.at));
+}
+
+/* ---- Slices ---- */
+
+value build_flip(builder *b, value x, tn_axes axes) {
+  const node *n = value_typed(b, x).node;
+  axis_list l = axes_of(b, axes, n->rank);
+  for (size_t i = 0; i < l.n; i++) {
+    const node *size = n->dims[l.at[i]];
+    n = shape_slice(b, n, (size_t)l.at[i], ix_add_const(b->ir, size, -1), size, -1);
+  }
+  return value_of(n);
+}
+
+/** A bound as in Python between `least` and `most` (index nodes): clamped where it is outside
+    for all sizes, else inside for all. A bound of either sign is a position, from −1 on. */
+static const node *bound_of(builder *b, const char *name, const node *bound, const node *size,
+                            const node *least, const node *most) {
+  const node *given = bound;
+  if (bound->hi < 0) bound = ix_add(b->ir, bound, size);
+  if (ix_prove_le(b->ir, bound, least)) return least;
+  if (ix_prove_le(b->ir, most, bound)) return most;
+  if (!ix_prove_le(b->ir, least, bound) || !ix_prove_le(b->ir, bound, most))
+    diag_raise(b->diag, TN_ERR_SHAPE, "%s %s can be outside of an axis of size %s", name,
+               size_text(b, given), size_text(b, size));
+  return bound;
+}
+
+value build_slice(builder *b, value x, int64_t axis, const node *start, const node *stop,
+                  int64_t step) {
+  ir *g = b->ir;
+  const node *n = value_typed(b, x).node;
+  size_t at = axis_of(b, axis, n->rank);
+  const node *size = n->dims[at], *first = ix_const(g, 0), *end = size;
+  if (!step) diag_raise(b->diag, TN_ERR_ARGUMENT, "the step is 0");
+  if (step == INT64_MIN) step++;
+  if (step < 0) { /* from size − 1 down to 0: stops before −1 */
+    first = ix_const(g, -1);
+    end = ix_add_const(g, size, -1);
+  }
+  start = bound_of(b, "start", start, size, first, end);
+  if (stop)
+    stop = bound_of(b, "stop", stop, size, first, end);
+  else
+    stop = step > 0 ? end : first;
+  const node *way = step > 0 ? ix_sub(g, stop, start) : ix_sub(g, start, stop);
+  int64_t by = step > 0 ? step : -step;
+  /* ceil(way / by) without a sum that overflows */
+  const node *count = ix_add_const(g, ix_floordiv(g, ix_add_const(g, way, -1), ix_const(g, by)), 1);
+  count = ix_max(g, count, ix_const(g, 0));
+  if (size_equals(count, 0)) start = ix_const(g, 0);
+  return value_of(shape_slice(b, n, at, start, count, size_equals(count, 1) ? 1 : step));
+}
+
+void build_split(builder *b, value x, int64_t axis, const node *const parts[], value out[],
+                 size_t n) {
+  ir *g = b->ir;
+  const node *whole = value_typed(b, x).node, *start = ix_const(g, 0);
+  size_t at = axis_of(b, axis, whole->rank);
+  const node *size = whole->dims[at];
+  const node *each = n ? ix_floordiv(g, size, ix_const(g, (int64_t)n)) : NULL;
+  if (each && !parts && ix_scale(g, each, (int64_t)n) != size)
+    diag_raise(b->diag, TN_ERR_SHAPE,
+               node_is_const(size) ? "axis %zu of size %s is not divisible by %zu"
+                                   : "axis %zu of size %s is not always divisible by %zu",
+               at, size_text(b, size), n);
+  for (size_t i = 0; i < n; i++) {
+    const node *part = parts ? parts[i] : each, *end = ix_add(g, start, part);
+    if (part->lo < 0 || !ix_prove_le(g, end, size))
+      diag_raise(b->diag, TN_ERR_SHAPE, "part %zu, of size %s, does not fit into an axis of %s", i,
+                 size_text(b, part), size_text(b, size));
+    out[i] = value_of(shape_slice(b, whole, at, start, part, 1));
+    start = end;
+  }
+  if (start != size)
+    diag_raise(b->diag, TN_ERR_SHAPE, "%zu parts add up to %s, not to %s", n, size_text(b, start),
+               size_text(b, size));
+}
+
+/* ---- Repetition ---- */
+
+/** Repeats an axis `times` times: expands a new axis before it (whole) or after it (each element),
+   and merges the two. */
+static const node *repeat_axis(builder *b, const node *x, size_t axis, const node *times,
+                               bool whole) {
+  sizes s = sizes_of(x);
+  if (size_equals(times, 1)) return x;
+  const node *y = shape_unsqueeze(b, x, whole ? axis : axis + 1);
+  sizes wide = sizes_insert(b, s, whole ? axis : axis + 1, times);
+  s.at[axis] = ix_mul(b->ir, s.at[axis], times);
+  return shape_reshape(b, shape_expand(b, y, &wide), &s);
+}
+
+static void check_repeats(builder *b, const node *times) {
+  if (times->lo < 0)
+    diag_raise(b->diag, TN_ERR_SHAPE, "the number of repeats, %s, %s below 0", size_text(b, times),
+               times->hi < 0 ? "is" : "may be");
+}
+
+value build_tile(builder *b, value x, const sizes *repeats) {
+  const node *n = value_typed(b, x).node;
+  rank_check(b, repeats->rank);
+  while (n->rank < repeats->rank) n = shape_unsqueeze(b, n, 0);
+  size_t first = n->rank - repeats->rank;
+  for (size_t i = 0; i < repeats->rank; i++) {
+    check_repeats(b, repeats->at[i]);
+    n = repeat_axis(b, n, first + i, repeats->at[i], true);
+  }
+  return value_of(n);
+}
+
+value build_repeat(builder *b, value x, int64_t axis, const node *repeats) {
+  const node *n = value_typed(b, x).node;
+  check_repeats(b, repeats);
+  return value_of(repeat_axis(b, n, axis_of(b, axis, n->rank), repeats, false));
+}
+
+/** Rolls an axis: a slice of two consecutive copies. */
+value build_roll(builder *b, value x, int64_t axis, const node *shift) {
+  ir *g = b->ir;
+  const node *n = value_typed(b, x).node;
+  size_t at = axis_of(b, axis, n->rank);
+  const node *size = n->dims[at];
+  if (size->hi <= 1) return value_of(n);
+  const node *by = ix_max(g, size, ix_const(g, 1));
+  const node *start = ix_mod(g, ix_scale(g, shift, -1), by);
+  return value_of(shape_slice(b, repeat_axis(b, n, at, ix_const(g, 2), true), at, start, size, 1));
+}
+
+/* ---- Public functions ---- */
+
+static value call_reshape(builder *b, const value in[], size_t n, const void *options) {
+  sizes s = sizes_from(b, *(const tn_shape *)options, true);
+  (void)n;
+  return build_reshape(b, in[0], &s);
+}
+
+static value call_expand(builder *b, const value in[], size_t n, const void *options) {
+  sizes s = sizes_from(b, *(const tn_shape *)options, true);
+  (void)n;
+  return build_expand(b, in[0], &s);
+}
+
+static value call_tile(builder *b, const value in[], size_t n, const void *options) {
+  sizes s = sizes_from(b, *(const tn_shape *)options, false);
+  (void)n;
+  return build_tile(b, in[0], &s);
+}
+
+tn_tensor *tn_reshape(tn_tensor *x, tn_shape shape) {
+  return op_call_movement("reshape", x, call_reshape, &shape);
+}
+
+tn_tensor *tn_expand(tn_tensor *x, tn_shape shape) {
+  return op_call_movement("expand", x, call_expand, &shape);
+}
+
+tn_tensor *tn_tile(tn_tensor *x, tn_shape repeats) {
+  return op_call_movement("tile", x, call_tile, &repeats);
+}
+
+typedef struct axes_call {
+  value (*build)(builder *b, value x, tn_axes axes);
+  tn_axes axes;
+} axes_call;
+
+static value call_axes(builder *b, const value in[], size_t n, const void *options) {
+  const axes_call *c = options;
+  (void)n;
+  return c->build(b, in[0], c->axes);
+}
+
+tn_tensor *tn_permute(tn_tensor *x, tn_axes axes) {
+  return op_call_movement("permute", x, call_axes, &(axes_call){build_permute, axes});
+}
+
+tn_tensor *tn_flip(tn_tensor *x, tn_axes axes) {
+  return op_call_movement("flip", x, call_axes, &(axes_call){build_flip, axes});
+}
+
+tn_tensor *tn_squeeze(tn_tensor *x, tn_axes axes) {
+  return op_call_movement("squeeze", x, call_axes, &(axes_call){build_squeeze, axes});
+}
+
+tn_tensor *tn_unsqueeze(tn_tensor *x, tn_axes axes) {
+  return op_call_movement("unsqueeze", x, call_axes, &(axes_call){build_unsqueeze, axes});
+}
+
+typedef struct two_axes_call {
+  value (*build)(builder *b, value x, int64_t one, int64_t other);
+  int one, other;
+} two_axes_call;
+
+static value call_two_axes(builder *b, const value in[], size_t n, const void *options) {
+  const two_axes_call *c = options;
+  (void)n;
+  return c->build(b, in[0], c->one, c->other);
+}
+
+tn_tensor *tn_flatten(tn_tensor *x, int first, int last) {
+  return op_call_movement("flatten", x, call_two_axes,
+                          &(two_axes_call){build_flatten, first, last});
+}
+
+tn_tensor *tn_swapaxes(tn_tensor *x, int a, int b) {
+  return op_call_movement("swapaxes", x, call_two_axes, &(two_axes_call){build_swapaxes, a, b});
+}
+
+static value call_transpose(builder *b, const value in[], size_t n, const void *options) {
+  (void)n;
+  (void)options;
+  return build_transpose(b, in[0]);
+}
+
+tn_tensor *tn_transpose(tn_tensor *x) {
+  return op_call_movement("transpose", x, call_transpose, NULL);
+}
+
+typedef struct slice_call {
+  int axis;
+  tn_dim start, stop, step;
+} slice_call;
+
+/** A public bound; its sign must be known, because negative bounds count from the end. */
+static const node *slice_bound(builder *b, const char *name, tn_dim d) {
+  const node *n = dim_to_bound(b, d);
+  if (n->hi >= 0 && !ix_prove_nonnegative(b->ir, n))
+    diag_raise(b->diag, TN_ERR_SHAPE, "%s %s can be negative, but need not be", name,
+               size_text(b, n));
+  return n;
+}
+
+static value call_slice(builder *b, const value in[], size_t n, const void *options) {
+  const slice_call *c = options;
+  const node *start = slice_bound(b, "start", c->start);
+  const node *stop = c->stop == TN_END ? NULL : slice_bound(b, "stop", c->stop);
+  const node *step = dim_to_node(b, c->step);
+  (void)n;
+  if (step->op != OP_CONST) diag_raise(b->diag, TN_ERR_ARGUMENT, "the step is no number");
+  return build_slice(b, in[0], c->axis, start, stop, node_int(step));
+}
+
+tn_tensor *tn_slice(tn_tensor *x, int axis, tn_dim start, tn_dim stop, tn_dim step) {
+  return op_call_movement("slice", x, call_slice, &(slice_call){axis, start, stop, step});
+}
+
+typedef struct split_call {
+  int axis;
+  const tn_dim *parts;
+} split_call;
+
+static void call_split(builder *b, const value in[], size_t n, const void *options, value out[],
+                       size_t n_out) {
+  const split_call *c = options;
+  const node **parts = c->parts ? arena_alloc(b->arena, n_out * sizeof *parts) : NULL;
+  (void)n;
+  for (size_t i = 0; parts && i < n_out; i++) parts[i] = dim_to_node(b, c->parts[i]);
+  build_split(b, in[0], c->axis, parts, out, n_out);
+}
+
+void tn_split(tn_tensor *x, int axis, const tn_dim parts[], tn_tensor *out[], size_t n) {
+  op_call_movement_many("split", x, call_split, &(split_call){axis, parts}, out, n);
+}
+
+typedef struct dim_call {
+  value (*build)(builder *b, value x, int64_t axis, const node *by);
+  int axis;
+  tn_dim by;
+} dim_call;
+
+static value call_dim(builder *b, const value in[], size_t n, const void *options) {
+  const dim_call *c = options;
+  (void)n;
+  return c->build(b, in[0], c->axis, dim_to_node(b, c->by));
+}
+
+tn_tensor *tn_repeat(tn_tensor *x, int axis, tn_dim repeats) {
+  return op_call_movement("repeat", x, call_dim, &(dim_call){build_repeat, axis, repeats});
+}
+
+tn_tensor *tn_roll(tn_tensor *x, int axis, tn_dim shift) {
+  return op_call_movement("roll", x, call_dim, &(dim_call){build_roll, axis, shift});
+}

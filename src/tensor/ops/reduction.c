@@ -1,0 +1,339 @@
+/* Reductions: sum, product, extremes, any, all, mean, variance, std, logsumexp, argmax and argmin;
+   and cumulative ones (cumsum, cumprod) as blocked scans. f16 and bf16 are summed in f32. */
+#include "ir/index/index_arithmetic.h"
+#include "ir/index/index_proof.h"
+#include "tensor/ops/op_helpers.h"
+
+#include <math.h>
+
+/* ---- Sums and extremes ---- */
+
+static dtype sum_type(dtype t) {
+  if (dtype_is_float(t)) return t;
+  return dtype_facts_of(t)->cls == DC_UINT ? DT_U64 : DT_I64;
+}
+
+static value sum_like(builder *b, op o, value x, tn_axes axes, bool keepdims) {
+  const node *n = value_typed(b, x).node;
+  axis_list l = axes_of(b, axes, n->rank);
+  return value_of(ex_reduce(b, o, ir_cast(b->ir, n, sum_type((dtype)n->dtype)), &l, keepdims));
+}
+
+static value extreme(builder *b, op o, value x, tn_axes axes, bool keepdims) {
+  const node *n = value_typed(b, x).node;
+  axis_list l = axes_of(b, axes, n->rank);
+  check_operand_type(b, RULE_NUMBER, (dtype)n->dtype);
+  return value_of(ex_reduce(b, o, n, &l, keepdims));
+}
+
+void axes_check_not_empty(builder *b, const node *x, const axis_list *l) {
+  for (size_t i = 0; i < l->n; i++) {
+    const node *size = x->dims[l->at[i]];
+    if (size->hi == 0)
+      diag_raise(b->diag, TN_ERR_SHAPE, "axis %lld is empty: there is nothing to choose from",
+                 (long long)l->at[i]);
+    b->needed = ix_add_const(b->ir, size, -1);
+    if (!ix_prove_nonnegative(b->ir, b->needed))
+      diag_raise(b->diag, TN_ERR_SHAPE,
+                 "axis %lld, of size %s, can be empty, with nothing to choose from: give its "
+                 "variables a minimum that rules this out",
+                 (long long)l->at[i], size_text(b, size));
+  }
+}
+
+static value test_like(builder *b, op o, value x, tn_axes axes, bool keepdims) {
+  const node *n = build_cast(b, x, DT_BOOL).node;
+  axis_list l = axes_of(b, axes, n->rank);
+  return value_of(ex_reduce(b, o, n, &l, keepdims));
+}
+
+value build_sum(builder *b, value x, tn_axes axes, bool keepdims) {
+  return sum_like(b, OP_ADD, x, axes, keepdims);
+}
+
+value build_prod(builder *b, value x, tn_axes axes, bool keepdims) {
+  return sum_like(b, OP_MUL, x, axes, keepdims);
+}
+
+value build_max(builder *b, value x, tn_axes axes, bool keepdims) {
+  return extreme(b, OP_MAX, x, axes, keepdims);
+}
+
+value build_min(builder *b, value x, tn_axes axes, bool keepdims) {
+  return extreme(b, OP_MIN, x, axes, keepdims);
+}
+
+value build_any(builder *b, value x, tn_axes axes, bool keepdims) {
+  return test_like(b, OP_OR, x, axes, keepdims);
+}
+
+value build_all(builder *b, value x, tn_axes axes, bool keepdims) {
+  return test_like(b, OP_AND, x, axes, keepdims);
+}
+
+/* ---- Floating functions ---- */
+
+/** The number of elements reduced to one, as an index node. */
+static const node *count_reduced(builder *b, const node *x, const axis_list *axes) {
+  const node *count = ix_const(b->ir, 1);
+  for (size_t i = 0; i < axes->n; i++) count = ix_mul(b->ir, count, x->dims[axes->at[i]]);
+  return count;
+}
+
+static const node *divided(builder *b, const node *x, const node *scalar) {
+  sizes s = sizes_of(x);
+  return ex_binary(b, OP_DIV, x, ex_fill(b, scalar, &s));
+}
+
+const node *node_mean(builder *b, const node *x, const axis_list *axes, bool keepdims) {
+  const node *count = ex_size(b, count_reduced(b, x, axes), (dtype)x->dtype);
+  return divided(b, ex_reduce(b, OP_ADD, x, axes, keepdims), count);
+}
+
+static const node *squared_distances(builder *b, const node *x, const node *mean,
+                                     const axis_list *axes) {
+  sizes s = sizes_of(x);
+  const node *distance = ex_binary(b, OP_SUB, x, shape_expand(b, mean, &s));
+  return ex_reduce(b, OP_ADD, ex_binary(b, OP_MUL, distance, distance), axes, true);
+}
+
+const node *node_variance(builder *b, const node *x, const node *mean, const axis_list *axes) {
+  const node *count = ex_size(b, count_reduced(b, x, axes), (dtype)x->dtype);
+  return divided(b, squared_distances(b, x, mean, axes), count);
+}
+
+value build_mean(builder *b, value x, tn_axes axes, bool keepdims) {
+  floating f = floating_operand(b, x);
+  axis_list l = axes_of(b, axes, f.x->rank);
+  return value_of(ir_cast(b->ir, node_mean(b, f.x, &l, keepdims), f.result));
+}
+
+/** count − ddof, or NaN if that is not positive. */
+static const node *degrees_of_freedom(builder *b, const node *count, int ddof, dtype t) {
+  const node *n = ix_add_const(b->ir, count, -(int64_t)ddof), *nan = ir_const(b->ir, t, NAN);
+  if (n->lo > 0) return ex_size(b, n, t);
+  if (n->hi <= 0) return nan;
+  const node *zero = ir_const_int(b->ir, DT_I64, 0);
+  return ex_where(b, ex_binary(b, OP_LT, zero, ex_size(b, n, DT_I64)), ex_size(b, n, t), nan);
+}
+
+/** The variance, in the type to compute in. */
+static floating variance(builder *b, value x, tn_axes axes, int ddof, bool keepdims) {
+  floating f = floating_operand(b, x);
+  if (ddof < 0) diag_raise(b->diag, TN_ERR_ARGUMENT, "ddof is %d, below 0", ddof);
+  axis_list l = axes_of(b, axes, f.x->rank);
+  const node *sum = squared_distances(b, f.x, node_mean(b, f.x, &l, true), &l);
+  const node *count = count_reduced(b, f.x, &l);
+  f.x = divided(b, sum, degrees_of_freedom(b, count, ddof, (dtype)sum->dtype));
+  if (keepdims) return f;
+  sizes s = sizes_of(f.x);
+  for (size_t i = s.rank; i-- > 0;)
+    if (axis_is_in(&l, i)) s = sizes_remove(s, i);
+  f.x = shape_reshape(b, f.x, &s);
+  return f;
+}
+
+value build_var(builder *b, value x, tn_axes axes, int ddof, bool keepdims) {
+  floating f = variance(b, x, axes, ddof, keepdims);
+  return value_of(ir_cast(b->ir, f.x, f.result));
+}
+
+value build_std(builder *b, value x, tn_axes axes, int ddof, bool keepdims) {
+  floating f = variance(b, x, axes, ddof, keepdims);
+  return value_of(ir_cast(b->ir, ex_unary(b, OP_SQRT, f.x), f.result));
+}
+
+/** log Σ e^(x − m) + m, with m the largest x, or 0 where that is infinite. */
+value build_logsumexp(builder *b, value x, tn_axes axes, bool keepdims) {
+  floating f = floating_operand(b, x);
+  axis_list l = axes_of(b, axes, f.x->rank);
+  sizes s = sizes_of(f.x);
+  const node *m = ex_reduce(b, OP_MAX, f.x, &l, true);
+  m = ex_where(b, ex_binary_num(b, OP_EQ, ex_unary(b, OP_ABS, m), INFINITY), ex_int(b, m, 0), m);
+  const node *e = ex_unary(b, OP_EXP, ex_binary(b, OP_SUB, f.x, shape_expand(b, m, &s)));
+  const node *log = ex_unary(b, OP_LOG, ex_reduce(b, OP_ADD, e, &l, keepdims));
+  sizes out = sizes_of(log);
+  return value_of(ir_cast(b->ir, ex_binary(b, OP_ADD, log, shape_reshape(b, m, &out)), f.result));
+}
+
+/* ---- Index of the extreme ---- */
+
+/** The least coordinate at which x equals the extreme, or is NaN if the extreme is. */
+static value arg_extreme(builder *b, op o, value x, int64_t axis, bool keepdims) {
+  const node *n = value_typed(b, x).node;
+  check_operand_type(b, RULE_NUMBER, (dtype)n->dtype);
+  size_t at = axis_of(b, axis, n->rank);
+  axis_list l = axes_from(at, at + 1);
+  sizes s = sizes_of(n);
+  dtype t = s.at[at]->hi <= INT32_MAX ? DT_I32 : DT_I64;
+  const node *best = shape_expand(b, ex_reduce(b, o, n, &l, true), &s);
+  const node *hit = ex_binary(b, OP_EQ, n, best);
+  if (dtype_is_float((dtype)n->dtype)) hit = ex_binary(b, OP_OR, hit, ex_binary(b, OP_NE, n, n));
+  const node *i = ex_iota(b, t, &s, at), *none = ex_int(b, i, dtype_max(t));
+  const node *first = ex_reduce(b, OP_MIN, ex_where(b, hit, i, none), &l, keepdims);
+  return value_of(ir_cast(b->ir, first, DT_I64));
+}
+
+value build_argmax(builder *b, value x, int64_t axis, bool keepdims) {
+  return arg_extreme(b, OP_MAX, x, axis, keepdims);
+}
+
+value build_argmin(builder *b, value x, int64_t axis, bool keepdims) {
+  return arg_extreme(b, OP_MIN, x, axis, keepdims);
+}
+
+/* ---- Cumulative reductions ----
+
+   A short axis is one masked reduction: y[i] = Σ x[j] over j ≤ i, quadratic in its size. A long
+   axis is divided into blocks (blocked scan): each block is scanned so, then the totals of blocks,
+   and each block adds the total of the blocks before it. The cost is SCAN_BLOCK operations an
+   element, in few kernels. */
+
+enum { SCAN_BLOCK = 32, SCAN_WHOLE = 64 };
+
+typedef struct scan {
+  op o;
+  const node *start; /* neutral element */
+} scan;
+
+static const node *scan_whole(builder *b, const scan *c, const node *x, size_t axis) {
+  const node *size = x->dims[axis];
+  sizes s = sizes_insert(b, sizes_of(x), axis, size); /* …, i, j, … */
+  x = shape_expand(b, shape_unsqueeze(b, x, axis), &s);
+  const node *i = ex_iota(b, DT_I64, &s, axis), *j = ex_iota(b, DT_I64, &s, axis + 1);
+  axis_list over = axes_from(axis + 1, axis + 2);
+  const node *masked = ex_where(b, ex_binary(b, OP_LE, j, i), x, ex_fill(b, c->start, &s));
+  return ex_reduce(b, c->o, masked, &over, false);
+}
+
+/** Splits an axis into blocks: (…, blocks, SCAN_BLOCK, …). */
+static const node *split_blocks(builder *b, const scan *c, const node *x, size_t axis) {
+  ir *g = b->ir;
+  const node *size = x->dims[axis], *block = ix_const(g, SCAN_BLOCK);
+  const node *count = ix_floordiv(g, ix_add_const(g, size, SCAN_BLOCK - 1), block);
+  const node *more = ix_sub(g, ix_scale(g, count, SCAN_BLOCK), size);
+  x = shape_pad(b, x, axis, ix_const(g, 0), more, c->start);
+  sizes s = sizes_insert(b, sizes_with(sizes_of(x), axis, block), axis, count);
+  return shape_reshape(b, x, &s);
+}
+
+/** Levels are as many as SCAN_BLOCK can divide a size: fewer than 13. */
+static const node *scan_axis(builder *b, const scan *c, const node *x, size_t axis) {
+  ir *g = b->ir;
+  const node *size = x->dims[axis], *zero = ix_const(g, 0), *one = ix_const(g, 1);
+  if (size->hi <= SCAN_WHOLE) return scan_whole(b, c, x, axis);
+  const node *inner = scan_whole(b, c, split_blocks(b, c, x, axis), axis + 1);
+  sizes s = sizes_of(inner), totals = sizes_remove(s, axis + 1);
+  const node *last = shape_slice(b, inner, axis + 1, ix_const(g, SCAN_BLOCK - 1), one, 1);
+  const node *before = scan_axis(b, c, shape_reshape(b, last, &totals), axis);
+  before = shape_pad(b, before, axis, one, ix_const(g, -1), c->start);
+  before = shape_expand(b, shape_unsqueeze(b, before, axis + 1), &s);
+  const node *all = ex_binary(b, c->o, before, inner);
+  sizes flat = sizes_remove(s, axis + 1);
+  flat.at[axis] = ix_scale(g, s.at[axis], SCAN_BLOCK);
+  return shape_slice(b, shape_reshape(b, all, &flat), axis, zero, size, 1);
+}
+
+static value scan_value(builder *b, op o, value x, int64_t axis) {
+  const node *n = value_typed(b, x).node;
+  dtype t = sum_type((dtype)n->dtype);
+  size_t at = axis_of(b, axis, n->rank);
+  n = ir_cast(b->ir, n, accumulation_type(t));
+  scan c = {.o = o, .start = ir_const_int(b->ir, (dtype)n->dtype, o == OP_MUL)};
+  return value_of(ir_cast(b->ir, scan_axis(b, &c, n, at), t));
+}
+
+value build_cumsum(builder *b, value x, int64_t axis) { return scan_value(b, OP_ADD, x, axis); }
+value build_cumprod(builder *b, value x, int64_t axis) { return scan_value(b, OP_MUL, x, axis); }
+
+/* ---- Public functions ---- */
+
+typedef struct reduce_call {
+  value (*build)(builder *b, value x, tn_axes axes, bool keepdims);
+  tn_axes axes;
+  bool keepdims;
+} reduce_call;
+
+static bool chooses(value (*build)(builder *b, value x, tn_axes axes, bool keepdims)) {
+  return build == build_max || build == build_min;
+}
+
+static value call_reduce(builder *b, const value in[], size_t n, const void *options) {
+  const reduce_call *c = options;
+  (void)n;
+  axis_list l = axes_of(b, c->axes, in[0].node->rank);
+  if (chooses(c->build)) axes_check_not_empty(b, in[0].node, &l);
+  return c->build(b, in[0], c->axes, c->keepdims);
+}
+
+#define REDUCE(name, rule, meaning)                                                             \
+  tn_tensor *tn_##name(tn_tensor *x, tn_axes axes, bool keepdims) {                             \
+    return op_call(#name, &x, 1, 0, call_reduce, &(reduce_call){build_##name, axes, keepdims}); \
+  }
+TN_REDUCE_LIST(REDUCE)
+#undef REDUCE
+
+typedef struct spread_call {
+  value (*build)(builder *b, value x, tn_axes axes, int ddof, bool keepdims);
+  tn_axes axes;
+  int ddof;
+  bool keepdims;
+} spread_call;
+
+static value call_spread(builder *b, const value in[], size_t n, const void *options) {
+  const spread_call *c = options;
+  (void)n;
+  return c->build(b, in[0], c->axes, c->ddof, c->keepdims);
+}
+
+tn_tensor *tn_var(tn_tensor *x, tn_axes axes, int ddof, bool keepdims) {
+  spread_call c = {build_var, axes, ddof, keepdims};
+  return op_call("var", &x, 1, 0, call_spread, &c);
+}
+
+tn_tensor *tn_std(tn_tensor *x, tn_axes axes, int ddof, bool keepdims) {
+  spread_call c = {build_std, axes, ddof, keepdims};
+  return op_call("std", &x, 1, 0, call_spread, &c);
+}
+
+typedef struct arg_call {
+  value (*build)(builder *b, value x, int64_t axis, bool keepdims);
+  int axis;
+  bool keepdims;
+} arg_call;
+
+static value call_arg(builder *b, const value in[], size_t n, const void *options) {
+  const arg_call *c = options;
+  (void)n;
+  size_t at = axis_of(b, c->axis, in[0].node->rank);
+  axis_list l = axes_from(at, at + 1);
+  axes_check_not_empty(b, in[0].node, &l);
+  return c->build(b, in[0], c->axis, c->keepdims);
+}
+
+tn_tensor *tn_argmax(tn_tensor *x, int axis, bool keepdims) {
+  return op_call("argmax", &x, 1, 0, call_arg, &(arg_call){build_argmax, axis, keepdims});
+}
+
+tn_tensor *tn_argmin(tn_tensor *x, int axis, bool keepdims) {
+  return op_call("argmin", &x, 1, 0, call_arg, &(arg_call){build_argmin, axis, keepdims});
+}
+
+typedef struct axis_call {
+  value (*build)(builder *b, value x, int64_t axis);
+  int axis;
+} axis_call;
+
+static value call_axis(builder *b, const value in[], size_t n, const void *options) {
+  const axis_call *c = options;
+  (void)n;
+  return c->build(b, in[0], c->axis);
+}
+
+tn_tensor *tn_cumsum(tn_tensor *x, int axis) {
+  return op_call("cumsum", &x, 1, 0, call_axis, &(axis_call){build_cumsum, axis});
+}
+
+tn_tensor *tn_cumprod(tn_tensor *x, int axis) {
+  return op_call("cumprod", &x, 1, 0, call_axis, &(axis_call){build_cumprod, axis});
+}

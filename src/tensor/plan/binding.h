@@ -1,0 +1,111 @@
+/* Bindings: the inputs, outputs and memory of a plan's runs. The inside of bindings, for binding.c,
+   binding_run.c and binding_async.c. */
+#ifndef TENON_TENSOR_PLAN_BINDING_H
+#define TENON_TENSOR_PLAN_BINDING_H
+
+#include "tensor/plan/plan.h"
+
+#include <tenon/profile.h>
+
+typedef struct bound_input {
+  bool is_set; /* by tn_binding_input */
+  const void *data;
+  dtype dtype; /* of `data` */
+  int64_t size[TN_MAX_RANK];
+  uint64_t count;
+  tn_buffer *imported;       /* the caller's memory, if the device can use it as it is */
+  tn_buffer *copy;           /* else a copy */
+  size_t carried_output;     /* the output that it takes over (tn_binding_carry) + 1; 0: none */
+  tn_buffer *carried_memory; /* of that output in the last run */
+} bound_input;
+
+typedef struct bound_output {
+  void *data;  /* the caller's memory; NULL: none */
+  dtype dtype; /* of `data` */
+  size_t bytes;
+  int64_t size[TN_MAX_RANK]; /* in the last run, or the one at hand */
+  uint64_t count;
+  tn_buffer *memory;   /* of the last run */
+  tn_buffer *previous; /* of the run before, for a new value while an input reads the old one */
+} bound_output;
+
+/** Failures of a binding. */
+typedef struct binding_failures {
+  diag first;        /* since the last run, which the next run returns */
+  bool first_is_run; /* `first` is that of an asynchronous run */
+  diag message;      /* of tn_binding_message */
+} binding_failures;
+
+/** Asynchronous runs (tn_binding_start). */
+typedef struct binding_async {
+  tn_queue *queue;     /* NULL: no run was started so far */
+  tn_signal *finished; /* reaches n_started when the last run is over; NULL like `queue` */
+  atomic_uint_fast64_t n_started;
+  bool is_uncollected; /* the outcome of the last run was not collected yet */
+} binding_async;
+
+struct tn_binding {
+  tn_context *context;
+  tn_plan *plan;
+  tn_binding *next, **link; /* in the context's list, under its lock */
+  atomic_bool is_entered;
+  execution *execution;
+  diag diag; /* of the call at hand */
+  binding_failures failures;
+  bool has_run; /* and the last run did not fail */
+  bound_input *inputs;
+  bound_output *outputs;
+  tn_buffer **spares; /* by state: memory for its next contents */
+  storage_turn *turns;
+  binding_async async;
+};
+
+/** Enters a binding. TN_ERR_ARGUMENT for NULL; TN_ERR_BUSY during another call on it or while it
+    runs. */
+tn_status binding_enter(tn_binding *b);
+void binding_leave(tn_binding *b);
+
+/** Makes the first failure since the last run the message, and forgets it. Returns its status. */
+tn_status binding_take_failure(tn_binding *b);
+
+static inline void binding_set_memory(tn_buffer **slot, tn_buffer *with) {
+  if (*slot) buffer_release(*slot);
+  *slot = with;
+}
+
+/** The value of the variable that a size of a port determines; false if no value gives this size.
+ */
+bool binding_solve_size(const tn_plan *p, const port_size *s, int64_t size, int64_t *value);
+
+/** Fails by a size of an input that gives its variable no value. */
+tn_status binding_refuse_size(tn_binding *b, const plan_port *p, size_t axis, int64_t size);
+
+/** The number of elements of a shape; false if a size is no number, or there are too many. */
+bool binding_element_count(tn_shape s, size_t bytes, uint64_t *count);
+
+/** Copies an output, whose memory holds a value, to the caller's memory. Failures here and below
+   are set in the binding's diag. */
+tn_status binding_copy_output(tn_binding *b, size_t output, dtype to, void *data);
+
+/** The memory that runs need (tn_binding_memory). */
+tn_status binding_memory(tn_binding *b, tn_memory *m);
+
+/** Runs, in an entered binding or asynchronously. */
+tn_status binding_run(tn_binding *b);
+
+/** TN_ERR_BUSY in a callback of the context if a run would wait for the calling thread. */
+tn_status binding_check_caller(tn_binding *b);
+
+/* Asynchronous runs. */
+
+/** True while one goes on. Any thread. */
+bool binding_is_running(const tn_binding *b);
+
+/** Keeps the failure of the last run, which is over. */
+void binding_collect_run(tn_binding *b);
+
+/** Cancels a run that waits for its signal, waits for one that is under way, and frees the queue.
+ */
+void binding_end_async(tn_binding *b);
+
+#endif

@@ -1,0 +1,352 @@
+/* The run of a binding: sizes and variables from the inputs' shapes, memory for inputs, outputs and
+   states, the executable, and copies to the caller.
+
+   Nothing is looked up or compiled, and memory is allocated only where sizes have grown. A run
+   takes the context's `lock` for the turns of its states and to exchange their memory, and not at
+   all in a plan without states; the locks of its queue and signals; and the context itself if
+   assigns to its states are pending. */
+#include "tensor/plan/binding.h"
+
+#include "device/memory/buffer_resize.h"
+#include "device/memory/span.h"
+#include "ir/core/var_names.h"
+#include "tensor/context/symbolic_dims.h"
+#include "tensor/eval/realize.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Sizes. */
+
+bool binding_element_count(tn_shape s, size_t bytes, uint64_t *count) {
+  *count = 1;
+  for (int32_t i = 0; i < s.rank; i++) {
+    if (s.size[i] < 0 || s.size[i] >= DIM_NUMBER_LIMIT) return false;
+    if (__builtin_mul_overflow(*count, (uint64_t)s.size[i], count)) return false;
+  }
+  return *count <= (uint64_t)PTRDIFF_MAX / bytes;
+}
+
+bool binding_solve_size(const tn_plan *p, const port_size *s, int64_t size, int64_t *value) {
+  const tn_program_var *v = executable_var_at(p->executable, s->var);
+  int64_t rest;
+  if (__builtin_sub_overflow(size, s->offset, &rest) || rest % s->scale) return false;
+  *value = rest / s->scale;
+  return *value >= v->min && *value <= v->max;
+}
+
+tn_status binding_refuse_size(tn_binding *b, const plan_port *p, size_t axis, int64_t size) {
+  const tn_program_var *v = executable_var_at(b->plan->executable, p->size[axis].var);
+  return diag_set(
+      &b->diag, TN_ERR_SHAPE, "input %s: axis %zu of size %lld gives %s no value from %lld to %lld",
+      p->name, axis, (long long)size, var_user_name(v->name), (long long)v->min, (long long)v->max);
+}
+
+enum { MAX_NAME_SHOWN = 100 };
+
+/** Appends a name, cut short if it is long, to a list in a text of `bytes` bytes. */
+static void append_name(char *text, size_t bytes, const char *name) {
+  size_t n = strlen(text);
+  bool is_long = strlen(name) > MAX_NAME_SHOWN;
+  snprintf(text + n, bytes - n, "%s%.*s%s", n ? ", " : "", MAX_NAME_SHOWN, name,
+           is_long ? "…" : "");
+}
+
+static tn_status check_all_set(tn_binding *b) {
+  char names[512] = "";
+  bool is_missing = false;
+  for (size_t i = 0; i < b->plan->ports.n_inputs; i++) {
+    if (b->inputs[i].is_set) continue;
+    is_missing = true;
+    append_name(names, sizeof names, b->plan->ports.inputs[i].name);
+  }
+  if (!is_missing) return TN_OK;
+  return diag_set(&b->diag, TN_ERR_ARGUMENT, "%s: inputs without a value: %s", b->plan->name,
+                  names);
+}
+
+static tn_status find_vars(tn_binding *b) {
+  const tn_plan *p = b->plan;
+  tn_status s = TN_OK;
+  for (size_t v = 0; v < executable_vars(p->executable) && s == TN_OK; v++) {
+    size_t i = p->ports.vars[v].input, k = p->ports.vars[v].axis;
+    int64_t value;
+    if (var_is_trip(executable_var_at(p->executable, v)->name)) continue;
+    if (!binding_solve_size(p, &p->ports.inputs[i].size[k], b->inputs[i].size[k], &value))
+      return binding_refuse_size(b, &p->ports.inputs[i], k, b->inputs[i].size[k]);
+    s = execution_set_var(b->execution, v, value, &b->diag);
+  }
+  return s;
+}
+
+/** Refuses an input whose size differs from the value of its expression; names the variable and the
+    input that determined it. */
+static tn_status refuse_inconsistent_size(tn_binding *b, size_t input, size_t axis, int64_t size) {
+  const tn_plan *p = b->plan;
+  const plan_port *port = &p->ports.inputs[input];
+  const port_size *s = &port->size[axis];
+  char why[256] = "as other sizes make it";
+  int64_t value;
+  if (s->var != SIZE_MAX && binding_solve_size(p, s, size, &value))
+    snprintf(why, sizeof why, "as %.80s is %lld by axis %zu of input %.80s",
+             var_user_name(executable_var_at(p->executable, s->var)->name), (long long)value,
+             p->ports.vars[s->var].axis, p->ports.inputs[p->ports.vars[s->var].input].name);
+  return diag_set(&b->diag, TN_ERR_SHAPE, "input %s: axis %zu has size %lld, not %lld, %s",
+                  port->name, axis, (long long)b->inputs[input].size[axis], (long long)size, why);
+}
+
+static tn_status check_inputs(tn_binding *b, const int64_t sizes[]) {
+  const tn_plan *p = b->plan;
+  for (size_t i = 0; i < p->ports.n_inputs; i++)
+    for (size_t k = 0; k < p->ports.inputs[i].rank; k++) {
+      int64_t size = sizes[p->ports.inputs[i].size[k].expression];
+      if (size != b->inputs[i].size[k]) return refuse_inconsistent_size(b, i, k, size);
+    }
+  return TN_OK;
+}
+
+static tn_status count_output(tn_binding *b, size_t i, const int64_t sizes[], tn_shape *shape,
+                              uint64_t *count) {
+  const plan_port *p = &b->plan->ports.outputs[i];
+  *shape = (tn_shape){.rank = (int32_t)p->rank};
+  for (size_t k = 0; k < p->rank; k++) shape->size[k] = sizes[p->size[k].expression];
+  if (binding_element_count(*shape, 8, count)) return TN_OK;
+  return diag_set(&b->diag, TN_ERR_SHAPE, "output %s is larger than memory", p->name);
+}
+
+static tn_status size_outputs(tn_binding *b, const int64_t sizes[]) {
+  const tn_plan *p = b->plan;
+  for (size_t i = 0; i < p->ports.n_outputs; i++) {
+    bound_output *o = &b->outputs[i];
+    tn_shape shape;
+    tn_status s = count_output(b, i, sizes, &shape, &o->count);
+    if (s != TN_OK) return s;
+    memcpy(o->size, shape.size, sizeof o->size);
+    if (o->data && o->count * dtype_bytes(o->dtype) > o->bytes)
+      return diag_set(&b->diag, TN_ERR_SHAPE, "output %s needs %llu bytes; its memory has %zu",
+                      p->ports.outputs[i].name,
+                      (unsigned long long)(o->count * dtype_bytes(o->dtype)), o->bytes);
+  }
+  return TN_OK;
+}
+
+static tn_status find_sizes(tn_binding *b, const int64_t **sizes) {
+  tn_status s = check_all_set(b);
+  if (s == TN_OK) s = find_vars(b);
+  if (s == TN_OK) s = execution_sizes(b->execution, sizes, &b->diag);
+  return s == TN_OK ? check_inputs(b, *sizes) : s;
+}
+
+/* Memory. */
+
+static tn_status reserve_buffer(tn_binding *b, tn_buffer **slot, uint64_t bytes) {
+  return buffer_reserve(b->context->device, slot, bytes, &b->diag);
+}
+
+/** Imports the caller's memory if its type agrees and the device can use it. */
+static bool import_input(tn_binding *b, bound_input *in, dtype t) {
+  if (in->imported) return true;
+  if (in->dtype != t || t == DT_BOOL || !in->count) return false;
+  if (!b->context->device->backend->import || (uintptr_t)in->data % dtype_bytes(t)) return false;
+  diag d = {0};
+  return buffer_import(b->context->device, (void *)in->data, in->count * dtype_bytes(t), NULL, NULL,
+                       &in->imported, &d) == TN_OK;
+}
+
+static tn_status place_input(tn_binding *b, size_t i) {
+  bound_input *in = &b->inputs[i];
+  const plan_port *p = &b->plan->ports.inputs[i];
+  if (p->buffer == SIZE_MAX) return TN_OK;
+  tn_buffer *memory = in->carried_memory;
+  tn_status s = TN_OK;
+  if (!memory && import_input(b, in, p->dtype)) memory = in->imported;
+  if (!memory) {
+    tn_span span;
+    s = reserve_buffer(b, &in->copy, in->count * dtype_bytes(p->dtype));
+    if (s == TN_OK) s = buffer_span(in->copy, &span, &b->diag);
+    if (s == TN_OK)
+      s = span_write(&span, p->dtype, in->dtype, in->data, (size_t)in->count, &b->diag);
+    memory = in->copy;
+  }
+  return s == TN_OK ? execution_set_buffer(b->execution, p->buffer, memory, &b->diag) : s;
+}
+
+static bool is_carried(const tn_binding *b, const tn_buffer *memory) {
+  for (size_t i = 0; i < b->plan->ports.n_inputs; i++)
+    if (memory && b->inputs[i].carried_memory == memory) return true;
+  return false;
+}
+
+static tn_status place_output(tn_binding *b, size_t i) {
+  bound_output *o = &b->outputs[i];
+  const plan_port *p = &b->plan->ports.outputs[i];
+  if (is_carried(b, o->memory)) {
+    tn_buffer *m = o->memory;
+    o->memory = o->previous;
+    o->previous = m;
+  }
+  tn_status s = reserve_buffer(b, &o->memory, o->count * dtype_bytes(p->dtype));
+  if (s != TN_OK) return diag_prefix(&b->diag, "output %s", p->name);
+  if (p->is_shared) return s;
+  return execution_set_buffer(b->execution, p->buffer, o->memory, &b->diag);
+}
+
+/** Makes a copy the state's contents; readers of the old contents keep those. */
+static tn_status copy_state(tn_binding *b, size_t i) {
+  state_storage *t = b->plan->states[i].storage;
+  tn_status s = reserve_buffer(b, &b->spares[i], t->bytes);
+  if (s == TN_OK) s = buffer_copy_prefix(b->spares[i], t->memory, t->bytes, &b->diag);
+  if (s == TN_OK) b->spares[i] = state_storage_replace(t, b->spares[i]);
+  return s;
+}
+
+/** Sets the buffers of a state. The state's turn has come. New contents that are not written in
+    place go to a spare buffer. */
+static tn_status place_state(tn_binding *b, size_t i) {
+  const plan_state *p = &b->plan->states[i];
+  state_storage *t = p->storage;
+  bool is_in_spare = p->out != SIZE_MAX && !p->is_in_place;
+  tn_status s = p->is_overwritten && b->turns[i].is_copy_on_write ? copy_state(b, i) : TN_OK;
+  if (s == TN_OK && is_in_spare) s = reserve_buffer(b, &b->spares[i], t->bytes);
+  if (s == TN_OK && p->in != SIZE_MAX)
+    s = execution_set_buffer(b->execution, p->in, t->memory, &b->diag);
+  if (s != TN_OK || !is_in_spare) return s;
+  if (executable_buffer_at(b->plan->executable, p->out)->role != BUFFER_ROLE_OUTPUT) return s;
+  return execution_set_buffer(b->execution, p->out, b->spares[i], &b->diag);
+}
+
+/** Makes contents that were computed in a spare buffer those of the state. */
+static tn_status commit_spare(tn_binding *b, size_t i) {
+  const plan_state *p = &b->plan->states[i];
+  if (p->out == SIZE_MAX || p->is_in_place) return TN_OK;
+  tn_buffer *made = execution_buffer(b->execution, p->out);
+  tn_status s = TN_OK;
+  if (made != b->spares[i]) s = buffer_copy_prefix(b->spares[i], made, p->storage->bytes, &b->diag);
+  if (s == TN_OK) b->spares[i] = state_storage_replace(p->storage, b->spares[i]);
+  return s;
+}
+
+/* A run. */
+
+static tn_status copy_outputs(tn_binding *b) {
+  tn_status s = TN_OK;
+  for (size_t i = 0; i < b->plan->ports.n_outputs && s == TN_OK; i++) {
+    const plan_port *p = &b->plan->ports.outputs[i];
+    if (p->is_shared)
+      s = buffer_copy_prefix(b->outputs[i].memory, execution_buffer(b->execution, p->buffer),
+                             b->outputs[i].count * dtype_bytes(p->dtype), &b->diag);
+  }
+  return s;
+}
+
+static tn_status run_in_turn(tn_binding *b) {
+  const tn_plan *p = b->plan;
+  tn_status s = storage_turns_wait(b->turns, p->n_states, &b->diag);
+  for (size_t i = 0; i < p->n_states && s == TN_OK; i++) s = place_state(b, i);
+  if (s == TN_OK) s = execution_run(b->execution, &b->diag);
+  if (s == TN_OK) s = copy_outputs(b);
+  for (size_t i = 0; i < p->n_states && s == TN_OK; i++) s = commit_spare(b, i);
+  return s;
+}
+
+tn_status binding_copy_output(tn_binding *b, size_t i, dtype to, void *data) {
+  tn_span span;
+  bound_output *o = &b->outputs[i];
+  tn_status s = buffer_span(o->memory, &span, &b->diag);
+  if (s != TN_OK || !o->count) return s;
+  return span_read(&span, b->plan->ports.outputs[i].dtype, to, data, (size_t)o->count, &b->diag);
+}
+
+static tn_status copy_out_outputs(tn_binding *b) {
+  tn_status s = TN_OK;
+  for (size_t i = 0; i < b->plan->ports.n_outputs && s == TN_OK; i++)
+    if (b->outputs[i].data) s = binding_copy_output(b, i, b->outputs[i].dtype, b->outputs[i].data);
+  return s;
+}
+
+/** Makes outputs the inputs of the next run. */
+static void carry_outputs(tn_binding *b) {
+  for (size_t i = 0; i < b->plan->ports.n_inputs; i++) {
+    bound_input *in = &b->inputs[i];
+    if (!in->carried_output) continue;
+    const bound_output *o = &b->outputs[in->carried_output - 1];
+    binding_set_memory(&in->carried_memory, buffer_retain(o->memory));
+    binding_set_memory(&in->imported, NULL); /* its size may differ */
+    memcpy(in->size, o->size, sizeof in->size);
+    in->count = o->count;
+  }
+}
+
+static tn_status place_and_run(tn_binding *b) {
+  const tn_plan *p = b->plan;
+  const int64_t *sizes;
+  tn_status s = find_sizes(b, &sizes);
+  if (s == TN_OK) s = size_outputs(b, sizes);
+  for (size_t i = 0; i < p->ports.n_inputs && s == TN_OK; i++) s = place_input(b, i);
+  for (size_t i = 0; i < p->ports.n_outputs && s == TN_OK; i++) s = place_output(b, i);
+  if (s != TN_OK) return s;
+  storage_turns_take(b->context, b->turns, p->n_states);
+  s = run_in_turn(b);
+  storage_turns_end(b->turns, p->n_states);
+  if (s == TN_OK) s = copy_out_outputs(b);
+  if (s == TN_OK) carry_outputs(b);
+  return s;
+}
+
+tn_status binding_memory(tn_binding *b, tn_memory *m) {
+  const tn_plan *p = b->plan;
+  const int64_t *sizes;
+  tn_status s = find_sizes(b, &sizes);
+  for (size_t i = 0; i < p->ports.n_outputs && s == TN_OK; i++) {
+    tn_shape shape;
+    uint64_t count = 0;
+    s = count_output(b, i, sizes, &shape, &count);
+    m->outputs += count * dtype_bytes(p->ports.outputs[i].dtype);
+  }
+  if (s == TN_OK) s = execution_scratch_bytes(b->execution, &m->scratch, &b->diag);
+  for (size_t i = 0; i < p->ports.n_inputs && s == TN_OK; i++)
+    m->inputs += b->inputs[i].count * dtype_bytes(p->ports.inputs[i].dtype);
+  for (size_t i = 0; i < p->n_values && s == TN_OK; i++)
+    m->values += buffer_bytes(p->values[i].memory);
+  for (size_t i = 0; i < p->n_states && s == TN_OK; i++) m->states += p->states[i].storage->bytes;
+  return s;
+}
+
+static bool has_pending(const tn_binding *b) {
+  for (size_t i = 0; i < b->plan->n_states; i++)
+    if (atomic_load(&b->plan->states[i].storage->has_pending)) return true;
+  return false;
+}
+
+static tn_status refuse_callback(tn_binding *b) {
+  return diag_set(
+      &b->diag, TN_ERR_BUSY,
+      "%s: a callback of the context may not run what reads or writes a state, or calls a "
+      "function of the host",
+      b->plan->name);
+}
+
+/** Runs the assigns to the plan's states that were made before. */
+static tn_status run_pending(tn_binding *b) {
+  tn_context *c = b->context;
+  if (context_acquire_for_run(c) != TN_OK) return refuse_callback(b);
+  tn_status s = realize_nodes(c, NULL, 0);
+  if (s != TN_OK) diag_copy(&b->diag, &c->diag);
+  if (s != TN_OK) context_fail(c, "binding_run", NULL, 0);
+  context_release(c);
+  return s;
+}
+
+tn_status binding_check_caller(tn_binding *b) {
+  bool may_wait = b->plan->n_states || b->plan->has_host_calls;
+  return may_wait && reentrancy_of_thread(&b->context->entry.visits) != REENTRANCY_NONE
+             ? refuse_callback(b)
+             : TN_OK;
+}
+
+tn_status binding_run(tn_binding *b) {
+  tn_status s = binding_check_caller(b);
+  if (s == TN_OK && has_pending(b)) s = run_pending(b);
+  if (s == TN_OK) s = place_and_run(b);
+  return s;
+}

@@ -1,0 +1,162 @@
+/* tn_input, tn_plan_compile and tn_plan_free: a plan of a context's graph takes its outputs and the
+   pending assigns of the innermost scope; assigns of outer scopes are run before. */
+#include "tensor/plan/plan.h"
+
+#include "tensor/context/call.h"
+#include "tensor/context/descriptor.h"
+#include "tensor/context/linked_list.h"
+#include "tensor/context/symbolic_dims.h"
+#include "tensor/eval/host_calls.h"
+#include "tensor/eval/realize.h"
+#include "tensor/eval/substitute_values.h"
+#include "tensor/ops/op_call.h"
+#include "tensor/state/graph_input.h"
+#include "tensor/state/handle_node.h"
+
+/* Inputs. */
+
+typedef struct input_job {
+  const char *name;
+  tn_shape shape;
+  tn_dtype dtype;
+} input_job;
+
+static value build_input(builder *b, const value in[], size_t n, const void *options) {
+  (void)in, (void)n;
+  const input_job *j = options;
+  const node *sizes[TN_MAX_RANK + 1], *made;
+  tn_context *c = b->context;
+  if (!j->name || !*j->name) diag_raise(b->diag, TN_ERR_ARGUMENT, "an input needs a name");
+  dtype t = dims_check_dtype(b, j->dtype);
+  dims_to_nodes(b, j->shape, sizes);
+  if (graph_input_open(c, GRAPH_INPUT_PLAN, t, (size_t)j->shape.rank, sizes, &made) != TN_OK)
+    diag_rethrow(b->diag);
+  ir_release(b->ir, made); /* new nodes are kept until the call ends */
+  graph_input_of(c, made)->name = mem_strdup(&c->mem, j->name);
+  if (!graph_input_of(c, made)->name) diag_raise(b->diag, TN_ERR_MEMORY, "out of memory");
+  return (value){made, WEAK_NO};
+}
+
+tn_tensor *tn_input(tn_context *c, const char *name, tn_shape shape, tn_dtype dtype) {
+  return op_call_in(c, "input", build_input, &(input_job){name, shape, dtype});
+}
+
+/* Compiling. */
+
+typedef VEC(const node *) nodes;
+
+typedef struct compile_job {
+  tn_context *c;
+  tn_tensor *const *out;
+  size_t n_out;
+  tn_plan_desc desc;
+  nodes outputs, contents; /* new, or retained by what they belong to */
+  VEC(state_record *) assigned;
+  VEC(state_storage *) written;
+  tn_plan *plan;
+} compile_job;
+
+/** Lists the outputs, and the newest versions of states that the innermost scope assigned to. */
+static void list_graph(void *arg) {
+  compile_job *j = arg;
+  arena *a = &j->c->arena;
+  builder b = context_builder(j->c);
+  value_substitution r = {.c = j->c, .for_plan = true};
+  for (size_t i = 0; i < j->n_out; i++) vec_push(a, &j->outputs, handle_typed_node(&b, j->out[i]));
+  for (size_t i = 0; i < j->n_out; i++) j->outputs.at[i] = substitute_values(&r, j->outputs.at[i]);
+  for (state_record *k = j->c->states.pending; k; k = k->next_pending) {
+    if (!state_innermost_mark(k)) continue;
+    vec_push(a, &j->contents, substitute_values(&r, k->versions.newest));
+    vec_push(a, &j->assigned, k);
+    vec_push(a, &j->written, k->storage);
+  }
+}
+
+static plan_graph_input input_of_buffer(void *user, const node *buffer) {
+  tn_context *c = user;
+  const graph_input *l = graph_input_of(c, buffer);
+  if (l->kind == GRAPH_INPUT_PLAN) return (plan_graph_input){.input = l->name};
+  if (l->state) return (plan_graph_input){.storage = l->state->storage};
+  if (!l->memory) diag_raise(&c->diag, TN_ERR_INTERNAL, "a BUFFER without contents");
+  if (l->former_storage && state_storage_wait(c, l->former_storage, &c->diag) != TN_OK)
+    diag_rethrow(&c->diag);
+  return (plan_graph_input){.memory = l->memory};
+}
+
+static tn_status host_calls_of(void *user, const node_list *order, executable_host *out) {
+  return host_calls_of_graph(user, order, NULL, out);
+}
+
+static tn_status build_plan_of_graph(compile_job *j) {
+  tn_context *c = j->c;
+  tn_status s = diag_catch(&c->diag, list_graph, j);
+  plan_graph g = {.name = j->desc.name ? j->desc.name : "plan",
+                  .outputs = j->outputs.at,
+                  .output_names = j->desc.outputs,
+                  .n_outputs = j->n_out,
+                  .contents = j->contents.at,
+                  .written = j->written.at,
+                  .n_written = j->written.n,
+                  .input_of = input_of_buffer,
+                  .host = host_calls_of,
+                  .user = c};
+  return s == TN_OK ? plan_build(c, &g, &c->arena, &c->diag, &j->plan) : s;
+}
+
+/** Drops the assigns, which the plan's runs make from now on. */
+static void revert_assigns(compile_job *j) {
+  for (size_t i = 0; i < j->assigned.n; i++) {
+    state_revert_innermost(j->assigned.at[i]);
+    state_update_pending(j->assigned.at[i]);
+  }
+}
+
+static tn_status compile_plan(compile_job *j, const tn_plan_desc *desc) {
+  tn_context *c = j->c;
+  tn_status s = descriptor_read(&c->diag, &j->desc, desc, sizeof j->desc, "tn_plan_desc");
+  if (s == TN_OK) s = realize_outer_assigns(c);
+  if (s == TN_OK) s = build_plan_of_graph(j);
+  if (s != TN_OK) return s;
+  revert_assigns(j);
+  mutex_lock(&c->lock);
+  LIST_PUSH(&c->plans, j->plan, next, link);
+  mutex_unlock(&c->lock);
+  return s;
+}
+
+tn_status tn_plan_compile(tn_context *c, tn_tensor *const out[], size_t n, const tn_plan_desc *desc,
+                          tn_plan **plan) {
+  if (plan) *plan = NULL;
+  tn_status s = context_acquire_valid(c);
+  if (s != TN_OK) return s;
+  compile_job j = {.c = c, .out = out, .n_out = n, .desc = TN_PLAN_DESC_INIT};
+  failure *f = call_check(c, "plan_compile", out, n, 0);
+  if (f) {
+    s = context_return_failure(c, f);
+  } else if (!plan) {
+    diag_set(&c->diag, TN_ERR_ARGUMENT, "the place for the plan is NULL");
+    s = context_fail(c, "plan_compile", NULL, 0);
+  } else {
+    s = compile_plan(&j, desc);
+    if (s != TN_OK) context_fail(c, "plan_compile", out, n);
+    *plan = j.plan;
+  }
+  context_release(c);
+  return s;
+}
+
+void plan_free(tn_plan *p) {
+  tn_context *c = p->context;
+  mutex_lock(&c->lock);
+  bool listed = p->link != NULL;
+  if (listed) LIST_REMOVE(p, next, link);
+  mutex_unlock(&c->lock);
+  if (listed) plan_release(p);
+}
+
+void tn_plan_free(tn_plan *p) {
+  tn_context *c = p ? p->context : NULL;
+  if (!p || context_begin_concurrent(c, REENTRANCY_NONE) != TN_OK) return;
+  plan_free(p);
+  context_end_concurrent(c);
+}

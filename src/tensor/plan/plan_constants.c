@@ -1,0 +1,181 @@
+/* Constant folding of a plan: finds the constant parts of its graph, compiles them into an
+   executable of their own, allocates one buffer for all results, and runs it last. */
+#include "tensor/plan/plan_constants.h"
+
+#include "runtime/build_executable.h"
+#include "schedule/values/constant_folding.h"
+#include "target/machine.h"
+#include "tensor/context/executable_request.h"
+#include "tensor/context/symbolic_dims.h"
+
+#include <stdlib.h>
+
+enum { ALIGN_BYTES = MACHINE_BUFFER_ALIGN_BYTES };
+
+typedef struct constants_job {
+  tn_context *c;
+  const plan_graph *g;
+  arena *work;
+  plan_constants *out;
+  constants constants;
+  const node **values;
+  executable *executable;
+  tn_progress progress;
+} constants_job;
+
+static bool is_constant(void *user, const node *buffer) {
+  const constants_job *p = user;
+  return p->g->input_of(p->g->user, buffer).memory != NULL;
+}
+
+/** Reports progress but for its end: the plan itself is still to be compiled. */
+static bool report_progress(void *user, const char *what, uint64_t done, uint64_t total) {
+  const tn_progress *to = user;
+  return done == total || to->step(to->user, what, done, total);
+}
+
+static uint64_t bytes_of(const constant *k) {
+  uint64_t count = 0;
+  dims_static_count(k->value, &count);
+  return count * dtype_bytes((dtype)k->value->dtype);
+}
+
+static int compare_bytes(const void *x_, const void *y_) {
+  const constant *x = x_, *y = y_;
+  uint64_t a = bytes_of(x), b = bytes_of(y);
+  if (a != b) return a < b ? 1 : -1;
+  return (x->leaf->id > y->leaf->id) - (x->leaf->id < y->leaf->id);
+}
+
+/** Compiles the constants, large ones first: while one is computed, its sources and its value exist
+    besides all values before it. */
+static void compile_constants(constants_job *p) {
+  tn_context *c = p->c;
+  const char *name = arena_printf(p->work, "%s, constants", p->g->name);
+  qsort(p->constants.at.at, p->constants.at.n, sizeof *p->constants.at.at, compare_bytes);
+  p->values = arena_alloc(p->work, p->constants.at.n * sizeof *p->values);
+  for (size_t i = 0; i < p->constants.at.n; i++) p->values[i] = p->constants.at.at[i].value;
+  p->progress = (tn_progress){report_progress, &c->progress, NULL};
+  executable_request r = context_executable_request(c, name, p->values, p->constants.at.n);
+  if (r.progress) r.progress = &p->progress;
+  if (executable_build(&p->executable, &r, &c->mem, p->work->diag) != TN_OK)
+    diag_rethrow(p->work->diag);
+  p->out->n_kernels = executable_kernels(p->executable);
+}
+
+static void raise_unless_ok(const constants_job *p, tn_status s) {
+  if (s != TN_OK) diag_rethrow(p->work->diag);
+}
+
+static void open_execution(constants_job *p) {
+  diag *d = p->work->diag;
+  plan_constants *out = p->out;
+  out->read = arena_calloc(p->work, executable_buffers(p->executable) + 1, sizeof *out->read);
+  raise_unless_ok(p, execution_open(&out->execution, p->executable, NULL, d));
+  node_list order = topo_sort(p->work, p->values, p->constants.at.n, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i];
+    size_t at =
+        n->op == OP_BUFFER ? executable_input(p->executable, n->ints[0], n->ints[1]) : SIZE_MAX;
+    if (at == SIZE_MAX) continue;
+    out->read[at] = n;
+    raise_unless_ok(
+        p, execution_set_buffer(out->execution, at, p->g->input_of(p->g->user, n).memory, d));
+  }
+}
+
+/** Lays the values out in one buffer, so that they share its pages: fills in their offsets, and
+    returns the bytes. */
+static uint64_t layout_outputs(const constants_job *p, uint64_t offsets[]) {
+  uint64_t end = 0, bytes;
+  for (size_t i = 0; i < executable_buffers(p->executable); i++) {
+    offsets[i] = end;
+    if (executable_buffer_at(p->executable, i)->role != BUFFER_ROLE_OUTPUT) continue;
+    raise_unless_ok(p, execution_buffer_bytes(p->out->execution, i, &bytes, p->work->diag));
+    end += (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+  }
+  return end;
+}
+
+static tn_buffer *retain_buffer(constants_job *p, tn_buffer *made) {
+  vec_push(p->work, &p->out->retained, made);
+  return made;
+}
+
+/** The memory of a constant: a view of the buffer of all, or the memory of an input or of another
+    constant that it is equal to. */
+static tn_buffer *memory_of_constant(constants_job *p, size_t at, tn_buffer *all,
+                                     const uint64_t offsets[]) {
+  execution *e = p->out->execution;
+  diag *d = p->work->diag;
+  tn_buffer *view = execution_buffer(e, at);
+  uint64_t bytes;
+  if (view) return view;
+  raise_unless_ok(p, execution_buffer_bytes(e, at, &bytes, d));
+  vec_reserve(p->work, &p->out->retained, p->out->retained.n + 1);
+  raise_unless_ok(p, buffer_view(all, offsets[at], bytes, &view, d));
+  raise_unless_ok(p, execution_set_buffer(e, at, retain_buffer(p, view), d));
+  return view;
+}
+
+/** Allocates the memory of constants before the rest is compiled, which would be in vain without
+    it. */
+static void alloc_constants(constants_job *p) {
+  diag *d = p->work->diag;
+  uint64_t *offsets = arena_alloc(p->work, executable_buffers(p->executable) * sizeof *offsets);
+  uint64_t bytes = layout_outputs(p, offsets);
+  tn_buffer *all;
+  tn_span span;
+  vec_reserve(p->work, &p->out->retained, 1);
+  raise_unless_ok(p, buffer_open(p->c->device, bytes ? bytes : 1, &all, d));
+  raise_unless_ok(p, buffer_span(retain_buffer(p, all), &span, d));
+  for (size_t i = 0; i < p->constants.at.n; i++) {
+    size_t at = executable_output(p->executable, i);
+    map_set(p->work, &p->out->memory, p->constants.at.at[i].leaf,
+            memory_of_constant(p, at, all, offsets));
+  }
+}
+
+static void prepare_constants(void *arg) {
+  constants_job *p = arg;
+  compile_constants(p);
+  open_execution(p);
+  alloc_constants(p);
+}
+
+void plan_constants_build(tn_context *c, const plan_graph *g, const node *const roots[], size_t n,
+                          arena *work, plan_constants *out) {
+  constants_job p = {.c = c, .g = g, .work = work, .out = out};
+  *out = (plan_constants){.graph = g};
+  p.constants = constant_folding_find(
+      g->ir, &(constant_folding_request){.roots = roots,
+                                         .n_roots = n,
+                                         .is_constant = is_constant,
+                                         .user = &p,
+                                         .vector = c->target->target.vector_bytes,
+                                         .math = (int)c->math});
+  out->roots = p.constants.roots;
+  if (!p.constants.at.n) return;
+  tn_status s = diag_catch(work->diag, prepare_constants, &p);
+  executable_release(p.executable);
+  if (s != TN_OK) diag_rethrow(work->diag);
+}
+
+static void report_last_read(void *user, size_t buffer) {
+  const plan_constants *p = user;
+  p->graph->on_last_read(p->graph->user, p->read[buffer]);
+}
+
+tn_status plan_constants_run(plan_constants *p, diag *d) {
+  if (!p->execution) return TN_OK;
+  if (p->graph->on_last_read) execution_on_last_read(p->execution, report_last_read, p);
+  tn_status s = execution_run(p->execution, d);
+  execution_close(p->execution);
+  p->execution = NULL;
+  return s;
+}
+
+void plan_constants_release(plan_constants *p) {
+  execution_close(p->execution);
+  for (size_t i = 0; i < p->retained.n; i++) buffer_release(p->retained.at[i]);
+}

@@ -1,0 +1,11 @@
+/* A reduction as a FOLD: the short way to the binder that most tests of kernels need. */
+#ifndef TENON_TESTS_SUPPORT_FOLD_REDUCTION_H
+#define TENON_TESTS_SUPPORT_FOLD_REDUCTION_H
+
+#include "ir/core/binder.h"
+
+/** Reduces `v` along `ranges`: the INDEX of a FOLD of one scalar state that starts at the identity
+    of the op `o`. */
+const node *fold_make_reduction(ir *g, op o, const node *v, size_t n, const node *const ranges[]);
+
+#endif

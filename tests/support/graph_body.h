@@ -1,0 +1,26 @@
+/* Runs the body of a test that raises (base/diag.h): in a new graph, which is freed afterwards;
+   what the body raises fails the test of cmocka. */
+#ifndef TENON_TESTS_SUPPORT_GRAPH_BODY_H
+#define TENON_TESTS_SUPPORT_GRAPH_BODY_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "ir/core/ir.h"
+
+/** Opens a graph into `*g`, calls `body(test)` and frees the graph; `d` is the test's own. A
+   failure's message names the seed. */
+static inline void run_in_graph(ir **g, diag *d, void (*body)(void *test), void *test,
+                                uint64_t seed) {
+  *g = ir_new(&mem_system, d, false);
+  assert_non_null(*g);
+  tn_status status = diag_catch(d, body, test);
+  ir_free(*g);
+  if (status != TN_OK) fail_msg("seed %llu: %s", (unsigned long long)seed, d->text);
+}
+
+#endif
