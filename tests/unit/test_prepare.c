@@ -2,8 +2,8 @@
    must be, and right wherever the weights come from; and runs without it where memory is short. */
 #include "../models/onnx/writer.h"
 #include "base/arena.h"
-#include "temporary.h"
-#include "tensor_check.h"
+#include "support/temporary.h"
+#include "support/tensor_check.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -356,11 +356,13 @@ static void loading_takes_little_more_than_runs(void **state) {
   }
   write_weights(f);
   write_wide(f, false);
+  long in_flight = 2 * (LAYER_BYTES >> 10); /* pages of a weight go once its packing is done */
   for (int again = 0; again < 2; again++) {
     long runs, took = in_another_process(f, &runs);
     assert_true(took > 0);
     assert_true(runs < LAYERS * (LAYER_BYTES >> 10) + 100);
-    if (took > runs + runs / 10) fail_msg("loading took %ld KiB, where runs need %ld", took, runs);
+    if (took > runs + runs / 10 + in_flight)
+      fail_msg("loading took %ld KiB, where runs need %ld", took, runs);
   }
 }
 
