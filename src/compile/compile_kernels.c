@@ -391,22 +391,6 @@ static void compile_batches(compilation *c, request **claimed, size_t n) {
   if (failed) diag_rethrow(c->diag);
 }
 
-static void compile_claimed(compilation *c) {
-  const work *w = &c->work;
-  const compile_options *o = c->options;
-  request **claimed = arena_alloc(c->arena, w->n * sizeof *claimed);
-  size_t n = 0;
-  for (size_t i = 0; i < w->n && c->disk; i++)
-    if (w->requests[i].claimed) find_on_disk(c, &w->requests[i]);
-  for (size_t i = 0; i < w->n; i++) {
-    request *r = &w->requests[i];
-    if (o->report_progress) o->report_progress(o->user, i, w->n);
-    if (r->claimed || c->codegen.observer.after || o->report_source) make_source(c, r);
-    if (r->claimed) claimed[n++] = r;
-  }
-  compile_batches(c, claimed, n);
-}
-
 /** Waits for kernels that other threads compile, and compiles those that they failed to. All that
     this compilation claimed is published by now, so no two wait for each other. */
 static void await_others(compilation *c) {
@@ -447,6 +431,9 @@ static void begin_requests(compilation *c) {
 static void compile_all(void *arg) {
   compilation *c = arg;
   const work *w = &c->work;
+  const compile_options *o = c->options;
+  request **claimed = arena_alloc(c->arena, w->n * sizeof *claimed);
+  size_t n_claimed = 0;
   begin_requests(c);
   for (size_t i = 0; i < w->n; i++) {
     request *r = &w->requests[i];
@@ -455,7 +442,15 @@ static void compile_all(void *arg) {
     r->key = kernel_key_make(c->arena, c->target, c->identity, c->codegen.math, r->program);
   }
   for (size_t i = 0; i < w->n; i++) look_up(c, &w->requests[i], false);
-  compile_claimed(c);
+  for (size_t i = 0; i < w->n && c->disk; i++)
+    if (w->requests[i].claimed) find_on_disk(c, &w->requests[i]);
+  for (size_t i = 0; i < w->n; i++) {
+    request *r = &w->requests[i];
+    if (o->report_progress) o->report_progress(o->user, i, w->n);
+    if (r->claimed || c->codegen.observer.after || o->report_source) make_source(c, r);
+    if (r->claimed) claimed[n_claimed++] = r;
+  }
+  compile_batches(c, claimed, n_claimed);
   await_others(c);
   load_programs(c);
 }

@@ -261,11 +261,6 @@ typedef struct compiling {
   cc_object object;
 } compiling;
 
-static tn_status catch_compiling(compiling *w, void (*body)(void *arg), tn_failure *f) {
-  arena_init(&w->arena, &w->compiler->mem, &w->diag);
-  return diag_catch(&w->diag, body, w) ? failure_from_diag(f, &w->diag) : TN_OK;
-}
-
 static void take_identity(void *arg) {
   compiling *w = arg;
   w->identity = cc_identity(&w->compiler->cc, &w->arena);
@@ -273,7 +268,9 @@ static void take_identity(void *arg) {
 
 static tn_status compiler_key(void *c, const tn_capabilities *caps, tn_output *key, tn_failure *f) {
   compiling w = {.compiler = c, .caps = caps};
-  tn_status status = catch_compiling(&w, take_identity, f);
+  arena_init(&w.arena, &w.compiler->mem, &w.diag);
+  tn_status status = diag_catch(&w.diag, take_identity, &w);
+  if (status) failure_from_diag(f, &w.diag);
   const char *flag = isa_level_by_name(caps->target)->flag;
   if (!status) tn_output_add(key, w.identity, strlen(w.identity));
   if (flag) tn_output_add(key, flag, strlen(flag));
@@ -308,7 +305,9 @@ static tn_status compiler_compile(void *c, const tn_capabilities *caps,
                                   const tn_program_spec *const specs[], size_t n, tn_output *code,
                                   tn_failure *f) {
   compiling w = {.compiler = c, .caps = caps, .specs = specs, .n = n};
-  tn_status status = catch_compiling(&w, compile_c, f);
+  arena_init(&w.arena, &w.compiler->mem, &w.diag);
+  tn_status status = diag_catch(&w.diag, compile_c, &w);
+  if (status) failure_from_diag(f, &w.diag);
   if (!status) tn_output_add(code, w.object.data, w.object.bytes);
   arena_free(&w.arena);
   return status;
@@ -391,22 +390,6 @@ static void run_worker(void *arg, size_t number) {
   if (vals != few) mem_free(&p->cpu->mem, vals, bytes);
 }
 
-static tn_status run_launch(const program *p, const tn_launch *l, size_t workers, void **bufs,
-                            tn_failure *f) {
-  for (size_t i = 0; i < l->n_buffers; i++)
-    bufs[i] = (char *)l->buffers[i].memory + l->buffers[i].offset;
-  launch r = {.program = p, .bufs = bufs, .vals = l->values};
-  atomic_init(&r.failed, false);
-  const tn_workers *w = &p->cpu->host.workers;
-  if (p->core_id < 0)
-    p->function(bufs, l->values);
-  else if (workers == 1)
-    run_worker(&r, 0);
-  else
-    w->run(w->user, run_worker, &r, workers);
-  return atomic_load(&r.failed) ? tn_fail(f, TN_ERR_MEMORY, "out of memory") : TN_OK;
-}
-
 static tn_status cpu_execute(void *arg, const tn_launch *l, const int64_t global[3],
                              const int64_t *local, tn_failure *f) {
   (void)local; /* rendered kernels have no groups */
@@ -415,9 +398,19 @@ static tn_status cpu_execute(void *arg, const tn_launch *l, const int64_t global
   size_t bytes = l->n_buffers * sizeof *bufs;
   if (l->n_buffers > FEW && !(bufs = mem_alloc(&p->cpu->mem, bytes)))
     return tn_fail(f, TN_ERR_MEMORY, "out of memory");
-  tn_status status = run_launch(p, l, (size_t)global[0], bufs, f);
+  for (size_t i = 0; i < l->n_buffers; i++)
+    bufs[i] = (char *)l->buffers[i].memory + l->buffers[i].offset;
+  launch r = {.program = p, .bufs = bufs, .vals = l->values};
+  atomic_init(&r.failed, false);
+  const tn_workers *w = &p->cpu->host.workers;
+  if (p->core_id < 0)
+    p->function(bufs, l->values);
+  else if (global[0] == 1)
+    run_worker(&r, 0);
+  else
+    w->run(w->user, run_worker, &r, (size_t)global[0]);
   if (bufs != few) mem_free(&p->cpu->mem, bufs, bytes);
-  return status;
+  return atomic_load(&r.failed) ? tn_fail(f, TN_ERR_MEMORY, "out of memory") : TN_OK;
 }
 
 /* ---- The backend ---- */

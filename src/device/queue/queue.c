@@ -293,9 +293,11 @@ void submission_run(const tn_submission *s) {
   tn_failure f;
   failure_clear(&f);
   if (tn_submission_begin(s, &f)) return;
-  for (size_t i = 0; i < s->n_commands; i++)
-    if (tn_submission_run(s, i, &f)) {
-      tn_submission_fail(s, i, &f);
-      return;
-    }
+  for (size_t i = 0; i < s->n_commands; i++) {
+    failure_clear(&f);
+    f.status = run_command(s->queue, &s->commands[i], &f);
+    if (f.status == TN_OK) continue;
+    tn_submission_fail(s, i, &f);
+    return;
+  }
 }

@@ -50,18 +50,13 @@ reentrancy_list *registry_reentrancy(registry *r) { return &r->visits; }
 
 /* Opening and closing. */
 
-/** The `workers` that backends get. */
-static void run_on_pool(void *user, void (*task)(void *arg, size_t i), void *arg, size_t n) {
-  thread_pool_run(user, task, arg, n);
-}
-
 static tn_status fill_registry(registry *r, const registry_desc *desc, diag *d) {
   int32_t threads = desc->threads > 0 ? desc->threads : thread_pool_physical_cores();
   r->pool = thread_pool_open(&r->mem, threads, desc->workers.run ? &desc->workers : NULL);
   if (!r->pool) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   r->host = (tn_host){.size = sizeof r->host,
                       .allocator = {r->mem.alloc, r->mem.release, r->mem.user, NULL},
-                      .workers = {run_on_pool, r->pool, NULL},
+                      .workers = {thread_pool_run, r->pool, NULL},
                       .threads = thread_pool_size(r->pool)};
   tn_status status = TN_OK;
   for (size_t i = 0; i < sizeof built_in / sizeof *built_in && !status; i++)

@@ -205,10 +205,6 @@ static void run_on_own_threads(own_threads *t, void (*task)(void *arg, size_t i)
 
 /* Lent workers. */
 
-static void run_on_caller(void (*task)(void *arg, size_t i), void *arg, size_t n) {
-  for (size_t i = 0; i < n; i++) task(arg, i);
-}
-
 /** Waits until the workers are free, unless a short job finds them busy with a long one: it runs
     on its caller's thread. */
 static void run_on_lent_workers(lent_workers *l, void (*task)(void *arg, size_t i), void *arg,
@@ -220,7 +216,7 @@ static void run_on_lent_workers(lent_workers *l, void (*task)(void *arg, size_t 
   l->is_busy = true;
   mutex_unlock(&l->lock);
   if (!is_free) {
-    run_on_caller(task, arg, n);
+    for (size_t i = 0; i < n; i++) task(arg, i);
     return;
   }
   l->workers.run(l->workers.user, task, arg, n);
@@ -232,22 +228,21 @@ static void run_on_lent_workers(lent_workers *l, void (*task)(void *arg, size_t 
 
 /* Jobs. */
 
-static void run_job(thread_pool *p, void (*task)(void *arg, size_t i), void *arg, size_t n,
-                    bool is_long) {
+void thread_pool_run(void *pool, void (*task)(void *arg, size_t i), void *arg, size_t n) {
+  thread_pool *p = pool;
   if (n > 1 && p->lent.workers.run)
-    run_on_lent_workers(&p->lent, task, arg, n, is_long);
+    run_on_lent_workers(&p->lent, task, arg, n, false);
   else if (n > 1 && p->own.wanted > 1)
     run_on_own_threads(&p->own, task, arg, n);
   else
-    run_on_caller(task, arg, n);
-}
-
-void thread_pool_run(thread_pool *p, void (*task)(void *arg, size_t i), void *arg, size_t n) {
-  run_job(p, task, arg, n, false);
+    for (size_t i = 0; i < n; i++) task(arg, i);
 }
 
 void thread_pool_run_long(thread_pool *p, void (*task)(void *arg, size_t i), void *arg, size_t n) {
-  run_job(p, task, arg, n, true);
+  if (n > 1 && p->lent.workers.run)
+    run_on_lent_workers(&p->lent, task, arg, n, true);
+  else
+    thread_pool_run(p, task, arg, n);
 }
 
 /* Cores. */

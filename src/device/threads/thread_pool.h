@@ -25,8 +25,9 @@ int32_t thread_pool_size(const thread_pool *p);
 
 /** Calls task(arg, i) once for each i below `n`, on any threads, and returns when all calls have
     returned. The caller takes part, so the job ends even where no thread could be started. Task i
-    runs on the same thread each time if that thread is idle. */
-void thread_pool_run(thread_pool *p, void (*task)(void *arg, size_t i), void *arg, size_t n);
+    runs on the same thread each time if that thread is idle. `pool` is a thread_pool: the function
+    serves as tn_workers.run. */
+void thread_pool_run(void *pool, void (*task)(void *arg, size_t i), void *arg, size_t n);
 
 /** Runs a long job. Short jobs that find lent workers busy with it do not wait: their callers run
     them alone. */

@@ -166,7 +166,7 @@ static tn_status realize_contents(contents *k) {
   k->is_whole_state = k->t->state && k->t->node == k->t->state->versions.view_base;
   tn_status s = own || k->is_whole_state ? TN_OK : diag_catch(&c->diag, retain_node, k);
   const evaluation_request a = {.slot = own ? own : &k->node};
-  if (s == TN_OK) s = realize_nodes(c, &a, !k->is_whole_state);
+  if (s == TN_OK) s = realize(c, REALIZE_ALL_ASSIGNS, &a, !k->is_whole_state);
   if (s == TN_OK && k->is_whole_state) s = diag_catch(&c->diag, retain_committed, k);
   if (s != TN_OK) return s;
   if (own) k->node = ir_retain(*own);
@@ -354,7 +354,7 @@ tn_status tn_realize(tn_context *c, tn_tensor *const tensors[], size_t n) {
     s = context_return_failure(c, f);
   } else {
     s = diag_catch(&c->diag, list_requests, &j);
-    if (s == TN_OK) s = realize_nodes(c, j.requests.at, j.requests.n);
+    if (s == TN_OK) s = realize(c, REALIZE_ALL_ASSIGNS, j.requests.at, j.requests.n);
     if (s == TN_OK) s = diag_catch(&c->diag, refresh_states, &j);
     if (s != TN_OK) context_fail(c, "realize", tensors, n);
   }

@@ -71,7 +71,8 @@ static void run_scope(tn_context *c) {
   tn_status s = diag_catch(&c->diag, list_escaping, &e);
   if (s != TN_OK) e.requests.n = 0;
   if (s != TN_OK) context_fail(c, "scope_end", NULL, 0);
-  if (realize_nodes(c, e.requests.at, e.requests.n) != TN_OK) context_fail(c, "scope_end", NULL, 0);
+  if (realize(c, REALIZE_ALL_ASSIGNS, e.requests.at, e.requests.n) != TN_OK)
+    context_fail(c, "scope_end", NULL, 0);
   drop_assigns(c);
 }
 

@@ -35,7 +35,6 @@ typedef struct evaluation {
   map original_of; /* host function's node in the substituted graph → the node it was made from */
   computation computation;
   VEC(storage_turn) turns;
-  bool holds_turns, is_overtaken, is_cancelled;
 } evaluation;
 
 static state_record *state_of(const evaluated_node *e) { return e->request->state; }
@@ -301,20 +300,6 @@ static tn_status copy_to_states(evaluation *v) {
   return s;
 }
 
-static tn_status run_evaluation(evaluation *v) {
-  tn_context *c = v->c;
-  tn_status s = computation_open(&v->computation);
-  v->is_cancelled = s == TN_ERR_CANCELLED;
-  if (s != TN_OK) return s;
-  storage_turns_take(c, v->turns.at, v->turns.n);
-  v->holds_turns = true;
-  s = storage_turns_wait(v->turns.at, v->turns.n, &c->diag);
-  v->is_overtaken = s == TN_OK && !is_up_to_date(v);
-  if (s != TN_OK || v->is_overtaken) return s;
-  s = computation_run(&v->computation);
-  return s == TN_OK ? copy_to_states(v) : s;
-}
-
 /* The end. */
 
 static void fill_slot(evaluation *v, const evaluated_node *e) {
@@ -365,13 +350,21 @@ evaluation_outcome evaluate(tn_context *c, evaluation_request requests[], size_t
   v.host_call = (evaluation_request){.kind = EVALUATE_HOST_CALL};
   v.computation.c = v.computation.counts.c = c;
   tn_status s = diag_catch(&c->diag, prepare_evaluation, &v);
-  if (s == TN_OK) s = run_evaluation(&v);
-  bool is_done = s == TN_OK && !v.is_overtaken;
+  if (s == TN_OK) s = computation_open(&v.computation);
+  bool is_cancelled = s == TN_ERR_CANCELLED, holds_turns = s == TN_OK, is_overtaken = false;
+  if (holds_turns) {
+    storage_turns_take(c, v.turns.at, v.turns.n);
+    s = storage_turns_wait(v.turns.at, v.turns.n, &c->diag);
+    is_overtaken = s == TN_OK && !is_up_to_date(&v);
+  }
+  if (s == TN_OK && !is_overtaken) s = computation_run(&v.computation);
+  if (s == TN_OK && !is_overtaken) s = copy_to_states(&v);
+  bool is_done = s == TN_OK && !is_overtaken;
   for (size_t i = 0; i < v.nodes.n; i++) finish_node(&v, &v.nodes.at[i], is_done);
-  if (v.holds_turns) storage_turns_end(v.turns.at, v.turns.n);
+  if (holds_turns) storage_turns_end(v.turns.at, v.turns.n);
   release_evaluation(&v);
-  return is_done          ? EVALUATION_DONE
-         : v.is_overtaken ? EVALUATION_OVERTAKEN
-         : v.is_cancelled ? EVALUATION_CANCELLED
-                          : EVALUATION_FAILED;
+  return is_done        ? EVALUATION_DONE
+         : is_overtaken ? EVALUATION_OVERTAKEN
+         : is_cancelled ? EVALUATION_CANCELLED
+                        : EVALUATION_FAILED;
 }

@@ -206,9 +206,10 @@ static void lift_graph(void *arg) {
                j->roots);
 }
 
-/** Compiles the graph with variables in place of lifted scalars. */
-static tn_status compile_lifted(lookup *j) {
+/** Compiles the graph, with variables in place of lifted scalars. */
+static tn_status compile_executable(lookup *j) {
   tn_context *c = j->c;
+  if (!j->lifted.n_vars) return compile_graph(j, j->request->roots);
   lifting l = {j, ir_new(&c->mem, &c->diag, false)};
   if (!l.to) return diag_set(&c->diag, TN_ERR_MEMORY, "out of memory");
   j->originals = (map){0};
@@ -217,10 +218,6 @@ static tn_status compile_lifted(lookup *j) {
   j->originals = (map){0};
   ir_free(l.to);
   return s;
-}
-
-static tn_status compile_either(lookup *j) {
-  return j->lifted.n_vars ? compile_lifted(j) : compile_graph(j, j->request->roots);
 }
 
 /* Results. */
@@ -268,19 +265,6 @@ static void look_up(void *arg) {
   alloc_lists(arg);
 }
 
-static tn_status compile_executable(lookup *j) {
-  tn_context *c = j->c;
-  tn_status s = compile_either(j);
-  if (s == TN_ERR_MEMORY && c->executables) { /* cached executables hold memory too */
-    executable_cache_free(c);
-    s = compile_either(j);
-  }
-  if (s != TN_OK) return s;
-  find_inputs(j);
-  find_variables(j);
-  return s;
-}
-
 /** Makes the entry found the result, and the one used last. */
 static void use_entry(const lookup *j) {
   executable_cache *x = j->c->executables;
@@ -311,9 +295,16 @@ tn_status executable_cache_get(tn_context *c, const executable_cache_request *a,
   if (s != TN_OK) return s;
   if (j.found) {
     use_entry(&j);
-  } else {
-    s = compile_executable(&j);
-    if (s == TN_OK) add_entry(&j);
+    return find_host_calls(&j);
   }
-  return s == TN_OK ? find_host_calls(&j) : s;
+  s = compile_executable(&j);
+  if (s == TN_ERR_MEMORY && c->executables) { /* cached executables hold memory too */
+    executable_cache_free(c);
+    s = compile_executable(&j);
+  }
+  if (s != TN_OK) return s;
+  find_inputs(&j);
+  find_variables(&j);
+  add_entry(&j);
+  return find_host_calls(&j);
 }

@@ -7,12 +7,12 @@
 #include "tensor/eval/evaluate.h"
 #include "tensor/state/graph_input.h"
 
-/** A call of realize_nodes or realize_outer_assigns, and its progress. */
+/** A call of realize, and its progress. */
 typedef struct realisation {
   tn_context *c;
   const evaluation_request *requests;
   size_t n_requests;
-  bool outer; /* only assigns made outside of the innermost scope */
+  realized_assigns assigns;
   VEC(evaluation_request) batch;
   VEC(state_record *) states; /* retained */
   const node *version;        /* being evaluated; retained */
@@ -23,7 +23,7 @@ typedef struct realisation {
 
 /** The slot of the newest version of a state that is to be realised. */
 static const node **wanted_version(const realisation *r, state_record *k) {
-  state_scope_mark *own = r->outer ? state_innermost_mark(k) : NULL;
+  state_scope_mark *own = r->assigns == REALIZE_OUTER_ASSIGNS ? state_innermost_mark(k) : NULL;
   return own ? &own->before : &k->versions.newest;
 }
 
@@ -55,18 +55,6 @@ static void list_versions_and_values(void *arg) {
                                   .slot = r->requests[i].slot,
                                   .optional = r->requests[i].optional});
 }
-
-/** Evaluates a list of requests, again while concurrent runs overtake it. */
-static evaluation_outcome evaluate_all(realisation *r, void (*list)(void *arg)) {
-  evaluation_outcome o;
-  do {
-    if (diag_catch(&r->c->diag, list, r) != TN_OK) return EVALUATION_FAILED;
-    o = r->batch.n ? evaluate(r->c, r->batch.at, r->batch.n) : EVALUATION_DONE;
-  } while (o == EVALUATION_OVERTAKEN);
-  return o;
-}
-
-/* One by one, in order, after a failure. */
 
 static void record_failure(realisation *r) {
   if (r->first.status == TN_OK) diag_copy(&r->first, &r->c->diag);
@@ -107,11 +95,24 @@ static void revert_outer(void *arg) {
     stay, over the contents before. Without memory for that all stay. */
 static void drop_failed_assigns(realisation *r, state_record *k) {
   r->state = k;
-  if (r->outer && state_innermost_mark(k))
+  if (r->assigns == REALIZE_OUTER_ASSIGNS && state_innermost_mark(k))
     (void)diag_catch(&r->c->diag, revert_outer, r);
   else
     state_revert(k);
 }
+
+/** Evaluates a list of requests, again while concurrent runs overtake it. */
+static evaluation_outcome evaluate_together(realisation *r, void (*list)(void *arg)) {
+  evaluation_outcome o;
+  do {
+    if (diag_catch(&r->c->diag, list, r) != TN_OK) return EVALUATION_FAILED;
+    o = r->batch.n ? evaluate(r->c, r->batch.at, r->batch.n) : EVALUATION_DONE;
+  } while (o == EVALUATION_OVERTAKEN);
+  if (o == EVALUATION_CANCELLED) record_cancelled(r);
+  return o;
+}
+
+/* One by one, in order, after a failure. */
 
 /** True if the failed evaluation had a single request, whose failure is then recorded: evaluating
     it alone would fail again. */
@@ -182,23 +183,16 @@ static void evaluate_value(realisation *r, const evaluation_request *a) {
   if (o == EVALUATION_FAILED) record_failure(r);
 }
 
-/* Whole realisations. */
-
-/** Realises the first contents of states, before anything reads them. */
-static void realize_inits(realisation *r) {
-  evaluation_outcome o = evaluate_all(r, list_inits);
-  if (o == EVALUATION_CANCELLED) record_cancelled(r);
-  if (o != EVALUATION_FAILED || record_single_failure(r)) return;
+static void evaluate_inits_singly(realisation *r) {
+  if (record_single_failure(r)) return;
   if (diag_catch(&r->c->diag, list_pending, r) != TN_OK) record_failure(r);
   for (size_t i = 0; i < r->states.n && !r->is_cancelled; i++)
     if (r->states.at[i]->versions.init) evaluate_init(r, r->states.at[i]);
   release_listed(r);
 }
 
-static void realize_rest(realisation *r) {
-  evaluation_outcome o = evaluate_all(r, list_versions_and_values);
-  if (o == EVALUATION_CANCELLED) record_cancelled(r);
-  if (o != EVALUATION_FAILED || record_single_failure(r)) return;
+static void evaluate_versions_and_values_singly(realisation *r) {
+  if (record_single_failure(r)) return;
   if (diag_catch(&r->c->diag, list_pending, r) != TN_OK) record_failure(r);
   for (size_t i = 0; i < r->states.n && !r->is_cancelled; i++)
     while (evaluate_next_version(r, r->states.at[i])) continue;
@@ -206,29 +200,19 @@ static void realize_rest(realisation *r) {
   release_listed(r);
 }
 
-static void update_pending(tn_context *c) {
-  for (state_record *k = c->states.pending, *next; k; k = next) {
-    next = k->next_pending;
-    state_update_pending(k);
-  }
-}
-
-static tn_status realize_all(realisation r) {
-  tn_context *c = r.c;
-  if (r.n_requests || c->states.pending) {
-    realize_inits(&r);
-    if (!r.is_cancelled) realize_rest(&r);
-    update_pending(c);
+tn_status realize(tn_context *c, realized_assigns assigns, const evaluation_request requests[],
+                  size_t n) {
+  realisation r = {.c = c, .assigns = assigns, .requests = requests, .n_requests = n};
+  if (n || c->states.pending) {
+    if (evaluate_together(&r, list_inits) == EVALUATION_FAILED) evaluate_inits_singly(&r);
+    if (!r.is_cancelled && evaluate_together(&r, list_versions_and_values) == EVALUATION_FAILED)
+      evaluate_versions_and_values_singly(&r);
+    for (state_record *k = c->states.pending, *next; k; k = next) {
+      next = k->next_pending;
+      state_update_pending(k);
+    }
   }
   state_end_copy_on_write(c);
   if (r.first.status == TN_OK) context_take_assign_failures(c, &r.first);
   return r.first.status == TN_OK ? TN_OK : diag_copy(&c->diag, &r.first);
-}
-
-tn_status realize_nodes(tn_context *c, const evaluation_request requests[], size_t n) {
-  return realize_all((realisation){.c = c, .requests = requests, .n_requests = n});
-}
-
-tn_status realize_outer_assigns(tn_context *c) {
-  return realize_all((realisation){.c = c, .outer = true});
 }

@@ -10,11 +10,14 @@
 
 #include "tensor/eval/evaluate.h"
 
-/** Computes the values of `requests` (kind EVALUATE_VALUE) and all pending assigns. The context is
-    acquired and no catch is active; the first failure is in its diag. */
-tn_status realize_nodes(tn_context *c, const evaluation_request requests[], size_t n);
+typedef enum realized_assigns {
+  REALIZE_ALL_ASSIGNS,
+  REALIZE_OUTER_ASSIGNS /* those made outside of the innermost scope */
+} realized_assigns;
 
-/** Computes the pending assigns that were made outside of the innermost scope, likewise. */
-tn_status realize_outer_assigns(tn_context *c);
+/** Computes pending assigns and the values of `n` requests (kind EVALUATE_VALUE). The context is
+    acquired and no catch is active; the first failure is in its diag. */
+tn_status realize(tn_context *c, realized_assigns assigns, const evaluation_request requests[],
+                  size_t n);
 
 #endif

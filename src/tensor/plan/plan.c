@@ -114,7 +114,7 @@ static void revert_assigns(compile_job *j) {
 static tn_status compile_plan(compile_job *j, const tn_plan_desc *desc) {
   tn_context *c = j->c;
   tn_status s = descriptor_read(&c->diag, &j->desc, desc, sizeof j->desc, "tn_plan_desc");
-  if (s == TN_OK) s = realize_outer_assigns(c);
+  if (s == TN_OK) s = realize(c, REALIZE_OUTER_ASSIGNS, NULL, 0);
   if (s == TN_OK) s = build_plan_of_graph(j);
   if (s != TN_OK) return s;
   revert_assigns(j);
