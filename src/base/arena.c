@@ -1,5 +1,5 @@
-/* Arenas as a list of blocks, each twice as large as the one before it, from 4 KiB to 1 MiB; an
-   allocation that is larger gets a block of its own size. */
+/* Implements arenas as linked lists of blocks, each twice as large as the one before it, from 4 KiB
+   to 1 MiB; a larger allocation gets a block of its own size. */
 #include "base/arena.h"
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
-/* Arenas (bump or region allocators): an allocation advances a pointer in a large block, and all
-   allocations are freed together. None returns NULL: an arena without memory raises TN_ERR_MEMORY
-   through its diag, so code over an arena needs no failure paths. One thread uses an arena at a
-   time. */
+/* An arena (bump or region allocator): an allocation advances a pointer in a large block, and all
+   allocations are freed together. An allocation never returns NULL: without memory it raises
+   TN_ERR_MEMORY through the arena's diag, so code over an arena needs no failure paths. One thread
+   uses an arena at a time. */
 #ifndef TENON_BASE_ARENA_H
 #define TENON_BASE_ARENA_H
 

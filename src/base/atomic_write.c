@@ -1,6 +1,7 @@
-/* Atomic file replacement: the contents go to an unnamed file (O_TMPFILE), which linkat names
-   temporarily and renameat then puts in place of the old file; where O_TMPFILE is not supported,
-   the file has a temporary name from the start. SIGXFSZ is blocked while a thread writes. */
+/* Implements writes to open descriptors and atomic file replacement: the contents go to an unnamed
+   file (O_TMPFILE), which linkat names temporarily and renameat then puts in place of the old file;
+   where O_TMPFILE is not supported, the file has a temporary name from the start. SIGXFSZ is
+   blocked while a thread writes. */
 #include "base/atomic_write.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* Writing to open files, and atomic replacement of files in a folder: a reader sees the old file or
-   the whole new one. Functions return false with errno set; a file beyond RLIMIT_FSIZE is EFBIG,
-   and raises no SIGXFSZ. */
+/* Replaces files of a folder atomically, so that a reader sees the old file or the whole new one,
+   and writes to open descriptors. Functions return false with errno set; a file beyond RLIMIT_FSIZE
+   is EFBIG, and raises no SIGXFSZ. */
 #ifndef TENON_BASE_ATOMIC_WRITE_H
 #define TENON_BASE_ATOMIC_WRITE_H
 

@@ -1,4 +1,5 @@
-/* Formats failures into a diag, and unwinds by longjmp to the innermost diag_catch. */
+/* Implements diagnostics: formats a failure's message into a diag, and unwinds by longjmp to the
+   innermost diag_catch. */
 #include "base/diag.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* Reads the environment by secure_getenv(3), which finds nothing under AT_SECURE. */
+/* Reads environment variables by secure_getenv(3), which finds none where the program has more
+   rights than the user who starts it (AT_SECURE). */
 #include "base/environment.h"
 
 #include <stddef.h>

@@ -1,6 +1,6 @@
-/* The process's environment variables, which are ignored where a program has more rights than the
-   user who starts it (set-user-id and the like, AT_SECURE in getauxval(3)): they decide which
-   compiler is executed and which folder code is loaded from. */
+/* Reads the process's environment variables. They decide which compiler is executed and which
+   folder code is loaded from, so they are ignored where a program has more rights than the user who
+   starts it (set-user-id and the like, AT_SECURE in getauxval(3)). */
 #ifndef TENON_BASE_ENVIRONMENT_H
 #define TENON_BASE_ENVIRONMENT_H
 

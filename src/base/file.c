@@ -1,6 +1,7 @@
-/* Files by path. Reading maps a file with mmap, or a pipe's bytes in anonymous memory of the same
-   kind. Writing resolves links by itself, as a rename replaces a link and not the file behind it,
-   and then replaces the file (atomic_write.h) or overwrites it. */
+/* Implements the file utilities. Reading maps a file with mmap, or copies a pipe into anonymous
+   memory that is unmapped in the same way. Writing first follows symbolic links, as a rename would
+   replace the link and not the file behind it, and then replaces the file (atomic_write.h) or
+   overwrites it. */
 #include "base/file.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* Files by path: mapped for reading, replaced atomically where their folders permit it, created,
-   compared and shown in messages. Failures are TN_ERR_IO with a message that names the path. */
+/* File utilities: memory-maps files for reading, writes them (by atomic replacement where the
+   folder permits it), creates folders, tests whether two paths are the same file, and formats paths
+   for messages. A failure is TN_ERR_IO with a message that names the path. */
 #ifndef TENON_BASE_FILE_H
 #define TENON_BASE_FILE_H
 

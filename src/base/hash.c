@@ -1,5 +1,6 @@
-/* SipHash-1-3 over bytes, and the process's random key, which is drawn from the kernel on first use
-   by getrandom; a system without it gives the 16 random bytes that it put behind AT_RANDOM. */
+/* Implements the keyed hash of bytes (SipHash-1-3) and draws the process's random key on first use
+   by getrandom; where that fails, the key is the 16 random bytes that the kernel puts behind
+   AT_RANDOM. */
 #include "base/hash.h"
 
 #include <string.h>

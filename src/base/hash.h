@@ -1,7 +1,7 @@
-/* Keyed hashing: SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012)
-   under 128 random bits that each process draws once. Names and numbers out of a file cannot be
-   chosen so that they collide, and no hash means anything in another process: keys of files are
-   hashed by compile/cache_keys.c. */
+/* A keyed hash function, SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF",
+   2012), under a random 128-bit key of the process, so that names and values in a file cannot be
+   chosen to collide. A hash means nothing in another process: the keys of cache files are hashed by
+   compile/cache_keys.c. */
 #ifndef TENON_BASE_HASH_H
 #define TENON_BASE_HASH_H
 

@@ -1,5 +1,6 @@
-/* Growth, deletion and iteration of hash tables with linear probing. Deletion moves later entries
-   of the run back into the hole (Knuth, TAOCP 3, 6.4, algorithm R), so there are no tombstones. */
+/* Implements growth, deletion and iteration of hash tables with linear probing. Deletion moves
+   later entries of the run back into the hole (Knuth, TAOCP 3, 6.4, algorithm R), so there are no
+   tombstones. */
 #include "base/hash_table.h"
 
 enum { FIRST_SLOTS = 32 };

@@ -1,6 +1,7 @@
-/* Hash tables with open addressing and linear probing. An entry is an object of the user's that
-   holds its own key; the table keeps its address and full 64-bit hash (hash.h). The slots lie on a
-   mem, to be freed, or in an arena. Pointers and strings as keys: map.h. */
+/* A hash table with open addressing and linear probing. An entry is an object of the user's that
+   holds its own key; the table keeps its address and full 64-bit hash (hash.h). The slots come from
+   a mem and are then freed by hash_table_free, or from an arena. map.h has pointers and strings as
+   keys. */
 #ifndef TENON_BASE_HASH_TABLE_H
 #define TENON_BASE_HASH_TABLE_H
 

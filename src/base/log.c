@@ -1,5 +1,6 @@
-/* Formats log lines. Names out of files may hold line breaks or escape sequences, which must not
-   forge lines or reach a terminal. */
+/* Formats log lines for the user's logger, and replaces control characters by spaces: names from
+   files may hold line breaks or escape sequences, which must not forge lines or reach a
+   terminal. */
 #include "base/log.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Formats lines for the logger that a caller gave to tn_open. */
+/* Formats lines of the log and passes them to the logger that the user gave to tn_open. */
 #ifndef TENON_BASE_LOG_H
 #define TENON_BASE_LOG_H
 

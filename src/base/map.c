@@ -1,5 +1,6 @@
-/* Maps: an array of entries, searched in full while it is short, and then through a hash table of
-   places in it. Both kinds of keys share the code, which is inlined for each. */
+/* Implements insertion-ordered maps: an array of entries that is searched linearly while it is
+   short, and through a hash table of positions in it once it is longer. Pointer and string keys
+   share the code, which is inlined for each. */
 #include "base/map.h"
 
 #include <string.h>

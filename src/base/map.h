@@ -1,6 +1,6 @@
-/* Maps from pointers, and from strings, to pointers, in an arena. The entries lie in an array in
-   the order in which their keys were first set, which is the order to iterate in; an index
-   (hash_table.h) finds them once there are more than a few. NULL is no key. */
+/* Insertion-ordered maps from pointers, or from strings, to pointers, in an arena. Iteration
+   follows the array of entries, in the order in which the keys were first set; a hash index
+   (hash_table.h) finds entries once there are more than a few. NULL is no key. */
 #ifndef TENON_BASE_MAP_H
 #define TENON_BASE_MAP_H
 

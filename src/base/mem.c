@@ -1,5 +1,6 @@
-/* The C library's allocator, and helpers over any allocator. An allocator never sees a request of 0
-   bytes: such a request is one of 1 byte. */
+/* Implements the default allocator, over malloc, and the helpers over any allocator (zeroed,
+   resized and copied blocks). An allocator never sees a request of 0 bytes: such a request is one
+   of 1 byte. */
 #include "base/mem.h"
 
 #include <stdint.h>

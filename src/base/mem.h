@@ -1,5 +1,6 @@
 /* The allocator interface, through which the library allocates all its memory, so that a user can
-   bring an allocator and a test can make the N-th allocation fail. Also formats byte counts. */
+   bring an allocator and a test can make the N-th allocation fail; and the formatting of byte
+   counts. */
 #ifndef TENON_BASE_MEM_H
 #define TENON_BASE_MEM_H
 

@@ -1,6 +1,7 @@
-/* Child processes by posix_spawn. Each is the leader of a process group, which is killed as a whole
-   at the time limit, and by the kernel when the host ends. Output comes through a pipe that is
-   polled together with the child's state, as grandchildren may hold it open for longer. */
+/* Runs child processes by posix_spawn and collects their output. Each is the leader of a process
+   group, which is killed as a whole at the time limit, and by the kernel when the host ends. Output
+   comes through a pipe that is polled together with the child's state, as grandchildren may hold it
+   open for longer. */
 #include "base/process.h"
 
 #include "base/atomic_write.h"

@@ -1,6 +1,7 @@
-/* Child processes: programs found on $PATH and started by posix_spawn, without a shell, with input
-   and output in memory and a time limit. A program ends with the process that started it, however
-   that ends, and leaves no file behind. */
+/* Runs child processes, such as the C compiler: finds a program on $PATH and starts it by
+   posix_spawn, without a shell, with input and output in memory and a time limit. A program is
+   killed when the process that started it ends, however that ends, and its standard streams leave
+   no file behind. */
 #ifndef TENON_BASE_PROCESS_H
 #define TENON_BASE_PROCESS_H
 

@@ -1,4 +1,5 @@
-/* Re-entrancy tracking by a linked list of entries under a lock, which an empty list skips. */
+/* Implements reentrancy detection by a linked list of entries, one for each thread inside a call,
+   under a lock; while the list is empty, a query does not take the lock. */
 #include "base/reentrancy.h"
 
 void reentrancy_init(reentrancy_list *all) {

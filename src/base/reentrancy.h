@@ -1,6 +1,6 @@
-/* Re-entrancy tracking: a list of which threads are inside calls of an object (a context, a kernel
-   cache) or inside functions of the caller's that such a call runs. A thread looks itself up before
-   it waits, as it would wait for ever for a call that it is itself in the middle of. */
+/* Reentrancy detection: a list of the threads that are inside calls of an object (a context, a
+   kernel cache) or inside user callbacks that such a call runs. A thread looks itself up before it
+   waits, as it would deadlock if it waited for a call that it is itself in the middle of. */
 #ifndef TENON_BASE_REENTRANCY_H
 #define TENON_BASE_REENTRANCY_H
 

@@ -1,4 +1,5 @@
-/* Writes serialised values to a string builder and reads them with bounds checks. */
+/* Implements serialisation: appends values to a string builder, and reads them back with bounds
+   checks. */
 #include "base/serialise.h"
 
 #include <string.h>

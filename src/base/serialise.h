@@ -1,6 +1,6 @@
-/* Serialisation of numbers and length-prefixed blocks, in the machine's own byte order, for files
-   that the same machine reads again. Input is not trusted: a reader stays within bounds, and after
-   the first failure yields zeros and stays failed. */
+/* Serialises integers and length-prefixed blocks of bytes in the machine's own byte order, for
+   cache files that the same machine reads again. Input is not trusted: a reader stays within
+   bounds, and after the first failure yields zeros and stays failed. */
 #ifndef TENON_BASE_SERIALISE_H
 #define TENON_BASE_SERIALISE_H
 

@@ -1,4 +1,4 @@
-/* Growth and formatting of string builders. */
+/* Implements string builders: geometric growth in an arena, and formatting. */
 #include "base/str.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* A string builder in an arena: its capacity at least doubles, so appending takes amortised
+/* A string builder in an arena. Its capacity at least doubles, so appending takes amortised
    constant time a byte. */
 #ifndef TENON_BASE_STR_H
 #define TENON_BASE_STR_H

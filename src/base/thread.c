@@ -1,5 +1,5 @@
-/* Threads over POSIX threads. A thread of the library blocks signals sent to the process, so that
-   the host's own threads handle them. */
+/* Wraps POSIX threads, locks and condition variables. A thread of the library blocks signals sent
+   to the process, so that the host's own threads handle them. */
 #include "base/thread.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Threads, locks, condition variables and the monotonic clock, over POSIX. */
+/* Threads, locks, condition variables and the monotonic clock, as a thin layer over POSIX. */
 #ifndef TENON_BASE_THREAD_H
 #define TENON_BASE_THREAD_H
 

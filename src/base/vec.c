@@ -1,4 +1,5 @@
-/* Growth of vectors, for elements of any size. */
+/* Implements the growth of vectors, for elements of any size: copies the array to one of at least
+   twice the capacity. */
 #include "base/vec.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
-/* Growing arrays in an arena. A vector is a struct of type VEC(type), or one with such members; its
-   elements are v.at[0 … v.n − 1]. Capacity doubles; old storage stays until the arena is freed. */
+/* Vectors (growing arrays) in an arena. A vector is a struct of type VEC(type), or one with such
+   members; its elements are v.at[0 … v.n − 1]. Capacity doubles; old storage stays until the arena
+   is freed. */
 #ifndef TENON_BASE_VEC_H
 #define TENON_BASE_VEC_H
 

@@ -1,4 +1,4 @@
-/* The public C interface of the IR (tenon/unstable/ir.h): wraps parsing, printing, making and
+/* Implements the IR's public C interface (tenon/unstable/ir.h): wraps parsing, printing, making and
    interpreting nodes, and turns raised failures into statuses and messages. */
 #include "ir/core/build.h"
 #include "ir/core/check_node.h"

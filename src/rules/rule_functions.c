@@ -1,6 +1,6 @@
-/* Guards and builders that rule files declare: conditions on types, constants, shapes and indices
-   that patterns cannot express, and results that templates cannot. src/rules/rule_sets.h describes
-   the language; simplifying_builder.h folds constants in whatever is built. */
+/* Implements the guards and builders that rule files declare: conditions on types, constants,
+   shapes and indices that patterns cannot express, and results that templates cannot. rule_sets.h
+   describes the rule language; simplifying_builder.h folds constants in whatever is built. */
 #include "rules/rule_functions.h"
 
 #include "ir/core/build.h"

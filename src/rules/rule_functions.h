@@ -1,6 +1,6 @@
-/* Guards and builders that rule files declare with (guard …) and (build …). A guard returns true if
-   a rule may fire on node n; a builder returns a part of the result, or NULL: the rule does not
-   fire. */
+/* Declares the C functions behind the (guard …) and (build …) forms of rewrite rule files. A guard
+   returns true if a rule may fire on node n; a builder returns a part of the result, or NULL: the
+   rule does not fire. */
 #ifndef TENON_RULES_RULE_FUNCTIONS_H
 #define TENON_RULES_RULE_FUNCTIONS_H
 

@@ -1,5 +1,6 @@
-/* Runtime of compiled rules: matching and building of literals, polynomials and movement ops, and
-   the bookkeeping when a rule fires. tools/rulec (emit_c.c) writes the calls. */
+/* Implements the runtime of compiled rewrite rules: matching and building of literals, polynomials
+   and movement ops, and the bookkeeping when a rule fires. tools/rulec (emit_c.c) generates the
+   calls. */
 #include "rules/rule_runtime.h"
 
 #include "ir/core/build.h"

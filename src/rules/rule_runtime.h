@@ -1,5 +1,6 @@
-/* Functions that compiled rules call to match and build literals, polynomials and movement ops, and
-   to report that they fired. */
+/* Runtime of compiled rewrite rules: the functions that the C code which tools/rulec generates
+   calls to match and build literals, polynomials and movement ops, and to report that a rule
+   fired. */
 #ifndef TENON_RULES_RULE_RUNTIME_H
 #define TENON_RULES_RULE_RUNTIME_H
 

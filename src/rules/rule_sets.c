@@ -1,5 +1,5 @@
-/* Pipelines of rule sets, in the order in which they are tried on a node: constant folding first,
-   since the patterns of the other sets assume folded constants. */
+/* Lists the rule sets of each rewriting pass, in the order in which they are tried on a node:
+   constant folding first, since the patterns of the other sets assume folded constants. */
 #include "rules/rule_sets.h"
 
 #include "rules/simplifying_builder.h"

@@ -1,5 +1,5 @@
-/* Rule sets: term-rewriting rules, one set for each file NAME.rules, compiled to C by tools/rulec,
-   and pipelines of sets. The language:
+/* Sets of term-rewriting rules, one set for each file NAME.rules, compiled to C by tools/rulec, and
+   the lists of sets that the rewriting passes apply. The language of rule files:
 
    A rule file is a list of forms; ';' starts a comment that ends with the line.
 

@@ -1,6 +1,6 @@
-/* Simplifying constructors: each function fold_… tries one kind of simplification on an op that is
-   about to be created; the first result wins, else the node is created as it is. Rules report the
-   name of the simplification. */
+/* Implements the simplifying constructors: each function fold_… tries one kind of simplification on
+   an op that is about to be created; the first result wins, else the node is created as it is.
+   Rules report the name of the simplification. */
 #include "rules/simplifying_builder.h"
 
 #include "ir/core/build.h"

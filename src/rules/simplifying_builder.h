@@ -1,8 +1,8 @@
-/* Simplifying constructors ("smart constructors") of elementwise nodes: fold constants and apply
-   the algebraic facts of ops.def (identity, absorbing element, idempotence). Templates of rules are
-   built with them. Float identities apply only if they hold for every value, NaN, infinities and −0
-   included; functions such as exp do not fold, so that a constant equals what the kernel would
-   compute. Index arithmetic goes through index.h. */
+/* Builds elementwise nodes by simplifying ("smart") constructors, which fold constants and apply
+   the algebraic facts of ops.def (identity, absorbing element, idempotence); compiled rules build
+   their results with them. Float identities apply only if they hold for every value, NaN,
+   infinities and −0 included; functions such as exp do not fold, so that a constant equals what the
+   kernel would compute. Index arithmetic goes through ir/index/index_arithmetic.h. */
 #ifndef TENON_RULES_SIMPLIFYING_BUILDER_H
 #define TENON_RULES_SIMPLIFYING_BUILDER_H
 

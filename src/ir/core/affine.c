@@ -1,4 +1,5 @@
-/* Accessors that treat constants, AFFINE and all other index nodes as sums. */
+/* Implements the readers of canonical index sums, which treat constants, AFFINE (k + Σ cᵢ·atomᵢ)
+   and all other index nodes alike as sums. */
 #include "ir/core/affine.h"
 
 size_t ix_terms(const node *a) { return a->op == OP_AFFINE ? a->n_src : a->op != OP_CONST; }

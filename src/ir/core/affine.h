@@ -1,6 +1,6 @@
-/* Reads sums of index arithmetic in canonical form: AFFINE, k + Σ cᵢ·atomᵢ. Constants and all other
-   nodes read as sums too, so that callers need no case for them. ir/index/index_arithmetic.h makes
-   them. */
+/* Reads index expressions in canonical form as sums of terms: AFFINE, k + Σ cᵢ·atomᵢ. Constants and
+   all other nodes read as sums too, so that callers need no case for them. The builders of these
+   sums are in ir/index/index_arithmetic.h. */
 #ifndef TENON_IR_CORE_AFFINE_H
 #define TENON_IR_CORE_AFFINE_H
 

@@ -1,4 +1,5 @@
-/* Lays out the sources and integers of binders in the order of binder_layout.h. */
+/* Builds RANGE (loop index), STAGE (array builder), FOLD (reduction and scan), STATE and INDEX
+   nodes: lays out their sources and integers in the order of binder_layout.h and interns them. */
 #include "ir/core/binder.h"
 
 #include "base/vec.h"

@@ -1,5 +1,6 @@
-/* Builds the binders of the kernel model: RANGE, STAGE and FOLD nodes, and the STATEs and INDEXes
-   that read them. Their meaning and the layout of their sources and integers: binder_layout.h. */
+/* Builds the binders of the kernel model, the nodes that bind loop indices: RANGE (a loop index),
+   STAGE (an array builder), FOLD (reduction and scan), and the STATEs and INDEXes that read them.
+   binder_layout.h has their semantics and the layout of their sources and integers. */
 #ifndef TENON_IR_CORE_BINDER_H
 #define TENON_IR_CORE_BINDER_H
 

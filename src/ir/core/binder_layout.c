@@ -1,4 +1,6 @@
-/* The layout is computed from the counts in the first integers and the ranks in the last ones. */
+/* Implements the readers of STAGE (array builder) and FOLD (reduction and scan) nodes: computes
+   where each part of a binder's sources begins, from the counts in its first integers and the ranks
+   in the last ones. */
 #include "ir/core/binder_layout.h"
 
 enum { MOST_RANGES = 256 };

@@ -1,5 +1,6 @@
-/* Reads the binders of the kernel model: RANGE, STAGE, FOLD, END and LOOP nodes. Only
-   binder_layout.c and binder.c, which builds them, know the meaning of their integers. */
+/* Defines the semantics of the binders, the nodes of the kernel model that bind loop indices
+   (RANGE, STAGE, FOLD; also END and LOOP), and reads their parts. Only binder_layout.c and
+   binder.c, which builds them, know the meaning of their integers. */
 /* clang-format off */
 /*
    RANGE(extent) {id, kind, axis, tail}

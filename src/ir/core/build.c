@@ -1,4 +1,5 @@
-/* Fills in specifications of nodes and interns them by ir_make. */
+/* Implements the node builders: infers the type and lanes of a node from its operands by the type
+   rule of its op, and interns it by ir_make. */
 #include "ir/core/build.h"
 
 const node *ir_node(ir *g, op o, dtype t, const node *const src[], size_t n_src,

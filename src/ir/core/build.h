@@ -1,6 +1,6 @@
-/* Builders of scalar and elementwise nodes. Type and lanes follow from the sources by the op's type
-   rule. They make the node as given and rewrite nothing; canonical index arithmetic:
-   ir/index/index_arithmetic.h, tensor ops: ir/index/build_tensor.h. */
+/* Builds scalar and elementwise nodes, whose type and lanes follow from the operands by the op's
+   type rule. A builder makes the node as given and rewrites nothing; ir/index/index_arithmetic.h
+   builds canonical index arithmetic, ir/index/build_tensor.h tensor ops. */
 #ifndef TENON_IR_CORE_BUILD_H
 #define TENON_IR_CORE_BUILD_H
 

@@ -1,5 +1,5 @@
-/* Rules of the ops of kernels: binders and their readers, AFFINE, then storage and control flow of
-   lowered kernels and the parts of a program. */
+/* Implements the per-op well-formedness rules of kernels: binders (STAGE, FOLD) and their readers,
+   AFFINE, then storage and control flow of lowered kernels, and the parts of a program. */
 #include "ir/core/affine.h"
 #include "ir/core/binder_layout.h"
 #include "ir/core/check_op.h"

@@ -1,5 +1,5 @@
-/* Checks numbers of sources and integers, types, lanes and shapes by the columns of ops.def, then
-   the rule of the op. */
+/* Implements the well-formedness check of one node: checks the numbers of sources and integers,
+   types, lanes and shapes by the columns of ops.def, then runs the rule of the op (check_op.h). */
 #include "ir/core/check_node.h"
 
 #include "ir/core/build.h"

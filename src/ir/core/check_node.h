@@ -1,6 +1,6 @@
-/* Well-formedness of one node: numbers and types of its sources, integers, lanes and shapes, by the
-   rule of its op. Nodes further away than its sources are the graph verifier's
-   (ir/verify/verify_graph.h). */
+/* Checks the well-formedness of one node: the numbers and types of its sources, integers, lanes and
+   shapes, by the rule of its op. It looks no further than the node's sources; the verifier of whole
+   graphs is ir/verify/verify_graph.h. */
 #ifndef TENON_IR_CORE_CHECK_NODE_H
 #define TENON_IR_CORE_CHECK_NODE_H
 

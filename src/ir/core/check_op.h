@@ -1,5 +1,6 @@
-/* The rules of single ops behind ir_check_spec, one for each op that has more to check than counts,
-   types, lanes and shapes. Each returns NULL or the rule that the specification breaks. */
+/* Internal header of ir_check_spec (check_node.h): the per-op well-formedness rules, one function
+   for each op that has more to check than counts, types, lanes and shapes, and the predicates that
+   they share. A rule returns NULL or the text of the rule that the specification breaks. */
 #ifndef TENON_IR_CORE_CHECK_OP_H
 #define TENON_IR_CORE_CHECK_OP_H
 

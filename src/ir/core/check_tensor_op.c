@@ -1,6 +1,6 @@
-/* Rules of the ops of tensor graphs: movement, gather, reductions, SET, host functions, kernels,
-   loops, and the sources (constants, variables, iotas and buffers). Sizes are compared where they
-   are constants; symbolic ones are trusted. */
+/* Implements the per-op well-formedness rules of tensor graphs: movement, gather, reductions, SET
+   (a write to a view), host functions, user kernels, loops, and the sources (constants, variables,
+   iotas and buffers). Sizes are compared where they are constants; symbolic ones are trusted. */
 #include "ir/core/build.h"
 #include "ir/core/check_op.h"
 #include "ir/core/tensor_loop.h"

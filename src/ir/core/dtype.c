@@ -1,5 +1,6 @@
-/* The table of dtypes.def, loads and stores of scalars, and conversions between types: integers
-   wrap or saturate, floats round to nearest with ties to even, once (IEEE 754-2019, 5.4). */
+/* Implements the data types: the table made from dtypes.def, loads and stores of scalars, and
+   conversions, in which integers wrap or saturate and floats round to nearest with ties to even,
+   once (IEEE 754-2019, 5.4). */
 #include "ir/core/dtype.h"
 
 #include <math.h>

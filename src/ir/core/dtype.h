@@ -1,5 +1,6 @@
-/* Data types: the table of dtypes.def, and conversions of scalars between types, which define them
-   for constant folding, interpreters and kernels. */
+/* Data types of tensors and scalars, from the table dtypes.def, and the conversions of scalars
+   between them, which define the semantics of casts for constant folding, interpreters and
+   kernels. */
 #ifndef TENON_IR_CORE_DTYPE_H
 #define TENON_IR_CORE_DTYPE_H
 

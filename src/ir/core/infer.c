@@ -1,4 +1,5 @@
-/* Shape inference by the column of each op, and interval arithmetic over the sources' bounds. */
+/* Implements shape inference, by op, and the inference of value bounds by interval arithmetic over
+   the bounds of a node's sources. */
 #include "ir/core/infer.h"
 
 static bool contains(const int64_t *ints, size_t n, int64_t value) {

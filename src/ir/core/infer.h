@@ -1,4 +1,5 @@
-/* Inference of shapes and bounds from the specification of a node, before the node exists. */
+/* Infers the shape and the value bounds of a node from its specification, before the node
+   exists. */
 #ifndef TENON_IR_CORE_INFER_H
 #define TENON_IR_CORE_INFER_H
 

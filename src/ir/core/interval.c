@@ -1,4 +1,5 @@
-/* Interval arithmetic with saturation: an end that 64 bits cannot hold becomes unbounded. */
+/* Implements interval arithmetic with saturation (an end that 64 bits cannot hold becomes
+   unbounded), floor division and the greatest common divisor. */
 #include "ir/core/interval.h"
 
 int64_t floor_div(int64_t a, int64_t b) {

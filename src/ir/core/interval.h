@@ -1,5 +1,5 @@
-/* Interval arithmetic on the bounds of index and integer nodes. An end that 64 bits cannot hold
-   becomes BOUND_LOW or BOUND_HIGH, the marks of an unbounded side. */
+/* Interval arithmetic (range analysis) on the bounds of index and integer nodes. An end that 64
+   bits cannot hold becomes BOUND_LOW or BOUND_HIGH, the marks of an unbounded side. */
 #ifndef TENON_IR_CORE_INTERVAL_H
 #define TENON_IR_CORE_INTERVAL_H
 

@@ -1,6 +1,6 @@
-/* Nodes are interned in a hash table by their specification; each is one allocation with its
-   sources, integers and text. Free-range sets are interned too, so that equal sets are one
-   pointer. */
+/* Implements the IR's node store: interns nodes in a hash table by their specification (hash
+   consing), each in one allocation with its sources, integers and text, and counts references to
+   them. Sets of free ranges are interned too, so that equal sets are one pointer. */
 #include "ir/core/ir.h"
 
 #include "base/hash_table.h"

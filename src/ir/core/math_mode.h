@@ -1,4 +1,5 @@
-/* Freedoms of float arithmetic that a graph grants to rules and schedules. */
+/* Fast-math flags: the freedoms of float arithmetic (contraction, reassociation, …) that a graph
+   grants to rewrite rules and schedules. */
 #ifndef TENON_IR_CORE_MATH_MODE_H
 #define TENON_IR_CORE_MATH_MODE_H
 

@@ -1,6 +1,6 @@
-/* Nodes of the graph, immutable and hash-consed: in one ir, structurally equal nodes are the same
-   node, so equality is identity. Free ranges and bounds are computed once, when the node is
-   made. */
+/* Node, the IR's only object: an immutable, hash-consed expression with an op, a type, sources and
+   integers. In one ir, structurally equal nodes are the same node, so equality is identity. Free
+   ranges and bounds are computed once, when the node is made. */
 #ifndef TENON_IR_CORE_NODE_H
 #define TENON_IR_CORE_NODE_H
 

@@ -1,4 +1,5 @@
-/* The table of ops.def and questions about its columns. */
+/* Implements the queries about ops: holds the table made from ops.def, and finds ops by name, the
+   layout of their arguments, and identity and absorbing elements. */
 #include "ir/core/op.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* Ops: enum and facts, both made from ops.def, and algebraic elements (identity, absorbing). */
+/* Ops of the IR: the enum and the properties of each op, both made from ops.def (type rule, operand
+   types, commutativity, cost, …), and algebraic elements (identity, absorbing). */
 #ifndef TENON_IR_CORE_OP_H
 #define TENON_IR_CORE_OP_H
 

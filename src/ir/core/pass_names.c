@@ -1,4 +1,4 @@
-/* The table of pass names. */
+/* Maps compiler passes to their names. */
 #include "ir/core/pass_names.h"
 
 static const char *const names[] = {

@@ -1,4 +1,5 @@
-/* Names of the passes after which graphs can be dumped and verified, in pipeline order. */
+/* Lists the compiler's passes and their names, in pipeline order: after each of them, graphs can be
+   dumped and verified. */
 #ifndef TENON_IR_CORE_PASS_NAMES_H
 #define TENON_IR_CORE_PASS_NAMES_H
 

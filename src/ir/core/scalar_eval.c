@@ -1,4 +1,5 @@
-/* Reference semantics of the elementwise ops, one type class after the other. */
+/* Implements the reference evaluator of elementwise ops on one scalar: floats, then integers and
+   booleans, then index arithmetic, then conversions. */
 #include "ir/core/scalar_eval.h"
 
 #include "ir/core/infer.h"

@@ -1,5 +1,5 @@
-/* Reference semantics of elementwise ops on one scalar, shared by constant folding, the
-   interpreters and the tests of rules. Scalars are carried as 64 bits (dtype.h). */
+/* Evaluates elementwise ops on one scalar. This is the reference semantics, which constant folding,
+   the interpreters and the tests of rules share. Scalars are carried as 64 bits (dtype.h). */
 #ifndef TENON_IR_CORE_SCALAR_EVAL_H
 #define TENON_IR_CORE_SCALAR_EVAL_H
 

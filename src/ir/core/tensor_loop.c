@@ -1,5 +1,5 @@
-/* Layout of LOOP sources; free loop ranges are propagated from sources to users as small sorted
-   sets. */
+/* Builds and reads LOOP nodes (scans over tensors), and finds nodes that use a loop's inner values
+   outside of it: free loop ranges are propagated from sources to users as small sorted sets. */
 #include "ir/core/tensor_loop.h"
 
 #include "ir/core/affine.h"

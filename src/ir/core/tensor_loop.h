@@ -1,5 +1,5 @@
-/* Loops in tensor graphs: LOOP scans over whole tensors as FOLD does over elements. Builders,
-   readers and the check that nothing inside a loop is used outside. */
+/* Loops in tensor graphs: LOOP scans over whole tensors as FOLD (reduction and scan) does over
+   elements. Builds and reads them, and checks that nothing inside a loop is used outside. */
 /* clang-format off */
 /*
    LOOP {states, emits}, without a value

@@ -1,5 +1,6 @@
-/* Depth-first post-order with an explicit stack. Nodes that the walk has met are in a hash set of
-   its own, so a graph can be walked by several threads, or inside of another walk. */
+/* Implements topological sorting as a depth-first post-order with an explicit stack. Each walk has
+   its own hash set of visited nodes, so a graph can be walked by several threads, or inside of
+   another walk. */
 #include "ir/core/topo_sort.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Topological order of a graph, by a depth-first walk without recursion. */
+/* Sorts the nodes of a graph in topological order, by a depth-first walk without recursion. */
 #ifndef TENON_IR_CORE_TOPO_SORT_H
 #define TENON_IR_CORE_TOPO_SORT_H
 

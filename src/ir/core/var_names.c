@@ -1,4 +1,5 @@
-/* Quoting of user names that could be taken for names of passes. */
+/* Implements the quoting of user-chosen variable names that could be taken for names that passes
+   make. */
 #include "ir/core/var_names.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
-/* Names of VARs. Names made by passes begin with "core_"; users name sizes freely. To keep the two
-   apart, graphs prefix a quote to a user's name that begins with "core_" or with a quote. */
+/* Keeps names of VARs (scalar variables, such as dynamic sizes) that users choose apart from names
+   that passes make, which begin with "core_": in graphs, a user's name that begins with "core_" or
+   with a quote gets a quote before it. */
 #ifndef TENON_IR_CORE_VAR_NAMES_H
 #define TENON_IR_CORE_VAR_NAMES_H
 

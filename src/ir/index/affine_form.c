@@ -1,4 +1,6 @@
-/* Terms are kept sorted by insertion: sums of index expressions have few terms. */
+/* Implements the construction of affine sums. Terms are kept sorted by insertion, as sums of index
+   expressions have few terms; arithmetic that overflows or exceeds the term limit marks the form as
+   failed. */
 #include "ir/index/affine_form.h"
 
 #include "ir/core/build.h"

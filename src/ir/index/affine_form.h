@@ -1,6 +1,7 @@
-/* Sums of index terms under construction: offset + Σ factorᵢ·atomᵢ, atoms sorted by node id and
-   distinct, factors not 0. affine_finish makes the canonical node. Arithmetic that leaves 64 bits
-   or the term limit marks the form as failed instead of raising, so that proofs can give up. */
+/* An affine sum of index terms under construction: offset + Σ factorᵢ·atomᵢ, atoms sorted by node
+   id and distinct, factors not 0. affine_finish makes the canonical node. Arithmetic that leaves
+   64 bits or the term limit marks the form as failed instead of raising, so that proofs can give
+   up. */
 #ifndef TENON_IR_INDEX_AFFINE_FORM_H
 #define TENON_IR_INDEX_AFFINE_FORM_H
 

@@ -1,4 +1,5 @@
-/* Lists of sources are laid out as ops.def names them and interned by ir_node. */
+/* Implements the builders of tensor ops: lays out their sources as ops.def names them and interns
+   the node by ir_node. */
 #include "ir/index/build_tensor.h"
 
 #include "ir/core/build.h"

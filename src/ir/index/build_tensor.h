@@ -1,5 +1,5 @@
-/* Builders of the tensor ops: movement, reduction, gather and creation. They make the node as given
-   and rewrite nothing; more dimensions than IR_MAX_RANK raise TN_ERR_SHAPE. */
+/* Builds tensor ops: movement, reduction, gather and creation. A builder makes the node as given
+   and rewrites nothing; more dimensions than IR_MAX_RANK raise TN_ERR_SHAPE. */
 #ifndef TENON_IR_INDEX_BUILD_TENSOR_H
 #define TENON_IR_INDEX_BUILD_TENSOR_H
 

@@ -1,5 +1,6 @@
-/* Constant folding and canonicalisation of integer arithmetic: division splits a dividend into a
-   part that the divisor divides and a rest, and drops the rest where a proof bounds it. */
+/* Implements constant folding and canonicalisation of index arithmetic. Division splits a dividend
+   into a part that the divisor divides and a rest, and drops the rest where a proof bounds it;
+   comparisons move negative terms to the left and positive ones to the right. */
 #include "ir/index/index_arithmetic.h"
 
 #include "ir/core/build.h"

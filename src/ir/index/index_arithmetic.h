@@ -1,7 +1,7 @@
-/* Index arithmetic: builders of integer expressions in canonical form, with interval bounds. Sums
-   are AFFINE (k + Σ cᵢ·atomᵢ, atoms sorted by node id, coefficients ≠ 0), so that equal expressions
-   are the same node. Division and modulus round towards −∞. Coefficients beyond 64 bits raise
-   TN_ERR_SHAPE. */
+/* Builds index expressions (integer arithmetic without overflow) in canonical form, with interval
+   bounds. Sums are AFFINE (k + Σ cᵢ·atomᵢ, atoms sorted by node id, coefficients ≠ 0), so that
+   equal sums are the same node. Division and modulus round towards −∞. Coefficients beyond 64 bits
+   raise TN_ERR_SHAPE. */
 #ifndef TENON_IR_INDEX_INDEX_ARITHMETIC_H
 #define TENON_IR_INDEX_INDEX_ARITHMETIC_H
 

@@ -1,4 +1,6 @@
-/* Replacement of terms by lower bounds; see the header for the bounds, below for the order. */
+/* Implements proofs of a ≥ 0, a ≤ b and a < b for index expressions: replaces terms that pull the
+   difference down by lower bounds, from the innermost range outwards, until interval bounds decide
+   or the steps run out. */
 #include "ir/index/index_proof.h"
 
 #include "ir/core/affine.h"

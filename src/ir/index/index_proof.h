@@ -1,6 +1,7 @@
-/* Proofs of inequalities between index expressions. Bounds decide first; then terms that pull the
-   difference down are replaced one by one by bounds of their own: a range by its extent − 1, a
-   remainder by its divisor − 1, a minimum or maximum by either side. */
+/* Proves inequalities between index expressions, by which bounds checks are dropped and divisions
+   simplified. Interval bounds decide first; then terms that pull the difference down are replaced
+   one by one by bounds of their own: a range by its extent − 1, a remainder by its divisor − 1, a
+   minimum or maximum by either side. */
 #ifndef TENON_IR_INDEX_INDEX_PROOF_H
 #define TENON_IR_INDEX_INDEX_PROOF_H
 

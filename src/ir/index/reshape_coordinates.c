@@ -1,5 +1,5 @@
-/* Splits both shapes into the smallest groups of dimensions with equal products; each group is
-   linearised and delinearised on its own. */
+/* Maps coordinates through a reshape: splits both shapes into the smallest groups of dimensions
+   with equal products, and linearises and delinearises each group on its own. */
 #include "ir/index/reshape_coordinates.h"
 
 static bool is_one(const node *n) { return node_is_bits(n, 1); }

@@ -1,4 +1,5 @@
-/* Maps coordinates through a reshape. */
+/* Maps the coordinates of an element of a reshaped tensor to those in the original shape, as index
+   expressions. */
 #ifndef TENON_IR_INDEX_RESHAPE_COORDINATES_H
 #define TENON_IR_INDEX_RESHAPE_COORDINATES_H
 

@@ -1,4 +1,5 @@
-/* Horner scheme over the extents; the bounds check is dropped where it is proved. */
+/* Computes row-major addresses from coordinates by Horner's scheme over the extents; drops the
+   bounds check where the coordinates are proved to be inside. */
 #include "ir/index/row_major_address.h"
 
 #include "ir/core/build.h"

@@ -1,4 +1,5 @@
-/* Row-major addresses of logical coordinates. */
+/* Computes the row-major address of an array's element, and the array's size, as index
+   expressions. */
 #ifndef TENON_IR_INDEX_ROW_MAJOR_ADDRESS_H
 #define TENON_IR_INDEX_ROW_MAJOR_ADDRESS_H
 

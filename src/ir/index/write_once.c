@@ -1,6 +1,6 @@
-/* Dataflow over digits: a coordinate determines its digits, all digits of a number determine the
-   number, and a number that is a mixed-radix sum determines its terms; this is closed under
-   iteration. */
+/* Implements the proofs that a STAGE (array builder) writes no element twice, as a dataflow over
+   digits iterated to a fixed point: a coordinate determines its digits, all digits of an index
+   determine the index, and an index that is a mixed-radix sum determines its terms. */
 #include "ir/index/write_once.h"
 
 #include "ir/core/affine.h"

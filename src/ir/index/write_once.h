@@ -1,4 +1,5 @@
-/* Proofs that a STAGE writes each element of an array at most once, from its coordinates. */
+/* Proves from the coordinates of a STAGE (array builder) that it writes each element of an array at
+   most once, so that its loops may run in any order and in parallel. */
 #ifndef TENON_IR_INDEX_WRITE_ONCE_H
 #define TENON_IR_INDEX_WRITE_ONCE_H
 

@@ -1,6 +1,6 @@
-/* Interpreters of tensor graphs and linear programs: reference semantics, slow and obvious. Every
-   op is computed by its definition (ops.def, scalar_eval.h); compiled code is tested against the
-   result. */
+/* Interpreters of tensor graphs and of linear programs: the reference evaluators (oracles) against
+   which compiled code is tested, slow and obvious. Every op is computed by its definition (ops.def,
+   scalar_eval.h). */
 #ifndef TENON_IR_INTERP_INTERP_H
 #define TENON_IR_INTERP_INTERP_H
 

@@ -1,4 +1,5 @@
-/* Checked access to the inputs of a run. */
+/* Looks up the inputs of an interpreted run (variables, params), and checks them and the sizes of
+   arrays; the interpreters share it. */
 #include "ir/interp/interp.h"
 
 #include "ir/core/dtype.h"

@@ -1,5 +1,6 @@
-/* Decodes the list of instructions into steps first: each value gets a slot in one table of lanes,
-   each storage an entry with its size, so that running is one loop over the steps. */
+/* Implements the interpreter of linear programs, which checks every memory access. Decodes the list
+   of instructions into steps first: each value gets a slot in one table of lanes, each storage an
+   entry with its size, so that running is one loop over the steps. */
 #include "ir/core/scalar_eval.h"
 #include "ir/core/topo_sort.h"
 #include "ir/interp/interp.h"

@@ -1,5 +1,5 @@
-/* Evaluates nodes in topological order on whole arrays, one element after the other. Use counts
-   tell when an array is freed. */
+/* Implements the interpreter of tensor graphs: evaluates nodes in topological order on whole
+   arrays, one element after the other, and frees an array after its last use, by use counts. */
 #include "ir/core/infer.h"
 #include "ir/core/scalar_eval.h"
 #include "ir/core/tensor_loop.h"

@@ -1,4 +1,5 @@
-/* Parses the option and writes a graph as text and as a Graphviz drawing. */
+/* Implements graph dumps: parses the option, and writes a graph as text and as a Graphviz
+   drawing. */
 #include "ir/text/dump_after_pass.h"
 
 #include "base/file.h"

@@ -1,6 +1,5 @@
-/* Dumps of graphs after passes, by the option "DIR:after:PASS", where PASS is a name of
-   pass_names.h or
-   `*` for every pass. */
+/* Dumps the graph after compiler passes to files, by the option "DIR:after:PASS" (like LLVM's
+   -print-after), where PASS is a name of pass_names.h or * for every pass. */
 #ifndef TENON_IR_TEXT_DUMP_AFTER_PASS_H
 #define TENON_IR_TEXT_DUMP_AFTER_PASS_H
 

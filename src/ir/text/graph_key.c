@@ -1,5 +1,5 @@
-/* Appends nodes in topological order; sources are numbers of earlier nodes, ids are renumbered from
-   0. */
+/* Serialises graphs for cache keys: appends nodes in topological order, in which sources are
+   indices of earlier nodes and ids are renumbered from 0 in order of appearance. */
 #include "ir/text/graph_key.h"
 
 #include "base/serialise.h"

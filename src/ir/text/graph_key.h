@@ -1,5 +1,5 @@
-/* Serialisation of graphs as keys of caches: graphs are equal up to node and range numbers if and
-   only if their bytes are. */
+/* Serialises graphs to bytes that serve as cache keys: two graphs have equal bytes if and only if
+   they are equal up to the ids of nodes and ranges. */
 #ifndef TENON_IR_TEXT_GRAPH_KEY_H
 #define TENON_IR_TEXT_GRAPH_KEY_H
 

@@ -1,4 +1,5 @@
-/* Writes one DOT node and its incoming edges for each printed line of the graph. */
+/* Draws graphs in Graphviz's DOT language: writes one DOT node and its incoming edges for each line
+   of the graph's printed form. */
 #include "ir/text/graphviz.h"
 
 #include "ir/core/binder.h"

@@ -1,4 +1,4 @@
-/* Drawings of graphs in the DOT language of Graphviz. */
+/* Draws graphs in the DOT language of Graphviz, for debugging. */
 #ifndef TENON_IR_TEXT_GRAPHVIZ_H
 #define TENON_IR_TEXT_GRAPHVIZ_H
 

@@ -1,5 +1,5 @@
-/* Recursive-descent parser of the text form, one line a node. Every node is checked before it is
-   made, so texts may come from anywhere; failures name line and column. */
+/* Implements the recursive-descent parser of the IR's text form, one line a node. Every node is
+   checked before it is made, so texts may come from anywhere; failures name line and column. */
 #include "ir/text/parse.h"
 
 #include "base/hash_table.h"

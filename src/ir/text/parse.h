@@ -1,4 +1,4 @@
-/* Parser of the text form of graphs (print.h). */
+/* Parses the IR's text form (print.h) into nodes. */
 #ifndef TENON_IR_TEXT_PARSE_H
 #define TENON_IR_TEXT_PARSE_H
 

@@ -1,4 +1,5 @@
-/* Numbers print as the shortest decimals that read back as the same bits. */
+/* Implements the printer of the IR's text form: orders the lines so that parsing restores the
+   canonical order, and prints floats as the shortest decimals that read back as the same bits. */
 #include "ir/text/print.h"
 
 #include "ir/core/binder.h"

@@ -1,4 +1,4 @@
-/* The text form of graphs: one node a line, sources before the nodes that use them.
+/* Prints graphs in the IR's text form: one node a line, sources before the nodes that use them.
 
      %0 = param f32 4 8 [slot=0]                         ; 4x8
      %1 = range index 8 [id=0 kind=loop axis=0 tail=0]

@@ -1,4 +1,5 @@
-/* The name ends at the first newline; the schedule is all that follows. */
+/* Splits the text of a SINK, a kernel's root node, into the kernel's name, which ends at the first
+   newline, and its schedule, which is all that follows; renames ranges in the schedule. */
 #include "ir/text/sink_text.h"
 
 #include "base/str.h"

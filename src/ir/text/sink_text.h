@@ -1,5 +1,6 @@
-/* The text of a SINK: the name of the kernel and, from the second line on, an optional schedule of
-   its own: laws as text (src/laws), in which r0, r1 … are RANGEs by their ids. */
+/* Reads and replaces the text of a SINK, a kernel's root node: the kernel's name and, from the
+   second line on, an optional schedule of its own, a list of schedule primitives ("laws", src/laws)
+   as text, in which r0, r1 … are RANGEs by their ids. */
 #ifndef TENON_IR_TEXT_SINK_TEXT_H
 #define TENON_IR_TEXT_SINK_TEXT_H
 

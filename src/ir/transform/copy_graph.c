@@ -1,5 +1,5 @@
-/* Rebuilds nodes in topological order, so that index arithmetic is canonical by the new node
-   ids. */
+/* Copies a graph from one IR to another: rebuilds its nodes in topological order, so that index
+   arithmetic is canonical by the new node ids. */
 #include "ir/transform/copy_graph.h"
 
 #include "ir/transform/substitute.h"

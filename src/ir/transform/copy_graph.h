@@ -1,4 +1,5 @@
-/* Copies of graphs from one ir to another. */
+/* Copies a graph from one IR to another in topological order; a callback may replace nodes on the
+   way. */
 #ifndef TENON_IR_TRANSFORM_COPY_GRAPH_H
 #define TENON_IR_TRANSFORM_COPY_GRAPH_H
 

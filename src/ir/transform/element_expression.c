@@ -1,7 +1,7 @@
-/* Rewrites INDEX(value, coordinates) from the outside in: a movement changes the coordinates, an
-   elementwise op becomes the same op on elements, until only elements of PARAMs and of materialised
-   values remain. Each (value, coordinates) is rewritten once; an explicit stack replaces
-   recursion. */
+/* Derives the scalar expression of one tensor element: rewrites INDEX(value, coordinates) from the
+   outside in, where a movement changes the coordinates and an elementwise op becomes the same op on
+   elements, until only elements of PARAMs and of materialised values remain. Each (value,
+   coordinates) is rewritten once; an explicit stack replaces recursion. */
 #include "ir/transform/element_expression.h"
 
 #include "ir/core/binder.h"

@@ -1,4 +1,5 @@
-/* Scalar expressions of single elements of tensor values: movements become index arithmetic. */
+/* Derives the scalar expression that computes one element of a tensor value, by which kernels
+   inline elementwise ops; movements (reshape, permute, slice, …) become index arithmetic. */
 #ifndef TENON_IR_TRANSFORM_ELEMENT_EXPRESSION_H
 #define TENON_IR_TRANSFORM_ELEMENT_EXPRESSION_H
 

@@ -1,5 +1,6 @@
-/* Scalars are recognised at the nodes that read them, because equal constants are one node by
-   interning. */
+/* Implements scalar lifting: finds the liftable constants of a graph and replaces them by
+   variables. They are recognised at the nodes that read them, because equal constants are one node
+   by interning. */
 #include "ir/transform/liftable_scalars.h"
 
 #include "ir/core/build.h"

@@ -1,5 +1,6 @@
-/* Bottom-up rewriting to a fixed point with an explicit stack of frames and a memo table. The
-   number of nodes that rules produce is bounded in proportion to the graph. */
+/* Implements the rewrite engine: bottom-up rewriting to a fixed point with an explicit stack of
+   frames and a memo table. The number of nodes that rules produce is bounded in proportion to the
+   graph. */
 #include "ir/transform/rewrite.h"
 
 #include "base/map.h"

@@ -1,4 +1,4 @@
-/* The rewrite engine: applies sets of compiled rules bottom-up until none fires. */
+/* Applies sets of compiled rewrite rules to a graph, bottom-up until none fires. */
 #ifndef TENON_IR_TRANSFORM_REWRITE_H
 #define TENON_IR_TRANSFORM_REWRITE_H
 

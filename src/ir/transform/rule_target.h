@@ -1,4 +1,5 @@
-/* Facts about the target that lowering rules read: missing instructions and 16-bit floats. */
+/* Target features that lowering rules read: the ops for which the target has no instruction, and
+   whether it computes in 16-bit floats. */
 #ifndef TENON_IR_TRANSFORM_RULE_TARGET_H
 #define TENON_IR_TRANSFORM_RULE_TARGET_H
 

@@ -1,5 +1,5 @@
-/* Rebuilds the affected nodes in topological order. With ranges as keys, nodes in which no key is
-   free are shared with the original without being visited. */
+/* Implements substitution: rebuilds the affected nodes in topological order. With ranges as keys,
+   nodes in which no key is free are shared with the original without being visited. */
 #include "ir/transform/substitute.h"
 
 #include "ir/core/binder.h"

@@ -1,4 +1,4 @@
-/* Substitution of nodes in graphs, with canonical forms restored on the way. */
+/* Substitutes nodes of a graph by others and rebuilds the nodes above them in canonical form. */
 #ifndef TENON_IR_TRANSFORM_SUBSTITUTE_H
 #define TENON_IR_TRANSFORM_SUBSTITUTE_H
 

@@ -1,5 +1,5 @@
-/* Derives the params of a kernel and their uses from its SINK, and checks the conditions under
-   which any schedule of it computes the same. */
+/* Derives the signature of a user kernel (its params and whether each is read or written) from its
+   SINK, the kernel's root node, and checks that every schedule of the kernel computes the same. */
 #include "ir/verify/kernel_signature.h"
 
 #include "base/map.h"

@@ -1,10 +1,11 @@
-/* Kernels as operations of tensor graphs (user kernels).
+/* User kernels as ops of tensor graphs: derives and checks a kernel's signature, and makes the
+   KERNEL nodes that run it.
 
    KERNEL(inputs …; sizes …) {slot, inputs, text}
      The array of a slot after the kernel ran. The text is a kernel of stage K (print.h): a SINK
-   whose PARAMs have the slots 0 … n − 1, the inputs first and in order. The kernel writes all other
-     params and may write inputs, whose unwritten elements stay. It reads old values only. KERNELs
-   of equal text and inputs are results of one run. */
+     whose PARAMs have the slots 0 … n − 1, the inputs first and in order. The kernel writes all
+     other params and may write inputs, whose unwritten elements stay. It reads old values only.
+     KERNELs of equal text and inputs are results of one run. */
 #ifndef TENON_IR_VERIFY_KERNEL_SIGNATURE_H
 #define TENON_IR_VERIFY_KERNEL_SIGNATURE_H
 

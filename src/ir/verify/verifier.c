@@ -1,4 +1,5 @@
-/* The message of an ill-formed graph: nodes are shown as lines of the printed graph. */
+/* Formats and raises the verifier's failures; ill-formed nodes are shown as lines of the printed
+   graph. */
 #include "ir/verify/verifier.h"
 
 #include "ir/text/print.h"

@@ -1,5 +1,6 @@
-/* One run of the verifier over a graph, and its parts by stage. Every part raises TN_ERR_INTERNAL
-   with the printed line of the first ill-formed node that it meets. */
+/* Internal header of the IR verifier: the state of one run over a graph, and the checks by pipeline
+   stage that its source files share. Each check raises TN_ERR_INTERNAL with the printed line of the
+   first ill-formed node that it meets. */
 #ifndef TENON_IR_VERIFY_VERIFIER_H
 #define TENON_IR_VERIFY_VERIFIER_H
 

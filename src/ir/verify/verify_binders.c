@@ -1,6 +1,6 @@
-/* Laws of kernels: scoping of ranges. Binders are visited users first; each opens its ranges inside
-   the innermost range that is free in it, which gives the nest of open ranges that extents, sizes,
-   pins and states are checked against. */
+/* Verifies the scoping of loop ranges in kernels. Binders are visited users first; each opens its
+   ranges inside the innermost range that is free in it, which gives the nest of open ranges that
+   extents, sizes, pins and states are checked against. */
 #include "ir/core/binder_layout.h"
 #include "ir/verify/verifier.h"
 

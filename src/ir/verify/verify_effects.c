@@ -1,5 +1,5 @@
-/* Laws of lowered kernels: an effect belongs to exactly one END, GROUP or SINK, so that linearising
-   puts it into one loop. */
+/* Verifies lowered kernels: each effect (a STORE or a loop of them) belongs to exactly one END,
+   GROUP or SINK, so that linearising puts it into one loop. */
 #include "ir/verify/verifier.h"
 
 /** True for a store to an array without elements and for loops of such stores. */

@@ -1,4 +1,5 @@
-/* Checks every node by the rule of its op, then the graph by the laws of its stage. */
+/* Implements the IR verifier: checks every node by the rule of its op, then the whole graph by the
+   well-formedness laws of its pipeline stage. */
 #include "ir/verify/verify_graph.h"
 
 #include "ir/core/check_node.h"

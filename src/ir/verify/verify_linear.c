@@ -1,5 +1,5 @@
-/* Laws of linear programs. The list is walked once with the stack of open loops; an instruction may
-   use what is listed above it in a loop that is still open. */
+/* Verifies linear programs: walks the instruction list once with the stack of open loops; an
+   instruction may use what is listed above it in a loop that is still open. */
 #include "base/vec.h"
 #include "ir/verify/verifier.h"
 

@@ -1,6 +1,6 @@
-/* Laws of tensor graphs: a SET writes a view of its tensor by movements, and loops are closed: each
-   range has one LOOP, each CARRY a state of its LOOP, and nothing leaks out of a loop but
-   RESULTs. */
+/* Verifies tensor graphs: a SET (write to a view) writes a view of its tensor by movements, and
+   loops are closed: each range has one LOOP, each CARRY a state of its LOOP, and nothing leaks out
+   of a loop but RESULTs. */
 #include "ir/core/tensor_loop.h"
 #include "ir/verify/verifier.h"
 
