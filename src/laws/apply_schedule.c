@@ -1,6 +1,7 @@
 /* Applies a schedule to a kernel, line by line: looks up the ranges, stages and expressions that a
-   line names, calls its law, and binds the names of the new ranges. A line that names a range which
-   turned out to have one index does nothing. Sizes of the kernels are limited after every line. */
+   line names, calls its schedule primitive ("law"), and binds the names of the new ranges. A line
+   that names a range which turned out to have one index does nothing. The size of the kernel is
+   limited after every line. */
 #include "laws/kernel_schedule.h"
 
 #include "laws/law_support.h"

@@ -1,5 +1,6 @@
-/* BATCH: INTERCHANGE of one loop with a FOLD whose states depend on each other (a scan, argmax,
-   online softmax) or are arrays already. Every state gets a leading dimension over the loop:
+/* Implements BATCH: interchanges one loop with a FOLD (reduction and scan) whose states depend on
+   each other (a scan, argmax, online softmax) or are arrays already. Every state gets a leading
+   dimension over the loop:
 
      for o { FOLD over k (step(states, o, k)) }
        →   FOLD over k (STAGE over o′ (step(states[o′], o′, k))),  read at [o]

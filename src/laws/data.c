@@ -1,6 +1,6 @@
-/* DATA: packing of operands (cache_read in Halide and TVM; im2col's box without duplicates):
-   elements that an expression reads along the ranges `inner` are copied into an array first, so
-   that the inner loops read consecutive memory without cache conflicts.
+/* Implements DATA, the packing of operands (cache_read in Halide and TVM; im2col's box without
+   duplicates): copies the elements that an expression reads along the ranges `inner` into an array
+   first, so that the inner loops read consecutive memory without cache conflicts.
 
      … x[base + Σ c·r] …   →   P = STAGE over d < 1 + Σ c·(extent(r) − 1)  (x[base + d])
                                … P[Σ c·r] …

@@ -1,5 +1,6 @@
-/* Size of a kernel after unrolling and vectorisation: each node counts once for every copy and lane
-   of the ranges around it, multiplied from outer to inner binders. Schedules are limited by it. */
+/* Estimates the code size of a kernel after unrolling and vectorisation, by which schedules are
+   limited: each node counts once for every copy and lane of the ranges around it, multiplied from
+   outer to inner binders. */
 #include "laws/laws.h"
 
 typedef struct counting {

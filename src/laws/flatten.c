@@ -1,5 +1,5 @@
-/* FLATTEN: coalesces (fuse in Halide and TVM) two adjacent ranges of a STAGE or FOLD, y outside and
-   x inside, of constant extent X:
+/* Implements FLATTEN: coalesces (fuse in Halide and TVM) two adjacent ranges of a STAGE (array
+   builder) or FOLD (reduction and scan), y outside and x inside, of constant extent X:
 
      for y < Y, x < X   →   for p < Y·X    y = p div X,  x = p mod X
 

@@ -1,5 +1,5 @@
-/* HOIST: array expansion: a STAGE that depends on a loop around it is built before the loop for all
-   of its indices, as loop-invariant code motion of a whole array:
+/* Implements HOIST, array expansion: builds a STAGE (array builder) that depends on a loop around
+   it before the loop, for all of its indices, as loop-invariant code motion of a whole array:
 
      for r { A = STAGE over i (v(r, i)); … A[e] … }
        →   A = STAGE over r′, i (v(r′, i));  for r { … A[r, e] … }

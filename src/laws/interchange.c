@@ -1,4 +1,4 @@
-/* INTERCHANGE: loop interchange of a reduction with the loops around it; scalar states become
+/* Implements INTERCHANGE: interchanges a reduction with the loops around it; scalar states become
    arrays over these loops (output tiles inside blocks of K, vectors of partial sums):
 
      for d { FOLD over k (state ⊕ x(d, k)) }

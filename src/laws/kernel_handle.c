@@ -1,6 +1,6 @@
-/* User kernels: tn_kernel_make verifies a kernel, applies its schedule once to a canonical copy to
-   check it, and stores the printed text. A tn_kernel is shared by atomic reference counting and may
-   outlive the tn_ir that it was made in. */
+/* Implements user kernels, the tn_kernel functions of unstable/ir.h: verifies a kernel, applies its
+   schedule once to a canonical copy to check it, and stores the printed text. A tn_kernel is shared
+   by atomic reference counting and may outlive the tn_ir that it was made in. */
 #include "laws/kernel_handle.h"
 
 #include "ir/text/print.h"

@@ -1,5 +1,5 @@
-/* User kernels (tn_kernel of unstable/ir.h) as the library sees them: immutable, verified kernel
-   texts with atomic reference counts. */
+/* Reads user kernels (tn_kernel of unstable/ir.h), which are immutable, verified kernel texts with
+   atomic reference counts. */
 #ifndef TENON_LAWS_KERNEL_HANDLE_H
 #define TENON_LAWS_KERNEL_HANDLE_H
 

@@ -1,5 +1,6 @@
-/* Text form of schedules: a printer and a recursive-descent parser, both driven by the argument
-   words of laws.def. The parser accepts hostile input: lines, ranges and numbers are limited. */
+/* Prints and parses schedules in their text form: a printer and a recursive-descent parser, both
+   driven by the argument words of laws.def. The parser accepts hostile input: lines, ranges and
+   numbers are limited. */
 #include "laws/kernel_schedule.h"
 
 #include <string.h>

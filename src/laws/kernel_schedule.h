@@ -1,5 +1,6 @@
-/* Schedules: lists of laws as text, one law a line. A schedule can be parsed, printed and applied
-   to any kernel that has the ranges, stages and expressions that it names.
+/* Schedules of kernels: lists of schedule primitives ("laws") as text, one a line, as a schedule is
+   in Halide and TVM. A schedule can be parsed, printed and applied to any kernel that has the
+   ranges, stages and expressions that it names.
 
      SPLIT r0 by 16: r4 r5
      KIND r5 vector

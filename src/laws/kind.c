@@ -1,4 +1,5 @@
-/* KIND: annotates a range of a STAGE or FOLD as unrolled, vectorised or parallel:
+/* Implements KIND: annotates a range of a STAGE (array builder) or FOLD (reduction and scan) as
+   unrolled, vectorised or parallel:
 
      for r kind=loop   →   for r kind=unroll | vector | thread
 

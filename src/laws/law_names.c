@@ -1,4 +1,5 @@
-/* The table of laws (laws.def) for people: names, arguments and effects. */
+/* Lists the schedule primitives of laws.def for users of the library: names, arguments and
+   effects. */
 #include <tenon/unstable/ir.h>
 
 static const struct {

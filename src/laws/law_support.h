@@ -1,6 +1,7 @@
-/* Building blocks that only the files of the laws use: refusing and recording (trace.c), finding
-   and rewriting nodes of a kernel (rewriting.c), and shared conditions (legality.c). An "objection"
-   is the static text of a refusal, NULL where the condition holds. */
+/* Internal header of the laws (schedule primitives), the functions that their source files share:
+   refusing and recording a law (legality.c, trace.c), finding and rewriting nodes of a kernel
+   (rewriting.c), and checking legality (legality.c). An "objection" is the static text of a
+   refusal, NULL where the condition holds. */
 #ifndef TENON_LAWS_LAW_SUPPORT_H
 #define TENON_LAWS_LAW_SUPPORT_H
 

@@ -1,8 +1,8 @@
-/* The laws: loop transformations of one kernel (a SINK at stage K). Each is a function that
-   rewrites the kernel's STAGEs and FOLDs so that it runs otherwise and computes the same; each
-   checks its own conditions. Where these do not hold, a law returns NULL and leaves the reason in
-   `refusal`. A schedule (kernel_schedule.h) is a list of laws as text. The head of each law's file
-   shows its rewrite. */
+/* Schedule primitives ("laws", as in Halide and TVM): loop transformations of one kernel, a SINK
+   (kernel root node) at stage K. Each is a function that rewrites the kernel's STAGEs (array
+   builders) and FOLDs (reductions and scans) so that it runs otherwise and computes the same. A law
+   checks its own legality: if it does not hold, it returns NULL and leaves the reason in `refusal`.
+   kernel_schedule.h has lists of laws as text; the head of each law's file shows its rewrite. */
 #ifndef TENON_LAWS_LAWS_H
 #define TENON_LAWS_LAWS_H
 

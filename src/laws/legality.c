@@ -1,7 +1,8 @@
-/* Conditions that several laws share: who reads a binder's arrays, which states and extents tie a
-   binder to the ranges around it, where vector ranges nest, and whether a buffer that changes in
-   place allows its loops to be reordered or split. An objection is a static text that says why a
-   rewrite would change what the kernel computes, or NULL. */
+/* Checks the legality conditions that several laws (schedule primitives) share: who reads a
+   binder's arrays, which states and extents tie a binder to the ranges around it, where vector
+   ranges nest, and whether a buffer that changes in place allows its loops to be reordered or
+   split. An objection is a static text that says why a rewrite would change what the kernel
+   computes, or NULL. */
 #include "ir/index/write_once.h"
 #include "ir/transform/rewrite.h"
 #include "laws/law_support.h"

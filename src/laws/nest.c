@@ -1,4 +1,4 @@
-/* NEST: a reduction over several ranges becomes a reduction of reductions:
+/* Implements NEST: turns a reduction over several ranges into a reduction of reductions:
 
      FOLD(init; op; …, r, s, …)   →   FOLD(init; op; …, r) of FOLD(identity of op; op; s, …)
 

@@ -1,4 +1,5 @@
-/* ORDER: loop reordering (permutation) inside one STAGE or FOLD:
+/* Implements ORDER, loop reordering (permutation) inside one STAGE (array builder) or FOLD
+   (reduction and scan):
 
      for …, a, b, r, …   →   for …, r, a, b, …
 

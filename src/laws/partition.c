@@ -1,5 +1,5 @@
-/* PARTITION: index-set splitting. A range r < n is split at a point p into r < p and r < n − p,
-   each with a copy of the nest:
+/* Implements PARTITION, index-set splitting: splits a range r < n at a point p into r < p and r < n
+   − p, each with a copy of the nest:
 
      OUT(STAGE over r < n (v(r)))
        →   OUT(STAGE over r < p (v(r))),  OUT(STAGE over r < n − p (v(p + r)))

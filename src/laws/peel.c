@@ -1,4 +1,5 @@
-/* PEEL: loop peeling of a FOLD over one range of extent n ≥ 1:
+/* Implements PEEL, loop peeling: takes the first or last step out of a FOLD (reduction and scan)
+   over one range of extent n ≥ 1:
 
      first:  FOLD over r < n from i
                →   FOLD over r < n − 1 (step at r + 1) from (step at 0 from i)

@@ -1,5 +1,5 @@
-/* Rewriting helpers of the laws: finds the binders of ranges and the OUTs of STAGEs, and
-   substitutes nodes, coordinates, states and fresh copies of ranges in a kernel's graph. Nothing
+/* Rewrites kernel graphs for the laws (schedule primitives): finds the binders of ranges and the
+   OUTs of STAGEs, and substitutes nodes, coordinates, states and fresh copies of ranges. Nothing
    here checks whether a rewrite is legal (legality.c does). Graphs are interned and immutable: each
    helper returns a new root. */
 #include "laws/law_support.h"

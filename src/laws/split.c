@@ -1,4 +1,5 @@
-/* SPLIT and OVERLAP: strip-mining of one range of a STAGE or FOLD.
+/* Implements SPLIT and OVERLAP: strip-mining of one range of a STAGE (array builder) or FOLD
+   (reduction and scan).
 
      SPLIT r by f:    for r < n   →   for r₀ < ⌈n/f⌉, r₁ < min(f, n − r₀·f)    r = r₀·f + r₁
      OVERLAP r by f:  for r < n   →   for r₀ < ⌈n/f⌉, r₁ < f    r = min(r₀·f, n − f) + r₁

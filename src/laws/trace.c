@@ -1,5 +1,6 @@
-/* Log of applied laws: every step from one kernel to the next, whether the next one was kept or
-   dropped. The path that led to a kernel is found backwards, from the step that made it. */
+/* Logs applied laws (schedule primitives): every step from one kernel to the next, whether the next
+   one was kept or dropped. The path that led to a kernel is found backwards, from the step that
+   made it. */
 #include "laws/law_support.h"
 
 struct law_trace {

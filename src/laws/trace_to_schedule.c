@@ -1,6 +1,6 @@
-/* Turns a logged path of laws into a schedule: subjects and ranges get the names that they have in
-   the text of the first kernel, new ranges the next free numbers, in the order in which
-   law_schedule_apply will meet them. */
+/* Converts a logged path of laws (schedule primitives) to a schedule that replays it: subjects and
+   ranges get the names that they have in the text of the first kernel, new ranges the next free
+   ids, in the order in which law_schedule_apply will meet them. */
 #include "laws/kernel_schedule.h"
 
 #include "laws/law_support.h"

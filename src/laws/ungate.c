@@ -1,6 +1,6 @@
-/* UNGATE: halo padding of an array S (a padded tile of a convolution's input). Reads of elements
-   that may lie outside, all under their own bounds check and with one constant c, become plain
-   reads of a wider array:
+/* Implements UNGATE, halo padding of an array S (a padded tile of a convolution's input): turns
+   reads of elements that may lie outside, all under their own bounds check and with one constant c,
+   into plain reads of a wider array:
 
      S = STAGE over r < n (v(r));  where(0 ≤ e < n, S[e], c)
        →   S′ = STAGE over r < low + n + high (where(0 ≤ r − low < n, v(r − low), c));  S′[e + low]

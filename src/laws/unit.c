@@ -1,5 +1,6 @@
-/* UNIT: adds a unit loop: STAGE over r… → STAGE over u, r… with an outermost range u of extent 1.
-   KIND gives that range to threads where a nest has no other range for them: one worker runs it. */
+/* Implements UNIT: adds a unit loop to a STAGE (array builder), STAGE over r… → STAGE over u, r…,
+   with an outermost range u of extent 1. KIND gives that range to threads where a nest has no other
+   range for them: one worker runs it. */
 #include "ir/index/index_arithmetic.h"
 #include "laws/law_support.h"
 
