@@ -1,5 +1,5 @@
-/* Cache keys are byte strings: a prefix by kind, the build, the backend, the target's name and
-   numbers, and then the parts of that kind. */
+/* Builds cache keys, as byte strings: a prefix by kind, the build, the backend, the target's name
+   and features, and then the parts of that kind. */
 #include "compile/cache_keys.h"
 
 #include "base/serialise.h"

@@ -1,4 +1,4 @@
-/* Keys of the caches: of kernels, of plans and of compiler identities. A kernel's key contains
+/* Builds the keys of the caches of kernels, plans and compiler identities. A kernel's key contains
    everything that decides its machine code, and is known before any code is generated. */
 #ifndef TENON_COMPILE_CACHE_KEYS_H
 #define TENON_COMPILE_CACHE_KEYS_H

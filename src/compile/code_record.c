@@ -1,5 +1,5 @@
-/* Writes and reads code records: kernels one after another, then the kind and the bytes of the
- * code. */
+/* Serialises code records for the disk cache, and reads them back with checks: kernels one after
+   another, then the kind and the bytes of the code. */
 #include "compile/code_record.h"
 
 #include "compile/program_spec.h"

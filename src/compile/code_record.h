@@ -1,6 +1,6 @@
-/* Code records: the content of a file of the disk cache, that is the code that one call of a
-   compiler made and the facts of its kernels. Files may be damaged or hostile: reading checks every
-   number. */
+/* Serialises compiled code for the disk cache: a code record is the content of one file, the code
+   that one call of a compiler made and the facts of its kernels. Files may be damaged or hostile,
+   so reading checks every value. */
 #ifndef TENON_COMPILE_CODE_RECORD_H
 #define TENON_COMPILE_CODE_RECORD_H
 

@@ -1,6 +1,7 @@
-/* The compile driver. Each kernel is a request, which moves from its key through the caches or
-   through code generation, rendering and compiling to a published kernel; then its program is
-   loaded. Graphs are touched on the calling thread alone; compilers run on the thread pool. */
+/* Implements the compile driver. Each kernel is a request, which moves from its key through the
+   caches or through code generation, rendering and compiling to a published kernel; then its
+   program is loaded. Graphs are touched on the calling thread alone; compilers run on the thread
+   pool. */
 #include "compile/compile_kernels.h"
 
 #include "compile/code_record.h"

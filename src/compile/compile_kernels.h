@@ -1,4 +1,4 @@
-/* The compile driver: from kernels to loaded programs. A kernel is looked up by its key in the
+/* The compile driver, from kernels to loaded programs. A kernel is looked up by its key in the
    memory cache, then in the disk cache; the others go through the stages of PROGRAM(SINK, DEVICE,
    LINEAR, SOURCE, BINARY) (code generation, rendering, the target's compiler), in batches that are
    compiled in parallel, are published in both caches and loaded on the device. */

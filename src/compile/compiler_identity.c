@@ -1,5 +1,5 @@
-/* Finds the identity of a compiler on its target, else on disk, else by asking the compiler, and
-   keeps it in the places before. */
+/* Finds the identity (kind, version, flags) of a target's compiler: on the target, else in the disk
+   cache, else by asking the compiler; then keeps it in the places that lacked it. */
 #include "compile/compiler_identity.h"
 
 #include "device/core/failure.h"

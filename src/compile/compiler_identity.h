@@ -1,6 +1,7 @@
-/* The identity of a target's compiler (kind, version, flags), which is part of every kernel's key.
-   A compiler with a fingerprint (its programs' paths, sizes and times: `stamp`) is asked once for
-   each fingerprint: the disk cache keeps the answer, so a later process need not even start it. */
+/* Finds the identity of a target's compiler (kind, version, flags), which is part of every kernel's
+   cache key. A compiler with a fingerprint (its programs' paths, sizes and times: `stamp`) is asked
+   once for each fingerprint: the disk cache keeps the answer, so a later process need not even
+   start it. */
 #ifndef TENON_COMPILE_COMPILER_IDENTITY_H
 #define TENON_COMPILE_COMPILER_IDENTITY_H
 

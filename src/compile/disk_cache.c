@@ -1,6 +1,6 @@
-/* The disk cache: files are named by the hash of their keys, checked when read (disk_cache_file.h)
-   and written atomically. One write in TRIM_EVERY trims the folder to seven eighths of its limit.
- */
+/* Implements the disk cache of compiled kernels and plans: names files by the hash of their keys,
+   checks them when they are read (disk_cache_file.h) and writes them atomically. One write in
+   TRIM_EVERY trims the folder to seven eighths of its limit. */
 #include "compile/disk_cache.h"
 
 #include "base/atomic_write.h"

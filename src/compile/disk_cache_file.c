@@ -1,4 +1,4 @@
-/* Writes and reads files of the disk cache, in the serialisation of base/serialise.h. */
+/* Implements the file format of the disk cache, in the serialisation of base/serialise.h. */
 #include "compile/disk_cache_file.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* The format of files in the disk cache: keys, and the content kept for them. Nothing in a file is
-   trusted before its hash, its lengths and the key asked for are checked. */
+/* Writes and reads the file format of the disk cache: keys, and the content kept for them. Nothing
+   in a file is trusted before its hash, its lengths and the key asked for are checked. */
 #ifndef TENON_COMPILE_DISK_CACHE_FILE_H
 #define TENON_COMPILE_DISK_CACHE_FILE_H
 

@@ -1,6 +1,6 @@
-/* The folder of the disk cache: finds, opens and checks it, lists its files by name, counts and
-   trims them under a lock file. Kernels that were compiled together are one file with several
-   names. */
+/* Implements the folder of the disk cache: finds, opens and checks it, and lists, counts and trims
+   its files, under a lock file while it trims. Kernels that were compiled together are one file
+   with several names (hard links). */
 #include "compile/disk_cache_folder.h"
 
 #include "base/atomic_write.h"

@@ -1,6 +1,6 @@
-/* The folder of the disk cache, and the names of its files. It holds code that will be run: it is
+/* Manages the folder of the disk cache, and names its files. It holds code that will be run: it is
    used only if it belongs to the user alone, and no link in it is followed. Files of other names
-   are left alone. Trimming removes the least recently used files. */
+   are left alone. Trimming evicts the least recently used files. */
 #ifndef TENON_COMPILE_DISK_CACHE_FOLDER_H
 #define TENON_COMPILE_DISK_CACHE_FOLDER_H
 

@@ -1,6 +1,7 @@
-/* The kernel cache: a hash table by the XXH3 hash of the key, a doubly linked list of idle kernels
-   for least-recently-used eviction, and reference counts under one lock. A second lock,
-   taken first, serialises loading. Code, modules and programs are freed outside of the locks. */
+/* Implements the memory cache of compiled kernels: a hash table by the XXH3 hash of the key, a
+   doubly linked list of idle kernels for least-recently-used eviction, and reference counts under
+   one lock. A second lock, taken first, serialises loading. Code, modules and programs are freed
+   outside of the locks. */
 #include "compile/kernel_cache.h"
 
 #include "base/hash_table.h"

@@ -1,8 +1,8 @@
-/* The cache of compiled kernels in memory: a hash table by key, with least-recently-used eviction
-   of kernels that nothing refers to. Equal hashes are told apart by the whole key (cache_keys.h).
-   Devices of a backend share kernels. Kernels that one call of the compiler made share their code,
-   which is freed with the last of them. Two threads that want one kernel compile it once: the first
-   claims it and publishes it, the others wait. Any thread. */
+/* The memory cache of compiled kernels: a hash table by key, with least-recently-used eviction of
+   kernels that nothing refers to. Equal hashes are told apart by the whole key (cache_keys.h).
+   Devices of a backend share kernels; kernels of one compiler call share their code, which is freed
+   with the last of them. Two threads that want one kernel compile it once: the first claims and
+   publishes it, the others wait. Any thread may call it. */
 #ifndef TENON_COMPILE_KERNEL_CACHE_H
 #define TENON_COMPILE_KERNEL_CACHE_H
 

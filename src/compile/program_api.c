@@ -1,5 +1,5 @@
-/* The public tn_program_compile: checks the nodes it is given, as they come from outside, and
-   compiles them for the device's default target. */
+/* Implements the public function tn_program_compile: checks the nodes it is given, as they come
+   from outside, and compiles them for the device's default target. */
 #include "compile/compile_kernels.h"
 #include "compile/program_node.h"
 #include "device/core/failure.h"

@@ -1,5 +1,6 @@
-/* PROGRAM nodes: the stages are appended one by one, and checked: their order, the LINEAR by the
-   verifier, and that it uses only buffers of its kernel. */
+/* Implements the builders of PROGRAM nodes (kernels in compilation): appends the stages one by one,
+   and checks their order, the LINEAR (instruction list) by the verifier, and that it uses only
+   buffers of its kernel. */
 #include "compile/program_node.h"
 
 #include "compile/program_spec.h"

@@ -1,5 +1,6 @@
-/* PROGRAM(SINK, DEVICE, LINEAR, SOURCE, BINARY) nodes: a kernel on its way through the compiler,
-   one source a stage. Each function appends the next stage, or checks those there are. */
+/* Builds and checks PROGRAM(SINK, DEVICE, LINEAR, SOURCE, BINARY) nodes: a kernel on its way
+   through the compiler, one source a stage. Each function appends the next stage, or checks those
+   there are. */
 #ifndef TENON_COMPILE_PROGRAM_NODE_H
 #define TENON_COMPILE_PROGRAM_NODE_H
 

@@ -1,5 +1,6 @@
-/* Derives program specs: one walk over the graph collects slots, variables and special indices into
-   sorted lists; launch limits are compiled from the sizes of the kernel's PARAMs. */
+/* Derives the launch interface of a kernel (tn_program_spec) from its graph: one walk collects
+   slots, variables and special indices into sorted lists; launch limits are compiled from the sizes
+   of the kernel's PARAMs. */
 #include "compile/program_spec.h"
 
 #include "base/map.h"

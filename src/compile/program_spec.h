@@ -1,4 +1,4 @@
-/* The facts of a kernel's launch, derived from its graph: buffers, variables, grid sizes, scratch
+/* Derives the launch interface of a kernel from its graph: buffers, variables, grid sizes, scratch
    memory. Renderers, compilers and backends see a kernel through its tn_program_spec. */
 #ifndef TENON_COMPILE_PROGRAM_SPEC_H
 #define TENON_COMPILE_PROGRAM_SPEC_H

@@ -1,4 +1,5 @@
-/* Hardware facts with defaults, and the shares of caches that choices count with (machine.def). */
+/* Replaces unknown or implausible hardware facts by defaults, and computes the shares of caches
+   that cost estimates count with (machine.def). */
 #include "target/hardware.h"
 
 #include "target/machine.h"

@@ -1,6 +1,7 @@
-/* Facts of the hardware, for choices that only speed depends on. Reports are not reliable: virtual
-   machines hide caches or report a whole host's, so values outside of the plausible ranges of
-   machine.def are replaced by its defaults. */
+/* Sanitises the hardware facts that a device reports (cores, caches, …), which cost estimates read
+   and only speed depends on. Reports are not reliable: virtual machines hide caches or report a
+   whole host's, so values outside of the plausible ranges of machine.def are replaced by its
+   defaults. */
 #ifndef TENON_TARGET_HARDWARE_H
 #define TENON_TARGET_HARDWARE_H
 

@@ -1,4 +1,5 @@
-/* Estimates of element operations and strides of a kernel's nodes, before it is lowered. */
+/* Estimates the element operations of a kernel's nodes and finds the strides of its reads and
+   writes along a range, before the kernel is lowered. */
 #include "target/kernel_estimates.h"
 
 #include "ir/index/row_major_address.h"

@@ -1,6 +1,6 @@
-/* Constants of the machine model, MACHINE_NAME for each row of target/machine.def: integers as
-   enumerators, other numbers as doubles; of a size three, its plausible range and its default; of a
-   level of instruction sets its vectors, registers and whether it has FMA. */
+/* Declares the constants of the machine model, MACHINE_NAME for each row of target/machine.def:
+   integers as enumerators, other values as doubles; of a size three, its plausible range and its
+   default; of a level of instruction sets its vectors, registers and whether it has FMA. */
 #ifndef TENON_TARGET_MACHINE_H
 #define TENON_TARGET_MACHINE_H
 

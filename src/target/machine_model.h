@@ -1,4 +1,4 @@
-/* The model of a machine by which scheduling costs are computed: cores, caches, and times in ns. */
+/* The machine model of the scheduler's cost model: cores, cache sizes, and times in ns. */
 #ifndef TENON_TARGET_MACHINE_MODEL_H
 #define TENON_TARGET_MACHINE_MODEL_H
 

@@ -1,5 +1,5 @@
 /* The target of code generation: vectors, registers, limits and missing ops. A renderer states it
-   in its capabilities, and the generated program depends on nothing else. */
+   in its capabilities, and generated programs depend on nothing else. */
 #ifndef TENON_TARGET_TARGET_H
 #define TENON_TARGET_TARGET_H
 
