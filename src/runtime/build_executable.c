@@ -1,6 +1,6 @@
 /* Builds an executable: schedules the graph into plan steps, compiles the distinct kernels, and
-   turns steps, buffers and sizes into lists that hold no IR. The disk cache may hold the whole
-   plan, if nobody observes the compilation. */
+   turns steps, buffers and sizes into lists that hold no IR. It may load the whole plan from the
+   disk cache instead, if nobody observes the compilation. */
 #include "runtime/build_executable.h"
 
 #include "base/log.h"

@@ -1,5 +1,5 @@
-/* Building executables: schedule a graph, compile its kernels, and list its steps, buffers and
-   sizes; or load all of that from the disk cache. */
+/* Builds executables: schedules a graph, compiles its kernels, and lists its steps, buffers and
+   sizes; or loads all of that from the disk cache. */
 #ifndef TENON_RUNTIME_BUILD_EXECUTABLE_H
 #define TENON_RUNTIME_BUILD_EXECUTABLE_H
 

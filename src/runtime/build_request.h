@@ -1,5 +1,5 @@
 /* A request to build an executable: the graph's roots, the target, the host functions of CUSTOM
-   nodes, and the observers of the compilation. */
+   nodes (host-function calls), and the observers of the compilation. */
 #ifndef TENON_RUNTIME_BUILD_REQUEST_H
 #define TENON_RUNTIME_BUILD_REQUEST_H
 

@@ -1,5 +1,5 @@
-/* Host steps of a plan: calls a CUSTOM node's function, with host copies of the buffers that only
-   the device can address. */
+/* Runs the host steps of a plan: calls a CUSTOM node's host function, with host copies of the
+   buffers that only the device can address. */
 #include "runtime/custom_call.h"
 
 #include "device/core/failure.h"

@@ -1,5 +1,5 @@
-/* Host steps of a plan: a CUSTOM node's function called with host pointers to its buffers. Buffers
-   that the host cannot address are copied before and after the call. */
+/* Runs the host steps of a plan: calls the host function of a CUSTOM node with host pointers to its
+   buffers. Buffers that the host cannot address are copied before and after the call. */
 #ifndef TENON_RUNTIME_CUSTOM_CALL_H
 #define TENON_RUNTIME_CUSTOM_CALL_H
 

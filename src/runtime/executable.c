@@ -1,5 +1,6 @@
-/* Executables: reference counts, look-up of buffers and variables, and the links from steps to the
-   loops that contain them. build_executable.c and plan_record.c make them. */
+/* Implements executables (compiled plans): reference counts, look-up of buffers and variables, and
+   the links from steps to the loops that contain them. build_executable.c and plan_record.c make
+   them. */
 #include "runtime/executable.h"
 
 #include <stdlib.h>

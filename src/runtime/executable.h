@@ -1,6 +1,6 @@
-/* Executable: a schedule compiled for one device, as the list of plan steps that an execution runs
-   (kernels, host functions, loops) over numbered buffers, with every size as an expression over the
-   plan's variables. Immutable once built and reference-counted; usable from any thread. */
+/* An executable: a schedule compiled for one device, as the list of plan steps that an execution
+   runs (kernels, host functions, loops) over indexed buffers, with every size as an expression over
+   the plan's variables. Immutable once built and reference-counted; usable from any thread. */
 #ifndef TENON_RUNTIME_EXECUTABLE_H
 #define TENON_RUNTIME_EXECUTABLE_H
 

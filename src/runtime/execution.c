@@ -1,6 +1,6 @@
-/* Runs of an execution: places memory, fills launches, then submits the sections' command lists in
-   order, one at a time. The host runs loops: each trip rebinds the loop's states (double buffering)
-   and submits the sections of its body again. */
+/* Runs executables: places memory, fills launches, then submits the command lists of the plan's
+   sections in order, one at a time. The host runs loops: each trip rebinds the loop's states
+   (double buffering) and submits the sections of its body again. */
 #include "runtime/execution.h"
 
 #include "device/memory/span.h"

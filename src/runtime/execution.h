@@ -1,5 +1,5 @@
-/* Execution: the memory and variable values with which an executable runs. One thread at a time.
-   The first run allocates; later runs allocate only where sizes grow. */
+/* An execution: the memory and variable values with which an executable runs. One thread at a time
+   uses it. The first run allocates; later runs allocate only where sizes grow. */
 #ifndef TENON_RUNTIME_EXECUTION_H
 #define TENON_RUNTIME_EXECUTION_H
 

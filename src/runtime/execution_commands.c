@@ -1,6 +1,6 @@
-/* Recorded command lists: one for each run of steps between the beginnings and ends of loops, with
-   barriers between steps, timestamps if profiling is on, and callbacks after the last read of an
-   input. */
+/* Records the command lists of an execution: one for each run of steps between the beginnings and
+   ends of loops, with barriers between steps, timestamps if profiling is on, and callbacks after
+   the last read of an input. */
 #include "runtime/execution_commands.h"
 
 /* Sections. */

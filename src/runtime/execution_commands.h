@@ -1,6 +1,6 @@
-/* Recorded command lists of an execution: the plan is divided into sections at the ends of loops,
-   and the steps of a section are recorded once. Commands point to launches whose spans and values
-   each run, or each trip of a loop, fills anew. */
+/* Records the command lists of an execution: the plan is divided into sections at the ends of
+   loops, and the steps of a section are recorded once. Commands point to launches whose spans and
+   values each run, or each trip of a loop, fills anew. */
 #ifndef TENON_RUNTIME_EXECUTION_COMMANDS_H
 #define TENON_RUNTIME_EXECUTION_COMMANDS_H
 

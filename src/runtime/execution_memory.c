@@ -1,6 +1,7 @@
-/* Memory of an execution. Buffers that live between two steps share one allocation: a slot for each
-   live range, placed by schedule/memory/memory_plan.h. Placing takes longer than many a run, so it
-   is repeated only if a slot's bytes change; buffers are bound more often than sizes change. */
+/* Implements the memory of an execution. Buffers that live between two steps share one allocation:
+   a slot for each live range, placed by schedule/memory/memory_plan.h. Placing takes longer than
+   many a run, so it is repeated only if a slot's bytes change; buffers are bound more often than
+   sizes change. */
 #include "runtime/execution_memory.h"
 
 #include "device/memory/buffer_resize.h"

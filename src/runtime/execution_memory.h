@@ -1,5 +1,5 @@
-/* Memory of an execution: evaluates sizes from the variables' values, places scratch buffers by
-   their live ranges in one allocation, and grows memory where sizes grew. */
+/* Allocates the memory of an execution: evaluates sizes from the variables' values, places scratch
+   buffers by their live ranges in one allocation, and grows memory where sizes grew. */
 #ifndef TENON_RUNTIME_EXECUTION_MEMORY_H
 #define TENON_RUNTIME_EXECUTION_MEMORY_H
 

@@ -1,6 +1,6 @@
-/* State of an execution, shared by execution.c (runs and loops), execution_memory.c (sizes and
-   placement) and execution_commands.c (recorded command lists). Arrays are in the execution's arena
-   and are indexed like the executable's buffers, steps or variables. */
+/* Internal header of executions: the state that execution.c (runs and loops), execution_memory.c
+   (sizes and placement) and execution_commands.c (recorded command lists) share. Arrays are in the
+   execution's arena and are indexed like the executable's buffers, steps or variables. */
 #ifndef TENON_RUNTIME_EXECUTION_STATE_H
 #define TENON_RUNTIME_EXECUTION_STATE_H
 

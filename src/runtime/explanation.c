@@ -1,6 +1,6 @@
-/* Explanation of a plan: renders fusion decisions, values and loop nests as text while the plan is
-   compiled, and attributes time, nodes and rule firings to passes and kernels by difference of
-   counters. */
+/* Explains a plan for reports: renders fusion decisions, values and loop nests as text while the
+   plan is compiled, and attributes time, nodes and rule firings to passes and kernels by difference
+   of counters. */
 #include "runtime/explanation.h"
 
 #include "base/str.h"

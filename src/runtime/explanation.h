@@ -1,4 +1,4 @@
-/* Explanation of a plan for reports: its steps, the reasons for fusion decisions, loop nests,
+/* Explains a compiled plan in reports: its steps, the reasons for fusion decisions, loop nests,
    applied schedule laws, sources, and the cost of each compiler pass. Filled while the plan is
    compiled. */
 #ifndef TENON_RUNTIME_EXPLANATION_H

@@ -1,6 +1,6 @@
-/* Disk cache of plans: keys a request by its graph, target and compiler, and loads an executable
-   with all its kernels, or stores one. A file that does not fit the request is rejected and the
-   plan is compiled anew. */
+/* Implements the disk cache of plans: keys a request by its graph and target, and loads an
+   executable with all its kernels, or stores one. A file that does not fit the request is rejected
+   and the plan is compiled anew. */
 #include "runtime/plan_cache.h"
 
 #include "ir/text/graph_key.h"

@@ -1,5 +1,5 @@
-/* Disk cache of plans: an executable that one process scheduled is loaded by the next one. Its key
-   hashes the graph, everything else that the schedule depends on, and build_id, so that another
+/* The disk cache of plans: an executable that one process scheduled is loaded by the next one. Its
+   key hashes the graph, everything else that the schedule depends on, and build_id, so that another
    version's plans are never read. */
 #ifndef TENON_RUNTIME_PLAN_CACHE_H
 #define TENON_RUNTIME_PLAN_CACHE_H

@@ -1,6 +1,6 @@
-/* Serialises executables for the disk cache. Reading trusts nothing: every number is checked
-   against the request's graph and the lists read before, so that a damaged file can at worst be
-   rejected. Order: variables, buffers, outputs, kernels, sizes, steps. */
+/* Serialises executables for the disk cache, in the order variables, buffers, outputs, kernels,
+   sizes, steps. Reading trusts nothing: every value is checked against the request's graph and the
+   lists read before, so that a damaged file can at worst be rejected. */
 #include "runtime/plan_record.h"
 
 #include "ir/core/tensor_loop.h"

@@ -1,6 +1,6 @@
-/* Serialised form of an executable: buffers and CUSTOM nodes are numbered by their order in the
-   graph, kernels by the keys of their code records. Values that follow from these are not written.
- */
+/* Serialises executables for the disk cache. A record names buffers and CUSTOM nodes by their
+   position in the graph, and kernels by the keys of their code records; values that follow from
+   these are not written. */
 #ifndef TENON_RUNTIME_PLAN_RECORD_H
 #define TENON_RUNTIME_PLAN_RECORD_H
 

@@ -1,5 +1,5 @@
-/* Profile of a run: sums the timestamps of each step over its trips, and evaluates the operation
-   and byte counts of each step from the sizes that the run had. */
+/* Computes the profile of a run: sums the timestamps of each step over its trips, and evaluates the
+   operation and byte counts of each step from the sizes that the run had. */
 #include "runtime/run_profile.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Profile of an execution's last run: the sizes it had, the operations and bytes of each step, and
-   when each step began and ended if profiling was on. Counts are evaluated only on request. */
+/* The profile of an execution's last run: the sizes it had, the operations and bytes of each step,
+   and when each step began and ended if profiling was on. Counts are evaluated only on request. */
 #ifndef TENON_RUNTIME_RUN_PROFILE_H
 #define TENON_RUNTIME_RUN_PROFILE_H
 

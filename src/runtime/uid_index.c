@@ -1,4 +1,5 @@
-/* Sorted index from a node's (uid, version) to its position in a list: qsort and bsearch. */
+/* Maps a node's (uid, version) to its position in a list, by a sorted array with binary search
+   (qsort and bsearch). */
 #include "runtime/uid_index.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Sorted index from the identity of a node to its position in a list: BUFFER(uid, version) or
-   CUSTOM(uid, output). Sorted once, then found by binary search. */
+/* Maps the identity of a node, BUFFER(uid, version) or CUSTOM(uid, output), to its position in a
+   list: an array that is sorted once, then found by binary search. */
 #ifndef TENON_RUNTIME_UID_INDEX_H
 #define TENON_RUNTIME_UID_INDEX_H
 

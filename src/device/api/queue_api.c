@@ -1,5 +1,6 @@
-/* The public functions of devices: buffers, signals, programs and queues (unstable/queue.h). Each
-   refuses NULL objects and turns the diag of the internal function into a tn_failure. */
+/* Implements the public functions of devices: buffers, signals, programs and queues
+   (unstable/queue.h). Each refuses NULL objects and turns the diag of the internal function into a
+   tn_failure. */
 #include "device/core/failure.h"
 #include "device/memory/buffer.h"
 #include "device/memory/span.h"

@@ -1,5 +1,6 @@
-/* Targets are found by their description in a list of the device, or described by their renderer
-   and added to it. Compilers are shared by the targets of one pair and name. */
+/* Implements the lists of compilation targets and compilers of a device. A target is found by its
+   description, or described by its renderer and added; targets of one renderer/compiler pair and
+   compiler name share the compiler. */
 #include "device/core/device_target.h"
 
 #include "device/core/failure.h"

@@ -1,6 +1,7 @@
-/* Compilation targets of a device: a renderer and a compiler of its backend, with the capabilities
-   that a limit (as "x86-64-v3") leaves. A target is found by its description and made once; its
-   compiler is opened when something is first compiled with it. Any thread. */
+/* Compilation targets of a device: a renderer and a compiler of its backend, with the
+   capabilities that a limit (as "x86-64-v3") leaves. A target is found by its description and
+   made once; its compiler is opened when something is first compiled with it. Any thread may call
+   the functions. */
 #ifndef TENON_DEVICE_CORE_DEVICE_TARGET_H
 #define TENON_DEVICE_CORE_DEVICE_TARGET_H
 

@@ -1,4 +1,5 @@
-/* Conversions between tn_failure, which backends and callers fill in, and the library's diag. */
+/* Converts failure records between tn_failure, which backends and callers fill in, and the
+   library's diag. */
 #include "device/core/failure.h"
 
 #include <stdio.h>

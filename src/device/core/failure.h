@@ -1,4 +1,4 @@
-/* Conversions between tn_failure, the public record of a failure that backends fill in, and the
+/* Converts failure records between tn_failure, the public struct that backends fill in, and the
    diag that the library's own functions use. */
 #ifndef TENON_DEVICE_CORE_FAILURE_H
 #define TENON_DEVICE_CORE_FAILURE_H

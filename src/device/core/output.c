@@ -1,4 +1,4 @@
-/* tn_output: appending with doubling capacity. */
+/* Implements tn_output, a growing byte buffer: appends bytes, doubling its capacity. */
 #include "device/core/output.h"
 
 #include <stdint.h>

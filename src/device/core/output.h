@@ -1,5 +1,5 @@
-/* tn_output: a growing block of bytes that renderers, compilers and probes of a backend append to.
-   After a want of memory further bytes are dropped, and output_check reports it. */
+/* A growing byte buffer, tn_output, that renderers, compilers and probes of a backend append to.
+   When memory runs out, further bytes are dropped, and output_check reports it. */
 #ifndef TENON_DEVICE_CORE_OUTPUT_H
 #define TENON_DEVICE_CORE_OUTPUT_H
 

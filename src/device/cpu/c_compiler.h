@@ -1,6 +1,6 @@
-/* The system's C compiler, gcc or clang: found at run time, started without a shell, and stopped
-   after a time limit. It reads the source from memory and writes the object to memory, so no file
-   is left behind, not even when this process is killed. */
+/* Runs the system's C compiler, gcc or clang, on the C source of kernels: found at run time,
+   started without a shell, and stopped after a time limit. It reads the source from memory and
+   writes the object to memory, so no file is left behind, not even when this process is killed. */
 #ifndef TENON_DEVICE_CPU_C_COMPILER_H
 #define TENON_DEVICE_CPU_C_COMPILER_H
 

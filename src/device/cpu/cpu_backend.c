@@ -1,6 +1,7 @@
-/* The CPU backend. Rendering: render/c, in the GNU dialect. Compiling: c_compiler, at an
-   instruction set level. Loading: elf_loader. A launch calls the kernel once, or once for each
-   worker on the host's threads, with the worker's number among its values. */
+/* Implements the CPU backend's table of functions: renders kernels to GNU C (render/c), compiles
+   them at an instruction set level (c_compiler) and loads the objects (elf_loader). A launch calls
+   the kernel once, or once for each worker on the host's threads, with the worker's index among its
+   values. */
 #include "device/cpu/cpu_backend.h"
 
 #include "base/arena.h"

@@ -1,4 +1,5 @@
-/* The processor's caches, pages and cores, as cpuinfo and the system report them. */
+/* Reads the processor's caches, pages and cores, as cpuinfo and the system report them, for the
+   cost models. */
 #ifndef TENON_DEVICE_CPU_CPU_HARDWARE_H
 #define TENON_DEVICE_CPU_CPU_HARDWARE_H
 

@@ -1,6 +1,7 @@
-/* The kernel loader. Sections are laid out in one anonymous mapping, code first, with stubs for
-   calls of functions outside and slots for addresses; relocations are applied; then code becomes
-   executable and constants read-only. No page is ever both writable and executable. */
+/* Implements the loader of compiled kernels. Sections are laid out in one anonymous mapping, code
+   first, with stubs for calls of functions outside and slots for addresses; relocations are
+   applied; then code becomes executable and constants read-only. No page is ever both writable and
+   executable. */
 #include "device/cpu/elf_loader.h"
 
 #include "device/cpu/elf_machine.h"

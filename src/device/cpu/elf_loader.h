@@ -1,4 +1,4 @@
-/* The kernel loader: maps one relocatable ELF64 object (System V ABI; the psABI of x86-64 or
+/* Loads compiled kernels: maps one relocatable ELF64 object (System V ABI; the psABI of x86-64 or
    AArch64), as `cc -c` or LLVM write it, into this process and relocates it. The object counts as
    hostile: every offset, size, index and string in it is checked. */
 #ifndef TENON_DEVICE_CPU_ELF_LOADER_H

@@ -1,5 +1,5 @@
-/* The parts of the loader that differ between processors: relocations, and the stubs by which code
-   reaches functions outside of its object. */
+/* Internal header of the ELF loader: the interface to the parts that differ between processors,
+   which are relocations, and the stubs by which code reaches functions outside of its object. */
 #ifndef TENON_DEVICE_CPU_ELF_MACHINE_H
 #define TENON_DEVICE_CPU_ELF_MACHINE_H
 

@@ -1,4 +1,5 @@
-/* Relocations of AArch64 ("ELF for the Arm 64-bit Architecture"), little-endian instructions. */
+/* Applies AArch64 relocations ("ELF for the Arm 64-bit Architecture") and writes jump stubs for the
+   ELF loader, with little-endian instructions. */
 #include "device/cpu/elf_machine.h"
 
 #include <elf.h>

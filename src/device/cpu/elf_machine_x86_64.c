@@ -1,4 +1,5 @@
-/* Relocations of x86-64 (System V psABI, table 4.9). */
+/* Applies x86-64 relocations (System V psABI, table 4.9) and writes jump stubs for the ELF
+   loader. */
 #include "device/cpu/elf_machine.h"
 
 #include <elf.h>

@@ -1,4 +1,4 @@
-/* Reads relocatable ELF64 objects. Headers are copied, as the file may be unaligned, after their
+/* Parses relocatable ELF64 objects. Headers are copied, as the file may be unaligned, after their
    bounds are checked. */
 #include "device/cpu/elf_object.h"
 

@@ -1,5 +1,6 @@
-/* A relocatable ELF64 object: reads the headers, sections and symbols, and checks every offset and
-   index. Functions raise TN_ERR_FORMAT or TN_ERR_UNSUPPORTED through the arena's diag. */
+/* Parses a relocatable ELF64 object: reads the headers, sections and symbols, and checks every
+   offset and index. Functions raise TN_ERR_FORMAT or TN_ERR_UNSUPPORTED through the arena's
+   diag. */
 #ifndef TENON_DEVICE_CPU_ELF_OBJECT_H
 #define TENON_DEVICE_CPU_ELF_OBJECT_H
 

@@ -1,4 +1,5 @@
-/* Tables of instruction set levels, and their detection by cpuinfo. */
+/* Lists the instruction set levels of each architecture (x86-64 to x86-64-v4, …), and detects by
+   cpuinfo which of them this processor has. */
 #include "device/cpu/isa_level.h"
 
 #include "target/machine.h"

@@ -1,5 +1,6 @@
-/* The table of functions that kernels may call, by name, and conversions of 16-bit floats in the
-   calling conventions of several compilers' runtime libraries, which are not present everywhere. */
+/* Resolves the external functions that kernels may call, by name, and implements the conversions of
+   16-bit floats in the calling conventions of several compilers' runtime libraries, as not every
+   system has these. */
 #include "device/cpu/kernel_imports.h"
 
 #include "ir/core/dtype.h"

@@ -1,5 +1,5 @@
-/* The functions outside of their object that kernels may call: those of kernel_imports.def and no
-   others. */
+/* Resolves the external functions that a kernel's object may call when it is linked into the
+   process: those of kernel_imports.def and no others. */
 #ifndef TENON_DEVICE_CPU_KERNEL_IMPORTS_H
 #define TENON_DEVICE_CPU_KERNEL_IMPORTS_H
 

@@ -1,4 +1,5 @@
-/* Asks each C compiler on the PATH, and the one in use, for its version. */
+/* Lists C compilers for reports: asks the one in use, and the first gcc and clang on the PATH, for
+   their versions. */
 #include "device/cpu/list_compilers.h"
 
 #include "base/process.h"

@@ -1,4 +1,5 @@
-/* The C compilers of this machine, for people: the one in use, and gcc and clang on the PATH. */
+/* Lists the C compilers of this machine for reports to users: the one in use, and gcc and clang on
+   the PATH. */
 #ifndef TENON_DEVICE_CPU_LIST_COMPILERS_H
 #define TENON_DEVICE_CPU_LIST_COMPILERS_H
 

@@ -1,4 +1,5 @@
-/* Compares /proc/self/maps with /proc/sys/vm/max_map_count. */
+/* Explains a failure to map memory: compares the number of the process's mappings (/proc/self/maps)
+   with the limit (/proc/sys/vm/max_map_count). */
 #include "device/cpu/mapping_limit.h"
 
 #include <fcntl.h>

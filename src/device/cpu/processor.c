@@ -1,4 +1,5 @@
-/* Reads the processor's name, caches, cores and instruction-set level through cpuinfo. */
+/* Describes the host's processor for reports: reads its name, caches, cores and instruction set
+   level through cpuinfo. */
 #include "device/cpu/processor.h"
 
 #include "device/cpu/cpu_hardware.h"

@@ -1,5 +1,6 @@
-/* Facts about the host's processor, for people: name, cores, caches, instruction sets. Choices of
-   code generation depend on none of them (isa_level.h and cpu_hardware.h are for that). */
+/* Describes the host's processor for reports to users: name, cores, caches, instruction sets.
+   Choices of code generation depend on none of this (isa_level.h and cpu_hardware.h are for
+   that). */
 #ifndef TENON_DEVICE_CPU_PROCESSOR_H
 #define TENON_DEVICE_CPU_PROCESSOR_H
 

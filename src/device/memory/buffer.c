@@ -1,5 +1,6 @@
-/* Buffers take their memory from the device's caching allocator when first used, or import the
-   host's. A view refers to the buffer itself, never to another view. */
+/* Implements buffers of device memory and views of them. A buffer takes its memory from the
+   device's caching allocator when first used, or imports the host's. A view refers to the buffer
+   itself, never to another view. */
 #include "device/memory/buffer.h"
 
 #include "device/core/failure.h"

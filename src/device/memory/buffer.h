@@ -1,5 +1,5 @@
 /* Buffers: reference-counted memory of a device, allocated when first used; and views, which are
-   parts of a buffer. Any thread. */
+   parts of a buffer. Any thread may call the functions. */
 #ifndef TENON_DEVICE_MEMORY_BUFFER_H
 #define TENON_DEVICE_MEMORY_BUFFER_H
 

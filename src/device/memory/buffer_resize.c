@@ -1,5 +1,5 @@
-/* Replaces a buffer that is too small, after its successor has been allocated; copies a prefix
-   between buffers. */
+/* Grows buffers of device memory: replaces a buffer that is too small, after its successor has been
+   allocated; copies a prefix between buffers. */
 #include "device/memory/buffer_resize.h"
 
 #include "device/memory/span.h"

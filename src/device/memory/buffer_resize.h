@@ -1,4 +1,4 @@
-/* Buffers that grow with the sizes of a run, and copies of their contents. */
+/* Grows buffers of device memory with the dynamic sizes of a run, and copies their contents. */
 #ifndef TENON_DEVICE_MEMORY_BUFFER_RESIZE_H
 #define TENON_DEVICE_MEMORY_BUFFER_RESIZE_H
 

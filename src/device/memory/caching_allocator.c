@@ -1,5 +1,6 @@
-/* The caching allocator: size classes in eighths of a power of two, and doubly linked lists of
-   cached blocks, all together and by class. The backend is called outside of the lock. */
+/* Implements the caching allocator of device memory: size classes in eighths of a power of two, and
+   doubly linked lists of cached blocks, all together and by class. The backend is called outside of
+   the lock. */
 #include "device/memory/caching_allocator.h"
 
 #include "device/core/failure.h"

@@ -1,6 +1,6 @@
 /* A caching allocator for a device's memory. Released blocks are cached by size class and reused,
    the most recently used first; beyond a budget of bytes the least recently used ones are freed.
-   Any thread. */
+   Any thread may call it. */
 #ifndef TENON_DEVICE_MEMORY_CACHING_ALLOCATOR_H
 #define TENON_DEVICE_MEMORY_CACHING_ALLOCATOR_H
 

@@ -1,5 +1,6 @@
-/* Converts elements in parts, through one of two wide forms that hold every value exactly: double
-   for floats, 64 bits for bools and integers. One pass loads a part, one stores it. */
+/* Converts arrays between data types in chunks, through one of two wide forms that hold every value
+   exactly: double for floats, 64 bits for bools and integers. One pass loads a chunk, one stores
+   it. */
 #include "device/memory/convert_elements.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Conversion of arrays of elements between data types. */
+/* Converts arrays of elements between data types. */
 #ifndef TENON_DEVICE_MEMORY_CONVERT_ELEMENTS_H
 #define TENON_DEVICE_MEMORY_CONVERT_ELEMENTS_H
 

@@ -1,5 +1,5 @@
-/* Reads, writes and copies of spans: with the host's pointer if there is one, else by the backend's
-   read and write, in stages of 1 MiB where types differ. */
+/* Reads, writes and copies spans of device memory: by the host's pointer if there is one, else by
+   the backend's read and write, through a staging block of at most 1 MiB where types differ. */
 #include "device/memory/span.h"
 
 #include "device/core/failure.h"

@@ -1,6 +1,6 @@
-/* Access to spans of device memory from the host: reads, writes and copies, with conversion of
-   types, directly where the host sees the memory, else through a staging block. The caller sees to
-   it that no command uses the span at the same time. */
+/* Transfers data between the host and spans of device memory: reads, writes and copies, with
+   conversion of types, directly where the host sees the memory, else through a staging block. The
+   caller sees to it that no command uses the span at the same time. */
 #ifndef TENON_DEVICE_MEMORY_SPAN_H
 #define TENON_DEVICE_MEMORY_SPAN_H
 

@@ -1,4 +1,5 @@
-/* The NULL backend: one renderer and compiler that write names, and functions that do nothing. */
+/* Implements the NULL backend, for measurements of overhead: a renderer and a compiler that write
+   only the kernel's name, and launches that do nothing. */
 #include "device/null/null_backend.h"
 
 #include "base/mem.h"

@@ -1,5 +1,5 @@
-/* The NULL device accepts every kernel and computes nothing, so that all that is left to measure is
-   overhead. Its memory is the host's, and starts as zeros. */
+/* Declares the NULL backend, whose device accepts every kernel and computes nothing, so that all
+   that is left to measure is overhead. Its memory is the host's, and starts as zeros. */
 #ifndef TENON_DEVICE_NULL_NULL_BACKEND_H
 #define TENON_DEVICE_NULL_NULL_BACKEND_H
 

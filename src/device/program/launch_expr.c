@@ -1,5 +1,6 @@
-/* Launch expressions as lists of terms in evaluation order: compiled from graphs, copied,
-   serialised, and evaluated with overflow checks, as the values come from callers. */
+/* Implements launch expressions as lists of terms in evaluation order: compiles them from index
+   expressions, copies, serialises, and evaluates them with overflow checks, as the values come from
+   callers. */
 #include "device/program/launch_expr.h"
 
 #include "base/map.h"

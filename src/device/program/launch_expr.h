@@ -1,6 +1,6 @@
-/* Launch expressions: grid sizes and buffer sizes as functions of a launch's values. An expression
-   is compiled once from index nodes to a list of terms, and evaluated at each launch without
-   allocating. */
+/* Launch expressions: grid sizes and buffer sizes as functions of a launch's values (dynamic sizes
+   and other variables). An expression is compiled once from index nodes to a list of terms, and
+   evaluated at each launch without allocating. */
 #ifndef TENON_DEVICE_PROGRAM_LAUNCH_EXPR_H
 #define TENON_DEVICE_PROGRAM_LAUNCH_EXPR_H
 

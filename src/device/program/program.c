@@ -1,6 +1,6 @@
-/* Programs: reference counts without a lock except for the last, and the checks of a launch
-   (buffers of the program's device, values in their bounds, scratch memory) before the backend
-   executes it. */
+/* Implements loaded programs: reference counts without a lock except for the last, and the checks
+   of a launch (buffers of the program's device, values in their bounds, scratch memory) before the
+   backend executes it. */
 #include "device/program/program.h"
 
 #include "device/core/failure.h"

@@ -1,6 +1,7 @@
 /* Loaded programs: a kernel's code on one device, with reference counts, and launches of it, which
    are checked here before a backend sees them. The loader of a program (the kernel cache) owns it
-   and may keep it when nothing refers to it any more. Stateless: any thread. */
+   and may keep it when nothing refers to it any more. Programs are stateless: any thread may launch
+   them. */
 #ifndef TENON_DEVICE_PROGRAM_PROGRAM_H
 #define TENON_DEVICE_PROGRAM_PROGRAM_H
 

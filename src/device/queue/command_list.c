@@ -1,5 +1,5 @@
-/* Records commands into a growing array; the list has a reference to each signal and program. The
-   first failure is kept, and commands after it are recorded all the same. */
+/* Implements command lists: records commands into a growing array, with a reference to each signal
+   and program. The first failure is kept, and commands after it are recorded all the same. */
 #include "device/queue/command_list.h"
 
 #include "device/core/failure.h"

@@ -1,8 +1,8 @@
-/* Lists of commands, which are recorded once and submitted to queues any number of times. One
-   thread records a list; any thread submits it. A list holds references to its signals and
-   programs; launches, spans, values and the arguments of calls are read when the command runs, and
-   belong to the caller. Recording never fails: the first failure stays with the list, and
-   queue_submit reports it. */
+/* Command lists, which are recorded once and submitted to queues any number of times. One thread
+   records a list; any thread submits it. A list holds references to its signals and programs;
+   launches, spans, values and the arguments of calls are read when the command runs, and belong to
+   the caller. Recording never fails: the first failure stays with the list, and queue_submit
+   reports it. */
 #ifndef TENON_DEVICE_QUEUE_COMMAND_LIST_H
 #define TENON_DEVICE_QUEUE_COMMAND_LIST_H
 

@@ -1,6 +1,6 @@
-/* Queues in host memory, for backends that have none: a ring of submissions and a thread that runs
-   them in order. The thread starts with the first submission; a caller may run a list on its own
-   thread instead (enter, leave) while the queue is idle. */
+/* Implements command queues in host memory, for backends that have none: a ring of submissions and
+   a thread that runs them in order. The thread starts with the first submission; a caller may run a
+   list on its own thread instead (enter, leave) while the queue is idle. */
 #include "device/core/failure.h"
 #include "device/queue/queue.h"
 #include "device/threads/spin.h"

@@ -1,6 +1,6 @@
-/* Timeline signals in host memory, for backends that have none: a 64-bit counter that only rises.
-   It rises under the lock that waiters sleep on, so no wake-up is lost; a waiter spins before it
-   sleeps. A range of values may be failures, whose waits return the failure. */
+/* Implements timeline signals in host memory, for backends that have none: a 64-bit counter that
+   only rises. It rises under the lock that waiters sleep on, so no wake-up is lost; a waiter spins
+   before it sleeps. A range of values may be failures, whose waits return the failure. */
 #include "device/core/failure.h"
 #include "device/queue/signal.h"
 #include "device/threads/spin.h"

@@ -1,6 +1,7 @@
-/* Queues: numbers submissions, keeps the failure that no signal carries until it is reported, and
-   runs single commands for backends that leave that to the library (tn_submission_run). Locks: one
-   orders submitting callers, the other guards the counts and the failure. */
+/* Implements command queues: gives submissions their sequence numbers, keeps the failure that no
+   signal carries until it is reported, and runs single commands for backends that leave that to the
+   library (tn_submission_run). Of the two locks, one orders submitting callers, the other guards
+   the counts and the failure. */
 #include "device/queue/queue.h"
 
 #include "device/core/failure.h"

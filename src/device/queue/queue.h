@@ -1,6 +1,6 @@
-/* Queues: lists of commands are submitted to a device and run in order. A queue is a backend's own
-   or the library's (host_queue.c). The first failure skips what was submitted after it and is
-   reported once, as unstable/queue.h says. Any thread. */
+/* Command queues: lists of commands are submitted to a device and run in order. A queue is a
+   backend's own or the library's (host_queue.c). The first failure skips what was submitted after
+   it and is reported once, as unstable/queue.h says. Any thread may call the functions. */
 #ifndef TENON_DEVICE_QUEUE_QUEUE_H
 #define TENON_DEVICE_QUEUE_QUEUE_H
 

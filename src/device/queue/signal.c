@@ -1,4 +1,4 @@
-/* Reference counts of signals, and calls of the functions of their backend. */
+/* Implements timeline signals: counts references, and calls the functions of the backend. */
 #include "device/queue/signal.h"
 
 #include "device/core/failure.h"

@@ -1,6 +1,6 @@
 /* Timeline signals: counters that only rise, and that host and queues wait for (unstable/queue.h).
-   A signal is a backend's own or the library's (host_signal.c), with a reference count. Any thread.
- */
+   A signal is a backend's own or the library's (host_signal.c), with a reference count. Any thread
+   may call the functions. */
 #ifndef TENON_DEVICE_QUEUE_SIGNAL_H
 #define TENON_DEVICE_QUEUE_SIGNAL_H
 

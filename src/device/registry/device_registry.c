@@ -1,6 +1,6 @@
-/* The registry: lists of backends and open devices under one lock, the thread pool, and the state
-   of a service. Devices are opened by name, once each; they, the service and the threads are closed
-   in this order with the registry. */
+/* Implements the device registry: lists of backends and open devices under one lock, the thread
+   pool, and the state of a service. Devices are opened by name, once each; they, the service and
+   the threads are closed in this order with the registry. */
 #include "device/registry/device_registry.h"
 
 #include "base/thread.h"

@@ -1,6 +1,6 @@
-/* The registry of devices: the backends known by name, the devices that are open, and the threads
-   and compiled kernels that these share. One registry serves the whole process; a context with its
-   own allocator or threads has its own. Any thread. */
+/* The device registry: the backends known by name, the devices that are open, and the threads and
+   compiled kernels that these share. One registry serves the whole process; a context with its own
+   allocator or threads has its own. Any thread may call the functions. */
 #ifndef TENON_DEVICE_REGISTRY_DEVICE_REGISTRY_H
 #define TENON_DEVICE_REGISTRY_DEVICE_REGISTRY_H
 

@@ -1,5 +1,5 @@
-/* Opening and closing of devices. A device's memory allocator is allocated in one block with the
-   device. The registry calls both functions and keeps devices open until it is closed itself. */
+/* Opens and closes devices. A device's memory allocator is allocated in one block with the device.
+   The registry calls both functions and keeps devices open until it is closed itself. */
 #ifndef TENON_DEVICE_REGISTRY_OPEN_DEVICE_H
 #define TENON_DEVICE_REGISTRY_OPEN_DEVICE_H
 

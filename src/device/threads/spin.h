@@ -1,5 +1,5 @@
-/* Spinning before sleeping: a thread that expects an event within microseconds polls for it first,
-   as a sleep and a wake-up would cost more than that. */
+/* Spins before sleeping: a thread that expects an event within microseconds polls for it first, as
+   a sleep and a wake-up would cost more than that. */
 #ifndef TENON_DEVICE_THREADS_SPIN_H
 #define TENON_DEVICE_THREADS_SPIN_H
 

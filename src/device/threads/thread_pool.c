@@ -1,6 +1,6 @@
-/* The thread pool. A job is a struct on its caller's stack in a list of jobs; its tasks are split
-   into at most MOST_UNITS units, which the caller and the workers claim one by one with atomic
-   flags. Idle workers spin for SPIN_NS before they sleep. */
+/* Implements the thread pool of parallel loops. A job is a struct on its caller's stack in a list
+   of jobs; its tasks are split into at most MOST_UNITS units, which the caller and the workers
+   claim one by one with atomic flags. Idle workers spin for SPIN_NS before they sleep. */
 #include "device/threads/thread_pool.h"
 
 #include "base/thread.h"

@@ -1,6 +1,6 @@
-/* A pool of threads for parallel loops: a job is a task with an index, and is split among the
-   caller and the pool's threads. The pool has threads of its own, or calls workers that the
-   library's caller lends. Any thread may start jobs, tasks too; jobs share the threads. */
+/* A thread pool for parallel loops: a job is a task with an index, and is split among the caller
+   and the pool's threads. The pool has threads of its own, or calls workers that the library's
+   caller lends. Any thread may start jobs, tasks too; jobs share the threads. */
 #ifndef TENON_DEVICE_THREADS_THREAD_POOL_H
 #define TENON_DEVICE_THREADS_THREAD_POOL_H
 
