@@ -1,8 +1,9 @@
-/* Schedule primitives ("laws", as in Halide and TVM): loop transformations of one kernel, a SINK
-   (kernel root node) at stage K. Each is a function that rewrites the kernel's STAGEs (array
-   builders) and FOLDs (reductions and scans) so that it runs otherwise and computes the same. A law
-   checks its own legality: if it does not hold, it returns NULL and leaves the reason in `refusal`.
-   kernel_schedule.h has lists of laws as text; the head of each law's file shows its rewrite. */
+/* Schedule primitives in the sense of Halide and TVM, called "laws" here: loop transformations of
+   one kernel, a SINK (kernel root node) at stage K. Each is a function that rewrites the kernel's
+   STAGEs (array builders) and FOLDs (reductions and scans) so that it runs otherwise and computes
+   the same. A law checks its own legality: if it is illegal, it returns NULL and leaves the reason
+   in `refusal`. kernel_schedule.h has lists of laws as text; the head of each law's file shows its
+   rewrite. */
 #ifndef TENON_LAWS_LAWS_H
 #define TENON_LAWS_LAWS_H
 

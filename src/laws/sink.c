@@ -1,6 +1,6 @@
-/* Implements SINK, Halide's compute_at: computes a STAGE (array builder) or FOLD (reduction and
-   scan) that is loop-invariant in r, and all readers of which are inside r, inside r: `r` becomes a
-   pin, a source that only adds to its free ranges.
+/* Implements SINK, Halide's compute_at: moves a STAGE (array builder) or FOLD (reduction and scan)
+   into a loop r that contains all its readers and that it does not depend on. `r` becomes a pin, a
+   source that only adds to its free ranges.
 
      S = STAGE(v); for r { … S … }   →   for r { S = STAGE(v; pin r); … S … }
 

@@ -1,6 +1,6 @@
-/* Runtime of compiled rewrite rules: the functions that the C code which tools/rulec generates
-   calls to match and build literals, polynomials and movement ops, and to report that a rule
-   fired. */
+/* Runtime of compiled rewrite rules: functions to match and build literals, polynomials and
+   movement ops, and to report that a rule fired, called by the C code that tools/rulec
+   generates. */
 #ifndef TENON_RULES_RULE_RUNTIME_H
 #define TENON_RULES_RULE_RUNTIME_H
 

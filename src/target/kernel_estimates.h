@@ -38,8 +38,7 @@ double estimate_stage_bytes(const node *stage);
 bool address_has_stride(ir *g, const node *range, const node *address, int64_t *stride);
 
 /** True if an address (row_major_address) has stride 0 or 1 along a range, and no mask that depends
- * on it.
- */
+    on the range. */
 bool address_is_unit_stride(ir *g, const node *range, const node *address);
 
 /** The same of the element at some coordinates of an array. */
