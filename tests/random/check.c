@@ -1,3 +1,9 @@
+/* Checks one tensor graph differentially: schedules it, interprets each kernel after every pass of
+   code generation, and compares bits with the pass before and outputs with the expected values
+   (expect.h). Also applies random schedules to the kernels, and repeats the check with other fusion
+   decisions. Two copies of memory go through the plan: one is written by the kernels as scheduled,
+   the other by their linear programs for a real target; buffers hold garbage outside their live
+   ranges. */
 #include "check.h"
 
 #include "../ir/alike.h"

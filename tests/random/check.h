@@ -1,4 +1,7 @@
-/* A graph through all stages that interpreters can run. */
+/* Differential check of one tensor graph against the reference evaluator: runs the graph through
+   every pass of the compiler, executes each intermediate form with the interpreter of its level,
+   and compares the results with the expected values (expect.h) or, bit by bit, with those of the
+   pass before. */
 #ifndef TENON_TESTS_RANDOM_CHECK_H
 #define TENON_TESTS_RANDOM_CHECK_H
 

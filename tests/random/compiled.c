@@ -1,3 +1,7 @@
+/* Compiles random graphs for the CPU with gcc and with clang, runs the executables with one to
+   three workers, and compares their outputs bit by bit with the results of the linear-program
+   interpreter. One executable in 16 is built a second time, and must then come from the disk cache.
+   The device claims tiny caches, so that small arrays reach what is meant for large ones. */
 #include "compiled.h"
 
 #include "device/memory/span.h"

@@ -1,4 +1,6 @@
-/* Graphs compiled and run, through plans and bindings. */
+/* Compiles random graphs for the CPU with gcc and with clang, runs the executables with one to
+   three workers, and compares their outputs bit by bit with the results of the linear-program
+   interpreter. */
 #ifndef TENON_TESTS_RANDOM_COMPILED_H
 #define TENON_TESTS_RANDOM_COMPILED_H
 

@@ -1,3 +1,7 @@
+/* Computes the expected values of a graph's roots by interpreting the graph, and error bounds of
+   their elements by forward error propagation in topological order: each op has a tolerance of its
+   own, and is evaluated at the ends of its operands' intervals. Compares results with values and
+   bounds. */
 #include "expect.h"
 
 #include "generate.h"

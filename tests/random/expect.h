@@ -1,5 +1,6 @@
-/* What the roots of a graph must be: their values by the interpreter of the graph as it was made,
-   and by how much a later stage may differ, element by element.
+/* Computes the expected values of a graph's roots with the reference evaluator (interpreter) of
+   tensor graphs, and for each element an error bound: how far the result of compiled code may
+   differ.
 
    The bound of an element is 0 where no node behind it is approximate (generate.h): then the bits
    must be equal (any NaN equals any NaN). Else it follows from the tolerance of each approximate

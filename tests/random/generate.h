@@ -1,4 +1,4 @@
-/* Random valid tensor graphs. */
+/* Generates random valid tensor graphs from a seed, the inputs of the differential tests. */
 #ifndef TENON_TESTS_RANDOM_GENERATE_H
 #define TENON_TESTS_RANDOM_GENERATE_H
 

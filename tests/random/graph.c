@@ -1,3 +1,7 @@
+/* Derives the inputs of a random tensor graph from the graph itself: fills a BUFFER (graph input)
+   with pseudo-random elements seeded by its uid, reads the value of a VAR (runtime scalar or size)
+   from its name, and evaluates CUSTOMs (host functions) by their uid. Also builds the interpreter's
+   environment, and prints and parses a graph with its seed and math mode. */
 #include "graph.h"
 
 #include "ir/core/infer.h"

@@ -1,8 +1,9 @@
-/* A random tensor graph and all that it takes to run it.
+/* Random tensor graph together with its inputs: contents of its BUFFERs (graph inputs), values of
+   its VARs (runtime scalars and dynamic sizes), and host functions of its CUSTOMs.
 
-   What is not in the graph itself follows from it, so that its text form is a whole test case: the
+   All of these follow from the graph itself, so that its text form is a whole test case: the
    contents of a BUFFER follow from its uid, the value of a VAR is part of its name, what a CUSTOM
-   computes is part of its uid. So several graphs in one ir are also one. */
+   computes is part of its uid. So several graphs in one IR can be merged into one. */
 #ifndef TENON_TESTS_RANDOM_GRAPH_H
 #define TENON_TESTS_RANDOM_GRAPH_H
 

@@ -1,5 +1,5 @@
-/* Pseudo-random numbers, the same on every machine (Steele, Lea and Flood, "Fast splittable
-   pseudorandom number generators", 2014: SplitMix64). */
+/* Pseudo-random number generator with the same sequence on every machine: SplitMix64 (Steele, Lea
+   and Flood, "Fast splittable pseudorandom number generators", 2014). */
 #ifndef TENON_TESTS_RANDOM_H
 #define TENON_TESTS_RANDOM_H
 

@@ -1,3 +1,6 @@
+/* Draws random legal schedules of a kernel: applies up to five laws (schedule transformations) with
+   random arguments, each of which checks its own legality. Leaves out those that change the order
+   of an ordered reduction, make many copies of a body, or multiply the kernel's work. */
 #include "schedules.h"
 
 #include "../ir/random_law.h"

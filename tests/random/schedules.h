@@ -1,4 +1,5 @@
-/* Random schedules: lists of laws that happen to be legal. */
+/* Draws random legal schedules of a kernel: a few laws (schedule transformations) that do not
+   refuse it, with random arguments. */
 #ifndef TENON_TESTS_RANDOM_SCHEDULES_H
 #define TENON_TESTS_RANDOM_SCHEDULES_H
 

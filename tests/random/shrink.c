@@ -1,3 +1,7 @@
+/* Shrinks a failing tensor graph to a small test case by greedy delta debugging: drops roots,
+   replaces nodes by their operands or by inputs, reduces sizes and simplifies input contents, as
+   long as the graph stays valid and fails at the same stage. Stops at a fixed point or when time is
+   over. */
 #include "shrink.h"
 
 #include "ir/core/check_node.h"

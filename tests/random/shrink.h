@@ -1,4 +1,4 @@
-/* Making a failing graph small. */
+/* Shrinks a failing tensor graph to a small test case, as delta debugging does. */
 #ifndef TENON_TESTS_RANDOM_SHRINK_H
 #define TENON_TESTS_RANDOM_SHRINK_H
 

@@ -1,5 +1,5 @@
-/* What the programs of random tests share: numbers from the environment, and the word of a crash.
- */
+/* Helpers of the random test programs: reads numbers from environment variables, and prints what
+   was running when a signal ends the process. */
 #ifndef TENON_TESTS_SUITE_H
 #define TENON_TESTS_SUITE_H
 

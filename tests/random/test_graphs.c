@@ -1,4 +1,6 @@
-/* Differential tests over random tensor graphs (check.h says of what against what).
+/* Runs differential tests over random tensor graphs: each graph goes through every pass and its
+   interpreter (check.h), then batches of them are merged, compiled and run (compiled.h), also with
+   scalars lifted to variables (varying.h). Shrinks and saves graphs that fail.
 
    test_graphs [--seed=N] [--shard=I/N] [--long] [--interpret] [FILE.ir …]
 

@@ -1,6 +1,6 @@
-/* Random programs over the public interface: states, views, assigns, scopes, reads, functions of
-   the host's, plans of sizes that may vary and their runs, started ones too, each compared with a
-   model (programs/value.h). Elements are i32: all must be equal.
+/* Runs random programs against the public interface and compares all that they read with a model
+   (programs/value.h): states, views, assigns, scopes, host functions, and plans with dynamic sizes,
+   run at once or started asynchronously. Elements are i32, so all must be equal.
 
    test_programs [--seed=N] [--long]
 

@@ -1,7 +1,6 @@
-/* Random graphs of rows that are scaled by their largest element: softmax, its logarithm, sums that
-   are weighted by it, however they are spelt, on a machine whose caches hold next to nothing of a
-   row, so that online_softmax.c and factor_sums.c of schedule/values apply. As check.h says, at
-   every stage.
+/* Tests online softmax and weighted sums over rows differentially (check.h): random graphs of
+   softmax, its logarithm and sums weighted by it, in many spellings, on a machine with caches so
+   small that online_softmax.c and factor_sums.c of schedule/values apply.
 
    TENON_SEED: the first graph's seed; TENON_GRAPHS: how many. */
 #include "check.h"

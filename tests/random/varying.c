@@ -1,3 +1,6 @@
+/* Checks scalar lifting: changes scalars of a random graph twice, builds one graph in which those
+   that changed are variables, and compares its results for each set of values with the reference
+   evaluator, by linear programs and by compiled code. */
 #include "varying.h"
 
 #include "random.h"

@@ -1,4 +1,6 @@
-/* Graphs whose scalars vary, as variables of one plan. */
+/* Checks scalar lifting: turns the scalars that differ between otherwise equal graphs into
+   variables of one graph, and compares its results for several sets of values with the reference
+   evaluator. */
 #ifndef TENON_TESTS_RANDOM_VARYING_H
 #define TENON_TESTS_RANDOM_VARYING_H
 

@@ -1,4 +1,6 @@
-/* Random expressions: each function calls the library and makes the value that it should be. */
+/* Generates random expressions: each function calls a tensor operator of the library and builds the
+   same expression in the model (value.h). Movements (slice, permute, pad, …) become maps of
+   indices. */
 #include "program.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* Functions of the host's: what they give, which states they write, and how often they are called.
-   Each has a number that is nowhere else in the program, so that no two give the same. */
+/* Adds host functions (custom operators that run user code) to random programs: their outputs, the
+   states that they write in place, and checks of how often each was called and destroyed. Each has
+   an id that is nowhere else in the program, so that no two give the same results. */
 #include "program.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* What only the library's inside tells. */
+/* Counts the states that a plan updates in place, which the public interface does not tell. */
 #include "tensor/plan/plan.h"
 
 size_t states_in_place(const tn_plan *p);

@@ -1,4 +1,6 @@
-/* Plans of random programs, and their runs. */
+/* Compiles parts of a random program into plans, binds inputs and outputs, runs the bindings, and
+   compares outputs, states, result types and predicted memory with the model (value.h). An output
+   may be carried into the next run's input. */
 #include "program.h"
 
 #include <stdio.h>

@@ -1,3 +1,6 @@
+/* Implements the basic steps of a random program, on the library and on the model (value.h) alike:
+   creates states, assigns to them and reads them, opens and closes scopes, keeps and releases
+   handles, realises pending values, and compares contents. Tracks the versions of each state. */
 #include "program.h"
 
 #include <stdarg.h>

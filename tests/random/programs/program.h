@@ -1,5 +1,6 @@
-/* A random program: what it has made so far, in the library and in the model (value.h). Each step
-   does the same to both, writes a line, and compares what comes out. */
+/* Internal header of the random programs: the state of a program, in the library and in the model
+   (value.h), and the steps, one group per source file. Each step does the same to both, writes a
+   line of text, and compares what comes out. */
 #ifndef TENON_TESTS_PROGRAM_H
 #define TENON_TESTS_PROGRAM_H
 

@@ -1,4 +1,5 @@
-/* Inputs whose number of rows varies from run to run, and what is computed of them in a plan. */
+/* Adds plan inputs with a dynamic number of rows to random programs, and computes sums, running
+   sums, flips, host functions and assigns of them. */
 #include "program.h"
 
 tn_shape with_rows(tn_shape row, tn_dim rows) {

@@ -1,6 +1,6 @@
-/* Runs that are started, and go on when something is signalled, or at once. What touches states is
-   waited for, so that it is known what comes before it and what after; all else may go on beside
-   the rest of the program. */
+/* Starts runs of plans asynchronously, at once or after a signal, and finishes or cancels them
+   later. A run that touches states is awaited, so that it is known what comes before it and what
+   after; all else may overlap with the rest of the program. */
 #include "program.h"
 
 static void open_signal(program *p, tn_signal **made) {

@@ -1,3 +1,6 @@
+/* Implements the reference model of random programs: evaluates expressions over flat i32 arrays one
+   element at a time, when a value is made or, in a plan, at each run from that run's inputs and
+   states (with memoised intermediate results). Also answers which states a value depends on. */
 #include "value.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* What a program computes, on flat arrays of i32: the model that the library is compared with.
+/* Reference model of random programs: values as expressions over flat i32 arrays, evaluated
+   naively, with which the library's results are compared.
 
    A value is an expression and, but where it waits for an input, what that was when it was made.
    The contents of a state are values too, its versions: each assign makes one, over the one before.
