@@ -1,4 +1,5 @@
-/* Arrays in files of NumPy and ONNX, and elements as numbers. */
+/* Tests array files (tn_array_file_*): tensors in .npy and ONNX TensorProto files are written, read
+   back and refused when damaged; and conversion of elements to and from printed numbers. */
 #include "support/temporary.h"
 #include "support/tensor_check.h"
 

@@ -1,4 +1,5 @@
-/* The base layer: memory, errors, containers, files, processes, threads. */
+/* Tests the base layer: arenas, allocation sizes and failures, error messages, strings, vectors,
+   file mapping and writing, child processes, and threads. */
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/process.h"

@@ -1,5 +1,5 @@
-/* Runs of bindings that are started: when they begin, what they signal, what is refused meanwhile.
- */
+/* Tests asynchronous runs of bindings (tn_binding_start): the signals that they wait for and set,
+   their order, cancellation, failures, and what is refused while a run is pending. */
 #include "support/tensor_check.h"
 
 #include <pthread.h>

@@ -1,5 +1,6 @@
-/* Blocks, buffers, views, and typed access to memory that the host sees and memory that it does
-   not. */
+/* Tests device memory: the caching allocator's reuse and budget of blocks, buffers with late
+   allocation and reference counts, views, copies between devices, and typed reads and writes that
+   convert elements, for memory that is visible to the host and memory that is not. */
 #include "../backend/ref.c"
 #include "device/memory/buffer.h"
 #include "device/memory/caching_allocator.h"

@@ -1,5 +1,6 @@
-/* Builders of operations on sizes that are variables: each is interpreted for several values of the
-   variable, and must give what the same builder gives for that number. */
+/* Tests operator builders on dynamic sizes: each graph built with a variable size is interpreted
+   for several values of the variable, and must give what the same builder gives for the
+   constant. */
 #include "ir/core/topo_sort.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/interp/interp.h"

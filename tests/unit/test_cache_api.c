@@ -1,4 +1,5 @@
-/* The cache folder and the counts of kernels, as callers see them. */
+/* Tests the public interface of the kernel caches: folder, size and entries of the disk cache,
+   trimming and clearing it, refusal of unsafe folders, and counts of compiled and found kernels. */
 #include "support/temporary.h"
 #include "support/tensor_check.h"
 

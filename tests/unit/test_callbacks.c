@@ -1,5 +1,6 @@
-/* What the caller's functions call in turn: refused wherever it could wait for itself, in whichever
-   work they are called. A test that waits for ever is ended by an alarm. */
+/* Tests reentrancy: calls into the library from user callbacks (allocator, logger, progress,
+   workers, destructors, host functions) fail with TN_ERR_BUSY where they could deadlock, and work
+   elsewhere. An alarm ends a test that hangs. */
 #include "../models/onnx/writer.h"
 #include "support/tensor_check.h"
 

@@ -1,4 +1,5 @@
-/* The driver of the system's C compiler: finding, compiling, failing, leaving nothing behind. */
+/* Tests the driver of the system's C compiler: finding and identifying compilers, flags, timeouts,
+   error messages, kills and crashes, and that no process or temporary file is left behind. */
 #include "base/file.h"
 #include "base/process.h"
 #include "base/str.h"

@@ -1,5 +1,6 @@
-/* What is chosen for kernels that are too large to be interpreted: which range goes over threads,
-   and which results are copied side by side. */
+/* Tests the automatic scheduling of kernels that are too large to be interpreted: which loop is
+   divided among threads, which ranges are vectorised or unrolled into register tiles, the size of
+   scratch memory, and that scheduling takes time linear in the number of reductions. */
 #include "codegen/codegen.h"
 #include "codegen/scratch_plan.h"
 #include "render/c/dialect.h"

@@ -1,5 +1,7 @@
-/* Code generation: random kernels under random laws, compiled for several targets, run as programs
-   and compared with the kernel. What each pass makes of small kernels is shown in tests/ir. */
+/* Tests code generation: random kernels under random schedules are lowered for several targets, and
+   their linear programs, interpreted, must write the same bits as the kernel. Also row-major
+   addresses, the search for index-set splits, and the width of indices. Single passes are tested in
+   tests/ir. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

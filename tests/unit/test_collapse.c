@@ -1,6 +1,7 @@
-/* Reductions over comparisons of indices: what a comparison says of a range is true at each index,
-   random terms give what the interpreter of the graph gives, and those that have a closed form are
-   no loops. What becomes of single ones is shown in tests/ir/collapse_*.irt. */
+/* Tests closed forms of reductions over comparisons of indices (masked sums, one-hot lookups):
+   solved ranges of comparisons against every index, and random graphs against the interpreter;
+   those with a closed form must leave no loop. Single cases are tested in
+   tests/ir/collapse_*.irt. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
-/* Compositions that networks are made of, at the sizes they have there: how many kernels each is,
-   and how many bytes these move (each byte of an array that a kernel reads, and each that it
-   writes, once). The least was written down first: as few kernels as there are passes that need
-   all of what another one gives; inputs read once, results written once. Where prices lead to
-   more, the row says why. On a device that computes nothing and is the same on every machine. */
+/* Tests fusion on compositions that networks are made of, at the sizes they have there: the kernels
+   of each plan, and the bytes these move (each byte of an array that a kernel reads or writes,
+   once). The least was derived by hand: one kernel per pass that needs all of another's result;
+   inputs read once, results written once. Where the cost model leads to more, the row says why.
+   Runs on a device that computes nothing and is the same on every machine. */
 #include <tenon/tenon.h>
 
 #include "support/tensor_check.h"

@@ -1,4 +1,6 @@
-/* What of a graph is computed once: found in small graphs, and left alone where it should be. */
+/* Tests constant folding and packing of weights: which values of small graphs are found to be
+   computable once at load time, which are left to each run, and which weights are laid out in
+   blocks of a vector. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,6 @@
-/* Contexts: how they open, refuse, fail and close. */
+/* Tests contexts: opening and bad descriptors, environment variables, error messages by thread,
+   refusal of concurrent calls, cancellation by the progress callback, logging, and that closing
+   frees everything. */
 #include "support/tensor_check.h"
 
 #include "base/thread.h"

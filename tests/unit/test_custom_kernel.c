@@ -1,4 +1,6 @@
-/* Custom operations that are kernels in the IR: from text to results, and what is refused. */
+/* Tests custom operations that are kernels in the IR's text form: compilation, schedules, dynamic
+   sizes, writes to states, and the kernels and arguments that are refused. Results are compared
+   with the interpreter. */
 #include "support/tensor_check.h"
 
 #include "ir/interp/interp.h"

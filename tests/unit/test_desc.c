@@ -1,4 +1,5 @@
-/* Structs that grow: callers' that are older or newer than the library. */
+/* Tests ABI compatibility of public descriptor structs, which begin with their size: callers built
+   against an older or a newer header than the library's are served or refused with a message. */
 #include "support/tensor_check.h"
 #include "tensor/context/descriptor.h"
 

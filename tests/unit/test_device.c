@@ -1,4 +1,6 @@
-/* The registry of devices, the pool of threads, targets, compiling, the kernel cache. */
+/* Tests the device layer below queues: the registry of backends and devices, targets and compilers
+   by name, compilation and launches of programs, the thread pool, and the in-memory kernel cache
+   with compilations by several threads. Every allocation may fail. */
 #include "../backend/ref.c"
 #include "../backend/sample.h"
 #include "base/file.h"

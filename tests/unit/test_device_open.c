@@ -1,4 +1,5 @@
-/* What a context asks of its device: the C compiler, the number of threads. */
+/* Tests how a context opens its device: the C compiler that is named is used, a compiler that was
+   missing is looked for again, and the number of threads is bounded. */
 #include "base/file.h"
 #include "support/temporary.h"
 #include "support/tensor_check.h"

@@ -1,4 +1,6 @@
-/* Sizes that vary, and types that meet. */
+/* Tests dynamic sizes and type promotion in the public interface: arithmetic and simplification of
+   symbolic dimensions, their bounds and lifetimes, shapes and slices with them, and messages for
+   what is refused. */
 #include "support/tensor_check.h"
 
 static void numbers_are_numbers(void **state) {

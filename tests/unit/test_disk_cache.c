@@ -1,6 +1,6 @@
-/* Kernels on disk, as contexts use them: what one process compiled the next one finds, starting no
-   program at all; whatever happened to the files, results are right, and what is wrong is told and
-   made anew. Each context has its own devices here, as another process would. */
+/* Tests the disk cache of kernels as contexts use it: a second process starts no compiler, keys
+   cover everything that decides the code, and damaged or forged files are detected and replaced.
+   Each context has its own devices here, as another process would. */
 #include "base/str.h"
 #include "compile/code_record.h"
 #include "compile/disk_cache.h"

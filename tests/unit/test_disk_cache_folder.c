@@ -1,6 +1,6 @@
-/* The kernel cache on disk, as files: what is written is read, by several processes at once and
-   after one was killed; what was changed, is somebody else's, or is no file at all is never used;
-   it stays within its bounds, and where it cannot be written work goes on without. */
+/* Tests the disk cache's folder: concurrent processes and threads, a writer killed half-way,
+   damaged files and files of other owners, LRU trimming within a size limit, locks, and folders
+   that cannot be written, without which compilation goes on. */
 #include "compile/disk_cache.h"
 #include "support/temporary.h"
 #include "support/tensor_check.h"

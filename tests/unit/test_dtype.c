@@ -1,4 +1,5 @@
-/* Data types: the table, and conversions against formulas that share nothing with the code. */
+/* Tests data types: the table's facts and limits, and conversions between them against formulas
+   that share nothing with the code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

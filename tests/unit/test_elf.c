@@ -1,4 +1,6 @@
-/* The loader of kernels: real objects from gcc and clang run; bad ones are refused. */
+/* Tests the in-process loader of ELF objects: kernels compiled by gcc and clang are relocated and
+   run; truncated, mutated and hostile objects are refused; code pages are never writable and
+   executable at once. */
 #include "device/cpu/c_compiler.h"
 #include "device/cpu/elf_loader.h"
 #include "device/cpu/elf_machine.h"

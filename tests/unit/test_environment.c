@@ -1,5 +1,6 @@
-/* The environment, also in a program that has more rights than who starts it. For that this program
-   copies itself, gives the copy to another user, and starts it set-user-id, which takes root. */
+/* Tests access to environment variables, and that set-user-id programs ignore those of the user who
+   starts them. For that this program copies itself, gives the copy to another user, and starts it
+   set-user-id, which takes root. */
 #include "base/environment.h"
 #include "base/file.h"
 #include "base/process.h"

@@ -1,4 +1,5 @@
-/* Executions: inputs are told of when nothing reads them any more. */
+/* Tests the last-read notification of executions: an input of nested loops is reported exactly
+   once, when no step will read it again, and may be overwritten from then on. */
 #include "runtime/execution.h"
 
 #include "device/memory/span.h"

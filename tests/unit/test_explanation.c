@@ -1,4 +1,5 @@
-/* Explanations of plans: their steps, kernels and passes, and which plan takes a request. */
+/* Tests explanations of plans (tenon/unstable/explain.h): the steps, kernels, passes and laws
+   (schedule transformations) that are reported, and that one request is taken by one plan. */
 #include "support/tensor_check.h"
 
 #include <tenon/unstable/explain.h>

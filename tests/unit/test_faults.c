@@ -1,7 +1,7 @@
-/* Memory that runs out anywhere: opening a context, loading a model, binding, running, reading,
-   applying, closing. Each allocation in turn fails, alone or with all that follow. Whatever
-   happens, there is a status with a message, nothing is left behind, and the same work succeeds
-   in the same context once there is memory again. */
+/* Tests out-of-memory handling by fault injection: opens a context, loads a model, binds, runs,
+   reads, applies and closes, while each allocation in turn fails, alone or with all that follow.
+   There must be a status with a message, nothing may leak, and the same work must succeed in the
+   same context once there is memory again. */
 #include "../models/onnx/writer.h"
 #include "support/tensor_check.h"
 

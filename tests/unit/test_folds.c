@@ -1,5 +1,6 @@
-/* Folds: what scans give, by hand; and random kernels as machine code, compared with the kernels.
-   What lowering makes of them is shown in tests/ir. */
+/* Tests FOLD, the IR's reduction and scan node: results of small scans computed by hand, and random
+   kernels with folds compiled to machine code and compared with the interpreted kernel. Lowering is
+   tested in tests/ir. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,6 @@
-/* What hardware is taken for, and what follows from it. */
+/* Tests the description of the hardware: detection of caches and cores, defaults for facts that are
+   unknown or implausible, their part in cache keys, and decisions of scheduling that depend on
+   cache sizes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* What a context uses, the processor and the compilers, as callers are told. */
+/* Tests the queries of the host: a context's device, the processor's description and the list of C
+   compilers, also for contexts that failed to open and with allocations that fail. */
 #include "support/tensor_check.h"
 
 static tn_context *open_with(const char *device, const char *cpu, const char *compiler) {

@@ -1,4 +1,5 @@
-/* The interpreters, on graphs made by hand whose results are computed here or known. */
+/* Tests the reference interpreters of tensor graphs, kernels and linear programs on graphs made by
+   hand, against results that are computed here or known, and what they refuse. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

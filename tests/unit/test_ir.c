@@ -1,4 +1,6 @@
-/* Nodes: interning, counting, shapes, bounds, free ranges, index arithmetic, substitution. */
+/* Tests the core of the IR: hash consing and reference counts of nodes, topological walks, shape
+   inference, bounds, free ranges of binders, index arithmetic and proofs, substitution and copies
+   between IRs. */
 #include "ir/core/binder.h"
 #include "ir/core/infer.h"
 #include "ir/core/topo_sort.h"

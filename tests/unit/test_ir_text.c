@@ -1,4 +1,5 @@
-/* The text form: what is printed is parsed to the same graph; what is ill-formed is refused. */
+/* Tests the IR's text form: printed graphs parse to the same graph, also random and very deep ones;
+   ill-formed text is refused with a message. Also dumps after passes and Graphviz drawings. */
 #include "base/file.h"
 #include "ir/core/binder.h"
 #include "ir/core/check_node.h"

@@ -1,6 +1,6 @@
-/* The bounds of the kernel cache: what nobody holds goes, the least recently used first, and its
-   memory with it; what somebody holds stays and runs. Kernels come from one object of the compiler
-   whose names and constants are replaced, so that there are thousands in no time. */
+/* Tests eviction from the in-memory kernel cache: idle kernels go, the least recently used first,
+   and their code with them; referenced kernels stay and run. Kernels come from one object of the
+   compiler whose names and constants are replaced, so that thousands of them are quick to make. */
 #include "../backend/sample.h"
 #include "base/str.h"
 #include "compile/compile_kernels.h"

@@ -1,5 +1,5 @@
-/* How many kernels the plans of well-known expressions are: one each, which gives what the formula
-   says in doubles. */
+/* Tests fusion on well-known expressions (softmax, layer norm, attention, …): each must become one
+   kernel, whose results are compared with the formula in doubles. */
 #include "runtime/executable.h"
 #include "tensor/plan/plan.h"
 

@@ -1,4 +1,5 @@
-/* Launch expressions: values, and a message of its own for each way to fail. */
+/* Tests launch expressions, a launch's sizes as functions of runtime variables: compilation,
+   evaluation, serialisation, and a message of its own for each way to fail. */
 #include "device/program/launch_expr.h"
 #include "ir/core/build.h"
 #include "ir/index/index_arithmetic.h"

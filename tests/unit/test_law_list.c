@@ -1,4 +1,6 @@
-/* Schedules as texts: what is read and written, what is refused and why, and what any text does. */
+/* Tests the text form of schedules, lists of laws (schedule transformations): parsing and printing,
+   application to a kernel, errors with reasons, and random and mutated texts, which must be refused
+   or leave a valid kernel with the same results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

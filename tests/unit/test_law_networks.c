@@ -1,5 +1,5 @@
-/* What is chosen for the kernels of some networks is replayed from its text, for several targets.
- */
+/* Tests that automatic schedules of network kernels replay: printed as text and applied again, they
+   give the same kernel, for several targets. */
 #include "codegen/codegen.h"
 #include "render/c/dialect.h"
 #include "render/c/render_c.h"

@@ -1,5 +1,6 @@
-/* The laws on random legal kernels: whatever is done to a kernel, it stays well-formed and writes
-   the same bits. What they make of small kernels is shown in tests/ir. */
+/* Tests the laws (schedule transformations) on random legal kernels: each either refuses with a
+   reason or leaves a well-formed kernel that writes the same bits. Small cases are tested in
+   tests/ir. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

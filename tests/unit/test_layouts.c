@@ -1,4 +1,6 @@
-/* Layouts of arrays between kernels: the problem by itself, and graphs whose schedules are run. */
+/* Tests the choice of array layouts between kernels: the PBQP solver against exhaustive search on
+   random problems, and schedules of small graphs, which are interpreted and compared with the
+   graph. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

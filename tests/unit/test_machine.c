@@ -1,5 +1,5 @@
-/* The table of the machine model is well-formed: names are unique, units are known, each row has a
-   meaning and a source, and defaults lie within their ranges. */
+/* Tests the table of the machine model (target/machine.def): names are unique, units are known,
+   each row has a meaning and a source, and defaults lie within their ranges. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

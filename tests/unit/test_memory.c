@@ -1,4 +1,6 @@
-/* The memory plan: random lifetimes, checked slot by slot. */
+/* Tests the memory planner, which packs buffers into one arena by live ranges: random plans have no
+   overlaps and need little more than what is live at once, hand-made ones have known sizes, and
+   overflow is an error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Models through the C interface: ports, bindings of all sizes and from many threads, what outlives
-   what, and files that are damaged. That operators compute what they should is tested in
+/* Tests models through the C interface: their ports, bindings with dynamic batch sizes and from
+   many threads, application as expressions, lifetimes, and damaged files. Operators are tested in
    tests/models/onnx. */
 #include "../models/onnx/writer.h"
 #include "support/tensor_check.h"

@@ -1,5 +1,5 @@
-/* The contents of model files, as callers list them. That `tenon inspect` prints them is tested in
-   tests/cli. */
+/* Tests the listing of a model file's contents (tenon/unstable/model_file.h): versions, operators,
+   sizes and ports as declared, and damaged files. `tenon inspect` is tested in tests/cli. */
 #include "../models/onnx/writer.h"
 #include "support/tensor_check.h"
 

@@ -1,4 +1,5 @@
-/* NumPy's .npy files: what NumPy writes, what is damaged, what is written. */
+/* Tests the reader and writer of NumPy's .npy files: what NumPy writes, column-major and
+   byte-swapped arrays, round trips, and damaged or cut files. */
 #include "formats/npy/npy.h"
 #include "support/temporary.h"
 

@@ -1,6 +1,6 @@
-/* Models that say what no tensor can be: each is refused with a message that names what is wrong,
-   or means what the nearest one that can be means. What operators compute is tested in
-   tests/models/onnx. */
+/* Tests the ONNX importer on malformed or extreme models: impossible shapes, bounds, ranks, names
+   and attributes are refused with a message that names what is wrong, or are read as the nearest
+   valid meaning. Operators are tested in tests/models/onnx. */
 #include "../models/onnx/writer.h"
 #include "support/tensor_check.h"
 

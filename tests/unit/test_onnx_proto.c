@@ -1,4 +1,5 @@
-/* The ONNX reader: samples against what Python found in them, hostile files, memory.
+/* Tests the protobuf reader of ONNX files: samples against what Python found in them, files made by
+   hand, hostile and truncated bytes, external data, bounded memory and failing allocations.
 
    Run as `test_onnx_proto SAMPLES`, the folder that tests/tools/make_onnx_samples.py wrote, or as
    `test_onnx_proto --dump MODEL`. TENON_TEST_ONNX names a real model to read too. */

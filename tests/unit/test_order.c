@@ -1,5 +1,6 @@
-/* The order of steps and what is written over what: plans made by hand and at random, and graphs,
-   whose schedules are run. */
+/* Tests step order and buffer reuse: orders of random plans respect dependences and need little
+   live memory (for small plans mostly the least of all orders), and results are stored over
+   operands that die there. Schedules of graphs are interpreted and compared with the graph. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

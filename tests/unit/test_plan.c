@@ -1,4 +1,5 @@
-/* Plans and bindings; threads; and memory that runs out anywhere. */
+/* Tests plans and bindings: assigns to states, carried outputs, dynamic sizes, host types,
+   concurrent runs from threads and callbacks, messages, and failure of each allocation. */
 #include "support/tensor_check.h"
 
 #include "base/thread.h"

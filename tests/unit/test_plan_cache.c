@@ -1,6 +1,6 @@
-/* Plans on disk: what one process scheduled the next one finds, for any sizes and inputs; whatever
-   else decides a plan is in its key; and what a file says that cannot be is refused, and scheduled
-   anew. Each context has its own devices here, as another process would. */
+/* Tests executables on disk: what one process scheduled the next one finds, for any sizes and
+   inputs; everything that decides a plan is in its key; a damaged or inconsistent record is refused
+   and the plan scheduled anew. Each context has its own devices here, as another process would. */
 #include "runtime/plan_cache.h"
 
 #include "../fuzz/plan.h"

@@ -1,4 +1,5 @@
-/* Inputs and outputs of plans and bindings: described, found by name, and used by number. */
+/* Tests ports, the inputs and outputs of plans and bindings: their descriptions, lookup by name,
+   and use by port number. */
 #include "support/tensor_check.h"
 
 enum { BATCH = 3, WIDTH = 4 };

@@ -1,5 +1,6 @@
-/* What is computed of a model's weights when it is first bound: once, in no more memory than it
-   must be, and right wherever the weights come from; and runs without it where memory is short. */
+/* Tests prepacking, the precomputation of what depends on a model's weights alone at the first
+   binding: it happens once, in little more memory than runs need, from embedded, external and
+   shared weights, and is skipped when memory is short. */
 #include "../models/onnx/writer.h"
 #include "base/arena.h"
 #include "support/temporary.h"

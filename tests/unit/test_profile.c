@@ -1,4 +1,4 @@
-/* Steps of bindings: what they do, and when. */
+/* Tests run profiles: the steps, bytes, memory and times that a binding reports of its last run. */
 #include "support/tensor_check.h"
 
 #include "base/thread.h"

@@ -1,4 +1,6 @@
-/* Signals and queues, of the CPU and of a backend that has its own. */
+/* Tests command lists, queues and signals (timeline semaphores): order of commands, waits between
+   queues and devices, failures that spread to waiters, cancellation, threads, and timestamps, on
+   the CPU and on a backend with queues of its own. */
 #include "../backend/ref.c"
 #include "../backend/sample.h"
 #include "device/memory/buffer.h"

@@ -1,5 +1,5 @@
-/* How many dimensions there can be: nodes beyond the limit are refused in every build, and lists of
-   sizes that are full do not grow. */
+/* Tests the limit on the number of dimensions: nodes with more are refused in every build, and full
+   lists of sizes do not grow. */
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/op_helpers.h"
 

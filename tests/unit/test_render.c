@@ -1,5 +1,6 @@
-/* The writer of C: programs made by hand are written, compiled by gcc and by clang, for the least
-   machine and for this one, and give the bits that the interpreter gives. */
+/* Tests the C renderer: linear programs made by hand are rendered, compiled by gcc and by clang,
+   for a baseline machine and for this one, run, and compared bit by bit with the interpreter. Also
+   checks the source text, the assembly and that compilers give no warnings. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
-/* The rewrite engine: order, memory of what was done, index arithmetic, budgets, failures. The
-   rules themselves are tested in tests/rules. */
+/* Tests the rewrite engine: order of rule application, memoisation of shared nodes, simplification
+   of indices, the budget that stops endless rules, and failures. The rules are tested in
+   tests/rules. */
 #include "ir/core/build.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"

@@ -1,4 +1,5 @@
-/* Elementwise ops on scalars: every op of the table on every type it takes, and what each means. */
+/* Tests the scalar evaluator, which defines the meaning of elementwise ops: every op of the table
+   on every type it takes, with edge values, overflow and rounding. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,6 @@
-/* Loops: what tn_scan gives is what the steps give one by one; kernels are those of one step. */
+/* Tests tn_scan, loops with carried states: results equal those of the steps one by one, the
+   kernels are those of one step, loops may nest and have dynamic lengths, and misuse in a body is
+   refused. */
 #include "runtime/executable.h"
 #include "tensor/plan/plan.h"
 

@@ -1,5 +1,6 @@
-/* Schedules as wholes: what their steps compute, that each value is made once and before it is
-   read, and how they grow with the graph. What becomes of single ops is shown in tests/ir. */
+/* Tests whole schedules of tensor graphs: interpreted results, each value computed once and before
+   it is read, fusion decisions and their limits, and compile time that is linear in the graph.
+   Single ops are tested in tests/ir. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* Scopes and owners: what lives how long, what is run when, what is told where. */
+/* Tests scopes and ownership of tensors: lifetimes of handles, when pending assigns are run, and
+   which call reports an error of an earlier operation. */
 #include "support/tensor_check.h"
 
 static tn_tensor *bad(tn_context *c) {

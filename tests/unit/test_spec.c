@@ -1,4 +1,6 @@
-/* Program specs, derived from graphs; PROGRAM nodes, made stage by stage. */
+/* Tests program specs, the facts of a kernel's launch (buffers, variables, sizes) derived from its
+   graph, and PROGRAM nodes (a kernel with its compilation stages), built stage by stage and
+   checked. */
 #include "compile/program_node.h"
 #include "compile/program_spec.h"
 #include "ir/text/parse.h"

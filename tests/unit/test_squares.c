@@ -1,5 +1,5 @@
-/* Values with axes in another order than what they are computed of, of sizes for squares of lines
-   and of others: as plain loops give them, by any number of threads. */
+/* Tests cache-blocked transposes: random permutations of three axes, of sizes that fill tiles and
+   of others, also dynamic ones, against plain loops, for one to three threads and several types. */
 #include "support/tensor_check.h"
 
 enum { RANK = 3, MOST = 80 * 80 * 80, CASES = 60 };

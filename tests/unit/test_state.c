@@ -1,4 +1,5 @@
-/* States, values from the host and to it, custom operations: what is seen when. */
+/* Tests states (tensors that are assigned in place), host memory that is wrapped or mapped, and
+   custom operations: which contents a read sees, order of assigns, updates in place, and errors. */
 #include "support/tensor_check.h"
 
 #include <time.h>

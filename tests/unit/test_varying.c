@@ -1,5 +1,6 @@
-/* Numbers that change from step to step, as variables of one plan: each loop here compiles twice,
-   and what it computes is what a context computes that sees each step's numbers first. */
+/* Tests scalar lifting: loops whose scalars change from step to step compile two plans at most, the
+   second with the scalars as variables, and give the results of a context that compiles each step's
+   scalars in. */
 #include "compile/kernel_cache.h"
 #include "device/registry/device_registry.h"
 #include "ir/text/graph_key.h"

@@ -1,4 +1,5 @@
-/* The verifier: graphs that obey the laws of their stage pass, each broken law is told. */
+/* Tests the IR verifier: well-formed graphs of each stage of the pipeline pass, and each violated
+   rule is reported with its message. */
 #include "ir/verify/verify_graph.h"
 
 #include "ir/core/binder.h"

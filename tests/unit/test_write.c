@@ -1,5 +1,6 @@
-/* Files that are written whole or not at all: also where the file system has none without a name,
-   where a limit is reached, and where the process is ended meanwhile. */
+/* Tests atomic file replacement: a file is written whole or not at all, also on file systems
+   without unnamed temporary files, at size limits, in folders that allow no new file, and when the
+   process is killed meanwhile. */
 #include "base/file.h"
 #include "base/process.h"
 #include "base/str.h"
