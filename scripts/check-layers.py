@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the includes of src/ and tools/ against the order of the layers.
+"""Checks the includes of src/ and tools/ against the order of the layers, and for cycles.
 
     scripts/check-layers.py [ROOT]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a folder of small files of many kinds, with misleading names or none.
+"""Writes a folder of small files of many kinds, with misleading names or none, for scripts/demo.sh.
 
     scripts/demo-files.py DEST
 """

@@ -1,4 +1,5 @@
-"""Pages of docs/ that scripts write."""
+"""Writes or compares the pages of docs/ that scripts generate: shared by onnx-doc.py and
+pipeline-doc.py."""
 
 import difflib
 import sys

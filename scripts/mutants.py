@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Applies seeded faults; see scripts/mutants.sh."""
+"""Runs mutation tests: applies the seeded faults of tests/mutants/mutants.toml one by one to a copy
+of the checkout, rebuilds, and runs the tests up to the first that fails. See scripts/mutants.sh for
+its use."""
 import argparse
 import hashlib
 import json
