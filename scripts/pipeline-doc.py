@@ -5,9 +5,10 @@
     scripts/pipeline-doc.py --check BUILD   fails if the page is not current
 
 BUILD is a build folder with TENON_TESTS, which has the program tests/docs/pipeline. In the template
-{{example}} is the code between [example] and [end] in tests/docs/pipeline.c, {{passes}} the names in
-src/ir/core/pass_names.h, {{laws}} and {{words}} tables of the rows of src/laws/laws.def, {{stage NAME}} the graph after
-that pass ("laws": the schedule that was chosen); a graph that the pass left as it was is not repeated.
+{{example}} is the code between [example] and [end] in tests/docs/pipeline.c, {{passes}} the names
+in src/ir/core/pass_names.h, {{laws}} and {{words}} tables of the rows of src/laws/laws.def, {{stage
+NAME}} the graph after that pass ("laws": the schedule that was chosen); a graph that the pass left
+as it was is not repeated.
 """
 
 import argparse

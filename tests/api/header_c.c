@@ -1,5 +1,6 @@
-/* The public headers as C: with TENON_HEADER defined, that one alone and twice; else all of them.
- */
+/* Compiles the public headers as C: with TENON_HEADER defined, that one alone and twice (which
+   tests include guards and self-containment); else all of them, with the checks of
+   header_checks.h. */
 #ifdef TENON_HEADER
 #include TENON_HEADER
 #include TENON_HEADER

@@ -1,5 +1,5 @@
-/* What the public headers promise without a library: numbers, layouts, literals and defaults. The
-   same text is compiled as C and as C++. */
+/* Checks the public headers without the library: ABI values of enums, sizes and layouts of structs,
+   literals and initialisers. The same text is compiled as C and as C++. */
 #ifndef TENON_TESTS_HEADER_CHECKS_H
 #define TENON_TESTS_HEADER_CHECKS_H
 

@@ -1,5 +1,6 @@
-/* The public headers as C++: with TENON_HEADER defined, that one alone and twice, the first time
-   under C linkage where TENON_HEADER_IN_C is defined too; else all of them. */
+/* Compiles the public headers as C++: with TENON_HEADER defined, that one alone and twice (the
+   first time under C linkage where TENON_HEADER_IN_C is defined too); else all of them, with the
+   checks of header_checks.h. */
 #ifdef TENON_HEADER
 #ifdef TENON_HEADER_IN_C
 extern "C" {

@@ -1,4 +1,4 @@
-/* What a shared object with the backend exports. */
+/* Exports the reference backend from a shared object that is loaded at run time. */
 #include "ref.h"
 
 const tn_backend *ref_backend_get(void) { return &ref_backend; }

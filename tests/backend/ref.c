@@ -1,3 +1,6 @@
+/* Implements a complete backend against the public headers alone, which tries each member of the
+   backend interface: memory that the host cannot address, programs that are IR text run by the
+   interpreter, short queues with threads of their own, and signals. */
 #include "ref.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
-/* Programs for tests: out[i] = a[i] * scale + b[i] for i below n, on any number of workers. */
+/* Builds a sample program for tests of devices and queues: out[i] = a[i] * scale + b[i] for i below
+   n, divided among any number of workers. */
 #ifndef TENON_TESTS_BACKEND_SAMPLE_H
 #define TENON_TESTS_BACKEND_SAMPLE_H
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The parts of bench/: statistics, workloads, checks of results, processes of peers, the report.
+"""Tests the parts of the benchmark (bench/): statistics, workloads, checks of results, processes of
+peers, the report.
 
     test_measure.py BUILD
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench/main.py as a whole: small workloads beside memcpy and ONNX Runtime.
+"""Tests the benchmark (bench/main.py) as a whole: small workloads beside memcpy and ONNX Runtime.
 
     test_run.py BUILD
 """

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The command, as its users see it: what goes in, what comes out, where, and the exit status.
+"""Tests the command `tenon` as its users see it: arguments, input, output, error messages and exit
+status of each verb.
 
     test_cli.py BUILD [CLASS[.TEST]]…
 """

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Recorded test data of ONNX's layout: tenon run --check, --input-dir, --output-dir.
+"""Tests `tenon run` on recorded test data in ONNX's folder layout: --check, --input-dir,
+--output-dir.
 
     test_sets.py BUILD [CLASS[.TEST]]…
 """

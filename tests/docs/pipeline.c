@@ -1,5 +1,6 @@
-/* Prints what every pass makes of relu(x @ w), for docs/pipeline.md: a line "=== PASS" and the text
-   after it; of several kernels the first. The target is always the same, so that the page is. */
+/* Prints the IR after every pass of the compilation of relu(x @ w), for docs/pipeline.md: a line
+   "=== PASS" and the text after it; of several kernels the first. The target is always the same, so
+   that the page is. */
 #include "base/str.h"
 #include "codegen/codegen.h"
 #include "compile/program_spec.h"

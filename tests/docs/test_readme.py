@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the README says: its program builds and prints what it should, the commands it shows are
+"""Tests the README: its program builds and prints what it should, the commands it shows are
 accepted, and the files it names are there.
 
     test_readme.py BUILD

@@ -1,5 +1,5 @@
-/* Any bytes as a file of the kernel cache whose hash is right: refused, or keys and kernels that
-   are there to be used. */
+/* Fuzzes the reader of kernel cache files: sets the right hash on arbitrary bytes and reads them as
+   a file. Either they are refused, or all keys, code and launch facts of kernels can be read. */
 #include "compile/code_record.h"
 #include "compile/disk_cache_file.h"
 

@@ -1,4 +1,5 @@
-/* Any bytes as a kernel object: loaded or refused, never run. Seeds are objects of `cc -c`. */
+/* Fuzzes the ELF loader: arbitrary bytes are loaded as a kernel object or refused, but never run.
+   Seeds are objects of `cc -c`. */
 #include "device/cpu/elf_loader.h"
 
 #include <stdint.h>

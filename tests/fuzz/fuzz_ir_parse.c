@@ -1,5 +1,6 @@
-/* Any bytes as the text of a graph: refused, or made; then it verifies or not, draws, and prints to
-   a text that parses to the same text. Seeds are the graphs of the IR tests. */
+/* Fuzzes the IR's parser, verifier and printers: arbitrary bytes are refused as text of a graph, or
+   make a graph that is verified, drawn, and printed to a text that parses to the same text. Seeds
+   are the graphs of the IR tests. */
 #include "ir/text/graphviz.h"
 #include "ir/text/parse.h"
 #include "ir/text/print.h"

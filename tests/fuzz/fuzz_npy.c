@@ -1,4 +1,5 @@
-/* Any bytes as a .npy file: refused, or an array whose elements are all there to be read. */
+/* Fuzzes the .npy reader: arbitrary bytes are refused, or make an array all of whose elements can
+   be read. */
 #include "formats/npy/npy.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* Any bytes as a model: refused with a reason, or loaded and compiled for a device that computes
-   nothing. Memory beyond a limit is not there, and all of it is given back. */
+/* Fuzzes the ONNX importer and the compilation of models for the NULL device, which computes
+   nothing: arbitrary bytes are refused with a message, or loaded and bound. Allocations beyond a
+   limit fail, and all memory must be given back. */
 #include <stdlib.h>
 #include <tenon/tenon.h>
 

@@ -1,5 +1,5 @@
-/* Any bytes as an ONNX model, and as one tensor: no crash, memory in proportion, and all that is
-   found can be read. */
+/* Fuzzes the protobuf reader of ONNX: arbitrary bytes are parsed as a model and as one tensor. All
+   that is found must be readable, and memory in proportion to the input. */
 #include "formats/onnx/file/onnx_file.h"
 
 #include <string.h>

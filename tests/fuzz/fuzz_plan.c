@@ -1,5 +1,6 @@
-/* Any bytes as what the cache on disk keeps of an executable: refused, or an executable nothing of
-   which points beyond it, and whose sizes can be computed. */
+/* Fuzzes the reader of plan records, executables in the disk cache: arbitrary bytes are refused, or
+   make an executable whose steps refer only to buffers that it has, and whose sizes can be
+   computed. */
 #include "plan.h"
 #include "runtime/executable.h"
 

@@ -1,4 +1,5 @@
-/* The graph whose plan on disk is fuzzed. */
+/* Defines the graph whose plan record is fuzzed: kernels, a host function and a loop over two
+   inputs, of dynamic size. */
 #ifndef TENON_TESTS_FUZZ_PLAN_H
 #define TENON_TESTS_FUZZ_PLAN_H
 

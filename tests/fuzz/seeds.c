@@ -1,5 +1,5 @@
-/* Writes what the fuzzers start from: seeds FOLDER SOURCES. FOLDER gets a folder for each of them;
-   SOURCES is the folder of this project.
+/* Writes the seed corpora of the fuzzers: `seeds FOLDER SOURCES`. FOLDER gets a folder for each
+   fuzzer; SOURCES is the folder of this project.
 
      disk         files of the kernel cache
      elf          objects of the system's compiler

@@ -1,3 +1,5 @@
+/* Tests an installed package from C: adds two tensors, and compares the library's version with its
+   header's. Built by find_package with the shared and with the static library. */
 #include <stdio.h>
 #include <tenon/tenon.h>
 

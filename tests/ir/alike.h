@@ -1,4 +1,5 @@
-/* Kernels that differ in the numbers of their ranges only, and schedules that are replayed. */
+/* Compares kernels up to the ids of their ranges (loop indices), and checks that the printed
+   schedule of a kernel, parsed and applied again, leads to the same kernel. */
 #ifndef TENON_TESTS_IR_ALIKE_H
 #define TENON_TESTS_IR_ALIKE_H
 

@@ -1,6 +1,6 @@
-/* Random legal kernels: nests of one to three ranges, constant and symbolic, whose values are made
-   of elements of params read along, against and across the ranges and at computed indices, of
-   staged arrays, and of folds: reductions, and scans of scalars and arrays that emit arrays. */
+/* Generates random legal kernels: nests of one to three ranges, constant and symbolic, whose values
+   are made of elements of params read along, against and across the ranges and at computed indices,
+   of staged arrays, and of folds: reductions, and scans of scalars and arrays that emit arrays. */
 #ifndef TENON_TESTS_IR_KERNELS_H
 #define TENON_TESTS_IR_KERNELS_H
 

@@ -1,5 +1,6 @@
-/* The passes that IR tests may name. A pass changes the roots, or raises. Arguments stand in
-   brackets and without blanks: `choose(v256)`; laws are passes too: `SPLIT(r0,by,8)`. */
+/* Table of the passes that IR tests may name, as functions that change the roots of a graph or
+   raise. Arguments stand in brackets and without blanks: `choose(v256)`; laws (schedule
+   transformations) are passes too: `SPLIT(r0,by,8)`. */
 #ifndef TENON_TESTS_IR_PASSES_H
 #define TENON_TESTS_IR_PASSES_H
 

@@ -1,4 +1,5 @@
-/* Laws with random arguments, from their table. */
+/* Draws random arguments of laws (schedule transformations), by the types that the table of laws
+   gives them. */
 #ifndef TENON_TESTS_IR_RANDOM_LAW_H
 #define TENON_TESTS_IR_RANDOM_LAW_H
 

@@ -1,6 +1,7 @@
-/* Graphs run on contents that follow from a seed: what tests of passes compare. VARs have a value
-   between their bounds, BUFFERs and PARAMs are filled by their number, and a CUSTOM adds its
-   inputs. Small multiples of 1/4 as floats make short sums and products exact. */
+/* Interprets graphs, kernels and schedules on pseudo-random contents that follow from a seed, to
+   compare them before and after passes. VARs (runtime scalars) have a value between their bounds,
+   BUFFERs and PARAMs (arrays) are filled by their id, and a CUSTOM (host function) adds its inputs.
+   Floats are small multiples of 1/4, so that short sums and products are exact. */
 #ifndef TENON_TESTS_IR_REPLAY_H
 #define TENON_TESTS_IR_REPLAY_H
 

@@ -1,4 +1,4 @@
-/* IR tests: runner [--bless] FOLDER|FILE…
+/* Runs IR tests, golden files of a graph before and after passes: `runner [--bless] FOLDER|FILE…`
 
    A file *.irt is
 

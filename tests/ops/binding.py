@@ -1,4 +1,5 @@
-"""Tenon's C interface for the tests of operations: prototypes come from the headers.
+"""Wraps Tenon's C interface in Python (ctypes) for the tests of operators; prototypes are parsed
+from the headers.
 
 `Tenon` calls the library (tn.add(x, y) is tn_add); `Cases` collects tensors with what they should
 be, computes all of them in few tn_realize calls, and compares.

@@ -1,4 +1,5 @@
-"""What the tests of elementwise operations share."""
+"""Helpers of the tests of elementwise operators: special values, types to try, result types,
+tolerances."""
 
 import numpy as np
 

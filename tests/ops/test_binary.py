@@ -1,4 +1,4 @@
-"""Elementwise operations of two operands against NumPy, in every type that they take."""
+"""Tests elementwise operators of two operands against NumPy, in every type that they take."""
 
 import numpy as np
 

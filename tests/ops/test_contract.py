@@ -1,5 +1,5 @@
-"""Matrix products, convolutions and pooling: against NumPy in f64, and against ONNX Runtime, which
-decides what the options mean."""
+"""Tests matrix products, convolutions and pooling: against NumPy in f64, and against ONNX Runtime,
+which decides what the options mean."""
 
 import ctypes
 import itertools

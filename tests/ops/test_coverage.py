@@ -1,4 +1,4 @@
-"""Every function that ops.h declares was called by the tests of this folder, and so was every one of
+"""Checks that the tests of this folder called every function that ops.h declares, and every one of
 tensor.h that makes a tensor from nothing, callbacks apart. CTest runs those tests first."""
 
 import os

@@ -1,4 +1,5 @@
-"""How operands meet: shapes, types, conversions, choices."""
+"""Tests how operands of operators meet: broadcasting of shapes, type promotion, operators of three
+operands (where, clip, lerp), casts and bit casts."""
 
 import math
 

@@ -1,4 +1,5 @@
-"""Movement, reading by index, and tensors made from nothing: exact, in every type."""
+"""Tests movement operators (reshape, permute, slice, pad, …), gathers and scatters, and tensors
+made from nothing: exact, in every type."""
 
 import numpy as np
 

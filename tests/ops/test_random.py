@@ -1,5 +1,5 @@
-"""Random numbers: the bits against Threefry-2x32-20 written in Python, and that what is made of
-them is distributed as it should be."""
+"""Tests random numbers: the bits against Threefry-2x32-20 written in Python, and the distributions
+of uniform, normal and integer numbers by their statistics."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Reductions, running reductions and normalisations against NumPy, computed in f64."""
+"""Tests reductions, running reductions and normalisations against NumPy, computed in f64."""
 
 import warnings
 

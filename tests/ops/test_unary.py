@@ -1,4 +1,4 @@
-"""Elementwise operations of one operand against NumPy, in every type that they take."""
+"""Tests elementwise operators of one operand against NumPy, in every type that they take."""
 
 import math
 

@@ -1,4 +1,5 @@
-/* Evaluator of scalar expressions and generators of edge-case and random inputs. */
+/* Evaluates scalar expressions (trees of elementwise ops) for many inputs, op by op as scalar_eval
+   defines them, and generates edge-case and random inputs for the tests of rules. */
 #include "evaluate.h"
 
 #include "base/map.h"

@@ -1,5 +1,6 @@
-/* Evaluator of scalar expressions for many inputs: one or two roots over the same inputs (PARAMs of
-   rank 0 and VARs), op by op as scalar_eval defines them. */
+/* Evaluates scalar expressions (one or two roots over the same inputs: PARAMs of rank 0 and VARs)
+   for many inputs, op by op as scalar_eval defines them. Prepared once, so that a run is a loop
+   over the nodes in topological order. */
 #ifndef TENON_TESTS_RULES_EVALUATE_H
 #define TENON_TESTS_RULES_EVALUATE_H
 

@@ -1,4 +1,5 @@
-/* Table of the rules' examples: rulec --tests writes its definition. */
+/* Table of the rewrite rules' examples, one graph per rule, whose definition `rulec --tests`
+   writes. */
 #ifndef TENON_TESTS_RULES_EXAMPLES_H
 #define TENON_TESTS_RULES_EXAMPLES_H
 

@@ -1,6 +1,6 @@
-/* Accuracy of the functions of transcendental.rules against the C library in a wider type: largest
-   errors in units in the last place over edge values, random bits and dense intervals. With
-   TENON_LONG set, a hundred times as many. */
+/* Measures the accuracy of the functions of transcendental.rules (expansions of exp, log, sin, …)
+   against the C library in a wider type: largest errors in units in the last place over edge
+   values, random bits and dense intervals. With TENON_LONG set, a hundred times as many. */
 #include "evaluate.h"
 
 #include "ir/core/build.h"

@@ -1,5 +1,6 @@
-/* The rules of movement on random chains of movement ops: sizes 0, 1 and unknown, steps of both
-   signs, every type. Each step that fires is evaluated on both sides. */
+/* Tests the rewrite rules of movement ops (reshape, permute, slice, pad, …) on random chains of
+   these ops: sizes 0, 1 and unknown, steps of both signs, every type. Each rewrite that fires is
+   evaluated on both sides. */
 #include "evaluate.h"
 
 #include "ir/core/build.h"

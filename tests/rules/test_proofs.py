@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs z3 on the proof obligations that rulec writes: every answer must be unsat. Rules that are wrong
-for one of their types must be found.
+"""Proves the rewrite rules: runs z3 on the proof obligations that rulec writes, whose answer must
+be unsat in each case. Rules that are wrong for one of their types must be found.
 
     test_proofs.py BUILD     BUILD holds the program rulec
 """

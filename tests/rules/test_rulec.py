@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The rule compiler: errors have file, line and message; the C code that it writes compiles.
+"""Tests the rule compiler: errors have file, line and message; the C code that it writes compiles.
 
     test_rulec.py BUILD     BUILD holds the program rulec
 """

@@ -1,5 +1,5 @@
-/* Tests every rule: it fires on its example, and both sides have the same type and shape and
-   evaluate equal, on all values of one 16-bit variable (of two at 8 bits), on edge cases and on
+/* Tests every rewrite rule: it fires on its example, and both sides have the same type and shape
+   and evaluate equal, on all values of one 16-bit variable (of two at 8 bits), on edge cases and on
    random values. */
 #include "evaluate.h"
 #include "examples.h"

@@ -1,4 +1,5 @@
-/* Makes the FOLD and the INDEX that reads its state. */
+/* Builds a reduction in a kernel: a FOLD, the IR's reduction and scan node, and the INDEX that
+   reads its state. */
 #include "support/fold_reduction.h"
 
 const node *fold_make_reduction(ir *g, op o, const node *v, size_t n, const node *const ranges[]) {

@@ -1,4 +1,5 @@
-/* A reduction as a FOLD: the short way to the binder that most tests of kernels need. */
+/* Builds a reduction in a kernel as a FOLD, the IR's reduction and scan node, which most tests of
+   kernels need. */
 #ifndef TENON_TESTS_SUPPORT_FOLD_REDUCTION_H
 #define TENON_TESTS_SUPPORT_FOLD_REDUCTION_H
 

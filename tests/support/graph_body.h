@@ -1,5 +1,5 @@
-/* Runs the body of a test that raises (base/diag.h): in a new graph, which is freed afterwards;
-   what the body raises fails the test of cmocka. */
+/* Runs the body of a cmocka test in a new graph, which is freed afterwards. The body may raise
+   (base/diag.h); what it raises fails the test. */
 #ifndef TENON_TESTS_SUPPORT_GRAPH_BODY_H
 #define TENON_TESTS_SUPPORT_GRAPH_BODY_H
 

@@ -1,7 +1,7 @@
-/* Flattens a kernel to a list of steps first: each binder becomes loops that hold, at the level of
-   the innermost range that they depend on, the nodes that are free in its ranges. Nodes that depend
-   on none stand before the loops. So each value is computed once for each binding of its free
-   ranges, and running needs no stack. */
+/* Implements the interpreter of kernels. Flattens a kernel to a list of steps first: each binder
+   (STAGE or FOLD) becomes loops that hold, at the level of the innermost range that they depend on,
+   the nodes that are free in its ranges. Nodes that depend on none stand before the loops. So each
+   value is computed once for each binding of its free ranges, and running needs no stack. */
 #include "support/interp_kernel.h"
 
 #include "base/map.h"

@@ -1,5 +1,6 @@
-/* The interpreter of kernels: runs the binders of stage K one iteration after the other, exactly as
-   written. Slow and obvious: the expected results of every pass over kernels. */
+/* Interpreter of kernels, the reference evaluator for tests of all passes over kernels: runs the
+   binders (STAGEs and FOLDs: loop nests) one iteration after the other, exactly as written. Slow
+   and obvious. */
 #ifndef TENON_TESTS_SUPPORT_INTERP_KERNEL_H
 #define TENON_TESTS_SUPPORT_INTERP_KERNEL_H
 

@@ -1,5 +1,5 @@
-/* KERNEL nodes of tensor graphs: parses the kernel of the node's text into an ir of its own and
-   runs it on copies of the inputs that it writes. */
+/* Interprets KERNEL nodes of tensor graphs (custom operations that are kernels in IR text): parses
+   the kernel into an IR of its own and runs it on copies of the inputs that it writes. */
 #include "support/interp_kernel.h"
 
 #include "ir/core/build.h"

@@ -1,4 +1,4 @@
-/* Temporary folders for files that tests write. */
+/* Creates temporary folders for files that tests write. */
 #ifndef TENON_TESTS_TEMPORARY_H
 #define TENON_TESTS_TEMPORARY_H
 

@@ -1,5 +1,5 @@
-/* Checks of tensors, statuses and texts through the public interface; an allocator that counts what
-   is out and fails at a chosen call; the process's resident memory. */
+/* Helpers of tests of the public interface: checks of tensors, statuses and messages, an allocator
+   that counts live bytes and fails at a chosen call, and the process's resident memory. */
 #ifndef TENON_TESTS_TENSOR_CHECK_H
 #define TENON_TESTS_TENSOR_CHECK_H
 

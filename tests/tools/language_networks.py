@@ -1,5 +1,5 @@
-"""Networks of language with seeded weights, as exporters write them: an encoder like BERT's and a
-recurrent one. Weights are scaled so that activations keep their variance.
+"""Writes ONNX models of language networks with seeded weights, as exporters write them: an encoder
+like BERT's and a recurrent network. Weights are scaled so that activations keep their variance.
 
     language_networks.py encoder|recurrent FILE     writes one of them
 """

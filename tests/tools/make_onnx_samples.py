@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the ONNX files of tests/data/onnx and, beside each, what is in it as text.
+"""Writes the sample ONNX files of tests/data/onnx and, beside each, a text of its contents.
 
     make_onnx_samples.py DEST           writes the samples
     make_onnx_samples.py --dump MODEL   prints the text of one model

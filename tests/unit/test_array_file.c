@@ -1,5 +1,5 @@
 /* Tests array files (tn_array_file_*): tensors in .npy and ONNX TensorProto files are written, read
-   back and refused when damaged; and conversion of elements to and from printed numbers. */
+   back and refused when damaged. Also conversions between single elements and doubles. */
 #include "support/temporary.h"
 #include "support/tensor_check.h"
 

@@ -1,6 +1,6 @@
-/* Tests scalar lifting: loops whose scalars change from step to step compile two plans at most, the
-   second with the scalars as variables, and give the results of a context that compiles each step's
-   scalars in. */
+/* Tests scalar lifting: loops whose scalars change from step to step compile kernels in their first
+   two steps only, as the second makes the scalars variables, and give the results of a context that
+   compiles each step's scalars in. */
 #include "compile/kernel_cache.h"
 #include "device/registry/device_registry.h"
 #include "ir/text/graph_key.h"

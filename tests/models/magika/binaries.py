@@ -1,4 +1,5 @@
-"""Binary files of many kinds, made with the standard library or byte by byte."""
+"""Generates binary files of many kinds (archives, images, executables, …) with the standard library
+or byte by byte, for the corpus that file type classifiers are compared on."""
 
 import bz2
 import gzip

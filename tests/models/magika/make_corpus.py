@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the files that the classifiers are compared on: make_corpus.py DIR
+"""Writes the corpus of files that file type classifiers are compared on: make_corpus.py DIR
 
 The same files come out each time on the same Python, which is all that is needed. Each kind has a
 folder; its name is what was meant, and what a classifier says may differ.

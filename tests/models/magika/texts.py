@@ -1,4 +1,5 @@
-"""Text files of many kinds, from the pieces in texts.txt.
+"""Generates text files of many kinds from the pieces in texts.txt, for the corpus that file type
+classifiers are compared on.
 
 That file has a section for each kind, headed by its name and its files' ending. A section is split
 by lines of %%%: the first piece comes once, those between are repeated at random, the last ends the

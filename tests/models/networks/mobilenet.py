@@ -1,5 +1,5 @@
-"""A network in the manner of MobileNetV2 (Sandler et al., 2018): inverted residuals of 1 x 1, depthwise
-and 1 x 1 convolutions, with a batch of any size."""
+"""Builds an ONNX network in the manner of MobileNetV2 (Sandler et al., 2018): inverted residuals of
+1 x 1, depthwise and 1 x 1 convolutions, with a dynamic batch size."""
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper

@@ -1,4 +1,5 @@
-"""Networks with seeded weights, that activations of unit variance pass through.
+"""Replaces the weights of an ONNX network by seeded random ones, scaled so that activations keep
+unit variance.
 
 A network whose weights are all one number proves little: swap two of its operators, and nothing
 changes. Here each layer's weights are drawn, and scaled by what comes out of it, so that whatever a

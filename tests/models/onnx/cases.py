@@ -1,5 +1,6 @@
-"""One-node models, and small chains, many in one file: the file is loaded once by Tenon and once by
-the reference, and each case is compared by itself."""
+"""Compares one-node ONNX models, and small chains of nodes, with ONNX Runtime or ONNX's own
+evaluator. Merges many cases into one file, which Tenon and the reference load once; each case is
+compared by itself."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""Checks that are counted: those that fail are told at the end."""
+"""Counts checks and prints the failed ones at the end."""
 
 
 class Checks:

@@ -1,4 +1,6 @@
-"""The cases of every operator that src/formats/onnx/ops/onnx_operators.def lists: {name: cases(version, rng)}."""
+"""Test cases of ONNX operators for test_ops.py: {name: cases(version, rng)}. Here those of
+arithmetic, shapes, reductions and matrix products, and of sizes that models compute; from
+operators_networks.py and operators_pictures.py those of convolutional networks."""
 
 import itertools
 

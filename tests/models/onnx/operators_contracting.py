@@ -1,4 +1,5 @@
-"""The cases of attention and of contractions: {name: cases(version, rng)}."""
+"""Test cases of attention and other contractions (einsum, integer products): {name: cases(version,
+rng)}."""
 
 import numpy as np
 

@@ -1,4 +1,5 @@
-"""The cases of elementwise operators besides those of operators.py: {name: cases(version, rng)}."""
+"""Test cases of elementwise ONNX operators besides those of operators.py: {name: cases(version,
+rng)}."""
 
 import itertools
 

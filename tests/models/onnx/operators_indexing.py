@@ -1,4 +1,4 @@
-"""The cases of operators that reduce, run along axes, repeat, and read by index: {name:
+"""Test cases of ONNX operators that reduce, scan along axes, repeat, gather and scatter: {name:
 cases(version, rng)}; and of sizes that these compute."""
 
 import itertools

@@ -1,4 +1,4 @@
-"""The cases of loops: {name: cases(version, rng)}."""
+"""Test cases of ONNX control flow, Scan and Loop: {name: cases(version, rng)}."""
 
 import numpy as np
 from onnx import TensorProto, helper

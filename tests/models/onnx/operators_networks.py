@@ -1,5 +1,5 @@
-"""The cases of what convolutional networks are made of: windows, normalisation, activations,
-constants, pictures."""
+"""Test cases of the ONNX operators of convolutional networks: pooling, transposed convolution,
+normalisation, activations, constants: {name: cases(version, rng)}."""
 
 import itertools
 

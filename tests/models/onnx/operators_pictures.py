@@ -1,4 +1,5 @@
-"""The cases of what is done to pictures: pads, depth in exchange for space, other sizes."""
+"""Test cases of ONNX operators on images: padding, depth to space and back, resizing: {name:
+cases(version, rng)}."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""The cases of recurrent networks: {name: cases(version, rng)}."""
+"""Test cases of recurrent ONNX layers, RNN, GRU and LSTM: {name: cases(version, rng)}."""
 
 import numpy as np
 

@@ -1,4 +1,5 @@
-"""Tenon's models from Python, for the tests of ONNX files."""
+"""Wraps Tenon's C interface to models in Python (ctypes), for the tests of ONNX files: load, bind,
+run."""
 
 import ctypes
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""ONNX files that cannot be run, and what is said of them: the file, the node, and a way out. And
-where weights may lie.
+"""Tests ONNX files that cannot be run: the message names the file, the node, and a way out. Also
+tests where weights may lie: in the file or in external files.
 
     test_files.py BUILD
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Networks of language against ONNX Runtime, an encoder and a recurrent one, whose batch and length
-vary. Each is compiled once, for all sizes.
+"""Tests language networks, a transformer encoder and a recurrent one, against ONNX Runtime. Batch
+and length are dynamic: each is compiled once, for all sizes.
 
     test_language.py BUILD
 """

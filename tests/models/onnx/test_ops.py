@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Every row of src/formats/onnx/ops/onnx_operators.def, in each of its versions, against ONNX Runtime (against
-ONNX's own evaluator for types that the runtime has no kernel of); and the rows against the
-published definitions.
+"""Tests every ONNX operator of src/formats/onnx/ops/onnx_operators.def, in each of its versions,
+against ONNX Runtime (against ONNX's own evaluator for types that the runtime has no kernel of); and
+the table's rows against the published definitions.
 
 Runs all cases of each operator's newest version and an eighth of those of older ones; all of them
 if operators are named, or TENON_LONG is set.

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""test_ops.py for the rows that are not among operators.py's: its other half.
+"""Tests the ONNX operators whose cases are not in operators.py, as test_ops.py tests the others:
+the second half of one long test.
 
     test_ops_language.py BUILD
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""examples/onnx_batches with a network made of the operators that there are: what it prints is what
-ONNX Runtime computes. And what it says of files that are none for it.
+"""Tests examples/onnx_batches on a small convolutional network: what it prints is what ONNX Runtime
+computes, and files that it cannot run are refused with a message.
 
     test_programs.py BUILD
 """

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Sizes that vary: what operators make of each, 0 and 1 too, against ONNX Runtime; which models are
-refused because it depends on them whether nodes fit together; and what a caller knows of sizes.
+"""Tests dynamic sizes in ONNX models: results of operators at each size, 0 and 1 too, against ONNX
+Runtime; models that are refused because their nodes fit together at some sizes only; and what a
+caller is told of sizes.
 
     test_sizes.py BUILD
 """
