@@ -1,6 +1,7 @@
-/* The passes from a tensor graph to a schedule of kernels, in the order in which they run. After
-   each the result is verified (in development builds) and handed to the request's observer: the
-   tensor graph up to fusion, all kernels from there on. The body of a loop goes through the same
+/* Runs the passes that turn a tensor graph into a schedule of kernels, in order: normalisation,
+   loop extraction, value construction, fusion, layouts, step order, buffer reuse, canonicalisation.
+   After each the result (the tensor graph up to fusion, all kernels from there on) is verified in
+   development builds and handed to the request's observer. The body of a loop goes through the same
    passes while its steps are spliced in. */
 #include "schedule/schedule.h"
 

@@ -1,5 +1,6 @@
-/* Schedules a tensor graph: decides which values become kernels (fusion), builds these kernels, and
-   orders them over a planned set of buffers. pipeline.c lists the passes in order. */
+/* Schedules a tensor graph: decides which values share a kernel (fusion), builds these kernels, and
+   puts them into an order with lifetimes for the buffers between them. pipeline.c lists the passes
+   in order. */
 #ifndef TENON_SCHEDULE_SCHEDULE_H
 #define TENON_SCHEDULE_SCHEDULE_H
 

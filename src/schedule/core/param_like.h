@@ -1,4 +1,5 @@
-/* PARAMs of arrays: graphs and kernels know the arrays that they read and write by slot numbers. */
+/* Builds a PARAM, the array argument of a graph or kernel, from the type and sizes of an array. A
+   slot number says which array it is. */
 #ifndef TENON_SCHEDULE_CORE_PARAM_LIKE_H
 #define TENON_SCHEDULE_CORE_PARAM_LIKE_H
 

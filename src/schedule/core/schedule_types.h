@@ -1,6 +1,6 @@
-/* The data of scheduling: the request (a tensor graph and the target's limits) and the result, an
-   ordered list of steps (kernels, calls of the caller's functions, loops) over numbered buffers.
-   Types only; schedule.h has the entry point. */
+/* Data types of scheduling: the request (a tensor graph and the target's limits) and the result, an
+   ordered list of steps (kernels, calls of host functions, loops) over numbered buffers. schedule.h
+   has the entry point. */
 #ifndef TENON_SCHEDULE_CORE_SCHEDULE_TYPES_H
 #define TENON_SCHEDULE_CORE_SCHEDULE_TYPES_H
 

@@ -1,4 +1,5 @@
-/* Size estimates: a size that varies counts as a typical one, within its bounds. */
+/* Estimates a size that is known only at run time for cost models: a typical value, clamped to the
+   size's bounds. */
 #include "schedule/core/size_estimate.h"
 
 #include "target/machine.h"

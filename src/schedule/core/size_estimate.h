@@ -1,4 +1,4 @@
-/* Estimates of sizes that are known only when a plan runs, for cost models. */
+/* Estimates dynamic sizes, those known only when a plan runs, for cost models. */
 #ifndef TENON_SCHEDULE_CORE_SIZE_ESTIMATE_H
 #define TENON_SCHEDULE_CORE_SIZE_ESTIMATE_H
 

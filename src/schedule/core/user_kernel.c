@@ -1,5 +1,6 @@
-/* User kernels over the schedule's buffers: binding slots to buffers, and the properties of index
-   maps that decide whether inputs that are written must be copied first. */
+/* Binds user kernels (written in the IR by the caller) to the schedule's buffers, and tests the
+   properties of their index maps that decide whether inputs that are written must be copied
+   first. */
 #include "schedule/core/user_kernel.h"
 
 #include "ir/core/binder.h"

@@ -1,4 +1,5 @@
-/* User kernels: KERNEL nodes, which bring a kernel written in the IR along, as kernels of steps. */
+/* Schedules user kernels, which a KERNEL node (a call of a kernel written in the IR) brings along:
+   binds their arguments to buffers and finds which may be written in place. */
 #ifndef TENON_SCHEDULE_CORE_USER_KERNEL_H
 #define TENON_SCHEDULE_CORE_USER_KERNEL_H
 

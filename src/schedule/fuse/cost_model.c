@@ -1,5 +1,5 @@
-/* Measures the facts of values by which fusion decides: from inputs to outputs, operation counts
-   and code sizes of bodies, the cost of computing a value again with all that is not kept in
+/* Computes the facts of values on which fusion's cost model is based, in topological order:
+   operation counts, code sizes, the cost of recomputing a value with all that is not kept in
    memory, the operands that contractions read, and reduction levels. A value whose repeated
    computation costs more than a kernel of its own counts as kept. */
 #include "schedule/fuse/cost_model.h"

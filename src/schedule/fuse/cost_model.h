@@ -1,6 +1,6 @@
-/* The cost model of fusion: nanoseconds on a machine whose cores all work, for arithmetic, for
-   memory by its distance, and for starting a kernel; and the facts of a value that costs depend
-   on. */
+/* Cost model of fusion: estimates nanoseconds, on a machine whose cores all work, for arithmetic,
+   for memory traffic by cache level, and for starting a kernel; and declares the facts of each
+   value that these estimates depend on. */
 #ifndef TENON_SCHEDULE_FUSE_COST_MODEL_H
 #define TENON_SCHEDULE_FUSE_COST_MODEL_H
 

@@ -1,5 +1,5 @@
-/* Fusion groups: the values that share a kernel, and the place in its loop nests where each is
-   computed. */
+/* Fusion groups: the sets of values that share a kernel, with the place in the kernel's loop nests
+   where each value is computed, loaded or stored, and the kernel's resources that they take. */
 #ifndef TENON_SCHEDULE_FUSE_FUSION_GROUP_H
 #define TENON_SCHEDULE_FUSE_FUSION_GROUP_H
 

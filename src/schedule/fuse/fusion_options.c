@@ -1,5 +1,6 @@
-/* The options for a value inside a group that reads it, and their costs: computed at each point
-   where it is read, or built as an array in a nest further out, for each depth. */
+/* Lists the options for a value inside a fusion group that reads it, with their costs by the cost
+   model: recomputed at each point where it is read (inlined), or built once as an array in a loop
+   nest further out, for each depth. */
 #include "schedule/fuse/search_state.h"
 
 #include "ir/core/affine.h"

@@ -1,10 +1,9 @@
-/* The fusion search: greedy, one decision a value. Values are visited from outputs to inputs. Each
-   group that reads a value has options for it: computed where it is read, or built in a nest placed
-   further out. The value may also be written to memory: by one of its readers, by a group that has
-   a value like it, or by a group of its own. The cost model prices all and the cheapest is taken,
-   once. Groups run in the order of their keys: the position of a group's largest root. A value is
-   written only by a group whose key is below those of all other groups that read it, so no cycle
-   can arise. */
+/* Implements the fusion search, a greedy one: visits values from outputs to inputs and decides each
+   once. Each group that reads a value has options for it: computed where it is read, or built in a
+   nest further out. The value may also be written to memory, by one of its readers, by a group with
+   a value like it, or by a group of its own. The cheapest by the cost model is taken. Groups run in
+   the order of their keys, the position of a group's largest root. Only a group whose key is below
+   those of all other groups that read a value may write it, so no cycle can arise. */
 #include "schedule/fuse/fusion_search.h"
 #include "schedule/fuse/search_state.h"
 

@@ -1,5 +1,6 @@
-/* The elements that groups read, and the limits of a kernel: arguments, loops, members, scratch
-   memory, and code size. Also which arrays a group may still read before they are stored over. */
+/* Records the elements that fusion groups read, and checks the limits of a kernel against them:
+   arguments, loops, members, scratch memory and code size. Also decides which arrays a group may
+   still read before they are stored over. */
 #include "schedule/fuse/search_state.h"
 
 #include "ir/core/binder.h"

@@ -1,5 +1,6 @@
-/* Inlining: computes a value inside a group, at each point where it is read or as an array in a
-   nest further out. A reduction opens a fold, or shares the fold of one at the same place. */
+/* Inlines a value into a fusion group: computes it at each point where it is read, or as an array
+   in a loop nest further out. A reduction opens a fold (a reduction loop), or shares the fold at
+   the same place over the same sizes. */
 #include "schedule/fuse/search_state.h"
 
 #include "ir/core/binder.h"

@@ -1,7 +1,7 @@
-/* Loop nests of a fusion group. The order of a nest's ranges is a chain of sets, each within the
-   next: ranges of a smaller set are outside of the rest. Placing a value whose free ranges are a
-   new set between two of the chain refines it; where the chain forbids that, the value runs further
-   in. */
+/* Implements the loop nests of a fusion group. The order of a nest's ranges is a chain of sets,
+   each within the next: ranges of a smaller set are outside of the rest. Placing a value whose free
+   ranges are a new set between two of the chain refines it; where the chain forbids that, the value
+   runs further in. */
 #include "schedule/fuse/loop_nests.h"
 
 #include "ir/core/binder.h"

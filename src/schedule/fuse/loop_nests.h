@@ -1,6 +1,6 @@
-/* Loop nests of a kernel that fusion builds up. A nest is the set of ranges of one binder, in no
-   order yet; each value placed inside constrains the order, kept as a chain of sets of outer ranges
-   that only grows finer. */
+/* Loop nests of a kernel that fusion is building. A nest is the set of ranges of one binder (a loop
+   node of the IR), in no order yet; each value placed inside constrains the order, kept as a chain
+   of sets of outer ranges that only grows finer. */
 #ifndef TENON_SCHEDULE_FUSE_LOOP_NESTS_H
 #define TENON_SCHEDULE_FUSE_LOOP_NESTS_H
 

@@ -1,7 +1,8 @@
-/* Materialisation points. Where the search writes a value by choice, it has put the elementwise
-   values computed from each of its elements into the kernels that read it, which compute them for
-   every tile and worker. Writing the last of these values instead costs as much memory, and the
-   kernel of the value computes them once: the point moves there, and the search runs again. */
+/* Moves materialisation points, the values stored to memory between kernels, to later values. Where
+   the search stores a value by choice, the kernels that read it compute the elementwise values that
+   follow from each of its elements, for every tile and worker. To store the last of these instead
+   costs as much memory, and the kernel of the value computes them once: the point moves there, and
+   the search runs again. */
 #include "schedule/fuse/search_state.h"
 
 enum { MOST_BEHIND = 8 }; /* longest chain of operands that is followed */

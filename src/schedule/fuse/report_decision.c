@@ -1,5 +1,5 @@
-/* Reports decisions of the fusion search to the request's observer (tenon explain). The search
-   keeps no reasons, so the options are computed again. */
+/* Reports each decision of the fusion search, with the costs of its options, to the request's
+   observer (for tenon explain). The search keeps no reasons, so the options are computed again. */
 #include "schedule/fuse/search_state.h"
 
 #include <math.h>

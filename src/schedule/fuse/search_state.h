@@ -1,7 +1,7 @@
-/* The state of the fusion search, and the parts of the search: the resources of groups
-   (group_reads.c), the options for a value in a group that reads it (fusion_options.c), applying
-   one (inline_value.c), writing a value (store_placement.c), moving materialisation points
-   (materialise.c), and reporting (report_decision.c). */
+/* Internal header of the fusion search: the state and functions that its source files share. These
+   are the resources of groups (group_reads.c), the options for a value in a group that reads it
+   (fusion_options.c), applying one (inline_value.c), writing a value (store_placement.c), moving
+   materialisation points (materialise.c), and reporting (report_decision.c). */
 #ifndef TENON_SCHEDULE_FUSE_SEARCH_STATE_H
 #define TENON_SCHEDULE_FUSE_SEARCH_STATE_H
 

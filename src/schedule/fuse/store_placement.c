@@ -1,4 +1,4 @@
-/* Store placement: which group writes a value that is to be in memory. A reader that computes it
+/* Chooses the fusion group that stores a value which is to be in memory. A reader that computes it
    anyway at each of its elements hosts the store; otherwise the value becomes one more root of a
    group of the same sizes that has an input in common, or the root of a new group. */
 #include "schedule/fuse/search_state.h"

@@ -1,7 +1,8 @@
-/* Builds the kernel of each fusion group (a SINK of stages and folds), and the buffers between
-   kernels. The expression of each element is built after those that it reads, with an explicit
-   stack; all reductions of a nest become the states of one fold. CUSTOMs, user kernels and loops
-   get steps of their own. */
+/* Builds the kernel of each fusion group, a SINK (a kernel's root) over STAGE and FOLD nodes (array
+   definitions and reductions), and the buffers between kernels. The expression of each element is
+   built after those that it reads, with an explicit stack; all reductions of a nest become the
+   states of one FOLD. Host functions (CUSTOM nodes), user kernels and loops get steps of their
+   own. */
 #include "schedule/kernels/build_kernels.h"
 
 #include "ir/core/tensor_loop.h"

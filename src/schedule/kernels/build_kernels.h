@@ -1,4 +1,5 @@
-/* Builds the kernel of each fusion group and the buffers between kernels. */
+/* Builds the IR kernel of each fusion group, the buffers between kernels, and the steps of the
+   schedule. */
 #ifndef TENON_SCHEDULE_KERNELS_BUILD_KERNELS_H
 #define TENON_SCHEDULE_KERNELS_BUILD_KERNELS_H
 

@@ -1,6 +1,7 @@
-/* Canonical kernels: PARAMs by position among the step's buffers, ranges by order, lifted variables
-   by first use, and the trip variable without its bound where nothing else depends on it. Equal
-   kernels become the same node, which is compiled once. */
+/* Canonicalises kernels: numbers PARAMs (array arguments) by position among the step's buffers,
+   ranges by order and lifted variables by first use, and widens the bound of the loop trip variable
+   where nothing else depends on it. By hash consing equal kernels become the same node, which is
+   compiled once. */
 #include "schedule/kernels/canonicalise_kernels.h"
 
 #include "ir/core/binder.h"

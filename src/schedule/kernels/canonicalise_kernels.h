@@ -1,4 +1,5 @@
-/* Kernels in a canonical form, so that equal kernels are the same node and compile once. */
+/* Brings kernels into a canonical form, so that equal kernels of a schedule are the same node and
+   are compiled once. */
 #ifndef TENON_SCHEDULE_KERNELS_CANONICALISE_KERNELS_H
 #define TENON_SCHEDULE_KERNELS_CANONICALISE_KERNELS_H
 

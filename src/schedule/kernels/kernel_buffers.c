@@ -1,4 +1,5 @@
-/* Lists the buffers of a kernel: outputs in their order, then PARAMs as they are found. */
+/* Lists the buffers that a kernel reads and writes, each once: outputs in their order, then PARAMs
+   (array arguments) as they are found. */
 #include "schedule/kernels/kernel_buffers.h"
 
 #include "ir/core/ir.h"

@@ -1,4 +1,5 @@
-/* The buffers that a kernel reads and writes. */
+/* Lists the buffers that a kernel reads and writes, by the slots of its PARAMs (array
+   arguments). */
 #ifndef TENON_SCHEDULE_KERNELS_KERNEL_BUFFERS_H
 #define TENON_SCHEDULE_KERNELS_KERNEL_BUFFERS_H
 

@@ -1,5 +1,6 @@
-/* Counts the operations and bytes of a kernel symbolically: sums of products of sizes, evaluated
-   when the variables have values. */
+/* Counts the operations and bytes of a kernel symbolically: as sums of products of sizes, which are
+   evaluated when the variables have values. The bytes read of an array, and those written, are at
+   most all of it. */
 #include "schedule/kernels/kernel_counts.h"
 
 #include "ir/core/binder.h"

@@ -1,5 +1,5 @@
-/* Operation and byte counts of a kernel: operations on elements, and bytes of arrays that it reads
-   and writes. Sizes stay expressions over variables; only their values are multiplied, as floats,
+/* Counts a kernel's operations on elements and the bytes of arrays that it reads and writes, for
+   profiles. Sizes stay expressions over variables; only their values are multiplied, as floats,
    which do not overflow. */
 #ifndef TENON_SCHEDULE_KERNELS_KERNEL_COUNTS_H
 #define TENON_SCHEDULE_KERNELS_KERNEL_COUNTS_H

@@ -1,5 +1,5 @@
-/* Names of steps for people: the labels of the values that a step computes, without repeated
-   folders; where there are none, the ops. */
+/* Names each step of a schedule after the labels of the values that it computes, without repeated
+   folders; where there are none, after their ops. */
 #include "schedule/kernels/step_names.h"
 
 #include "base/str.h"

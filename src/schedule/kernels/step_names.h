@@ -1,4 +1,5 @@
-/* Names of steps for people: labels of the graph, or ops. */
+/* Names the steps of a schedule for people (profiles, explanations): by labels of the graph, or by
+   ops. */
 #ifndef TENON_SCHEDULE_KERNELS_STEP_NAMES_H
 #define TENON_SCHEDULE_KERNELS_STEP_NAMES_H
 

@@ -1,7 +1,8 @@
 /* Chooses the layout of arrays between kernels: which axis of each is last, consecutive in memory.
    Each loop nest is vectorised along one of its ranges, and an access that is not consecutive along
-   it costs more. Nests choose ranges and arrays choose axes: one PBQP for the whole plan, as its
-   cost is a sum over nests and over pairs of a nest and an array that it accesses. */
+   it costs more. Nests choose ranges and arrays choose axes: one PBQP (partitioned Boolean
+   quadratic problem) for the whole plan, as its cost is a sum over nests and over pairs of a nest
+   and an array that it accesses. */
 #include "schedule/layout/choose_layouts.h"
 
 #include "ir/core/binder.h"

@@ -1,4 +1,5 @@
-/* Layouts: chooses the consecutive axis of each array that only kernels of the plan use. */
+/* Chooses the memory layout, the axis that is consecutive, of each array that only kernels of the
+   plan use, and rewrites the kernels for it. */
 #ifndef TENON_SCHEDULE_LAYOUT_CHOOSE_LAYOUTS_H
 #define TENON_SCHEDULE_LAYOUT_CHOOSE_LAYOUTS_H
 

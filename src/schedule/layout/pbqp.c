@@ -1,6 +1,6 @@
-/* PBQP solver by reduction: vertices of degree 0, 1 and 2 are eliminated exactly (their best cost
-   goes to their neighbours), one of higher degree is decided greedily, and the choices of
-   eliminated vertices follow in reverse order. */
+/* Solves partitioned Boolean quadratic problems (PBQP) by reduction: vertices of degree 0, 1 and 2
+   are eliminated exactly (their best cost goes to their neighbours), one of higher degree is
+   decided greedily, and the choices of eliminated vertices follow in reverse order. */
 #include "schedule/layout/pbqp.h"
 
 size_t pbqp_add(pbqp *p, size_t n, const double cost[]) {

@@ -1,7 +1,8 @@
-/* Partitioned Boolean quadratic problems (PBQP): chooses one of a few alternatives for each vertex
-   such that the costs of vertices and of edges (pairs of choices) are least in sum. Vertices of up
-   to two edges are eliminated exactly; where all have more, one is decided by itself (Scholz and
-   Eckstein, Register Allocation for Irregular Architectures, 2002). */
+/* Solves partitioned Boolean quadratic problems (PBQP): chooses one of a few alternatives for each
+   vertex such that the costs of vertices and of edges (pairs of choices) are least in sum. Vertices
+   of up to two edges are eliminated exactly; where all have more, one is decided by itself (Scholz
+   and Eckstein, Register Allocation for Irregular Architectures, 2002), so that the sum may not be
+   least. */
 #ifndef TENON_SCHEDULE_LAYOUT_PBQP_H
 #define TENON_SCHEDULE_LAYOUT_PBQP_H
 

@@ -1,5 +1,5 @@
-/* Splits ranges over blocked arrays. An array in blocks of vectors is read as [c/16] … [c%16]; with
-   the range of c split into two, the inner one may run in lanes. */
+/* Strip-mines ranges over blocked arrays. An array in blocks of vectors is read as [c/16] … [c%16];
+   with the range of c split into two, the inner one may run in vector lanes. */
 #include "schedule/layout/split_blocked_ranges.h"
 
 #include "ir/index/index_arithmetic.h"

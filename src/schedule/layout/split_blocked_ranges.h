@@ -1,4 +1,5 @@
-/* Blocked arrays: splits ranges by which an array in blocks of whole vectors is indexed. */
+/* Strip-mines the ranges by which arrays in blocks of whole vectors (such as prepacked weights) are
+   indexed, so that the inner range can be vectorised. */
 #ifndef TENON_SCHEDULE_LAYOUT_SPLIT_BLOCKED_RANGES_H
 #define TENON_SCHEDULE_LAYOUT_SPLIT_BLOCKED_RANGES_H
 

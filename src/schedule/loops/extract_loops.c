@@ -1,12 +1,11 @@
-/* Extracts loops. A LOOP becomes a graph of its own, over PARAMs for its states, for the arrays
-   that it emits to and for the arrays of the graph around it that it reads, and a variable for the
-   number of the trip. In the graph around it, a RESULT reads those arrays as a KERNEL does.
-   Invariant expressions are computed before the loop, but for movements and those that read no
-   array.
+/* Implements loop outlining. The body of a LOOP (the tensor graph's loop node) becomes a graph over
+   PARAMs (array arguments) for its states, for the arrays that it emits to and for the outer arrays
+   that it reads, and over a variable for the trip's index. Invariant expressions are computed
+   before the loop, but for movements and those that read no array.
 
-   A state whose step is a chain of SETs on the state is changed in place; which copies that
-   needs is found as for any state of a plan. Others step from one array to another: the new value
-   is SET as a whole, so that one value can become several states. */
+   A state whose step is a chain of SETs (partial writes) on the state is changed in place; which
+   copies that needs is found as for any state of a plan. Others step from one array to another: the
+   new value is SET as a whole, so that one value can become several states. */
 #include "schedule/loops/extract_loops.h"
 
 #include "ir/core/tensor_loop.h"

@@ -1,5 +1,6 @@
-/* Loops of the graph: each LOOP becomes a graph of its own (its body), to be scheduled apart; the
-   graph around it reads its RESULTs as it reads those of a KERNEL. */
+/* Outlines loops: moves the body of each LOOP, the tensor graph's loop with carried states, into a
+   graph of its own that is scheduled apart. The graph around it reads the loop's outputs (RESULT
+   nodes) as it reads those of a user kernel. */
 #ifndef TENON_SCHEDULE_LOOPS_EXTRACT_LOOPS_H
 #define TENON_SCHEDULE_LOOPS_EXTRACT_LOOPS_H
 

@@ -1,6 +1,6 @@
-/* Splices the schedules of loop bodies into the schedule around them: renumbers the buffers of a
-   body, adds the two or three buffers by which a state that cannot be changed in place is
-   double-buffered, and lists in the loop's step all buffers that live through it. */
+/* Implements the splicing of loop bodies into the schedule around them: renumbers the buffers of a
+   body, adds the three buffers by which a state that cannot be changed in place is double-buffered
+   (now, next and spare), and lists in the loop's step all buffers that live through it. */
 #include "schedule/loops/splice_loops.h"
 
 #include "ir/core/tensor_loop.h"

@@ -1,4 +1,5 @@
-/* Puts the steps of loop bodies behind the steps of their loops, over one list of buffers. */
+/* Schedules the bodies of outlined loops and inserts their steps behind the steps of their loops,
+   over one list of buffers. */
 #ifndef TENON_SCHEDULE_LOOPS_SPLICE_LOOPS_H
 #define TENON_SCHEDULE_LOOPS_SPLICE_LOOPS_H
 

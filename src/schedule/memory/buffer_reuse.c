@@ -1,7 +1,8 @@
-/* In-place results. A kernel that reads an array only at the elements where it writes its result,
-   and is its last reader, may write the result over the array: no element is written before its
-   last read, in whatever order the kernel runs, as long as it computes none twice (laws see to
-   that). The kernel then reads and writes one buffer, as one that changes a state does. */
+/* Lets kernels store results over operands that die there (in-place reuse). A kernel that reads an
+   array only at the elements where it writes its result, and is its last reader, may do so: no
+   element is written before its last read, in whatever order the kernel runs, as long as it
+   computes none twice (laws see to that). The kernel then reads and writes one buffer, as one that
+   changes a state does. */
 #include "schedule/memory/buffer_reuse.h"
 
 #include "ir/core/binder.h"

@@ -1,4 +1,4 @@
-/* In-place reuse: results written over operands that die there. */
+/* Finds and applies in-place reuse: a result stored over an operand that dies in the same step. */
 #ifndef TENON_SCHEDULE_MEMORY_BUFFER_REUSE_H
 #define TENON_SCHEDULE_MEMORY_BUFFER_REUSE_H
 

@@ -1,6 +1,6 @@
-/* Live ranges and live bytes of a schedule's buffers. Sizes that vary count as typical ones.
-   Replays an order of steps to find its peak, the reuses that are possible, and the bytes of the
-   memory plan. */
+/* Computes the live ranges and live bytes of a schedule's buffers. Dynamic sizes count as typical
+   ones. Replays an order of steps to find its peak, the in-place reuses that are possible, and the
+   bytes of the memory plan. */
 #include "schedule/memory/liveness.h"
 
 #include "ir/index/index_arithmetic.h"

@@ -1,6 +1,6 @@
-/* Liveness: which buffers live between the steps of a schedule, in a given order, and how much
-   memory that takes. Sizes that vary count as typical ones: orders are compared by them, and memory
-   is planned anew when the sizes are known. */
+/* Analyses the liveness of buffers: which ones live between the steps of a schedule, in a given
+   order, and how much memory that takes. Dynamic sizes count as typical ones: orders are compared
+   by them, and memory is planned anew when the sizes are known. */
 #ifndef TENON_SCHEDULE_MEMORY_LIVENESS_H
 #define TENON_SCHEDULE_MEMORY_LIVENESS_H
 

@@ -1,7 +1,7 @@
-/* Places buffers with known lifetimes in one arena. First by birth, best fit: a sweep over time
-   with a list of holes and a heap of live slots by death. If that is above the lower bound (the
-   most bytes alive at once), also by size: the largest first, each into the smallest gap between
-   those that live with it; the smaller plan wins. */
+/* Places buffers with known lifetimes in one arena (dynamic storage allocation). First by birth,
+   best fit: a sweep over time with a list of holes and a heap of live slots by death. If that is
+   above the lower bound (the most bytes alive at once), also by size: the largest first, each into
+   the smallest gap between those that live with it; the smaller plan wins. */
 #include "schedule/memory/memory_plan.h"
 
 #include "base/vec.h"

@@ -1,5 +1,5 @@
-/* Memory plan: offsets in one arena for buffers with known lifetimes, by best fit (dynamic storage
-   allocation). */
+/* Plans memory: assigns buffers with known lifetimes offsets in one arena, by best fit (dynamic
+   storage allocation). */
 #ifndef TENON_SCHEDULE_MEMORY_MEMORY_PLAN_H
 #define TENON_SCHEDULE_MEMORY_MEMORY_PLAN_H
 

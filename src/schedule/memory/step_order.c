@@ -1,10 +1,10 @@
-/* The order of steps. Finding the one that needs least memory is NP-hard, so three are made, each
-   in nearly linear time, and the one whose memory plan is smallest is taken, the present order
-   first. Depth first: of the operands of a step, the one whose making needs most beyond its result
-   comes first (R. Sethi, J. D. Ullman: The generation of optimal code for arithmetic expressions,
-   J. ACM 17, 1970). Greedy, from the first step on and from the last one back: always the step that
-   lets live bytes grow least. Dependences: a reader waits for the writer before it, a writer for
-   the writer and the readers before it. */
+/* Orders the steps of a schedule for the least memory. The best order is NP-hard to find, so three
+   are made, each in nearly linear time, and the one whose memory plan is smallest is taken, the
+   present order first. Depth first: of the operands of a step, the one whose making needs most
+   beyond its result comes first (R. Sethi, J. D. Ullman: The generation of optimal code for
+   arithmetic expressions, J. ACM 17, 1970). Greedy, from the first step on and from the last one
+   back: always the step that lets live bytes grow least. Dependences: a reader waits for the writer
+   before it, a writer for the writer and the readers before it. */
 #include "schedule/memory/step_order.h"
 
 #include <stdlib.h>

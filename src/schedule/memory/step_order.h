@@ -1,4 +1,4 @@
-/* The order of steps, chosen for the least memory. */
+/* Chooses the order of a schedule's steps that needs the least memory, within their dependences. */
 #ifndef TENON_SCHEDULE_MEMORY_STEP_ORDER_H
 #define TENON_SCHEDULE_MEMORY_STEP_ORDER_H
 

@@ -1,8 +1,8 @@
-/* Builds the values of a normalised graph: finds the tensors that become values, gives each its
-   body by asking for the element at its own coordinates (movements turn into indices), collapses
-   reductions over comparisons, decides which SETs are mere stores of their value, applies the
-   rewrites that the search would not find (factor_sums.c, online_softmax.c), and orders the
-   values. */
+/* Builds the values (fusion's units) of a normalised graph. It finds the tensors that become values
+   and gives each a scalar body by asking for the element at its own coordinates, which turns
+   movements into indices; collapses reductions over comparisons; finds the SETs (partial writes)
+   that are mere stores of their value; applies the rewrites that the search would not find
+   (factor_sums.c, online_softmax.c); and orders the values. */
 #include "schedule/values/build_values.h"
 
 #include "ir/core/binder.h"

@@ -1,4 +1,5 @@
-/* Builds the values of a normalised graph, in an order that respects every dependence. */
+/* Builds the values of a normalised graph, the units about which fusion decides, in an order that
+   respects every dependence. */
 #ifndef TENON_SCHEDULE_VALUES_BUILD_VALUES_H
 #define TENON_SCHEDULE_VALUES_BUILD_VALUES_H
 

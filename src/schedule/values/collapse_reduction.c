@@ -1,9 +1,9 @@
-/* Collapses reductions over index comparisons, as of arange, one-hot, triangular masks and gathers.
-   A reduction over a range is split by the comparisons in its term: where one holds, the term
-   simplified by that is reduced over those indices, and elsewhere over the rest. A term that no
-   longer depends on the range needs only a count of indices; where an equality gives the index, one
-   element. Exact, but for sums of equal floats, and for the order of the parts, which a sum does
-   not have in the default arithmetic. */
+/* Collapses reductions over index comparisons, as of arange, one-hot, triangular masks and gathers,
+   by splitting their index set. A reduction over a range is split by the comparisons in its term:
+   where one holds, the term simplified by that is reduced over those indices, and elsewhere over
+   the rest. A term that no longer depends on the range needs only a count of indices; where an
+   equality gives the index, one element. Exact, but for sums of equal floats, and for the order of
+   the parts, which a sum does not have in the default arithmetic. */
 #include "schedule/values/collapse_reduction.h"
 
 #include "ir/core/affine.h"

@@ -1,4 +1,5 @@
-/* Collapse: reductions over comparisons of indices become closed forms or single elements. */
+/* Collapses reductions over comparisons of indices (arange, one-hot, triangular masks, gathers) to
+   closed forms or single elements. */
 #ifndef TENON_SCHEDULE_VALUES_COLLAPSE_REDUCTION_H
 #define TENON_SCHEDULE_VALUES_COLLAPSE_REDUCTION_H
 

@@ -1,6 +1,6 @@
-/* Constant folding at load time: finds the last values on each path to the roots that are computed
-   from constants alone and are no larger than their operands, and replaces each by a new constant.
-   Weight layouts follow (weight_layout.c). */
+/* Implements constant folding at load time: finds the last values on each path to the roots that
+   are computed from constants alone and are no larger than the constants that they read, and
+   replaces each by a new constant. Weight prepacking follows (weight_layout.c). */
 #include "schedule/values/constant_folding.h"
 
 #include "ir/core/affine.h"

@@ -1,5 +1,5 @@
-/* Constant folding at load time: the parts of a graph that depend on contents that never change,
-   such as the weights of a model, are computed once, before any run. */
+/* Folds constants at load time: finds the parts of a graph that depend only on contents that never
+   change, such as the weights of a model, to be computed once, before any run. */
 #ifndef TENON_SCHEDULE_VALUES_CONSTANT_FOLDING_H
 #define TENON_SCHEDULE_VALUES_CONSTANT_FOLDING_H
 

@@ -1,8 +1,8 @@
-/* Factoring of sums: Σ(x·y) and Σ(x/y) become (Σx)·y and (Σx)/y, where y is the same for all terms.
-   A sum may overflow where that of the quotients does not. So it is done only beside a factor e^(s
-   − max s), which is 1 at most, so that only terms near the largest number of the type overflow,
-   and only for y that are neither 0 nor infinite: sums of such powers, which are at least 1, and 1
-   divided by one. NaN passes through. */
+/* Factors invariant terms out of sums: Σ(x·y) and Σ(x/y) become (Σx)·y and (Σx)/y, where y is the
+   same for all terms. A sum may overflow where that of the quotients does not. So it is done only
+   beside a factor e^(s − max s), which is 1 at most, so that only terms near the largest number of
+   the type overflow, and only for y that are neither 0 nor infinite: sums of such powers, which are
+   at least 1, and 1 divided by one. NaN passes through. */
 #include "schedule/values/factor_sums.h"
 
 #include "schedule/values/reduction_term.h"

@@ -1,4 +1,5 @@
-/* Factoring of sums: takes factors that do not vary out of the sums of weighted terms. */
+/* Factors loop-invariant terms, such as the divisor of a softmax, out of sums: Σ(x/y) becomes
+   (Σx)/y. */
 #ifndef TENON_SCHEDULE_VALUES_FACTOR_SUMS_H
 #define TENON_SCHEDULE_VALUES_FACTOR_SUMS_H
 

@@ -1,4 +1,4 @@
-/* Constants that stand in for nodes of a graph, shared by constant folding and weight layouts. */
+/* Substitutes new constants for nodes of a graph, for constant folding and weight prepacking. */
 #include "schedule/values/folding_state.h"
 
 #include "ir/core/build.h"

@@ -1,5 +1,6 @@
-/* The state that constant folding and the choice of weight layouts share: both stand a new constant
-   (a BUFFER computed once) in the place of nodes of the graph. */
+/* Internal header of constant folding and weight prepacking: the state and functions that both
+   share. They replace nodes of the graph by new constants (BUFFERs, the graph's inputs), which are
+   computed once. */
 #ifndef TENON_SCHEDULE_VALUES_FOLDING_STATE_H
 #define TENON_SCHEDULE_VALUES_FOLDING_STATE_H
 

@@ -1,6 +1,7 @@
-/* Normalisation. BUFFERs become PARAMs in order of first use, and the rules for tensors simplify
-   the graph: equal graphs over other buffers become the same graph. While a SET's view is
-   simplified, a placeholder stands for the array that it changes. */
+/* Normalises a tensor graph: turns BUFFERs (graph inputs) into PARAMs (arguments by slot) in order
+   of first use, and simplifies by the rewrite rules for tensors, so that equal graphs over other
+   buffers become the same graph. While the view that a SET (a partial write) changes is simplified,
+   a placeholder stands for the array that it changes. */
 #include "schedule/values/normalise.h"
 #include "ir/core/build.h"
 #include "ir/transform/copy_graph.h"

@@ -1,6 +1,6 @@
-/* Normalisation: copies the tensor graph into the scratch ir with its BUFFERs as PARAMs numbered in
-   order of first use, and simplifies it, so that equal graphs over other buffers are the same
-   graph (the schedule cache's key). */
+/* Normalises a tensor graph: copies it into the scratch IR with its BUFFERs (graph inputs) as
+   PARAMs (arguments by slot), numbered in order of first use, and simplifies it, so that equal
+   graphs over other buffers are the same graph. */
 #ifndef TENON_SCHEDULE_VALUES_NORMALISE_H
 #define TENON_SCHEDULE_VALUES_NORMALISE_H
 

@@ -1,16 +1,16 @@
-/* Online softmax (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018;
-   FlashAttention). m = max s and sums T_j = Σ e^(s − m)·v_j over the same ranges read s twice, and
-   so need all of it at once. They become one scan over blocks of a range, r = r₀·B + r₁:
+/* Rewrites softmax-weighted sums into one pass over blocks: online softmax (Milakov and Gimelshein,
+   "Online normalizer calculation for softmax", 2018), the basis of FlashAttention. m = max s and
+   sums T_j = Σ e^(s − m)·v_j over the same ranges read s twice, and so need all of it at once. They
+   become one scan over blocks of a range, r = r₀·B + r₁:
 
      n  = max(m, max s)             over the block, r₁; m starts as −∞
      z  = n = −∞ ? 0 : n
      T_j = T_j · e^(m − z) + Σ e^(s − z)·v_j          over the block; T_j starts as 0
      m  = n
 
-   This file finds such m and T_j, checks that the law may be applied and that it pays, and
-   chooses the blocks; online_softmax_scan.c builds the values, which have one coordinate more, r₀,
-   where they are of a block. Where all s are −∞, T_j is NaN at the end, as by the formula for T_j.
- */
+   This file finds such m and T_j, checks that the rewrite is legal and that it pays, and chooses
+   the blocks; online_softmax_scan.c builds the values, which have one coordinate more, r₀, where
+   they are of a block. Where all s are −∞, T_j is NaN at the end, as by the formula for T_j. */
 #include "schedule/values/online_softmax.h"
 
 #include "ir/core/binder.h"

@@ -1,4 +1,5 @@
-/* Online softmax: one pass over blocks for a row maximum and the sums weighted by it. */
+/* Rewrites a row maximum and the sums weighted by it (softmax, attention) into one pass over
+   blocks: online softmax. */
 #ifndef TENON_SCHEDULE_VALUES_ONLINE_SOFTMAX_H
 #define TENON_SCHEDULE_VALUES_ONLINE_SOFTMAX_H
 

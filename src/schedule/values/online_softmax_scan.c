@@ -1,6 +1,6 @@
-/* Online softmax: builds the values of the scan that replaces m and its sums. Values of a block are
-   ordinary values over m's coordinates and r₀, the block; the scan carries m and the sums as
-   states. */
+/* Builds the values of the scan over blocks that online softmax puts in the place of a maximum m
+   and its weighted sums. Values of a block are ordinary values over m's coordinates and r₀, the
+   block; the scan carries m and the sums as states. */
 #include "schedule/values/online_softmax_scan.h"
 
 #include "ir/core/binder.h"

@@ -1,5 +1,5 @@
-/* Online softmax: the data that recognition (online_softmax.c) hands to construction
-   (online_softmax_scan.c). online_softmax.c has the formulas. */
+/* Internal header of online softmax: the data that its pattern matcher (online_softmax.c, which has
+   the formulas) hands to the construction of the scan (online_softmax_scan.c). */
 #ifndef TENON_SCHEDULE_VALUES_ONLINE_SOFTMAX_SCAN_H
 #define TENON_SCHEDULE_VALUES_ONLINE_SOFTMAX_SCAN_H
 

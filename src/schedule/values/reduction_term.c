@@ -1,5 +1,5 @@
-/* Splits reduction terms into factors and matches e^(scale·(s − max s)), looking through
-   elementwise values and copies by substituting their bodies. */
+/* Splits the terms of reductions into factors and matches softmax weights e^(scale·(s − max s)),
+   looking through elementwise values and copies by substituting their bodies. */
 #include "schedule/values/reduction_term.h"
 
 #include "ir/core/binder.h"

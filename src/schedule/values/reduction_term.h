@@ -1,5 +1,6 @@
-/* Reduction terms: splits the term of a reduction into factors, through values that are computed
-   where they are read, and recognises powers e^(s − max s) among them. */
+/* Matches patterns in the terms of reductions, for factoring and online softmax: splits a term into
+   factors, through values that are computed where they are read, and recognises powers e^(s − max
+   s) among them. */
 #ifndef TENON_SCHEDULE_VALUES_REDUCTION_TERM_H
 #define TENON_SCHEDULE_VALUES_REDUCTION_TERM_H
 

@@ -1,5 +1,5 @@
-/* Solves comparisons of integers for one of the ranges in them: a comparison holds at one index, or
-   between two, or nowhere. */
+/* Solves comparisons of integers for one of the ranges (loop indices) in them: a comparison holds
+   at one index, or between two, or nowhere. */
 #ifndef TENON_SCHEDULE_VALUES_SOLVE_COMPARISON_H
 #define TENON_SCHEDULE_VALUES_SOLVE_COMPARISON_H
 

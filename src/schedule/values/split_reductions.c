@@ -1,7 +1,8 @@
-/* Split reductions (split-K). A kernel's cores share the elements that it writes; a reduction with
-   fewer results than cores keeps some idle. It is reduced in parts, which are elements of their
-   own, and these to the result. The number of parts follows from the sizes and the machine, not
-   from the cores in use, so that results do not depend on these. */
+/* Splits reductions into partial reductions that run in parallel (split-K). A kernel's cores share
+   the elements that it writes; a reduction with fewer results than cores keeps some idle. It is
+   reduced in parts, which are elements of their own, and these to the result. The number of parts
+   follows from the sizes and the machine, not from the cores in use, so that results do not depend
+   on these. */
 #include "schedule/values/split_reductions.h"
 
 #include "ir/core/build.h"

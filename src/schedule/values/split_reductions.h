@@ -1,4 +1,4 @@
-/* Split reductions (split-K): parallelism for reductions of much to little. */
+/* Splits long reductions to few results into partial reductions that run in parallel (split-K). */
 #ifndef TENON_SCHEDULE_VALUES_SPLIT_REDUCTIONS_H
 #define TENON_SCHEDULE_VALUES_SPLIT_REDUCTIONS_H
 

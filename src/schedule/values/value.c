@@ -1,5 +1,5 @@
-/* Construction of values, the lists of elements that a body reads, and the predicate for values
-   that depend on their coordinates. */
+/* Implements values, the units that fusion decides about: their construction, the lists of elements
+   that a body reads, and the predicate for values that depend on their coordinates. */
 #include "schedule/values/value.h"
 
 #include "ir/core/binder.h"

@@ -1,7 +1,8 @@
 /* Values: the units that fusion decides about. A value is a node of the normalised graph other than
    a mere movement. The element at its own coordinates is one scalar expression, the body, over
-   elements INDEX(tensor; e …) of PARAMs and of other values; movements are folded into the indices.
-   The body of a reduction is the term that is reduced, over its coordinates and its own ranges. */
+   elements INDEX(tensor; e …) of PARAMs (the graph's arrays) and of other values; movements are
+   folded into the indices. The body of a reduction is the term that is reduced, over its
+   coordinates and its own ranges. */
 #ifndef TENON_SCHEDULE_VALUES_VALUE_H
 #define TENON_SCHEDULE_VALUES_VALUE_H
 

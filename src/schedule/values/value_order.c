@@ -1,6 +1,6 @@
-/* The order of values: depth first with an explicit stack. A value comes after those that it reads,
-   and one that is stored over an array after all other readers of the array. A cycle is resolved by
-   giving the other readers of such an array a copy. */
+/* Orders values topologically, depth first with an explicit stack. A value comes after those that
+   it reads, and one that is stored over an array after all other readers of the array. A cycle is
+   resolved by giving the other readers of such an array a copy. */
 #include "schedule/values/value_order.h"
 
 typedef VEC(value *) value_list;

@@ -1,4 +1,4 @@
-/* The order of values by their dependences. */
+/* Orders values topologically by their dependences, including those of stores over old contents. */
 #ifndef TENON_SCHEDULE_VALUES_VALUE_ORDER_H
 #define TENON_SCHEDULE_VALUES_VALUE_ORDER_H
 

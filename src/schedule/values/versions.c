@@ -1,6 +1,7 @@
-/* Versions of arrays. A SET writes into the storage of the array that it changes. Where the old
-   contents must survive, it changes a copy instead; where others read them later, those read a
-   copy. A copy is an identity SLICE that is written to memory. */
+/* Inserts copies of arrays around writes in place. A SET (a partial write) writes into the storage
+   of the array that it changes. Where the old contents must survive, it changes a copy instead;
+   where others read them later, those read a copy. A copy is an identity SLICE that is written to
+   memory. */
 #include "schedule/values/versions.h"
 
 #include "ir/core/build.h"

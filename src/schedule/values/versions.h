@@ -1,5 +1,5 @@
-/* Versions of arrays: where a SET may not write over the old contents, or others still read them, a
-   copy is made; a copy is an identity SLICE that is written to memory. */
+/* Inserts copies of arrays where a SET (a partial write in place) may not write over the old
+   contents, or others still read them. A copy is an identity SLICE that is written to memory. */
 #ifndef TENON_SCHEDULE_VALUES_VERSIONS_H
 #define TENON_SCHEDULE_VALUES_VERSIONS_H
 

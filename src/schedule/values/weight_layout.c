@@ -1,4 +1,4 @@
-/* Weight prepacking at the graph level: constants that contractions read get the axis along which
+/* Prepacks weights at the graph level: constants that contractions read get the axis along which
    vectors run last, so that a vector's elements are consecutive. Where the reduction reads many
    rows, the axis is blocked by the vector width, and the block goes last. */
 #include "schedule/values/weight_layout.h"

@@ -1,4 +1,5 @@
-/* Weight prepacking: constants that contractions read, laid out for vectors. */
+/* Prepacks weights: gives constants that contractions read a layout whose last axis is the one to
+   be vectorised. */
 #ifndef TENON_SCHEDULE_VALUES_WEIGHT_LAYOUT_H
 #define TENON_SCHEDULE_VALUES_WEIGHT_LAYOUT_H
 
