@@ -1,6 +1,7 @@
-/* Code generation: from a kernel graph (binders) to a linear program. pipeline.c calls the passes
-   in the order of this file; each takes and returns a SINK, the last returns a LINEAR list. A pass
-   that cannot go on raises through the ir's diag. */
+/* Declares the passes of code generation, which turn a kernel graph (over binders, the IR's loop
+   nodes) into a linear program. pipeline.c calls them in the order of this file; each takes and
+   returns a SINK (a kernel's root), the last returns a LINEAR list of instructions. A pass that
+   cannot go on raises through the IR's diag. */
 #ifndef TENON_CODEGEN_CODEGEN_H
 #define TENON_CODEGEN_CODEGEN_H
 

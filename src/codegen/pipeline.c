@@ -1,6 +1,7 @@
-/* The passes of code generation in order, each verified in development builds and reported to the
-   observer under its name. The steps of `choose` are listed in choose/auto_schedule.c and are
-   verified and reported likewise. */
+/* Runs the passes of code generation in order: scheduling, lowering, target decompositions,
+   linearisation. Each is verified in development builds and reported to the observer under its
+   name. The steps of `choose` are listed in choose/auto_schedule.c and are verified and reported
+   likewise. If the scratch memory does not fit, all passes run again without copies for speed. */
 #include "codegen/codegen.h"
 #include "codegen/scratch_plan.h"
 

@@ -1,6 +1,7 @@
-/* Live ranges of a program's own arrays, placed by the interval packing of the memory plan. An
-   array is live from its ALLOC to its last access; an access inside a loop that does not contain
-   the ALLOC counts to the end of that loop. Arrays that are never read get no memory. */
+/* Plans a program's scratch memory: finds the live ranges of its own arrays and places them by the
+   interval packing of the memory plan. An array is live from its ALLOC (its allocation) to its last
+   access; an access inside a loop that does not contain the ALLOC counts to the end of that loop.
+   Arrays that are never read get no memory. */
 #include "codegen/scratch_plan.h"
 
 #include "base/vec.h"

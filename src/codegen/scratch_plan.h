@@ -1,4 +1,5 @@
-/* Offsets of a program's own arrays (ALLOCs in scratch memory), packed by live range. */
+/* Plans a program's scratch memory: offsets of its own arrays (ALLOC instructions), packed by live
+   range. */
 #ifndef TENON_CODEGEN_SCRATCH_PLAN_H
 #define TENON_CODEGEN_SCRATCH_PLAN_H
 

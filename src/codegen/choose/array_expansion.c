@@ -1,7 +1,7 @@
-/* Array expansion: where a nest builds arrays for one index of a range after the other, and
-   reductions read operands that all these indices share, the range is strip-mined and the arrays
-   are built for a block of indices at once (HOIST, BATCH). A tile of the block then loads such an
-   operand once. */
+/* Implements array expansion, a step of the automatic scheduler: where a nest builds arrays for one
+   index of a range after the other, and reductions read operands that all these indices share, the
+   range is strip-mined and the arrays are built for a block of indices at once (laws HOIST, BATCH).
+   A register tile of the block then loads such an operand once. */
 #include "codegen/choose/choice.h"
 #include "codegen/choose/nest_analysis.h"
 #include "target/hardware.h"

@@ -1,6 +1,7 @@
-/* The schedule of a kernel: the laws that the choices below apply to it, in this order, or those of
-   the schedule that the kernel brings along. Each choice looks at the kernel and the target alone,
-   applies laws where they are legal and its cost estimate gains by them, and leaves the rest. */
+/* Schedules a kernel: applies the loop transformations (laws) that the choices below make, in this
+   order, or replays those of the schedule that the kernel brings along. Each choice looks at the
+   kernel and the target alone, applies laws where they are legal and its cost estimate gains by
+   them, and leaves the rest. */
 #include "codegen/choose/choice.h"
 #include "codegen/codegen.h"
 #include "ir/core/pass_names.h"

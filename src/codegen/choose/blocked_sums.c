@@ -1,7 +1,7 @@
-/* Blocked summation: a sum of n terms added one after the other loses up to n units of the type's
-   precision; a sum of sums of blocks loses as many as a block has terms, plus the levels of blocks
-   (Higham 1993). Blocks depend on sizes alone, not on the machine, so results do not change with
-   it. */
+/* Splits long float sums into sums of block sums, for accuracy: a sum of n terms added one after
+   the other loses up to n units of the type's precision; a sum of sums of blocks loses as many as a
+   block has terms, plus the levels of blocks (Higham 1993). Blocks depend on sizes alone, not on
+   the machine, so results do not change with it. */
 #include "codegen/choose/choice.h"
 #include "ir/core/topo_sort.h"
 #include "ir/index/index_arithmetic.h"

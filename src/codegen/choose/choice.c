@@ -1,5 +1,5 @@
-/* Helpers of the schedule choices: the kernel's binders, memory-bound nests, remainders and blocks
-   of ranges. */
+/* Implements the helpers that the steps of the automatic scheduler share: a kernel's binders (loop
+   nodes), the test for memory-bound nests, remainders and blocks of ranges. */
 #include "codegen/choose/choice.h"
 #include "ir/index/row_major_address.h"
 #include "target/hardware.h"

@@ -1,6 +1,6 @@
-/* The choices that make a kernel's schedule (auto_schedule.c lists them in order), each a function
-   that applies laws to the kernel where they are legal and gain by an estimate; and the helpers
-   that several of them use. */
+/* Internal header of the automatic scheduler: the state, steps and helpers that its source files
+   share. Each step (choice) applies laws, loop transformations of a kernel, where they are legal
+   and gain by an estimate; auto_schedule.c lists the steps in order. */
 #ifndef TENON_CODEGEN_CHOOSE_CHOICE_H
 #define TENON_CODEGEN_CHOOSE_CHOICE_H
 

@@ -1,6 +1,7 @@
-/* Epilogues of register tiles: elementwise operations on a tile's results are unrolled with the
-   tile. Where all copies together are much code, the outermost copies become a loop instead; the
-   results are then spilled to memory (lower/register_promotion.c), a store and a load of each. */
+/* Limits the unrolling of epilogues, the elementwise operations on a register tile's results, which
+   are unrolled with the tile. Where all copies together are much code, the outermost copies become
+   a loop instead; the results are then spilled to memory (lower/register_promotion.c), a store and
+   a load of each. */
 #include "codegen/choose/choice.h"
 #include "codegen/choose/nest_analysis.h"
 #include "target/kernel_estimates.h"

@@ -1,5 +1,6 @@
-/* Loop flattening: two ranges of a nest become one where every access and every array of the nest
-   is as contiguous across both as within the inner one: fewer loops, longer rows for vectors. */
+/* Flattens (coalesces) loops: two ranges of a nest become one where every access and every array of
+   the nest is as contiguous across both as within the inner one: fewer loops, longer rows for
+   vectors. */
 #include "codegen/choose/choice.h"
 #include "codegen/choose/nest_analysis.h"
 #include "ir/index/row_major_address.h"

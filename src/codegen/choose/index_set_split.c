@@ -1,6 +1,6 @@
-/* Index-set splitting: where a nest selects by comparing an index with a constant, as
-   concatenations and paddings do, it becomes one nest for each side of the constant (PARTITION).
-   The comparison folds then, so that nothing is computed or loaded only to be dropped. */
+/* Splits index sets: where a nest selects by comparing an index with a constant, as concatenations
+   and paddings do, it becomes one nest for each side of the constant (law PARTITION). The
+   comparison folds then, so that nothing is computed or loaded only to be dropped. */
 #include "codegen/choose/choice.h"
 
 #include "ir/core/affine.h"

@@ -1,7 +1,8 @@
-/* Interleaved streams: hardware prefetchers run ahead within a page and start again with the next
-   one. A memory-bound nest therefore alternates between two streams of several pages, some lines of
-   each at a time, so that one is always being fetched. More than two would not pay: each stream
-   whose stores do not begin at a line has a partial line, and write-combining buffers are few. */
+/* Interleaves memory streams for the hardware prefetchers, which run ahead within a page and start
+   again with the next one. A memory-bound nest therefore alternates between two streams of several
+   pages, some lines of each at a time, so that one is always being fetched. More than two would not
+   pay: each stream whose stores do not begin at a line has a partial line, and write-combining
+   buffers are few. */
 #include "codegen/choose/choice.h"
 #include "codegen/choose/nest_analysis.h"
 #include "ir/index/index_arithmetic.h"

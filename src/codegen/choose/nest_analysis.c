@@ -1,4 +1,5 @@
-/* Facts of one loop nest for the schedule choices (see the header). */
+/* Analyses a loop nest for the steps of the automatic scheduler: its nodes, its unit-stride reads,
+   its vector range, and dependence on the ranges of its reductions. */
 #include "codegen/choose/nest_analysis.h"
 
 #include "target/kernel_estimates.h"

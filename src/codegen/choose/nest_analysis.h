@@ -1,5 +1,6 @@
-/* Facts of one loop nest, a STAGE or FOLD with everything computed in its loops, that several of
-   the schedule choices ask for: its nodes, its vector range, the reductions inside of it. */
+/* Analyses one loop nest, a STAGE or FOLD (array or reduction) with everything computed in its
+   loops, for the steps of the automatic scheduler: its nodes, its vector range, the reductions
+   inside of it. */
 #ifndef TENON_CODEGEN_CHOOSE_NEST_ANALYSIS_H
 #define TENON_CODEGEN_CHOOSE_NEST_ANALYSIS_H
 

@@ -1,9 +1,9 @@
-/* Packing: an operand that the lanes of a tile read at scattered addresses, or again and again from
-   beyond the second cache, is copied once, contiguously, for all tiles that read it (Goto and van
-   de Geijn 2008). Loops that the operand does not depend on move inside of the others. Inside of
-   these, several packed blocks alternate, so that the tile's other operand stays in the first cache
-   for all but one of them. An operand too large to pack keeps its place, and only its loops are
-   exchanged. */
+/* Packs operands: one that the lanes of a register tile read at scattered addresses, or again and
+   again from beyond the second cache, is copied once, contiguously, for all tiles that read it
+   (Goto and van de Geijn 2008). Loops that the operand does not depend on move inside of the
+   others. Inside of these, several packed blocks alternate, so that the tile's other operand stays
+   in the first cache for all but one of them. An operand too large to pack keeps its place, and
+   only its loops are exchanged. */
 #include "codegen/choose/choice.h"
 #include "codegen/choose/nest_analysis.h"
 #include "ir/index/row_major_address.h"

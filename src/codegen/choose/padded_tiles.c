@@ -1,7 +1,8 @@
-/* Padded tiles: reductions that read under bounds checks on their indices, as a convolution's
-   window does beyond an image's edges, read a copy of the window with its padding instead, without
-   checks and shared by all tiles whose windows overlap. The copy is made as far outside as the
-   second cache and free scratch memory allow, where each element is read often enough. */
+/* Copies windows of operands with their padding (padded tiles): reductions that read under bounds
+   checks on their indices, as a convolution's window does beyond an image's edges, read the copy
+   instead, without checks and shared by all tiles whose windows overlap. The copy is made as far
+   outside as the second cache and free scratch memory allow, where each element is read often
+   enough. */
 #include "codegen/choose/choice.h"
 #include "codegen/choose/nest_analysis.h"
 #include "ir/core/topo_sort.h"

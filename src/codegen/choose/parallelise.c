@@ -1,4 +1,4 @@
-/* Parallelisation: one range of each of the kernel's nests is divided among threads, where there is
+/* Parallelises a kernel: one range of each of its nests is divided among threads, where there is
    enough work to pay for fork and join. The range is the one that leaves the slowest thread least
    to do, as work that does not depend on it is done by every thread. The number of threads is fixed
    when the kernel is launched; here a typical one is assumed. */

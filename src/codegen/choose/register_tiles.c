@@ -1,9 +1,10 @@
-/* Register tiles: where indices of a nest read the same elements in its reductions, a block of them
-   is computed at once, so that an element is loaded once for the whole block, and the block has as
-   many independent accumulators as the processor's latency asks for. Up to two ranges of the nest
-   are cut; the cuts become copies, which unroll_and_jam.c moves inside of the reductions' loops.
-   The best cut is found by trying all of them against an estimate of cycles: throughput of loads
-   and arithmetic, latency of additions, registers, and the cache level that operands come from. */
+/* Chooses register tiles: where indices of a nest read the same elements in its reductions, a block
+   of them is computed at once, so that an element is loaded once for the whole block, and the block
+   has as many independent accumulators as the processor's latency asks for. Up to two ranges of the
+   nest are cut; the cuts become copies, which unroll_and_jam.c moves inside of the reductions'
+   loops. The best cut is found by trying all of them against an estimate of cycles: throughput of
+   loads and arithmetic, latency of additions, registers, and the cache level that operands come
+   from. */
 #include "codegen/choose/choice.h"
 #include "codegen/choose/nest_analysis.h"
 #include "ir/core/topo_sort.h"

@@ -1,7 +1,7 @@
-/* Cache-blocked transpose: a nest that is contiguous in its stores along one range and in its loads
-   along another would touch a line of memory once for each of the line's elements. Both ranges are
-   split in blocks of a line's elements, and each square tile is copied as it is read, so that a
-   line is loaded once whatever shares its cache set. */
+/* Tiles transposes for the cache: a nest that is contiguous in its stores along one range and in
+   its loads along another would touch a line of memory once for each of the line's elements. Both
+   ranges are split in blocks of a line's elements, and each square tile is copied as it is read, so
+   that a line is loaded once whatever shares its cache set. */
 #include "codegen/choose/choice.h"
 #include "codegen/choose/nest_analysis.h"
 #include "ir/index/row_major_address.h"

@@ -1,5 +1,5 @@
-/* Unroll and jam: copies and lanes that a reduction is inside of move inside of its loop
-   (INTERCHANGE), so that an operand is loaded once for all of them. Copies along which vectors are
+/* Unrolls and jams: copies and lanes that a reduction is inside of move inside of its loop (law
+   INTERCHANGE), so that an operand is loaded once for all of them. Copies along which vectors are
    loaded come inside of others, and lanes innermost, which keeps the live ranges of loaded vectors
    short. */
 #include "codegen/choose/choice.h"

@@ -1,8 +1,8 @@
-/* Vectorisation: one range of each nest goes in vector lanes, the one that leaves the
-   fewest operations by an estimate. An array's nest takes a range along which elements are
-   consecutive; its last vector overlaps the one before, or a remainder goes in ever narrower
-   vectors and at last in scalars. A reduction keeps partial results in the lanes, several vectors
-   of them where the latency of additions would show, and combines them at the end. */
+/* Vectorises loop nests: one range of each goes in vector lanes, the one that leaves the fewest
+   operations by an estimate. An array's nest takes a range along which elements are consecutive;
+   its last vector overlaps the one before, or a remainder goes in ever narrower vectors and at last
+   in scalars. A reduction keeps partial results in the lanes, several vectors of them where the
+   latency of additions would show, and combines them at the end. */
 #include "codegen/choose/choice.h"
 #include "codegen/choose/nest_analysis.h"
 #include "ir/core/topo_sort.h"

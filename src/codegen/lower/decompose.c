@@ -1,6 +1,6 @@
-/* Decomposition of ops that the target has no instruction for: first the backend's own callback,
-   then the library's rewrite rules. Multiply-adds are fused before, so that the backend sees them
-   as one op, and nothing that a decomposition makes is fused later. */
+/* Decomposes ops that the target has no instruction for: first by the backend's own callback, then
+   by the library's rewrite rules. Multiply-adds are fused before, so that the backend sees them as
+   one op, and nothing that a decomposition makes is fused later. */
 #include "codegen/codegen.h"
 #include "ir/core/topo_sort.h"
 #include "ir/transform/substitute.h"

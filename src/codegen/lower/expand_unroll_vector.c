@@ -1,7 +1,9 @@
-/* Expansion of UNROLL and VECTOR ranges, inner loops first.
+/* Expands UNROLL and VECTOR ranges into copies and vector operations, inner loops first.
 
-   UNROLL: END(r, effects) becomes a GROUP of copies of the effects, r a constant in each. An ALLOC
-   that has r among its sources, its place, is a separate storage in each copy.
+   UNROLL: END(r, effects), a loop, becomes a GROUP (list) of copies of the effects, r a constant in
+   each. An ALLOC (allocation) that has r among its sources, its place, is a separate storage in
+   each copy.
+
    VECTOR: nodes that depend on r get as many lanes as r has indices. Data is computed in vectors.
    Index arithmetic stays scalar, one copy a lane where it is not affine. A load or store of unit
    stride is one vector access, any other one access a lane. An array in scratch memory whose place

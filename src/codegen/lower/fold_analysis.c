@@ -1,5 +1,6 @@
-/* Analyses of FOLDs before lowering: separate emitted values from steps, the scopes of storage, and
-   array states that step in place. Each is a sweep over the kernel in topological order. */
+/* Prepares FOLDs (the IR's reductions and scans) for lowering: separates emitted values from steps,
+   and finds the scopes of storage and the array states that may step in place. Each is a sweep over
+   the kernel in topological order. */
 #include "codegen/lower/fold_analysis.h"
 
 #include "ir/core/binder.h"

@@ -1,5 +1,6 @@
-/* Analyses of a kernel's FOLDs that lowering needs beforehand: which ranges their storage depends
-   on, and which array states may be stepped in place. */
+/* Analyses a kernel's FOLDs (the IR's reductions and scans) before lowering: which ranges their
+   storage depends on, and which array states may be stepped in place; and separates their emitted
+   values from their steps. */
 #ifndef TENON_CODEGEN_LOWER_FOLD_ANALYSIS_H
 #define TENON_CODEGEN_LOWER_FOLD_ANALYSIS_H
 

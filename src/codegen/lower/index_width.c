@@ -1,6 +1,6 @@
-/* Integer types for index arithmetic: 32 bits where the target prefers them and every bound allows
-   it, else 64. AFFINE becomes products and sums. Floor division becomes C's division where the
-   dividend is not negative, else C's with a correction. */
+/* Chooses integer types for index arithmetic: 32 bits where the target prefers them and every bound
+   allows it, else 64. AFFINE nodes (sums of scaled indices) become products and sums. Floor
+   division becomes C's division where the dividend is not negative, else C's with a correction. */
 #include "codegen/codegen.h"
 #include "ir/core/build.h"
 #include "ir/core/topo_sort.h"

@@ -1,8 +1,9 @@
-/* Linearisation: the order of instructions. Ranges form a tree, in which the parent of a range is
-   the innermost range that its END depends on. A node belongs to the block of its innermost free
-   range, which hoists loop-invariant code; a loop stands where its END does. Effects stay inside
-   the loop that lists them even if they do not depend on it, since it may have no iteration. A load
-   that is used only beside a loop further in is sunk to its use: that loop needs the registers. */
+/* Linearises a lowered graph into a list of instructions, with loop-invariant code motion. Ranges
+   form a tree, in which the parent of a range is the innermost range that its END (its loop)
+   depends on. A node belongs to the block of its innermost free range, which hoists loop-invariant
+   code; a loop stands where its END does. Effects stay inside the loop that lists them even if they
+   do not depend on it, since it may have no iteration. A load that is used only beside a loop
+   further in is sunk to its use: that loop needs the registers. */
 #include "codegen/codegen.h"
 #include "ir/core/binder.h"
 #include "ir/core/topo_sort.h"

@@ -1,4 +1,5 @@
-/* Building blocks of lowering: storage, loads, stores, loops, and loops over whole arrays. */
+/* Builds the parts of a lowered kernel: storage, loads, stores, loops, and loops that copy or fill
+   whole arrays. */
 #include "codegen/lower/lowering.h"
 #include "ir/index/row_major_address.h"
 #include "ir/index/write_once.h"

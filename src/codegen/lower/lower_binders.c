@@ -1,8 +1,10 @@
-/* Lowering of binders to storage, stores and loops.
+/* Lowers binders, the loop nodes of a kernel, to storage, stores and loops.
 
-   STAGE  becomes ALLOC, STORE and END over its ranges; its readers load from AFTER(ALLOC, END)
-   OUT    becomes the same into its params, or copies of an array that has other readers
-   FOLD   becomes its states and a loop (lower_folds.c)
+     STAGE  an array: becomes ALLOC, STORE and END over its ranges; its readers load from
+            AFTER(ALLOC, END)
+     OUT    the outputs: become the same into their params, or copies of an array that has other
+            readers
+     FOLD   a reduction: becomes its states and a loop (lower_folds.c)
 
    An ALLOC's further sources are the ranges that its contents depend on: a storage for each of
    their iterations. */

@@ -1,8 +1,9 @@
-/* Lowering of FOLDs. The states are storage that holds their initial values; in the loop they are
-   loaded, then stored to, then emitted values are stored. A STATE is a load whose AFTER has the
-   FOLD's ranges as sources, which keeps it inside the loop. An array state is written by the loops
-   of its step where fold_analysis_in_place allows that; else the step is an array of its own, which
-   further loops add to the state after all loads. */
+/* Lowers FOLDs, the IR's reductions and scans, to loops. The states are storage that holds their
+   initial values; in the loop they are loaded, then stored to, then emitted values are stored. A
+   STATE is a load whose AFTER (its dependences) has the FOLD's ranges as sources, which keeps it
+   inside the loop. An array state is written by the loops of its step where fold_analysis_in_place
+   allows that; else the step is an array of its own, which further loops add to the state after all
+   loads. */
 #include "codegen/lower/lowering.h"
 #include "ir/index/row_major_address.h"
 

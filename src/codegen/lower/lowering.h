@@ -1,5 +1,6 @@
-/* The state of lowering a kernel, and the helpers that lower_binders.c, lower_arrays.c and
-   lower_folds.c call in each other. Binders become storage (ALLOC), LOADs, STOREs and loops. */
+/* Internal header of the lowering of kernels, in which binders (loop nodes) become storage (ALLOC),
+   LOADs, STOREs and loops: the state and functions that lower_binders.c, lower_arrays.c and
+   lower_folds.c share. */
 #ifndef TENON_CODEGEN_LOWER_LOWERING_H
 #define TENON_CODEGEN_LOWER_LOWERING_H
 

@@ -1,4 +1,4 @@
-/* Addresses and hints of LOADs and STOREs in a lowered graph. */
+/* Reads the addresses and strides of LOADs and STOREs in a lowered graph, and sets their hints. */
 #include "codegen/lower/memory_access.h"
 
 #include "ir/index/index_arithmetic.h"

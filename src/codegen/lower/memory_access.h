@@ -1,5 +1,5 @@
-/* LOADs and STOREs of a lowered graph: their addresses without masks, strides along ranges, hints.
- */
+/* Reads LOADs and STOREs of a lowered graph, their addresses without masks and their strides along
+   ranges, and sets their prefetch and non-temporal hints. */
 #ifndef TENON_CODEGEN_LOWER_MEMORY_ACCESS_H
 #define TENON_CODEGEN_LOWER_MEMORY_ACCESS_H
 

@@ -1,6 +1,6 @@
-/* Non-temporal stores. A usual store first loads the line that it overwrites, and evicts another.
-   Where a kernel writes more than the last-level caches hold until the end, in consecutive vectors
-   and to buffers that it does not read, its stores are marked to bypass the caches. */
+/* Marks stores as non-temporal. A usual store first loads the line that it overwrites, and evicts
+   another. Where a kernel writes more than the last-level caches hold until the end, in consecutive
+   vectors and to buffers that it does not read, its stores bypass the caches. */
 #include "codegen/codegen.h"
 #include "codegen/lower/memory_access.h"
 #include "ir/core/binder.h"

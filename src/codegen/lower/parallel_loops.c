@@ -1,8 +1,9 @@
-/* Parallel loops: a THREAD range becomes a loop over a worker's share of its indices. Of U indices,
-   worker w of n takes those from w·U div n to (w + 1)·U div n. All sizes are fixed by shape, so no
-   result depends on n. Where the amount of work depends on sizes that vary, the launch computes n:
-   all workers, or fewer, such that each one's share takes longer than fork and join. Indices that
-   may store one element are the last two where blocks overlap (OVERLAP): one worker takes both. */
+/* Lowers parallel loops: a THREAD range becomes a loop over a worker's share of its indices. Of U
+   indices, worker w of n takes those from w·U div n to (w + 1)·U div n. All sizes are fixed by
+   shape, so no result depends on n. Where the amount of work depends on sizes that vary, the launch
+   computes n: all workers, or fewer, such that each one's share takes longer than fork and join.
+   Indices that may store one element are the last two where blocks overlap (law OVERLAP): one
+   worker takes both. */
 #include "codegen/codegen.h"
 #include "ir/core/binder.h"
 #include "ir/core/topo_sort.h"

@@ -1,7 +1,7 @@
-/* Software prefetching of rows. A kernel that walks through a row several times waits for memory
-   the first time and finds the row in a near cache afterwards. Where all rows together exceed the
-   second cache, the loop that computes most with a row prefetches the next one meanwhile: its loads
-   get a hint with the distance in elements. */
+/* Inserts software prefetching of rows. A kernel that walks through a row several times waits for
+   memory the first time and finds the row in a near cache afterwards. Where all rows together
+   exceed the second cache, the loop that computes most with a row prefetches the next one
+   meanwhile: its loads get a hint with the distance in elements. */
 #include "codegen/codegen.h"
 #include "codegen/lower/memory_access.h"
 #include "ir/core/binder.h"

@@ -1,8 +1,8 @@
-/* Register promotion (scalar replacement). An array in scratch memory whose every access has a
-   constant address, as after unrolling, and whose elements are stored in few groups that do not
-   overlap, becomes one register a group; a single element of a group is extracted from it. Arrays
-   that a loop fills are spilled to memory after it where another loop needs the registers before
-   they are read, or where they are read in a loop at varying addresses. */
+/* Promotes small arrays to registers (scalar replacement). An array in scratch memory whose every
+   access has a constant address, as after unrolling, and whose elements are stored in few groups
+   that do not overlap, becomes one register a group; a single element of a group is extracted from
+   it. Arrays that a loop fills are spilled to memory after it where another loop needs the
+   registers before they are read, or where they are read in a loop at varying addresses. */
 #include "codegen/codegen.h"
 #include "ir/core/build.h"
 #include "ir/core/topo_sort.h"

@@ -1,5 +1,6 @@
-/* Remainder loops: a vector that SPLIT made may be cut short by the end of its range. The loop of
-   such vectors is split into one of whole vectors and a scalar one for the remainder. */
+/* Splits remainder loops off vectorised ones. A vector that the law SPLIT made may be cut short by
+   the end of its range; the loop of such vectors is split into one of whole vectors and a scalar
+   one for the remainder. */
 #include "codegen/lower/remainder_loops.h"
 #include "codegen/lower/split_loops.h"
 #include "ir/core/binder.h"

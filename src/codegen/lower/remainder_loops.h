@@ -1,4 +1,4 @@
-/* Remainder loops of vectors that the end of their range may cut short. */
+/* Splits remainder loops off loops of vectors that the end of their range may cut short. */
 #ifndef TENON_CODEGEN_LOWER_REMAINDER_LOOPS_H
 #define TENON_CODEGEN_LOWER_REMAINDER_LOOPS_H
 

@@ -1,5 +1,4 @@
-/* Algebraic simplification of a kernel by the rewrite rules of src/rules, in the given math mode.
- */
+/* Simplifies a kernel algebraically by the rewrite rules of src/rules, in the given math mode. */
 #include "codegen/codegen.h"
 #include "ir/text/sink_text.h"
 #include "rules/rule_sets.h"

@@ -1,4 +1,4 @@
-/* Index-set splitting of copy loops: a loop that only copies, under comparisons of its index with
+/* Splits the index sets of copy loops: a loop that only copies, under comparisons of its index with
    bounds, becomes three: below the lower bound, between the bounds, and from the upper bound on. In
    each the comparisons are constants. Outer loops are split first, so that known indices fold in
    inner ones. */

@@ -1,4 +1,5 @@
-/* Splitting loops of a lowered graph: users of a split loop follow all of its parts. */
+/* Implements index-set splitting in a lowered graph: replaces a loop by consecutive loops over
+   parts of its index range. A node that depended on the loop then depends on all of the parts. */
 #include "codegen/lower/split_loops.h"
 
 #include "ir/core/binder.h"

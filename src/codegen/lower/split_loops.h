@@ -1,4 +1,5 @@
-/* Splitting loops of a lowered graph at points of their index. */
+/* Splits loops of a lowered graph at points of their index range (index-set splitting), as a
+   callback decides. */
 #ifndef TENON_CODEGEN_LOWER_SPLIT_LOOPS_H
 #define TENON_CODEGEN_LOWER_SPLIT_LOOPS_H
 
