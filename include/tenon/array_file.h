@@ -1,4 +1,5 @@
-/* Arrays in files: NumPy's .npy, and ONNX's TensorProto as in recorded test data (input_0.pb). */
+/* Reads arrays from files, and writes the headers of such files: NumPy's .npy, and ONNX's
+   TensorProto as in recorded test data (input_0.pb). */
 #ifndef TENON_ARRAY_FILE_H
 #define TENON_ARRAY_FILE_H
 

@@ -1,5 +1,5 @@
-/* Caches of compiled kernels: the folder on disk, and kernels in memory. context.h tells what is
-   kept in each and when it is dropped. */
+/* Inspects the caches of compiled kernels, a folder on disk and kernels in memory, and trims or
+   clears the folder. docs/library.md tells what is kept in each and when it is dropped. */
 #ifndef TENON_CACHE_H
 #define TENON_CACHE_H
 

@@ -1,4 +1,5 @@
-/* The context: the outermost scope, which owns every object made from it.
+/* Declares the context, the outermost scope of handles, which owns every object made from it; the
+   configuration that it is opened with (allocator, logger, threads, caches); and scopes.
 
    docs/library.md states the rules that all functions share: invalid tensors and errors, threads
    and callbacks, lifetimes, caches, scalars that become variables, and fork. In short: work returns

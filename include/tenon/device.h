@@ -1,5 +1,6 @@
-/* Devices, which are named by strings: "CPU", "CUDA:1". CPU:1 to CPU:15 are further devices on the
-   one processor that CPU, or CPU:0, is: for programs of several devices. They are not listed. */
+/* Describes devices, which are named by strings: "CPU", "CUDA:1", and the host's processor and
+   compilers. CPU:1 to CPU:15 are further devices on the one processor that CPU, or CPU:0, is: for
+   programs of several devices. They are not listed. */
 #ifndef TENON_DEVICE_H
 #define TENON_DEVICE_H
 

@@ -1,4 +1,4 @@
-/* Data types: what an element of a tensor is. */
+/* Data types: the scalar types of a tensor's elements, with their names, sizes and promotion. */
 #ifndef TENON_DTYPE_H
 #define TENON_DTYPE_H
 

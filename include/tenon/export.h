@@ -1,4 +1,4 @@
-/* TN_API marks what the shared library exports. */
+/* Defines TN_API, which marks the symbols that the shared library exports. */
 #ifndef TENON_EXPORT_H
 #define TENON_EXPORT_H
 

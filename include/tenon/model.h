@@ -1,4 +1,4 @@
-/* Models: ONNX files, loaded to be run like plans or used as a part of an expression. */
+/* Loads models from ONNX files, to be run like plans or used as a part of an expression. */
 #ifndef TENON_MODEL_H
 #define TENON_MODEL_H
 

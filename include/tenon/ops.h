@@ -1,4 +1,5 @@
-/* Operations. Each builds a tensor and computes nothing.
+/* Declares the operations on tensors. Each builds a tensor, a lazy expression, and computes
+   nothing.
 
    Names and meanings are NumPy's, else PyTorch's, else ONNX's; where a comment names another
    source, that one is followed.

@@ -1,5 +1,5 @@
-/* Profiles: the steps of a plan or a model, what each does and how long it takes; and the memory
-   that runs need. */
+/* Profiles plans and models: describes their steps, what each does and how long it takes, and the
+   memory that runs need. */
 #ifndef TENON_PROFILE_H
 #define TENON_PROFILE_H
 

@@ -1,5 +1,5 @@
-/* Status codes: what work returns. The message behind a failure is kept by the object that failed
-   (see tn_message in context.h). */
+/* Status codes, which functions that can fail return. The message behind a failure is kept by the
+   object that failed (see tn_message in context.h). */
 #ifndef TENON_STATUS_H
 #define TENON_STATUS_H
 

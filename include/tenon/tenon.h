@@ -1,4 +1,5 @@
-/* Tenon: build tensors lazily or load a model, compile, run. This header includes the others. */
+/* Includes the headers of Tenon's stable API, a compiler and runtime for tensor programs: build
+   tensors lazily or load a model, compile, run. */
 #ifndef TENON_H
 #define TENON_H
 

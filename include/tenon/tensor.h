@@ -1,4 +1,5 @@
-/* Tensors: shapes, where values come from and where they go.
+/* Tensors: lazy expressions for multidimensional arrays, with functions for their shapes, handles,
+   creation, host data, states and host functions.
 
    A tensor is an expression with a type; nothing is computed until it is read, realised, or its
    scope ends, and results are as if each call had run when made. A tensor is a value, except a

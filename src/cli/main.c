@@ -1,4 +1,5 @@
-/* The command `tenon`: finds the verb, lets it act, and reports the failure that ended it. */
+/* Runs the command-line tool `tenon`: finds the verb, runs it, and reports the failure that ended
+   it. */
 #include "cli/core/command.h"
 #include "cli/core/interrupt.h"
 #include "cli/core/parse_arguments.h"

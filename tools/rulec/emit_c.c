@@ -1,6 +1,6 @@
-/* C code of rule sets: one function for each variant of a rule's pattern (match, guards, build),
-   and for each root op one that tries the variants, dispatched by the op of the first source: a
-   decision tree of two levels. */
+/* Generates C code from rewrite rules: one function for each variant of a rule's pattern (match,
+   guards, build), and for each root op one that tries the variants, dispatched by the op of the
+   first source: a decision tree of two levels. */
 #include "rule_ast.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* C code of the rules' examples, for the tests: one function for each rule that builds its example
-   graph without simplification, and a table of them (tests/rules/examples.h). */
+/* Generates C code for tests from the examples of rewrite rules: one function for each rule that
+   builds its example graph without simplification, and a table of them (tests/rules/examples.h). */
 #include "rule_ast.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* Proof obligations in SMT-LIB: for each rule, and each assignment of types to its pattern, the
-   formula that both sides differ, which must be unsatisfiable. Results that C leaves undefined are
-   unconstrained. Some guards are decided by types; known guards are assumed; unknown guards are
-   dropped, which only makes the obligation stronger. Rules with :math are inexact and have no
-   obligation. */
+/* Generates proof obligations for rewrite rules in SMT-LIB: for each rule, and each assignment of
+   types to its pattern, the formula that both sides differ, which must be unsatisfiable. Results
+   that C leaves undefined are unconstrained. Some guards are decided by types; known guards are
+   assumed; unknown guards are dropped, which only makes the obligation stronger. Rules with :math
+   are inexact and have no obligation. */
 #include "smt.h"
 
 #include <stdlib.h>

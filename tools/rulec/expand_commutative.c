@@ -1,6 +1,6 @@
-/* Expands commutative patterns: each pattern becomes its variants with operands swapped in every
-   way, so that matchers need no backtracking. Also rejects rules that never fire, because an
-   earlier rule subsumes them. */
+/* Expands commutative patterns of rewrite rules: each pattern becomes its variants with operands
+   swapped in every way, so that matchers need no backtracking. Also rejects rules that never fire,
+   because an earlier rule subsumes them. */
 #include "rule_ast.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Type inference for patterns, by unification: nodes that must have the same type form a class
+/* Infers the types of patterns by unification: nodes that must have the same type form a class
    (union-find), and each class keeps the set of types that its nodes may have. Patterns that no
    types fit are errors. */
 #include "rule_ast.h"

@@ -1,4 +1,4 @@
-/* rulec: compiles files of rewrite rules to C, on the build host. Stages: parse, infer types,
+/* Runs rulec, the compiler of rewrite rules to C, on the build host. Stages: parse, infer types,
    expand commutative operands, emit. src/rules/rule_sets.h describes the language.
 
      rulec OUT.c RULES…                  a function rules_NAME for each file NAME.rules

@@ -1,5 +1,5 @@
-/* Tables of ops and types for the rule compiler, derived from ir/ops.def and ir/dtypes.def, and
-   lookup by name. */
+/* Defines the tables of ops and types of the rule compiler, derived from ir/ops.def and
+   ir/dtypes.def, and their lookup by name. */
 #include "rule_ast.h"
 
 #include <string.h>

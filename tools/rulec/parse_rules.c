@@ -1,4 +1,4 @@
-/* Parser of rule files: S-expressions to the structures of rule_ast.h. Expands (for …) loops and
+/* Parses rule files: S-expressions to the structures of rule_ast.h. Expands (for …) loops and
    constants, resolves names in scopes, and checks arity, use of every name, and declarations. Any
    error ends the program with the place of the fault. */
 #include "rule_ast.h"

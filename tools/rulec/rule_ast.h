@@ -1,5 +1,6 @@
-/* Syntax tree of rule files: patterns, templates (results and examples), conditions, rules, and the
-   declarations around them; the tables of ops and types; and the entry points of the stages. */
+/* Internal header of the rule compiler: the syntax tree of rule files (patterns, templates for
+   results and examples, conditions, rules, and the declarations around them), the tables of ops and
+   types, and the entry points of the stages. */
 #ifndef RULEC_RULE_AST_H
 #define RULEC_RULE_AST_H
 

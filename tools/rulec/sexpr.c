@@ -1,4 +1,5 @@
-/* Recursive-descent reader of S-expressions, of limited depth, and text helpers of the compiler. */
+/* Reads S-expressions by recursive descent of limited depth, and implements the text helpers of the
+   rule compiler. */
 #include "sexpr.h"
 
 #include <errno.h>

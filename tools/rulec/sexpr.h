@@ -1,4 +1,4 @@
-/* Reader of S-expressions with source positions; error reporting, memory and text helpers of the
+/* Reads S-expressions with source positions, and declares the error, memory and text helpers of the
    rule compiler. The program runs once and exits: nothing that it allocates is freed. */
 #ifndef RULEC_SEXPR_H
 #define RULEC_SEXPR_H

@@ -1,6 +1,6 @@
-/* SMT-LIB terms of scalar ops. A table gives each op's meaning by class of types; a second one
-   gives the conditions under which C leaves the op undefined. 16-bit float arithmetic is computed
-   in f32 and rounded back, as the IR defines it. */
+/* Translates scalar ops to SMT-LIB terms. A table gives each op's meaning by class of types; a
+   second one gives the conditions under which C leaves the op undefined. 16-bit float arithmetic is
+   computed in f32 and rounded back, as the IR defines it. */
 #include "smt.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* Semantics of scalar ops as SMT-LIB terms: integers are bit-vectors, floats IEEE 754 floats,
-   indices unbounded integers, or signed 64-bit vectors in scripts that convert them. */
+/* Translates scalar ops to SMT-LIB terms that define their semantics: integers are bit-vectors,
+   floats IEEE 754 floats, indices unbounded integers, or signed 64-bit vectors in scripts that
+   convert them. */
 #ifndef RULEC_SMT_H
 #define RULEC_SMT_H
 

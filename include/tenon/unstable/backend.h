@@ -1,5 +1,5 @@
-/* Backends: what it takes to run programs on a kind of device. Nothing under unstable/ is promised
-   to stay.
+/* Declares the interface of a backend, the plug-in that runs programs on one kind of device.
+   Nothing under unstable/ is promised to stay.
 
    A backend is one constant struct of functions. A member that is marked optional may be NULL; its
    comment says what happens then. Functions are called from several threads at once unless said

@@ -1,5 +1,6 @@
-/* Explanations: the steps and kernels that a plan became, the decisions behind them, and the time
-   that each part of the compilation took. Nothing under unstable/ is promised to stay. */
+/* Explains the compilation of a plan: the steps and kernels that it became, the decisions behind
+   them, and the time that each part of the compilation took. Nothing under unstable/ is promised to
+   stay. */
 #ifndef TENON_UNSTABLE_EXPLAIN_H
 #define TENON_UNSTABLE_EXPLAIN_H
 

@@ -1,4 +1,5 @@
-/* The IR: graphs in text or node by node. Nothing under unstable/ is promised to stay.
+/* Builds, parses, prints and interprets graphs of the intermediate representation (IR), and makes
+   kernels from them. Nothing under unstable/ is promised to stay.
 
    Ops, types and their arguments are named as in the text form. Nodes are immutable, belong to
    their tn_ir and go with it; structurally equal nodes of one tn_ir are the same node. A tn_ir with

@@ -1,5 +1,5 @@
-/* The contents of an ONNX file, whether or not it can be run: operators, constants, inputs and
-   outputs as the file declares them. Nothing under unstable/ is promised to stay. */
+/* Describes the contents of an ONNX file, whether or not it can be run: operators, constants,
+   inputs and outputs as the file declares them. Nothing under unstable/ is promised to stay. */
 #ifndef TENON_UNSTABLE_MODEL_FILE_H
 #define TENON_UNSTABLE_MODEL_FILE_H
 

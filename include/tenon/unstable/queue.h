@@ -1,5 +1,5 @@
-/* Queues, signals, buffers and programs, below tensors. Nothing under unstable/ is promised to
-   stay.
+/* Declares the runtime layer below tensors: command queues, signals (timeline semaphores), device
+   buffers and programs. Nothing under unstable/ is promised to stay.
 
    A queue is a builder: its commands are noted by calls that never block, and tn_queue_submit hands
    them to the device, which runs them in order. Order between queues, of whatever devices, is made

@@ -1,5 +1,6 @@
-/* Failures and the context of a command. The library prints nothing: its log lines and its progress
-   come through callbacks, on any thread, and go to standard error through the progress bar. */
+/* Implements what the verbs of the tool share: reporting failures, and opening the library's
+   context. The library prints nothing: its log lines and its progress come through callbacks, on
+   any thread, and go to standard error through the progress bar. */
 #include "cli/core/command.h"
 
 #include "cli/core/text_format.h"

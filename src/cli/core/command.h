@@ -1,5 +1,6 @@
-/* One use of the command: its verb, its options and its context. Verbs raise failures through the
-   diag; the raise ends the command with its exit status. */
+/* Internal header of the tool `tenon`: the state of one invocation (its verb, options and context)
+   and the functions that its verbs share. Verbs raise failures through the diag; the raise ends the
+   command with its exit status. */
 #ifndef TENON_CLI_CORE_COMMAND_H
 #define TENON_CLI_CORE_COMMAND_H
 

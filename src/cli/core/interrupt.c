@@ -1,6 +1,6 @@
-/* Ends the compilers that the command has started when a signal ends the command. They run in
-   process groups of their own, so a terminal's Ctrl-C does not reach them. A thread waits for the
-   signals, as a signal handler may not read the lists of children in /proc. */
+/* Handles the signals that end the command by ending also the compilers that it has started. They
+   run in process groups of their own, so a terminal's Ctrl-C does not reach them. A thread waits
+   for the signals, as a signal handler may not read the lists of children in /proc. */
 #include "cli/core/interrupt.h"
 
 #include "base/thread.h"

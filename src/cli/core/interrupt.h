@@ -1,4 +1,5 @@
-/* Signals that end the command also end the compilers that it has started. */
+/* Handles signals that end the command (SIGINT, SIGTERM, SIGHUP): they also end the compilers that
+   it has started. */
 #ifndef TENON_CLI_CORE_INTERRUPT_H
 #define TENON_CLI_CORE_INTERRUPT_H
 

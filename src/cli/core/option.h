@@ -1,4 +1,5 @@
-/* Options of a verb: rows of a table from which command lines are parsed and help is written. */
+/* Declares the command-line options of a verb as rows of a table, from which command lines are
+   parsed and help is written. */
 #ifndef TENON_CLI_CORE_OPTION_H
 #define TENON_CLI_CORE_OPTION_H
 

@@ -1,4 +1,4 @@
-/* A bar that is redrawn in place on the last line of a terminal, at most every 50 ms. A lock orders
+/* Draws a progress bar in place on the last line of a terminal, at most every 50 ms. A lock orders
    it with lines of text, as the library reports progress and remarks on any thread. */
 #include "cli/core/progress_bar.h"
 

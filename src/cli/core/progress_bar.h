@@ -1,4 +1,5 @@
-/* A progress bar on standard error, on terminals only, and lines of text that take its place. */
+/* Draws a progress bar on standard error, on terminals only, and prints lines of text in its
+   place. */
 #ifndef TENON_CLI_CORE_PROGRESS_BAR_H
 #define TENON_CLI_CORE_PROGRESS_BAR_H
 

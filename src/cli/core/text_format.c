@@ -1,5 +1,6 @@
-/* Text for people: escaped so that it cannot steer a terminal, numbers with units, spelling
-   suggestions by the Damerau-Levenshtein distance (optimal string alignment), and JSON. */
+/* Formats text for people and for JSON: escapes it so that it cannot steer a terminal, prints
+   numbers with units, and suggests spellings by the Damerau-Levenshtein distance (optimal string
+   alignment). */
 #include "cli/core/text_format.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Text for people and for JSON. Names come from files and may hold anything, so they are escaped
-   before they are printed. */
+/* Formats text for people and for JSON. Names come from files and may hold anything, so they are
+   escaped before they are printed. */
 #ifndef TENON_CLI_CORE_TEXT_FORMAT_H
 #define TENON_CLI_CORE_TEXT_FORMAT_H
 

@@ -1,5 +1,5 @@
-/* Compares outputs with recorded ones, element by element. A folder may hold several test sets,
-   which run in the order of their numbers until one differs. */
+/* Compares a model's outputs with recorded ones, element by element within tolerances. A folder may
+   hold several test sets, which run in the order of their numbers until one differs. */
 #include "cli/data/compare_outputs.h"
 
 #include "cli/core/text_format.h"

@@ -1,5 +1,5 @@
-/* Copies the items of an explanation into lists, so that steps and kernels can refer to each other
-   by number. */
+/* Copies the items of a plan's explanation into lists, so that steps and kernels can refer to each
+   other by index. */
 #include "cli/data/explained_plan.h"
 
 explained_plan explained_plan_list(const tn_explanation *explanation, arena *a) {

@@ -1,4 +1,5 @@
-/* The explanation of a plan as lists: its steps, its kernels and the passes that made them. */
+/* Lists the contents of a plan's explanation, for printing: its steps, its kernels and the passes
+   that made them. */
 #ifndef TENON_CLI_DATA_EXPLAINED_PLAN_H
 #define TENON_CLI_DATA_EXPLAINED_PLAN_H
 

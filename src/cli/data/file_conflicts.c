@@ -1,5 +1,6 @@
-/* Compares every file that is added with all files before it, by device and inode where they exist,
-   so that two names of one file are found. */
+/* Detects conflicts between the files that a command reads and writes: compares every file that is
+   added with all files before it, by device and inode where they exist, so that two names of one
+   file are found. */
 #include "cli/data/file_conflicts.h"
 
 #include "base/file.h"

@@ -1,5 +1,5 @@
-/* The files that a command reads and writes. A file that is written may be none of the others, so
-   that no input and no other output is lost. */
+/* Checks the files that a command reads and writes for conflicts: one that is written may be none
+   of the others, so that no input and no other output is lost. */
 #ifndef TENON_CLI_DATA_FILE_CONFLICTS_H
 #define TENON_CLI_DATA_FILE_CONFLICTS_H
 

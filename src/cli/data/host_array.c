@@ -1,6 +1,6 @@
-/* Arrays in the command's arena, aligned to 64 bytes so that the library can use them without a
-   copy. Random elements come from SplitMix64, so that a seed gives the same inputs on every
-   machine. */
+/* Implements arrays in the command's arena, aligned to 64 bytes so that the library can use them
+   without a copy. Random elements come from SplitMix64, so that a seed gives the same inputs on
+   every machine. */
 #include "cli/data/host_array.h"
 
 #include "base/file.h"

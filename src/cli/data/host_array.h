@@ -1,4 +1,5 @@
-/* Arrays in host memory: allocated, filled, read from files, written to files, summarised. */
+/* Allocates, fills, reads, writes and summarises arrays in host memory, for a model's inputs and
+   outputs. */
 #ifndef TENON_CLI_DATA_HOST_ARRAY_H
 #define TENON_CLI_DATA_HOST_ARRAY_H
 

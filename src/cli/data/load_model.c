@@ -1,4 +1,5 @@
-/* Parses --size and loads the model that is the command's operand. */
+/* Parses --size, the bounds of a model's dynamic sizes, and loads the model that is the command's
+   operand. */
 #include "cli/data/load_model.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Loads a model with the sizes that --size gives. */
+/* Loads the command's model with the bounds that --size gives for its dynamic sizes. */
 #ifndef TENON_CLI_DATA_LOAD_MODEL_H
 #define TENON_CLI_DATA_LOAD_MODEL_H
 

@@ -1,4 +1,5 @@
-/* Parses --input options, reads or fills the array of each input, and binds the arrays. */
+/* Makes the inputs of a model run: parses --input options, reads or fills the array of each input,
+   and binds the arrays. */
 #include "cli/data/model_inputs.h"
 
 #include "cli/core/text_format.h"

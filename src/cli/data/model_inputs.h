@@ -1,4 +1,5 @@
-/* The inputs of a model: an array for each of them, read from a file or filled, as --input says. */
+/* Makes the inputs of a model run: an array for each of them, read from a file or filled, as
+   --input says. */
 #ifndef TENON_CLI_DATA_MODEL_INPUTS_H
 #define TENON_CLI_DATA_MODEL_INPUTS_H
 

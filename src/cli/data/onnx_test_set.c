@@ -1,5 +1,5 @@
-/* Reads and writes recorded test data: one TensorProto a file, named by its number among the
-   model's inputs or outputs. */
+/* Reads and writes recorded test data in ONNX's layout: one TensorProto a file, named by its index
+   among the model's inputs or outputs. */
 #include "cli/data/onnx_test_set.h"
 
 #include "base/file.h"

@@ -1,5 +1,5 @@
-/* ONNX's layout of test data: a folder with input_0.pb … and output_0.pb …, a tensor each, in the
-   order of a model's inputs and outputs. */
+/* Reads and writes test data in ONNX's layout: a folder with input_0.pb … and output_0.pb …, a
+   tensor each, in the order of a model's inputs and outputs. */
 #ifndef TENON_CLI_DATA_ONNX_TEST_SET_H
 #define TENON_CLI_DATA_ONNX_TEST_SET_H
 

@@ -1,4 +1,5 @@
-/* Measured peaks of this machine, compute and memory, to which rates are compared. */
+/* Measures this machine's peak compute rate and memory bandwidth, to which the rates of kernels are
+   compared. */
 #ifndef TENON_CLI_MEASURE_MACHINE_PEAK_H
 #define TENON_CLI_MEASURE_MACHINE_PEAK_H
 

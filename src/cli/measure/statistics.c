@@ -1,4 +1,4 @@
-/* Mean, deviation and percentiles of a sample, the latter by linear interpolation. */
+/* Computes the mean, deviation and percentiles of a sample, the latter by linear interpolation. */
 #include "cli/measure/statistics.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Statistics of a list of times. */
+/* Computes statistics of measured times: best, mean, deviation and percentiles. */
 #ifndef TENON_CLI_MEASURE_STATISTICS_H
 #define TENON_CLI_MEASURE_STATISTICS_H
 

@@ -1,5 +1,6 @@
-/* Runs a binding with profiling on and derives, for each step, the median time, the rates, and the
-   share of the nearer roof of the roofline model. Writes tables, JSON and Chrome's trace events. */
+/* Profiles a binding: runs it with step times on and derives, for each step, the median time, the
+   rates, and the share of the nearer roof of the roofline model. Writes tables, JSON and Chrome's
+   trace events. */
 #include "cli/measure/step_profile.h"
 
 #include "base/file.h"

@@ -1,4 +1,5 @@
-/* Profiles of a binding's runs: time and rates of each step, as a table, as JSON and as a trace. */
+/* Profiles the runs of a binding: times and rates of each step, as a table, as JSON and as a
+   trace. */
 #ifndef TENON_CLI_MEASURE_STEP_PROFILE_H
 #define TENON_CLI_MEASURE_STEP_PROFILE_H
 

@@ -1,5 +1,5 @@
-/* Parses workloads such as "matmul:512x512x512:bf16" by a table of kinds, and builds their graphs.
- */
+/* Parses built-in benchmark workloads such as "matmul:512x512x512:bf16" by a table of kinds, and
+   builds their graphs. */
 #include "cli/measure/workload.h"
 
 #include "cli/core/text_format.h"

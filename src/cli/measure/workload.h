@@ -1,5 +1,5 @@
-/* Built-in benchmark workloads, which need no file: "matmul:512x512x512", "softmax:1024x1000:bf16".
- */
+/* Provides built-in benchmark workloads, which need no file: "matmul:512x512x512",
+   "softmax:1024x1000:bf16". */
 #ifndef TENON_CLI_MEASURE_WORKLOAD_H
 #define TENON_CLI_MEASURE_WORKLOAD_H
 

@@ -1,4 +1,5 @@
-/* Escapes the characters that HTML and SVG treat as markup, after those that text_escape treats. */
+/* Escapes text for HTML and SVG: the characters that both treat as markup, after those that
+   text_escape treats. */
 #include "cli/report/html_escape.h"
 
 #include "cli/core/text_format.h"

@@ -1,4 +1,4 @@
-/* Text that may hold anything, as text of HTML or SVG. */
+/* Escapes text that may hold anything for use in HTML or SVG. */
 #ifndef TENON_CLI_REPORT_HTML_ESCAPE_H
 #define TENON_CLI_REPORT_HTML_ESCAPE_H
 

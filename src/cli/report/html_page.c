@@ -1,5 +1,5 @@
-/* Writes the page of tenon explain: a table of steps, the drawing of the graph, and a section for
-   each step. Style and script are in the page itself. */
+/* Writes the HTML page of `tenon explain`: a table of steps, the drawing of the graph, and a
+   section for each step. Style and script are in the page itself. */
 #include "cli/report/html_page.h"
 
 #include "cli/core/text_format.h"

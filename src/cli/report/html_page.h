@@ -1,4 +1,4 @@
-/* The explanation of a plan as one self-contained page of HTML. */
+/* Writes the explanation of a plan as one self-contained page of HTML. */
 #ifndef TENON_CLI_REPORT_HTML_PAGE_H
 #define TENON_CLI_REPORT_HTML_PAGE_H
 

@@ -1,7 +1,7 @@
-/* Draws a layered graph (after Sugiyama, Tagawa and Toda, 1981). A step lies in the first layer
-   below all steps that it reads. An edge over several layers gets a dummy vertex in each layer
-   between. In each layer vertices are sorted by the mean position of their sources (barycentre
-   heuristic). */
+/* Draws the steps of a plan as a layered graph in SVG (after Sugiyama, Tagawa and Toda, 1981). A
+   step lies in the first layer below all steps that it reads. An edge over several layers gets a
+   dummy vertex in each layer between. In each layer vertices are sorted by the mean position of
+   their sources (barycentre heuristic). */
 #include "cli/report/svg_step_graph.h"
 
 #include "cli/core/text_format.h"

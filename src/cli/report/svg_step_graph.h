@@ -1,4 +1,4 @@
-/* A drawing of the steps of a plan and the edges between them. */
+/* Draws the dataflow graph of a plan's steps as SVG. */
 #ifndef TENON_CLI_REPORT_SVG_STEP_GRAPH_H
 #define TENON_CLI_REPORT_SVG_STEP_GRAPH_H
 

@@ -1,5 +1,5 @@
-/* tenon bench: measures how fast a model or a workload runs. Times are of runs alone, after the
-   first one and some warm-up runs. */
+/* Implements `tenon bench`, which measures how fast a model or a workload runs. Times are of runs
+   alone, after the first one and some warm-up runs. */
 #include "base/thread.h"
 #include "cli/core/text_format.h"
 #include "cli/data/explained_plan.h"

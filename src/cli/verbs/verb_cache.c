@@ -1,4 +1,5 @@
-/* tenon cache: shows, trims or clears the folder of kernels and plans on disk. */
+/* Implements `tenon cache`, which shows, trims or clears the folder of compiled kernels and plans
+   on disk. */
 #include "cli/core/command.h"
 #include "cli/core/text_format.h"
 #include "cli/verbs/verb_table.h"

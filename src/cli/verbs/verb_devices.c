@@ -1,5 +1,5 @@
-/* tenon devices: lists devices, the processor and compilers. It prints them before it fails for a
-   context that cannot be opened as its environment asks. */
+/* Implements `tenon devices`, which lists devices, the processor and compilers. It prints them
+   before it fails for a context that cannot be opened as its environment asks. */
 #include "cli/core/command.h"
 #include "cli/core/text_format.h"
 #include "cli/verbs/verb_table.h"

@@ -1,5 +1,5 @@
-/* tenon explain: prints the steps and kernels that a model became, the decisions behind them, and
-   their times; or writes all of it as a page of HTML. */
+/* Implements `tenon explain`, which prints the steps and kernels that a model became, the decisions
+   behind them, and their times; or writes all of it as a page of HTML. */
 #include "base/file.h"
 #include "base/thread.h"
 #include "cli/core/text_format.h"

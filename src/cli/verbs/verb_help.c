@@ -1,4 +1,5 @@
-/* tenon help: prints how the command, or a verb, is used. */
+/* Implements `tenon help`, which prints how the command, or a verb, is used, from the tables of
+   verbs and options. */
 #include "cli/verbs/verb_help.h"
 
 #include "base/str.h"

@@ -1,4 +1,4 @@
-/* Help, written from the tables of verbs and options. */
+/* Prints the help of the command and its verbs, from the tables of verbs and options. */
 #ifndef TENON_CLI_VERBS_VERB_HELP_H
 #define TENON_CLI_VERBS_VERB_HELP_H
 

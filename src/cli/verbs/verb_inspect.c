@@ -1,5 +1,6 @@
-/* tenon inspect: prints the contents of a model file, whether or not the model can be run. It loads
-   the model to find what else is wrong, and compiles it only to find the memory of its runs. */
+/* Implements `tenon inspect`, which prints the contents of a model file, whether or not the model
+   can be run. It loads the model to find what else is wrong, and compiles it only to find the
+   memory of its runs. */
 #include "cli/core/text_format.h"
 #include "cli/data/load_model.h"
 #include "cli/data/model_inputs.h"

@@ -1,5 +1,5 @@
-/* tenon run: runs a model once and prints, writes or checks its outputs. Everything that will be
-   written is checked before the model is compiled. */
+/* Implements `tenon run`, which runs a model once and prints, writes or checks its outputs.
+   Everything that will be written is checked before the model is compiled. */
 #include "cli/core/text_format.h"
 #include "cli/data/compare_outputs.h"
 #include "cli/data/file_conflicts.h"

@@ -1,4 +1,4 @@
-/* The verbs of the command, in the order of the help. */
+/* Lists the verbs of the command, in the order of the help, and finds one by name. */
 #include "cli/verbs/verb_table.h"
 
 #include "cli/core/text_format.h"

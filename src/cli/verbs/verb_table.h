@@ -1,4 +1,4 @@
-/* The table of verbs. */
+/* Declares the table of the command's verbs and the lookup by name. */
 #ifndef TENON_CLI_VERBS_VERB_TABLE_H
 #define TENON_CLI_VERBS_VERB_TABLE_H
 

@@ -1,4 +1,5 @@
-/* tenon version: prints the versions of the command, the library and the compiler. */
+/* Implements `tenon version`, which prints the versions of the command, the library and the
+   compiler. */
 #include "cli/core/command.h"
 #include "cli/core/text_format.h"
 #include "cli/verbs/verb_table.h"

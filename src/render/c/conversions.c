@@ -1,5 +1,6 @@
-/* Fragments of expressions, helper functions, and conversions between the value types of the text.
-   Conversions go through intermediate types for which compilers have vector instructions. */
+/* Renders conversions between value types and calls of helper functions as C expressions, for the C
+   renderer. A conversion goes through intermediate types for which compilers have vector
+   instructions. */
 #include "render/c/writer.h"
 
 c_fragment c_fragment_primary(const char *text) { return (c_fragment){text, true}; }

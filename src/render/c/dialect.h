@@ -1,4 +1,5 @@
-/* The languages of the C family as data: one c_dialect a language, of text templates.
+/* Describes a language of the C family to the C renderer as data: one c_dialect a language, of text
+   templates.
 
    Placeholders of a template:
 

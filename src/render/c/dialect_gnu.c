@@ -1,6 +1,6 @@
-/* GNU C for CPUs, with vector extensions. A vector of truth values is a mask: signed integers, each
-   0 or −1, as wide as the compared type. Selection is bitwise, which gcc and clang turn into a
-   blend; gcc does so more often where the two parts are added. */
+/* Defines the C renderer's dialect for CPUs: GNU C with vector extensions. A vector of truth values
+   is a mask: signed integers, each 0 or −1, as wide as the compared type. Selection is bitwise,
+   which gcc and clang turn into a blend; gcc does so more often where the two parts are added. */
 #include "render/c/dialect.h"
 #include "target/machine.h"
 

@@ -1,4 +1,5 @@
-/* Inlining, dead stores and mask widths of a LINEAR program: a forward sweep numbers values, a
+/* Decides, before a LINEAR program (a list of instructions) is rendered, which values are inlined
+   at their use, which stores are dead and how wide masks are. A forward sweep numbers values; a
    backward sweep sees all users of a value before the value and decides whether it is inlined. */
 #include "render/c/emission.h"
 

@@ -1,6 +1,6 @@
-/* Decisions about a LINEAR program before it is written: which values are inlined at their use and
-   which get a name, which stores are dead, how wide masks are, and where integer arithmetic cannot
-   overflow. */
+/* Decides how a LINEAR program (a list of instructions) is rendered as C: which values are inlined
+   at their use and which get a name, which stores are dead, how wide masks are, and where integer
+   arithmetic cannot overflow. */
 #ifndef TENON_RENDER_C_EMISSION_H
 #define TENON_RENDER_C_EMISSION_H
 

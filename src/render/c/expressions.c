@@ -1,6 +1,6 @@
-/* Expressions of values: conversions, masks, lanes, memory accesses, and ops by the dialect's
-   tables. Functions here call each other recursively; the emission limits how deep expressions
-   nest. */
+/* Renders the values of instructions as C expressions: conversions, masks, lanes, memory accesses,
+   and ops by the dialect's tables. Functions here call each other recursively; the emission limits
+   how deep expressions nest. */
 #include "render/c/writer.h"
 
 #include <string.h>

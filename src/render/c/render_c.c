@@ -1,5 +1,6 @@
-/* The function around the statements: arguments that the text uses, scratch memory, the entry
-   point; and the ops that a dialect lacks. */
+/* Renders a LINEAR program (a list of instructions) as one C function: the arguments that the text
+   uses, scratch memory and the entry point around the statements. Also lists the ops that a dialect
+   lacks, for decomposition. */
 #include "render/c/render_c.h"
 
 #include "render/c/writer.h"

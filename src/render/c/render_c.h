@@ -1,5 +1,5 @@
-/* The writer of the C family: one LINEAR program becomes the text of one function. Differences
-   between the languages are data (dialect.h). */
+/* Renders one LINEAR program (a list of instructions) as the text of one function in C or a dialect
+   of it. Differences between the languages are data (dialect.h). */
 #ifndef TENON_RENDER_C_RENDER_C_H
 #define TENON_RENDER_C_RENDER_C_H
 

@@ -1,5 +1,5 @@
-/* Statements of the generated function: loops, declarations, stores and named values, one for each
-   instruction of the LINEAR list. Compiler barriers keep arrays that the plan spilled in memory. */
+/* Renders the instructions of a LINEAR program as C statements: loops, declarations, stores and
+   named values. Compiler barriers keep arrays that the plan spilled in memory. */
 #include "render/c/writer.h"
 #include "target/machine.h"
 

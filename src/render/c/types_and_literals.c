@@ -1,4 +1,4 @@
-/* Names of types in the text, templates, and exact literals. */
+/* Renders type names and exact literals as C text, and fills in the templates of a dialect. */
 #include "render/c/writer.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
-/* The writer of one function of the C family, and the interface between its parts. */
+/* Internal header of the C renderer, which prints one LINEAR program (a list of instructions) as
+   one function in C or a dialect of it: the renderer's state, and the functions that its source
+   files share. */
 #ifndef TENON_RENDER_C_WRITER_H
 #define TENON_RENDER_C_WRITER_H
 
