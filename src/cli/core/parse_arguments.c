@@ -1,5 +1,5 @@
-/* Parses a command line from left to right, by the rows of the verb's options. The table says where
-   each value goes in the struct of options, so verbs read plain members. */
+/* Parses a command line from left to right, by the rows of the verb's table of options. The table
+   says where each value goes in the struct of options, so verbs read plain members. */
 #include "cli/core/parse_arguments.h"
 
 #include "cli/core/text_format.h"

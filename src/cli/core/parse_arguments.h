@@ -1,4 +1,4 @@
-/* Parses the arguments after the verb by the verb's table of options. */
+/* Parses a command line: the arguments after the verb, by the verb's table of options. */
 #ifndef TENON_CLI_CORE_PARSE_ARGUMENTS_H
 #define TENON_CLI_CORE_PARSE_ARGUMENTS_H
 

@@ -1,5 +1,5 @@
-/* Fusion: decides for each value whether it is written to memory or computed inside the kernels
-   that read it, by a greedy search over the cost model. */
+/* Decides operator fusion: for each value, whether it is written to memory or computed inside the
+   kernels that read it, by a greedy search over the cost model. */
 #ifndef TENON_SCHEDULE_FUSE_FUSION_SEARCH_H
 #define TENON_SCHEDULE_FUSE_FUSION_SEARCH_H
 
