@@ -5,22 +5,22 @@
 #include <stdio.h>
 #include <string.h>
 
+tn_status failure_set_va(tn_failure *f, tn_status status, const char *format, va_list list) {
+  char text[sizeof f->text]; /* the arguments may point into f->text */
+  vsnprintf(text, sizeof text, format, list);
+  memcpy(f->text, text, strlen(text) + 1);
+  return f->status = status;
+}
+
 void diag_clear(diag *d) {
   d->status = TN_OK;
   d->text[0] = 0;
 }
 
-tn_status diag_set_va(diag *d, tn_status status, const char *format, va_list list) {
-  char text[DIAG_TEXT_BYTES]; /* the arguments may point into d->text */
-  vsnprintf(text, sizeof text, format, list);
-  memcpy(d->text, text, strlen(text) + 1);
-  return d->status = status;
-}
-
 tn_status diag_set(diag *d, tn_status status, const char *format, ...) {
   va_list list;
   va_start(list, format);
-  diag_set_va(d, status, format, list);
+  failure_set_va(&d->failure, status, format, list);
   va_end(list);
   return status;
 }
@@ -34,10 +34,9 @@ tn_status diag_prefix(diag *d, const char *format, ...) {
   return diag_set(d, d->status, "%s: %s", text, d->text);
 }
 
-tn_status diag_copy(diag *to, const diag *from) {
-  to->status = from->status;
-  memcpy(to->text, from->text, sizeof to->text);
-  return to->status;
+tn_status diag_complete(diag *d, tn_status status) {
+  if (status && !d->text[0]) return diag_set(d, status, "%s", tn_status_text(status));
+  return d->status = status;
 }
 
 void diag_rethrow(diag *d) { longjmp(*d->at, 1); }
@@ -45,7 +44,7 @@ void diag_rethrow(diag *d) { longjmp(*d->at, 1); }
 void diag_raise(diag *d, tn_status status, const char *format, ...) {
   va_list list;
   va_start(list, format);
-  diag_set_va(d, status, format, list);
+  failure_set_va(&d->failure, status, format, list);
   va_end(list);
   diag_rethrow(d);
 }

@@ -8,7 +8,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <tenon/status.h>
+#include <tenon/unstable/failure.h>
 
 #if defined(__GNUC__)
 #define BASE_PRINTF(text, first) __attribute__((format(printf, text, first)))
@@ -16,13 +16,19 @@
 #define BASE_PRINTF(text, first)
 #endif
 
-enum { DIAG_TEXT_BYTES = 2048 };
+enum { DIAG_TEXT_BYTES = sizeof((tn_failure *)0)->text };
 
-/** The last failure. The text is a member, so that a lack of memory can be reported. */
+/** The last failure, and the place to which diag_raise unwinds. The text is a member, so that a
+    lack of memory can be reported. Backends, and callers of the API, are given `failure` alone. */
 typedef struct diag {
-  tn_status status;
+  union {
+    tn_failure failure;
+    struct { /* the members of `failure` */
+      tn_status status;
+      char text[DIAG_TEXT_BYTES];
+    };
+  };
   jmp_buf *at; /* the innermost diag_catch */
-  char text[DIAG_TEXT_BYTES];
 } diag;
 
 /** Resets to TN_OK and an empty message. */
@@ -30,13 +36,15 @@ void diag_clear(diag *d);
 
 /** Records a failure and returns its status. A text too long for the buffer is cut. */
 tn_status diag_set(diag *d, tn_status status, const char *format, ...) BASE_PRINTF(3, 4);
-tn_status diag_set_va(diag *d, tn_status status, const char *format, va_list list);
+tn_status failure_set_va(tn_failure *f, tn_status status, const char *format, va_list list);
 
 /** Puts "prefix: " before the recorded message; returns the recorded status. */
 tn_status diag_prefix(diag *d, const char *format, ...) BASE_PRINTF(2, 3);
 
-/** Copies a recorded failure; returns its status. */
-tn_status diag_copy(diag *to, const diag *from);
+/** Records the status that a backend returned, which was given `d->failure` after diag_clear; the
+    message of a failure that the backend does not explain is its status's text. Returns the
+    status. */
+tn_status diag_complete(diag *d, tn_status status);
 
 /** Records a failure and unwinds to the innermost diag_catch of `d`. */
 _Noreturn void diag_raise(diag *d, tn_status status, const char *format, ...) BASE_PRINTF(3, 4);

@@ -271,7 +271,7 @@ tn_status process_run(const process_request *q, arena *a, process_result *r, dia
   close_file(&f.write);
   if (s == TN_OK) {
     tie_lifeline(f.lifeline, c.pid);
-    if ((s = await_child(&c)) != TN_OK && a->diag != d) diag_copy(d, a->diag);
+    if ((s = await_child(&c)) != TN_OK && a->diag != d) d->failure = a->diag->failure;
     untie_lifeline(f.lifeline);
   }
   close_file(&f.read);

@@ -9,7 +9,6 @@
 #include "compile/kernel_cache.h"
 #include "compile/program_node.h"
 #include "compile/program_spec.h"
-#include "device/core/failure.h"
 #include "device/core/output.h"
 #include "device/threads/thread_pool.h"
 #include "ir/text/sink_text.h"
@@ -68,12 +67,6 @@ typedef struct compilation {
 
 static tn_status prefix_name(diag *d, const char *name) {
   return *name ? diag_prefix(d, "%s", name) : d->status;
-}
-
-/** Raises the failure of a backend's function, or of the output it wrote. */
-static void require_ok(compilation *c, tn_status status, const tn_failure *f) {
-  if (failure_to_diag(c->diag, status, f) || output_check(&c->own.output, c->diag))
-    diag_rethrow(c->diag);
 }
 
 /* Keys. */
@@ -137,7 +130,6 @@ static bool load_record(compilation *c, const code_record *p, size_t n) {
   tn_device *v = c->target->device;
   const tn_backend *b = v->backend;
   tn_failure f;
-  failure_clear(&f);
   bool fits = true;
   tn_status status = b->load(v->state, &p->code, &c->own.module, &f);
   if (status) c->own.module = NULL;
@@ -274,10 +266,12 @@ static void render_source(compilation *c, request *r) {
   s->entry = r->kernel ? kernel_entry_name(r->kernel) : "kernel"; /* another thread compiles it */
   r->sizes = launch_grid_compile(c->arena, s->global, s->local, s->value_names, s->n_values);
   r->limits = program_spec_limits(c->ir, c->arena, s);
-  tn_failure f;
-  failure_clear(&f);
+  diag *d = c->diag;
   tn_output *output = &c->own.output;
-  require_ok(c, t->renderer->render(&t->caps, c->ir, s, output, &f), &f);
+  diag_clear(d);
+  if (diag_complete(d, t->renderer->render(&t->caps, c->ir, s, output, &d->failure)) ||
+      output_check(output, d))
+    diag_rethrow(d);
   r->program = program_node_source(c->ir, r->program, output_text(output), output->n);
   s->source = r->program->src[3]->text;
   s->source_bytes = r->program->src[3]->n_text;
@@ -321,7 +315,6 @@ typedef struct batch {
 } batch;
 
 static void prepare_batch(compilation *c, batch *b, request **requests, size_t n) {
-  failure_clear(&b->failure);
   b->compilation = c;
   b->requests = requests;
   b->n = n;
@@ -347,7 +340,9 @@ static void run_compiler(void *arg, size_t i) {
 static void publish_batch(void *arg) {
   batch *b = arg;
   compilation *c = b->compilation;
-  if (failure_to_diag(c->diag, b->status, &b->failure)) {
+  if (b->status) {
+    c->diag->failure = b->failure;
+    diag_complete(c->diag, b->status);
     prefix_name(c->diag, b->n == 1 ? b->specs[0]->name : "kernels");
     diag_rethrow(c->diag);
   }
@@ -519,7 +514,7 @@ tn_status compile_kernels(const compile_options *o, ir *g, const node *const ker
   compilation c = {
       .options = o, .ir = g, .work = {.kernels = kernels, .n = n, .programs = programs}};
   tn_status status = run_compilation(&c, compile_all, ir_diag(g));
-  if (status && d != ir_diag(g)) diag_copy(d, ir_diag(g));
+  if (status && d != ir_diag(g)) d->failure = ir_diag(g)->failure;
   return status;
 }
 

@@ -2,15 +2,14 @@
    cache, else by asking the compiler; then keeps it in the places that lacked it. */
 #include "compile/compiler_identity.h"
 
-#include "device/core/failure.h"
 #include "device/core/output.h"
 
 #include <string.h>
 
 /** Raises the failure of a backend's function, or of the output it wrote. */
-static void require_ok(const compiler_identity_request *q, tn_status status, const tn_failure *f) {
+static void require_ok(const compiler_identity_request *q, tn_status status) {
   diag *d = q->arena->diag;
-  if (failure_to_diag(d, status, f) || output_check(q->output, d)) diag_rethrow(d);
+  if (diag_complete(d, status) || output_check(q->output, d)) diag_rethrow(d);
 }
 
 /** Sets the target's identity unless it has one; one from the compiler itself replaces one from
@@ -47,9 +46,9 @@ static const char *target_identity(const compiler_identity_request *q, bool *is_
 static bool disk_key(const compiler_identity_request *q, cache_key *key) {
   const device_target *t = q->target;
   if (!q->disk || !t->compiler->stamp) return false;
-  tn_failure f;
-  failure_clear(&f);
-  require_ok(q, t->compiler->stamp(t->device->state, t->opened->name, q->output, &f), &f);
+  diag *d = q->arena->diag;
+  diag_clear(d);
+  require_ok(q, t->compiler->stamp(t->device->state, t->opened->name, q->output, &d->failure));
   *key = compiler_identity_key_make(q->arena, t, output_text(q->output));
   q->output->n = 0;
   return true;
@@ -68,9 +67,9 @@ static void add_text(void *user, str *to) { str_add_bytes(to, user, strlen(user)
 /** Asks the compiler itself, and keeps its answer on disk. */
 static const char *ask_compiler(const compiler_identity_request *q, void *compiler) {
   const device_target *t = q->target;
-  tn_failure f;
-  failure_clear(&f);
-  require_ok(q, t->compiler->key(compiler, &t->caps, q->output, &f), &f);
+  diag *d = q->arena->diag;
+  diag_clear(d);
+  require_ok(q, t->compiler->key(compiler, &t->caps, q->output, &d->failure));
   const char *answer = arena_printf(q->arena, "%s", output_text(q->output));
   q->output->n = 0;
   cache_key key;

@@ -59,7 +59,8 @@ void disk_cache_close(disk_cache *k) {
 }
 
 const char *disk_cache_path(const disk_cache *k, diag *d) {
-  return diag_copy(d, &k->no_path) ? NULL : k->path;
+  d->failure = k->no_path.failure;
+  return d->status ? NULL : k->path;
 }
 
 /* Warnings. */
@@ -91,7 +92,7 @@ static int open_folder(disk_cache *k) {
   diag d = {0};
   mutex_lock(&k->lock);
   if (!k->tried && !k->no_path.status) disk_cache_folder_open(k->path, true, &k->folder, &d);
-  if (!k->tried && k->no_path.status) diag_copy(&d, &k->no_path);
+  if (!k->tried && k->no_path.status) d.failure = k->no_path.failure;
   k->tried = true;
   int fd = k->folder;
   mutex_unlock(&k->lock);

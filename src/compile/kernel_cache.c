@@ -5,7 +5,6 @@
 #include "compile/kernel_cache.h"
 
 #include "base/hash_table.h"
-#include "device/core/failure.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -430,13 +429,15 @@ tn_status kernel_cache_publish(kernel_cache *c, const compiled_kernel compiled[]
 /** Loads code on a device. Idle kernels may be what memory, or the mappings that a process may
     have, were spent on. */
 static tn_status load_code(kernel_cache *c, const code *code, tn_device *device, void **handle,
-                           tn_failure *f) {
+                           diag *d) {
   const tn_code given = {code->kind, code->data, code->bytes};
-  failure_clear(f);
-  tn_status status = device->backend->load(device->state, &given, handle, f);
-  if (status != TN_ERR_MEMORY || !evict_idle(c)) return status;
-  failure_clear(f);
-  return device->backend->load(device->state, &given, handle, f);
+  diag_clear(d);
+  tn_status status = device->backend->load(device->state, &given, handle, &d->failure);
+  if (status == TN_ERR_MEMORY && evict_idle(c)) {
+    diag_clear(d);
+    status = device->backend->load(device->state, &given, handle, &d->failure);
+  }
+  return diag_complete(d, status);
 }
 
 static tn_status load_module(kernel_cache *c, code *code, tn_device *device, module **out,
@@ -445,11 +446,10 @@ static tn_status load_module(kernel_cache *c, code *code, tn_device *device, mod
     if ((*out)->device == device) return TN_OK;
   module *m = mem_calloc(c->mem, 1, sizeof *m);
   if (!m) return diag_set(d, TN_ERR_MEMORY, "out of memory");
-  tn_failure f;
-  tn_status status = load_code(c, code, device, &m->handle, &f);
+  tn_status status = load_code(c, code, device, &m->handle, d);
   if (status) {
     mem_free(c->mem, m, sizeof *m);
-    return failure_to_diag(d, status, &f);
+    return status;
   }
   m->device = device;
   m->next = code->modules;
@@ -474,12 +474,12 @@ static tn_status load_program(kernel_cache *c, kernel *k, tn_device *device, loa
                             .limits = k->facts.limits,
                             .release = release_program};
   atomic_init(&p->program.uses, 0);
-  tn_failure f;
-  failure_clear(&f);
-  status = device->backend->program(m->handle, &k->facts.program, &p->program.handle, &f);
+  diag_clear(d);
+  status = diag_complete(
+      d, device->backend->program(m->handle, &k->facts.program, &p->program.handle, &d->failure));
   if (status) {
     mem_free(c->mem, p, sizeof *p);
-    return failure_to_diag(d, status, &f);
+    return status;
   }
   p->kernel = k;
   p->next = k->programs;

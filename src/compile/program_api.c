@@ -2,7 +2,6 @@
    from outside, and compiles them for the device's default target. */
 #include "compile/compile_kernels.h"
 #include "compile/program_node.h"
-#include "device/core/failure.h"
 #include "ir/verify/verify_graph.h"
 
 #include <tenon/unstable/backend.h>
@@ -35,10 +34,13 @@ tn_status tn_program_compile(tn_device *v, tn_ir *ir, const tn_node *nodes, size
   for (size_t i = 0; i < n; i++)
     if (!nodes[i]) return fail_absent(f, "node to compile");
   node_check c = {.ir = ir, .nodes = nodes, .n = n};
-  if (diag_catch(ir_diag(ir), check_nodes, &c)) return failure_from_diag(f, ir_diag(ir));
-  diag d = {0};
+  diag *d = ir_diag(ir);
+  tn_failure last = d->failure; /* compiling clears it */
   compile_options o = {.math = MATH_EXACT};
-  tn_status status = device_target_find(v, NULL, &o.target, &d);
-  if (!status) status = compile_kernels(&o, ir, nodes, n, programs, &d);
-  return status ? failure_from_diag(f, &d) : TN_OK;
+  tn_status status = diag_catch(d, check_nodes, &c);
+  if (!status) status = device_target_find(v, NULL, &o.target, d);
+  if (!status) status = compile_kernels(&o, ir, nodes, n, programs, d);
+  if (!status) d->failure = last;
+  if (status && f) *f = d->failure;
+  return status;
 }

@@ -48,12 +48,12 @@ typedef struct making {
 
 /** Verifies the kernel; an ill-formed one is an argument error of the caller. */
 static void verify_kernel(const making *m) {
-  diag *d = ir_diag(m->ir), copy;
+  diag *d = ir_diag(m->ir);
   tn_status s = verify_graph(&m->sink, 1, LEVEL_KERNEL, ir_mem(m->ir), d);
   if (s == TN_OK) return;
   if (s != TN_ERR_INTERNAL) diag_rethrow(d);
-  diag_copy(&copy, d);
-  diag_raise(d, TN_ERR_ARGUMENT, "%s", copy.text);
+  d->status = TN_ERR_ARGUMENT;
+  diag_rethrow(d);
 }
 
 /** A copy with canonical index arithmetic, as the compiler will see the kernel. */

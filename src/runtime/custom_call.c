@@ -2,7 +2,6 @@
    buffers that only the device can address. */
 #include "runtime/custom_call.h"
 
-#include "device/core/failure.h"
 #include "device/memory/span.h"
 
 custom_call custom_call_open(arena *a, const executable *p, const executable_step *step,
@@ -67,11 +66,10 @@ tn_status custom_call_run(void *call, tn_failure *failure) {
   diag d = {0};
   executable_call c = {h->step->uid, h->step->output, h->step->n_buffers - 1, h->data, h->bytes};
   tn_status s = locate_data(h) ? read_inputs(h, &d) : diag_set(&d, TN_ERR_MEMORY, "out of memory");
-  bool is_called = s == TN_OK;
-  if (is_called) s = h->host->call(h->host->user, &c, failure);
-  bool has_failed = is_called && s != TN_OK;
+  if (s == TN_OK) s = h->host->call(h->host->user, &c, &d.failure);
   if (s == TN_OK) s = write_result(h, &d);
   free_host_copies(h);
   h->is_done = s == TN_OK;
-  return s == TN_OK || has_failed ? s : tn_fail(failure, d.status, "%s", d.text);
+  if (s != TN_OK) *failure = d.failure;
+  return s;
 }

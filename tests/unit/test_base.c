@@ -73,6 +73,22 @@ static void diag_nests(void **state) {
   assert_string_equal(d.text, "");
 }
 
+/** A backend may return a status without a message. */
+static void diag_completes_failures(void **state) {
+  (void)state;
+  diag d = {0};
+  assert_int_equal(diag_complete(&d, TN_OK), TN_OK);
+  assert_string_equal(d.text, "");
+  assert_int_equal(diag_complete(&d, TN_ERR_DEVICE), TN_ERR_DEVICE);
+  assert_int_equal(d.failure.status, TN_ERR_DEVICE);
+  assert_string_equal(d.failure.text, tn_status_text(TN_ERR_DEVICE));
+  diag_clear(&d);
+  tn_fail(&d.failure, TN_ERR_IO, "no %s", "reply");
+  assert_int_equal(diag_complete(&d, TN_ERR_TIMEOUT), TN_ERR_TIMEOUT);
+  assert_int_equal(d.status, TN_ERR_TIMEOUT);
+  assert_string_equal(d.text, "no reply");
+}
+
 static void diag_cuts_long_text(void **state) {
   (void)state;
   diag d = {0};
@@ -86,7 +102,8 @@ static void diag_cuts_long_text(void **state) {
   diag_prefix(&d, "%s", wide);
   assert_int_equal(strlen(d.text), DIAG_TEXT_BYTES - 1);
   diag other = {0};
-  assert_int_equal(diag_copy(&other, &d), TN_ERR_IO);
+  other.failure = d.failure;
+  assert_int_equal(other.status, TN_ERR_IO);
   assert_string_equal(other.text, d.text);
   free(wide);
 }
@@ -753,6 +770,7 @@ static void threads_count_together(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(diag_nests),
+      cmocka_unit_test(diag_completes_failures),
       cmocka_unit_test(diag_cuts_long_text),
       cmocka_unit_test(arena_keeps_and_frees),
       cmocka_unit_test(arena_fails_everywhere),

@@ -440,6 +440,19 @@ static tn_program *compile(fixture *f, const char *name, const char *kernel, int
   return p;
 }
 
+/** The ir still tells of its last failure. */
+static void compiling_keeps_failures(void **state) {
+  fixture *f = *state;
+  assert_null(tn_ir_parse(f->ir, "return", 6));
+  tn_status status = tn_ir_status(f->ir);
+  char *message = strdup(tn_ir_message(f->ir));
+  assert_int_not_equal(status, TN_OK);
+  tn_program_free(compile(f, "CPU", "k", 2));
+  assert_int_equal(tn_ir_status(f->ir), status);
+  assert_string_equal(tn_ir_message(f->ir), message);
+  free(message);
+}
+
 typedef struct run {
   tn_buffer *buffers[SAMPLE_BUFFERS];
   sample_launch launch;
@@ -1194,6 +1207,7 @@ int main(void) {
                                      TEST(levels_are_kept_apart),
                                      TEST(many_in_one_call),
                                      TEST(racing_threads_compile_once),
+                                     TEST(compiling_keeps_failures),
                                      TEST(the_cache_is_bounded),
                                      TEST(failures_leave_nothing),
                                      TEST(only_programs_are_compiled),

@@ -75,7 +75,7 @@ static void run(void *arg) {
 }
 
 static void with_ir(bool counted, void (*body)(fixture *f)) {
-  fixture f = {.d = {0}};
+  fixture f = {0};
   f.g = ir_new(&mem_system, &f.d, counted);
   f.rw = (rewriter){.ir = f.g, .math = MATH_DEFAULT};
   if (diag_catch(&f.d, run, &(job){&f, body}) != TN_OK) fail_msg("%s", f.d.text);
@@ -168,7 +168,7 @@ static void endless_rules_are_an_error(void **state) {
   (void)state;
   void (*const bodies[])(fixture * f) = {undoing, containing_itself, growing};
   for (size_t i = 0; i < 3; i++) {
-    fixture f = {.d = {0}};
+    fixture f = {0};
     f.g = ir_new(&mem_system, &f.d, false);
     f.rw = (rewriter){.ir = f.g};
     assert_int_equal(diag_catch(&f.d, run, &(job){&f, bodies[i]}), TN_ERR_INTERNAL);
@@ -214,7 +214,7 @@ static void out_of_memory_leaves_nothing(void **state) {
   for (size_t at = 1;; at++) {
     limited l = {.fail_at = at};
     mem m = {limited_alloc, limited_release, &l};
-    fixture f = {.d = {0}};
+    fixture f = {0};
     f.g = ir_new(&m, &f.d, true);
     if (!f.g) continue;
     f.rw = (rewriter){.ir = f.g};

@@ -10,7 +10,7 @@
 #include <tenon/export.h>
 #include <tenon/plan.h>
 #include <tenon/status.h>
-#include <tenon/unstable/queue.h>
+#include <tenon/unstable/failure.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -25,20 +25,12 @@
 #include <tenon/export.h>
 #include <tenon/plan.h>
 #include <tenon/status.h>
+#include <tenon/unstable/failure.h>
 #include <tenon/unstable/ir.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/** Why something failed. */
-typedef struct tn_failure {
-  tn_status status;
-  char text[2048]; /**< "" where there is nothing to add to the status */
-} tn_failure;
-
-/** Sets a failure's message, as by printf, and returns `status`; `failure` may be NULL. */
-TN_API tn_status tn_fail(tn_failure *failure, tn_status status, const char *format, ...);
 
 /** A device that is open. It belongs to the library. */
 typedef struct tn_device tn_device;

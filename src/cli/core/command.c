@@ -14,7 +14,7 @@ void command_usage_error(command *c, const char *format, ...) {
   va_list list;
   va_start(list, format);
   c->status = EXIT_USAGE_ERROR;
-  diag_set_va(&c->diag, TN_ERR_ARGUMENT, format, list);
+  failure_set_va(&c->diag.failure, TN_ERR_ARGUMENT, format, list);
   va_end(list);
   diag_rethrow(&c->diag);
 }

@@ -1,11 +1,19 @@
 /* Implements the public functions of devices: buffers, signals, programs and queues
    (unstable/queue.h). Each refuses NULL objects and turns the diag of the internal function into a
    tn_failure. */
-#include "device/core/failure.h"
 #include "device/memory/buffer.h"
 #include "device/memory/span.h"
 #include "device/queue/command_list.h"
 #include "device/queue/queue.h"
+
+tn_status tn_fail(tn_failure *f, tn_status status, const char *format, ...) {
+  if (!f) return status;
+  va_list list;
+  va_start(list, format);
+  failure_set_va(f, status, format, list);
+  va_end(list);
+  return status;
+}
 
 /** Clears a diag, but not all of its text. */
 static void clear_diag(diag *d) {
@@ -19,7 +27,8 @@ static tn_status fail_absent(tn_failure *f, const char *argument) {
 
 /** Passes a failure on to the caller. */
 static tn_status report_status(tn_failure *f, tn_status status, const diag *d) {
-  return status ? failure_from_diag(f, d) : TN_OK;
+  if (status && f) *f = d->failure;
+  return status;
 }
 
 const char *tn_device_name(const tn_device *v) { return v ? v->name : ""; }

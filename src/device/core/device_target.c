@@ -3,8 +3,6 @@
    compiler name share the compiler. */
 #include "device/core/device_target.h"
 
-#include "device/core/failure.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -89,11 +87,10 @@ static tn_status set_target(device_target *t, diag *d) {
 }
 
 static tn_status describe_target(device_target *t, const char *limit, diag *d) {
-  tn_failure f;
-  failure_clear(&f);
+  diag_clear(d);
   t->caps = (tn_capabilities){.size = sizeof t->caps};
-  tn_status status = t->renderer->describe(t->device->state, limit, &t->caps, &f);
-  if (status) return failure_to_diag(d, status, &f);
+  if (diag_complete(d, t->renderer->describe(t->device->state, limit, &t->caps, &d->failure)))
+    return d->status;
   t->caps.target[sizeof t->caps.target - 1] = 0;
   return set_target(t, d);
 }
@@ -165,14 +162,13 @@ tn_status device_target_find(tn_device *v, const device_target_desc *desc,
 tn_status device_target_open_compiler(const device_target *t, void **compiler, diag *d) {
   tn_device *v = t->device;
   device_compiler *k = t->opened;
-  tn_failure f;
-  failure_clear(&f);
   tn_status status = TN_OK;
+  diag_clear(d);
   mutex_lock(&k->lock);
   if (!k->is_open && t->compiler->open)
-    status = t->compiler->open(v->state, &v->host, k->name, &k->handle, &f);
+    status = t->compiler->open(v->state, &v->host, k->name, &k->handle, &d->failure);
   if (!status) k->is_open = true;
   *compiler = k->handle;
   mutex_unlock(&k->lock);
-  return failure_to_diag(d, status, &f);
+  return diag_complete(d, status);
 }

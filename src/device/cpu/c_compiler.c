@@ -115,11 +115,11 @@ static bool try_command(cc *c, const char *text, arena *a, diag *d) {
   vec_push(a, &query, "--version");
   vec_push(a, &query, NULL);
   process_result r;
-  diag failure = {0};
+  diag why = {0};
   if (process_run(
           &(process_request){.argv = query.at, .set = plain_english, .limit_ns = version_limit_ns},
-          a, &r, &failure)) {
-    if (d->status == TN_OK) diag_copy(d, &failure);
+          a, &r, &why)) {
+    if (d->status == TN_OK) d->failure = why.failure;
     return false;
   }
   return (r.exit_code == 0 || r.exit_code_lost) && read_version(c, r.output, a);
@@ -273,6 +273,6 @@ tn_status cc_compile(const cc *c, const char *source, size_t bytes, const char *
                    .object = object};
   *object = (cc_object){0};
   tn_status s = diag_catch(a->diag, compile_body, &j);
-  if (s != TN_OK && a->diag != d) diag_copy(d, a->diag);
+  if (s != TN_OK && a->diag != d) d->failure = a->diag->failure;
   return s == TN_OK ? j.status : s;
 }

@@ -5,7 +5,6 @@
 #include "device/cpu/cpu_backend.h"
 
 #include "base/arena.h"
-#include "device/core/failure.h"
 #include "device/cpu/c_compiler.h"
 #include "device/cpu/cpu_hardware.h"
 #include "device/cpu/elf_loader.h"
@@ -182,7 +181,8 @@ static tn_status c_render(const tn_capabilities *caps, tn_ir *ir, const tn_progr
   tn_status status = diag_catch(d, render_kernel, &w);
   if (!status) tn_output_add(source, str_text(&w.text), w.text.n);
   arena_free(&w.arena);
-  return status ? failure_from_diag(f, d) : TN_OK;
+  if (status) *f = d->failure;
+  return status;
 }
 
 /* ---- Compiling ---- */
@@ -218,7 +218,8 @@ static tn_status compiler_stamp(void *device, const char *name, tn_output *stamp
   diag d = {0};
   fingerprinting s = {.name = name};
   arena_init(&s.arena, &((cpu *)device)->mem, &d);
-  tn_status status = diag_catch(&d, take_fingerprint, &s) ? failure_from_diag(f, &d) : TN_OK;
+  tn_status status = diag_catch(&d, take_fingerprint, &s);
+  if (status) *f = d.failure;
   if (!status) tn_output_add(stamp, s.fingerprint, strlen(s.fingerprint));
   arena_free(&s.arena);
   return status;
@@ -241,10 +242,9 @@ static tn_status compiler_open(void *device, const tn_host *host, const char *na
   c->mem = *m;
   arena_init(&c->arena, &c->mem, &c->diag);
   if (diag_catch(&c->diag, find_compiler, c)) {
-    failure_from_diag(f, &c->diag);
-    tn_status status = c->diag.status;
+    *f = c->diag.failure;
     compiler_close(c);
-    return status;
+    return f->status;
   }
   *out = c;
   return TN_OK;
@@ -271,7 +271,7 @@ static tn_status compiler_key(void *c, const tn_capabilities *caps, tn_output *k
   compiling w = {.compiler = c, .caps = caps};
   arena_init(&w.arena, &w.compiler->mem, &w.diag);
   tn_status status = diag_catch(&w.diag, take_identity, &w);
-  if (status) failure_from_diag(f, &w.diag);
+  if (status) *f = w.diag.failure;
   const char *flag = isa_level_by_name(caps->target)->flag;
   if (!status) tn_output_add(key, w.identity, strlen(w.identity));
   if (flag) tn_output_add(key, flag, strlen(flag));
@@ -308,7 +308,7 @@ static tn_status compiler_compile(void *c, const tn_capabilities *caps,
   compiling w = {.compiler = c, .caps = caps, .specs = specs, .n = n};
   arena_init(&w.arena, &w.compiler->mem, &w.diag);
   tn_status status = diag_catch(&w.diag, compile_c, &w);
-  if (status) failure_from_diag(f, &w.diag);
+  if (status) *f = w.diag.failure;
   if (!status) tn_output_add(code, w.object.data, w.object.bytes);
   arena_free(&w.arena);
   return status;
@@ -338,7 +338,8 @@ static tn_status cpu_load(void *device, const tn_code *code, void **out, tn_fail
   m->cpu = c;
   if (elf_load(&m->code, code->data, code->bytes, &c->mem, &d)) {
     mem_free(&c->mem, m, sizeof *m);
-    return failure_from_diag(f, &d);
+    *f = d.failure;
+    return f->status;
   }
   *out = m;
   return TN_OK;

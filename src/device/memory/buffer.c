@@ -3,7 +3,6 @@
    itself, never to another view. */
 #include "device/memory/buffer.h"
 
-#include "device/core/failure.h"
 #include "device/memory/caching_allocator.h"
 #include "device/memory/span.h"
 
@@ -45,9 +44,8 @@ static tn_status import_memory(tn_buffer *b, void *data, diag *d) {
   if (!k->import)
     return diag_set(d, TN_ERR_UNSUPPORTED, "device %s cannot use the host's memory",
                     b->device->name);
-  tn_failure f;
-  failure_clear(&f);
-  return failure_to_diag(d, k->import(b->device->state, data, b->bytes, &b->imported, &f), &f);
+  diag_clear(d);
+  return diag_complete(d, k->import(b->device->state, data, b->bytes, &b->imported, &d->failure));
 }
 
 tn_status buffer_import(tn_device *device, void *data, uint64_t bytes, void (*destroy)(void *user),

@@ -3,8 +3,6 @@
    the lock. */
 #include "device/memory/caching_allocator.h"
 
-#include "device/core/failure.h"
-
 enum { SMALLEST = 64 };
 #define DEFAULT_BUDGET (UINT64_C(1) << 30)
 
@@ -73,15 +71,14 @@ static block *reuse_block(caching_allocator *b, size_t size_class) {
 }
 
 static tn_status alloc_memory(caching_allocator *b, uint64_t bytes, void **memory, diag *d) {
-  tn_failure f;
-  failure_clear(&f);
-  tn_status status = b->backend->alloc(b->device, bytes, memory, &f);
+  diag_clear(d);
+  tn_status status = b->backend->alloc(b->device, bytes, memory, &d->failure);
   if (status == TN_ERR_MEMORY && caching_allocator_cached_bytes(b)) {
     caching_allocator_trim(b, 0);
-    failure_clear(&f);
-    status = b->backend->alloc(b->device, bytes, memory, &f);
+    diag_clear(d);
+    status = b->backend->alloc(b->device, bytes, memory, &d->failure);
   }
-  return failure_to_diag(d, status, &f);
+  return diag_complete(d, status);
 }
 
 tn_status caching_allocator_alloc(caching_allocator *b, uint64_t bytes, block **out, diag *d) {

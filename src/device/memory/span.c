@@ -2,7 +2,6 @@
    the backend's read and write, through a staging block of at most 1 MiB where types differ. */
 #include "device/memory/span.h"
 
-#include "device/core/failure.h"
 #include "device/memory/convert_elements.h"
 
 #include <string.h>
@@ -42,20 +41,18 @@ tn_span span_slice(const tn_span *span, uint64_t offset, uint64_t bytes) {
 
 static tn_status read_bytes(const tn_span *from, uint64_t offset, void *to, uint64_t bytes,
                             diag *d) {
-  tn_failure f;
-  failure_clear(&f);
   const tn_device *v = from->device;
-  return failure_to_diag(
-      d, v->backend->read(v->state, to, from->memory, from->offset + offset, bytes, &f), &f);
+  diag_clear(d);
+  return diag_complete(
+      d, v->backend->read(v->state, to, from->memory, from->offset + offset, bytes, &d->failure));
 }
 
 static tn_status write_bytes(const tn_span *to, uint64_t offset, const void *from, uint64_t bytes,
                              diag *d) {
-  tn_failure f;
-  failure_clear(&f);
   const tn_device *v = to->device;
-  return failure_to_diag(
-      d, v->backend->write(v->state, to->memory, to->offset + offset, from, bytes, &f), &f);
+  diag_clear(d);
+  return diag_complete(
+      d, v->backend->write(v->state, to->memory, to->offset + offset, from, bytes, &d->failure));
 }
 
 /** Fails unless `count` elements of type `held` fit in a span. */

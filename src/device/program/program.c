@@ -3,8 +3,6 @@
    backend executes it. */
 #include "device/program/program.h"
 
-#include "device/core/failure.h"
-
 /** The owner drops the last reference under its own lock, under which it also adds references: no
     thread finds a program that is being freed. */
 void program_release(tn_program *p) {

@@ -2,8 +2,6 @@
    and program. The first failure is kept, and commands after it are recorded all the same. */
 #include "device/queue/command_list.h"
 
-#include "device/core/failure.h"
-
 tn_commands *command_list_open(tn_device *device) {
   tn_commands *c = mem_calloc(device->mem, 1, sizeof *c);
   if (!c) return NULL;
@@ -115,5 +113,6 @@ void command_list_timestamp(tn_commands *c, int64_t *at) {
 }
 
 tn_status command_list_status(const tn_commands *c, diag *d) {
-  return failure_to_diag(d, c->failure.status, &c->failure);
+  if (c->failure.status) d->failure = c->failure;
+  return c->failure.status;
 }

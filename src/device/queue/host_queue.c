@@ -1,7 +1,6 @@
 /* Implements command queues in host memory, for backends that have none: a ring of submissions and
    a thread that runs them in order. The thread starts with the first submission; a caller may run a
    list on its own thread instead (enter, leave) while the queue is idle. */
-#include "device/core/failure.h"
 #include "device/queue/queue.h"
 #include "device/threads/spin.h"
 
@@ -89,9 +88,10 @@ static tn_status start_thread(host_queue *h, tn_failure *f) {
   if (h->started) return TN_OK;
   diag d;
   diag_clear(&d);
-  if (thread_start(&h->thread, run_submissions, h, &d)) return failure_from_diag(f, &d);
-  h->started = true;
-  return TN_OK;
+  tn_status status = thread_start(&h->thread, run_submissions, h, &d);
+  h->started = !status;
+  if (status) *f = d.failure;
+  return status;
 }
 
 /** Waits while the ring is full. Under the lock. */

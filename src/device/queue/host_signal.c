@@ -1,7 +1,6 @@
 /* Implements timeline signals in host memory, for backends that have none: a 64-bit counter that
    only rises. It rises under the lock that waiters sleep on, so no wake-up is lost; a waiter spins
    before it sleeps. A range of values may be failures, whose waits return the failure. */
-#include "device/core/failure.h"
 #include "device/queue/signal.h"
 #include "device/threads/spin.h"
 
@@ -78,8 +77,7 @@ static tn_status check_value(host_signal *h, uint64_t value, tn_failure *f) {
   if (!atomic_load(&h->has_failed)) return TN_OK;
   tn_status status = TN_OK;
   mutex_lock(&h->lock);
-  if (value > h->failed_above && value <= h->failed_to)
-    status = tn_fail(f, h->failure.status, "%s", h->failure.text);
+  if (value > h->failed_above && value <= h->failed_to) *f = h->failure, status = f->status;
   mutex_unlock(&h->lock);
   return status;
 }

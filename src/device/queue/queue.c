@@ -4,7 +4,6 @@
    the counts and the failure. */
 #include "device/queue/queue.h"
 
-#include "device/core/failure.h"
 #include "device/memory/span.h"
 #include "device/queue/command_list.h"
 
@@ -56,12 +55,12 @@ tn_status queue_open(tn_device *device, tn_queue_kind kind, tn_queue **queue, di
   mutex_init(&q->submitting);
   mutex_init(&q->lock);
   condition_init(&q->progress);
-  tn_failure f;
-  failure_clear(&f);
-  tn_status status = q->functions->open(own ? device->state : (void *)device, kind, &q->handle, &f);
+  diag_clear(d);
+  void *state = own ? device->state : (void *)device;
+  tn_status status = diag_complete(d, q->functions->open(state, kind, &q->handle, &d->failure));
   if (status) {
     queue_free(q);
-    return failure_to_diag(d, status, &f);
+    return status;
   }
   *queue = q;
   return TN_OK;
@@ -106,7 +105,8 @@ static tn_status report_failure(tn_queue *q, diag *d) {
     f->is_pending = false;
     f->skip_to = q->submitted;
   }
-  return failure_to_diag(d, f->why.status, &f->why);
+  d->failure = f->why;
+  return diag_complete(d, d->status);
 }
 
 /** Makes the next submission, unless there is a failure to report. Under `submitting`. */
@@ -127,15 +127,14 @@ static void note_submitted(tn_queue *q, const tn_submission *s, bool is_inline) 
 
 /** Submits to the queue's own thread or device. Under `submitting`. */
 static tn_status pass_submission(tn_queue *q, const tn_submission *s, diag *d) {
-  tn_failure f;
-  failure_clear(&f);
+  diag_clear(d);
   command_list_retain(s->list);
-  tn_status status = q->functions->submit(q->handle, s, &f);
+  tn_status status = diag_complete(d, q->functions->submit(q->handle, s, &d->failure));
   if (status)
     command_list_release(s->list);
   else
     note_submitted(q, s, false);
-  return failure_to_diag(d, status, &f);
+  return status;
 }
 
 static tn_status check_list(const tn_queue *q, const tn_commands *c, diag *d) {
@@ -225,16 +224,17 @@ static bool fail_signals(const tn_submission *s, size_t from, const tn_failure *
 tn_status tn_submission_begin(const tn_submission *s, tn_failure *f) {
   tn_queue *q = s->queue;
   tn_failure why;
-  failure_clear(&why);
+  why.status = TN_OK;
   mutex_lock(&q->lock);
   if (atomic_load(&q->cancelled))
     tn_fail(&why, TN_ERR_CANCELLED, "a queue of %s was freed before this ran", q->device->name);
   else if (q->failure.is_pending || s->number <= q->failure.skip_to)
-    tn_fail(&why, q->failure.why.status, "%s", q->failure.why.text);
+    why = q->failure.why;
   mutex_unlock(&q->lock);
   if (!why.status) return TN_OK;
   fail_signals(s, 0, &why);
-  return tn_fail(f, why.status, "%s", why.text);
+  if (f) *f = why;
+  return why.status;
 }
 
 void tn_submission_fail(const tn_submission *s, size_t command, const tn_failure *f) {
@@ -243,8 +243,7 @@ void tn_submission_fail(const tn_submission *s, size_t command, const tn_failure
   bool has_signal = fail_signals(s, command + 1, f), is_lost = f->status == TN_ERR_DEVICE;
   if (has_signal && !is_lost) return;
   mutex_lock(&q->lock);
-  if (!kept->is_pending || (is_lost && !kept->is_lost))
-    tn_fail(&kept->why, f->status, "%s", f->text);
+  if (!kept->is_pending || (is_lost && !kept->is_lost)) kept->why = *f;
   kept->is_pending = true;
   kept->is_lost = kept->is_lost || is_lost;
   mutex_unlock(&q->lock);
@@ -269,36 +268,35 @@ static tn_status run_wait(tn_queue *q, const tn_command *c, tn_failure *f) {
 
 static tn_status run_copy(const tn_command *c, tn_failure *f) {
   diag d = {0};
-  return span_copy(c->to, c->from, &d) ? failure_from_diag(f, &d) : TN_OK;
-}
-
-static tn_status run_command(tn_queue *q, const tn_command *c, tn_failure *f) {
-  switch (c->kind) {
-  case TN_COMMAND_WAIT: return run_wait(q, c, f);
-  case TN_COMMAND_SIGNAL: signal_set(c->signal, command_value(c)); return TN_OK;
-  case TN_COMMAND_EXEC: return program_execute(c->owner, c->launch, f);
-  case TN_COMMAND_COPY: return run_copy(c, f);
-  case TN_COMMAND_CALL: return c->call(c->user, f);
-  case TN_COMMAND_BARRIER: return TN_OK; /* one command ends before the next begins */
-  case TN_COMMAND_STAMP: *c->stamp = clock_now_ns(); return TN_OK;
-  default: return tn_fail(f, TN_ERR_INTERNAL, "a queue has an unknown command");
-  }
+  tn_status status = span_copy(c->to, c->from, &d);
+  if (status) *f = d.failure;
+  return status;
 }
 
 tn_status tn_submission_run(const tn_submission *s, size_t command, tn_failure *f) {
-  failure_clear(f);
-  return f->status = run_command(s->queue, &s->commands[command], f);
+  const tn_command *c = &s->commands[command];
+  tn_status status = TN_OK;
+  f->status = TN_OK;
+  f->text[0] = 0;
+  switch (c->kind) {
+  case TN_COMMAND_WAIT: status = run_wait(s->queue, c, f); break;
+  case TN_COMMAND_SIGNAL: signal_set(c->signal, command_value(c)); break;
+  case TN_COMMAND_EXEC: status = program_execute(c->owner, c->launch, f); break;
+  case TN_COMMAND_COPY: status = run_copy(c, f); break;
+  case TN_COMMAND_CALL: status = c->call(c->user, f); break;
+  case TN_COMMAND_BARRIER: break; /* one command ends before the next begins */
+  case TN_COMMAND_STAMP: *c->stamp = clock_now_ns(); break;
+  default: status = tn_fail(f, TN_ERR_INTERNAL, "a queue has an unknown command");
+  }
+  return f->status = status;
 }
 
 void submission_run(const tn_submission *s) {
   tn_failure f;
-  failure_clear(&f);
   if (tn_submission_begin(s, &f)) return;
-  for (size_t i = 0; i < s->n_commands; i++) {
-    failure_clear(&f);
-    f.status = run_command(s->queue, &s->commands[i], &f);
-    if (f.status == TN_OK) continue;
-    tn_submission_fail(s, i, &f);
-    return;
-  }
+  for (size_t i = 0; i < s->n_commands; i++)
+    if (tn_submission_run(s, i, &f)) {
+      tn_submission_fail(s, i, &f);
+      return;
+    }
 }

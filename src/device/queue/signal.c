@@ -1,8 +1,6 @@
 /* Implements timeline signals: counts references, and calls the functions of the backend. */
 #include "device/queue/signal.h"
 
-#include "device/core/failure.h"
-
 tn_status signal_open(tn_device *device, uint64_t value, tn_signal **signal, diag *d) {
   *signal = NULL;
   tn_signal *s = mem_calloc(device->mem, 1, sizeof *s);
@@ -11,12 +9,12 @@ tn_status signal_open(tn_device *device, uint64_t value, tn_signal **signal, dia
   s->device = device;
   s->functions = own ? own : &host_signal_functions;
   atomic_init(&s->count, 1);
-  tn_failure f;
-  failure_clear(&f);
-  tn_status status = s->functions->open(own ? device->state : device, value, &s->handle, &f);
+  diag_clear(d);
+  void *state = own ? device->state : device;
+  tn_status status = diag_complete(d, s->functions->open(state, value, &s->handle, &d->failure));
   if (status) {
     mem_free(device->mem, s, sizeof *s);
-    return failure_to_diag(d, status, &f);
+    return status;
   }
   *signal = s;
   return TN_OK;
@@ -34,9 +32,8 @@ void signal_release(tn_signal *s) {
 }
 
 tn_status signal_wait(tn_signal *s, uint64_t value, int64_t timeout_ns, diag *d) {
-  tn_failure f;
-  failure_clear(&f);
-  return failure_to_diag(d, s->functions->wait(s->handle, value, timeout_ns, &f), &f);
+  diag_clear(d);
+  return diag_complete(d, s->functions->wait(s->handle, value, timeout_ns, &d->failure));
 }
 
 void *tn_signal_native(const tn_signal *s, const tn_backend *backend) {

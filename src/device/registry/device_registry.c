@@ -5,7 +5,6 @@
 
 #include "base/thread.h"
 #include "device/core/device_target.h"
-#include "device/core/failure.h"
 #include "device/core/output.h"
 #include "device/cpu/cpu_backend.h"
 #include "device/null/null_backend.h"
@@ -311,14 +310,13 @@ static tn_status list_pairs(registry *r, device_description *k, const char *comp
 /** Fills in a description; a failure is why the device is absent. */
 static tn_status probe_device(registry *r, device_description *k, const char *compiler, diag *d) {
   tn_output about = output_new(&r->mem);
-  tn_failure f;
-  failure_clear(&f);
+  diag_clear(d);
   const tn_backend *b = k->id.backend;
-  tn_status status = b->probe ? b->probe(k->id.index, &about, &k->bytes, &f) : TN_OK;
+  tn_status status = b->probe ? b->probe(k->id.index, &about, &k->bytes, &d->failure) : TN_OK;
   k->about = mem_strdup(&r->mem, output_text(&about));
   output_free(&about);
   if (!k->about) return diag_set(d, TN_ERR_MEMORY, "out of memory");
-  if (status) return failure_to_diag(d, status, &f);
+  if (status) return diag_complete(d, status);
   return list_pairs(r, k, compiler, d);
 }
 

@@ -3,7 +3,6 @@
 #include "device/registry/open_device.h"
 
 #include "device/core/device_target.h"
-#include "device/core/failure.h"
 #include "device/memory/caching_allocator.h"
 
 #include <stdio.h>
@@ -22,11 +21,9 @@ tn_status device_open(tn_device **device, registry *r, const mem *m, const tn_ba
   tn_device *v = &block->device;
   v->registry = r, v->mem = m, v->backend = b, v->host = *host, v->index = index;
   snprintf(v->name, sizeof v->name, "%s:%d", b->name, (int)index);
-  tn_failure f;
-  failure_clear(&f);
-  tn_status status = b->open(index, &v->host, &v->state, &f);
+  diag_clear(d);
+  tn_status status = diag_complete(d, b->open(index, &v->host, &v->state, &d->failure));
   if (status) {
-    failure_to_diag(d, status, &f);
     diag_prefix(d, "device %s", v->name);
     mem_free(m, block, sizeof *block);
     return status;

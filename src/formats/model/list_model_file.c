@@ -2,7 +2,6 @@
    and outputs, and the parts that are not supported. All lists are made when a file is parsed, so
    that reading them needs neither memory nor a lock. */
 #include "base/map.h"
-#include "device/core/failure.h"
 #include "formats/model/declared_type.h"
 #include "formats/onnx/importer/importer.h"
 #include "tensor/context/descriptor.h"
@@ -174,7 +173,8 @@ tn_status tn_model_file_parse(const void *data, size_t bytes, tn_model_file **fi
   f->arena.diag = NULL;
   if (s != TN_OK) {
     tn_model_file_free(f);
-    return failure_from_diag(failure, &d);
+    if (failure) *failure = d.failure;
+    return s;
   }
   *file = f;
   return s;

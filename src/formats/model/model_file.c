@@ -51,7 +51,7 @@ tn_status model_file_open(model_file **out, const char *path, const char *name, 
     *out = made;
     return TN_OK;
   }
-  diag_copy(d, &made->diag);
+  d->failure = made->diag.failure;
   model_file_release(made);
   return s;
 }

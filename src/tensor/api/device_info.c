@@ -2,7 +2,6 @@
    closes, as callers hold their strings. */
 #include "device/registry/device_registry.h"
 
-#include "device/core/failure.h"
 #include "tensor/context/context.h"
 #include "tensor/context/descriptor.h"
 
@@ -71,9 +70,10 @@ tn_status tn_device_open(tn_context *c, const char *name, tn_device **device, tn
   if (context_begin_concurrent(c, REENTRANCY_NONE) != TN_OK)
     return tn_fail(failure, TN_ERR_BUSY, "a device is not opened in a callback of its context");
   diag d = {0};
-  registry_open_device(c->registry, name ? name : c->options.device_name, device, &d);
+  tn_status s = registry_open_device(c->registry, name ? name : c->options.device_name, device, &d);
   context_end_concurrent(c);
-  return failure_from_diag(failure, &d);
+  if (s != TN_OK && failure) *failure = d.failure;
+  return s;
 }
 
 tn_status tn_backend_add(tn_context *c, const tn_backend *backend) {

@@ -250,8 +250,8 @@ void context_keep_assign_failure(tn_context *c, failure *f);
 /** Forgets the failure that a scope keeps. */
 void context_drop_assign_failure(tn_context *c, scope *s);
 
-/** Moves the oldest failure so kept into `d`, and forgets all; TN_OK if there is none. */
-tn_status context_take_assign_failures(tn_context *c, diag *d);
+/** Moves the oldest failure so kept into `f`, and forgets all; TN_OK if there is none. */
+tn_status context_take_assign_failures(tn_context *c, tn_failure *f);
 
 /** Releases the failure of an operand that a call returns, and returns its status; scopes no longer
     keep it. */

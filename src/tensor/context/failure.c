@@ -194,13 +194,13 @@ void context_drop_assign_failure(tn_context *c, scope *s) {
   s->first_assign_failure = NULL;
 }
 
-tn_status context_take_assign_failures(tn_context *c, diag *d) {
+tn_status context_take_assign_failures(tn_context *c, tn_failure *to) {
   tn_status status = TN_OK;
   uint64_t oldest = UINT64_MAX;
   for (scope *s = c->scopes.innermost; s && c->failures.n_assign; s = s->outer) {
     const failure *f = s->first_assign_failure;
     if (f && f->serial <= oldest) {
-      status = diag_set(d, f->status, "%s", f->text);
+      status = tn_fail(to, f->status, "%s", f->text);
       oldest = f->serial;
     }
     context_drop_assign_failure(c, s);

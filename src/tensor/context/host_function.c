@@ -3,8 +3,6 @@
    buffer, which nodes cut apart (api/custom_op.c). */
 #include "tensor/context/host_function.h"
 
-#include "device/core/failure.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -18,7 +18,7 @@ typedef struct realisation {
   const node *version;        /* being evaluated; retained */
   state_record *state;
   bool is_cancelled;
-  diag first; /* the first failure, which is returned */
+  tn_failure first; /* the first failure, which is returned */
 } realisation;
 
 /** The slot of the newest version of a state that is to be realised. */
@@ -57,7 +57,7 @@ static void list_versions_and_values(void *arg) {
 }
 
 static void record_failure(realisation *r) {
-  if (r->first.status == TN_OK) diag_copy(&r->first, &r->c->diag);
+  if (r->first.status == TN_OK) r->first = r->c->diag.failure;
 }
 
 static void record_cancelled(realisation *r) {
@@ -214,5 +214,6 @@ tn_status realize(tn_context *c, realized_assigns assigns, const evaluation_requ
   }
   state_end_copy_on_write(c);
   if (r.first.status == TN_OK) context_take_assign_failures(c, &r.first);
-  return r.first.status == TN_OK ? TN_OK : diag_copy(&c->diag, &r.first);
+  if (r.first.status != TN_OK) c->diag.failure = r.first;
+  return r.first.status;
 }

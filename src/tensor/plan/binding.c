@@ -31,16 +31,16 @@ tn_status binding_enter(tn_binding *b) {
 
 tn_status binding_take_failure(tn_binding *b) {
   tn_status s = b->failures.first.status;
-  if (s != TN_OK) diag_copy(&b->failures.message, &b->failures.first);
-  diag_clear(&b->failures.first);
+  if (s != TN_OK) b->failures.message = b->failures.first;
+  b->failures.first.status = TN_OK;
   b->failures.first_is_run = false;
   return s;
 }
 
 /** Makes a failure the message, and keeps it for the next run if it is the first. */
 static tn_status record_failure(tn_binding *b) {
-  diag_copy(&b->failures.message, &b->diag);
-  if (b->failures.first.status == TN_OK) diag_copy(&b->failures.first, &b->diag);
+  b->failures.message = b->diag.failure;
+  if (b->failures.first.status == TN_OK) b->failures.first = b->diag.failure;
   return b->diag.status;
 }
 
@@ -352,7 +352,7 @@ tn_status tn_binding_run(tn_binding *b) {
   s = binding_take_failure(b);
   if (s == TN_OK) {
     s = binding_run(b);
-    if (s != TN_OK) diag_copy(&b->failures.message, &b->diag);
+    if (s != TN_OK) b->failures.message = b->diag.failure;
     b->has_run = s == TN_OK;
   }
   binding_leave(b);
@@ -403,7 +403,7 @@ static tn_status read_output(tn_binding *b, const char *name, size_t i, tn_dtype
   } else {
     s = read_result(b, i == SIZE_MAX ? find_output(b, name) : check_output(b, i), dtype, data,
                     bytes);
-    if (s != TN_OK) diag_copy(&b->failures.message, &b->diag);
+    if (s != TN_OK) b->failures.message = b->diag.failure;
   }
   binding_leave(b);
   return s;
@@ -425,7 +425,7 @@ tn_status tn_binding_profile(tn_binding *b, bool on) {
   tn_status s = binding_enter(b);
   if (s != TN_OK) return s;
   s = execution_set_profiling(b->execution, on, &b->diag);
-  if (s != TN_OK) diag_copy(&b->failures.message, &b->diag);
+  if (s != TN_OK) b->failures.message = b->diag.failure;
   binding_leave(b);
   return s;
 }
@@ -447,7 +447,7 @@ tn_status tn_binding_step(tn_binding *b, size_t i, tn_step *step) {
                    .times = found.times};
   if (b->has_run) given.begin = found.begin, given.end = found.end;
   s = descriptor_write(&b->diag, step, &given, sizeof given, "tn_step");
-  if (s != TN_OK) diag_copy(&b->failures.message, &b->diag);
+  if (s != TN_OK) b->failures.message = b->diag.failure;
   binding_leave(b);
   return s;
 }
@@ -458,7 +458,7 @@ tn_status tn_binding_memory(tn_binding *b, tn_memory *memory) {
   if (s != TN_OK) return s;
   s = binding_memory(b, &found);
   if (s == TN_OK) s = descriptor_write(&b->diag, memory, &found, sizeof found, "tn_memory");
-  if (s != TN_OK) diag_copy(&b->failures.message, &b->diag);
+  if (s != TN_OK) b->failures.message = b->diag.failure;
   binding_leave(b);
   return s;
 }

@@ -31,9 +31,9 @@ typedef struct bound_output {
 
 /** Failures of a binding. */
 typedef struct binding_failures {
-  diag first;        /* since the last run, which the next run returns */
-  bool first_is_run; /* `first` is that of an asynchronous run */
-  diag message;      /* of tn_binding_message */
+  tn_failure first;   /* since the last run, which the next run returns */
+  bool first_is_run;  /* `first` is that of an asynchronous run */
+  tn_failure message; /* of tn_binding_message */
 } binding_failures;
 
 /** Asynchronous runs (tn_binding_start). */

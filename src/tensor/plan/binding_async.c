@@ -3,7 +3,6 @@
    `done` finds the binding free. */
 #include "tensor/plan/binding.h"
 
-#include "device/core/failure.h"
 #include "device/queue/command_list.h"
 
 bool binding_is_running(const tn_binding *b) {
@@ -17,10 +16,10 @@ void binding_collect_run(tn_binding *b) {
   if (!b->async.is_uncollected) return;
   b->async.is_uncollected = false;
   if (signal_wait(b->async.finished, last, 0, &d) == TN_OK) return;
-  diag_copy(&b->failures.message, &d);
+  b->failures.message = d.failure;
   b->has_run = false;
   b->failures.first_is_run = b->failures.first.status == TN_OK;
-  if (b->failures.first_is_run) diag_copy(&b->failures.first, &d);
+  if (b->failures.first_is_run) b->failures.first = d.failure;
   signal_set(b->async.finished, last + 1); /* else the next failure would be taken for this one */
   atomic_store(&b->async.n_started, last + 1);
 }
@@ -34,7 +33,8 @@ static tn_status run_in_queue(void *user, tn_failure *failure) {
   tn_binding *b = user;
   tn_status s = binding_run(b);
   b->has_run = s == TN_OK;
-  return s == TN_OK ? s : failure_from_diag(failure, &b->diag);
+  if (s != TN_OK) *failure = b->diag.failure;
+  return s;
 }
 
 static tn_status open_queue(tn_binding *b) {
@@ -73,7 +73,7 @@ static tn_status start_run(tn_binding *b, signal_value after, signal_value done)
   s = binding_check_caller(b);
   if (s == TN_OK) s = open_queue(b);
   if (s == TN_OK) s = submit(b, after, done);
-  if (s != TN_OK) diag_copy(&b->failures.message, &b->diag);
+  if (s != TN_OK) b->failures.message = b->diag.failure;
   return s;
 }
 

@@ -331,7 +331,7 @@ static tn_status run_pending(tn_binding *b) {
   tn_context *c = b->context;
   if (context_acquire_for_run(c) != TN_OK) return refuse_callback(b);
   tn_status s = realize(c, REALIZE_ALL_ASSIGNS, NULL, 0);
-  if (s != TN_OK) diag_copy(&b->diag, &c->diag);
+  if (s != TN_OK) b->diag.failure = c->diag.failure;
   if (s != TN_OK) context_fail(c, "binding_run", NULL, 0);
   context_release(c);
   return s;

@@ -37,7 +37,7 @@ static bool is_doubtful(const frame *file) {
 void frame_fail(const frame *f, tn_status status, const char *format, ...) {
   va_list list;
   va_start(list, format);
-  diag_set_va(f->reader->diag, status, format, list);
+  failure_set_va(&f->reader->diag->failure, status, format, list);
   va_end(list);
   diag *d = f->reader->diag;
   if (f->up && is_doubtful(outermost(f))) {

@@ -10,7 +10,7 @@ void onnx_fail(const onnx_call *c, tn_status s, const char *format, ...) {
   diag *d = c->m->b.diag;
   va_list list;
   va_start(list, format);
-  diag_set_va(d, s, format, list);
+  failure_set_va(&d->failure, s, format, list);
   va_end(list);
   diag_rethrow(d);
 }
@@ -21,7 +21,7 @@ void onnx_fail_varying_size(onnx_call *c, const node *size, const char *format, 
   m->asked.n = 0;
   vec_push(m->b.arena, &m->asked, size);
   va_start(list, format);
-  diag_set_va(m->b.diag, TN_ERR_UNSUPPORTED, format, list);
+  failure_set_va(&m->b.diag->failure, TN_ERR_UNSUPPORTED, format, list);
   va_end(list);
   diag_rethrow(m->b.diag);
 }
