@@ -10,9 +10,6 @@
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/operators.h"
 
-#include <ctype.h>
-#include <string.h>
-
 /** Present node or value, for messages; NULL: none. */
 typedef struct importing {
   import *m;
@@ -194,6 +191,7 @@ static void add_node(import *m, const onnx_node *n) {
   check_node(&c, row);
   m->asked.n = 0;
   m->b.needed = NULL;
+  m->b.named.n = 0;
   row->build(&c);
   for (size_t i = 0; i < n->outputs.n; i++) {
     if (out[i].node) check_count(m, out[i].node);
@@ -286,22 +284,10 @@ static void add_inputs_sizes(import *m, const onnx_node *n) {
   }
 }
 
-/** Shapes are written as NxM. */
-static bool is_of_name(char c) { return (isalnum((unsigned char)c) || c == '_') && c != 'x'; }
-
-/** True if the last part of a message names a size. */
-static bool is_named(const char *text, const char *name) {
-  size_t n = strlen(name);
-  for (const char *colon; (colon = strstr(text, ": "));) text = colon + 2;
-  for (const char *at = text; (at = strstr(at, name)); at++)
-    if ((at == text || !is_of_name(at[-1])) && !is_of_name(at[n])) return true;
+static bool is_listed(const node_list *l, const node *n) {
+  for (size_t i = 0; i < l->n; i++)
+    if (l->at[i] == n) return true;
   return false;
-}
-
-/** True if a failure may be for a size that varies. */
-static bool may_be_for(const import *m, const node *size) {
-  if (size->op != OP_VAR) return false;
-  return m->b.diag->status != TN_ERR_SHAPE || is_named(m->b.diag->text, var_user_name(size->text));
 }
 
 /** One size that has to be larger. */
@@ -317,17 +303,20 @@ static bool name_the_least(import *m) {
   return true;
 }
 
-/** After shapes that do not fit: sizes that vary may be why. */
+/** Adds the sizes that vary and may be why a node is refused: of shapes that do not fit, those that
+    the message names. */
 static void name_the_sizes(import *m, const onnx_node *n) {
   enum { SHOWN = 4 };
   arena *a = m->b.arena;
   str list = str_new(a);
   size_t count = 0;
   if (name_the_least(m)) return;
-  if (m->b.diag->status == TN_ERR_SHAPE) add_inputs_sizes(m, n);
+  bool is_shape = m->b.diag->status == TN_ERR_SHAPE;
+  if (is_shape) add_inputs_sizes(m, n);
   node_list all = topo_sort(a, m->asked.at, m->asked.n, NULL, NULL);
+  node_list named = topo_sort(a, m->b.named.at, m->b.named.n, NULL, NULL);
   for (size_t i = 0; i < all.n; i++)
-    if (may_be_for(m, all.at[i]) && count++ < SHOWN)
+    if (all.at[i]->op == OP_VAR && (!is_shape || is_listed(&named, all.at[i])) && count++ < SHOWN)
       str_addf(&list, "%s'%.60s'", list.n ? ", " : "", var_user_name(all.at[i]->text));
   if (!count) return;
   if (count > SHOWN) str_addf(&list, " and %zu more", count - SHOWN);

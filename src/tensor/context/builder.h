@@ -4,6 +4,7 @@
 #ifndef TENON_TENSOR_CONTEXT_BUILDER_H
 #define TENON_TENSOR_CONTEXT_BUILDER_H
 
+#include "base/vec.h"
 #include "ir/core/build.h"
 
 #include <tenon/tensor.h>
@@ -25,6 +26,7 @@ typedef struct builder {
   diag *diag;
   struct tn_context *context; /* NULL for an importer without tensors */
   const node *needed;         /* size that a refused operation needs to be at least 0, or NULL */
+  VEC(const node *) named;    /* sizes that the message of a refusal names: size_text adds them */
 } builder;
 
 #endif

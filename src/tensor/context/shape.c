@@ -67,6 +67,7 @@ static void add_text(str *s, const node *n, int depth, bool is_operand) {
 const char *size_text(builder *b, const node *n) {
   str s = str_new(b->arena);
   add_text(&s, n, TEXT_DEPTH, false);
+  vec_push(b->arena, &b->named, n);
   return str_text(&s);
 }
 

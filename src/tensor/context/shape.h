@@ -19,7 +19,7 @@ sizes sizes_of(const node *x);
 const char *sizes_text(builder *b, const sizes *s);
 
 /** A size in words, for messages: "n", "n/2+1". Cut short with "…" if it is deep or long. In the
-    builder's arena. */
+    builder's arena, which lists the size among those that a refusal names. */
 const char *size_text(builder *b, const node *n);
 
 /** As size_text, but the name of a variable in full, as the user gave it. */

@@ -50,9 +50,11 @@ static void check_shapes(builder *b, conv *c) {
 static void check_groups(builder *b, const conv *c, const char *name, const node *whole,
                          const node *part) {
   sizes x = sizes_of(c->x), w = sizes_of(c->w);
-  if (ix_scale(b->ir, part, c->d.groups) != whole)
-    diag_raise(b->diag, TN_ERR_SHAPE, "x of shape %s, w of shape %s and %lld groups do not fit: %s",
-               sizes_text(b, &x), sizes_text(b, &w), (long long)c->d.groups, name);
+  if (ix_scale(b->ir, part, c->d.groups) == whole) return;
+  const char *shape_x = sizes_text(b, &x), *shape_w = sizes_text(b, &w);
+  b->named.n = 0; /* the refusal is about groups */
+  diag_raise(b->diag, TN_ERR_SHAPE, "x of shape %s, w of shape %s and %lld groups do not fit: %s",
+             shape_x, shape_w, (long long)c->d.groups, name);
 }
 
 static conv conv_operands(builder *b, value x, value w, value bias, const tn_conv_desc *desc,

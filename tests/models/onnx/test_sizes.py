@@ -198,6 +198,9 @@ MISFITS = {
     "expanded as the file says": (
         ["Expand x to -> y"], {"x": [2, "n", 3]}, {"to": [2, 1, 4]}, "ERR_SHAPE",
         ["2xnx3 does not stretch to 2x1x4: 3 is not 4"]),
+    "an input named as its size": (
+        ["Gemm n w -> y"], {"n": ["n", 2, 3]}, {"w": np.ones((3, 4), np.float32)}, "ERR_SHAPE",
+        ["input 'n' has 3 dimensions"]),
 }
 
 REFUSED = {

@@ -288,8 +288,8 @@ static void size_axis(onnx_call *c, resized_axis *a, const node *out) {
 /** out / in; raises unless it is a number. */
 static double ratio(onnx_call *c, const resized_axis *a, size_t axis) {
   builder *b = onnx_builder(c);
-  const char *in = size_text(b, a->in), *out = size_text(b, a->out);
   if (a->scale) return a->scale;
+  const char *in = size_text(b, a->in), *out = size_text(b, a->out);
   if (node_is_const(a->in) && node_is_const(a->out))
     onnx_fail(c, TN_ERR_SHAPE,
               "axis %zu, of size %s, cannot be made %s: one scale for all axes is not known", axis,

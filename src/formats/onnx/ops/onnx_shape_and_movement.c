@@ -110,8 +110,10 @@ static _Noreturn void fail_expand(onnx_call *c, const node *x, const sizes *aske
                                   const node *size) {
   builder *b = onnx_builder(c);
   sizes s = sizes_of(x);
-  onnx_fail(c, TN_ERR_SHAPE, "%s does not stretch to %s: %s is not %s", sizes_text(b, &s),
-            sizes_text(b, asked), size_text(b, own), size_text(b, size));
+  const char *from = sizes_text(b, &s), *to = sizes_text(b, asked);
+  b->named.n = 0; /* the refusal is about the two sizes alone */
+  onnx_fail(c, TN_ERR_SHAPE, "%s does not stretch to %s: %s is not %s", from, to, size_text(b, own),
+            size_text(b, size));
 }
 
 /** Broadcasts the requested sizes with the input's: a 1 keeps the input's size. */
