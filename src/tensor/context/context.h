@@ -33,15 +33,22 @@ typedef struct failure {
   tn_status status;
   uint64_t serial; /* older failures have smaller ones */
   const char *text;
-  size_t bytes; /* allocated with it; 0: part of the context */
+  size_t quoted; /* where the earlier message begins that ends `text`; 0: there is none */
+  size_t bytes;  /* allocated with it; 0: part of the context */
 } failure;
+
+/** A message as callers see it. */
+typedef struct message {
+  size_t quoted; /* as in `failure` */
+  char text[DIAG_TEXT_BYTES];
+} message;
 
 /** The message of a thread that failed in concurrent work. Only that thread changes it. */
 typedef struct thread_message {
   struct thread_message *next;
   pthread_t thread;
   bool is_newest; /* the thread has failed in no call on the context since */
-  char text[DIAG_TEXT_BYTES];
+  message message;
 } thread_message;
 
 /** Graph inputs by number (state/graph_input.h). */
@@ -106,7 +113,7 @@ typedef struct context_failures {
   size_t n_assign;   /* scopes that keep the failure of an assign */
   char *label;       /* of tn_label */
   /* Under the context's `lock`: */
-  diag message; /* of the last call on the context that failed */
+  message message; /* of the last call on the context that failed */
   thread_message *of_threads, first_of_threads;
   bool is_first_used;
 } context_failures;

@@ -23,13 +23,14 @@ void failure_release(tn_context *c, failure *f) {
   mem_free(&c->mem, f, f->bytes);
 }
 
-static failure *new_failure(tn_context *c, const diag *d) {
+static failure *new_failure(tn_context *c, const diag *d, size_t quoted) {
   size_t length = strlen(d->text) + 1, bytes = sizeof(failure) + length;
   failure *f = mem_alloc(&c->mem, bytes);
   if (!f) return failure_retain(&c->failures.no_memory);
   char *text = (char *)(f + 1);
   memcpy(text, d->text, length);
   *f = (failure){.count = 1, .status = d->status, .serial = c->failures.n_made++, .text = text};
+  f->quoted = quoted;
   f->bytes = bytes;
   return f;
 }
@@ -68,38 +69,47 @@ void context_free_messages(tn_context *c) {
   c->failures.of_threads = NULL;
 }
 
-tn_status context_set_thread_message(tn_context *c, const diag *d) {
+static void set_message(message *m, const char *text, size_t quoted) {
+  snprintf(m->text, sizeof m->text, "%s", text);
+  m->quoted = quoted;
+}
+
+static void set_thread_message(tn_context *c, const char *text, size_t quoted) {
   mutex_lock(&c->lock);
   thread_message *m = find_thread_message(c);
   mutex_unlock(&c->lock);
   if (!m) m = add_thread_message(c);
-  if (!m) return d->status;
+  if (!m) return;
   mutex_lock(&c->lock);
-  memcpy(m->text, d->text, sizeof m->text);
+  set_message(&m->message, text, quoted);
   m->is_newest = true;
   mutex_unlock(&c->lock);
+}
+
+tn_status context_set_thread_message(tn_context *c, const diag *d) {
+  set_thread_message(c, d->text, 0);
   return d->status;
 }
 
 static void set_call_message(tn_context *c, const failure *f) {
   mutex_lock(&c->lock);
-  diag_set(&c->failures.message, f->status, "%s", f->text);
+  set_message(&c->failures.message, f->text, f->quoted);
   thread_message *own = find_thread_message(c);
   if (own) own->is_newest = false;
   mutex_unlock(&c->lock);
 }
 
 /** The message that the calling thread sees. The context's `lock` is held. */
-static const char *message_of_thread(tn_context *c) {
+static const message *message_of_thread(tn_context *c) {
   const thread_message *own = find_thread_message(c);
-  return own && own->is_newest ? own->text : c->failures.message.text;
+  return own && own->is_newest ? &own->message : &c->failures.message;
 }
 
 const char *tn_message(const tn_context *context) {
   tn_context *c = (tn_context *)context; /* for its lock */
   if (!c) return "there is no context";
   mutex_lock(&c->lock);
-  const char *text = message_of_thread(c);
+  const char *text = message_of_thread(c)->text;
   mutex_unlock(&c->lock);
   return text;
 }
@@ -133,19 +143,17 @@ tn_status context_report_again(tn_context *c, failure *f) {
   failure_retain(f);
   failure_release(c, c->failures.last);
   c->failures.last = f;
-  if (c->entry.is_run) {
-    diag d = {0};
-    diag_set(&d, f->status, "%s", f->text);
-    return context_set_thread_message(c, &d);
-  }
-  set_call_message(c, f);
+  if (c->entry.is_run)
+    set_thread_message(c, f->text, f->quoted);
+  else
+    set_call_message(c, f);
   return f->status;
 }
 
 failure *context_last_failure(tn_context *c) { return failure_retain(c->failures.last); }
 
-static tn_status report_diag(tn_context *c) {
-  failure *f = new_failure(c, &c->diag);
+static tn_status report_diag(tn_context *c, size_t quoted) {
+  failure *f = new_failure(c, &c->diag, quoted);
   tn_status s = context_report_again(c, f);
   failure_release(c, f);
   return s;
@@ -154,7 +162,7 @@ static tn_status report_diag(tn_context *c) {
 tn_status context_fail(tn_context *c, const char *op, tn_tensor *const in[], size_t n) {
   if (op) add_operands(c, op, in, n);
   add_label(c);
-  return report_diag(c);
+  return report_diag(c, 0);
 }
 
 tn_status context_fail_null_operand(tn_context *c, const char *op, tn_tensor *const in[], size_t n,
@@ -162,14 +170,16 @@ tn_status context_fail_null_operand(tn_context *c, const char *op, tn_tensor *co
   static const char before[] = "\nthe failure before it, which may be unrelated: ";
   char cause[1024];
   mutex_lock(&c->lock);
-  const char *last = message_of_thread(c), *quoted = strstr(last, before);
-  snprintf(cause, sizeof cause, "%.1000s", quoted ? quoted + sizeof before - 1 : last);
+  const message *last = message_of_thread(c);
+  snprintf(cause, sizeof cause, "%.1000s", last->text + last->quoted);
   mutex_unlock(&c->lock);
   diag_set(&c->diag, TN_ERR_ARGUMENT, "operand %zu is NULL", i + 1);
   add_operands(c, op, in, n);
   add_label(c);
-  if (*cause) diag_set(&c->diag, TN_ERR_ARGUMENT, "%.1000s%s%s", c->diag.text, before, cause);
-  return report_diag(c);
+  if (!*cause) return report_diag(c, 0);
+  size_t quoted = strnlen(c->diag.text, 1000) + sizeof before - 1;
+  diag_set(&c->diag, TN_ERR_ARGUMENT, "%.1000s%s%s", c->diag.text, before, cause);
+  return report_diag(c, quoted);
 }
 
 tn_status context_return_failure(tn_context *c, failure *f) {
