@@ -1,73 +1,73 @@
-/* Concat, stack and pad (constant, edge, reflect). Concat is a balanced tree of choices by
-   coordinate; padding maps coordinates to source coordinates. */
+/* Concat, stack and pad (constant, edge and reflect, as NumPy's pad). Concat is a balanced tree of
+   selects by coordinate, so that no operand is copied; padding maps the coordinates of the result
+   to coordinates of x. */
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
 #include "tensor/ops/op_helpers.h"
 
 /* ---- Concatenation ---- */
 
-/** Selects among operands by coordinate, in a binary tree, so that an element costs few choices.
-    Padded operands are not summed: that would change −0 and NaN. */
-typedef struct joint {
+/** Operands of a concat, each padded to the shape of the result. */
+typedef struct concat {
   size_t axis;
   const node **x;      /* at their position in the result, padded elsewhere */
-  const node **starts; /* where they begin */
-} joint;
+  const node **starts; /* coordinate along the axis at which each operand begins */
+} concat;
 
-static const node *select_operand(builder *b, const joint *j, size_t first, size_t last) {
-  if (last - first == 1) return j->x[first];
+/** Selects among operands first … last − 1 by coordinate, in a binary tree, so that an element
+    costs a logarithmic number of selects. A sum of padded operands would change −0 and NaN. */
+static const node *select_operand(builder *b, const concat *c, size_t first, size_t last) {
+  if (last - first == 1) return c->x[first];
   size_t middle = first + (last - first) / 2;
-  const node *low = select_operand(b, j, first, middle), *high = select_operand(b, j, middle, last);
+  const node *low = select_operand(b, c, first, middle), *high = select_operand(b, c, middle, last);
   sizes s = sizes_of(low);
-  const node *at = ex_iota(b, DT_I64, &s, j->axis);
-  const node *start = ex_fill(b, ex_size(b, j->starts[middle], DT_I64), &s);
+  const node *at = ex_iota(b, DT_I64, &s, c->axis);
+  const node *start = ex_fill(b, ex_size(b, c->starts[middle], DT_I64), &s);
   return ex_where(b, ex_binary(b, OP_LT, at, start), low, high);
-}
-
-/** Raises unless shapes are equal except along one axis. */
-static void check_others(builder *b, const node *x, const node *like, size_t axis) {
-  sizes one = sizes_of(like), other = sizes_of(x);
-  bool fit = x->rank == like->rank;
-  for (size_t i = 0; fit && i < x->rank; i++) fit = i == axis || x->dims[i] == like->dims[i];
-  if (!fit)
-    diag_raise(b->diag, TN_ERR_SHAPE, "shapes %s and %s differ in more than axis %zu",
-               sizes_text(b, &one), sizes_text(b, &other), axis);
 }
 
 value build_concat(builder *b, const value x[], size_t n, int64_t axis) {
   ir *g = b->ir;
   const node *end = ix_const(g, 0);
-  if (!n) diag_raise(b->diag, TN_ERR_ARGUMENT, "there is nothing to put together");
-  joint j = {.axis = axis_of(b, axis, x[0].node->rank)};
+  if (!n) diag_raise(b->diag, TN_ERR_ARGUMENT, "the list of operands is empty");
+  concat c = {.axis = axis_of(b, axis, x[0].node->rank)};
   dtype t = values_promoted_dtype(x, n);
-  j.x = arena_alloc(b->arena, n * sizeof *j.x);
-  j.starts = arena_alloc(b->arena, n * sizeof *j.starts);
+  c.x = arena_alloc(b->arena, n * sizeof *c.x);
+  c.starts = arena_alloc(b->arena, n * sizeof *c.starts);
   for (size_t i = 0; i < n; i++) {
-    j.x[i] = type_convert(b, x[i], t);
-    j.starts[i] = end;
-    check_others(b, j.x[i], j.x[0], j.axis);
-    end = ix_add(g, end, j.x[i]->dims[j.axis]);
+    c.x[i] = type_convert(b, x[i], t);
+    c.starts[i] = end;
+    sizes first = sizes_of(c.x[0]), own = sizes_of(c.x[i]);
+    bool match = own.rank == first.rank;
+    for (size_t k = 0; match && k < own.rank; k++) match = k == c.axis || own.at[k] == first.at[k];
+    if (!match)
+      diag_raise(b->diag, TN_ERR_SHAPE,
+                 "operand %zu has shape %s and operand 1 has shape %s: sizes must be equal except "
+                 "along axis %zu",
+                 i + 1, sizes_text(b, &own), sizes_text(b, &first), c.axis);
+    end = ix_add(g, end, own.at[c.axis]);
   }
   const node *fill = ir_const_int(g, t, 0);
   for (size_t i = 0; i < n; i++) {
-    const node *size = j.x[i]->dims[j.axis];
-    const node *after = ix_sub(g, end, ix_add(g, j.starts[i], size));
-    j.x[i] = shape_pad(b, j.x[i], j.axis, j.starts[i], after, fill);
+    const node *size = c.x[i]->dims[c.axis];
+    const node *after = ix_sub(g, end, ix_add(g, c.starts[i], size));
+    c.x[i] = shape_pad(b, c.x[i], c.axis, c.starts[i], after, fill);
   }
-  return value_of(select_operand(b, &j, 0, n));
+  return value_of(select_operand(b, &c, 0, n));
 }
 
 value build_stack(builder *b, const value x[], size_t n, int64_t axis) {
-  if (!n) diag_raise(b->diag, TN_ERR_ARGUMENT, "there is nothing to put together");
+  if (!n) diag_raise(b->diag, TN_ERR_ARGUMENT, "the list of operands is empty");
   value *rows = arena_alloc(b->arena, n * sizeof *rows);
   size_t at = axis_of(b, axis, x[0].node->rank + 1u);
   dtype t = values_promoted_dtype(x, n);
   rank_check(b, x[0].node->rank + 1u);
   for (size_t i = 0; i < n; i++) {
-    sizes one = sizes_of(x[0].node), other = sizes_of(x[i].node);
-    if (!sizes_equal(&one, &other))
-      diag_raise(b->diag, TN_ERR_SHAPE, "shapes %s and %s differ", sizes_text(b, &one),
-                 sizes_text(b, &other));
+    sizes first = sizes_of(x[0].node), own = sizes_of(x[i].node);
+    if (!sizes_equal(&first, &own))
+      diag_raise(b->diag, TN_ERR_SHAPE,
+                 "operand %zu has shape %s and operand 1 has shape %s: shapes must be equal", i + 1,
+                 sizes_text(b, &own), sizes_text(b, &first));
     rows[i] = value_of(shape_unsqueeze(b, type_convert(b, x[i], t), at));
   }
   return build_concat(b, rows, n, (int64_t)at);
@@ -75,54 +75,55 @@ value build_stack(builder *b, const value x[], size_t n, int64_t axis) {
 
 /* ---- Padding ---- */
 
-/** Coordinates in x (an axis of `size`) of the elements of the padded axis, from −low on. */
-static const node *pad_source(builder *b, tn_pad_mode mode, const node *at, const node *low,
-                              const node *size) {
-  sizes s = sizes_of(at);
-  const node *first = ex_fill(b, ex_size(b, low, DT_I64), &s);
-  const node *last = ex_fill(b, ex_size(b, ix_add_const(b->ir, size, -1), DT_I64), &s);
-  const node *i = ex_binary(b, OP_SUB, at, first);
-  if (mode == TN_PAD_EDGE)
-    return ex_binary(b, OP_MIN, ex_binary(b, OP_MAX, i, ex_int(b, i, 0)), last);
-  const node *inside = ex_unary(b, OP_ABS, ex_binary(b, OP_SUB, last, ex_unary(b, OP_ABS, i)));
-  return ex_binary(b, OP_SUB, last, inside); /* last − |last − |i|| */
-}
-
-static void check_mirrored(builder *b, tn_pad_mode mode, const node *size, const node *pad,
-                           size_t axis) {
+/** Raises unless an axis has elements enough for edge or reflect padding. */
+static void check_pad_source(builder *b, tn_pad_mode mode, const node *size, const node *pad,
+                             size_t axis) {
   const node *most = mode == TN_PAD_REFLECT ? ix_add_const(b->ir, size, -1) : pad;
   if (size_equals(pad, 0)) return;
   if (size->lo < 1 || !ix_prove_le(b->ir, pad, most))
-    diag_raise(b->diag, TN_ERR_SHAPE, "%s elements cannot be taken from axis %zu, of size %s",
-               size_text(b, pad), axis, size_text(b, size));
+    diag_raise(b->diag, TN_ERR_SHAPE, "axis %zu, of size %s, is too small for %s padding by %s",
+               axis, size_text(b, size), mode == TN_PAD_REFLECT ? "reflect" : "edge",
+               size_text(b, pad));
 }
 
 static const node *pad_axis(builder *b, const node *x, size_t axis, tn_pad_mode mode,
                             const node *low, const node *high, const node *fill) {
   if (mode == TN_PAD_CONSTANT) return shape_pad(b, x, axis, low, high, fill);
-  check_mirrored(b, mode, x->dims[axis], low, axis);
-  check_mirrored(b, mode, x->dims[axis], high, axis);
+  const node *size = x->dims[axis];
+  check_pad_source(b, mode, size, low, axis);
+  check_pad_source(b, mode, size, high, axis);
   if (size_equals(low, 0) && size_equals(high, 0)) return x;
-  const node *size = ix_add(b->ir, x->dims[axis], ix_add(b->ir, low, high));
-  sizes s = sizes_with(sizes_of(x), axis, size);
+  sizes s = sizes_with(sizes_of(x), axis, ix_add(b->ir, size, ix_add(b->ir, low, high)));
   const node *at = ex_iota(b, DT_I64, &s, axis);
-  return node_gather(b, x, axis, pad_source(b, mode, at, low, x->dims[axis]));
+  const node *first = ex_fill(b, ex_size(b, low, DT_I64), &s);
+  const node *last = ex_fill(b, ex_size(b, ix_add_const(b->ir, size, -1), DT_I64), &s);
+  const node *i = ex_binary(b, OP_SUB, at, first); /* coordinate in x: from −low on */
+  if (mode == TN_PAD_EDGE) {
+    i = ex_binary(b, OP_MIN, ex_binary(b, OP_MAX, i, ex_int(b, i, 0)), last);
+  } else { /* last − |last − |i|| */
+    const node *inside = ex_unary(b, OP_ABS, ex_binary(b, OP_SUB, last, ex_unary(b, OP_ABS, i)));
+    i = ex_binary(b, OP_SUB, last, inside);
+  }
+  return node_gather(b, x, axis, i);
 }
 
 value build_pad(builder *b, value x, const sizes *low, const sizes *high, tn_pad_mode mode,
                 value fill) {
   const node *n = value_typed(b, x).node;
   if (low->rank != n->rank || high->rank != n->rank)
-    diag_raise(b->diag, TN_ERR_SHAPE, "there are %zu and %zu sizes of padding for %u axes",
+    diag_raise(b->diag, TN_ERR_SHAPE,
+               "low has %zu sizes and high has %zu; each must have %u, one for each axis of x",
                low->rank, high->rank, (unsigned)n->rank);
   if (mode != TN_PAD_CONSTANT && mode != TN_PAD_REFLECT && mode != TN_PAD_EDGE)
-    diag_raise(b->diag, TN_ERR_ARGUMENT, "%d is no mode of padding", (int)mode);
-  const node *with = build_cast(b, fill, (dtype)n->dtype).node;
-  for (size_t i = 0; i < low->rank; i++) n = pad_axis(b, n, i, mode, low->at[i], high->at[i], with);
+    diag_raise(b->diag, TN_ERR_ARGUMENT, "the padding mode is %d, which is not one of tn_pad_mode",
+               (int)mode);
+  const node *scalar = build_cast(b, fill, (dtype)n->dtype).node;
+  for (size_t i = 0; i < low->rank; i++)
+    n = pad_axis(b, n, i, mode, low->at[i], high->at[i], scalar);
   return value_of(n);
 }
 
-/* ---- The public functions ---- */
+/* ---- Public functions ---- */
 
 static value call_concat(builder *b, const value in[], size_t n, const void *options) {
   return build_concat(b, in, n, *(const int *)options);

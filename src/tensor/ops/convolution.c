@@ -1,23 +1,25 @@
-/* Convolution: sliding windows of x (sliding_windows.c) times w, summed over channels and kernel;
-   and transposed convolution, a convolution of x dilated with zeros by the flipped kernel. */
+/* Convolution in N, C, … layout with groups, as ONNX Conv: sliding windows of x (sliding_windows.c)
+   times w, summed over channels and kernel (implicit im2col). Transposed convolution (ONNX
+   ConvTranspose) is a convolution of x, dilated with zeros, by the flipped kernel. */
 #include "ir/index/index_arithmetic.h"
 #include "tensor/context/descriptor.h"
 #include "tensor/ops/op_helpers.h"
 
-/** Checked operands and options. For the transpose, w is (C, M / groups, K…). */
+/** Checked operands and options. */
 typedef struct conv {
-  size_t n; /* spatial axes */
-  const node *x, *w, *bias;
-  dtype result;
-  tn_conv_desc d;
-  int64_t kernel[MAX_SPATIAL_AXES];
-  const node *outputs; /* M */
+  size_t n;                 /* spatial axes */
+  const node *x, *w, *bias; /* in the type to compute in; w of the transpose is (C, M / G, K…) */
+  dtype result;             /* type of the result */
+  tn_conv_desc d;           /* options */
+  int64_t kernel[MAX_SPATIAL_AXES]; /* K… */
+  const node *outputs;              /* M: channels of the result */
 } conv;
 
 static void check_desc(builder *b, const conv *c, bool transpose) {
   const tn_conv_desc *d = &c->d;
   if (d->groups < 1)
-    diag_raise(b->diag, TN_ERR_ARGUMENT, "groups is %lld, below 1", (long long)d->groups);
+    diag_raise(b->diag, TN_ERR_ARGUMENT, "groups is %lld; it must be 1 or more",
+               (long long)d->groups);
   for (size_t i = 0; i < c->n; i++) {
     int64_t step = d->stride[i] > d->dilation[i] ? d->stride[i] : d->dilation[i];
     window_check(b, "stride", i, d->stride[i], 1, INT32_MAX);
@@ -26,35 +28,38 @@ static void check_desc(builder *b, const conv *c, bool transpose) {
     window_check(b, "pad_high", i, d->pad_high[i], 0, INT32_MAX);
     window_check(b, "output_pad", i, d->output_pad[i], 0, INT32_MAX);
     if (d->output_pad[i] >= (transpose ? step : 1))
-      diag_raise(b->diag, TN_ERR_ARGUMENT, "output_pad[%zu] is %lld; it is below %lld", i,
-                 (long long)d->output_pad[i], (long long)(transpose ? step : 1));
+      diag_raise(b->diag, TN_ERR_ARGUMENT, "output_pad[%zu] is %lld; it must be less than %lld%s",
+                 i, (long long)d->output_pad[i], (long long)(transpose ? step : 1),
+                 transpose ? ", the larger of stride and dilation" : "");
   }
 }
 
 static void check_shapes(builder *b, conv *c) {
   sizes x = sizes_of(c->x), w = sizes_of(c->w);
   if (x.rank < 3 || x.rank > 2 + MAX_SPATIAL_AXES || w.rank != x.rank)
-    diag_raise(b->diag, TN_ERR_SHAPE, "x has shape %s and w shape %s, not both rank 3, 4 or 5",
+    diag_raise(b->diag, TN_ERR_SHAPE,
+               "x has shape %s and w has shape %s; both must have the same rank, 3, 4 or 5",
                sizes_text(b, &x), sizes_text(b, &w));
   c->n = x.rank - 2;
   for (size_t i = 0; i < c->n; i++) {
     const node *k = w.at[2 + i];
     if (k->op != OP_CONST || node_int(k) < 1 || node_int(k) > INT32_MAX)
-      diag_raise(b->diag, TN_ERR_SHAPE, "the kernel is %s along spatial axis %zu", size_text(b, k),
-                 i);
+      diag_raise(b->diag, TN_ERR_SHAPE,
+                 "the kernel has size %s along spatial axis %zu; it must be a number, 1 or more",
+                 size_text(b, k), i);
     c->kernel[i] = node_int(k);
   }
 }
 
-/** Raises unless `whole` is `groups` times `part`. */
-static void check_groups(builder *b, const conv *c, const char *name, const node *whole,
+/** Raises with the reason unless `whole` is `groups` times `part`. */
+static void check_groups(builder *b, const conv *c, const char *reason, const node *whole,
                          const node *part) {
   sizes x = sizes_of(c->x), w = sizes_of(c->w);
   if (ix_scale(b->ir, part, c->d.groups) == whole) return;
   const char *shape_x = sizes_text(b, &x), *shape_w = sizes_text(b, &w);
   b->named.n = 0; /* the refusal is about groups */
-  diag_raise(b->diag, TN_ERR_SHAPE, "x of shape %s, w of shape %s and %lld groups do not fit: %s",
-             shape_x, shape_w, (long long)c->d.groups, name);
+  diag_raise(b->diag, TN_ERR_SHAPE, "%s: x has shape %s, w has shape %s, and groups is %lld",
+             reason, shape_x, shape_w, (long long)c->d.groups);
 }
 
 static conv conv_operands(builder *b, value x, value w, value bias, const tn_conv_desc *desc,
@@ -71,20 +76,21 @@ static conv conv_operands(builder *b, value x, value w, value bias, const tn_con
   check_desc(b, &c, transpose);
   groups = ix_const(b->ir, c.d.groups);
   if (transpose) {
-    check_groups(b, &c, "groups do not divide the channels", c.x->dims[1],
+    check_groups(b, &c, "the channels of x are no multiple of groups", c.x->dims[1],
                  ix_floordiv(b->ir, c.x->dims[1], groups));
-    check_groups(b, &c, "x and w differ in channels", ix_scale(b->ir, c.x->dims[1], c.d.groups),
-                 c.w->dims[0]);
+    check_groups(b, &c, "x has not as many channels as w",
+                 ix_scale(b->ir, c.x->dims[1], c.d.groups), c.w->dims[0]);
     c.outputs = ix_scale(b->ir, c.w->dims[1], c.d.groups);
   } else {
-    check_groups(b, &c, "x and w differ in channels", c.x->dims[1], c.w->dims[1]);
-    check_groups(b, &c, "groups do not divide w's outputs", c.w->dims[0],
+    check_groups(b, &c, "x has not as many channels as w has in all groups", c.x->dims[1],
+                 c.w->dims[1]);
+    check_groups(b, &c, "the output channels of w are no multiple of groups", c.w->dims[0],
                  ix_floordiv(b->ir, c.w->dims[0], groups));
     c.outputs = c.w->dims[0];
   }
   sizes s = c.bias ? sizes_of(c.bias) : (sizes){0};
   if (c.bias && (s.rank != 1 || s.at[0] != c.outputs))
-    diag_raise(b->diag, TN_ERR_SHAPE, "the bias has shape %s, where there are %s outputs",
+    diag_raise(b->diag, TN_ERR_SHAPE, "bias has shape %s; it must be (%s), the output channels",
                sizes_text(b, &s), size_text(b, c.outputs));
   return c;
 }
@@ -97,7 +103,8 @@ static const node *split_groups(builder *b, const node *x, size_t axis, int64_t 
   return shape_reshape(b, x, &s);
 }
 
-/** windows (N, C, O…, K…) by w (G, M / G, C / G, K…): both as (N, G, M / G, O…, C / G, K…). */
+/** Multiplies windows (N, C, O…, K…) by w (G, M / G, C / G, K…), both expanded to
+    (N, G, M / G, O…, C / G, K…), and sums over C / G and K…. */
 static const node *contract_windows(builder *b, const conv *c, const node *windows, const node *w) {
   size_t n = c->n, rank = 4 + 2 * n;
   int64_t axes[SIZES_MAX_RANK];
@@ -110,10 +117,10 @@ static const node *contract_windows(builder *b, const conv *c, const node *windo
     axes[3 + n + i] = (int64_t)(3 + n + i);
   }
   x = shape_unsqueeze(b, shape_permute(b, x, axes), 2);
-  sizes all = sizes_with(sizes_of(x), 2, w->dims[1]), placed = sizes_of(w);
-  for (size_t i = 0; i < n; i++) placed = sizes_insert(b, placed, 2, ix_const(b->ir, 1));
-  placed = sizes_insert(b, placed, 0, ix_const(b->ir, 1));
-  w = shape_expand(b, shape_reshape(b, w, &placed), &all);
+  sizes all = sizes_with(sizes_of(x), 2, w->dims[1]), aligned = sizes_of(w);
+  for (size_t i = 0; i < n; i++) aligned = sizes_insert(b, aligned, 2, ix_const(b->ir, 1));
+  aligned = sizes_insert(b, aligned, 0, ix_const(b->ir, 1));
+  w = shape_expand(b, shape_reshape(b, w, &aligned), &all);
   axis_list over = axes_from(3 + n, rank);
   return ex_reduce(b, OP_ADD, ex_binary(b, OP_MUL, shape_expand(b, x, &all), w), &over, false);
 }
@@ -127,27 +134,23 @@ static value add_bias(builder *b, const conv *c, const node *y) {
   return value_of(ir_cast(b->ir, y, c->result));
 }
 
-static const node *padded(builder *b, const node *x, size_t axis, int64_t low, int64_t high) {
+static const node *pad_zeros(builder *b, const node *x, size_t axis, int64_t low, int64_t high) {
   const node *zero = ir_const_int(b->ir, (dtype)x->dtype, 0);
   return shape_pad(b, x, axis, ix_const(b->ir, low), ix_const(b->ir, high), zero);
 }
 
-/** Counts the windows along an axis. */
-static const node *count_windows(builder *b, const node *size, int64_t window, int64_t stride) {
-  const node *rest = ix_add_const(b->ir, size, -window);
-  window_check_fits(b, window, size, rest);
-  return ix_add_const(b->ir, ix_floordiv(b->ir, rest, ix_const(b->ir, stride)), 1);
-}
-
 value build_conv(builder *b, value x, value w, value bias, const tn_conv_desc *desc) {
   conv c = conv_operands(b, x, w, bias, desc, false);
-  const node *y = c.x, *to[MAX_SPATIAL_AXES];
+  const node *y = c.x, *output[MAX_SPATIAL_AXES];
   for (size_t i = 0; i < c.n; i++) {
-    y = padded(b, y, 2 + i, c.d.pad_low[i], c.d.pad_high[i]);
+    y = pad_zeros(b, y, 2 + i, c.d.pad_low[i], c.d.pad_high[i]);
     int64_t window = c.d.dilation[i] * (c.kernel[i] - 1) + 1;
-    to[i] = count_windows(b, y->dims[2 + i], window, c.d.stride[i]);
+    const node *size = y->dims[2 + i], *rest = ix_add_const(b->ir, size, -window);
+    window_check_fits(b, window, size, rest);
+    const node *stride = ix_const(b->ir, c.d.stride[i]);
+    output[i] = ix_add_const(b->ir, ix_floordiv(b->ir, rest, stride), 1);
   }
-  y = node_windows(b, y, c.n, c.kernel, c.d.stride, c.d.dilation, to);
+  y = node_windows(b, y, c.n, c.kernel, c.d.stride, c.d.dilation, output);
   return add_bias(b, &c, contract_windows(b, &c, y, split_groups(b, c.w, 0, c.d.groups)));
 }
 
@@ -157,7 +160,7 @@ static const node *dilate_axis(builder *b, const node *x, size_t axis, int64_t s
   if (stride == 1) return x;
   const node *size = x->dims[axis], *zero = ix_const(g, 0);
   sizes flat = sizes_with(sizes_of(x), axis, ix_scale(g, size, stride));
-  x = padded(b, shape_unsqueeze(b, x, axis + 1), axis + 1, 0, stride - 1);
+  x = pad_zeros(b, shape_unsqueeze(b, x, axis + 1), axis + 1, 0, stride - 1);
   const node *used = ix_add_const(g, ix_scale(g, size, stride), 1 - stride);
   return shape_slice(b, shape_reshape(b, x, &flat), axis, zero, used, 1);
 }
@@ -176,31 +179,35 @@ static const node *flip_kernel(builder *b, const conv *c) {
   return w;
 }
 
-static void check_places(builder *b, size_t axis, const node *size, const node *places) {
-  const node *few = size->lo < 1 ? size : places;
-  if (few->lo >= 1) return;
-  b->needed = ix_add_const(b->ir, few, -1);
-  diag_raise(b->diag, TN_ERR_SHAPE, "the result %s empty along spatial axis %zu, of size %s",
-             few->hi < 1 ? "is" : "may be", axis, size_text(b, size));
+/** Raises if the result of a transposed convolution is or may be empty along a spatial axis. */
+static void check_output_size(builder *b, size_t axis, const node *size, const node *output) {
+  const node *smaller = size->lo < 1 ? size : output;
+  if (smaller->lo >= 1) return;
+  b->needed = ix_add_const(b->ir, smaller, -1);
+  diag_raise(
+      b->diag, TN_ERR_SHAPE,
+      "the result %s empty along spatial axis %zu: x has size %s there, and its padding crops "
+      "the rest",
+      smaller->hi < 1 ? "is" : "may be", axis, size_text(b, size));
 }
 
 value build_conv_transpose(builder *b, value x, value w, value bias, const tn_conv_desc *desc) {
   conv c = conv_operands(b, x, w, bias, desc, true);
-  const node *y = c.x, *to[MAX_SPATIAL_AXES];
+  const node *y = c.x, *output[MAX_SPATIAL_AXES];
   int64_t ones[MAX_SPATIAL_AXES] = {1, 1, 1};
   for (size_t i = 0; i < c.n; i++) {
     int64_t reach = c.d.dilation[i] * (c.kernel[i] - 1);
     int64_t low = reach - c.d.pad_low[i], high = reach - c.d.pad_high[i] + c.d.output_pad[i];
     const node *size = ix_scale(b->ir, ix_add_const(b->ir, y->dims[2 + i], -1), c.d.stride[i]);
-    to[i] = ix_add_const(b->ir, size, 1 + low + high - reach);
-    check_places(b, i, y->dims[2 + i], to[i]);
-    y = padded(b, dilate_axis(b, y, 2 + i, c.d.stride[i]), 2 + i, low, high);
+    output[i] = ix_add_const(b->ir, size, 1 + low + high - reach);
+    check_output_size(b, i, y->dims[2 + i], output[i]);
+    y = pad_zeros(b, dilate_axis(b, y, 2 + i, c.d.stride[i]), 2 + i, low, high);
   }
-  y = node_windows(b, y, c.n, c.kernel, ones, c.d.dilation, to);
+  y = node_windows(b, y, c.n, c.kernel, ones, c.d.dilation, output);
   return add_bias(b, &c, contract_windows(b, &c, y, flip_kernel(b, &c)));
 }
 
-/* ---- The public functions ---- */
+/* ---- Public functions ---- */
 
 typedef struct conv_call {
   value (*build)(builder *b, value x, value w, value bias, const tn_conv_desc *desc);

@@ -1,5 +1,5 @@
-/* Tensors from sizes and numbers: full, zeros, ones, num, int, arange, linspace, eye. All are index
-   expressions, so that nothing is stored. */
+/* Tensors from sizes and numbers: full, zeros, ones, num, int, arange, linspace and eye, as in
+   NumPy. All are expressions of indices, so that they take no memory where they are fused. */
 #include "ir/index/index_arithmetic.h"
 #include "tensor/context/symbolic_dims.h"
 #include "tensor/ops/op_helpers.h"
@@ -18,12 +18,13 @@ value build_int(builder *b, int64_t v) {
 
 value build_arange(builder *b, const node *start, const node *stop, int64_t step, dtype t) {
   ir *g = b->ir;
-  if (!step) diag_raise(b->diag, TN_ERR_ARGUMENT, "the step is 0");
-  if (t == DT_BOOL) diag_raise(b->diag, TN_ERR_DTYPE, "makes numbers, not bool");
-  if (step == INT64_MIN) diag_raise(b->diag, TN_ERR_ARGUMENT, "the step is below −2^63 + 1");
-  const node *way = step > 0 ? ix_sub(g, stop, start) : ix_sub(g, start, stop);
+  if (!step) diag_raise(b->diag, TN_ERR_ARGUMENT, "step is 0; it must be positive or negative");
+  if (t == DT_BOOL)
+    diag_raise(b->diag, TN_ERR_DTYPE, "type bool is not supported, only numbers are");
+  if (step == INT64_MIN) diag_raise(b->diag, TN_ERR_ARGUMENT, "step is below −2^63 + 1");
+  const node *distance = step > 0 ? ix_sub(g, stop, start) : ix_sub(g, start, stop);
   const node *by = ix_const(g, step > 0 ? step : -step);
-  const node *count = ix_add_const(g, ix_floordiv(g, ix_add_const(g, way, -1), by), 1);
+  const node *count = ix_add_const(g, ix_floordiv(g, ix_add_const(g, distance, -1), by), 1);
   sizes s = {.rank = 1, .at = {ix_max(g, count, ix_const(g, 0))}};
   const node *i = ex_iota(b, DT_I64, &s, 0);
   if (step != 1) i = ex_binary(b, OP_MUL, i, ex_int(b, i, step));
@@ -32,10 +33,11 @@ value build_arange(builder *b, const node *start, const node *stop, int64_t step
   return value_of(ir_cast(g, i, t));
 }
 
-/** In f64; the last one is `stop` itself, as its product is rounded. */
+/** Computes in f64. The first and the last element are selected, as products are rounded. */
 value build_linspace(builder *b, double start, double stop, const node *count, dtype t) {
   ir *g = b->ir;
-  if (!dtype_is_float(t)) diag_raise(b->diag, TN_ERR_DTYPE, "makes floats, not %s", dtype_name(t));
+  if (!dtype_is_float(t))
+    diag_raise(b->diag, TN_ERR_DTYPE, "type %s is not supported, only floats are", dtype_name(t));
   sizes s = {.rank = 1, .at = {count}};
   const node *last = ix_add_const(g, count, -1);
   const node *steps = ex_size(b, ix_max(g, last, ix_const(g, 1)), DT_F64);
@@ -43,19 +45,19 @@ value build_linspace(builder *b, double start, double stop, const node *count, d
   const node *i = ex_iota(b, DT_I64, &s, 0), *at = ir_cast(g, i, DT_F64);
   const node *y = ex_binary(b, OP_MUL, at, ex_fill(b, step, &s));
   y = ex_binary_num(b, OP_ADD, y, start);
-  const node *ends = ex_binary(b, OP_EQ, i, ex_fill(b, ex_size(b, last, DT_I64), &s));
-  const node *first = ex_binary(b, OP_EQ, i, ex_int(b, i, 0));
-  y = ex_where(b, ends, ex_num(b, y, stop), y);
-  return value_of(ir_cast(g, ex_where(b, first, ex_num(b, y, start), y), t));
+  const node *is_last = ex_binary(b, OP_EQ, i, ex_fill(b, ex_size(b, last, DT_I64), &s));
+  const node *is_first = ex_binary(b, OP_EQ, i, ex_int(b, i, 0));
+  y = ex_where(b, is_last, ex_num(b, y, stop), y);
+  return value_of(ir_cast(g, ex_where(b, is_first, ex_num(b, y, start), y), t));
 }
 
 value build_eye(builder *b, const node *rows, const node *columns, dtype t) {
   sizes s = {.rank = 2, .at = {rows, columns}};
-  const node *on = ex_binary(b, OP_EQ, ex_iota(b, DT_I64, &s, 0), ex_iota(b, DT_I64, &s, 1));
-  return value_of(ir_cast(b->ir, on, t));
+  const node *row = ex_iota(b, DT_I64, &s, 0), *column = ex_iota(b, DT_I64, &s, 1);
+  return value_of(ir_cast(b->ir, ex_binary(b, OP_EQ, row, column), t));
 }
 
-/* ---- The public functions ---- */
+/* ---- Public functions ---- */
 
 typedef struct full_call {
   tn_shape shape;
@@ -113,7 +115,8 @@ static value call_arange(builder *b, const value in[], size_t n, const void *opt
   const node *step = dim_to_node(b, c->step);
   (void)in;
   (void)n;
-  if (step->op != OP_CONST) diag_raise(b->diag, TN_ERR_ARGUMENT, "the step is no number");
+  if (step->op != OP_CONST)
+    diag_raise(b->diag, TN_ERR_ARGUMENT, "step varies; it must be a number");
   return build_arange(b, dim_to_node(b, c->start), dim_to_node(b, c->stop), node_int(step),
                       dims_check_dtype(b, c->dtype));
 }

@@ -1,11 +1,13 @@
 /* Elementwise operations of two and three operands (TN_BINARY_LIST; where, clip, lerp): types are
-   promoted, operands broadcast, then expressed by a few primitive ops. Integer division and
-   remainders follow Python; powers of integers are by squaring. */
+   promoted (type_promotion.c), operands broadcast, and the result is expressed by a few primitive
+   ops. Floor division and mod follow Python, fmod follows C; powers of integers are by squaring. */
 #include "tensor/ops/op_helpers.h"
 
 #include <math.h>
 
-/* Each TN_BINARY_LIST entry has a function NAME_of over nodes of the type to compute in. */
+/* ---- Arithmetic and comparison ---- */
+
+/* Each TN_BINARY_LIST entry has a function NAME_of over nodes in the type to compute in. */
 
 static bool is_float(const node *n) { return dtype_is_float((dtype)n->dtype); }
 static bool is_bool(const node *n) { return n->dtype == DT_BOOL; }
@@ -39,7 +41,7 @@ static const node *ge_of(builder *b, const node *x, const node *y) {
   return ex_binary(b, OP_LE, y, x);
 }
 
-/* Remainders. */
+/* ---- Remainders and floor division ---- */
 
 static const node *is_zero(builder *b, const node *x) {
   return ex_binary(b, OP_EQ, x, ex_int(b, x, 0));
@@ -49,16 +51,16 @@ static const node *is_negative(builder *b, const node *x) {
   return ex_binary(b, OP_LT, x, ex_int(b, x, 0));
 }
 
-/** True if an f32 or f64 is below 0, or −0. */
+/** The sign bit of an f32 or f64: true below 0, and for −0. */
 static const node *sign_bit(builder *b, const node *x) {
   dtype bits = x->dtype == DT_F64 ? DT_I64 : DT_I32;
   return is_negative(b, ir_bitcast(b->ir, x, bits));
 }
 
-/** r less a multiple of d, brought below it. r − trunc(r / d) · d is exact by fma, and takes as
-   many bits off r as an f64 has. The last quotient may be one too large, by its rounding: then r is
-   on the other side of 0. */
-static const node *reduced(builder *b, const node *r, const node *d, int steps) {
+/** Reduces r by multiples of d. Each r − trunc(r / d) · d is exact by fma, and takes as many bits
+    off r as an f64 has. The last quotient may be one too large, as it is rounded: then r is on the
+    other side of 0. */
+static const node *reduce_by(builder *b, const node *r, const node *d, int steps) {
   for (int i = 0; i < steps; i++) {
     const node *q = ex_unary(b, OP_TRUNC, ex_binary(b, OP_DIV, r, d));
     r = ir_op3(b->ir, OP_FMA, ex_unary(b, OP_NEG, q), d, r);
@@ -66,18 +68,19 @@ static const node *reduced(builder *b, const node *r, const node *d, int steps) 
   return r;
 }
 
-/** The quotient of two f32 has at most 277 bits before its point, that of two f64 2098: more than
-   an f64 can have. So r goes below y · 2^1400 first, then y · 2^700, where these are finite. */
-static const node *reduced_f64(builder *b, const node *r, const node *d) {
+/** Reduces an f64. The quotient of two f32 has at most 277 bits before its point, that of two f64
+    2098, which exceeds the range of f64. So r is reduced by d · 2^1400 first, then by d · 2^700,
+    where these are finite. */
+static const node *reduce_by_f64(builder *b, const node *r, const node *d) {
   enum { STEPS = 14 }; /* of 53 bits, for 700 */
-  const node *less = ex_binary_num(b, OP_MUL, d, 0x1p700),
-             *least = ex_binary_num(b, OP_MUL, less, 0x1p700);
-  const node *by[] = {least, less};
+  const node *large = ex_binary_num(b, OP_MUL, d, 0x1p700),
+             *largest = ex_binary_num(b, OP_MUL, large, 0x1p700);
+  const node *by[] = {largest, large};
   for (int i = 0; i < 2; i++) {
     const node *finite = ex_binary_num(b, OP_LT, by[i], INFINITY);
-    r = ex_where(b, finite, reduced(b, r, by[i], STEPS), r);
+    r = ex_where(b, finite, reduce_by(b, r, by[i], STEPS), r);
   }
-  return reduced(b, r, d, STEPS);
+  return reduce_by(b, r, d, STEPS);
 }
 
 const node *node_fmod(builder *b, const node *x, const node *y) {
@@ -85,13 +88,14 @@ const node *node_fmod(builder *b, const node *x, const node *y) {
   dtype t = (dtype)x->dtype;
   const node *wide = ir_cast(b->ir, x, DT_F64), *a = ex_unary(b, OP_ABS, wide);
   const node *d = ex_unary(b, OP_ABS, ir_cast(b->ir, y, DT_F64));
-  const node *r = t == DT_F64 ? reduced_f64(b, a, d) : reduced(b, a, d, STEPS);
+  const node *r = t == DT_F64 ? reduce_by_f64(b, a, d) : reduce_by(b, a, d, STEPS);
   r = ex_where(b, is_negative(b, r), ex_binary(b, OP_ADD, r, d), r);
-  r = ex_where(b, ex_binary(b, OP_LT, a, d), a, r); /* where d is infinite too */
+  r = ex_where(b, ex_binary(b, OP_LT, a, d), a, r); /* also where d is infinite */
   return ir_cast(b->ir, ex_where(b, sign_bit(b, wide), ex_unary(b, OP_NEG, r), r), t);
 }
 
-static const node *fmod_int(builder *b, const node *x, const node *y) {
+static const node *fmod_of(builder *b, const node *x, const node *y) {
+  if (is_float(x)) return node_fmod(b, x, y);
   if (!is_signed(x)) return ex_binary(b, OP_MOD, x, y);
   const node *m = ex_binary(b, OP_MOD, x, y), *zero = ex_int(b, x, 0);
   const node *signs = ex_binary(b, OP_LT, ex_binary(b, OP_XOR, x, y), zero);
@@ -99,11 +103,7 @@ static const node *fmod_int(builder *b, const node *x, const node *y) {
   return ex_where(b, moved, ex_binary(b, OP_SUB, m, y), m);
 }
 
-static const node *fmod_of(builder *b, const node *x, const node *y) {
-  return is_float(x) ? node_fmod(b, x, y) : fmod_int(b, x, y);
-}
-
-/** fmod moved to the side of y; a remainder of 0 has y's sign. */
+/** Python's remainder: fmod moved to the side of y. A remainder of 0 has y's sign. */
 static const node *mod_float(builder *b, const node *x, const node *y) {
   const node *r = node_fmod(b, x, y), *zero = ex_num(b, r, 0);
   const node *differ = ex_binary(b, OP_NE, is_negative(b, r), is_negative(b, y));
@@ -116,9 +116,10 @@ static const node *mod_of(builder *b, const node *x, const node *y) {
   return is_float(x) ? mod_float(b, x, y) : ex_binary(b, OP_MOD, x, y);
 }
 
-/** The integer nearest to (x − mod) / y, as the quotient and the remainder must agree, 0 with the
-    sign of x / y; x / y where y is 0. */
-static const node *floordiv_float(builder *b, const node *x, const node *y) {
+/** Of floats: the integer nearest to (x − mod) / y, so that quotient and remainder agree; a
+    quotient of 0 has the sign of x / y. Where y is 0, x / y. */
+static const node *floordiv_of(builder *b, const node *x, const node *y) {
+  if (!is_float(x)) return ex_binary(b, OP_FLOORDIV, x, y);
   dtype t = (dtype)x->dtype;
   const node *a = ir_cast(b->ir, x, DT_F64), *d = ir_cast(b->ir, y, DT_F64);
   const node *m = ir_cast(b->ir, mod_float(b, x, y), DT_F64);
@@ -127,26 +128,22 @@ static const node *floordiv_float(builder *b, const node *x, const node *y) {
                 ex_unary(b, OP_NOT, is_zero(b, a)));
   const node *infinite = ex_binary_num(b, OP_EQ, ex_unary(b, OP_ABS, d), INFINITY);
   const node *finite = ex_binary_num(b, OP_LT, ex_unary(b, OP_ABS, a), INFINITY);
-  const node *beyond = ex_where(b, differ, ex_num(b, a, -1), ex_num(b, a, 0));
+  const node *limit = ex_where(b, differ, ex_num(b, a, -1), ex_num(b, a, 0));
   const node *q = ex_unary(b, OP_ROUND, ex_binary(b, OP_DIV, ex_binary(b, OP_SUB, a, m), d));
-  q = ex_where(b, ex_binary(b, OP_AND, infinite, finite), beyond, q);
+  q = ex_where(b, ex_binary(b, OP_AND, infinite, finite), limit, q);
   q = ex_where(b, is_zero(b, q), ex_binary_num(b, OP_MUL, ex_binary(b, OP_DIV, a, d), 0), q);
   q = ex_where(b, is_zero(b, d), ex_binary(b, OP_DIV, a, d), q);
   return ir_cast(b->ir, q, t);
 }
 
-static const node *floordiv_of(builder *b, const node *x, const node *y) {
-  return is_float(x) ? floordiv_float(b, x, y) : ex_binary(b, OP_FLOORDIV, x, y);
-}
-
-/* Powers of integers, by squaring. */
+/* ---- Powers ---- */
 
 static const node *is_odd(builder *b, const node *x) {
   const node *one = ex_int(b, x, 1);
   return ex_binary(b, OP_EQ, ex_binary(b, OP_AND, x, one), one);
 }
 
-/** x^y for y < 0: 1 and −1 have an inverse, everything else goes to 0. */
+/** x^y of integers for y < 0: 1 and −1 have an inverse; of others the power is 0. */
 static const node *inverse_power(builder *b, const node *x, const node *y) {
   const node *one = ex_int(b, x, 1), *minus = ex_int(b, x, -1);
   const node *sign = ex_where(b, is_odd(b, y), minus, one);
@@ -154,7 +151,9 @@ static const node *inverse_power(builder *b, const node *x, const node *y) {
   return ex_where(b, ex_binary(b, OP_EQ, x, one), one, other);
 }
 
-static const node *power_int(builder *b, const node *x, const node *y) {
+/** Powers of integers are by squaring, with a select for each bit of the exponent. */
+static const node *pow_of(builder *b, const node *x, const node *y) {
+  if (is_float(x)) return ex_binary(b, OP_POW, x, y);
   int bits = dtype_bits((dtype)y->dtype) - is_signed(y);
   const node *power = ex_int(b, x, 1), *square = x;
   for (int i = 0; i < bits; i++) {
@@ -165,12 +164,8 @@ static const node *power_int(builder *b, const node *x, const node *y) {
   return is_signed(y) ? ex_where(b, is_negative(b, y), inverse_power(b, x, y), power) : power;
 }
 
-static const node *pow_of(builder *b, const node *x, const node *y) {
-  return is_float(x) ? ex_binary(b, OP_POW, x, y) : power_int(b, x, y);
-}
-
-/** For a constant exponent: squarings and products without a choice. */
-static const node *power_known(builder *b, const node *x, uint64_t y) {
+/** The power of an integer with a constant exponent, without selects. */
+static const node *power_constant(builder *b, const node *x, uint64_t y) {
   const node *power = ex_int(b, x, 1), *square = x;
   bool is_one = true;
   for (; y; y >>= 1) {
@@ -181,26 +176,24 @@ static const node *power_known(builder *b, const node *x, uint64_t y) {
   return power;
 }
 
-/* atan2. */
+/* ---- atan2 ---- */
 
-/** The smaller of |y| and |x| over the larger; 1 for two infinities, 0 for two zeros. */
-static const node *small_ratio(builder *b, const node *y, const node *x) {
-  const node *small = ex_binary(b, OP_MIN, y, x), *large = ex_binary(b, OP_MAX, y, x);
-  const node *ratio = ex_binary(b, OP_DIV, small, large);
-  ratio = ex_where(b, ex_binary_num(b, OP_EQ, small, INFINITY), ex_num(b, x, 1), ratio);
-  return ex_where(b, is_zero(b, large), ex_num(b, x, 0), ratio);
-}
-
+/** The arc tangent of the smaller of |y| and |x| over the larger (1 for two infinities, 0 for two
+    zeros), reflected into the octant of y and x. */
 static const node *atan2_of(builder *b, const node *y, const node *x) {
   const double pi = 3.14159265358979323846;
   const node *ay = ex_unary(b, OP_ABS, y), *ax = ex_unary(b, OP_ABS, x);
-  const node *a = ex_unary(b, OP_ATAN, small_ratio(b, ay, ax));
+  const node *small = ex_binary(b, OP_MIN, ay, ax), *large = ex_binary(b, OP_MAX, ay, ax);
+  const node *ratio = ex_binary(b, OP_DIV, small, large);
+  ratio = ex_where(b, ex_binary_num(b, OP_EQ, small, INFINITY), ex_num(b, ax, 1), ratio);
+  ratio = ex_where(b, is_zero(b, large), ex_num(b, ax, 0), ratio);
+  const node *a = ex_unary(b, OP_ATAN, ratio);
   a = ex_where(b, ex_binary(b, OP_LT, ax, ay), ex_binary(b, OP_SUB, ex_num(b, a, pi / 2), a), a);
   a = ex_where(b, sign_bit(b, x), ex_binary(b, OP_SUB, ex_num(b, a, pi), a), a);
   return ex_where(b, sign_bit(b, y), ex_unary(b, OP_NEG, a), a);
 }
 
-/* Tests. */
+/* ---- Logic ---- */
 
 #define IS_LOGICAL(name, op)                                                         \
   static const node *name##_of(builder *b, const node *x, const node *y) {           \
@@ -211,7 +204,7 @@ IS_LOGICAL(logical_or, OP_OR)
 IS_LOGICAL(logical_xor, OP_XOR)
 #undef IS_LOGICAL
 
-/* Public functions and builders of TN_BINARY_LIST. */
+/* ---- Builders and public functions of TN_BINARY_LIST ---- */
 
 typedef const node *(*binary_of)(builder *b, const node *x, const node *y);
 
@@ -220,7 +213,7 @@ static value binary(builder *b, rule r, binary_of of, value x, value y) {
   const node *n = NULL;
   if (of == pow_of && y.node->op == OP_CONST && dtype_is_int(o.result.dtype)) {
     int64_t power = (int64_t)scalar_cast(DT_I64, (dtype)y.node->dtype, (uint64_t)node_int(y.node));
-    if (power >= 0) n = power_known(b, o.at[0], (uint64_t)power);
+    if (power >= 0) n = power_constant(b, o.at[0], (uint64_t)power);
   }
   return operands_result(b, &o, n ? n : of(b, o.at[0], o.at[1]));
 }
@@ -248,7 +241,7 @@ static value call_binary(builder *b, const value in[], size_t n, const void *opt
 TN_BINARY_LIST(BINARY)
 #undef BINARY
 
-/* Three operands. */
+/* ---- Three operands ---- */
 
 value build_where(builder *b, value condition, value x, value y) {
   value in[] = {x, y};
@@ -257,8 +250,8 @@ value build_where(builder *b, value condition, value x, value y) {
   sizes s[] = {sizes_of(condition.node), sizes_of(x.node), sizes_of(y.node)};
   sizes all = sizes_broadcast(b, s, 3);
   const node *c = shape_broadcast(b, build_cast(b, condition, DT_BOOL).node, &all);
-  if (!condition.weak && o.result.weak) { /* what a tensor decides is no constant */
-    o.result = (meeting){values_promoted_dtype(in, 2), WEAK_NO};
+  if (!condition.weak && o.result.weak) { /* selected by a tensor, scalars are no constant */
+    o.result = (promoted_type){values_promoted_dtype(in, 2), WEAK_NO};
     t = o.result.dtype;
   }
   x.node = shape_broadcast(b, type_convert(b, x, t), &all);
@@ -268,20 +261,20 @@ value build_where(builder *b, value condition, value x, value y) {
 
 value build_clip(builder *b, value x, value low, value high) {
   value in[MOST_OPERANDS] = {x};
-  size_t n = 1, at_low = 0, at_high = 0;
-  if (low.node) in[at_low = n++] = low;
-  if (high.node) in[at_high = n++] = high;
+  size_t n = 1, low_at = 0, high_at = 0; /* 0: no such bound */
+  if (low.node) in[low_at = n++] = low;
+  if (high.node) in[high_at = n++] = high;
   operands o = operands_promote(b, RULE_NUMBER, in, n);
   const node *y = o.at[0];
-  if (at_low) y = ex_binary(b, OP_MAX, y, o.at[at_low]);
-  if (at_high) y = ex_binary(b, OP_MIN, y, o.at[at_high]);
+  if (low_at) y = ex_binary(b, OP_MAX, y, o.at[low_at]);
+  if (high_at) y = ex_binary(b, OP_MIN, y, o.at[high_at]);
   return operands_result(b, &o, y);
 }
 
 value build_lerp(builder *b, value x, value y, value weight) {
   operands o = operands_promote(b, RULE_FLOAT, (value[]){x, y, weight}, 3);
-  const node *way = ex_binary(b, OP_MUL, o.at[2], ex_binary(b, OP_SUB, o.at[1], o.at[0]));
-  return operands_result(b, &o, ex_binary(b, OP_ADD, o.at[0], way));
+  const node *offset = ex_binary(b, OP_MUL, o.at[2], ex_binary(b, OP_SUB, o.at[1], o.at[0]));
+  return operands_result(b, &o, ex_binary(b, OP_ADD, o.at[0], offset));
 }
 
 typedef struct ternary_call {
@@ -298,9 +291,11 @@ tn_tensor *tn_where(tn_tensor *condition, tn_tensor *a, tn_tensor *b) {
                  &(ternary_call){build_where});
 }
 
+enum { OPTIONAL_LOW = 2, OPTIONAL_HIGH = 4 }; /* bits of operands 1 and 2 */
+
 tn_tensor *tn_clip(tn_tensor *x, tn_tensor *low, tn_tensor *high) {
-  return op_call("clip", (tn_tensor *[]){x, low, high}, 3, 6, call_ternary,
-                 &(ternary_call){build_clip});
+  return op_call("clip", (tn_tensor *[]){x, low, high}, 3, OPTIONAL_LOW | OPTIONAL_HIGH,
+                 call_ternary, &(ternary_call){build_clip});
 }
 
 tn_tensor *tn_lerp(tn_tensor *a, tn_tensor *b, tn_tensor *weight) {

@@ -1,12 +1,15 @@
 /* Elementwise operations of one operand (TN_UNARY_LIST, activations, casts), expressed by a few
-   primitive ops in the type to compute in. */
+   primitive ops in the type to compute in (f32 for f16 and bf16). Activations have the formulas and
+   the constants of PyTorch and ONNX. */
 #include "ir/index/build_tensor.h"
 #include "tensor/context/symbolic_dims.h"
 #include "tensor/ops/op_helpers.h"
 
 #include <math.h>
 
-/* Each TN_UNARY_LIST entry has a function NAME_of over nodes of the type to compute in. */
+/* ---- Arithmetic ---- */
+
+/* Each TN_UNARY_LIST entry has a function NAME_of over nodes in the type to compute in. */
 
 #define IS_OP(name, op) \
   static const node *name##_of(builder *b, const node *x) { return ex_unary(b, op, x); }
@@ -61,7 +64,7 @@ static const node *reciprocal_of(builder *b, const node *x) {
 
 static const node *rsqrt_of(builder *b, const node *x) { return reciprocal_of(b, sqrt_of(b, x)); }
 
-/* Activations. */
+/* ---- Activations ---- */
 
 static const node *relu_of(builder *b, const node *x) { return ex_binary_num(b, OP_MAX, x, 0); }
 
@@ -71,31 +74,27 @@ const node *node_relu6(builder *b, const node *x) {
 
 static const node *relu6_of(builder *b, const node *x) { return node_relu6(b, x); }
 
-static const node *one_plus_exp_minus(builder *b, const node *x) {
-  return ex_binary_num(b, OP_ADD, exp_of(b, neg_of(b, x)), 1);
-}
-
 static const node *sigmoid_of(builder *b, const node *x) {
-  return reciprocal_of(b, one_plus_exp_minus(b, x));
+  return reciprocal_of(b, ex_binary_num(b, OP_ADD, exp_of(b, neg_of(b, x)), 1));
 }
 
 static const node *silu_of(builder *b, const node *x) {
   return ex_binary(b, OP_MUL, x, sigmoid_of(b, x));
 }
 
-/** x · (1 + y) / 2 */
-static const node *half_gate(builder *b, const node *x, const node *y) {
+/** x · (1 + y) / 2: GELU with y = erf(x / √2), or tanh of an approximation. */
+static const node *gelu_gate(builder *b, const node *x, const node *y) {
   return ex_binary(b, OP_MUL, ex_binary_num(b, OP_MUL, x, 0.5), ex_binary_num(b, OP_ADD, y, 1));
 }
 
 static const node *gelu_of(builder *b, const node *x) {
-  return half_gate(b, x, erf_of(b, ex_binary_num(b, OP_MUL, x, sqrt(0.5))));
+  return gelu_gate(b, x, erf_of(b, ex_binary_num(b, OP_MUL, x, sqrt(0.5))));
 }
 
 static const node *gelu_tanh_of(builder *b, const node *x) {
   const node *cube = ex_binary(b, OP_MUL, square_of(b, x), x);
   const node *inner = ex_binary(b, OP_ADD, x, ex_binary_num(b, OP_MUL, cube, 0.044715));
-  return half_gate(b, x, tanh_of(b, ex_binary_num(b, OP_MUL, inner, 0.79788456080286535588)));
+  return gelu_gate(b, x, tanh_of(b, ex_binary_num(b, OP_MUL, inner, 0.79788456080286535588)));
 }
 
 /** max(x, 0) + log(1 + e^−|x|): no exponential overflows. */
@@ -130,23 +129,23 @@ static const node *selu_of(builder *b, const node *x) {
   return ex_binary_num(b, OP_MUL, if_positive(b, x, below), scale);
 }
 
-/* Tests. */
+/* ---- Predicates ---- */
 
-static const node *always(builder *b, const node *like, bool v) {
+static const node *bool_fill(builder *b, const node *like, bool v) {
   return ir_fill(b->ir, ir_const_bits(b->ir, DT_BOOL, v), like->rank, like->dims);
 }
 
 static const node *isnan_of(builder *b, const node *x) {
-  return dtype_is_float((dtype)x->dtype) ? ex_binary(b, OP_NE, x, x) : always(b, x, false);
+  return dtype_is_float((dtype)x->dtype) ? ex_binary(b, OP_NE, x, x) : bool_fill(b, x, false);
 }
 
 static const node *isinf_of(builder *b, const node *x) {
-  if (!dtype_is_float((dtype)x->dtype)) return always(b, x, false);
+  if (!dtype_is_float((dtype)x->dtype)) return bool_fill(b, x, false);
   return ex_binary_num(b, OP_EQ, abs_of(b, x), INFINITY);
 }
 
 static const node *isfinite_of(builder *b, const node *x) {
-  if (!dtype_is_float((dtype)x->dtype)) return always(b, x, true);
+  if (!dtype_is_float((dtype)x->dtype)) return bool_fill(b, x, true);
   return ex_binary_num(b, OP_LT, abs_of(b, x), INFINITY);
 }
 
@@ -154,7 +153,7 @@ static const node *logical_not_of(builder *b, const node *x) {
   return ex_unary(b, OP_NOT, ir_cast(b->ir, x, DT_BOOL));
 }
 
-/* Public functions and builders of TN_UNARY_LIST. */
+/* ---- Builders and public functions of TN_UNARY_LIST ---- */
 
 typedef const node *(*unary_of)(builder *b, const node *x);
 
@@ -184,61 +183,51 @@ static value call_unary(builder *b, const value in[], size_t n, const void *opti
 TN_UNARY_LIST(UNARY)
 #undef UNARY
 
-/* Functions with a number. */
+/* ---- Activations with a parameter ---- */
 
-static value with_floor(builder *b, value x, const node *(*below)(builder *, const node *, double),
-                        double number) {
+value build_elu(builder *b, value x, double alpha) {
   operands o = operands_promote(b, RULE_FLOAT, &x, 1);
-  return operands_result(b, &o, if_positive(b, o.at[0], below(b, o.at[0], number)));
+  const node *below = ex_binary_num(b, OP_MUL, expm1_of(b, o.at[0]), alpha);
+  return operands_result(b, &o, if_positive(b, o.at[0], below));
 }
-
-static const node *elu_below(builder *b, const node *x, double alpha) {
-  return ex_binary_num(b, OP_MUL, expm1_of(b, x), alpha);
-}
-
-static const node *celu_below(builder *b, const node *x, double alpha) {
-  return ex_binary_num(b, OP_MUL, expm1_of(b, ex_binary_num(b, OP_DIV, x, alpha)), alpha);
-}
-
-static const node *leaky_below(builder *b, const node *x, double slope) {
-  return ex_binary_num(b, OP_MUL, x, slope);
-}
-
-value build_elu(builder *b, value x, double alpha) { return with_floor(b, x, elu_below, alpha); }
 
 value build_celu(builder *b, value x, double alpha) {
-  if (alpha == 0) diag_raise(b->diag, TN_ERR_ARGUMENT, "alpha is 0");
-  return with_floor(b, x, celu_below, alpha);
+  if (alpha == 0) diag_raise(b->diag, TN_ERR_ARGUMENT, "alpha is 0; x is divided by it");
+  operands o = operands_promote(b, RULE_FLOAT, &x, 1);
+  const node *below = expm1_of(b, ex_binary_num(b, OP_DIV, o.at[0], alpha));
+  return operands_result(b, &o, if_positive(b, o.at[0], ex_binary_num(b, OP_MUL, below, alpha)));
 }
 
 value build_leaky_relu(builder *b, value x, double slope) {
-  return with_floor(b, x, leaky_below, slope);
+  operands o = operands_promote(b, RULE_FLOAT, &x, 1);
+  return operands_result(b, &o, if_positive(b, o.at[0], ex_binary_num(b, OP_MUL, o.at[0], slope)));
 }
 
-typedef struct number_call {
-  value (*build)(builder *b, value x, double number);
-  double number;
-} number_call;
+typedef struct parameter_call {
+  value (*build)(builder *b, value x, double parameter);
+  double parameter;
+} parameter_call;
 
-static value call_number(builder *b, const value in[], size_t n, const void *options) {
-  const number_call *c = options;
+static value call_parameter(builder *b, const value in[], size_t n, const void *options) {
+  const parameter_call *c = options;
   (void)n;
-  return c->build(b, in[0], c->number);
+  return c->build(b, in[0], c->parameter);
 }
 
 tn_tensor *tn_elu(tn_tensor *x, double alpha) {
-  return op_call("elu", &x, 1, 0, call_number, &(number_call){build_elu, alpha});
+  return op_call("elu", &x, 1, 0, call_parameter, &(parameter_call){build_elu, alpha});
 }
 
 tn_tensor *tn_celu(tn_tensor *x, double alpha) {
-  return op_call("celu", &x, 1, 0, call_number, &(number_call){build_celu, alpha});
+  return op_call("celu", &x, 1, 0, call_parameter, &(parameter_call){build_celu, alpha});
 }
 
 tn_tensor *tn_leaky_relu(tn_tensor *x, double slope) {
-  return op_call("leaky_relu", &x, 1, 0, call_number, &(number_call){build_leaky_relu, slope});
+  return op_call("leaky_relu", &x, 1, 0, call_parameter,
+                 &(parameter_call){build_leaky_relu, slope});
 }
 
-/* Conversions. */
+/* ---- Conversions ---- */
 
 value build_cast(builder *b, value x, dtype to) {
   if (!x.weak) return value_of(ir_cast(b->ir, x.node, to));
@@ -250,7 +239,8 @@ value build_bitcast(builder *b, value x, dtype to) {
   x = value_typed(b, x);
   dtype from = (dtype)x.node->dtype;
   if (dtype_bytes(from) != dtype_bytes(to))
-    diag_raise(b->diag, TN_ERR_DTYPE, "%s and %s differ in size", dtype_name(from), dtype_name(to));
+    diag_raise(b->diag, TN_ERR_DTYPE, "%s has %zu bytes and %s has %zu: sizes must be equal",
+               dtype_name(from), dtype_bytes(from), dtype_name(to), dtype_bytes(to));
   bool is_bool = from == DT_BOOL || to == DT_BOOL;
   return value_of(is_bool ? ir_cast(b->ir, x.node, to) : ir_bitcast(b->ir, x.node, to));
 }

@@ -1,5 +1,5 @@
-/* Reading by index tensors: take, gather_elements, gather_nd and one_hot; and the triangles tril
- * and triu. */
+/* Reading by index tensors: take (ONNX Gather), gather_elements (torch.gather), gather_nd and
+   one_hot. Negative indices count from the end; indices that are out of range read 0. */
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
@@ -13,12 +13,13 @@ const node *node_gather(builder *b, const node *x, size_t axis, const node *inde
   return ir_gather(b->ir, x, at);
 }
 
-/** Keeps indices that are out of range out of range; large u64 become negative, and so too. */
+/** Indices that are out of range stay so; u64 from 2^63 on become negative. */
 const node *node_wrap_index(builder *b, value index, const node *size) {
   const node *n = value_typed(b, index).node;
   dtype t = (dtype)n->dtype;
   if (!dtype_is_int(t))
-    diag_raise(b->diag, TN_ERR_DTYPE, "an index is an integer, not %s", dtype_name(t));
+    diag_raise(b->diag, TN_ERR_DTYPE, "the index has type %s; it must be an integer",
+               dtype_name(t));
   n = ir_cast(b->ir, n, DT_I64);
   if (!dtype_is_signed(t)) return n;
   sizes s = sizes_of(n);
@@ -32,13 +33,13 @@ value build_take(builder *b, value x, value index, int64_t axis) {
   size_t a = axis_of(b, axis, n->rank);
   const node *i = node_wrap_index(b, index, n->dims[a]);
   rank_check(b, n->rank - 1u + i->rank);
-  sizes s = sizes_remove(sizes_of(n), a), placed = sizes_of(i);
+  sizes s = sizes_remove(sizes_of(n), a), aligned = sizes_of(i);
   for (size_t k = 0; k < i->rank; k++) s = sizes_insert(b, s, a + k, i->dims[k]);
   for (size_t k = a + i->rank; k < s.rank; k++)
-    placed = sizes_insert(b, placed, placed.rank, ix_const(b->ir, 1));
+    aligned = sizes_insert(b, aligned, aligned.rank, ix_const(b->ir, 1));
   for (size_t k = 0; k < n->rank; k++)
     if (k != a) at[k] = ex_iota(b, DT_I64, &s, k < a ? k : k - 1 + i->rank);
-  at[a] = shape_broadcast(b, shape_reshape(b, i, &placed), &s);
+  at[a] = shape_broadcast(b, shape_reshape(b, i, &aligned), &s);
   return value_of(ir_gather(b->ir, n, at));
 }
 
@@ -46,26 +47,33 @@ value build_gather_elements(builder *b, value x, value index, int64_t axis) {
   const node *n = value_typed(b, x).node;
   size_t a = axis_of(b, axis, n->rank);
   const node *i = node_wrap_index(b, index, n->dims[a]);
-  sizes one = sizes_of(i), other = sizes_of(n);
-  bool fit = i->rank == n->rank;
-  for (size_t k = 0; fit && k < n->rank; k++)
-    fit = k == a || ix_prove_le(b->ir, i->dims[k], n->dims[k]);
-  if (!fit)
-    diag_raise(b->diag, TN_ERR_SHAPE, "an index of shape %s does not fit into %s",
-               sizes_text(b, &one), sizes_text(b, &other));
+  sizes index_shape = sizes_of(i), shape = sizes_of(n);
+  bool is_inside = i->rank == n->rank;
+  for (size_t k = 0; is_inside && k < n->rank; k++)
+    is_inside = k == a || ix_prove_le(b->ir, i->dims[k], n->dims[k]);
+  if (!is_inside)
+    diag_raise(
+        b->diag, TN_ERR_SHAPE,
+        "the index has shape %s and x has shape %s: their ranks must be equal, and no size of "
+        "the index larger, except along axis %zu",
+        sizes_text(b, &index_shape), sizes_text(b, &shape), a);
   return value_of(node_gather(b, n, a, i));
 }
 
+/** Raises unless an index has the shape that ONNX GatherND-13 demands. */
 static void check_gather_nd(builder *b, const node *x, const node *index, size_t batch) {
-  sizes one = sizes_of(index), other = sizes_of(x);
+  sizes index_shape = sizes_of(index), shape = sizes_of(x);
   const node *depth = index->rank ? index->dims[index->rank - 1] : NULL;
-  bool fit = depth && node_is_const(depth) && batch < index->rank && batch <= x->rank &&
-             node_int(depth) <= (int64_t)(x->rank - batch);
-  for (size_t i = 0; fit && i < batch; i++) fit = index->dims[i] == x->dims[i];
-  if (!fit)
-    diag_raise(b->diag, TN_ERR_SHAPE,
-               "an index of shape %s does not fit into %s, with %zu in common", sizes_text(b, &one),
-               sizes_text(b, &other), batch);
+  bool matches = depth && node_is_const(depth) && batch < index->rank && batch <= x->rank &&
+                 node_int(depth) <= (int64_t)(x->rank - batch);
+  for (size_t i = 0; matches && i < batch; i++) matches = index->dims[i] == x->dims[i];
+  if (!matches)
+    diag_raise(
+        b->diag, TN_ERR_SHAPE,
+        "the index has shape %s and x has shape %s: after %zu equal batch axes, the last axis "
+        "of the index must have a coordinate for each of at most %zu axes",
+        sizes_text(b, &index_shape), sizes_text(b, &shape), batch,
+        batch <= x->rank ? x->rank - batch : 0);
 }
 
 const node *node_index_coordinate(builder *b, const node *index, size_t k, const node *size,
@@ -73,9 +81,10 @@ const node *node_index_coordinate(builder *b, const node *index, size_t k, const
   const node *n = index;
   n = shape_slice(b, n, n->rank - 1u, ix_const(b->ir, (int64_t)k), ix_const(b->ir, 1), 1);
   n = node_wrap_index(b, value_of(n), size);
-  sizes placed = sizes_remove(sizes_of(n), n->rank - 1u);
-  while (placed.rank < s->rank) placed = sizes_insert(b, placed, placed.rank, ix_const(b->ir, 1));
-  return shape_broadcast(b, shape_reshape(b, n, &placed), s);
+  sizes aligned = sizes_remove(sizes_of(n), n->rank - 1u);
+  while (aligned.rank < s->rank)
+    aligned = sizes_insert(b, aligned, aligned.rank, ix_const(b->ir, 1));
+  return shape_broadcast(b, shape_reshape(b, n, &aligned), s);
 }
 
 value build_gather_nd(builder *b, value x, value index, size_t batch) {
@@ -105,22 +114,6 @@ value build_one_hot(builder *b, value index, const node *depth, dtype t) {
   i = shape_expand(b, shape_unsqueeze(b, i, i->rank), &s);
   return value_of(ir_cast(b->ir, ex_binary(b, OP_EQ, ex_iota(b, DT_I64, &s, s.rank - 1), i), t));
 }
-
-/** x where the column compares with row + k as requested, else 0. */
-static value triangle(builder *b, value x, const node *k, bool lower) {
-  const node *n = value_typed(b, x).node;
-  sizes s = sizes_of(n);
-  if (n->rank < 2)
-    diag_raise(b->diag, TN_ERR_SHAPE, "x has rank 2 or more, not shape %s", sizes_text(b, &s));
-  const node *row = ex_iota(b, DT_I64, &s, s.rank - 2);
-  const node *column = ex_iota(b, DT_I64, &s, s.rank - 1);
-  if (!size_equals(k, 0)) row = ex_binary(b, OP_ADD, row, ex_fill(b, ex_size(b, k, DT_I64), &s));
-  const node *in = lower ? ex_binary(b, OP_LE, column, row) : ex_binary(b, OP_LE, row, column);
-  return value_of(ex_where(b, in, n, ex_int(b, n, 0)));
-}
-
-value build_tril(builder *b, value x, const node *k) { return triangle(b, x, k, true); }
-value build_triu(builder *b, value x, const node *k) { return triangle(b, x, k, false); }
 
 /* ---- Public functions ---- */
 
@@ -159,23 +152,4 @@ static value call_one_hot(builder *b, const value in[], size_t n, const void *op
 
 tn_tensor *tn_one_hot(tn_tensor *index, tn_dim depth, tn_dtype dtype) {
   return op_call("one_hot", &index, 1, 0, call_one_hot, &(one_hot_call){depth, dtype});
-}
-
-typedef struct triangle_call {
-  value (*build)(builder *b, value x, const node *k);
-  tn_dim k;
-} triangle_call;
-
-static value call_triangle(builder *b, const value in[], size_t n, const void *options) {
-  const triangle_call *c = options;
-  (void)n;
-  return c->build(b, in[0], dim_to_node(b, c->k));
-}
-
-tn_tensor *tn_tril(tn_tensor *x, tn_dim k) {
-  return op_call("tril", &x, 1, 0, call_triangle, &(triangle_call){build_tril, k});
-}
-
-tn_tensor *tn_triu(tn_tensor *x, tn_dim k) {
-  return op_call("triu", &x, 1, 0, call_triangle, &(triangle_call){build_triu, k});
 }

@@ -1,5 +1,5 @@
-/* Builder of tensor loops (ir/core/tensor_loop.h): checks states and their updates, and makes the
-   nodes of the results. */
+/* Builder of tensor loops (ir/core/tensor_loop.h), the scans of JAX and of ONNX Scan and Loop:
+   checks that states keep their type and shape, and makes the nodes of the results. */
 #include "ir/core/tensor_loop.h"
 #include "ir/core/topo_sort.h"
 #include "ir/index/index_arithmetic.h"
@@ -15,9 +15,10 @@ bool build_depends_on_loop(builder *b, const node *size) {
 const node *build_loop_range(builder *b, const node *steps) {
   if (build_depends_on_loop(b, steps))
     diag_raise(b->diag, TN_ERR_UNSUPPORTED,
-               "the number of steps of a loop is another one in each step of the loop around it");
+               "the number of steps of a loop depends on the step of the loop around it");
   if (steps->hi < 0)
-    diag_raise(b->diag, TN_ERR_SHAPE, "a loop has %s steps, which is below 0", size_text(b, steps));
+    diag_raise(b->diag, TN_ERR_SHAPE, "a loop has %s steps, which is negative",
+               size_text(b, steps));
   return range_make(b->ir, steps, KIND_LOOP);
 }
 
@@ -36,15 +37,15 @@ value build_loop_entry(builder *b, value x, const node *index) {
   return value_of(shape_reshape(b, shape_slice(b, x.node, 0, index, one, 1), &rest));
 }
 
-static const node *step_of(builder *b, size_t i, value init, value step) {
+/** Raises unless the next value of a state has the type and the shape of its init. */
+static void check_next_state(builder *b, size_t i, value init, value step) {
   sizes before = sizes_of(init.node), after = sizes_of(step.node);
   if (init.node->dtype != step.node->dtype)
-    diag_raise(b->diag, TN_ERR_DTYPE, "state %zu of a loop is %s, and becomes %s", i,
+    diag_raise(b->diag, TN_ERR_DTYPE, "state %zu of a loop has type %s; its next value has %s", i,
                dtype_name((dtype)init.node->dtype), dtype_name((dtype)step.node->dtype));
   if (!sizes_equal(&before, &after))
-    diag_raise(b->diag, TN_ERR_SHAPE, "state %zu of a loop has shape %s, and becomes %s", i,
+    diag_raise(b->diag, TN_ERR_SHAPE, "state %zu of a loop has shape %s; its next value has %s", i,
                sizes_text(b, &before), sizes_text(b, &after));
-  return step.node;
 }
 
 void build_loop(builder *b, const node *range, const value inits[], const value steps[],
@@ -57,9 +58,10 @@ void build_loop(builder *b, const node *range, const value inits[], const value 
   s.emits = all + 2 * n_states;
   s.places = all + 2 * n_states + n_emits;
   for (size_t i = 0; i < n_states; i++) {
-    value init = value_typed(b, inits[i]);
+    value init = value_typed(b, inits[i]), step = value_typed(b, steps[i]);
+    check_next_state(b, i, init, step);
     all[i] = init.node;
-    all[n_states + i] = step_of(b, i, init, value_typed(b, steps[i]));
+    all[n_states + i] = step.node;
   }
   for (size_t i = 0; i < n_emits; i++) {
     all[2 * n_states + i] = value_typed(b, emits[i]).node;

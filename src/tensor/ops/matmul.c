@@ -1,5 +1,5 @@
-/* Matrix products with broadcast batches: both operands are expanded to (…, M, N, K), multiplied
-   elementwise and summed over K. */
+/* Matrix products with broadcast batch axes, as NumPy's matmul: both operands are expanded to
+   (…, M, N, K), multiplied elementwise and summed over K, in f32 for f16 and bf16. */
 #include "tensor/ops/op_helpers.h"
 
 /** The batch axes: all but the last two. */
@@ -9,16 +9,12 @@ static sizes batch_of(const node *x) {
   return s;
 }
 
-static const node *swap_last_two(builder *b, const node *x) {
-  axis_list l = axes_from(0, x->rank);
-  l.at[x->rank - 2] = x->rank - 1;
-  l.at[x->rank - 1] = x->rank - 2;
-  return shape_permute(b, x, l.at);
-}
-
-/** (…, M, K) by (…, K, N): both as (…, M, N, K). */
-static const node *product(builder *b, const node *x, const node *y) {
-  y = swap_last_two(b, y);
+/** Multiplies (…, M, K) by (…, K, N). */
+static const node *multiply_matrices(builder *b, const node *x, const node *y) {
+  axis_list l = axes_from(0, y->rank);
+  l.at[y->rank - 2] = y->rank - 1;
+  l.at[y->rank - 1] = y->rank - 2;
+  y = shape_permute(b, y, l.at); /* (…, N, K) */
   sizes all = sizes_broadcast(b, (sizes[]){batch_of(x), batch_of(y)}, 2);
   all = sizes_insert(b, all, all.rank, x->dims[x->rank - 2]);
   all = sizes_insert(b, all, all.rank, y->dims[y->rank - 2]);
@@ -36,12 +32,16 @@ value build_matmul(builder *b, value x, value y) {
   bool row = m->rank == 1, column = n->rank == 1;
   check_operand_type(b, RULE_NUMBER, t);
   if (!m->rank || !n->rank)
-    diag_raise(b->diag, TN_ERR_SHAPE, "an operand is a scalar; mul multiplies by one");
+    diag_raise(b->diag, TN_ERR_SHAPE, "%s is a scalar: multiply by it with mul",
+               m->rank ? "b" : "a");
   const node *k = m->dims[m->rank - 1], *other = n->dims[column ? 0 : n->rank - 2];
-  if (k != other) sizes_refuse_mismatch(b, (sizes[]){sizes_of(m), sizes_of(n)}, 2, k, other);
+  sizes left = sizes_of(m), right = sizes_of(n);
+  if (k != other)
+    diag_raise(b->diag, TN_ERR_SHAPE, "inner sizes differ: a is %s, b is %s", sizes_text(b, &left),
+               sizes_text(b, &right));
   if (row) m = shape_unsqueeze(b, m, 0);
   if (column) n = shape_unsqueeze(b, n, 1);
-  const node *p = product(b, m, n);
+  const node *p = multiply_matrices(b, m, n);
   sizes s = sizes_of(p);
   rank_check(b, s.rank);
   if (column) s = sizes_remove(s, s.rank - 1);

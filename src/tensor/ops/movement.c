@@ -1,5 +1,6 @@
 /* Movement of elements: reshape, expand, squeeze, flatten, permute, slice, split, flip, roll, tile
-   and repeat. All are index expressions without data; sizes may vary. */
+   and repeat, with the meanings of NumPy and PyTorch. All are views: index transformations that
+   copy nothing. Sizes may vary, so that checks are proofs about index expressions. */
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
@@ -8,26 +9,23 @@
 
 /* ---- Shapes ---- */
 
-static _Noreturn void fail_inferred_size(builder *b, const node *total, const node *rest,
-                                         const sizes *from, const sizes *to) {
-  if (node_is_const(total) && node_is_const(rest) && node_int(rest) > 0)
-    diag_raise(b->diag, TN_ERR_SHAPE,
-               "no size fits in for -1 in %s: %s has %lld elements, no multiple of %lld",
-               sizes_text(b, to), sizes_text(b, from), (long long)node_int(total),
-               (long long)node_int(rest));
-  diag_raise(b->diag, TN_ERR_SHAPE, "the size left for -1 in %s is not known from %s",
-             sizes_text(b, to), sizes_text(b, from));
-}
-
 /** Infers the one size that is NULL from the number of elements. */
 static const node *infer_size(builder *b, const node *x, const sizes *to) {
   const node *total = ir_element_count(b->ir, x), *rest = ix_const(b->ir, 1);
   sizes from = sizes_of(x);
   for (size_t i = 0; i < to->rank; i++)
     if (to->at[i]) rest = ix_mul(b->ir, rest, to->at[i]);
-  const node *left = rest->lo > 0 ? ix_floordiv(b->ir, total, rest) : NULL;
-  if (!left || ix_mul(b->ir, left, rest) != total) fail_inferred_size(b, total, rest, &from, to);
-  return left;
+  const node *inferred = rest->lo > 0 ? ix_floordiv(b->ir, total, rest) : NULL;
+  if (inferred && ix_mul(b->ir, inferred, rest) == total) return inferred;
+  if (node_is_const(total) && node_is_const(rest) && node_int(rest) > 0)
+    diag_raise(
+        b->diag, TN_ERR_SHAPE,
+        "no size can stand for -1 in %s: x has shape %s and %lld elements, no multiple of %lld",
+        sizes_text(b, to), sizes_text(b, &from), (long long)node_int(total),
+        (long long)node_int(rest));
+  diag_raise(b->diag, TN_ERR_SHAPE,
+             "the size that -1 stands for in %s cannot be derived from shape %s: give it",
+             sizes_text(b, to), sizes_text(b, &from));
 }
 
 value build_reshape(builder *b, value x, const sizes *to) {
@@ -37,15 +35,18 @@ value build_reshape(builder *b, value x, const sizes *to) {
   rank_check(b, s.rank);
   for (size_t i = 0; i < s.rank; i++) {
     if (s.at[i]) continue;
-    if (wild < s.rank) diag_raise(b->diag, TN_ERR_SHAPE, "-1 comes twice in the shape");
+    if (wild < s.rank)
+      diag_raise(b->diag, TN_ERR_SHAPE,
+                 "the shape has -1 more than once; one size can be inferred");
     wild = i;
   }
   if (wild < s.rank) s.at[wild] = infer_size(b, n, to);
   const node *size = ix_const(b->ir, 1), *own = ir_element_count(b->ir, n);
   for (size_t i = 0; i < s.rank; i++) size = ix_mul(b->ir, size, s.at[i]);
   if (size != own)
-    diag_raise(b->diag, TN_ERR_SHAPE, "%s has %s elements and %s has %s", sizes_text(b, &from),
-               size_text(b, own), sizes_text(b, &s), size_text(b, size));
+    diag_raise(b->diag, TN_ERR_SHAPE,
+               "the numbers of elements differ: shape %s has %s, and the new shape %s has %s",
+               sizes_text(b, &from), size_text(b, own), sizes_text(b, &s), size_text(b, size));
   return value_of(shape_reshape(b, n, &s));
 }
 
@@ -56,8 +57,8 @@ value build_flatten(builder *b, value x, int64_t first, int64_t last) {
     return value_of(shape_unsqueeze(b, n, 0));
   size_t from = axis_of(b, first, s.rank), to = axis_of(b, last, s.rank);
   if (from > to)
-    diag_raise(b->diag, TN_ERR_SHAPE, "axis %lld comes after axis %lld", (long long)first,
-               (long long)last);
+    diag_raise(b->diag, TN_ERR_SHAPE, "the first axis, %lld, comes after the last, %lld",
+               (long long)first, (long long)last);
   for (; to > from; to--) {
     s.at[from] = ix_mul(b->ir, s.at[from], s.at[from + 1]);
     s = sizes_remove(s, from + 1);
@@ -73,12 +74,15 @@ value build_expand(builder *b, value x, const sizes *to) {
     size_t new_axes = s.rank - own.rank;
     const node *d = s.rank >= own.rank && i >= new_axes ? own.at[i - new_axes] : NULL;
     if (!s.at[i] && d) s.at[i] = d;
-    if (!s.at[i]) diag_raise(b->diag, TN_ERR_SHAPE, "axis %zu is new and has no size to keep", i);
-    if (d && d != s.at[i] && !size_equals(d, 1)) s.rank = 0; /* does not fit */
+    if (!s.at[i])
+      diag_raise(b->diag, TN_ERR_SHAPE, "axis %zu is new, so that -1 keeps no size: give it", i);
+    if (d && d != s.at[i] && !size_equals(d, 1)) s.rank = 0; /* refused below */
   }
   if (s.rank < own.rank || s.rank != to->rank)
-    diag_raise(b->diag, TN_ERR_SHAPE, "%s does not stretch to %s", sizes_text(b, &own),
-               sizes_text(b, to));
+    diag_raise(
+        b->diag, TN_ERR_SHAPE,
+        "shape %s does not expand to %s: only axes of size 1 expand, aligned at the last axis",
+        sizes_text(b, &own), sizes_text(b, to));
   return value_of(shape_broadcast(b, n, &s));
 }
 
@@ -91,7 +95,8 @@ value build_squeeze(builder *b, value x, tn_axes axes) {
     if (size_equals(n->dims[i], 1))
       s = sizes_remove(s, i);
     else if (axes.count != -1)
-      diag_raise(b->diag, TN_ERR_SHAPE, "axis %zu has size %s, not 1", i, size_text(b, n->dims[i]));
+      diag_raise(b->diag, TN_ERR_SHAPE, "axis %zu has size %s; only axes of size 1 are squeezed", i,
+                 size_text(b, n->dims[i]));
   }
   return value_of(shape_reshape(b, n, &s));
 }
@@ -99,7 +104,7 @@ value build_squeeze(builder *b, value x, tn_axes axes) {
 value build_unsqueeze(builder *b, value x, tn_axes axes) {
   const node *n = value_typed(b, x).node;
   if (axes.count == -1)
-    diag_raise(b->diag, TN_ERR_SHAPE, "TN_ALL does not say where axes are added");
+    diag_raise(b->diag, TN_ERR_SHAPE, "TN_ALL names no axes to insert: list them");
   size_t more = axes.count > 0 ? (size_t)axes.count : 0;
   rank_check(b, n->rank + more);
   axis_list l = axes_of(b, axes, n->rank + more);
@@ -109,13 +114,14 @@ value build_unsqueeze(builder *b, value x, tn_axes axes) {
   return value_of(shape_reshape(b, n, &s));
 }
 
-/* ---- Orders of axes ---- */
+/* ---- Permutation ---- */
 
 value build_permute(builder *b, value x, tn_axes axes) {
   const node *n = value_typed(b, x).node;
   axis_list l = axes_of(b, axes, n->rank);
   if (l.n != n->rank)
-    diag_raise(b->diag, TN_ERR_SHAPE, "%zu axes are named, of %u", l.n, (unsigned)n->rank);
+    diag_raise(b->diag, TN_ERR_SHAPE, "the list has %zu axes; it must name each of %u once", l.n,
+               (unsigned)n->rank);
   return value_of(shape_permute(b, n, l.at));
 }
 
@@ -147,17 +153,21 @@ value build_flip(builder *b, value x, tn_axes axes) {
   return value_of(n);
 }
 
-/** A bound as in Python between `least` and `most` (index nodes): clamped where it is outside
-    for all sizes, else inside for all. A bound of either sign is a position, from −1 on. */
-static const node *bound_of(builder *b, const char *name, const node *bound, const node *size,
-                            const node *least, const node *most) {
-  const node *given = bound;
+/** A bound as in Python, between `least` and `most`: clamped where it is outside for all sizes,
+    else provably inside. A negative bound counts from the end; one that may be of either sign does
+    not. */
+static const node *slice_position(builder *b, const char *name, const node *bound, const node *size,
+                                  const node *least, const node *most) {
+  const node *original = bound;
   if (bound->hi < 0) bound = ix_add(b->ir, bound, size);
   if (ix_prove_le(b->ir, bound, least)) return least;
   if (ix_prove_le(b->ir, most, bound)) return most;
   if (!ix_prove_le(b->ir, least, bound) || !ix_prove_le(b->ir, bound, most))
-    diag_raise(b->diag, TN_ERR_SHAPE, "%s %s can be outside of an axis of size %s", name,
-               size_text(b, given), size_text(b, size));
+    diag_raise(
+        b->diag, TN_ERR_SHAPE,
+        "%s %s can be outside of an axis of size %s: bound the variables so that it is inside "
+        "for all of their values",
+        name, size_text(b, original), size_text(b, size));
   return bound;
 }
 
@@ -167,21 +177,21 @@ value build_slice(builder *b, value x, int64_t axis, const node *start, const no
   const node *n = value_typed(b, x).node;
   size_t at = axis_of(b, axis, n->rank);
   const node *size = n->dims[at], *first = ix_const(g, 0), *end = size;
-  if (!step) diag_raise(b->diag, TN_ERR_ARGUMENT, "the step is 0");
+  if (!step) diag_raise(b->diag, TN_ERR_ARGUMENT, "step is 0; it must be positive or negative");
   if (step == INT64_MIN) step++;
   if (step < 0) { /* from size − 1 down to 0: stops before −1 */
     first = ix_const(g, -1);
     end = ix_add_const(g, size, -1);
   }
-  start = bound_of(b, "start", start, size, first, end);
+  start = slice_position(b, "start", start, size, first, end);
   if (stop)
-    stop = bound_of(b, "stop", stop, size, first, end);
+    stop = slice_position(b, "stop", stop, size, first, end);
   else
     stop = step > 0 ? end : first;
-  const node *way = step > 0 ? ix_sub(g, stop, start) : ix_sub(g, start, stop);
-  int64_t by = step > 0 ? step : -step;
-  /* ceil(way / by) without a sum that overflows */
-  const node *count = ix_add_const(g, ix_floordiv(g, ix_add_const(g, way, -1), ix_const(g, by)), 1);
+  const node *distance = step > 0 ? ix_sub(g, stop, start) : ix_sub(g, start, stop);
+  const node *by = ix_const(g, step > 0 ? step : -step);
+  /* ceil(distance / by) without a sum that overflows */
+  const node *count = ix_add_const(g, ix_floordiv(g, ix_add_const(g, distance, -1), by), 1);
   count = ix_max(g, count, ix_const(g, 0));
   if (size_equals(count, 0)) start = ix_const(g, 0);
   return value_of(shape_slice(b, n, at, start, count, size_equals(count, 1) ? 1 : step));
@@ -202,34 +212,34 @@ void build_split(builder *b, value x, int64_t axis, const node *const parts[], v
   for (size_t i = 0; i < n; i++) {
     const node *part = parts ? parts[i] : each, *end = ix_add(g, start, part);
     if (part->lo < 0 || !ix_prove_le(g, end, size))
-      diag_raise(b->diag, TN_ERR_SHAPE, "part %zu, of size %s, does not fit into an axis of %s", i,
-                 size_text(b, part), size_text(b, size));
+      diag_raise(b->diag, TN_ERR_SHAPE, "part %zu, of size %s, exceeds axis %zu, of size %s", i,
+                 size_text(b, part), at, size_text(b, size));
     out[i] = value_of(shape_slice(b, whole, at, start, part, 1));
     start = end;
   }
   if (start != size)
-    diag_raise(b->diag, TN_ERR_SHAPE, "%zu parts add up to %s, not to %s", n, size_text(b, start),
-               size_text(b, size));
+    diag_raise(b->diag, TN_ERR_SHAPE, "the %zu parts add up to %s; axis %zu has size %s", n,
+               size_text(b, start), at, size_text(b, size));
 }
 
 /* ---- Repetition ---- */
 
-/** Repeats an axis `times` times: expands a new axis before it (whole) or after it (each element),
-   and merges the two. */
-static const node *repeat_axis(builder *b, const node *x, size_t axis, const node *times,
-                               bool whole) {
+/** Repeats an axis: expands a new axis before it (tiles the whole axis) or after it (repeats each
+    element), and merges the two. */
+static const node *repeat_axis(builder *b, const node *x, size_t axis, const node *repeats,
+                               bool tiles) {
   sizes s = sizes_of(x);
-  if (size_equals(times, 1)) return x;
-  const node *y = shape_unsqueeze(b, x, whole ? axis : axis + 1);
-  sizes wide = sizes_insert(b, s, whole ? axis : axis + 1, times);
-  s.at[axis] = ix_mul(b->ir, s.at[axis], times);
+  if (size_equals(repeats, 1)) return x;
+  const node *y = shape_unsqueeze(b, x, tiles ? axis : axis + 1);
+  sizes wide = sizes_insert(b, s, tiles ? axis : axis + 1, repeats);
+  s.at[axis] = ix_mul(b->ir, s.at[axis], repeats);
   return shape_reshape(b, shape_expand(b, y, &wide), &s);
 }
 
-static void check_repeats(builder *b, const node *times) {
-  if (times->lo < 0)
-    diag_raise(b->diag, TN_ERR_SHAPE, "the number of repeats, %s, %s below 0", size_text(b, times),
-               times->hi < 0 ? "is" : "may be");
+static void check_repeats(builder *b, const node *repeats) {
+  if (repeats->lo < 0)
+    diag_raise(b->diag, TN_ERR_SHAPE, "the number of repeats, %s, %s negative",
+               size_text(b, repeats), repeats->hi < 0 ? "is" : "may be");
 }
 
 value build_tile(builder *b, value x, const sizes *repeats) {
@@ -250,7 +260,7 @@ value build_repeat(builder *b, value x, int64_t axis, const node *repeats) {
   return value_of(repeat_axis(b, n, axis_of(b, axis, n->rank), repeats, false));
 }
 
-/** Rolls an axis: a slice of two consecutive copies. */
+/** Rolls an axis: slices two consecutive copies of it. */
 value build_roll(builder *b, value x, int64_t axis, const node *shift) {
   ir *g = b->ir;
   const node *n = value_typed(b, x).node;
@@ -356,12 +366,14 @@ typedef struct slice_call {
   tn_dim start, stop, step;
 } slice_call;
 
-/** A public bound; its sign must be known, because negative bounds count from the end. */
+/** A public bound. Its sign must be known, because negative bounds count from the end. */
 static const node *slice_bound(builder *b, const char *name, tn_dim d) {
   const node *n = dim_to_bound(b, d);
   if (n->hi >= 0 && !ix_prove_nonnegative(b->ir, n))
-    diag_raise(b->diag, TN_ERR_SHAPE, "%s %s can be negative, but need not be", name,
-               size_text(b, n));
+    diag_raise(b->diag, TN_ERR_SHAPE,
+               "%s %s can be negative for some values of its variables only: negative bounds count "
+               "from the end, so that its sign must be known",
+               name, size_text(b, n));
   return n;
 }
 
@@ -371,7 +383,8 @@ static value call_slice(builder *b, const value in[], size_t n, const void *opti
   const node *stop = c->stop == TN_END ? NULL : slice_bound(b, "stop", c->stop);
   const node *step = dim_to_node(b, c->step);
   (void)n;
-  if (step->op != OP_CONST) diag_raise(b->diag, TN_ERR_ARGUMENT, "the step is no number");
+  if (step->op != OP_CONST)
+    diag_raise(b->diag, TN_ERR_ARGUMENT, "step varies; it must be a number");
   return build_slice(b, in[0], c->axis, start, stop, node_int(step));
 }
 

@@ -1,5 +1,6 @@
-/* Public operators: checks the operands, runs a builder under the context's catch, and makes
-   handles of its results in the innermost scope. */
+/* Calls of public operators: checks the operands, runs a builder under the context's catch, and
+   makes handles of its results in the innermost scope. After a failure the results are invalid
+   tensors that carry it, so that callers check once at the end. */
 #include "tensor/ops/op_call.h"
 
 #include "tensor/context/call.h"
@@ -8,28 +9,26 @@
 
 typedef struct call {
   tn_context *c;
-  tn_tensor *const *in;
+  tn_tensor *const *in; /* operands */
   size_t n;
-  uint64_t optional;
-  op_build_fn one;
-  op_build_many_fn many;
-  const void *options;
-  state_record *state; /* state of which the results are movements, or NULL */
-  value *out;          /* in the arena */
+  uint64_t optional;     /* bit i: operand i may be NULL */
+  op_build_fn one;       /* builder of one result; NULL: `many` is the builder */
+  op_build_many_fn many; /* builder of `n_out` results */
+  const void *options;   /* of the builder */
+  state_record *state;   /* state of which the results are movements, or NULL */
+  value *out;            /* results, in the arena */
   size_t n_out;
 } call;
-
-static value operand_value(const call *k, builder *b, const tn_tensor *t) {
-  if (!t) return (value){NULL, WEAK_NO};
-  return (value){k->state ? t->node : handle_node(b, t), t->weak};
-}
 
 static void run_builder(void *arg) {
   call *k = arg;
   builder b = context_builder(k->c);
   value *in = arena_calloc(b.arena, k->n + 1, sizeof *in);
   k->out = arena_calloc(b.arena, k->n_out + 1, sizeof *k->out);
-  for (size_t i = 0; i < k->n; i++) in[i] = operand_value(k, &b, k->in[i]);
+  for (size_t i = 0; i < k->n; i++) {
+    const tn_tensor *t = k->in[i];
+    if (t) in[i] = (value){k->state ? t->node : handle_node(&b, t), t->weak};
+  }
   if (k->one)
     k->out[0] = k->one(&b, in, k->n, k->options);
   else

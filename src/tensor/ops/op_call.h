@@ -1,4 +1,5 @@
-/* Runs the builder of an operator, as the public functions do. */
+/* Calls of public operators: each runs a builder of nodes (operators.h) on the nodes of its
+   operands and returns handles of the results. */
 #ifndef TENON_TENSOR_OPS_OP_CALL_H
 #define TENON_TENSOR_OPS_OP_CALL_H
 
@@ -7,10 +8,10 @@
 /** Builder of one result; `options` come from the public function. */
 typedef value (*op_build_fn)(builder *b, const value in[], size_t n, const void *options);
 
-/** Carries a public building function out: refuses NULL and invalid operands, takes the context,
-    runs `build` under diag_catch, and makes a handle in the innermost scope. A failure's message
-    gets the op's name, the operands' types and the label. Some operands may be absent (NULL) where
-    `optional` (a set of bits) says so: their node is NULL. */
+/** Calls a public operator: refuses NULL and invalid operands, acquires the context, runs `build`
+    under diag_catch, and makes a handle in the innermost scope. The message of a failure begins
+    with the op's name and the operands' types, and ends with the label. Operand i may be NULL where
+    bit i of `optional` is set: its node is then NULL. */
 tn_tensor *op_call(const char *op, tn_tensor *const in[], size_t n, uint64_t optional,
                    op_build_fn build, const void *options);
 
@@ -25,10 +26,10 @@ void op_call_many(tn_context *context, const char *op, tn_tensor *const in[], si
                   uint64_t optional, op_build_many_fn build, const void *options, tn_tensor *out[],
                   size_t n_out);
 
-/** Movements: as op_call and op_call_many with the one operand x. Where x is a state or a
-    movement of one, so are the results: `build` is then run on another node of x's type and shape,
-    and what it makes of that is what is read of the state's contents from now on. `build` uses
-    nothing of its operand but type and shape. */
+/** Movements: as op_call and op_call_many with the one operand x. Where x is a state or a movement
+    of one, so are the results: `build` runs on x's node over the state's view base, and reads of
+    the results substitute the newest version for that. `build` uses nothing of its operand but type
+    and shape. */
 tn_tensor *op_call_movement(const char *op, tn_tensor *x, op_build_fn build, const void *options);
 
 void op_call_movement_many(const char *op, tn_tensor *x, op_build_many_fn build,

@@ -1,11 +1,11 @@
-/* Helpers for operator builders: type rules and promotion, axes, shapes, movement along one axis,
-   and constructors of expressions. */
+/* What operator builders share: type promotion, axes and shapes, movement along one axis, and
+   constructors of expressions, grouped by the file that implements them. */
 #ifndef TENON_TENSOR_OPS_OP_HELPERS_H
 #define TENON_TENSOR_OPS_OP_HELPERS_H
 
 #include "tensor/ops/operators.h"
 
-/* ---- Types (op_helpers.c, promote_dtypes.c) ---- */
+/* ---- Types (type_promotion.c) ---- */
 
 /** Type rule of an operation: operand types it accepts and the type of its result (ops.h). */
 typedef enum rule {
@@ -19,17 +19,17 @@ typedef enum rule {
 } rule;
 
 /** The promoted type of several values; `weak` if all of them are weak scalars. */
-typedef struct meeting {
+typedef struct promoted_type {
   dtype dtype;
   weakness weak;
-} meeting;
-meeting promote_operands(const value v[], size_t n);
+} promoted_type;
+promoted_type promote_operands(const value v[], size_t n);
 
-/** Raises TN_ERR_DTYPE if a rule does not take a type. */
+/** Raises TN_ERR_DTYPE unless a rule accepts a type. */
 void check_operand_type(builder *b, rule r, dtype t);
 
-/** The type of a floating function's result; f32, or f64 for a weak scalar, if `m` is no float. */
-meeting floating_result_type(meeting m);
+/** The result type of a function of floats: `p` if that is a float, else f32, or f64 if weak. */
+promoted_type float_result_type(promoted_type p);
 
 /** bool < integer < float: the kinds of types. */
 int type_kind(dtype t);
@@ -37,29 +37,34 @@ int type_kind(dtype t);
 /** The type to compute in: f32 for f16 and bf16, else itself. */
 dtype accumulation_type(dtype t);
 
+/** The type of sums and products: 64 bits for integers and bools, else itself. */
+dtype sum_type(dtype t);
+
+/** A constant of rank 0 in another type. */
+const node *constant_convert(builder *b, const node *n, dtype to);
+
 /** A value in another type. A weak integer that the type cannot hold is TN_ERR_DTYPE. */
 const node *type_convert(builder *b, value v, dtype to);
 
 /** Operands of an elementwise operation: converted to the promoted type and broadcast. */
 enum { MOST_OPERANDS = 3 };
 typedef struct operands {
-  meeting result;
-  const node *at[MOST_OPERANDS];
+  promoted_type result;          /* type of the result */
+  const node *at[MOST_OPERANDS]; /* in the type to compute in, of equal shapes */
 } operands;
 operands operands_promote(builder *b, rule r, const value v[], size_t n);
 
 /** The result of an elementwise operation: cast to its type; folded to a constant if it is weak. */
 value operands_result(builder *b, const operands *o, const node *n);
 
-/** Operand of an operation that is not elementwise, made typed if weak: x in the type that floating
-    functions compute in, and the type of the result. */
-typedef struct floating {
-  const node *x;
-  dtype result;
-} floating;
-floating floating_operand(builder *b, value x);
+/** The operand of a function of floats that is not elementwise, made typed if weak. */
+typedef struct float_operand {
+  const node *x; /* in the type to compute in */
+  dtype result;  /* type of the result */
+} float_operand;
+float_operand float_operand_of(builder *b, value x);
 
-/* ---- Axes and shapes (ops_shape.c) ---- */
+/* ---- Axes and shapes (shapes.c) ---- */
 
 /** Normalises an axis to 0 … rank − 1; TN_ERR_SHAPE if there is none. */
 size_t axis_of(builder *b, int64_t axis, size_t rank);
@@ -74,21 +79,25 @@ axis_list axes_of(builder *b, tn_axes axes, size_t rank);
 axis_list axes_from(size_t first, size_t last); /* first … last − 1 */
 bool axis_is_in(const axis_list *l, size_t axis);
 
-/** A number of axes that tensors can have, else TN_ERR_SHAPE. */
+/** Raises TN_ERR_SHAPE if tensors cannot have this many axes. */
 void rank_check(builder *b, size_t rank);
 
-/** True if sizes are provably equal; the text of a size for messages. */
+/** True if a size is this number. */
 bool size_equals(const node *n, int64_t value);
 
-/** The shape to which several broadcast; TN_ERR_SHAPE if they do not fit. */
+/** The shape to which several broadcast, as in NumPy; TN_ERR_SHAPE if they do not. */
 sizes sizes_broadcast(builder *b, const sizes s[], size_t n);
+
+/** True if shapes are provably equal. */
 bool sizes_equal(const sizes *a, const sizes *b);
 
-/** Raises TN_ERR_SHAPE that names the shapes and the two unequal sizes. */
+/** Raises TN_ERR_SHAPE: names shapes that do not broadcast, or one of which two sizes must be
+    equal, and the unequal sizes. */
 _Noreturn void sizes_refuse_mismatch(builder *b, const sizes s[], size_t n, const node *one,
                                      const node *other);
 
-/** One size replaced, added before an axis (TN_ERR_SHAPE if there is no room), or taken out. */
+/** A shape with one size replaced, inserted before an axis (TN_ERR_SHAPE beyond SIZES_MAX_RANK), or
+    removed. */
 sizes sizes_with(sizes s, size_t axis, const node *size);
 sizes sizes_insert(builder *b, sizes s, size_t axis, const node *size);
 sizes sizes_remove(sizes s, size_t axis);
@@ -102,11 +111,11 @@ const node *shape_permute(builder *b, const node *x, const int64_t axes[]);
 /** Elements start, start + step, …, `size` of them, along one axis. */
 const node *shape_slice(builder *b, const node *x, size_t axis, const node *start, const node *size,
                         int64_t step);
-/** Pads one axis by `low` elements before and `high` after; negative ones crop. */
+/** Pads one axis by `low` elements before and `high` after it; negative numbers crop. */
 const node *shape_pad(builder *b, const node *x, size_t axis, const node *low, const node *high,
                       const node *fill);
 
-/* ---- Expressions (op_helpers.c) ---- */
+/* ---- Expressions (expressions.c) ---- */
 
 const node *ex_unary(builder *b, op o, const node *x);
 const node *ex_binary(builder *b, op o, const node *x, const node *y);
@@ -119,22 +128,22 @@ const node *ex_int(builder *b, const node *like, int64_t v);
 const node *ex_binary_num(builder *b, op o, const node *x, double v);
 /** The coordinate along an axis of a shape. */
 const node *ex_iota(builder *b, dtype t, const sizes *shape, size_t axis);
-/** An index as a scalar of a type, and that repeated to a shape. */
+/** An index as a scalar of a type; and a scalar repeated to a shape. */
 const node *ex_size(builder *b, const node *size, dtype t);
 const node *ex_fill(builder *b, const node *scalar, const sizes *shape);
 
-/** Reduction over axes, which become 1 with `keepdims`. Sums and products of f16 and bf16 are of
-    f32 inside. */
+/** Reduction over axes, which become 1 with `keepdims`. Sums and products of f16 and bf16 are
+    accumulated in f32. */
 const node *ex_reduce(builder *b, op o, const node *x, const axis_list *axes, bool keepdims);
 
-/* ---- Shared parts of operations ---- */
+/* ---- Operations inside others: over nodes in the type to compute in ---- */
 
-/** elementwise_unary.c, reduction.c: over nodes of the type to compute in. */
+/** elementwise_unary.c, reduction.c */
 const node *node_relu6(builder *b, const node *x);
 const node *node_mean(builder *b, const node *x, const axis_list *axes, bool keepdims);
 const node *node_variance(builder *b, const node *x, const node *mean, const axis_list *axes);
 
-/** reduction.c: TN_ERR_SHAPE if one of these axes can be empty, so that it has no extreme. */
+/** reduction.c: TN_ERR_SHAPE if one of these axes can be empty, so that it has no maximum. */
 void axes_check_not_empty(builder *b, const node *x, const axis_list *axes);
 
 /** elementwise_binary.c: remainders of floats, in f64. */
@@ -151,20 +160,22 @@ const node *node_wrap_index(builder *b, value index, const node *size);
 const node *node_index_coordinate(builder *b, const node *index, size_t k, const node *size,
                                   const sizes *s);
 
-/** sliding_windows.c: the most axes that windows have, and an option of one of these, else
-    TN_ERR_ARGUMENT where it is out of range. */
+/* ---- Sliding windows (sliding_windows.c) ---- */
+
+/** Spatial axes of convolution and pooling at most. */
 enum { MAX_SPATIAL_AXES = 3 };
+
+/** Raises TN_ERR_ARGUMENT if an option of a spatial axis is out of range. */
 void window_check(builder *b, const char *option, size_t axis, int64_t v, int64_t least,
                   int64_t most);
 
-/** sliding_windows.c: TN_ERR_SHAPE unless `rest`, an axis's size minus the window's, is 0 or more.
- */
+/** Raises TN_ERR_SHAPE unless `rest`, an axis's size minus the window's, is 0 or more. */
 void window_check_fits(builder *b, int64_t window, const node *size, const node *rest);
 
-/** sliding_windows.c: the windows of the last `n` axes. x (…, D…) gives (…, O…, K…); element k of
-   window o is x at o·stride + k·dilation. The windows lie within D. */
+/** The windows of the last `n` axes: x (…, D…) gives (…, O…, K…), of sizes `output` and `kernel`.
+    Element k of window o is x at o·stride + k·dilation. The windows lie within D. */
 const node *node_windows(builder *b, const node *x, size_t n, const int64_t kernel[],
                          const int64_t stride[], const int64_t dilation[],
-                         const node *const places[]);
+                         const node *const output[]);
 
 #endif

@@ -1,7 +1,7 @@
 /* Builders of operators over graph nodes, for the functions of <tenon/ops.h> and importers of model
    files. Meanings, types and errors are those of ops.h and tensor.h; sizes are index nodes here, so
-   that they may be any expression. Builders raise through the builder's diag; their messages do not
-   name the operation, which the caller does. */
+   that they may be any expression. Builders raise through the builder's diag; their callers put the
+   name of the operation before the message. */
 #ifndef TENON_TENSOR_OPS_OPERATORS_H
 #define TENON_TENSOR_OPS_OPERATORS_H
 
@@ -14,17 +14,19 @@
 sizes sizes_from(builder *b, tn_shape shape, bool wild);
 
 /** The variable that a size depends on, and its least value for which the size is at least 0; NULL
-   if that is not easily derived. */
+    for other sizes than quotients and sums of one variable. */
 const node *size_lower_bound_var(const node *size, int64_t *least);
 
-/** A typed value over a node; a typed value for a weak scalar: f32 or i64. */
+/** A typed value over a node; and a value with weak scalars made typed: f32 or i64. */
 value value_of(const node *n);
 value value_typed(builder *b, value v);
 
 /** The promoted type of all values, as for concat. */
 dtype values_promoted_dtype(const value v[], size_t n);
 
-/* Elementwise. A weak scalar is a constant of rank 0: i64, or f64 for a number with a fraction.
+/* ---- Elementwise ----
+
+   A weak scalar is a constant of rank 0: i64, or f64 for a number with a fraction.
    fmod, mod and floordiv of f64 are NaN where the quotient overflows. */
 
 #define BUILD_UNARY(name, rule, meaning)  value build_##name(builder *b, value x);
@@ -43,8 +45,10 @@ value build_lerp(builder *b, value x, value y, value weight);
 value build_cast(builder *b, value x, dtype to);
 value build_bitcast(builder *b, value x, dtype to);
 
-/* Reductions, scans, normalisation. Of nothing, max and min are the least and the greatest value of
-   the type, as in ONNX ReduceMax-20, and argmax and argmin have no meaning. */
+/* ---- Reductions, scans, normalisation ----
+
+   Of an empty axis, max and min are the least and the greatest value of the type, as in ONNX
+   ReduceMax-20; argmax and argmin are undefined. */
 
 #define BUILD_REDUCE(name, rule, meaning) \
   value build_##name(builder *b, value x, tn_axes axes, bool keepdims);
@@ -68,9 +72,9 @@ value build_instance_norm(builder *b, value x, value weight, value bias, double 
 value build_batch_norm(builder *b, value x, value mean, value variance, value weight, value bias,
                        double eps);
 
-/* Movement. */
+/* ---- Movement ---- */
 
-value build_reshape(builder *b, value x, const sizes *to); /* one may be NULL: what is left */
+value build_reshape(builder *b, value x, const sizes *to); /* one may be NULL: inferred */
 value build_flatten(builder *b, value x, int64_t first, int64_t last);
 value build_expand(builder *b, value x, const sizes *to); /* NULL keeps a size */
 value build_permute(builder *b, value x, tn_axes axes);
@@ -79,39 +83,42 @@ value build_swapaxes(builder *b, value x, int64_t one, int64_t other);
 value build_flip(builder *b, value x, tn_axes axes);
 value build_squeeze(builder *b, value x, tn_axes axes);
 value build_unsqueeze(builder *b, value x, tn_axes axes);
-/** `stop` NULL: as far as the step goes. Bounds may be negative. */
+/** Slices one axis. `stop` NULL: to the end, or to the start for a negative step. Negative bounds
+    count from the end. */
 value build_slice(builder *b, value x, int64_t axis, const node *start, const node *stop,
                   int64_t step);
-/** `fill` is a scalar of any type, read in TN_PAD_CONSTANT only. */
+/** Pads by `low` and `high` elements. `fill` is a scalar of any type, for TN_PAD_CONSTANT only. */
 value build_pad(builder *b, value x, const sizes *low, const sizes *high, tn_pad_mode mode,
                 value fill);
 value build_concat(builder *b, const value x[], size_t n, int64_t axis);
 value build_stack(builder *b, const value x[], size_t n, int64_t axis);
-/** `parts` NULL: splits into equal parts. */
+/** Splits into parts of these sizes. `parts` NULL: into equal ones. */
 void build_split(builder *b, value x, int64_t axis, const node *const parts[], value out[],
                  size_t n);
 value build_tile(builder *b, value x, const sizes *repeats);
 value build_repeat(builder *b, value x, int64_t axis, const node *repeats);
-value build_roll(builder *b, value x, int64_t axis, const node *shift); /* of either sign */
+value build_roll(builder *b, value x, int64_t axis, const node *shift); /* may be negative */
 
-/* By index. */
+/* ---- By index ---- */
 
 value build_take(builder *b, value x, value index, int64_t axis);
 value build_gather_elements(builder *b, value x, value index, int64_t axis);
-/** The last axis of `index` is the place of a slice of x, after `batch` axes that both have. As
-   ONNX GatherND-13. */
+/** The last axis of `index` has the coordinates of a slice of x, after `batch` axes that both have.
+    As ONNX GatherND-13. */
 value build_gather_nd(builder *b, value x, value index, size_t batch);
-/** x with `updates` at places of it: ADD, MUL, MAX or MIN `o` combine them with what is there, and
-    SET replaces it, by the last one where there are several. Indices out of range do nothing. Each
-    place is compared with each index (along the axis). As ONNX ScatterElements-18 and ScatterND-18.
- */
+/** x with `updates` written at indices. The ops ADD, MUL, MAX and MIN combine an update with the
+    element of x; SET replaces that, by the last update of several. Updates out of range have no
+    effect. Each position is compared with each index (along the axis). As ONNX ScatterElements-18
+    and ScatterND-18. */
 value build_scatter_elements(builder *b, value x, value index, value updates, int64_t axis, op o);
 value build_scatter_nd(builder *b, value x, value index, value updates, op o);
 value build_one_hot(builder *b, value index, const node *depth, dtype t);
-value build_tril(builder *b, value x, const node *k); /* of either sign */
+value build_tril(builder *b, value x, const node *k); /* diagonal; may be negative */
 value build_triu(builder *b, value x, const node *k);
 
-/* Contractions and windows. Descriptors are read as if of the size of this version. */
+/* ---- Contractions and windows ----
+
+   Descriptors have all fields of this version, whatever their `size`. */
 
 value build_matmul(builder *b, value x, value y);
 value build_conv(builder *b, value x, value w, value bias, const tn_conv_desc *desc);
@@ -120,14 +127,13 @@ value build_max_pool(builder *b, value x, const tn_pool_desc *desc);
 value build_avg_pool(builder *b, value x, const tn_pool_desc *desc);
 /** The sum of each window, as build_avg_pool's, in x's type. */
 value build_sum_pool(builder *b, value x, const tn_pool_desc *desc);
-/** Position in x of the first occurrence of each maximum of build_max_pool: the number (i64) of its
-   element, in row-major order or, with `columns`, with the spatial axes in column-major order. As
-   ONNX MaxPool-8. */
+/** Flat index in x (i64) of the first occurrence of each maximum of build_max_pool, in row-major
+    order or, with `columns`, with the spatial axes in column-major order. As ONNX MaxPool-8. */
 value build_max_pool_indices(builder *b, value x, const tn_pool_desc *desc, bool columns);
 value build_global_max_pool(builder *b, value x);
 value build_global_avg_pool(builder *b, value x);
 
-/* Made from nothing. */
+/* ---- Creation ---- */
 
 value build_full(builder *b, const sizes *shape, dtype t, double v);
 value build_num(builder *b, double v);
@@ -136,13 +142,15 @@ value build_arange(builder *b, const node *start, const node *stop, int64_t step
 value build_linspace(builder *b, double start, double stop, const node *count, dtype t);
 value build_eye(builder *b, const node *rows, const node *columns, dtype t);
 
-/* Loops (ir/core/tensor_loop.h): their body is built over what build_loop_* gives, then the loop is
- * closed. */
+/* ---- Loops (ir/core/tensor_loop.h) ----
+
+   The caller builds the body over the nodes of build_loop_index, build_loop_state and
+   build_loop_entry, then build_loop makes the loop. */
 
 /** True if a size depends on the step of a loop. */
 bool build_depends_on_loop(builder *b, const node *size);
 
-/** The range that counts the trips. */
+/** The range that counts the steps. */
 const node *build_loop_range(builder *b, const node *steps);
 /** The number of the step: from 0 up, or from the last down. */
 const node *build_loop_index(builder *b, const node *range, bool reverse);
@@ -150,21 +158,23 @@ const node *build_loop_index(builder *b, const node *range, bool reverse);
 value build_loop_state(builder *b, const node *range, size_t i, value init);
 /** x[index], without the first axis. */
 value build_loop_entry(builder *b, value x, const node *index);
-/** The last states, then all that was emitted, emit i at places[i] (a build_loop_index) of each
-    step along a new first axis. A step of another type or shape than its init is TN_ERR_DTYPE or
-    TN_ERR_SHAPE. */
+/** The last states, then the emitted values of all steps along a new first axis: emit i of a step
+    is at index places[i] (a build_loop_index). A state whose next value has another type or shape
+    is TN_ERR_DTYPE or TN_ERR_SHAPE. */
 void build_loop(builder *b, const node *range, const value inits[], const value steps[],
                 size_t n_states, const value emits[], const node *const places[], size_t n_emits,
                 value out[]);
 
-/* Random numbers, from the words x₀, x₁ of element i: Threefry-2x32-20 of the counter i under
-   `key`, low word first.
+/* ---- Random numbers ----
+
+   Formulas in the words x₀, x₁ of element i: Threefry-2x32-20 of the counter i under `key`, low
+   word first.
      rand     the p highest bits of x₀ (of x₁·2³² + x₀ where p > 32) times 2⁻ᵖ
      randn    sqrt(−2 log u) · cos(2π v), u = (x₀ + ½)·2⁻³², v = x₁·2⁻³²
      randint  low + ⌊(x₁·2³² + x₀)·(high − low) / 2⁶⁴⌋ */
 
-/** The key of call `n` since the seed was set. */
-uint64_t random_key(uint64_t seed, uint64_t n);
+/** The key of the call with this number since the seed was set. */
+uint64_t random_key(uint64_t seed, uint64_t counter);
 value build_rand(builder *b, uint64_t key, const sizes *shape, dtype t);
 value build_randn(builder *b, uint64_t key, const sizes *shape, dtype t);
 value build_randint(builder *b, uint64_t key, const sizes *shape, dtype t, int64_t low,

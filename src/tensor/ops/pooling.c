@@ -1,16 +1,18 @@
-/* Pooling: max, average and sum over sliding windows, global pooling, and indices of maxima.
-   Follows ONNX for pads, ceil_mode and count_include_pad. */
+/* Pooling: max, average and sum over sliding windows (sliding_windows.c), global pooling, and the
+   indices of maxima. Pads, ceil_mode and count_include_pad are those of ONNX MaxPool-22 and
+   AveragePool-22. */
 #include "ir/index/index_arithmetic.h"
 #include "tensor/context/descriptor.h"
 #include "tensor/ops/op_helpers.h"
 
 /** One spatial axis. */
 typedef struct pool_axis {
-  int64_t kernel, stride, dilation, low;
+  int64_t kernel, stride, dilation;
+  int64_t low;        /* padding before x */
   const node *size;   /* of x */
-  const node *high;   /* padding after it, including the overhang of ceil_mode */
-  const node *padded; /* size and the pads asked for */
-  const node *places;
+  const node *high;   /* padding after x, with the overhang of ceil_mode */
+  const node *padded; /* size of x with the padding of the descriptor */
+  const node *output; /* size of the result: the number of windows */
 } pool_axis;
 
 typedef struct pool {
@@ -19,22 +21,10 @@ typedef struct pool {
   bool count_pads;
 } pool;
 
-static pool_axis read_axis(builder *b, const tn_pool_desc *d, size_t i) {
-  pool_axis a = {.kernel = d->kernel[i], .dilation = d->dilation[i], .low = d->pad_low[i]};
-  a.stride = d->stride[i] ? d->stride[i] : a.kernel;
-  window_check(b, "kernel", i, a.kernel, 1, INT32_MAX);
-  window_check(b, "stride", i, a.stride, 1, INT32_MAX);
-  window_check(b, "dilation", i, a.dilation, 1, INT32_MAX);
-  window_check(b, "pad_low", i, a.low, 0, a.dilation * (a.kernel - 1));
-  window_check(b, "pad_high", i, d->pad_high[i], 0, a.dilation * (a.kernel - 1));
-  a.high = ix_const(b->ir, d->pad_high[i]);
-  return a;
-}
-
-/** floor or ceil of (size + pads − window) / stride, + 1. The last window starts before pad_high.
-    With ceil_mode one that is larger than the padded axis is one window all the same, where it
-    lacks less than a stride: what it hangs over is pads that do not count (ONNX MaxPool-22). */
-static void count_places(builder *b, pool_axis *a, bool ceil_mode) {
+/** Computes the output size: floor or ceil of (size + pads − window) / stride, + 1. The last window
+    starts before pad_high. With ceil_mode a window may exceed the padded axis by less than a
+    stride: its overhang is padding that does not count. */
+static void compute_output_size(builder *b, pool_axis *a, bool ceil_mode) {
   ir *g = b->ir;
   const node *stride = ix_const(g, a->stride), *zero = ix_const(g, 0);
   int64_t window = a->dilation * (a->kernel - 1) + 1;
@@ -43,13 +33,13 @@ static void count_places(builder *b, pool_axis *a, bool ceil_mode) {
   window_check_fits(b, window, a->padded, ceil_mode ? ix_add_const(g, rest, a->stride - 1) : rest);
   window_check_fits(b, window, a->padded, ix_add_const(g, a->size, a->low - 1));
   if (!ceil_mode) {
-    a->places = ix_add_const(g, ix_floordiv(g, rest, stride), 1);
+    a->output = ix_add_const(g, ix_floordiv(g, rest, stride), 1);
     return;
   }
   const node *up = ix_floordiv(g, ix_add_const(g, rest, a->stride - 1), stride);
   const node *start = ix_floordiv(g, ix_add_const(g, a->size, a->low - 1), stride);
-  a->places = ix_add_const(g, ix_min(g, up, start), 1);
-  const node *end = ix_add_const(g, ix_scale(g, a->places, a->stride), window - a->stride);
+  a->output = ix_add_const(g, ix_min(g, up, start), 1);
+  const node *end = ix_add_const(g, ix_scale(g, a->output, a->stride), window - a->stride);
   a->high = ix_add(g, a->high, ix_max(g, ix_sub(g, end, a->padded), zero));
 }
 
@@ -58,85 +48,98 @@ static pool pool_of(builder *b, const node *x, const tn_pool_desc *desc) {
   sizes s = sizes_of(x);
   if (!desc) desc = &init;
   if (s.rank < 3 || s.rank > 2 + MAX_SPATIAL_AXES)
-    diag_raise(b->diag, TN_ERR_SHAPE, "x has shape %s, not rank 3, 4 or 5", sizes_text(b, &s));
+    diag_raise(b->diag, TN_ERR_SHAPE, "x has shape %s; its rank must be 3, 4 or 5: (N, C, …)",
+               sizes_text(b, &s));
   pool p = {.n = s.rank - 2, .count_pads = desc->count_include_pad};
   for (size_t i = 0; i < p.n; i++) {
-    p.at[i] = read_axis(b, desc, i);
-    p.at[i].size = s.at[2 + i];
-    count_places(b, &p.at[i], desc->ceil_mode);
+    pool_axis *a = &p.at[i];
+    int64_t kernel = desc->kernel[i], dilation = desc->dilation[i];
+    *a = (pool_axis){.kernel = kernel, .dilation = dilation, .low = desc->pad_low[i]};
+    a->stride = desc->stride[i] ? desc->stride[i] : kernel;
+    window_check(b, "kernel", i, kernel, 1, INT32_MAX);
+    window_check(b, "stride", i, a->stride, 1, INT32_MAX);
+    window_check(b, "dilation", i, dilation, 1, INT32_MAX);
+    window_check(b, "pad_low", i, a->low, 0, dilation * (kernel - 1));
+    window_check(b, "pad_high", i, desc->pad_high[i], 0, dilation * (kernel - 1));
+    a->high = ix_const(b->ir, desc->pad_high[i]);
+    a->size = s.at[2 + i];
+    compute_output_size(b, a, desc->ceil_mode);
   }
   return p;
 }
 
 /** The windows of x, padded with `fill`: (N, C, O…, K…). */
-static const node *windows(builder *b, const pool *p, const node *x, const node *fill) {
+static const node *pool_windows(builder *b, const pool *p, const node *x, const node *fill) {
   int64_t kernel[MAX_SPATIAL_AXES], stride[MAX_SPATIAL_AXES], dilation[MAX_SPATIAL_AXES];
-  const node *places[MAX_SPATIAL_AXES];
+  const node *output[MAX_SPATIAL_AXES];
   for (size_t i = 0; i < p->n; i++) {
     const pool_axis *a = &p->at[i];
     x = shape_pad(b, x, 2 + i, ix_const(b->ir, a->low), a->high, fill);
     kernel[i] = a->kernel;
     stride[i] = a->stride;
     dilation[i] = a->dilation;
-    places[i] = a->places;
+    output[i] = a->output;
   }
-  return node_windows(b, x, p->n, kernel, stride, dilation, places);
+  return node_windows(b, x, p->n, kernel, stride, dilation, output);
 }
 
-static const node *reduced(builder *b, const pool *p, op o, const node *windows, bool keepdims) {
+static const node *reduce_windows(builder *b, const pool *p, op o, const node *windows,
+                                  bool keepdims) {
   axis_list over = axes_from(2 + p->n, 2 + 2 * p->n);
   return ex_reduce(b, o, windows, &over, keepdims);
 }
 
-/** Windows for a maximum: padding has the lowest value, and wins only in windows of padding alone.
- */
-static const node *windows_for_max(builder *b, const pool *p, const node *x) {
-  uint64_t least;
-  op_identity(OP_MAX, (dtype)x->dtype, &least);
-  return windows(b, p, x, ir_const_bits(b->ir, (dtype)x->dtype, least));
+/** The windows of a maximum, padded with the lowest value, which is the maximum of windows of
+    padding alone. */
+static const node *max_pool_windows(builder *b, const pool *p, const node *x) {
+  uint64_t lowest;
+  op_identity(OP_MAX, (dtype)x->dtype, &lowest);
+  return pool_windows(b, p, x, ir_const_bits(b->ir, (dtype)x->dtype, lowest));
 }
 
 value build_max_pool(builder *b, value x, const tn_pool_desc *desc) {
   const node *n = value_typed(b, x).node;
   check_operand_type(b, RULE_NUMBER, (dtype)n->dtype);
   pool p = pool_of(b, n, desc);
-  return value_of(reduced(b, &p, OP_MAX, windows_for_max(b, &p, n), false));
+  return value_of(reduce_windows(b, &p, OP_MAX, max_pool_windows(b, &p, n), false));
 }
 
-/** The flat index of each element, in the shape of x. */
-static const node *element_numbers(builder *b, const node *x, bool columns) {
+/** The flat index of each element, in the shape of x: row-major, or column-major in the spatial
+    axes (storage_order of ONNX MaxPool). */
+static const node *flat_indices(builder *b, const node *x, bool columns) {
   ir *g = b->ir;
   sizes s = sizes_of(x);
-  const node *all = NULL, *step = ix_const(g, 1), *steps[SIZES_MAX_RANK];
+  const node *index = NULL, *stride = ix_const(g, 1), *strides[SIZES_MAX_RANK];
   for (size_t i = 0; i < s.rank; i++) {
     size_t axis = columns && i < s.rank - 2 ? 2 + i : s.rank - 1 - i;
-    steps[axis] = step;
-    step = ix_mul(g, step, s.at[axis]);
+    strides[axis] = stride;
+    stride = ix_mul(g, stride, s.at[axis]);
   }
   for (size_t i = 0; i < s.rank; i++) {
-    const node *by = ex_fill(b, ex_size(b, steps[i], DT_I64), &s);
-    const node *n = ex_binary(b, OP_MUL, ex_iota(b, DT_I64, &s, i), by);
-    all = all ? ex_binary(b, OP_ADD, all, n) : n;
+    const node *by = ex_fill(b, ex_size(b, strides[i], DT_I64), &s);
+    const node *offset = ex_binary(b, OP_MUL, ex_iota(b, DT_I64, &s, i), by);
+    index = index ? ex_binary(b, OP_ADD, index, offset) : offset;
   }
-  return all;
+  return index;
 }
 
 value build_max_pool_indices(builder *b, value x, const tn_pool_desc *desc, bool columns) {
   const node *n = value_typed(b, x).node;
   check_operand_type(b, RULE_NUMBER, (dtype)n->dtype);
   pool p = pool_of(b, n, desc);
-  const node *of = windows_for_max(b, &p, n), *last = ir_const_int(b->ir, DT_I64, INT64_MAX);
-  const node *at = windows(b, &p, element_numbers(b, n, columns), last);
-  sizes s = sizes_of(of);
-  const node *most = shape_expand(b, reduced(b, &p, OP_MAX, of, true), &s);
-  at = ex_where(b, ex_binary(b, OP_LT, of, most), ex_int(b, at, INT64_MAX), at);
-  return value_of(reduced(b, &p, OP_MIN, at, false));
+  const node *windows = max_pool_windows(b, &p, n);
+  const node *last = ir_const_int(b->ir, DT_I64, INT64_MAX);
+  const node *index = pool_windows(b, &p, flat_indices(b, n, columns), last);
+  sizes s = sizes_of(windows);
+  const node *max = shape_expand(b, reduce_windows(b, &p, OP_MAX, windows, true), &s);
+  index = ex_where(b, ex_binary(b, OP_LT, windows, max), ex_int(b, index, INT64_MAX), index);
+  return value_of(reduce_windows(b, &p, OP_MIN, index, false));
 }
 
-/** ceil((bound − o·stride) / dilation) in 0 … kernel, of each place: the first element of a window
-    that is not before `bound`. */
-static const node *elements_before(builder *b, const pool_axis *a, const sizes *s, size_t axis,
-                                   const node *bound) {
+/** Counts the elements of each window o that lie before `bound`: ceil((bound − o·stride) /
+    dilation), clamped to 0 … kernel. */
+static const node *count_before(builder *b, const pool_axis *a, const sizes *s, size_t axis,
+                                const node *bound) {
   const node *o = ex_iota(b, DT_I64, s, axis);
   const node *end = ex_size(b, ix_add_const(b->ir, bound, a->dilation - 1), DT_I64);
   const node *rest =
@@ -154,10 +157,10 @@ static const node *count_valid(builder *b, const pool *p, const node *y, size_t 
   dtype t = (dtype)y->dtype;
   sizes s = sizes_of(y);
   if (size_equals(low, 0) && end == reached) return ex_int(b, y, a->kernel);
-  const node *n = ex_binary(b, OP_SUB, elements_before(b, a, &s, 2 + i, end),
-                            elements_before(b, a, &s, 2 + i, low));
+  const node *n =
+      ex_binary(b, OP_SUB, count_before(b, a, &s, 2 + i, end), count_before(b, a, &s, 2 + i, low));
   if (a->dilation > 1)
-    n = ex_binary(b, OP_MAX, n, ex_int(b, n, 1)); /* of pads alone: their sum, 0 */
+    n = ex_binary(b, OP_MAX, n, ex_int(b, n, 1)); /* a window of padding alone averages to 0 */
   return ir_cast(b->ir, n, t);
 }
 
@@ -166,14 +169,14 @@ value build_sum_pool(builder *b, value x, const tn_pool_desc *desc) {
   check_operand_type(b, RULE_NUMBER, (dtype)n->dtype);
   pool p = pool_of(b, n, desc);
   const node *zero = ir_const_int(b->ir, (dtype)n->dtype, 0);
-  return value_of(reduced(b, &p, OP_ADD, windows(b, &p, n, zero), false));
+  return value_of(reduce_windows(b, &p, OP_ADD, pool_windows(b, &p, n, zero), false));
 }
 
 value build_avg_pool(builder *b, value x, const tn_pool_desc *desc) {
-  floating f = floating_operand(b, x);
+  float_operand f = float_operand_of(b, x);
   pool p = pool_of(b, f.x, desc);
   const node *zero = ir_const_int(b->ir, (dtype)f.x->dtype, 0);
-  const node *y = reduced(b, &p, OP_ADD, windows(b, &p, f.x, zero), false);
+  const node *y = reduce_windows(b, &p, OP_ADD, pool_windows(b, &p, f.x, zero), false);
   const node *count = count_valid(b, &p, y, 0);
   for (size_t i = 1; i < p.n; i++) count = ex_binary(b, OP_MUL, count, count_valid(b, &p, y, i));
   return value_of(ir_cast(b->ir, ex_binary(b, OP_DIV, y, count), f.result));
@@ -183,7 +186,7 @@ static tn_axes spatial_axes(builder *b, const node *x) {
   tn_axes axes = {0};
   sizes s = sizes_of(x);
   if (s.rank < 2 || s.rank > TN_MAX_RANK)
-    diag_raise(b->diag, TN_ERR_SHAPE, "x is (N, C, …), and not of shape %s", sizes_text(b, &s));
+    diag_raise(b->diag, TN_ERR_SHAPE, "x has shape %s; it must be (N, C, …)", sizes_text(b, &s));
   for (size_t i = 2; i < s.rank; i++) axes.axis[axes.count++] = (int32_t)i;
   return axes;
 }

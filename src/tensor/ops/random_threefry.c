@@ -1,5 +1,7 @@
 /* Random numbers from a counter: Threefry-2x32, 20 rounds (Salmon, Moraes, Dror, Shaw: "Parallel
-   random numbers: as easy as 1, 2, 3", 2011). */
+   random numbers: as easy as 1, 2, 3", 2011), as in JAX. Element i is a function of the key and i
+   alone, so that random numbers fuse like any expression. operators.h has the formulas of rand,
+   randn (Box and Muller) and randint. */
 #include "ir/index/index_arithmetic.h"
 #include "tensor/context/symbolic_dims.h"
 #include "tensor/ops/op_helpers.h"
@@ -25,37 +27,34 @@ static uint32_t injected_key(const schedule *s, int n, int word) {
   return s->at[(n + word) % 3] + (word ? (uint32_t)n : 0);
 }
 
-/* Threefry of numbers, to derive keys. */
+/* ---- Threefry of numbers, to derive keys ---- */
 
-static uint32_t rotated(uint32_t x, int by) { return x << by | x >> (32 - by); }
-
-static uint64_t threefry(uint64_t key, uint64_t counter) {
-  schedule s = schedule_of(key);
+uint64_t random_key(uint64_t seed, uint64_t counter) {
+  schedule s = schedule_of(seed);
   uint32_t x[2] = {(uint32_t)counter + injected_key(&s, 0, 0),
                    (uint32_t)(counter >> 32) + injected_key(&s, 0, 1)};
   for (int i = 0; i < ROUNDS; i++) {
     x[0] += x[1];
-    x[1] = rotated(x[1], rotations[i % 8]) ^ x[0];
+    x[1] = (x[1] << rotations[i % 8] | x[1] >> (32 - rotations[i % 8])) ^ x[0];
     if ((i + 1) % ROUNDS_PER_KEY) continue;
     for (int w = 0; w < 2; w++) x[w] += injected_key(&s, (i + 1) / ROUNDS_PER_KEY, w);
   }
   return x[0] | (uint64_t)x[1] << 32;
 }
 
-uint64_t random_key(uint64_t seed, uint64_t n) { return threefry(seed, n); }
+/* ---- Threefry of nodes ---- */
 
-/* Threefry of nodes: two words for each element, of rank 1. */
-
+/** Two words for each element, u32 of rank 1. */
 typedef struct words {
   const node *at[2];
 } words;
 
-static const node *node_rotated(builder *b, const node *x, int by) {
-  const node *up = ex_binary(b, OP_SHL, x, ex_int(b, x, by));
-  return ex_binary(b, OP_OR, up, ex_binary(b, OP_SHR, x, ex_int(b, x, 32 - by)));
+static const node *rotate_left(builder *b, const node *x, int bits) {
+  const node *left = ex_binary(b, OP_SHL, x, ex_int(b, x, bits));
+  return ex_binary(b, OP_OR, left, ex_binary(b, OP_SHR, x, ex_int(b, x, 32 - bits)));
 }
 
-static void inject(builder *b, words *x, const schedule *s, int n) {
+static void inject_key(builder *b, words *x, const schedule *s, int n) {
   for (int w = 0; w < 2; w++)
     x->at[w] = ex_binary(b, OP_ADD, x->at[w], ex_int(b, x->at[w], injected_key(s, n, w)));
 }
@@ -76,18 +75,18 @@ static words counter_of(builder *b, const sizes *shape) {
 static words random_words(builder *b, uint64_t key, const sizes *shape) {
   schedule s = schedule_of(key);
   words x = counter_of(b, shape);
-  inject(b, &x, &s, 0);
+  inject_key(b, &x, &s, 0);
   for (int i = 0; i < ROUNDS; i++) {
     x.at[0] = ex_binary(b, OP_ADD, x.at[0], x.at[1]);
-    x.at[1] = ex_binary(b, OP_XOR, node_rotated(b, x.at[1], rotations[i % 8]), x.at[0]);
-    if ((i + 1) % ROUNDS_PER_KEY == 0) inject(b, &x, &s, (i + 1) / ROUNDS_PER_KEY);
+    x.at[1] = ex_binary(b, OP_XOR, rotate_left(b, x.at[1], rotations[i % 8]), x.at[0]);
+    if ((i + 1) % ROUNDS_PER_KEY == 0) inject_key(b, &x, &s, (i + 1) / ROUNDS_PER_KEY);
   }
   return x;
 }
 
-/** The upper half of the product of two words, the lower one first, and a number: none of the sums
-    overflows 64 bits. */
-static const node *upper_half(builder *b, const words *x, uint64_t by) {
+/** The upper 64 bits of the product of x (two words, the lower one first) and a number, in halves
+    of 32 bits: none of the sums overflows 64. */
+static const node *multiply_high(builder *b, const words *x, uint64_t by) {
   const node *low = ir_cast(b->ir, x->at[0], DT_U64), *high = ir_cast(b->ir, x->at[1], DT_U64);
   const node *by_low = ex_int(b, low, (int64_t)(by & UINT32_MAX));
   const node *by_high = ex_int(b, low, (int64_t)(by >> 32)), *shift = ex_int(b, low, 32);
@@ -101,7 +100,8 @@ static const node *upper_half(builder *b, const words *x, uint64_t by) {
   return ex_binary(b, OP_ADD, top, rest);
 }
 
-static const node *together(builder *b, const words *x) {
+/** The two words as one of 64 bits, the lower one first. */
+static const node *join_words(builder *b, const words *x) {
   const node *low = ir_cast(b->ir, x->at[0], DT_U64), *high = ir_cast(b->ir, x->at[1], DT_U64);
   return ex_binary(b, OP_OR, ex_binary(b, OP_SHL, high, ex_int(b, high, 32)), low);
 }
@@ -109,14 +109,15 @@ static const node *together(builder *b, const words *x) {
 /* ---- Distributions ---- */
 
 static void check_float(builder *b, dtype t) {
-  if (!dtype_is_float(t)) diag_raise(b->diag, TN_ERR_DTYPE, "makes floats, not %s", dtype_name(t));
+  if (!dtype_is_float(t))
+    diag_raise(b->diag, TN_ERR_DTYPE, "type %s is not supported, only floats are", dtype_name(t));
 }
 
 value build_rand(builder *b, uint64_t key, const sizes *shape, dtype t) {
   check_float(b, t);
   words w = random_words(b, key, shape);
   int bits = dtype_facts_of((int)t)->mantissa_bits + 1;
-  const node *n = bits > 32 ? together(b, &w) : w.at[0];
+  const node *n = bits > 32 ? join_words(b, &w) : w.at[0];
   n = ex_binary(b, OP_SHR, n, ex_int(b, n, dtype_bits((dtype)n->dtype) - bits));
   n = ex_binary_num(b, OP_MUL, ir_cast(b->ir, n, accumulation_type(t)), ldexp(1, -bits));
   return value_of(shape_reshape(b, ir_cast(b->ir, n, t), shape));
@@ -134,17 +135,18 @@ value build_randn(builder *b, uint64_t key, const sizes *shape, dtype t) {
   return value_of(shape_reshape(b, ir_cast(b->ir, y, t), shape));
 }
 
-/** True if an integer type holds a number. */
-static bool dtype_holds(dtype t, int64_t v) { return v >= dtype_min(t) && v <= dtype_max(t); }
-
 value build_randint(builder *b, uint64_t key, const sizes *shape, dtype t, int64_t low,
                     int64_t high) {
-  if (!dtype_is_int(t)) diag_raise(b->diag, TN_ERR_DTYPE, "makes integers, not %s", dtype_name(t));
-  if (low >= high || !dtype_holds(t, low) || !dtype_holds(t, high - 1))
-    diag_raise(b->diag, TN_ERR_ARGUMENT, "%s has no numbers from %lld to below %lld", dtype_name(t),
-               (long long)low, (long long)high);
+  if (!dtype_is_int(t))
+    diag_raise(b->diag, TN_ERR_DTYPE, "type %s is not supported, only integers are", dtype_name(t));
+  if (low >= high || low < dtype_min(t) || high - 1 > dtype_max(t))
+    diag_raise(
+        b->diag, TN_ERR_ARGUMENT,
+        "low is %lld and high is %lld: low must be less than high, and %s must hold both low "
+        "and high − 1",
+        (long long)low, (long long)high, dtype_name(t));
   words w = random_words(b, key, shape);
-  const node *n = upper_half(b, &w, (uint64_t)high - (uint64_t)low);
+  const node *n = multiply_high(b, &w, (uint64_t)high - (uint64_t)low);
   sizes s = sizes_of(n);
   n = ex_binary(b, OP_ADD, n, ex_fill(b, ir_const_bits(b->ir, DT_U64, (uint64_t)low), &s));
   return value_of(shape_reshape(b, ir_cast(b->ir, n, t), shape));

@@ -1,25 +1,21 @@
-/* Reductions: sum, product, extremes, any, all, mean, variance, std, logsumexp, argmax and argmin;
-   and cumulative ones (cumsum, cumprod) as blocked scans. f16 and bf16 are summed in f32. */
+/* Reductions: sum, prod, max, min, any, all, mean, var, std, logsumexp, argmax and argmin, as in
+   NumPy and PyTorch. f16 and bf16 are summed in f32; variance is by two passes, and logsumexp
+   subtracts the maximum. */
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
 #include "tensor/ops/op_helpers.h"
 
 #include <math.h>
 
-/* ---- Sums and extremes ---- */
+/* ---- Sum, maximum, any ---- */
 
-static dtype sum_type(dtype t) {
-  if (dtype_is_float(t)) return t;
-  return dtype_facts_of(t)->cls == DC_UINT ? DT_U64 : DT_I64;
-}
-
-static value sum_like(builder *b, op o, value x, tn_axes axes, bool keepdims) {
+static value reduce_sum(builder *b, op o, value x, tn_axes axes, bool keepdims) {
   const node *n = value_typed(b, x).node;
   axis_list l = axes_of(b, axes, n->rank);
   return value_of(ex_reduce(b, o, ir_cast(b->ir, n, sum_type((dtype)n->dtype)), &l, keepdims));
 }
 
-static value extreme(builder *b, op o, value x, tn_axes axes, bool keepdims) {
+static value reduce_max(builder *b, op o, value x, tn_axes axes, bool keepdims) {
   const node *n = value_typed(b, x).node;
   axis_list l = axes_of(b, axes, n->rank);
   check_operand_type(b, RULE_NUMBER, (dtype)n->dtype);
@@ -30,48 +26,48 @@ void axes_check_not_empty(builder *b, const node *x, const axis_list *l) {
   for (size_t i = 0; i < l->n; i++) {
     const node *size = x->dims[l->at[i]];
     if (size->hi == 0)
-      diag_raise(b->diag, TN_ERR_SHAPE, "axis %lld is empty: there is nothing to choose from",
+      diag_raise(b->diag, TN_ERR_SHAPE, "axis %lld is empty, so that it has no maximum or minimum",
                  (long long)l->at[i]);
     b->needed = ix_add_const(b->ir, size, -1);
     if (!ix_prove_nonnegative(b->ir, b->needed))
       diag_raise(b->diag, TN_ERR_SHAPE,
-                 "axis %lld, of size %s, can be empty, with nothing to choose from: give its "
+                 "axis %lld, of size %s, can be empty, without a maximum or minimum: give its "
                  "variables a minimum that rules this out",
                  (long long)l->at[i], size_text(b, size));
   }
 }
 
-static value test_like(builder *b, op o, value x, tn_axes axes, bool keepdims) {
+static value reduce_bool(builder *b, op o, value x, tn_axes axes, bool keepdims) {
   const node *n = build_cast(b, x, DT_BOOL).node;
   axis_list l = axes_of(b, axes, n->rank);
   return value_of(ex_reduce(b, o, n, &l, keepdims));
 }
 
 value build_sum(builder *b, value x, tn_axes axes, bool keepdims) {
-  return sum_like(b, OP_ADD, x, axes, keepdims);
+  return reduce_sum(b, OP_ADD, x, axes, keepdims);
 }
 
 value build_prod(builder *b, value x, tn_axes axes, bool keepdims) {
-  return sum_like(b, OP_MUL, x, axes, keepdims);
+  return reduce_sum(b, OP_MUL, x, axes, keepdims);
 }
 
 value build_max(builder *b, value x, tn_axes axes, bool keepdims) {
-  return extreme(b, OP_MAX, x, axes, keepdims);
+  return reduce_max(b, OP_MAX, x, axes, keepdims);
 }
 
 value build_min(builder *b, value x, tn_axes axes, bool keepdims) {
-  return extreme(b, OP_MIN, x, axes, keepdims);
+  return reduce_max(b, OP_MIN, x, axes, keepdims);
 }
 
 value build_any(builder *b, value x, tn_axes axes, bool keepdims) {
-  return test_like(b, OP_OR, x, axes, keepdims);
+  return reduce_bool(b, OP_OR, x, axes, keepdims);
 }
 
 value build_all(builder *b, value x, tn_axes axes, bool keepdims) {
-  return test_like(b, OP_AND, x, axes, keepdims);
+  return reduce_bool(b, OP_AND, x, axes, keepdims);
 }
 
-/* ---- Floating functions ---- */
+/* ---- Mean, variance, logsumexp ---- */
 
 /** The number of elements reduced to one, as an index node. */
 static const node *count_reduced(builder *b, const node *x, const axis_list *axes) {
@@ -80,35 +76,36 @@ static const node *count_reduced(builder *b, const node *x, const axis_list *axe
   return count;
 }
 
-static const node *divided(builder *b, const node *x, const node *scalar) {
+static const node *divide_by_scalar(builder *b, const node *x, const node *scalar) {
   sizes s = sizes_of(x);
   return ex_binary(b, OP_DIV, x, ex_fill(b, scalar, &s));
 }
 
 const node *node_mean(builder *b, const node *x, const axis_list *axes, bool keepdims) {
   const node *count = ex_size(b, count_reduced(b, x, axes), (dtype)x->dtype);
-  return divided(b, ex_reduce(b, OP_ADD, x, axes, keepdims), count);
+  return divide_by_scalar(b, ex_reduce(b, OP_ADD, x, axes, keepdims), count);
 }
 
-static const node *squared_distances(builder *b, const node *x, const node *mean,
-                                     const axis_list *axes) {
+/** Σ (x − mean)², with the axes kept. */
+static const node *sum_squared_deviations(builder *b, const node *x, const node *mean,
+                                          const axis_list *axes) {
   sizes s = sizes_of(x);
-  const node *distance = ex_binary(b, OP_SUB, x, shape_expand(b, mean, &s));
-  return ex_reduce(b, OP_ADD, ex_binary(b, OP_MUL, distance, distance), axes, true);
+  const node *deviation = ex_binary(b, OP_SUB, x, shape_expand(b, mean, &s));
+  return ex_reduce(b, OP_ADD, ex_binary(b, OP_MUL, deviation, deviation), axes, true);
 }
 
 const node *node_variance(builder *b, const node *x, const node *mean, const axis_list *axes) {
   const node *count = ex_size(b, count_reduced(b, x, axes), (dtype)x->dtype);
-  return divided(b, squared_distances(b, x, mean, axes), count);
+  return divide_by_scalar(b, sum_squared_deviations(b, x, mean, axes), count);
 }
 
 value build_mean(builder *b, value x, tn_axes axes, bool keepdims) {
-  floating f = floating_operand(b, x);
+  float_operand f = float_operand_of(b, x);
   axis_list l = axes_of(b, axes, f.x->rank);
   return value_of(ir_cast(b->ir, node_mean(b, f.x, &l, keepdims), f.result));
 }
 
-/** count − ddof, or NaN if that is not positive. */
+/** count − ddof as a scalar of type t, or NaN if that is not positive. */
 static const node *degrees_of_freedom(builder *b, const node *count, int ddof, dtype t) {
   const node *n = ix_add_const(b->ir, count, -(int64_t)ddof), *nan = ir_const(b->ir, t, NAN);
   if (n->lo > 0) return ex_size(b, n, t);
@@ -118,13 +115,13 @@ static const node *degrees_of_freedom(builder *b, const node *count, int ddof, d
 }
 
 /** The variance, in the type to compute in. */
-static floating variance(builder *b, value x, tn_axes axes, int ddof, bool keepdims) {
-  floating f = floating_operand(b, x);
-  if (ddof < 0) diag_raise(b->diag, TN_ERR_ARGUMENT, "ddof is %d, below 0", ddof);
+static float_operand variance(builder *b, value x, tn_axes axes, int ddof, bool keepdims) {
+  float_operand f = float_operand_of(b, x);
+  if (ddof < 0) diag_raise(b->diag, TN_ERR_ARGUMENT, "ddof is %d; it must be 0 or more", ddof);
   axis_list l = axes_of(b, axes, f.x->rank);
-  const node *sum = squared_distances(b, f.x, node_mean(b, f.x, &l, true), &l);
+  const node *sum = sum_squared_deviations(b, f.x, node_mean(b, f.x, &l, true), &l);
   const node *count = count_reduced(b, f.x, &l);
-  f.x = divided(b, sum, degrees_of_freedom(b, count, ddof, (dtype)sum->dtype));
+  f.x = divide_by_scalar(b, sum, degrees_of_freedom(b, count, ddof, (dtype)sum->dtype));
   if (keepdims) return f;
   sizes s = sizes_of(f.x);
   for (size_t i = s.rank; i-- > 0;)
@@ -134,18 +131,18 @@ static floating variance(builder *b, value x, tn_axes axes, int ddof, bool keepd
 }
 
 value build_var(builder *b, value x, tn_axes axes, int ddof, bool keepdims) {
-  floating f = variance(b, x, axes, ddof, keepdims);
+  float_operand f = variance(b, x, axes, ddof, keepdims);
   return value_of(ir_cast(b->ir, f.x, f.result));
 }
 
 value build_std(builder *b, value x, tn_axes axes, int ddof, bool keepdims) {
-  floating f = variance(b, x, axes, ddof, keepdims);
+  float_operand f = variance(b, x, axes, ddof, keepdims);
   return value_of(ir_cast(b->ir, ex_unary(b, OP_SQRT, f.x), f.result));
 }
 
 /** log Σ e^(x − m) + m, with m the largest x, or 0 where that is infinite. */
 value build_logsumexp(builder *b, value x, tn_axes axes, bool keepdims) {
-  floating f = floating_operand(b, x);
+  float_operand f = float_operand_of(b, x);
   axis_list l = axes_of(b, axes, f.x->rank);
   sizes s = sizes_of(f.x);
   const node *m = ex_reduce(b, OP_MAX, f.x, &l, true);
@@ -156,10 +153,10 @@ value build_logsumexp(builder *b, value x, tn_axes axes, bool keepdims) {
   return value_of(ir_cast(b->ir, ex_binary(b, OP_ADD, log, shape_reshape(b, m, &out)), f.result));
 }
 
-/* ---- Index of the extreme ---- */
+/* ---- argmax and argmin ---- */
 
-/** The least coordinate at which x equals the extreme, or is NaN if the extreme is. */
-static value arg_extreme(builder *b, op o, value x, int64_t axis, bool keepdims) {
+/** The least coordinate at which x equals its maximum, or is NaN. */
+static value arg_reduce(builder *b, op o, value x, int64_t axis, bool keepdims) {
   const node *n = value_typed(b, x).node;
   check_operand_type(b, RULE_NUMBER, (dtype)n->dtype);
   size_t at = axis_of(b, axis, n->rank);
@@ -175,76 +172,12 @@ static value arg_extreme(builder *b, op o, value x, int64_t axis, bool keepdims)
 }
 
 value build_argmax(builder *b, value x, int64_t axis, bool keepdims) {
-  return arg_extreme(b, OP_MAX, x, axis, keepdims);
+  return arg_reduce(b, OP_MAX, x, axis, keepdims);
 }
 
 value build_argmin(builder *b, value x, int64_t axis, bool keepdims) {
-  return arg_extreme(b, OP_MIN, x, axis, keepdims);
+  return arg_reduce(b, OP_MIN, x, axis, keepdims);
 }
-
-/* ---- Cumulative reductions ----
-
-   A short axis is one masked reduction: y[i] = Σ x[j] over j ≤ i, quadratic in its size. A long
-   axis is divided into blocks (blocked scan): each block is scanned so, then the totals of blocks,
-   and each block adds the total of the blocks before it. The cost is SCAN_BLOCK operations an
-   element, in few kernels. */
-
-enum { SCAN_BLOCK = 32, SCAN_WHOLE = 64 };
-
-typedef struct scan {
-  op o;
-  const node *start; /* neutral element */
-} scan;
-
-static const node *scan_whole(builder *b, const scan *c, const node *x, size_t axis) {
-  const node *size = x->dims[axis];
-  sizes s = sizes_insert(b, sizes_of(x), axis, size); /* …, i, j, … */
-  x = shape_expand(b, shape_unsqueeze(b, x, axis), &s);
-  const node *i = ex_iota(b, DT_I64, &s, axis), *j = ex_iota(b, DT_I64, &s, axis + 1);
-  axis_list over = axes_from(axis + 1, axis + 2);
-  const node *masked = ex_where(b, ex_binary(b, OP_LE, j, i), x, ex_fill(b, c->start, &s));
-  return ex_reduce(b, c->o, masked, &over, false);
-}
-
-/** Splits an axis into blocks: (…, blocks, SCAN_BLOCK, …). */
-static const node *split_blocks(builder *b, const scan *c, const node *x, size_t axis) {
-  ir *g = b->ir;
-  const node *size = x->dims[axis], *block = ix_const(g, SCAN_BLOCK);
-  const node *count = ix_floordiv(g, ix_add_const(g, size, SCAN_BLOCK - 1), block);
-  const node *more = ix_sub(g, ix_scale(g, count, SCAN_BLOCK), size);
-  x = shape_pad(b, x, axis, ix_const(g, 0), more, c->start);
-  sizes s = sizes_insert(b, sizes_with(sizes_of(x), axis, block), axis, count);
-  return shape_reshape(b, x, &s);
-}
-
-/** Levels are as many as SCAN_BLOCK can divide a size: fewer than 13. */
-static const node *scan_axis(builder *b, const scan *c, const node *x, size_t axis) {
-  ir *g = b->ir;
-  const node *size = x->dims[axis], *zero = ix_const(g, 0), *one = ix_const(g, 1);
-  if (size->hi <= SCAN_WHOLE) return scan_whole(b, c, x, axis);
-  const node *inner = scan_whole(b, c, split_blocks(b, c, x, axis), axis + 1);
-  sizes s = sizes_of(inner), totals = sizes_remove(s, axis + 1);
-  const node *last = shape_slice(b, inner, axis + 1, ix_const(g, SCAN_BLOCK - 1), one, 1);
-  const node *before = scan_axis(b, c, shape_reshape(b, last, &totals), axis);
-  before = shape_pad(b, before, axis, one, ix_const(g, -1), c->start);
-  before = shape_expand(b, shape_unsqueeze(b, before, axis + 1), &s);
-  const node *all = ex_binary(b, c->o, before, inner);
-  sizes flat = sizes_remove(s, axis + 1);
-  flat.at[axis] = ix_scale(g, s.at[axis], SCAN_BLOCK);
-  return shape_slice(b, shape_reshape(b, all, &flat), axis, zero, size, 1);
-}
-
-static value scan_value(builder *b, op o, value x, int64_t axis) {
-  const node *n = value_typed(b, x).node;
-  dtype t = sum_type((dtype)n->dtype);
-  size_t at = axis_of(b, axis, n->rank);
-  n = ir_cast(b->ir, n, accumulation_type(t));
-  scan c = {.o = o, .start = ir_const_int(b->ir, (dtype)n->dtype, o == OP_MUL)};
-  return value_of(ir_cast(b->ir, scan_axis(b, &c, n, at), t));
-}
-
-value build_cumsum(builder *b, value x, int64_t axis) { return scan_value(b, OP_ADD, x, axis); }
-value build_cumprod(builder *b, value x, int64_t axis) { return scan_value(b, OP_MUL, x, axis); }
 
 /* ---- Public functions ---- */
 
@@ -254,15 +187,11 @@ typedef struct reduce_call {
   bool keepdims;
 } reduce_call;
 
-static bool chooses(value (*build)(builder *b, value x, tn_axes axes, bool keepdims)) {
-  return build == build_max || build == build_min;
-}
-
 static value call_reduce(builder *b, const value in[], size_t n, const void *options) {
   const reduce_call *c = options;
   (void)n;
   axis_list l = axes_of(b, c->axes, in[0].node->rank);
-  if (chooses(c->build)) axes_check_not_empty(b, in[0].node, &l);
+  if (c->build == build_max || c->build == build_min) axes_check_not_empty(b, in[0].node, &l);
   return c->build(b, in[0], c->axes, c->keepdims);
 }
 
@@ -273,27 +202,27 @@ static value call_reduce(builder *b, const value in[], size_t n, const void *opt
 TN_REDUCE_LIST(REDUCE)
 #undef REDUCE
 
-typedef struct spread_call {
+typedef struct variance_call {
   value (*build)(builder *b, value x, tn_axes axes, int ddof, bool keepdims);
   tn_axes axes;
   int ddof;
   bool keepdims;
-} spread_call;
+} variance_call;
 
-static value call_spread(builder *b, const value in[], size_t n, const void *options) {
-  const spread_call *c = options;
+static value call_variance(builder *b, const value in[], size_t n, const void *options) {
+  const variance_call *c = options;
   (void)n;
   return c->build(b, in[0], c->axes, c->ddof, c->keepdims);
 }
 
 tn_tensor *tn_var(tn_tensor *x, tn_axes axes, int ddof, bool keepdims) {
-  spread_call c = {build_var, axes, ddof, keepdims};
-  return op_call("var", &x, 1, 0, call_spread, &c);
+  variance_call c = {build_var, axes, ddof, keepdims};
+  return op_call("var", &x, 1, 0, call_variance, &c);
 }
 
 tn_tensor *tn_std(tn_tensor *x, tn_axes axes, int ddof, bool keepdims) {
-  spread_call c = {build_std, axes, ddof, keepdims};
-  return op_call("std", &x, 1, 0, call_spread, &c);
+  variance_call c = {build_std, axes, ddof, keepdims};
+  return op_call("std", &x, 1, 0, call_variance, &c);
 }
 
 typedef struct arg_call {
@@ -317,23 +246,4 @@ tn_tensor *tn_argmax(tn_tensor *x, int axis, bool keepdims) {
 
 tn_tensor *tn_argmin(tn_tensor *x, int axis, bool keepdims) {
   return op_call("argmin", &x, 1, 0, call_arg, &(arg_call){build_argmin, axis, keepdims});
-}
-
-typedef struct axis_call {
-  value (*build)(builder *b, value x, int64_t axis);
-  int axis;
-} axis_call;
-
-static value call_axis(builder *b, const value in[], size_t n, const void *options) {
-  const axis_call *c = options;
-  (void)n;
-  return c->build(b, in[0], c->axis);
-}
-
-tn_tensor *tn_cumsum(tn_tensor *x, int axis) {
-  return op_call("cumsum", &x, 1, 0, call_axis, &(axis_call){build_cumsum, axis});
-}
-
-tn_tensor *tn_cumprod(tn_tensor *x, int axis) {
-  return op_call("cumprod", &x, 1, 0, call_axis, &(axis_call){build_cumprod, axis});
 }

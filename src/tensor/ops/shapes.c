@@ -1,7 +1,6 @@
-/* Axes and shapes of operators: normalised axes, broadcasting, comparison of sizes that may vary,
-   and movement nodes (reshape, permute, expand, pad) that vanish if they change nothing. */
-#include "tensor/ops/op_helpers.h"
-
+/* Axes and shapes of operators: normalised axes (negative ones count from the end) and broadcasting
+   as in NumPy, comparison of sizes that may vary, and movement nodes (reshape, permute, expand,
+   slice, pad) that vanish where they change nothing. */
 #include "base/str.h"
 #include "ir/core/affine.h"
 #include "ir/core/interval.h"
@@ -10,19 +9,20 @@
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
 #include "tensor/context/symbolic_dims.h"
+#include "tensor/ops/op_helpers.h"
 
 /* ---- Sizes ---- */
 
 void rank_check(builder *b, size_t rank) {
   if (rank > TN_MAX_RANK)
-    diag_raise(b->diag, TN_ERR_SHAPE, "%zu axes are more than a tensor can have (%d)", rank,
+    diag_raise(b->diag, TN_ERR_SHAPE, "a tensor of %zu axes is needed; %d are supported", rank,
                TN_MAX_RANK);
 }
 
 sizes sizes_from(builder *b, tn_shape shape, bool wild) {
   sizes s = {0};
   if (shape.rank < 0)
-    diag_raise(b->diag, TN_ERR_SHAPE, "the shape has %d sizes, which is below 0", (int)shape.rank);
+    diag_raise(b->diag, TN_ERR_SHAPE, "the shape has rank %d, which is negative", (int)shape.rank);
   rank_check(b, (size_t)shape.rank);
   for (; s.rank < (size_t)shape.rank; s.rank++) {
     if (wild && shape.size[s.rank] == -1) continue;
@@ -67,8 +67,9 @@ sizes sizes_with(sizes s, size_t axis, const node *size) {
 
 sizes sizes_insert(builder *b, sizes s, size_t axis, const node *size) {
   if (s.rank >= SIZES_MAX_RANK)
-    diag_raise(b->diag, TN_ERR_SHAPE, "the operation needs a tensor of %zu axes (at most %d)",
-               s.rank + 1, SIZES_MAX_RANK);
+    diag_raise(b->diag, TN_ERR_SHAPE,
+               "an intermediate tensor of %zu axes is needed; %d are supported", s.rank + 1,
+               SIZES_MAX_RANK);
   for (size_t i = s.rank++; i > axis; i--) s.at[i] = s.at[i - 1];
   s.at[axis] = size;
   return s;
@@ -88,8 +89,11 @@ void sizes_refuse_mismatch(builder *b, const sizes s[], size_t n, const node *on
   for (size_t i = 0; i < n; i++)
     str_addf(&text, "%s%s", i == 0 ? "" : i + 1 == n ? " and " : ", ", sizes_text(b, &s[i]));
   b->named.n = 0; /* the refusal is about the two sizes alone */
-  diag_raise(b->diag, TN_ERR_SHAPE, "shapes %s do not fit: %s is not %s", str_text(&text),
-             size_text(b, one), size_text(b, other));
+  if (n > 1)
+    diag_raise(b->diag, TN_ERR_SHAPE, "shapes %s do not broadcast: sizes %s and %s differ",
+               str_text(&text), size_text(b, one), size_text(b, other));
+  diag_raise(b->diag, TN_ERR_SHAPE, "sizes %s and %s of shape %s differ", size_text(b, one),
+             size_text(b, other), str_text(&text));
 }
 
 sizes sizes_broadcast(builder *b, const sizes s[], size_t n) {
@@ -114,7 +118,8 @@ sizes sizes_broadcast(builder *b, const sizes s[], size_t n) {
 size_t axis_of(builder *b, int64_t axis, size_t rank) {
   int64_t at = axis < 0 ? axis + (int64_t)rank : axis;
   if (at < 0 || at >= (int64_t)rank)
-    diag_raise(b->diag, TN_ERR_SHAPE, "there is no axis %lld among %zu", (long long)axis, rank);
+    diag_raise(b->diag, TN_ERR_SHAPE, "axis %lld is out of range: the tensor has %zu axes",
+               (long long)axis, rank);
   return (size_t)at;
 }
 
@@ -131,12 +136,12 @@ axis_list axes_of(builder *b, tn_axes axes, size_t rank) {
   axis_list l = {0};
   if (axes.count == -1) return axes_from(0, rank);
   if (axes.count < 0 || axes.count > TN_MAX_RANK)
-    diag_raise(b->diag, TN_ERR_SHAPE, "the list has %d axes, not 0 to %d", (int)axes.count,
+    diag_raise(b->diag, TN_ERR_SHAPE, "the list has %d axes; it may have 0 to %d", (int)axes.count,
                TN_MAX_RANK);
   for (int32_t i = 0; i < axes.count; i++) {
     size_t axis = axis_of(b, axes.axis[i], rank);
     if (axis_is_in(&l, axis))
-      diag_raise(b->diag, TN_ERR_SHAPE, "axis %d comes twice", (int)axes.axis[i]);
+      diag_raise(b->diag, TN_ERR_SHAPE, "axis %d is listed twice", (int)axes.axis[i]);
     l.at[l.n++] = (int64_t)axis;
     l.set |= UINT32_C(1) << axis;
   }
@@ -191,21 +196,19 @@ const node *shape_slice(builder *b, const node *x, size_t axis, const node *star
   return ir_slice(b->ir, x, starts.at, to.at, steps);
 }
 
-static const node *pad_only(builder *b, const node *x, size_t axis, const node *low,
-                            const node *high, const node *fill) {
-  if (size_equals(low, 0) && size_equals(high, 0)) return x;
-  sizes lows = {.rank = x->rank}, to = sizes_of(x);
-  for (size_t i = 0; i < x->rank; i++) lows.at[i] = ix_const(b->ir, 0);
-  lows.at[axis] = low;
-  to.at[axis] = ix_add(b->ir, to.at[axis], ix_add(b->ir, low, high));
-  return ir_pad(b->ir, x, fill, lows.at, to.at);
-}
-
 const node *shape_pad(builder *b, const node *x, size_t axis, const node *low, const node *high,
                       const node *fill) {
   ir *g = b->ir;
-  const node *zero = ix_const(g, 0), *cut = ix_max(g, zero, ix_scale(g, low, -1));
+  const node *zero = ix_const(g, 0), *cropped = ix_max(g, zero, ix_scale(g, low, -1));
   const node *size = ix_add(g, x->dims[axis], ix_add(g, low, high));
-  x = pad_only(b, x, axis, ix_max(g, low, zero), ix_max(g, high, zero), fill);
-  return shape_slice(b, x, axis, cut, size, 1);
+  low = ix_max(g, low, zero);
+  high = ix_max(g, high, zero);
+  if (!size_equals(low, 0) || !size_equals(high, 0)) {
+    sizes lows = {.rank = x->rank}, to = sizes_of(x);
+    for (size_t i = 0; i < x->rank; i++) lows.at[i] = zero;
+    lows.at[axis] = low;
+    to.at[axis] = ix_add(g, to.at[axis], ix_add(g, low, high));
+    x = ir_pad(g, x, fill, lows.at, to.at);
+  }
+  return shape_slice(b, x, axis, cropped, size, 1);
 }

@@ -1,4 +1,5 @@
-/* Windows of an axis, as movements whose index expressions are sums of coordinates.
+/* Sliding windows of convolution and pooling (sliding_window_view in NumPy, unfold in PyTorch): a
+   view of movements whose index expressions are sums of coordinates, without a copy (im2col).
 
    An axis of size i is repeated without end and cut into K rows of i + d: row k starts d elements
    further round than the row before, at element k·d. Of each row, every s-th element is taken, as
@@ -12,49 +13,47 @@
 void window_check(builder *b, const char *option, size_t axis, int64_t v, int64_t least,
                   int64_t most) {
   if (v < least || v > most)
-    diag_raise(b->diag, TN_ERR_ARGUMENT, "%s[%zu] is %lld, not in %lld … %lld", option, axis,
-               (long long)v, (long long)least, (long long)most);
+    diag_raise(b->diag, TN_ERR_ARGUMENT, "%s[%zu] is %lld, which is not from %lld to %lld", option,
+               axis, (long long)v, (long long)least, (long long)most);
 }
 
 void window_check_fits(builder *b, int64_t window, const node *size, const node *rest) {
   if (ix_prove_nonnegative(b->ir, rest)) return;
   b->needed = rest;
-  diag_raise(b->diag, TN_ERR_SHAPE, "a window of %lld %s larger than its padded axis, of size %s",
-             (long long)window, rest->hi < 0 ? "is" : "may be", size_text(b, size));
+  diag_raise(
+      b->diag, TN_ERR_SHAPE,
+      "the window, of size %lld with its dilation, %s larger than the padded axis, of size %s",
+      (long long)window, rest->hi < 0 ? "is" : "may be", size_text(b, size));
 }
 
-/** The axis in K rows: (…, D, …) gives (…, K, D + d, …). */
-static const node *in_rows(builder *b, const node *x, size_t axis, int64_t kernel, int64_t d) {
+/** The windows of one axis: (…, D, …) gives (…, K, O, …). */
+static const node *windows_of_axis(builder *b, const node *x, size_t axis, int64_t kernel,
+                                   int64_t stride, int64_t dilation, const node *output) {
   ir *g = b->ir;
-  const node *size = x->dims[axis], *row = ix_add_const(g, size, d);
+  if (size_equals(output, 1)) stride = 1;
+  if (kernel == 1)
+    return shape_slice(b, shape_unsqueeze(b, x, axis), axis + 1, ix_const(g, 0), output, stride);
+  const node *size = x->dims[axis], *row = ix_add_const(g, size, dilation);
   const node *all = ix_scale(g, row, kernel);
   sizes s = sizes_of(x);
   /* K·(D + d) ≤ (K + 2)·D where the last of K windows is inside, as then (K − 1)·d < D */
-  int64_t times = kernel + 2;
-  if (size->op == OP_CONST) times = floor_div(node_int(all) - 1, node_int(size)) + 1;
-  const node *count = ix_const(g, times);
-  sizes wide = sizes_insert(b, s, axis, count);
-  sizes flat = sizes_with(s, axis, ix_scale(g, size, times));
+  int64_t repeats = kernel + 2;
+  if (size->op == OP_CONST) repeats = floor_div(node_int(all) - 1, node_int(size)) + 1;
+  sizes wide = sizes_insert(b, s, axis, ix_const(g, repeats));
+  sizes flat = sizes_with(s, axis, ix_scale(g, size, repeats));
   x = shape_expand(b, shape_unsqueeze(b, x, axis), &wide);
   x = shape_slice(b, shape_reshape(b, x, &flat), axis, ix_const(g, 0), all, 1);
   sizes rows = sizes_insert(b, sizes_with(s, axis, row), axis, ix_const(g, kernel));
-  return shape_reshape(b, x, &rows);
-}
-
-/** One axis as (…, K, O, …). */
-static const node *windows_of_axis(builder *b, const node *x, size_t axis, int64_t kernel,
-                                   int64_t stride, int64_t dilation, const node *places) {
-  x = kernel == 1 ? shape_unsqueeze(b, x, axis) : in_rows(b, x, axis, kernel, dilation);
-  return shape_slice(b, x, axis + 1, ix_const(b->ir, 0), places,
-                     size_equals(places, 1) ? 1 : stride);
+  x = shape_reshape(b, x, &rows);
+  return shape_slice(b, x, axis + 1, ix_const(g, 0), output, stride);
 }
 
 const node *node_windows(builder *b, const node *x, size_t n, const int64_t kernel[],
                          const int64_t stride[], const int64_t dilation[],
-                         const node *const places[]) {
+                         const node *const output[]) {
   size_t lead = x->rank - n;
   for (size_t i = n; i-- > 0;)
-    x = windows_of_axis(b, x, lead + i, kernel[i], stride[i], dilation[i], places[i]);
+    x = windows_of_axis(b, x, lead + i, kernel[i], stride[i], dilation[i], output[i]);
   int64_t axes[SIZES_MAX_RANK];
   for (size_t i = 0; i < lead; i++) axes[i] = (int64_t)i;
   for (size_t i = 0; i < n; i++) {

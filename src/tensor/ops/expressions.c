@@ -1,0 +1,52 @@
+/* Constructors of expressions: elementwise ops, constants and indices in the shape of another node,
+   and reductions that sum f16 and bf16 in f32, as PyTorch does. */
+#include "ir/index/build_tensor.h"
+#include "ir/index/index_arithmetic.h"
+#include "tensor/ops/op_helpers.h"
+
+const node *ex_unary(builder *b, op o, const node *x) { return ir_op1(b->ir, o, x); }
+const node *ex_binary(builder *b, op o, const node *x, const node *y) {
+  return ir_op2(b->ir, o, x, y);
+}
+
+const node *ex_where(builder *b, const node *c, const node *x, const node *y) {
+  return ir_op3(b->ir, OP_WHERE, c, x, y);
+}
+
+const node *ex_num(builder *b, const node *like, double v) {
+  dtype t = (dtype)like->dtype;
+  const node *n = dtype_is_float(t) ? ir_const(b->ir, t, v) : ir_const_int(b->ir, t, (int64_t)v);
+  return ir_fill(b->ir, n, like->rank, like->dims);
+}
+
+const node *ex_int(builder *b, const node *like, int64_t v) {
+  return ir_fill(b->ir, ir_const_int(b->ir, (dtype)like->dtype, v), like->rank, like->dims);
+}
+
+const node *ex_binary_num(builder *b, op o, const node *x, double v) {
+  return ex_binary(b, o, x, ex_num(b, x, v));
+}
+
+const node *ex_iota(builder *b, dtype t, const sizes *shape, size_t axis) {
+  return ir_iota(b->ir, t, shape->rank, shape->at, (int64_t)axis);
+}
+
+const node *ex_size(builder *b, const node *size, dtype t) {
+  return size->op == OP_CONST ? constant_convert(b, size, t) : ir_cast(b->ir, size, t);
+}
+
+const node *ex_fill(builder *b, const node *scalar, const sizes *shape) {
+  return ir_fill(b->ir, scalar, shape->rank, shape->at);
+}
+
+const node *ex_reduce(builder *b, op o, const node *x, const axis_list *axes, bool keepdims) {
+  dtype t = (dtype)x->dtype;
+  sizes kept = sizes_of(x);
+  for (size_t i = 0; i < axes->n; i++)
+    kept = sizes_with(kept, (size_t)axes->at[i], ix_const(b->ir, 1));
+  if (axes->n) {
+    if (o == OP_ADD || o == OP_MUL) x = ir_cast(b->ir, x, accumulation_type(t));
+    x = ir_cast(b->ir, ir_reduce(b->ir, x, o, axes->n, axes->at), t);
+  }
+  return keepdims ? shape_reshape(b, x, &kept) : x;
+}
