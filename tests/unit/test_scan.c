@@ -338,11 +338,11 @@ static void test_refusals(void **state) {
   static const struct {
     tn_status status;
     const char *text;
-  } want[BADS] = {{TN_ERR_DTYPE, "state 0 of a loop is f32, and becomes f64"},
-                  {TN_ERR_SHAPE, "state 0 of a loop has shape 2, and becomes 2x1"},
+  } want[BADS] = {{TN_ERR_DTYPE, "state 0 of a loop has type f32; its next value has f64"},
+                  {TN_ERR_SHAPE, "state 0 of a loop has shape 2; its next value has 2x1"},
                   {TN_ERR_ARGUMENT, "the body left next[0] unset"},
-                  {TN_ERR_ARGUMENT, "an assign in the body of a loop"},
-                  {TN_ERR_UNSUPPORTED, "a function of the host cannot run in the body of a loop"},
+                  {TN_ERR_ARGUMENT, "in the body of a loop: make it a state of the loop"},
+                  {TN_ERR_UNSUPPORTED, "a host function cannot run in the body of a loop"},
                   {TN_OK, ""}};
   tn_context *c = *state;
   float got[2];
@@ -587,16 +587,16 @@ static void test_arguments(void **state) {
   tn_context *c = *state;
   bad b = {.c = c};
   tn_scan_desc d = TN_SCAN_DESC_INIT;
-  check_scan_refused(c, &d, 1, NULL, TN_ERR_ARGUMENT, "there is no body");
-  check_scan_refused(c, NULL, 1, NULL, TN_ERR_ARGUMENT, "there is no body");
+  check_scan_refused(c, &d, 1, NULL, TN_ERR_ARGUMENT, "the body is NULL");
+  check_scan_refused(c, NULL, 1, NULL, TN_ERR_ARGUMENT, "the body is NULL");
   d.body = bad_body;
   d.user = &b;
   check_scan_refused(c, &d, 1, NULL, TN_ERR_ARGUMENT, "set `steps`");
-  check_scan_refused(c, &d, 1, tn_num(c, 1), TN_ERR_SHAPE, "xs 0 is a scalar");
+  check_scan_refused(c, &d, 1, tn_num(c, 1), TN_ERR_SHAPE, "xs[0] is a scalar");
   d.steps = 3;
-  check_scan_refused(c, &d, 1, floats(c, FLOATS(1, 2)), TN_ERR_SHAPE, "xs 0 has not as many");
+  check_scan_refused(c, &d, 1, floats(c, FLOATS(1, 2)), TN_ERR_SHAPE, "xs[0] has 2 entries");
   d.steps = -2;
-  check_scan_refused(c, &d, 1, NULL, TN_ERR_SHAPE, "a loop has -2 steps, which is below 0");
+  check_scan_refused(c, &d, 1, NULL, TN_ERR_SHAPE, "a loop has -2 steps, which is negative");
   d.size = 8;
   check_scan_refused(c, &d, 1, NULL, TN_ERR_ARGUMENT, "tn_scan_desc.size");
   tn_scan(NULL, &d, NULL, 0, NULL, 0, NULL, 0);

@@ -491,7 +491,7 @@ static void custom_operations_return_statuses(void **state) {
     tn_scope_begin(c);
     tn_custom(c, &desc, &x, 1, &(tn_type){TN_F32, tn_shape(3)}, &out, 1);
     assert_int_equal(tn_read(out, TN_F32, got, sizeof got), TN_ERR_INTERNAL);
-    assert_non_null(strstr(tn_message(c), "which is no status"));
+    assert_non_null(strstr(tn_message(c), "which is not a tn_status"));
     assert_int_equal(tn_scope_end(c), TN_ERR_INTERNAL);
   }
 }

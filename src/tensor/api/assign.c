@@ -1,10 +1,12 @@
-/* tn_state and tn_assign. An assign broadcasts its value to the shape of a view of the state and
-   appends a version (state/state.h); views that repeat or add elements cannot be assigned to. */
+/* States and assigns: tn_state and tn_assign. An assign broadcasts its value to the shape of a view
+   of the state, as in NumPy, and appends a version (state/state.h). Views that repeat or add
+   elements cannot be assigned to. */
 #include "tensor/api/assign.h"
 
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/context/call.h"
+#include "tensor/context/shape.h"
 #include "tensor/context/symbolic_dims.h"
 #include "tensor/eval/substitute_values.h"
 #include "tensor/state/handle_node.h"
@@ -20,12 +22,13 @@ static void make_state(void *arg) {
   const node *init = handle_typed_node(&b, j->init);
   for (size_t i = 0; i < init->rank; i++)
     if (!node_is_const(init->dims[i]))
-      diag_raise(b.diag, TN_ERR_SHAPE, "a state's sizes are numbers; axis %zu varies", i);
+      diag_raise(b.diag, TN_ERR_SHAPE,
+                 "the size of axis %zu varies; the sizes of a state must be numbers", i);
   refuse_unbound_graph(b.context, init);
   uint64_t count;
   dims_static_count(init, &count);
   if (count > (uint64_t)PTRDIFF_MAX / dtype_bytes((dtype)init->dtype))
-    diag_raise(b.diag, TN_ERR_SHAPE, "more elements than memory can hold");
+    diag_raise(b.diag, TN_ERR_SHAPE, "the state has more elements than memory can hold");
   state_record *k;
   if (state_open(b.context, init, &k) != TN_OK) diag_rethrow(b.diag);
   if (j->made != b.context->handles.no_memory) handle_set_state(j->made, k, k->versions.view_base);
@@ -49,26 +52,17 @@ tn_tensor *tn_state(tn_tensor *init) {
   return j.made;
 }
 
-/** True if a view of a state shows no element twice and adds none. */
-static bool is_assignable(const node *view, const node *base) {
-  while (view != base) {
-    if (view->op != OP_RESHAPE && view->op != OP_PERMUTE && view->op != OP_SLICE) return false;
-    view = view->src[0];
-  }
-  return true;
-}
-
-static bool can_expand(const node *from, const node *to) {
-  return from == to || node_is_bits(from, 1);
-}
-
-/** The value, repeated to the shape of a view. */
+/** The value, broadcast to the shape of a view. */
 static const node *broadcast_to_view(builder *b, const node *value, const node *view) {
   size_t missing = view->rank - value->rank;
-  bool fits = value->rank <= view->rank;
-  for (size_t i = 0; fits && i < value->rank; i++)
-    fits = can_expand(value->dims[i], view->dims[missing + i]);
-  if (!fits) diag_raise(b->diag, TN_ERR_SHAPE, "the value does not broadcast to the shape");
+  bool broadcasts = value->rank <= view->rank;
+  for (size_t i = 0; broadcasts && i < value->rank; i++)
+    broadcasts = value->dims[i] == view->dims[missing + i] || node_is_bits(value->dims[i], 1);
+  if (!broadcasts) {
+    sizes from = sizes_of(value), to = sizes_of(view);
+    diag_raise(b->diag, TN_ERR_SHAPE, "the value, of shape %s, does not broadcast to shape %s",
+               sizes_text(b, &from), sizes_text(b, &to));
+  }
   if (ir_same_shape(value, view)) return value;
   const node **dims = arena_alloc(b->arena, (view->rank + 1u) * sizeof *dims);
   for (size_t i = 0; i < view->rank; i++)
@@ -80,13 +74,14 @@ static const node *broadcast_to_view(builder *b, const node *value, const node *
 void state_check_assignable(builder *b, const tn_tensor *dst) {
   if (b->context->entry.n_loop_bodies)
     diag_raise(b->diag, TN_ERR_ARGUMENT,
-               "an assign in the body of a loop: what changes from step to step is a state of it");
+               "a state cannot be assigned to in the body of a loop: make it a state of the loop");
   if (!dst->state)
     diag_raise(b->diag, TN_ERR_ARGUMENT, "only a state, or a movement of one, can be assigned to");
-  if (!is_assignable(dst->node, dst->state->versions.view_base))
-    diag_raise(b->diag, TN_ERR_ARGUMENT,
-               "this movement of a state cannot be assigned to: it repeats or adds elements, or is "
-               "in pieces");
+  for (const node *n = dst->node; n != dst->state->versions.view_base; n = n->src[0])
+    if (n->op != OP_RESHAPE && n->op != OP_PERMUTE && n->op != OP_SLICE)
+      diag_raise(b->diag, TN_ERR_ARGUMENT,
+                 "this movement of a state cannot be assigned to: it repeats or adds elements, as "
+                 "expand, tile, roll and pad do");
 }
 
 void state_assign(builder *b, const tn_tensor *dst, const node *value) {

@@ -1,5 +1,5 @@
-/* The caches of a context as its callers see them: tn_cache_get, tn_cache_trim, tn_cache_clear and
-   tn_kernel_cache_get. */
+/* Public functions on the caches of a context: tn_cache_get, tn_cache_trim and tn_cache_clear for
+   the disk cache of kernels and plans, tn_kernel_cache_get for the kernels in memory. */
 #include "compile/disk_cache.h"
 #include "compile/kernel_cache.h"
 #include "tensor/context/context.h"
@@ -10,14 +10,8 @@
 
 _Static_assert(TN_CACHE_LIMIT == DISK_CACHE_MOST_BYTES, "cache.h states the limit of the folder");
 
-/** Trims an open folder to `limits` (NULL: leaves it as it is) and counts what is there then. */
-static tn_status trim_and_count(tn_context *c, int folder, const disk_cache_trim_limits *limits,
-                                disk_cache_usage *left) {
-  return limits ? disk_cache_folder_trim(folder, &c->mem, limits, left, &c->diag)
-                : disk_cache_folder_usage(folder, &c->mem, left, &c->diag);
-}
-
-/** The same in the folder of a context, which need not exist; *path is NULL without a cache. */
+/** Trims the cache folder of a context, which need not exist, to `limits` (NULL: leaves it as it
+    is) and counts the files that are left. *path is NULL without a cache. */
 static tn_status use_folder(tn_context *c, const disk_cache_trim_limits *limits, const char **path,
                             disk_cache_usage *left) {
   int folder;
@@ -25,7 +19,8 @@ static tn_status use_folder(tn_context *c, const disk_cache_trim_limits *limits,
   *path = disk_cache_path(c->disk, &c->diag);
   tn_status s = *path ? disk_cache_folder_open(*path, false, &folder, &c->diag) : c->diag.status;
   if (s != TN_OK || folder < 0) return s;
-  s = trim_and_count(c, folder, limits, left);
+  s = limits ? disk_cache_folder_trim(folder, &c->mem, limits, left, &c->diag)
+             : disk_cache_folder_usage(folder, &c->mem, left, &c->diag);
   close(folder);
   return s;
 }

@@ -1,4 +1,4 @@
-/* Custom operations (tn_custom): functions of the host, and kernels of the caller's, as nodes.
+/* Custom operations (tn_custom): host functions and the caller's own kernels as nodes of the graph.
 
    A kernel is a KERNEL node for each of its results (ir/verify/kernel_signature.h). A function is
    one CUSTOM node. Its sources are the caller's inputs, followed by the sizes that vary as rank-0
@@ -21,19 +21,20 @@
 
 #include <string.h>
 
-/* Building. */
+/* ---- Signatures ---- */
 
 typedef struct custom_job {
   tn_context *c;
   const tn_custom_desc *desc;
   tn_tensor *const *in;
-  size_t n_in, n_out, n_all; /* the caller's outputs; with written inputs */
+  size_t n_in, n_out; /* the caller's inputs and outputs */
+  size_t n_all;       /* outputs, with those of written inputs */
   const tn_type *types;
   tn_tensor **out;
   host_function *host;                  /* NULL for a kernel */
   size_t written[CUSTOM_MAX_INPUTS];    /* the output that a written input becomes */
   int64_t uid;                          /* of its graph input; −1: not opened yet */
-  const node *outs[CUSTOM_MAX_OUTPUTS]; /* the results */
+  const node *outs[CUSTOM_MAX_OUTPUTS]; /* the nodes of the outputs */
 } custom_job;
 
 typedef VEC(const node *) nodes;
@@ -42,7 +43,9 @@ typedef VEC(const node *) nodes;
 static array_signature signature_of(builder *b, dtype t, size_t rank, const node *const dims[],
                                     nodes *varying) {
   array_signature f = {.dtype = t, .rank = rank};
-  if (rank > TN_MAX_RANK) diag_raise(b->diag, TN_ERR_SHAPE, "rank %zu is too large", rank);
+  if (rank > TN_MAX_RANK)
+    diag_raise(b->diag, TN_ERR_SHAPE, "an array has rank %zu; ranks are 0 to %d", rank,
+               TN_MAX_RANK);
   for (size_t i = 0; i < rank; i++) {
     f.varies[i] = !node_is_const(dims[i]);
     if (!f.varies[i]) {
@@ -53,7 +56,7 @@ static array_signature signature_of(builder *b, dtype t, size_t rank, const node
     while (k < varying->n && varying->at[k] != dims[i]) k++;
     if (k == varying->n) vec_push(b->arena, varying, dims[i]);
     if (varying->n > CUSTOM_MAX_INPUTS)
-      diag_raise(b->diag, TN_ERR_UNSUPPORTED, "there are more than %d sizes that vary",
+      diag_raise(b->diag, TN_ERR_UNSUPPORTED, "the arrays have more than %d sizes that vary",
                  CUSTOM_MAX_INPUTS);
     f.size[i] = (int64_t)k;
   }
@@ -126,37 +129,21 @@ static const node *custom_node(custom_job *j, builder *b, const node *const in[]
   return ir_make(b->ir, &spec);
 }
 
-static bool are_mixed(const output outputs[], size_t n) {
-  for (size_t i = 1; i < n; i++)
-    if (outputs[i].dtype != outputs[0].dtype) return true;
-  return false;
-}
-
-/** Slices the row of all outputs into single ones; place_outputs in context/host_function.c makes
-    the same layout. */
-static void cut_row(custom_job *j, builder *b, const node *row, const output outputs[],
-                    const node *const offsets[], bool mixed) {
-  for (size_t i = 0; i < j->n_all; i++) {
-    const output *o = &outputs[i];
-    const node *count = element_count(b, o->rank, o->dims);
-    const node *part = mixed ? from_bytes(b, row, offsets[i], count, o->dtype)
-                             : row_slice(b, row, offsets[i], count, 1);
-    j->outs[i] = ir_reshape(b->ir, part, o->rank, o->dims);
-  }
-}
-
+/** Makes the CUSTOM node and slices the row of all outputs into single ones. place_outputs in
+    context/host_function.c makes the same layout. */
 static void make_nodes(custom_job *j, builder *b, const node *const in[], const output outputs[],
                        const nodes *varying) {
   if (j->n_all == 1) {
     j->outs[0] = custom_node(j, b, in, varying, outputs[0].dtype, outputs[0].rank, outputs[0].dims);
     return;
   }
-  bool mixed = are_mixed(outputs, j->n_all);
-  const node *offsets[CUSTOM_MAX_OUTPUTS], *at = ix_const(b->ir, 0);
+  bool is_mixed = false;
+  for (size_t i = 1; i < j->n_all; i++) is_mixed |= outputs[i].dtype != outputs[0].dtype;
+  const node *offsets[CUSTOM_MAX_OUTPUTS], *counts[CUSTOM_MAX_OUTPUTS], *at = ix_const(b->ir, 0);
   for (size_t i = 0; i < j->n_all; i++) {
     offsets[i] = at;
-    const node *n = element_count(b, outputs[i].rank, outputs[i].dims);
-    if (mixed) {
+    const node *n = counts[i] = element_count(b, outputs[i].rank, outputs[i].dims);
+    if (is_mixed) {
       n = ix_scale(b->ir, n, (int64_t)dtype_bytes(outputs[i].dtype));
       n = ix_scale(b->ir,
                    ix_floordiv(b->ir, ix_add_const(b->ir, n, CUSTOM_ALIGN - 1),
@@ -165,32 +152,37 @@ static void make_nodes(custom_job *j, builder *b, const node *const in[], const 
     }
     at = ix_add(b->ir, at, n);
   }
-  const node *row = custom_node(j, b, in, varying, mixed ? DT_U8 : outputs[0].dtype, 1, &at);
-  cut_row(j, b, row, outputs, offsets, mixed);
+  const node *row = custom_node(j, b, in, varying, is_mixed ? DT_U8 : outputs[0].dtype, 1, &at);
+  for (size_t i = 0; i < j->n_all; i++) {
+    const output *o = &outputs[i];
+    const node *slice = is_mixed ? from_bytes(b, row, offsets[i], counts[i], o->dtype)
+                                 : row_slice(b, row, offsets[i], counts[i], 1);
+    j->outs[i] = ir_reshape(b->ir, slice, o->rank, o->dims);
+  }
 }
 
 static void make_host_nodes(custom_job *j, builder *b, const node *const in[],
                             const output outputs[]) {
-  host_function *h = j->host;
+  host_signature *s = &j->host->signature;
   nodes varying = {0};
-  memcpy(h->written, j->written, sizeof h->written);
+  memcpy(s->written, j->written, sizeof s->written);
   for (size_t i = 0; i < j->n_in; i++)
-    h->signatures[i] = signature_of(b, (dtype)in[i]->dtype, in[i]->rank, in[i]->dims, &varying);
+    s->arrays[i] = signature_of(b, (dtype)in[i]->dtype, in[i]->rank, in[i]->dims, &varying);
   for (size_t i = 0; i < j->n_all; i++)
-    h->signatures[j->n_in + i] =
+    s->arrays[j->n_in + i] =
         signature_of(b, outputs[i].dtype, outputs[i].rank, outputs[i].dims, &varying);
-  h->n_varying = varying.n;
+  s->n_varying = varying.n;
   make_nodes(j, b, in, outputs, &varying);
 }
 
-/* Kernels: a node for each result. */
+/* ---- Kernels: a node for each result ---- */
 
+/** Raises unless a kernel has the params and writes those inputs that the descriptor says. */
 static void check_kernel_writes(custom_job *j, builder *b, const kernel_signature *f) {
   if (f->n != j->n_in + j->n_out)
     diag_raise(b->diag, TN_ERR_ARGUMENT,
-               "the kernel has %zu params; there are %zu inputs and %zu "
-               "outputs",
-               f->n, j->n_in, j->n_out);
+               "the kernel has %zu params; there are %zu inputs and %zu outputs", f->n, j->n_in,
+               j->n_out);
   for (size_t i = 0; i < j->n_in; i++)
     if ((j->desc->writes >> i & 1) != f->params[i].is_written)
       diag_raise(b->diag, TN_ERR_ARGUMENT, "the kernel %s slot %zu, and `writes` %s input %zu",
@@ -236,7 +228,7 @@ static void make_custom(void *arg) {
     }
 }
 
-/* Checking. */
+/* ---- The call ---- */
 
 static tn_status check_desc(custom_job *j, const tn_custom_desc *from, tn_custom_desc *to) {
   diag *d = &j->c->diag;
@@ -245,14 +237,16 @@ static tn_status check_desc(custom_job *j, const tn_custom_desc *from, tn_custom
     return diag_set(d, TN_ERR_ARGUMENT, "the list of %zu %s is NULL", j->n_out,
                     j->types ? "results" : "types");
   if (!to->run == !to->kernel)
-    return diag_set(d, TN_ERR_ARGUMENT, "either `run` or `kernel` is to be set");
+    return diag_set(d, TN_ERR_ARGUMENT, "exactly one of `run` and `kernel` must be set");
   if (j->n_in > CUSTOM_MAX_INPUTS || j->n_out > CUSTOM_MAX_INPUTS)
-    return diag_set(d, TN_ERR_ARGUMENT, "there are %zu inputs and %zu outputs, not %d each at most",
-                    j->n_in, j->n_out, CUSTOM_MAX_INPUTS);
+    return diag_set(d, TN_ERR_ARGUMENT,
+                    "there are %zu inputs and %zu outputs; %d each are supported", j->n_in,
+                    j->n_out, CUSTOM_MAX_INPUTS);
   if (j->n_in < CUSTOM_MAX_INPUTS && to->writes >> j->n_in)
-    return diag_set(d, TN_ERR_ARGUMENT, "`writes` names an input that is not there");
+    return diag_set(d, TN_ERR_ARGUMENT, "`writes` names an input beyond the %zu that there are",
+                    j->n_in);
   if (!j->n_out && !to->writes)
-    return diag_set(d, TN_ERR_ARGUMENT, "there is neither an output nor a write");
+    return diag_set(d, TN_ERR_ARGUMENT, "the operation has no output and writes no input");
   return TN_OK;
 }
 
@@ -263,8 +257,7 @@ static failure *build_custom(custom_job *j, const tn_custom_desc *given_desc,
   if (f) return f;
   tn_status s = check_desc(j, given_desc, desc);
   if (s == TN_OK && desc->run && c->entry.n_loop_bodies)
-    s = diag_set(&c->diag, TN_ERR_UNSUPPORTED,
-                 "a function of the host cannot run in the body of a loop");
+    s = diag_set(&c->diag, TN_ERR_UNSUPPORTED, "a host function cannot run in the body of a loop");
   j->n_all = j->n_out;
   for (size_t i = 0; s == TN_OK && i < j->n_in; i++) j->n_all += desc->writes >> i & 1;
   if (s == TN_OK && desc->run)

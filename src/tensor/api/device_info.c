@@ -1,5 +1,5 @@
-/* Devices of a context: listing, opening and adding backends. Descriptions stay until the context
-   closes, as callers hold their strings. */
+/* Public functions on devices: tn_device_get lists them, tn_device_open opens one, tn_backend_add
+   adds a backend. Descriptions stay until the context closes, as callers hold their strings. */
 #include "device/registry/device_registry.h"
 
 #include "tensor/context/context.h"
@@ -9,55 +9,45 @@
 #include <tenon/device.h>
 #include <tenon/unstable/backend.h>
 
-static tn_status write_info(tn_context *c, tn_device_info *info, const device_description *k) {
-  const tn_device_info found = {sizeof found, k->name, k->about, k->absent, k->pairs, k->bytes};
-  tn_status s = descriptor_write(&c->diag, info, &found, sizeof found, "tn_device_info");
-  return s == TN_OK ? s : context_fail(c, "device_get", NULL, 0);
-}
-
-static bool describes_device(const device_description *k, const device_id *p) {
-  return k->id.backend == p->backend && k->id.index == p->index;
-}
-
-static bool has_same_state(const device_description *a, const device_description *b) {
-  return a->absent && b->absent && !strcmp(a->absent, b->absent) && !strcmp(a->about, b->about) &&
-         !strcmp(a->pairs, b->pairs);
-}
-
-/** The description of a device: the known one unless it says that the device is absent, which is
-    probed again. */
-static tn_status describe_device(tn_context *c, const device_id *p,
+/** The description of a device. One that says that the device is absent is made anew, as a device
+    may be plugged in. */
+static tn_status describe_device(tn_context *c, const device_id *id,
                                  const device_description **out) {
-  device_description *k = c->known_devices, *now;
-  while (k && !describes_device(k, p)) k = k->next;
+  device_description *k = c->devices.described, *now;
+  while (k && (k->id.backend != id->backend || k->id.index != id->index)) k = k->next;
   *out = k;
   if (k && !k->absent) return TN_OK;
   const char *compiler = c->target ? c->target->opened->name : NULL;
-  tn_status s = registry_probe(c->registry, p, compiler, &now, &c->diag);
+  tn_status s = registry_probe(c->registry, id, compiler, &now, &c->diag);
   if (s != TN_OK) return s;
-  if (k && has_same_state(k, now)) {
+  bool is_same = k && now->absent && !strcmp(k->absent, now->absent) &&
+                 !strcmp(k->about, now->about) && !strcmp(k->pairs, now->pairs);
+  if (is_same) {
     registry_free_description(c->registry, now);
     return TN_OK;
   }
-  now->next = c->known_devices;
-  *out = c->known_devices = now;
+  now->next = c->devices.described;
+  *out = c->devices.described = now;
   return TN_OK;
 }
 
 tn_status tn_device_get(tn_context *c, size_t i, tn_device_info *info) {
   tn_status s = context_acquire(c);
   if (s != TN_OK) return s;
-  device_id place;
+  device_id id;
   const device_description *k;
   diag_clear(&c->diag);
   if (!c->registry) {
-    s = context_report_again(c, c->broken);
-  } else if (!registry_device_at(c->registry, i, &place)) {
+    s = context_report_again(c, c->failures.of_open);
+  } else if (!registry_device_at(c->registry, i, &id)) {
     s = TN_ERR_ARGUMENT;
-  } else if ((s = describe_device(c, &place, &k)) == TN_OK) {
-    s = write_info(c, info, k);
   } else {
-    context_fail(c, "device_get", NULL, 0);
+    s = describe_device(c, &id, &k);
+    if (s == TN_OK) {
+      const tn_device_info found = {sizeof found, k->name, k->about, k->absent, k->pairs, k->bytes};
+      s = descriptor_write(&c->diag, info, &found, sizeof found, "tn_device_info");
+    }
+    if (s != TN_OK) context_fail(c, "device_get", NULL, 0);
   }
   context_release(c);
   return s;
@@ -65,10 +55,12 @@ tn_status tn_device_get(tn_context *c, size_t i, tn_device_info *info) {
 
 tn_status tn_device_open(tn_context *c, const char *name, tn_device **device, tn_failure *failure) {
   if (device) *device = NULL;
-  if (!c || !device) return tn_fail(failure, TN_ERR_ARGUMENT, "a context or a result is missing");
-  if (!c->registry) return tn_fail(failure, c->broken->status, "%s", c->broken->text);
+  if (!c || !device)
+    return tn_fail(failure, TN_ERR_ARGUMENT, "the context or the place for the device is NULL");
+  if (!c->registry)
+    return tn_fail(failure, c->failures.of_open->status, "%s", c->failures.of_open->text);
   if (context_begin_concurrent(c, REENTRANCY_NONE) != TN_OK)
-    return tn_fail(failure, TN_ERR_BUSY, "a device is not opened in a callback of its context");
+    return tn_fail(failure, TN_ERR_BUSY, "a device cannot be opened in a callback of its context");
   diag d = {0};
   tn_status s = registry_open_device(c->registry, name ? name : c->options.device_name, device, &d);
   context_end_concurrent(c);
@@ -80,7 +72,7 @@ tn_status tn_backend_add(tn_context *c, const tn_backend *backend) {
   tn_status s = context_acquire(c);
   if (s != TN_OK) return s;
   if (!c->registry)
-    s = context_report_again(c, c->broken);
+    s = context_report_again(c, c->failures.of_open);
   else if ((s = registry_add_backend(c->registry, backend, &c->diag)) != TN_OK)
     context_fail(c, "backend_add", NULL, 0);
   context_release(c);

@@ -1,5 +1,6 @@
-/* Explanations as callers see them. A request waits in the context's slot, from which the next plan
-   that is compiled takes it, on whichever thread; the compilation fills it in. */
+/* Public functions on explanations of plans (runtime/explanation.h). tn_explain puts an empty one
+   into the context's slot; the next plan that is compiled, on whichever thread, takes it from there
+   and fills it in. */
 #include "runtime/explanation.h"
 #include "tensor/context/context.h"
 #include "tensor/context/descriptor.h"

@@ -1,6 +1,6 @@
-/* Copies between tensors and host memory: tn_from_host, tn_wrap_host, tn_read, tn_write, tn_map;
-   and tn_realize. */
-#include "base/vec.h"
+/* Copies between tensors and host memory: tn_from_host and tn_read copy, tn_wrap_host and tn_map
+   share memory without a copy, and tn_write assigns a copy to a state. Reading realises the tensor
+   first. */
 #include "device/memory/span.h"
 #include "tensor/api/assign.h"
 #include "tensor/context/call.h"
@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* From the host. */
+/* ---- From the host ---- */
 
 /** A new BUFFER, which is freed when the call ends unless something else holds it by then. */
 static const node *new_data(builder *b, dtype t, size_t rank, const node *const sizes[]) {
@@ -52,7 +52,7 @@ typedef struct host_job {
   size_t bytes;
   void (*destroy)(void *user);
   void *user;
-  bool taken; /* a buffer owns the payload */
+  bool is_owned; /* a buffer owns the payload */
 } host_job;
 
 /** Checks a type and the exact number of bytes; returns the number of elements. */
@@ -60,7 +60,7 @@ static size_t check_host(builder *b, const host_job *j, const node *sizes[]) {
   dtype t = dims_check_dtype(b, j->dtype);
   size_t count = dims_to_static_nodes(b, j->shape, dtype_bytes(t), sizes);
   if (j->bytes != count * dtype_bytes(t))
-    diag_raise(b->diag, TN_ERR_ARGUMENT, "%zu bytes are given; %zu elements of %s have %zu",
+    diag_raise(b->diag, TN_ERR_ARGUMENT, "%zu bytes are given; %zu elements of %s need %zu",
                j->bytes, count, dtype_name(t), count * dtype_bytes(t));
   if (!j->data && count) diag_raise(b->diag, TN_ERR_ARGUMENT, "the data is NULL");
   return count;
@@ -81,7 +81,7 @@ tn_tensor *tn_from_host(tn_context *c, tn_shape shape, tn_dtype dtype, const voi
   return op_call_in(c, "from_host", build_copy, &j);
 }
 
-/** Payload of wrapped memory, given back like any callback. */
+/** Payload of wrapped memory, destroyed by the caller's function. */
 typedef struct wrapped {
   tn_context *context;
   void (*destroy)(void *user);
@@ -94,23 +94,22 @@ static void unwrap(void *arg) {
   callbacks_destroy_payload(w.context, w.destroy, w.user);
 }
 
-static wrapped *new_wrapped(builder *b, const host_job *j) {
-  wrapped *w = mem_alloc(&b->context->mem, sizeof *w);
-  if (!w) diag_raise(b->diag, TN_ERR_MEMORY, "out of memory");
-  *w = (wrapped){b->context, j->destroy, j->user};
-  return w;
-}
-
 static value build_wrap(builder *b, const value in[], size_t n, const void *options) {
   host_job *j = (host_job *)options;
   const node *sizes[TN_MAX_RANK + 1];
   if (!check_host(b, j, sizes)) return build_copy(b, in, n, options); /* no memory to wrap */
   if ((uintptr_t)j->data % dtype_bytes((dtype)j->dtype))
-    diag_raise(b->diag, TN_ERR_ARGUMENT, "the data is not aligned to its elements");
+    diag_raise(b->diag, TN_ERR_ARGUMENT, "the data is not aligned to its elements, of %zu bytes",
+               dtype_bytes((dtype)j->dtype));
   const node *made = new_data(b, (dtype)j->dtype, (size_t)j->shape.rank, sizes);
   tn_buffer *memory;
-  wrapped *w = j->destroy ? new_wrapped(b, j) : NULL;
-  j->taken = true;
+  wrapped *w = NULL;
+  if (j->destroy) {
+    if (!(w = mem_alloc(&b->context->mem, sizeof *w)))
+      diag_raise(b->diag, TN_ERR_MEMORY, "out of memory");
+    *w = (wrapped){b->context, j->destroy, j->user};
+  }
+  j->is_owned = true;
   if (buffer_import(b->context->device, (void *)j->data, j->bytes, w ? unwrap : NULL, w, &memory,
                     b->diag) != TN_OK)
     diag_rethrow(b->diag);
@@ -123,11 +122,11 @@ tn_tensor *tn_wrap_host(tn_context *c, tn_shape shape, tn_dtype dtype, const voi
                         size_t bytes, void (*destroy)(void *user), void *user) {
   host_job j = {shape, dtype, data, bytes, destroy, user, false};
   tn_tensor *t = op_call_in(c, "wrap_host", build_wrap, &j);
-  if (!j.taken) callbacks_destroy_payload(c, destroy, user);
+  if (!j.is_owned) callbacks_destroy_payload(c, destroy, user);
   return t;
 }
 
-/* To the host. */
+/* ---- To the host ---- */
 
 /** The realised contents of a handle: a BUFFER with memory, retained. */
 typedef struct contents {
@@ -150,19 +149,13 @@ static void retain_committed(void *arg) {
   k->node = ir_retain(k->t->state->versions.committed);
 }
 
-/** The slot in which a handle keeps its realised node; NULL if the node changes (a state) or is not
-    there yet (a weak scalar). */
-static const node **find_result_slot(tn_tensor *t) {
-  if (t->state) return NULL;
-  if (!t->weak) return &t->node;
-  return t->mapped ? &t->mapped : NULL;
-}
-
-/** Realises the contents of a handle. A value's handle keeps the BUFFER; of a state its own storage
-    is read. */
+/** Realises the contents of a handle. The handle of a value keeps the BUFFER; the contents of a
+    state are in its storage. */
 static tn_status realize_contents(contents *k) {
   tn_context *c = k->c;
-  const node **own = find_result_slot(k->t);
+  const node **own = NULL; /* slot in which the handle keeps its realised node */
+  if (!k->t->state && !k->t->weak) own = &k->t->node;
+  if (!k->t->state && k->t->weak && k->t->mapped) own = &k->t->mapped;
   k->is_whole_state = k->t->state && k->t->node == k->t->state->versions.view_base;
   tn_status s = own || k->is_whole_state ? TN_OK : diag_catch(&c->diag, retain_node, k);
   const evaluation_request a = {.slot = own ? own : &k->node};
@@ -187,16 +180,16 @@ static void check_read(void *arg) {
   uint64_t count;
   size_t size = dtype_bytes(dims_check_dtype(&b, j->dtype));
   if (!dims_static_count(t->node, &count))
-    diag_raise(b.diag, TN_ERR_SHAPE, "its sizes vary: it has a value in a plan's runs only");
+    diag_raise(b.diag, TN_ERR_SHAPE,
+               "the tensor's sizes vary, so that it has a value in runs of a plan only");
   if (count > SIZE_MAX / size || j->bytes != count * size)
-    diag_raise(b.diag, TN_ERR_ARGUMENT, "%zu bytes are given; its %llu elements of %s have %llu",
+    diag_raise(b.diag, TN_ERR_ARGUMENT, "%zu bytes are given; %llu elements of %s need %llu",
                j->bytes, (unsigned long long)count, tn_dtype_name(j->dtype),
                (unsigned long long)(count * size));
   if (!j->data && count) diag_raise(b.diag, TN_ERR_ARGUMENT, "the data is NULL");
 }
 
-/** Copies contents out. The storage of a state is read in its turn among runs of plans; values that
-    it holds have stayed in place. */
+/** Copies contents out. The storage of a state is read in a turn of its own among runs of plans. */
 static tn_status copy_out(read_job *j) {
   contents *k = &j->contents;
   tn_context *c = k->c;
@@ -232,7 +225,7 @@ tn_status tn_read(tn_tensor *t, tn_dtype dtype, void *data, size_t bytes) {
   return s;
 }
 
-/* tn_write: an assign of a copy. */
+/* ---- To a state ---- */
 
 typedef struct write_job {
   tn_tensor *state;
@@ -264,14 +257,15 @@ tn_status tn_write(tn_tensor *state, tn_dtype dtype, const void *data, size_t by
   return s;
 }
 
-/* tn_map. */
+/* ---- Mapped ---- */
 
 static void check_map(void *arg) {
   read_job *j = arg;
   builder b = context_builder(j->contents.c);
   uint64_t count;
   if (!dims_static_count(j->contents.t->node, &count))
-    diag_raise(b.diag, TN_ERR_SHAPE, "its sizes vary: it has a value in a plan's runs only");
+    diag_raise(b.diag, TN_ERR_SHAPE,
+               "the tensor's sizes vary, so that it has a value in runs of a plan only");
 }
 
 static tn_status show_memory(contents *k, tn_array *array) {
@@ -281,7 +275,8 @@ static tn_status show_memory(contents *k, tn_array *array) {
   if (s != TN_OK) return s;
   void *at = span_host_pointer(&span);
   if (!at)
-    return diag_set(&c->diag, TN_ERR_UNSUPPORTED, "the host does not see the memory of device %s",
+    return diag_set(&c->diag, TN_ERR_UNSUPPORTED,
+                    "the host cannot address the memory of device %s: use tn_read",
                     c->device->name);
   tn_type type = {(tn_dtype)k->node->dtype, {(int32_t)k->node->rank, {0}}};
   for (size_t i = 0; i < k->node->rank; i++) type.shape.size[i] = node_int(k->node->dims[i]);
@@ -313,50 +308,6 @@ tn_status tn_map(tn_tensor *t, tn_array *array) {
     if (s == TN_OK) keep_mapped(&j.contents);
     if (s != TN_OK) context_fail(c, "map", &t, 1);
     ir_release(c->ir, j.contents.node);
-  }
-  context_release(c);
-  return s;
-}
-
-/* tn_realize. */
-
-typedef VEC(evaluation_request) request_list;
-
-typedef struct realize_job {
-  tn_context *c;
-  tn_tensor *const *tensors;
-  size_t n;
-  request_list requests;
-} realize_job;
-
-static void list_requests(void *arg) {
-  realize_job *j = arg;
-  for (size_t i = 0; i < j->n; i++)
-    if (!j->tensors[i]->state && !j->tensors[i]->weak)
-      vec_push(&j->c->arena, &j->requests, (evaluation_request){.slot = &j->tensors[i]->node});
-}
-
-/** Refreshes states, which have no slot to be realised: it raises the failure of one without
-    contents. */
-static void refresh_states(void *arg) {
-  realize_job *j = arg;
-  builder b = context_builder(j->c);
-  for (size_t i = 0; i < j->n; i++)
-    if (j->tensors[i]->state) state_refresh(&b, j->tensors[i]->state);
-}
-
-tn_status tn_realize(tn_context *c, tn_tensor *const tensors[], size_t n) {
-  tn_status s = context_acquire_valid(c);
-  if (s != TN_OK) return s;
-  realize_job j = {.c = c, .tensors = tensors, .n = n};
-  failure *f = call_check(c, "realize", tensors, n, 0);
-  if (f) {
-    s = context_return_failure(c, f);
-  } else {
-    s = diag_catch(&c->diag, list_requests, &j);
-    if (s == TN_OK) s = realize(c, REALIZE_ALL_ASSIGNS, j.requests.at, j.requests.n);
-    if (s == TN_OK) s = diag_catch(&c->diag, refresh_states, &j);
-    if (s != TN_OK) context_fail(c, "realize", tensors, n);
   }
   context_release(c);
   return s;

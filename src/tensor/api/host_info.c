@@ -1,6 +1,6 @@
-/* Reports of a context's target, the host's processor and its compilers: tn_context_get,
-   tn_processor_get and tn_compiler_get. Facts of the host are found when they are first asked for
-   and kept with the context, as their strings live that long. */
+/* Public functions that describe a context's target, the host's processor and its compilers:
+   tn_context_get, tn_processor_get and tn_compiler_get. Facts of the host are found on first use
+   and kept with the context, as callers hold their strings. */
 #include "base/arena.h"
 #include "device/core/device.h"
 #include "device/cpu/list_compilers.h"
@@ -31,7 +31,7 @@ static void destroy_facts(attachment *of) {
 
 /** The facts of a context, those of the processor found; NULL without memory. */
 static host_facts *facts_of(tn_context *c) {
-  if (c->host_facts) return c->host_facts;
+  if (c->devices.host_facts) return c->devices.host_facts;
   host_facts *f = mem_calloc(&c->mem, 1, sizeof *f);
   if (!f) return NULL;
   *f = (host_facts){.attachment.destroy = destroy_facts,
@@ -39,7 +39,7 @@ static host_facts *facts_of(tn_context *c) {
                     .processor = processor_describe(c->options.cpu)};
   arena_init(&f->arena, &c->mem, &c->diag);
   context_attach(c, &f->attachment);
-  return c->host_facts = f;
+  return c->devices.host_facts = f;
 }
 
 static void list_compilers(void *arg) {
@@ -48,7 +48,8 @@ static void list_compilers(void *arg) {
   f->has_compilers = true;
 }
 
-static tn_status fail(tn_context *c, const char *op, tn_status s) {
+/** Reports a failure in the context's diag. */
+static tn_status report(tn_context *c, const char *op, tn_status s) {
   return s == TN_OK ? s : context_fail(c, op, NULL, 0);
 }
 
@@ -62,7 +63,7 @@ tn_status tn_context_get(tn_context *c, tn_context_info *info) {
                                  .threads = c->device->host.threads,
                                  .computes = registry_device_computes(c->device)};
   s = descriptor_write(&c->diag, info, &found, sizeof found, "tn_context_info");
-  s = fail(c, "context_get", s);
+  s = report(c, "context_get", s);
   context_release(c);
   return s;
 }
@@ -94,7 +95,7 @@ tn_status tn_processor_get(tn_context *c, tn_processor_info *info) {
   } else {
     s = diag_set(&c->diag, TN_ERR_MEMORY, "out of memory");
   }
-  s = fail(c, "processor_get", s);
+  s = report(c, "processor_get", s);
   context_release(c);
   return s;
 }
@@ -116,7 +117,7 @@ tn_status tn_compiler_get(tn_context *c, size_t i, tn_compiler_info *info) {
   if (s != TN_OK) return s;
   bool is_past = false;
   diag_clear(&c->diag);
-  s = fail(c, "compiler_get", describe_compiler(c, i, info, &is_past));
+  s = report(c, "compiler_get", describe_compiler(c, i, info, &is_past));
   context_release(c);
   return s == TN_OK && is_past ? TN_ERR_ARGUMENT : s;
 }

@@ -1,5 +1,6 @@
-/* Opening and closing of contexts. A descriptor with a mistake opens a context whose every call
-   reports it; running out of memory alone opens none. */
+/* Opening and closing of contexts: tn_open and tn_close. Options come from the descriptor, and from
+   the environment where the descriptor leaves them unset. A descriptor with a mistake opens a
+   broken context, whose every call reports the mistake; only lack of memory opens none. */
 #include "base/environment.h"
 #include "compile/kernel_cache.h"
 #include "device/core/device_target.h"
@@ -18,16 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Makes a failure of opening the context's own. Checks run in a fixed order, and the first failure
-   counts. */
-static void break_context(tn_context *c, const diag *d) {
-  if (c->broken) return;
-  diag_set(&c->diag, d->status, "%s", d->text);
-  context_fail(c, "open", NULL, 0);
-  c->broken = context_last_failure(c);
-}
-
-/* The environment. */
+/* ---- Environment ---- */
 
 static const char *string_option(const tn_open_desc *o, const char *given, const char *name) {
   const char *v = !given && o->environment ? environment_get(name) : NULL;
@@ -80,7 +72,7 @@ static void read_environment(tn_open_desc *o, diag *d) {
   read_math(o, d);
 }
 
-/* The parts of a context. */
+/* ---- Parts of a context ---- */
 
 static bool copy_text(tn_context *c, char **to, const char *from) {
   *to = from ? mem_strdup(&c->mem, from) : NULL;
@@ -108,33 +100,24 @@ static bool init_parts(tn_context *c, const tn_open_desc *o) {
          disk_cache_open(&c->disk, o->cache_dir, log_disk_warning, c, &c->mem);
 }
 
-static void check_numbers(const tn_open_desc *o, diag *d) {
-  if (o->threads < 0 || o->threads > THREAD_POOL_MAX)
-    diag_set(d, TN_ERR_ARGUMENT, "the number of threads is %d, not 0 to %d", (int)o->threads,
-             THREAD_POOL_MAX);
-  if ((uint32_t)o->math > TN_MATH_FAST)
-    diag_set(d, TN_ERR_ARGUMENT, "there is no math mode %d", (int)o->math);
-}
-
 /** Opens the device registry: the shared one, or one of the context's own if the context has its
-   own memory or threads. */
+    own memory or threads. */
 static tn_status open_registry(tn_context *c, const tn_open_desc *o, diag *d) {
-  c->owns_registry = o->allocator.alloc || o->workers.run || o->threads;
+  bool is_own = c->devices.owns_registry = o->allocator.alloc || o->workers.run || o->threads;
   const registry_desc own = {.mem = &c->mem, .threads = c->options.threads, .workers = c->workers};
-  tn_status s =
-      c->owns_registry ? registry_open(&c->registry, &own, d) : registry_global(&c->registry, d);
+  tn_status s = is_own ? registry_open(&c->registry, &own, d) : registry_global(&c->registry, d);
   return s == TN_OK && !kernel_cache_of(c->registry) ? TN_ERR_MEMORY : s;
 }
 
 static tn_status open_device(tn_context *c, const tn_open_desc *o, diag *d) {
-  tn_status s = dump_parse_option(&c->dump, c->options.dump_text, d);
+  tn_status s = dump_parse_option(&c->reports.dump, c->options.dump_text, d);
   if (s == TN_OK) s = open_registry(c, o, d);
   if (s == TN_OK) s = registry_open_device(c->registry, c->options.device_name, &c->device, d);
   const device_target_desc target = {
       .pair = c->options.pair, .limit = c->options.cpu, .compiler = o->compiler};
   if (s == TN_OK) s = device_target_find(c->device, &target, &c->target, d);
   const tn_open_desc init = TN_OPEN_DESC_INIT;
-  if (s == TN_OK && (c->owns_registry || o->cached_bytes != init.cached_bytes))
+  if (s == TN_OK && (c->devices.owns_registry || o->cached_bytes != init.cached_bytes))
     caching_allocator_set_budget(c->device->allocator, o->cached_bytes);
   return s;
 }
@@ -162,11 +145,12 @@ static tn_context *new_context(const tn_open_desc *o) {
   c->handles.release_deferred = scope_release_deferred;
   context_lock_init(&c->entry.lock);
   mutex_init(&c->lock);
-  mutex_init(&c->report_lock);
+  mutex_init(&c->reports.lock);
   arena_init(&c->arena, &c->mem, &c->diag);
   return c;
 }
 
+/** Destroys the payloads of a descriptor, for which no context was opened. */
 static void destroy_payloads(const tn_open_desc *o) {
   if (o->progress.destroy) o->progress.destroy(o->progress.user);
   if (o->logger.destroy) o->logger.destroy(o->logger.user);
@@ -174,23 +158,7 @@ static void destroy_payloads(const tn_open_desc *o) {
   if (o->allocator.destroy) o->allocator.destroy(o->allocator.user);
 }
 
-/** Clears callback structs whose first function is NULL, which are absent. */
-static void clear_absent_callbacks(tn_open_desc *o) {
-  if (!o->allocator.alloc) o->allocator = (tn_allocator){0};
-  if (!o->workers.run) o->workers = (tn_workers){0};
-  if (!o->logger.log) o->logger = (tn_logger){0};
-  if (!o->progress.step) o->progress = (tn_progress){0};
-}
-
-/* Closing. */
-
-static void destroy_attachments(tn_context *c) {
-  while (c->attachments) {
-    attachment *a = c->attachments;
-    context_detach(c, a);
-    a->destroy(a);
-  }
-}
+/* ---- Closing ---- */
 
 static void free_options(tn_context *c) {
   char *const all[] = {c->options.device_name, c->options.pair,          c->options.cpu,
@@ -198,40 +166,49 @@ static void free_options(tn_context *c) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) mem_strfree(&c->mem, all[i]);
 }
 
-static void free_known_devices(tn_context *c) {
-  while (c->known_devices) {
-    device_description *k = c->known_devices;
-    c->known_devices = k->next;
+/** Frees the queue, the descriptions of devices and the registry. */
+static void close_devices(tn_context *c) {
+  queue_close(c->queue);
+  while (c->devices.described) {
+    device_description *k = c->devices.described;
+    c->devices.described = k->next;
     registry_free_description(c->registry, k);
   }
+  registry *own = c->devices.owns_registry ? c->registry : NULL;
+  c->registry = NULL;
+  registry_close(own);
+}
+
+/** Frees what the context built: attached objects, plans, tensors and the graph. */
+static void free_objects(tn_context *c) {
+  while (c->attachments) {
+    attachment *a = c->attachments;
+    context_detach(c, a);
+    a->destroy(a);
+  }
+  plan_free_all(c);
+  if (!c->ir) return;
+  executable_cache_free(c);
+  scope_free_all(c);
+  ir_release_unheld(c->ir);
+  ir_observe(c->ir, NULL);
+  graph_input_free_all(c);
+  dims_free(c);
+  ir_free(c->ir);
 }
 
 static void context_destroy(tn_context *c) {
   reentrancy_entry closing;
   reentrancy_enter(&closing, &c->entry.visits, REENTRANCY_CALLBACK);
   c->entry.is_closing = true;
-  destroy_attachments(c);
-  plan_free_all(c);
-  if (c->ir) {
-    executable_cache_free(c);
-    scope_free_all(c);
-    ir_release_unheld(c->ir);
-    ir_observe(c->ir, NULL);
-    graph_input_free_all(c);
-    dims_free(c);
-    ir_free(c->ir);
-  }
+  free_objects(c);
   arena_free(&c->arena);
-  queue_close(c->queue);
-  free_known_devices(c);
-  registry *own = c->owns_registry ? c->registry : NULL;
-  c->registry = NULL;
-  registry_close(own);
+  close_devices(c);
   disk_cache_close(c->disk);
   free_options(c);
-  failure_release(c, c->broken);
+  failure_release(c, c->failures.of_open);
   failure_release(c, c->failures.last);
-  mutex_free(&c->report_lock);
+  mutex_free(&c->reports.lock);
   context_lock_free(&c->entry.lock);
   const callbacks given = c->callbacks;
   callbacks_destroy_payload(c, given.progress.destroy, given.progress.user);
@@ -249,7 +226,7 @@ static void context_destroy(tn_context *c) {
   if (given.allocator.destroy) given.allocator.destroy(given.allocator.user);
 }
 
-/* Opening. */
+/* ---- Opening ---- */
 
 static tn_context *open_context(const tn_open_desc *o, diag *d) {
   tn_context *c = new_context(o);
@@ -263,11 +240,14 @@ static tn_context *open_context(const tn_open_desc *o, diag *d) {
     context_destroy(c);
     return NULL;
   }
-  if (s != TN_OK)
-    break_context(c, d);
-  else
+  if (s != TN_OK) {
+    diag_set(&c->diag, d->status, "%s", d->text);
+    context_fail(c, "open", NULL, 0);
+    c->failures.of_open = context_last_failure(c);
+  } else {
     context_log(c, TN_LOG_INFO, "device %s, %s/%s for %s", c->device->name,
                 c->target->renderer->name, c->target->compiler->name, c->target->caps.target);
+  }
   return c;
 }
 
@@ -275,14 +255,21 @@ tn_context *tn_open(const tn_open_desc *desc) {
   diag d = {0};
   tn_open_desc o = TN_OPEN_DESC_INIT;
   descriptor_read(&d, &o, desc, sizeof o, "tn_open_desc");
-  clear_absent_callbacks(&o);
+  if (!o.allocator.alloc) o.allocator = (tn_allocator){0}; /* absent, like those below */
+  if (!o.workers.run) o.workers = (tn_workers){0};
+  if (!o.logger.log) o.logger = (tn_logger){0};
+  if (!o.progress.step) o.progress = (tn_progress){0};
   if (o.allocator.alloc && !o.allocator.release) {
     diag_set(&d, TN_ERR_ARGUMENT, "an allocator needs both alloc and release");
     destroy_payloads(&(tn_open_desc){.allocator = o.allocator});
     o.allocator = (tn_allocator){0};
   }
   read_environment(&o, &d);
-  check_numbers(&o, &d);
+  if (o.threads < 0 || o.threads > THREAD_POOL_MAX)
+    diag_set(&d, TN_ERR_ARGUMENT, "the number of threads is %d, not 0 to %d", (int)o.threads,
+             THREAD_POOL_MAX);
+  if ((uint32_t)o.math > TN_MATH_FAST)
+    diag_set(&d, TN_ERR_ARGUMENT, "the math mode is %d, which is not one of tn_math", (int)o.math);
   return open_context(&o, &d);
 }
 

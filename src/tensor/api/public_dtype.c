@@ -1,4 +1,5 @@
-/* Public data types: names, sizes, kinds, and elements of the host as numbers. */
+/* Public data types: names, sizes and kinds, from the table in ir/core/dtypes.def; and elements of
+   host arrays as numbers. */
 #include "ir/core/dtype.h"
 
 #include <string.h>

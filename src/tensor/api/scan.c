@@ -1,5 +1,7 @@
-/* tn_scan: the loop's body is called once, with placeholders for the index, the states and the
-   entries of xs; the loop is built from the tensors that the body returns. */
+/* tn_scan, the scan of JAX: the loop's body is called once (traced), with placeholders for the
+   index, the states and the entries of xs, and the loop is built from the tensors that the body
+   returns. While the body runs the context is released, so that the body uses it like any caller.
+ */
 #include "ir/core/tensor_loop.h"
 #include "tensor/api/scope.h"
 #include "tensor/context/call.h"
@@ -13,28 +15,31 @@ typedef struct scan_job {
   tn_scan_desc desc;
   tn_tensor *const *init, *const *xs;
   size_t n_states, n_xs, n_ys;
-  const node *range;     /* retained */
-  const node **starts;   /* of the states, before the body runs; retained */
-  tn_tensor **arguments; /* index, states, entries */
+  const node *range;     /* of the steps; retained */
+  const node **inits;    /* nodes of `init`, before the body runs; retained */
+  tn_tensor **arguments; /* of the body: index, states, entries of xs */
   tn_tensor **returned;  /* next states, ys; set by the body */
-  value *results;        /* in the context's arena */
+  value *results;        /* last states, stacked ys; in the context's arena */
 } scan_job;
 
 enum { MAX_TENSORS = 1 << 16 };
 
-/* Before the body. */
+/* ---- Before the body ---- */
 
 static const node *find_steps(scan_job *j, builder *b) {
   const node *steps = j->desc.steps == -1 ? NULL : dim_to_node(b, j->desc.steps);
   for (size_t i = 0; i < j->n_xs; i++) {
     const node *x = handle_typed_node(b, j->xs[i]);
-    if (!x->rank) diag_raise(b->diag, TN_ERR_SHAPE, "xs %zu is a scalar: it has no entries", i);
+    if (!x->rank)
+      diag_raise(b->diag, TN_ERR_SHAPE,
+                 "xs[%zu] is a scalar; the body takes an entry of its first axis in each step", i);
     if (steps && x->dims[0] != steps)
-      diag_raise(b->diag, TN_ERR_SHAPE, "xs %zu has not as many entries as there are steps", i);
+      diag_raise(b->diag, TN_ERR_SHAPE, "xs[%zu] has %s entries; there are %s steps", i,
+                 size_text(b, x->dims[0]), size_text(b, steps));
     steps = x->dims[0];
   }
   if (!steps)
-    diag_raise(b->diag, TN_ERR_ARGUMENT, "nothing tells how many steps there are: set `steps`");
+    diag_raise(b->diag, TN_ERR_ARGUMENT, "the number of steps is unknown: set `steps`, or give xs");
   return steps;
 }
 
@@ -52,8 +57,8 @@ static void open_body(void *arg) {
   const node *index = build_loop_index(&b, range, j->desc.reverse);
   set_argument(j, 0, value_of(ir_cast(b.ir, index, DT_I64)));
   for (size_t i = 0; i < j->n_states; i++) {
-    j->starts[i] = ir_retain(handle_typed_node(&b, j->init[i]));
-    set_argument(j, 1 + i, build_loop_state(&b, range, i, value_of(j->starts[i])));
+    j->inits[i] = ir_retain(handle_typed_node(&b, j->init[i]));
+    set_argument(j, 1 + i, build_loop_state(&b, range, i, value_of(j->inits[i])));
   }
   for (size_t i = 0; i < j->n_xs; i++)
     set_argument(j, 1 + j->n_states + i,
@@ -66,11 +71,12 @@ static tn_status check_desc(scan_job *j, const tn_scan_desc *given) {
   j->desc = (tn_scan_desc)TN_SCAN_DESC_INIT;
   if (descriptor_read(d, &j->desc, given, sizeof j->desc, "tn_scan_desc") != TN_OK)
     return d->status;
-  if (!j->desc.body) return diag_set(d, TN_ERR_ARGUMENT, "there is no body");
+  if (!j->desc.body) return diag_set(d, TN_ERR_ARGUMENT, "the body is NULL");
   if (!j->n_states && !j->n_ys)
-    return diag_set(d, TN_ERR_ARGUMENT, "there is neither a state nor a y");
+    return diag_set(d, TN_ERR_ARGUMENT, "the loop has no result: it needs a state or a y");
   if (j->n_states > MAX_TENSORS || j->n_xs > MAX_TENSORS || j->n_ys > MAX_TENSORS)
-    return diag_set(d, TN_ERR_ARGUMENT, "there are more than %d states, xs or ys", MAX_TENSORS);
+    return diag_set(d, TN_ERR_ARGUMENT, "%d states, xs and ys each are supported, not more",
+                    MAX_TENSORS);
   if (j->c->entry.n_loop_bodies >= LOOP_MAX_DEPTH)
     return diag_set(d, TN_ERR_UNSUPPORTED, "loops are nested deeper than %d", LOOP_MAX_DEPTH);
   return TN_OK;
@@ -80,16 +86,16 @@ static tn_status alloc_lists(scan_job *j) {
   const mem *m = &j->c->mem;
   j->arguments = mem_calloc(m, 1 + j->n_states + j->n_xs, sizeof *j->arguments);
   j->returned = mem_calloc(m, 1 + j->n_states + j->n_ys, sizeof *j->returned);
-  j->starts = mem_calloc(m, 1 + j->n_states, sizeof *j->starts);
-  if (j->arguments && j->returned && j->starts) return TN_OK;
+  j->inits = mem_calloc(m, 1 + j->n_states, sizeof *j->inits);
+  if (j->arguments && j->returned && j->inits) return TN_OK;
   return diag_set(&j->c->diag, TN_ERR_MEMORY, "out of memory");
 }
 
 static void free_lists(scan_job *j) {
   const mem *m = &j->c->mem;
-  for (size_t i = 0; j->starts && i < j->n_states; i++) ir_release(j->c->ir, j->starts[i]);
+  for (size_t i = 0; j->inits && i < j->n_states; i++) ir_release(j->c->ir, j->inits[i]);
   ir_release(j->c->ir, j->range);
-  mem_free(m, j->starts, (1 + j->n_states) * sizeof *j->starts);
+  mem_free(m, j->inits, (1 + j->n_states) * sizeof *j->inits);
   mem_free(m, j->arguments, (1 + j->n_states + j->n_xs) * sizeof *j->arguments);
   mem_free(m, j->returned, (1 + j->n_states + j->n_ys) * sizeof *j->returned);
 }
@@ -108,7 +114,7 @@ static failure *begin_scan(scan_job *j, const tn_scan_desc *given) {
   return call_run(j->c, "scan", j->init, j->n_states, open_body, j);
 }
 
-/* After it. */
+/* ---- After the body ---- */
 
 static void close_body(void *arg) {
   scan_job *j = arg;
@@ -117,7 +123,7 @@ static void close_body(void *arg) {
   value *returned = arena_alloc(b.arena, (n + 1) * sizeof *returned);
   value *inits = arena_alloc(b.arena, (j->n_states + 1) * sizeof *inits);
   for (size_t i = 0; i < n; i++) returned[i] = value_of(handle_typed_node(&b, j->returned[i]));
-  for (size_t i = 0; i < j->n_states; i++) inits[i] = value_of(j->starts[i]);
+  for (size_t i = 0; i < j->n_states; i++) inits[i] = value_of(j->inits[i]);
   const node *index = build_loop_index(&b, j->range, j->desc.reverse);
   const node **places = arena_alloc(b.arena, (j->n_ys + 1) * sizeof *places);
   for (size_t i = 0; i < j->n_ys; i++) places[i] = index;
@@ -126,21 +132,7 @@ static void close_body(void *arg) {
              j->results);
 }
 
-/** The failure of a tensor that the body returned, or NULL. Unset ones are skipped. */
-static failure *check_returned(const scan_job *j, size_t n) {
-  failure *f = NULL;
-  for (size_t i = 0; i < n && !f; i++)
-    if (j->returned[i]) f = call_check(j->c, "scan", &j->returned[i], 1, 0);
-  return f;
-}
-
-/** The index of the first result that the body left unset; `n`: none. */
-static size_t first_unset(const scan_job *j, size_t n) {
-  size_t i = 0;
-  while (i < n && j->returned[i]) i++;
-  return i;
-}
-
+/** Reports that the body left result `i` unset. */
 static failure *refuse_unset(scan_job *j, size_t i) {
   diag *d = &j->c->diag;
   if (i < j->n_states)
@@ -154,25 +146,27 @@ static failure *refuse_unset(scan_job *j, size_t i) {
   return context_last_failure(j->c);
 }
 
-static failure *refuse_open_scopes(scan_job *j) {
-  diag_set(&j->c->diag, TN_ERR_ARGUMENT, "the body left a scope open that it began");
-  context_fail(j->c, "scan", NULL, 0);
-  return context_last_failure(j->c);
-}
-
 /** Builds the loop from the body's results. The context is acquired again. */
-static failure *finish_scan(scan_job *j, bool balanced) {
-  size_t n = j->n_states + j->n_ys, unset = first_unset(j, n);
-  if (!balanced) return refuse_open_scopes(j);
-  failure *f = check_returned(j, n);
+static failure *finish_scan(scan_job *j, bool is_balanced) {
+  tn_context *c = j->c;
+  size_t n = j->n_states + j->n_ys, unset = 0;
+  if (!is_balanced) {
+    diag_set(&c->diag, TN_ERR_ARGUMENT, "the body left a scope open that it began");
+    context_fail(c, "scan", NULL, 0);
+    return context_last_failure(c);
+  }
+  failure *f = NULL;
+  for (size_t i = 0; i < n && !f; i++)
+    if (j->returned[i]) f = call_check(c, "scan", &j->returned[i], 1, 0);
   if (f) return f;
-  if (unset < n && !j->c->broken) return refuse_unset(j, unset);
-  f = call_check(j->c, "scan", j->returned, n, 0);
-  return f ? f : call_run(j->c, "scan", j->returned, n, close_body, j);
+  while (unset < n && j->returned[unset]) unset++;
+  if (unset < n && !c->failures.of_open) return refuse_unset(j, unset);
+  f = call_check(c, "scan", j->returned, n, 0);
+  return f ? f : call_run(c, "scan", j->returned, n, close_body, j);
 }
 
-/** Calls the caller's body, which uses the context like anybody else; then waits for threads that
-    acquired it meanwhile. False if the body left scopes open, which are ended for it. */
+/** Calls the caller's body with the context released; then waits for threads that acquired it
+    meanwhile. False if the body left scopes open, which are ended for it. */
 static bool call_body(scan_job *j) {
   tn_context *c = j->c;
   const scope_floor before = scope_set_floor(c);

@@ -1,4 +1,4 @@
-/* Scopes and owners of tensors, for contexts and loop bodies. */
+/* Scopes of tensors (scope.c) and deferred releases (ownership.c), for contexts and loop bodies. */
 #ifndef TENON_TENSOR_API_SCOPE_H
 #define TENON_TENSOR_API_SCOPE_H
 
@@ -8,7 +8,8 @@
     before. */
 scope_floor scope_set_floor(tn_context *c);
 
-/** Ends the scopes begun since, and restores the floor before. False if there were any. */
+/** Ends the scopes that were begun since, and restores the floor before. False if there were any.
+ */
 bool scope_end_to_floor(tn_context *c, scope_floor before);
 
 /** Frees all scopes and handles of a context, without running anything. */

@@ -1,6 +1,6 @@
 /* The values and the builder that operators work with: a builder appends nodes to the tensor graph
-   (ir/core/ir.h) and raises its failures. Builders serve tensors of a context as well as importers
-   of model files, which have none. */
+   (ir/core/ir.h) and raises failures. Builders serve tensors of a context as well as importers of
+   model files, which have none. */
 #ifndef TENON_TENSOR_CONTEXT_BUILDER_H
 #define TENON_TENSOR_CONTEXT_BUILDER_H
 
@@ -9,7 +9,8 @@
 
 #include <tenon/tensor.h>
 
-/** Takes part in promotion as an integer or a number of no fixed width (tn_int, tn_num). */
+/** The kind of a weak scalar (weak type in JAX, wrapped number in PyTorch): promoted as an integer
+    or a float of no fixed width (tn_int, tn_num). */
 typedef enum weakness { WEAK_NO, WEAK_INT, WEAK_NUM } weakness;
 
 /** An operand or a result of a builder. */
@@ -18,8 +19,8 @@ typedef struct value {
   weakness weak; /* other than WEAK_NO: a constant of rank 0 */
 } value;
 
-/** The surroundings of a builder. Builders raise through `diag` and leave no trace: nodes that
-    nobody holds are freed when the call ends. */
+/** The surroundings of operator builders. Builders raise through `diag`; nodes that nothing holds
+    are freed when the call ends, so that a failed call leaves nothing behind. */
 typedef struct builder {
   ir *ir;
   arena *arena; /* lists; freed when the call ends */

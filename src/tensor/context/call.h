@@ -1,5 +1,5 @@
 /* Checks and failures of public functions that return tensors: operands are checked before a call,
-   and a call that fails returns an invalid tensor which carries the failure. */
+   and a call that fails returns an invalid tensor, which carries the failure to its readers. */
 #ifndef TENON_TENSOR_CONTEXT_CALL_H
 #define TENON_TENSOR_CONTEXT_CALL_H
 

@@ -1,5 +1,6 @@
-/* Wrappers of the caller's callbacks, which record each call as a visit of the context. The
-   context's own allocator, workers, logger and progress are these wrappers. */
+/* Wrappers of the caller's callbacks, which record each call as a visit of the context. They are
+   the context's own allocator, workers, logger and progress, so that no layer below knows of
+   visits. */
 #include "tensor/context/callbacks.h"
 
 #include "device/registry/device_registry.h"
@@ -67,7 +68,7 @@ void callbacks_install(tn_context *c, const tn_open_desc *o) {
   c->callbacks = (callbacks){o->allocator, o->workers, o->logger, o->progress};
   if (o->allocator.alloc) c->mem = (mem){call_alloc, call_release, c};
   if (o->workers.run) c->workers = (tn_workers){call_workers, c, NULL};
-  if (o->logger.log) c->logger = (tn_logger){call_logger, c, NULL};
+  if (o->logger.log) c->reports.logger = (tn_logger){call_logger, c, NULL};
   if (o->progress.step) c->progress = (tn_progress){call_progress, c, NULL};
 }
 

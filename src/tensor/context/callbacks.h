@@ -1,6 +1,6 @@
-/* The caller's functions (allocator, workers, logger, progress, destructors). Each call is recorded
-   as a visit of its context and of the shared kernel cache (base/reentrancy.h), so that what the
-   function calls in turn is refused instead of waiting for its own thread. */
+/* Calls of the caller's functions (allocator, workers, logger, progress, destructors). Each is
+   recorded as a visit of its context and of the device registry (base/reentrancy.h), so that calls
+   from inside of the function are refused instead of waiting for their own thread. */
 #ifndef TENON_TENSOR_CONTEXT_CALLBACKS_H
 #define TENON_TENSOR_CONTEXT_CALLBACKS_H
 
@@ -19,8 +19,8 @@ typedef struct callbacks {
 
 /** A callback that is being called. */
 typedef struct callback {
-  reentrancy_entry of_context,
-      of_registry; /* of the context and of the registry that contexts share */
+  reentrancy_entry of_context;  /* visit of the context */
+  reentrancy_entry of_registry; /* visit of the registry, which contexts may share */
 } callback;
 
 /** Begins and ends a call of a caller's function by the calling thread; `c` may be NULL. */
@@ -30,7 +30,7 @@ void callback_end(callback *k);
 /** Takes over the callbacks of a descriptor: the context's own functions call them. */
 void callbacks_install(tn_context *c, const tn_open_desc *o);
 
-/** Gives a payload back through `destroy`; NULL: nobody wants it. */
+/** Destroys a payload by the caller's function; NULL: it has none. */
 void callbacks_destroy_payload(tn_context *c, void (*destroy)(void *user), void *user);
 
 #endif

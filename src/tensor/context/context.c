@@ -1,16 +1,17 @@
-/* Entry into contexts: acquiring and releasing one, concurrent calls beside it, and small services
-   (builder, queue, log, random numbers, attachments). */
+/* Entry into contexts: public functions acquire and release the context, one at a time, and calls
+   on plans, models and bindings run beside them. Also what a context offers to all layers above:
+   its builder, queue, log, stream of random numbers, and attached objects. */
 #include "tensor/context/context.h"
 
 #include "base/log.h"
 #include "device/queue/queue.h"
 #include "tensor/context/linked_list.h"
 
-/* Entry. */
+/* ---- Entry ---- */
 
-/** Marks the calling thread, which has the lock, as inside; carries out the releases that were
-    deferred meanwhile. */
-static void begin_holding(tn_context *c) {
+/** Records that the calling thread, which has the lock, is inside; carries out the releases that
+    were deferred while the context was in use. */
+static void begin_call(tn_context *c) {
   reentrancy_enter(&c->entry.holder, &c->entry.visits, REENTRANCY_CALL);
   if (atomic_load(&c->handles.deferred)) c->handles.release_deferred(c);
 }
@@ -19,14 +20,14 @@ static tn_status acquire(tn_context *c, context_lock_holder as) {
   tn_status s = reentrancy_of_thread(&c->entry.visits) == REENTRANCY_NONE
                     ? context_lock_acquire(&c->entry.lock, as)
                     : TN_ERR_BUSY;
-  if (s == TN_OK) begin_holding(c);
+  if (s == TN_OK) begin_call(c);
   return s;
 }
 
 bool context_try_acquire(tn_context *c) {
   if (reentrancy_of_thread(&c->entry.visits) != REENTRANCY_NONE) return false;
   if (!context_lock_try_acquire(&c->entry.lock)) return false;
-  begin_holding(c);
+  begin_call(c);
   return true;
 }
 
@@ -52,14 +53,14 @@ void context_end_concurrent(tn_context *c) { atomic_fetch_sub(&c->entry.n_concur
 
 tn_status context_acquire_valid(tn_context *c) {
   tn_status s = context_acquire(c);
-  if (s != TN_OK || !c->broken) return s;
-  s = context_report_again(c, c->broken);
+  if (s != TN_OK || !c->failures.of_open) return s;
+  s = context_report_again(c, c->failures.of_open);
   context_release(c);
   return s;
 }
 
 void context_release(tn_context *c) {
-  do { /* collecting may call destructors of the caller, which may release tensors */
+  do { /* freeing nodes may call the caller's destructors, which may release tensors */
     if (atomic_load(&c->handles.deferred)) c->handles.release_deferred(c);
     ir_release_unheld(c->ir);
   } while (atomic_load(&c->handles.deferred));
@@ -68,6 +69,8 @@ void context_release(tn_context *c) {
   reentrancy_leave(&c->entry.holder);
   context_lock_release(&c->entry.lock);
 }
+
+/* ---- Services ---- */
 
 builder context_builder(tn_context *c) {
   return (builder){.ir = c->ir, .arena = &c->arena, .diag = &c->diag, .context = c};
@@ -94,11 +97,11 @@ tn_status context_queue(tn_context *c, tn_queue **queue, diag *d) {
 void context_log(tn_context *c, tn_log_level level, const char *format, ...) {
   va_list list;
   va_start(list, format);
-  log_line_va(&c->logger, &c->report_lock, level, format, list);
+  log_line_va(&c->reports.logger, &c->reports.lock, level, format, list);
   va_end(list);
 }
 
-/* Attachments. */
+/* ---- Attachments ---- */
 
 void context_attach(tn_context *c, attachment *a) {
   mutex_lock(&c->lock);

@@ -2,9 +2,9 @@
 
    A public function acquires the context (context_acquire_valid), works under its diag, reports its
    failure (context_fail) and releases the context. Plans, models and bindings work concurrently
-   with such calls, on any thread (context_begin_concurrent): they touch fields that no longer
-   change, and under `lock` the context's messages, its lists of objects and the memory of states.
-   Both ways of entry refuse a thread that would wait for itself. */
+   with such calls, on any thread (context_begin_concurrent): they use fields that no longer change,
+   and under `lock` the context's messages, its lists of objects and the memory of states. Both ways
+   of entry refuse a thread that would wait for itself. */
 #ifndef TENON_TENSOR_CONTEXT_CONTEXT_H
 #define TENON_TENSOR_CONTEXT_CONTEXT_H
 
@@ -29,12 +29,12 @@ typedef struct executable_cache executable_cache;
 
 /** The cause of an invalid tensor, shared by all tensors that were built from it. */
 typedef struct failure {
-  size_t count;
+  size_t count; /* references */
   tn_status status;
-  uint64_t serial; /* older failures have smaller ones */
-  const char *text;
-  size_t quoted; /* where the earlier message begins that ends `text`; 0: there is none */
-  size_t bytes;  /* allocated with it; 0: part of the context */
+  uint64_t serial;  /* older failures have smaller ones */
+  const char *text; /* message */
+  size_t quoted;    /* where the earlier message begins that ends `text`; 0: there is none */
+  size_t bytes;     /* of the record and its text; 0: part of the context */
 } failure;
 
 /** A message as callers see it. */
@@ -47,7 +47,7 @@ typedef struct message {
 typedef struct thread_message {
   struct thread_message *next;
   pthread_t thread;
-  bool is_newest; /* the thread has failed in no call on the context since */
+  bool is_newest; /* no call on the context has failed since */
   message message;
 } thread_message;
 
@@ -55,16 +55,16 @@ typedef struct thread_message {
 typedef struct graph_input_table {
   graph_input *at;
   size_t n, cap;
-  size_t free; /* the first free one + 1 */
+  size_t free; /* index of the first free one, plus 1; 0: none */
 } graph_input_table;
 
 /** Symbolic sizes (symbolic_dims.h). */
 typedef struct dim_table {
   struct dim_entry **at; /* by index */
   size_t n, cap;
-  struct dim_entry *free;
-  hash_table known;
-  uint64_t n_made; /* entries made so far */
+  struct dim_entry *free; /* list of free entries */
+  hash_table known;       /* entries by their node, name or failure */
+  uint64_t n_made;        /* entries made so far */
 } dim_table;
 
 /** An object of another layer that is destroyed with the context at the latest. */
@@ -79,76 +79,96 @@ typedef struct handle_list {
 } handle_list;
 
 struct scope {
-  scope *outer; /* NULL: the context itself */
-  handle_list tensors;
+  scope *outer;                  /* NULL: the context itself */
+  handle_list tensors;           /* tensors that the scope owns */
   handle_list escaping;          /* tensors that outlive the scope and are realised when it ends */
   failure *first_failure;        /* returned by tn_scope_end */
-  failure *first_assign_failure; /* of assigns that could not be made, until it is returned */
-  struct dim_entry *sizes;
+  failure *first_assign_failure; /* of assigns that failed, until it is returned */
+  struct dim_entry *sizes;       /* symbolic sizes that the scope owns */
 };
 
 /** The scopes that were open when the body of a loop began, which the body may not end. */
 typedef struct scope_floor {
   scope *innermost;
-  size_t n_unallocated; /* inside of it */
+  size_t n_unallocated; /* scopes without memory, inside of the innermost */
 } scope_floor;
 
 /** Threads inside of a context. */
 typedef struct context_entry {
-  context_lock lock;
+  context_lock lock;           /* held by one call or run at a time */
   reentrancy_list visits;      /* of all threads */
   reentrancy_entry holder;     /* of the thread that holds `lock` */
   bool is_run;                 /* a binding's run holds `lock`: failures are that thread's alone */
   bool is_closing;             /* memory of freed handles is kept until the end */
   atomic_size_t n_concurrent;  /* calls on plans, models and bindings that are under way */
-  atomic_size_t n_loop_bodies; /* of loops that are being built, each inside of the one before */
+  atomic_size_t n_loop_bodies; /* loop bodies that are being built, each inside of the one before */
 } context_entry;
 
 /** Failures and messages. */
 typedef struct context_failures {
-  failure no_memory; /* stands for failures that there is no memory for */
+  failure no_memory; /* reported where there is no memory for a failure */
   failure busy;      /* of handles.busy */
-  failure *last;     /* the last one that was reported */
-  uint64_t n_made;   /* so far */
+  failure *of_open;  /* the reason why the context is broken since it was opened; NULL: it is not */
+  failure *last;     /* the one that was reported last */
+  uint64_t n_made;   /* failures made so far */
   size_t n_assign;   /* scopes that keep the failure of an assign */
-  char *label;       /* of tn_label */
+  char *label;       /* of tn_label; NULL: none */
   /* Under the context's `lock`: */
-  message message; /* of the last call on the context that failed */
-  thread_message *of_threads, first_of_threads;
-  bool is_first_used;
+  message message;                 /* of the last call on the context that failed */
+  thread_message *of_threads;      /* list of the messages of threads */
+  thread_message first_of_threads; /* the first one, which needs no memory */
+  bool is_first_used;              /* `first_of_threads` is in the list */
 } context_failures;
 
-/** Strings and numbers of the descriptor that the context was opened with. */
+/** Strings and numbers of the descriptor that the context was opened with; NULL: not set. */
 typedef struct context_options {
-  char *device_name, *pair, *cpu, *dump_text, *compiler_name;
-  int32_t threads;
+  char *device_name;
+  char *pair;          /* renderer and compiler */
+  char *cpu;           /* processor level that code is limited to */
+  char *dump_text;     /* dump_after_pass.h */
+  char *compiler_name; /* path or name of the C compiler */
+  int32_t threads;     /* 0: all cores */
 } context_options;
+
+/** Knowledge about devices and the host. */
+typedef struct context_devices {
+  bool owns_registry;            /* the registry is not the shared one */
+  device_description *described; /* devices that tn_device_get returned */
+  struct host_facts *host_facts; /* processor and compilers; NULL: not needed yet */
+} context_devices;
+
+/** Dumps and log lines. */
+typedef struct context_reports {
+  mutex lock; /* held while dumps are written, lines logged and progress reported */
+  dump dump;
+  tn_logger logger; /* calls the caller's */
+} context_reports;
 
 /** Open scopes. */
 typedef struct scope_stack {
-  scope root, *innermost;
-  scope_floor floor;
-  size_t n_unallocated; /* begun without memory, inside of the innermost */
+  scope root;           /* the context itself */
+  scope *innermost;     /* the scope of new tensors */
+  scope_floor floor;    /* scopes that may not be ended now */
+  size_t n_unallocated; /* scopes without memory, inside of the innermost */
 } scope_stack;
 
 /** Handles that no scope owns. */
 typedef struct context_handles {
   handle_list owned;
-  struct tn_tensor *no_memory; /* invalid: stands for handles that there is no memory for */
-  struct tn_tensor *busy; /* invalid: stands for all built while another call held the context */
+  struct tn_tensor *no_memory; /* invalid: returned where there is no memory for a handle */
+  struct tn_tensor *busy;      /* invalid: returned while another call holds the context */
   /* Freed handles, oldest first, whose memory is kept so that their use is reported. */
   tn_tensor *freed_first, *freed_last;
   size_t n_freed;
-  /* Handles released while the context was in use, and the function that carries these releases out
-     at the start and the end of each call. */
-  _Atomic(tn_tensor *) deferred;
-  void (*release_deferred)(tn_context *c);
+  _Atomic(tn_tensor *) deferred; /* handles that were released while the context was in use */
+  void (*release_deferred)(tn_context *c); /* carries these out, as each call begins and ends */
 } context_handles;
 
-/** States in two conditions. */
+/** Lists of states. */
 typedef struct state_lists {
-  state_record *pending, **pending_end; /* contents are not those of the newest version */
-  state_record *copy_on_write;          /* something reads the contents later */
+  state_record *pending;       /* states whose contents are not those of the newest version */
+  state_record **pending_end;  /* end of that list */
+  state_record *copy_on_write; /* states whose contents are read later */
 } state_lists;
 
 /** The stream of random numbers. */
@@ -162,13 +182,10 @@ struct tn_context {
   arena arena; /* of the call at hand */
   ir *ir;
   context_entry entry;
-  failure *broken; /* what failed when the context was opened; NULL: nothing */
   context_failures failures;
 
   registry *registry; /* of devices */
-  bool owns_registry;
-  device_description *known_devices; /* what tn_device_get returned */
-  struct host_facts *host_facts;     /* processor and compilers; NULL: not asked for yet */
+  context_devices devices;
   tn_device *device;
   const device_target *target;
   tn_queue *queue;  /* NULL until something runs */
@@ -176,13 +193,11 @@ struct tn_context {
   context_options options;
   tn_math math;
 
-  mutex report_lock; /* held while dumps are written, lines logged and progress reported */
-  dump dump;
-  struct explanation *_Atomic explanation; /* requested of the next plan, which takes it */
+  context_reports reports;
+  struct explanation *_Atomic explanation; /* to be filled by the next plan that is compiled */
   callbacks callbacks;                     /* the caller's */
-  tn_workers workers; /* these call the caller's, as `mem` does the allocator */
-  tn_logger logger;
-  tn_progress progress;
+  tn_workers workers;                      /* calls the caller's, as `mem` calls the allocator */
+  tn_progress progress;                    /* calls the caller's */
 
   scope_stack scopes;
   context_handles handles;
@@ -200,8 +215,8 @@ struct tn_context {
   tn_binding *bindings;
 };
 
-/** Acquires the context for a call. TN_ERR_ARGUMENT for NULL, and TN_ERR_BUSY while another call
-    holds it or inside of a callback: then nothing was touched. */
+/** Acquires the context for a call. TN_ERR_ARGUMENT for NULL; TN_ERR_BUSY, without any effect,
+    while another call holds it or inside of a callback. */
 tn_status context_acquire(tn_context *c);
 
 /** As context_acquire; returns the failure of a broken context, reported, with the context released
@@ -220,12 +235,12 @@ tn_status context_acquire_for_run(tn_context *c);
     TN_ERR_BUSY inside of a callback. */
 tn_status context_reacquire(tn_context *c);
 
-/** Frees everything that the call left behind, and lets others in. */
+/** Frees nodes that nothing holds and the arena of the call, and releases the context. */
 void context_release(tn_context *c);
 
 /** Begins and ends a call on a plan, a model or a binding, during which the context cannot be
-    closed. TN_ERR_BUSY, and nothing has begun, if the thread is inside of the context in a kind
-    above `most`. Any thread. */
+    closed. TN_ERR_BUSY, without any effect, if the thread is inside of the context in a kind above
+    `most`. Any thread. */
 tn_status context_begin_concurrent(tn_context *c, reentrancy_kind most);
 void context_end_concurrent(tn_context *c);
 
@@ -250,14 +265,14 @@ tn_status context_set_thread_message(tn_context *c, const diag *d);
 /** Frees the messages of threads when the context closes. */
 void context_free_messages(tn_context *c);
 
-/** Keeps the failure of an assign that could not be made for whatever next runs or compiles the
-    assigns of the innermost scope. */
+/** Keeps the failure of an assign for the call that next runs or compiles the assigns of the
+    innermost scope, which returns it. */
 void context_keep_assign_failure(tn_context *c, failure *f);
 
 /** Forgets the failure that a scope keeps. */
 void context_drop_assign_failure(tn_context *c, scope *s);
 
-/** Moves the oldest failure so kept into `f`, and forgets all; TN_OK if there is none. */
+/** Moves the oldest kept failure of an assign into `f`, and forgets all; TN_OK if there is none. */
 tn_status context_take_assign_failures(tn_context *c, tn_failure *f);
 
 /** Releases the failure of an operand that a call returns, and returns its status; scopes no longer

@@ -1,4 +1,5 @@
-/* The lock of a context: a mutex and a condition variable around its holder. */
+/* The lock of a context: a mutex and a condition variable around its holder. Runs that wait go
+   before calls, so that a stream of calls cannot starve them. */
 #include "tensor/context/context_lock.h"
 
 void context_lock_init(context_lock *l) {
@@ -11,8 +12,7 @@ void context_lock_free(context_lock *l) {
   mutex_free(&l->lock);
 }
 
-/** True if the lock is free for a holder of this kind. A waiting run goes before calls that come
-    later. */
+/** True if the lock is free for a holder of this kind. Waiting runs go before later calls. */
 static bool may_enter(const context_lock *l, context_lock_holder as) {
   return l->holder == CONTEXT_LOCK_FREE && (as == CONTEXT_LOCK_RUN || !l->n_waiting_runs);
 }

@@ -1,4 +1,5 @@
-/* Versioned public structs: sizes below that of version 1 and unknown fields that are set are
+/* Versioned public structs: copies between a caller's struct and the library's own by the size that
+   the caller's begins with. Sizes below that of version 1, and unknown fields that are set, are
    refused. */
 #include "tensor/context/descriptor.h"
 
@@ -56,12 +57,6 @@ static size_t caller_size(const void *desc) {
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
-static bool is_zero(const unsigned char *at, size_t bytes) {
-  for (size_t i = 0; i < bytes; i++)
-    if (at[i]) return false;
-  return true;
-}
-
 static tn_status refuse_size(diag *d, const char *type, size_t size_given, size_t bytes) {
   return diag_set(d, TN_ERR_ARGUMENT, "%s.size is %zu, not %zu: begin with its INIT", type,
                   size_given, bytes);
@@ -72,8 +67,12 @@ tn_status descriptor_read(diag *d, void *into, const void *from, size_t bytes, c
   size_t size_given = caller_size(from);
   if (size_given < first_bytes(type)) return refuse_size(d, type, size_given, bytes);
   memcpy(into, from, smaller(size_given, bytes));
-  if (size_given > bytes && !is_zero((const unsigned char *)from + bytes, size_given - bytes))
-    return diag_set(d, TN_ERR_ARGUMENT, "%s has a field that this library does not know", type);
+  for (size_t i = bytes; i < size_given; i++)
+    if (((const unsigned char *)from)[i])
+      return diag_set(d, TN_ERR_ARGUMENT,
+                      "%s has a field that this library does not know: it was built with a newer "
+                      "header",
+                      type);
   return TN_OK;
 }
 

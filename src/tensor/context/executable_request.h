@@ -1,14 +1,7 @@
-/* Compiler settings of a context, for a request to build an executable (runtime/build_request.h).
- */
+/* The name of fill_build_request.h before; evaluation and plans include it still. */
 #ifndef TENON_TENSOR_CONTEXT_EXECUTABLE_REQUEST_H
 #define TENON_TENSOR_CONTEXT_EXECUTABLE_REQUEST_H
 
-#include "runtime/build_request.h"
-#include "tensor/context/context.h"
-
-/** A request for the nodes `roots`, with the context's target, math mode, dumps, disk cache, logger
-    and progress callback. */
-executable_request context_executable_request(tn_context *c, const char *name,
-                                              const node *const roots[], size_t n_roots);
+#include "tensor/context/fill_build_request.h"
 
 #endif

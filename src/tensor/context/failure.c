@@ -1,5 +1,5 @@
 /* Failures of a context: the message of each thread, the first failure of each scope, and failed
-   assigns, which are returned by whatever next runs the assigns of their scope.
+   assigns, which the next call that runs the assigns of their scope returns.
 
    A failure of a call on the context is shown to all threads, which use the context in turn. A
    failure of concurrent work (binding or compiling a plan or a model, running a binding) is shown
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Counted failures. */
+/* ---- Reference counts ---- */
 
 failure *failure_retain(failure *f) {
   f->count++;
@@ -35,7 +35,7 @@ static failure *new_failure(tn_context *c, const diag *d, size_t quoted) {
   return f;
 }
 
-/* Messages. */
+/* ---- Messages ---- */
 
 /** The record of the calling thread, or NULL. The context's `lock` is held. */
 static thread_message *find_thread_message(tn_context *c) {
@@ -44,8 +44,8 @@ static thread_message *find_thread_message(tn_context *c) {
   return m;
 }
 
-/** A new record for the calling thread; NULL: there is no memory. The first one is part of the
-    context, so that a failure for want of memory has a message. */
+/** A new record for the calling thread; NULL without memory. The first one is part of the context,
+    so that running out of memory has a message. */
 static thread_message *add_thread_message(tn_context *c) {
   mutex_lock(&c->lock);
   bool is_first = !c->failures.is_first_used;
@@ -114,8 +114,9 @@ const char *tn_message(const tn_context *context) {
   return text;
 }
 
-/* Reporting. */
+/* ---- Reports ---- */
 
+/** Puts the op and its operands before the message: "add(f32[2], f32[3])". */
 static void add_operands(tn_context *c, const char *op, tn_tensor *const in[], size_t n) {
   char text[512];
   size_t at = 0;
@@ -190,7 +191,7 @@ tn_status context_return_failure(tn_context *c, failure *f) {
   return status;
 }
 
-/* Failed assigns. */
+/* ---- Failed assigns ---- */
 
 void context_keep_assign_failure(tn_context *c, failure *f) {
   if (c->scopes.innermost->first_assign_failure) return;

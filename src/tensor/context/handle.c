@@ -1,5 +1,6 @@
-/* Handles of tensors: creation, membership in scopes' lists, and the text of their types. Debug
-   builds keep the memory of freed handles for a while, so that use after free is reported. */
+/* Handles of tensors: creation, membership in the lists of scopes, and the text of their types.
+   Debug builds keep the memory of the last MAX_FREED freed handles, so that use after free is
+   reported. */
 #include "tensor/context/handle.h"
 
 #include "ir/core/var_names.h"
@@ -15,34 +16,36 @@ enum { MAX_FREED = 0 };
 enum { MAX_FREED = 4096 };
 #endif
 
-/* Lists of handles. */
+/* ---- Lists of handles ---- */
 
-void handle_list_add(handle_list *l, tn_tensor *t) { LIST_PUSH(&l->first, t, next, link); }
+void handle_list_add(handle_list *l, tn_tensor *t) {
+  LIST_PUSH(&l->first, t, member.next, member.link);
+}
 
 void handle_list_remove(tn_tensor *t) {
-  if (t->link) LIST_REMOVE(t, next, link);
+  if (t->member.link) LIST_REMOVE(t, member.next, member.link);
 }
 
 void handle_escape(scope *s, tn_tensor *t) {
-  if (t->escaping) return;
-  t->escaping = s;
-  LIST_PUSH(&s->escaping.first, t, next_escaping, link_escaping);
+  if (t->escaping.scope) return;
+  t->escaping.scope = s;
+  LIST_PUSH(&s->escaping.first, t, escaping.next, escaping.link);
 }
 
 void handle_cancel_escape(tn_tensor *t) {
-  if (!t->escaping) return;
-  LIST_REMOVE(t, next_escaping, link_escaping);
-  t->escaping = NULL;
+  if (!t->escaping.scope) return;
+  LIST_REMOVE(t, escaping.next, escaping.link);
+  t->escaping.scope = NULL;
 }
 
-/* Handles. */
+/* ---- Handles ---- */
 
 tn_tensor *handle_new(tn_context *c) {
   tn_tensor *t = mem_calloc(&c->mem, 1, sizeof *t);
   if (!t) return c->handles.no_memory;
   t->life = HANDLE_LIVE;
   t->context = c;
-  t->scope = c->scopes.innermost;
+  t->member.scope = c->scopes.innermost;
   handle_list_add(&c->scopes.innermost->tensors, t);
   return t;
 }
@@ -56,12 +59,12 @@ void handle_set_failure(tn_tensor *t, failure *f) { t->failure = failure_retain(
 
 void handle_bury(tn_context *c, tn_tensor *t) {
   *t = (tn_tensor){.life = HANDLE_FREED, .context = c};
-  *(c->handles.freed_last ? &c->handles.freed_last->next : &c->handles.freed_first) = t;
+  *(c->handles.freed_last ? &c->handles.freed_last->member.next : &c->handles.freed_first) = t;
   c->handles.freed_last = t;
   c->handles.n_freed++;
   while (c->handles.n_freed > MAX_FREED && !c->entry.is_closing) {
     tn_tensor *oldest = c->handles.freed_first;
-    c->handles.freed_first = oldest->next;
+    c->handles.freed_first = oldest->member.next;
     if (!c->handles.freed_first) c->handles.freed_last = NULL;
     c->handles.n_freed--;
     mem_free(&c->mem, oldest, sizeof *oldest);
@@ -70,7 +73,7 @@ void handle_bury(tn_context *c, tn_tensor *t) {
 
 void handle_free_dead(tn_context *c) {
   for (tn_tensor *t = c->handles.freed_first, *next; t; t = next) {
-    next = t->next;
+    next = t->member.next;
     mem_free(&c->mem, t, sizeof *t);
   }
   c->handles.freed_first = c->handles.freed_last = NULL;

@@ -1,6 +1,6 @@
 /* Handles: the objects behind tn_tensor *. A handle is a value (a node), a state or a movement of
    one (a state, and a node over the state's view base), or invalid (a failure). Scopes own handles
-   through intrusive lists; owned handles are counted. */
+   through intrusive lists; handles that the caller owns (tn_own) are reference counted. */
 #ifndef TENON_TENSOR_CONTEXT_HANDLE_H
 #define TENON_TENSOR_CONTEXT_HANDLE_H
 
@@ -14,18 +14,22 @@ typedef struct deferred_release {
   tn_tensor *next; /* in that list */
 } deferred_release;
 
+/** Membership in the list of a scope. */
+typedef struct handle_membership {
+  scope *scope;            /* NULL: none */
+  tn_tensor *next, **link; /* linked_list.h */
+} handle_membership;
+
 struct tn_tensor {
   handle_life life;
   tn_context *context;
-  scope *scope;            /* NULL: owned */
-  size_t count;            /* owners, if owned */
-  tn_tensor *next, **link; /* in the list of its scope, or of owned handles */
-  scope *escaping;         /* the scope that realises the handle when it ends; NULL: none */
-  tn_tensor *next_escaping, **link_escaping;
-  const node *node;
-  state_record *state;
+  handle_membership member;   /* of the scope that owns it; without scope, of the owned handles */
+  size_t count;               /* owners of an owned handle */
+  handle_membership escaping; /* of the scope that realises it when that ends */
+  const node *node;           /* NULL: invalid */
+  state_record *state;        /* NULL: a value */
   weakness weak;
-  failure *failure;
+  failure *failure;   /* why it is invalid; else NULL */
   const node *mapped; /* BUFFER that tn_map showed of a weak scalar or a movement of a state */
   deferred_release deferred;
 };

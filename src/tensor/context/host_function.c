@@ -1,6 +1,6 @@
 /* Host functions of custom operations, and the call of one as a step of an executable: the step's
-   buffers become the arrays of the caller's function, and its outputs lie one after another in one
-   buffer, which nodes cut apart (api/custom_op.c). */
+   buffers become the arrays of the caller's function. Its outputs lie one after another in one
+   buffer, which nodes slice apart (api/custom_op.c), as a node has one result. */
 #include "tensor/context/host_function.h"
 
 #include <stdio.h>
@@ -18,8 +18,8 @@ host_function *host_function_retain(host_function *h) {
   return h;
 }
 
-static size_t signatures_bytes(const host_function *h) {
-  return (h->n_in + h->n_out) * sizeof *h->signatures;
+static size_t arrays_bytes(const host_signature *s) {
+  return (s->n_in + s->n_out) * sizeof *s->arrays;
 }
 
 void host_function_release(host_function *h) {
@@ -28,7 +28,7 @@ void host_function_release(host_function *h) {
   callbacks_destroy_payload(h->context, h->destroy, h->user);
   mutex_free(&h->lock);
   mem_strfree(m, h->name);
-  mem_free(m, h->signatures, signatures_bytes(h));
+  mem_free(m, h->signature.arrays, arrays_bytes(&h->signature));
   mem_free(m, h, sizeof *h);
 }
 
@@ -39,15 +39,13 @@ tn_status host_function_open(tn_context *c, const tn_custom_desc *desc, size_t n
   atomic_init(&h->count, 1);
   h->context = c;
   mutex_init(&h->lock);
-  h->n_in = n_in;
-  h->n_out = n_out;
-  h->n_public_out = n_public_out;
-  h->writes = desc->writes;
+  h->signature = (host_signature){
+      .n_in = n_in, .n_out = n_out, .n_public_out = n_public_out, .writes = desc->writes};
   h->run = desc->run;
   h->user = desc->user;
-  h->signatures = mem_calloc(&c->mem, 1, signatures_bytes(h));
+  h->signature.arrays = mem_calloc(&c->mem, 1, arrays_bytes(&h->signature));
   h->name = mem_strdup(&c->mem, desc->name ? desc->name : "custom");
-  if (!h->signatures || !h->name) {
+  if (!h->signature.arrays || !h->name) {
     host_function_release(h);
     return diag_set(&c->diag, TN_ERR_MEMORY, "out of memory");
   }
@@ -56,7 +54,7 @@ tn_status host_function_open(tn_context *c, const tn_custom_desc *desc, size_t n
   return TN_OK;
 }
 
-/* Calls. */
+/* ---- Calls ---- */
 
 static tn_array array_of(const array_signature *f, const int64_t varying[]) {
   tn_array a = {NULL, {(tn_dtype)f->dtype, {(int32_t)f->rank, {0}}}};
@@ -71,46 +69,45 @@ static uint64_t bytes_of(const tn_array *a) {
   return n;
 }
 
-static uint64_t align_bytes(uint64_t bytes) {
-  return (bytes + CUSTOM_ALIGN - 1) / CUSTOM_ALIGN * CUSTOM_ALIGN;
-}
-
 /** Places the outputs one after another in the result, aligned if their types differ; false if they
-    do not fill it. cut_row in api/custom_op.c makes the same layout. */
-static bool place_outputs(const host_function *h, tn_call *call, tn_array all[], char *at,
+    do not fill it. make_nodes in api/custom_op.c makes the same layout. */
+static bool place_outputs(const host_signature *s, tn_call *call, tn_array all[], char *at,
                           uint64_t bytes) {
   uint64_t offset = 0;
-  bool mixed = false;
-  for (size_t i = 1; i < h->n_out; i++) mixed |= all[i].type.dtype != all[0].type.dtype;
-  for (size_t i = 0; i < h->n_out; i++) {
+  bool is_mixed = false;
+  for (size_t i = 1; i < s->n_out; i++) is_mixed |= all[i].type.dtype != all[0].type.dtype;
+  for (size_t i = 0; i < s->n_out; i++) {
     all[i].data = at + offset;
-    offset += mixed ? align_bytes(bytes_of(&all[i])) : bytes_of(&all[i]);
+    offset += bytes_of(&all[i]);
+    if (is_mixed) offset = (offset + CUSTOM_ALIGN - 1) / CUSTOM_ALIGN * CUSTOM_ALIGN;
   }
   for (size_t i = 0; i < call->n_out; i++) call->out[i] = all[i];
   return offset == bytes;
 }
 
-static bool fill_call(const host_function *h, const executable_call *c, tn_call *call) {
+/** Fills in the arrays of a call; false if their sizes are not those of the step's buffers. */
+static bool fill_call(const host_signature *s, const executable_call *c, tn_call *call) {
   int64_t varying[CUSTOM_MAX_INPUTS + CUSTOM_MAX_OUTPUTS] = {0};
   tn_array all[CUSTOM_MAX_OUTPUTS];
-  for (size_t i = 0; i < h->n_varying; i++)
-    memcpy(&varying[i], c->data[h->n_in + i], sizeof varying[i]);
-  for (size_t i = 0; i < h->n_in; i++) {
-    call->in[i] = array_of(&h->signatures[i], varying);
+  for (size_t i = 0; i < s->n_varying; i++)
+    memcpy(&varying[i], c->data[s->n_in + i], sizeof varying[i]);
+  for (size_t i = 0; i < s->n_in; i++) {
+    call->in[i] = array_of(&s->arrays[i], varying);
     call->in[i].data = c->data[i];
     if (bytes_of(&call->in[i]) != c->bytes[i]) return false;
   }
-  for (size_t i = 0; i < h->n_out; i++) all[i] = array_of(&h->signatures[h->n_in + i], varying);
-  if (!place_outputs(h, call, all, c->data[c->n_inputs], c->bytes[c->n_inputs])) return false;
-  for (size_t i = 0; i < h->n_in; i++)
-    if (h->writes >> i & 1) {
-      tn_array *to = &all[h->written[i]];
+  for (size_t i = 0; i < s->n_out; i++) all[i] = array_of(&s->arrays[s->n_in + i], varying);
+  if (!place_outputs(s, call, all, c->data[c->n_inputs], c->bytes[c->n_inputs])) return false;
+  for (size_t i = 0; i < s->n_in; i++)
+    if (s->writes >> i & 1) {
+      tn_array *to = &all[s->written[i]];
       memcpy(to->data, call->in[i].data, bytes_of(to));
       call->in[i].data = to->data;
     }
   return true;
 }
 
+/** The status of the caller's function; TN_ERR_INTERNAL for a number that is none. */
 static tn_status known_status(tn_status s, tn_call *call) {
   switch (s) {
 #define STATUS_CASE(name, number, text) case name:
@@ -118,7 +115,7 @@ static tn_status known_status(tn_status s, tn_call *call) {
 #undef STATUS_CASE
     return s;
   default:
-    snprintf(call->text, sizeof call->text, "it returned %d, which is no status", (int)s);
+    snprintf(call->text, sizeof call->text, "it returned %d, which is not a tn_status", (int)s);
     return TN_ERR_INTERNAL;
   }
 }
@@ -127,15 +124,16 @@ tn_status host_function_call(host_function *h, const executable_call *c, tn_fail
   const mem *m = &h->context->mem;
   tn_call *call = mem_calloc(m, 1, sizeof *call);
   if (!call) return tn_fail(failure, TN_ERR_MEMORY, "out of memory");
-  call->n_in = h->n_in;
-  call->n_out = h->n_public_out;
+  call->n_in = h->signature.n_in;
+  call->n_out = h->signature.n_public_out;
   tn_status s = TN_ERR_INTERNAL;
-  if (fill_call(h, c, call)) {
+  if (fill_call(&h->signature, c, call)) {
     mutex_lock(&h->lock);
     s = known_status(h->run(h->user, call), call);
     mutex_unlock(&h->lock);
   } else {
-    snprintf(call->text, sizeof call->text, "its arrays have other sizes than their types say");
+    snprintf(call->text, sizeof call->text,
+             "the sizes of its arrays differ from those of their types");
   }
   if (s != TN_OK)
     tn_fail(failure, s, "custom operation %s: %s", h->name,

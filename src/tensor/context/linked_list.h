@@ -4,7 +4,7 @@
 #ifndef TENON_TENSOR_CONTEXT_LINKED_LIST_H
 #define TENON_TENSOR_CONTEXT_LINKED_LIST_H
 
-/** Puts an item before the first one; `head` is the address of the pointer to the first. */
+/** Inserts an item before the first one; `head` is the address of the pointer to the first. */
 #define LIST_PUSH(head, item, next, link)                 \
   do {                                                    \
     (item)->next = *(head);                               \
@@ -13,7 +13,7 @@
     *(head) = (item);                                     \
   } while (0)
 
-/** Takes an item out of its list; `link` is NULL afterwards. */
+/** Removes an item from its list; `link` is NULL afterwards. */
 #define LIST_REMOVE(item, next, link)                    \
   do {                                                   \
     *(item)->link = (item)->next;                        \

@@ -1,11 +1,12 @@
-/* Shapes as lists of index nodes, and their text for messages. */
+/* Shapes as lists of index nodes, and their text for messages: expressions in infix notation, cut
+   short at TEXT_DEPTH levels and some TEXT_BYTES bytes. */
 #include "tensor/context/shape.h"
 
 #include "base/str.h"
 #include "ir/core/affine.h"
 #include "ir/core/var_names.h"
 
-_Static_assert((int)SIZES_MAX_RANK == IR_MAX_RANK, "the shape of every node has room");
+_Static_assert((int)SIZES_MAX_RANK == IR_MAX_RANK, "sizes hold the shape of every node");
 
 sizes sizes_of(const node *x) {
   sizes s = {.rank = x->rank};

@@ -1,4 +1,5 @@
-/* Shapes as lists of index nodes, and their text for messages. */
+/* Shapes as lists of index nodes, whose sizes may be any expression of variables, and their text
+   for messages. */
 #ifndef TENON_TENSOR_CONTEXT_SHAPE_H
 #define TENON_TENSOR_CONTEXT_SHAPE_H
 
@@ -18,11 +19,11 @@ sizes sizes_of(const node *x);
 /** "2x3xn", for messages; "scalar" for rank 0. In the builder's arena. */
 const char *sizes_text(builder *b, const sizes *s);
 
-/** A size in words, for messages: "n", "n/2+1". Cut short with "…" if it is deep or long. In the
-    builder's arena, which lists the size among those that a refusal names. */
+/** A size as text, for messages: "n", "n/2+1". Deep or long expressions are cut short with "…". In
+    the builder's arena, which lists the size among those that a refusal names. */
 const char *size_text(builder *b, const node *n);
 
-/** As size_text, but the name of a variable in full, as the user gave it. */
+/** As size_text, with the whole name of a variable, as the user gave it. */
 const char *size_user_text(builder *b, const node *n);
 
 #endif

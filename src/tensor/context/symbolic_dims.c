@@ -1,15 +1,17 @@
-/* Symbolic sizes: tagged numbers that name entries of the context's table of index nodes. */
+/* Symbolic sizes: tagged numbers that name entries of the context's table of index nodes; and the
+   conversion of public shapes to index nodes and back.
+
+   A tagged size, from the top: a 1 after the sign bit, 38 check bits, 24 bits of index. Results of
+   C's operators on tagged sizes, differences included, are a number or a valid tag only by a rare
+   chance. */
 #include "tensor/context/symbolic_dims.h"
 
-#include "ir/core/var_names.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/context/shape.h"
 
 #include <string.h>
 
-/* A tagged size, from the top: a 1 after the sign bit, 38 check bits, 24 bits of index. Results of
-   C's operators on tagged sizes, differences included, are a number or a valid tag only by a rare
-   chance. */
+/* ---- Tags ---- */
 
 enum { INDEX_BITS = 24 };
 #define MAX_ENTRIES (UINT64_C(1) << INDEX_BITS)
@@ -28,13 +30,6 @@ static tn_dim tagged(const tn_context *c, const dim_entry *e) {
 
 static bool is_number(tn_dim d) { return d > -DIM_NUMBER_LIMIT && d < DIM_NUMBER_LIMIT; }
 
-/** An invalid size: neither a number nor a bound, nor a tag but by a rare chance. */
-#define DIM_NONE (INT64_C(3) << 61)
-/** An invalid size: another call held the context. */
-#define DIM_BUSY (DIM_NONE + 1)
-/** An invalid size: there was no memory, not even for the cause. */
-#define DIM_MEMORY (DIM_NONE + 2)
-
 /** The entry of a tagged size; NULL if this context has none such. */
 static const dim_entry *entry_of(const tn_context *c, tn_dim d) {
   uint64_t index = (uint64_t)d % MAX_ENTRIES;
@@ -52,7 +47,7 @@ const node *dim_to_node(builder *b, tn_dim d) {
   if (!e)
     diag_raise(b->diag, TN_ERR_SHAPE,
                "%lld is no size: numbers are below 2^44 in magnitude, and sizes that vary are "
-               "computed by tn_dim_add and the like, in the context that made them",
+               "computed by tn_dim_add and its like, in the context that made them",
                (long long)d);
   if (e->failure) diag_raise(b->diag, e->failure->status, "%s", e->failure->text);
   return e->node;
@@ -66,8 +61,11 @@ const node *dim_to_bound(builder *b, tn_dim d) {
   return ix_const(b->ir, n < (uint64_t)beyond ? d : d < 0 ? -beyond : beyond);
 }
 
-/* The table. Entries are found by the name of a variable, the node of any other size, or the text
-   of a failure. */
+/* ---- The table ----
+
+   Entries are found by the name of a variable, the node of any other size, or the text of a
+   failure.
+ */
 
 static uint64_t hash_of(const node *n, const failure *failure) {
   if (n && n->op != OP_VAR) return n->hash;
@@ -83,8 +81,7 @@ static bool has_name(const void *entry, const void *var) {
   return n && n != other && n->op == OP_VAR && !strcmp(n->text, other->text);
 }
 
-/** A variable of the same name with other bounds, or NULL. */
-static const node *find_same_name(const tn_context *c, const node *var) {
+const node *dim_find_same_name(const tn_context *c, const node *var) {
   const dim_entry *e = hash_table_get(&c->dims.known, hash_of(var, NULL), var, has_name);
   return e ? e->node : NULL;
 }
@@ -95,18 +92,7 @@ static bool has_failure(const void *entry, const void *other) {
   return e->failure && !strcmp(e->failure->text, f->text);
 }
 
-static void reserve_place(tn_context *c) {
-  dim_table *t = &c->dims;
-  if (t->n < t->cap) return;
-  size_t cap = t->cap ? 2 * t->cap : 16;
-  dim_entry **at =
-      cap <= MAX_ENTRIES ? mem_resize(&c->mem, t->at, t->cap * sizeof *at, cap * sizeof *at) : NULL;
-  if (!at) diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
-  t->at = at;
-  t->cap = cap;
-}
-
-/** A free entry, removed from the free list, with its index set. */
+/** A new or a free entry, with its index set. */
 static dim_entry *alloc_entry(tn_context *c) {
   dim_table *t = &c->dims;
   dim_entry *e = t->free;
@@ -114,7 +100,15 @@ static dim_entry *alloc_entry(tn_context *c) {
     t->free = e->next;
     return e;
   }
-  reserve_place(c);
+  if (t->n == t->cap) {
+    size_t cap = t->cap ? 2 * t->cap : 16;
+    dim_entry **at = cap <= MAX_ENTRIES
+                         ? mem_resize(&c->mem, t->at, t->cap * sizeof *at, cap * sizeof *at)
+                         : NULL;
+    if (!at) diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
+    t->at = at;
+    t->cap = cap;
+  }
   if (!(e = mem_calloc(&c->mem, 1, sizeof *e)))
     diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
   e->index = t->n;
@@ -150,6 +144,25 @@ tn_dim dim_from_node(builder *b, const node *n) {
   return node_int(n);
 }
 
+/** Arguments and result of add_failed_entry. */
+typedef struct failed_entry_job {
+  tn_context *c;
+  failure *failure;
+  tn_dim result;
+} failed_entry_job;
+
+static void add_failed_entry(void *arg) {
+  failed_entry_job *j = arg;
+  j->result = add_entry(j->c, NULL, j->failure);
+}
+
+tn_dim dim_from_last_failure(tn_context *c) {
+  failed_entry_job j = {.c = c, .failure = context_last_failure(c)};
+  if (diag_catch(&c->diag, add_failed_entry, &j) != TN_OK) j.result = DIM_MEMORY;
+  failure_release(c, j.failure);
+  return j.result;
+}
+
 void dims_free_scope(tn_context *c, scope *s) {
   dim_table *t = &c->dims;
   for (dim_entry *e = s->sizes, *next; e; e = next) {
@@ -170,23 +183,24 @@ void dims_free(tn_context *c) {
   hash_table_free(&c->dims.known, &c->mem);
 }
 
-/* Shapes. */
+/* ---- Shapes ---- */
 
 void dims_to_nodes(builder *b, tn_shape shape, const node *sizes[]) {
   if (shape.rank < 0 || shape.rank > TN_MAX_RANK)
-    diag_raise(b->diag, TN_ERR_SHAPE, "the rank is %d, not 0 to %d", (int)shape.rank, TN_MAX_RANK);
+    diag_raise(b->diag, TN_ERR_SHAPE, "the shape has rank %d; ranks are 0 to %d", (int)shape.rank,
+               TN_MAX_RANK);
   for (int32_t i = 0; i < shape.rank; i++) {
     sizes[i] = dim_to_node(b, shape.size[i]);
     if (sizes[i]->lo < 0)
-      diag_raise(b->diag, TN_ERR_SHAPE, "axis %d has size %lld%s", (int)i, (long long)sizes[i]->lo,
-                 node_is_const(sizes[i]) ? "" : " at least");
+      diag_raise(b->diag, TN_ERR_SHAPE, "axis %d has size %lld%s, which is negative", (int)i,
+                 (long long)sizes[i]->lo, node_is_const(sizes[i]) ? "" : " at least");
   }
 }
 
 static _Noreturn void refuse_large(builder *b, size_t rank, const node *const dims[]) {
   sizes s = {.rank = rank};
   for (size_t i = 0; i < rank; i++) s.at[i] = dims[i];
-  diag_raise(b->diag, TN_ERR_SHAPE, "%s is too large: more elements than memory can hold",
+  diag_raise(b->diag, TN_ERR_SHAPE, "shape %s is too large: more elements than memory can hold",
              sizes_text(b, &s));
 }
 
@@ -203,27 +217,28 @@ void dims_check_count(builder *b, const node *n) {
 
 size_t dims_to_static_nodes(builder *b, tn_shape shape, size_t bytes, const node *sizes[]) {
   uint64_t count = 1;
-  bool empty = false, large = false;
+  bool is_empty = false, is_large = false;
   dims_to_nodes(b, shape, sizes);
   for (int32_t i = 0; i < shape.rank; i++) {
     if (!node_is_const(sizes[i]))
-      diag_raise(b->diag, TN_ERR_SHAPE, "axis %d has a size that varies, not a number", (int)i);
+      diag_raise(b->diag, TN_ERR_SHAPE, "the size of axis %d varies; it must be a number", (int)i);
     uint64_t n = (uint64_t)node_int(sizes[i]);
-    empty |= !n;
+    is_empty |= !n;
     if (n && count > (uint64_t)PTRDIFF_MAX / bytes / n)
-      large = true;
+      is_large = true;
     else if (n)
       count *= n;
   }
-  if (empty) return 0;
-  if (large) refuse_large(b, (size_t)shape.rank, sizes);
+  if (is_empty) return 0;
+  if (is_large) refuse_large(b, (size_t)shape.rank, sizes);
   return (size_t)count;
 }
 
 tn_shape dims_from_node(builder *b, const node *n) {
   tn_shape s = {n->rank, {0}};
   if (n->rank > TN_MAX_RANK)
-    diag_raise(b->diag, TN_ERR_SHAPE, "the rank is %d, not 0 to %d", (int)n->rank, TN_MAX_RANK);
+    diag_raise(b->diag, TN_ERR_SHAPE, "the tensor has rank %d; ranks are 0 to %d", (int)n->rank,
+               TN_MAX_RANK);
   for (size_t i = 0; i < n->rank; i++) s.size[i] = dim_from_node(b, n->dims[i]);
   return s;
 }
@@ -241,109 +256,6 @@ bool dims_static_count(const node *n, uint64_t *count) {
 
 dtype dims_check_dtype(builder *b, tn_dtype t) {
   if (!tn_dtype_size(t))
-    diag_raise(b->diag, TN_ERR_DTYPE, "%s (%d) is no type of data", tn_dtype_name(t), (int)t);
+    diag_raise(b->diag, TN_ERR_DTYPE, "type %s (%d) holds no data", tn_dtype_name(t), (int)t);
   return (dtype)t;
-}
-
-/* Public functions. */
-
-typedef struct dim_job {
-  tn_context *c;
-  const char *name; /* of OP_VAR */
-  int64_t min, max;
-  op op; /* OP_VAR, or the operator on a and b */
-  tn_dim a, b;
-  tn_dim result;
-  failure *failure; /* why there is no result */
-} dim_job;
-
-static void make_var(dim_job *j, builder *b) {
-  if (!j->name || !*j->name) diag_raise(b->diag, TN_ERR_ARGUMENT, "a variable needs a name");
-  if (j->min < 0 || j->min > j->max || j->max > INT64_C(1) << 40)
-    diag_raise(b->diag, TN_ERR_ARGUMENT, "%.100s is from %lld to %lld, not from 0 or more to 2^40",
-               j->name, (long long)j->min, (long long)j->max);
-  const char *text = var_name_in_graph(b->arena, j->name);
-  int64_t ints[] = {j->min, j->max};
-  const node *var = ir_make(b->ir, &(node_spec){.op = OP_VAR,
-                                                .dtype = DT_INDEX,
-                                                .ints = ints,
-                                                .n_int = 2,
-                                                .text = text,
-                                                .n_text = strlen(text)});
-  const node *other = find_same_name(j->c, var);
-  if (other)
-    diag_raise(b->diag, TN_ERR_ARGUMENT, "%.100s is from %lld to %lld, and was from %lld to %lld",
-               j->name, (long long)j->min, (long long)j->max, (long long)other->ints[0],
-               (long long)other->ints[1]);
-  j->result = dim_from_node(b, var);
-}
-
-static const node *combine_sizes(builder *b, op o, const node *x, const node *y) {
-  switch (o) {
-  case OP_ADD: return ix_add(b->ir, x, y);
-  case OP_SUB: return ix_sub(b->ir, x, y);
-  case OP_MUL: return ix_mul(b->ir, x, y);
-  default: break;
-  }
-  if (y->lo <= 0 && y->hi >= 0)
-    diag_raise(b->diag, TN_ERR_SHAPE, "the divisor can be 0: it is from %lld to %lld",
-               (long long)y->lo, (long long)y->hi);
-  return ix_floordiv(b->ir, x, y);
-}
-
-static void make_dim(void *arg) {
-  dim_job *j = arg;
-  builder b = context_builder(j->c);
-  if (j->op == OP_VAR) {
-    make_var(j, &b);
-    return;
-  }
-  const node *n = combine_sizes(&b, j->op, dim_to_node(&b, j->a), dim_to_node(&b, j->b));
-  if (n->lo == BOUND_LOW || n->hi == BOUND_HIGH)
-    diag_raise(b.diag, TN_ERR_SHAPE, "the size can leave 64 bits");
-  j->result = dim_from_node(&b, n);
-}
-
-static void add_failed_size(void *arg) {
-  dim_job *j = arg;
-  j->result = add_entry(j->c, NULL, j->failure);
-}
-
-/** Makes the result a size that every shape refuses, with the failure reported last. */
-static void set_failed_size(dim_job *j) {
-  j->failure = context_last_failure(j->c);
-  if (diag_catch(&j->c->diag, add_failed_size, j) != TN_OK) j->result = DIM_MEMORY;
-  failure_release(j->c, j->failure);
-}
-
-static tn_dim compute_dim(dim_job j, const char *op) {
-  tn_status s = context_acquire_valid(j.c);
-  if (s != TN_OK) return s == TN_ERR_BUSY ? DIM_BUSY : DIM_NONE;
-  if (diag_catch(&j.c->diag, make_dim, &j) != TN_OK) {
-    context_fail(j.c, op, NULL, 0);
-    set_failed_size(&j);
-  }
-  context_release(j.c);
-  return j.result;
-}
-
-tn_dim tn_dim_var(tn_context *c, const char *name, int64_t min, int64_t max) {
-  return compute_dim((dim_job){.c = c, .op = OP_VAR, .name = name, .min = min, .max = max},
-                     "dim_var");
-}
-
-tn_dim tn_dim_add(tn_context *c, tn_dim a, tn_dim b) {
-  return compute_dim((dim_job){.c = c, .op = OP_ADD, .a = a, .b = b}, "dim_add");
-}
-
-tn_dim tn_dim_sub(tn_context *c, tn_dim a, tn_dim b) {
-  return compute_dim((dim_job){.c = c, .op = OP_SUB, .a = a, .b = b}, "dim_sub");
-}
-
-tn_dim tn_dim_mul(tn_context *c, tn_dim a, tn_dim b) {
-  return compute_dim((dim_job){.c = c, .op = OP_MUL, .a = a, .b = b}, "dim_mul");
-}
-
-tn_dim tn_dim_div(tn_context *c, tn_dim a, tn_dim b) {
-  return compute_dim((dim_job){.c = c, .op = OP_FLOORDIV, .a = a, .b = b}, "dim_div");
 }

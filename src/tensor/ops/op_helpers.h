@@ -1,5 +1,5 @@
-/* What operator builders share: type promotion, axes and shapes, movement along one axis, and
-   constructors of expressions, grouped by the file that implements them. */
+/* Functions that operator builders share: type promotion, axes and shapes, movement along one axis,
+   and constructors of expressions, grouped by the file that implements them. */
 #ifndef TENON_TENSOR_OPS_OP_HELPERS_H
 #define TENON_TENSOR_OPS_OP_HELPERS_H
 

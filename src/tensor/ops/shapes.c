@@ -15,8 +15,8 @@
 
 void rank_check(builder *b, size_t rank) {
   if (rank > TN_MAX_RANK)
-    diag_raise(b->diag, TN_ERR_SHAPE, "a tensor of %zu axes is needed; %d are supported", rank,
-               TN_MAX_RANK);
+    diag_raise(b->diag, TN_ERR_SHAPE, "a tensor of %zu axes is needed; at most %d are supported",
+               rank, TN_MAX_RANK);
 }
 
 sizes sizes_from(builder *b, tn_shape shape, bool wild) {
@@ -68,7 +68,7 @@ sizes sizes_with(sizes s, size_t axis, const node *size) {
 sizes sizes_insert(builder *b, sizes s, size_t axis, const node *size) {
   if (s.rank >= SIZES_MAX_RANK)
     diag_raise(b->diag, TN_ERR_SHAPE,
-               "an intermediate tensor of %zu axes is needed; %d are supported", s.rank + 1,
+               "an intermediate tensor of %zu axes is needed; at most %d are supported", s.rank + 1,
                SIZES_MAX_RANK);
   for (size_t i = s.rank++; i > axis; i--) s.at[i] = s.at[i - 1];
   s.at[axis] = size;

@@ -1,5 +1,6 @@
 /* The tables of graph inputs and of computed values. Numbers of inputs are reused, with a version
-   that counts their uses, so that no two BUFFERs which ever existed are equal nodes. */
+   that counts their uses, so that no two BUFFERs that ever existed are equal nodes. Both tables
+   observe the ir: an input is closed with its last node, a computed value dropped with its node. */
 #include "tensor/state/graph_input.h"
 
 #include "tensor/context/host_function.h"
@@ -11,20 +12,15 @@ static graph_input *input_at(tn_context *c, int64_t uid) { return &c->graph_inpu
 
 graph_input *graph_input_of(tn_context *c, const node *n) { return input_at(c, n->ints[0]); }
 
-static bool grow(tn_context *c) {
-  graph_input_table *t = &c->graph_inputs;
-  size_t cap = t->cap ? 2 * t->cap : 64;
-  graph_input *at = mem_resize(&c->mem, t->at, t->cap * sizeof *at, cap * sizeof *at);
-  if (!at) return false;
-  t->at = at;
-  t->cap = cap;
-  return true;
-}
-
 static tn_status open_input(tn_context *c, graph_input_kind kind, int64_t *uid) {
   graph_input_table *t = &c->graph_inputs;
-  if (!t->free && t->n == t->cap && !grow(c))
-    return diag_set(&c->diag, TN_ERR_MEMORY, "out of memory");
+  if (!t->free && t->n == t->cap) {
+    size_t cap = t->cap ? 2 * t->cap : 64;
+    graph_input *at = mem_resize(&c->mem, t->at, t->cap * sizeof *at, cap * sizeof *at);
+    if (!at) return diag_set(&c->diag, TN_ERR_MEMORY, "out of memory");
+    t->at = at;
+    t->cap = cap;
+  }
   size_t i = t->free ? t->free - 1 : t->n++;
   int64_t version = t->free ? t->at[i].version + 1 : 0;
   if (t->free) t->free = t->at[i].next_free;
@@ -91,45 +87,46 @@ void graph_input_set_memory(tn_context *c, const node *n, tn_buffer *memory) {
   if (old) buffer_release(old);
 }
 
-/* Computed values. An entry holds a reference to its BUFFER, but none to its node. */
+/* ---- Computed values ----
+
+   An entry holds a reference to its BUFFER, but none to its node. */
 
 typedef struct computed_value {
   const node *key, *buffer;
 } computed_value;
 
-static bool same_key(const void *entry, const void *wanted) {
-  return ((const computed_value *)entry)->key == wanted;
+static bool has_key(const void *entry, const void *key) {
+  return ((const computed_value *)entry)->key == key;
 }
 
-static computed_value *find(const tn_context *c, const node *n) {
-  return hash_table_get(&c->computed_values, n->hash, n, same_key);
+static computed_value *find_computed(const tn_context *c, const node *n) {
+  return hash_table_get(&c->computed_values, n->hash, n, has_key);
 }
 
 const node *computed_value_of(tn_context *c, const node *n) {
-  const computed_value *r = find(c, n);
+  const computed_value *r = find_computed(c, n);
   return r ? r->buffer : NULL;
 }
 
 void computed_value_set(tn_context *c, const node *n, const node *buffer) {
-  if (find(c, n)) return;
+  if (find_computed(c, n)) return;
   hash_table_reserve(&c->computed_values, &c->mem, &c->diag);
   computed_value *r = mem_alloc(&c->mem, sizeof *r);
   if (!r) diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
   *r = (computed_value){n, ir_retain(buffer)};
-  hash_table_insert(&c->computed_values, hash_table_find(&c->computed_values, n->hash, n, same_key),
+  hash_table_insert(&c->computed_values, hash_table_find(&c->computed_values, n->hash, n, has_key),
                     n->hash, r);
 }
 
 void computed_value_forget(tn_context *c, const node *n) {
-  computed_value *r = find(c, n);
+  computed_value *r = find_computed(c, n);
   if (!r) return;
   hash_table_remove(&c->computed_values, n->hash, r);
   ir_release(c->ir, r->buffer);
   mem_free(&c->mem, r, sizeof *r);
 }
 
-/* Observation of nodes: an input is closed with its last node, a computed value forgotten with its
-   node. */
+/* ---- Observation of nodes ---- */
 
 static void count_node(void *context, const node *n) {
   if (n->op == OP_CUSTOM) graph_input_of(context, n)->n_nodes++;

@@ -1,7 +1,6 @@
 /* Graph inputs: the data, plan inputs and host functions that BUFFER and CUSTOM nodes stand for. A
-   node names its input by number (uid) and by how often that number was given out before (version).
-   An input is freed with its nodes. The file also keeps the table of computed values: nodes whose
-   value a BUFFER holds. */
+   node names its input by number (uid) and by how often that number was used before (version). An
+   input is freed with its nodes. Computed values are nodes whose value a BUFFER holds. */
 #ifndef TENON_TENSOR_STATE_GRAPH_INPUT_H
 #define TENON_TENSOR_STATE_GRAPH_INPUT_H
 
@@ -12,15 +11,15 @@ typedef enum graph_input_kind {
   GRAPH_INPUT_FREE,
   GRAPH_INPUT_DATA,         /* contents in memory, or still to be computed (a state's first) */
   GRAPH_INPUT_VIEW_BASE,    /* node over which movements of a state are built */
-  GRAPH_INPUT_PLAN,         /* value that a run of a plan brings */
+  GRAPH_INPUT_PLAN,         /* input of a plan, with a value in each run */
   GRAPH_INPUT_HOST_FUNCTION /* function of the host, of CUSTOM nodes */
 } graph_input_kind;
 
 struct graph_input {
   graph_input_kind kind;
-  int64_t version;
+  int64_t version; /* inputs that had its number before */
   /* DATA: */
-  tn_buffer *memory;
+  tn_buffer *memory;          /* contents; NULL: still to be computed */
   state_record *state;        /* whose newest contents these are; NULL: none's */
   state_record *former_state; /* whose newest contents these were until a concurrent run left
                                  others, which plans read; NULL: none's */
@@ -32,8 +31,8 @@ struct graph_input {
   /* HOST_FUNCTION: */
   struct host_function *host_function;
   size_t n_nodes; /* CUSTOM nodes that name it */
-
-  size_t next_free;
+  /* FREE: */
+  size_t next_free; /* index of the next free input, plus 1; 0: none */
 };
 
 /** The input of a BUFFER or CUSTOM node. Valid until another is opened. */
@@ -44,8 +43,8 @@ graph_input *graph_input_of(tn_context *c, const node *n);
 tn_status graph_input_open(tn_context *c, graph_input_kind kind, dtype t, size_t rank,
                            const node *const dims[], const node **out);
 
-/** Opens the input of a host function for CUSTOM nodes to come; and closes it again, if there are
-    still none. */
+/** Opens the input of a host function for CUSTOM nodes that the caller makes next; and closes it
+    again if there are none. */
 tn_status graph_input_open_custom(tn_context *c, struct host_function *host, int64_t *uid);
 void graph_input_close_custom(tn_context *c, int64_t uid);
 
@@ -55,8 +54,8 @@ void graph_input_set_memory(tn_context *c, const node *n, tn_buffer *memory);
 /** The BUFFER that holds a node's value; NULL if there is none. */
 const node *computed_value_of(tn_context *c, const node *n);
 
-/** Records that a BUFFER holds a node's value for as long as the node lives; and forgets it. Raises
-    without memory. */
+/** Records that a BUFFER holds a node's value for as long as the node lives; and drops the record.
+    Raises without memory. */
 void computed_value_set(tn_context *c, const node *n, const node *buffer);
 void computed_value_forget(tn_context *c, const node *n);
 

@@ -1,7 +1,8 @@
-/* Versions of states: a chain of SET nodes over the committed contents. Assigns are pending until
-   an evaluation commits a version; concurrent runs may replace the contents under the context,
-   which then adopts them. Storages of which a node is read later are copy-on-write for such runs.
-   */
+/* Versions of states: a chain of SET nodes over the committed contents (an SSA form of in-place
+   assignment). Assigns are pending until an evaluation commits a version. Concurrent runs of
+   plans may replace the contents meanwhile; the context then adopts them and rebuilds the pending
+   versions over them. A storage whose contents a node reads later is copy-on-write for such runs.
+ */
 #include "tensor/state/state.h"
 
 #include "base/map.h"
@@ -21,11 +22,11 @@ state_record *state_retain(state_record *k) {
 }
 
 static void end_copy_on_write(state_record *k) {
-  LIST_REMOVE(k, next_copy_on_write, link_copy_on_write);
-  k->is_copy_on_write = false;
+  LIST_REMOVE(k, copy_on_write.next, copy_on_write.link);
+  k->copy_on_write.is_listed = false;
 }
 
-/* Marks. */
+/* ---- Marks ---- */
 
 static void drop_marks(state_record *k, size_t from, size_t to) {
   for (size_t i = from; i < to; i++) ir_release(k->context->ir, k->marks.at[i].before);
@@ -34,14 +35,18 @@ static void drop_marks(state_record *k, size_t from, size_t to) {
   k->marks.n -= to - from;
 }
 
-static void reserve_mark(state_record *k) {
-  const mem *m = &k->context->mem;
-  size_t bytes = k->marks.cap * sizeof *k->marks.at;
-  if (k->marks.n < k->marks.cap) return;
-  state_scope_mark *at = mem_resize(m, k->marks.at, bytes, 2 * bytes + sizeof *at);
-  if (!at) diag_raise(&k->context->diag, TN_ERR_MEMORY, "out of memory");
-  k->marks.at = at;
-  k->marks.cap = 2 * k->marks.cap + 1;
+/** Marks a version as the one before the first assign of the innermost scope. */
+static void add_mark(state_record *k, const node *before) {
+  tn_context *c = k->context;
+  state_scope_marks *m = &k->marks;
+  if (m->n == m->cap) {
+    size_t bytes = m->cap * sizeof *m->at;
+    state_scope_mark *at = mem_resize(&c->mem, m->at, bytes, 2 * bytes + sizeof *at);
+    if (!at) diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
+    m->at = at;
+    m->cap = 2 * m->cap + 1;
+  }
+  m->at[m->n++] = (state_scope_mark){c->scopes.innermost, ir_retain(before)};
 }
 
 state_scope_mark *state_innermost_mark(const state_record *k) {
@@ -49,10 +54,9 @@ state_scope_mark *state_innermost_mark(const state_record *k) {
   return last && last->scope == k->context->scopes.innermost ? last : NULL;
 }
 
-/* Freeing. */
+/* ---- Lifetime ---- */
 
-/** Detaches the graph inputs that were the state's contents: they are ordinary values from now on.
- */
+/** Makes the graph inputs that were the state's contents ordinary values. */
 static void detach_former_inputs(state_record *k) {
   graph_input_table *t = &k->context->graph_inputs;
   for (size_t i = 0; k->n_former_inputs && i < t->n; i++) {
@@ -62,19 +66,15 @@ static void detach_former_inputs(state_record *k) {
   }
 }
 
-/** Detaches the committed contents: they are an ordinary value, once the runs that have begun are
-    over. */
-static void detach_contents(state_record *k) {
-  graph_input *l = graph_input_of(k->context, k->versions.committed);
-  l->state = NULL;
-  if (atomic_load(&k->storage->count) > 1) l->former_storage = state_storage_retain(k->storage);
-}
-
 static void free_state(state_record *k) {
   tn_context *c = k->context;
-  if (k->is_copy_on_write) end_copy_on_write(k);
+  if (k->copy_on_write.is_listed) end_copy_on_write(k);
   detach_former_inputs(k);
-  if (k->versions.committed) detach_contents(k);
+  if (k->versions.committed) { /* an ordinary value, once the runs that have begun are over */
+    graph_input *l = graph_input_of(c, k->versions.committed);
+    l->state = NULL;
+    if (atomic_load(&k->storage->count) > 1) l->former_storage = state_storage_retain(k->storage);
+  }
   const node *const held[] = {k->versions.view_base, k->versions.committed, k->versions.newest,
                               k->versions.init};
   for (size_t i = 0; i < sizeof held / sizeof *held; i++) ir_release(c->ir, held[i]);
@@ -88,6 +88,7 @@ void state_release(state_record *k) {
   if (k && !--k->count) free_state(k);
 }
 
+/** Replaces a node that a slot holds a reference to; `with` may be NULL. */
 static void replace(tn_context *c, const node **slot, const node *with) {
   const node *old = *slot;
   *slot = with ? ir_retain(with) : NULL;
@@ -107,13 +108,13 @@ static void set_pending(state_record *k) {
   atomic_store(&k->storage->has_pending, k->versions.newest != k->versions.committed);
 }
 
-/** True if a version is the committed contents, or no assign. */
+/** True if a version is the committed contents, or no assign made it. */
 static bool has_run(const state_record *k, const node *version) {
   return version->op != OP_SET || computed_value_of(k->context, version) == k->versions.committed;
 }
 
 /** Drops the marks of versions that have run. Of several marks without a pending version before
-    them the innermost stays, and now marks the committed contents. */
+    them the innermost stays, and marks the committed contents. */
 static void drop_run_marks(state_record *k) {
   const node *n = k->versions.newest;
   size_t run = k->marks.n;
@@ -204,17 +205,19 @@ tn_status state_open(tn_context *c, const node *init, state_record **out) {
   return s;
 }
 
+/* ---- Contents ---- */
+
 static void begin_copy_on_write(state_record *k) {
-  if (!k->is_copy_on_write) {
-    k->is_copy_on_write = true;
-    LIST_PUSH(&k->context->states.copy_on_write, k, next_copy_on_write, link_copy_on_write);
+  if (!k->copy_on_write.is_listed) {
+    k->copy_on_write.is_listed = true;
+    LIST_PUSH(&k->context->states.copy_on_write, k, copy_on_write.next, copy_on_write.link);
   }
   state_storage_set_copy_on_write(k->storage, true);
 }
 
 void state_end_copy_on_write(tn_context *c) {
   for (state_record *k = c->states.copy_on_write, *next; k; k = next) {
-    next = k->next_copy_on_write;
+    next = k->copy_on_write.next;
     if (!is_unread(k)) continue;
     end_copy_on_write(k);
     state_storage_set_copy_on_write(k->storage, false);
@@ -230,7 +233,7 @@ void state_commit(state_record *k, const node *buffer) {
   tn_buffer *old =
       state_storage_replace(k->storage, buffer_retain(graph_input_of(c, buffer)->memory));
   if (old) buffer_release(old);
-  state_storage_set_copy_on_write(k->storage, k->is_copy_on_write);
+  state_storage_set_copy_on_write(k->storage, k->copy_on_write.is_listed);
 }
 
 void state_fail(state_record *k) {
@@ -241,6 +244,8 @@ void state_fail(state_record *k) {
   state_revert(k);
   state_update_pending(k);
 }
+
+/* ---- Versions ---- */
 
 void state_revert(state_record *k) {
   replace(k->context, &k->versions.newest, k->versions.committed);
@@ -268,19 +273,14 @@ void state_revert_outer(builder *b, state_record *k) {
   replace(b->context, &k->marks.at[0].before, k->versions.committed);
 }
 
-/** The pending versions, newest first. */
-static node_list list_versions(arena *a, const state_record *k) {
-  node_list sets = {0};
-  for (const node *n = k->versions.newest; !has_run(k, n); n = n->src[0]) vec_push(a, &sets, n);
-  return sets;
-}
-
-/** The pending versions rebuilt over new contents; `image` maps old versions to new ones. Assigned
-    values stay as they are: a value holds the contents that states had when it was built, for all
-    its readers. */
+/** Rebuilds the pending versions over new contents, and maps old versions to new ones in `image`.
+    Assigned values stay as they are: a value holds the contents that states had when it was built,
+    for all its readers. */
 static const node *rebuild_pending(builder *b, const state_record *k, const node *contents,
                                    map *image) {
-  node_list sets = list_versions(b->arena, k);
+  node_list sets = {0}; /* newest first */
+  for (const node *n = k->versions.newest; !has_run(k, n); n = n->src[0])
+    vec_push(b->arena, &sets, n);
   while (sets.n) {
     const node *set = vec_pop(&sets);
     const node *src[] = {contents,
@@ -292,8 +292,7 @@ static const node *rebuild_pending(builder *b, const state_record *k, const node
   return contents;
 }
 
-/** Makes memory that a concurrent run left the committed version. Pending assigns come after that
-    run. */
+/** Commits memory that a concurrent run left as a version. Pending assigns come after that run. */
 static void adopt_memory(builder *b, state_record *k, tn_buffer *memory) {
   tn_context *c = k->context;
   map image = {0};
@@ -352,10 +351,7 @@ void state_append_version(builder *b, state_record *k, const node *over_base, co
   const node *view = state_current_node(b, k, over_base), *old = k->versions.newest;
   const node *src[] = {old, view, value};
   const node *set = ir_node(b->ir, OP_SET, (dtype)old->dtype, src, 3, NULL, 0);
-  if (!state_innermost_mark(k)) {
-    reserve_mark(k);
-    k->marks.at[k->marks.n++] = (state_scope_mark){c->scopes.innermost, ir_retain(old)};
-  }
+  if (!state_innermost_mark(k)) add_mark(k, old);
   replace(c, &k->versions.newest, set);
   set_pending(k);
 }

@@ -1,13 +1,15 @@
-/* States: tensors whose contents have versions. An assign appends a version; evaluation commits one
-   to the storage; a failed one is reverted. Each scope marks the version before its first assign,
-   so that its assigns can be compiled into a plan or reverted on their own. */
+/* States: tensors that are assigned in place, and whose contents have versions. An assign appends a
+   version; evaluation commits one to the storage, or reverts it after a failure. Each scope marks
+   the version before its first assign, so that its assigns can be compiled into a plan or reverted
+   on their own. */
 #ifndef TENON_TENSOR_STATE_STATE_H
 #define TENON_TENSOR_STATE_STATE_H
 
 #include "tensor/state/graph_input.h"
 #include "tensor/state/state_record.h"
 
-/** A state that starts as `init`, counted once. Failures are set in the context's diag. */
+/** Opens a state that starts as `init`, with one reference. Failures are set in the context's diag.
+ */
 tn_status state_open(tn_context *c, const node *init, state_record **out);
 state_record *state_retain(state_record *k);
 void state_release(state_record *k); /* NULL is allowed */
@@ -46,7 +48,7 @@ void state_revert_outer(builder *b, state_record *k);
     list of pending states. */
 void state_update_pending(state_record *k);
 
-/** Drops the pending assigns of states that no handle and no plan knows any more. */
+/** Drops the pending assigns of states that no handle and no plan refers to. */
 void state_drop_unobserved(tn_context *c);
 
 /** Releases all pending states when the context closes. */

@@ -1,15 +1,15 @@
-/* The record of a state. A state's versions are a chain of SET nodes over `committed`, the version
-   that its storage holds; `newest` is the end of the chain. Plans share the storage alone. */
+/* The record of a state. Its versions are a chain of SET nodes over `committed`, the version that
+   its storage holds; `newest` is the end of the chain. Plans share the storage alone. */
 #ifndef TENON_TENSOR_STATE_STATE_RECORD_H
 #define TENON_TENSOR_STATE_STATE_RECORD_H
 
 #include "tensor/context/context.h"
 #include "tensor/state/state_storage.h"
 
-/** The version before the first pending assign of a scope. */
+/** Where the pending assigns of a scope begin. */
 typedef struct state_scope_mark {
   scope *scope;
-  const node *before;
+  const node *before; /* the version before the scope's first assign */
 } state_scope_mark;
 
 /** The versions of a state. */
@@ -20,23 +20,29 @@ typedef struct state_versions {
   const node *init; /* contents of `committed` while it has no memory; else NULL */
 } state_versions;
 
-/** Scopes with pending assigns, outer ones first. */
+/** Marks of the scopes with pending assigns, outer ones first. */
 typedef struct state_scope_marks {
   state_scope_mark *at;
   size_t n, cap;
 } state_scope_marks;
 
+/** Membership in the context's list of states that are copy-on-write. */
+typedef struct state_copy_on_write {
+  bool is_listed;
+  state_record *next, **link; /* linked_list.h */
+} state_copy_on_write;
+
 struct state_record {
-  size_t count; /* handles, and the list of pending states */
+  size_t count; /* references of handles, and of the list of pending states */
   tn_context *context;
   state_storage *storage;
   state_versions versions;
   state_scope_marks marks;
   size_t n_former_inputs; /* graph inputs that were its contents */
-  bool is_pending, is_copy_on_write;
-  bool has_host_call; /* a pending assign of a host function, which runs even if nobody sees it */
+  bool has_host_call; /* a pending assign of a host function, which runs even if nothing reads it */
+  bool is_pending;    /* in the list of pending states */
   state_record *next_pending, **link_pending;
-  state_record *next_copy_on_write, **link_copy_on_write;
+  state_copy_on_write copy_on_write;
 };
 
 #endif

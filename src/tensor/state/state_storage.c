@@ -1,5 +1,5 @@
-/* Storages of states. Turns are numbers of a storage's timeline, taken under the context's lock, so
-   that runs of several storages cannot wait for one another in a circle. */
+/* Storages of states. A turn is a number of a storage's timeline (as of a ticket lock), taken under
+   the context's lock, so that runs of several storages cannot wait for one another in a circle. */
 #include "tensor/state/state_storage.h"
 
 #include "device/queue/signal.h"
@@ -27,7 +27,7 @@ void state_storage_release(state_storage *s) {
   mem_free(&s->context->mem, s, sizeof *s);
 }
 
-/* Contents. */
+/* ---- Contents ---- */
 
 bool state_storage_is_in(state_storage *s, const tn_buffer *memory) {
   mutex_lock(&s->context->lock);
@@ -62,7 +62,7 @@ tn_buffer *state_storage_replace(state_storage *s, tn_buffer *memory) {
   return NULL;
 }
 
-/* Turns. */
+/* ---- Turns ---- */
 
 void storage_turns_take(tn_context *c, storage_turn turns[], size_t n) {
   if (!n) return;
@@ -71,19 +71,15 @@ void storage_turns_take(tn_context *c, storage_turn turns[], size_t n) {
   mutex_unlock(&c->lock);
 }
 
-static void record_copy_on_write(storage_turn turns[], size_t n) {
-  if (!n) return;
-  mutex_lock(&turns->storage->context->lock);
-  for (size_t i = 0; i < n; i++) turns[i].is_copy_on_write = turns[i].storage->is_copy_on_write;
-  mutex_unlock(&turns->storage->context->lock);
-}
-
 tn_status storage_turns_wait(storage_turn turns[], size_t n, diag *d) {
   tn_status s = TN_OK;
   for (size_t i = 0; i < n && s == TN_OK; i++)
     s = signal_wait(turns[i].storage->timeline, turns[i].number, -1, d);
-  if (s == TN_OK) record_copy_on_write(turns, n);
-  return s;
+  if (s != TN_OK || !n) return s;
+  mutex_lock(&turns->storage->context->lock);
+  for (size_t i = 0; i < n; i++) turns[i].is_copy_on_write = turns[i].storage->is_copy_on_write;
+  mutex_unlock(&turns->storage->context->lock);
+  return TN_OK;
 }
 
 void storage_turns_end(const storage_turn turns[], size_t n) {

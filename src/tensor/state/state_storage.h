@@ -10,18 +10,18 @@
 #include "tensor/context/context.h"
 
 typedef struct state_storage {
-  atomic_size_t count;
+  atomic_size_t count; /* references */
   tn_context *context;
-  uint64_t bytes;
+  uint64_t bytes;          /* of the contents */
   tn_signal *timeline;     /* number of turns that are over */
   atomic_bool has_pending; /* the context has assigns that did not run yet */
   /* Under the context's lock: */
-  uint64_t n_turns;  /* taken so far */
-  tn_buffer *memory; /* contents; NULL until there are any. Changed by the holder of the turn */
-  bool is_copy_on_write;
+  uint64_t n_turns;      /* taken so far */
+  tn_buffer *memory;     /* contents; NULL: none yet. Changed by the holder of the turn */
+  bool is_copy_on_write; /* nodes of the context read the contents later */
 } state_storage;
 
-/** A storage without contents, counted once. Failures are set in the context's diag. */
+/** Opens a storage without contents, with one reference. Failures are set in the context's diag. */
 tn_status state_storage_open(tn_context *c, uint64_t bytes, state_storage **out);
 state_storage *state_storage_retain(state_storage *s);
 void state_storage_release(state_storage *s); /* NULL is allowed */
@@ -34,13 +34,13 @@ tn_buffer *state_storage_changed_memory(state_storage *s, const tn_buffer *known
 
 void state_storage_set_copy_on_write(state_storage *s, bool is_copy_on_write);
 
-/** Sets new contents, by the holder of the turn, and takes the reference to `memory`. Returns the
-   old memory, which is then the caller's to use. NULL if there was none or nodes of the context
-   still read it: the storage is not copy-on-write any more. */
+/** Sets new contents, by the holder of the turn, and takes the reference to `memory`. Ends
+    copy-on-write. Returns the old memory, which passes to the caller; NULL if there was none or
+    nodes of the context still read it. */
 tn_buffer *state_storage_replace(state_storage *s, tn_buffer *memory);
 
 /** A turn of a storage. A run takes the turns of all its storages together, each storage once,
-   waits for them, and ends them whether it failed or not. */
+    waits for them, and ends them whether it failed or not. */
 typedef struct storage_turn {
   state_storage *storage;
   uint64_t number;       /* the turn comes when the timeline reaches it */

@@ -1,4 +1,5 @@
-/* The library's version, and the texts of status codes. */
+/* The library's version (tn_version), and the texts of status codes (tn_status_text), from the list
+   in <tenon/status.h>. */
 #include <tenon/context.h>
 
 int32_t tn_version(void) { return TN_VERSION; }

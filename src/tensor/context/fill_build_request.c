@@ -1,5 +1,6 @@
-/* Compiler settings of a context, for a request to build an executable. */
-#include "tensor/context/executable_request.h"
+/* Fills the compiler settings of a context into a request to build an executable, in one place for
+   evaluation (tensor/eval) and plans (tensor/plan). */
+#include "tensor/context/fill_build_request.h"
 
 executable_request context_executable_request(tn_context *c, const char *name,
                                               const node *const roots[], size_t n_roots) {
@@ -8,9 +9,9 @@ executable_request context_executable_request(tn_context *c, const char *name,
                               .n_roots = n_roots,
                               .target = c->target,
                               .math = (int)c->math,
-                              .dump = &c->dump,
+                              .dump = &c->reports.dump,
                               .progress = c->progress.step ? &c->progress : NULL,
-                              .logger = &c->logger,
+                              .logger = &c->reports.logger,
                               .disk = c->disk,
-                              .reports = &c->report_lock};
+                              .reports = &c->reports.lock};
 }
