@@ -134,7 +134,7 @@ def page():
             for name, versions, attributes, least, most, _ in sorted(found)]
     return TEXT.format(ir_min=number("ONNX_IR_MIN"), ir_max=number("ONNX_IR_MAX"),
                        opset=number("ONNX_OPSET_MAX"), types=types(), count=len(rows), rows="\n".join(rows),
-                       blind=bound("formats/onnx/ops/onnx_control_flow.c", "MOST_BLIND_STEPS"),
+                       blind=bound("formats/onnx/ops/onnx_control_flow.c", "MAX_CONDITIONAL_TRIPS"),
                        depth=bound("ir/core/tensor_loop.h", "LOOP_MAX_DEPTH"))
 
 

@@ -1,4 +1,6 @@
-/* Files that hold one array, of NumPy and of ONNX, as callers see them. */
+/* Public interface of array files: NumPy's .npy and ONNX's TensorProto, one array each. An open
+   file stays mapped, so its elements need no copy; it is attached to its context and closed with
+   it. */
 #include "formats/npy/npy.h"
 #include "formats/onnx/file/onnx_file.h"
 #include "tensor/context/context.h"
@@ -15,8 +17,8 @@ struct tn_array_file {
   tn_array array;
 };
 
-static void destroy(attachment *of) {
-  tn_array_file *f = (tn_array_file *)of;
+static void destroy_array_file(attachment *base) {
+  tn_array_file *f = (tn_array_file *)base;
   npy_close(&f->npy);
   file_map_close(&f->onnx);
   arena_free(&f->arena);
@@ -42,8 +44,8 @@ static void open_npy(const opening *o) {
   const npy_array *n = &f->npy;
   if (npy_open(&f->npy, o->path, &f->arena, d)) diag_rethrow(d);
   if (n->rank > TN_MAX_RANK)
-    diag_raise(d, TN_ERR_SHAPE, "%.400s has %zu axes; a tensor has at most %d", o->path, n->rank,
-               TN_MAX_RANK);
+    diag_raise(d, TN_ERR_SHAPE, "%.400s has %zu dimensions; at most %d are supported", o->path,
+               n->rank, TN_MAX_RANK);
   set_array(f, n->dtype, n->rank, n->dims, n->data);
 }
 
@@ -52,10 +54,11 @@ static void parse_tensor(tn_array_file *f) {
   onnx_tensor *t;
   if (onnx_parse_tensor(&t, f->onnx.data, f->onnx.bytes, &f->arena, d)) diag_rethrow(d);
   if (!dtype_is_data((dtype)t->dtype))
-    diag_raise(d, TN_ERR_UNSUPPORTED, "it holds %s, which is not supported",
+    diag_raise(d, TN_ERR_UNSUPPORTED, "elements of type %s are not supported",
                onnx_dtype_name((int)t->dtype));
   if (t->dims.n > TN_MAX_RANK)
-    diag_raise(d, TN_ERR_SHAPE, "it has %zu axes; a tensor has at most %d", t->dims.n, TN_MAX_RANK);
+    diag_raise(d, TN_ERR_SHAPE, "the tensor has %zu dimensions; at most %d are supported",
+               t->dims.n, TN_MAX_RANK);
   set_array(f, (dtype)t->dtype, t->dims.n, t->dims.at, t->data);
 }
 
@@ -73,26 +76,26 @@ static void open_onnx(const opening *o) {
 
 static void open_body(void *arg) {
   const opening *o = arg;
-  if (!o->path) diag_raise(o->file->arena.diag, TN_ERR_ARGUMENT, "the path of the array is NULL");
+  if (!o->path) diag_raise(o->file->arena.diag, TN_ERR_ARGUMENT, "the path is NULL");
   if (o->format == TN_FILE_NPY)
     open_npy(o);
   else if (o->format == TN_FILE_ONNX)
     open_onnx(o);
   else
-    diag_raise(o->file->arena.diag, TN_ERR_ARGUMENT, "there is no file format %d", (int)o->format);
+    diag_raise(o->file->arena.diag, TN_ERR_ARGUMENT, "unknown file format %d", (int)o->format);
 }
 
 static tn_status open_array(tn_context *c, const char *path, tn_file_format format,
                             tn_array_file **out) {
-  if (!out) return diag_set(&c->diag, TN_ERR_ARGUMENT, "the place for the array is NULL");
+  if (!out) return diag_set(&c->diag, TN_ERR_ARGUMENT, "the output pointer for the array is NULL");
   tn_array_file *f = mem_calloc(&c->mem, 1, sizeof *f);
   if (!f) return diag_set(&c->diag, TN_ERR_MEMORY, "out of memory");
-  f->attachment.destroy = destroy;
+  f->attachment.destroy = destroy_array_file;
   f->context = c;
   arena_init(&f->arena, &c->mem, &c->diag);
   tn_status s = diag_catch(&c->diag, open_body, &(opening){f, path, format});
   if (s != TN_OK) {
-    destroy(&f->attachment);
+    destroy_array_file(&f->attachment);
     return s;
   }
   context_attach(c, &f->attachment);
@@ -119,11 +122,11 @@ void tn_array_file_close(tn_array_file *f) {
   tn_context *c = f ? f->context : NULL;
   if (!f || context_begin_concurrent(c, REENTRANCY_NONE) != TN_OK) return;
   context_detach(c, &f->attachment);
-  destroy(&f->attachment);
+  destroy_array_file(&f->attachment);
   context_end_concurrent(c);
 }
 
-/** The bytes of all elements; false if a size varies or they are more than memory can have. */
+/** Computes the bytes of all elements; false if a size varies or they overflow. */
 static bool count_bytes(const tn_type *type, size_t *bytes) {
   *bytes = tn_dtype_size(type->dtype);
   if (!*bytes || type->shape.rank < 0 || type->shape.rank > TN_MAX_RANK) return false;

@@ -92,25 +92,26 @@ static const char *write_text(const char *text, size_t n) {
 static void other_files_are_refused(void **state) {
   tn_context *c = *state;
   const char *text = write_text("\377\377 no array", 11);
-  check_refused(c, text, TN_FILE_NPY, TN_ERR_FORMAT, "no .npy file");
+  check_refused(c, text, TN_FILE_NPY, TN_ERR_FORMAT, "not a .npy file");
   check_refused(c, text, TN_FILE_ONNX, TN_ERR_FORMAT, ": ");
   check_refused(c, new_path("none"), TN_FILE_NPY, TN_ERR_IO, "No such file");
   check_refused(c, new_path("none"), TN_FILE_ONNX, TN_ERR_IO, "No such file");
   static const char string[] = "\x10\x08\x32\x01x"; /* one string, by protobuf's numbers */
   check_refused(c, write_text(string, sizeof string - 1), TN_FILE_ONNX, TN_ERR_UNSUPPORTED,
-                "it holds string");
+                "elements of type string");
   static const char deep[] = "\x08\1\x08\1\x08\1\x08\1\x08\1\x08\1\x08\1\x08\1\x08\1\x08\1\x08\1"
                              "\x08\1\x08\1\x10\2\x4a\1x";
   check_refused(c, write_text(deep, sizeof deep - 1), TN_FILE_ONNX, TN_ERR_SHAPE,
-                "it has 13 axes; a tensor has at most 12");
+                "the tensor has 13 dimensions; at most 12");
   char header[128];
   static const char axes[] = "{'descr': '|u1', 'fortran_order': False, "
                              "'shape': (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1), }";
   memcpy(header, "\x93NUMPY\x01\0", 8);
   header[8] = (char)(sizeof axes - 1), header[9] = 0;
   memcpy(header + 10, axes, sizeof axes);
-  check_refused(c, write_text(header, 10 + sizeof axes), TN_FILE_NPY, TN_ERR_SHAPE, "has 13 axes");
-  check_refused(c, text, (tn_file_format)9, TN_ERR_ARGUMENT, "no file format 9");
+  check_refused(c, write_text(header, 10 + sizeof axes), TN_FILE_NPY, TN_ERR_SHAPE,
+                "has 13 dimensions");
+  check_refused(c, text, (tn_file_format)9, TN_ERR_ARGUMENT, "unknown file format 9");
   check_refused(c, NULL, TN_FILE_NPY, TN_ERR_ARGUMENT, "is NULL");
   assert_int_equal(tn_array_file_open(c, text, TN_FILE_NPY, NULL), TN_ERR_ARGUMENT);
 }

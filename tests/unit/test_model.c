@@ -551,9 +551,9 @@ static void arguments_are_checked(void **state) {
   assert_int_equal(tn_model_load_bytes(NULL, file.at, file.n, NULL, &m), TN_ERR_ARGUMENT);
   assert_int_equal(tn_model_bind(NULL, &b), TN_ERR_ARGUMENT);
   assert_null(b);
-  check_text(tn_message(c), "the place for the model is NULL");
+  check_text(tn_message(c), "the output pointer for the model is NULL");
   assert_int_equal(tn_model_bind(loaded(c), NULL), TN_ERR_ARGUMENT);
-  check_text(tn_message(c), "model_bind: the place for the binding is NULL");
+  check_text(tn_message(c), "model_bind: the output pointer for the binding is NULL");
   struct {
     tn_model_desc known;
     int64_t later;

@@ -147,8 +147,8 @@ static void tells_of_other_types(void **state) {
   static const struct {
     const char *type, *told;
   } cases[] = {
-      {"'<c8'", "complex numbers ('<c8')"}, {"'<U5'", "texts ('<U5')"},
-      {"'|S3'", "texts ('|S3')"},           {"'|O'", "Python objects ('|O')"},
+      {"'<c8'", "complex numbers ('<c8')"}, {"'<U5'", "strings ('<U5')"},
+      {"'|S3'", "strings ('|S3')"},         {"'|O'", "Python objects ('|O')"},
       {"'<M8[ns]'", "dates ('<M8[ns]')"},   {"'<f16'", "floats of this size ('<f16')"},
       {"'<i3'", "an unknown type ('<i3')"}, {"''", "an unknown type ('')"},
       {"'\x1b[31m'", "('\\x1b[31m')"},      {"[('a', '<f4'), ('b', '<i4')]", "records, which"}};
@@ -241,7 +241,7 @@ static void refuses_other_files(void **state) {
   assert_int_equal(read_again(w), TN_ERR_FORMAT);
   put(w, "\x93NUMPY\x02\x00\xff\xff\xff\xff{}", 14);
   assert_int_equal(read_again(w), TN_ERR_FORMAT);
-  assert_non_null(strstr(w->diag.text, "no .npy file"));
+  assert_non_null(strstr(w->diag.text, "not a .npy file"));
   put(w, "PK\x03\x04 is a zip file, as .npz is", 30);
   assert_int_equal(read_again(w), TN_ERR_FORMAT);
   assert_non_null(strstr(w->diag.text, ".npz"));

@@ -482,19 +482,19 @@ static void test_models_by_hand(void **state) {
   expect(&m, TN_OK, "");
   expect(&none, TN_ERR_FORMAT, "empty");
   static const char png[] = "\x89PNG\r\n\x1a\n and more of it";
-  parse_bytes(png, sizeof png, TN_ERR_FORMAT, "no ONNX model, or damaged at byte");
-  parse_bytes("hello, world\n", 13, TN_ERR_FORMAT, "no ONNX model");
-  parse_bytes("root:x:0:0:root", 15, TN_ERR_FORMAT, "no ONNX model, or damaged at byte");
-  parse_bytes("r\3ab\0", 5, TN_ERR_FORMAT, "no ONNX model");
+  parse_bytes(png, sizeof png, TN_ERR_FORMAT, "not an ONNX model, or damaged at byte");
+  parse_bytes("hello, world\n", 13, TN_ERR_FORMAT, "not an ONNX model");
+  parse_bytes("root:x:0:0:root", 15, TN_ERR_FORMAT, "not an ONNX model, or damaged at byte");
+  parse_bytes("r\3ab\0", 5, TN_ERR_FORMAT, "not an ONNX model");
   put_int(&none, 5, 3);
-  expect(&none, TN_ERR_FORMAT, "no IR version");
+  expect(&none, TN_ERR_FORMAT, "IR version is missing");
   m = (proto){.n = 0};
   put_int(&m, 1, 8);
   expect(&m, TN_ERR_FORMAT, "no graph");
   put_data(&m, 7, "", 0);
   expect(&m, TN_ERR_FORMAT, "no operator set");
   put_message(&m, 8, &opset);
-  expect(&m, TN_ERR_FORMAT, "operator set 0: has the version 0");
+  expect(&m, TN_ERR_FORMAT, "operator set 0: has version 0");
   for (int version = 0; version < 20; version++) {
     m = model_of(&opset);
     put_int(&m, 1, version);
@@ -508,56 +508,56 @@ static void test_tensors_by_hand(void **state) {
   static const unsigned char zeros[64] = {0};
   proto t = tensor_of(1, 4);
   expect_tensor(&t, TN_ERR_FORMAT,
-                "graph 'g': tensor 'w': has 0 bytes of data, but f32 of shape [4] has 16");
+                "graph 'g': tensor 'w': has 0 bytes of data, but f32 of shape [4] needs 16");
   put_data(&t, 9, zeros, 15);
-  expect_tensor(&t, TN_ERR_FORMAT, "has 15 bytes of data, but f32 of shape [4] has 16");
+  expect_tensor(&t, TN_ERR_FORMAT, "has 15 bytes of data, but f32 of shape [4] needs 16");
   put_data(&t, 9, zeros, 17);
-  expect_tensor(&t, TN_ERR_FORMAT, "has 17 bytes of data, but f32 of shape [4] has 16");
+  expect_tensor(&t, TN_ERR_FORMAT, "has 17 bytes of data, but f32 of shape [4] needs 16");
   put_data(&t, 9, zeros, 16);
   expect_tensor(&t, TN_OK, "");
   put_data(&t, 4, zeros, 16);
-  expect_tensor(&t, TN_ERR_FORMAT, "elements in raw_data and in float_data");
+  expect_tensor(&t, TN_ERR_FORMAT, "elements in both raw_data and float_data");
 
   t = tensor_of(1, 4);
   put_data(&t, 4, zeros, 15);
-  expect_tensor(&t, TN_ERR_FORMAT, "15 bytes in float_data");
+  expect_tensor(&t, TN_ERR_FORMAT, "float_data has 15 bytes");
   t = tensor_of(1, 4);
   put_data(&t, 7, zeros, 4);
-  expect_tensor(&t, TN_ERR_FORMAT, "in int64_data, where no f32 can be");
+  expect_tensor(&t, TN_ERR_FORMAT, "in int64_data, which cannot hold f32");
   t = tensor_of(7, 4);
   put_data(&t, 7, zeros, 3);
-  expect_tensor(&t, TN_ERR_FORMAT, "has 24 bytes of data, but i64 of shape [4] has 32");
+  expect_tensor(&t, TN_ERR_FORMAT, "has 24 bytes of data, but i64 of shape [4] needs 32");
   t = tensor_of(27, 4);
   put_data(&t, 5, zeros, 5);
-  expect_tensor(&t, TN_ERR_FORMAT, "has 4 bytes of data, but f6e2m3 of shape [4] has 3");
+  expect_tensor(&t, TN_ERR_FORMAT, "has 4 bytes of data, but f6e2m3 of shape [4] needs 3");
   t = tensor_of(27, 1);
   put_int(&t, 5, 64);
-  expect_tensor(&t, TN_ERR_FORMAT, "more than 6 bits");
+  expect_tensor(&t, TN_ERR_FORMAT, "does not fit in 6 bits");
   t = tensor_of(2, 1);
   put_int(&t, 5, 256);
-  expect_tensor(&t, TN_ERR_FORMAT, "has the element 256, which is no u8");
+  expect_tensor(&t, TN_ERR_FORMAT, "has the element 256, which does not fit in u8");
   t = tensor_of(8, 2);
   put_string(&t, 6, "one");
-  expect_tensor(&t, TN_ERR_FORMAT, "has 1 strings, but shape [2] has 2");
+  expect_tensor(&t, TN_ERR_FORMAT, "has 1 strings, but shape [2] needs 2");
   t = tensor_of(8, 2);
   put_data(&t, 9, zeros, 2);
-  expect_tensor(&t, TN_ERR_FORMAT, "in raw_data, where no string can be");
+  expect_tensor(&t, TN_ERR_FORMAT, "in raw_data, which cannot hold string");
 
   t = tensor_of(1, -1);
   expect_tensor(&t, TN_ERR_FORMAT, "negative dimension -1");
   t = tensor_of(1, INT64_MAX);
-  expect_tensor(&t, TN_ERR_FORMAT, "more elements than can be counted");
+  expect_tensor(&t, TN_ERR_FORMAT, "too many elements");
   t = tensor_of(2, INT64_C(1) << 40);
   put_int(&t, 1, INT64_C(1) << 40);
-  expect_tensor(&t, TN_ERR_FORMAT, "more elements than can be counted: [1099511627776, 109");
+  expect_tensor(&t, TN_ERR_FORMAT, "too many elements: [1099511627776, 109");
   t = tensor_of(2, INT64_C(1) << 40);
   put_int(&t, 1, 0);
   expect_tensor(&t, TN_OK, "");
   put_int(&t, 1, INT64_C(1) << 40);
-  expect_tensor(&t, TN_ERR_FORMAT, "more elements than can be counted: [1099511627776, 0, 109");
+  expect_tensor(&t, TN_ERR_FORMAT, "too many elements: [1099511627776, 0, 109");
   t = tensor_of(1, 1);
   for (int i = 0; i < 200; i++) put_int(&t, 1, 1);
-  expect_tensor(&t, TN_ERR_FORMAT, "1, 1, ...] has 4");
+  expect_tensor(&t, TN_ERR_FORMAT, "1, 1, ...] needs 4");
   t = tensor_of(0, 1);
   expect_tensor(&t, TN_ERR_FORMAT, "no element type");
   for (int dtype = -1; dtype < 40; dtype++) {
@@ -612,21 +612,21 @@ static void test_external_by_hand(void **state) {
   static const char *const numbers[] = {"",   "-1", " 1", "1x", "0x10", "18446744073709551616",
                                         "1.5"};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-    expect_external("offset", numbers[i], TN_ERR_FORMAT, "external data of offset");
+    expect_external("offset", numbers[i], TN_ERR_FORMAT, "external data with offset");
   expect_external("offset", "18446744073709551615", TN_OK, "");
   expect_external("length", "16", TN_OK, "");
   expect_external("length", "15", TN_ERR_FORMAT,
-                  "tensor 'w': has 15 bytes of external data, but f32 of shape [4] has 16");
+                  "tensor 'w': has 15 bytes of external data, but f32 of shape [4] needs 16");
   proto t = tensor_of(1, 1);
   put_int(&t, 14, 2);
   expect_tensor(&t, TN_ERR_FORMAT, "data location 2");
   t = tensor_of(8, 1);
   put_int(&t, 14, 1);
-  expect_tensor(&t, TN_ERR_FORMAT, "strings as external data");
+  expect_tensor(&t, TN_ERR_FORMAT, "external data of strings");
   t = tensor_of(1, 1);
   put_data(&t, 9, "abcd", 4);
   put_int(&t, 14, 1);
-  expect_tensor(&t, TN_ERR_FORMAT, "elements in raw_data and outside");
+  expect_tensor(&t, TN_ERR_FORMAT, "both elements in raw_data and external data");
 }
 
 static void test_nodes_by_hand(void **state) {
@@ -696,7 +696,7 @@ static void test_types_by_hand(void **state) {
   put_int(&dim, 1, 2);
   put_string(&dim, 2, "N");
   m = value_of_dim(&dim);
-  expect(&m, TN_ERR_FORMAT, "is both 2 and 'N'");
+  expect(&m, TN_ERR_FORMAT, "has both the value 2 and the name 'N'");
   for (unsigned field = 7; field <= 8; field++) {
     proto type = {.n = 0}, value = {.n = 0};
     put_data(&type, field, "", 0);
@@ -737,7 +737,7 @@ static void test_wrong_wire_types(void **state) {
   }
   proto t = tensor_of(2, 1);
   put_int(&t, 9, 5);
-  expect_tensor(&t, TN_ERR_FORMAT, "a number where bytes belong");
+  expect_tensor(&t, TN_ERR_FORMAT, "expected bytes, found a number");
   t = tensor_of(2, 1);
   put_data(&t, 2, "\1", 1);
   expect_tensor(&t, TN_ERR_FORMAT, "wrong wire type");
@@ -1100,9 +1100,9 @@ static void test_load(void **state) {
   expect_load(f.model, TN_ERR_IO, "m.onnx");
   expect_load(f.path, TN_ERR_IO, f.path);
   folder_put(&f, "m.onnx", "", 0);
-  expect_load(f.model, TN_ERR_FORMAT, "m.onnx: no ONNX model: the file is empty");
+  expect_load(f.model, TN_ERR_FORMAT, "m.onnx: not an ONNX model: the file is empty");
   folder_put(&f, "m.onnx", "\7", 1);
-  expect_load(f.model, TN_ERR_FORMAT, "no ONNX model, or damaged");
+  expect_load(f.model, TN_ERR_FORMAT, "not an ONNX model, or damaged");
   proto graph = {.n = 0};
   put_external(&graph, "v", "0");
   put_external(&graph, "w", "16");
@@ -1111,7 +1111,7 @@ static void test_load(void **state) {
   expect_load(f.model, TN_ERR_IO, "w.bin");
   folder_put(&f, "w.bin", "0123456789abcdef0123456789abcdef", 31);
   expect_load(f.model, TN_ERR_FORMAT,
-              "m.onnx: tensor 'w': its 16 bytes of external data at 16 go beyond the end of "
+              "m.onnx: tensor 'w': 16 bytes of external data at offset 16 extend beyond the end of "
               "'w.bin' (31 bytes)");
   folder_put(&f, "w.bin", "", 0);
   expect_load(f.model, TN_ERR_FORMAT, "beyond the end");

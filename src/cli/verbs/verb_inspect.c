@@ -208,7 +208,7 @@ static void print_ports(inspection *x, const char *title, const inspected_ports 
     const char *name = text_escape(a, p->name);
     size_t n = text_columns(name);
     printf("  %s%*s  %s", name, (int)(n < width ? width - n : 0), "", text_escape(a, p->type));
-    if (p->declared) printf(", where the file says %s", text_escape(a, p->declared));
+    if (p->declared) printf(", but the file declares %s", text_escape(a, p->declared));
     puts("");
   }
 }

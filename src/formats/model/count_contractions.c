@@ -1,7 +1,6 @@
-/* Counts the arithmetic of a model's contractions: sums of products of two tensors. The products
-   are found in a copy of the model's graph, as walks mark nodes and a model's own may not change;
-   their sizes are expressions in the sizes of inputs, which are evaluated for the shapes at hand.
- */
+/* Counts the arithmetic of a model's contractions (sums of products of two tensors) for given input
+   shapes. Finds the products in a copy of the model's graph, because walks mark nodes and the
+   model's own must not change; evaluates their sizes, expressions in the sizes of inputs. */
 #include "device/program/launch_expr.h"
 #include "formats/model/model.h"
 #include "ir/core/tensor_loop.h"
@@ -12,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** A variable of the model's shapes, and its value. */
+/** A varying size of the model and its value. */
 typedef struct size_variable {
   const char *name;
   int64_t value;
@@ -21,11 +20,11 @@ typedef struct size_variable {
 typedef struct counting {
   const tn_model *model;
   const tn_shape *shapes;       /* of inputs */
-  ir *ir;                       /* of a copy of the graph */
-  VEC(size_variable) variables; /* by name */
-  node_list sizes;              /* of all products, one after another */
-  VEC(size_t) counts;           /* how many of these each product has */
-  tn_contractions found;
+  ir *ir;                       /* of the copied graph */
+  VEC(size_variable) variables; /* sorted by name */
+  node_list sizes;              /* of all products, concatenated */
+  VEC(size_t) counts;           /* the number of sizes of each product */
+  tn_contractions result;
 } counting;
 
 static bool is_constant(const node *n) {
@@ -33,24 +32,25 @@ static bool is_constant(const node *n) {
   return n->op == OP_CONST;
 }
 
-/** The product that a node sums; NULL if it is no contraction. */
-static const node *product_of(const node *n) {
+/** The product that a REDUCE sums; NULL if the node is not a contraction. Scaling by a constant and
+    squaring are none. */
+static const node *contracted_product(const node *n) {
   if (n->op != OP_REDUCE || n->ints[0] != OP_ADD || n->src[0]->op != OP_MUL) return NULL;
   const node *m = n->src[0];
   bool is_scaled = is_constant(m->src[0]) || is_constant(m->src[1]);
   return m->src[0] == m->src[1] || is_scaled ? NULL : m;
 }
 
-/** Adds the trips of the loops around a product, which depends on their ranges without binding
-   them; returns how many there are. */
-static size_t add_trips(counting *k, const node *product) {
+/** Adds the trip counts of the loops around a product: the ranges on which it depends without
+   binding them. Returns their number. */
+static size_t add_trip_counts(counting *k, const node *product) {
   arena *a = ir_arena(k->ir);
-  node_list below = topo_sort(a, &product, 1, NULL, NULL);
-  map bound = loop_bound_ranges(a, below.at, below.n);
+  node_list nodes = topo_sort(a, &product, 1, NULL, NULL);
+  map bound = loop_bound_ranges(a, nodes.at, nodes.n);
   size_t n = 0;
-  for (size_t i = 0; i < below.n; i++) {
-    if (below.at[i]->op != OP_RANGE || map_has(&bound, below.at[i])) continue;
-    vec_push(a, &k->sizes, range_extent(below.at[i]));
+  for (size_t i = 0; i < nodes.n; i++) {
+    if (nodes.at[i]->op != OP_RANGE || map_has(&bound, nodes.at[i])) continue;
+    vec_push(a, &k->sizes, range_extent(nodes.at[i]));
     n++;
   }
   return n;
@@ -64,29 +64,29 @@ static void find_products(counting *k) {
   node_list all = topo_sort(a, outputs, m->n_outputs, NULL, NULL);
   bool has_loops = loop_bound_ranges(a, all.at, all.n).n > 0;
   for (size_t i = 0; i < all.n; i++) {
-    const node *p = product_of(all.at[i]);
+    const node *p = contracted_product(all.at[i]);
     if (!p) continue;
     for (size_t d = 0; d < p->rank; d++) vec_push(a, &k->sizes, p->dims[d]);
-    vec_push(a, &k->counts, p->rank + (has_loops ? add_trips(k, p) : 0));
-    if (!dtype_is_float((dtype)p->dtype)) k->found.is_float = false;
+    vec_push(a, &k->counts, p->rank + (has_loops ? add_trip_counts(k, p) : 0));
+    if (!dtype_is_float((dtype)p->dtype)) k->result.is_float = false;
   }
 }
 
-static int by_name(const void *a, const void *b) {
+static int compare_names(const void *a, const void *b) {
   return strcmp(((const size_variable *)a)->name, ((const size_variable *)b)->name);
 }
 
-/** Reads variables off the shapes of input `i`, which must fit. */
+/** Adds the variables of input `i` with their values; raises if its shape does not fit. */
 static void read_shape(counting *k, size_t i) {
   const tn_model *m = k->model;
-  const node *leaf = m->nodes[i];
+  const node *input = m->nodes[i];
   const tn_shape *shape = &k->shapes[i];
   arena *a = ir_arena(k->ir);
-  if (shape->rank != (int64_t)leaf->rank)
+  if (shape->rank != (int64_t)input->rank)
     diag_raise(a->diag, TN_ERR_SHAPE, "input '%.200s' has rank %d, not %d", m->names[i],
-               (int)shape->rank, (int)leaf->rank);
-  for (size_t d = 0; d < leaf->rank; d++) {
-    const node *size = leaf->dims[d];
+               (int)shape->rank, (int)input->rank);
+  for (size_t d = 0; d < input->rank; d++) {
+    const node *size = input->dims[d];
     if (shape->size[d] < size->lo || shape->size[d] > size->hi)
       diag_raise(a->diag, TN_ERR_SHAPE, "input '%.200s': axis %zu has size %lld, not %s",
                  m->names[i], d, (long long)shape->size[d], m->sizes[i][d]);
@@ -94,19 +94,20 @@ static void read_shape(counting *k, size_t i) {
   }
 }
 
-/** Reads all variables, each once, sorted by name. */
+/** Reads all variables, each once; raises if two inputs give one different values. */
 static void read_shapes(counting *k) {
   for (size_t i = 0; i < k->model->n_inputs; i++) read_shape(k, i);
   if (!k->variables.n) return;
   size_variable *at = k->variables.at;
-  qsort(at, k->variables.n, sizeof *at, by_name);
+  qsort(at, k->variables.n, sizeof *at, compare_names);
   size_t n = 1;
   for (size_t i = 1; i < k->variables.n; i++) {
     if (strcmp(at[i].name, at[n - 1].name))
       at[n++] = at[i];
     else if (at[i].value != at[n - 1].value)
-      diag_raise(ir_arena(k->ir)->diag, TN_ERR_SHAPE, "the size %.200s is both %lld and %lld",
-                 at[i].name, (long long)at[n - 1].value, (long long)at[i].value);
+      diag_raise(ir_arena(k->ir)->diag, TN_ERR_SHAPE,
+                 "size '%.200s' is %lld for one axis and %lld for another", at[i].name,
+                 (long long)at[n - 1].value, (long long)at[i].value);
   }
   k->variables.n = n;
 }
@@ -129,22 +130,22 @@ static void count_body(void *arg) {
   for (size_t i = 0; i < k->counts.n; i++) {
     double operations = 2;
     for (size_t d = 0; d < k->counts.at[i]; d++) operations *= (double)*size++;
-    k->found.operations += operations;
+    k->result.operations += operations;
   }
 }
 
 static tn_status count(const tn_model *m, const tn_shape shapes[], size_t n, tn_contractions *out,
                        diag *d) {
   if (n != m->n_inputs || (n && !shapes))
-    return diag_set(d, TN_ERR_ARGUMENT, "%s has %zu inputs; %zu shapes are given", m->name,
+    return diag_set(d, TN_ERR_ARGUMENT, "%s has %zu inputs, but the call has %zu shapes", m->name,
                     m->n_inputs, shapes ? n : 0);
   counting k = {.model = m,
                 .shapes = shapes,
                 .ir = ir_new(&m->context->mem, d, false),
-                .found = TN_CONTRACTIONS_INIT};
+                .result = TN_CONTRACTIONS_INIT};
   tn_status s = k.ir ? diag_catch(d, count_body, &k) : diag_set(d, TN_ERR_MEMORY, "out of memory");
   ir_free(k.ir);
-  return s == TN_OK ? descriptor_write(d, out, &k.found, sizeof k.found, "tn_contractions") : s;
+  return s == TN_OK ? descriptor_write(d, out, &k.result, sizeof k.result, "tn_contractions") : s;
 }
 
 tn_status tn_model_contractions(const tn_model *m, const tn_shape shapes[], size_t n,

@@ -1,5 +1,5 @@
 /* Types that a model file declares: as text for messages and listings, and compared with the types
-   of ports. */
+   of ports, which the importer infers. */
 #include "formats/model/declared_type.h"
 
 #include "base/str.h"
@@ -23,6 +23,7 @@ static void add_dim(str *s, const onnx_dim *d) {
     str_add(s, d->param && *d->param ? d->param : "?");
 }
 
+/** The tensor type inside of containers, whose names are appended to `prefix`; NULL: unknown. */
 static const onnx_type *unwrap_tensor(const onnx_type *t, str *prefix) {
   while (t && t->kind != ONNX_TYPE_TENSOR && t->kind != ONNX_TYPE_NONE) {
     str_add(prefix, container_prefix(t->kind));

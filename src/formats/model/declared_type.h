@@ -8,10 +8,10 @@
 
 #include <tenon/model.h>
 
-/** "f32 [batch, 3]", "sequence of f32", "f32 of any shape". In `a`. */
+/** A type as text: "f32 [batch, 3]", "sequence of f32", "f32 of any shape". In `a`. */
 const char *declared_type_text(arena *a, const onnx_type *t);
 
-/** True if a port's type agrees with a declared one; sizes that either leaves open agree. */
+/** True if a port's type agrees with a declared one; an unknown size agrees with any. */
 bool declared_type_fits(const onnx_type *t, const tn_port *port);
 
 /** A port's type in the form of a declaration. Lists are in `a`. */

@@ -1,6 +1,6 @@
-/* Lists the contents of an ONNX file for people: operators by frequency, constants, declared inputs
-   and outputs, and the parts that are not supported. All lists are made when a file is parsed, so
-   that reading them needs neither memory nor a lock. */
+/* Lists the contents of an ONNX file (tenon inspect): operators by frequency, constants, declared
+   inputs and outputs, and unsupported operators. Parsing makes all lists, so that reading them
+   needs neither memory nor a lock. */
 #include "base/map.h"
 #include "formats/model/declared_type.h"
 #include "formats/onnx/importer/importer.h"
@@ -11,14 +11,14 @@
 #include <tenon/unstable/model_file.h>
 
 typedef struct operator_count {
-  const char *name; /* with its domain, unless that is the default one */
+  const char *name; /* "domain.op", without the default domain */
   uint64_t count;
 } operator_count;
 
 typedef VEC(tn_declared_port) declared_ports;
 
 struct tn_model_file {
-  arena arena; /* all of what follows */
+  arena arena; /* of everything below */
   onnx_model *model;
   tn_model_file_info info;
   VEC(operator_count) operators;
@@ -30,8 +30,8 @@ typedef struct listing {
   tn_model_file *file;
   const void *data;
   size_t bytes;
-  string_map operator_places;     /* name → its place in the file's operators + 1 */
-  VEC(const onnx_graph *) graphs; /* nested ones that are still to be counted */
+  string_map operator_numbers;    /* name → its index in the file's operators + 1 */
+  VEC(const onnx_graph *) graphs; /* worklist of nested graphs */
 } listing;
 
 /* Counting. */
@@ -41,13 +41,13 @@ static void count_node(listing *l, const onnx_node *n) {
   arena *a = &f->arena;
   bool is_default = !*n->domain || !strcmp(n->domain, "ai.onnx");
   const char *name = is_default ? n->op_type : arena_printf(a, "%s.%s", n->domain, n->op_type);
-  size_t place = (size_t)(uintptr_t)string_map_get(&l->operator_places, name);
-  if (!place) {
+  size_t number = (size_t)(uintptr_t)string_map_get(&l->operator_numbers, name);
+  if (!number) {
     vec_push(a, &f->operators, (operator_count){name, 0});
-    place = f->operators.n;
-    string_map_set(a, &l->operator_places, name, (void *)(uintptr_t)place);
+    number = f->operators.n;
+    string_map_set(a, &l->operator_numbers, name, (void *)(uintptr_t)number);
   }
-  f->operators.at[place - 1].count++;
+  f->operators.at[number - 1].count++;
   f->info.nodes++;
 }
 
@@ -74,7 +74,8 @@ static void count_constants(tn_model_file_info *info, const onnx_graph *g) {
   }
 }
 
-static int by_count(const void *a, const void *b) {
+/** Orders operators by descending count, then by name. */
+static int compare_counts(const void *a, const void *b) {
   const operator_count *x = a, *y = b;
   return x->count != y->count ? (x->count < y->count) - (x->count > y->count)
                               : strcmp(x->name, y->name);
@@ -95,7 +96,8 @@ static void count_contents(listing *l) {
     count_constants(&f->info, g);
     count_nodes(l, &g->nodes);
   }
-  if (f->operators.n) qsort(f->operators.at, f->operators.n, sizeof *f->operators.at, by_count);
+  if (f->operators.n)
+    qsort(f->operators.at, f->operators.n, sizeof *f->operators.at, compare_counts);
   f->info.kinds = f->operators.n;
 }
 
@@ -146,7 +148,7 @@ static void list_unsupported(tn_model_file *f) {
   }
 }
 
-/* The public functions. */
+/* Public interface. */
 
 static void parse_body(void *arg) {
   listing *l = arg;
@@ -163,7 +165,7 @@ tn_status tn_model_file_parse(const void *data, size_t bytes, tn_model_file **fi
   if (file) *file = NULL;
   if (!file || (!data && bytes))
     return tn_fail(failure, TN_ERR_ARGUMENT, "the %s is NULL",
-                   file ? "model" : "place for the model file");
+                   file ? "model" : "output pointer for the model file");
   diag d = {0};
   tn_model_file *f = mem_calloc(&mem_system, 1, sizeof *f);
   if (!f) return tn_fail(failure, TN_ERR_MEMORY, "out of memory");

@@ -1,7 +1,7 @@
 /* Models: imports an ONNX file into the context's graph, then copies it to a graph that the model
-   owns. Weights are imported from the mapped file without a copy if the device reads host memory.
-   The first binding compiles one plan for all sizes; tn_model_apply inlines the graph as an
-   operation. */
+   owns, so that threads use the model without the context. Weights are imported from the mapped
+   file without a copy if the device reads host memory. The first binding compiles one plan for all
+   sizes; tn_model_apply inlines the graph as an operation. */
 #include "formats/model/model.h"
 
 #include "device/memory/buffer.h"
@@ -19,14 +19,15 @@
 
 /* Graph inputs and weights. */
 
+/** The loading of a model. */
 typedef struct model_load {
   tn_context *c;
   tn_model *m;
-import import;
-  bool copy;        /* weights are copied from the file */
-  const node **all; /* inputs, outputs, then labelled nodes, in the context's graph */
-  arena work;
-  map input_of; /* input in `all` → name */
+  struct import importer;
+  bool copies_weights; /* from the file, rather than importing its memory */
+  const node **nodes;  /* inputs, outputs, then labelled nodes, in the context's graph */
+  arena scratch;
+  map input_names; /* input in `nodes` → name */
 } model_load;
 
 static const node *open_buffer_node(model_load *l, graph_input_kind kind, dtype t, size_t rank,
@@ -41,11 +42,13 @@ static const node *add_input(void *user, const char *name, dtype t, size_t rank,
                              const node *const dims[]) {
   model_load *l = user;
   if (rank > TN_MAX_RANK)
-    diag_raise(&l->c->diag, TN_ERR_UNSUPPORTED, "input '%.200s' has rank %zu", name, rank);
+    diag_raise(&l->c->diag, TN_ERR_UNSUPPORTED,
+               "input '%.200s' has %zu dimensions; at most %d are supported", name, rank,
+               TN_MAX_RANK);
   const node *n = open_buffer_node(l, GRAPH_INPUT_PLAN, t, rank, dims);
-  graph_input *of = graph_input_of(l->c, n);
-  of->name = mem_strdup(&l->c->mem, name);
-  if (!of->name) diag_raise(&l->c->diag, TN_ERR_MEMORY, "out of memory");
+  graph_input *input = graph_input_of(l->c, n);
+  input->name = mem_strdup(&l->c->mem, name);
+  if (!input->name) diag_raise(&l->c->diag, TN_ERR_MEMORY, "out of memory");
   return n;
 }
 
@@ -53,14 +56,15 @@ static void release_file(void *data) { model_file_release(data); }
 
 static tn_status import_file_memory(model_load *l, const onnx_tensor *t, tn_buffer **out) {
   model_file *data = l->m->data;
-  if (l->copy) return TN_ERR_UNSUPPORTED;
+  if (l->copies_weights) return TN_ERR_UNSUPPORTED;
   atomic_fetch_add_explicit(&data->count, 1, memory_order_relaxed);
   return buffer_import(l->c->device, (void *)t->data, t->bytes, release_file, data, out,
                        &l->c->diag);
 }
 
-/** Imports the file's bytes if the device reads host memory, else copies them. */
-static tn_status weight_memory(model_load *l, const onnx_tensor *t, tn_buffer **out) {
+/** Creates a weight's buffer: over the file's bytes if the device reads host memory, else a copy.
+ */
+static tn_status open_weight_buffer(model_load *l, const onnx_tensor *t, tn_buffer **out) {
   tn_context *c = l->c;
   tn_status s = import_file_memory(l, t, out);
   if (s != TN_ERR_UNSUPPORTED) return s;
@@ -79,8 +83,8 @@ static const node *add_weight(void *user, const onnx_tensor *t, dtype type, size
   model_load *l = user;
   tn_buffer *memory;
   const node *n = open_buffer_node(l, GRAPH_INPUT_DATA, type, rank, dims);
-  tn_status s =
-      t->bytes ? weight_memory(l, t, &memory) : buffer_open(l->c->device, 1, &memory, &l->c->diag);
+  tn_status s = t->bytes ? open_weight_buffer(l, t, &memory)
+                         : buffer_open(l->c->device, 1, &memory, &l->c->diag);
   if (s != TN_OK) diag_rethrow(&l->c->diag);
   graph_input_set_memory(l->c, n, memory);
   buffer_release(memory);
@@ -93,34 +97,36 @@ static void add_port(model_load *l, size_t i, const importer_port *p) {
   tn_model *m = l->m;
   arena *a = &m->data->arena;
   m->names[i] = p->port->name;
-  l->all[i] = p->node;
+  l->nodes[i] = p->node;
   builder b = {.arena = a, .diag = a->diag};
   for (size_t k = 0; k < p->node->rank && k < TN_MAX_RANK; k++)
     m->sizes[i][k] = size_user_text(&b, p->node->dims[k]);
 }
 
 static size_t count_buffers(const model_load *l, size_t n_ports) {
-  node_list order = topo_sort(&l->c->arena, l->all, n_ports, NULL, NULL);
+  node_list order = topo_sort(&l->c->arena, l->nodes, n_ports, NULL, NULL);
   size_t n = 0;
   for (size_t i = 0; i < order.n; i++) n += order.at[i]->op == OP_BUFFER;
   return n;
 }
 
-/* Labels of graph nodes that outputs depend on: the name of the file's node, or its operator's
-   name. Names of the file's values are not used, for they are often numbers. */
+/* Labels of graph nodes: the name of the file's node that computes them, or its operator's. Names
+   of the file's values are not used, as exporters often number them. */
 
-static void add_label(model_load *l, const onnx_node *by, const char *output, map *needed) {
+/** Labels the value of a node's output if it is live and not labelled yet: an operator such as
+    Identity returns the value of an earlier node. `live`: the outputs' dependences → their
+   producer, NULL before they are labelled. */
+static void add_label(model_load *l, const onnx_node *producer, const char *output, map *live) {
   tn_model *m = l->m;
-  const importer_value *x = *output ? string_map_get(&l->import.values, output) : NULL;
-  if (!x || !map_has(needed, x->v.node) || map_get(needed, x->v.node)) return;
-  map_set(&l->c->arena, needed, x->v.node,
-          (void *)by); /* a later node that passes the value on is not its label */
-  l->all[m->n_inputs + m->n_outputs + m->n_labels] = x->v.node;
-  m->labels[m->n_labels++].text = *by->name ? by->name : by->op_type;
+  const importer_value *x = *output ? string_map_get(&l->importer.values, output) : NULL;
+  if (!x || !map_has(live, x->v.node) || map_get(live, x->v.node)) return;
+  map_set(&l->c->arena, live, x->v.node, (void *)producer);
+  l->nodes[m->n_inputs + m->n_outputs + m->n_labels] = x->v.node;
+  m->labels[m->n_labels++].text = *producer->name ? producer->name : producer->op_type;
 }
 
-/** Removes the folders that all labels with folders have in common. */
-static void drop_common_folders(tn_model *m) {
+/** Removes the longest prefix "a/b/" that all labels with a slash share. */
+static void drop_common_prefix(tn_model *m) {
   const char *first = NULL;
   size_t common = 0;
   for (size_t i = 0; i < m->n_labels; i++) {
@@ -139,26 +145,26 @@ static void add_labels(model_load *l) {
   arena *a = &l->c->arena;
   const onnx_nodes *nodes = &m->data->onnx->graph->nodes;
   size_t n = 0, ports = m->n_inputs + m->n_outputs;
-  node_list order = topo_sort(a, l->all + m->n_inputs, m->n_outputs, NULL, NULL);
-  map needed = {0};
-  for (size_t i = 0; i < order.n; i++) map_set(a, &needed, order.at[i], NULL);
+  node_list order = topo_sort(a, l->nodes + m->n_inputs, m->n_outputs, NULL, NULL);
+  map live = {0};
+  for (size_t i = 0; i < order.n; i++) map_set(a, &live, order.at[i], NULL);
   for (size_t i = 0; i < nodes->n; i++) n += nodes->at[i].outputs.n;
   m->labels = arena_calloc(&m->data->arena, n + 1, sizeof *m->labels);
-  const node **all = arena_alloc(a, (ports + n + 1) * sizeof *all);
-  memcpy(all, l->all, ports * sizeof *all);
-  l->all = all;
+  const node **roots = arena_alloc(a, (ports + n + 1) * sizeof *roots);
+  memcpy(roots, l->nodes, ports * sizeof *roots);
+  l->nodes = roots;
   for (size_t i = 0; i < nodes->n; i++)
     for (size_t k = 0; k < nodes->at[i].outputs.n; k++)
-      add_label(l, &nodes->at[i], nodes->at[i].outputs.at[k], &needed);
-  drop_common_folders(m);
+      add_label(l, &nodes->at[i], nodes->at[i].outputs.at[k], &live);
+  drop_common_prefix(m);
 }
 
 static void import_body(void *arg) {
   model_load *l = arg;
   tn_model *m = l->m;
-  import *im = &l->import;
+  import *im = &l->importer;
   im->b = context_builder(l->c);
-  im->leaves = (importer_callbacks){add_input, add_weight, l};
+  im->callbacks = (importer_callbacks){add_input, add_weight, l};
   import_graph(im, m->data->onnx);
   size_t n = im->inputs.n + im->outputs.n;
   arena *a = &m->data->arena;
@@ -168,16 +174,16 @@ static void import_body(void *arg) {
   m->nodes = arena_calloc(a, n + 1, sizeof *m->nodes);
   m->sizes = arena_calloc(a, n + 1, sizeof *m->sizes);
   m->size_numbers = arena_calloc(a, n + 1, sizeof *m->size_numbers);
-  l->all = arena_calloc(&l->c->arena, n + 1, sizeof *l->all);
+  l->nodes = arena_calloc(&l->c->arena, n + 1, sizeof *l->nodes);
   for (; m->n_inputs < im->inputs.n; m->n_inputs++)
     add_port(l, m->n_inputs, &im->inputs.at[m->n_inputs]);
   for (; m->n_outputs < im->outputs.n; m->n_outputs++)
     add_port(l, m->n_inputs + m->n_outputs, &im->outputs.at[m->n_outputs]);
-  m->leaves = arena_calloc(a, count_buffers(l, n) + 1, sizeof *m->leaves);
+  m->buffers = arena_calloc(a, count_buffers(l, n) + 1, sizeof *m->buffers);
   add_labels(l);
 }
 
-/* Copy into the model's own graph. */
+/* Copy to the model's own graph. */
 
 static const node *numbered_buffer(ir *g, const node *like, const node *const dims[],
                                    size_t number) {
@@ -185,21 +191,22 @@ static const node *numbered_buffer(ir *g, const node *like, const node *const di
   return ir_node(g, OP_BUFFER, (dtype)like->dtype, dims, like->rank, ints, 2);
 }
 
-static const node *copy_leaf(void *user, const node *n, const node *const src[]) {
+static const node *copy_graph_input(void *user, const node *n, const node *const src[]) {
   model_load *l = user;
   tn_model *m = l->m;
-  if (n->op == OP_VAR) return importer_size_at_run(&l->import, m->ir, n);
+  if (n->op == OP_VAR) return importer_size_at_run(&l->importer, m->ir, n);
   if (n->op != OP_BUFFER) return NULL;
-  model_buffer *made = &m->leaves[m->n_leaves];
-  made->input = map_get(&l->input_of, n);
+  model_buffer *made = &m->buffers[m->n_buffers];
+  made->input = map_get(&l->input_names, n);
   if (!made->input) {
     made->memory = buffer_retain(graph_input_of(l->c, n)->memory);
-    made->tensor = map_get(&l->import.weights, n);
+    made->tensor = map_get(&l->importer.weights, n);
   }
-  return numbered_buffer(m->ir, n, src, m->n_leaves++);
+  return numbered_buffer(m->ir, n, src, m->n_buffers++);
 }
 
-/** Numbers the varying sizes of ports: equal sizes are one node, as the graph is interned. */
+/** Numbers the varying sizes of ports. Equal sizes have the same number: interning makes them one
+    node. */
 static void number_sizes(model_load *l) {
   tn_model *m = l->m;
   map numbers = {0};
@@ -208,7 +215,7 @@ static void number_sizes(model_load *l) {
     for (size_t k = 0; k < m->nodes[i]->rank && k < TN_MAX_RANK; k++) {
       const node *size = m->nodes[i]->dims[k];
       bool is_number = node_is_const(size);
-      if (!is_number && !map_has(&numbers, size)) map_set(&l->work, &numbers, size, (void *)++n);
+      if (!is_number && !map_has(&numbers, size)) map_set(&l->scratch, &numbers, size, (void *)++n);
       m->size_numbers[i][k] = is_number ? -1 : (int32_t)(uintptr_t)map_get(&numbers, size) - 1;
     }
 }
@@ -218,9 +225,9 @@ static void copy_body(void *arg) {
   tn_model *m = l->m;
   size_t ports = m->n_inputs + m->n_outputs, n = ports + m->n_labels;
   for (size_t i = 0; i < m->n_inputs; i++)
-    map_set(&l->work, &l->input_of, l->all[i], (void *)m->names[i]);
-  const node **copies = arena_alloc(&l->work, (n + 1) * sizeof *copies);
-  ir_copy(m->ir, &l->work, l->all, n, copy_leaf, l, copies);
+    map_set(&l->scratch, &l->input_names, l->nodes[i], (void *)m->names[i]);
+  const node **copies = arena_alloc(&l->scratch, (n + 1) * sizeof *copies);
+  ir_copy(m->ir, &l->scratch, l->nodes, n, copy_graph_input, l, copies);
   memcpy(m->nodes, copies, ports * sizeof *copies);
   number_sizes(l);
   for (size_t i = 0; i < m->n_labels; i++) m->labels[i].node = copies[ports + i];
@@ -232,15 +239,14 @@ static tn_status copy_to_model(model_load *l) {
   tn_model *m = l->m;
   m->ir = ir_new(&l->c->mem, &m->diag, false);
   if (!m->ir) return diag_set(&l->c->diag, TN_ERR_MEMORY, "out of memory");
-  arena_init(&l->work, &l->c->mem, &m->diag);
+  arena_init(&l->scratch, &l->c->mem, &m->diag);
   tn_status s = diag_catch(&m->diag, copy_body, l);
-  arena_free(&l->work);
+  arena_free(&l->scratch);
   return s == TN_OK ? s : diag_set(&l->c->diag, s, "%s", m->diag.text);
 }
 
-/* Declared types of outputs, which may be wrong, only give warnings. */
-
-static void compare_outputs(void *arg) {
+/** Warns about outputs whose declared type is wrong; the computed one holds. */
+static void warn_wrong_output_types(void *arg) {
   const model_load *l = arg;
   arena *a = &l->c->arena;
   const onnx_values *declared = &l->m->data->onnx->graph->outputs;
@@ -248,19 +254,19 @@ static void compare_outputs(void *arg) {
   for (size_t i = 0; tn_model_port(l->m, TN_PORT_OUTPUT, i, &port) == TN_OK; i++) {
     const onnx_type *t = &declared->at[i].type;
     if (declared_type_fits(t, &port)) continue;
-    const onnx_type given = declared_type_of_port(a, &port);
-    context_log(l->c, TN_LOG_WARNING, "output %.200s is %s, where the file says %s", port.name,
-                declared_type_text(a, &given), declared_type_text(a, t));
+    const onnx_type computed = declared_type_of_port(a, &port);
+    context_log(l->c, TN_LOG_WARNING, "output %.200s is %s, but the file declares %s", port.name,
+                declared_type_text(a, &computed), declared_type_text(a, t));
   }
 }
 
 /* Loading. */
 
-static void destroy_model(attachment *of) {
-  tn_model *m = (tn_model *)of;
+static void destroy_model(attachment *base) {
+  tn_model *m = (tn_model *)base;
   plan_release(m->plan);
-  for (size_t i = 0; i < m->n_leaves; i++)
-    if (m->leaves[i].memory) buffer_release(m->leaves[i].memory);
+  for (size_t i = 0; i < m->n_buffers; i++)
+    if (m->buffers[i].memory) buffer_release(m->buffers[i].memory);
   ir_free(m->ir);
   mutex_free(&m->lock);
   model_file_release(m->data);
@@ -269,16 +275,16 @@ static void destroy_model(attachment *of) {
 
 static tn_status load_model(tn_context *c, tn_model *m, const char *path, const void *data,
                             size_t bytes, const tn_model_desc *desc) {
-  model_load l = {.c = c, .m = m, .copy = desc->copy};
-  l.import.said = desc->sizes;
-  l.import.n_size_constraints = desc->n_sizes;
+  model_load l = {.c = c, .m = m, .copies_weights = desc->copy};
+  l.importer.size_constraints = desc->sizes;
+  l.importer.n_size_constraints = desc->n_sizes;
   const char *name = desc->name ? desc->name : path ? path : "the model";
   tn_status s = model_file_open(&m->data, path, name, data, bytes, desc->folder, &c->mem, &c->diag);
   if (s != TN_OK) return s;
   s = diag_catch(&c->diag, import_body, &l);
   m->data->arena.diag = &m->data->diag;
   if (s == TN_OK) s = copy_to_model(&l);
-  if (s == TN_OK) s = diag_catch(&c->diag, compare_outputs, &l);
+  if (s == TN_OK) s = diag_catch(&c->diag, warn_wrong_output_types, &l);
   if (desc->copy) onnx_model_unmap(m->data->onnx);
   if (s != TN_OK && s != TN_ERR_MEMORY && *name) diag_prefix(&c->diag, "%.400s", name);
   return s;
@@ -289,17 +295,18 @@ static tn_status open_model(tn_context *c, const char *path, const void *data, s
   if (out) *out = NULL;
   tn_status s = context_acquire_valid(c);
   if (s != TN_OK) return s;
-  bool given = out && (path || data);
-  tn_model *m = given ? mem_calloc(&c->mem, 1, sizeof *m) : NULL;
-  if (!given) {
-    s = diag_set(&c->diag, TN_ERR_ARGUMENT, "the %s is NULL", out ? "file" : "place for the model");
+  bool has_arguments = out && (path || data);
+  tn_model *m = has_arguments ? mem_calloc(&c->mem, 1, sizeof *m) : NULL;
+  if (!has_arguments) {
+    s = diag_set(&c->diag, TN_ERR_ARGUMENT, "the %s is NULL",
+                 out ? "file" : "output pointer for the model");
   } else if (m) {
     m->context = c;
     m->attachment.destroy = destroy_model;
     mutex_init(&m->lock);
-    tn_model_desc own = TN_MODEL_DESC_INIT;
-    s = descriptor_read(&c->diag, &own, desc, sizeof own, "tn_model_desc");
-    if (s == TN_OK) s = load_model(c, m, path, data, bytes, &own);
+    tn_model_desc copy = TN_MODEL_DESC_INIT;
+    s = descriptor_read(&c->diag, &copy, desc, sizeof copy, "tn_model_desc");
+    if (s == TN_OK) s = load_model(c, m, path, data, bytes, &copy);
     if (s == TN_OK)
       context_attach(c, &m->attachment);
     else
@@ -332,24 +339,25 @@ void tn_model_free(tn_model *m) {
   context_end_concurrent(c);
 }
 
-/* Bindings. The first one compiles a plan for all sizes. */
+/* Bindings. */
 
 static plan_graph_input plan_input_of(void *user, const node *buffer) {
   const tn_model *m = user;
-  const model_buffer *l = &m->leaves[buffer->ints[0]];
+  const model_buffer *l = &m->buffers[buffer->ints[0]];
   return (plan_graph_input){.input = l->input, .memory = l->memory};
 }
 
-/** Drops a weight's pages of the mapped file after the last step that folds it into packed weights.
- */
+/** Evicts a weight's pages of the mapped file after the last step that reads them: packed weights
+    replace them. */
 static void drop_weight_pages(void *user, const node *buffer) {
   const tn_model *m = user;
-  onnx_tensor_drop_pages(m->data->onnx, m->leaves[buffer->ints[0]].tensor);
+  onnx_tensor_drop_pages(m->data->onnx, m->buffers[buffer->ints[0]].tensor);
 }
 
+/** The compilation of a plan, from a copy of the graph, because passes mark nodes. */
 typedef struct plan_compile {
   tn_model *m;
-  ir *ir; /* of a copy of the graph, because passes mark nodes */
+  ir *ir; /* of the copy */
   const node **nodes;
   schedule_label *labels;
 } plan_compile;
@@ -397,14 +405,13 @@ static tn_status compile_plan(tn_model *m) {
   return s == TN_OK ? s : context_set_thread_message(c, &m->diag);
 }
 
-static tn_status fail_null_binding(const tn_model *m) {
-  diag d = {0};
-  diag_set(&d, TN_ERR_ARGUMENT, "%s: model_bind: the place for the binding is NULL", m->name);
-  return context_set_thread_message(m->context, &d);
-}
-
 static tn_status bind_plan(tn_model *m, tn_binding **binding) {
-  if (!binding) return fail_null_binding(m);
+  diag d = {0};
+  if (!binding) {
+    diag_set(&d, TN_ERR_ARGUMENT, "%s: model_bind: the output pointer for the binding is NULL",
+             m->name);
+    return context_set_thread_message(m->context, &d);
+  }
   mutex_lock(&m->lock);
   tn_status s = m->plan ? TN_OK : compile_plan(m);
   mutex_unlock(&m->lock);
@@ -440,8 +447,8 @@ tn_status tn_model_port(const tn_model *m, tn_port_kind kind, size_t i, tn_port 
     found.max[k] = x->dims[k]->hi;
     found.variable[k] = m->size_numbers[i][k];
   }
-  diag unsaid = {0};
-  return descriptor_write(&unsaid, port, &found, sizeof found, "tn_port");
+  diag unreported = {0};
+  return descriptor_write(&unreported, port, &found, sizeof found, "tn_port");
 }
 
 const char *tn_model_data_file(const tn_model *m, size_t i) {
@@ -455,8 +462,7 @@ static bool is_same_size(const node *port, const node *x) {
   return node_is_const(port) && node_is_const(x) && node_int(port) == node_int(x);
 }
 
-/** True if a size takes only values within a variable's bounds. ONNX_SIZE_MAX as bound means none.
- */
+/** True if all values of a size are within a variable's bounds; ONNX_SIZE_MAX means unbounded. */
 static bool fits_bounds(const node *size, const node *var) {
   return size->lo >= var->lo && (size->hi <= var->hi || var->hi == ONNX_SIZE_MAX);
 }
@@ -479,7 +485,7 @@ static void bind_sizes(builder *b, const tn_model *m, size_t i, const node *x, m
     else if (known ? known != x->dims[k] : !is_same_size(size, x->dims[k]))
       diag_raise(b->diag, TN_ERR_SHAPE, "input '%s': axis %zu has size %s, not %s%s", m->names[i],
                  k, size_text(b, x->dims[k]), size_text(b, known ? known : size),
-                 known ? arena_printf(b->arena, ", as %s is", m->sizes[i][k]) : "");
+                 known ? arena_printf(b->arena, ", the value of %s", m->sizes[i][k]) : "");
   }
 }
 
@@ -502,18 +508,18 @@ static void bind_inputs(model_apply *a, const value in[]) {
   }
 }
 
-/** Opens a weight in the context's graph over the same memory. */
+/** Creates a weight of the context's graph over the same memory. */
 static const node *new_weight(model_apply *a, const node *n, const node *const dims[]) {
   tn_context *c = a->b->context;
   const node *made;
   if (graph_input_open(c, GRAPH_INPUT_DATA, (dtype)n->dtype, n->rank, dims, &made) != TN_OK)
     diag_rethrow(a->b->diag);
   ir_release(c->ir, made); /* a new node stays alive until the call ends */
-  graph_input_set_memory(c, made, a->m->leaves[n->ints[0]].memory);
+  graph_input_set_memory(c, made, a->m->buffers[n->ints[0]].memory);
   return made;
 }
 
-static const node *replace_leaf(void *user, const node *n, const node *const src[]) {
+static const node *replace_graph_input(void *user, const node *n, const node *const src[]) {
   model_apply *a = user;
   const node *known = map_get(&a->with, n);
   return known || n->op != OP_BUFFER ? known : new_weight(a, n, src);
@@ -524,11 +530,13 @@ static void apply_model(builder *b, const value in[], size_t n, const void *opti
   const tn_model *m = options;
   model_apply a = {.b = b, .m = m};
   if (n != m->n_inputs || n_out != m->n_outputs)
-    diag_raise(b->diag, TN_ERR_ARGUMENT, "%s has %zu inputs and %zu outputs", m->name, m->n_inputs,
-               m->n_outputs);
+    diag_raise(b->diag, TN_ERR_ARGUMENT,
+               "%s has %zu inputs and %zu outputs, but the call has %zu and %zu", m->name,
+               m->n_inputs, m->n_outputs, n, n_out);
   bind_inputs(&a, in);
   const node **made = arena_alloc(b->arena, (n_out + 1) * sizeof *made);
-  ir_copy_sorted(b->ir, b->arena, &m->order, m->nodes + m->n_inputs, n_out, replace_leaf, &a, made);
+  ir_copy_sorted(b->ir, b->arena, &m->order, m->nodes + m->n_inputs, n_out, replace_graph_input, &a,
+                 made);
   for (size_t i = 0; i < n_out; i++) out[i] = (value){made[i], WEAK_NO};
 }
 

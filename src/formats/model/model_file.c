@@ -1,5 +1,5 @@
 /* Contents of a model file: parsed from a mapped file or from a copy of bytes in memory, with its
-   external data. Reference-counted, as weights in device memory may point into the map. */
+   external data. Reference-counted, because buffers of weights may point into the file. */
 #include "formats/model/model.h"
 
 #include <string.h>
@@ -14,9 +14,10 @@ static tn_status parse_bytes(const model_read *r) {
   tn_status s = onnx_parse_model(&m->onnx, m->bytes, m->n_bytes, &m->arena, &m->diag);
   if (s != TN_OK || !m->onnx->external.n) return s;
   if (r->folder) return onnx_map_external_data(m->onnx, r->folder, &m->arena, &m->diag);
-  return diag_set(&m->diag, TN_ERR_IO,
-                  "tensor '%.200s' lies in a file of its own: name the folder of such files",
-                  m->onnx->external.at[0]->name);
+  return diag_set(
+      &m->diag, TN_ERR_IO,
+      "tensor '%.200s' has external data; set tn_model_desc.folder to the folder of its file",
+      m->onnx->external.at[0]->name);
 }
 
 static void read_body(void *arg) {

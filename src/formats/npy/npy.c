@@ -1,5 +1,6 @@
-/* NumPy's .npy files: a magic number, a Python dictionary (descr, fortran_order, shape), then the
-   elements. Parsed without copying unless columns or bytes must be reordered. */
+/* NumPy's .npy files (NumPy Enhancement Proposal 1): a magic number, a Python dictionary (descr,
+   fortran_order, shape), then the elements. Elements are copied only from column-major or
+   big-endian files. The parser takes any bytes. */
 #include "formats/npy/npy.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@ static const struct {
 
 enum { KINDS = sizeof kinds / sizeof *kinds, PREAMBLE = 10 };
 
-/** A file whose header is being read. */
+/** The parser of a file's header. */
 typedef struct header {
   const unsigned char *file;
   size_t bytes;
@@ -50,7 +51,7 @@ static bool read_number(header *h, int64_t *value) {
   return h->at > start;
 }
 
-/** Reads 'descr': '<f4'. A record is a list, 'descr': [('x', '<f4')], and is not read. */
+/** Reads 'descr': '<f4'. Refuses a record, which is a list: 'descr': [('x', '<f4')]. */
 static bool read_type(header *h) {
   h->out->dtype = DT_VOID;
   h->is_record = accept_text(h, "[");
@@ -154,14 +155,14 @@ static const void *reorder_data(const header *h, const npy_array *n, size_t elem
   return to;
 }
 
-/** Describes an element type that tensors do not have, by NumPy's kind. */
+/** Describes an unsupported element type by NumPy's kind. */
 static const char *describe_kind(const header *h) {
   static const struct {
     char kind;
     const char *words;
   } unsupported_kinds[] = {
-      {'c', "complex numbers"}, {'U', "texts"},          {'S', "texts"},
-      {'a', "texts"},           {'O', "Python objects"}, {'M', "dates"},
+      {'c', "complex numbers"}, {'U', "strings"},        {'S', "strings"},
+      {'a', "strings"},         {'O', "Python objects"}, {'M', "dates"},
       {'m', "times"},           {'V', "raw bytes"},      {'f', "floats of this size"}};
   if (h->is_record) return "records";
   for (size_t i = 0; i < sizeof unsupported_kinds / sizeof *unsupported_kinds; i++)
@@ -176,7 +177,7 @@ static tn_status fail_unsupported_type(const header *h, const char *name, arena 
       h->is_record
           ? ""
           : arena_printf(a, "%.*s", (int)(h->type_bytes < 60 ? h->type_bytes : 60), h->type);
-  return diag_set(d, TN_ERR_UNSUPPORTED, "%s holds %s%s%s%s, which tensors do not have", name,
+  return diag_set(d, TN_ERR_UNSUPPORTED, "%s contains %s%s%s%s, which are not supported", name,
                   describe_kind(h), h->is_record ? "" : " ('", file_printable_path(type, shown),
                   h->is_record ? "" : "')");
 }
@@ -184,10 +185,8 @@ static tn_status fail_unsupported_type(const header *h, const char *name, arena 
 static tn_status fail_malformed_file(const header *h, const char *name, diag *d) {
   if (h->bytes >= 4 && !memcmp(h->file, "PK\3\4", 4))
     return diag_set(d, TN_ERR_FORMAT,
-                    "%s is an archive, as .npz files are: unpack it (unzip) and name one of the "
-                    ".npy files in it",
-                    name);
-  return diag_set(d, TN_ERR_FORMAT, "%s is no .npy file, or damaged", name);
+                    "%s is a .npz archive; unpack it (unzip) and use one of its .npy files", name);
+  return diag_set(d, TN_ERR_FORMAT, "%s is not a .npy file, or is damaged", name);
 }
 
 static tn_status read_array(npy_array *out, const void *file, size_t bytes, const char *path,
@@ -201,7 +200,7 @@ static tn_status read_array(npy_array *out, const void *file, size_t bytes, cons
     return fail_unsupported_type(&h, name, a, d);
   if (!is_whole) return fail_malformed_file(&h, name, d);
   if (!measure_data(out, &elements) || out->bytes > bytes - h.data)
-    return diag_set(d, TN_ERR_FORMAT, "%s is cut off: its shape calls for more data", name);
+    return diag_set(d, TN_ERR_FORMAT, "%s is truncated: its shape needs more data", name);
   out->data = h.file + h.data;
   bool needs_reorder =
       (h.is_column_major && out->rank > 1) || (h.order == '>' && dtype_bytes(out->dtype) > 1);

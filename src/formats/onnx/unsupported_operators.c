@@ -1,5 +1,6 @@
-/* Report of the operators, versions and attributes of a model that the importer does not support,
-   grouped by operator, with the names of some nodes. */
+/* Report of the operators and operator versions of a model that the importer does not support: one
+   line for each operator, with the reason and the names of its first nodes. Covers the bodies of
+   loops, so that one attempt shows everything that a model needs. */
 #include "formats/onnx/ops/op_table.h"
 
 #include <string.h>
@@ -17,50 +18,55 @@ int64_t onnx_opset_of_domain(const onnx_model *m, const char *domain) {
   return 0;
 }
 
-/** Reason why an operator is not supported; NULL: none beyond its absence. */
-static const char *absence_reason(const char *op) {
-  static const char *const sized_by_data[] = {"NonZero", "Unique", "Compress", "NonMaxSuppression"};
-  for (size_t i = 0; i < sizeof sized_by_data / sizeof *sized_by_data; i++)
-    if (!strcmp(op, sized_by_data[i]))
-      return "the operator is not supported: the size of its result depends on data";
+/** The reason for an operator without a row in the table. */
+static const char *missing_operator_reason(const char *op) {
+  static const char *const data_dependent[] = {"NonZero", "Unique", "Compress",
+                                               "NonMaxSuppression"};
+  for (size_t i = 0; i < sizeof data_dependent / sizeof *data_dependent; i++)
+    if (!strcmp(op, data_dependent[i]))
+      return "the operator is not supported because the size of its result depends on data";
   if (!strcmp(op, "If"))
-    return "branches are not supported (where the condition is constant, onnxsim leaves the one "
-           "that is taken)";
+    return "branches are not supported (onnxsim removes those with a constant condition)";
   return "the operator is not supported";
 }
 
-/** Reason why a node cannot be imported (static text); NULL if it can. */
-static const char *objection(const onnx_node *n, int64_t opset) {
+/** The reason why a node cannot be imported (static text); NULL if it can. */
+static const char *unsupported_reason(const onnx_node *n, int64_t opset) {
   if (!is_default_domain(n->domain)) return "operators of this domain are not supported";
   const onnx_op *row = op_table_find(n->op_type);
-  if (!row) return absence_reason(n->op_type);
-  if (!op_table_version(row, opset)) return "the operator is not supported in so old an opset";
+  if (!row) return missing_operator_reason(n->op_type);
+  if (!op_table_version(row, opset))
+    return "this version of the operator is older than the supported ones; convert the model to a "
+           "newer opset";
   return NULL;
 }
 
-/** The nodes of one operator that is not supported. */
-typedef struct kind {
+/** An unsupported operator and its nodes. */
+typedef struct unsupported_op {
   const onnx_node *first;
-  const char *why;
-  str nodes;
-  size_t count;
-} kind;
+  const char *reason;
+  str nodes;    /* the names of the first ones */
+  size_t count; /* of all its nodes */
+} unsupported_op;
 
-typedef VEC(kind *) kinds;
+typedef VEC(unsupported_op *) unsupported_ops;
 
-static kind *kind_of(arena *a, string_map *seen, kinds *all, const onnx_node *n, const char *why) {
+/** Finds the entry of a node's operator, or adds it. */
+static unsupported_op *find_or_add(arena *a, string_map *seen, unsupported_ops *all,
+                                   const onnx_node *n, const char *reason) {
   const char *domain = is_default_domain(n->domain) ? "" : n->domain;
   const char *key = arena_printf(a, "%s\n%s", domain, n->op_type);
-  kind *k = string_map_get(seen, key);
-  if (k) return k;
-  k = arena_copy(a, &(kind){.first = n, .why = why, .nodes = str_new(a)}, sizeof *k);
-  string_map_set(a, seen, key, k);
-  vec_push(a, all, k);
-  return k;
+  unsupported_op *u = string_map_get(seen, key);
+  if (u) return u;
+  u = arena_copy(a, &(unsupported_op){.first = n, .reason = reason, .nodes = str_new(a)},
+                 sizeof *u);
+  string_map_set(a, seen, key, u);
+  vec_push(a, all, u);
+  return u;
 }
 
-/** The opset of each domain, by its name: the first that a model imports. */
-static string_map opsets_of(arena *a, const onnx_model *m) {
+/** Maps the name of each domain to its first onnx_opset in the model. */
+static string_map map_opsets(arena *a, const onnx_model *m) {
   string_map all = {0};
   for (size_t i = 0; i < m->opsets.n; i++)
     if (!string_map_get(&all, m->opsets.at[i].domain))
@@ -68,23 +74,23 @@ static string_map opsets_of(arena *a, const onnx_model *m) {
   return all;
 }
 
-static void report_kind(str *report, const kind *k, int64_t opset, const string_map *opsets) {
-  bool is_default = is_default_domain(k->first->domain);
-  const onnx_opset *other = is_default ? NULL : string_map_get(opsets, k->first->domain);
-  str_addf(report, "%.100s (%.200s, opset %lld): %s: node%s", k->first->op_type,
-           is_default ? "ai.onnx" : k->first->domain,
+static void report_operator(str *report, const unsupported_op *u, int64_t opset,
+                            const string_map *opsets) {
+  bool is_default = is_default_domain(u->first->domain);
+  const onnx_opset *other = is_default ? NULL : string_map_get(opsets, u->first->domain);
+  str_addf(report, "%.100s (%.200s, opset %lld): %s: node%s", u->first->op_type,
+           is_default ? "ai.onnx" : u->first->domain,
            (long long)(is_default ? opset
                        : other    ? other->version
                                   : 0),
-           k->why, str_text(&k->nodes));
-  if (k->count > NAMES_SHOWN) str_addf(report, " and %zu more", k->count - NAMES_SHOWN);
+           u->reason, str_text(&u->nodes));
+  if (u->count > NAMES_SHOWN) str_addf(report, " and %zu more", u->count - NAMES_SHOWN);
   str_add(report, "\n");
 }
 
 typedef VEC(const onnx_node *) node_pointers;
 
-/** The nodes of a graph, and of the bodies of those that have some: these are nested no deeper than
-    ONNX_NESTING_MAX. */
+/** Lists the nodes of a graph and of its nested graphs, at most ONNX_NESTING_MAX deep. */
 static void list_nodes(arena *a, const onnx_graph *g, node_pointers *all) {
   for (size_t i = 0; i < g->nodes.n; i++) {
     const onnx_node *n = &g->nodes.at[i];
@@ -99,19 +105,19 @@ void report_unsupported_operators(const onnx_model *model, str *report) {
   arena *a = report->arena;
   node_pointers nodes = {0};
   int64_t opset = onnx_opset_of_domain(model, "");
-  string_map seen = {0}, opsets = opsets_of(a, model);
-  kinds all = {0};
+  string_map seen = {0}, opsets = map_opsets(a, model);
+  unsupported_ops all = {0};
   if (opset > ONNX_OPSET_MAX)
-    str_addf(report, "opset %lld: the newest one supported is %d\n", (long long)opset,
+    str_addf(report, "opset %lld: the newest supported opset is %d\n", (long long)opset,
              ONNX_OPSET_MAX);
   list_nodes(a, model->graph, &nodes);
   for (size_t i = 0; i < nodes.n; i++) {
     const onnx_node *n = nodes.at[i];
-    const char *why = objection(n, opset);
-    if (!why) continue;
-    kind *k = kind_of(a, &seen, &all, n, why);
-    if (k->count++ < NAMES_SHOWN)
-      str_addf(&k->nodes, "%s '%.200s'", k->count > 1 ? "," : "", onnx_node_name(n));
+    const char *reason = unsupported_reason(n, opset);
+    if (!reason) continue;
+    unsupported_op *u = find_or_add(a, &seen, &all, n, reason);
+    if (u->count++ < NAMES_SHOWN)
+      str_addf(&u->nodes, "%s '%.200s'", u->count > 1 ? "," : "", onnx_node_name(n));
   }
-  for (size_t i = 0; i < all.n; i++) report_kind(report, all.at[i], opset, &opsets);
+  for (size_t i = 0; i < all.n; i++) report_operator(report, all.at[i], opset, &opsets);
 }

@@ -1,5 +1,6 @@
 /* Loads ONNX model files: maps the file, parses it, then maps each file of external data once and
-   points tensors into the maps. External paths must lie in the folder. */
+   points tensors into the maps. External files must lie in the model's folder, links followed, so
+   that a model cannot read other files. */
 #include "formats/onnx/file/onnx_file.h"
 
 #include <stdint.h>
@@ -7,8 +8,8 @@
 #include <string.h>
 
 typedef struct loader {
-  const char *folder; /* "" is the working directory */
-  const char *path;   /* of the model, whose own folder it is; NULL: it is another */
+  const char *folder; /* of external data; "": the working directory */
+  const char *path;   /* of the model, if `folder` is its own; else NULL */
   onnx_model *model;
   arena *arena;
   diag *diag;
@@ -19,7 +20,7 @@ static int compare_locations(const void *a, const void *b) {
   return strcmp((*x)->external->location, (*y)->external->location);
 }
 
-static _Noreturn void raise_in(const loader *l, const onnx_tensor *t) {
+static _Noreturn void fail_tensor(const loader *l, const onnx_tensor *t) {
   diag_prefix(l->diag, "tensor '%.100s'", t->name);
   diag_rethrow(l->diag);
 }
@@ -30,18 +31,19 @@ static void map_external(const loader *l, const onnx_tensor *t) {
       arena_printf(l->arena, "%s%s%s", l->folder, *l->folder ? "/" : "", t->external->location);
   vec_reserve(l->arena, &m->external_files, m->external_files.n + 1);
   file_map *f = &m->external_files.at[m->external_files.n];
-  if (file_map_open_within(f, path, l->folder, l->path, l->diag)) raise_in(l, t);
+  if (file_map_open_within(f, path, l->folder, l->path, l->diag)) fail_tensor(l, t);
   m->external_files.n++;
   vec_push(l->arena, &m->external_paths, path);
 }
 
-static void point_into(const loader *l, onnx_tensor *t, const file_map *file) {
+static void set_data(const loader *l, onnx_tensor *t, const file_map *file) {
   size_t offset = t->external->offset;
   if (offset > file->bytes || t->bytes > file->bytes - offset) {
-    diag_set(l->diag, TN_ERR_FORMAT,
-             "its %zu bytes of external data at %zu go beyond the end of '%.200s' (%zu bytes)",
-             t->bytes, offset, t->external->location, file->bytes);
-    raise_in(l, t);
+    diag_set(
+        l->diag, TN_ERR_FORMAT,
+        "%zu bytes of external data at offset %zu extend beyond the end of '%.200s' (%zu bytes)",
+        t->bytes, offset, t->external->location, file->bytes);
+    fail_tensor(l, t);
   }
   if (t->bytes) t->data = file->data + offset;
 }
@@ -52,7 +54,7 @@ static void load_external(void *arg) {
   if (list->n) qsort(list->at, list->n, sizeof *list->at, compare_locations);
   for (size_t i = 0; i < list->n; i++) {
     if (!i || compare_locations(&list->at[i - 1], &list->at[i])) map_external(l, list->at[i]);
-    point_into(l, list->at[i], &vec_last(&l->model->external_files));
+    set_data(l, list->at[i], &vec_last(&l->model->external_files));
   }
 }
 
@@ -78,22 +80,19 @@ static bool has_folder(const char *path, const file_map *file) {
   return !file->was_pipe && strcmp(path, "/dev/stdin") && strncmp(path, "/dev/fd/", 8);
 }
 
-static tn_status refuse_external(const onnx_model *m, diag *d) {
-  return diag_set(d, TN_ERR_IO,
-                  "tensor '%.100s' lies in a file of its own, and a model that is read from a pipe "
-                  "has no folder to find it in: give the model's path",
-                  m->external.at[0]->name);
-}
-
 static tn_status load_mapped(onnx_model **out, const char *path, const char *folder,
                              const file_map *file, arena *a, diag *d) {
   folder_request r = {path, a, NULL};
   tn_status s = folder ? TN_OK : diag_catch(d, find_folder, &r);
   if (s == TN_OK) s = onnx_parse_model(out, file->data, file->bytes, a, d);
   if (s != TN_OK || !(*out)->external.n) return s;
-  if (!folder && !has_folder(path, file)) return refuse_external(*out, d);
-  loader own = {r.folder, path, *out, a, d};
-  return folder ? onnx_map_external_data(*out, folder, a, d) : diag_catch(d, load_external, &own);
+  if (!folder && !has_folder(path, file))
+    return diag_set(d, TN_ERR_IO,
+                    "tensor '%.100s' has external data, which cannot be found for a model from a "
+                    "pipe; give the model's path",
+                    (*out)->external.at[0]->name);
+  loader l = {r.folder, path, *out, a, d};
+  return folder ? onnx_map_external_data(*out, folder, a, d) : diag_catch(d, load_external, &l);
 }
 
 tn_status onnx_load_file(onnx_model **out, const char *path, const char *name, const char *folder,
@@ -113,15 +112,15 @@ tn_status onnx_load_file(onnx_model **out, const char *path, const char *name, c
   return *name ? diag_prefix(d, "%.400s", name) : s;
 }
 
-static bool is_in(const file_map *f, const void *at) {
-  return (uintptr_t)at - (uintptr_t)f->data < f->bytes;
+static bool contains(const file_map *f, const void *data) {
+  return (uintptr_t)data - (uintptr_t)f->data < f->bytes;
 }
 
 void onnx_tensor_drop_pages(const onnx_model *m, const onnx_tensor *t) {
-  if (is_in(&m->file, t->data)) file_map_evict(&m->file, t->data, t->bytes);
+  if (contains(&m->file, t->data)) file_map_evict(&m->file, t->data, t->bytes);
   for (size_t i = 0; i < m->external_files.n; i++) {
     const file_map *f = &m->external_files.at[i];
-    if (is_in(f, t->data)) file_map_evict(f, t->data, t->bytes);
+    if (contains(f, t->data)) file_map_evict(f, t->data, t->bytes);
   }
 }
 

@@ -1,7 +1,6 @@
-/* ONNX files as plain structs, checked for form but not for meaning.
-
-   Follows the ONNX format, IR versions 3 to 14. Everything lives in the caller's arena; strings end
-   in NUL and are never NULL, absent ones are ""; weights stay where they are in the file. */
+/* ONNX files (ModelProto, IR versions 3 to 14) as plain structs, checked for form but not for
+   meaning. Everything lives in the caller's arena, except weights, which stay in the mapped file.
+   Strings end in NUL and are never NULL; absent ones are "". */
 #ifndef TENON_FORMATS_ONNX_FILE_ONNX_FILE_H
 #define TENON_FORMATS_ONNX_FILE_ONNX_FILE_H
 
@@ -13,9 +12,9 @@
 
 enum { ONNX_IR_MIN = 3, ONNX_IR_MAX = 14, ONNX_NESTING_MAX = 64 };
 
-/** X(enum, number, "name", bits, field): every element type, by its number in
-    TensorProto.DataType; bits of one element in a tensor's data, 0 where that is not bytes; the
-    field that carries it when it is not raw bytes. */
+/** X(enum, number, "name", bits, field): every element type with its number in
+   TensorProto.DataType, the bits of an element in a tensor's data (0 for strings), and the field
+   that holds elements not given as raw_data. */
 #define ONNX_DTYPE_LIST(X)                       \
   X(ONNX_F32, 1, "f32", 32, FLOAT)               \
   X(ONNX_U8, 2, "u8", 8, INT32)                  \
@@ -53,7 +52,7 @@ typedef enum onnx_dtype {
 #undef ONNX_DTYPE_ENUM
 } onnx_dtype;
 
-/** X(enum, number, "name"): the kinds of attributes, by AttributeProto.AttributeType. */
+/** X(enum, number, "name"): the types of attributes, by AttributeProto.AttributeType. */
 #define ONNX_ATTRIBUTE_LIST(X)                           \
   X(ONNX_ATTRIBUTE_FLOAT, 1, "float")                    \
   X(ONNX_ATTRIBUTE_INT, 2, "int")                        \
@@ -79,7 +78,7 @@ typedef enum onnx_attribute_type {
 typedef VEC(const char *) onnx_names;
 typedef VEC(int64_t) onnx_ints;
 
-/** Bytes of any value, followed by a NUL that does not count. */
+/** Bytes of any value, followed by a NUL that `n` does not count. */
 typedef struct onnx_bytes {
   const char *at;
   size_t n;
@@ -96,7 +95,7 @@ typedef struct onnx_opset {
   int64_t version;    /* ≥ 1 */
 } onnx_opset;
 
-/** Position of a tensor's data outside the model file. */
+/** The position of a tensor's data in another file. */
 typedef struct onnx_external {
   const char *location; /* relative to the model's folder, without ".." */
   size_t offset;
@@ -109,16 +108,16 @@ typedef struct onnx_tensor {
   onnx_dtype dtype;
   onnx_ints dims;   /* each ≥ 0; none: a scalar */
   size_t elements;  /* product of the dims */
-  size_t bytes;     /* of data: what the type and the dims call for */
-  const void *data; /* into the file, or into the arena for data written as single values; NULL for
-                       strings, for no bytes, and for external data not loaded */
+  size_t bytes;     /* of data, computed from the type and the dims */
+  const void *data; /* in the file, or in the arena for elements of typed fields; NULL for strings,
+                       empty tensors, and external data not loaded */
   VEC(onnx_bytes) strings; /* the elements of a string tensor */
   onnx_external *external; /* NULL: in the model file */
 } onnx_tensor;
 
 /** A dimension of a value: a number, a parameter's name, or neither. */
 typedef struct onnx_dim {
-  int64_t value; /* −1: no number */
+  int64_t value; /* −1: unknown */
   const char *param;
 } onnx_dim;
 
@@ -133,10 +132,10 @@ typedef enum onnx_type_kind {
 typedef struct onnx_type onnx_type;
 struct onnx_type {
   onnx_type_kind kind;
-  int32_t dtype;  /* a tensor's elements or a map's keys, as written: may be no onnx_dtype */
+  int32_t dtype;  /* of a tensor's elements or a map's keys, unchecked */
   bool has_shape; /* a tensor's rank is known: the number of dims */
   VEC(onnx_dim) dims;
-  onnx_type *elem; /* of a sequence, an optional, or a map's values; NULL: not given */
+  onnx_type *elem; /* of a sequence, an optional, or a map's values; NULL: absent */
 };
 
 /** A graph's input, output or intermediate value. */
@@ -148,10 +147,10 @@ typedef struct onnx_value {
 typedef struct onnx_graph onnx_graph;
 typedef VEC(onnx_tensor *) onnx_tensors;
 
-/** An attribute: `type` says which member counts; others may be filled too. */
+/** An attribute: `type` selects the valid member. */
 typedef struct onnx_attribute {
   const char *name;
-  const char *ref_name; /* in a function: the function's attribute whose value it takes, or "" */
+  const char *ref_name; /* in a function: the function's attribute that has the value; "": none */
   onnx_attribute_type type;
   float f;
   int64_t i;
@@ -169,7 +168,7 @@ typedef struct onnx_attribute {
 
 typedef struct onnx_node {
   const char *name, *op_type, *domain, *overload; /* only op_type is never "" */
-  onnx_names inputs, outputs;                     /* "" for an optional one left out */
+  onnx_names inputs, outputs;                     /* "": an absent optional one */
   VEC(onnx_attribute) attributes;
 } onnx_node;
 
@@ -180,7 +179,7 @@ typedef VEC(onnx_value) onnx_values;
 struct onnx_graph {
   const char *name;
   onnx_nodes nodes;
-  onnx_tensors initializers; /* no two of one name */
+  onnx_tensors initializers; /* with different names */
   onnx_values inputs, outputs, values;
 };
 
@@ -201,53 +200,49 @@ typedef struct onnx_model {
   onnx_graph *graph;
   VEC(onnx_function) functions;
   onnx_pairs metadata;
-  onnx_tensors external; /* all tensors with external data, wherever they are in the model */
-  file_map file;         /* these two only after onnx_load_file */
-  VEC(file_map) external_files;
-  VEC(const char *) external_paths; /* of these files, as they were opened; stays after unmapping */
+  onnx_tensors external;            /* all tensors with external data, also of nested graphs */
+  file_map file;                    /* set by onnx_load_file */
+  VEC(file_map) external_files;     /* set by onnx_load_file and onnx_map_external_data */
+  VEC(const char *) external_paths; /* of these files; valid after unmapping, too */
 } onnx_model;
 
-/** Name of an element type ("bf16"), NULL for a number that is none; bits of one element in a
+/** The name of an element type ("bf16"), NULL for unknown numbers; the bits of an element in a
     tensor's data, 0 for strings and unknown numbers. */
 const char *onnx_dtype_name(int dtype);
 unsigned onnx_dtype_bits(int dtype);
 
-/** Reads a model from memory, which must outlive it. `a` must raise in `d`. External data is
-    checked for form and not opened. On failure *out is NULL, and the arena holds scraps:
-    TN_ERR_FORMAT for what is no ONNX model or is damaged, with its place (graph, node, tensor or
-    byte); TN_ERR_UNSUPPORTED for other IR versions, sparse tensors, unknown element types and
-    graphs or types nested deeper than ONNX_NESTING_MAX. Takes memory in proportion to `n`. */
+/** Parses a model in memory, which must outlive it. `a` must raise in `d`. External data is checked
+    for form, not opened. On failure *out is NULL, and the arena holds garbage. Fails with
+    TN_ERR_FORMAT for damaged and other files, naming the graph, node, tensor or byte; with
+    TN_ERR_UNSUPPORTED for other IR versions, sparse tensors, unknown element types and graphs or
+   types nested deeper than ONNX_NESTING_MAX. Uses memory proportional to `n`. */
 tn_status onnx_parse_model(onnx_model **out, const void *bytes, size_t n, arena *a, diag *d);
 
-/** Reads one tensor from memory, as in a file of test data, which must outlive it. Fails as
+/** Parses a TensorProto in memory (a file of test data), which must outlive it. Fails as
     onnx_parse_model, and with TN_ERR_UNSUPPORTED for external data. */
 tn_status onnx_parse_tensor(onnx_tensor **out, const void *bytes, size_t n, arena *a, diag *d);
 
-/** Writes the part of a tensor's file that comes before its elements, which follow as they are in
-    memory, to `header` of `bytes` bytes, and returns its length; nothing is written where `bytes`
-   is less. The element type is one of whole bytes; `data_bytes` is the size of all elements. */
+/** Writes the header of a TensorProto file, after which the elements follow, and returns its
+   length; writes nothing if `bytes`, the size of `header`, is less. Elements have whole bytes,
+   together `data_bytes`. */
 size_t onnx_tensor_header(const char *name, onnx_dtype dtype, size_t rank, const int64_t dims[],
                           size_t data_bytes, void *header, size_t bytes);
 
-/** Maps and reads a model file and the files of its external data, which lie in `folder` or below,
-    all links followed; NULL: in the file's own, or in that of the file that the path leads to.
+/** Maps and parses a model file and the files of its external data. These must lie in `folder` or
+    below, links followed; NULL: the folder of the file, or of the file that its links lead to.
    Fails as onnx_parse_model, and with TN_ERR_IO; messages about contents begin with `name`, unless
    it is
-    "". To be unmapped before its arena goes. */
+    "". Unmap the model before freeing the arena. */
 tn_status onnx_load_file(onnx_model **out, const char *path, const char *name, const char *folder,
                          arena *a, diag *d);
 
-/** Maps the external data of a model that onnx_parse_model read. Also on failure the model is to be
-    closed. */
+/** Maps the external data of a model of onnx_parse_model. Unmap the model also after a failure. */
 tn_status onnx_map_external_data(onnx_model *m, const char *folder, arena *a, diag *d);
 
-/** Releases the pages of a tensor's data where that is in a map of onnx_load_file's
- * (file_map_evict).
- */
+/** Evicts the pages of a tensor's data if it lies in a mapped file (file_map_evict). */
 void onnx_tensor_drop_pages(const onnx_model *m, const onnx_tensor *t);
 
-/** Unmaps the files of onnx_load_file: tensor data becomes invalid, everything else stays. NULL is
-    allowed. */
+/** Unmaps the files of a model, which invalidates tensor data alone. No effect on NULL. */
 void onnx_model_unmap(onnx_model *m);
 
 #endif

@@ -1,5 +1,5 @@
-/* Writing a TensorProto in protobuf's wire format. Its elements are the last field (raw_data), so a
-   file is a header of some bytes and then the elements as they are in memory. */
+/* Writes the header of a TensorProto in protobuf's wire format (nanopb). The elements are the last
+   field (raw_data), so a file is this header followed by the elements as they are in memory. */
 #include "formats/onnx/file/onnx_file.h"
 
 #include "formats/onnx/onnx.pb.h"
@@ -15,7 +15,7 @@ typedef struct tensor_fields {
   size_t data_bytes;
 } tensor_fields;
 
-static bool put_fields(const tensor_fields *f, pb_ostream_t *out) {
+static bool encode_fields(const tensor_fields *f, pb_ostream_t *out) {
   for (size_t i = 0; i < f->rank; i++)
     if (!pb_encode_tag(out, PB_WT_VARINT, onnx_TensorProto_dims_tag) ||
         !pb_encode_varint(out, (uint64_t)f->dims[i]))
@@ -32,7 +32,7 @@ size_t onnx_tensor_header(const char *name, onnx_dtype dtype, size_t rank, const
                           size_t data_bytes, void *header, size_t bytes) {
   const tensor_fields f = {name, dtype, rank, dims, data_bytes};
   pb_ostream_t sizing = PB_OSTREAM_SIZING, out = pb_ostream_from_buffer(header, bytes);
-  put_fields(&f, &sizing);
-  if (sizing.bytes_written <= bytes) put_fields(&f, &out);
+  encode_fields(&f, &sizing);
+  if (sizing.bytes_written <= bytes) encode_fields(&f, &out);
   return sizing.bytes_written;
 }

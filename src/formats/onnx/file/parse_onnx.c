@@ -1,6 +1,6 @@
 /* Parser of ONNX models (protobuf, by nanopb): types, attributes, nodes, graphs, functions and the
-   model, checked for form. Tensors are read by parse_tensor.c, errors and fields by parse_frame.c.
- */
+   model, checked for form. Each message has a function for its fields and one for its checks, which
+   also copies its scalars. parse_tensor.c parses tensors, parse_frame.c fields and errors. */
 #include "formats/onnx/file/parse_tensor.h"
 
 #include <stdlib.h>
@@ -20,7 +20,8 @@ static void check_dim(frame *f) {
   to->value = f->pb.dim.dim_value;
   if (to->value < -1) frame_fail(f, TN_ERR_FORMAT, "is negative: %lld", (long long)to->value);
   if (*to->param)
-    frame_fail(f, TN_ERR_FORMAT, "is both %lld and '%.100s'", (long long)to->value, to->param);
+    frame_fail(f, TN_ERR_FORMAT, "has both the value %lld and the name '%.100s'",
+               (long long)to->value, to->param);
 }
 
 static const frame_message dim_message = {.fields = onnx_TensorShapeProto_Dimension_fields,
@@ -133,13 +134,13 @@ static void add_floats(frame *f, pb_istream_t *in, onnx_attribute *to) {
   }
 }
 
-static void add_bytes(frame *f, pb_istream_t *in, onnx_attribute *to) {
+static void add_string(frame *f, pb_istream_t *in, onnx_attribute *to) {
   onnx_bytes b = frame_bytes(f, in);
   vec_push(f->reader->arena, &to->strings, b);
 }
 
-/** Reads the one tensor of an attribute; two are not merged, as protobuf would other messages. */
-static void read_only_tensor(frame *f, pb_istream_t *in, onnx_tensor **to) {
+/** Parses the tensor of an attribute; refuses a second one, which protobuf would merge. */
+static void read_single_tensor(frame *f, pb_istream_t *in, onnx_tensor **to) {
   if (*to) frame_fail(f, TN_ERR_FORMAT, "has two tensors");
   *to = frame_read_tensor(f, in, NOT_LISTED);
 }
@@ -150,12 +151,12 @@ static void attribute_field(frame *f, pb_istream_t *in, uint32_t tag) {
   case onnx_AttributeProto_name_tag: f->name = to->name = frame_text(f, in); break;
   case onnx_AttributeProto_ref_attr_name_tag: to->ref_name = frame_text(f, in); break;
   case onnx_AttributeProto_s_tag: to->s = frame_bytes(f, in); break;
-  case onnx_AttributeProto_t_tag: read_only_tensor(f, in, &to->t); break;
+  case onnx_AttributeProto_t_tag: read_single_tensor(f, in, &to->t); break;
   case onnx_AttributeProto_g_tag: read_graph(f, in, &to->g, NOT_LISTED); break;
   case onnx_AttributeProto_tp_tag: read_type(f, in, &to->tp); break;
   case onnx_AttributeProto_floats_tag: add_floats(f, in, to); break;
   case onnx_AttributeProto_ints_tag: frame_add_ints(f, in, &to->ints); break;
-  case onnx_AttributeProto_strings_tag: add_bytes(f, in, to); break;
+  case onnx_AttributeProto_strings_tag: add_string(f, in, to); break;
   case onnx_AttributeProto_tensors_tag: frame_add_tensor(f, in, &to->tensors); break;
   case onnx_AttributeProto_graphs_tag: add_graph(f, in, to); break;
   case onnx_AttributeProto_type_protos_tag:
@@ -176,7 +177,7 @@ static const char *attribute_type_name(int type) {
   return type > 0 && (size_t)type < sizeof names / sizeof *names ? names[type] : NULL;
 }
 
-/** True if a value is missing that writers must not omit; zeros and empty lists may be. */
+/** True if a required value is missing; zeros and empty lists may be omitted. */
 static bool lacks_value(const onnx_attribute *a) {
   switch (a->type) {
   case ONNX_ATTRIBUTE_TENSOR: return !a->t;
@@ -240,7 +241,7 @@ static void add_node(frame *f, pb_istream_t *in, onnx_nodes *list) {
                   (onnx_node){.name = "", .op_type = "", .domain = "", .overload = ""});
 }
 
-/* Graphs, functions, the model. */
+/* Graphs, functions and the model. */
 
 static void graph_field(frame *f, pb_istream_t *in, uint32_t tag) {
   onnx_graph *to = f->to;
@@ -273,9 +274,9 @@ static void check_initializers(frame *f, const onnx_tensors *list) {
   arena_rewind(f->reader->arena, here);
 }
 
-static void check_names(frame *f, const onnx_values *list, const char *what) {
+static void check_names(frame *f, const onnx_values *list, const char *kind) {
   for (size_t i = 0; i < list->n; i++)
-    if (!*list->at[i].name) frame_fail(f, TN_ERR_FORMAT, "%s %zu has no name", what, i);
+    if (!*list->at[i].name) frame_fail(f, TN_ERR_FORMAT, "%s %zu has no name", kind, i);
 }
 
 static void check_graph(frame *f) {
@@ -307,7 +308,8 @@ static void opset_field(frame *f, pb_istream_t *in, uint32_t tag) {
 static void check_opset(frame *f) {
   onnx_opset *to = f->to;
   to->version = f->pb.opset.version;
-  if (to->version < 1) frame_fail(f, TN_ERR_FORMAT, "has the version %lld", (long long)to->version);
+  if (to->version < 1)
+    frame_fail(f, TN_ERR_FORMAT, "has version %lld, expected at least 1", (long long)to->version);
 }
 
 static const frame_message opset_message = {.fields = onnx_OperatorSetIdProto_fields,
@@ -370,17 +372,17 @@ static void check_model(frame *f) {
   to->ir_version = f->pb.model.ir_version;
   to->model_version = f->pb.model.model_version;
   if (!f->pb.model.has_ir_version)
-    frame_fail(f, TN_ERR_FORMAT, "no ONNX model: it has no IR version");
+    frame_fail(f, TN_ERR_FORMAT, "not an ONNX model: IR version is missing");
   if (to->ir_version < ONNX_IR_MIN || to->ir_version > ONNX_IR_MAX)
     frame_fail(f, TN_ERR_UNSUPPORTED,
-               "IR version %lld is not supported; convert the model to one from %d to %d",
+               "IR version %lld is not supported; convert the model to IR version %d to %d",
                (long long)to->ir_version, ONNX_IR_MIN, ONNX_IR_MAX);
   if (!to->graph) frame_fail(f, TN_ERR_FORMAT, "the model has no graph");
   if (!to->opsets.n) frame_fail(f, TN_ERR_FORMAT, "the model imports no operator set");
 }
 
 static const frame_message model_message = {.fields = onnx_ModelProto_fields,
-                                            .doubt = "no ONNX model, or ",
+                                            .file_prefix = "not an ONNX model, or ",
                                             .field = model_field,
                                             .check = check_model};
 
@@ -397,7 +399,7 @@ static void read_model(void *arg) {
 
 tn_status onnx_parse_model(onnx_model **out, const void *bytes, size_t n, arena *a, diag *d) {
   *out = NULL;
-  if (!n) return diag_set(d, TN_ERR_FORMAT, "no ONNX model: the file is empty");
+  if (!n) return diag_set(d, TN_ERR_FORMAT, "not an ONNX model: the file is empty");
   onnx_reader r = {.arena = a, .diag = d, .from = bytes, .bytes = n};
   tn_status s = diag_catch(d, read_model, &r);
   if (s == TN_OK) *out = r.model;

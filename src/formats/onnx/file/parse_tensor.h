@@ -1,13 +1,13 @@
-/* Parser of ONNX tensors inside models. */
+/* Parser of ONNX tensors (TensorProto) inside models. */
 #ifndef TENON_FORMATS_ONNX_FILE_PARSE_TENSOR_H
 #define TENON_FORMATS_ONNX_FILE_PARSE_TENSOR_H
 
 #include "formats/onnx/file/parse_frame.h"
 
-/** Reads a tensor; `index` is its position in a list, or NOT_LISTED. */
+/** Parses a tensor; `index` is its position in a list, or NOT_LISTED. */
 onnx_tensor *frame_read_tensor(frame *f, pb_istream_t *in, size_t index);
 
-/** Reads a tensor and appends it to a list. */
+/** Parses a tensor and appends it to a list. */
 void frame_add_tensor(frame *f, pb_istream_t *in, onnx_tensors *list);
 
 #endif

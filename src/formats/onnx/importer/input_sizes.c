@@ -1,5 +1,6 @@
-/* Sizes of a model's inputs: named dimensions become variables; the caller's constraints bound
-   them, fix them, or unify them (union-find over names). */
+/* Sizes of a model's inputs. A named dimension (dim_param) is one size wherever its name occurs, an
+   unnamed one a size of its own. The caller's constraints narrow the bounds of sizes or unify them
+   (union-find); each remaining class becomes a variable, or a constant if its bounds are equal. */
 #include "formats/onnx/importer/input_sizes.h"
 
 #include "ir/core/var_names.h"
@@ -8,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** A size, or several that are equal: of these one stands for all. */
+/** A size: an element of the union-find forest. The root's name and bounds hold for its class. */
 struct input_size {
   const char *name;
-  input_size *same; /* NULL: this one stands for itself */
+  input_size *parent; /* NULL: a root */
   int64_t min, max;
 };
 
@@ -20,18 +21,18 @@ static input_size *new_size(import *m, const char *name, int64_t min, int64_t ma
   return arena_copy(m->b.arena, &s, sizeof s);
 }
 
-/** The one that stands for a size. */
-static input_size *chief(input_size *s) {
-  while (s->same) {
-    if (s->same->same) s->same = s->same->same;
-    s = s->same;
+/** Finds the root of a size, halving the path. */
+static input_size *find_root(input_size *s) {
+  while (s->parent) {
+    if (s->parent->parent) s->parent = s->parent->parent;
+    s = s->parent;
   }
   return s;
 }
 
-/* The inputs' sizes. */
+/* Sizes of the inputs. */
 
-static void read_named(import *m, const onnx_value *v) {
+static void declare_named_sizes(import *m, const onnx_value *v) {
   for (size_t i = 0; i < v->type.dims.n; i++) {
     const onnx_dim *d = &v->type.dims.at[i];
     if (d->value < 0 && *d->param && !string_map_get(&m->sizes, d->param))
@@ -39,14 +40,14 @@ static void read_named(import *m, const onnx_value *v) {
   }
 }
 
-/** A name that no size of the file has. */
-static const char *own_name(import *m, const onnx_value *v, size_t axis) {
+/** Names an unnamed dimension "input:axis", with primes until no size of the file has the name. */
+static const char *unique_name(import *m, const onnx_value *v, size_t axis) {
   const char *name = arena_printf(m->b.arena, "%s:%zu", v->name, axis);
   while (string_map_get(&m->sizes, name)) name = arena_printf(m->b.arena, "%s'", name);
   return name;
 }
 
-static void read_axes(import *m, const onnx_value *v) {
+static void declare_axes(import *m, const onnx_value *v) {
   size_t rank = v->type.dims.n;
   input_size **axes = arena_alloc(m->b.arena, (rank + 1) * sizeof *axes);
   for (size_t i = 0; i < rank; i++) {
@@ -57,14 +58,14 @@ static void read_axes(import *m, const onnx_value *v) {
     else if (*d->param)
       axes[i] = string_map_get(&m->sizes, d->param);
     else
-      axes[i] = new_size(m, own_name(m, v, i), 0, ONNX_SIZE_MAX);
+      axes[i] = new_size(m, unique_name(m, v, i), 0, ONNX_SIZE_MAX);
   }
   map_set(m->b.arena, &m->axes, v, axes);
 }
 
-/* The caller's constraints. */
+/* Constraints of the caller. */
 
-/** "input:axis"; NULL if it is none. */
+/** Finds a size by "input:axis"; NULL: there is none. */
 static input_size *find_axis(import *m, const char *name) {
   const onnx_values *inputs = &m->model->graph->inputs;
   const char *colon = strrchr(name, ':');
@@ -81,13 +82,13 @@ static input_size *find_axis(import *m, const char *name) {
   return NULL;
 }
 
-static void add_size(str *list, const char *name) {
+static void list_size_name(str *list, const char *name) {
   enum { LONGEST = 300 };
   if (list->n < LONGEST) str_addf(list, "%s'%.100s'", list->n ? ", " : "", name);
 }
 
-/** The names of the sizes that are left open. */
-static const char *list_sizes(import *m) {
+/** Lists the names of all varying sizes for a message. */
+static const char *list_varying_sizes(import *m) {
   str list = str_new(m->b.arena);
   const onnx_values *inputs = &m->model->graph->inputs;
   map listed = {0};
@@ -96,7 +97,7 @@ static const char *list_sizes(import *m) {
     for (size_t k = 0; axes && k < inputs->at[i].type.dims.n; k++) {
       if (inputs->at[i].type.dims.at[k].value >= 0 || map_has(&listed, axes[k])) continue;
       map_set(m->b.arena, &listed, axes[k], axes[k]);
-      add_size(&list, axes[k]->name);
+      list_size_name(&list, axes[k]->name);
     }
   }
   return list.n ? str_text(&list) : "none";
@@ -107,50 +108,54 @@ static input_size *find_size(import *m, const char *name) {
   if (!s && name) s = find_axis(m, name);
   if (!s)
     diag_raise(m->b.diag, TN_ERR_ARGUMENT,
-               "no input has a size '%.100s'; those that vary are %s, and input:axis names any",
-               name ? name : "(NULL)", list_sizes(m));
+               "no input has a size '%.100s'; sizes that vary: %s; INPUT:AXIS names any other",
+               name ? name : "(NULL)", list_varying_sizes(m));
   return s;
 }
 
-static void bound(import *m, input_size *s, const char *name, int64_t min, int64_t max) {
+static void narrow_bounds(import *m, input_size *s, const char *name, int64_t min, int64_t max) {
   if (min > s->max || max < s->min)
     diag_raise(m->b.diag, TN_ERR_ARGUMENT,
-               "size '%.100s' cannot be in %lld … %lld: it is in %lld … %lld", name, (long long)min,
-               (long long)max, (long long)s->min, (long long)s->max);
+               "the range %lld … %lld of size '%.100s' contradicts its range %lld … %lld in the "
+               "model or in another constraint",
+               (long long)min, (long long)max, name, (long long)s->min, (long long)s->max);
   if (min > s->min) s->min = min;
   if (max < s->max) s->max = max;
 }
 
-static void say(import *m, const tn_model_size *said) {
-  input_size *s = chief(find_size(m, said->name));
-  if (said->same) {
-    input_size *other = chief(find_size(m, said->same));
-    bound(m, other, said->name, s->min, s->max);
-    if (s != other) s->same = other;
+static void apply_constraint(import *m, const tn_model_size *constraint) {
+  input_size *s = find_root(find_size(m, constraint->name));
+  if (constraint->same) {
+    input_size *other = find_root(find_size(m, constraint->same));
+    narrow_bounds(m, other, constraint->name, s->min, s->max);
+    if (s != other) s->parent = other;
     return;
   }
-  if (said->min < 0 || said->min > said->max || said->max > ONNX_SIZE_MAX)
+  if (constraint->min < 0 || constraint->min > constraint->max || constraint->max > ONNX_SIZE_MAX)
     diag_raise(m->b.diag, TN_ERR_ARGUMENT,
-               "size '%.100s' is to be in %lld … %lld, which is not within 0 … %d", said->name,
-               (long long)said->min, (long long)said->max, ONNX_SIZE_MAX);
-  bound(m, s, said->name, said->min, said->max);
+               "the range %lld … %lld of size '%.100s' is empty or not within 0 … %d",
+               (long long)constraint->min, (long long)constraint->max, constraint->name,
+               ONNX_SIZE_MAX);
+  narrow_bounds(m, s, constraint->name, constraint->min, constraint->max);
 }
 
 void input_sizes_read(import *m) {
   const onnx_graph *g = m->model->graph;
-  string_map given = {0};
-  if (m->n_size_constraints && !m->said)
-    diag_raise(m->b.diag, TN_ERR_ARGUMENT, "sizes is NULL, and n_sizes %zu", m->n_size_constraints);
+  string_map initializers = {0};
+  if (m->n_size_constraints && !m->size_constraints)
+    diag_raise(m->b.diag, TN_ERR_ARGUMENT, "sizes is NULL, but n_sizes is %zu",
+               m->n_size_constraints);
   for (size_t i = 0; i < g->initializers.n; i++)
-    string_map_set(m->b.arena, &given, g->initializers.at[i]->name, g->initializers.at[i]);
+    string_map_set(m->b.arena, &initializers, g->initializers.at[i]->name, g->initializers.at[i]);
   for (int pass = 0; pass < 2; pass++)
     for (size_t i = 0; i < g->inputs.n; i++)
-      if (!string_map_get(&given, g->inputs.at[i].name))
-        (pass ? read_axes : read_named)(m, &g->inputs.at[i]);
-  for (size_t i = 0; i < m->n_size_constraints; i++) say(m, &m->said[i]);
+      if (!string_map_get(&initializers, g->inputs.at[i].name))
+        (pass ? declare_axes : declare_named_sizes)(m, &g->inputs.at[i]);
+  for (size_t i = 0; i < m->n_size_constraints; i++) apply_constraint(m, &m->size_constraints[i]);
 }
 
-static const node *variable(ir *g, const char *text, int64_t min, int64_t max) {
+/** A size as a node: a constant if its bounds are equal, else a variable. */
+static const node *size_node(ir *g, const char *text, int64_t min, int64_t max) {
   if (min == max) return ix_const(g, min);
   int64_t bounds[] = {min, max};
   return ir_make(g, &(node_spec){.op = OP_VAR,
@@ -162,8 +167,8 @@ static const node *variable(ir *g, const char *text, int64_t min, int64_t max) {
 }
 
 const node *input_sizes_axis(import *m, const onnx_value *v, size_t axis) {
-  input_size *const *axes = map_get(&m->axes, v), *s = chief(axes[axis]);
-  return variable(m->b.ir, var_name_in_graph(m->b.arena, s->name), s->min, s->max);
+  input_size *const *axes = map_get(&m->axes, v), *s = find_root(axes[axis]);
+  return size_node(m->b.ir, var_name_in_graph(m->b.arena, s->name), s->min, s->max);
 }
 
 void onnx_require_nonzero(onnx_call *c, const node *var) {
@@ -171,5 +176,5 @@ void onnx_require_nonzero(onnx_call *c, const node *var) {
 }
 
 const node *importer_size_at_run(const import *m, ir *g, const node *var) {
-  return variable(g, var->text, map_has(&m->nonzero, var) ? 1 : var->lo, var->hi);
+  return size_node(g, var->text, map_has(&m->nonzero, var) ? 1 : var->lo, var->hi);
 }

@@ -1,5 +1,6 @@
 /* Interface of operator builders to the node being imported: inputs, attributes with defaults,
-   constant elements of inputs, and errors that name the node. */
+   constant elements of inputs, and errors. Attribute and input checks that all operators share live
+   here, so that builders state only what is particular to their operator. */
 #include "formats/onnx/importer/shape_tensors.h"
 #include "ir/core/tensor_loop.h"
 #include "tensor/ops/operators.h"
@@ -18,8 +19,8 @@ void onnx_fail(const onnx_call *c, tn_status s, const char *format, ...) {
 void onnx_fail_varying_size(onnx_call *c, const node *size, const char *format, ...) {
   import *m = c->m;
   va_list list;
-  m->asked.n = 0;
-  vec_push(m->b.arena, &m->asked, size);
+  m->sizes_used.n = 0;
+  vec_push(m->b.arena, &m->sizes_used, size);
   va_start(list, format);
   failure_set_va(&m->b.diag->failure, TN_ERR_UNSUPPORTED, format, list);
   va_end(list);
@@ -33,7 +34,7 @@ bool onnx_has_input(const onnx_call *c, size_t input) {
 }
 
 value onnx_input(const onnx_call *c, size_t i) {
-  if (!onnx_has_input(c, i)) onnx_fail(c, TN_ERR_FORMAT, "input %zu is missing", i);
+  if (!onnx_has_input(c, i)) onnx_fail(c, TN_ERR_FORMAT, "required input %zu is missing", i);
   return c->inputs[i];
 }
 
@@ -42,7 +43,7 @@ value onnx_scalar_input(onnx_call *c, size_t i) {
   const node *n = v.node;
   if (!n->rank) return v;
   if (n->rank > 1 || !node_is_bits(n->dims[0], 1))
-    onnx_fail(c, TN_ERR_SHAPE, "input '%.200s' is no scalar", c->node->inputs.at[i]);
+    onnx_fail(c, TN_ERR_SHAPE, "input '%.200s' must be a scalar", c->node->inputs.at[i]);
   return build_reshape(onnx_builder(c), v, &(sizes){0});
 }
 
@@ -54,7 +55,7 @@ void onnx_require_same_types(const onnx_call *c) {
   dtype first = (dtype)onnx_input(c, 0).node->dtype;
   for (size_t i = 1; i < c->n_inputs; i++)
     if (onnx_has_input(c, i) && c->inputs[i].node->dtype != first)
-      onnx_fail(c, TN_ERR_DTYPE, "input '%.100s' is %s, and input '%.100s' is %s",
+      onnx_fail(c, TN_ERR_DTYPE, "input '%.100s' is %s, but input '%.100s' is %s",
                 c->node->inputs.at[0], dtype_name(first), c->node->inputs.at[i],
                 dtype_name((dtype)c->inputs[i].node->dtype));
 }
@@ -65,9 +66,10 @@ const onnx_attribute *onnx_find_attribute(const onnx_call *c, const char *name,
     const onnx_attribute *a = &c->node->attributes.at[i];
     if (strcmp(a->name, name)) continue;
     if (*a->ref_name)
-      onnx_fail(c, TN_ERR_FORMAT, "attribute %s refers to '%.100s', as only functions' nodes can",
-                name, a->ref_name);
-    if (a->type != type) onnx_fail(c, TN_ERR_FORMAT, "attribute %s is of another type", name);
+      onnx_fail(c, TN_ERR_FORMAT,
+                "attribute '%s' refers to '%.100s', which is allowed only in functions", name,
+                a->ref_name);
+    if (a->type != type) onnx_fail(c, TN_ERR_FORMAT, "attribute '%s' has the wrong type", name);
     return a;
   }
   return NULL;
@@ -79,28 +81,28 @@ bool onnx_has_attribute(const onnx_call *c, const char *name) {
   return false;
 }
 
-int64_t onnx_int_attribute(const onnx_call *c, const char *name, int64_t otherwise) {
+int64_t onnx_int_attribute(const onnx_call *c, const char *name, int64_t default_value) {
   const onnx_attribute *a = onnx_find_attribute(c, name, ONNX_ATTRIBUTE_INT);
-  return a ? a->i : otherwise;
+  return a ? a->i : default_value;
 }
 
-dtype onnx_dtype_attribute(const onnx_call *c, const char *name, dtype otherwise) {
-  int64_t t = onnx_int_attribute(c, name, (int64_t)otherwise);
+dtype onnx_dtype_attribute(const onnx_call *c, const char *name, dtype default_value) {
+  int64_t t = onnx_int_attribute(c, name, (int64_t)default_value);
   bool is_number = t > 0 && t < DT_VOID;
   if (!is_number || !dtype_is_data((dtype)t))
-    onnx_fail(c, TN_ERR_UNSUPPORTED, "%s is type %s, which is not supported", name,
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "attribute '%s' is type %s, which is not supported", name,
               is_number && onnx_dtype_name((int)t) ? onnx_dtype_name((int)t) : "(unknown)");
   return (dtype)t;
 }
 
-float onnx_float_attribute(const onnx_call *c, const char *name, float otherwise) {
+float onnx_float_attribute(const onnx_call *c, const char *name, float default_value) {
   const onnx_attribute *a = onnx_find_attribute(c, name, ONNX_ATTRIBUTE_FLOAT);
-  return a ? a->f : otherwise;
+  return a ? a->f : default_value;
 }
 
-const char *onnx_string_attribute(const onnx_call *c, const char *name, const char *otherwise) {
+const char *onnx_string_attribute(const onnx_call *c, const char *name, const char *default_value) {
   const onnx_attribute *a = onnx_find_attribute(c, name, ONNX_ATTRIBUTE_STRING);
-  return a ? a->s.at : otherwise;
+  return a ? a->s.at : default_value;
 }
 
 const onnx_ints *onnx_ints_attribute(const onnx_call *c, const char *name) {
@@ -118,25 +120,25 @@ const onnx_graph *onnx_graph_attribute(const onnx_call *c, const char *name) {
 }
 
 const node *const *onnx_shape_elements(onnx_call *c, size_t input, size_t *n) {
-  const node *const *e = elements_of(c->m, onnx_input(c, input), n);
+  const node *const *e = shape_tensor_elements(c->m, onnx_input(c, input), n);
   if (!e)
     onnx_fail(c, TN_ERR_UNSUPPORTED,
-              "input '%.200s' is known only when the model runs: " ONNX_STATIC_HINT,
+              "input '%.200s' is known only when the model runs; " ONNX_STATIC_HINT,
               c->node->inputs.at[input]);
-  for (size_t i = 0; i < *n; i++) vec_push(c->m->b.arena, &c->m->asked, e[i]);
+  for (size_t i = 0; i < *n; i++) vec_push(c->m->b.arena, &c->m->sizes_used, e[i]);
   return e;
 }
 
 const int64_t *onnx_static_ints(onnx_call *c, size_t input, size_t *n) {
   const node *const *e = onnx_shape_elements(c, input, n);
-  int64_t *numbers = arena_alloc(c->m->b.arena, (*n + 1) * sizeof *numbers);
+  int64_t *ints = arena_alloc(c->m->b.arena, (*n + 1) * sizeof *ints);
   for (size_t i = 0; i < *n; i++) {
     if (!node_is_const(e[i]))
-      onnx_fail_varying_size(c, e[i], "input '%.200s' depends on a size that varies",
+      onnx_fail_varying_size(c, e[i], "input '%.200s' depends on a varying size",
                              c->node->inputs.at[input]);
-    numbers[i] = node_int(e[i]);
+    ints[i] = node_int(e[i]);
   }
-  return numbers;
+  return ints;
 }
 
 const double *onnx_static_floats(onnx_call *c, size_t input, size_t *n) {
@@ -145,22 +147,22 @@ const double *onnx_static_floats(onnx_call *c, size_t input, size_t *n) {
   const node *const *e = dtype_is_float(t) ? constant_tensor_elements(c->m, v, n) : NULL;
   if (!e)
     onnx_fail(c, TN_ERR_UNSUPPORTED,
-              "input '%.200s' is no list of floats that is constant: " ONNX_STATIC_HINT,
+              "input '%.200s' is not a constant list of floats; " ONNX_STATIC_HINT,
               c->node->inputs.at[input]);
-  double *reals = arena_alloc(c->m->b.arena, (*n + 1) * sizeof *reals);
-  for (size_t i = 0; i < *n; i++) reals[i] = scalar_to_double(t, (uint64_t)node_int(e[i]));
-  return reals;
+  double *floats = arena_alloc(c->m->b.arena, (*n + 1) * sizeof *floats);
+  for (size_t i = 0; i < *n; i++) floats[i] = scalar_to_double(t, (uint64_t)node_int(e[i]));
+  return floats;
 }
 
-const node *onnx_loop_range(onnx_call *c, const node *steps) {
-  if (c->m->around.n >= LOOP_MAX_DEPTH)
+const node *onnx_loop_range(onnx_call *c, const node *trip_count) {
+  if (c->m->enclosing.n >= LOOP_MAX_DEPTH)
     onnx_fail(c, TN_ERR_UNSUPPORTED, "loops are nested deeper than %d", LOOP_MAX_DEPTH);
-  return build_loop_range(onnx_builder(c), steps);
+  return build_loop_range(onnx_builder(c), trip_count);
 }
 
 size_t onnx_normalise_axis(onnx_call *c, int64_t axis, size_t rank) {
   if (axis < -(int64_t)rank || axis >= (int64_t)rank)
-    onnx_fail(c, TN_ERR_SHAPE, "there is no axis %lld in a tensor of %zu dimensions",
+    onnx_fail(c, TN_ERR_SHAPE, "axis %lld is out of range for a tensor of %zu dimensions",
               (long long)axis, rank);
   return (size_t)(axis < 0 ? axis + (int64_t)rank : axis);
 }

@@ -1,8 +1,9 @@
 /* Shape arithmetic. A model computes sizes with ordinary operators (Shape, Gather, Concat, Mul …),
-   and these are imported as ordinary tensors. Where an operator needs such a tensor's elements,
-   each is asked for at a constant position: the range sweep turns that into one scalar expression,
-   rules fold it, and what is left is arithmetic on sizes, or depends on data. So no operator needs
-   a second, symbolic implementation. */
+   which are imported as ordinary tensors. Where an operator needs the elements of such a tensor,
+   each is queried at a constant index: the tensor graph becomes one scalar expression of that
+   element, rules fold it, and the remaining integer arithmetic is converted to index arithmetic
+   over sizes, or found to depend on data. No operator therefore needs a second, symbolic
+   implementation. */
 #include "formats/onnx/importer/shape_tensors.h"
 
 #include "ir/core/binder.h"
@@ -14,161 +15,160 @@
 #include "rules/rule_sets.h"
 #include "tensor/ops/op_helpers.h"
 
-enum { MOST_ELEMENTS = 256, MOST_REDUCED = 32 };
+/** Limits of a queried tensor, and of a reduced axis inside of it; shapes are far smaller. */
+enum { MAX_ELEMENTS = 256, MAX_REDUCED = 32 };
 
-typedef struct asking {
+/** A query for the elements of a tensor. */
+typedef struct element_query {
   import *m;
   value v;
-  ir *g;          /* scratch, for one question */
-  node_list leaf; /* BUFFERs of the import, by PARAM slot */
-  const node **found;
+  ir *g;                 /* scratch graph of this query */
+  node_list params;      /* nodes of the import whose elements are unknown, by PARAM slot */
+  const node **elements; /* in the import's ir */
   size_t n;
-  bool known;
-  bool constant; /* asked for in their own type, and not as index nodes */
-} asking;
+  bool is_known;    /* all elements are */
+  bool as_constant; /* elements are constants of the tensor's type, not index expressions */
+} element_query;
 
-/** A leaf whose elements are looked up, or not known. */
-static const node *param(asking *q, const node *leaf, const node *const dims[], size_t rank) {
-  int64_t slot = (int64_t)q->leaf.n;
-  vec_push(ir_arena(q->g), &q->leaf, leaf);
-  return ir_node(q->g, OP_PARAM, (dtype)leaf->dtype, dims, rank, &slot, 1);
+/** Creates the PARAM that stands for a node whose elements are loaded from a weight, or unknown. */
+static const node *add_param(element_query *q, const node *n, const node *const dims[],
+                             size_t rank) {
+  int64_t slot = (int64_t)q->params.n;
+  vec_push(ir_arena(q->g), &q->params, n);
+  return ir_node(q->g, OP_PARAM, (dtype)n->dtype, dims, rank, &slot, 1);
 }
 
-/** x with one axis reduced to size 1, each element of it written out. */
-static const node *written_out(builder *b, op o, const node *x, size_t axis) {
-  const node *one = ix_const(b->ir, 1), *sum = NULL;
+/** Reduces an axis of constant size to size 1 by combining slices. */
+static const node *unroll_axis(builder *b, op o, const node *x, size_t axis) {
+  const node *one = ix_const(b->ir, 1), *result = NULL;
   for (int64_t i = 0; i < node_int(x->dims[axis]); i++) {
-    const node *part = shape_slice(b, x, axis, ix_const(b->ir, i), one, 1);
-    sum = sum ? ex_binary(b, o, sum, part) : part;
+    const node *slice = shape_slice(b, x, axis, ix_const(b->ir, i), one, 1);
+    result = result ? ex_binary(b, o, result, slice) : slice;
   }
-  return sum;
+  return result;
 }
 
-/** A reduction of as many elements as shapes have; of a larger one nothing is known. */
-static const node *reduction(asking *q, const node *n, const node *x) {
+/** Unrolls a REDUCE over small axes; the elements of a larger one are unknown. */
+static const node *unroll_reduction(element_query *q, const node *n, const node *x) {
   builder b = q->m->b;
   sizes s = {0};
   uint32_t reduced = 0;
-  bool few = true;
+  bool is_small = true;
   b.ir = q->g;
   for (uint32_t i = 1; i < n->n_int; i++) {
     const node *size = x->dims[n->ints[i]];
     reduced |= UINT32_C(1) << n->ints[i];
-    few = few && node_is_const(size) && node_int(size) > 0 && node_int(size) <= MOST_REDUCED;
+    is_small =
+        is_small && node_is_const(size) && node_int(size) > 0 && node_int(size) <= MAX_REDUCED;
   }
   for (size_t i = 0; i < x->rank; i++)
     if (!(reduced >> i & 1)) s.at[s.rank++] = x->dims[i];
-  if (!few) return param(q, n, s.at, s.rank);
+  if (!is_small) return add_param(q, n, s.at, s.rank);
   for (size_t i = 0; i < x->rank; i++)
-    if (reduced >> i & 1) x = written_out(&b, (op)n->ints[0], x, i);
+    if (reduced >> i & 1) x = unroll_axis(&b, (op)n->ints[0], x, i);
   return shape_reshape(&b, x, &s);
 }
 
-static const node *copied(void *user, const node *n, const node *const src[]) {
-  asking *q = user;
-  if (n->op == OP_REDUCE) return reduction(q, n, src[0]);
-  if (n->op == OP_CARRY || n->op == OP_RESULT) return param(q, n, src + 1, n->n_src - 1);
-  return n->op == OP_BUFFER ? param(q, n, src, n->n_src) : NULL;
+static const node *copy_to_scratch(void *user, const node *n, const node *const src[]) {
+  element_query *q = user;
+  if (n->op == OP_REDUCE) return unroll_reduction(q, n, src[0]);
+  if (n->op == OP_CARRY || n->op == OP_RESULT) return add_param(q, n, src + 1, n->n_src - 1);
+  return n->op == OP_BUFFER ? add_param(q, n, src, n->n_src) : NULL;
 }
 
-static const onnx_tensor *weight_of(const asking *q, const node *param) {
-  return map_get(&q->m->weights, q->leaf.at[param->ints[0]]);
-}
-
-/** INDEX(PARAM of a weight; numbers) → the number that is there. */
-static const node *weight_element(const asking *q, const node *n) {
-  const onnx_tensor *t = weight_of(q, n->src[0]);
-  size_t at = 0;
+/** Loads the element that INDEX(PARAM; constants) reads from a weight; NULL if there is none. */
+static const node *load_weight_element(const element_query *q, const node *n) {
+  const onnx_tensor *t = map_get(&q->m->weights, q->params.at[n->src[0]->ints[0]]);
+  size_t offset = 0;
   if (!t || !t->data) return NULL;
   for (size_t i = 0; i < t->dims.n; i++) {
-    const node *c = n->src[1 + i];
-    if (c->op != OP_CONST || node_int(c) < 0 || node_int(c) >= t->dims.at[i]) return NULL;
-    at = at * (size_t)t->dims.at[i] + (size_t)node_int(c);
+    const node *index = n->src[1 + i];
+    if (index->op != OP_CONST || node_int(index) < 0 || node_int(index) >= t->dims.at[i])
+      return NULL;
+    offset = offset * (size_t)t->dims.at[i] + (size_t)node_int(index);
   }
   dtype type = (dtype)n->dtype;
   const char *data = t->data;
-  return ir_const_bits(q->g, type, scalar_load(type, data + at * dtype_bytes(type)));
+  return ir_const_bits(q->g, type, scalar_load(type, data + offset * dtype_bytes(type)));
 }
 
-static const node *with_weights(asking *q, const node *e) {
+static const node *substitute_weights(element_query *q, const node *e) {
   arena *a = ir_arena(q->g);
   node_list order = topo_sort(a, &e, 1, NULL, NULL);
-  map with = {0};
+  map constants = {0};
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i];
     if (n->op != OP_INDEX || n->src[0]->op != OP_PARAM) continue;
-    const node *c = weight_element(q, n);
-    if (c) map_set(a, &with, n, (void *)c);
+    const node *c = load_weight_element(q, n);
+    if (c) map_set(a, &constants, n, (void *)c);
   }
-  return subst(q->g, e, &with);
+  return subst(q->g, e, &constants);
 }
 
-/* Integer data arithmetic as index arithmetic, node by node: conditions that bounds decide are
-   constants. NULL where a value depends on data. */
+/* Conversion of integer arithmetic to index arithmetic, node by node. Comparisons that the bounds
+   of sizes decide become constants. NULL: the node depends on data. */
 
-static const node *decided(ir *g, bool is_true) { return ir_const_bits(g, DT_BOOL, is_true); }
+static const node *bool_const(ir *g, bool is_true) { return ir_const_bits(g, DT_BOOL, is_true); }
 
-static const node *if_decided(const node *n) { return n->op == OP_CONST ? n : NULL; }
+static const node *const_or_null(const node *n) { return n->op == OP_CONST ? n : NULL; }
 
-/** True if two integers are equal, where it is the same for all sizes. */
-static const node *equal_form(ir *g, const node *x, const node *y, bool wanted) {
+/** Decides x = y (or x ≠ y, if `result` is false) for all values of sizes. */
+static const node *decide_equality(ir *g, const node *x, const node *y, bool result) {
   const node *below = ix_lt(g, x, y), *above = ix_lt(g, y, x);
-  if (x == y) return decided(g, wanted);
-  return node_is_bits(below, 1) || node_is_bits(above, 1) ? decided(g, !wanted) : NULL;
+  if (x == y) return bool_const(g, result);
+  return node_is_bits(below, 1) || node_is_bits(above, 1) ? bool_const(g, !result) : NULL;
 }
 
-static const node *condition_form(ir *g, const node *n, const node *x, const node *y) {
+static const node *decide_condition(ir *g, const node *n, const node *x, const node *y) {
   bool of_bools = n->n_src && n->src[0]->dtype == DT_BOOL;
-  bool known_x = x && x->op == OP_CONST && node_int(x),
-       known_y = y && y->op == OP_CONST && node_int(y);
-  if (n->op == OP_AND && ((x && !known_x) || (y && !known_y))) return decided(g, false);
-  if (n->op == OP_OR && (known_x || known_y)) return decided(g, true);
+  bool x_is_true = x && x->op == OP_CONST && node_int(x),
+       y_is_true = y && y->op == OP_CONST && node_int(y);
+  if (n->op == OP_AND && ((x && !x_is_true) || (y && !y_is_true))) return bool_const(g, false);
+  if (n->op == OP_OR && (x_is_true || y_is_true)) return bool_const(g, true);
   if (!x || (n->n_src > 1 && !y)) return NULL;
   switch (n->op) {
-  case OP_AND: return decided(g, known_x && known_y);
-  case OP_OR: return decided(g, known_x || known_y);
-  case OP_NOT: return decided(g, !known_x);
-  case OP_NE: return of_bools ? decided(g, known_x != known_y) : equal_form(g, x, y, false);
-  case OP_EQ: return of_bools ? decided(g, known_x == known_y) : equal_form(g, x, y, true);
-  case OP_LT: return of_bools ? NULL : if_decided(ix_lt(g, x, y));
-  case OP_LE: return of_bools ? NULL : if_decided(ix_le(g, x, y));
+  case OP_AND: return bool_const(g, x_is_true && y_is_true);
+  case OP_OR: return bool_const(g, x_is_true || y_is_true);
+  case OP_NOT: return bool_const(g, !x_is_true);
+  case OP_NE:
+    return of_bools ? bool_const(g, x_is_true != y_is_true) : decide_equality(g, x, y, false);
+  case OP_EQ:
+    return of_bools ? bool_const(g, x_is_true == y_is_true) : decide_equality(g, x, y, true);
+  case OP_LT: return of_bools ? NULL : const_or_null(ix_lt(g, x, y));
+  case OP_LE: return of_bools ? NULL : const_or_null(ix_le(g, x, y));
   default: return NULL;
   }
 }
 
-/** 2 to the power of a constant; NULL if it is none that a size can be. */
-static const node *power_of_two(ir *g, const node *k) {
-  bool fits = k->op == OP_CONST && node_int(k) >= 0 && node_int(k) < 62;
-  return fits ? ix_const(g, (int64_t)1 << node_int(k)) : NULL;
-}
-
-/** Shifts and masks, which is what rules make of powers of two. */
-static const node *bits_form(ir *g, op o, const node *x, const node *y) {
+/** Converts a shift by a constant, or an AND with a mask of low bits: rules create both from powers
+    of two. */
+static const node *convert_bitwise(ir *g, op o, const node *x, const node *y) {
   if (o == OP_AND) {
     bool is_mask = y->op == OP_CONST && node_int(y) >= 0 && node_int(y) < INT64_MAX &&
                    !(node_int(y) & (node_int(y) + 1));
     return is_mask ? ix_mod(g, x, ix_add_const(g, y, 1)) : NULL;
   }
-  const node *power = power_of_two(g, y);
-  if (!power) return NULL;
+  if (y->op != OP_CONST || node_int(y) < 0 || node_int(y) >= 62) return NULL;
+  const node *power = ix_const(g, (int64_t)1 << node_int(y));
   return o == OP_SHL ? ix_mul(g, x, power) : ix_floordiv(g, x, power);
 }
 
-static const node *floored(ir *g, const node *x, const node *y) {
+static const node *convert_floordiv(ir *g, const node *x, const node *y) {
   if (y->hi < 0) return ix_floordiv(g, ix_scale(g, x, -1), ix_scale(g, y, -1));
   return y->lo > 0 ? ix_floordiv(g, x, y) : NULL;
 }
 
-static const node *any_form(ir *g, const node *n, const map *forms) {
+/** Converts a node; `converted` holds its sources' index expressions. */
+static const node *convert_node(ir *g, const node *n, const map *converted) {
   const node *s[3] = {NULL, NULL, NULL};
-  for (uint32_t i = 0; i < n->n_src && i < 3; i++) s[i] = map_get(forms, n->src[i]);
-  if (n->dtype == DT_BOOL) return n->op == OP_CONST ? n : condition_form(g, n, s[0], s[1]);
+  for (uint32_t i = 0; i < n->n_src && i < 3; i++) s[i] = map_get(converted, n->src[i]);
+  if (n->dtype == DT_BOOL) return n->op == OP_CONST ? n : decide_condition(g, n, s[0], s[1]);
   if (n->op == OP_CONST && dtype_is_int((dtype)n->dtype)) return ix_const(g, node_int(n));
   if (n->dtype == DT_INDEX) return n;
   if (n->op == OP_WHERE) return s[0] ? s[node_int(s[0]) ? 1 : 2] : NULL;
   for (uint32_t i = 0; i < n->n_src && i < 3; i++)
     if (!s[i] || n->src[i]->dtype == DT_BOOL) return NULL;
-  bool may_wrap = dtype_bytes((dtype)n->dtype) < 4; /* no type for sizes */
+  bool may_wrap = dtype_bytes((dtype)n->dtype) < 4; /* sizes exceed 8 and 16 bits */
   if (!dtype_is_int((dtype)n->dtype) || may_wrap) return NULL;
   switch (n->op) {
   case OP_CAST: return s[0];
@@ -178,77 +178,77 @@ static const node *any_form(ir *g, const node *n, const map *forms) {
   case OP_MUL: return ix_mul(g, s[0], s[1]);
   case OP_MIN: return ix_min(g, s[0], s[1]);
   case OP_MAX: return ix_max(g, s[0], s[1]);
-  case OP_FLOORDIV: return floored(g, s[0], s[1]);
+  case OP_FLOORDIV: return convert_floordiv(g, s[0], s[1]);
   case OP_MOD: return s[1]->lo > 0 ? ix_mod(g, s[0], s[1]) : NULL;
   case OP_SHL:
   case OP_SHR:
-  case OP_AND: return bits_form(g, n->op, s[0], s[1]);
+  case OP_AND: return convert_bitwise(g, n->op, s[0], s[1]);
   default: return NULL;
   }
 }
 
-/** Types without a sign wrap below 0, which index arithmetic does not. */
-static const node *index_form(ir *g, const node *n, const map *forms) {
-  const node *form = any_form(g, n, forms);
-  bool has_sign = !dtype_is_int((dtype)n->dtype) || dtype_is_signed((dtype)n->dtype);
-  return !form || has_sign || ix_prove_nonnegative(g, form) ? form : NULL;
-}
-
-static const node *as_index(ir *g, const node *e) {
+/** Converts a scalar expression. Unsigned nodes must be provably nonnegative: they wrap below 0,
+    which index arithmetic does not. */
+static const node *convert_to_index(ir *g, const node *e) {
   node_list order = topo_sort(ir_arena(g), &e, 1, NULL, NULL);
-  map forms = {0};
+  map converted = {0};
   for (size_t i = 0; i < order.n; i++) {
-    const node *n = order.at[i], *form = index_form(g, n, &forms);
-    if (form) map_set(ir_arena(g), &forms, n, (void *)form);
+    const node *n = order.at[i], *form = convert_node(g, n, &converted);
+    bool is_unsigned = dtype_is_int((dtype)n->dtype) && !dtype_is_signed((dtype)n->dtype);
+    if (form && (!is_unsigned || ix_prove_nonnegative(g, form)))
+      map_set(ir_arena(g), &converted, n, (void *)form);
   }
-  return map_get(&forms, e);
+  return map_get(&converted, e);
 }
 
-static const node *element(asking *q, const node *value, const node *at) {
-  static const map nothing_is_cut = {0};
-  const node *e = value->op == OP_PARAM
-                      ? index_make(q->g, (dtype)value->dtype, value, 0, value->rank, &at)
-                      : element_expression(q->g, &nothing_is_cut, value, value->rank, &at);
+/** The element of a scratch tensor at an index; NULL if it depends on data. */
+static const node *element_at(element_query *q, const node *tensor, const node *index) {
+  static const map no_known_values = {0};
+  const node *e = tensor->op == OP_PARAM
+                      ? index_make(q->g, (dtype)tensor->dtype, tensor, 0, tensor->rank, &index)
+                      : element_expression(q->g, &no_known_values, tensor, tensor->rank, &index);
   rewriter rw = {.ir = q->g, .math = MATH_EXACT};
-  e = with_weights(q, e);
-  rewrite(&rw, rules_simplify_kernel, RULES_SIMPLIFY_KERNEL, &e, 1);
-  e = with_weights(q, e); /* positions that became numbers only now */
-  rewrite(&rw, rules_simplify_kernel, RULES_SIMPLIFY_KERNEL, &e, 1);
-  return !q->constant ? as_index(q->g, e) : e->op == OP_CONST ? e : NULL;
+  for (int pass = 0; pass < 2; pass++) { /* the first may turn indices into constants */
+    e = substitute_weights(q, e);
+    rewrite(&rw, rules_simplify_kernel, RULES_SIMPLIFY_KERNEL, &e, 1);
+  }
+  return q->as_constant ? const_or_null(e) : convert_to_index(q->g, e);
 }
 
-static void ask(void *arg) {
-  asking *q = arg;
+static void query_body(void *arg) {
+  element_query *q = arg;
   const node *x;
-  ir_copy(q->g, ir_arena(q->g), &q->v.node, 1, copied, q, &x);
+  ir_copy(q->g, ir_arena(q->g), &q->v.node, 1, copy_to_scratch, q, &x);
   q->n = 1;
   if (x->rank) {
-    if (!node_is_const(x->dims[0]) || node_int(x->dims[0]) > MOST_ELEMENTS) return;
+    if (!node_is_const(x->dims[0]) || node_int(x->dims[0]) > MAX_ELEMENTS) return;
     q->n = (size_t)node_int(x->dims[0]);
   }
-  q->found = arena_alloc(q->m->b.arena, (q->n + 1) * sizeof *q->found);
+  q->elements = arena_alloc(q->m->b.arena, (q->n + 1) * sizeof *q->elements);
   for (size_t i = 0; i < q->n; i++) {
-    const node *e = element(q, x, ix_const(q->g, (int64_t)i));
+    const node *e = element_at(q, x, ix_const(q->g, (int64_t)i));
     if (!e) return;
-    ir_copy(q->m->b.ir, ir_arena(q->g), &e, 1, NULL, NULL, &q->found[i]);
+    ir_copy(q->m->b.ir, ir_arena(q->g), &e, 1, NULL, NULL, &q->elements[i]);
   }
-  q->known = true;
+  q->is_known = true;
 }
 
-static const node *const *elements(import *m, value v, bool constant, size_t *n) {
-  asking q = {.m = m, .v = v, .constant = constant};
-  if (v.node->rank > 1 || !(constant || dtype_is_int((dtype)v.node->dtype))) return NULL;
+static const node *const *query_elements(import *m, value v, bool as_constant, size_t *n) {
+  element_query q = {.m = m, .v = v, .as_constant = as_constant};
+  if (v.node->rank > 1 || !(as_constant || dtype_is_int((dtype)v.node->dtype))) return NULL;
   q.g = ir_new(ir_mem(m->b.ir), m->b.diag, false);
   if (!q.g) diag_raise(m->b.diag, TN_ERR_MEMORY, "out of memory");
-  tn_status s = diag_catch(m->b.diag, ask, &q);
+  tn_status s = diag_catch(m->b.diag, query_body, &q);
   ir_free(q.g);
   if (s != TN_OK) diag_rethrow(m->b.diag);
   *n = q.n;
-  return q.known ? q.found : NULL;
+  return q.is_known ? q.elements : NULL;
 }
 
-const node *const *elements_of(import *m, value v, size_t *n) { return elements(m, v, false, n); }
+const node *const *shape_tensor_elements(import *m, value v, size_t *n) {
+  return query_elements(m, v, false, n);
+}
 
 const node *const *constant_tensor_elements(import *m, value v, size_t *n) {
-  return elements(m, v, true, n);
+  return query_elements(m, v, true, n);
 }

@@ -1,15 +1,16 @@
-/* Shape arithmetic: elements of tensors that are known before the model runs, as index expressions
-   or constants. */
+/* Shape arithmetic: elements of shape tensors, known before the model runs, as index expressions or
+   constants. */
 #ifndef TENON_FORMATS_ONNX_IMPORTER_SHAPE_TENSORS_H
 #define TENON_FORMATS_ONNX_IMPORTER_SHAPE_TENSORS_H
 
 #include "formats/onnx/importer/importer.h"
 
-/** The elements of an integer tensor of rank 0 or 1 as index nodes of the import's ir, in the
-    import's arena; NULL if they depend on data, or are too many for a shape. */
-const node *const *elements_of(import *m, value v, size_t *n);
+/** The elements of an integer tensor of rank 0 or 1 as index nodes of the import's ir, in its
+   arena; NULL if they depend on data, or are more than a shape has. */
+const node *const *shape_tensor_elements(import *m, value v, size_t *n);
 
-/** The elements of a tensor of any type as constants; NULL if some are not constant. */
+/** The elements of a tensor of rank 0 or 1 as constants of its type; NULL if some are not constant.
+ */
 const node *const *constant_tensor_elements(import *m, value v, size_t *n);
 
 #endif

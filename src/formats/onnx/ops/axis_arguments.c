@@ -1,19 +1,20 @@
 /* Axes and shapes that are arguments of ONNX nodes: attributes in older operator versions, inputs
-   in newer ones. */
+   in newer ones. Inputs may be computed by the model (shape_tensors.c). */
 #include "formats/onnx/ops/axis_arguments.h"
 
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
 #include "tensor/ops/op_helpers.h"
 
-tn_axes axes_from_list(onnx_call *c, const int64_t *at, size_t n) {
+tn_axes axes_from_list(onnx_call *c, const int64_t *list, size_t n) {
   tn_axes axes = {0};
   if (n > TN_MAX_RANK)
-    onnx_fail(c, TN_ERR_UNSUPPORTED, "it names %zu axes; at most %d are supported", n, TN_MAX_RANK);
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "the node lists %zu axes; at most %d are supported", n,
+              TN_MAX_RANK);
   for (size_t i = 0; i < n; i++) {
-    if (at[i] < -SIZES_MAX_RANK || at[i] > SIZES_MAX_RANK)
-      onnx_fail(c, TN_ERR_SHAPE, "there is no axis %lld", (long long)at[i]);
-    axes.axis[axes.count++] = (int32_t)at[i];
+    if (list[i] < -SIZES_MAX_RANK || list[i] > SIZES_MAX_RANK)
+      onnx_fail(c, TN_ERR_SHAPE, "axis %lld is out of range", (long long)list[i]);
+    axes.axis[axes.count++] = (int32_t)list[i];
   }
   return axes;
 }
@@ -26,8 +27,8 @@ bool axes_argument(onnx_call *c, int64_t since, tn_axes *axes) {
   }
   if (!onnx_has_input(c, 1)) return false;
   size_t n;
-  const int64_t *at = onnx_static_ints(c, 1, &n);
-  *axes = axes_from_list(c, at, n);
+  const int64_t *list = onnx_static_ints(c, 1, &n);
+  *axes = axes_from_list(c, list, n);
   return true;
 }
 
@@ -35,8 +36,8 @@ sizes shape_argument(onnx_call *c, size_t input) {
   sizes s = {0};
   const node *const *e = onnx_shape_elements(c, input, &s.rank);
   if (s.rank > SIZES_MAX_RANK)
-    onnx_fail(c, TN_ERR_UNSUPPORTED, "the shape has %zu sizes; at most %d are supported", s.rank,
-              SIZES_MAX_RANK);
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "the shape has %zu dimensions; at most %d are supported",
+              s.rank, SIZES_MAX_RANK);
   for (size_t i = 0; i < s.rank; i++) s.at[i] = e[i];
   return s;
 }

@@ -6,14 +6,14 @@
 #include "formats/onnx/importer/importer.h"
 #include "tensor/ops/operators.h"
 
-/** Converts numbers to axes; raises if there are more than TN_MAX_RANK. */
-tn_axes axes_from_list(onnx_call *c, const int64_t *at, size_t n);
+/** Converts a list of axes; raises for more than TN_MAX_RANK. */
+tn_axes axes_from_list(onnx_call *c, const int64_t *list, size_t n);
 
-/** The axes of a node: attribute "axes" of versions below `since`, input 1 from then on. False if
-    there are none. */
+/** Reads the axes of a node: attribute "axes" below version `since`, input 1 from then on. False if
+    absent. */
 bool axes_argument(onnx_call *c, int64_t since, tn_axes *axes);
 
-/** The elements of an input as sizes, which may be negative. */
+/** Reads the elements of an input as sizes, which may be negative. */
 sizes shape_argument(onnx_call *c, size_t input);
 
 /** Raises if size i may be negative. */

@@ -14,8 +14,8 @@ UNARY(Softsign, build_softsign)
 UNARY(Mish, build_mish)
 UNARY(HardSwish, build_hardswish)
 
-static double read_alpha(const onnx_call *c, float otherwise) {
-  return (double)onnx_float_attribute(c, "alpha", otherwise);
+static double read_alpha(const onnx_call *c, float default_value) {
+  return (double)onnx_float_attribute(c, "alpha", default_value);
 }
 
 void onnx_LeakyRelu(onnx_call *c) {
@@ -51,15 +51,15 @@ void onnx_HardSigmoid(onnx_call *c) {
   c->outputs[0] = build_clip(b, y, build_int(b, 0), build_int(b, 1));
 }
 
-/** Before version 7 the slopes of channels are a vector. */
+/** Broadcasts the slope to x; before version 7 a vector has one slope for each channel. */
 void onnx_PRelu(onnx_call *c) {
   builder *b = onnx_builder(c);
   onnx_require_same_types(c);
   value x = onnx_input(c, 0), slope = onnx_input(c, 1);
-  sizes s = sizes_of(x.node), own = sizes_of(slope.node);
-  if (c->version < 7 && own.rank == 1 && s.rank > 1 && !size_equals(own.at[0], 1)) {
-    for (size_t i = 2; i < s.rank; i++) own = sizes_insert(b, own, i - 1, ix_const(b->ir, 1));
-    slope = build_reshape(b, slope, &own);
+  sizes s = sizes_of(x.node), t = sizes_of(slope.node);
+  if (c->version < 7 && t.rank == 1 && s.rank > 1 && !size_equals(t.at[0], 1)) {
+    for (size_t i = 2; i < s.rank; i++) t = sizes_insert(b, t, i - 1, ix_const(b->ir, 1));
+    slope = build_reshape(b, slope, &t);
   }
   value scaled = build_mul(b, x, build_expand(b, slope, &s));
   c->outputs[0] = build_where(b, build_lt(b, x, build_int(b, 0)), scaled, x);
@@ -85,8 +85,8 @@ void onnx_Dropout(onnx_call *c) {
   if (onnx_has_input(c, 2) && !node_is_bits(onnx_scalar_input(c, 2).node, 0))
     onnx_fail(c, TN_ERR_UNSUPPORTED, "training_mode is %s",
               node_is_const(onnx_scalar_input(c, 2).node)
-                  ? "set, and only inference is supported: export the model for inference"
-                  : "known only when the model runs: make it an initializer that is false");
+                  ? "set, but only inference is supported; export the model for inference"
+                  : "known only when the model runs; make it an initializer that is false");
   sizes s = sizes_of(x.node);
   c->outputs[0] = x;
   if (c->version >= 10 && onnx_wants_output(c, 1)) c->outputs[1] = build_full(b, &s, DT_BOOL, 1);

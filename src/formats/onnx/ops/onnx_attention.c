@@ -16,7 +16,7 @@ static value split_heads(onnx_call *c, value x, int64_t heads) {
   sizes s = sizes_of(x.node);
   const node *width = heads > 0 ? ix_floordiv(b->ir, s.at[2], ix_const(b->ir, heads)) : s.at[2];
   if (heads < 1 || ix_scale(b->ir, width, heads) != s.at[2])
-    onnx_fail(c, TN_ERR_SHAPE, "%lld heads do not divide an axis of size %s", (long long)heads,
+    onnx_fail(c, TN_ERR_SHAPE, "%lld heads do not divide the axis of size %s", (long long)heads,
               size_text(b, s.at[2]));
   s = (sizes){.rank = 4, .at = {s.at[0], s.at[1], ix_const(b->ir, heads), width}};
   return build_permute(b, build_reshape(b, x, &s), heads_second);
@@ -27,32 +27,34 @@ static value join_heads(builder *b, value x) {
   return build_flatten(b, x, 2, 3);
 }
 
-/** Reads queries, keys or values of 3 or 4 axes, in the type to compute in. */
+/** Reads queries, keys or values as (batch, heads, length, width). */
 static value heads_input(onnx_call *c, size_t input, const char *attribute) {
   value x = onnx_input(c, input);
   uint32_t rank = x.node->rank;
   if (rank != 3 && rank != 4)
-    onnx_fail(c, TN_ERR_SHAPE, "input '%.100s' has %u dimensions, not 3 or 4",
+    onnx_fail(c, TN_ERR_SHAPE, "input '%.100s' has %u dimensions, expected 3 or 4",
               c->node->inputs.at[input], rank);
   return rank == 3 ? split_heads(c, x, onnx_int_attribute(c, attribute, 0)) : x;
 }
 
+/** Casts to the accumulation type. */
 static value widen(builder *b, value x) {
   return build_cast(b, x, accumulation_type((dtype)x.node->dtype));
 }
 
-/** Mask of scores: the keys that each query reads, and the bias added to their scores. */
-typedef struct masking {
+/** The mask of scores: the keys that each query attends to, and the bias of their scores. */
+typedef struct score_mask {
   onnx_call *c;
   builder *b;
-  const node *queries, *keys; /* how many */
+  const node *queries, *keys; /* their numbers */
   value offset;               /* keys before the first query: broadcasts to (batch, 1, 1, 1) */
-  value allowed;              /* bool; no node: all are */
-  value added;                /* no node: nothing is */
-  bool may_exclude_all;       /* a query may have no key left */
-} masking;
+  value allowed;              /* bool; no node: all keys */
+  value bias;                 /* no node: none */
+  bool may_exclude_all;       /* a query may attend to no key */
+} score_mask;
 
-static void allow(masking *m, value condition) {
+/** Restricts the allowed keys by another condition. */
+static void restrict_keys(score_mask *m, value condition) {
   m->allowed = m->allowed.node ? build_logical_and(m->b, m->allowed, condition) : condition;
 }
 
@@ -61,8 +63,8 @@ static value reshape_to_batch(builder *b, value x) {
   return build_unsqueeze(b, x, (tn_axes){.count = 3, .axis = {1, 2, 3}});
 }
 
-/** Pads a mask that is shorter than the keys, excluding the keys beyond it. */
-static value pad_mask(masking *m, value mask, bool is_bool) {
+/** Pads a mask that is shorter than the keys: keys beyond its end are excluded. */
+static value pad_mask(score_mask *m, value mask, bool is_bool) {
   builder *b = m->b;
   const node *n = mask.node, *zero = ix_const(b->ir, 0);
   if (!n->rank) return mask;
@@ -78,69 +80,69 @@ static value pad_mask(masking *m, value mask, bool is_bool) {
   return build_pad(b, mask, &low, &high, TN_PAD_CONSTANT, fill);
 }
 
-static void read_mask(masking *m) {
+static void read_mask(score_mask *m) {
   if (!onnx_has_input(m->c, 3)) return;
   value mask = onnx_input(m->c, 3);
   bool is_bool = mask.node->dtype == DT_BOOL;
   if (!is_bool && mask.node->dtype != onnx_input(m->c, 0).node->dtype)
-    onnx_fail(m->c, TN_ERR_DTYPE, "a mask is bool, or %s as the queries, not %s",
-              dtype_name((dtype)onnx_input(m->c, 0).node->dtype),
-              dtype_name((dtype)mask.node->dtype));
+    onnx_fail(m->c, TN_ERR_DTYPE, "the mask is %s, expected bool or %s, the type of the queries",
+              dtype_name((dtype)mask.node->dtype),
+              dtype_name((dtype)onnx_input(m->c, 0).node->dtype));
   mask = pad_mask(m, mask, is_bool);
   m->may_exclude_all = true;
   if (is_bool)
-    allow(m, mask);
+    restrict_keys(m, mask);
   else
-    m->added = widen(m->b, mask);
+    m->bias = widen(m->b, mask);
 }
 
 /** Reads the number of valid keys of each batch entry. */
-static void read_lengths(masking *m) {
+static void read_lengths(score_mask *m) {
   builder *b = m->b;
   if (!onnx_has_input(m->c, 6)) return;
   value lengths = reshape_to_batch(b, onnx_input(m->c, 6));
   value key = build_arange(b, ix_const(b->ir, 0), m->keys, 1, DT_I64);
-  allow(m, build_lt(b, key, lengths));
+  restrict_keys(m, build_lt(b, key, lengths));
   m->may_exclude_all = true;
   m->offset = build_sub(b, lengths, value_of(ex_size(b, m->queries, DT_I64)));
 }
 
-/** Reads a window's size, clamped to the number of keys. */
-static int64_t read_window(const masking *m, const char *name) {
+/** Reads a window's size, clamped to the largest size; -1: unlimited. */
+static int64_t read_window(const score_mask *m, const char *name) {
   int64_t n = onnx_int_attribute(m->c, name, -1);
   return n > ONNX_SIZE_MAX ? ONNX_SIZE_MAX : n;
 }
 
-/** Reads the sliding window: how far keys may be behind and ahead of the query's position. */
-static void read_windows(masking *m) {
+/** Restricts keys to the causal mask and the sliding window around each query's position. */
+static void restrict_to_window(score_mask *m) {
   builder *b = m->b;
   bool causal = onnx_int_attribute(m->c, "is_causal", 0) != 0;
   int64_t left = read_window(m, "left_window_size"), right = read_window(m, "right_window_size");
   if (!causal && left < 0 && right < 0) return;
   const node *zero = ix_const(b->ir, 0);
   value key = build_arange(b, zero, m->keys, 1, DT_I64);
-  value place = build_arange(b, zero, m->queries, 1, DT_I64);
-  place = build_unsqueeze(b, place, (tn_axes){.count = 1, .axis = {1}});
-  place = build_add(b, place, m->offset);
-  if (causal) allow(m, build_le(b, key, place));
-  if (right >= 0) allow(m, build_le(b, key, build_add(b, place, build_int(b, right))));
-  if (left >= 0) allow(m, build_le(b, build_sub(b, place, build_int(b, left)), key));
+  value position = build_arange(b, zero, m->queries, 1, DT_I64);
+  position = build_unsqueeze(b, position, (tn_axes){.count = 1, .axis = {1}});
+  position = build_add(b, position, m->offset);
+  if (causal) restrict_keys(m, build_le(b, key, position));
+  if (right >= 0) restrict_keys(m, build_le(b, key, build_add(b, position, build_int(b, right))));
+  if (left >= 0) restrict_keys(m, build_le(b, build_sub(b, position, build_int(b, left)), key));
   m->may_exclude_all = m->may_exclude_all || left >= 0;
 }
 
-static value mask_scores(const masking *m, value scores) {
-  if (m->added.node) scores = build_add(m->b, scores, m->added);
+static value mask_scores(const score_mask *m, value scores) {
+  if (m->bias.node) scores = build_add(m->b, scores, m->bias);
   return m->allowed.node ? build_where(m->b, m->allowed, scores, build_num(m->b, -INFINITY))
                          : scores;
 }
 
-/** Softmax over keys; a query without keys has weights 0. */
-static value softmax_weights(const masking *m, value scores) {
+/** Softmax over keys; the weights of a query without keys are 0. */
+static value softmax_weights(const score_mask *m, value scores) {
   builder *b = m->b;
   dtype t = (dtype)scores.node->dtype;
   int64_t precision = onnx_int_attribute(m->c, "softmax_precision", t);
   if (precision != DT_F32 && precision != DT_F64 && precision != DT_F16 && precision != DT_BF16)
-    onnx_fail(m->c, TN_ERR_FORMAT, "softmax_precision is %lld, which is no type of floats",
+    onnx_fail(m->c, TN_ERR_FORMAT, "softmax_precision is %lld, which is not a floating-point type",
               (long long)precision);
   value w = build_cast(b, build_softmax(b, build_cast(b, scores, (dtype)precision), -1), t);
   if (!m->may_exclude_all) return w;
@@ -161,35 +163,36 @@ static value repeat_heads(onnx_call *c, value x, const node *queries) {
   builder *b = onnx_builder(c);
   const node *heads = x.node->dims[HEADS];
   if (heads == queries) return x;
-  const node *times = heads->lo > 0 ? ix_floordiv(b->ir, queries, heads) : NULL;
-  if (!times || ix_mul(b->ir, times, heads) != queries)
-    onnx_fail(c, TN_ERR_SHAPE, "there are %s heads of queries, no multiple of %s of keys",
+  const node *group = heads->lo > 0 ? ix_floordiv(b->ir, queries, heads) : NULL;
+  if (!group || ix_mul(b->ir, group, heads) != queries)
+    onnx_fail(c, TN_ERR_SHAPE, "the %s query heads are not a multiple of the %s key heads",
               size_text(b, queries), size_text(b, heads));
-  return build_repeat(b, x, HEADS, times);
+  return build_repeat(b, x, HEADS, group);
 }
 
-static masking masking_of(onnx_call *c, value q, value k) {
+static score_mask read_score_mask(onnx_call *c, value q, value k) {
   builder *b = onnx_builder(c);
-  masking m = {.c = c, .b = b, .queries = q.node->dims[LENGTH], .keys = k.node->dims[LENGTH]};
+  score_mask m = {.c = c, .b = b, .queries = q.node->dims[LENGTH], .keys = k.node->dims[LENGTH]};
   if (onnx_has_input(c, 4) != onnx_has_input(c, 5) ||
       (onnx_has_input(c, 4) && onnx_has_input(c, 6)))
     onnx_fail(c, TN_ERR_FORMAT,
-              "past_key and past_value have to come together, without nonpad_kv_seqlen");
+              "past_key and past_value must be present together, and without nonpad_kv_seqlen");
   m.offset = onnx_has_input(c, 4)
                  ? value_of(ex_size(b, onnx_input(c, 4).node->dims[LENGTH], DT_I64))
                  : build_int(b, 0);
   read_mask(&m);
   read_lengths(&m);
-  read_windows(&m);
+  restrict_to_window(&m);
   return m;
 }
 
-/** Scores: queries times keys, each multiplied by the root of the scale, as the standard does. */
-static value scale_products(onnx_call *c, value q, value k) {
+/** The scores: products of queries and keys, each scaled by the root of the scale as ONNX
+ * specifies.
+ */
+static value compute_scores(onnx_call *c, value q, value k) {
   builder *b = onnx_builder(c);
   const node *width = q.node->dims[WIDTH];
-  if (!node_is_const(width))
-    onnx_fail_varying_size(c, width, "heads cannot have a width that varies");
+  if (!node_is_const(width)) onnx_fail_varying_size(c, width, "the head size must be constant");
   double scale = onnx_has_attribute(c, "scale") ? (double)onnx_float_attribute(c, "scale", 1)
                                                 : 1 / sqrt((double)node_int(width));
   value root = build_num(b, sqrt(scale));
@@ -204,9 +207,9 @@ void onnx_Attention(onnx_call *c) {
   value q = heads_input(c, 0, "q_num_heads");
   value keys = append_to_cache(c, 4, heads_input(c, 1, "kv_num_heads"));
   value values = append_to_cache(c, 5, heads_input(c, 2, "kv_num_heads"));
-  masking m = masking_of(c, q, keys);
+  score_mask m = read_score_mask(c, q, keys);
   const node *heads = q.node->dims[HEADS];
-  value raw = scale_products(c, widen(b, q), repeat_heads(c, widen(b, keys), heads));
+  value raw = compute_scores(c, widen(b, q), repeat_heads(c, widen(b, keys), heads));
   double cap = (double)onnx_float_attribute(c, "softcap", 0);
   value capped = raw;
   if (cap > 0)
@@ -224,16 +227,17 @@ void onnx_Attention(onnx_call *c) {
   c->outputs[3] = build_cast(b, (value[]){raw, capped, scores, weights}[mode], t);
 }
 
-/* ---- Rotary embeddings ---- */
+/* Rotary embeddings. */
 
-/** Reads cosines or sines, (batch, length, half), or (positions, half) with position ids; inserts
-   the axis of heads. */
+/** Reads cosines or sines, (batch, length, half), or (positions, half) gathered by position ids,
+   and inserts the axis of heads. */
 static value read_rotation(onnx_call *c, size_t input) {
   builder *b = onnx_builder(c);
   value cache = onnx_input(c, input);
   if (onnx_has_input(c, 3)) cache = build_take(b, cache, onnx_input(c, 3), 0);
   if (cache.node->rank != 3)
-    onnx_fail(c, TN_ERR_SHAPE, "input '%.100s' has %u dimensions with its places, where 3 belong",
+    onnx_fail(c, TN_ERR_SHAPE,
+              "input '%.100s', gathered by position ids, has %u dimensions, expected 3",
               c->node->inputs.at[input], cache.node->rank);
   return widen(b, build_unsqueeze(b, cache, (tn_axes){.count = 1, .axis = {1}}));
 }
@@ -248,25 +252,24 @@ void onnx_RotaryEmbedding(onnx_call *c) {
   dtype t = (dtype)onnx_input(c, 0).node->dtype;
   value x = widen(b, heads_input(c, 0, "num_heads")), parts[3];
   const node *width = x.node->dims[WIDTH];
-  if (!node_is_const(width))
-    onnx_fail_varying_size(c, width, "heads cannot have a width that varies");
-  int64_t turned = onnx_int_attribute(c, "rotary_embedding_dim", 0);
-  if (!turned) turned = node_int(width);
-  if (turned < 0 || turned % 2 || turned > node_int(width))
+  if (!node_is_const(width)) onnx_fail_varying_size(c, width, "the head size must be constant");
+  int64_t rotated = onnx_int_attribute(c, "rotary_embedding_dim", 0);
+  if (!rotated) rotated = node_int(width);
+  if (rotated < 0 || rotated % 2 || rotated > node_int(width))
     onnx_fail(c, TN_ERR_SHAPE,
-              "%lld elements cannot be turned, in pairs, of the %lld that there are",
-              (long long)turned, (long long)node_int(width));
+              "rotary_embedding_dim is %lld, not an even number of at most %lld, the head size",
+              (long long)rotated, (long long)node_int(width));
   value cosine = read_rotation(c, 1), sine = read_rotation(c, 2);
   bool pairs = onnx_int_attribute(c, "interleaved", 0) != 0;
-  const node *end = ix_const(b->ir, turned), *half = ix_const(b->ir, turned / 2);
+  const node *end = ix_const(b->ir, rotated), *half = ix_const(b->ir, rotated / 2);
   value one = pairs ? slice_last(b, x, 0, end, 2) : slice_last(b, x, 0, half, 1);
-  value two = pairs ? slice_last(b, x, 1, end, 2) : slice_last(b, x, turned / 2, end, 1);
+  value two = pairs ? slice_last(b, x, 1, end, 2) : slice_last(b, x, rotated / 2, end, 1);
   parts[0] = build_sub(b, build_mul(b, cosine, one), build_mul(b, sine, two));
   parts[1] = build_add(b, build_mul(b, sine, one), build_mul(b, cosine, two));
   value y = pairs ? build_flatten(b, build_stack(b, parts, 2, -1), -2, -1)
                   : build_concat(b, parts, 2, -1);
-  if (turned < node_int(width))
-    y = build_concat(b, (value[]){y, slice_last(b, x, turned, NULL, 1)}, 2, -1);
+  if (rotated < node_int(width))
+    y = build_concat(b, (value[]){y, slice_last(b, x, rotated, NULL, 1)}, 2, -1);
   if (onnx_input(c, 0).node->rank == 3) y = join_heads(b, y);
   c->outputs[0] = build_cast(b, y, t);
 }

@@ -4,7 +4,8 @@
 
 #include "formats/onnx/importer/importer.h"
 
-#define ONNX_OP(name, versions, attributes, least, most, outputs) void onnx_##name(onnx_call *c);
+#define ONNX_OP(name, versions, attributes, min_inputs, max_inputs, max_outputs) \
+  void onnx_##name(onnx_call *c);
 #include "formats/onnx/ops/onnx_operators.def"
 #undef ONNX_OP
 

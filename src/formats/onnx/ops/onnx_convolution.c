@@ -6,14 +6,14 @@
 
 #include <string.h>
 
-static void check_channels(onnx_call *c, const node *x, const node *taken) {
+static void check_channels(onnx_call *c, const node *x, const node *channels) {
   builder *b = onnx_builder(c);
-  if (taken != x->dims[1])
-    onnx_fail(c, TN_ERR_SHAPE, "the input has %s channels, where the weights take %s",
-              size_text(b, x->dims[1]), size_text(b, taken));
+  if (channels != x->dims[1])
+    onnx_fail(c, TN_ERR_SHAPE, "the input has %s channels, but the weights expect %s",
+              size_text(b, x->dims[1]), size_text(b, channels));
 }
 
-static tn_conv_desc desc_of(const windows *w, int64_t groups) {
+static tn_conv_desc conv_desc(const windows *w, int64_t groups) {
   tn_conv_desc d = TN_CONV_DESC_INIT;
   memcpy(d.stride, w->stride, sizeof d.stride);
   memcpy(d.dilation, w->dilation, sizeof d.dilation);
@@ -23,6 +23,7 @@ static tn_conv_desc desc_of(const windows *w, int64_t groups) {
   return d;
 }
 
+/** The bias; no node: absent. */
 static value read_bias(const onnx_call *c) {
   return onnx_has_input(c, 2) ? onnx_input(c, 2) : (value){0};
 }
@@ -31,34 +32,33 @@ void onnx_Conv(onnx_call *c) {
   builder *b = onnx_builder(c);
   onnx_require_same_types(c);
   value x = onnx_input(c, 0), w = onnx_input(c, 1);
-  windows at = window_attributes_read(c, x.node, w.node);
-  window_attributes_pad(c, &at, x.node);
-  tn_conv_desc d = desc_of(&at, onnx_int_attribute(c, "group", 1));
+  windows win = window_attributes_read(c, x.node, w.node);
+  window_attributes_pad(c, &win, x.node);
+  tn_conv_desc d = conv_desc(&win, onnx_int_attribute(c, "group", 1));
   if (d.groups >= 1) check_channels(c, x.node, ix_scale(b->ir, w.node->dims[1], d.groups));
   c->outputs[0] = build_conv(b, x, w, read_bias(c), &d);
 }
 
-/** Sets the cropping (pads) with which axis i has the requested size: output_shape's or, for
-   auto_pad, strides as many as x has elements. A result that is larger than all windows make it is
-   padded.
- */
-static void compute_cropping(onnx_call *c, windows *w, const node *x, const int64_t wanted[],
+/** Sets the cropping (pads) that gives each axis its output size: that of output_shape or (NULL,
+   for auto_pad) the input size times the stride. An output size beyond the full convolution pads
+   the output. */
+static void compute_cropping(onnx_call *c, windows *w, const node *x, const int64_t output_size[],
                              int64_t output_pad[]) {
-  auto_pad_mode by = window_auto_pad(c);
+  auto_pad_mode mode = window_auto_pad(c);
   for (size_t i = 0; i < w->n; i++) {
-    int64_t all = (w->kernel[i] - 1) * w->dilation[i] + 1 + output_pad[i] - w->stride[i];
-    if (wanted) {
+    int64_t total = (w->kernel[i] - 1) * w->dilation[i] + 1 + output_pad[i] - w->stride[i];
+    if (output_size) {
       const node *size = x->dims[2 + i];
       if (!node_is_const(size))
         onnx_fail_varying_size(
             c, size, "output_shape is not supported for spatial axis %zu, whose size varies", i);
-      if (wanted[i] < 1 || wanted[i] > INT32_MAX)
+      if (output_size[i] < 1 || output_size[i] > INT32_MAX)
         onnx_fail(c, TN_ERR_FORMAT, "output_shape[%zu] is %lld, not in 1 … %d", i,
-                  (long long)wanted[i], INT32_MAX);
-      all += node_int(ix_scale(onnx_builder(c)->ir, size, w->stride[i])) - wanted[i];
+                  (long long)output_size[i], INT32_MAX);
+      total += node_int(ix_scale(onnx_builder(c)->ir, size, w->stride[i])) - output_size[i];
     }
-    if (all < 0) output_pad[i] -= all;
-    window_split_pads(w, i, all < 0 ? 0 : all, by != AUTO_PAD_SAME_UPPER);
+    if (total < 0) output_pad[i] -= total;
+    window_split_pads(w, i, total < 0 ? 0 : total, mode != AUTO_PAD_SAME_UPPER);
   }
 }
 
@@ -66,24 +66,26 @@ void onnx_ConvTranspose(onnx_call *c) {
   builder *b = onnx_builder(c);
   onnx_require_same_types(c);
   value x = onnx_input(c, 0), w = onnx_input(c, 1);
-  windows at = window_attributes_read(c, x.node, w.node);
-  int64_t output_pad[WINDOW_AXES] = {0}, wanted[WINDOW_AXES];
-  window_attributes_list(c, "output_padding", at.n, output_pad);
-  for (size_t i = 0; i < at.n; i++)
+  windows win = window_attributes_read(c, x.node, w.node);
+  int64_t output_pad[WINDOW_AXES] = {0}, output_size[WINDOW_AXES];
+  window_attributes_list(c, "output_padding", win.n, output_pad);
+  for (size_t i = 0; i < win.n; i++)
     if (output_pad[i] < 0 || output_pad[i] > INT32_MAX)
       onnx_fail(c, TN_ERR_FORMAT, "output_padding[%zu] is %lld, not in 0 … %d", i,
                 (long long)output_pad[i], INT32_MAX);
   const onnx_ints *shape = onnx_ints_attribute(c, "output_shape");
-  auto_pad_mode by = window_auto_pad(c);
-  if (shape && shape->n == at.n) window_attributes_list(c, "output_shape", at.n, wanted);
-  if (shape && shape->n == at.n + 2) memcpy(wanted, shape->at + 2, at.n * sizeof *wanted);
-  if (shape && shape->n != at.n && shape->n != at.n + 2)
-    onnx_fail(c, TN_ERR_FORMAT, "output_shape has %zu numbers, where %zu belong", shape->n, at.n);
-  if (shape || by == AUTO_PAD_SAME_UPPER || by == AUTO_PAD_SAME_LOWER)
-    compute_cropping(c, &at, x.node, shape ? wanted : NULL, output_pad);
+  auto_pad_mode mode = window_auto_pad(c);
+  if (shape && shape->n == win.n) window_attributes_list(c, "output_shape", win.n, output_size);
+  if (shape && shape->n == win.n + 2)
+    memcpy(output_size, shape->at + 2, win.n * sizeof *output_size);
+  if (shape && shape->n != win.n && shape->n != win.n + 2)
+    onnx_fail(c, TN_ERR_FORMAT, "attribute 'output_shape' has %zu elements, expected %zu", shape->n,
+              win.n);
+  if (shape || mode == AUTO_PAD_SAME_UPPER || mode == AUTO_PAD_SAME_LOWER)
+    compute_cropping(c, &win, x.node, shape ? output_size : NULL, output_pad);
   else
-    window_attributes_pad(c, &at, x.node);
-  tn_conv_desc d = desc_of(&at, onnx_int_attribute(c, "group", 1));
+    window_attributes_pad(c, &win, x.node);
+  tn_conv_desc d = conv_desc(&win, onnx_int_attribute(c, "group", 1));
   memcpy(d.output_pad, output_pad, sizeof output_pad);
   check_channels(c, x.node, w.node->dims[0]);
   c->outputs[0] = build_conv_transpose(b, x, w, read_bias(c), &d);

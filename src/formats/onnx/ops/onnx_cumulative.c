@@ -4,7 +4,7 @@
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/operators.h"
 
-/** Shifts an axis by one element and puts `start` first, for exclusive scans. */
+/** Shifts an axis by one element and inserts `start` first, for exclusive scans. */
 static value shift_axis(builder *b, value x, size_t axis, int64_t start) {
   const node *zero = ix_const(b->ir, 0), *size = x.node->dims[axis];
   sizes low = {.rank = x.node->rank}, high;
@@ -22,7 +22,7 @@ static void build_scan(onnx_call *c, value (*build)(builder *b, value x, int64_t
   value x = onnx_input(c, 0);
   size_t n;
   const int64_t *axes = onnx_static_ints(c, 1, &n);
-  if (n != 1) onnx_fail(c, TN_ERR_SHAPE, "it names %zu axes, where one belongs", n);
+  if (n != 1) onnx_fail(c, TN_ERR_SHAPE, "input 'axis' has %zu elements, expected 1", n);
   size_t axis = onnx_normalise_axis(c, axes[0], x.node->rank);
   tn_axes along = {.count = 1, .axis = {(int32_t)axis}};
   bool reverse = onnx_int_attribute(c, "reverse", 0) != 0;

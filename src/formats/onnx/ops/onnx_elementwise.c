@@ -1,5 +1,6 @@
-/* ONNX elementwise operators, mapped to the builders of tensor/ops where the meaning differs by
-   types or versions (Div, Mod, Pow, …), and directly otherwise. */
+/* ONNX elementwise operators, mapped to the builders of tensor/ops: directly, or, where ONNX
+   defines another meaning for some types or versions (Div, Mod, Pow, …), with the difference made
+   here. */
 #include "formats/onnx/ops/onnx_builders.h"
 #include "tensor/ops/operators.h"
 
@@ -55,22 +56,22 @@ BINARY(BitwiseAnd, build_bitwise_and)
 BINARY(BitwiseOr, build_bitwise_or)
 BINARY(BitwiseXor, build_bitwise_xor)
 
-/** Integer division towards zero: the floor, plus one if signs differ and the remainder is not 0.
+/** Truncating integer division: the floor, plus one if the signs differ and the remainder is not 0.
  */
-static value div_towards_zero(builder *b, value x, value y) {
+static value truncating_div(builder *b, value x, value y) {
   value q = build_floordiv(b, x, y), zero = build_int(b, 0);
   if (dtype_facts_of((dtype)x.node->dtype)->cls == DC_UINT) return q;
-  value differ = build_ne(b, build_lt(b, x, zero), build_lt(b, y, zero));
-  value remains = build_ne(b, build_mod(b, x, y), zero);
-  value up = build_add(b, q, build_int(b, 1));
-  return build_where(b, build_bitwise_and(b, differ, remains), up, q);
+  value signs_differ = build_ne(b, build_lt(b, x, zero), build_lt(b, y, zero));
+  value has_remainder = build_ne(b, build_mod(b, x, y), zero);
+  value ceiling = build_add(b, q, build_int(b, 1));
+  return build_where(b, build_bitwise_and(b, signs_differ, has_remainder), ceiling, q);
 }
 
 void onnx_Div(onnx_call *c) {
   onnx_require_same_types(c);
   value x = onnx_input(c, 0), y = onnx_input(c, 1);
   bool is_int = dtype_is_int((dtype)x.node->dtype);
-  c->outputs[0] = (is_int ? div_towards_zero : build_div)(onnx_builder(c), x, y);
+  c->outputs[0] = (is_int ? truncating_div : build_div)(onnx_builder(c), x, y);
 }
 
 /** Pow: the result has the type of the base. */
@@ -87,10 +88,10 @@ void onnx_Pow(onnx_call *c) {
 void onnx_Mod(onnx_call *c) {
   onnx_require_same_types(c);
   value x = onnx_input(c, 0), y = onnx_input(c, 1);
-  bool towards_zero = onnx_int_attribute(c, "fmod", 0) != 0;
-  if (c->version < 28 && !towards_zero && dtype_is_float((dtype)x.node->dtype))
-    onnx_fail(c, TN_ERR_DTYPE, "of floats the remainder is that of fmod: set the attribute to 1");
-  c->outputs[0] = (towards_zero ? build_fmod : build_mod)(onnx_builder(c), x, y);
+  bool is_fmod = onnx_int_attribute(c, "fmod", 0) != 0;
+  if (c->version < 28 && !is_fmod && dtype_is_float((dtype)x.node->dtype))
+    onnx_fail(c, TN_ERR_DTYPE, "attribute 'fmod' must be 1 for floating-point operands");
+  c->outputs[0] = (is_fmod ? build_fmod : build_mod)(onnx_builder(c), x, y);
 }
 
 void onnx_BitShift(onnx_call *c) {
@@ -117,7 +118,7 @@ void onnx_Sum(onnx_call *c) { fold_inputs(c, build_add); }
 void onnx_Where(onnx_call *c) {
   value condition = onnx_input(c, 0), x = onnx_input(c, 1), y = onnx_input(c, 2);
   if (x.node->dtype != y.node->dtype)
-    onnx_fail(c, TN_ERR_DTYPE, "what is chosen from is %s and %s, not of one type",
+    onnx_fail(c, TN_ERR_DTYPE, "inputs 1 and 2 have different types, %s and %s",
               dtype_name((dtype)x.node->dtype), dtype_name((dtype)y.node->dtype));
   c->outputs[0] = build_where(onnx_builder(c), condition, x, y);
 }
@@ -125,23 +126,23 @@ void onnx_Where(onnx_call *c) {
 void onnx_IsInf(onnx_call *c) {
   builder *b = onnx_builder(c);
   value x = onnx_input(c, 0);
-  value above = build_eq(b, x, build_num(b, INFINITY)),
-        below = build_eq(b, x, build_num(b, -INFINITY));
-  bool up = onnx_int_attribute(c, "detect_positive", 1) != 0,
-       down = onnx_int_attribute(c, "detect_negative", 1) != 0;
+  value is_positive = build_eq(b, x, build_num(b, INFINITY)),
+        is_negative = build_eq(b, x, build_num(b, -INFINITY));
+  bool positive = onnx_int_attribute(c, "detect_positive", 1) != 0,
+       negative = onnx_int_attribute(c, "detect_negative", 1) != 0;
   sizes s = sizes_of(x.node);
-  if (up && down)
-    c->outputs[0] = build_logical_or(b, above, below);
+  if (positive && negative)
+    c->outputs[0] = build_logical_or(b, is_positive, is_negative);
   else
-    c->outputs[0] = up ? above : down ? below : build_full(b, &s, DT_BOOL, 0);
+    c->outputs[0] = positive ? is_positive : negative ? is_negative : build_full(b, &s, DT_BOOL, 0);
 }
 
 void onnx_Gelu(onnx_call *c) {
-  const char *way = onnx_string_attribute(c, "approximate", "none");
-  bool by_tanh = !strcmp(way, "tanh");
-  if (!by_tanh && strcmp(way, "none"))
-    onnx_fail(c, TN_ERR_FORMAT, "approximate is '%.50s', not none or tanh", way);
-  c->outputs[0] = (by_tanh ? build_gelu_tanh : build_gelu)(onnx_builder(c), onnx_input(c, 0));
+  const char *approximation = onnx_string_attribute(c, "approximate", "none");
+  bool uses_tanh = !strcmp(approximation, "tanh");
+  if (!uses_tanh && strcmp(approximation, "none"))
+    onnx_fail(c, TN_ERR_FORMAT, "approximate is '%.50s', not none or tanh", approximation);
+  c->outputs[0] = (uses_tanh ? build_gelu_tanh : build_gelu)(onnx_builder(c), onnx_input(c, 0));
 }
 
 void onnx_Cast(onnx_call *c) {

@@ -1,4 +1,5 @@
-/* ONNX Gather, GatherElements and GatherND: reads by index tensors. */
+/* ONNX Gather, GatherElements and GatherND: reads by index tensors, by the gathers of tensor/ops.
+ */
 #include "formats/onnx/ops/onnx_builders.h"
 #include "tensor/ops/operators.h"
 

@@ -10,21 +10,22 @@ void onnx_MatMul(onnx_call *c) {
 /** Multiplies x by a float attribute unless that is 1. */
 static value scale_by_attribute(onnx_call *c, value x, const char *name) {
   builder *b = onnx_builder(c);
-  float by = onnx_float_attribute(c, name, 1);
-  if (by == 1) return x;
-  if (!dtype_is_int((dtype)x.node->dtype)) return build_mul(b, x, build_num(b, by));
-  if (by != (float)(int32_t)by)
-    onnx_fail(c, TN_ERR_UNSUPPORTED, "%s is %g, which is not supported of integers", name,
-              (double)by);
-  return build_mul(b, x, build_int(b, (int32_t)by));
+  float scale = onnx_float_attribute(c, name, 1);
+  if (scale == 1) return x;
+  if (!dtype_is_int((dtype)x.node->dtype)) return build_mul(b, x, build_num(b, scale));
+  if (scale != (float)(int32_t)scale)
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "%s is %g, which is not supported for integer operands", name,
+              (double)scale);
+  return build_mul(b, x, build_int(b, (int32_t)scale));
 }
 
-static value read_matrix(onnx_call *c, size_t input, const char *transposed) {
+/** Reads a matrix, transposed if the attribute says so. */
+static value read_matrix(onnx_call *c, size_t input, const char *attribute) {
   value x = onnx_input(c, input);
   if (x.node->rank != 2)
-    onnx_fail(c, TN_ERR_SHAPE, "input '%.200s' has %u dimensions, where 2 belong",
+    onnx_fail(c, TN_ERR_SHAPE, "input '%.200s' has %u dimensions, expected 2",
               c->node->inputs.at[input], x.node->rank);
-  return onnx_int_attribute(c, transposed, 0) ? build_transpose(onnx_builder(c), x) : x;
+  return onnx_int_attribute(c, attribute, 0) ? build_transpose(onnx_builder(c), x) : x;
 }
 
 void onnx_Gemm(onnx_call *c) {

@@ -1,4 +1,5 @@
-/* ONNX Pad (constant, edge, reflect, wrap; negative pads crop), DepthToSpace and SpaceToDepth. */
+/* ONNX Pad (constant, edge, reflect, wrap; negative pads crop), DepthToSpace and SpaceToDepth. Pads
+   may be computed from shapes, but their signs must be known. */
 #include "formats/onnx/ops/axis_arguments.h"
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/index_arithmetic.h"
@@ -7,8 +8,9 @@
 
 #include <string.h>
 
-/* Pad: adds elements at both ends of axes, or removes them if a pad is negative. */
+/* Pad. */
 
+/** Elements added at both ends of each axis; removed, if negative. */
 typedef struct pads {
   size_t rank;
   const node *low[SIZES_MAX_RANK], *high[SIZES_MAX_RANK];
@@ -26,7 +28,8 @@ static pads read_pads_attribute(onnx_call *c, size_t rank) {
   const char *name = c->version < 2 ? "paddings" : "pads";
   const onnx_ints *l = onnx_ints_attribute(c, name);
   if (l->n != 2 * rank)
-    onnx_fail(c, TN_ERR_FORMAT, "%s has %zu numbers, where %zu belong", name, l->n, 2 * rank);
+    onnx_fail(c, TN_ERR_FORMAT, "attribute '%s' has %zu elements, expected %zu", name, l->n,
+              2 * rank);
   for (size_t i = 0; i < rank; i++) {
     p.low[i] = ix_const(onnx_builder(c)->ir, l->at[i]);
     p.high[i] = ix_const(onnx_builder(c)->ir, l->at[rank + i]);
@@ -40,7 +43,7 @@ static pads read_pads_input(onnx_call *c, size_t rank) {
   size_t n, count = rank;
   const node *const *e = onnx_shape_elements(c, 1, &n);
   const int64_t *axes = onnx_has_input(c, 3) ? onnx_static_ints(c, 3, &count) : NULL;
-  if (n != 2 * count) onnx_fail(c, TN_ERR_SHAPE, "it has %zu pads, where %zu belong", n, 2 * count);
+  if (n != 2 * count) onnx_fail(c, TN_ERR_SHAPE, "expected %zu pads, got %zu pads", 2 * count, n);
   for (size_t i = 0; i < count; i++) {
     size_t axis = axes ? onnx_normalise_axis(c, axes[i], rank) : i;
     p.low[axis] = e[i];
@@ -52,19 +55,21 @@ static pads read_pads_input(onnx_call *c, size_t rank) {
 /** Crops x by the negative pads, and sets them to 0. */
 static value crop_negative_pads(onnx_call *c, value x, pads *p) {
   builder *b = onnx_builder(c);
-  const node *none = ix_const(b->ir, 0);
+  const node *zero = ix_const(b->ir, 0);
   for (size_t i = 0; i < p->rank; i++) {
     const node **ends[] = {&p->low[i], &p->high[i]};
     for (size_t k = 0; k < 2; k++) {
       const node *n = *ends[k];
       if (n->lo >= 0) continue;
-      if (n->hi > 0) onnx_fail_varying_size(c, n, "pads of axis %zu can be negative or not", i);
-      const node *size = x.node->dims[i], *less = ix_scale(b->ir, n, -1);
-      if (!ix_prove_le(b->ir, less, size))
-        onnx_fail(c, TN_ERR_SHAPE, "%s elements cannot be cut off axis %zu, of size %s",
-                  size_text(b, less), i, size_text(b, size));
-      x = build_slice(b, x, (int64_t)i, k ? none : less, k ? ix_sub(b->ir, size, less) : NULL, 1);
-      *ends[k] = none;
+      if (n->hi > 0)
+        onnx_fail_varying_size(c, n, "pads of axis %zu may be positive or negative", i);
+      const node *size = x.node->dims[i], *removed = ix_scale(b->ir, n, -1);
+      if (!ix_prove_le(b->ir, removed, size))
+        onnx_fail(c, TN_ERR_SHAPE, "cannot crop %s elements of axis %zu, of size %s",
+                  size_text(b, removed), i, size_text(b, size));
+      const node *start = k ? zero : removed, *stop = k ? ix_sub(b->ir, size, removed) : NULL;
+      x = build_slice(b, x, (int64_t)i, start, stop, 1);
+      *ends[k] = zero;
     }
   }
   return x;
@@ -76,14 +81,15 @@ static value wrap_axis(onnx_call *c, value x, size_t axis, const node *low, cons
   const node *size = x.node->dims[axis];
   if (node_is_bits(low, 0) && node_is_bits(high, 0)) return x;
   if (!node_is_const(size))
-    onnx_fail_varying_size(c, size, "axis %zu, whose size varies, cannot be wrapped", axis);
+    onnx_fail_varying_size(c, size, "mode wrap is not supported for axis %zu, whose size varies",
+                           axis);
   if (!node_is_const(low) || !node_is_const(high))
     onnx_fail_varying_size(c, node_is_const(low) ? high : low,
-                           "pads of axis %zu, which is wrapped, vary", axis);
+                           "mode wrap is not supported for axis %zu, whose pads vary", axis);
   int64_t n = node_int(size), before = node_int(low), after = node_int(high);
-  if (n < 1) onnx_fail(c, TN_ERR_SHAPE, "axis %zu is empty, so that nothing wraps", axis);
+  if (n < 1) onnx_fail(c, TN_ERR_SHAPE, "mode wrap needs elements, but axis %zu is empty", axis);
   if (before > ONNX_SIZE_MAX || after > ONNX_SIZE_MAX)
-    onnx_fail(c, TN_ERR_UNSUPPORTED, "pads that wrap are larger than %d", ONNX_SIZE_MAX);
+    onnx_fail(c, TN_ERR_UNSUPPORTED, "pads of mode wrap exceed %d", ONNX_SIZE_MAX);
   int64_t start = (n - before % n) % n, stop = start + before + n + after;
   sizes times = {.rank = x.node->rank};
   for (size_t i = 0; i < times.rank; i++)
@@ -92,6 +98,7 @@ static value wrap_axis(onnx_call *c, value x, size_t axis, const node *low, cons
   return build_slice(onnx_builder(c), x, (int64_t)axis, ix_const(g, start), ix_const(g, stop), 1);
 }
 
+/** Reads the value of constant pads; 0 by default. */
 static value read_fill(onnx_call *c, const node *x) {
   builder *b = onnx_builder(c);
   if (c->version < 11) return build_num(b, (double)onnx_float_attribute(c, "value", 0));
@@ -114,7 +121,7 @@ void onnx_Pad(onnx_call *c) {
   }
   while (m < sizeof modes / sizeof *modes && strcmp(mode, modes[m])) m++;
   if (m == sizeof modes / sizeof *modes)
-    onnx_fail(c, TN_ERR_FORMAT, "mode is '%.50s', which is not known", mode);
+    onnx_fail(c, TN_ERR_FORMAT, "mode is '%.50s', which is not supported", mode);
   sizes low = {.rank = rank}, high = {.rank = rank};
   memcpy(low.at, p.low, sizeof low.at);
   memcpy(high.at, p.high, sizeof high.at);
@@ -124,10 +131,9 @@ void onnx_Pad(onnx_call *c) {
 /* DepthToSpace and SpaceToDepth: reshape, permute, reshape between channels and blocks of pixels.
  */
 
-static int64_t block_size(onnx_call *c, const node *x) {
+static int64_t read_block_size(onnx_call *c, const node *x) {
   int64_t n = onnx_int_attribute(c, "blocksize", 0);
-  if (x->rank != 4)
-    onnx_fail(c, TN_ERR_SHAPE, "the input has %u dimensions, where 4 belong", x->rank);
+  if (x->rank != 4) onnx_fail(c, TN_ERR_SHAPE, "the input has %u dimensions, expected 4", x->rank);
   if (n < 1 || n > INT32_MAX)
     onnx_fail(c, TN_ERR_FORMAT, "blocksize is %lld, not in 1 … %d", (long long)n, INT32_MAX);
   return n;
@@ -137,45 +143,46 @@ static int64_t block_size(onnx_call *c, const node *x) {
 static bool is_depth_first(onnx_call *c) {
   const char *mode = onnx_string_attribute(c, "mode", "DCR");
   if (strcmp(mode, "DCR") && strcmp(mode, "CRD"))
-    onnx_fail(c, TN_ERR_FORMAT, "mode is '%.50s', which is not known", mode);
+    onnx_fail(c, TN_ERR_FORMAT, "mode is '%.50s', not DCR or CRD", mode);
   return !strcmp(mode, "DCR");
 }
 
-static const node *divide_size(onnx_call *c, const node *size, int64_t by, const char *what) {
+static const node *divide_size(onnx_call *c, const node *size, int64_t blocks, const char *axis) {
   builder *b = onnx_builder(c);
-  const node *q = ix_floordiv(b->ir, size, ix_const(b->ir, by));
-  if (ix_scale(b->ir, q, by) != size)
-    onnx_fail(c, TN_ERR_SHAPE, "blocks do not divide the %s, %s", what, size_text(b, size));
+  const node *q = ix_floordiv(b->ir, size, ix_const(b->ir, blocks));
+  if (ix_scale(b->ir, q, blocks) != size)
+    onnx_fail(c, TN_ERR_SHAPE, "the number of %s, %s, is not divisible by %lld", axis,
+              size_text(b, size), (long long)blocks);
   return q;
 }
 
-static value permute_blocks(onnx_call *c, const node *x, const sizes *apart, const int64_t axes[],
+static value permute_blocks(onnx_call *c, const node *x, const sizes *split, const int64_t axes[],
                             const sizes *to) {
   builder *b = onnx_builder(c);
-  return value_of(shape_reshape(b, shape_permute(b, shape_reshape(b, x, apart), axes), to));
+  return value_of(shape_reshape(b, shape_permute(b, shape_reshape(b, x, split), axes), to));
 }
 
 void onnx_DepthToSpace(onnx_call *c) {
   static const int64_t dcr[] = {0, 3, 4, 1, 5, 2}, crd[] = {0, 1, 4, 2, 5, 3};
   ir *g = onnx_builder(c)->ir;
   const node *x = onnx_input(c, 0).node, *const *d = x->dims;
-  int64_t k = block_size(c, x);
+  int64_t k = read_block_size(c, x);
   const node *block = ix_const(g, k), *depth = divide_size(c, d[1], k * k, "channels");
-  bool first = is_depth_first(c);
-  sizes apart = {6, {d[0], block, block, depth, d[2], d[3]}};
-  if (!first) apart = (sizes){6, {d[0], depth, block, block, d[2], d[3]}};
+  bool depth_first = is_depth_first(c);
+  sizes split = {6, {d[0], block, block, depth, d[2], d[3]}};
+  if (!depth_first) split = (sizes){6, {d[0], depth, block, block, d[2], d[3]}};
   sizes to = {4, {d[0], depth, ix_scale(g, d[2], k), ix_scale(g, d[3], k)}};
-  c->outputs[0] = permute_blocks(c, x, &apart, first ? dcr : crd, &to);
+  c->outputs[0] = permute_blocks(c, x, &split, depth_first ? dcr : crd, &to);
 }
 
 void onnx_SpaceToDepth(onnx_call *c) {
   static const int64_t dcr[] = {0, 3, 5, 1, 2, 4}, crd[] = {0, 1, 3, 5, 2, 4};
   ir *g = onnx_builder(c)->ir;
   const node *x = onnx_input(c, 0).node, *const *d = x->dims;
-  int64_t k = block_size(c, x);
+  int64_t k = read_block_size(c, x);
   const node *block = ix_const(g, k);
   const node *rows = divide_size(c, d[2], k, "rows"), *columns = divide_size(c, d[3], k, "columns");
-  sizes apart = {6, {d[0], d[1], rows, block, columns, block}};
+  sizes split = {6, {d[0], d[1], rows, block, columns, block}};
   sizes to = {4, {d[0], ix_scale(g, ix_scale(g, d[1], k), k), rows, columns}};
-  c->outputs[0] = permute_blocks(c, x, &apart, is_depth_first(c) ? dcr : crd, &to);
+  c->outputs[0] = permute_blocks(c, x, &split, is_depth_first(c) ? dcr : crd, &to);
 }

@@ -43,12 +43,12 @@ void onnx_GlobalAveragePool(onnx_call *c) {
   c->outputs[0] = build_global_avg_pool(onnx_builder(c), onnx_input(c, 0));
 }
 
-/* LpPool: (Σ |x|ᵖ)^(1/p), in the type to compute in. */
+/* LpPool: (Σ |x|ᵖ)^(1/p), in the accumulation type. */
 
 static double read_p(const onnx_call *c) {
   double p = c->version < 2 ? (double)onnx_float_attribute(c, "p", 2)
                             : (double)onnx_int_attribute(c, "p", 2);
-  if (!(p > 0)) onnx_fail(c, TN_ERR_FORMAT, "p is %g, not above 0", p);
+  if (!(p > 0)) onnx_fail(c, TN_ERR_FORMAT, "p is %g, expected a positive number", p);
   return p;
 }
 
@@ -59,10 +59,10 @@ static value raise_to_p(builder *b, value x, double p) {
   return p == 1 ? x : build_pow(b, x, build_num(b, p));
 }
 
-static value take_pth_root(builder *b, value sum, double p, const node *like) {
+static value root_of_sum(builder *b, value sum, double p, const node *x) {
   if (p == 2) sum = build_sqrt(b, sum);
   if (p != 1 && p != 2) sum = build_pow(b, sum, build_num(b, 1 / p));
-  return build_cast(b, sum, (dtype)like->dtype);
+  return build_cast(b, sum, (dtype)x->dtype);
 }
 
 void onnx_LpPool(onnx_call *c) {
@@ -70,7 +70,7 @@ void onnx_LpPool(onnx_call *c) {
   value x = onnx_input(c, 0);
   double p = read_p(c);
   tn_pool_desc d = read_pool_desc(c, x.node);
-  c->outputs[0] = take_pth_root(b, build_sum_pool(b, raise_to_p(b, x, p), &d), p, x.node);
+  c->outputs[0] = root_of_sum(b, build_sum_pool(b, raise_to_p(b, x, p), &d), p, x.node);
 }
 
 void onnx_GlobalLpPool(onnx_call *c) {
@@ -79,8 +79,8 @@ void onnx_GlobalLpPool(onnx_call *c) {
   double p = read_p(c);
   tn_axes axes = {0};
   if (x.node->rank < 2 || x.node->rank > TN_MAX_RANK)
-    onnx_fail(c, TN_ERR_SHAPE, "the input has %u dimensions, not 2 to %d", x.node->rank,
+    onnx_fail(c, TN_ERR_SHAPE, "the input has %u dimensions, expected 2 to %d", x.node->rank,
               TN_MAX_RANK);
   for (size_t i = 2; i < x.node->rank; i++) axes.axis[axes.count++] = (int32_t)i;
-  c->outputs[0] = take_pth_root(b, build_sum(b, raise_to_p(b, x, p), axes, true), p, x.node);
+  c->outputs[0] = root_of_sum(b, build_sum(b, raise_to_p(b, x, p), axes, true), p, x.node);
 }

@@ -1,6 +1,6 @@
 /* ONNX reductions (ReduceSum, ReduceMax, ReduceLogSumExp, …) by the builders of tensor/ops. Axes
-   are an attribute or an input, by version. Arguments of extremes are in onnx_search_and_sort.c,
-   prefix sums in onnx_cumulative.c. */
+   are an attribute or an input, by version. ArgMax and ArgMin are in onnx_search_and_sort.c,
+   cumulative sums in onnx_cumulative.c. */
 #include "formats/onnx/ops/axis_arguments.h"
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/index_arithmetic.h"
@@ -8,7 +8,7 @@
 
 typedef value (*reduction)(builder *b, value x, tn_axes axes, bool keepdims);
 
-/** Reduces; without axes over all of them, or over none if noop_with_empty_axes is set. */
+/** Reduces over the node's axes: without any over all, or, with noop_with_empty_axes, over none. */
 static void build_reduction(onnx_call *c, reduction build, int64_t since) {
   value x = onnx_input(c, 0);
   tn_axes axes;
@@ -20,23 +20,24 @@ static void build_reduction(onnx_call *c, reduction build, int64_t since) {
   c->outputs[0] = build_cast(onnx_builder(c), v, (dtype)x.node->dtype);
 }
 
-/* Composed reductions of f16 and bf16 are computed in f32, as sums are. */
+/* Composed reductions. */
 
+/** Casts f16 and bf16 to f32, in which sums are computed. */
 static value widen_half(builder *b, value x) {
   dtype t = (dtype)x.node->dtype;
   return t == DT_F16 || t == DT_BF16 ? build_cast(b, x, DT_F32) : x;
 }
 
-/** Floating functions of integers are computed in f64; the result is truncated. */
-static value as_float(builder *b, value x) {
+/** Casts integers to f64, for functions whose result is truncated afterwards. */
+static value cast_to_float(builder *b, value x) {
   return dtype_is_float((dtype)x.node->dtype) ? widen_half(b, x) : build_cast(b, x, DT_F64);
 }
 
 static value mean(builder *b, value x, tn_axes axes, bool keepdims) {
-  return build_mean(b, as_float(b, x), axes, keepdims);
+  return build_mean(b, cast_to_float(b, x), axes, keepdims);
 }
 
-static value sum_of_magnitudes(builder *b, value x, tn_axes axes, bool keepdims) {
+static value l1_norm(builder *b, value x, tn_axes axes, bool keepdims) {
   return build_sum(b, build_abs(b, widen_half(b, x)), axes, keepdims);
 }
 
@@ -44,16 +45,16 @@ static value sum_of_squares(builder *b, value x, tn_axes axes, bool keepdims) {
   return build_sum(b, build_square(b, widen_half(b, x)), axes, keepdims);
 }
 
-static value norm(builder *b, value x, tn_axes axes, bool keepdims) {
-  return build_sqrt(b, sum_of_squares(b, as_float(b, x), axes, keepdims));
+static value l2_norm(builder *b, value x, tn_axes axes, bool keepdims) {
+  return build_sqrt(b, sum_of_squares(b, cast_to_float(b, x), axes, keepdims));
 }
 
-static value log_of_sum(builder *b, value x, tn_axes axes, bool keepdims) {
-  return build_log(b, build_sum(b, as_float(b, x), axes, keepdims));
+static value log_sum(builder *b, value x, tn_axes axes, bool keepdims) {
+  return build_log(b, build_sum(b, cast_to_float(b, x), axes, keepdims));
 }
 
-static value log_of_sum_of_powers(builder *b, value x, tn_axes axes, bool keepdims) {
-  return build_logsumexp(b, as_float(b, x), axes, keepdims);
+static value log_sum_exp(builder *b, value x, tn_axes axes, bool keepdims) {
+  return build_logsumexp(b, cast_to_float(b, x), axes, keepdims);
 }
 
 void onnx_ReduceSum(onnx_call *c) { build_reduction(c, build_sum, 13); }
@@ -61,8 +62,8 @@ void onnx_ReduceMax(onnx_call *c) { build_reduction(c, build_max, 18); }
 void onnx_ReduceMin(onnx_call *c) { build_reduction(c, build_min, 18); }
 void onnx_ReduceProd(onnx_call *c) { build_reduction(c, build_prod, 18); }
 void onnx_ReduceMean(onnx_call *c) { build_reduction(c, mean, 18); }
-void onnx_ReduceL1(onnx_call *c) { build_reduction(c, sum_of_magnitudes, 18); }
-void onnx_ReduceL2(onnx_call *c) { build_reduction(c, norm, 18); }
+void onnx_ReduceL1(onnx_call *c) { build_reduction(c, l1_norm, 18); }
+void onnx_ReduceL2(onnx_call *c) { build_reduction(c, l2_norm, 18); }
 void onnx_ReduceSumSquare(onnx_call *c) { build_reduction(c, sum_of_squares, 18); }
-void onnx_ReduceLogSum(onnx_call *c) { build_reduction(c, log_of_sum, 18); }
-void onnx_ReduceLogSumExp(onnx_call *c) { build_reduction(c, log_of_sum_of_powers, 18); }
+void onnx_ReduceLogSum(onnx_call *c) { build_reduction(c, log_sum, 18); }
+void onnx_ReduceLogSumExp(onnx_call *c) { build_reduction(c, log_sum_exp, 18); }

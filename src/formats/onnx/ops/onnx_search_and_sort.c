@@ -1,13 +1,12 @@
 /* ONNX operators that search or sort an axis: ArgMax and ArgMin. TopK, NonZero and Unique would
-   stand here; they are not supported, because the compiler has no sort and sizes cannot depend on
-   data. */
+   belong here; the compiler has no sort, and sizes cannot depend on data. */
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/operators.h"
 
 typedef value (*arg_builder)(builder *b, value x, int64_t axis, bool keepdims);
 
-/** The index of the extreme along an axis; the last of several by flipping the axis. */
+/** Builds the index of the extreme along an axis; select_last_index flips the axis. */
 static void build_arg_extreme(onnx_call *c, arg_builder build) {
   builder *b = onnx_builder(c);
   value x = onnx_input(c, 0);
@@ -15,12 +14,11 @@ static void build_arg_extreme(onnx_call *c, arg_builder build) {
   bool keepdims = onnx_int_attribute(c, "keepdims", 1) != 0,
        last = onnx_int_attribute(c, "select_last_index", 0) != 0;
   const node *size = x.node->dims[axis];
-  if (size->hi < 1)
-    onnx_fail(c, TN_ERR_SHAPE, "axis %zu is empty: there is nothing to choose from", axis);
+  if (size->hi < 1) onnx_fail(c, TN_ERR_SHAPE, "axis %zu must not be empty", axis);
   if (last) x = build_flip(b, x, (tn_axes){.count = 1, .axis = {(int32_t)axis}});
-  value at = build(b, x, (int64_t)axis, keepdims);
+  value index = build(b, x, (int64_t)axis, keepdims);
   value end = value_of(ir_cast(b->ir, ix_add_const(b->ir, size, -1), DT_I64));
-  c->outputs[0] = last ? build_sub(b, end, at) : at;
+  c->outputs[0] = last ? build_sub(b, end, index) : index;
 }
 
 void onnx_ArgMax(onnx_call *c) { build_arg_extreme(c, build_argmax); }

@@ -1,13 +1,13 @@
 /* ONNX operators that move elements (Concat, Expand, Flatten, Reshape, Slice, Split, Squeeze, Tile,
-   Transpose, Trilu, Unsqueeze) or give a shape (Shape). Shape inputs may be computed by the model
-   (shape_tensors.c). */
+   Transpose, Trilu, Unsqueeze) or return a shape (Shape). Shape inputs may be computed by the model
+   (shape_tensors.c); every size must then be an index expression over sizes of inputs. */
 #include "formats/onnx/ops/axis_arguments.h"
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/core/affine.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/op_helpers.h"
 
-/** The quotient if it is exact for all values of varying sizes; else NULL. */
+/** a / b if exact for all values of varying sizes; else NULL. */
 static const node *exact_quotient(ir *g, const node *a, const node *b) {
   bool same = ix_terms(a) == 1 && ix_terms(b) == 1 && !ix_offset(a) && !ix_offset(b) &&
               ix_atom(a, 0) == ix_atom(b, 0);
@@ -19,43 +19,43 @@ static const node *exact_quotient(ir *g, const node *a, const node *b) {
   return q && ix_mul(g, q, b) == a ? q : NULL;
 }
 
-/** The size left for a -1. Sizes that are in both shapes are left out, as one that varies may be 0.
-    NULL if it is not known. */
-static const node *infer_wild_size(onnx_call *c, const node *x, const sizes *to, size_t wild) {
+/** Infers the size of a -1 in the shape; NULL if unknown. Sizes in both shapes cancel first,
+   because dividing by a varying size, which may be 0, is not exact. */
+static const node *infer_size(onnx_call *c, const node *x, const sizes *to, size_t wildcard) {
   ir *g = onnx_builder(c)->ir;
-  const node *have = ix_const(g, 1), *taken = have;
+  const node *numerator = ix_const(g, 1), *denominator = numerator;
   bool in_both[SIZES_MAX_RANK] = {false};
   for (size_t i = 0; i < x->rank; i++) {
     size_t k = 0;
-    while (k < to->rank && (k == wild || in_both[k] || to->at[k] != x->dims[i])) k++;
+    while (k < to->rank && (k == wildcard || in_both[k] || to->at[k] != x->dims[i])) k++;
     if (k < to->rank)
       in_both[k] = true;
     else
-      have = ix_mul(g, have, x->dims[i]);
+      numerator = ix_mul(g, numerator, x->dims[i]);
   }
   for (size_t k = 0; k < to->rank; k++)
-    if (k != wild && !in_both[k]) taken = ix_mul(g, taken, to->at[k]);
-  return exact_quotient(g, have, taken);
+    if (k != wildcard && !in_both[k]) denominator = ix_mul(g, denominator, to->at[k]);
+  return exact_quotient(g, numerator, denominator);
 }
 
-/* A size of 0 in the shape stands for the input's size at the same place, also where it is computed
-   and happens to be 0. Only of a tensor without elements, but then with another result: such sizes
-   are refused when the model runs, unless the input's is 0 too. */
+/* Without allowzero a 0 in the shape copies the input's size at the same index. A computed size may
+   be 0 only when the model runs, too late for that: its factors are required to be nonzero, unless
+   the input's size is 0 with them. */
 
-/** Lists the factors of a product, without numbers. */
+/** Lists the non-constant factors of a product. */
 static node_list list_factors(builder *b, const node *n) {
-  node_list open = {0}, all = {0};
-  vec_push(b->arena, &open, n);
-  while (open.n) {
-    const node *x = vec_pop(&open);
+  node_list stack = {0}, factors = {0};
+  vec_push(b->arena, &stack, n);
+  while (stack.n) {
+    const node *x = vec_pop(&stack);
     if (x->op == OP_AFFINE && ix_terms(x) == 1 && !ix_offset(x))
-      vec_push(b->arena, &open, ix_atom(x, 0));
+      vec_push(b->arena, &stack, ix_atom(x, 0));
     else if (x->op == OP_MUL)
-      for (size_t i = 0; i < 2; i++) vec_push(b->arena, &open, x->src[i]);
+      for (size_t i = 0; i < 2; i++) vec_push(b->arena, &stack, x->src[i]);
     else if (x->op != OP_CONST)
-      vec_push(b->arena, &all, x);
+      vec_push(b->arena, &factors, x);
   }
-  return all;
+  return factors;
 }
 
 static bool list_contains(const node_list *l, const node *n) {
@@ -64,21 +64,20 @@ static bool list_contains(const node_list *l, const node *n) {
   return false;
 }
 
-/** `own`: the input's size at place `i`, NULL if it has none there. */
-static void forbid_zero(onnx_call *c, size_t i, const node *size, const node *own) {
+/** Requires size i of the shape to be nonzero. `input_size`: the input's size at that index; NULL:
+    none. */
+static void require_nonzero_size(onnx_call *c, size_t i, const node *size, const node *input_size) {
   builder *b = onnx_builder(c);
-  node_list f = list_factors(b, size), of_own = {0};
-  if (own && node_is_bits(own, 0)) return;
-  if (own) of_own = list_factors(b, own);
-  for (size_t k = 0; k < f.n; k++) {
-    const node *n = f.at[k];
-    if (n->lo > 0 || n->hi < 0 || list_contains(&of_own, n)) continue;
+  node_list factors = list_factors(b, size), input_factors = {0};
+  if (input_size && node_is_bits(input_size, 0)) return;
+  if (input_size) input_factors = list_factors(b, input_size);
+  for (size_t k = 0; k < factors.n; k++) {
+    const node *n = factors.at[k];
+    if (n->lo > 0 || n->hi < 0 || list_contains(&input_factors, n)) continue;
     b->needed = ix_add_const(b->ir, n, -1);
     if (n->op != OP_VAR)
       onnx_fail_varying_size(
-          c, n,
-          "size %zu of the shape, %s, can be 0, and would then be the input's: set "
-          "allowzero",
+          c, n, "size %zu of the shape, %s, may be 0, which copies the input's size; set allowzero",
           i, size_text(b, size));
     onnx_require_nonzero(c, n);
   }
@@ -87,50 +86,48 @@ static void forbid_zero(onnx_call *c, size_t i, const node *size, const node *ow
 void onnx_Reshape(onnx_call *c) {
   value x = onnx_input(c, 0);
   sizes to = shape_argument(c, 1);
-  size_t wild = SIZE_MAX;
+  size_t wildcard = SIZE_MAX;
   bool zero_copies = !onnx_int_attribute(c, "allowzero", 0);
   for (size_t i = 0; i < to.rank; i++) {
     if (node_is_bits(to.at[i], 0) && zero_copies) {
-      if (i >= x.node->rank) onnx_fail(c, TN_ERR_SHAPE, "size %zu is 0, and the input has none", i);
+      if (i >= x.node->rank)
+        onnx_fail(c, TN_ERR_SHAPE, "size %zu of the shape is 0, but the input has no such axis", i);
       to.at[i] = x.node->dims[i];
     } else if (node_is_bits(to.at[i], (uint64_t)-1)) {
-      if (wild != SIZE_MAX) onnx_fail(c, TN_ERR_SHAPE, "-1 comes twice in the shape");
-      to.at[wild = i] = NULL;
+      if (wildcard != SIZE_MAX) onnx_fail(c, TN_ERR_SHAPE, "only one size of the shape may be -1");
+      to.at[wildcard = i] = NULL;
     } else {
       shape_argument_check_size(c, &to, i);
     }
   }
   for (size_t i = 0; i < to.rank && zero_copies; i++)
-    if (i != wild) forbid_zero(c, i, to.at[i], i < x.node->rank ? x.node->dims[i] : NULL);
-  if (wild != SIZE_MAX) to.at[wild] = infer_wild_size(c, x.node, &to, wild);
+    if (i != wildcard)
+      require_nonzero_size(c, i, to.at[i], i < x.node->rank ? x.node->dims[i] : NULL);
+  if (wildcard != SIZE_MAX) to.at[wildcard] = infer_size(c, x.node, &to, wildcard);
   c->outputs[0] = build_reshape(onnx_builder(c), x, &to);
 }
 
-static _Noreturn void fail_expand(onnx_call *c, const node *x, const sizes *asked, const node *own,
-                                  const node *size) {
-  builder *b = onnx_builder(c);
-  sizes s = sizes_of(x);
-  const char *from = sizes_text(b, &s), *to = sizes_text(b, asked);
-  b->named.n = 0; /* the refusal is about the two sizes alone */
-  onnx_fail(c, TN_ERR_SHAPE, "%s does not stretch to %s: %s is not %s", from, to, size_text(b, own),
-            size_text(b, size));
-}
-
-/** Broadcasts the requested sizes with the input's: a 1 keeps the input's size. */
+/** Expand: broadcasts the input with the shape argument, so that a 1 keeps the input's size. */
 void onnx_Expand(onnx_call *c) {
+  builder *b = onnx_builder(c);
   value x = onnx_input(c, 0);
-  sizes own = sizes_of(x.node), asked = shape_argument(c, 1), to = {0};
-  const node *one = ix_const(onnx_builder(c)->ir, 1);
-  to.rank = asked.rank > own.rank ? asked.rank : own.rank;
-  for (size_t i = 0; i < asked.rank; i++) shape_argument_check_size(c, &asked, i);
+  sizes from = sizes_of(x.node), shape = shape_argument(c, 1), to = {0};
+  const node *one = ix_const(b->ir, 1);
+  to.rank = shape.rank > from.rank ? shape.rank : from.rank;
+  for (size_t i = 0; i < shape.rank; i++) shape_argument_check_size(c, &shape, i);
   for (size_t i = 0; i < to.rank; i++) {
-    size_t new_axes = to.rank - own.rank, lead = to.rank - asked.rank;
-    const node *had = i < new_axes ? one : own.at[i - new_axes];
-    const node *size = i < lead ? one : asked.at[i - lead];
-    if (had != size && had != one && size != one) fail_expand(c, x.node, &asked, had, size);
-    to.at[i] = size == one ? had : size;
+    size_t new_axes = to.rank - from.rank, missing_axes = to.rank - shape.rank;
+    const node *old_size = i < new_axes ? one : from.at[i - new_axes];
+    const node *new_size = i < missing_axes ? one : shape.at[i - missing_axes];
+    if (old_size != new_size && old_size != one && new_size != one) {
+      const char *from_text = sizes_text(b, &from), *shape_text = sizes_text(b, &shape);
+      b->named.n = 0; /* the error is about the two sizes alone */
+      onnx_fail(c, TN_ERR_SHAPE, "cannot expand %s to %s: %s is not %s", from_text, shape_text,
+                size_text(b, old_size), size_text(b, new_size));
+    }
+    to.at[i] = new_size == one ? old_size : new_size;
   }
-  c->outputs[0] = build_expand(onnx_builder(c), x, &to);
+  c->outputs[0] = build_expand(b, x, &to);
 }
 
 void onnx_Shape(onnx_call *c) {
@@ -149,9 +146,10 @@ void onnx_Shape(onnx_call *c) {
 
 void onnx_Concat(onnx_call *c) {
   onnx_require_same_types(c);
-  value *all = arena_alloc(onnx_builder(c)->arena, c->n_inputs * sizeof *all);
-  for (size_t i = 0; i < c->n_inputs; i++) all[i] = onnx_input(c, i);
-  c->outputs[0] = build_concat(onnx_builder(c), all, c->n_inputs, onnx_int_attribute(c, "axis", 1));
+  value *inputs = arena_alloc(onnx_builder(c)->arena, c->n_inputs * sizeof *inputs);
+  for (size_t i = 0; i < c->n_inputs; i++) inputs[i] = onnx_input(c, i);
+  c->outputs[0] =
+      build_concat(onnx_builder(c), inputs, c->n_inputs, onnx_int_attribute(c, "axis", 1));
 }
 
 void onnx_Transpose(onnx_call *c) {
@@ -163,35 +161,36 @@ void onnx_Transpose(onnx_call *c) {
     c->outputs[0] = build_permute(onnx_builder(c), x, axes_from_list(c, perm->at, perm->n));
 }
 
-static const node *product(ir *g, const node *x, size_t first, size_t last) {
+/** The product of the sizes of axes first … last − 1. */
+static const node *size_product(ir *g, const node *x, size_t first, size_t last) {
   const node *n = ix_const(g, 1);
   for (size_t i = first; i < last; i++) n = ix_mul(g, n, x->dims[i]);
   return n;
 }
 
-/** Flatten: a matrix split at an axis, which may be the rank. */
+/** Flatten: a matrix of the axes before and after one, which may be the rank. */
 void onnx_Flatten(onnx_call *c) {
   ir *g = onnx_builder(c)->ir;
   value x = onnx_input(c, 0);
   size_t rank = x.node->rank;
-  int64_t given = onnx_int_attribute(c, "axis", 1);
-  size_t axis = given == (int64_t)rank ? rank : onnx_normalise_axis(c, given, rank);
-  sizes to = {.rank = 2, .at = {product(g, x.node, 0, axis), product(g, x.node, axis, rank)}};
+  int64_t attribute = onnx_int_attribute(c, "axis", 1);
+  size_t axis = attribute == (int64_t)rank ? rank : onnx_normalise_axis(c, attribute, rank);
+  sizes to = {.rank = 2,
+              .at = {size_product(g, x.node, 0, axis), size_product(g, x.node, axis, rank)}};
   c->outputs[0] = build_reshape(onnx_builder(c), x, &to);
 }
 
 /** Lists the axes of size 1; raises if a varying size may be 1. */
-static tn_axes axes_of_one(onnx_call *c, const node *x) {
+static tn_axes list_unit_axes(onnx_call *c, const node *x) {
   tn_axes axes = {0};
   for (size_t i = 0; i < x->rank; i++) {
     const node *size = x->dims[i];
     if (size->lo > 1 || size->hi < 1) continue;
     if (!node_is_bits(size, 1))
-      onnx_fail_varying_size(
-          c, size,
-          "axis %zu, of size %s, goes if that is 1, and stays if not: give the node "
-          "the axes that go",
-          i, size_text(onnx_builder(c), size));
+      onnx_fail_varying_size(c, size,
+                             "axis %zu, of size %s, would be removed only if that is 1; add an "
+                             "input or attribute axes",
+                             i, size_text(onnx_builder(c), size));
     if (axes.count == TN_MAX_RANK)
       onnx_fail(c, TN_ERR_UNSUPPORTED, "more than %d axes have size 1", TN_MAX_RANK);
     axes.axis[axes.count++] = (int32_t)i;
@@ -202,71 +201,73 @@ static tn_axes axes_of_one(onnx_call *c, const node *x) {
 void onnx_Squeeze(onnx_call *c) {
   tn_axes axes;
   value x = onnx_input(c, 0);
-  if (!axes_argument(c, 13, &axes)) axes = axes_of_one(c, x.node);
+  if (!axes_argument(c, 13, &axes)) axes = list_unit_axes(c, x.node);
   c->outputs[0] = build_squeeze(onnx_builder(c), x, axes);
 }
 
 void onnx_Unsqueeze(onnx_call *c) {
   tn_axes axes;
-  if (!axes_argument(c, 13, &axes)) onnx_fail(c, TN_ERR_FORMAT, "no axes are given");
+  if (!axes_argument(c, 13, &axes)) onnx_fail(c, TN_ERR_FORMAT, "required input 'axes' is missing");
   c->outputs[0] = build_unsqueeze(onnx_builder(c), onnx_input(c, 0), axes);
 }
 
-/* Slice. Bounds beyond what the axis can have mean "to the end": they are cut before anything is
-   added to them. Tensors' own slices refuse bounds that can be outside of a size that varies; ONNX
-   puts them to the ends. */
+/* Slice. Bounds beyond the axis mean "to the end" in ONNX, while build_slice refuses bounds that
+   may lie outside of a varying size. Bounds are clamped, constants first, so that no arithmetic on
+   them overflows. */
 
-static int64_t limit_of(const node *size) {
+/** A bound beyond every value of a size. */
+static int64_t far_bound(const node *size) {
   return node_is_const(size) ? INT64_C(1) << 62 : ONNX_SIZE_MAX + 1;
 }
 
-static const node *bound(onnx_call *c, const node *n, int64_t far) {
+static const node *clamp_constant(onnx_call *c, const node *n, int64_t far) {
   if (!node_is_const(n)) return n;
   int64_t k = node_int(n) > far ? far : node_int(n) < -far ? -far : node_int(n);
   return ix_const(onnx_builder(c)->ir, k);
 }
 
-/** A bound of an axis of any size, counted from its end where it is negative, between the least
-    that it may be and the end, or the last element, where steps are negative. */
+/** Counts a negative bound from the end of the axis, and clamps it between `least` and the end (for
+    negative steps the last element). */
 static const node *clamp_bound(onnx_call *c, const node *n, const node *size, int64_t step,
                                int64_t least) {
   ir *g = onnx_builder(c)->ir;
-  const node *none = ix_const(g, 0), *one = ix_const(g, 1);
-  const node *is_negative = ix_min(g, one, ix_max(g, none, ix_scale(g, n, -1)));
+  const node *zero = ix_const(g, 0), *one = ix_const(g, 1);
+  const node *is_negative = ix_min(g, one, ix_max(g, zero, ix_scale(g, n, -1)));
   n = ix_add(g, n, ix_mul(g, size, is_negative));
   return ix_min(g, ix_max(g, n, ix_const(g, least)), ix_add_const(g, size, step < 0 ? -1 : 0));
 }
 
-/** A start before the axis is its first element, with negative steps too. */
-static const node *start_of(onnx_call *c, const node *n, const node *size, int64_t step) {
-  n = bound(c, n, limit_of(size));
+/** Clamps a start: one before the axis is its first element, with negative steps too. */
+static const node *clamp_start(onnx_call *c, const node *n, const node *size, int64_t step) {
+  n = clamp_constant(c, n, far_bound(size));
   bool is_plain = step > 0 && node_is_const(n) && node_is_const(size);
   return is_plain ? n : clamp_bound(c, n, size, step, 0);
 }
 
-/** NULL: to the end. */
-static const node *stop_of(onnx_call *c, const node *n, const node *size, int64_t step) {
-  int64_t far = limit_of(size);
-  n = bound(c, n, far);
+/** Clamps a stop; NULL: to the end. */
+static const node *clamp_stop(onnx_call *c, const node *n, const node *size, int64_t step) {
+  int64_t far = far_bound(size);
+  n = clamp_constant(c, n, far);
   if (node_is_bits(n, (uint64_t)(step > 0 ? far : -far))) return NULL;
   return node_is_const(n) && node_is_const(size) ? n
                                                  : clamp_bound(c, n, size, step, step < 0 ? -1 : 0);
 }
 
-/** Clamps a step to the axis: a longer one selects one element, too. */
+/** Clamps a step to the size of the axis: a longer one selects one element, as that does. */
 static int64_t clamp_step(int64_t step, const node *size) {
   int64_t most = node_is_const(size) ? node_int(size) : ONNX_SIZE_MAX;
   if (most < 1) most = 1;
   return step > most ? most : step < -most ? -most : step;
 }
 
+/** The arguments of a Slice. */
 typedef struct slices {
   const node *const *starts, *const *ends;
-  const int64_t *axes, *steps; /* NULL: 0, 1, …; 1 */
+  const int64_t *axes, *steps; /* NULL: axes 0, 1, …; steps of 1 */
   size_t n;
 } slices;
 
-static const node *const *list_nodes(onnx_call *c, const onnx_ints *l) {
+static const node *const *constant_list(onnx_call *c, const onnx_ints *l) {
   builder *b = onnx_builder(c);
   const node **n = arena_alloc(b->arena, (l->n + 1) * sizeof *n);
   for (size_t i = 0; i < l->n; i++) n[i] = ix_const(b->ir, l->at[i]);
@@ -278,8 +279,8 @@ static slices read_slice_attributes(onnx_call *c) {
                   *ends = onnx_ints_attribute(c, "ends");
   const onnx_ints *axes = onnx_ints_attribute(c, "axes");
   if (starts->n != ends->n || (axes && axes->n != starts->n))
-    onnx_fail(c, TN_ERR_FORMAT, "starts, ends and axes do not agree");
-  return (slices){list_nodes(c, starts), list_nodes(c, ends), axes ? axes->at : NULL, NULL,
+    onnx_fail(c, TN_ERR_FORMAT, "starts, ends and axes have different lengths");
+  return (slices){constant_list(c, starts), constant_list(c, ends), axes ? axes->at : NULL, NULL,
                   starts->n};
 }
 
@@ -292,7 +293,7 @@ static slices read_slice_inputs(onnx_call *c) {
   if (onnx_has_input(c, 3)) s.axes = onnx_static_ints(c, 3, &axes);
   if (onnx_has_input(c, 4)) s.steps = onnx_static_ints(c, 4, &steps);
   if (ends != s.n || axes != s.n || steps != s.n)
-    onnx_fail(c, TN_ERR_SHAPE, "starts, ends, axes and steps do not agree");
+    onnx_fail(c, TN_ERR_SHAPE, "starts, ends, axes and steps have different lengths");
   return s;
 }
 
@@ -305,8 +306,8 @@ void onnx_Slice(onnx_call *c) {
     if (!step) onnx_fail(c, TN_ERR_FORMAT, "the step along axis %zu is 0", axis);
     const node *size = x.node->dims[axis];
     step = clamp_step(step, size);
-    const node *start = start_of(c, s.starts[i], size, step);
-    const node *stop = stop_of(c, s.ends[i], size, step);
+    const node *start = clamp_start(c, s.starts[i], size, step);
+    const node *stop = clamp_stop(c, s.ends[i], size, step);
     x = build_slice(onnx_builder(c), x, (int64_t)axis, start, stop, step);
   }
   c->outputs[0] = x;
@@ -314,25 +315,25 @@ void onnx_Slice(onnx_call *c) {
 
 /* Split. */
 
-/** Splits a size into equal parts; since version 18 the last one may be smaller, or empty. */
-static void split_equally(onnx_call *c, const node *size, const node *part[]) {
+/** Splits a size into equal parts; since version 18 the last ones may be smaller or empty. */
+static void split_equally(onnx_call *c, const node *size, const node *parts[]) {
   ir *g = onnx_builder(c)->ir;
   int64_t n = (int64_t)c->n_outputs;
   if (onnx_int_attribute(c, "num_outputs", n) != n)
-    onnx_fail(c, TN_ERR_FORMAT, "num_outputs is %lld, where there are %zu outputs",
+    onnx_fail(c, TN_ERR_FORMAT, "num_outputs is %lld, but the node has %zu outputs",
               (long long)onnx_int_attribute(c, "num_outputs", n), c->n_outputs);
   const node *each = ix_floordiv(g, size, ix_const(g, n));
-  bool even = ix_scale(g, each, n) == size;
-  if (!even && !node_is_const(size))
-    onnx_fail_varying_size(c, size, "the %lld parts of an axis of size %s need not be equal",
-                           (long long)n, size_text(onnx_builder(c), size));
-  if (!even && c->version < 18)
+  bool is_even = ix_scale(g, each, n) == size;
+  if (!is_even && !node_is_const(size))
+    onnx_fail_varying_size(c, size, "an axis of varying size %s cannot be split into %lld parts",
+                           size_text(onnx_builder(c), size), (long long)n);
+  if (!is_even && c->version < 18)
     onnx_fail(c, TN_ERR_SHAPE, "an axis of size %lld is not divisible by %lld",
               (long long)node_int(size), (long long)n);
-  int64_t left = even ? 0 : node_int(size), most = even ? 0 : (left - 1) / n + 1;
-  for (int64_t i = 0; i < n; i++, left -= most) {
-    int64_t k = left < 0 ? 0 : left < most ? left : most;
-    part[i] = even ? each : ix_const(g, k);
+  int64_t left = is_even ? 0 : node_int(size), largest = is_even ? 0 : (left - 1) / n + 1;
+  for (int64_t i = 0; i < n; i++, left -= largest) {
+    int64_t part = left < 0 ? 0 : left < largest ? left : largest;
+    parts[i] = is_even ? each : ix_const(g, part);
   }
 }
 
@@ -342,30 +343,31 @@ void onnx_Split(onnx_call *c) {
   size_t axis = onnx_normalise_axis(c, onnx_int_attribute(c, "axis", 0), x.node->rank),
          n = c->n_outputs;
   const onnx_ints *l = onnx_ints_attribute(c, "split");
-  const node **own = arena_alloc(b->arena, (n + 1) * sizeof *own);
-  const node *const *part = own;
+  const node **equal = arena_alloc(b->arena, (n + 1) * sizeof *equal);
+  const node *const *parts = equal;
   if (!n) return;
   if (c->version < 13 && l) {
     n = l->n;
-    part = list_nodes(c, l);
+    parts = constant_list(c, l);
   } else if (onnx_has_input(c, 1)) {
-    part = onnx_shape_elements(c, 1, &n);
+    parts = onnx_shape_elements(c, 1, &n);
   } else {
-    split_equally(c, x.node->dims[axis], own);
+    split_equally(c, x.node->dims[axis], equal);
   }
   if (n != c->n_outputs)
-    onnx_fail(c, TN_ERR_SHAPE, "it has %zu outputs, where split has %zu sizes", c->n_outputs, n);
-  build_split(b, x, (int64_t)axis, part, c->outputs, n);
+    onnx_fail(c, TN_ERR_SHAPE, "split has %zu sizes, but the node has %zu outputs", n,
+              c->n_outputs);
+  build_split(b, x, (int64_t)axis, parts, c->outputs, n);
 }
 
 void onnx_Tile(onnx_call *c) {
   value x = onnx_input(c, 0);
-  sizes times = shape_argument(c, 1);
-  for (size_t i = 0; i < times.rank; i++) shape_argument_check_size(c, &times, i);
-  if (times.rank != x.node->rank)
-    onnx_fail(c, TN_ERR_SHAPE, "it has %zu repeats, where the input has %u axes", times.rank,
-              x.node->rank);
-  c->outputs[0] = build_tile(onnx_builder(c), x, &times);
+  sizes repeats = shape_argument(c, 1);
+  for (size_t i = 0; i < repeats.rank; i++) shape_argument_check_size(c, &repeats, i);
+  if (repeats.rank != x.node->rank)
+    onnx_fail(c, TN_ERR_SHAPE, "repeats has %zu elements, but the input has %u dimensions",
+              repeats.rank, x.node->rank);
+  c->outputs[0] = build_tile(onnx_builder(c), x, &repeats);
 }
 
 void onnx_Trilu(onnx_call *c) {
@@ -373,8 +375,8 @@ void onnx_Trilu(onnx_call *c) {
   const node *zero = ix_const(b->ir, 0), *const *k = &zero;
   size_t n = 1;
   if (onnx_has_input(c, 1)) k = onnx_shape_elements(c, 1, &n);
-  if (n != 1) onnx_fail(c, TN_ERR_SHAPE, "k has %zu elements, where one belongs", n);
+  if (n != 1) onnx_fail(c, TN_ERR_SHAPE, "k has %zu elements, expected 1", n);
   bool upper = onnx_int_attribute(c, "upper", 1) != 0;
-  const node *diagonal = bound(c, k[0], ONNX_SIZE_MAX + 1); /* beyond every matrix */
+  const node *diagonal = clamp_constant(c, k[0], ONNX_SIZE_MAX + 1); /* beyond every matrix */
   c->outputs[0] = (upper ? build_triu : build_tril)(b, onnx_input(c, 0), diagonal);
 }

@@ -1,5 +1,5 @@
-/* Table of ONNX operators (onnx_operators.def), and the look-up of a node's row by name and
- * version. */
+/* Table of ONNX operators (onnx_operators.def), and the look-up of rows, versions and attributes.
+   Versions and attributes stay texts, parsed at each look-up: models have few nodes. */
 #include "formats/onnx/ops/op_table.h"
 
 #include "formats/onnx/ops/onnx_builders.h"
@@ -8,8 +8,8 @@
 #include <string.h>
 
 static const onnx_op table[] = {
-#define ONNX_OP(name, versions, attributes, least, most, outputs) \
-  {#name, versions, attributes, least, most, outputs, onnx_##name},
+#define ONNX_OP(name, versions, attributes, min_inputs, max_inputs, max_outputs) \
+  {#name, versions, attributes, min_inputs, max_inputs, max_outputs, onnx_##name},
 #include "formats/onnx/ops/onnx_operators.def"
 #undef ONNX_OP
 };
@@ -29,28 +29,25 @@ const onnx_op *op_table_find(const char *name) {
 
 int64_t op_table_version(const onnx_op *row, int64_t opset) {
   int64_t best = 0;
-  for (const char *at = row->versions; *at;) {
+  for (const char *text = row->versions; *text;) {
     char *end;
-    int64_t v = strtoll(at, &end, 10);
-    if (v <= opset && v > best) best = v;
-    at = *end ? end + 1 : end;
+    int64_t version = strtoll(text, &end, 10);
+    if (version <= opset && version > best) best = version;
+    text = *end ? end + 1 : end;
   }
   return best;
 }
 
-/** The text after an attribute's name in its row, where its mark stands; NULL: no such attribute.
- */
-static const char *find_mark(const onnx_op *row, const char *name) {
+bool op_table_has_attribute(const onnx_op *row, const char *name) {
   size_t n = strlen(name);
-  for (const char *at = strstr(row->attributes, name); at; at = strstr(at + 1, name)) {
-    bool begins = at == row->attributes || at[-1] == ' ';
-    if (begins && (!at[n] || strchr(" !", at[n]))) return at + n;
+  for (const char *text = strstr(row->attributes, name); text; text = strstr(text + 1, name)) {
+    bool is_start = text == row->attributes || text[-1] == ' ';
+    if (is_start && (!text[n] || strchr(" !", text[n]))) return true;
   }
-  return NULL;
+  return false;
 }
 
-bool op_table_has_attribute(const onnx_op *row, const char *name) { return find_mark(row, name); }
-
+/** Parses the mark after an attribute's name: "!" is required, "!1,11" in these versions. */
 static bool is_required(const char *mark, int64_t version) {
   if (*mark != '!') return false;
   bool found = !mark[1] || mark[1] == ' ';
@@ -61,17 +58,18 @@ static bool is_required(const char *mark, int64_t version) {
 
 static bool node_has_attribute(const onnx_node *n, const char *name, size_t length) {
   for (size_t i = 0; i < n->attributes.n; i++) {
-    const char *own = n->attributes.at[i].name;
-    if (strlen(own) == length && !memcmp(own, name, length)) return true;
+    const char *other = n->attributes.at[i].name;
+    if (strlen(other) == length && !memcmp(other, name, length)) return true;
   }
   return false;
 }
 
 const char *op_table_missing_attribute(const onnx_op *row, int64_t version, const onnx_node *n,
                                        size_t *length) {
-  for (const char *at = row->attributes; *at; at += strcspn(at, " "), at += *at == ' ') {
-    *length = strcspn(at, " !");
-    if (is_required(at + *length, version) && !node_has_attribute(n, at, *length)) return at;
+  for (const char *name = row->attributes; *name;
+       name += strcspn(name, " "), name += *name == ' ') {
+    *length = strcspn(name, " !");
+    if (is_required(name + *length, version) && !node_has_attribute(n, name, *length)) return name;
   }
   return NULL;
 }

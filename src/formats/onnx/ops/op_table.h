@@ -4,17 +4,17 @@
 
 #include "formats/onnx/importer/importer.h"
 
-/** The row of an operator of the default domain; NULL if there is none. */
+/** The row of an operator of the default domain; NULL if it is not supported. */
 const onnx_op *op_table_find(const char *name);
 
-/** The newest version of a row that is not above an opset; 0 if all are newer. */
+/** The newest version of an operator that is not above an opset; 0 if all are newer. */
 int64_t op_table_version(const onnx_op *row, int64_t opset);
 
 /** True if nodes of the operator may have this attribute. */
 bool op_table_has_attribute(const onnx_op *row, const char *name);
 
-/** Name of a required attribute of a version that the node lacks, `*length` characters long; NULL
-   if it lacks none. */
+/** The name of a required attribute that the node lacks, `*length` characters long; NULL if none is
+    missing. */
 const char *op_table_missing_attribute(const onnx_op *row, int64_t version, const onnx_node *n,
                                        size_t *length);
 

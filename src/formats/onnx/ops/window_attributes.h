@@ -1,5 +1,4 @@
-/* Attributes of sliding windows, for convolution and pooling: kernel, strides, dilations, padding.
- */
+/* Attributes of sliding windows, for convolution and pooling: kernel, strides, dilations, pads. */
 #ifndef TENON_FORMATS_ONNX_OPS_WINDOW_ATTRIBUTES_H
 #define TENON_FORMATS_ONNX_OPS_WINDOW_ATTRIBUTES_H
 
@@ -14,15 +13,16 @@ typedef struct windows {
   int64_t low[WINDOW_AXES], high[WINDOW_AXES]; /* pads */
 } windows;
 
-/** Reads kernel, strides and dilations, each in 1 … INT32_MAX. The kernel is that of `weights`
-    (M, C, K…), which kernel_shape must equal if present; NULL: kernel_shape. Pads are 0. */
+/** Reads kernel, strides and dilations, each in 1 … INT32_MAX, with pads of 0. The kernel's sizes
+   are those of `weights` (M, C, K…), which kernel_shape must equal if present; without weights
+   (NULL) they are kernel_shape. */
 windows window_attributes_read(onnx_call *c, const node *x, const node *weights);
 
-/** Sets the pads from attribute pads, or from auto_pad for windows over x. */
+/** Sets the pads for windows over x from attribute pads or auto_pad. */
 void window_attributes_pad(onnx_call *c, windows *w, const node *x);
 
-/** Reads a list attribute of `n` numbers into an array, which stays as it is if there is none. */
-void window_attributes_list(const onnx_call *c, const char *name, size_t n, int64_t *into);
+/** Reads a list attribute of `n` elements; if it is absent, the list keeps its defaults. */
+void window_attributes_list(const onnx_call *c, const char *name, size_t n, int64_t *list);
 
 /** Modes of attribute auto_pad. */
 typedef enum auto_pad_mode {
@@ -33,8 +33,8 @@ typedef enum auto_pad_mode {
 } auto_pad_mode;
 auto_pad_mode window_auto_pad(const onnx_call *c);
 
-/** Splits `all` pads of axis i into halves before and after it; an odd one goes after, or before if
+/** Splits the total padding of axis i into halves; the odd element goes after, or before if
     `more_before`. */
-void window_split_pads(windows *w, size_t i, int64_t all, bool more_before);
+void window_split_pads(windows *w, size_t i, int64_t total, bool more_before);
 
 #endif
