@@ -23,10 +23,11 @@ static void run_verb(void *arg) {
   invocation *u = arg;
   command *c = &u->c;
   const char *name = u->argc > 1 ? u->argv[1] : NULL;
-  if (!name) command_usage_error(c, "a verb is missing");
+  if (!name) command_usage_error(c, "missing command");
   if (!strcmp(name, "-h") || !strcmp(name, "--help")) name = "help";
   if (!strcmp(name, "--version")) name = "version";
-  if (name[0] == '-') command_usage_error(c, "there is no option %s before the verb", name);
+  if (name[0] == '-')
+    command_usage_error(c, "unknown option %s; options of a command follow it", name);
   c->verb = verb_find(c, name);
   if (arguments_parse(c, u->argc - 2, u->argv + 2))
     c->status = c->verb->act(c);
@@ -50,17 +51,17 @@ static void report_failure(void *arg) {
       uses_colour() ? "tenon%s%s: \x1b[1;31merror:\x1b[0m %s\n" : "tenon%s%s: error: %s\n";
   char *text = c->diag.text;
   for (size_t n = strlen(text); n && text[n - 1] == '\n'; n--) text[n - 1] = 0;
-  fflush(stdout); /* output that was printed before comes before */
+  fflush(stdout); /* earlier output comes first */
   progress_clear(&c->progress);
   fprintf(stderr, format, gap, verb,
           is_usage ? text_escape(&c->arena, text) : text_escape_keep_newlines(&c->arena, text));
-  if (is_usage) fprintf(stderr, "(tenon help%s%s tells more)\n", gap, verb);
+  if (is_usage) fprintf(stderr, "Try 'tenon help%s%s' for more information.\n", gap, verb);
 }
 
-/** Frees everything; returns the exit status, which a failure to write the output sets too. */
+/** Reports a failure, frees everything and returns the exit status, also of a failure to write. */
 static int end_command(command *c, tn_status raised) {
   diag copy = c->diag;
-  if (raised && diag_catch(&c->diag, report_failure, c)) { /* no memory to escape its text */
+  if (raised && diag_catch(&c->diag, report_failure, c)) { /* out of memory for escaping */
     fprintf(stderr, "tenon: error: %s\n", copy.text);
     c->status = EXIT_FAILED;
   }
@@ -68,7 +69,7 @@ static int end_command(command *c, tn_status raised) {
   progress_free(&c->progress);
   arena_free(&c->arena);
   if (fflush(stdout) == 0 && !ferror(stdout)) return c->status;
-  fprintf(stderr, "tenon: error: the output cannot be written: %s\n", strerror(errno));
+  fprintf(stderr, "tenon: error: cannot write to standard output: %s\n", strerror(errno));
   return c->status ? c->status : EXIT_FAILED;
 }
 

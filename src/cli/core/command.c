@@ -42,16 +42,17 @@ void command_check_binding(command *c, tn_status s, const tn_binding *b) {
   diag_raise(&c->diag, s, "%s", *text ? text : tn_status_text(s));
 }
 
-/* The context. */
+/* Context. */
 
-/** Prints a line of the library's log; called from any thread. The arena is the main thread's. */
+/** Prints a line of the library's log. Called on any thread, so the line is escaped without the
+    arena, which belongs to the main thread. */
 static void print_log_line(void *user, tn_log_level level, const char *text) {
   command *c = user;
   if (level > c->log_level) return;
   char line[1024];
   snprintf(line, sizeof line, "%s", text);
-  for (char *at = line; *at; at++)
-    if ((unsigned char)*at < 0x20 || *at == 0x7f) *at = '?';
+  for (char *s = line; *s; s++)
+    if ((unsigned char)*s < 0x20 || *s == 0x7f) *s = '?';
   progress_print_line(&c->progress, c->verb->name, line);
 }
 
@@ -68,7 +69,7 @@ void command_open_context(command *c, const char *device, int64_t threads, const
   if (!c->context) diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
   tn_context_info info = TN_CONTEXT_INFO_INIT;
   if (tn_context_get(c->context, &info) == TN_OK && !info.computes)
-    command_print_note(c, "the device %s computes nothing: results mean nothing, nor do times",
+    command_print_note(c, "device %s computes nothing; results and times are meaningless",
                        info.device);
 }
 

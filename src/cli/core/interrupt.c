@@ -13,8 +13,8 @@
 
 static atomic_bool is_pending;
 
-/** Ends the process groups of the programs that a thread has started. */
-static void end_children_of(const char *thread_id) {
+/** Kills the process groups of the children of one thread. */
+static void kill_children_of_thread(const char *thread_id) {
   char path[64];
   long child;
   snprintf(path, sizeof path, "/proc/self/task/%.20s/children", thread_id);
@@ -23,15 +23,16 @@ static void end_children_of(const char *thread_id) {
   if (list) fclose(list);
 }
 
-static void end_children(void) {
+static void kill_children(void) {
   DIR *threads = opendir("/proc/self/task");
   for (struct dirent *e; threads && (e = readdir(threads));)
-    if (e->d_name[0] != '.') end_children_of(e->d_name);
+    if (e->d_name[0] != '.') kill_children_of_thread(e->d_name);
   if (threads) closedir(threads);
 }
 
-/** The signals to wait for: those that are not ignored, as in a shell's background jobs. */
-static sigset_t signals_to_wait_for(void) {
+/** The signals to wait for: those that are not ignored, as they are in background jobs of a shell.
+ */
+static sigset_t awaited_signals(void) {
   static const int all[] = {SIGINT, SIGTERM, SIGHUP};
   sigset_t set;
   sigemptyset(&set);
@@ -42,13 +43,13 @@ static sigset_t signals_to_wait_for(void) {
   return set;
 }
 
-/** Waits for one of the signals, ends the children, and lets the signal end the command. */
+/** Waits for one of the signals, kills the children, and raises the signal again. */
 static void *wait_for_signal(void *arg) {
   sigset_t *set = arg;
   int number;
   while (sigwait(set, &number)) {}
   atomic_store(&is_pending, true);
-  end_children();
+  kill_children();
   pthread_sigmask(SIG_UNBLOCK, set, NULL);
   raise(number);
   return NULL;
@@ -58,7 +59,7 @@ void interrupt_start(void) {
   static sigset_t set;
   diag d = {0};
   thread t;
-  set = signals_to_wait_for();
+  set = awaited_signals();
   pthread_sigmask(SIG_BLOCK, &set, NULL);
   if (thread_start(&t, wait_for_signal, &set, &d)) pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }

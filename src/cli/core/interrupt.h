@@ -3,12 +3,12 @@
 #ifndef TENON_CLI_CORE_INTERRUPT_H
 #define TENON_CLI_CORE_INTERRUPT_H
 
-/** Starts the thread that waits for SIGINT, SIGTERM and SIGHUP. Call it before any other thread is
-    started. */
+/** Starts the thread that waits for SIGINT, SIGTERM and SIGHUP. Call before starting other threads.
+ */
 void interrupt_start(void);
 
-/** Does not return after such a signal: the signal ends the command, rather than a failure of the
-    compilers that it ended. */
+/** Blocks after such a signal until it ends the command, so that the failure of a killed compiler
+   is not reported. */
 void interrupt_wait_if_pending(void);
 
 #endif

@@ -8,17 +8,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Types of an option's member in the struct of its verb's options. */
+/** The type of an option, and of its member in the struct of its verb's options. */
 typedef enum option_kind {
   OPTION_FLAG,   /* bool */
   OPTION_STRING, /* const char * */
   OPTION_NUMBER, /* int64_t */
-  OPTION_BYTES,  /* int64_t, which may be written as 64M */
+  OPTION_BYTES,  /* int64_t, optionally with a suffix: 64M */
   OPTION_UINT64, /* uint64_t, in decimal */
   OPTION_LIST    /* option_list */
 } option_kind;
 
-/** The values of an option that may be given several times, in their order. */
+/** The values of a repeatable option, in order. */
 typedef VEC(const char *) option_list;
 
 typedef struct option {
@@ -26,9 +26,9 @@ typedef struct option {
   option_kind kind;
   size_t offset;         /* of its member */
   const char *value;     /* placeholder of the value in help: "N" */
-  const char *about;     /* one or more lines */
+  const char *about;     /* lines of its help */
   int64_t min, max;      /* of a number, inclusive */
-  int64_t default_value; /* of a number that is not given */
+  int64_t default_value; /* of a number */
 } option;
 
 #endif

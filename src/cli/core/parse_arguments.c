@@ -11,12 +11,12 @@
 /** A command line being parsed. */
 typedef struct parser {
   command *c;
-  char *const *next; /* argument */
+  char *const *next; /* argument to parse */
   char *const *end;
-  bool *is_given; /* by the option's row */
+  bool *is_set; /* by option row */
 } parser;
 
-/* Finding options. */
+/* Look-up of options. */
 
 static const option *find_option(const verb *v, const char *name, size_t length) {
   for (size_t i = 0; i < v->n_options; i++)
@@ -25,7 +25,7 @@ static const option *find_option(const verb *v, const char *name, size_t length)
   return NULL;
 }
 
-/** The option that "-x" abbreviates. */
+/** Finds the option that "-x" abbreviates. */
 static const option *find_letter(const verb *v, const char *text) {
   if (!v->letters || !text[1] || text[2] || !strchr(v->letters, text[1])) return NULL;
   size_t i = 0;
@@ -33,7 +33,7 @@ static const option *find_letter(const verb *v, const char *text) {
   return &v->options[i];
 }
 
-static _Noreturn void refuse_option(command *c, const char *argument) {
+static _Noreturn void fail_unknown_option(command *c, const char *argument) {
   const verb *v = c->verb;
   arena *a = &c->arena;
   const char **names = arena_alloc(a, (v->n_options + 1) * sizeof *names);
@@ -43,18 +43,18 @@ static _Noreturn void refuse_option(command *c, const char *argument) {
   const char *near = text_nearest_word(arena_printf(a, "%.*s", (int)strcspn(word, "="), word),
                                        names, v->n_options + 1);
   if (near) near = arena_printf(a, "--%s", near);
-  command_usage_error(c, "there is no option %s%s", argument, text_suggestion(a, near));
+  command_usage_error(c, "unknown option %s%s", argument, text_suggestion(a, near));
 }
 
 /* Values. */
 
-/** The value of --name=value (`equals` is at the sign) or --name value. An empty string is refused:
-    nothing has an empty name, and a folder of none would be the root. */
+/** Parses the value of --name=value (`equals` points to the sign) or --name value. Refuses an empty
+    string: an empty folder would mean the root. */
 static const char *parse_value(parser *p, const option *o, const char *equals) {
-  bool is_given = equals || (p->next != p->end && strncmp(*p->next, "--", 2));
-  const char *value = equals ? equals + 1 : is_given ? *p->next++ : "";
-  if (!is_given || (o->kind == OPTION_STRING && !*value))
-    command_usage_error(p->c, "--%s needs a value: --%s %s", o->name, o->name, o->value);
+  bool has_value = equals || (p->next != p->end && strncmp(*p->next, "--", 2));
+  const char *value = equals ? equals + 1 : has_value ? *p->next++ : "";
+  if (!has_value || (o->kind == OPTION_STRING && !*value))
+    command_usage_error(p->c, "--%s requires a value: --%s %s", o->name, o->name, o->value);
   return value;
 }
 
@@ -65,9 +65,10 @@ static int64_t parse_number(command *c, const option *o, const char *text) {
   int64_t unit = o->kind == OPTION_BYTES && end != text ? text_byte_multiplier(*end) : 1;
   if (unit > 1) end++;
   if (!*text || *end || errno || n < o->min || n > o->max / unit)
-    command_usage_error(c, "--%s is a number from %lld to %lld%s, not \"%s\"", o->name,
+    command_usage_error(c, "--%s must be a number from %lld to %lld%s, not \"%s\"", o->name,
                         (long long)o->min, (long long)o->max,
-                        o->kind == OPTION_BYTES ? ", or as 64M" : "", text);
+                        o->kind == OPTION_BYTES ? ", with an optional suffix k, M, G or T" : "",
+                        text);
   return n * unit;
 }
 
@@ -76,7 +77,7 @@ static uint64_t parse_uint64(command *c, const option *o, const char *text) {
   unsigned long long n = strtoull(text, NULL, 10);
   bool are_digits = strspn(text, "0123456789") == strlen(text);
   if (!*text || !are_digits || errno)
-    command_usage_error(c, "--%s is a number from 0 to %llu, not \"%s\"", o->name,
+    command_usage_error(c, "--%s must be a number from 0 to %llu, not \"%s\"", o->name,
                         (unsigned long long)UINT64_MAX, text);
   return n;
 }
@@ -84,11 +85,12 @@ static uint64_t parse_uint64(command *c, const option *o, const char *text) {
 static void set_option(parser *p, const option *o, const char *equals) {
   command *c = p->c;
   void *member = (char *)c->options + o->offset;
-  bool *is_given = &p->is_given[o - c->verb->options];
-  if (*is_given && o->kind != OPTION_LIST) command_usage_error(c, "--%s is given twice", o->name);
-  *is_given = true;
+  bool *is_set = &p->is_set[o - c->verb->options];
+  if (*is_set && o->kind != OPTION_LIST)
+    command_usage_error(c, "--%s is specified more than once", o->name);
+  *is_set = true;
   if (o->kind == OPTION_FLAG) {
-    if (equals) command_usage_error(c, "--%s takes no value", o->name);
+    if (equals) command_usage_error(c, "--%s does not take a value", o->name);
     *(bool *)member = true;
     return;
   }
@@ -103,9 +105,9 @@ static void set_option(parser *p, const option *o, const char *equals) {
 }
 
 static void set_operand(command *c, const char *text) {
-  if (!c->verb->operand) command_usage_error(c, "\"%s\" is one argument too many", text);
+  if (!c->verb->operand) command_usage_error(c, "unexpected argument \"%s\"", text);
   if (c->operand)
-    command_usage_error(c, "one %s at a time: \"%s\" and \"%s\"", c->verb->operand, c->operand,
+    command_usage_error(c, "expected one %s, got \"%s\" and \"%s\"", c->verb->operand, c->operand,
                         text);
   c->operand = text;
 }
@@ -122,7 +124,7 @@ static void set_defaults(command *c) {
 
 static bool is_help(const char *text) { return !strcmp(text, "-h") || !strcmp(text, "--help"); }
 
-/** Raises the log level by -v, and by -vv or two of -v; false for other options. */
+/** Raises the log level for -v, and further for -vv or a second -v; false for other options. */
 static bool raise_log_level(command *c, const char *text) {
   if (strcmp(text, "-v") != 0 && strcmp(text, "-vv") != 0) return false;
   bool is_debug = text[2] || c->log_level >= TN_LOG_INFO;
@@ -146,11 +148,11 @@ bool arguments_parse(command *c, int argc, char *const argv[]) {
       const char *name = text + 2, *equals = strchr(text, '=');
       const option *o = find_letter(v, text);
       if (text[1] == '-') o = find_option(v, name, equals ? (size_t)(equals - name) : strlen(name));
-      if (!o) refuse_option(c, text);
+      if (!o) fail_unknown_option(c, text);
       set_option(&p, o, equals);
     }
   }
   if (v->operand && v->operand[0] != '[' && !c->operand)
-    command_usage_error(c, "%s is missing", v->operand);
+    command_usage_error(c, "missing argument %s", v->operand);
   return true;
 }

@@ -4,10 +4,10 @@
 
 #include "cli/core/command.h"
 
-/** Fills in c->options, c->operand and c->log_level. Options are --name VALUE, --name=VALUE and the
-    letters of the verb; after "--" everything is an operand. False where help is requested. Raises
-    as command_usage_error for an option that is unknown, repeated, without its value or out of
-    range. */
+/** Sets c->options, c->operand and c->log_level. Options are --name VALUE, --name=VALUE and the
+   letters of the verb; after "--" all arguments are operands. Returns false if help is requested.
+   Raises as command_usage_error for an option that is unknown, repeated, without a value or out of
+   range. */
 bool arguments_parse(command *c, int argc, char *const argv[]);
 
 #endif

@@ -28,17 +28,17 @@ static void erase_bar(progress *p) {
   p->drawn = false;
 }
 
-/** The first show_progress of each kind of work is drawn at once: the next may be long in coming.
+/** Draws the bar. The first report of each unit is drawn at once, because the next may take long.
  */
 static bool show_progress(void *user, const char *what, uint64_t done, uint64_t total) {
   progress *p = user;
   int64_t now = clock_now_ns();
   mutex_lock(&p->lock);
-  bool is_new = strncmp(p->what, what, sizeof p->what - 1) != 0;
+  bool is_first = strncmp(p->what, what, sizeof p->what - 1) != 0;
   snprintf(p->what, sizeof p->what, "%s", what);
   if (done >= total) {
     erase_bar(p);
-  } else if (is_new || now - p->last > interval_ns) {
+  } else if (is_first || now - p->last > interval_ns) {
     draw_bar(p, done, total);
     p->last = now;
   }

@@ -11,24 +11,23 @@
 #include <stdint.h>
 
 typedef struct progress {
-  mutex lock;    /* of the fields below and of standard error's last line */
+  mutex lock;    /* protects the fields below and standard error's last line */
   bool drawn;    /* the bar is on the terminal */
   int64_t last;  /* time of the last drawing, in ns */
-  char what[32]; /* unit of the work at hand: "kernels" */
+  char what[32]; /* unit of progress: "kernels" */
 } progress;
 
 void progress_init(progress *p);
 void progress_free(progress *p);
 
-/** The callback that draws the bar, which must outlive the context; absent where standard error is
-    no terminal. */
+/** The callback that draws the bar; none if standard error is not a terminal. The bar must outlive
+   the context. */
 tn_progress progress_callback(progress *p);
 
-/** Removes the bar before anything else is written. */
+/** Erases the bar before other output. */
 void progress_clear(progress *p);
 
-/** Writes "tenon VERB: TEXT" and a newline to standard error, where the bar was. From any thread.
- */
+/** Writes "tenon VERB: TEXT" and a newline to standard error, in place of the bar. Thread-safe. */
 void progress_print_line(progress *p, const char *verb, const char *text);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/** Bytes of the well-formed UTF-8 character at `s` (Unicode 15, table 3-7), 0 if there is none. */
+/** The bytes of the well-formed UTF-8 character at `s` (Unicode 15, table 3-7); 0: malformed. */
 static size_t utf8_length(const unsigned char *s) {
   if (s[0] < 0x80) return 1;
   size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
@@ -19,8 +19,8 @@ static size_t utf8_length(const unsigned char *s) {
   return is_overlong_or_surrogate ? 0 : n;
 }
 
-/** C0, DEL, C1, and the characters that change the direction of text. */
-static bool steers_terminal(const unsigned char *s) {
+/** True for control characters (C0, DEL, C1) and those that change the direction of text. */
+static bool is_control(const unsigned char *s) {
   if (s[0] < 0x20 || s[0] == 0x7f) return true;
   if (s[0] == 0xc2) return s[1] < 0xa0;
   if (s[0] != 0xe2) return false;
@@ -28,12 +28,12 @@ static bool steers_terminal(const unsigned char *s) {
          (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9);
 }
 
-static const char *escape(arena *a, const char *text, bool lines) {
+static const char *escape(arena *a, const char *text, bool keep_newlines) {
   str out = str_new(a);
   const unsigned char *s = (const unsigned char *)text;
   while (*s) {
     size_t n = utf8_length(s);
-    bool keep = n && (!steers_terminal(s) || (lines && *s == '\n'));
+    bool keep = n && (!is_control(s) || (keep_newlines && *s == '\n'));
     if (keep)
       str_add_bytes(&out, (const char *)s, n);
     else if (*s == '\n' || *s == '\t')
@@ -61,8 +61,8 @@ const char *text_bytes(arena *a, uint64_t bytes) {
 
 int64_t text_byte_multiplier(char letter) {
   static const char letters[] = "kMGT";
-  const char *at = letter ? strchr(letters, letter) : NULL;
-  return at ? INT64_C(1) << 10 * (at - letters + 1) : 1;
+  const char *found = letter ? strchr(letters, letter) : NULL;
+  return found ? INT64_C(1) << 10 * (found - letters + 1) : 1;
 }
 
 static text_unit choose_unit(const text_unit units[], size_t n, double x) {
@@ -103,7 +103,7 @@ enum { WORD_BYTES = 32 };
 
 static size_t minimum(size_t a, size_t b) { return a < b ? a : b; }
 
-/** Edit distance with swaps of neighbours; words longer than WORD_BYTES are far from all others. */
+/** The edit distance with transpositions; words longer than WORD_BYTES are far from all others. */
 static size_t edit_distance(const char *a, const char *b) {
   size_t n = strlen(a), m = strlen(b), d[WORD_BYTES + 1][WORD_BYTES + 1];
   if (n > WORD_BYTES || m > WORD_BYTES) return WORD_BYTES;
@@ -124,13 +124,13 @@ static size_t edit_distance(const char *a, const char *b) {
 
 const char *text_nearest_word(const char *word, const char *const candidates[], size_t n) {
   const char *best = NULL;
-  size_t length = strlen(word), most = length / 3 + 1;
+  size_t length = strlen(word), limit = length / 3 + 1;
   for (size_t i = 0; i < n; i++) {
     bool is_prefix = length > 1 && !strncmp(candidates[i], word, length);
-    size_t far = is_prefix ? 1 : edit_distance(word, candidates[i]);
-    if (far > most || far >= strlen(candidates[i])) continue;
+    size_t distance = is_prefix ? 1 : edit_distance(word, candidates[i]);
+    if (distance > limit || distance >= strlen(candidates[i])) continue;
     best = candidates[i];
-    most = far ? far - 1 : 0;
+    limit = distance ? distance - 1 : 0;
   }
   return best;
 }
@@ -153,7 +153,7 @@ json_t *text_json_float(double value) {
 }
 
 void text_json_print(arena *a, json_t *value) {
-  enum { DIGITS = 17 }; /* distinguish every f64 from its neighbours */
+  enum { DIGITS = 17 }; /* identify every f64 */
   int failed = value ? json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(DIGITS)) : -1;
   json_decref(value);
   if (!value) diag_raise(a->diag, TN_ERR_MEMORY, "out of memory");

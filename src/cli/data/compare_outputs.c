@@ -17,23 +17,24 @@ double tolerance_parse(command *c, const char *option, const char *text, double 
   if (!text) return default_value;
   double v = strtod(text, &end);
   if (end == text || *end || !isfinite(v) || v < 0)
-    command_usage_error(c, "--%s is a number from 0 on, not \"%s\"", option, text);
+    command_usage_error(c, "--%s must be a nonnegative number, not \"%s\"", option, text);
   return v;
 }
 
-/* The sets of a folder. */
+/* Test sets of a folder. */
 
 static const char set_prefix[] = "test_data_set_";
 
 typedef VEC(const char *) set_names;
 
-/** Orders set names by their numbers: shorter names come first. */
-static int by_number(const void *a, const void *b) {
+/** Orders set names by their numbers: a shorter name has the smaller number. */
+static int compare_set_names(const void *a, const void *b) {
   const char *x = *(const char *const *)a, *y = *(const char *const *)b;
   size_t n = strlen(x), k = strlen(y);
   return n != k ? (n < k ? -1 : 1) : strcmp(x, y);
 }
 
+/** The listing of a folder. */
 typedef struct listing {
   command *c;
   DIR *open;
@@ -58,21 +59,21 @@ static set_names list_sets(command *c, const char *folder) {
   tn_status s = diag_catch(&c->diag, list_body, &l);
   closedir(l.open);
   if (s != TN_OK) diag_rethrow(&c->diag);
-  if (l.names.n) qsort(l.names.at, l.names.n, sizeof *l.names.at, by_number);
+  if (l.names.n) qsort(l.names.at, l.names.n, sizeof *l.names.at, compare_set_names);
   return l.names;
 }
 
-/* One array and what is expected. */
+/* Comparison of one array. */
 
 typedef struct comparison {
-  size_t n_different, first; /* elements that differ, and the first of them */
-  double largest;            /* the largest finite difference of all elements */
-  double largest_different;  /* the same of those that differ */
+  size_t n_different, first; /* number of elements that differ; index of the first */
+  double largest;            /* largest finite difference of all elements */
+  double largest_different;  /* largest finite difference of elements that differ */
 } comparison;
 
-/** Whether element `i` of an output is as expected. */
-static bool agree(const host_array *a, const host_array *expected, size_t i,
-                  comparison_tolerance t) {
+/** True if element `i` of an output is within the tolerance. */
+static bool matches(const host_array *a, const host_array *expected, size_t i,
+                    comparison_tolerance t) {
   size_t size = tn_dtype_size(a->dtype);
   bool is_equal =
       !memcmp((const char *)a->data + i * size, (const char *)expected->data + i * size, size);
@@ -86,24 +87,24 @@ static bool agree(const host_array *a, const host_array *expected, size_t i,
 static comparison compare(const host_array *a, const host_array *expected, comparison_tolerance t) {
   comparison r = {0};
   for (size_t i = 0; i < a->elements; i++) {
-    double away = fabs(host_array_value(a, i) - host_array_value(expected, i));
-    if (!isfinite(away)) away = 0;
-    if (away > r.largest) r.largest = away;
-    if (agree(a, expected, i, t)) continue;
-    if (away > r.largest_different) r.largest_different = away;
+    double difference = fabs(host_array_value(a, i) - host_array_value(expected, i));
+    if (!isfinite(difference)) difference = 0;
+    if (difference > r.largest) r.largest = difference;
+    if (matches(a, expected, i, t)) continue;
+    if (difference > r.largest_different) r.largest_different = difference;
     if (!r.n_different++) r.first = i;
   }
   return r;
 }
 
-/** "[1, 0, 3]": the index of element i. */
+/** The index of element i as text: "[1, 0, 3]". */
 static const char *index_text(command *c, const host_array *a, size_t i) {
-  int64_t at[TN_MAX_RANK];
+  int64_t index[TN_MAX_RANK];
   str s = str_new(&c->arena);
   for (int32_t k = a->shape.rank; k-- > 0; i /= (size_t)a->shape.size[k])
-    at[k] = (int64_t)(i % (size_t)a->shape.size[k]);
+    index[k] = (int64_t)(i % (size_t)a->shape.size[k]);
   for (int32_t k = 0; k < a->shape.rank; k++)
-    str_addf(&s, "%s%lld", k ? ", " : "", (long long)at[k]);
+    str_addf(&s, "%s%lld", k ? ", " : "", (long long)index[k]);
   return arena_printf(&c->arena, "[%s]", str_text(&s));
 }
 
@@ -113,18 +114,18 @@ static bool has_same_type(const host_array *a, const host_array *b) {
   return same;
 }
 
-/** Appends the difference of element i and the allowed one, if they are finite. */
+/** Appends the difference of element i and its tolerance, if finite. */
 static void add_difference(str *s, const host_array *a, const host_array *expected, size_t i,
                            comparison_tolerance t) {
-  double y = host_array_value(expected, i), away = fabs(host_array_value(a, i) - y);
-  if (!isfinite(away)) return;
-  str_addf(s, ": off by %.6g", away);
+  double y = host_array_value(expected, i), difference = fabs(host_array_value(a, i) - y);
+  if (!isfinite(difference)) return;
+  str_addf(s, ": off by %.6g", difference);
   if (tn_dtype_kind_of(a->dtype) == TN_KIND_FLOAT)
     str_addf(s, ", more than %.6g (--rtol %g, --atol %g)", t.absolute + t.relative * fabs(y),
              t.relative, t.absolute);
 }
 
-/** Describes how an output differs from the expected one; NULL if it agrees. *largest is raised to
+/** Describes how an output differs from the expected one; NULL if it matches. Raises *largest to
    its largest difference. */
 static const char *describe_difference(command *c, const host_array *a, const host_array *expected,
                                        comparison_tolerance t, double *largest) {
@@ -143,10 +144,10 @@ static const char *describe_difference(command *c, const host_array *a, const ho
   return str_text(&s);
 }
 
-/* One set. */
+/* Test sets. */
 
-/** Runs a set and prints a line for it. The first set binds the model after its files are read, so
-    that a damaged file is reported before the model is compiled. */
+/** Runs a test set and prints a line for it. The first set binds, and so compiles, the model only
+   after its files are read, so that a damaged file is reported early. */
 static bool check_set(command *c, tn_model *m, tn_binding **binding, const char *folder,
                       const char *name, comparison_tolerance t) {
   double largest = 0;
@@ -175,7 +176,7 @@ int compare_test_sets(command *c, tn_model *m, const char *folder, comparison_to
   bool is_set = onnx_test_set_exists(c, folder), same = true;
   if (!is_set) sets = list_sets(c, folder);
   if (!is_set && !sets.n)
-    diag_raise(&c->diag, TN_ERR_IO, "%s has neither input_0.pb, output_0.pb nor a folder %s0",
+    diag_raise(&c->diag, TN_ERR_IO, "%s has neither input_0.pb or output_0.pb nor a folder %s0",
                folder, set_prefix);
   if (is_set) same = check_set(c, m, &b, folder, folder, t);
   for (size_t i = 0; i < sets.n && same; i++) {

@@ -13,7 +13,7 @@ typedef struct explained_plan {
   VEC(tn_explained_pass) passes;
 } explained_plan;
 
-/** Lists an explanation, which must outlive the lists. They are in the arena, which raises. */
+/** Lists an explanation, which must outlive the lists. In the arena, which raises. */
 explained_plan explained_plan_list(const tn_explanation *explanation, arena *a);
 
 #endif

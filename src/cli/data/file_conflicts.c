@@ -8,29 +8,29 @@
 
 #include <string.h>
 
-static const char *path_of(const named_file *f) { return f->path ? f->path : "/dev/stdout"; }
+static const char *real_path(const named_file *f) { return f->path ? f->path : "/dev/stdout"; }
 
 static bool is_same_file(const named_file *a, const named_file *b) {
-  return (!a->path && !b->path) || file_same(path_of(a), path_of(b));
+  return (!a->path && !b->path) || file_same(real_path(a), real_path(b));
 }
 
 static const char *shown_path(const named_file *f) { return f->path ? f->path : "-"; }
 
-static _Noreturn void refuse_conflict(command *c, const named_file *written,
-                                      const named_file *other) {
+static _Noreturn void fail_conflict(command *c, const named_file *written,
+                                    const named_file *other) {
   if (!other->is_written)
-    command_usage_error(c, "--%s: \"%s\" is %s, which it would replace", written->what,
+    command_usage_error(c, "--%s: \"%s\" is %s and would be overwritten", written->what,
                         shown_path(written), other->what);
-  command_usage_error(c, "--%s: \"%s\" and --%s's \"%s\" are the same file: each needs its own",
-                      written->what, shown_path(written), other->what, shown_path(other));
+  command_usage_error(c, "--%s: \"%s\" and \"%s\" of --%s are the same file", written->what,
+                      shown_path(written), shown_path(other), other->what);
 }
 
 static void add_file(file_set *f, named_file added) {
   for (size_t i = 0; i < f->all.n; i++) {
     const named_file *other = &f->all.at[i];
     if ((!added.is_written && !other->is_written) || !is_same_file(&added, other)) continue;
-    if (added.is_written) refuse_conflict(f->c, &added, other);
-    refuse_conflict(f->c, other, &added);
+    if (added.is_written) fail_conflict(f->c, &added, other);
+    fail_conflict(f->c, other, &added);
   }
   vec_push(&f->c->arena, &f->all, added);
 }

@@ -17,37 +17,37 @@ enum { ALIGN = 64 };
 typedef struct allocation {
   arena *arena;
   size_t bytes;
-  char *at;
+  char *memory;
 } allocation;
 
 static void allocate_body(void *arg) {
   allocation *m = arg;
-  m->at = arena_alloc(m->arena, m->bytes);
+  m->memory = arena_alloc(m->arena, m->bytes);
 }
 
 host_array host_array_alloc(command *c, const char *name, tn_dtype dtype, tn_shape shape) {
   host_array a = {.dtype = dtype, .shape = shape, .elements = 1};
-  bool empty = false;
-  for (int32_t i = 0; i < shape.rank; i++) empty |= !shape.size[i];
-  for (int32_t i = 0; i < shape.rank && !empty; i++) {
+  bool is_empty = false;
+  for (int32_t i = 0; i < shape.rank; i++) is_empty |= !shape.size[i];
+  for (int32_t i = 0; i < shape.rank && !is_empty; i++) {
     if ((size_t)shape.size[i] > SIZE_MAX / 64 / a.elements)
       diag_raise(&c->diag, TN_ERR_MEMORY, "\"%s\" is too large for this machine's memory", name);
     a.elements *= (size_t)shape.size[i];
   }
-  if (empty) a.elements = 0;
+  if (is_empty) a.elements = 0;
   a.bytes = a.elements * tn_dtype_size(dtype);
   allocation m = {.arena = &c->arena, .bytes = a.bytes + ALIGN};
   if (diag_catch(&c->diag, allocate_body, &m))
-    diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory: \"%s\", %s, takes %s", name,
+    diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory: \"%s\", %s, needs %s", name,
                tensor_type_text(c, dtype, (size_t)shape.rank, shape.size, NULL),
                text_bytes(&c->arena, a.bytes));
-  a.data = m.at + (ALIGN - (uintptr_t)m.at % ALIGN) % ALIGN;
+  a.data = m.memory + (ALIGN - (uintptr_t)m.memory % ALIGN) % ALIGN;
   return a;
 }
 
 /* Filling. */
 
-/** The next of a sequence of 64 random bits (Steele, Lea and Flood, 2014: SplitMix). */
+/** The next 64 random bits of a sequence (Steele, Lea and Flood, 2014: SplitMix). */
 static uint64_t random_bits(uint64_t *state) {
   uint64_t z = *state += 0x9e3779b97f4a7c15;
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
@@ -55,8 +55,8 @@ static uint64_t random_bits(uint64_t *state) {
   return z ^ z >> 31;
 }
 
-/** The sum of four uniform numbers, of mean 0 and variance 1: nearly normal, and the same on every
-    machine. */
+/** A sum of four uniform numbers, with mean 0 and variance 1: nearly normal, without functions
+   whose rounding depends on the machine. */
 static double random_float(uint64_t *state) {
   uint64_t bits = random_bits(state);
   double sum = 0;
@@ -67,12 +67,12 @@ static double random_float(uint64_t *state) {
 void host_array_fill(host_array *a, fill_kind fill, uint64_t *seed) {
   bool is_float = tn_dtype_kind_of(a->dtype) == TN_KIND_FLOAT;
   size_t size = tn_dtype_size(a->dtype);
-  char *at = a->data;
-  for (size_t i = 0; i < a->elements; i++, at += size) {
+  char *element = a->data;
+  for (size_t i = 0; i < a->elements; i++, element += size) {
     double value = fill == FILL_ONES;
     if (fill == FILL_RANDOM)
       value = is_float ? random_float(seed) : (double)(random_bits(seed) >> 63);
-    tn_element_set(a->dtype, at, value);
+    tn_element_set(a->dtype, element, value);
   }
 }
 
@@ -85,11 +85,11 @@ host_array host_array_read_output(command *c, tn_binding *b, size_t i, const cha
 
 /* Files. */
 
-host_array host_array_load(command *c, const char *path, tn_file_format format, tn_dtype wanted) {
+host_array host_array_load(command *c, const char *path, tn_file_format format, tn_dtype expected) {
   tn_array_file *file;
   command_check_status(c, tn_array_file_open(c->context, path, format, &file));
   const tn_array from = tn_array_file_get(file);
-  bool is_bits = format == TN_FILE_NPY && wanted == TN_BF16 && from.type.dtype == TN_U16;
+  bool is_bits = format == TN_FILE_NPY && expected == TN_BF16 && from.type.dtype == TN_U16;
   host_array a = host_array_alloc(c, path, is_bits ? TN_BF16 : from.type.dtype, from.type.shape);
   if (a.bytes) memcpy(a.data, from.data, a.bytes);
   unsigned char *bytes = a.data;
@@ -131,14 +131,14 @@ double host_array_value(const host_array *a, size_t i) {
   return tn_element_get(a->dtype, (const char *)a->data + i * tn_dtype_size(a->dtype));
 }
 
-/** An integer or bool element: sign- or zero-extended to 64 bits. */
+/** An integer or bool element, sign- or zero-extended to 64 bits. */
 static uint64_t integer_element(const host_array *a, size_t i) {
-  const char *at = (const char *)a->data + i * tn_dtype_size(a->dtype);
+  const char *element = (const char *)a->data + i * tn_dtype_size(a->dtype);
   switch (a->dtype) {
 #define LOAD(dtype, number, text, bytes, host) \
   case dtype: {                                \
     host value;                                \
-    memcpy(&value, at, sizeof value);          \
+    memcpy(&value, element, sizeof value);     \
     return (uint64_t)value;                    \
   }
     TN_DTYPE_LIST(LOAD)

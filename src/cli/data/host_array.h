@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-/** Elements in the command's arena, at a multiple of 64. */
+/** An array in the command's arena, at a multiple of 64. */
 typedef struct host_array {
   void *data;
   tn_dtype dtype;
@@ -17,8 +17,7 @@ typedef struct host_array {
 
 typedef enum fill_kind { FILL_RANDOM, FILL_ONES, FILL_ZEROS } fill_kind;
 
-/** Allocates an array whose sizes are numbers ≥ 0; `name` is for the message where it is too large.
- */
+/** Allocates an array. Sizes are at least 0; the message of a failure names it `name`. */
 host_array host_array_alloc(command *c, const char *name, tn_dtype dtype, tn_shape shape);
 
 /** Fills an array. Random elements depend on *seed alone, which advances: floats have mean 0 and
@@ -28,30 +27,28 @@ void host_array_fill(host_array *a, fill_kind fill, uint64_t *seed);
 /** Reads output `i`, named `name`, after a run. */
 host_array host_array_read_output(command *c, tn_binding *b, size_t i, const char *name);
 
-/** Reads the array of a file. A .npy file of u16 for a `wanted` type of bf16 holds its bits, as
+/** Reads the array of a file. If bf16 is `expected`, u16 in a .npy file are its bits, as
     host_array_save writes them. Raises with the file's name. */
-host_array host_array_load(command *c, const char *path, tn_file_format format, tn_dtype wanted);
+host_array host_array_load(command *c, const char *path, tn_file_format format, tn_dtype expected);
 
-/** Writes a file as file_write does; `path` NULL: to standard output. `name` is that of an ONNX
+/** Writes a file as file_write does; `path` NULL: standard output. `name` is the name of an ONNX
     tensor. */
 void host_array_save(command *c, const host_array *a, const char *path, tn_file_format format,
                      const char *name);
 
-/** A type as text, "f32 [2, 3]", with `words` instead of sizes where that is not NULL. In the
- * arena.
- */
+/** A type as text, "f32 [2, 3]", with `words` in place of sizes unless NULL. In the arena. */
 const char *tensor_type_text(command *c, tn_dtype dtype, size_t rank, const int64_t size[],
                              const char *const words[]);
 
-/** Summary of an array's elements; NaN is counted and left out of all else. */
+/** Statistics of an array's elements, without its NaNs. */
 typedef struct host_array_summary {
   size_t nans;
-  size_t least, greatest; /* indices of these elements; SIZE_MAX: there are none */
-  double mean;            /* NAN: there are no elements */
+  size_t least, greatest; /* indices of the minimum and maximum; SIZE_MAX: none */
+  double mean;            /* NAN: no elements */
 } host_array_summary;
 host_array_summary host_array_summarise(const host_array *a);
 
-/** The value of element `i`; integers beyond 2^53 are rounded. */
+/** The value of element `i`; rounds integers beyond 2^53. */
 double host_array_value(const host_array *a, size_t i);
 
 /** An array's type, "f32 [2, 3]", and an element as text, in the arena; and an element as JSON. */

@@ -9,14 +9,14 @@ static const char digits[] = "0123456789";
 
 /** Parses the decimal number from `text` to `end`. */
 static bool parse_number(const char *text, const char *end, int64_t *out) {
-  enum { LONGEST = 18 }; /* any number of so many digits fits */
+  enum { MAX_DIGITS = 18 }; /* always fit in int64_t */
   size_t n = (size_t)(end - text);
-  if (!n || n > LONGEST || strspn(text, digits) < n) return false;
+  if (!n || n > MAX_DIGITS || strspn(text, digits) < n) return false;
   *out = strtoll(text, NULL, 10);
   return *out <= TN_MODEL_SIZE_MAX;
 }
 
-/** Parses a number, or a range that may be open on one side. */
+/** Parses a number, or a range with at least one end. */
 static bool parse_range(const char *text, tn_model_size *size) {
   const char *end = text + strlen(text), *dots = strstr(text, "..");
   if (!dots) return parse_number(text, end, &size->min) && parse_number(text, end, &size->max);
@@ -34,14 +34,14 @@ static bool is_name(const char *text) {
 static tn_model_size parse_size(command *c, const char *entry) {
   const char *equals = strrchr(entry, '=');
   if (!equals || equals == entry || !equals[1])
-    command_usage_error(c, "--size is given as " SIZE_OPTION_VALUE ", not as \"%s\"", entry);
+    command_usage_error(c, "--size must have the form " SIZE_OPTION_VALUE ", not \"%s\"", entry);
   tn_model_size size = {.name = arena_printf(&c->arena, "%.*s", (int)(equals - entry), entry)};
   if (is_name(equals + 1))
     size.same = equals + 1;
   else if (!parse_range(equals + 1, &size))
     command_usage_error(c,
-                        "--size %s is a number from 0 to %d, a range MIN..MAX, MIN.. or ..MAX of "
-                        "such, not empty, or another size's name, not \"%s\"",
+                        "--size %s must be a number from 0 to %d, a nonempty range MIN..MAX, MIN.. "
+                        "or ..MAX, or the name of another size, not \"%s\"",
                         size.name, TN_MODEL_SIZE_MAX, equals + 1);
   return size;
 }

@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lists of NAME=VALUE. A name may hold '=' itself, so the model's ports decide where it ends. */
+/* Lists of NAME=VALUE. A name may contain '=', so the model's ports decide where it ends. */
 
 void model_inputs_check_option(command *c, const char *option, const char *form,
                                const option_list *list) {
   for (size_t i = 0; i < list->n; i++) {
     const char *equals = strchr(list->at[i], '=');
     if (!equals || equals == list->at[i] || !equals[1])
-      command_usage_error(c, "--%s is given as %s, not as \"%s\"", option, form, list->at[i]);
+      command_usage_error(c, "--%s must have the form %s, not \"%s\"", option, form, list->at[i]);
   }
 }
 
@@ -30,7 +30,7 @@ static port_list list_ports(command *c, const tn_model *m, tn_port_kind kind) {
   return ports;
 }
 
-/** The port with the longest name that an entry begins with; SIZE_MAX if there is none. */
+/** Finds the port with the longest name that an entry begins with; SIZE_MAX: none. */
 static size_t find_port(const char *entry, const port_list *ports) {
   size_t best = SIZE_MAX, longest = 0;
   for (size_t i = 0; i < ports->n; i++) {
@@ -43,8 +43,8 @@ static size_t find_port(const char *entry, const port_list *ports) {
   return best;
 }
 
-static _Noreturn void refuse_name(command *c, const char *option, const char *entry,
-                                  const port_list *ports) {
+static _Noreturn void fail_unknown_port(command *c, const char *option, const char *entry,
+                                        const port_list *ports) {
   const char *name = arena_printf(&c->arena, "%.*s", (int)strcspn(entry, "="), entry);
   const char **names = arena_alloc(&c->arena, (ports->n + 1) * sizeof *names);
   str all = str_new(&c->arena);
@@ -52,8 +52,8 @@ static _Noreturn void refuse_name(command *c, const char *option, const char *en
     names[i] = ports->at[i].name;
     str_addf(&all, "%s%s", i ? ", " : "", names[i]);
   }
-  command_usage_error(c, "--%s: the model has no %s \"%s\"%s (it has %s)", option, option, name,
-                      text_suggestion(&c->arena, text_nearest_word(name, names, ports->n)),
+  command_usage_error(c, "--%s: the model has no %s \"%s\"%s (%ss: %s)", option, option, name,
+                      text_suggestion(&c->arena, text_nearest_word(name, names, ports->n)), option,
                       str_text(&all));
 }
 
@@ -64,8 +64,9 @@ const char *const *model_inputs_match_ports(command *c, const char *option, cons
   for (size_t i = 0; i < list->n; i++) {
     const char *entry = list->at[i];
     size_t k = find_port(entry, &ports);
-    if (k == SIZE_MAX) refuse_name(c, option, entry, &ports);
-    if (values[k]) command_usage_error(c, "--%s %s is given twice", option, ports.at[k].name);
+    if (k == SIZE_MAX) fail_unknown_port(c, option, entry, &ports);
+    if (values[k])
+      command_usage_error(c, "--%s %s is specified more than once", option, ports.at[k].name);
     values[k] = entry + strlen(ports.at[k].name) + 1;
   }
   return values;
@@ -73,9 +74,9 @@ const char *const *model_inputs_match_ports(command *c, const char *option, cons
 
 /* Values. */
 
-/** The command line's description of an input. */
+/** The parsed VALUE of an input. */
 typedef struct input_spec {
-  const char *file; /* NULL: the input is filled */
+  const char *file; /* NULL: filled */
   fill_kind fill;
   bool has_shape;
   tn_shape shape;
@@ -85,7 +86,7 @@ static const char *const fills[] = {
     [FILL_RANDOM] = "random", [FILL_ONES] = "ones", [FILL_ZEROS] = "zeros"};
 enum { FILLS = sizeof fills / sizeof *fills };
 
-/** "4x3x224"; "" is a scalar's. */
+/** Parses "4x3x224"; "" is the shape of a scalar. */
 static bool parse_shape(const char *text, tn_shape *shape) {
   *shape = TN_SCALAR;
   if (!*text) return true;
@@ -102,7 +103,7 @@ static bool parse_shape(const char *text, tn_shape *shape) {
   }
 }
 
-/** A fill, a shape, "fill:shape", or else a file's name. */
+/** Parses a fill, a shape or "fill:shape"; any other text is a file name. */
 static input_spec parse_spec(const char *text) {
   input_spec o = {.fill = FILL_RANDOM};
   if (parse_shape(text, &o.shape)) {
@@ -122,7 +123,8 @@ static input_spec parse_spec(const char *text) {
 
 typedef VEC(tn_model_size) model_sizes;
 
-/** Adds the sizes that an entry gives an input. Standard input is read once, later. */
+/** Adds the sizes of an entry's shape or file. Skips standard input, which can be read only once.
+ */
 static void add_sizes(command *c, const char *entry, model_sizes *sizes) {
   size_t n = strcspn(entry, "=");
   input_spec o = parse_spec(entry + n + 1);
@@ -135,12 +137,12 @@ static void add_sizes(command *c, const char *entry, model_sizes *sizes) {
   }
 }
 
-tn_status model_inputs_load_model(command *c, const tn_model_desc *desc, const option_list *given,
+tn_status model_inputs_load_model(command *c, const tn_model_desc *desc, const option_list *entries,
                                   tn_model **m) {
   tn_status s = load_model(c, desc, NULL, m);
   bool may_be_sizes = s == TN_ERR_SHAPE || s == TN_ERR_UNSUPPORTED;
   model_sizes sizes = {0};
-  for (size_t i = 0; i < given->n && may_be_sizes; i++) add_sizes(c, given->at[i], &sizes);
+  for (size_t i = 0; i < entries->n && may_be_sizes; i++) add_sizes(c, entries->at[i], &sizes);
   if (!sizes.n || !strcmp(c->operand, "-")) return s;
   for (size_t i = 0; i < desc->n_sizes; i++) vec_push(&c->arena, &sizes, desc->sizes[i]);
   tn_model_desc known = *desc;
@@ -150,20 +152,20 @@ tn_status model_inputs_load_model(command *c, const tn_model_desc *desc, const o
   if (s == TN_ERR_ARGUMENT) command_usage_error(c, "--input: %s", tn_message(c->context));
   if (s == TN_OK)
     command_print_note(
-        c, "loaded for the sizes of the inputs alone; tenon inspect tells why not for all");
+        c, "the model is loaded only for the sizes of the given inputs; tenon inspect shows why");
   return s;
 }
 
-/* Sizes that vary have numbers: tn_port.variable. */
+/* Varying sizes, by their numbers (tn_port.variable). */
 
-/** The first input and axis that has a size, and its value there. */
+/** The value of a varying size, and the first input and axis that have it. */
 typedef struct size_value {
-  const model_input *input; /* NULL: no input so far */
+  const model_input *input; /* NULL: unknown */
   size_t axis;
   int64_t value;
 } size_value;
 
-/** An entry for each size that varies in some ports. */
+/** Allocates an entry for each varying size of some ports. */
 static size_value *new_size_values(command *c, const port_list *ports) {
   int32_t n = 0;
   for (size_t i = 0; i < ports->n; i++)
@@ -172,44 +174,43 @@ static size_value *new_size_values(command *c, const port_list *ports) {
   return arena_calloc(&c->arena, (size_t)n + 1, sizeof(size_value));
 }
 
-/** The inputs of a model in the making. */
-typedef struct making_inputs {
+/** The creation of a model's inputs. */
+typedef struct input_builder {
   command *c;
   port_list ports;
-  input_spec *specs; /* of each input */
-  size_value *sizes; /* as the inputs that are given tell them */
-  model_inputs made;
-} making_inputs;
+  input_spec *specs; /* by input */
+  size_value *sizes; /* by number, from the inputs with a shape or file */
+  model_inputs inputs;
+} input_builder;
 
-/** Notes the sizes that a given input tells. */
-static void note_sizes(making_inputs *k, const tn_port *port, const tn_shape *shape) {
+/** Records the varying sizes of the last input. */
+static void record_sizes(input_builder *k, const tn_port *port, const tn_shape *shape) {
   for (int32_t i = 0; shape->rank == port->type.shape.rank && i < shape->rank; i++) {
     size_value *size = port->variable[i] < 0 ? NULL : &k->sizes[port->variable[i]];
-    if (size && !size->input) *size = (size_value){&vec_last(&k->made), (size_t)i, shape->size[i]};
+    if (size && !size->input)
+      *size = (size_value){&vec_last(&k->inputs), (size_t)i, shape->size[i]};
   }
 }
 
-/** Adds an input as the command line describes it, with its array where that is a file's. */
-static void add_input(making_inputs *k, const char *text) {
-  size_t i = k->made.n;
+/** Adds an input, and reads its array if its VALUE is a file. */
+static void add_input(input_builder *k, const char *text) {
+  size_t i = k->inputs.n;
   const tn_port *port = &k->ports.at[i];
   const input_spec o = k->specs[i] = text ? parse_spec(text) : (input_spec){.fill = FILL_RANDOM};
   model_input in = {.name = port->name, .from = o.file ? o.file : fills[o.fill], .file = o.file};
   if (o.file) in.value = host_array_load(k->c, o.file, TN_FILE_NPY, port->type.dtype);
-  vec_push(&k->c->arena, &k->made, in);
-  if (o.file || o.has_shape) note_sizes(k, port, o.file ? &in.value.shape : &o.shape);
+  vec_push(&k->c->arena, &k->inputs, in);
+  if (o.file || o.has_shape) record_sizes(k, port, o.file ? &in.value.shape : &o.shape);
 }
 
-/** Chooses the shape of an input that is given none: sizes that vary are as other inputs tell, or
-   as small as they can be, from 1 on. */
-static tn_shape choose_shape(making_inputs *k, const tn_port *port) {
+/** Chooses the shape of an input without one: varying sizes are those of other inputs, or else the
+    smallest allowed, at least 1. */
+static tn_shape choose_shape(input_builder *k, const tn_port *port) {
   command *c = k->c;
   tn_shape shape = port->type.shape;
   if (shape.rank < 0)
     command_usage_error(
-        c,
-        "the model does not say how many axes its input \"%s\" has: give its shape, "
-        "as in --input %s=2x3",
+        c, "the rank of input \"%s\" is unknown; specify its shape, for example --input %s=2x3",
         port->name, port->name);
   str chosen = str_new(&c->arena);
   for (int32_t i = 0; i < shape.rank; i++) {
@@ -223,13 +224,12 @@ static tn_shape choose_shape(making_inputs *k, const tn_port *port) {
                (long long)shape.size[i]);
   }
   if (chosen.n)
-    command_print_note(c, "input %s has sizes that vary, taken as %s", port->name,
-                       str_text(&chosen));
+    command_print_note(c, "input %s: varying sizes default to %s", port->name, str_text(&chosen));
   return shape;
 }
 
-static void fill_input(making_inputs *k, size_t i, uint64_t *seed) {
-  model_input *in = &k->made.at[i];
+static void fill_input(input_builder *k, size_t i, uint64_t *seed) {
+  model_input *in = &k->inputs.at[i];
   if (in->file) return;
   in->value = host_array_alloc(k->c, in->name, in->value.dtype, in->value.shape);
   host_array_fill(&in->value, k->specs[i].fill, seed);
@@ -239,28 +239,29 @@ static void check_standard_input(command *c, const char *const values[], size_t 
   size_t readers = !strcmp(c->operand, "-");
   for (size_t i = 0; i < n; i++) readers += values[i] && !strcmp(values[i], "-");
   if (readers > 1)
-    command_usage_error(c, "-, standard input, can be read once: as the model, or as one input");
+    command_usage_error(c,
+                        "standard input (-) can be read only once, as the model or as one input");
 }
 
-model_inputs model_inputs_make(command *c, const tn_model *m, const option_list *given,
+model_inputs model_inputs_make(command *c, const tn_model *m, const option_list *entries,
                                uint64_t seed) {
-  making_inputs k = {.c = c, .ports = list_ports(c, m, TN_PORT_INPUT)};
+  input_builder k = {.c = c, .ports = list_ports(c, m, TN_PORT_INPUT)};
   size_t n = k.ports.n;
-  const char *const *values = model_inputs_match_ports(c, "input", given, m, TN_PORT_INPUT);
+  const char *const *values = model_inputs_match_ports(c, "input", entries, m, TN_PORT_INPUT);
   check_standard_input(c, values, n);
   k.specs = arena_alloc(&c->arena, (n + 1) * sizeof *k.specs);
   k.sizes = new_size_values(c, &k.ports);
-  vec_reserve(&c->arena, &k.made, n); /* sizes point to inputs */
+  vec_reserve(&c->arena, &k.inputs, n); /* sizes point into it */
   for (size_t i = 0; i < n; i++) add_input(&k, values[i]);
-  for (size_t i = 0; i < n; i++) { /* a type costs no memory before all are known to fit */
+  for (size_t i = 0; i < n; i++) { /* shapes are checked before arrays are allocated */
     const input_spec *o = &k.specs[i];
     if (o->file) continue;
-    k.made.at[i].value.dtype = k.ports.at[i].type.dtype;
-    k.made.at[i].value.shape = o->has_shape ? o->shape : choose_shape(&k, &k.ports.at[i]);
+    k.inputs.at[i].value.dtype = k.ports.at[i].type.dtype;
+    k.inputs.at[i].value.shape = o->has_shape ? o->shape : choose_shape(&k, &k.ports.at[i]);
   }
-  model_inputs_check_shapes(c, &k.made, m);
+  model_inputs_check_shapes(c, &k.inputs, m);
   for (size_t i = 0; i < n; i++) fill_input(&k, i, &seed);
-  return k.made;
+  return k.inputs;
 }
 
 /* Shapes. */
@@ -269,22 +270,22 @@ static const char *input_text(command *c, const model_input *in) {
   return in->file ? arena_printf(&c->arena, "%s (%s)", in->name, in->file) : in->name;
 }
 
-/** Checks one axis whose size varies, against the inputs before it. */
+/** Checks a varying size against its bounds and the inputs before it. */
 static void check_varying_size(command *c, const model_input *in, size_t axis, const tn_port *port,
                                size_value *known) {
-  int64_t given = in->value.shape.size[axis];
+  int64_t size = in->value.shape.size[axis];
   const char *name = port->sizes[axis];
-  if (given < port->min[axis] || given > port->max[axis])
+  if (size < port->min[axis] || size > port->max[axis])
     diag_raise(&c->diag, TN_ERR_SHAPE,
-               "input %s: axis %zu of size %lld gives %s no value from %lld to %lld",
-               input_text(c, in), axis, (long long)given, name, (long long)port->min[axis],
+               "input %s: axis %zu has size %lld, but %s must be from %lld to %lld",
+               input_text(c, in), axis, (long long)size, name, (long long)port->min[axis],
                (long long)port->max[axis]);
-  if (!known->input) *known = (size_value){in, axis, given};
-  if (given != known->value)
+  if (!known->input) *known = (size_value){in, axis, size};
+  if (size != known->value)
     diag_raise(&c->diag, TN_ERR_SHAPE,
-               "input %s: axis %zu has size %lld, not %lld, as %s is %lld by axis %zu of input %s",
-               input_text(c, in), axis, (long long)given, (long long)known->value, name,
-               (long long)known->value, known->axis, known->input->name);
+               "input %s: axis %zu has size %lld, but %s is %lld (axis %zu of input %s)",
+               input_text(c, in), axis, (long long)size, name, (long long)known->value, known->axis,
+               known->input->name);
 }
 
 static void check_shape(command *c, const model_input *in, const tn_port *port, size_value *sizes) {

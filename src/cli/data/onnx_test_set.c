@@ -27,13 +27,13 @@ model_inputs onnx_test_set_read(command *c, const char *folder, const tn_model *
                      .file = path,
                      .value = host_array_load(c, path, TN_FILE_ONNX, port.type.dtype)};
     if (kind == TN_PORT_INPUT && f.value.dtype != port.type.dtype)
-      diag_raise(&c->diag, TN_ERR_DTYPE, "%s holds %s, and %s \"%s\" is %s", path,
+      diag_raise(&c->diag, TN_ERR_DTYPE, "%s contains %s, but %s \"%s\" is %s", path,
                  tn_dtype_name(f.value.dtype), what, port.name, tn_dtype_name(port.type.dtype));
     vec_push(&c->arena, &all, f);
   }
-  const char *beyond = onnx_test_set_path(c, folder, kind, all.n);
-  if (file_exists(beyond))
-    diag_raise(&c->diag, TN_ERR_ARGUMENT, "%s is there, and the model has %s", beyond,
+  const char *extra = onnx_test_set_path(c, folder, kind, all.n);
+  if (file_exists(extra))
+    diag_raise(&c->diag, TN_ERR_ARGUMENT, "%s exists, but the model has only %s", extra,
                text_count(&c->arena, all.n, what));
   if (kind == TN_PORT_INPUT) model_inputs_check_shapes(c, &all, m);
   return all;

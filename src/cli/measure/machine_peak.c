@@ -1,6 +1,6 @@
-/* Measures the roofs of the roofline model: f32 multiply-adds in loops of twelve independent chains
-   that stay in registers, and copies of arrays larger than the last caches. Each is the best of ten
-   runs on all threads at once. */
+/* Measures the roofs of the roofline model (Williams, Waterman and Patterson, 2009): f32
+   multiply-adds in loops of twelve independent chains in registers, and copies of arrays larger
+   than the last-level caches. Each is the best of ten runs on all threads at once. */
 #include "cli/measure/machine_peak.h"
 
 #include "base/thread.h"
@@ -16,13 +16,13 @@
 #include <arm_neon.h>
 #endif
 
-/* Twelve chains, which converge to 1, hide the latency of two multiply-adds a cycle. They begin
-   with different numbers, as a compiler would merge equal ones. */
+/* Twelve chains, which converge to 1, hide the latency at two multiply-adds a cycle. Their start
+   values differ, because a compiler would merge equal chains. */
 enum { CHAINS = 12, LANES_MOST = 16, ROUNDS = 2000000, RUNS = 10 };
 
 typedef void (*peak_loop)(const float from[CHAINS], float out[CHAINS * LANES_MOST]);
 
-/* Without optimisation the chains would be kept in memory. */
+/* Unoptimised code would keep the chains in memory. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define PEAK_FUNCTION __attribute__((noinline, optimize("O2")))
 #else
@@ -89,9 +89,9 @@ static const peak_kind kinds[] = {
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/** A thread's share of a run, and when it worked. */
+/** A thread's part of a run, and its start and end times. */
 typedef struct peak_task {
-  peak_loop loop; /* NULL: the task copies */
+  peak_loop loop; /* NULL: a copy */
   peak_copy copy;
   char *to;
   const char *bytes;
@@ -150,8 +150,8 @@ double machine_peak_gflops(int32_t threads, uint32_t vector_bytes, arena *a) {
   double best = 0;
   for (size_t i = 0; i < KINDS; i++) {
     if (i && kinds[i].lanes * sizeof(float) > vector_bytes) break;
-    double one = measure_kind(kinds[i], tasks, threads, a->diag);
-    if (one > best) best = one;
+    double gflops = measure_kind(kinds[i], tasks, threads, a->diag);
+    if (gflops > best) best = gflops;
   }
   return best;
 }
@@ -159,7 +159,7 @@ double machine_peak_gflops(int32_t threads, uint32_t vector_bytes, arena *a) {
 /* Memory. */
 
 #ifdef __x86_64__
-/** Copies with non-temporal stores, which do not read the lines that they overwrite. */
+/** Copies with non-temporal stores, which do not load the overwritten lines. */
 static void copy_nontemporal(char *to, const char *from, size_t n) {
   size_t k = 0;
   for (; k + sizeof(__m128i) <= n; k += sizeof(__m128i))
@@ -174,9 +174,9 @@ static void copy_nontemporal(char *to, const char *from, size_t n) { memcpy(to, 
 
 static void copy_cached(char *to, const char *from, size_t n) { memcpy(to, from, n); }
 
-static double measure_copies(peak_copy how, peak_task tasks[], int32_t n, diag *d) {
+static double measure_copies(peak_copy copy, peak_task tasks[], int32_t n, diag *d) {
   double best = 0;
-  for (int32_t i = 0; i < n; i++) tasks[i].copy = how;
+  for (int32_t i = 0; i < n; i++) tasks[i].copy = copy;
   for (int run = 0; run < RUNS; run++) {
     int32_t started;
     int64_t ns = run_tasks(tasks, n, &started, d);
@@ -188,7 +188,7 @@ static double measure_copies(peak_copy how, peak_task tasks[], int32_t n, diag *
 
 enum { PAGE_BYTES = 2 << 20 };
 
-/** Allocates memory in huge pages where the system has them, as the library does for buffers. */
+/** Allocates memory in huge pages if the system has them, as the library does for buffers. */
 static char *alloc_huge_pages(size_t bytes) {
   char *at = aligned_alloc(PAGE_BYTES, bytes);
 #ifdef MADV_HUGEPAGE
@@ -205,10 +205,10 @@ double machine_peak_bandwidth(int32_t threads, double caches, arena *a) {
   char *from = alloc_huge_pages(bytes), *to = alloc_huge_pages(bytes);
   double best = NAN;
   if (from && to) {
-    memset(from, 1, bytes); /* untouched pages would all be the zero page */
+    memset(from, 1, bytes); /* untouched pages would all map to the zero page */
     for (int32_t i = 0; i < threads; i++) {
-      size_t at = (size_t)i * each;
-      tasks[i].to = to + at, tasks[i].bytes = from + at, tasks[i].n = each;
+      size_t offset = (size_t)i * each;
+      tasks[i].to = to + offset, tasks[i].bytes = from + offset, tasks[i].n = each;
     }
     best = fmax(measure_copies(copy_cached, tasks, threads, a->diag),
                 measure_copies(copy_nontemporal, tasks, threads, a->diag));

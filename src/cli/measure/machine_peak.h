@@ -7,13 +7,13 @@
 
 #include <stdint.h>
 
-/** Peak compute in billions of f32 operations a second, a multiply-add being two, on so many
-   threads with vectors of at most so many bytes, which the processor must have. `a` raises. */
+/** The peak compute rate in GFLOP/s of f32, a multiply-add counting as two, on a number of threads
+   with vectors of at most `vector_bytes`, which the processor must support. `a` raises. */
 double machine_peak_gflops(int32_t threads, uint32_t vector_bytes, arena *a);
 
-/** Peak bandwidth in billions of bytes a second, read and written together: the better of memcpy
-   and of non-temporal stores, on so many threads, between arrays as large as the last caches
-   (`caches` bytes), but of 64 to 512 MiB. NAN without the memory. */
+/** The peak memory bandwidth in GB/s, reads and writes together: the better of memcpy and of
+    non-temporal stores, between arrays of `caches` bytes, the size of the last-level caches,
+   clamped to 64 to 512 MiB. NAN if out of memory. */
 double machine_peak_bandwidth(int32_t threads, double caches, arena *a);
 
 #endif

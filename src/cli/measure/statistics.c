@@ -9,10 +9,10 @@ static int compare_doubles(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static double percentile(const double *sorted, size_t n, double share) {
-  double at = share * (double)(n - 1);
-  size_t below = (size_t)at, above = below + 1 < n ? below + 1 : below;
-  return sorted[below] + (at - (double)below) * (sorted[above] - sorted[below]);
+static double percentile(const double *sorted, size_t n, double fraction) {
+  double position = fraction * (double)(n - 1);
+  size_t below = (size_t)position, above = below + 1 < n ? below + 1 : below;
+  return sorted[below] + (position - (double)below) * (sorted[above] - sorted[below]);
 }
 
 statistics statistics_of(double *values, size_t n) {

@@ -5,11 +5,11 @@
 #include <stddef.h>
 
 typedef struct statistics {
-  double best, mean, sd, p50, p90, p99; /* sd: sample deviation; NAN for n = 1 */
+  double best, mean, sd, p50, p90, p99; /* sd: sample standard deviation; NAN for n = 1 */
 } statistics;
 
-/** Computes the statistics of `n` ≥ 1 numbers, which it sorts. Percentiles are interpolated
-   linearly, as by numpy.percentile. */
+/** Computes the statistics of `n` ≥ 1 numbers, which it sorts. Interpolates percentiles linearly,
+   as numpy.percentile does. */
 statistics statistics_of(double *values, size_t n);
 
 #endif

@@ -43,16 +43,18 @@ void profile_run_once(profile *p) {
 
 void profile_run_more(profile *p) {
   int64_t start = clock_now_ns();
-  int most = RUNS_MORE;
+  int left = RUNS_MORE;
   do profile_run_once(p);
-  while (--most && clock_now_ns() - start < enough_ns);
+  while (--left && clock_now_ns() - start < enough_ns);
 }
 
 /* Summary. */
 
 static double ms_of(time_interval t) { return (double)(t.end - t.begin) / 1e6; }
 
-/** The median over the runs that count, of a step or (NULL) of whole runs, in ms. */
+/** The median time of a step, or (NULL) of whole runs, in ms, without the first run if there are
+ * more.
+ */
 static double median_ms(const profile *p, const size_t *step) {
   size_t first = p->runs.n > 1, n = p->runs.n - first;
   double *ms = arena_alloc(&p->c->arena, n * sizeof *ms);
@@ -69,8 +71,9 @@ static void set_rates(const profile *p, profile_step *s) {
   s->gbps = f->bytes > 0 && s->ms > 0 ? f->bytes / s->ms / 1e6 : NAN;
   double compute = s->gflops / p->peak_gflops, memory = s->gbps / p->peak_gbps;
   s->is_memory = !(compute >= memory);
-  s->of_peak = s->is_memory ? memory : compute;
-  if (isnan(s->of_peak)) s->is_memory = isnan(compute), s->of_peak = fmax(compute, memory);
+  s->peak_fraction = s->is_memory ? memory : compute;
+  if (isnan(s->peak_fraction))
+    s->is_memory = isnan(compute), s->peak_fraction = fmax(compute, memory);
 }
 
 void profile_summarise(profile *p) {
@@ -82,7 +85,7 @@ void profile_summarise(profile *p) {
   p->peak_gbps = machine_peak_bandwidth(used.threads, (double)processor.last_cache_bytes, a);
   p->ms = median_ms(p, NULL);
   profile_step s = {.facts = TN_STEP_INIT};
-  size_t outer = 0; /* the next step outside of all loops */
+  size_t outer = 0; /* index of the next step outside of all loops */
   for (size_t i = 0; tn_binding_step(p->binding, i, &s.facts) == TN_OK; i++) {
     s.ms = median_ms(p, &i);
     if (i == outer) {
@@ -99,8 +102,8 @@ void profile_summarise(profile *p) {
 /* Output. */
 
 const char *profile_peak_text(arena *a, const profile_step *s) {
-  if (isnan(s->of_peak)) return "-";
-  return arena_printf(a, "%.0f %% %s", 100 * s->of_peak, s->is_memory ? "memory" : "compute");
+  if (isnan(s->peak_fraction)) return "-";
+  return arena_printf(a, "%.0f %% %s", 100 * s->peak_fraction, s->is_memory ? "memory" : "compute");
 }
 
 static const char *time_column(arena *a, double ms) {
@@ -136,7 +139,7 @@ static json_t *json_step(const profile *p, const profile_step *s) {
                    text_json(&p->c->arena, s->facts.name), "kernel", kernel, "ms", s->ms, "share",
                    s->share, "operations", s->facts.operations, "bytes", s->facts.bytes, "gflops",
                    text_json_number(s->gflops), "gbps", text_json_number(s->gbps), "peak_fraction",
-                   text_json_number(s->of_peak), "peak", s->is_memory ? "memory" : "compute",
+                   text_json_number(s->peak_fraction), "peak", s->is_memory ? "memory" : "compute",
                    "steps", (json_int_t)s->facts.steps, "times", (json_int_t)s->facts.times);
 }
 
@@ -160,13 +163,13 @@ static json_t *new_event(arena *a, const char *name, int track, int64_t origin, 
                    (double)(t.end - t.begin) / 1e3, "args", args ? args : json_object());
 }
 
-static json_t *new_title(const char *of, int track, const char *name) {
-  return json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "name", of, "ph", "M", "pid", 1, "tid", track,
-                   "args", "name", name);
+static json_t *new_title(const char *event, int track, const char *name) {
+  return json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "name", event, "ph", "M", "pid", 1, "tid",
+                   track, "args", "name", name);
 }
 
-/** Adds a run and its steps. The device's clock is another one, so its first step is put at the
-   begin of the run. */
+/** Adds a run and its steps. The device has a clock of its own, so the first step is aligned with
+   the start of the run. */
 static void add_run_events(const profile *p, json_t *events, int64_t origin, size_t number) {
   arena *a = &p->c->arena;
   const profile_run *r = &p->runs.at[number];

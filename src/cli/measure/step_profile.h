@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-/** A stretch of time, in nanoseconds of clock_now_ns(). */
+/** An interval in nanoseconds of clock_now_ns(). */
 typedef struct time_interval {
   int64_t begin, end;
 } time_interval;
@@ -20,25 +20,25 @@ typedef struct profile_phase {
 
 typedef struct profile_run {
   time_interval time;
-  const time_interval *steps; /* of each step, since the first one began */
+  const time_interval *steps; /* of each step, relative to the start of the first */
 } profile_run;
 
 typedef struct profile_step {
-  tn_step facts;       /* as of the last run */
-  double ms;           /* the median of the runs that count */
-  double gflops, gbps; /* NAN: not known */
-  double share;        /* of the time of all steps */
-  double of_peak;      /* share of the nearer peak; NAN: not known */
-  bool is_memory;      /* the nearer peak is that of memory */
+  tn_step facts;        /* of the last run */
+  double ms;            /* median */
+  double gflops, gbps;  /* NAN: unknown */
+  double share;         /* of the time of all steps */
+  double peak_fraction; /* of the nearer peak; NAN: unknown */
+  bool is_memory;       /* the nearer peak is the memory bandwidth */
 } profile_step;
 
 typedef struct profile {
   command *c;
   tn_binding *binding;
-  tn_context_info used; /* device and target; by profile_summarise */
+  tn_context_info used; /* device and target; set by profile_summarise */
   VEC(profile_phase) phases;
   VEC(profile_run) runs;
-  VEC(profile_step) steps;       /* by profile_summarise */
+  VEC(profile_step) steps;       /* set by profile_summarise */
   double ms, steps_ms;           /* medians: of a run, and of its steps together */
   double peak_gflops, peak_gbps; /* of this machine */
 } profile;
@@ -46,7 +46,7 @@ typedef struct profile {
 /** Adds a phase from `begin` until now. */
 void profile_add_phase(profile *p, const char *name, int64_t begin);
 
-/** Sets the binding, and whether its steps are timed. */
+/** Sets the binding and turns the timing of its steps on or off. */
 void profile_start(profile *p, tn_binding *b, bool steps);
 
 /** Runs the binding once. */
@@ -55,11 +55,11 @@ void profile_run_once(profile *p);
 /** Runs the binding up to ten more times, for about a second at most. */
 void profile_run_more(profile *p);
 
-/** Measures this machine's peaks and summarises the runs. The first run is slower and is left out
-    where there are more. */
+/** Measures this machine's peaks and summarises the runs. Leaves out the first run, which is
+   slower, if there are more. */
 void profile_summarise(profile *p);
 
-/** The share of the nearer peak, "62 % memory"; "-" where it is not known. In the arena. */
+/** The fraction of the nearer peak as text: "62 % memory"; "-" if unknown. In the arena. */
 const char *profile_peak_text(arena *a, const profile_step *s);
 
 void profile_print(const profile *p);

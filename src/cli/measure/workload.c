@@ -12,17 +12,17 @@
 struct workload_kind {
   const char *name, *form;
   uint8_t n_sizes;    /* numbers after the name */
-  uint8_t first_zero; /* from this number on, 0 is allowed */
+  uint8_t first_zero; /* index of the first number that may be 0 */
   char separator;     /* between the numbers */
   bool has_axis;      /* an axis follows, after a colon */
   bool allows_i8;
-  bool is_bytes; /* the number may be written as 64M */
+  bool is_bytes; /* the number may have a suffix: 64M */
   size_t (*inputs)(const workload *w, tn_shape shapes[]);
   tn_tensor *(*build)(const workload *w, tn_context *tn, tn_tensor *const in[]);
-  double (*operations)(const workload *w); /* NULL: there are no contractions */
+  double (*operations)(const workload *w); /* of contractions; NULL: none */
 };
 
-/** Widens i8 to i32, in which quantised models contract. */
+/** Casts i8 to i32, the accumulation type of quantised models. */
 static tn_tensor *widen_integers(const workload *w, tn_tensor *x) {
   return w->dtype == TN_I8 ? tn_cast(x, TN_I32) : x;
 }
@@ -71,7 +71,7 @@ static double conv_operations(const workload *w) {
          (double)s[5];
 }
 
-/* attention: HxSxD, of one sequence */
+/* attention: HxSxD (heads, sequence length, head size), of one sequence */
 
 static size_t attention_inputs(const workload *w, tn_shape shapes[]) {
   for (int i = 0; i < 3; i++) shapes[i] = tn_shape(w->size[0], w->size[1], w->size[2]);
@@ -88,7 +88,7 @@ static double attention_operations(const workload *w) {
   return 4.0 * (double)w->size[0] * (double)w->size[1] * (double)w->size[1] * (double)w->size[2];
 }
 
-/* RxC */
+/* kinds of one matrix: RxC */
 
 static size_t table_inputs(const workload *w, tn_shape shapes[]) {
   shapes[0] = tn_shape(w->size[0], w->size[1]);
@@ -175,20 +175,19 @@ static const workload_kind *find_kind(const char *text) {
   return NULL;
 }
 
-static _Noreturn void refuse_form(command *c, const workload_kind *k, const char *text) {
-  command_usage_error(c, "\"%s\" is not written as %s:%s%s", text, k->name, k->form,
-                      k->allows_i8 ? ", then :f16, :bf16, :i8 or nothing"
-                                   : ", then :f16, :bf16 or nothing");
+static _Noreturn void fail_form(command *c, const workload_kind *k, const char *text) {
+  command_usage_error(c, "\"%s\" does not have the form %s:%s%s", text, k->name, k->form,
+                      k->allows_i8 ? "[:f16|:bf16|:i8]" : "[:f16|:bf16]");
 }
 
 /** A text being parsed. */
 typedef struct parser {
   command *c;
   const char *text, *at;
-  bool is_bytes; /* numbers may be written as 64M */
+  bool is_bytes; /* numbers may have a suffix: 64M */
 } parser;
 
-/** Parses a number; false where there is none. Raises where it is not from `min` to `max`. */
+/** Parses a number; false if there is none. Raises if it is out of range. */
 static bool parse_number(parser *r, int64_t min, int64_t max, int64_t *out) {
   char *end;
   bool has_sign = min < 0 && *r->at == '-',
@@ -197,12 +196,12 @@ static bool parse_number(parser *r, int64_t min, int64_t max, int64_t *out) {
   errno = 0;
   long long n = strtoll(r->at, &end, 10);
   if (errno || n < min || n > max)
-    command_usage_error(r->c, "\"%s\": %.*s is no number from %lld to %lld", r->text,
+    command_usage_error(r->c, "\"%s\": %.*s is not a number from %lld to %lld", r->text,
                         (int)(end - r->at), r->at, (long long)min, (long long)max);
   int64_t unit = r->is_bytes ? text_byte_multiplier(*end) : 1;
   if (unit > 1) end++;
   if (n > max / unit)
-    command_usage_error(r->c, "\"%s\": %.*s is more than %lld", r->text, (int)(end - r->at), r->at,
+    command_usage_error(r->c, "\"%s\": %.*s exceeds %lld", r->text, (int)(end - r->at), r->at,
                         (long long)max);
   r->at = end;
   *out = n * unit;
@@ -239,9 +238,9 @@ bool workload_parse(command *c, const char *text, workload *w) {
   if (!k) return false;
   *w = (workload){.kind = k};
   parser r = {c, text, text + strlen(k->name) + 1, k->is_bytes};
-  if (!parse_sizes(k, &r, w) || !parse_type(k, r.at, w)) refuse_form(c, k, text);
+  if (!parse_sizes(k, &r, w) || !parse_type(k, r.at, w)) fail_form(c, k, text);
   if (k->inputs == copy_inputs && w->size[0] % (int64_t)tn_dtype_size(w->dtype))
-    command_usage_error(c, "\"%s\": the bytes are no whole number of %s elements", text,
+    command_usage_error(c, "\"%s\": the size is not a whole number of %s elements", text,
                         tn_dtype_name(w->dtype));
   if (k->inputs == conv_inputs &&
       (w->size[2] + 2 * w->size[7] < w->size[5] || w->size[3] + 2 * w->size[7] < w->size[5]))
@@ -254,15 +253,15 @@ void workload_reject(command *c, const char *text) {
   str forms = str_new(&c->arena);
   for (size_t i = 0; i < KINDS; i++) {
     names[i] = kinds[i].name;
-    if (!strcmp(text, names[i])) refuse_form(c, &kinds[i], text);
+    if (!strcmp(text, names[i])) fail_form(c, &kinds[i], text);
     str_addf(&forms, "%s%s:%s", i ? " " : "", names[i], kinds[i].form);
   }
   if (!strchr(text, ':')) return;
   const char *word = arena_printf(&c->arena, "%.*s", (int)strcspn(text, ":"), text);
   const char *near = text_nearest_word(word, names, KINDS);
-  command_usage_error(c, "there is no workload \"%s\"%s", text,
+  command_usage_error(c, "unknown workload \"%s\"%s", text,
                       near ? text_suggestion(&c->arena, near)
-                           : arena_printf(&c->arena, "; there are %s", str_text(&forms)));
+                           : arena_printf(&c->arena, "; workloads are %s", str_text(&forms)));
 }
 
 size_t workload_inputs(const workload *w, tn_shape shapes[WORKLOAD_INPUTS]) {

@@ -16,21 +16,21 @@ typedef struct workload {
   tn_dtype dtype;
 } workload;
 
-/** Parses a workload. False if the text does not begin with a workload's name and a colon. Raises
-   as command_usage_error where it does and the rest is malformed. */
+/** Parses a workload; false if the text does not begin with a workload's name and a colon. Raises
+   as command_usage_error if the rest is malformed. */
 bool workload_parse(command *c, const char *text, workload *w);
 
-/** Raises as command_usage_error for a text, which names no file, if it looks like a workload: it
-   is a workload's name without sizes, or has a colon. */
+/** Raises as command_usage_error for a text that looks like a workload: a workload's name without
+    sizes, or any text with a colon. */
 void workload_reject(command *c, const char *text);
 
 /** Sets the shapes of the inputs; returns their number. */
 size_t workload_inputs(const workload *w, tn_shape shapes[WORKLOAD_INPUTS]);
 
-/** Builds the result of inputs that have these shapes and the workload's type. */
+/** Builds the graph over inputs of these shapes and the workload's type. */
 tn_tensor *workload_build(const workload *w, tn_context *tn, tn_tensor *const in[WORKLOAD_INPUTS]);
 
-/** Floating or integer operations of its contractions, a multiply-add being two; 0: none. */
+/** The operations of its contractions, a multiply-add counting as two; 0: none. */
 double workload_operations(const workload *w);
 
 #endif

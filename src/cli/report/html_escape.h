@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 
-/** Appends a text so that a browser shows it as it is, whatever it holds. */
+/** Appends a text so that a browser displays it literally. */
 void html_escape(str *s, const char *text);
 
 #endif

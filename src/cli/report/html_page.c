@@ -99,7 +99,7 @@ static void add_lines(str *s, const char *title, const char *const lines[], size
 
 static void add_values(str *s, const tn_explained_step *step) {
   if (!step->n_values) return;
-  str_add(s, "<h3>Computes, and why here</h3>\n<dl>\n");
+  str_add(s, "<h3>Values and decisions</h3>\n<dl>\n");
   for (size_t i = 0; i < step->n_values; i++) {
     str_add(s, "<dt>");
     html_escape(s, step->values[i].text);
@@ -112,14 +112,14 @@ static void add_values(str *s, const tn_explained_step *step) {
 
 static void add_reads(str *s, const tn_explained_step *step) {
   if (!step->n_reads) return;
-  str_add(s, "<p>Reads what is made by");
+  str_add(s, "<p>Reads the results of");
   for (size_t i = 0; i < step->n_reads; i++)
     str_addf(s, "%s <a href=\"#step-%zu\">step %zu</a>", i ? "," : "", step->reads[i] + 1,
              step->reads[i] + 1);
   str_add(s, ".</p>\n");
 }
 
-/** Adds the kernel of a step where the step is the first that runs it, else a link to that one. */
+/** Adds the kernel of a step, or a link to the first step that runs the same kernel. */
 static void add_kernel(str *s, const explained_plan *x, size_t i) {
   int64_t kernel = x->steps.at[i].kernel;
   size_t first = 0;
@@ -152,7 +152,7 @@ static void add_step(str *s, const profile *p, const explained_plan *x, size_t i
   str_add(s, "</details>\n");
 }
 
-/* Opens the folded section that a link leads to. */
+/* Opens the folded section to which a link leads. */
 static const char script[] =
     "<script>\nfunction show(){const d=document.getElementById(location.hash.slice(1));"
     "if(d){d.open=true;d.scrollIntoView()}}\n"

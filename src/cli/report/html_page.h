@@ -6,8 +6,8 @@
 #include "cli/data/explained_plan.h"
 #include "cli/measure/step_profile.h"
 
-/** Makes the page, which loads nothing and escapes all texts of the model. `sizes` lists the values
-   of sizes that vary; "": none. In the command's arena. */
+/** Creates the page. `sizes` lists the values of varying sizes; "": none. In the command's arena.
+ */
 str html_page_make(const profile *p, const explained_plan *x, const char *sizes);
 
 #endif

@@ -7,7 +7,7 @@
 #include "cli/measure/step_profile.h"
 
 /** Appends the drawing as SVG: a step lies below all steps that it reads, is darker the longer it
-    takes, and links to its section of the page (#step-1). Both arguments have the same steps. */
+   runs, and links to its section of the page (#step-1). `p` and `x` have the same steps. */
 void svg_step_graph_add(str *s, const profile *p, const explained_plan *x);
 
 #endif

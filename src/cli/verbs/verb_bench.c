@@ -27,21 +27,21 @@ typedef struct bench_options {
 
 static const option options[] = {
     {"warmup", OPTION_NUMBER, offsetof(bench_options, warmup), "N",
-     "runs before those that count, besides the first (default: 3)", 0, 1000000, 3},
+     "warm-up runs after the first one (default: 3)", 0, 1000000, 3},
     {"repeat", OPTION_NUMBER, offsetof(bench_options, repeat), "N",
-     "runs that count (default: a second's worth, 10 to 10000)", 1, 1000000, 0},
+     "measured runs (default: as many as fit in a second, 10 to 10000)", 1, 1000000, 0},
     {"threads", OPTION_NUMBER, offsetof(bench_options, threads), "N",
-     "threads to use (default: as many as physical cores)", 1, TN_THREADS_MAX, 0},
+     "number of threads (default: number of physical cores)", 1, TN_THREADS_MAX, 0},
     {"device", OPTION_STRING, offsetof(bench_options, device), "NAME",
-     "where to run (default: CPU); tenon devices lists what there is", 0, 0, 0},
+     "device to run on (default: CPU); tenon devices lists them", 0, 0, 0},
     {"input", OPTION_LIST, offsetof(bench_options, input), INPUT_OPTION_VALUE, INPUT_OPTION_HELP, 0,
      0, 0},
     {"size", OPTION_LIST, offsetof(bench_options, size), SIZE_OPTION_VALUE, SIZE_OPTION_HELP, 0, 0,
      0},
     {"seed", OPTION_UINT64, offsetof(bench_options, seed), "N",
-     "start of the random numbers (default: 0)", 0, 0, 0},
+     "seed of the random inputs (default: 0)", 0, 0, 0},
     {"compile", OPTION_FLAG, offsetof(bench_options, compile), NULL,
-     "tell also how long each pass of the compilation took, and each kernel", 0, 0, 0},
+     "also print the time of each compiler pass and of each kernel", 0, 0, 0},
     {"json", OPTION_FLAG, offsetof(bench_options, json), NULL, "print JSON", 0, 0, 0},
 };
 
@@ -57,7 +57,7 @@ typedef struct bench {
   tn_kernel_cache_info before, after; /* kernels counted around the compilation */
   tn_explanation *explanation;        /* of the compilation; NULL: not requested */
   tn_contractions contractions;
-  double bytes;   /* traffic of a run; 0: not known */
+  double bytes;   /* traffic of a run; 0: unknown */
   VEC(double) ms; /* of each run */
   statistics stats;
   double peak_gflops;  /* NAN: not measured */
@@ -128,7 +128,7 @@ static void prepare_workload(bench *b, const workload *w) {
   count_workload(b, w);
 }
 
-/** Counts nothing where a size of the model cannot be known before it runs. */
+/** Counts the contractions of a model; none if a size is unknown before the model runs. */
 static tn_contractions count_contractions(command *c, const tn_model *m, const model_inputs *in) {
   tn_contractions found = TN_CONTRACTIONS_INIT;
   tn_shape *shapes = arena_alloc(&c->arena, (in->n + 1) * sizeof *shapes);
@@ -291,7 +291,7 @@ static void print_text(const bench *b) {
   if (b->explanation) print_compilation(b);
 }
 
-/** Raises for an operand that names no file and looks like a workload, as it may be misspelt. */
+/** Raises for an operand that is not a file and looks like a misspelt workload. */
 static void check_operand(command *c) {
   if (access(c->operand, F_OK)) workload_reject(c, c->operand);
 }
@@ -302,7 +302,8 @@ static int act(command *c) {
   workload w;
   bool is_workload = workload_parse(c, c->operand, &w);
   if (is_workload && (o->input.n || o->size.n))
-    command_usage_error(c, "--%s is for models, not for workloads", o->input.n ? "input" : "size");
+    command_usage_error(c, "--%s applies to models, not to workloads",
+                        o->input.n ? "input" : "size");
   if (!is_workload) check_operand(c);
   model_inputs_check_option(c, "input", INPUT_OPTION_VALUE, &o->input);
   tn_model_desc desc = load_model_parse_sizes(c, &o->size);
@@ -322,29 +323,31 @@ static int act(command *c) {
 
 const verb verb_bench = {
     .name = "bench",
-    .summary = "Measures how fast a model or a workload runs",
+    .summary = "Measure the run time of a model or a workload",
     .operand = "MODEL|WORKLOAD",
+    .examples = "tenon bench model.onnx --size batch=8 --threads 4\n"
+                "tenon bench matmul:512x512x512:bf16\n"
+                "tenon bench model.onnx --compile --json",
     .about =
-        "A WORKLOAD needs no file: matmul:MxNxK, conv:N,C,H,W,K,R,stride,pad, attention:HxSxD,\n"
-        "softmax:RxC, layernorm:RxC, gelu:RxC, add:RxC, sum:RxC:axis, transpose:RxC, copy:BYTES;\n"
-        "at its end :f16, :bf16 or (matmul, conv, add, sum, transpose, copy) :i8 sets the type,\n"
-        "which is f32 otherwise. i8 is contracted in i32. BYTES may\n"
-        "be given as 64k, 64M or 64G, powers of 1024.\n\n"
-        "Times are of runs alone, with inputs in place. The rate counts contractions (sums of\n"
-        "products), a multiply-add being two operations; traffic is the bytes of a workload's\n"
-        "inputs and its output, each once, and not what its kernels write and read between; both\n"
-        "are of the best time. The peak is what in-register loops of f32 multiply-adds reach in\n"
-        "the same process, with the same threads and vectors.\n\n"
+        "A WORKLOAD is matmul:MxNxK, conv:N,C,H,W,K,R,stride,pad, attention:HxSxD, softmax:RxC,\n"
+        "layernorm:RxC, gelu:RxC, add:RxC, sum:RxC:axis, transpose:RxC or copy:BYTES, followed by\n"
+        "its type: :f16, :bf16 or (matmul, conv, add, sum, transpose, copy) :i8; the default is\n"
+        "f32. Contractions of i8 accumulate in i32. BYTES may have a suffix k, M or G (powers of\n"
+        "1024).\n\n"
+        "The rate counts contractions (sums of products), a multiply-add counting as two\n"
+        "operations. The traffic counts a workload's inputs and output once each, without what\n"
+        "its kernels write and read between. Both refer to the best time. The peak is the rate of\n"
+        "f32 multiply-adds in registers, measured in the same process with the same threads and\n"
+        "vector width.\n\n"
         "--json: name, device, target, threads, runs; best_ms, median_ms, p90_ms, p99_ms,\n"
-        "mean_ms, sd_ms (null of one run); gflops, gbps (the traffic; null for models),\n"
-        "peak_fraction, peak_gflops (null where not known); compile_ms (of this process: a\n"
-        "workload's plan; a model's loading and first run); kernels, and compiled, those of them\n"
-        "not found in any cache; peak_bytes, the most memory that the process had.\n\n"
-        "--compile: nothing is found on disk, nor kept there. Passes as they run, over all "
-        "kernels\n"
-        "together, with the nodes that they made and the rules that fired; render is the writing\n"
-        "of sources, compiler what compiles them, on several threads at once. With --json also\n"
-        "compile: passes and kernels, each with name, ms, nodes and rules.",
+        "mean_ms, sd_ms (null for one run); gflops, gbps (the traffic; null for models),\n"
+        "peak_fraction, peak_gflops (null if unknown); compile_ms (a workload's plan; a model's\n"
+        "loading and first run); kernels; compiled (those of them not found in a cache);\n"
+        "peak_bytes (the largest resident memory of the process).\n\n"
+        "--compile: disables the disk cache, so that everything is compiled. Passes are listed in\n"
+        "order, each over all kernels, with the nodes that they created and the rules that fired;\n"
+        "render writes the sources, compiler compiles them, on several threads at once. With\n"
+        "--json also compile: passes and kernels, each with name, ms, nodes and rules.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .options_bytes = sizeof(bench_options),

@@ -14,18 +14,18 @@ typedef struct cache_options {
 
 static const option options[] = {
     {"trim", OPTION_FLAG, offsetof(cache_options, trim), NULL,
-     "remove what was not used for the longest time, down to the limit", 0, 0, 0},
+     "remove the least recently used entries until the size is within the limit", 0, 0, 0},
     {"limit", OPTION_BYTES, offsetof(cache_options, limit), "BYTES",
-     "trim to so many bytes, or 64k, 64M, 64G, powers of 1024, not to 1G", 0, INT64_MAX,
+     "limit of --trim, with an optional suffix k, M or G (default: 1G)", 0, INT64_MAX,
      (int64_t)TN_CACHE_LIMIT},
     {"clear", OPTION_FLAG, offsetof(cache_options, clear), NULL,
-     "remove all of them; files that are not the cache's own stay", 0, 0, 0},
+     "remove all entries; other files in the folder stay", 0, 0, 0},
     {"json", OPTION_FLAG, offsetof(cache_options, json), NULL, "print JSON", 0, 0, 0},
 };
 
 static void print_text(command *c, const tn_cache_info *info) {
   arena *a = &c->arena;
-  const char *folder = info->folder ? info->folder : "none: it is switched off";
+  const char *folder = info->folder ? info->folder : "none (switched off)";
   printf("folder   %s\nentries  %" PRIu64 ", %" PRIu64
          " of them plans\nsize     %s of at most %s\n",
          text_escape(a, folder), info->entries, info->plans, text_bytes(a, info->bytes),
@@ -42,9 +42,9 @@ static void print_json(command *c, const tn_cache_info *info) {
 
 static int act(command *c) {
   const cache_options *o = c->options;
-  if (o->trim && o->clear) command_usage_error(c, "--trim and --clear do not go together");
+  if (o->trim && o->clear) command_usage_error(c, "--trim and --clear cannot be combined");
   if (o->limit != (int64_t)TN_CACHE_LIMIT && !o->trim)
-    command_usage_error(c, "--limit goes with --trim");
+    command_usage_error(c, "--limit requires --trim");
   command_open_context(c, NULL, 0, NULL);
   tn_cache_info info = TN_CACHE_INFO_INIT;
   command_check_status(c, o->clear  ? tn_cache_clear(c->context, &info)
@@ -59,17 +59,17 @@ static int act(command *c) {
 
 const verb verb_cache = {
     .name = "cache",
-    .summary = "Shows, trims or clears the kernels and plans that are kept on disk",
+    .summary = "Print, trim or clear the disk cache of kernels and plans",
+    .examples = "tenon cache\n"
+                "tenon cache --trim --limit 256M\n"
+                "tenon cache --clear",
     .about =
-        "Kernels that were compiled, and plans of what was run, are kept in the folder that\n"
-        "TENON_CACHE names, or else in $XDG_CACHE_HOME/tenon or ~/.cache/tenon, and found there "
-        "by\n"
-        "later processes; with TENON_CACHE=off they are not. Beyond its limit the cache is "
-        "trimmed\n"
-        "by itself. A folder that is a link, or that others own or may write to, is not used.\n\n"
-        "--json: folder (null: switched off), entries (kernels, plans, and compilers known), "
-        "plans,\n"
-        "bytes, limit; with --trim or --clear, as they are afterwards.",
+        "Compiled kernels and plans are kept in a folder, where later processes find them:\n"
+        "TENON_CACHE, or else $XDG_CACHE_HOME/tenon or ~/.cache/tenon. TENON_CACHE=off disables\n"
+        "the cache. A cache that exceeds its limit is trimmed automatically. A folder that is a\n"
+        "link, or that other users own or may write to, is not used.\n\n"
+        "--json: folder (null: switched off), entries (kernels, plans and compiler identities),\n"
+        "plans, bytes, limit; after --trim or --clear, if specified.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .options_bytes = sizeof(cache_options),

@@ -15,7 +15,7 @@ static const option options[] = {
     {"json", OPTION_FLAG, offsetof(devices_options, json), NULL, "print JSON", 0, 0, 0},
 };
 
-/* For people. */
+/* Text. */
 
 static void print_device(command *c, const tn_device_info *d) {
   arena *a = &c->arena;
@@ -26,11 +26,11 @@ static void print_device(command *c, const tn_device_info *d) {
 }
 
 static const char *bytes_or_unknown(arena *a, uint64_t bytes) {
-  return bytes ? text_bytes(a, bytes) : "not known";
+  return bytes ? text_bytes(a, bytes) : "unknown";
 }
 
 static void print_caches(arena *a, const tn_processor_info *p) {
-  printf("%-10s %s and %s a core; last: %s", "caches", bytes_or_unknown(a, p->l1_bytes),
+  printf("%-10s %s and %s per core; last level: %s", "caches", bytes_or_unknown(a, p->l1_bytes),
          bytes_or_unknown(a, p->l2_bytes), bytes_or_unknown(a, p->l3_bytes));
   if (p->l3_bytes) printf(" for %s", text_count(a, p->l3_cores, "core"));
   putchar('\n');
@@ -52,7 +52,7 @@ static void print_compilers(command *c) {
   for (; tn_compiler_get(c->context, i, &k) == TN_OK; i++)
     printf("%-10s %s (%s)%s\n", i ? "" : "compilers", text_escape(a, k.path),
            text_escape(a, k.version), k.used ? ", used" : "");
-  if (!i) puts("compilers  none was found: install gcc or clang");
+  if (!i) puts("compilers  none found; install gcc or clang");
 }
 
 static void print_text(command *c, const tn_processor_info *p) {
@@ -62,7 +62,7 @@ static void print_text(command *c, const tn_processor_info *p) {
   print_compilers(c);
 }
 
-/* For programs. */
+/* JSON. */
 
 static json_t *json_devices(command *c) {
   json_t *list = json_array();
@@ -129,14 +129,16 @@ static int act(command *c) {
 
 const verb verb_devices = {
     .name = "devices",
-    .summary = "Lists devices, also those that are absent, the processor and compilers",
+    .summary = "List devices, including absent ones, the processor and compilers",
+    .examples = "tenon devices\n"
+                "tenon devices --json",
     .about =
-        "A pair, RENDERER/COMPILER, is a way to make kernels; TENON_PAIR chooses one.\n\n"
-        "--json: devices, each with name, about, absent (why it cannot be used; null: it can),\n"
-        "pairs, bytes (of memory; null: not known); processor with name, cores, usable_cores (by\n"
-        "this process), threads, level (the instructions that kernels use), vector_bytes,\n"
-        "caches (l1_bytes and l2_bytes of a core, l3_bytes of a last cache, l3_cores sharing it,\n"
-        "line_bytes; null: not known), features; compilers, each with path, version, used.",
+        "A pair RENDERER/COMPILER compiles kernels for a device; TENON_PAIR selects one.\n\n"
+        "--json: devices, each with name, about, absent (the reason; null if usable), pairs,\n"
+        "bytes (of memory; null if unknown); processor with name, cores, usable_cores (by this\n"
+        "process), threads, level (of the instruction set of kernels), vector_bytes, caches\n"
+        "(l1_bytes and l2_bytes per core, l3_bytes, l3_cores that share it, line_bytes; null if\n"
+        "unknown), features; compilers, each with path, version, used.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .options_bytes = sizeof(devices_options),

@@ -23,26 +23,26 @@ typedef struct explain_options {
 
 static const option options[] = {
     {"output", OPTION_STRING, offsetof(explain_options, output), "FILE",
-     "write all of it as one page of HTML that needs no network; -o is the same", 0, 0, 0},
+     "write a self-contained page of HTML to FILE", 0, 0, 0},
     {"kernel", OPTION_NUMBER, offsetof(explain_options, kernel), "N",
-     "tell of this kernel alone, with its source", 1, INT32_MAX, 0},
+     "print only kernel N, with its source", 1, INT32_MAX, 0},
     {"input", OPTION_LIST, offsetof(explain_options, input), INPUT_OPTION_VALUE, INPUT_OPTION_HELP,
      0, 0, 0},
     {"size", OPTION_LIST, offsetof(explain_options, size), SIZE_OPTION_VALUE, SIZE_OPTION_HELP, 0,
      0, 0},
     {"threads", OPTION_NUMBER, offsetof(explain_options, threads), "N",
-     "threads to use (default: as many as physical cores)", 1, TN_THREADS_MAX, 0},
+     "number of threads (default: number of physical cores)", 1, TN_THREADS_MAX, 0},
     {"device", OPTION_STRING, offsetof(explain_options, device), "NAME",
-     "where to run (default: CPU); tenon devices lists what there is", 0, 0, 0},
+     "device to run on (default: CPU); tenon devices lists them", 0, 0, 0},
     {"seed", OPTION_UINT64, offsetof(explain_options, seed), "N",
-     "start of the random numbers (default: 0)", 0, 0, 0},
+     "seed of the random inputs (default: 0)", 0, 0, 0},
 };
 
-typedef struct explaining {
+typedef struct explanation {
   command *c;
   profile profile;
-  explained_plan x;
-} explaining;
+  explained_plan plan;
+} explanation;
 
 /* Text. */
 
@@ -50,9 +50,9 @@ static void print_lines(arena *a, const char *title, const char *const lines[], 
   for (size_t i = 0; i < n; i++) printf("  %-8s  %s\n", i ? "" : title, text_escape(a, lines[i]));
 }
 
-static void print_step(const explaining *e, size_t i) {
+static void print_step(const explanation *e, size_t i) {
   arena *a = &e->c->arena;
-  const tn_explained_step *s = &e->x.steps.at[i];
+  const tn_explained_step *s = &e->plan.steps.at[i];
   printf("\nstep %zu: %s\n", i + 1, text_escape(a, s->name));
   for (size_t k = 0; k < s->n_reads; k++)
     printf("%s%zu%s", k ? ", " : "  reads     steps ", s->reads[k] + 1,
@@ -64,38 +64,38 @@ static void print_step(const explaining *e, size_t i) {
     printf("  kernel    none: %s\n", s->what);
     return;
   }
-  const tn_explained_kernel *k = &e->x.kernels.at[s->kernel];
+  const tn_explained_kernel *k = &e->plan.kernels.at[s->kernel];
   printf("  kernel    %lld\n", (long long)s->kernel + 1);
   print_lines(a, "loops", k->loops, k->n_loops);
   print_lines(a, "schedule", k->schedule, k->n_schedule);
 }
 
 /** Prints the steps that run a kernel, numbered from 1, and its source. */
-static void print_kernel(const explaining *e, int64_t number) {
-  if ((uint64_t)number > e->x.kernels.n)
-    command_usage_error(e->c, "--kernel: %s has %s", e->c->operand,
-                        text_count(&e->c->arena, e->x.kernels.n, "kernel"));
-  for (size_t i = 0; i < e->x.steps.n; i++)
-    if (e->x.steps.at[i].kernel == number - 1) print_step(e, i);
-  printf("\n%s", text_escape_keep_newlines(&e->c->arena, e->x.kernels.at[number - 1].source));
+static void print_kernel(const explanation *e, int64_t number) {
+  if ((uint64_t)number > e->plan.kernels.n)
+    command_usage_error(e->c, "--kernel: %s has only %s", e->c->operand,
+                        text_count(&e->c->arena, e->plan.kernels.n, "kernel"));
+  for (size_t i = 0; i < e->plan.steps.n; i++)
+    if (e->plan.steps.at[i].kernel == number - 1) print_step(e, i);
+  printf("\n%s", text_escape_keep_newlines(&e->c->arena, e->plan.kernels.at[number - 1].source));
 }
 
-static void print_steps(const explaining *e) {
+static void print_steps(const explanation *e) {
   profile_print(&e->profile);
-  for (size_t i = 0; i < e->x.steps.n; i++) print_step(e, i);
+  for (size_t i = 0; i < e->plan.steps.n; i++) print_step(e, i);
 }
 
 /* The model. */
 
 static void add_output(file_set *f, const char *file) {
-  if (!strcmp(file, "-")) command_usage_error(f->c, "--output writes to a file, not to %s", file);
+  if (!strcmp(file, "-")) command_usage_error(f->c, "--output must be a file, not %s", file);
   file_conflicts_add_target(f, "output", file);
 }
 
-static void write_page(const explaining *e, const char *sizes) {
+static void write_page(const explanation *e, const char *sizes) {
   command *c = e->c;
   const char *file = ((const explain_options *)c->options)->output;
-  str page = html_page_make(&e->profile, &e->x, sizes);
+  str page = html_page_make(&e->profile, &e->plan, sizes);
   if (file_write(file, str_text(&page), page.n, &c->diag)) diag_rethrow(&c->diag);
   command_print_note(c, "wrote the page to %s", file);
 }
@@ -109,13 +109,13 @@ static void profile_steps(profile *p, tn_binding *b) {
 
 static int act(command *c) {
   const explain_options *o = c->options;
-  explaining e = {.c = c, .profile = {.c = c}};
-  if (o->kernel && o->output) command_usage_error(c, "--kernel is for text, not for a page");
+  explanation e = {.c = c, .profile = {.c = c}};
+  if (o->kernel && o->output) command_usage_error(c, "--kernel and --output cannot be combined");
   model_inputs_check_option(c, "input", INPUT_OPTION_VALUE, &o->input);
   tn_model_desc desc = load_model_parse_sizes(c, &o->size);
   tn_model *m;
   tn_binding *b;
-  tn_explanation *explanation;
+  tn_explanation *items;
   command_open_context(c, o->device, o->threads, NULL);
   command_check_context(c);
   command_check_status(c, model_inputs_load_model(c, &desc, &o->input, &m));
@@ -124,9 +124,9 @@ static int act(command *c) {
   if (o->output) add_output(&touched, o->output);
   model_inputs in = model_inputs_make(c, m, &o->input, o->seed);
   file_conflicts_add_inputs(&touched, &in);
-  command_check_status(c, tn_explain(c->context, true, &explanation));
+  command_check_status(c, tn_explain(c->context, true, &items));
   command_check_status(c, tn_model_bind(m, &b));
-  e.x = explained_plan_list(explanation, &c->arena);
+  e.plan = explained_plan_list(items, &c->arena);
   model_inputs_bind(c, &in, b);
   if (o->kernel) {
     print_kernel(&e, o->kernel);
@@ -140,38 +140,42 @@ static int act(command *c) {
   return EXIT_DONE;
 }
 
-/** Prints the laws of schedules, then the words in their arguments. */
+/** Prints the laws of schedules, then their arguments. */
 static void print_laws(void) {
   const char *name, *arguments, *about;
-  bool are_words = false;
+  bool has_title = false;
   for (size_t i = 0; tn_law_get(i, &name, &arguments, &about) == TN_OK; i++) {
     if (arguments) {
       printf("\n  %s %s\n      %s", name, arguments, about);
       continue;
     }
-    if (!are_words) fputs("\n\nWhat stands in them:\n", stdout);
-    are_words = true;
+    if (!has_title) fputs("\n\nArguments of laws:\n", stdout);
+    has_title = true;
     printf("\n  %s: %s", name, about);
   }
 }
 
 static const char about[] =
-    "The table is that of tenon run --profile. Then, for each step: the steps whose results it\n"
-    "reads; what it computes, with what was decided about each value and by which prices; the\n"
-    "kernel that it runs, its loops as it was scheduled, and the laws that were applied to it.\n\n"
-    "A value is written to memory, or computed where it is read: in place, or as an array that\n"
-    "a kernel builds for itself. Prices are modelled, not measured: the time that each way\n"
-    "takes beyond computing the value once.\n\n"
-    "The page has the same, a drawing of the graph, and the source of all kernels.\n\n"
-    "The lines of a schedule are its laws. r0, r1 … are ranges of loops, e0 is an expression\n"
-    "over elements of buffers and s0 an array without ranges, by their numbers in the kernel;\n"
-    "after a colon stand the ranges that a law makes, \"-\" for one that would have one index.\n"
-    "tn_kernel_make (tenon/unstable/ir.h) takes such lines for a kernel of yours. The laws:\n";
+    "The table is that of tenon run --profile. For each step follow the steps whose results it\n"
+    "reads; the values that it computes, with the decision about each and the estimated costs;\n"
+    "its kernel, the kernel's loops after scheduling, and the laws that were applied.\n\n"
+    "A value is either written to memory, or computed in its reader: in place, or as an array\n"
+    "inside the reader's kernel. Costs are estimates of the cost model, not measurements: the\n"
+    "time beyond computing the value once.\n\n"
+    "The page contains the same, a drawing of the graph, and the sources of all kernels.\n\n"
+    "Each line of a schedule is a law, a transformation of the kernel. r0, r1, … are ranges of\n"
+    "loops, e0 is an expression over elements of buffers and s0 an array without ranges, each\n"
+    "by its number in the kernel. After a colon follow the ranges that the law creates, \"-\" for\n"
+    "one of a single index. tn_kernel_make (tenon/unstable/ir.h) applies such lines to kernels\n"
+    "of your own. Laws:\n";
 
 const verb verb_explain = {
     .name = "explain",
-    .summary = "Tells which kernels a model became, why, and how long each takes",
+    .summary = "Explain the kernels of a compiled model, with reasons and times",
     .operand = "MODEL",
+    .examples = "tenon explain model.onnx\n"
+                "tenon explain model.onnx --size batch=8 -o why.html\n"
+                "tenon explain model.onnx --kernel 3",
     .about = about,
     .print_more = print_laws,
     .options = options,

@@ -8,24 +8,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/** "usage: tenon run MODEL [--input NAME=VALUE]…". In the arena. */
+/** The usage line: "usage: tenon run [OPTION]… MODEL". In the arena. */
 static const char *usage_text(command *c, const verb *v) {
   str s = str_new(&c->arena);
   str_addf(&s, "usage: tenon %s", v->name);
+  if (v->n_options) str_add(&s, " [OPTION]…");
   if (v->operand) str_addf(&s, " %s", v->operand);
-  for (size_t i = 0; i < v->n_options; i++) {
-    const option *o = &v->options[i];
-    if (o->kind == OPTION_FLAG)
-      str_addf(&s, " [--%s]", o->name);
-    else
-      str_addf(&s, " [--%s %s]%s", o->name, o->value, o->kind == OPTION_LIST ? "…" : "");
-  }
   return str_text(&s);
 }
 
 enum { HELP_COLUMN = 24 };
 
-/** A name in the left column and lines of text in the right one. */
+/** Prints a name in the left column and lines of text in the right one. */
 static void print_row(const char *name, const char *text) {
   printf("  %-*s", HELP_COLUMN - 2, name);
   if (strlen(name) > HELP_COLUMN - 3) printf("\n%*s", HELP_COLUMN, "");
@@ -35,21 +29,32 @@ static void print_row(const char *name, const char *text) {
 }
 
 static void print_command_help(void) {
-  puts("usage: tenon VERB …\n\nTenon compiles and runs machine-learning models.\n\nverbs:");
+  puts("usage: tenon COMMAND [ARGUMENT]…\n\nCompile and run machine-learning models.\n\ncommands:");
   for (size_t i = 0; i < VERBS; i++) print_row(verb_table[i]->name, verb_table[i]->summary);
+  puts("\noptions of every command:");
+  print_row("-h, --help", "print the help of the command; also tenon help COMMAND");
+  print_row("-v", "log the library's decisions to standard error");
+  print_row("-vv", "also log each kernel and plan");
   puts(
-      "\ntenon help VERB tells more; tenon --version is tenon version. With every verb, -v shows\n"
-      "the library's decisions on standard error, and -vv also each kernel and plan.\n\n"
-      "Data goes to standard output, all else to standard error. The exit status is 0 when all is\n"
-      "done, 1 when something failed, 2 when the command line is wrong.\n\n"
-      "environment: TENON_DEVICE, TENON_THREADS, TENON_PAIR, TENON_CPU (x86-64, x86-64-v2,\n"
-      "x86-64-v3, x86-64-v4: use no more than this), TENON_MATH (exact, contract, sum, default,\n"
-      "fast), TENON_DUMP=DIR:after:PASS (* for PASS is every pass, a wrong one lists them all),\n"
-      "TENON_CC or else CC (the compiler of kernels; else cc, gcc or clang), TENON_CACHE (folder "
-      "of\n"
-      "the cache on disk, or off) or else XDG_CACHE_HOME or HOME, PATH (where compilers are "
-      "found),\n"
-      "NO_COLOR and TERM (whether there are colours).");
+      "\nexamples:\n"
+      "  tenon run model.onnx --input x=image.npy --output y=scores.npy\n"
+      "  tenon bench model.onnx --size batch=8\n"
+      "  tenon help run\n\n"
+      "Results go to standard output, everything else to standard error. The exit status is 0 for\n"
+      "success, 1 for a failure and 2 for a wrong command line.\n\n"
+      "environment:");
+  print_row("TENON_DEVICE", "device, as option --device");
+  print_row("TENON_THREADS", "number of threads, as option --threads");
+  print_row("TENON_PAIR", "renderer and compiler of kernels: RENDERER/COMPILER");
+  print_row("TENON_CPU",
+            "newest instruction set to use: x86-64, x86-64-v2, x86-64-v3 or x86-64-v4");
+  print_row("TENON_MATH", "freedoms of float arithmetic: exact, contract, sum, default or fast");
+  print_row("TENON_DUMP", "DIR:after:PASS writes the graph after a pass to DIR (* is every pass)");
+  print_row("TENON_CC, CC", "compiler of kernels; default: cc, gcc or clang");
+  print_row("TENON_CACHE", "folder of the disk cache, or off; default: $XDG_CACHE_HOME/tenon or\n"
+                           "$HOME/.cache/tenon");
+  print_row("PATH", "folders in which compilers are found");
+  print_row("NO_COLOR, TERM", "NO_COLOR or TERM=dumb disables colours");
 }
 
 static void print_verb_help(command *c, const verb *v) {
@@ -57,10 +62,18 @@ static void print_verb_help(command *c, const verb *v) {
   if (v->n_options) puts("\noptions:");
   for (size_t i = 0; i < v->n_options; i++) {
     const option *o = &v->options[i];
-    bool is_flag = o->kind == OPTION_FLAG;
-    print_row(
-        arena_printf(&c->arena, "--%s%s%s", o->name, is_flag ? "" : " ", is_flag ? "" : o->value),
-        o->about);
+    const char *letter = v->letters && strchr(v->letters, *o->name) ? v->letters : NULL;
+    str name = str_new(&c->arena);
+    if (letter) str_addf(&name, "-%c, ", *o->name);
+    str_addf(&name, "--%s", o->name);
+    if (o->kind != OPTION_FLAG) str_addf(&name, " %s", o->value);
+    print_row(str_text(&name), o->about);
+  }
+  if (v->examples) puts("\nexamples:");
+  for (const char *line = v->examples; line && *line;) {
+    size_t n = strcspn(line, "\n");
+    printf("  %.*s\n", (int)n, line);
+    line += n + (line[n] == '\n');
   }
   if (v->about) printf("\n%s", v->about);
   if (v->print_more) v->print_more();
@@ -80,6 +93,6 @@ static int act(command *c) {
 }
 
 const verb verb_help = {.name = "help",
-                        .summary = "Tells how the command, or a verb, is used",
-                        .operand = "[VERB]",
+                        .summary = "Print the help of tenon or of a command",
+                        .operand = "[COMMAND]",
                         .act = act};

@@ -21,36 +21,35 @@ static const option options[] = {
     {"size", OPTION_LIST, offsetof(inspect_options, size), SIZE_OPTION_VALUE, SIZE_OPTION_HELP, 0,
      0, 0},
     {"memory", OPTION_FLAG, offsetof(inspect_options, memory), NULL,
-     "compile the model, and tell the memory that its runs need", 0, 0, 0},
+     "compile the model and print the memory of its runs", 0, 0, 0},
     {"json", OPTION_FLAG, offsetof(inspect_options, json), NULL, "print JSON", 0, 0, 0},
 };
 
-/** An input or output: as the file declares it, or as the model has it where that is known better.
- */
+/** An input or output, as the file declares it or, if that differs, as the loaded model has it. */
 typedef struct inspected_port {
-  const char *name, *type;  /* type: in words */
-  const char *dtype;        /* NULL: not known */
-  int64_t rank;             /* -1: not known */
-  const int64_t *sizes;     /* -1: no number */
-  const char *const *names; /* of those; "": none */
+  const char *name, *type;  /* type: as text */
+  const char *dtype;        /* NULL: unknown */
+  int64_t rank;             /* -1: unknown */
+  const int64_t *sizes;     /* -1: not constant */
+  const char *const *names; /* of sizes that are not constant; "": none */
   bool is_weight;
-  const char *declared; /* the file's type where the model has another one; NULL: they fit */
+  const char *declared; /* the file's type if it contradicts the model's, else NULL */
 } inspected_port;
 
 typedef VEC(inspected_port) inspected_ports;
 
 typedef struct inspection {
   command *c;
-  tn_model_desc desc; /* of loading the model */
+  tn_model_desc desc; /* for loading the model */
   file_map bytes;     /* of the file */
   tn_model_file *file;
   tn_model_file_info info;
   inspected_ports inputs, outputs;
   VEC(const char *) unsupported;
-  bool has_failed; /* to load, though all operators are supported */
+  bool has_failed; /* to load, although all operators are supported */
   bool has_memory;
-  tn_memory memory;        /* of runs */
-  bool is_checked_in_part; /* only operators were checked: data outside the file is missing */
+  tn_memory memory; /* of runs */
+  bool is_partial;  /* external data is missing, so only operators were checked */
 } inspection;
 
 /* Ports. */
@@ -68,8 +67,7 @@ static void list_ports(inspection *x, tn_port_kind kind, inspected_ports *to) {
                               .is_weight = p.is_weight});
 }
 
-/** Whether a model's port may be of the type that the file declares: sizes and types that either
-    leaves open fit. */
+/** True if a model's port agrees with its declaration; unknown sizes and types agree with any. */
 static bool fits_declaration(const tn_declared_port *p, const tn_port *port) {
   const tn_shape *shape = &port->type.shape;
   if (!p->is_tensor) return true;
@@ -81,9 +79,9 @@ static bool fits_declaration(const tn_declared_port *p, const tn_port *port) {
   return fits;
 }
 
-/** Takes over the sizes of a model's port. One that the port has no words for keeps the file's name
-    with `keeps_names`, and has none without. */
-static void use_sizes(inspection *x, inspected_port *to, const tn_port *port, bool keeps_names) {
+/** Copies the sizes of a model's port. A size without a text in the port keeps the file's name if
+    `keeps_names`, else it has no name. */
+static void copy_sizes(inspection *x, inspected_port *to, const tn_port *port, bool keeps_names) {
   arena *a = &x->c->arena;
   size_t rank = (size_t)port->type.shape.rank;
   int64_t *sizes = arena_alloc(a, (rank + 1) * sizeof *sizes);
@@ -91,9 +89,9 @@ static void use_sizes(inspection *x, inspected_port *to, const tn_port *port, bo
   str type = str_new(a);
   str_addf(&type, "%s [", to->dtype ? to->dtype : "unknown type");
   for (size_t i = 0; i < rank; i++) {
-    bool has_words = strcmp(port->sizes[i], "…") != 0;
+    bool has_text = strcmp(port->sizes[i], "…") != 0;
     sizes[i] = port->type.shape.size[i];
-    names[i] = has_words ? port->sizes[i] : keeps_names ? to->names[i] : "";
+    names[i] = has_text ? port->sizes[i] : keeps_names ? to->names[i] : "";
     if (i) str_add(&type, ", ");
     if (sizes[i] >= 0)
       str_addf(&type, "%" PRId64, sizes[i]);
@@ -107,8 +105,8 @@ static void use_sizes(inspection *x, inspected_port *to, const tn_port *port, bo
   to->names = names;
 }
 
-/** Corrects declared ports by the model's: all that do not fit it, and sizes where --size tells of
-    them. The file's inputs also have weights among them. */
+/** Corrects declared ports that contradict the model's, and, with --size, all sizes. Skips weights,
+    which the file may list among its inputs. */
 static void correct_ports(inspection *x, const tn_model *m, tn_port_kind kind,
                           inspected_ports *ports) {
   tn_port port = TN_PORT_INIT;
@@ -120,9 +118,9 @@ static void correct_ports(inspection *x, const tn_model *m, tn_port_kind kind,
     if (!fits_declaration(&declared, &port)) {
       to->declared = declared.type;
       to->dtype = tn_dtype_name(port.type.dtype);
-      use_sizes(x, to, &port, false);
+      copy_sizes(x, to, &port, false);
     } else if (x->desc.n_sizes && port.type.shape.rank == declared.rank) {
-      use_sizes(x, to, &port, true);
+      copy_sizes(x, to, &port, true);
     }
   }
 }
@@ -131,15 +129,15 @@ static void correct_ports(inspection *x, const tn_model *m, tn_port_kind kind,
 
 static void add_unsupported(inspection *x, const char *lines) {
   arena *a = &x->c->arena;
-  for (const char *at = lines; *at;) {
-    size_t n = strcspn(at, "\n");
-    vec_push(a, &x->unsupported, arena_printf(a, "%.*s", (int)n, at));
-    at += n + (at[n] == '\n');
+  for (const char *line = lines; *line;) {
+    size_t n = strcspn(line, "\n");
+    vec_push(a, &x->unsupported, arena_printf(a, "%.*s", (int)n, line));
+    line += n + (line[n] == '\n');
   }
 }
 
-/** Finds the memory of runs; nothing is run. */
-static void find_memory(inspection *x, tn_model *m) {
+/** Compiles the model and computes the memory of its runs, without running it. */
+static void measure_memory(inspection *x, tn_model *m) {
   command *c = x->c;
   tn_binding *b;
   model_inputs in = model_inputs_make(c, m, &(option_list){0}, 0);
@@ -149,8 +147,8 @@ static void find_memory(inspection *x, tn_model *m) {
   x->has_memory = true;
 }
 
-/** Loads the model to see what is wrong besides operators: types, ranks, shapes that do not fit.
-    Nothing is compiled, and no variable heeded, unless the memory is asked for. */
+/** Loads the model to find errors besides unsupported operators: types, ranks, shapes. Ignores the
+    environment and compiles nothing, except for --memory. */
 static void check_by_loading(inspection *x) {
   command *c = x->c;
   const inspect_options *o = c->options;
@@ -165,13 +163,13 @@ static void check_by_loading(inspection *x) {
   command_check_context(c);
   tn_status s = load_model(c, &x->desc, x->bytes.was_pipe ? &x->bytes : NULL, &m);
   if (s == TN_ERR_MEMORY) command_check_status(c, s);
-  x->is_checked_in_part = s == TN_ERR_IO && x->info.external;
+  x->is_partial = s == TN_ERR_IO && x->info.external;
   if (s == TN_OK) {
     correct_ports(x, m, TN_PORT_INPUT, &x->inputs);
     correct_ports(x, m, TN_PORT_OUTPUT, &x->outputs);
   }
-  if (s == TN_OK && o->memory) find_memory(x, m);
-  if (s == TN_OK || x->is_checked_in_part) return;
+  if (s == TN_OK && o->memory) measure_memory(x, m);
+  if (s == TN_OK || x->is_partial) return;
   add_unsupported(x, tn_message(c->context));
   x->has_failed = true;
 }
@@ -192,7 +190,7 @@ static void read_model(void *arg) {
   if (!x->unsupported.n) check_by_loading(x);
 }
 
-/* For people. */
+/* Text. */
 
 static void print_ports(inspection *x, const char *title, const inspected_ports *ports) {
   arena *a = &x->c->arena;
@@ -254,21 +252,21 @@ static void print_text(inspection *x) {
   print_opsets(x);
   printf("parameters %" PRIu64 " in %s, %s\n", f->elements, text_count(a, f->tensors, "tensor"),
          text_bytes(a, f->bytes));
-  if (f->external) printf("           %s outside the file\n", text_count(a, f->external, "tensor"));
+  if (f->external)
+    printf("           %s in external files\n", text_count(a, f->external, "tensor"));
   if (x->has_memory) print_memory(x);
   print_ports(x, "inputs", &x->inputs);
   print_ports(x, "outputs", &x->outputs);
   print_operators(x);
-  if (!x->unsupported.n && !x->is_checked_in_part) puts("supported  all of it");
-  if (x->is_checked_in_part)
-    puts("supported  all operators; the rest is known with the data outside the file");
+  if (!x->unsupported.n && !x->is_partial) puts("supported  yes");
+  if (x->is_partial) puts("supported  all operators; other checks need the files of external data");
   if (x->unsupported.n)
-    puts(x->has_failed ? "not loaded, though all operators are supported" : "not supported");
+    puts(x->has_failed ? "not loaded, although all operators are supported" : "not supported");
   for (size_t i = 0; i < x->unsupported.n; i++)
     printf("  %s\n", text_escape(a, x->unsupported.at[i]));
 }
 
-/* For programs. */
+/* JSON. */
 
 static json_t *json_shape(inspection *x, const inspected_port *p) {
   json_t *shape = json_array();
@@ -333,7 +331,7 @@ static void print_json(inspection *x) {
       text_json(a, f->producer), "producer_version", text_json(a, f->producer_version), "opsets",
       json_opsets(x), "inputs", json_ports(x, &x->inputs), "outputs", json_ports(x, &x->outputs),
       "parameters", parameters, "nodes", (json_int_t)f->nodes, "operators", json_operators(x),
-      "unsupported", unsupported, "checked", x->is_checked_in_part ? "operators" : "all");
+      "unsupported", unsupported, "checked", x->is_partial ? "operators" : "all");
   if (x->has_memory) json_object_set_new(all, "memory", json_memory(&x->memory));
   text_json_print(a, all);
 }
@@ -360,28 +358,31 @@ static int act(command *c) {
   if (s != TN_OK) diag_rethrow(&c->diag);
   return x.unsupported.n ? EXIT_FAILED : EXIT_DONE;
 }
+
 const verb verb_inspect = {
     .name = "inspect",
-    .summary = "Tells what a model file holds, and all that is not supported of it",
+    .summary = "Print the contents of a model file, and everything unsupported in it",
     .operand = "MODEL",
+    .examples = "tenon inspect model.onnx\n"
+                "tenon inspect model.onnx --size batch=8 --memory\n"
+                "tenon inspect model.onnx --json",
     .about =
-        "The exit status is 1 where something is not supported: all operators that are not are\n"
-        "named at once; where there are none, the model is loaded, and what that fails at is "
-        "told.\n"
-        "Without its files of external data only operators are checked. Operators are counted in\n"
-        "nested graphs and functions too. Shapes are as the file has them; with --size, as they\n"
-        "then are. Of an output that is of another type than the file says, both are told.\n\n"
-        "--memory compiles kernels, and runs none. Sizes that vary are the least that they can "
-        "be,\n"
-        "from 1 on, unless --size says what they are. Weights are read where they are in the file\n"
-        "where the device can; the program itself and its kernels come on top.\n\n"
+        "The exit status is 1 if the model is not supported. Unsupported operators are all listed\n"
+        "at once; if there are none, the model is loaded, and the error of loading is printed.\n"
+        "Without its files of external data, only operators are checked. Counts of operators\n"
+        "include nested graphs and functions. Shapes are those of the file or, with --size, of\n"
+        "the constrained model. If the file declares a wrong type of an output, both types are\n"
+        "printed.\n\n"
+        "--memory compiles kernels without running them. Varying sizes are the smallest allowed,\n"
+        "at least 1, unless --size sets them. Weights stay in the file if the device can read\n"
+        "them there; the program and its kernels need further memory.\n\n"
         "--json: model, ir_version, producer, producer_version, opsets (by domain); inputs and\n"
-        "outputs, each with name, type (text), dtype and shape (numbers, names, null: not known;\n"
-        "null: any shape), and declared (text) where the file says another type; parameters with\n"
-        "tensors, elements, bytes, external (how many tensors lie outside the file); nodes;\n"
-        "operators (counts by name); unsupported (lines of text); checked (all, or operators:\n"
+        "outputs, each with name, type (text), dtype, shape (numbers, names or null; null for an\n"
+        "unknown rank), and declared (text) if the file declares another type; parameters with\n"
+        "tensors, elements, bytes, external (number of tensors in external files); nodes;\n"
+        "operators (counts by name); unsupported (lines of text); checked (all, or operators if\n"
         "files of external data are missing). With --memory also memory: inputs, outputs,\n"
-        "weights, scratch (what lives between steps) and total, in bytes.",
+        "weights, scratch (values between steps) and total, in bytes.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .options_bytes = sizeof(inspect_options),

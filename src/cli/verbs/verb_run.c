@@ -31,54 +31,54 @@ static const option options[] = {
     {"input", OPTION_LIST, offsetof(run_options, input), INPUT_OPTION_VALUE, INPUT_OPTION_HELP, 0,
      0, 0},
     {"output", OPTION_LIST, offsetof(run_options, output), OUTPUT_VALUE,
-     "write an output, by name, to a .npy file, which is none that is read; links\n"
-     "are followed, a device or a pipe is written as it is, - is standard output;\n"
-     "the file is replaced once all is written, or, where it cannot be (a mount\n"
-     "point, a folder that is not writable), written over",
+     "write output NAME to a .npy file, or to standard output (-); links are\n"
+     "followed, devices and pipes written directly; a file is replaced once it is\n"
+     "complete, or, if that is impossible (a mount point, a read-only folder),\n"
+     "overwritten; repeatable",
      0, 0, 0},
     {"size", OPTION_LIST, offsetof(run_options, size), SIZE_OPTION_VALUE, SIZE_OPTION_HELP, 0, 0,
      0},
     {"threads", OPTION_NUMBER, offsetof(run_options, threads), "N",
-     "threads to use (default: as many as physical cores)", 1, TN_THREADS_MAX, 0},
+     "number of threads (default: number of physical cores)", 1, TN_THREADS_MAX, 0},
     {"device", OPTION_STRING, offsetof(run_options, device), "NAME",
-     "where to run (default: CPU); tenon devices lists what there is", 0, 0, 0},
+     "device to run on (default: CPU); tenon devices lists them", 0, 0, 0},
     {"seed", OPTION_UINT64, offsetof(run_options, seed), "N",
-     "start of the random numbers (default: 0)", 0, 0, 0},
+     "seed of the random inputs (default: 0)", 0, 0, 0},
     {"profile", OPTION_FLAG, offsetof(run_options, profile), NULL,
-     "run some more times, and tell of each step how long it takes, its rates, and\n"
+     "run up to ten more times, and print the time and the rates of each step and\n"
      "its share of this machine's measured peak",
      0, 0, 0},
     {"trace", OPTION_STRING, offsetof(run_options, trace), "FILE",
-     "write when what was done to a file that ui.perfetto.dev opens", 0, 0, 0},
+     "write a timeline to FILE, as trace events for ui.perfetto.dev", 0, 0, 0},
     {"json", OPTION_FLAG, offsetof(run_options, json), NULL, "print JSON", 0, 0, 0},
     {"input-dir", OPTION_STRING, offsetof(run_options, input_dir), "DIR",
-     "read the inputs, in the model's order, from DIR/input_0.pb and so on", 0, 0, 0},
+     "read the inputs, in the model's order, from DIR/input_0.pb, …", 0, 0, 0},
     {"output-dir", OPTION_STRING, offsetof(run_options, output_dir), "DIR",
-     "write the outputs to DIR/output_0.pb and so on; DIR is made if need be", 0, 0, 0},
+     "write the outputs to DIR/output_0.pb, …; create DIR if necessary", 0, 0, 0},
     {"check", OPTION_STRING, offsetof(run_options, check), "DIR",
-     "compare with recorded results: run each DIR/test_data_set_N, or DIR itself,\n"
-     "and end with status 1 at the first output that differs",
+     "compare outputs with recorded ones: run each DIR/test_data_set_N, or DIR\n"
+     "itself, and exit with status 1 at the first output that differs",
      0, 0, 0},
     {"rtol", OPTION_STRING, offsetof(run_options, rtol), "X",
-     "of --check: by how much of its value an element may be off (default: 1e-3)", 0, 0, 0},
+     "relative tolerance of --check (default: 1e-3)", 0, 0, 0},
     {"atol", OPTION_STRING, offsetof(run_options, atol), "X",
-     "of --check: by how much more (default: 1e-7)", 0, 0, 0},
+     "absolute tolerance of --check (default: 1e-7)", 0, 0, 0},
 };
 
 enum { FIRST_SHOWN = 8 }; /* elements */
 
-/** An output, and where it goes. */
+/** An output and its destination. */
 typedef struct result {
-  const char *name, *file; /* file NULL: the output is printed */
+  const char *name, *file; /* file NULL: none */
   host_array value;
-  host_array_summary sum;
+  host_array_summary summary;
 } result;
 
 typedef VEC(result) results;
 
 static result read_result(command *c, tn_binding *b, size_t i, const char *name, const char *file) {
   result r = {.name = name, .file = file, .value = host_array_read_output(c, b, i, name)};
-  r.sum = host_array_summarise(&r.value);
+  r.summary = host_array_summarise(&r.value);
   return r;
 }
 
@@ -109,10 +109,11 @@ static void print_result(command *c, const result *r) {
   const host_array *a = &r->value;
   printf("%s: %s\n", text_escape(&c->arena, r->name), host_array_type_text(c, a));
   if (!a->elements) return;
-  if (r->sum.least != SIZE_MAX)
-    printf("  min %s, max %s, mean %s\n", host_array_element_text(c, a, r->sum.least),
-           host_array_element_text(c, a, r->sum.greatest), text_number(&c->arena, r->sum.mean));
-  if (r->sum.nans) printf("  %zu of %zu elements are NaN\n", r->sum.nans, a->elements);
+  if (r->summary.least != SIZE_MAX)
+    printf("  min %s, max %s, mean %s\n", host_array_element_text(c, a, r->summary.least),
+           host_array_element_text(c, a, r->summary.greatest),
+           text_number(&c->arena, r->summary.mean));
+  if (r->summary.nans) printf("  %zu of %zu elements are NaN\n", r->summary.nans, a->elements);
   fputs(" ", stdout);
   for (size_t i = 0; i < a->elements && i < FIRST_SHOWN; i++)
     printf(" %s", host_array_element_text(c, a, i));
@@ -139,9 +140,10 @@ static json_t *json_result(command *c, const result *r) {
     json_array_append_new(first, host_array_element_json(a, i));
   return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "name",
                    text_json(&c->arena, r->name), "type", tn_dtype_name(a->dtype), "shape",
-                   json_shape(a), "min", json_element_at(a, r->sum.least), "max",
-                   json_element_at(a, r->sum.greatest), "mean", json_mean(r->sum.mean), "nans",
-                   (json_int_t)r->sum.nans, "first", first, "file", text_json(&c->arena, r->file));
+                   json_shape(a), "min", json_element_at(a, r->summary.least), "max",
+                   json_element_at(a, r->summary.greatest), "mean", json_mean(r->summary.mean),
+                   "nans", (json_int_t)r->summary.nans, "first", first, "file",
+                   text_json(&c->arena, r->file));
 }
 
 static json_t *json_input(command *c, const model_input *in) {
@@ -167,7 +169,7 @@ static void add_output(file_set *f, const char *file) {
   file_conflicts_add_target(f, "output", is_standard_output(file) ? NULL : file);
 }
 
-/** True if results are printed, as no option writes them. */
+/** True if results are printed, because no option writes them. */
 static bool prints_outputs(const run_options *o) { return !o->output.n && !o->output_dir; }
 
 static void add_printed(file_set *f, const run_options *o) {
@@ -188,8 +190,7 @@ static void add_folder(file_set *f, size_t n, const char *folder) {
 }
 
 static void add_trace(file_set *f, const char *file) {
-  if (is_standard_output(file))
-    command_usage_error(f->c, "--trace writes to a file, not to %s", file);
+  if (is_standard_output(file)) command_usage_error(f->c, "--trace must be a file, not %s", file);
   file_conflicts_add_target(f, "trace", file);
 }
 
@@ -200,7 +201,7 @@ static size_t count_outputs(const tn_model *m) {
   return n;
 }
 
-/** Finds the file of each output (NULL: none) and adds all files that will be written. */
+/** Finds the file of each output (NULL: none) and adds all files to be written. */
 static const char *const *find_output_files(file_set *f, const tn_model *m) {
   const run_options *o = f->c->options;
   const char *const *outputs =
@@ -219,13 +220,13 @@ static void check_options(command *c) {
   model_inputs_check_option(c, "input", INPUT_OPTION_VALUE, &o->input);
   model_inputs_check_option(c, "output", OUTPUT_VALUE, &o->output);
   if (o->input_dir && o->input.n)
-    command_usage_error(c, "--input-dir gives all inputs: --input cannot");
+    command_usage_error(c, "--input-dir and --input cannot be combined");
   if (o->check && (o->input_dir || o->output_dir || o->input.n || o->output.n || o->json ||
                    o->profile || o->trace))
     command_usage_error(
-        c, "--check has its own inputs and outputs, and prints no JSON and no profile");
+        c, "--check cannot be combined with other inputs or outputs, --json, --profile or --trace");
   if (!o->check && (o->rtol || o->atol))
-    command_usage_error(c, "--rtol and --atol belong to --check");
+    command_usage_error(c, "--rtol and --atol require --check");
 }
 
 static model_inputs make_inputs(command *c, const tn_model *m) {
@@ -300,36 +301,36 @@ static int act(command *c) {
 
 const verb verb_run = {
     .name = "run",
-    .summary = "Runs a model once and tells, or writes, what it gives",
+    .summary = "Run a model once, and print, write or check its outputs",
     .operand = "MODEL",
+    .examples = "tenon run model.onnx --input x=image.npy --output y=scores.npy\n"
+                "tenon run model.onnx --input x=ones:8x3x224x224 --json\n"
+                "tenon run model.onnx --check data\n"
+                "tenon run model.onnx --size batch=8 --profile --trace trace.json",
     .about =
-        "MODEL may be -, standard input; pipes are read to their end. ./- is a file of that "
-        "name.\n\n"
-        "Without --output each output's name, type, shape, least and greatest element, mean and\n"
-        "first elements are printed. Random floats have mean 0 and deviation 1; random integers\n"
-        "and bools are 0 or 1. A file may hold another type than its input has: it is converted,\n"
-        "as tn_cast does. NumPy has no bf16: such arrays are u16 in files, their bits.\n\n"
-        "--check, --input-dir and --output-dir are for ONNX's layout of test data, in which each\n"
-        "tensor is a file. --check prints a line for each set. NaN is as expected where NaN is\n"
-        "expected; integers and bools are to be equal.\n\n"
-        "--profile: operations are arithmetic and comparisons, a multiply-add being two, and "
-        "bytes\n"
-        "those of arrays that a step reads and writes, each once. The peaks are what in-register\n"
-        "loops of f32 multiply-adds and copies of large arrays reach in the same process; the "
-        "share\n"
-        "is of the one that the step is nearer to, and above 100 % where data stays in caches.\n"
-        "Times are medians of up to ten runs after the first. Names of steps are those of the\n"
-        "model's nodes that they compute, without folders that all names begin with, or the\n"
-        "operators of nodes that have none.\n\n"
-        "--json: model; inputs, each with name, type, shape, from (random, ones, zeros or a\n"
-        "file); outputs, each with name, type, shape, min, max, mean (of what is not NaN; null\n"
-        "where there is none), nans, first (up to 8 elements), file (null:\n"
-        "not written); ms, how long the run took, without loading, compiling, and reading and\n"
-        "writing files. It is the first run, and slower than others: tenon bench measures. With\n"
-        "--profile also profile: runs, ms and steps_ms (of a run), peak_gflops, peak_gbps, and\n"
-        "steps, each with name, kernel (null: a host function or a loop), ms, share, operations,\n"
-        "bytes, gflops, gbps, peak_fraction (of the nearer peak), peak (compute or memory), steps\n"
-        "(of a loop how many of the next ones it runs; its ms are theirs too) and times (run).",
+        "MODEL is an ONNX file, or - for standard input (./- for a file of that name).\n\n"
+        "Unless outputs are written, the name, type, shape, minimum, maximum, mean and first\n"
+        "elements of each are printed. Random floats have mean 0 and standard deviation 1; random\n"
+        "integers and bools are 0 or 1. A .npy file is converted to the type of its input, as by\n"
+        "tn_cast. NumPy has no bf16: files hold the bits of such arrays as u16.\n\n"
+        "--check, --input-dir and --output-dir use ONNX's layout of test data, with one tensor in\n"
+        "each file. --check prints a line for each test set. NaN matches NaN alone; integers and\n"
+        "bools must be equal.\n\n"
+        "--profile: operations are arithmetic and comparisons, a multiply-add counting as two;\n"
+        "bytes are those of the arrays that a step reads and writes, each counted once. The peaks\n"
+        "are measured in the same process: f32 multiply-adds in registers, and copies of large\n"
+        "arrays. The share is that of the nearer peak, and exceeds 100 % if data stays in caches.\n"
+        "Times are medians of up to ten runs after the first. A step is named after the model's\n"
+        "nodes that it computes, without their common path, or after their operators.\n\n"
+        "--json: model; inputs (name, type, shape, from: random, ones, zeros or a file); outputs\n"
+        "(name, type, shape, min, max, mean, nans, first: up to 8 elements, file; statistics\n"
+        "leave out NaN and are null without elements; file is null if not written); ms of the\n"
+        "first run, without loading, compiling and file access. The first run is slower than\n"
+        "others: tenon bench measures those. With --profile also profile: runs, ms and steps_ms\n"
+        "of a run, peak_gflops, peak_gbps, and steps (name, kernel: null for host functions and\n"
+        "loops, ms, share, operations, bytes, gflops, gbps, peak_fraction of the nearer peak,\n"
+        "peak: compute or memory, steps: how many of the next steps a loop runs, whose ms it\n"
+        "includes, times: how often the step ran).",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .options_bytes = sizeof(run_options),

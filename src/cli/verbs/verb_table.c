@@ -14,6 +14,6 @@ const verb *verb_find(command *c, const char *name) {
     names[i] = verb_table[i]->name;
     if (!strcmp(name, names[i])) return verb_table[i];
   }
-  command_usage_error(c, "there is no verb \"%s\"%s", name,
+  command_usage_error(c, "unknown command \"%s\"%s", name,
                       text_suggestion(&c->arena, text_nearest_word(name, names, VERBS)));
 }

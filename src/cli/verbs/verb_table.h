@@ -12,7 +12,7 @@ enum { VERBS = 8 };
 /** All verbs, in the order of the help. */
 extern const verb *const verb_table[VERBS];
 
-/** The verb of a name. Raises as command_usage_error if there is none. */
+/** Finds a verb by its name. Raises as command_usage_error if there is none. */
 const verb *verb_find(command *c, const char *name);
 
 #endif

@@ -20,7 +20,7 @@ static const char *number_text(command *c, int32_t v) {
                       (int)(v % 100));
 }
 
-/** The names of the backends that have devices, each once. */
+/** Lists the names of the backends that have devices. */
 static json_t *list_backends(command *c) {
   json_t *list = json_array();
   tn_device_info info = TN_DEVICE_INFO_INIT;
@@ -49,7 +49,7 @@ static int act(command *c) {
     return EXIT_DONE;
   }
   printf("tenon %s\nlibrary   %s\ncompiler  %s\nbackends ", number_text(c, TN_VERSION), library,
-         found ? text_escape(&c->arena, compiler.version) : "none was found");
+         found ? text_escape(&c->arena, compiler.version) : "none found");
   for (size_t i = 0; i < json_array_size(list); i++)
     printf(" %s", json_string_value(json_array_get(list, i)));
   putchar('\n');
@@ -59,8 +59,9 @@ static int act(command *c) {
 
 const verb verb_version = {
     .name = "version",
-    .summary = "Tells the version of the command, the library and the compiler",
-    .about = "--json: version (of the command), library, compiler (null: none), backends.",
+    .summary = "Print the versions of the command, the library and the compiler",
+    .examples = "tenon version --json",
+    .about = "--json: version (of the command), library, compiler (null if none), backends.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .options_bytes = sizeof(version_options),
