@@ -43,7 +43,8 @@ static uint64_t bytes_of(scratch *s, const node *alloc) {
   if (most < 1) most = 1;
   if (!__builtin_mul_overflow((uint64_t)most, bytes, &all) && all <= INT64_MAX / 2) return all;
   diag_raise(s->a->diag, TN_ERR_UNSUPPORTED,
-             "alloc (node %" PRIu64 ") of up to %lld elements of %s is no array of a kernel's own",
+             "alloc (node %" PRIu64
+             ") of up to %lld elements of %s is too large for scratch memory",
              alloc->id, (long long)most, dtype_name((dtype)alloc->dtype));
 }
 

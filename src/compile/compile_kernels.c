@@ -186,7 +186,7 @@ static void find_on_disk(compilation *c, request *r) {
       load_record(c, &p, f->n_keys))
     publish_record(c, &p);
   unload_record(c);
-  if (r->claimed) disk_cache_reject(c->disk, &r->key, "it holds no kernel that could be loaded");
+  if (r->claimed) disk_cache_reject(c->disk, &r->key, "no loadable kernel");
   disk_cache_free_file(c->disk, f);
 }
 
@@ -252,7 +252,7 @@ static void check_scratch(compilation *c, tn_program_spec *s) {
   const tn_capabilities *caps = &c->target->caps;
   if (!fits_scratch(caps, s))
     diag_raise(c->diag, TN_ERR_UNSUPPORTED,
-               "the kernel's own arrays take %llu bytes, and may take %llu on this device",
+               "the scratch arrays of the kernel need %llu bytes; this device allows %llu",
                (unsigned long long)s->scratch, (unsigned long long)caps->max_scratch);
   if (!caps->scratch_buffer) s->scratch = 0;
 }

@@ -80,7 +80,7 @@ static void stop_writing(disk_cache *k, int error) {
 
 static void warn_of_file(const disk_cache *k, const char *name, const char *why) {
   char text[256];
-  snprintf(text, sizeof text, "file %.48s is not used: %.160s", name, why);
+  snprintf(text, sizeof text, "ignoring file %.48s: %.160s", name, why);
   warn(k, text, "");
 }
 
@@ -96,7 +96,7 @@ static int open_folder(disk_cache *k) {
   k->tried = true;
   int fd = k->folder;
   mutex_unlock(&k->lock);
-  if (d.status) warn(k, "kernels are not kept on disk: ", d.text);
+  if (d.status) warn(k, "the disk cache is disabled: ", d.text);
   return fd;
 }
 
@@ -104,11 +104,11 @@ static int open_folder(disk_cache *k) {
 
 /** Why a file may not be used; NULL if it is a regular file that only this user can write. */
 static const char *check_file(const struct stat *s) {
-  if (S_ISDIR(s->st_mode)) return "it is a folder: delete it, or run tenon cache --clear";
-  if (!S_ISREG(s->st_mode)) return "it is no regular file";
-  if (s->st_uid != geteuid()) return "it belongs to another user";
-  if (s->st_mode & (S_IWGRP | S_IWOTH)) return "other users can write to it";
-  return (uint64_t)s->st_size > most_file_bytes ? "it is too large" : NULL;
+  if (S_ISDIR(s->st_mode)) return "a folder; delete it, or run tenon cache --clear";
+  if (!S_ISREG(s->st_mode)) return "not a regular file";
+  if (s->st_uid != geteuid()) return "owned by another user";
+  if (s->st_mode & (S_IWGRP | S_IWOTH)) return "writable by other users";
+  return (uint64_t)s->st_size > most_file_bytes ? "too large" : NULL;
 }
 
 static bool read_all(int fd, unsigned char *at, size_t bytes) {
@@ -131,7 +131,7 @@ static const char *read_file(disk_cache *k, int fd, disk_cache_file *f) {
   *f = (disk_cache_file){.data = data, .bytes = bytes};
   if (!data) return NULL;
   data[bytes] = 0;
-  why = read_all(fd, data, bytes) ? disk_cache_file_read(f, data, bytes) : "it cannot be read";
+  why = read_all(fd, data, bytes) ? disk_cache_file_read(f, data, bytes) : "unreadable";
   if (!why && s.st_mtim.tv_sec < time(NULL) - TOUCH_SECONDS) futimens(fd, NULL);
   return why;
 }
@@ -151,7 +151,7 @@ static void reject_file(disk_cache *k, int folder, const char *name, const char 
 static int open_file(disk_cache *k, int folder, const char *name) {
   int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0 && errno == ELOOP)
-    reject_file(k, folder, name, "it is a link");
+    reject_file(k, folder, name, "a link");
   else if (fd < 0 && errno != ENOENT)
     warn_of_file(k, name, strerror(errno));
   return fd;
@@ -237,6 +237,6 @@ void disk_cache_write(disk_cache *k, const cache_key *const keys[], size_t n,
   w.folder = open_folder(k);
   if (w.folder < 0) return;
   arena_init(&w.arena, k->mem, &d);
-  if (diag_catch(&d, write_file, &w) != TN_OK) warn(k, "a file is not written: ", d.text);
+  if (diag_catch(&d, write_file, &w) != TN_OK) warn(k, "cannot write a file: ", d.text);
   arena_free(&w.arena);
 }

@@ -23,17 +23,16 @@ void disk_cache_file_write(str *to, const cache_key *const keys[], size_t n, con
 const char *disk_cache_file_read(disk_cache_file *f, const void *data, size_t bytes) {
   uint64_t hash[2];
   *f = (disk_cache_file){.data = data, .bytes = bytes};
-  if (bytes < HEAD_BYTES || memcmp(f->data, magic, sizeof magic))
-    return "it is no file of this cache";
+  if (bytes < HEAD_BYTES || memcmp(f->data, magic, sizeof magic)) return "not a file of this cache";
   cache_keys_hash(f->data + HEAD_BYTES, bytes - HEAD_BYTES, hash);
-  if (memcmp(f->data + sizeof magic, hash, HASH_BYTES)) return "it was changed or cut short";
+  if (memcmp(f->data + sizeof magic, hash, HASH_BYTES)) return "corrupt or truncated";
   deserialiser r = {.at = f->data + HEAD_BYTES, .end = f->data + bytes};
   size_t n;
   f->n_keys = deserialise_count(&r, sizeof(uint64_t));
   f->keys = r;
   for (size_t i = 0; i < f->n_keys; i++) deserialise_block(&r, &n);
   f->content = deserialise_block(&r, &f->content_bytes);
-  return r.failed || r.at != r.end ? "its lengths are wrong" : NULL;
+  return r.failed || r.at != r.end ? "wrong lengths" : NULL;
 }
 
 size_t disk_cache_file_find(const disk_cache_file *f, const cache_key *key) {

@@ -26,7 +26,7 @@ static tn_status join_path(char path[DISK_CACHE_PATH_BYTES], const char *under, 
                            diag *d) {
   int n = snprintf(path, DISK_CACHE_PATH_BYTES, "%s%s%s", under, *under ? "/" : "", rest);
   if (n < 0 || n >= DISK_CACHE_PATH_BYTES)
-    return diag_set(d, TN_ERR_IO, "the path of its folder is too long");
+    return diag_set(d, TN_ERR_IO, "the path of the cache folder is too long");
   while (n > 1 && path[n - 1] == '/')
     path[--n] = 0; /* with a slash at the end, a link would be followed */
   return TN_OK;
@@ -37,11 +37,10 @@ static tn_status join_home(char path[DISK_CACHE_PATH_BYTES], const char *home, d
   char shown[FILE_PRINTABLE_BYTES];
   struct stat s;
   if (!stat(home, &s) && S_ISDIR(s.st_mode)) return join_path(path, home, ".cache/tenon", d);
-  return diag_set(
-      d, TN_ERR_IO,
-      "there is no place for it, as HOME names \"%.256s\", and there is no such folder: "
-      "set TENON_CACHE or XDG_CACHE_HOME",
-      file_printable_path(home, shown));
+  return diag_set(d, TN_ERR_IO,
+                  "no cache folder: HOME is \"%.256s\", which does not exist; set TENON_CACHE or "
+                  "XDG_CACHE_HOME",
+                  file_printable_path(home, shown));
 }
 
 tn_status disk_cache_folder_path(const char *given, char path[DISK_CACHE_PATH_BYTES], diag *d) {
@@ -49,12 +48,11 @@ tn_status disk_cache_folder_path(const char *given, char path[DISK_CACHE_PATH_BY
   char here[DISK_CACHE_PATH_BYTES];
   if (given && given[0] == '/') return join_path(path, "", given, d);
   if (given && getcwd(here, sizeof here)) return join_path(path, here, given, d);
-  if (given) return diag_set(d, TN_ERR_IO, "no folder is the current one: %s", strerror(errno));
+  if (given) return diag_set(d, TN_ERR_IO, "cannot find the current folder: %s", strerror(errno));
   if (xdg && xdg[0] == '/')
     return join_path(path, xdg, "tenon", d); /* its specification: no others */
   if (home && home[0] == '/') return join_home(path, home, d);
-  return diag_set(d, TN_ERR_IO,
-                  "there is no place for it: set TENON_CACHE, XDG_CACHE_HOME or HOME");
+  return diag_set(d, TN_ERR_IO, "no cache folder: set TENON_CACHE, XDG_CACHE_HOME or HOME");
 }
 
 /* Opening. */
@@ -63,25 +61,25 @@ static const char lock_name[] = "lock";
 
 static tn_status refuse_folder(const char *path, const char *why, diag *d) {
   char shown[FILE_PRINTABLE_BYTES];
-  return diag_set(d, TN_ERR_IO, "its folder \"%s\" %s", file_printable_path(path, shown), why);
+  return diag_set(d, TN_ERR_IO, "the cache folder \"%s\" %s", file_printable_path(path, shown),
+                  why);
 }
 
 /** Refuses a lock that is no regular file: it would lock nobody out, or could not be opened. */
 static tn_status check_lock(int folder, diag *d) {
   struct stat s;
   if (fstatat(folder, lock_name, &s, AT_SYMLINK_NOFOLLOW) || S_ISREG(s.st_mode)) return TN_OK;
-  return diag_set(d, TN_ERR_IO, "its file \"%s\" is %s: remove it", lock_name,
+  return diag_set(d, TN_ERR_IO, "the file \"%s\" of the cache is %s; remove it", lock_name,
                   S_ISLNK(s.st_mode)   ? "a link"
                   : S_ISDIR(s.st_mode) ? "a folder"
-                                       : "no regular file");
+                                       : "not a regular file");
 }
 
 static tn_status check_folder(const char *path, int fd, diag *d) {
   struct stat s;
   if (fstat(fd, &s)) return refuse_folder(path, strerror(errno), d);
-  if (s.st_uid != geteuid()) return refuse_folder(path, "belongs to another user", d);
-  if (s.st_mode & (S_IWGRP | S_IWOTH))
-    return refuse_folder(path, "can be written by other users", d);
+  if (s.st_uid != geteuid()) return refuse_folder(path, "is owned by another user", d);
+  if (s.st_mode & (S_IWGRP | S_IWOTH)) return refuse_folder(path, "is writable by other users", d);
   return check_lock(fd, d);
 }
 
@@ -90,7 +88,7 @@ static tn_status fail_to_open(const char *path, diag *d) {
   char why[128];
   struct stat s;
   if (!lstat(path, &s) && S_ISLNK(s.st_mode))
-    return refuse_folder(path, "is a link: name the folder itself", d);
+    return refuse_folder(path, "is a link; use the path of the folder itself", d);
   snprintf(why, sizeof why, "cannot be opened: %s", strerror(error));
   return refuse_folder(path, why, d);
 }
@@ -192,7 +190,7 @@ static tn_status begin_listing(listing *l, int fd, const mem *m, diag *d) {
   int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   l->stream = copy < 0 ? NULL : fdopendir(copy);
   if (l->stream) return diag_catch(d, list_files, l);
-  diag_set(d, TN_ERR_IO, "its folder cannot be read: %s", strerror(errno));
+  diag_set(d, TN_ERR_IO, "cannot read the cache folder: %s", strerror(errno));
   if (copy >= 0) close(copy);
   return d->status;
 }
@@ -228,7 +226,8 @@ tn_status disk_cache_folder_usage(int fd, const mem *m, disk_cache_usage *u, dia
 /* Trimming. */
 
 static tn_status fail_to_lock(diag *d) {
-  return diag_set(d, TN_ERR_IO, "its file \"%s\" cannot be locked: %s", lock_name, strerror(errno));
+  return diag_set(d, TN_ERR_IO, "cannot lock the file \"%s\" of the cache: %s", lock_name,
+                  strerror(errno));
 }
 
 static void remove_entry(const listing *l, const entry *e) { unlinkat(l->fd, e->name, 0); }
@@ -263,7 +262,7 @@ static tn_status remove_folders(const listing *l, diag *d) {
   for (size_t i = 0; i < l->folders.n; i++) {
     const char *name = l->folders.at[i].name;
     if (unlinkat(l->fd, name, AT_REMOVEDIR) && errno != ENOENT && !status)
-      status = diag_set(d, TN_ERR_IO, "its file \"%s\" is a folder, and stays: %s", name,
+      status = diag_set(d, TN_ERR_IO, "cannot remove \"%s\" from the cache, a folder: %s", name,
                         strerror(errno));
   }
   return status;
@@ -290,7 +289,8 @@ tn_status disk_cache_folder_trim(int fd, const mem *m, const disk_cache_trim_lim
   if (!flock(lock, LOCK_EX | LOCK_NB))
     status = trim_locked(fd, m, b, left, d);
   else if (errno == EWOULDBLOCK)
-    status = diag_set(d, TN_ERR_BUSY, "another process is removing files from it: try again");
+    status =
+        diag_set(d, TN_ERR_BUSY, "another process is removing files from the cache; try again");
   else
     status = fail_to_lock(d);
   close(lock);

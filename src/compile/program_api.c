@@ -23,14 +23,14 @@ static void check_nodes(void *arg) {
 }
 
 static tn_status fail_absent(tn_failure *f, const char *argument) {
-  return tn_fail(f, TN_ERR_ARGUMENT, "there is no %s", argument);
+  return tn_fail(f, TN_ERR_ARGUMENT, "the %s is NULL", argument);
 }
 
 tn_status tn_program_compile(tn_device *v, tn_ir *ir, const tn_node *nodes, size_t n,
                              tn_program *programs[], tn_failure *f) {
   for (size_t i = 0; i < n && programs; i++) programs[i] = NULL;
   if (!v || !ir) return fail_absent(f, v ? "IR" : "device");
-  if (n && (!nodes || !programs)) return fail_absent(f, "list of programs");
+  if (n && (!nodes || !programs)) return fail_absent(f, "list of nodes or programs");
   for (size_t i = 0; i < n; i++)
     if (!nodes[i]) return fail_absent(f, "node to compile");
   node_check c = {.ir = ir, .nodes = nodes, .n = n};

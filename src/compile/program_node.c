@@ -22,15 +22,14 @@ static void check_linear(ir *g, const node *sink, const node *linear) {
   for (size_t i = 0, k = 0; i < code.n_globals; i++) {
     while (k < kernel.n_globals && kernel.globals[k] < code.globals[i]) k++;
     if (k == kernel.n_globals || kernel.globals[k] != code.globals[i])
-      raise_broken(g, "linear form uses a buffer that its kernel does not have");
+      raise_broken(g, "linear form uses a buffer that is not in its kernel");
   }
 }
 
 void program_node_check(ir *g, const node *program) {
   static const op stages[] = {OP_SINK, OP_DEVICE, OP_LINEAR, OP_SOURCE, OP_BINARY};
   if (program->op != OP_PROGRAM || program->n_src < 2 || program->n_src > 5)
-    diag_raise(ir_diag(g), TN_ERR_INTERNAL, "%s where a program is wanted",
-               op_name((op)program->op));
+    diag_raise(ir_diag(g), TN_ERR_INTERNAL, "expected a program, got %s", op_name((op)program->op));
   for (uint32_t i = 0; i < program->n_src; i++)
     if (program->src[i]->op != stages[i]) raise_broken(g, "stages are not in order");
   if (!program->src[1]->n_text) raise_broken(g, "device has no name");

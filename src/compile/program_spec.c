@@ -51,7 +51,7 @@ static void add_name(derivation *v, const char *name) {
 static void add_var(derivation *v, const node *n) {
   tn_program_var var = {n->text, n->ints[0], n->ints[1]};
   if (strlen(n->text) != n->n_text)
-    diag_raise(ir_diag(v->ir), TN_ERR_INTERNAL, "the name of variable %s has a NUL", n->text);
+    diag_raise(ir_diag(v->ir), TN_ERR_INTERNAL, "the name of variable %s contains a NUL", n->text);
   size_t at = 0;
   while (at < v->vars.n && strcmp(v->vars.at[at].name, var.name) < 0) at++;
   if (at < v->vars.n && !strcmp(v->vars.at[at].name, var.name)) {
@@ -82,7 +82,7 @@ static void add_special(derivation *v, const node *n) {
   } else if (kind && n->text[1] >= '0' && n->text[1] <= '2') {
     set_size(v, &v->size[kind - kinds][n->text[1] - '0'], n);
   } else {
-    diag_raise(ir_diag(v->ir), TN_ERR_INTERNAL, "special \"%s\" is not known", n->text);
+    diag_raise(ir_diag(v->ir), TN_ERR_INTERNAL, "unknown special \"%s\"", n->text);
   }
 }
 
@@ -125,7 +125,7 @@ static void set_sizes(derivation *v, tn_program_spec *s) {
   bool groups = has_axes(v, 0) || has_axes(v, 1), direct = has_axes(v, 2);
   if (groups + direct + (v->workers != NULL) > 1)
     diag_raise(ir_diag(v->ir), TN_ERR_INTERNAL,
-               "a kernel mixes worker numbers, direct ids and ids in groups");
+               "a kernel mixes worker numbers, global ids and ids in groups");
   set_axes(v, s->global, direct ? 2 : 0);
   if (groups) set_axes(v, s->local, 1);
   if (v->workers) s->global[0] = v->workers;

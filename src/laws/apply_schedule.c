@@ -135,7 +135,7 @@ static const void *key_of(int64_t number) { return (const void *)(uintptr_t)(num
 
 static void define_name(applying *p, int64_t number, const node *range) {
   if (map_has(&p->ids, key_of(number)))
-    refuse_line(p, arena_printf(p->a, "r%" PRId64 " is the name of another range", number));
+    refuse_line(p, arena_printf(p->a, "r%" PRId64 " already names another range", number));
   map_set(p->a, &p->ids, key_of(number),
           range ? (void *)(uintptr_t)(law_range_id(range) + 1) : NULL);
 }
@@ -157,12 +157,12 @@ static const node *find_range(const applying *p, int64_t number) {
   node_list order = topo_sort(p->a, &p->sink, 1, NULL, NULL);
   for (size_t i = 0; i < order.n && id >= 0; i++)
     if (order.at[i]->op == OP_RANGE && law_range_id(order.at[i]) == id) return order.at[i];
-  refuse_line(p, arena_printf(p->a, "the kernel has no range r%" PRId64 " then", number));
+  refuse_line(p, arena_printf(p->a, "the kernel has no range r%" PRId64 " at this point", number));
 }
 
 static const node *find_numbered(const applying *p, node_list list, const char *what) {
   if ((uint64_t)p->line->subject < list.n) return list.at[p->line->subject];
-  refuse_line(p, arena_printf(p->a, "the kernel has %zu %s then", list.n, what));
+  refuse_line(p, arena_printf(p->a, "the kernel has only %zu %s at this point", list.n, what));
 }
 
 static const node *find_subject(const applying *p) {
@@ -215,18 +215,19 @@ static void apply_line(applying *p) {
   if (!made) refuse_line(p, p->l->refusal);
   node_list ranges = new_ranges_of(p, made, principals, n);
   if (line->new_ranges.n > ranges.n)
-    refuse_line(p, arena_printf(p->a, "the law makes %zu ranges, and %zu are named", ranges.n,
-                                line->new_ranges.n));
+    refuse_line(p, arena_printf(p->a, "the law creates %zu ranges, but the line names %zu",
+                                ranges.n, line->new_ranges.n));
   for (size_t i = 0; i < line->new_ranges.n; i++)
     if (line->new_ranges.at[i] != LAW_NO_RANGE)
       define_name(p, line->new_ranges.at[i], ranges.at[i]);
   p->sink = made;
   size_t nodes = topo_sort(p->a, &made, 1, NULL, NULL).n;
   p->nodes += nodes;
-  if (nodes > LAW_MOST_NODES) refuse_line(p, "the kernel becomes too large");
-  if (p->nodes > MOST_TOGETHER) refuse_line(p, "the schedule is too long for so large a kernel");
+  if (nodes > LAW_MOST_NODES) refuse_line(p, "the kernel would be too large");
+  if (p->nodes > MOST_TOGETHER)
+    refuse_line(p, "the schedule is too long for a kernel of this size");
   if (law_expanded_nodes(p->a, made, false) > MOST_COPIES)
-    refuse_line(p, "the kernel becomes too large with copies and lanes inside of copies");
+    refuse_line(p, "the kernel would be too large after unrolling and vectorising");
 }
 
 const node *law_schedule_apply(laws *l, const node *sink, const law_schedule *list) {

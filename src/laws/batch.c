@@ -44,7 +44,7 @@ static const char *fold_objection(const batch *x) {
   if (fold_n_emits(f)) return "the FOLD emits values";
   if (fold_n_pins(f)) return "the FOLD is pinned";
   if (!depends(x, f)) return "the FOLD does not depend on the range";
-  if (range_kind_of(x->outer) != KIND_LOOP) return "the range is no loop";
+  if (range_kind_of(x->outer) != KIND_LOOP) return "the range is not a loop";
   if (!node_is_const(extent) || node_int(extent) < 1)
     return "the extent of the range is not a number";
   for (size_t i = 0; i < fold_n_ranges(f); i++)
@@ -72,7 +72,7 @@ static const char *inner_objection(const batch *x, const node *body, const node 
     const char *why = law_hoist_objection(b, own);
     if (why) return why;
     if (law_extent_depends(&own, 1, b))
-      return "an array inside is in a range whose extent depends on the range";
+      return "an array inside has a range whose extent depends on the range";
   }
   return NULL;
 }

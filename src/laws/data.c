@@ -246,7 +246,7 @@ const node *law_data(laws *l, const node *sink, const node *expression, const no
   size_t count = order_axes(&b, apart, n - b.n, lanes, axes);
   if (!count) return law_refuse(l, "the expression does not vary along the ranges");
   *element = packed_element(&b, axes, count);
-  if (!*element) return law_refuse(l, "a condition uses the ranges otherwise than the indices do");
+  if (!*element) return law_refuse(l, "a condition and the indices use the ranges differently");
   law_args args = {.subject = expression, .other = lanes, .list = inner, .n = n};
   return law_record(l, sink, law_replace(l, sink, expression, *element), LAW_DATA, &args, NULL);
 }

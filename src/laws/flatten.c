@@ -17,7 +17,7 @@ const node *law_flatten(laws *l, const node *sink, const node *range, const node
   if (at + 1 == n) return law_refuse(l, "the range is the binder's innermost");
   const node *inner = ranges[at + 1], *size = range_extent(inner);
   if (range_kind_of(range) != KIND_LOOP || range_kind_of(inner) != KIND_LOOP)
-    return law_refuse(l, "one of the ranges has a kind already");
+    return law_refuse(l, "one of the ranges already has a kind");
   if (!node_is_const(size) || node_int(size) < 1)
     return law_refuse(l, "the extent of the inner range is not a number");
   const char *why = b->op == OP_STAGE ? law_in_place_objection(l, sink, b, at, 2, false) : NULL;

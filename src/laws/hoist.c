@@ -20,7 +20,7 @@ typedef struct hoist {
 const char *law_hoist_objection(const node *stage, const node *outer) {
   const node *s = stage, *e = range_extent(outer);
   if (!node_is_free_in(outer, s)) return "the STAGE does not depend on the range";
-  if (range_kind_of(outer) != KIND_LOOP) return "the range is no loop";
+  if (range_kind_of(outer) != KIND_LOOP) return "the range is not a loop";
   if (!node_is_const(e) || node_int(e) < 1) return "the extent of the range is not a number";
   binder_layout p = binder_layout_of(OP_STAGE, s->ints);
   for (size_t i = p.extents; i < p.ranges; i++)

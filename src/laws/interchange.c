@@ -38,7 +38,7 @@ static const char *fold_objection(const interchange *x) {
 static const char *range_objection(const interchange *x, size_t i) {
   const node *r = x->outer[i], *e = range_extent(r);
   for (size_t k = 0; k < i; k++)
-    if (x->outer[k] == r) return "a range stands twice";
+    if (x->outer[k] == r) return "a range is listed twice";
   if (!node_is_const(e) || node_int(e) < 1) return "the extent of a range is not a number";
   return node_is_free_in(r, x->fold) ? NULL : "the FOLD does not depend on one of the ranges";
 }

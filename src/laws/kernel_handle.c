@@ -100,11 +100,11 @@ tn_status tn_kernel_make(tn_ir *ir, tn_node sink, const tn_kernel_desc *desc, tn
   if (!desc) desc = &init;
   if (desc->size != sizeof *desc)
     return diag_set(ir_diag(ir), TN_ERR_ARGUMENT,
-                    "tn_kernel_desc.size is %zu, not %zu: begin with its INIT", desc->size,
-                    sizeof *desc);
+                    "tn_kernel_desc.size is %zu, not %zu; initialise it with TN_KERNEL_DESC_INIT",
+                    desc->size, sizeof *desc);
   if (!sink || !out)
     return diag_set(ir_diag(ir), TN_ERR_ARGUMENT, "the %s is NULL",
-                    sink ? "place for the kernel" : "sink");
+                    sink ? "output pointer for the kernel" : "sink");
   making m = {.ir = ir, .sink = sink, .schedule = desc->schedule};
   arena_init(&m.work, ir_mem(ir), ir_diag(ir));
   tn_status s = diag_catch(ir_diag(ir), make_kernel, &m);

@@ -120,7 +120,7 @@ static bool is_lane_count(const node *extent) {
 static const char *vector_objection(laws *l, const node *sink, const node *b, const node *range) {
   if (b->op != OP_STAGE) return "the range is not a STAGE's";
   if (!is_lane_count(range_extent(range)))
-    return "the extent is no number of lanes: a power of two, up to 64";
+    return "the extent is not a number of lanes (a power of two up to 64)";
   if (law_has_nested_vectors(l, sink, range)) return "a vector would run inside a vector";
   if (varies_inside(l, sink, range))
     return "the size of a loop or array inside varies along the range";
@@ -150,7 +150,7 @@ static const char *kind_objection(laws *l, const node *sink, const node *b, cons
       return "the extent is not a small constant";
     return NULL;
   case KIND_THREAD: return thread_objection(l, sink, b, range);
-  default: return "the kind has no meaning on this target";
+  default: return "the kind is not supported on this target";
   }
 }
 
@@ -177,6 +177,6 @@ void law_check_threads(diag *d, const node *sink) {
     if (has_thread_range(sink->src[i]) != has_thread_range(sink->src[0]))
       diag_raise(
           d, TN_ERR_ARGUMENT,
-          "the schedule gives threads a range of one nest of the kernel and none of another, "
-          "which every thread would run (UNIT makes a range of one index)");
+          "the schedule parallelises one nest of the kernel but not another, which every thread "
+          "would run (UNIT adds a range of one index)");
 }

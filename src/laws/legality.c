@@ -18,7 +18,7 @@ const char *law_readers_objection(const node_list *order, const node *binder) {
   for (size_t i = 0; i < order->n; i++)
     for (uint32_t k = 0; k < order->at[i]->n_src; k++)
       if (order->at[i]->src[k] == binder && order->at[i]->op != OP_INDEX)
-        return "the array is used otherwise than by its elements";
+        return "the array is used as a whole, not by elements";
   return NULL;
 }
 
@@ -152,7 +152,7 @@ const char *law_in_place_objection(laws *l, const node *sink, const node *stage,
     for (size_t i = 0; i < order.n; i++)
       if (order.at[i]->op == OP_INDEX && order.at[i]->src[0] == out->src[v] &&
           !is_own_element(stage, v, order.at[i], first, n))
-        return "the kernel changes a buffer in place that other indices read";
+        return "the kernel updates a buffer in place that other indices read";
   }
   return NULL;
 }

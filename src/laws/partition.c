@@ -104,7 +104,7 @@ static const char *array_objection(partition *p, const node_list *order) {
   for (size_t i = 0; i < stage_n_ranges(p->binder); i++)
     if (node_is_free_in(stage_range(p->binder)[i], p->at) ||
         node_is_free_in(stage_range(p->binder)[i], p->rest))
-      return "the parts would have other sizes along another range of the STAGE";
+      return "the parts would have different sizes along another range of the STAGE";
   for (size_t i = 0; i < stage_n_values(p->binder); i++)
     if (!find_own_coordinate(p->binder, i, p->range, &axis))
       return "the range is not a coordinate of every value";
@@ -237,11 +237,11 @@ const node *law_partition(laws *l, const node *sink, const node *range, law_poin
   const node *extent = range_extent(range), *at = point_index(g, point, extent), *made;
   range_kind kind = range_kind_of(range);
   if (kind == KIND_VECTOR || kind == KIND_UNROLL)
-    return law_refuse(l, "the range is one of lanes or copies");
+    return law_refuse(l, "the range has kind vector or unroll");
   if (!ix_prove_nonnegative(g, at) || !ix_prove_le(g, at, extent))
-    return law_refuse(l, "the point is not shown to lie inside the range");
+    return law_refuse(l, "the point is not proved to lie inside the range");
   partition p = {l, binder, range, at, extent_after(g, point, extent), NULL, NULL};
-  if (at->hi <= 0 || p.rest->hi <= 0) return law_refuse(l, "one of the parts would have no index");
+  if (at->hi <= 0 || p.rest->hi <= 0) return law_refuse(l, "one of the parts would be empty");
   const node *out = law_find_out(sink, binder);
   if (binder->op == OP_FOLD)
     made = partition_fold(&p, sink);

@@ -27,11 +27,11 @@ static const char *fold_objection(ir *g, const node *f, const node *range) {
   if (fold_n_emits(f)) return "the FOLD emits values";
   if (fold_n_ranges(f) > 1) return "the FOLD has another range";
   if (!ix_prove_nonnegative(g, ix_add_const(g, range_extent(range), -1)))
-    return "the FOLD is not shown to have a step";
+    return "the FOLD is not proved to have a step";
   for (size_t i = 0; i < fold_n_states(f); i++)
     for (size_t k = 0; k < i && is_array(f, i); k++)
       if (fold_step(f, i) == fold_step(f, k) && fold_component(f, i) == fold_component(f, k))
-        return "two states of the FOLD are one array";
+        return "two states of the FOLD share an array";
   return NULL;
 }
 
@@ -44,7 +44,7 @@ static const char *start_objection(ir *g, const node *f, const node_list *order)
     size_t state = (size_t)s->ints[0];
     bool is_scalar_start = is_array(f, state) && fold_init(f, state)->op != OP_STAGE;
     if (is_scalar_start && !ix_prove_in_bounds(g, x->n_src - 1, fold_extents(f, state), x->src + 1))
-      return "an array of the FOLD is not shown to be read inside of it";
+      return "an array of the FOLD is not proved to be read inside its bounds";
   }
   return NULL;
 }

@@ -24,7 +24,7 @@ const node *law_sink(laws *l, const node *sink, const node *binder, const node *
   if (why) return law_refuse(l, why);
   if (node_is_free_in(range, binder))
     return law_refuse(l, "the STAGE or FOLD runs inside the range already");
-  if (range_kind_of(range) != KIND_LOOP) return law_refuse(l, "the range is no loop");
+  if (range_kind_of(range) != KIND_LOOP) return law_refuse(l, "the range is not a loop");
   if (law_reads_output(l, sink, binder)) return law_refuse(l, "the kernel writes to the buffer");
   const node *made = law_replace(l, sink, binder, binder_with_pin(l->g, binder, range));
   if (!is_well_formed(l, made))

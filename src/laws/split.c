@@ -36,7 +36,7 @@ static bool divides(ir *g, const node *factor, const node *extent) {
 static const char *split_objection(const node *b, const node *range, int64_t factor) {
   if (!b || b->op == OP_END) return "no STAGE or FOLD binds the range";
   if (factor < 1) return "the factor is not positive";
-  return range_kind_of(range) == KIND_LOOP ? NULL : "the range has a kind already";
+  return range_kind_of(range) == KIND_LOOP ? NULL : "the range already has a kind";
 }
 
 /** A range over the blocks of a range; NULL for a single block. */
@@ -99,7 +99,7 @@ static const char *stored_twice_objection(laws *l, const node *sink, const node 
       if (n->src[k] != b) continue;
       if (n->op != OP_INDEX && n->op != OP_OUT) return "the STAGE is a part of a FOLD";
       if (n->op == OP_OUT && is_read_by_kernel(&order, n))
-        return "the kernel changes a buffer in place";
+        return "the kernel updates a buffer in place";
     }
   return NULL;
 }
@@ -110,7 +110,7 @@ static const char *overlap_objection(laws *l, const node *sink, const node *b, c
   if (!why) why = stored_twice_objection(l, sink, b);
   if (why) return why;
   bool is_inside = ix_prove_le(l->g, ix_const(l->g, factor), range_extent(range));
-  return is_inside ? NULL : "a block is not shown to be inside";
+  return is_inside ? NULL : "the block is not proved to fit in the range";
 }
 
 bool law_may_overlap(laws *l, const node *sink, const node *range, int64_t factor) {

@@ -35,7 +35,8 @@ law_steps law_trace_path(const law_trace *log, const node *from, const node *to)
     to = log->steps.at[i].from;
   }
   if (to != from)
-    diag_raise(log->arena->diag, TN_ERR_INTERNAL, "no laws lead from one kernel to the other");
+    diag_raise(log->arena->diag, TN_ERR_INTERNAL,
+               "no sequence of laws leads from one kernel to the other");
   while (back.n) vec_push(log->arena, &steps, vec_pop(&back));
   return steps;
 }

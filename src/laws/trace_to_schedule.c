@@ -63,7 +63,7 @@ static void name_subject(naming *s, law_schedule_line *line, const law_step *ste
   line->subject = line->subject_kind == 'r' ? number_of(s, is_binder ? ranges[0] : n)
                                             : position_in(&numbered, n);
   if (line->subject < 0)
-    diag_raise(s->a->diag, TN_ERR_INTERNAL, "the subject of a law has no name in its kernel");
+    diag_raise(s->a->diag, TN_ERR_INTERNAL, "the subject of a law cannot be named in its kernel");
 }
 
 /** Numbers the new ranges of a step: principals first. */

@@ -112,12 +112,12 @@ static bool cover_read(padding *p, const node *index) {
 static const char *use_objection(padding *p, const node *index, const node *use,
                                  const node_list *conditions) {
   if (use->op != OP_WHERE || use->src[1] != index || use->src[2]->op != OP_CONST)
-    return "the array is read outside without a condition";
-  if (p->fill && p->fill != use->src[2]) return "reads outside the array give different constants";
+    return "a read outside the array has no condition";
+  if (p->fill && p->fill != use->src[2]) return "reads outside the array yield different constants";
   p->fill = use->src[2];
   if (!is_conjunction_of(ir_arena(p->g), use->src[0], conditions))
-    return "the array is read under other conditions than its bounds";
-  return cover_read(p, index) ? NULL : "the array is read too far outside";
+    return "a read of the array has conditions other than its bounds";
+  return cover_read(p, index) ? NULL : "reads outside the array are too far away for padding";
 }
 
 static const char *read_objection(padding *p, const node *index, const node_list *order) {

@@ -6,7 +6,7 @@
 
 const node *law_unit(laws *l, const node *sink, const node *stage, const node **unit) {
   ir *g = l->g;
-  if (stage->op != OP_STAGE) return law_refuse(l, "no STAGE is given a range");
+  if (stage->op != OP_STAGE) return law_refuse(l, "the binder is not a STAGE");
   size_t n = stage_n_ranges(stage);
   const node **all = arena_alloc(ir_arena(g), (n + 1) * sizeof *all);
   all[0] = *unit = range_make(g, ix_const(g, 1), KIND_LOOP);

@@ -152,7 +152,7 @@ static size_t launch_var(const build_state *m, const schedule_step *step, const 
   size_t var;
   if (number < step->scalars.n) name = step->scalars.at[number]->text;
   if (executable_resolve_value(m->p, name, &var)) return var;
-  diag_raise(m->d, TN_ERR_INTERNAL, "%s: a kernel has a value %s, which is no variable", m->p->name,
+  diag_raise(m->d, TN_ERR_INTERNAL, "%s: the value %s of a kernel is not a variable", m->p->name,
              var_user_name(name));
 }
 
@@ -251,8 +251,8 @@ static void add_vars(build_state *m, const node *const roots[], size_t n) {
     if (!last || strcmp(last->name, v->name)) {
       vars.at[n_unique++] = *v;
     } else if (last->min != v->min || last->max != v->max) {
-      diag_raise(m->d, TN_ERR_ARGUMENT, "%s: variable %s has two bounds", m->request->name,
-                 var_user_name(v->name));
+      diag_raise(m->d, TN_ERR_ARGUMENT, "%s: variable %s is used with different bounds",
+                 m->request->name, var_user_name(v->name));
     }
   }
   vars.n = n_unique;

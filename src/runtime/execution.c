@@ -68,9 +68,8 @@ void execution_on_last_read(execution *e, void (*report)(void *user, size_t buff
 tn_status execution_set_var(execution *e, size_t var, int64_t value, diag *d) {
   const tn_program_var *v = &e->p->vars[var];
   if (value < v->min || value > v->max)
-    return diag_set(d, TN_ERR_ARGUMENT, "%s: %s is %lld, outside its bounds %lld … %lld",
-                    e->p->name, var_user_name(v->name), (long long)value, (long long)v->min,
-                    (long long)v->max);
+    return diag_set(d, TN_ERR_ARGUMENT, "%s: variable %s is %lld, not in %lld … %lld", e->p->name,
+                    var_user_name(v->name), (long long)value, (long long)v->min, (long long)v->max);
   if (e->values.has_value[var] && e->values.vars[var] == value) return TN_OK;
   e->values.vars[var] = value;
   e->values.has_value[var] = true;

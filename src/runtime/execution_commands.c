@@ -105,8 +105,8 @@ tn_status execution_check_launch(struct execution *e, size_t i, diag *d) {
     for (uint32_t r = 0; r < limits->arrays[k].rank; r++, dim++)
       fits &= *dim >= 0 && !__builtin_mul_overflow(bytes, (uint64_t)*dim, &bytes);
     if (!fits || bytes > available)
-      s = diag_set(d, TN_ERR_INTERNAL, "%s: %s takes %llu bytes of a buffer that has %llu", p->name,
-                   step->name, (unsigned long long)bytes, (unsigned long long)available);
+      s = diag_set(d, TN_ERR_INTERNAL, "%s: kernel %s needs %llu bytes of a buffer of %llu bytes",
+                   p->name, step->name, (unsigned long long)bytes, (unsigned long long)available);
   }
   return s;
 }

@@ -86,7 +86,7 @@ static tn_status check_sizes(const struct execution *e, diag *d) {
     uint64_t most = UINT64_MAX / 2 / dtype_bytes(e->p->buffers[i].dtype);
     int64_t n = e->values.sizes[i];
     if (n < 0 || (uint64_t)n > most)
-      return diag_set(d, TN_ERR_SHAPE, "%s: a tensor of %lld elements", e->p->name, (long long)n);
+      return diag_set(d, TN_ERR_SHAPE, "%s: a tensor has %lld elements", e->p->name, (long long)n);
   }
   return TN_OK;
 }
@@ -98,8 +98,9 @@ static tn_status check_trips(const struct execution *e, diag *d) {
     if (s->kind != STEP_LOOP || s->trip == SIZE_MAX) continue;
     int64_t most = e->p->vars[s->trip].max, trips = e->values.sizes[s->trips];
     if (trips > 0 && trips - 1 > most)
-      return diag_set(d, TN_ERR_INTERNAL, "%s: a loop of %lld trips is compiled for %lld",
-                      e->p->name, (long long)trips, (long long)most + 1);
+      return diag_set(d, TN_ERR_INTERNAL,
+                      "%s: a loop has %lld iterations, but was compiled for %lld", e->p->name,
+                      (long long)trips, (long long)most + 1);
   }
   return TN_OK;
 }
@@ -172,7 +173,7 @@ static tn_status place_bindable(struct execution *e, size_t i, diag *d) {
   }
   if (s == TN_OK) s = buffer_span(m->buffers[i], &m->spans[i], d);
   if (s == TN_OK && m->spans[i].bytes < bytes)
-    s = diag_set(d, TN_ERR_SHAPE, "%s: %llu bytes are given where %llu are needed", e->p->name,
+    s = diag_set(d, TN_ERR_SHAPE, "%s: expected %llu bytes, got %llu", e->p->name,
                  (unsigned long long)m->spans[i].bytes, (unsigned long long)bytes);
   if (s == TN_OK) m->spans[i].bytes = bytes;
   return s;

@@ -115,7 +115,7 @@ static void load_body(void *arg) {
   const void *content = f->file.content;
   size_t n;
   if (!plan_record_read(p, f->r, f->g, content, f->file.content_bytes, f->work, &records, &n)) {
-    f->fault = "it holds no plan of its graph";
+    f->fault = "no plan of the graph";
     return;
   }
   p->programs = arena_calloc(&p->arena, n + 1, sizeof *p->programs);
@@ -123,8 +123,7 @@ static void load_body(void *arg) {
     diag_rethrow(f->work->diag);
   if (!f->has_programs) return;
   p->n_programs = n;
-  if (!launches_fit_kernels(p, f->work))
-    f->fault = "it launches kernels otherwise than they are made";
+  if (!launches_fit_kernels(p, f->work)) f->fault = "launches do not match the kernels";
   copy_scratch_sizes(p);
 }
 
@@ -201,5 +200,5 @@ void plan_cache_check_round_trip(const executable *p, const executable_request *
   arena_free(&c.copy.arena);
   if (s != TN_OK) diag_rethrow(a->diag);
   if (!c.is_accepted)
-    diag_raise(a->diag, TN_ERR_INTERNAL, "%s: its plan would be refused", p->name);
+    diag_raise(a->diag, TN_ERR_INTERNAL, "%s: the written plan is not readable", p->name);
 }

@@ -230,7 +230,7 @@ static void views_of_views(void **state) {
   assert_int_equal(s.offset, 30);
   assert_int_equal(buffer_view(w, 20, 41, &none, &f->diag), TN_ERR_ARGUMENT);
   assert_string_equal(f->diag.text,
-                      "a view of 41 bytes from 20 on is not inside a buffer of 60 bytes");
+                      "a view of 41 bytes at offset 20 exceeds the buffer of 60 bytes");
   assert_int_equal(buffer_view(w, 61, 0, &none, &f->diag), TN_ERR_ARGUMENT);
   assert_int_equal(buffer_view(w, 1, UINT64_MAX, &none, &f->diag), TN_ERR_ARGUMENT);
   assert_null(none);
@@ -410,7 +410,7 @@ static void too_much_is_refused(void **state) {
     ok(f, buffer_span(slot, &s, &f->diag));
     ok(f, buffer_span(b, &whole, &f->diag));
     assert_int_equal(span_write(&s, DT_F32, DT_F32, in, 5, &f->diag), TN_ERR_SHAPE);
-    assert_string_equal(f->diag.text, "5 elements of type f32 do not fit in a slot of 4");
+    assert_string_equal(f->diag.text, "5 elements of type f32 do not fit in 4 bytes");
     assert_int_equal(span_write(&s, DT_F64, DT_F32, in, 3, &f->diag), TN_ERR_SHAPE);
     assert_int_equal(span_read(&s, DT_F32, DT_F16, out, 5, &f->diag), TN_ERR_SHAPE);
     ok(f, span_read(&whole, DT_F32, DT_F32, out, 8, &f->diag));

@@ -69,7 +69,7 @@ static void a_folder_that_others_may_write_to_is_refused(void **state) {
   tn_cache_info info = TN_CACHE_INFO_INIT;
   info.entries = 7;
   assert_int_equal(tn_cache_clear(c, &info), TN_ERR_IO);
-  check_text(tn_message(c), "the kernel cache: its folder");
+  check_text(tn_message(c), "the kernel cache: the cache folder");
   assert_int_equal(info.entries, 7);
   tn_close(c);
 }

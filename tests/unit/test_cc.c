@@ -149,9 +149,10 @@ static void not_found(bench *b, const char *name, const char *part) {
 static void missing_compilers_are_reported(void **state) {
   bench *b = *state;
   not_found(b, "no-such-compiler -O1", "\"no-such-compiler -O1\"");
-  not_found(b, process_find(&b->arena, "env"), "is not a gcc or clang that starts"); /* starts */
-  not_found(b, "   ", "is not a gcc or clang");
-  not_found(b, "", "is not a gcc or clang");
+  not_found(b, process_find(&b->arena, "env"),
+            "does not start or is not gcc or clang"); /* starts */
+  not_found(b, "   ", "is not gcc or clang");
+  not_found(b, "", "is not gcc or clang");
   setenv("PATH", b->temporary, 1);
   setenv("CC", "/usr/bin/gcc", 1); /* is not looked at */
   not_found(b, NULL, "no C compiler found (tried cc, gcc and clang)");
@@ -365,7 +366,7 @@ static void signals_and_missing_objects_are_errors(void **state) {
   assert_int_not_equal(b->diag.text[strlen(b->diag.text) - 1], '\n');
   c = find(b, fake(b, "exit 0"));
   assert_int_equal(compile(b, &c, "", &o), TN_ERR_COMPILE);
-  expect_text(b, "made no object");
+  expect_text(b, "created no object file");
   c = find(b, fake(b, "echo bad > $last; exit 4"));
   assert_int_equal(compile(b, &c, "", &o), TN_ERR_COMPILE);
   expect_text(b, "exit code 4");
@@ -496,7 +497,7 @@ static void exit_codes_may_be_lost(void **state) {
   cc silent = find(b, fake(b, "exit 1"));
   cc_object o;
   assert_int_equal(compile(b, &silent, "", &o), TN_ERR_COMPILE);
-  expect_text(b, "made no object");
+  expect_text(b, "created no object file");
   signal(SIGCHLD, before);
 }
 

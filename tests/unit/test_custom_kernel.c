@@ -344,7 +344,7 @@ static void check_unscheduled(const char *schedule, tn_status status, const char
   check_text(tn_ir_message(ir), why);
   desc.size--;
   assert_int_equal(tn_kernel_make(ir, sink, &desc, &k), TN_ERR_ARGUMENT);
-  check_text(tn_ir_message(ir), "begin with its INIT");
+  check_text(tn_ir_message(ir), "initialise it with TN_KERNEL_DESC_INIT");
   tn_ir_close(ir);
 }
 
@@ -352,16 +352,16 @@ static void schedules_that_do_not_apply_are_refused(void **state) {
   (void)state;
   check_unscheduled("SPLIT r0 by 8\nSPLIT r0 by 8", TN_ERR_ARGUMENT,
                     "law 2 of the schedule, \"SPLIT r0 by 8\", is refused: the kernel has no range "
-                    "r0 then");
-  check_unscheduled("KIND r0 vector", TN_ERR_ARGUMENT, "the extent is no number of lanes");
+                    "r0 at this point");
+  check_unscheduled("KIND r0 vector", TN_ERR_ARGUMENT, "the extent is not a number of lanes");
   for (int lanes = 3; lanes < 8; lanes++) {
     char lines[64];
     sprintf(lines, "OVERLAP r0 by %d: r1 r2\nKIND r2 vector", lanes);
-    if (lanes != 4) check_unscheduled(lines, TN_ERR_ARGUMENT, "lanes: a power of two, up to 64");
+    if (lanes != 4) check_unscheduled(lines, TN_ERR_ARGUMENT, "lanes (a power of two up to 64)");
   }
-  check_unscheduled("KIND r0 local", TN_ERR_ARGUMENT, "the kind has no meaning on this target");
+  check_unscheduled("KIND r0 local", TN_ERR_ARGUMENT, "the kind is not supported on this target");
   check_unscheduled("PARTITION r0 at 8: r1 r2\nKIND r1 thread", TN_ERR_ARGUMENT,
-                    "a range of one nest of the kernel and none of another");
+                    "parallelises one nest of the kernel but not another");
   check_unscheduled("split r0 by 8", TN_ERR_FORMAT,
                     "line 1 of the schedule: expected the name of a law, found 'split'");
 }

@@ -326,7 +326,7 @@ static void what_is_no_file_of_ours_is_not_read(void **state) {
   const char *path = path_of(f, "key"), *aside = arena_printf(&f->arena, "%s/aside", f->folder);
   assert_int_equal(chmod(path, 0622), 0);
   expect(f, "key", NULL);
-  check_text(f->remark, "other users can write to it");
+  check_text(f->remark, "writable by other users");
   assert_false(is_there(f, "key"));
   put(f, "key", "content");
   assert_int_equal(rename(path, aside), 0);
@@ -340,11 +340,11 @@ static void what_is_no_file_of_ours_is_not_read(void **state) {
   assert_int_equal(unlink(path), 0);
   assert_int_equal(mkfifo(path, 0600), 0);
   expect(f, "key", NULL);
-  check_text(f->remark, "no regular file");
+  check_text(f->remark, "not a regular file");
   assert_int_equal(mkdir(path, 0700), 0);
   expect(f, "key", NULL);
   check_text(f->remark, strrchr(path, '/') + 1);
-  check_text(f->remark, "is a folder: delete it, or run tenon cache --clear");
+  check_text(f->remark, "a folder; delete it, or run tenon cache --clear");
   f->remarks = 0;
   put(f, "key", "nowhere to put it");
   put(f, "other", "as ever");
@@ -365,9 +365,9 @@ static void folders_of_others_are_refused(void **state) {
   fixture *f = *state;
   put(f, "a", "one");
   assert_int_equal(chmod(f->folder, 0720), 0);
-  check_refused(f, f->folder, "can be written by other users");
+  check_refused(f, f->folder, "is writable by other users");
   assert_int_equal(chmod(f->folder, 0702), 0);
-  check_refused(f, f->folder, "can be written by other users");
+  check_refused(f, f->folder, "is writable by other users");
   assert_int_equal(chmod(f->folder, 0755), 0);
   open_disk(f, f->folder);
   expect(f, "a", "one");
@@ -384,7 +384,7 @@ static void folders_of_others_are_refused(void **state) {
   unlink(link);
   if (geteuid()) return;
   assert_int_equal(chown(f->folder, NOBODY, NOBODY), 0);
-  check_refused(f, f->folder, "belongs to another user");
+  check_refused(f, f->folder, "is owned by another user");
 }
 
 /* What cannot be written. */
@@ -703,13 +703,13 @@ static void locks_are_files(void **state) {
   const char *lock = arena_printf(&f->arena, "%s/lock", f->folder);
   assert_int_equal(mkdir(f->folder, 0700), 0);
   assert_int_equal(mkdir(lock, 0700), 0);
-  check_lock(f, "\"lock\" is a folder: remove it");
+  check_lock(f, "\"lock\" of the cache is a folder; remove it");
   rmdir(lock);
   assert_int_equal(symlink("nowhere", lock), 0);
-  check_lock(f, "\"lock\" is a link: remove it");
+  check_lock(f, "\"lock\" of the cache is a link; remove it");
   unlink(lock);
   assert_int_equal(mkfifo(lock, 0600), 0);
-  check_lock(f, "\"lock\" is no regular file: remove it");
+  check_lock(f, "\"lock\" of the cache is not a regular file; remove it");
   unlink(lock);
   open_disk(f, f->folder);
   put(f, "a", "one");
@@ -788,7 +788,7 @@ static void memory_may_run_out(void **state) {
   assert_int_equal(parts(f), 0);
   assert_true(n > 5);
   assert_true(f->remarks > 0);
-  assert_non_null(strstr(f->remark, "kernel cache: a file is not written: out of memory"));
+  assert_non_null(strstr(f->remark, "kernel cache: cannot write a file: out of memory"));
 }
 
 int main(void) {

@@ -445,7 +445,7 @@ static void strange_objects_are_refused(void **state) {
                     "int g(void) __attribute__((ifunc(\"r\"))); int k(void) { return g(); }"),
          no, "indirect");
   refuse(b, compile(b, "__attribute__((section(\".wx,\\\"awx\\\"#\"))) void k(void) {}"), no,
-         "written");
+         "writable code");
   refuse(b, compile(b, "_Alignas(1 << 20) char k[3] = {1};"), no, "page");
   refuse(b, compile(b, ""), TN_ERR_FORMAT, "no code");
   if (!kernel_imports_accept_sanitizer())
@@ -473,9 +473,9 @@ static void other_machines_are_refused(void **state) {
     tried = true;
     const char *const arm[] = {"--target=aarch64-linux-gnu", NULL};
     refuse(b, compile_with(b, &b->cc[c], "void k(void) {}", arm), TN_ERR_UNSUPPORTED,
-           "another processor (ELF machine 183)");
+           "for ELF machine 183");
     const char *const narrow[] = {"-m32", NULL};
-    refuse(b, compile_with(b, &b->cc[c], "void k(void) {}", narrow), TN_ERR_UNSUPPORTED, "64 bits");
+    refuse(b, compile_with(b, &b->cc[c], "void k(void) {}", narrow), TN_ERR_UNSUPPORTED, "64-bit");
   }
   if (!tried) {
     print_message("skipped: no compiler makes code for another processor\n");
@@ -543,13 +543,13 @@ static void hostile_headers_are_refused(void **state) {
   bench *b = *state;
   cc_object o = compile(b, referring);
   PLANT(header(h)->e_ident[0] = 0, FORMAT, "not an ELF");
-  PLANT(header(h)->e_ident[EI_CLASS] = ELFCLASS32, UNSUPPORTED, "64 bits");
-  PLANT(header(h)->e_ident[EI_DATA] = ELFDATA2MSB, UNSUPPORTED, "low byte");
+  PLANT(header(h)->e_ident[EI_CLASS] = ELFCLASS32, UNSUPPORTED, "64-bit");
+  PLANT(header(h)->e_ident[EI_DATA] = ELFDATA2MSB, UNSUPPORTED, "little-endian");
   PLANT(header(h)->e_ident[EI_VERSION] = 2, FORMAT, "version");
   PLANT(header(h)->e_version = 0, FORMAT, "version");
   PLANT(header(h)->e_machine = EM_PPC64, UNSUPPORTED, "machine 21");
   PLANT(header(h)->e_type = ET_DYN, FORMAT, "relocatable");
-  PLANT(header(h)->e_shentsize = 40, FORMAT, "another size");
+  PLANT(header(h)->e_shentsize = 40, FORMAT, "the wrong size");
   PLANT(header(h)->e_shnum = 0, FORMAT, "no sections");
   PLANT(header(h)->e_shnum = 0xff00, FORMAT, "no sections");
   PLANT(header(h)->e_shnum += 1, FORMAT, "outside the file");
@@ -567,7 +567,7 @@ static void hostile_sections_are_refused(void **state) {
   PLANT(section(h, SHT_PROGBITS)->sh_addralign = 24, FORMAT, "alignment");
   PLANT(section(h, SHT_PROGBITS)->sh_addralign = (uint64_t)1 << 63, UNSUPPORTED, "page");
   PLANT(section(h, SHT_PROGBITS)->sh_flags |= SHF_TLS, UNSUPPORTED, "thread-local");
-  PLANT(section(h, SHT_PROGBITS)->sh_flags |= SHF_WRITE, UNSUPPORTED, "written");
+  PLANT(section(h, SHT_PROGBITS)->sh_flags |= SHF_WRITE, UNSUPPORTED, "writable code");
   PLANT(section(h, SHT_PROGBITS)->sh_flags |= SHF_COMPRESSED, UNSUPPORTED, "compressed");
   PLANT(section(h, SHT_PROGBITS)->sh_type = 0x12345678, UNSUPPORTED, "unknown type");
   PLANT(section(h, SHT_PROGBITS)->sh_type = SHT_NOBITS, FORMAT, "outside its section");
@@ -585,16 +585,16 @@ static void hostile_sections_are_refused(void **state) {
 static void hostile_symbols_are_refused(void **state) {
   bench *b = *state;
   cc_object o = compile(b, referring);
-  PLANT(section(h, SHT_SYMTAB)->sh_entsize = 16, FORMAT, "another size");
-  PLANT(section(h, SHT_SYMTAB)->sh_size -= 1, FORMAT, "another size");
+  PLANT(section(h, SHT_SYMTAB)->sh_entsize = 16, FORMAT, "the wrong size");
+  PLANT(section(h, SHT_SYMTAB)->sh_size -= 1, FORMAT, "the wrong size");
   PLANT(section(h, SHT_SYMTAB)->sh_link = 0, FORMAT, "without names");
   PLANT(section(h, SHT_SYMTAB)->sh_link = 1 << 20, FORMAT, "without names");
   PLANT(section(h, SHT_SYMTAB)->sh_link = 1, FORMAT, "without names");
   PLANT(section(h, SHT_SYMTAB)->sh_type = SHT_PROGBITS, FORMAT, "without symbols");
-  PLANT(section(h, SHT_STRTAB)->sh_size -= 1, FORMAT, "without an end");
+  PLANT(section(h, SHT_STRTAB)->sh_size -= 1, FORMAT, "without a terminating NUL");
   PLANT(last_symbol(h)->st_name = 1 << 30, FORMAT, "name outside");
   PLANT(symbols(h)->st_name = UINT32_MAX, FORMAT, "name outside");
-  PLANT(last_symbol(h)->st_shndx = 1000, FORMAT, "not there");
+  PLANT(last_symbol(h)->st_shndx = 1000, FORMAT, "missing section");
   PLANT(last_symbol(h)->st_shndx = SHN_COMMON, UNSUPPORTED, "common");
   PLANT(last_symbol(h)->st_shndx = SHN_XINDEX, FORMAT, "not loaded");
   PLANT(last_symbol(h)->st_shndx = header(h)->e_shstrndx, FORMAT, "not loaded");
@@ -611,15 +611,15 @@ static void hostile_symbols_are_refused(void **state) {
 static void hostile_relocations_are_refused(void **state) {
   bench *b = *state;
   cc_object o = compile(b, referring);
-  PLANT(section(h, SHT_RELA)->sh_info = 1 << 20, FORMAT, "not there");
+  PLANT(section(h, SHT_RELA)->sh_info = 1 << 20, FORMAT, "missing section");
   PLANT(section(h, SHT_RELA)->sh_link = 1, FORMAT, "without symbols");
-  PLANT(section(h, SHT_RELA)->sh_entsize = 8, FORMAT, "another size");
-  PLANT(section(h, SHT_RELA)->sh_size -= 1, FORMAT, "another size");
+  PLANT(section(h, SHT_RELA)->sh_entsize = 8, FORMAT, "the wrong size");
+  PLANT(section(h, SHT_RELA)->sh_size -= 1, FORMAT, "the wrong size");
   PLANT(section(h, SHT_RELA)->sh_type = SHT_REL, UNSUPPORTED, "addends");
   PLANT(relocation(h)->r_offset = UINT64_MAX, FORMAT, "outside its section");
   PLANT(relocation(h)->r_offset = section(h, SHT_PROGBITS)->sh_size - 3, FORMAT,
         "outside its section");
-  PLANT(relocation(h)->r_info = ELF64_R_INFO(1 << 20, 2), FORMAT, "no symbol");
+  PLANT(relocation(h)->r_info = ELF64_R_INFO(1 << 20, 2), FORMAT, "missing symbol");
   PLANT(relocation(h)->r_info |= 200, UNSUPPORTED, "relocation 2");
   PLANT(relocation(h)->r_info = ELF64_R_INFO(0, 2), UNSUPPORTED, "(no name)");
   PLANT(relocation(h)->r_addend = (int64_t)1 << 31, UNSUPPORTED, "does not reach");

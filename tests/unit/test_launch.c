@@ -157,18 +157,18 @@ static void tells_bounds(void **state) {
   const node *n = var(f, DT_I64, "n", 1, 100);
   assert_int_equal(value(f, n, 1), 1);
   assert_int_equal(value(f, n, 100), 100);
-  refused(f, n, 0, "variable n is 0, which is not between 1 and 100");
-  refused(f, n, 101, "variable n is 101, which is not between 1 and 100");
+  refused(f, n, 0, "variable n is 0, not between 1 and 100");
+  refused(f, n, 101, "variable n is 101, not between 1 and 100");
 }
 
 static void tells_types_that_are_too_small(void **state) {
   fixture *f = *state;
   const node *n = n_var(f, DT_I64);
-  refused(f, ir_cast(f->ir, n, DT_I8), 300, "a launch size has 300, which does not fit in type i8");
-  refused(f, ir_cast(f->ir, n, DT_U32), -1, "a launch size has -1, which does not fit in type u32");
+  refused(f, ir_cast(f->ir, n, DT_I8), 300, "a launch size is 300, which does not fit in type i8");
+  refused(f, ir_cast(f->ir, n, DT_U32), -1, "a launch size is -1, which does not fit in type u32");
   const node *small = ir_cast(f->ir, n, DT_I32);
   refused(f, ir_op2(f->ir, OP_MUL, small, small), 65536,
-          "a launch size has 4294967296, which does not fit in type i32");
+          "a launch size is 4294967296, which does not fit in type i32");
 }
 
 static void tells_what_is_no_size(void **state) {
@@ -177,10 +177,11 @@ static void tells_what_is_no_size(void **state) {
   refused_early(f, ir_const(f->ir, DT_F32, 2.5), "a launch size uses the float constant 2.5");
   refused_early(f, ir_const_bits(f->ir, DT_U64, UINT64_MAX),
                 "the constant 18446744073709551615 overflows a launch size");
-  refused_early(f, ir_cast(f->ir, n, DT_F32), "a launch size has type f32, which is no integer's");
-  refused_early(f, ir_op2(f->ir, OP_XOR, n, n), "a launch size uses xor, which is not for sizes");
-  refused_early(f, var(f, DT_I64, "heads", 1, 8),
-                "a launch size uses variable heads, which has no value");
+  refused_early(f, ir_cast(f->ir, n, DT_F32),
+                "a launch size has type f32, expected an integer type");
+  refused_early(f, ir_op2(f->ir, OP_XOR, n, n),
+                "a launch size uses xor, which is not supported in sizes");
+  refused_early(f, var(f, DT_I64, "heads", 1, 8), "variable heads of a launch size has no value");
 }
 
 /* Sizes of launches. */
@@ -217,14 +218,14 @@ static void groups_are_sized(void **state) {
   assert_memory_equal(s.got_global, ((int64_t[]){5, 1, 3}), sizeof s.got_global);
   assert_memory_equal(s.got_local, ((int64_t[]){8, 1, 1}), sizeof s.got_local);
   assert_int_equal(get_sizes(f, &s, 7), TN_ERR_ARGUMENT);
-  assert_string_equal(f->diag.text, "global size 0 is 0, which is not positive");
+  assert_string_equal(f->diag.text, "global size 0 is 0, expected a positive number");
   s.local[1] = n;
   assert_int_equal(try_sizes(f, &s), TN_OK);
   assert_int_equal(get_sizes(f, &s, 40), TN_OK);
   s.global[0] = one;
   assert_int_equal(try_sizes(f, &s), TN_OK);
   assert_int_equal(get_sizes(f, &s, -4), TN_ERR_ARGUMENT);
-  assert_string_equal(f->diag.text, "local size 1 is -4, which is not positive");
+  assert_string_equal(f->diag.text, "local size 1 is -4, expected a positive number");
 }
 
 static void without_groups_local_sizes_are_absent(void **state) {
@@ -249,7 +250,7 @@ static void copies_stand_alone(void **state) {
   assert_int_equal(s.got_global[0], 3);
   assert_int_equal(s.got_global[1], 9);
   assert_int_equal(get_sizes(f, &s, -1001), TN_ERR_ARGUMENT);
-  assert_non_null(strstr(f->diag.text, "variable N is -1001, which is not between"));
+  assert_non_null(strstr(f->diag.text, "variable N is -1001, not between"));
   test_free(block);
 }
 
@@ -309,7 +310,7 @@ static void survives_being_written(void **state) {
   assert_memory_equal(s.got_local, ((int64_t[]){8, 1, 1}), sizeof s.got_local);
   assert_int_equal(get_sizes(f, &s, -1001), TN_ERR_ARGUMENT);
   assert_string_equal(f->diag.text,
-                      "variable n is -1001, which is not between -1000 and 9223372036854775807");
+                      "variable n is -1001, not between -1000 and 9223372036854775807");
 }
 
 static void sizes_must_be_short(void **state) {
@@ -318,7 +319,7 @@ static void sizes_must_be_short(void **state) {
   for (int i = 0; i < LAUNCH_MOST_TERMS; i++) e = ir_op1(f->ir, OP_NEG, e);
   sizes s = {{one, one, e}, {NULL}, {0}, {0}};
   assert_int_equal(try_sizes(f, &s), TN_ERR_UNSUPPORTED);
-  assert_string_equal(f->diag.text, "launch sizes take 259 steps to compute, more than 256");
+  assert_string_equal(f->diag.text, "launch sizes need 259 terms; at most 256 are supported");
 }
 
 static void deep_and_shared(void **state) {

@@ -116,7 +116,7 @@ static void refusals_have_reasons(void *arg) {
   assert_null(law_hoist(&l, sink, stranger, stranger, &a));
   assert_string_equal(l.refusal, "no STAGE is hoisted");
   assert_null(law_unit(&l, sink, stranger, &a));
-  assert_string_equal(l.refusal, "no STAGE is given a range");
+  assert_string_equal(l.refusal, "the binder is not a STAGE");
   assert_null(law_flatten(&l, sink, stranger, &a));
   assert_string_equal(l.refusal, "no STAGE or FOLD binds the range");
   assert_null(law_nest(&l, sink, stranger));

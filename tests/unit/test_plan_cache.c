@@ -461,7 +461,7 @@ static void what_was_damaged_is_made_anew(void **state) {
     assert_int_equal(process(f, &usual), 0);
     assert_int_equal(f->found, 0);
     assert_int_equal(f->remarks, plans);
-    check_text(f->remark, way == 2 ? "it holds no plan of its graph" : "changed or cut short");
+    check_text(f->remark, way == 2 ? "no plan of the graph" : "corrupt or truncated");
     assert_int_equal(process(f, &usual), 0);
     assert_int_equal(f->found, plans);
     assert_int_equal(f->remarks, 0);
@@ -826,7 +826,7 @@ static void kernels_are_launched_as_they_are_made(void **state) {
     arena_init(&s.p.arena, &mem_system, &k.diag);
     assert_int_equal(diag_catch(&k.diag, find_changed, &s), TN_OK);
     if (s.found != !i) fail_msg("change %zu: %d", i, s.found);
-    if (i) check_text(f->remark, "launches kernels otherwise than they are made");
+    if (i) check_text(f->remark, "launches do not match the kernels");
     if (i) assert_true(!s.p.n_steps && !s.p.steps && !s.p.vars && !s.p.programs);
     assert_string_equal(s.p.name, "inner");
     for (size_t at = 0; at < s.p.n_programs; at++) program_release(s.p.programs[at]);
@@ -846,8 +846,8 @@ static void trips_are_few(inner *k) { k->made->vars[step_of(k, STEP_LOOP)->trip]
 /** What is only known when there are sizes. */
 static void runs_keep_to_what_kernels_are_made_for(void **state) {
   static void (*const changes[])(inner * k) = {output_is_small, trips_are_few};
-  static const char *const told[] = {"takes 48 bytes of a buffer that has 16",
-                                     "a loop of 3 trips is compiled for 2"};
+  static const char *const told[] = {"needs 48 bytes of a buffer of 16",
+                                     "a loop has 3 iterations, but was compiled for 2"};
   tn_context *c = open_one(*state);
   for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
     inner k;
@@ -938,7 +938,7 @@ static void memory_may_run_out_for_the_file(void **state) {
   process(f, &usual);
   for (size_t at = make_failing(f, 0, &s); at && !unwritten; at--) {
     make_failing(f, at, &s);
-    if (!strstr(f->remark, "a file is not written: out of memory")) continue;
+    if (!strstr(f->remark, "cannot write a file: out of memory")) continue;
     unwritten++;
     assert_int_equal(s, TN_OK);
     assert_int_equal(f->remarks, 1);

@@ -606,7 +606,7 @@ static void programs_that_fail(void **state) {
     tn_program_free(p); /* the list holds it */
     tn_queue_signal(q, s, 1);
     submit(f, q);
-    fails(f, s, 1, TN_ERR_ARGUMENT, "kernel sample takes 3 buffers, not 1");
+    fails(f, s, 1, TN_ERR_ARGUMENT, "kernel sample expects 3 buffers, got 1");
     tn_queue_free(q);
     assert_int_equal(p->uses, 0); /* of the list's and ours none is left; the cache has it */
     tn_signal_free(s);
@@ -751,7 +751,8 @@ static void bad_commands_are_told(void **state) {
   tn_queue_signal(other, s, 1);
   fine(f, tn_queue_record(other, &c, &f->failure));
   assert_int_equal(tn_queue_replay(q, c, &f->failure), TN_ERR_DEVICE);
-  assert_string_equal(f->failure.text, "commands for REF:0 are submitted to a queue of CPU:0");
+  assert_string_equal(f->failure.text,
+                      "commands for device REF:0 cannot be submitted to a queue of device CPU:0");
   fine(f, tn_queue_replay(other, c, &f->failure));
   tn_commands_free(c); /* at once; it runs all the same */
   await(f, s, 1);

@@ -227,12 +227,12 @@ static void launch_indices(void **state) {
 static void contradictions(void **state) {
   fixture *f = *state;
   assert_int_equal(derive(f, TWO_INDICES("g0", "5", "i0", "3")), TN_ERR_INTERNAL);
-  assert_string_equal(f->diag.text, "a kernel mixes worker numbers, direct ids and ids in groups");
+  assert_string_equal(f->diag.text, "a kernel mixes worker numbers, global ids and ids in groups");
   assert_int_equal(derive(f, TWO_INDICES("core_id", "5", "l0", "3")), TN_ERR_INTERNAL);
   assert_int_equal(derive(f, TWO_INDICES("g0", "5", "g0", "3")), TN_ERR_INTERNAL);
   assert_string_equal(f->diag.text, "special g0 has two sizes in one kernel");
   assert_int_equal(derive(f, TWO_INDICES("g0", "5", "g3", "3")), TN_ERR_INTERNAL);
-  assert_string_equal(f->diag.text, "special \"g3\" is not known");
+  assert_string_equal(f->diag.text, "unknown special \"g3\"");
   assert_int_equal(derive(f, "%a = var i32 [min=0 max=5] \"n\"\n"
                              "%b = var i64 [min=0 max=6] \"n\"\n"
                              "%c = cast i64 %a\n"
@@ -286,7 +286,7 @@ static void stages_are_checked(void **state) {
   assert_string_equal(f->diag.text, "a program's binary is empty");
   graph(f, KERNEL "return %l\n");
   assert_int_equal(attempt(f, check_only), TN_ERR_INTERNAL);
-  assert_string_equal(f->diag.text, "linear where a program is wanted");
+  assert_string_equal(f->diag.text, "expected a program, got linear");
 }
 
 static void linear_is_verified(void **state) {
@@ -300,7 +300,7 @@ static void linear_is_verified(void **state) {
                   "%d = device void \"CPU\"\n%p = program void %s %d %more\nreturn %p\n");
   assert_int_equal(attempt(f, check_only), TN_ERR_INTERNAL);
   assert_string_equal(f->diag.text,
-                      "a program's linear form uses a buffer that its kernel does not have");
+                      "a program's linear form uses a buffer that is not in its kernel");
 }
 
 int main(void) {

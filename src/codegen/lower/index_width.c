@@ -45,7 +45,8 @@ static const node *widen_affine(widening *w, const node *n) {
 static const node *widen_division(widening *w, const node *n) {
   const node *a = image(w, n->src[0]), *b = image(w, n->src[1]);
   if (n->src[1]->lo <= 0)
-    diag_raise(ir_diag(w->g), TN_ERR_INTERNAL, "an index is divided by what may not be positive");
+    diag_raise(ir_diag(w->g), TN_ERR_INTERNAL,
+               "an index is divided by a value that may not be positive");
   bool mod = n->op == OP_MOD;
   if (n->src[0]->lo >= 0) return ir_op2(w->g, mod ? OP_CMOD : OP_CDIV, a, b);
   const node *rest = ir_op2(w->g, OP_CMOD, a, b);

@@ -93,7 +93,8 @@ static node_list reads_inside(lowering *l, const node *param, const node_list *n
   }
   for (size_t i = 0; i < n_values; i++)
     if (map_has(&deeper, values[i]))
-      diag_raise(ir_diag(l->g), TN_ERR_INTERNAL, "a param is read in loops inside of its store's");
+      diag_raise(ir_diag(l->g), TN_ERR_INTERNAL,
+                 "a param is read in loops inside those of its store");
   return reads;
 }
 

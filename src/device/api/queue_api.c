@@ -22,7 +22,7 @@ static void clear_diag(diag *d) {
 }
 
 static tn_status fail_absent(tn_failure *f, const char *argument) {
-  return tn_fail(f, TN_ERR_ARGUMENT, "there is no %s", argument);
+  return tn_fail(f, TN_ERR_ARGUMENT, "the %s is NULL", argument);
 }
 
 /** Passes a failure on to the caller. */
@@ -38,7 +38,7 @@ const char *tn_device_name(const tn_device *v) { return v ? v->name : ""; }
 tn_status tn_buffer_open(tn_device *v, uint64_t bytes, tn_buffer **buffer, tn_failure *f) {
   diag d;
   clear_diag(&d);
-  if (!buffer) return fail_absent(f, "place for the buffer");
+  if (!buffer) return fail_absent(f, "output pointer for the buffer");
   *buffer = NULL;
   return v ? report_status(f, buffer_open(v, bytes, buffer, &d), &d) : fail_absent(f, "device");
 }
@@ -51,14 +51,14 @@ tn_status tn_buffer_import(tn_device *v, void *data, uint64_t bytes, void (*dest
   if (v && buffer)
     return report_status(f, buffer_import(v, data, bytes, destroy, user, buffer, &d), &d);
   if (destroy) destroy(user);
-  return fail_absent(f, v ? "place for the buffer" : "device");
+  return fail_absent(f, v ? "output pointer for the buffer" : "device");
 }
 
 tn_status tn_buffer_view(tn_buffer *base, uint64_t offset, uint64_t bytes, tn_buffer **buffer,
                          tn_failure *f) {
   diag d;
   clear_diag(&d);
-  if (!buffer) return fail_absent(f, "place for the buffer");
+  if (!buffer) return fail_absent(f, "output pointer for the buffer");
   *buffer = NULL;
   return base ? report_status(f, buffer_view(base, offset, bytes, buffer, &d), &d)
               : fail_absent(f, "buffer");
@@ -70,7 +70,7 @@ void tn_buffer_release(tn_buffer *b) { buffer_release(b); }
 tn_status tn_buffer_span(tn_buffer *b, tn_span *span, tn_failure *f) {
   diag d;
   clear_diag(&d);
-  if (!b || !span) return fail_absent(f, b ? "place for the span" : "buffer");
+  if (!b || !span) return fail_absent(f, b ? "output pointer for the span" : "buffer");
   return report_status(f, buffer_span(b, span, &d), &d);
 }
 
@@ -80,8 +80,9 @@ static tn_status check_span(const tn_span *s, int held, int host, const void *da
   if (!s || !s->device || !s->memory) return fail_absent(f, "memory");
   if (!data && count) return fail_absent(f, "data");
   bool are_data = dtype_is_data((dtype)held) && dtype_is_data((dtype)host);
-  return are_data ? TN_OK
-                  : tn_fail(f, TN_ERR_DTYPE, "types %d and %d are not both of data", held, host);
+  return are_data
+             ? TN_OK
+             : tn_fail(f, TN_ERR_DTYPE, "element types %d and %d are not both valid", held, host);
 }
 
 tn_status tn_span_write(const tn_span *s, tn_dtype held, tn_dtype from, const void *data,
@@ -114,7 +115,7 @@ tn_status tn_span_copy(const tn_span *to, const tn_span *from, tn_failure *f) {
 tn_status tn_signal_open(tn_device *v, uint64_t value, tn_signal **signal, tn_failure *f) {
   diag d;
   clear_diag(&d);
-  if (!signal) return fail_absent(f, "place for the signal");
+  if (!signal) return fail_absent(f, "output pointer for the signal");
   *signal = NULL;
   return v ? report_status(f, signal_open(v, value, signal, &d), &d) : fail_absent(f, "device");
 }
@@ -155,7 +156,7 @@ tn_status tn_program_execute(tn_program *p, const tn_launch *launch, tn_failure 
 tn_status tn_queue_open(tn_device *v, tn_queue_kind kind, tn_queue **queue, tn_failure *f) {
   diag d;
   clear_diag(&d);
-  if (!queue) return fail_absent(f, "place for the queue");
+  if (!queue) return fail_absent(f, "output pointer for the queue");
   *queue = NULL;
   return v ? report_status(f, queue_open(v, kind, queue, &d), &d) : fail_absent(f, "device");
 }
@@ -213,7 +214,7 @@ void tn_queue_stamp(tn_queue *q, int64_t *at) {
 tn_status tn_queue_record(tn_queue *q, tn_commands **commands, tn_failure *f) {
   diag d;
   clear_diag(&d);
-  if (!commands) return fail_absent(f, "place for the commands");
+  if (!commands) return fail_absent(f, "output pointer for the commands");
   *commands = NULL;
   return q ? report_status(f, queue_take_list(q, commands, &d), &d) : fail_absent(f, "queue");
 }
@@ -221,7 +222,7 @@ tn_status tn_queue_record(tn_queue *q, tn_commands **commands, tn_failure *f) {
 tn_status tn_queue_replay(tn_queue *q, tn_commands *c, tn_failure *f) {
   diag d;
   clear_diag(&d);
-  if (!q || !c) return fail_absent(f, q ? "list of commands" : "queue");
+  if (!q || !c) return fail_absent(f, q ? "command list" : "queue");
   return report_status(f, queue_submit(q, c, &d), &d);
 }
 
@@ -236,7 +237,7 @@ tn_status tn_queue_submit(tn_queue *q, tn_failure *f) {
 tn_status tn_queue_run(tn_queue *q, tn_commands *c, tn_failure *f) {
   diag d;
   clear_diag(&d);
-  if (!q || !c) return fail_absent(f, q ? "list of commands" : "queue");
+  if (!q || !c) return fail_absent(f, q ? "command list" : "queue");
   return report_status(f, queue_run_inline(q, c, &d), &d);
 }
 

@@ -54,10 +54,10 @@ static tn_status find_pair(const tn_device *v, const char *name, size_t *pair, d
     size_t n = strlen(known);
     snprintf(known + n, sizeof known - n, "%s%s", n ? ", " : "", text);
   }
-  if (!name) return diag_set(d, TN_ERR_UNSUPPORTED, "device %s compiles nothing", v->name);
+  if (!name) return diag_set(d, TN_ERR_UNSUPPORTED, "device %s has no compiler", v->name);
   return diag_set(d, TN_ERR_ARGUMENT,
-                  "device %s has no renderer and compiler of the name \"%s\"; it has %s", v->name,
-                  name, *known ? known : "none");
+                  "device %s has no renderer/compiler pair \"%s\"; available: %s", v->name, name,
+                  *known ? known : "none");
 }
 
 /** Copies the capabilities to the form of code generation. */
@@ -75,13 +75,13 @@ static tn_status set_target(device_target *t, diag *d) {
   for (const char *const *name = c->lacks; name && *name; name++) {
     op o = op_from_name(*name, strlen(*name));
     if (o == OP_LIMIT)
-      return diag_set(d, TN_ERR_DEVICE, "renderer %s lacks op \"%s\", which there is not",
+      return diag_set(d, TN_ERR_DEVICE, "renderer %s lists unknown op \"%s\" as missing",
                       t->renderer->name, *name);
     rule_target_add_missing_op(&t->target.rules, o);
   }
   if (c->vector_bytes > UINT16_MAX || c->registers > UINT16_MAX || c->max_buffers > UINT16_MAX ||
       !c->target[0])
-    return diag_set(d, TN_ERR_DEVICE, "renderer %s states impossible capabilities",
+    return diag_set(d, TN_ERR_DEVICE, "renderer %s has inconsistent capabilities",
                     t->renderer->name);
   return TN_OK;
 }

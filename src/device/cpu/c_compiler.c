@@ -146,12 +146,12 @@ tn_status cc_find(cc *c, const char *name, arena *a, diag *d) {
   const char *colon = why.status ? ": " : "";
   if (name)
     return diag_set(d, TN_ERR_COMPILE,
-                    "the C compiler \"%s\" (%s) is not a gcc or clang that starts%s%s: name "
-                    "another one or none (the context's compiler, TENON_CC or CC), or %s",
+                    "the C compiler \"%s\" (%s) does not start or is not gcc or clang%s%s; set "
+                    "or unset the compiler (the context's, TENON_CC or CC), or %s",
                     name, name_origin(name), colon, why.text, install_hint);
   return diag_set(d, TN_ERR_COMPILE,
-                  "no C compiler found (tried cc, gcc and clang%s%s): name one (the context's "
-                  "compiler, TENON_CC or CC), or %s",
+                  "no C compiler found (tried cc, gcc and clang%s%s); set the compiler (the "
+                  "context's, TENON_CC or CC), or %s",
                   colon, why.text, install_hint);
 }
 
@@ -235,16 +235,17 @@ static const char *first_lines(const compile_job *j, const char *output) {
 static tn_status check_result(const compile_job *j, const process_result *r) {
   const char *name = j->c->shown, *lines = first_lines(j, r->output);
   if (r->timed_out)
-    return diag_set(j->diag, TN_ERR_TIMEOUT, "%s took longer than %lld ms and was stopped", name,
-                    (long long)(j->c->limit_ns / 1000000));
+    return diag_set(j->diag, TN_ERR_TIMEOUT, "%s exceeded the time limit of %lld ms and was killed",
+                    name, (long long)(j->c->limit_ns / 1000000));
   if (r->exit_code_lost && *lines) /* the flags leave it silent but for errors */
     return diag_set(j->diag, TN_ERR_COMPILE, "%s failed%s", name, lines);
   if (r->exit_code > 0)
     return diag_set(j->diag, TN_ERR_COMPILE, "%s failed (exit code %d)%s", name, r->exit_code,
                     lines);
   if (r->exit_code < 0 && !r->exit_code_lost)
-    return diag_set(j->diag, TN_ERR_COMPILE, "%s was ended by a signal%s", name, lines);
-  if (!r->file) return diag_set(j->diag, TN_ERR_COMPILE, "%s made no object%s", name, lines);
+    return diag_set(j->diag, TN_ERR_COMPILE, "%s was killed by a signal%s", name, lines);
+  if (!r->file)
+    return diag_set(j->diag, TN_ERR_COMPILE, "%s created no object file%s", name, lines);
   return TN_OK;
 }
 

@@ -58,7 +58,7 @@ typedef struct cpu {
 
 static tn_status check_index(int32_t index, tn_failure *f) {
   if (index <= MOST_INDEX) return TN_OK;
-  return tn_fail(f, TN_ERR_DEVICE, "CPU devices, which are all one processor, go up to CPU:%d",
+  return tn_fail(f, TN_ERR_DEVICE, "the last CPU device is CPU:%d; all are the same processor",
                  MOST_INDEX);
 }
 
@@ -132,7 +132,7 @@ static void *cpu_host(void *device, void *memory) {
 static tn_status cpu_import(void *device, void *data, uint64_t bytes, void **memory,
                             tn_failure *f) {
   (void)device, (void)bytes;
-  if (!data) return tn_fail(f, TN_ERR_ARGUMENT, "there is no memory to use at NULL");
+  if (!data) return tn_fail(f, TN_ERR_ARGUMENT, "the memory to import is NULL");
   *memory = data;
   return TN_OK;
 }
@@ -285,7 +285,8 @@ static void prove_compiler(compiling *w) {
   tn_status status = elf_load(&code, w->object.data, w->object.bytes, &w->compiler->mem, &w->diag);
   elf_free(code);
   if (status == TN_ERR_FORMAT || status == TN_ERR_UNSUPPORTED)
-    diag_prefix(&w->diag, "the C compiler %s makes what cannot be loaded", w->compiler->cc.shown);
+    diag_prefix(&w->diag, "the output of the C compiler %s cannot be loaded",
+                w->compiler->cc.shown);
   if (status) diag_rethrow(&w->diag);
   atomic_store(&w->compiler->is_proven, true);
 }
@@ -354,7 +355,8 @@ static void cpu_unload(void *arg) {
 static tn_status cpu_program(void *arg, const tn_program_facts *facts, void **out, tn_failure *f) {
   module *m = arg;
   void *symbol = elf_symbol(m->code, facts->entry);
-  if (!symbol) return tn_fail(f, TN_ERR_INTERNAL, "no function %s in its object", facts->entry);
+  if (!symbol)
+    return tn_fail(f, TN_ERR_INTERNAL, "the kernel object has no function %s", facts->entry);
   program *p = mem_calloc(&m->cpu->mem, 1, sizeof *p);
   if (!p) return tn_fail(f, TN_ERR_MEMORY, "out of memory");
   *p = (program){.cpu = m->cpu, .n_values = facts->n_values, .core_id = facts->core_id};

@@ -63,8 +63,7 @@ _Noreturn static void raise_malformed(const loading *l, const char *fault) {
 }
 
 _Noreturn static void raise_unsupported(const loading *l, const char *what) {
-  diag_raise(l->diag, TN_ERR_UNSUPPORTED, "the kernel object has %s, which kernels may not have",
-             what);
+  diag_raise(l->diag, TN_ERR_UNSUPPORTED, "the kernel object has %s, which is not supported", what);
 }
 
 /* Sections. */
@@ -87,7 +86,7 @@ static int part_of(const loading *l, const Elf64_Shdr *s) {
     raise_unsupported(l, "a section of an unknown type");
   if (s->sh_addralign > l->page) raise_unsupported(l, "data aligned to more than a page");
   bool writable = s->sh_flags & SHF_WRITE, code = s->sh_flags & SHF_EXECINSTR;
-  if (writable && code) raise_unsupported(l, "code that can be written");
+  if (writable && code) raise_unsupported(l, "writable code");
   return code ? PART_CODE : writable ? PART_DATA : PART_CONSTANTS;
 }
 
@@ -117,8 +116,8 @@ static void visit_relocation(loading *l, const Elf64_Rela *r, size_t target,
   const elf_relocation *kind = find_relocation(type);
   if (!kind)
     diag_raise(l->diag, TN_ERR_UNSUPPORTED,
-               "the kernel object needs relocation %u of symbol %s, which is not supported on %s",
-               type, elf_object_printable_name(&l->object, ELF64_R_SYM(r->r_info)), host->name);
+               "relocation %u of symbol %s in the kernel object is not supported on %s", type,
+               elf_object_printable_name(&l->object, ELF64_R_SYM(r->r_info)), host->name);
   if (s->sh_type == SHT_NOBITS || r->r_offset > s->sh_size ||
       kind->bytes > s->sh_size - r->r_offset)
     raise_malformed(l, "a relocation outside its section");
@@ -130,7 +129,7 @@ static void visit_relocations(loading *l, relocation_visitor *each) {
   for (size_t i = 0; i < o->sections; i++) {
     const Elf64_Shdr *s = &o->section[i];
     if (s->sh_type != SHT_RELA && s->sh_type != SHT_REL) continue;
-    if (s->sh_info >= o->sections) raise_malformed(l, "relocations of a section that is not there");
+    if (s->sh_info >= o->sections) raise_malformed(l, "relocations of a missing section");
     if (l->part[s->sh_info] == NO_PART) continue;
     if (s->sh_type == SHT_REL) raise_unsupported(l, "relocations without addends");
     size_t n = elf_object_relocations(o, i);
@@ -191,7 +190,7 @@ static void lay_out(loading *l) {
 _Noreturn static void raise_no_memory(const loading *l) {
   char why[512];
   mapping_limit_explain(why, sizeof why);
-  diag_raise(l->diag, TN_ERR_MEMORY, "out of memory (%zu bytes for kernels' code): %s",
+  diag_raise(l->diag, TN_ERR_MEMORY, "out of memory (%zu bytes for code of kernels): %s",
              (size_t)l->part_at[PARTS], why);
 }
 
@@ -213,7 +212,7 @@ static uint64_t import_address(const loading *l, size_t symbol) {
   uint64_t address = kernel_import_address(elf_object_name(&l->object, symbol));
   if (address) return address;
   diag_raise(l->diag, TN_ERR_UNSUPPORTED,
-             "the kernel object uses %s, which is not among the functions that kernels may call",
+             "the kernel object uses %s, which is not a function that kernels may call",
              elf_object_printable_name(&l->object, symbol));
 }
 
@@ -301,7 +300,7 @@ static void protect_part(loading *l, int part, int how) {
   size_t bytes = l->part_at[part + 1] - l->part_at[part];
   if (!bytes || !mprotect(l->map + l->part_at[part], bytes, how)) return;
   if (errno == ENOMEM) raise_no_memory(l);
-  diag_raise(l->diag, TN_ERR_DEVICE, "the system does not let a kernel's memory become %s: %s",
+  diag_raise(l->diag, TN_ERR_DEVICE, "cannot make the memory of a kernel %s: %s",
              part == PART_CODE ? "executable" : "read-only", strerror(errno));
 }
 

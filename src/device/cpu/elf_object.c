@@ -21,11 +21,10 @@ static Elf64_Ehdr read_header(const elf_object *o, unsigned machine, const char 
   memcpy(&h, o->file, sizeof h);
   if (memcmp(h.e_ident, ELFMAG, SELFMAG)) raise_malformed(o, "not an ELF file");
   if (h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_ident[EI_DATA] != ELFDATA2LSB)
-    diag_raise(o->arena->diag, TN_ERR_UNSUPPORTED,
-               "the kernel object is not of 64 bits, low byte first");
+    diag_raise(o->arena->diag, TN_ERR_UNSUPPORTED, "the kernel object is not 64-bit little-endian");
   if (h.e_machine != machine)
     diag_raise(o->arena->diag, TN_ERR_UNSUPPORTED,
-               "the kernel object is for another processor (ELF machine %d), this one is %s (%u)",
+               "the kernel object is for ELF machine %d, but this processor is %s (%u)",
                h.e_machine, processor, machine);
   if (h.e_ident[EI_VERSION] != EV_CURRENT || h.e_version != EV_CURRENT)
     raise_malformed(o, "unknown ELF version");
@@ -35,7 +34,7 @@ static Elf64_Ehdr read_header(const elf_object *o, unsigned machine, const char 
 
 static void read_sections(elf_object *o, const Elf64_Ehdr *h) {
   if (!h->e_shnum || h->e_shnum >= SHN_LORESERVE) raise_malformed(o, "no sections");
-  if (h->e_shentsize != sizeof *o->section) raise_malformed(o, "section headers of another size");
+  if (h->e_shentsize != sizeof *o->section) raise_malformed(o, "section headers of the wrong size");
   size_t bytes = h->e_shnum * sizeof *o->section;
   if (!is_in_file(o, h->e_shoff, bytes)) raise_malformed(o, "section headers outside the file");
   o->section = arena_copy(o->arena, o->file + h->e_shoff, bytes);
@@ -62,7 +61,7 @@ static void read_names(elf_object *o, size_t section, size_t *bytes) {
     raise_malformed(o, "symbols without names");
   *bytes = o->section[section].sh_size;
   o->names = (const char *)o->file + o->section[section].sh_offset;
-  if (!*bytes || o->names[*bytes - 1]) raise_malformed(o, "symbol names without an end");
+  if (!*bytes || o->names[*bytes - 1]) raise_malformed(o, "symbol names without a terminating NUL");
 }
 
 static void read_symbols(elf_object *o) {
@@ -72,13 +71,13 @@ static void read_symbols(elf_object *o) {
   size_t name_bytes;
   read_names(o, table->sh_link, &name_bytes);
   if (table->sh_entsize != sizeof *o->symbol || table->sh_size % sizeof *o->symbol)
-    raise_malformed(o, "symbols of another size");
+    raise_malformed(o, "symbols of the wrong size");
   o->symbol = arena_copy(o->arena, o->file + table->sh_offset, table->sh_size);
   o->symbols = table->sh_size / sizeof *o->symbol;
   for (const Elf64_Sym *s = o->symbol; s < o->symbol + o->symbols; s++) {
-    if (s->st_name >= name_bytes) raise_malformed(o, "a symbol's name outside the names");
+    if (s->st_name >= name_bytes) raise_malformed(o, "a symbol name outside the string table");
     if (s->st_shndx >= o->sections && s->st_shndx < SHN_LORESERVE)
-      raise_malformed(o, "a symbol in a section that is not there");
+      raise_malformed(o, "a symbol in a missing section");
   }
 }
 
@@ -106,13 +105,13 @@ size_t elf_object_relocations(const elf_object *o, size_t section) {
   if (s->sh_link != o->symbol_table || !o->symbol_table)
     raise_malformed(o, "relocations without symbols");
   if (s->sh_entsize != sizeof(Elf64_Rela) || s->sh_size % sizeof(Elf64_Rela))
-    raise_malformed(o, "relocations of another size");
+    raise_malformed(o, "relocations of the wrong size");
   return s->sh_size / sizeof(Elf64_Rela);
 }
 
 Elf64_Rela elf_object_relocation(const elf_object *o, size_t section, size_t i) {
   Elf64_Rela r;
   memcpy(&r, o->file + o->section[section].sh_offset + i * sizeof r, sizeof r);
-  if (ELF64_R_SYM(r.r_info) >= o->symbols) raise_malformed(o, "a relocation of no symbol");
+  if (ELF64_R_SYM(r.r_info) >= o->symbols) raise_malformed(o, "a relocation of a missing symbol");
   return r;
 }

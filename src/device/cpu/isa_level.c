@@ -56,7 +56,7 @@ static tn_status refuse_name(const char *limit, tn_failure *f) {
     size_t n = strlen(known);
     snprintf(known + n, sizeof known - n, "%s%s", n ? ", " : "", levels[i].name);
   }
-  return tn_fail(f, TN_ERR_ARGUMENT, "there is no processor level \"%s\"; there are %s", limit,
+  return tn_fail(f, TN_ERR_ARGUMENT, "unknown processor level \"%s\"; expected one of %s", limit,
                  known);
 }
 

@@ -38,11 +38,12 @@ void mapping_limit_explain(char *text, size_t bytes) {
   size_t count = count_mappings(), most = read_mapping_limit();
   if (count && most && count + NEEDED >= most)
     snprintf(text, bytes,
-             "the process has %zu memory mappings of the %zu that it may have; free plans and "
-             "models, unmap files, or raise the limit (sysctl vm.max_map_count=%zu)",
+             "the process has %zu of at most %zu memory mappings; free plans and models, unmap "
+             "files, or raise the limit (sysctl vm.max_map_count=%zu)",
              count, most, most * 4);
   else
-    snprintf(text, bytes,
-             "the system gives the process no more memory; free tensors, plans and models, or "
-             "raise its limits (ulimit -v, memory.max of its cgroup)");
+    snprintf(
+        text, bytes,
+        "the system refuses more memory; free tensors, plans and models, or raise the limits of "
+        "the process (ulimit -v, memory.max of its cgroup)");
 }

@@ -42,8 +42,7 @@ tn_status buffer_open(tn_device *device, uint64_t bytes, tn_buffer **buffer, dia
 static tn_status import_memory(tn_buffer *b, void *data, diag *d) {
   const tn_backend *k = b->device->backend;
   if (!k->import)
-    return diag_set(d, TN_ERR_UNSUPPORTED, "device %s cannot use the host's memory",
-                    b->device->name);
+    return diag_set(d, TN_ERR_UNSUPPORTED, "device %s cannot access host memory", b->device->name);
   diag_clear(d);
   return diag_complete(d, k->import(b->device->state, data, b->bytes, &b->imported, &d->failure));
 }
@@ -70,10 +69,9 @@ tn_status buffer_view(tn_buffer *base, uint64_t offset, uint64_t bytes, tn_buffe
                       diag *d) {
   *buffer = NULL;
   if (offset > base->bytes || bytes > base->bytes - offset)
-    return diag_set(d, TN_ERR_ARGUMENT,
-                    "a view of %llu bytes from %llu on is not inside a buffer of %llu bytes",
-                    (unsigned long long)bytes, (unsigned long long)offset,
-                    (unsigned long long)base->bytes);
+    return diag_set(
+        d, TN_ERR_ARGUMENT, "a view of %llu bytes at offset %llu exceeds the buffer of %llu bytes",
+        (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)base->bytes);
   tn_buffer *b = new_buffer(base->device, bytes, d);
   if (!b) return d->status;
   b->offset = base->offset + offset;

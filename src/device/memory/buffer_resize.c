@@ -26,9 +26,9 @@ tn_status buffer_copy_prefix(tn_buffer *to, tn_buffer *from, uint64_t bytes, dia
   if (s == TN_OK) s = buffer_span(from, &b, d);
   if (s != TN_OK) return s;
   if (a.bytes < bytes || b.bytes < bytes)
-    return diag_set(d, TN_ERR_INTERNAL, "a copy of %llu bytes between buffers of %llu and %llu",
-                    (unsigned long long)bytes, (unsigned long long)b.bytes,
-                    (unsigned long long)a.bytes);
+    return diag_set(
+        d, TN_ERR_INTERNAL, "a copy of %llu bytes exceeds buffers of %llu and %llu bytes",
+        (unsigned long long)bytes, (unsigned long long)b.bytes, (unsigned long long)a.bytes);
   a.bytes = b.bytes = bytes;
   return span_copy(&a, &b, d);
 }

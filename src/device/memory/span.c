@@ -59,7 +59,7 @@ static tn_status write_bytes(const tn_span *to, uint64_t offset, const void *fro
 static tn_status check_count(const tn_span *slot, dtype held, size_t count, diag *d) {
   uint64_t most = slot->bytes / dtype_bytes(held);
   if (count <= most) return TN_OK;
-  return diag_set(d, TN_ERR_SHAPE, "%zu elements of type %s do not fit in a slot of %llu", count,
+  return diag_set(d, TN_ERR_SHAPE, "%zu elements of type %s do not fit in %llu bytes", count,
                   dtype_name(held), (unsigned long long)most);
 }
 
@@ -129,7 +129,8 @@ static tn_status copy_staged(const tn_span *to, const tn_span *from, diag *d) {
 
 tn_status span_copy(const tn_span *to, const tn_span *from, diag *d) {
   if (to->bytes != from->bytes)
-    return diag_set(d, TN_ERR_ARGUMENT, "a copy of %llu bytes to a span of %llu",
+    return diag_set(d, TN_ERR_ARGUMENT,
+                    "a copy of %llu bytes does not match the span of %llu bytes",
                     (unsigned long long)from->bytes, (unsigned long long)to->bytes);
   if (!to->bytes) return TN_OK;
   void *into = span_host_pointer(to);

@@ -82,8 +82,7 @@ static uint32_t add_value(term_compiler *c, const node *n) {
                                        .lo = n->ints[0],
                                        .hi = n->ints[1],
                                        .name = arena_printf(c->arena, "%s", n->text)});
-  diag_raise(c->arena->diag, TN_ERR_ARGUMENT, "a launch size uses variable %s, which has no value",
-             n->text);
+  diag_raise(c->arena->diag, TN_ERR_ARGUMENT, "variable %s of a launch size has no value", n->text);
 }
 
 /** ints[0] + Σ ints[i + 1] · src[i] */
@@ -119,11 +118,11 @@ static uint32_t add_operation(term_compiler *c, const node *n) {
   term_kind kind;
   dtype t = (dtype)n->dtype;
   if (!find_kind((op)n->op, &kind))
-    diag_raise(c->arena->diag, TN_ERR_ARGUMENT, "a launch size uses %s, which is not for sizes",
-               op_name((op)n->op));
+    diag_raise(c->arena->diag, TN_ERR_ARGUMENT,
+               "a launch size uses %s, which is not supported in sizes", op_name((op)n->op));
   if (t != DT_INDEX && !dtype_is_int(t))
-    diag_raise(c->arena->diag, TN_ERR_ARGUMENT, "a launch size has type %s, which is no integer's",
-               dtype_name(t));
+    diag_raise(c->arena->diag, TN_ERR_ARGUMENT,
+               "a launch size has type %s, expected an integer type", dtype_name(t));
   uint32_t a = term_of(c, n->src[0]), b = n->n_src > 1 ? term_of(c, n->src[1]) : a;
   return add_term(c, (launch_term){.kind = kind, .dtype = t, .a = a, .b = b});
 }
@@ -161,7 +160,7 @@ launch_exprs launch_grid_compile(arena *a, const node *const global[3], const no
   const node *all[] = {global[0], global[1], global[2], local[0], local[1], local[2]};
   launch_exprs c = launch_exprs_compile(a, all, local[0] ? 6 : 3, names, n_names);
   if (c.n_terms > LAUNCH_MOST_TERMS)
-    diag_raise(a->diag, TN_ERR_UNSUPPORTED, "launch sizes take %zu steps to compute, more than %d",
+    diag_raise(a->diag, TN_ERR_UNSUPPORTED, "launch sizes need %zu terms; at most %d are supported",
                c.n_terms, LAUNCH_MOST_TERMS);
   return c;
 }
@@ -249,7 +248,7 @@ static tn_status eval_value(const launch_term *s, int64_t value, int64_t *r, dia
   *r = value;
   if (value >= s->lo && value <= s->hi) return TN_OK;
   return diag_set(d, TN_ERR_ARGUMENT,
-                  "variable %s is %" PRId64 ", which is not between %" PRId64 " and %" PRId64,
+                  "variable %s is %" PRId64 ", not between %" PRId64 " and %" PRId64,
                   var_user_name(s->name), value, s->lo, s->hi);
 }
 
@@ -288,9 +287,8 @@ static tn_status eval_operation(const launch_term *s, int64_t a, int64_t b, int6
 
 static tn_status check_fit(dtype t, int64_t value, diag *d) {
   if (value >= dtype_min(t) && value <= dtype_max(t)) return TN_OK;
-  return diag_set(d, TN_ERR_ARGUMENT,
-                  "a launch size has %" PRId64 ", which does not fit in type %s", value,
-                  dtype_name(t));
+  return diag_set(d, TN_ERR_ARGUMENT, "a launch size is %" PRId64 ", which does not fit in type %s",
+                  value, dtype_name(t));
 }
 
 tn_status launch_exprs_eval(const launch_exprs *c, const int64_t values[], int64_t term_results[],
@@ -318,7 +316,7 @@ tn_status launch_grid_eval(const launch_exprs *c, const int64_t values[], int64_
   if (status) return status;
   for (size_t i = 0; i < c->n_results; i++)
     if (results[i] <= 0)
-      return diag_set(d, TN_ERR_ARGUMENT, "%s size %zu is %" PRId64 ", which is not positive",
+      return diag_set(d, TN_ERR_ARGUMENT, "%s size %zu is %" PRId64 ", expected a positive number",
                       i < 3 ? "global" : "local", i % 3, results[i]);
   memcpy(global, results, 3 * sizeof *global);
   memcpy(local, results + 3, 3 * sizeof *local);

@@ -21,7 +21,7 @@ static tn_status check_buffers(const tn_program *p, const tn_launch *l, tn_failu
   for (size_t i = 0; i < l->n_buffers; i++) {
     const tn_span *b = &l->buffers[i];
     if (!b->device || !b->memory)
-      return tn_fail(f, TN_ERR_ARGUMENT, "kernel %s: buffer %zu is nowhere", p->name, i);
+      return tn_fail(f, TN_ERR_ARGUMENT, "kernel %s: buffer %zu is NULL", p->name, i);
     if (b->device != p->device)
       return tn_fail(f, TN_ERR_DEVICE, "kernel %s runs on %s, but buffer %zu is on %s%s", p->name,
                      p->device->name, i,
@@ -34,10 +34,10 @@ static tn_status check_buffers(const tn_program *p, const tn_launch *l, tn_failu
 static tn_status check_launch(const tn_program *p, const tn_launch *l, tn_failure *f) {
   size_t wanted = p->facts.n_globals + (p->facts.scratch > 0);
   if (l->n_buffers != wanted)
-    return tn_fail(f, TN_ERR_ARGUMENT, "kernel %s takes %zu buffers, not %zu", p->name, wanted,
+    return tn_fail(f, TN_ERR_ARGUMENT, "kernel %s expects %zu buffers, got %zu", p->name, wanted,
                    l->n_buffers);
   if (l->n_values != p->facts.n_values)
-    return tn_fail(f, TN_ERR_ARGUMENT, "kernel %s takes %zu values, not %zu", p->name,
+    return tn_fail(f, TN_ERR_ARGUMENT, "kernel %s expects %zu values, got %zu", p->name,
                    p->facts.n_values, l->n_values);
   return check_buffers(p, l, f);
 }
@@ -49,7 +49,7 @@ static tn_status check_scratch_buffer(const tn_program *p, const tn_launch *l,
   if (!p->facts.scratch || l->buffers[l->n_buffers - 1].bytes / p->facts.scratch >= workers)
     return TN_OK;
   return tn_fail(f, TN_ERR_ARGUMENT,
-                 "kernel %s: its last buffer has %llu bytes, and %llu workers take %llu each",
+                 "kernel %s: the scratch buffer has %llu bytes, but %llu workers need %llu each",
                  p->name, (unsigned long long)l->buffers[l->n_buffers - 1].bytes,
                  (unsigned long long)workers, (unsigned long long)p->facts.scratch);
 }

@@ -57,7 +57,7 @@ static void add_signal(tn_commands *c, tn_command_kind kind, tn_signal *s, uint6
   if (s)
     add_command(c, (tn_command){.kind = kind, .signal = s, .value = value, .value_at = value_at});
   else
-    note_failure(c, TN_ERR_ARGUMENT, "a command has no signal or no value");
+    note_failure(c, TN_ERR_ARGUMENT, "a signal command has no signal or value");
 }
 
 void command_list_wait(tn_commands *c, tn_signal *s, uint64_t value) {
@@ -78,9 +78,10 @@ void command_list_signal_at(tn_commands *c, tn_signal *s, const uint64_t *value)
 
 void command_list_exec(tn_commands *c, tn_program *p, const tn_launch *launch) {
   if (!p || !launch)
-    note_failure(c, TN_ERR_ARGUMENT, "a command has no program or no launch");
+    note_failure(c, TN_ERR_ARGUMENT, "a launch command has no program or launch");
   else if (p->device != c->device)
-    note_failure(c, TN_ERR_DEVICE, "a program was compiled for another device than the queue's");
+    note_failure(c, TN_ERR_DEVICE,
+                 "the program was compiled for another device than that of the queue");
   else
     add_command(
         c,
@@ -91,14 +92,14 @@ void command_list_copy(tn_commands *c, const tn_span *to, const tn_span *from) {
   if (to && from)
     add_command(c, (tn_command){.kind = TN_COMMAND_COPY, .to = to, .from = from});
   else
-    note_failure(c, TN_ERR_ARGUMENT, "a copy has no span");
+    note_failure(c, TN_ERR_ARGUMENT, "a copy command has no span");
 }
 
 void command_list_call(tn_commands *c, tn_status (*call)(void *user, tn_failure *f), void *user) {
   if (call)
     add_command(c, (tn_command){.kind = TN_COMMAND_CALL, .call = call, .user = user});
   else
-    note_failure(c, TN_ERR_ARGUMENT, "a call has no function");
+    note_failure(c, TN_ERR_ARGUMENT, "a call command has no function");
 }
 
 void command_list_barrier(tn_commands *c) {
@@ -109,7 +110,7 @@ void command_list_timestamp(tn_commands *c, int64_t *at) {
   if (at)
     add_command(c, (tn_command){.kind = TN_COMMAND_STAMP, .stamp = at});
   else
-    note_failure(c, TN_ERR_ARGUMENT, "a stamp has no place");
+    note_failure(c, TN_ERR_ARGUMENT, "a timestamp command has no destination");
 }
 
 tn_status command_list_status(const tn_commands *c, diag *d) {

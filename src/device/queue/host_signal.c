@@ -113,7 +113,7 @@ static tn_status host_signal_wait(void *signal, uint64_t value, int64_t timeout_
   const value_wait w = {h, value};
   if (timeout_ns && (spin_until(is_reached, &w, SPIN_NS) || sleep_until(h, value, deadline)))
     return check_value(h, value, f);
-  return tn_fail(f, TN_ERR_TIMEOUT, "a signal is at %llu, not at %llu, after %lld ns",
+  return tn_fail(f, TN_ERR_TIMEOUT, "the signal has value %llu, not %llu, after %lld ns",
                  (unsigned long long)host_signal_get(h), (unsigned long long)value,
                  (long long)timeout_ns);
 }

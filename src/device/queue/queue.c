@@ -140,7 +140,8 @@ static tn_status pass_submission(tn_queue *q, const tn_submission *s, diag *d) {
 static tn_status check_list(const tn_queue *q, const tn_commands *c, diag *d) {
   if (command_list_status(c, d) != TN_OK) return d->status;
   if (c->device == q->device) return TN_OK;
-  return diag_set(d, TN_ERR_DEVICE, "commands for %s are submitted to a queue of %s",
+  return diag_set(d, TN_ERR_DEVICE,
+                  "commands for device %s cannot be submitted to a queue of device %s",
                   c->device->name, q->device->name);
 }
 
@@ -201,8 +202,9 @@ tn_status queue_finish(tn_queue *q, int64_t timeout_ns, diag *d) {
     in_time = condition_wait_until(&q->progress, &q->lock, deadline);
   tn_status status = report_failure(q, d);
   if (!status && q->done < last)
-    status = diag_set(d, TN_ERR_TIMEOUT, "a queue of %s is not done after %" PRId64 " ns",
-                      q->device->name, timeout_ns);
+    status =
+        diag_set(d, TN_ERR_TIMEOUT, "the queue of device %s is not finished after %" PRId64 " ns",
+                 q->device->name, timeout_ns);
   mutex_unlock(&q->lock);
   return status;
 }
@@ -227,7 +229,8 @@ tn_status tn_submission_begin(const tn_submission *s, tn_failure *f) {
   why.status = TN_OK;
   mutex_lock(&q->lock);
   if (atomic_load(&q->cancelled))
-    tn_fail(&why, TN_ERR_CANCELLED, "a queue of %s was freed before this ran", q->device->name);
+    tn_fail(&why, TN_ERR_CANCELLED, "the queue of device %s was freed before the commands ran",
+            q->device->name);
   else if (q->failure.is_pending || s->number <= q->failure.skip_to)
     why = q->failure.why;
   mutex_unlock(&q->lock);
@@ -256,7 +259,7 @@ static tn_status run_wait(tn_queue *q, const tn_command *c, tn_failure *f) {
   tn_status status = TN_ERR_TIMEOUT;
   while (status == TN_ERR_TIMEOUT) {
     if (atomic_load(&q->cancelled))
-      return tn_fail(f, TN_ERR_CANCELLED, "a queue of %s was freed while it waited",
+      return tn_fail(f, TN_ERR_CANCELLED, "the queue of device %s was freed while it waited",
                      q->device->name);
     const tn_signal *s = c->signal;
     status = s->functions->wait(s->handle, value, WAIT_SLICE_NS, f);
@@ -286,7 +289,7 @@ tn_status tn_submission_run(const tn_submission *s, size_t command, tn_failure *
   case TN_COMMAND_CALL: status = c->call(c->user, f); break;
   case TN_COMMAND_BARRIER: break; /* one command ends before the next begins */
   case TN_COMMAND_STAMP: *c->stamp = clock_now_ns(); break;
-  default: status = tn_fail(f, TN_ERR_INTERNAL, "a queue has an unknown command");
+  default: status = tn_fail(f, TN_ERR_INTERNAL, "unknown command in a queue");
   }
   return f->status = status;
 }

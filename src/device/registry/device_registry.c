@@ -148,18 +148,18 @@ static bool is_complete_signal(const tn_signal_functions *s) {
 
 /** The first fault of a backend's table of functions; NULL if it is complete. */
 static const char *find_fault(const tn_backend *b) {
-  if (b->size != sizeof *b) return "its size is another version's";
+  if (b->size != sizeof *b) return "field size is that of another version";
   if (!b->name || !b->name[0] || strlen(b->name) > 32 || strchr(b->name, ':'))
-    return "it has no name of 1 to 32 bytes without a colon";
+    return "the name must have 1 to 32 bytes and no colon";
   if (!b->open || !b->close) return "open or close is missing";
   if (!b->alloc || !b->free) return "alloc or free is missing";
-  if (!b->host && (!b->read || !b->write)) return "host, or read and write, are missing";
+  if (!b->host && (!b->read || !b->write)) return "host, or read and write, is missing";
   if (!b->load || !b->unload || !b->program || !b->program_free || !b->execute)
-    return "a function for programs is missing";
+    return "a program function is missing";
   for (size_t i = 0; i < b->n_pairs; i++)
-    if (!is_complete_pair(&b->pairs[i])) return "a renderer or compiler is not complete";
-  if (!is_complete_queue(b->queue)) return "its queue functions are not complete";
-  return is_complete_signal(b->signal) ? NULL : "its signal functions are not complete";
+    if (!is_complete_pair(&b->pairs[i])) return "a renderer or compiler is incomplete";
+  if (!is_complete_queue(b->queue)) return "the queue functions are incomplete";
+  return is_complete_signal(b->signal) ? NULL : "the signal functions are incomplete";
 }
 
 static const tn_backend *find_backend(const registry *r, const char *name, size_t length) {
@@ -173,7 +173,7 @@ static const tn_backend *find_backend(const registry *r, const char *name, size_
 static tn_status add_backend(registry *r, const tn_backend *b, diag *d) {
   const tn_backend *there = find_backend(r, b->name, strlen(b->name));
   if (there == b) return TN_OK;
-  if (there) return diag_set(d, TN_ERR_ARGUMENT, "there is a backend %s already", b->name);
+  if (there) return diag_set(d, TN_ERR_ARGUMENT, "backend %s is already registered", b->name);
   registered_backend *k = mem_calloc(&r->mem, 1, sizeof *k);
   if (!k) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   k->backend = b;
@@ -184,7 +184,7 @@ static tn_status add_backend(registry *r, const tn_backend *b, diag *d) {
 }
 
 tn_status registry_add_backend(registry *r, const tn_backend *b, diag *d) {
-  if (!b) return diag_set(d, TN_ERR_ARGUMENT, "no backend is given");
+  if (!b) return diag_set(d, TN_ERR_ARGUMENT, "the backend is NULL");
   const char *why = find_fault(b);
   if (why)
     return diag_set(d, TN_ERR_ARGUMENT, "backend %s: %s", b->name && b->name[0] ? b->name : "?",
@@ -233,8 +233,8 @@ static tn_status refuse_name(const registry *r, const char *name, diag *d) {
     snprintf(known + n, sizeof known - n, "%s%s", n ? ", " : "", k->backend->name);
   }
   return diag_set(d, TN_ERR_DEVICE,
-                  "there is no device \"%s\"; devices are named %s, or as in %s:1", name, known,
-                  r->backends->backend->name);
+                  "unknown device \"%s\"; expected one of %s, optionally with a number, as in %s:1",
+                  name, known, r->backends->backend->name);
 }
 
 tn_status registry_open_device(registry *r, const char *name, tn_device **device, diag *d) {

@@ -132,11 +132,11 @@ static void add_inlined_option(grouping *s, const use *u, options *o) {
   demand more = inlined_demand(s, u);
   double times = 0, fewest = s->m->cores, slowest = 1, cost = 0;
   if (!group_has_room(s, u->g, v, &more)) {
-    o->refusal = "a kernel that reads it has no room for it";
+    o->refusal = "the kernel of a reader would be too large";
     return;
   }
   if (!group_may_read_all(s, u)) {
-    o->refusal = "what it reads is stored over before it is read";
+    o->refusal = "an operand is overwritten before a reader runs";
     return;
   }
   for (size_t i = 0; i < u->points.n; i++) {
@@ -259,8 +259,8 @@ static options scan_options(const use *u) {
 options fusion_options_of(grouping *s, const use *u) {
   if (value_is_never_stored(u->v)) return scan_options(u);
   options o = {.n = 0};
-  o.refusal = u->is_whole              ? "a step reads it as a whole"
-              : u->v->is_never_inlined ? "what reads it only loads it"
+  o.refusal = u->is_whole              ? "a step reads it as a whole array"
+              : u->v->is_never_inlined ? "its reader only loads values"
                                        : NULL;
   if (o.refusal) return o;
   add_inlined_option(s, u, &o);

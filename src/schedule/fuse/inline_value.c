@@ -30,7 +30,7 @@ double inline_tile_code(const grouping *s, const group *g, const value *v, const
 static nest *open_nest(grouping *s, group *g, nest_kind kind, size_t n, const node *const sizes[],
                        range_mask outer) {
   nest *made = nests_add(&g->nests, kind, n, sizes, NULL, outer);
-  if (!made) diag_raise(ir_diag(s->g), TN_ERR_INTERNAL, "a kernel has too many loops");
+  if (!made) diag_raise(ir_diag(s->g), TN_ERR_INTERNAL, "a kernel has too many loop nests");
   return made;
 }
 

@@ -12,10 +12,10 @@ static double cheapest_cost(const options *o, decision how) {
 }
 
 static const char *reason_to_write(const grouping *s, const value *v, const char *refusal) {
-  if (!v->body) return "a function or kernel of the caller's makes it";
-  if (v->is_cut) return "what it is computed from would be, at the same cost";
-  if (v->stores.n) return "it is a result, or new contents of a state";
-  return s->request->policy == FUSION_NONE ? "every value is" : refusal;
+  if (!v->body) return "a host function or custom kernel computes it";
+  if (v->is_cut) return "storing its operands instead would cost as much";
+  if (v->stores.n) return "a graph output, or the new contents of a state";
+  return s->request->policy == FUSION_NONE ? "fusion is disabled" : refusal;
 }
 
 void report_decision(grouping *s, const value *v, const use *home, bool must, bool is_written,

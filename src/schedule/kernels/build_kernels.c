@@ -214,7 +214,8 @@ static void add_missing(kernels *k, const node *index, elements *wanted) {
   const point *p =
       u->how == PLACED ? &u->built : use_find_point(u, value_point_index(k->g, u->v, index));
   if (p && u->v->scan && map_has(&k->folds, p->fold)) return;
-  if (!p) diag_raise(k->a->diag, TN_ERR_INTERNAL, "an element that its kernel does not know");
+  if (!p)
+    diag_raise(k->a->diag, TN_ERR_INTERNAL, "a kernel reads an element that it does not compute");
   vec_push(k->a, wanted, (element){u, p});
 }
 
@@ -321,7 +322,7 @@ static void build_with_operands(kernels *k, element root) {
       continue;
     }
     if (map_has(&waits, e.point))
-      diag_raise(k->a->diag, TN_ERR_INTERNAL, "elements that need each other");
+      diag_raise(k->a->diag, TN_ERR_INTERNAL, "cyclic dependence between the elements of a kernel");
     map_set(k->a, &waits, e.point, NULL);
   }
 }
@@ -398,8 +399,8 @@ static schedule_step custom_step(kernels *k, const value *v) {
 static void check_arguments(const kernels *k, const node *what, size_t n) {
   if (!k->arguments || n <= k->arguments) return;
   diag_raise(k->a->diag, TN_ERR_UNSUPPORTED,
-             "%s of rank %d needs %zu arrays at once, and a kernel of this device has %zu at most; "
-             "the CPU has no such limit",
+             "%s of rank %d needs %zu buffers in one kernel; this device supports at most %zu, the "
+             "CPU any number",
              op_name((op)what->op), what->rank, n, k->arguments);
 }
 

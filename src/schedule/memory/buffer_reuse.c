@@ -158,7 +158,7 @@ void buffer_reuse_apply(ir *g, const lives *l, bool always, schedule *s) {
   const size_t *homes = liveness_storage(l, taken);
 #ifdef TENON_VERIFY
   if (!liveness_is_safe(l, NULL, homes))
-    diag_raise(ir_diag(g), TN_ERR_INTERNAL, "an array is written over before its last reader");
+    diag_raise(ir_diag(g), TN_ERR_INTERNAL, "a buffer is overwritten before its last read");
 #endif
   for (size_t i = 0; i < s->buffers.n; i++)
     s->buffers.at[homes[i]].is_written |= s->buffers.at[i].is_written;

@@ -283,7 +283,8 @@ static void check_order(const ordering *o, const size_t order[]) {
   for (size_t i = 0; i < o->l->n_steps; i++)
     for (size_t k = o->before.first[i]; k < o->before.first[i + 1]; k++)
       if (at[i] == SIZE_MAX || at[o->before.list[k]] >= at[i])
-        diag_raise(o->a->diag, TN_ERR_INTERNAL, "a step comes before what it waits for");
+        diag_raise(o->a->diag, TN_ERR_INTERNAL,
+                   "a step is ordered before a step that it depends on");
 }
 #endif
 

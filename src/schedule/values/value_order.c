@@ -85,7 +85,7 @@ static void break_cycle(ordering *o, visits *path, const value *met) {
     }
     if (at->v == met) break;
   }
-  diag_raise(o->a->diag, TN_ERR_INTERNAL, "values that wait for each other");
+  diag_raise(o->a->diag, TN_ERR_INTERNAL, "cyclic dependence between values");
 }
 
 static void place_value(ordering *o, value *root) {
