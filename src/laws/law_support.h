@@ -17,7 +17,7 @@ const node *law_refuse(laws *l, const char *why);
 const node *law_record(laws *l, const node *from, const node *to, law which, const law_args *args,
                        const node *const principals[]);
 
-/* rewriting.c: finding. */
+/* law_rewriting.c: finding. */
 
 /** All STAGEs without ranges, users before operands: number i is written s<i> in a schedule. */
 node_list law_scalar_stages(laws *l, const node *sink);
@@ -28,7 +28,7 @@ bool law_contains(const node *const nodes[], size_t n, const node *wanted);
 /** True if one of the ranges is free in an expression. */
 bool law_depends_on_any(const node *const ranges[], size_t n, const node *expression);
 
-/* rewriting.c: substituting. */
+/* law_rewriting.c: substituting. */
 
 /** The kernel with one node replaced by another. */
 const node *law_replace(laws *l, const node *sink, const node *from, const node *to);
@@ -52,12 +52,12 @@ const node *law_rename_state(ir *g, const node *source, const node *from, const 
 const node *law_add_axes(ir *g, const node *root, const node *array, const node *replacement,
                          size_t n, const node *const first[]);
 
-/** Array expansion (hoist.c): a STAGE below `root` built for all indices of `outer`, a range that
-   is free in it; the copy `*own` of that range becomes its first dimension. */
+/** Array expansion (hoist_array.c): a STAGE below `root` built for all indices of `outer`, a range
+   that is free in it; the copy `*own` of that range becomes its first dimension. */
 const node *law_hoist_over(ir *g, const node *root, const node *stage, const node *outer,
                            const node **own);
 
-/* legality.c, and hoist.c for law_hoist_objection. */
+/* legality.c, and hoist_array.c for law_hoist_objection. */
 
 /** Objection to law_hoist_over, as far as the STAGE alone tells. */
 const char *law_hoist_objection(const node *stage, const node *outer);

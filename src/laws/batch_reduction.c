@@ -5,8 +5,9 @@
      for o { FOLD over k (step(states, o, k)) }
        →   FOLD over k (STAGE over o′ (step(states[o′], o′, k))),  read at [o]
 
-   Arrays that a step builds for one index are hoisted over o′ (hoist.c) and stay shared between
-   steps. The loop is a LOOP of constant extent; states start from scalars that are free of it. */
+   Arrays that a step builds for one index are hoisted over o′ (hoist_array.c) and stay shared
+   between steps. The loop is a LOOP of constant extent; states start from scalars that are free of
+   it. */
 #include "laws/law_support.h"
 
 #include "ir/core/topo_sort.h"
