@@ -8,8 +8,8 @@
      FOLD over r < n from i
        →   FOLD over r < n − p from the result of (FOLD over r < p from i)
 
-   So conditions fold in one part, or each part has a constant extent. p is constant or the last
-   multiple of a constant. */
+   So conditions are constant in one part, or each part has a constant extent. p is constant or the
+   last multiple of a constant. */
 #include "laws/law_support.h"
 
 #include "ir/core/topo_sort.h"

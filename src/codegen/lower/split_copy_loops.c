@@ -1,7 +1,7 @@
 /* Splits the index sets of copy loops: a loop that only copies, under comparisons of its index with
    bounds, becomes three: below the lower bound, between the bounds, and from the upper bound on. In
-   each the comparisons are constants. Outer loops are split first, so that known indices fold in
-   inner ones. */
+   each the comparisons are constants. Outer loops are split first, so that known indices are
+   constants in inner ones. */
 #include "codegen/codegen.h"
 #include "codegen/lower/split_loops.h"
 #include "ir/core/affine.h"

@@ -43,7 +43,7 @@ typedef struct fold_spec {
 } fold_spec;
 const node *fold_make(ir *g, const fold_spec *s);
 
-/** The STATE of a fold's component; the fold is known by its innermost range. */
+/** The STATE of a FOLD's component; the FOLD is known by its innermost range. */
 const node *fold_state_make(ir *g, dtype t, const node *innermost, int64_t component);
 
 /** Reads one element of a binder, a state or a param at logical coordinates. */

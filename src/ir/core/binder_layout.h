@@ -19,7 +19,7 @@
               extents of emit 0 …, …; ranges, from outer to inner …; pins …
      Scans: the states start as their inits; for r in order, all states step at once, from their old
      values, and then E_j[x_j(r)] := emit_j.
-     op_i ≥ 0         step_i is a term v without a STATE of this fold: the state becomes op(state, v).
+     op_i ≥ 0         step_i is a term v without a STATE of this FOLD: the state becomes op(state, v).
                       If all states have an op and no emit has a STATE, the compiler may choose the
                       order of r.
      op_i = −1        step_i is the new state, an expression over STATE.
@@ -27,10 +27,10 @@
      component_i ≥ 0  the state is an array: step_i is a STAGE, and the state has the extents of its
                       component component_i, which gives v or the new state, element by element.
                       Several states may share one STAGE.
-     init_i           free of the fold's ranges; need not be the identity of the op. The init of an
+     init_i           free of the FOLD's ranges; need not be the identity of the op. The init of an
                       array is a scalar for every element, or component_i of a STAGE.
 
-   STATE(innermost range of the fold) {component}
+   STATE(innermost range of the FOLD) {component}
      The current state: in a step before that step, in an emitted value after it.
 
    INDEX(STAGE, FOLD, STATE or PARAM; coordinates …) {component}
@@ -112,7 +112,7 @@ int64_t fold_op_of(const int64_t ints[], size_t state);
 int64_t fold_component_of(const int64_t ints[], size_t state);
 int64_t fold_op(const node *f, size_t state);
 int64_t fold_component(const node *f, size_t state);
-/** True if the fold emits nothing and all its states are scalars. */
+/** True if the FOLD emits nothing and all its states are scalars. */
 bool fold_has_scalar_states(const node *f);
 static inline const node *fold_init(const node *f, size_t state) { return f->src[state]; }
 static inline const node *fold_step(const node *f, size_t i) {

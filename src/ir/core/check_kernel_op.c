@@ -99,7 +99,7 @@ const char *check_op_state(const node_spec *s) {
 }
 
 /** Writes the rank and type of a component that INDEX reads; false if there is no such component.
-    The rank of a STATE is unknown here (SIZE_MAX): only its fold has it. */
+    The rank of a STATE is unknown here (SIZE_MAX): only its FOLD has it. */
 static bool find_component(const node *of, int64_t which, size_t *rank, dtype *type) {
   size_t n = of->op == OP_STAGE  ? stage_n_values(of)
              : of->op == OP_FOLD ? fold_n_states(of) + fold_n_emits(of)

@@ -18,7 +18,7 @@ const node *ix_floordiv(ir *g, const node *a, const node *b);
 const node *ix_mod(ir *g, const node *a, const node *b);
 const node *ix_min(ir *g, const node *a, const node *b);
 const node *ix_max(ir *g, const node *a, const node *b);
-/** a < b and a ≤ b as booleans, folded where a proof decides. */
+/** a < b and a ≤ b as booleans, constant where a proof decides. */
 const node *ix_lt(ir *g, const node *a, const node *b);
 const node *ix_le(ir *g, const node *a, const node *b);
 

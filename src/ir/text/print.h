@@ -9,7 +9,7 @@
    After the op: its type (`f32x8`: 8 lanes), its sources, its integers in [], named as in ops.def
    and followed by those of the list, its text in quotes. An index constant is printed where it is
    used (`8`). `;` begins a comment; the printer adds one with the shape of a tensor. Numbers read
-   back as the same bits; `nan(0x…)` is a NaN by its bits, `-` in a fold's list is no op.
+   back as the same bits; `nan(0x…)` is a NaN by its bits, `-` in a FOLD's list is no op.
 
    The order of lines depends on the graph alone, and keeps the order of node ids where canonical
    index arithmetic sorts by it: a text parsed into an empty ir is in canonical form again

@@ -13,8 +13,8 @@ typedef struct substitution {
   const range_set *keys; /* NULL: enter every node */
 } substitution;
 
-/** Folds AND and OR with a constant side; NULL if neither side is constant. */
-static const node *fold_logic(const node *n, const node *const src[]) {
+/** AND or OR with a constant side: the other side or a constant. NULL if neither is constant. */
+static const node *simplify_logic(const node *n, const node *const src[]) {
   for (int k = 0; k < 2; k++) {
     if (src[k]->op != OP_CONST || src[k]->lanes != n->lanes) continue;
     bool decides = (node_int(src[k]) != 0) == (n->op == OP_OR);
@@ -31,8 +31,8 @@ const node *subst_rebuild(ir *g, const node *n, const node *const src[]) {
   if (n->op == OP_WHERE && src[0]->op == OP_CONST && src[0]->lanes == 1)
     return src[node_int(src[0]) ? 1 : 2];
   if ((n->op == OP_AND || n->op == OP_OR) && n->dtype == DT_BOOL) {
-    const node *folded = fold_logic(n, src);
-    if (folded) return folded;
+    const node *simpler = simplify_logic(n, src);
+    if (simpler) return simpler;
   }
   if (n->dtype == DT_INDEX && n->n_src) return ix_rebuild(g, n, src);
   return ir_with_sources(g, n, src);

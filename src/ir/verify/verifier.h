@@ -28,7 +28,7 @@ void verify_tensors(verifier *v);
     starts, terms and coordinates are free of what they must not depend on. */
 void verify_binders(verifier *v);
 
-/** Stage kernel, after verify_binders: STATEs belong to a fold that has them. */
+/** Stage kernel, after verify_binders: STATEs belong to a FOLD that has them. */
 void verify_states(verifier *v);
 
 /** Stage lowered: an effect belongs to exactly one loop. */

@@ -118,7 +118,7 @@ static void check_stage(verifier *v, const node *stage) {
 
 static bool is_in_fold(const node *n, void *innermost) { return node_is_free_in(innermost, n); }
 
-/** Fails if one of `n` nodes reads a state of the fold. */
+/** Fails if one of `n` nodes reads a state of the FOLD. */
 static void check_stateless(verifier *v, const node *fold, const node *const *at, size_t n,
                             const char *why) {
   const node *innermost = fold_innermost_range(fold);
@@ -130,7 +130,7 @@ static void check_stateless(verifier *v, const node *fold, const node *const *at
   arena_rewind(&v->work, here);
 }
 
-/** The coordinates and extents of an array state's step do not depend on states and on the fold. */
+/** The coordinates and extents of an array state's step do not depend on states and on the FOLD. */
 static void check_array_step(verifier *v, const node *fold, size_t state) {
   const node *step = fold_step(fold, state);
   size_t which = (size_t)fold_component(fold, state);

@@ -16,8 +16,8 @@
     - kernel: Each range has one binder, which reads no range from outside its own path of open
       ranges. Extents depend on outer ranges only, extents of arrays and of array states not on the
       ranges of their binder. A cut stage is free of ranges. A state is read inside the steps and
-      emitted values of its fold, with as many coordinates as it has dimensions; no state is in a
-      size, in a start, in a term of an op, or in the coordinates of a fold's arrays. No vector is
+      emitted values of its FOLD, with as many coordinates as it has dimensions; no state is in a
+      size, in a start, in a term of an op, or in the coordinates of a FOLD's arrays. No vector is
       inside a vector. Only INDEX and OUT use params.
     - lowered: Each range is closed by exactly one END, and nothing is used outside its loop; an
       effect belongs to one loop.

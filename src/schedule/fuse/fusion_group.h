@@ -81,7 +81,7 @@ typedef VEC(group *) groups;
 point *use_find_point(const use *u, const node *index);
 
 /** Maps the coordinates of a value to the indices of INDEX(tensor; e …), its reduced ranges to
-   those of a fold's nest, and the coordinates of a scan's states to those of their nests; `fold`
+   those of a FOLD's nest, and the coordinates of a scan's states to those of their nests; `fold`
    NULL: the coordinates alone. */
 map value_point_coords(arena *a, const value *v, const node *index, const nest *fold);
 

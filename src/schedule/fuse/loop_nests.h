@@ -13,7 +13,7 @@ enum { MOST_RANGES = 64 };
 
 typedef enum nest_kind { NEST_ROOT, NEST_STAGE, NEST_FOLD } nest_kind;
 
-/** A reduction in the nest of a fold: a value at a point. */
+/** A reduction in the nest of a FOLD: a value at a point. */
 typedef struct fold_state {
   const struct value *v;
   const struct point *point;

@@ -105,11 +105,11 @@ bool materialise_move(grouping *s);
 
 /* inline_value.c */
 
-/** The fold of a group at the same place as that of v at a point would be, over the same sizes and
+/** The FOLD of a group at the same place as that of v at a point would be, over the same sizes and
    at the same reduction level: v shares its loop. NULL: none. */
 nest *inline_find_fold(const grouping *s, const group *g, const value *v, const point *p);
 
-/** The instructions of the register tile of v at a point, if its fold is a new one; else 0. */
+/** The instructions of the register tile of v at a point, if its FOLD is a new one; else 0. */
 double inline_tile_code(const grouping *s, const group *g, const value *v, const point *p);
 
 /** Computes a value in a group as an option says, and adds its reads to the group. */

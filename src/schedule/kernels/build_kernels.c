@@ -156,7 +156,7 @@ static const node *resolve_reads(kernels *k, const node *expression) {
   return made ? made : expression;
 }
 
-/* Folds. */
+/* FOLDs. */
 
 static const node *make_fold(kernels *k, const nest *f, const node *const *terms) {
   const node *ranges[MOST_RANGES];

@@ -10,7 +10,7 @@
 #include "ir/index/index_arithmetic.h"
 #include "ir/transform/copy_graph.h"
 #include "ir/transform/element_expression.h"
-#include "schedule/values/folding_state.h"
+#include "schedule/values/constant_folding_state.h"
 #include "schedule/values/normalise.h"
 #include "schedule/values/weight_layout.h"
 
@@ -27,8 +27,8 @@ static bool is_pure(const node *n) {
          n->op == OP_PAD || n->op == OP_CONST || n->op == OP_IOTA;
 }
 
-static bool is_constant(folding *f, const map *known, const node *n) {
-  if (n->op == OP_BUFFER) return folding_is_given(f, n);
+static bool is_constant(constant_folding *f, const map *known, const node *n) {
+  if (n->op == OP_BUFFER) return constant_folding_is_given(f, n);
   for (uint32_t i = 0; i < n->n_src; i++)
     if (!map_has(known, n->src[i])) return false;
   return is_pure(n);
@@ -36,7 +36,7 @@ static bool is_constant(folding *f, const map *known, const node *n) {
 
 /** True if a value takes no more bytes than the BUFFERs that it is computed from, among nodes close
  * below. */
-static bool is_no_larger(folding *f, const node *n) {
+static bool is_no_larger(constant_folding *f, const node *n) {
   node_list queue = {0};
   map seen = {0};
   double bytes = 0;
@@ -54,7 +54,7 @@ static bool is_no_larger(folding *f, const node *n) {
 }
 
 /** Finds the last values on each path to the roots that are computed from constants. */
-static void find_computed(folding *f) {
+static void find_computed(constant_folding *f) {
   node_list order = topo_sort(f->a, f->out.roots, f->request->n_roots, NULL, NULL);
   map known = {0}, needed = {0};
   for (size_t i = 0; i < order.n; i++) {
@@ -64,20 +64,21 @@ static void find_computed(folding *f) {
   }
   for (size_t i = order.n; i-- > 0;) {
     const node *n = order.at[i];
-    bool passes = !map_has(&known, n) || (map_has(&needed, n) && !folding_reads_elements(n));
+    bool passes =
+        !map_has(&known, n) || (map_has(&needed, n) && !constant_folding_reads_elements(n));
     for (uint32_t k = 0; k < n->n_src && passes; k++)
       if (map_has(&known, n->src[k])) map_set(f->a, &needed, n->src[k], NULL);
     if (!passes && map_has(&needed, n) && is_no_larger(f, n))
-      map_set(f->a, &f->stand_in, n, (void *)folding_add_constant(f, n));
+      map_set(f->a, &f->stand_in, n, (void *)constant_folding_add_constant(f, n));
   }
 }
 
 constants constant_folding_find(ir *g, const constant_folding_request *r) {
-  folding f = {.g = g, .a = ir_arena(g), .request = r};
+  constant_folding f = {.g = g, .a = ir_arena(g), .request = r};
   f.out.roots = arena_copy(f.a, r->roots, r->n_roots * sizeof *r->roots);
   find_computed(&f);
-  folding_apply(&f);
+  constant_folding_apply(&f);
   weight_layouts_find(&f);
-  folding_apply(&f);
+  constant_folding_apply(&f);
   return f.out;
 }

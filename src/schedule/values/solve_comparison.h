@@ -26,7 +26,7 @@ bool solve_comparison(ir *g, const node *n, const node *range, solution *s);
  */
 const node *solve_index(ir *g, const node *n, const node *range);
 
-/** a = b as a boolean, folded where bounds decide it. */
+/** a = b as a boolean, constant where bounds decide it. */
 const node *solve_equal(ir *g, const node *a, const node *b);
 
 /** True if an index and its coefficients are so small that sums and products of two such indices

@@ -13,7 +13,7 @@
 #include "target/machine.h"
 
 typedef struct layout_search {
-  folding *f;
+  constant_folding *f;
   normalised n;
   map known;  /* computed nodes: element expressions end there */
   map others; /* PARAMs with other readers than contractions */
@@ -90,7 +90,7 @@ static bool covers_whole_blocks(const node *x, const node *range, int64_t lanes)
 }
 
 /** Elements of a buffer in a vector. */
-static int64_t lanes_of(const folding *f, const node *buffer) {
+static int64_t lanes_of(const constant_folding *f, const node *buffer) {
   return (int64_t)(f->request->vector / dtype_bytes((dtype)buffer->dtype));
 }
 
@@ -102,7 +102,7 @@ static void record_read(layout_search *t, const node_list *reads, const node *re
   if (param->op != OP_PARAM || param->rank < 2 || map_has(&t->others, param)) return;
   buffer = t->n.origins.at[param->ints[0]];
   bool is_ours = map_has(&t->f->number, buffer);
-  if ((!is_ours && !folding_is_given(t->f, buffer)) || !has_constant_sizes(buffer)) return;
+  if ((!is_ours && !constant_folding_is_given(t->f, buffer)) || !has_constant_sizes(buffer)) return;
   size_t k = param->rank;
   while (!range && k-- > 0) range = vector_range(reads, read, k, own);
   if (!range) return;
@@ -115,9 +115,9 @@ static void record_read(layout_search *t, const node_list *reads, const node *re
 
 /** The BUFFER of a new value of a constant: added, or, for one added before, changed to that value.
  */
-static const node *replace_constant(folding *f, const node *buffer, const node *value) {
+static const node *replace_constant(constant_folding *f, const node *buffer, const node *value) {
   uintptr_t number = (uintptr_t)map_get(&f->number, buffer);
-  if (!number) return folding_add_constant(f, value);
+  if (!number) return constant_folding_add_constant(f, value);
   constant *c = &f->out.at.at[number - 1];
   int64_t ints[] = {buffer->ints[0], 1};
   c->value = value;
@@ -125,7 +125,7 @@ static const node *replace_constant(folding *f, const node *buffer, const node *
   return c->leaf;
 }
 
-static const node *constant_value(folding *f, const node *buffer) {
+static const node *constant_value(constant_folding *f, const node *buffer) {
   uintptr_t number = (uintptr_t)map_get(&f->number, buffer);
   return number ? f->out.at.at[number - 1].value : buffer;
 }
@@ -141,7 +141,7 @@ static int64_t choose_block(const layout_search *t, const node *buffer, size_t a
 }
 
 /** The sizes of a buffer with an axis split into blocks and indices within one. */
-static const node *const *blocked_sizes(folding *f, const node *buffer, size_t axis,
+static const node *const *blocked_sizes(constant_folding *f, const node *buffer, size_t axis,
                                         int64_t block) {
   const node **sizes = arena_alloc(f->a, (buffer->rank + 1u) * sizeof *sizes);
   for (size_t i = 0; i <= buffer->rank; i++) sizes[i] = buffer->dims[i > axis ? i - 1 : i];
@@ -152,7 +152,7 @@ static const node *const *blocked_sizes(folding *f, const node *buffer, size_t a
 
 /** Stores a buffer with an axis last, in blocks or whole, and returns a view of it in its old
  * shape. */
-static const node *relayout(folding *f, const node *buffer, size_t axis, int64_t block) {
+static const node *relayout(constant_folding *f, const node *buffer, size_t axis, int64_t block) {
   ir *g = f->g;
   bool cut = block < node_int(buffer->dims[axis]);
   size_t rank = buffer->rank + cut, last = axis + cut, n = 0;
@@ -182,7 +182,7 @@ static void find_other_readers(layout_search *t, const node_list *order) {
   }
   for (size_t i = 0; i < order->n; i++) {
     const node *n = order->at[i];
-    bool reads = folding_reads_elements(n) ? !map_has(&products, n) : n->op == OP_GATHER;
+    bool reads = constant_folding_reads_elements(n) ? !map_has(&products, n) : n->op == OP_GATHER;
     for (uint32_t k = 0; k < n->n_src && reads; k++)
       if (n->src[k]->dtype != DT_INDEX)
         map_set(t->f->a, &t->others, skip_movements(n->src[k]), NULL);
@@ -195,7 +195,7 @@ static bool is_array(const node *n) {
          n->op == OP_KERNEL;
 }
 
-void weight_layouts_find(folding *f) {
+void weight_layouts_find(constant_folding *f) {
   layout_search t = {.f = f};
   schedule_request r = {
       .roots = f->out.roots, .n_roots = f->request->n_roots, .math = f->request->math};
@@ -203,7 +203,7 @@ void weight_layouts_find(folding *f) {
   node_list order = topo_sort(f->a, t.n.roots, t.n.n_roots, NULL, NULL);
   find_other_readers(&t, &order);
   for (size_t i = 0; i < order.n; i++)
-    if (folding_reads_elements(order.at[i]) || is_array(order.at[i]))
+    if (constant_folding_reads_elements(order.at[i]) || is_array(order.at[i]))
       map_set(f->a, &t.known, order.at[i], (void *)order.at[i]);
   for (size_t i = 0; i < order.n; i++) {
     const node *product = product_of(order.at[i]);

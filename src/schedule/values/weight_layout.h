@@ -3,11 +3,11 @@
 #ifndef TENON_SCHEDULE_VALUES_WEIGHT_LAYOUT_H
 #define TENON_SCHEDULE_VALUES_WEIGHT_LAYOUT_H
 
-#include "schedule/values/folding_state.h"
+#include "schedule/values/constant_folding_state.h"
 
 /** Adds to the stand-ins, for each constant that contractions would read with their lanes far
    apart, a permuted copy with the axis of the lanes last, in blocks of a vector where rows are
    many. */
-void weight_layouts_find(folding *f);
+void weight_layouts_find(constant_folding *f);
 
 #endif

@@ -1,10 +1,10 @@
 /* Substitutes new constants for nodes of a graph, for constant folding and weight prepacking. */
-#include "schedule/values/folding_state.h"
+#include "schedule/values/constant_folding_state.h"
 
 #include "ir/core/build.h"
 #include "ir/transform/copy_graph.h"
 
-const node *folding_add_constant(folding *f, const node *value) {
+const node *constant_folding_add_constant(constant_folding *f, const node *value) {
   int64_t ints[] = {f->uids++, 0};
   const node *leaf =
       ir_node(f->g, OP_BUFFER, (dtype)value->dtype, value->dims, value->rank, ints, 2);
@@ -15,18 +15,18 @@ const node *folding_add_constant(folding *f, const node *value) {
 
 static const node *replace_node(void *user, const node *n, const node *const src[]) {
   (void)src;
-  return map_get(&((folding *)user)->stand_in, n);
+  return map_get(&((constant_folding *)user)->stand_in, n);
 }
 
-void folding_apply(folding *f) {
+void constant_folding_apply(constant_folding *f) {
   ir_copy(f->g, f->a, f->out.roots, f->request->n_roots, replace_node, f, f->out.roots);
   f->stand_in = (map){0};
 }
 
-bool folding_is_given(const folding *f, const node *n) {
+bool constant_folding_is_given(const constant_folding *f, const node *n) {
   return n->op == OP_BUFFER && f->request->is_constant(f->request->user, n);
 }
 
-bool folding_reads_elements(const node *n) {
+bool constant_folding_reads_elements(const node *n) {
   return n->dtype != DT_INDEX && (op_is_elementwise((op)n->op) || n->op == OP_REDUCE);
 }

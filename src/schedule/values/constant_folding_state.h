@@ -1,32 +1,32 @@
 /* Internal header of constant folding and weight prepacking: the state and functions that both
    share. They replace nodes of the graph by new constants (BUFFERs, the graph's inputs), which are
    computed once. */
-#ifndef TENON_SCHEDULE_VALUES_FOLDING_STATE_H
-#define TENON_SCHEDULE_VALUES_FOLDING_STATE_H
+#ifndef TENON_SCHEDULE_VALUES_CONSTANT_FOLDING_STATE_H
+#define TENON_SCHEDULE_VALUES_CONSTANT_FOLDING_STATE_H
 
 #include "base/map.h"
 #include "schedule/values/constant_folding.h"
 
-typedef struct folding {
+typedef struct constant_folding {
   ir *g;
   arena *a;
   const constant_folding_request *request;
   constants out;
   map number;   /* a BUFFER of a constant that was added → its position in out.at, + 1 */
-  map stand_in; /* a node → its replacement at the next folding_apply */
+  map stand_in; /* a node → its replacement at the next constant_folding_apply */
   int64_t uids; /* the first uid that no BUFFER of the graph has */
-} folding;
+} constant_folding;
 
 /** Adds a constant of this value, and returns the BUFFER that stands for it. */
-const node *folding_add_constant(folding *f, const node *value);
+const node *constant_folding_add_constant(constant_folding *f, const node *value);
 
 /** Replaces nodes of the roots by their stand-ins, of which there are none then. */
-void folding_apply(folding *f);
+void constant_folding_apply(constant_folding *f);
 
 /** True if a node is a BUFFER whose contents never change. */
-bool folding_is_given(const folding *f, const node *n);
+bool constant_folding_is_given(const constant_folding *f, const node *n);
 
 /** True if a node computes from elements of its operands, and is no movement of them. */
-bool folding_reads_elements(const node *n);
+bool constant_folding_reads_elements(const node *n);
 
 #endif
