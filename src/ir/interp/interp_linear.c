@@ -18,8 +18,8 @@ typedef struct storage {
   char *data;
   uint8_t *written; /* by scalar; NULL: a param, which is written throughout */
   size_t count;     /* scalars */
-  size_t owned;
-  uint32_t serial; /* the loop around the ALLOC; 0: none */
+  size_t owned;     /* bytes allocated for `data` and `written`; 0: they are the caller's */
+  uint32_t serial;  /* the loop around the ALLOC; 0: none */
 } storage;
 
 /** The value of a node. */
@@ -43,22 +43,31 @@ typedef enum step_kind {
   STEP_OP
 } step_kind;
 
+/** One decoded instruction. */
 typedef struct step {
   step_kind kind;
   const node *n;
-  uint32_t to, n_from;
-  const uint32_t *from;
-  storage *storage;
-  size_t jump;
-  int64_t limit;
+  uint32_t to, n_from;  /* the slot that it defines; number of operands */
+  const uint32_t *from; /* slots of the operands */
+  storage *storage;     /* that it allocates, loads from or stores to */
+  size_t jump;          /* OPEN: the step of the loop's end; CLOSE: that of its beginning */
+  int64_t limit;        /* OPEN: trips of the running loop */
 } step;
 
 /** An open loop while instructions are decoded. */
 typedef struct loop {
   const node *range;
-  uint32_t serial;
-  size_t open;
+  uint32_t serial; /* number of the loop, from 1 */
+  size_t open;     /* its first step */
 } loop;
+
+/** Places of nodes while instructions are decoded. */
+typedef struct decoder {
+  VEC(loop) loops;      /* open ones, the innermost last */
+  map number;           /* node → slot + 1 */
+  map stored;           /* PARAM, ALLOC → storage */
+  uint32_t next_serial; /* loops opened so far */
+} decoder;
 
 typedef struct program {
   const interp_env *e;
@@ -66,14 +75,12 @@ typedef struct program {
   int64_t core_id, core_count;
   diag *d;
   arena work;
-  VEC(slot) slots;
-  VEC(uint64_t) values;
+  decoder decoding;
   VEC(step) steps;
-  VEC(loop) loops;
-  VEC(storage *) storages;
-  map number, stored; /* node → slot + 1; PARAM, ALLOC → storage */
-  uint64_t *args;
-  uint32_t next_serial;
+  VEC(slot) slots;
+  VEC(uint64_t) values;    /* one a lane */
+  VEC(storage *) storages; /* whose memory is freed at the end */
+  uint64_t *args;          /* operands of an AFFINE */
 } program;
 
 static _Noreturn void ill_formed(const program *p, const node *n, const char *what) {
@@ -83,33 +90,28 @@ static _Noreturn void ill_formed(const program *p, const node *n, const char *wh
 /* Decoding. */
 
 static uint32_t innermost_loop(const program *p) {
-  return p->loops.n ? vec_last(&p->loops).serial : 0;
+  return p->decoding.loops.n ? vec_last(&p->decoding.loops).serial : 0;
 }
 
 static bool is_open(const program *p, uint32_t serial) {
-  for (size_t i = 0; i < p->loops.n; i++)
-    if (p->loops.at[i].serial == serial) return true;
+  for (size_t i = 0; i < p->decoding.loops.n; i++)
+    if (p->decoding.loops.at[i].serial == serial) return true;
   return serial == 0;
 }
 
 /** Gives a node a slot, whose value is defined in the loop `serial` and in those inside. */
 static uint32_t define_slot(program *p, const node *n, uint32_t serial) {
-  uint32_t s = (uint32_t)(uintptr_t)map_get(&p->number, n);
+  uint32_t s = (uint32_t)(uintptr_t)map_get(&p->decoding.number, n);
   if (!s) {
     vec_push(&p->work, &p->slots, (slot){.at = p->values.n, .lanes = n->lanes});
     for (unsigned i = 0; i < n->lanes; i++) vec_push(&p->work, &p->values, 0);
     s = (uint32_t)p->slots.n;
-    map_set(&p->work, &p->number, n, (void *)(uintptr_t)s);
+    map_set(&p->work, &p->decoding.number, n, (void *)(uintptr_t)s);
   } else if (is_open(p, p->slots.at[s - 1].defined - 1)) {
     ill_formed(p, n, "is listed twice");
   }
   p->slots.at[s - 1].defined = serial + 1;
   return s - 1;
-}
-
-static uint64_t var_value(const program *p, const node *n) {
-  if (!strcmp(n->text, "core_count")) return scalar_cast(n->dtype, DT_I64, (uint64_t)p->core_count);
-  return interp_var_value(p->e, n, p->d);
 }
 
 static bool is_leaf(const node *n) {
@@ -118,7 +120,12 @@ static bool is_leaf(const node *n) {
 
 static uint32_t define_leaf(program *p, const node *n) {
   uint32_t s = define_slot(p, n, 0);
-  uint64_t bits = n->op == OP_CONST ? (uint64_t)node_int(n) : n->op == OP_VAR ? var_value(p, n) : 0;
+  uint64_t bits = 0;
+  if (n->op == OP_CONST) bits = (uint64_t)node_int(n);
+  if (n->op == OP_VAR && !strcmp(n->text, "core_count"))
+    bits = scalar_cast(n->dtype, DT_I64, (uint64_t)p->core_count);
+  else if (n->op == OP_VAR)
+    bits = interp_var_value(p->e, n, p->d);
   for (unsigned i = 0; i < n->lanes; i++) p->values.at[p->slots.at[s].at + i] = bits;
   p->slots.at[s].invalid = n->op == OP_INVALID;
   return s;
@@ -126,7 +133,7 @@ static uint32_t define_leaf(program *p, const node *n) {
 
 /** The slot of a source; raises unless it is defined here. */
 static uint32_t use_slot(program *p, const node *n, const node *user) {
-  uint32_t s = (uint32_t)(uintptr_t)map_get(&p->number, n);
+  uint32_t s = (uint32_t)(uintptr_t)map_get(&p->decoding.number, n);
   if (!s && is_leaf(n)) return define_leaf(p, n);
   if (!s || !is_open(p, p->slots.at[s - 1].defined - 1))
     diag_raise(p->d, TN_ERR_INTERNAL,
@@ -138,25 +145,22 @@ static uint32_t use_slot(program *p, const node *n, const node *user) {
 static storage *new_storage(program *p, const node *n) {
   storage *m = arena_calloc(&p->work, 1, sizeof *m);
   *m = (storage){.n = n, .dtype = n->dtype, .lanes = 1};
-  map_set(&p->work, &p->stored, n, m);
+  map_set(&p->work, &p->decoding.stored, n, m);
   vec_push(&p->work, &p->storages, m);
   return m;
 }
 
-static storage *param_storage(program *p, const node *n) {
-  storage *m = new_storage(p, n);
-  const interp_array *a = interp_param(p->e, n, p->d);
-  m->data = a->data;
-  m->count = a->bytes / dtype_bytes(n->dtype);
-  return m;
-}
-
+/** The storage of a LOAD or STORE; raises unless it is listed before `user`. */
 static storage *storage_of(program *p, const node *of, const node *user) {
   while (of->op == OP_AFTER) of = of->src[0];
-  storage *m = map_get(&p->stored, of);
+  storage *m = map_get(&p->decoding.stored, of);
   if (m && is_open(p, m->serial)) return m;
   if (of->op != OP_PARAM) ill_formed(p, user, "works on a storage that is not listed before it");
-  return param_storage(p, of);
+  const interp_array *a = interp_param(p->e, of, p->d);
+  m = new_storage(p, of);
+  m->data = a->data;
+  m->count = a->bytes / dtype_bytes(of->dtype);
+  return m;
 }
 
 static step *add_step(program *p, step_kind kind, const node *n, const node *const *src,
@@ -169,14 +173,14 @@ static step *add_step(program *p, step_kind kind, const node *n, const node *con
 
 static void add_loop(program *p, const node *n) {
   step *s = add_step(p, STEP_OPEN, n, n->src, 1);
-  vec_push(&p->work, &p->loops, (loop){n, ++p->next_serial, p->steps.n - 1});
-  s->to = define_slot(p, n, p->next_serial);
+  vec_push(&p->work, &p->decoding.loops, (loop){n, ++p->decoding.next_serial, p->steps.n - 1});
+  s->to = define_slot(p, n, p->decoding.next_serial);
 }
 
 static void add_end(program *p, const node *n) {
-  if (!p->loops.n || vec_last(&p->loops).range != n->src[0])
+  if (!p->decoding.loops.n || vec_last(&p->decoding.loops).range != n->src[0])
     ill_formed(p, n, "closes a loop that is not the innermost open one");
-  loop l = vec_pop(&p->loops);
+  loop l = vec_pop(&p->decoding.loops);
   step *s = add_step(p, STEP_CLOSE, n, NULL, 0);
   s->to = p->steps.at[l.open].to;
   s->jump = l.open;
@@ -185,7 +189,7 @@ static void add_end(program *p, const node *n) {
 
 static void add_alloc(program *p, const node *n) {
   step *s = add_step(p, STEP_ALLOC, n, n->src, 1);
-  s->storage = map_get(&p->stored, n);
+  s->storage = map_get(&p->decoding.stored, n);
   if (!s->storage) s->storage = new_storage(p, n);
   s->storage->lanes = n->lanes;
   s->storage->serial = innermost_loop(p);
@@ -270,7 +274,7 @@ static void decode(program *p) {
   if (l->op == OP_PROGRAM && l->n_src > 2) l = l->src[2];
   if (l->op != OP_LINEAR) ill_formed(p, l, "is no linear program");
   for (uint32_t i = 0; i < l->n_src; i++) add_instruction(p, l->src[i]);
-  if (p->loops.n) ill_formed(p, vec_last(&p->loops).range, "is never closed");
+  if (p->decoding.loops.n) ill_formed(p, vec_last(&p->decoding.loops).range, "is never closed");
   uint32_t most = 0;
   for (size_t i = 0; i < p->steps.n; i++)
     if (p->steps.at[i].n_from > most) most = p->steps.at[i].n_from;
@@ -399,23 +403,18 @@ static void run_lanes(program *p, const step *s) {
   }
 }
 
-static size_t run_open(program *p, step *s, size_t pc) {
-  s->limit = (int64_t)*lanes_of(p, operand(p, s, 0));
-  *lanes_of(p, &p->slots.at[s->to]) = 0;
-  return s->limit > 0 ? pc : s->jump;
-}
-
-static size_t run_close(program *p, const step *s, size_t pc) {
-  uint64_t *r = lanes_of(p, &p->slots.at[s->to]);
-  return (int64_t)++ * r < p->steps.at[s->jump].limit ? s->jump : pc;
-}
-
 static void run_steps(program *p) {
   for (size_t pc = 0; pc < p->steps.n; pc++) {
     step *s = &p->steps.at[pc];
     switch (s->kind) {
-    case STEP_OPEN: pc = run_open(p, s, pc); break;
-    case STEP_CLOSE: pc = run_close(p, s, pc); break;
+    case STEP_OPEN:
+      s->limit = (int64_t)*lanes_of(p, operand(p, s, 0));
+      *lanes_of(p, &p->slots.at[s->to]) = 0;
+      if (s->limit <= 0) pc = s->jump;
+      break;
+    case STEP_CLOSE:
+      if ((int64_t)++ * lanes_of(p, &p->slots.at[s->to]) < p->steps.at[s->jump].limit) pc = s->jump;
+      break;
     case STEP_ALLOC: run_alloc(p, s); break;
     case STEP_LOAD: run_load(p, s); break;
     case STEP_STORE: run_store(p, s); break;
@@ -428,18 +427,14 @@ static void run_steps(program *p) {
   }
 }
 
-static const node *find_core_id(const program *p) {
-  for (uint32_t i = 0; i < p->linear->n_src; i++) {
-    const node *n = p->linear->src[i];
-    if (n->op == OP_SPECIAL && !strcmp(n->text, "core_id")) return n;
-  }
-  return NULL;
-}
-
 /** True if the launch has a worker of this number: the extent of core_id is the number of
     workers. */
 static bool has_worker(program *p) {
-  const node *id = find_core_id(p);
+  const node *id = NULL;
+  for (uint32_t i = 0; i < p->linear->n_src && !id; i++) {
+    const node *n = p->linear->src[i];
+    if (n->op == OP_SPECIAL && !strcmp(n->text, "core_id")) id = n;
+  }
   if (!id) return true;
   node_list order = topo_sort(&p->work, id->src, 1, NULL, NULL);
   for (size_t i = 0; i < order.n; i++)

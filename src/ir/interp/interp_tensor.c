@@ -27,26 +27,32 @@ typedef struct loop_run {
   size_t depth;    /* loops around it */
 } loop_run;
 
+/** The nodes of the graph; lists are by position in `order`. */
+typedef struct node_table {
+  node_list order; /* sources first */
+  map number;      /* node → its position, + 1 */
+  value **at;      /* arrays; NULL: not computed yet, or freed */
+  int64_t *index;  /* values of index nodes */
+  uint32_t *uses;  /* reads that are still to come */
+} node_table;
+
 typedef struct run {
   const interp_env *e;
   const node *const *roots;
-  size_t n;
-  interp_array *results;
-  arena *out;
+  size_t n;              /* roots */
+  interp_array *results; /* of the roots */
+  arena *out;            /* of the results' elements */
   arena work;
   diag *d;
-  node_list order;
-  map number;               /* node → position in `order`, + 1 */
-  value **at;               /* by position; NULL: not computed yet, or freed */
-  value *positions, *moved; /* of the current SET: positions of old elements, and of its view */
-  int64_t *index;
-  uint32_t *uses;
-  map loops;  /* LOOP → loop_run */
-  map inside; /* node → the loop_run whose trips run it */
+  node_table nodes;
+  value *positions; /* of the current SET: the position of each old element, shown by its view */
+  value *moved;     /* of the current SET: the same after the next movement of the view */
+  map loops;        /* LOOP → loop_run */
+  map inside;       /* node → the loop_run whose trips run it */
 } run;
 
 static size_t position(const run *r, const node *n) {
-  return (size_t)(uintptr_t)map_get(&r->number, n) - 1;
+  return (size_t)(uintptr_t)map_get(&r->nodes.number, n) - 1;
 }
 
 static void free_value(run *r, value **slot) {
@@ -68,10 +74,10 @@ static interp_array *new_array(run *r, value **slot, const node *n, dtype t, siz
   return &v->a;
 }
 
-static int64_t index_of(const run *r, const node *n) { return r->index[position(r, n)]; }
+static int64_t index_of(const run *r, const node *n) { return r->nodes.index[position(r, n)]; }
 
 static const interp_array *array_of(const run *r, const node *n) {
-  const value *v = r->at[position(r, n)];
+  const value *v = r->nodes.at[position(r, n)];
   if (!v)
     diag_raise(r->d, TN_ERR_INTERNAL, "%s (node %" PRIu64 ") has no value in a tensor graph",
                op_name(n->op), n->id);
@@ -87,7 +93,7 @@ static void dims_of(const run *r, const node *n, int64_t dims[]) {
 static interp_array *result_of(run *r, const node *n) {
   int64_t dims[INTERP_MAX_RANK];
   dims_of(r, n, dims);
-  return new_array(r, &r->at[position(r, n)], n, n->dtype, n->rank, dims);
+  return new_array(r, &r->nodes.at[position(r, n)], n, n->dtype, n->rank, dims);
 }
 
 static size_t array_count(const interp_array *a) { return a->bytes / dtype_bytes(a->dtype); }
@@ -134,7 +140,7 @@ static size_t offset(const interp_array *a, const int64_t at[]) {
 /** An operand: an array, or an index as an array of rank 0. */
 static interp_array operand(const run *r, const node *n) {
   if (n->dtype != DT_INDEX) return *array_of(r, n);
-  return (interp_array){.dtype = DT_INDEX, .data = &r->index[position(r, n)], .bytes = 8};
+  return (interp_array){.dtype = DT_INDEX, .data = &r->nodes.index[position(r, n)], .bytes = 8};
 }
 
 static _Noreturn void raise_overflow(const run *r, const node *n) {
@@ -231,7 +237,7 @@ static interp_array *move_array(run *r, const node *n, const interp_array *x, ui
 static void run_movement(run *r, const node *n) {
   const interp_array *x = array_of(r, n->src[0]);
   uint64_t fill = n->op == OP_PAD ? read_element(array_of(r, n->src[1]), 0) : 0;
-  move_array(r, n, x, fill, &r->at[position(r, n)]);
+  move_array(r, n, x, fill, &r->nodes.at[position(r, n)]);
 }
 
 static void run_gather(run *r, const node *n) {
@@ -309,11 +315,7 @@ static void run_reduce(run *r, const node *n) {
 /* SET: the movements of the view are applied to an array of element positions, which shows the
    elements to overwrite. */
 
-static void number_positions(run *r, const node *n, const interp_array *old) {
-  interp_array *p = new_array(r, &r->positions, n, DT_I64, old->rank, old->dims);
-  for (size_t k = 0; k < array_count(p); k++) write_element(p, k, k);
-}
-
+/** Applies the movements of the view of a SET to the positions. */
 static void view_positions(run *r, const node *n) {
   node_list chain = {0};
   for (const node *v = n->src[1]; v != n->src[0]; v = v->src[0]) {
@@ -334,11 +336,12 @@ static void run_set(run *r, const node *n) {
   interp_array *y = result_of(r, n);
   const interp_array *old = array_of(r, n->src[0]), *with = array_of(r, n->src[2]);
   memcpy(y->data, old->data, old->bytes);
+  interp_array *p = new_array(r, &r->positions, n, DT_I64, old->rank, old->dims);
+  for (size_t k = 0; k < array_count(p); k++) write_element(p, k, k);
   arena_mark here = arena_save(&r->work);
-  number_positions(r, n, old);
   view_positions(r, n);
   arena_rewind(&r->work, here);
-  const interp_array *p = &r->positions->a;
+  p = &r->positions->a;
   if (!same_dims(p, with)) raise_bad_shape(r, n);
   for (size_t k = 0; k < array_count(p); k++)
     write_element(y, (size_t)read_element(p, k), read_element(with, k));
@@ -360,7 +363,7 @@ static void borrow_array(run *r, const node *n, const interp_array *a) {
   if (!v) diag_raise(r->d, TN_ERR_MEMORY, "out of memory");
   v->a = *a;
   v->a.bytes = bytes;
-  r->at[position(r, n)] = v;
+  r->nodes.at[position(r, n)] = v;
 }
 
 static void run_buffer(run *r, const node *n) {
@@ -413,7 +416,7 @@ static void evaluate(run *r, const node *n);
 static void run_node(run *r, const node *n) {
   if (n->op == OP_RANGE) return;
   if (n->dtype == DT_INDEX)
-    r->index[position(r, n)] = index_value(r, n);
+    r->nodes.index[position(r, n)] = index_value(r, n);
   else
     evaluate(r, n);
 }
@@ -457,7 +460,7 @@ static void end_trip(run *r, loop_run *k) {
     k->results[i] = k->next[i];
     k->next[i] = NULL;
   }
-  for (size_t i = 0; i < k->own.n; i++) free_value(r, &r->at[position(r, k->own.at[i])]);
+  for (size_t i = 0; i < k->own.n; i++) free_value(r, &r->nodes.at[position(r, k->own.at[i])]);
 }
 
 /** Recursion is as deep as the nesting of loops, which is bounded. */
@@ -465,7 +468,7 @@ static void run_loop(run *r, loop_run *k) {
   int64_t trips = index_of(r, range_extent(loop_range(k->loop)));
   start_loop(r, k);
   for (int64_t t = 0; t < trips; t++) {
-    r->index[position(r, loop_range(k->loop))] = t;
+    r->nodes.index[position(r, loop_range(k->loop))] = t;
     for (size_t i = 0; i < k->own.n; i++) run_node(r, k->own.at[i]);
     end_trip(r, k);
   }
@@ -473,13 +476,13 @@ static void run_loop(run *r, loop_run *k) {
 
 static void run_carry(run *r, const node *n) {
   const loop_run *k = map_get(&r->inside, n);
-  copy_value(r, &r->at[position(r, n)], n, &k->results[n->ints[0]]->a);
+  copy_value(r, &r->nodes.at[position(r, n)], n, &k->results[n->ints[0]]->a);
 }
 
 static void run_result(run *r, const node *n) {
   const loop_run *k = map_get(&r->loops, n->src[0]);
   if (!k) diag_raise(r->d, TN_ERR_INTERNAL, "a loop that has become a plan of its own");
-  copy_value(r, &r->at[position(r, n)], n, &k->results[n->ints[0]]->a);
+  copy_value(r, &r->nodes.at[position(r, n)], n, &k->results[n->ints[0]]->a);
 }
 
 /** Lists the nodes below a loop that depend on its range. */
@@ -501,8 +504,8 @@ static void list_body(run *r, loop_run *k) {
 
 /** Lists the loops; inner ones come before those around them. */
 static void find_loops(run *r) {
-  for (size_t i = 0; i < r->order.n; i++) {
-    const node *n = r->order.at[i];
+  for (size_t i = 0; i < r->nodes.order.n; i++) {
+    const node *n = r->nodes.order.at[i];
     if (n->op != OP_LOOP) continue;
     loop_run *k = arena_calloc(&r->work, 1, sizeof *k);
     k->loop = n;
@@ -516,14 +519,6 @@ static void find_loops(run *r) {
     }
     if (k->depth >= LOOP_MAX_DEPTH)
       diag_raise(r->d, TN_ERR_UNSUPPORTED, "loops are nested deeper than %d", LOOP_MAX_DEPTH);
-  }
-}
-
-static void free_loops(run *r) {
-  for (size_t i = 0; i < r->loops.n; i++) {
-    loop_run *k = r->loops.at[i].value;
-    for (size_t c = 0; c < loop_n_results(k->loop); c++) free_value(r, &k->results[c]);
-    for (size_t c = 0; c < loop_n_states(k->loop); c++) free_value(r, &k->next[c]);
   }
 }
 
@@ -558,22 +553,22 @@ static void evaluate(run *r, const node *n) {
 /* Graphs. */
 
 static void number_nodes(run *r) {
-  r->order = topo_sort(&r->work, r->roots, r->n, NULL, NULL);
-  r->index = arena_calloc(&r->work, r->order.n, sizeof *r->index);
-  r->uses = arena_calloc(&r->work, r->order.n, sizeof *r->uses);
-  for (size_t i = 0; i < r->order.n; i++)
-    map_set(&r->work, &r->number, r->order.at[i], (void *)(uintptr_t)(i + 1));
-  for (size_t i = 0; i < r->order.n; i++)
-    for (uint32_t k = 0; k < r->order.at[i]->n_src; k++)
-      r->uses[position(r, r->order.at[i]->src[k])]++;
-  for (size_t i = 0; i < r->n; i++) r->uses[position(r, r->roots[i])]++;
-  r->at = arena_calloc(&r->work, r->order.n, sizeof *r->at);
+  r->nodes.order = topo_sort(&r->work, r->roots, r->n, NULL, NULL);
+  r->nodes.index = arena_calloc(&r->work, r->nodes.order.n, sizeof *r->nodes.index);
+  r->nodes.uses = arena_calloc(&r->work, r->nodes.order.n, sizeof *r->nodes.uses);
+  for (size_t i = 0; i < r->nodes.order.n; i++)
+    map_set(&r->work, &r->nodes.number, r->nodes.order.at[i], (void *)(uintptr_t)(i + 1));
+  for (size_t i = 0; i < r->nodes.order.n; i++)
+    for (uint32_t k = 0; k < r->nodes.order.at[i]->n_src; k++)
+      r->nodes.uses[position(r, r->nodes.order.at[i]->src[k])]++;
+  for (size_t i = 0; i < r->n; i++) r->nodes.uses[position(r, r->roots[i])]++;
+  r->nodes.at = arena_calloc(&r->work, r->nodes.order.n, sizeof *r->nodes.at);
 }
 
 static void release_sources(run *r, const node *n) {
   for (uint32_t k = 0; k < n->n_src; k++) {
     size_t s = position(r, n->src[k]);
-    if (!--r->uses[s]) free_value(r, &r->at[s]);
+    if (!--r->nodes.uses[s]) free_value(r, &r->nodes.at[s]);
   }
 }
 
@@ -581,8 +576,8 @@ static void run_graph(void *arg) {
   run *r = arg;
   number_nodes(r);
   find_loops(r);
-  for (size_t i = 0; i < r->order.n; i++) {
-    const node *n = r->order.at[i];
+  for (size_t i = 0; i < r->nodes.order.n; i++) {
+    const node *n = r->nodes.order.at[i];
     if (map_has(&r->inside, n)) continue;
     run_node(r, n);
     const loop_run *loop = map_get(&r->loops, n);
@@ -600,8 +595,12 @@ tn_status interp_tensor(const interp_env *e, const node *const roots[], size_t n
   run r = {.e = e, .roots = roots, .n = n, .results = results, .out = a, .d = a->diag};
   arena_init(&r.work, a->mem, a->diag);
   tn_status status = diag_catch(a->diag, run_graph, &r);
-  for (size_t i = 0; r.at && i < r.order.n; i++) free_value(&r, &r.at[i]);
-  free_loops(&r);
+  for (size_t i = 0; r.nodes.at && i < r.nodes.order.n; i++) free_value(&r, &r.nodes.at[i]);
+  for (size_t i = 0; i < r.loops.n; i++) {
+    loop_run *k = r.loops.at[i].value;
+    for (size_t c = 0; c < loop_n_results(k->loop); c++) free_value(&r, &k->results[c]);
+    for (size_t c = 0; c < loop_n_states(k->loop); c++) free_value(&r, &k->next[c]);
+  }
   free_value(&r, &r.positions);
   free_value(&r, &r.moved);
   arena_free(&r.work);

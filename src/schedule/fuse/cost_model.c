@@ -25,7 +25,7 @@ double cost_per_shared_byte(const machine *m, double bytes) {
 }
 
 double cost_load(const machine *m, const value *v) {
-  return v->facts->bytes * cost_per_shared_byte(m, v->facts->bytes);
+  return v->facts->size.bytes * cost_per_shared_byte(m, v->facts->size.bytes);
 }
 
 double cost_recompute(const value *v, size_t groups) {
@@ -114,14 +114,15 @@ static void add_operand_tiles(value_facts *f, const value_facts *from) {
 
 static void find_code(measuring *p, value *v) {
   value_facts *f = v->facts;
-  bool free = !value_is_reduction(v) && !v->is_never_inlined && !value_is_never_stored(v);
+  bool free = !value_is_reduction(v) && !v->memory.is_never_inlined && !value_is_never_stored(v);
   if (!v->body) return;
   for (size_t i = 0; i < v->inputs.elements.n; i++) {
     const node *read = v->inputs.elements.at[i];
     const value *from = map_get(&p->values->of, read->src[0]);
     code load = cost_read_code(p->g, p->values, read);
     bool open = from && from->body && !from->facts->is_kept;
-    if (from && value_is_reduction(v)) from->facts->is_term |= from->facts->points > f->points;
+    if (from && value_is_reduction(v))
+      from->facts->is_term |= from->facts->size.points > f->size.points;
     f->code.reads[0] = code_add(f->code.reads[0], load);
     f->code.whole = code_add(f->code.whole, open ? from->facts->code.whole : load);
     if (open) add_operand_tiles(f, from->facts);
@@ -214,7 +215,7 @@ static void add_operand_cost(measuring *p, value_facts *f, const value *from) {
 
 static size_t level_of(const measuring *p, const node *read) {
   const value *from = map_get(&p->values->of, read->src[0]);
-  return from ? from->facts->level : 0;
+  return from ? from->facts->level.own : 0;
 }
 
 /** The highest level of values that the indices of a read are computed from. */
@@ -235,16 +236,16 @@ static void find_level_and_lead(measuring *p, value *v) {
   value_facts *f = v->facts;
   size_t *under = arena_calloc(p->a, v->inputs.elements.n, sizeof *under);
   f->lead = v->tensor;
-  f->under = under;
+  f->level.under = under;
   for (size_t i = 0; i < v->inputs.elements.n; i++) {
     const node *tensor = v->inputs.elements.at[i]->src[0];
     const value *from = map_get(&p->values->of, tensor);
     under[i] = index_level(p, v, v->inputs.elements.at[i]);
     size_t level = level_of(p, v->inputs.elements.at[i]) + under[i];
-    if (level > f->level) f->level = level;
+    if (level > f->level.own) f->level.own = level;
     if (!i) f->lead = from ? from->facts->lead : tensor;
   }
-  if (value_is_reduction(v)) f->level++;
+  if (value_is_reduction(v)) f->level.own++;
 }
 
 /* Blocks of an axis: an operand at an index divided by a number is the same for that many indices.
@@ -287,12 +288,12 @@ static void find_blocks(measuring *p, value *v) {
 
 static void find_costs(measuring *p, value *v) {
   value_facts *f = v->facts;
-  double own = measure_body(p, v, &f->code.own) * f->points;
-  f->reach = f->points > 1 ? f->points : 1;
+  double own = measure_body(p, v, &f->code.own) * f->size.points;
+  f->size.reach = f->size.points > 1 ? f->size.points : 1;
   for (size_t i = 0; i < v->reduction.n; i++) {
     double n = size_estimate(range_extent(v->reduction.ranges[i]));
     own *= n;
-    f->reach *= n > 1 ? n : 1;
+    f->size.reach *= n > 1 ? n : 1;
   }
   f->cost.work = own * p->m->operation;
   f->cost.again = f->cost.work / p->m->cores;
@@ -302,7 +303,8 @@ static void find_costs(measuring *p, value *v) {
   }
   bool is_dear = f->readers > 1 &&
                  f->cost.again > p->m->launch + MACHINE_MATERIALISE_LOADS * cost_load(p->m, v);
-  f->is_kept = v->stores.n || v->is_cut || v->was_stored || (is_dear && !value_is_never_stored(v));
+  f->is_kept = v->memory.stores.n || v->memory.is_cut || v->memory.was_stored ||
+               (is_dear && !value_is_never_stored(v));
 }
 
 static void count_readers(measuring *p) {
@@ -317,9 +319,9 @@ static void count_readers(measuring *p) {
 
 static void measure_size(measuring *p, value *v) {
   v->facts = arena_calloc(p->a, 1, sizeof *v->facts);
-  v->facts->points = 1;
-  for (size_t i = 0; i < v->rank; i++) v->facts->points *= size_estimate(v->dims[i]);
-  v->facts->bytes = v->facts->points * (double)dtype_bytes((dtype)v->tensor->dtype);
+  v->facts->size.points = 1;
+  for (size_t i = 0; i < v->rank; i++) v->facts->size.points *= size_estimate(v->dims[i]);
+  v->facts->size.bytes = v->facts->size.points * (double)dtype_bytes((dtype)v->tensor->dtype);
 }
 
 void cost_model_measure(ir *g, const machine *m, const values *v) {

@@ -65,17 +65,27 @@ typedef struct value_tiles {
   double path; /* of all on the longest path behind it and itself, up to kept values */
 } value_tiles;
 
-typedef struct value_facts {
+/** Estimated sizes. */
+typedef struct value_size {
   double points; /* elements */
   double bytes;
+  double reach; /* number of parts that can be computed in parallel */
+} value_size;
+
+/** Reduction levels: reductions on the longest path from the inputs. */
+typedef struct value_levels {
+  size_t own;          /* of the value, itself included */
+  const size_t *under; /* of each read: that of the values that its indices are computed from */
+} value_levels;
+
+typedef struct value_facts {
+  value_size size;
   value_cost cost;
-  double reach;        /* number of parts that can be computed in parallel */
-  size_t level;        /* reductions on the longest path from the inputs, itself included */
-  const size_t *under; /* of each read: the level of values that its indices are computed from */
-  const node *lead;    /* its leading input: the PARAM reached through first operands */
-  size_t readers;      /* values that read it */
-  bool is_term;        /* a reduction reads it, to fewer elements: computed there */
-  bool is_kept;        /* in memory, as far as costs know: an input to its readers */
+  value_levels level;
+  const node *lead; /* its leading input: the PARAM reached through first operands */
+  size_t readers;   /* values that read it */
+  bool is_term;     /* a reduction reads it, to fewer elements: computed there */
+  bool is_kept;     /* in memory, as far as costs know: an input to its readers */
   value_operands operands;
   const int64_t *blocks; /* of each axis: number of consecutive indices that share a computed
                             operand; 1: none do */

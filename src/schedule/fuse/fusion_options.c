@@ -149,7 +149,7 @@ static void add_inlined_option(grouping *s, const use *u, options *o) {
     if (slow > slowest) slowest = slow;
     cost += reread_cost(s, u->g, v, p->index->src + 1, open, 1);
   }
-  times /= v->facts->points > 1 ? v->facts->points : 1;
+  times /= v->facts->size.points > 1 ? v->facts->size.points : 1;
   cost += compute_cost(s, v, times, fewest, slowest);
   add_option(o, FUSION_INLINED, 0, cost);
 }
@@ -219,7 +219,7 @@ static void add_placed_option(grouping *s, const use *u, uint64_t shared, option
   bool all = shared == (UINT64_C(1) << v->rank) - 1;
   if ((all && !v->local.is_array) || !bytes) return;
   if (bytes + u->g->used.scratch + u->g->used.reserved.scratch > s->m->scratch) return;
-  double share = times * elements / (v->facts->points > 1 ? v->facts->points : 1);
+  double share = times * elements / (v->facts->size.points > 1 ? v->facts->size.points : 1);
   double cost = compute_cost(s, v, share, parallel, array_slowdown(s, v, shared));
   cost += bytes * (double)(1 + u->points.n) * times * cost_per_private_byte(s->m, bytes) / parallel;
   cost += reread_cost(s, u->g, v, coords, open, bytes);
@@ -259,9 +259,9 @@ static options scan_options(const use *u) {
 options fusion_options_of(grouping *s, const use *u) {
   if (value_is_never_stored(u->v)) return scan_options(u);
   options o = {.n = 0};
-  o.refusal = u->is_whole              ? "a step reads it as a whole array"
-              : u->v->is_never_inlined ? "its reader only loads values"
-                                       : NULL;
+  o.refusal = u->is_whole                     ? "a step reads it as a whole array"
+              : u->v->memory.is_never_inlined ? "its reader only loads values"
+                                              : NULL;
   if (o.refusal) return o;
   add_inlined_option(s, u, &o);
   add_placed_options(s, u, &o);

@@ -26,14 +26,14 @@ static const option *choose_option(grouping *s, const options *o) {
 /** ns to have v in memory, beyond computing it once. */
 static double write_cost(const grouping *s, const value *v, const use *home) {
   const value_facts *f = v->facts;
-  double parallel = f->reach < s->m->cores ? f->reach : s->m->cores;
+  double parallel = f->size.reach < s->m->cores ? f->size.reach : s->m->cores;
   double others = (double)v->places->uses.n - (home ? 1 : 0);
   return f->cost.work * (1 / parallel - 1 / s->m->cores) + (home ? 0 : s->m->launch) +
          cost_load(s->m, v) * (1 + others);
 }
 
 static bool must_be_written(const grouping *s, const value *v, const option *const best[]) {
-  bool must = v->stores.n || !v->body || v->is_cut;
+  bool must = v->memory.stores.n || !v->body || v->memory.is_cut;
   for (size_t i = 0; i < v->places->uses.n; i++) must |= !best[i];
   return must || s->request->policy == FUSION_NONE;
 }
@@ -54,7 +54,7 @@ static void inline_in_all_readers(grouping *s, const value *v, const option *con
 
 static void decide_value(grouping *s, value *v) {
   size_t n = v->places->uses.n;
-  if (!n && !v->stores.n) return; /* its readers were simplified away */
+  if (!n && !v->memory.stores.n) return; /* its readers were simplified away */
   const option **best = arena_alloc(s->a, (n + 1) * sizeof *best);
   for (size_t i = 0; i < n; i++) {
     options *o = arena_alloc(s->a, sizeof *o);
@@ -92,7 +92,7 @@ static void sort_groups_by_key(grouping *s) {
 static size_t *count_required_stores(const grouping *s) {
   const values *v = s->values;
   size_t *n = arena_alloc(s->a, (v->at.n + 1) * sizeof *n);
-  for (size_t i = 0; i < v->at.n; i++) n[i] = v->at.at[i]->stores.n;
+  for (size_t i = 0; i < v->at.n; i++) n[i] = v->at.at[i]->memory.stores.n;
   return n;
 }
 
@@ -102,7 +102,7 @@ static void search_once(grouping *s, const size_t *stores) {
   s->recent = (map){0};
   s->random = s->request->seed;
   for (size_t i = 0; i < v->at.n; i++) {
-    v->at.at[i]->stores.n = stores[i];
+    v->at.at[i]->memory.stores.n = stores[i];
     v->at.at[i]->places = arena_calloc(s->a, 1, sizeof *v->at.at[i]->places);
   }
   cost_model_measure(s->g, s->m, v);

@@ -90,7 +90,7 @@ void group_add_reads(grouping *s, group *g, const value *v, const point *p) {
   map with = value_point_coords(s->a, v, p->index, p->fold);
   for (size_t i = 0; i < v->inputs.elements.n; i++)
     add_point(s, g, subst_ranges(s->g, v->inputs.elements.at[i], &with),
-              p->under + v->facts->under[i]);
+              p->under + v->facts->level.under[i]);
 }
 
 /* Limits of a kernel. */

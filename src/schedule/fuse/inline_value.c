@@ -8,7 +8,7 @@
 #include "schedule/core/size_estimate.h"
 
 nest *inline_find_fold(const grouping *s, const group *g, const value *v, const point *p) {
-  size_t level = v->facts->level + p->under;
+  size_t level = v->facts->level.own + p->under;
   range_mask open = nests_enclosing(&g->nests, p->free);
   if (s->request->policy == FUSION_NONE || v->scan) return NULL;
   for (size_t i = 0; i < g->nests.at.n; i++) {
@@ -55,7 +55,7 @@ static void open_fold(grouping *s, group *g, const value *v, point *p) {
     const node **sizes = arena_alloc(s->a, v->reduction.n * sizeof *sizes);
     for (size_t i = 0; i < v->reduction.n; i++) sizes[i] = range_extent(v->reduction.ranges[i]);
     n = open_nest(s, g, NEST_FOLD, v->reduction.n, sizes, p->free);
-    n->level = v->facts->level + p->under;
+    n->level = v->facts->level.own + p->under;
     g->used.code.once += v->facts->tiles.own;
     if (v->scan) open_state_arrays(s, g, v->scan, n);
   } else {

@@ -36,7 +36,7 @@ static bool is_in_place(const value *v, const node *read, size_t rank) {
 }
 
 /** True if a value is in memory, or will be: operands are visited first. */
-static bool is_in_memory(const value *v) { return v->places->home || v->is_cut; }
+static bool is_in_memory(const value *v) { return v->places->home || v->memory.is_cut; }
 
 /** True if a kernel computes a value. */
 static bool is_computed_in(const value *v, const group *g) {
@@ -50,7 +50,7 @@ static bool is_computed_in(const value *v, const group *g) {
 /** True if v costs no more in the kernel that writes u than elsewhere: it is in memory, or small,
    or computed there, or it has one reader and is computed from such values. */
 static bool is_available(const moving *c, const value *v, const value *u, size_t depth) {
-  if (!v || is_in_memory(v) || v->facts->points < u->facts->points) return true;
+  if (!v || is_in_memory(v) || v->facts->size.points < u->facts->size.points) return true;
   if (is_computed_in(v, u->places->home)) return true;
   if (!depth || !v->body || value_is_reduction(v) || v->facts->readers > 1) return false;
   for (size_t i = 0; i < v->inputs.tensors.n; i++)
@@ -62,9 +62,12 @@ static bool is_available(const moving *c, const value *v, const value *u, size_t
 /** True if v is computed from each element of `last`, and from values available where u is written.
  */
 static bool may_follow(const moving *c, const value *v, const value *last, const value *u) {
-  if (!v->body || value_is_reduction(v) || v->is_never_inlined || v->places->home) return false;
+  if (!v->body || value_is_reduction(v) || v->memory.is_never_inlined || v->places->home)
+    return false;
   if (value_is_never_stored(v)) return false;
-  if (v->facts->bytes > last->facts->bytes || v->facts->points != last->facts->points) return false;
+  if (v->facts->size.bytes > last->facts->size.bytes ||
+      v->facts->size.points != last->facts->size.points)
+    return false;
   for (size_t i = 0; i < v->inputs.elements.n; i++) {
     const node *read = v->inputs.elements.at[i];
     const value *from = map_get(&c->s->values->of, read->src[0]);
@@ -97,10 +100,11 @@ bool materialise_move(grouping *s) {
   for (size_t i = 0; i < s->values->at.n; i++) {
     value *u = s->values->at.at[i];
     value *last = u->places->is_free ? find_last(&c, u) : u;
-    last->is_cut |= last != u;
-    u->was_stored = u->places->is_free && last == u;
+    last->memory.is_cut |= last != u;
+    u->memory.was_stored = u->places->is_free && last == u;
     any |= last != u;
   }
-  for (size_t i = 0; i < s->values->at.n && !any; i++) s->values->at.at[i]->was_stored = false;
+  for (size_t i = 0; i < s->values->at.n && !any; i++)
+    s->values->at.at[i]->memory.was_stored = false;
   return any;
 }

@@ -15,8 +15,8 @@ static bool may_write(const group *g, const value *v) {
 }
 
 static bool overwrites_array(const value *v) {
-  for (size_t i = 0; i < v->stores.n; i++)
-    if (v->stores.at[i].array->op == OP_SET) return true;
+  for (size_t i = 0; i < v->memory.stores.n; i++)
+    if (v->memory.stores.at[i].array->op == OP_SET) return true;
   return false;
 }
 
@@ -61,7 +61,7 @@ static bool breaks_tiles(const group *g, const point *p) {
 }
 
 /** The number of arrays that hold v once it is written. */
-static size_t count_arrays(const value *v) { return v->stores.n ? v->stores.n : 1; }
+static size_t count_arrays(const value *v) { return v->memory.stores.n ? v->memory.stores.n : 1; }
 
 static bool has_extents(const group *g, const value *v) {
   if (g->root->n_index != v->rank) return false;
@@ -99,8 +99,9 @@ static const node *index_to_write(grouping *s, const use *u, const option *how) 
 }
 
 use *store_find_host(grouping *s, const value *v, const option *const best[]) {
-  if (s->request->policy == FUSION_NONE || v->is_never_inlined || v->is_cut) return NULL;
-  if (!v->stores.n && v->places->uses.n < 2) return NULL;
+  if (s->request->policy == FUSION_NONE || v->memory.is_never_inlined || v->memory.is_cut)
+    return NULL;
+  if (!v->memory.stores.n && v->places->uses.n < 2) return NULL;
   for (size_t i = 0; i < v->places->uses.n; i++) {
     use *u = v->places->uses.at[i];
     bool fits = best[i] && !u->g->custom && may_write(u->g, v) && index_to_write(s, u, best[i]);
@@ -163,12 +164,12 @@ static void remember_group(grouping *s, const value *v, group *g) {
 
 /** Lets the group of a use write v at an element. */
 static void add_store(grouping *s, value *v, use *u, const node *index) {
-  if (!v->stores.n) {
+  if (!v->memory.stores.n) {
     v->places->is_free = true;
-    vec_push(s->a, &v->stores, (value_store){v->tensor, v->coords, v->rank});
+    vec_push(s->a, &v->memory.stores, (value_store){v->tensor, v->coords, v->rank});
   }
   v->places->home = u->g;
-  u->g->used.outputs += v->stores.n;
+  u->g->used.outputs += v->memory.stores.n;
   v->places->store_index = index;
   vec_push(s->a, &u->g->stores, (fusion_store){u, index});
 }

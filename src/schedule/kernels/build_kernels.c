@@ -72,8 +72,8 @@ static void add_inputs(kernels *k, const normalised *in) {
 
 /** Adds buffers for the stores of a value; a SET has the buffer of the array that it changes. */
 static void add_store_buffers(kernels *k, const value *v) {
-  for (size_t i = 0; i < v->stores.n; i++) {
-    const node *array = v->stores.at[i].array;
+  for (size_t i = 0; i < v->memory.stores.n; i++) {
+    const node *array = v->memory.stores.at[i].array;
     if (array->op != OP_SET) {
       set_buffer(k, array, new_buffer(k, array));
       continue;
@@ -111,7 +111,7 @@ static size_t drop_shared_axes(const use *u, const node *const from[], const nod
 /** The array from which readers load a value. */
 static const node *loaded_array(const kernels *k, const node *tensor) {
   const value *v = map_get(&k->values->of, tensor);
-  return v ? v->stores.at[0].array : tensor;
+  return v ? v->memory.stores.at[0].array : tensor;
 }
 
 /** Reads a state of a scan: the coordinates after those of the scan are the state's own. */
@@ -353,8 +353,8 @@ static const node *sink_of(kernels *k) {
   const group *group = k->group;
   for (size_t i = 0; i < group->stores.n; i++) {
     const value *v = group->stores.at[i].use->v;
-    for (size_t j = 0; j < v->stores.n; j++)
-      add_output(k, &o, &group->stores.at[i], &v->stores.at[j]);
+    for (size_t j = 0; j < v->memory.stores.n; j++)
+      add_output(k, &o, &group->stores.at[i], &v->memory.stores.at[j]);
   }
   size_t n_ranges = nests_loop_order(&group->nests, group->root, ranges);
   const node *stage = stage_make(k->g, &(stage_spec){.n_values = o.values.n,
@@ -428,7 +428,7 @@ static const value *written_value(kernels *k, const kernel_signature *f, const n
 
 static size_t written_buffer(kernels *k, const kernel_signature *f, const node *n, size_t slot) {
   const value *v = written_value(k, f, n, slot);
-  if (v) return buffer_of(k, v->stores.at[0].array);
+  if (v) return buffer_of(k, v->memory.stores.at[0].array);
   return new_buffer(k, f->params[slot].param);
 }
 
@@ -467,8 +467,8 @@ static void add_user_kernel(kernels *k, const node *n) {
   add_step(k, step);
   for (size_t i = 0; i < f.n; i++) {
     const value *v = f.params[i].is_written ? written_value(k, &f, n, i) : NULL;
-    for (size_t j = 1; v && j < v->stores.n; j++)
-      add_copy(k, f.params[i].param, to[i], buffer_of(k, v->stores.at[j].array));
+    for (size_t j = 1; v && j < v->memory.stores.n; j++)
+      add_copy(k, f.params[i].param, to[i], buffer_of(k, v->memory.stores.at[j].array));
   }
 }
 
@@ -484,7 +484,7 @@ static size_t result_buffer(kernels *k, const extracted_loop *p, const node *lik
   const node *result =
       ir_node(k->g, OP_RESULT, loop_result_dtype(p->loop, component), src, n + rank, ints, 3);
   const value *v = map_get(&k->values->of, result);
-  return v ? buffer_of(k, v->stores.at[0].array) : new_buffer(k, result);
+  return v ? buffer_of(k, v->memory.stores.at[0].array) : new_buffer(k, result);
 }
 
 /** Adds the step of the loop of a RESULT, once: its results, then the arrays that it reads. */

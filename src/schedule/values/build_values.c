@@ -85,7 +85,7 @@ static void add_value(building *r, value *v, const node *body) {
 
 static void add_store(building *r, value *v, const node *array, size_t rank,
                       const node *const *coords) {
-  vec_push(r->a, &v->stores, (value_store){array, coords, rank});
+  vec_push(r->a, &v->memory.stores, (value_store){array, coords, rank});
 }
 
 /** The reduction of a single element: a sum starts from 0, so that of −0 is 0. */
@@ -131,14 +131,14 @@ static void add_reduction(building *r, const node *n) {
 
 static void add_computed(building *r, const node *n) {
   value *v = value_of_tensor(r->g, n, n->rank, n->dims);
-  v->is_never_inlined = map_has(&r->in->copies, n);
+  v->memory.is_never_inlined = map_has(&r->in->copies, n);
   add_value(r, v, element_expression(r->g, &r->is_value, n, n->rank, v->coords));
 }
 
 static void add_opaque(building *r, const node *n) {
   value *v = value_of_tensor(r->g, n, n->rank, n->dims);
   for (size_t i = 0; i < whole_operands(n); i++) vec_push(r->a, &v->inputs.arrays, n->src[i]);
-  v->is_never_inlined = true;
+  v->memory.is_never_inlined = true;
   add_value(r, v, NULL);
 }
 
@@ -170,7 +170,8 @@ static bool is_input_or_copy(const building *r, const node *array) {
 
 static bool may_store_over(building *r, const value *v, const node *old) {
   if (v->tensor->op == OP_KERNEL) return user_kernel_is_in_place(r->g, v->tensor, old);
-  return !v->is_never_inlined && !reads_elsewhere(&v->inputs.elements, index_of(r, old, v->coords));
+  return !v->memory.is_never_inlined &&
+         !reads_elsewhere(&v->inputs.elements, index_of(r, old, v->coords));
 }
 
 /** Makes a SET of a whole array a store of the value it is set to. False, where that value reads
@@ -180,7 +181,7 @@ static bool add_as_store(building *r, const node *set) {
   value *v = map_get(&r->out->of, x);
   if (set->src[1] != old || !v || v->tensor != x) return false;
   if (!is_input_or_copy(r, old)) return false;
-  if (v->stores.n || map_has(&r->is_old, x) || map_has(&r->is_old, set)) return false;
+  if (v->memory.stores.n || map_has(&r->is_old, x) || map_has(&r->is_old, set)) return false;
   if (!may_store_over(r, v, old)) return false;
   store_over(r, set, v, v->coords);
   return true;
@@ -206,7 +207,7 @@ static void add_set(building *r, const node *set) {
   value *v = value_of_tensor(r->g, set, view->rank, view->dims);
   element_source_coordinates(r->g, view, old, v->coords, coords);
   const node *body = new_contents(r, set, v, coords);
-  v->is_never_inlined = true;
+  v->memory.is_never_inlined = true;
   add_value(r, v, body);
   store_over(r, set, v, coords);
 }
@@ -226,8 +227,8 @@ static void add_tensor_value(building *r, const node *n) {
 static void add_own_store(building *r, const node *x) {
   value *v = map_get(&r->out->of, x);
   if (!v) return;
-  for (size_t i = 0; i < v->stores.n; i++)
-    if (v->stores.at[i].array == x) return;
+  for (size_t i = 0; i < v->memory.stores.n; i++)
+    if (v->memory.stores.at[i].array == x) return;
   add_store(r, v, x, v->rank, v->coords);
 }
 
@@ -235,7 +236,7 @@ static void add_required_stores(building *r) {
   for (size_t i = 0; i < r->in->n_roots; i++) add_own_store(r, r->in->roots[i]);
   for (size_t i = 0; i < r->out->at.n; i++) {
     const value *v = r->out->at.at[i];
-    if (v->is_never_inlined && !v->stores.n) add_own_store(r, v->tensor);
+    if (v->memory.is_never_inlined && !v->memory.stores.n) add_own_store(r, v->tensor);
     for (size_t k = 0; k < v->inputs.arrays.n; k++) add_own_store(r, v->inputs.arrays.at[k]);
   }
 }
@@ -261,7 +262,7 @@ static void drop_unread(building *r) {
   values *v = r->out;
   size_t n = v->at.n, kept = 0;
   for (size_t i = 0; i < n; i++)
-    if (v->at.at[i]->stores.n) need_value(r, &all, v->at.at[i]);
+    if (v->at.at[i]->memory.stores.n) need_value(r, &all, v->at.at[i]);
   for (size_t i = 0; i < all.at.n; i++) {
     need_values(r, &all, &all.at.at[i]->inputs.tensors);
     need_values(r, &all, &all.at.at[i]->inputs.arrays);

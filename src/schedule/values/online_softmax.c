@@ -115,11 +115,11 @@ static bool is_used_elsewhere(const matching *s, const online_softmax *r, const 
   vec_push(r->a, &open, v);
   for (size_t i = 0; i < open.n; i++) {
     const value_list *l = map_get(&s->readers, open.at[i]);
-    if (open.at[i]->stores.n || i == TERM_MOST_OPENED) return true;
+    if (open.at[i]->memory.stores.n || i == TERM_MOST_OPENED) return true;
     for (size_t k = 0; l && k < l->n; k++) {
       value *reader = l->at[k];
       if (reader == r->m || is_sum(r, reader) || map_has(&seen, reader)) continue;
-      if (value_is_reduction(reader) || reader->is_never_inlined) return true;
+      if (value_is_reduction(reader) || reader->memory.is_never_inlined) return true;
       map_set(r->a, &seen, reader, reader);
       vec_push(r->a, &open, reader);
     }

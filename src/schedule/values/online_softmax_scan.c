@@ -161,7 +161,7 @@ static double bytes_of(const scan_builder *r, nodes sizes) {
 static void add_scores(scan_builder *r) {
   const node *s = term_skip_copies(r->g, r->of->values, r->m->body);
   const value *from = s->op == OP_INDEX ? map_get(&r->of->values->of, s->src[0]) : NULL;
-  if (s->op == OP_INDEX && (!from || from->stores.n)) return;
+  if (s->op == OP_INDEX && (!from || from->memory.stores.n)) return;
   size_t rank = r->m->rank;
   nodes sizes = block_sizes(r);
   value *v = add_block_value(r, OP_CAST, sizes.at, sizes.n);

@@ -10,7 +10,7 @@
 const node *term_inline_read(ir *g, const values *v, const node *x) {
   const value *from = x->op == OP_INDEX ? map_get(&v->of, x->src[0]) : NULL;
   if (!from || from->tensor != x->src[0] || !from->body) return NULL;
-  if (value_is_reduction(from) || from->is_never_inlined || from->scan) return NULL;
+  if (value_is_reduction(from) || from->memory.is_never_inlined || from->scan) return NULL;
   map with = value_coords_at(ir_arena(g), from, x);
   return subst_ranges(g, from->body, &with);
 }

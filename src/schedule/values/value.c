@@ -33,8 +33,8 @@ static node_list sources_of(arena *a, const node_list *reads) {
 }
 
 bool value_is_index_function(const value *v) {
-  return v && v->depends_on_coords && v->body && !value_is_reduction(v) && !v->is_never_inlined &&
-         !v->stores.n;
+  return v && v->depends_on_coords && v->body && !value_is_reduction(v) &&
+         !v->memory.is_never_inlined && !v->memory.stores.n;
 }
 
 static bool uses_index(const node *n) {
@@ -93,9 +93,9 @@ value *value_make(ir *g, values *v, op named, dtype t, size_t rank, const node *
 }
 
 const value_store *value_store_over(const value *v, const node *array) {
-  for (size_t i = 0; i < v->stores.n; i++) {
-    const node *set = v->stores.at[i].array;
-    if (set->op == OP_SET && set->src[0] == array) return &v->stores.at[i];
+  for (size_t i = 0; i < v->memory.stores.n; i++) {
+    const node *set = v->memory.stores.at[i].array;
+    if (set->op == OP_SET && set->src[0] == array) return &v->memory.stores.at[i];
   }
   return NULL;
 }

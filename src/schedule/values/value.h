@@ -58,7 +58,16 @@ typedef struct value_local {
   value_reserve reserve; /* resources of a scan, or of a value inside of one */
 } value_local;
 
+/** Reasons to write a value to memory, apart from its cost. */
+typedef struct value_memory {
+  VEC(value_store) stores; /* arrays that it must be written to */
+  bool is_never_inlined;   /* readers load it and never compute it */
+  bool is_cut;             /* written instead of its operand (materialise.c) */
+  bool was_stored;         /* the search before this one wrote it by choice */
+} value_memory;
+
 typedef struct value {
+  /* The tensor and the expression of its elements. */
   const node *tensor;
   size_t rank;
   const node *const *dims;
@@ -66,14 +75,13 @@ typedef struct value {
   const node *body;          /* NULL: a CUSTOM, KERNEL or RESULT, which read whole arrays */
   value_reduction reduction;
   value_inputs inputs;
-  VEC(value_store) stores; /* arrays that it must be written to */
-  bool is_never_inlined;   /* readers load it and never compute it */
-  bool depends_on_coords;  /* value_depends_on_coords of the body */
-  bool is_in_scan;         /* reads states of a scan: only computed in its loop */
-  const value_scan *scan;  /* the states of a scan; NULL: no scan */
+  bool depends_on_coords; /* value_depends_on_coords of the body */
+  /* The places where it may be computed. */
+  const value_scan *scan; /* the states of a scan; NULL: no scan */
+  bool is_in_scan;        /* reads states of a scan: only computed in its loop */
+  value_memory memory;
   value_local local;
-  bool is_cut;                    /* written instead of its operand (materialise.c) */
-  bool was_stored;                /* the search before this one wrote it by choice */
+  /* The search. */
   size_t position;                /* in `values` */
   struct value_facts *facts;      /* cost_model.h */
   struct value_placement *places; /* fusion_group.h */

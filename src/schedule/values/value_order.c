@@ -79,7 +79,8 @@ static void break_cycle(ordering *o, visits *path, const value *met) {
   for (size_t i = path->n; i-- > 0;) {
     visit *at = &path->at[i];
     if (at->next > at->makers) {
-      for (size_t k = 0; k < at->v->stores.n; k++) add_conflict(o, at->v->stores.at[k].array);
+      for (size_t k = 0; k < at->v->memory.stores.n; k++)
+        add_conflict(o, at->v->memory.stores.at[k].array);
       at->next = at->before.n;
       return;
     }
