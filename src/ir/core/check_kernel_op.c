@@ -4,8 +4,6 @@
 #include "ir/core/binder_layout.h"
 #include "ir/core/check_op.h"
 
-static bool is_binder(const node *n) { return n->op == OP_STAGE || n->op == OP_FOLD; }
-
 static bool distinct_nodes(const node *const *n, size_t count) {
   for (size_t i = 1; i < count; i++)
     for (size_t k = 0; k < i; k++)
@@ -120,7 +118,7 @@ const char *check_op_index(const node_spec *s) {
   const node *of = s->src[0];
   size_t rank;
   dtype type;
-  if (!is_binder(of) && of->op != OP_STATE && of->op != OP_PARAM)
+  if (of->op != OP_STAGE && of->op != OP_FOLD && of->op != OP_STATE && of->op != OP_PARAM)
     return "index reads a stage, a fold, a state or a param";
   if (!find_component(of, s->ints[0], &rank, &type)) return "no such component";
   if (type != s->dtype) return "index of another type than what it reads";

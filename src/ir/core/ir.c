@@ -126,15 +126,11 @@ static bool same_set(const void *entry, const void *wanted) {
   return a->n == b->n && !memcmp(a->at, b->at, a->n * sizeof *a->at);
 }
 
-static uint64_t hash_set(const range_set *s) {
-  hasher h = hash_begin();
-  for (uint32_t i = 0; i < s->n; i++) hash_add_word(&h, (uintptr_t)s->at[i]);
-  return hash_end(&h);
-}
-
 static const range_set *intern_set(ir *g, range_set *s) {
   if (!s->n) return &empty_set;
-  uint64_t hash = hash_set(s);
+  hasher h = hash_begin();
+  for (uint32_t i = 0; i < s->n; i++) hash_add_word(&h, (uintptr_t)s->at[i]);
+  uint64_t hash = hash_end(&h);
   hash_table_reserve(&g->sets, g->mem, g->diag);
   hash_slot *slot = hash_table_find(&g->sets, hash, s, same_set);
   if (!slot->entry) hash_table_insert(&g->sets, slot, hash, s);
@@ -222,13 +218,6 @@ static void reserve_young(ir *g) {
   g->cap_young = cap;
 }
 
-static void *node_storage(ir *g, size_t bytes) {
-  if (!g->counted) return arena_alloc(&g->arena, bytes);
-  void *at = mem_alloc(g->mem, bytes);
-  if (!at) diag_raise(g->diag, TN_ERR_MEMORY, "out of memory");
-  return at;
-}
-
 static void fill_shape(node *n, const node_spec *s, inferred_shape shape, const node **own) {
   n->rank = (uint16_t)shape.rank;
   if (shape.own) {
@@ -248,7 +237,8 @@ static node *build_node(ir *g, const node_spec *s, uint64_t hash, const range_se
   inferred_shape shape = infer_shape(s);
   ir_check_rank(g, shape.rank);
   node_layout l = layout_of(s->n_src, shape.own ? shape.rank : 0, s->n_int, s->n_text);
-  char *at = node_storage(g, l.bytes);
+  char *at = g->counted ? mem_alloc(g->mem, l.bytes) : arena_alloc(&g->arena, l.bytes);
+  if (!at) diag_raise(g->diag, TN_ERR_MEMORY, "out of memory");
   node *n = (node *)at;
   int64_t *ints = (int64_t *)(at + l.ints);
   char *text = at + l.text;
@@ -274,12 +264,6 @@ static node *build_node(ir *g, const node_spec *s, uint64_t hash, const range_se
   return n;
 }
 
-static void hold_sources(ir *g, node *n) {
-  for (uint32_t i = 0; i < n->n_src; i++) ir_retain(n->src[i]);
-  n->refs = 1;
-  g->young[g->n_young++] = n;
-}
-
 const node *ir_make(ir *g, const node_spec *spec) {
   node_spec s = *spec;
   if (!s.lanes) s.lanes = 1;
@@ -291,7 +275,11 @@ const node *ir_make(ir *g, const node_spec *spec) {
   const range_set *free_ranges = g->counted ? &empty_set : infer_free(g, &s);
   node *n = build_node(g, &s, hash, free_ranges);
   if (s.op == OP_RANGE && !g->counted) n->free = add_self(g, free_ranges, n);
-  if (g->counted) hold_sources(g, n);
+  if (g->counted) {
+    for (uint32_t i = 0; i < n->n_src; i++) ir_retain(n->src[i]);
+    n->refs = 1;
+    g->young[g->n_young++] = n;
+  }
   if ((s.op == OP_RANGE || s.op == OP_ALLOC) && s.ints[0] >= g->next_fresh)
     g->next_fresh = s.ints[0] + 1; /* parsed graphs bring their numbers along */
   hash_table_insert(&g->nodes, slot, hash, n);

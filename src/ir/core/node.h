@@ -16,6 +16,8 @@ typedef struct range_set {
   const node *at[];
 } range_set;
 
+/** One struct without parts for all ops: a walk reads most fields of a node, so these lie side by
+    side, in an order that wastes one byte on alignment. */
 struct node {
   uint64_t id; /* serial number in its ir; larger than those of its sources */
   uint16_t op;

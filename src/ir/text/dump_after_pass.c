@@ -20,12 +20,6 @@ static const char *find_separator(const char *text) {
   return at;
 }
 
-static bool is_pass(const char *name) {
-  bool found = !strcmp(name, "*");
-  for (pass p = 0; p < PASSES; p++) found = found || !strcmp(name, pass_name(p));
-  return found;
-}
-
 static tn_status unknown_pass(const char *name, diag *d) {
   char all[1024] = "";
   for (pass p = 0; p < PASSES; p++) {
@@ -44,9 +38,11 @@ tn_status dump_parse_option(dump *out, const char *option, diag *d) {
     return diag_set(d, TN_ERR_ARGUMENT,
                     "dump option '%.200s': expected DIR:after:PASS, or DIR:after:* for all passes",
                     option);
-  if (!is_pass(at + strlen(separator))) return unknown_pass(at + strlen(separator), d);
-  *out = (dump){
-      .folder = option, .folder_bytes = (size_t)(at - option), .pass = at + strlen(separator)};
+  const char *name = at + strlen(separator);
+  bool known = !strcmp(name, "*");
+  for (pass p = 0; p < PASSES; p++) known |= !strcmp(name, pass_name(p));
+  if (!known) return unknown_pass(name, d);
+  *out = (dump){.folder = option, .folder_bytes = (size_t)(at - option), .pass = name};
   return TN_OK;
 }
 

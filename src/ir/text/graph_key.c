@@ -7,19 +7,14 @@
 
 #include <string.h>
 
-static bool has_id(const node *n) {
-  return n->op == OP_RANGE || n->op == OP_ALLOC || n->op == OP_CUSTOM;
-}
-
-static uint64_t id_number(graph_key *k, const node *n) {
-  const void *id = (const void *)(uintptr_t)(n->ints[0] + 1);
-  if (!map_has(&k->ids, id)) map_set(k->to->arena, &k->ids, id, (void *)(k->ids.n + 1));
-  return (uint64_t)(uintptr_t)map_get(&k->ids, id) - 1;
-}
-
+/** Appends the integers of a node; an id as its number in the key. */
 static void add_argument(graph_key *k, const node *n) {
   uint32_t i = 0;
-  if (has_id(n)) serialise_number(k->to, id_number(k, n)), i = 1;
+  if (n->op == OP_RANGE || n->op == OP_ALLOC || n->op == OP_CUSTOM) {
+    const void *id = (const void *)(uintptr_t)(n->ints[i++] + 1);
+    if (!map_has(&k->ids, id)) map_set(k->to->arena, &k->ids, id, (void *)(k->ids.n + 1));
+    serialise_number(k->to, (uint64_t)(uintptr_t)map_get(&k->ids, id) - 1);
+  }
   if (n->n_int > i)
     str_add_bytes(k->to, (const char *)&n->ints[i], (n->n_int - i) * sizeof *n->ints);
 }
@@ -27,10 +22,6 @@ static void add_argument(graph_key *k, const node *n) {
 static void add_head(graph_key *k, const node *n, uint32_t n_text) {
   const uint32_t head[] = {n->op, n->dtype, n->lanes, n->n_src, n->n_int, n_text};
   str_add_bytes(k->to, (const char *)head, sizeof head);
-}
-
-static void add_place(graph_key *k, const node *n) {
-  serialise_number(k->to, (uint64_t)(uintptr_t)map_get(&k->places, n) << 1);
 }
 
 /* A lifted graph's key has constants where they are read, not as places of their own: which
@@ -51,21 +42,17 @@ static void add_number(graph_key *k, const node *n, const liftable_scalar *s) {
     serialise_number(k->to, (uint64_t)node_int(n));
 }
 
+/** Appends a source or root: the place of its node, or a constant itself. */
 static void add_reference(graph_key *k, const node *n, const liftable_scalar *s) {
   if (s || (k->scalars && node_is_const(n)))
     add_number(k, n, s);
   else
-    add_place(k, n);
+    serialise_number(k->to, (uint64_t)(uintptr_t)map_get(&k->places, n) << 1);
 }
 
 void graph_key_add_root(graph_key *k, const node *n) {
   liftable_scalar s;
   add_reference(k, n, k->scalars && liftable_scalar_of_root(n, &s) ? &s : NULL);
-}
-
-static void add_source(graph_key *k, const node *n, uint32_t i) {
-  liftable_scalar s;
-  add_reference(k, n->src[i], k->scalars && liftable_scalar_at(n, i, &s) ? &s : NULL);
 }
 
 static int64_t known_number(void *user, int64_t id) {
@@ -90,7 +77,10 @@ void graph_key_add(graph_key *k, const node *n, uint64_t buffer) {
   if (k->scalars && (node_is_const(n) || liftable_fill_constant(n))) return;
   if (n->op == OP_SINK) text = schedule_of_sink(k, n, &n_text);
   add_head(k, n, (uint32_t)n_text);
-  for (uint32_t i = 0; i < n->n_src; i++) add_source(k, n, i);
+  for (uint32_t i = 0; i < n->n_src; i++) {
+    liftable_scalar s;
+    add_reference(k, n->src[i], k->scalars && liftable_scalar_at(n, i, &s) ? &s : NULL);
+  }
   if (n->op == OP_BUFFER)
     serialise_number(k->to, buffer);
   else

@@ -77,14 +77,12 @@ static void skip_comment(parser *p) {
     while (p->at < p->end && *p->at != '\n') p->at++;
 }
 
-static void next_line(parser *p) {
-  p->at++;
-  p->line++;
-  p->line_at = p->at;
-}
-
 static void skip_empty_lines(parser *p) {
-  for (skip_comment(p); at_char(p, '\n'); skip_comment(p)) next_line(p);
+  for (skip_comment(p); at_char(p, '\n'); skip_comment(p)) {
+    p->at++;
+    p->line++;
+    p->line_at = p->at;
+  }
 }
 
 static void end_line(parser *p) {

@@ -143,6 +143,7 @@ bool print_is_inlined_constant(const node *n) {
   return n->op == OP_CONST && n->dtype == DT_INDEX && n->lanes == 1;
 }
 
+/** Makes the older of two nodes come first. */
 static void order_pair(line_order *p, const node *a, const node *b) {
   if (a == b || print_is_inlined_constant(a) || print_is_inlined_constant(b)) return;
   const node *first = a->id < b->id ? a : b, *second = a->id < b->id ? b : a;
@@ -151,21 +152,10 @@ static void order_pair(line_order *p, const node *a, const node *b) {
   map_set(p->a, &p->before, second, e);
 }
 
-static void order_sources(line_order *p, const node *n) {
-  const node *first, *second;
-  for (size_t i = 0; ix_ordered_pair(n, i, &first, &second); i++) order_pair(p, first, second);
-}
-
 static void enter_node(line_order *p, const node *n) {
   if (print_is_inlined_constant(n) || map_has(&p->visited, n)) return;
   map_set(p->a, &p->visited, n, NULL);
   vec_push(p->a, &p->stack, (frame){n, map_get(&p->before, n), 0});
-}
-
-static void number_node(line_order *p, const node *n) {
-  p->stack.n--;
-  vec_push(p->a, &p->out->order, n);
-  map_set(p->a, &p->out->number, n, (void *)p->out->order.n);
 }
 
 static void walk_root(line_order *p, const node *root) {
@@ -179,7 +169,9 @@ static void walk_root(line_order *p, const node *root) {
     } else if (f->next < f->n->n_src) {
       enter_node(p, f->n->src[f->next++]);
     } else {
-      number_node(p, f->n);
+      vec_push(p->a, &p->out->order, f->n);
+      map_set(p->a, &p->out->number, f->n, (void *)p->out->order.n);
+      p->stack.n--;
     }
   }
 }
@@ -188,7 +180,11 @@ print_lines print_number_lines(arena *a, const node *const roots[], size_t n) {
   print_lines out = {0};
   line_order p = {.a = a, .out = &out};
   node_list all = topo_sort(a, roots, n, NULL, NULL);
-  for (size_t i = 0; i < all.n; i++) order_sources(&p, all.at[i]);
+  for (size_t i = 0; i < all.n; i++) {
+    const node *first, *second;
+    for (size_t k = 0; ix_ordered_pair(all.at[i], k, &first, &second); k++)
+      order_pair(&p, first, second);
+  }
   for (size_t i = 0; i < n; i++) walk_root(&p, roots[i]);
   return out;
 }

@@ -34,14 +34,12 @@ const node *sink_with_schedule(ir *g, const node *sink, const char *lines, size_
   return ir_make(g, &s);
 }
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 /** Number of digits of the range name ("r12") that begins at `at`; 0 if none does. */
 static size_t range_digits(const char *lines, size_t bytes, size_t at) {
   enum { MOST_DIGITS = 18 };
   size_t end = at + 1;
   if (lines[at] != 'r' || (at && lines[at - 1] != ' ')) return 0;
-  while (end < bytes && is_digit(lines[end])) end++;
+  while (end < bytes && lines[end] >= '0' && lines[end] <= '9') end++;
   return end - at - 1 <= MOST_DIGITS ? end - at - 1 : 0;
 }
 

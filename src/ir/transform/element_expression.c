@@ -31,10 +31,6 @@ static const node *element_of(sweep *w, const node *x, const node *const coords[
   return ir_const_bits(w->g, (dtype)x->dtype, 0);
 }
 
-static const node *zero(sweep *w, const node *like) {
-  return ir_const_bits(w->g, (dtype)like->dtype, 0);
-}
-
 static const node *select(sweep *w, const node *g, const node *a, const node *b) {
   if (g->op == OP_CONST) return node_int(g) ? a : b;
   return ir_op3(w->g, OP_WHERE, g, a, b);
@@ -112,7 +108,7 @@ static const node *gather_step(sweep *w, const node *n, const node *const e[]) {
   for (size_t i = 0; i < x->rank; i++) to[i] = element_of(w, n->src[1 + i], e);
   if (w->waits) return NULL; /* coordinates before the element */
   for (size_t i = 0; i < x->rank; i++) to[i] = clamp_index(w, to[i], x->dims[i], &g);
-  return select(w, g, element_of(w, x, to), zero(w, n));
+  return select(w, g, element_of(w, x, to), ir_const_bits(w->g, (dtype)n->dtype, 0));
 }
 
 static const node *elementwise_step(sweep *w, const node *n, const node *const e[]) {

@@ -35,12 +35,6 @@ enum { STEPS_A_NODE = 2048, STEPS_AT_LEAST = 1 << 17 };
 
 static const node *image_of(const rewriting *w, const node *n) { return map_get(&w->image, n); }
 
-static _Noreturn void raise_endless(const rewriting *w, const node *n) {
-  diag_raise(ir_diag(w->rw->ir), TN_ERR_INTERNAL,
-             "rewriting does not end: %" PRIu64 " rules fired on %" PRIu64 " nodes, now at %s",
-             w->rw->fires, w->original, op_name((op)n->op));
-}
-
 /** Opens a frame. A node that is open already was reached again from its own replacement: rules
     undo each other. */
 static void open_frame(rewriting *w, const node *n) {
@@ -49,7 +43,9 @@ static void open_frame(rewriting *w, const node *n) {
   else
     w->original++;
   if (w->produced > STEPS_AT_LEAST + w->original * STEPS_A_NODE || map_has(&w->image, n))
-    raise_endless(w, n);
+    diag_raise(ir_diag(w->rw->ir), TN_ERR_INTERNAL,
+               "rewriting does not end: %" PRIu64 " rules fired on %" PRIu64 " nodes, now at %s",
+               w->rw->fires, w->original, op_name((op)n->op));
   map_set(&w->work, &w->image, n, NULL);
   vec_push(&w->work, &w->stack, (frame){.n = n});
 }

@@ -17,13 +17,6 @@ static _Noreturn void raise_argument(const arena *a, const char *why) {
   diag_raise(a->diag, TN_ERR_ARGUMENT, "%s", why);
 }
 
-static const node *only_out(const arena *a, const node *sink) {
-  if (sink->op != OP_SINK) raise_argument(a, "a kernel is a sink");
-  if (sink->n_src != 1 || sink->src[0]->op != OP_OUT)
-    raise_argument(a, "a kernel's sink has one out");
-  return sink->src[0];
-}
-
 static void add_param(const arena *a, kernel_signature *f, const node *p, size_t most) {
   uint64_t slot = (uint64_t)p->ints[0];
   if (slot >= most)
@@ -106,22 +99,21 @@ static void check_division(const arena *a, const node *n) {
                op_name((op)n->op), by->hi < 0 ? by->hi : 0);
 }
 
-static void check_ops(ir *g, const arena *a, const node_list *order) {
-  for (size_t i = 0; i < order->n; i++) {
-    if (order->at[i]->op == OP_FLOORDIV || order->at[i]->op == OP_MOD)
-      check_division(a, order->at[i]);
-    if (order->at[i]->op == OP_STAGE) check_writes(g, a, order->at[i]);
-    if (order->at[i]->op == OP_RANGE) check_kind(a, order->at[i]);
-  }
-}
-
 kernel_signature kernel_signature_of(ir *g, arena *a, const node *sink) {
-  kernel_signature f = {.sink = sink, .out = only_out(a, sink)};
+  if (sink->op != OP_SINK) raise_argument(a, "a kernel is a sink");
+  if (sink->n_src != 1 || sink->src[0]->op != OP_OUT)
+    raise_argument(a, "a kernel's sink has one out");
+  kernel_signature f = {.sink = sink, .out = sink->src[0]};
   node_list order = topo_sort(a, &sink, 1, NULL, NULL);
   list_params(a, &f, &order);
   find_uses(a, &f, &order);
   check_vars(a, &f, &order);
-  check_ops(g, a, &order);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i];
+    if (n->op == OP_FLOORDIV || n->op == OP_MOD) check_division(a, n);
+    if (n->op == OP_STAGE) check_writes(g, a, n);
+    if (n->op == OP_RANGE) check_kind(a, n);
+  }
   return f;
 }
 

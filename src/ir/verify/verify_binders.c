@@ -74,14 +74,6 @@ static const scope *open_range(verifier *v, const node *binder, const node *rang
   return s;
 }
 
-static bool depends_on_ranges_of(const node *binder, const node *n) {
-  const node *const *ranges;
-  size_t count = binder_ranges(binder, &ranges);
-  for (size_t i = 0; i < count; i++)
-    if (node_is_free_in(ranges[i], n)) return true;
-  return false;
-}
-
 /** Fails if a size depends on a state. Its free ranges do not show that: the range that a state is
     known by is free in the state, whether or not the state varies along it. */
 static void check_size_is_stateless(verifier *v, const node *n, const node *size) {
@@ -97,8 +89,11 @@ static void check_size_is_stateless(verifier *v, const node *n, const node *size
 /** Fails if one of `n` nodes depends on a range of the binder. */
 static void check_independent(verifier *v, const node *binder, const node *const *at, size_t n,
                               const char *why) {
+  const node *const *ranges;
+  size_t count = binder_ranges(binder, &ranges);
   for (size_t i = 0; i < n; i++)
-    if (depends_on_ranges_of(binder, at[i])) verify_fail(v, binder, NULL, why);
+    for (size_t k = 0; k < count; k++)
+      if (node_is_free_in(ranges[k], at[i])) verify_fail(v, binder, NULL, why);
 }
 
 /** Checks the sizes of the arrays and the pins of a STAGE or FOLD. */
@@ -109,11 +104,6 @@ static void check_arrays_and_pins(verifier *v, const node *b) {
   check_independent(v, b, b->src + p.pins, p.n_pins, "a pin depends on a range of its binder");
   for (size_t i = p.extents; i < p.ranges; i++) check_size_is_stateless(v, b, b->src[i]);
   for (size_t i = p.ranges; i < p.pins; i++) check_size_is_stateless(v, b, range_extent(b->src[i]));
-}
-
-static void check_stage(verifier *v, const node *stage) {
-  if (stage_is_cut(stage) && stage->free->n)
-    verify_fail(v, stage, stage->free->at[0], "a cut stage uses a range of its reader");
 }
 
 static bool is_in_fold(const node *n, void *innermost) { return node_is_free_in(innermost, n); }
@@ -163,7 +153,8 @@ static void check_binder(verifier *v, const node *binder) {
   const scope *outer = innermost_free_range(v, binder);
   for (size_t i = 0; i < n; i++) outer = open_range(v, binder, ranges[i], outer);
   if (binder->op == OP_STAGE || binder->op == OP_FOLD) check_arrays_and_pins(v, binder);
-  if (binder->op == OP_STAGE) check_stage(v, binder);
+  if (binder->op == OP_STAGE && stage_is_cut(binder) && binder->free->n)
+    verify_fail(v, binder, binder->free->at[0], "a cut stage uses a range of its reader");
   if (binder->op == OP_FOLD) check_fold(v, binder);
 }
 

@@ -55,13 +55,6 @@ static const node *check_order(program *p, const node *user, const node *n) {
   return n;
 }
 
-static void check_operand(program *p, const node *n, const node *s) {
-  s = check_order(p, n, s);
-  if (s->op == OP_CONST || s->op == OP_PARAM || s->op == OP_VAR || s->op == OP_INVALID) return;
-  if (!map_has(&p->listed, s)) verify_fail(p->v, n, s, "a source is not listed above");
-  if (!in_scope(p, s)) verify_fail(p->v, n, s, "a source belongs to a loop that has ended");
-}
-
 static void close_loop(program *p, const node *end) {
   if (!p->loops.n || vec_last(&p->loops) != end->src[0])
     verify_fail(p->v, end, end->src[0], "the loop that ends is not the innermost open one");
@@ -77,17 +70,17 @@ static void check_instruction(program *p, const node *n) {
   if (n->op == OP_END)
     close_loop(p, n);
   else
-    for (uint32_t i = 0; i < n->n_src; i++) check_operand(p, n, n->src[i]);
+    for (uint32_t i = 0; i < n->n_src; i++) {
+      const node *s = check_order(p, n, n->src[i]);
+      if (s->op == OP_CONST || s->op == OP_PARAM || s->op == OP_VAR || s->op == OP_INVALID)
+        continue;
+      if (!map_has(&p->listed, s)) verify_fail(p->v, n, s, "a source is not listed above");
+      if (!in_scope(p, s)) verify_fail(p->v, n, s, "a source belongs to a loop that has ended");
+    }
   if (n->op == OP_RANGE) vec_push(a, &p->loops, n);
   place *at = arena_alloc(a, sizeof *at);
   *at = (place){.loop = p->loops.n ? vec_last(&p->loops) : NULL, .open = n->op == OP_RANGE};
   map_set(a, &p->listed, n, at);
-}
-
-static void check_linear(verifier *v, const node *linear) {
-  program p = {.v = v};
-  for (uint32_t i = 0; i < linear->n_src; i++) check_instruction(&p, linear->src[i]);
-  if (p.loops.n) verify_fail(v, linear, vec_last(&p.loops), "a loop does not end");
 }
 
 /** The ALLOC of registers that a storage operand stands for; NULL for other storage. `known`
@@ -124,6 +117,11 @@ static void check_registers(verifier *v) {
 
 void verify_linear(verifier *v) {
   check_registers(v);
-  for (size_t i = 0; i < v->order.n; i++)
-    if (v->order.at[i]->op == OP_LINEAR) check_linear(v, v->order.at[i]);
+  for (size_t i = 0; i < v->order.n; i++) {
+    const node *linear = v->order.at[i];
+    program p = {.v = v};
+    if (linear->op != OP_LINEAR) continue;
+    for (uint32_t k = 0; k < linear->n_src; k++) check_instruction(&p, linear->src[k]);
+    if (p.loops.n) verify_fail(v, linear, vec_last(&p.loops), "a loop does not end");
+  }
 }

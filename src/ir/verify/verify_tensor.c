@@ -4,13 +4,10 @@
 #include "ir/core/tensor_loop.h"
 #include "ir/verify/verifier.h"
 
-static bool is_view_op(const node *n) {
-  return n->op == OP_RESHAPE || n->op == OP_PERMUTE || n->op == OP_SLICE;
-}
-
 static void check_set(verifier *v, const node *set) {
   const node *at = set->src[1];
-  while (at != set->src[0] && is_view_op(at)) at = at->src[0];
+  while (at != set->src[0] && (at->op == OP_RESHAPE || at->op == OP_PERMUTE || at->op == OP_SLICE))
+    at = at->src[0];
   if (at != set->src[0]) verify_fail(v, set, at, "the view is not one of the tensor that is set");
 }
 

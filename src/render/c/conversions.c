@@ -27,8 +27,8 @@ c_fragment c_call_helper(c_writer *w, const char *name, const char *body, c_valu
   }
   const char *type = c_value_type_name(w, result);
   if (!c_declared_before(w, name))
-    str_addf(&w->head, "#ifndef %s\n#define %s %s\n%s%s %s(%s) {\n  %s\n}\n#endif\n", name, name,
-             name, w->d->helper, type, name, str_text(&list), body);
+    str_addf(&w->text.head, "#ifndef %s\n#define %s %s\n%s%s %s(%s) {\n  %s\n}\n#endif\n", name,
+             name, name, w->d->helper, type, name, str_text(&list), body);
   return c_fragment_primary(arena_printf(w->arena, "%s(%s)", name, str_text(&text)));
 }
 

@@ -154,11 +154,6 @@ bool c_emission_is_statement(c_emission *p, const node *n) {
   return v && v->uses && !v->inlined && n->op != OP_SPECIAL && !is_masked_address(n);
 }
 
-static unsigned nesting_limit(const node *n) {
-  return n->lanes > 1 || dtype_is_float((dtype)n->dtype) ? MACHINE_INLINED_DATA_DEPTH
-                                                         : MACHINE_INLINED_INDEX_DEPTH;
-}
-
 static bool is_scratch_array(const node *root) {
   return root->op == OP_ALLOC && !c_is_register(root);
 }
@@ -170,8 +165,11 @@ static bool is_overwritten(c_emission *p, const node *load, const c_value *v) {
   return access.cell->next_store < v->written_at;
 }
 
+/** True if the only use of a value may hold its expression, inside of `nesting` others. */
 static bool may_inline(c_emission *p, const node *n, const c_value *v, unsigned nesting) {
-  if (v->uses != 1 || v->block != v->user_block || nesting > nesting_limit(n)) return false;
+  unsigned deepest = n->lanes > 1 || dtype_is_float((dtype)n->dtype) ? MACHINE_INLINED_DATA_DEPTH
+                                                                     : MACHINE_INLINED_INDEX_DEPTH;
+  if (v->uses != 1 || v->block != v->user_block || nesting > deepest) return false;
   if (v->user->op == OP_RANGE || v->user->op == OP_EXTRACT) return false;
   return n->op != OP_LOAD || !is_overwritten(p, n, v);
 }

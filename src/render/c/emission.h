@@ -9,8 +9,9 @@
 
 /** The value of an instruction. */
 typedef struct c_value {
-  const char *name;   /* set when the value is written; NULL before */
-  uint32_t at, block; /* position in the list; that of the innermost RANGE around it, + 1 */
+  const char *name; /* set when the value is written; NULL before */
+  uint32_t at;      /* position in the list */
+  uint32_t block;   /* position of the innermost RANGE around it, + 1; 0: none */
   uint32_t uses;
   const node *user;    /* the last user */
   uint32_t user_block; /* block of the last user */

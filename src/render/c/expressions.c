@@ -244,14 +244,6 @@ static const char *shift_count(c_writer *w, const node *n) {
   return arena_printf(w->arena, "(%s & %d)", text, bits - 1);
 }
 
-static const c_intrinsic *find_intrinsic(c_writer *w, const node *n) {
-  for (size_t i = 0; i < w->d->n_intrinsics; i++) {
-    const c_intrinsic *x = &w->d->intrinsics[i];
-    if (x->op == n->op && x->dtype == n->dtype && x->lanes == n->lanes) return x;
-  }
-  return NULL;
-}
-
 /** The body of a helper function that does an op lane by lane. */
 static const char *lanes_body(c_writer *w, const node *n, const char *text,
                               const c_template_arguments *b) {
@@ -266,14 +258,18 @@ static const char *lanes_body(c_writer *w, const node *n, const char *text,
   return c_template_fill(w, w->d->lanes, &loop);
 }
 
+/** The body of an op's helper function: an intrinsic where the compiler has one. */
 static const char *helper_body(c_writer *w, const node *n, const c_op *row,
                                const c_template_arguments *b) {
   bool by_lanes = row->kind == C_LANES;
   const char *body = by_lanes ? lanes_body(w, n, row->text, b) : c_template_fill(w, row->text, b);
-  const c_intrinsic *x = find_intrinsic(w, n);
-  if (!x) return body;
-  return arena_printf(w->arena, "#if %s\n  return %s;\n#else\n  %s\n#endif", x->condition,
-                      c_template_fill(w, x->text, b), body);
+  for (size_t i = 0; i < w->d->n_intrinsics; i++) {
+    const c_intrinsic *x = &w->d->intrinsics[i];
+    if (x->op != n->op || x->dtype != n->dtype || x->lanes != n->lanes) continue;
+    return arena_printf(w->arena, "#if %s\n  return %s;\n#else\n  %s\n#endif", x->condition,
+                        c_template_fill(w, x->text, b), body);
+  }
+  return body;
 }
 
 static c_fragment call_op_helper(c_writer *w, const node *n, const c_op *row,
@@ -289,11 +285,6 @@ static c_fragment call_op_helper(c_writer *w, const node *n, const c_op *row,
   const char *name =
       arena_printf(w->arena, "%s_%s", op_name((op)n->op), c_value_type_label(w, b.o));
   return c_call_helper(w, name, body, b.t, params, args, n->n_src);
-}
-
-static c_fragment narrowed(c_writer *w, c_fragment p, const c_template_arguments *b) {
-  c_template_arguments inner = {.a = c_fragment_operand(w, p), .t = b->t};
-  return c_template_primary(w, w->d->conversion.cast[0], &inner);
 }
 
 /** An expression on integers: computed unsigned where it may overflow. */
@@ -328,7 +319,9 @@ static c_fragment from_table(c_writer *w, const node *n) {
   if (row->kind == C_WRAPS) return wrapping(w, n, row, b);
   c_fragment p = {c_template_fill(w, row->text, &b), alone || row->kind == C_UNARY};
   bool small = dtype_bytes((dtype)n->dtype) < 4;
-  return row->kind == C_NARROWS && small && !vector ? narrowed(w, p, &b) : p;
+  if (row->kind != C_NARROWS || !small || vector) return p;
+  c_template_arguments inner = {.a = c_fragment_operand(w, p), .t = b.t};
+  return c_template_primary(w, w->d->conversion.cast[0], &inner);
 }
 
 c_fragment c_expr(c_writer *w, const node *n) {

@@ -30,13 +30,6 @@ const char *c_runtime_value_name(c_writer *w, const char *name) {
 
 /* The function. The entry passes only those buffers and runtime values that its text uses. */
 
-static void name_params(c_writer *w) {
-  for (size_t i = 0; i < w->plan.slots.n; i++) {
-    c_storage *s = w->plan.slots.at[i];
-    s->name = arena_printf(w->arena, "p%lld", (long long)s->root->ints[0]);
-  }
-}
-
 /** The storage of a slot; NULL: the text does not use it. */
 static const c_storage *used_slot(const c_writer *w, int64_t slot) {
   for (size_t i = 0; i < w->plan.slots.n; i++)
@@ -59,7 +52,7 @@ static void list_arguments(c_writer *w, str *params, str *arguments) {
     add_item(w, params, w->d->function.param[s->written], &b);
     add_item(w, arguments, w->d->function.argument[0], &b);
   }
-  if (w->scratches) {
+  if (w->names.scratches) {
     bool shared = w->spec->core_id >= 0;
     c_template_arguments b = {.a = arena_printf(w->arena, "%zu", w->spec->n_globals),
                               .b = arena_printf(w->arena, "%lld", (long long)w->spec->core_id),
@@ -79,9 +72,9 @@ static void write_function(c_writer *w, const char *entry, str *out) {
   str params = str_new(w->arena), arguments = str_new(w->arena);
   list_arguments(w, &params, &arguments);
   c_template_arguments b = {.a = entry};
-  const char *qualifier = w->many_accumulators ? w->d->function.many_accumulators : "";
+  const char *qualifier = w->traits.many_accumulators ? w->d->function.many_accumulators : "";
   str_addf(out, "%s%s(%s) {\n%s}\n\n", qualifier, c_template_fill(w, w->d->function.function, &b),
-           params.n ? str_text(&params) : "void", str_text(&w->body));
+           params.n ? str_text(&params) : "void", str_text(&w->text.body));
   str_addf(out, "%s%s(%s);\n}\n", qualifier, c_template_fill(w, w->d->function.entry, &b),
            str_text(&arguments));
 }
@@ -90,16 +83,19 @@ void render_c(const node *linear, const tn_program_spec *spec, const c_dialect *
   arena *a = out->arena;
   c_writer w = {.d = d, .arena = a, .spec = spec};
   w.named = arena_calloc(a, spec->n_values + 1, sizeof *w.named);
-  w.head = str_new(a);
-  w.body = str_new(a);
+  w.text.head = str_new(a);
+  w.text.body = str_new(a);
   c_emission_make(&w.plan, linear, a);
   w.scratch = scratch_plan_make(a, linear);
-  name_params(&w);
+  for (size_t i = 0; i < w.plan.slots.n; i++) {
+    c_storage *s = w.plan.slots.at[i];
+    s->name = arena_printf(a, "p%lld", (long long)s->root->ints[0]);
+  }
   for (uint32_t i = 0; i < linear->n_src; i++)
     if (c_emission_is_statement(&w.plan, linear->src[i])) c_write_statement(&w, linear->src[i]);
-  if (w.has_nontemporal) str_add(&w.head, d->nontemporal.prelude);
-  if (w.has_nontemporal) str_addf(&w.body, "  %s;\n", d->nontemporal.fence);
-  str_addf(out, "\n/* %s */\n%s", spec->entry, str_text(&w.head));
+  if (w.traits.has_nontemporal) str_add(&w.text.head, d->nontemporal.prelude);
+  if (w.traits.has_nontemporal) str_addf(&w.text.body, "  %s;\n", d->nontemporal.fence);
+  str_addf(out, "\n/* %s */\n%s", spec->entry, str_text(&w.text.head));
   write_function(&w, spec->entry, out);
 }
 
@@ -107,14 +103,11 @@ void render_c_prelude(const c_dialect *d, str *out) { str_add(out, d->prelude); 
 
 /* Ops that a dialect lacks. */
 
-static bool has_own_text(op o) {
-  return o == OP_CAST || o == OP_BITCAST || o == OP_SPLAT || o == OP_VECTORIZE || o == OP_EXTRACT;
-}
-
+/** True if a table of the dialect, or the writer itself, has the expression of an op. */
 static bool has_text(const c_dialect *d, op o) {
   for (int c = 0; c < C_CLASSES; c++)
     if (d->scalar[c][o].text) return true;
-  return has_own_text(o);
+  return o == OP_CAST || o == OP_BITCAST || o == OP_SPLAT || o == OP_VECTORIZE || o == OP_EXTRACT;
 }
 
 void render_c_unsupported_ops(const c_dialect *d, rule_target *t) {

@@ -4,24 +4,25 @@
 #include "target/machine.h"
 
 static void indent(c_writer *w) {
-  for (unsigned i = 0; i <= w->open.n; i++) str_add(&w->body, "  ");
+  for (unsigned i = 0; i <= w->open.n; i++) str_add(&w->text.body, "  ");
 }
 
 static void add_barrier(c_writer *w) {
   indent(w);
-  str_addf(&w->body, "%s;\n", w->d->function.barrier);
+  str_addf(&w->text.body, "%s;\n", w->d->function.barrier);
 }
 
 /** A barrier before a loop keeps values in memory that were spilled to free its registers. */
 static void open_loop(c_writer *w, const node *n) {
-  if (w->spills_before_loop && w->d->function.barrier) add_barrier(w);
-  w->spills_before_loop = false;
+  if (w->traits.spills_before_loop && w->d->function.barrier) add_barrier(w);
+  w->traits.spills_before_loop = false;
   c_value *v = c_emission_value(&w->plan, n);
   const char *type = c_value_type_name(w, c_value_type_of(w, n)),
              *end = c_expr_value(w, n->src[0]).text;
-  v->name = arena_printf(w->arena, "i%u", w->loops++);
+  v->name = arena_printf(w->arena, "i%u", w->names.loops++);
   indent(w);
-  str_addf(&w->body, "for (%s %s = 0; %s < %s; %s++) {\n", type, v->name, v->name, end, v->name);
+  str_addf(&w->text.body, "for (%s %s = 0; %s < %s; %s++) {\n", type, v->name, v->name, end,
+           v->name);
   vec_push(w->arena, &w->open, ((c_loop){.range = n}));
 }
 
@@ -31,19 +32,19 @@ static void open_loop(c_writer *w, const node *n) {
 static void close_loop(c_writer *w) {
   c_loop loop = vec_last(&w->open);
   if (loop.shares_array && w->d->function.barrier) add_barrier(w);
-  w->spills_before_loop = false;
+  w->traits.spills_before_loop = false;
   w->open.n--;
   indent(w);
-  str_add(&w->body, "}\n");
+  str_add(&w->text.body, "}\n");
   if (loop.accumulators < MACHINE_MANY_ACCUMULATORS) return;
-  w->many_accumulators = true;
+  w->traits.many_accumulators = true;
   if (w->open.n && w->d->function.barrier) add_barrier(w);
 }
 
 /** Declares a variable for each register element that is ever read. */
 static void declare_registers(c_writer *w, c_storage *s) {
   const char *type = c_value_type_name(w, c_value_type_make((dtype)s->root->dtype, s->root->lanes));
-  uint32_t number = w->registers++;
+  uint32_t number = w->names.registers++;
   s->loops = w->open.n;
   for (size_t i = 0; i < s->cells.n; i++) {
     c_cell *c = &s->cells.at[i];
@@ -51,7 +52,7 @@ static void declare_registers(c_writer *w, c_storage *s) {
     c->name = s->cells.n == 1 ? arena_printf(w->arena, "acc%u", number)
                               : arena_printf(w->arena, "acc%u_%lld", number, (long long)c->address);
     indent(w);
-    str_addf(&w->body, "%s %s;\n", type, c->name);
+    str_addf(&w->text.body, "%s %s;\n", type, c->name);
   }
 }
 
@@ -59,12 +60,12 @@ static void declare_scratch(c_writer *w, c_storage *s) {
   if (s->root->lanes > 1)
     diag_raise(w->arena->diag, TN_ERR_INTERNAL,
                "alloc (node %" PRIu64 ") of vectors is not in registers", s->root->id);
-  s->name = arena_printf(w->arena, "s%u", w->scratches++);
+  s->name = arena_printf(w->arena, "s%u", w->names.scratches++);
   c_template_arguments b = {.a = s->name,
                             .o = c_value_type_make((dtype)s->root->dtype, 1),
                             .n = scratch_plan_offset(&w->scratch, s->root)};
   indent(w);
-  str_addf(&w->body, "%s;\n", c_template_fill(w, w->d->function.scratch, &b));
+  str_addf(&w->text.body, "%s;\n", c_template_fill(w, w->d->function.scratch, &b));
 }
 
 static void write_alloc(c_writer *w, const node *n) {
@@ -87,16 +88,16 @@ static void write_store(c_writer *w, const node *n) {
   bool vector = n->src[2]->lanes > 1;
   c_fragment value = c_expr_stored(w, n);
   indent(w);
-  if (access.masks.n) str_addf(&w->body, "if (%s) ", c_expr_predicate(w, &access).text);
+  if (access.masks.n) str_addf(&w->text.body, "if (%s) ", c_expr_predicate(w, &access).text);
   if (c_is_register(access.storage->root)) {
-    str_addf(&w->body, "%s = %s;\n", access.cell->name, value.text);
+    str_addf(&w->text.body, "%s = %s;\n", access.cell->name, value.text);
     if (w->open.n > access.storage->loops) vec_last(&w->open).accumulators++;
     return;
   }
   access.storage->used = true;
   for (size_t i = 0; i < w->open.n && access.storage->root->op == OP_ALLOC; i++)
     w->open.at[i].shares_array |= !node_is_free_in(w->open.at[i].range, n->src[1]);
-  w->spills_before_loop |= access.storage->root->op == OP_ALLOC && node_is_const(n->src[1]);
+  w->traits.spills_before_loop |= access.storage->root->op == OP_ALLOC && node_is_const(n->src[1]);
   c_fragment address = c_expr_value(w, access.address);
   bool bare = address.primary || !vector;
   c_template_arguments b = {.a = access.storage->name,
@@ -106,18 +107,18 @@ static void write_store(c_writer *w, const node *n) {
   size_t bytes = b.t.lanes * dtype_bytes(b.t.dtype);
   bool nontemporal = is_nontemporal(w, n, bytes);
   b.n = (int64_t)bytes;
-  w->has_nontemporal |= nontemporal;
+  w->traits.has_nontemporal |= nontemporal;
   str_addf(
-      &w->body, "%s;\n",
+      &w->text.body, "%s;\n",
       c_template_fill(w, nontemporal ? w->d->nontemporal.store : w->d->memory.store[vector], &b));
 }
 
 static void write_value(c_writer *w, const node *n) {
   c_value *v = c_emission_value(&w->plan, n);
   const char *text = c_expr(w, n).text, *type = c_value_type_name(w, c_value_type_of(w, n));
-  v->name = arena_printf(w->arena, "x%u", w->values++);
+  v->name = arena_printf(w->arena, "x%u", w->names.values++);
   indent(w);
-  str_addf(&w->body, "const %s %s = %s;\n", type, v->name, text);
+  str_addf(&w->text.body, "const %s %s = %s;\n", type, v->name, text);
 }
 
 void c_write_statement(c_writer *w, const node *n) {

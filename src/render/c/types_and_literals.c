@@ -3,10 +3,6 @@
 
 #include <string.h>
 
-static const char *print(c_writer *w, const char *format, int64_t n) {
-  return arena_printf(w->arena, format, (long long)n);
-}
-
 /* Types. */
 
 c_value_type c_value_type_make(dtype t, uint16_t lanes) {
@@ -26,9 +22,9 @@ static dtype unsigned_type(c_value_type f) {
 }
 
 bool c_declared_before(c_writer *w, const char *name) {
-  for (size_t i = 0; i < w->declared.n; i++)
-    if (!strcmp(w->declared.at[i], name)) return true;
-  vec_push(w->arena, &w->declared, name);
+  for (size_t i = 0; i < w->text.declared.n; i++)
+    if (!strcmp(w->text.declared.at[i], name)) return true;
+  vec_push(w->arena, &w->text.declared, name);
   return false;
 }
 
@@ -47,7 +43,7 @@ const char *c_value_type_name(c_writer *w, c_value_type f) {
   c_template_arguments b = {
       .t = f, .o = {f.dtype, 1}, .n = (int64_t)(f.lanes * dtype_bytes(f.dtype))};
   const char *text = c_template_fill(w, w->d->vector_type, &b);
-  str_addf(&w->head, "#ifndef %s\n#define %s %s\n%s#endif\n", name, name, name, text);
+  str_addf(&w->text.head, "#ifndef %s\n#define %s %s\n%s#endif\n", name, name, name, text);
   return name;
 }
 
@@ -68,7 +64,7 @@ static const char *placeholder(c_writer *w, char which, const c_template_argumen
                              c_value_type_of_mask((unsigned)dtype_bytes(b->o.dtype), b->o.lanes));
   case 'x': return arena_printf(w->arena, "%s%s", c_value_type_name(w, b->t), w->d->memory_type);
   case 'f': return w->d->types[b->o.dtype].function;
-  default: return print(w, "%lld", b->n);
+  default: return arena_printf(w->arena, "%lld", (long long)b->n);
   }
 }
 

@@ -37,20 +37,36 @@ typedef struct c_loop {
   uint32_t accumulators; /* registers that iterations update */
 } c_loop;
 
+/** The text of the function, as it grows. */
+typedef struct c_text {
+  str head;                   /* declarations before the function */
+  str body;                   /* its statements */
+  VEC(const char *) declared; /* types and helper functions in `head` */
+} c_text;
+
+/** How many names of each kind are taken: x0, x1, …; i0, i1, …; acc0, …; s0, …. */
+typedef struct c_name_counts {
+  uint32_t values, loops, registers, scratches;
+} c_name_counts;
+
+/** Facts of the statements so far, on which the text around them depends. */
+typedef struct c_traits {
+  bool has_nontemporal;    /* some store is non-temporal */
+  bool many_accumulators;  /* a loop has MACHINE_MANY_ACCUMULATORS */
+  bool spills_before_loop; /* values were spilled to memory for the next loop */
+} c_traits;
+
 typedef struct c_writer {
   const c_dialect *d;
   arena *arena;
-  c_emission plan;
   const tn_program_spec *spec;
-  bool *named;                /* runtime values that the text uses */
-  VEC(const char *) declared; /* types and helper functions declared so far */
-  str head, body;             /* declarations; the function's statements */
-  VEC(c_loop) open;           /* loops, innermost last */
-  bool has_nontemporal;       /* some store is non-temporal */
-  bool many_accumulators;     /* a loop has MACHINE_MANY_ACCUMULATORS */
-  bool spills_before_loop;    /* values were spilled to memory for the next loop */
-  uint32_t values, loops, registers, scratches;
-  scratch_plan scratch;
+  c_emission plan;      /* decisions about the program */
+  scratch_plan scratch; /* offsets of its arrays in scratch memory */
+  bool *named;          /* runtime values that the text uses */
+  VEC(c_loop) open;     /* loops, innermost last */
+  c_text text;
+  c_name_counts names;
+  c_traits traits;
 } c_writer;
 
 /* types_and_literals.c. */

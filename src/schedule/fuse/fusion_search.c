@@ -32,12 +32,7 @@ static double write_cost(const grouping *s, const value *v, const use *home) {
          cost_load(s->m, v) * (1 + others);
 }
 
-static bool must_be_written(const grouping *s, const value *v, const option *const best[]) {
-  bool must = v->memory.stores.n || !v->body || v->memory.is_cut;
-  for (size_t i = 0; i < v->places->uses.n; i++) must |= !best[i];
-  return must || s->request->policy == FUSION_NONE;
-}
-
+/** True if storing v and loading it costs less than computing it in all groups that read it. */
 static bool is_cheaper_written(grouping *s, const value *v, const option *const best[],
                                const use *home) {
   double fused = cost_recompute(v, v->places->uses.n);
@@ -66,8 +61,10 @@ static void decide_value(grouping *s, value *v) {
     return;
   }
   use *home = store_find_host(s, v, best);
-  bool must = must_be_written(s, v, best),
-       is_written = must || is_cheaper_written(s, v, best, home);
+  bool must =
+      v->memory.stores.n || !v->body || v->memory.is_cut || s->request->policy == FUSION_NONE;
+  for (size_t i = 0; i < n; i++) must |= !best[i];
+  bool is_written = must || is_cheaper_written(s, v, best, home);
   if (s->reports) report_decision(s, v, home, must, is_written, write_cost(s, v, home));
   if (is_written)
     store_write_value(s, v, best, home);
@@ -88,14 +85,8 @@ static void sort_groups_by_key(grouping *s) {
   s->groups = sorted;
 }
 
-/** For each value the number of stores that it has before the search adds one. */
-static size_t *count_required_stores(const grouping *s) {
-  const values *v = s->values;
-  size_t *n = arena_alloc(s->a, (v->at.n + 1) * sizeof *n);
-  for (size_t i = 0; i < v->at.n; i++) n[i] = v->at.at[i]->memory.stores.n;
-  return n;
-}
-
+/** Decides about all values, from outputs to inputs. `stores`: the number of stores that each has
+    before the search adds one. */
 static void search_once(grouping *s, const size_t *stores) {
   const values *v = s->values;
   s->groups = (groups){0};
@@ -111,7 +102,8 @@ static void search_once(grouping *s, const size_t *stores) {
 
 groups fuse_values(ir *g, const fusion_request *r, values *v) {
   grouping s = {.g = g, .a = ir_arena(g), .request = r, .m = &r->machine, .values = v};
-  const size_t *stores = count_required_stores(&s);
+  size_t *stores = arena_alloc(s.a, (v->at.n + 1) * sizeof *stores); /* required ones, of each */
+  for (size_t i = 0; i < v->at.n; i++) stores[i] = v->at.at[i]->memory.stores.n;
   search_once(&s, stores);
   s.reports = r->decided;
   if ((r->policy == FUSION_BY_COST && materialise_move(&s)) || s.reports) search_once(&s, stores);

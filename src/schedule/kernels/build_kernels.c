@@ -16,6 +16,14 @@
 
 #include <stdlib.h>
 
+/** The kernel that is being built: the nodes made so far for a group. */
+typedef struct kernel_parts {
+  group *group;
+  map built;  /* INDEX over the group's ranges → the expression that it is */
+  map stages; /* use → the STAGE that it is built in */
+  map folds;  /* nest → its FOLD */
+} kernel_parts;
+
 typedef struct kernels {
   ir *g;
   arena *a;
@@ -23,11 +31,8 @@ typedef struct kernels {
   const values *values;
   size_t arguments; /* most buffers of a kernel; 0: any number */
   schedule *s;
-  map buffer_of; /* array (PARAM, tensor, SET) → buffer number + 1 */
-  group *group;
-  map built;        /* INDEX over the group's ranges → the expression that it is */
-  map stages;       /* use → the STAGE that it is built in */
-  map folds;        /* nest → its FOLD */
+  kernel_parts now;
+  map buffer_of;    /* array (PARAM, tensor, SET) → buffer number + 1 */
   map user_kernels; /* user kernels that have a step, by their KERNEL for slot 0 */
   map loops;        /* loops that have a step */
 } kernels;
@@ -92,12 +97,12 @@ static bool is_tensor(const kernels *k, const node *n) {
 
 static bool is_inside(const node *n, void *user) {
   const kernels *k = user;
-  return !is_tensor(k, n) && !map_has(&k->built, n);
+  return !is_tensor(k, n) && !map_has(&k->now.built, n);
 }
 
 static const use *use_read(const kernels *k, const node *index) {
   const value *v = map_get(&k->values->of, index->src[0]);
-  return v ? map_get(&k->group->use_of, v) : NULL;
+  return v ? map_get(&k->now.group->use_of, v) : NULL;
 }
 
 /** Lists the coordinates of the axes that an array built in a nest has. Returns their number. */
@@ -118,7 +123,7 @@ static const node *loaded_array(const kernels *k, const node *tensor) {
 static const node *read_state(kernels *k, const use *u, const node *index, const node *const *src) {
   const point *p = use_find_point(u, value_point_index(k->g, u->v, index));
   size_t rank = u->v->rank, n = index->n_src - 1 - rank;
-  return index_make(k->g, (dtype)index->dtype, map_get(&k->folds, p->fold), index->ints[0], n,
+  return index_make(k->g, (dtype)index->dtype, map_get(&k->now.folds, p->fold), index->ints[0], n,
                     src + 1 + rank);
 }
 
@@ -132,14 +137,14 @@ static const node *read_element(kernels *k, const node *index, const node *const
     return index_make(k->g, t, param_for(k, loaded_array(k, index->src[0])), 0, index->n_src - 1,
                       src + 1);
   size_t rank = drop_shared_axes(u, src + 1, at);
-  return index_make(k->g, t, map_get(&k->stages, u), 0, rank, at);
+  return index_make(k->g, t, map_get(&k->now.stages, u), 0, rank, at);
 }
 
 static const node *resolve_reads(kernels *k, const node *expression) {
   map image = {0};
   node_list order = topo_sort(k->a, &expression, 1, is_inside, k);
   for (size_t i = 0; i < order.n; i++) {
-    const node *n = order.at[i], *made = map_get(&k->built, n);
+    const node *n = order.at[i], *made = map_get(&k->now.built, n);
     if (!made && is_tensor(k, n)) continue;
     const node **src = arena_alloc(k->a, (n->n_src + 1) * sizeof *src);
     bool changed = false;
@@ -160,7 +165,7 @@ static const node *resolve_reads(kernels *k, const node *expression) {
 
 static const node *make_fold(kernels *k, const nest *f, const node *const *terms) {
   const node *ranges[MOST_RANGES];
-  size_t n = f->states.n, n_ranges = nests_loop_order(&k->group->nests, f, ranges);
+  size_t n = f->states.n, n_ranges = nests_loop_order(&k->now.group->nests, f, ranges);
   const node **inits = arena_alloc(k->a, n * sizeof *inits);
   int64_t *ops = arena_alloc(k->a, n * sizeof *ops);
   for (size_t i = 0; i < n; i++) {
@@ -183,7 +188,7 @@ static const node *make_fold(kernels *k, const nest *f, const node *const *terms
 
 static const node *build_stage(kernels *k, const use *u, const node *x) {
   const node *ranges[MOST_RANGES];
-  size_t n_ranges = nests_loop_order(&k->group->nests, u->stage, ranges);
+  size_t n_ranges = nests_loop_order(&k->now.group->nests, u->stage, ranges);
   const node **coords = arena_alloc(k->a, (u->v->rank + 1) * sizeof *coords);
   const node **extents = arena_alloc(k->a, (u->v->rank + 1) * sizeof *extents);
   size_t rank = drop_shared_axes(u, u->stage->index, coords);
@@ -210,10 +215,10 @@ typedef VEC(element) elements;
 /** Adds the element that has to be built for an INDEX, unless it is loaded or built. */
 static void add_missing(kernels *k, const node *index, elements *wanted) {
   const use *u = use_read(k, index);
-  if (!u || u->how == FUSION_LOADED || (u->how == PLACED && map_has(&k->stages, u))) return;
+  if (!u || u->how == FUSION_LOADED || (u->how == PLACED && map_has(&k->now.stages, u))) return;
   const point *p =
       u->how == PLACED ? &u->built : use_find_point(u, value_point_index(k->g, u->v, index));
-  if (p && u->v->scan && map_has(&k->folds, p->fold)) return;
+  if (p && u->v->scan && map_has(&k->now.folds, p->fold)) return;
   if (!p)
     diag_raise(k->a->diag, TN_ERR_INTERNAL, "a kernel reads an element that it does not compute");
   vec_push(k->a, wanted, (element){u, p});
@@ -227,7 +232,7 @@ static const node *try_body(kernels *k, const value *v, const point *p, elements
   node_list order = topo_sort(k->a, &body, 1, is_inside, k);
   size_t before = missing->n;
   for (size_t i = 0; i < order.n; i++)
-    if (order.at[i]->op == OP_INDEX && !map_has(&k->built, order.at[i]))
+    if (order.at[i]->op == OP_INDEX && !map_has(&k->now.built, order.at[i]))
       add_missing(k, order.at[i], missing);
   return missing->n == before ? resolve_reads(k, body) : NULL;
 }
@@ -235,13 +240,14 @@ static const node *try_body(kernels *k, const value *v, const point *p, elements
 /** The STAGE over all coordinates of a nest. */
 static const node *stage_over(kernels *k, const nest *n, const node *x) {
   const node *ranges[MOST_RANGES];
-  return stage_make(k->g, &(stage_spec){.n_values = 1,
-                                        .n_ranges = nests_loop_order(&k->group->nests, n, ranges),
-                                        .values = &x,
-                                        .ranks = &n->n_index,
-                                        .coords = n->index,
-                                        .extents = n->extents,
-                                        .ranges = ranges});
+  return stage_make(k->g,
+                    &(stage_spec){.n_values = 1,
+                                  .n_ranges = nests_loop_order(&k->now.group->nests, n, ranges),
+                                  .values = &x,
+                                  .ranks = &n->n_index,
+                                  .coords = n->index,
+                                  .extents = n->extents,
+                                  .ranges = ranges});
 }
 
 /** The FOLD of a scan; NULL: elements are missing. */
@@ -268,13 +274,13 @@ static const node *try_scan(kernels *k, const nest *loop, elements *missing) {
                                                   .ops = ops,
                                                   .components = components,
                                                   .ranges = loop->index});
-  map_set(k->a, &k->folds, loop, (void *)made);
+  map_set(k->a, &k->now.folds, loop, (void *)made);
   return made;
 }
 
 /** The FOLD of a nest with all its states; NULL: elements are missing. */
 static const node *try_fold(kernels *k, const nest *n, elements *missing) {
-  const node *made = map_get(&k->folds, n), **terms;
+  const node *made = map_get(&k->now.folds, n), **terms;
   size_t before = missing->n;
   if (made) return made;
   if (n->arrays) return try_scan(k, n, missing);
@@ -283,28 +289,27 @@ static const node *try_fold(kernels *k, const nest *n, elements *missing) {
     terms[i] = try_body(k, n->states.at[i].v, n->states.at[i].point, missing);
   if (missing->n > before) return NULL;
   made = make_fold(k, n, terms);
-  map_set(k->a, &k->folds, n, (void *)made);
+  map_set(k->a, &k->now.folds, n, (void *)made);
   return made;
-}
-
-static const node *try_element(kernels *k, const element *e, elements *missing) {
-  const value *v = e->use->v;
-  const point *p = e->point;
-  if (!value_is_reduction(v)) return try_body(k, v, p, missing);
-  const node *fold = try_fold(k, p->fold, missing);
-  dtype t = (dtype)v->tensor->dtype;
-  return fold ? index_make(k->g, t, fold, (int64_t)p->state, 0, NULL) : NULL;
 }
 
 /** Builds an element; false: elements are missing. */
 static bool build_element(kernels *k, const element *e, elements *missing) {
-  const node *x = try_element(k, e, missing);
+  const value *v = e->use->v;
+  const node *x;
+  if (value_is_reduction(v)) {
+    const node *fold = try_fold(k, e->point->fold, missing);
+    dtype t = (dtype)v->tensor->dtype;
+    x = fold ? index_make(k->g, t, fold, (int64_t)e->point->state, 0, NULL) : NULL;
+  } else {
+    x = try_body(k, v, e->point, missing);
+  }
   if (!x) return false;
   if (e->use->how == PLACED) {
-    map_set(k->a, &k->stages, e->use, (void *)build_stage(k, e->use, x));
+    map_set(k->a, &k->now.stages, e->use, (void *)build_stage(k, e->use, x));
     x = read_element(k, e->point->index, e->point->index->src);
   }
-  map_set(k->a, &k->built, e->point->index, (void *)x);
+  map_set(k->a, &k->now.built, e->point->index, (void *)x);
   return true;
 }
 
@@ -317,7 +322,7 @@ static void build_with_operands(kernels *k, element root) {
   while (stack.n) {
     element e = vec_last(&stack);
     size_t n = stack.n;
-    if (map_has(&k->built, e.point->index) || build_element(k, &e, &stack)) {
+    if (map_has(&k->now.built, e.point->index) || build_element(k, &e, &stack)) {
       stack.n = n - 1;
       continue;
     }
@@ -350,7 +355,7 @@ static void add_output(kernels *k, outputs *o, const fusion_store *at, const val
 static const node *sink_of(kernels *k) {
   outputs o = {0};
   const node *ranges[MOST_RANGES];
-  const group *group = k->group;
+  const group *group = k->now.group;
   for (size_t i = 0; i < group->stores.n; i++) {
     const value *v = group->stores.at[i].use->v;
     for (size_t j = 0; j < v->memory.stores.n; j++)
@@ -371,9 +376,7 @@ static const node *sink_of(kernels *k) {
 }
 
 static const node *kernel_of(kernels *k, group *g) {
-  k->group = g;
-  k->built = (map){0};
-  k->folds = k->stages = (map){0};
+  k->now = (kernel_parts){.group = g};
   for (size_t i = 0; i < g->stores.n; i++) {
     elements roots = {0};
     add_missing(k, g->stores.at[i].index, &roots);
@@ -426,22 +429,10 @@ static const value *written_value(kernels *k, const kernel_signature *f, const n
                                                   n->text, n->n_text));
 }
 
-static size_t written_buffer(kernels *k, const kernel_signature *f, const node *n, size_t slot) {
-  const value *v = written_value(k, f, n, slot);
-  if (v) return buffer_of(k, v->memory.stores.at[0].array);
-  return new_buffer(k, f->params[slot].param);
-}
-
 static bool occurs_before(const size_t buffers[], size_t at) {
   size_t i = 0;
   while (buffers[i] != buffers[at]) i++;
   return i < at;
-}
-
-static size_t copy_to_new_buffer(kernels *k, const node *like, size_t from) {
-  size_t to = new_buffer(k, like);
-  add_copy(k, like, from, to);
-  return to;
 }
 
 /** Adds the step of a user kernel, for all KERNELs with its text and inputs. Inputs that it writes
@@ -455,10 +446,16 @@ static void add_user_kernel(kernels *k, const node *n) {
   if (map_has(&k->user_kernels, key)) return;
   map_set(k->a, &k->user_kernels, key, (void *)key);
   for (size_t i = 0; i < f.n; i++) {
-    to[i] = f.params[i].is_written ? written_buffer(k, &f, n, i) : SIZE_MAX;
+    const value *v = f.params[i].is_written ? written_value(k, &f, n, i) : NULL;
+    to[i] = v                        ? buffer_of(k, v->memory.stores.at[0].array)
+            : f.params[i].is_written ? new_buffer(k, f.params[i].param)
+                                     : SIZE_MAX;
     from[i] = i < n_inputs ? buffer_of(k, n->src[i]) : to[i];
-    if (user_kernel_is_scheduled(&f) && occurs_before(from, i))
-      from[i] = copy_to_new_buffer(k, f.params[i].param, from[i]);
+    if (user_kernel_is_scheduled(&f) && occurs_before(from, i)) {
+      size_t copy = new_buffer(k, f.params[i].param);
+      add_copy(k, f.params[i].param, from[i], copy);
+      from[i] = copy;
+    }
     if (i < n_inputs && f.params[i].is_written && !user_kernel_writes_all(k->g, &f, i))
       add_copy(k, f.params[i].param, from[i], to[i]);
   }
@@ -518,16 +515,12 @@ static node_list computed_tensors(kernels *k, const group *at) {
   return all;
 }
 
-static void add_group(kernels *k, group *at) {
-  schedule_step s = kernel_step(k, kernel_of(k, at), at->stores.at[0].use->v->tensor);
-  s.values = computed_tensors(k, at);
-  add_step(k, s);
-}
-
 static void add_steps(kernels *k, group *at) {
-  if (!at->custom)
-    add_group(k, at);
-  else if (at->custom->tensor->op == OP_KERNEL)
+  if (!at->custom) {
+    schedule_step s = kernel_step(k, kernel_of(k, at), at->stores.at[0].use->v->tensor);
+    s.values = computed_tensors(k, at);
+    add_step(k, s);
+  } else if (at->custom->tensor->op == OP_KERNEL)
     add_user_kernel(k, at->custom->tensor);
   else if (at->custom->tensor->op == OP_RESULT)
     add_loop(k, at->custom->tensor);

@@ -142,12 +142,6 @@ static bool changes_parts(const node *loop, size_t state) {
          (size_t)step->ints[0] == state;
 }
 
-static void list_roots(extraction *x) {
-  const node *loop = x->p->loop;
-  for (size_t i = 1 + loop_n_states(loop); i < loop->n_src; i++)
-    vec_push(x->l->a, &x->roots, loop->src[i]);
-}
-
 static void add_states(extraction *x) {
   extracting *l = x->l;
   extracted_loop *p = x->p;
@@ -180,10 +174,6 @@ static void add_captured(extraction *x) {
     map_set(l->a, &x->with, n, (void *)param);
     vec_push(l->a, &x->sources, n);
   }
-}
-
-static const node *set_whole(ir *g, const node *old, const node *value) {
-  return ir_node(g, OP_SET, (dtype)old->dtype, (const node *[]){old, old, value}, 3, NULL, 0);
 }
 
 static const node *set_entry(ir *g, const node *array, const node *place, const node *value) {
@@ -219,7 +209,9 @@ static void make_roots(extraction *x) {
   for (size_t i = 0; i < n; i++) {
     if (is_invariant(loop, i)) continue;
     const node *step = inside[i];
-    if (p->now[i] != p->next[i]) step = set_whole(g, p->body.origins.at[p->next[i]], step);
+    const node *old = p->body.origins.at[p->next[i]];
+    if (p->now[i] != p->next[i])
+      step = ir_node(g, OP_SET, (dtype)old->dtype, (const node *[]){old, old, step}, 3, NULL, 0);
     p->body.roots[at++] = step;
   }
   for (size_t i = 0; i < m; i++) {
@@ -243,7 +235,8 @@ static node_list extract_loop(extracting *l, const node *loop) {
   *p = (extracted_loop){.loop = loop, .trip = trip_var(l, loop_range(loop)), .depth = l->depth};
   vec_push(l->a, &l->n->loops, p);
   map_set(l->a, &x.with, loop_range(loop), (void *)p->trip);
-  list_roots(&x);
+  for (size_t i = 1 + loop_n_states(loop); i < loop->n_src; i++)
+    vec_push(l->a, &x.roots, loop->src[i]);
   add_states(&x);
   add_captured(&x);
   make_roots(&x);
@@ -276,13 +269,6 @@ static const node *result_around(extracting *l, const node *result) {
   return ir_node(l->g, OP_RESULT, (dtype)result->dtype, src, n + rank, ints, 3);
 }
 
-static void add_extracted(extracting *l, const node *loop) {
-  extracted *e = arena_alloc(l->a, sizeof *e);
-  e->sources = extract_loop(l, loop);
-  e->number = l->n->loops.n;
-  map_set(l->a, &l->plans, loop, e);
-}
-
 static const node *rebuild_around(extracting *l, const node *n) {
   if (n->op == OP_RESULT && !n->ints[2]) return result_around(l, n);
   const node **src = arena_alloc(l->a, (n->n_src + 1) * sizeof *src);
@@ -303,10 +289,14 @@ void loops_extract(ir *g, const schedule_request *r, normalised *n, size_t depth
   for (size_t i = 0; i < order.n; i++) {
     const node *at = order.at[i];
     if (at->free->n) continue;
-    if (at->op == OP_LOOP)
-      add_extracted(&l, at);
-    else
+    if (at->op != OP_LOOP) {
       map_set(l.a, &l.image, at, (void *)rebuild_around(&l, at));
+      continue;
+    }
+    extracted *e = arena_alloc(l.a, sizeof *e);
+    e->sources = extract_loop(&l, at);
+    e->number = n->loops.n;
+    map_set(l.a, &l.plans, at, e);
   }
   for (size_t i = 0; i < n->n_roots; i++) n->roots[i] = image_of(&l, n->roots[i]);
   for (size_t i = 0; i < r->n_labels; i++) n->labelled[i] = image_of(&l, n->labelled[i]);

@@ -91,13 +91,9 @@ void buffer_reuse_find(ir *g, const schedule *s, lives *l) {
 
 /* The choice of reuses. */
 
-/** Drops reuses that do not lower the peak: a kernel that changes a buffer in place may compute no
-   element twice, which others do where blocks overlap. */
-static void drop_needless_reuses(const lives *l, const double need[], double peak, reuses taken[]) {
-  for (size_t i = 0; i < l->n_steps; i++)
-    if (need[i] <= peak) taken[i] = (reuses){0};
-}
-
+/** Chooses the reuses that make the plan smallest: all, none, or those that lower the peak. Where
+    they are equal, the fewest: a kernel that changes a buffer in place may compute no element
+    twice, which others do where blocks overlap. */
 static reuses *choose_reuses(const lives *l, bool always) {
   double *need = arena_alloc(l->a, (l->n_steps + 1) * sizeof *need);
   reuses *all = arena_calloc(l->a, l->n_steps + 1, sizeof *all), *few, *none;
@@ -105,7 +101,8 @@ static reuses *choose_reuses(const lives *l, bool always) {
   if (always) return all;
   few = arena_copy(l->a, all, (l->n_steps + 1) * sizeof *all);
   none = arena_calloc(l->a, l->n_steps + 1, sizeof *none);
-  drop_needless_reuses(l, need, peak, few);
+  for (size_t i = 0; i < l->n_steps; i++)
+    if (need[i] <= peak) few[i] = (reuses){0};
   uint64_t most = liveness_plan_bytes(l, NULL, none), less = liveness_plan_bytes(l, NULL, few);
   reuses *best = less < most ? few : none;
   return liveness_plan_bytes(l, NULL, all) < (less < most ? less : most) ? all : best;
@@ -128,20 +125,16 @@ static void map_elements(ir *g, const node *sink, const reuse *r, size_t home, m
   }
 }
 
-static void map_params(ir *g, const node *sink, const size_t homes[], map *with) {
-  node_list order = topo_sort(ir_arena(g), &sink, 1, NULL, NULL);
-  for (size_t i = 0; i < order.n; i++) {
-    const node *p = order.at[i];
-    if (p->op == OP_PARAM && homes[p->ints[0]] != (size_t)p->ints[0])
-      map_set(ir_arena(g), with, p, (void *)param_like(g, p, p->dims, homes[p->ints[0]]));
-  }
-}
-
 static void rewrite_kernel(ir *g, schedule_step *step, const reuses *taken, const size_t homes[]) {
   map with = {0};
   for (size_t i = 0; i < taken->n; i++)
     map_elements(g, step->kernel, &taken->at[i], homes[taken->at[i].to], &with);
-  map_params(g, step->kernel, homes, &with);
+  node_list order = topo_sort(ir_arena(g), &step->kernel, 1, NULL, NULL);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *p = order.at[i];
+    if (p->op == OP_PARAM && homes[p->ints[0]] != (size_t)p->ints[0])
+      map_set(ir_arena(g), &with, p, (void *)param_like(g, p, p->dims, homes[p->ints[0]]));
+  }
   if (!with.n) return;
   step->kernel = subst(g, step->kernel, &with);
   step->buffers = kernel_buffers(g, step->kernel, &step->n_buffers);

@@ -106,29 +106,23 @@ static memory_plan_slot *first_to_die(placing *p) {
   }
 }
 
-static void begin_life(placing *p, memory_plan_slot *s) {
-  s->offset = take_hole(p, round_up(s->bytes));
-  add_living(p, s);
-  p->alive += round_up(s->bytes);
-  if (p->alive > p->least) p->least = p->alive;
-}
-
-static void end_life(placing *p) {
-  const memory_plan_slot *dead = first_to_die(p);
-  return_hole(p, dead->offset, round_up(dead->bytes));
-  p->alive -= round_up(dead->bytes);
-}
-
 /** Places slots in order of birth, each in the smallest hole that fits. `least` becomes the lower
    bound of any placement. */
 static uint64_t place_by_life(arena *a, memory_plan_slot slots[], size_t n, uint64_t *least) {
   placing p = {.a = a};
   for (size_t i = 0; i < n; i++) {
-    while (p.living.n && p.living.at[0]->last < slots[i].first) end_life(&p);
+    while (p.living.n && p.living.at[0]->last < slots[i].first) {
+      const memory_plan_slot *dead = first_to_die(&p);
+      return_hole(&p, dead->offset, round_up(dead->bytes));
+      p.alive -= round_up(dead->bytes);
+    }
     if (!slots[i].bytes) slots[i].offset = 0;
     if (!slots[i].bytes) continue;
     if (slots[i].bytes > UINT64_MAX - MEMORY_PLAN_ALIGN) raise_out_of_memory(&p);
-    begin_life(&p, &slots[i]);
+    slots[i].offset = take_hole(&p, round_up(slots[i].bytes));
+    add_living(&p, &slots[i]);
+    p.alive += round_up(slots[i].bytes);
+    if (p.alive > p.least) p.least = p.alive;
   }
   *least = p.least;
   return p.most;
