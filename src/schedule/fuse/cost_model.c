@@ -181,10 +181,8 @@ static void add_mapped_operands(operands *to, const value *v, const node *read, 
     add_operand(to, (operand){list->at[i].bytes, map_coords(v, read, from, list->at[i].coords)});
 }
 
-static bool is_transparent(const value *from) {
-  return from && from->body && !value_is_reduction(from) && !from->facts->is_kept;
-}
-
+/** Finds the operands of an element; through elementwise values that are computed where they are
+    read. */
 static void find_operands(measuring *p, value *v) {
   value_facts *f = v->facts;
   for (size_t i = 0; i < v->inputs.elements.n; i++) {
@@ -192,7 +190,8 @@ static void find_operands(measuring *p, value *v) {
     const value *from = map_get(&p->values->of, read->src[0]);
     uint64_t coords = coords_in(v, read);
     double bytes = (double)dtype_bytes((dtype)read->dtype) * size_over(v, coords);
-    if (is_transparent(from))
+    bool is_transparent = from && from->body && !value_is_reduction(from) && !from->facts->is_kept;
+    if (is_transparent)
       add_mapped_operands(&f->operands.own, v, read, from, &from->facts->operands.own);
     else
       add_operand(&f->operands.own, (operand){bytes, coords});
@@ -317,16 +316,15 @@ static void count_readers(measuring *p) {
   }
 }
 
-static void measure_size(measuring *p, value *v) {
-  v->facts = arena_calloc(p->a, 1, sizeof *v->facts);
-  v->facts->size.points = 1;
-  for (size_t i = 0; i < v->rank; i++) v->facts->size.points *= size_estimate(v->dims[i]);
-  v->facts->size.bytes = v->facts->size.points * (double)dtype_bytes((dtype)v->tensor->dtype);
-}
-
 void cost_model_measure(ir *g, const machine *m, const values *v) {
   measuring p = {.g = g, .a = ir_arena(g), .m = m, .values = v};
-  for (size_t i = 0; i < v->at.n; i++) measure_size(&p, v->at.at[i]);
+  for (size_t i = 0; i < v->at.n; i++) {
+    value *x = v->at.at[i];
+    x->facts = arena_calloc(p.a, 1, sizeof *x->facts);
+    x->facts->size.points = 1;
+    for (size_t k = 0; k < x->rank; k++) x->facts->size.points *= size_estimate(x->dims[k]);
+    x->facts->size.bytes = x->facts->size.points * (double)dtype_bytes((dtype)x->tensor->dtype);
+  }
   count_readers(&p);
   for (size_t i = 0; i < v->at.n; i++) {
     find_level_and_lead(&p, v->at.at[i]);

@@ -16,12 +16,12 @@
 typedef struct canonical {
   ir *g;
   arena *a;
-  map image;
-  const size_t *buffers;
-  node_list scalars;
-  map indices; /* nodes read other than by a CAST */
-  map numbers; /* id of a range + 1 → its new number */
-  int64_t ranges;
+  map image;             /* node → its canonical form */
+  const size_t *buffers; /* of the step */
+  node_list scalars;     /* lifted variables, in the order of first use */
+  map indices;           /* nodes read other than by a CAST */
+  map numbers;           /* id of a range + 1 → its new number */
+  int64_t ranges;        /* ranges numbered so far */
 } canonical;
 
 /* Loops of any length share a kernel if it reads the trip variable only as a number (by CAST). */
@@ -45,11 +45,6 @@ static const node *widen_trip(const canonical *r, const node *var) {
                                     .n_text = var->n_text});
 }
 
-static const node *number_var(canonical *r, const node *var) {
-  vec_push(r->a, &r->scalars, var);
-  return lifted_var_rename(r->g, widen_trip(r, var), LIFTED_VAR_OF_KERNEL, r->scalars.n - 1);
-}
-
 /** The new id of a kernel's range, or of one that a law makes: those come after. */
 static int64_t number_range(void *user, int64_t id) {
   canonical *r = user;
@@ -66,6 +61,7 @@ static const node *renumber_schedule(canonical *r, const node *sink) {
   return sink_with_schedule(r->g, sink, lines, strlen(lines));
 }
 
+/** True for a variable whose value a kernel gets by position: a lifted scalar, or a trip number. */
 static bool is_lifted(const char *text) {
   return lifted_var_number(text, LIFTED_VAR_OF_GRAPH) != SIZE_MAX || var_is_trip(text);
 }
@@ -81,7 +77,10 @@ static const node *canonical_node(canonical *r, const node *n) {
     int64_t ints[] = {number_range(r, n->ints[0]), n->ints[1], n->ints[2], n->ints[3]};
     return ir_node(r->g, OP_RANGE, DT_INDEX, src, 1, ints, 4);
   }
-  if (n->op == OP_VAR && is_lifted(n->text)) return number_var(r, n);
+  if (n->op == OP_VAR && is_lifted(n->text)) {
+    vec_push(r->a, &r->scalars, n);
+    return lifted_var_rename(r->g, widen_trip(r, n), LIFTED_VAR_OF_KERNEL, r->scalars.n - 1);
+  }
   const node *made = subst_rebuild(r->g, n, src);
   return n->op == OP_SINK ? renumber_schedule(r, made) : made;
 }

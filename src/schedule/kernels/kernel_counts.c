@@ -107,12 +107,6 @@ static void add_part(counting *w, const node *array, bool is_write, product p) {
   add_product(w, &w->accesses.at[i].parts, p);
 }
 
-static void add_read(counting *w, const node *index) {
-  product p = {.each = 1};
-  multiply_ranges(w, &p, index->free->at, index->free->n);
-  add_part(w, index->src[0], false, p);
-}
-
 static void add_writes(counting *w, const node *out) {
   const node *stage = out->src[out->n_src - 1];
   for (uint32_t i = 0; i + 1 < out->n_src; i++) {
@@ -147,7 +141,11 @@ kernel_count_terms kernel_counts_of(arena *a, const node *sink) {
     const node *n = all.at[i];
     if (is_arithmetic(n)) add_arithmetic(&w, n);
     if (n->op == OP_FOLD) add_fold(&w, n);
-    if (n->op == OP_INDEX && n->src[0]->op == OP_PARAM) add_read(&w, n);
+    if (n->op == OP_INDEX && n->src[0]->op == OP_PARAM) {
+      product p = {.each = 1};
+      multiply_ranges(&w, &p, n->free->at, n->free->n);
+      add_part(&w, n->src[0], false, p);
+    }
     if (n->op == OP_OUT) add_writes(&w, n);
   }
   for (size_t i = 0; i < w.operations.n; i++)

@@ -21,9 +21,10 @@ enum { MOST_CHOICES = 12 };
 
 /** A buffer of the schedule. */
 typedef struct array {
-  const node *param; /* the PARAM that all kernels have for it; NULL: none */
-  bool is_fixed;
-  size_t vertex, n;          /* number of axes that may be last; 0: the layout stays */
+  const node *param;         /* the PARAM that all kernels have for it; NULL: none */
+  bool is_fixed;             /* some user of it needs the present layout */
+  size_t vertex;             /* of the problem */
+  size_t n;                  /* number of axes that may be last; 0: the layout stays */
   size_t axis[MOST_CHOICES]; /* these axes; the first one is last at present */
   size_t last;               /* the axis chosen */
 } array;
@@ -39,25 +40,21 @@ typedef struct layouts {
 
 /* Arrays that may change: those that only kernels use, all as the same PARAM. */
 
-static void fix_buffers(layouts *l, const schedule_step *step) {
-  for (size_t i = 0; i < step->n_buffers; i++) l->arrays[step->buffers[i]].is_fixed = true;
-}
-
-static void record_param(layouts *l, const node *param) {
-  array *x = &l->arrays[param->ints[0]];
-  if (x->param && x->param != param) x->is_fixed = true;
-  x->param = param;
-}
-
+/** Finds the PARAMs of a step; fixes arrays with two PARAMs, or of a step that has its own laws. */
 static void record_step(layouts *l, const schedule_step *step) {
   size_t bytes;
   if (!step->kernel || sink_schedule(step->kernel, &bytes)) {
-    fix_buffers(l, step);
+    for (size_t i = 0; i < step->n_buffers; i++) l->arrays[step->buffers[i]].is_fixed = true;
     return;
   }
   node_list order = topo_sort(l->a, &step->kernel, 1, NULL, NULL);
-  for (size_t i = 0; i < order.n; i++)
-    if (order.at[i]->op == OP_PARAM) record_param(l, order.at[i]);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *param = order.at[i];
+    if (param->op != OP_PARAM) continue;
+    array *x = &l->arrays[param->ints[0]];
+    if (x->param && x->param != param) x->is_fixed = true;
+    x->param = param;
+  }
 }
 
 static void add_array(layouts *l, size_t buffer) {

@@ -18,32 +18,25 @@ typedef struct copying {
  * there. */
 enum { PLACEHOLDER = INT32_MAX };
 
-static const node *param_of(copying *c, const node *buffer, const node *const dims[]) {
-  vec_push(ir_arena(c->g), &c->out->origins, buffer);
-  return param_like(c->g, buffer, dims, c->out->origins.n - 1);
-}
-
 /** Copies a node; a SET gets its view of a placeholder. */
 static const node *copy_node(void *user, const node *n, const node *const src[]) {
   copying *c = user;
-  if (n->op == OP_BUFFER) return param_of(c, n, src);
+  if (n->op == OP_BUFFER) {
+    vec_push(ir_arena(c->g), &c->out->origins, n);
+    return param_like(c->g, n, src, c->out->origins.n - 1);
+  }
   if (n->op != OP_SET) return NULL;
   const node *view = subst_view_base(c->g, ir_arena(c->g), src[1], src[0],
                                      param_like(c->g, src[0], src[0]->dims, PLACEHOLDER));
   return ir_with_sources(c->g, n, (const node *[]){src[0], view, src[2]});
 }
 
-static bool is_empty(const node *n) {
-  for (size_t i = 0; i < n->rank; i++)
-    if (node_is_bits(n->dims[i], 0)) return true;
-  return false;
-}
-
 /** Gives a SET its array back; one that sets no element becomes the array. */
 static const node *restore_set(void *user, const node *n, const node *const src[]) {
   ir *g = user;
   if (n->op != OP_SET) return NULL;
-  if (is_empty(src[1])) return src[0];
+  for (size_t i = 0; i < src[1]->rank; i++)
+    if (node_is_bits(src[1]->dims[i], 0)) return src[0];
   const node *base = src[1];
   while (base->op != OP_PARAM) base = base->src[0];
   const node *view = subst_view_base(g, ir_arena(g), src[1], base, src[0]);

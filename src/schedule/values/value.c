@@ -53,19 +53,15 @@ bool value_depends_on_coords(ir *g, const map *tensors, const node *body) {
   return false;
 }
 
-static const node *const *make_coords(ir *g, size_t rank, const node *const dims[]) {
+value *value_of_tensor(ir *g, const node *tensor, size_t rank, const node *const dims[]) {
+  value *v = arena_calloc(ir_arena(g), 1, sizeof *v);
   const node **coords = arena_alloc(ir_arena(g), (rank + 1) * sizeof *coords);
   for (size_t i = 0; i < rank; i++)
     coords[i] = node_is_bits(dims[i], 1) ? ix_const(g, 0) : range_make(g, dims[i], KIND_LOOP);
-  return coords;
-}
-
-value *value_of_tensor(ir *g, const node *tensor, size_t rank, const node *const dims[]) {
-  value *v = arena_calloc(ir_arena(g), 1, sizeof *v);
   v->tensor = tensor;
   v->rank = rank;
   v->dims = dims;
-  v->coords = make_coords(g, rank, dims);
+  v->coords = coords;
   v->reduction.op = OP_LIMIT;
   return v;
 }

@@ -8,10 +8,9 @@ typedef VEC(value *) value_list;
 /** A value on the path of the walk, and the values that come before it. */
 typedef struct visit {
   value *v;
-  value_list before;
-  size_t
-      makers; /* the first ones of `before`: v reads them; the others read arrays it overwrites */
-  size_t next;
+  value_list before; /* values that v reads, then those that read arrays it overwrites */
+  size_t makers;     /* number of the former */
+  size_t next;       /* the next one to visit */
 } visit;
 
 typedef VEC(visit) visits;
@@ -32,14 +31,6 @@ static void add_reader(ordering *o, const node *array, value *v) {
   value_list *l = map_get(&o->readers, array);
   if (!l) map_set(o->a, &o->readers, array, l = arena_calloc(o->a, 1, sizeof *l));
   vec_push(o->a, l, v);
-}
-
-static void index_readers(ordering *o) {
-  for (size_t i = 0; i < o->values->at.n; i++) {
-    value *v = o->values->at.at[i];
-    for (size_t k = 0; k < v->inputs.tensors.n; k++) add_reader(o, v->inputs.tensors.at[k], v);
-    for (size_t k = 0; k < v->inputs.arrays.n; k++) add_reader(o, v->inputs.arrays.at[k], v);
-  }
 }
 
 static void add_maker(ordering *o, visit *at, const node *array) {
@@ -112,7 +103,12 @@ static void place_value(ordering *o, value *root) {
 
 void values_order(ir *g, values *v, node_list *conflicts) {
   ordering o = {.a = ir_arena(g), .values = v, .conflicts = conflicts};
-  index_readers(&o);
+  for (size_t i = 0; i < v->at.n; i++) {
+    value *reader = v->at.at[i];
+    const value_inputs *in = &reader->inputs;
+    for (size_t k = 0; k < in->tensors.n; k++) add_reader(&o, in->tensors.at[k], reader);
+    for (size_t k = 0; k < in->arrays.n; k++) add_reader(&o, in->arrays.at[k], reader);
+  }
   for (size_t i = 0; i < v->at.n; i++) place_value(&o, v->at.at[i]);
   for (size_t i = 0; i < o.order.n; i++) {
     v->at.at[i] = o.order.at[i];

@@ -21,14 +21,12 @@ typedef struct layout_search {
   map uncut;  /* BUFFERs not always read in whole vectors along one axis: not blocked */
 } layout_search;
 
-static bool is_view(const node *n) {
-  return n->op == OP_PERMUTE || n->op == OP_SLICE || n->op == OP_EXPAND || n->op == OP_RESHAPE;
-}
-
 /** The product that a REDUCE sums, behind views; NULL: none. */
 static const node *product_of(const node *reduce) {
   const node *x = reduce->op == OP_REDUCE && reduce->ints[0] == OP_ADD ? reduce->src[0] : NULL;
-  while (x && is_view(x)) x = x->src[0];
+  while (x &&
+         (x->op == OP_PERMUTE || x->op == OP_SLICE || x->op == OP_EXPAND || x->op == OP_RESHAPE))
+    x = x->src[0];
   return x && x->op == OP_MUL ? x : NULL;
 }
 
@@ -125,11 +123,6 @@ static const node *replace_constant(constant_folding *f, const node *buffer, con
   return c->leaf;
 }
 
-static const node *constant_value(constant_folding *f, const node *buffer) {
-  uintptr_t number = (uintptr_t)map_get(&f->number, buffer);
-  return number ? f->out.at.at[number - 1].value : buffer;
-}
-
 /** The indices of an axis that are consecutive: a vector's lanes, where a reduction reads many
    rows; else all. */
 static int64_t choose_block(const layout_search *t, const node *buffer, size_t axis) {
@@ -158,7 +151,8 @@ static const node *relayout(constant_folding *f, const node *buffer, size_t axis
   size_t rank = buffer->rank + cut, last = axis + cut, n = 0;
   int64_t *to = arena_alloc(f->a, rank * sizeof *to);
   int64_t *back = arena_alloc(f->a, rank * sizeof *back);
-  const node *value = constant_value(f, buffer);
+  uintptr_t number = (uintptr_t)map_get(&f->number, buffer);
+  const node *value = number ? f->out.at.at[number - 1].value : buffer;
   if (cut) value = ir_reshape(g, value, rank, blocked_sizes(f, buffer, axis, block));
   if (cut) to[n++] = (int64_t)axis;
   for (size_t i = 0; i < rank; i++)
@@ -169,11 +163,7 @@ static const node *relayout(constant_folding *f, const node *buffer, size_t axis
   return ir_reshape(g, ir_permute(g, leaf, back), buffer->rank, buffer->dims);
 }
 
-static const node *skip_movements(const node *x) {
-  while (op_is_movement((op)x->op)) x = x->src[0];
-  return x;
-}
-
+/** Finds the tensors whose elements anything but a contraction reads. */
 static void find_other_readers(layout_search *t, const node_list *order) {
   map products = {0};
   for (size_t i = 0; i < order->n; i++) {
@@ -183,9 +173,12 @@ static void find_other_readers(layout_search *t, const node_list *order) {
   for (size_t i = 0; i < order->n; i++) {
     const node *n = order->at[i];
     bool reads = constant_folding_reads_elements(n) ? !map_has(&products, n) : n->op == OP_GATHER;
-    for (uint32_t k = 0; k < n->n_src && reads; k++)
-      if (n->src[k]->dtype != DT_INDEX)
-        map_set(t->f->a, &t->others, skip_movements(n->src[k]), NULL);
+    for (uint32_t k = 0; k < n->n_src && reads; k++) {
+      const node *x = n->src[k];
+      if (x->dtype == DT_INDEX) continue;
+      while (op_is_movement((op)x->op)) x = x->src[0];
+      map_set(t->f->a, &t->others, x, NULL);
+    }
   }
 }
 
