@@ -41,22 +41,15 @@ static const node *run_passes(ir *g, const node *kernel, const codegen_options *
   return finish_pass(&p, PASS_LINEARISE, LEVEL_LINEAR, codegen_linearise(g, n));
 }
 
-static bool scratch_fits(ir *g, const node *linear, const target *t) {
-  return !t->scratch || scratch_plan_make(ir_arena(g), linear).bytes <= t->scratch;
-}
-
-static const node *make_program(ir *g, const node *sink, const char *device, const node *linear) {
-  const node *on = ir_make(
-      g, &(node_spec){.op = OP_DEVICE, .dtype = DT_VOID, .text = device, .n_text = strlen(device)});
-  return ir_node(g, OP_PROGRAM, DT_VOID, (const node *[]){sink, on, linear}, 3, NULL, 0);
-}
-
 const node *codegen_run(ir *g, const node *kernel, const char *device, const codegen_options *o) {
   const node *linear = run_passes(g, kernel, o);
-  if (!scratch_fits(g, linear, &o->target)) {
+  uint64_t scratch = o->target.scratch;
+  if (scratch && scratch_plan_make(ir_arena(g), linear).bytes > scratch) {
     codegen_options tight = *o;
     tight.target.scratch = 1; /* no copies for speed: the arrays that the kernel needs may fit */
     linear = run_passes(g, kernel, &tight);
   }
-  return make_program(g, kernel, device, linear);
+  const node *on = ir_make(
+      g, &(node_spec){.op = OP_DEVICE, .dtype = DT_VOID, .text = device, .n_text = strlen(device)});
+  return ir_node(g, OP_PROGRAM, DT_VOID, (const node *[]){kernel, on, linear}, 3, NULL, 0);
 }

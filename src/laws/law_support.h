@@ -47,7 +47,7 @@ const node **law_copy_ranges(ir *g, const node *const ranges[], size_t n, map *c
 const node *law_rename_state(ir *g, const node *source, const node *from, const node *to);
 
 /** An expression in which reads of `array` (a STAGE or FOLD, or the innermost range of a FOLD for
-    reads of its states) get n leading coordinates `first`. They read `replacement`, or the same
+    reads of its states) get n leading coordinates `first`, and read `replacement`, or the same
     array where that is NULL. */
 const node *law_add_axes(ir *g, const node *root, const node *array, const node *replacement,
                          size_t n, const node *const first[]);

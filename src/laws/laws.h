@@ -25,8 +25,8 @@ typedef enum law {
 /** A row of laws.def. */
 typedef struct law_facts {
   const char *name, *arguments;
-  int new_ranges; /* that a schedule's line names first, or LAW_ONE_PER_RANGE: one for each of
-                     RANGES */
+  int new_ranges; /* number of those that a schedule's line names first; LAW_ONE_PER_RANGE: one for
+                     each of RANGES */
   const char *file, *about;
 } law_facts;
 const law_facts *law_facts_of(law which);

@@ -123,7 +123,7 @@ static const node *packed_element(const box *b, const axis axes[], size_t rank) 
   return index_make(b->g, (dtype)b->expression->dtype, stage, 0, rank, at);
 }
 
-/** Which nodes are expressions over elements of buffers alone. */
+/** Nodes that are expressions over elements of buffers alone, and those that are not. */
 typedef struct elements {
   map best;  /* node → the INDEX of a buffer in it with the most coordinates */
   map other; /* nodes that contain a STAGE, a FOLD or another node with a place of its own */

@@ -4,7 +4,8 @@
 
      S = STAGE(v); for r { … S … }   →   for r { S = STAGE(v; pin r); … S … }
 
-   Its storage then lives for one iteration. It must not read a buffer that the kernel stores to. */
+   The storage then lives for one iteration. A binder that reads a buffer which the kernel stores to
+   stays where it is. */
 #include "laws/law_support.h"
 
 #include "ir/verify/verify_graph.h"

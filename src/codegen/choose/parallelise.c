@@ -44,12 +44,6 @@ static node_list nest_with_stores(choice *c, const node *stage) {
   return nest;
 }
 
-static double nest_operations(const node_list *nest) {
-  double sum = 0;
-  for (size_t i = 0; i < nest->n; i++) sum += node_operations(nest->at[i]);
-  return sum;
-}
-
 /** Operations of a nest inside of the k-th of the STAGE's ranges. */
 static double operations_inside(const node_list *nest, const node *stage, size_t k) {
   double sum = node_operations(stage) * stores_inside(stage, k);
@@ -111,7 +105,8 @@ static const node *divide_nest(choice *c, const node *sink, const node *stage) {
   const node *made, *changed, *unit;
   node_list nest = nest_with_stores(c, stage);
   size_t n = stage_n_ranges(stage) < MOST_RANGES ? stage_n_ranges(stage) : MOST_RANGES;
-  double all = nest_operations(&nest);
+  double all = 0; /* operations */
+  for (size_t i = 0; i < nest.n; i++) all += node_operations(nest.at[i]);
   for (size_t tries = n; tries > 0; tries--) {
     size_t best = n;
     double least = INFINITY;

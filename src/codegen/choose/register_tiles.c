@@ -32,7 +32,7 @@ typedef struct tiling {
 typedef struct load_facts {
   double element;            /* bytes that the load reads at once */
   double consecutive;        /* loads of consecutive elements in the loops inside of the tile */
-  double bytes;              /* that those loops load, for one index of each axis */
+  double bytes;              /* loaded by those loops, for one index of each axis */
   bool is_unit_stride[AXES]; /* reads consecutive elements along the axis */
   double set_bytes[AXES];    /* bytes of L1 sets that each index of the axis competes for */
 } load_facts;
@@ -311,11 +311,6 @@ static double cost_with_remainders(const plan *p, const int64_t cut[], double re
   return sum;
 }
 
-static double cost_of(const plan *p, const int64_t cut[], double registers) {
-  return p->has_remainder_nest ? cost_with_remainders(p, cut, registers)
-                               : cost_with_overlap(p, cut, registers);
-}
-
 static int64_t most_cut(const plan *p, size_t k) {
   const node *extent = p->axis[k] ? range_extent(p->axis[k]) : NULL;
   int64_t n = !extent ? 1 : p->has_remainder_nest ? extent->hi : extent->lo;
@@ -328,7 +323,8 @@ static bool find_tile(const plan *p, double registers, tile *best) {
   for (int64_t x = 1; x <= most_cut(p, 0); x++)
     for (int64_t y = 1; y <= most_cut(p, 1); y++) {
       tile t = {.cut = {x, y}};
-      t.cost = cost_of(p, t.cut, registers);
+      t.cost = p->has_remainder_nest ? cost_with_remainders(p, t.cut, registers)
+                                     : cost_with_overlap(p, t.cut, registers);
       if (t.cost < 0 || t.cost >= best->cost) continue;
       *best = t;
       found = true;

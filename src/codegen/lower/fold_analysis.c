@@ -18,13 +18,11 @@ typedef struct separation {
   map with;    /* STATE or range → its replacement in emitted values */
 } separation;
 
-static bool is_step_state(const separation *s, const node *n) {
-  return n->op == OP_STATE && n->src[0] == fold_innermost_range(s->fold) &&
-         n->ints[0] < (int64_t)fold_n_states(s->fold);
-}
-
+/** True for a state before the step, and for nodes that contain one. */
 static bool holds_state(const separation *s, const node *n) {
-  if (is_step_state(s, n)) return true;
+  if (n->op == OP_STATE && n->src[0] == fold_innermost_range(s->fold) &&
+      n->ints[0] < (int64_t)fold_n_states(s->fold))
+    return true;
   for (uint32_t i = 0; i < n->n_src; i++)
     if (map_has(&s->holders, n->src[i])) return true;
   return false;
@@ -98,10 +96,6 @@ typedef struct dependence {
   map reads; /* node → range_set of the innermost ranges of the FOLDs whose states it reads */
 } dependence;
 
-static const range_set *union_or_null(ir *g, const range_set *a, const range_set *b) {
-  return a && b ? range_set_union(g, a, b) : a ? a : b;
-}
-
 /** The set of a range alone, without the ranges that its extent depends on. */
 static const range_set *range_alone(ir *g, const node *range) {
   const range_set *s = range->free;
@@ -110,10 +104,13 @@ static const range_set *range_alone(ir *g, const node *range) {
   return s;
 }
 
+/** Records the FOLDs whose states a node reads: those of its sources, and its own as a STATE. */
 static void note_states(dependence *d, const node *n) {
   const range_set *all = n->op == OP_STATE ? range_alone(d->g, n->src[0]) : NULL;
-  for (uint32_t i = 0; i < n->n_src; i++)
-    all = union_or_null(d->g, all, map_get(&d->reads, n->src[i]));
+  for (uint32_t i = 0; i < n->n_src; i++) {
+    const range_set *reads = map_get(&d->reads, n->src[i]);
+    if (reads) all = all ? range_set_union(d->g, all, reads) : reads;
+  }
   if (all && n->op == OP_FOLD) all = range_set_without(d->g, all, fold_innermost_range(n));
   if (all && all->n) map_set(d->a, &d->reads, n, (void *)all);
   if (n->op == OP_FOLD) map_set(d->a, &d->folds, fold_innermost_range(n), (void *)n);

@@ -17,8 +17,8 @@ const node *fold_analysis_separate_emits(ir *g, const node *sink);
    at no other element than the one being written. */
 void fold_analysis_in_place(arena *a, const node *sink, map *in_place);
 
-/** Sets `places`: for each STAGE and FOLD the range_set that its contents depend on. These are its
-   free ranges and, if it reads a state of a FOLD around it, all ranges of that FOLD and its free
+/** Sets `places`: for each STAGE and FOLD the range_set that its contents depend on: its free
+   ranges and, if it reads a state of a FOLD around it, all ranges of that FOLD and its free
    ranges: a STATE names the innermost range alone. */
 void fold_analysis_scopes(ir *g, const node *sink, map *places);
 

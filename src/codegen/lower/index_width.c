@@ -10,31 +10,19 @@
 typedef struct widening {
   ir *g;
   arena *a;
-  dtype type;
-  map image;
+  dtype type; /* of indices from now on */
+  map image;  /* node → the node over such integers */
 } widening;
 
 static const node *image(widening *w, const node *n) { return map_get(&w->image, n); }
 
-static bool fits_32(const node *n) { return n->lo > INT32_MIN / 2 && n->hi < INT32_MAX / 2; }
-
-static dtype choose_width(const node_list *order, const target *t) {
-  if (!t->index32) return DT_I64;
-  for (size_t i = 0; i < order->n; i++)
-    if (order->at[i]->dtype == DT_INDEX && !fits_32(order->at[i])) return DT_I64;
-  return DT_I32;
-}
-
 static const node *number(widening *w, int64_t value) { return ir_const_int(w->g, w->type, value); }
-
-static const node *term(widening *w, const node *atom, int64_t c) {
-  return c == 1 ? atom : ir_op2(w->g, OP_MUL, atom, number(w, c));
-}
 
 static const node *widen_affine(widening *w, const node *n) {
   const node *sum = NULL;
   for (uint32_t i = 0; i < n->n_src; i++) {
-    const node *t = term(w, image(w, n->src[i]), n->ints[i + 1]);
+    const node *t = image(w, n->src[i]);
+    if (n->ints[i + 1] != 1) t = ir_op2(w->g, OP_MUL, t, number(w, n->ints[i + 1]));
     sum = sum ? ir_op2(w->g, OP_ADD, sum, t) : t;
   }
   if (!sum) return number(w, n->ints[0]);
@@ -71,7 +59,12 @@ static const node *widen(widening *w, const node *n) {
 const node *codegen_index_width(ir *g, const node *sink, const target *t) {
   widening w = {.g = g, .a = ir_arena(g)};
   node_list order = topo_sort(w.a, &sink, 1, NULL, NULL);
-  w.type = choose_width(&order, t);
+  bool fits = t->index32; /* in 32 bits, with room for sums */
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i];
+    if (n->dtype == DT_INDEX) fits &= n->lo > INT32_MIN / 2 && n->hi < INT32_MAX / 2;
+  }
+  w.type = fits ? DT_I32 : DT_I64;
   for (size_t i = 0; i < order.n; i++)
     map_set(w.a, &w.image, order.at[i], (void *)widen(&w, order.at[i]));
   return image(&w, sink);

@@ -105,23 +105,13 @@ static bool is_stored_in(lineariser *l, const node *storage, const place *loop) 
   return false;
 }
 
-static bool is_in_memory(const node *storage) {
-  return storage->op == OP_PARAM || (storage->op == OP_ALLOC && storage->ints[1]);
-}
-
 /** True for a load of memory that does not change in a loop, and for a splat: either may move
    anywhere inside of the loop. */
 static bool may_sink(lineariser *l, const node *n, const place *loop) {
   if (n->op != OP_LOAD) return n->op == OP_SPLAT;
-  return is_in_memory(node_storage_root(n->src[0])) &&
-         !is_stored_in(l, node_storage_root(n->src[0]), loop);
-}
-
-static void note_use(lineariser *l, const node *n, place *p) {
-  uses *u = map_get(&l->uses, n);
-  if (!u) map_set(l->a, &l->uses, n, u = arena_calloc(l->a, 1, sizeof *u));
-  u->is_spread |= !p || (u->place && u->place != p);
-  u->place = p;
+  const node *storage = node_storage_root(n->src[0]);
+  bool is_in_memory = storage->op == OP_PARAM || (storage->op == OP_ALLOC && storage->ints[1]);
+  return is_in_memory && !is_stored_in(l, storage, loop);
 }
 
 /** Finds nodes to sink, users before the nodes that they use. */
@@ -135,7 +125,12 @@ static void find_sunk(lineariser *l, const node_list *order) {
     bool is_used_deeper = p && u && !u->is_spread && u->place->depth > p->depth;
     if (is_used_deeper && u->place->has_loops && may_sink(l, n, p))
       map_set(l->a, &l->sunk, n, p = u->place);
-    for (uint32_t k = 0; k < n->n_src; k++) note_use(l, n->src[k], p);
+    for (uint32_t k = 0; k < n->n_src; k++) {
+      uses *of = map_get(&l->uses, n->src[k]);
+      if (!of) map_set(l->a, &l->uses, n->src[k], of = arena_calloc(l->a, 1, sizeof *of));
+      of->is_spread |= !p || (of->place && of->place != p);
+      of->place = p;
+    }
   }
 }
 

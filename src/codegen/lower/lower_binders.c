@@ -98,7 +98,7 @@ static node_list reads_inside(lowering *l, const node *param, const node_list *n
   return reads;
 }
 
-/** The params of an OUT. Those that the kernel also reads are stored to after all of the nest's
+/** The params of an OUT. Params that the kernel also reads are stored to after all of the nest's
    loads, so that every value is computed from old contents. */
 static const node **params_after_reads(lowering *l, const node *out) {
   const node *stage = out->src[out->n_src - 1], **params = lower_nodes(l, out->src, out->n_src - 1);
@@ -126,10 +126,6 @@ static const node *lower_out(lowering *l, const node *out) {
 
 /* Each node by its op. */
 
-static const node *rebuild(lowering *l, const node *n) {
-  return subst_rebuild(l->g, n, lower_nodes(l, n->src, n->n_src));
-}
-
 static const node *lower_by_op(lowering *l, const node *n) {
   switch (n->op) {
   case OP_INDEX: return lower_index(l, n);
@@ -139,7 +135,7 @@ static const node *lower_by_op(lowering *l, const node *n) {
   case OP_FOLD: lower_fold(l, n); return n;
   case OP_STATE: lower_state(l, n); return n;
   case OP_OUT: return lower_out(l, n);
-  default: return rebuild(l, n);
+  default: return subst_rebuild(l->g, n, lower_nodes(l, n->src, n->n_src));
   }
 }
 

@@ -56,8 +56,8 @@ const node *lower_element_load(lowering *l, const node *n, const home *h);
 /** The address at which a STAGE stores the i-th of its values. */
 const node *lower_stage_address(lowering *l, const node *s, size_t i);
 
-/** Loops that copy a lowered stage's array to other storage (o < 0), or combine both by an op. They
-   run where `reader` does. */
+/** Loops that copy a lowered stage's array to other storage (o < 0), or combine both by an op, and
+   that run where `reader` does. */
 const node *lower_copy_array(lowering *l, const node *stage, size_t value, const node *reader,
                              const node *to, int64_t o);
 

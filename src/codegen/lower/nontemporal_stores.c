@@ -18,15 +18,8 @@ typedef struct streaming {
   tn_hardware hardware;
   map read;         /* PARAMs that the kernel loads */
   node_list stores; /* candidates */
-  double bytes;     /* that these write */
+  double bytes;     /* written by `stores` */
 } streaming;
-
-static void find_loaded_params(streaming *s, const node_list *order) {
-  for (size_t i = 0; i < order->n; i++) {
-    const node *n = order->at[i], *root = n->op == OP_LOAD ? node_storage_root(n->src[0]) : NULL;
-    if (root && root->op == OP_PARAM) map_set(s->a, &s->read, root, (void *)root);
-  }
-}
 
 /** The range of several indices along which a store's stride is `elements`; NULL: none. */
 static const node *range_of_stride(const node *store, int64_t elements) {
@@ -82,7 +75,10 @@ const node *codegen_nontemporal_stores(ir *g, const node *sink, const target *t)
   streaming s = {.g = g, .a = ir_arena(g), .hardware = hardware_with_defaults(&t->hardware)};
   node_list order = topo_sort(s.a, &sink, 1, NULL, NULL);
   map with = {0};
-  find_loaded_params(&s, &order);
+  for (size_t i = 0; i < order.n; i++) {
+    const node *n = order.at[i], *root = n->op == OP_LOAD ? node_storage_root(n->src[0]) : NULL;
+    if (root && root->op == OP_PARAM) map_set(s.a, &s.read, root, (void *)root);
+  }
   find_streaming_stores(&s, &order);
   if (s.bytes <= MACHINE_NONTEMPORAL_LLC_SHARE * hardware_llc_bytes(&s.hardware)) return sink;
   for (size_t i = 0; i < s.stores.n; i++)

@@ -25,7 +25,7 @@ typedef VEC(cell) cell_list;
 typedef struct array {
   const node *alloc;
   cell_list cells;  /* sorted once all accesses are known */
-  size_t registers; /* that the array and those inside of it take */
+  size_t registers; /* taken by the array and those inside of it */
   bool is_spilled;  /* to memory, at the end of the loop that fills it */
   bool refused;     /* stays an array */
 } array;
@@ -115,24 +115,19 @@ static void note_access(promotion *p, const node *n) {
     vec_push(p->a, &a->cells, ((cell){node_int(n->src[1]), lanes_of(n)}));
 }
 
-static void check_load(promotion *p, const node *n) {
-  array *a = n->op == OP_LOAD ? array_of(p, n) : NULL;
-  if (!a || a->refused || !node_is_const(n->src[1])) return;
-  a->refused = find_cell(a, node_int(n->src[1]), lanes_of(n)) == a->cells.n;
-}
-
-static array *promoted_array(const promotion *p, const node *access) {
-  array *a = array_of(p, access);
-  return a && !a->refused ? a : NULL;
-}
-
+/** Finds the arrays to promote: few cells that do not overlap, and loads of one cell each. */
 static void find_arrays(promotion *p, const node_list *order, size_t registers) {
   for (size_t i = 0; i < order->n; i++) note_access(p, order->at[i]);
   for (size_t i = 0; i < order->n; i++) {
     array *a = order->at[i]->op == OP_ALLOC ? map_get(&p->arrays, order->at[i]) : NULL;
     if (a && !a->refused) a->refused = !sort_cells(&a->cells) || a->cells.n > registers;
   }
-  for (size_t i = 0; i < order->n; i++) check_load(p, order->at[i]);
+  for (size_t i = 0; i < order->n; i++) {
+    const node *n = order->at[i];
+    array *a = n->op == OP_LOAD ? array_of(p, n) : NULL;
+    if (!a || a->refused || !node_is_const(n->src[1])) continue;
+    a->refused = find_cell(a, node_int(n->src[1]), lanes_of(n)) == a->cells.n;
+  }
 }
 
 /* Arrays that are live around others, as the sums of blocks are around the sums of terms, stay in
@@ -310,8 +305,8 @@ static const node *promote_store(promotion *p, const array *a, const node *n) {
 }
 
 static const node *rebuild_node(promotion *p, const node *n) {
-  const array *a = is_access(n) ? promoted_array(p, n) : NULL;
-  if (a) return n->op == OP_LOAD ? promote_load(p, a, n) : promote_store(p, a, n);
+  const array *a = is_access(n) ? array_of(p, n) : NULL;
+  if (a && !a->refused) return n->op == OP_LOAD ? promote_load(p, a, n) : promote_store(p, a, n);
   for (uint32_t i = 0; i < n->n_src; i++)
     if (image_of(p, n->src[i]) != n->src[i]) return subst_rebuild(p->g, n, source_images(p, n));
   return n;

@@ -54,7 +54,7 @@ void ir_release(ir *g, const node *n);
     the user, also after a failed one. */
 void ir_release_unheld(ir *g);
 
-/** Callbacks on the creation and release of nodes. They make no nodes and do not raise. */
+/** Callbacks on the creation and release of nodes; a callback makes no nodes and does not raise. */
 typedef struct ir_observer {
   void (*made)(void *user, const node *n);     /* after a new node was made */
   void (*released)(void *user, const node *n); /* before a node is freed, except by ir_free; may

@@ -21,7 +21,7 @@ typedef struct value {
 typedef struct loop_run {
   const node *loop;
   node_list body;  /* nodes that depend on its range, in order */
-  node_list own;   /* those that its trips run; inner loops run the others */
+  node_list own;   /* nodes of the body that its trips run; inner loops run the others */
   value **results; /* states, then emitted arrays */
   value **next;    /* states after the current trip */
   size_t depth;    /* loops around it */

@@ -15,7 +15,7 @@ typedef struct liftable_scalar {
 typedef VEC(liftable_scalar) liftable_scalar_list;
 
 /** The constant that a node is or repeats in each element by a few movements; NULL if there is
-    none. Such nodes belong to their readers, because equal constants are one node. */
+    none. Constants belong to their readers, because equal ones are one node. */
 const node *liftable_fill_constant(const node *n);
 
 /** True if source k of a node is liftable: a constant or a fill of one; an index that is cast to a

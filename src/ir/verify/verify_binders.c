@@ -9,8 +9,8 @@ typedef struct scope {
   const node *binder;
   const node *fold;          /* the FOLD whose innermost range it is; NULL: none */
   const struct scope *outer; /* the range inside which it is opened */
-  uint32_t depth;
-  bool in_vector; /* it or an outer range is of kind vector */
+  uint32_t depth;            /* ranges around it */
+  bool in_vector;            /* the range or an outer one is of kind vector */
 } scope;
 
 static scope *scope_of(const verifier *v, const node *range) { return map_get(&v->scopes, range); }

@@ -44,7 +44,7 @@ typedef struct c_text {
   VEC(const char *) declared; /* types and helper functions in `head` */
 } c_text;
 
-/** How many names of each kind are taken: x0, x1, …; i0, i1, …; acc0, …; s0, …. */
+/** Numbers of the names taken so far: x0, x1, …; i0, i1, …; acc0, …; s0, …. */
 typedef struct c_name_counts {
   uint32_t values, loops, registers, scratches;
 } c_name_counts;

@@ -8,7 +8,7 @@
 #include "schedule/values/normalise.h"
 
 /** The steps of a schedule and its buffers; the PARAMs of their kernels are numbered as
-    the buffers. One that needs more than `arguments` buffers (0: any number) is refused. */
+    the buffers. A kernel that needs more than `arguments` buffers (0: any number) is refused. */
 void kernels_build(ir *g, const normalised *in, const values *v, const groups *groups,
                    size_t arguments, schedule *s);
 

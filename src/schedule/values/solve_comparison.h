@@ -7,9 +7,9 @@
 
 typedef struct ir ir;
 
-/** The solution of a comparison. It holds exactly where `gate` holds (NULL: always) and the range
-    equals `first`, or, if `last` is not NULL, lies in `first` (NULL: 0) … `last` − 1; the opposite
-   if `is_negated`. `first` and `last` do not depend on the range, and first ≤ last. */
+/** The solution of a comparison, which holds exactly where `gate` holds (NULL: always) and the
+   range equals `first`, or, if `last` is not NULL, lies in `first` (NULL: 0) … `last` − 1; the
+   opposite if `is_negated`. `first` and `last` do not depend on the range, and first ≤ last. */
 typedef struct solution {
   const node *gate, *first, *last;
   bool is_negated;
