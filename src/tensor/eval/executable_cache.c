@@ -6,7 +6,7 @@
 #include "compile/cache_keys.h"
 #include "ir/text/graph_key.h"
 #include "runtime/build_executable.h"
-#include "tensor/context/executable_request.h"
+#include "tensor/context/fill_build_request.h"
 #include "tensor/eval/host_calls.h"
 #include "tensor/eval/lifted_scalars.h"
 

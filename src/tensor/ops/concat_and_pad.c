@@ -42,7 +42,7 @@ value build_concat(builder *b, const value x[], size_t n, int64_t axis) {
     for (size_t k = 0; match && k < own.rank; k++) match = k == c.axis || own.at[k] == first.at[k];
     if (!match)
       diag_raise(b->diag, TN_ERR_SHAPE,
-                 "operand %zu has shape %s and operand 1 has shape %s: sizes must be equal except "
+                 "operand %zu has shape %s and operand 1 has shape %s; sizes must be equal except "
                  "along axis %zu",
                  i + 1, sizes_text(b, &own), sizes_text(b, &first), c.axis);
     end = ix_add(g, end, own.at[c.axis]);
@@ -66,7 +66,7 @@ value build_stack(builder *b, const value x[], size_t n, int64_t axis) {
     sizes first = sizes_of(x[0].node), own = sizes_of(x[i].node);
     if (!sizes_equal(&first, &own))
       diag_raise(b->diag, TN_ERR_SHAPE,
-                 "operand %zu has shape %s and operand 1 has shape %s: shapes must be equal", i + 1,
+                 "operand %zu has shape %s and operand 1 has shape %s; shapes must be equal", i + 1,
                  sizes_text(b, &own), sizes_text(b, &first));
     rows[i] = value_of(shape_unsqueeze(b, type_convert(b, x[i], t), at));
   }

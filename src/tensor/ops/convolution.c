@@ -58,8 +58,8 @@ static void check_groups(builder *b, const conv *c, const char *reason, const no
   if (ix_scale(b->ir, part, c->d.groups) == whole) return;
   const char *shape_x = sizes_text(b, &x), *shape_w = sizes_text(b, &w);
   b->named.n = 0; /* the refusal is about groups */
-  diag_raise(b->diag, TN_ERR_SHAPE, "%s: x has shape %s, w has shape %s, and groups is %lld",
-             reason, shape_x, shape_w, (long long)c->d.groups);
+  diag_raise(b->diag, TN_ERR_SHAPE, "x has shape %s, w has shape %s, and groups is %lld: %s",
+             shape_x, shape_w, (long long)c->d.groups, reason);
 }
 
 static conv conv_operands(builder *b, value x, value w, value bias, const tn_conv_desc *desc,

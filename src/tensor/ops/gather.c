@@ -54,7 +54,7 @@ value build_gather_elements(builder *b, value x, value index, int64_t axis) {
   if (!is_inside)
     diag_raise(
         b->diag, TN_ERR_SHAPE,
-        "the index has shape %s and x has shape %s: their ranks must be equal, and no size of "
+        "the index has shape %s and x has shape %s; their ranks must be equal, and no size of "
         "the index larger, except along axis %zu",
         sizes_text(b, &index_shape), sizes_text(b, &shape), a);
   return value_of(node_gather(b, n, a, i));
@@ -70,7 +70,7 @@ static void check_gather_nd(builder *b, const node *x, const node *index, size_t
   if (!matches)
     diag_raise(
         b->diag, TN_ERR_SHAPE,
-        "the index has shape %s and x has shape %s: after %zu equal batch axes, the last axis "
+        "the index has shape %s and x has shape %s; after %zu equal batch axes, the last axis "
         "of the index must have a coordinate for each of at most %zu axes",
         sizes_text(b, &index_shape), sizes_text(b, &shape), batch,
         batch <= x->rank ? x->rank - batch : 0);

@@ -37,8 +37,8 @@ value build_matmul(builder *b, value x, value y) {
   const node *k = m->dims[m->rank - 1], *other = n->dims[column ? 0 : n->rank - 2];
   sizes left = sizes_of(m), right = sizes_of(n);
   if (k != other)
-    diag_raise(b->diag, TN_ERR_SHAPE, "inner sizes differ: a is %s, b is %s", sizes_text(b, &left),
-               sizes_text(b, &right));
+    diag_raise(b->diag, TN_ERR_SHAPE, "inner sizes differ (a is %s, b is %s): %s is not %s",
+               sizes_text(b, &left), sizes_text(b, &right), size_text(b, k), size_text(b, other));
   if (row) m = shape_unsqueeze(b, m, 0);
   if (column) n = shape_unsqueeze(b, n, 1);
   const node *p = multiply_matrices(b, m, n);

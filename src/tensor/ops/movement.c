@@ -24,7 +24,7 @@ static const node *infer_size(builder *b, const node *x, const sizes *to) {
         sizes_text(b, to), sizes_text(b, &from), (long long)node_int(total),
         (long long)node_int(rest));
   diag_raise(b->diag, TN_ERR_SHAPE,
-             "the size that -1 stands for in %s cannot be derived from shape %s: give it",
+             "the size that -1 stands for in %s cannot be derived from shape %s; give it",
              sizes_text(b, to), sizes_text(b, &from));
 }
 
@@ -44,8 +44,7 @@ value build_reshape(builder *b, value x, const sizes *to) {
   const node *size = ix_const(b->ir, 1), *own = ir_element_count(b->ir, n);
   for (size_t i = 0; i < s.rank; i++) size = ix_mul(b->ir, size, s.at[i]);
   if (size != own)
-    diag_raise(b->diag, TN_ERR_SHAPE,
-               "the numbers of elements differ: shape %s has %s, and the new shape %s has %s",
+    diag_raise(b->diag, TN_ERR_SHAPE, "shape %s has %s elements, and the new shape %s has %s",
                sizes_text(b, &from), size_text(b, own), sizes_text(b, &s), size_text(b, size));
   return value_of(shape_reshape(b, n, &s));
 }
@@ -81,7 +80,7 @@ value build_expand(builder *b, value x, const sizes *to) {
   if (s.rank < own.rank || s.rank != to->rank)
     diag_raise(
         b->diag, TN_ERR_SHAPE,
-        "shape %s does not expand to %s: only axes of size 1 expand, aligned at the last axis",
+        "shape %s does not expand to %s; only axes of size 1 expand, aligned at the last axis",
         sizes_text(b, &own), sizes_text(b, to));
   return value_of(shape_broadcast(b, n, &s));
 }
@@ -95,7 +94,7 @@ value build_squeeze(builder *b, value x, tn_axes axes) {
     if (size_equals(n->dims[i], 1))
       s = sizes_remove(s, i);
     else if (axes.count != -1)
-      diag_raise(b->diag, TN_ERR_SHAPE, "axis %zu has size %s; only axes of size 1 are squeezed", i,
+      diag_raise(b->diag, TN_ERR_SHAPE, "axis %zu has size %s, not 1, and cannot be squeezed", i,
                  size_text(b, n->dims[i]));
   }
   return value_of(shape_reshape(b, n, &s));
@@ -165,7 +164,7 @@ static const node *slice_position(builder *b, const char *name, const node *boun
   if (!ix_prove_le(b->ir, least, bound) || !ix_prove_le(b->ir, bound, most))
     diag_raise(
         b->diag, TN_ERR_SHAPE,
-        "%s %s can be outside of an axis of size %s: bound the variables so that it is inside "
+        "%s %s can be outside of an axis of size %s; bound the variables so that it is inside "
         "for all of their values",
         name, size_text(b, original), size_text(b, size));
   return bound;

@@ -1,7 +1,8 @@
 /* Builders of operators over graph nodes, for the functions of <tenon/ops.h> and importers of model
    files. Meanings, types and errors are those of ops.h and tensor.h; sizes are index nodes here, so
    that they may be any expression. Builders raise through the builder's diag; their callers put the
-   name of the operation before the message. */
+   name of the operation before the message. builder.named lists the sizes that a message names, for
+   hints about sizes that vary. */
 #ifndef TENON_TENSOR_OPS_OPERATORS_H
 #define TENON_TENSOR_OPS_OPERATORS_H
 

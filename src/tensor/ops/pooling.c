@@ -48,7 +48,7 @@ static pool pool_of(builder *b, const node *x, const tn_pool_desc *desc) {
   sizes s = sizes_of(x);
   if (!desc) desc = &init;
   if (s.rank < 3 || s.rank > 2 + MAX_SPATIAL_AXES)
-    diag_raise(b->diag, TN_ERR_SHAPE, "x has shape %s; its rank must be 3, 4 or 5: (N, C, …)",
+    diag_raise(b->diag, TN_ERR_SHAPE, "x has shape %s; its rank must be 3, 4 or 5",
                sizes_text(b, &s));
   pool p = {.n = s.rank - 2, .count_pads = desc->count_include_pad};
   for (size_t i = 0; i < p.n; i++) {

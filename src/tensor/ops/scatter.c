@@ -80,7 +80,7 @@ value build_scatter_elements(builder *b, value x, value index, value updates, in
   if (!is_inside)
     diag_raise(
         b->diag, TN_ERR_SHAPE,
-        "the index has shape %s and x has shape %s: their ranks must be equal, and no size of "
+        "the index has shape %s and x has shape %s; their ranks must be equal, and no size of "
         "the index larger, except along axis %zu",
         sizes_text(b, &index_shape), sizes_text(b, &s), at);
   check_updates(b, u, &index_shape);

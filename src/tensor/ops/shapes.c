@@ -90,10 +90,10 @@ void sizes_refuse_mismatch(builder *b, const sizes s[], size_t n, const node *on
     str_addf(&text, "%s%s", i == 0 ? "" : i + 1 == n ? " and " : ", ", sizes_text(b, &s[i]));
   b->named.n = 0; /* the refusal is about the two sizes alone */
   if (n > 1)
-    diag_raise(b->diag, TN_ERR_SHAPE, "shapes %s do not broadcast: sizes %s and %s differ",
-               str_text(&text), size_text(b, one), size_text(b, other));
-  diag_raise(b->diag, TN_ERR_SHAPE, "sizes %s and %s of shape %s differ", size_text(b, one),
-             size_text(b, other), str_text(&text));
+    diag_raise(b->diag, TN_ERR_SHAPE, "shapes %s do not broadcast: %s is not %s", str_text(&text),
+               size_text(b, one), size_text(b, other));
+  diag_raise(b->diag, TN_ERR_SHAPE, "two sizes of shape %s must be equal: %s is not %s",
+             str_text(&text), size_text(b, one), size_text(b, other));
 }
 
 sizes sizes_broadcast(builder *b, const sizes s[], size_t n) {

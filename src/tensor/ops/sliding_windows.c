@@ -20,10 +20,8 @@ void window_check(builder *b, const char *option, size_t axis, int64_t v, int64_
 void window_check_fits(builder *b, int64_t window, const node *size, const node *rest) {
   if (ix_prove_nonnegative(b->ir, rest)) return;
   b->needed = rest;
-  diag_raise(
-      b->diag, TN_ERR_SHAPE,
-      "the window, of size %lld with its dilation, %s larger than the padded axis, of size %s",
-      (long long)window, rest->hi < 0 ? "is" : "may be", size_text(b, size));
+  diag_raise(b->diag, TN_ERR_SHAPE, "a window of %lld %s larger than its padded axis, of size %s",
+             (long long)window, rest->hi < 0 ? "is" : "may be", size_text(b, size));
 }
 
 /** The windows of one axis: (…, D, …) gives (…, K, O, …). */

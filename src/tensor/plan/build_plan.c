@@ -8,7 +8,7 @@
 #include "ir/core/topo_sort.h"
 #include "ir/core/var_names.h"
 #include "runtime/build_executable.h"
-#include "tensor/context/executable_request.h"
+#include "tensor/context/fill_build_request.h"
 #include "tensor/ops/op_helpers.h"
 #include "tensor/plan/plan_constants.h"
 

@@ -5,7 +5,7 @@
 #include "runtime/build_executable.h"
 #include "schedule/values/constant_folding.h"
 #include "target/machine.h"
-#include "tensor/context/executable_request.h"
+#include "tensor/context/fill_build_request.h"
 #include "tensor/context/symbolic_dims.h"
 
 #include <stdlib.h>

@@ -129,7 +129,7 @@ LOOPS = {
         "ERR_UNSUPPORTED", ["'the Loop'", "'inner'", "'part'", "changes its size"]),
     "steps that are others in each step": (
         loop(node("Loop", "i on s0", "t", "inner", body=loop(STEP).graph.node[-1].attribute[0].g)),
-        "ERR_UNSUPPORTED", ["'the Loop'", "'inner'", "number of steps", "another one"]),
+        "ERR_UNSUPPORTED", ["'the Loop'", "'inner'", "number of steps", "depends"]),
     "nothing to scan": (
         loop(STEP, op="Scan", inputs="x", num_scan_inputs=0), "ERR_FORMAT",
         ["'the Scan'", "num_scan_inputs is 0"]),
