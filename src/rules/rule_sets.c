@@ -11,4 +11,4 @@ const rewrite_rule_set rules_simplify_kernel[RULES_SIMPLIFY_KERNEL] = {rules_fol
 const rewrite_rule_set rules_lower[RULES_LOWER] = {rules_fold_constants, rules_algebra, rules_index,
                                                    rules_decompose, rules_transcendental};
 const rewrite_rule_set rules_contract_fma[RULES_CONTRACT_FMA] = {rules_fold_constants,
-                                                                 rules_contract};
+                                                                 rules_fuse_multiply_add};

@@ -33,7 +33,7 @@
 #include "ir/transform/rewrite.h"
 
 const node *rules_algebra(rewriter *rw, const node *n);
-const node *rules_contract(rewriter *rw, const node *n);
+const node *rules_fuse_multiply_add(rewriter *rw, const node *n);
 const node *rules_decompose(rewriter *rw, const node *n);
 const node *rules_index(rewriter *rw, const node *n);
 const node *rules_movement(rewriter *rw, const node *n);

@@ -49,7 +49,7 @@ static rewrite_rule_set set_of(const char *name) {
   static const struct {
     const char *name;
     rewrite_rule_set set;
-  } sets[] = {{"algebra", rules_algebra},     {"contract", rules_contract},
+  } sets[] = {{"algebra", rules_algebra},     {"contract", rules_fuse_multiply_add},
               {"decompose", rules_decompose}, {"index", rules_index},
               {"movement", rules_movement},   {"transcendental", rules_transcendental}};
   for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "compile/cache_keys.h"
-#include "device/cpu/cpu_hardware.h"
+#include "device/cpu/detect_caches.h"
 #include "device/registry/device_registry.h"
 #include "ir/core/binder.h"
 #include "ir/core/build.h"

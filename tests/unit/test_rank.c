@@ -1,7 +1,7 @@
 /* Tests the limit on the number of dimensions: nodes with more are refused in every build, and full
    lists of sizes do not grow. */
 #include "ir/index/index_arithmetic.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/axes_and_broadcasting.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

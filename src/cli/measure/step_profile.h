@@ -1,5 +1,4 @@
-/* Profiles the runs of a binding: times and rates of each step, as a table, as JSON and as a
-   trace. */
+/* Profiles the runs of a binding: times and rates of each step, as a table and as JSON. */
 #ifndef TENON_CLI_MEASURE_STEP_PROFILE_H
 #define TENON_CLI_MEASURE_STEP_PROFILE_H
 
@@ -64,8 +63,5 @@ const char *profile_peak_text(arena *a, const profile_step *s);
 
 void profile_print(const profile *p);
 json_t *profile_json(const profile *p);
-
-/** Writes all phases and runs as trace events for Perfetto and chrome://tracing. */
-void profile_write_trace(const profile *p, const char *path);
 
 #endif

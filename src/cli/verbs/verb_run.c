@@ -7,6 +7,7 @@
 #include "cli/data/load_model.h"
 #include "cli/data/onnx_test_set.h"
 #include "cli/measure/step_profile.h"
+#include "cli/report/chrome_trace.h"
 #include "cli/verbs/verb_table.h"
 
 #include "base/file.h"
@@ -246,7 +247,7 @@ static void write_folder(command *c, const char *folder, const results *all) {
 static void write_trace(const profile *p) {
   const char *file = ((const run_options *)p->c->options)->trace;
   if (!file) return;
-  profile_write_trace(p, file);
+  chrome_trace_write(p, file);
   command_print_note(p->c, "wrote the trace to %s", file);
 }
 

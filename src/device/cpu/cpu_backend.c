@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "device/cpu/c_compiler.h"
-#include "device/cpu/cpu_hardware.h"
+#include "device/cpu/detect_caches.h"
 #include "device/cpu/elf_loader.h"
 #include "device/cpu/isa_level.h"
 #include "ir/core/ir.h"

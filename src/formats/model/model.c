@@ -10,7 +10,6 @@
 #include "formats/onnx/importer/importer.h"
 #include "ir/transform/copy_graph.h"
 #include "tensor/context/descriptor.h"
-#include "tensor/ops/op_helpers.h"
 #include "tensor/ops/operators.h"
 #include "tensor/plan/plan.h"
 #include "tensor/state/graph_input.h"

@@ -5,7 +5,7 @@
 #define TENON_SCHEDULE_FUSE_COST_MODEL_H
 
 #include "schedule/values/value.h"
-#include "target/machine_model.h"
+#include "schedule/core/fusion_machine.h"
 
 /** ns for a byte of a core's own scratch array of so many bytes, and of an array that all cores
  * read.

@@ -4,7 +4,7 @@
 #define TENON_SCHEDULE_VALUES_ONLINE_SOFTMAX_H
 
 #include "schedule/values/value.h"
-#include "target/machine_model.h"
+#include "schedule/core/fusion_machine.h"
 
 /** Replaces m = max s and sums of e^(s − m)·v by one scan over blocks, in which the sums so far are
     rescaled as m grows, where a row needs more than its cache. */

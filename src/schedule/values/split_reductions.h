@@ -3,7 +3,7 @@
 #define TENON_SCHEDULE_VALUES_SPLIT_REDUCTIONS_H
 
 #include "schedule/values/normalise.h"
-#include "target/machine_model.h"
+#include "schedule/core/fusion_machine.h"
 
 /** Reduces in parts, one axis more, where a reduction has fewer results than the machine has cores
     and `math` (a math_mode) allows another order. The roots and the labelled nodes change. */

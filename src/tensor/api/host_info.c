@@ -4,7 +4,7 @@
 #include "base/arena.h"
 #include "device/core/device.h"
 #include "device/cpu/list_compilers.h"
-#include "device/cpu/processor.h"
+#include "device/cpu/describe_processor.h"
 #include "device/threads/thread_pool.h"
 #include "target/hardware.h"
 #include "tensor/context/context.h"

@@ -3,7 +3,10 @@
    to coordinates of x. */
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/expressions.h"
+#include "tensor/ops/gather.h"
+#include "tensor/ops/type_promotion.h"
 
 /* ---- Concatenation ---- */
 

@@ -3,7 +3,10 @@
    ConvTranspose) is a convolution of x, dilated with zeros, by the flipped kernel. */
 #include "ir/index/index_arithmetic.h"
 #include "tensor/context/descriptor.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/expressions.h"
+#include "tensor/ops/sliding_windows.h"
+#include "tensor/ops/type_promotion.h"
 
 /** Checked operands and options. */
 typedef struct conv {

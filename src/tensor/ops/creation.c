@@ -2,7 +2,8 @@
    NumPy. All are expressions of indices, so that they take no memory where they are fused. */
 #include "ir/index/index_arithmetic.h"
 #include "tensor/context/symbolic_dims.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/expressions.h"
 
 value build_full(builder *b, const sizes *shape, dtype t, double v) {
   return value_of(ex_fill(b, build_cast(b, build_num(b, v), t).node, shape));

@@ -5,7 +5,9 @@
    block adds the total of the blocks before it. The cost is SCAN_BLOCK operations an element, in
    few kernels. f16 and bf16 are accumulated in f32. */
 #include "ir/index/index_arithmetic.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/expressions.h"
+#include "tensor/ops/type_promotion.h"
 
 /* Elements of a block; and of an axis that is scanned as one. */
 enum { SCAN_BLOCK = 32, SCAN_WHOLE = 64 };

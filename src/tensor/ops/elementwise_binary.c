@@ -1,7 +1,10 @@
 /* Elementwise operations of two and three operands (TN_BINARY_LIST; where, clip, lerp): types are
    promoted (type_promotion.c), operands broadcast, and the result is expressed by a few primitive
    ops. Floor division and mod follow Python, fmod follows C; powers of integers are by squaring. */
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/elementwise.h"
+#include "tensor/ops/expressions.h"
+#include "tensor/ops/type_promotion.h"
 
 #include <math.h>
 

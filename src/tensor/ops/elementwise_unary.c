@@ -3,7 +3,9 @@
    the constants of PyTorch and ONNX. */
 #include "ir/index/build_tensor.h"
 #include "tensor/context/symbolic_dims.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/elementwise.h"
+#include "tensor/ops/expressions.h"
+#include "tensor/ops/type_promotion.h"
 
 #include <math.h>
 

@@ -1,8 +1,10 @@
 /* Constructors of expressions: elementwise ops, constants and indices in the shape of another node,
    and reductions that sum f16 and bf16 in f32, as PyTorch does. */
+#include "tensor/ops/expressions.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/type_promotion.h"
 
 const node *ex_unary(builder *b, op o, const node *x) { return ir_op1(b->ir, o, x); }
 const node *ex_binary(builder *b, op o, const node *x, const node *y) {

@@ -1,10 +1,12 @@
 /* Reading by index tensors: take (ONNX Gather), gather_elements (torch.gather), gather_nd and
    one_hot. Negative indices count from the end; indices that are out of range read 0. */
+#include "tensor/ops/gather.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
 #include "tensor/context/symbolic_dims.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/expressions.h"
 
 const node *node_gather(builder *b, const node *x, size_t axis, const node *index) {
   const node *at[SIZES_MAX_RANK];

@@ -3,7 +3,7 @@
 #include "ir/core/tensor_loop.h"
 #include "ir/core/topo_sort.h"
 #include "ir/index/index_arithmetic.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/axes_and_broadcasting.h"
 
 bool build_depends_on_loop(builder *b, const node *size) {
   node_list order = topo_sort(b->arena, &size, 1, NULL, NULL);

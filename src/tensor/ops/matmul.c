@@ -1,6 +1,8 @@
 /* Matrix products with broadcast batch axes, as NumPy's matmul: both operands are expanded to
    (…, M, N, K), multiplied elementwise and summed over K, in f32 for f16 and bf16. */
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/expressions.h"
+#include "tensor/ops/type_promotion.h"
 
 /** The batch axes: all but the last two. */
 static sizes batch_of(const node *x) {

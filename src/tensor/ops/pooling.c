@@ -3,7 +3,11 @@
    AveragePool-22. */
 #include "ir/index/index_arithmetic.h"
 #include "tensor/context/descriptor.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/expressions.h"
+#include "tensor/ops/reduction.h"
+#include "tensor/ops/sliding_windows.h"
+#include "tensor/ops/type_promotion.h"
 
 /** One spatial axis. */
 typedef struct pool_axis {

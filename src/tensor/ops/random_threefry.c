@@ -4,7 +4,9 @@
    randn (Box and Muller) and randint. */
 #include "ir/index/index_arithmetic.h"
 #include "tensor/context/symbolic_dims.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/expressions.h"
+#include "tensor/ops/type_promotion.h"
 
 #include <math.h>
 

@@ -1,9 +1,12 @@
 /* Reductions: sum, prod, max, min, any, all, mean, var, std, logsumexp, argmax and argmin, as in
    NumPy and PyTorch. f16 and bf16 are summed in f32; variance is by two passes, and logsumexp
    subtracts the maximum. */
+#include "tensor/ops/reduction.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/expressions.h"
+#include "tensor/ops/type_promotion.h"
 
 #include <math.h>
 

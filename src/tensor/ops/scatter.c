@@ -3,7 +3,10 @@
    comparison for each pair of an element along the axis and an update. */
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/expressions.h"
+#include "tensor/ops/gather.h"
+#include "tensor/ops/type_promotion.h"
 
 /** Compares each index with each of `size` positions: index (…, J, …) gives (…, I, J, …), true
     where index j equals position i. */

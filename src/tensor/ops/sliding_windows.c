@@ -5,10 +5,11 @@
    further round than the row before, at element k·d. Of each row, every s-th element is taken, as
    far as the windows go; element o of row k is then x[k·d + o·s]. The place of an element in the
    repeated axis is k·(i + d) + o·s, and k·i of it vanish modulo i. */
+#include "tensor/ops/sliding_windows.h"
 #include "ir/core/infer.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/axes_and_broadcasting.h"
 
 void window_check(builder *b, const char *option, size_t axis, int64_t v, int64_t least,
                   int64_t most) {

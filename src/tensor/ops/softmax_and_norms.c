@@ -2,7 +2,10 @@
    PyTorch and ONNX. Softmax subtracts the maximum; the scheduler may turn it into online softmax
    (schedule/values/online_softmax.c). */
 #include "ir/index/index_arithmetic.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/expressions.h"
+#include "tensor/ops/reduction.h"
+#include "tensor/ops/type_promotion.h"
 
 /* ---- Softmax ---- */
 

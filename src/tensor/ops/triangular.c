@@ -1,7 +1,8 @@
 /* Triangles of matrices: tril and triu, as in NumPy. Elements outside of the triangle are selected
    to be 0 by their coordinates; the diagonal k may vary. */
 #include "tensor/context/symbolic_dims.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/expressions.h"
 
 /** x where column ≤ row + k (lower) or row + k ≤ column (upper), else 0. */
 static value triangle(builder *b, value x, const node *k, bool lower) {

@@ -2,9 +2,10 @@
    derived from kind, sign and width as in NumPy. Weak scalars (tn_int, tn_num) adopt the type of
    the tensors, as Python's numbers do in PyTorch. Also the type rules of ops.h, and the type to
    compute in: f32 for f16 and bf16. */
+#include "tensor/ops/type_promotion.h"
 #include "ir/index/build_tensor.h"
 #include "ir/interp/interp.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/axes_and_broadcasting.h"
 
 /* ---- Promotion ---- */
 
@@ -76,6 +77,10 @@ promoted_type float_result_type(promoted_type p) {
 }
 
 dtype accumulation_type(dtype t) { return t == DT_F16 || t == DT_BF16 ? DT_F32 : t; }
+
+value value_widen(builder *b, value x) {
+  return build_cast(b, x, accumulation_type((dtype)x.node->dtype));
+}
 
 dtype sum_type(dtype t) {
   if (dtype_is_float(t)) return t;

@@ -9,7 +9,7 @@
 #include "ir/core/var_names.h"
 #include "runtime/build_executable.h"
 #include "tensor/context/fill_build_request.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/operators.h"
 #include "tensor/plan/plan_constants.h"
 
 #include <string.h>

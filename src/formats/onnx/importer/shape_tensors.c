@@ -13,7 +13,8 @@
 #include "ir/transform/element_expression.h"
 #include "ir/transform/substitute.h"
 #include "rules/rule_sets.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/expressions.h"
 
 /** Limits of a queried tensor, and of a reduced axis inside of it; shapes are far smaller. */
 enum { MAX_ELEMENTS = 256, MAX_REDUCED = 32 };

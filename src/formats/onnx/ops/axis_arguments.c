@@ -4,7 +4,7 @@
 
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/operators.h"
 
 tn_axes axes_from_list(onnx_call *c, const int64_t *list, size_t n) {
   tn_axes axes = {0};

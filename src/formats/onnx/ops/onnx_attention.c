@@ -2,7 +2,8 @@
    RotaryEmbedding, built from matrix products and softmax; fusion makes them online softmax. */
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/index_arithmetic.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/expressions.h"
+#include "tensor/ops/type_promotion.h"
 
 #include <math.h>
 
@@ -35,11 +36,6 @@ static value heads_input(onnx_call *c, size_t input, const char *attribute) {
     onnx_fail(c, TN_ERR_SHAPE, "input '%.100s' has %u dimensions, expected 3 or 4",
               c->node->inputs.at[input], rank);
   return rank == 3 ? split_heads(c, x, onnx_int_attribute(c, attribute, 0)) : x;
-}
-
-/** Casts to the accumulation type. */
-static value widen(builder *b, value x) {
-  return build_cast(b, x, accumulation_type((dtype)x.node->dtype));
 }
 
 /** The mask of scores: the keys that each query attends to, and the bias of their scores. */
@@ -93,7 +89,7 @@ static void read_mask(score_mask *m) {
   if (is_bool)
     restrict_keys(m, mask);
   else
-    m->bias = widen(m->b, mask);
+    m->bias = value_widen(m->b, mask);
 }
 
 /** Reads the number of valid keys of each batch entry. */
@@ -209,13 +205,13 @@ void onnx_Attention(onnx_call *c) {
   value values = append_to_cache(c, 5, heads_input(c, 2, "kv_num_heads"));
   score_mask m = read_score_mask(c, q, keys);
   const node *heads = q.node->dims[HEADS];
-  value raw = compute_scores(c, widen(b, q), repeat_heads(c, widen(b, keys), heads));
+  value raw = compute_scores(c, value_widen(b, q), repeat_heads(c, value_widen(b, keys), heads));
   double cap = (double)onnx_float_attribute(c, "softcap", 0);
   value capped = raw;
   if (cap > 0)
     capped = build_mul(b, build_tanh(b, build_div(b, raw, build_num(b, cap))), build_num(b, cap));
   value scores = mask_scores(&m, capped), weights = softmax_weights(&m, scores);
-  value y = build_matmul(b, weights, repeat_heads(c, widen(b, values), heads));
+  value y = build_matmul(b, weights, repeat_heads(c, value_widen(b, values), heads));
   if (onnx_input(c, 0).node->rank == 3) y = join_heads(b, y);
   c->outputs[0] = build_cast(b, y, t);
   if (c->n_outputs > 1) c->outputs[1] = keys;
@@ -239,7 +235,7 @@ static value read_rotation(onnx_call *c, size_t input) {
     onnx_fail(c, TN_ERR_SHAPE,
               "input '%.100s', gathered by position ids, has %u dimensions, expected 3",
               c->node->inputs.at[input], cache.node->rank);
-  return widen(b, build_unsqueeze(b, cache, (tn_axes){.count = 1, .axis = {1}}));
+  return value_widen(b, build_unsqueeze(b, cache, (tn_axes){.count = 1, .axis = {1}}));
 }
 
 /** Slices the last axis; `stop` NULL: to its end. */
@@ -250,7 +246,7 @@ static value slice_last(builder *b, value x, int64_t start, const node *stop, in
 void onnx_RotaryEmbedding(onnx_call *c) {
   builder *b = onnx_builder(c);
   dtype t = (dtype)onnx_input(c, 0).node->dtype;
-  value x = widen(b, heads_input(c, 0, "num_heads")), parts[3];
+  value x = value_widen(b, heads_input(c, 0, "num_heads")), parts[3];
   const node *width = x.node->dims[WIDTH];
   if (!node_is_const(width)) onnx_fail_varying_size(c, width, "the head size must be constant");
   int64_t rotated = onnx_int_attribute(c, "rotary_embedding_dim", 0);

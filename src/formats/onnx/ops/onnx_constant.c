@@ -1,7 +1,7 @@
 /* ONNX Constant, ConstantOfShape and Identity: constant tensors from attributes. */
 #include "formats/onnx/ops/axis_arguments.h"
 #include "formats/onnx/ops/onnx_builders.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/operators.h"
 
 void onnx_Identity(onnx_call *c) { c->outputs[0] = onnx_input(c, 0); }
 

@@ -5,7 +5,7 @@
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/core/binder.h"
 #include "ir/index/index_arithmetic.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/axes_and_broadcasting.h"
 
 /** The largest trip count of a Loop with a condition: all iterations run, even after it is false.
  */

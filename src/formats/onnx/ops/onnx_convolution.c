@@ -2,7 +2,7 @@
 #include "formats/onnx/ops/onnx_builders.h"
 #include "formats/onnx/ops/window_attributes.h"
 #include "ir/index/index_arithmetic.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/operators.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* ONNX operators that create tensors from the shape of their input alone: EyeLike, Size. */
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/build_tensor.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/expressions.h"
 
 void onnx_EyeLike(onnx_call *c) {
   builder *b = onnx_builder(c);

@@ -1,6 +1,6 @@
 /* ONNX MatMul, Gemm and MatMulInteger, by the matrix product of tensor/ops. */
 #include "formats/onnx/ops/onnx_builders.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/operators.h"
 
 void onnx_MatMul(onnx_call *c) {
   onnx_require_same_types(c);

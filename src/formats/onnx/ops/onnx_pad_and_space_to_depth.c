@@ -4,7 +4,7 @@
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/axes_and_broadcasting.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* ONNX pooling: MaxPool, AveragePool, LpPool and their global forms, by tensor/ops/pooling.c. */
 #include "formats/onnx/ops/onnx_builders.h"
 #include "formats/onnx/ops/window_attributes.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/type_promotion.h"
 
 #include <string.h>
 

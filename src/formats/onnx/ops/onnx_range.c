@@ -4,7 +4,7 @@
 #include "formats/onnx/importer/shape_tensors.h"
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/index_arithmetic.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/type_promotion.h"
 
 #include <math.h>
 

@@ -5,6 +5,7 @@
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/operators.h"
+#include "tensor/ops/type_promotion.h"
 
 typedef value (*reduction)(builder *b, value x, tn_axes axes, bool keepdims);
 
@@ -22,15 +23,9 @@ static void build_reduction(onnx_call *c, reduction build, int64_t since) {
 
 /* Composed reductions. */
 
-/** Casts f16 and bf16 to f32, in which sums are computed. */
-static value widen_half(builder *b, value x) {
-  dtype t = (dtype)x.node->dtype;
-  return t == DT_F16 || t == DT_BF16 ? build_cast(b, x, DT_F32) : x;
-}
-
 /** Casts integers to f64, for functions whose result is truncated afterwards. */
 static value cast_to_float(builder *b, value x) {
-  return dtype_is_float((dtype)x.node->dtype) ? widen_half(b, x) : build_cast(b, x, DT_F64);
+  return dtype_is_float((dtype)x.node->dtype) ? value_widen(b, x) : build_cast(b, x, DT_F64);
 }
 
 static value mean(builder *b, value x, tn_axes axes, bool keepdims) {
@@ -38,11 +33,11 @@ static value mean(builder *b, value x, tn_axes axes, bool keepdims) {
 }
 
 static value l1_norm(builder *b, value x, tn_axes axes, bool keepdims) {
-  return build_sum(b, build_abs(b, widen_half(b, x)), axes, keepdims);
+  return build_sum(b, build_abs(b, value_widen(b, x)), axes, keepdims);
 }
 
 static value sum_of_squares(builder *b, value x, tn_axes axes, bool keepdims) {
-  return build_sum(b, build_square(b, widen_half(b, x)), axes, keepdims);
+  return build_sum(b, build_square(b, value_widen(b, x)), axes, keepdims);
 }
 
 static value l2_norm(builder *b, value x, tn_axes axes, bool keepdims) {

@@ -4,7 +4,10 @@
 #include "formats/onnx/ops/axis_arguments.h"
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/index_arithmetic.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/expressions.h"
+#include "tensor/ops/gather.h"
+#include "tensor/ops/type_promotion.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/core/affine.h"
 #include "ir/index/index_arithmetic.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/operators.h"
 
 /** a / b if exact for all values of varying sizes; else NULL. */
 static const node *exact_quotient(ir *g, const node *a, const node *b) {

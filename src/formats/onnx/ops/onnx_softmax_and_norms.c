@@ -2,7 +2,10 @@
    by the builders of tensor/ops. Only inference is supported: batch statistics are inputs. */
 #include "formats/onnx/ops/onnx_builders.h"
 #include "ir/index/index_arithmetic.h"
-#include "tensor/ops/op_helpers.h"
+#include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/expressions.h"
+#include "tensor/ops/sliding_windows.h"
+#include "tensor/ops/type_promotion.h"
 
 static double read_epsilon(const onnx_call *c) {
   return (double)onnx_float_attribute(c, "epsilon", 1e-5f);

@@ -1,7 +1,7 @@
 /* Reads the processor's caches, pages and cores, as cpuinfo and the system report them, for the
    cost models. */
-#ifndef TENON_DEVICE_CPU_CPU_HARDWARE_H
-#define TENON_DEVICE_CPU_CPU_HARDWARE_H
+#ifndef TENON_DEVICE_CPU_DETECT_CACHES_H
+#define TENON_DEVICE_CPU_DETECT_CACHES_H
 
 #include <tenon/unstable/backend.h>
 

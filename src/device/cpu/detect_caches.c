@@ -1,6 +1,6 @@
 /* Reads the sizes of caches from cpuinfo: L1 and L2 as the share of one core, L3 whole, with the
    number of cores that share it. */
-#include "device/cpu/cpu_hardware.h"
+#include "device/cpu/detect_caches.h"
 
 #include <cpuinfo.h>
 #include <unistd.h>

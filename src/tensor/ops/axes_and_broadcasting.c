@@ -1,6 +1,7 @@
 /* Axes and shapes of operators: normalised axes (negative ones count from the end) and broadcasting
    as in NumPy, comparison of sizes that may vary, and movement nodes (reshape, permute, expand,
    slice, pad) that vanish where they change nothing. */
+#include "tensor/ops/axes_and_broadcasting.h"
 #include "base/str.h"
 #include "ir/core/affine.h"
 #include "ir/core/interval.h"
@@ -9,7 +10,6 @@
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
 #include "tensor/context/symbolic_dims.h"
-#include "tensor/ops/op_helpers.h"
 
 /* ---- Sizes ---- */
 

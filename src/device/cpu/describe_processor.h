@@ -1,8 +1,8 @@
 /* Describes the host's processor for reports to users: name, cores, caches, instruction sets.
-   Choices of code generation depend on none of this (isa_level.h and cpu_hardware.h are for
+   Choices of code generation depend on none of this (isa_level.h and detect_caches.h are for
    that). */
-#ifndef TENON_DEVICE_CPU_PROCESSOR_H
-#define TENON_DEVICE_CPU_PROCESSOR_H
+#ifndef TENON_DEVICE_CPU_DESCRIBE_PROCESSOR_H
+#define TENON_DEVICE_CPU_DESCRIBE_PROCESSOR_H
 
 #include <tenon/unstable/backend.h>
 

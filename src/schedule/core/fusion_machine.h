@@ -1,6 +1,6 @@
 /* The machine model of the scheduler's cost model: cores, cache sizes, and times in ns. */
-#ifndef TENON_TARGET_MACHINE_MODEL_H
-#define TENON_TARGET_MACHINE_MODEL_H
+#ifndef TENON_SCHEDULE_CORE_FUSION_MACHINE_H
+#define TENON_SCHEDULE_CORE_FUSION_MACHINE_H
 
 /** A machine as the cost model of the schedule sees it. */
 typedef struct machine {

@@ -1,8 +1,8 @@
 /* Describes the host's processor for reports: reads its name, caches, cores and instruction set
    level through cpuinfo. */
-#include "device/cpu/processor.h"
+#include "device/cpu/describe_processor.h"
 
-#include "device/cpu/cpu_hardware.h"
+#include "device/cpu/detect_caches.h"
 #include "device/cpu/isa_level.h"
 #include "device/threads/thread_pool.h"
 

@@ -1,0 +1,15 @@
+/* Reductions that other operators build on: mean and variance of norms, and the check of axes that
+   may be empty. */
+#ifndef TENON_TENSOR_OPS_REDUCTION_H
+#define TENON_TENSOR_OPS_REDUCTION_H
+
+#include "tensor/ops/axes_and_broadcasting.h"
+
+/** Mean and variance over axes, of a node in the type to compute in. */
+const node *node_mean(builder *b, const node *x, const axis_list *axes, bool keepdims);
+const node *node_variance(builder *b, const node *x, const node *mean, const axis_list *axes);
+
+/** Raises TN_ERR_SHAPE if one of these axes can be empty, so that it has no maximum. */
+void axes_check_not_empty(builder *b, const node *x, const axis_list *axes);
+
+#endif
