@@ -49,7 +49,7 @@ static rewrite_rule_set set_of(const char *name) {
   static const struct {
     const char *name;
     rewrite_rule_set set;
-  } sets[] = {{"algebra", rules_algebra},     {"contract", rules_fuse_multiply_add},
+  } sets[] = {{"algebra", rules_algebra},     {"fuse_multiply_add", rules_fuse_multiply_add},
               {"decompose", rules_decompose}, {"index", rules_index},
               {"movement", rules_movement},   {"transcendental", rules_transcendental}};
   for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
@@ -74,7 +74,7 @@ static rule_target bare_target(void) {
 /** Contraction asks for an fma. */
 static rule_target target_for(const rule_example *e) {
   rule_target t = bare_target();
-  if (!strcmp(e->set, "contract")) t.lacks[OP_FMA / 64] &= ~(UINT64_C(1) << OP_FMA % 64);
+  if (!strcmp(e->set, "fuse_multiply_add")) t.lacks[OP_FMA / 64] &= ~(UINT64_C(1) << OP_FMA % 64);
   return t;
 }
 

@@ -4,8 +4,8 @@
 #ifndef TENON_SCHEDULE_FUSE_COST_MODEL_H
 #define TENON_SCHEDULE_FUSE_COST_MODEL_H
 
-#include "schedule/values/value.h"
 #include "schedule/core/fusion_machine.h"
+#include "schedule/values/value.h"
 
 /** ns for a byte of a core's own scratch array of so many bytes, and of an array that all cores
  * read.

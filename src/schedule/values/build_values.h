@@ -3,9 +3,9 @@
 #ifndef TENON_SCHEDULE_VALUES_BUILD_VALUES_H
 #define TENON_SCHEDULE_VALUES_BUILD_VALUES_H
 
+#include "schedule/core/fusion_machine.h"
 #include "schedule/values/normalise.h"
 #include "schedule/values/value.h"
-#include "schedule/core/fusion_machine.h"
 
 /** Builds the values of a graph and orders them. A SET whose old contents are needed after it gets
    a copy of them made first: `in` is changed then. `math`: a math_mode; `m`: the machine for which

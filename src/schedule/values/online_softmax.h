@@ -3,8 +3,8 @@
 #ifndef TENON_SCHEDULE_VALUES_ONLINE_SOFTMAX_H
 #define TENON_SCHEDULE_VALUES_ONLINE_SOFTMAX_H
 
-#include "schedule/values/value.h"
 #include "schedule/core/fusion_machine.h"
+#include "schedule/values/value.h"
 
 /** Replaces m = max s and sums of e^(s − m)·v by one scan over blocks, in which the sums so far are
     rescaled as m grows, where a row needs more than its cache. */

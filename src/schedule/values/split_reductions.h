@@ -2,8 +2,8 @@
 #ifndef TENON_SCHEDULE_VALUES_SPLIT_REDUCTIONS_H
 #define TENON_SCHEDULE_VALUES_SPLIT_REDUCTIONS_H
 
-#include "schedule/values/normalise.h"
 #include "schedule/core/fusion_machine.h"
+#include "schedule/values/normalise.h"
 
 /** Reduces in parts, one axis more, where a reduction has fewer results than the machine has cores
     and `math` (a math_mode) allows another order. The roots and the labelled nodes change. */

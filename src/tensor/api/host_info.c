@@ -3,8 +3,8 @@
    and kept with the context, as callers hold their strings. */
 #include "base/arena.h"
 #include "device/core/device.h"
-#include "device/cpu/list_compilers.h"
 #include "device/cpu/describe_processor.h"
+#include "device/cpu/list_compilers.h"
 #include "device/threads/thread_pool.h"
 #include "target/hardware.h"
 #include "tensor/context/context.h"

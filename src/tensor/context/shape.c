@@ -81,7 +81,10 @@ const char *sizes_text(builder *b, const sizes *shape) {
   if (!shape->rank) return "scalar";
   for (size_t i = 0; i < shape->rank; i++) {
     if (i) str_add(&s, "x");
-    str_add(&s, shape->at[i] ? size_text(b, shape->at[i]) : "-1");
+    if (shape->at[i])
+      add_text(&s, shape->at[i], TEXT_DEPTH, false);
+    else
+      str_add(&s, "-1");
   }
   return str_text(&s);
 }

@@ -88,7 +88,6 @@ void sizes_refuse_mismatch(builder *b, const sizes s[], size_t n, const node *on
   str text = str_new(b->arena);
   for (size_t i = 0; i < n; i++)
     str_addf(&text, "%s%s", i == 0 ? "" : i + 1 == n ? " and " : ", ", sizes_text(b, &s[i]));
-  b->named.n = 0; /* the refusal is about the two sizes alone */
   if (n > 1)
     diag_raise(b->diag, TN_ERR_SHAPE, "shapes %s do not broadcast: %s is not %s", str_text(&text),
                size_text(b, one), size_text(b, other));

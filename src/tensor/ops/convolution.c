@@ -59,10 +59,8 @@ static void check_groups(builder *b, const conv *c, const char *reason, const no
                          const node *part) {
   sizes x = sizes_of(c->x), w = sizes_of(c->w);
   if (ix_scale(b->ir, part, c->d.groups) == whole) return;
-  const char *shape_x = sizes_text(b, &x), *shape_w = sizes_text(b, &w);
-  b->named.n = 0; /* the refusal is about groups */
   diag_raise(b->diag, TN_ERR_SHAPE, "x has shape %s, w has shape %s, and groups is %lld: %s",
-             shape_x, shape_w, (long long)c->d.groups, reason);
+             sizes_text(b, &x), sizes_text(b, &w), (long long)c->d.groups, reason);
 }
 
 static conv conv_operands(builder *b, value x, value w, value bias, const tn_conv_desc *desc,

@@ -119,12 +119,9 @@ void onnx_Expand(onnx_call *c) {
     size_t new_axes = to.rank - from.rank, missing_axes = to.rank - shape.rank;
     const node *old_size = i < new_axes ? one : from.at[i - new_axes];
     const node *new_size = i < missing_axes ? one : shape.at[i - missing_axes];
-    if (old_size != new_size && old_size != one && new_size != one) {
-      const char *from_text = sizes_text(b, &from), *shape_text = sizes_text(b, &shape);
-      b->named.n = 0; /* the error is about the two sizes alone */
-      onnx_fail(c, TN_ERR_SHAPE, "cannot expand %s to %s: %s is not %s", from_text, shape_text,
-                size_text(b, old_size), size_text(b, new_size));
-    }
+    if (old_size != new_size && old_size != one && new_size != one)
+      onnx_fail(c, TN_ERR_SHAPE, "cannot expand %s to %s: %s is not %s", sizes_text(b, &from),
+                sizes_text(b, &shape), size_text(b, old_size), size_text(b, new_size));
     to.at[i] = new_size == one ? old_size : new_size;
   }
   c->outputs[0] = build_expand(b, x, &to);
