@@ -14,48 +14,49 @@
 extern "C" {
 #endif
 
-/** Size of the folder, in bytes, above which it is trimmed by itself. */
+/** Size of the folder, in bytes, above which the library trims it. */
 #define TN_CACHE_LIMIT ((uint64_t)1 << 30)
 
 /** Contents of the cache folder. */
 typedef struct tn_cache_info {
-  size_t size;        /**< sizeof(tn_cache_info), set by the caller */
-  const char *folder; /**< its path, which lives as long as the context; NULL: switched off */
-  uint64_t entries;   /**< kernels, plans and known compilers */
-  uint64_t plans;     /**< plans among these */
-  uint64_t bytes;     /**< on disk; kernels that were compiled together are one file */
+  size_t size; /**< sizeof(tn_cache_info), set by the caller */
+  /** its path, which lives as long as the context; NULL: the disk cache is off */
+  const char *folder;
+  uint64_t entries; /**< kernels, plans and known compilers */
+  uint64_t plans;   /**< plans among these */
+  uint64_t bytes;   /**< size on disk; kernels that were compiled together share a file */
 } tn_cache_info;
 
 #define TN_CACHE_INFO_INIT \
   { sizeof(tn_cache_info), NULL, 0, 0, 0 }
 
-/* These three also work in a context that could not be opened as asked. A folder that does not
-   exist yet is empty and is not made; a cache that is switched off has nothing. On failure *info is
-   untouched: TN_ERR_IO where the folder cannot be used (a link, one of another user, one that
-   others may write to) or read. */
+/* The next three functions also work in a context that failed to open. A folder that does not exist
+   counts as empty and is not created, likewise a disk cache that is off. On failure *info is
+   unchanged: TN_ERR_IO where the folder cannot be read or used (a symbolic link, another user's,
+   writable by others). */
 
 /** Describes the folder. */
 TN_API tn_status tn_cache_get(tn_context *context, tn_cache_info *info);
 
-/** Removes the least recently used files until at most `bytes` bytes are left, and describes the
+/** Removes the least recently used files until at most `bytes` bytes are left, then describes the
     rest; `info` may be NULL. TN_ERR_BUSY while another process removes files. */
 TN_API tn_status tn_cache_trim(tn_context *context, uint64_t bytes, tn_cache_info *info);
 
-/** Removes all files of the cache, and describes the rest; `info` may be NULL. Files of other names
-    stay. TN_ERR_BUSY while another process removes files. */
+/** Removes all of the cache's files, but no others, then describes the rest; `info` may be NULL.
+    TN_ERR_BUSY while another process removes files. */
 TN_API tn_status tn_cache_clear(tn_context *context, tn_cache_info *info);
 
-/** Kernels requested so far by all contexts that share the devices of one. */
+/** Number of kernels requested so far by all contexts that share this context's devices. */
 typedef struct tn_kernel_cache_info {
   size_t size;       /**< sizeof(tn_kernel_cache_info), set by the caller */
-  uint64_t compiled; /**< by a compiler */
-  uint64_t found;    /**< in memory or on disk */
+  uint64_t compiled; /**< compiled by a compiler */
+  uint64_t found;    /**< found in memory or on disk */
 } tn_kernel_cache_info;
 
 #define TN_KERNEL_CACHE_INFO_INIT \
   { sizeof(tn_kernel_cache_info), 0, 0 }
 
-/** Counts kernels: the difference of two calls is the work of a compilation between them. */
+/** Counts requested kernels; the difference between two calls is the work in between. */
 TN_API tn_status tn_kernel_cache_get(tn_context *context, tn_kernel_cache_info *info);
 
 #ifdef __cplusplus

@@ -28,6 +28,7 @@ extern "C" {
 /** The loaded library's version, encoded as TN_VERSION: 10203 is 1.2.3. */
 TN_API int32_t tn_version(void);
 
+/** Owner of all objects made from it; used by one thread at a time. */
 typedef struct tn_context tn_context;
 
 /* Callbacks (docs/library.md, "Threads"): each may come from any thread, one call at a time unless
@@ -78,19 +79,19 @@ typedef struct tn_logger {
 /** The observer of compilation, which may cancel it. */
 typedef struct tn_progress {
   /** `done` of `total` units of `what` ("kernels") are finished. Called before code is generated
-     for each kernel, with 0 to total - 1 done, and once with `total` when all are compiled; with 0
-     of 0 if there are none. Kernels that prepare a model's weights come first, and `total` grows
-     once those of its runs are known. The C compilers run in parallel after the last kernel's code
-     was generated and cannot be cancelled. Kernels found in a cache count too. A plan found on disk
-      calls once, with `total` done; a graph whose plan the context holds does not call. Returning
-      false cancels the work, which then returns TN_ERR_CANCELLED. */
+      for each kernel, with 0 to total - 1 done, and once with `total` when all are compiled; with 0
+      of 0 if there are none. Kernels that prepare a model's weights come first, and `total` grows
+      once those of its runs are known. The C compilers run in parallel after the last kernel's code
+      was generated and cannot be cancelled. Kernels found in a cache count too. A plan found on
+      disk calls once, with `total` done; a graph whose plan the context holds does not call.
+      Returning false cancels the work, which then returns TN_ERR_CANCELLED. */
   bool (*step)(void *user, const char *what, uint64_t done, uint64_t total);
   void *user;
   void (*destroy)(void *user);
 } tn_progress;
 
 /** Freedoms of the compiler with floating-point results: a set of bits. All but TN_MATH_FAST
-   preserve NaN, infinities and signed zeros. */
+    preserve NaN, infinities and signed zeros. */
 typedef enum tn_math {
   TN_MATH_EXACT = 0,    /**< each operation rounded once, reductions in index order */
   TN_MATH_CONTRACT = 1, /**< a * b + c may be rounded once instead of twice */
@@ -108,12 +109,12 @@ typedef enum tn_math {
 #define TN_THREADS_MAX 1024
 
 /** Options of tn_open. Strings are copied. If `environment` is true, a field that equals its value
-   in TN_OPEN_DESC_INIT is read from its environment variable, if set: TENON_DEVICE, TENON_CACHE
+    in TN_OPEN_DESC_INIT is read from its environment variable, if set: TENON_DEVICE, TENON_CACHE
     (cache_dir), TENON_PAIR, TENON_CPU, TENON_DUMP, TENON_THREADS, TENON_CC or else CC (compiler),
-   and TENON_MATH, one of "exact", "contract", "sum", "default" and "fast". PATH, XDG_CACHE_HOME and
-   HOME are read in any case. A program with more rights than the user who starts it (set-user-id,
-   secure_getenv(3)) reads no variable. Contexts without allocator, workers and threads share their
-   devices; the last of them to set `cached_bytes` sets it for all. */
+    and TENON_MATH, one of "exact", "contract", "sum", "default" and "fast". PATH, XDG_CACHE_HOME
+    and HOME are read in any case. A program with more rights than the user who starts it
+    (set-user-id, secure_getenv(3)) reads no variable. Contexts without allocator, workers and
+    threads share their devices; the last of them to set `cached_bytes` sets it for all. */
 typedef struct tn_open_desc {
   size_t size;           /**< sizeof(tn_open_desc) */
   const char *device;    /**< device of new tensors ("CPU"); NULL: the CPU */
@@ -132,10 +133,10 @@ typedef struct tn_open_desc {
   tn_workers workers;     /**< absent: the library's own threads */
   tn_logger logger;       /**< absent: log lines are dropped */
   tn_progress progress;   /**< absent: no progress, no cancelling */
-  const char
-      *compiler; /**< C compiler of kernels: name or path, and arguments after spaces
-                    ("ccache gcc"); arguments that relax floating-point arithmetic, such as
-                    -ffast-math, have no effect; NULL: the first of cc, gcc and clang found */
+  /** C compiler of kernels: name or path, and arguments after spaces ("ccache gcc"); arguments that
+      relax floating-point arithmetic, such as -ffast-math, have no effect; NULL: the first of cc,
+      gcc and clang found */
+  const char *compiler;
 } tn_open_desc;
 
 /* clang-format off */
@@ -159,10 +160,10 @@ TN_API tn_status tn_close(tn_context *context);
 /** The message of the last failure: the op, the shapes and the label, in one or more lines without
     a final newline; "" before any. Threads that use the context in turn share the message of the
     calls on it. The failure of a thread that binds or compiles a plan or a model, or runs a
-   binding, is the message of that thread alone, until one of its own calls on the context fails.
-   The text is valid until the calling thread's next failure on the context, or that of a thread
-   which uses the context after it. Never NULL: for a NULL context it says that there is none. Any
-   thread. */
+    binding, is the message of that thread alone, until one of its own calls on the context fails.
+    The text is valid until the calling thread's next failure on the context, or that of a thread
+    which uses the context after it. Never NULL: for a NULL context it says that there is none. Any
+    thread. */
 TN_API const char *tn_message(const tn_context *context);
 
 /** Opens a scope inside the innermost one. Tensors and sizes made from now on belong to it. */
@@ -170,10 +171,10 @@ TN_API void tn_scope_begin(tn_context *context);
 
 /** Ends the innermost scope. Runs, as one plan, the pending assignments (those of outer scopes too,
     which a plan compiled later then does not contain) and the tensors that outlive the scope (kept
-   or owned), drops their graphs, and frees the scope's other tensors. Returns the scope's first
-   failure, its message in tn_message. A failed assignment leaves the old value and everything else
-   happens; if memory was exhausted, it happens when something is next run. The scope is ended in
-   any case. TN_ERR_ARGUMENT if no scope is open. */
+    or owned), drops their graphs, and frees the scope's other tensors. Returns the scope's first
+    failure, its message in tn_message. A failed assignment leaves the old value and everything else
+    happens; if memory was exhausted, it happens when something is next run. The scope is ended in
+    any case. TN_ERR_ARGUMENT if no scope is open. */
 TN_API tn_status tn_scope_end(tn_context *context);
 
 /** Sets the source location that messages name for nodes built from now on, until the next call.

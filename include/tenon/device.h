@@ -22,77 +22,77 @@ typedef struct tn_context_info {
   const char *device;    /**< name of the device: "CPU:0" */
   const char *target;    /**< instruction set of kernels: "x86-64-v3" */
   uint32_t vector_bytes; /**< width of the widest vector; 0: scalars only */
-  int32_t threads;       /**< tasks that work is cut into */
-  bool computes;         /**< false: a device for tests, whose results and times mean nothing */
+  int32_t threads;       /**< largest number of tasks that a kernel is divided into */
+  bool computes;         /**< false: a test device, whose results and times are meaningless */
 } tn_context_info;
 
 #define TN_CONTEXT_INFO_INIT \
   { sizeof(tn_context_info), NULL, NULL, 0, 0, false }
 
-/** Describes what a context uses; no compiler is started. Returns the failure of a context that
-    could not be opened as asked, so that a call after tn_open shows whether it can be used; *info
-   is then untouched. */
+/** Describes the device and target of a context; starts no compiler. Returns the failure of a
+    context that failed to open, *info unchanged; so a call after tn_open tells whether the context
+    is usable. */
 TN_API tn_status tn_context_get(tn_context *context, tn_context_info *info);
 
-/** The host's processor. Numbers are 0 where the system does not tell them. Strings live as long as
-    the context. */
+/** The host's processor. Numbers are 0 where the system does not provide them. Strings live as long
+    as the context. */
 typedef struct tn_processor_info {
-  size_t size;                 /**< sizeof(tn_processor_info), set by the caller */
-  const char *name;            /**< model name; "unknown" where the system does not tell it */
-  const char *features;        /**< instruction sets, separated by spaces: "avx avx2 fma" */
-  const char *level;           /**< instruction set of kernels, "x86-64-v3": the processor's highest
-                                    one that is not above `limit` */
-  const char *limit;           /**< `cpu` of the context; NULL: no limit */
+  size_t size;          /**< sizeof(tn_processor_info), set by the caller */
+  const char *name;     /**< model name; "unknown" if the system provides none */
+  const char *features; /**< instruction sets, separated by spaces: "avx avx2 fma" */
+  const char *level; /**< instruction set of kernels, "x86-64-v3": the processor's highest that is
+                        not above `limit` */
+  const char *limit; /**< `cpu` of the context; NULL: no limit */
   uint32_t vector_bytes;       /**< width of the level's vectors */
   uint32_t cores, threads;     /**< physical and logical cores of the machine */
   uint32_t usable_cores;       /**< physical cores that this process may use */
-  uint64_t l1_bytes, l2_bytes; /**< first data cache, and second cache, of one core */
-  uint64_t l3_bytes;           /**< one last cache, shared by */
-  uint32_t l3_cores;           /**< so many cores */
+  uint64_t l1_bytes, l2_bytes; /**< L1 data cache and L2 cache of one core */
+  uint64_t l3_bytes;           /**< one last-level cache */
+  uint32_t l3_cores;           /**< cores that share one last-level cache */
   uint32_t line_bytes;         /**< a cache line */
-  uint64_t last_cache_bytes;   /**< all last caches together; a usual size where unknown */
+  uint64_t last_cache_bytes;   /**< all last-level caches together; a typical size if unknown */
 } tn_processor_info;
 
 #define TN_PROCESSOR_INFO_INIT \
   { sizeof(tn_processor_info), NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/** Describes the processor, also in a context that could not be opened as asked. */
+/** Describes the processor. Also works in a context that failed to open. */
 TN_API tn_status tn_processor_get(tn_context *context, tn_processor_info *info);
 
 /** A C compiler of this machine. Strings live as long as the context. */
 typedef struct tn_compiler_info {
   size_t size;         /**< sizeof(tn_compiler_info), set by the caller */
-  const char *path;    /**< of its program */
-  const char *version; /**< the first line that it prints for --version */
-  bool used;           /**< the context compiles kernels with it */
+  const char *path;    /**< path of its program */
+  const char *version; /**< first line of its output for --version */
+  bool used;           /**< true: the context compiles kernels with it */
 } tn_compiler_info;
 
 #define TN_COMPILER_INFO_INIT \
   { sizeof(tn_compiler_info), NULL, NULL, false }
 
-/** Describes the `i`-th compiler: first the one in use, if there is one, then gcc and clang where
-    they are other programs on the PATH. The first call of a context starts each of them to learn
-    its version. Works also in a context that could not be opened as asked. Past the last:
-    TN_ERR_ARGUMENT, which leaves *info and the message alone, so that a loop ends there. */
+/** Describes the `i`-th compiler: first the one in use, if any, then gcc and clang where they are
+    other programs on the PATH. The first call of a context starts each of them to learn its
+    version. Also works in a context that failed to open. TN_ERR_ARGUMENT past the last; *info and
+    the message are then unchanged, so that a loop can end there. */
 TN_API tn_status tn_compiler_get(tn_context *context, size_t i, tn_compiler_info *info);
 
 /** A device that this library knows. Strings live as long as the context. */
 typedef struct tn_device_info {
   size_t size;        /**< sizeof(tn_device_info), set by the caller */
   const char *name;   /**< as in tn_open_desc */
-  const char *about;  /**< what it is, for people: the model, its features */
+  const char *about;  /**< description for people: model, features */
   const char *absent; /**< why it cannot be used; NULL: it can */
-  const char *pairs;  /**< its renderers and compilers that can be used here, the first one first,
-                           each as in tn_open_desc, with spaces between */
-  uint64_t bytes;     /**< of its memory; 0: not known */
+  const char *pairs;  /**< its usable pairs of renderer and compiler, the default first, each as in
+                         tn_open_desc, separated by spaces */
+  uint64_t bytes;     /**< size of its memory; 0: unknown */
 } tn_device_info;
 
 #define TN_DEVICE_INFO_INIT \
   { sizeof(tn_device_info), NULL, NULL, NULL, NULL, 0 }
 
-/** Describes the `i`-th device, those that are absent included, which are looked for again each
-    time; the first is the CPU. Past the last: TN_ERR_ARGUMENT, which leaves *info and the message
-    alone, so that a loop ends there. */
+/** Describes the `i`-th device, the CPU first; absent devices are listed too, and looked for again
+    in each call. TN_ERR_ARGUMENT past the last; *info and the message are then unchanged, so that a
+    loop can end there. */
 TN_API tn_status tn_device_get(tn_context *context, size_t i, tn_device_info *info);
 
 #ifdef __cplusplus

@@ -12,9 +12,9 @@
 extern "C" {
 #endif
 
-/** X(name, number, text, bytes, host): every type a tensor may have, with the C type of an element
-    in host memory. A TN_BOOL is one byte, 0 or 1; any other byte that comes in counts as 1. TN_F16
-    (IEEE binary16) and TN_BF16 (the upper half of an f32) are held as their bits. Numbers are those
+/** X(name, number, text, bytes, host): every element type, with its C type in host memory. A
+    TN_BOOL is one byte, 0 or 1; any other byte read from the caller counts as 1. TN_F16 (IEEE
+    binary16) and TN_BF16 (the upper half of an f32) are held as their bits. The numbers are those
     of ONNX's TensorProto.DataType; they are part of the ABI and never reused. */
 #define TN_DTYPE_LIST(X)            \
   X(TN_F32, 1, "f32", 4, float)     \
@@ -40,13 +40,14 @@ typedef enum tn_dtype {
   TN_DTYPE_MAX_ENUM = 0x7fffffff
 } tn_dtype;
 
-/** Short name of a type ("bf16", "string", "undefined"); "unknown" for a number that is none. The
-    string is static. */
+/** Returns the short name of a type ("bf16", "string", "undefined"); "unknown" for any other
+    number. The string is static. */
 TN_API const char *tn_dtype_name(tn_dtype dtype);
 
-/** Bytes of one element in host memory; 0 for what is not in TN_DTYPE_LIST. */
+/** Returns the bytes of one element in host memory; 0 for types that are not in TN_DTYPE_LIST. */
 TN_API size_t tn_dtype_size(tn_dtype dtype);
 
+/** Kinds of element types. */
 typedef enum tn_dtype_kind {
   TN_KIND_NONE = 0, /**< types that are not in TN_DTYPE_LIST */
   TN_KIND_BOOL = 1,
@@ -56,13 +57,14 @@ typedef enum tn_dtype_kind {
   TN_DTYPE_KIND_MAX_ENUM = 0x7fffffff
 } tn_dtype_kind;
 
+/** Returns the kind of a type. */
 TN_API tn_dtype_kind tn_dtype_kind_of(tn_dtype dtype);
 
-/** The value of an element in host memory, at any address: exact, but for integers beyond 2^53,
-    which are rounded to nearest. 0 for a type that is not in TN_DTYPE_LIST. */
+/** Reads an element in host memory, at any address: exactly, except that integers beyond 2^53 are
+    rounded to nearest. 0 for a type that is not in TN_DTYPE_LIST. */
 TN_API double tn_element_get(tn_dtype dtype, const void *element);
 
-/** Sets an element in host memory, at any address, to a value that is converted once, as by
+/** Writes an element in host memory, at any address, from a value that is converted once, as by
     tn_cast. Does nothing for a type that is not in TN_DTYPE_LIST. */
 TN_API void tn_element_set(tn_dtype dtype, void *element, double value);
 

@@ -1,36 +1,37 @@
 /* Declares the operations on tensors. Each builds a tensor, a lazy expression, and computes
    nothing.
 
-   Names and meanings are NumPy's, else PyTorch's, else ONNX's; where a comment names another
-   source, that one is followed.
+   Names and meanings are NumPy's, else PyTorch's, else ONNX's, unless a comment names another
+   source.
 
-   Axes. A negative axis counts from the end. One that is not there, or comes twice: TN_ERR_SHAPE.
+   Axes. A negative axis counts from the end. TN_ERR_SHAPE for an axis that does not exist or is
+   named twice.
 
    Broadcasting. Operands of an elementwise operation are aligned at their last axes; sizes of 1 and
-   missing axes stretch. Sizes that do not fit: TN_ERR_SHAPE. A variable fits itself and 1.
+   missing axes stretch. TN_ERR_SHAPE for sizes that do not fit. A variable fits itself and 1.
 
-   Types. Operands of several types meet in tn_promote's. Weak scalars (tn_num, tn_int, and what is
-   made elementwise of these alone) take part by kind only:
+   Types. Operands of several types are promoted to tn_promote's. Weak scalars (tn_num, tn_int, and
+   elementwise results of these alone) take part by kind only:
 
-                     with bool   with an integer t   with a float t   alone
-         tn_int      i64         t                   t                i64
-         tn_num      f32         f32                 t                f32
+                        with bool   with an integer t   with a float t   alone
+            tn_int      i64         t                   t                i64
+            tn_num      f32         f32                 t                f32
 
-   A tn_int met by a type that cannot hold its value is TN_ERR_DTYPE; other conversions are
-   tn_cast's. Whatever is not elementwise makes a typed tensor of a weak scalar. "A floating
-   function" turns bools and integers into f32 first; in f16 and bf16 it computes in f32 and rounds
-   once, and so do sums and products of many elements. A type that an operation does not take is
-   TN_ERR_DTYPE.
+   TN_ERR_DTYPE for a tn_int whose value the promoted type cannot hold; other conversions are
+   tn_cast's. Operations that are not elementwise give weak scalars their own type first. "A
+   floating function" converts bools and integers to f32 first; for f16 and bf16 it computes in f32
+   and rounds once, as do sums and products of many elements. TN_ERR_DTYPE for types that an
+   operation does not take.
 
-   Sums, means and products of many elements start from +0 or 1, so that a sum of nothing but -0 is
-   +0. The larger or smaller of 0 and -0 is either of them.
+   Sums and means of many elements start from +0 and products from 1, so that a sum of -0 alone is
+   +0. The maximum and minimum of 0 and -0 are either of them.
 
-   Integers wrap around. What has no value is NaN, and for integers as the operation says. NaN among
-   the operands gives NaN, unless said otherwise.
+   Integers wrap around. Undefined results are NaN, and for integers as the operation states. NaN
+   operands give NaN unless stated otherwise.
 
-   Operands of different contexts: TN_ERR_ARGUMENT; on different devices: TN_ERR_DEVICE. An operand
-   is NULL only where a comment allows it. The result is a new handle of the innermost scope, an
-   invalid tensor on failure. */
+   TN_ERR_ARGUMENT for operands of different contexts, TN_ERR_DEVICE for different devices. An
+   operand is NULL only where a comment allows it. The result is a new handle of the innermost
+   scope, and an invalid tensor on failure. */
 #ifndef TENON_OPS_H
 #define TENON_OPS_H
 
@@ -144,39 +145,42 @@ TN_BINARY_LIST(TN_BINARY_DECLARE)
 #undef TN_UNARY_DECLARE
 #undef TN_BINARY_DECLARE
 
-/** x > 0 ? x : alpha * (e^x - 1). A floating function. PyTorch's usual alpha is 1. */
+/** Computes x > 0 ? x : alpha * (e^x - 1). A floating function. PyTorch's default alpha is 1. */
 TN_API tn_tensor *tn_elu(tn_tensor *x, double alpha);
 
-/** x > 0 ? x : alpha * (e^(x / alpha) - 1); alpha not 0, else TN_ERR_ARGUMENT. A floating function.
-    PyTorch's usual alpha is 1. */
+/** Computes x > 0 ? x : alpha * (e^(x / alpha) - 1); TN_ERR_ARGUMENT for an alpha of 0. A floating
+    function. PyTorch's default alpha is 1. */
 TN_API tn_tensor *tn_celu(tn_tensor *x, double alpha);
 
-/** x > 0 ? x : slope * x. A floating function. The usual slope is 0.01. */
+/** Computes x > 0 ? x : slope * x. A floating function. PyTorch's default slope is 0.01. */
 TN_API tn_tensor *tn_leaky_relu(tn_tensor *x, double slope);
 
-/** condition ? a : b, broadcast; any type but 0 is true. The type is that in which a and b meet. */
+/** Selects condition ? a : b, broadcast; non-zero values of any type are true. a and b are
+    promoted. As numpy.where. */
 TN_API tn_tensor *tn_where(tn_tensor *condition, tn_tensor *a, tn_tensor *b);
 
-/** minimum(maximum(x, low), high), broadcast; either bound may be NULL for none. Integers and
-    floats. As numpy.clip. */
+/** Computes minimum(maximum(x, low), high), broadcast; either bound may be NULL for none. Integers
+    and floats. As numpy.clip. */
 TN_API tn_tensor *tn_clip(tn_tensor *x, tn_tensor *low, tn_tensor *high);
 
-/** a + weight * (b - a), broadcast. A floating function. As torch.lerp. */
+/** Computes a + weight * (b - a), broadcast. A floating function. As torch.lerp. */
 TN_API tn_tensor *tn_lerp(tn_tensor *a, tn_tensor *b, tn_tensor *weight);
 
-/** The values in another type. To a float: the nearest, ties to even, too large is infinite. From a
-    float to an integer: towards zero, then the nearest that the type holds, NaN is 0. From integer
-    to integer: modulo 2^bits. To bool: not 0, so NaN is true. From bool: 0 or 1. */
+/** Converts values to another type. To a float: the nearest, ties to even, overflow to infinity.
+    From a float to an integer: truncated, then clamped to the type's range; NaN gives 0. From
+    integer to integer: modulo 2^bits. To bool: not equal to 0, so NaN is true. From bool: 0 or
+    1. */
 TN_API tn_tensor *tn_cast(tn_tensor *x, tn_dtype dtype);
 
-/** The same bits as another type of the same size, else TN_ERR_DTYPE. To bool: not 0. */
+/** Reinterprets the bits as another type of the same size, else TN_ERR_DTYPE. To bool: not equal to
+    0. */
 TN_API tn_tensor *tn_bitcast(tn_tensor *x, tn_dtype dtype);
 
 /* ---- Reductions ----
 
-   Over `axes`, in any order; each becomes 1 with `keepdims` and goes otherwise. TN_ALL is every
-   axis, an empty list none. An axis can be empty where its size is 0 or varies and is not shown to
-   be 1 or more: give its variables a minimum of 1. */
+   Reduce over `axes`, in any order; with `keepdims` each becomes 1, else it is removed. TN_ALL is
+   every axis; an empty list reduces nothing. Operations that need an element refuse an axis that
+   can be empty: of size 0, or of a variable size without a minimum of at least 1. */
 
 /** X(name, rule, meaning): tn_tensor *tn_<name>(tn_tensor *x, tn_axes axes, bool keepdims). Rules:
     SUM     takes any type; bools and signed integers give i64, unsigned ones u64, floats their own,
@@ -199,253 +203,261 @@ TN_API tn_tensor *tn_bitcast(tn_tensor *x, tn_dtype dtype);
 TN_REDUCE_LIST(TN_REDUCE_DECLARE)
 #undef TN_REDUCE_DECLARE
 
-/** Variance and its square root: squares of distances from the mean, summed, over (count - ddof),
-    `ddof` >= 0; NaN where that is not positive. Floating functions. NumPy's usual ddof is 0,
-    PyTorch's is 1. */
+/** Compute the variance and its square root: the sum of squared distances from the mean over (count
+    - ddof), with `ddof` >= 0; NaN where that is not positive. Floating functions. NumPy's default
+    ddof is 0, PyTorch's is 1. */
 TN_API tn_tensor *tn_var(tn_tensor *x, tn_axes axes, int ddof, bool keepdims);
 TN_API tn_tensor *tn_std(tn_tensor *x, tn_axes axes, int ddof, bool keepdims);
 
-/** Index of the largest or smallest element along one axis: the first, where several are equal, and
-    the first NaN, where there is one. Integers and floats; gives i64. TN_ERR_SHAPE where the axis
-    can be empty. */
+/** Return the index (i64) of the largest or smallest element along one axis: the first of equal
+    ones, and the first NaN if there is one. Integers and floats. TN_ERR_SHAPE where the axis can be
+    empty. */
 TN_API tn_tensor *tn_argmax(tn_tensor *x, int axis, bool keepdims);
 TN_API tn_tensor *tn_argmin(tn_tensor *x, int axis, bool keepdims);
 
 /* ---- Running reductions and normalisation ---- */
 
-/** Element i is the sum or product of elements 0..i along `axis`. Types as TN_REDUCE_LIST's SUM. */
+/** Compute running sums and products: element i covers elements 0..i along `axis`. Types as SUM in
+    TN_REDUCE_LIST. As numpy.cumsum and cumprod. */
 TN_API tn_tensor *tn_cumsum(tn_tensor *x, int axis);
 TN_API tn_tensor *tn_cumprod(tn_tensor *x, int axis);
 
-/** e^x over its sum along `axis`, and the logarithm of that, without overflow. Floating functions.
- */
+/** Compute e^x over its sum along `axis`, and the logarithm of that, without overflow. Floating
+    functions. As torch.softmax and log_softmax. */
 TN_API tn_tensor *tn_softmax(tn_tensor *x, int axis);
 TN_API tn_tensor *tn_log_softmax(tn_tensor *x, int axis);
 
-/* Normalisations are floating functions of x's shape: (x - mean) / sqrt(variance + eps), with the
-   variance over the count itself, times `weight` plus `bias`; either of these may be NULL, for 1
-   and 0. 1e-5 is the usual eps. */
+/* Normalisations are floating functions of x's shape: (x - mean) / sqrt(variance + eps) * weight +
+   bias, with the population variance (ddof 0). `weight` and `bias` may be NULL, for 1 and 0. The
+   usual eps is 1e-5. */
 
-/** Over the axes from `axis` to the last; weight and bias broadcast to their shape. As ONNX
-    LayerNormalization-17. */
+/** Normalises over the axes from `axis` to the last; weight and bias broadcast to their shape. As
+    ONNX LayerNormalization-17. */
 TN_API tn_tensor *tn_layer_norm(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, int axis,
                                 double eps);
 
-/** As tn_layer_norm without the mean: x / sqrt(mean(x^2) + eps) * weight. As ONNX
+/** Computes x / sqrt(mean(x^2) + eps) * weight over the axes from `axis` to the last. As ONNX
     RMSNormalization-23. */
 TN_API tn_tensor *tn_rms_norm(tn_tensor *x, tn_tensor *weight, int axis, double eps);
 
-/** x (N, C, …) over each of `groups` equal runs of channels and all axes after C; weight and bias
-    (C). TN_ERR_SHAPE where groups does not divide C. As torch.nn.functional.group_norm. */
+/** Normalises x (N, C, …) over each of `groups` equal runs of channels and all axes after C; weight
+    and bias are (C). TN_ERR_SHAPE where groups does not divide C. As
+    torch.nn.functional.group_norm. */
 TN_API tn_tensor *tn_group_norm(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, int groups,
                                 double eps);
 
-/** x (N, C, …) over the axes after C; weight and bias (C). As ONNX InstanceNormalization-6. */
+/** Normalises x (N, C, …) over the axes after C; weight and bias are (C). As ONNX
+    InstanceNormalization-6. */
 TN_API tn_tensor *tn_instance_norm(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, double eps);
 
-/** x (N, C, …) by a mean and a variance that are given, (C) each; weight and bias (C). As
-    torch.nn.functional.batch_norm when not training. */
+/** Normalises x (N, C, …) by a given mean and variance, each (C); weight and bias are (C). As
+    torch.nn.functional.batch_norm in evaluation mode. */
 TN_API tn_tensor *tn_batch_norm(tn_tensor *x, tn_tensor *mean, tn_tensor *variance,
                                 tn_tensor *weight, tn_tensor *bias, double eps);
 
 /* ---- Movement: any type, no arithmetic ----
 
-   Of a state these are aliases, also where NumPy copies (pad, tile, repeat, roll), except those of
-   several tensors (concat, stack). */
+   Results for a state alias it, also where NumPy copies (pad, tile, repeat, roll); concat and
+   stack, which take several tensors, do not. */
 
-/** The elements in row-major order in another shape with as many; one size may be -1, for what is
-    left. */
+/** Reshapes to as many elements, in row-major order; one size may be -1, for the rest. As
+    numpy.reshape. */
 TN_API tn_tensor *tn_reshape(tn_tensor *x, tn_shape shape);
 
-/** Axes `first` to `last`, both included, become one. As torch.flatten. */
+/** Merges axes `first` to `last`, both included, into one. As torch.flatten. */
 TN_API tn_tensor *tn_flatten(tn_tensor *x, int first, int last);
 
 /** Broadcasts to `shape`; -1 keeps an axis's size. As torch.Tensor.expand. */
 TN_API tn_tensor *tn_expand(tn_tensor *x, tn_shape shape);
 
-/** Axis i of the result is axis axes[i] of x; each axis is named once. As torch.permute. */
+/** Permutes axes: axis i of the result is axis axes[i] of x. As torch.permute. */
 TN_API tn_tensor *tn_permute(tn_tensor *x, tn_axes axes);
 
-/** All axes in the opposite order. As numpy.transpose. */
+/** Reverses the order of the axes. As numpy.transpose. */
 TN_API tn_tensor *tn_transpose(tn_tensor *x);
 
 /** Exchanges two axes. As numpy.swapaxes and torch.transpose. */
 TN_API tn_tensor *tn_swapaxes(tn_tensor *x, int a, int b);
 
-/** Reverses the order of elements along each of `axes`. */
+/** Reverses the order of elements along each of `axes`. As numpy.flip. */
 TN_API tn_tensor *tn_flip(tn_tensor *x, tn_axes axes);
 
-/** Drops `axes`, whose sizes must be 1; TN_ALL drops every axis whose size is the number 1. */
+/** Removes `axes`, whose sizes must be 1; TN_ALL removes every axis whose size is the number 1. */
 TN_API tn_tensor *tn_squeeze(tn_tensor *x, tn_axes axes);
 
-/** Adds axes of size 1, at these places of the result; TN_ALL is TN_ERR_SHAPE. As
+/** Inserts axes of size 1 at these positions of the result; TN_ERR_SHAPE for TN_ALL. As
     numpy.expand_dims. */
 TN_API tn_tensor *tn_unsqueeze(tn_tensor *x, tn_axes axes);
 
-/** Elements start, start + step, … before `stop` along an axis, by Python's rules: negative bounds
-    count from the end, those outside are clamped, and a negative step goes down. As `stop`, TN_END
-    is as far as the step goes. start and stop may be variables; `step` is a number, not 0. Where
-    the axis or a bound varies, each bound is of one sign, and inside the axis for all sizes or
-    outside for all, else TN_ERR_SHAPE. Numbers from 2^44 on (see tn_dim) are bounds if they are 2^k
-    or 2^k - 1, of either sign, as INT64_MAX and INT64_MIN are. */
+/** Takes the elements start, start + step, … before `stop` along an axis, by Python's rules:
+    negative bounds count from the end, bounds outside are clamped, a negative step goes down. As
+    `stop`, TN_END is the end in the direction of the step. `start` and `stop` may be variables;
+    `step` is a number other than 0. Where the axis or a bound varies, TN_ERR_SHAPE unless each
+    bound has one sign, and is inside the axis for all sizes or outside for all. Numbers from 2^44
+    on (see tn_dim) are bounds if they are 2^k or 2^k - 1, of either sign, as INT64_MAX and
+    INT64_MIN are. */
 TN_API tn_tensor *tn_slice(tn_tensor *x, int axis, tn_dim start, tn_dim stop, tn_dim step);
 #define TN_END INT64_MAX
 
+/** Contents of padding. */
 typedef enum tn_pad_mode {
-  TN_PAD_CONSTANT = 0, /**< with a value */
-  TN_PAD_REFLECT = 1,  /**< with the elements inside, mirrored at the edge, which is not repeated */
-  TN_PAD_EDGE = 2,     /**< with the element at the edge */
+  TN_PAD_CONSTANT = 0, /**< a value */
+  TN_PAD_REFLECT =
+      1,           /**< the elements inside, mirrored at the edge element, which is not repeated */
+  TN_PAD_EDGE = 2, /**< the edge element */
   TN_PAD_MODE_MAX_ENUM = 0x7fffffff
 } tn_pad_mode;
 
 /** Adds low[i] elements before axis i and high[i] after it, for each axis of x, none negative.
-    `value` is converted as by tn_cast and read in TN_PAD_CONSTANT only. TN_ERR_SHAPE where REFLECT
-    would need more than the axis has inside its edge, or EDGE an element of an empty axis. As
+    `value` is converted as by tn_cast and used in TN_PAD_CONSTANT only. TN_ERR_SHAPE where REFLECT
+    needs more elements than the axis has inside its edge, or EDGE an element of an empty axis. As
     numpy.pad. */
 TN_API tn_tensor *tn_pad(tn_tensor *x, tn_shape low, tn_shape high, tn_pad_mode mode, double value);
 
-/** `n` tensors, at least 1, one after another along an axis that they have; other sizes are equal.
-    The type is that in which all meet. With none there is no context either, so the result is NULL
-    and nothing is told. As numpy.concatenate. */
+/** Joins `n` tensors along an existing axis; other sizes are equal, types are promoted. `n` is at
+    least 1: without a tensor there is no context, so the result is NULL without a message. As
+    numpy.concatenate. */
 TN_API tn_tensor *tn_concat(tn_tensor *const x[], size_t n, int axis);
 
-/** `n` tensors of one shape, at least 1 as for tn_concat, along a new axis at this place of the
-    result. The type is that in which all meet. */
+/** Joins `n` tensors of one shape along a new axis at this position of the result; types are
+    promoted. `n` is at least 1 as for tn_concat. As numpy.stack. */
 TN_API tn_tensor *tn_stack(tn_tensor *const x[], size_t n, int axis);
 
-/** Cuts an axis into `n` parts of the given sizes, which add up to it; sizes NULL: equal parts.
+/** Splits an axis into `n` parts of the given sizes, which add up to it; `sizes` NULL: equal parts.
     Every out[i] is set, to an invalid tensor on failure. As torch.split and numpy.split. */
 TN_API void tn_split(tn_tensor *x, int axis, const tn_dim sizes[], tn_tensor *out[], size_t n);
 
-/** The whole x repeats[i] times along axis i; the shorter of x's shape and `repeats` is filled up
-    with 1 in front. As numpy.tile. */
+/** Repeats the whole of x repeats[i] times along axis i; the shorter of x's shape and `repeats` is
+    extended by 1 in front. As numpy.tile. */
 TN_API tn_tensor *tn_tile(tn_tensor *x, tn_shape repeats);
 
-/** Each element `repeats` times in a row along an axis. As numpy.repeat. */
+/** Repeats each element `repeats` times in a row along an axis. As numpy.repeat. */
 TN_API tn_tensor *tn_repeat(tn_tensor *x, int axis, tn_dim repeats);
 
-/** Element i moves to i + shift along an axis, round its end. As numpy.roll. */
+/** Rotates elements along an axis: element i moves to i + shift, modulo its size. As numpy.roll. */
 TN_API tn_tensor *tn_roll(tn_tensor *x, int axis, tn_dim shift);
 
-/* ---- By index ----
+/* ---- Indexing ----
 
-   Indices are of any integer type; a negative one counts from the end. One that is out of range
-   reads 0 (kernels do not stop for it), unlike in NumPy, where it is an error. */
+   Indices are of any integer type; negative ones count from the end. An index out of range reads 0,
+   as kernels cannot fail; in NumPy it is an error. */
 
-/** x's slices along `axis` at each index: x's shape with that axis replaced by index's shape. As
-    numpy.take; an embedding is tn_take(table, index, 0). */
+/** Gathers slices of x along `axis`: the result has x's shape with that axis replaced by index's
+    shape. As numpy.take; an embedding is tn_take(table, index, 0). */
 TN_API tn_tensor *tn_take(tn_tensor *x, tn_tensor *index, int axis);
 
-/** Element j of the result, of index's shape, is x at j with j's place along `axis` replaced by
-    index[j]. Ranks are equal and index is no larger than x along other axes. As ONNX
-    GatherElements-13 and torch.gather. */
+/** Gathers elements: element j of the result, of index's shape, is x at j with the coordinate along
+    `axis` replaced by index[j]. Ranks are equal, and index is no larger than x along other axes. As
+    ONNX GatherElements-13 and torch.gather. */
 TN_API tn_tensor *tn_gather_elements(tn_tensor *x, tn_tensor *index, int axis);
 
-/** A new last axis of size `depth`: 1 at the index, else 0; out of range, all 0. As ONNX
-    OneHot-11. */
+/** Adds a last axis of size `depth` with 1 at the index and 0 elsewhere; all 0 for an index out of
+    range. As ONNX OneHot-11. */
 TN_API tn_tensor *tn_one_hot(tn_tensor *index, tn_dim depth, tn_dtype dtype);
 
-/** The last two axes with 0 above (tril) or below (triu) diagonal `k`: k = 0 is the main one, above
-    it k > 0. As numpy.tril and numpy.triu. Any type; rank 2 or more. */
+/** Keep the last two axes' elements on and below (tril) or above (triu) diagonal `k`, with 0
+    elsewhere; k = 0 is the main diagonal, k > 0 lies above it. Any type; rank 2 or more. As
+    numpy.tril and numpy.triu. */
 TN_API tn_tensor *tn_tril(tn_tensor *x, tn_dim k);
 TN_API tn_tensor *tn_triu(tn_tensor *x, tn_dim k);
 
 /* ---- Contractions and windows ---- */
 
-/** Matrix product over a's last axis and b's last but one: (…, M, K) by (…, K, N) gives (…, M, N),
-    other axes broadcast; an operand of rank 1 is a row or a column whose axis of 1 goes again; rank
-    0 is TN_ERR_SHAPE. Integers and floats; the type is that in which they meet. As numpy.matmul. */
+/** Computes matrix products over a's last axis and b's last but one: (…, M, K) by (…, K, N) gives
+    (…, M, N), other axes broadcast. An operand of rank 1 is a row or a column whose axis of 1 is
+    removed from the result; rank 0 is TN_ERR_SHAPE. Integers and floats; types are promoted. As
+    numpy.matmul. */
 TN_API tn_tensor *tn_matmul(tn_tensor *a, tn_tensor *b);
 
-/** Of a convolution: one entry a spatial axis, outermost first; entries past x's are not read. No
-    number is above INT32_MAX. */
+/** Options of a convolution: one entry per spatial axis, outermost first; entries beyond x's axes
+    are ignored. No number exceeds INT32_MAX. */
 typedef struct tn_conv_desc {
   size_t size;           /**< sizeof(tn_conv_desc) */
   int64_t stride[3];     /**< >= 1 */
   int64_t dilation[3];   /**< >= 1 */
   int64_t pad_low[3];    /**< zeros before the axis, >= 0 */
   int64_t pad_high[3];   /**< zeros after it, >= 0 */
-  int64_t output_pad[3]; /**< tn_conv_transpose: added after the result's axis, >= 0 and smaller
-                            than the stride or the dilation; tn_conv: 0 */
+  int64_t output_pad[3]; /**< tn_conv_transpose: added at the result's end, >= 0 and smaller than
+                            the stride or the dilation; tn_conv: 0 */
   int64_t groups;        /**< >= 1, dividing C and M */
 } tn_conv_desc;
 
 #define TN_CONV_DESC_INIT \
   { sizeof(tn_conv_desc), {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 1 }
 
-/** Convolution (cross-correlation) over 1 to 3 spatial axes: x (N, C, D…), w (M, C / groups, K…),
-    bias (M) or NULL gives (N, M, (D + pad_low + pad_high - dilation * (K - 1) - 1) / stride + 1 …).
-    Integers and floats; the type is that in which all meet. A window larger than its padded axis
-    is TN_ERR_SHAPE; a field out of its range TN_ERR_ARGUMENT. desc NULL: INIT. As ONNX Conv-11. */
+/** Convolves (cross-correlates) over 1 to 3 spatial axes: x (N, C, D…), w (M, C / groups, K…), bias
+    (M) or NULL gives (N, M, (D + pad_low + pad_high - dilation * (K - 1) - 1) / stride + 1 …).
+    Integers and floats; types are promoted. TN_ERR_SHAPE where a window is larger than its padded
+    axis; TN_ERR_ARGUMENT for a field out of its range. desc NULL: INIT. As ONNX Conv-11. */
 TN_API tn_tensor *tn_conv(tn_tensor *x, tn_tensor *w, tn_tensor *bias, const tn_conv_desc *desc);
 
-/** The transpose of tn_conv in x: x (N, C, D…), w (C, M / groups, K…), bias (M) or NULL gives (N,
-    M, (D - 1) * stride - pad_low - pad_high + dilation * (K - 1) + output_pad + 1 …). Pads cut the
-    result. Types and errors as tn_conv. As ONNX ConvTranspose-11 with its pads given. */
+/** Computes the transpose of tn_conv in x: x (N, C, D…), w (C, M / groups, K…), bias (M) or NULL
+    gives (N, M, (D - 1) * stride - pad_low - pad_high + dilation * (K - 1) + output_pad + 1 …).
+    Padding crops the result. Types and errors as tn_conv. As ONNX ConvTranspose-11 with explicit
+    pads. */
 TN_API tn_tensor *tn_conv_transpose(tn_tensor *x, tn_tensor *w, tn_tensor *bias,
                                     const tn_conv_desc *desc);
 
-/** Of a pooling: one entry a spatial axis, outermost first; entries past x's are not read. No
-   number is above INT32_MAX. */
+/** Options of pooling: one entry per spatial axis, outermost first; entries beyond x's axes are
+    ignored. No number exceeds INT32_MAX. */
 typedef struct tn_pool_desc {
-  size_t size;            /**< sizeof(tn_pool_desc) */
-  int64_t kernel[3];      /**< the window, >= 1 */
-  int64_t stride[3];      /**< >= 1; 0: as the kernel */
-  int64_t dilation[3];    /**< >= 1 */
-  int64_t pad_low[3];     /**< before the axis, >= 0 and smaller than the dilated window */
-  int64_t pad_high[3];    /**< after it, alike */
-  bool ceil_mode;         /**< keep a last window that is cut short, unless it starts in pad_high */
-  bool count_include_pad; /**< tn_avg_pool: pads count as elements of value 0; what ceil_mode hangs
-                               over beyond them never does */
+  size_t size;         /**< sizeof(tn_pool_desc) */
+  int64_t kernel[3];   /**< the window, >= 1 */
+  int64_t stride[3];   /**< >= 1; 0: equal to the kernel */
+  int64_t dilation[3]; /**< >= 1 */
+  int64_t pad_low[3];  /**< before the axis, >= 0 and smaller than the dilated window */
+  int64_t pad_high[3]; /**< after the axis, likewise */
+  bool ceil_mode; /**< round the output size up, keeping a last window that is cut short, unless it
+                     starts in pad_high */
+  bool count_include_pad; /**< tn_avg_pool: padding counts as elements of value 0; the part of a
+                             window beyond it, which ceil_mode allows, does not */
 } tn_pool_desc;
 
 #define TN_POOL_DESC_INIT \
   { sizeof(tn_pool_desc), {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}, false, true }
 
-/** Largest element, or mean, of each window over 1 to 3 spatial axes: x (N, C, D…) gives (N, C,
-    (D + pad_low + pad_high - dilation * (kernel - 1) - 1) / stride + 1 …), rounded down or, with
-    ceil_mode, up. tn_max_pool takes integers and floats, gives x's type and never chooses a pad;
-    tn_avg_pool is a floating function. Where the elements of a dilated window are pads alone, the
-    largest is -infinity or the least integer, and the mean 0. Errors as tn_conv. desc NULL: INIT.
-    As torch.nn.functional.max_pool1d … 3d, and as ONNX MaxPool-12 and AveragePool-22. */
+/** Take the maximum or mean of each window over 1 to 3 spatial axes: x (N, C, D…) gives (N, C, (D +
+    pad_low + pad_high - dilation * (kernel - 1) - 1) / stride + 1 …), rounded down or, with
+    ceil_mode, up. tn_max_pool takes integers and floats, gives x's type and ignores padding;
+    tn_avg_pool is a floating function. A window of padding alone gives -infinity or the least
+    integer, and a mean of 0. Errors as tn_conv. desc NULL: INIT. As torch.nn.functional.max_pool1d
+    … 3d, and as ONNX MaxPool-12 and AveragePool-22. */
 TN_API tn_tensor *tn_max_pool(tn_tensor *x, const tn_pool_desc *desc);
 TN_API tn_tensor *tn_avg_pool(tn_tensor *x, const tn_pool_desc *desc);
 
-/** tn_max or tn_mean over all axes after the second, which become 1: x (N, C, D…). As ONNX
+/** Take tn_max or tn_mean over all axes after the second, which become 1: x (N, C, D…). As ONNX
     GlobalMaxPool and GlobalAveragePool. */
 TN_API tn_tensor *tn_global_max_pool(tn_tensor *x);
 TN_API tn_tensor *tn_global_avg_pool(tn_tensor *x);
 
 /* ---- Loops ---- */
 
-/** The body of a tn_scan: called once, to build one step. `index` is the number of the step (i64,
-    rank 0), state[i] a state before it, x[i] the entry of xs[i] that belongs to it. It sets next[i]
-    to what the state becomes, of the state's type and shape, and y[i] to what the step gives. All
-    of these belong to the loop: used elsewhere they are TN_ERR_ARGUMENT. */
+/** Body of a tn_scan, called once to build one step. `index` is the step's number (i64, rank 0),
+    state[i] the carried value before the step, x[i] the step's entry of xs[i]. The body sets
+    next[i] to the carried value after the step, of the same type and shape, and y[i] to the step's
+    output. These tensors are TN_ERR_ARGUMENT outside of the loop. */
 typedef void (*tn_scan_body)(void *user, tn_tensor *index, tn_tensor *const state[],
                              tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]);
 
+/** Options of tn_scan. */
 typedef struct tn_scan_desc {
   size_t size;       /**< sizeof(tn_scan_desc) */
   tn_scan_body body; /**< not NULL */
-  void *user;        /**< of body */
-  tn_dim steps; /**< how many; may vary; -1: as many as the first axis of every xs has entries */
-  bool reverse; /**< the steps go from the last entry to the first; `index` and the places of ys
-                   count down */
+  void *user;        /**< passed to body */
+  tn_dim steps; /**< number of steps; may be a variable; -1: the size of the first axis of xs */
+  bool
+      reverse; /**< run from the last entry to the first; `index` and the places of ys count down */
 } tn_scan_desc;
 
 #define TN_SCAN_DESC_INIT \
   { sizeof(tn_scan_desc), NULL, NULL, -1, false }
 
-/** A loop of a plan: states that start as init[i] step `steps` times, each time from their old
-    values. out[0 … n_states - 1] are the last states, and the next n_ys what the steps gave, along
-   a new first axis. A step's kernels are compiled once, however many steps there are. What the body
-    builds of nothing that changes from step to step is computed before the loop. init and xs are
-    read before the body is called, and may be `out`. The body ends the scopes that it begins; what
-    other threads do with the context meanwhile is waited for after it. In a body,
-    assigning to a state of the context, reading what belongs to the loop and functions of the host
-    are refused; another tn_scan is not, up to 8 deep; a random operation draws the same in each
-    step. Every out[i] is set, to an invalid tensor on failure. As jax.lax.scan. */
+/** Loops over steps: carried values start as init[i], and each step computes the next ones from the
+    old. out[0 … n_states - 1] are the final values, followed by `n_ys` tensors of the steps'
+    outputs along a new first axis. The number of kernels does not depend on that of steps;
+    docs/library.md, "Loops", states what a body may do. init and xs are read before the body is
+    called, and may be `out`. Every out[i] is set, to an invalid tensor on failure. As
+    jax.lax.scan. */
 TN_API void tn_scan(tn_context *context, const tn_scan_desc *desc, tn_tensor *const init[],
                     size_t n_states, tn_tensor *const xs[], size_t n_xs, tn_tensor *out[],
                     size_t n_ys);

@@ -15,54 +15,56 @@
 extern "C" {
 #endif
 
-/** Has the binding's runs from now on note when each of their steps begins and ends, by the clock
-    of the device that does it; or no more, and then they take no time for it. */
+/** Switches profiling of the binding's later runs on or off. With it, each run records when its
+    steps begin and end, by the clock of the device that executes them. */
 TN_API tn_status tn_binding_profile(tn_binding *binding, bool on);
 
-/** A step of a binding's runs. */
+/** A step of a binding's runs: a kernel, a host function or a loop. Arrays count once per byte read
+    and once per byte written. */
 typedef struct tn_step {
-  size_t size;        /**< sizeof(tn_step), set by the caller */
-  const char *name;   /**< what it computes: of a model the nodes of the file, else operations; in
-                           words that may change. As long as the binding */
-  int64_t kernel;     /**< which of the plan's kernels, from 0: several steps may run the same one;
-                           -1: a host function, or a loop */
-  double operations;  /**< arithmetic and comparisons on elements in a run, a multiply-add being
-                           two; as the plan has them, so what is computed again counts again; 0 of a
-                           host function, and before the first run */
-  double bytes;       /**< of arrays in memory in a run: each byte read and each written, once */
-  int64_t begin, end; /**< in the last run, in nanoseconds since its first step began; both 0 where
-                           it was not profiled or failed. Of a step in a loop: all trips together,
-                           as if each step ran all of its trips before the next one */
-  size_t steps;   /**< of a loop: how many of the steps that follow are run in its trips, so that
-                       its time is theirs too; else 0 */
-  uint64_t times; /**< it runs: in a loop once a trip */
+  size_t size;      /**< sizeof(tn_step), set by the caller */
+  const char *name; /**< what it computes: the file's nodes for a model, else operations; the
+                       wording may change. Lives as long as the binding */
+  int64_t kernel; /**< number of the plan's kernel, from 0; several steps may share one; -1: a host
+                     function or a loop */
+  double operations;  /**< arithmetic operations and comparisons on elements per run, a multiply-add
+                         counting as two, recomputed values each time; 0 for a host function, and
+                         before the first run */
+  double bytes;       /**< bytes read from and written to arrays in memory per run */
+  int64_t begin, end; /**< in the last run, in nanoseconds since its first step began; both 0 if it
+                         was not profiled or failed. In a loop: all trips added up, as if each step
+                         ran all of its trips before the next step */
+  size_t steps;   /**< for a loop: number of the following steps that make up its body, whose times
+                     are part of its own; else 0 */
+  uint64_t times; /**< executions per run: in a loop one per trip */
 } tn_step;
 
 #define TN_STEP_INIT \
   { sizeof(tn_step), NULL, 0, 0, 0, 0, 0, 0, 0 }
 
-/** Describes the `i`-th step, in the order in which they run, with the sizes of the last run. Past
-    the last: TN_ERR_ARGUMENT, which leaves *step and the message alone, so that a loop ends there.
-    TN_ERR_BUSY while another call is in the binding or a run goes on. */
+/** Describes the `i`-th step in order of execution, with the sizes of the last run. TN_ERR_ARGUMENT
+    past the last; *step and the message are then unchanged, so that a loop can end there.
+    TN_ERR_BUSY while another call uses the binding or a run goes on. */
 TN_API tn_status tn_binding_step(tn_binding *binding, size_t i, tn_step *step);
 
 /** Memory that a binding's runs need, in bytes. */
 typedef struct tn_memory {
-  size_t size;     /**< sizeof(tn_memory), set by the caller */
-  uint64_t inputs; /**< the caller's own where the device can use it as it is, else as much again */
-  uint64_t outputs; /**< all of them, once */
-  uint64_t values; /**< tensors that were there when the plan was compiled, as weights are; those of
-                        a model's file stay in it where they can */
-  uint64_t states; /**< what is computed aside, or copied, comes on top */
-  uint64_t scratch; /**< what lives between steps; values that do not live at once share it */
+  size_t size;      /**< sizeof(tn_memory), set by the caller */
+  uint64_t inputs;  /**< all inputs: the caller's memory where the device can use it in place, else
+                       copies of that size */
+  uint64_t outputs; /**< all outputs, each once */
+  uint64_t values; /**< tensors that existed when the plan was compiled, such as weights; those in a
+                      model's file stay there if they can */
+  uint64_t states; /**< the states' contents; values computed aside and copies are not included */
+  uint64_t scratch; /**< intermediate results; those with disjoint lifetimes share memory */
 } tn_memory;
 
 #define TN_MEMORY_INIT \
   { sizeof(tn_memory), 0, 0, 0, 0, 0 }
 
-/** Tells what memory runs need with inputs of the sizes that were given last, before any of it is
-    allocated. TN_ERR_ARGUMENT where an input has no value; what a failed call says is the binding's
-    message. */
+/** Computes the memory that runs need with the inputs' current sizes, before any of it is
+    allocated. TN_ERR_ARGUMENT where an input has no value. The message of a failure is the
+    binding's. */
 TN_API tn_status tn_binding_memory(tn_binding *binding, tn_memory *memory);
 
 #ifdef __cplusplus

@@ -33,8 +33,8 @@ typedef enum tn_status {
       TN_STATUS_MAX_ENUM = 0x7fffffff
 } tn_status;
 
-/** Short English text of a status ("out of memory"); "unknown status" for a number that is none.
-    The string is static. */
+/** Returns a short English text of a status ("out of memory"); "unknown status" for any other
+    number. The string is static. */
 TN_API const char *tn_status_text(tn_status status);
 
 #ifdef __cplusplus

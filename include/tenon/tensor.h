@@ -1,15 +1,14 @@
 /* Tensors: lazy expressions for multidimensional arrays, with functions for their shapes, handles,
    creation, host data, states and host functions.
 
-   A tensor is an expression with a type; nothing is computed until it is read, realised, or its
-   scope ends, and results are as if each call had run when made. A tensor is a value, except a
-   state (tn_state), which tn_assign changes; movements of a state (ops.h) alias it, as views do in
-   NumPy.
+   A tensor is a lazy expression with an element type and a shape. It is computed when it is read
+   (tn_read, tn_map), realised (tn_realize), or at the end of its scope if it outlives that; results
+   are as if every call had computed its result at once. Tensors are immutable, except states
+   (tn_state), which tn_assign changes; movements of a state (ops.h) alias it, as NumPy's views do.
 
-   A tn_tensor * is a handle that belongs to the innermost scope open when it was made, and is freed
-   with it. tn_keep and tn_own move it elsewhere. Expressions hold nodes, not handles: freeing a
-   handle breaks nothing that was built from it. Elements lie in row-major order wherever host
-   memory is seen. */
+   A tn_tensor * is a handle that belongs to the innermost scope open when it was made and is freed
+   with it; tn_keep and tn_own change that. Expressions hold nodes, not handles, so freeing a handle
+   breaks nothing that was built from it. Elements in host memory are in row-major order. */
 #ifndef TENON_TENSOR_H
 #define TENON_TENSOR_H
 
@@ -25,19 +24,20 @@
 extern "C" {
 #endif
 
+/** Handle of a tensor. */
 typedef struct tn_tensor tn_tensor;
 
 /* ---- Shapes ---- */
 
-/** The most axes a shape can have. */
+/** Largest rank of a shape. */
 #define TN_MAX_RANK 12
 
 /** A size: a number, or a variable made by tn_dim_var and the arithmetic below. C's own operators
-    must not be used on a variable; what they make of one is refused: it is seldom below 2^44 in
-    magnitude, as all numbers must be. From 2^44 on they are TN_ERR_SHAPE wherever a tn_dim is
-    taken (bounds of tn_slice apart), be it a size, a bound of tn_arange or another number. A size
-    that varies belongs to the scope in which it was first made, as tensors do; what is used after
-    its end is refused likewise. Tensors that outlive the scope keep their sizes. */
+    must not be applied to variables: the result is nearly always 2^44 or more in magnitude, and
+    such a tn_dim is TN_ERR_SHAPE wherever one is taken, be it a size, a bound of tn_arange or
+    another number (bounds of tn_slice excepted). Numbers must stay below 2^44 in magnitude. A
+    variable belongs to the scope in which it was first made and is TN_ERR_SHAPE after its end;
+    tensors that outlive the scope keep their sizes. */
 typedef int64_t tn_dim;
 
 /** A shape: sizes from the outermost axis to the innermost. Rank 0 is a scalar. */
@@ -46,29 +46,29 @@ typedef struct tn_shape {
   tn_dim size[TN_MAX_RANK];
 } tn_shape;
 
-/** A list of axes. A negative axis counts from the end, -1 being the last; none may come twice.
-    TN_NO_AXES is the empty list, no axis at all; TN_ALL is every axis. */
+/** A list of distinct axes. A negative axis counts from the end, -1 being the last. TN_NO_AXES is
+    the empty list; TN_ALL is every axis. */
 typedef struct tn_axes {
   int32_t count;
   int32_t axis[TN_MAX_RANK];
 } tn_axes;
 
-/** Type and shape of a tensor, known without computing it. */
+/** Element type and shape of a tensor. */
 typedef struct tn_type {
   tn_dtype dtype;
   tn_shape shape;
 } tn_type;
 
-/** Elements in host memory, row-major and without gaps. */
+/** An array in host memory, row-major and contiguous. */
 typedef struct tn_array {
   void *data;
   tn_type type;
 } tn_array;
 
-/* tn_shape(2, 3) and tn_axes(0, -1) are values, in C and in C++, not constants in C: a static
-   variable is written out, {2, {2, 3}}. C11 has none without entries: TN_SCALAR is the shape of
-   rank 0, and TN_NO_AXES the list of no axes. More than TN_MAX_RANK entries do not compile in C++;
-   in C a compiler warns of them and every function refuses them. */
+/* Literals: tn_shape(2, 3) and tn_axes(0, -1) are values in C and C++, but not constant expressions
+   in C, so static variables need braces: {2, {2, 3}}. C11 has no empty literal: use TN_SCALAR for
+   rank 0 and TN_NO_AXES for the empty list. More than TN_MAX_RANK entries fail to compile in C++;
+   in C the compiler warns and every function refuses them. */
 #ifdef __cplusplus
 } /* templates have C++ linkage, even where this header is included under C's */
 extern "C++" {
@@ -97,15 +97,15 @@ extern "C" {
 #define TN_ALL     ((tn_axes){-1, {0}})
 #endif
 
-/** A size that is known only at run time, between `min` and `max` inclusive; 0 <= min <= max <=
-    2^40. The same name with the same bounds is the same variable; with others it is refused. On
-    failure the result is a size that every shape refuses, with the cause. */
+/** Makes a size that is known only at run time, from `min` to `max` inclusive; 0 <= min <= max <=
+    2^40. The same name with the same bounds is the same variable; with other bounds it is refused.
+    On failure returns a size that every shape refuses, with the cause. */
 TN_API tn_dim tn_dim_var(tn_context *context, const char *name, int64_t min, int64_t max);
 
-/** Arithmetic on sizes, numbers and variables in any mix: exact, and refused with TN_ERR_SHAPE
-    where the result is a number of 2^44 or more in magnitude, or varies and can leave 64 bits.
-    tn_dim_div rounds down; its divisor may not be able to be 0. A result that is a number is one,
-    and needs no function any more. */
+/** Compute with sizes, numbers and variables in any mix, exactly. tn_dim_div rounds down; its
+    divisor must not be able to be 0. TN_ERR_SHAPE where the result is a number of 2^44 or more in
+    magnitude, or varies and can leave 64 bits. A result that does not vary is a plain number, on
+    which C's operators work. */
 TN_API tn_dim tn_dim_add(tn_context *context, tn_dim a, tn_dim b);
 TN_API tn_dim tn_dim_sub(tn_context *context, tn_dim a, tn_dim b);
 TN_API tn_dim tn_dim_mul(tn_context *context, tn_dim a, tn_dim b);
@@ -113,191 +113,185 @@ TN_API tn_dim tn_dim_div(tn_context *context, tn_dim a, tn_dim b);
 
 /* ---- Handles ---- */
 
-/** Moves a tensor one scope out, where it is realised when the scope it leaves ends. In the
-    outermost scope, and for an owned tensor, nothing changes. Returns its argument. */
+/** Moves a tensor one scope out; it is realised when the scope that it leaves ends. Does nothing in
+    the outermost scope and for an owned tensor. Returns its argument. */
 TN_API tn_tensor *tn_keep(tn_tensor *tensor);
 
-/** Moves a tensor out of all scopes into the caller's count, which is then 1 (one more, if it was
-    owned before). It is realised when the innermost scope ends, and freed when the count is 0 or
-    the context closes. Returns its argument. */
+/** Moves a tensor out of all scopes into the caller's reference count, which becomes 1, or rises by
+    1 if the tensor is owned already. The tensor is realised when the innermost scope ends, and
+    freed when the count is 0 or the context closes. Returns its argument. */
 TN_API tn_tensor *tn_own(tn_tensor *tensor);
 
-/** Adds 1 to the count of an owned tensor. A tensor that is not owned is left as it is and fails
-    its scope with TN_ERR_ARGUMENT. Returns its argument. */
+/** Increments the reference count of an owned tensor. A tensor that is not owned is unchanged, and
+    fails its scope with TN_ERR_ARGUMENT. Returns its argument. */
 TN_API tn_tensor *tn_retain(tn_tensor *tensor);
 
-/** Takes 1 from the count of an owned tensor and frees it at 0. NULL is allowed. A tensor that is
-    not owned is left as it is and fails its scope with TN_ERR_ARGUMENT. Any thread, also while
-    another one uses the context, and any callback, as a finaliser's: it never waits. Where the
-    context is in use, the count changes when that call ends, or with the next call at the latest;
-    of a tensor that is not owned nothing is said then. */
+/** Decrements the reference count of an owned tensor and frees it at 0; NULL is allowed. A tensor
+    that is not owned is unchanged, and fails its scope with TN_ERR_ARGUMENT. Any thread and any
+    callback, finalisers included, may call it at any time: it never waits. While the context is in
+    use the release is deferred to the end of that call, or to the next call at the latest, and
+    misuse is then not reported. */
 TN_API void tn_release(tn_tensor *tensor);
 
-/** The type; sizes may be variables. Of NULL or an invalid tensor: TN_UNDEFINED and rank 0. Of a
-    weak scalar: TN_F32 or TN_I64 and rank 0. */
+/** Returns the type of a tensor; sizes may be variables. NULL and invalid tensors have TN_UNDEFINED
+    and rank 0, weak scalars TN_F32 or TN_I64 and rank 0. */
 TN_API tn_type tn_type_of(const tn_tensor *tensor);
 
-/* ---- Made from nothing ----
+/* ---- Creation ----
 
-   A size may be a variable unless said otherwise. Errors: TN_ERR_SHAPE for a rank above
-   TN_MAX_RANK, a negative size, or more elements than memory can ever hold (as of every operation's
-   result), TN_ERR_DTYPE for a type that is not in TN_DTYPE_LIST or not among those named. */
+   Sizes may be variables unless stated otherwise. TN_ERR_SHAPE for a rank above TN_MAX_RANK, a
+   negative size, or more elements than memory can ever hold (as for the result of any operation);
+   TN_ERR_DTYPE for a type that is not in TN_DTYPE_LIST or not among those the function takes. */
 
-/** `value` everywhere, converted as by tn_cast. As numpy.full. */
+/** Make a tensor filled with `value`, 0 or 1, converted as by tn_cast. As numpy.full, zeros and
+    ones. */
 TN_API tn_tensor *tn_full(tn_context *context, tn_shape shape, tn_dtype dtype, double value);
 TN_API tn_tensor *tn_zeros(tn_context *context, tn_shape shape, tn_dtype dtype);
 TN_API tn_tensor *tn_ones(tn_context *context, tn_shape shape, tn_dtype dtype);
 
-/** Weak scalars: of rank 0, and of the type of what they meet (ops.h says how), so that an f16
-    tensor times tn_num(tn, 0.5) is f16, as with numbers in Python. Alone tn_num is TN_F32 and
-    tn_int TN_I64. A number may change from step to step, as a rate does: see "Scalars that
-    change" in docs/library.md. */
+/** Make weak scalars: of rank 0, with a type that follows the other operands (ops.h), so that an
+    f16 tensor times tn_num(tn, 0.5) is f16, as with Python's numbers. Without other operands tn_num
+    is TN_F32 and tn_int TN_I64. A value that changes from step to step, such as a learning rate,
+    does not recompile each time: "Scalars that change" in docs/library.md. */
 TN_API tn_tensor *tn_num(tn_context *context, double value);
 TN_API tn_tensor *tn_int(tn_context *context, int64_t value);
 
-/** The numbers start, start + step, … before `stop`: rank 1. `step` is a number and not 0; start
-    and stop may be variables. Any type but bool. As numpy.arange; tn_linspace makes fractions, and
-    tn_add moves the numbers beyond 2^44. */
+/** Makes the rank-1 tensor start, start + step, … before `stop`. `start` and `stop` may be
+    variables; `step` is a number other than 0. Any type but bool. As numpy.arange; use tn_linspace
+    for fractions and tn_add for numbers beyond 2^44. */
 TN_API tn_tensor *tn_arange(tn_context *context, tn_dim start, tn_dim stop, tn_dim step,
                             tn_dtype dtype);
 
-/** `count` numbers from `start` to `stop`, both included: rank 1; `count` 1 gives `start`. Floating
-    types. As numpy.linspace. */
+/** Makes the rank-1 tensor of `count` evenly spaced numbers from `start` to `stop`, both included;
+    a count of 1 gives `start`. Floating types. As numpy.linspace. */
 TN_API tn_tensor *tn_linspace(tn_context *context, double start, double stop, tn_dim count,
                               tn_dtype dtype);
 
-/** 1 on the main diagonal, else 0: (rows, columns). As numpy.eye. */
+/** Makes a matrix (rows, columns) with 1 on the main diagonal and 0 elsewhere. As numpy.eye. */
 TN_API tn_tensor *tn_eye(tn_context *context, tn_dim rows, tn_dim columns, tn_dtype dtype);
 
 /* ---- Random numbers ----
 
-   From a counter, so that an element depends on nothing but the seed, the number of random calls
-   made since it was set, and the element's row-major index: not on device, threads, shape or what
-   else is computed. The bits of element i of call n, both from 0, are Threefry-2x32, 20 rounds
-   (Salmon and others, 2011), of the counter i under the key that is Threefry-2x32 of the counter n
-   under the seed; 64 bits are two words, the low one first. A plan keeps the numbers drawn when it
-   was built: each of its runs has the same. The key is a number of the expression, and so varies as
-   all others ("Scalars that change" in docs/library.md). */
+   A counter-based generator: an element depends only on the seed, the number of random calls since
+   it was set, and the element's row-major index, not on device, threads or shape. The bits of
+   element i of call n, both from 0, are Threefry-2x32 with 20 rounds (Salmon and others, 2011) of
+   counter i under a key that is Threefry-2x32 of counter n under the seed; 64 bits are two words,
+   the low one first. A plan keeps the numbers drawn when it was built: every run has the same. The
+   key is a scalar that may change between graphs ("Scalars that change" in docs/library.md). */
 
-/** Starts the numbers anew; a fresh context has seed 0. */
+/** Sets the seed and restarts the count of random calls; a new context has seed 0. */
 TN_API void tn_seed(tn_context *context, uint64_t seed);
 
-/** Uniform in [0, 1): every multiple of 2^-p is equally likely, p being the bits of the type's
-    significand. Floating types. As torch.rand. */
+/** Draws uniformly from [0, 1): all multiples of 2^-p are equally likely, p being the bits of the
+    type's significand. Floating types. As torch.rand. */
 TN_API tn_tensor *tn_rand(tn_context *context, tn_shape shape, tn_dtype dtype);
 
-/** Normal, mean 0 and variance 1, by Box and Muller's transform. Floating types. As torch.randn. */
+/** Draws from the normal distribution with mean 0 and variance 1, by Box and Muller's transform.
+    Floating types. As torch.randn. */
 TN_API tn_tensor *tn_randn(tn_context *context, tn_shape shape, tn_dtype dtype);
 
-/** Uniform among the integers low <= x < high, which the type must hold: x is low plus the upper
-    half of the 128-bit product of 64 random bits and high - low, so any run of neighbours is as
-    likely as it should be to within 2^-64. Integer types; TN_ERR_ARGUMENT where there is none. As
-    torch.randint. */
+/** Draws uniformly from the integers low <= x < high, all of which the type must hold: x is low
+    plus the upper half of the 128-bit product of 64 random bits and high - low, which is uniform to
+    within 2^-64. Integer types; TN_ERR_ARGUMENT for an empty interval. As torch.randint. */
 TN_API tn_tensor *tn_randint(tn_context *context, tn_shape shape, tn_dtype dtype, int64_t low,
                              int64_t high);
 
-/* ---- From the host and to it ----
+/* ---- Host memory ----
 
-   `dtype` is always the type of the host's elements, and `bytes` always the exact size of all of
-   them: another number is TN_ERR_ARGUMENT, and nothing is copied. Sizes are numbers. */
+   `dtype` is the element type in host memory, and `bytes` the exact size of all elements: any other
+   size is TN_ERR_ARGUMENT, and nothing is copied. Sizes of tensors are numbers here. */
 
-/** A copy of host memory, made during the call; `data` may be NULL where `bytes` is 0. */
+/** Makes a tensor from a copy of host memory, taken during the call. `data` may be NULL where
+    `bytes` is 0. */
 TN_API tn_tensor *tn_from_host(tn_context *context, tn_shape shape, tn_dtype dtype,
                                const void *data, size_t bytes);
 
-/** Host memory itself, not copied: it must be aligned to its elements and not change until
-    `destroy` (which may be NULL) gets `user`. That happens exactly once, from any thread, when
-    nothing needs the memory any more; also where the call fails. In a TN_BOOL every byte but 0 is
-    true: all that is computed and read from it has 1 there, and tn_map shows the byte itself. */
+/** Makes a tensor of host memory without a copy. The memory must be aligned to its elements and
+    must not change until `destroy` (NULL: none) gets `user`: exactly once, from any thread, when
+    nothing needs the memory any more, or when the call fails. Any non-zero byte of a TN_BOOL counts
+    as true; results have 1 there, except that tn_map shows the byte itself. */
 TN_API tn_tensor *tn_wrap_host(tn_context *context, tn_shape shape, tn_dtype dtype,
                                const void *data, size_t bytes, void (*destroy)(void *user),
                                void *user);
 
-/** Computes a tensor, along with all assigns then pending, and copies it out, converted to `dtype`
-    as by tn_cast. On failure `data` is untouched. */
+/** Computes a tensor, along with all pending assignments, and copies it to `data`, converted to
+    `dtype` as by tn_cast. On failure `data` is unchanged. */
 TN_API tn_status tn_read(tn_tensor *tensor, tn_dtype dtype, void *data, size_t bytes);
 
-/** Copies `data` into a state or a movement of one: as tn_assign of tn_from_host, with the state's
-    own shape. `data` is free for reuse on return. */
+/** Copies `data` into a state, or a movement of one: as tn_assign of tn_from_host with the state's
+    own shape. `data` may be reused on return. */
 TN_API tn_status tn_write(tn_tensor *state, tn_dtype dtype, const void *data, size_t bytes);
 
-/** Computes a tensor as tn_read does, and shows it without a copy. The memory may be read, not
-    written, until the tensor is freed or, for a state or a movement of one, until anything is run
-    or written, or it is mapped again. On failure *array is all zero; TN_ERR_UNSUPPORTED where the
-   host cannot reach the device's memory. */
+/** Computes a tensor as tn_read does and returns its elements without a copy. The memory is
+    read-only; it is valid until the tensor is freed or, for a state or a movement of one, until
+    anything is run or written, or it is mapped again. On failure *array is all zero.
+    TN_ERR_UNSUPPORTED where the host cannot access the device's memory. */
 TN_API tn_status tn_map(tn_tensor *tensor, tn_array *array);
 
-/** Computes `n` tensors and all assigns then pending, as one plan, so that what they share is
-    computed once. They then hold their values and have dropped their graphs. A state whose first
-    contents could not be made is a failure, now and later. */
+/** Computes `n` tensors and all pending assignments as one plan, so that common parts are computed
+    once. The tensors then hold their values and drop their graphs. Also returns the failure of a
+    state whose initial contents could not be computed, now and in later calls. */
 TN_API tn_status tn_realize(tn_context *context, tn_tensor *const tensors[], size_t n);
 
 /* ---- State ---- */
 
-/** A new storage that starts as `init` and can be assigned to, of its shape and type. A weak scalar
-    gives TN_F32 or TN_I64. Sizes are numbers, else TN_ERR_SHAPE. */
+/** Makes a state: storage of init's shape and type that starts with init's value and can be
+    assigned to. A weak scalar gives TN_F32 or TN_I64. TN_ERR_SHAPE for sizes that are variables. */
 TN_API tn_tensor *tn_state(tn_tensor *init);
 
-/** Replaces what `dst` (a state, or a movement of one that has no element twice, adds none and
-    is not tn_roll, which is in two pieces) holds by `value`, which is broadcast to its shape
-    and converted to its type as by tn_cast. The assign happens when something is next run,
-    after all readers built before it and before all built after. The place of a part may change
-    from step to step ("Scalars that change" in docs/library.md). Returns `dst`, or an invalid
-   tensor where it is refused: TN_ERR_ARGUMENT where `dst` is no state, TN_ERR_SHAPE where `value`
-    does not fit. What next runs or compiles the assigns that are pending, such as tn_read or
-    tn_plan_compile, returns this failure too, once. */
+/** Replaces the contents of `dst`, a state or a movement of one, by `value`, broadcast to its shape
+    and converted to its type as by tn_cast. A movement must not repeat elements (tn_expand), add
+    any (tn_pad), or be a tn_roll, which is in two pieces. The assignment is pending until something
+    is next run; it comes after all readers built before it, and before all built after. The offset
+    of a part may change from step to step ("Scalars that change" in docs/library.md). Returns
+    `dst`, or an invalid tensor: TN_ERR_ARGUMENT where `dst` is no state, TN_ERR_SHAPE where `value`
+    does not fit. The next call that runs or compiles pending assignments, such as tn_read or
+    tn_plan_compile, returns that failure too, once. */
 TN_API tn_tensor *tn_assign(tn_tensor *dst, tn_tensor *value);
 
 /* ---- Custom operations ---- */
 
-/** A kernel written in the library's IR: tn_kernel_make of <tenon/unstable/ir.h>. */
+/** A kernel written in the library's IR, made by tn_kernel_make of <tenon/unstable/ir.h>. */
 typedef struct tn_kernel tn_kernel;
 
-/** One run of a custom operation, valid during it. */
+/** One execution of a custom operation; valid during it. */
 typedef struct tn_call tn_call;
 
-/** The `i`-th input or output, with all sizes known. An input may be read, and written where
-    tn_custom_desc's `writes` says so; an output is to be written in full. All zero past the last.
- */
+/** Return the `i`-th input or output, with all sizes known; all zero past the last. An input is
+    read-only unless tn_custom_desc's `writes` includes it; an output must be written in full. */
 TN_API tn_array tn_call_in(const tn_call *call, size_t i);
 TN_API tn_array tn_call_out(const tn_call *call, size_t i);
 
-/** Sets the message that goes with the failure that `run` is about to return; `text` is copied. */
+/** Sets the message of the failure that `run` is about to return; `text` is copied. */
 TN_API void tn_call_fail(tn_call *call, const char *text);
 
-/** Implementation of a custom operation: either `run` or `kernel` is set. */
+/** Implementation of a custom operation: exactly one of `run` and `kernel` is set. */
 typedef struct tn_custom_desc {
   size_t size;      /**< sizeof(tn_custom_desc) */
   const char *name; /**< for messages and profiles; copied; NULL: "custom" */
-  /** Computes the outputs on a host thread, as a callback of its context (context.h), except that
-      it may use bindings, though not free them: runs of plans that touch no states and call no such
-      functions themselves. What it returns other than TN_OK fails the work that needed it;
-      TN_ERR_DEVICE says that the device is lost to who ran it: that binding computes nothing more,
-      or where it was no binding's run, the context's own calls do not. */
+  /** Computes the outputs on a host thread. Follows the rules of callbacks (context.h), except that
+      it may run bindings of plans without states and without such functions, though not free them.
+      A status other than TN_OK fails the work that needed the outputs; TN_ERR_DEVICE marks the
+      device as lost for the binding that ran it, or, outside of bindings, for the context. */
   tn_status (*run)(void *user, tn_call *call);
-  const tn_kernel *kernel; /**< copied; compiled and run as those that the library makes */
+  const tn_kernel *kernel; /**< copied; compiled and run like the library's own kernels */
   uint64_t writes;         /**< bit i: in[i] is a state that is changed in place */
   void *user;
-  void (*destroy)(void *user); /**< gets `user` exactly once, when no graph or plan holds the
-                                    operation any more, or when it is refused; may be NULL */
+  void (*destroy)(void *user); /**< NULL, or gets `user` exactly once: when no graph or plan holds
+                                  the operation any more, or when it is refused */
 } tn_custom_desc;
 
 #define TN_CUSTOM_DESC_INIT \
   { sizeof(tn_custom_desc), NULL, NULL, NULL, 0, NULL, NULL }
 
-/** An operation of the caller's own: `n_in` inputs (at most 64), and `n_out` outputs (at most
-    64) of the given types, whose sizes may be variables. It runs once where any output is needed
-   and not otherwise; with `writes` it always runs, once, ordered as an assign to those inputs (in
-   plans not where all that it writes has no elements). It is never merged with another. A `kernel`
-   has no effects but its results, so those that nobody holds may be computed again. Its params are
-   the inputs, then the outputs, and it writes the latter and those of `writes`. Of elements that
-   several written inputs have in common, those of the last one stay. Every out[i] is set, to an
-   invalid tensor on failure: TN_ERR_ARGUMENT where neither or both of `run` and `kernel` are set,
-   where a written input is no state, where there is neither an output nor a write, or where a
-   kernel has or writes other params; TN_ERR_DTYPE or TN_ERR_SHAPE where one is of another type or
-   shape; TN_ERR_UNSUPPORTED for a `run` in the body of a tn_scan, and for more than 64 sizes that
-   vary. Two operations are two functions, which may be called at once, also where `run` and `user`
-   are the same. */
+/** Makes an operation of the caller's with `n_in` inputs and `n_out` outputs, each at most 64, of
+    the given types, whose sizes may be variables. It runs once where an output is needed, or if it
+    writes inputs; docs/library.md, "Custom operations", states when, and what a kernel must look
+    like. Every out[i] is set, to an invalid tensor on failure: TN_ERR_ARGUMENT where neither or
+    both of `run` and `kernel` are set, a written input is no state, there is neither an output nor
+    a write, or a kernel has or writes other params; TN_ERR_DTYPE or TN_ERR_SHAPE where a param has
+    another type or shape; TN_ERR_UNSUPPORTED for a `run` in the body of a tn_scan, and for more
+    than 64 variables in sizes. */
 TN_API void tn_custom(tn_context *context, const tn_custom_desc *desc, tn_tensor *const in[],
                       size_t n_in, const tn_type types[], tn_tensor *out[], size_t n_out);
 

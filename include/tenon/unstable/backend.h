@@ -1,15 +1,15 @@
 /* Declares the interface of a backend, the plug-in that runs programs on one kind of device.
    Nothing under unstable/ is promised to stay.
 
-   A backend is one constant struct of functions. A member that is marked optional may be NULL; its
-   comment says what happens then. Functions are called from several threads at once unless said
-   otherwise; one that returns a status explains a failure with tn_fail. Programs come to a backend
-   in these steps, each of which it takes part in through a pair of renderer and compiler:
+   A backend is one constant struct of functions. Members marked optional may be NULL; their
+   comments state the default. Functions may be called from several threads at once unless stated
+   otherwise; those that return a status explain failures with tn_fail. A pair of renderer and
+   compiler takes part in these steps:
 
-     SINK --> LINEAR --render--> SOURCE --compile--> BINARY --load--> module --program--> program
+       SINK --> LINEAR --render--> SOURCE --compile--> BINARY --load--> module --program--> program
 
-   A kernel is looked up before the first of them by what decides all that follows: its graph, the
-   target with its capabilities, renderer, compiler and the compiler's key. */
+   A kernel is first looked up by everything that decides its code: its graph, the target with its
+   capabilities, the renderer, the compiler and the compiler's key. */
 #ifndef TENON_UNSTABLE_BACKEND_H
 #define TENON_UNSTABLE_BACKEND_H
 
@@ -27,145 +27,153 @@
 extern "C" {
 #endif
 
+/** A kind of device; defined at the end of this file. */
 typedef struct tn_backend tn_backend;
 
-/** Makes a backend known to a context, and to those that share its devices, for the rest of the
-    process. TN_ERR_ARGUMENT for a backend that is not complete, or whose name is taken. */
+/** Registers a backend for a context, and for those that share its devices, until the process ends.
+    TN_ERR_ARGUMENT for an incomplete backend or a name that is taken. */
 TN_API tn_status tn_backend_add(tn_context *context, const tn_backend *backend);
 
-/** Bytes that a function makes. */
+/** A growing byte string, filled by functions of a backend. */
 typedef struct tn_output tn_output;
 
-/** Appends bytes. Running out of memory is told to the output's owner, not here. */
+/** Appends bytes. The output's owner checks for exhausted memory, not the caller. */
 TN_API void tn_output_add(tn_output *output, const void *data, size_t bytes);
 
-/** Services of the library that a device may use as long as it is open. */
+/** Services of the library for a device, valid while it is open. */
 typedef struct tn_host {
   size_t size;
-  tn_allocator allocator; /**< for all host memory; its `destroy` is not the backend's to call */
-  tn_workers workers;     /**< for work on the host; the caller's thread takes part */
-  int32_t threads;        /**< how many tasks `workers` runs at once */
+  tn_allocator allocator; /**< for all host memory; its `destroy` must not be called */
+  tn_workers workers;     /**< for work on the host; the calling thread takes part */
+  int32_t threads;        /**< number of tasks that `workers` runs at once */
 } tn_host;
 
 /* ---- Renderers and compilers ---- */
 
-/** The hardware that programs run on, for choices that only speed depends on. 0: not known. */
+/** Hardware that programs run on, for choices that affect speed alone. 0: unknown. */
 typedef struct tn_hardware {
-  uint64_t l1_bytes;   /**< of a core's first cache, the one for data */
-  uint64_t l2_bytes;   /**< of its second one, or of its share of that */
-  uint64_t l3_bytes;   /**< of a last cache */
-  uint32_t l3_cores;   /**< that share one */
-  uint32_t line_bytes; /**< of memory that goes into a cache at once */
-  uint32_t page_bytes; /**< of memory that has an entry in the table of addresses */
-  uint32_t cores;      /**< of the machine, however many are used */
+  uint64_t l1_bytes;   /**< L1 data cache of one core */
+  uint64_t l2_bytes;   /**< L2 cache of one core, or its share */
+  uint64_t l3_bytes;   /**< one last-level cache */
+  uint32_t l3_cores;   /**< cores that share one last-level cache */
+  uint32_t line_bytes; /**< cache line */
+  uint32_t page_bytes; /**< memory page */
+  uint32_t cores;      /**< cores of the machine, used or not */
 } tn_hardware;
 
-/** Capabilities of a target, as programs may use them. */
+/** Capabilities of a target. */
 typedef struct tn_capabilities {
   size_t size;
-  char target[64];          /**< names what code is made for ("x86-64-v3"); in every cache key */
-  uint32_t vector_bytes;    /**< the widest vector; 0: scalars only */
-  uint32_t registers;       /**< of that width; 0: not known, and none are filled on purpose */
-  bool threads;             /**< a kernel may be cut along the SPECIAL core_id */
-  bool index32;             /**< 32-bit indices are the cheaper ones */
-  uint32_t max_buffers;     /**< that a kernel may have; 0: any number */
-  uint64_t max_scratch;     /**< bytes of arrays that a kernel may have of its own; 0: any number */
-  bool scratch_buffer;      /**< a launch brings the memory of these, in a buffer more */
-  uint64_t dtypes;          /**< set of 1 << tn_dtype */
-  const char *const *lacks; /**< names of ops without an instruction, up to NULL; static; NULL:
-                               none. They do not come in programs */
+  char target[64];       /**< name of the target ("x86-64-v3"); part of every cache key */
+  uint32_t vector_bytes; /**< width of the widest vector; 0: scalars only */
+  uint32_t registers;    /**< vector registers of that width; 0: unknown, no register tiling */
+  bool threads;          /**< kernels may be parallelised along the SPECIAL core_id */
+  bool index32;          /**< 32-bit indices are cheaper than 64-bit ones */
+  uint32_t max_buffers;  /**< largest number of buffers of a kernel; 0: no limit */
+  uint64_t max_scratch;  /**< largest size of a kernel's own arrays, in bytes; 0: no limit */
+  bool scratch_buffer; /**< memory for a kernel's own arrays comes with the launch, as an additional
+                          buffer */
+  uint64_t dtypes;     /**< set of 1 << tn_dtype */
+  const char *const *lacks; /**< names of ops without an instruction, NULL-terminated, static; NULL:
+                               none. Programs do not contain them */
   tn_hardware hardware;
 } tn_capabilities;
 
-/** A variable of a program, and its bounds, inclusive. */
+/** A variable of a program, with inclusive bounds. */
 typedef struct tn_program_var {
   const char *name;
   int64_t min, max;
 } tn_program_var;
 
-/** All that is known of a program before it is compiled; derived from its node. */
+/** Description of a program before it is compiled, derived from its node. */
 typedef struct tn_program_spec {
   size_t size;
-  const char *name;   /**< for people */
-  const char *entry;  /**< of its function in the source: an identifier of its own */
+  const char *name;   /**< for messages */
+  const char *entry;  /**< name of its function in the source: a unique identifier */
   const char *device; /**< the backend's name */
-  const char *source; /**< "" until it is rendered */
+  const char *source; /**< "" before rendering */
   size_t source_bytes;
   tn_node ast;                /**< PROGRAM(SINK, DEVICE, LINEAR) */
-  tn_node global[3];          /**< expressions over variables */
-  tn_node local[3];           /**< NULL: absent; then the global ids are direct */
-  const tn_program_var *vars; /**< VARs by name */
+  tn_node global[3];          /**< numbers of work groups: expressions over variables */
+  tn_node local[3];           /**< sizes of a work group; NULL: absent, global ids are direct */
+  const tn_program_var *vars; /**< VARs, sorted by name */
   size_t n_vars;
   const char *const *value_names; /**< names of a launch's values, sorted: VARs and core_id */
   size_t n_values;
-  const int64_t *globals, *outs, *ins; /**< slots of PARAMs: all, stored to, loaded from; sorted */
-  size_t n_globals, n_outs, n_ins;     /**< a launch has a buffer for each of the globals, */
-  uint64_t scratch; /**< and where this is not 0 a last one, of so many bytes for each worker */
-  int64_t core_id;  /**< which value is the worker's number; -1: it runs as one worker */
+  /** sorted slots of PARAMs: all, those stored to, those loaded from */
+  const int64_t *globals, *outs, *ins;
+  /** n_globals is the number of a launch's buffers, without scratch */
+  size_t n_globals, n_outs, n_ins;
+  uint64_t scratch; /**< bytes of a last buffer per worker; 0: no such buffer */
+  int64_t core_id;  /**< position of the worker's number among the values; -1: single worker */
 } tn_program_spec;
 
-/** Makes source text of programs. */
+/** Generator of programs' source text. */
 typedef struct tn_renderer {
   size_t size;
   const char *name; /**< "c" */
-  /** Fills in the capabilities (size is set, the rest zero) of a device. `limit`: use no more than
-      this, as in tn_open_desc's `cpu`; NULL: all there is. */
+  /** Fills in the capabilities of a device (`size` is set, the rest zero). `limit`: the highest
+      instruction set to use, as in tn_open_desc's `cpu`; NULL: no limit. */
   tn_status (*describe)(void *device, const char *limit, tn_capabilities *caps,
                         tn_failure *failure);
-  /** Optional: a node's replacement by ops that the target has, NULL: leave it. Called with the
-      nodes of a kernel before it is made linear, sources first, and before the library's own
-      decompositions. Default: those alone. */
+  /** Optional: returns a replacement of a node by ops that the target has, or NULL to leave it.
+      Called for a kernel's nodes before linearisation, sources first, before the library's own
+      decompositions. Default: only those. */
   tn_node (*decompose)(const tn_capabilities *caps, tn_ir *ir, tn_node node);
-  /** Writes the source of a program, not empty. TN_ERR_UNSUPPORTED where its device has no such
-      launches: ids of groups, say. */
+  /** Writes the source of a program, not empty. TN_ERR_UNSUPPORTED where the device lacks a launch
+      feature, such as group ids. */
   tn_status (*render)(const tn_capabilities *caps, tn_ir *ir, const tn_program_spec *spec,
                       tn_output *source, tn_failure *failure);
 } tn_renderer;
 
+/** Kinds of compiled code. */
 typedef enum tn_code_kind {
   TN_CODE_BYTES = 0,  /**< compiled ahead of time */
   TN_CODE_SOURCE = 1, /**< text that is compiled when it is loaded */
   TN_CODE_KIND_MAX_ENUM = 0x7fffffff
 } tn_code_kind;
 
-/** Makes code of sources. */
+/** Compiler of sources to code. */
 typedef struct tn_compiler {
   size_t size;
   const char *name; /**< "cc" */
   tn_code_kind kind;
-  size_t most; /**< programs that one call takes; 0: any number */
-  /** Optional: finds the compiler of a name, as in tn_open_desc's `compiler` (NULL: not said; one
-      that has no choice takes any). Default: `compiler` is NULL below. Called once for a device and
-      name, before the first compile. */
+  size_t most; /**< largest number of programs per call; 0: no limit */
+  /** Optional: finds the compiler of a name, as in tn_open_desc's `compiler` (NULL: unspecified; a
+      backend with a single compiler accepts any name). Called once per device and name, before the
+      first compilation. Default: `compiler` is NULL in the functions below. */
   tn_status (*open)(void *device, const tn_host *host, const char *name, void **compiler,
                     tn_failure *failure);
-  void (*close)(void *compiler); /**< optional: nothing to close */
-  /** Writes a text that identifies the compiler: name, version, and the flags for `caps`; and, if
-      its code is `lasting`, whatever else of the backend decides what kernels become. */
+  void (*close)(void *compiler); /**< optional; default: nothing to close */
+  /** Writes a text that identifies the compiler: name, version and the flags for `caps`; for
+      `lasting` code also everything else in the backend that affects it. */
   tn_status (*key)(void *compiler, const tn_capabilities *caps, tn_output *key,
                    tn_failure *failure);
-  /** Writes the code of `n` programs, whose entries differ, in one piece, not empty. May look at
-     nodes, but may call nothing on their tn_ir: several threads may be compiling its programs. */
+  /** Writes the code of `n` programs with distinct entries, as one piece, not empty. May read
+      nodes, but not call functions on their tn_ir, whose programs other threads may be
+      compiling. */
   tn_status (*compile)(void *compiler, const tn_capabilities *caps,
                        const tn_program_spec *const specs[], size_t n, tn_output *code,
                        tn_failure *failure);
-  /** Code means the same in another process: it is kept on disk, and found there by later ones. */
+  /** True: the code is valid in other processes, and is kept on disk for them. */
   bool lasting;
-  /** Optional: writes a text that changes whenever what `key` writes for the compiler of a name may
-      change, without starting or loading anything: where its files are, their sizes and times. If
-      all kernels are found on disk, `open` is then not called. Default: it is opened and asked. */
+  /** Optional: writes a text that changes whenever the key of the compiler of a name may change
+      (paths, sizes and times of its files), without starting or loading anything. With it, `open`
+      is not called if all kernels are found on disk. Default: the compiler is opened for its
+      key. */
   tn_status (*stamp)(void *device, const char *name, tn_output *stamp, tn_failure *failure);
 } tn_compiler;
 
+/** A renderer and the compiler of its sources. */
 typedef struct tn_pair {
   const tn_renderer *renderer;
   const tn_compiler *compiler;
 } tn_pair;
 
-/** A compiled spec: code for one or more programs. */
+/** Compiled code of one or more programs. */
 typedef struct tn_code {
   tn_code_kind kind;
-  const void *data; /**< ends in a NUL that is not counted */
+  const void *data; /**< followed by a NUL that is not counted */
   size_t bytes;
 } tn_code;
 
@@ -181,7 +189,7 @@ typedef struct tn_program_facts {
 
 /* ---- Signals ---- */
 
-/** A backend's own signals. What each does stands at the function tn_signal_… of its name. */
+/** A backend's own signals. Each function does what tn_signal_… of the same name does. */
 typedef struct tn_signal_functions {
   size_t size;
   tn_status (*open)(void *device, uint64_t value, void **signal, tn_failure *failure);
@@ -192,11 +200,12 @@ typedef struct tn_signal_functions {
   tn_status (*wait)(void *signal, uint64_t value, int64_t timeout_ns, tn_failure *failure);
 } tn_signal_functions;
 
-/** The backend's own signal behind a tn_signal; NULL if it is another backend's. */
+/** Returns the backend's own signal behind a tn_signal; NULL if it belongs to another backend. */
 TN_API void *tn_signal_native(const tn_signal *signal, const tn_backend *backend);
 
 /* ---- Queues ---- */
 
+/** Kinds of commands. */
 typedef enum tn_command_kind {
   TN_COMMAND_WAIT = 1,
   TN_COMMAND_SIGNAL = 2,
@@ -208,61 +217,61 @@ typedef enum tn_command_kind {
   TN_COMMAND_KIND_MAX_ENUM = 0x7fffffff
 } tn_command_kind;
 
-/** A command of a list. */
+/** A command of a list; comments name the kinds that use a field. */
 typedef struct tn_command {
   tn_command_kind kind;
   tn_signal *signal;        /**< WAIT, SIGNAL */
-  uint64_t value;           /**< WAIT, SIGNAL: where value_at is NULL */
+  uint64_t value;           /**< WAIT, SIGNAL: the value if value_at is NULL */
   const uint64_t *value_at; /**< WAIT, SIGNAL: read when the command runs */
-  tn_program *owner;        /**< EXEC: whose `program` it is */
-  void *program;            /**< EXEC: the backend's own */
+  tn_program *owner;        /**< EXEC: owner of `program` */
+  void *program;            /**< EXEC: the backend's program */
   const tn_launch *launch;  /**< EXEC */
   const tn_span *to, *from; /**< COPY */
   tn_status (*call)(void *user, tn_failure *failure); /**< CALL */
   void *user;                                         /**< CALL */
-  int64_t *stamp; /**< STAMP: gets the time when the commands before are done */
+  int64_t *stamp; /**< STAMP: receives the time at which earlier commands are done */
 } tn_command;
 
-/** A list on its way through a queue. A backend copies the struct, and calls tn_submission_done
+/** A list on its way through a queue. The backend copies the struct and calls tn_submission_done
     with the copy exactly once. */
 typedef struct tn_submission {
   const tn_command *commands;
   size_t n_commands;
   tn_queue *queue;
   tn_commands *list;
-  uint64_t number; /**< submissions of a queue are numbered from 1 */
+  uint64_t number; /**< number of the submission in its queue, from 1 */
 } tn_submission;
 
-/** To be called before a list is run: TN_OK, or a failure, where the list may not run; its signals
-    have then failed, and tn_submission_done is all that is left to do. */
+/** Begins a list; must be called before its first command. On a failure the list must not run: its
+    signals have failed, and only tn_submission_done remains to be called. */
 TN_API tn_status tn_submission_begin(const tn_submission *submission, tn_failure *failure);
 
-/** Runs one command on the calling thread by the backend's `execute` and the functions of queue.h.
+/** Runs one command on the calling thread, by the backend's `execute` and the functions of queue.h.
     A wait ends with TN_ERR_CANCELLED when the queue is freed. */
 TN_API tn_status tn_submission_run(const tn_submission *submission, size_t command,
                                    tn_failure *failure);
 
-/** Says that a command failed: the signals after it fail, and what is to be known of it is kept.
-    The commands after it must not be run. */
+/** Reports that a command failed: later signals of the list fail with it. Later commands must not
+    run. */
 TN_API void tn_submission_fail(const tn_submission *submission, size_t command,
                                const tn_failure *failure);
 
-/** Says that the queue does not need the list any more. */
+/** Reports that the queue does not need the list any more. */
 TN_API void tn_submission_done(const tn_submission *submission);
 
 /** A backend's own queues. */
 typedef struct tn_queue_functions {
   size_t size;
-  /** TN_ERR_UNSUPPORTED if there is none of that kind. */
+  /** Opens a queue. TN_ERR_UNSUPPORTED if there is none of this kind. */
   tn_status (*open)(void *device, tn_queue_kind kind, void **queue, tn_failure *failure);
-  /** Returns when all submissions are done; those that begin from now on, and waits, come to an end
-      at once by the functions above. */
+  /** Frees a queue when all submissions are done; those that begin from now on, and waits, end at
+      once through the functions above. */
   void (*free)(void *queue);
-  /** Takes a list to be run after those before it. Called by one thread at a time. */
+  /** Queues a list behind earlier ones. Called by one thread at a time. */
   tn_status (*submit)(void *queue, const tn_submission *submission, tn_failure *failure);
-  /** Optional: for a caller that is going to wait. If nothing is left to run, returns true, and the
-      queue runs nothing until `leave` is called: meanwhile the caller runs a list on its own
-     thread. Default: the list is submitted. */
+  /** Optional, for callers that will wait: returns true if the queue is idle, which then runs
+      nothing until `leave`, while the caller runs a list on its own thread. Default: the list is
+      submitted. */
   bool (*enter)(void *queue);
   void (*leave)(void *queue);
 } tn_queue_functions;
@@ -271,51 +280,51 @@ typedef struct tn_queue_functions {
 
 struct tn_backend {
   size_t size;
-  const char *name;     /**< base key of its devices' names: "CUDA" of "CUDA:1" */
-  const tn_pair *pairs; /**< the first one is the one that is used unless told otherwise */
+  const char *name;     /**< name of its devices before the colon: "CUDA" of "CUDA:1" */
+  const tn_pair *pairs; /**< the first one is the default */
   size_t n_pairs;
 
-  /** Optional: how many devices there are to be shown. Default: 1. */
+  /** Optional: returns the number of devices to list. Default: 1. */
   int32_t (*count)(void);
-  /** Optional: says what a device is (*bytes: of its memory, 0: not known), or why it cannot be
-     used. Default: it can, and nothing is known of it. */
+  /** Optional: describes a device (*bytes: size of its memory, 0: unknown), or fails with the
+      reason why it cannot be used. Default: usable, without a description. */
   tn_status (*probe)(int32_t index, tn_output *about, uint64_t *bytes, tn_failure *failure);
-  /** Called once a device. `host` stays as long as the device. */
+  /** Opens a device; called once for each. `host` is valid as long as the device. */
   tn_status (*open)(int32_t index, const tn_host *host, void **device, tn_failure *failure);
-  /** Called when nothing of the device is in use. */
+  /** Closes a device; called when nothing on it is in use. */
   void (*close)(void *device);
 
-  /** `bytes` > 0 bytes of memory, not cleared, aligned for every type and vector. */
+  /** Allocates `bytes` > 0 uninitialised bytes, aligned for every type and vector. */
   tn_status (*alloc)(void *device, uint64_t bytes, void **memory, tn_failure *failure);
   void (*free)(void *device, void *memory, uint64_t bytes);
-  /** Optional: where the host sees the memory. Default: it does not, and `read` and `write` are
-      there; else these two are not used. */
+  /** Optional: returns the address at which the host can access the memory. Default: it cannot, and
+      `read` and `write` must be set; with `host` these are not used. */
   void *(*host)(void *device, void *memory);
   tn_status (*read)(void *device, void *to, void *memory, uint64_t offset, uint64_t bytes,
                     tn_failure *failure);
   tn_status (*write)(void *device, void *memory, uint64_t offset, const void *from, uint64_t bytes,
                      tn_failure *failure);
-  /** Optional: makes host memory the device's, as `alloc` does; `free` is not called for it.
-     Default: it cannot. */
+  /** Optional: makes host memory the device's, like `alloc`; `free` is not called for it. Default:
+      unsupported. */
   tn_status (*import)(void *device, void *data, uint64_t bytes, void **memory, tn_failure *failure);
 
-  /** Makes code ready to run on a device; it is not needed afterwards. */
+  /** Makes code ready to run on a device; the code may be freed afterwards. */
   tn_status (*load)(void *device, const tn_code *code, void **module, tn_failure *failure);
-  /** Called when none of its programs is in use. */
+  /** Unloads a module; called when none of its programs is in use. */
   void (*unload)(void *module);
+  /** Returns a program of a module. */
   tn_status (*program)(void *module, const tn_program_facts *facts, void **program,
                        tn_failure *failure);
   void (*program_free)(void *program);
-  /** Runs a program and returns when it is done. Any number of threads at once, on one program too.
-      `global` and `local` (NULL: absent, ids are direct) are the launch's sizes, computed from its
-      values by the program's own expressions: positive; with core_id, global[0] is how many workers
-      there are, and else 1 along whatever it has no ids for. Numbers of buffers and values have
-     been checked. */
+  /** Runs a program and returns when it is done. Called by any number of threads at once, on the
+      same program too. `global` and `local` (NULL: absent, ids are direct) are the launch's sizes,
+      computed by the program's own expressions: positive; with core_id, global[0] is the number of
+      workers; 1 along unused dimensions. The numbers of buffers and values have been checked. */
   tn_status (*execute)(void *program, const tn_launch *launch, const int64_t global[3],
                        const int64_t *local, tn_failure *failure);
 
-  /** Optional: own queues. Default: a thread of the library's runs the commands by `execute`,
-     `read` and `write`; compute and copy queues alike. */
+  /** Optional: own queues. Default: one of the library's threads runs the commands by `execute`,
+      `read` and `write`; compute and copy queues alike. */
   const tn_queue_functions *queue;
   /** Optional: own signals. Default: the library's. */
   const tn_signal_functions *signal;

@@ -16,52 +16,54 @@
 extern "C" {
 #endif
 
+/** An explanation of one plan, filled in by its compilation. */
 typedef struct tn_explanation tn_explanation;
 
-/** Requests an explanation of the next plan of a context: the next call of tn_plan_compile, or of
+/** Requests an explanation of the context's next plan: of the next call of tn_plan_compile, or of
     tn_model_bind for a model without a binding, that compiles one. That plan is compiled in full,
-   as nothing of it is looked up on disk. Kernels that are realised on the way or prepare constants
-   are no part of it. The explanation is empty until then, and incomplete where the compilation
-   fails. A request before then replaces the one before. With `reasons` decisions, schedules and
-   sources are kept, too, which takes time of its own. The explanation belongs to the context until
-   it is freed and may outlive the plan; it is not read or freed while that plan is being compiled.
-   On failure *explanation is NULL. */
+    without the plan cache on disk. Kernels that are realised on the way or prepare constants are
+    not part of it. The explanation is empty until the compilation, and incomplete if that fails. A
+    new request replaces an unused one. `reasons` also records decisions, schedules and sources,
+    which takes extra time. The explanation belongs to the context until it is freed and may outlive
+    the plan; it must not be read or freed while the plan is being compiled. On failure *explanation
+    is NULL. */
 TN_API tn_status tn_explain(tn_context *context, bool reasons, tn_explanation **explanation);
 
-/** Frees an explanation and drops its request if no plan has taken it. NULL is allowed. */
+/** Frees an explanation and drops its request if no plan has used it. NULL is allowed. */
 TN_API void tn_explanation_free(tn_explanation *explanation);
 
-/* Strings and lists in these structs live as long as the explanation. */
+/* Strings and lists in the structs below live as long as the explanation. */
 
-/** A value that a step computes. */
+/** A value computed by a step. */
 typedef struct tn_explained_value {
   const char *text; /**< "reduce add f32 [64, n]" */
-  const char *why;  /**< the decision about it, with modelled costs; "" without `reasons` */
+  const char *why;  /**< the decision about it, with estimated costs; "" without `reasons` */
 } tn_explained_value;
 
-/** A step, with the number that tn_binding_step gives it. */
+/** A step, numbered as by tn_binding_step. */
 typedef struct tn_explained_step {
   size_t size; /**< sizeof(tn_explained_step), set by the caller */
   const char *name;
-  int64_t kernel;   /**< its kernel's number; -1: it runs none */
+  int64_t kernel;   /**< number of its kernel; -1: none */
   const char *what; /**< kind of a step without a kernel: "a host function", or a loop of steps */
   const tn_explained_value *values;
   size_t n_values;
   const size_t *reads; /**< earlier steps whose results it reads, each once */
   size_t n_reads;
-  bool is_output; /**< it writes a result of the plan */
+  bool is_output; /**< true: it writes a result of the plan */
 } tn_explained_step;
 
 #define TN_EXPLAINED_STEP_INIT \
   { sizeof(tn_explained_step), NULL, -1, NULL, NULL, 0, NULL, 0, false }
 
-/** Cost of a part of the compilation. */
+/** Cost of a part of the compilation: time in nanoseconds, nodes made, rewrites. */
 typedef struct tn_explained_cost {
   int64_t ns;
   uint64_t nodes; /**< nodes made */
-  uint64_t rules; /**< rules fired */
+  uint64_t rules; /**< rewrite rules fired */
 } tn_explained_cost;
 
+/** A kernel: its loops, the laws of its schedule, its source. */
 typedef struct tn_explained_kernel {
   size_t size;              /**< sizeof(tn_explained_kernel), set by the caller */
   const char *const *loops; /**< as scheduled, from outer to inner */
@@ -69,7 +71,7 @@ typedef struct tn_explained_kernel {
   const char *const *schedule; /**< laws applied, as lines that tn_kernel_desc takes */
   size_t n_schedule;
   const char *source;     /**< "" without `reasons` */
-  tn_explained_cost cost; /**< of its passes, up to its source */
+  tn_explained_cost cost; /**< cost of its passes, up to its source */
 } tn_explained_kernel;
 
 #define TN_EXPLAINED_KERNEL_INIT                                     \
@@ -77,7 +79,7 @@ typedef struct tn_explained_kernel {
     sizeof(tn_explained_kernel), NULL, 0, NULL, 0, NULL, { 0, 0, 0 } \
   }
 
-/** A pass of the compiler, over all kernels together. */
+/** A pass of the compiler, summed over all kernels. */
 typedef struct tn_explained_pass {
   size_t size; /**< sizeof(tn_explained_pass), set by the caller */
   const char *name;
@@ -89,9 +91,9 @@ typedef struct tn_explained_pass {
     sizeof(tn_explained_pass), NULL, { 0, 0, 0 } \
   }
 
-/* Each describes the `i`-th step, kernel or pass: steps in the order of a run, kernels by their
-   numbers, passes in the order in which they first ended. Past the last: TN_ERR_ARGUMENT, which
-   leaves the struct alone, so that a loop ends there. One thread at a time. */
+/* Describe the `i`-th step, kernel or pass: steps in order of execution, kernels by number, passes
+   in the order in which they first ended. TN_ERR_ARGUMENT past the last; the struct is then
+   unchanged, so that a loop can end there. One thread at a time. */
 TN_API tn_status tn_explanation_step(const tn_explanation *explanation, size_t i,
                                      tn_explained_step *step);
 TN_API tn_status tn_explanation_kernel(const tn_explanation *explanation, size_t i,

@@ -16,69 +16,72 @@
 extern "C" {
 #endif
 
+/** A parsed model file. */
 typedef struct tn_model_file tn_model_file;
 
-/** Reads a model file's `bytes` bytes, which must outlive *file. Files of external data are not
-    opened. TN_ERR_FORMAT for what is no model or is damaged, TN_ERR_UNSUPPORTED for a version of
-   the format that is not supported; operators that are not supported are listed, not refused. On
-   failure *file is NULL. `failure` may be NULL. */
+/** Parses a model file's `bytes` bytes, which must outlive *file. External data is not opened.
+    TN_ERR_FORMAT for a damaged file or one that is no model, TN_ERR_UNSUPPORTED for an unsupported
+    version of the format; unsupported operators are listed, not refused. On failure *file is NULL.
+    `failure` may be NULL. */
 TN_API tn_status tn_model_file_parse(const void *data, size_t bytes, tn_model_file **file,
                                      tn_failure *failure);
 
-/** NULL is allowed. */
+/** Frees a parsed file. NULL is allowed. */
 TN_API void tn_model_file_free(tn_model_file *file);
 
-/* A file is used by any number of threads. Strings and lists live as long as it. Functions that
-   describe an item return TN_ERR_ARGUMENT past the last and leave their results alone, so that a
-   loop ends there. */
+/* A parsed file may be used by any number of threads. Strings and lists live as long as it does.
+   Functions that describe the `i`-th item return TN_ERR_ARGUMENT past the last and leave their
+   results unchanged, so that a loop can end there. */
 
-/** Contents of the graph, its nested graphs and functions, added up. */
+/** Totals over the graph, its nested graphs and functions. */
 typedef struct tn_model_file_info {
   size_t size; /**< sizeof(tn_model_file_info), set by the caller */
   int64_t ir_version;
-  const char *producer, *producer_version; /**< "" where the file does not tell */
+  const char *producer, *producer_version; /**< "" if the file does not name them */
   uint64_t nodes;                          /**< uses of operators */
   uint64_t kinds;                          /**< different operators */
   uint64_t tensors;                        /**< constants */
-  uint64_t elements, bytes;                /**< of these constants */
-  uint64_t external;                       /**< constants whose elements lie in other files */
+  uint64_t elements, bytes;                /**< total size of these constants */
+  uint64_t external;                       /**< constants stored in external files */
 } tn_model_file_info;
 
 #define TN_MODEL_FILE_INFO_INIT \
   { sizeof(tn_model_file_info), 0, NULL, NULL, 0, 0, 0, 0, 0, 0 }
 
+/** Describes the file. */
 TN_API tn_status tn_model_file_get(const tn_model_file *file, tn_model_file_info *info);
 
-/** The `i`-th operator set that the file imports; the default domain is "ai.onnx". */
+/** Returns the `i`-th operator set that the file imports; the default domain is "ai.onnx". */
 TN_API tn_status tn_model_file_opset(const tn_model_file *file, size_t i, const char **domain,
                                      int64_t *version);
 
-/** The `i`-th operator, the most frequent one first, and its number of uses. Names have their
-   domain and a dot before them, except those of the default domain. */
+/** Returns the `i`-th operator, most frequent first, and its number of uses. Names are preceded by
+    their domain and a dot, except in the default domain. */
 TN_API tn_status tn_model_file_operator(const tn_model_file *file, size_t i, const char **name,
                                         uint64_t *count);
 
-/** An input or output as the file declares it, which may be wrong. */
+/** An input or output as the file declares it; the declaration may be wrong. */
 typedef struct tn_declared_port {
   size_t size; /**< sizeof(tn_declared_port), set by the caller */
   const char *name;
-  const char *type;         /**< in words: "f32 [batch, 3]", "sequence of f32" */
-  bool is_tensor;           /**< the fields below describe tensors alone */
-  int32_t dtype;            /**< ONNX's number of the element type, as tn_dtype's; 0: not told */
-  const char *dtype_name;   /**< "f32", "u4"; NULL: not told */
-  int64_t rank;             /**< -1: not told */
-  const int64_t *sizes;     /**< `rank` sizes; -1: no number */
-  const char *const *names; /**< `rank` names of those that are no numbers; "": it has none */
-  bool is_weight;           /**< an input that the file gives a value */
+  const char *type;       /**< as text: "f32 [batch, 3]", "sequence of f32" */
+  bool is_tensor;         /**< the fields below describe tensors alone */
+  int32_t dtype;          /**< ONNX's number of the element type, as tn_dtype's; 0: not declared */
+  const char *dtype_name; /**< "f32", "u4"; NULL: not declared */
+  int64_t rank;           /**< -1: not declared */
+  const int64_t *sizes;   /**< `rank` sizes; -1: not a number */
+  const char *const *names; /**< `rank` names of sizes that are not numbers; "": unnamed */
+  bool is_weight;           /**< an input with a value in the file */
 } tn_declared_port;
 
 #define TN_DECLARED_PORT_INIT \
   { sizeof(tn_declared_port), NULL, NULL, false, 0, NULL, -1, NULL, NULL, false }
 
+/** Describes the `i`-th declared input or output. */
 TN_API tn_status tn_model_file_port(const tn_model_file *file, tn_port_kind kind, size_t i,
                                     tn_declared_port *port);
 
-/** The `i`-th line about something that is not supported: "Op (domain, opset 13): node 'a'". */
+/** Returns the `i`-th unsupported item as text: "Op (domain, opset 13): node 'a'". */
 TN_API tn_status tn_model_file_unsupported(const tn_model_file *file, size_t i, const char **line);
 
 #ifdef __cplusplus
