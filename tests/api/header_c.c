@@ -9,13 +9,13 @@ typedef int header_stands_alone;
 #else
 #include "header_checks.h"
 
-/* Literals are plain values of their types. */
+/* Literals are values of their types. */
 static_assert(_Generic(tn_shape(1, 2), tn_shape : 1, default : 0), "");
 static_assert(_Generic(tn_axes(1, 2), tn_axes : 1, default : 0), "");
 static_assert(_Generic(TN_SCALAR, tn_shape : 1, default : 0), "");
 static_assert(_Generic(TN_ALL, tn_axes : 1, default : 0), "");
 
-/* Every row of a list declares a function of the one type. */
+/* Every row of a list declares a function of its list's type. */
 #define UNARY(name, rule, meaning) \
   static_assert(_Generic(tn_##name, tn_tensor * (*)(tn_tensor *) : 1, default : 0), meaning);
 #define BINARY(name, rule, meaning)                                                              \

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <tenon/tenon.h>
 
-/* Numbers are part of the ABI: these lines only ever grow. */
+/* Numbers are part of the ABI: lines are only ever added. */
 static_assert(TN_OK == 0 && TN_ERR_ARGUMENT == 1 && TN_ERR_SHAPE == 2 && TN_ERR_DTYPE == 3, "");
 static_assert(TN_ERR_MEMORY == 4 && TN_ERR_IO == 5 && TN_ERR_FORMAT == 6, "");
 static_assert(TN_ERR_UNSUPPORTED == 7 && TN_ERR_DEVICE == 8 && TN_ERR_COMPILE == 9, "");
@@ -32,7 +32,7 @@ static_assert(sizeof(tn_math) == 4 && sizeof(tn_pad_mode) == 4 && sizeof(tn_port
 TN_DTYPE_LIST(CHECK_HOST_TYPE)
 #undef CHECK_HOST_TYPE
 
-/* Frozen structs, and the fields that are there now of those that grow. */
+/* Layouts of frozen structs, and of the present fields of structs that may grow. */
 #if UINTPTR_MAX == UINT64_MAX
 static_assert(sizeof(tn_shape) == 104 && offsetof(tn_shape, size) == 8, "");
 static_assert(sizeof(tn_axes) == 52 && offsetof(tn_axes, axis) == 4, "");

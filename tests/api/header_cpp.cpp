@@ -24,7 +24,7 @@ static_assert(std::is_same<decltype(tn_axes(1)), tn_axes>::value, "");
 static_assert(std::is_trivially_copyable<tn_shape>::value, "");
 static_assert(std::is_standard_layout<tn_array>::value, "");
 
-/* Every row of a list declares a function of the one type. */
+/* Every row of a list declares a function of its list's type. */
 template <class F> constexpr bool unary(F) {
   return std::is_same<F, tn_tensor *(*)(tn_tensor *)>::value;
 }

@@ -36,7 +36,7 @@ typedef struct cell {
 
 typedef struct ref_device {
   tn_allocator allocator;
-  pthread_mutex_t lock; /* of the cells, not of what is in them */
+  pthread_mutex_t lock; /* guards the cells, not their contents */
   cell *cells;          /* memory number n is cells[n − 1] */
   size_t n_cells;
 } ref_device;
@@ -68,7 +68,7 @@ static tn_status ref_probe(int32_t index, tn_output *about, uint64_t *bytes, tn_
   return TN_OK;
 }
 
-/** A cell that is free, or SIZE_MAX without memory. Under the lock. */
+/** Returns a free cell, SIZE_MAX if memory is exhausted. Called under the lock. */
 static size_t free_cell(ref_device *v) {
   for (size_t i = 0; i < v->n_cells; i++)
     if (!v->cells[i].data) return i;
@@ -110,7 +110,7 @@ static void ref_free(void *device, void *memory, uint64_t bytes) {
   give(&v->allocator, data, (size_t)bytes);
 }
 
-/** Where bytes of a memory are; NULL if they are not in it. */
+/** Returns the address of a range of a memory; NULL if it is out of bounds. */
 static char *locate(ref_device *v, void *memory, uint64_t offset, uint64_t bytes) {
   uintptr_t number = (uintptr_t)memory;
   char *at = NULL;
@@ -160,13 +160,14 @@ static tn_status ref_describe(void *device, const char *limit, tn_capabilities *
   return TN_OK;
 }
 
-/** The bits of 2 in a float type. */
+/** Returns the bits of 2 in a float type. */
 static int64_t bits_of_two(const char *type) {
   if (!strcmp(type, "f64")) return INT64_C(0x4000000000000000);
   return strcmp(type, "f32") ? 0x4000 : 0x40000000; /* the same in f16 and bf16 */
 }
 
-/** exp2(x) is pow(2, x). The library would leave it, as REF does not say that it lacks exp2. */
+/** Replaces exp2(x) by pow(2, x). The library leaves exp2 alone, as REF does not list it as
+    lacking. */
 static tn_node ref_decompose(const tn_capabilities *caps, tn_ir *ir, tn_node node) {
   (void)caps;
   if (strcmp(tn_node_op(node), "exp2")) return NULL;
@@ -185,7 +186,7 @@ static tn_node ref_decompose(const tn_capabilities *caps, tn_ir *ir, tn_node nod
   return tn_ir_make(ir, &power);
 }
 
-/** Whether an instruction of a LINEAR is one that REF replaces. */
+/** True if a LINEAR contains an op that REF replaces. */
 static bool has_exp2(tn_node linear) {
   const tn_node *at;
   size_t n = tn_node_sources(linear, &at);
@@ -194,7 +195,7 @@ static bool has_exp2(tn_node linear) {
   return false;
 }
 
-/** The LINEAR of a program as text, after a line with its name and length. */
+/** Writes a program's LINEAR as text after a line with its name and length. */
 static tn_status ref_render(const tn_capabilities *caps, tn_ir *ir, const tn_program_spec *spec,
                             tn_output *source, tn_failure *f) {
   (void)caps;
@@ -225,14 +226,14 @@ static tn_status ref_compiler_open(void *device, const tn_host *host, const char
   return TN_OK;
 }
 
-/** Fowler, Noll and Vo's hash. */
+/** Computes the Fowler–Noll–Vo hash. */
 static uint64_t hash(const char *at, size_t bytes) {
   uint64_t h = 14695981039346656037u;
   for (size_t i = 0; i < bytes; i++) h = (h ^ (unsigned char)at[i]) * 1099511628211u;
   return h;
 }
 
-/** The sources one after the other, each after a line with its length and hash. */
+/** Concatenates the sources, each after a line with its length and hash. */
 static tn_status ref_compile(void *compiler, const tn_capabilities *caps,
                              const tn_program_spec *const specs[], size_t n, tn_output *code,
                              tn_failure *f) {
@@ -261,7 +262,7 @@ typedef struct ref_module {
 
 typedef struct ref_program {
   ref_device *device;
-  pthread_mutex_t lock; /* of the graph, while it runs */
+  pthread_mutex_t lock; /* guards the graph during a run */
   tn_ir *ir;
   tn_node linear;
   const tn_program_facts *facts;
@@ -284,7 +285,7 @@ static void ref_unload(void *module) {
   give(&a, m, sizeof *m + m->bytes + 1);
 }
 
-/** The text of an entry in a module's code, checked; NULL if there is none. */
+/** Finds the text of an entry in a module's code and checks its hash; NULL if there is none. */
 static const char *find_text(const ref_module *m, const char *entry, size_t *bytes) {
   const char *at = m->code, *end = m->code + m->bytes;
   while (at < end) {
@@ -337,16 +338,16 @@ enum { LAUNCH_INDICES = 9 };
 static const char *const index_names[LAUNCH_INDICES] = {"g0", "g1", "g2", "l0", "l1",
                                                         "l2", "i0", "i1", "i2"};
 
-/** A run of a program: what the interpreter gets each time. */
+/** A run of a program: arguments of the interpreter. */
 typedef struct ref_run {
   ref_program *program;
   const tn_ir_buffer *buffers;
   size_t n_buffers;
-  tn_ir_value *values; /* the launch's, then those of the launch indices */
+  tn_ir_value *values; /* values of the launch, then the launch indices */
   size_t n_values;
 } ref_run;
 
-/** Runs one thread of a launch: its place in the grid and in its group, from number `i`. */
+/** Runs thread number `i` of a launch, at its position in the grid and in its group. */
 static tn_status run_thread(const ref_run *r, const int64_t global[3], const int64_t local[3],
                             int64_t i) {
   const int64_t *sizes[] = {local, global};
@@ -517,7 +518,7 @@ typedef struct ref_queue {
   tn_submission ring[RING];
 } ref_queue;
 
-/** An own signal is waited for by the own function, in short turns, as the queue may be freed. */
+/** Waits for a signal of REF by its own function, in short intervals, as the queue may be freed. */
 static tn_status ref_queue_wait(ref_queue *q, const tn_submission *s, size_t i, tn_failure *f) {
   const tn_command *c = &s->commands[i];
   void *own = tn_signal_native(c->signal, &ref_backend);
@@ -526,7 +527,8 @@ static tn_status ref_queue_wait(ref_queue *q, const tn_submission *s, size_t i, 
     if (!own) return tn_submission_run(s, i, f);
     tn_status status = ref_signal_wait(own, value, 5000000, f);
     if (status != TN_ERR_TIMEOUT) return status;
-    if (ref_signal_get(own) >= value) return ref_signal_wait(own, value, 0, f); /* it rose since */
+    if (ref_signal_get(own) >= value)
+      return ref_signal_wait(own, value, 0, f); /* the value was reached in the meantime */
     pthread_mutex_lock(&q->lock);
     bool stop = q->stop;
     pthread_mutex_unlock(&q->lock);
@@ -534,7 +536,7 @@ static tn_status ref_queue_wait(ref_queue *q, const tn_submission *s, size_t i, 
   }
 }
 
-/** The device's clock, which is not the host's. */
+/** Returns the time of the device's clock, which differs from the host's. */
 static int64_t ref_clock(void) { return now() - (INT64_C(1) << 60); }
 
 static tn_status ref_queue_command(ref_queue *q, const tn_submission *s, size_t i, tn_failure *f) {

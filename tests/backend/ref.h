@@ -14,7 +14,7 @@ extern "C" {
 
 TN_API extern const tn_backend ref_backend;
 
-/** plugin.c: the same, for who loads it at run time. */
+/** Returns the backend, for programs that load plugin.c at run time. */
 TN_API const tn_backend *ref_backend_get(void);
 
 #ifdef __cplusplus

@@ -11,7 +11,7 @@
 /* Values of a launch are core_count, core_id, n; buffers are out, a, b. */
 enum { SAMPLE_COUNT, SAMPLE_ID, SAMPLE_N, SAMPLE_VALUES, SAMPLE_BUFFERS = 3, SAMPLE_MOST = 65536 };
 
-/** A program named `name`; NULL on failure. */
+/** Makes a program named `name`; NULL on failure. */
 static inline tn_node sample_program(tn_ir *ir, const char *device, const char *name, int scale) {
   static const char form[] =
       "%%count = var i64 [min=1 max=4096] \"core_count\"\n"
@@ -47,7 +47,7 @@ static inline tn_node sample_program(tn_ir *ir, const char *device, const char *
   return tn_ir_parse(ir, text, (size_t)n);
 }
 
-/** What a launch of it points to. */
+/** Arguments of a launch and the memory that they point to. */
 typedef struct sample_launch {
   tn_span spans[SAMPLE_BUFFERS];
   int64_t values[SAMPLE_VALUES];

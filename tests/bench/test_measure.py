@@ -102,7 +102,7 @@ def test_workloads():
 
 
 def test_references():
-    """What NumPy computes is what ONNX Runtime computes of the nodes."""
+    """NumPy references equal ONNX Runtime's results of the nodes."""
     import onnxruntime
     small = {"matmul": "5x6x7", "conv": "2,3,8,9,5,3,2,1", "attention": "2x5x4", "softmax": "3x9",
              "layernorm": "4x33", "gelu": "3x50", "add": "3x4", "copy": "64"}
@@ -145,7 +145,7 @@ def test_difference():
 
 
 class Told:
-    """A worker that answers what it is told to."""
+    """A fake worker with given answers."""
 
     def __init__(self, peer, ms):
         self.peer, self.ms, self.dead = peer, ms, ""
@@ -160,7 +160,7 @@ class Told:
 
 
 def told(key, bars=(), isa="native", **ms):
-    """A run of a workload whose peers take so many milliseconds."""
+    """Makes a run of a workload whose peers take so many milliseconds."""
     workload = replace(workloads.find(key), bars=bars)
     options = suite.Options(Path("."), (workload,), tuple(p for p in peers.PEERS if p.name in ms),
                             rounds=3)
@@ -236,7 +236,7 @@ def test_report():
 
 
 def stops(pid):
-    """Whether a process is stopped, soon."""
+    """True if a process is stopped within a short time."""
     for _ in range(200):
         if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T":
             return True

@@ -53,7 +53,7 @@ def tenon(*args, status=0, text=True, stdout=subprocess.PIPE, **kwargs):
 
 
 def on_terminal(*args, **env):
-    """What the command writes to a terminal that is its standard error."""
+    """Returns the command's output to a terminal that is its standard error."""
     try:
         reader, writer = pty.openpty()
     except OSError as none:  # a container without /dev/pts
@@ -65,7 +65,7 @@ def on_terminal(*args, **env):
         try:
             while part := os.read(reader, 4096):
                 said += part
-        except OSError:  # how Linux tells that nobody has the other end any more
+        except OSError:  # Linux's error when the other end is closed
             pass
         process.wait(timeout=100)
     os.close(reader)
@@ -81,16 +81,16 @@ def wait_until(true):
 
 
 def links(folder):
-    """What the links of a folder in /proc lead to."""
+    """Returns the targets of the links of a folder in /proc."""
     for path in pathlib.Path(folder).iterdir():
         try:
             yield os.readlink(path)
-        except OSError:  # it was closed meanwhile
+        except OSError:  # closed in the meantime
             pass
 
 
 def is_writing(process, folder):
-    """Whether a process has a file of a folder open that has no name yet, or one for a while."""
+    """True if a process has an unnamed or temporary file of a folder open."""
     try:
         return any(path.startswith(f"{folder}/") and path.endswith((" (deleted)", ".part"))
                    for path in links(f"/proc/{process.pid}/fd"))
@@ -99,7 +99,7 @@ def is_writing(process, folder):
 
 
 def any_runs(script):
-    """Whether a process that is no zombie has a script's name in its command line."""
+    """True if a process that is no zombie has a script's name in its command line."""
     return any(str(script).encode() in read_or_none(path)
                for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"))
 
@@ -141,12 +141,12 @@ class Case(unittest.TestCase):
         return self.file(name)
 
     def binary(self, op="Sub", elem=TensorProto.FLOAT, a=("n", 3), b=("n", 3)):
-        """A model of two inputs, a and b, and one output, y."""
+        """Makes a model of two inputs, a and b, and one output, y."""
         return model(self.file("binary.onnx"), [helper.make_node(op, ["a", "b"], ["y"], "node")],
                      [value("a", elem, a), value("b", elem, b)], [value("y", elem, None)])
 
     def copy(self, elem, shape):
-        """A model whose output y is its input x."""
+        """Makes a model whose output y is its input x."""
         return model(self.file("copy.onnx"), [helper.make_node("Cast", ["x"], ["y"], to=elem)],
                      [value("x", elem, shape)], [value("y", elem, shape)])
 
@@ -256,7 +256,7 @@ class CommandLine(Case):
         self.assertIn("device CPU:0", tenon("version", "-v").stderr)
         said = on_terminal(*work, "-vv", TERM="xterm", TENON_CACHE="off")
         lines = [line.split("\x1b[K")[-1] for line in said.replace("\r\n", "\n").split("\n")]
-        for line in lines[:-1]:  # the bar is taken away before each line
+        for line in lines[:-1]:  # the progress bar is erased before each line
             self.assertRegex(line, r"\Atenon bench: ")
 
     def test_lines_of_help_fit(self):
@@ -314,7 +314,7 @@ class CommandLine(Case):
 
 
 class Cache(Case):
-    """Kernels on disk, and the verb that looks after them."""
+    """Tests of kernels on disk and the verb that manages them."""
 
     def setUp(self):
         super().setUp()
@@ -463,7 +463,7 @@ class Cache(Case):
 
 
     def peak(self, n):
-        """The most memory of a second process that runs four layers of n × n weights."""
+        """Returns the peak memory of a second process that runs four layers of n × n weights."""
         weights = [onnx.numpy_helper.from_array(np.full((n, n), 0.5 / n, np.float32), f"w{i}")
                    for i in range(4)]
         nodes = [helper.make_node("MatMul", [f"v{i}", f"w{i}"], [f"v{i + 1}"]) for i in range(4)]
@@ -750,7 +750,7 @@ class Inspect(Case):
 
 class Sizes(Case):
     def differing(self):
-        """A model that fits together only where n and m are equal."""
+        """Makes a model that is consistent only where n and m are equal."""
         return self.binary(b=("m", 3))
 
     def test_models_are_loaded_with_the_sizes_that_are_given(self):
@@ -992,7 +992,7 @@ class Run(Case):
 
     def test_memory_that_is_not_there_is_named(self):
         path = self.copy(TensorProto.FLOAT, ["n", "m"])
-        # A sanitizer would end the program where an allocator returns NULL.
+        # Sanitizers end the program where an allocator returns NULL.
         done = tenon("run", path, "--input=x=900000000x1000", status=1,
                      env=environment(ASAN_OPTIONS="allocator_may_return_null=1",
                                      TSAN_OPTIONS="allocator_may_return_null=1"))
@@ -1045,7 +1045,7 @@ class Run(Case):
         for verb in ("run", "bench", "explain"):
             for args, says in (
                     (["a=ones:2x4"], "input a: axis 1 has size 4, not 3"),
-                    # more than any memory: nothing is filled before
+                    # more than any memory: must fail before it is filled
                     ([f"a=ones:2x{2**60}"], f"input a: axis 1 has size {2**60}, not 3"),
                     (["a=ones", f"b=1x{2**60}"], f"input b: axis 1 has size {2**60}, not 3"),
                     ([f"a={flat}"], f"input a ({flat}) has rank 1, not 2"),
@@ -1068,7 +1068,7 @@ class Run(Case):
                     subprocess.Popen(ask, stderr=subprocess.DEVNULL) as process:
                 wait_until(lambda: process.poll() is not None or is_writing(process, self.folder))
                 process.send_signal(number)
-                self.assertIn(process.wait(timeout=100), (-number, 0))  # 0: it was done before
+                self.assertIn(process.wait(timeout=100), (-number, 0))  # 0: it ended before the signal
             out.unlink(missing_ok=True)
             self.assertEqual([p.name for p in self.folder.iterdir()], ["copy.onnx"])
 
@@ -1249,8 +1249,8 @@ class Chain(Case):
                  "peak_fraction", "peak", "steps", "times"}
 
     def chain(self):
-        """A product, and a long row of sums, which are two kernels; names that nobody should
-        print as they are."""
+        """Makes a model of a product and a long chain of sums, which are two kernels, with names
+        that must be escaped in output."""
         nodes = [helper.make_node("MatMul", ["a", "b"], ["p"], "scope/pro\x1b[31mduct"),
                  helper.make_node("Mul", ["p", "p"], ["q"], "scope/<b>&square"),
                  helper.make_node("ReduceSum", ["q"], ["y"], "scope/sum")]
@@ -1265,7 +1265,7 @@ class Chain(Case):
 
 class Loops(Case):
     def scan(self):
-        """A sum of states and of rows, by a matrix, once a row."""
+        """Makes a model of a loop that adds each row's product with a matrix to a state."""
         body = helper.make_graph(
             [helper.make_node("Add", ["s", "r"], ["t"]), helper.make_node("MatMul", ["t", "w"], ["u"])],
             "body", [value("s", TensorProto.FLOAT, [3, 4]), value("r", TensorProto.FLOAT, [3, 4])],
@@ -1377,7 +1377,7 @@ class Profile(Chain):
 
 
 class Page(html.parser.HTMLParser):
-    """What a page holds: that all is closed, its links, its text."""
+    """Parses an HTML page: checks that tags are closed, collects links and text."""
     VOID = {"meta"}
     IMPLIED = {"td", "th", "dt", "dd", "tr"}
 
@@ -1479,7 +1479,7 @@ class Explain(Chain):
 
     def test_boxes_of_the_drawing_lie_apart(self):
         nodes, last = [helper.make_node("MatMul", ["x", "x"], ["v0"])], "v0"
-        for i in range(1, 9):  # each reads the first and the one before, in kernels of their own
+        for i in range(1, 9):  # each reads the first and the one before, in separate kernels
             nodes += [helper.make_node("MatMul", [last, "v0"], [f"v{i}"]),
                       helper.make_node("MatMul", ["v0", last], [f"w{i}"])]
             last = f"v{i}"

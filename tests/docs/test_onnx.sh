@@ -1,3 +1,3 @@
 #!/bin/sh
-# docs/onnx.md lists the operators of onnx_operators.def.
+# Checks that docs/onnx.md lists the operators of onnx_operators.def.
 exec python3 scripts/onnx-doc.py --check

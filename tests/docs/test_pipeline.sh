@@ -1,3 +1,3 @@
 #!/bin/sh
-# docs/pipeline.md shows what the passes do today.
+# Checks that docs/pipeline.md shows the current output of the passes.
 exec python3 scripts/pipeline-doc.py --check "$1"

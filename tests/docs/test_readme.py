@@ -26,7 +26,7 @@ def check(what, holds, why=""):
 
 
 def softmax_diagonal():
-    """The two numbers: softmax of x · xᵀ by rows, at [0, 0] and [1, 1]."""
+    """Returns the two numbers of the program: softmax of x · xᵀ by rows, at [0, 0] and [1, 1]."""
     x = ((1, 2, 3), (4, 5, 6))
     rows = [[sum(a * b for a, b in zip(r, s)) for s in x] for r in x]
     return [1 / sum(exp(v - row[i]) for v in row) for i, row in enumerate(rows)]
@@ -66,7 +66,7 @@ def check_program(build, folder):
 
 
 def check_command(build):
-    """Each `tenon VERB … --option` of the README is known to the command."""
+    """Checks that the command accepts each `tenon VERB … --option` of the README."""
     tenon = build / "tenon"
     lines = re.findall(r"^    tenon (\w+)(.*?)(?:#.*)?$", TEXT, re.M)
     check("commands are shown", len(lines) >= 4)
@@ -77,7 +77,7 @@ def check_command(build):
 
 
 def check_paths():
-    """Paths in back quotes and in the command lines."""
+    """Checks paths in back quotes and in command lines."""
     quoted = re.findall(r"`([\w.-]+/[\w./-]*)`", TEXT)
     typed = re.findall(r"^    (scripts/[\w.-]+)", TEXT, re.M)
     check("paths are named", len(quoted) >= 5 and len(typed) >= 2)
@@ -88,7 +88,7 @@ def check_paths():
 
 
 def check_targets():
-    """What programs link to by CMake: the names that the install tests use."""
+    """Checks the CMake targets: those that the install tests link to."""
     named = set(re.findall(r"tenon::\w+", TEXT))
     used = set(re.findall(r"tenon::\w+", (ROOT / "tests/install/CMakeLists.txt").read_text()))
     check("targets", named == used, f"{named} here, {used} there")
@@ -104,7 +104,7 @@ def check_numbers():
 
 
 def check_setup():
-    """Its help is told, and installs nothing; what it does not know is a mistake."""
+    """Checks scripts/setup.sh: --help installs nothing, and unknown options are errors."""
     for option, status in (("--help", 0), ("-h", 0), ("--tets", 2)):
         done = subprocess.run([ROOT / "scripts" / "setup.sh", option], capture_output=True, text=True,
                               check=False)

@@ -30,8 +30,8 @@ static void count_release(void *user, void *at, size_t bytes) {
   free(at);
 }
 
-/** A failure has a message, is not the library's own, and is want of memory only if there was
-    none. */
+/** Checks that a failure has a message, is not TN_ERR_INTERNAL, and is TN_ERR_MEMORY only if memory
+    ran out. */
 static void check(tn_context *c, const counter *k, tn_status s, const void *made) {
   if ((s == TN_OK) != (made != NULL)) abort();
   if (s == TN_OK) return;
@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
   tn_binding *b;
   tn_status s = tn_model_load_bytes(c, data, bytes, NULL, &m);
   check(c, &k, s, m);
-  if (s == TN_ERR_ARGUMENT) abort(); /* it is the file that is wrong */
+  if (s == TN_ERR_ARGUMENT) abort(); /* the file is wrong, not the arguments */
   if (m) {
     see_ports(m, TN_PORT_INPUT);
     see_ports(m, TN_PORT_OUTPUT);

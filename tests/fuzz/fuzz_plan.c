@@ -33,7 +33,7 @@ static void see_buffers(const executable *p) {
   for (size_t i = 0; i < 2; i++) require(p->buffers[p->outputs[i]].role < BUFFER_ROLE_SCRATCH);
 }
 
-/** In a loop's trips a state is in buffers that are like its init's and no other state's. */
+/** Checks that a loop's state is in buffers of its init's size, which no other state uses. */
 static void see_states(const executable_step *s, const executable *p) {
   unsigned *users = calloc(p->n_buffers, sizeof *users);
   for (size_t i = 0; i < s->n_states; i++) {
@@ -81,7 +81,8 @@ static void see_step(const job *j, size_t i) {
   }
   if (s->kind == STEP_CUSTOM) {
     require(s->n_buffers == 3 && s->uid == 9 && s->parent == SIZE_MAX);
-    require(p->buffers[s->buffers[2]].role != BUFFER_ROLE_INPUT); /* nothing may be written over */
+    require(p->buffers[s->buffers[2]].role !=
+            BUFFER_ROLE_INPUT); /* inputs must not be overwritten */
     return;
   }
   if (s->kind == STEP_LOOP) {

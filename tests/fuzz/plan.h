@@ -32,7 +32,7 @@
 static const char plan_text[] = PLAN_OVER("%a = buffer f32 %n 4 [uid=1 version=0]\n"
                                           "%b = buffer f32 4 [uid=2 version=3]\n");
 
-/** Fills the graph's part of a request; its size is the one that is asked for. Raises. */
+/** Fills the graph's part of a request; `size` is set by the caller. Raises. */
 static inline void plan_request(executable_request *r, ir *g, const char *text, const node **size) {
   node_list roots = parse_graph(g, ir_arena(g), text, strlen(text));
   *size = roots.at[1]->dims[0];
@@ -43,7 +43,7 @@ static inline void plan_request(executable_request *r, ir *g, const char *text, 
   r->n_sizes = 1;
 }
 
-/** Its BUFFERs and CUSTOMs, without the key, which needs a target. */
+/** Lists its BUFFERs and CUSTOMs, without the key, which needs a target. */
 static inline plan_cache_graph plan_leaves(arena *a, const executable_request *r) {
   plan_cache_graph k = {0};
   node_list order = topo_sort(a, r->roots, r->n_roots, NULL, NULL);

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Fuzzes from what seeds.c wrote: run.sh PROGRAM CORPUS SEEDS OPTION…
-# What is found goes to CORPUS. A run that starts from nothing fails: it would find nothing either.
+# Runs a fuzzer from the seeds of seeds.c: run.sh PROGRAM CORPUS SEEDS OPTION…
+# New inputs are added to CORPUS. Fails without seeds, as a fuzzer would find nothing then.
 set -eu
 program=$1 corpus=$2 seeds=$3
 shift 3

@@ -1,13 +1,13 @@
 /* Writes the seed corpora of the fuzzers: `seeds FOLDER SOURCES`. FOLDER gets a folder for each
    fuzzer; SOURCES is the folder of this project.
 
-     disk         files of the kernel cache
+     disk         files of the disk cache
      elf          objects of the system's compiler
      ir_parse     the graphs of tests/ir and tests/random/found
-     npy          arrays of each kind of header
-     onnx_proto   tests/data/onnx, those of onnx_import, and a tensor by itself
+     npy          arrays with each kind of header
+     onnx_proto   tests/data/onnx, the files of onnx_import, and a tensor by itself
      onnx_import  a model for each operator, and one of several
-     plan         what the cache keeps of an executable */
+     plan         plan records */
 #include "../models/onnx/writer.h"
 #include "base/file.h"
 #include "compile/code_record.h"
@@ -39,7 +39,7 @@ static void put_file(job *j, const char *subject, const char *name, const void *
   j->written++;
 }
 
-/* Files that are there. */
+/* Existing files. */
 
 typedef void (*take_file)(job *j, const char *name, const file_map *f);
 
@@ -60,8 +60,8 @@ static void take_folder(job *j, const char *folder, const char *suffix, take_fil
   if (j->written == before) diag_raise(&j->d, TN_ERR_IO, "%s has no file *%s", path, suffix);
 }
 
-/** A test of the IR: what comes before and after the line "---", without the line "passes: …",
-   which is no graph's. */
+/** Writes the two graphs of an IR test, before and after the line "---", without the line "passes:
+    …". */
 static void take_irt(job *j, const char *name, const file_map *f) {
   const char *text = arena_printf(&j->a, "%.*s", (int)f->bytes, (const char *)f->data);
   const char *passes = strstr(text, "passes:"), *graph = passes ? strchr(passes, '\n') : NULL;
@@ -89,7 +89,7 @@ static const char *const kernels[] = {
     "  const float *x = b[0]; float *y = b[1];\n"
     "  for (long i = 0; i < v[0]; i++) y[i] = x[i] * 2.5f;\n"
     "}\n",
-    /* a table, a function of its own, and one of the library's */
+    /* a table, a local function, and one of the C library */
     "float floorf(float);\n"
     "static const float table[4] = {1, 2, 4, 8};\n"
     "static __attribute__((noinline)) float f(float x, long i) {\n"
@@ -113,7 +113,7 @@ static void add_objects(job *j) {
   }
 }
 
-/* Files of the kernel cache: of one kernel, and of two. */
+/* Files of the disk cache: with one kernel, and with two. */
 
 static void add_disk_files(job *j) {
   static const char *const names[] = {"core_count", "core_id", "n"};
@@ -141,7 +141,7 @@ static void add_disk_files(job *j) {
   }
 }
 
-/* What is kept of an executable; the null device compiles its kernels. */
+/* Plan records; the null device compiles their kernels. */
 
 static void add_plan(job *j) {
   registry *t;
@@ -171,7 +171,7 @@ static void add_plan(job *j) {
 static const struct {
   int version;
   const char *header;
-  size_t bytes; /* of data */
+  size_t bytes; /* size of the data */
 } arrays[] = {{1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", 24},
               {2, "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3), }", 12},
               {3, "{'descr': '|b1', 'fortran_order': False, 'shape': (), }", 1},
@@ -193,27 +193,26 @@ static void add_arrays(job *j) {
   }
 }
 
-/* Models of one node: y = operator(x, the weights), or of the weights alone where x has no shape.
- */
+/* Models of one node: y = operator(x, the weights), or of the weights alone if x has no shape. */
 
 enum { MOST_SIZES = 4, MOST_NUMBERS = 4, MOST_PARTS = 4 };
 
-/** Elements of x's type of a shape, or integers; neither: no weight. */
+/** A weight: elements of x's type with a shape, or integers; neither: no weight. */
 typedef struct weight {
   bool is_left_out;
   int64_t dims[MOST_SIZES]; /* up to a 0 */
-  bool is_scalar;           /* the integer is not in a list */
-  size_t n;                 /* of the integers */
+  bool is_scalar;           /* a scalar instead of a list */
+  size_t n;                 /* number of integers */
   int64_t numbers[MOST_NUMBERS];
 } weight;
 
 typedef struct attribute {
   const char *name, *text; /* text NULL: numbers */
-  size_t n;                /* of a list; 0: one number */
+  size_t n;                /* length of a list; 0: a single number */
   int64_t numbers[MOST_NUMBERS];
 } attribute;
 
-/** A graph of one sum, t = read[0] + read[1]. */
+/** A loop body: t = read[0] + read[1]. */
 typedef struct loop_body {
   const char *in[MOST_PARTS + 1], *read[3], *out[MOST_PARTS + 1];
 } loop_body;
@@ -225,7 +224,7 @@ typedef struct seed {
   const char *x[MOST_SIZES + 1];
   weight weights[MOST_PARTS];
   attribute attributes[MOST_PARTS + 1];
-  loop_body body; /* without outputs: none */
+  loop_body body; /* no outputs: no body */
 } seed;
 
 /* clang-format off */
@@ -417,7 +416,7 @@ static const seed seeds[] = {
 };
 /* clang-format on */
 
-/** What names it; NULL if there is none. */
+/** Adds a weight and returns its name; NULL if there is none. */
 static const char *put_seed_weight(bytes *graph, const char *name, int type, const weight *w) {
   static const float floats[64] = {1, -2, 0.5f};
   size_t rank = 0, bytes = onnx_dtype_bits(type) / 8;
@@ -454,7 +453,7 @@ static void put_body(bytes *to, const loop_body *b) {
   put_message(to, 5, &attribute);
 }
 
-/** A seed that is refused would lead a fuzzer nowhere. */
+/** Checks that a seed is accepted: a refused one would lead a fuzzer nowhere. */
 static void check_model(job *j, const char *name, const bytes *file) {
   tn_open_desc d = TN_OPEN_DESC_INIT;
   d.device = "NULL";

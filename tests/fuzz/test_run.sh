@@ -1,5 +1,5 @@
 #!/bin/bash
-# run.sh runs what it is given with a corpus and seeds, and fails where there are no seeds.
+# Checks that run.sh passes a corpus and seeds to its program, and fails without seeds.
 #
 #   test_run.sh BUILD
 set -eu

@@ -9,7 +9,7 @@ cd "$(dirname "$0")"
 work=$build/tests/install
 prefix=$work/moved
 
-# run WAY PROGRAM: runs it, and checks that it is bound to libtenon.so if and only if WAY is shared
+# run WAY PROGRAM: runs it and checks that it links to libtenon.so if and only if WAY is shared
 run() {
   local bound=static
   if readelf -d "$2" | grep -q 'NEEDED.*libtenon\.so'; then bound=shared; fi

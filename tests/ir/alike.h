@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/** A kernel whose ranges are numbered from `first` on, outer ones first. */
+/** Renumbers a kernel's ranges from `first` on, outer ones first. */
 static inline const node *alike_renumbered(ir *g, const node *sink, int64_t first) {
   laws l = {.g = g};
   map with = {0};
@@ -23,20 +23,21 @@ static inline const node *alike_renumbered(ir *g, const node *sink, int64_t firs
   return subst(g, sink, &with);
 }
 
-/** Equal kernels are the same node then: they are renumbered in one ir. */
+/** True if two kernels are equal up to range numbers: renumbered in one graph they are the same
+    node. */
 static inline bool alike(ir *g, const node *a, const node *b) {
-  enum { BEYOND = 1 << 30 }; /* no range has such a number yet */
+  enum { BEYOND = 1 << 30 }; /* above all range numbers in use */
   return alike_renumbered(g, a, BEYOND) == alike_renumbered(g, b, BEYOND);
 }
 
-/** Collects lines of laws: what codegen_observer's `law` takes, for a str. */
+/** Appends a line of a schedule to a str; a `law` callback of codegen_observer. */
 static inline void alike_note(void *user, const char *line) {
   str_add(user, line);
   str_add(user, "\n");
 }
 
-/** Raises if a schedule does not lead from one kernel to the other, or is another text once it was
-    parsed and printed. */
+/** Raises unless a schedule leads from one kernel to the other and survives printing and
+    parsing. */
 static inline void alike_replay(ir *g, const node *from, const str *text, const node *to) {
   arena *a = ir_arena(g);
   laws l = {.g = g};

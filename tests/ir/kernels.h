@@ -20,7 +20,7 @@ typedef struct kernel_maker {
   rng r;
   dtype type;
   int64_t slots;   /* params so far */
-  unsigned budget; /* parts it may still be made of */
+  unsigned budget; /* parts that may still be added */
   bool inside;     /* extents may depend on the open ranges */
   size_t n;        /* open ranges */
   const node *open[KERNEL_RANGES];
@@ -28,7 +28,7 @@ typedef struct kernel_maker {
   const node *held[KERNEL_HELD];
 } kernel_maker;
 
-/** A size that varies: perhaps none at all, or at least 1 and in truth what its name ends with. */
+/** Makes a variable size: may be 0, or is at least 1 and has the value at the end of its name. */
 static inline const node *kernel_size(kernel_maker *m) {
   bool least = rng_chance(&m->r, 60);
   int64_t bounds[] = {least, least ? 100 : 9};
@@ -59,8 +59,8 @@ static inline const node *kernel_number(kernel_maker *m) {
   return ir_const(m->g, m->type, (double)rng_between(&m->r, -3, 3));
 }
 
-/** An element of a param of rank 0 to 2: along an open range, against it, or shifted by one, where
-    it is 0 outside. */
+/** Reads a param of rank 0 to 2: along an open range, against it, or shifted by one, with 0
+    outside. */
 static inline const node *kernel_element(kernel_maker *m) {
   const node *dims[2] = {0}, *at[2] = {0}, *gate = NULL;
   size_t rank = rng_below(&m->r, 3);
@@ -79,8 +79,8 @@ static inline const node *kernel_element(kernel_maker *m) {
 
 static inline const node *kernel_value(kernel_maker *m);
 
-/** An element of a param, or of an array that is held, at an index that is computed, perhaps with
-    what it was computed from. */
+/** Reads a param or a readable array at a computed index, perhaps combined with the index's
+    source. */
 static inline const node *kernel_gathered(kernel_maker *m) {
   const node *v = kernel_value(m), *n = ix_const(m->g, 1 + (int64_t)rng_below(&m->r, 5));
   const node *at = ir_cast(m->g, v, DT_INDEX);
@@ -101,7 +101,7 @@ static inline op kernel_op(kernel_maker *m) {
   return rng_chance(&m->r, 50) ? OP_ADD : OP_MAX;
 }
 
-/** The sum, maximum or exclusive or of a value over one range or two. */
+/** Reduces a value over one range or two by sum, maximum or exclusive or. */
 static inline const node *kernel_reduction(kernel_maker *m) {
   op o = kernel_op(m);
   size_t before = m->n, n = 1 + rng_below(&m->r, 2);
@@ -112,8 +112,8 @@ static inline const node *kernel_reduction(kernel_maker *m) {
   return fold;
 }
 
-/** A fold while it is made: states are scalars, or arrays of one extent that step by components of
-    one STAGE each or of one for all. */
+/** A fold under construction: states are scalars, or arrays of one extent that step by components
+    of one STAGE each or of one for all. */
 typedef struct kernel_fold {
   size_t n, n_arrays, before, held;
   bool is_array[KERNEL_STATES], shared;
@@ -122,7 +122,7 @@ typedef struct kernel_fold {
   int64_t ops[KERNEL_STATES], components[KERNEL_STATES];
 } kernel_fold;
 
-/** Lets values read the states, and arrays at `at` or somewhere else. */
+/** Makes the states readable, arrays at `at` or elsewhere. */
 static inline void kernel_hold(kernel_maker *m, const kernel_fold *f, const node *at) {
   for (size_t i = 0; i < f->n && m->n_held < KERNEL_HELD; i++) {
     const node *x = at;
@@ -133,21 +133,22 @@ static inline void kernel_hold(kernel_maker *m, const kernel_fold *f, const node
   }
 }
 
-/** A term of an op, which must not read the fold's states, or a new state. */
+/** Makes a state's step: a term of an op, which must not read the fold's states, or a new state. */
 static inline const node *kernel_step(kernel_maker *m, const kernel_fold *f, size_t i) {
   size_t held = m->n_held;
   const node *held_here[KERNEL_HELD];
   memcpy(held_here, m->held, sizeof held_here);
   if (f->ops[i] >= 0) m->n_held = f->held;
   const node *v = kernel_value(m);
-  memcpy(m->held, held_here, sizeof held_here); /* a fold in the term took their places */
+  memcpy(m->held, held_here,
+         sizeof held_here); /* restores the states, which a fold in the term replaced */
   m->n_held = held;
   if (f->ops[i] >= 0 || rng_chance(&m->r, 20)) return v;
   const node *old = m->held[f->held + rng_below(&m->r, held - f->held)];
   return ir_op2(m->g, rng_chance(&m->r, 70) ? OP_ADD : OP_SUB, old, v);
 }
 
-/** The STAGE that some of the array states step by, along the extent or against it. */
+/** Makes the STAGE by which some array states step, along the extent or against it. */
 static inline const node *kernel_step_stage(kernel_maker *m, const kernel_fold *f,
                                             const size_t of[], size_t n) {
   size_t before = m->n, held = m->n_held, ranks[KERNEL_STATES];
@@ -181,7 +182,7 @@ static inline void kernel_array_steps(kernel_maker *m, kernel_fold *f) {
     f->steps[of[i]] = stage ? stage : kernel_step_stage(m, f, &of[i], 1);
 }
 
-/** What a state starts as: any value, and an array whose component is the first, an array too. */
+/** Makes a state's initial value: any value, or an array for an array state. */
 static inline const node *kernel_init(kernel_maker *m, const kernel_fold *f, size_t i) {
   if (!f->is_array[i] || f->components[i] || rng_chance(&m->r, 50))
     return rng_chance(&m->r, 50) ? kernel_number(m) : kernel_value(m);
@@ -209,8 +210,8 @@ static inline void kernel_states(kernel_maker *m, kernel_fold *f) {
   }
 }
 
-/** Arrays along some of the fold's ranges, every element of which is written, of values that read
-    states. */
+/** Adds emitted arrays along some of the fold's ranges: every element is written, by values that
+    read states. */
 static inline size_t kernel_emits(kernel_maker *m, kernel_fold *f, size_t n_ranges,
                                   const node *const ranges[], const node *values[], size_t ranks[],
                                   const node *coords[], const node *extents[]) {
@@ -233,7 +234,7 @@ static inline size_t kernel_emits(kernel_maker *m, kernel_fold *f, size_t n_rang
   return n;
 }
 
-/** An element of one of a fold's states or emitted arrays. */
+/** Reads an element of a fold's state or emitted array. */
 static inline const node *kernel_of_fold(kernel_maker *m, const node *fold) {
   size_t c = rng_below(&m->r, fold_n_states(fold) + fold_n_emits(fold));
   const node *at[2];
@@ -272,8 +273,8 @@ static inline const node *kernel_scan(kernel_maker *m) {
   return ir_op2(m->g, OP_ADD, one, kernel_of_fold(m, fold));
 }
 
-/** An array that is written down inside the kernel, read at the end of an open range's reach, or
-    around an open range's index where that is one of its own. */
+/** Makes a staged array inside the kernel and reads it at the end of an open range, or at the
+    range's index if the array has it. */
 static inline const node *kernel_staged(kernel_maker *m) {
   size_t before = m->n, rank = 1;
   const node *reader = m->open[rng_below(&m->r, m->n)], *extent = range_extent(reader);
@@ -312,7 +313,7 @@ static inline const node *kernel_value(kernel_maker *m) {
   return kernel_element(m);
 }
 
-/** The first range that the second value of a nest lies along: those before it must have indices,
+/** Returns the first range along which a nest's second value lies: those before must have indices,
     or it would not be written. */
 static inline size_t kernel_second_from(kernel_maker *m, size_t rank, const node *const ranges[]) {
   size_t from = rng_chance(&m->r, 50) ? rng_below(&m->r, rank) : 0;
@@ -321,9 +322,8 @@ static inline size_t kernel_second_from(kernel_maker *m, size_t rank, const node
   return from;
 }
 
-/** OUT of a value over one to three ranges, which lies along them, turned round or not; and perhaps
-    of a second one, along some of the ranges; the value may read what the output before it
-    writes. */
+/** Makes an OUT of a value along one to three ranges, permuted or not, and perhaps of a second one
+    along some of them; the value may read what the output before it writes. */
 static inline const node *kernel_out(kernel_maker *m, const node *before) {
   size_t ranks[2] = {1 + rng_below(&m->r, 3)}, rank = ranks[0], n = 1 + rng_chance(&m->r, 15);
   const node *ranges[3] = {0}, *dims[6] = {0}, *at[6] = {0}, *src[3], *values[2];
@@ -367,7 +367,7 @@ static inline const node *kernel_out(kernel_maker *m, const node *before) {
   return ir_node(m->g, OP_OUT, DT_VOID, src, n + 1, NULL, 0);
 }
 
-/** The kernel of a seed. */
+/** Generates the kernel of a seed. */
 static inline const node *kernel_random(ir *g, uint64_t seed) {
   static const dtype types[] = {DT_I32, DT_F32, DT_I64, DT_U8};
   kernel_maker m = {.g = g, .r = {seed}, .type = types[seed % 4], .budget = 8};

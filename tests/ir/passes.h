@@ -32,7 +32,7 @@ typedef struct pass_call {
 typedef struct ir_pass {
   const char *name;
   void (*run)(const pass_call *c);
-  int verified_as; /* the stage each root is of afterwards; −1: not verified */
+  int verified_as; /* stage of each root afterwards; −1: not verified */
 } ir_pass;
 
 static const char *argument(const pass_call *c, size_t i) { return i < c->n ? c->args[i] : ""; }
@@ -47,7 +47,7 @@ static void verify_stage(ir *g, const node *root, enum stage stage) {
 
 static void pass_print(const pass_call *c) { (void)c; }
 
-/* From tensors to kernels. */
+/* Tensors to kernels. */
 
 static bool any(void *user, const node *buffer) {
   (void)user, (void)buffer;
@@ -55,7 +55,8 @@ static bool any(void *user, const node *buffer) {
 }
 
 /** `keep`: no BUFFER may be overwritten; `exact`, `fast`: the arithmetic; `small`: a machine whose
-   caches hold next to nothing; `v256`: one with vectors; a number: the most buffers of a kernel. */
+    caches hold next to nothing; `v256`: one with vectors; a number: the most buffers of a
+    kernel. */
 static schedule_request request_of(const pass_call *c) {
   schedule_request r = {
       .roots = arena_copy(ir_arena(c->g), c->roots->at, c->roots->n * sizeof *c->roots->at),
@@ -91,7 +92,7 @@ static void pass_normalise(const pass_call *c) {
   take_roots(c, n.roots, n.n_roots);
 }
 
-/** The graph around the loops, then what a trip of each does. */
+/** Emits the graph around the loops, then each loop's body. */
 static void pass_loops(const pass_call *c) {
   schedule_request r = request_of(c);
   normalised n;
@@ -111,7 +112,8 @@ static void pass_versions(const pass_call *c) {
   take_roots(c, n.roots, n.n_roots);
 }
 
-/** A step of a schedule as it is printed: its PARAMs have the numbers of the plan's buffers. */
+/** Converts a step of a schedule to a node for printing: PARAMs get the numbers of the plan's
+    buffers. */
 static const node *step_as_node(ir *g, const schedule *s, const schedule_step *step) {
   map with = {0};
   const node *root = step->kernel ? step->kernel : step->custom;
@@ -133,7 +135,7 @@ static const node *step_as_node(ir *g, const schedule *s, const schedule_step *s
   return subst(g, root, &with);
 }
 
-/** The steps of the schedule, in order; its values are compared with the interpreter's. */
+/** Emits the steps of the schedule in order and compares its values with the interpreter's. */
 static void pass_kernels(const pass_call *c) {
   schedule_request r = request_of(c);
   schedule *s = schedule_make(c->g, &r);
@@ -144,9 +146,9 @@ static void pass_kernels(const pass_call *c) {
     vec_push(ir_arena(c->g), c->roots, step_as_node(c->g, s, &s->steps.at[i]));
 }
 
-/* Laws, on the kernel that is the first root. */
+/* Laws, applied to the kernel that is the first root. */
 
-/** A line of a schedule, as the name of the law and what follows it. */
+/** Applies a line of a schedule: the name of a law and its arguments. */
 static void pass_law(const pass_call *c) {
   laws l = {.g = c->g};
   str line = str_new(ir_arena(c->g));
@@ -156,7 +158,7 @@ static void pass_law(const pass_call *c) {
   c->roots->at[0] = law_schedule_apply(&l, c->roots->at[0], &list);
 }
 
-/* From a kernel to a program, for one of these targets. All lack what C lacks. */
+/* Kernels to programs, for one of these targets. All lack the ops that C lacks. */
 
 static const struct {
   const char *name;
@@ -212,7 +214,7 @@ static void pass_sums(const pass_call *c) {
   }
 }
 
-/** What is chosen is replayed from its text. */
+/** Chooses laws for a kernel and checks that their text replays to the same kernel. */
 static const node *chosen(ir *g, const node *sink, codegen_options o) {
   str lines = str_new(ir_arena(g));
   o.observer = (codegen_observer){.law = alike_note, .user = &lines};
@@ -265,13 +267,13 @@ static void pass_linearise(const pass_call *c) {
   EACH_ROOT(c, codegen_linearise(c->g, c->roots->at[i]));
 }
 
-/** All of these; what is left of the PROGRAM is its LINEAR. */
+/** Runs all of code generation; the result is the PROGRAM's LINEAR. */
 static void pass_codegen(const pass_call *c) {
   codegen_options o = options_of(c);
   EACH_ROOT(c, codegen_run(c->g, c->roots->at[i], "CPU", &o)->src[2]);
 }
 
-/* What a test's result must agree with: what its graph gives when it runs. */
+/* Comparison of a test's result with its input, by running both. */
 
 static bool has_op(ir *g, const node *root, op o) {
   node_list order = topo_sort(ir_arena(g), &root, 1, NULL, NULL);
@@ -280,7 +282,8 @@ static bool has_op(ir *g, const node *root, op o) {
   return false;
 }
 
-/** A kernel or program as it can be run: lowered ones are finished. NULL: it is none of these. */
+/** Returns a kernel or program in runnable form (lowered ones are linearised); NULL if it is
+    neither. */
 static const node *runnable(ir *g, const node *n) {
   target t = {0};
   if (n->op == OP_LINEAR) return n;
@@ -290,7 +293,7 @@ static const node *runnable(ir *g, const node *n) {
   return codegen_linearise(g, codegen_index_width(g, n, &t));
 }
 
-/** Raises if two kernels or programs differ in what they write. */
+/** Raises if two kernels or programs write different results. */
 static void compare_values(ir *g, const node *before, const node *after) {
   before = runnable(g, before);
   after = runnable(g, after);

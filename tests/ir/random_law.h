@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/** Any range of a kernel. */
+/** Picks a range of a kernel. */
 static inline const node *random_range(laws *l, rng *r, const node *sink) {
   node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL), ranges = {0};
   for (size_t i = 0; i < order.n; i++)
@@ -20,7 +20,7 @@ static inline const node *random_of(rng *r, const node_list *list) {
   return list->n ? list->at[rng_below(r, list->n)] : NULL;
 }
 
-/** Some of the ranges that something depends on, as a list or one alone. */
+/** Picks some of the ranges that a node depends on, as a list or a single one. */
 static inline void random_around(laws *l, rng *r, const node *what, law_args *a) {
   node_list some = {0};
   for (uint32_t i = 0; what && i < what->free->n; i++)
@@ -30,7 +30,7 @@ static inline void random_around(laws *l, rng *r, const node *what, law_args *a)
   a->other = random_of(r, &some);
 }
 
-/** A STAGE, mostly one inside of others, or what binds the range. */
+/** Picks a STAGE, mostly a nested one, or the binder of the range. */
 static inline const node *random_binder(laws *l, rng *r, const node *sink, const node *range) {
   node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL), inner = {0};
   for (size_t i = 0; i < order.n; i++)
@@ -40,7 +40,7 @@ static inline const node *random_binder(laws *l, rng *r, const node *sink, const
   return any ? law_find_binder(l, sink, range) : random_of(r, &inner);
 }
 
-/** Arguments of the kinds that a law takes; no subject where the kernel has no range. */
+/** Makes arguments of the kinds that a law takes; no subject if the kernel has no range. */
 static inline law_args random_args(laws *l, rng *r, law which, const node *sink) {
   const char *form = law_facts_of(which)->arguments;
   const node *range = random_range(l, r, sink);

@@ -20,7 +20,7 @@
 #include <string.h>
 
 typedef struct replay {
-  arena *a; /* failures are raised through its diag */
+  arena *a; /* its diag raises failures */
   uint64_t seed;
   VEC(interp_var) vars;
   VEC(interp_array) params; /* by slot */
@@ -29,7 +29,7 @@ typedef struct replay {
 
 /* Sizes. */
 
-/** The number that its name ends with, or 13, as far as it may be that. */
+/** Returns a VAR's value: the number at the end of its name, or 13, clamped to its bounds. */
 static inline int64_t replay_var(const node *v) {
   size_t digits = strcspn(v->text, "0123456789");
   int64_t wanted = v->text[digits] ? strtoll(v->text + digits, NULL, 10) : 13;
@@ -84,7 +84,7 @@ static inline void replay_add_var(replay *r, const node *v) {
   vec_push(r->a, &r->vars, (interp_var){v->text, replay_var(v)});
 }
 
-/** Makes the contents of all BUFFERs, PARAMs and VARs that a graph reaches. */
+/** Fills all BUFFERs, PARAMs and VARs that a graph reaches. */
 static inline void replay_prepare(replay *r, const node *const roots[], size_t n) {
   node_list order = topo_sort(r->a, roots, n, NULL, NULL);
   for (size_t i = 0; i < order.n; i++) {
@@ -113,7 +113,7 @@ static inline const interp_array *replay_buffer(void *user, int64_t uid, int64_t
   return NULL;
 }
 
-/** A CUSTOM: element i is the sum of elements i of the inputs, which begin again where they end. */
+/** Computes a CUSTOM: element i is the sum of elements i of its inputs, repeated cyclically. */
 static inline tn_status replay_custom(void *user, const node *n, const interp_array inputs[],
                                       size_t n_inputs, interp_array *result, diag *d) {
   size_t bytes = dtype_bytes(result->dtype);
@@ -148,7 +148,7 @@ static inline void replay_check(const replay *r, tn_status s) {
   if (s != TN_OK) diag_rethrow(r->a->diag);
 }
 
-/** Copies of arrays, to be written to. */
+/** Copies arrays for writing. */
 static inline interp_array *replay_copies(replay *r, const interp_array *from, size_t n) {
   interp_array *to = arena_alloc(r->a, (n + 1) * sizeof *to);
   for (size_t i = 0; i < n; i++) {
@@ -159,7 +159,7 @@ static inline interp_array *replay_copies(replay *r, const interp_array *from, s
   return to;
 }
 
-/** Marks the slots that a LINEAR stores to; false if its workers share nothing out. */
+/** Marks the slots that a LINEAR stores to; false if it is not parallel. */
 static inline bool replay_stored_slots(const replay *r, const node *linear, bool stored[]) {
   bool is_shared_out = false;
   for (uint32_t i = 0; i < linear->n_src; i++) {
@@ -171,7 +171,7 @@ static inline bool replay_stored_slots(const replay *r, const node *linear, bool
   return is_shared_out;
 }
 
-/** Notes worker `w` as the owner of each element whose bytes it changed; raises if another worker
+/** Records worker `w` as the owner of each element whose bytes it changed; raises if another worker
     owns the element. */
 static inline void replay_own_stores(const replay *r, const interp_array *before,
                                      const interp_array *after, int64_t *owner, int64_t w) {
@@ -185,9 +185,8 @@ static inline void replay_own_stores(const replay *r, const interp_array *before
   }
 }
 
-/** Raises if two of the workers of a LINEAR store one element. Each runs on the contents as they
-    are, then with the bits of all slots that are stored to inverted: a store changes one of them.
- */
+/** Raises if two workers of a LINEAR store the same element. Each runs on the contents, and again
+    with all bits of stored slots inverted: one of the runs changes each stored element. */
 static inline void replay_check_stores(replay *r, const node *linear, int64_t workers) {
   bool *stored = arena_calloc(r->a, r->params.n + 1, sizeof *stored);
   int64_t **owner = arena_calloc(r->a, r->params.n + 1, sizeof *owner);
@@ -209,8 +208,8 @@ static inline void replay_check_stores(replay *r, const node *linear, int64_t wo
   }
 }
 
-/** The params after a kernel (SINK of stage K, or LINEAR run by `workers` workers, no two of which
-    may store one element) has run. */
+/** Runs a kernel (SINK of stage K, or LINEAR on `workers` workers, no two of which may store one
+    element) and returns its params. */
 static inline interp_array *replay_kernel(replay *r, const node *kernel, int64_t workers) {
   interp_array *params = replay_copies(r, r->params.at, r->params.n);
   interp_env e = replay_env(r);
@@ -225,7 +224,7 @@ static inline interp_array *replay_kernel(replay *r, const node *kernel, int64_t
   return params;
 }
 
-/** Whether two arrays are equal: the same bits, or floats within `rtol` of each other. */
+/** True if two arrays have the same bits, or floats within `rtol` of each other. */
 static inline bool replay_same(const interp_array *a, const interp_array *b, double rtol) {
   if (a->bytes != b->bytes) return false;
   if (a->dtype == DT_VOID) return true;
@@ -251,11 +250,11 @@ static inline interp_array replay_schedule_buffer(replay *r, const schedule_buff
   interp_array a = {.dtype = b->dtype, .rank = 1, .dims = {replay_index(r, b->size)}};
   a.bytes = (size_t)a.dims[0] * dtype_bytes(a.dtype);
   a.data = arena_alloc(r->a, a.bytes + 1);
-  memset(a.data, 0xff, a.bytes); /* NaN, −1: whoever reads it before it is written is found out */
+  memset(a.data, 0xff, a.bytes); /* NaN or −1, to expose reads before writes */
   return a;
 }
 
-/** The arrays of a step in the shapes of its kernel's PARAMs, on the memory of the buffers. */
+/** Returns a step's arrays in the shapes of its kernel's PARAMs, on the memory of the buffers. */
 static inline interp_array *replay_step_params(replay *r, const schedule_step *s,
                                                const interp_array *buffers) {
   interp_array *params = arena_calloc(r->a, s->n_buffers + 1, sizeof *params);
@@ -284,7 +283,7 @@ static inline void replay_step(replay *r, const schedule_step *s, interp_array *
   replay_check(r, interp_kernel(&e, s->kernel, r->a->mem, r->a->diag));
 }
 
-/** The buffers after all steps have run in order. */
+/** Runs all steps in order and returns the buffers. */
 static inline interp_array *replay_schedule(replay *r, const schedule *s) {
   interp_array *buffers = arena_alloc(r->a, (s->buffers.n + 1) * sizeof *buffers);
   for (size_t i = 0; i < s->buffers.n; i++)
@@ -293,7 +292,7 @@ static inline interp_array *replay_schedule(replay *r, const schedule *s) {
   return buffers;
 }
 
-/** Raises unless the steps of a schedule give what the graph it was made of means. */
+/** Raises unless a schedule's steps give the results of its graph. */
 static inline void replay_compare(replay *r, const schedule_request *q, const schedule *s,
                                   double rtol) {
   for (size_t i = 0; i < s->buffers.n; i++) replay_prepare(r, &s->buffers.at[i].size, 1);

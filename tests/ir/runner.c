@@ -3,13 +3,13 @@
    A file *.irt is
 
      passes: NAME NAME(ARGUMENT,…) …
-     <a graph, as print.h says>
+     <a graph as text (print.h)>
      ---
      <the graph after the passes, or "error: " and the message of the failure>
 
-   with comments (`;`) above. After each pass the graph is verified, and what kernels write before
-   and after all passes is compared. --bless writes what the passes give in the place of what was
-   expected: review the difference. */
+   with comments (`;`) above. The graph is verified after each pass, and the values that kernels
+   write before and after all passes are compared. --bless replaces the expected text by the result:
+   review the difference. */
 #include "base/file.h"
 #include "base/vec.h"
 #include "ir/text/parse.h"
@@ -39,7 +39,7 @@ static const char *line_end(const char *at, const char *end) {
   return newline ? newline + 1 : end;
 }
 
-/** Takes a file apart; NULL or what is missing. */
+/** Splits a file into its parts. Returns NULL, or the name of a missing part. */
 static const char *read_test(test *t, const char *at, const char *end) {
   const char *start = at, *line = at, *next;
   while (line < end && *line == ';') line = line_end(line, end);
@@ -70,7 +70,7 @@ static const ir_pass *find_pass(const char *name) {
   return NULL;
 }
 
-/** Runs the pass of a call's text, which is taken apart. */
+/** Parses a call in place and runs its pass. */
 static void run_pass(job *j, char *text, node_list *roots) {
   char *at = strchr(text, '(');
   pass_call c = {.g = j->g, .roots = roots};
@@ -129,7 +129,8 @@ static bool compare(job *j, const char *path, bool blessing) {
   return false;
 }
 
-/** A failure of a pass is a result too; a line number in it counts from the graph's first line. */
+/** Runs a test. A pass's failure is a result too; line numbers in it count from the graph's first
+    line. */
 static bool run_test(const test *t, const char *path, bool blessing) {
   job j = {.t = t};
   arena_init(&j.a, &mem_system, &j.d);
@@ -173,7 +174,7 @@ static void count(tally *t, const char *path, bool blessing) {
   t->failed += !run_file(path, blessing);
 }
 
-/** Runs a file, or the tests of a folder in the order of their names. */
+/** Runs a file, or a folder's tests in the order of their names. */
 static void run_path(tally *t, const char *path, bool blessing) {
   struct dirent **entries;
   char file[4096];

@@ -111,7 +111,7 @@ def without_comments(text):
 
 
 def listed(text, name):
-    """Names and rules of an X-macro list."""
+    """Returns the names and rules of an X-macro list."""
     body = re.search(r"#define %s\(X\)((?:.*\\\n)*.*\n)" % name, text).group(1)
     return re.findall(r"X\((\w+), (\w+),", body)
 
@@ -123,7 +123,7 @@ REDUCE = listed(OPS_TEXT, "TN_REDUCE_LIST")
 
 
 def declared(header):
-    """{name: (result, [parameter types])} of the functions written out in a header."""
+    """Returns {name: (result, [parameter types])} of the functions declared in a header."""
     text = re.sub(r"^#define(?:.*\\\n)*.*\n", "", without_comments((HEADERS / header).read_text()),
                   flags=re.M)
     found = {}
@@ -158,7 +158,7 @@ def c_type(text):
 
 
 class Tensor:
-    """A handle of the library's; freed with its context."""
+    """A handle of the library, freed with its context."""
 
     def __init__(self, tn, handle):
         self.tn, self.handle = tn, handle
@@ -200,7 +200,7 @@ class Tenon:
         self.context = self.lib.tn_open(None)
 
     def add_backend(self, path, device):
-        """From here on contexts are opened on a device of a backend from a shared object."""
+        """Opens further contexts on a device of a backend from a shared object."""
         get = ctypes.CDLL(path).ref_backend_get
         get.restype = ctypes.c_void_p
         self.lib.tn_backend_add.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
@@ -211,7 +211,7 @@ class Tenon:
         os.environ["TENON_DEVICE"] = device
 
     def device(self):
-        """The name of the context's device."""
+        """Returns the name of the context's device."""
         device = ctypes.c_void_p()
         self.lib.tn_device_name.restype = ctypes.c_char_p
         self.lib.tn_device_name.argtypes = [ctypes.c_void_p]
@@ -253,7 +253,7 @@ class Tenon:
         return call
 
     def of(self, array):
-        """A tensor with a copy of an array."""
+        """Makes a tensor with a copy of an array."""
         self.called.add("from_host")
         array = np.array(array, order="C", copy=True)
         handle = self.lib.tn_from_host(self.context, as_shape(array.shape), NUMBER[array.dtype],
@@ -300,7 +300,7 @@ class Tenon:
         return self.permute(self.of(np.transpose(array, axes)), axes)
 
     def sliced(self, array):
-        """Every second element of an array with more around it, backwards along the last axis."""
+        """Returns every second element of a larger array, backwards along the last axis."""
         wide = np.zeros([2 * n + 3 for n in array.shape], array.dtype)
         inner = tuple(slice(1, 1 + 2 * n, 2) for n in array.shape)
         wide[inner] = array[..., ::-1]
@@ -320,16 +320,17 @@ HALVES = ("f16", "bf16")
 
 
 def spacing(values, kind):
-    """The distance from each to the next number of a type: one unit in the last place."""
+    """Returns the distance from each number to the next one of a type: one unit in the last
+    place."""
     info = ml_dtypes.finfo(dtype(kind))
     exponent = np.frexp(np.maximum(np.abs(values), float(info.tiny)))[1] - 1
     return np.ldexp(1.0, exponent - info.nmant)
 
 
 def close(actual, expected, kind, ulps, terms):
-    """Where two arrays of floats, widened to f64, agree: NaN with NaN, infinities and zeros with
-    those of their sign (but a sum can come to 0 from either side), other numbers within `ulps`.
-    What is computed in f32 and rounded once to 16 bits is one number further off at most."""
+    """Returns where two arrays of floats, widened to f64, agree: NaN with NaN, infinities and zeros
+    with those of their sign (a sum may be 0 of either sign), other numbers within `ulps`. Results
+    computed in f32 and rounded once to 16 bits may be off by one more."""
     finite = np.isfinite(actual) & np.isfinite(expected)
     a, e = np.where(finite, actual, 0), np.where(finite, expected, 0)
     size = np.maximum(np.abs(e), np.where(np.isfinite(terms), terms, 0))
@@ -342,7 +343,7 @@ def close(actual, expected, kind, ulps, terms):
 
 
 def calls_of(folder, test):
-    """The file of a build folder that lists the functions which a test called."""
+    """Returns the file of a build folder that lists the functions called by a test."""
     return Path(folder) / "tests" / "ops-called" / f"{Path(test).stem}.txt"
 
 
@@ -365,7 +366,7 @@ class Cases:
         return self.rng.integers(low, high, shape, dtype(kind), endpoint=True)
 
     def some(self, shape, kind):
-        """Small numbers of any type."""
+        """Returns small numbers of any type."""
         if kind == "bool":
             return self.rng.integers(0, 2, shape).astype(np.bool_)
         return self.floats(shape, kind) if kind in FLOATS else self.integers(shape, kind, -9, 9)
@@ -373,9 +374,9 @@ class Cases:
     # Expectations.
 
     def check(self, label, tensor, expected, ulps=None, terms=0):
-        """`expected` has the type and shape that the result must have, and its values, to the sign
-        of 0. Floats may be `ulps` units in the last place off. Of a sum these are units of `terms`,
-        the sum of its terms' magnitudes, where that is larger; 4 of them unless told."""
+        """Checks a tensor's type, shape and values, signs of zeros included. Floats may be `ulps`
+        units in the last place off; for a sum these are units of `terms`, the sum of its terms'
+        magnitudes, if that is larger (default 4)."""
         if ulps is None:
             ulps = 4 if np.any(terms) else 0
         self.pending.append((label, tensor, np.array(expected), ulps, terms))
@@ -426,7 +427,7 @@ class Cases:
                                 f"{e[at]!r}; {np.count_nonzero(~good)} of {e.size} differ")
 
     def refuse(self, label, tensor, status, *words):
-        """A tensor that is invalid, for this reason and with these words in the message."""
+        """Checks that a tensor is invalid for this reason, with these words in the message."""
         if tensor.handle is None or tensor.type[0] is not None:
             return self.fail(label, "was not refused")
         one = ctypes.c_float()
@@ -447,7 +448,7 @@ class Cases:
             self.fail(label, why or "does not hold")
 
     def done(self, least):
-        """Ends the process. Fewer than `least` cases would mean that some were not run."""
+        """Ends the process; fewer than `least` cases mean that some were not run."""
         self.flush()
         device = self.tn.device()
         asked = os.environ.get("TENON_TEST_BACKEND", "").rpartition(":")[2]

@@ -12,8 +12,8 @@ TAKES = {"NUMBER": FLOATS + INTEGERS, "FLOAT": list(DTYPES), "TEST": list(DTYPES
 
 
 def types_to_try(rule, i):
-    """All types that a rule of ops.h takes; of floating functions and tests, which convert first,
-    three floats and one other type in turn."""
+    """Returns all types that a rule of ops.h takes; for floating functions and tests, which convert
+    first, three floats and one other type in turn."""
     others = [t for t in TAKES[rule] if t not in FLOATS]
     floats = [t for t in TAKES[rule] if t in FLOATS]
     if rule in ("FLOAT", "TEST"):
@@ -23,7 +23,7 @@ def types_to_try(rule, i):
 
 
 def floating(kind):
-    """The type of a floating function's result."""
+    """Returns the type of a floating function's result."""
     return kind if kind in FLOATS else "f32"
 
 
@@ -31,8 +31,8 @@ def result_type(rule, kind):
     return {"TEST": "bool", "FLOAT": floating(kind)}.get(rule, kind)
 
 
-# By how many units in the last place a result may be off, as transcendental.rules states it, or as
-# it follows for what is made of those functions. What is not here is exact.
+# Error bounds in units in the last place: those of transcendental.rules, and those that follow for
+# functions made of these. Functions that are not listed are exact.
 ULPS = {"rsqrt": 1, "exp": 1, "exp2": 1, "expm1": 2, "log": 1, "log2": 1, "log1p": 2, "sin": 2,
         "cos": 2, "tan": 4, "asin": 2, "acos": 2, "atan": 3, "sinh": 2, "cosh": 2, "tanh": 2,
         "asinh": 3, "acosh": 3, "atanh": 3, "erf": 2, "sigmoid": 2, "silu": 3, "gelu": 3,
@@ -41,6 +41,6 @@ ULPS = {"rsqrt": 1, "exp": 1, "exp2": 1, "expm1": 2, "log": 1, "log2": 1, "log1p
 
 
 def ulps_of(name, kind):
-    """NumPy's own functions of f64 are not exact either."""
+    """Returns the error bound; NumPy's own f64 functions are inexact too."""
     own = 1 if name in ULPS and kind == "f64" else 0
     return own + (16 if (name, kind) == ("pow", "f64") else ULPS.get(name, 0))

@@ -56,7 +56,7 @@ NUMBER = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.float64): TensorP
 
 
 def onnx_node(op, inputs, **attributes):
-    """What ONNX Runtime makes of one node."""
+    """Runs one node in ONNX Runtime."""
     names = [f"i{k}" for k in range(len(inputs))]
     node = helper.make_node(op, names, ["y"], **attributes)
     values = [helper.make_tensor_value_info(n, NUMBER[v.dtype], v.shape)
@@ -71,7 +71,7 @@ def onnx_node(op, inputs, **attributes):
 
 
 def windows(x, kernel, stride, dilation):
-    """(N, C, D…) as (N, C, O…, K…)."""
+    """Returns the windows of (N, C, D…) as (N, C, O…, K…)."""
     n = len(kernel)
     size = [(d - r * (k - 1) - 1) // s + 1
             for d, k, s, r in zip(x.shape[2:], kernel, stride, dilation)]
@@ -186,7 +186,7 @@ c.refuse("conv_transpose cut away",
 
 
 class LongerDesc(ctypes.Structure):
-    """What a later version may append."""
+    """A descriptor with a field that a later version may append."""
     _fields_ = [("known", ConvDesc), ("later", ctypes.c_int64)]
 
 
@@ -254,7 +254,7 @@ for kind in ("i8", "u16", "f16", "f64"):
     z = windows(np.pad(x, ((0, 0), (0, 0), (1, 1))), (3,), (2,), (1,))
     c.check(f"avg_pool {kind}", tn.avg_pool(tn.of(x), d),
             z.astype(np.float64).mean(-1).astype(dtype(kind if kind in FLOATS else "f32")))
-# Windows of two elements, 4 apart: the one in the middle holds pads alone.
+# Windows of two elements, 4 apart: the middle one covers padding alone.
 d = dict(kernel=(2,), stride=(1,), dilation=(4,), pad_low=(4,), pad_high=(4,))
 for kind, least in (("f32", -np.inf), ("f64", -np.inf), ("i8", -128)):
     x = tn.of(np.array([[[1, 9, 2]]], dtype(kind)))

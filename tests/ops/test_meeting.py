@@ -114,7 +114,7 @@ for kind in ("f32", "f64", "f16"):
 
 
 def convert(x, kind):
-    """Towards zero and to the nearest value there is; NaN is 0."""
+    """Converts by truncation and clamping; NaN becomes 0."""
     t = dtype(kind)
     if kind == "bool":
         return x != 0

@@ -14,7 +14,8 @@ ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
 
 
 def threefry(key, x):
-    """Salmon, Moraes, Dror and Shaw (2011): 20 rounds on arrays of u64 that hold u32."""
+    """Computes Threefry-2x32-20 (Salmon, Moraes, Dror and Shaw, 2011) on arrays of u64 that hold
+    u32."""
     keys = (*key, 0x1BD11BDA ^ key[0] ^ key[1])
     x0, x1 = (x[0] + keys[0]) & MASK, (x[1] + keys[1]) & MASK
     for i in range(20):

@@ -33,12 +33,12 @@ def result_type(rule, kind):
 
 
 def every(axes, rank):
-    """Axes for NumPy."""
+    """Returns axes in NumPy's form."""
     return tuple(range(rank)) if axes is None else tuple(axes)
 
 
 def bounds(name, wide, of_magnitudes):
-    """By how many ulps a result may be off, and of what sum of terms."""
+    """Returns the error bound of a result in ulps, and the sum of terms that it refers to."""
     if name in ("sum", "mean"):
         return 4, of_magnitudes(REDUCE_OF[name])
     if name == "logsumexp":
@@ -189,7 +189,8 @@ def log_softmax(x, axis):
 
 
 def softmax_bounds(name, x, axis):
-    """x less the largest is rounded, and e to it that much off; the logarithm is of 1 or more."""
+    """Returns error bounds of softmax: x less the maximum is rounded, and its exponential is off by
+    that; the logarithm is of 1 or more."""
     x = x.astype(np.float64)
     below = np.max(x, axis=axis, keepdims=True) - x
     below = np.where(np.isfinite(below), below, 0)

@@ -51,18 +51,19 @@ DOMAIN = {"sqrt": (0, 50), "rsqrt": (0.01, 50), "log": (1e-4, 1e4), "log2": (1e-
           "log1p": (-0.99, 50), "asin": (-1, 1), "acos": (-1, 1), "atanh": (-0.99, 0.99),
           "acosh": (1, 100), "reciprocal": (0.1, 20), "tan": (-1.5, 1.5), "sinh": (-8, 8),
           "cosh": (-8, 8), "exp": (-8, 8), "exp2": (-8, 8), "expm1": (-8, 8)}
-# At an infinity these are 0 · ∞ or ∞ − ∞ in one way of writing them and not in another.
+# At an infinity these are 0 · ∞ or ∞ − ∞, depending on the formula.
 NO_INFINITY = ("gelu", "gelu_tanh", "mish", "silu", "hardswish")
 
 
 # 1 + erf(x) loses what is small beside 1.
 BESIDE_ONE = ("gelu", "gelu_tanh")
-# Made of an e^-x that is infinite before the result is 0, or times an x of a subnormal number.
+# Computed from an e^-x that overflows before the result is 0, or times a subnormal x.
 FADING = ("sigmoid", "silu", "mish")
 
 
 def magnitudes(name, x):
-    """Of the numbers that a result comes from, where these can be larger than it."""
+    """Returns the magnitudes of a result's intermediate values, where these can be larger than
+    it."""
     size = np.abs(x.astype(np.float64))
     info = np.finfo(np.float64 if x.dtype == np.float64 else np.float32)
     if name in FADING:

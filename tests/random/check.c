@@ -75,8 +75,8 @@ bool check_roots(report *r, const graph *g, const expected *e, void *const data[
   return !r->failed;
 }
 
-/* A run: two worlds of memory go through the steps, one by kernels as they are scheduled, one by
-   the linear programs of the real target. */
+/* A run: two sets of memory go through the steps, one by kernels as scheduled, one by the linear
+   programs of the real target. */
 
 typedef struct world {
   char **memory; /* of each buffer of the schedule */
@@ -99,12 +99,12 @@ typedef struct run {
   size_t *bytes; /* of each buffer */
   world kernels, programs;
   VEC(capture) captures;
-  str lines; /* the laws that were chosen */
+  str lines; /* chosen laws as text */
   rng rng;
-  VEC(interp_var) trips; /* of the loops that are open */
+  VEC(interp_var) trips; /* indices of the open loops */
   bool has_loops;
   void **results; /* programs_body */
-  int policy;     /* of grouping */
+  int policy;     /* fusion policy */
 } run;
 
 static bool failed(const run *x) { return x->r->failed; }
@@ -123,7 +123,7 @@ static void check_tensors(run *x, const char *pass, const node *const roots[], s
   interp_env e = graph_env(x->g);
   node_list order = topo_sort(x->a, x->g->roots, x->g->n_roots, NULL, NULL);
   interp_array *params = arena_calloc(x->a, order.n + 1, sizeof *params);
-  for (size_t i = 0; i < order.n; i++) { /* slots are given in order of appearance */
+  for (size_t i = 0; i < order.n; i++) { /* slots are numbered in order of appearance */
     const node *n = order.at[i];
     if (n->op == OP_BUFFER) params[e.n_params++] = *e.buffer(e.user, n->ints[0], n->ints[1]);
   }
@@ -154,7 +154,7 @@ static void after_schedule(void *user, const char *pass, const node *const roots
   vec_push(p->a, &p->all, (tensor_pass){pass, copy, n});
 }
 
-/** Bytes of the arrays that a kernel builds in itself. */
+/** Returns the bytes of a kernel's own arrays. */
 static double scratch_of(run *x, const node *kernel) {
   double all = 0;
   node_list order = topo_sort(x->a, &kernel, 1, NULL, NULL);
@@ -233,7 +233,7 @@ static void make_memory(run *x) {
   }
 }
 
-/** Garbage in what is not in use between two steps. */
+/** Fills memory that is not in use between two steps with garbage. */
 static void poison(run *x, size_t step) {
   for (size_t i = 0; i < x->s->buffers.n; i++) {
     const schedule_buffer *b = &x->s->buffers.at[i];
@@ -247,7 +247,7 @@ static void poison(run *x, size_t step) {
 
 /* Kernels. */
 
-/** The graph's variables and the trips', and as what a step's kernel has some of them. */
+/** Adds the graph's variables and the loop indices that a step's kernel uses. */
 static void add_scalars(run *x, const schedule_step *step, interp_env *e) {
   interp_var *vars = arena_alloc(x->a, (e->n_vars + step->scalars.n + 1) * sizeof *vars);
   memcpy(vars, e->vars, e->n_vars * sizeof *vars);
@@ -285,7 +285,7 @@ static interp_env env_of(run *x, const schedule_step *step, char *const memory[]
   return e;
 }
 
-/** Copies of a step's buffers, in a table by number. */
+/** Copies a step's buffers into a table by number. */
 static char **copies(run *x, const schedule_step *step, char *const memory[]) {
   char **to = arena_calloc(x->a, x->s->buffers.n, sizeof *to);
   for (size_t i = 0; i < step->n_buffers; i++) {
@@ -317,7 +317,7 @@ static void run_kernel(run *x, const schedule_step *step, const node *sink, char
   check_status(x, interp_kernel(&e, sink, ir_mem(x->k), x->d));
 }
 
-/** All workers, the last one first. */
+/** Runs all workers, the last one first. */
 static void run_linear(run *x, const schedule_step *step, const node *linear, char *const memory[],
                        int64_t workers) {
   interp_env e = env_of(x, step, memory);
@@ -368,7 +368,7 @@ static bool has_op(run *x, const node *root, op o) {
   return false;
 }
 
-/** Whether a pass may change bits: what the rest is compared with begins anew after it. */
+/** True if a pass may change bits: later stages are then compared with its result. */
 static bool has_licence(run *x, const schedule_step *step, const char *pass, bool decomposes) {
   bool simplifies = !strcmp(pass, "simplify");
   if (!strcmp(pass, "decompose")) return decomposes || (x->g->math & MATH_CONTRACT);
@@ -383,7 +383,7 @@ static const node *captured(const run *x, const char *pass) {
   return x->captures.at[i].root;
 }
 
-/** Runs a step's stages from `first` on, each on fresh copies; the last one in `memory`. */
+/** Runs a step's stages from `first` on, each on fresh copies, the last one in `memory`. */
 static void run_stages(run *x, size_t number, const target *t, char *memory[], const char *first,
                        bool decomposes) {
   const schedule_step *step = &x->s->steps.at[number];
@@ -410,7 +410,7 @@ static void run_stages(run *x, size_t number, const target *t, char *memory[], c
     if (!baseline || has_licence(x, step, c->pass, decomposes)) baseline = now;
     if (!failed(x)) check_same(x, step, baseline, now, c->pass);
   }
-  bool shares = !failed(x) && has_op(x, last, OP_SPECIAL); /* else it runs as one worker */
+  bool shares = !failed(x) && has_op(x, last, OP_SPECIAL); /* otherwise one worker */
   for (int64_t workers = 2; workers <= 3 && shares && !failed(x); workers++) {
     char **shared = copies(x, step, memory);
     report_stage(x->r, "%lld workers, step %zu", (long long)workers, number);
@@ -423,8 +423,8 @@ static void run_stages(run *x, size_t number, const target *t, char *memory[], c
   }
 }
 
-/** Whether all values are small: random groupings and schedules compute some of them again for
-   every element of others, which the interpreter would take minutes for where these are many. */
+/** True if all values are small: random groupings and schedules recompute values inside others'
+    loops, which the interpreter would take minutes for otherwise. */
 static bool is_small(const graph *g) {
   enum { MOST_ELEMENTS = 50000 };
   node_list order = topo_sort(g->a, g->roots, g->n_roots, NULL, NULL);
@@ -443,9 +443,9 @@ static uint16_t random_registers(run *x) {
 
 enum { MOST_COMPUTED = 1 << 27 };
 
-/** A random schedule of a step, at every stage: the same bits as the kernel as it is, or where sums
-    have no order as the kernel that it is. One that computes arrays anew in all the loops of others
-    may take the interpreter hours, and is left out. */
+/** Applies random laws to a step's kernel; each stage must give the kernel's bits, or with
+    reordered sums those of the scheduled kernel. Kernels that recompute arrays in all loops of
+    others are skipped, as interpreting them may take hours. */
 static void run_schedule(run *x, size_t number, char *const memory[]) {
   const schedule_step *step = &x->s->steps.at[number];
   char **want = copies(x, step, memory);
@@ -496,7 +496,7 @@ static void run_custom_in(run *x, const schedule_step *step, char *const memory[
                x->bytes[into] / dtype_bytes(t));
 }
 
-/* Loops: what runs a step is called for each trip. */
+/* Loops: the step function is called once per trip. */
 
 typedef void (*step_fn)(run *x, size_t i);
 

@@ -8,50 +8,51 @@
 #include "expect.h"
 #include "target/target.h"
 
-/** How a check went. */
+/** Result of a check. */
 typedef struct report {
   bool failed;
   char stage[64];
   char text[3072];
 } report;
 
-/** Where `stage` of `r` is what is going on. */
+/** Sets the stage that a failure is reported for. */
 void report_stage(report *r, const char *format, ...) BASE_PRINTF(2, 3);
 void report_fail(report *r, const char *format, ...) BASE_PRINTF(2, 3);
 
-/** Says that an element differs. */
+/** Reports a differing element. */
 void report_element(report *r, const char *what, size_t element, dtype t, uint64_t want,
                     uint64_t got);
 
-/** Expected values of the roots against data; false and a report if they differ. */
+/** Compares the roots' data with the expected values; false and a report if they differ. */
 bool check_roots(report *r, const graph *g, const expected *e, void *const data[]);
 
 /** Runs `g`, which is prepared, through every stage:
 
-    expected      interp_tensor on the graph as it is (expect.h)
-    normalise, versions      interp_tensor; as expected
-    kernels       each step's kernel by interp_kernel; outputs as expected
-    simplify … linearise     with a target that lacks nothing: each by its interpreter (lowered
-                  graphs are linearised first), for each step: the same bits as the stage before,
-                  but where a rule has a licence (a power; fma and sums by the math mode); the
-                  linear program also for 2 and 3 workers
-    decompose … linearise    with `lowered`, what a real target lacks: the same bits as the
-                  stage before from `decompose` on; outputs as expected
+        stage                   run by                        compared with
+        as generated            interp_tensor                 expected values (expect.h)
+        normalise, versions     interp_tensor                 expected values
+        kernels                 interp_kernel, step by step   outputs: expected values
+        simplify … linearise    each stage's interpreter      bits of the stage before
+        decompose … linearise   the same, with `lowered`      bits of the stage before from
+                                                              decompose on; outputs: expected values
+        grouping …              all values in memory, and     outputs: expected values
+                                random legal places
+        random schedule: …      some random laws              bits, at every stage
 
-    grouping …    every value in memory, and a random choice of legal places: outputs as expected
-    random schedule: …       some random laws on the kernel: the same bits at every stage
-
-    Every stage is verified, and no kernel has more memory of its own than `lowered` allows. Buffers
-    are filled with garbage outside their lifetimes; inputs that may not be written must not be.
-    Returns what its roots must be, in its arena, or NULL. */
+    The first simplify … linearise is for a target that lacks nothing; lowered graphs are linearised
+    first, and the linear program also runs with 2 and 3 workers. Bits may differ where a rule is
+    inexact (powers; fma and sums by the math mode). Every stage is verified, and no kernel has more
+    memory of its own than `lowered` allows. Buffers hold garbage outside of their lifetimes;
+    read-only inputs must not change. Returns the roots' expected values, in the graph's arena, or
+    NULL. */
 const expected *check_graph(const graph *g, const target *lowered, report *r);
 
-/** Only what check_graph does last: the linear programs of a real target, one after the other.
+/** Does the last part of check_graph: runs the linear programs of a real target in order.
     results[i] becomes the contents of root i, in the graph's arena, compared with `e`. */
 void check_programs(const graph *g, const target *lowered, const expected *e, void *results[],
                     report *r);
 
-/** Laws that random schedules applied so far. */
+/** Number of laws that random schedules applied so far. */
 extern size_t check_laws_applied;
 
 #endif

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-/** One graph in so many is kept on disk, and what is run is what was found there. */
+/** Every KEPT_EVERYth graph is stored in the plan cache, and the stored plan is run. */
 enum { MOST_WORKERS = 3, KEPT_EVERY = 16 };
 
 static double now(void) {
@@ -25,8 +25,7 @@ static double now(void) {
 
 /* Opening. */
 
-/** Arrays of random graphs are small: these caches are as small, so that what goes past them does.
- */
+/** Caches as small as random graphs' arrays, so that choices for arrays beyond the caches apply. */
 static const tn_hardware small = {
     .l1_bytes = 4096, .l3_bytes = 4096, .l3_cores = 2, .line_bytes = 16, .cores = 2};
 
@@ -122,7 +121,7 @@ typedef struct bound {
   executable *p;
   execution *b;
   tn_device *device;
-  tn_buffer **inputs; /* by the graph's buffers; NULL: there is no such input */
+  tn_buffer **inputs; /* by the graph's buffers; NULL: no input */
   diag *d;
 } bound;
 
@@ -175,7 +174,7 @@ static void check_inputs(bound *x) {
 }
 
 static void run_once(bound *x, void *const want[], int32_t workers) {
-  x->device->host.threads = workers; /* what work is cut into */
+  x->device->host.threads = workers; /* number of tasks */
   if (!fine(x, execution_open(&x->b, x->p, NULL, x->d))) return;
   x->inputs = calloc(x->g->buffers.n + 1, sizeof(tn_buffer *));
   for (size_t i = 0; i < x->g->buffers.n && !x->r->failed; i++) give_input(x, i);
@@ -193,7 +192,7 @@ static void run_once(bound *x, void *const want[], int32_t workers) {
   x->device->host.threads = MOST_WORKERS;
 }
 
-/** Makes an executable; one that is kept again, as it is found then. */
+/** Builds an executable; for a stored one builds it again, from the cache. */
 static bool make(bound *x, compiled *c, executable_request *request) {
   bool is_kept = c->made++ % KEPT_EVERY == 0;
   request->disk = is_kept ? c->disk : NULL;

@@ -11,27 +11,27 @@
 
 enum { COMPILERS = 2 };
 
-/** The CPU with each compiler. */
+/** The CPU device with each C compiler. */
 typedef struct compiled {
   diag d;
   const char *names[COMPILERS];
   registry *tables[COMPILERS];
   const struct device_target *targets[COMPILERS];
-  size_t n;         /* compilers there are */
-  size_t kernels;   /* compiled so far, by all */
+  size_t n;         /* number of compilers */
+  size_t kernels;   /* kernels compiled so far */
   double compiling; /* seconds */
   arena arena;
-  const char *folder; /* of the disk */
+  const char *folder; /* folder of the disk cache */
   disk_cache *disk;
-  size_t made, found; /* executables; those that were found on disk */
+  size_t made, found; /* executables made; found on disk */
   char remark[1024];
 } compiled;
 
-/** Opens what there is of gcc and clang; raises nothing. False and a message if there is none. */
+/** Opens gcc and clang, as far as installed; false and a message if neither is. Does not raise. */
 bool compiled_open(compiled *c);
 void compiled_close(compiled *c);
 
-/** What code generation makes programs for. */
+/** Returns the target of code generation. */
 const target *compiled_target(const compiled *c);
 
 /** Compiles a graph as one plan by each compiler, runs it with one, two and three workers, each

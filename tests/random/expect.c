@@ -15,7 +15,7 @@
 
 expect_counts expect_counted;
 
-/** The values and bounds of all nodes of a graph that are data. */
+/** Values and bounds of all nodes that are data. */
 typedef struct expecting {
   const graph *g;
   arena *a;
@@ -81,7 +81,7 @@ static double *new_bound(expecting *x, const node *n, double at_first) {
 
 /* Elementwise. */
 
-/** What an approximate op adds of its own to its result v. */
+/** Returns the error that an approximate op adds to its result v. */
 static double own_error(const node *n, int math, double v, double a, double b) {
   dtype t = (dtype)n->dtype;
   if (!is_approximate(n, math)) return 0;
@@ -97,7 +97,7 @@ static double distance(dtype t, uint64_t v, uint64_t y) {
   return isnan(d) ? INFINITY : d;
 }
 
-/** One operand at the low end, the middle or the high end of its interval. */
+/** Moves an operand to the low end, the middle or the high end of its interval. */
 static uint64_t moved(dtype t, uint64_t bits, double bound, int where) {
   if (!bound || !where) return bits;
   double v = scalar_to_double(t, bits);
@@ -111,7 +111,7 @@ typedef struct operands {
   double bound[3];
 } operands;
 
-/** Whether an interval is too wide for its ends to tell what lies between them. */
+/** True if an interval is too wide for its ends to bound the result. */
 static bool is_too_wide(op o, dtype t, uint64_t bits, double bound) {
   bool turns = o == OP_SIN || o == OP_COS || o == OP_TAN;
   if (isinf(bound)) return true;
@@ -159,7 +159,7 @@ static const double *elementwise_bound(expecting *x, const node *n) {
     if (moves) b[k] = propagated(n, &o, bits_at(y, k));
     double own = own_error(n, x->g->math, number_at(y, k), v[0], v[1]);
     b[k] += isfinite(own) ? own : 0;
-    /* Rounding to the type may fall on the other side. */
+    /* rounding to the type may go the other way */
     if (b[k] > 0 && dtype_is_float(y->dtype))
       b[k] += 2 * rounding(y->dtype) * fabs(number_at(y, k)) + least(y->dtype);
     if (isnan(b[k])) b[k] = INFINITY;
@@ -179,7 +179,7 @@ static const interp_array *moved_buffer(void *user, int64_t uid, int64_t version
   return &((moving *)user)->arrays[uid];
 }
 
-/** Bounds of a node's source as a BUFFER of f64. */
+/** Makes a BUFFER of f64 with the bounds of a node's source. */
 static const node *bounds_buffer(expecting *x, moving *m, const node *src, int64_t k) {
   const interp_array *v = value_of(x, src);
   const double *b = bound_of(x, src);
@@ -203,7 +203,7 @@ static const double *run_moved(expecting *x, moving *m, const node *root) {
   return result.data;
 }
 
-/** The view of a SET, of other contents. */
+/** Rebuilds the view of a SET over other contents. */
 static const node *view_of(expecting *x, const node *view, const node *old, const node *to) {
   node_list chain = {0};
   for (; view != old; view = view->src[0]) vec_push(x->a, &chain, view);
@@ -258,12 +258,12 @@ static const double *movement_bound(expecting *x, const node *n) {
 
 /* Reduction. */
 
-/** What is gathered of the elements that make one result. */
+/** Sums over the elements that make one result. */
 typedef struct sums {
   double bound, size, relative, log_up, log_down;
   size_t n;
   bool special;        /* a NaN or an infinity */
-  bool odd;            /* an element of which nothing is known */
+  bool odd;            /* an element with an infinite bound */
   bool may_swap_zeros; /* their order decides between 0 and -0 */
 } sums;
 
@@ -300,7 +300,7 @@ static double reduced_bound(const node *n, const sums *s, double total, double v
   }
 }
 
-/** Which result an element of the source goes into. */
+/** Returns the result to which an element of the source contributes. */
 static size_t target_of(const node *n, const interp_array *from, size_t k) {
   size_t at = 0, scale = 1;
   for (size_t i = from->rank; i-- > 0;) {
@@ -337,14 +337,14 @@ static const double *reduce_bound(expecting *x, const node *n) {
 
 /* All. */
 
-/** Of a function or a kernel that nothing is known of. */
+/** Returns infinite bounds, for an op about which nothing is known. */
 static const double *custom_bound(expecting *x, const node *n) {
   for (uint32_t i = 0; i < n->n_src; i++)
     if (bound_of(x, n->src[i])) return new_bound(x, n, INFINITY);
   return NULL;
 }
 
-/** What a loop gives is exact if all that it is made of is; else nothing is known of it. */
+/** Returns exact bounds if all sources of a loop are exact, else infinite ones. */
 static const double *result_bound(expecting *x, const node *n) {
   node_list order = topo_sort(x->a, &n, 1, NULL, NULL);
   for (size_t i = 0; i < order.n; i++)
@@ -364,7 +364,7 @@ static const double *find_bound(expecting *x, const node *n) {
 const expected *expect(const graph *g) {
   expecting x = {.g = g, .a = g->a};
   node_list all = topo_sort(x.a, g->roots, g->n_roots, NULL, NULL), order = {0};
-  map open = graph_open_nodes(x.a, &all); /* these have no value outside of their loops */
+  map open = graph_open_nodes(x.a, &all); /* nodes without a value outside of their loops */
   for (size_t i = 0; i < all.n; i++)
     if (!map_has(&open, all.at[i]) && all.at[i]->dtype != DT_VOID) vec_push(x.a, &order, all.at[i]);
   x.nodes = order;
@@ -400,7 +400,7 @@ static bool within(dtype t, uint64_t want, uint64_t got, double bound) {
   if (!bound || !dtype_is_float(t)) return false;
   double w = scalar_to_double(t, want), v = scalar_to_double(t, got);
   if (isnan(w) || isnan(v)) return false;
-  if (isinf(v) != isinf(w)) { /* near the greatest number the one may round to infinity */
+  if (isinf(v) != isinf(w)) { /* near the largest number one may round to infinity */
     double a = fabs(isinf(v) ? w : v);
     return a + bound >= greatest(t) || a >= greatest(t) * (1 - 2 * function_tolerance(t));
   }

@@ -2,11 +2,11 @@
    tensor graphs, and for each element an error bound: how far the result of compiled code may
    differ.
 
-   The bound of an element is 0 where no node behind it is approximate (generate.h): then the bits
-   must be equal (any NaN equals any NaN). Else it follows from the tolerance of each approximate
-   node by first-order propagation: each op is evaluated at both ends of its operands' intervals.
-   Where that tells nothing (an integer that depends on a rounded value, an overflow that may or may
-   not happen) the bound is infinite, and the element is not compared; such elements are counted. */
+   The bound is 0 where no node behind an element is approximate (generate.h): then bits must be
+   equal (any NaN equals any NaN). Else it follows from the tolerances of approximate nodes by
+   first-order propagation: each op is evaluated at both ends of its operands' intervals. Where that
+   is inconclusive (an integer that depends on a rounded value, a possible overflow) the bound is
+   infinite and the element is not compared; such elements are counted. */
 #ifndef TENON_TESTS_RANDOM_EXPECT_H
 #define TENON_TESTS_RANDOM_EXPECT_H
 
@@ -17,19 +17,19 @@ typedef struct expected {
   const double *bound; /* by element; NULL: 0 everywhere */
 } expected;
 
-/** The expectations of a graph's roots, in its arena. Raises. */
+/** Computes the expectations of a graph's roots, in its arena. Raises. */
 const expected *expect(const graph *g);
 
-/** The first element that is not as expected, or SIZE_MAX. */
+/** Returns the first element outside of its bound, or SIZE_MAX. */
 size_t expect_differs(const expected *e, const void *data);
 
-/** Elements compared, and those whose bound was infinite, since the program began. */
+/** Number of elements compared, and of those with an infinite bound, since the program began. */
 typedef struct expect_counts {
   uint64_t exact, bounded, unknown;
 } expect_counts;
 extern expect_counts expect_counted;
 
-/** Whether two scalars are the same bits, or both NaN. */
+/** True if two scalars have the same bits, or are both NaN. */
 bool same_scalar(dtype t, uint64_t a, uint64_t b);
 
 #endif

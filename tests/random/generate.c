@@ -21,15 +21,15 @@ typedef struct maker {
   arena *a;
   rng r;
   node_list pool;
-  const node *read_twice;        /* a value that is a root too */
+  const node *read_twice;        /* a value that is also a root */
   const node *sizes[MOST_SIZES]; /* symbolic ones */
   size_t n_sizes;
-  int64_t limit; /* elements of a value */
+  int64_t limit; /* largest number of elements of a value */
   bool zeros;
   uint64_t first_buffer, buffers;
   int64_t customs;
-  size_t loops; /* around what is made */
-  dtype wanted; /* the type taken where the op allows it; DT_VOID: any */
+  size_t loops; /* number of loops around the current node */
+  dtype wanted; /* preferred type; DT_VOID: any */
 } maker;
 
 typedef struct shape {
@@ -37,7 +37,7 @@ typedef struct shape {
   const node *dims[MOST_RANK + 1];
 } shape;
 
-/* What is known of values. */
+/* Properties of values. */
 
 bool is_approximate(const node *n, int math) {
   if (!dtype_is_float((dtype)n->dtype)) return false;
@@ -53,7 +53,7 @@ static bool is_exact(maker *m, const node *n) {
   return true;
 }
 
-/** Ops at which a small difference may become a large one. */
+/** True for ops that can turn a small difference into a large one. */
 static bool is_discontinuous(op o, dtype result) {
   return !dtype_is_float(result) || (op_facts_of(o)->facts & FACT_DISCONTINUOUS);
 }
@@ -122,7 +122,7 @@ static shape any_shape(maker *m) {
   return s;
 }
 
-/** A value, rather one of those made last. */
+/** Picks a value, preferring recent ones. */
 static const node *any_value(maker *m) {
   size_t n = m->pool.n, i = rng_below(&m->r, n), k = rng_below(&m->r, n);
   return m->pool.at[i > k ? i : k];
@@ -179,7 +179,7 @@ static const node *leaf(maker *m, dtype t, const shape *s) {
 
 /* Operands of a type and shape. */
 
-/** Whether x becomes of a shape by dimensions of 1 before it and repetition. */
+/** True if x broadcasts to a shape. */
 static bool broadcasts(const node *x, const shape *s) {
   if (x->rank > s->rank) return false;
   for (size_t i = 0; i < x->rank; i++) {
@@ -197,7 +197,7 @@ static const node *broadcast(maker *m, const node *x, const shape *s) {
   return s->rank ? ir_expand(m->g, x, s->dims) : x;
 }
 
-/** A value of the pool that fits one of the conditions, or NULL. */
+/** Finds a value of the pool that fits one of the conditions, or NULL. */
 static const node *find(maker *m, dtype t, const shape *s, bool exact, bool same) {
   node_list fit = {0};
   for (size_t i = 0; i < m->pool.n; i++) {
@@ -221,7 +221,7 @@ static const node *want(maker *m, dtype t, const shape *s, bool exact) {
 
 /* Elementwise. */
 
-/** A float with the bits of a NaN does not keep them; so there is none where bits are looked at. */
+/** Replaces NaNs, whose bits are not preserved, where bits are observed. */
 static const node *without_nan(maker *m, const node *x) {
   if (!dtype_is_float((dtype)x->dtype)) return x;
   const node *other = ir_fill(m->g, ir_const(m->g, (dtype)x->dtype, 1.5), x->rank, x->dims);
@@ -250,7 +250,7 @@ static const node *conversion(maker *m, op o) {
   return ir_node(m->g, o, to, &x, 1, NULL, 0);
 }
 
-/** Counts that are mostly in range. */
+/** Makes shift counts that are mostly in range. */
 static const node *counts(maker *m, dtype t, const shape *s) {
   const node *c = want(m, t, s, true);
   const node *bits = ir_const_int(m->g, t, dtype_bits(t) + 1);
@@ -258,7 +258,7 @@ static const node *counts(maker *m, dtype t, const shape *s) {
   return ir_op2(m->g, OP_MOD, c, ir_fill(m->g, bits, s->rank, s->dims));
 }
 
-/** A comparison or a conversion of sizes. */
+/** Makes a comparison or a conversion of sizes. */
 static const node *index_value(maker *m, op o) {
   const node *a = m->n_sizes ? m->sizes[rng_below(&m->r, m->n_sizes)] : number(m, 3);
   if (o == OP_CAST) return ir_cast(m->g, a, any_type(m, OP_CAST));
@@ -294,7 +294,7 @@ static const node *permuted(maker *m, const node *x) {
   return ir_permute(m->g, x, axes);
 }
 
-/** One axis of a SLICE, in bounds for all values of variables. */
+/** Chooses one axis of a SLICE, in bounds for all values of variables. */
 static void slice_axis(maker *m, const node *dim, const node **start, const node **size,
                        int64_t *step) {
   static const int8_t steps[] = {1, 1, 1, 1, -1, -1, 2, -2, 3, -3};
@@ -325,7 +325,7 @@ static const node *sliced(maker *m, const node *x) {
   return ir_slice(m->g, x, starts, sizes, steps);
 }
 
-/** Any constant dimensions of so many elements. */
+/** Chooses constant dimensions with this many elements. */
 static shape factored(maker *m, int64_t count) {
   shape s = {.rank = 1 + rng_below(&m->r, 4)};
   size_t zero = rng_below(&m->r, s.rank);
@@ -423,7 +423,7 @@ static const node *padded(maker *m, const node *x) {
   return ir_pad(m->g, x, value, lows, sizes);
 }
 
-/** A value and itself, or another one, one after the other along an axis: one of size 1, often. */
+/** Concatenates a value with itself or another one along an axis, often of size 1. */
 static const node *concatenated(maker *m, const node *x) {
   const node *lows[MOST_RANK], *none[MOST_RANK], *y = x;
   shape s = {.rank = x->rank}, own = {.rank = x->rank};
@@ -446,7 +446,7 @@ static const node *concatenated(maker *m, const node *x) {
   return ir_op3(m->g, OP_WHERE, ir_op2(m->g, OP_LT, at, half), first, second);
 }
 
-/** Indices along an axis: most of them inside. */
+/** Makes indices along an axis, most of them in range. */
 static const node *indices(maker *m, const node *dim, const shape *s) {
   unsigned way = (unsigned)rng_below(&m->r, 10);
   if (way < 2 && s->rank) return iota(m, DT_I64, s);
@@ -487,7 +487,8 @@ static const node *reduced(maker *m, const node *x, op o) {
   return ir_reduce(m->g, x, o, n, axes);
 }
 
-/** What a coordinate is compared with: another one, or indices that are alike along an axis. */
+/** Makes the other side of a coordinate's comparison: another coordinate, or indices that are
+    constant along an axis. */
 static const node *compared_with(maker *m, dtype t, const shape *s, size_t axis) {
   shape one = *s;
   if (rng_chance(&m->r, 40)) return iota(m, t, s);
@@ -495,7 +496,7 @@ static const node *compared_with(maker *m, dtype t, const shape *s, size_t axis)
   return ir_expand(m->g, ir_cast(m->g, indices(m, s->dims[axis], &one), t), s->dims);
 }
 
-/** A reduction of elements that a comparison of their coordinates chooses. */
+/** Makes a reduction of elements selected by a comparison of coordinates. */
 static const node *chosen(maker *m) {
   static const op compares[] = {OP_EQ, OP_EQ, OP_EQ, OP_LT, OP_LE, OP_NE};
   static const dtype indices[] = {DT_I64, DT_I64, DT_I32, DT_I16, DT_U8};
@@ -523,7 +524,7 @@ static const node *chosen(maker *m) {
 static bool is_array(const node *n) { return n->op == OP_BUFFER || n->op == OP_SET; }
 
 static const node *any_array(maker *m) {
-  bool again = rng_chance(&m->r, 50); /* rather another version of what was changed before */
+  bool again = rng_chance(&m->r, 50); /* prefer another version of a changed state */
   for (int i = 0; i < 12; i++) {
     const node *x = any_value(m);
     if (again ? x->op == OP_SET : is_array(x)) return x;
@@ -541,7 +542,7 @@ static const node *any_view(maker *m, const node *x) {
   return x;
 }
 
-/** The same elements in another order. */
+/** Permutes elements. */
 static const node *turned(maker *m, const node *x) {
   const node *starts[MOST_RANK];
   int64_t steps[MOST_RANK];
@@ -589,14 +590,14 @@ static const node *custom(maker *m) {
   return first;
 }
 
-/* A kernel of its own: from arrays of one shape, read forwards or backwards along each axis, it
-   makes one or two, or changes its first, of which it may leave out every other row. */
+/* Makes a KERNEL node: from arrays of one shape, read forwards or backwards along each axis, it
+   computes one or two, or changes its first in place, perhaps leaving out every other row. */
 
 static const node *slot_of(maker *m, dtype t, const shape *s, int64_t slot) {
   return ir_node(m->g, OP_PARAM, t, s->dims, s->rank, &slot, 1);
 }
 
-/** An element of an array at the coordinates, some of them turned. */
+/** Reads an element of an array at the coordinates, some of them reversed. */
 static const node *read_of(maker *m, const node *param, const shape *s, const node *const at[]) {
   const node *to[MOST_RANK + 1];
   for (size_t i = 0; i < s->rank; i++)
@@ -604,7 +605,7 @@ static const node *read_of(maker *m, const node *param, const shape *s, const no
   return index_make(m->g, (dtype)param->dtype, param, 0, s->rank, to);
 }
 
-/** The coordinates and ranges of a kernel's stage. */
+/** Makes the coordinates and ranges of a kernel's stage. */
 static void open_ranges(maker *m, const shape *s, bool in_part, const node *at[],
                         const node *ranges[]) {
   for (size_t i = 0; i < s->rank; i++) {
@@ -673,8 +674,8 @@ static const node *variable(maker *m) {
                    rng_between(&m->r, min, max));
 }
 
-/* Loops. In a body, all that is outside may be read; what is made there is exact, as small
-   differences grow from step to step. */
+/* Loops. A body may read everything outside of it; its own values are exact, as small differences
+   grow from step to step. */
 
 static const node *apply(maker *m, op o);
 static op any_op(maker *m);
@@ -683,7 +684,7 @@ static bool fits(maker *m, const node *n);
 enum { MOST_STATES = 3, MOST_EMITS = 2, MOST_TRIPS = 6 };
 
 typedef struct loop_maker {
-  const node *range, *index; /* the place of the step: that, or counted down */
+  const node *range, *index; /* index of the step, counted up or down */
   size_t n_states, n_emits;
   const node *inits[MOST_STATES], *steps[MOST_STATES], *carries[MOST_STATES];
   const node *emits[MOST_EMITS], *places[MOST_EMITS];
@@ -711,7 +712,7 @@ static void add_states(maker *m, loop_maker *l) {
   for (size_t i = 0; i < l->n_states; i++) keep(m, l->carries[i]);
 }
 
-/** The entry of an array that belongs to the step. */
+/** Adds the step's entry of an array. */
 static void add_entry(maker *m, const loop_maker *l) {
   shape s = small_shape(m);
   const node *dims[MOST_RANK + 1] = {range_extent(l->range)}, *starts[MOST_RANK + 1] = {l->index};
@@ -729,7 +730,7 @@ static void add_entry(maker *m, const loop_maker *l) {
   keep(m, ir_reshape(m->g, ir_slice(m->g, x, starts, dims, steps), s.rank, s.dims));
 }
 
-/** A state of which one entry is replaced, or several are one after the other. */
+/** Makes a state in which one entry is replaced, or several in order. */
 static const node *changed_parts(maker *m, const loop_maker *l, const node *x) {
   for (size_t k = rng_below(&m->r, 2) + 1; k > 0; k--) {
     const node *view = sliced(m, x);
@@ -816,7 +817,7 @@ static const node *looped(maker *m) {
   return last;
 }
 
-/* A step: one op and what it needs. */
+/* Steps of the generator: one op and its operands. */
 
 static const node *apply(maker *m, op o) {
   shape s = any_shape(m);
@@ -879,8 +880,8 @@ static op any_op(maker *m) {
   }
 }
 
-/* Each graph ends with one op that is its seed's: ops and reductions take turns, and each its
-   types, so that a thousand seeds in a row have used every one of these. */
+/* Each graph ends with an op chosen by its seed: ops, reductions and their types take turns, so
+   that a thousand consecutive seeds use all of them. */
 
 typedef struct turn {
   op op;
@@ -908,12 +909,12 @@ static const node *last_value(maker *m, uint64_t seed) {
   return reduced(m, want(m, m->wanted, &s, false), own.op);
 }
 
-/** Whether a value is small enough to stay. */
+/** True if a value is small enough to keep. */
 static bool fits(maker *m, const node *n) {
   return n && n->rank <= MOST_RANK && graph_count(m->out, n) <= 4 * m->limit;
 }
 
-/** A sum of many arrays: more than one kernel may take. */
+/** Adds a sum of more arrays than one kernel may take. */
 static void add_wide_sum(maker *m) {
   shape s = any_shape(m);
   const node *sum = any_buffer(m, DT_I32, &s);
@@ -921,7 +922,7 @@ static void add_wide_sum(maker *m) {
   keep(m, sum);
 }
 
-/** A chain that is longer than a kernel. */
+/** Adds a chain that is longer than a kernel may be. */
 static void add_long_chain(maker *m) {
   static const op ops[] = {OP_ADD, OP_MUL, OP_SUB, OP_MAX, OP_XOR, OP_MOD};
   shape s = any_shape(m);
@@ -931,8 +932,8 @@ static void add_long_chain(maker *m) {
   keep(m, a);
 }
 
-/** A sum of products of matrices along an axis so long that not all of their left sides, which are
-    computed, fit into a kernel's own memory. */
+/** Adds a sum of matrix products along an axis so long that not all of the computed left sides fit
+    into a kernel's own memory. */
 static void add_long_products(maker *m) {
   ir *g = m->g;
   dtype t = rng_chance(&m->r, 70) ? DT_F32 : DT_F64;
@@ -954,7 +955,7 @@ static void add_long_products(maker *m) {
   keep(m, sum);
 }
 
-/** Rows of x from `first` on, one after the other: choices halve the list. */
+/** Concatenates rows of x from `first` on by halving the list. */
 static const node *joined(maker *m, const node *x, int64_t first, int64_t last) {
   ir *g = m->g;
   const node *columns = x->dims[1], *size = ix_mul(g, x->dims[0], columns);
@@ -970,14 +971,14 @@ static const node *joined(maker *m, const node *x, int64_t first, int64_t last) 
   return ir_op3(g, OP_WHERE, is_low, joined(m, x, first, middle), joined(m, x, middle, last));
 }
 
-/** Many pieces put together: more code than a kernel may have. */
+/** Adds a concatenation of many pieces: more code than a kernel may have. */
 static void add_pieces(maker *m) {
   int64_t n = rng_between(&m->r, 10, 50);
   shape s = {2, {number(m, n), number(m, rng_between(&m->r, 1, 9))}};
   keep(m, joined(m, any_buffer(m, any_type(m, OP_WHERE), &s), 0, n));
 }
 
-/** A value that is read at two places of the one before, again and again. */
+/** Adds nested stencils: each value reads the one before at two positions. */
 static void add_stencils(maker *m) {
   shape s = {1, {number(m, rng_between(&m->r, 10, 40))}};
   const node *x = any_buffer(m, DT_I32, &s), *zero = number(m, 0);
@@ -1021,7 +1022,7 @@ static bool is_used(maker *m, const node *n) {
   return false;
 }
 
-/** Values nobody uses, and some that others use too. */
+/** Chooses as roots the unused values, and some used ones. */
 static void choose_roots(maker *m) {
   node_list roots = {0};
   if (m->read_twice) vec_push(m->a, &roots, m->read_twice);

@@ -4,11 +4,11 @@
 
 #include "graph.h"
 
-/** Makes the graph of a seed: sets seed, roots and math mode of *g, whose ir and arena are set.
-    Raises. */
+/** Generates the graph of a seed: sets the seed, roots and math mode of *g, whose ir and arena are
+    set. Raises. */
 void generate(graph *g, uint64_t seed);
 
-/** Whether an op's results may differ from stage to stage, within a tolerance: functions of the C
+/** True if an op's results may differ between stages within a tolerance: functions of the C
     library, sums and products of floats as reductions, and sums where contraction is allowed. */
 bool is_approximate(const node *n, int math);
 

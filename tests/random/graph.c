@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Numbers that say what a leaf is. */
+/* Encoding of a BUFFER's or CUSTOM's kind in its uid. */
 
 enum { BIT_OVERWRITE = 1, SHIFT_KIND = 1, SHIFT_NUMBER = 4 };
 

@@ -14,12 +14,12 @@
 #include "ir/interp/interp.h"
 #include "ir/transform/rewrite.h"
 
-/** What a BUFFER is filled with. */
+/** Contents of a BUFFER. */
 typedef enum contents_kind {
   CONTENTS_SMALL,   /* small numbers; floats are multiples of 1/4 */
-  CONTENTS_WIDE,    /* floats about 1 of both signs; integers of all sizes */
-  CONTENTS_SPECIAL, /* NaN, infinities, zeros, the least and the greatest, among others */
-  CONTENTS_INDEX,   /* mostly indices of small arrays, some outside; floats above 0 */
+  CONTENTS_WIDE,    /* floats around 1 of both signs; integers of all sizes */
+  CONTENTS_SPECIAL, /* NaN, infinities, zeros, extremes, among others */
+  CONTENTS_INDEX,   /* mostly valid indices of small arrays; floats above 0 */
   CONTENTS_KINDS
 } contents_kind;
 
@@ -30,8 +30,8 @@ typedef struct graph_buffer {
 
 typedef struct graph {
   ir *ir;
-  arena *a;      /* of all that follows */
-  uint64_t seed; /* it was made from; 0: none */
+  arena *a;      /* owner of everything below */
+  uint64_t seed; /* seed of the generator; 0: none */
   int math;      /* math_mode */
   const node **roots;
   size_t n_roots;
@@ -40,42 +40,42 @@ typedef struct graph {
   node_list customs;
 } graph;
 
-/** The uid of a BUFFER. Contents are a function of the number, the kind and the type. */
+/** Returns the uid of a BUFFER. Contents are a function of the number, the kind and the type. */
 int64_t graph_uid(uint64_t number, contents_kind kind, bool may_overwrite);
 
-/** A VAR of type `t` whose value is `value`. */
+/** Makes a VAR of type `t` with the value `value`. */
 const node *graph_var(ir *g, int64_t k, dtype t, int64_t min, int64_t max, int64_t value);
 
-/** The uid of a CUSTOM of inputs of one type. */
+/** Returns the uid of a CUSTOM with inputs of one type. */
 int64_t graph_custom_uid(int64_t k, dtype input);
 
-/** Finds the BUFFERs and VARs that the roots reach, and makes their contents. */
+/** Finds the BUFFERs and VARs that the roots reach and makes their contents. */
 void graph_prepare(graph *g);
 
-/** For interp_tensor; valid as long as the graph stays as it is. */
+/** Returns the environment for interp_tensor; valid while the graph is unchanged. */
 interp_env graph_env(const graph *g);
 
-/** schedule_request.may_overwrite */
+/** Callback schedule_request.may_overwrite. */
 bool graph_may_overwrite(void *user, const node *buffer);
 
-/** What a CUSTOM's function computes: element i of the result from elements i of its inputs, which
-    begin again where they end. */
+/** Computes a CUSTOM: element i of the result from elements i of its inputs, repeated
+    cyclically. */
 void graph_custom(int64_t uid, int64_t output, size_t n_inputs, const void *const data[],
                   const size_t counts[], dtype type, void *result, size_t count);
 
-/** The value of an index expression. */
+/** Returns the value of an index expression. */
 int64_t graph_size(const graph *g, const node *n);
 
-/** The number of elements of a tensor. */
+/** Returns the number of elements of a tensor. */
 int64_t graph_count(const graph *g, const node *n);
 
-/** The nodes of a sorted list that depend on the trip of a loop. There are at most 64 loops. */
+/** Returns the nodes of a sorted list that depend on a loop's index. There are at most 64 loops. */
 map graph_open_nodes(arena *a, const node_list *order);
 
-/** The text of a graph, with what it does not say itself in a comment at its top. */
+/** Prints a graph, with its math mode and seed in a comment at the top. */
 const char *graph_text(const graph *g);
 
-/** Reads such a text into *g, whose ir and arena are set. Raises. */
+/** Parses the text of graph_text into *g, whose ir and arena are set. Raises. */
 void graph_read(graph *g, const char *text, size_t bytes);
 
 #endif

@@ -21,15 +21,15 @@ static inline uint64_t rng_next(rng *r) {
   return rng_mix(r->state += UINT64_C(0x9e3779b97f4a7c15));
 }
 
-/** A number from 0 to n − 1; 0 for n = 0. */
+/** Draws a number from 0 to n − 1; 0 for n = 0. */
 static inline size_t rng_below(rng *r, size_t n) { return n ? (size_t)(rng_next(r) % n) : 0; }
 
-/** A number from `low` to `high`, both included. */
+/** Draws a number from `low` to `high`, both included. */
 static inline int64_t rng_between(rng *r, int64_t low, int64_t high) {
   return low + (int64_t)rng_below(r, (size_t)(high - low + 1));
 }
 
-/** True in `percent` of a hundred cases. */
+/** Returns true with a probability of `percent` in a hundred. */
 static inline bool rng_chance(rng *r, unsigned percent) { return rng_below(r, 100) < percent; }
 
 #endif

@@ -10,7 +10,7 @@ enum {
   TRIES = 12, /* most laws refuse most arguments */
   MOST_IN_LANES = 16,
   MOST_COPIES = 8,
-  TIMES = 4, /* as much work as before a law */
+  TIMES = 4, /* largest growth of the work by a law */
   LITTLE = 1 << 12
 };
 
@@ -22,7 +22,7 @@ typedef struct scheduling {
   size_t applied;
 } scheduling;
 
-/** How often the bodies of all nests run. */
+/** Returns the number of iterations of all nests. */
 static double work_of(scheduling *s, const node *sink) {
   double sum = 0;
   node_list order = topo_sort(ir_arena(s->laws.g), &sink, 1, NULL, NULL);
@@ -38,8 +38,8 @@ static double work_of(scheduling *s, const node *sink) {
   return sum;
 }
 
-/** Not what changes the order of a reduction that has one, nor what makes too many copies. THREAD
-    is given to whole kernels. */
+/** False for laws that reorder a reduction whose order is fixed, or copy too much. THREAD is
+    applied to whole kernels only. */
 static bool is_wanted(scheduling *s, law which, const law_args *a) {
   const node *b = law_facts_of(which)->arguments[0] == 'R'
                       ? law_find_binder(&s->laws, s->sink, a->subject)
@@ -57,7 +57,7 @@ static void apply_one(scheduling *s) {
   for (int i = 0; i < TRIES; i++) {
     law which = (law)rng_below(s->r, LAWS);
     law_args a = random_args(&s->laws, s->r, which, s->sink);
-    if (!a.subject) return; /* no range is left */
+    if (!a.subject) return; /* the kernel has no range */
     if (!is_wanted(s, which, &a)) continue;
     const node *made = law_apply(&s->laws, s->sink, which, &a, principals);
     if (!made || work_of(s, made) > TIMES * work_of(s, s->sink) + LITTLE) continue;
@@ -67,7 +67,7 @@ static void apply_one(scheduling *s) {
   }
 }
 
-/** One range of each output: a kernel is shared out as a whole. */
+/** Parallelises one range of each output, as a kernel is parallel as a whole. */
 static void share_out(scheduling *s) {
   const node *before = s->sink;
   for (uint32_t i = 0; i < s->sink->n_src; i++) {

@@ -6,7 +6,7 @@
 #include "ir/core/ir.h"
 #include "random.h"
 
-/** A kernel (SINK at stage K) after some laws that did not refuse; counts those in *applied. */
+/** Applies random legal laws to a kernel (SINK at stage K); adds their number to *applied. */
 const node *random_schedule(ir *g, rng *r, const node *sink, bool reorders, size_t *applied);
 
 #endif

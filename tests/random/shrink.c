@@ -29,7 +29,7 @@ static double now(void) {
 
 static bool is_over(const shrinking *s) { return now() > s->until; }
 
-/* Trying another graph: one that is well-formed, has values, and fails. */
+/* Trial of a candidate: it must be well-formed, have values, and fail. */
 
 typedef struct attempt {
   shrinking *s;
@@ -37,7 +37,7 @@ typedef struct attempt {
   report r;
 } attempt;
 
-/** Sizes are not divided by what may be 0. */
+/** Rejects sizes divided by an expression that may be 0. */
 static void check_divisors(const graph *g) {
   node_list order = topo_sort(g->a, g->roots, g->n_roots, NULL, NULL);
   for (size_t i = 0; i < order.n; i++) {
@@ -60,7 +60,8 @@ static void body(void *arg) {
   t->s->check(t->s->user, g, &t->r);
 }
 
-/** The same failure, as far as stages tell: a smaller graph may fail at another step of it. */
+/** True if two failures are of the same kind, judged by their stages: a smaller graph may fail at
+    another step. */
 static bool is_alike(const report *a, const report *b) {
   size_t n = strcspn(a->stage, ",");
   return b->failed && strcspn(b->stage, ",") == n && !memcmp(a->stage, b->stage, n);
@@ -98,7 +99,7 @@ static bool drop_roots(shrinking *s) {
 
 /* Nodes. */
 
-/** The graph with `from` replaced. NULL: it cannot be. */
+/** Returns the roots with `from` replaced; NULL if the result is ill-formed. */
 static const node **replaced(shrinking *s, const node *from, const node *to) {
   arena *a = s->g->a;
   map image = {0};
@@ -148,7 +149,7 @@ static bool is_root(const shrinking *s, const node *n) {
   return false;
 }
 
-/** A root becomes one of its operands; any other value an operand of its shape, or a leaf. */
+/** Replaces a root by one of its operands, another value by an operand of its shape or a BUFFER. */
 static bool replace_node(shrinking *s, const node *n) {
   for (uint32_t i = 0; i < n->n_src; i++) {
     const node *x = n->src[i];
@@ -188,11 +189,11 @@ static bool smaller_sizes(shrinking *s) {
   return false;
 }
 
-/** Steps, axes and the like stay; only the contents of BUFFERs become simpler. */
+/** Simplifies the contents of BUFFERs; steps, axes and the like stay. */
 static bool simpler_contents(shrinking *s) {
   for (size_t i = 0; i < s->g->buffers.n && !is_over(s); i++) {
     const node *n = s->g->buffers.at[i].n;
-    int64_t ints[] = {n->ints[0] & ~(int64_t)7, 0}; /* small numbers, not to be overwritten */
+    int64_t ints[] = {n->ints[0] & ~(int64_t)7, 0}; /* small numbers that must not be overwritten */
     for (int64_t keep = 0; keep < 2; keep++) {
       ints[0] |= keep ? n->ints[0] & 1 : 0;
       if (ints[0] == n->ints[0] && ints[1] == n->ints[1]) continue;

@@ -4,12 +4,12 @@
 
 #include "check.h"
 
-/** Whether a graph, which is prepared, fails, and how. */
+/** Checks a prepared graph; the report says whether and how it fails. */
 typedef void (*shrink_check)(void *user, const graph *g, report *r);
 
-/** Replaces the roots of *g, which fails by `check`, by a smaller graph that fails too: roots are
-    dropped, nodes replaced by their operands or by leaves, sizes made smaller, as long as something
-    is gained and `seconds` last. *r becomes the report of what is left. Raises. */
+/** Replaces the roots of *g, which fails `check`, by a smaller graph that fails too: drops roots,
+    replaces nodes by operands or BUFFERs, and reduces sizes, as long as that makes progress and
+    `seconds` last. *r becomes the report of the result. Raises. */
 void shrink(graph *g, shrink_check check, void *user, double seconds, report *r);
 
 #endif

@@ -9,13 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/** A number in the environment; `otherwise` where there is none. */
+/** Returns a number from the environment; `otherwise` if it is not set. */
 static inline uint64_t suite_number(const char *name, uint64_t otherwise) {
   const char *text = getenv(name);
   return text && *text ? strtoull(text, NULL, 10) : otherwise;
 }
 
-/** What a crash tells: what is being checked. */
+/** Text that a crash prints: the test being run. */
 static char suite_running[160];
 
 static inline void suite_crashed(int number) {

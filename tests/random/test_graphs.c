@@ -2,17 +2,17 @@
    interpreter (check.h), then batches of them are merged, compiled and run (compiled.h), also with
    scalars lifted to variables (varying.h). Shrinks and saves graphs that fail.
 
-   test_graphs [--seed=N] [--shard=I/N] [--long] [--interpret] [FILE.ir …]
+     test_graphs [--seed=N] [--shard=I/N] [--long] [--interpret] [FILE.ir …]
 
-   Environment: TENON_SEED, the first graph's seed (graph i has seed TENON_SEED + i); TENON_GRAPHS,
-   how many (1,000; 150 with the verifier after each pass, 75 where a sanitizer watches; 20,000 with
-   --long or TENON_LONG); TENON_FOUND, a folder for the graphs that fail; TENON_PRINT, to see each
-   graph; TENON_PASSES, each stage.
-   Without TENON_SEED the graphs are new ones; but as --seed says where they are not many.
-   --shard=I/N checks every Nth batch of the graphs, from the Ith on, and every Nth graph of found/;
-   the other batches are generated only, so that coverage is that of all graphs.
-   --interpret compiles nothing. With files, only these are checked. The graphs in found/ always
-   are: they failed once. */
+   TENON_SEED: the first graph's seed (graph i has seed TENON_SEED + i). TENON_GRAPHS: number of
+   graphs (default 1,000; 150 with the verifier after each pass, 75 under a sanitizer; 20,000 with
+   --long or TENON_LONG). TENON_FOUND: a folder for failing graphs. TENON_PRINT: print each graph.
+   TENON_PASSES: print each stage.
+
+   Without TENON_SEED the seed is random for many graphs, and --seed for few. --shard=I/N checks
+   every Nth batch of graphs, from the Ith on, and every Nth graph of found/; other batches are only
+   generated, so that coverage is that of all graphs. --interpret compiles nothing. With files, only
+   these are checked. The graphs in found/, which failed once, always are. */
 #include "compiled.h"
 #include "generate.h"
 #include "shrink.h"
@@ -28,8 +28,8 @@
 #include <unistd.h>
 
 typedef struct coverage {
-  size_t ops[OP_LIMIT];             /* in how many graphs */
-  size_t types[OP_LIMIT][DT_LIMIT]; /* elementwise ops, by the type of the typed operand */
+  size_t ops[OP_LIMIT];             /* number of graphs with each op */
+  size_t types[OP_LIMIT][DT_LIMIT]; /* elementwise ops, by operand type */
   size_t reductions[OP_LIMIT][DT_LIMIT];
 } coverage;
 
@@ -38,13 +38,13 @@ typedef struct suite {
   coverage covered;
   size_t graphs, failures;
   size_t shard, shards; /* batch i belongs to this process if i % shards == shard */
-  bool interpret;       /* nothing is compiled */
+  bool interpret;       /* compile nothing */
   bool is_long;
-  uint64_t seed; /* 0: none given */
+  uint64_t seed; /* 0: not set */
   const char *found;
 } suite;
 
-/* What was covered. */
+/* Coverage. */
 
 static void count_graph(coverage *c, const graph *g) {
   node_list order = topo_sort(g->a, g->roots, g->n_roots, NULL, NULL);
@@ -61,15 +61,15 @@ static void count_graph(coverage *c, const graph *g) {
   }
 }
 
-/** Ops of the table that no graph a user makes has. */
+/** True for ops that cannot occur in a user's graph. */
 static bool is_no_users(op o) {
-  return o == OP_PARAM    /* normalise makes these of BUFFERs: every graph with one covers it */
-         || o == OP_SINK; /* has no value: kernels and plans end in one */
+  return o == OP_PARAM    /* made from BUFFERs by normalise, so covered by every graph */
+         || o == OP_SINK; /* has no value: the end of kernels and plans */
 }
 
 enum {
   LEAST_GRAPHS = 50,
-  ALL_TYPES = 4000 /* graphs in which every op meets every type, whatever the seed */
+  ALL_TYPES = 4000 /* graphs after which every op has met every type, for any seed */
 };
 
 static bool check_coverage(const suite *s) {
@@ -106,7 +106,7 @@ static void check_varied(suite *s, const graph *g, const expected *e, report *r)
   check_varying(s->interpret ? NULL : &s->compiled, compiled_target(&s->compiled), g, e, r);
 }
 
-/** Everything about one graph. */
+/** Checks one graph in all ways. */
 static void check_whole(void *user, const graph *g, report *r) {
   suite *s = user;
   void **results = arena_calloc(g->a, g->n_roots, sizeof *results);
@@ -129,7 +129,7 @@ static void write_found(const suite *s, const graph *g, const report *r) {
   printf("written to %s\n", path);
 }
 
-/** Reports a graph that fails, and makes it small. */
+/** Reports a failing graph and shrinks it. */
 static void tell(suite *s, graph *g, report *r, bool shrinks) {
   s->failures++;
   printf("FAILED at %s: %s\n", r->stage, r->text);
@@ -143,14 +143,14 @@ static void tell(suite *s, graph *g, report *r, bool shrinks) {
   fflush(stdout);
 }
 
-/** What a crash is to tell. */
+/** Sets the text that a crash prints. */
 static void now_running(const char *what, uint64_t seed, size_t n) {
   snprintf(suite_running, sizeof suite_running,
            "\ncrashed (%s) at TENON_SEED=%llu TENON_GRAPHS=%zu\n", what, (unsigned long long)seed,
            n);
 }
 
-/* Graphs are compiled a batch at a time: one plan makes all values of all its graphs. */
+/* Graphs are compiled in batches: one plan computes the values of all graphs of a batch. */
 
 enum { BATCH = 25 };
 
@@ -162,7 +162,7 @@ typedef struct batch {
   uint64_t first;
   size_t n;
   graph graphs[BATCH];
-  const expected *expected[BATCH]; /* NULL: the graph has failed */
+  const expected *expected[BATCH]; /* NULL: the graph failed */
 } batch;
 
 /** Generates graph `i` of the batch and counts its ops. */
@@ -188,7 +188,7 @@ static void check_each(batch *b) {
   }
 }
 
-/** The graphs of one math mode as one. */
+/** Merges the graphs of one math mode. */
 static graph merged(batch *b, int math, const expected **e) {
   graph m = {.ir = b->ir, .a = &b->a, .math = math};
   node_list roots = {0};
@@ -207,7 +207,7 @@ static graph merged(batch *b, int math, const expected **e) {
   return m;
 }
 
-/** The graphs one by one, where they fail together; if none fails alone, all are one graph. */
+/** Checks graphs that fail together one by one; if none fails alone, reports the merged graph. */
 static void find_failure(batch *b, graph *all, report *together) {
   for (size_t i = 0; i < b->n; i++) {
     report r = {0};
@@ -240,7 +240,7 @@ static void batch_body(void *arg) {
   check_together(b, MATH_DEFAULT);
 }
 
-/** Generates graphs that another shard checks. */
+/** Generates graphs of another shard, for coverage only. */
 static void count_body(void *arg) {
   batch *b = arg;
   for (size_t i = 0; i < b->n; i++) generate_graph(b, i);
@@ -312,7 +312,7 @@ static void check_file(suite *s, const char *path) {
   free(text);
 }
 
-/** A number that depends on the file's name alone: folders are listed in any order. */
+/** Hashes a file's name, as folders are listed in any order. */
 static size_t stable_share(const char *name) {
   size_t sum = 0;
   for (; *name; name++) sum += (unsigned char)*name;
@@ -358,7 +358,7 @@ static size_t check_arguments(suite *s, int argc, char **argv) {
   return files;
 }
 
-/** Whether enough was compared: unbounded elements are the exception. */
+/** Checks that unbounded elements are the exception. */
 static bool check_counts(void) {
   const expect_counts *c = &expect_counted;
   bool fine = c->unknown <= (c->exact + c->bounded + c->unknown) / 20;
@@ -379,13 +379,13 @@ static void summarise(const suite *s, size_t found) {
          c->n > 1 ? c->names[1] : "", c->kernels, c->compiling);
 }
 
-/** The first graph's seed, where the environment does not say it. */
+/** Returns the first graph's seed if the environment sets none. */
 static uint64_t usual_seed(const suite *s) {
   if (s->seed && !s->is_long) return s->seed;
   return (uint64_t)time(NULL) * 1000003 % 1000000000 + 1;
 }
 
-/** Whether a sanitizer watches, kernels included: that takes its time. */
+/** True under a sanitizer, which instruments kernels too and is slow. */
 static bool is_watched(void) {
   const char *text = getenv("TENON_SANITIZE");
   return text && *text;

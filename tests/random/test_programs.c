@@ -2,16 +2,15 @@
    (programs/value.h): states, views, assigns, scopes, host functions, and plans with dynamic sizes,
    run at once or started asynchronously. Elements are i32, so all must be equal.
 
-   test_programs [--seed=N] [--long]
+     test_programs [--seed=N] [--long]
 
-   Environment: TENON_SEED, the first program's seed (program i has seed TENON_SEED + i);
-   TENON_PROGRAMS, how many (USUAL; 50 times as many with --long or TENON_LONG); TENON_PRINT, to see
-   each step when it is made. Without TENON_SEED the programs are new ones where they are many, and
-   else as --seed says.
+   TENON_SEED: the first program's seed (program i has seed TENON_SEED + i). TENON_PROGRAMS: number
+   of programs (default USUAL; 50 times as many with --long or TENON_LONG). TENON_PRINT: print each
+   step when it is made. Without TENON_SEED the seed is random for many programs, and --seed for
+   few.
 
    One program in ON_CPU is compiled. The others run in the interpreter of tests/backend, which
-   takes a hundredth of the time: most of what goes wrong here is about what is read and written
-   when. */
+   takes a hundredth of the time: most faults found here concern the order of reads and writes. */
 #include "../backend/ref.h"
 #include "programs/program.h"
 #include "suite.h"
@@ -65,7 +64,7 @@ static void take_step(program *p) {
 
 /* Programs. */
 
-/** Each step has numbers of its own, so that one can be left out. */
+/** Seeds each step separately, so that a step can be left out. */
 static void set_numbers(program *p, size_t step) { p->r.state = rng_mix(p->seed * 1000003 + step); }
 
 static void finish(program *p) {
@@ -99,7 +98,7 @@ static void run_steps(program *p, const bool skipped[]) {
   finish(p);
 }
 
-/** Whether all is as it should be; if not, the program is in `p`. */
+/** Runs a program; false if it fails, which is then left in `p`. */
 static bool run_program(program *p, const suite *s, uint64_t seed, const bool skipped[],
                         size_t *covered) {
   open_program(p, s, seed, covered);
@@ -119,7 +118,7 @@ static void tell(const program *p) {
   fflush(stdout);
 }
 
-/** Leaves out all steps without which it fails too. */
+/** Drops all steps without which the program still fails. */
 static void shrink(const suite *s, uint64_t seed) {
   static program p;
   size_t ignored[COVERAGE_LIMIT];
@@ -167,7 +166,7 @@ static const char *const coverage_texts[] = {
 #undef COVERAGE_TEXT
 };
 
-/** Whether the programs came upon all that they are to try. */
+/** Checks that the programs covered everything in COVERAGE_LIST. */
 static bool check_coverage(const suite *s) {
   bool fine = true;
   for (size_t i = 0; i < COVERAGE_LIMIT; i++) {
@@ -200,7 +199,7 @@ int main(int argc, char **argv) {
   s.programs = (size_t)suite_number("TENON_PROGRAMS", s.is_long ? USUAL * TIMES_LONG : USUAL);
   printf("TENON_SEED=%llu, %zu programs\n", (unsigned long long)first, s.programs);
   fflush(stdout);
-  tn_context *c = tn_open(NULL); /* whose devices the programs share */
+  tn_context *c = tn_open(NULL); /* keeps the devices that the programs share */
   if (tn_backend_add(c, &ref_backend) != TN_OK) return 1;
   for (size_t i = 0; i < s.programs && s.failures < MOST_FAILURES; i++)
     check_program(&s, first + i);

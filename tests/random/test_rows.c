@@ -2,7 +2,7 @@
    softmax, its logarithm and sums weighted by it, in many spellings, on a machine with caches so
    small that online_softmax.c and factor_sums.c of schedule/values apply.
 
-   TENON_SEED: the first graph's seed; TENON_GRAPHS: how many. */
+   TENON_SEED: the first graph's seed; TENON_GRAPHS: number of graphs. */
 #include "check.h"
 #include "random.h"
 #include "suite.h"
@@ -24,7 +24,7 @@ typedef struct maker {
   ir *g;
   rng r;
   dtype type;
-  int64_t dims[AXES], depth; /* depth: of a product */
+  int64_t dims[AXES], depth; /* depth: inner dimension of a product */
   uint64_t buffers;
   contents_kind contents;
 } maker;
@@ -42,7 +42,7 @@ static const node *filled(maker *m, double x, const node *like) {
   return ir_fill(m->g, ir_const(m->g, m->type, x), like->rank, like->dims);
 }
 
-/** x with an axis of size 1 at `axis`, repeated `size` times. */
+/** Inserts an axis of size 1 at `axis` and repeats it `size` times. */
 static const node *repeated(maker *m, const node *x, size_t axis, int64_t size) {
   const node *dims[8];
   for (size_t i = 0; i <= x->rank; i++)
@@ -56,7 +56,7 @@ static const node *reduced(maker *m, op o, const node *x, int64_t axis) {
   return ir_reduce(m->g, x, o, 1, &axis);
 }
 
-/** The product of matrices (heads, a, k) and (heads, b, k). */
+/** Multiplies matrices (heads, a, k) and (heads, b, k). */
 static const node *product(maker *m, const node *x, const node *y, int64_t a, int64_t b) {
   return reduced(m, OP_ADD, ir_op2(m->g, OP_MUL, repeated(m, x, 2, b), repeated(m, y, 1, a)), 3);
 }
@@ -68,7 +68,7 @@ static const node *with_mask(maker *m, const node *s) {
   const node *at = ir_iota(m->g, DT_I64, AXES, s->dims, 2);
   const node *none = filled(m, -INFINITY, s);
   if (rng_chance(&m->r, 50)) return ir_op3(m->g, OP_WHERE, ir_op2(m->g, OP_LE, at, row), s, none);
-  const node *mask = rng_chance(&m->r, 60) /* or all of a row */
+  const node *mask = rng_chance(&m->r, 60) /* may mask all of a row */
                          ? buffer(m, AXES, m->dims, CONTENTS_SMALL)
                          : repeated(m, buffer(m, 2, m->dims, CONTENTS_SMALL), 2, m->dims[2]);
   const node *keeps = ir_op2(m->g, OP_LT, mask, filled(m, rng_between(&m->r, -9, 4), mask));
@@ -88,14 +88,14 @@ static const node *rows(maker *m) {
   return rng_chance(&m->r, 40) ? with_mask(m, s) : s;
 }
 
-/** e^(s − max s), or a power like it. */
+/** Makes e^(s − max s), or a similar power. */
 static const node *powers(maker *m, const node *s, const node **most) {
   op o = rng_chance(&m->r, 25) ? OP_EXP2 : OP_EXP;
   *most = reduced(m, OP_MAX, s, 2);
   const node *all = repeated(m, *most, 2, m->dims[2]);
   const node *d = rng_chance(&m->r, 70) ? ir_op2(m->g, OP_SUB, s, all)
                                         : ir_op2(m->g, OP_ADD, s, ir_op1(m->g, OP_NEG, all));
-  /* Some scales for which the law does not hold, too. */
+  /* Scales, some of which the transformation must refuse. */
   static const double scales[] = {1.4426950408889634, 0.5, 2, -0.5, 0};
   if (rng_chance(&m->r, 40)) d = ir_op2(m->g, OP_MUL, d, filled(m, scales[rng_below(&m->r, 5)], d));
   return ir_op1(m->g, o, d);
@@ -115,7 +115,7 @@ static const node *weighted(maker *m, const node *p, contents_kind kind) {
   return product(m, p, buffer(m, 3, v, kind), m->dims[1], width);
 }
 
-/** One of the things that are computed of such rows. */
+/** Makes one of the results computed from such rows. */
 static const node *result(maker *m, const node *s, const node *p, const node *most) {
   const node *sum = row_sum(m, p);
   contents_kind kind = rng_chance(&m->r, 20) ? CONTENTS_SPECIAL : CONTENTS_SMALL;
@@ -125,8 +125,8 @@ static const node *result(maker *m, const node *s, const node *p, const node *mo
   case 1: return shared(m, p);
   case 2: return weighted(m, shared(m, p), kind);
   case 3: return weighted(m, p, kind);
-  case 4: return row_sum(m, ir_op2(m->g, OP_MUL, p, s)); /* of s itself */
-  case 5: { /* of what depends on the largest: refused */
+  case 4: return row_sum(m, ir_op2(m->g, OP_MUL, p, s)); /* sum of s itself */
+  case 5: { /* sum of terms that depend on the maximum: refused */
     const node *d = ir_op2(m->g, OP_SUB, s, repeated(m, most, 2, m->dims[2]));
     return row_sum(m, ir_op2(m->g, OP_MUL, p, d));
   }
@@ -159,10 +159,10 @@ static void generate_rows(graph *g, uint64_t seed) {
   if (rng_chance(&m.r, 10)) g->roots[g->n_roots++] = ir_retain(most);
 }
 
-/* What was done. */
+/* Coverage. */
 
 typedef struct done {
-  size_t priced, random; /* graphs with a scan, by the policy of their grouping */
+  size_t priced, random; /* graphs with an online softmax, by fusion policy */
 } done;
 
 static bool is_scan(const node *n) {

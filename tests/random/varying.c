@@ -15,7 +15,7 @@ typedef struct varying {
   arena *a;
   rng rng;
   node_list order;
-  liftable_scalar_list scalars; /* of g */
+  liftable_scalar_list scalars; /* scalars of g */
   lifted_scalars form;
   graph lifted;
   report *r;
@@ -37,14 +37,14 @@ static int64_t other_value(rng *r, const liftable_scalar *s) {
   return (int64_t)scalar_cast(s->dtype, DT_I64, (uint64_t)v);
 }
 
-/** A number that a SET is over is the one that its view is of. */
+/** True if a SET changes a scalar: its view is of the same scalar, which must stay. */
 static bool has_set_of_number(const varying *v) {
   for (size_t i = 0; i < v->order.n; i++)
     if (v->order.at[i]->op == OP_SET && liftable_fill_constant(v->order.at[i]->src[0])) return true;
   return false;
 }
 
-/** What scalar i has become in `l` if an equal one has; else a new value. */
+/** Returns the new value in `l` of a scalar equal to scalar i, else another value. */
 static int64_t value_like(varying *v, const liftable_scalar_list *l, size_t i) {
   const liftable_scalar *s = &v->scalars.at[i];
   for (size_t k = 0; k < i; k++) {
@@ -55,7 +55,7 @@ static int64_t value_like(varying *v, const liftable_scalar_list *l, size_t i) {
   return other_value(&v->rng, s);
 }
 
-/** Those of another graph of the form, in which `percent` of a hundred are others. */
+/** Returns scalars of an equal graph, with `percent` of a hundred changed. */
 static liftable_scalar_list others(varying *v, unsigned percent) {
   liftable_scalar_list l = {0};
   bool together = has_set_of_number(v) || rng_chance(&v->rng, 50);
@@ -90,7 +90,7 @@ static void lift(varying *v) {
   graph_prepare(l);
 }
 
-/** Gives variables the values that they have in a graph of these scalars. */
+/** Sets the variables to the values of these scalars. */
 static void set_values(varying *v, const liftable_scalar_list *s) {
   char name[LIFTED_VAR_NAME_BYTES];
   if (!lifted_scalars_match(&v->form, s))

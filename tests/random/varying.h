@@ -6,10 +6,9 @@
 
 #include "compiled.h"
 
-/** Changes the scalars of a graph twice, all of them or some, and makes one graph in which those
-    that changed are variables. With the scalars of `g` that must be what `e` says, by the
-    interpreter; with each of the others what the interpreter says, by the linear programs and, if
-    `c` is not NULL, by each compiler. */
+/** Changes all or some scalars of a graph twice, and builds one graph in which the changed ones are
+    variables. With the scalars of `g` its results must be `e`; with each of the others those of the
+    interpreter, by the linear programs and, if `c` is not NULL, by each compiler. */
 void check_varying(compiled *c, const target *t, const graph *g, const expected *e, report *r);
 
 #endif

@@ -9,7 +9,7 @@
 
 bool is_input(const node *n) { return n->op == OP_PARAM || n->op == OP_VAR; }
 
-/** Orders inputs: PARAMs by slot, then VARs as they are met. */
+/** Inserts an input: PARAMs by slot, then VARs in order of appearance. */
 static void add_input(program *p, const node *n, size_t position) {
   size_t i = p->inputs++;
   for (; i > 0 && n->op == OP_PARAM && p->input[i - 1]->ints[0] > n->ints[0]; i--) {
@@ -178,7 +178,7 @@ uint64_t random_value(dtype t, uint64_t *state) {
   return dtype_bits(t) == 64 ? bits : bits & ((UINT64_C(1) << dtype_bits(t)) - 1);
 }
 
-/** A float's bits as an integer that grows with its value. */
+/** Maps a float's bits to an integer with the order of the values. */
 static int64_t ordered(dtype t, uint64_t bits) {
   uint64_t sign = UINT64_C(1) << (dtype_bits(t) - 1);
   return bits & sign ? -(int64_t)(bits & ~sign) : (int64_t)bits;

@@ -36,8 +36,8 @@ size_t edge_values(dtype t, uint64_t out[64]);
 /** A random value of a type: random bits; for floats often one of moderate size. */
 uint64_t random_value(dtype t, uint64_t *state);
 
-/** The distance of two floats of a type in units in the last place; 0 for two NaN; huge for a NaN
-    and a number. */
+/** Returns the distance of two floats of a type in units in the last place; 0 for two NaNs; huge
+    for a NaN and a number. */
 uint64_t ulp_distance(dtype t, uint64_t a, uint64_t b);
 
 #endif

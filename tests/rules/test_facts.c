@@ -1,5 +1,6 @@
 /* Checks the algebraic facts of ops.def (identity, absorbing, idempotent, commutative, …) by
-   evaluating each op on edge cases of every type, and that no fact which holds is missing. */
+   evaluating each op on edge cases of every type, and that no valid fact is missing, since rules
+   and the interpreter rely on the table. */
 #include "evaluate.h"
 
 #include "ir/core/scalar_eval.h"
@@ -49,7 +50,7 @@ static void check_commutative(const subject *s) {
 }
 
 static void check_associative(const subject *s) {
-  if (dtype_is_float(s->type)) return; /* as a reduction only */
+  if (dtype_is_float(s->type)) return; /* for reductions only */
   for (size_t i = 0; i < s->n; i++)
     for (size_t k = 0; k < s->n; k++)
       for (size_t j = 0; j < s->n; j++) {
@@ -130,7 +131,7 @@ static void elements(void **state) {
   assert_false(op_right_identity(OP_MOD, DT_I8, &e));
 }
 
-/** Functions of the reals, and no op that is exact. */
+/** Transcendental functions are marked as such, and exact ops are not. */
 static void functions(void **state) {
   (void)state;
   static const op exact[] = {OP_NEG,   OP_ABS,  OP_SQRT,  OP_FLOOR, OP_CEIL, OP_TRUNC,
@@ -146,7 +147,7 @@ static void functions(void **state) {
   assert_int_equal(n, 20);
 }
 
-/** JUMPS: neighbouring arguments give values far apart somewhere; else nowhere, of one operand. */
+/** JUMPS marks the unary ops with discontinuities, and no others. */
 static void jumps(void **state) {
   (void)state;
   for (int o = 0; o < OP_LIMIT; o++) {

@@ -18,13 +18,13 @@
 
 typedef long double wide;
 
-/** A function, its reference in long double, and its bounds in ulp of f32 and f64, as the rule file
-    states them. */
+/** A function, its reference in long double, and its error bounds in ulp of f32 and f64, from the
+    rule file. */
 typedef struct function {
   op op;
   wide (*reference)(wide x);
   double bound[2];
-  double low, high; /* interval that is sampled densely */
+  double low, high; /* densely sampled interval */
   double hard;      /* argument with the largest known f32 error, or 1 */
 } function;
 
@@ -61,7 +61,7 @@ static rule_target target_without_functions(void) {
   return t;
 }
 
-/** The distance between neighbours at a value. */
+/** Returns the distance between neighbours at a value. */
 static wide spacing(dtype t, wide v) {
   int exponent, mantissa = dtype_facts_of(t)->mantissa_bits;
   int least = 3 - (1 << (dtype_facts_of(t)->exponent_bits - 1)); /* exponent of frexp, subnormals */
@@ -69,10 +69,11 @@ static wide spacing(dtype t, wide v) {
   return ldexpl(1, (exponent < least ? least : exponent) - 1 - mantissa);
 }
 
-/** Beyond this everything rounds to infinity. */
+/** Returns the bound beyond which values round to infinity. */
 static wide greatest(dtype t) { return t == DT_F32 ? 0x1.ffffffp127L : 0x1.fffffffffffff8p1023L; }
 
-/** The error in units in the last place; infinite where the kinds of the values differ. */
+/** Returns the error in units in the last place; infinite if only one
+    is NaN, infinite or a zero of this sign. */
 static double error_of(dtype t, uint64_t bits, wide expected) {
   double got = scalar_to_double(t, bits);
   if (isnan(expected)) return isnan(got) ? 0 : INFINITY;
@@ -129,7 +130,7 @@ static void finish(measurement *m, double bound) {
   arena_free(m->a);
 }
 
-/** A limit at infinity that is an integer must be exact. */
+/** True for an infinite argument whose limit is an integer, which must be exact. */
 static bool is_limit(dtype t, uint64_t x, wide expected) {
   return isinf(scalar_to_double(t, x)) && expected == rintl(expected);
 }

@@ -268,7 +268,7 @@ static void body(void *user) {
   size_t way = below(c, WAYS);
   const node *x = start(c, way), *root;
   for (size_t i = 0; i < LENGTH; i++) {
-    x = moved(c, x, way); /* an op often follows itself, so that rules compose the two */
+    x = moved(c, x, way); /* repeats an op often, so that rules compose the two */
     if (chance(c, 40)) way = below(c, WAYS);
   }
   root = x;
@@ -310,7 +310,7 @@ static int bits(uint32_t set) {
 
 static bool named(const tally *t, const char *part) { return strstr(t->rule, part) != NULL; }
 
-/** Every rule of movement.rules must have fired on every kind of array that it applies to. */
+/** Checks that every rule of movement.rules fired on every kind of array that it applies to. */
 static void everything_was_met(void **state) {
   (void)state;
   static const char *const rules[] = {"reshape-constant", "expand-constant", "permute-constant",

@@ -13,8 +13,8 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROVED = 1972  # obligations; a change of the rules changes it
-SECONDS = 100  # for each
+PROVED = 1972  # number of obligations; changes with the rules
+SECONDS = 100  # time limit per obligation
 
 
 # Rules that hold for some types only, and the type for which they do not.
@@ -34,7 +34,8 @@ WRONG = [
 
 
 def answers(program, out, rules):
-    """(name, answer) of each obligation, and counts of the reasons for rules without one."""
+    """Returns (name, answer) of each obligation, and counts of the reasons for rules without
+    one."""
     subprocess.run([program, "--obligations", out, *rules], check=True)
     done = subprocess.run(["z3", f"-t:{SECONDS * 1000}", out], capture_output=True, text=True)
     assert not done.stderr, done.stderr

@@ -58,7 +58,7 @@ static rewrite_rule_set set_of(const char *name) {
   return NULL;
 }
 
-/** A target that lacks every op that rules can do without. */
+/** Returns a target that lacks every op that rules can replace. */
 static rule_target bare_target(void) {
   static const op lacks[] = {OP_NEG,   OP_ABS,   OP_FLOOR, OP_CEIL, OP_TRUNC, OP_ROUND,    OP_EXP,
                              OP_EXP2,  OP_EXPM1, OP_LOG,   OP_LOG2, OP_LOG1P, OP_SIN,      OP_COS,
@@ -71,7 +71,7 @@ static rule_target bare_target(void) {
   return t;
 }
 
-/** Contraction asks for an fma. */
+/** Returns the example's target; contraction needs an fma. */
 static rule_target target_for(const rule_example *e) {
   rule_target t = bare_target();
   if (!strcmp(e->set, "fuse_multiply_add")) t.lacks[OP_FMA / 64] &= ~(UINT64_C(1) << OP_FMA % 64);
@@ -123,10 +123,10 @@ static bool has_fired(const trial *t) {
 
 /** Tolerance between two values. */
 typedef struct tolerance {
-  uint64_t ulps; /* an op that is a function rounds its own way */
+  uint64_t ulps; /* tolerance for inexact functions */
   bool fast;     /* only ordinary numbers count */
-  bool contract; /* as much as rounding the greatest product of two inputs may be off: */
-  double bound;
+  bool contract; /* differences up to `bound` are allowed */
+  double bound;  /* rounding error of the largest product of two inputs */
 } tolerance;
 
 static bool has_function(arena *a, const node *root) {
@@ -256,7 +256,7 @@ static void compare_scalars(const trial *t, const step *s) {
   compare_random(&c);
 }
 
-/** Arrays: filled with different numbers. */
+/** Compares arrays filled with distinct numbers. */
 static void compare_arrays(const trial *t, const step *s) {
   interp_array params[4] = {{0}}, results[2];
   node_list all = topo_sort(t->a, &s->before, 1, NULL, NULL);
@@ -374,7 +374,7 @@ static void every_rule(void **state) {
 
 /* Properties beyond examples. */
 
-/** An explicit graph, rewritten by one set. */
+/** A graph built by hand and rewritten by one rule set. */
 typedef struct by_hand {
   trial t;
   rule_example e;
@@ -478,7 +478,7 @@ static void zeros_of_maxima(void **state) {
     b.types[0] = DT_F64;
     run_by_hand(&b);
   }
-  assert_int_equal(b.fired, 2 * 2 * 3); /* three of the four orders keep the zero */
+  assert_int_equal(b.fired, 2 * 2 * 3); /* three of the four orders preserve the zero */
 }
 
 /** An index cast to an integer that holds -100 … 100, or only some of it. */
@@ -517,7 +517,7 @@ static void indices_as_integers(void **state) {
     }
 }
 
-/** After lowering, conditions that the laws and the expansion made are joined too. */
+/** After lowering, masks from laws and expansion are combined. */
 static void joined_gates(by_hand *b) {
   ir *g = b->t.g;
   rule_target target = bare_target();
@@ -556,7 +556,7 @@ static const node *whole_op(ir *g, const lowered *l, const node *src[]) {
   return ir_make(g, &(node_spec){.op = l->op, .dtype = l->result, .src = src, .n_src = l->n});
 }
 
-/** Ops that a target has, at least for some operands, even if it says that it lacks them. */
+/** True for ops that a target has at least for some operands, even if it lists them as lacking. */
 static bool always_there(const node *n) {
   switch (n->op) {
   case OP_SHL:
@@ -641,7 +641,7 @@ typedef struct shaped {
   bool tensor;
 } shaped;
 
-/** A source of many elements: a tensor, or a vector that is loaded. */
+/** Makes a source of many elements: a tensor, or a loaded vector. */
 static const node *many(const shaped *s, int64_t slot) {
   const node *sizes[] = {ix_const(s->g, 4)};
   const node *param = ir_node(s->g, OP_PARAM, s->operand, sizes, 1, &slot, 1);

@@ -5,8 +5,8 @@
 
 #include "ir/core/binder.h"
 
-/** Reduces `v` along `ranges`: the INDEX of a FOLD of one scalar state that starts at the identity
-    of the op `o`. */
+/** Reduces `v` along `ranges`. Returns the INDEX of a FOLD with one scalar state that starts at the
+    identity of the op `o`. */
 const node *fold_make_reduction(ir *g, op o, const node *v, size_t n, const node *const ranges[]);
 
 #endif

@@ -13,7 +13,7 @@
 #include "ir/core/ir.h"
 
 /** Opens a graph into `*g`, calls `body(test)` and frees the graph; `d` is the test's own. A
-   failure's message names the seed. */
+    failure's message names the seed. */
 static inline void run_in_graph(ir **g, diag *d, void (*body)(void *test), void *test,
                                 uint64_t seed) {
   *g = ir_new(&mem_system, d, false);

@@ -11,20 +11,20 @@
 
 #include <string.h>
 
-/** An array that a binder builds, a state that a FOLD carries, or a param. */
+/** Storage: an array that a binder builds, a state of a FOLD, or a param. */
 typedef struct cell {
   dtype dtype;
   size_t rank, count;
   int64_t dims[INTERP_MAX_RANK];
   char *data;
-  uint8_t *written; /* by element; NULL: all are */
+  uint8_t *written; /* one flag per element; NULL: all are written */
   size_t owned;     /* bytes of data and flags allocated; 0: the data is the caller's */
 } cell;
 
-/** The current value of a node. */
+/** Current value of a node. */
 typedef struct slot {
   uint64_t bits;
-  bool invalid; /* the index of no element */
+  bool invalid; /* an index outside of the array */
   bool ready;   /* while flattening: a step computes it */
   bool open;    /* while flattening: its loop is open */
 } slot;
@@ -35,12 +35,12 @@ typedef enum step_kind {
   STEP_PARAM,  /* check an array against its sizes */
   STEP_READ,   /* an INDEX */
   STEP_OPEN,   /* a loop over a range */
-  STEP_CLOSE,  /* its end */
-  STEP_BUILD,  /* a STAGE's component: an array without written elements */
-  STEP_WRITE,  /* one element of it */
+  STEP_CLOSE,  /* end of that loop */
+  STEP_BUILD,  /* clear a STAGE's component */
+  STEP_WRITE,  /* write one element of it */
   STEP_INIT,   /* a FOLD's state */
-  STEP_UPDATE, /* a FOLD's state := step, or op(state, step) */
-  STEP_OUT     /* a component goes into a param */
+  STEP_UPDATE, /* step a FOLD's state: step, or op(state, step) */
+  STEP_OUT     /* copy a component to a param */
 } step_kind;
 
 typedef struct step {
@@ -48,7 +48,7 @@ typedef struct step {
   const node *n;
   uint32_t to, n_from;
   const uint32_t *from;   /* operands, or coordinates */
-  cell *cell, *with;      /* with: the array that an array state becomes, or the param */
+  cell *cell, *with;      /* with: the source of an array state's update, or the param */
   const uint32_t *extent; /* BUILD, INIT */
   int64_t op;             /* UPDATE */
   size_t jump;            /* OPEN and CLOSE: each other */
@@ -109,7 +109,7 @@ static uint32_t slot_of(kernel *k, const node *n) {
   return (uint32_t)k->slots.n - 1;
 }
 
-/** The slot of a node; raises unless a step has computed it. */
+/** Returns the slot of a node; raises unless a step has computed it. */
 static uint32_t use_slot(kernel *k, const node *n) {
   uint32_t s = slot_of(k, n);
   if (!k->slots.at[s].ready) ill_formed(k, n, "is used where it has no value");
@@ -194,7 +194,7 @@ static void add_read(kernel *k, const node *n) {
 
 /* Flattening: binders. */
 
-/** Number of outer ranges that must be bound before a node has a value. */
+/** Returns the number of outer ranges that must be bound before a node has a value. */
 static size_t level_of(const frame *f, const node *n) {
   size_t level = f->n_ranges;
   while (level && !node_is_free_in(f->ranges[level - 1], n)) level--;
@@ -384,7 +384,7 @@ static void close_loops(kernel *k, frame *f) {
   }
 }
 
-/** Ends the values of a loop that closes. */
+/** Invalidates the values of a loop that closes. */
 static void end_values(kernel *k, const items *list) {
   for (size_t i = 0; i < list->n; i++) {
     uint32_t s = slot_of(k, list->at[i].n);
@@ -412,7 +412,7 @@ static void add_item(kernel *k, const node *n) {
   add_op(k, n);
 }
 
-/** The next node to compute at the open level; NULL after the last. */
+/** Returns the next node to compute at the open level; NULL after the last. */
 static const node *next_item(frame *f) {
   const items *list = f->stepped ? &f->late : &f->early;
   while (f->next < list->n && list->at[f->next].level != f->level) f->next++;
@@ -481,7 +481,7 @@ static void flatten(kernel *k) {
 
 /* Running. */
 
-/** The position of an element; false if a coordinate is outside or invalid. */
+/** Computes the position of an element; false if a coordinate is outside or invalid. */
 static bool element_position(const kernel *k, const cell *c, const uint32_t *coords, size_t *at) {
   *at = 0;
   for (size_t i = 0; i < c->rank; i++) {

@@ -17,7 +17,7 @@ typedef struct launch {
   ir *g;
 } launch;
 
-/** A scratch array for an output of the kernel other than the node's. */
+/** Makes a scratch array for an output of the kernel other than the node's. */
 static interp_array other_array(launch *l, const node *param) {
   arena *a = ir_arena(l->g);
   interp_array y = {.dtype = (dtype)param->dtype, .rank = param->rank};

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/** A new folder under the system's place for temporary files; NULL where there can be none. In the
-    arena. */
+/** Makes a folder in $TMPDIR or /tmp and returns its path, allocated in the arena; NULL on failure.
+    The caller removes it. */
 static inline char *temporary_folder(arena *a) {
   const char *under = getenv("TMPDIR");
   return mkdtemp(arena_printf(a, "%s/tenon-XXXXXX", under && *under ? under : "/tmp"));

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <tenon/tenon.h>
 
-/** An allocator that counts what is out and fails at one call. */
+/** Allocator that counts calls and allocated bytes, and fails at one call. */
 typedef struct counting {
   atomic_size_t calls, out;
   size_t fail_at; /* 0: never */
@@ -52,7 +52,7 @@ static inline void check_ok(tn_context *c, tn_status s) {
   if (s != TN_OK) fail_msg("status %d: %s", (int)s, tn_message(c));
 }
 
-/** A set-up and tear-down of cmocka: the state is a context of the default device. */
+/** Set-up and tear-down for cmocka: the state is a context of the default device. */
 static inline int open_context(void **state) {
   *state = tn_open(NULL);
   return *state ? 0 : -1;
@@ -64,7 +64,7 @@ static inline void check_bound(tn_binding *b, tn_status s) {
   if (s != TN_OK) fail_msg("status %d: %s", (int)s, tn_binding_message(b));
 }
 
-/** A rank-1 f32 tensor. */
+/** Makes a rank-1 f32 tensor. */
 static inline tn_tensor *floats(tn_context *c, size_t n, const float *x) {
   return tn_from_host(c, tn_shape((tn_dim)n), TN_F32, x, n * sizeof *x);
 }
@@ -85,7 +85,7 @@ static inline void check_text(const char *text, const char *part) {
   if (!strstr(said, part)) fail_msg("\"%s\" does not say \"%s\"", said, part);
 }
 
-/* 1 under a sanitizer that keeps freed memory. */
+/* 1 under a sanitizer that keeps freed memory, for checks of memory use. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define IS_SANITIZED 1
 #elif defined(__has_feature)
@@ -97,7 +97,7 @@ static inline void check_text(const char *text, const char *part) {
 #define IS_SANITIZED 0
 #endif
 
-/** Resident memory, in KiB; 0 where it is not known. */
+/** Returns the process's resident memory in KiB; 0 if unknown. */
 static inline long resident_kib(void) {
   FILE *f = fopen("/proc/self/status", "r");
   char line[256];

@@ -1,4 +1,4 @@
-/* Fills buffers and spans of device memory with zeros, from host memory. */
+/* Clears buffers and spans of device memory by copying zeros from host memory. */
 #ifndef TENON_TESTS_ZERO_H
 #define TENON_TESTS_ZERO_H
 

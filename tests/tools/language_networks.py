@@ -14,7 +14,7 @@ FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
 
 class Graph:
-    """Nodes and weights as they are made; a value is its name."""
+    """Collects nodes and weights; a value is its name."""
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
@@ -66,7 +66,7 @@ def size_of(g, x, axis):
 
 
 def shape(g, *sizes):
-    """A shape of numbers and of sizes that are computed."""
+    """Makes a shape of numbers and of computed sizes."""
     parts = [g.constant([s]) if isinstance(s, int) else g("Unsqueeze", s, g.constant([0]))
              for s in sizes]
     return g("Concat", *parts, axis=0)
@@ -77,7 +77,8 @@ def dense(g, x, inputs, outputs):
 
 
 def normalised(g, x, width):
-    """As it was written before there was LayerNormalization."""
+    """Makes a layer normalisation of primitive nodes, as exporters did before
+    LayerNormalization."""
     mean = g("ReduceMean", x, axes=[-1])
     distance = g("Sub", x, mean)
     variance = g("ReduceMean", g("Pow", distance, g.number(2.0)), axes=[-1])
@@ -104,8 +105,8 @@ def attention(g, x, mask, width, heads, batch, length):
 
 
 def encoder(width=64, heads=4, layers=2, inner=128, words=300, longest=48, seed=7):
-    """input_ids, attention_mask, token_type_ids (batch, length) to hidden (batch, length, width) and
-    pooled (batch, width)."""
+    """Makes the encoder: input_ids, attention_mask, token_type_ids (batch, length) to hidden
+    (batch, length, width) and pooled (batch, width)."""
     g = Graph(seed)
     names = ("input_ids", "attention_mask", "token_type_ids")
     batch, length = size_of(g, "input_ids", 0), size_of(g, "input_ids", 1)
@@ -131,8 +132,8 @@ def encoder(width=64, heads=4, layers=2, inner=128, words=300, longest=48, seed=
 
 
 def recurrent(steps=6, inputs=24, hidden=48, classes=10, seed=11):
-    """x (batch, steps, inputs), through a bidirectional GRU and a second one, to scores (batch,
-    classes) of the last state."""
+    """Makes the recurrent network: x (batch, steps, inputs), through a bidirectional GRU and a
+    second one, to scores (batch, classes) of the last state."""
     g = Graph(seed)
 
     def gru(x, n, directions):

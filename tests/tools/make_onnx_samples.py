@@ -47,7 +47,7 @@ def digest(data):
 
 
 def pack(codes, bits):
-    """Elements under a byte, from the lowest bit up."""
+    """Packs elements smaller than a byte, from the lowest bit up."""
     stream = 0
     for i, code in enumerate(codes):
         stream |= (int(code) & (1 << bits) - 1) << i * bits
@@ -285,7 +285,7 @@ def types():
 
 
 def typed(dtype, codes):
-    """A tensor whose elements are in a field of numbers; `codes` are what the field holds."""
+    """Makes a tensor whose elements are in a typed field; `codes` are the numbers in the field."""
     field = helper.tensor_dtype_to_field(dtype)
     per = {21: 2, 22: 2, 23: 2, 25: 4, 26: 4}.get(dtype, 1)
     count = len(codes) * per

@@ -54,7 +54,7 @@ static void arrays_are_read_as_written(void **state) {
     for (int32_t k = 0; k < type->shape.rank; k++)
       assert_true(a.type.shape.size[k] == type->shape.size[k]);
     assert_memory_equal(a.data, data, sizeof data);
-    if (i % 3) tn_array_file_close(file); /* the others go with the context */
+    if (i % 3) tn_array_file_close(file); /* the others are closed with the context */
   }
   tn_array_file_close(NULL);
   assert_null(tn_array_file_get(NULL).data);
@@ -96,7 +96,7 @@ static void other_files_are_refused(void **state) {
   check_refused(c, text, TN_FILE_ONNX, TN_ERR_FORMAT, ": ");
   check_refused(c, new_path("none"), TN_FILE_NPY, TN_ERR_IO, "No such file");
   check_refused(c, new_path("none"), TN_FILE_ONNX, TN_ERR_IO, "No such file");
-  static const char string[] = "\x10\x08\x32\x01x"; /* one string, by protobuf's numbers */
+  static const char string[] = "\x10\x08\x32\x01x"; /* a TensorProto with one string */
   check_refused(c, write_text(string, sizeof string - 1), TN_FILE_ONNX, TN_ERR_UNSUPPORTED,
                 "elements of type string");
   static const char deep[] = "\x08\1\x08\1\x08\1\x08\1\x08\1\x08\1\x08\1\x08\1\x08\1\x08\1\x08\1"
@@ -148,7 +148,7 @@ static void elements_are_numbers(void **state) {
   assert_true(tn_element_get(TN_I8, at) == -3);
   tn_element_set(TN_U8, at, 1e9);
   assert_true(tn_element_get(TN_U8, at) == 255);
-  tn_element_set(TN_F16, at, 2049.0 + 1e-9); /* once: by way of f32 it would be 2048 */
+  tn_element_set(TN_F16, at, 2049.0 + 1e-9); /* rounded once: 2048 if rounded to f32 first */
   assert_true(tn_element_get(TN_F16, at) == 2050);
   tn_element_set(TN_I64, at, -9007199254740992.0);
   assert_true(tn_element_get(TN_I64, at) == -9007199254740992.0);

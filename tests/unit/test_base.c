@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-/** An allocator that counts what is out, and fails at the n-th call or beyond 1 GiB. */
+/** Allocator that counts allocated bytes, and fails at the n-th call or above 1 GiB. */
 typedef struct counting {
   size_t calls, fail_at;
   size_t bytes;
@@ -191,7 +191,7 @@ static void arena_goes_back(void **state) {
   void *after = arena_alloc(&a, 100);
   for (int i = 0; i < 100; i++) arena_alloc(&a, 10000);
   arena_rewind(&a, mark);
-  assert_in_range(c.bytes, before, before + (1 << 20)); /* one block is kept for the next time */
+  assert_in_range(c.bytes, before, before + (1 << 20)); /* one block is kept for reuse */
   assert_ptr_equal(arena_alloc(&a, 100), after);
   assert_string_equal(first, "kept");
   arena_free(&a);
@@ -254,7 +254,7 @@ static void str_grows(void **state) {
     sprintf(expected + strlen(expected), "%d,", i);
   }
   assert_string_equal(str_text(&s), expected);
-  str_addf(&s, "%s", expected); /* more than it reserves at first */
+  str_addf(&s, "%s", expected); /* longer than the first reservation */
   assert_int_equal(s.n, 2 * strlen(expected));
   str_add(&s, "end");
   str_add_bytes(&s, "\0x", 2);
@@ -281,7 +281,7 @@ static int make_place(void **state) {
 static int remove_place(void **state) {
   place *p = *state;
   rmdir(p->folder);
-  int left = access(p->folder, F_OK) == 0; /* a test that leaves files fails here */
+  int left = access(p->folder, F_OK) == 0; /* fails if files are left */
   arena_free(&p->arena);
   free(p);
   return left;
@@ -325,7 +325,7 @@ static void file_parts_follow_one_another(void **state) {
   unlink(path);
 }
 
-/** What is written to `path` is read from `file`, which has this mode. */
+/** Writes to `path` and expects the data in `file`, which has this mode. */
 static void check_written(place *p, const char *path, const char *file, mode_t mode) {
   file_map f;
   struct stat s;
@@ -353,7 +353,7 @@ static void file_follows_links_and_keeps_modes(void **state) {
   mode_t before = umask(027);
   assert_int_equal(symlink("f", link), 0);
   assert_int_equal(symlink(link, far), 0);
-  check_written(p, far, file, 0640); /* where there was nothing */
+  check_written(p, far, file, 0640); /* creates the target */
   umask(before);
   assert_int_equal(chmod(file, 0604), 0);
   check_written(p, file, file, 0604);
@@ -361,14 +361,14 @@ static void file_follows_links_and_keeps_modes(void **state) {
   assert_true(is_link(link) && is_link(far));
   char *dotted = arena_printf(&p->arena, "%s/./f", p->folder);
   char *other = arena_printf(&p->arena, "%s/g", p->folder);
-  for (int i = 0; i < 2; i++) { /* and where the file is not there */
+  for (int i = 0; i < 2; i++) { /* once per link, then with a missing target */
     assert_true(file_same(far, file) && file_same(link, link) && file_same(file, dotted));
     assert_false(file_same(file, p->folder) || file_same(file, other));
     unlink(file);
   }
   unlink(link);
   assert_int_equal(symlink("to-link", link), 0);
-  assert_int_equal(file_check_writable(far, &p->diag), TN_ERR_IO); /* round and round */
+  assert_int_equal(file_check_writable(far, &p->diag), TN_ERR_IO); /* a cycle of links */
   assert_int_equal(file_write(far, "x", 1, &p->diag), TN_ERR_IO);
   unlink(link);
   unlink(far);
@@ -391,7 +391,7 @@ static void file_writes_into_what_is_no_file(void **state) {
   assert_false(file_same("/dev/null", "/dev/null"));
 }
 
-/** Also where it holds more than fits into a pipe at once, or nothing. */
+/** Reads a pipe with more data than its buffer holds, and an empty one. */
 static void file_reads_pipes_whole(void **state) {
   place *p = *state;
   char *path = arena_printf(&p->arena, "%s/f", p->folder), command[FILE_PRINTABLE_BYTES];
@@ -418,7 +418,7 @@ static void file_reads_pipes_whole(void **state) {
   unlink(path);
 }
 
-/* The folder of a file that must be in one. */
+/* Files that must lie in a folder. */
 
 static char *opened_within(place *p, const char *path, const char *folder, const char *other) {
   file_map f;
@@ -446,7 +446,7 @@ static void file_must_lie_within(void **state) {
   assert_null(opened_within(p, link, in, NULL));
   assert_non_null(strstr(p->diag.text, "a link leads out of the folder it must be in"));
   assert_null(opened_within(p, link, in, file));
-  assert_string_equal(opened_within(p, link, in, secret), "secret"); /* beside that */
+  assert_string_equal(opened_within(p, link, in, secret), "secret"); /* next to the link's target */
   assert_string_equal(opened_within(p, link, p->folder, NULL), "secret");
   assert_null(opened_within(p, file, arena_printf(&p->arena, "%s/i", p->folder), NULL));
   assert_null(opened_within(p, pipe, in, NULL));
@@ -457,12 +457,10 @@ static void file_must_lie_within(void **state) {
   rmdir(in), rmdir(other);
 }
 
-/* Between two steps of opening a file, its name is given to a link: these steps of the C library's
-   stand in for it, and do so once each time that a path is set. */
+/* Replaces a path by a link between two steps of opening a file. The functions below override the C
+   library's for these steps, once per assignment of `path`. */
 
-static struct {
-  const char *path, *to; /* path: NULL or "" while nothing happens */
-} swap_after_step;
+static struct { const char *path, *to; /* path NULL or "": inactive */ } swap_after_step;
 
 static void swap_after(void) {
   int error = errno;
@@ -505,7 +503,7 @@ static void file_cannot_be_swapped_while_it_is_opened(void **state) {
   assert_true(!text || strcmp(text, "secret"));
 }
 
-/** By its number, an open file may be found that has no name any more. */
+/** Writes to a deleted file that is still open, through its descriptor in /proc. */
 static void file_writes_without_a_name(void **state) {
   place *p = *state;
   char *path = arena_printf(&p->arena, "%s/f", p->folder), got[8] = {0};
@@ -533,7 +531,7 @@ static void file_errors_name_the_path(void **state) {
   assert_int_equal(file_check_writable(none, &p->diag), TN_ERR_IO);
   assert_int_equal(file_map_open(&f, "two\nlines\x1b", &p->diag), TN_ERR_IO);
   assert_non_null(strstr(p->diag.text, "\"two\\nlines\\x1b\":"));
-  /* onto a folder: nothing stays (see remove_place) */
+  /* renaming onto a folder fails and leaves no file (see remove_place) */
   char *folder = arena_printf(&p->arena, "%s/sub", p->folder);
   assert_int_equal(file_create_folders(folder, 0700, &p->diag), TN_OK);
   assert_int_equal(file_write(folder, "x", 1, &p->diag), TN_ERR_IO);
@@ -612,7 +610,7 @@ static void expect_timeout(place *p, const char *script) {
 static void process_is_stopped(void **state) {
   place *p = *state;
   expect_timeout(p, "sleep 30");
-  expect_timeout(p, "sleep 30 & sleep 30"); /* its children too */
+  expect_timeout(p, "sleep 30 & sleep 30"); /* its children are killed too */
   expect_timeout(p, "exec >/dev/null 2>&1; sleep 30");
 }
 
@@ -626,7 +624,8 @@ static void process_ends_before_its_children(void **state) {
   assert_true(clock_now_ns() - start < 10 * second);
 }
 
-/** Also after the pipe by which they would end with the host was closed. */
+/** Background children survive, also once the lifeline pipe that ends them with the host is
+    closed. */
 static void process_leaves_its_children_running(void **state) {
   place *p = *state;
   process_result r;
@@ -676,7 +675,7 @@ static void process_takes_input_and_makes_a_file(void **state) {
   assert_null(r.file);
 }
 
-/** Its own output may be closed: nothing of the child's takes those places. */
+/** The host's standard streams are closed: no pipe of the child's takes their numbers. */
 static void process_runs_without_standard_files(void **state) {
   place *p = *state;
   pid_t child = fork();
@@ -711,7 +710,7 @@ static void process_finds_programs(void **state) {
   assert_int_equal(access(path, X_OK), 0);
   assert_string_equal(process_find(&p->arena, "/bin/sh"), "/bin/sh");
   assert_null(process_find(&p->arena, "no-such-program"));
-  assert_null(process_find(&p->arena, "/bin")); /* a folder is no program */
+  assert_null(process_find(&p->arena, "/bin")); /* a folder, not a program */
   char *kept = arena_printf(&p->arena, "%s", getenv("PATH"));
   setenv("PATH", arena_printf(&p->arena, "/:%s", kept), 1);
   char *found = process_find(&p->arena, "bin");

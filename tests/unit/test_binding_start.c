@@ -37,7 +37,7 @@ static tn_binding *compiled(tn_context *c, tn_tensor *const out[], size_t n) {
   return b;
 }
 
-/** y = x + 1, of one number. */
+/** Makes a binding of y = x + 1 for one number. */
 static tn_binding *increment(tn_context *c) {
   tn_tensor *y = tn_add(tn_input(c, "x", tn_shape(1), TN_F32), tn_num(c, 1));
   return compiled(c, &y, 1);
@@ -74,7 +74,7 @@ static void a_run_waits_and_signals(void **state) {
     assert_int_equal(tn_binding_read(b, "0", TN_F32, &y, 4), TN_ERR_BUSY);
     assert_int_equal(tn_binding_type(b, "0").dtype, TN_UNDEFINED);
     assert_int_equal(tn_close(s->c), TN_ERR_BUSY);
-    x = (float)k; /* borrowed, and read when it runs */
+    x = (float)k; /* borrowed: read when the run begins */
     tn_signal_set(s->after, k);
     check_done(s, 10 * k);
     check_output(b, x + 1);
@@ -84,7 +84,7 @@ static void a_run_waits_and_signals(void **state) {
   check_output(b, x + 1);
 }
 
-/** Calls are refused until it is over; nothing else tells. */
+/** Waits for a run without a signal by polling: calls are refused until it is over. */
 static tn_status settled(tn_binding *b, float *y) {
   tn_status s;
   while ((s = tn_binding_read(b, "0", TN_F32, y, sizeof *y)) == TN_ERR_BUSY) sched_yield();
@@ -140,7 +140,7 @@ static void failures_are_told_once(void **state) {
   check_output(b, 5);
 }
 
-/** A state that two bindings change: each of their runs begins when the other's is done. */
+/** Two bindings change one state; each run begins when the other's is done. */
 static void runs_follow_each_other(void **state) {
   enum { TURNS = 50 };
   const setting *s = *state;
@@ -160,7 +160,7 @@ static void runs_follow_each_other(void **state) {
     tn_failure f;
     assert_int_equal(tn_signal_wait(s->after, 2 * k + 2, -1, &f), TN_OK);
     expected = (float)((int)(2 * expected + 1) % 8);
-    tn_assign(t, tn_fmod(t, tn_num(c, 8))); /* pending when the next run begins */
+    tn_assign(t, tn_fmod(t, tn_num(c, 8))); /* still pending when the next run begins */
   }
   check_floats(c, t, 1, &expected);
 }
@@ -240,7 +240,8 @@ static void callbacks_start_no_states(void **state) {
   check_text(tn_binding_message(k.binding), "callback");
 }
 
-/** Without memory nothing is started, or the run fails, or does without; then it starts again. */
+/** Each allocation fails in turn: nothing is started, or the run fails or succeeds without it; the
+    binding can be started again. */
 static void memory_may_run_out(void **state) {
   (void)state;
   counting n = {.fail_at = 0};

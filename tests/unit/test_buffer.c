@@ -21,7 +21,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/** An allocator that counts what is out, and fails beyond a limit. */
+/** Allocator that counts allocated bytes, and fails above a limit. */
 typedef struct counting {
   pthread_mutex_t lock;
   size_t bytes, limit, calls;
@@ -132,7 +132,7 @@ static void budget_bounds_what_is_kept(void **state) {
   assert_true(caching_allocator_cached_bytes(b) <= 4096);
 }
 
-/** Sizes rise by at most an eighth, and the largest has a place among them. */
+/** Size classes grow by at most an eighth and include the largest size. */
 static void blocks_have_every_size(void **state) {
   fixture *f = *state;
   caching_allocator *b = f->cpu->allocator;
@@ -150,8 +150,8 @@ static void blocks_have_every_size(void **state) {
   assert_int_equal(caching_allocator_alloc(b, UINT64_MAX / 4, &none, &f->diag), TN_ERR_MEMORY);
 }
 
-/** Seconds of the processor for blocks of one size that are taken while as many of another are
-    kept, and given back. */
+/** Returns processor seconds for allocating and freeing blocks of one size while `count` others are
+    cached. */
 static double time_of_blocks(fixture *f, size_t count) {
   caching_allocator *b = f->cpu->allocator;
   block **k = malloc(count * sizeof *k);
@@ -166,8 +166,8 @@ static double time_of_blocks(fixture *f, size_t count) {
   return (double)(clock() - start) / CLOCKS_PER_SEC;
 }
 
-/** Nothing is sought among those that are kept: a search would take a hundred times as long for ten
-    times as many. */
+/** Allocation does not search the cache: a search would take a hundred times as long with ten times
+    the blocks. */
 static void many_blocks_are_kept(void **state) {
   double few = time_of_blocks(*state, 4000), many = time_of_blocks(*state, 40000);
   print_message("4,000 blocks %.2f s, 40,000 blocks %.2f s\n", few, many);
@@ -212,7 +212,8 @@ static void buffers_allocate_late(void **state) {
   ok(f, buffer_span(b, &whole, &f->diag));
   assert_ptr_equal(whole.memory, s.memory);
   buffer_release(b);
-  assert_int_equal(caching_allocator_cached_bytes(f->cpu->allocator), 0); /* the view holds it */
+  assert_int_equal(caching_allocator_cached_bytes(f->cpu->allocator),
+                   0); /* the view keeps the memory */
   buffer_release(v);
   assert_int_equal(caching_allocator_cached_bytes(f->cpu->allocator), bytes);
   buffer_release(NULL);
@@ -315,14 +316,14 @@ static void buffers_are_shared_by_threads(void **state) {
   for (int i = 1; i < 4; i++) assert_ptr_equal(sharers[i].seen.memory, sharers[0].seen.memory);
   buffer_release(b);
   uint64_t kept = caching_allocator_cached_bytes(f->cpu->allocator);
-  assert_true(kept >= 256 && kept < 2 * 256); /* one block, whoever came first */
+  assert_true(kept >= 256 && kept < 2 * 256); /* one block, whichever thread allocated it */
 }
 
 /* Typed access. */
 
 enum { SAMPLES = 700 };
 
-/** Values that are hard on conversions, then whatever comes. */
+/** Edge cases of conversions first, then random bits. */
 static uint64_t sample(dtype t, size_t i) {
   static const double hard[] = {
       0,         -0.0,   1,          -1,     0.5,    -0.5,  1.5,   2.5,  127,  128,
@@ -427,7 +428,7 @@ static void too_much_is_refused(void **state) {
 static void copies_between_devices(void **state) {
   fixture *f = *state;
   tn_device *const devices[] = {f->cpu, f->ref, f->other};
-  enum { N = 400000 }; /* more than passes through the host at once */
+  enum { N = 400000 }; /* larger than the staging buffer */
   uint32_t *data = test_malloc(N * sizeof *data), *seen = test_malloc(N * sizeof *seen);
   for (int a = 0; a < 3; a++)
     for (int b = 0; b < 3; b++) {
@@ -453,7 +454,7 @@ static void copies_between_devices(void **state) {
 
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
 
-/** Whether somebody asked for large pages where an address is. */
+/** True if madvise requested large pages for the mapping of an address. */
 static bool has_large_pages(const void *address) {
   char line[512];
   bool is_there = false, asked = false;
@@ -483,7 +484,7 @@ static bool asks_for_large_pages(fixture *f, const mem *m) {
   return asked;
 }
 
-/** What kind of pages memory of a caller's allocator has is the caller's to say. */
+/** Memory of a caller's allocator keeps its page size: the library does not call madvise on it. */
 static void pages_of_other_allocators_are_left_alone(void **state) {
   fixture *f = *state;
   void *probe = mmap(NULL, 4 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -51,7 +51,7 @@ static const node *index_var(ir *g, const char *name, int64_t min, int64_t max) 
                                  .n_text = strlen(name)});
 }
 
-/** A parameter of f32; a size of 0 stands for n. */
+/** Makes an f32 param; a size of 0 stands for n. */
 static value input(builder *b, int64_t slot, const node *n, size_t rank, const int64_t dims[]) {
   const node *at[SIZES_MAX_RANK];
   for (size_t i = 0; i < rank; i++) at[i] = dims[i] ? ix_const(b->ir, dims[i]) : n;
@@ -61,7 +61,7 @@ static value input(builder *b, int64_t slot, const node *n, size_t rank, const i
 #define INPUT(b, slot, n, ...) \
   input(b, slot, n, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
 
-/* What is tried: builders of one result from the size n. */
+/* Builders under test: each makes one result from the size n. */
 
 #define AXES(...) tn_axes(__VA_ARGS__)
 #define CASE(name, ...) \
@@ -190,7 +190,7 @@ static const trial trials[] = {
     TRIAL(global_avg_pool),
 };
 
-/* Running them. */
+/* Execution. */
 
 typedef struct job {
   world *w;
@@ -200,7 +200,7 @@ typedef struct job {
   interp_array result;
 } job;
 
-/** The parameters of a graph, by slot, with the sizes that they have for this value of n. */
+/** Binds a graph's params by slot, with their sizes for this value of n, and interprets it. */
 static void interpret(job *j, const node *root) {
   interp_array params[4] = {{0}};
   interp_var n = {"n", j->value};
@@ -234,7 +234,8 @@ static interp_array outcome(world *w, const trial *t, const node *n, int64_t v) 
   return j.result;
 }
 
-/** Equal, but for the order in which a scan of another number of blocks rounds. */
+/** Compares arrays, with a tolerance for scans, which round in another order with another number of
+    blocks. */
 static bool alike(const interp_array *a, const interp_array *b) {
   if (a->dtype != b->dtype || a->rank != b->rank || a->bytes != b->bytes) return false;
   if (memcmp(a->dims, b->dims, a->rank * sizeof *a->dims)) return false;
@@ -262,7 +263,7 @@ static void variable_is_number(void **state) {
     }
 }
 
-/* What cannot be shown for every value is refused. */
+/* Refused: properties that do not hold for every value. */
 
 CASE(slice_outside, build_slice(b, X, 1, IX(0), IX(5), 1))
 CASE(reflect_outside,

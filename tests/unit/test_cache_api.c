@@ -16,7 +16,7 @@ static tn_context *open_with(const char *folder) {
   tn_open_desc desc = TN_OPEN_DESC_INIT;
   desc.environment = false;
   desc.cache_dir = folder;
-  desc.threads = 1; /* devices and kernels of its own */
+  desc.threads = 1; /* separate devices and kernels */
   return tn_open(&desc);
 }
 
@@ -34,7 +34,7 @@ static void the_folder_is_counted_trimmed_and_cleared(void **state) {
   check_ok(c, tn_cache_get(c, &info));
   assert_string_equal(info.folder, folder);
   assert_true(!info.entries && !info.plans && !info.bytes);
-  assert_int_equal(access(folder, F_OK), -1); /* it was not made */
+  assert_int_equal(access(folder, F_OK), -1); /* not created */
   compile_kernel(c, 1);
   check_ok(c, tn_cache_get(c, &info));
   assert_true(info.entries > info.plans && info.bytes > 0);

@@ -25,7 +25,7 @@ static int begin(void **state) {
   return 0;
 }
 
-/** A context with one of everything, and what a callback of it found. */
+/** A context with one object of each kind, and the results of a callback's calls. */
 typedef struct scene {
   tn_context *c;
   tn_model *model, *other;
@@ -34,10 +34,11 @@ typedef struct scene {
   tn_tensor *x;
   atomic_bool is_armed;
   atomic_size_t calls;
-  _Atomic(const char *) allowed; /* a call that was not refused */
+  _Atomic(const char *) allowed; /* name of a call that was not refused */
 } scene;
 
-/** Calls of the context and beside it, of which none may do anything. The first that does. */
+/** Makes every call that must be refused. Returns the name of the first that was not; NULL: all
+    were. */
 static const char *first_allowed(const scene *s) {
   float f[4] = {0};
   tn_model *m;
@@ -164,7 +165,7 @@ static void check_plan(const scene *s) {
   for (size_t i = 0; i < 4; i++) assert_true(y[i] == v[i] + 1);
 }
 
-/** Large enough for several threads. */
+/** Multiplies matrices large enough for several threads. */
 static void check_product(tn_context *c) {
   tn_tensor *x = tn_rand(c, tn_shape(SIDE, SIDE), TN_F32);
   float f;
@@ -172,7 +173,7 @@ static void check_product(tn_context *c) {
   assert_true(f > 0 && f < 3 * SIDE);
 }
 
-/** Work of all kinds, with the callbacks at work. */
+/** Does work of each kind with the callbacks installed. */
 static void do_all(scene *s) {
   atomic_store(&s->is_armed, true);
   check_model(s->c, s->model);
@@ -182,7 +183,7 @@ static void do_all(scene *s) {
   tn_plan_free(plan_of(s->c, tn_exp(s->x)));
 }
 
-/** All is there still, for nothing was done. */
+/** Checks that no refused call had an effect. */
 static void check_left(scene *s) {
   const char *allowed = atomic_load(&s->allowed);
   if (allowed) fail_msg("%s was allowed", allowed);
@@ -224,7 +225,7 @@ static void workers_call_nothing(void **state) {
   check_refused(&s, &d);
 }
 
-/** Also under locks, from any thread, and while the context closes. */
+/** Allocators are called under locks, from any thread, and while the context closes. */
 static void allocators_call_nothing(void **state) {
   (void)state;
   scene s = {.calls = 0};
@@ -237,7 +238,8 @@ static void allocators_call_nothing(void **state) {
 
 static const float wrapped[SIDE];
 
-/** Given back inside of a call, and beside the context. */
+/** Destructors of wrapped memory run at the end of a scope, and where a plan is freed from outside
+    of any call on the context. */
 static void wrapped_memory_calls_nothing(void **state) {
   (void)state;
   tn_open_desc d = TN_OPEN_DESC_INIT;
@@ -261,9 +263,9 @@ static void wrapped_memory_calls_nothing(void **state) {
   }
 }
 
-/* Releases of tensors while the context is in use take effect when that use ends. */
+/* Deferred releases: tn_release while the context is in use takes effect when that use ends. */
 
-/** Wrapped memory whose destructor releases another tensor, as a finaliser does. */
+/** Wrapped memory whose destructor releases another tensor, like a language binding's finaliser. */
 typedef struct finaliser {
   tn_tensor *next;
   int *destroyed;
@@ -297,7 +299,7 @@ static void destructors_release_tensors(void **state) {
   assert_int_equal(tn_close(c), TN_OK);
 }
 
-/** Closing frees every owned tensor: their destructors may still release one another. */
+/** tn_close frees every owned tensor, whose destructors release one another. */
 static void destructors_release_tensors_of_a_closing_context(void **state) {
   (void)state;
   int destroyed = 0;
@@ -312,7 +314,7 @@ static void destructors_release_tensors_of_a_closing_context(void **state) {
 
 enum { RELEASERS = 4, RELEASED = 50 };
 
-/** Tensors, each with an owner in every one of the threads that release them. */
+/** Tensors with one reference for each of the threads that release them. */
 typedef struct releasers {
   tn_context *c;
   tn_tensor *tensors[RELEASED];
@@ -326,7 +328,7 @@ static void *release_all(void *user) {
   return NULL;
 }
 
-/** A function of the host, during which other threads release tensors of its context. */
+/** Custom operation during which other threads release tensors of its context. */
 static tn_status release_from_threads(void *user, tn_call *call) {
   releasers *r = user;
   pthread_t threads[RELEASERS];
@@ -368,7 +370,7 @@ typedef struct adder {
   atomic_bool is_over;
 } adder;
 
-/** Uses the context all the time, so that most releases find it in use. */
+/** Keeps the context busy, so that most releases are deferred. */
 static void *add_always(void *user) {
   adder *a = user;
   while (!atomic_load(&a->is_over)) {
@@ -392,16 +394,16 @@ static void threads_release_tensors_of_a_used_context(void **state) {
   for (size_t i = 0; i < RELEASERS; i++) pthread_join(threads[i], NULL);
   atomic_store(&a.is_over, true);
   pthread_join(user, NULL);
-  tn_seed(r.c, 1); /* the next call carries out what came after the last one's end */
+  tn_seed(r.c, 1); /* the next call carries out later releases */
   assert_int_equal(r.destroyed, RELEASED);
   assert_int_equal(tn_close(r.c), TN_OK);
 }
 
-/* Functions of the host. */
+/* Custom operations. */
 
 typedef struct host {
   const scene *scene;
-  tn_binding *plain, *custom; /* of plans without and with a function of the host */
+  tn_binding *plain, *custom; /* of plans without and with a custom operation */
   tn_status plan, model, plain_run, custom_run;
   float got;
 } host;
@@ -486,7 +488,8 @@ static void *run_beside(void *arg) {
   return NULL;
 }
 
-/** What needs nothing of the callback's work ends before it; what does is begun. */
+/** Waits in a progress callback for another thread's call: independent calls end before the
+    callback does, dependent ones have begun. */
 static bool meet(void *user, const char *what, uint64_t done, uint64_t total) {
   (void)what, (void)done, (void)total;
   meeting *m = user;
@@ -515,7 +518,7 @@ static void other_threads_go_on(void **state) {
   assert_int_equal(tn_close(m.scene.c), TN_OK);
 }
 
-/** A context whose callback computes the same on another one, which shares its device. */
+/** A context whose callback runs the same computation in a second context on the same device. */
 typedef struct pair {
   tn_context *other;
   int depth;

@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-/** Everything happens with TMPDIR set to a folder of the test, which must stay empty. */
+/** A test's state. TMPDIR is a temporary folder, which must stay empty. */
 typedef struct bench {
   arena arena;
   diag diag;
@@ -75,7 +75,7 @@ static cc find(bench *b, const char *command) {
   return c;
 }
 
-/** A shell script that answers to --version as gcc does and otherwise does as it is told. */
+/** Writes a shell script that answers --version as gcc does and otherwise runs `body`. */
 static const char *fake(bench *b, const char *body) {
   char *path = arena_printf(&b->arena, "%s/fake", b->programs);
   char *text = arena_printf(&b->arena,
@@ -131,7 +131,7 @@ static void names_are_split_at_spaces(void **state) {
   assert_null(c.command[3]);
   cc_object o;
   assert_int_equal(compile(b, &c, "_Static_assert(X == 7, \"\"); int k;", &o), TN_OK);
-  /* what a compiler cache looks like: a program that is given another's name */
+  /* a compiler cache: a program with the compiler's name as its argument */
   char *wrapped = arena_printf(&b->arena, "%s %s", process_find(&b->arena, "env"), c.command[0]);
   cc w = find(b, wrapped);
   assert_int_equal(w.kind, c.kind);
@@ -154,12 +154,12 @@ static void missing_compilers_are_reported(void **state) {
   not_found(b, "   ", "is not gcc or clang");
   not_found(b, "", "is not gcc or clang");
   setenv("PATH", b->temporary, 1);
-  setenv("CC", "/usr/bin/gcc", 1); /* is not looked at */
+  setenv("CC", "/usr/bin/gcc", 1); /* ignored */
   not_found(b, NULL, "no C compiler found (tried cc, gcc and clang)");
   unsetenv("CC");
 }
 
-/** Why a compiler that is there did not start. */
+/** Messages say why an existing compiler did not start. */
 static void what_keeps_a_compiler_from_starting_is_told(void **state) {
   bench *b = *state;
   char *path = arena_printf(&b->arena, "%s/fake", b->programs);
@@ -229,12 +229,12 @@ static void products_are_not_contracted(void **state) {
     assert_int_equal(elf_load(&code, o.data, o.bytes, &mem_system, &b->diag), TN_OK);
     double x[4] = {0, 1 + 0x1p-30, 1 - 0x1p-30, -1};
     ((void (*)(double *))(uintptr_t)elf_symbol(code, "k"))(x);
-    assert_true(x[0] == 0); /* fused it is −2⁻⁶⁰ */
+    assert_true(x[0] == 0); /* −2⁻⁶⁰ if contracted */
     elf_free(code);
   }
 }
 
-/** What a compiler does to numbers that it was told to be free with. */
+/** Checks that code compiled by a command with -ffast-math and the like is exact. */
 static void check_numbers(bench *b, const char *command) {
   static const char source[] =
       "void k(const double *x, double *o) {\n"
@@ -257,7 +257,7 @@ static void check_numbers(bench *b, const char *command) {
   elf_free(code);
 }
 
-/** Liberties with numbers are the math mode's to give: words of the caller's take none. */
+/** Arguments that relax floating-point arithmetic have no effect: only the math mode decides. */
 static void words_take_no_liberties_with_numbers(void **state) {
   bench *b = *state;
   static const char *const commands[] = {
@@ -275,8 +275,8 @@ static void words_take_no_liberties_with_numbers(void **state) {
     if (here(b, *commands[i] == 'g' ? "gcc" : "clang")) check_numbers(b, commands[i]);
 }
 
-/** Going without traps changes no value: special values through the operations that it touches,
-    against the same source with traps. */
+/** -fno-trapping-math changes no value: special values pass through the affected operations, and
+    the same source compiled with traps gives equal results. */
 static void ignoring_traps_keeps_results(void **state) {
   bench *b = *state;
   static const char source[] =
@@ -330,7 +330,8 @@ static void ignoring_traps_keeps_results(void **state) {
     assert_memory_equal(w[0], w[1], PAIRS * sizeof **w);
     for (int k = 0; k < 12 * PAIRS; k++)
       if (o[0][k] == o[0][k] || o[1][k] == o[1][k])
-        assert_memory_equal(&o[0][k], &o[1][k], sizeof **o); /* a zero's sign too; any NaN */
+        assert_memory_equal(&o[0][k], &o[1][k],
+                            sizeof **o); /* compares signs of zeros; NaN equals NaN */
     for (int v = 0; v < 2; v++) free(o[v]), free(w[v]);
   }
   free(x);
@@ -383,7 +384,7 @@ static void slow_compilers_are_stopped(void **state) {
   assert_int_equal(compile(b, &c, "", &o), TN_ERR_TIMEOUT);
   assert_true(clock_now_ns() - start < 10 * (int64_t)1000000000);
   expect_text(b, "300 ms");
-  /* a real one, busy */
+  /* a real compiler with a long input */
   cc real = find(b, NULL);
   real.limit_ns = 200 * 1000000;
   str slow = str_new(&b->arena);
@@ -393,7 +394,7 @@ static void slow_compilers_are_stopped(void **state) {
   assert_int_equal(compile(b, &real, str_text(&slow), &o), TN_ERR_TIMEOUT);
 }
 
-/** A folder for temporary files is not needed. */
+/** Compiles without a usable TMPDIR. */
 static void no_place_is_needed(void **state) {
   bench *b = *state;
   static const char *const names[] = {"gcc", "clang"};
@@ -420,7 +421,7 @@ static void crashes_leave_nothing(void **state) {
   assert_int_equal(count_files(b->temporary), 0);
 }
 
-/** Not even when the process that compiles is killed. */
+/** A process killed while compiling leaves no files. */
 static void killed_processes_leave_nothing(void **state) {
   bench *b = *state;
   static const char *const names[] = {"gcc", "clang"};
@@ -447,8 +448,8 @@ static void killed_processes_leave_nothing(void **state) {
   }
 }
 
-/** The process that compiles is killed: the compiler and all that it has started end too. They hold
-    a pipe open as long as they live. */
+/** A compiler and all its children end with the killed host process. They hold a pipe open while
+    they live. */
 static void compilers_end_with_their_host(void **state) {
   bench *b = *state;
   char *path = arena_printf(&b->arena, "%s/alive", b->temporary), said[16];
@@ -466,8 +467,7 @@ static void compilers_end_with_their_host(void **state) {
   struct pollfd waits = {.fd = alive, .events = POLLIN};
   assert_int_equal(poll(&waits, 1, 20000), 1);
   assert_int_equal(read(alive, said, sizeof said), 2);
-  nanosleep(&(struct timespec){0, 500000000},
-            NULL); /* the host arms the lifeline after its spawn */
+  nanosleep(&(struct timespec){0, 500000000}, NULL); /* the host arms the lifeline after spawning */
   kill(host, SIGKILL);
   waitpid(host, NULL, 0);
   ssize_t more = poll(&waits, 1, 10000) == 1 ? read(alive, said, sizeof said) : -1;
@@ -476,7 +476,7 @@ static void compilers_end_with_their_host(void **state) {
   assert_int_equal(more, 0);
 }
 
-/** Who ignores SIGCHLD, or waits for all children, gets the exit codes of compilers. */
+/** A program that ignores SIGCHLD, or waits for all children, reaps the compiler's exit code. */
 static void exit_codes_may_be_lost(void **state) {
   bench *b = *state;
   static const char *const names[] = {"gcc", "clang"};
@@ -520,7 +520,7 @@ static void count_release(void *user, void *at, size_t bytes) {
 static void every_allocation_may_fail(void **state) {
   bench *b = *state;
   cc c = find(b, NULL);
-  /* a large object, so that copying it is among the allocations that fail */
+  /* a large object: copying it is among the allocations that fail */
   static const char source[] = "char k[300000] = {1};";
   for (size_t n = 1; n < 50; n++) {
     counting count = {.fail_at = n};

@@ -24,7 +24,7 @@ typedef struct choosing {
   ir *g;
   const node *root;
   const node *chosen; /* the last kernel */
-  uint64_t scratch;   /* bytes of its arrays */
+  uint64_t scratch;   /* bytes of the kernel's own arrays */
 } choosing;
 
 static void choose_all(void *arg) {
@@ -51,7 +51,7 @@ static void measure(void *arg) {
   c->scratch = scratch_plan_make(ir_arena(c->g), codegen_linearise(c->g, lowered)).bytes;
 }
 
-/** The ranges of a kind in the nest that writes a tensor, and the largest of their extents. */
+/** Counts the ranges of a kind in the nest that writes a tensor, and returns the largest extent. */
 static size_t ranges_of(tn_context *c, tn_tensor *y, range_kind kind, int64_t *extent) {
   diag d = {0};
   if (!y || !y->node) fail_msg("%s", tn_message(c));
@@ -78,8 +78,8 @@ static tn_tensor *attention(tn_context *c, tn_dim heads, tn_dim length) {
   return tn_matmul(tn_softmax(scores, -1), input(c, tn_shape(heads, length, 64)));
 }
 
-/** Each worker builds what its queries need of the keys: where there are heads enough, they are
-    shared out. */
+/** Heads are parallelised where there are enough of them; else queries are, although each worker
+    then builds what its queries need of the keys. */
 static void heads_are_shared_out(void **state) {
   (void)state;
   tn_context *c = tn_open(NULL);
@@ -91,7 +91,7 @@ static void heads_are_shared_out(void **state) {
   assert_int_equal(tn_close(c), TN_OK);
 }
 
-/** One number in many places is nothing but stores. */
+/** A broadcast scalar is parallelised although it does nothing but store. */
 static void stores_are_shared_out(void **state) {
   (void)state;
   tn_context *c = tn_open(NULL);
@@ -104,7 +104,7 @@ static void stores_are_shared_out(void **state) {
   assert_int_equal(tn_close(c), TN_OK);
 }
 
-/** Rows of results beside which operands are copied take memory, too. */
+/** Packed operands leave room in scratch memory for rows of results. */
 static void copies_leave_room_for_rows(void **state) {
   (void)state;
   tn_context *c = tn_open(NULL);
@@ -120,7 +120,7 @@ static void copies_leave_room_for_rows(void **state) {
   assert_int_equal(tn_close(c), TN_OK);
 }
 
-/** What rows of a varying length share is nothing that registers could hold. */
+/** Rows of a variable length are not tiled: their reuse does not fit registers. */
 static void rows_of_a_varying_length_are_not_tiled(void **state) {
   (void)state;
   tn_context *c = tn_open(NULL);
@@ -134,7 +134,7 @@ static void rows_of_a_varying_length_are_not_tiled(void **state) {
   assert_int_equal(tn_close(c), TN_OK);
 }
 
-/** Seconds of scheduling, and of choosing how kernels run, for n sums of rows in one graph. */
+/** Returns the seconds of scheduling n sums of rows in one graph and of choosing their laws. */
 static double seconds_of_sums(tn_context *c, int64_t n) {
   tn_tensor *x = input(c, tn_shape(n, 1000)), *sums[MOST_SUMS];
   for (int64_t i = 0; i < n; i++) sums[i] = tn_sum(tn_slice(x, 0, i, i + 1, 1), tn_axes(1), false);
@@ -147,7 +147,7 @@ static double seconds_of_sums(tn_context *c, int64_t n) {
   return seconds;
 }
 
-/** Kernels are of limited size: what restarts within one does not grow with the graph. */
+/** Kernels have a size limit, so algorithms that restart within one stay linear in the graph. */
 static void time_is_linear_in_sums_of_rows(void **state) {
   (void)state;
   tn_context *c = tn_open(NULL);

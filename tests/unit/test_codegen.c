@@ -72,7 +72,7 @@ TEST(addresses_have_gates_only_where_needed) {
   assert_ptr_equal(row_major_address(t->g, 1, &eight, &back), back);
   const node *gated = row_major_address(t->g, 1, &eight, &next);
   assert_int_equal(gated->op, OP_WHERE);
-  assert_ptr_equal(gated->src[0], ix_lt(t->g, next, eight)); /* the lower bound is known */
+  assert_ptr_equal(gated->src[0], ix_lt(t->g, next, eight)); /* the lower bound is proved */
   assert_ptr_equal(gated->src[1], next);
   assert_int_equal(gated->src[2]->op, OP_INVALID);
 }
@@ -104,8 +104,8 @@ static void check_program(test *t, replay *values, const interp_array *expected,
       diag_raise(&t->d, TN_ERR_INTERNAL, "target %zu: slot %zu differs", i, s);
 }
 
-/** A kernel after a few random laws, more of them such as make vectors: also such ranges as
-   choose.c would never make. */
+/** Applies a few random laws to a kernel, favouring those that make vectors, and ranges that
+    choose.c never makes. */
 static const node *arranged(test *t, const node *sink) {
   static const law vectors[] = {LAW_SPLIT, LAW_KIND, LAW_KIND};
   rng r = {t->seed ^ 0xa44};
@@ -121,7 +121,7 @@ static const node *arranged(test *t, const node *sink) {
   return sink;
 }
 
-/** Whether all outputs are shared out or none: with both, a worker repeats what others do. */
+/** True if all outputs are parallelised or none: with both, a worker repeats another's work. */
 static bool is_launchable(const node *sink) {
   size_t shared = 0;
   for (uint32_t i = 0; i < sink->n_src; i++) {
@@ -150,13 +150,13 @@ static void programs_do_what_kernels_do(void **state) {
   for (uint64_t seed = 0; seed < KERNELS; seed++) run_body(random_kernel, seed);
 }
 
-/* Many loops. What passes do grows as what they take from the system does. */
+/* Many loops. A pass's work is measured by the bytes it allocates. */
 
 typedef struct many {
   test t;
   int64_t copies;
-  size_t bytes; /* taken so far */
-  size_t made;  /* bytes that the pass took, with every copy */
+  size_t bytes; /* allocated so far */
+  size_t made;  /* bytes that the pass allocated, copies included */
 } many;
 
 static void *take(void *user, size_t bytes, size_t align) {
@@ -169,7 +169,7 @@ static void give_back(void *user, void *at, size_t bytes) {
   mem_system.release(mem_system.user, at, bytes);
 }
 
-/** An array with a number before and behind it. */
+/** Copies an array with a number added before and behind. */
 static const node *padded_copy(test *t, int64_t slot) {
   const node *n = number(t, 62), *all = number(t, 64), *r = range_make(t->g, all, KIND_LOOP);
   const node *x = ir_node(t->g, OP_PARAM, DT_F32, &n, 1, (int64_t[]){0}, 1);
@@ -217,10 +217,10 @@ static void edges_are_found_together(void **state) {
   (void)state;
   size_t few = bytes_for(20), more = bytes_for(200);
   print_message("edges: %zu bytes for 20 loops, %zu for 200\n", few, more);
-  assert_true(more < 20 * few); /* ten times is linear, a hundred quadratic */
+  assert_true(more < 20 * few); /* 10 if linear, 100 if quadratic */
 }
 
-/** To ask whether blocks may overlap makes none. */
+/** Asking whether blocks may overlap makes no nodes. */
 TEST(asking_makes_nothing) {
   const node *out = padded_copy(t, 1), *outer, *inner;
   const node *sink = ir_node(t->g, OP_SINK, DT_VOID, &out, 1, NULL, 0);
@@ -234,7 +234,7 @@ TEST(asking_makes_nothing) {
   assert_null(law_overlap(&l, sink, r, 100, &outer, &inner));
 }
 
-/* The widest index that fits decides the type of all. */
+/* The widest index decides the type of all indices. */
 
 static dtype index_type(test *t, int64_t extent, bool index32) {
   const node *n = number(t, extent), *r = range_make(t->g, n, KIND_LOOP);

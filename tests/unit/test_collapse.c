@@ -21,18 +21,18 @@
 
 enum { GRAPHS = 6000, DEPTH = 3, MOST_RANK = 3 };
 
-/** Rows, then one or two axes that are reduced. */
+/** A random graph: rows, then one or two reduced axes. */
 typedef struct test {
   diag d;
   ir *g;
   rng r;
   size_t rank;
   const node *dims[MOST_RANK];
-  dtype type; /* of indices that are compared */
+  dtype type; /* type of the compared indices */
   int64_t buffers;
-  const char *text; /* of the graph */
-  bool is_loop;
-  int64_t n; /* classes */ /* a kernel of the result has a FOLD */
+  const char *text; /* the graph as text */
+  bool is_loop;     /* a kernel of the result has a FOLD */
+  int64_t n;        /* number of classes */
 } test;
 
 /* Terms. */
@@ -45,7 +45,7 @@ static const node *iota(test *t, dtype type) {
   return ir_iota(t->g, type, t->rank, t->dims, (int64_t)rng_below(&t->r, t->rank));
 }
 
-/** Elements that differ along some axes only, most often along rows. */
+/** Makes an input that varies along some axes only, most often along rows. */
 static const node *data(test *t, dtype type, unsigned along) {
   const node *dims[MOST_RANK];
   int64_t ints[] = {t->buffers++, 0};
@@ -106,7 +106,8 @@ static const node *element(test *t, dtype type) {
   if (rng_chance(&t->r, 30)) return number(t, type, rng_between(&t->r, 0, 3));
   if (type != DT_BOOL && rng_chance(&t->r, 20)) return ir_cast(t->g, place(t, 2), type);
   if (dtype_is_float(type) && rng_chance(&t->r, 30))
-    return ir_op2(t->g, OP_DIV, x, ir_cast(t->g, data(t, DT_BOOL, 40), type)); /* also ∞ and NaN */
+    return ir_op2(t->g, OP_DIV, x,
+                  ir_cast(t->g, data(t, DT_BOOL, 40), type)); /* includes ∞ and NaN */
   return x;
 }
 
@@ -185,7 +186,7 @@ static void run(void *arg) {
   t->is_loop = has_fold(t, s);
 }
 
-/** Labels of a type that has as many numbers from 0 on as there are classes, or about so. */
+/** Labels of a type whose largest value is about the number of classes. */
 static void narrow_labels(void *arg) {
   test *t = arg;
   ir *g = t->g;
@@ -231,7 +232,7 @@ static void random_terms(void **state) {
   if (loops > GRAPHS / 100 * 65) fail_msg("%zu of %d terms are still loops", loops, (int)GRAPHS);
 }
 
-/* All small comparisons of k·(r div d) + c, or of k·(−r div d) + c, with a number. */
+/* Compares ±k·(r div d) + c with a number, for all small k, d and c. */
 
 enum { SIZE = 6, MOST_NUMBER = 12 };
 

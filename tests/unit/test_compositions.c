@@ -11,7 +11,7 @@
 
 enum { MOST_PORTS = 16 };
 
-/** A composition at hand. */
+/** A composition under construction. */
 typedef struct building {
   tn_context *c;
   tn_tensor *out[MOST_PORTS];
@@ -19,7 +19,7 @@ typedef struct building {
   tn_type in[MOST_PORTS];
 } building;
 
-/* What rows are written with. */
+/* Shorthands for the table's rows. */
 
 static tn_tensor *input_of(building *b, tn_shape shape, tn_dtype dtype) {
   char name[24];
@@ -47,7 +47,7 @@ static tn_tensor *part(tn_tensor *x, int axis, int64_t from, int64_t to) {
   return tn_slice(x, axis, from, to, 1);
 }
 
-/** The numbers of rows, and of columns, as tensors that broadcast. */
+/** Returns row and column numbers as tensors that broadcast. */
 static tn_tensor *row_numbers(building *b, int64_t n) {
   return tn_reshape(tn_arange(b->c, 0, n, 1, TN_I32), tn_shape(n, 1));
 }
@@ -59,7 +59,7 @@ static tn_tensor *masked(building *b, tn_tensor *scores, tn_tensor *allowed) {
   return tn_where(allowed, scores, number(b, -INFINITY));
 }
 
-/** Queries, keys and values of 12 heads, 512 steps and a width of 64; scores of the first two. */
+/** Attention with 12 heads, 512 steps and a width of 64; scores of the first two. */
 enum { HEADS = 12, STEPS = 512, WIDTH = 64 };
 
 static tn_tensor *head_input(building *b) { return IN(HEADS, STEPS, WIDTH); }
@@ -98,7 +98,7 @@ static void differences(building *b) {
 static void laplacian(building *b) {
   tn_tensor *x = IN(1024, 1024), *y = times(b, x, -4);
   for (int axis = 0; axis < 2; axis++)
-    for (int side = 0; side < 2; side++) { /* where a row or column is missing */
+    for (int side = 0; side < 2; side++) { /* with a row or column cut off */
       tn_shape pads[2] = {tn_shape(0, 0), tn_shape(0, 0)};
       pads[side].size[axis] = 1;
       tn_tensor *near = side ? part(x, axis, 1, 1024) : part(x, axis, 0, 1023);
@@ -430,9 +430,9 @@ static void gradient_of_bounded_norm(building *b) {
 typedef struct composition {
   const char *name;
   void (*build)(building *b);
-  size_t kernels;  /* the least there can be */
-  double bytes;    /* and what these move */
-  const char *why; /* there are more; NULL: there are not */
+  size_t kernels;  /* expected minimum */
+  double bytes;    /* expected bytes */
+  const char *why; /* reason for more; NULL: the minimum is reached */
   size_t more_kernels;
   double more_bytes;
 } composition;

@@ -14,7 +14,7 @@
 #include "schedule/values/constant_folding.h"
 #include "support/graph_body.h"
 
-enum { FIRST_CONSTANT = 10 }; /* BUFFERs from this uid on never change */
+enum { FIRST_CONSTANT = 10 }; /* BUFFERs from this uid on are constants */
 
 typedef struct test {
   diag d;
@@ -57,7 +57,7 @@ static constants found(test *t, const node *root) {
       &(constant_folding_request){.roots = &root, .n_roots = 1, .is_constant = never_changes});
 }
 
-/** The same for vectors of eight f32. */
+/** Finds constants for vectors of eight f32. */
 static constants found_for_vectors(test *t, const node *const roots[], size_t n) {
   return constant_folding_find(
       t->g, &(constant_folding_request){
@@ -76,7 +76,7 @@ static const node *expanded(test *t, const node *x, size_t rank, const node *con
   return ir_expand(t->g, ir_reshape(t->g, x, rank, shape), dims);
 }
 
-/** Σ_k x[m, k] · w[k, n], or with `turned` w[n, k]. */
+/** Builds Σ_k x[m, k] · w[k, n], or w[n, k] if `turned`. */
 static const node *product(test *t, const node *x, const node *w, bool turned) {
   const node *one = ix_const(t->g, 1), *m = x->dims[0], *k = x->dims[1], *n = w->dims[!turned];
   const int64_t swap[] = {1, 0}, axis = 1;
@@ -155,7 +155,7 @@ TEST(weights_whose_blocks_would_have_a_rest) {
   assert_int_equal(found_for_vectors(t, &root, 1).at.n, 0);
 }
 
-/** Some rows of a matrix. */
+/** Builds a slice of rows. */
 static const node *rows_of(test *t, const node *w, int64_t from, int64_t n) {
   const node *starts[] = {ix_const(t->g, from), ix_const(t->g, 0)};
   const node *sizes[] = {ix_const(t->g, n), w->dims[1]};

@@ -17,7 +17,7 @@ static void open_and_close(void **state) {
   check_text(tn_message(NULL), "no context");
 }
 
-/** What every call on a broken context says. */
+/** Checks that every call on a context that failed to open returns its failure. */
 static void check_broken(tn_context *c, tn_status status, const char *words) {
   float f = 0;
   tn_plan *plan;
@@ -32,7 +32,7 @@ static void check_broken(tn_context *c, tn_status status, const char *words) {
   assert_int_equal(tn_close(c), TN_OK);
 }
 
-/** What a call needs for itself is there from one call to the next. */
+/** Memory for a call's own work is kept from one call to the next. */
 static void calls_keep_memory_for_their_work(void **state) {
   (void)state;
   enum { CALLS = 10 };
@@ -42,7 +42,7 @@ static void calls_keep_memory_for_their_work(void **state) {
   assert_non_null(tn_add(x, x));
   size_t calls = memory.calls;
   for (int i = 0; i < CALLS; i++) assert_non_null(tn_add(x, x));
-  assert_int_equal(memory.calls - calls, 2 * CALLS); /* tensors, and nodes made on the way */
+  assert_int_equal(memory.calls - calls, 2 * CALLS); /* one for the tensor, one for its nodes */
   assert_int_equal(tn_close(c), TN_OK);
   assert_int_equal(memory.out, 0);
 }
@@ -151,12 +151,12 @@ static void count_kernels(void *user, tn_log_level level, const char *text) {
   *(int *)user += is_kernel;
 }
 
-/** Each kernel that is compiled is told of, and none that is found. */
+/** Compiled kernels are logged; kernels found in a cache are not. */
 static void kernels_are_logged(void **state) {
   (void)state;
   int kernels = 0;
   tn_open_desc d = TN_OPEN_DESC_INIT;
-  d.threads = 1; /* kernels of its own */
+  d.threads = 1; /* separate devices and kernels */
   d.cache_dir = "off";
   d.logger = (tn_logger){count_kernels, &kernels, NULL};
   tn_context *c = tn_open(&d);
@@ -176,7 +176,7 @@ static void check_line(void *user, tn_log_level level, const char *text) {
   *(int *)user += strstr(text, "a WARNING: forged") != NULL;
 }
 
-/** What a caller names cannot look like a line of its own. */
+/** A name with a newline cannot forge a log line. */
 static void remarks_are_one_line(void **state) {
   (void)state;
   int lines = 0;
@@ -271,12 +271,12 @@ static void cancelled_work_is_done_later(void **state) {
 static tn_context *open_cancelling(bool *goes_on) {
   tn_open_desc d = TN_OPEN_DESC_INIT;
   d.progress = (tn_progress){go_on, goes_on, NULL};
-  d.cache_dir = "off"; /* what is compiled already cannot be cancelled */
+  d.cache_dir = "off"; /* kernels in the cache could not be cancelled */
   return tn_open(&d);
 }
 
-/** A plan of the assigns of the innermost scope, in which something was cancelled, run once after
-   `s` was set to 100. */
+/** Compiles the pending assignments of the innermost scope, in which something was cancelled, and
+    runs the plan once after `s` was set to 100. */
 static void run_at_100(tn_context *c, tn_tensor *s) {
   tn_plan *plan;
   tn_binding *b;
@@ -287,7 +287,8 @@ static void run_at_100(tn_context *c, tn_tensor *s) {
   assert_int_equal(tn_binding_run(b), TN_OK);
 }
 
-/** A compilation that was cancelled has put no numbers in place of what its assigns read. */
+/** A cancelled compilation must not have replaced the states that its assignments read by
+    values. */
 static void cancelled_plans_are_compiled_later(void **state) {
   (void)state;
   bool goes_on = true;
@@ -355,7 +356,7 @@ typedef struct inside {
   tn_status read, close, scope;
   tn_tensor *built, *many[2];
   tn_dim size;
-  atomic_int stage; /* 1: the operation runs; 2: it may end */
+  atomic_int stage; /* 1: the operation runs; 2: it may return */
 } inside;
 
 static tn_status enter_again(void *user, tn_call *call) {
@@ -447,7 +448,8 @@ static void a_second_thread_is_told_why(void **state) {
   check_ok(c, tn_close(c));
 }
 
-/* Messages belong to threads: what others bind, compile or run changes none. */
+/* Messages are per thread: failures of other threads that bind, compile or run do not change
+   them. */
 
 enum { MESSAGE_ROUNDS = 300 };
 
@@ -458,7 +460,7 @@ typedef struct binder {
   bool is_wrong;
 } binder;
 
-/** Fails to bind, and reads why. */
+/** Fails to bind and reads the message. */
 static void *fail_to_bind(void *arg) {
   binder *b = arg;
   for (int i = 0; i < MESSAGE_ROUNDS && !b->is_wrong; i++) {
@@ -504,7 +506,7 @@ static void messages_are_of_threads(void **state) {
   assert_int_equal(tn_close(c), TN_OK);
 }
 
-/** The newest failure of a thread is its message, whichever kind of work failed. */
+/** A thread's message is its newest failure, whichever kind of work failed. */
 static void the_newest_message_counts(void **state) {
   (void)state;
   tn_context *c = tn_open(NULL);
@@ -518,7 +520,7 @@ static void the_newest_message_counts(void **state) {
   assert_int_equal(tn_close(c), TN_OK);
 }
 
-/** A thread's run of a binding fails by an assign that was pending. */
+/** Runs a binding, which fails by a pending assignment. */
 static void *run_and_fail(void *arg) {
   binder *b = arg;
   tn_binding *of;

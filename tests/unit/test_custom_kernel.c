@@ -51,7 +51,7 @@ static const char crossing[] = "%s = param f32 4 [slot=0]\n"
                                "%k = sink void %o \"\"\n"
                                "return %k\n";
 
-/** From f32[n, 2]: the sums of rows, and what is positive. */
+/** Computes the row sums and the positive elements of f32[n, 2]. */
 static const char rows[] = "%n = var index [min=1 max=9] \"n\"\n"
                            "%x = param f32 %n 2 [slot=0]\n"
                            "%y = param f32 %n [slot=1]\n"
@@ -81,7 +81,7 @@ static tn_kernel *kernel_of(const char *text) {
   return k;
 }
 
-/** Runs a kernel as a custom operation; the kernel is gone when this returns. */
+/** Applies a kernel as a custom operation and frees the kernel. */
 static void apply(tn_context *c, const char *text, uint64_t writes, tn_tensor *const in[],
                   size_t n_in, const tn_type types[], tn_tensor *out[], size_t n_out) {
   tn_custom_desc d = TN_CUSTOM_DESC_INIT;
@@ -94,7 +94,7 @@ static void apply(tn_context *c, const char *text, uint64_t writes, tn_tensor *c
   tn_kernel_free(k);
 }
 
-/** A text with a part exchanged. */
+/** Returns a text with a part replaced. */
 static const char *with(const char *text, const char *part, const char *by, char *out) {
   const char *at = strstr(text, part);
   assert_non_null(at);
@@ -141,7 +141,7 @@ static void a_kernel_writes_a_state(void **state) {
   }
 }
 
-/** All that a kernel reads is what was there before, and what it does not write stays. */
+/** A kernel reads the contents before it ran; elements that it does not write stay. */
 static void reads_are_of_old_contents(void **state) {
   tn_context *c = *state;
   tn_tensor *s = tn_state(floats(c, FLOATS(1, 2, 3, 4)));
@@ -219,7 +219,7 @@ static void plans_have_kernels_that_write(void **state) {
   check_floats(c, s, FLOATS(3, 6, 9, 12));
 }
 
-/** Steps of the last plan, as logged. */
+/** Counts the steps of the last plan from the log. */
 static void note_steps(void *user, tn_log_level level, const char *text) {
   const char *at = strstr(text, " steps");
   (void)level;
@@ -251,7 +251,8 @@ static void states_are_written_in_place(void **state) {
   assert_int_equal(tn_close(c), TN_OK);
 }
 
-/** A result that a state takes over and others read, and one of which nobody reads a part. */
+/** A result that becomes a state's contents and is read elsewhere, and one of which a part is
+    unused. */
 static void results_go_where_they_are_needed(void **state) {
   tn_context *c = *state;
   tn_tensor *s = tn_state(floats(c, FLOATS(1, 2, 3, 4))), *in[] = {s, s};
@@ -262,7 +263,7 @@ static void results_go_where_they_are_needed(void **state) {
   check_floats(c, s, FLOATS(12, 6, 9, 12));
 }
 
-/* Schedules of their own. */
+/* Given schedules. */
 
 static tn_kernel *kernel_with(const char *text, const char *schedule) {
   tn_ir *ir;
@@ -277,7 +278,7 @@ static tn_kernel *kernel_with(const char *text, const char *schedule) {
   return k;
 }
 
-/** Runs square_add, and checks that it was scheduled so. */
+/** Runs square_add and checks its schedule. */
 static void check_scheduled(tn_context *c, const char *text, const char *schedule,
                             const char *expected, bool alike) {
   static float x[N], y[N];
@@ -324,7 +325,7 @@ static void kernels_run_as_they_say(void **state) {
   check_scheduled(c, text, "KIND r0 loop", "KIND r0 loop\n", false);
 }
 
-/** Inputs that are one tensor are two arrays to a schedule. */
+/** The same tensor passed twice is two arrays to a schedule. */
 static void schedules_are_for_the_arrays_there_are(void **state) {
   static const char lines[] = "SPLIT r0 by 8: r1 r2\nDATA e3 inside r2 along r2: r3\n"
                               "DATA e0 inside r2 along r2: r4\nOVERLAP r1 by 7: r5 r6\n";
@@ -366,7 +367,7 @@ static void schedules_that_do_not_apply_are_refused(void **state) {
                     "line 1 of the schedule: expected the name of a law, found 'split'");
 }
 
-/* What is refused. */
+/* Refused kernels. */
 
 static void check_unmade(const char *text, const char *why) {
   tn_ir *ir;
@@ -417,10 +418,10 @@ static void what_is_no_kernel_is_not_made(void **state) {
   assert_null(tn_kernel_retain(NULL));
 }
 
-/* Where elements are written. */
+/* Coordinates of writes. */
 
-/** y of 100 or 10 × 10 elements: x[i, j], i below 4 and j below 5, at coordinates that lines make.
- */
+/** Returns a kernel that writes x[i, j], i below 4 and j below 5, to y of 100 or 10 × 10 elements
+    at the coordinates that `lines` compute. */
 static const char *writing(const char *lines, const char *coords, char *out) {
   static const char text[] =
       "%%x = param i32 4 5 [slot=0]\n"
@@ -474,7 +475,7 @@ static void elements_are_written_once(void **state) {
     check_unmade(writing(twice[i][0], twice[i][1], t), "may write elements twice: value 0");
 }
 
-/** What does not depend on a range is the same wherever that leads it. */
+/** A value that does not depend on a range may be written repeatedly along it. */
 static void elements_are_written_twice_alike(void **state) {
   (void)state;
   char t[2000], u[2000];
@@ -485,7 +486,7 @@ static void elements_are_written_twice_alike(void **state) {
   tn_kernel_free(kernel_of(with(t, "%x %i %j", "%x 2 3", u)));
 }
 
-/** x[k], for k from 0 to 7, to element k mod 4; and then all that was written. */
+/** Writes x[k], k from 0 to 7, to element k mod 4 in order, then sums up what was written. */
 static const char in_order[] =
     "%x = param f32 8 [slot=0]\n"
     "%y = param f32 4 [slot=1]\n"
@@ -557,7 +558,7 @@ static void other_arrays_are_refused(void **state) {
                 "slot 0 is f32[n from 1 to 9,2], input 0 is f32[n from 1 to 10,2]");
 }
 
-/* The payload goes at once: nothing holds it. */
+/* A refused operation's payload is destroyed at once. */
 
 static void count_call(void *user) { ++*(int *)user; }
 
@@ -577,7 +578,7 @@ static void payloads_are_let_go(void **state) {
   tn_kernel_free(k);
 }
 
-/* Memory that runs out. */
+/* Exhausted memory. */
 
 static void memory_may_run_out(void **state) {
   (void)state;
@@ -623,7 +624,7 @@ static void contexts_may_run_out(void **state) {
   tn_kernel_free(k);
 }
 
-/* The interpreter of tensor graphs does the same. */
+/* Equality with the interpreter of tensor graphs. */
 
 typedef struct interpreting {
   ir *g;

@@ -3,7 +3,7 @@
 #include "support/tensor_check.h"
 #include "tensor/context/descriptor.h"
 
-/** Every type with a size, its INIT, and the bytes that its version 1 has on this machine. */
+/** Every versioned type, its INIT, and the bytes of its version 1 on this machine. */
 #define TYPES(X)                             \
   X(tn_open_desc, TN_OPEN_DESC_INIT, 176)    \
   X(tn_plan_desc, TN_PLAN_DESC_INIT, 24)     \
@@ -14,7 +14,7 @@
   X(tn_device_info, TN_DEVICE_INFO_INIT, 48) \
   X(tn_port, TN_PORT_INIT, 224)
 
-/* A library whose header has one field more than the caller's. */
+/* Older callers: the library's struct has one field more. */
 
 #define CHECK_OLDER(type, init, first)                                                      \
   {                                                                                         \
@@ -50,7 +50,7 @@ static void older_callers_are_served(void **state) {
   TYPES(CHECK_OLDER)
 }
 
-/* A caller whose header has one field more than the library's. */
+/* Newer callers: their struct has one field more. */
 
 #define CHECK_NEWER(type, init, first)                                                       \
   {                                                                                          \
@@ -108,7 +108,7 @@ static void descriptions_fit_newer_structs(void **state) {
   check_ok(c, tn_close(c));
 }
 
-/* Payloads of what is refused. */
+/* Payloads of refused descriptors. */
 
 static void count_destroyed(void *user) { ++*(int *)user; }
 static void ignore_line(void *user, tn_log_level level, const char *text) {

@@ -29,7 +29,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/** An allocator that counts what is out, and fails at the n-th call. */
+/** Allocator that counts allocated bytes, and fails at the n-th call. */
 typedef struct counting {
   pthread_mutex_t lock;
   size_t bytes, calls, fail_at;
@@ -160,8 +160,8 @@ static void devices_are_listed(void **state) {
   assert_false(registry_device_at(f->registry, 5, &place));
 }
 
-/** A shell script as a C compiler: it notes that it has started, and answers to --version when it
-   is let go. */
+/** A shell script as a C compiler: it records that it was started, and answers --version once it is
+    released. */
 typedef struct slow_compiler {
   arena arena;
   char *folder, *script, *started, *go;
@@ -202,7 +202,7 @@ static void *ask_slowly(void *arg) {
   return NULL;
 }
 
-/** Whoever waits for a compiler that takes its time waits alone. */
+/** A slow compiler blocks only the threads that need it. */
 static void nobody_else_waits_for_a_compiler(void **state) {
   fixture *f = *state;
   slow_compiler s;
@@ -212,7 +212,7 @@ static void nobody_else_waits_for_a_compiler(void **state) {
   assert_int_equal(pthread_create(&t, NULL, ask_slowly, &s), 0);
   while (access(s.started, F_OK)) sched_yield();
   ok(f, device_target_find(device(f, "CPU"), NULL, &target, &f->diag));
-  ok(f, file_write(s.go, "", 0, &f->diag)); /* soon enough that it was not given up */
+  ok(f, file_write(s.go, "", 0, &f->diag)); /* before its time limit */
   pthread_join(t, NULL);
   assert_non_null(s.facts);
   assert_null(s.facts->absent);
@@ -223,7 +223,7 @@ static void nobody_else_waits_for_a_compiler(void **state) {
 static void backends_must_be_complete(void **state) {
   fixture *f = *state;
   tn_backend b = ref_backend;
-  ok(f, registry_add_backend(f->registry, &ref_backend, &f->diag)); /* again */
+  ok(f, registry_add_backend(f->registry, &ref_backend, &f->diag)); /* added a second time */
   assert_int_equal(registry_add_backend(f->registry, &b, &f->diag), TN_ERR_ARGUMENT);
   assert_string_equal(f->diag.text, "backend REF is already registered");
   assert_int_equal(registry_add_backend(f->registry, NULL, &f->diag), TN_ERR_ARGUMENT);
@@ -355,7 +355,7 @@ static void *work_long(void *arg) {
   return NULL;
 }
 
-/** Threads of the caller's that compile are not waited for. */
+/** Work on the pool does not wait for caller threads that compile. */
 static void long_work_holds_up_no_other(void **state) {
   (void)state;
   own_workers own = {0};
@@ -384,7 +384,7 @@ static void check_signals(void *arg, size_t i) {
   if (!caller && (!sigismember(&mask, SIGINT) || sigismember(&mask, SIGSEGV))) abort();
 }
 
-/** Nor does starting threads change the caller's. */
+/** Pool threads block all signals; starting them leaves the caller's mask unchanged. */
 static void the_pool_takes_no_signals(void **state) {
   fixture *f = *state;
   pthread_t self = pthread_self();
@@ -507,8 +507,8 @@ static void programs_run(void **state) {
   assert_int_equal(kernel_cache_get_stats(kernel_cache_of(f->registry)).compiled, 2);
 }
 
-/** Buffers of another device are refused, also those of the same backend, or of the device of the
-    same name in another registry. */
+/** Buffers of another device are refused, even of the same backend or of the same name in another
+    registry. */
 static void buffers_are_of_the_programs_device(void **state) {
   fixture *f = *state;
   fixture other = {.ir = f->ir};
@@ -598,7 +598,7 @@ static tn_node parse(fixture *f, const char *text) {
   return n;
 }
 
-/** What the last launch was of. */
+/** Sizes of the last launch. */
 static int64_t seen_global[3], seen_local[3];
 
 static tn_status spy_execute(void *program, const tn_launch *l, const int64_t global[3],
@@ -656,7 +656,7 @@ static void launch_indices_are_sized(void **state) {
   program_release(p[1]);
 }
 
-/* Arrays of a kernel's own: each worker counts up in one, and gives it from its end. */
+/* Scratch arrays: each worker counts up in its own and outputs it from the end. */
 static const char counted[] = "%%count = var i64 [min=1 max=8] \"core_count\"\n"
                               "%%out = param i64 128 [slot=0]\n"
                               "%%one = const i64 1\n"
@@ -867,7 +867,7 @@ static void the_cache_is_bounded(void **state) {
   }
   assert_int_equal(kernel_cache_get_stats(kernel_cache_of(small)).idle, 3);
   assert_int_equal(kernel_cache_get_stats(kernel_cache_of(small)).kernels, 4);
-  tn_node node = sample_program(f->ir, "REF", "k", 2); /* in use: still there */
+  tn_node node = sample_program(f->ir, "REF", "k", 2); /* in use: not evicted */
   tn_program *again;
   assert_int_equal(tn_program_compile(v, f->ir, &node, 1, &again, NULL), TN_OK);
   assert_ptr_equal(again, kept);
@@ -897,7 +897,7 @@ static tn_status spy_compile(void *compiler, const tn_capabilities *caps,
   return ref_compile(compiler, caps, specs, n, code, f);
 }
 
-/** A kernel that is not made linear yet; its ranges have the numbers `range` and on. */
+/** Makes a kernel that is not linearised, with ranges numbered from `range`. */
 static tn_node plain_kernel(tn_ir *ir, const char *name, int range, int size) {
   char text[1024];
   int n = snprintf(text, sizeof text,
@@ -914,7 +914,7 @@ static tn_node plain_kernel(tn_ir *ir, const char *name, int range, int size) {
   return tn_ir_parse(ir, text, (size_t)n);
 }
 
-/** A kernel in the cache is not even made linear. */
+/** A kernel found in the cache is not linearised. */
 static void found_kernels_cost_nothing(void **state) {
   fixture *f = *state;
   static tn_renderer renderer;
@@ -974,7 +974,7 @@ static void made_linear_and_run(void **state) {
       ok(f, buffer_span(b[i], &s[i], &f->diag));
     }
     ok(f, span_write(&s[0], DT_F32, DT_F32, in, 6, &f->diag));
-    int64_t values[2] = {1, 0}; /* core_count and core_id, if the kernel was cut */
+    int64_t values[2] = {1, 0}; /* core_count and core_id, if parallel */
     assert_true(p->facts.n_values <= 2);
     tn_launch l = {s, 2, values, p->facts.n_values};
     if (program_execute(p, &l, &why)) fail_msg("%s", why.text);
@@ -1008,7 +1008,7 @@ static void make_sizes(void *arg) {
                                        (const node *[3]){NULL}, NULL, 0);
 }
 
-/** Kernels of one hash are told apart, and their functions have names of their own. */
+/** Kernels with equal hashes are distinct and have distinct function names. */
 static void equal_hashes_are_not_equal_keys(void **state) {
   fixture *f = *state;
   reentrancy_list visits;
@@ -1038,7 +1038,7 @@ static void equal_hashes_are_not_equal_keys(void **state) {
     assert_ptr_equal(again, k[i]);
     kernel_cache_release(c, again);
   }
-  kernel_cache_release(c, k[2]); /* not published: gone, and its number free */
+  kernel_cache_release(c, k[2]); /* not published: removed, its number reusable */
   ok(f, kernel_cache_lookup(c, &keys[2], false, &answer, &k[2], &f->diag));
   assert_int_equal(answer, KERNEL_CACHE_CLAIMED);
   assert_string_equal(kernel_entry_name(k[2]), names[2]);
@@ -1120,7 +1120,7 @@ static void only_programs_are_compiled(void **state) {
                    TN_ERR_ARGUMENT);
 }
 
-/* Memory that runs out. */
+/* Exhausted memory. */
 
 typedef struct life {
   counting *counting;

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/** Computes something that no other test of this file does; returns the status and, if `c` is
-    broken by it, the message in *text. */
+/** Computes an expression that no other test of this file computes; returns the status, and the
+    message in *text if the context is broken. */
 static tn_status compute(const tn_open_desc *d, char *text, size_t bytes) {
   static float serial = 1;
   float x[2] = {1, 2}, y[2];
@@ -28,7 +28,7 @@ static void the_compiler_is_the_one_that_is_named(void **state) {
   (void)state;
   char text[4096];
   tn_open_desc d = TN_OPEN_DESC_INIT;
-  d.threads = 1; /* kernels of its own */
+  d.threads = 1; /* separate devices and kernels */
   d.compiler = "no-such-compiler";
   assert_int_equal(compute(&d, text, sizeof text), TN_ERR_COMPILE);
   check_text(text, "\"no-such-compiler\"");
@@ -37,7 +37,7 @@ static void the_compiler_is_the_one_that_is_named(void **state) {
   assert_int_equal(compute(&d, text, sizeof text), TN_ERR_COMPILE);
   check_text(text, "\"no-such-cc\"");
   d.compiler = "cc";
-  assert_int_equal(compute(&d, text, sizeof text), TN_OK); /* what is said counts before CC */
+  assert_int_equal(compute(&d, text, sizeof text), TN_OK); /* the option precedes CC */
   d.compiler = NULL;
   d.environment = false;
   d.cache_dir = "off";
@@ -59,8 +59,8 @@ static void devices_tell_of_the_compiler(void **state) {
   }
 }
 
-/** A compiler that comes to be there is found, by a context that was told before that there is
-   none; what it was told is still there. */
+/** A compiler installed later is found by a context that reported it absent; the earlier report
+    stays valid. */
 static void absent_devices_are_asked_after_again(void **state) {
   (void)state;
   diag problem = {0};

@@ -40,7 +40,7 @@ static void check_invalid(tn_context *c, tn_tensor *x, tn_status status, const c
   check_text(tn_message(c), words);
 }
 
-/** Whether a shape with this size is refused with these words. */
+/** Checks that a shape with this size is refused with this status and text. */
 static void check_refused(tn_context *c, tn_dim d, tn_status status, const char *words) {
   check_invalid(c, tn_input(c, "x", tn_shape(d), TN_F32), status, words);
 }
@@ -62,7 +62,7 @@ static void shapes_beyond_memory_are_refused(void **state) {
   assert_int_equal(tn_type_of(tn_input(c, "y", tn_shape(big, big, z), TN_F32)).dtype, TN_F32);
 }
 
-/** Also those that begin as the compiler's own do. */
+/** Messages show names as given, also names like the compiler's own. */
 static void names_are_shown_as_given(void **state) {
   tn_context *c = *state;
   tn_dim n = tn_dim_var(c, "core_id", 1, 9), m = tn_dim_var(c, "'core_id", 1, 9);
@@ -140,7 +140,7 @@ static void numbers_have_a_limit(void **state) {
   assert_true(tn_dim_div(c, wide, 1 << 20) == most);
 }
 
-/** The size along axis 0 of a slice. */
+/** Returns the size along axis 0 of a slice. */
 static tn_dim sliced(tn_tensor *x, tn_dim start, tn_dim stop, tn_dim step) {
   tn_type t = tn_type_of(tn_slice(x, 0, start, stop, step));
   return t.dtype == TN_UNDEFINED ? -1 : t.shape.size[0];
@@ -251,7 +251,7 @@ static void ranks_are_checked(void **state) {
   assert_int_equal(tn_read(tn_from_host(c, s, TN_F32, &f, 4), TN_F32, &f, 4), TN_ERR_SHAPE);
 }
 
-/* The table of dtype.h, above its diagonal. */
+/* The table of dtype.h above its diagonal. */
 static void types_meet(void **state) {
   (void)state;
   static const tn_dtype order[] = {TN_BOOL, TN_U8,  TN_U16, TN_U32,  TN_U64, TN_I8, TN_I16,

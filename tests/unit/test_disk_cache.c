@@ -20,7 +20,8 @@ enum { NAMES = 64 };
 typedef struct fixture {
   diag diag;
   arena arena;
-  const char *folder, *above, *script, *started; /* the compiler writes a line there each time */
+  const char *folder, *above, *script,
+      *started; /* started: the compiler appends a line per start */
   int remarks;
   char remark[1024];
 } fixture;
@@ -32,7 +33,7 @@ static void save(const char *path, const void *data, size_t bytes) {
   close(fd);
 }
 
-/** A compiler that tells when it is started, and adds what a file has to its version. */
+/** Writes a compiler script that records each start and adds a file's contents to its version. */
 static void write_script(fixture *f, const char *comment) {
   const char *text = arena_printf(&f->arena,
                                   "#!/bin/sh\n# %s\necho \"$*\" >> %s\n"
@@ -68,7 +69,7 @@ static int tear_down(void **state) {
   return status;
 }
 
-/* The work. */
+/* Workload. */
 
 static void take_remark(void *user, tn_log_level level, const char *text) {
   fixture *f = user;
@@ -86,7 +87,7 @@ static tn_open_desc desc_of(fixture *f) {
   return d;
 }
 
-/** Several kernels, the `shift`-th set of them. */
+/** Computes several kernels, the `shift`-th set of them. */
 static tn_status compute(tn_context *c, float shift) {
   static const float x[] = {1, 2, 3, 4, 5, 6};
   float got[3], sum;
@@ -103,7 +104,8 @@ static tn_status compute(tn_context *c, float shift) {
   return s ? s : ended;
 }
 
-/** What a process would do: how many kernels it compiled. */
+/** Opens a context, computes and closes, as a process would; returns the number of kernels
+    compiled. */
 static uint64_t run(fixture *f, float shift) {
   tn_open_desc d = desc_of(f);
   tn_context *c = tn_open(&d);
@@ -116,7 +118,7 @@ static uint64_t run(fixture *f, float shift) {
   return n.compiled;
 }
 
-/** How often the compiler was started since this was asked. */
+/** Returns the number of compiler starts since the last call. */
 static int starts(const fixture *f) {
   int lines = 0;
   FILE *t = fopen(f->started, "r");
@@ -131,7 +133,7 @@ typedef struct names {
   const char *path[NAMES];
 } names;
 
-/** The files of the cache; all: those of compilers too. */
+/** Lists the cache's files; `all` includes those of compilers. */
 static names list(fixture *f, bool all) {
   names l = {0};
   DIR *d = opendir(f->folder);
@@ -198,7 +200,7 @@ static void it_can_be_switched_off(void **state) {
   setenv("TENON_CACHE", "off", 1);
 }
 
-/** What a backend makes for its own process alone stays there. */
+/** Code of a backend that is not marked `lasting` is not stored. */
 static void only_lasting_code_is_kept(void **state) {
   fixture *f = *state;
   tn_open_desc d = desc_of(f);
@@ -211,7 +213,7 @@ static void only_lasting_code_is_kept(void **state) {
   assert_int_equal(list(f, true).n, 0);
 }
 
-/** Targets, math modes and compilers do not share kernels. */
+/** Targets, math modes and compilers have separate kernels. */
 static void keys_tell_what_differs(void **state) {
   fixture *f = *state;
   tn_open_desc d = desc_of(f);
@@ -240,7 +242,7 @@ static void a_new_compiler_is_asked(void **state) {
   fixture *f = *state;
   uint64_t kernels = run(f, 1);
   starts(f);
-  write_script(f, "second"); /* as it says the same, kernels are the same */
+  write_script(f, "second"); /* the version is unchanged, so kernels are found */
   assert_int_equal(run(f, 1), 0);
   assert_int_equal(starts(f), 1);
   save(arena_printf(&f->arena, "%s/update", f->above), "two", 3);
@@ -249,8 +251,8 @@ static void a_new_compiler_is_asked(void **state) {
   assert_int_equal(run(f, 1), 0);
 }
 
-/** What is behind a script changes unseen; it comes out when something is compiled, and then that
-    is not kept as what it is not. */
+/** A script's compiler may change without the script: this is noticed at the next compilation,
+    whose kernels are then not stored under the old identity. */
 static void what_is_hidden_comes_out(void **state) {
   fixture *f = *state;
   uint64_t kernels = run(f, 1);
@@ -294,7 +296,7 @@ static void what_was_damaged_is_made_anew(void **state) {
   assert_int_equal(run(f, 1), 0);
 }
 
-/** Changes the content of a file's copy. */
+/** Changes the contents of a copy of a file. */
 typedef void forgery(char *content, const code_record *p);
 
 typedef struct forging {
@@ -303,7 +305,7 @@ typedef struct forging {
   forgery *change;
 } forging;
 
-/** Writes a file anew whose content is another, and whose hash is right. */
+/** Rewrites a file with other contents and a valid hash. */
 static void forge_body(void *arg) {
   const forging *j = arg;
   static text t;
@@ -341,10 +343,10 @@ static void no_object(char *content, const code_record *p) {
 
 static void no_entry(char *content, const code_record *p) {
   (void)p;
-  content[8 + 4] ^= 1; /* of the name of a function, which is the first text */
+  content[8 + 4] ^= 1; /* in a function's name, which is the first text */
 }
 
-/** The first number after the text is core_id, the second how many slots there are. */
+/** After the text come core_id and the number of slots. */
 static char *slots_of(char *content, const code_record *p) {
   return content + 8 + strlen(p->kernels[0].spec.entry) + 8 + 8;
 }
@@ -355,15 +357,14 @@ static void wild_slot(char *content, const code_record *p) {
 
 static void many_slots(char *content, const code_record *p) { slots_of(content, p)[7] = 1; }
 
-/** With the right hash and the right keys, facts and code that are none are found out all the
-    same. */
+/** Wrong facts and code are detected even with a valid hash and valid keys. */
 static void what_was_forged_is_made_anew(void **state) {
   fixture *f = *state;
   static forgery *const ways[] = {no_object, no_entry, wild_slot, many_slots};
   uint64_t kernels = run(f, 1);
   for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
     forge(f, ways[i]);
-    uint64_t compiled = run(f, 1); /* what lies beside it may be right */
+    uint64_t compiled = run(f, 1); /* kernels of the same file may be intact */
     assert_true(compiled > 0 && compiled <= kernels);
     assert_true(f->remarks > 0);
     check_text(f->remark, "no loadable kernel");
@@ -383,7 +384,8 @@ static void read_changed(void *arg) {
   static const unsigned char lies[] = {0, 1, 0x7f, 0x80, 0xff};
   for (size_t i = 0; i < sizeof lies; i++) {
     size_t n = j->file->content_bytes;
-    unsigned char *copy = memcpy(malloc(n), j->file->content, n); /* its end is watched */
+    unsigned char *copy = memcpy(malloc(n), j->file->content,
+                                 n); /* of its exact size, so that sanitizers see overruns */
     copy[j->at] = lies[i];
     code_record p;
     bool whole = code_record_read(&p, copy, n, j->file->n_keys, &j->f->arena);
@@ -400,7 +402,7 @@ static void read_changed(void *arg) {
   }
 }
 
-/** Whatever is in a code record, it is read within its bounds, and what comes of it can be used. */
+/** A code record with random bytes is read within its bounds, and its kernels can be used. */
 static void pieces_are_not_trusted(void **state) {
   fixture *f = *state;
   static text t;
@@ -425,7 +427,7 @@ static void a_folder_that_cannot_be_used_is_told_once(void **state) {
   assert_int_equal(list(f, true).n, 0);
 }
 
-/* Several at once. */
+/* Concurrency. */
 
 static void processes_compile_the_same(void **state) {
   fixture *f = *state;

@@ -26,7 +26,7 @@ typedef struct fixture {
   char *folder;
   disk_cache *disk;
   int remarks;
-  char remark[1024]; /* the last one */
+  char remark[1024]; /* the last warning */
 } fixture;
 
 static void take_remark(void *user, const char *text) {
@@ -97,7 +97,7 @@ static void put(fixture *f, const char *key, const char *content) {
   write_bytes(f, key, content, strlen(content));
 }
 
-/** Whether the disk has this content for a key; NULL: it has none. */
+/** Checks the content stored for a key; NULL: none. */
 static void expect(fixture *f, const char *key, const char *content) {
   disk_cache_file file;
   cache_key k = key_of(key);
@@ -107,7 +107,7 @@ static void expect(fixture *f, const char *key, const char *content) {
   if (!found) return;
   assert_int_not_equal(disk_cache_file_find(&file, &k), SIZE_MAX);
   assert_int_equal(file.content_bytes, strlen(content));
-  assert_string_equal((const char *)file.content, content); /* a NUL is after it */
+  assert_string_equal((const char *)file.content, content); /* a NUL follows it */
   disk_cache_free_file(f->disk, &file);
 }
 
@@ -128,7 +128,7 @@ static bool is_temporary(const char *name) {
   return n > 5 && !strcmp(name + n - 5, ".part");
 }
 
-/** Names in the folder that begin with a text. */
+/** Counts the names in the folder that begin with a text. */
 static int count(const fixture *f, const char *beginning) {
   int n = 0;
   DIR *d = opendir(f->folder);
@@ -138,7 +138,7 @@ static int count(const fixture *f, const char *beginning) {
   return n;
 }
 
-/** Files under temporary names. */
+/** Counts temporary files. */
 static int parts(const fixture *f) {
   int n = 0;
   DIR *d = opendir(f->folder);
@@ -163,7 +163,7 @@ static size_t load(const char *path, unsigned char *data, size_t most) {
   return (size_t)n;
 }
 
-/* What is written. */
+/* Writing. */
 
 static void what_is_written_is_read(void **state) {
   fixture *f = *state;
@@ -217,7 +217,7 @@ static void a_name_is_not_trusted(void **state) {
   fixture *f = *state;
   put(f, "a", "of a");
   assert_int_equal(rename(path_of(f, "a"), path_of(f, "b")), 0);
-  expect(f, "b", NULL); /* as if both had one hash */
+  expect(f, "b", NULL); /* as if both keys had the same hash */
   assert_int_equal(f->remarks, 0);
   put(f, "b", "of b");
   expect(f, "b", "of b");
@@ -255,7 +255,7 @@ static void it_may_be_off_or_nowhere(void **state) {
   expect(f, "a", NULL);
   assert_int_equal(f->remarks, 1);
   check_text(f->remark, "HOME");
-  setenv("HOME", f->folder, 1); /* it is not there, and is not made */
+  setenv("HOME", f->folder, 1); /* absent, and not created */
   open_disk(f, NULL);
   put(f, "a", "one");
   expect(f, "a", NULL);
@@ -268,7 +268,7 @@ static void it_may_be_off_or_nowhere(void **state) {
   free(xdg);
 }
 
-/* What is hostile. */
+/* Hostile files and folders. */
 
 static void every_cut_and_every_change_is_seen(void **state) {
   fixture *f = *state;
@@ -297,7 +297,7 @@ static void every_cut_and_every_change_is_seen(void **state) {
   expect(f, "key", "content");
 }
 
-/** Files whose hash is right, but nothing else. */
+/** Files with a valid hash and wrong lengths. */
 static void lengths_are_checked(void **state) {
   fixture *f = *state;
   unsigned char data[512];
@@ -306,7 +306,7 @@ static void lengths_are_checked(void **state) {
   static const uint64_t lies[] = {0, 2, 3, 4, 100, UINT64_MAX, UINT64_MAX / 8 + 1, INT64_MAX};
   for (size_t at = head; at + 8 <= n; at++)
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
-      unsigned char *copy = malloc(n); /* its end is watched */
+      unsigned char *copy = malloc(n); /* of its exact size, so that sanitizers see overruns */
       disk_cache_file file;
       cache_key k = key_of("key");
       uint64_t hash[2];
@@ -387,9 +387,9 @@ static void folders_of_others_are_refused(void **state) {
   check_refused(f, f->folder, "is owned by another user");
 }
 
-/* What cannot be written. */
+/* Missing write access. */
 
-/** Runs a test in a process of its own, which ends with 0 or a line number. */
+/** Runs a test in a child process, which ends with 0 or a line number. */
 static int apart(fixture *f, int (*body)(fixture *f)) {
   int status = 0;
   pid_t child = fork();
@@ -401,7 +401,7 @@ static int apart(fixture *f, int (*body)(fixture *f)) {
 
 enum { SKIP = 77, LARGE = 100000 };
 
-/** In a child: nothing is written, which is told once; what is there is read. */
+/** In a child: writes nothing and warns once; existing files are read. */
 static int write_in_vain(fixture *f, int error) {
   static char large[LARGE];
   write_bytes(f, "large", large, sizeof large);
@@ -463,7 +463,7 @@ enum { WRITERS = 6, ROUNDS = 60, SHARED = 5 };
 
 static const char *const shared[SHARED] = {"s0", "s1", "s2", "s3", "s4"};
 
-/** Writes and reads what the others write and read; all that is found is whole. */
+/** Writes and reads the same keys as the other processes; everything found is complete. */
 static int work_at_once(fixture *f, int first) {
   char content[20000];
   for (int i = first; i < first + ROUNDS; i++) {
@@ -502,7 +502,7 @@ static void processes_share_it(void **state) {
 }
 
 typedef struct worker {
-  fixture f; /* with the disk of all */
+  fixture f; /* a fixture on the shared folder */
   int number, status;
   pthread_t thread;
 } worker;
@@ -586,7 +586,7 @@ static void who_is_killed_leaves_nothing_half_written(void **state) {
   assert_true(is_there(f, shared[0]));
   save(arena_printf(&f->arena, "%s.1-0.part", path_of(f, "half")), "half", 4);
   int before = parts(f);
-  trim(f, UINT64_MAX, 0, false); /* somebody may be writing these */
+  trim(f, UINT64_MAX, 0, false); /* too young: possibly being written */
   assert_int_equal(parts(f), before);
   age_parts(f, 4000);
   trim(f, UINT64_MAX, 0, false);
@@ -613,7 +613,7 @@ static void the_least_recently_used_goes_first(void **state) {
   age(path_of(f, "b0"), 400);
   age(path_of(f, "a"), 300);
   age(path_of(f, "c"), 200);
-  expect(f, "d", "abc"); /* that is a use */
+  expect(f, "d", "abc"); /* marks it as used */
   disk_cache_usage left = trim(f, 3 * one + two, 0, false);
   assert_int_equal(left.bytes, 3 * one + two);
   left = trim(f, 3 * one + two - 1, 3 * one + two - 1, false);
@@ -684,7 +684,7 @@ static void folders_in_the_place_of_files_are_told(void **state) {
   assert_false(is_there(f, "empty") || is_there(f, "a"));
 }
 
-/** Such a cache is not used, which is told once, with the way out. */
+/** Checks that a folder with a bad lock file is not used, with one warning that says what to do. */
 static void check_lock(fixture *f, const char *why) {
   int fd;
   open_disk(f, f->folder);
@@ -736,7 +736,7 @@ static void one_process_trims_at_a_time(void **state) {
   close(fd);
 }
 
-/** A store in so many removes what is too much: here a file that only claims to be large. */
+/** Every so many stores the cache is trimmed: here of a sparse file with a large size. */
 static void it_trims_itself(void **state) {
   fixture *f = *state;
   put(f, "old", "old");

@@ -16,7 +16,7 @@ static const dtype all_types[] = {DT_F32,  DT_U8,  DT_I8,  DT_U16, DT_I16, DT_I3
                                   DT_BOOL, DT_F16, DT_F64, DT_U32, DT_U64, DT_BF16, DT_INDEX};
 enum { N_TYPES = sizeof all_types / sizeof *all_types };
 
-/* The value of a 16-bit float from its fields. */
+/* Returns the value of a 16-bit float from its fields. */
 static double value16(uint16_t h, int exponent_bits, int mantissa_bits) {
   int bias = (1 << (exponent_bits - 1)) - 1, top = (1 << exponent_bits) - 1;
   int e = (h & 0x7fff) >> mantissa_bits, m = h & ((1 << mantissa_bits) - 1);
@@ -26,7 +26,7 @@ static double value16(uint16_t h, int exponent_bits, int mantissa_bits) {
   return h & 0x8000 ? -v : v;
 }
 
-/* The 16-bit float nearest to a value, ties to even, found by search. */
+/* Returns the 16-bit float nearest to a value, ties to even, found by search. */
 static uint16_t nearest16(long double v, int exponent_bits, int mantissa_bits) {
   uint16_t infinity = (uint16_t)(((1 << exponent_bits) - 1) << mantissa_bits);
   uint16_t sign = signbit(v) ? 0x8000 : 0;
@@ -68,7 +68,7 @@ typedef struct format16 {
 static const format16 formats[] = {{DT_F16, 5, 10, half_to_float, half_from_float},
                                    {DT_BF16, 8, 7, bfloat_to_float, bfloat_from_float}};
 
-/* Every pattern to f32 and f64, and back. */
+/* Converts every 16-bit pattern to f32 and f64, and back. */
 static void test_16_bits_widen(void **state) {
   (void)state;
   for (size_t k = 0; k < 2; k++)
@@ -96,7 +96,7 @@ static void check_nearest(const format16 *f, double v) {
   if ((double)(float)v == v) assert_int_equal(f->from((float)v), want);
 }
 
-/* Each boundary between two neighbours, and the floats and doubles beside it. */
+/* Narrows each midpoint between two neighbours, and the floats and doubles next to it. */
 static void test_16_bits_narrow(void **state) {
   (void)state;
   for (size_t k = 0; k < 2; k++) {
@@ -144,7 +144,7 @@ static void test_16_bits_narrow_random(void **state) {
     }
 }
 
-/* All casts on edge values, by way of long double, which holds every value here exactly. */
+/* All casts on edge values, through long double, which holds every value here exactly. */
 
 enum { MOST_EDGES = 64 };
 
@@ -248,7 +248,7 @@ static long double exact(dtype t, uint64_t bits) {
   }
 }
 
-/* An integer within the type's range, as its 64 bits. */
+/* Returns the 64 bits of an integer within the type's range. */
 static uint64_t integer_bits(long double v) { return v < 0 ? 0 - (uint64_t)-v : (uint64_t)v; }
 
 static uint64_t cast_by_value(dtype to, dtype from, uint64_t bits) {
@@ -305,7 +305,7 @@ static void test_casts_of_random_integers(void **state) {
     }
 }
 
-/* Storing and loading keeps a scalar, and touches the type's bytes only. */
+/* Storing and loading preserves a scalar and touches the type's bytes only. */
 static void test_load_and_store(void **state) {
   (void)state;
   for (size_t k = 0; k < N_TYPES; k++) {
@@ -334,7 +334,7 @@ static void test_table(void **state) {
     assert_true(found);
     if (f->cls == DC_FLOAT) assert_int_equal(1 + f->exponent_bits + f->mantissa_bits, 8 * f->bytes);
   }
-  assert_int_equal(n, N_TYPES + 1); /* and void */
+  assert_int_equal(n, N_TYPES + 1); /* void included */
   dtype_from_name("f3", 2, &found);
   assert_false(found);
 }

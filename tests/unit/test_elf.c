@@ -44,7 +44,7 @@ typedef void kernel(void *const *bufs, const int64_t *vals);
 typedef struct bench {
   arena arena;
   diag diag;
-  cc cc[2]; /* gcc and clang, those that are here */
+  cc cc[2]; /* gcc and clang, as far as installed */
   int compilers;
 } bench;
 
@@ -158,7 +158,7 @@ static void check_everything(const elf_image *code) {
     assert_int_equal(count[1], call + 41);
     assert_int_equal(count[2], call + 6);
     for (int i = 0; i < N; i++) {
-      float product = x[i] * 1.5f; /* two statements, so that it is not contracted */
+      float product = x[i] * 1.5f; /* two statements prevent contraction */
       float e = choose(i % 7, i < N / 8 * 8 ? product + 0.25f : x[i]) + table[i % 5];
       e = fmaf(e, e, 1e-7f) + 1;
       assert_memory_equal(&e, &y[i], sizeof e);
@@ -238,7 +238,7 @@ static void kernels_divide_128_bits(void **state) {
     elf_image *code = load(b, compile_with(b, &b->cc[c], source, NULL));
     uint64_t x[8] = {5, (uint64_t)-9, 77, 0}, y[8] = {5, (uint64_t)-9, 77, 0};
     run(code, (void *[]){x, y}, NULL);
-    /* quotient × divisor + remainder, modulo 2⁶⁴, and the size of the remainder */
+    /* quotient · divisor + remainder modulo 2⁶⁴, and the size of the remainder */
     assert_true(x[4] * 77 + x[6] == 5);
     assert_true((int64_t)x[6] <= 0 && (int64_t)x[6] > -77 && x[7] == (x[6] ? UINT64_MAX : 0));
     assert_true(y[4] * 77 + y[6] == 5 && y[6] < 77 && y[7] == 0);
@@ -257,7 +257,7 @@ static long double narrow_value(int bits, int fraction, int bias) {
                   : ldexpl(m, 1 - bias - fraction);
 }
 
-/** The finite or infinite float of 16 bits nearest to x, by bisection. */
+/** Returns the 16-bit float, finite or infinite, nearest to x, by bisection. */
 static int nearest(long double x, int fraction, int bias) {
   int infinity = (2 * bias + 1) << fraction, low = 0, high = infinity;
   long double size = fabsl(x);
@@ -269,14 +269,14 @@ static int nearest(long double x, int fraction, int bias) {
       high = middle;
   }
   if (size >= ldexpl(1, bias + 1)) low = high = infinity;
-  /* infinity counts as the value after the largest */
+  /* infinity counts as the successor of the largest value */
   long double below = size - narrow_value(low, fraction, bias);
   long double above = narrow_value(high, fraction, bias) - size;
   int r = below < above || (below == above && !(low & 1)) ? low : high;
   return r | (signbit(x) ? 0x8000 : 0);
 }
 
-/** Runs convert(from[0 … n)) of a kernel and compares. */
+/** Runs a kernel's convert(from[0 … n)) and compares. */
 static void check_narrowing(const elf_image *code, const char *name, const double *from, int n,
                             int fraction, int bias) {
   for (int i = 0; i < n; i++) {
@@ -357,7 +357,8 @@ static void half_floats_round(void **state) {
 
 static void bfloats_round(void **state) {
   (void)state;
-  /* No compiler of these years calls them from C; LLVM does. Called here by their convention. */
+  /* gcc and clang do not call these from C, LLVM does; called here with their calling
+     convention. */
   typedef float narrow_float(float);
   typedef float narrow_double(double);
   narrow_float *from_float = (narrow_float *)(uintptr_t)kernel_import_address("__truncsfbf2");
@@ -384,7 +385,7 @@ static void bfloats_round(void **state) {
 
 /* Protection. */
 
-/** The permissions of the page at an address, as in /proc/self/maps ("r-xp"). */
+/** Reads the permissions of the page at an address from /proc/self/maps ("r-xp"). */
 static void permissions(const void *address, char text[5]) {
   char line[512];
   FILE *maps = fopen("/proc/self/maps", "r");
@@ -425,7 +426,7 @@ static void no_page_is_writable_and_executable(void **state) {
   assert_string_not_equal(p, "r-xp");
 }
 
-/* Objects that kernels never are. */
+/* Unsupported objects. */
 
 static void strange_objects_are_refused(void **state) {
   bench *b = *state;
@@ -488,7 +489,7 @@ static void other_machines_are_refused(void **state) {
 
 typedef struct hostile {
   bench *bench;
-  unsigned char *file; /* of exactly `bytes` bytes, so that reading past it is seen */
+  unsigned char *file; /* of exactly `bytes` bytes, so that sanitizers see overruns */
   size_t bytes;
 } hostile;
 
@@ -525,7 +526,7 @@ static void expect(hostile *h, tn_status status, const char *said) {
   free(h->file);
 }
 
-/** Copies `o`, changes it by `change` (which may use `h`), and expects a refusal. */
+/** Copies `o`, changes the copy by `change` (which may use `h`), and expects a refusal. */
 #define PLANT(change, status, said)   \
   do {                                \
     hostile h_ = copy_of(b, o);       \
@@ -653,7 +654,7 @@ static void unaligned_objects_load(void **state) {
     unsigned char *moved = malloc(o.bytes + shift);
     memcpy(moved + shift, o.data, o.bytes);
     elf_image *code = load(b, (cc_object){moved + shift, o.bytes});
-    free(moved); /* not needed afterwards */
+    free(moved); /* not needed after loading */
     check_everything(code);
     elf_free(code);
   }
@@ -723,7 +724,7 @@ static void every_allocation_may_fail(void **state) {
   }
 }
 
-/* AArch64's fields, checked on every machine. */
+/* AArch64's relocation fields, checked on every machine. */
 
 static uint32_t arm(uint32_t type, uint32_t word, uint64_t place, uint64_t value, bool fits) {
   assert_int_equal(elf_aarch64.apply(type, (unsigned char *)&word, place, value), fits);
@@ -753,11 +754,12 @@ static void aarch64_fields(void **state) {
   arm(R_AARCH64_PREL32, 0, p, p + 0x80000000u, false);
 }
 
-/* Sanitizers: planted faults are seen inside instrumented kernels. */
+/* Sanitizers report planted faults inside instrumented kernels. */
 
 #if WITH_ADDRESS
 
-/** What a child prints that runs a kernel with n elements in buffers of 8. */
+/** Runs a kernel with n elements on buffers of 8 in a child process and returns the child's
+    output. */
 static void run_in_child(const elf_image *code, int64_t n, char *said, size_t room, int *status) {
   int ends[2];
   assert_int_equal(pipe(ends), 0);

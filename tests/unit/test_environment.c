@@ -35,7 +35,8 @@ static void variables_are_read(void **state) {
   assert_null(environment_get("TENON_TEST_VARIABLE"));
 }
 
-/** What the copy finds wrong; 0: nothing. Its environment says otherwise in all of these. */
+/** Runs in the copy, in an environment that sets every variable. Returns 0, or the number of the
+    check that failed. */
 static int check_set_id(void) {
   static const char *const names[] = {"CC", "HOME", "TENON_CACHE", "TENON_CC", "XDG_CACHE_HOME"};
   diag d = {0};
@@ -43,7 +44,7 @@ static int check_set_id(void) {
   char path[DISK_CACHE_PATH_BYTES];
   process_result r;
   const char *argv[] = {"/usr/bin/env", NULL};
-  if (!getauxval(AT_SECURE)) return SKIPPED; /* the file system has no such programs */
+  if (!getauxval(AT_SECURE)) return SKIPPED; /* the file system ignores the set-user-id bit */
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (!getenv(names[i]) || environment_get(names[i])) return 1;
   arena_init(&a, &mem_system, &d);

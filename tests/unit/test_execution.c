@@ -11,8 +11,8 @@
 
 enum { ROWS = 5, MOST_TOLD = 16 };
 
-/* x is read by a step, `first` by the loop as it begins, `each` in all its trips and `both` in
-   trips of a loop in it, and after both `last`. */
+/* A step reads x; a loop reads `first` as it begins, `each` in all its trips and `both` in the
+   trips of an inner loop; a step after both reads `last`. */
 static const char text[] =
     "%n = const index 5\n%m = const index 2\n"
     "%x = buffer f32 4 [uid=1 version=0]\n%first = buffer f32 4 [uid=2 version=0]\n"
@@ -37,7 +37,7 @@ typedef struct job {
   executable_request request;
   executable *made;
   execution *run;
-  size_t told[MOST_TOLD], n; /* buffers */
+  size_t told[MOST_TOLD], n; /* reported buffers */
 } job;
 
 static void make(void *arg) {
@@ -49,7 +49,7 @@ static void make(void *arg) {
   if (executable_build(&j->made, &j->request, &mem_system, &j->diag)) diag_rethrow(&j->diag);
 }
 
-/** What was told of is not read any more: it is spoilt. */
+/** Overwrites a reported buffer, which must not be read any more. */
 static void note(void *user, size_t buffer) {
   job *j = user;
   tn_span span;

@@ -13,7 +13,7 @@ static tn_status pass_on(void *user, tn_call *call) {
   return TN_OK;
 }
 
-/** Two kernels with a host function between them. */
+/** Compiles two kernels with a host function between them. */
 static tn_status compile(tn_context *c) {
   tn_tensor *in = tn_input(c, "x", tn_shape(N, N), TN_F32), *passed;
   tn_tensor *sum = tn_sum(tn_exp(in), tn_axes(1), false);
@@ -78,7 +78,7 @@ static bool is_empty(const tn_explanation *x) {
   return tn_explanation_step(x, 0, &s) == TN_ERR_ARGUMENT;
 }
 
-/** Also kernels that are in the cache by then. */
+/** The second plan's kernels come from the cache. */
 static void plans_are_explained(void **state) {
   (void)state;
   tn_context *c = tn_open(NULL);
@@ -87,7 +87,7 @@ static void plans_are_explained(void **state) {
     check_ok(c, tn_explain(c, i % 2 == 0, &x));
     check_ok(c, compile(c));
     check(x, i % 2 == 0);
-    if (i < 2) tn_explanation_free(x); /* the others go with the context */
+    if (i < 2) tn_explanation_free(x); /* the others are freed with the context */
   }
   check_ok(c, tn_close(c));
 }

@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-/* The thread sanitizer makes this eight times slower, and is not what it is for. */
+/* ThreadSanitizer makes this eight times slower, and finds nothing here. */
 #if defined(__SANITIZE_THREAD__)
 #define IS_SLOW 1
 #elif defined(__has_feature)
@@ -21,7 +21,7 @@
 
 typedef struct failing {
   atomic_size_t calls, out;
-  atomic_size_t from, to; /* the calls that fail, counted from 1: from ≤ call < to */
+  atomic_size_t from, to; /* failing calls, counted from 1: from ≤ call < to */
   int destroyed;
 } failing;
 
@@ -50,7 +50,7 @@ static tn_context *open_failing(failing *f, const char *device) {
   return tn_open(&d);
 }
 
-/* The work. */
+/* Workload. */
 
 enum { ROWS = 2 };
 
@@ -59,7 +59,7 @@ static const float input[ROWS][LAYER_IN] = {{1, 2, 3, 4}, {-1, 0, 5, 2}};
 typedef struct workload {
   const char *path;
   const bytes *file;
-  bool computes; /* the device does; results are compared */
+  bool computes; /* the device computes, so results are compared */
 } workload;
 
 static void check_result(const workload *w, const float got[ROWS][LAYER_OUT]) {
@@ -112,7 +112,7 @@ static tn_status apply_and_read(tn_context *c, const workload *w, tn_model *m) {
   return s;
 }
 
-/** Steps with numbers that vary. */
+/** Runs steps with scalars that vary. */
 static tn_status vary_and_read(tn_context *c, const workload *w) {
   tn_status s = TN_OK;
   for (int step = 0; step < 2 && s == TN_OK; step++) {
@@ -127,7 +127,7 @@ static tn_status vary_and_read(tn_context *c, const workload *w) {
   return s;
 }
 
-/** All of it, up to the first failure. */
+/** Runs the whole workload, up to the first failure. */
 static tn_status work(tn_context *c, const workload *w) {
   tn_model *m = NULL;
   tn_status s = TN_OK, ended;
@@ -147,7 +147,7 @@ static tn_status work(tn_context *c, const workload *w) {
 
 typedef struct outcome {
   bool struck;   /* an allocation failed */
-  bool got_open; /* in a context that was there */
+  bool got_open; /* the context existed when it failed */
   tn_status status;
 } outcome;
 
@@ -183,7 +183,7 @@ static size_t calls_of(const workload *w, const char *device) {
   return f.calls;
 }
 
-/** Fails at every `step`-th call: alone, then with all that follow. */
+/** Fails every `step`-th call in turn: alone, then with all later ones. */
 static void fail_at_every(const workload *w, const char *device, size_t step, bool again) {
   size_t calls = calls_of(w, device), failed = 0, opened = 0;
   for (size_t n = 1; n <= calls; n += step) {
@@ -193,8 +193,8 @@ static void fail_at_every(const workload *w, const char *device, size_t step, bo
     failed += once.status != TN_OK;
     opened += all.got_open;
   }
-  /* More than half of those that fail alone are told, which a dozen may not show; and not only of
-     opening. */
+  /* More than half of the single failures must be reported (a dozen calls may hide theirs), and not
+     only at opening. */
   if (failed * 3 < calls / step || opened * 2 < calls / step)
     fail_msg("%zu of %zu failed, %zu after opening", failed, calls / step, opened);
 }

@@ -58,7 +58,7 @@ static void run_body(void (*body)(test *t)) {
   }                                 \
   static void name##_body(test *t)
 
-/* Results. A kernel writes param 0, of f32, from the f32 params 1 …; it runs as it is and as a
+/* Results. A kernel writes the f32 param 0 from the f32 params 1 …; it is interpreted, and run as a
    program for two targets. */
 
 enum { MOST_PARAMS = 3, MOST_ELEMENTS = 32 };
@@ -133,7 +133,7 @@ TEST(an_emitted_state_is_the_one_after_the_step) {
         (numbers)NUMBERS(3, 5, 8, 12), 1, (numbers[]){NUMBERS(1, 2, 3, 4)});
 }
 
-/* s := t, t := s + a, and what is emitted is 10·s + t, last first. */
+/* s := t, t := s + a; emits 10·s + t, last first. */
 TEST(all_states_step_from_the_old_ones) {
   gives(t,
         PARAM("y", "4", "0") PARAM("x", "4", "1") RANGE("k", "4", "0") RANGE("r", "4", "1")
@@ -148,7 +148,7 @@ TEST(all_states_step_from_the_old_ones) {
         (numbers)NUMBERS(47, 34, 13, 11), 1, (numbers[]){NUMBERS(1, 2, 3, 4)});
 }
 
-/* The scalar state counts; the array takes its old value at index k, else it keeps its own. */
+/* The scalar state counts; element k of the array takes the count's old value, the others stay. */
 TEST(an_array_and_a_scalar_step_at_once) {
   gives(t,
         PARAM("y", "3", "0") PARAM("x", "3", "1") RANGE("k", "3", "0") RANGE("i", "3", "2")
@@ -164,7 +164,7 @@ TEST(an_array_and_a_scalar_step_at_once) {
         (numbers)NUMBERS(5, 6, 8), 1, (numbers[]){NUMBERS(1, 2, 3)});
 }
 
-/* An array state that starts as 10 20 30 and is turned round at every step, then 1 is added. */
+/* An array state starts as 10 20 30; each step reverses it and adds 1. */
 TEST(an_array_is_read_before_it_is_written) {
   gives(
       t,
@@ -180,7 +180,7 @@ TEST(an_array_is_read_before_it_is_written) {
       (numbers)NUMBERS(33, 23, 13), 1, (numbers[]){NUMBERS(10, 20, 30)});
 }
 
-/* Sums over k of rows, and what the middle one was after each. */
+/* Sums rows over k, and emits the middle sum after each. */
 TEST(an_emitted_value_reads_an_array_after_the_step) {
   static const numbers x = NUMBERS(1, 2, 3, 10, 20, 30);
   static const char text[] = PARAM("y", "2", "0") PARAM("x", "2 3", "1") RANGE("k", "2", "0")
@@ -192,7 +192,7 @@ TEST(an_emitted_value_reads_an_array_after_the_step) {
   gives(t, text, (numbers)NUMBERS(2, 22), 1, &x);
 }
 
-/* Welford's mean and sum of squared distances, with the mean so far. */
+/* Welford's mean and sum of squared distances; emits the mean so far. */
 TEST(a_variance_in_one_pass) {
   gives(t,
         PARAM("y", "4", "0") PARAM("x", "4", "1") RANGE("k", "4", "0") RANGE("r", "4", "1")
@@ -209,7 +209,7 @@ TEST(a_variance_in_one_pass) {
         (numbers)NUMBERS(0, 2, 8, 20), 1, (numbers[]){NUMBERS(1, 3, 5, 7)});
 }
 
-/* A state starts as another fold's, which goes through the same number of indices. */
+/* A fold's state starts from another fold with the same number of steps. */
 TEST(folds_start_from_folds) {
   gives(t,
         PARAM("y", "2", "0") PARAM("x", "3", "1") RANGE("j", "3", "2") RANGE("k", "3", "0")
@@ -225,7 +225,7 @@ TEST(folds_start_from_folds) {
         (numbers)NUMBERS(33, 33), 1, (numbers[]){NUMBERS(2, 3, 4)});
 }
 
-/* A chain of folds, each starting from the one before: nothing recurses. */
+/* A long chain of folds, each starting from the one before: nothing recurses. */
 TEST(long_chains_of_starts) {
   enum { DEPTH = 20000 };
   const node *n = ix_const(t->g, 1), *v = ir_const(t->g, DT_F32, 0),
@@ -294,7 +294,7 @@ TEST(mixed_radix_coordinates_write_once) {
   assert_false(writes_once(t, ix_add(g, ix_scale(g, a, 4), far), 2, both));
 }
 
-/* As machine code. */
+/* Machine code. */
 
 typedef struct compiled {
   const node *linear;
@@ -314,7 +314,7 @@ static int64_t argument(const replay *r, const char *name, int64_t id, int64_t c
 
 typedef void entry_function(void *const *bufs, const int64_t *vals);
 
-/** What a launch of a program takes. */
+/** Derives the arguments of a program's launch. */
 static tn_program_spec spec_of(test *t, const node *linear) {
   tn_program_spec s;
   program_spec_derive(t->g, linear, &s);

@@ -54,7 +54,7 @@ static void what_is_not_known_is_usual(void **state) {
   check_same(hardware_with_defaults(&server), server);
 }
 
-/** Facts that contradict each other or cannot be are not believed; the others are. */
+/** Contradictory or impossible facts are replaced by defaults; the others are used. */
 static void what_cannot_be_is_usual(void **state) {
   (void)state;
   tn_hardware told = {.l1_bytes = 3,
@@ -78,7 +78,7 @@ static void scratch_is_a_part_of_the_second_cache(void **state) {
   assert_int_equal(hardware_scratch_bytes(&h, 256 * KIB), 64 * KIB);
 }
 
-/** The same on whatever cores the process may run. */
+/** The description does not depend on the process's CPU affinity. */
 static void the_processor_tells_what_it_is(void **state) {
   (void)state;
   tn_hardware h = cpu_hardware();
@@ -88,7 +88,7 @@ static void the_processor_tells_what_it_is(void **state) {
   if (h.l1_bytes && h.l2_bytes) assert_true(h.l1_bytes <= h.l2_bytes);
 }
 
-/* Choices that follow. */
+/* Choices that follow from the hardware. */
 
 typedef struct fixture {
   diag diag;
@@ -119,7 +119,7 @@ static int close_all(void **state) {
   return 0;
 }
 
-/** The device that computes nothing is the same everywhere. */
+/** The null device has the same hardware everywhere. */
 static void the_null_device_is_usual(void **state) {
   fixture *f = *state;
   const device_target *t;
@@ -158,7 +158,7 @@ static const node *buffer(ir *g, int64_t uid, int64_t n, int64_t m) {
   return ir_node(g, OP_BUFFER, DT_F32, dims, 2, (int64_t[]){uid, 0}, 2);
 }
 
-/** Arrays that the kernels of exp(x) / sum exp(x) build, a row of x at a time. */
+/** Counts the arrays that the kernels of exp(x) / sum exp(x) build, a row of x at a time. */
 static size_t arrays_for_rows(fixture *f, int64_t columns, tn_hardware h) {
   ir *g = f->g;
   const node *one[] = {ix_const(g, 8), ix_const(g, 1)}, *all[] = {one[0], ix_const(g, columns)};
@@ -177,7 +177,7 @@ static size_t arrays_for_rows(fixture *f, int64_t columns, tn_hardware h) {
   return n;
 }
 
-/** A row that the second cache has no room for is not kept there. */
+/** A row that exceeds the L2 cache is not kept. */
 static void arrays_fit_the_second_cache(void **state) {
   fixture *f = *state;
   tn_hardware small = usual;

@@ -15,8 +15,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* SipHash-1-3 of 0, 1, 2, … under the key 0 … 15. The values are of the authors' definition,
-   computed by a program of its own that also gives their published vector of SipHash-2-4. */
+/* SipHash-1-3 of 0, 1, 2, … under the key 0 … 15. The values come from an independent program by
+   the authors' definition, which also gives their published vector of SipHash-2-4. */
 static void hash_is_siphash_1_3(void **state) {
   static const struct {
     size_t bytes;
@@ -126,9 +126,8 @@ static void maps_of_strings(void **state) {
   arena_free(&a);
 }
 
-/* Keys that a file may hold, chosen against hashes without a key. XXH3 of 8 bytes is a chain of
-   steps that can each be undone; the strings' hashes agree in the 32 bits of `hash ^ hash >> 32`.
- */
+/* Adversarial keys against hashes without a key. XXH3 of 8 bytes is a chain of invertible steps;
+   the strings' hashes agree in the 32 bits of `hash ^ hash >> 32`. */
 
 static uint64_t inverse(uint64_t odd) {
   uint64_t x = odd;
@@ -139,7 +138,7 @@ static uint64_t inverse(uint64_t odd) {
 /** Rotates by any number of bits, 0 included, which XXH_rotl64 excludes. */
 static uint64_t rotate(uint64_t x, int bits) { return bits % 64 ? XXH_rotl64(x, bits % 64) : x; }
 
-/** The 8 bytes whose XXH3 with seed 0 is `hash`. */
+/** Inverts XXH3: returns the 8 bytes whose hash with seed 0 is `hash`. */
 static uint64_t xxh3_undone(uint64_t hash) {
   uint64_t h = hash, undo = inverse(UINT64_C(0x9FB21C651E98DF25));
   h ^= h >> 28;
@@ -173,7 +172,7 @@ static int64_t cpu_ns(void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/** Nanoseconds to set and get all of some names. */
+/** Returns the nanoseconds of setting and getting all of some names. */
 static int64_t time_names(char (*names)[9]) {
   diag d = {0};
   arena a;
@@ -200,7 +199,7 @@ static int64_t time_numbers(uint64_t factor) {
   return ns;
 }
 
-/** Far below what comparing each key with each other takes, and above any noise. */
+/** The bound is far below quadratic time, and above any noise. */
 static void assert_linear(int64_t chosen_ns, int64_t usual_ns) {
   assert_in_range(chosen_ns, 0, 10 * usual_ns + 50000000);
 }
@@ -214,7 +213,7 @@ static void chosen_names_cost_no_more(void **state) {
   assert_linear(time_names(colliding_names()), time_names(usual));
 }
 
-/** Multiples of a number that is 2^44 times the inverse of Fibonacci hashing's factor, 2^64 / φ. */
+/** Keys are multiples of 2^44 times the inverse of Fibonacci hashing's factor, 2^64 / φ. */
 static void chosen_numbers_cost_no_more(void **state) {
   uint64_t factor = inverse(UINT64_C(0x9E3779B97F4A7C15)) << 44;
   (void)state;

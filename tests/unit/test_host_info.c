@@ -41,7 +41,7 @@ static void a_broken_context_tells_why(void **state) {
   check_text(tn_message(c), "unknown device");
   assert_null(info.device);
   check_ok(c, tn_processor_get(c, &processor));
-  assert_string_equal(processor.limit, "x86-64-v9"); /* no level: it limits nothing */
+  assert_string_equal(processor.limit, "x86-64-v9"); /* no known level: no limit */
   check_ok(c, tn_compiler_get(c, 0, &compiler));
   tn_close(c);
 }
@@ -86,7 +86,7 @@ static void compilers_are_listed(void **state) {
   tn_close(c);
 }
 
-/** Neither leaks nor fails otherwise where memory runs out. */
+/** Each allocation fails in turn: TN_ERR_MEMORY and no leak. */
 static void memory_may_run_out(void **state) {
   (void)state;
   bool has_failed = true;

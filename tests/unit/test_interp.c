@@ -20,7 +20,7 @@
 
 enum { MOST_PARAMS = 8, MOST_VARS = 4 };
 
-/* A test: a graph in the making and what it is run with. */
+/* A test: the graph under construction, and its inputs. */
 typedef struct test {
   diag d;
   ir *g;
@@ -79,7 +79,7 @@ static int64_t number_of(test *t, const node *n) {
   return (int64_t)interp_var_value(&t->env, n, &t->d);
 }
 
-/* The next param, with room for its data, cleared. */
+/* Adds a param with cleared memory for its data. */
 static const node *param(test *t, dtype type, size_t rank, const node *const dims[]) {
   int64_t slot = (int64_t)t->env.n_params++;
   interp_array *a = &t->params[slot];
@@ -194,7 +194,7 @@ TENSOR_TEST(test_tensor_movement) {
   CHECK_I32(&r, -9, 1, 2, 3, -9, -9, 4, 5, 6, -9, -9, -9, -9, -9, -9);
 }
 
-/* A permutation of three axes, where the inverse is another one. */
+/* A permutation of three axes that differs from its inverse. */
 TENSOR_TEST(test_tensor_permute_3) {
   const node *dims[] = {size(t, 2), size(t, 3), size(t, 4)};
   const node *x = param(t, DT_I32, 3, dims);
@@ -285,7 +285,7 @@ TENSOR_TEST(test_tensor_symbolic_sizes) {
   refuse_tensor(t, x, TN_ERR_ARGUMENT, "'n'");
 }
 
-/* Writing every other element of the transposed matrix, through three views. */
+/* Writes every other element of the transposed matrix, through three views. */
 TENSOR_TEST(test_tensor_set) {
   const node *old = matrix(t, DT_I32, 2, 3), *with = vector(t, DT_I32, 3);
   fill_i32(t, old, 0);
@@ -336,7 +336,7 @@ TENSOR_TEST(test_tensor_buffers_and_host_functions) {
                 "buffer 8");
 }
 
-/* Several roots, of which one is used by another, and one is an index. */
+/* Several roots: one is used by another, and one is an index. */
 TENSOR_TEST(test_tensor_roots) {
   const node *x = vector(t, DT_I32, 2), *n = variable(t, "n", 9, 5);
   fill_i32(t, x, 3);
@@ -386,12 +386,12 @@ static const node *read(test *t, const node *of, size_t rank, const node *const 
   read(t, of, sizeof((const node *[]){__VA_ARGS__}) / sizeof(const node *), \
        (const node *[]){__VA_ARGS__})
 
-/* A component of a binder as f32. */
+/* Returns a component of a binder as f32. */
 static const node *part(test *t, const node *of, int64_t component, const node *at) {
   return index_make(t->g, DT_F32, of, component, at ? 1 : 0, &at);
 }
 
-/* A STAGE of one value whose coordinates are its ranges. */
+/* Makes a STAGE of one value whose coordinates are its ranges. */
 static const node *stage(test *t, const node *v, size_t n, const node *const ranges[]) {
   const node *extents[8];
   for (size_t i = 0; i < n; i++) extents[i] = range_extent(ranges[i]);
@@ -451,7 +451,7 @@ KERNEL_TEST(test_kernel_matmul) {
     }
 }
 
-/* The same with the reduction in blocks: the outer fold's state is the whole output. */
+/* Matrix product with a blocked reduction: the outer fold's state is the whole output. */
 KERNEL_TEST(test_kernel_blocked_matmul) {
   enum { M = 2, N = 3, BLOCKS = 3, BLOCK = 2, K = BLOCKS * BLOCK };
   const node *a = matrix(t, DT_F32, M, K), *b = matrix(t, DT_F32, K, N),
@@ -489,7 +489,7 @@ KERNEL_TEST(test_kernel_blocked_matmul) {
     }
 }
 
-/* A scalar and an array as states: the array records the scalar before it steps. */
+/* Makes a fold with a scalar and an array state: the array records the scalar before it steps. */
 static const node *cumulative(test *t, const node *in, const node *k, const node *i) {
   const node *s = part(t, fold_state_make(t->g, DT_F32, k, 0), 0, NULL);
   const node *sums = part(t, fold_state_make(t->g, DT_F32, k, 1), 0, i);
@@ -521,7 +521,7 @@ KERNEL_TEST(test_kernel_cumulative_sum) {
   for (int i = 0; i < N; i++) assert_true(f32(t, total)[i] == sum);
 }
 
-/* An extent that depends on the outer range. */
+/* A range's extent depends on the outer range. */
 KERNEL_TEST(test_kernel_triangular_sum) {
   enum { N = 6 };
   const node *in = vector(t, DT_F32, N), *out = vector(t, DT_F32, N), *o = loop(t, N);
@@ -532,7 +532,7 @@ KERNEL_TEST(test_kernel_triangular_sum) {
   for (int i = 0; i < N; i++) assert_true(f32(t, out)[i] == (sum += f32(t, in)[i]));
 }
 
-/* A stage inside a loop, larger each time: what it held before is gone. */
+/* A stage inside a loop grows with each iteration; earlier contents are dropped. */
 KERNEL_TEST(test_kernel_growing_stage) {
   enum { N = 70 };
   const node *in = vector(t, DT_I32, N), *out = vector(t, DT_I32, N), *o = loop(t, N);
@@ -569,7 +569,7 @@ KERNEL_TEST(test_kernel_argmax) {
   CHECK_I32(array(t, out), 1, 2);
 }
 
-/* Swapping two states: both step from the old values. */
+/* Two states are swapped: both step from the old values. */
 KERNEL_TEST(test_kernel_states_step_at_once) {
   const node *out = vector(t, DT_F32, 1), *k = loop(t, 3), *o = loop(t, 1);
   const node *steps[] = {part(t, fold_state_make(t->g, DT_F32, k, 1), 0, NULL),
@@ -588,7 +588,7 @@ KERNEL_TEST(test_kernel_states_step_at_once) {
   assert_true(f32(t, out)[0] == 12);
 }
 
-/* A fold over two ranges goes through the inner one first: order matters for x·2 + v. */
+/* A fold over two ranges iterates the inner one first; x·2 + v depends on the order. */
 KERNEL_TEST(test_kernel_fold_order) {
   const node *in = matrix(t, DT_I32, 2, 3), *out = vector(t, DT_I32, 1), *o = loop(t, 1);
   const node *ranges[] = {loop(t, 2), loop(t, 3)};
@@ -623,8 +623,8 @@ KERNEL_TEST(test_kernel_padding) {
   CHECK_I32(array(t, out), 0, 0, 10, 11, 12, 13, 0);
 }
 
-/* Coordinates that are a mixed radix form of other ranges; writes beyond the extents are dropped;
-   elements of the output that nobody writes stay. */
+/* Coordinates in mixed radix; writes outside of the output are dropped; unwritten elements of the
+   output stay. */
 KERNEL_TEST(test_kernel_coordinates) {
   const node *in = vector(t, DT_I32, 7), *out = vector(t, DT_I32, 7);
   const node *ranges[] = {loop(t, 2), loop(t, 4)}, *extent = size(t, 7);
@@ -644,7 +644,7 @@ KERNEL_TEST(test_kernel_coordinates) {
   CHECK_I32(array(t, out), 70, 71, 1, 2, 3, 4, 5);
 }
 
-/* Two values in one nest: row sums, of rank 1, and the matrix doubled, of rank 2. */
+/* One nest computes row sums, of rank 1, and the doubled matrix, of rank 2. */
 KERNEL_TEST(test_kernel_two_outputs) {
   const node *in = matrix(t, DT_I32, 2, 3);
   const node *params[] = {vector(t, DT_I32, 2), matrix(t, DT_I32, 2, 3)};
@@ -668,7 +668,7 @@ KERNEL_TEST(test_kernel_two_outputs) {
   CHECK_I32(array(t, params[1]), 2, 4, 6, 8, 10, 12);
 }
 
-/* A chain of stages, each at the top: built once, read by the next. */
+/* A chain of stages at the top level: each is built once and read by the next. */
 KERNEL_TEST(test_kernel_stages) {
   enum { N = 5, DEPTH = 200 };
   const node *in = vector(t, DT_I32, N), *out = vector(t, DT_I32, N), *r = loop(t, N);
@@ -683,7 +683,7 @@ KERNEL_TEST(test_kernel_stages) {
   CHECK_I32(array(t, out), 200, 201, 202, 203, 204);
 }
 
-/* Binders nested deeply, and a deep expression: nothing recurses. */
+/* Deeply nested binders and a deep expression: nothing recurses. */
 KERNEL_TEST(test_kernel_deep) {
   enum { DEPTH = 300 };
   const node *out = vector(t, DT_I32, 2), *o = loop(t, 2), *v = ir_cast(t->g, o, DT_I32);
@@ -712,7 +712,7 @@ KERNEL_TEST(test_kernel_symbolic_and_empty) {
   assert_true(f32(t, out)[1] == -INFINITY);
 }
 
-/* A scalar STAGE, and an element that no iteration wrote. */
+/* A scalar STAGE, and an element that no iteration writes. */
 KERNEL_TEST(test_kernel_scalar_stage_and_holes) {
   const node *in = vector(t, DT_F32, 3), *out = vector(t, DT_F32, 3), *o = loop(t, 3),
              *k = loop(t, 3);
@@ -733,7 +733,7 @@ KERNEL_TEST(test_kernel_scalar_stage_and_holes) {
   assert_true(f32(t, out)[0] == 1 && f32(t, out)[1] == 2 && isnan(f32(t, out)[2]));
 }
 
-/* All is read before anything is written. */
+/* All reads come before any write. */
 KERNEL_TEST(test_kernel_reads_before_it_writes) {
   const node *x = vector(t, DT_I32, 4), *r = loop(t, 4);
   fill_i32(t, x, 0);
@@ -763,7 +763,8 @@ KERNEL_TEST(test_kernel_refuses) {
                                                   .ops = (int64_t[]){-1},
                                                   .ranges = &r});
   const node *bad = index_make(t->g, DT_I32, fold, 0, 0, NULL);
-  const node *good = fold_make_reduction(t->g, OP_ADD, x, 1, &r); /* the range had values before */
+  const node *good =
+      fold_make_reduction(t->g, OP_ADD, x, 1, &r); /* the range had values in an earlier loop */
   refuse_kernel(t, out, STAGE(t, ir_op2(t->g, OP_ADD, good, bad), k), TN_ERR_INTERNAL, "no value");
 }
 
@@ -837,7 +838,7 @@ static void refuse_linear(test *t, const list *l, const char *text) {
   if (!strstr(t->d.text, text)) fail_msg("the message is: %s", t->d.text);
 }
 
-/* out[4i … 4i + 3] = in · 2 in vectors, then a scalar loop for the rest. */
+/* Computes out[4i … 4i + 3] = in · 2 in vectors, then the rest in a scalar loop. */
 KERNEL_TEST(test_linear_vectors) {
   enum { N = 11 };
   list l = {0};
@@ -857,7 +858,7 @@ KERNEL_TEST(test_linear_vectors) {
   for (int x = 0; x < N; x++) assert_true(f32(t, out)[x] == f32(t, in)[x] * 2);
 }
 
-/* A sum in a register of two lanes, then the lanes added. */
+/* Sums in a register of two lanes, then adds the lanes. */
 KERNEL_TEST(test_linear_registers) {
   list l = {0};
   const node *in = vector(t, DT_F32, 8), *out = vector(t, DT_F32, 1),
@@ -882,7 +883,7 @@ KERNEL_TEST(test_linear_registers) {
   assert_true(f32(t, out)[0] == 1170 - 85);
 }
 
-/* Workers take every core_count-th element; the gate keeps them inside. */
+/* Workers take every core_count-th element; a mask keeps them in bounds. */
 KERNEL_TEST(test_linear_workers_and_gates) {
   enum { N = 5, WORKERS = 3 };
   list l = {0};
@@ -911,13 +912,13 @@ KERNEL_TEST(test_linear_workers_and_gates) {
   for (int64_t w = 0; w < WORKERS; w++)
     assert_int_equal(interp_linear(&t->env, linear(t, &l), w, WORKERS, &mem_system, &t->d), TN_OK);
   CHECK_I32(array(t, out), 11, 12, 13, 14, 15);
-  array(t, in)->bytes -= 4; /* the gate is now wrong */
+  array(t, in)->bytes -= 4; /* the mask is now wrong */
   assert_int_equal(interp_linear(&t->env, linear(t, &l), 0, WORKERS, &mem_system, &t->d), TN_OK);
   assert_int_equal(interp_linear(&t->env, linear(t, &l), 1, WORKERS, &mem_system, &t->d),
                    TN_ERR_INTERNAL);
 }
 
-/* Before index types are chosen: addresses are affine forms. */
+/* A program before index types are chosen: addresses are affine forms. */
 KERNEL_TEST(test_linear_index_arithmetic) {
   list l = {0};
   const node *in = vector(t, DT_I32, 6), *out = vector(t, DT_I32, 3), *i = add(&l, loop(t, 3));
@@ -949,7 +950,7 @@ KERNEL_TEST(test_linear_checks_addresses) {
     }
 }
 
-/* More lanes than there are elements, and fewer than a register has. */
+/* Accesses with more lanes than elements left, and with fewer than the register has. */
 KERNEL_TEST(test_linear_checks_lanes) {
   const node *one = vector(t, DT_I32, 1), *zero = i32_const(t, 0);
   list l = {0};
@@ -960,7 +961,7 @@ KERNEL_TEST(test_linear_checks_lanes) {
   refuse_linear(t, &l, "lanes");
 }
 
-/* A loop that runs one element too far over scratch memory. */
+/* A loop overruns scratch memory by one element. */
 KERNEL_TEST(test_linear_checks_scratch) {
   const node *out = vector(t, DT_I32, 8);
   for (int64_t n = 4; n <= 5; n++) {
@@ -978,7 +979,7 @@ KERNEL_TEST(test_linear_checks_scratch) {
   CHECK_I32(array(t, out), 0, 0, 0, 0, 0, 1, 2, 3);
 }
 
-/* What an ALLOC in a loop held in the last iteration is gone. */
+/* An ALLOC in a loop loses its contents in each iteration. */
 KERNEL_TEST(test_linear_checks_contents) {
   const node *out = vector(t, DT_I32, 4), *zero = i32_const(t, 0);
   list l = {0};
@@ -1021,7 +1022,7 @@ KERNEL_TEST(test_linear_refuses) {
   refuse_linear(t, &l, "cdiv");
 }
 
-/* Every N-th allocation fails: an error, and nothing is lost (the sanitizers watch). */
+/* Every n-th allocation fails: an error, and no leak (checked by the sanitizers). */
 
 typedef struct scarce {
   long left, held;

@@ -22,12 +22,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** A test's ir and what it needs; `counted` is chosen before the body runs. */
+/** A test's graph and state; `counted` is chosen before the body runs. */
 typedef struct world {
   diag d;
   arena a;
   ir *g;
-  size_t out, calls, fail_at; /* bytes allocated, calls, the call that fails */
+  size_t out, calls, fail_at; /* bytes allocated, calls so far, number of the failing call */
   mem m;
 } world;
 
@@ -135,7 +135,7 @@ static void counted(void *arg) {
   const node *x = ir_retain(buffer(g, DT_F32, 0, 1, (int64_t[]){4}));
   const node *y = ir_retain(ir_op1(g, OP_NEG, x));
   ir_op1(g, OP_EXP, y);
-  assert_int_equal(ir_node_count(g), 4); /* a size, buffer, neg, exp */
+  assert_int_equal(ir_node_count(g), 4); /* a size, a buffer, neg, exp */
   ir_release_unheld(g);
   assert_int_equal(ir_node_count(g), 3);
   ir_release(g, x);
@@ -170,7 +170,7 @@ static void deep_chain(void **state) {
   run(true, deep);
 }
 
-/** A graph that shares sources, its dimensions among them. */
+/** A graph with shared sources, its dimensions among them. */
 static void shared(void *arg) {
   ir *g = ((world *)arg)->g;
   const node *x = buffer(g, DT_F32, 0, 2, (int64_t[]){2, 2});
@@ -258,7 +258,7 @@ static void memory_runs_out(void **state) {
   }
 }
 
-/* Numbers that came from elsewhere. */
+/* Constants from other sources. */
 
 static void fresh_numbers(void *arg) {
   ir *g = ((world *)arg)->g;
@@ -341,7 +341,7 @@ static void bounded(void *arg) {
   assert_int_equal(ix_add(g, far, i)->lo, BOUND_LOW);
   assert_int_equal(ir_op2(g, OP_ADD, huge, i)->hi, BOUND_HIGH);
   assert_int_equal(ir_op2(g, OP_MUL, huge, ix_const(g, -2))->lo, BOUND_LOW);
-  /* a least value beyond 64 bits is no proof of anything less */
+  /* a lower bound beyond 64 bits proves nothing */
   const node *beyond = ir_op2(g, OP_ADD, huge, huge);
   assert_true(ir_op2(g, OP_SUB, ir_op2(g, OP_SUB, beyond, huge), huge)->lo <= 0);
   assert_int_equal(ix_mul(g, far, i)->hi, BOUND_HIGH);
@@ -396,7 +396,7 @@ static int64_t apply(op o, int64_t a, int64_t b) {
   }
 }
 
-/** The value of an index node by its definition; checks that it is within the node's bounds. */
+/** Evaluates an index node by definition; checks that the value is within the node's bounds. */
 static int64_t value_of(const bench *b, const node *n) {
   int64_t v = 0;
   for (int i = 0; i < VARS; i++)
@@ -486,7 +486,8 @@ static void choose_values(bench *b) {
   }
 }
 
-/** Values stay small, so that nothing overflows: products are of few, small leaves. */
+/** True if a product has too many or too large factors: values stay small, so that nothing
+    overflows. */
 static bool too_large(const node *n) {
   return n->lo < -(INT64_C(1) << 40) || n->hi > INT64_C(1) << 40;
 }
@@ -551,7 +552,7 @@ static void canonical(void *arg) {
   assert_ptr_equal(ix_max(g, four, late)->src[1], four); /* older than the range */
   assert_ptr_equal(ix_floordiv(g, ix_mul(g, n, m), m), n);
   assert_ptr_equal(ix_lt(g, i, ix_const(g, 12)), ir_const_int(g, DT_BOOL, 1));
-  /* x mod 0 is 0, whatever is done with it */
+  /* x mod 0 is 0, also after further arithmetic */
   const node *x = index_var(g, "x", -9, 9), *zero = ix_const(g, 0);
   const node *by_zero = ix_mod(g, ix_mod(g, x, zero), ix_const(g, 3));
   assert_ptr_not_equal(by_zero, ix_mod(g, x, ix_const(g, 3)));
@@ -562,8 +563,8 @@ static void canonical_forms(void **state) {
   run(false, canonical);
 }
 
-/** With ranges r_i below n_i and a number c, c − Σ r_i: nothing shows that it is not negative. With
-    c = Σ (n_i − 1) it is, in any order. */
+/** For ranges r_i below n_i and a number c, c − Σ r_i is proved non-negative if and only if c ≥ Σ
+    (n_i − 1), in any order. */
 static void proved(void *arg) {
   ir *g = ((world *)arg)->g;
   enum { TERMS = 14 };
@@ -579,7 +580,7 @@ static void proved(void *arg) {
   assert_int_equal(ir_node_count(g), before);
   assert_true(ix_prove_nonnegative(g, enough));
   assert_false(ix_prove_nonnegative(g, ix_add_const(g, enough, -1)));
-  /* (r·n + s)·m + t < n·n·m for r, s < n and t < m, whichever was made first */
+  /* (r·n + s)·m + t < n·n·m for r, s < n and t < m, in any order of creation */
   const node *n = index_var(g, "n", 1, 40), *m = index_var(g, "m", 1, 40);
   const node *t = range_make(g, m, KIND_LOOP), *s = range_make(g, n, KIND_LOOP),
              *r = range_make(g, n, KIND_LOOP);
@@ -587,11 +588,11 @@ static void proved(void *arg) {
   const node *size = ix_mul(g, ix_mul(g, n, n), m);
   assert_true(ix_prove_lt(g, at, size));
   assert_false(ix_prove_lt(g, ix_add_const(g, at, 1), size));
-  /* what is left of n beyond a range is the extent of another */
+  /* n minus a range is the extent of another range */
   const node *rest = range_make(g, ix_sub(g, n, s), KIND_LOOP);
   assert_true(ix_prove_lt(g, ix_add(g, s, rest), n));
   assert_true(ix_prove_lt(g, ix_min(g, ix_scale(g, n, 9), ix_add(g, s, rest)), n));
-  /* a part of n, rounded down, is within n */
+  /* n div k ≤ n */
   const node *half = ix_floordiv(g, n, ix_const(g, 2)), *third = ix_floordiv(g, n, ix_const(g, 3));
   assert_true(ix_prove_le(g, half, n));
   assert_true(ix_prove_le(g, ix_add(g, half, third), n));
@@ -603,7 +604,7 @@ static void proofs(void **state) {
   run(false, proved);
 }
 
-/** A product of more factors than the forms have room for, as a text may have it. */
+/** A product with more factors than affine forms hold, as a text may contain. */
 static void many_factors(void *arg) {
   ir *g = ((world *)arg)->g;
   const node *n = index_var(g, "n", 1, 2), *m = index_var(g, "m", 1, 2), *p = n;
@@ -663,7 +664,7 @@ static void substitution(void **state) {
   run(false, substituted);
 }
 
-/** A sum over k of something with i. */
+/** Makes a sum over k of a term that depends on i. */
 static const node *sum_with(ir *g, const node *i, const node *k) {
   return fold_make_reduction(g, OP_ADD, ir_cast(g, ix_add(g, i, k), DT_F32), 1, &k);
 }
@@ -694,8 +695,7 @@ static void substitution_in_binders(void **state) {
   run(false, in_binders);
 }
 
-/** What depends on a range that is bound inside a copy changes with it, and a range's fields stay.
- */
+/** Nodes that depend on a range bound inside the copy change with it; the range's fields stay. */
 static void copied_ranges(void *arg) {
   world *w = arg;
   ir *g = w->g;
@@ -703,7 +703,8 @@ static void copied_ranges(void *arg) {
   int64_t ints[] = {ir_fresh_id(g), KIND_UNROLL, 3, 2};
   const node *k = ir_node(g, OP_RANGE, DT_INDEX, &extent, 1, ints, 4);
   const node *j = range_make(g, ix_add_const(g, k, 1), KIND_LOOP);
-  const node *inner = fold_make_reduction(g, OP_ADD, ir_cast(g, j, DT_F32), 1, &j); /* without i */
+  const node *inner =
+      fold_make_reduction(g, OP_ADD, ir_cast(g, j, DT_F32), 1, &j); /* independent of i */
   const node *sum = fold_make_reduction(g, OP_ADD, inner, 1, &k);
   map m = {0};
   map_set(&w->a, &m, i, (void *)ix_const(g, 2));
@@ -724,7 +725,7 @@ static void substitution_in_copies(void **state) {
   run(false, copied_ranges);
 }
 
-/** A graph that was made by hand is in canonical form in its copy. */
+/** A graph built without canonicalisation is canonical in its copy. */
 static void copied_from(void *arg) {
   world *w = arg;
   ir *to = ir_new(&w->m, &w->d, false);
@@ -747,7 +748,7 @@ static void copies_are_canonical(void **state) {
   run(false, copied_from);
 }
 
-/* Walks. */
+/* Traversal. */
 
 static bool below_neg(const node *n, void *user) {
   (void)user;
@@ -807,7 +808,7 @@ static void *sort_many_times(void *arg) {
   return (void *)wrong;
 }
 
-/** A graph does not change while it is walked, so threads may walk it at once. */
+/** A traversal does not change the graph, so threads may traverse it at once. */
 static void sorted_by_threads(void *arg) {
   world *w = arg;
   const node *n = buffer(w->g, DT_F32, 0, 0, NULL);
@@ -845,7 +846,7 @@ static void walk_job_run(void *arg) {
   j->found = topo_sort(&j->w->a, &j->root, 1, NULL, NULL).n;
 }
 
-/** A walk over a deep graph whose n-th allocation fails, and then one that has memory. */
+/** Traverses a deep graph, first with the n-th allocation failing, then with memory. */
 static void walked_twice(void *arg) {
   world *w = arg;
   enum { DEEP = 3000 };

@@ -115,7 +115,7 @@ static void count_release(void *user, void *at, size_t bytes) {
   mem_system.release(mem_system.user, at, bytes);
 }
 
-/** Runs a body with two irs; the last failure's message is in w->d. */
+/** Runs a body with two graphs; the last failure's message is in w->d. */
 static tn_status run(world *w, bool counted, void (*body)(void *w)) {
   w->m = (mem){count_alloc, count_release, w};
   w->out = w->calls = 0;
@@ -141,7 +141,7 @@ static void parse_text(void *arg) {
   w->roots = parse_graph(w->g, &w->a, w->text, w->bytes);
 }
 
-/** Parses a text, or fails with this message. */
+/** Checks that parsing a text fails with this message. */
 static void refused(const char *text, const char *message) {
   for (int counted = 0; counted < 2; counted++) {
     world w = {.text = text, .bytes = strlen(text)};
@@ -150,7 +150,7 @@ static void refused(const char *text, const char *message) {
   }
 }
 
-/* What printed graphs look like. */
+/* Form of printed graphs. */
 
 static void print_it(void *arg) {
   world *w = arg;
@@ -201,7 +201,7 @@ static void numbers_read_back(void *arg) {
     for (int i = 0; i < 3000; i++) {
       seed = seed * 6364136223846793005u + 1442695040888963407u;
       uint64_t raw = seed ^ seed >> 29, bits;
-      if (dtype_bytes((dtype)t) == 2) raw = (uint64_t)i * 22; /* across all of them */
+      if (dtype_bytes((dtype)t) == 2) raw = (uint64_t)i * 22; /* across all values */
       bits = t == DT_BOOL ? raw & 1 : scalar_load((dtype)t, &raw);
       char *text = arena_printf(&w->a, "%%x = const %s %s\nreturn %%x\n", name,
                                 number_text(w, (dtype)t, bits));
@@ -256,7 +256,7 @@ typedef struct pool {
   world *w;
   uint64_t seed;
   const node *at[MOST];
-  size_t n, given, of_op[OP_LIMIT]; /* the first nodes are of the text above */
+  size_t n, given, of_op[OP_LIMIT]; /* the first nodes come from the text above */
 } pool;
 
 static uint64_t pick(pool *p, uint64_t below) {
@@ -271,7 +271,7 @@ static int64_t other_int(pool *p, int64_t old) {
                     : edges[pick(p, sizeof edges / sizeof *edges)];
 }
 
-/** A node like one there is, with some parts exchanged; NULL if that is ill-formed. */
+/** Makes a variation of an existing node; NULL if that is ill-formed. */
 static const node *varied(pool *p) {
   static const dtype types[] = {DT_F32,  DT_F16, DT_I32,   DT_I64,  DT_U8,
                                 DT_BOOL, DT_F64, DT_INDEX, DT_VOID, (dtype)14};
@@ -311,7 +311,7 @@ static const node *varied(pool *p) {
 static void fill_pool(pool *p) {
   node_list roots = parse_graph(p->w->g, &p->w->a, every_op, strlen(every_op));
   (void)roots;
-  /* the text's only root does not reach most of it: parse it again with every name a root */
+  /* the text's root reaches only part of the nodes: parses it again with every name as a root */
   str all = str_new(&p->w->a);
   str_add_bytes(&all, every_op, strlen(every_op) - strlen("return %program\n"));
   str_add(&all, "return");
@@ -322,7 +322,7 @@ static void fill_pool(pool *p) {
   for (size_t i = 0; i < roots.n; i++) p->at[p->n++] = roots.at[i];
 }
 
-/** Prints, parses into another ir and prints again. */
+/** Prints, parses into another graph and prints again. */
 static void round_trip(world *w, bool counted, const node *const roots[], size_t n) {
   ir_free(w->other);
   w->other = ir_new(&w->m, &w->d, counted);
@@ -372,7 +372,7 @@ static void round_trips(void **state) {
   if (run(&w, true, random_graphs) != TN_OK) fail_msg("%s", w.d.text);
 }
 
-/** Canonical index arithmetic stays canonical, though nodes get other numbers. */
+/** Canonical index arithmetic stays canonical although nodes get other numbers. */
 static void parsed_forms(void *arg) {
   world *w = arg;
   ir *g = w->g;
@@ -469,7 +469,7 @@ static void cut_text(void **state) {
   (void)state;
   size_t whole = strlen(every_op), last = (size_t)(strstr(every_op, "return") - every_op);
   for (size_t n = 0; n < whole; n++) {
-    char *copy = malloc(n + 1); /* of its exact size, so that reading past it is seen */
+    char *copy = malloc(n + 1); /* of its exact size, so that sanitizers see overruns */
     assert_non_null(copy);
     memcpy(copy, every_op, n);
     world w = {.text = copy, .bytes = n};
@@ -480,7 +480,7 @@ static void cut_text(void **state) {
   }
 }
 
-/** Bytes exchanged at random: refused or parsed, and what is parsed prints. */
+/** Random byte changes: the text is refused, or parses to a graph that can be printed. */
 static void parse_and_print(void *arg) {
   world *w = arg;
   parse_text(w);
@@ -507,7 +507,7 @@ static void spoilt_text(void **state) {
   assert_true(parsed > 10);
 }
 
-/** A free set may not grow without end. */
+/** The number of free ranges of a node is limited. */
 static void many_ranges(void *arg) {
   world *w = arg;
   str s = str_new(&w->a);
@@ -549,7 +549,7 @@ static void memory_runs_out(void **state) {
   }
 }
 
-/* Drawings. */
+/* Drawings (Graphviz). */
 
 static void drawn(void *arg) {
   world *w = arg;
@@ -640,7 +640,7 @@ static void dumped(void *arg) {
                    TN_OK);
   assert_int_equal(dump_after(&u, "versions", "g", &x, 1, &w->m, &w->d), TN_OK);
   assert_int_equal(u.written, 0);
-  rmdir(inner); /* fails if a file was left in it */
+  rmdir(inner); /* fails if a file was left */
   assert_int_not_equal(access(inner, F_OK), 0);
   assert_int_equal(file_write(inner, "x", 1, &w->d), TN_OK); /* a file where the folder should be */
   assert_int_equal(dump_after(&u, "kernel", "g", &x, 1, &w->m, &w->d), TN_ERR_IO);

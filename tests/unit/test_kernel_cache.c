@@ -18,9 +18,9 @@
 
 enum { KERNELS = 3000, MARK = 0x5eed1234, TOGETHER = 4, ENTRY_BYTES = 35 };
 
-/** The backend whose devices the tests use: the CPU's, but for what it counts and refuses. */
+/** The CPU's backend, with counters and failures added. */
 static tn_backend backend;
-static atomic_size_t loaded, most_loaded, loads; /* loads: so far */
+static atomic_size_t loaded, most_loaded, loads; /* loads: total */
 
 static tn_status counting_load(void *device, const tn_code *code, void **module, tn_failure *f) {
   if (atomic_fetch_add(&loaded, 1) >= most_loaded) {
@@ -127,7 +127,7 @@ static size_t replace(char *at, size_t bytes, const void *from, const void *to, 
   return found;
 }
 
-/** Publishes kernels as what one call of the compiler made. */
+/** Publishes kernels as the result of one compiler call. */
 static void publish(fixture *f, kernel *const k[], size_t n, const void *object, size_t bytes) {
   static const int64_t slots[] = {0};
   static const launch_operand arrays[] = {{true, sizeof(int), 0}};
@@ -158,7 +158,7 @@ static void compile_one(fixture *f, kernel *k, uint64_t i) {
   free(object);
 }
 
-/** The program of a kernel, held; `claimed`: it was not there. */
+/** Acquires a kernel's program; *claimed: it was not in the cache. */
 static tn_status get(fixture *f, uint64_t i, tn_program **p, bool *claimed, diag *d) {
   cache_key key;
   kernel *k;
@@ -231,10 +231,10 @@ static void the_least_recently_used_goes_first(void **state) {
   kernel_cache_set_limits(f->cache, 3, SIZE_MAX);
   for (uint64_t i = 0; i < 3; i++) use(f, i, true);
   use(f, 0, false);
-  use(f, 3, true); /* in place of 1 */
+  use(f, 3, true); /* replaces 1 */
   use(f, 2, false);
   use(f, 0, false);
-  use(f, 1, true); /* in place of 3 */
+  use(f, 1, true); /* replaces 3 */
   use(f, 2, false);
   use(f, 3, true);
 }
@@ -250,7 +250,7 @@ static void bytes_are_bounded(void **state) {
   assert_int_equal(n.bytes, 5 * each);
 }
 
-/** However many are held, what is idle is kept within its own bound. */
+/** Kernels in use do not count towards the limit of idle ones. */
 static void what_is_held_does_not_count(void **state) {
   fixture *f = *state;
   enum { HELD = 50 };
@@ -309,7 +309,7 @@ static void take_remark(void *user, const char *text) {
   fail_msg("%s", text);
 }
 
-/** Compiles two kernels, or finds them on disk, on a device of a registry of its own. */
+/** Compiles two kernels or finds them on disk, on a device of a separate registry. */
 static kernel_cache_stats find_two(fixture *f, disk_cache *disk, size_t *n_loads) {
   tn_ir *ir;
   assert_int_equal(tn_ir_open(NULL, &ir), TN_OK);
@@ -349,10 +349,10 @@ static void found_code_is_loaded_once(void **state) {
   assert_int_equal(loads_compiled, 1);
   assert_int_equal(found.compiled, 0);
   assert_int_equal(loads_found, 1);
-  assert_int_equal(found.bytes, compiled.bytes); /* the module counts once, too */
+  assert_int_equal(found.bytes, compiled.bytes); /* the module counts once here too */
 }
 
-/* Want of memory. */
+/* Exhausted memory. */
 
 static void idle_kernels_make_room(void **state) {
   fixture *f = *state;
@@ -368,11 +368,11 @@ static void idle_kernels_make_room(void **state) {
   assert_null(none);
   assert_string_equal(f->diag.text, "no room for a module");
   program_release(p[0]);
-  use(f, 99, false); /* it was compiled, and can be loaded now */
+  use(f, 99, false); /* compiled before, loadable now */
   for (uint64_t i = 1; i < ROOM; i++) program_release(p[i]);
 }
 
-/** Takes all mappings that the process may have, by protecting every other page of one. */
+/** Uses up the process's mappings by protecting every other page of one. */
 static bool take_mappings(char *at, size_t pages, size_t page) {
   for (size_t i = 1; i < pages; i += 2)
     if (mprotect(at + i * page, page, PROT_READ)) return true;
@@ -422,7 +422,7 @@ enum { THREADS = 4, TURNS = 600, DIFFERENT = 40 };
 typedef struct sharer {
   fixture *f;
   uint64_t random;
-  atomic_bool *compiling; /* of each kernel */
+  atomic_bool *compiling; /* one flag per kernel */
   tn_program *held[3];
   uint64_t number[3];
   bool wrong;
@@ -438,7 +438,7 @@ static tn_status share_one(sharer *s, uint64_t i, tn_program **p) {
   tn_status status = kernel_cache_lookup(f->cache, &key, true, &answer, &k, &d);
   if (status) return status;
   if (answer == KERNEL_CACHE_CLAIMED) {
-    s->wrong |= atomic_exchange(&s->compiling[i], true); /* nobody else compiles it now */
+    s->wrong |= atomic_exchange(&s->compiling[i], true); /* must be the only compilation of it */
     bool gives_up = s->random % 8 == 0;
     if (!gives_up) compile_one(f, k, i);
     atomic_store(&s->compiling[i], false);
@@ -496,12 +496,12 @@ static void threads_share_a_small_cache(void **state) {
 
 /* Contexts. */
 
-/** A graph of its own for each n. */
+/** Makes a different graph for each n. */
 static tn_tensor *graph(tn_context *c, tn_dim n) {
   return tn_mul(tn_full(c, tn_shape(n), TN_F32, 3), tn_cast(tn_arange(c, 0, n, 1, TN_I32), TN_F32));
 }
 
-/** Plans that a context drops give their programs back: neither kernels nor memory grow. */
+/** Plans that a context drops release their programs: neither kernels nor memory grow. */
 static void steps_leave_nothing_behind(void **state) {
   (void)state;
   enum { MOST = 8, PLANS = 64, SETTLED = 1500 };

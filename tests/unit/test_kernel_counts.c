@@ -9,7 +9,7 @@
 
 /* Values. */
 
-/** Fills `x` with numbers between -2 and 2 that differ with `seed`, as a tensor. */
+/** Fills `x` with numbers between -2 and 2 that depend on `seed`; returns them as a tensor. */
 static tn_tensor *given(tn_context *c, tn_shape shape, float x[], size_t bytes, uint32_t seed) {
   size_t n = bytes / sizeof *x;
   for (size_t i = 0; i < n; i++) {
@@ -119,8 +119,8 @@ static void log_of_a_sum_of_exponentials(void **state) {
   CHECK_ONE(c, tn_logsumexp(a, tn_axes(1), false), want);
 }
 
-/* Rows that are longer than caches: read block by block, with sums that are scaled as the largest
-   element so far grows. */
+/* Rows longer than the caches: read block by block, with sums rescaled by the running maximum
+   (online softmax). */
 
 enum { LONG_ROWS = 2, LONG_ROW = 1 << 19 };
 
@@ -140,7 +140,7 @@ static void long_rows(void **state) {
 
 enum { ASKED = 4, MANY = 16384, DEPTH = 8 };
 
-/** What attention gives: masked[i] keys of the i-th query count, from the first on. */
+/** Computes attention in doubles: query i attends to its first masked[i] keys. */
 static void attend_to_many(float q[ASKED][DEPTH], float k[][DEPTH], float v[][DEPTH],
                            const int masked[ASKED], double want[ASKED][DEPTH]) {
   static double s[MANY];
@@ -277,8 +277,8 @@ static void matmul_bias_gelu(void **state) {
   CHECK_ONE(c, tn_gelu(tn_add(tn_matmul(a, b), d)), want);
 }
 
-/** Products in a row are a few kernels: neither one, which a compiler takes long for, nor one each.
- */
+/** A chain of matrix products is a few kernels: neither one, which compiles slowly, nor one per
+    product. */
 static void chain_of_products(void **state) {
   enum { M = 4, N = 8, LAYERS = 18 };
   tn_context *c = *state;
@@ -311,7 +311,7 @@ static void chain_of_products(void **state) {
 
 enum { HEADS = 2, STEPS = 6, WIDTH = 4 };
 
-/** A row of softmax(q·kᵀ / 2)·v, of one head. */
+/** Computes a row of softmax(q·kᵀ / 2)·v of one head. */
 static void attend(const float q[WIDTH], float k[STEPS][WIDTH], float v[STEPS][WIDTH],
                    double out[WIDTH]) {
   double weights[STEPS], all = 0;
@@ -346,7 +346,7 @@ enum { BATCH = 2, CHANNELS = 3, SIDE = 5, FILTERS = 4, WINDOW = 3 };
 
 typedef float image[CHANNELS][SIDE][SIDE];
 
-/** One element of a convolution padded by 1. */
+/** Computes one element of a convolution padded by 1. */
 static double convolved(image x, float w[CHANNELS][WINDOW][WINDOW], int row, int column) {
   double sum = 0;
   for (int k = 0; k < CHANNELS; k++)
@@ -412,7 +412,7 @@ static void batch_norm_by_its_own_statistics(void **state) {
   CHECK_ONE(c, y, want);
 }
 
-/* What comparisons of indices choose: no loop over what they do not choose. */
+/* Selections by comparisons of indices: no loop over elements that are not selected. */
 
 static void check_operations(tn_binding *b, double most) {
   tn_step step = TN_STEP_INIT;
@@ -420,7 +420,7 @@ static void check_operations(tn_binding *b, double most) {
   if (step.operations > most) fail_msg("%g operations, not %g", step.operations, most);
 }
 
-/** Which row of a table each of some rows is. */
+/** The row of a table selected by each index. */
 static const int64_t chosen_rows[ROWS] = {3, 0, 7, 3, COLUMNS - 1, 5};
 
 static tn_tensor *chosen(tn_context *c) {
@@ -488,7 +488,8 @@ static void adam_step(void **state) {
   enum { N = 50 };
   const double rate = 0.125, fading = 0.75, square_fading = 0.875, eps = 1e-8;
   tn_context *c = *state;
-  float x[4][N]; /* the parameter, its gradient, the averages of that and of its squares */
+  float x[4][N]; /* the parameter, its gradient, and the moving averages of the gradient and of its
+                    square */
   double want[3][N], got[N];
   tn_tensor *p = tn_state(GIVEN(c, tn_shape(N), x[0], 25)), *g = GIVEN(c, tn_shape(N), x[1], 26);
   tn_tensor *m = tn_state(GIVEN(c, tn_shape(N), x[2], 27));
@@ -516,7 +517,7 @@ static void adam_step(void **state) {
   }
 }
 
-/** Two states of which the one's new contents follow from the other's old ones. */
+/** Two states; the new contents of one depend on the old contents of the other. */
 static void step_by_the_sign_of_an_average(void **state) {
   enum { N = 50 };
   tn_context *c = *state;

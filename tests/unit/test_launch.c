@@ -60,7 +60,7 @@ static const node *var(fixture *f, dtype t, const char *name, int64_t min, int64
 
 static const node *n_var(fixture *f, dtype t) { return var(f, t, "n", -1000, INT64_MAX); }
 
-/** The value of an expression for batch 3, core_count 2 and n. */
+/** Evaluates an expression for batch 3, core_count 2 and n. */
 static tn_status evaluate(fixture *f, const node *e, int64_t n, int64_t *result) {
   int64_t room[MOST_ROOM];
   assert_int_equal(try_compile(f, &e, 1), TN_OK);
@@ -279,7 +279,8 @@ static void write_sizes(void *arg) {
   launch_exprs_write(w->code, &w->text);
 }
 
-/** What is written is read and means the same; whatever else is there is refused or can be used. */
+/** A serialised expression is read back with the same meaning; changed bytes are refused or give a
+    usable expression. */
 static void survives_being_written(void **state) {
   fixture *f = *state;
   const node *n = n_var(f, DT_I64), *one = number(f, 1);

@@ -21,7 +21,7 @@
 
 #include <stdio.h>
 
-/* y[i] = Σ x[i, k] over 20 × 24; of a stage without ranges. */
+/* Sums rows: y[i] = Σ x[i, k] over 20 × 24; or in a stage without ranges. */
 #define SUMS(I, K)                                                      \
   "%y = param f32 " I " [slot=0]\n"                                     \
   "%x = param f32 " I " " K " [slot=1]\n"                               \
@@ -104,7 +104,7 @@ static void texts_are_read(void **state) {
   check_applies("DATA e1 inside r3 r0 along -");
 }
 
-/** Names that stand for nothing, as there would be one index. */
+/** Names of ranges that disappeared because they had one iteration. */
 static void ranges_of_one_index_do_nothing(void **state) {
   (void)state;
   test t, u;
@@ -186,7 +186,7 @@ static void what_does_not_apply_is_refused(void **state) {
                 "STAGE's");
 }
 
-/** Copies of what was copied. */
+/** Repeated laws copy copies: the size of kernels is limited. */
 static void kernels_do_not_grow_without_end(void **state) {
   (void)state;
   enum { INNER = 80, OUTER = 40 };
@@ -204,7 +204,7 @@ static void kernels_do_not_grow_without_end(void **state) {
   ir_free(t.g);
 }
 
-/* Any text. */
+/* Arbitrary text. */
 
 static void mutate(rng *r, char *text) {
   static const char bytes[] = "0123456789r:- \nSPLITbyKDvector;s\x01";
@@ -221,7 +221,7 @@ typedef struct fuzzing {
   size_t applied, refused, malformed;
 } fuzzing;
 
-/** A schedule of random laws, as text. */
+/** Makes a schedule of random laws as text. */
 static const char *random_text(fuzzing *f, const node *sink) {
   ir *g = f->t.g;
   laws l = {.g = g, .log = law_trace_new(g)};
@@ -275,7 +275,7 @@ static void any_text_is_refused_or_changes_nothing(void **state) {
   assert_true(f.applied > 30 && f.refused > 30 && f.malformed > 30);
 }
 
-/* Kernels that bring one. */
+/* Kernels with a schedule in their text. */
 
 static void kernels_bring_schedules(void *arg) {
   test *t = arg;
@@ -314,7 +314,7 @@ static bool same_keys(ir *g, const node *x, const node *y) {
   return a.n == b.n && !memcmp(a.at, b.at, a.n);
 }
 
-/** The schedule is a part of a kernel's key, whatever numbers its ranges have. */
+/** The schedule is part of a kernel's key, whatever the numbers of its ranges. */
 static void keys_hold_schedules(void *arg) {
   test *t = arg;
   ir *g = t->g;
@@ -332,13 +332,13 @@ static void keys_hold_schedules(void *arg) {
   assert_false(same_keys(g, x, sink_with_schedule(g, other, one, strlen(one))));
 }
 
-/* What laws did is told whole or not at all. */
+/* A kernel's recorded schedule is complete or absent. */
 
 typedef struct told {
   test t;
   const node *first, *last;
   law_steps steps;
-  bool is_silent; /* one step is not noted */
+  bool is_silent; /* one step is not recorded */
 } told;
 
 static void list_steps(void *arg) {
@@ -371,9 +371,10 @@ static void steps_are_told_whole(void **state) {
   assert_int_equal(x.steps.n, 2);
   assert_int_equal(diag_catch(&x.t.d, name_steps, &x), TN_OK);
   assert_string_equal(x.t.text, "SPLIT r0 by 4: r4 r5\nKIND r5 unroll\n");
-  x.steps.at[0].args.subject = x.first->src[0]->src[0]; /* no range, STAGE or expression of it */
+  x.steps.at[0].args.subject =
+      x.first->src[0]->src[0]; /* not a range, STAGE or expression of the kernel */
   assert_int_equal(diag_catch(&x.t.d, name_steps, &x), TN_ERR_INTERNAL);
-  x.is_silent = true; /* a step that was no law's */
+  x.is_silent = true; /* a step outside of any law */
   assert_int_equal(diag_catch(&x.t.d, list_steps, &x), TN_ERR_INTERNAL);
   ir_free(x.t.g);
 }

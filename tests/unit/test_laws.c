@@ -30,7 +30,7 @@ typedef struct test {
   size_t replayed;
 } test;
 
-/** One law with random arguments; NULL if it refuses. */
+/** Applies one law with random arguments; NULL if it refuses. */
 static const node *apply(test *t, rng *r, law which, const node *sink) {
   laws l = {.g = t->g, .log = t->log};
   law_args a = random_args(&l, r, which, sink);
@@ -65,7 +65,7 @@ static void apply_laws(void *arg) {
     const node *changed = apply(t, &r, (law)rng_below(&r, LAWS), sink);
     if (!changed) continue;
     check_same(t, &values, expected, changed);
-    if (rng_chance(&r, 20)) continue; /* tried, and not kept */
+    if (rng_chance(&r, 20)) continue; /* tried and dropped */
     sink = changed;
   }
   laws l = {.g = t->g};
@@ -96,7 +96,7 @@ static void laws_change_no_bit(void **state) {
   assert_true(t.replayed > KERNELS);
 }
 
-/* A law that is refused leaves the kernel as it is, and says why in words. */
+/* A refused law leaves the kernel unchanged and gives a reason. */
 
 static void refusals_have_reasons(void *arg) {
   test *t = arg;

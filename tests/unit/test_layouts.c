@@ -42,7 +42,7 @@ static void require(test *t, bool holds, const char *what) {
   if (!holds) diag_raise(&t->d, TN_ERR_INTERNAL, "%s", what);
 }
 
-/* Problems, made twice: solving one uses it up. */
+/* Problems are generated twice, as the solver consumes them. */
 
 typedef struct problem {
   pbqp p;
@@ -62,8 +62,8 @@ static void add_edge(problem *x, rng *state, size_t u, size_t v) {
           rng_below(state, NEVER_OF) || i == k ? some_cost(state) : PBQP_FORBIDDEN;
 }
 
-/** Whether a vertex is to have an edge to an earlier one: each to one, or two that are the ends of
-    an edge, which makes what can be solved exactly; or to any. */
+/** Adds edges from a vertex to earlier ones: `is_easy` adds one, or two that end at an edge, which
+    reductions solve exactly; else any. */
 static void add_edges(problem *x, rng *state, bool is_easy) {
   for (size_t v = 1; v < x->n; v++) {
     size_t u = rng_below(state, v);
@@ -154,7 +154,7 @@ static const node *buffer(test *t, int64_t uid, size_t rank, const int64_t sizes
   return ir_node(t->g, OP_BUFFER, DT_F32, dims, rank, ints, 2);
 }
 
-/** w [k, n] for each place of x [k, size, size]: [n, size, size]. */
+/** Builds a 1 × 1 convolution: w [k, n] over x [k, size, size] gives [n, size, size]. */
 static const node *mixed(test *t, const node *x, const node *w) {
   ir *g = t->g;
   const node *one = ix_const(g, 1), *k = w->dims[0], *n = w->dims[1], *size = x->dims[1];
@@ -165,7 +165,7 @@ static const node *mixed(test *t, const node *x, const node *w) {
   return ir_reduce(g, ir_op2(g, OP_MUL, a, b), OP_ADD, 1, (int64_t[]){0});
 }
 
-/** The largest of 3 × 3 places, every second way: of [n, size, size]. */
+/** Builds a 3 × 3 max-pooling with stride 2 of [n, size, size]. */
 static const node *pooled(test *t, const node *x) {
   ir *g = t->g;
   const node *half = ix_const(g, SIZE / 2), *most = NULL;
@@ -191,7 +191,7 @@ static schedule *scheduled(test *t, const node *root, fusion_policy policy) {
   return s;
 }
 
-/** The array between the first step and the second one, as the second one has it. */
+/** Returns the array between the first two steps, as the second reads it. */
 static const node *array_between(test *t, const schedule *s) {
   require(t, s->steps.n == 2, "other than two steps");
   size_t number = s->steps.at[0].buffers[0];
@@ -203,7 +203,7 @@ static const node *array_between(test *t, const schedule *s) {
   diag_raise(&t->d, TN_ERR_INTERNAL, "the second step reads something else");
 }
 
-/** Places are read every second way, channels one after the other. */
+/** Positions are read with stride 2, channels consecutively. */
 static void strided(test *t) {
   const node *x = buffer(t, 1, 3, (int64_t[]){CHANNELS, SIZE, SIZE});
   const node *y = mixed(t, x, buffer(t, 2, 2, (int64_t[]){CHANNELS, CHANNELS}));
@@ -226,7 +226,7 @@ static const node *product(test *t, const node *a, const node *b) {
   return ir_reduce(g, ir_op2(g, OP_MUL, x, y), OP_ADD, 1, (int64_t[]){1});
 }
 
-/** Whether some kernel has an array of so many axes that has other sizes first. */
+/** True if a kernel has an array of this rank with permuted sizes. */
 static bool has_turned(test *t, const schedule *s, size_t rank, int64_t first) {
   for (size_t i = 0; i < s->steps.n; i++) {
     node_list order = topo_sort(ir_arena(t->g), &s->steps.at[i].kernel, 1, NULL, NULL);
@@ -239,7 +239,7 @@ static bool has_turned(test *t, const schedule *s, size_t rank, int64_t first) {
   return false;
 }
 
-/** What is scaled by the sums of its columns, and then by those of its rows. */
+/** Scales a matrix by the sums of its columns, then by those of its rows. */
 static void plain(test *t) {
   const node *a = buffer(t, 1, 2, (int64_t[]){64, 64}),
              *b = buffer(t, 2, 2, (int64_t[]){64, CHANNELS});
@@ -259,7 +259,7 @@ static void arrays_stay_where_nothing_is_gained(void **state) {
   run_body(plain, 1);
 }
 
-/** Any layout of any array gives what the graph means. */
+/** Forced random layouts give the graph's results. */
 static void any(test *t) {
   const node *x = buffer(t, 1, 3, (int64_t[]){CHANNELS / 8, SIZE, SIZE});
   const node *w = buffer(t, 2, 2, (int64_t[]){CHANNELS / 8, CHANNELS / 8});
@@ -274,7 +274,7 @@ static void any_layout_gives_the_same(void **state) {
   assert_true(turned > 5);
 }
 
-/** Blocks of a graph: two mixtures, the second of which is turned, and what went in added. */
+/** Residual blocks of two convolutions, the second one's output transposed. */
 static void blocks(test *t) {
   const node *y = buffer(t, 1, 3, (int64_t[]){CHANNELS, SIZE, SIZE});
   size_t counts[2], n = 0;

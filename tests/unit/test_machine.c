@@ -33,7 +33,7 @@ static const char *const units[] = {
     "loads",   "operations", "instructions", "conditions", "buffers",  "times", "power", "share",
     "cycles",  "ns"};
 
-/** Units that others are counted by. */
+/** Units that may stand in a denominator. */
 static const char *const divisors[] = {"byte", "operation", "cycle", "line", "lane", "core"};
 
 static bool is_listed(const char *text, size_t bytes, const char *const list[], size_t n) {

@@ -65,7 +65,7 @@ static uint64_t rounded(uint64_t bytes) {
   return (bytes + MEMORY_PLAN_ALIGN - 1) / MEMORY_PLAN_ALIGN * MEMORY_PLAN_ALIGN;
 }
 
-/** What must live at once at the worst step: no plan needs less. */
+/** Returns the bytes alive at the worst step, a lower bound for any plan. */
 static uint64_t least_total(const plan *p) {
   uint64_t most = 0;
   for (size_t step = 0; step < 2 * MOST_STEPS; step++) {
@@ -108,14 +108,14 @@ static void random_slots_never_overlap(void **state) {
 static void overlaps_are_seen(void **state) {
   (void)state;
   memory_plan_slot slots[] = {{0, 3, 100, 0}, {1, 1, 10, 128}, {3, 5, 10, 64}};
-  assert_true(memory_plan_overlaps(slots, 3)); /* the third in the first, at step 3 */
+  assert_true(memory_plan_overlaps(slots, 3)); /* the third overlaps the first at step 3 */
   slots[2].first = 4;
   assert_false(memory_plan_overlaps(slots, 3));
   slots[1].offset = 99;
   assert_true(memory_plan_overlaps(slots, 3));
 }
 
-/** A chain of equal slots, each read by the step after the one that writes it, needs two. */
+/** A chain of equal slots, each read by the step after its writer, needs two. */
 static void chains_reuse_two_slots(void **state) {
   (void)state;
   plan p = {.n = MOST_SLOTS};
@@ -126,7 +126,7 @@ static void chains_reuse_two_slots(void **state) {
   assert_int_equal(p.total, 2 * rounded(1000));
 }
 
-/** Neighbouring holes are one: what is larger than either fits into both. */
+/** Adjacent free blocks are merged, so that a larger slot fits. */
 static void holes_join(void **state) {
   (void)state;
   plan p = {.n = 4,
@@ -139,8 +139,8 @@ static void holes_join(void **state) {
   assert_int_equal(p.total, 192);
 }
 
-/** Each step's result is larger than the one before, and lives with it: the last two are all that
-   is needed. */
+/** Each step's result is larger than the one before and alive with it: the plan needs the last
+    two. */
 static void what_grows_takes_the_room_at_the_end(void **state) {
   (void)state;
   enum { GROWING = 64, UNIT = 1 << 10 };
@@ -150,7 +150,7 @@ static void what_grows_takes_the_room_at_the_end(void **state) {
   assert_int_equal(run(&p), TN_OK);
   check_places(&p);
   assert_int_equal(p.total, (2 * GROWING - 1) * UNIT);
-  for (size_t i = 0; i < p.n; i++) /* and then it shrinks */
+  for (size_t i = 0; i < p.n; i++) /* grows, then shrinks */
     p.slots[i].bytes = (i < GROWING / 2 ? i + 1 : GROWING - i) * UNIT;
   assert_int_equal(run(&p), TN_OK);
   check_places(&p);
@@ -170,7 +170,7 @@ static void the_smallest_hole_is_taken(void **state) {
   assert_int_equal(p.slots[4].offset, 256 + 64);
 }
 
-/** So many that they are placed in one way only. */
+/** Enough slots that only one placement order is tried. */
 static void many_slots(void *arg) {
   plan *p = arg;
   enum { MANY = 3000, UNIT = 1 << 10 };

@@ -32,7 +32,7 @@ static tn_binding *bound(tn_context *c, tn_model *m) {
 
 static float element(size_t i) { return (float)((int)(i * 7 % 13) - 6); }
 
-/** Gives a binding as many rows, runs it, and says what is wrong; NULL: nothing. */
+/** Runs a binding with this many rows; returns what is wrong, NULL if nothing. */
 static const char *run_rows(tn_binding *b, size_t rows) {
   float x[MOST_ROWS][LAYER_IN], y[MOST_ROWS][LAYER_OUT], highest[MOST_ROWS];
   for (size_t i = 0; i < MOST_ROWS * LAYER_IN; i++)
@@ -77,12 +77,13 @@ static void ports_are_described(void **state) {
   assert_true(p.variable[0] == 0 && p.variable[1] == -1);
   assert_int_equal(tn_model_port(m, TN_PORT_OUTPUT, 1, &p), TN_OK);
   assert_string_equal(p.name, "highest");
-  assert_int_equal(p.variable[0], 0); /* the rows of x */
+  assert_int_equal(p.variable[0], 0); /* the number of rows of x */
   assert_int_equal(p.type.shape.rank, 1);
   assert_null(p.sizes[1]);
   assert_int_equal(tn_model_port(m, TN_PORT_OUTPUT, 2, &p), TN_ERR_ARGUMENT);
   assert_string_equal(p.name, "highest");
-  assert_int_equal(tn_model_port(m, TN_PORT_INPUT, 1, &p), TN_ERR_ARGUMENT); /* weights are none */
+  assert_int_equal(tn_model_port(m, TN_PORT_INPUT, 1, &p),
+                   TN_ERR_ARGUMENT); /* weights are no ports */
   assert_int_equal(tn_model_port(m, (tn_port_kind)7, 0, &p), TN_ERR_ARGUMENT);
   assert_int_equal(tn_model_port(NULL, TN_PORT_INPUT, 0, &p), TN_ERR_ARGUMENT);
   tn_port small = {.size = 8};
@@ -127,8 +128,8 @@ static void contractions_are_counted(void **state) {
   assert_int_equal(tn_model_contractions(m, wrong, 2, &found), TN_ERR_ARGUMENT);
   assert_int_equal(tn_model_contractions(m, NULL, 1, &found), TN_ERR_ARGUMENT);
   assert_int_equal(tn_model_contractions(NULL, wrong, 1, &found), TN_ERR_ARGUMENT);
-  assert_true(found.operations > 0); /* as it was */
-  check_rows(bound(c, m), 3);        /* the model is as it was */
+  assert_true(found.operations > 0); /* unchanged */
+  check_rows(bound(c, m), 3);        /* the model is unchanged */
   assert_null(tn_model_data_file(m, 0));
   assert_null(tn_model_data_file(NULL, 0));
 }
@@ -161,7 +162,7 @@ typedef struct wrong_input {
   tn_shape shape;
   size_t bytes;
   tn_status status;
-  const char *words; /* in the message */
+  const char *words; /* expected in the message */
 } wrong_input;
 
 static void wrong_inputs_are_refused(void **state) {
@@ -181,7 +182,7 @@ static void wrong_inputs_are_refused(void **state) {
     tn_status s = tn_binding_run(b);
     if (s != all[i].status) fail_msg("%zu: status %d: %s", i, (int)s, tn_binding_message(b));
     check_text(tn_binding_message(b), all[i].words);
-    check_rows(b, 3); /* the failure was told, once */
+    check_rows(b, 3); /* the failure was returned once */
     tn_binding_free(b);
   }
 }
@@ -208,7 +209,7 @@ typedef struct caller {
 static void *run_many(void *arg) {
   caller *k = arg;
   tn_binding *b;
-  k->status = tn_model_bind(k->model, &b); /* all at once: one of them compiles */
+  k->status = tn_model_bind(k->model, &b); /* concurrently: one thread compiles */
   for (size_t i = 0; i < 60 && k->status == TN_OK && !k->wrong; i++)
     k->wrong = run_rows(b, (k->seed + i * 5) % MOST_ROWS);
   if (!k->wrong) tn_binding_free(b);
@@ -231,14 +232,14 @@ static void bindings_run_from_many_threads(void **state) {
   }
 }
 
-/* Beside the context. */
+/* Concurrency with the context. */
 
-/** A progress callback that waits, and what waits with it. */
+/** State of a progress callback that waits for another thread. */
 typedef struct waiting {
   tn_model *model;
   tn_binding *binding;
   tn_status status;
-  atomic_int stage; /* 0: nothing waits; 1: to wait; 2: waits; 3: goes on */
+  atomic_int stage; /* 0: inactive; 1: the callback is to wait; 2: it waits; 3: it goes on */
 } waiting;
 
 static bool wait_at_first(void *user, const char *what, uint64_t done, uint64_t total) {
@@ -256,7 +257,7 @@ static void *bind_one(void *arg) {
   return NULL;
 }
 
-/** While a thread compiles a model the context goes on, and another model is freed. */
+/** While one thread compiles a model, the context is usable and another model can be freed. */
 static void models_compile_beside_the_context(void **state) {
   (void)state;
   waiting w = {.status = TN_ERR_INTERNAL};
@@ -286,7 +287,7 @@ static void models_compile_beside_the_context(void **state) {
   assert_int_equal(tn_close(c), TN_OK);
 }
 
-/** A context is not closed under a thread that compiles. */
+/** tn_close refuses while a thread compiles. */
 static void contexts_stay_open_while_a_model_compiles(void **state) {
   (void)state;
   waiting w = {.status = TN_ERR_INTERNAL};
@@ -309,7 +310,7 @@ static void contexts_stay_open_while_a_model_compiles(void **state) {
 
 enum { CHAIN = 300 };
 
-/** y[n, 8] = x + … + x, CHAIN nodes of it. */
+/** Writes a model of y[n, 8] = x + … + x, CHAIN nodes. */
 static void chain_model(bytes *to) {
   bytes graph = {.n = 0};
   char from[8] = "x", next[8];
@@ -324,7 +325,7 @@ static void chain_model(bytes *to) {
   put_model(to, "chain", &graph, 18);
 }
 
-/** A model that two threads begin to use at the same moment. */
+/** A model that two threads use first at the same time. */
 typedef struct meeting {
   tn_model *model;
   pthread_barrier_t begin;
@@ -397,7 +398,7 @@ static void models_are_applied_at_sizes_that_vary(void **state) {
   }
 }
 
-/** A model whose files were copied does without them. */
+/** A model loaded with `copy` does not need its files. */
 static void copied_files_may_be_cut(void **state) {
   tn_context *c = *state;
   char path[] = "/tmp/tenon-model-XXXXXX";
@@ -496,7 +497,7 @@ static void contexts_close_with_all_open(void **state) {
   tn_context *c = open_counting(&memory, NULL);
   tn_model *one = loaded(c), *two = loaded(c);
   check_rows(bound(c, one), 3);
-  bound(c, one); /* never run */
+  bound(c, one); /* not run */
   tn_binding *given = bound(c, two);
   static const float x[LAYER_IN];
   tn_binding_input(given, "x", tn_shape(1, LAYER_IN), TN_F32, x, sizeof x);
@@ -504,7 +505,7 @@ static void contexts_close_with_all_open(void **state) {
   tn_scope_begin(c);
   tn_model_apply(two, &in, 1, out, 2);
   tn_own(out[0]);
-  loaded(c); /* never bound */
+  loaded(c); /* not bound */
   tn_model_free(one);
   assert_int_equal(tn_close(c), TN_OK);
   assert_int_equal(memory.out, 0);
@@ -579,7 +580,7 @@ static void unreadable_files_are_named(void **state) {
   assert_null(m);
 }
 
-/** Loads from a copy that ends where the file ends, so that a sanitizer sees a read past it. */
+/** Loads from a copy of the file's exact size, so that sanitizers see overruns. */
 static tn_status load_copy(tn_context *c, const unsigned char *from, size_t n) {
   tn_model *m;
   unsigned char *copy = malloc(n + !n);

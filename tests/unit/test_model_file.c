@@ -78,7 +78,7 @@ static void damaged_files_are_refused(void **state) {
                    TN_ERR_ARGUMENT);
 }
 
-/** The name of a model is how messages begin. */
+/** Messages about a model begin with its given name. */
 static void models_are_named_in_messages(void **state) {
   (void)state;
   tn_context *c = tn_open(NULL);

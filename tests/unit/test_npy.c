@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/** A file being read or written, in a folder of its own. */
+/** A file being read or written, in a temporary folder. */
 typedef struct work {
   diag diag;
   arena arena;
@@ -72,7 +72,7 @@ static void put(const work *w, const void *data, size_t bytes) {
   assert_int_equal(fclose(f), 0);
 }
 
-/** A file of version 1.0 (or another) with this dictionary and data; its bytes. */
+/** Composes a file of version `version`.0 with this dictionary and data; returns its length. */
 static size_t compose(unsigned char *file, int version, const char *text, const void *data,
                       size_t bytes) {
   size_t n = strlen(text), at = version > 1 ? 12 : 10;
@@ -203,7 +203,7 @@ static void refuses_too_many_axes(void **state) {
   }
 }
 
-/** A file's bytes in memory, which end where the array ends. */
+/** Reads a file from memory of its exact size. */
 static tn_status read_bytes(work *w) {
   unsigned char file[256], *copy;
   const char *text = "{'descr': '>u2', 'fortran_order': False, 'shape': (2,), }";
@@ -271,7 +271,7 @@ static tn_status write_nothing(work *w) {
   return write_file(w, w->path, DT_BOOL, 1, (int64_t[]){0}, NULL, 0);
 }
 
-/** The longest header of an array that a file can have. */
+/** Writes the longest header that an array can have. */
 static tn_status write_long_header(work *w) {
   int64_t dims[NPY_RANK_MAX];
   for (size_t i = 0; i < NPY_RANK_MAX; i++) dims[i] = i ? INT64_MAX / 100 : 0;

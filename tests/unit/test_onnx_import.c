@@ -9,7 +9,7 @@ static void check_status(tn_context *c, tn_status s, tn_status expected, const c
   if (s != TN_OK) check_text(tn_message(c), word);
 }
 
-/** Loads a graph with the ports given; bound too where it is not refused. */
+/** Loads a graph with the given ports and expects a status; binds it if it loads. */
 static void check_graph(tn_context *c, const bytes *graph, tn_status expected, const char *word) {
   bytes all = *graph, file = {.n = 0};
   tn_model *m;
@@ -35,7 +35,7 @@ static void put_numbers(bytes *graph, const char *name, size_t n, const int64_t 
 
 static const char *const x_and_w[] = {"x", "w", NULL};
 
-/** What a message has no room for is counted: no line is cut, whatever else is told. */
+/** Items that do not fit into a message are counted at its end; no line is cut. */
 static void long_reports_end_with_a_count(void **state) {
   enum { OPS = 60 };
   tn_context *c = *state;
@@ -92,7 +92,8 @@ static void steps_that_are_none(void **state) {
   }
 }
 
-/** The largest that are allowed, on axes of any size: refused or not, nothing overflows. */
+/** The largest allowed strides and dilations on axes of any size: refused or not, nothing
+    overflows. */
 static void steps_that_are_large(void **state) {
   static const char *const heights[] = {"0", "1", "8", "1152921504606846975"};
   for (size_t i = 0; i < 4 * MODES; i++) {
@@ -203,7 +204,7 @@ static void sizes_below_zero(void **state) {
   }
 }
 
-/** Computed from a size that varies: −n may be −0. */
+/** Sizes computed from a variable size that may be negative, such as −n. */
 static void sizes_that_may_be_below_zero(void **state) {
   static const char *const ops[] = {"Reshape", "Expand"};
   for (size_t i = 0; i < 2; i++) {
@@ -219,7 +220,7 @@ static void sizes_that_may_be_below_zero(void **state) {
   }
 }
 
-/** Also where only their product is. */
+/** Sizes whose product alone exceeds 64 bits are refused too. */
 static void sizes_beyond_64_bits(void **state) {
   static const char *const huge[] = {"4611686018427387904", "4", NULL};
   bytes graph = {.n = 0}, input = {.n = 0}, output = {.n = 0};
@@ -249,7 +250,7 @@ static int64_t between(int64_t x, int64_t low, int64_t high) {
   return x < low ? low : x > high ? high : x;
 }
 
-/** How many elements of AXIS a slice takes; starts before the axis are its first element. */
+/** Returns the number of elements of AXIS in a slice; starts before the axis are clamped. */
 static int64_t taken(int64_t start, int64_t end, int64_t step) {
   int64_t low = step < 0 ? -1 : 0, high = step < 0 ? AXIS - 1 : AXIS, n = 0;
   start = between(start < 0 && start >= -AXIS ? start + AXIS : start, 0, high);
@@ -336,7 +337,7 @@ static void outputs_that_are_there(void **state) {
   }
 }
 
-/** An initializer may be an input too: then it is none that is asked for. */
+/** An input with an initializer is not a port. */
 static void inputs_with_a_value(void **state) {
   bytes graph = {.n = 0}, file = {.n = 0};
   tn_model *m;
@@ -353,7 +354,7 @@ static void inputs_with_a_value(void **state) {
   assert_int_equal(tn_model_port(m, TN_PORT_INPUT, 1, &p), TN_ERR_ARGUMENT);
 }
 
-/** What only functions' nodes can have. */
+/** Attributes that refer to a function's attributes. */
 static void attributes_that_refer(void **state) {
   bytes graph = {.n = 0}, attributes = {.n = 0}, a = {.n = 0};
   put_text(&a, 1, "keepdims");
@@ -367,7 +368,7 @@ static void attributes_that_refer(void **state) {
   check_text(tn_message(*state), "ReduceMax node 'y'");
 }
 
-/* Sizes of which the caller knows more than the file says. */
+/* Bounds of sizes given by the caller. */
 
 static tn_status load_known(tn_context *c, size_t n, const tn_model_size sizes[], tn_model **m) {
   bytes graph = {.n = 0}, file = {.n = 0};
@@ -388,7 +389,7 @@ static void sizes_are_the_callers(void **state) {
   char name[] = "n";
   tn_model_size known = {name, NULL, 2, 3};
   check_ok(c, load_known(c, 1, &known, &m));
-  memset(name, '-', sizeof name - 1); /* nothing of the caller's is kept */
+  memset(name, '-', sizeof name - 1); /* the caller's memory is not kept */
   check_ok(c, tn_model_port(m, TN_PORT_INPUT, 0, &p));
   assert_string_equal(p.sizes[0], "n");
   check_status(c, load_known(c, 1, &known, &m), TN_ERR_ARGUMENT, "no input has a size '-'");
@@ -398,7 +399,7 @@ static void sizes_are_the_callers(void **state) {
                "(NULL)");
 }
 
-/** Where a model is an operation its operands' sizes are within the bounds too. */
+/** Operands of tn_model_apply are within the bounds too. */
 static void bounds_hold_of_operands(void **state) {
   static const tn_dim n[] = {1, 2, 3, 4};
   tn_context *c = *state;

@@ -20,11 +20,11 @@
 
 static const char *samples;
 
-/* --- memory that counts, and fails when told to --- */
+/* --- counting and failing memory --- */
 
 typedef struct counter {
   size_t live, peak, allocations;
-  size_t fail_at; /* this allocation fails; 0: none does */
+  size_t fail_at; /* number of the failing allocation; 0: none */
 } counter;
 
 static void *count_alloc(void *user, size_t bytes, size_t align) {
@@ -41,7 +41,7 @@ static void count_release(void *user, void *at, size_t bytes) {
   mem_system.release(mem_system.user, at, bytes);
 }
 
-/** What a reading needs, with the memory it took. */
+/** State of one reading and its memory. */
 typedef struct reading {
   counter count;
   mem mem;
@@ -68,7 +68,7 @@ static tn_status reading_parse(reading *r, const void *bytes, size_t n) {
   return s;
 }
 
-/* --- the text of a model, as make_onnx_samples.py writes it --- */
+/* --- a model as text, in the form of make_onnx_samples.py --- */
 
 static void put_quoted(str *s, const char *text, size_t n) {
   str_add(s, "\"");
@@ -303,7 +303,7 @@ static void dump_body(void *arg) {
   put_model(&d->text, d->reading->model);
 }
 
-/* The text, in the reading's arena. */
+/* Returns the model's text, in the reading's arena. */
 static const char *dump(reading *r) {
   dumping d = {.reading = r};
   assert_int_equal(diag_catch(&r->diag, dump_body, &d), TN_OK);
@@ -333,7 +333,7 @@ static file_text read_file(const char *folder, const char *name) {
   return t;
 }
 
-/* Asserts that a failed reading told `status` and a message with `part` in it. */
+/* Checks that a reading failed with `status` and a message that contains `part`. */
 static void expect_error(const reading *r, tn_status s, tn_status status, const char *part) {
   if (s != status || !strstr(r->diag.text, part))
     fail_msg("status %d (%s), wanted %d with '%s'", (int)s, r->diag.text, (int)status, part);
@@ -420,7 +420,7 @@ static void put_message(proto *p, unsigned field, const proto *m) {
   put_data(p, field, m->at, m->n);
 }
 
-/* A model that holds nothing but a graph. */
+/* Encodes a model with only a graph. */
 static proto model_of(const proto *graph) {
   proto m = {.n = 0}, opset = {.n = 0};
   put_int(&m, 1, 8);
@@ -455,7 +455,7 @@ static proto tensor_of(int dtype, int64_t dim) {
   return t;
 }
 
-/* Parses a copy of exactly the right size, so that a sanitizer sees any overrun. */
+/* Parses a copy of the exact size, so that sanitizers see overruns. */
 static void parse_bytes(const void *bytes, size_t n, tn_status status, const char *part) {
   unsigned char *copy = malloc(n ? n : 1);
   assert_non_null(copy);
@@ -706,7 +706,7 @@ static void test_types_by_hand(void **state) {
   }
 }
 
-/* Fields with numbers and kinds of every sort that no version has. */
+/* Unknown fields of every number and wire type. */
 static void test_unknown_fields_are_skipped(void **state) {
   (void)state;
   proto graph = {.n = 0};
@@ -725,7 +725,7 @@ static void test_unknown_fields_are_skipped(void **state) {
   reading_end(&r);
 }
 
-/* Numbers where bytes belong, and the other way round. */
+/* Varints in place of length-delimited fields, and the other way round. */
 static void test_wrong_wire_types(void **state) {
   (void)state;
   static const unsigned fields[] = {1, 2, 5, 11, 12, 13, 15};
@@ -743,7 +743,7 @@ static void test_wrong_wire_types(void **state) {
   expect_tensor(&t, TN_ERR_FORMAT, "wrong wire type");
 }
 
-/* Lists of numbers come one by one or packed; both in one field too. */
+/* Repeated numbers unpacked, packed, and both in one field. */
 static void test_packed_or_not(void **state) {
   (void)state;
   proto a = {.n = 0}, node = {.n = 0};
@@ -805,7 +805,7 @@ static void test_elements_of_int32_data(void **state) {
   expect_element(ONNX_F16, 0x3c00, "\x00\x3c", 2);
 }
 
-/* As protobuf asks, a message given twice is the two together. */
+/* A message field given twice is merged, as protobuf requires. */
 static void test_graphs_merge(void **state) {
   (void)state;
   proto first = {.n = 0}, second = {.n = 0}, node = {.n = 0};
@@ -826,7 +826,7 @@ static void test_graphs_merge(void **state) {
 
 /* --- hostile files --- */
 
-/* A message in a message in a message …, built from the inside out at the end of a buffer. */
+/* Nested messages, built from the inside out at the end of a buffer. */
 typedef struct nest {
   unsigned char *buffer, *at;
   size_t bytes, n;
@@ -897,7 +897,8 @@ static void test_nesting(void **state) {
   expect_graphs(ONNX_NESTING_MAX, TN_OK, "");
   expect_graphs(ONNX_NESTING_MAX + 1, TN_ERR_UNSUPPORTED, "nested deeper than 64 levels");
   expect_graphs(100000, TN_ERR_UNSUPPORTED, "nested deeper than 64 levels");
-  expect_types(ONNX_NESTING_MAX - 2, TN_OK, ""); /* the graph and the innermost type count too */
+  expect_types(ONNX_NESTING_MAX - 2, TN_OK,
+               ""); /* the graph and the innermost type count as levels too */
   expect_types(ONNX_NESTING_MAX - 1, TN_ERR_UNSUPPORTED, "nested deeper than 64 levels");
   expect_types(100000, TN_ERR_UNSUPPORTED, "nested deeper than 64 levels");
 }
@@ -961,8 +962,8 @@ static void test_every_allocation_fails(void **state) {
   }
 }
 
-/* A megabyte of the smallest messages that a list can hold: the fields on the way to it from the
-   graph inwards, and the message. What lies outside may be refused, but only at its end. */
+/* A megabyte of the smallest messages that a list can hold: the path of fields from the graph
+   inwards, and the message. Invalid outer messages may be refused, but only at their end. */
 typedef struct flood {
   const char *path;
   const char *item;
@@ -999,25 +1000,25 @@ static void test_memory_is_bounded(void **state) {
       FLOOD("\x01", "\x0a\x00"),                      /* names */
       FLOOD("\x01", "\x2a\x06\x0a\x01X\xa0\x01\x01"), /* attributes */
       FLOOD("\x05\x01", "\x40\x01"),                  /* integers one by one */
-      FLOOD("\x08\x05\x01", "\x01"),                  /* packed */
+      FLOOD("\x08\x05\x01", "\x01"),                  /* integers packed */
       FLOOD("\x07\x05\x01", "1234"),                  /* floats */
       FLOOD("\x05\x01", "\x4a\x00"),                  /* strings */
       FLOOD("\x05\x01", "\x52\x04\x08\x00\x10\x01"),  /* tensors */
       FLOOD("\x05\x01", "\x5a\x00"),                  /* graphs */
       FLOOD("\x05\x01", "\x7a\x00"),                  /* types */
-      FLOOD("\x05", "\x08\x01"),                      /* dims of a tensor */
-      FLOOD("\x05", "\x28\x01"),                      /* its elements */
+      FLOOD("\x05", "\x08\x01"),                      /* dimensions of a tensor */
+      FLOOD("\x05", "\x28\x01"),                      /* elements of a tensor */
       FLOOD("\x05\x05", "\x01"),
       FLOOD("\x07\x05", "\x01"),
       FLOOD("\x04\x05", "1234"),
       FLOOD("\x05", "\x32\x00"),
       FLOOD("\x05", "\x6a\x00"),             /* external data */
-      FLOOD("\x02\x01\x02\x0d", "\x0a\x00"), /* dims of a value */
+      FLOOD("\x02\x01\x02\x0d", "\x0a\x00"), /* dimensions of a value */
   };
   for (size_t i = 0; i < sizeof floods / sizeof *floods; i++) expect_bounded(&floods[i]);
 }
 
-/* Lengths far beyond the file must not be believed before they are checked. */
+/* Lengths far beyond the file are checked before memory is allocated. */
 static void test_lying_lengths(void **state) {
   (void)state;
   static const uint64_t lengths[] = {100, INT32_MAX, UINT32_MAX, INT64_MAX, UINT64_MAX};
@@ -1125,7 +1126,7 @@ static void test_load(void **state) {
   folder_free(&f);
 }
 
-/** Links of external data may lead about in the folder, or in that of the model's own file. */
+/** Links of external data may point to files in its folder, or in that of the model's own file. */
 static void test_external_links(void **state) {
   (void)state;
   static const char data[] = "0123456789abcdef";

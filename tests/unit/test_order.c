@@ -27,7 +27,7 @@ typedef struct test {
   diag d;
   ir *g;
   uint64_t seed;
-  size_t number; /* an argument */
+  size_t number; /* argument of the test */
   double result;
   void (*body)(struct test *t);
 } test;
@@ -55,7 +55,7 @@ static size_t add_buffer(test *t, schedule *s, int64_t bytes) {
   return s->buffers.n - 1;
 }
 
-/** A step that makes `to` of others. */
+/** Adds a step that computes `to` from others. */
 static void add_step(test *t, schedule *s, size_t to, const size_t from[], size_t n) {
   size_t *all = arena_alloc(ir_arena(t->g), (n + 1) * sizeof *all);
   for (size_t i = 0; i < n; i++) all[i] = from[i];
@@ -71,12 +71,12 @@ static uint64_t bytes_of(const lives *l) {
   return liveness_plan_bytes(l, NULL, taken);
 }
 
-/** Whether each step reads what it did in `before`: of each of its buffers, the same step wrote it
-    last, and as many did. */
+/** True if each step reads the same values as in `before`: for each of its buffers the same last
+    writer, after as many writes. */
 static bool reads_the_same(test *t, const schedule *before, const schedule *s) {
   arena *a = ir_arena(t->g);
   const schedule *both[] = {before, s};
-  map seen[2] = {{0}}; /* a step's list of buffers → what was in them */
+  map seen[2] = {{0}}; /* a step's list of buffers → their contents */
   for (int i = 0; i < 2; i++) {
     size_t *writer = arena_calloc(a, s->buffers.n + 1, sizeof *writer);
     for (size_t k = 0; k < both[i]->steps.n; k++) {
@@ -102,7 +102,8 @@ static schedule copy_of(test *t, const schedule *s) {
   return copy;
 }
 
-/** Two operands, of which the second takes much more to make than it leaves: it is made first. */
+/** Two operands; the second needs far more memory to compute than its result: it is computed
+    first. */
 static void large_subtree(test *t) {
   schedule s = {0};
   size_t kept = add_buffer(t, &s, 64 * KIB), large = add_buffer(t, &s, 640 * KIB);
@@ -126,8 +127,8 @@ static void operands_that_need_most_are_made_first(void **state) {
   run_body(large_subtree, 0, 0);
 }
 
-/** Updates of states by gradients, all of which are there before the first update: each is written
-    as soon as its gradient is. */
+/** Updates of states by gradients; all gradients may be computed first: each state is written as
+    soon as its gradient is there. */
 static void updates(test *t) {
   schedule s = {0};
   size_t chain = add_buffer(t, &s, KIB), gradient[20];
@@ -156,7 +157,8 @@ static void what_can_go_goes_at_once(void **state) {
   run_body(updates, 0, 0);
 }
 
-/** Steps that read what is there, and make something new or store over something old. */
+/** Makes a plan of random steps that read existing buffers and write a new one or overwrite an old
+    one. */
 static schedule random_plan(test *t, size_t n) {
   rng r = {t->seed};
   schedule s = {0};
@@ -191,13 +193,13 @@ static void orders_respect_dependences_and_need_no_more(void **state) {
   double sum = 0;
   for (uint64_t seed = 0; seed < PLANS; seed++) {
     sum += run_body(random_order, seed, 0);
-    run_body(random_order, seed, 1 + seed); /* any of the orders that are tried */
+    run_body(random_order, seed, 1 + seed); /* each order that the scheduler tries */
   }
   print_message("%d plans need %.3f of what they did\n", PLANS, sum / PLANS);
   assert_true(sum / PLANS < 0.97);
 }
 
-/** The least that any order of a few steps needs. */
+/** Returns the least memory over all orders of a few steps. */
 static uint64_t least_of_all(const lives *l, size_t order[], bool is_in[], size_t n) {
   uint64_t least = UINT64_MAX, bytes;
   if (n == l->n_steps) {
@@ -208,7 +210,7 @@ static uint64_t least_of_all(const lives *l, size_t order[], bool is_in[], size_
   }
   for (size_t i = 0; i < l->n_steps; i++) {
     bool may = !is_in[i];
-    for (size_t j = 0; may && j < i; j++) /* those before it that touch the same buffer */
+    for (size_t j = 0; may && j < i; j++) /* earlier steps that use the same buffer */
       for (size_t x = 0; may && !is_in[j] && x < l->steps[i].n; x++)
         for (size_t y = 0; may && y < l->steps[j].n; y++)
           may = l->steps[i].buffers[x] != l->steps[j].buffers[y] ||
@@ -251,7 +253,7 @@ static void long_order(test *t) {
   require(t, reads_the_same(t, &before, &s), "a step reads something else");
 }
 
-/** Ten times is linear, a hundred quadratic. Sanitizers make memory slow in ways of their own. */
+/** The ratio is 10 if linear, 100 if quadratic. Sanitizers distort memory times. */
 static void time_is_nearly_linear_in_the_steps(void **state) {
   const char *sanitizers = getenv("TENON_SANITIZE");
   bool counts = !sanitizers || !*sanitizers;
@@ -260,9 +262,10 @@ static void time_is_nearly_linear_in_the_steps(void **state) {
   if (counts) assert_true(much < 50 * little + 0.05);
 }
 
-/* What is written over what. */
+/* Buffer reuse. */
 
-/** An array written over another one that is read later, and over one that is not. */
+/** A fault planted by hand: an array stored over one that is read later is detected, over a dead
+    one not. */
 static void planted(test *t) {
   schedule s = {0};
   size_t x = add_buffer(t, &s, KIB), y = add_buffer(t, &s, KIB), z = add_buffer(t, &s, KIB);
@@ -290,7 +293,7 @@ static const node *buffer(test *t, int64_t uid, size_t rank, const int64_t sizes
   return ir_node(t->g, OP_BUFFER, DT_F32, dims, rank, ints, 2);
 }
 
-/** a [m,k] · b [k,n], spelt with movements. */
+/** Builds a [m,k] · b [k,n] by movements and a reduction. */
 static const node *product(ir *g, const node *a, const node *b) {
   const node *m = a->dims[0], *k = a->dims[1], *n = b->dims[1], *dims[] = {m, k, n};
   const node *one = ix_const(g, 1), *left[] = {m, k, one}, *right[] = {one, k, n};
@@ -299,8 +302,8 @@ static const node *product(ir *g, const node *a, const node *b) {
   return ir_reduce(g, ir_op2(g, OP_MUL, x, y), OP_ADD, 1, (int64_t[]){1});
 }
 
-/** The number of arrays that are written over ones that die there. Steps give what the graph means,
-    whatever is reused. */
+/** Counts the arrays stored over operands that die there. The interpreted steps must give the
+    graph's values. */
 static size_t reused(test *t, const node *const roots[], size_t n, fusion_policy policy) {
   schedule_request r = {
       .roots = roots, .n_roots = n, .math = MATH_DEFAULT, .search.policy = (int)policy};
@@ -316,7 +319,7 @@ static size_t reused(test *t, const node *const roots[], size_t n, fusion_policy
   return count;
 }
 
-/** A host function of x, which is an array then. */
+/** Builds a host function of x, which is materialised thereby. */
 static const node *custom(test *t, const node *x, int64_t uid) {
   const node *src[] = {x, x->dims[0], x->dims[1]};
   return ir_node(t->g, OP_CUSTOM, DT_F32, src, 3, (int64_t[]){uid, 0, 1, 0}, 4);
@@ -324,7 +327,7 @@ static const node *custom(test *t, const node *x, int64_t uid) {
 
 enum { DIES, IS_READ_LATER, IS_TURNED, IS_A_RESULT, IS_IN_PARTS, IS_AN_OPERAND, IS_OTHER, CASES };
 
-/** What the kernel between two host functions makes of x. */
+/** Builds the kernel between two host functions from x. */
 static const node *made_of(test *t, const node *x) {
   ir *g = t->g;
   const node *parts[] = {ix_const(g, 2), ix_const(g, 4), ix_const(g, 8)};
@@ -347,8 +350,8 @@ static void between(test *t) {
   t->result = (double)reused(t, roots, t->number == IS_A_RESULT ? 2 : 1, FUSION_BY_COST);
 }
 
-/** If nobody reads x afterwards, nor the kernel elsewhere than where it writes, and what it writes
-    is of x's type. */
+/** Reuse needs that x is not read afterwards, nor by the kernel elsewhere than where it writes, and
+    that types are equal. */
 static void dying_arrays_are_written_over(void **state) {
   static const double expected[CASES] = {[DIES] = 1, [IS_IN_PARTS] = 1};
   (void)state;
@@ -356,7 +359,7 @@ static void dying_arrays_are_written_over(void **state) {
     if (run_body(between, 0, i) != expected[i]) fail_msg("case %zu", i);
 }
 
-/** A kernel that need not write over what it reads, as others need more memory, does not. */
+/** A kernel does not store over its operand if other steps need more memory anyway. */
 static void needless(test *t) {
   const node *large = custom(t, buffer(t, 0, 2, (int64_t[]){64, 64}), 1);
   const node *zero[] = {ix_const(t->g, 0), ix_const(t->g, 0)};
@@ -369,7 +372,7 @@ static void needless(test *t) {
 static void nothing_is_reused_without_need(void **state) {
   (void)state;
   assert_true(run_body(needless, 0, FUSION_BY_COST) == 0);
-  assert_true(run_body(needless, 0, FUSION_NONE) > 0); /* whenever it may */
+  assert_true(run_body(needless, 0, FUSION_NONE) > 0); /* reuse whenever it is legal */
 }
 
 int main(void) {

@@ -76,7 +76,7 @@ static void sizes_vary(void **state) {
   assert_int_equal(tn_binding_read(b, "0", TN_F32, one, 0), TN_ERR_ARGUMENT);
 }
 
-/** A small result beside one of a size that varies: vectors and tiles of the latter may be none. */
+/** A small result next to one of a variable size, whose vectors and tiles may be empty. */
 static void small_results_stand_beside_varying_ones(void **state) {
   tn_context *c = *state;
   enum { COLUMNS = 4, MOST = 16 };
@@ -102,7 +102,7 @@ static void small_results_stand_beside_varying_ones(void **state) {
   }
 }
 
-/** A state that one kernel writes, and sums what it read of it before. */
+/** One kernel writes a state and sums the old contents that it read. */
 static void old_contents_are_summed_first(void **state) {
   tn_context *c = *state;
   enum { N = 4 };
@@ -134,9 +134,9 @@ static tn_tensor *own_sum(tn_tensor *a, tn_tensor *b) {
   return sum;
 }
 
-/** A plan of y = x + 1, compiled after x = 2·s + t + t was computed with the next step of s, which
-    may not be in place then: the plan computes x anew. `part`: so was t + t, before; `times`: x is
-    wanted so often. */
+/** Compiles a plan of y = x + 1 after x = 2·s + t + t was computed with the next step of s, which
+    then must not be in place: the plan computes x anew. `part`: t + t was computed too, before;
+    `times`: how often x is used. */
 static void check_read_by_plans(tn_context *c, bool part, size_t times) {
   tn_tensor *s = tn_own(tn_state(floats(c, FLOATS(10)))), *two = tn_own(tn_num(c, 2));
   tn_tensor *t = tn_own(tn_state(floats(c, FLOATS(1)))), *next = tn_own(tn_add(s, two));
@@ -161,7 +161,7 @@ static void plans_read_what_values_were_computed_from(void **state) {
   }
 }
 
-/** Names that kernels use for the numbers of workers, and ones that look like them. */
+/** Names of sizes that equal or resemble the names that kernels use for workers. */
 static void sizes_have_any_name(void **state) {
   (void)state;
   enum { COLUMNS = 1024, ROWS = 300 };
@@ -194,7 +194,7 @@ static void sizes_have_any_name(void **state) {
   assert_int_equal(tn_close(c), TN_OK);
 }
 
-/** A name is free again where its scope has ended, and a plan may still have both sizes. */
+/** A name is free again after its scope, and a plan may still have both sizes. */
 static void sizes_of_one_name_are_one_size(void **state) {
   tn_context *c = *state;
   tn_plan *plan;
@@ -255,7 +255,7 @@ static void bad_inputs_are_kept_for_the_run(void **state) {
   check_text(tn_binding_message(NULL), "no binding");
 }
 
-/** Runs never read a value older than the last one asked for. */
+/** A refused input has no value: runs never read an older one. */
 static void refused_inputs_have_no_value(void **state) {
   tn_context *c = *state;
   tn_tensor *x = tn_input(c, "x", tn_shape(2), TN_F32);
@@ -319,7 +319,7 @@ static void host_types_convert(void **state) {
   assert_true(d[0] == 3 && d[1] == -4);
 }
 
-/** A run has read its inputs when it writes its outputs; neither needs to be aligned. */
+/** A run reads all inputs before it writes outputs; neither needs to be aligned. */
 static void memory_may_be_shared_and_lie_anywhere(void **state) {
   tn_context *c = *state;
   enum { N = 5, BYTES = N * sizeof(float) };
@@ -365,7 +365,8 @@ static void outputs_are_carried(void **state) {
   assert_int_equal(tn_binding_carry(b, "0", "none"), TN_ERR_ARGUMENT);
 }
 
-/** What was read before, and is still referred to, is computed by each run, of what states hold. */
+/** An expression that was read before and is still referenced is computed by each run from the
+    states' contents. */
 static void what_was_read_is_computed_anew(void **state) {
   tn_context *c = *state;
   tn_tensor *s = tn_state(floats(c, FLOATS(1, 2))), *v = tn_flip(s, TN_ALL), *kept = tn_neg(v);
@@ -384,8 +385,8 @@ static void what_was_read_is_computed_anew(void **state) {
   check_floats(c, s, FLOATS(4, 5));
 }
 
-/** An assign that waits for an input is computed by runs of what states hold then, whatever was
-   read while it waited. */
+/** An assignment that depends on an input is computed by runs from the states' contents then,
+    whatever was read in between. */
 static void reads_do_not_freeze_what_waits(void **state) {
   tn_context *c = *state;
   tn_tensor *s = tn_state(floats(c, FLOATS(1))), *y = tn_state(floats(c, FLOATS(0)));
@@ -403,7 +404,7 @@ static void reads_do_not_freeze_what_waits(void **state) {
   check_floats(c, y, FLOATS(210));
 }
 
-/** The caller's memory, given again with as many elements as were carried last. */
+/** An input is set again, with as many elements as were carried last. */
 static void inputs_are_given_anew(void **state) {
   tn_context *c = *state;
   tn_tensor *x = tn_input(c, "x", tn_shape(tn_dim_var(c, "n", 0, 100)), TN_F32);
@@ -419,7 +420,7 @@ static void inputs_are_given_anew(void **state) {
   check_output(b, "0", FLOATS(1, 2, 3, 4, -1, -2, -3, -4));
 }
 
-/** A cache that grows: the size of what is carried is the output's. */
+/** A growing cache: a carried input takes the output's size. */
 static void carried_sizes_grow(void **state) {
   tn_context *c = *state;
   tn_dim n = tn_dim_var(c, "n", 0, 32);
@@ -641,7 +642,7 @@ static tn_status give_seven(void *user, tn_call *call) {
   return TN_OK;
 }
 
-/** A realised value stays what it is, though its contents were those of a state, or become them. */
+/** A realised value is unchanged although its memory was a state's contents, or becomes them. */
 static void realised_values_are_no_states(void **state) {
   tn_context *c = *state;
   tn_tensor *x = floats(c, FLOATS(7)), *host = custom_of(c, give_seven, NULL, NULL);
@@ -662,7 +663,7 @@ static void realised_values_are_no_states(void **state) {
   for (int i = 0; i < 3; i++) check_floats(c, s[i], FLOATS(100));
 }
 
-/** A version that is a value, too, is known to plans by its state all the same. */
+/** A state version that was also read as a value still belongs to the state in plans. */
 static void versions_that_are_values_are_states(void **state) {
   tn_context *c = *state;
   tn_tensor *s = tn_state(floats(c, FLOATS(1)));
@@ -718,7 +719,8 @@ static void count_step(void *user, tn_tensor *i, tn_tensor *const state[], tn_te
   next[0] = tn_add(state[0], tn_int(user, 1));
 }
 
-/** An input of which the size alone is used is not the plan's: which could not be run. */
+/** A plan that uses an input's size but not the input is refused: no run could determine the
+    size. */
 static void sizes_that_nothing_tells_are_refused(void **state) {
   tn_context *c = *state;
   tn_dim n = tn_dim_var(c, "n", 0, 5);
@@ -752,7 +754,7 @@ static void long_names_are_missed_too(void **state) {
   check_text(tn_binding_message(b), "aaa…");
 }
 
-/* Assigns that are pending. */
+/* Pending assignments. */
 
 static void *ask_type(void *arg) {
   tn_type_of(arg);
@@ -769,7 +771,7 @@ static void *on_a_thread(void *(*body)(void *), void *arg) {
   return result;
 }
 
-/** Whichever thread used the context last, and whichever one runs. */
+/** Runs on any thread see assignments made before, by any thread. */
 static void runs_see_assigns_made_before(void **state) {
   tn_context *c = *state;
   tn_tensor *s = tn_state(floats(c, FLOATS(1))), *y = tn_add(s, tn_num(c, 0));
@@ -794,7 +796,7 @@ typedef struct caller {
 static tn_status run_inside(void *user, tn_call *call) {
   caller *k = user;
   float f;
-  if (k->state) /* no context for callbacks */
+  if (k->state) /* no context: the run is in a callback */
     assert_int_equal(tn_read(tn_assign(k->state, k->state), TN_F32, &f, 4), TN_ERR_BUSY);
   k->run = tn_binding_run(k->binding);
   snprintf(k->text, sizeof k->text, "%s", tn_binding_message(k->binding));
@@ -802,8 +804,8 @@ static tn_status run_inside(void *user, tn_call *call) {
   return TN_OK;
 }
 
-/** What a callback runs must not wait for the call that it is part of: for the context, where
-    assigns are pending, or for the turn of a state. */
+/** A run in a callback must not wait for the call that it is part of: for the context, if
+    assignments are pending, or for a state's turn. */
 static void callbacks_run_no_states(void **state) {
   tn_context *c = *state;
   float f;
@@ -832,7 +834,8 @@ static void *run_often(void *arg) {
   return (void *)(intptr_t)s;
 }
 
-/** While runs of other threads carry out what this one assigns, no call of it is refused. */
+/** Runs of other threads that compute this thread's assignments do not make its calls fail with
+    TN_ERR_BUSY. */
 static void runs_do_not_keep_the_context_from_its_thread(void **state) {
   enum { OTHERS = 3 };
   tn_context *c = *state;
@@ -863,7 +866,7 @@ static void runs_do_not_keep_the_context_from_its_thread(void **state) {
   check_floats(c, s, FLOATS(200));
 }
 
-/** A host function that is let go on. */
+/** A host function that blocks until it is released. */
 typedef struct gate {
   atomic_bool entered, opened;
 } gate;
@@ -876,7 +879,7 @@ static tn_status add_ten(void *user, tn_call *call) {
   return TN_OK;
 }
 
-/** A plan that adds 10 to `s` by a host function. */
+/** Compiles a plan that adds 10 to `s` by a host function. */
 static tn_binding *adding_ten(tn_context *c, tn_tensor *s, gate *g) {
   tn_custom_desc d = TN_CUSTOM_DESC_INIT;
   d.run = add_ten;
@@ -889,7 +892,8 @@ static tn_binding *adding_ten(tn_context *c, tn_tensor *s, gate *g) {
   return b;
 }
 
-/** A value is of the contents that it was built over, for its reader and for the assign of it. */
+/** A value keeps the contents that it was built over, for its reader and for an assignment of
+    it. */
 static void runs_beside_leave_values_alone(void **state) {
   tn_context *c = *state;
   for (int during = 0; during < 2; during++) {
@@ -912,8 +916,8 @@ static void runs_beside_leave_values_alone(void **state) {
   }
 }
 
-/** What waits for a plan's input is of what the state holds in its runs, though a run beside has
-    changed that while it waited. */
+/** An expression that depends on a plan's input uses the state's contents in each run, although a
+    concurrent run changed them before. */
 static void runs_beside_do_not_freeze_what_waits(void **state) {
   tn_context *c = *state;
   gate g = {false, true};
@@ -947,7 +951,7 @@ static void *read_it(void *arg) {
   return NULL;
 }
 
-/** What a state that is gone held is read when the run that has begun is over. */
+/** The contents of a freed state are read after the concurrent run that has begun. */
 static void readers_wait_for_runs_of_states_that_are_gone(void **state) {
   tn_context *c = *state;
   gate g = {false, false};
@@ -1037,11 +1041,11 @@ static void *run_counter(void *arg) {
   return NULL;
 }
 
-/** The part of a state that only plans change, or only the context. */
+/** Returns the half of a state that only plans change, or only the context. */
 static tn_tensor *part(tn_tensor *s, int i) { return tn_slice(s, 0, 2 * i, 2 * i + 2, 1); }
 
-/** Four threads count in one half of a state, while the context reads it and sets the other half.
- */
+/** Four threads count in one half of a state while the context reads it and assigns the other
+    half. */
 static void runs_take_turns(void **state) {
   tn_context *c = *state;
   tn_tensor *s = tn_state(tn_zeros(c, tn_shape(4), TN_F32));
@@ -1075,7 +1079,7 @@ static void runs_take_turns(void **state) {
 
 /* Memory. */
 
-/** Runs a little of everything; returns the first failure, or TN_OK. */
+/** Runs a workload of all features; returns the first failure, or TN_OK. */
 static tn_status everything(counting *memory, const char *device) {
   tn_context *c = open_counting(memory, device);
   if (!c) return TN_ERR_MEMORY;
@@ -1119,18 +1123,18 @@ static void fail_at_every(const char *device, size_t step) {
     assert_int_equal(m.destroyed, 1);
     failed += s != TN_OK;
   }
-  assert_true(failed > calls / step / 3); /* what is only kept for later may be left out */
+  assert_true(failed > calls / step / 3); /* caches may be skipped without a failure */
 }
 
-/* The null device takes every step but the compiler's. */
+/* The null device does every step but the compiler's. */
 static void memory_may_run_out_anywhere(void **state) {
   (void)state;
   fail_at_every("NULL", 1);
   fail_at_every(NULL, 29);
 }
 
-/** At each call of the allocator in a compilation that an assign of an outer scope fails in: the
-    plan's own stay pending. */
+/** An assignment of an outer scope fails by each allocation of a compilation in turn: the plan's
+    own assignments stay pending. */
 static void plans_keep_their_assigns_without_memory(void **state) {
   (void)state;
   tn_status first = TN_ERR_MEMORY;
@@ -1159,7 +1163,7 @@ static void plans_keep_their_assigns_without_memory(void **state) {
 
 #define WITH(test) cmocka_unit_test_setup_teardown(test, open_context, close_context)
 
-/* Memory of compiling. */
+/* Memory of compilation. */
 
 typedef struct peak {
   counting counting;
@@ -1177,7 +1181,7 @@ static void peak_release(void *user, void *at, size_t bytes) {
   counting_release(&((peak *)user)->counting, at, bytes);
 }
 
-/** The most bytes that were out while so many products were compiled, each a kernel of its own. */
+/** Returns the peak of allocated bytes while compiling so many products, each a separate kernel. */
 static size_t most_for(size_t kernels) {
   enum { MOST = 24, SIZE = 40 };
   peak p = {.most = 0};
@@ -1202,7 +1206,7 @@ static size_t most_for(size_t kernels) {
   return p.most;
 }
 
-/** What a kernel's passes make is gone when the next one's begin. */
+/** Memory of a kernel's passes is freed before the next kernel's. */
 static void kernels_are_compiled_in_the_memory_of_one(void **state) {
   (void)state;
   size_t few = most_for(4), many = most_for(24);

@@ -51,7 +51,7 @@ static int tear_down(void **state) {
   return status;
 }
 
-/* Contexts that count. */
+/* Contexts that count kernels. */
 
 static void take_log(void *user, tn_log_level level, const char *text) {
   fixture *f = user;
@@ -81,7 +81,7 @@ static uint64_t compiled(const tn_context *c) {
   return kernel_cache_get_stats(kernel_cache_of(c->registry)).compiled;
 }
 
-/** Paths of files in the cache: of plans, or of all else. */
+/** Paths of the cache's files: those of plans, or all others. */
 typedef struct paths {
   size_t n;
   const char *at[64];
@@ -97,12 +97,12 @@ static paths list(fixture *f, bool plans) {
   return l;
 }
 
-/* A plan of several kernels over an open size, with a state that it changes. */
+/* A plan of several kernels over a variable size, with a state. */
 
 typedef struct wanted {
   float shift;
   int64_t most;
-  bool is_fixed; /* all is of ROWS rows */
+  bool is_fixed; /* the size is the number ROWS */
 } wanted;
 
 static const wanted usual = {1, 64, false};
@@ -117,7 +117,7 @@ static tn_status make_plan(tn_context *c, const wanted *w, tn_plan **plan) {
   return tn_plan_compile(c, (tn_tensor *const[]){shared, total}, 2, NULL, plan);
 }
 
-/** `before`: what the state has been added so far. */
+/** Runs the plan and checks its results; `before`: the sum added to the state so far. */
 static void run_plan(tn_context *c, tn_plan *plan, const wanted *w, size_t rows, float before[N]) {
   float x[ROWS * N], got[ROWS * N], total[N], columns[N] = {0}, sum = 0;
   tn_binding *b;
@@ -136,7 +136,7 @@ static void run_plan(tn_context *c, tn_plan *plan, const wanted *w, size_t rows,
   tn_binding_free(b);
 }
 
-/** What a process would do: how many kernels it compiled. */
+/** Compiles and runs in a context, as a process would; returns the number of kernels compiled. */
 static uint64_t process_in(tn_context *c, const wanted *w) {
   tn_plan *plan;
   float before[N] = {0};
@@ -168,7 +168,7 @@ static void a_second_process_schedules_nothing(void **state) {
   assert_int_equal(list(f, true).n, plans);
 }
 
-/** Steps are called, and their work is counted, as if they had been scheduled. */
+/** Names and work of a found plan's steps are those of the scheduled one. */
 static void steps_are_told_alike(void **state) {
   fixture *f = *state;
   enum { MOST = 8 };
@@ -215,7 +215,7 @@ static bool take_progress(void *user, const char *what, uint64_t done, uint64_t 
   return true;
 }
 
-/** Of a plan that is found only the end is told. */
+/** A found plan reports progress once, at the end. */
 static void progress_is_told_alike(void **state) {
   fixture *f = *state;
   told t[2] = {{0}};
@@ -232,7 +232,7 @@ static void progress_is_told_alike(void **state) {
   assert_true(t[0].unfinished > 1 && t[1].unfinished == 0 && t[1].total == t[0].total);
 }
 
-/** What is realised without a plan is found too. */
+/** tn_realize finds plans on disk too. */
 static void what_is_realised_is_found(void **state) {
   fixture *f = *state;
   for (int again = 0; again < 2; again++) {
@@ -245,7 +245,7 @@ static void what_is_realised_is_found(void **state) {
   }
 }
 
-/** One step, with numbers and a place that vary. */
+/** Runs one step with a number and an offset that vary. */
 static void step_with(tn_context *c, float by, int at) {
   static const float x[4] = {1, 2, 3, 4};
   tn_scope_begin(c);
@@ -254,7 +254,7 @@ static void step_with(tn_context *c, float by, int at) {
   check_ok(c, tn_scope_end(c));
 }
 
-/** With other values than those that it was made for. */
+/** A plan is found for other values of its lifted scalars. */
 static void what_varies_is_in_no_key(void **state) {
   fixture *f = *state;
   for (int again = 0; again < 3; again++) {
@@ -280,7 +280,7 @@ static tn_status add_seven(void *user, tn_call *call) {
   return TN_OK;
 }
 
-/** Their functions are this process's. */
+/** Plans with host functions are found, and call this process's functions. */
 static void host_functions_are_steps_too(void **state) {
   fixture *f = *state;
   for (int again = 0; again < 2; again++) {
@@ -291,7 +291,7 @@ static void host_functions_are_steps_too(void **state) {
     desc.run = add_seven;
     desc.user = &added;
     tn_type type = {TN_F32, tn_shape(3)};
-    if (again) tn_custom(c, &desc, &half, 1, &type, &y, 1); /* numbers are others now */
+    if (again) tn_custom(c, &desc, &half, 1, &type, &y, 1); /* gives other node numbers */
     tn_custom(c, &desc, &half, 1, &type, &y, 1);
     y = tn_mul(y, tn_num(c, 2));
     tn_plan *plan;
@@ -326,7 +326,7 @@ static void *bind_at_once(void *arg) {
   return NULL;
 }
 
-/** Who finds a plan whose kernels another thread is about to find may schedule it. */
+/** A thread that finds a plan while another thread loads its kernels may schedule it anew. */
 static void threads_find_one_plan(void **state) {
   fixture *f = *state;
   enum { THREADS = 3 };
@@ -391,7 +391,7 @@ static void settings_are_part_of_keys(void **state) {
     }
 }
 
-/** What is watched is done, whatever is kept. */
+/** Dumps are written again: a context with a dump does not use the plan cache. */
 static void dumps_are_written_again(void **state) {
   fixture *f = *state;
   for (int again = 0; again < 2; again++) {
@@ -401,13 +401,13 @@ static void dumps_are_written_again(void **state) {
     assert_int_equal(mkdir(folder, 0700), 0);
     process_in(tn_open(&d), &usual);
     assert_int_equal(f->found, 0);
-    assert_int_not_equal(rmdir(folder), 0); /* something is there */
+    assert_int_not_equal(rmdir(folder), 0); /* the folder is not empty */
   }
 }
 
-/* Files that are not what they were. */
+/* Damaged and forged files. */
 
-/** A kernel that is gone: all is made anew. */
+/** If a kernel is missing, the plan is scheduled and compiled anew. */
 static void plans_without_kernels_are_no_plans(void **state) {
   fixture *f = *state;
   uint64_t kernels = process(f, &usual);
@@ -438,7 +438,7 @@ static void save(const char *path, const void *data, size_t bytes) {
 
 enum { MOST_BYTES = 1 << 16, HASHED = 24 };
 
-/** A file with another byte, a shorter one, or one of wrong content with the right hash. */
+/** Files with a changed byte, truncated files, and wrong contents with a valid hash. */
 static void what_was_damaged_is_made_anew(void **state) {
   fixture *f = *state;
   static unsigned char data[MOST_BYTES];
@@ -451,7 +451,7 @@ static void what_was_damaged_is_made_anew(void **state) {
       size_t n = load(l.at[i], data, sizeof data);
       uint64_t hash[2];
       if (way == 0) data[n / 2] ^= 1;
-      if (way == 2) { /* the last number of a plan is a buffer's */
+      if (way == 2) { /* a plan ends with a buffer's number */
         memset(data + n - 8, 0x7f, 8);
         cache_keys_hash(data + HASHED, n - HASHED, hash);
         memcpy(data + 8, hash, sizeof hash);
@@ -468,7 +468,7 @@ static void what_was_damaged_is_made_anew(void **state) {
   }
 }
 
-/* What is written and read, by itself. */
+/* Serialisation of plan records. */
 
 static const char text[] = PLAN_OVER("%a = buffer f32 %n 4 [uid=11 version=0]\n"
                                      "%b = buffer f32 4 [uid=11 version=5]\n");
@@ -521,7 +521,7 @@ static void read_body(void *arg) {
                                 ir_arena(j->k->ir), &j->records, &j->n_records);
 }
 
-/** Reads a copy, whose end is watched. */
+/** Reads a copy of the exact size, so that sanitizers see overruns. */
 static void reread(rereading *j, inner *k, const void *data, size_t bytes) {
   void *copy = memcpy(test_malloc(bytes + 1), data, bytes);
   arena_mark here = arena_save(ir_arena(k->ir));
@@ -585,7 +585,7 @@ static cache_key key_of(inner *k) {
   return k->graph.key;
 }
 
-/** All that a schedule is made of. */
+/** Each part of a request changes its key. */
 static void every_part_of_a_request_is_in_its_key(void **state) {
   fixture *f = *state;
   tn_context *c = open_one(f);
@@ -631,7 +631,7 @@ static void check_loop(const executable *p, size_t step) {
   }
 }
 
-/** Nothing in an executable points beyond it. */
+/** Checks that all indices in an executable are within its tables. */
 static void check_inside(const rereading *j) {
   const executable *p = &j->p;
   int64_t values[8] = {1, 4}, *room = test_calloc(p->sizes.n_terms + 1, sizeof *room);
@@ -681,7 +681,7 @@ static void whatever_is_read_is_whole(void **state) {
   check_ok(c, tn_close(c));
 }
 
-/* What would write to another place than it should. */
+/* Records that would write out of bounds. */
 
 static executable_step *step_of(inner *k, step_kind kind) {
   executable_step *s = k->made->steps;
@@ -689,7 +689,7 @@ static executable_step *step_of(inner *k, step_kind kind) {
   return s;
 }
 
-/** A state of the loop, in place or by turns. */
+/** Makes a state of the loop, in place or double-buffered. */
 static schedule_state *state_of(inner *k, bool by_turns) {
   schedule_state *s = (schedule_state *)step_of(k, STEP_LOOP)->states;
   while ((s->now != s->next) != by_turns) s++;
@@ -773,7 +773,7 @@ static void what_would_write_elsewhere_is_no_plan(void **state) {
   check_ok(c, tn_close(c));
 }
 
-/* With kernels. */
+/* Records with kernels. */
 
 static void write_changed(void *arg) {
   inner *k = arg;
@@ -806,7 +806,7 @@ static void kernel_stores_to_where_a_state_is(inner *k) {
   s->now = next;
 }
 
-/** Code is made for as many rows as there are; `n` has 9 at most. */
+/** A record with a wider range of `n` than the 9 that the code is made for. */
 static void values_go_further(inner *k) { k->made->vars[1].max = 1000; }
 
 static void nothing(inner *k) { (void)k; }
@@ -843,7 +843,7 @@ static void output_is_small(inner *k) {
 
 static void trips_are_few(inner *k) { k->made->vars[step_of(k, STEP_LOOP)->trip].max = 1; }
 
-/** What is only known when there are sizes. */
+/** Checks at run time, when sizes are known. */
 static void runs_keep_to_what_kernels_are_made_for(void **state) {
   static void (*const changes[])(inner * k) = {output_is_small, trips_are_few};
   static const char *const told[] = {"needs 48 bytes of a buffer of 16",
@@ -871,7 +871,7 @@ static void runs_keep_to_what_kernels_are_made_for(void **state) {
   check_ok(c, tn_close(c));
 }
 
-/** A name that nothing gives a value is no number of workers. */
+/** A value name that is not a variable is not the number of workers. */
 static void values_of_kernels_are_known(void **state) {
   tn_context *c = open_one(*state);
   inner k;
@@ -886,7 +886,7 @@ static void values_of_kernels_are_known(void **state) {
   check_ok(c, tn_close(c));
 }
 
-/** Memory that runs out anywhere while a plan is found. */
+/** Each allocation fails in turn while a plan is found. */
 static void memory_may_run_out(void **state) {
   fixture *f = *state;
   counting m = {.fail_at = 0};
@@ -910,7 +910,8 @@ static void memory_may_run_out(void **state) {
   }
 }
 
-/** Makes a plan whose kernels are on disk, with an allocation that fails; how many there were. */
+/** Makes a plan whose kernels are on disk, with one failing allocation; returns the number of plans
+    stored. */
 static size_t make_failing(fixture *f, size_t fail_at, tn_status *s) {
   counting m = {.fail_at = 0};
   tn_open_desc d = desc_of(f);
@@ -930,7 +931,7 @@ static size_t make_failing(fixture *f, size_t fail_at, tn_status *s) {
   return calls;
 }
 
-/** A plan that is made is used, be there memory for its file or not. */
+/** A plan is usable even if there is no memory to store it. */
 static void memory_may_run_out_for_the_file(void **state) {
   fixture *f = *state;
   tn_status s;

@@ -10,7 +10,7 @@ typedef struct ports {
   tn_binding *binding;
 } ports;
 
-/** sum = x + y of a batch that varies, and twice = x below itself. */
+/** Compiles sum = x + y of a variable batch, and twice = x concatenated with itself. */
 static int open_ports(void **state) {
   static ports p;
   p.c = tn_open(NULL);
@@ -118,7 +118,7 @@ static void numbers_past_the_last_are_refused(void **state) {
   check_refused(b, tn_binding_carry_at(b, 3, 0), "has no output 3");
   check_refused(b, tn_binding_carry_at(b, 0, SIZE_MAX), "has no input");
   check_refused(b, tn_binding_read_at(b, 9, TN_F32, in, sizeof in), "has no output 9");
-  assert_int_equal(tn_binding_run(b), TN_ERR_ARGUMENT); /* the first failure was kept */
+  assert_int_equal(tn_binding_run(b), TN_ERR_ARGUMENT); /* the first failure is kept */
   assert_int_equal(tn_binding_input_at(NULL, 0, tn_shape(1), TN_F32, in, 4), TN_ERR_ARGUMENT);
   assert_int_equal(tn_binding_read_at(NULL, 0, TN_F32, in, 4), TN_ERR_ARGUMENT);
 }

@@ -61,8 +61,8 @@ static tn_open_desc desc_of(fixture *f) {
   return d;
 }
 
-/* A layer whose weight is turned, exp(scale) that is computed, and the scale as it is:
-   y[n] = x[n + 1] · exp(scale[n]) + scale[n]. */
+/* A layer with a permuted weight, a folded exp(scale), and the scale as it is: y[n] = x[n + 1] ·
+   exp(scale[n]) + scale[n]. */
 
 static void put_layer(bytes *graph) {
   float turn[8][8] = {{0}}, scale[8];
@@ -120,8 +120,7 @@ static void *pour(void *arg) {
   return NULL;
 }
 
-/** Pages are dropped of files alone: a pipe's bytes, and those that were given, are nowhere else.
- */
+/** Only pages of mapped files are dropped: bytes from pipes and from memory have no other copy. */
 static void weights_come_from_anywhere(void **state) {
   fixture *f = *state;
   static bytes file;
@@ -164,7 +163,7 @@ static bool take_progress(void *user, const char *what, uint64_t done, uint64_t 
   return true;
 }
 
-/** Whether kernels are compiled or found. */
+/** Progress is the same for compiled and for cached kernels. */
 static void progress_is_told_once(void **state) {
   fixture *f = *state;
   static bytes file;
@@ -187,11 +186,11 @@ static void progress_is_told_once(void **state) {
   }
 }
 
-/* Memory that is short. */
+/* Short memory. */
 
 typedef struct limited {
   counting counting;
-  size_t most; /* bytes at once; 0: any */
+  size_t most; /* largest allocation; 0: no limit */
 } limited;
 
 static void *limited_alloc(void *user, size_t bytes, size_t align) {
@@ -210,7 +209,7 @@ static tn_context *open_limited(fixture *f, limited *l) {
   return tn_open(&d);
 }
 
-/** A binding succeeds, with all prepared or with nothing, or tells that there is no memory. */
+/** A binding succeeds, with all weights prepared or none, or fails with TN_ERR_MEMORY. */
 static void memory_may_run_out_anywhere(void **state) {
   fixture *f = *state;
   static bytes file;
@@ -238,7 +237,7 @@ static void memory_may_run_out_anywhere(void **state) {
   assert_true(without > 10);
 }
 
-/* Large weights in a file of their own: each layer reads its input one place further on. */
+/* Large weights in external data: each layer reads its input shifted by one. */
 
 enum { LAYERS = 36, WIDE = 768, LAYER_BYTES = WIDE * WIDE * 4 };
 
@@ -276,7 +275,7 @@ static void write_weights(fixture *f) {
   free(row);
 }
 
-/** `tied`: all layers have the first one's weight. */
+/** Writes the model; `tied`: all layers share the first one's weight. */
 static void write_wide(fixture *f, bool tied) {
   static bytes graph, file;
   const char *from = "x";
@@ -305,7 +304,7 @@ static bool run_wide(tn_binding *b) {
   return same;
 }
 
-/** The most memory that the process ever had, in KiB. */
+/** Returns the process's peak memory in KiB. */
 static long highest_kib(void) {
   FILE *f = fopen("/proc/self/status", "r");
   char line[256];
@@ -315,8 +314,8 @@ static long highest_kib(void) {
   return kib;
 }
 
-/** What a process of its own needs, in KiB, to load the model and run it once; what its runs need
-    goes to `runs`. 0: something failed. */
+/** Loads the model in a child process, runs it once and returns the child's peak memory in KiB, 0
+    on failure; *runs is the memory of its runs. */
 static long load_wide(const fixture *f, const tn_open_desc *d, long *runs) {
   tn_context *c = tn_open(d);
   tn_model *m;
@@ -348,7 +347,7 @@ static long in_another_process(fixture *f, long *runs) {
   return told[0];
 }
 
-/** Weights count once, in the form that runs use. */
+/** Loading needs little more than one copy of the weights, in the form that runs use. */
 static void loading_takes_little_more_than_runs(void **state) {
   fixture *f = *state;
   if (IS_SANITIZED) {
@@ -357,7 +356,7 @@ static void loading_takes_little_more_than_runs(void **state) {
   }
   write_weights(f);
   write_wide(f, false);
-  long in_flight = 2 * (LAYER_BYTES >> 10); /* pages of a weight go once its packing is done */
+  long in_flight = 2 * (LAYER_BYTES >> 10); /* a weight's pages are dropped once it is packed */
   for (int again = 0; again < 2; again++) {
     long runs, took = in_another_process(f, &runs);
     assert_true(took > 0);
@@ -367,7 +366,7 @@ static void loading_takes_little_more_than_runs(void **state) {
   }
 }
 
-/** Weights that are one part of a file are one. */
+/** Tied weights, which share a part of the file, are prepared once. */
 static void tied_weights_are_one(void **state) {
   fixture *f = *state;
   write_weights(f);
@@ -385,7 +384,7 @@ static void tied_weights_are_one(void **state) {
   check_ok(c, tn_close(c));
 }
 
-/** What is too large to be there twice is read as it is. */
+/** Weights that do not fit into memory twice are not prepared. */
 static void without_memory_for_them_weights_are_not_prepared(void **state) {
   fixture *f = *state;
   write_weights(f);

@@ -16,7 +16,7 @@ static tn_status sleep_a_while(void *user, tn_call *call) {
   return TN_OK;
 }
 
-/** Sums of columns, which a host function passes on, and their doubles. */
+/** Compiles sums of columns, passed through a host function, and their doubles. */
 static tn_binding *bind(tn_context *c) {
   tn_dim n = tn_dim_var(c, "n", 1, 1000);
   tn_tensor *x = tn_input(c, "x", tn_shape(n, N), TN_F32), *out, *passed;
@@ -49,7 +49,7 @@ static tn_step step_at(tn_binding *b, size_t i) {
 
 static void steps_tell_what_they_do(void **state) {
   tn_binding *b = bind(*state);
-  assert_true(step_at(b, 0).operations == 0); /* the size is not known */
+  assert_true(step_at(b, 0).operations == 0); /* the size is unknown before a run */
   run(b, K);
   tn_step first = step_at(b, 0), host = step_at(b, 1), last = step_at(b, 2);
   assert_non_null(strstr(first.name, "reduce add"));
@@ -60,12 +60,12 @@ static void steps_tell_what_they_do(void **state) {
   assert_true(last.operations == N && last.bytes == 2 * N * sizeof(float));
   assert_true(first.kernel >= 0 && last.kernel >= 0 && first.kernel != last.kernel);
   assert_int_equal(first.begin, 0);
-  assert_int_equal(last.end, 0); /* nobody asked */
+  assert_int_equal(last.end, 0); /* not profiled */
   run(b, 1);
   assert_true(step_at(b, 0).operations == 2 * N);
 }
 
-/** What was given since, and memory was asked for, has not run. */
+/** Steps describe the last run, not inputs set since, even after tn_binding_memory. */
 static void steps_are_those_of_the_last_run(void **state) {
   tn_binding *b = bind(*state);
   tn_memory m = TN_MEMORY_INIT;
@@ -82,7 +82,7 @@ static void steps_are_those_of_the_last_run(void **state) {
   }
 }
 
-/** What memory was asked for since has not run. */
+/** Results are the last run's, even after tn_binding_memory with other inputs. */
 static void results_are_those_of_the_last_run(void **state) {
   tn_context *c = *state;
   tn_dim n = tn_dim_var(c, "n", 1, K);
@@ -103,7 +103,7 @@ static void results_are_those_of_the_last_run(void **state) {
   assert_int_equal(tn_binding_read(b, "0", TN_F32, got, 3 * N * sizeof *got), TN_ERR_ARGUMENT);
 }
 
-/** Of a large array a part is read. */
+/** Reads a part of a large array: only that counts. */
 static void bytes_are_those_that_are_read(void **state) {
   tn_context *c = *state;
   tn_tensor *x = tn_input(c, "x", tn_shape(K, N), TN_F32);
@@ -127,7 +127,7 @@ static void memory_is_known_before_runs(void **state) {
     assert_int_equal(m.inputs, N * k * 4);
     assert_int_equal(m.outputs, N * 4);
     assert_int_equal(m.values + m.states, 0);
-    assert_int_equal(m.scratch, 2 * N * 4); /* the sums, and what the host passes on */
+    assert_int_equal(m.scratch, 2 * N * 4); /* the sums, and the host function's copy */
     check_bound(b, tn_binding_run(b));
   }
   m.size = 8;

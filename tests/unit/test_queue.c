@@ -22,7 +22,7 @@
 
 enum { MS = 1000000 };
 
-/** An allocator that counts its calls. */
+/** Counter of allocations. */
 static atomic_size_t calls;
 
 static void *count_alloc(void *user, size_t bytes, size_t align) {
@@ -53,7 +53,7 @@ static void ok(fixture *f, tn_status status) {
   if (status) fail_msg("%s", f->diag.text);
 }
 
-/** Of a public function. */
+/** Checks the status of a public function. */
 static void fine(fixture *f, tn_status status) {
   if (status) fail_msg("%s: %s", tn_status_text(status), f->failure.text);
 }
@@ -179,7 +179,7 @@ static void *play(void *arg) {
   return NULL;
 }
 
-/** A lost wake-up would leave both sides waiting. */
+/** Two threads wait for each other in turns: a lost wake-up would block both. */
 static void no_wake_up_is_lost(void **state) {
   fixture *f = *state;
   for (int d = 0; d < 2; d++) {
@@ -264,7 +264,7 @@ static void commands_run_in_order(void **state) {
     tn_queue_signal(q, done, 1);
     submit(f, q);
     assert_int_equal(tn_signal_wait(done, 1, 30 * MS, NULL), TN_ERR_TIMEOUT);
-    assert_int_equal(t.n, 0); /* nothing runs before the wait is over */
+    assert_int_equal(t.n, 0); /* nothing runs during the wait */
     assert_int_equal(tn_queue_finish(q, 0, &f->failure), TN_ERR_TIMEOUT);
     tn_signal_set(go, 1);
     await(f, done, 1);
@@ -284,7 +284,7 @@ static tn_status take_time(void *user, tn_failure *f) {
   return TN_OK;
 }
 
-/** By the device's own clock, whatever it begins with. */
+/** Differences of stamps are elapsed times by the device's clock. */
 static void stamps_tell_times(void **state) {
   fixture *f = *state;
   for (int d = 0; d < 2; d++) {
@@ -320,7 +320,7 @@ static tn_program *new_program(fixture *f, tn_device *device, int scale) {
   return p;
 }
 
-/** Kernels and copies on both devices, ordered by signals of both alone. */
+/** Kernels and copies on two devices, ordered only by signals of both. */
 static void devices_work_together(void **state) {
   fixture *f = *state;
   enum { N = 600 };
@@ -339,7 +339,8 @@ static void devices_work_together(void **state) {
       buffers[d][i] = new_buffer(f, d, i ? a : zero, SAMPLE_MOST);
     sample_set(&launch[d], buffers[d], N, 2);
   }
-  /* out = 2a + b on the CPU; to REF as its a; out = 2a + b there; back to the CPU as its b. */
+  /* out = 2a + b on the CPU, copied to REF as its a; out = 2a + b there, copied back as the CPU's
+     b */
   for (uint64_t round = 0; round < 5; round++) {
     tn_queue_wait(compute[CPU], signal[REF], 2 * round);
     tn_queue_exec(compute[CPU], program[CPU], &launch[CPU].launch);
@@ -351,7 +352,7 @@ static void devices_work_together(void **state) {
     tn_queue_exec(compute[REF], program[REF], &launch[REF].launch);
     tn_queue_copy(compute[REF], &launch[CPU].spans[2], &launch[REF].spans[0]);
     tn_queue_signal(compute[REF], signal[REF], 2 * round + 2);
-    submit(f, compute[REF]); /* the last first: nothing here waits */
+    submit(f, compute[REF]); /* in reverse order: submitting does not block */
     submit(f, copy);
     submit(f, compute[CPU]);
   }
@@ -369,7 +370,7 @@ static void devices_work_together(void **state) {
   }
 }
 
-/** CPU waits for REF and REF for CPU, all recorded before anything runs. */
+/** The CPU waits for REF and REF for the CPU, all recorded before anything runs. */
 static void queues_wait_for_each_other(void **state) {
   fixture *f = *state;
   enum { ROUNDS = 500 };
@@ -408,7 +409,7 @@ static void *submit_many(void *arg) {
   return NULL;
 }
 
-/** A queue has room for some lists; more wait until it runs, and none is lost. */
+/** A queue holds a limited number of lists; submitting more waits for room, and none is lost. */
 static void submitting_waits_for_room_alone(void **state) {
   fixture *f = *state;
   for (int d = 0; d < 2; d++) {
@@ -451,7 +452,7 @@ static void signals_tell_failures(void **state) {
     fails(f, s, 2, TN_ERR_SHAPE, "step 2 failed");
     fails(f, s, 3, TN_ERR_SHAPE, "step 2 failed");
     assert_int_equal(t.n, 2);
-    tn_queue_call(q, take_step, &good); /* it was told: the queue goes on */
+    tn_queue_call(q, take_step, &good); /* reported by a signal: the queue goes on */
     tn_queue_signal(q, s, 4);
     submit(f, q);
     await(f, s, 4);
@@ -470,9 +471,9 @@ static void submitting_tells_other_failures(void **state) {
     step good = {&t, 1, TN_OK}, bad = {&t, 2, TN_ERR_IO};
     tn_queue_wait(q, go, 1);
     tn_queue_signal(q, s, 1);
-    tn_queue_call(q, take_step, &bad); /* no signal after it */
+    tn_queue_call(q, take_step, &bad); /* without a later signal */
     submit(f, q);
-    tn_queue_call(q, take_step, &good); /* depends on it: skipped */
+    tn_queue_call(q, take_step, &good); /* skipped after the failure */
     tn_queue_signal(q, s, 2);
     submit(f, q);
     tn_signal_set(go, 1);
@@ -497,7 +498,7 @@ static void submitting_tells_other_failures(void **state) {
   }
 }
 
-/** A queue that runs nothing by itself: the test does. */
+/** A queue that runs nothing by itself: the test runs its submissions. */
 static tn_submission submissions[8];
 static size_t n_submissions;
 
@@ -517,7 +518,7 @@ static tn_status manual_submit(void *queue, const tn_submission *s, tn_failure *
   return TN_OK;
 }
 
-/** What was on its way when a failure was told is skipped; what comes later runs. */
+/** Lists submitted before a failure is returned are skipped; later lists run. */
 static void failures_end_where_they_are_told(void **state) {
   fixture *f = *state;
   static const tn_queue_functions manual_queue = {.size = sizeof manual_queue,
@@ -566,14 +567,14 @@ static void failures_end_where_they_are_told(void **state) {
   tn_signal_free(s);
 }
 
-/** From CPU to REF to CPU, over waits. */
+/** Failures propagate through waits from the CPU to REF to the CPU. */
 static void failures_spread_over_waits(void **state) {
   fixture *f = *state;
   tn_queue *q[3];
   tn_signal *s[3];
   trace t = {0};
   step bad = {&t, 1, TN_ERR_TIMEOUT},
-       never = {&t, 2, TN_OK}; /* the status of waits is no exception */
+       never = {&t, 2, TN_OK}; /* likewise for the statuses of waits */
   for (int i = 0; i < 3; i++) {
     q[i] = new_queue(f, i % 2, TN_QUEUE_COMPUTE);
     s[i] = new_signal(f, i % 2);
@@ -603,12 +604,13 @@ static void programs_that_fail(void **state) {
     tn_program *p = new_program(f, f->device[d], 5);
     tn_launch launch = {.n_buffers = 1, .n_values = SAMPLE_VALUES};
     tn_queue_exec(q, p, &launch);
-    tn_program_free(p); /* the list holds it */
+    tn_program_free(p); /* the list keeps it */
     tn_queue_signal(q, s, 1);
     submit(f, q);
     fails(f, s, 1, TN_ERR_ARGUMENT, "kernel sample expects 3 buffers, got 1");
     tn_queue_free(q);
-    assert_int_equal(p->uses, 0); /* of the list's and ours none is left; the cache has it */
+    assert_int_equal(p->uses,
+                     0); /* no reference of the list's or the test's is left, only the cache's */
     tn_signal_free(s);
   }
 }
@@ -667,7 +669,7 @@ static void freeing_a_queue_cancels(void **state) {
     }
 }
 
-/** Threads of this process. */
+/** Counts the threads of this process. */
 static int count_threads(void) {
   int n = 0;
   DIR *d = opendir("/proc/self/task");
@@ -718,7 +720,7 @@ static void a_thread_that_does_not_start_fails_the_submission(void **state) {
   assert_int_equal(status, TN_ERR_DEVICE);
   assert_non_null(strstr(f->failure.text, "cannot start a thread"));
   assert_int_equal(tn_signal_get(s), 0);
-  tn_queue_signal(q, s, 2); /* the next one starts it */
+  tn_queue_signal(q, s, 2); /* the next submission starts a thread */
   submit(f, q);
   await(f, s, 2);
   tn_queue_free(q);
@@ -754,7 +756,7 @@ static void bad_commands_are_told(void **state) {
   assert_string_equal(f->failure.text,
                       "commands for device REF:0 cannot be submitted to a queue of device CPU:0");
   fine(f, tn_queue_replay(other, c, &f->failure));
-  tn_commands_free(c); /* at once; it runs all the same */
+  tn_commands_free(c); /* returns at once; the list still runs */
   await(f, s, 1);
   assert_int_equal(tn_queue_submit(NULL, &f->failure), TN_ERR_ARGUMENT);
   tn_program_free(foreign);
@@ -763,7 +765,7 @@ static void bad_commands_are_told(void **state) {
   tn_signal_free(s);
 }
 
-/* Lists that are submitted again. */
+/* Resubmitted lists. */
 
 static void lists_see_what_changed(void **state) {
   fixture *f = *state;
@@ -814,7 +816,7 @@ static int by_time(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/** A list is submitted often: without an allocation, in memory that does not grow. */
+/** Submits a list many times: no allocations, constant memory. */
 static void resubmit(fixture *f, tn_device *v, const char *what, int times, int64_t workers,
                      tn_status (*hand)(tn_queue *q, tn_commands *c, tn_failure *why)) {
   enum { TIMED = 5000 };
@@ -874,7 +876,7 @@ static void lists_run_again_and_again(void **state) {
   resubmit(f, cpu, "CPU, two workers, on the caller's thread", 20000, 2, tn_queue_run);
 }
 
-/** How long a plan of many small kernels takes: no thread sleeps in between. */
+/** Measures lists of many small kernels: no thread sleeps in between. */
 static void long_lists(void **state) {
   fixture *f = *state;
   enum { KERNELS = 1000, TIMES = 20 };
@@ -940,7 +942,8 @@ static void *run_here(void *arg) {
   return NULL;
 }
 
-/** On the caller's thread if nothing is before it, else after what is. */
+/** tn_queue_run runs a list on the caller's thread if the queue is idle, else after earlier
+    lists. */
 static void callers_run_lists(void **state) {
   fixture *f = *state;
   for (int d = 0; d < 2; d++) {
@@ -979,7 +982,7 @@ static void callers_run_lists(void **state) {
   }
 }
 
-/** A call that says when it runs, and ends when it may. */
+/** A host call that reports that it runs, and returns when it is released. */
 typedef struct long_call {
   tn_queue *queue;
   atomic_bool runs, may_end, is_freed;
@@ -1000,7 +1003,7 @@ static void *free_busy_queue(void *arg) {
   return NULL;
 }
 
-/** A queue is not freed before the list that a caller runs on its own thread has ended. */
+/** Freeing a queue waits for a list that runs on a caller's thread. */
 static void freeing_waits_for_callers(void **state) {
   fixture *f = *state;
   tn_queue *q = new_queue(f, CPU, TN_QUEUE_COMPUTE);
@@ -1047,7 +1050,7 @@ typedef struct runner {
   tn_program *program;
 } runner;
 
-/** Queues of several threads run one program at once, on the pool that they share. */
+/** Queues of several threads run one program at once, on the shared pool. */
 static void *run_alone(void *arg) {
   runner *r = arg;
   fixture *f = r->f;

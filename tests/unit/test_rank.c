@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/** What a test makes, of how many dimensions, in what. */
+/** A test's graph, builder and rank. */
 typedef struct world {
   diag d;
   arena a;
@@ -27,7 +27,8 @@ static void make(void *arg) {
   w->made = w->make(w);
 }
 
-/** The rank of what is made of `rank`; −1: it is refused, and the number of dimensions told. */
+/** Returns the rank of the node made from `rank` dimensions; −1 if it was refused with a message
+    that gives the number. */
 static int made_rank(bool counted, size_t rank, const node *(*of)(world *w)) {
   world w = {.rank = rank, .make = of};
   arena_init(&w.a, &mem_system, &w.d);

@@ -32,7 +32,7 @@
 
 enum { MOST_PARAMS = 5, MOST_VARS = 3, MOST_CODES = 4 };
 
-/** A kernel: its program, and memory for its params by slot. */
+/** A kernel: its program, and memory of its params by slot. */
 typedef struct kernel {
   const char *entry;
   node_list list;
@@ -47,7 +47,7 @@ typedef struct test {
   ir *g;
   arena *a;
   VEC(kernel *) kernels;
-  kernel *k; /* the one being made */
+  kernel *k; /* the kernel under construction */
   cc cc[2];
   size_t compilers;
   uint64_t random;
@@ -62,7 +62,7 @@ static void call_body(void *arg) {
 static void find_compilers(test *t) {
   static const char *const names[] = {"gcc", "clang"};
   const char *sanitizers = getenv("TENON_SANITIZE");
-  size_t most = sanitizers && *sanitizers ? 1 : 2; /* both compilers agree, sanitized or not */
+  size_t most = sanitizers && *sanitizers ? 1 : 2; /* one suffices under a sanitizer */
   for (size_t i = 0; i < 2 && t->compilers < most; i++) {
     if (cc_find(&t->cc[t->compilers], names[i], t->a, &t->d) == TN_OK)
       t->compilers++;
@@ -120,7 +120,7 @@ static const node *make(test *t, op o, dtype type, unsigned lanes, const node *c
 
 static const node *number(test *t, int64_t v) { return ir_const_int(t->g, DT_I64, v); }
 
-/** The next param, of `n` elements, all 0. */
+/** Adds a param of `n` elements, all 0. */
 static const node *param(test *t, dtype type, int64_t n) {
   int64_t slot = (int64_t)t->k->n_params++;
   size_t bytes = (size_t)n * dtype_bytes(type);
@@ -238,7 +238,7 @@ static uint64_t any_float(test *t, dtype type) {
   case 0: return scalar_from_double(type, NAN);
   case 1:
   case 2: return scalar_from_double(type, float_edges[r % EDGES]);
-  case 3: return scalar_cast(type, DT_F64, next_random(t)); /* any pattern */
+  case 3: return scalar_cast(type, DT_F64, next_random(t)); /* any bit pattern */
   default: return scalar_from_double(type, (double)(r >> 11) * 0x1p-53 * 64 - 32);
   }
 }
@@ -269,7 +269,7 @@ static void fill_any(test *t, const node *p) {
   for (int64_t i = 0; i < a->dims[0]; i++) set(a, (size_t)i, any_bits(t, a->dtype));
 }
 
-/** Numbers least … most. */
+/** Fills a param with numbers least … most. */
 static void fill_between(test *t, const node *p, int least, int most) {
   interp_array *a = array(t, p);
   uint64_t n = (uint64_t)(most - least + 1);
@@ -283,7 +283,7 @@ static void fill_between(test *t, const node *p, int least, int most) {
 
 /* Running. */
 
-/** Where a kernel's arguments are: copies of its data. */
+/** A launch's arguments: copies of the kernel's data. */
 typedef struct launch {
   void *bufs[MOST_PARAMS + 1];
   int64_t vals[MOST_VARS + 2];
@@ -323,7 +323,7 @@ typedef struct code {
   elf_image *elf;
 } code;
 
-/** What a launch of a program takes. */
+/** Derives the arguments of a program's launch. */
 static tn_program_spec spec_of(test *t, const node *linear) {
   tn_program_spec s;
   program_spec_derive(t->g, linear, &s);
@@ -378,7 +378,7 @@ static const char *source_of(test *t) {
   return str_text(&s);
 }
 
-/** Fails if a compiler has anything to say about the source, all warnings on. */
+/** Fails if a compiler warns about the source, with all warnings on. */
 static void check_warnings(test *t, const cc *c, const char *source) {
   char *folder = temporary_folder(t->a);
   process_result r;
@@ -405,7 +405,7 @@ static elf_image *compiled(test *t, const cc *c, const char *source, const char 
   return elf;
 }
 
-/** A way to compile. */
+/** A compiler with its flags. */
 typedef struct variant {
   const char *name;
   const char *flags[5];
@@ -419,8 +419,8 @@ static bool has_avx2(void) {
 #endif
 }
 
-/** Each compiler compiles for this machine and in one other way: checking the arithmetic of
-    scalars (the sanitizers know no vectors), or for lesser machines. */
+/** Returns the i-th way to compile: for this machine, and either with checked scalar arithmetic
+    (sanitizers do not cover vectors) or for the baseline. */
 static variant variant_of(const cc *c, size_t i, bool scalars) {
   if (i == 0) return (variant){"this machine", {"-march=native", NULL}};
   if (scalars)
@@ -431,7 +431,7 @@ static variant variant_of(const cc *c, size_t i, bool scalars) {
   return (variant){"least machine", {NULL}};
 }
 
-/** Compiles and runs all kernels made so far, whose integers are mostly scalars or vectors. */
+/** Compiles and runs all kernels made so far; `scalars`: their integers are mostly scalars. */
 static void check_with(test *t, bool scalars, int64_t workers) {
   const char *source = source_of(t);
   code codes[MOST_CODES];
@@ -461,7 +461,7 @@ enum { N = 192 };
 static const dtype types[] = {DT_BOOL, DT_I8,  DT_I16, DT_I32, DT_I64, DT_U8,
                               DT_U16,  DT_U32, DT_U64, DT_F32, DT_F64};
 enum { TYPES = sizeof types / sizeof *types };
-/** A loop over all elements; `at` is the address of the first of `lanes`. */
+/** Opens a loop over all elements; `at` is the address of the first of `lanes`. */
 static const node *each(test *t, unsigned lanes, const node **at) {
   const node *i = open_range(t, N / lanes);
   *at = lanes == 1 ? i : op2(t, OP_MUL, i, number(t, lanes));
@@ -496,7 +496,7 @@ static void elementwise(test *t, op o, dtype type, unsigned lanes) {
   end_range(t, i, store(t, out, at, v));
 }
 
-/** The ops that GNU C has, by what it lacks. */
+/** True for ops in the renderer's table, which the target does not lack. */
 static bool is_tabled(op o) {
   rule_target lacking = {0};
   render_c_unsupported_ops(&c_gnu, &lacking);
@@ -519,7 +519,7 @@ TEST(test_elementwise_scalars) {
   check_scalars(t);
 }
 
-/** The widest type decides how many lanes a nest has, so narrow ones have few. */
+/** The widest type decides the number of lanes, so narrow types have few. */
 TEST(test_elementwise_4_lanes) {
   make_elementwise(t, 4);
   check(t);
@@ -530,7 +530,7 @@ TEST(test_elementwise_16_lanes) {
   check(t);
 }
 
-/** out[i] = op(c, in[i]) and op(in[i], c): compilers know whether c is NaN, or a zero. */
+/** Computes out[i] = op(c, in[i]) and op(in[i], c): compilers know whether c is NaN or a zero. */
 static void with_constant(test *t, op o, dtype type, unsigned lanes, double c, bool first) {
   const node *at;
   begin(t, arena_printf(t->a, "%s_%s_%u_%zu", op_name(o), dtype_name(type), lanes, t->kernels.n));
@@ -541,7 +541,7 @@ static void with_constant(test *t, op o, dtype type, unsigned lanes, double c, b
   end_range(t, i, store(t, out, at, v));
 }
 
-/** What some machines have instructions for: at all their sizes. */
+/** Ops with instructions on some machines, at all their sizes. */
 TEST(test_instructions) {
   static const op ops[] = {OP_FMA, OP_MAX, OP_MIN};
   static const double constants[] = {0, -0.0, 1.5, INFINITY, NAN};
@@ -613,7 +613,7 @@ TEST(test_bitcasts) {
   check(t);
 }
 
-/* 16-bit floats are moved and selected as patterns. */
+/* 16-bit floats are moved and selected as bit patterns. */
 TEST(test_halves) {
   for (unsigned lanes = 1; lanes <= 8; lanes *= 8) {
     const node *at;
@@ -628,7 +628,7 @@ TEST(test_halves) {
   check(t);
 }
 
-/* Constants come out exactly. */
+/* Constants keep their exact bits. */
 TEST(test_constants) {
   static const uint64_t f32[] = {0x00000000, 0x80000000, 0x00000001, 0x807fffff, 0x7f800000,
                                  0xff800000, 0x7fc00000, 0xffc12345, 0x3f800000, 0x7f7fffff,
@@ -658,7 +658,7 @@ TEST(test_constants) {
   check(t);
 }
 
-/** Constants may have lanes of their own. */
+/** Vector constants with different lanes. */
 TEST(test_vector_constants) {
   static const dtype of[] = {DT_F32, DT_I64, DT_U8};
   for (size_t k = 0; k < 3; k++) {
@@ -682,7 +682,8 @@ TEST(test_vector_constants) {
 
 /* Loops and registers. */
 
-/** out[i, row, column] = Σ a[row, k]·b[k, column] for `times` tiles of `rows` × 2 vectors. */
+/** Builds out[i, row, column] = Σ a[row, k]·b[k, column] for `times` tiles of `rows` × 2
+    vectors. */
 static void matmul_tiles(test *t, dtype type, unsigned lanes, int64_t rows, int64_t depth,
                          int64_t times) {
   const node *acc[32], *first[32], *sum[32] = {NULL}, *zero = ir_const(t->g, type, 0);
@@ -731,7 +732,7 @@ TEST(test_accumulators) {
   check(t);
 }
 
-/** What gcc or clang make of the tile's loop: its assembly. */
+/** Returns the compiler's assembly of the tile's loop. */
 static const char *assembly(test *t, const cc *c, const char *const machine[2]) {
   char *folder = temporary_folder(t->a);
   process_result r;
@@ -762,7 +763,7 @@ static size_t count(const char *text, const char *what) {
   return n;
 }
 
-/** How often the text of a kernel has something. */
+/** Counts the occurrences of a string in a kernel's text. */
 static size_t times_in_text(test *t, const char *what) {
   str text = str_new(t->a);
   render(t, t->k, "k", &text);
@@ -772,7 +773,7 @@ static size_t times_in_text(test *t, const char *what) {
 }
 
 #ifdef __x86_64__
-/* The tile's loop is vectors in registers: an FMA for each accumulator, none lane by lane, and no
+/* The tile's loop works on vector registers: one FMA per accumulator, no scalar ones, no
    accumulator in memory. */
 TEST(test_assembly_of_the_tile) {
   static const struct {
@@ -795,8 +796,8 @@ TEST(test_assembly_of_the_tile) {
 }
 #endif
 
-/* What is read after a tile's loop is read after it, where that is inside of another one, and so
-   are constants: else they take registers from the sums. */
+/* Loads and constants that are used after a tile's loop stay after it, if it is inside another
+   loop: hoisting them would take registers from the sums. */
 TEST(test_text_of_tiles) {
   static const char after[] = "    }\n    __asm__ volatile(\"\" ::: \"memory\");\n";
   matmul_tiles(t, DT_F32, 8, 4, 16, 3);
@@ -809,7 +810,7 @@ TEST(test_text_of_tiles) {
   assert_null(strstr(source_of(t), "MANY_SUMS static"));
 }
 
-/* Both states step from the old values: the loads may not slide behind the stores. */
+/* Both states step from the old values: loads must not move behind the stores. */
 TEST(test_states_step_at_once) {
   begin(t, "fibonacci");
   const node *out = param(t, DT_U64, 40), *zero = number(t, 0),
@@ -822,7 +823,7 @@ TEST(test_states_step_at_once) {
   store(t, out, i, a);
   store(t, after(t, x, sum), zero, b);
   end_range(t, i, store(t, y, zero, sum));
-  begin(t, "swap"); /* in one buffer */
+  begin(t, "swap"); /* both in one buffer */
   const node *p = param(t, DT_I32, 2);
   fill_any(t, p);
   const node *u = load(t, p, 1, number(t, 0)), *v = load(t, p, 1, number(t, 1));
@@ -840,13 +841,13 @@ TEST(test_register_elements) {
   for (int64_t i = 0; i < 4; i++) s = store(t, r, number(t, i), load(t, in, 1, number(t, i)));
   for (int64_t i = 0; i < 3; i++)
     store(t, out, number(t, i), load(t, after(t, r, s), 1, number(t, (i + 1) % 3)));
-  load(t, in, 1, number(t, 3)); /* nobody asks for it */
+  load(t, in, 1, number(t, 3)); /* unused */
   check(t);
 }
 
 /* Memory. */
 
-/* Stores past the caches are the same as others, wherever they begin. */
+/* Non-temporal stores write the same data, at any alignment. */
 
 static const node *store_past(test *t, const node *to, const node *at, const node *v) {
   const node *src[] = {to, at, v};
@@ -854,7 +855,7 @@ static const node *store_past(test *t, const node *to, const node *at, const nod
   return add(t, make(t, OP_STORE, DT_VOID, 1, src, 3, &past, 1));
 }
 
-/** Copies 1024 elements and no more, to where `shift` elements stand before. */
+/** Copies exactly 1024 elements to an address `shift` elements into a buffer. */
 static void stream(test *t, dtype type, unsigned lanes, int64_t shift) {
   begin(t, arena_printf(t->a, "stream_%s_%u_%d", dtype_name(type), lanes, (int)shift));
   const node *in = param(t, type, 1024), *out = param(t, type, 1024 + 64);
@@ -1001,7 +1002,7 @@ TEST(test_lanes) {
   check(t);
 }
 
-/* Truth values of several widths meet. */
+/* Masks of several widths are combined. */
 TEST(test_mask_widths) {
   const node *at;
   for (unsigned lanes = 2; lanes <= 16; lanes *= 2) {
@@ -1032,7 +1033,7 @@ TEST(test_mask_widths) {
   check(t);
 }
 
-/** A register of truth values, accumulated. */
+/** A mask register is accumulated. */
 TEST(test_mask_registers) {
   begin(t, "any");
   const node *in = param(t, DT_F32, N), *out = param(t, DT_BOOL, 8), *nil = number(t, 0), *at;
@@ -1076,7 +1077,7 @@ TEST(test_workers) {
   check_with(t, true, 3);
 }
 
-/** Slots may have gaps; an argument that the text does not need is still counted. */
+/** Slots may have gaps; an unused argument still counts. */
 TEST(test_unused_arguments) {
   begin(t, "unused");
   const node *a = param(t, DT_F32, 4), *b = param(t, DT_F32, 4), *c = param(t, DT_F32, 4);
@@ -1088,7 +1089,7 @@ TEST(test_unused_arguments) {
   check(t);
 }
 
-/* Depth and size: chains do not nest without end, and integers wrap in them. */
+/* Long chains do not nest without limit, and integers wrap in them. */
 TEST(test_long_chains) {
   enum { LENGTH = 3000 };
   begin(t, "chain");
@@ -1129,7 +1130,7 @@ TEST(test_bounds) {
   check_scalars(t);
 }
 
-/* Programs that the passes before make. */
+/* Programs made by the passes before. */
 
 static const node *matrix(test *t, int64_t rows, int64_t columns) {
   const node *p = param(t, DT_F32, rows * columns);
@@ -1142,7 +1143,8 @@ static const node *element(test *t, const node *of, const node *row, const node 
   return index_make(t->g, DT_F32, of, 0, 2, at);
 }
 
-/** out = a·b, by rows in registers and columns in lanes, the columns past the last gated. */
+/** Builds out = a·b with rows in registers and columns in lanes, the columns past the last
+    masked. */
 static void matmul(test *t, range_kind rows_kind, int64_t lanes) {
   enum { ROWS = 4, DEPTH = 5, COLUMNS = 19 };
   begin(t, arena_printf(t->a, "matmul_%s_%lld", range_kind_name(rows_kind), (long long)lanes));
@@ -1220,7 +1222,7 @@ TEST(test_text) {
   assert_string_equal(str_text(&text), str_text(&again));
 }
 
-/* What cannot be said is refused. */
+/* Refused programs. */
 
 static void render_body(void *arg) {
   test *t = arg;

@@ -25,7 +25,7 @@ static const node *input(ir *g, dtype t, int64_t slot) {
   return ir_node(g, OP_PARAM, t, NULL, 0, &slot, 1);
 }
 
-/* Sets of rules for the tests. */
+/* Rule sets for the tests. */
 
 static const node *negations_cancel(rewriter *rw, const node *n) {
   if (n->op != OP_NEG || n->src[0]->op != OP_NEG) return NULL;
@@ -57,7 +57,7 @@ static const node *grows_always(rewriter *rw, const node *n) {
   return ir_op1(rw->ir, OP_SQRT, ir_op1(rw->ir, OP_NEG, n->src[0]));
 }
 
-/** The i-th variable becomes 8. */
+/** Replaces the variable i by 8. */
 static const node *i_is_8(rewriter *rw, const node *n) {
   return n->op == OP_VAR ? ix_const(rw->ir, 8) : NULL;
 }
@@ -95,7 +95,7 @@ static void rewrites_until_nothing_fires(fixture *f) {
                    ir_op1(f->g, OP_NEG, x));
 }
 
-/** a − (−b) makes a + −(−b): what a rule makes is rewritten by the other set. */
+/** a − (−b) becomes a + −(−b), which the other set rewrites again. */
 static void results_are_rewritten(fixture *f) {
   const node *a = input(f->g, DT_I32, 0), *b = input(f->g, DT_I32, 1);
   const node *root = ir_op2(f->g, OP_SUB, a, ir_op1(f->g, OP_NEG, b));
@@ -177,7 +177,7 @@ static void endless_rules_are_an_error(void **state) {
   }
 }
 
-/* Counted graphs, and memory that runs out. */
+/* Reference-counted graphs, and exhausted memory. */
 
 typedef struct limited {
   size_t calls, fail_at, bytes;
@@ -250,7 +250,7 @@ static void folding(fixture *f) {
   assert_ptr_equal(product, ir_op2(g, OP_MUL, i, ir_const_int(g, DT_I32, 3)));
 }
 
-/** NaN, infinities and −0 must survive; functions get what the kernel computes. */
+/** NaN, infinities and −0 are preserved; functions are folded only to the kernel's own result. */
 static void floats_do_not_fold(fixture *f) {
   ir *g = f->g;
   const node *x = input(g, DT_F32, 0), *zero = ir_const(g, DT_F32, 0);
@@ -276,7 +276,7 @@ static void folding_keeps_shapes(fixture *f) {
   assert_null(simple_constant(ir_op1(g, OP_NEG, input(g, DT_F32, 0))));
 }
 
-/* Every body as a test. */
+/* Each body as a test. */
 
 static void scratch(void **state) {
   (void)state;

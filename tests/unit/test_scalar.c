@@ -40,7 +40,7 @@ static bool same(double a, double b) { return (isnan(a) && isnan(b)) || !memcmp(
     if (!same(got_, want_)) fail_msg("%s: %.17g, not %.17g", #a, got_, want_); \
   } while (0)
 
-/* Every op by the table: results are defined, canonical and the same each time. */
+/* Every op by the table: results are defined, canonical and deterministic. */
 
 enum { MOST_EDGES = 32 };
 
@@ -135,7 +135,7 @@ static void test_every_op_is_total(void **state) {
   assert_true(pairs > 400);
 }
 
-/* Whether an op gives something else than "no such op" for the types it takes. */
+/* True if an op is implemented for the types that it takes. */
 static void test_every_op_is_there(void **state) {
   (void)state;
   for (int o = 0; o < OP_LIMIT; o++) {
@@ -158,7 +158,7 @@ static void test_every_op_is_there(void **state) {
   }
 }
 
-/* Integers of 8 bits, all pairs, against arithmetic in a wide type. */
+/* 8-bit integers: all pairs, against arithmetic in a wide type. */
 
 static long wrap8(dtype t, long v) {
   v &= 0xff;
@@ -332,13 +332,13 @@ static void test_fma_rounds_once(void **state) {
   assert_same(fma_of(DT_F64, 1 + f, 1 - f, -1), -0x1p-60);
   assert_same(fma_of(DT_F16, 1 + 0x1p-10, 1 - 0x1p-10, -1), -0x1p-20);
   assert_same(fma_of(DT_BF16, 1 + 0x1p-7, 1 - 0x1p-7, -1), -0x1p-14);
-  /* Halfway between two of the type but for what f32 cannot hold beside it. */
+  /* a tie in the type, broken by digits that f32 cannot hold */
   assert_same(fma_of(DT_BF16, 0x1.2p+0, 0x1.dp-1, 0x1p-40), 0x1.06p+0);
   assert_same(fma_of(DT_BF16, 0x1.2p+0, 0x1.dp-1, -0x1p-100), 0x1.04p+0);
   assert_same(fma_of(DT_F16, 0x1.08p+0, 0x1.f8p-1, -0x1p-24), 0x1.03cp+0);
 }
 
-/* f16 has so few bits that + − × ÷ √ in f32 and one rounding more are the exact result rounded. */
+/* For f16, + − × ÷ √ in f32 with one more rounding are correctly rounded. */
 static void test_f16_arithmetic(void **state) {
   (void)state;
   for (uint32_t a = 0; a < 65536; a += 13) {

@@ -15,7 +15,7 @@
 
 enum { MOST = 64, WIDTH = 3 };
 
-/* A state that grows by each entry and its index: y is what it was before. */
+/* A state grows by each entry and its index; y is its old value. */
 
 static void add_body(void *user, tn_tensor *index, tn_tensor *const state[], tn_tensor *const x[],
                      tn_tensor *next[], tn_tensor *y[]) {
@@ -60,7 +60,7 @@ static void fibonacci_body(void *user, tn_tensor *index, tn_tensor *const state[
   (void)user, (void)index, (void)x, (void)y;
   next[0] = state[1];
   next[1] = tn_add(state[0], state[1]);
-  next[2] = state[2]; /* stays */
+  next[2] = state[2]; /* unchanged */
 }
 
 static void test_at_once(void **state) {
@@ -80,8 +80,8 @@ static void test_at_once(void **state) {
   }
 }
 
-/* Recurrence: one kernel a step, and one at the end of what is made of all of them, whatever the
-   length. The gates' inputs are computed before the loop. */
+/* A recurrent network: one kernel per step and one for all outputs at the end, for any length; the
+   gates' inputs are computed before the loop. */
 
 enum { HIDDEN = 5 };
 
@@ -160,7 +160,7 @@ static void nested_counting_body(void *user, tn_tensor *index, tn_tensor *const 
   tn_scan(user, &d, state, 1, NULL, 0, next, 0);
 }
 
-/** Steps are one kernel, however long their loops are and wherever these are. */
+/** A step is one kernel, whatever the length and place of its inner loops. */
 static void test_one_kernel(void **state) {
   tn_context *c = *state;
   tn_tensor *init = floats(c, FLOATS(1, 2)), *out[3];
@@ -182,8 +182,7 @@ static void test_one_kernel(void **state) {
   check_ok(c, tn_plan_compile(c, out, 2, NULL, &plan));
   assert_int_equal(executable_kernels(plan->executable), 1);
   check_ok(c, tn_plan_compile(c, out, 3, NULL, &plan));
-  assert_int_equal(executable_kernels(plan->executable),
-                   2); /* and the outer loop's, which copies */
+  assert_int_equal(executable_kernels(plan->executable), 2); /* one more copies in the outer loop */
   check_ok(c, tn_plan_bind(plan, &b));
   check_ok(c, tn_binding_run(b));
   static const char *const names[] = {"0", "1", "2"};
@@ -193,7 +192,7 @@ static void test_one_kernel(void **state) {
   }
 }
 
-/** What depends on no step is computed before the loop, and once. */
+/** Loop-invariant parts are computed once, before the loop. */
 static void closed_body(void *user, tn_tensor *index, tn_tensor *const state[],
                         tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]) {
   tn_tensor *w = user;
@@ -235,7 +234,7 @@ static void test_computed_before(void **state) {
   for (int i = 0; i < 4; i++) assert_true(fabsf(got[i] - 100) < 1e-3f);
 }
 
-/* Loops in loops: the table of products, and a row that depends on both. */
+/* Nested loops: a table of products, and a row that depends on both indices. */
 
 static void inner_body(void *user, tn_tensor *index, tn_tensor *const state[], tn_tensor *const x[],
                        tn_tensor *next[], tn_tensor *y[]) {
@@ -278,7 +277,7 @@ static void test_nested(void **state) {
   assert_int_equal(last, sum);
 }
 
-/* A state of the context is read, as it is then. */
+/* A body reads a state of the context with its contents at that time. */
 
 static void reading_body(void *user, tn_tensor *index, tn_tensor *const state[],
                          tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]) {
@@ -299,7 +298,7 @@ static void test_reads_state(void **state) {
   check_floats(c, s, FLOATS(10, 20));
 }
 
-/* Bodies that are refused. */
+/* Refused bodies. */
 
 typedef struct bad {
   tn_context *c;
@@ -371,8 +370,7 @@ static void unsetting_body(void *user, tn_tensor *index, tn_tensor *const state[
   if (*how != 1) y[0] = index;
 }
 
-/** The first is named, by what the caller knows it as; but what failed comes before what is not
-    there. */
+/** A missing result is reported by its name in tn_scan; an invalid result takes precedence. */
 static void test_unset(void **state) {
   static const char *const want[] = {"next[1] unset: set it to what state 1 becomes",
                                      "the body left y[0] unset", "reshape"};
@@ -391,7 +389,7 @@ static void test_unset(void **state) {
   }
 }
 
-/** The body may put what it likes in the array that the states came from. */
+/** The body may overwrite the array that the states came from. */
 static void losing_body(void *user, tn_tensor *index, tn_tensor *const state[],
                         tn_tensor *const x[], tn_tensor *next[], tn_tensor *y[]) {
   (void)index, (void)state, (void)x, (void)next, (void)y;
@@ -411,7 +409,7 @@ static void test_lost_states(void **state) {
   check_text(tn_message(c), "the body left next[0] unset");
 }
 
-/* What a body does to the context. */
+/* Bodies that use the context. */
 
 typedef struct changing {
   tn_context *c;
@@ -427,7 +425,7 @@ static void releasing_body(void *user, tn_tensor *index, tn_tensor *const state[
   next[0] = tn_add(state[0], state[0]);
 }
 
-/** A loop starts from what it was given, whatever becomes of the handle. */
+/** A loop starts from its init values even if their handles are released. */
 static void test_released_init(void **state) {
   changing k = {.c = *state};
   tn_tensor *out;
@@ -447,7 +445,7 @@ static void closing_body(void *user, tn_tensor *index, tn_tensor *const state[],
   next[0] = tn_add(state[0], state[0]);
 }
 
-/** Results may take the place of the inits. */
+/** `out` may be the array of inits. */
 static void test_in_place_of_inits(void **state) {
   tn_context *c = *state;
   tn_tensor *all = floats(c, FLOATS(1, 2));
@@ -468,7 +466,7 @@ static void scoping_body(void *user, tn_tensor *index, tn_tensor *const state[],
   next[0] = tn_add(state[0], state[0]);
 }
 
-/** A body ends the scopes that it begins, and no others. */
+/** A body may end only scopes that it began. */
 static void test_scopes_of_a_body(void **state) {
   for (int how = -2; how <= 2; how++) {
     changing k = {.c = *state, .how = how};
@@ -496,7 +494,7 @@ static void keeping_body(void *user, tn_tensor *index, tn_tensor *const state[],
   *kept = next[0] = tn_add(state[0], state[0]);
 }
 
-/** What outlives its scope is computed then, but for what belongs to a loop. */
+/** Tensors that outlive a scope in a body are computed at its end, except those of the loop. */
 static void test_scope_with_a_leaked_tensor(void **state) {
   tn_context *c = *state;
   tn_tensor *kept, *out;
@@ -516,7 +514,7 @@ static void test_scope_with_a_leaked_tensor(void **state) {
   check_text(tn_message(c), "depends on the steps of a loop");
 }
 
-/* Another thread has the context when the body ends. */
+/* Another thread uses the context when the body ends. */
 
 typedef struct meeting {
   tn_context *c;

@@ -32,7 +32,7 @@ typedef struct test {
   diag d;
   ir *g;
   uint64_t seed;
-  double number; /* an argument or a result */
+  double number; /* argument or result of the test */
   void (*body)(struct test *t);
 } test;
 
@@ -63,9 +63,9 @@ static bool any(void *user, const node *n) {
   return true;
 }
 
-/* What every schedule must be. */
+/* Invariants of every schedule. */
 
-/** Bytes of the arrays that a STAGE builds inside its kernel. */
+/** Returns the bytes of arrays that STAGEs build inside a kernel. */
 static double scratch_of(const node *n) {
   double bytes = 0;
   if (n->op != OP_STAGE || stage_is_cut(n)) return 0;
@@ -77,7 +77,7 @@ static double scratch_of(const node *n) {
   return bytes;
 }
 
-/** A step's kernel is well-formed and within the limits. */
+/** Checks that a step's kernel is well-formed and within the limits. */
 static void check_kernel(test *t, const schedule_step *s) {
   double scratch = 0;
   if (s->kind == STEP_CUSTOM) return;
@@ -93,12 +93,12 @@ static void check_kernel(test *t, const schedule_step *s) {
   require(t, ops <= 2 * MOST_OPS, "a kernel has too many ops");
 }
 
-/** Whether a step writes its k-th buffer. */
+/** True if a step writes its k-th buffer. */
 static bool writes_to(const schedule_step *s, size_t k) {
   return s->kind == STEP_CUSTOM ? k + 1 == s->n_buffers : k < s->n_outputs;
 }
 
-/** Whether a step reads its k-th buffer. */
+/** True if a step reads its k-th buffer. */
 static bool reads_from(test *t, const schedule_step *s, size_t k) {
   if (s->kind == STEP_CUSTOM) return k + 1 < s->n_buffers;
   node_list order = topo_sort(ir_arena(t->g), &s->kernel, 1, NULL, NULL);
@@ -109,8 +109,8 @@ static bool reads_from(test *t, const schedule_step *s, size_t k) {
   return false;
 }
 
-/** Buffers are written before they are read, those that no SET changes once, but for steps that
-    write over what they read; they live from the first step that uses them to the last. */
+/** Checks that buffers are written before they are read, and once unless a SET changes them or a
+    step stores over its operand, and that they live from their first step to their last. */
 static void check_buffers(test *t, const schedule *s) {
   arena *a = ir_arena(t->g);
   size_t *writes = arena_calloc(a, s->buffers.n + 1, sizeof *writes);
@@ -133,7 +133,7 @@ static void check_buffers(test *t, const schedule *s) {
   }
   for (size_t b = 0; b < s->buffers.n; b++) {
     const schedule_buffer *x = &s->buffers.at[b];
-    if (!first[b] && !x->is_output) continue; /* an input that was simplified away */
+    if (!first[b] && !x->is_output) continue; /* an input removed by simplification */
     require(t, x->is_written || writes[b] == !x->origin, "a value is not made exactly once");
     if (x->origin || !writes[b]) continue;
     require(t, x->first + 1 == first[b] && x->last + 1 == last[b], "a lifetime is wrong");
@@ -150,7 +150,7 @@ static schedule *make(test *t, const schedule_request *r) {
 
 typedef struct deciding {
   test *t;
-  map decided; /* tensors */
+  map decided; /* values with a decision */
 } deciding;
 
 typedef struct maker {
@@ -166,7 +166,7 @@ static const node *shaped(maker *m, const node *x, const int64_t sizes[2]) {
   return ir_reshape(m->t->g, x, 2, dims);
 }
 
-/** Rows or columns of x in another order: a slice of all of it. */
+/** Reverses rows or columns of x by a slice of all of it. */
 static const node *flipped(maker *m, const node *x) {
   ir *g = m->t->g;
   bool rows = rng_chance(&m->r, 50);
@@ -178,14 +178,14 @@ static const node *turned(maker *m, const node *x) {
   return shaped(m, ir_permute(m->t->g, x, (int64_t[]){1, 0}), (int64_t[]){4, 6});
 }
 
-/** The sum of a row or column, repeated. */
+/** Sums rows or columns, broadcast back. */
 static const node *summed(maker *m, const node *x) {
   int64_t axis = (int64_t)rng_below(&m->r, 2);
   const node *sum = ir_reduce(m->t->g, x, OP_ADD, 1, &axis);
   return ir_expand(m->t->g, shaped(m, sum, (int64_t[]){axis ? 4 : 1, axis ? 1 : 6}), x->dims);
 }
 
-/** x with a rectangle of it replaced by the same rectangle of another value, or of itself. */
+/** Replaces a rectangle of x by the same rectangle of another value, or of itself. */
 static const node *changed(maker *m, const node *x) {
   ir *g = m->t->g;
   int64_t rows = rng_between(&m->r, 1, 4), columns = rng_between(&m->r, 1, 6);
@@ -219,7 +219,7 @@ static const node *next_value(maker *m) {
   }
 }
 
-/** Values are decided once, and by prices where nothing else decides. */
+/** Checks that each value is decided once, and by cost unless a rule decides. */
 static void note_decision(void *user, const schedule_decision *d) {
   deciding *w = user;
   require(w->t, !map_has(&w->decided, d->tensor), "a value is decided twice");
@@ -271,7 +271,7 @@ static void schedules_do_what_graphs_mean(void **state) {
 
 /* Growth. */
 
-/** A chain of `number` ops, with a second input now and then; the result is the time it takes. */
+/** Schedules a chain of `number` ops, with a second input now and then; the result is the time. */
 static void long_chain(test *t) {
   ir *g = t->g;
   const node *x = buffer(t, DT_F32, 0, 1, (int64_t[]){64});
@@ -291,7 +291,7 @@ static void long_chain(test *t) {
   t->number = seconds;
 }
 
-/** Reductions, each read by the next: every value is a kernel. */
+/** Schedules a chain of reductions, each read by the next: one kernel per value. */
 static void chain_of_reductions(test *t) {
   ir *g = t->g;
   const node *x = buffer(t, DT_F32, 0, 2, (int64_t[]){4, 4});
@@ -308,7 +308,7 @@ static void chain_of_reductions(test *t) {
   t->number = seconds;
 }
 
-/** States that are changed in place: as many roots. */
+/** Schedules `number` states changed in place, each a root. */
 static void many_states(test *t) {
   ir *g = t->g;
   node_list roots = {0};
@@ -333,7 +333,7 @@ static const node *chain_of(test *t, const node *x) {
   return x;
 }
 
-/** The results of a loop of three trips, in which the states start alike. */
+/** Returns the results of a loop of three trips, in which the states start alike. */
 static node_list loop_over(test *t, const node *init, const node *range, const node_list *steps) {
   node_list inits = {0}, results = {0};
   for (size_t i = 0; i < steps->n; i++) vec_push(ir_arena(t->g), &inits, init);
@@ -355,7 +355,7 @@ static void take_loops_out(test *t, const node_list *roots) {
   require(t, n.loops.n <= 1, "more loops than there were");
 }
 
-/** States whose steps have most in common. */
+/** States whose steps share most of their nodes. */
 static void states_of_a_loop(test *t) {
   const node *x = buffer(t, DT_F32, 0, 1, (int64_t[]){4});
   const node *range = range_make(t->g, ix_const(t->g, 3), KIND_LOOP);
@@ -368,7 +368,7 @@ static void states_of_a_loop(test *t) {
   take_loops_out(t, &results);
 }
 
-/** Roots that have most in common, behind a state that stays. */
+/** Roots that share most of their nodes, behind a state that stays. */
 static void roots_behind_a_loop(test *t) {
   const node *x = buffer(t, DT_F32, 0, 1, (int64_t[]){4});
   const node *range = range_make(t->g, ix_const(t->g, 3), KIND_LOOP);
@@ -383,7 +383,7 @@ static void roots_behind_a_loop(test *t) {
   take_loops_out(t, &roots);
 }
 
-/** States each of which becomes the one before, of which the first stays. */
+/** States that each become the one before; the first stays. */
 static void states_that_stay(test *t) {
   const node *x = buffer(t, DT_F32, 0, 1, (int64_t[]){4});
   const node *range = range_make(t->g, ix_const(t->g, 3), KIND_LOOP);
@@ -394,7 +394,7 @@ static void states_that_stay(test *t) {
   take_loops_out(t, &results);
 }
 
-/** Sanitizers make memory slow in ways of their own: then nothing is said of time. */
+/** True under a sanitizer, which distorts memory times, so that times are not checked. */
 static bool is_sanitized(void) {
   const char *which = getenv("TENON_SANITIZE");
   return which && *which;
@@ -407,7 +407,7 @@ static void check_linear(const char *what, void (*body)(test *t), double most) {
     times[i] = run_body(body, 0, nodes);
     print_message("%s: %.0f nodes, %.4f s\n", what, nodes, times[i]);
   }
-  /* Ten times is linear, a hundred quadratic; the largest graph does not fit into the caches. */
+  /* 10 if linear, 100 if quadratic; the largest graph exceeds the caches */
   if (!is_sanitized()) assert_true(times[2] < 50 * times[1] + 0.05);
 }
 
@@ -437,7 +437,7 @@ static const node *layer(test *t, const node *x, int64_t uid) {
   return ir_op2(g, OP_MAX, y, zero);
 }
 
-/** The number of different kernels of LAYERS equal layers. */
+/** Counts the different kernels of LAYERS equal layers. */
 static void equal_layers(test *t) {
   const node *x = buffer(t, DT_F32, 0, 2, (int64_t[]){8, 8});
   for (int64_t i = 0; i < LAYERS; i++) x = layer(t, x, 1 + i);
@@ -451,8 +451,8 @@ static void equal_layers(test *t) {
   t->number = (double)kernels.n;
 }
 
-/** Few, however many layers there are: one or two layers each, and others for the first and the
-   last ones, which read an input and write the result. */
+/** Equal layers share kernels: a constant number, for one or two layers each, and others for the
+    first and last ones, which read the input and write the result. */
 static void equal_layers_share_kernels(void **state) {
   (void)state;
   assert_true(run_body(equal_layers, 0, 0) <= 8);
@@ -460,7 +460,7 @@ static void equal_layers_share_kernels(void **state) {
 
 /* Limits. */
 
-/** a [m,k] · b [k,n], spelt with movements. */
+/** Builds a [m,k] · b [k,n] by movements and a reduction. */
 static const node *product(ir *g, const node *a, const node *b) {
   const node *m = a->dims[0], *k = a->dims[1], *n = b->dims[1], *dims[] = {m, k, n};
   const node *one = ix_const(g, 1), *left[] = {m, k, one}, *right[] = {one, k, n};
@@ -469,8 +469,8 @@ static const node *product(ir *g, const node *a, const node *b) {
   return ir_reduce(g, ir_op2(g, OP_MUL, x, y), OP_ADD, 1, (int64_t[]){1});
 }
 
-/** Three products whose left sides are computed: a row of one fits into a kernel's own memory, rows
-    of all three do not.. */
+/** Three products with computed left sides: a row of one fits into a kernel's own memory, rows of
+    all three do not. */
 static void three_products(test *t) {
   ir *g = t->g;
   const node *sum = NULL;
@@ -493,10 +493,10 @@ static void scratch_is_limited_for_a_kernel(void **state) {
   run_body(three_products, 0, 0);
 }
 
-/* Code. A kernel that loads an element in each of many places takes a compiler long: the more so
-   where each lane has a gate of its own. */
+/* Code size. A kernel with many loads compiles slowly, even more so if each lane has its own
+   mask. */
 
-enum { MOST_LOADS = 40 }; /* behind gates, in 64-byte vectors of f32 */
+enum { MOST_LOADS = 40 }; /* masked, in 64-byte vectors of f32 */
 
 static size_t count_loads(ir *g, const node *kernel) {
   node_list order = topo_sort(ir_arena(g), &kernel, 1, NULL, NULL);
@@ -510,14 +510,14 @@ static const node *padded(ir *g, const node *x, const node *low, const node *siz
   return ir_pad(g, x, ir_const(g, (dtype)x->dtype, 0), &low, &size);
 }
 
-/** x before `at`, y from there on: both begin at 0 and have the size of the result. */
+/** Selects x before `at` and y from there on; both begin at 0 and have the size of the result. */
 static const node *chosen(ir *g, const node *at, const node *x, const node *y) {
   const node *where = ir_fill(g, ir_cast(g, at, DT_I64), 1, x->dims);
   const node *iota = ir_iota(g, DT_I64, 1, x->dims, 0);
   return ir_op3(g, OP_WHERE, ir_op2(g, OP_LT, iota, where), x, y);
 }
 
-/** The elements of x, the first `by` of them last. */
+/** Rotates x: its first `by` elements come last. */
 static const node *rolled(ir *g, const node *x, int64_t by) {
   const node *size = x->dims[0], *first = ix_const(g, by), *zero = ix_const(g, 0);
   const node *rest = ix_add_const(g, size, -by);
@@ -526,7 +526,7 @@ static const node *rolled(ir *g, const node *x, int64_t by) {
   return chosen(g, rest, padded(g, low, zero, size), padded(g, high, rest, size));
 }
 
-/** Each level reads the one before at two places. */
+/** Nested rotations: each level reads the one before at two positions. */
 static void rolls(test *t) {
   ir *g = t->g;
   int64_t ints[] = {0, 0}, bounds[] = {16, 20};
@@ -548,8 +548,7 @@ static void rolls(test *t) {
 
 enum { COLUMNS = 5 };
 
-/** Rows of an array one after the other: choices halve the list, as they do where users put arrays
-    together. */
+/** Concatenates rows of an array by halving the list, as users concatenate arrays. */
 static const node *rows(test *t, const node *x, int64_t first, int64_t last) {
   ir *g = t->g;
   int64_t middle = first + (last - first) / 2;
@@ -583,7 +582,7 @@ static void code_is_limited_for_a_kernel(void **state) {
   check_linear("rows", many_rows, 10000);
 }
 
-/* What the search knows and asks. */
+/* State and options of the fusion search. */
 
 static const machine some_machine = {.cores = 2,
                                      .operation = 0.03,
@@ -609,7 +608,7 @@ static const node *reversed(ir *g, const node *x) {
   return ir_slice(g, x, &start, x->dims, (int64_t[]){-1});
 }
 
-/** A value that reads x, then another, then x again. */
+/** A value that reads x, then another array, then x again. */
 static void read_between(test *t) {
   ir *g = t->g;
   const node *x = ir_op1(g, OP_EXP, buffer(t, DT_F32, 0, 1, (int64_t[]){9}));
@@ -626,8 +625,8 @@ static void readers_count_once(void **state) {
   run_body(read_between, 0, 0);
 }
 
-/** What can be done with a value, computed by nothing but exp, in the only group that reads it: all
-    other values are roots, or computed where they are read. */
+/** Returns the options of a value that only exp computes, in the only group that reads it; all
+    other values are roots or inlined. */
 static options options_of_exp(test *t, values *v) {
   fusion_request request = {.machine = some_machine, .arguments = 24};
   grouping s = {.g = t->g, .a = ir_arena(t->g), .request = &request, .m = &request.machine};
@@ -649,8 +648,8 @@ static options options_of_exp(test *t, values *v) {
   diag_raise(&t->d, TN_ERR_INTERNAL, "there is no exp");
 }
 
-/** y[b, h, q] = Σ_k exp(a)[b, h, k] · c[q, k]: at each b, h, q and k; for each b and h, for each b
-    or for none of them in an array. */
+/** y[b, h, q] = Σ_k exp(a)[b, h, k] · c[q, k]: exp is computed at each b, h, q and k, or in an
+    array for each b and h, for each b, or once. */
 static void places_inside_out(test *t) {
   ir *g = t->g;
   const node *b = ix_const(g, 3), *h = ix_const(g, 5), *q = ix_const(g, 4), *k = ix_const(g, 7);
@@ -680,7 +679,7 @@ static const node *square_product(test *t, const node *x, const node *w) {
   return ir_reduce(g, ir_op2(g, OP_MUL, x, w), OP_ADD, 1, (int64_t[]){1});
 }
 
-/** What follows from each element of a product that is written is computed with it. */
+/** Elementwise ops after a product are its epilogue. */
 static void product_then_exp(test *t) {
   const int64_t size[] = {512, 512};
   const node *x = buffer(t, DT_F32, 0, 2, size), *w = buffer(t, DT_F32, 1, 2, size);
@@ -700,9 +699,8 @@ static void cuts_come_after_what_follows(void **state) {
   run_body(product_then_exp, 0, 0);
 }
 
-/** Everything into one element: parts that the cores share, what is left over, and the result. In
-    exact arithmetic there are none: which of two zeros is the largest depends on their order too.
- */
+/** A full reduction: partial results per core, a remainder, and the final one. None with exact
+    arithmetic, where the order decides even which of two zeros is the largest. */
 static void sum_of_everything(test *t) {
   const node *x = buffer(t, DT_F32, 0, 2, (int64_t[]){3, 70001});
   const node *sum = ir_reduce(t->g, x, OP_ADD, 2, (int64_t[]){0, 1});
@@ -722,8 +720,8 @@ static void much_is_reduced_in_parts(void **state) {
   assert_true(run_body(sum_of_everything, MATH_EXACT, 4) == 1);
 }
 
-/* Sums weighted by e^(s − max s), on a machine whose caches hold no row: the factors of a term keep
-   the grouping of the source, by which no product overflows. */
+/* Sums weighted by e^(s − max s), on a machine whose caches hold no row: factors keep the source's
+   grouping, by which no product overflows. */
 
 enum { WEIGHTED_ROWS = 4, WEIGHTED_COLUMNS = 2048, LARGEST_AT = 5 };
 
@@ -733,7 +731,7 @@ static const node *along_rows(test *t, const node *rows) {
   return ir_expand(t->g, ir_reshape(t->g, rows, 2, dims), all);
 }
 
-/** A BUFFER with one number in all columns but one. */
+/** Makes a BUFFER with one number in all columns but one. */
 static const node *filled(test *t, replay *r, int64_t uid, double x, double x_at_largest) {
   const node *b = buffer(t, DT_F32, uid, 2, (int64_t[]){WEIGHTED_ROWS, WEIGHTED_COLUMNS});
   float *data = arena_alloc(r->a, WEIGHTED_ROWS * WEIGHTED_COLUMNS * sizeof *data);

@@ -120,7 +120,8 @@ static void null_operands_are_told(void **state) {
   check_floats(c, s, FLOATS(1, 2));
 }
 
-/** What was told before may be why an operand is NULL; it is quoted once, however long a chain. */
+/** The message about a NULL operand quotes the previous failure, its likely cause, once, however
+    long the chain. */
 static void what_made_it_null_is_quoted(void **state) {
   tn_context *c = *state;
   float f;
@@ -209,7 +210,7 @@ static void contexts_do_not_mix(void **state) {
   check_ok(other, tn_close(other));
 }
 
-/** A step of training in small: a long graph, kept parts, states changed in place. */
+/** A small training step: a long graph, kept tensors, states changed in place. */
 static void step(tn_context *c, tn_tensor *w, tn_tensor *m, tn_tensor **mean, int i) {
   float x[16];
   for (int k = 0; k < 16; k++) x[k] = (float)((i + k) % 7);
@@ -273,8 +274,8 @@ static void nested_scopes_run_outer_assigns(void **state) {
   check_floats(c, s, FLOATS(23));
 }
 
-/** What a scope cannot run is forgotten with it, and nothing else: assigns stay with the scope that
-    they were made in. */
+/** Assignments that a scope cannot compute are dropped with it, others happen: each stays with the
+    scope in which it was made. */
 static void hopeless_assigns_go_alone(void **state) {
   tn_context *c = *state;
   tn_tensor *s = tn_state(floats(c, FLOATS(1)));
@@ -303,7 +304,7 @@ static void assigns_below_hopeless_ones_happen(void **state) {
   check_floats(c, s, FLOATS(2));
 }
 
-/** Each of two scopes with assigns to a state that wait takes its own into a plan. */
+/** Two nested scopes with pending assignments to one state: each compiles its own into a plan. */
 static void plans_take_assigns_of_their_scope(void **state) {
   tn_context *c = *state;
   tn_tensor *s = tn_state(floats(c, FLOATS(1)));

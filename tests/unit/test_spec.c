@@ -165,7 +165,7 @@ static void terms_body(void *arg) {
   t->terms = program_spec_limits(t->f->ir, ir_arena(t->f->ir), &t->f->spec);
 }
 
-/** What each buffer is taken to have; of one whose size no launch computes nothing is said. */
+/** Bounds derived for each buffer; none for one whose size no launch computes. */
 static void terms_of_launches(void **state) {
   fixture *f = *state;
   termed t = {.f = f};
@@ -198,7 +198,7 @@ static void terms_of_launches(void **state) {
   }
 }
 
-/** A program of two launch indices of given names and sizes. */
+/** A program with two launch indices of given names and sizes. */
 #define TWO_INDICES(first, a, second, b) \
   "%a = const i32 " a "\n"               \
   "%b = const i32 " b "\n"               \

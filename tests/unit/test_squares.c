@@ -7,7 +7,7 @@ enum { RANK = 3, MOST = 80 * 80 * 80, CASES = 60 };
 typedef struct layout {
   size_t size[RANK];
   int32_t order[RANK]; /* axis i of the result is axis order[i] of x */
-  bool is_open;        /* the size of the first axis is a variable */
+  bool is_open;        /* true: the size of the first axis is a variable */
 } layout;
 
 static uint32_t random_below(uint32_t *state, uint32_t n) {
@@ -27,7 +27,7 @@ static layout random_layout(uint32_t *state) {
   return l;
 }
 
-/** Where the element of x is that element i of the result is. */
+/** Returns the position in x of element i of the result. */
 static size_t place(const layout *l, size_t i) {
   size_t at[RANK], to = 0;
   for (size_t k = RANK; k-- > 0;) {
@@ -49,7 +49,7 @@ static tn_tensor *turned(tn_tensor *x, const layout *l) {
   return tn_permute(x, tn_axes(l->order[0], l->order[1], l->order[2]));
 }
 
-/** x turned; x turned, times 2, plus y; and both at once. */
+/** Checks the permuted x; twice the permuted x plus y; and both in one plan. */
 static void check_layout(tn_context *c, const layout *l, tn_dtype t) {
   static double x[MOST], y[MOST], one[MOST], two[MOST];
   size_t n = l->size[0] * l->size[1] * l->size[2];

@@ -70,7 +70,7 @@ static void wrapped_memory_is_let_go_once(void **state) {
   assert_int_equal(destroyed, 3);
 }
 
-/** True is any byte but 0 in memory that is wrapped, and 1 in all that comes of it. */
+/** Any non-zero byte of wrapped memory is true, and results have 1. */
 static void wrapped_bools_are_bytes(void **state) {
   tn_context *c = *state;
   static const uint8_t bytes[4] = {0, 1, 2, 255};
@@ -88,7 +88,7 @@ static void wrapped_bools_are_bytes(void **state) {
   assert_ptr_equal(shown.data, bytes);
 }
 
-/** Seconds of the processor for states that are made, read and freed in the order of making. */
+/** Returns processor seconds for making, reading and freeing `count` states in order. */
 static double time_of_states(tn_context *c, int count) {
   tn_tensor **s = malloc((size_t)count * sizeof *s);
   const float x = 1;
@@ -101,8 +101,8 @@ static double time_of_states(tn_context *c, int count) {
   return (double)(clock() - start) / CLOCKS_PER_SEC;
 }
 
-/** What a state costs to free does not depend on how many there are: ten times as many with a
-    search among them take a hundred times as long. */
+/** The cost of freeing a state does not depend on their number: with a search, ten times as many
+    would take a hundred times as long. */
 static void many_states_are_freed_one_by_one(void **state) {
   double few = time_of_states(*state, 4000), many = time_of_states(*state, 40000);
   print_message("4,000 states %.2f s, 40,000 states %.2f s\n", few, many);
@@ -123,7 +123,7 @@ static void mapped_values_are_seen(void **state) {
   assert_null(a.data);
 }
 
-/** A number of no type of its own is a value as others are: it is shown where it was. */
+/** A weak scalar can be mapped, and its mapping stays valid. */
 static void mapped_numbers_stay(void **state) {
   tn_context *c = *state;
   tn_array first, second;
@@ -149,7 +149,7 @@ static void weak_scalars_are_read(void **state) {
   assert_int_equal(tn_type_of(tn_state(tn_int(c, 7))).dtype, TN_I64);
 }
 
-/* Assigns. */
+/* Assignments. */
 
 static void assigns_are_ordered(void **state) {
   tn_context *c = *state;
@@ -207,8 +207,8 @@ static void views_see_later_assigns(void **state) {
   check_floats(c, value, FLOATS(1, 2, 3, 4));
 }
 
-/** A view that has a value of its own, which something unread holds, is one all the same when it is
-    assigned to, be it all of the view or the inside of another one. */
+/** A view that was read, and whose value something unread holds, is still a view when it is
+    assigned to, as a whole or in part. */
 static void read_views_are_assigned(void **state) {
   tn_context *c = *state;
   for (int how = 0; how < 4; how++) {
@@ -226,7 +226,7 @@ static void read_views_are_assigned(void **state) {
   }
 }
 
-/** x.set(f(x)) where f moves elements: what is read is the old contents. */
+/** Assigns f(x) to x where f moves elements: f reads the old contents. */
 static void states_are_read_before_they_are_written(void **state) {
   tn_context *c = *state;
   tn_tensor *s = tn_state(floats(c, FLOATS(1, 2, 3, 4, 5, 6)));
@@ -288,7 +288,7 @@ static void bad_assigns_leave_the_old_value(void **state) {
   assert_int_equal(tn_read(t, TN_F32, f, sizeof f), TN_ERR_SHAPE);
 }
 
-/** Where no scope ends, what next takes the assigns tells it. */
+/** Without a scope, the next call that takes assignments returns the failure. */
 static void refused_assigns_are_told_once(void **state) {
   tn_context *c = *state;
   float f[2] = {8, 9};
@@ -302,7 +302,7 @@ static void refused_assigns_are_told_once(void **state) {
   assert_null(plan);
   check_ok(c, tn_plan_compile(c, &s, 1, NULL, &plan));
   tn_assign(s, bad);
-  tn_assign(tn_num(c, 1), bad); /* a younger one */
+  tn_assign(tn_num(c, 1), bad); /* a later failure */
   tn_assign(t, plus(c, t, 1));
   assert_int_equal(tn_read(s, TN_F32, f, sizeof f), TN_ERR_SHAPE);
   check_text(tn_message(c), "assign(f32[2], f32[3])");
@@ -350,7 +350,7 @@ static void written_states(void **state) {
   check_floats(c, s, FLOATS(1, 7, 8));
 }
 
-/** Where a state's contents are. */
+/** Returns the address of a state's contents. */
 static const void *address(tn_context *c, tn_tensor *s) {
   tn_array a;
   check_ok(c, tn_map(s, &a));
@@ -371,8 +371,8 @@ static void steps_are_in_place(void **state) {
   check_floats(c, s, FLOATS(-4, -3));
 }
 
-/** Expressions of what was read before are other nodes when they run: those that were go with it.
- */
+/** Expressions over values that were read get new nodes when they run, and the old nodes are
+    freed. */
 static void steps_of_what_was_read_are_in_place(void **state) {
   tn_context *c = *state;
   tn_tensor *s = tn_state(floats(c, FLOATS(1, 2)));
@@ -479,7 +479,7 @@ static void custom_operations_run_once(void **state) {
   assert_int_equal(d.destroyed, 1);
 }
 
-/** Whoever runs one gets a status, whatever number it returns. */
+/** A custom operation that returns an unknown number still yields a status. */
 static void custom_operations_return_statuses(void **state) {
   tn_context *c = *state;
   const int wrong[] = {12345, -1};
@@ -501,8 +501,8 @@ static void count_plans(void *user, tn_log_level level, const char *text) {
   *(int *)user += !strncmp(text, "a plan of", 9);
 }
 
-/** What is compiled for graphs that are alike serves each with its own functions, which it does not
-    hold. */
+/** Equal graphs share a compiled plan, which calls each graph's functions and does not keep them
+    alive. */
 static void custom_operations_of_steps_are_compiled_once(void **state) {
   (void)state;
   int plans = 0;
@@ -624,7 +624,7 @@ static void custom_writes_are_assigns(void **state) {
   assert_int_equal(runs, 1);
 }
 
-/** Though the state goes with its scope. */
+/** A custom write runs even if its state is freed with the scope. */
 static void custom_writes_run_unseen(void **state) {
   tn_context *c = *state;
   tn_custom_desc desc = TN_CUSTOM_DESC_INIT;
@@ -642,7 +642,7 @@ static void custom_writes_run_unseen(void **state) {
   }
 }
 
-/* Failures: what does not depend on one happens. */
+/* Failures: independent work still happens. */
 
 static tn_status run_failing(void *user, tn_call *call) {
   (void)call;
@@ -656,7 +656,7 @@ static tn_status run_seven(void *user, tn_call *call) {
   return TN_OK;
 }
 
-/** One f32 that the host gives, counted. */
+/** Makes an f32 computed by a host function, which is counted. */
 static tn_tensor *given(tn_context *c, tn_status (*run)(void *, tn_call *), int *runs,
                         tn_tensor *of) {
   tn_custom_desc d = TN_CUSTOM_DESC_INIT;
@@ -718,7 +718,8 @@ static void failed_states_fail_alone(void **state) {
   check_status(s, TN_ERR_IO);
 }
 
-/** By the call that fills it, by each later one, and beside a state that is fine. */
+/** The failure of a state's initial contents is returned by the call that computes them and each
+    later one, also next to a valid state. */
 static void failed_states_are_not_realised(void **state) {
   tn_context *c = *state;
   int runs = 0;
@@ -748,11 +749,11 @@ static void failed_assigns_fail_alone(void **state) {
   tn_assign(b, tn_add(b, given(c, run_failing, &fails, NULL)));
   tn_assign(d, tn_add(b, a));
   tn_assign(a, plus(c, a, 1));
-  check_status(a, TN_ERR_IO); /* told once, by what carried it out */
+  check_status(a, TN_ERR_IO); /* returned once, by the call that computed it */
   check_floats(c, a, FLOATS(6));
   check_floats(c, b, FLOATS(7));
   check_floats(c, d, FLOATS(1));
-  assert_int_equal(sevens, 1); /* it was not the one that failed */
+  assert_int_equal(sevens, 1); /* not the failed one */
 }
 
 static void failed_scopes_keep_what_is_fine(void **state) {
@@ -773,7 +774,8 @@ static void failed_scopes_keep_what_is_fine(void **state) {
   check_status(lost, TN_ERR_IO);
 }
 
-/** An outer assign that fails does so once; those of the scope are still the plan's. */
+/** A failed assignment of an outer scope is returned once; the inner scope's assignments stay the
+    plan's. */
 static void failed_assigns_are_told_by_what_compiles(void **state) {
   tn_context *c = *state;
   int fails = 0;
@@ -793,7 +795,8 @@ static void failed_assigns_are_told_by_what_compiles(void **state) {
   assert_int_equal(tn_scope_end(c), TN_ERR_IO);
 }
 
-/** A pending assign of a host function's result, built over contents that a run then replaces. */
+/** A pending assignment of a host function's result, built over contents that a run then
+    replaces. */
 static void host_functions_follow_their_state(void **state) {
   tn_context *c = *state;
   int sevens = 0;
@@ -808,7 +811,7 @@ static void host_functions_follow_their_state(void **state) {
   tn_tensor *x = tn_input(c, "x", tn_shape(1), TN_F32);
   tn_tensor *seven = tn_own(given(c, run_seven, &sevens, s)), *product = tn_own(tn_mul(seven, s));
   tn_tensor *sum = tn_own(tn_add(product, x));
-  tn_assign(s, sum); /* cannot run yet, and is all that holds the function */
+  tn_assign(s, sum); /* cannot run yet, and alone keeps the function alive */
   tn_release(seven);
   tn_release(product);
   tn_release(sum);

@@ -11,12 +11,12 @@
 
 #include <math.h>
 
-/** Kernels compiled so far. */
+/** Returns the number of kernels compiled so far. */
 static uint64_t compiled(tn_context *c) {
   return kernel_cache_get_stats(kernel_cache_of(c->registry)).compiled;
 }
 
-/** What the step at hand compiled: nothing, from the third on. */
+/** Counts the kernels compiled by a step: none from the third step on. */
 typedef struct counter {
   tn_context *c;
   int steps;
@@ -36,10 +36,10 @@ static void end_step(counter *k) {
 
 /* Values. */
 
-/** A rate that changes in each step, as numbers that users take from anywhere. */
+/** Returns a learning rate that changes in each step. */
 static double rate(int step) { return 0.1 / (1 + step); }
 
-/** One step of gradient descent on |w − target|², spelt with a number. */
+/** Does one step of gradient descent on |w − target|² with a plain number as its rate. */
 static tn_status descend(tn_context *c, tn_tensor *w, int step) {
   tn_scope_begin(c);
   tn_tensor *slope = tn_mul(tn_sub(w, floats(c, FLOATS(1, -2, 3))), tn_num(c, 2));
@@ -80,7 +80,7 @@ static adam adam_open(tn_context *c) {
                 tn_state(floats(c, 4, zeros))};
 }
 
-/** Bias corrections are numbers of the step. */
+/** Adam with bias corrections that depend on the step. */
 static tn_status adam_step(tn_context *c, adam *a, int step) {
   double b1 = 0.9, b2 = 0.999;
   tn_scope_begin(c);
@@ -96,7 +96,7 @@ static tn_status adam_step(tn_context *c, adam *a, int step) {
   return tn_scope_end(c);
 }
 
-/** Each step is compared with a context in which no step came before. */
+/** Compares each step with a context without earlier steps. */
 static void adam_with_a_schedule(void **state) {
   tn_context *c = *state;
   enum { STEPS = 5 };
@@ -121,11 +121,11 @@ static void adam_with_a_schedule(void **state) {
   }
 }
 
-/* Places. */
+/* Offsets. */
 
 enum { ROOM = 6, WIDE = 3 };
 
-/** Writes a row of a cache, and attends to the rows so far. */
+/** Writes a row of a cache and attends to the rows so far. */
 static tn_tensor *cache_step(tn_context *c, tn_tensor *cache, int at) {
   float row[WIDE] = {(float)at, 1, (float)(at * at)};
   tn_tensor *x = tn_from_host(c, tn_shape(1, WIDE), TN_F32, row, sizeof row);
@@ -165,9 +165,9 @@ static void a_place_in_a_cache(void **state) {
   check_floats(c, tn_reshape(cache, tn_shape(ROOM * WIDE)), ROOM * WIDE, want);
 }
 
-/** A window backwards, padded in from the left, over other data each time. */
+/** Takes a reversed window, padded from the left, over other data each time. */
 static tn_tensor *window(tn_context *c, int from, int low) {
-  tn_tensor *x = tn_arange(c, from, from + 8, 1, TN_F32); /* its start is a number, too */
+  tn_tensor *x = tn_arange(c, from, from + 8, 1, TN_F32); /* its start varies too */
   tn_tensor *part = tn_slice(x, 0, from, from - 6, -2);
   return tn_pad(part, tn_shape(low), tn_shape(5 - low), TN_PAD_CONSTANT, -from);
 }
@@ -252,7 +252,7 @@ static void all_types(void **state) {
   }
 }
 
-/* What is the same and what is not. */
+/* Equal and different scalars. */
 
 static tn_tensor *twice(tn_context *c, double a, double b) {
   tn_tensor *x = floats(c, FLOATS(1, 2));
@@ -266,7 +266,7 @@ static void check_twice(tn_context *c, double a, double b) {
   check_ok(c, tn_scope_end(c));
 }
 
-/** Numbers that were equal are one variable, until they differ; 1 stays what it is. */
+/** Equal numbers share a variable until they differ; 1 stays a constant. */
 static void equal_numbers_come_apart(void **state) {
   tn_context *c = *state;
   check_twice(c, 2, 2);
@@ -279,13 +279,13 @@ static void equal_numbers_come_apart(void **state) {
   assert_int_equal(compiled(c), second);
   check_twice(c, 8, 16);
   assert_int_equal(compiled(c), second + 1);
-  check_twice(c, 1, 4); /* one of them is as another number now */
+  check_twice(c, 1, 4); /* one equals another number now */
   check_twice(c, 16, 16);
   check_twice(c, -0.0, 0.0);
   assert_int_equal(compiled(c), second + 1);
 }
 
-/** What steers a shape is no scalar. */
+/** Scalars that determine shapes are not lifted. */
 static void sizes_are_compiled(void **state) {
   tn_context *c = *state;
   for (int n = 1; n < 5; n++) {
@@ -307,8 +307,8 @@ static tn_status negate(void *user, tn_call *call) {
   return TN_OK;
 }
 
-/** Their plans are not kept, but kernels are; and those of both products are one, by another
-    variable each. */
+/** Plans with host functions are not cached, but kernels are; both products share one, with
+    different variables. */
 static void around_host_functions(void **state) {
   tn_context *c = *state;
   counter k = {0};
@@ -328,7 +328,7 @@ static void around_host_functions(void **state) {
   }
 }
 
-/* What a scalar is. */
+/* Definition of liftable scalars. */
 
 typedef struct reading {
   diag d;
@@ -366,7 +366,7 @@ typedef struct scalar_case {
   "%0 = buffer f32 8 [uid=0 version=0]\n%1 = slice f32 %0 " start " " size " [" step "]\nreturn " \
   "%1"
 
-/** Starts and paddings have bounds within which what is read is there. */
+/** Lifted starts and paddings are bounded so that accesses stay in bounds. */
 static void what_is_a_scalar(void **state) {
   static const scalar_case cases[] = {
       {SLICED("2", "3", "1"), 1, {DT_INDEX, 2, 0, 5}},

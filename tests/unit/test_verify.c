@@ -63,7 +63,7 @@ static void passes(enum stage stage, const char *text) {
   if (w.found != TN_OK) fail_msg("%s", w.d.text);
 }
 
-/** The message is "ill-formed graph: %N = op …: why". */
+/** Checks that a graph is refused with "ill-formed graph: %N = op …: why". */
 static void breaks(enum stage stage, const char *text, const char *line, const char *why) {
   char start[128], reason[256];
   world w = {.stage = stage, .text = text};
@@ -79,7 +79,7 @@ static void breaks(enum stage stage, const char *text, const char *line, const c
 
 /* Single nodes. */
 
-/** What the cases use. */
+/** Nodes that the cases use. */
 #define GIVEN                                                                            \
   "%n = var index [min=0 max=9] \"n\"\n%x = buffer f32 4 6 [uid=0 version=0]\n"          \
   "%y = buffer f32 6 4 [uid=1 version=0]\n%w = buffer i32 4 6 [uid=2 version=0]\n"       \
@@ -325,7 +325,7 @@ static void ill_formed_nodes(void **state) {
   }
 }
 
-/** What no text can say. */
+/** Graphs that text cannot express. */
 static void unknown_ops(void **state) {
   (void)state;
   assert_string_equal(ir_check_spec(&(node_spec){.op = OP_LIMIT}), "no such op");
@@ -362,7 +362,7 @@ static void tensor_graphs(void **state) {
          "a tensor graph has no lanes");
 }
 
-/* Loops: "%r", and what a case makes of it. */
+/* Loops: the node "%r", and the case's use of it. */
 
 #define LOOP_BEGIN                                      \
   "%n = var index [min=1 max=8] \"n\"\n"                \
@@ -426,7 +426,7 @@ static void loops(void **state) {
 #define VECTOR(name, extent, id) \
   "%" name " = range index " extent " [id=" id " kind=vector axis=0 tail=0]\n"
 #define IN "%p = param f32 8 8 [slot=1]\n%q = param f32 8 [slot=0]\n"
-/** A stage over %i of a value, and what follows it up to the root. */
+/** A stage over %i of a value, and the nodes from it to the root. */
 #define OUT(value, more)                                                                      \
   "%st = stage void " value " %i 8 %i " more "\n%out = out void %q %st\n%k = sink void %out " \
   "\"k\"\nreturn %k\n"
@@ -488,7 +488,7 @@ static void broken_ranges(void **state) {
                                  "%st = stage void %a %i 8 %i [values=1 ranges=1 pins=0 cut=0 1]\n"
                                  "%out = out void %q %st\n%k = sink void %out \"k\"\nreturn %k\n",
          "param", "the number belongs to another node too");
-  /* j is bound by a fold, and used in its start, and beside it */
+  /* j is bound by a fold, but used in its start and outside */
   breaks(LEVEL_KERNEL,
          IN RANGE("i", "8", "0") RANGE(
              "j", "8", "1") "%x = index f32 %p %i %j [component=0]\n"
@@ -585,7 +585,7 @@ static void broken_states(void **state) {
 
 static void broken_folds(void **state) {
   (void)state;
-  /* the step is a term, the state is not */
+  /* a step that is a term, while the state is not */
   breaks(LEVEL_KERNEL,
          IN J STATE "%a = add f32 %s %x\n" FOLD("%a", "[states=1 emits=0 ranges=1 pins=0 add -1]")
              YIELDS,
@@ -699,7 +699,7 @@ static void linear_programs(void **state) {
                "%pr = program void %s %d %l %c %b\nreturn %pr\n");
 }
 
-/** The message's part after the line. */
+/** Checks the message after the line number. */
 static void breaks_linear(const char *text, const char *why) {
   world w = {.stage = LEVEL_LINEAR, .text = text};
   if (run(&w, verify_text) != TN_OK) fail_msg("%s", w.d.text);
@@ -748,11 +748,11 @@ static void broken_programs(void **state) {
                 "the number belongs to another node too");
 }
 
-/* Graphs of some size. */
+/* Large graphs. */
 
 enum { LONG = 30000 };
 
-/** A long chain of values and as many stages one after the other, in one kernel. */
+/** A kernel with a long chain of values and as many stages one after the other. */
 static void long_kernel(void *arg) {
   world *w = arg;
   ir *g = w->g;

@@ -43,13 +43,13 @@ static int make_place(void **state) {
 static int remove_place(void **state) {
   place *p = *state;
   unlink(p->path);
-  int left = rmdir(p->folder); /* a test that leaves files fails here */
+  int left = rmdir(p->folder); /* fails if files are left */
   arena_free(&p->arena);
   free(p);
   return left;
 }
 
-/** Files of the folder whose names are not "f". */
+/** Counts the files of the folder whose names are not "f". */
 static int others(const place *p) {
   int n = 0;
   DIR *d = opendir(p->folder);
@@ -65,7 +65,7 @@ static bool filter_calls(struct sock_filter steps[], unsigned short n) {
          !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
-/** Lets the process have no file without a name, as on file systems that know of none. */
+/** Makes unnamed files fail in this process, as on file systems without them. */
 static bool give_up_unnamed(void) {
   struct sock_filter steps[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -84,7 +84,7 @@ enum { RENAME = SYS_renameat };
 enum { RENAME = SYS_renameat2 };
 #endif
 
-/** Lets names keep their files, as those of mount points do. */
+/** Makes renames fail in this process, as for mount points. */
 static bool give_up_renaming(int error) {
   struct sock_filter steps[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -95,7 +95,7 @@ static bool give_up_renaming(int error) {
   return filter_calls(steps, sizeof steps / sizeof *steps);
 }
 
-/** The exit status of a child that does this; -1: a signal has ended it. */
+/** Runs a function in a child and returns its exit status; -1: ended by a signal. */
 static int apart(place *p, int (*body)(place *p)) {
   int status;
   pid_t child = fork();
@@ -175,7 +175,7 @@ static int write_too_much(place *p) {
 
 static int write_too_much_named(place *p) { return give_up_unnamed() ? write_too_much(p) : SKIP; }
 
-/** The signal that was there before stays. */
+/** The signal handler set before is restored. */
 static int write_too_much_once_more(place *p) {
   sigset_t set;
   sigemptyset(&set);
@@ -211,7 +211,7 @@ static bool make_file(const place *p) {
   return made;
 }
 
-/** Writes to a file that stays what it is but for what it holds. */
+/** Writes to a file that cannot be replaced: its inode and mode stay, its contents change. */
 static int write_over_file(place *p) {
   struct stat before, after;
   if (file_check_writable(p->path, &p->diag) || stat(p->path, &before)) return 1;
@@ -231,7 +231,7 @@ static int write_mount_point(place *p) { return write_where_names_stay(p, EBUSY)
 static int write_across(place *p) { return write_where_names_stay(p, EXDEV); }
 static int write_for_another(place *p) { return write_where_names_stay(p, EPERM); }
 
-/** A folder that is not written to, by a user whom modes concern. */
+/** Makes a folder read-only, for a user to whom modes apply. */
 static bool fix_folder(const place *p) {
   enum { NOBODY = 65534 };
   if (chmod(p->folder, 0555)) return false;
@@ -262,7 +262,7 @@ static void files_that_stay_are_written_in_place(void **state) {
   }
 }
 
-/** Also one that is the file's already. */
+/** Names of all kinds, also the file's own. */
 static void files_have_names(void **state) {
   place *p = *state;
   int folder = open(p->folder, O_PATH | O_DIRECTORY);
@@ -290,7 +290,7 @@ static void limits_are_told(void **state) {
   }
 }
 
-/* Being ended. */
+/* Killed processes. */
 
 static int write_large(place *p) {
   for (;;)
@@ -306,7 +306,7 @@ static int remove_others(const place *p) {
   return n;
 }
 
-/** But between the temporary name and the one that is meant. */
+/** A killed process leaves no file, except between linking the temporary name and renaming it. */
 static void who_is_killed_leaves_nothing(void **state) {
   place *p = *state;
   int left = 0;

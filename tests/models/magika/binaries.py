@@ -92,7 +92,8 @@ def number_7z(n):
 
 
 def make_sevenzip(rng):
-    """One file, compressed with LZMA; sizes under 2^14, as number_7z writes no others."""
+    """Returns a 7z archive of one file, compressed with LZMA; sizes are below 2^14, the limit of
+    number_7z."""
     data = prose(rng, rng.randrange(4, 120))[:12_000]
     spec = {"id": lzma.FILTER_LZMA1, "dict_size": 1 << 16, "lc": 3, "lp": 0, "pb": 2}
     packed = lzma.compress(data, lzma.FORMAT_RAW, filters=[spec])
@@ -109,7 +110,7 @@ def make_sevenzip(rng):
 
 
 def make_cab(rng):
-    """One folder with one file, compressed as MSZIP in a single block."""
+    """Returns a CAB archive of one file in one folder, compressed as MSZIP in a single block."""
     data = prose(rng, rng.randrange(5, 300))[:32_768]
     squeeze = zlib.compressobj(wbits=-15)
     packed = b"CK" + squeeze.compress(data) + squeeze.flush()
@@ -126,7 +127,7 @@ OFFICE = "http://schemas.openxmlformats.org"
 
 
 def office(rng, folder, main, kind, body):
-    """An Office Open XML package: `main` is the part that its relations lead to."""
+    """Returns an Office Open XML package; `main` is the part that its relations lead to."""
     xml = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
     mime = f"application/vnd.openxmlformats-officedocument.{kind}.main+xml"
     types = (
@@ -221,7 +222,7 @@ def make_epub(rng):
 
 
 def class_file(rng):
-    """A Java class with constants only, and no method."""
+    """Returns a Java class with constants only, and no method."""
     name = f"com/example/{rng.choice(texts.NOUNS).capitalize()}"
     words = [name, "java/lang/Object", "Code", "LineNumberTable", "SourceFile", "<init>", "()V"]
     words += [rng.choice(texts.VERBS) + rng.choice(texts.NOUNS).capitalize() for _ in range(60)]
@@ -273,7 +274,7 @@ def make_bmp(rng):
 
 
 def make_gif(rng):
-    """Codes of nine bits, with a clear code before the table would grow."""
+    """Returns a GIF with codes of nine bits, with a clear code before the table would grow."""
     width, height = rng.randrange(8, 60), rng.randrange(8, 60)
     palette = noise(rng, 768)
     bits = count = 0
@@ -409,7 +410,7 @@ def make_pdf(rng):
 
 
 def make_elf(rng):
-    """An x86-64 program with code that returns constants, and a string table."""
+    """Returns an x86-64 program with code that returns constants, and a string table."""
     code = b"".join(
         b"\x55\x48\x89\xe5\xb8" + struct.pack("<I", rng.getrandbits(31)) + b"\x5d\xc3\x66\x90"
         for _ in range(rng.randrange(20, 400))
@@ -426,7 +427,7 @@ def make_elf(rng):
 
 
 def make_pebin(rng):
-    """A Windows program of one section."""
+    """Returns a Windows program of one section."""
     code = b"".join(
         b"\x55\x8b\xec\xb8" + struct.pack("<I", rng.getrandbits(31)) + b"\x5d\xc3\xcc\xcc"
         for _ in range(rng.randrange(40, 400))

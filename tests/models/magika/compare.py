@@ -27,7 +27,7 @@ PACKAGE = "1.0.3"
 SCORE_TOLERANCE = 1e-4
 UNSTABLE_FACTOR = 4
 UNSTABLE_SHARE = 0.1
-TIE = 2e-4  # labels may differ where the two best scores are no further apart
+TIE = 2e-4  # labels may differ if the two best scores are this close
 LEAST_FILES = 300
 LEAST_KINDS = 40
 BATCHES = (1, 16)
@@ -42,11 +42,11 @@ def parse_arguments():
 
 
 class Expected:
-    """What the package says of a file."""
+    """The package's result for a file."""
 
     def __init__(self, result):
         self.result = result
-        self.inputs = self.scores = None  # where the model is asked
+        self.inputs = self.scores = None  # None unless the model decides
         self.tolerance = SCORE_TOLERANCE
 
     def is_unstable(self):
@@ -61,7 +61,7 @@ def load_package(model):
 
 
 def add_scores(model, expected):
-    """Runs all files at once, which is what the package does, and each alone."""
+    """Runs the reference on all files at once, as the package does, and on each alone."""
     session = onnxruntime.InferenceSession(model / "model.onnx", providers=["CPUExecutionProvider"])
 
     def run_session(rows):
@@ -97,7 +97,7 @@ def run(arguments, *options):
 
 
 def check_paths(expected, found):
-    """Yields a message for each path that is told on one side only."""
+    """Yields a message for each path that only one side reports."""
     for path in sorted(expected.keys() ^ found.keys()):
         yield f"{path}: " + ("not told" if path in expected else "not asked for")
 
@@ -109,7 +109,7 @@ def check_features(expected, found):
 
 
 def difference(ours, theirs):
-    """Returns the largest distance; infinity for what is no number or missing."""
+    """Returns the largest distance; infinity for missing or non-numeric values."""
     if ours is None or len(ours) != len(theirs):
         return math.inf
     apart = [abs(a - b) for a, b in zip(ours, theirs)]
@@ -122,7 +122,7 @@ def is_tie(scores):
 
 
 def told(result):
-    """What filetype must say of a package's result, but for the score."""
+    """Returns the line that filetype must print for a package's result, without the score."""
     prediction = result.prediction
     return {
         "label": str(prediction.output.label),
@@ -147,7 +147,7 @@ def check_verdict(path, one, got):
 
 
 def check_scores(path, one, got, largest):
-    """Enters the file's difference in `largest`, by stability."""
+    """Records the file's difference in `largest`, by stability."""
     apart = difference(got.get("scores"), one.scores)
     largest[one.is_unstable()] = max(largest[one.is_unstable()], apart)
     if apart > one.tolerance:

@@ -9,7 +9,7 @@ import pathlib
 import random
 import sys
 
-sys.dont_write_bytecode = True  # the source tree stays clean
+sys.dont_write_bytecode = True  # keeps the source tree clean
 
 import binaries  # noqa: E402
 import texts  # noqa: E402
@@ -17,7 +17,7 @@ import texts  # noqa: E402
 EACH_BINARY = 3
 THIN_KINDS = ("ignorefile", "latex", "markdown", "ocaml", "pascal", "r", "rst", "sql", "tsv", "zig")
 THIN_AMOUNTS = (100, 400, 700, 1000)
-BLOCK = 4096  # what is read at each end of a file
+BLOCK = 4096  # bytes that classifiers read at each end of a file
 
 
 def text_files():
@@ -35,7 +35,7 @@ def binary_files():
 
 
 def thin_files():
-    """Prose with little of a kind in it, for the thresholds that some kinds have."""
+    """Makes prose with few traces of a kind, near the thresholds that some kinds have."""
     kinds = texts.load()
     prose = kinds["txt"][1]
     for kind in THIN_KINDS:
@@ -47,7 +47,7 @@ def thin_files():
 
 
 def edge_files():
-    """Sizes and contents at which the rules around the model change."""
+    """Makes files of sizes and contents at which the rules around the model change."""
     spaces = b" \t\r\n\v\f"
     code = b"int main(void) { return 0; }\n"
     edges = {

@@ -88,7 +88,7 @@ DRAWS = {
     "hex7": lambda rng: hexadecimal(rng, 7),
     "b64": base64_line,
 }
-# Of these a digit belongs to the name; of the others it makes the place keep its word.
+# A digit is part of these names; in others it makes the placeholder keep its word.
 PLACE = re.compile(r"@(hex2|hex6|hex7|b64|[A-Za-z]+?)([1-9]?)@")
 
 
@@ -146,7 +146,7 @@ def medium(rng, pieces, order):
 
 
 def odd(rng, pieces, order):
-    """Line ends, encodings and white space as they occur, one of them a kind."""
+    """Makes texts with unusual line ends, encodings and white space, one per kind."""
     text = compose(rng, pieces, rng.randrange(1000, 9000))
     if order % 5 == 0:
         return text.replace("\n", "\r\n").encode()

@@ -40,7 +40,7 @@ class Builder:
 
 
 def mobilenet(seed):
-    """The network, and a function that makes its input."""
+    """Returns the network, and a function that makes its input."""
     b, channels = Builder(), 32
     x = b.convolution("x", 3, channels, 3, 2)
     for expansion, outputs, times, stride in BLOCKS:

@@ -14,7 +14,7 @@ LAYERS = {"Conv", "Gemm"}
 
 
 class Drawing:
-    """Walks through a graph node by node, with the value of every name at hand."""
+    """Walks through a graph node by node with the values of all names."""
 
     def __init__(self, model, seed):
         self.opset = model.opset_import[0].version
@@ -30,7 +30,7 @@ class Drawing:
         self.values[name] = self.weights[name] = value.astype(np.float32)
 
     def run(self, node):
-        """The node alone, by ONNX Runtime."""
+        """Runs the node alone in ONNX Runtime."""
         names = [n for n in dict.fromkeys(node.input) if n]
         inputs = [helper.make_tensor_value_info(
             n, helper.np_dtype_to_tensor_dtype(self.values[n].dtype), self.values[n].shape)
@@ -59,7 +59,7 @@ class Drawing:
             self.give(n, self.normal(self.drawn[n], 0, 0.1))
 
     def draw_norm(self, node):
-        """The mean and the variance that there are, and a little beside."""
+        """Draws a mean and a variance near the actual ones."""
         x, (scale, bias, mean, variance) = self.values[node.input[0]], node.input[1:]
         axes = (0, *range(2, x.ndim))
         shape = self.drawn[scale]
@@ -93,7 +93,7 @@ class Drawing:
 
 
 def quiet():
-    """ONNX Runtime without a word, and on one thread."""
+    """Returns options of ONNX Runtime: no log output, one thread."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
@@ -101,9 +101,9 @@ def quiet():
 
 
 def seeded(model, inputs, seed, keep=()):
-    """The model with drawn weights in place of its floats, constants of a shape included, except
-    those to keep, and without its final softmax. `inputs` {name: array} is what variances are
-    measured with."""
+    """Returns the model with drawn weights in place of its floats (constants that are computed from
+    a shape included), except those to keep, and without its final softmax. `inputs` {name: array}
+    is the data that variances are measured with."""
     drawing = Drawing(model, seed)
     for name in keep:
         drawing.drawn.pop(name)

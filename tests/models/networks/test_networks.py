@@ -64,7 +64,7 @@ def run_reference(path, inputs):
 
 
 def tolerances(outputs):
-    """Of networks: a share of each value, and of how far the values are apart."""
+    """Returns a network's tolerances, relative to each value and to the spread of values."""
     return "--rtol", 1e-3, "--atol", 1e-4 * min(float(y.std()) for y in outputs)
 
 
@@ -75,7 +75,7 @@ def input_of(model):
 
 
 def check_recorded(name, model, folder):
-    """The input that the package's own runner makes."""
+    """Runs a network on the input of the package's own runner."""
     _, shape = input_of(model)
     x = (np.arange(np.prod(shape)).reshape(shape) / np.prod(shape)).astype(np.float32)
     write_set(folder / "test_data_set_0", [x], [])
@@ -86,7 +86,8 @@ def check_recorded(name, model, folder):
 
 
 def swapped(model):
-    """The model with its first pooling operator replaced by the other one; None: it has none."""
+    """Returns the model with its first pooling operator replaced by the other one; None: it has
+    none."""
     other = {"MaxPool": "AveragePool", "AveragePool": "MaxPool"}
     copy = onnx.ModelProto.FromString(model.SerializeToString())
     node = next((n for n in copy.graph.node if n.op_type in other), None)

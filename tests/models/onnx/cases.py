@@ -16,13 +16,13 @@ BF16 = np.dtype(ml_dtypes.bfloat16)
 ONNX_TYPE = {np.dtype(t): n for n, t in DTYPES.values()}
 RTOL = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12, np.dtype(np.float16): 1e-2,
         BF16: 1e-2}
-RUNTIME_OPSET = 26  # the newest that this ONNX Runtime takes
+RUNTIME_OPSET = 26  # newest opset of this ONNX Runtime
 
 
 @dataclass
 class In:
-    """An input of a case: an array, and what the model says of its sizes (a name, a number, or ""
-    for nothing); `kind` is "input", "const" (an initialiser) or "both"."""
+    """An input of a case: an array, and the model's declaration of its sizes (a name, a number, or
+    "" for none); `kind` is "input", "const" (an initializer) or "both"."""
     array: np.ndarray
     dims: list = None
     kind: str = "input"
@@ -38,12 +38,12 @@ class Case:
     nodes: list  # (operator, [inputs], [outputs], {attributes})
     inputs: dict  # name: In
     outputs: list
-    terms: int = 0  # of how many products each element is a sum
+    terms: int = 0  # products per element of a sum
     more: list = field(default_factory=list)  # further {name: array}, of other sizes
 
 
 def one(op, *inputs, terms=0, label="", more=(), **attributes):
-    """A case of one node. An input that is None is left out."""
+    """Makes a case of one node. Inputs that are None are left out."""
     names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
     given = {n: x if isinstance(x, In) else In(np.asarray(x)) for n, x in zip(names, inputs) if n}
     shapes = ", ".join("-" if x is None else
@@ -62,7 +62,7 @@ def tensor_of(name, array):
 
 
 def model_of(cases, opset, ir_version=8):
-    """The cases side by side; the names of case i begin with "ci.\""""
+    """Makes a model with all cases side by side; names of case i begin with "ci", i a number."""
     inputs, initialisers, nodes, outputs = [], [], [], []
     for i, case in enumerate(cases):
         def own(name):
@@ -85,7 +85,7 @@ def model_of(cases, opset, ir_version=8):
 
 
 def feeds(cases, which=0):
-    """The inputs of all cases; `which` > 0: those of other sizes, where a case has them."""
+    """Returns the inputs of all cases; `which` > 0: those of other sizes, if a case has them."""
     given = {}
     for i, case in enumerate(cases):
         other = case.more[which - 1] if 0 < which <= len(case.more) else {}
@@ -106,19 +106,19 @@ def drop_attributes(model, name):
 
 
 class Reference:
-    """ONNX Runtime where it runs the model, else ONNX's own evaluator. What neither has in the
-    model's opset is taken from another one, where that takes the model too: definitions of the
-    first opsets from opset 6 or 7, new ones from opset 21, and those that are gone from opset 9."""
+    """The reference: ONNX Runtime if it runs the model, else ONNX's own evaluator. If neither
+    supports the model's opset, another opset with the same definition is used: 6 or 7 for the first
+    opsets, 21 for new ones, 9 for removed operators."""
 
     def __init__(self, model, inputs):
         model = onnx.ModelProto.FromString(model.SerializeToString())
         opset = model.opset_import[0].version
-        drop_attributes(model, "consumed_inputs")   # which means nothing
+        drop_attributes(model, "consumed_inputs")   # without a meaning
         failures = []
         others = (6, 7) if opset < 7 else [v for v in (21, 9) if v < opset]
         for version in [opset, *[v for v in others if v != opset]]:
             if version == 7:
-                drop_attributes(model, "is_test")   # which is so since
+                drop_attributes(model, "is_test")   # the behaviour of later versions
             for by in (self.runtime, self.evaluator):
                 try:
                     self.session = by(model, min(version, RUNTIME_OPSET))
@@ -157,7 +157,7 @@ class Reference:
 
 
 def differs(actual, expected, terms):
-    """Why two arrays are not the same; None if they are."""
+    """Returns why two arrays differ; None if they do not."""
     if actual.dtype != expected.dtype or actual.shape != expected.shape:
         return (f"it is {actual.dtype}{list(actual.shape)}, not "
                 f"{expected.dtype}{list(expected.shape)}")
@@ -191,7 +191,8 @@ class Runner:
             self.fail(label, why)
 
     def run(self, cases, opset, ir_version=8):
-        """Cases whose reference is ONNX Runtime, and those it has no kernel for, apart."""
+        """Runs the cases whose reference is ONNX Runtime, and those without a kernel in it,
+        separately."""
         groups = {"runtime": [], "evaluator": []}
         for case in cases:
             try:

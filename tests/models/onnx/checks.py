@@ -12,7 +12,7 @@ class Checks:
             self.failures.append(f"{what}: {why}")
 
     def end(self, least):
-        """Tells how it went; whether something failed, or fewer were made than there are."""
+        """Prints the totals; returns whether a check failed, or too few were made."""
         for f in self.failures:
             print("FAILED", f)
         print(f"{self.passed} passed, {len(self.failures)} failed")

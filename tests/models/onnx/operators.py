@@ -37,7 +37,7 @@ def nonzero(array):
 
 
 def with_batch(array, *names):
-    """An input whose first sizes have names."""
+    """Makes an input whose first sizes have names."""
     return In(array, [*names, *array.shape[len(names):]])
 
 
@@ -114,7 +114,7 @@ def positive(x):
 
 
 def cast_values(a, b):
-    """Values of type a that have a meaning in type b."""
+    """Makes values of type a that are defined in type b."""
     if a == BOOL:
         return np.array([True, False, True])
     if a.kind in "iu":
@@ -185,7 +185,7 @@ def expand(version, rng):
 
 
 def bounds(version, starts, ends, axes=None, steps=None, dtype=np.int64):
-    """The rest of a Slice: attributes, or inputs."""
+    """Returns the bounds of a Slice: attributes or inputs."""
     if version < 10:
         axes = {"axes": axes} if axes is not None else {}
         return [], {"starts": starts, "ends": ends, **axes}
@@ -248,7 +248,7 @@ def concat(version, rng):
 
 
 def squeezed(op, cases_of):
-    """Axes are an attribute before version 13, and an input since."""
+    """Makes Squeeze or Unsqueeze: axes are an attribute before version 13, then an input."""
     def cases(version, rng):
         for s, axes in cases_of(version):
             x = some(rng, s, F32)
@@ -396,7 +396,7 @@ OPERATORS = {
 # ---- Shape arithmetic ----
 
 def chains(rng):
-    """Sizes that the model computes from its inputs' sizes. For opset 13 and above."""
+    """Cases of sizes that the model computes from its inputs' sizes, for opset 13 and above."""
     def case(label, nodes, inputs, outputs=("y",), more=()):
         return Case(label, nodes, inputs, list(outputs), 0, list(more))
 

@@ -14,7 +14,8 @@ SIGNED = [t for t in INTS if t.kind == "i"]
 
 
 def function(op, make=lambda x: x, special=SPECIAL, ints=(), with_bf16=13, f64=True):
-    """Of floats, and of integers where there are any. `f64`: the reference computes in that."""
+    """Cases of a function of floats, and of integers if supported; `f64`: the reference computes in
+    f64."""
     def cases(version, rng):
         for t in floats_of(version, with_bf16):
             if t == F64 and not f64:
@@ -31,7 +32,7 @@ def function(op, make=lambda x: x, special=SPECIAL, ints=(), with_bf16=13, f64=T
 
 
 def unit(x):
-    """Into (-1, 1)."""
+    """Maps values into (-1, 1)."""
     return np.asarray(np.tanh(x.astype(F64)) * 0.95).astype(x.dtype)
 
 

@@ -12,8 +12,8 @@ I4, I8, I1, U1 = (np.dtype(t) for t in ("i4", "i8", "i1", "u1"))
 
 
 def fewer(cases_of, keep, of_nothing=True):
-    """Every `keep`-th case, and the last ones, which are of sizes that vary and, unless they have no
-    meaning, of nothing."""
+    """Returns every `keep`-th case, and the last ones, which have variable sizes and, if defined,
+    empty arrays."""
     def cases(version, rng):
         all_of = list(cases_of(version, rng))
         yield from all_of[:-6:keep] + all_of[-6:(None if of_nothing else -3)]
@@ -174,7 +174,7 @@ def gather_nd(version, rng):
 
 
 def ways_of(version):
-    """Reductions that there are."""
+    """Returns the reductions that a version has."""
     return [None] + ["none", "add", "mul"] * (version >= 16) + ["max", "min"] * (version >= 18)
 
 
@@ -184,7 +184,7 @@ def scatter_elements(version, rng):
         how = {"reduction": way} if way else {}
         shape, most = [4, 5, 3], x.shape[axis]
         shape[axis] = 2
-        if way in (None, "none"):  # none of the places comes twice
+        if way in (None, "none"):  # no place is repeated
             others = [n for i, n in enumerate(x.shape) if i != axis % 3]
             places = np.broadcast_to(np.array([1, -most]), [*others, 2])
             yield one("ScatterElements", x, np.moveaxis(places, -1, axis).copy(),
@@ -248,7 +248,7 @@ OPERATORS = {
 # ---- Shape arithmetic ----
 
 def chains(rng):
-    """As operators.chains: sizes computed the ways that exporters write them."""
+    """Cases like operators.chains: sizes computed as exporters write them."""
     def case(label, nodes, inputs=None, outputs=("y",), more=()):
         return Case(label, nodes, inputs or part, list(outputs), 0, list(more or others))
 

@@ -10,7 +10,8 @@ FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 
 
 def body(nodes, inputs, outputs, weights=()):
-    """Nodes as (operator, "inputs", "outputs", {attributes}); ports as (name, type, shape)."""
+    """Makes a body of nodes (operator, "inputs", "outputs", {attributes}) and ports (name, type,
+    shape)."""
     return helper.make_graph(
         [helper.make_node(op, ins.split(), outs.split(), **attributes)
          for op, ins, outs, attributes in nodes],
@@ -60,7 +61,7 @@ def scan(version, rng):
 # ---- Loop ----
 
 def looped(nodes, states, outputs, weights=()):
-    """A body whose condition stays as it is, or is the output `goes` of its nodes."""
+    """Makes a body whose condition is constant, or the output `goes` of its nodes."""
     ends = any("goes" in outs.split() for _, _, outs, _ in nodes)
     nodes = nodes + ([] if ends else [("Identity", "on", "goes", {})])
     return body(nodes, [("i", INT64, []), ("on", BOOL, []), *states],
@@ -80,7 +81,7 @@ COPIES = looped([("Identity", "s", "t", {}), ("Identity", "i", "y", {})], [("s",
                 [("t", FLOAT, [2]), ("y", INT64, [])])
 
 
-# Its inner body reads the outer one's state and number, and slices by its own number.
+# The inner body reads the outer one's state and index, and slices by its own index.
 INNER = looped([("Mul", "u s", "v", {}), ("Gather", "s j", "e", {"axis": 0}),
                 ("Cast", "i", "g", {"to": FLOAT}), ("Add", "v g", "w", {}), ("Add", "w e", "r", {})],
                [("u", FLOAT, [2])], [("w", FLOAT, [2]), ("r", FLOAT, [2])])

@@ -25,13 +25,13 @@ def weights(rng, shape, dtype=F32):
 
 
 def varying(rng, shape, other, names=("n",), dtype=F32):
-    """An input whose first sizes have names, and the same of another shape."""
+    """Makes an input whose first sizes have names, with a second shape."""
     x = some(rng, shape, dtype)
     return In(x, [*names, *shape[len(names):]]), [{"x0": some(rng, other, dtype)}]
 
 
 def thinned(newest):
-    """All cases in the newest version, a third of them, others each time, in those before."""
+    """Returns all cases in the newest version, a rotating third of them in older ones."""
     def wrap(cases):
         def fewer(version, rng):
             all_of = list(cases(version, rng))
@@ -41,14 +41,14 @@ def thinned(newest):
 
 
 def outputs(case, *names):
-    """The same node with more outputs."""
+    """Returns the node with more outputs."""
     op, inputs, _, attributes = case.nodes[0]
     return Case(case.label + f" gives {names}", [(op, inputs, list(names), attributes)],
                 case.inputs, [n for n in names if n], case.terms, case.more)
 
 
 def legacy(version, until=6):
-    """What operators of the first opsets had to say."""
+    """Returns the attributes that the first opsets required."""
     return {"consumed_inputs": [0]} if version < until else {}
 
 
@@ -59,7 +59,7 @@ def floats(version, with_bf16=99):
 # ---- Activations ----
 
 def activation(op, *options, with_bf16=99, special=True, old=True, f64=True):
-    """A floating function with attributes that may be given."""
+    """Cases of a floating function with optional attributes."""
     def cases(version, rng):
         extra = legacy(version) if old else {}
         for t in floats(version, with_bf16):
@@ -85,7 +85,7 @@ def relu(version, rng):
 
 
 def selu(version, rng):
-    """The references have the defaults of version 6 in version 1 too."""
+    """Cases of Selu; the references use the defaults of version 6 in version 1 too."""
     if version >= 6:
         yield from activation("Selu", {}, {"alpha": 2.0, "gamma": 3.0})(version, rng)
     else:
@@ -191,7 +191,7 @@ def constant(version, rng):
     from onnx import numpy_helper
 
     def made(label, **value):
-        """Added to an input, so that one place of it is not constant."""
+        """Cases of constants, added to an input, so that an operand is not constant."""
         return Case(f"Constant {label}", [("Constant", [], ["c"], value)], {}, ["c"])
     for t in (F32, F64, F16, BOOL, np.dtype("i4"), np.dtype("i8"), np.dtype("u1")):
         for shape in ((2, 3), (), (1,), (0, 2)):
@@ -296,9 +296,9 @@ def max_pool(version, rng):
 
 @thinned(22)
 def average_pool(version, rng):
-    """Of version 1 the evaluator counts pads, which its definition does not."""
+    """Cases of AveragePool; the evaluator counts pads in version 1, against the definition."""
     counts = ({}, {"count_include_pad": 1}) if version >= 7 else ({},)
-    # before version 19, nothing said what counts of a window that is cut short
+    # before version 19 the count of a truncated window is unspecified
     ceil = 10 if version >= 19 else 99
     yield from pooling("AveragePool", ceil, 19, counts)(version, rng)
 

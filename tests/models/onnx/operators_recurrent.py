@@ -11,7 +11,7 @@ STEPS, BATCH, INPUTS, HIDDEN = 3, 3, 5, 6
 
 
 def layers(op, functions, others=()):
-    """Directions, layouts, lengths, states, functions and clipping, in turn."""
+    """Cases of directions, layouts, lengths, states, functions and clipping, in turns."""
     gates = GATES[op]
 
     def made(rng, dtype=F32, direction="forward", layout=None, lengths=None, states=False,
@@ -48,7 +48,7 @@ def layers(op, functions, others=()):
         return case
 
     def cases(version, rng):
-        """All of them in version 14: it brought layouts, and nothing else ever changed."""
+        """Returns all cases in version 14, which added layouts; nothing else ever changed."""
         yield made(rng, direction="bidirectional", lengths=[2, 3, 1], states=True)
         yield made(rng, varies=True)
         yield made(rng, varies="steps", direction="bidirectional", lengths=[1, 1, 1], states=True)

@@ -30,7 +30,7 @@ class ModelDesc(ctypes.Structure):
 
 
 def model_size(name, known):
-    """`known`: a number, (min, max), or the name of a size that is equal."""
+    """Makes a tn_model_size; `known` is a number, (min, max), or the name of an equal size."""
     if isinstance(known, str):
         return ModelSize(name.encode(), known.encode())
     least, most = known if isinstance(known, tuple) else (known, known)
@@ -45,7 +45,7 @@ class Refused(Exception):
 
 
 class Library(Tenon):
-    """A context; models are loaded from it."""
+    """A context that loads models."""
 
     def __init__(self, folder):
         super().__init__(folder)
@@ -63,7 +63,7 @@ class Library(Tenon):
         self.declare("binding_free", [p], None)
 
     def message(self):
-        """Damaged files have names that are no UTF-8."""
+        """Returns the message; damaged files have names that are not UTF-8."""
         return self.lib.tn_message(self.context).decode(errors="replace")
 
     def declare(self, name, arguments, result=ctypes.c_int):
@@ -71,7 +71,7 @@ class Library(Tenon):
         function.argtypes, function.restype = arguments, result
 
     def load(self, source, sizes=()):
-        """A model from a path, or from a file's bytes; `sizes` lists pairs (name, known)."""
+        """Loads a model from a path or from a file's bytes; `sizes` lists pairs (name, known)."""
         model = ctypes.c_void_p()
         known = (ModelSize * len(sizes))(*[model_size(*s) for s in sizes])
         desc = ModelDesc(ctypes.sizeof(ModelDesc), None, False, known, len(sizes))
@@ -91,7 +91,7 @@ class Model:
         self.library, self.lib, self.handle = library, library.lib, handle
 
     def ports(self, kind):
-        """[(name, NumPy type, [sizes in words])]"""
+        """Returns [(name, NumPy type, [sizes as text])]."""
         found, port = [], Port(size=ctypes.sizeof(Port))
         while self.lib.tn_model_port(self.handle, kind, len(found), ctypes.byref(port)) == 0:
             sizes = [port.sizes[i].decode() for i in range(port.type.shape.rank)]

@@ -48,7 +48,7 @@ def ports(*types):
 
 
 def loop(*nodes, state=("x", "t"), outputs=1, inputs="9 yes x", more=(), op="Loop", **attributes):
-    """A model of a loop whose body has these nodes."""
+    """Makes a model of a loop whose body has these nodes."""
     given = [] if op == "Scan" else [("i", INT64, []), ("on", BOOL, [])]
     out = [] if op == "Scan" else [("on", BOOL, [])]
     body = helper.make_graph(
@@ -80,7 +80,7 @@ def ending(**attributes):
 
 
 def nested(depth, *innermost):
-    """So many loops in each other."""
+    """Makes a model of nested loops."""
     for i in range(depth - 1):
         body = loop(*innermost or [STEP]).graph.node[-1].attribute[0].g
         innermost = [node("Loop", "3 yes s0", "t", f"loop {i}", body=body)]
@@ -539,7 +539,7 @@ def check_refusals(library, folder):
 
 
 def check_nesting(library):
-    """As many loops as there may be, of three steps each: an odd number in all."""
+    """Runs the deepest allowed nest of loops, of three steps each: the total is odd."""
     m = library.load(nested(8, node("Neg", "s0", "t")).SerializeToString())
     y = m.run({"x": np.ones(4, np.float32)})["y0"]
     check("eight loops in each other", np.all(y == -1), y)
@@ -547,7 +547,7 @@ def check_nesting(library):
 
 
 def check_command(build, folder):
-    """The same by the command: exit status 1, one message, nothing written."""
+    """Checks the same file in the command: exit status 1, one message, nothing written."""
     path, out = folder / "refused.onnx", folder / "out.npy"
     onnx.save(REFUSED["unsupported operators, all at once"][0], path)
     run = [build / "tenon", "run", path, "--output", f"y={out}"]
@@ -559,7 +559,7 @@ def check_command(build, folder):
 
 
 def check_damage(library):
-    """Half a network, and one whose bytes lie, by many places: refused, or run as it says."""
+    """Loads truncated and corrupted networks: each is refused, or runs."""
     whole = network().SerializeToString()
     rng = np.random.default_rng(1)
     for n in sorted({*range(0, 200, 7), *rng.integers(0, len(whole), 60)}):
@@ -585,7 +585,7 @@ def check_damage(library):
 
 
 def check_binding(library):
-    """Inputs that are not given, or are others."""
+    """Runs bindings with missing or wrong inputs."""
     m = library.load(model(node("Add", "x z", "y"), inputs=ports(
         ("x", FLOAT, ["n", 4]), ("z", FLOAT, ["n", 1]))).SerializeToString())
 
@@ -611,7 +611,7 @@ def check_binding(library):
 
 
 def check_network(library, folder):
-    """The network of the example with random pictures; its weights in files of their own."""
+    """Runs the example's network on random images, with its weights in external files."""
     rng = np.random.default_rng(2)
     m = network()
     session = onnxruntime.InferenceSession(m.SerializeToString())

@@ -29,7 +29,7 @@ check = Checks()
 
 
 def counting_compiler(folder):
-    """A compiler that tells how often it was called."""
+    """Writes a compiler that counts its calls."""
     script, calls = folder / "cc", folder / "calls"
     calls.write_text("")
     compiler = os.environ.get("TENON_CC") or os.environ.get("CC") or "cc"
@@ -40,7 +40,7 @@ def counting_compiler(folder):
 
 
 def sentences(rng, batch, length):
-    """Words, of which the last ones are padding."""
+    """Makes token sequences that end in padding."""
     lengths = rng.integers(1, length + 1, batch)
     return {"input_ids": rng.integers(0, WORDS, (batch, length)),
             "attention_mask": (np.arange(length) < lengths[:, None]).astype(np.int64),
@@ -63,7 +63,7 @@ def session_of(model):
 
 
 def differs(actual, expected):
-    """Why they are not the same; None if they are."""
+    """Returns why results differ; None if they do not."""
     if actual.shape != expected.shape:
         return f"its shape is {actual.shape}, not {expected.shape}"
     error = np.abs(actual - expected) - RTOL * np.abs(expected) - ATOL * expected.std()
@@ -78,7 +78,7 @@ def difference(binding, session, given):
 
 
 def compare(library, calls, label, model, known, given):
-    """All of `given` by one set of kernels."""
+    """Runs all of `given` with one set of kernels."""
     session = session_of(model)
     loaded = library.load(model.SerializeToString(), known)
     binding = loaded.bind()
@@ -93,7 +93,7 @@ def compare(library, calls, label, model, known, given):
 
 
 def with_a_weight_moved(model):
-    """The elements of one weight, each in the place of the next."""
+    """Returns a model with the elements of one weight shifted by one."""
     other = onnx.ModelProto.FromString(model.SerializeToString())
     weight = next(w for w in other.graph.initializer if len(w.dims) > 1 and w.data_type == 1)
     weight.raw_data = weight.raw_data[4:] + weight.raw_data[:4]
@@ -101,14 +101,14 @@ def with_a_weight_moved(model):
 
 
 def check_sensitivity(library, label, model, known, feeds):
-    """The comparison fails where it has to."""
+    """Checks that the comparison fails for a changed network."""
     binding = library.load(with_a_weight_moved(model).SerializeToString(), known).bind()
     check(f"{label}: a weight moved", difference(binding, session_of(model), feeds))
     binding.free()
 
 
 def check_refusals(library):
-    """What is said where sizes do not allow it, and the way out."""
+    """Checks the messages about sizes that the network does not allow."""
     words = ["batch", "length", "min(length, 48)", "tn_model_desc.sizes", "--size"]
     try:
         library.load(encoder(layers=1).SerializeToString()).free()
@@ -119,7 +119,7 @@ def check_refusals(library):
 
 
 def check_compile_time(library, calls):
-    """What is compiled does not depend on the length."""
+    """Checks that the number of kernels does not depend on the length."""
     counts = []
     for steps in (3, 300):
         model, before = recurrent(), calls()

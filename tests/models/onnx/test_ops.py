@@ -51,7 +51,7 @@ def rows():
 
 
 def check_rows(r):
-    """Rows agree with the definitions from their first version on."""
+    """Checks that rows agree with the definitions from their first version on."""
     r.check("newest opset", NEWEST == onnx.defs.onnx_opset_version(),
             f"{NEWEST}, the package has {onnx.defs.onnx_opset_version()}")
     for name, versions, attributes, least, most, outputs in rows():
@@ -70,12 +70,12 @@ def check_rows(r):
 
 
 def check_missing(r):
-    """Nodes without an attribute that their operator's definition requires."""
+    """Checks nodes without an attribute that their operator requires."""
     for name, versions, *_ in rows():
         for version in versions:
             schema = onnx.defs.get_schema(name, version, "")
             required = {k for k, a in schema.attributes.items() if a.required}
-            for attribute in required - {"consumed_inputs"}:  # of BatchNormalization 1, and of no use
+            for attribute in required - {"consumed_inputs"}:  # of BatchNormalization 1, without effect
                 case, *_ = OPERATORS[name](version, np.random.default_rng(5))
                 model = model_of([case], version)
                 node = next(n for n in model.graph.node if n.op_type == name)
@@ -88,10 +88,10 @@ def check_missing(r):
 
 
 def check_inputs(r):
-    """Nodes with another number of inputs than belongs to them."""
-    for op, n, attributes, says in (("Add", 1, {}, "expected 2 inputs, got 1"),
-                                    ("Clip", 4, {}, "expected 1 to 3 inputs, got 4"),
-                                    ("Concat", 0, {"axis": 0}, "expected 1 or more inputs, got 0")):
+    """Checks nodes with a wrong number of inputs."""
+    for op, n, attributes, says in (("Add", 1, {}, "it has 1 input, not 2"),
+                                    ("Clip", 4, {}, "it has 4 inputs, not 1 to 3"),
+                                    ("Concat", 0, {"axis": 0}, "it has 0 inputs, not 1 or more")):
         case = Case(op, [(op, ["x"] * n, ["y"], attributes)],
                     {"x": In(some(np.random.default_rng(6), (2, 3), F32))}, ["y"])
         check_refused(r, f"{op} of {n}", model_of([case], 13), says)
@@ -106,7 +106,7 @@ def check_refused(r, what, model, says):
 
 
 def share_of_older():
-    """One in how many cases of older versions runs."""
+    """Returns n such that every n-th case of older versions runs."""
     return 1 if os.environ.get("TENON_LONG") else 8
 
 
@@ -119,7 +119,7 @@ def check_operator(r, name, versions, older):
 
 
 def check_leaves(r):
-    """Initialisers: of every place and type; inputs that nothing reads."""
+    """Checks initializers of every storage and type, and unused inputs."""
     rng = np.random.default_rng(3)
     x = some(rng, (2, 3), F32)
     with_default = one("Add", x, In(some(rng, (3,), F32), kind="both"), label="with a default")
@@ -135,7 +135,7 @@ def check_leaves(r):
 
 
 def check_zeros_of_rows(r):
-    """A zero point a row of the first matrix, which neither reference has."""
+    """Checks a zero point per row of the first matrix, which neither reference supports."""
     rng = np.random.default_rng(4)
     x, y = some(rng, (3, 4), np.uint8, 0, 200), some(rng, (4, 5), np.uint8, 0, 200)
     zeros = np.array([5, 0, 190], np.uint8)
@@ -157,8 +157,8 @@ FAR = (("i1", -128, 127, 1), ("i1", 127, -128, -100), ("i2", -30000, 30000, 1000
 
 
 def check_far_ranges(r):
-    """Ranges whose ends are further apart than numbers of their type, which the runtime miscounts;
-    and those from a number that is data."""
+    """Checks ranges whose length exceeds their type, which the runtime miscounts, and ranges from a
+    computed number."""
     for t, *parts in FAR:
         values = [const(v, np.dtype(t)) for v in parts]
         loaded = r.library.load(model_of([one("Range", *values)], 11).SerializeToString())

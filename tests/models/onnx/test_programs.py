@@ -23,8 +23,8 @@ CHANNELS, CLASSES = 8, 1000
 
 
 def network():
-    """Two convolutions with a shortcut, then pooling and one layer. The program's picture is all
-    zeros, so biases make what it computes; they are seeded."""
+    """Makes a network of two convolutions with a shortcut, pooling and a layer. The program's image
+    is all zeros, so seeded biases decide the result."""
     rng = np.random.default_rng(50)
     weights = []
 
@@ -67,7 +67,7 @@ def run(program, *args):
 
 
 def compare(printed, expected):
-    """True if each line is "batch N: SCORE…", N scores that are the reference's."""
+    """True if each line is "batch N: SCORE…" with the reference's N scores."""
     lines = [line.removeprefix("batch ").split(":") for line in printed.splitlines()]
     if [(int(n), len(scores.split())) for n, scores in lines] != [(1, 1), (3, 3), (8, 8)]:
         return False

@@ -31,7 +31,7 @@ check = Checks()
 
 
 def model(nodes, inputs, weights=None, opset=18):
-    """Nodes are "Op inputs -> outputs" with attributes; inputs {name: sizes}."""
+    """Makes a model; nodes are "Op inputs -> outputs" with attributes; inputs {name: sizes}."""
     made = []
     for i, n in enumerate(nodes):
         text, attributes = n if isinstance(n, tuple) else (n, {})
@@ -62,7 +62,7 @@ def feeds(inputs, sizes):
 
 
 def result(run, *arguments):
-    """A run's result; None if it is refused."""
+    """Returns a run's result; None if it is refused."""
     try:
         return run(*arguments)
     except (Refused, onnxruntime.capi.onnxruntime_pybind11_state.Fail,
@@ -77,9 +77,8 @@ def same(a, b):
 
 
 def compare(library, label, m, inputs, known=(), sizes=SIZES, zeros=True):
-    """All sizes, each of them one of `sizes`: results are the reference's. Where a size is 0, what
-    the reference refuses may be run, and unless `zeros` what it runs may be refused. The number of
-    runs."""
+    """Runs every combination of `sizes` and compares the results; returns the number of runs. At
+    size 0, Tenon may run what the reference refuses, and unless `zeros` refuse what it runs."""
     names = list(dict.fromkeys(d for s in inputs.values() for d in s if isinstance(d, str)))
     session = session_of(m)
     try:
@@ -113,7 +112,7 @@ WINDOW = np.ones((2, 3, 3), np.float32)
 
 
 def resized(*sizes, policy="stretch"):
-    """x's last two axes made "h", its own size, or numbers."""
+    """Reshapes x's last two axes to "h", its own size, or numbers."""
     weights = {**BOUND, "3": [3], "none": np.zeros(0, np.float32),
                **{f"{s}": [s] for s in sizes if s != "h"}}
     joined = " ".join(map(str, sizes))
@@ -193,7 +192,7 @@ RUN = {
 }
 
 # label: (nodes, inputs, weights, status, words)
-# What no size that varies is to blame for.
+# Failures that are not caused by variable sizes.
 MISFITS = {
     "expanded as the file says": (
         ["Expand x to -> y"], {"x": [2, "n", 3]}, {"to": [2, 1, 4]}, "ERR_SHAPE",
@@ -294,7 +293,7 @@ def check_refusals(library):
 
 
 def parts(*slices):
-    """Nodes that make slices of x's shape, and a shape "to" of them and of products."""
+    """Makes nodes for slices of x's shape, and for a shape "to" of them and of products."""
     nodes, names = ["Shape x -> s"], []
     for i, s in enumerate(slices):
         low, *more = s.split("*")
@@ -306,7 +305,7 @@ def parts(*slices):
 
 
 def check_zeros(library):
-    """A size of a shape that is computed and happens to be 0 means a copy of the input's there."""
+    """Checks that a computed size of 0 in a shape copies the input's size."""
     inputs = {"x": ["n", "m", "k"]}
     for label, slices in (("two axes exchanged", ["0", "2", "1"]), ("two axes as one", ["0", "1*2"]),
                           ("the first two as one", ["0*1", "2"])):
@@ -325,7 +324,7 @@ def ports_of(library, m, known, kind):
 
 
 def check_known(library):
-    """What callers say of sizes."""
+    """Checks bounds of sizes given by callers."""
     inputs = {"x": ["d0", "d1"], "z": ["d2"]}
     m = model(["Add x z -> y"], inputs)
     for known in ([("d2", "d1")], [("d1", "d2")], [("z:0", "x:1")], [("d2", "x:1")]):
@@ -389,7 +388,7 @@ def check_known_wrong(library):
 
 
 def check_many_operators(library):
-    """As many operators that are not supported as nodes: told of in time that grows with them."""
+    """Checks that many unsupported operators are reported in linear time."""
     count = 60000
     nodes = [helper.make_node(f"Op{i}", ["x"], [f"y{i}"]) for i in range(count)]
     graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", FLOAT, [1])],

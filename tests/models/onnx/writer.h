@@ -1,4 +1,4 @@
-/* Writes small ONNX files, for tests in C: just the messages and fields that they need. */
+/* Writer of small ONNX files for tests in C, with only the messages and fields that they need. */
 #ifndef TENON_TESTS_ONNX_WRITER_H
 #define TENON_TESTS_ONNX_WRITER_H
 
@@ -41,7 +41,7 @@ static inline void put_message(bytes *b, unsigned field, const bytes *m) {
   put_block(b, field, m->at, m->n);
 }
 
-/** An element type's number in TensorProto.DataType. */
+/** Numbers of element types in TensorProto.DataType. */
 enum {
   ONNX_TYPE_F32 = 1,
   ONNX_TYPE_U8 = 2,
@@ -58,7 +58,7 @@ static inline void put_tensor(bytes *t, const char *name, int type, size_t rank,
   put_block(t, 9, data, n);
 }
 
-/** An initialiser. */
+/** Adds an initializer. */
 static inline void put_weight(bytes *graph, const char *name, int type, size_t rank,
                               const int64_t dims[], const void *data, size_t n) {
   bytes t = {.n = 0};
@@ -66,7 +66,7 @@ static inline void put_weight(bytes *graph, const char *name, int type, size_t r
   put_message(graph, 5, &t);
 }
 
-/** An input (field 11) or output (12); sizes are texts, numbers or names, up to a NULL. */
+/** Adds an input (field 11) or output (12); sizes are texts, numbers or names, up to a NULL. */
 static inline void put_port(bytes *graph, unsigned field, const char *name, int type,
                             const char *const sizes[]) {
   bytes shape = {.n = 0}, tensor = {.n = 0}, kind = {.n = 0}, value = {.n = 0};
@@ -89,7 +89,7 @@ static inline void put_port(bytes *graph, unsigned field, const char *name, int 
   put_message(graph, field, &value);
 }
 
-/** Attributes of a node. */
+/** Adds an integer attribute to a node. */
 static inline void put_attribute(bytes *node, const char *name, int64_t number) {
   bytes a = {.n = 0};
   put_text(&a, 1, name);
@@ -115,7 +115,7 @@ static inline void put_attribute_list(bytes *node, const char *name, size_t n,
   put_message(node, 5, &a);
 }
 
-/** A node named as its output, with the attributes put so far; inputs up to a NULL. */
+/** Adds a node named as its output, with the attributes added so far; inputs up to a NULL. */
 static inline void put_node_with(bytes *graph, const char *op, const char *const inputs[],
                                  const char *output, const bytes *attributes) {
   bytes n = *attributes;
@@ -126,7 +126,7 @@ static inline void put_node_with(bytes *graph, const char *op, const char *const
   put_message(graph, 1, &n);
 }
 
-/** The same with one attribute that is an integer, or none. */
+/** Adds a node with one integer attribute, or none. */
 static inline void put_node(bytes *graph, const char *op, const char *const inputs[],
                             const char *output, const char *attribute, int64_t number) {
   bytes attributes = {.n = 0};
@@ -134,7 +134,7 @@ static inline void put_node(bytes *graph, const char *op, const char *const inpu
   put_node_with(graph, op, inputs, output, &attributes);
 }
 
-/** A whole file: IR version 8. */
+/** Writes a whole file of IR version 8. */
 static inline void put_model(bytes *file, const char *name, bytes *graph, int64_t opset) {
   bytes set = {.n = 0};
   put_text(graph, 2, name);
@@ -146,15 +146,15 @@ static inline void put_model(bytes *file, const char *name, bytes *graph, int64_
 
 enum { LAYER_IN = 4, LAYER_OUT = 3 };
 
-/** weight[i][k] = i − k, bias[k] = k: what layer_model computes with. */
+/** Computes an output of layer_model: weight[i][k] = i − k, bias[k] = k. */
 static inline float layer_expected(const float *row, size_t k) {
   float sum = (float)k;
   for (size_t i = 0; i < LAYER_IN; i++) sum += row[i] * ((float)i - (float)k);
   return sum;
 }
 
-/** y[n, 3] = x[n, 4] · weight + bias, by way of a reshape to sizes that the model computes, and
-    highest[n] = max of each row of y. */
+/** Writes a model of y[n, 3] = x[n, 4] · weight + bias, through a reshape to sizes that the model
+    computes, and highest[n] = max of each row of y. */
 static inline void layer_model(bytes *file) {
   bytes graph = {.n = 0};
   float weight[LAYER_IN][LAYER_OUT], bias[LAYER_OUT];

@@ -24,7 +24,7 @@ tn_shape random_shape(program *p) {
   return s;
 }
 
-/** The first few, for who writes the program anew. */
+/** Lists the first few numbers, to reproduce the program by hand. */
 static const char *numbers_text(program *p, size_t n, const int32_t data[]) {
   enum { MOST = 17, WIDE = 4 };
   char *text = model_alloc(&p->memory, MOST * WIDE + 8, 1);
@@ -99,7 +99,8 @@ static void choose_order(program *p, movement *m) {
   for (int32_t i = 0; i < m->from.rank; i++) m->to.size[i] = m->from.size[m->axes.axis[i]];
 }
 
-/** In one axis; with an axis of size 1 more; or with the last two in one. */
+/** Chooses a reshape: to one axis, with another axis of size 1, or with the last two axes
+    merged. */
 static void choose_form(program *p, movement *m) {
   int32_t rank = m->from.rank;
   size_t way = rng_below(&p->r, 3);
@@ -186,7 +187,7 @@ static tn_tensor *build_movement(program *p, const movement *m, const handle *x,
   return NULL;
 }
 
-/** The place along one axis of what is at `at` of the result's; −1: nowhere. */
+/** Returns the source coordinate along one axis of the result's coordinate `at`; −1: none. */
 static int64_t place(const movement *m, int32_t axis, int64_t at) {
   int64_t n = m->from.size[axis];
   if (m->kind == MOVE_PAD) {
@@ -201,7 +202,7 @@ static int64_t place(const movement *m, int32_t axis, int64_t at) {
   return at;
 }
 
-/** Where element i of the result is in the source. */
+/** Returns the source element of element i of the result; −1: none. */
 static int32_t source_of(const movement *m, size_t i) {
   int64_t at[TN_MAX_RANK] = {0}, from[TN_MAX_RANK] = {0}, where = 0;
   if (m->kind == MOVE_RESHAPE) return (int32_t)i;
@@ -235,7 +236,7 @@ static handle moved_value(program *p, const handle *x, tn_tensor *t, tn_shape to
               .kind = VALUE_MOVED, .shape = to, .src = {v}, .n_src = 1, .map = map, .fill = FILL}));
 }
 
-/** A movement of a state is one too. */
+/** Makes the view of a state that a movement of it is. */
 static handle moved_view(program *p, const handle *x, const movement *m, tn_tensor *t,
                          const int32_t *map) {
   size_t n = shape_count(m->to);
@@ -272,7 +273,7 @@ static handle reshaped(program *p, const handle *x, tn_shape to) {
   return moved(p, x, (movement){.kind = MOVE_RESHAPE, .from = x->shape, .to = to});
 }
 
-/* The same elements in another tensor, which the library may well find to be the same node. */
+/* The same elements in another tensor, which the library may recognise as the same node. */
 
 static tn_tensor *build_same(tn_tensor *x, size_t way) {
   switch (way) {
@@ -360,7 +361,7 @@ static size_t elements_within(tn_shape s, int32_t axis) {
   return n;
 }
 
-/** Over one axis, which stays with size 1. */
+/** Reduces one axis, which stays with size 1. */
 static handle reduced(program *p, const handle *x, int axis, bool largest) {
   value *v = value_now(p, x);
   size_t inner = elements_within(x->shape, axis), size = (size_t)x->shape.size[axis];
@@ -393,7 +394,7 @@ static handle running(program *p, const handle *x, int axis) {
   return h;
 }
 
-/** x's elements at indices that may be of no element. */
+/** Gathers x's elements at indices that may be out of range. */
 static handle taken(program *p, const handle *x, const handle *index) {
   handle flat = reshaped(p, x, tn_shape((tn_dim)shape_count(x->shape)));
   value v = {.kind = VALUE_TAKEN,
@@ -406,7 +407,7 @@ static handle taken(program *p, const handle *x, const handle *index) {
   return h;
 }
 
-/** The elements of both, one after another, in one axis. */
+/** Concatenates the elements of both in one axis. */
 static handle joined(program *p, const handle *a, const handle *b) {
   tn_dim n = (tn_dim)shape_count(a->shape), m = (tn_dim)shape_count(b->shape);
   handle x = reshaped(p, a, tn_shape(n)), y = reshaped(p, b, tn_shape(m));
@@ -475,7 +476,7 @@ static handle grown(program *p, const handle *x) {
   return fits ? joined(p, x, &y) : *x;
 }
 
-/** Of one value, of two or of none. */
+/** Makes a host function of one value, of two or of none. */
 static handle by_host(program *p, const handle *x) {
   handle in[2] = {*x};
   size_t n = rng_chance(&p->r, 15) ? 0 : 1 + rng_below(&p->r, 2);

@@ -13,8 +13,8 @@ struct host {
   int32_t number;
   size_t n_in, n_out;
   uint64_t writes;
-  unsigned due; /* calls for what it writes, at the least */
-  int plan;     /* which took that; 0: none */
+  unsigned due; /* minimum number of calls, for its writes */
+  int plan;     /* plan that took its write; 0: none */
   atomic_uint calls, destroyed;
   host *next;
 };
@@ -28,7 +28,7 @@ static void fill(tn_array to, const host *h, size_t output, const operands *in) 
   for (size_t i = 0; i < elements_of(to); i++) out[i] = host_element(h->number, output, in, i);
 }
 
-/** All of them are computed of what was there before. */
+/** Computes all new contents from the old ones, then writes them. */
 static tn_status write_inputs(const host *h, tn_call *call, const operands *in) {
   tn_array made[MOST_IN] = {{0}};
   bool fine = true;
@@ -178,7 +178,7 @@ void note_due(const value *version) {
   if (version->src[1]->host) version->src[1]->host->due = 1;
 }
 
-/** Plans leave out writes of no elements, and then the function too. */
+/** Plans drop writes of no elements, and with them the function. */
 void note_taken(const value *version, int plan) {
   const value *with = version->src[1];
   if (with->host && with->count) with->host->plan = plan;

@@ -6,14 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a plan is made of. */
+/* Inputs and outputs. */
 
 static const char *input_name(size_t i) {
   static const char *const names[MOST_INPUTS] = {"i0", "i1", "i2"};
   return names[i];
 }
 
-/** The last of them may vary. */
+/** Makes inputs; the last one's size may be a variable. */
 static void make_inputs(program *p, plan *made) {
   made->n_inputs = rng_below(&p->r, MOST_INPUTS);
   for (size_t i = 0; i < made->n_inputs; i++) {
@@ -34,7 +34,7 @@ static bool has_assigns(const program *p) {
   return false;
 }
 
-/** Often what can be the next run's input. */
+/** Makes an output, often one that can be carried. */
 static handle make_output(program *p, const plan *made) {
   if (made->rows.tensor && rng_chance(&p->r, 60)) return made->rows;
   handle h = random_operand(p);
@@ -66,7 +66,7 @@ static size_t make_items(program *p, const plan *made, handle outputs[]) {
 
 /* Compiling. */
 
-/** The version that assigns of outer scopes, which happen now, make of a state. */
+/** Returns the version of a state after pending assignments of outer scopes, which happen now. */
 static value *version_outside(const program *p, state *s) {
   mark *m = innermost_mark(p, s);
   return m ? m->before : s->now;
@@ -85,7 +85,7 @@ static void mark_taken(const plan *made, state *s, const value *before) {
   }
 }
 
-/** The assigns are the plan's now: the context forgets them. */
+/** Moves pending assignments from the context's model to the plan's. */
 static void take_assigns(program *p, plan *made) {
   made->assigned = model_alloc(&p->memory, p->n_states, sizeof(state *));
   made->contents = model_alloc(&p->memory, p->n_states, sizeof(value *));
@@ -116,14 +116,14 @@ static void make_images(program *p, plan *made) {
     made->out[i] = value_image(&p->memory, made->out[i], number, &made->images);
 }
 
-/** Whether a plan reads a state; any, if s is NULL. */
+/** True if a plan reads a state; any state if s is NULL. */
 static bool holds(const plan *made, const state *s) {
   for (const value *v = made->images; v; v = v->next)
     if (v->kind == VALUE_HELD && (!s || v->of == s)) return true;
   return false;
 }
 
-/** Whether a plan computes an assign that another one took; one of its own. */
+/** True if a plan computes an assignment of its own, or one taken by another plan. */
 static bool has_taken(const plan *made, bool own) {
   for (const value *v = made->images; v; v = v->next)
     if (v->kind == VALUE_CHANGED && v->plan && (v->plan == (unsigned)made->number) == own)
@@ -167,7 +167,7 @@ static void take_memory(program *p, const plan *made, bound *b, size_t i) {
                      bytes);
 }
 
-/** Other numbers, mostly in the same memory; what is carried goes on, or starts over. */
+/** Sets an input to new numbers, mostly in the same memory; a carried input goes on or restarts. */
 static void give_input(program *p, plan *made, bound *b, size_t i) {
   if (b->is_carried[i] && b->runs && rng_chance(&p->r, 70)) return;
   bool resized = made->varies[i] && (!b->runs || rng_chance(&p->r, 60));
@@ -183,7 +183,7 @@ void give_inputs(program *p, plan *made, bound *b) {
   if (b->runs && b->rows != b->rows_before) cover(p, COVERED_RESIZED);
 }
 
-/** Inputs that make no difference are not the plan's. */
+/** Finds the inputs that the plan uses; unused ones are not its ports. */
 static void find_used(program *p, plan *made) {
   bound any = {.rows = 1};
   check_status(p, tn_plan_bind(made->made, &any.binding), "bind");
@@ -202,7 +202,7 @@ static const char *output_name(program *p, size_t i) {
   return name;
 }
 
-/** Makes an output the next run's input, where one is of its shape. */
+/** Carries an output of fitting shape to an input. */
 static void carry(program *p, const plan *made, bound *b, size_t input) {
   size_t k = rng_below(&p->r, made->n_out);
   bool fits = made->n_out && is_same_shape(made->out[k]->shape, made->inputs[input]) &&
@@ -256,7 +256,8 @@ static void make_plan(program *p, plan *made) {
 
 static void run_bound(program *p, plan *made, bound *b);
 
-/** A scope without inputs may stay open, so that what reads the plan's assigns goes on living. */
+/** Leaves a scope without inputs open at times, so that readers of the plan's assignments live
+    on. */
 void compile_plan(program *p) {
   bool scoped = rng_chance(&p->r, 70) && p->depth + 1 < MOST_DEPTH;
   plan *made = p->plans[p->n_plans] = model_alloc(&p->memory, 1, sizeof *made);
@@ -278,8 +279,8 @@ bool touches(const plan *made, const state *s) {
   return touched;
 }
 
-/** Assigns to states of the plan that are pending happen first, along with all others; whether a
-    state that is only read is the plan's is for the compiler to say. */
+/** Models the pending assignments that a run computes first. Whether a state that is only read
+    belongs to the plan is the compiler's choice. */
 static bool settle_for_run(program *p, const plan *made) {
   bool touched = false, surely = false;
   for (size_t i = 0; i < p->n_states; i++)
@@ -293,7 +294,7 @@ static bool settle_for_run(program *p, const plan *made) {
   return touched && !surely;
 }
 
-/** What a run should give, all of it of what the states held before. */
+/** Computes the expected results of a run from the states' contents before it. */
 static void expect(program *p, const plan *made, const bound *b, const int32_t *out[],
                    const int32_t *contents[]) {
   const int32_t *inputs[MOST_INPUTS] = {b->inputs[0], b->inputs[1], b->inputs[2]};
@@ -325,7 +326,7 @@ static void check_output(program *p, const plan *made, bound *b, size_t i, const
   cover(p, COVERED_OUTPUTS);
 }
 
-/** What the last run gave. */
+/** Checks the outputs of the last run. */
 static void check_outputs(program *p, const plan *made, bound *b, const int32_t *const expected[]) {
   for (size_t i = 0; i < made->n_out; i++) {
     char what[64];
@@ -334,7 +335,7 @@ static void check_outputs(program *p, const plan *made, bound *b, const int32_t 
   }
 }
 
-/** Gives what varies another size, and asks what memory a run would need. */
+/** Changes variable sizes and checks tn_binding_memory. */
 static void ask_memory(program *p, plan *made, bound *b) {
   tn_memory m = TN_MEMORY_INIT;
   size_t i = made->n_inputs - 1, outputs = 0;
@@ -351,7 +352,7 @@ static void ask_memory(program *p, plan *made, bound *b) {
          outputs);
 }
 
-/** The states hold what the run has left; what they held before is known to plans all the same. */
+/** Updates the model's states after a run; plans still know their earlier contents. */
 static void change_states(program *p, const plan *made, const int32_t *const contents[]) {
   for (size_t i = 0; i < made->n_assigned; i++) {
     state *s = made->assigned[i];
@@ -375,7 +376,7 @@ static bool has_rows(const plan *made) {
   return made->n_inputs && made->varies[made->n_inputs - 1];
 }
 
-/** What is as it should be when a run of its inputs is done. */
+/** Checks the effects of a completed run. */
 static void check_run(program *p, plan *made, bound *b, const int32_t *const out[],
                       const int32_t *const contents[]) {
   b->rows_before = b->rows;
@@ -419,7 +420,7 @@ void run_plan(program *p) {
   run_bound(p, made, &made->bound[rng_below(&p->r, made->n_bound)]);
 }
 
-/** Bindings go on without it. */
+/** Frees a plan; its bindings stay usable. */
 void free_plan(program *p) {
   plan *made = p->n_plans ? p->plans[rng_below(&p->r, p->n_plans)] : NULL;
   if (!made || !made->made) return;

@@ -108,7 +108,7 @@ void check_maps(program *p) {
 
 static void drop_handle(program *p, handle *h) { *h = p->handles[--p->n_handles]; }
 
-/** It has its value, and no graph any more. */
+/** Marks a handle as realised: its graph is gone. */
 static void hold_value(program *p, handle *h) {
   if (!h->of) h->value = value_constant(&p->memory, h->shape, h->value->data);
 }
@@ -189,7 +189,7 @@ static bool is_planned(const program *p, const state *s) {
   return false;
 }
 
-/** What no handle knows any more is known to plans that were made before, alone. */
+/** Marks states without handles: only plans made before can refer to them. */
 void forget_unseen(program *p) {
   for (size_t i = 0; i < p->n_states; i++) {
     state *s = p->states[i];
@@ -217,7 +217,7 @@ static void keep(program *p, handle *h) {
   h->depth--;
 }
 
-/** What leaves the scope holds its value, and the rest is freed. */
+/** Realises the tensors that leave the scope, and frees the rest. */
 static void leave_scope(program *p) {
   for (size_t i = 0; i < p->n_states; i++)
     if (p->states[i]->views_from == p->depth) p->states[i]->views_from = MOST_DEPTH;
@@ -295,7 +295,7 @@ static state *new_state(program *p, const value *init) {
   return s;
 }
 
-/** A state with what it starts as, which stays. */
+/** Makes a state whose initial value is realised and kept. */
 static void realize_start(program *p, handle *init, handle *made) {
   if (rng_chance(&p->r, 40)) return;
   bool last = rng_chance(&p->r, 50);
@@ -337,8 +337,8 @@ static void count_assign(program *p, const handle *to, const handle *from, value
   if (shape_count(from->shape) != shape_count(to->shape)) cover(p, COVERED_BROADCAST);
 }
 
-/** Versions over the same one are told apart by the values assigned: two that were equal would be
-    one to the library, be it pending or another plan's, of which the model knows nothing. */
+/** Assigns. Versions over the same version need distinct values: the library would merge equal
+    ones, pending or of another plan, which the model does not know. */
 void assign(program *p, const handle *to, handle from) {
   if (to->of->now->has_next) from = made_unlike(p, from);
   value *with = stretched(p, &from, to->shape);

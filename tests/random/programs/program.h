@@ -12,7 +12,7 @@
 
 #include <setjmp.h>
 
-/** X(name, what it counts): the kinds of things that programs must come upon. */
+/** X(name, description): events that the programs must cover. */
 #define COVERAGE_LIST(X)                                                    \
   X(STATES, "states")                                                       \
   X(COMPUTED_STATES, "states that start as an expression of another")       \
@@ -68,20 +68,20 @@ typedef enum coverage {
       COVERAGE_LIMIT
 } coverage;
 
-/** A tensor of both. */
+/** A tensor, in the library and in the model. */
 typedef struct handle {
   tn_tensor *tensor;
   int number;
   tn_shape shape;
-  value *value; /* NULL: of a state, whose elements `map` tells; −1: the fill */
+  value *value; /* NULL: a view of a state, whose elements `map` gives; −1: the fill */
   state *of;
   const int32_t *map;
-  int movements;      /* how many it is of its state */
-  bool is_assignable; /* has no element twice, adds none, and no roll is among its movements */
+  int movements;      /* number of movements from the state */
+  bool is_assignable; /* repeats and adds no element, and contains no roll */
   bool is_owned;
-  int depth;             /* of the scope that it belongs to */
-  int leaving;           /* of the scope by whose end it is realised; 0: none */
-  const int32_t *mapped; /* its elements, if it is no state's; NULL: they were not asked for */
+  int depth;             /* depth of its scope */
+  int leaving;           /* depth of the scope whose end realises it; 0: none */
+  const int32_t *mapped; /* its mapped elements, unless it is a state's; NULL: not mapped */
 } handle;
 
 enum { MOST_INPUTS = 3, MOST_ITEMS = 4, MOST_BINDINGS = 2, MOST_HOST_OUT = 2, FILL = 7 };
@@ -90,13 +90,13 @@ enum { MOST_ROWS = 5, BINARIES = 6 };
 typedef struct bound {
   tn_binding *binding;
   int32_t *inputs[MOST_INPUTS];
-  int32_t *output; /* where its first output goes; NULL: nowhere */
+  int32_t *output; /* memory of its first output; NULL: none */
   bool is_carried[MOST_INPUTS];
-  size_t carried[MOST_INPUTS]; /* which output */
-  size_t rows, rows_before;    /* that the next run will have, and that the last one had */
+  size_t carried[MOST_INPUTS]; /* output carried to each input */
+  size_t rows, rows_before;    /* rows of the next run, and of the last one */
   size_t runs;
   bool is_started;
-  tn_signal *after, *done; /* of a run that was started; `after` NULL: it went on at once */
+  tn_signal *after, *done; /* signals of a started run; `after` NULL: it did not wait */
 } bound;
 
 typedef struct plan {
@@ -107,13 +107,13 @@ typedef struct plan {
   state **assigned;
   value **contents;
   size_t n_assigned;
-  value *images; /* all that it computes */
+  value *images; /* the values that it computes */
   tn_shape inputs[MOST_INPUTS];
-  bool is_used[MOST_INPUTS]; /* else the compiler found that nothing needs it */
-  bool varies[MOST_INPUTS];  /* its shape is that of a row */
+  bool is_used[MOST_INPUTS]; /* false: the compiler removed it */
+  bool varies[MOST_INPUTS];  /* the shape is that of one row */
   size_t n_inputs;
-  handle rows;  /* what was made of the rows; no tensor: there are none */
-  tn_dim least; /* of rows */
+  handle rows;  /* result computed from the rows; no tensor: none */
+  tn_dim least; /* minimum number of rows */
   bound bound[MOST_BINDINGS];
   size_t n_bound;
 } plan;
@@ -131,18 +131,18 @@ typedef struct program {
   size_t n_plans;
   host *hosts;
   int depth, last_handle, last_constant;
-  unsigned last_run, n_started; /* runs that are over; that were started and are not */
+  unsigned last_run, n_started; /* number of completed runs; of started ones not yet completed */
   size_t *covered;
-  char *text; /* its steps, as lines */
+  char *text; /* its steps as lines of text */
   size_t n_text;
-  bool has_hosts; /* else no function of the host's, with which no plan changes a state in place */
-  bool may_map;   /* the host sees the device's memory */
-  bool prints;    /* at once */
+  bool has_hosts; /* host functions occur, with which no plan changes a state in place */
+  bool may_map;   /* tn_map is supported */
+  bool prints;    /* print each step at once */
   char failure[1024];
   jmp_buf failed;
 } program;
 
-/** Lines, and the end of a program that found something. */
+/** Text of the program, and failures. */
 void say(program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 _Noreturn void fail(program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void check_status(program *p, tn_status s, const char *what);
@@ -151,24 +151,24 @@ void check_equal(program *p, const char *what, tn_shape shape, const int32_t got
 const char *shape_text(program *p, tn_shape s);
 void cover(program *p, coverage what);
 
-/** Of those that are there; NULL: none. */
+/** Picks an existing handle; NULL: none. */
 handle *pick(program *p, bool (*wanted)(const handle *h));
-bool is_closed(const handle *h);     /* known without an input */
+bool is_closed(const handle *h);     /* independent of inputs */
 bool is_view(const handle *h);       /* a state or a movement of one */
 bool is_assignable(const handle *h); /* a state or a movement that tn_assign takes */
 value *value_now(program *p, const handle *h);
 
-/** A new tensor of the innermost scope, not among the handles yet, and what adds it. */
+/** new_handle makes a tensor of the innermost scope that is not listed yet; add_handle lists it. */
 handle new_handle(program *p, tn_tensor *t, value *v);
 handle *add_handle(program *p, handle h);
 
-/** A view that is not added, but lives as long as its scope. */
+/** Records an unlisted view that lives as long as its scope. */
 void note_view(program *p, state *of);
 
-/** What maps have shown of the handles' elements is there as long as they are. */
+/** Checks that mapped elements are unchanged. */
 void check_maps(program *p);
 
-/** Versions. What is run is what its state holds from then on. */
+/** Versions: once run, a version is its state's contents. */
 void change_state(program *p, const handle *to, value *with);
 bool is_pending(const state *s);
 bool any_pending(const program *p);
@@ -183,7 +183,7 @@ void begin_scope(program *p);
 void end_scope(program *p);
 void own_or_release(program *p);
 void make_state(program *p);
-void lose_state(program *p); /* one that goes while it is being changed, unlike what reads it */
+void lose_state(program *p); /* drops a state that is being changed, unlike its readers */
 void assign(program *p, const handle *to, handle from);
 void assign_random(program *p);
 void write_random(program *p);
@@ -198,37 +198,37 @@ handle random_host(program *p, tn_shape shape);
 handle random_view(program *p, const handle *of);
 handle random_expression(program *p);
 handle binary(program *p, size_t which, const handle *a, const handle *b);
-handle same(program *p, const handle *x); /* a value of the same elements */
-void add_expression(program *p);          /* to the handles */
-handle random_operand(program *p);        /* one of those that are there, or an expression */
+handle same(program *p, const handle *x); /* another value with the same elements */
+void add_expression(program *p);          /* adds one to the handles */
+handle random_operand(program *p);        /* an existing handle or an expression */
 handle fitted(program *p, handle h, tn_shape shape);
 
-/** Of a shape that broadcasts to another, and what it is then. */
+/** Narrows a handle to a shape that broadcasts to `shape`. */
 handle narrowed(program *p, handle h, tn_shape shape);
 value *stretched(program *p, const handle *h, tn_shape shape);
 
-/** x plus a number that is nowhere else in the program. */
+/** Adds a number to x that is unique in the program. */
 handle made_unlike(program *p, handle x);
 
 /* hosts.c */
 
-/** The first output of a new function, of a shape. */
+/** Makes a host function; returns its first output. */
 handle host_result(program *p, const handle in[], size_t n, tn_shape shape);
 handle host_rows(program *p, const handle *x, tn_type type);
 void write_by_host(program *p);
 
-/** An assign has happened in the context; a plan has taken it; the plan has run. */
+/** Record that an assignment happened in the context, was taken by a plan, or happened in a run. */
 void note_due(const value *version);
 void note_taken(const value *version, int plan);
 void note_run(program *p, int plan);
 
-/** Whether each function that is due was called, and none too often. */
+/** Checks the number of calls of each function. */
 void check_calls(program *p);
-const char *check_destroyed(const program *p); /* NULL: all are, once */
+const char *check_destroyed(const program *p); /* NULL if every function was destroyed once */
 
 /* rows.c */
 
-/** Makes an input of a plan, and something of it. */
+/** Makes a plan's input of a variable number of rows, and a result computed from it. */
 void make_rows(program *p, plan *made, size_t input, const char *name);
 tn_shape with_rows(tn_shape row, tn_dim rows);
 
@@ -238,7 +238,7 @@ void compile_plan(program *p);
 void run_plan(program *p);
 void free_plan(program *p);
 void run_all_plans(program *p);
-bool touches(const plan *made, const state *s); /* any, if s is NULL */
+bool touches(const plan *made, const state *s); /* any state if s is NULL */
 void give_inputs(program *p, plan *made, bound *b);
 void run_with(program *p, plan *made, bound *b, void (*execute)(program *p, plan *made, bound *b));
 void count_plans(program *p);
@@ -250,7 +250,7 @@ void finish_run(program *p);
 void finish_all_runs(program *p);
 void cancel_runs(program *p);
 
-/** How many states a plan changes in place. */
+/** Returns the number of states that a plan changes in place. */
 size_t states_in_place(const tn_plan *p);
 
 #endif

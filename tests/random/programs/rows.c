@@ -43,7 +43,7 @@ static handle running_rows(program *p, const handle *x) {
   return h;
 }
 
-/** A row, and so no more than another value that waits for an input. */
+/** Sums rows to one row, an ordinary value that depends on an input. */
 static handle sum_of_rows(program *p, const handle *x) {
   value v = {.kind = VALUE_REDUCED, .op = BY_SUM, .shape = x->shape, .src = {x->value}, .n_src = 1};
   tn_tensor *t = tn_cast(tn_sum(x->tensor, tn_axes(0), false), TN_I32);
@@ -64,7 +64,7 @@ static handle rows_step(program *p, const handle *x, tn_type type) {
   }
 }
 
-/** Puts all rows one after another into a part of a state, where there is a place for most. */
+/** Assigns all rows, concatenated, to a part of a state that has room for most of them. */
 static void assign_rows(program *p, const handle *x, tn_type type) {
   handle *to = pick(p, is_assignable);
   tn_dim inner = (tn_dim)shape_count(x->shape), room = to ? (tn_dim)shape_count(to->shape) : 0;
