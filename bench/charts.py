@@ -1,4 +1,4 @@
-"""The results as charts: how Tenon's time compares, and the rates that each side reaches."""
+"""Charts of the results: how Tenon's time compares, and the rates that each side reaches."""
 import math
 
 import matplotlib
@@ -12,13 +12,13 @@ matplotlib.rcParams.update({
     "svg.fonttype": "none", "svg.hashsalt": "tenon", "font.family": "sans-serif", "font.size": 10,
     "axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False})
 
-# Colours that are told apart by people who see fewer of them (Okabe and Ito), and shapes.
+# Colours for all kinds of colour vision (Okabe and Ito), and distinct shapes.
 LOOK = dict(zip((p.name for p in PEERS), (
     ("#000000", "D"), ("#0072b2", "o"), ("#56b4e9", "s"), ("#d55e00", "o"), ("#cc79a7", "s"),
     ("#999999", "v"), ("#009e73", "o"), ("#e69f00", "s")), strict=True))
-ROW, MARGIN = 0.36, 1.5  # inches: a workload, and what is around them
+ROW, MARGIN = 0.36, 1.5  # inches: row of a workload, and margins
 FASTER = "#eef7f2"
-FARTHEST, TICKS = 64, 8  # ratios beyond this lie on the edge; spaces between labels at most
+FARTHEST, TICKS = 64, 8  # larger ratios are drawn at the edge; largest number of tick intervals
 
 
 def style(name, size=42):
@@ -27,7 +27,7 @@ def style(name, size=42):
 
 
 def rows_of(ax, entries):
-    """A line for each workload, the first at the top."""
+    """Returns a row for each workload, the first at the top."""
     ax.set_yticks(range(len(entries)), [e["title"] for e in entries])
     ax.set_ylim(len(entries) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
@@ -42,7 +42,7 @@ def legend(figure, ax, names, report):
 
 
 def spread(names, i):
-    """Where the mark of the i-th side lies on its workload's line."""
+    """Returns the offset of the i-th side's mark from its workload's line."""
     return (i - (len(names) - 1) / 2) * min(0.11, 0.7 / max(len(names), 1))
 
 
@@ -55,7 +55,7 @@ def within(x):
 
 
 def ratio_axis(ax, low, high):
-    """Powers of two around 1, at least from 1/2 to 2."""
+    """Sets an axis to powers of two around 1, at least from 1/2 to 2."""
     first, last = min(math.floor(math.log2(low)), -1), max(math.ceil(math.log2(high)), 1)
     step = math.ceil((last - first) / TICKS)
     ax.set_xscale("log", base=2)
@@ -97,7 +97,7 @@ def draw_ratios(report, threads, isa, entries):
 
 
 def draw_rates(report, threads, isa, entries):
-    """GFLOP/s of work that computes above GB/s of work that only moves memory."""
+    """Draws GFLOP/s of workloads that compute above GB/s of workloads that only move memory."""
     panels = [(unit, label, chosen) for unit, label in (("gflops", "GFLOP/s"), ("gbps", "GB/s"))
               if (chosen := [e for e in entries
                              if any(r.get(unit) for r in e["peers"].values())])]
@@ -129,7 +129,7 @@ def draw_rates(report, threads, isa, entries):
 
 
 def draw(report, folder):
-    """Writes the charts of each configuration; [(threads, isa, file names)]."""
+    """Writes the charts of each configuration; returns [(threads, isa, file names)]."""
     drawn = []
     for threads, isa, entries in configurations(report):
         names = []

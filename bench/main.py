@@ -96,7 +96,7 @@ def choose(keys, only):
 
 
 class Progress:
-    """What goes on, on standard error: one line that changes on a terminal."""
+    """Shows progress on standard error: one line that changes on a terminal."""
 
     def __init__(self):
         self.live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
@@ -132,7 +132,7 @@ def options_of(args):
 
 
 def measure(options):
-    """The results of suite.measure_all, with progress on standard error."""
+    """Returns the results of suite.measure_all, with progress on standard error."""
     progress = Progress()
     try:
         return suite.measure_all(options, progress.tell)
@@ -141,7 +141,7 @@ def measure(options):
 
 
 def write(folder, name, text):
-    """Writes a file whole or not at all."""
+    """Writes a file atomically."""
     with tempfile.NamedTemporaryFile("w", dir=folder, prefix=f".{name}.", delete=False) as f:
         f.write(text)
     os.chmod(f.name, 0o644)
@@ -149,7 +149,7 @@ def write(folder, name, text):
 
 
 def draw(results, folder):
-    """[(threads, isa, file names)]; none where matplotlib is missing."""
+    """Draws the charts; returns [(threads, isa, file names)], empty if matplotlib is missing."""
     try:
         import charts
     except ImportError as e:
@@ -165,7 +165,7 @@ def write_all(results, folder):
 
 
 def failed(results):
-    """Whether Tenon is absent or gave a wrong result or none."""
+    """True if Tenon is absent, or gave a wrong result or none."""
     return "absent" in results["peers"][peers.TENON.name] or any(
         "failed" in e["peers"][peers.TENON.name] for e in results["results"])
 

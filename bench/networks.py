@@ -1,7 +1,5 @@
-"""Networks of real size with seeded weights, written as exporters write them.
-
-Weights are scaled so that activations keep their variance: a wrong result is far from a right one.
-"""
+"""Networks of real size with seeded weights, as exporters write them. Weights are scaled so that
+activations keep their variance and wrong results are far from right ones."""
 import math
 
 import numpy as np
@@ -11,7 +9,7 @@ OPSET, IR_VERSION = 17, 8
 
 
 class Builder:
-    """Collects nodes and weights of a graph."""
+    """Collects the nodes and weights of a graph."""
 
     def __init__(self, rng):
         self.rng, self.nodes, self.weights = rng, [], []
@@ -32,13 +30,13 @@ class Builder:
         return self.constant(values * np.float32(deviation) + np.float32(mean))
 
     def op(self, operator, *inputs, **attributes):
-        """Adds a node; its result's name."""
+        """Adds a node; returns its result's name."""
         name = f"v{len(self.nodes)}"
         self.nodes.append(helper.make_node(operator, inputs, [name], **attributes))
         return name
 
     def model(self, name, inputs, result, shape):
-        """`inputs`: {name: array}, with the types and shapes of the ports."""
+        """Makes the model; `inputs` {name: array} gives the types and shapes of the ports."""
         self.nodes.append(helper.make_node("Identity", [result], ["output"]))
         ports = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
                  for n, x in inputs.items()]
@@ -162,7 +160,8 @@ def attention(b, x, mask):
 
 
 def additive_mask(b):
-    """0 for tokens that are heeded, the least float for others, of shape 1 × 1 × 1 × tokens."""
+    """Makes a mask of shape 1 × 1 × 1 × tokens: 0 for tokens that are attended to, the lowest float
+    for others."""
     mask = b.op("Unsqueeze", "attention_mask", b.integers(1, 2))
     absent = b.op("Sub", b.floats(1), b.op("Cast", mask, to=TensorProto.FLOAT))
     return b.op("Mul", absent, b.floats(np.finfo(np.float32).min))

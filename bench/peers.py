@@ -1,8 +1,6 @@
-"""Whom Tenon is measured beside, and how each one's process is started and told what to do.
-
-Each peer has a process of its own that is stopped while it is not its turn: threads that wait
-spinning take nothing from others. It runs on as many cores as it is allowed threads.
-"""
+"""Peers of the comparison, and their processes. Each peer runs in a process that is stopped outside
+of its turns, so that spinning threads do not disturb others. It runs on as many cores as it may
+have threads."""
 import multiprocessing
 import os
 import signal
@@ -24,14 +22,14 @@ FILES = frozenset({"network", "model"})
 class Peer:
     name: str
     title: str
-    side: str        # a module of sides/, and after a colon its argument
-    runs: frozenset  # kinds of workloads
-    environment: dict = field(default_factory=dict)  # {threads} and {build} are filled in
-    v3: dict | None = None  # what keeps it to x86-64-v3; None: nothing does
+    side: str        # module of sides/, and its argument after a colon
+    runs: frozenset  # kinds of workloads that it runs
+    environment: dict = field(default_factory=dict)  # {threads} and {build} are substituted
+    v3: dict | None = None  # variables that limit it to x86-64-v3; None: it cannot be limited
     of_its_own: bool = True  # it computes the workload; False: it moves as many bytes
 
     def variables(self, threads, isa, build):
-        """{name: value, or None where the variable is not to be set}"""
+        """Returns {name: value, or None to unset the variable}."""
         fill = {"threads": threads, "build": build}
         made = {k: None for peer in PEERS for k in peer.v3 or {}}
         made.update(self.environment)
@@ -40,8 +38,8 @@ class Peer:
         return {k: v and v.format(**fill) for k, v in made.items()}
 
 
-# The first is what the others are compared with. How the copies move bytes is not restricted:
-# memory is what limits them.
+# The first is the reference of the others. Copies are not restricted in instruction sets, as memory
+# limits them.
 PEERS = (
     Peer("tenon", "Tenon", "tenon", ARRAYS | FILES, {"TENON_THREADS": "{threads}"},
          {"TENON_CPU": "x86-64-v3"}),
@@ -67,11 +65,11 @@ COPIES = ("memcpy", "stream")
 
 
 class Failed(Exception):
-    """What a peer was asked for could not be done; says why."""
+    """A peer's failure, with the reason."""
 
 
 def physical_cores():
-    """One processor of each core that this process may use."""
+    """Returns one processor of each core that this process may use."""
     cores = {}
     for cpu in sorted(os.sched_getaffinity(0)):
         path = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
@@ -98,7 +96,7 @@ def environment(variables):
 
 
 class Worker:
-    """The process of a peer. It is stopped but for the time of a call."""
+    """Process of a peer, stopped except during a call."""
 
     def __init__(self, peer, threads, isa, build):
         side, _, argument = peer.side.partition(":")
@@ -118,8 +116,8 @@ class Worker:
             pass
 
     def call(self, name, *args, limit=300):
-        """What a function of worker.py gives. A process that dies, or takes longer than `limit`
-        seconds, is not used again."""
+        """Calls a function of worker.py and returns its result. A process that dies, or takes
+        longer than `limit` seconds, is not used again."""
         if self.dead:
             raise Failed(self.dead)
         self.signal(signal.SIGCONT)
@@ -130,7 +128,7 @@ class Worker:
         except TimeoutError:
             self.dead = f"it took more than {limit} s"
             self.signal(signal.SIGKILL)
-        except BaseException:  # the user's interrupt: nobody knows what it does now
+        except BaseException:  # the user's interrupt: the process's state is unknown
             self.dead = "it was interrupted"
             self.signal(signal.SIGKILL)
             raise
@@ -143,7 +141,7 @@ class Worker:
         return value
 
     def close(self):
-        """Ends the process, a dead one's pool too."""
+        """Ends the process; shuts down the pool of a dead one too."""
         if not self.dead:
             self.signal(signal.SIGCONT)
             self.dead = "its process was ended"

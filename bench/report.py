@@ -1,9 +1,9 @@
-"""The results as Markdown."""
+"""The report: results as Markdown."""
 from peers import PEERS, TENON
 
 
 def number(x):
-    """Three digits that count."""
+    """Formats a number with three significant digits."""
     if x >= 100:
         return f"{x:.0f}"
     return f"{x:.3g}"
@@ -20,7 +20,7 @@ def ratio_text(r):
 
 
 def cell(result):
-    """What a peer reached: its ratio, or its time where Tenon has none."""
+    """Formats a peer's result: its ratio, or its time if Tenon has none."""
     if "failed" in result:
         return "failed"
     if "ratio" in result:
@@ -46,7 +46,7 @@ def line(cells):
 
 
 def configurations(report):
-    """[(threads, isa, entries)] in the order they were measured."""
+    """Returns [(threads, isa, entries)] in the order they were measured."""
     found = {}
     for entry in report["results"]:
         found.setdefault((entry["threads"], entry["isa"]), []).append(entry)
@@ -86,7 +86,7 @@ def bars(report):
 
 
 def failures(report):
-    """What was left out, and why; of many configurations once."""
+    """Lists what was left out, with reasons; once for many configurations."""
     said = [f"{p['title']} is absent: {p['absent']}" for p in report["peers"].values()
             if "absent" in p]
     for e in report["results"]:
@@ -113,7 +113,7 @@ def about(report):
 
 
 def markdown(report, charts=()):
-    """The page; `charts` are [(threads, isa, file names)]."""
+    """Returns the page; `charts` are [(threads, isa, file names)]."""
     lines = ["# Tenon beside its peers", "", *about(report), ""]
     pictures = {(threads, isa): names for threads, isa, names in charts}
     for threads, isa, entries in configurations(report):

@@ -1,4 +1,4 @@
-"""Measures workloads on peers and gives what came out as the dictionary that is written as JSON."""
+"""Measures workloads on peers and returns the results as the dictionary that is written as JSON."""
 import datetime
 import os
 import platform
@@ -12,7 +12,7 @@ import numpy as np
 import measure
 from peers import BY_NAME, COPIES, ISAS, PEERS, TENON, Failed, Worker
 
-FORMAT = 1  # of the JSON; grows when a key changes its meaning
+FORMAT = 1  # version of the JSON, increased when a key changes its meaning
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Options:
     turn_ms: float = 20.0
 
 
-# What was measured on.
+# The machine.
 
 def cpu_facts():
     text = Path("/proc/cpuinfo").read_text()
@@ -42,7 +42,7 @@ def cpu_facts():
 
 
 def caches():
-    """{"L2": bytes} of the first processor."""
+    """Returns {"L2": bytes, …} of the first processor."""
     found = {}
     for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
         if (index / "type").read_text().strip() != "Instruction":
@@ -62,8 +62,8 @@ def machine():
 # One workload.
 
 def difference(actual, expected):
-    """The largest difference in standard deviations of what is expected; infinite where shapes
-    differ or a NaN is on one side only."""
+    """Returns the largest difference in standard deviations of the expected result; infinite if
+    shapes differ or only one has a NaN."""
     if actual.shape != expected.shape:
         return float("inf")
     a, e = actual.astype(np.float64), expected.astype(np.float64)
@@ -75,14 +75,14 @@ def difference(actual, expected):
 
 
 class Run:
-    """A workload with some number of threads and an instruction set."""
+    """A workload with a number of threads and an instruction set."""
 
     def __init__(self, workload, threads, isa, workers, options):
         self.workload, self.threads, self.isa, self.options = workload, threads, isa, options
         self.workers = {name: w for name, w in workers.items()
                         if workload.kind in w.peer.runs and (w.peer.of_its_own or workload.bytes)}
         self.results = {name: {} for name in self.workers}
-        self.folder = "/nowhere"  # where the files of the workload are
+        self.folder = "/nowhere"  # folder of the workload's files
 
     def fail(self, name, why):
         self.results[name]["failed"] = str(why).replace(f"{self.folder}/", "")
@@ -91,15 +91,15 @@ class Run:
         return [name for name, r in self.results.items() if "failed" not in r]
 
     def attempt(self, name, *call):
-        """What a peer answers; None where it fails, which is noted."""
+        """Returns a peer's answer; None if it fails, which is recorded."""
         try:
             return self.workers[name].call(*call)
         except Failed as e:
             return self.fail(name, e)
 
     def prepare(self, folder):
-        """Gets all peers ready, and checks what they give. Where NumPy is not asked, the first peer
-        decides."""
+        """Prepares all peers and checks their results. If there is no NumPy reference, the first
+        peer is the reference."""
         w, self.folder = self.workload, folder
         model, inputs = w.make(folder)
         paths = {name: f"{folder}/{i}.npy" for i, name in enumerate(inputs)}
@@ -117,7 +117,7 @@ class Run:
             self.check(name, array, judge, expected)
 
     def check(self, name, array, judge, expected):
-        """A peer whose result differs is none."""
+        """Drops a peer whose result differs."""
         error = difference(array, expected)
         self.results[name]["error"] = error if np.isfinite(error) else None
         if not error <= self.workload.tolerance:
@@ -138,7 +138,7 @@ class Run:
                 "runs": sum(map(len, turns)), "rounds_ms": bests}
 
     def compare(self):
-        """The rates, and the ratios of Tenon's time to each peer's."""
+        """Returns the rates, and the ratios of Tenon's time to each peer's."""
         ours = self.results.get(TENON.name, {}).get("rounds_ms")
         for name in self.good():
             r = self.results[name]
@@ -149,7 +149,7 @@ class Run:
                 r["ratio"] = {"median": middle, "low": low, "high": high}
 
     def value(self, bar, peak):
-        """What is held against a bar; None where that was not measured."""
+        """Returns the number compared with a bar; None if it was not measured."""
         ours = self.results.get(TENON.name, {})
         if "rounds_ms" not in ours:
             return None
@@ -163,7 +163,7 @@ class Run:
         return self.results.get(bar.against, {}).get("ratio", {}).get("median")
 
     def counts(self, bar):
-        """Whether a bar is for this run: who it is against was asked for, and is as restricted."""
+        """True if a bar applies to this run: its peer was requested and is restricted likewise."""
         peer = BY_NAME.get(bar.against)
         asked = {p.name for p in self.options.peers}
         wanted = {peer.name} if peer else set(COPIES) if bar.against == "copy" else {TENON.name}
@@ -179,7 +179,7 @@ class Run:
         return judged
 
     def measure(self):
-        """GFLOP/s of Tenon's measured peak, where that says anything; else None."""
+        """Returns GFLOP/s of Tenon's measured peak, or None if it is not meaningful."""
         peak = None
         with tempfile.TemporaryDirectory(prefix="tenon-bench-") as folder:
             self.prepare(folder)
@@ -193,7 +193,7 @@ class Run:
         return peak
 
     def entry(self, peak):
-        """What came out, with the peak of this number of threads and instruction set."""
+        """Returns the results, with the peak of this number of threads and instruction set."""
         w = self.workload
         peak = peak if w.operations else None
         return {"workload": w.key, "title": w.title, "kind": w.kind, "threads": self.threads,
@@ -204,8 +204,7 @@ class Run:
 # All of them.
 
 def start_workers(options, threads, isa, workers, versions, tell):
-    """Adds {peer: its process} of those that can be had; `versions` gets what each says of
-    itself."""
+    """Adds {peer: its process} of the available peers; `versions` gets their versions."""
     for peer in options.peers:
         if "absent" in versions.get(peer.name, {}):
             continue
@@ -220,7 +219,7 @@ def start_workers(options, threads, isa, workers, versions, tell):
 
 
 def measure_all(options, tell):
-    """Measures; tell(text) is told what goes on."""
+    """Measures all workloads; tell(text) reports progress."""
     results, versions = [], {}
     configurations = [(t, isa) for isa in options.isas for t in options.threads]
     for threads, isa in configurations:

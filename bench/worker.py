@@ -1,8 +1,6 @@
-"""The process of a peer: it loads one library, and does nothing but what it is told.
-
-What is called from outside is answer(). A `task` is a dictionary of what a side needs: `kind`,
-`numbers`, `output` (a shape), `bytes`, `model` (the path of an ONNX file).
-"""
+"""Process of a peer: loads one library and runs the functions below on request, through answer(). A
+`task` is a dictionary for a side: `kind`, `numbers`, `output` (a shape), `bytes`, `model` (the path
+of an ONNX file)."""
 import ctypes
 import gc
 import importlib
@@ -21,8 +19,8 @@ current = {}   # side, work
 
 
 class Work:
-    """Work that is ready: run() does it once, result() is the array of the last run (None: there is
-    none). times(enough), where a side has one, is what loop() is for others."""
+    """Prepared work: run() does it once, result() returns the last run's array (None: there is
+    none). times(enough), if a side has it, replaces loop()."""
 
     def __init__(self, run, result, times=None):
         self.run, self.result = run, result
@@ -30,7 +28,7 @@ class Work:
 
 
 def loop(run, enough):
-    """Times of runs in nanoseconds; they go on for as long as native/clock.h says."""
+    """Returns times of runs in nanoseconds, repeated as long as native/clock.h says."""
     times, total, clock = [], 0, time.perf_counter_ns
     while (total < (enough if len(times) >= RUNS_LEAST else 10 * enough)
            and len(times) < RUNS_MOST or not times):
@@ -42,7 +40,7 @@ def loop(run, enough):
 
 
 def aligned(array):
-    """A copy that begins at a multiple of 64, as the arrays of all libraries themselves do."""
+    """Copies an array to a multiple of 64, the alignment that all libraries use themselves."""
     room = np.empty(array.nbytes + 64, np.uint8)
     at = -room.ctypes.data % 64
     copy = room[at:at + array.nbytes].view(array.dtype).reshape(array.shape)
@@ -51,8 +49,8 @@ def aligned(array):
 
 
 def start(chosen, cores):
-    """First of all: the process ends with its parent, keeps to its cores, leaves standard
-    output alone, and does not repeat what libraries warn their users of."""
+    """Starts the worker: the process ends with its parent, keeps to its cores, leaves standard
+    output alone, and shows each warning of a library once."""
     settings.update(chosen)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -77,8 +75,8 @@ def peak():
 
 
 def prepare(task, inputs, result):
-    """Gets work ready, does it once, and writes what it gives to a file, if it gives anything;
-    true if so. `inputs`: {name: path}."""
+    """Prepares work, runs it once, and writes its result to a file; returns true if there is one.
+    `inputs`: {name: path}."""
     drop()
     arrays = {name: aligned(np.load(path)) for name, path in inputs.items()}
     current["work"] = load().prepare(task, arrays)
@@ -90,8 +88,7 @@ def prepare(task, inputs, result):
 
 
 def turn(enough):
-    """Times in nanoseconds; what the caches held is gone after the first run, which is not one of
-    them."""
+    """Returns times in nanoseconds; the first run, which fills the caches, is not among them."""
     work = current["work"]
     gc.collect()
     gc.disable()
@@ -111,8 +108,8 @@ FUNCTIONS = {f.__name__: f for f in (version, peak, prepare, turn, drop)}
 
 
 def answer(name, *args):
-    """(True, what a function above returns) or (False, why it failed)."""
+    """Returns (True, the result of a function above) or (False, the reason of its failure)."""
     try:
         return True, FUNCTIONS[name](*args)
-    except Exception as e:  # whatever a library raises is its answer
+    except Exception as e:  # any exception of a library is the answer
         return False, f"{type(e).__name__}: {e}"[:600]

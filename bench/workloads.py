@@ -1,8 +1,6 @@
-"""What is measured: kinds of work on arrays, networks, ONNX files; and the list of all.
-
-Work on arrays is written as `tenon bench` takes it ("matmul:512x512x512"); its operands are f32 and
-none is a constant. The same work is given here as nodes of ONNX and as what NumPy computes.
-"""
+"""Workloads: kinds of work on arrays, networks, ONNX files, and the list of all. Work on arrays is
+written as `tenon bench` takes it ("matmul:512x512x512"), with f32 operands that are no constants;
+the same work is defined here as ONNX nodes and in NumPy."""
 import math
 import re
 from collections.abc import Callable
@@ -19,24 +17,25 @@ OPSET, IR_VERSION = 20, 9
 
 
 class Unknown(Exception):
-    """There is no such workload; says why."""
+    """Raised for a workload that does not exist, with the reason."""
 
 
 # Kinds of work on arrays. Functions take the numbers of a workload.
 
 @dataclass(frozen=True)
 class Kind:
-    form: str          # how the numbers are written
+    form: str          # format of the numbers
     inputs: Callable   # shapes of the operands
     output: Callable   # the result's shape
     nodes: Callable    # [(operator, inputs, output, attributes)] from x0, x1, … to y
     reference: Callable  # the result, from arrays (first parameter: the numbers)
-    operations: Callable = lambda *_: 0  # a multiply-add is two; 0: only moves memory
+    operations: Callable = lambda *_: 0  # a multiply-add counts as two; 0: only moves memory
     constants: Callable = lambda *_: {}  # scalars that the nodes use
 
 
 def one(operator, **attributes):
-    """Nodes of one operator that takes all operands, whose attributes are functions."""
+    """Returns the nodes of one operator that takes all operands and whose attributes are
+    functions."""
     def nodes(*numbers):
         return [(operator, None, "y", {k: f(*numbers) for k, f in attributes.items()})]
     return nodes
@@ -106,11 +105,11 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Bar:
-    """What Tenon is to reach: against "peak" or "copy", the better of the copies, at least this
-    share of the rate; against a peer at most so many times its time."""
+    """A goal for Tenon: against "peak" or "copy" (the better of the copies) at least this share of
+    the rate; against a peer at most so many times its time."""
     against: str
     bound: float
-    threads: int | None = None  # None: for any number
+    threads: int | None = None  # None: any number
 
     @property
     def is_share(self):
@@ -122,14 +121,14 @@ class Bar:
 
 @dataclass(frozen=True)
 class Workload:
-    """Work on arrays, a network of networks.py or an ONNX file, told by its key."""
+    """Work on arrays, a network of networks.py or an ONNX file, identified by its key."""
     key: str
     title: str = ""
     bars: tuple = field(default=())
 
     @property
     def kind(self):
-        """A key of KINDS, "network" or "model"."""
+        """Returns a key of KINDS, "network" or "model"."""
         name = self.key.partition(":")[0]
         return name if name in KINDS else "network" if self.key in networks.NETWORKS else "model"
 
@@ -147,18 +146,19 @@ class Workload:
 
     @property
     def bytes(self):
-        """What it reads and writes, where it is no more than that; else 0."""
+        """Returns the bytes read and written if the workload only moves memory; else 0."""
         if self.kind not in KINDS or self.operations:
             return 0
         return 4 * sum(map(math.prod, [*KINDS[self.kind].inputs(*self.numbers), self.output]))
 
     @property
     def tolerance(self):
-        """Of results' largest difference, in standard deviations of the expected one."""
+        """Returns the largest allowed difference of results, in standard deviations of the expected
+        one."""
         return 1e-4 if self.kind in KINDS else 1e-3
 
     def make(self, folder):
-        """Its ONNX file, in a folder, and {input: array}."""
+        """Writes its ONNX file to a folder; returns that and {input: array}."""
         rng = np.random.default_rng(0)
         if self.kind == "model":
             return Path(self.key), random_inputs(onnx.load(self.key, load_external_data=False), rng)
@@ -186,7 +186,7 @@ class Workload:
                                  ir_version=IR_VERSION)
 
     def reference(self, inputs):
-        """The result in f64; None where NumPy is not asked."""
+        """Returns the result in f64; None if there is no NumPy reference."""
         if self.kind not in KINDS:
             return None
         operands = [x.astype(np.float64) for x in inputs.values()]
@@ -194,7 +194,7 @@ class Workload:
 
 
 def random_inputs(model, rng):
-    """For a file's inputs: normal floats, small integers; sizes that are open are 1."""
+    """Makes a file's inputs: normal floats, small integers; variable sizes are 1."""
     given, made = {w.name for w in model.graph.initializer}, {}
     for port in model.graph.input:
         if port.name in given:
@@ -209,7 +209,8 @@ def random_inputs(model, rng):
 
 
 def find(key):
-    """The workload of a key: from the list, or another one like those; or an ONNX file."""
+    """Returns the workload of a key: from the list, another one of the same kinds, or an ONNX
+    file."""
     for w in LIST:
         if w.key == key:
             return w

@@ -1,5 +1,5 @@
-# What the benchmark loads: timing and copies, and an object for each C library it measures beside;
-# one that is not installed is left out.
+# Shared objects of the benchmark: timing and copies, and one for each installed C library that Tenon
+# is compared with.
 
 function(tenon_add_bench name)
   add_library(${name} MODULE ${ARGN})
@@ -12,14 +12,14 @@ endfunction()
 tenon_add_bench(bench_native bench/native/clock.c bench/native/copy.c)
 target_link_libraries(bench_native PRIVATE Threads::Threads)
 
-# Another BLAS may be the default one: this names OpenBLAS.
+# Names OpenBLAS explicitly, as another BLAS may be the default.
 pkg_check_modules(openblas IMPORTED_TARGET openblas)
 if(openblas_FOUND)
   tenon_add_bench(bench_openblas bench/native/openblas.c)
   target_link_libraries(bench_openblas PRIVATE PkgConfig::openblas)
 endif()
 
-# Its CMake package wants OpenCL.
+# oneDNN's own CMake package requires OpenCL.
 find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.h)
 find_library(DNNL_LIBRARY dnnl)
 if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)

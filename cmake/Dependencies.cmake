@@ -1,11 +1,11 @@
-# The libraries that the library stands on; scripts/setup.sh installs them.
+# Dependencies of the library; scripts/setup.sh installs them.
 
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)   # its header only
 pkg_check_modules(cpuinfo REQUIRED IMPORTED_TARGET libcpuinfo)
 
-# nanopb comes without a pkg-config file. It is linked into the library, static and shared alike.
+# nanopb has no pkg-config file. It is linked into both the static and the shared library.
 find_path(NANOPB_INCLUDE_DIR pb_decode.h REQUIRED)
 find_library(NANOPB_LIBRARY protobuf-nanopb REQUIRED)
 find_program(NANOPB_GENERATOR NAMES nanopb_generator.py nanopb_generator REQUIRED)

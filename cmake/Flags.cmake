@@ -1,4 +1,4 @@
-# How everything here is compiled: the language, warnings, sanitizers.
+# Compiler flags: language, warnings, sanitizers.
 
 set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_STANDARD_REQUIRED ON)
@@ -9,14 +9,14 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
-# For every target, public users' programs included.
+# For every target, users' programs included.
 add_library(tenon_warnings INTERFACE)
 target_compile_options(tenon_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wvla
   $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes -Wmissing-prototypes>
   $<$<BOOL:${TENON_WERROR}>:-Werror>)
 
-# For what includes the library's own headers. Contraction is off because the interpreter and
+# For targets that include the library's internal headers. Contraction is off because the interpreter and
 # constant folding must round as written on every target.
 add_library(tenon_flags INTERFACE)
 target_link_libraries(tenon_flags INTERFACE tenon_warnings)

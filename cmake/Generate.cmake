@@ -1,4 +1,4 @@
-# Sources made at build time, in generated/ with the folders of src/: rules by rulec, protobuf by
+# Generated sources, in generated/ with the folders of src/: rules by rulec, protobuf by
 # nanopb. TENON_GENERATED lists them.
 
 set(TENON_GENERATED_DIR "${PROJECT_BINARY_DIR}/generated")
@@ -23,7 +23,7 @@ if(rulec_sources AND rules)
   list(APPEND TENON_GENERATED ${compiled_rules})
 endif()
 
-# Kernels and plans outlive a build on disk: keys hold a hash of the sources that decide what these are.
+# Cached kernels and plans outlive a build: their keys contain a hash of the sources that affect them.
 set(decide)
 foreach(folder IN ITEMS include src/base src/ir src/rules src/laws src/target src/schedule src/codegen
                         src/render src/device src/compile src/runtime tools/rulec)

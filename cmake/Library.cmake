@@ -1,4 +1,4 @@
-# The library, shared and static, from one set of objects.
+# Builds the shared and the static library from one set of objects.
 
 set(sources)
 set(layers ${TENON_LAYERS})
@@ -8,7 +8,7 @@ foreach(layer IN LISTS layers)
   list(APPEND sources ${found})
 endforeach()
 
-# The base layer is apart: the command has it, too, beside the public functions.
+# The base layer is separate: the command links it in addition to the public functions.
 file(GLOB_RECURSE found CONFIGURE_DEPENDS src/base/*.c)
 add_library(tenon_base OBJECT ${found})
 add_library(tenon_objects OBJECT ${sources} ${TENON_GENERATED})
@@ -19,7 +19,7 @@ foreach(part IN ITEMS tenon_base tenon_objects)
 endforeach()
 set(all_objects $<TARGET_OBJECTS:tenon_base> $<TARGET_OBJECTS:tenon_objects>)
 
-# For the tests, which see inside. Not installed.
+# For tests of internals. Not installed.
 add_library(tenon_internal STATIC EXCLUDE_FROM_ALL ${all_objects})
 target_include_directories(tenon_internal PUBLIC include src "${TENON_GENERATED_DIR}")
 target_link_libraries(tenon_internal PUBLIC tenon_flags tenon_dependencies)
@@ -32,13 +32,13 @@ set_target_properties(tenon PROPERTIES
   SOVERSION ${PROJECT_VERSION_MAJOR}
   LINK_DEPENDS ${symbols})
 target_link_options(tenon PRIVATE -Wl,--version-script=${symbols})
-if(NOT TENON_SANITIZE)   # a sanitizer's functions come with the program
+if(NOT TENON_SANITIZE)   # the program provides a sanitizer's functions
   target_link_options(tenon PRIVATE -Wl,--no-undefined)
 endif()
 target_link_libraries(tenon PRIVATE tenon_dependencies)
 
-# The static library is one object in which only tn_* is left global, so that it clashes with
-# nothing in the program it goes into, another nanopb included.
+# The static library is one object whose only global names are tn_*, so that it cannot clash with
+# names of the program, such as those of another nanopb.
 set(combined "${PROJECT_BINARY_DIR}/tenon${CMAKE_C_OUTPUT_EXTENSION}")
 add_custom_command(
   OUTPUT ${combined}

@@ -1,4 +1,4 @@
-# What is installed: headers, libraries, the command, licence, and how CMake and pkg-config find them.
+# Installs headers, libraries, the command, the licence, and files for CMake and pkg-config.
 
 include(CMakePackageConfigHelpers)
 set(config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tenon")
@@ -19,7 +19,7 @@ install(FILES "${PROJECT_BINARY_DIR}/tenon-config.cmake"
               "${PROJECT_BINARY_DIR}/tenon-config-version.cmake"
   DESTINATION "${config_dir}")
 
-# Relative to the .pc file, so that an installed tree may be moved.
+# Paths are relative to the .pc file, so that an installed tree can be moved.
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}"
   OUTPUT_VARIABLE pc_libdir)
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_INCLUDEDIR BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}"
@@ -31,7 +31,7 @@ foreach(name IN ITEMS tenon tenon-static)
   install(FILES "${PROJECT_BINARY_DIR}/${name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 endforeach()
 
-# The pages that README.md names lie beside it, as in the source.
+# Installs the pages that README.md links to at the same relative paths.
 install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(FILES docs/design.md docs/glossary.md docs/library.md docs/onnx.md docs/pipeline.md
   DESTINATION "${CMAKE_INSTALL_DOCDIR}/docs")

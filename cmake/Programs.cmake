@@ -1,13 +1,13 @@
-# The command `tenon` and the examples. An example sees what a user sees: the public headers and
-# the shared library. It is one file, examples/NAME.c, or a folder, examples/NAME/.
+# Builds the command `tenon` and the examples. Examples use the public headers and the shared library
+# only; each is a file, examples/NAME.c, or a folder, examples/NAME/.
 
 if(TENON_COMMAND)
   file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS src/cli/*.c)
   if(cli_sources)
     add_executable(tenon_command ${cli_sources})
     set_target_properties(tenon_command PROPERTIES OUTPUT_NAME tenon)
-    # Its own copy of the base layer, and of the library the public functions alone: the static
-    # library shows no others.
+    # Links a separate copy of the base layer, and only public functions of the library: the static
+    # library has no other global names.
     target_sources(tenon_command PRIVATE $<TARGET_OBJECTS:tenon_base>)
     target_include_directories(tenon_command PRIVATE src)
     target_link_libraries(tenon_command PRIVATE tenon_flags tenon::static PkgConfig::jansson)

@@ -1,6 +1,6 @@
 # Tests, found by their place in tests/:
-#   tests/unit/test_SUBJECT.c      one cmocka program each, sees the library's inside
-#   tests/api/SUBJECT.c, .cpp      one program each, sees the public headers and shared library
+#   tests/unit/test_SUBJECT.c      one cmocka program each, with access to the library's internals
+#   tests/api/SUBJECT.c, .cpp      one program each, against the public headers and shared library
 #   tests/KIND/test_SUBJECT.sh, .py  scripts; they get the build folder as their argument
 #   tests/support/                 helpers of several programs: tenon_test_support
 #   tests/fuzz/fuzz_SUBJECT.c      libFuzzer programs, with TENON_FUZZ; seeds.c writes their seeds
@@ -13,8 +13,8 @@ include(CTest)
 enable_language(CXX)
 pkg_check_modules(cmocka REQUIRED IMPORTED_TARGET cmocka)
 
-# The environment that `scripts/setup.sh --tests` makes, from the first build after it is there;
-# before, the first python3. TENON_PYTHON names another one; what was only found is never kept.
+# The virtual environment of `scripts/setup.sh --tests` if it exists, else the first python3. Looked
+# up again in each build; TENON_PYTHON names another interpreter.
 find_program(found_python python3 NO_CACHE REQUIRED)
 file(GLOB venv CONFIGURE_DEPENDS build/venv/requirements.txt)
 if(NOT TENON_PYTHON OR TENON_PYTHON STREQUAL found_python)
@@ -28,13 +28,13 @@ message(STATUS "Python of the tests: ${TENON_PYTHON}")
 
 set(test_environment
   "TENON_CACHE=off"
-  "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/cache"   # for who does not heed that
+  "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/cache"   # for programs that ignore TENON_CACHE
   "TENON_SANITIZE=${TENON_SANITIZE}"
   "UBSAN_OPTIONS=print_stacktrace=1"
   "TSAN_OPTIONS=second_deadlock_stack=1")
 
-# Tests that give the same answer in each kind of build run in one without optimisation: the insides
-# of the library, the rules, generated kernels by operator, and the source text. An optimised build
+# Tests whose results do not depend on the kind of build run in unoptimised ones only: the library's
+# internals, the rules, generated kernels by operator, and the source text. An optimised build
 # runs tests of the public interface, random graphs and networks; TENON_ALL_TESTS adds the others.
 set(one_build_only "^(unit|rules|ops|ops_ref|source)\\.|^onnx\\.ops|^cli\\.cli$|^bench\\.measure$")
 if(CMAKE_BUILD_TYPE STREQUAL Release AND NOT TENON_ALL_TESTS)
@@ -43,8 +43,8 @@ else()
   set(left_out "^$")
 endif()
 
-# CTest starts the tests of the greatest cost first, so that none of these runs alone at the end.
-# Costs are seconds of an unoptimised build on one core.
+# CTest starts the tests with the highest cost first, so that no long test runs alone at the end.
+# Costs are seconds in an unoptimised build on one core.
 set(costs random.graphs=60 cli.cli=40 onnx.ops=35 unit.render=30 onnx.ops_language=25
   rules.proofs=25 random.programs=20 unit.faults=20 rules.rules=15 networks.networks=15 unit.codegen=8
   unit.schedule=8 ops.reduce=8 ir.text=7 onnx.sizes=7 cli.sets=6 bench.run=6 unit.plan=5)
@@ -95,13 +95,13 @@ add_library(tenon_test_support STATIC EXCLUDE_FROM_ALL ${found})
 target_include_directories(tenon_test_support PUBLIC tests)
 target_link_libraries(tenon_test_support PUBLIC tenon_internal PRIVATE tenon_warnings)
 
-# The static archive has all that is internal; what the shared library exports is tested by `api`.
+# Unit tests link the static archive of internals; `api` tests the shared library's exports.
 file(GLOB found CONFIGURE_DEPENDS tests/unit/test_*.c)
 foreach(source IN LISTS found)
   tenon_add_test_program(unit ${source} tenon_test_support)
 endforeach()
 
-# The rules, with the examples that their files give.
+# Tests of the rules, with the examples in their files.
 set(examples "${TENON_GENERATED_DIR}/rules/examples.c")
 file(GLOB rules CONFIGURE_DEPENDS src/rules/*.rules)
 add_custom_command(OUTPUT ${examples}
@@ -112,7 +112,7 @@ file(GLOB found CONFIGURE_DEPENDS tests/rules/test_*.c)
 foreach(source IN LISTS found)
   tenon_add_test_program(rules ${source} tenon_internal)
   if(NOT TARGET rules_facts)
-    break()   # left out
+    break()   # excluded from this build
   endif()
   get_filename_component(name ${source} NAME_WE)
   string(REGEX REPLACE "^test_" "rules_" name ${name})
@@ -126,12 +126,12 @@ set_target_properties(ir_runner PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_B
 target_link_libraries(ir_runner PRIVATE tenon_test_support tenon_warnings Threads::Threads m)
 tenon_add_test(ir.text ir ir_runner tests/ir)
 
-# What docs/pipeline.md shows; tests/docs checks that the page is current.
+# Prints the contents of docs/pipeline.md; tests/docs checks that the page is current.
 add_executable(docs_pipeline tests/docs/pipeline.c)
 set_target_properties(docs_pipeline PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
 target_link_libraries(docs_pipeline PRIVATE tenon_internal tenon_warnings Threads::Threads m)
 
-# Random graphs through all stages, and compiled: programs of several files, with more time.
+# Random tests: programs of several files, with longer time limits.
 file(GLOB found CONFIGURE_DEPENDS tests/random/*.c)
 list(FILTER found EXCLUDE REGEX "/test_")
 foreach(name graphs rows)
@@ -146,14 +146,14 @@ file(GLOB found CONFIGURE_DEPENDS tests/random/programs/*.c)
 add_executable(random_programs tests/random/test_programs.c ${found} tests/backend/ref.c)
 set_target_properties(random_programs PROPERTIES
   RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
-target_compile_definitions(random_programs PRIVATE REF_BUFFERS=64)   # kernels of any number
+target_compile_definitions(random_programs PRIVATE REF_BUFFERS=64)   # no limit on a kernel's buffers
 target_link_libraries(random_programs PRIVATE tenon_internal tenon_warnings Threads::Threads m)
-# The same graphs every time, so that a change is judged by itself, but others in each kind of
-# build; new ones where they are many (check-long.sh).
+# Fixed seeds, different in each kind of build, so that results depend on the change alone; random
+# seeds for long runs (check-long.sh).
 string(SHA1 seed "${CMAKE_BUILD_TYPE} ${CMAKE_C_COMPILER_ID} ${TENON_SANITIZE}")
 string(SUBSTRING ${seed} 0 6 seed)
 math(EXPR seed "0x${seed} + 1")
-set(graph_shards 2)   # processes that share the graphs, so that two cores are busy
+set(graph_shards 2)   # processes among which the graphs are split, to use two cores
 foreach(shard RANGE 1 ${graph_shards})
   tenon_add_test(random.graphs_${shard} random
     random_graphs --seed=${seed} --shard=${shard}/${graph_shards})
@@ -196,7 +196,7 @@ foreach(name IN LISTS TENON_SINGLE_EXAMPLES)
   tenon_add_test(example.${name} example example_${name})
 endforeach()
 
-# A backend as a user would bring it; the operator suite runs on it too.
+# A backend built like a user's; the operator suite runs on it too.
 add_library(ref_backend MODULE tests/backend/ref.c tests/backend/plugin.c)
 set_target_properties(ref_backend PROPERTIES
   PREFIX "" LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
@@ -210,7 +210,7 @@ foreach(script IN LISTS found)
   get_filename_component(name ${script} NAME_WE)
   string(REGEX REPLACE "^test_" "${kind}." name ${name})
   if(TENON_SANITIZE AND kind STREQUAL "install")
-    continue()   # a user's program is not instrumented
+    continue()   # users' programs are not instrumented
   endif()
   if(name STREQUAL "rules.proofs" AND TENON_SANITIZE)
     continue()   # z3 proves the rules, whatever the library is built with
@@ -223,7 +223,7 @@ foreach(script IN LISTS found)
   else()
     tenon_add_test(${name} ${kind} bash ${script} "${PROJECT_BINARY_DIR}")
   endif()
-  if(kind STREQUAL "rules")   # rulec, run once a build, leaves its memory to the system
+  if(kind STREQUAL "rules")   # rulec does not free its memory
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")
   endif()
   if(name STREQUAL "ops.coverage")
@@ -237,7 +237,7 @@ foreach(script IN LISTS found)
   endif()
 endforeach()
 
-# Nine networks, each compiled several times; thousands of models of one operator.
+# Time limits: nine networks, each compiled several times; thousands of one-operator models.
 foreach(name networks.networks onnx.ops)
   if(TEST ${name} AND TENON_TEST_SECONDS LESS 900)
     set_tests_properties(${name} PROPERTIES TIMEOUT 900)
@@ -261,10 +261,10 @@ if(TENON_FUZZ)
   list(APPEND test_environment "ASAN_SYMBOLIZER_PATH=${LLVM_SYMBOLIZER}")
   set(fuzz "${PROJECT_BINARY_DIR}/fuzz")
 
-  # Everything that the fuzz tests need, and the command, for the warnings of clang.
+  # Builds all fuzz tests, and the command for clang's warnings.
   add_custom_target(fuzzers DEPENDS tenon tenon_command)
 
-  # Seeds of each fuzzer's corpus, in a folder of its own that must not be empty.
+  # Writes each fuzzer's seeds to a separate folder, which must not be empty.
   add_executable(fuzz_seeds tests/fuzz/seeds.c)
   set_target_properties(fuzz_seeds PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${fuzz}")
   target_link_libraries(fuzz_seeds PRIVATE tenon_internal)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks that C and C++ sources are as clang-format 14 writes them; with --fix makes them so.
+# Checks the format of C and C++ sources by clang-format 14; --fix formats them.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -18,11 +18,11 @@ ORDER = ("base ir rules laws target schedule codegen render device compile runti
          "tune cli").split()
 RANK = {folder: rank for rank, folder in enumerate(ORDER)}
 
-# Earlier layers of which a layer knows nothing: it asks those between.
+# Earlier layers that a layer must not use directly, but through those between.
 HIDDEN = {"formats": {"laws", "target", "schedule", "codegen", "render", "compile", "runtime"},
           "cli": set(ORDER) - {"base", "cli"}}  # a client of the public headers
 
-# Host tools share the tables of the layers that they make sources for.
+# Host tools share the tables of the layers that they generate sources for.
 TOOL_RANK = {"rulec": RANK["ir"]}
 
 MOST_IN_CYCLE = 3
@@ -43,7 +43,7 @@ def includes(path):
 
 
 def check_quoted(name, src, rank, folder, path):
-    """What is wrong with one include in quotes, or None."""
+    """Returns the error in a quoted include, or None."""
     if not path.is_relative_to(src) and (path.parent / name).is_file():
         return None
     parts = pathlib.PurePosixPath(name).parts
@@ -91,7 +91,7 @@ def folders(root):
 
 
 def module_graph(src):
-    """Which modules, paths without suffix, each module includes."""
+    """Returns the modules, paths without suffix, that each module includes."""
     graph = {}
     for path in sorted(p for p in src.rglob("*") if p.suffix in SOURCES):
         module = path.relative_to(src).with_suffix("").as_posix()
@@ -102,7 +102,7 @@ def module_graph(src):
 
 
 def cycles(graph):
-    """The strongly connected components of more than one vertex (Tarjan, 1972)."""
+    """Returns the strongly connected components of more than one vertex (Tarjan, 1972)."""
     order, low, stack, found = {}, {}, [], []
 
     def visit(vertex):

@@ -1,8 +1,8 @@
 #!/bin/bash
-# Checks what the built library shows and uses:
+# Checks the symbols of the built library:
 #   - it exports tn_* and nothing else;
 #   - it calls nothing that ends the process or writes to the terminal;
-#   - it has no writable data but what is listed here.
+#   - it has no writable data except that listed here.
 #
 #   scripts/check-symbols.sh [--assertions] libtenon.so libtenon.a
 #
@@ -29,7 +29,7 @@ for file in "$shared" "$static"; do
 done
 
 wrong=0
-# report WHAT: a complaint for each line of standard input
+# report WHAT: prints an error for each line of standard input
 report() {
   local line
   while read -r line; do
@@ -40,7 +40,7 @@ report() {
 
 exported() { nm "${@:1:$#-1}" --defined-only --format=posix "${!#}" | awk 'NF > 1 { print $1 }'; }
 
-# Names that both libraries reach outside for, without their version.
+# External names that both libraries use, without their version.
 undefined() {
   { nm -D --undefined-only --format=posix "$shared"
     nm --undefined-only --format=posix "$static"; } |

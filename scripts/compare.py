@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures Tenon beside ONNX Runtime and memcpy, in turn in one run, and prints Markdown.
+"""Measures Tenon beside ONNX Runtime and memcpy, in turns within one run, and prints Markdown.
 
     scripts/compare.py [--build build/release] [--model MODEL.onnx] [--rounds 5] [--threads 2]
 

@@ -6,8 +6,8 @@ import sys
 
 
 def settle(page, text, says, otherwise, check):
-    """Writes a page, or with `check` compares it: prints how it differs from what `says` names, and
-    what to do otherwise. Gives an exit status."""
+    """Writes a page, or with `check` compares it and prints the difference, its source `says`, and
+    the remedy `otherwise`. Returns an exit status."""
     if not check:
         page.write_text(text)
         return 0

@@ -4,9 +4,8 @@
 #
 #   scripts/get-magika.sh DEST
 #
-# They come from the wheel of the Python package magika, pinned by version and hash; the one that
-# holds no machine code serves every platform. Nothing is installed. Files already there and right
-# are kept. Needs python3 and pip (Debian: python3-pip); PYTHON names another interpreter.
+# The source is the wheel of the Python package magika for every platform, pinned by version and
+# hash. Nothing is installed. Valid files that exist are kept. Needs python3 and pip (Debian: python3-pip); PYTHON names another interpreter.
 # Magika is licensed under the Apache License 2.0.
 set -eu
 

@@ -14,7 +14,7 @@ import tomllib
 TABLE = 'tests/mutants/mutants.toml'
 PLACE = 'build/mutants'
 SOURCE, BUILD, RESULTS = (f'{PLACE}/{name}' for name in ('source', 'build', 'results.json'))
-MOST_SURVIVORS = 0.04  # of all faults
+MOST_SURVIVORS = 0.04  # share of all faults
 
 
 def faults():
@@ -62,7 +62,7 @@ def must(command):
 
 
 def copy_checkout():
-    """What git tracks, as it is now; files that did not change keep their times."""
+    """Copies the tracked files of the checkout; unchanged files keep their times."""
     os.makedirs(SOURCE, exist_ok=True)
     files = subprocess.run(['git', 'ls-files', '-z'], check=True, capture_output=True).stdout
     for name in filter(None, files.decode().split('\0')):
@@ -89,7 +89,7 @@ def build():
 
 
 def first_failure(arguments):
-    """The first test of a selection that fails; None: none does."""
+    """Returns the first test of a selection that fails; None: all pass."""
     done = run(['ctest', '--test-dir', BUILD, '--stop-on-failure', '--timeout', '600', *arguments],
                env=dict(os.environ, TENON_CACHE='off'))
     if done is None:
@@ -119,7 +119,7 @@ def verdict(fault):
 
 
 def python():
-    """The interpreter that has what tests need."""
+    """Returns the Python interpreter of the tests."""
     path = os.environ.get('TENON_PYTHON') or os.path.abspath('build/venv/bin/python')
     if not os.path.exists(path):
         sys.exit('mutants: no packages for tests: run scripts/setup.sh --tests first')

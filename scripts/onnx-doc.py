@@ -89,19 +89,19 @@ The body of a Loop or a Scan is compiled once, so each of its steps is alike:
 
 
 def number(name):
-    """The value of an enum's constant."""
+    """Returns the value of an enum's constant."""
     text = "".join((SOURCE / file).read_text() for file in ("importer/importer.h", "file/onnx_file.h"))
     return re.search(rf"\b{name} = (\d+)", text).group(1)
 
 
 def bound(path, name):
-    """An enum's constant, which may be a power of two."""
+    """Returns an enum's constant, which may be a power of two."""
     found = re.search(rf"\b{name} = (?:(1) << )?(\d+)", (ROOT / "src" / path).read_text())
     return 1 << int(found.group(2)) if found.group(1) else int(found.group(2))
 
 
 def types():
-    """The data types that tensors may have."""
+    """Returns the data types that tensors may have."""
     text = (ROOT / "src" / "ir" / "core" / "dtypes.def").read_text()
     found = re.findall(r'^DTYPE\(\w+, \d+, "(\w+)", (?:FLOAT|U?INT|BOOL),', text, re.MULTILINE)
     return ", ".join(found[:-1]) + " and " + found[-1]
@@ -114,7 +114,8 @@ def inputs(least, most):
 
 
 def attribute(text):
-    """One with a ! is required, in the versions that follow it or else in all."""
+    """Formats an attribute; one with a ! is required, in the versions that follow it or else in
+    all."""
     name, mark, versions = text.partition("!")
     only = f" in {versions.replace(',', ', ')}" if versions else ""
     return f"`{name}`" + (f" (required{only})" if mark else "")

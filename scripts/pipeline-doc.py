@@ -40,7 +40,7 @@ def passes():
 
 
 def laws():
-    """A row a law: its line, what it does, where it is."""
+    """Returns a row for each law: its line, its effect, its file."""
     rows = ["| line | what it does | where |", "|---|---|---|"]
     for row in re.findall(r"^LAW\((.*?)\)$", LAWS.read_text(), re.MULTILINE | re.DOTALL):
         arguments, file, about = re.findall(r'"([^"]*)"', row)
@@ -50,14 +50,14 @@ def laws():
 
 
 def words():
-    """A row for each word of the laws' arguments."""
+    """Returns a row for each word of the laws' arguments."""
     found = re.findall(r'^LAW_WORD\((\w+), \w+,\s+"([^"]*)"\)$', LAWS.read_text(), re.MULTILINE)
     return "\n".join(["| word | what stands for it |", "|---|---|",
                       *(f"| `{name}` | {about} |" for name, about in found)])
 
 
 def stages(build):
-    """The text after each pass, in order."""
+    """Returns the text after each pass, in order."""
     output = subprocess.run([build / "tests" / "docs_pipeline"], check=True, text=True,
                             stdout=subprocess.PIPE, timeout=60).stdout
     parts = re.split(r"^=== (\w+)\n", output, flags=re.MULTILINE)

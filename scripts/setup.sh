@@ -52,7 +52,7 @@ Run as root:
     apt-get "${options[@]}" --quiet=2 -o Dpkg::Use-Pty=0 "${missing[@]}" >/dev/null
 }
 
-# The interpreter is Debian's, whatever else is first in PATH: the versions are pinned for it.
+# Debian's interpreter, whatever is first in PATH: the versions are pinned for it.
 install_test_packages() {
   local wanted=scripts/requirements-tests.txt venv=build/venv
   if cmp -s $wanted $venv/requirements.txt; then
@@ -66,7 +66,7 @@ install_test_packages() {
   cp $wanted $venv/requirements.txt
 }
 
-# Each list is all that its packages need, so that nothing else comes along.
+# Each list contains all dependencies, so that nothing else is installed.
 install_bench_packages() {
   local wanted venv=build/bench/venv
   [ -x $venv/bin/pip ] || { mkdir -p build/bench && /usr/bin/python3 -m venv --clear $venv; }

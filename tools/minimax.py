@@ -18,7 +18,7 @@ GRID = 600
 
 
 def extrema(error, a, b):
-    """The points where |error| is greatest between changes of its sign."""
+    """Returns the points of largest |error| between changes of its sign."""
     points = [(a + b) / 2 + (b - a) / 2 * cos(pi * (GRID - i) / GRID) for i in range(GRID + 1)]
     best, sign = [], 0
     for t in points:
@@ -37,7 +37,7 @@ def value(c, t):
 
 
 def fit(g, w, a, b, degree):
-    """The coefficients of the best polynomial, unrounded."""
+    """Returns the coefficients of the best polynomial, unrounded."""
     n = degree + 1
     at = [(a + b) / 2 + (b - a) / 2 * cos(pi * (n - i) / n) for i in range(n + 1)]
     for _ in range(12):
@@ -70,7 +70,7 @@ def hexadecimal(v):
 
 
 def polynomial(g, weight, a, b, degree, bits, ratio=1024):
-    """Rounded coefficients and the error that they leave."""
+    """Returns rounded coefficients and their error."""
     least = max(abs(weight(a)), abs(weight(b))) / ratio  # where the weight vanishes
 
     def w(t):
@@ -81,12 +81,12 @@ def polynomial(g, weight, a, b, degree, bits, ratio=1024):
 
 
 def even(f, first, power):
-    """(f(x) - first·x) / x^power as a function of t = x²."""
+    """Returns (f(x) - first·x) / x^power as a function of t = x²."""
     return lambda t: (f(sqrt(t)) - first * sqrt(t)) / sqrt(t) ** power
 
 
 def even_weight(f):
-    """What makes an error of f(x) / x, as a function of t = x², relative."""
+    """Returns the weight that makes an error of f(x) / x, as a function of t = x², relative."""
     return lambda t: sqrt(t) / f(sqrt(t))
 
 
@@ -100,7 +100,7 @@ def atanh_rest(t):
 
 
 def root_of_erfc(n):
-    """erfc^(1/n), and what its errors become in erfc."""
+    """Returns erfc^(1/n), and the weight of its errors in erfc."""
     return lambda x: erfc(x) ** (mpf(1) / n), lambda x: n * erfc(x) ** (1 - mpf(1) / n)
 
 

@@ -1,3 +1,4 @@
+/* Timing loop for benchmarks (clock.h). */
 #include "clock.h"
 
 #include <time.h>

@@ -1,13 +1,13 @@
-/* Timing of what is called again and again, without the cost of calling it from Python. */
+/* Times a function that is called repeatedly, without the cost of calling it from Python. */
 #ifndef BENCH_CLOCK_H
 #define BENCH_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Times of runs in nanoseconds: `most` places at `at`, of which `n` are taken. Runs go on until
-    they are `least` and have taken `enough` together; they end before that where they have taken
-    ten times as much, or all places are taken. There is always one. */
+/** Times of runs in nanoseconds: `n` of at most `most` places at `at` are used. Runs are repeated
+    until there are `least` of them and they took `enough` in total; at most until they took ten
+    times `enough` or all places are used. There is at least one. */
 typedef struct bench_times {
   int64_t enough, least, most, n, sum;
   int64_t *at;
@@ -15,11 +15,10 @@ typedef struct bench_times {
 
 int64_t bench_now(void);
 
-/** Notes a run that began at `start` and has ended; true while there is to be another one. */
+/** Records a run that began at `start` and has just ended; true if another one is needed. */
 bool bench_note(bench_times *t, int64_t start);
 
-/** Runs and times run(self), which returns 0 where all is well. What else it returned ends the
-    runs, and is returned. */
+/** Calls and times run(self). The first non-zero result ends the runs and is returned. */
 int bench_run_times(int (*run)(void *self), void *self, bench_times *t);
 
 #endif

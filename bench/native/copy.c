@@ -1,3 +1,5 @@
+/* Multithreaded copies by memcpy or non-temporal stores (copy.h): spinning threads each copy a
+   part. */
 #include "copy.h"
 
 #include <pthread.h>
@@ -13,11 +15,11 @@
 
 enum { LINE = 64, THREADS_MOST = 1024, SPINS = 20000 };
 
-/** What the threads of a call share. */
+/** State shared by the threads of a call. */
 typedef struct crew {
   const bench_copy *copy;
-  atomic_int run;  /* number of the run that may begin; negative: no more */
-  atomic_int done; /* parts copied, of all runs */
+  atomic_int run;  /* number of the run that may begin; negative: end */
+  atomic_int done; /* parts copied, over all runs */
 } crew;
 
 typedef struct member {
@@ -42,7 +44,7 @@ static void stream(char *to, const char *from, size_t bytes) { memcpy(to, from, 
 static void relax(void) {}
 #endif
 
-/** Between two looks for another thread, of which n counts: where cores are short, makes way. */
+/** Pauses between two polls, the n-th of a wait; yields now and then, where cores are short. */
 static void pause_briefly(int *n) {
   relax();
   if (++*n < SPINS) return;
@@ -58,7 +60,7 @@ bool bench_copy_has(bench_copy_kind kind) {
 #endif
 }
 
-/** Where a part begins: at a whole line. */
+/** Returns the start of a part, at a cache line. */
 static size_t part(const bench_copy *c, int32_t i) {
   size_t lines = (size_t)c->bytes / LINE;
   return i == c->threads ? (size_t)c->bytes : lines * (size_t)i / (size_t)c->threads * LINE;
@@ -97,7 +99,7 @@ static void run_all(crew *all, int run) {
 static void time_runs(crew *all, bench_times *t) {
   int64_t start;
   int run = 0;
-  run_all(all, ++run); /* until it is through, threads are starting */
+  run_all(all, ++run); /* the first run waits until all threads have started */
   do {
     start = bench_now();
     run_all(all, ++run);

@@ -1,3 +1,4 @@
+/* oneDNN as a peer (peer.h): matrix products and convolutions as lists of primitives. */
 #include "peer.h"
 
 #include <oneapi/dnnl/dnnl.h>
@@ -8,7 +9,7 @@
 
 enum { STEPS_MOST = 4, ARGUMENTS_MOST = 3, MEMORIES_MOST = 6 };
 
-/** A primitive and what it works on. */
+/** A primitive and its arguments. */
 typedef struct step {
   dnnl_primitive_t primitive;
   dnnl_exec_arg_t arguments[ARGUMENTS_MOST];
@@ -31,13 +32,13 @@ const char *bench_peer_version(void) {
   return text;
 }
 
-/** Notes a failure; nothing is done after one. */
+/** Records a failure; later steps are skipped. */
 static bool check(dnnl_work *w, dnnl_status_t s) {
   w->failed |= s != dnnl_success;
   return !w->failed;
 }
 
-/** An array at `data`, or one of the library's own. */
+/** Makes an array at `data`, or an array of the library's. */
 static dnnl_memory_t array(dnnl_work *w, const dnnl_memory_desc_t *md, void *data) {
   dnnl_memory_t *m = &w->memories[w->n_memories];
   if (w->failed || !check(w, dnnl_memory_create(m, md, w->engine, data))) return NULL;
@@ -49,7 +50,7 @@ static dnnl_memory_t own_array(dnnl_work *w, const dnnl_memory_desc_t *md) {
   return array(w, md, DNNL_MEMORY_ALLOCATE);
 }
 
-/** Adds the primitive of a description, which is freed. */
+/** Adds the primitive of a descriptor, which is freed. */
 static void add_step(dnnl_work *w, dnnl_primitive_desc_t pd, int n,
                      const dnnl_exec_arg_t arguments[]) {
   step *s = &w->steps[w->n_steps];
@@ -93,10 +94,10 @@ static void make_matmul(dnnl_work *w, const int64_t n[], float *const in[], floa
                                {DNNL_ARG_DST, array(w, &c, out)}});
 }
 
-/* conv: N,C,H,W,K,R,stride,pad. The library chooses layouts; bringing the arrays from and to the
-   layout that they are given in is part of the work, as it is for the others. */
+/* conv: N,C,H,W,K,R,stride,pad. The library chooses layouts; reordering the arrays from and to the
+   given layout is part of the work, as it is for other peers. */
 
-/** The operand of a primitive for a given array, which is reordered if it has to be. */
+/** Returns a primitive's operand for a given array, reordered if necessary. */
 static dnnl_memory_t reordered(dnnl_work *w, const dnnl_memory_desc_t *given, void *data,
                                const dnnl_memory_desc_t *wanted) {
   dnnl_memory_t from = array(w, given, data);

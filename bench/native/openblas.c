@@ -1,3 +1,4 @@
+/* OpenBLAS as a peer (peer.h): matrix products. */
 #include "peer.h"
 
 #include <cblas.h>
@@ -11,7 +12,7 @@ typedef struct product {
   float *c;
 } product;
 
-/* The library tells its version in the second word of a text. */
+/* Returns the version, the second word of the library's configuration text. */
 const char *bench_peer_version(void) {
   static char version[32];
   if (sscanf(openblas_get_config(), "%*s %31s", version) != 1) return "";

@@ -1,21 +1,22 @@
-/* A C library that Tenon is measured beside: one shared object each, all with these functions. */
+/* Interface of C libraries that Tenon is compared with: each is a shared object with all of these
+   functions. */
 #ifndef BENCH_PEER_H
 #define BENCH_PEER_H
 
 #include <stdint.h>
 
-/** The library's version. Valid as long as the object is loaded. */
+/** Returns the library's version. Valid as long as the object is loaded. */
 const char *bench_peer_version(void);
 
-/** Gets work ready: its kind ("matmul", "conv") and numbers as `tenon bench` writes them, its
-   inputs and its output, of f32 in row-major order, which are borrowed until it is freed. NULL
-   where the library has no such thing. */
+/** Prepares work: its kind ("matmul", "conv") and numbers as `tenon bench` writes them, its inputs
+    and output, f32 in row-major order, borrowed until the work is freed. NULL if the library does
+    not support it. */
 void *bench_peer_make(const char *kind, const int64_t numbers[], float *const in[], float *out);
 
-/** Does it once; 0 where all is well. */
+/** Runs the work once; 0 on success. */
 int bench_peer_run(void *work);
 
-/** NULL is allowed. */
+/** Frees the work. NULL is allowed. */
 void bench_peer_free(void *work);
 
 #endif

@@ -1,2 +1,2 @@
-"""How each peer is driven: a module has a class Side, made from a worker's settings, with version()
-and prepare(task, inputs), which gives a worker.Work. Each is loaded in a process of its own."""
+"""Drivers of the peers. A module has a class Side, made from a worker's settings, with version()
+and prepare(task, inputs), which returns a worker.Work. Each is loaded in a separate process."""

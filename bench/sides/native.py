@@ -1,4 +1,4 @@
-"""C libraries and copies, through the shared objects that bench/native makes."""
+"""Drivers of C libraries and memory copies, through the shared objects of bench/native."""
 import ctypes
 import platform
 from pathlib import Path
@@ -32,7 +32,7 @@ def load(build, name):
 
 
 def times_of(call, enough):
-    """Times of runs in nanoseconds, taken by call(pointer to Times), which gives 0."""
+    """Returns times of runs in nanoseconds, measured by call(pointer to Times), which returns 0."""
     at = (INT64 * RUNS_MOST)()
     times = Times(enough, RUNS_LEAST, RUNS_MOST, 0, 0, at)
     status = call(ctypes.byref(times))
@@ -42,7 +42,7 @@ def times_of(call, enough):
 
 
 def function_times(build, function, argument):
-    """times(enough) of a C function that takes one pointer and gives 0."""
+    """Returns times(enough) of a C function that takes one pointer and returns 0."""
     run = load(build, "native").bench_run_times
     run.argtypes = [ctypes.c_void_p] * 3
     address = ctypes.cast(function, ctypes.c_void_p)
@@ -50,12 +50,12 @@ def function_times(build, function, argument):
 
 
 def empty(shape):
-    """An array whose pages are there."""
+    """Makes an array whose pages are mapped."""
     return aligned(np.zeros(shape, np.float32))
 
 
 class Library:
-    """One of the objects with the functions of native/peer.h."""
+    """A shared object with the functions of native/peer.h."""
 
     def __init__(self, settings):
         self.build, self.lib = settings["build"], load(settings["build"], settings["argument"])
@@ -87,8 +87,8 @@ class Library:
 
 
 class Copies:
-    """Copies as many bytes as a workload reads and writes; the first of its inputs, if all that it
-    does is copy it."""
+    """Copies as many bytes as a workload reads and writes: its first input, if the workload is a
+    copy."""
 
     KINDS = {"memcpy": 0, "stream": 1}
 

@@ -1,4 +1,4 @@
-"""ONNX Runtime, with inputs and outputs bound to memory once."""
+"""Driver of ONNX Runtime, with inputs and outputs bound to memory once."""
 import onnxruntime
 
 from worker import Work

@@ -1,5 +1,5 @@
-"""PyTorch as one calls it for speed: no gradients, results into an array that is there where the
-operation has such a form."""
+"""Driver of PyTorch, called for speed: without gradients, and with results written to an existing
+array where the operation allows it."""
 import onnx
 import torch
 import torch.nn.functional as F
@@ -11,7 +11,7 @@ aten = torch.ops.aten
 
 
 def with_out(function):
-    """Of function(numbers, out, operands…): it writes into `out`."""
+    """Makes a call of function(numbers, out, operands…), which writes into `out`."""
     def make(numbers, out, *operands):
         return lambda: function(numbers, out, *operands)
     return make
@@ -40,8 +40,8 @@ OPERATIONS = {
 }
 
 
-# Convolutional networks: the nodes of the file as a module, traced and frozen. One would write
-# transformers otherwise than their files have them, so that their nodes are not here.
+# Convolutional networks: the nodes of the file as a module, traced and frozen. Transformers are
+# left out, as their nodes are not how one would write them in PyTorch.
 
 NODES = {
     "Add": lambda _, a, b: a + b,

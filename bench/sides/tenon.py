@@ -1,4 +1,5 @@
-"""Tenon, through its C interface: work on arrays as expressions, networks as ONNX files."""
+"""Driver of Tenon, through its C interface: workloads on arrays as expressions, networks as ONNX
+files."""
 import ctypes
 import json
 import subprocess
@@ -56,7 +57,7 @@ class Side:
         return self.command("version").split()[1]
 
     def peak(self):
-        """GFLOP/s of in-register multiply-adds on all threads, with the vectors allowed."""
+        """Returns GFLOP/s of in-register multiply-adds on all threads, with the vectors allowed."""
         said = self.command("bench", "matmul:16x16x16", "--json", "--repeat", "1", "--threads",
                             str(self.settings["threads"]))
         return json.loads(said)["peak_gflops"]
@@ -66,7 +67,7 @@ class Side:
             raise Refused(status, self.tn.message())
 
     def compile(self, task, inputs):
-        """A binding of an expression of the inputs."""
+        """Compiles an expression of the inputs; returns a binding."""
         operands = [Tensor(self.tn, self.tn.lib.tn_input(self.tn.context, name.encode(),
                                                          as_shape(x.shape), F32))
                     for name, x in inputs.items()]
@@ -78,7 +79,7 @@ class Side:
         return binding, "0"
 
     def load(self, task):
-        """A binding of a model."""
+        """Loads a model; returns a binding."""
         bound = self.tn.load(task["model"]).bind()
         return bound.handle, bound.outputs[0]
 

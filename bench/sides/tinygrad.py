@@ -1,4 +1,4 @@
-"""tinygrad: an ONNX file under its own importer, captured once and replayed."""
+"""Driver of tinygrad: an ONNX file in its own importer, captured once and replayed."""
 from importlib.metadata import version as version_of
 
 from tinygrad import Device, Tensor, TinyJit

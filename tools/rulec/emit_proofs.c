@@ -244,7 +244,7 @@ static bool template_has(const template *t, int op) {
 }
 
 /** The solver's command. Division circuits are too large to bit-blast: contextual simplification
-   makes both sides syntactically equal instead. */
+    makes both sides syntactically equal instead. */
 static const char *check_command(const rule *r) {
   return pattern_has(r->pattern, O_FLOORDIV)
              ? "(check-sat-using (then simplify ctx-simplify simplify default))"

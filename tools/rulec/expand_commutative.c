@@ -22,7 +22,7 @@ static int count_captures(const pattern *p, const char *name) {
 }
 
 /** True for a pattern that matches any node independently of the others: swapping two of these
-   matches nothing new. */
+    matches nothing new. */
 static bool matches_anything(const pattern *p, const pattern *root) {
   return p->kind == P_ANY && !p->types && (!p->name || count_captures(root, p->name) == 1);
 }
@@ -38,7 +38,7 @@ static pattern *with_children(const pattern *p, pattern *const child[]) {
 static patterns variants_of(const pattern *p, const rule *r);
 
 /** True if swapping a pattern's operands never changes its value. MAX and MIN of floats choose
-   between 0 and −0 by order. */
+    between 0 and −0 by order. */
 static bool commutes(const pattern *p, const rule *r) {
   if (p->kind != P_OP || !op_table[p->op].commutative || p->n != 2) return false;
   bool picks_zero = p->op == O_MAX || p->op == O_MIN;

@@ -528,7 +528,7 @@ typedef struct constants {
 static void read_form(rule_file *f, const sexpr *e, const char *suffix, constants *c);
 
 /** (for NAME (A B …) FORM …) and (for (NAME NAME …) ((A B …) …) FORM …): reads the forms once for
-   each value or tuple. */
+    each value or tuple. */
 static void read_for(rule_file *f, const sexpr *e, const char *suffix, constants *c) {
   if (e->n < 4 || e->item[2]->kind != '(') fail(e->at, "write (for NAME (VALUE …) FORM …)");
   const sexpr *names = e->item[1];

@@ -171,7 +171,7 @@ type_set types_of_class(const char *cls);
 bool template_is_typed(const template *t);
 
 /** expand_commutative.c: fills the variants of each rule; rules that an earlier one subsumes are
- * errors. */
+    errors. */
 void rules_expand_variants(rule_file *f);
 
 /** A name with other characters than letters and digits replaced by _: a C identifier. */

@@ -192,7 +192,7 @@ static term float_to_float(term from, int to) {
 }
 
 /** An op on 16-bit floats: computed in f32 and rounded back, which equals rounding once, except for
-   a multiply-add. */
+    a multiply-add. */
 static term half_op(script *s, int op, const term args[], int made) {
   int single = find_type("f32", 3);
   term wide[3];
