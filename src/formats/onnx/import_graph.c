@@ -202,7 +202,7 @@ static void add_node(import *m, const onnx_node *n) {
   check_node(&c, row);
   m->sizes_used.n = 0;
   m->b.needed = NULL;
-  m->b.named.n = 0;
+  m->b.named = (named_sizes){0};
   row->build(&c);
   for (size_t i = 0; i < n->outputs.n; i++) {
     if (out[i].node) check_element_count(m, out[i].node);
@@ -323,7 +323,9 @@ static void suggest_size_constraints(import *m, const onnx_node *n) {
   bool is_shape = m->b.diag->status == TN_ERR_SHAPE;
   if (is_shape) add_input_sizes(m, n);
   node_list all = topo_sort(a, m->sizes_used.at, m->sizes_used.n, NULL, NULL);
-  node_list named = topo_sort(a, m->b.named.at, m->b.named.n, NULL, NULL);
+  const named_sizes *k = &m->b.named;
+  node_list named = k->single.n ? topo_sort(a, k->single.at, k->single.n, NULL, NULL)
+                                : topo_sort(a, k->of_shapes.at, k->of_shapes.n, NULL, NULL);
   for (size_t i = 0; i < all.n; i++)
     if (all.at[i]->op == OP_VAR && (!is_shape || list_contains(&named, all.at[i])) &&
         count++ < SHOWN)

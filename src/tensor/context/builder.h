@@ -19,6 +19,13 @@ typedef struct value {
   weakness weak; /* other than WEAK_NO: a constant of rank 0 */
 } value;
 
+/** Sizes that a message names, so that a hint can list those at fault: the single ones, or, without
+    any, those of the shapes. */
+typedef struct named_sizes {
+  VEC(const node *) single;    /* added by size_text */
+  VEC(const node *) of_shapes; /* added by sizes_text */
+} named_sizes;
+
 /** The surroundings of operator builders. Builders raise through `diag`; nodes that nothing holds
     are freed when the call ends, so that a failed call leaves nothing behind. */
 typedef struct builder {
@@ -27,7 +34,7 @@ typedef struct builder {
   diag *diag;
   struct tn_context *context; /* NULL for an importer without tensors */
   const node *needed;         /* size that a refused operation needs to be at least 0, or NULL */
-  VEC(const node *) named;    /* sizes that the message of a refusal names: size_text adds them */
+  named_sizes named;          /* by the message of a refusal */
 } builder;
 
 #endif

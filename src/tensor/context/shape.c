@@ -68,7 +68,7 @@ static void add_text(str *s, const node *n, int depth, bool is_operand) {
 const char *size_text(builder *b, const node *n) {
   str s = str_new(b->arena);
   add_text(&s, n, TEXT_DEPTH, false);
-  vec_push(b->arena, &b->named, n);
+  vec_push(b->arena, &b->named.single, n);
   return str_text(&s);
 }
 
@@ -81,10 +81,12 @@ const char *sizes_text(builder *b, const sizes *shape) {
   if (!shape->rank) return "scalar";
   for (size_t i = 0; i < shape->rank; i++) {
     if (i) str_add(&s, "x");
-    if (shape->at[i])
-      add_text(&s, shape->at[i], TEXT_DEPTH, false);
-    else
+    if (!shape->at[i]) {
       str_add(&s, "-1");
+      continue;
+    }
+    add_text(&s, shape->at[i], TEXT_DEPTH, false);
+    vec_push(b->arena, &b->named.of_shapes, shape->at[i]);
   }
   return str_text(&s);
 }

@@ -89,9 +89,9 @@ def check_missing(r):
 
 def check_inputs(r):
     """Checks nodes with a wrong number of inputs."""
-    for op, n, attributes, says in (("Add", 1, {}, "it has 1 input, not 2"),
-                                    ("Clip", 4, {}, "it has 4 inputs, not 1 to 3"),
-                                    ("Concat", 0, {"axis": 0}, "it has 0 inputs, not 1 or more")):
+    for op, n, attributes, says in (("Add", 1, {}, "expected 2 inputs, got 1"),
+                                    ("Clip", 4, {}, "expected 1 to 3 inputs, got 4"),
+                                    ("Concat", 0, {"axis": 0}, "expected 1 or more inputs, got 0")):
         case = Case(op, [(op, ["x"] * n, ["y"], attributes)],
                     {"x": In(some(np.random.default_rng(6), (2, 3), F32))}, ["y"])
         check_refused(r, f"{op} of {n}", model_of([case], 13), says)
