@@ -1,25 +1,9 @@
 /* Fuzzes the protobuf reader of ONNX: arbitrary bytes are parsed as a model and as one tensor. All
    that is found must be readable, and memory in proportion to the input. */
+#include "../support/counting_mem.h"
 #include "formats/onnx/file/onnx_file.h"
 
 #include <string.h>
-
-typedef struct counter {
-  size_t live, peak;
-} counter;
-
-static void *count_alloc(void *user, size_t bytes, size_t align) {
-  counter *c = user;
-  c->live += bytes;
-  if (c->live > c->peak) c->peak = c->live;
-  return mem_system.alloc(mem_system.user, bytes, align);
-}
-
-static void count_release(void *user, void *at, size_t bytes) {
-  counter *c = user;
-  c->live -= bytes;
-  mem_system.release(mem_system.user, at, bytes);
-}
 
 static volatile unsigned seen;
 
@@ -69,8 +53,8 @@ static tn_status parse_tensor(parsed *p, const void *bytes, size_t n, arena *a, 
 
 static void parse(tn_status (*by)(parsed *, const void *, size_t, arena *, diag *),
                   const unsigned char *bytes, size_t n) {
-  counter count = {0, 0};
-  mem m = {count_alloc, count_release, &count};
+  counting_mem count = {0};
+  mem m = counting_mem_of(&count);
   diag d = {.status = TN_OK};
   arena a;
   parsed p = {NULL, NULL};
@@ -82,7 +66,7 @@ static void parse(tn_status (*by)(parsed *, const void *, size_t, arena *, diag 
   if (p.tensor) see_tensor(p.tensor);
   if (count.peak > 256 * n + 65536) __builtin_trap();
   arena_free(&a);
-  if (count.live) __builtin_trap();
+  if (count.bytes) __builtin_trap();
 }
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t n);

@@ -7,6 +7,7 @@
 #include "ir/core/binder.h"
 #include "ir/index/index_arithmetic.h"
 #include "support/fold_reduction.h"
+#include "support/index_var.h"
 
 #include "../random/random.h"
 
@@ -31,15 +32,9 @@ typedef struct kernel_maker {
 /** Makes a variable size: may be 0, or is at least 1 and has the value at the end of its name. */
 static inline const node *kernel_size(kernel_maker *m) {
   bool least = rng_chance(&m->r, 60);
-  int64_t bounds[] = {least, least ? 100 : 9};
   char name[16] = "n";
   if (least) snprintf(name, sizeof name, "m%u", 1 + (unsigned)rng_below(&m->r, 20));
-  return ir_make(m->g, &(node_spec){.op = OP_VAR,
-                                    .dtype = DT_INDEX,
-                                    .ints = bounds,
-                                    .n_int = 2,
-                                    .text = name,
-                                    .n_text = strlen(name)});
+  return index_var(m->g, name, least, least ? 100 : 9);
 }
 
 static inline const node *kernel_extent(kernel_maker *m) {

@@ -77,6 +77,26 @@ static inline void check_floats(tn_context *c, tn_tensor *t, size_t n, const flo
     if (got[i] != expected[i]) fail_msg("element %zu is %g, not %g", i, got[i], expected[i]);
 }
 
+/** Compiles a plan of `n` outputs and returns a binding of it; `desc` may be NULL. */
+static inline tn_binding *bind_compiled(tn_context *c, tn_tensor *const out[], size_t n,
+                                        const tn_plan_desc *desc) {
+  tn_plan *plan;
+  tn_binding *b;
+  check_ok(c, tn_plan_compile(c, out, n, desc, &plan));
+  check_ok(c, tn_plan_bind(plan, &b));
+  tn_plan_free(plan);
+  return b;
+}
+
+static inline void check_output_floats(tn_binding *b, const char *name, size_t n,
+                                       const float *expected) {
+  float got[64];
+  assert_true(n <= 64);
+  check_bound(b, tn_binding_read(b, name, TN_F32, got, n * sizeof *got));
+  for (size_t i = 0; i < n; i++)
+    if (got[i] != expected[i]) fail_msg("element %zu is %g, not %g", i, got[i], expected[i]);
+}
+
 #define FLOATS(...) \
   sizeof((float[]){__VA_ARGS__}) / sizeof(float), (const float[]) { __VA_ARGS__ }
 

@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "base/thread.h"
 #include "base/vec.h"
+#include "support/counting_mem.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>
@@ -25,26 +26,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
-
-/** Allocator that counts allocated bytes, and fails at the n-th call or above 1 GiB. */
-typedef struct counting {
-  size_t calls, fail_at;
-  size_t bytes;
-} counting;
-
-static void *count_alloc(void *user, size_t bytes, size_t align) {
-  counting *c = user;
-  if (++c->calls == c->fail_at || bytes > 1 << 30) return NULL;
-  c->bytes += bytes;
-  return mem_system.alloc(mem_system.user, bytes, align);
-}
-
-static void count_release(void *user, void *at, size_t bytes) {
-  ((counting *)user)->bytes -= bytes;
-  mem_system.release(mem_system.user, at, bytes);
-}
-
-static mem counting_mem(counting *c) { return (mem){count_alloc, count_release, c}; }
 
 typedef struct work {
   arena *arena;
@@ -125,8 +106,8 @@ static void fill_arena(void *arg) {
 
 static void arena_keeps_and_frees(void **state) {
   (void)state;
-  counting c = {0};
-  mem m = counting_mem(&c);
+  counting_mem c = {.limit = 1 << 30};
+  mem m = counting_mem_of(&c);
   diag d = {0};
   arena a;
   arena_init(&a, &m, &d);
@@ -143,8 +124,8 @@ static void arena_keeps_and_frees(void **state) {
 static void arena_fails_everywhere(void **state) {
   (void)state;
   for (size_t n = 1;; n++) {
-    counting c = {.fail_at = n};
-    mem m = counting_mem(&c);
+    counting_mem c = {.limit = 1 << 30, .fail_at = n};
+    mem m = counting_mem_of(&c);
     diag d = {0};
     arena a;
     arena_init(&a, &m, &d);
@@ -167,8 +148,8 @@ static void ask_product_too_much(void *arg) { arena_calloc(arg, SIZE_MAX / 2, 3)
 
 static void arena_refuses_overflow(void **state) {
   (void)state;
-  counting c = {0};
-  mem m = counting_mem(&c);
+  counting_mem c = {.limit = 1 << 30};
+  mem m = counting_mem_of(&c);
   diag d = {0};
   arena a;
   arena_init(&a, &m, &d);
@@ -180,8 +161,8 @@ static void arena_refuses_overflow(void **state) {
 
 static void arena_goes_back(void **state) {
   (void)state;
-  counting c = {0};
-  mem m = counting_mem(&c);
+  counting_mem c = {.limit = 1 << 30};
+  mem m = counting_mem_of(&c);
   diag d = {0};
   arena a;
   arena_init(&a, &m, &d);
@@ -208,8 +189,8 @@ static void mem_checks_sizes(void **state) {
   memcpy(grown, "abc", 4);
   grown = mem_resize(&mem_system, grown, 4, 1000);
   assert_string_equal(grown, "abc");
-  counting c = {.fail_at = 1};
-  mem m = counting_mem(&c);
+  counting_mem c = {.limit = 1 << 30, .fail_at = 1};
+  mem m = counting_mem_of(&c);
   assert_null(mem_resize(&m, grown, 1000, 2000));
   assert_string_equal(grown, "abc");
   mem_free(&mem_system, grown, 1000);

@@ -28,19 +28,10 @@ static int close_one(void **state) {
   return (int)tn_close(s->c);
 }
 
-static tn_binding *compiled(tn_context *c, tn_tensor *const out[], size_t n) {
-  tn_plan *plan;
-  tn_binding *b;
-  check_ok(c, tn_plan_compile(c, out, n, NULL, &plan));
-  check_ok(c, tn_plan_bind(plan, &b));
-  tn_plan_free(plan);
-  return b;
-}
-
 /** Makes a binding of y = x + 1 for one number. */
 static tn_binding *increment(tn_context *c) {
   tn_tensor *y = tn_add(tn_input(c, "x", tn_shape(1), TN_F32), tn_num(c, 1));
-  return compiled(c, &y, 1);
+  return bind_compiled(c, &y, 1, NULL);
 }
 
 static tn_status give(tn_binding *b, const float *x) {
@@ -149,9 +140,9 @@ static void runs_follow_each_other(void **state) {
   check_ok(c, tn_realize(c, &t, 1));
   tn_scope_begin(c);
   tn_assign(t, tn_mul(t, tn_num(c, 2)));
-  tn_binding *twice = compiled(c, NULL, 0);
+  tn_binding *twice = bind_compiled(c, NULL, 0, NULL);
   tn_assign(t, tn_add(t, tn_num(c, 1)));
-  tn_binding *more = compiled(c, NULL, 0);
+  tn_binding *more = bind_compiled(c, NULL, 0, NULL);
   check_ok(c, tn_scope_end(c));
   float expected = 0;
   for (uint64_t k = 0; k < TURNS; k++) {
@@ -230,7 +221,7 @@ static tn_status start_inside(void *u, tn_call *call) {
 static void callbacks_start_no_states(void **state) {
   const setting *s = *state;
   tn_tensor *t = tn_state(floats(s->c, FLOATS(1))), *y = tn_neg(t), *out;
-  caller k = {compiled(s->c, &y, 1), TN_OK};
+  caller k = {bind_compiled(s->c, &y, 1, NULL), TN_OK};
   tn_custom_desc d = TN_CUSTOM_DESC_INIT;
   d.run = start_inside;
   d.user = &k;

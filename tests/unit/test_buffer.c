@@ -7,6 +7,7 @@
 #include "device/memory/convert_elements.h"
 #include "device/memory/span.h"
 #include "device/registry/device_registry.h"
+#include "support/counting_mem.h"
 #include "support/zero.h"
 
 #include <setjmp.h>
@@ -21,33 +22,9 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/** Allocator that counts allocated bytes, and fails above a limit. */
-typedef struct counting {
-  pthread_mutex_t lock;
-  size_t bytes, limit, calls;
-} counting;
-
-static void *count_alloc(void *user, size_t bytes, size_t align) {
-  counting *c = user;
-  pthread_mutex_lock(&c->lock);
-  bool fits = bytes <= c->limit - c->bytes;
-  if (fits) c->bytes += bytes;
-  c->calls++;
-  pthread_mutex_unlock(&c->lock);
-  return fits ? mem_system.alloc(mem_system.user, bytes, align) : NULL;
-}
-
-static void count_release(void *user, void *at, size_t bytes) {
-  counting *c = user;
-  pthread_mutex_lock(&c->lock);
-  c->bytes -= bytes;
-  pthread_mutex_unlock(&c->lock);
-  mem_system.release(mem_system.user, at, bytes);
-}
-
 typedef struct fixture {
   diag diag;
-  counting counting;
+  counting_mem counting;
   mem mem;
   registry *registry;
   tn_device *cpu, *ref, *other;
@@ -60,9 +37,7 @@ static void ok(fixture *f, tn_status status) {
 static int set_up(void **state) {
   static fixture f;
   memset(&f, 0, sizeof f);
-  pthread_mutex_init(&f.counting.lock, NULL);
-  f.counting.limit = SIZE_MAX;
-  f.mem = (mem){count_alloc, count_release, &f.counting};
+  f.mem = counting_mem_of(&f.counting);
   ok(&f, registry_open(&f.registry, &(registry_desc){.mem = &f.mem, .threads = 2}, &f.diag));
   ok(&f, registry_add_backend(f.registry, &ref_backend, &f.diag));
   ok(&f, registry_open_device(f.registry, "CPU", &f.cpu, &f.diag));
@@ -75,7 +50,6 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
   fixture *f = *state;
   registry_close(f->registry);
-  pthread_mutex_destroy(&f->counting.lock);
   return f->counting.bytes != 0;
 }
 
@@ -186,7 +160,7 @@ static void what_is_kept_goes_before_memory_runs_out(void **state) {
   assert_int_equal(caching_allocator_alloc(b, 1 << 21, &none, &f->diag), TN_ERR_MEMORY);
   assert_null(none);
   assert_int_equal(caching_allocator_alloc(b, UINT64_MAX, &none, &f->diag), TN_ERR_MEMORY);
-  f->counting.limit = SIZE_MAX;
+  f->counting.limit = 0;
   caching_allocator_release(b, k);
 }
 

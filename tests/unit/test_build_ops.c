@@ -5,6 +5,7 @@
 #include "ir/index/index_arithmetic.h"
 #include "ir/interp/interp.h"
 #include "ir/verify/verify_graph.h"
+#include "support/index_var.h"
 #include "tensor/ops/operators.h"
 
 #include <setjmp.h>
@@ -39,16 +40,6 @@ static void open_world(world *w) {
 static void close_world(world *w) {
   ir_free(w->g);
   arena_free(&w->a);
-}
-
-static const node *index_var(ir *g, const char *name, int64_t min, int64_t max) {
-  int64_t ints[] = {min, max};
-  return ir_make(g, &(node_spec){.op = OP_VAR,
-                                 .dtype = DT_INDEX,
-                                 .ints = ints,
-                                 .n_int = 2,
-                                 .text = name,
-                                 .n_text = strlen(name)});
 }
 
 /** Makes an f32 param; a size of 0 stands for n. */

@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "device/cpu/c_compiler.h"
 #include "device/cpu/elf_loader.h"
+#include "support/counting_mem.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>
@@ -501,30 +502,14 @@ static void exit_codes_may_be_lost(void **state) {
   signal(SIGCHLD, before);
 }
 
-typedef struct counting {
-  size_t calls, fail_at, bytes;
-} counting;
-
-static void *count_alloc(void *user, size_t bytes, size_t align) {
-  counting *c = user;
-  if (++c->calls == c->fail_at) return NULL;
-  c->bytes += bytes;
-  return mem_system.alloc(mem_system.user, bytes, align);
-}
-
-static void count_release(void *user, void *at, size_t bytes) {
-  ((counting *)user)->bytes -= bytes;
-  mem_system.release(mem_system.user, at, bytes);
-}
-
 static void every_allocation_may_fail(void **state) {
   bench *b = *state;
   cc c = find(b, NULL);
   /* a large object: copying it is among the allocations that fail */
   static const char source[] = "char k[300000] = {1};";
   for (size_t n = 1; n < 50; n++) {
-    counting count = {.fail_at = n};
-    mem m = {count_alloc, count_release, &count};
+    counting_mem count = {.fail_at = n};
+    mem m = counting_mem_of(&count);
     arena a;
     diag inner = {0};
     cc_object o;

@@ -37,16 +37,10 @@ static void call_body(void *arg) {
 
 static void run_body(void (*body)(test *t), uint64_t seed) {
   test t = {.body = body, .seed = seed};
-  run_in_graph(&t.g, &t.d, call_body, &t, t.seed);
+  run_in_graph(&t.g, false, &t.d, call_body, &t, t.seed);
 }
 
-#define TEST(name)                  \
-  static void name##_body(test *t); \
-  static void name(void **state) {  \
-    (void)state;                    \
-    run_body(name##_body, 0);       \
-  }                                 \
-  static void name##_body(test *t)
+#define TEST(name) BODY_TEST(name, run_body(name##_body, 0))
 
 /* Addresses. */
 

@@ -29,16 +29,10 @@ static void call_body(void *arg) {
 
 static void run_body(void (*body)(test *t)) {
   test t = {.body = body};
-  run_in_graph(&t.g, &t.d, call_body, &t, 0);
+  run_in_graph(&t.g, false, &t.d, call_body, &t, 0);
 }
 
-#define TEST(name)                  \
-  static void name##_body(test *t); \
-  static void name(void **state) {  \
-    (void)state;                    \
-    run_body(name##_body);          \
-  }                                 \
-  static void name##_body(test *t)
+#define TEST(name) BODY_TEST(name, run_body(name##_body))
 
 static const node *buffer(test *t, int64_t uid, size_t rank, int64_t a, int64_t b) {
   const node *dims[] = {ix_const(t->g, a), ix_const(t->g, b)};

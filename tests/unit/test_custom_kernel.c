@@ -159,39 +159,23 @@ static void reads_are_of_old_contents(void **state) {
   check_floats(c, tn_reshape(m, tn_shape(8)), FLOATS(1, 2, 3, 4, 8, 6, 7, 8));
 }
 
-static tn_binding *compiled(tn_context *c, tn_tensor *const out[], size_t n) {
-  tn_plan *plan;
-  tn_binding *b;
-  check_ok(c, tn_plan_compile(c, out, n, NULL, &plan));
-  check_ok(c, tn_plan_bind(plan, &b));
-  tn_plan_free(plan);
-  return b;
-}
-
-static void check_output(tn_binding *b, const char *name, size_t n, const float *expected) {
-  float got[64];
-  check_bound(b, tn_binding_read(b, name, TN_F32, got, n * sizeof *got));
-  for (size_t i = 0; i < n; i++)
-    if (got[i] != expected[i]) fail_msg("element %zu is %g, not %g", i, got[i], expected[i]);
-}
-
 static void check_rows(tn_context *c, const char *text, const char *size) {
   tn_dim n = tn_dim_var(c, size, 1, 9);
   tn_tensor *x = tn_input(c, "x", tn_shape(n, 2), TN_F32), *out[2];
   const tn_type types[] = {{TN_F32, tn_shape(n)}, {TN_BOOL, tn_shape(n, 2)}};
   apply(c, text, 0, &x, 1, types, out, 2);
   tn_tensor *all[] = {tn_neg(out[0]), out[1], out[0]};
-  tn_binding *both = compiled(c, all, 3), *one = compiled(c, &out[1], 1);
+  tn_binding *both = bind_compiled(c, all, 3, NULL), *one = bind_compiled(c, &out[1], 1, NULL);
   const float in[] = {1, 2, -3, 4, 5, -6};
   for (int k = 1; k <= 3; k++) {
     tn_binding_input(both, "x", tn_shape(k, 2), TN_F32, in, (size_t)k * 8);
     tn_binding_input(one, "x", tn_shape(k, 2), TN_F32, in, (size_t)k * 8);
     check_bound(both, tn_binding_run(both));
     check_bound(one, tn_binding_run(one));
-    check_output(both, "0", (size_t)k, (const float[]){-3, -1, 1});
-    check_output(both, "1", (size_t)k * 2, (const float[]){1, 1, 0, 1, 1, 0});
-    check_output(both, "2", (size_t)k, (const float[]){3, 1, -1});
-    check_output(one, "0", (size_t)k * 2, (const float[]){1, 1, 0, 1, 1, 0});
+    check_output_floats(both, "0", (size_t)k, (const float[]){-3, -1, 1});
+    check_output_floats(both, "1", (size_t)k * 2, (const float[]){1, 1, 0, 1, 1, 0});
+    check_output_floats(both, "2", (size_t)k, (const float[]){3, 1, -1});
+    check_output_floats(one, "0", (size_t)k * 2, (const float[]){1, 1, 0, 1, 1, 0});
   }
 }
 
@@ -209,13 +193,13 @@ static void plans_have_kernels_that_write(void **state) {
   tn_tensor *in[] = {s, x}, *before = tn_add(s, x);
   apply(c, advance, 1, in, 2, NULL, NULL, 0);
   tn_tensor *out[] = {before, tn_neg(s)};
-  tn_binding *b = compiled(c, out, 2);
+  tn_binding *b = bind_compiled(c, out, 2, NULL);
   const float given[] = {1, 2, 3, 4};
   tn_binding_input(b, "x", tn_shape(4), TN_F32, given, sizeof given);
   check_bound(b, tn_binding_run(b));
   check_bound(b, tn_binding_run(b));
-  check_output(b, "0", FLOATS(2, 4, 6, 8));
-  check_output(b, "1", FLOATS(-3, -6, -9, -12));
+  check_output_floats(b, "0", FLOATS(2, 4, 6, 8));
+  check_output_floats(b, "1", FLOATS(-3, -6, -9, -12));
   check_floats(c, s, FLOATS(3, 6, 9, 12));
 }
 
@@ -239,7 +223,7 @@ static void states_are_written_in_place(void **state) {
   check_ok(c, tn_realize(c, &s, 1));
   tn_tensor *in[] = {s, x};
   apply(c, advance, 1, in, 2, NULL, NULL, 0);
-  tn_binding *b = compiled(c, NULL, 0);
+  tn_binding *b = bind_compiled(c, NULL, 0, NULL);
   assert_int_equal(steps, 1);
   const float given[] = {1, 2, 3, 4};
   tn_binding_input(b, "x", tn_shape(4), TN_F32, given, sizeof given);
@@ -294,7 +278,7 @@ static void check_scheduled(tn_context *c, const char *text, const char *schedul
   tn_custom(c, &d, in, 2, &type, &out, 1);
   tn_kernel_free(k);
   check_ok(c, tn_explain(c, true, &told));
-  tn_binding *bound = compiled(c, &out, 1);
+  tn_binding *bound = bind_compiled(c, &out, 1, NULL);
   check_bound(bound, tn_binding_run(bound));
   check_bound(bound, tn_binding_read(bound, "0", TN_F32, y, sizeof y));
   for (int i = 0; i < N; i++) assert_true(y[i] == x[i] * x[i] + x[i] + (float)!alike);

@@ -13,6 +13,7 @@
 #include "device/threads/thread_pool.h"
 #include "render/c/dialect.h"
 #include "render/c/render_c.h"
+#include "support/counting_mem.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,32 +30,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/** Allocator that counts allocated bytes, and fails at the n-th call. */
-typedef struct counting {
-  pthread_mutex_t lock;
-  size_t bytes, calls, fail_at;
-} counting;
-
-static void *count_alloc(void *user, size_t bytes, size_t align) {
-  counting *c = user;
-  pthread_mutex_lock(&c->lock);
-  bool fails = ++c->calls == c->fail_at;
-  if (!fails) c->bytes += bytes;
-  pthread_mutex_unlock(&c->lock);
-  return fails ? NULL : mem_system.alloc(mem_system.user, bytes, align);
-}
-
-static void count_release(void *user, void *at, size_t bytes) {
-  counting *c = user;
-  pthread_mutex_lock(&c->lock);
-  c->bytes -= bytes;
-  pthread_mutex_unlock(&c->lock);
-  mem_system.release(mem_system.user, at, bytes);
-}
-
 typedef struct fixture {
   diag diag;
-  counting counting;
+  counting_mem counting;
   mem mem;
   registry *registry;
   tn_ir *ir;
@@ -67,8 +45,7 @@ static void ok(fixture *f, tn_status status) {
 static int set_up(void **state) {
   static fixture f;
   memset(&f, 0, sizeof f);
-  pthread_mutex_init(&f.counting.lock, NULL);
-  f.mem = (mem){count_alloc, count_release, &f.counting};
+  f.mem = counting_mem_of(&f.counting);
   ok(&f, registry_open(&f.registry, &(registry_desc){.mem = &f.mem, .threads = 3}, &f.diag));
   ok(&f, registry_add_backend(f.registry, &ref_backend, &f.diag));
   assert_int_equal(tn_ir_open(NULL, &f.ir), TN_OK);
@@ -80,7 +57,6 @@ static int tear_down(void **state) {
   fixture *f = *state;
   tn_ir_close(f->ir);
   registry_close(f->registry);
-  pthread_mutex_destroy(&f->counting.lock);
   return f->counting.bytes != 0;
 }
 
@@ -1122,11 +1098,6 @@ static void only_programs_are_compiled(void **state) {
 
 /* Exhausted memory. */
 
-typedef struct life {
-  counting *counting;
-  const mem *mem;
-} life;
-
 /** Opens, compiles, runs and closes; returns the first failure. */
 static tn_status whole_life(const mem *m, diag *d) {
   registry *t = NULL;
@@ -1164,9 +1135,8 @@ static tn_status whole_life(const mem *m, diag *d) {
 
 static void memory_may_run_out_anywhere(void **state) {
   fixture *f = *state;
-  counting c = {.fail_at = 0};
-  pthread_mutex_init(&c.lock, NULL);
-  mem m = {count_alloc, count_release, &c};
+  counting_mem c = {.fail_at = 0};
+  mem m = counting_mem_of(&c);
   ok(f, whole_life(&m, &f->diag));
   size_t calls = c.calls;
   assert_true(calls > 50);
@@ -1177,7 +1147,6 @@ static void memory_may_run_out_anywhere(void **state) {
     if (status != TN_ERR_MEMORY) fail_msg("allocation %zu: %s", n, tn_status_text(status));
     assert_int_equal(c.bytes, 0);
   }
-  pthread_mutex_destroy(&c.lock);
 }
 
 int main(void) {

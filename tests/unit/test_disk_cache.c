@@ -27,10 +27,7 @@ typedef struct fixture {
 } fixture;
 
 static void save(const char *path, const void *data, size_t bytes) {
-  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0700);
-  assert_true(fd >= 0);
-  assert_int_equal(write(fd, data, bytes), bytes);
-  close(fd);
+  assert_true(temporary_write(path, 0700, data, bytes));
 }
 
 /** Writes a compiler script that records each start and adds a file's contents to its version. */
@@ -63,7 +60,7 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
   fixture *f = *state;
-  int status = system(arena_printf(&f->arena, "rm -rf '%s'", f->above));
+  int status = temporary_remove(&f->arena, f->above);
   arena_free(&f->arena);
   free(f);
   return status;

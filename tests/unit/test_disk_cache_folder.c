@@ -148,10 +148,7 @@ static int parts(const fixture *f) {
 }
 
 static void save(const char *path, const void *data, size_t bytes) {
-  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  assert_true(fd >= 0);
-  assert_int_equal(write(fd, data, bytes), bytes);
-  close(fd);
+  assert_true(temporary_write(path, 0600, data, bytes));
 }
 
 static size_t load(const char *path, unsigned char *data, size_t most) {

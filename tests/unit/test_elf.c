@@ -5,6 +5,7 @@
 #include "device/cpu/elf_loader.h"
 #include "device/cpu/elf_machine.h"
 #include "device/cpu/kernel_imports.h"
+#include "support/counting_mem.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -689,28 +690,12 @@ static void mutated_objects_do_no_harm(void **state) {
 
 /* Memory. */
 
-typedef struct counting {
-  size_t calls, fail_at, bytes;
-} counting;
-
-static void *count_alloc(void *user, size_t bytes, size_t align) {
-  counting *c = user;
-  if (++c->calls == c->fail_at) return NULL;
-  c->bytes += bytes;
-  return mem_system.alloc(mem_system.user, bytes, align);
-}
-
-static void count_release(void *user, void *at, size_t bytes) {
-  ((counting *)user)->bytes -= bytes;
-  mem_system.release(mem_system.user, at, bytes);
-}
-
 static void every_allocation_may_fail(void **state) {
   bench *b = *state;
   cc_object o = compile(b, everything);
   for (size_t n = 1;; n++) {
-    counting c = {.fail_at = n};
-    mem m = {count_alloc, count_release, &c};
+    counting_mem c = {.fail_at = n};
+    mem m = counting_mem_of(&c);
     elf_image *code;
     tn_status s = elf_load(&code, o.data, o.bytes, &m, &b->diag);
     if (s == TN_OK) {

@@ -1,13 +1,6 @@
 /* Tests FOLD, the IR's reduction and scan node: results of small scans computed by hand, and random
    kernels with folds compiled to machine code and compared with the interpreted kernel. Lowering is
    tested in tests/ir. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "codegen/codegen.h"
 #include "codegen/lower/fold_analysis.h"
 #include "compile/program_spec.h"
@@ -18,6 +11,7 @@
 #include "ir/verify/verify_graph.h"
 #include "render/c/dialect.h"
 #include "render/c/render_c.h"
+#include "support/graph_body.h"
 #include "support/interp_kernel.h"
 
 #include "../ir/kernels.h"
@@ -37,26 +31,16 @@ typedef struct test {
 
 static void call_body(void *arg) {
   test *t = arg;
+  t->a = ir_arena(t->g);
   t->body(t);
 }
 
 static void run_body(void (*body)(test *t)) {
   test t = {.body = body};
-  t.g = ir_new(&mem_system, &t.d, false);
-  assert_non_null(t.g);
-  t.a = ir_arena(t.g);
-  tn_status status = diag_catch(&t.d, call_body, &t);
-  if (status != TN_OK) fail_msg("%s", t.d.text);
-  ir_free(t.g);
+  run_in_graph(&t.g, false, &t.d, call_body, &t, 0);
 }
 
-#define TEST(name)                  \
-  static void name##_body(test *t); \
-  static void name(void **state) {  \
-    (void)state;                    \
-    run_body(name##_body);          \
-  }                                 \
-  static void name##_body(test *t)
+#define TEST(name) BODY_TEST(name, run_body(name##_body))
 
 /* Results. A kernel writes the f32 param 0 from the f32 params 1 …; it is interpreted, and run as a
    program for two targets. */
@@ -283,12 +267,7 @@ TEST(mixed_radix_coordinates_write_once) {
   assert_false(writes_once(t, ix_mul(g, a, a), 1, ab));
   assert_false(writes_once(t, ix_floordiv(g, a, ix_const(g, 2)), 1, ab));
   assert_false(writes_once(t, ix_add(g, ix_mod(g, a, ix_const(g, 3)), a), 1, ab));
-  const node *n = ir_make(g, &(node_spec){.op = OP_VAR,
-                                          .dtype = DT_INDEX,
-                                          .ints = (int64_t[]){0, INT64_MAX},
-                                          .n_int = 2,
-                                          .text = "n",
-                                          .n_text = 1});
+  const node *n = index_var(g, "n", 0, INT64_MAX);
   const node *far = range_make(g, n, KIND_LOOP), *both[] = {far, a};
   assert_true(writes_once(t, ix_add(g, ix_scale(g, far, 4), a), 2, both));
   assert_false(writes_once(t, ix_add(g, ix_scale(g, a, 4), far), 2, both));

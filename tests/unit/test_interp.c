@@ -1,18 +1,13 @@
 /* Tests the reference interpreters of tensor graphs, kernels and linear programs on graphs made by
    hand, against results that are computed here or known, and what they refuse. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "ir/core/binder.h"
 #include "ir/core/scalar_eval.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/interp/interp.h"
 #include "support/fold_reduction.h"
+#include "support/graph_body.h"
+#include "support/index_var.h"
 #include "support/interp_kernel.h"
 
 #include <math.h>
@@ -33,45 +28,29 @@ typedef struct test {
 
 static void call_body(void *arg) {
   test *t = arg;
+  arena_init(&t->a, &mem_system, &t->d);
+  t->env.params = t->params;
+  t->env.vars = t->vars;
   t->body(t);
+  arena_free(&t->a);
 }
 
-static void run_body(void (*body)(test *t), bool counted) {
+static void run_body(void (*body)(test *t), bool is_counted) {
   test t = {.body = body};
-  t.g = ir_new(&mem_system, &t.d, counted);
-  assert_non_null(t.g);
-  arena_init(&t.a, &mem_system, &t.d);
-  t.env.params = t.params;
-  t.env.vars = t.vars;
-  if (diag_catch(&t.d, call_body, &t) != TN_OK) fail_msg("%s", t.d.text);
-  arena_free(&t.a);
-  ir_free(t.g);
+  run_in_graph(&t.g, is_counted, &t.d, call_body, &t, 0);
 }
 
-/* Each TEST is a function for cmocka around a body that may raise. */
-#define TEST_IN(name, counted)      \
-  static void name##_body(test *t); \
-  static void name(void **state) {  \
-    (void)state;                    \
-    run_body(name##_body, counted); \
-  }                                 \
-  static void name##_body(test *t)
-#define TENSOR_TEST(name) TEST_IN(name, true)
-#define KERNEL_TEST(name) TEST_IN(name, false)
+#define TEST_IN(name, is_counted) BODY_TEST(name, run_body(name##_body, is_counted))
+#define TENSOR_TEST(name)         TEST_IN(name, true)
+#define KERNEL_TEST(name)         TEST_IN(name, false)
 
 /* Graphs and data. */
 
 static const node *size(test *t, int64_t n) { return ix_const(t->g, n); }
 
 static const node *variable(test *t, const char *name, int64_t most, int64_t value) {
-  int64_t ints[] = {0, most};
   t->vars[t->env.n_vars++] = (interp_var){name, value};
-  return ir_make(t->g, &(node_spec){.op = OP_VAR,
-                                    .dtype = DT_INDEX,
-                                    .ints = ints,
-                                    .n_int = 2,
-                                    .text = name,
-                                    .n_text = strlen(name)});
+  return index_var(t->g, name, 0, most);
 }
 
 static int64_t number_of(test *t, const node *n) {
@@ -887,15 +866,9 @@ KERNEL_TEST(test_linear_registers) {
 KERNEL_TEST(test_linear_workers_and_gates) {
   enum { N = 5, WORKERS = 3 };
   list l = {0};
-  int64_t bounds[] = {1, 64};
   const node *in = vector(t, DT_I32, N), *out = vector(t, DT_I32, N);
   fill_i32(t, in, 10);
-  const node *count = ir_make(t->g, &(node_spec){.op = OP_VAR,
-                                                 .dtype = DT_I32,
-                                                 .ints = bounds,
-                                                 .n_int = 2,
-                                                 .text = "core_count",
-                                                 .n_text = 10});
+  const node *count = make_var(t->g, DT_I32, "core_count", 1, 64);
   const node *id = add(&l, ir_make(t->g, &(node_spec){.op = OP_SPECIAL,
                                                       .dtype = DT_I32,
                                                       .src = &count,

@@ -9,7 +9,9 @@
 #include "ir/index/index_proof.h"
 #include "ir/transform/copy_graph.h"
 #include "ir/transform/substitute.h"
+#include "support/counting_mem.h"
 #include "support/fold_reduction.h"
+#include "support/index_var.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,46 +29,24 @@ typedef struct world {
   diag d;
   arena a;
   ir *g;
-  size_t out, calls, fail_at; /* bytes allocated, calls so far, number of the failing call */
-  mem m;
+  counting_mem memory;
+  mem m; /* of `memory` */
 } world;
 
-static void *count_alloc(void *user, size_t bytes, size_t align) {
-  world *w = user;
-  if (++w->calls == w->fail_at) return NULL;
-  w->out += bytes;
-  return mem_system.alloc(mem_system.user, bytes, align);
-}
-
-static void count_release(void *user, void *at, size_t bytes) {
-  ((world *)user)->out -= bytes;
-  mem_system.release(mem_system.user, at, bytes);
-}
-
 static tn_status run_failing(bool counted, void (*body)(void *w), size_t fail_at) {
-  world w = {.fail_at = fail_at};
-  w.m = (mem){count_alloc, count_release, &w};
+  world w = {.memory.fail_at = fail_at};
+  w.m = counting_mem_of(&w.memory);
   arena_init(&w.a, &w.m, &w.d);
   w.g = ir_new(&w.m, &w.d, counted);
   tn_status s = w.g ? diag_catch(&w.d, body, &w) : TN_ERR_MEMORY;
   ir_free(w.g);
   arena_free(&w.a);
-  assert_int_equal(w.out, 0);
+  assert_int_equal(w.memory.bytes, 0);
   return s;
 }
 
 static void run(bool counted, void (*body)(void *w)) {
   assert_int_equal(run_failing(counted, body, 0), TN_OK);
-}
-
-static const node *index_var(ir *g, const char *name, int64_t min, int64_t max) {
-  int64_t ints[] = {min, max};
-  return ir_make(g, &(node_spec){.op = OP_VAR,
-                                 .dtype = DT_INDEX,
-                                 .ints = ints,
-                                 .n_int = 2,
-                                 .text = name,
-                                 .n_text = strlen(name)});
 }
 
 static const node *buffer(ir *g, dtype t, int64_t uid, size_t rank, const int64_t sizes[]) {
@@ -856,9 +836,9 @@ static void walked_twice(void *arg) {
   tn_status s = TN_ERR_MEMORY;
   size_t failures = 0;
   for (; s != TN_OK; failures++) {
-    w->fail_at = w->calls + failures + 1;
+    w->memory.fail_at = w->memory.calls + failures + 1;
     s = diag_catch(&w->d, walk_job_run, &job);
-    w->fail_at = 0;
+    w->memory.fail_at = 0;
     arena_free(&w->a);
     assert_int_equal(diag_catch(&w->d, walk_job_run, &job), TN_OK);
     assert_int_equal(job.found, DEEP + 1);

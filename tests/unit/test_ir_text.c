@@ -9,6 +9,7 @@
 #include "ir/text/graphviz.h"
 #include "ir/text/parse.h"
 #include "ir/text/print.h"
+#include "support/counting_mem.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>
@@ -99,26 +100,14 @@ typedef struct world {
   const char *text;
   size_t bytes;
   node_list roots;
-  size_t out, calls, fail_at;
-  mem m;
+  counting_mem memory;
+  mem m; /* of `memory` */
 } world;
-
-static void *count_alloc(void *user, size_t bytes, size_t align) {
-  world *w = user;
-  if (++w->calls == w->fail_at) return NULL;
-  w->out += bytes;
-  return mem_system.alloc(mem_system.user, bytes, align);
-}
-
-static void count_release(void *user, void *at, size_t bytes) {
-  ((world *)user)->out -= bytes;
-  mem_system.release(mem_system.user, at, bytes);
-}
 
 /** Runs a body with two graphs; the last failure's message is in w->d. */
 static tn_status run(world *w, bool counted, void (*body)(void *w)) {
-  w->m = (mem){count_alloc, count_release, w};
-  w->out = w->calls = 0;
+  w->m = counting_mem_of(&w->memory);
+  w->memory.bytes = w->memory.calls = 0;
   arena_init(&w->a, &w->m, &w->d);
   w->g = ir_new(&w->m, &w->d, counted);
   w->other = ir_new(&w->m, &w->d, counted);
@@ -126,7 +115,7 @@ static tn_status run(world *w, bool counted, void (*body)(void *w)) {
   ir_free(w->g);
   ir_free(w->other);
   arena_free(&w->a);
-  assert_int_equal(w->out, 0);
+  assert_int_equal(w->memory.bytes, 0);
   return s;
 }
 
@@ -541,7 +530,7 @@ static void memory_runs_out(void **state) {
     tn_status s = TN_ERR_MEMORY;
     size_t n = 1;
     for (; s != TN_OK && n < 3000; n++) {
-      world w = {.fail_at = n};
+      world w = {.memory.fail_at = n};
       s = run(&w, counted, whole_trip);
       assert_true(s == TN_OK || s == TN_ERR_MEMORY);
     }

@@ -344,7 +344,7 @@ static void found_code_is_loaded_once(void **state) {
   kernel_cache_stats compiled = find_two(f, disk, &loads_compiled);
   kernel_cache_stats found = find_two(f, disk, &loads_found);
   disk_cache_close(disk);
-  assert_int_equal(system(arena_printf(&f->arena, "rm -rf '%s'", folder)), 0);
+  assert_int_equal(temporary_remove(&f->arena, folder), 0);
   assert_int_equal(compiled.compiled, 2);
   assert_int_equal(loads_compiled, 1);
   assert_int_equal(found.compiled, 0);

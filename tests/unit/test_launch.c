@@ -3,6 +3,7 @@
 #include "device/program/launch_expr.h"
 #include "ir/core/build.h"
 #include "ir/index/index_arithmetic.h"
+#include "support/index_var.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,12 +51,7 @@ static tn_status try_compile(fixture *f, const node *const exprs[], size_t n) {
 }
 
 static const node *var(fixture *f, dtype t, const char *name, int64_t min, int64_t max) {
-  return ir_make(f->ir, &(node_spec){.op = OP_VAR,
-                                     .dtype = t,
-                                     .ints = (int64_t[]){min, max},
-                                     .n_int = 2,
-                                     .text = name,
-                                     .n_text = strlen(name)});
+  return make_var(f->ir, t, name, min, max);
 }
 
 static const node *n_var(fixture *f, dtype t) { return var(f, t, "n", -1000, INT64_MAX); }

@@ -1,18 +1,12 @@
 /* Tests the text form of schedules, lists of laws (schedule transformations): parsing and printing,
    application to a kernel, errors with reasons, and random and mutated texts, which must be refused
    or leave a valid kernel with the same results. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "codegen/codegen.h"
 #include "ir/text/graph_key.h"
 #include "ir/text/parse.h"
 #include "ir/text/sink_text.h"
 #include "ir/verify/verify_graph.h"
+#include "support/graph_body.h"
 
 #include "../ir/alike.h"
 #include "../ir/kernels.h"
@@ -380,10 +374,8 @@ static void steps_are_told_whole(void **state) {
 }
 
 static void run_body(void (*body)(void *)) {
-  test t;
-  open_test(&t);
-  if (diag_catch(&t.d, body, &t) != TN_OK) fail_msg("%s", t.d.text);
-  ir_free(t.g);
+  test t = {0};
+  run_in_graph(&t.g, false, &t.d, body, &t, 0);
 }
 
 static void schedules_are_parts_of_kernels(void **state) {

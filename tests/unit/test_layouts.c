@@ -34,7 +34,7 @@ static void call_body(void *arg) {
 
 static bool run_body(void (*body)(test *t), uint64_t seed) {
   test t = {.body = body, .seed = seed};
-  run_in_graph(&t.g, &t.d, call_body, &t, t.seed);
+  run_in_graph(&t.g, false, &t.d, call_body, &t, t.seed);
   return t.is_exact;
 }
 

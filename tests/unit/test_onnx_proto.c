@@ -5,6 +5,7 @@
    `test_onnx_proto --dump MODEL`. TENON_TEST_ONNX names a real model to read too. */
 #include "base/str.h"
 #include "formats/onnx/file/onnx_file.h"
+#include "support/counting_mem.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -20,30 +21,9 @@
 
 static const char *samples;
 
-/* --- counting and failing memory --- */
-
-typedef struct counter {
-  size_t live, peak, allocations;
-  size_t fail_at; /* number of the failing allocation; 0: none */
-} counter;
-
-static void *count_alloc(void *user, size_t bytes, size_t align) {
-  counter *c = user;
-  if (++c->allocations == c->fail_at) return NULL;
-  c->live += bytes;
-  if (c->live > c->peak) c->peak = c->live;
-  return mem_system.alloc(mem_system.user, bytes, align);
-}
-
-static void count_release(void *user, void *at, size_t bytes) {
-  counter *c = user;
-  c->live -= bytes;
-  mem_system.release(mem_system.user, at, bytes);
-}
-
 /** State of one reading and its memory. */
 typedef struct reading {
-  counter count;
+  counting_mem count;
   mem mem;
   diag diag;
   arena arena;
@@ -51,14 +31,14 @@ typedef struct reading {
 } reading;
 
 static void reading_start(reading *r) {
-  *r = (reading){.mem = {count_alloc, count_release, &r->count}};
+  *r = (reading){.mem = counting_mem_of(&r->count)};
   arena_init(&r->arena, &r->mem, &r->diag);
 }
 
 static void reading_end(reading *r) {
   onnx_model_unmap(r->model);
   arena_free(&r->arena);
-  assert_int_equal(r->count.live, 0);
+  assert_int_equal(r->count.bytes, 0);
 }
 
 static tn_status reading_parse(reading *r, const void *bytes, size_t n) {
@@ -983,7 +963,8 @@ static void expect_bounded(const flood *f) {
   reading_start(&r);
   reading_parse(&r, t.at, t.n);
   assert_true(r.count.peak >= t.n);
-  if (r.count.peak > 192 * t.n) fail_msg("%zu bytes for a file of %zu", r.count.peak, t.n);
+  if (r.count.peak > 192 * t.n)
+    fail_msg("%zu bytes for a file of %zu", atomic_load(&r.count.peak), t.n);
   reading_end(&r);
   free(t.buffer);
 }

@@ -17,6 +17,7 @@
 
 #include "../ir/replay.h"
 #include "support/graph_body.h"
+#include "support/tensor_matmul.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -39,7 +40,7 @@ static void call_body(void *arg) {
 
 static double run_body(void (*body)(test *t), uint64_t seed, size_t number) {
   test t = {.body = body, .seed = seed, .number = number};
-  run_in_graph(&t.g, &t.d, call_body, &t, t.seed);
+  run_in_graph(&t.g, false, &t.d, call_body, &t, t.seed);
   return t.result;
 }
 
@@ -293,15 +294,6 @@ static const node *buffer(test *t, int64_t uid, size_t rank, const int64_t sizes
   return ir_node(t->g, OP_BUFFER, DT_F32, dims, rank, ints, 2);
 }
 
-/** Builds a [m,k] · b [k,n] by movements and a reduction. */
-static const node *product(ir *g, const node *a, const node *b) {
-  const node *m = a->dims[0], *k = a->dims[1], *n = b->dims[1], *dims[] = {m, k, n};
-  const node *one = ix_const(g, 1), *left[] = {m, k, one}, *right[] = {one, k, n};
-  const node *x = ir_expand(g, ir_reshape(g, a, 3, left), dims);
-  const node *y = ir_expand(g, ir_reshape(g, b, 3, right), dims);
-  return ir_reduce(g, ir_op2(g, OP_MUL, x, y), OP_ADD, 1, (int64_t[]){1});
-}
-
 /** Counts the arrays stored over operands that die there. The interpreted steps must give the
     graph's values. */
 static size_t reused(test *t, const node *const roots[], size_t n, fusion_policy policy) {
@@ -336,7 +328,7 @@ static const node *made_of(test *t, const node *x) {
   case IS_IN_PARTS:
     x = ir_op2(g, OP_MAX, ir_reshape(g, x, 3, parts), buffer(t, 1, 3, (int64_t[]){2, 4, 8}));
     return ir_reshape(g, x, 2, (const node *[]){parts[2], parts[2]});
-  case IS_AN_OPERAND: return product(g, x, buffer(t, 1, 2, (int64_t[]){8, 8}));
+  case IS_AN_OPERAND: return tensor_matmul(g, x, buffer(t, 1, 2, (int64_t[]){8, 8}));
   case IS_OTHER: return ir_cast(g, x, DT_I32);
   default: return ir_op2(g, OP_ADD, x, x);
   }

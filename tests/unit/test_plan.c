@@ -4,25 +4,8 @@
 
 #include "base/thread.h"
 
-static tn_binding *compiled(tn_context *c, tn_tensor *const out[], size_t n,
-                            const tn_plan_desc *desc) {
-  tn_plan *plan;
-  tn_binding *b;
-  check_ok(c, tn_plan_compile(c, out, n, desc, &plan));
-  check_ok(c, tn_plan_bind(plan, &b));
-  tn_plan_free(plan);
-  return b;
-}
-
 static void give(tn_binding *b, const char *name, size_t n, const float *x) {
   tn_binding_input(b, name, tn_shape((tn_dim)n), TN_F32, x, n * sizeof *x);
-}
-
-static void check_output(tn_binding *b, const char *name, size_t n, const float *expected) {
-  float got[64];
-  check_bound(b, tn_binding_read(b, name, TN_F32, got, n * sizeof *got));
-  for (size_t i = 0; i < n; i++)
-    if (got[i] != expected[i]) fail_msg("element %zu is %g, not %g", i, got[i], expected[i]);
 }
 
 static void plans_run_many_times(void **state) {
@@ -32,15 +15,15 @@ static void plans_run_many_times(void **state) {
   tn_tensor *out[] = {tn_add(x, w), tn_sum(x, TN_ALL, false)};
   const char *names[] = {"moved", "sum"};
   tn_plan_desc desc = {sizeof desc, "test", names};
-  tn_binding *b = compiled(c, out, 2, &desc);
+  tn_binding *b = bind_compiled(c, out, 2, &desc);
   float in[3] = {1, 1, 1};
   give(b, "x", 3, in);
   check_bound(b, tn_binding_run(b));
-  check_output(b, "moved", FLOATS(3, 5, 7));
-  check_output(b, "sum", FLOATS(3));
+  check_output_floats(b, "moved", FLOATS(3, 5, 7));
+  check_output_floats(b, "sum", FLOATS(3));
   in[0] = 11;
   check_bound(b, tn_binding_run(b));
-  check_output(b, "moved", FLOATS(13, 5, 7));
+  check_output_floats(b, "moved", FLOATS(13, 5, 7));
   tn_type t = tn_binding_type(b, "moved");
   assert_int_equal(t.dtype, TN_F32);
   assert_int_equal(t.shape.size[0], 3);
@@ -53,7 +36,7 @@ static void sizes_vary(void **state) {
   tn_tensor *x = tn_input(c, "x", tn_shape(n), TN_F32);
   tn_tensor *y = tn_input(c, "y", tn_shape(tn_dim_add(c, tn_dim_mul(c, n, 2), 1)), TN_F32);
   tn_tensor *out[] = {tn_add(tn_add(x, tn_num(c, 1)), tn_sum(y, TN_ALL, false))};
-  tn_binding *b = compiled(c, out, 1, NULL);
+  tn_binding *b = bind_compiled(c, out, 1, NULL);
   float one[64];
   for (int i = 0; i < 64; i++) one[i] = 1;
   for (size_t k = 1; k <= 20; k += 6) {
@@ -62,7 +45,7 @@ static void sizes_vary(void **state) {
     check_bound(b, tn_binding_run(b));
     float expected[20];
     for (size_t i = 0; i < k; i++) expected[i] = (float)(2 * k + 3);
-    check_output(b, "0", k, expected);
+    check_output_floats(b, "0", k, expected);
     assert_int_equal(tn_binding_type(b, "0").shape.size[0], k);
   }
   give(b, "x", 0, one);
@@ -86,7 +69,7 @@ static void small_results_stand_beside_varying_ones(void **state) {
   small = tn_mul(row, tn_num(c, 2));
   out[0] = small;
   out[1] = tn_add(tn_matmul(x, tn_unsqueeze(row, tn_axes(1))), small);
-  tn_binding *b = compiled(c, out, 2, NULL);
+  tn_binding *b = bind_compiled(c, out, 2, NULL);
   float ones[MOST * COLUMNS], small_expected[COLUMNS], expected[MOST * COLUMNS];
   for (int i = 0; i < MOST * COLUMNS; i++) ones[i] = 1;
   for (int k = 1; k <= MOST; k++) {
@@ -97,8 +80,8 @@ static void small_results_stand_beside_varying_ones(void **state) {
     give(b, "row", COLUMNS, values);
     tn_binding_input(b, "x", tn_shape(k, COLUMNS), TN_F32, ones, (size_t)k * sizeof values);
     check_bound(b, tn_binding_run(b));
-    check_output(b, "0", COLUMNS, small_expected);
-    check_output(b, "1", (size_t)k * COLUMNS, expected);
+    check_output_floats(b, "0", COLUMNS, small_expected);
+    check_output_floats(b, "1", (size_t)k * COLUMNS, expected);
   }
 }
 
@@ -116,7 +99,7 @@ static void old_contents_are_summed_first(void **state) {
   tn_tensor *twice = tn_sum(tn_expand(s, tn_shape(2, N, N)), tn_axes(0), false);
   tn_tensor *out = tn_cast(twice, TN_I32);
   tn_assign(s, tn_swapaxes(s, 0, 1));
-  tn_binding *b = compiled(c, &out, 1, NULL);
+  tn_binding *b = bind_compiled(c, &out, 1, NULL);
   check_bound(b, tn_binding_run(b));
   check_bound(b, tn_binding_read(b, "0", TN_I32, sums, sizeof sums));
   check_ok(c, tn_read(s, TN_I32, after, sizeof after));
@@ -148,9 +131,9 @@ static void check_read_by_plans(tn_context *c, bool part, size_t times) {
   tn_release(tn_own(tn_assign(s, next)));
   tn_release(next);
   check_ok(c, tn_realize(c, wanted, times));
-  tn_binding *b = compiled(c, out, 1, NULL);
+  tn_binding *b = bind_compiled(c, out, 1, NULL);
   check_bound(b, tn_binding_run(b));
-  check_output(b, "0", FLOATS(24));
+  check_output_floats(b, "0", FLOATS(24));
   check_floats(c, s, FLOATS(12));
 }
 
@@ -177,7 +160,7 @@ static void sizes_have_any_name(void **state) {
     tn_tensor *x = tn_input(c, "x", tn_shape(n, COLUMNS), TN_F32);
     tn_tensor *row = tn_reshape(tn_cast(tn_arange(c, 0, n, 1, TN_I64), TN_F32), tn_shape(n, 1));
     tn_tensor *sum = tn_add(x, tn_expand(row, tn_shape(n, COLUMNS)));
-    tn_binding *b = compiled(c, &sum, 1, NULL);
+    tn_binding *b = bind_compiled(c, &sum, 1, NULL);
     check_bound(b, tn_binding_input(b, "x", tn_shape(ROWS, COLUMNS), TN_F32, in, sizeof in));
     check_bound(b, tn_binding_run(b));
     check_bound(b, tn_binding_read(b, "0", TN_F32, got, sizeof got));
@@ -213,11 +196,11 @@ static void sizes_of_one_name_are_one_size(void **state) {
   tn_scope_begin(c);
   y = tn_input(c, "y", tn_shape(tn_dim_var(c, "core_n", 0, 8)), TN_F32);
   both = tn_add(x, y);
-  tn_binding *b = compiled(c, &both, 1, NULL);
+  tn_binding *b = bind_compiled(c, &both, 1, NULL);
   give(b, "x", FLOATS(1, 2));
   give(b, "y", FLOATS(3, 4));
   check_bound(b, tn_binding_run(b));
-  check_output(b, "0", 2, (const float[]){4, 6});
+  check_output_floats(b, "0", 2, (const float[]){4, 6});
   tn_binding_free(b);
   check_ok(c, tn_scope_end(c));
   tn_release(x);
@@ -227,7 +210,7 @@ static void bad_inputs_are_kept_for_the_run(void **state) {
   tn_context *c = *state;
   tn_dim n = tn_dim_var(c, "n", 1, 4);
   tn_tensor *x = tn_input(c, "x", tn_shape(n, 2), TN_F32);
-  tn_binding *b = compiled(c, &x, 1, NULL);
+  tn_binding *b = bind_compiled(c, &x, 1, NULL);
   float f[64] = {0};
   assert_int_equal(tn_binding_run(b), TN_ERR_ARGUMENT);
   check_text(tn_binding_message(b), "without a value: x");
@@ -260,7 +243,7 @@ static void refused_inputs_have_no_value(void **state) {
   tn_context *c = *state;
   tn_tensor *x = tn_input(c, "x", tn_shape(2), TN_F32);
   tn_tensor *sums[] = {tn_add(x, tn_input(c, "y", tn_shape(2), TN_F32))};
-  tn_binding *b = compiled(c, sums, 1, NULL);
+  tn_binding *b = bind_compiled(c, sums, 1, NULL);
   float f[] = {1, 2}, got[2];
   check_bound(b, tn_binding_carry(b, "0", "y"));
   for (int i = 0; i < 2; i++) {
@@ -286,7 +269,7 @@ static void sizes_that_differ_name_both_inputs(void **state) {
   tn_tensor *x = tn_input(c, "x", tn_shape(n), TN_F32);
   tn_tensor *y = tn_input(c, "y", tn_shape(2, tn_dim_mul(c, n, 2)), TN_F32);
   tn_tensor *both[] = {tn_neg(x), tn_neg(y)};
-  tn_binding *b = compiled(c, both, 2, NULL);
+  tn_binding *b = bind_compiled(c, both, 2, NULL);
   float f[16] = {0};
   check_bound(b, tn_binding_input(b, "x", tn_shape(3), TN_F32, f, 12));
   check_bound(b, tn_binding_input(b, "y", tn_shape(2, 4), TN_F32, f, 32));
@@ -300,7 +283,7 @@ static void sizes_that_differ_name_both_inputs(void **state) {
 static void host_types_convert(void **state) {
   tn_context *c = *state;
   tn_tensor *x = tn_input(c, "x", tn_shape(2), TN_F16), *y = tn_add(x, x);
-  tn_binding *b = compiled(c, &y, 1, NULL);
+  tn_binding *b = bind_compiled(c, &y, 1, NULL);
   const double in[] = {1.5, -2};
   int32_t out[3] = {0, 0, 77};
   tn_binding_input(b, "x", tn_shape(2), TN_F64, in, sizeof in);
@@ -326,7 +309,7 @@ static void memory_may_be_shared_and_lie_anywhere(void **state) {
   tn_tensor *x = tn_input(c, "x", tn_shape(N), TN_F32), *out[2];
   out[0] = tn_flip(x, TN_ALL);
   out[1] = tn_mul(x, tn_num(c, 2));
-  tn_binding *b = compiled(c, out, 2, NULL);
+  tn_binding *b = bind_compiled(c, out, 2, NULL);
   for (size_t shift = 0; shift < 3; shift += 2) {
     char at[BYTES + 2], other[BYTES + 2];
     float got[N];
@@ -348,20 +331,20 @@ static void outputs_are_carried(void **state) {
   tn_context *c = *state;
   tn_tensor *x = tn_input(c, "x", tn_shape(2), TN_F32), *z = tn_input(c, "z", tn_shape(2), TN_F32);
   tn_tensor *out[] = {tn_add(x, z), tn_mul(x, tn_num(c, 2))};
-  tn_binding *b = compiled(c, out, 2, NULL);
+  tn_binding *b = bind_compiled(c, out, 2, NULL);
   check_bound(b, tn_binding_carry(b, "0", "x"));
   give(b, "x", FLOATS(1, 2));
   const float z1[] = {10, 20};
   give(b, "z", 2, z1);
   for (int i = 0; i < 3; i++) check_bound(b, tn_binding_run(b));
-  check_output(b, "0", FLOATS(31, 62));
-  check_output(b, "1", FLOATS(42, 84));
+  check_output_floats(b, "0", FLOATS(31, 62));
+  check_output_floats(b, "1", FLOATS(42, 84));
   const float x1[] = {0, 1};
   give(b, "x", 2, x1);
   check_bound(b, tn_binding_run(b));
-  check_output(b, "0", FLOATS(10, 21));
+  check_output_floats(b, "0", FLOATS(10, 21));
   check_bound(b, tn_binding_run(b));
-  check_output(b, "0", FLOATS(20, 41));
+  check_output_floats(b, "0", FLOATS(20, 41));
   assert_int_equal(tn_binding_carry(b, "0", "none"), TN_ERR_ARGUMENT);
 }
 
@@ -375,12 +358,12 @@ static void what_was_read_is_computed_anew(void **state) {
   check_floats(c, squares, FLOATS(1, 4));
   tn_assign(v, tn_add(v, tn_num(c, 1)));
   tn_tensor *out[] = {loss, kept};
-  tn_binding *b = compiled(c, out, 2, NULL);
+  tn_binding *b = bind_compiled(c, out, 2, NULL);
   const float losses[] = {5, 13, 25}, firsts[] = {-2, -3, -4}, seconds[] = {-1, -2, -3};
   for (int i = 0; i < 3; i++) {
     check_bound(b, tn_binding_run(b));
-    check_output(b, "0", 1, &losses[i]);
-    check_output(b, "1", FLOATS(firsts[i], seconds[i]));
+    check_output_floats(b, "0", 1, &losses[i]);
+    check_output_floats(b, "1", FLOATS(firsts[i], seconds[i]));
   }
   check_floats(c, s, FLOATS(4, 5));
 }
@@ -396,7 +379,7 @@ static void reads_do_not_freeze_what_waits(void **state) {
   tn_assign(y, tn_add(twice, tn_input(c, "x", tn_shape(1), TN_F32)));
   check_floats(c, twice, FLOATS(2));
   check_floats(c, s, FLOATS(1));
-  tn_binding *b = compiled(c, NULL, 0, NULL);
+  tn_binding *b = bind_compiled(c, NULL, 0, NULL);
   check_ok(c, tn_scope_end(c));
   give(b, "x", FLOATS(10));
   tn_assign(s, tn_num(c, 100));
@@ -409,15 +392,15 @@ static void inputs_are_given_anew(void **state) {
   tn_context *c = *state;
   tn_tensor *x = tn_input(c, "x", tn_shape(tn_dim_var(c, "n", 0, 100)), TN_F32);
   tn_tensor *both = tn_concat((tn_tensor *[]){x, tn_neg(x)}, 2, 0);
-  tn_binding *b = compiled(c, &both, 1, NULL);
+  tn_binding *b = bind_compiled(c, &both, 1, NULL);
   const float data[] = {1, 2, 3, 4};
   tn_binding_carry(b, "0", "x");
   give(b, "x", 2, data);
   check_bound(b, tn_binding_run(b));
-  check_output(b, "0", FLOATS(1, 2, -1, -2));
+  check_output_floats(b, "0", FLOATS(1, 2, -1, -2));
   give(b, "x", 4, data);
   check_bound(b, tn_binding_run(b));
-  check_output(b, "0", FLOATS(1, 2, 3, 4, -1, -2, -3, -4));
+  check_output_floats(b, "0", FLOATS(1, 2, 3, 4, -1, -2, -3, -4));
 }
 
 /** A growing cache: a carried input takes the output's size. */
@@ -427,7 +410,7 @@ static void carried_sizes_grow(void **state) {
   tn_tensor *in[] = {tn_input(c, "past", tn_shape(n), TN_F32),
                      tn_input(c, "x", tn_shape(1), TN_F32)};
   tn_tensor *all = tn_concat(in, 2, 0);
-  tn_binding *b = compiled(c, &all, 1, NULL);
+  tn_binding *b = bind_compiled(c, &all, 1, NULL);
   float x, expected[10];
   tn_binding_input(b, "past", tn_shape(0), TN_F32, NULL, 0);
   tn_binding_input(b, "x", tn_shape(1), TN_F32, &x, 4);
@@ -435,7 +418,7 @@ static void carried_sizes_grow(void **state) {
   for (int i = 0; i < 10; i++) {
     expected[i] = x = (float)(i * i);
     check_bound(b, tn_binding_run(b));
-    check_output(b, "0", (size_t)i + 1, expected);
+    check_output_floats(b, "0", (size_t)i + 1, expected);
   }
 }
 
@@ -448,20 +431,20 @@ static void plans_take_assigns(void **state) {
   tn_tensor *before = tn_add(s, tn_num(c, 0));
   tn_assign(s, tn_add(s, x));
   tn_tensor *after = tn_mul(s, tn_num(c, 10)), *out[] = {before, after, s};
-  tn_binding *b = compiled(c, out, 3, NULL);
+  tn_binding *b = bind_compiled(c, out, 3, NULL);
   check_ok(c, tn_scope_end(c));
   check_floats(c, s, FLOATS(3, 6));
   const float one[] = {1, 1};
   give(b, "x", 2, one);
   check_bound(b, tn_binding_run(b));
-  check_output(b, "0", FLOATS(3, 6));
-  check_output(b, "1", FLOATS(40, 70));
-  check_output(b, "2", FLOATS(4, 7));
+  check_output_floats(b, "0", FLOATS(3, 6));
+  check_output_floats(b, "1", FLOATS(40, 70));
+  check_output_floats(b, "2", FLOATS(4, 7));
   check_floats(c, s, FLOATS(4, 7));
   tn_assign(s, tn_num(c, 100));
   check_bound(b, tn_binding_run(b));
-  check_output(b, "0", FLOATS(100, 100));
-  check_output(b, "2", FLOATS(101, 101));
+  check_output_floats(b, "0", FLOATS(100, 100));
+  check_output_floats(b, "2", FLOATS(101, 101));
   check_floats(c, s, FLOATS(101, 101));
 }
 
@@ -473,18 +456,19 @@ static void reading_another_plans_assign_changes_nothing(void **state) {
     tn_tensor *to = part ? tn_slice(s, 0, 0, 2, 1) : s, *old = tn_mul(s, tn_num(c, 2));
     tn_assign(to, tn_mul(to, tn_num(c, 10)));
     tn_tensor *y = tn_add(s, tn_num(c, 1));
-    tn_binding *writes = compiled(c, &y, 1, NULL), *reads = compiled(c, &y, 1, NULL);
+    tn_binding *writes = bind_compiled(c, &y, 1, NULL), *reads = bind_compiled(c, &y, 1, NULL);
     const float *expected = part ? (float[]){11, 21, 4, 5} : (float[]){11, 21, 31, 41};
     for (int i = 0; i < 2; i++) {
       check_bound(reads, tn_binding_run(reads));
-      check_output(reads, "0", 4, expected);
+      check_output_floats(reads, "0", 4, expected);
     }
     check_floats(c, old, FLOATS(2, 4, 6, 8));
     check_floats(c, s, FLOATS(1, 2, 3, 4));
     check_bound(writes, tn_binding_run(writes));
-    check_output(writes, "0", 4, expected);
+    check_output_floats(writes, "0", 4, expected);
     check_bound(reads, tn_binding_run(reads));
-    check_output(reads, "0", 4, part ? (float[]){101, 201, 4, 5} : (float[]){101, 201, 301, 401});
+    check_output_floats(reads, "0", 4,
+                        part ? (float[]){101, 201, 4, 5} : (float[]){101, 201, 301, 401});
   }
 }
 
@@ -496,9 +480,9 @@ static void contents_overwritten_on_the_way_are_kept_for_readers(void **state) {
     tn_scope_begin(c);
     tn_assign(s, floats(c, FLOATS(10)));
     tn_tensor *twice = tn_own(tn_add(s, s));
-    if (other) compiled(c, NULL, 0, NULL);
+    if (other) bind_compiled(c, NULL, 0, NULL);
     tn_assign(s, tn_add(twice, tn_num(c, 100)));
-    tn_binding *b = compiled(c, NULL, 0, NULL);
+    tn_binding *b = bind_compiled(c, NULL, 0, NULL);
     tn_tensor *old = tn_add(s, tn_num(c, 500));
     for (int i = 0; i < 2; i++) check_bound(b, tn_binding_run(b));
     check_floats(c, old, FLOATS(501));
@@ -513,7 +497,7 @@ static void readers_of_the_context_keep_their_contents(void **state) {
   tn_tensor *s = tn_state(floats(c, FLOATS(1)));
   tn_scope_begin(c);
   tn_assign(s, tn_add(s, tn_num(c, 1)));
-  tn_binding *b = compiled(c, NULL, 0, NULL);
+  tn_binding *b = bind_compiled(c, NULL, 0, NULL);
   check_ok(c, tn_scope_end(c));
   tn_tensor *old = tn_mul(s, tn_num(c, 10));
   check_bound(b, tn_binding_run(b));
@@ -535,7 +519,7 @@ static void whole_replacements_work_too(void **state) {
   tn_scope_begin(c);
   tn_assign(s, tn_flip(s, TN_ALL));
   tn_tensor *out = tn_sum(s, TN_ALL, false);
-  tn_binding *b = compiled(c, &out, 1, NULL);
+  tn_binding *b = bind_compiled(c, &out, 1, NULL);
   check_ok(c, tn_scope_end(c));
   for (int i = 0; i < 5; i++) {
     tn_tensor *before = tn_mul(s, tn_num(c, 1));
@@ -603,14 +587,14 @@ static void custom_sizes_vary(void **state) {
   d.run = sum_rows;
   const tn_type types[] = {{TN_F32, tn_shape(n)}, {TN_I16, TN_SCALAR}};
   tn_custom(c, &d, &x, 1, types, out, 2);
-  tn_binding *b = compiled(c, out, 2, NULL);
+  tn_binding *b = bind_compiled(c, out, 2, NULL);
   const float in[] = {1, 2, 3, 4, 5, 6};
   for (int k = 1; k <= 3; k++) {
     tn_binding_input(b, "x", tn_shape(k, 2), TN_F32, in, (size_t)k * 8);
     check_bound(b, tn_binding_run(b));
     const float sums[] = {3, 7, 11}, rows = (float)k;
-    check_output(b, "0", (size_t)k, sums);
-    check_output(b, "1", 1, &rows);
+    check_output_floats(b, "0", (size_t)k, sums);
+    check_output_floats(b, "1", 1, &rows);
   }
 }
 
@@ -652,13 +636,13 @@ static void realised_values_are_no_states(void **state) {
   tn_tensor *y[] = {tn_cast(s[0], TN_F32), host, tn_cast(s[2], TN_F32)};
   check_ok(c, tn_realize(c, y, 3));
   for (int i = 0; i < 3; i++) y[i] = tn_add(y[i], tn_num(c, 1));
-  tn_binding *b = compiled(c, y, 3, NULL);
+  tn_binding *b = bind_compiled(c, y, 3, NULL);
   for (int i = 0; i < 3; i++) check_ok(c, tn_write(s[i], TN_F32, &(float){100}, 4));
   for (int runs = 0; runs < 2; runs++) {
     check_bound(b, tn_binding_run(b));
-    check_output(b, "0", FLOATS(8));
-    check_output(b, "1", FLOATS(8));
-    check_output(b, "2", FLOATS(8));
+    check_output_floats(b, "0", FLOATS(8));
+    check_output_floats(b, "1", FLOATS(8));
+    check_output_floats(b, "2", FLOATS(8));
   }
   for (int i = 0; i < 3; i++) check_floats(c, s[i], FLOATS(100));
 }
@@ -670,10 +654,10 @@ static void versions_that_are_values_are_states(void **state) {
   tn_assign(s, tn_add(s, tn_num(c, 10)));
   tn_tensor *twice = tn_mul(s, tn_num(c, 2)), *value = tn_cast(s, TN_F32);
   check_ok(c, tn_realize(c, &value, 1));
-  tn_binding *b = compiled(c, &twice, 1, NULL);
+  tn_binding *b = bind_compiled(c, &twice, 1, NULL);
   check_ok(c, tn_write(s, TN_F32, &(float){100}, 4));
   check_bound(b, tn_binding_run(b));
-  check_output(b, "0", FLOATS(200));
+  check_output_floats(b, "0", FLOATS(200));
   check_floats(c, value, FLOATS(11));
 }
 
@@ -681,7 +665,7 @@ static void each_run_tells_its_own_failure(void **state) {
   tn_context *c = *state;
   int n = 0;
   tn_tensor *y = custom_of(c, fail_anew, &n, tn_input(c, "x", TN_SCALAR, TN_F32));
-  tn_binding *b = compiled(c, &y, 1, NULL);
+  tn_binding *b = bind_compiled(c, &y, 1, NULL);
   const float x = 1;
   tn_binding_input(b, "x", TN_SCALAR, TN_F32, &x, 4);
   assert_int_equal(tn_binding_run(b), TN_ERR_IO);
@@ -689,7 +673,7 @@ static void each_run_tells_its_own_failure(void **state) {
   assert_int_equal(tn_binding_run(b), TN_ERR_FORMAT);
   check_text(tn_binding_message(b), "number 2");
   check_bound(b, tn_binding_run(b));
-  check_output(b, "0", FLOATS(3));
+  check_output_floats(b, "0", FLOATS(3));
   assert_int_equal(tn_binding_run(b), TN_ERR_FORMAT);
   check_text(tn_binding_message(b), "number 4");
 }
@@ -698,7 +682,7 @@ static void sizes_that_are_none_are_refused(void **state) {
   tn_context *c = *state;
   tn_dim n = tn_dim_var(c, "n", 0, 5);
   tn_tensor *x = tn_input(c, "x", tn_shape(tn_dim_sub(c, 10, n)), TN_F32);
-  tn_binding *b = compiled(c, &x, 1, NULL);
+  tn_binding *b = bind_compiled(c, &x, 1, NULL);
   float f[10] = {0};
   const int64_t sizes[] = {INT64_MIN, INT64_MIN + 9, INT64_MIN + 10,
                            -1,        INT64_MAX,     INT64_C(1) << 44};
@@ -734,10 +718,10 @@ static void sizes_that_nothing_tells_are_refused(void **state) {
   assert_int_equal(tn_plan_compile(c, out, 1, NULL, &plan), TN_ERR_ARGUMENT);
   check_text(tn_message(c), "no input's shape tells the size n");
   out[1] = tn_neg(x);
-  tn_binding *b = compiled(c, out, 2, NULL);
+  tn_binding *b = bind_compiled(c, out, 2, NULL);
   give(b, "x", FLOATS(1, 2, 3));
   check_bound(b, tn_binding_run(b));
-  check_output(b, "0", FLOATS(3));
+  check_output_floats(b, "0", FLOATS(3));
 }
 
 static void long_names_are_missed_too(void **state) {
@@ -746,10 +730,10 @@ static void long_names_are_missed_too(void **state) {
   memset(name, 'a', sizeof name - 1);
   tn_tensor *long_one = tn_input(c, name, TN_SCALAR, TN_F32);
   tn_tensor *y = tn_add(long_one, tn_input(c, "z", TN_SCALAR, TN_F32));
-  tn_binding *b = compiled(c, &y, 1, NULL);
+  tn_binding *b = bind_compiled(c, &y, 1, NULL);
   assert_int_equal(tn_binding_run(b), TN_ERR_ARGUMENT);
   check_text(tn_binding_message(b), "aaa…, z");
-  b = compiled(c, &long_one, 1, NULL);
+  b = bind_compiled(c, &long_one, 1, NULL);
   assert_int_equal(tn_binding_run(b), TN_ERR_ARGUMENT);
   check_text(tn_binding_message(b), "aaa…");
 }
@@ -775,14 +759,14 @@ static void *on_a_thread(void *(*body)(void *), void *arg) {
 static void runs_see_assigns_made_before(void **state) {
   tn_context *c = *state;
   tn_tensor *s = tn_state(floats(c, FLOATS(1))), *y = tn_add(s, tn_num(c, 0));
-  tn_binding *b = compiled(c, &y, 1, NULL);
+  tn_binding *b = bind_compiled(c, &y, 1, NULL);
   for (int turn = 0; turn < 4; turn++) {
     const float x = (float)(5 + turn);
     tn_assign(s, tn_num(c, x));
     if (turn & 1) on_a_thread(ask_type, s);
     tn_status run = turn & 2 ? (tn_status)(intptr_t)on_a_thread(run_bound, b) : tn_binding_run(b);
     check_bound(b, run);
-    check_output(b, "0", 1, &x);
+    check_output_floats(b, "0", 1, &x);
   }
 }
 
@@ -810,7 +794,7 @@ static void callbacks_run_no_states(void **state) {
   tn_context *c = *state;
   float f;
   tn_tensor *s = tn_state(floats(c, FLOATS(1))), *y = tn_add(s, tn_num(c, 0)), *free = tn_num(c, 3);
-  tn_binding *reads = compiled(c, &y, 1, NULL), *reads_none = compiled(c, &free, 1, NULL);
+  tn_binding *reads = bind_compiled(c, &y, 1, NULL), *reads_none = bind_compiled(c, &free, 1, NULL);
   caller pending = {reads, s, TN_OK, ""}, turn = {reads, NULL, TN_OK, ""};
   tn_assign(s, custom_of(c, run_inside, &pending, NULL));
   check_floats(c, s, FLOATS(1));
@@ -821,7 +805,7 @@ static void callbacks_run_no_states(void **state) {
   assert_int_equal(turn.run, TN_ERR_BUSY);
   caller beside = {reads, NULL, TN_OK, ""}, none = {reads_none, NULL, TN_ERR_BUSY, ""};
   tn_tensor *z = tn_add(tn_sum(s, TN_ALL, false), custom_of(c, run_inside, &beside, NULL));
-  check_bound(reads, tn_binding_run(compiled(c, &z, 1, NULL)));
+  check_bound(reads, tn_binding_run(bind_compiled(c, &z, 1, NULL)));
   assert_int_equal(beside.run, TN_ERR_BUSY);
   check_ok(c, tn_read(custom_of(c, run_inside, &none, NULL), TN_F32, &f, 4));
   assert_int_equal(none.run, TN_OK);
@@ -887,7 +871,7 @@ static tn_binding *adding_ten(tn_context *c, tn_tensor *s, gate *g) {
   d.writes = 1;
   tn_scope_begin(c);
   tn_custom(c, &d, &s, 1, NULL, NULL, 0);
-  tn_binding *b = compiled(c, NULL, 0, NULL);
+  tn_binding *b = bind_compiled(c, NULL, 0, NULL);
   check_ok(c, tn_scope_end(c));
   return b;
 }
@@ -929,11 +913,11 @@ static void runs_beside_do_not_freeze_what_waits(void **state) {
   tn_assign(s, tn_add(twice, tn_input(c, "x", tn_shape(1), TN_F32)));
   check_bound(beside, tn_binding_run(beside));
   check_floats(c, twice, FLOATS(2));
-  tn_binding *b = compiled(c, &less, 1, NULL);
+  tn_binding *b = bind_compiled(c, &less, 1, NULL);
   check_ok(c, tn_scope_end(c));
   give(b, "x", FLOATS(1));
   for (int i = 0; i < 2; i++) check_bound(b, tn_binding_run(b));
-  check_output(b, "0", FLOATS(-46));
+  check_output_floats(b, "0", FLOATS(-46));
   check_floats(c, s, FLOATS(47)); /* 1 + 10 = 11, 2 · 11 + 1 = 23, 2 · 23 + 1 */
 }
 

@@ -45,7 +45,7 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
   fixture *f = *state;
-  int status = system(arena_printf(&f->arena, "rm -rf '%s'", f->above));
+  int status = temporary_remove(&f->arena, f->above);
   arena_free(&f->arena);
   free(f);
   return status;
@@ -430,10 +430,7 @@ static size_t load(const char *path, unsigned char *data, size_t most) {
 
 static void save(const char *path, const void *data, size_t bytes) {
   unlink(path);
-  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
-  assert_true(fd >= 0);
-  assert_int_equal(write(fd, data, bytes), bytes);
-  close(fd);
+  assert_true(temporary_write(path, 0600, data, bytes));
 }
 
 enum { MOST_BYTES = 1 << 16, HASHED = 24 };

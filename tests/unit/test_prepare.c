@@ -34,17 +34,14 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
   fixture *f = *state;
-  int status = system(arena_printf(&f->arena, "rm -rf '%s'", f->folder));
+  int status = temporary_remove(&f->arena, f->folder);
   arena_free(&f->arena);
   free(f);
   return status;
 }
 
 static void save(const char *path, const void *data, size_t bytes) {
-  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  assert_true(fd >= 0);
-  assert_int_equal(write(fd, data, bytes), bytes);
-  close(fd);
+  assert_true(temporary_write(path, 0600, data, bytes));
 }
 
 static void take_remark(void *user, tn_log_level level, const char *text) {

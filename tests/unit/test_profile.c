@@ -27,11 +27,7 @@ static tn_binding *bind(tn_context *c) {
   tn_type type = {TN_F32, tn_shape(N)};
   tn_custom(c, &desc, &sum, 1, &type, &passed, 1);
   out = tn_add(passed, passed);
-  tn_plan *plan;
-  tn_binding *b;
-  check_ok(c, tn_plan_compile(c, &out, 1, NULL, &plan));
-  check_ok(c, tn_plan_bind(plan, &b));
-  return b;
+  return bind_compiled(c, &out, 1, NULL);
 }
 
 static float data[N * K];
@@ -87,12 +83,9 @@ static void results_are_those_of_the_last_run(void **state) {
   tn_context *c = *state;
   tn_dim n = tn_dim_var(c, "n", 1, K);
   tn_tensor *out = tn_add(tn_input(c, "x", tn_shape(n, N), TN_F32), tn_num(c, 1));
-  tn_plan *plan;
-  tn_binding *b;
   tn_memory m = TN_MEMORY_INIT;
   static float got[N * K];
-  check_ok(c, tn_plan_compile(c, &out, 1, NULL, &plan));
-  check_ok(c, tn_plan_bind(plan, &b));
+  tn_binding *b = bind_compiled(c, &out, 1, NULL);
   run(b, K);
   run(b, 2);
   tn_binding_input(b, "x", tn_shape(3, N), TN_F32, data, 3 * N * sizeof *data);
@@ -108,10 +101,7 @@ static void bytes_are_those_that_are_read(void **state) {
   tn_context *c = *state;
   tn_tensor *x = tn_input(c, "x", tn_shape(K, N), TN_F32);
   tn_tensor *part = tn_slice(x, 0, 3, 5, 1), *out = tn_add(part, tn_num(c, 1));
-  tn_plan *plan;
-  tn_binding *b;
-  check_ok(c, tn_plan_compile(c, &out, 1, NULL, &plan));
-  check_ok(c, tn_plan_bind(plan, &b));
+  tn_binding *b = bind_compiled(c, &out, 1, NULL);
   run(b, K);
   assert_true(step_at(b, 0).bytes == 2 * 2 * N * sizeof(float));
 }
@@ -142,11 +132,8 @@ static void weights_and_states_count(void **state) {
   tn_tensor *s = tn_state(tn_from_host(c, tn_shape(K), TN_F32, data, K * sizeof *data));
   tn_tensor *out = tn_sum(tn_mul(w, s), tn_axes(1), false);
   check_ok(c, tn_realize(c, &s, 1));
-  tn_plan *plan;
-  tn_binding *b;
   tn_memory m = TN_MEMORY_INIT;
-  check_ok(c, tn_plan_compile(c, &out, 1, NULL, &plan));
-  check_ok(c, tn_plan_bind(plan, &b));
+  tn_binding *b = bind_compiled(c, &out, 1, NULL);
   check_bound(b, tn_binding_memory(b, &m));
   assert_int_equal(m.values, sizeof data);
   assert_int_equal(m.states, K * 4);
@@ -202,10 +189,7 @@ static void what_is_not_there_is_refused(void **state) {
 static void plans_without_steps_have_none(void **state) {
   tn_context *c = *state;
   tn_tensor *x = tn_input(c, "x", tn_shape(0, 4), TN_F32), *out = tn_add(x, x);
-  tn_plan *plan;
-  tn_binding *b;
-  check_ok(c, tn_plan_compile(c, &out, 1, NULL, &plan));
-  check_ok(c, tn_plan_bind(plan, &b));
+  tn_binding *b = bind_compiled(c, &out, 1, NULL);
   check_bound(b, tn_binding_profile(b, true));
   tn_binding_input(b, "x", tn_shape(0, 4), TN_F32, NULL, 0);
   check_bound(b, tn_binding_run(b));

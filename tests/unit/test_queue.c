@@ -8,6 +8,7 @@
 #include "device/queue/command_list.h"
 #include "device/queue/queue.h"
 #include "device/registry/device_registry.h"
+#include "support/counting_mem.h"
 #include "support/zero.h"
 
 #include <setjmp.h>
@@ -22,21 +23,8 @@
 
 enum { MS = 1000000 };
 
-/** Counter of allocations. */
-static atomic_size_t calls;
-
-static void *count_alloc(void *user, size_t bytes, size_t align) {
-  (void)user;
-  atomic_fetch_add(&calls, 1);
-  return mem_system.alloc(NULL, bytes, align);
-}
-
-static void count_release(void *user, void *at, size_t bytes) {
-  (void)user;
-  mem_system.release(NULL, at, bytes);
-}
-
-static const mem counting = {count_alloc, count_release, NULL};
+static counting_mem counted;
+static const mem counting = {counting_mem_alloc, counting_mem_release, &counted};
 
 typedef struct fixture {
   diag diag;
@@ -841,7 +829,7 @@ static void resubmit(fixture *f, tn_device *v, const char *what, int times, int6
   long resident = 0;
   size_t allocations = 0;
   for (int i = 0; i < times; i++) {
-    if (i == times / 10) resident = resident_kib(), allocations = atomic_load(&calls);
+    if (i == times / 10) resident = resident_kib(), allocations = atomic_load(&counted.calls);
     value = (uint64_t)i + 1;
     int64_t start = now();
     fine(f, hand(q, c, &f->failure));
@@ -852,7 +840,7 @@ static void resubmit(fixture *f, tn_device *v, const char *what, int times, int6
       whole[i - (times - TIMED)] = now() - start;
     }
   }
-  assert_int_equal(atomic_load(&calls), allocations);
+  assert_int_equal(atomic_load(&counted.calls), allocations);
   assert_true(resident_kib() <= resident + 1024);
   qsort(submitting, TIMED, sizeof *submitting, by_time);
   qsort(whole, TIMED, sizeof *whole, by_time);

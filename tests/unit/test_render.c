@@ -1,13 +1,6 @@
 /* Tests the C renderer: linear programs made by hand are rendered, compiled by gcc and by clang,
    for a baseline machine and for this one, run, and compared bit by bit with the interpreter. Also
    checks the source text, the assembly and that compilers give no warnings. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/file.h"
 #include "base/process.h"
 #include "base/vec.h"
@@ -23,6 +16,7 @@
 #include "render/c/dialect.h"
 #include "render/c/render_c.h"
 #include "support/fold_reduction.h"
+#include "support/graph_body.h"
 #include "support/temporary.h"
 
 #include <math.h>
@@ -54,11 +48,6 @@ typedef struct test {
   void (*body)(struct test *t);
 } test;
 
-static void call_body(void *arg) {
-  test *t = arg;
-  t->body(t);
-}
-
 static void find_compilers(test *t) {
   static const char *const names[] = {"gcc", "clang"};
   const char *sanitizers = getenv("TENON_SANITIZE");
@@ -72,24 +61,19 @@ static void find_compilers(test *t) {
   assert_true(t->compilers > 0);
 }
 
-static void run_body(void (*body)(test *t)) {
-  test t = {.body = body, .random = 88172645463325252u};
-  t.g = ir_new(&mem_system, &t.d, false);
-  assert_non_null(t.g);
-  t.a = ir_arena(t.g);
-  find_compilers(&t);
-  if (diag_catch(&t.d, call_body, &t) != TN_OK) fail_msg("%s", t.d.text);
-  ir_free(t.g);
+static void call_body(void *arg) {
+  test *t = arg;
+  t->a = ir_arena(t->g);
+  find_compilers(t);
+  t->body(t);
 }
 
-/* Each TEST is a function for cmocka around a body that may raise. */
-#define TEST(name)                  \
-  static void name##_body(test *t); \
-  static void name(void **state) {  \
-    (void)state;                    \
-    run_body(name##_body);          \
-  }                                 \
-  static void name##_body(test *t)
+static void run_body(void (*body)(test *t)) {
+  test t = {.body = body, .random = 88172645463325252u};
+  run_in_graph(&t.g, false, &t.d, call_body, &t, 0);
+}
+
+#define TEST(name) BODY_TEST(name, run_body(name##_body))
 
 /* Making programs. */
 

@@ -6,6 +6,7 @@
 #include "ir/index/index_arithmetic.h"
 #include "ir/transform/rewrite.h"
 #include "rules/simplifying_builder.h"
+#include "support/counting_mem.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -179,22 +180,6 @@ static void endless_rules_are_an_error(void **state) {
 
 /* Reference-counted graphs, and exhausted memory. */
 
-typedef struct limited {
-  size_t calls, fail_at, bytes;
-} limited;
-
-static void *limited_alloc(void *user, size_t bytes, size_t align) {
-  limited *l = user;
-  if (++l->calls == l->fail_at) return NULL;
-  l->bytes += bytes;
-  return mem_system.alloc(mem_system.user, bytes, align);
-}
-
-static void limited_release(void *user, void *at, size_t bytes) {
-  if (at) ((limited *)user)->bytes -= bytes;
-  mem_system.release(mem_system.user, at, bytes);
-}
-
 enum { CHAIN = 200 };
 
 static void counted_body(fixture *f) {
@@ -212,8 +197,8 @@ static void out_of_memory_leaves_nothing(void **state) {
   (void)state;
   size_t failures = 0;
   for (size_t at = 1;; at++) {
-    limited l = {.fail_at = at};
-    mem m = {limited_alloc, limited_release, &l};
+    counting_mem l = {.fail_at = at};
+    mem m = counting_mem_of(&l);
     fixture f = {0};
     f.g = ir_new(&m, &f.d, true);
     if (!f.g) continue;

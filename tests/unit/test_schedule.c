@@ -21,6 +21,7 @@
 
 #include "../ir/replay.h"
 #include "support/graph_body.h"
+#include "support/tensor_matmul.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -43,7 +44,7 @@ static void call_body(void *arg) {
 
 static double run_body(void (*body)(test *t), uint64_t seed, double number) {
   test t = {.body = body, .seed = seed, .number = number};
-  run_in_graph(&t.g, &t.d, call_body, &t, t.seed);
+  run_in_graph(&t.g, false, &t.d, call_body, &t, t.seed);
   return t.number;
 }
 
@@ -460,15 +461,6 @@ static void equal_layers_share_kernels(void **state) {
 
 /* Limits. */
 
-/** Builds a [m,k] · b [k,n] by movements and a reduction. */
-static const node *product(ir *g, const node *a, const node *b) {
-  const node *m = a->dims[0], *k = a->dims[1], *n = b->dims[1], *dims[] = {m, k, n};
-  const node *one = ix_const(g, 1), *left[] = {m, k, one}, *right[] = {one, k, n};
-  const node *x = ir_expand(g, ir_reshape(g, a, 3, left), dims);
-  const node *y = ir_expand(g, ir_reshape(g, b, 3, right), dims);
-  return ir_reduce(g, ir_op2(g, OP_MUL, x, y), OP_ADD, 1, (int64_t[]){1});
-}
-
 /** Three products with computed left sides: a row of one fits into a kernel's own memory, rows of
     all three do not. */
 static void three_products(test *t) {
@@ -477,7 +469,7 @@ static void three_products(test *t) {
   for (int64_t i = 0; i < 3; i++) {
     const node *a = buffer(t, DT_F32, 2 * i, 2, (int64_t[]){2, 7000});
     const node *b = buffer(t, DT_F32, 2 * i + 1, 2, (int64_t[]){7000, 16});
-    const node *p = product(g, ir_op1(g, OP_EXP, a), b);
+    const node *p = tensor_matmul(g, ir_op1(g, OP_EXP, a), b);
     sum = sum ? ir_op2(g, OP_ADD, sum, p) : p;
   }
   schedule_request r = {.roots = &sum, .n_roots = 1, .math = MATH_DEFAULT};

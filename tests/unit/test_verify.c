@@ -6,6 +6,7 @@
 #include "ir/core/check_node.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/text/parse.h"
+#include "support/counting_mem.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,30 +25,18 @@ typedef struct world {
   const char *text;
   enum stage stage;
   tn_status found;
-  size_t out, calls, fail_at;
-  mem m;
+  counting_mem memory;
+  mem m; /* of `memory` */
 } world;
 
-static void *count_alloc(void *user, size_t bytes, size_t align) {
-  world *w = user;
-  if (++w->calls == w->fail_at) return NULL;
-  w->out += bytes;
-  return mem_system.alloc(mem_system.user, bytes, align);
-}
-
-static void count_release(void *user, void *at, size_t bytes) {
-  ((world *)user)->out -= bytes;
-  mem_system.release(mem_system.user, at, bytes);
-}
-
 static tn_status run(world *w, void (*body)(void *w)) {
-  w->m = (mem){count_alloc, count_release, w};
+  w->m = counting_mem_of(&w->memory);
   arena_init(&w->a, &w->m, &w->d);
   w->g = ir_new(&w->m, &w->d, false);
   tn_status s = w->g ? diag_catch(&w->d, body, w) : TN_ERR_MEMORY;
   ir_free(w->g);
   arena_free(&w->a);
-  assert_int_equal(w->out, 0);
+  assert_int_equal(w->memory.bytes, 0);
   return s;
 }
 
@@ -790,7 +779,7 @@ static void memory_runs_out(void **state) {
     tn_status s = TN_ERR_MEMORY;
     size_t n = 1;
     for (; s == TN_ERR_MEMORY && n < 1000; n++) {
-      world w = {.stage = cases[c].stage, .text = cases[c].text, .fail_at = n};
+      world w = {.stage = cases[c].stage, .text = cases[c].text, .memory.fail_at = n};
       s = run(&w, verify_text);
       if (s == TN_OK) s = w.found;
     }

@@ -184,7 +184,7 @@ const int32_t *value_result(memory *m, value *image, const run *r) {
   return image->result;
 }
 
-/* What a value depends on. */
+/* Dependencies of values. */
 
 static bool is_of(const value *v, const state *s) { return v->of == s; }
 
