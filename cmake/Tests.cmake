@@ -46,7 +46,7 @@ endif()
 # CTest starts the tests with the highest cost first, so that no long test runs alone at the end.
 # Costs are seconds in an unoptimised build on one core.
 set(costs random.graphs=60 cli.cli=40 onnx.ops=35 unit.render=30 onnx.ops_language=25
-  rules.proofs=25 random.programs=20 unit.faults=20 rules.rules=15 networks.networks=15 unit.codegen=8
+  rules.proofs=25 random.programs=20 unit.out_of_memory=20 rules.rules=15 networks.networks=15 unit.codegen=8
   unit.schedule=8 ops.reduce=8 ir.text=7 onnx.sizes=7 cli.sets=6 bench.run=6 unit.plan=5)
 
 function(tenon_set_cost name)

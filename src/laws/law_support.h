@@ -1,6 +1,6 @@
 /* Internal header of the laws (schedule primitives), the functions that their source files share:
-   refusing and recording a law (legality.c, trace.c), finding and rewriting nodes of a kernel
-   (rewriting.c), and checking legality (legality.c). An "objection" is the static text of a
+   refusing and recording a law (legality.c, law_trace.c), finding and rewriting nodes of a kernel
+   (law_rewriting.c), and checking legality (legality.c). An "objection" is the static text of a
    refusal, NULL where the condition holds. */
 #ifndef TENON_LAWS_LAW_SUPPORT_H
 #define TENON_LAWS_LAW_SUPPORT_H

@@ -16,7 +16,7 @@
 #include "schedule/kernels/step_names.h"
 #include "schedule/layout/choose_layouts.h"
 #include "schedule/layout/split_blocked_ranges.h"
-#include "schedule/loops/extract_loops.h"
+#include "schedule/loops/outline_loops.h"
 #include "schedule/loops/splice_loops.h"
 #include "schedule/memory/buffer_reuse.h"
 #include "schedule/memory/liveness.h"

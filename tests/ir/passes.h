@@ -13,7 +13,7 @@
 #include "render/c/dialect.h"
 #include "render/c/render_c.h"
 #include "replay.h"
-#include "schedule/loops/extract_loops.h"
+#include "schedule/loops/outline_loops.h"
 #include "schedule/schedule.h"
 #include "schedule/values/versions.h"
 

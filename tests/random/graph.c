@@ -4,8 +4,8 @@
    environment, and prints and parses a graph with its seed and math mode. */
 #include "graph.h"
 
-#include "ir/core/infer.h"
 #include "ir/core/scalar_eval.h"
+#include "ir/core/shape_inference.h"
 #include "ir/text/parse.h"
 #include "ir/text/print.h"
 #include "random.h"

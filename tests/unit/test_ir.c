@@ -2,7 +2,7 @@
    inference, bounds, free ranges of binders, index arithmetic and proofs, substitution and copies
    between IRs. */
 #include "ir/core/binder.h"
-#include "ir/core/infer.h"
+#include "ir/core/shape_inference.h"
 #include "ir/core/topo_sort.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"

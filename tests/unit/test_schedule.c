@@ -14,7 +14,7 @@
 #include "ir/transform/rewrite.h"
 #include "ir/verify/verify_graph.h"
 #include "schedule/fuse/search_state.h"
-#include "schedule/loops/extract_loops.h"
+#include "schedule/loops/outline_loops.h"
 #include "schedule/schedule.h"
 #include "schedule/values/build_values.h"
 #include "schedule/values/versions.h"

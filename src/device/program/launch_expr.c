@@ -4,7 +4,7 @@
 #include "device/program/launch_expr.h"
 
 #include "base/map.h"
-#include "ir/core/infer.h"
+#include "ir/core/shape_inference.h"
 #include "ir/core/topo_sort.h"
 #include "ir/core/var_names.h"
 

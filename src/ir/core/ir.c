@@ -5,7 +5,7 @@
 
 #include "base/hash_table.h"
 #include "ir/core/binder_layout.h"
-#include "ir/core/infer.h"
+#include "ir/core/shape_inference.h"
 
 #include <string.h>
 

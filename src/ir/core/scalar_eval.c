@@ -2,7 +2,7 @@
    booleans, then index arithmetic, then conversions. */
 #include "ir/core/scalar_eval.h"
 
-#include "ir/core/infer.h"
+#include "ir/core/shape_inference.h"
 
 #include <math.h>
 #include <string.h>

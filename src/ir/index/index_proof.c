@@ -4,7 +4,7 @@
 #include "ir/index/index_proof.h"
 
 #include "ir/core/affine.h"
-#include "ir/core/infer.h"
+#include "ir/core/shape_inference.h"
 #include "ir/index/affine_form.h"
 
 enum { PROOF_STEPS = 48 };

@@ -1,7 +1,7 @@
 /* Implements the interpreter of tensor graphs: evaluates nodes in topological order on whole
    arrays, one element after the other, and frees an array after its last use, by use counts. */
-#include "ir/core/infer.h"
 #include "ir/core/scalar_eval.h"
+#include "ir/core/shape_inference.h"
 #include "ir/core/tensor_loop.h"
 #include "ir/core/topo_sort.h"
 #include "ir/interp/interp.h"

@@ -3,7 +3,7 @@
    backward sweep sees all users of a value before the value and decides whether it is inlined. */
 #include "render/c/emission.h"
 
-#include "ir/core/infer.h"
+#include "ir/core/shape_inference.h"
 #include "target/machine.h"
 
 static _Noreturn void ill_formed(const c_emission *p, const node *n, const char *what) {

@@ -57,7 +57,7 @@ typedef struct schedule_step {
   node_list scalars;         /* STEP_KERNEL: the VAR of the graph behind each lifted VAR of the
                                 kernel (liftable_scalars.h) */
   const schedule_loop *loop; /* STEP_LOOP: `buffers` are all that live while the loop runs */
-  const struct extracted_loop *plan; /* STEP_LOOP: its body (extract_loops.h) */
+  const struct extracted_loop *plan; /* STEP_LOOP: its body (outline_loops.h) */
   node_list values; /* tensors of the normalised graph that it computes; none: a copy */
   const char *name; /* the labels of the tensors it computes, or their ops */
 } schedule_step;

@@ -12,7 +12,7 @@
 #include "schedule/core/param_like.h"
 #include "schedule/core/user_kernel.h"
 #include "schedule/kernels/kernel_buffers.h"
-#include "schedule/loops/extract_loops.h"
+#include "schedule/loops/outline_loops.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #ifndef TENON_SCHEDULE_LOOPS_SPLICE_LOOPS_H
 #define TENON_SCHEDULE_LOOPS_SPLICE_LOOPS_H
 
-#include "schedule/loops/extract_loops.h"
+#include "schedule/loops/outline_loops.h"
 
 /** Schedules the body of a loop that has `depth` loops around it and itself. */
 typedef schedule *(*loops_body_scheduler)(ir *g, const schedule_request *r, normalised *n,

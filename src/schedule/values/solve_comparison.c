@@ -5,7 +5,7 @@
 
 #include "ir/core/affine.h"
 #include "ir/core/binder.h"
-#include "ir/core/infer.h"
+#include "ir/core/shape_inference.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
 #include "rules/simplifying_builder.h"

@@ -2,6 +2,7 @@
    as in NumPy, comparison of sizes that may vary, and movement nodes (reshape, permute, expand,
    slice, pad) that vanish where they change nothing. */
 #include "tensor/ops/axes_and_broadcasting.h"
+
 #include "base/str.h"
 #include "ir/core/affine.h"
 #include "ir/core/interval.h"

@@ -5,6 +5,7 @@
 #include "tensor/context/descriptor.h"
 #include "tensor/ops/axes_and_broadcasting.h"
 #include "tensor/ops/expressions.h"
+#include "tensor/ops/reduction.h"
 #include "tensor/ops/sliding_windows.h"
 #include "tensor/ops/type_promotion.h"
 
@@ -123,7 +124,7 @@ static const node *contract_windows(builder *b, const conv *c, const node *windo
   aligned = sizes_insert(b, aligned, 0, ix_const(b->ir, 1));
   w = shape_expand(b, shape_reshape(b, w, &aligned), &all);
   axis_list over = axes_from(3 + n, rank);
-  return ex_reduce(b, OP_ADD, ex_binary(b, OP_MUL, shape_expand(b, x, &all), w), &over, false);
+  return node_reduce(b, OP_ADD, ex_binary(b, OP_MUL, shape_expand(b, x, &all), w), &over, false);
 }
 
 /** Merges groups, (N, G, M / G, O…) to (N, M, O…), adds the bias and casts to the result's type. */

@@ -7,6 +7,7 @@
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/axes_and_broadcasting.h"
 #include "tensor/ops/expressions.h"
+#include "tensor/ops/reduction.h"
 #include "tensor/ops/type_promotion.h"
 
 /* Elements of a block; and of an axis that is scanned as one. */
@@ -25,7 +26,7 @@ static const node *scan_masked(builder *b, const scan *c, const node *x, size_t 
   const node *i = ex_iota(b, DT_I64, &s, axis), *j = ex_iota(b, DT_I64, &s, axis + 1);
   axis_list over = axes_from(axis + 1, axis + 2);
   const node *masked = ex_where(b, ex_binary(b, OP_LE, j, i), x, ex_fill(b, c->neutral, &s));
-  return ex_reduce(b, c->o, masked, &over, false);
+  return node_reduce(b, c->o, masked, &over, false);
 }
 
 /** Splits an axis into blocks: (…, blocks, SCAN_BLOCK, …). */

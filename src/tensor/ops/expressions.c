@@ -1,6 +1,7 @@
 /* Constructors of expressions: elementwise ops, constants and indices in the shape of another node,
    and reductions that sum f16 and bf16 in f32, as PyTorch does. */
 #include "tensor/ops/expressions.h"
+
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/axes_and_broadcasting.h"
@@ -39,16 +40,4 @@ const node *ex_size(builder *b, const node *size, dtype t) {
 
 const node *ex_fill(builder *b, const node *scalar, const sizes *shape) {
   return ir_fill(b->ir, scalar, shape->rank, shape->at);
-}
-
-const node *ex_reduce(builder *b, op o, const node *x, const axis_list *axes, bool keepdims) {
-  dtype t = (dtype)x->dtype;
-  sizes kept = sizes_of(x);
-  for (size_t i = 0; i < axes->n; i++)
-    kept = sizes_with(kept, (size_t)axes->at[i], ix_const(b->ir, 1));
-  if (axes->n) {
-    if (o == OP_ADD || o == OP_MUL) x = ir_cast(b->ir, x, accumulation_type(t));
-    x = ir_cast(b->ir, ir_reduce(b->ir, x, o, axes->n, axes->at), t);
-  }
-  return keepdims ? shape_reshape(b, x, &kept) : x;
 }

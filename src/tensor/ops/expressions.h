@@ -1,9 +1,9 @@
 /* Constructors of the graph expressions that operator builders are made of: elementwise ops,
-   numbers, coordinates, reductions. */
+   numbers, coordinates. */
 #ifndef TENON_TENSOR_OPS_EXPRESSIONS_H
 #define TENON_TENSOR_OPS_EXPRESSIONS_H
 
-#include "tensor/ops/axes_and_broadcasting.h"
+#include "tensor/ops/operators.h"
 
 const node *ex_unary(builder *b, op o, const node *x);
 const node *ex_binary(builder *b, op o, const node *x, const node *y);
@@ -19,9 +19,5 @@ const node *ex_iota(builder *b, dtype t, const sizes *shape, size_t axis);
 /** An index as a scalar of a type; and a scalar repeated to a shape. */
 const node *ex_size(builder *b, const node *size, dtype t);
 const node *ex_fill(builder *b, const node *scalar, const sizes *shape);
-
-/** Reduction over axes, which become 1 with `keepdims`. Sums and products of f16 and bf16 are
-    accumulated in f32. */
-const node *ex_reduce(builder *b, op o, const node *x, const axis_list *axes, bool keepdims);
 
 #endif

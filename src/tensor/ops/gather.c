@@ -1,6 +1,7 @@
 /* Reading by index tensors: take (ONNX Gather), gather_elements (torch.gather), gather_nd and
    one_hot. Negative indices count from the end; indices that are out of range read 0. */
 #include "tensor/ops/gather.h"
+
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"

@@ -2,6 +2,7 @@
    (…, M, N, K), multiplied elementwise and summed over K, in f32 for f16 and bf16. */
 #include "tensor/ops/axes_and_broadcasting.h"
 #include "tensor/ops/expressions.h"
+#include "tensor/ops/reduction.h"
 #include "tensor/ops/type_promotion.h"
 
 /** The batch axes: all but the last two. */
@@ -24,7 +25,7 @@ static const node *multiply_matrices(builder *b, const node *x, const node *y) {
   x = shape_broadcast(b, shape_unsqueeze(b, x, x->rank - 1u), &all);
   y = shape_broadcast(b, shape_unsqueeze(b, y, y->rank - 2u), &all);
   axis_list over = axes_from(all.rank - 1, all.rank);
-  return ex_reduce(b, OP_ADD, ex_binary(b, OP_MUL, x, y), &over, false);
+  return node_reduce(b, OP_ADD, ex_binary(b, OP_MUL, x, y), &over, false);
 }
 
 value build_matmul(builder *b, value x, value y) {

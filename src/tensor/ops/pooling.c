@@ -90,7 +90,7 @@ static const node *pool_windows(builder *b, const pool *p, const node *x, const 
 static const node *reduce_windows(builder *b, const pool *p, op o, const node *windows,
                                   bool keepdims) {
   axis_list over = axes_from(2 + p->n, 2 + 2 * p->n);
-  return ex_reduce(b, o, windows, &over, keepdims);
+  return node_reduce(b, o, windows, &over, keepdims);
 }
 
 /** The windows of a maximum, padded with the lowest value, which is the maximum of windows of

@@ -2,6 +2,8 @@
    NumPy and PyTorch. f16 and bf16 are summed in f32; variance is by two passes, and logsumexp
    subtracts the maximum. */
 #include "tensor/ops/reduction.h"
+
+#include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
 #include "tensor/ops/axes_and_broadcasting.h"
@@ -10,19 +12,31 @@
 
 #include <math.h>
 
+const node *node_reduce(builder *b, op o, const node *x, const axis_list *axes, bool keepdims) {
+  dtype t = (dtype)x->dtype;
+  sizes kept = sizes_of(x);
+  for (size_t i = 0; i < axes->n; i++)
+    kept = sizes_with(kept, (size_t)axes->at[i], ix_const(b->ir, 1));
+  if (axes->n) {
+    if (o == OP_ADD || o == OP_MUL) x = ir_cast(b->ir, x, accumulation_type(t));
+    x = ir_cast(b->ir, ir_reduce(b->ir, x, o, axes->n, axes->at), t);
+  }
+  return keepdims ? shape_reshape(b, x, &kept) : x;
+}
+
 /* ---- Sum, maximum, any ---- */
 
 static value reduce_sum(builder *b, op o, value x, tn_axes axes, bool keepdims) {
   const node *n = value_typed(b, x).node;
   axis_list l = axes_of(b, axes, n->rank);
-  return value_of(ex_reduce(b, o, ir_cast(b->ir, n, sum_type((dtype)n->dtype)), &l, keepdims));
+  return value_of(node_reduce(b, o, ir_cast(b->ir, n, sum_type((dtype)n->dtype)), &l, keepdims));
 }
 
 static value reduce_max(builder *b, op o, value x, tn_axes axes, bool keepdims) {
   const node *n = value_typed(b, x).node;
   axis_list l = axes_of(b, axes, n->rank);
   check_operand_type(b, RULE_NUMBER, (dtype)n->dtype);
-  return value_of(ex_reduce(b, o, n, &l, keepdims));
+  return value_of(node_reduce(b, o, n, &l, keepdims));
 }
 
 void axes_check_not_empty(builder *b, const node *x, const axis_list *l) {
@@ -43,7 +57,7 @@ void axes_check_not_empty(builder *b, const node *x, const axis_list *l) {
 static value reduce_bool(builder *b, op o, value x, tn_axes axes, bool keepdims) {
   const node *n = build_cast(b, x, DT_BOOL).node;
   axis_list l = axes_of(b, axes, n->rank);
-  return value_of(ex_reduce(b, o, n, &l, keepdims));
+  return value_of(node_reduce(b, o, n, &l, keepdims));
 }
 
 value build_sum(builder *b, value x, tn_axes axes, bool keepdims) {
@@ -86,7 +100,7 @@ static const node *divide_by_scalar(builder *b, const node *x, const node *scala
 
 const node *node_mean(builder *b, const node *x, const axis_list *axes, bool keepdims) {
   const node *count = ex_size(b, count_reduced(b, x, axes), (dtype)x->dtype);
-  return divide_by_scalar(b, ex_reduce(b, OP_ADD, x, axes, keepdims), count);
+  return divide_by_scalar(b, node_reduce(b, OP_ADD, x, axes, keepdims), count);
 }
 
 /** Σ (x − mean)², with the axes kept. */
@@ -94,7 +108,7 @@ static const node *sum_squared_deviations(builder *b, const node *x, const node 
                                           const axis_list *axes) {
   sizes s = sizes_of(x);
   const node *deviation = ex_binary(b, OP_SUB, x, shape_expand(b, mean, &s));
-  return ex_reduce(b, OP_ADD, ex_binary(b, OP_MUL, deviation, deviation), axes, true);
+  return node_reduce(b, OP_ADD, ex_binary(b, OP_MUL, deviation, deviation), axes, true);
 }
 
 const node *node_variance(builder *b, const node *x, const node *mean, const axis_list *axes) {
@@ -148,10 +162,10 @@ value build_logsumexp(builder *b, value x, tn_axes axes, bool keepdims) {
   float_operand f = float_operand_of(b, x);
   axis_list l = axes_of(b, axes, f.x->rank);
   sizes s = sizes_of(f.x);
-  const node *m = ex_reduce(b, OP_MAX, f.x, &l, true);
+  const node *m = node_reduce(b, OP_MAX, f.x, &l, true);
   m = ex_where(b, ex_binary_num(b, OP_EQ, ex_unary(b, OP_ABS, m), INFINITY), ex_int(b, m, 0), m);
   const node *e = ex_unary(b, OP_EXP, ex_binary(b, OP_SUB, f.x, shape_expand(b, m, &s)));
-  const node *log = ex_unary(b, OP_LOG, ex_reduce(b, OP_ADD, e, &l, keepdims));
+  const node *log = ex_unary(b, OP_LOG, node_reduce(b, OP_ADD, e, &l, keepdims));
   sizes out = sizes_of(log);
   return value_of(ir_cast(b->ir, ex_binary(b, OP_ADD, log, shape_reshape(b, m, &out)), f.result));
 }
@@ -166,11 +180,11 @@ static value arg_reduce(builder *b, op o, value x, int64_t axis, bool keepdims) 
   axis_list l = axes_from(at, at + 1);
   sizes s = sizes_of(n);
   dtype t = s.at[at]->hi <= INT32_MAX ? DT_I32 : DT_I64;
-  const node *best = shape_expand(b, ex_reduce(b, o, n, &l, true), &s);
+  const node *best = shape_expand(b, node_reduce(b, o, n, &l, true), &s);
   const node *hit = ex_binary(b, OP_EQ, n, best);
   if (dtype_is_float((dtype)n->dtype)) hit = ex_binary(b, OP_OR, hit, ex_binary(b, OP_NE, n, n));
   const node *i = ex_iota(b, t, &s, at), *none = ex_int(b, i, dtype_max(t));
-  const node *first = ex_reduce(b, OP_MIN, ex_where(b, hit, i, none), &l, keepdims);
+  const node *first = node_reduce(b, OP_MIN, ex_where(b, hit, i, none), &l, keepdims);
   return value_of(ir_cast(b->ir, first, DT_I64));
 }
 

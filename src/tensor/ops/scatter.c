@@ -6,6 +6,7 @@
 #include "tensor/ops/axes_and_broadcasting.h"
 #include "tensor/ops/expressions.h"
 #include "tensor/ops/gather.h"
+#include "tensor/ops/reduction.h"
 #include "tensor/ops/type_promotion.h"
 
 /** Compares each index with each of `size` positions: index (…, J, …) gives (…, I, J, …), true
@@ -24,7 +25,7 @@ static const node *select_last_update(builder *b, const node *x, const node *ind
   sizes s = sizes_of(hit), all = sizes_of(x);
   axis_list over = axes_from(axis + 1, axis + 2);
   const node *j = ex_iota(b, DT_I64, &s, axis + 1);
-  const node *last = ex_reduce(b, OP_MAX, ex_where(b, hit, j, ex_int(b, j, -1)), &over, false);
+  const node *last = node_reduce(b, OP_MAX, ex_where(b, hit, j, ex_int(b, j, -1)), &over, false);
   last = shape_broadcast(b, last, &all);
   const node *is_new = ex_binary(b, OP_LE, ex_int(b, last, 0), last);
   return ex_where(b, is_new, node_gather(b, updates, axis, last), x);
@@ -43,7 +44,7 @@ static const node *reduce_updates(builder *b, op o, const node *x, const node *i
   op_identity(o, (dtype)updates->dtype, &identity);
   const node *neutral = ex_fill(b, ir_const_bits(b->ir, (dtype)updates->dtype, identity), &s);
   updates = ex_where(b, shape_expand(b, hit, &s), updates, neutral);
-  const node *all = ex_reduce(b, o, updates, &over, false);
+  const node *all = node_reduce(b, o, updates, &over, false);
   return ir_cast(b->ir, ex_binary(b, o, ir_cast(b->ir, x, accumulation_type(t)), all), t);
 }
 

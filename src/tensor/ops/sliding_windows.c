@@ -6,7 +6,8 @@
    far as the windows go; element o of row k is then x[k·d + o·s]. The place of an element in the
    repeated axis is k·(i + d) + o·s, and k·i of it vanish modulo i. */
 #include "tensor/ops/sliding_windows.h"
-#include "ir/core/infer.h"
+
+#include "ir/core/shape_inference.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
 #include "tensor/ops/axes_and_broadcasting.h"

@@ -21,9 +21,9 @@ static softmax_parts shift_and_sum(builder *b, value x, int64_t axis) {
   size_t at = axis_of(b, axis, f.x->rank);
   axis_list l = axes_from(at, at + 1);
   sizes s = sizes_of(f.x);
-  const node *max = shape_expand(b, ex_reduce(b, OP_MAX, f.x, &l, true), &s);
+  const node *max = shape_expand(b, node_reduce(b, OP_MAX, f.x, &l, true), &s);
   softmax_parts p = {.shifted = ex_binary(b, OP_SUB, f.x, max), .result = f.result};
-  p.sum = ex_reduce(b, OP_ADD, ex_unary(b, OP_EXP, p.shifted), &l, true);
+  p.sum = node_reduce(b, OP_ADD, ex_unary(b, OP_EXP, p.shifted), &l, true);
   return p;
 }
 

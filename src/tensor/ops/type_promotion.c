@@ -3,6 +3,7 @@
    the tensors, as Python's numbers do in PyTorch. Also the type rules of ops.h, and the type to
    compute in: f32 for f16 and bf16. */
 #include "tensor/ops/type_promotion.h"
+
 #include "ir/index/build_tensor.h"
 #include "ir/interp/interp.h"
 #include "tensor/ops/axes_and_broadcasting.h"

@@ -5,6 +5,7 @@
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/axes_and_broadcasting.h"
 #include "tensor/ops/expressions.h"
+#include "tensor/ops/reduction.h"
 #include "tensor/ops/type_promotion.h"
 
 #include <string.h>
@@ -79,7 +80,7 @@ static void merge_diagonals(onnx_call *c, term *t) {
           ex_binary(b, OP_EQ, ex_iota(b, DT_I64, &s, i), ex_iota(b, DT_I64, &s, k));
       const node *diagonal = ex_where(b, is_diagonal, n, ex_int(b, n, 0));
       axis_list reduced = axes_from(k, k + 1);
-      t->v = value_of(ex_reduce(b, OP_ADD, diagonal, &reduced, false));
+      t->v = value_of(node_reduce(b, OP_ADD, diagonal, &reduced, false));
       memmove(t->label + k, t->label + k + 1, --t->n - k);
     }
 }
@@ -89,7 +90,7 @@ static void sum_unneeded(builder *b, term *t, const labels *needed) {
   for (size_t i = t->n; i-- > 0;) {
     if (needed->has[t->label[i]]) continue;
     axis_list reduced = axes_from(i, i + 1);
-    t->v = value_of(ex_reduce(b, OP_ADD, t->v.node, &reduced, false));
+    t->v = value_of(node_reduce(b, OP_ADD, t->v.node, &reduced, false));
     memmove(t->label + i, t->label + i + 1, --t->n - i);
   }
 }

@@ -4,6 +4,7 @@
 #include "ir/index/index_arithmetic.h"
 #include "tensor/ops/axes_and_broadcasting.h"
 #include "tensor/ops/expressions.h"
+#include "tensor/ops/reduction.h"
 #include "tensor/ops/sliding_windows.h"
 #include "tensor/ops/type_promotion.h"
 
@@ -118,7 +119,7 @@ static const node *sum_squares_window(builder *b, const node *x, int64_t size) {
                 ir_const_int(b->ir, (dtype)x->dtype, 0));
   y = node_windows(b, y, 1, &size, &one, &one, &x->dims[1]);
   axis_list reduced = axes_from(last + 1, last + 2);
-  return shape_permute(b, ex_reduce(b, OP_ADD, y, &reduced, false), inverse);
+  return shape_permute(b, node_reduce(b, OP_ADD, y, &reduced, false), inverse);
 }
 
 /** x / baseᵝ; for β = 3/4, the default, by square roots, which are far faster than powers. */

@@ -1,6 +1,6 @@
 /* Implements shape inference, by op, and the inference of value bounds by interval arithmetic over
    the bounds of a node's sources. */
-#include "ir/core/infer.h"
+#include "ir/core/shape_inference.h"
 
 static bool contains(const int64_t *ints, size_t n, int64_t value) {
   for (size_t i = 0; i < n; i++)

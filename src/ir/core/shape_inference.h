@@ -1,7 +1,7 @@
 /* Infers the shape and the value bounds of a node from its specification, before the node
    exists. */
-#ifndef TENON_IR_CORE_INFER_H
-#define TENON_IR_CORE_INFER_H
+#ifndef TENON_IR_CORE_SHAPE_INFERENCE_H
+#define TENON_IR_CORE_SHAPE_INFERENCE_H
 
 #include "ir/core/interval.h"
 

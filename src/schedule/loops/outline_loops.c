@@ -6,7 +6,7 @@
    A state whose step is a chain of SETs (partial writes) on the state is changed in place; which
    copies that needs is found as for any state of a plan. Others step from one array to another: the
    new value is SET as a whole, so that one value can become several states. */
-#include "schedule/loops/extract_loops.h"
+#include "schedule/loops/outline_loops.h"
 
 #include "ir/core/tensor_loop.h"
 #include "ir/core/var_names.h"

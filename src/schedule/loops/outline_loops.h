@@ -1,8 +1,8 @@
 /* Outlines loops: moves the body of each LOOP, the tensor graph's loop with carried states, into a
    graph of its own that is scheduled apart. The graph around it reads the loop's outputs (RESULT
    nodes) as it reads those of a user kernel. */
-#ifndef TENON_SCHEDULE_LOOPS_EXTRACT_LOOPS_H
-#define TENON_SCHEDULE_LOOPS_EXTRACT_LOOPS_H
+#ifndef TENON_SCHEDULE_LOOPS_OUTLINE_LOOPS_H
+#define TENON_SCHEDULE_LOOPS_OUTLINE_LOOPS_H
 
 #include "schedule/values/normalise.h"
 
