@@ -1,6 +1,7 @@
-/* Prepares FOLDs (the IR's reductions and scans) for lowering: separates emitted values from steps,
-   and finds the scopes of storage and the array states that may step in place. Each is a sweep over
-   the kernel in topological order. */
+/* Prepares FOLDs (the IR's reductions and scans) for lowering: rewrites emitted values to read
+   the loop-carried state after the step, and finds the loop ranges that each array's storage
+   depends on and the array states that can be updated in place. Each is a sweep over the kernel
+   in topological order. */
 #include "codegen/lower/fold_analysis.h"
 
 #include "ir/core/binder.h"

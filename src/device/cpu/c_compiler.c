@@ -1,5 +1,7 @@
-/* Finds gcc or clang on the PATH or by name, and runs it on standard input and output. Its flags
-   make objects the same for all users and free of anything that the loader refuses. */
+/* Finds gcc or clang on the PATH or by name, and runs it to compile C from standard input to an
+   object on standard output. The fixed flags ask for strict floating point, make objects the
+   same for all users, and avoid sections and calls that the ELF loader does not support. Also
+   identifies the compiler for cache keys. */
 #include "device/cpu/c_compiler.h"
 
 #include "base/environment.h"

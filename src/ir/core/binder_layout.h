@@ -1,6 +1,6 @@
-/* Defines the semantics of the binders, the nodes of the kernel model that bind loop indices
-   (RANGE, STAGE, FOLD; also END and LOOP), and reads their parts. Only binder_layout.c and
-   binder.c, which builds them, know the meaning of their integers. */
+/* Defines the semantics, operand layout and accessors of the kernel IR's loop nodes: RANGE (a
+   loop index), STAGE (a loop nest that builds arrays) and FOLD (a reduction or scan), with STATE
+   and INDEX, which read them. Of END and LOOP it reads the ranges that they bind. */
 /* clang-format off */
 /*
    RANGE(extent) {id, kind, axis, tail}

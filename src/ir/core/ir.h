@@ -1,10 +1,11 @@
-/* The intermediate representation: creation, interning (hash-consing) and lifetime of nodes.
+/* An ir: the context that owns IR nodes, creates them with interning (hash-consing) and frees
+   them. The node type is in node.h.
 
    A *counted* ir holds tensor graphs: nodes are reference-counted and live while a parent or an
-   owner holds them. A *scratch* ir holds the graphs of one compilation in an arena: its nodes live
-   until the ir is freed, and know their free ranges. All functions raise TN_ERR_MEMORY through the
-   ir's diag, so they run under its diag_catch. One thread at a time uses an ir; nodes are read-only
-   and may be read by any number of threads. */
+   owner holds them. A *scratch* ir holds the graphs of one compilation in an arena: its nodes
+   live until the ir is freed, and each stores the set of loop ranges that are free in it. All
+   functions raise TN_ERR_MEMORY through the ir's diag, so they run under its diag_catch. One
+   thread at a time uses an ir; nodes are read-only and may be read by any number of threads. */
 #ifndef TENON_IR_CORE_IR_H
 #define TENON_IR_CORE_IR_H
 

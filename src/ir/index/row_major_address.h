@@ -1,5 +1,5 @@
-/* Computes the row-major address of an array's element, and the array's size, as index
-   expressions. */
+/* Computes the row-major address of an array's element, and the array's number of elements, as
+   index expressions. */
 #ifndef TENON_IR_INDEX_ROW_MAJOR_ADDRESS_H
 #define TENON_IR_INDEX_ROW_MAJOR_ADDRESS_H
 

@@ -1,5 +1,5 @@
-/* Serialises graphs to bytes that serve as cache keys: two graphs have equal bytes if and only if
-   they are equal up to the ids of nodes and ranges. */
+/* Serialises graphs to bytes that serve as cache keys. Equal graphs have equal bytes; ids,
+   kernel names, the identity of buffers and, on request, liftable constants do not count. */
 #ifndef TENON_IR_TEXT_GRAPH_KEY_H
 #define TENON_IR_TEXT_GRAPH_KEY_H
 

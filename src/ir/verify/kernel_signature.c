@@ -1,5 +1,6 @@
-/* Derives the signature of a user kernel (its params and whether each is read or written) from its
-   SINK, the kernel's root node, and checks that every schedule of the kernel computes the same. */
+/* Parses user-written kernels, derives their signatures (params, and whether each is read or
+   written), checks arguments against them and builds KERNEL nodes. Refuses kernels whose result
+   could depend on the loop order, such as those that may write an element twice. */
 #include "ir/verify/kernel_signature.h"
 
 #include "base/map.h"

@@ -1,7 +1,9 @@
-/* Internal header of the fusion search: the state and functions that its source files share. These
-   are the resources of groups (group_reads.c), the options for a value in a group that reads it
-   (fusion_options.c), applying one (inline_value.c), writing a value (store_placement.c), moving
-   materialisation points (materialise.c), and reporting (report_decision.c). */
+/* Internal header of the fusion search: state and functions shared by its source files. A group
+   is the set of values that one fused kernel computes. The files: reads and resource limits of
+   groups (group_reads.c), costed options to compute a value inside a consumer's group
+   (fusion_options.c), applying one (inline_value.c), placing the store of a materialised value
+   (store_placement.c), moving materialisation points (materialise.c), reporting
+   (report_decision.c). */
 #ifndef TENON_SCHEDULE_FUSE_SEARCH_STATE_H
 #define TENON_SCHEDULE_FUSE_SEARCH_STATE_H
 

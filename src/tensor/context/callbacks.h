@@ -1,6 +1,6 @@
-/* Calls of the caller's functions (allocator, workers, logger, progress, destructors). Each is
-   recorded as a visit of its context and of the device registry (base/reentrancy.h), so that calls
-   from inside of the function are refused instead of waiting for their own thread. */
+/* Installs and calls user callbacks (allocator, workers, logger, progress, destructors). Each
+   call is registered with the context and the device registry (base/reentrancy.h), so that
+   reentrant API calls fail instead of deadlocking. */
 #ifndef TENON_TENSOR_CONTEXT_CALLBACKS_H
 #define TENON_TENSOR_CONTEXT_CALLBACKS_H
 

@@ -1,6 +1,6 @@
-/* Compiles a graph of results, places their values in memory and runs the executable. A result that
-   a state will own is written over the state's old contents if the executable computes it in place.
-   */
+/* Evaluates a set of result nodes: takes their executable from the cache or compiles it, binds
+   input and output buffers, and runs it. If a result becomes a state's new contents and the
+   executable updates it in place, the state's buffer is reused. */
 #include "tensor/eval/computation.h"
 
 #include "device/memory/buffer_resize.h"

@@ -1,5 +1,6 @@
-/* Scalar lifting: compares the scalars of graphs of one structure, and groups those that vary
-   together into variables. */
+/* Scalar lifting: turns constants that differ between structurally equal graphs into runtime
+   parameters of one executable, so that new values need no compilation. Constants that have
+   always been equal share a parameter. */
 #include "tensor/eval/lifted_scalars.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* Writing by index tensors (ONNX ScatterElements and ScatterND) without data-dependent stores: each
-   element of the result reduces over the updates whose index equals its position. The cost is a
-   comparison for each pair of an element along the axis and an update. */
+/* Writing by index tensors (ONNX ScatterElements and ScatterND) without data-dependent stores:
+   each element of the result reduces over the updates whose index equals its position. Costs
+   (axis size × updates) comparisons. */
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
 #include "tensor/ops/axes_and_broadcasting.h"

@@ -1,10 +1,10 @@
-/* The run of a binding: sizes and variables from the inputs' shapes, memory for inputs, outputs and
-   states, the executable, and copies to the caller.
+/* Runs a binding: solves symbolic dimensions from the input shapes, assigns buffers to inputs,
+   outputs and states, runs the executable, and copies outputs to the caller's memory.
 
-   Nothing is looked up or compiled, and memory is allocated only where sizes have grown. A run
-   takes the context's `lock` for the turns of its states and to exchange their memory, and not at
-   all in a plan without states; the locks of its queue and signals; and the context itself if
-   assigns to its states are pending. */
+   A run compiles nothing, except for pending assigns to its states, and allocates only where
+   sizes have grown. It takes the context's `lock` for the turns of its states and to exchange
+   their memory, and not at all in a plan without states; the locks of its queue and signals; and
+   the context itself if assigns to its states are pending. */
 #include "tensor/plan/binding.h"
 
 #include "device/memory/buffer_resize.h"
