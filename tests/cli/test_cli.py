@@ -1062,7 +1062,7 @@ class Run(Case):
 
     def test_what_is_interrupted_leaves_no_file(self):
         path, out = self.copy(TensorProto.FLOAT, ["n"]), self.file("y.npy")
-        ask = [TENON, "run", path, "--input=x=ones:100000000", f"--output=y={out}"]
+        ask = [TENON, "run", path, "--input=x=ones:50000000", f"--output=y={out}"]
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             with self.subTest(number), \
                     subprocess.Popen(ask, stderr=subprocess.DEVNULL) as process:

@@ -147,24 +147,36 @@ static uint64_t integer_element(const host_array *a, size_t i) {
   }
 }
 
-/** Compares elements by value, integers exactly. */
-static bool is_less(const host_array *a, size_t i, size_t k) {
-  tn_dtype_kind kind = tn_dtype_kind_of(a->dtype);
-  if (kind == TN_KIND_FLOAT) return host_array_value(a, i) < host_array_value(a, k);
-  uint64_t x = integer_element(a, i), y = integer_element(a, k);
-  return kind == TN_KIND_SIGNED ? (int64_t)x < (int64_t)y : x < y;
+/** An element in both forms: floats compare as doubles, integers exactly by their bits. */
+typedef struct number {
+  double value;
+  uint64_t bits;
+} number;
+
+static bool is_less(tn_dtype_kind kind, number x, number y) {
+  if (kind == TN_KIND_FLOAT) return x.value < y.value;
+  return kind == TN_KIND_SIGNED ? (int64_t)x.bits < (int64_t)y.bits : x.bits < y.bits;
 }
 
 host_array_summary host_array_summarise(const host_array *a) {
   host_array_summary s = {0, SIZE_MAX, SIZE_MAX, 0};
+  tn_dtype_kind kind = tn_dtype_kind_of(a->dtype);
+  number least = {0}, greatest = {0};
   double sum = 0;
   for (size_t i = 0; i < a->elements; i++) {
-    double value = host_array_value(a, i);
-    s.nans += isnan(value);
-    if (isnan(value)) continue;
-    sum += value;
-    if (s.least == SIZE_MAX || is_less(a, i, s.least)) s.least = i;
-    if (s.greatest == SIZE_MAX || is_less(a, s.greatest, i)) s.greatest = i;
+    number x = {.value = host_array_value(a, i)};
+    s.nans += isnan(x.value);
+    if (isnan(x.value)) continue;
+    if (kind != TN_KIND_FLOAT) x.bits = integer_element(a, i);
+    sum += x.value;
+    if (s.least == SIZE_MAX || is_less(kind, x, least)) {
+      least = x;
+      s.least = i;
+    }
+    if (s.greatest == SIZE_MAX || is_less(kind, greatest, x)) {
+      greatest = x;
+      s.greatest = i;
+    }
   }
   s.mean = a->elements > s.nans ? sum / (double)(a->elements - s.nans) : NAN;
   return s;
