@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/hash.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -45,8 +46,18 @@ static inline void *hash_table_get(const hash_table *t, uint64_t hash, const voi
   return t->n ? hash_table_find(t, hash, wanted, same)->entry : NULL;
 }
 
-/** Fills the free slot that hash_table_find gave; the table has not changed in between. */
+/** A free slot for an entry with this hash, also beside entries with equal keys; hash_table_find
+    gives the one inserted first. The table was reserved. */
+static inline hash_slot *hash_table_free_slot(const hash_table *t, uint64_t hash) {
+  size_t i = (size_t)hash & (t->cap - 1);
+  while (t->slot[i].entry) i = (i + 1) & (t->cap - 1);
+  return &t->slot[i];
+}
+
+/** Fills a free slot, which hash_table_find or hash_table_free_slot gave; the table has not changed
+    in between. */
 static inline void hash_table_insert(hash_table *t, hash_slot *s, uint64_t hash, void *entry) {
+  assert(!s->entry);
   *s = (hash_slot){hash, entry};
   t->n++;
 }

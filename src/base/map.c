@@ -41,15 +41,10 @@ static inline map_entry *find_entry(const map *m, const void *key, bool is_text)
   return place ? entry_at(m, place) : NULL;
 }
 
-static bool never_same(const void *place, const void *wanted) {
-  (void)place, (void)wanted;
-  return false;
-}
-
 static inline void index_entry(arena *a, map *m, size_t i, bool is_text) {
   uint64_t hash = hash_key(m->at[i].key, is_text);
   hash_table_reserve_in_arena(&m->index, a);
-  hash_table_insert(&m->index, hash_table_find(&m->index, hash, NULL, never_same), hash,
+  hash_table_insert(&m->index, hash_table_free_slot(&m->index, hash), hash,
                     (void *)(uintptr_t)(i + 1));
 }
 

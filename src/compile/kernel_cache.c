@@ -289,7 +289,7 @@ static kernel *add_kernel(kernel_cache *c, const cache_key *key) {
   set_number(c, k);
   set_symbol(&k->entry);
   uint64_t hash = hash_word(k->entry.hash[0]);
-  hash_table_insert(&c->kernels, hash_table_find(&c->kernels, hash, key, has_key), hash, k);
+  hash_table_insert(&c->kernels, hash_table_free_slot(&c->kernels, hash), hash, k);
   c->counts.kernels++;
   c->counts.bytes += key->bytes;
   return k;

@@ -522,35 +522,58 @@ static void other_threads_go_on(void **state) {
 typedef struct pair {
   tn_context *other;
   int depth;
+  int size; /* of the computation */
   float got;
+  bool is_cancelled; /* the callback cancels afterwards */
 } pair;
 
-static float value_in(tn_context *c) {
+static tn_status compute(tn_context *c, int size, float *x) {
+  tn_tensor *t = tn_add(tn_full(c, tn_shape(size), TN_F32, 2), tn_arange(c, 0, size, 1, TN_F32));
+  return tn_read(tn_sum(tn_tanh(tn_sin(t)), TN_ALL, false), TN_F32, x, sizeof *x);
+}
+
+static float value_in(tn_context *c, int size) {
   float x = 0;
-  tn_tensor *t = tn_add(tn_full(c, tn_shape(7), TN_F32, 2), tn_arange(c, 0, 7, 1, TN_F32));
-  check_ok(c, tn_read(tn_sum(tn_tanh(tn_sin(t)), TN_ALL, false), TN_F32, &x, 4));
+  check_ok(c, compute(c, size, &x));
   return x;
 }
 
 static bool compute_in_other(void *user, const char *what, uint64_t done, uint64_t total) {
   (void)what, (void)done, (void)total;
   pair *p = user;
-  if (!p->depth++) p->got = value_in(p->other);
-  return true;
+  if (!p->depth++) p->got = value_in(p->other, p->size);
+  return !p->is_cancelled;
 }
 
 static void other_contexts_compile_the_same(void **state) {
   (void)state;
-  pair p = {.got = -9};
+  pair p = {.size = 7, .got = -9};
   tn_open_desc d = TN_OPEN_DESC_INIT;
   d.cache_dir = "off";
   p.other = tn_open(&d);
   d.progress = (tn_progress){compute_in_other, &p, NULL};
   tn_context *c = tn_open(&d);
-  float x = value_in(c);
+  float x = value_in(c, 7);
   assert_true(p.depth > 0 && p.got == x);
-  assert_true(value_in(p.other) == x);
+  assert_true(value_in(p.other, 7) == x);
   assert_int_equal(tn_close(c), TN_OK);
+  assert_int_equal(tn_close(p.other), TN_OK);
+}
+
+/** The kernel that is cancelled leaves the cache beside its twin, which stays in use. */
+static void kernels_compiled_twice_are_dropped_apart(void **state) {
+  (void)state;
+  pair p = {.size = 11, .got = -9, .is_cancelled = true};
+  float x;
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.cache_dir = "off";
+  p.other = tn_open(&d);
+  d.progress = (tn_progress){compute_in_other, &p, NULL};
+  tn_context *c = tn_open(&d);
+  assert_int_equal(compute(c, 11, &x), TN_ERR_CANCELLED);
+  assert_true(p.depth > 0);
+  assert_int_equal(tn_close(c), TN_OK);
+  assert_true(value_in(p.other, 11) == p.got);
   assert_int_equal(tn_close(p.other), TN_OK);
 }
 
@@ -566,6 +589,7 @@ int main(void) {
       TEST(host_functions_use_plain_bindings),
       TEST(other_threads_go_on),
       TEST(other_contexts_compile_the_same),
+      TEST(kernels_compiled_twice_are_dropped_apart),
       TEST(destructors_release_tensors),
       TEST(destructors_release_tensors_of_a_closing_context),
       TEST(busy_contexts_release_tensors_later),
