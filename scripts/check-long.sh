@@ -6,6 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+case ${1-} in -h | --help) sed -n '2,5s/^# \?//p' scripts/check-long.sh; exit ;; esac
 minutes=${1:-10}
 [[ $minutes =~ ^[1-9][0-9]*$ ]] || { echo "usage: check-long.sh [MINUTES]" >&2; exit 2; }
 

@@ -24,6 +24,8 @@ fail() { echo "get-magika: $*" >&2; exit 1; }
 
 right() { (cd "$1" && printf '%s' "$files" | sed 1d | sha256sum --check --status 2>/dev/null); }
 
+case ${1-} in -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit ;; esac
+case $#${1-} in 1-*) set -- ;; esac
 [ $# -eq 1 ] || { echo "usage: get-magika.sh DEST" >&2; exit 2; }
 mkdir -p "$1" || fail "cannot make the folder $1"
 dest=$(cd "$1" && pwd)

@@ -65,7 +65,13 @@ def copy_checkout():
     """Copies the tracked files of the checkout; unchanged files keep their times."""
     os.makedirs(SOURCE, exist_ok=True)
     files = subprocess.run(['git', 'ls-files', '-z'], check=True, capture_output=True).stdout
-    for name in filter(None, files.decode().split('\0')):
+    names = set(filter(None, files.decode().split('\0')))
+    for folder, _, found in os.walk(SOURCE):
+        for name in found:
+            path = os.path.join(folder, name)
+            if os.path.relpath(path, SOURCE) not in names:
+                os.unlink(path)  # is no longer tracked
+    for name in names:
         put(name, read(name))
         os.chmod(f'{SOURCE}/{name}', os.stat(name).st_mode)
 

@@ -2,14 +2,15 @@
 # Runs the checks of every change: the suites with assertions, optimised and under sanitizers, the
 # fuzzers for seconds each, and a real model. CONTRIBUTING.md lists the tests of each suite.
 #
-#   scripts/test.sh            all of it
-#   scripts/test.sh --quick    set-up and the dev suite
+#   scripts/test.sh            all of it, 10 to 15 minutes on two cores
+#   scripts/test.sh --quick    set-up and the dev suite, about 5 minutes
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 case ${1-} in
 '') quick=false ;;
 --quick) quick=true ;;
+-h | --help) sed -n '2,6s/^# \?//p' scripts/test.sh; exit ;;
 *) echo "usage: test.sh [--quick]" >&2; exit 2 ;;
 esac
 

@@ -16,7 +16,7 @@ static const option options[] = {
     {"trim", OPTION_FLAG, offsetof(cache_options, trim), NULL,
      "remove the least recently used entries until the size is within the limit", 0, 0, 0},
     {"limit", OPTION_BYTES, offsetof(cache_options, limit), "BYTES",
-     "limit of --trim, with an optional suffix k, M or G (default: 1G)", 0, INT64_MAX,
+     "limit of --trim, with an optional suffix k, M, G or T (default: 1G)", 0, INT64_MAX,
      (int64_t)TN_CACHE_LIMIT},
     {"clear", OPTION_FLAG, offsetof(cache_options, clear), NULL,
      "remove all entries; other files in the folder stay", 0, 0, 0},
