@@ -91,8 +91,8 @@ TN_API tn_status tn_plan_bind(tn_plan *plan, tn_binding **binding);
 /** Sets an input's value: an array of this shape and of exactly `bytes` bytes. Variable sizes take
     their values from it; TN_ERR_SHAPE where one does not fit. The memory is borrowed and read by
     every run, until it is replaced or the binding is freed; its contents may change between runs.
-    It may have any address; runs copy arrays that are not aligned to their elements. On failure the
-    input has no value. */
+    The memory may be unaligned: a run copies an array whose address is not a multiple of its
+    element's size. On failure the input has no value. */
 TN_API tn_status tn_binding_input(tn_binding *binding, const char *name, tn_shape shape,
                                   tn_dtype dtype, const void *data, size_t bytes);
 

@@ -8,6 +8,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <tenon/unstable/failure.h>
 
 #if defined(__GNUC__)
@@ -30,6 +31,8 @@ typedef struct diag {
   };
   jmp_buf *at; /* the innermost diag_catch */
 } diag;
+
+_Static_assert(offsetof(diag, text) == offsetof(tn_failure, text), "the members of `failure`");
 
 /** Resets to TN_OK and an empty message. */
 void diag_clear(diag *d);

@@ -69,7 +69,7 @@ static const char *inner_objection(const batch *x, const node *body, const node 
       return "a FOLD inside emits or is pinned";
     for (size_t k = 0; b->op == OP_FOLD && k < fold_n_states(b); k++)
       if (fold_component(b, k) >= 0) return "a state of a FOLD inside is an array";
-    if (b->op != OP_STAGE || law_contains(body->src, body->n_src, b)) continue;
+    if (b->op != OP_STAGE || nodes_contain(body->src, body->n_src, b)) continue;
     const char *why = law_hoist_objection(b, own);
     if (why) return why;
     if (law_extent_depends(&own, 1, b))
@@ -86,7 +86,7 @@ static const node *hoist_inner_arrays(const batch *x, const node *body, const no
     for (size_t i = 0; i < order.n && !found; i++) { /* operands before users */
       const node *s = order.at[i], *ignored;
       if (s->op != OP_STAGE || !node_is_free_in(own, s)) continue;
-      if (law_contains(body->src, body->n_src, s)) continue;
+      if (nodes_contain(body->src, body->n_src, s)) continue;
       body = law_hoist_over(x->g, body, s, own, &ignored);
       found = true;
     }

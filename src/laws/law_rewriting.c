@@ -38,12 +38,6 @@ node_list law_scalar_stages(laws *l, const node *sink) {
   return found;
 }
 
-bool law_contains(const node *const nodes[], size_t n, const node *wanted) {
-  for (size_t i = 0; i < n; i++)
-    if (nodes[i] == wanted) return true;
-  return false;
-}
-
 bool law_depends_on_any(const node *const ranges[], size_t n, const node *expression) {
   for (size_t i = 0; i < n; i++)
     if (node_is_free_in(ranges[i], expression)) return true;

@@ -22,9 +22,6 @@ const node *law_record(laws *l, const node *from, const node *to, law which, con
 /** All STAGEs without ranges, users before operands: number i is written s<i> in a schedule. */
 node_list law_scalar_stages(laws *l, const node *sink);
 
-/** True if a node is one of a list. */
-bool law_contains(const node *const nodes[], size_t n, const node *wanted);
-
 /** True if one of the ranges is free in an expression. */
 bool law_depends_on_any(const node *const ranges[], size_t n, const node *expression);
 

@@ -39,7 +39,7 @@ static bool steps_along(const map *binders, const node *state, const node *const
                         size_t n) {
   const node *const *bound, *fold = map_get(binders, state->src[0]);
   for (size_t i = fold ? binder_ranges(fold, &bound) : 0; i-- > 0;)
-    if (law_contains(ranges, n, bound[i])) return true;
+    if (nodes_contain(ranges, n, bound[i])) return true;
   return false;
 }
 
@@ -59,7 +59,7 @@ const char *law_carried_state_objection(laws *l, const node *sink, const node *e
 bool law_extent_depends(const node *const ranges[], size_t n, const node *expression) {
   const range_set *open = expression->free;
   for (uint32_t i = 0; i < open->n; i++)
-    if (!law_contains(ranges, n, open->at[i]) &&
+    if (!nodes_contain(ranges, n, open->at[i]) &&
         law_depends_on_any(ranges, n, range_extent(open->at[i])))
       return true;
   return false;
@@ -72,7 +72,7 @@ const char *law_move_out_objection(laws *l, const node *sink, const node *binder
   const char *why = law_carried_state_objection(l, sink, binder, outer, n);
   if (why) return why;
   for (uint32_t i = 0; i < open->n; i++) {
-    if (law_contains(outer, n, open->at[i])) continue;
+    if (nodes_contain(outer, n, open->at[i])) continue;
     const node *b = map_get(&binders, open->at[i]);
     if (b && law_depends_on_any(outer, n, b))
       return "a binder around the FOLD or STAGE is inside the ranges";

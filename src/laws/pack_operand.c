@@ -36,7 +36,7 @@ static const char *split_coordinate(ir *g, const node *coord, const node *const 
   for (size_t i = 0; i < ix_terms(coord); i++) {
     const node *atom = ix_atom(coord, i);
     int64_t c = ix_coefficient_at(coord, i), reach;
-    if (!law_contains(inner, n, atom)) continue;
+    if (!nodes_contain(inner, n, atom)) continue;
     const node *extent = range_extent(atom);
     if (c < 0) return "the buffer is read backwards along one of the ranges";
     if (!node_is_const(extent) || node_int(extent) < 1)

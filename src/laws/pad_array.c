@@ -68,12 +68,6 @@ static node_list bounds_checks(const padding *p, const node *index) {
   return all;
 }
 
-static bool list_has(const node_list *list, const node *n) {
-  for (size_t i = 0; i < list->n; i++)
-    if (list->at[i] == n) return true;
-  return false;
-}
-
 /** True if a condition is the conjunction of exactly these. */
 static bool is_conjunction_of(arena *a, const node *condition, const node_list *wanted) {
   node_list open = {0}, found = {0};
@@ -83,14 +77,14 @@ static bool is_conjunction_of(arena *a, const node *condition, const node_list *
     if (n->op == OP_AND) {
       vec_push(a, &open, n->src[0]);
       vec_push(a, &open, n->src[1]);
-    } else if (list_has(wanted, n)) {
+    } else if (nodes_contain(wanted->at, wanted->n, n)) {
       vec_push(a, &found, n);
     } else if (!node_is_bits(n, 1)) {
       return false;
     }
   }
   for (size_t i = 0; i < wanted->n; i++)
-    if (!list_has(&found, wanted->at[i])) return false;
+    if (!nodes_contain(found.at, found.n, wanted->at[i])) return false;
   return true;
 }
 

@@ -84,7 +84,7 @@ const node *law_split(laws *l, const node *sink, const node *range, int64_t fact
 static bool is_read_by_kernel(const node_list *order, const node *out) {
   for (size_t i = 0; i < order->n; i++)
     if (order->at[i]->op == OP_INDEX &&
-        law_contains(out->src, out->n_src - 1, order->at[i]->src[0]))
+        nodes_contain(out->src, out->n_src - 1, order->at[i]->src[0]))
       return true;
   return false;
 }

@@ -293,12 +293,6 @@ static void add_input_sizes(import *m, const onnx_node *n) {
   }
 }
 
-static bool list_contains(const node_list *l, const node *n) {
-  for (size_t i = 0; i < l->n; i++)
-    if (l->at[i] == n) return true;
-  return false;
-}
-
 /** Appends the lower bound of a size that would avoid the error; false if there is none. */
 static bool suggest_lower_bound(import *m) {
   int64_t least;
@@ -327,7 +321,7 @@ static void suggest_size_constraints(import *m, const onnx_node *n) {
   node_list named = k->single.n ? topo_sort(a, k->single.at, k->single.n, NULL, NULL)
                                 : topo_sort(a, k->of_shapes.at, k->of_shapes.n, NULL, NULL);
   for (size_t i = 0; i < all.n; i++)
-    if (all.at[i]->op == OP_VAR && (!is_shape || list_contains(&named, all.at[i])) &&
+    if (all.at[i]->op == OP_VAR && (!is_shape || nodes_contain(named.at, named.n, all.at[i])) &&
         count++ < SHOWN)
       str_addf(&list, "%s'%.60s'", list.n ? ", " : "", var_user_name(all.at[i]->text));
   if (!count) return;

@@ -7,6 +7,13 @@
 
 typedef VEC(const node *) node_list;
 
+/** True if a node is one of `n` others. */
+static inline bool nodes_contain(const node *const nodes[], size_t n, const node *wanted) {
+  for (size_t i = 0; i < n; i++)
+    if (nodes[i] == wanted) return true;
+  return false;
+}
+
 /** Lists all nodes that `roots` reach, each once, sources before users. Nodes for which `enter`
     returns false are listed without their sources (NULL: all are entered); it is called once a
     node. The order depends on the graph alone. Nodes are only read, so threads may walk one graph

@@ -27,14 +27,11 @@ tn_dtype_kind tn_dtype_kind_of(tn_dtype type) {
 }
 
 double tn_element_get(tn_dtype type, const void *element) {
+  dtype t = (dtype)type;
   double value;
-  if (type == TN_F32) { /* the type of most data, which callers read element by element */
-    float single;
-    memcpy(&single, element, sizeof single);
-    return single;
-  }
-  if (!dtype_is_data((dtype)type)) return 0;
-  uint64_t bits = scalar_cast(DT_F64, (dtype)type, scalar_load((dtype)type, element));
+  if (!dtype_is_data(t)) return 0;
+  if (dtype_is_float(t)) return scalar_to_double(t, scalar_load(t, element));
+  uint64_t bits = scalar_cast(DT_F64, t, scalar_load(t, element));
   memcpy(&value, &bits, sizeof value);
   return value;
 }

@@ -58,12 +58,6 @@ static node_list list_factors(builder *b, const node *n) {
   return factors;
 }
 
-static bool list_contains(const node_list *l, const node *n) {
-  for (size_t i = 0; i < l->n; i++)
-    if (l->at[i] == n) return true;
-  return false;
-}
-
 /** Requires size i of the shape to be nonzero. `input_size`: the input's size at that index; NULL:
     none. */
 static void require_nonzero_size(onnx_call *c, size_t i, const node *size, const node *input_size) {
@@ -73,7 +67,7 @@ static void require_nonzero_size(onnx_call *c, size_t i, const node *size, const
   if (input_size) input_factors = list_factors(b, input_size);
   for (size_t k = 0; k < factors.n; k++) {
     const node *n = factors.at[k];
-    if (n->lo > 0 || n->hi < 0 || list_contains(&input_factors, n)) continue;
+    if (n->lo > 0 || n->hi < 0 || nodes_contain(input_factors.at, input_factors.n, n)) continue;
     b->needed = ix_add_const(b->ir, n, -1);
     if (n->op != OP_VAR)
       onnx_fail_varying_size(
