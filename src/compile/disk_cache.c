@@ -5,6 +5,7 @@
 
 #include "base/atomic_write.h"
 #include "base/thread.h"
+#include "compile/disk_cache_trim.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -204,7 +205,7 @@ static void trim_sometimes(disk_cache *k, int folder, const cache_key *key, size
                                     DISK_CACHE_MOST_BYTES - DISK_CACHE_MOST_BYTES / 8, false};
   diag d = {0};
   if (key->hash[1] % TRIM_EVERY == 0 || bytes > DISK_CACHE_MOST_BYTES / TRIM_EVERY)
-    disk_cache_folder_trim(folder, k->mem, &b, NULL, &d);
+    disk_cache_trim(folder, k->mem, &b, NULL, &d);
 }
 
 typedef struct writing {

@@ -2,6 +2,7 @@
    damaged files and files of other owners, LRU trimming within a size limit, locks, and folders
    that cannot be written, without which compilation goes on. */
 #include "compile/disk_cache.h"
+#include "compile/disk_cache_trim.h"
 #include "support/temporary.h"
 #include "support/tensor_check.h"
 
@@ -203,7 +204,7 @@ static void several_keys_are_one_file(void **state) {
   int fd;
   disk_cache_usage u;
   assert_int_equal(disk_cache_folder_open(f->folder, false, &fd, &f->diag), TN_OK);
-  assert_int_equal(disk_cache_folder_usage(fd, &mem_system, &u, &f->diag), TN_OK);
+  assert_int_equal(disk_cache_count(fd, &mem_system, &u, &f->diag), TN_OK);
   close(fd);
   assert_int_equal(u.entries, N);
   assert_int_equal(u.bytes, s.st_size);
@@ -553,8 +554,8 @@ static disk_cache_usage trim(fixture *f, uint64_t above, uint64_t down_to, bool 
   int fd;
   disk_cache_usage left = {0};
   assert_int_equal(disk_cache_folder_open(f->folder, false, &fd, &f->diag), TN_OK);
-  tn_status s = disk_cache_folder_trim(
-      fd, &mem_system, &(disk_cache_trim_limits){above, down_to, all}, &left, &f->diag);
+  tn_status s = disk_cache_trim(fd, &mem_system, &(disk_cache_trim_limits){above, down_to, all},
+                                &left, &f->diag);
   close(fd);
   if (s) fail_msg("%s", f->diag.text);
   return left;
@@ -661,9 +662,9 @@ static void check_not_cleared(fixture *f, const char *why) {
   int fd;
   disk_cache_usage left;
   assert_int_equal(disk_cache_folder_open(f->folder, false, &fd, &f->diag), TN_OK);
-  assert_int_equal(disk_cache_folder_trim(fd, &mem_system, &(disk_cache_trim_limits){.all = true},
-                                          &left, &f->diag),
-                   TN_ERR_IO);
+  assert_int_equal(
+      disk_cache_trim(fd, &mem_system, &(disk_cache_trim_limits){.all = true}, &left, &f->diag),
+      TN_ERR_IO);
   check_text(f->diag.text, why);
   f->diag = (diag){0};
   close(fd);
@@ -723,9 +724,9 @@ static void one_process_trims_at_a_time(void **state) {
   lock = openat(fd, "lock", O_RDWR);
   assert_true(lock >= 0);
   assert_int_equal(flock(lock, LOCK_EX), 0);
-  assert_int_equal(disk_cache_folder_trim(fd, &mem_system, &(disk_cache_trim_limits){0, 0, true},
-                                          &left, &f->diag),
-                   TN_ERR_BUSY);
+  assert_int_equal(
+      disk_cache_trim(fd, &mem_system, &(disk_cache_trim_limits){0, 0, true}, &left, &f->diag),
+      TN_ERR_BUSY);
   expect(f, "a", "one");
   close(lock);
   trim(f, 0, 0, true);
@@ -767,8 +768,8 @@ static void use_all(fixture *f, const mem *m) {
   int fd;
   disk_cache_usage u;
   if (disk_cache_folder_open(f->folder, true, &fd, &f->diag)) fail_msg("%s", f->diag.text);
-  disk_cache_folder_usage(fd, m, &u, &f->diag);
-  disk_cache_folder_trim(fd, m, &(disk_cache_trim_limits){0}, &u, &f->diag);
+  disk_cache_count(fd, m, &u, &f->diag);
+  disk_cache_trim(fd, m, &(disk_cache_trim_limits){0}, &u, &f->diag);
   close(fd);
 }
 

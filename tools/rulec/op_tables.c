@@ -1,5 +1,5 @@
-/* Defines the tables of ops and types of the rule compiler, derived from ir/ops.def and
-   ir/dtypes.def, and their lookup by name. */
+/* Defines the tables of ops and types of the rule compiler, derived from ir/core/ops.def and
+   ir/core/dtypes.def, and their lookup by name. */
 #include "rule_ast.h"
 
 #include <string.h>

@@ -110,23 +110,11 @@ static c_fragment splat(c_writer *w, c_value_type f, c_fragment scalar) {
   return c_template_compound(w, row->text, &b);
 }
 
-static c_fragment scalar_constant(c_writer *w, dtype t, uint64_t bits) {
-  bool minus_zero = dtype_is_float(t) && bits == scalar_from_double(t, -0.0);
-  if (minus_zero && dtype_bytes(t) > 2)
-    return c_fragment_primary(
-        c_template_fill(w, w->d->minus_zero, &(c_template_arguments){.t = {t, 1}}));
-  const char *text = c_literal(w, t, bits);
-  if (text) return c_fragment_primary(text);
-  dtype pattern = t == DT_F64 ? DT_U64 : DT_U32;
-  return c_reinterpret(w, (c_value_type){t, 1}, (c_value_type){pattern, 1},
-                       c_fragment_primary(c_literal(w, pattern, bits)));
-}
-
 /** A constant of a value type (a mask's lanes are 0 and −1). */
 static c_fragment constant(c_writer *w, const node *n, c_value_type f) {
   uint64_t bits = (uint64_t)node_int(n);
-  if (c_is_mask(n)) return splat(w, f, scalar_constant(w, f.dtype, bits ? UINT64_MAX : 0));
-  c_fragment one = scalar_constant(w, (dtype)n->dtype, bits);
+  if (c_is_mask(n)) return splat(w, f, c_scalar_constant(w, f.dtype, bits ? UINT64_MAX : 0));
+  c_fragment one = c_scalar_constant(w, (dtype)n->dtype, bits);
   return n->lanes > 1 ? splat(w, f, one) : one;
 }
 
@@ -150,7 +138,7 @@ static c_fragment vectorize(c_writer *w, const node *n) {
 
 static c_fragment extract(c_writer *w, const node *n) {
   const node *x = n->src[0];
-  if (x->op == OP_CONST) return scalar_constant(w, (dtype)n->dtype, (uint64_t)node_int(x));
+  if (x->op == OP_CONST) return c_scalar_constant(w, (dtype)n->dtype, (uint64_t)node_int(x));
   c_fragment p = c_expr_value(w, x);
   if (x->lanes > 1) {
     c_template_arguments b = {.a = c_fragment_operand(w, p), .n = n->ints[0]};

@@ -106,10 +106,23 @@ static const char *signed_literal(c_writer *w, dtype t, int64_t v) {
   return arena_printf(w->arena, "(%lld%s - 1)", (long long)(v + 1), suffix);
 }
 
-const char *c_literal(c_writer *w, dtype t, uint64_t bits) {
+/** An exact literal of type `t`; NULL: no finite number. */
+static const char *literal(c_writer *w, dtype t, uint64_t bits) {
   if (t == DT_F16 || t == DT_BF16)
     return arena_printf(w->arena, "0x%04x", (unsigned)(bits & 0xffff));
   if (dtype_is_float(t)) return float_literal(w, t, scalar_to_double(t, bits));
   if (dtype_is_signed(t)) return signed_literal(w, t, (int64_t)bits);
   return arena_printf(w->arena, "%llu%s", (unsigned long long)bits, w->d->types[t].suffix);
+}
+
+c_fragment c_scalar_constant(c_writer *w, dtype t, uint64_t bits) {
+  bool minus_zero = dtype_is_float(t) && bits == scalar_from_double(t, -0.0);
+  if (minus_zero && dtype_bytes(t) > 2)
+    return c_fragment_primary(
+        c_template_fill(w, w->d->minus_zero, &(c_template_arguments){.t = {t, 1}}));
+  const char *text = literal(w, t, bits);
+  if (text) return c_fragment_primary(text);
+  dtype pattern = t == DT_F64 ? DT_U64 : DT_U32;
+  return c_reinterpret(w, (c_value_type){t, 1}, (c_value_type){pattern, 1},
+                       c_fragment_primary(literal(w, pattern, bits)));
 }

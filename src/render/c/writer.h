@@ -83,8 +83,8 @@ const char *c_value_type_label(c_writer *w, c_value_type f);
 /** A template with its placeholders replaced. */
 const char *c_template_fill(c_writer *w, const char *text, const c_template_arguments *b);
 
-/** An exact literal of type `t`, as an operand. NULL: no finite number. */
-const char *c_literal(c_writer *w, dtype t, uint64_t bits);
+/** A scalar constant of type `t`: an exact literal; NaN, infinities and −0 by their bits. */
+c_fragment c_scalar_constant(c_writer *w, dtype t, uint64_t bits);
 
 /** True if a name was declared before; declares it. */
 bool c_declared_before(c_writer *w, const char *name);

@@ -1,6 +1,7 @@
 /* Public functions on the caches of a context: tn_cache_get, tn_cache_trim and tn_cache_clear for
    the disk cache of kernels and plans, tn_kernel_cache_get for the kernels in memory. */
 #include "compile/disk_cache.h"
+#include "compile/disk_cache_trim.h"
 #include "compile/kernel_cache.h"
 #include "tensor/context/context.h"
 #include "tensor/context/descriptor.h"
@@ -19,8 +20,8 @@ static tn_status use_folder(tn_context *c, const disk_cache_trim_limits *limits,
   *path = disk_cache_path(c->disk, &c->diag);
   tn_status s = *path ? disk_cache_folder_open(*path, false, &folder, &c->diag) : c->diag.status;
   if (s != TN_OK || folder < 0) return s;
-  s = limits ? disk_cache_folder_trim(folder, &c->mem, limits, left, &c->diag)
-             : disk_cache_folder_usage(folder, &c->mem, left, &c->diag);
+  s = limits ? disk_cache_trim(folder, &c->mem, limits, left, &c->diag)
+             : disk_cache_count(folder, &c->mem, left, &c->diag);
   close(folder);
   return s;
 }
