@@ -5,7 +5,7 @@
 #include "compile/compile_kernels.h"
 
 #include "compile/code_record.h"
-#include "compile/find_compiler_identity.h"
+#include "compile/compiler_identity_cache.h"
 #include "compile/kernel_cache.h"
 #include "compile/program_node.h"
 #include "compile/program_spec.h"

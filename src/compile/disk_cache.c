@@ -7,6 +7,8 @@
 #include "base/thread.h"
 #include "compile/disk_cache_trim.h"
 
+#include <tenon/cache.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -201,10 +203,9 @@ static bool write_names(int folder, const cache_key *const keys[], size_t n, con
 
 /** Trims the cache below its limit, on a fraction of the writes, by the key's hash. */
 static void trim_sometimes(disk_cache *k, int folder, const cache_key *key, size_t bytes) {
-  const disk_cache_trim_limits b = {DISK_CACHE_MOST_BYTES,
-                                    DISK_CACHE_MOST_BYTES - DISK_CACHE_MOST_BYTES / 8, false};
+  const disk_cache_trim_limits b = {TN_CACHE_LIMIT, TN_CACHE_LIMIT - TN_CACHE_LIMIT / 8, false};
   diag d = {0};
-  if (key->hash[1] % TRIM_EVERY == 0 || bytes > DISK_CACHE_MOST_BYTES / TRIM_EVERY)
+  if (key->hash[1] % TRIM_EVERY == 0 || bytes > TN_CACHE_LIMIT / TRIM_EVERY)
     disk_cache_trim(folder, k->mem, &b, NULL, &d);
 }
 

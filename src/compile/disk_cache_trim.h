@@ -1,5 +1,6 @@
-/* Names, counts and removes the files of the disk cache, and holds its limit. Files of other names
-   in its folder are left alone. Trimming evicts the least recently used files. */
+/* Names, counts and removes the files of the disk cache, whose limit is TN_CACHE_LIMIT of
+   tenon/cache.h. Files of other names in its folder are left alone. Trimming evicts the least
+   recently used files. */
 #ifndef TENON_COMPILE_DISK_CACHE_TRIM_H
 #define TENON_COMPILE_DISK_CACHE_TRIM_H
 
@@ -8,10 +9,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
-/** The limit of the cache, in bytes; TN_CACHE_LIMIT in tenon/cache.h and the command's help state
-    it too. */
-#define DISK_CACHE_MOST_BYTES ((uint64_t)1 << 30)
 
 enum { DISK_CACHE_NAME_BYTES = 72 };
 

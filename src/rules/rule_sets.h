@@ -35,7 +35,7 @@
 const node *rules_algebra(rewriter *rw, const node *n);
 const node *rules_fuse_multiply_add(rewriter *rw, const node *n);
 const node *rules_decompose(rewriter *rw, const node *n);
-const node *rules_index(rewriter *rw, const node *n);
+const node *rules_index_comparisons(rewriter *rw, const node *n);
 const node *rules_movement(rewriter *rw, const node *n);
 const node *rules_transcendental(rewriter *rw, const node *n);
 

@@ -18,7 +18,7 @@
 #include "schedule/layout/split_blocked_ranges.h"
 #include "schedule/loops/outline_loops.h"
 #include "schedule/loops/splice_loops.h"
-#include "schedule/memory/buffer_reuse.h"
+#include "schedule/memory/in_place_reuse.h"
 #include "schedule/memory/liveness.h"
 #include "schedule/memory/step_order.h"
 #include "schedule/values/build_values.h"
@@ -132,10 +132,10 @@ static schedule *schedule_graph(ir *g, const schedule_request *r, normalised *n,
   after(&p, PASS_LAYOUTS);
 
   lives l = liveness_of(g, s);
-  buffer_reuse_find(g, s, &l);
+  in_place_reuse_find(g, s, &l);
   step_order_choose(&l, r->search.policy == FUSION_RANDOM ? r->search.seed : 0, s);
   after(&p, PASS_ORDER);
-  buffer_reuse_apply(g, &l, !is_by_cost, s);
+  in_place_reuse_apply(g, &l, !is_by_cost, s);
   after(&p, PASS_KERNELS);
 
   step_names_set(ir_arena(g), r, n, &v, s);

@@ -6,6 +6,8 @@
 #include "support/temporary.h"
 #include "support/tensor_check.h"
 
+#include <tenon/cache.h>
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -738,7 +740,7 @@ static void one_process_trims_at_a_time(void **state) {
 static void it_trims_itself(void **state) {
   fixture *f = *state;
   put(f, "old", "old");
-  assert_int_equal(truncate(path_of(f, "old"), (off_t)DISK_CACHE_MOST_BYTES), 0);
+  assert_int_equal(truncate(path_of(f, "old"), (off_t)TN_CACHE_LIMIT), 0);
   age(path_of(f, "old"), 1000);
   for (int i = 0; is_there(f, "old"); i++) {
     assert_true(i < 1000);

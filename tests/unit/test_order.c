@@ -11,7 +11,7 @@
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/transform/rewrite.h"
-#include "schedule/memory/buffer_reuse.h"
+#include "schedule/memory/in_place_reuse.h"
 #include "schedule/memory/step_order.h"
 #include "schedule/schedule.h"
 

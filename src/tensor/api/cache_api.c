@@ -9,8 +9,6 @@
 #include <tenon/cache.h>
 #include <unistd.h>
 
-_Static_assert(TN_CACHE_LIMIT == DISK_CACHE_MOST_BYTES, "cache.h states the limit of the folder");
-
 /** Trims the cache folder of a context, which need not exist, to `limits` (NULL: leaves it as it
     is) and counts the files that are left. *path is NULL without a cache. */
 static tn_status use_folder(tn_context *c, const disk_cache_trim_limits *limits, const char **path,

@@ -3,7 +3,7 @@
    element is written before its last read, in whatever order the kernel runs, as long as it
    computes none twice (laws see to that). The kernel then reads and writes one buffer, as one that
    changes a state does. */
-#include "schedule/memory/buffer_reuse.h"
+#include "schedule/memory/in_place_reuse.h"
 
 #include "ir/core/binder.h"
 #include "ir/index/index_arithmetic.h"
@@ -80,7 +80,7 @@ static void find_reuses(ir *g, const schedule *s, const node *sink, step_accesse
   }
 }
 
-void buffer_reuse_find(ir *g, const schedule *s, lives *l) {
+void in_place_reuse_find(ir *g, const schedule *s, lives *l) {
   for (size_t i = 0; i < s->steps.n; i++) {
     const node *sink = s->steps.at[i].kernel;
     size_t bytes; /* a user's schedule is for the buffers that the kernel has */
@@ -146,7 +146,7 @@ static void rewrite_custom(arena *a, schedule_step *step, const size_t homes[]) 
   step->buffers = buffers;
 }
 
-void buffer_reuse_apply(ir *g, const lives *l, bool always, schedule *s) {
+void in_place_reuse_apply(ir *g, const lives *l, bool always, schedule *s) {
   const reuses *taken = choose_reuses(l, always);
   const size_t *homes = liveness_storage(l, taken);
 #ifdef TENON_VERIFY

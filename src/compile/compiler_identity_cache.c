@@ -1,6 +1,6 @@
 /* Finds the identity (kind, version, flags) of a target's compiler: on the target, else in the disk
    cache, else by asking the compiler; then keeps it in the places that lacked it. */
-#include "compile/find_compiler_identity.h"
+#include "compile/compiler_identity_cache.h"
 
 #include "device/core/output.h"
 

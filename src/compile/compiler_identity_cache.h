@@ -2,8 +2,8 @@
    cache key. A compiler with a fingerprint (its programs' paths, sizes and times: `stamp`) is asked
    once for each fingerprint: the disk cache keeps the answer, so a later process need not even
    start it. */
-#ifndef TENON_COMPILE_FIND_COMPILER_IDENTITY_H
-#define TENON_COMPILE_FIND_COMPILER_IDENTITY_H
+#ifndef TENON_COMPILE_COMPILER_IDENTITY_CACHE_H
+#define TENON_COMPILE_COMPILER_IDENTITY_CACHE_H
 
 #include "compile/disk_cache.h"
 #include "device/core/device_target.h"
