@@ -97,3 +97,24 @@ double estimate_stage_bytes(const node *stage) {
   }
   return bytes;
 }
+
+int64_t comparison_change_point(ir *g, const node *compare, const node *range) {
+  bool compares = compare->op == OP_LT && compare->src[0]->dtype == DT_INDEX;
+  const node *gap =
+      compares ? ix_difference_or_null(g, compare->src[0], compare->src[1]) : NULL; /* > 0 */
+  int64_t step = gap ? ix_coefficient(gap, range) : 0;
+  if (step != 1 && step != -1) return 0;
+  const node *rest = ix_sub(g, gap, ix_scale(g, range, step));
+  if (!node_is_const(rest)) return 0;
+  return step < 0 ? node_int(rest) : 1 - node_int(rest);
+}
+
+bool comparison_splits_nest(ir *g, const node *compare) {
+  if (compare->op == OP_AND)
+    return comparison_splits_nest(g, compare->src[0]) && comparison_splits_nest(g, compare->src[1]);
+  for (uint32_t i = 0; i < compare->free->n; i++)
+    if (node_is_const(range_extent(compare->free->at[i])) &&
+        comparison_change_point(g, compare, compare->free->at[i]) > 0)
+      return true;
+  return false;
+}

@@ -27,6 +27,14 @@ double estimate_node_vectorised(ir *g, const node *n, const node *range, double 
     computed: 16-bit floats count as f32. */
 size_t estimate_widest_element(const node_list *nest, const node *range);
 
+/** The index of a range at which a comparison of the range with a constant changes its result; 0:
+    none. */
+int64_t comparison_change_point(ir *g, const node *compare, const node *range);
+
+/** True if a comparison, or several joined by AND, disappear once a nest is split at their change
+    points (index-set splitting). */
+bool comparison_splits_nest(ir *g, const node *compare);
+
 /** Elements that a STAGE stores to each of its arrays. */
 double estimate_stage_stores(const node *stage);
 

@@ -269,6 +269,27 @@ static void depthwise_convolution(building *b) {
   give(b, tn_relu6(tn_conv(IN(1, 96, 56, 56), IN(96, 1, 3, 3), IN(96), &d)));
 }
 
+static void gated_expansion(building *b) {
+  tn_conv_desc d = TN_CONV_DESC_INIT;
+  tn_tensor *x = tn_silu(tn_conv(IN(1, 16, 56, 56), IN(96, 16, 1, 1), IN(96), &d));
+  d.pad_low[0] = d.pad_low[1] = d.pad_high[0] = d.pad_high[1] = 1;
+  d.groups = 96;
+  give(b, tn_conv(x, IN(96, 1, 3, 3), NULL, &d));
+}
+
+static void convolution_of_joined_channels(building *b) {
+  tn_conv_desc d = TN_CONV_DESC_INIT;
+  tn_tensor *parts[] = {IN(1, 64, 28, 28), IN(1, 32, 28, 28)};
+  give(b, tn_conv(tn_relu(tn_concat(parts, 2, 1)), IN(128, 96, 1, 1), NULL, &d));
+}
+
+static void two_convolutions_of_one_image(building *b) {
+  tn_conv_desc d = TN_CONV_DESC_INIT;
+  tn_tensor *x = IN(1, 64, 28, 28);
+  give(b, tn_conv(x, IN(32, 64, 1, 1), NULL, &d));
+  give(b, tn_conv(x, IN(32, 64, 1, 1), NULL, &d));
+}
+
 static void convolution_and_pooling(building *b) {
   tn_conv_desc d = TN_CONV_DESC_INIT;
   d.pad_low[0] = d.pad_low[1] = d.pad_high[0] = d.pad_high[1] = 1;
@@ -479,6 +500,15 @@ static const composition compositions[] = {
     ROW(mean_of_a_channel, 1, F32(32 * 256 * 7 * 7 + 32 * 256)),
     ROW(convolution_with_shortcut, 1, F32(3 * 64 * 56 * 56 + 64 * 64 * 9 + 64)),
     ROW(depthwise_convolution, 1, F32(2 * 96 * 56 * 56 + 96 * 9 + 96)),
+    ROW_MORE(gated_expansion, 1, F32(16 * 56 * 56 + 96 * 16 + 96 + 96 * 9 + 96 * 56 * 56), 2,
+             F32(16 * 56 * 56 + 96 * 16 + 96 + 96 * 9 + 3 * 96 * 56 * 56),
+             "the windows would compute each gate nine times"),
+    ROW_MORE(convolution_of_joined_channels, 1, F32(96 * 28 * 28 + 128 * 96 + 128 * 28 * 28), 2,
+             F32(3 * 96 * 28 * 28 + 128 * 96 + 128 * 28 * 28),
+             "each tile would select between the parts"),
+    ROW_MORE(two_convolutions_of_one_image, 1, F32(64 * 28 * 28 + 2 * 32 * 64 + 2 * 32 * 28 * 28),
+             2, F32(2 * 64 * 28 * 28 + 2 * 32 * 64 + 2 * 32 * 28 * 28),
+             "tiles of different weights share no loads"),
     ROW(convolution_and_pooling, 2,
         F32(64 * 56 * 56 + 64 * 64 * 9 + 2 * 64 * 56 * 56 + 64 * 28 * 28)),
     ROW(weights_of_channels, 1, F32(2 * 256 * 14 * 14 + 2 * 256 * 16)),

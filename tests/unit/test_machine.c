@@ -28,10 +28,10 @@ static const row rows[] = {
 enum { ROWS = sizeof rows / sizeof *rows };
 
 static const char *const units[] = {
-    "bytes",   "cores",      "threads",      "registers",  "vectors",  "lines", "pages", "elements",
-    "indices", "units",      "blocks",       "streams",    "launches", "nests", "loops", "levels",
-    "loads",   "operations", "instructions", "conditions", "buffers",  "times", "power", "share",
-    "cycles",  "ns"};
+    "bytes",   "cores",  "threads",    "registers",    "vectors",    "lines",   "pages", "elements",
+    "indices", "units",  "blocks",     "streams",      "launches",   "nests",   "loops", "levels",
+    "loads",   "terms",  "operations", "instructions", "conditions", "buffers", "times", "power",
+    "share",   "cycles", "ns"};
 
 /** Units that may stand in a denominator. */
 static const char *const divisors[] = {"byte", "operation", "cycle", "line", "lane", "core"};

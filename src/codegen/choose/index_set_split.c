@@ -5,20 +5,7 @@
 
 #include "ir/core/affine.h"
 #include "ir/core/binder.h"
-#include "ir/index/index_arithmetic.h"
-#include "target/machine.h"
-
-/** The index of a range at which a comparison changes its result; 0: none. */
-static int64_t change_point(ir *g, const node *compare, const node *range) {
-  bool compares = compare->op == OP_LT && compare->src[0]->dtype == DT_INDEX;
-  const node *gap =
-      compares ? ix_difference_or_null(g, compare->src[0], compare->src[1]) : NULL; /* > 0 */
-  int64_t step = gap ? ix_coefficient(gap, range) : 0;
-  if (step != 1 && step != -1) return 0;
-  const node *rest = ix_sub(g, gap, ix_scale(g, range, step));
-  if (!node_is_const(rest)) return 0;
-  return step < 0 ? node_int(rest) : 1 - node_int(rest);
-}
+#include "target/kernel_estimates.h"
 
 /** True if the nests of both sides would build the same arrays or reductions. */
 static bool has_common_binders(const node_list *nest, const node *range) {
@@ -34,7 +21,7 @@ static int64_t first_split_point(ir *g, const node *stage, const node *range) {
   if (!node_is_const(range_extent(range))) return 0;
   node_list nest = topo_sort(ir_arena(g), stage->src, stage_n_values(stage), NULL, NULL);
   for (size_t i = 0; i < nest.n; i++) {
-    int64_t at = change_point(g, nest.at[i], range);
+    int64_t at = comparison_change_point(g, nest.at[i], range);
     bool fits = at >= least && node_int(range_extent(range)) - at >= least;
     if (fits && (!first || at < first)) first = at;
   }

@@ -80,9 +80,25 @@ static double binder_operations(ir *g, const node *binder, const node *range, in
                : estimate_node_operations(binder);
 }
 
+/** True if a range of open size, which may be shorter than a vector, is not the last axis of a
+    stage, and a range of known size would do. */
+static bool is_open_outer_axis(ir *g, const node *stage, const node *range, int64_t lanes) {
+  bool has_known = false;
+  if (node_is_const(range_extent(range)) || range_extent(range)->lo >= lanes) return false;
+  for (size_t i = 0; i < stage_n_values(stage); i++)
+    if (coordinates_are_unit_stride(g, range, stage_rank(stage, i), stage_extents(stage, i),
+                                    stage_coords(stage, i)))
+      return false;
+  for (size_t i = 0; i < stage_n_ranges(stage); i++) {
+    const node *extent = range_extent(stage_range(stage)[i]);
+    has_known |= node_is_const(extent) && extent->hi >= lanes;
+  }
+  return has_known;
+}
+
 static bool may_be_lanes(estimate *e, const node *binder, const node *range, int64_t lanes) {
   if (range_kind_of(range) != KIND_LOOP || lanes < 2) return false;
-  if (binder->op == OP_STAGE) return true;
+  if (binder->op == OP_STAGE) return !is_open_outer_axis(e->g, binder, range, lanes);
   return law_fold_is_reorderable(binder, e->c->math) &&
          range_extent(range)->hi >= MACHINE_VECTORISED_FOLD_LEAST * lanes;
 }

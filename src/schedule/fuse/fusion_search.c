@@ -104,6 +104,10 @@ groups fuse_values(ir *g, const fusion_request *r, values *v) {
   grouping s = {.g = g, .a = ir_arena(g), .request = r, .m = &r->machine, .values = v};
   size_t *stores = arena_alloc(s.a, (v->at.n + 1) * sizeof *stores); /* required ones, of each */
   for (size_t i = 0; i < v->at.n; i++) stores[i] = v->at.at[i]->memory.stores.n;
+  if (r->policy == FUSION_BY_COST) {
+    cost_model_measure(g, s.m, v);
+    fusion_force_stores(&s);
+  }
   search_once(&s, stores);
   s.reports = r->decided;
   if ((r->policy == FUSION_BY_COST && materialise_move(&s)) || s.reports) search_once(&s, stores);

@@ -22,19 +22,6 @@ static void find_readers(moving *c) {
     }
 }
 
-/** True if v reads the element at its own coordinates, but for axes of size 1. */
-static bool is_in_place(const value *v, const node *read, size_t rank) {
-  size_t at = 0;
-  for (size_t k = 0; k < rank; k++) {
-    const node *x = read->src[1 + k];
-    if (x->op == OP_CONST) continue;
-    while (at < v->rank && v->coords[at]->op != OP_RANGE) at++;
-    if (at == v->rank || x != v->coords[at++]) return false;
-  }
-  while (at < v->rank && v->coords[at]->op != OP_RANGE) at++;
-  return at == v->rank;
-}
-
 /** True if a value is in memory, or will be: operands are visited first. */
 static bool is_in_memory(const value *v) { return v->places->home || v->memory.is_cut; }
 
@@ -71,7 +58,8 @@ static bool may_follow(const moving *c, const value *v, const value *last, const
   for (size_t i = 0; i < v->inputs.elements.n; i++) {
     const node *read = v->inputs.elements.at[i];
     const value *from = map_get(&c->s->values->of, read->src[0]);
-    if (from == last ? !is_in_place(v, read, last->rank) : !is_available(c, from, u, MOST_BEHIND))
+    if (from == last ? !value_reads_in_place(v, read, last->rank)
+                     : !is_available(c, from, u, MOST_BEHIND))
       return false;
   }
   return true;
@@ -82,7 +70,7 @@ static bool is_already_written(const value *v, const value *last) {
   bool from = v->places->home && !value_is_reduction(v);
   for (size_t i = 0; from && i < v->inputs.elements.n; i++)
     from = v->inputs.elements.at[i]->src[0] != last->tensor ||
-           is_in_place(v, v->inputs.elements.at[i], last->rank);
+           value_reads_in_place(v, v->inputs.elements.at[i], last->rank);
   return from;
 }
 

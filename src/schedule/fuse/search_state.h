@@ -105,6 +105,11 @@ void report_decision(grouping *s, const value *v, const use *home, bool must, bo
 /** Marks values that are better written than the operand that the search wrote; false: none. */
 bool materialise_move(grouping *s);
 
+/* forced_stores.c */
+
+/** Marks values whose repeated computation the search does not cost right as stored. */
+void fusion_force_stores(grouping *s);
+
 /* inline_value.c */
 
 /** The FOLD of a group at the same place as that of v at a point would be, over the same sizes and

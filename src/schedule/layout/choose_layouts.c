@@ -62,8 +62,10 @@ static void add_array(layouts *l, size_t buffer) {
   array *x = &l->arrays[buffer];
   double none[MOST_CHOICES] = {0};
   if (!x->param || x->is_fixed || b->origin || b->is_output || b->is_double_buffered) return;
-  for (size_t k = x->param->rank; k-- > 0 && x->n < MOST_CHOICES;)
-    if (!node_is_bits(x->param->dims[k], 1)) x->axis[x->n++] = k;
+  for (size_t k = x->param->rank; k-- > 0 && x->n < MOST_CHOICES;) {
+    bool may_be_short = !node_is_const(x->param->dims[k]) && x->n; /* not to be put last */
+    if (!node_is_bits(x->param->dims[k], 1) && !may_be_short) x->axis[x->n++] = k;
+  }
   if (x->n < 2) x->n = 0;
   if (!x->n) return;
   x->last = x->axis[0];
@@ -140,6 +142,7 @@ static void add_ranges(const layouts *l, nest_lanes *x, const node_list *work) {
 /** Adds the cost of a node for each choice of a nest. */
 static void add_node_cost(layouts *l, const nest_lanes *x, const node *n) {
   double work = estimate_node_operations(n), *cost = l->problem.vertices.at[x->vertex].cost;
+  if (n->dtype == DT_BOOL && comparison_splits_nest(l->g, n)) return;
   for (size_t i = 0; i < x->n && work > 0; i++) {
     bool depends = i && (n == x->binder || node_is_free_in(x->range[i], n));
     cost[i] += !depends         ? work
@@ -156,6 +159,8 @@ static void add_access_cost(layouts *l, const nest_lanes *x, const array *to, do
     const node *const *in = to ? with_last(l, to, to->axis[k], extents) : extents;
     const node *const *at = to ? with_last(l, to, to->axis[k], coords) : coords;
     const node *address = row_major_address(l->g, rank, in, at);
+    if (address->op == OP_WHERE && comparison_splits_nest(l->g, address->src[0]))
+      address = address->src[1];
     for (size_t i = 0; i < x->n; i++) {
       double *cost = to ? pbqp_cost(&l->problem, x->vertex, i, to->vertex, k)
                         : &l->problem.vertices.at[x->vertex].cost[i];

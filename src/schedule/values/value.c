@@ -102,3 +102,23 @@ map value_coords_at(arena *a, const value *v, const node *index) {
     if (v->coords[i]->op == OP_RANGE) map_set(a, &with, v->coords[i], (void *)index->src[1 + i]);
   return with;
 }
+
+bool value_reads_in_place(const value *v, const node *read, size_t rank) {
+  size_t at = 0;
+  for (size_t k = 0; k < rank; k++) {
+    const node *x = read->src[1 + k];
+    if (x->op == OP_CONST) continue;
+    while (at < v->rank && v->coords[at]->op != OP_RANGE) at++;
+    if (at == v->rank || x != v->coords[at++]) return false;
+  }
+  while (at < v->rank && v->coords[at]->op != OP_RANGE) at++;
+  return at == v->rank;
+}
+
+bool value_reads_scan(const values *all, const value *v) {
+  for (size_t i = 0; i < v->inputs.tensors.n; i++) {
+    const value *from = map_get(&all->of, v->inputs.tensors.at[i]);
+    if (from && from->scan) return true;
+  }
+  return false;
+}

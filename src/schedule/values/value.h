@@ -130,6 +130,13 @@ map value_coords_at(arena *a, const value *v, const node *index);
     computed where they are read; `tensors`: tensor → value. */
 bool value_depends_on_coords(ir *g, const map *tensors, const node *body);
 
+/** True if v reads the element of a tensor of this rank at its own coordinates, but for axes of
+   size 1. */
+bool value_reads_in_place(const value *v, const node *read, size_t rank);
+
+/** True if a value reads a scan. */
+bool value_reads_scan(const values *all, const value *v);
+
 /** True if a value depends on coordinates, and readers may compute it from its body. */
 bool value_is_index_function(const value *v);
 

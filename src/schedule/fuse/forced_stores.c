@@ -1,0 +1,276 @@
+/* Chooses values that the fusion search has to store, because its estimates do not see the cost of
+   computing them inside of their readers: a contraction there gets no register tile of its own, and
+   an expensive function is computed again for each tile. Stored are
+
+     - the last value of a contraction's epilogue, if a window reads it, a select of more points, or
+       another contraction, where the epilogue has an expensive function or the contraction is long
+       and of computed operands, as attention's is;
+     - an operand that the windows of a contraction read several times over;
+     - an operand of a contraction that is joined of pieces, as by a concatenation;
+     - the result of a scan that a contraction reads.
+
+   A stopgap: grouping by the cost of whole kernels will decide this by its estimates. */
+#include "schedule/fuse/search_state.h"
+
+#include "ir/core/affine.h"
+#include "ir/core/binder.h"
+#include "schedule/core/size_estimate.h"
+#include "target/machine.h"
+
+enum {
+  MOST_BEHIND = 8, /* longest chain of values that is followed */
+  MOST_AFTER = 256 /* values after a contraction among which its epilogue is sought */
+};
+
+typedef VEC(value *) value_list;
+
+typedef struct forcing {
+  grouping *s;
+  /* Of each value, by position: */
+  value_list *readers;
+  bool *feeds; /* a contraction reads it, perhaps through elementwise values with one reader each */
+} forcing;
+
+static value *value_of(const forcing *f, const node *tensor) {
+  return map_get(&f->s->values->of, tensor);
+}
+
+static void find_readers(forcing *f) {
+  const values *v = f->s->values;
+  f->readers = arena_calloc(f->s->a, v->at.n + 1, sizeof *f->readers);
+  for (size_t i = 0; i < v->at.n; i++)
+    for (size_t k = 0; k < v->at.at[i]->inputs.tensors.n; k++) {
+      value *from = value_of(f, v->at.at[i]->inputs.tensors.at[k]);
+      if (from) vec_push(f->s->a, &f->readers[from->position], v->at.at[i]);
+    }
+}
+
+static bool is_elementwise(const value *v) {
+  return v->body && !value_is_reduction(v) && !value_is_never_stored(v) &&
+         !v->memory.is_never_inlined;
+}
+
+static bool is_contraction(const value *v) {
+  return value_is_reduction(v) && v->body && !value_is_never_stored(v) && v->facts->tiles.own > 0 &&
+         v->facts->operands.own.n > 1;
+}
+
+static void find_feeds(forcing *f) {
+  const values *v = f->s->values;
+  f->feeds = arena_calloc(f->s->a, v->at.n + 1, sizeof *f->feeds);
+  for (size_t i = v->at.n; i-- > 0;) {
+    const value *x = v->at.at[i];
+    bool passes = is_elementwise(x) && !x->memory.stores.n && f->readers[i].n == 1;
+    f->feeds[i] = passes ? f->feeds[f->readers[i].at[0]->position] : is_contraction(x);
+  }
+}
+
+/** Times that a reader reads each element of a value, if it reads all of them. */
+static double times_read(const value *reader, const value *v) {
+  double times = reader->facts->size.points / v->facts->size.points;
+  for (size_t i = 0; i < reader->reduction.n; i++)
+    times *= size_estimate(range_extent(reader->reduction.ranges[i]));
+  return times;
+}
+
+/** True if an index takes each element of an axis at most once: a range, or several as digits of a
+    number, or a digit of a range. */
+static bool is_movement(const node *x, const node *size) {
+  if (!ix_terms(x)) return true;
+  if (ix_terms(x) == 1) return ix_atom(x, 0)->op != OP_RANGE || range_extent(x) == size;
+  if (ix_terms(x) != 2) return ix_terms(x) > 2;
+  const node *a = ix_atom(x, 0), *b = ix_atom(x, 1);
+  int64_t m = ix_coefficient(x, a), n = ix_coefficient(x, b);
+  return m >= 0 && n >= 0 && (m >= n ? m > n * b->hi : n > m * a->hi);
+}
+
+static bool is_moved_only(const value *v, const node *read) {
+  for (size_t k = 0; k < v->rank; k++)
+    if (!is_movement(read->src[1 + k], v->dims[k])) return false;
+  return true;
+}
+
+/** True if some index is a sum, as those of windows are. */
+static bool has_sums(const value *v, const node *read) {
+  for (size_t k = 0; k < v->rank; k++)
+    if (ix_terms(read->src[1 + k]) > 1) return true;
+  return false;
+}
+
+/** Stores the operands that windows of contractions read several times over. */
+static void store_window_operands(forcing *f) {
+  const values *v = f->s->values;
+  for (size_t i = 0; i < v->at.n; i++) {
+    const value *r = v->at.at[i];
+    for (size_t k = 0; r->body && r->inputs.tensors.n > 1 && k < r->inputs.elements.n; k++) {
+      const node *read = r->inputs.elements.at[k];
+      value *from = value_of(f, read->src[0]);
+      if (from && (is_elementwise(from) || is_contraction(from)) && has_sums(from, read) &&
+          times_read(r, from) > MACHINE_WINDOW_REUSE_LEAST)
+        from->memory.is_cut = true;
+    }
+  }
+}
+
+/** True if a value selects between tensors by its coordinates, or follows from one that does. */
+static bool is_joined(const forcing *f, const value *v, const bool joined[]) {
+  bool by_coordinates = false, follows = false;
+  size_t pieces = 0;
+  if (!is_elementwise(v) || v->memory.is_cut || v->memory.stores.n) return false;
+  for (size_t i = 0; i < v->inputs.tensors.n; i++) {
+    const value *from = value_of(f, v->inputs.tensors.at[i]);
+    bool is_condition = from && value_is_index_function(from);
+    by_coordinates |= is_condition && v->tensor->op == OP_WHERE;
+    pieces += !is_condition;
+    follows |= from && joined[from->position] && from->facts->size.points == v->facts->size.points;
+  }
+  return follows || (by_coordinates && pieces > 1);
+}
+
+/** Stores the operands of contractions that are joined of pieces: selecting would cost more in each
+    tile than the copy does. */
+static void store_joined_operands(forcing *f) {
+  const values *v = f->s->values;
+  bool *joined = arena_calloc(f->s->a, v->at.n + 1, sizeof *joined);
+  for (size_t i = 0; i < v->at.n; i++) {
+    const value *r = v->at.at[i];
+    joined[i] = is_joined(f, r, joined);
+    for (size_t k = 0; f->feeds[i] && k < r->inputs.tensors.n; k++) {
+      value *from = value_of(f, r->inputs.tensors.at[k]);
+      if (!from || !joined[from->position]) continue;
+      from->memory.is_cut |= times_read(r, from) > MACHINE_OPERAND_REUSE_LEAST;
+    }
+  }
+}
+
+/** True if v reads elements of the values in `region` at its own coordinates alone. */
+static bool reads_in_place(const value *v, const map *region) {
+  for (size_t i = 0; i < v->inputs.elements.n; i++) {
+    const node *read = v->inputs.elements.at[i];
+    const value *from = map_get(region, read->src[0]);
+    if (from && !value_reads_in_place(v, read, from->rank)) return false;
+  }
+  return true;
+}
+
+/** The epilogue of a contraction: elementwise values of the same size that follow in place. */
+typedef struct epilogue {
+  value *last;       /* the last value through which all others are read; the contraction itself */
+  bool is_expensive; /* its ops, or its contraction, cost too much for computing it again */
+} epilogue;
+
+static bool is_expensive(const value *v) {
+  return v->facts->code.own.once >= MACHINE_EXPENSIVE_EPILOGUE;
+}
+
+/** True if all operands of a value are computed; products of more elements than it has stand for
+    their operands. */
+static bool has_computed_operands(const forcing *f, const value *v, size_t depth) {
+  for (size_t i = 0; i < v->inputs.tensors.n; i++) {
+    const value *from = value_of(f, v->inputs.tensors.at[i]);
+    if (!from || !from->body) return false;
+    bool is_term = is_elementwise(from) && from->facts->size.points > v->facts->size.points;
+    if (is_term && (!depth || !has_computed_operands(f, from, depth - 1))) return false;
+  }
+  return true;
+}
+
+/** True if a contraction is long and reads no weights: attention's product with the values. */
+static bool is_long_product(const forcing *f, const value *c) {
+  double terms = 1;
+  for (size_t i = 0; i < c->reduction.n; i++)
+    terms *= size_estimate(range_extent(c->reduction.ranges[i]));
+  return terms > MACHINE_INLINED_PRODUCT_MOST && has_computed_operands(f, c, MOST_BEHIND);
+}
+
+static size_t count_reads_of(const value *v, const map *region) {
+  size_t n = 0;
+  for (size_t i = 0; i < v->inputs.tensors.n; i++) n += map_has(region, v->inputs.tensors.at[i]);
+  return n;
+}
+
+/** Follows the values from a contraction on, in topological order, up to the first that is not
+    computed in place. `open` counts the reads that lead out of the region. */
+static epilogue find_epilogue(const forcing *f, value *c) {
+  const values *all = f->s->values;
+  epilogue e = {.last = c, .is_expensive = is_long_product(f, c)};
+  map region = {0};
+  bool expensive = is_long_product(f, c);
+  size_t open = f->readers[c->position].n;
+  map_set(f->s->a, &region, c->tensor, c);
+  size_t end = c->position + MOST_AFTER < all->at.n ? c->position + MOST_AFTER : all->at.n;
+  for (size_t i = c->position + 1; i < end && open; i++) {
+    value *v = all->at.at[i];
+    size_t reads = count_reads_of(v, &region);
+    if (!reads) continue;
+    if (!is_elementwise(v) || v->facts->size.points != c->facts->size.points ||
+        !reads_in_place(v, &region))
+      break;
+    map_set(f->s->a, &region, v->tensor, v);
+    expensive |= is_expensive(v);
+    open = open - reads + f->readers[i].n;
+    if (open == f->readers[i].n) e = (epilogue){v, expensive};
+    if (v->memory.stores.n) break;
+  }
+  return e;
+}
+
+/** True if a value reads an epilogue's last value in a way that would compute it again. */
+static bool repeats(const forcing *f, const value *reader, const epilogue *e) {
+  double times = times_read(reader, e->last);
+  for (size_t i = 0; i < reader->inputs.elements.n; i++) {
+    const node *read = reader->inputs.elements.at[i];
+    if (read->src[0] != e->last->tensor || times < 1.01) continue;
+    if (!is_moved_only(e->last, read)) return true;
+    if (e->is_expensive && times > MACHINE_OPERAND_REUSE_LEAST && f->feeds[reader->position])
+      return true;
+  }
+  return false;
+}
+
+static void store_epilogues(forcing *f) {
+  const values *v = f->s->values;
+  for (size_t i = 0; i < v->at.n; i++) {
+    if (!is_contraction(v->at.at[i])) continue;
+    epilogue e = find_epilogue(f, v->at.at[i]);
+    for (size_t k = 0; k < f->readers[e.last->position].n; k++)
+      e.last->memory.is_cut |= repeats(f, f->readers[e.last->position].at[k], &e);
+  }
+}
+
+/** Follows the only readers of a value as long as they are elementwise and of its size. */
+static const value *follow_chain(const forcing *f, const value *v) {
+  for (size_t i = 0; i < MOST_BEHIND; i++) {
+    const value_list *r = &f->readers[v->position];
+    if (r->n != 1 || !is_elementwise(r->at[0]) || r->at[0]->memory.stores.n ||
+        r->at[0]->facts->size.points != v->facts->size.points)
+      break;
+    v = r->at[0];
+  }
+  return v;
+}
+
+/** Stores the results of scans that contractions read. */
+static void store_scans(forcing *f) {
+  const values *v = f->s->values;
+  for (size_t i = 0; i < v->at.n; i++) {
+    value *x = v->at.at[i];
+    if (!is_elementwise(x) || !value_reads_scan(v, x)) continue;
+    const value *last = follow_chain(f, x);
+    for (size_t k = 0; k < f->readers[last->position].n; k++) {
+      const value *r = f->readers[last->position].at[k];
+      x->memory.is_cut |= !r->scan && !value_reads_scan(v, r) && f->feeds[r->position] &&
+                          times_read(r, x) > MACHINE_OPERAND_REUSE_LEAST;
+    }
+  }
+}
+
+void fusion_force_stores(grouping *s) {
+  forcing f = {.s = s};
+  find_readers(&f);
+  find_feeds(&f);
+  store_window_operands(&f);
+  store_joined_operands(&f);
+  store_epilogues(&f);
+  store_scans(&f);
+}
