@@ -35,32 +35,38 @@ def operators(path):
             for graph in graphs(model.graph) for n in graph.node}
 
 
-def run(path, network, sizes, seed, threads):
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = threads, 3
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    used = {p.name for p in session.get_inputs()}
-    values = {p.name: v.numpy() for p, v in zip(network.ports, network.inputs(sizes, seed))}
-    return session.run(None, {k: v for k, v in values.items() if k in used})
+def run(session, network, sizes, seed):
+    return session.run(None, network.inputs(sizes, seed))
 
 
-def faults(path, network, sizes=None, threads=1):
-    """Returns a list of what is wrong with a file; empty if it is good."""
-    unknown = operators(path) - supported()
-    if unknown:
-        return [f"docs/onnx.md lists no {', '.join(sorted(unknown))}"]
-    found = []
-    one, other = (run(path, network, sizes, seed, threads) for seed in (1, 2))
+def results_faults(session, network, module, sizes):
+    """Compares with results of other inputs, and with PyTorch's."""
+    one, other = (run(session, network, sizes, seed) for seed in (1, 2))
     with torch.no_grad():
-        expected = tensors(network.build()(*network.inputs(sizes, 1)))
+        expected = tensors(module(*network.tensors(sizes, 1)))
     for i, (a, b, e) in enumerate(zip(one, other, expected, strict=True)):
         deviation = float(a.std())
         if not np.isfinite(a).all():
-            found.append(f"output {i} is not finite")
+            yield f"output {i} is not finite"
         elif deviation == 0:
-            found.append(f"output {i} is constant")
+            yield f"output {i} is constant"
         elif float(np.abs(a - b).mean()) < DEPENDS * deviation:
-            found.append(f"output {i} hardly depends on the inputs")
-        elif not np.abs(a - e.numpy()).max() <= APART * deviation:
-            found.append(f"output {i} is not PyTorch's")
-    return found
+            yield f"output {i} hardly depends on the inputs"
+        elif a.shape != e.shape:
+            yield f"output {i} has the shape {a.shape}, PyTorch's {tuple(e.shape)}"
+        elif (apart := float(np.abs(a - e.numpy()).max()) / deviation) > APART:
+            yield f"output {i} is {apart:.2g} deviations from PyTorch's"
+
+
+def faults(path, network, several, threads=1):
+    """Returns a list of what is wrong with a file; empty if it is good. `several` lists the sizes to
+    run it with."""
+    unknown = operators(path) - supported()
+    if unknown:
+        return [f"docs/onnx.md lists no {', '.join(sorted(unknown))}"]
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = threads, 3
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    module = network.build()
+    return [fault for sizes in several
+            for fault in results_faults(session, network, module, sizes)]

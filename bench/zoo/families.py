@@ -1,9 +1,10 @@
 """Networks of many families, one a line of bench/families.txt: name, library, constructor, inputs."""
 import ast
 import importlib
+from functools import cache
 from pathlib import Path
 
-from zoo.first_output import FirstOutput
+from zoo.catalogue import ALIASES, NETWORKS
 from zoo.network import Network
 from zoo.ports import parse
 
@@ -27,6 +28,7 @@ def split_call(text):
 def of_torchvision(name, settings):
     """Finds a model by the name of its function."""
     import torchvision
+    from zoo.first_output import FirstOutput
     settings = {"weights": None} | settings
     if name.startswith(("fcn", "deeplab")):
         settings["weights_backbone"] = None
@@ -42,6 +44,7 @@ def of_transformers(name, settings):
     """Makes a model from its configuration's defaults and these settings. `inputs` names the inputs,
     and is no setting of the configuration."""
     import transformers
+    from zoo.first_output import FirstOutput
     names = settings.pop("inputs", "input_ids").split(",")
     kind = getattr(transformers, name)
     config = kind.config_class(**{"attn_implementation": "eager"} | settings)
@@ -65,6 +68,13 @@ def network(name, library, constructor, inputs):
                    lambda: LIBRARIES[library](function, dict(settings)), parse(inputs))
 
 
+@cache
 def families():
     """Returns {name: Network} of the list."""
     return {row[0]: network(*row) for row in rows()}
+
+
+def find(name):
+    """Returns the network of the benchmark or of the list with this name; None if there is none."""
+    name = ALIASES.get(name, name)
+    return NETWORKS.get(name) or families().get(name)

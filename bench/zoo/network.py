@@ -1,34 +1,47 @@
 """A network that can be built with seeded weights: its module and inputs."""
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import torch
-
-from zoo import weights
 from zoo.ports import values
 
-SEED, CALIBRATED_ON = 0, 8  # seed of weights; batch of the calibrating pass
+SEED = 0                                     # of weights
+CALIBRATED_ON = {"batch": 8, "length": 128}  # sizes of the calibrating pass
+
+
+def later(module, function, *args, **settings):
+    """Returns a function that calls one of this package's modules, imported only then."""
+    return lambda: getattr(importlib.import_module(f"zoo.{module}"), function)(*args, **settings)
 
 
 @dataclass(frozen=True)
 class Network:
     """A network. `make()` returns its module with any weights; `sizes` {name: number} are the values
-    of sizes with names when nothing else is asked for."""
+    of sizes with names when no others are given. Networks that differ in sizes alone have one
+    `model`."""
     name: str
     title: str
     make: Callable
     ports: tuple
     sizes: dict = field(default_factory=lambda: {"batch": 1})
+    model: str = ""
 
     def build(self):
         """Returns the module with its seeded and calibrated weights, always the same ones."""
+        import torch
+        from zoo import weights
         torch.manual_seed(SEED)
         torch.backends.mha.set_fastpath_enabled(False)  # the fused operator has no ONNX form
         module = self.make().eval().requires_grad_(False)
         weights.draw(module, SEED)
-        sizes = self.sizes | {"batch": CALIBRATED_ON}
-        weights.calibrate(module, values(self.ports, sizes, SEED))
+        weights.calibrate(module, self.tensors(CALIBRATED_ON, SEED))
         return module
 
     def inputs(self, sizes=None, seed=1):
+        """Returns {name: array} of seeded inputs."""
         return values(self.ports, self.sizes | (sizes or {}), seed)
+
+    def tensors(self, sizes=None, seed=1):
+        """Returns the same inputs as PyTorch's tensors."""
+        import torch
+        return tuple(torch.from_numpy(x) for x in self.inputs(sizes, seed).values())

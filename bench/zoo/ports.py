@@ -2,16 +2,13 @@
 import re
 from dataclasses import dataclass
 
-import torch
-
-TYPES = {"f32": torch.float32, "i64": torch.int64}
 FORM = re.compile(r"(f32|i64)\[([0-9,]+)\](?:<(\d+))?")
 
 
 @dataclass(frozen=True)
 class Port:
     """An input. A size in `shape` is a number or the name of an open size ("batch"). Floats are
-    normal, integers are from 0 to below `below`, or all equal to `fill`."""
+    normal; integers are from 0 to below `below`, or all equal to `fill`."""
     name: str
     shape: tuple
     below: int | None = None
@@ -25,19 +22,21 @@ class Port:
         """Returns {axis: name} of the sizes with names."""
         return {i: s for i, s in enumerate(self.shape) if isinstance(s, str)}
 
-    def values(self, sizes, generator):
+    def values(self, sizes, rng):
+        import numpy as np
         shape = self.known(sizes)
         if self.fill is not None:
-            return torch.full(shape, self.fill, dtype=torch.int64)
+            return np.full(shape, self.fill, np.int64)
         if self.below is not None:
-            return torch.randint(0, self.below, shape, generator=generator)
-        return torch.randn(shape, generator=generator)
+            return rng.integers(0, self.below, shape)
+        return rng.standard_normal(shape, np.float32)
 
 
 def values(ports, sizes, seed):
-    """Returns the inputs, drawn from a generator with this seed."""
-    generator = torch.Generator().manual_seed(seed)
-    return tuple(port.values(sizes, generator) for port in ports)
+    """Returns the inputs as {name: array}, drawn from a generator with this seed."""
+    import numpy as np
+    rng = np.random.default_rng(seed)
+    return {port.name: port.values(sizes, rng) for port in ports}
 
 
 def parse(text):

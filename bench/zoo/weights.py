@@ -18,6 +18,7 @@ PRODUCTS = (*LINEAR, nn.MultiheadAttention, nn.RNNBase)
 SMALL = 0.1  # largest constant that is taken for a layer scale
 SHIFT = 0.5  # mean of the biases of norms: about 0, activations would amplify rounding errors
 FARTHEST = 8  # largest factor of a layer's result that is set right
+CENTRED = 0.5  # least deviation taken for a centred result: what hardly varies is not blown up
 
 
 def draw_constant(p, generator):
@@ -75,7 +76,7 @@ def normalise(module, result):
         module.bias.sub_(mean)
         shape = [-1 if i == axis else 1 for i in range(result.dim())]
         result = result - mean.reshape(shape)
-        scale = float(result.std(correction=0)) or 1.0
+        scale = max(float(result.std(correction=0)), CENTRED * scale)
         module.bias.div_(scale)
     module.weight.div_(scale)
     return result / scale
