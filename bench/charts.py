@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from peers import PEERS
-from report import configurations, heading
+from report import configurations
 
 matplotlib.rcParams.update({
     "svg.fonttype": "none", "svg.hashsalt": "tenon", "font.family": "sans-serif", "font.size": 10,
@@ -14,8 +14,8 @@ matplotlib.rcParams.update({
 
 # Colours for all kinds of colour vision (Okabe and Ito), and distinct shapes.
 LOOK = dict(zip((p.name for p in PEERS), (
-    ("#000000", "D"), ("#0072b2", "o"), ("#56b4e9", "s"), ("#d55e00", "o"), ("#cc79a7", "s"),
-    ("#999999", "v"), ("#009e73", "o"), ("#e69f00", "s")), strict=True))
+    ("#000000", "D"), ("#0072b2", "o"), ("#56b4e9", "s"), ("#d55e00", "o"), ("#0072b2", "^"),
+    ("#cc79a7", "s"), ("#999999", "v"), ("#009e73", "o"), ("#e69f00", "s")), strict=True))
 ROW, MARGIN = 0.36, 1.5  # inches: row of a workload, and margins
 FASTER = "#eef7f2"
 FARTHEST, TICKS = 64, 8  # larger ratios are drawn at the edge; largest number of tick intervals
@@ -69,7 +69,7 @@ def ratio_axis(ax, low, high):
     ax.set_xlabel("Tenon's time ÷ the peer's (shaded: Tenon is faster; |: the bar)")
 
 
-def draw_ratios(report, threads, isa, entries):
+def draw_ratios(report, configuration, entries):
     entries = [e for e in entries if any("ratio" in r for r in e["peers"].values())]
     names = [p.name for p in PEERS[1:] if any("ratio" in e["peers"].get(p.name, {})
                                               for e in entries)]
@@ -92,11 +92,11 @@ def draw_ratios(report, threads, isa, entries):
                 ax.scatter([bars[name]], [at], zorder=4, color="#000000", marker="|", s=110)
     ratio_axis(ax, min(reach), max(reach))
     legend(figure, ax, names, report)
-    ax.set_title(heading(threads, isa, report), loc="left", fontsize=11)
+    ax.set_title(configuration.heading(report), loc="left", fontsize=11)
     return figure
 
 
-def draw_rates(report, threads, isa, entries):
+def draw_rates(report, configuration, entries):
     """Draws GFLOP/s of workloads that compute above GB/s of workloads that only move memory."""
     panels = [(unit, label, chosen) for unit, label in (("gflops", "GFLOP/s"), ("gbps", "GB/s"))
               if (chosen := [e for e in entries
@@ -124,19 +124,46 @@ def draw_rates(report, threads, isa, entries):
         ax.set_xlabel(label + (" (line: the measured peak)" if unit == "gflops" else ""))
     names = [p.name for p in PEERS if p.name in shown]
     legend(figure, axes[0], names, report)
-    axes[0].set_title(heading(threads, isa, report), loc="left", fontsize=11)
+    axes[0].set_title(configuration.heading(report), loc="left", fontsize=11)
     return figure
 
 
+def draw_summaries(report):
+    """Draws the geometric means over networks, a row for each configuration."""
+    shown = [s for s in report["summaries"] if s["ratio"]]
+    if len(shown) < 2:
+        return None
+    figure = Figure(figsize=(8.5, MARGIN + ROW * len(shown)), layout="constrained")
+    ax = figure.subplots()
+    rows_of(ax, [{"title": f"{s['threads']} thread{'s' * (s['threads'] > 1)}, {s['isa']}, batch "
+                  f"{s['batch']}, sizes {s['sizes']}"} for s in shown])
+    for y, s in enumerate(shown):
+        ends = [within(s["ratio"]["low"]), within(s["ratio"]["high"])]
+        ax.plot(ends, [y, y], color=LOOK[PEERS[0].name][0], linewidth=1.6)
+        ax.scatter([within(s["ratio"]["median"])], [y], zorder=3, **style(PEERS[0].name))
+    reach = [within(s["ratio"][k]) for s in shown for k in ("low", "high")]
+    ratio_axis(ax, min(reach), max(reach))
+    ax.set_xlabel("Tenon's time ÷ the better rival's, geometric mean (shaded: Tenon is faster)")
+    ax.set_title("Networks together", loc="left", fontsize=11)
+    return figure
+
+
+def save(figure, folder, name):
+    figure.savefig(folder / name, metadata={"Date": None})
+    return name
+
+
 def draw(report, folder):
-    """Writes the charts of each configuration; returns [(threads, isa, file names)]."""
-    drawn = []
-    for threads, isa, entries in configurations(report):
-        names = []
+    """Writes the charts; returns {configuration: file names}, with None for all networks
+    together."""
+    drawn = {}
+    for configuration, entries in configurations(report).items():
+        drawn[configuration] = []
         for kind, make in (("ratios", draw_ratios), ("rates", draw_rates)):
-            figure = make(report, threads, isa, entries)
+            figure = make(report, configuration, entries)
             if figure:
-                names.append(f"{kind}-{isa}-{threads}.svg")
-                figure.savefig(folder / names[-1], metadata={"Date": None})
-        drawn.append((threads, isa, names))
+                name = f"{kind}-{configuration.file_name()}.svg"
+                drawn[configuration].append(save(figure, folder, name))
+    together = draw_summaries(report)
+    drawn[None] = [save(together, folder, "networks.svg")] if together else []
     return drawn

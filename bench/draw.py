@@ -4,8 +4,8 @@
     bench/draw.py [COMMIT] [--count N] [--families FILE]
 
 The lot is a commit's id, by default that of the last commit that changed src/: whoever wrote that
-commit could not know whom it draws. Names are sorted by the SHA-256 of "COMMIT NAME", COMMIT being the
-full id, and the first ones are drawn: the same ones for everybody, none of them twice."""
+commit could not know whom it draws. Names are sorted by the SHA-256 of "COMMIT NAME", COMMIT being
+the full id, and the first ones are drawn: the same ones for everybody, none of them twice."""
 import argparse
 import hashlib
 import subprocess

@@ -13,7 +13,7 @@ from zoo import files
 from zoo.catalogue import NETWORKS
 from zoo.families import families, find
 
-OTHER_BATCH = 3  # of the second check of a file whose sizes are open
+OTHER_SIZES = {"batch": 3, "length": 7}  # of the second check of a file whose sizes are open
 
 
 def arguments():
@@ -36,7 +36,7 @@ def faults(path, network, args):
     from zoo import check
     several = [{"batch": args.batch}]
     if args.sizes == files.OPEN:
-        several.append({"batch": OTHER_BATCH} | ({"length": 7} if "length" in network.sizes else {}))
+        several.append({size: OTHER_SIZES[size] for size in network.sizes})
     return check.faults(path, network, several)
 
 

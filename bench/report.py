@@ -1,4 +1,6 @@
 """The report: results as Markdown."""
+from dataclasses import dataclass
+
 from peers import PEERS, TENON
 
 
@@ -35,37 +37,107 @@ def rate(result, peak):
     return f"{number(result['gbps'])} GB/s" if result.get("gbps") else ""
 
 
-def row(entry, columns):
-    ours = entry["peers"].get(TENON.name, {})
-    cells = [cell(entry["peers"].get(name, {})) for name in columns]
-    return line([entry["title"], cell(ours), rate(ours, entry["peak_gflops"]), *cells])
-
-
 def line(cells):
     return "| " + " | ".join(cells) + " |"
 
 
+def rule(columns):
+    return "|---" * columns + "|"
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The properties that entries of one table share; networks have a batch and kind of sizes."""
+    threads: int
+    isa: str
+    batch: int | None
+    sizes: str | None
+
+    def heading(self, report):
+        text = f"{self.threads} thread{'s' * (self.threads > 1)}, {self.isa} " \
+               f"({report['isas'][self.isa]})"
+        return text + (f", networks: batch {self.batch}, sizes {self.sizes}" if self.batch else "")
+
+    def file_name(self):
+        return f"{self.isa}-{self.threads}" + (f"-batch{self.batch}-{self.sizes}" if self.batch
+                                               else "")
+
+
 def configurations(report):
-    """Returns [(threads, isa, entries)] in the order they were measured."""
+    """Returns {Configuration: entries} in the order they were measured."""
     found = {}
-    for entry in report["results"]:
-        found.setdefault((entry["threads"], entry["isa"]), []).append(entry)
-    return [(*key, entries) for key, entries in found.items()]
+    for e in report["results"]:
+        key = Configuration(e["threads"], e["isa"], e["batch"], e["sizes"])
+        found.setdefault(key, []).append(e)
+    return found
 
 
-def heading(threads, isa, report):
-    return f"{threads} thread{'s' * (threads > 1)}, {isa} ({report['isas'][isa]})"
+def summary_of(report, configuration):
+    for s in report["summaries"]:
+        if Configuration(s["threads"], s["isa"], s["batch"], s["sizes"]) == configuration:
+            return s
 
 
 def columns_of(entries):
     return [p.name for p in PEERS[1:] if any(p.name in e["peers"] for e in entries)]
 
 
-def table(report, entries):
+def title_cell(entry):
+    return entry["title"] + " (left out)" * ("left_out" in entry)
+
+
+def work_table(report, entries):
+    """Returns the table of work on arrays and of files: times, rates, and ratios to peers."""
     columns = columns_of(entries)
     titles = [report["peers"][name]["title"] for name in columns]
-    return [line(["", "Tenon", "rate", *titles]), "|---" * (3 + len(columns)) + "|",
-            *(row(e, columns) for e in entries)]
+    lines = [line(["", "Tenon", "rate", *titles]), rule(3 + len(columns))]
+    for e in entries:
+        ours = e["peers"].get(TENON.name, {})
+        cells = [cell(e["peers"].get(name, {})) for name in columns]
+        lines.append(line([e["title"], cell(ours), rate(ours, e["peak_gflops"]), *cells]))
+    return lines
+
+
+def network_table(report, entries, summary):
+    """Returns the table of networks: times, ratios to the better rival and to each peer, and the
+    geometric mean."""
+    columns = columns_of(entries)
+    titles = [report["peers"][name]["title"] for name in columns]
+    lines = [line(["", "Tenon", "÷ the better", *titles]), rule(3 + len(columns))]
+    for e in entries:
+        best = e["best_rival"]
+        lines.append(line([title_cell(e), cell(e["peers"].get(TENON.name, {})),
+                           ratio_text(best["ratio"]) if best else "",
+                           *(cell(e["peers"].get(name, {})) for name in columns)]))
+    mean = summary["ratio"]
+    lines.append(line([f"geometric mean of {summary['compared']} of {summary['networks']}", "",
+                       f"**{ratio_text(mean)}**" if mean else "", *[""] * len(columns)]))
+    return lines
+
+
+def table(report, configuration, entries):
+    if configuration.batch:
+        return network_table(report, entries, summary_of(report, configuration))
+    return work_table(report, entries)
+
+
+def summary_table(report):
+    """Returns the section of all networks together; nothing if none was measured."""
+    if not report["summaries"]:
+        return []
+    titles = {e["workload"]: e["title"] for e in report["results"]}
+    lines = ["## Networks together", "",
+             line(["threads", "ISA", "batch", "sizes", "geometric mean", "Tenon is faster",
+                   "compared", "Tenon failed"]), rule(8)]
+    for s in report["summaries"]:
+        lines.append(line([
+            str(s["threads"]), s["isa"], str(s["batch"]), s["sizes"],
+            ratio_text(s["ratio"]) if s["ratio"] else "", f"{s['faster']} of {s['compared']}",
+            f"{s['compared']} of {s['networks']}",
+            ", ".join(titles[key] for key in s["failed"]) or "never"]))
+    return [*lines, "", "The geometric mean is that of Tenon's times divided by the better of ONNX "
+            "Runtime's and OpenVINO's, network by network. Networks at which Tenon failed are in "
+            "no mean, so a row with failures flatters it.", ""]
 
 
 def bars(report):
@@ -81,8 +153,8 @@ def bars(report):
                               value, "yes" if bar["met"] else "**no**"]))
     if not rows:
         return []
-    return ["## Bars", "", line(["", "threads", "ISA", "bar", "reached", "met"]), "|---" * 6 + "|",
-            *rows, ""]
+    head = line(["", "threads", "ISA", "bar", "reached", "met"])
+    return ["## Bars", "", head, rule(6), *rows, ""]
 
 
 def failures(report):
@@ -90,10 +162,12 @@ def failures(report):
     said = [f"{p['title']} is absent: {p['absent']}" for p in report["peers"].values()
             if "absent" in p]
     for e in report["results"]:
-        said += [f"{report['peers'][name]['title']}, {e['title']}: {r['failed']}"
+        which = e["title"] + (f" (batch {e['batch']}, sizes {e['sizes']})" if e["batch"] else "")
+        said += [f"{which}: {e['left_out']}"] if "left_out" in e else []
+        said += [f"{report['peers'][name]['title']}, {which}: {r['failed']}"
                  for name, r in e["peers"].items() if "failed" in r]
     said = [" ".join(text.split()) for text in dict.fromkeys(said)]
-    return ["## Left out", "", *(f"- {text}" for text in said), ""] if said else []
+    return ["## Failed and left out", "", *(f"- {text}" for text in said), ""] if said else []
 
 
 def about(report):
@@ -107,17 +181,28 @@ def about(report):
             f"Times are the best of {report['rounds']} rounds; under a peer stands Tenon's time "
             "divided by the peer's, round by round: the median (and quartiles). Below 1 Tenon is "
             "faster."]
+    if not report["complete"]:
+        text[-1] += " **The run was interrupted: what follows is not all of it.**"
     if "v3" in isas and free:
         text[-1] += f" {', '.join(free)} cannot be kept to x86-64-v3 and is at its best there too."
     return text
 
 
-def markdown(report, charts=()):
-    """Returns the page; `charts` are [(threads, isa, file names)]."""
-    lines = ["# Tenon beside its peers", "", *about(report), ""]
-    pictures = {(threads, isa): names for threads, isa, names in charts}
-    for threads, isa, entries in configurations(report):
-        lines += [f"## {heading(threads, isa, report)}", "", *table(report, entries), ""]
-        for name in pictures.get((threads, isa), ()):
-            lines += [f"![{name.removesuffix('.svg')}]({name})", ""]
+def tables(report, charts=None):
+    """Returns the lines of all tables; `charts` are {Configuration: file names}, those of all
+    networks together under None."""
+    def pictures(key):
+        return [part for name in (charts or {}).get(key, ())
+                for part in (f"![{name.removesuffix('.svg')}]({name})", "")]
+
+    lines = summary_table(report) + pictures(None)
+    for configuration, entries in configurations(report).items():
+        lines += [f"## {configuration.heading(report)}", "",
+                  *table(report, configuration, entries), "", *pictures(configuration)]
+    return lines
+
+
+def markdown(report, charts=None):
+    """Returns the page; `charts` are {Configuration: file names}."""
+    lines = ["# Tenon beside its peers", "", *about(report), "", *tables(report, charts)]
     return "\n".join(lines + bars(report) + failures(report)).rstrip() + "\n"

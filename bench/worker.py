@@ -1,6 +1,6 @@
 """Process of a peer: loads one library and runs the functions below on request, through answer(). A
 `task` is a dictionary for a side: `kind`, `numbers`, `output` (a shape), `bytes`, `model` (the path
-of an ONNX file)."""
+of an ONNX file), `network` (its name; None: no network)."""
 import ctypes
 import gc
 import importlib
@@ -19,8 +19,8 @@ current = {}   # side, work
 
 
 class Work:
-    """Prepared work: run() does it once, result() returns the last run's array (None: there is
-    none). times(enough), if a side has it, replaces loop()."""
+    """Prepared work: run() does it once, result() returns the last run's array, or a list of arrays
+    (None: there is none). times(enough), if a side has it, replaces loop()."""
 
     def __init__(self, run, result, times=None):
         self.run, self.result = run, result
@@ -75,16 +75,16 @@ def peak():
 
 
 def prepare(task, inputs, result):
-    """Prepares work, runs it once, and writes its result to a file; returns true if there is one.
-    `inputs`: {name: path}."""
+    """Prepares work, runs it once, and writes its results to a file (.npz); returns true if there
+    are some. `inputs`: {name: path}."""
     drop()
     arrays = {name: aligned(np.load(path)) for name, path in inputs.items()}
     current["work"] = load().prepare(task, arrays)
     current["work"].run()
-    array = current["work"].result()
-    if array is not None:
-        np.save(result, array)
-    return array is not None
+    arrays = current["work"].result()
+    if arrays is not None:
+        np.savez(result, *(arrays if isinstance(arrays, list) else [arrays]))
+    return arrays is not None
 
 
 def turn(enough):

@@ -3,21 +3,31 @@ written as `tenon bench` takes it ("matmul:512x512x512"), with f32 operands that
 the same work is defined here as ONNX nodes and in NumPy."""
 import math
 import re
+import subprocess
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-import networks
+from zoo import files
+from zoo.catalogue import NETWORKS
+from zoo.families import find as find_network
 
 OPSET, IR_VERSION = 20, 9
+EXPORTER = Path(__file__).resolve().parent / "export.py"
+EXPORT_SECONDS = 1200
 
 
 class Unknown(Exception):
     """Raised for a workload that does not exist, with the reason."""
+
+
+class Unavailable(Exception):
+    """Raised for a network that cannot be made here, with the reason."""
 
 
 # Kinds of work on arrays. Functions take the numbers of a workload.
@@ -121,16 +131,19 @@ class Bar:
 
 @dataclass(frozen=True)
 class Workload:
-    """Work on arrays, a network of networks.py or an ONNX file, identified by its key."""
+    """Work on arrays, a network of zoo or an ONNX file, identified by its key; a network has a
+    batch and known or open sizes too."""
     key: str
     title: str = ""
     bars: tuple = field(default=())
+    batch: int | None = None
+    sizes: str | None = None  # "known" or "open"
 
     @property
     def kind(self):
         """Returns a key of KINDS, "network" or "model"."""
         name = self.key.partition(":")[0]
-        return name if name in KINDS else "network" if self.key in networks.NETWORKS else "model"
+        return name if name in KINDS else "network" if find_network(self.key) else "model"
 
     @property
     def numbers(self):
@@ -158,19 +171,33 @@ class Workload:
         return 1e-4 if self.kind in KINDS else 1e-3
 
     def make(self, folder):
-        """Writes its ONNX file to a folder; returns that and {input: array}."""
+        """Returns its ONNX file, written to a folder if need be, and {input: array}."""
         rng = np.random.default_rng(0)
         if self.kind == "model":
             return Path(self.key), random_inputs(onnx.load(self.key, load_external_data=False), rng)
         if self.kind == "network":
-            model, inputs = networks.NETWORKS[self.key](rng)
-        else:
-            model, inputs = self.make_model(), {}
-            for i, shape in enumerate(KINDS[self.kind].inputs(*self.numbers)):
-                inputs[f"x{i}"] = rng.standard_normal(shape, np.float32)
-        path = Path(folder) / f"{self.key if self.kind == 'network' else self.kind}.onnx"
-        onnx.save(model, path)
+            return self.export(), find_network(self.key).inputs({"batch": self.batch})
+        inputs = {f"x{i}": rng.standard_normal(shape, np.float32)
+                  for i, shape in enumerate(KINDS[self.kind].inputs(*self.numbers))}
+        path = Path(folder) / f"{self.kind}.onnx"
+        onnx.save(self.make_model(), path)
         return path, inputs
+
+    def export(self):
+        """Returns a network's file, which another process writes if it is not there."""
+        path = files.path_of(find_network(self.key), {"batch": self.batch}, self.sizes)
+        if not path.exists():
+            command = [sys.executable, EXPORTER, self.key, "--batch", str(self.batch),
+                       "--sizes", self.sizes]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True,
+                                      timeout=EXPORT_SECONDS)
+            except subprocess.TimeoutExpired:
+                raise Unavailable(f"its export took more than {EXPORT_SECONDS} s") from None
+            if done.returncode or not path.exists():
+                said = (done.stdout + done.stderr).strip().splitlines() or ["nothing was said"]
+                raise Unavailable(f"it cannot be exported: {said[0]}"[:600])
+        return path
 
     def make_model(self):
         kind, n = KINDS[self.kind], self.numbers
@@ -186,11 +213,11 @@ class Workload:
                                  ir_version=IR_VERSION)
 
     def reference(self, inputs):
-        """Returns the result in f64; None if there is no NumPy reference."""
+        """Returns a list of the result in f64; None if there is no NumPy reference."""
         if self.kind not in KINDS:
             return None
         operands = [x.astype(np.float64) for x in inputs.values()]
-        return KINDS[self.kind].reference(self.numbers, *operands)
+        return [KINDS[self.kind].reference(self.numbers, *operands)]
 
 
 def random_inputs(model, rng):
@@ -209,16 +236,20 @@ def random_inputs(model, rng):
 
 
 def find(key):
-    """Returns the workload of a key: from the list, another one of the same kinds, or an ONNX
-    file."""
+    """Returns the workload of a key: from the list, another one of the same kinds, a network, or an
+    ONNX file."""
     for w in LIST:
         if w.key == key:
             return w
     name, _, numbers = key.partition(":")
+    network = find_network(key)
+    if network:
+        return next((w for w in LIST if w.key == network.name),
+                    Workload(network.name, network.title))
     if name not in KINDS:
         if Path(key).is_file():
             return Workload(key, "/".join(Path(key).parts[-2:]))
-        raise Unknown(f'there is no workload and no file "{key}"')
+        raise Unknown(f'there is no workload, no network and no file "{key}"')
     form = re.sub("[A-Z]+|stride", r"[1-9]\\d{0,10}", KINDS[name].form).replace("pad", r"\d{1,6}")
     w = Workload(key, key)
     if not re.fullmatch(form, numbers) or min(w.output) < 1:
@@ -238,6 +269,10 @@ def matmul(n, *bars):
     return Workload(f"matmul:{n}x{n}x{n}", f"matmul {n}", bars)
 
 
+def network(name, *bars):
+    return Workload(name, NETWORKS[name].title, bars)
+
+
 PEAK = (Bar("peak", 0.70, threads=1), Bar("peak", 0.65, threads=2))
 
 LIST = [
@@ -252,7 +287,26 @@ LIST = [
     Workload("add:4096x1024", "add 4096 × 1024"),
     Workload("add:8192x8192", "add 8192 × 8192", (Bar("copy", 0.90),)),
     Workload("copy:67108864", "copy 64 MiB"),
-    Workload("resnet50", "ResNet-50", (Bar("onnxruntime", 1.6, threads=2),)),
-    Workload("mobilenetv2", "MobileNetV2", (Bar("onnxruntime", 2.0, threads=2),)),
-    Workload("bert6", "BERT, 6 layers, 128 tokens", (Bar("onnxruntime", 1.6, threads=2),)),
+    network("resnet50", Bar("onnxruntime", 1.6, threads=2)),
+    network("mobilenet_v2", Bar("onnxruntime", 2.0, threads=2)),
+    network("bert6_128", Bar("onnxruntime", 1.6, threads=2)),
 ]
+
+
+def all_networks():
+    return [find(name) for name in NETWORKS]
+
+
+def cases(chosen, batches, sizes):
+    """Returns the workloads, networks once for each batch and for known and open sizes. Bars hold
+    for one image or text of known sizes."""
+    made = []
+    for w in chosen:
+        if w.kind != "network":
+            made.append(w)
+            continue
+        for how in sizes:
+            for batch in batches:
+                bars = w.bars if (batch, how) == (1, files.KNOWN) else ()
+                made.append(replace(w, batch=batch, sizes=how, bars=bars))
+    return made

@@ -26,4 +26,4 @@ class Side:
         def run(held=inputs):
             session.run_with_iobinding(bound)
 
-        return Work(run, lambda: bound.copy_outputs_to_cpu()[0])
+        return Work(run, lambda: bound.copy_outputs_to_cpu())

@@ -1,9 +1,7 @@
 """Driver of PyTorch, called for speed: without gradients, and with results written to an existing
 array where the operation allows it."""
-import onnx
 import torch
 import torch.nn.functional as F
-from onnx import helper, numpy_helper
 
 from worker import Work
 
@@ -40,50 +38,16 @@ OPERATIONS = {
 }
 
 
-# Convolutional networks: the nodes of the file as a module, traced and frozen. Transformers are
-# left out, as their nodes are not how one would write them in PyTorch.
-
-NODES = {
-    "Add": lambda _, a, b: a + b,
-    "BatchNormalization": lambda a, x, weight, bias, mean, var: F.batch_norm(
-        x, mean, var, weight, bias, eps=a["epsilon"]),
-    "Clip": lambda _, x, low, high: F.hardtanh(x, low.item(), high.item()),
-    "Conv": lambda a, x, w, b=None: F.conv2d(x, w, b, a["strides"], a["pads"][:2],
-                                             groups=a["group"]),
-    "Flatten": lambda a, x: x.flatten(a["axis"]),
-    "Gemm": lambda _, x, w, b: F.linear(x, w, b),
-    "GlobalAveragePool": lambda _, x: F.adaptive_avg_pool2d(x, 1),
-    "Identity": lambda _, x: x,
-    "MaxPool": lambda a, x: F.max_pool2d(x, a["kernel_shape"], a["strides"], a["pads"][:2]),
-    "Relu": lambda _, x: F.relu(x),
-}
+def arrays(result):
+    """Returns the arrays of a result of one tensor or several."""
+    several = [result] if isinstance(result, torch.Tensor) else result
+    return [x.numpy() for x in several]
 
 
-class Network(torch.nn.Module):
-    """A model of networks.py."""
-
-    def __init__(self, model):
-        super().__init__()
-        self.weights = {w.name: torch.from_numpy(numpy_helper.to_array(w).copy())
-                        for w in model.graph.initializer}
-        self.inputs = [p.name for p in model.graph.input]
-        self.nodes = [(NODES[n.op_type], n.input, n.output[0],
-                       {a.name: helper.get_attribute_value(a) for a in n.attribute})
-                      for n in model.graph.node]
-
-    def forward(self, *inputs):
-        values = self.weights | dict(zip(self.inputs, inputs))
-        for function, operands, result, attributes in self.nodes:
-            values[result] = function(attributes, *(values[name] for name in operands))
-        return values[result]
-
-
-def frozen(path, operands):
-    model = onnx.load(path)
-    missing = {n.op_type for n in model.graph.node} - NODES.keys()
-    if missing:
-        raise NotImplementedError(f"not written for {', '.join(sorted(missing))}")
-    traced = torch.jit.trace(Network(model).eval(), tuple(operands), check_trace=False)
+def frozen(name, operands):
+    """Returns a network of zoo, traced and frozen."""
+    from zoo.families import find
+    traced = torch.jit.trace(find(name).build(), operands, check_trace=False)
     return torch.jit.optimize_for_inference(torch.jit.freeze(traced))
 
 
@@ -96,10 +60,10 @@ class Side:
         return torch.__version__
 
     def prepare(self, task, inputs):
-        operands = [torch.from_numpy(x) for x in inputs.values()]
+        operands = tuple(torch.from_numpy(x) for x in inputs.values())
         if task["kind"] == "network":
-            network = frozen(task["model"], operands)
-            return Work(lambda: network(*operands), lambda: network(*operands).numpy())
+            network = frozen(task["network"], operands)
+            return Work(lambda: network(*operands), lambda: arrays(network(*operands)))
         run = OPERATIONS[task["kind"]](task["numbers"], torch.empty(task["output"]), *operands)
         return Work(run, lambda: run().reshape(task["output"]).numpy()
                     if task["kind"] != "layernorm" else run()[0].numpy())

@@ -43,7 +43,7 @@ EXPRESSIONS = {
 class Side:
     def __init__(self, settings):
         self.settings = settings
-        self.tn, self.binding = Library(settings["build"]), None
+        self.tn, self.binding, self.model = Library(settings["build"]), None, None
         p, text = ctypes.c_void_p, ctypes.c_char_p
         self.tn.declare("input", [p, text, type(as_shape([])), ctypes.c_int], p)
         self.tn.declare("plan_compile", [p, p, ctypes.c_size_t, p, p])
@@ -67,7 +67,7 @@ class Side:
             raise Refused(status, self.tn.message())
 
     def compile(self, task, inputs):
-        """Compiles an expression of the inputs; returns a binding."""
+        """Compiles an expression of the inputs; returns a binding and its output's name."""
         operands = [Tensor(self.tn, self.tn.lib.tn_input(self.tn.context, name.encode(),
                                                          as_shape(x.shape), F32))
                     for name, x in inputs.items()]
@@ -76,19 +76,26 @@ class Side:
         self.check(self.tn.lib.tn_plan_compile(self.tn.context, self.tn.many([out]), 1, None,
                                                ctypes.byref(plan)))
         self.check(self.tn.lib.tn_plan_bind(plan, ctypes.byref(binding)))
-        return binding, "0"
+        return binding, ["0"]
 
     def load(self, task):
-        """Loads a model; returns a binding."""
-        bound = self.tn.load(task["model"]).bind()
-        return bound.handle, bound.outputs[0]
+        """Loads a model; returns a binding and the names of the outputs."""
+        self.model = self.tn.load(task["model"])
+        bound = self.model.bind()
+        return bound.handle, bound.outputs
+
+    def free(self):
+        """Frees the binding and the model before."""
+        self.tn.lib.tn_binding_free(self.binding)
+        if self.model:
+            self.model.free()
+        self.binding, self.model = None, None
 
     def prepare(self, task, inputs):
         lib = self.tn.lib
-        lib.tn_binding_free(self.binding)
-        self.binding = None
+        self.free()
         is_model = task["kind"] in ("model", "network")
-        binding, output = self.load(task) if is_model else self.compile(task, inputs)
+        binding, outputs = self.load(task) if is_model else self.compile(task, inputs)
         self.binding = binding
 
         def check(status):
@@ -99,11 +106,14 @@ class Side:
             check(lib.tn_binding_input(binding, name.encode(), as_shape(x.shape), NUMBER[x.dtype],
                                        x.ctypes.data, x.nbytes))
 
-        def result(held=inputs):
+        def read(output):
             type_of = lib.tn_binding_type(binding, output.encode())
             out = native.empty(tuple(type_of.shape.size[:type_of.shape.rank]))
             check(lib.tn_binding_read(binding, output.encode(), F32, out.ctypes.data, out.nbytes))
             return out
 
-        return Work(lambda: check(lib.tn_binding_run(binding)), result,
+        def results(held=inputs):
+            return [read(output) for output in outputs]
+
+        return Work(lambda: check(lib.tn_binding_run(binding)), results,
                     native.function_times(self.settings["build"], lib.tn_binding_run, binding))

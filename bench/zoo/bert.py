@@ -1,5 +1,5 @@
-"""The encoder of BERT by transformers' definition: Devlin et al. 2018; with the sizes of MiniLM for 6
-layers."""
+"""The encoder of BERT by transformers' definition: Devlin et al. 2018; with the sizes of MiniLM for
+6 layers."""
 import torch
 from transformers import BertConfig, BertModel
 

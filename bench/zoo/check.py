@@ -59,8 +59,8 @@ def results_faults(session, network, module, sizes):
 
 
 def faults(path, network, several, threads=1):
-    """Returns a list of what is wrong with a file; empty if it is good. `several` lists the sizes to
-    run it with."""
+    """Returns a list of what is wrong with a file; empty if it is good. `several` lists the sizes
+    to run it with."""
     unknown = operators(path) - supported()
     if unknown:
         return [f"docs/onnx.md lists no {', '.join(sorted(unknown))}"]

@@ -1,6 +1,6 @@
-"""A step of a decoder like GPT-2 (Radford et al. 2019): one token after those whose keys and values are
-cached. The cache goes in and comes out as one array: layers, keys and values, batch, heads, tokens,
-width of a head."""
+"""A step of a decoder like GPT-2 (Radford et al. 2019): one token after those whose keys and values
+are cached. The cache goes in and comes out as one array: layers, keys and values, batch, heads,
+tokens, width of a head."""
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -26,7 +26,8 @@ class Layer(nn.Module):
 
 
 class Step(nn.Module):
-    """Takes a token's embedding and the cache; returns the scores of the next token and the cache."""
+    """Takes a token's embedding and the cache; returns the scores of the next token and the
+    cache."""
 
     def __init__(self, layers=6, width=768, heads=12, vocabulary=50257):
         super().__init__()

@@ -1,4 +1,5 @@
-"""Networks of many families, one a line of bench/families.txt: name, library, constructor, inputs."""
+"""Networks of many families, one a line of bench/families.txt: name, library, constructor,
+inputs."""
 import ast
 import importlib
 from functools import cache
@@ -41,8 +42,8 @@ def of_timm(name, settings):
 
 
 def of_transformers(name, settings):
-    """Makes a model from its configuration's defaults and these settings. `inputs` names the inputs,
-    and is no setting of the configuration."""
+    """Makes a model from its configuration's defaults and these settings. `inputs` names the
+    inputs, and is no setting of the configuration."""
     import transformers
     from zoo.first_output import FirstOutput
     names = settings.pop("inputs", "input_ids").split(",")

@@ -16,9 +16,9 @@ def later(module, function, *args, **settings):
 
 @dataclass(frozen=True)
 class Network:
-    """A network. `make()` returns its module with any weights; `sizes` {name: number} are the values
-    of sizes with names when no others are given. Networks that differ in sizes alone have one
-    `model`."""
+    """A network. `make()` returns its module with any weights; `sizes` {name: number} are the
+    values of sizes with names when no others are given. Networks that differ in sizes alone have
+    one `model`."""
     name: str
     title: str
     make: Callable

@@ -1,7 +1,7 @@
 """Networks for images by torchvision's definitions."""
 import torchvision
 
-# What is no part of inference, or would be read from a file.
+# Without the outputs that only training uses, and the slow initialisation, which is drawn over.
 SETTINGS = {"googlenet": {"aux_logits": False, "init_weights": False},
             "inception_v3": {"aux_logits": False, "init_weights": False}}
 

@@ -1,10 +1,10 @@
-"""Seeded weights with which activations keep their variance, so that wrong results are far from right
-ones. Libraries start training from weights that hide much of a network: zeros in the last layer, layer
-scales of 1e-6, attention scores near 0.
+"""Seeded weights with which activations keep their variance, so that wrong results are far from
+right ones. Libraries start training from weights that hide much of a network: zeros in the last
+layer, layer scales of 1e-6, attention scores near 0.
 
 First all parameters are drawn again. Then one pass over seeded inputs calibrates: batch norms take
-the statistics of what reaches them; a convolution or dense layer is scaled to a result of variance 1
-and, by its bias, of mean 0 in each channel (after Mishkin and Matas 2015, "All you need is a good
+the statistics of what reaches them; a convolution or dense layer is scaled to a result of variance
+1 and, by its bias, of mean 0 in each channel (after Mishkin and Matas 2015, "All you need is a good
 init")."""
 import math
 
@@ -63,9 +63,9 @@ def channel_axis(module, result):
 
 
 def normalise(module, result):
-    """Scales a layer so that its result has variance 1 and, if it has a bias, mean 0 in each channel;
-    returns that result. Leaves a layer alone whose result is far larger or smaller: its input is
-    meant to be so, as attention weights are."""
+    """Scales a layer so that its result has variance 1 and, if it has a bias, mean 0 in each
+    channel; returns that result. Leaves a layer alone whose result is far larger or smaller: its
+    input is meant to be so, as attention weights are."""
     axis = channel_axis(module, result)
     others = [i for i in range(result.dim()) if i != axis]
     scale = float(result.std(correction=0))

@@ -43,6 +43,20 @@ def check_results(folder, said):
     check("the page has a row for each", "| copy:65540 |" in page and "| matmul:16x24x32 |" in page)
     check("it is printed", "| copy:65540 |" in said)
     check("no file is left half-written", not list(folder.glob(".*")))
+    check("it is complete", report["complete"] and report["format"] == 2)
+    check("work on arrays has no summary", report["summaries"] == []
+          and all(e["batch"] is e["sizes"] is e["best_rival"] is None for e in report["results"]))
+
+
+def check_help():
+    """Help and misuse need Python alone, and come before anything is installed."""
+    for args, code, said in ((["--networks", "--help"], 0, "--sizes LIST"),
+                             (["--batch", "0"], 2, "a batch is"), (["--sizes", "all"], 2, "known"),
+                             (["--nothing"], 2, "--nothing")):
+        r = subprocess.run([str(ROOT / "bench/run"), *args], capture_output=True, text=True,
+                           env={"PATH": "/usr/bin:/bin"})
+        check(f"bench/run {' '.join(args)} ends at once", r.returncode == code
+              and said in r.stdout + r.stderr and "setup:" not in r.stderr, r.stdout + r.stderr)
 
 
 def check_refusals(build):
@@ -75,6 +89,7 @@ def main(build):
                 "--threads", 1, "--isa", "native", "--peers", "memcpy", "add:33x65")
         check("--print writes no files", r.returncode == 0 and "| add:33x65 |" in r.stdout
               and not Path(folder + "/x").exists(), r.stderr)
+    check_help()
     check_refusals(build)
     print(f"{len(failures)} failed")
     sys.exit(bool(failures))
