@@ -87,7 +87,8 @@ class Run:
         for name, path in paths.items():
             np.save(path, inputs[name])
         task = {"kind": w.kind, "numbers": w.numbers, "output": w.output, "bytes": w.bytes,
-                "model": str(model), "network": w.key if w.kind == "network" else None}
+                "model": str(model), "network": w.key if w.kind == "network" else None,
+                "bounds": w.bounds}
         judge, expected, result = "NumPy", w.reference(inputs), f"{folder}/result.npz"
         for name in sorted(self.workers, key=lambda name: name == TENON.name):  # last of all
             self.tell(f"preparing {BY_NAME[name].title}")
@@ -135,9 +136,10 @@ class Run:
 
     def best_rival(self):
         """Returns the faster of the peers that a network is compared with, and Tenon's ratio to it;
-        None if there is none."""
+        None if there is none. Only peers that are restricted like Tenon count."""
         found = {name: self.results[name]["ratio"] for name in RIVALS
-                 if "ratio" in self.results.get(name, {})}
+                 if "ratio" in self.results.get(name, {})
+                 and (self.isa == "native" or BY_NAME[name].v3 is not None)}
         if not found or self.workload.kind != "network":
             return None
         best = max(found, key=lambda name: found[name]["median"])

@@ -1,6 +1,6 @@
 """Process of a peer: loads one library and runs the functions below on request, through answer(). A
 `task` is a dictionary for a side: `kind`, `numbers`, `output` (a shape), `bytes`, `model` (the path
-of an ONNX file), `network` (its name; None: no network)."""
+of an ONNX file), `network` (its name; None: no network), `bounds` (of open sizes)."""
 import ctypes
 import gc
 import importlib

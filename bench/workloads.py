@@ -165,6 +165,12 @@ class Workload:
         return 4 * sum(map(math.prod, [*KINDS[self.kind].inputs(*self.numbers), self.output]))
 
     @property
+    def bounds(self):
+        """Returns {name: (least, most)} of open sizes of a network that is not defined for all."""
+        is_open = self.kind == "network" and self.sizes == files.OPEN
+        return find_network(self.key).bounds if is_open else {}
+
+    @property
     def tolerance(self):
         """Returns the largest allowed difference of results, in standard deviations of the expected
         one."""

@@ -80,7 +80,7 @@ class Side:
 
     def load(self, task):
         """Loads a model; returns a binding and the names of the outputs."""
-        self.model = self.tn.load(task["model"])
+        self.model = self.tn.load(task["model"], list(task["bounds"].items()))
         bound = self.model.bind()
         return bound.handle, bound.outputs
 

@@ -10,7 +10,7 @@ TORCHVISION = {
     "inception_v3": "Inception-v3", "convnext_tiny": "ConvNeXt-T", "vit_b_16": "ViT-B/16",
     "swin_t": "Swin-T"}
 BERTS = {6: (384, 12), 12: (768, 12)}  # width and heads by number of layers
-LENGTHS, VOCABULARY = (16, 128, 384), 30522
+LENGTHS, MOST_TOKENS, VOCABULARY = (16, 128, 384), 512, 30522
 LAYERS, HEADS, WIDTH, CACHED = 6, 12, 768, 255  # of the decoder
 
 
@@ -29,7 +29,8 @@ def bert(layers, length):
              Port("token_type_ids", shape, fill=0))
     return Network(f"bert{layers}_{length}", f"BERT, {layers} layers, {length} tokens",
                    later("bert", "Encoder", layers, *BERTS[layers]), ports,
-                   {"batch": 1, "length": length}, f"bert{layers}")
+                   {"batch": 1, "length": length}, f"bert{layers}",
+                   {"length": (1, MOST_TOKENS)})
 
 
 def decoder():

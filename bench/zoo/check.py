@@ -41,6 +41,7 @@ def run(session, network, sizes, seed):
 
 def results_faults(session, network, module, sizes):
     """Compares with results of other inputs, and with PyTorch's."""
+    declared = [port.shape for port in session.get_outputs()]
     one, other = (run(session, network, sizes, seed) for seed in (1, 2))
     with torch.no_grad():
         expected = tensors(module(*network.tensors(sizes, 1)))
@@ -52,6 +53,8 @@ def results_faults(session, network, module, sizes):
             yield f"output {i} is constant"
         elif float(np.abs(a - b).mean()) < DEPENDS * deviation:
             yield f"output {i} hardly depends on the inputs"
+        elif any(isinstance(d, int) and d != n for d, n in zip(declared[i], a.shape, strict=True)):
+            yield f"output {i} is declared as {declared[i]} and has the shape {a.shape}"
         elif a.shape != e.shape:
             yield f"output {i} has the shape {a.shape}, PyTorch's {tuple(e.shape)}"
         elif (apart := float(np.abs(a - e.numpy()).max()) / deviation) > APART:

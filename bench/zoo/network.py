@@ -18,13 +18,14 @@ def later(module, function, *args, **settings):
 class Network:
     """A network. `make()` returns its module with any weights; `sizes` {name: number} are the
     values of sizes with names when no others are given. Networks that differ in sizes alone have
-    one `model`."""
+    one `model`. `bounds` {name: (least, most)} has the sizes that are not open to any value."""
     name: str
     title: str
     make: Callable
     ports: tuple
     sizes: dict = field(default_factory=lambda: {"batch": 1})
     model: str = ""
+    bounds: dict = field(default_factory=dict)
 
     def build(self):
         """Returns the module with its seeded and calibrated weights, always the same ones."""

@@ -135,6 +135,9 @@ def test_networks():
           [("add:2x2", None, None, 0), ("mobilenet_v2", 1, "known", 1),
            ("mobilenet_v2", 8, "known", 0), ("mobilenet_v2", 1, "open", 0),
            ("mobilenet_v2", 8, "open", 0)])
+    text = workloads.find("bert6_16")
+    equal("open sizes have bounds", [replace(text, batch=1, sizes=s).bounds for s in
+                                     ("known", "open")], [{}, {"length": (1, 512)}])
     real = sys.executable
     try:
         sys.executable = "/bin/false"
@@ -262,6 +265,10 @@ def test_summaries():
           {"median": 2, "low": 2, "high": 2})
     equal("who is not in it", (s["failed"], s["left_out"], s["without_rival"]),
           (["unet"], ["swin_t"], ["resnet50"]))
+    run = told("gru", isa="v3", case=(1, "known"), tenon=2, onnxruntime=1, openvino=4)
+    run.take()
+    run.compare()
+    equal("a rival is restricted like Tenon", run.entry(None)["best_rival"]["peer"], "openvino")
     equal("work on arrays has no rival",
           told("add:2x2", tenon=1, onnxruntime=1).entry(None)["best_rival"], None)
     equal("of nothing there is no summary", suite.summaries([]), [])
