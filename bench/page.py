@@ -32,7 +32,7 @@ def replaced(page, results):
     if not begin or not end:
         raise Unfit(f'the page has no place "{BEGIN} … {END}"')
     lines = [*report.about(results), "", *report.tables(results), *report.failures(results)]
-    text = "\n".join(lines).rstrip()
+    text = "\n".join(f"#{x}" if x.startswith("## ") else x for x in lines).rstrip()
     return f"{before}{BEGIN}\n\n{text}\n\n{END}{after}"
 
 

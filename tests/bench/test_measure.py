@@ -335,6 +335,8 @@ def test_page():
     after = page.replaced(before, text)
     check("the page's figures are replaced", "old" not in after and after.startswith("# A\n")
           and after.endswith(f"{page.END}\n\nafter\n") and "**2.00 (2.00–2.00)**" in after, after)
+    check("its sections are below the page's", "\n### Networks together\n" in after
+          and "\n## " not in after)
     equal("twice is as once", page.replaced(after, text), after)
     refused("a page without a place", lambda: page.replaced("# A\n", text), page.Unfit, "place")
     refused("an interrupted run", lambda: page.replaced(before, text | {"complete": False}),
