@@ -109,12 +109,23 @@ int64_t comparison_change_point(ir *g, const node *compare, const node *range) {
   return step < 0 ? node_int(rest) : 1 - node_int(rest);
 }
 
-bool comparison_splits_nest(ir *g, const node *compare) {
-  if (compare->op == OP_AND)
-    return comparison_splits_nest(g, compare->src[0]) && comparison_splits_nest(g, compare->src[1]);
-  for (uint32_t i = 0; i < compare->free->n; i++)
-    if (node_is_const(range_extent(compare->free->at[i])) &&
-        comparison_change_point(g, compare, compare->free->at[i]) > 0)
+/** True if a comparison changes at an index of a range of known size that is no reduction's. */
+static bool changes_at_index(ir *g, const node *compare, const node *binder) {
+  const node *const *own;
+  size_t n = binder->op == OP_FOLD ? binder_ranges(binder, &own) : 0;
+  for (uint32_t i = 0; i < compare->free->n; i++) {
+    const node *range = compare->free->at[i];
+    bool is_reduced = false;
+    for (size_t k = 0; k < n; k++) is_reduced |= own[k] == range;
+    if (!is_reduced && node_is_const(range_extent(range)) &&
+        comparison_change_point(g, compare, range) > 0)
       return true;
+  }
   return false;
+}
+
+bool comparison_splits_nest(ir *g, const node *compare, const node *binder) {
+  for (; compare->op == OP_AND; compare = compare->src[0])
+    if (!changes_at_index(g, compare->src[1], binder)) return false;
+  return changes_at_index(g, compare, binder);
 }

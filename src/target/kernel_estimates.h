@@ -31,9 +31,9 @@ size_t estimate_widest_element(const node_list *nest, const node *range);
     none. */
 int64_t comparison_change_point(ir *g, const node *compare, const node *range);
 
-/** True if a comparison, or several joined by AND, disappear once a nest is split at their change
-    points (index-set splitting). */
-bool comparison_splits_nest(ir *g, const node *compare);
+/** True if a comparison, or a chain of ANDs of such, disappears once a binder's nest is split at
+   the change points (index-set splitting), which loops of the reduction itself are not. */
+bool comparison_splits_nest(ir *g, const node *compare, const node *binder);
 
 /** Elements that a STAGE stores to each of its arrays. */
 double estimate_stage_stores(const node *stage);

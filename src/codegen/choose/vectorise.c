@@ -80,20 +80,26 @@ static double binder_operations(ir *g, const node *binder, const node *range, in
                : estimate_node_operations(binder);
 }
 
-/** True if a range of open size, which may be shorter than a vector, is not the last axis of a
-    stage, and a range of known size would do. */
-static bool is_open_outer_axis(ir *g, const node *stage, const node *range, int64_t lanes) {
-  bool has_known = false;
-  if (node_is_const(range_extent(range)) || range_extent(range)->lo >= lanes) return false;
+/** True if all arrays of a stage are stored at consecutive addresses along a range. */
+static bool stores_are_consecutive(ir *g, const node *stage, const node *range) {
   for (size_t i = 0; i < stage_n_values(stage); i++)
-    if (coordinates_are_unit_stride(g, range, stage_rank(stage, i), stage_extents(stage, i),
-                                    stage_coords(stage, i)))
+    if (!coordinates_are_unit_stride(g, range, stage_rank(stage, i), stage_extents(stage, i),
+                                     stage_coords(stage, i)))
       return false;
+  return true;
+}
+
+/** True if a range of open size may be shorter than a vector, and a loop of known size along which
+    the stage stores consecutive elements would do as well. */
+static bool is_open_outer_axis(ir *g, const node *stage, const node *range, int64_t lanes) {
+  if (node_is_const(range_extent(range)) || range_extent(range)->lo >= lanes) return false;
   for (size_t i = 0; i < stage_n_ranges(stage); i++) {
-    const node *extent = range_extent(stage_range(stage)[i]);
-    has_known |= node_is_const(extent) && extent->hi >= lanes;
+    const node *other = stage_range(stage)[i], *extent = range_extent(other);
+    if (node_is_const(extent) && extent->hi >= lanes && range_kind_of(other) == KIND_LOOP &&
+        stores_are_consecutive(g, stage, other))
+      return true;
   }
-  return has_known;
+  return false;
 }
 
 static bool may_be_lanes(estimate *e, const node *binder, const node *range, int64_t lanes) {

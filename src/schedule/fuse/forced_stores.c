@@ -1,6 +1,6 @@
 /* Chooses values that the fusion search has to store, because its estimates do not see the cost of
    computing them inside of their readers: a contraction there gets no register tile of its own, and
-   an expensive function is computed again for each tile. Stored are
+   an expensive function is computed again for each tile. These values are stored:
 
      - the last value of a contraction's epilogue, if a window reads it, a select of more points, or
        another contraction, where the epilogue has an expensive function or the contraction is long
@@ -73,15 +73,21 @@ static double times_read(const value *reader, const value *v) {
   return times;
 }
 
-/** True if an index takes each element of an axis at most once: a range, or several as digits of a
-    number, or a digit of a range. */
+/** True if an index takes each element of an axis at most once: a whole range, a digit of one, or
+    several digits of a number. */
 static bool is_movement(const node *x, const node *size) {
-  if (!ix_terms(x)) return true;
-  if (ix_terms(x) == 1) return ix_atom(x, 0)->op != OP_RANGE || range_extent(x) == size;
-  if (ix_terms(x) != 2) return ix_terms(x) > 2;
-  const node *a = ix_atom(x, 0), *b = ix_atom(x, 1);
-  int64_t m = ix_coefficient(x, a), n = ix_coefficient(x, b);
-  return m >= 0 && n >= 0 && (m >= n ? m > n * b->hi : n > m * a->hi);
+  size_t n = ix_terms(x);
+  if (n == 1) return ix_atom(x, 0)->op != OP_RANGE || range_extent(x) == size;
+  for (size_t i = 0; i < n; i++) {
+    double place = (double)ix_coefficient_at(x, i), below = 0;
+    for (size_t k = 0; k < n; k++) {
+      double other = (double)ix_coefficient_at(x, k);
+      if (k != i && other == place) return false;
+      if (other < place) below += other * (double)ix_atom(x, k)->hi;
+    }
+    if (place <= below) return false;
+  }
+  return true;
 }
 
 static bool is_moved_only(const value *v, const node *read) {
@@ -97,17 +103,19 @@ static bool has_sums(const value *v, const node *read) {
   return false;
 }
 
+static void force_store(value *v) { v->memory.is_cut = v->memory.is_forced = true; }
+
 /** Stores the operands that windows of contractions read several times over. */
 static void store_window_operands(forcing *f) {
   const values *v = f->s->values;
   for (size_t i = 0; i < v->at.n; i++) {
     const value *r = v->at.at[i];
-    for (size_t k = 0; r->body && r->inputs.tensors.n > 1 && k < r->inputs.elements.n; k++) {
+    for (size_t k = 0; f->feeds[i] && k < r->inputs.elements.n; k++) {
       const node *read = r->inputs.elements.at[k];
       value *from = value_of(f, read->src[0]);
       if (from && (is_elementwise(from) || is_contraction(from)) && has_sums(from, read) &&
-          times_read(r, from) > MACHINE_WINDOW_REUSE_LEAST)
-        from->memory.is_cut = true;
+          !is_moved_only(from, read) && times_read(r, from) > MACHINE_WINDOW_REUSE_LEAST)
+        force_store(from);
     }
   }
 }
@@ -138,7 +146,7 @@ static void store_joined_operands(forcing *f) {
     for (size_t k = 0; f->feeds[i] && k < r->inputs.tensors.n; k++) {
       value *from = value_of(f, r->inputs.tensors.at[k]);
       if (!from || !joined[from->position]) continue;
-      from->memory.is_cut |= times_read(r, from) > MACHINE_OPERAND_REUSE_LEAST;
+      if (times_read(r, from) > MACHINE_OPERAND_REUSE_LEAST) force_store(from);
     }
   }
 }
@@ -193,9 +201,9 @@ static size_t count_reads_of(const value *v, const map *region) {
     computed in place. `open` counts the reads that lead out of the region. */
 static epilogue find_epilogue(const forcing *f, value *c) {
   const values *all = f->s->values;
-  epilogue e = {.last = c, .is_expensive = is_long_product(f, c)};
-  map region = {0};
   bool expensive = is_long_product(f, c);
+  epilogue e = {.last = c, .is_expensive = expensive};
+  map region = {0};
   size_t open = f->readers[c->position].n;
   map_set(f->s->a, &region, c->tensor, c);
   size_t end = c->position + MOST_AFTER < all->at.n ? c->position + MOST_AFTER : all->at.n;
@@ -220,7 +228,7 @@ static bool repeats(const forcing *f, const value *reader, const epilogue *e) {
   double times = times_read(reader, e->last);
   for (size_t i = 0; i < reader->inputs.elements.n; i++) {
     const node *read = reader->inputs.elements.at[i];
-    if (read->src[0] != e->last->tensor || times < 1.01) continue;
+    if (read->src[0] != e->last->tensor || times <= 1) continue;
     if (!is_moved_only(e->last, read)) return true;
     if (e->is_expensive && times > MACHINE_OPERAND_REUSE_LEAST && f->feeds[reader->position])
       return true;
@@ -234,7 +242,7 @@ static void store_epilogues(forcing *f) {
     if (!is_contraction(v->at.at[i])) continue;
     epilogue e = find_epilogue(f, v->at.at[i]);
     for (size_t k = 0; k < f->readers[e.last->position].n; k++)
-      e.last->memory.is_cut |= repeats(f, f->readers[e.last->position].at[k], &e);
+      if (repeats(f, f->readers[e.last->position].at[k], &e)) force_store(e.last);
   }
 }
 
@@ -259,8 +267,9 @@ static void store_scans(forcing *f) {
     const value *last = follow_chain(f, x);
     for (size_t k = 0; k < f->readers[last->position].n; k++) {
       const value *r = f->readers[last->position].at[k];
-      x->memory.is_cut |= !r->scan && !value_reads_scan(v, r) && f->feeds[r->position] &&
-                          times_read(r, x) > MACHINE_OPERAND_REUSE_LEAST;
+      if (!r->scan && !value_reads_scan(v, r) && f->feeds[r->position] &&
+          times_read(r, x) > MACHINE_OPERAND_REUSE_LEAST)
+        force_store(x);
     }
   }
 }

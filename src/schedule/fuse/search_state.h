@@ -2,8 +2,8 @@
    is the set of values that one fused kernel computes. The files: reads and resource limits of
    groups (group_reads.c), costed options to compute a value inside a consumer's group
    (fusion_options.c), applying one (inline_value.c), placing the store of a materialised value
-   (store_placement.c), moving materialisation points (materialise.c), reporting
-   (report_decision.c). */
+   (store_placement.c), moving materialisation points (materialise.c), values that have to be stored
+   (forced_stores.c), reporting (report_decision.c). */
 #ifndef TENON_SCHEDULE_FUSE_SEARCH_STATE_H
 #define TENON_SCHEDULE_FUSE_SEARCH_STATE_H
 

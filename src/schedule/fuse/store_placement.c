@@ -126,7 +126,7 @@ static group *new_group(grouping *s, value *v) {
  * members. */
 static bool may_become_root(grouping *s, const group *g, const value *v) {
   if (g->custom || !g->stores.n || !has_extents(g, v) || map_has(&g->use_of, v)) return false;
-  /* A stopgap: contractions of different weights in one nest share no loads. */
+  /* A stopgap: contractions in one nest seldom share loads, and a tile of each needs registers. */
   if (v->facts->tiles.path > 0 && !value_reads_scan(s->values, v)) return false;
   point at = {.index = root_index(s, g, v), .free = g->root->own};
   demand more = {.nests = value_is_reduction(v),

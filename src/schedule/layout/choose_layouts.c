@@ -142,7 +142,7 @@ static void add_ranges(const layouts *l, nest_lanes *x, const node_list *work) {
 /** Adds the cost of a node for each choice of a nest. */
 static void add_node_cost(layouts *l, const nest_lanes *x, const node *n) {
   double work = estimate_node_operations(n), *cost = l->problem.vertices.at[x->vertex].cost;
-  if (n->dtype == DT_BOOL && comparison_splits_nest(l->g, n)) return;
+  if (n->dtype == DT_BOOL && comparison_splits_nest(l->g, n, x->binder)) return;
   for (size_t i = 0; i < x->n && work > 0; i++) {
     bool depends = i && (n == x->binder || node_is_free_in(x->range[i], n));
     cost[i] += !depends         ? work
@@ -159,7 +159,7 @@ static void add_access_cost(layouts *l, const nest_lanes *x, const array *to, do
     const node *const *in = to ? with_last(l, to, to->axis[k], extents) : extents;
     const node *const *at = to ? with_last(l, to, to->axis[k], coords) : coords;
     const node *address = row_major_address(l->g, rank, in, at);
-    if (address->op == OP_WHERE && comparison_splits_nest(l->g, address->src[0]))
+    if (address->op == OP_WHERE && comparison_splits_nest(l->g, address->src[0], x->binder))
       address = address->src[1];
     for (size_t i = 0; i < x->n; i++) {
       double *cost = to ? pbqp_cost(&l->problem, x->vertex, i, to->vertex, k)

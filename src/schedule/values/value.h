@@ -62,7 +62,8 @@ typedef struct value_local {
 typedef struct value_memory {
   VEC(value_store) stores; /* arrays that it must be written to */
   bool is_never_inlined;   /* readers load it and never compute it */
-  bool is_cut;             /* written instead of its operand (materialise.c) */
+  bool is_cut;             /* written instead of its operand (materialise.c), or forced */
+  bool is_forced;          /* stored because readers would compute it again (forced_stores.c) */
   bool was_stored;         /* the search before this one wrote it by choice */
 } value_memory;
 
