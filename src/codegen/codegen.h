@@ -8,13 +8,15 @@
 #include "ir/core/ir.h"
 #include "ir/transform/rewrite.h"
 #include "laws/laws.h"
+#include "target/kernel_cost.h"
 #include "target/target.h"
 
 /** Callbacks that see the passes' results; each may be NULL, and may raise. */
 typedef struct codegen_observer {
   void (*after)(void *user, const char *pass, const node *root);        /* after each pass */
   void (*after_choice)(void *user, const char *pass, const node *root); /* each step of choose */
-  void (*law)(void *user, const char *line); /* each law of the chosen schedule, as text */
+  void (*law)(void *user, const char *line);         /* each law of the chosen schedule, as text */
+  void (*cost)(void *user, const kernel_cost *cost); /* the predicted cost of the kernel */
   void *user;
 } codegen_observer;
 

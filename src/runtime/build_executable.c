@@ -77,6 +77,10 @@ static void report_law(void *user, const char *line) {
   explanation_add_law(((build_state *)user)->request->explanation, line);
 }
 
+static void report_cost(void *user, const kernel_cost *cost) {
+  explanation_add_cost(((build_state *)user)->request->explanation, cost);
+}
+
 static void report_source_text(void *user, const node *kernel, const char *source) {
   build_state *m = user;
   explanation_end_pass(m->request->explanation, m->g, "render", program_of(m, kernel));
@@ -131,7 +135,7 @@ static void compile_programs(build_state *m) {
   if (x || (m->request->dump && m->request->dump->pass)) o.observer.after = after_codegen;
   if (m->request->dump && m->request->dump->pass) o.observer.after_choice = after_choice;
   if (x) o.report_source = report_source_text;
-  if (x && x->reasons) o.observer.law = report_law;
+  if (x && x->reasons) o.observer.law = report_law, o.observer.cost = report_cost;
   if (compile_kernels(&o, m->g, m->kernels.at, n, p->programs, m->d) != TN_OK) diag_rethrow(m->d);
   p->n_programs = n;
   if (x) explanation_end_pass(m->request->explanation, m->g, "compiler", SIZE_MAX);

@@ -162,13 +162,21 @@ void explanation_add_steps(explanation *x, const schedule *s, const node_list *k
 
 /* Kernels. */
 
-void explanation_begin_kernel(explanation *x) { x->laws = (explained_lines){0}; }
+void explanation_begin_kernel(explanation *x) {
+  x->laws = (explained_lines){0};
+  x->predicted = (tn_explained_time){0};
+}
 
 void explanation_add_law(explanation *x, const char *line) {
   vec_push(&x->arena, &x->laws, copy_text(x, line));
 }
 
+void explanation_add_cost(explanation *x, const kernel_cost *c) {
+  x->predicted = (tn_explained_time){c->total, c->core, c->memory[0], c->memory[1], c->memory[2]};
+}
+
 void explanation_add_source(explanation *x, size_t kernel, const char *source) {
   x->kernels.at[kernel].schedule = x->laws;
+  x->kernels.at[kernel].predicted = x->predicted;
   if (x->reasons) x->kernels.at[kernel].source = copy_text(x, source);
 }

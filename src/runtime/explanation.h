@@ -5,6 +5,7 @@
 #define TENON_RUNTIME_EXPLANATION_H
 
 #include "schedule/schedule.h"
+#include "target/kernel_cost.h"
 
 #include <tenon/unstable/explain.h>
 
@@ -28,6 +29,7 @@ typedef struct explained_kernel {
   explained_lines loops;    /* as scheduled, from outer to inner */
   explained_lines schedule; /* laws applied to it, in order */
   const char *source;
+  tn_explained_time predicted;
   tn_explained_cost cost; /* of its passes, including rendering */
 } explained_kernel;
 
@@ -41,6 +43,7 @@ typedef struct explanation {
   tn_explained_cost last; /* counters at the end of the previous pass */
   map whys;               /* tensor → text of the decision */
   explained_lines laws;   /* of the present kernel */
+  tn_explained_time predicted;
 } explanation;
 
 /** Opens an empty explanation with an arena of its own. */
@@ -62,9 +65,10 @@ void explanation_add_steps(explanation *x, const schedule *s, const node_list *k
                            const map *number);
 
 /** Begins a kernel, or begins it again if its first schedule took too much scratch memory; adds a
-   law applied to it; ends it with its index and source. */
+   law applied to it, and its predicted cost; ends it with its index and source. */
 void explanation_begin_kernel(explanation *x);
 void explanation_add_law(explanation *x, const char *line);
+void explanation_add_cost(explanation *x, const kernel_cost *cost);
 void explanation_add_source(explanation *x, size_t kernel, const char *source);
 
 #endif

@@ -288,6 +288,7 @@ static void check_scheduled(tn_context *c, const char *text, const char *schedul
     for (size_t j = 0, at = 0; j < kernel.n_schedule; j++)
       at += (size_t)snprintf(all + at, sizeof all - at, "%s\n", kernel.schedule[j]);
     found |= !strcmp(all, expected);
+    if (schedule && *schedule && !strcmp(all, expected)) assert_true(kernel.predicted.total == 0);
   }
   tn_explanation_free(told);
   if (!found) fail_msg("no kernel is scheduled by\n%s", expected);

@@ -33,6 +33,8 @@ static void check_kernel(const tn_explanation *x, int64_t number, bool reasons) 
   assert_true(k.cost.ns > 0 && k.cost.nodes > 0);
   assert_int_equal(k.n_schedule > 0, reasons);
   assert_int_equal(strstr(k.source, "void") != NULL, reasons);
+  assert_int_equal(k.predicted.total > 0, reasons);
+  assert_int_equal(k.predicted.core > 0 && k.predicted.core < 1e9, reasons);
   assert_non_null(strstr(k.loops[0], "write: r0 < 64"));
 }
 

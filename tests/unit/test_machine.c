@@ -34,7 +34,7 @@ static const char *const units[] = {
     "share",   "cycles", "ns"};
 
 /** Units that may stand in a denominator. */
-static const char *const divisors[] = {"byte", "operation", "cycle", "line", "lane", "core"};
+static const char *const divisors[] = {"byte", "operation", "cycle", "line", "lane", "core", "ns"};
 
 static bool is_listed(const char *text, size_t bytes, const char *const list[], size_t n) {
   for (size_t i = 0; i < n; i++)

@@ -63,6 +63,16 @@ typedef struct tn_explained_cost {
   uint64_t rules; /**< rewrite rules fired */
 } tn_explained_cost;
 
+/** Predicted time of a run of a kernel on one thread, in nanoseconds. The largest part decides, the
+    others add a share. Sizes that vary count as their least, but at least as 4. */
+typedef struct tn_explained_time {
+  double total;
+  double core;    /**< instructions, if all data were in the first cache */
+  double l2_data; /**< data from beyond the first cache */
+  double l3_data; /**< data from beyond the second cache */
+  double memory;  /**< data from beyond the last cache */
+} tn_explained_time;
+
 /** A kernel: its loops, the laws of its schedule, its source. */
 typedef struct tn_explained_kernel {
   size_t size;              /**< sizeof(tn_explained_kernel), set by the caller */
@@ -70,13 +80,14 @@ typedef struct tn_explained_kernel {
   size_t n_loops;
   const char *const *schedule; /**< laws applied, as lines that tn_kernel_desc takes */
   size_t n_schedule;
-  const char *source;     /**< "" without `reasons` */
-  tn_explained_cost cost; /**< cost of its passes, up to its source */
+  const char *source;          /**< "" without `reasons` */
+  tn_explained_cost cost;      /**< cost of its passes, up to its source */
+  tn_explained_time predicted; /**< 0 without `reasons`, and for a schedule that the caller gave */
 } tn_explained_kernel;
 
-#define TN_EXPLAINED_KERNEL_INIT                                     \
-  {                                                                  \
-    sizeof(tn_explained_kernel), NULL, 0, NULL, 0, NULL, { 0, 0, 0 } \
+#define TN_EXPLAINED_KERNEL_INIT                                                      \
+  {                                                                                   \
+    sizeof(tn_explained_kernel), NULL, 0, NULL, 0, NULL, {0, 0, 0}, { 0, 0, 0, 0, 0 } \
   }
 
 /** A pass of the compiler, summed over all kernels. */

@@ -2,6 +2,8 @@
    other by index. */
 #include "cli/data/explained_plan.h"
 
+#include "cli/core/text_format.h"
+
 explained_plan explained_plan_list(const tn_explanation *explanation, arena *a) {
   explained_plan x = {0};
   tn_explained_step step = TN_EXPLAINED_STEP_INIT;
@@ -14,4 +16,10 @@ explained_plan explained_plan_list(const tn_explanation *explanation, arena *a) 
   for (size_t i = 0; tn_explanation_pass(explanation, i, &pass) == TN_OK; i++)
     vec_push(a, &x.passes, pass);
   return x;
+}
+
+const char *predicted_parts(arena *a, const tn_explained_time *t) {
+  return arena_printf(a, "instructions %s, second cache %s, last cache %s, memory %s",
+                      text_time(a, t->core * 1e-6), text_time(a, t->l2_data * 1e-6),
+                      text_time(a, t->l3_data * 1e-6), text_time(a, t->memory * 1e-6));
 }

@@ -68,6 +68,9 @@ static void print_step(const explanation *e, size_t i) {
   printf("  kernel    %lld\n", (long long)s->kernel + 1);
   print_lines(a, "loops", k->loops, k->n_loops);
   print_lines(a, "schedule", k->schedule, k->n_schedule);
+  if (k->predicted.total > 0)
+    printf("  predicted %s on one thread: %s\n", text_time(a, k->predicted.total * 1e-6),
+           predicted_parts(a, &k->predicted));
 }
 
 /** Prints the steps that run a kernel, numbered from 1, and its source. */

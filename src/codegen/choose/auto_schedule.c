@@ -61,6 +61,11 @@ static const node *apply_steps(ir *g, const node *sink, const codegen_options *o
     if (o->observer.after_choice)
       o->observer.after_choice(o->observer.user, pass_name(steps[i].name), c.sink);
   }
+  if (o->observer.cost) {
+    kernel_summary summary = kernel_summary_of(g, c.sink, c.target, c.math);
+    kernel_cost cost = kernel_cost_of(ir_arena(g), &summary, c.target);
+    o->observer.cost(o->observer.user, &cost);
+  }
   if (!o->observer.law) return c.sink;
   law_steps path = law_trace_path(c.laws.log, sink, c.sink);
   law_schedule list = law_schedule_of_trace(&c.laws, sink, &path);

@@ -1,5 +1,5 @@
-/* Reads LOADs and STOREs of a lowered graph, their addresses without masks and their strides along
-   ranges, and sets their prefetch and non-temporal hints. */
+/* Reads LOADs and STOREs of a lowered graph, their addresses without masks, and sets their prefetch
+ * and non-temporal hints. */
 #ifndef TENON_CODEGEN_LOWER_MEMORY_ACCESS_H
 #define TENON_CODEGEN_LOWER_MEMORY_ACCESS_H
 
@@ -11,10 +11,6 @@ const node *memory_access_unmask(const node *address, const node **mask);
 
 /** The address of a LOAD or STORE without its mask. */
 const node *memory_access_address(const node *access);
-
-/** The stride of an address along a range, in elements; 0: none, or not constant. Of the minimum
-   that an overlapping last block makes of the range's term, the other side is ignored. */
-int64_t memory_access_stride(const node *address, const node *range);
 
 /** The same LOAD or STORE with a hint: a LOAD's prefetch distance, a STORE's non-temporal flag
     (ops.def). */

@@ -5,6 +5,7 @@
 #include "codegen/lower/memory_access.h"
 #include "ir/core/binder.h"
 #include "ir/core/topo_sort.h"
+#include "ir/index/address_stride.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/transform/substitute.h"
 #include "target/hardware.h"
@@ -25,8 +26,7 @@ typedef struct streaming {
 static const node *range_of_stride(const node *store, int64_t elements) {
   for (uint32_t i = 0; i < store->free->n; i++) {
     const node *r = store->free->at[i];
-    if (range_extent(r)->lo > 1 &&
-        memory_access_stride(memory_access_address(store), r) == elements)
+    if (range_extent(r)->lo > 1 && address_stride(memory_access_address(store), r) == elements)
       return r;
   }
   return NULL;
@@ -47,7 +47,7 @@ static bool is_streaming_store(const streaming *s, const node *store, const node
   const node *root = node_storage_root(store->src[0]), *value = store->src[2];
   double bytes = (double)dtype_bytes((dtype)value->dtype);
   if (root->op != OP_PARAM || map_has(&s->read, root) || value->lanes < 2) return false;
-  if (memory_access_stride(memory_access_address(store), loop) != value->lanes) return false;
+  if (address_stride(memory_access_address(store), loop) != value->lanes) return false;
   return (double)contiguous_elements(store, loop) * bytes >=
          MACHINE_NONTEMPORAL_LINES * (double)s->hardware.line_bytes;
 }

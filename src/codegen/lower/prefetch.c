@@ -6,6 +6,7 @@
 #include "codegen/lower/memory_access.h"
 #include "ir/core/binder.h"
 #include "ir/core/topo_sort.h"
+#include "ir/index/address_stride.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/transform/substitute.h"
 #include "target/hardware.h"
@@ -33,7 +34,7 @@ static const node *least_stride_range(const node *load, int64_t least, int64_t *
   const node *found = NULL;
   for (uint32_t i = 0; i < load->free->n; i++) {
     const node *r = load->free->at[i];
-    int64_t s = range_extent(r)->hi > 1 ? memory_access_stride(memory_access_address(load), r) : 0;
+    int64_t s = range_extent(r)->hi > 1 ? address_stride(memory_access_address(load), r) : 0;
     if (s < least || (found && s >= *stride)) continue;
     found = r;
     *stride = s;

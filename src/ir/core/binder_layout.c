@@ -11,10 +11,11 @@ const char *range_kind_name(range_kind k) {
   return k < KIND_LIMIT ? names[k] : "?";
 }
 
-double range_trip_estimate(const node *range) {
-  const node *extent = range_extent(range);
+double extent_trip_estimate(const node *extent) {
   return extent->lo == extent->hi ? (double)extent->hi : extent->lo > 4 ? (double)extent->lo : 4;
 }
+
+double range_trip_estimate(const node *range) { return extent_trip_estimate(range_extent(range)); }
 
 int64_t fold_op_of(const int64_t ints[], size_t state) { return ints[FOLD_HEAD + 2 * state]; }
 

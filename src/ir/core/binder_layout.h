@@ -61,7 +61,9 @@ const char *range_kind_name(range_kind k);
 
 static inline const node *range_extent(const node *r) { return r->src[0]; }
 static inline range_kind range_kind_of(const node *r) { return (range_kind)r->ints[1]; }
-/** Estimated iterations of a range: its extent; if that is no constant, its lower bound or 4. */
+/** Estimate of an extent: itself; if it is no constant, its lower bound or 4. */
+double extent_trip_estimate(const node *extent);
+/** Estimated iterations of a range. */
 double range_trip_estimate(const node *range);
 static inline bool range_is_unrolled(const node *r) { return range_kind_of(r) == KIND_UNROLL; }
 

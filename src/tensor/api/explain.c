@@ -77,7 +77,8 @@ tn_status tn_explanation_kernel(const tn_explanation *e, size_t i, tn_explained_
                                      .schedule = k->schedule.at,
                                      .n_schedule = k->schedule.n,
                                      .source = k->source,
-                                     .cost = k->cost};
+                                     .cost = k->cost,
+                                     .predicted = k->predicted};
   diag unreported = {0};
   return descriptor_write(&unreported, kernel, &found, sizeof found, "tn_explained_kernel");
 }

@@ -1,0 +1,11 @@
+/* Finds the distance of the elements that an address takes along a range. */
+#ifndef TENON_IR_INDEX_ADDRESS_STRIDE_H
+#define TENON_IR_INDEX_ADDRESS_STRIDE_H
+
+#include "ir/core/node.h"
+
+/** The stride of an address along a range, in elements; 0: none, or not constant. Of the minimum
+    that an overlapping last block makes of the range's term, the other side is ignored. */
+int64_t address_stride(const node *address, const node *range);
+
+#endif

@@ -1,0 +1,222 @@
+/* Implements the cost model of a scheduled kernel. Traffic: the data of an access stays in a cache
+   within the outermost loop of which one iteration, with everything that it accesses, fits; loops
+   around that one read it again. Lines whose addresses are far powers of two apart compete for few
+   sets of a cache; if they do not fit these, they do not stay. */
+#include "target/kernel_cost.h"
+
+#include "target/hardware.h"
+#include "target/machine.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  MOST_SETS = 1 << 14, /* of a cache whose sets are looked at */
+  MOST_SEGMENTS = 1 << 10,
+  MOST_PLACED = 1 << 14 /* lines that are placed in sets for one footprint */
+};
+
+typedef struct cache {
+  double bytes;
+  size_t sets;
+  double bytes_per_cycle; /* bandwidth from the next level */
+} cache;
+
+typedef struct model {
+  const kernel_summary *s;
+  double line;
+  double *inside;    /* of each loop: bytes of a cache that one iteration occupies */
+  bool *is_repeated; /* of each access: one before it accesses the same data */
+  uint16_t *held;    /* scratch: lines that fall into each set */
+} model;
+
+static double larger(double a, double b) { return a > b ? a : b; }
+
+/* Footprints. */
+
+/** Lines that an access touches: segments of consecutive lines, apart by strides. */
+typedef struct segments {
+  double lines; /* of each */
+  double count;
+  size_t n;
+  summary_stride apart[SUMMARY_MOST_STRIDES];
+} segments;
+
+static int compare_strides(const void *a, const void *b) {
+  const summary_stride *x = a, *y = b;
+  return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+}
+
+/** The lines of an access in one iteration of a loop; `whole`: in all iterations of a run. */
+static segments segments_of(const model *m, const summary_access *x, size_t loop, bool whole) {
+  summary_stride along[SUMMARY_MOST_STRIDES];
+  segments f = {.count = 1};
+  double run = x->element;
+  size_t n = 0;
+  for (size_t i = 0; i < x->n; i++) {
+    const summary_stride *r = &x->along[i];
+    bool is_inside = !r->loop || (r->loop != loop && summary_is_inside(m->s, r->loop, loop)) ||
+                     (whole && r->loop == loop);
+    if (is_inside && r->trips > 1) along[n++] = *r;
+  }
+  qsort(along, n, sizeof *along, compare_strides);
+  for (size_t i = 0; i < n; i++) {
+    if (along[i].bytes <= larger(run, m->line)) {
+      run += along[i].bytes * (along[i].trips - 1);
+    } else {
+      f.apart[f.n++] = along[i];
+      f.count *= along[i].trips;
+    }
+  }
+  f.lines = run <= m->line ? 1 : run / m->line + 0.5; /* begins in the middle of a line */
+  return f;
+}
+
+/** Counts the lines of segments in each set of a cache. */
+static void place_in_sets(model *m, const segments *f, const cache *c) {
+  size_t index[SUMMARY_MOST_STRIDES] = {0}, width = (size_t)ceil(f->lines);
+  memset(m->held, 0, c->sets * sizeof *m->held);
+  for (bool more = true; more;) {
+    double address = 0;
+    for (size_t k = 0; k < f->n; k++) address += (double)index[k] * f->apart[k].bytes;
+    for (size_t i = 0; i < width; i++) m->held[((size_t)(address / m->line) + i) % c->sets]++;
+    more = false;
+    for (size_t k = 0; k < f->n && !more; k++) {
+      more = (double)++index[k] < f->apart[k].trips;
+      if (!more) index[k] = 0;
+    }
+  }
+}
+
+/** Share of the lines of segments that fall into sets which hold all of their lines. */
+static double share_that_stays(model *m, const segments *f, const cache *c) {
+  double ways = c->bytes / m->line / (double)c->sets, crowded = 0, all = 0;
+  bool is_small = f->count <= ways || f->lines >= (double)c->sets;
+  if (is_small || f->count > MOST_SEGMENTS || c->sets > MOST_SETS ||
+      f->count * ceil(f->lines) > MOST_PLACED)
+    return 1;
+  place_in_sets(m, f, c);
+  for (size_t i = 0; i < c->sets; i++) {
+    all += m->held[i];
+    if (m->held[i] > ways) crowded += m->held[i];
+  }
+  return 1 - crowded / all;
+}
+
+/** Distinct lines of an access in a loop. */
+static double lines_of(const summary_access *x, const segments *f, double line) {
+  double lines = f->lines * f->count, most = x->size / line + 1;
+  return lines < most ? lines : most;
+}
+
+/** Lines of a cache that an access occupies in an iteration of a loop. Lines that do not stay count
+    as a cache of their own. */
+static double lines_occupied(model *m, const summary_access *x, size_t loop, const cache *c) {
+  segments f = segments_of(m, x, loop, false);
+  double stays = share_that_stays(m, &f, c);
+  return lines_of(x, &f, m->line) + (1 - stays) * c->bytes / m->line;
+}
+
+/* Traffic. */
+
+/** True if two accesses of a loop have the same addresses. */
+static bool is_same_data(const summary_access *x, const summary_access *y) {
+  bool same = y->array == x->array && y->loop == x->loop && y->n == x->n &&
+              y->is_store == x->is_store && y->offset == x->offset;
+  for (size_t i = 0; same && i < x->n; i++)
+    same = x->along[i].loop == y->along[i].loop && x->along[i].bytes == y->along[i].bytes &&
+           x->along[i].trips == y->along[i].trips;
+  return same;
+}
+
+static void find_repeated(model *m) {
+  for (size_t i = 0; i < m->s->accesses.n; i++)
+    for (size_t k = 0; k < i && !m->is_repeated[i]; k++)
+      m->is_repeated[i] = is_same_data(&m->s->accesses.at[i], &m->s->accesses.at[k]);
+}
+
+/** Adds the lines of each access to its loop and those around. */
+static void find_inside(model *m, const cache *c) {
+  memset(m->inside, 0, m->s->loops.n * sizeof *m->inside);
+  for (size_t i = 0; i < m->s->accesses.n; i++) {
+    const summary_access *x = &m->s->accesses.at[i];
+    if (m->is_repeated[i]) continue;
+    for (size_t l = x->loop;; l = m->s->loops.at[l].parent) {
+      m->inside[l] += lines_occupied(m, x, l, c) * m->line;
+      if (!l) break;
+    }
+  }
+}
+
+/** Bytes of an access that come from beyond a cache, and of a store that go there. */
+static double traffic_of(const model *m, const summary_access *x, const cache *c) {
+  size_t fits = x->loop;
+  for (size_t l = x->loop; l; l = m->s->loops.at[l].parent)
+    if (m->inside[m->s->loops.at[l].parent] <= c->bytes)
+      fits = m->s->loops.at[l].parent;
+    else if (m->inside[l] <= c->bytes)
+      fits = l;
+  const summary_loop *l = &m->s->loops.at[fits];
+  segments f = segments_of(m, x, fits, true);
+  double bytes = lines_of(x, &f, m->line) * m->line * (l->trips > 0 ? l->runs / l->trips : 0);
+  return x->is_store ? MACHINE_STORED_LINE_TRANSFERS * bytes : bytes;
+}
+
+/** Bytes that come from beyond a cache. Data of a kernel that fits comes in once, but for the last
+    cache, which keeps it from kernel to kernel. */
+static double traffic(model *m, const cache *c, bool is_last) {
+  double bytes = 0;
+  find_inside(m, c);
+  bool fits = m->inside[0] <= c->bytes;
+  for (size_t i = 0; i < m->s->accesses.n && !(fits && is_last); i++) {
+    const summary_access *x = &m->s->accesses.at[i];
+    if (!m->is_repeated[i] && !(fits && x->array->op != OP_PARAM)) bytes += traffic_of(m, x, c);
+  }
+  return bytes;
+}
+
+/* Instructions. */
+
+static double loop_cycles(const summary_loop *l) {
+  double issued = l->operations + l->loads + l->stores + l->lanes_moved + MACHINE_LOOP_INSTRUCTIONS;
+  double t = l->operations / MACHINE_ISSUED_PER_CYCLE;
+  t = larger(t, (l->loads + l->lanes_moved) / MACHINE_ISSUED_PER_CYCLE);
+  t = larger(t, l->stores / MACHINE_STORED_PER_CYCLE);
+  t = larger(t, issued / MACHINE_SLOTS_PER_CYCLE);
+  if (l->chain > 0) { /* short reductions overlap with the next ones */
+    double overlapped = MACHINE_REORDERED_INSTRUCTIONS / (issued * l->steps);
+    t = larger(t, overlapped > 1 ? l->chain / overlapped : l->chain);
+  }
+  return l->depth ? t + MACHINE_LOOP_CYCLES : t;
+}
+
+kernel_cost kernel_cost_of(arena *a, const kernel_summary *s, const target *t) {
+  tn_hardware h = hardware_with_defaults(&t->hardware);
+  double line = (double)h.line_bytes, cycle = 1 / MACHINE_CYCLES_PER_NS, all = 0;
+  const cache caches[COST_LEVELS] = {
+      {(double)h.l1_bytes, h.page_bytes / h.line_bytes, MACHINE_L2_BYTES_PER_CYCLE},
+      {(double)h.l2_bytes, (size_t)(h.l2_bytes / h.line_bytes / MACHINE_FAR_CACHE_WAYS),
+       MACHINE_L3_BYTES_PER_CYCLE},
+      {(double)h.l3_bytes, (size_t)(h.l3_bytes / h.line_bytes / MACHINE_FAR_CACHE_WAYS),
+       MACHINE_MEMORY_BYTES_PER_CYCLE}};
+  model m = {.s = s,
+             .line = line,
+             .inside = arena_alloc(a, s->loops.n * sizeof *m.inside),
+             .is_repeated = arena_calloc(a, s->accesses.n + 1, sizeof *m.is_repeated),
+             .held = arena_alloc(a, MOST_SETS * sizeof *m.held)};
+  kernel_cost cost = {0};
+  find_repeated(&m);
+  for (size_t i = 0; i < s->loops.n; i++)
+    cost.core += loop_cycles(&s->loops.at[i]) * s->loops.at[i].runs;
+  cost.core *= cycle;
+  all = cost.total = cost.core;
+  for (size_t k = 0; k < COST_LEVELS; k++) {
+    cost.memory[k] =
+        traffic(&m, &caches[k], k + 1 == COST_LEVELS) / caches[k].bytes_per_cycle * cycle;
+    cost.total = larger(cost.total, cost.memory[k]);
+    all += cost.memory[k];
+  }
+  cost.total += MACHINE_HIDDEN_SHARE * (all - cost.total);
+  return cost;
+}

@@ -1,0 +1,22 @@
+/* Cost model of a scheduled kernel: predicts the time of one thread from the summary of its loops
+   and accesses. A loop costs the most of its arithmetic, loads, stores, issue slots and dependent
+   steps; a level of the memory costs the bytes that go through it divided by its bandwidth. The
+   largest of these decides, the others add a share. */
+#ifndef TENON_TARGET_KERNEL_COST_H
+#define TENON_TARGET_KERNEL_COST_H
+
+#include "target/kernel_summary.h"
+
+enum { COST_LEVELS = 3 };
+
+/** Terms of a prediction, in ns. */
+typedef struct kernel_cost {
+  double core;                /* instructions, with all data in the first cache */
+  double memory[COST_LEVELS]; /* data from beyond the first, second and last cache */
+  double total;
+} kernel_cost;
+
+/** The predicted cost of a kernel. `a`: for scratch memory, which raises. */
+kernel_cost kernel_cost_of(arena *a, const kernel_summary *s, const target *t);
+
+#endif

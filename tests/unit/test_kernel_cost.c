@@ -1,0 +1,188 @@
+/* Tests the cost model of scheduled kernels (target/kernel_cost.h): what a summary counts for each
+   loop of a tiled product, and the order of predictions: operands that do not fit a cache, rows
+   that compete for its sets, gathered lanes and dependent sums cost more. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "ir/core/ir.h"
+#include "ir/core/math_mode.h"
+#include "ir/text/parse.h"
+#include "target/kernel_cost.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { KIB = 1 << 10, MIB = 1 << 20 };
+
+static const target machine = {.vector_bytes = 32,
+                               .registers = 16,
+                               .hardware = {.l1_bytes = 32 * KIB,
+                                            .l2_bytes = MIB,
+                                            .l3_bytes = 32 * MIB,
+                                            .l3_cores = 2,
+                                            .line_bytes = 64,
+                                            .page_bytes = 4096,
+                                            .cores = 2}};
+
+typedef struct fixture {
+  diag diag;
+  arena arena;
+  ir *g;
+  kernel_summary summary;
+  kernel_cost cost;
+  char text[2048];
+} fixture;
+
+static void measure(void *arg) {
+  fixture *f = arg;
+  node_list roots = parse_graph(f->g, &f->arena, f->text, strlen(f->text));
+  f->summary = kernel_summary_of(f->g, roots.at[0], &machine, MATH_DEFAULT);
+  f->cost = kernel_cost_of(&f->arena, &f->summary, &machine);
+}
+
+static void open_fixture(fixture *f) {
+  *f = (fixture){0};
+  arena_init(&f->arena, &mem_system, &f->diag);
+  f->g = ir_new(&mem_system, &f->diag, false);
+  assert_non_null(f->g);
+}
+
+static void close_fixture(fixture *f) {
+  ir_free(f->g);
+  arena_free(&f->arena);
+}
+
+/** The cost of the kernel in f->text. */
+static kernel_cost measured(fixture *f) {
+  if (diag_catch(&f->diag, measure, f) != TN_OK) fail_msg("%s", f->diag.text);
+  return f->cost;
+}
+
+/** y[8, 64] = a[8, 16] · b[16, 64], in tiles of 4 rows and a vector of 8 columns. */
+static const char product[] =
+    "%y = param f32 8 64 [slot=0]\n"
+    "%a = param f32 8 16 [slot=1]\n"
+    "%b = param f32 16 64 [slot=2]\n"
+    "%i = range index 2 [id=0 kind=loop axis=0 tail=0]\n"
+    "%r = range index 4 [id=1 kind=unroll axis=0 tail=0]\n"
+    "%j = range index 8 [id=2 kind=loop axis=0 tail=0]\n"
+    "%l = range index 8 [id=3 kind=vector axis=0 tail=0]\n"
+    "%k = range index 16 [id=4 kind=loop axis=0 tail=0]\n"
+    "%row = affine index %i %r [0 4 1]\n"
+    "%column = affine index %j %l [0 8 1]\n"
+    "%x = index f32 %a %row %k [component=0]\n"
+    "%w = index f32 %b %k %column [component=0]\n"
+    "%xw = mul f32 %x %w\n"
+    "%zero = const f32 0\n"
+    "%f = fold void %zero %xw %k [states=1 emits=0 ranges=1 pins=0 add -1]\n"
+    "%v = index f32 %f [component=0]\n"
+    "%s = stage void %v %row %column 8 64 %i %j %r %l [values=1 ranges=4 pins=0 cut=1 2]\n"
+    "%o = out void %y %s\n"
+    "%sink = sink void %o \"product\"\n"
+    "return %sink\n";
+
+static void a_summary_counts_a_tile(void **state) {
+  (void)state;
+  fixture f;
+  open_fixture(&f);
+  strcpy(f.text, product);
+  measured(&f);
+  assert_int_equal(f.summary.loops.n, 4); /* the body, i, j and k */
+  assert_int_equal(f.summary.accesses.n, 3);
+  const summary_loop *j = &f.summary.loops.at[2], *k = &f.summary.loops.at[3];
+  assert_int_equal(k->parent, 2);
+  assert_true(k->trips == 16 && k->runs == 2 * 8 * 16);
+  assert_true(k->operations == 4); /* multiply-adds */
+  assert_true(k->loads == 5);      /* four scalars and a vector */
+  assert_true(k->stores == 0 && k->lanes_moved == 0);
+  assert_true(k->chain > 0 && k->steps == 16);
+  assert_true(j->stores == 4 && j->operations == 0);
+  assert_true(f.cost.total >= f.cost.core && f.cost.core > 0);
+  assert_true(f.cost.memory[2] == 0); /* all of it fits the last cache */
+  close_fixture(&f);
+}
+
+/** y[r] = Σ over 64 times of the sum of 256 rows' lines that lie `stride` floats apart. */
+static kernel_cost rows_apart(fixture *f, int rows, int stride) {
+  snprintf(f->text, sizeof f->text,
+           "%%y = param f32 8 [slot=0]\n"
+           "%%a = param f32 %d %d [slot=1]\n"
+           "%%l = range index 8 [id=0 kind=vector axis=0 tail=0]\n"
+           "%%t = range index 64 [id=1 kind=loop axis=0 tail=0]\n"
+           "%%k = range index %d [id=2 kind=loop axis=0 tail=0]\n"
+           "%%x = index f32 %%a %%k %%l [component=0]\n"
+           "%%zero = const f32 0\n"
+           "%%f = fold void %%zero %%x %%t %%k [states=1 emits=0 ranges=2 pins=0 add -1]\n"
+           "%%v = index f32 %%f [component=0]\n"
+           "%%s = stage void %%v %%l 8 %%l [values=1 ranges=1 pins=0 cut=1 1]\n"
+           "%%o = out void %%y %%s\n"
+           "%%sink = sink void %%o \"rows\"\n"
+           "return %%sink\n",
+           rows, stride, rows);
+  return measured(f);
+}
+
+static void rows_compete_for_sets(void **state) {
+  (void)state;
+  fixture f;
+  open_fixture(&f);
+  kernel_cost apart = rows_apart(&f, 64, 1024 + 16), together = rows_apart(&f, 64, 1024);
+  assert_true(together.core == apart.core);
+  assert_true(together.memory[0] > 8 * apart.memory[0]); /* 64 lines in one set of 8 ways */
+  close_fixture(&f);
+}
+
+static void data_beyond_a_cache_is_read_again(void **state) {
+  (void)state;
+  fixture f;
+  open_fixture(&f);
+  kernel_cost fits = rows_apart(&f, 256, 16), large = rows_apart(&f, 1024, 16);
+  assert_true(large.memory[0] > 32 * fits.memory[0]); /* four times the rows, 64 times each */
+  kernel_cost huge = rows_apart(&f, 1 << 20, 16);
+  assert_true(fits.memory[2] == 0 && huge.memory[2] > huge.core);
+  close_fixture(&f);
+}
+
+/** y[64] = x[i · stride] in vectors. */
+static kernel_cost strided_copy(fixture *f, int stride) {
+  snprintf(f->text, sizeof f->text,
+           "%%y = param f32 64 [slot=0]\n"
+           "%%x = param f32 %d [slot=1]\n"
+           "%%i = range index 8 [id=0 kind=loop axis=0 tail=0]\n"
+           "%%l = range index 8 [id=1 kind=vector axis=0 tail=0]\n"
+           "%%at = affine index %%i %%l [0 8 1]\n"
+           "%%from = affine index %%i %%l [0 %d %d]\n"
+           "%%v = index f32 %%x %%from [component=0]\n"
+           "%%s = stage void %%v %%at 64 %%i %%l [values=1 ranges=2 pins=0 cut=1 1]\n"
+           "%%o = out void %%y %%s\n"
+           "%%sink = sink void %%o \"copy\"\n"
+           "return %%sink\n",
+           64 * stride, 8 * stride, stride);
+  return measured(f);
+}
+
+static void scattered_lanes_are_inserted(void **state) {
+  (void)state;
+  fixture f;
+  open_fixture(&f);
+  kernel_cost consecutive = strided_copy(&f, 1);
+  assert_true(f.summary.loops.at[1].loads == 1 && f.summary.loops.at[1].lanes_moved == 0);
+  kernel_cost scattered = strided_copy(&f, 3);
+  assert_true(f.summary.loops.at[1].loads == 8 && f.summary.loops.at[1].lanes_moved == 8);
+  assert_true(scattered.core > 2 * consecutive.core);
+  close_fixture(&f);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_summary_counts_a_tile),
+      cmocka_unit_test(rows_compete_for_sets),
+      cmocka_unit_test(data_beyond_a_cache_is_read_again),
+      cmocka_unit_test(scattered_lanes_are_inserted),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
