@@ -76,20 +76,20 @@ static double most_kernel_operations(choice *c) {
   return sum;
 }
 
-/** Indices of a range that threads can share; varying sizes count as a typical one. */
-static double estimate_units(const node *range) {
+/** Indices of a range that threads can share; a size that varies counts as `open` at least. */
+static double estimate_units(const node *range, double open) {
   const node *extent = range_extent(range);
   double least = extent->lo > 1 ? (double)extent->lo : 1;
-  return node_is_const(extent) || least > MACHINE_PARALLEL_OPEN_UNITS ? least
-                                                                      : MACHINE_PARALLEL_OPEN_UNITS;
+  return node_is_const(extent) || least > open ? least : open;
 }
 
 /** Operations of the slowest thread when a nest of `all` operations is divided along the k-th of
    its ranges: operations that do not depend on it are done by every thread. */
-static double slowest_thread(const node_list *nest, double all, const node *stage, size_t k) {
+static double slowest_thread(const node_list *nest, double all, const node *stage, size_t k,
+                             double open) {
   const node *range = stage_range(stage)[k];
   double along = operations_inside(nest, stage, k);
-  double n = estimate_units(range);
+  double n = estimate_units(range, open);
   if (range_kind_of(range) != KIND_LOOP) return INFINITY;
   double units =
       n < MACHINE_PARALLEL_UNITS ? n : MACHINE_PARALLEL_UNITS; /* fewer suit fewer threads */
@@ -98,23 +98,33 @@ static double slowest_thread(const node_list *nest, double all, const node *stag
              (ceil(n / MACHINE_PARALLEL_THREADS) / n + 1 / (MACHINE_PARALLEL_UNIT_GAIN * units));
 }
 
+/** The range of a nest along which the slowest thread has least to do, among those not tried; its
+    position, or the number of ranges if none leaves a thread less than `most` operations. */
+static size_t best_range(const node_list *nest, double all, const node *stage, const bool tried[],
+                         double open, double most) {
+  size_t n = stage_n_ranges(stage) < MOST_RANGES ? stage_n_ranges(stage) : MOST_RANGES;
+  size_t best = stage_n_ranges(stage);
+  for (size_t i = 0; i < n; i++) {
+    double here = tried[i] ? INFINITY : slowest_thread(nest, all, stage, i, open);
+    if (here < most) best = i, most = here;
+  }
+  return best;
+}
+
 /** The kernel with an output's nest divided along the best legal range; where none is, along a unit
-    range, so that one thread does all of it. NULL: laws refuse that too. */
+    range, so that one thread does all of it. A range of open size, which may have one index, is
+    taken where ranges of known sizes divide less than half of the work. NULL: laws refuse. */
 static const node *divide_nest(choice *c, const node *sink, const node *stage) {
   bool tried[MOST_RANGES] = {false};
   const node *made, *changed, *unit;
   node_list nest = nest_with_stores(c, stage);
-  size_t n = stage_n_ranges(stage) < MOST_RANGES ? stage_n_ranges(stage) : MOST_RANGES;
+  size_t n = stage_n_ranges(stage);
   double all = 0; /* operations */
   for (size_t i = 0; i < nest.n; i++) all += node_operations(nest.at[i]);
-  for (size_t tries = n; tries > 0; tries--) {
-    size_t best = n;
-    double least = INFINITY;
-    for (size_t i = 0; i < n; i++) {
-      double here = tried[i] ? INFINITY : slowest_thread(&nest, all, stage, i);
-      if (here < least) best = i, least = here;
-    }
-    if (best == n || least >= all) break;
+  for (size_t tries = n < MOST_RANGES ? n : MOST_RANGES; tries > 0; tries--) {
+    size_t best = best_range(&nest, all, stage, tried, 1, MACHINE_PARALLEL_WORK_SHARE * all);
+    if (best == n) best = best_range(&nest, all, stage, tried, MACHINE_PARALLEL_OPEN_UNITS, all);
+    if (best == n) break;
     tried[best] = true;
     made = law_kind(&c->laws, sink, stage_range(stage)[best], KIND_THREAD, &changed);
     if (made) return made;
