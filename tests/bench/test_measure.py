@@ -28,27 +28,7 @@ import report  # noqa: E402
 import suite  # noqa: E402
 import worker  # noqa: E402
 import workloads  # noqa: E402
-
-failures = []
-
-
-def check(what, holds, why=""):
-    print("ok" if holds else "FAILED", what, "" if holds else why)
-    if not holds:
-        failures.append(what)
-
-
-def equal(what, actual, expected):
-    check(what, actual == expected, f"{actual!r} is not {expected!r}")
-
-
-def refused(what, call, error, *words):
-    try:
-        got = call()
-    except error as e:
-        check(what, all(w in str(e) for w in words), str(e))
-    else:
-        check(what, False, f"gave {got!r}")
+from checks import check, equal, failures, refused  # noqa: E402
 
 
 def test_statistics():

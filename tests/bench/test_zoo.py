@@ -18,33 +18,13 @@ ROOT = Path(__file__).resolve().parents[2]
 BENCH_PYTHON = ROOT / "build" / "bench" / "venv" / "bin" / "python"
 sys.path.insert(0, str(ROOT / "bench"))
 import draw  # noqa: E402
+from checks import check, equal, failures, refused  # noqa: E402
 from zoo import catalogue, families, files, ports  # noqa: E402
 
 NAMES = """resnet50 resnext50_32x4d mobilenet_v2 mobilenet_v3_large squeezenet1_1 efficientnet_b0
 shufflenet_v2_x1_0 densenet121 regnet_y_400mf googlenet inception_v3 convnext_tiny vit_b_16 swin_t
 unet bert6_16 bert6_128 bert6_384 bert12_16 bert12_128 bert12_384 gpt2_step gru"""
 LEAST_FAMILIES, DRAWN = 45, 6
-
-failures = []
-
-
-def check(what, holds, why=""):
-    print("ok" if holds else "FAILED", what, "" if holds else why)
-    if not holds:
-        failures.append(what)
-
-
-def equal(what, actual, expected):
-    check(what, actual == expected, f"{actual!r} is not {expected!r}")
-
-
-def refused(what, call, error, *words):
-    try:
-        got = call()
-    except error as e:
-        check(what, all(w in str(e) for w in words), str(e))
-    else:
-        check(what, False, f"gave {got!r}")
 
 
 def test_ports():
