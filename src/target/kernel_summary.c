@@ -85,12 +85,6 @@ static double copies_of(const node *n) {
   return copies;
 }
 
-static const node *lanes_of(const node *n) {
-  for (uint32_t i = 0; i < n->free->n; i++)
-    if (range_kind_of(n->free->at[i]) == KIND_VECTOR) return n->free->at[i];
-  return NULL;
-}
-
 static double element_bytes(const node *n) {
   return n->dtype == DT_INDEX ? (double)sizeof(int64_t) : (double)dtype_bytes((dtype)n->dtype);
 }
@@ -129,7 +123,7 @@ static void find_fused(builder *b, const node *n) {
 static void add_operation(builder *b, const node *n) {
   bool computes = op_is_elementwise((op)n->op) && n->dtype != DT_INDEX;
   if (!computes || map_has(&b->fused, n)) return;
-  const node *lanes = lanes_of(n);
+  const node *lanes = node_vector_range(n);
   bool is_index_logic = n->dtype == DT_BOOL && n->n_src && n->src[0]->dtype == DT_INDEX;
   double cost = op_cost((op)n->op) * copies_of(n), scalar = 1.0 / MACHINE_CHECKS_PER_OPERATION;
   summary_loop *l = &b->s.loops.at[loop_of_node(b, n)];
@@ -235,7 +229,7 @@ static void add_load(builder *b, const node *n) {
     w.extents = stage_extents(from, component);
     add_access(b, n, &w, loop, false);
   } else if (from->op == OP_FOLD && is_read_in_loops(n)) { /* spilled, and loaded again */
-    double count = copies_of(n) * vectors_of(b, n, lanes_of(n));
+    double count = copies_of(n) * vectors_of(b, n, node_vector_range(n));
     b->s.loops.at[loop].loads += count;
     b->s.loops.at[loop].stores += count;
   }
@@ -256,7 +250,7 @@ static void add_stores(builder *b, const node *stage, const node *out) {
 /** Adds the steps of one state: operations of the FOLD's innermost loop, or, where the state is an
     array in memory, of the loop over its elements. Returns the operations of the FOLD's loop. */
 static double add_state(builder *b, const node *fold, size_t state) {
-  const node *step = fold_step(fold, state), *lanes = lanes_of(fold), *value = step;
+  const node *step = fold_step(fold, state), *lanes = node_vector_range(fold), *value = step;
   double copies = copies_of(fold);
   bool is_array = step->op == OP_STAGE, is_loaded = is_array && !is_in_registers(step);
   if (is_array) value = stage_value(step, (size_t)fold_component(fold, state));
@@ -278,12 +272,11 @@ static double add_state(builder *b, const node *fold, size_t state) {
 
 static void add_fold(builder *b, const node *fold) {
   size_t n = fold_n_ranges(fold);
-  summary_loop *l = &b->s.loops.at[innermost_loop(b, fold, n)];
+  summary_loop *l = &b->s.loops.at[innermost_loop(b, fold, n)]; /* no loop is added any more */
   double operations = 0, copies = 1, trips = 1;
   for (size_t i = 0; i < n; i++)
     *(is_loop(fold_range(fold)[i]) ? &trips : &copies) *= trips_of(fold_range(fold)[i]);
   for (size_t i = 0; i < fold_n_states(fold); i++) operations += add_state(b, fold, i);
-  l = &b->s.loops.at[innermost_loop(b, fold, n)];
   l->operations += operations * copies;
   double chain = MACHINE_FLOAT_ADD_CYCLES * copies;
   if (trips > 1 && chain > l->chain) {

@@ -40,13 +40,6 @@ static bool find_inner(padded_tile *b, const node *stage, size_t outside) {
   return b->n > 0;
 }
 
-/** The vector range that a read depends on; NULL: none. */
-static const node *lanes_of(const node *what) {
-  for (uint32_t i = 0; i < what->free->n; i++)
-    if (range_kind_of(what->free->at[i]) == KIND_VECTOR) return what->free->at[i];
-  return NULL;
-}
-
 static double elements_of(const node *stage) {
   double n = 1;
   for (size_t k = 0; k < stage_rank(stage, 0); k++) n *= (double)stage_extents(stage, 0)[k]->hi;
@@ -77,7 +70,8 @@ static bool find_tile(const choice *c, const node *stage, padded_tile *b) {
   for (size_t outside = 0; outside <= stage_n_ranges(stage); outside++) {
     if (outside && !node_is_free_in(stage_range(stage)[outside - 1], b->what)) continue;
     if (!find_inner(b, stage, outside)) return false;
-    if (!law_data(&l, b->what, b->what, b->inner, b->n, lanes_of(b->what), &element)) continue;
+    if (!law_data(&l, b->what, b->what, b->inner, b->n, node_vector_range(b->what), &element))
+      continue;
     double n = elements_of(element->src[0]);
     if (n * (double)dtype_bytes((dtype)b->what->dtype) > most) continue;
     return reads_per_copy(b, stage, outside) >= MACHINE_COPY_REUSE * n;
@@ -113,7 +107,8 @@ static bool pad_read(choice *c, const node *stage, const node *what) {
   padded_tile b = {.what = what};
   const node *element;
   if (!find_tile(c, stage, &b)) return false;
-  const node *made = law_data(&c->laws, c->sink, what, b.inner, b.n, lanes_of(b.what), &element);
+  const node *made =
+      law_data(&c->laws, c->sink, what, b.inner, b.n, node_vector_range(b.what), &element);
   if (!made) return false;
   c->sink = made;
   choice_interchange_outward(c, law_find_binder(&c->laws, made, stage_range(stage)[0]),

@@ -1,5 +1,5 @@
-/* Reads LOADs and STOREs of a lowered graph, their addresses without masks, and sets their prefetch
- * and non-temporal hints. */
+/* Reads the addresses of LOADs and STOREs in a lowered graph, without their masks, and sets their
+   prefetch and non-temporal hints. */
 #ifndef TENON_CODEGEN_LOWER_MEMORY_ACCESS_H
 #define TENON_CODEGEN_LOWER_MEMORY_ACCESS_H
 

@@ -17,6 +17,12 @@ double extent_trip_estimate(const node *extent) {
 
 double range_trip_estimate(const node *range) { return extent_trip_estimate(range_extent(range)); }
 
+const node *node_vector_range(const node *n) {
+  for (uint32_t i = 0; i < n->free->n; i++)
+    if (range_kind_of(n->free->at[i]) == KIND_VECTOR) return n->free->at[i];
+  return NULL;
+}
+
 int64_t fold_op_of(const int64_t ints[], size_t state) { return ints[FOLD_HEAD + 2 * state]; }
 
 int64_t fold_component_of(const int64_t ints[], size_t state) {

@@ -67,6 +67,9 @@ double extent_trip_estimate(const node *extent);
 double range_trip_estimate(const node *range);
 static inline bool range_is_unrolled(const node *r) { return range_kind_of(r) == KIND_UNROLL; }
 
+/** The VECTOR range that a node depends on; NULL: none. */
+const node *node_vector_range(const node *n);
+
 /** Positions and lengths of the parts of a STAGE's or FOLD's sources. */
 typedef struct binder_layout {
   size_t states;           /* number of states: inits from 0 on, then steps; 0 for a STAGE */

@@ -17,32 +17,18 @@
 #include "schedule/core/size_estimate.h"
 #include "target/machine.h"
 
-enum {
-  MOST_BEHIND = 8, /* longest chain of values that is followed */
-  MOST_AFTER = 256 /* values after a contraction among which its epilogue is sought */
-};
-
-typedef VEC(value *) value_list;
+enum { MOST_AFTER = 256 }; /* values after a contraction among which its epilogue is sought */
 
 typedef struct forcing {
   grouping *s;
-  /* Of each value, by position: */
-  value_list *readers;
-  bool *feeds; /* a contraction reads it, perhaps through elementwise values with one reader each */
+  const value_list *readers; /* of each value, by position */
+  bool *feeds; /* of each value: a contraction reads it, perhaps through elementwise values with one
+                  reader each */
+  bool any;    /* a value is forced */
 } forcing;
 
 static value *value_of(const forcing *f, const node *tensor) {
   return map_get(&f->s->values->of, tensor);
-}
-
-static void find_readers(forcing *f) {
-  const values *v = f->s->values;
-  f->readers = arena_calloc(f->s->a, v->at.n + 1, sizeof *f->readers);
-  for (size_t i = 0; i < v->at.n; i++)
-    for (size_t k = 0; k < v->at.at[i]->inputs.tensors.n; k++) {
-      value *from = value_of(f, v->at.at[i]->inputs.tensors.at[k]);
-      if (from) vec_push(f->s->a, &f->readers[from->position], v->at.at[i]);
-    }
 }
 
 static bool is_elementwise(const value *v) {
@@ -103,7 +89,9 @@ static bool has_sums(const value *v, const node *read) {
   return false;
 }
 
-static void force_store(value *v) { v->memory.is_cut = v->memory.is_forced = true; }
+static void force_store(forcing *f, value *v) {
+  v->memory.is_cut = v->memory.is_forced = f->any = true;
+}
 
 /** Stores the operands that windows of contractions read several times over. */
 static void store_window_operands(forcing *f) {
@@ -115,7 +103,7 @@ static void store_window_operands(forcing *f) {
       value *from = value_of(f, read->src[0]);
       if (from && (is_elementwise(from) || is_contraction(from)) && has_sums(from, read) &&
           !is_moved_only(from, read) && times_read(r, from) > MACHINE_WINDOW_REUSE_LEAST)
-        force_store(from);
+        force_store(f, from);
     }
   }
 }
@@ -146,7 +134,7 @@ static void store_joined_operands(forcing *f) {
     for (size_t k = 0; f->feeds[i] && k < r->inputs.tensors.n; k++) {
       value *from = value_of(f, r->inputs.tensors.at[k]);
       if (!from || !joined[from->position]) continue;
-      if (times_read(r, from) > MACHINE_OPERAND_REUSE_LEAST) force_store(from);
+      if (times_read(r, from) > MACHINE_OPERAND_REUSE_LEAST) force_store(f, from);
     }
   }
 }
@@ -188,7 +176,7 @@ static bool is_long_product(const forcing *f, const value *c) {
   double terms = 1;
   for (size_t i = 0; i < c->reduction.n; i++)
     terms *= size_estimate(range_extent(c->reduction.ranges[i]));
-  return terms > MACHINE_INLINED_PRODUCT_MOST && has_computed_operands(f, c, MOST_BEHIND);
+  return terms > MACHINE_INLINED_PRODUCT_MOST && has_computed_operands(f, c, FUSION_MOST_CHAIN);
 }
 
 static size_t count_reads_of(const value *v, const map *region) {
@@ -242,13 +230,13 @@ static void store_epilogues(forcing *f) {
     if (!is_contraction(v->at.at[i])) continue;
     epilogue e = find_epilogue(f, v->at.at[i]);
     for (size_t k = 0; k < f->readers[e.last->position].n; k++)
-      if (repeats(f, f->readers[e.last->position].at[k], &e)) force_store(e.last);
+      if (repeats(f, f->readers[e.last->position].at[k], &e)) force_store(f, e.last);
   }
 }
 
 /** Follows the only readers of a value as long as they are elementwise and of its size. */
 static const value *follow_chain(const forcing *f, const value *v) {
-  for (size_t i = 0; i < MOST_BEHIND; i++) {
+  for (size_t i = 0; i < FUSION_MOST_CHAIN; i++) {
     const value_list *r = &f->readers[v->position];
     if (r->n != 1 || !is_elementwise(r->at[0]) || r->at[0]->memory.stores.n ||
         r->at[0]->facts->size.points != v->facts->size.points)
@@ -269,17 +257,17 @@ static void store_scans(forcing *f) {
       const value *r = f->readers[last->position].at[k];
       if (!r->scan && !value_reads_scan(v, r) && f->feeds[r->position] &&
           times_read(r, x) > MACHINE_OPERAND_REUSE_LEAST)
-        force_store(x);
+        force_store(f, x);
     }
   }
 }
 
-void fusion_force_stores(grouping *s) {
-  forcing f = {.s = s};
-  find_readers(&f);
+bool fusion_force_stores(grouping *s) {
+  forcing f = {.s = s, .readers = s->readers};
   find_feeds(&f);
   store_window_operands(&f);
   store_joined_operands(&f);
   store_epilogues(&f);
   store_scans(&f);
+  return f.any;
 }

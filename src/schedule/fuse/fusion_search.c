@@ -85,32 +85,46 @@ static void sort_groups_by_key(grouping *s) {
   s->groups = sorted;
 }
 
-/** Decides about all values, from outputs to inputs. `stores`: the number of stores that each has
-    before the search adds one. */
-static void search_once(grouping *s, const size_t *stores) {
+static void find_readers(grouping *s) {
+  const values *v = s->values;
+  s->readers = arena_calloc(s->a, v->at.n + 1, sizeof *s->readers);
+  for (size_t i = 0; i < v->at.n; i++)
+    for (size_t k = 0; k < v->at.at[i]->inputs.tensors.n; k++) {
+      const value *from = map_get(&v->of, v->at.at[i]->inputs.tensors.at[k]);
+      if (from) vec_push(s->a, &s->readers[from->position], v->at.at[i]);
+    }
+}
+
+/** Decides about all values, from outputs to inputs, by the facts that were measured. */
+static void search_once(grouping *s) {
   const values *v = s->values;
   s->groups = (groups){0};
   s->recent = (map){0};
   s->random = s->request->seed;
-  for (size_t i = 0; i < v->at.n; i++) {
-    v->at.at[i]->memory.stores.n = stores[i];
+  for (size_t i = 0; i < v->at.n; i++)
     v->at.at[i]->places = arena_calloc(s->a, 1, sizeof *v->at.at[i]->places);
-  }
-  cost_model_measure(s->g, s->m, v);
   for (size_t i = v->at.n; i-- > 0;) decide_value(s, v->at.at[i]);
+}
+
+/** Searches once more. `stores`: the number of stores of each value before the first search, which
+    added some. */
+static void search_again(grouping *s, const size_t *stores) {
+  const values *v = s->values;
+  for (size_t i = 0; i < v->at.n; i++) v->at.at[i]->memory.stores.n = stores[i];
+  cost_model_measure(s->g, s->m, v);
+  search_once(s);
 }
 
 groups fuse_values(ir *g, const fusion_request *r, values *v) {
   grouping s = {.g = g, .a = ir_arena(g), .request = r, .m = &r->machine, .values = v};
   size_t *stores = arena_alloc(s.a, (v->at.n + 1) * sizeof *stores); /* required ones, of each */
   for (size_t i = 0; i < v->at.n; i++) stores[i] = v->at.at[i]->memory.stores.n;
-  if (r->policy == FUSION_BY_COST) {
-    cost_model_measure(g, s.m, v);
-    fusion_force_stores(&s);
-  }
-  search_once(&s, stores);
+  find_readers(&s);
+  cost_model_measure(g, s.m, v);
+  if (r->policy == FUSION_BY_COST && fusion_force_stores(&s)) cost_model_measure(g, s.m, v);
+  search_once(&s);
   s.reports = r->decided;
-  if ((r->policy == FUSION_BY_COST && materialise_move(&s)) || s.reports) search_once(&s, stores);
+  if ((r->policy == FUSION_BY_COST && materialise_move(&s)) || s.reports) search_again(&s, stores);
   sort_groups_by_key(&s);
   return s.groups;
 }

@@ -5,21 +5,10 @@
    the search runs again. */
 #include "schedule/fuse/search_state.h"
 
-enum { MOST_BEHIND = 8 }; /* longest chain of operands that is followed */
-
-typedef struct moving {
-  grouping *s;
-  value **reader; /* the only reader of each value, by position; NULL: none, or several */
-} moving;
-
-static void find_readers(moving *c) {
-  const values *v = c->s->values;
-  c->reader = arena_calloc(c->s->a, v->at.n + 1, sizeof *c->reader);
-  for (size_t i = 0; i < v->at.n; i++)
-    for (size_t k = 0; k < v->at.at[i]->inputs.tensors.n; k++) {
-      const value *from = map_get(&v->of, v->at.at[i]->inputs.tensors.at[k]);
-      if (from) c->reader[from->position] = from->facts->readers == 1 ? v->at.at[i] : NULL;
-    }
+/** The only reader of a value; NULL: none, or several. */
+static value *only_reader(const grouping *s, const value *v) {
+  const value_list *r = &s->readers[v->position];
+  return r->n == 1 ? r->at[0] : NULL;
 }
 
 /** True if a value is in memory, or will be: operands are visited first. */
@@ -36,19 +25,19 @@ static bool is_computed_in(const value *v, const group *g) {
 
 /** True if v costs no more in the kernel that writes u than elsewhere: it is in memory, or small,
    or computed there, or it has one reader and is computed from such values. */
-static bool is_available(const moving *c, const value *v, const value *u, size_t depth) {
+static bool is_available(const grouping *s, const value *v, const value *u, size_t depth) {
   if (!v || is_in_memory(v) || v->facts->size.points < u->facts->size.points) return true;
   if (is_computed_in(v, u->places->home)) return true;
   if (!depth || !v->body || value_is_reduction(v) || v->facts->readers > 1) return false;
   for (size_t i = 0; i < v->inputs.tensors.n; i++)
-    if (!is_available(c, map_get(&c->s->values->of, v->inputs.tensors.at[i]), u, depth - 1))
+    if (!is_available(s, map_get(&s->values->of, v->inputs.tensors.at[i]), u, depth - 1))
       return false;
   return true;
 }
 
 /** True if v is computed from each element of `last`, and from values available where u is written.
  */
-static bool may_follow(const moving *c, const value *v, const value *last, const value *u) {
+static bool may_follow(const grouping *s, const value *v, const value *last, const value *u) {
   if (!v->body || value_is_reduction(v) || v->memory.is_never_inlined || v->places->home)
     return false;
   if (value_is_never_stored(v)) return false;
@@ -57,9 +46,9 @@ static bool may_follow(const moving *c, const value *v, const value *last, const
     return false;
   for (size_t i = 0; i < v->inputs.elements.n; i++) {
     const node *read = v->inputs.elements.at[i];
-    const value *from = map_get(&c->s->values->of, read->src[0]);
+    const value *from = map_get(&s->values->of, read->src[0]);
     if (from == last ? !value_reads_in_place(v, read, last->rank)
-                     : !is_available(c, from, u, MOST_BEHIND))
+                     : !is_available(s, from, u, FUSION_MOST_CHAIN))
       return false;
   }
   return true;
@@ -75,19 +64,17 @@ static bool is_already_written(const value *v, const value *last) {
 }
 
 /** The last value on the chain from u that is better written than u; u itself if none is. */
-static value *find_last(const moving *c, value *u) {
-  value *last = u, *v = c->reader[u->position];
-  for (; v && may_follow(c, v, last, u); v = c->reader[v->position]) last = v;
+static value *find_last(const grouping *s, value *u) {
+  value *last = u, *v = only_reader(s, u);
+  for (; v && may_follow(s, v, last, u); v = only_reader(s, v)) last = v;
   return v && is_already_written(v, last) ? u : last;
 }
 
 bool materialise_move(grouping *s) {
-  moving c = {.s = s};
   bool any = false;
-  find_readers(&c);
   for (size_t i = 0; i < s->values->at.n; i++) {
     value *u = s->values->at.at[i];
-    value *last = u->places->is_free ? find_last(&c, u) : u;
+    value *last = u->places->is_free ? find_last(s, u) : u;
     last->memory.is_cut |= last != u;
     u->memory.was_stored = u->places->is_free && last == u;
     any |= last != u;

@@ -9,7 +9,11 @@
 
 #include "schedule/fuse/fusion_search.h"
 
-enum { FUSION_MOST_OPTIONS = 34, FUSION_RECENT_GROUPS = 8 };
+enum {
+  FUSION_MOST_OPTIONS = 34,
+  FUSION_RECENT_GROUPS = 8,
+  FUSION_MOST_CHAIN = 8 /* longest chain of values that is followed */
+};
 
 typedef struct option {
   double cost; /* ns */
@@ -23,12 +27,15 @@ typedef struct recent {
   size_t next;
 } recent;
 
+typedef VEC(value *) value_list;
+
 typedef struct grouping {
   ir *g;
   arena *a;
   const fusion_request *request;
   const machine *m;
   values *values;
+  value_list *readers; /* of each value, by position */
   groups groups;
   map recent; /* leading input → the last groups that have it */
   uint64_t random;
@@ -107,8 +114,9 @@ bool materialise_move(grouping *s);
 
 /* forced_stores.c */
 
-/** Marks values whose repeated computation the search does not cost right as stored. */
-void fusion_force_stores(grouping *s);
+/** Marks values whose repeated computation the search does not cost right as stored; false: none.
+ */
+bool fusion_force_stores(grouping *s);
 
 /* inline_value.c */
 
