@@ -91,6 +91,12 @@ static const node *apply_ungate(laws *l, const node *sink, const law_args *a,
   return law_ungate(l, sink, a->subject);
 }
 
+static const node *apply_pitch(laws *l, const node *sink, const law_args *a,
+                               const node *principals[]) {
+  (void)principals;
+  return law_pitch(l, sink, a->subject, a->number);
+}
+
 static const node *apply_kind(laws *l, const node *sink, const law_args *a,
                               const node *principals[]) {
   const node *changed;

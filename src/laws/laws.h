@@ -163,6 +163,10 @@ const node *law_sink(laws *l, const node *sink, const node *binder, const node *
     coordinates that are the ranges, constant extents, and one c for all reads outside. */
 const node *law_ungate(laws *l, const node *sink, const node *stage);
 
+/** PITCH: the rows of an array of rank 2 or more, of one value, that only INDEX reads, begin `more`
+    elements farther apart. Rows are of a constant length. */
+const node *law_pitch(laws *l, const node *sink, const node *stage, int64_t more);
+
 /** KIND: gives a range its kind; *changed is the range after that. UNROLL and VECTOR need a
    constant extent, a VECTOR a power of two or the inner extent of a SPLIT with a remainder (its
    last vector is narrower). VECTORs do not nest, and no extent inside may depend on one. A THREAD

@@ -18,7 +18,7 @@ enum {
 };
 
 typedef struct cache {
-  double bytes;
+  double bytes; /* that stay beside everything else; ways are counted likewise */
   size_t sets;
   double bytes_per_cycle; /* bandwidth from the next level */
 } cache;
@@ -62,13 +62,16 @@ static segments segments_of(const model *m, const summary_access *x, size_t loop
   }
   qsort(along, n, sizeof *along, compare_strides);
   for (size_t i = 0; i < n; i++) {
-    if (along[i].bytes <= larger(run, m->line)) {
+    summary_stride *before = f.n ? &f.apart[f.n - 1] : NULL;
+    double times = before ? along[i].bytes / before->bytes : 0;
+    if (along[i].bytes <= larger(run, m->line))
       run += along[i].bytes * (along[i].trips - 1);
-    } else {
+    else if (before && times <= before->trips && times == floor(times)) /* of one window */
+      before->trips += times * (along[i].trips - 1);
+    else
       f.apart[f.n++] = along[i];
-      f.count *= along[i].trips;
-    }
   }
+  for (size_t i = 0; i < f.n; i++) f.count *= f.apart[i].trips;
   f.lines = run <= m->line ? 1 : run / m->line + 0.5; /* begins in the middle of a line */
   return f;
 }
@@ -179,7 +182,8 @@ static double traffic(model *m, const cache *c, bool is_last) {
 /* Instructions. */
 
 static double loop_cycles(const summary_loop *l) {
-  double issued = l->operations + l->loads + l->stores + l->lanes_moved + MACHINE_LOOP_INSTRUCTIONS;
+  double issued = l->operations + l->scalars + l->loads + l->stores + l->lanes_moved +
+                  MACHINE_LOOP_INSTRUCTIONS;
   double t = l->operations / MACHINE_ISSUED_PER_CYCLE;
   t = larger(t, (l->loads + l->lanes_moved) / MACHINE_ISSUED_PER_CYCLE);
   t = larger(t, l->stores / MACHINE_STORED_PER_CYCLE);
@@ -191,14 +195,36 @@ static double loop_cycles(const summary_loop *l) {
   return l->depth ? t + MACHINE_LOOP_CYCLES : t;
 }
 
+/** The loop around a loop, or itself, that is divided among threads; 0: none. */
+static size_t divided_loop(const kernel_summary *s, size_t loop) {
+  while (loop && !s->loops.at[loop].is_divided) loop = s->loops.at[loop].parent;
+  return loop;
+}
+
+/** Instructions of the slowest of `threads` threads over an equal share of all. Each thread does
+    all of the work outside of divided loops. */
+static double imbalance_of(const kernel_summary *s, double threads) {
+  double all = 0, slowest = 0;
+  for (size_t i = 0; i < s->loops.n; i++) {
+    double cycles = loop_cycles(&s->loops.at[i]) * s->loops.at[i].runs;
+    size_t divided = divided_loop(s, i);
+    double units = divided ? s->loops.at[divided].trips : 1;
+    all += cycles;
+    slowest += cycles * ceil(units / threads) / units;
+  }
+  return all > 0 ? slowest * threads / all : 1;
+}
+
 kernel_cost kernel_cost_of(arena *a, const kernel_summary *s, const target *t) {
   tn_hardware h = hardware_with_defaults(&t->hardware);
-  double line = (double)h.line_bytes, cycle = 1 / MACHINE_CYCLES_PER_NS, all = 0;
+  double line = (double)h.line_bytes, cycle = 1 / MACHINE_CYCLES_PER_NS;
+  double l1 = hardware_l1_resident_bytes(&h);
+  double l2 = MACHINE_L2_RESIDENT_SHARE * (double)h.l2_bytes, l3 = (double)h.l3_bytes;
   const cache caches[COST_LEVELS] = {
-      {(double)h.l1_bytes, h.page_bytes / h.line_bytes, MACHINE_L2_BYTES_PER_CYCLE},
-      {(double)h.l2_bytes, (size_t)(h.l2_bytes / h.line_bytes / MACHINE_FAR_CACHE_WAYS),
+      {l1, h.page_bytes / h.line_bytes, MACHINE_L2_BYTES_PER_CYCLE},
+      {l2, (size_t)(h.l2_bytes / h.line_bytes / MACHINE_FAR_CACHE_WAYS),
        MACHINE_L3_BYTES_PER_CYCLE},
-      {(double)h.l3_bytes, (size_t)(h.l3_bytes / h.line_bytes / MACHINE_FAR_CACHE_WAYS),
+      {l3, (size_t)(h.l3_bytes / h.line_bytes / MACHINE_FAR_CACHE_WAYS),
        MACHINE_MEMORY_BYTES_PER_CYCLE}};
   model m = {.s = s,
              .line = line,
@@ -206,17 +232,18 @@ kernel_cost kernel_cost_of(arena *a, const kernel_summary *s, const target *t) {
              .is_repeated = arena_calloc(a, s->accesses.n + 1, sizeof *m.is_repeated),
              .held = arena_alloc(a, MOST_SETS * sizeof *m.held)};
   kernel_cost cost = {0};
+  double power = MACHINE_BOTTLENECK_POWER;
   find_repeated(&m);
   for (size_t i = 0; i < s->loops.n; i++)
     cost.core += loop_cycles(&s->loops.at[i]) * s->loops.at[i].runs;
   cost.core *= cycle;
-  all = cost.total = cost.core;
+  double sum = pow(cost.core, power);
   for (size_t k = 0; k < COST_LEVELS; k++) {
     cost.memory[k] =
         traffic(&m, &caches[k], k + 1 == COST_LEVELS) / caches[k].bytes_per_cycle * cycle;
-    cost.total = larger(cost.total, cost.memory[k]);
-    all += cost.memory[k];
+    sum += pow(cost.memory[k], power);
   }
-  cost.total += MACHINE_HIDDEN_SHARE * (all - cost.total);
+  cost.total = pow(sum, 1 / power);
+  cost.imbalance = imbalance_of(s, (double)h.cores);
   return cost;
 }

@@ -1,7 +1,7 @@
 /* Cost model of a scheduled kernel: predicts the time of one thread from the summary of its loops
    and accesses. A loop costs the most of its arithmetic, loads, stores, issue slots and dependent
-   steps; a level of the memory costs the bytes that go through it divided by its bandwidth. The
-   largest of these decides, the others add a share. */
+   steps; a level of the memory costs the bytes that go through it divided by its bandwidth. All
+   of these overlap: the time is a norm of them, near the largest one. */
 #ifndef TENON_TARGET_KERNEL_COST_H
 #define TENON_TARGET_KERNEL_COST_H
 
@@ -14,6 +14,8 @@ typedef struct kernel_cost {
   double core;                /* instructions, with all data in the first cache */
   double memory[COST_LEVELS]; /* data from beyond the first, second and last cache */
   double total;
+  double imbalance; /* instructions of the slowest of as many threads as there are cores, over an
+                       equal share: 1 or more */
 } kernel_cost;
 
 /** The predicted cost of a kernel. `a`: for scratch memory, which raises. */

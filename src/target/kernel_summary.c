@@ -59,8 +59,11 @@ static void add_loops(builder *b, const node *binder) {
     if (!is_loop(ranges[i])) continue;
     const summary_loop *around = &b->s.loops.at[parent];
     double trips = trips_of(ranges[i]);
-    summary_loop l = {
-        .parent = parent, .depth = around->depth + 1, .trips = trips, .runs = around->runs * trips};
+    summary_loop l = {.parent = parent,
+                      .depth = around->depth + 1,
+                      .is_divided = range_kind_of(ranges[i]) == KIND_THREAD,
+                      .trips = trips,
+                      .runs = around->runs * trips};
     parent = b->s.loops.n;
     map_set(b->a, &b->loop_of, ranges[i], (void *)(uintptr_t)parent);
     vec_push(b->a, &b->s.loops, l);
@@ -119,17 +122,21 @@ static void find_fused(builder *b, const node *n) {
   }
 }
 
-/** Adds an elementwise node. Logic on indices runs lane by lane. */
+/** Adds an elementwise node. Logic on indices runs lane by lane; scalar conditions and integers run
+   beside the vectors. */
 static void add_operation(builder *b, const node *n) {
   bool computes = op_is_elementwise((op)n->op) && n->dtype != DT_INDEX;
   if (!computes || map_has(&b->fused, n)) return;
   const node *lanes = node_vector_range(n);
   bool is_index_logic = n->dtype == DT_BOOL && n->n_src && n->src[0]->dtype == DT_INDEX;
-  double cost = op_cost((op)n->op) * copies_of(n), scalar = 1.0 / MACHINE_CHECKS_PER_OPERATION;
+  bool is_integer = n->op == OP_WHERE || !dtype_is_float((dtype)n->dtype);
+  double cost = op_cost((op)n->op) * copies_of(n);
   summary_loop *l = &b->s.loops.at[loop_of_node(b, n)];
   if (is_index_logic && lanes) l->lanes_moved += copies_of(n) * trips_of(lanes);
-  if (is_index_logic) cost *= lanes ? trips_of(lanes) * scalar : scalar;
-  l->operations += is_index_logic ? cost : cost * vectors_of(b, n, lanes);
+  if (is_index_logic || (is_integer && !lanes))
+    l->scalars += lanes ? cost * trips_of(lanes) : cost;
+  else
+    l->operations += cost * vectors_of(b, n, lanes);
 }
 
 /* Accesses. */
@@ -198,7 +205,7 @@ static void add_access(builder *b, const node *at, const place *w, size_t loop, 
   summary_loop *l = &b->s.loops.at[loop];
   *(is_store ? &l->stores : &l->loads) += count;
   if (by_lanes > 0) l->lanes_moved += count;
-  if (mask) l->operations += count / MACHINE_CHECKS_PER_OPERATION;
+  if (mask) l->scalars += count;
 }
 
 /** True if all ranges of a STAGE are copies and lanes: its elements can be registers. */

@@ -15,10 +15,12 @@ enum { SUMMARY_MOST_STRIDES = 16 }; /* of an access; further ones are left out *
 /** A loop; loop 0 is the kernel's body, which runs once. */
 typedef struct summary_loop {
   size_t parent, depth;
+  bool is_divided;      /* among threads */
   double trips;         /* iterations of one run */
   double runs;          /* iterations of all runs */
   double operations;    /* vector operations of an iteration, in float additions */
   double loads, stores; /* of an iteration */
+  double scalars;       /* conditions and integers of an iteration: no vectors' ports */
   double lanes_moved;   /* elements that an iteration inserts into vectors or extracts */
   double chain;         /* cycles of a reduction's step, which waits for the step before; 0: none */
   double steps;         /* of one run of that reduction */

@@ -1,20 +1,14 @@
 /* Schedules a kernel: applies the loop transformations (laws) that the choices below make, in this
    order, or replays those of the schedule that the kernel brings along. Each choice looks at the
    kernel and the target alone, applies laws where they are legal and its cost estimate gains by
-   them, and leaves the rest. */
+   them, and leaves the rest. Some of them have alternatives, among which a search decides first. */
 #include "codegen/choose/choice.h"
 #include "codegen/codegen.h"
-#include "ir/core/pass_names.h"
 #include "ir/text/sink_text.h"
 #include "ir/verify/verify_graph.h"
 #include "laws/kernel_schedule.h"
 
-typedef struct choice_step {
-  pass name;
-  void (*apply)(choice *c);
-} choice_step;
-
-static const choice_step steps[] = {
+const choice_step choice_steps[CHOICE_STEPS] = {
     /* A nest for each part of a concatenation or window, so that no element is selected. */
     {PASS_INDEX_SET_SPLIT, choose_index_set_split},
     /* One loop in place of two whose accesses are contiguous across both. */
@@ -31,10 +25,14 @@ static const choice_step steps[] = {
     {PASS_BLOCKED_SUMS, choose_blocked_sums},
     /* Blocks of results that share operands become copies, one register each. */
     {PASS_REGISTER_TILES, choose_register_tiles},
+    /* Loops around a tile are exchanged, so that its other operand is the one that is reused. */
+    {PASS_LOOP_ORDER, choose_loop_order},
     /* Windows are copied with their padding, so that reductions read without bounds checks. */
     {PASS_PADDED_TILES, choose_padded_tiles},
     /* Operands that tiles read scattered, or from far, are copied contiguously. */
     {PASS_PACKING, choose_packing},
+    /* Rows of arrays are spread over all sets of the first cache. */
+    {PASS_ROW_PITCH, choose_row_pitch},
     /* Copies and lanes around a reduction move inside of its loop. */
     {PASS_UNROLL_AND_JAM, choose_unroll_and_jam},
     /* The epilogue of a large tile becomes a loop over its results. */
@@ -51,21 +49,23 @@ static void report_laws(const law_schedule *list, const codegen_observer *o, are
   }
 }
 
+static void report_cost(const choice *c, const codegen_observer *o) {
+  kernel_cost cost = choice_cost(c);
+  o->cost(o->user, &cost);
+}
+
 static const node *apply_steps(ir *g, const node *sink, const codegen_options *o) {
   choice c = {.laws = {.g = g}, .target = &o->target, .math = o->math, .sink = sink};
+  c.wanted = choice_search(&c);
   if (o->observer.law) c.laws.log = law_trace_new(g);
-  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+  for (size_t i = 0; i < CHOICE_STEPS; i++) {
     const node *before = c.sink;
-    steps[i].apply(&c);
-    if (c.sink != before) verify_after_pass(g, steps[i].name, LEVEL_KERNEL, &c.sink, 1);
+    choice_steps[i].apply(&c);
+    if (c.sink != before) verify_after_pass(g, choice_steps[i].name, LEVEL_KERNEL, &c.sink, 1);
     if (o->observer.after_choice)
-      o->observer.after_choice(o->observer.user, pass_name(steps[i].name), c.sink);
+      o->observer.after_choice(o->observer.user, pass_name(choice_steps[i].name), c.sink);
   }
-  if (o->observer.cost) {
-    kernel_summary summary = kernel_summary_of(g, c.sink, c.target, c.math);
-    kernel_cost cost = kernel_cost_of(ir_arena(g), &summary, c.target);
-    o->observer.cost(o->observer.user, &cost);
-  }
+  if (o->observer.cost) report_cost(&c, &o->observer);
   if (!o->observer.law) return c.sink;
   law_steps path = law_trace_path(c.laws.log, sink, c.sink);
   law_schedule list = law_schedule_of_trace(&c.laws, sink, &path);

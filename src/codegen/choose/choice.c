@@ -5,6 +5,14 @@
 #include "target/hardware.h"
 #include "target/kernel_estimates.h"
 
+size_t choice_decide(choice *c, decision_kind kind, size_t n) {
+  size_t at = c->made.n;
+  const decision *w = at < c->wanted.n ? &c->wanted.at[at] : NULL;
+  decision d = {kind, n, w && w->kind == kind && w->taken < n ? w->taken : 0};
+  vec_push(ir_arena(c->laws.g), &c->made, d);
+  return d.taken;
+}
+
 node_list choice_binders(const choice *c) {
   arena *a = ir_arena(c->laws.g);
   node_list order = topo_sort(a, &c->sink, 1, NULL, NULL), binders = {0};

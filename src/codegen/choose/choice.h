@@ -5,9 +5,26 @@
 #define TENON_CODEGEN_CHOOSE_CHOICE_H
 
 #include "base/map.h"
+#include "ir/core/pass_names.h"
 #include "ir/core/topo_sort.h"
 #include "laws/laws.h"
+#include "target/kernel_cost.h"
 #include "target/target.h"
+
+/** Decisions that steps make among alternatives. */
+typedef enum decision_kind {
+  DECISION_TILE,  /* the register tile of a nest */
+  DECISION_ORDER, /* whether loops along which a tile's vectors change are innermost */
+  DECISION_REUSE  /* number of loops of a tile's nest inside the blocks of its sums */
+} decision_kind;
+
+/** A decision: alternative `taken` of `n`; 0 is the one that the step's own estimate prefers. */
+typedef struct decision {
+  decision_kind kind;
+  size_t n, taken;
+} decision;
+
+typedef VEC(decision) decision_list;
 
 /** A kernel while its schedule is chosen. */
 typedef struct choice {
@@ -16,9 +33,30 @@ typedef struct choice {
   int math;              /* math_mode */
   const node *sink;      /* the kernel after the laws applied so far */
   map vector_remainders; /* ranges of open size that vectors leave over: not vectorised again */
+  decision_list made;    /* by the steps so far, in their order */
+  decision_list wanted;  /* that the search asks for; others are the steps' own */
 } choice;
 
+/** The alternative that a step takes, of `n` > 0; choice.c. */
+size_t choice_decide(choice *c, decision_kind kind, size_t n);
+
+/** The predicted cost of a kernel. */
+kernel_cost choice_cost(const choice *c);
+
+/** schedule_search.c: the decisions for a kernel that the cost model prefers. */
+decision_list choice_search(const choice *c);
+
 /* The steps. */
+
+enum { CHOICE_STEPS = 15 };
+
+typedef struct choice_step {
+  pass name;
+  void (*apply)(choice *c);
+} choice_step;
+
+/** auto_schedule.c: the steps in order. */
+extern const choice_step choice_steps[CHOICE_STEPS];
 
 /** index_set_split.c: a nest for each part of a concatenation. */
 void choose_index_set_split(choice *c);
@@ -44,11 +82,17 @@ void choose_blocked_sums(choice *c);
 /** register_tiles.c: blocks of results that share operands, one register each. */
 void choose_register_tiles(choice *c);
 
+/** loop_order.c: which operand of a register tile stays in a near cache. */
+void choose_loop_order(choice *c);
+
 /** padded_tiles.c: windows copied with their padding, read without bounds checks. */
 void choose_padded_tiles(choice *c);
 
 /** packing.c: operands that are scattered or far away, copied contiguously. */
 void choose_packing(choice *c);
+
+/** row_pitch.c: arrays whose rows would compete for few sets of the first cache. */
+void choose_row_pitch(choice *c);
 
 /** unroll_and_jam.c: copies and lanes around a reduction, moved inside of its loop. */
 void choose_unroll_and_jam(choice *c);

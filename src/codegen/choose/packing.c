@@ -329,8 +329,10 @@ static bool pack_operand(choice *c, const node *stage, const node *index) {
   if (!made) return false;
   c->sink = made;
   const node *packed = element->src[0], *row = stage_range(packed)[0];
-  if (scattered && stage_n_ranges(packed) > 1)
-    unroll_packing(c, packed, (int64_t)range_trip_estimate(lanes));
+  int64_t width = (int64_t)range_trip_estimate(lanes);
+  if (scattered && stage_n_ranges(packed) > 1) unroll_packing(c, packed, width);
+  if (!scattered && stage_n_ranges(packed) > 1)
+    choice_vectorise_range(c, stage_range(packed)[stage_n_ranges(packed) - 1], width);
   choice_interchange_outward(c, law_find_binder(&c->laws, c->sink, lanes), index, fixed);
   packed = law_find_binder(&c->laws, c->sink, row);
   if (once)

@@ -2,7 +2,7 @@
    of them is computed at once, so that an element is loaded once for the whole block, and the block
    has as many independent accumulators as the processor's latency asks for. Up to two ranges of the
    nest are cut; the cuts become copies, which unroll_and_jam.c moves inside of the reductions'
-   loops. The best cut is found by trying all of them against an estimate of cycles: throughput of
+   loops. All cuts are ordered by an estimate of cycles: throughput of
    loads and arithmetic, latency of additions, registers, and the cache level that operands come
    from. */
 #include "codegen/choose/choice.h"
@@ -15,8 +15,12 @@
 #include "base/map.h"
 
 #include <math.h>
+#include <stdlib.h>
 
-enum { AXES = 2 }; /* most ranges that a tile is cut from */
+enum {
+  AXES = 2,             /* most ranges that a tile is cut from */
+  MOST_ALTERNATIVES = 8 /* tiles of a nest that the search tries */
+};
 
 typedef VEC(const node *) range_list;
 
@@ -54,7 +58,7 @@ typedef struct inner_loop {
 } inner_loop;
 
 /** A nest that might be tiled along some ranges. */
-typedef struct plan {
+typedef struct tiled_nest {
   const choice *c;
   tn_hardware hardware;
   ir *g;
@@ -65,14 +69,19 @@ typedef struct plan {
   bool has_remainder_nest; /* tiles may not overlap: remainders are nests of their own */
   bool has_lane_remainder; /* a reduction in lanes inside has a remainder loop */
   VEC(inner_loop) loops;   /* one after the other */
-} plan;
+} tiled_nest;
 
+/** A tile of a nest. */
 typedef struct tile {
+  const tiled_nest *nest;
   int64_t cut[AXES]; /* indices of each axis */
-  double cost;       /* cycles for all indices of both axes */
+  double cost;       /* cycles for one index of each axis */
+  size_t number;     /* in the order in which tiles are listed */
 } tile;
 
-static bool depends_on_tile(const plan *p, const node *n) {
+typedef VEC(tile) tile_list;
+
+static bool depends_on_tile(const tiled_nest *p, const node *n) {
   if (p->lanes && node_is_free_in(p->lanes, n)) return true;
   for (size_t k = 0; k < AXES; k++)
     if (p->axis[k] && node_is_free_in(p->axis[k], n)) return true;
@@ -80,7 +89,7 @@ static bool depends_on_tile(const plan *p, const node *n) {
 }
 
 /** True if copies around a FOLD may move inside of its loop. */
-static bool may_unroll_and_jam(const plan *p, const node *f) {
+static bool may_unroll_and_jam(const tiled_nest *p, const node *f) {
   if (f->op != OP_FOLD || !fold_has_scalar_states(f)) return false;
   for (size_t i = 0; i < fold_n_ranges(f); i++)
     if (depends_on_tile(p, range_extent(fold_range(f)[i]))) return false;
@@ -101,14 +110,14 @@ static double copies_of_node(const node *n, const node *lanes) {
 }
 
 /** True if a range is a loop of the nest, or one around the nest. */
-static bool is_outside_tile(const plan *p, const node *range) {
+static bool is_outside_tile(const tiled_nest *p, const node *range) {
   for (size_t k = 0; k < stage_n_ranges(p->stage); k++)
     if (stage_range(p->stage)[k] == range) return range_kind_of(range) == KIND_LOOP;
   return node_is_free_in(range, p->stage);
 }
 
 /** Bytes that an INDEX loads in the loops inside of a tile. */
-static double bytes_inside(const plan *p, const node *index) {
+static double bytes_inside(const tiled_nest *p, const node *index) {
   double bytes = (double)dtype_bytes((dtype)index->dtype);
   for (uint32_t i = 0; i < index->free->n; i++) {
     const node *r = index->free->at[i];
@@ -122,7 +131,7 @@ static bool has_unit_stride(const node *index, const node *range) {
 }
 
 /** Loads of consecutive elements by an INDEX in the loops inside of a tile. */
-static double consecutive_loads(const plan *p, const node *index) {
+static double consecutive_loads(const tiled_nest *p, const node *index) {
   double loads = 1;
   for (uint32_t i = 0; i < index->free->n; i++) {
     const node *r = index->free->at[i];
@@ -133,7 +142,7 @@ static double consecutive_loads(const plan *p, const node *index) {
 
 /** Bytes of L1 sets that each index of a range competes for: sets repeat every page, so elements a
     large power of two apart fall into few of them. 0 within a line. */
-static double competing_set_bytes(const plan *p, const node *index, const node *range) {
+static double competing_set_bytes(const tiled_nest *p, const node *index, const node *range) {
   const node *from = index->src[0];
   int64_t page = p->hardware.page_bytes, line = p->hardware.line_bytes;
   if (from->op != OP_PARAM) return 0;
@@ -144,14 +153,15 @@ static double competing_set_bytes(const plan *p, const node *index, const node *
 }
 
 /** True if the lines that a tile reads at once conflict in the sets of the first cache. */
-static bool has_set_conflicts(const plan *p, const load_facts *l, const int64_t cut[]) {
+static bool has_set_conflicts(const tiled_nest *p, const load_facts *l, const int64_t cut[]) {
   for (size_t k = 0; k < AXES; k++)
     if (l->set_bytes[k] * (double)cut[k] > (double)p->hardware.l1_bytes) return true;
   return false;
 }
 
 /** Time of a load in loads from the first cache, by the cache level that its data stays in. */
-static double load_cost(const plan *p, const operation *o, const int64_t cut[], double times) {
+static double load_cost(const tiled_nest *p, const operation *o, const int64_t cut[],
+                        double times) {
   double bytes = o->load.bytes * times / o->copies;
   double row = o->load.consecutive * o->load.element; /* bytes side by side */
   double line = (double)p->hardware.line_bytes,
@@ -164,7 +174,7 @@ static double load_cost(const plan *p, const operation *o, const int64_t cut[], 
 }
 
 /** Iterations of a FOLD for one tile. */
-static double trips_per_tile(const plan *p, const node *fold) {
+static double trips_per_tile(const tiled_nest *p, const node *fold) {
   double times = 1;
   for (size_t i = 0; i < fold_n_ranges(fold); i++)
     times *= range_trip_estimate(fold_range(fold)[i]);
@@ -176,7 +186,7 @@ static double trips_per_tile(const plan *p, const node *fold) {
 }
 
 /** Adds the innermost loop of a FOLD. */
-static void add_loop(plan *p, const node *fold) {
+static void add_loop(tiled_nest *p, const node *fold) {
   arena *a = ir_arena(p->g);
   node_list nest = nest_nodes(a, fold);
   const node *lanes = nest_lane_range(p->g, fold, &nest);
@@ -222,8 +232,8 @@ static bool is_innermost(arena *a, const node *fold) {
   return true;
 }
 
-/** Fills the loops of a plan for its axes; false: copies of some binder could not be jammed. */
-static bool fill_plan(plan *p) {
+/** Fills the loops of a nest for its axes; false: copies of some binder could not be jammed. */
+static bool fill_nest(tiled_nest *p) {
   arena *a = ir_arena(p->g);
   node_list nest = nest_nodes(a, p->stage);
   choice_padded_conditions(p->c, p->stage, &p->padded);
@@ -247,7 +257,7 @@ static double overlapped_cycles(double a, double b) {
 }
 
 /** Cycles of one iteration of an innermost loop; < 0: too many instructions or registers. */
-static double iteration_cycles(const plan *p, const inner_loop *l, const int64_t cut[],
+static double iteration_cycles(const tiled_nest *p, const inner_loop *l, const int64_t cut[],
                                double registers) {
   double all = 1, loads = 0, work = 0, held = MACHINE_SPARE_REGISTERS;
   for (size_t k = 0; k < AXES; k++) all *= (double)cut[k];
@@ -272,7 +282,7 @@ static double iteration_cycles(const plan *p, const inner_loop *l, const int64_t
 
 /** Cycles of one tile; < 0: impossible. Loops run one after the other, each with all registers: the
     results of earlier ones are spilled. */
-static double tile_cycles(const plan *p, const int64_t cut[], double registers) {
+static double tile_cycles(const tiled_nest *p, const int64_t cut[], double registers) {
   double sum = 0;
   for (size_t i = 0; i < p->loops.n; i++) {
     double each = iteration_cycles(p, &p->loops.at[i], cut, registers);
@@ -283,7 +293,7 @@ static double tile_cycles(const plan *p, const int64_t cut[], double registers) 
 }
 
 /** Cycles for all indices of the axes, in tiles of which the last overlaps the one before. */
-static double cost_with_overlap(const plan *p, const int64_t cut[], double registers) {
+static double cost_with_overlap(const tiled_nest *p, const int64_t cut[], double registers) {
   double times = 1, each = tile_cycles(p, cut, registers);
   for (size_t k = 0; k < AXES && p->axis[k]; k++)
     times *= ceil(range_trip_estimate(p->axis[k]) / (double)cut[k]);
@@ -291,7 +301,7 @@ static double cost_with_overlap(const plan *p, const int64_t cut[], double regis
 }
 
 /** The same with smaller tiles for the remainders. */
-static double cost_with_remainders(const plan *p, const int64_t cut[], double registers) {
+static double cost_with_remainders(const tiled_nest *p, const int64_t cut[], double registers) {
   double sum = 0;
   for (unsigned part = 0; part < 1u << AXES; part++) {
     int64_t here[AXES];
@@ -311,25 +321,48 @@ static double cost_with_remainders(const plan *p, const int64_t cut[], double re
   return sum;
 }
 
-static int64_t most_cut(const plan *p, size_t k) {
+static int64_t most_cut(const tiled_nest *p, size_t k) {
   const node *extent = p->axis[k] ? range_extent(p->axis[k]) : NULL;
   int64_t n = !extent ? 1 : p->has_remainder_nest ? extent->hi : extent->lo;
   return n < MACHINE_TILE_SIDE_MOST ? n : MACHINE_TILE_SIDE_MOST;
 }
 
-/** Replaces `best` by the cheapest tile of a plan, if that is cheaper; returns whether it is. */
-static bool find_tile(const plan *p, double registers, tile *best) {
-  bool found = false;
+/** Adds all tiles of a nest that are possible. `weight`: indices of both axes over the gain that is
+    required, so that tiles along different ranges compare. */
+static void add_tiles(const tiled_nest *p, double registers, double weight, tile_list *to) {
   for (int64_t x = 1; x <= most_cut(p, 0); x++)
-    for (int64_t y = 1; y <= most_cut(p, 1); y++) {
-      tile t = {.cut = {x, y}};
+    for (int64_t y = p->axis[1] ? 2 : 1; y <= most_cut(p, 1); y++) {
+      if (p->axis[1] && x == 1) continue; /* a tile along one axis */
+      tile t = {.nest = p, .cut = {x, y}, .number = to->n};
       t.cost = p->has_remainder_nest ? cost_with_remainders(p, t.cut, registers)
                                      : cost_with_overlap(p, t.cut, registers);
-      if (t.cost < 0 || t.cost >= best->cost) continue;
-      *best = t;
-      found = true;
+      t.cost /= weight;
+      if (t.cost >= 0) vec_push(ir_arena(p->g), to, t);
     }
-  return found;
+}
+
+static int compare_tiles(const void *a, const void *b) {
+  const tile *x = a, *y = b;
+  if (x->cost != y->cost) return x->cost < y->cost ? -1 : 1;
+  return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/** True if two tiles are cut alike along one of the same axes. */
+static bool is_alike(const tile *a, const tile *b) {
+  bool same_axes = a->nest->axis[0] == b->nest->axis[0] && a->nest->axis[1] == b->nest->axis[1];
+  return same_axes && (!a->nest->axis[1] || a->cut[0] == b->cut[0] || a->cut[1] == b->cut[1]);
+}
+
+/** Keeps the cheapest tiles of which no two are alike; one that costs far more is left out. */
+static void keep_alternatives(tile_list *all) {
+  size_t n = 0;
+  if (all->n) qsort(all->at, all->n, sizeof *all->at, compare_tiles);
+  for (size_t i = 0; i < all->n && n < MOST_ALTERNATIVES; i++) {
+    bool is_new = all->at[i].cost <= MACHINE_ALTERNATIVE_COST * all->at[0].cost;
+    for (size_t k = 0; k < n && is_new; k++) is_new = !is_alike(&all->at[k], &all->at[i]);
+    if (is_new) all->at[n++] = all->at[i];
+  }
+  all->n = n;
 }
 
 static bool is_axis(const tiling *t, const node *r) {
@@ -337,7 +370,7 @@ static bool is_axis(const tiling *t, const node *r) {
 }
 
 /** True if some load does not depend on an axis, so that its indices share it. */
-static bool has_shared_load(const plan *p, size_t k) {
+static bool has_shared_load(const tiled_nest *p, size_t k) {
   for (size_t l = 0; l < p->loops.n; l++)
     for (size_t i = 0; i < p->loops.at[l].operations.n; i++) {
       const operation *o = &p->loops.at[l].operations.at[i];
@@ -348,7 +381,7 @@ static bool has_shared_load(const plan *p, size_t k) {
 
 /** The gain that a tile along an axis must bring, for the code of remainders that a varying size
     needs, its own or those of reductions in lanes; INFINITY: no load is shared along the axis. */
-static double required_gain(const plan *p, size_t k) {
+static double required_gain(const tiled_nest *p, size_t k) {
   if (!p->axis[k]) return 1;
   bool has_code_twice = p->has_remainder_nest && !node_is_const(range_extent(p->axis[k]));
   if (!has_code_twice && !p->has_lane_remainder) return 1;
@@ -368,37 +401,36 @@ static const bool *overlapping_ranges(choice *c, const node *stage) {
   return may;
 }
 
-/** Finds the cheapest tile of a nest along one or two of its ranges; false: none is possible. */
-static bool find_best_tile(const tiling *m, const node *stage, plan *chosen, tile *best) {
-  double registers = m->c->target->registers;
-  bool found = false;
+/** Adds the tiles of a nest along one range, or two. */
+static void add_tiles_along(const tiling *m, const node *stage, const node *first,
+                            const node *second, bool may_overlap, tile_list *to) {
+  tiled_nest *p = arena_calloc(ir_arena(m->c->laws.g), 1, sizeof *p);
+  *p = (tiled_nest){.c = m->c,
+                    .g = m->c->laws.g,
+                    .stage = stage,
+                    .hardware = hardware_with_defaults(&m->c->target->hardware),
+                    .lanes = nest_vector_range(stage),
+                    .axis = {first, second},
+                    .has_remainder_nest = !may_overlap};
+  if (!is_axis(m, first) || (second && !is_axis(m, second))) return;
+  if (second && node_is_free_in(first, range_extent(second))) return;
+  if (!fill_nest(p)) return;
+  double indices = range_trip_estimate(first) * (second ? range_trip_estimate(second) : 1);
+  double gain = required_gain(p, 0) * required_gain(p, 1);
+  if (!isinf(gain)) add_tiles(p, m->c->target->registers, indices / gain, to);
+}
+
+/** Different tiles of a nest along one or two of its ranges, the cheapest one first. */
+static tile_list list_tiles(const tiling *m, const node *stage) {
+  tile_list all = {0};
   size_t n = stage_n_ranges(stage);
   const bool *may = overlapping_ranges(m->c, stage);
   for (size_t i = 0; i < n; i++)
-    for (size_t k = i; k < n; k++) {
-      plan p = {.c = m->c, .g = m->c->laws.g, .stage = stage};
-      p.hardware = hardware_with_defaults(&m->c->target->hardware);
-      p.lanes = nest_vector_range(stage);
-      p.axis[0] = stage_range(stage)[i];
-      p.axis[1] = k > i ? stage_range(stage)[k] : NULL;
-      if (!is_axis(m, p.axis[0]) || (p.axis[1] && !is_axis(m, p.axis[1]))) continue;
-      p.has_remainder_nest = !may[i] || !may[k];
-      if (p.axis[1] && node_is_free_in(p.axis[0], range_extent(p.axis[1]))) continue;
-      if (!fill_plan(&p)) continue;
-      /* Tiles along different ranges are compared by cycles for one index of each. */
-      double each =
-          range_trip_estimate(p.axis[0]) * (p.axis[1] ? range_trip_estimate(p.axis[1]) : 1);
-      double gain = required_gain(&p, 0) * required_gain(&p, 1);
-      if (isinf(gain)) continue;
-      each /= gain;
-      tile t = {.cost = best->cost * each};
-      if (!find_tile(&p, registers, &t)) continue;
-      t.cost /= each;
-      *best = t;
-      *chosen = p;
-      found = true;
-    }
-  return found;
+    for (size_t k = i; k < n; k++)
+      add_tiles_along(m, stage, stage_range(stage)[i], k > i ? stage_range(stage)[k] : NULL,
+                      may[i] && may[k], &all);
+  keep_alternatives(&all);
+  return all;
 }
 
 /* Cutting a tile out of a nest. */
@@ -426,7 +458,8 @@ static void unroll_range(choice *c, const node *range, int64_t cut) {
 
 /** Cuts a tile out of a nest. Remainders are nests that may be tiled in turn; those of a varying
    size are small and stay as they are. */
-static void cut_tile(tiling *m, const plan *p, const tile *t) {
+static void cut_tile(tiling *m, const tile *t) {
+  const tiled_nest *p = t->nest;
   choice *c = m->c;
   arena *a = ir_arena(c->laws.g);
   size_t position[AXES];
@@ -463,11 +496,11 @@ static bool is_unrolled(const node *stage) {
 /** Tiles the nest that binds a range, unless it has copies already. */
 static void tile_nest(tiling *m, const node *range) {
   const node *stage = law_find_binder(&m->c->laws, m->c->sink, range);
-  plan p;
-  tile t = {.cost = INFINITY};
   if (!stage || stage->op != OP_STAGE || is_unrolled(stage)) return;
-  if (!find_best_tile(m, stage, &p, &t)) return;
-  if (t.cut[0] * t.cut[1] > 1) cut_tile(m, &p, &t);
+  tile_list tiles = list_tiles(m, stage);
+  if (!tiles.n) return;
+  const tile *t = &tiles.at[choice_decide(m->c, DECISION_TILE, tiles.n)];
+  if (t->cut[0] * t->cut[1] > 1) cut_tile(m, t);
 }
 
 void choose_register_tiles(choice *c) {

@@ -45,10 +45,53 @@ static void vectorise_partial_sums(choice *c, const node *fold, const node *oute
   if (made) c->sink = made;
 }
 
+/** True if a FOLD sums the results of another one that depends on its ranges: blocks of a sum. */
+static bool is_blocked(arena *a, const node *fold) {
+  node_list nest = nest_nodes(a, fold);
+  for (size_t i = 0; i < nest.n; i++)
+    if (nest.at[i]->op == OP_FOLD && node_is_free_in(fold_innermost_range(fold), nest.at[i]))
+      return true;
+  return false;
+}
+
+/** True if a vector load of a FOLD reads the same elements for all indices of a range. */
+static bool reuses_vectors(ir *g, const node *fold, const node *range) {
+  node_list nest = nest_nodes(ir_arena(g), fold);
+  const node *lanes = nest_lane_range(g, fold, &nest);
+  for (size_t i = 0; i < nest.n && lanes; i++)
+    if (nest_is_array_read(nest.at[i]) && node_is_free_in(lanes, nest.at[i]) &&
+        !node_is_free_in(range, nest.at[i]))
+      return true;
+  return false;
+}
+
+/** Cache blocking along the reduction: lists the loops around the copies of a blocked sum, at most
+    `most`, that can run inside each block, where the block's vectors stay in a near cache. One loop
+    at least remains outside, for threads. */
+static size_t reuse_loops(choice *c, const node *fold, const node *copies, const node *loops[],
+                          size_t most) {
+  const node *stage = law_find_binder(&c->laws, c->sink, copies);
+  size_t n = 0, end = 0;
+  if (stage->op != OP_STAGE || !is_blocked(ir_arena(c->laws.g), fold)) return 0;
+  while (end < stage_n_ranges(stage) && range_kind_of(stage_range(stage)[end]) == KIND_LOOP) end++;
+  for (size_t i = end; i-- > 1 && n < most;) {
+    const node *r = stage_range(stage)[i];
+    bool moves = node_is_free_in(r, fold) && node_is_const(range_extent(r)) &&
+                 reuses_vectors(c->laws.g, fold, r);
+    if (!moves) break;
+    loops[n++] = r;
+  }
+  return n;
+}
+
 static bool move_ranges_inside(choice *c, const node *fold) {
-  enum { MOST_MOVED = 8 };
-  const node *outer[MOST_MOVED], *own[MOST_MOVED];
-  size_t n = ranges_to_move(c, fold, outer, MOST_MOVED);
+  enum { MOST_COPIES = 8, MOST_LOOPS = 2, MOST_MOVED = MOST_COPIES + MOST_LOOPS };
+  const node *copies[MOST_COPIES], *loops[MOST_LOOPS], *outer[MOST_MOVED], *own[MOST_MOVED];
+  size_t n_copies = ranges_to_move(c, fold, copies, MOST_COPIES), n = 0;
+  size_t n_loops = reuse_loops(c, fold, copies[0], loops, MOST_LOOPS);
+  if (n_loops) n_loops = choice_decide(c, DECISION_REUSE, n_loops + 1);
+  while (n_loops > 0) outer[n++] = loops[--n_loops];
+  for (size_t i = 0; i < n_copies; i++) outer[n++] = copies[i];
   const node *made = law_interchange(&c->laws, c->sink, fold_range(fold)[0], outer, n, own);
   if (!made) return false;
   c->sink = made;

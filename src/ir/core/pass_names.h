@@ -28,8 +28,10 @@
   X(PASS_VECTORISE, "choose_vectorise")                     \
   X(PASS_BLOCKED_SUMS, "choose_blocked_sums")               \
   X(PASS_REGISTER_TILES, "choose_register_tiles")           \
+  X(PASS_LOOP_ORDER, "choose_loop_order")                   \
   X(PASS_PADDED_TILES, "choose_padded_tiles")               \
   X(PASS_PACKING, "choose_packing")                         \
+  X(PASS_ROW_PITCH, "choose_row_pitch")                     \
   X(PASS_UNROLL_AND_JAM, "choose_unroll_and_jam")           \
   X(PASS_EPILOGUE_LOOPS, "choose_epilogue_loops")           \
   X(PASS_PARALLELISE, "choose_parallelise")                 \

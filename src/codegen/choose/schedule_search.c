@@ -1,0 +1,97 @@
+/* Searches the schedule of a kernel: tries the alternatives of the decisions that its steps report,
+   and keeps what the cost model of whole kernels prefers (coordinate descent). An alternative is
+   priced by running all later steps with it, so that its effect on packing, on padded tiles and on
+   the order of loops counts. The search works on a copy of the kernel, of which nothing remains but
+   the decisions. */
+#include "codegen/choose/choice.h"
+#include "ir/transform/copy_graph.h"
+#include "target/machine.h"
+
+enum { MOST_ATTEMPTS = 40, MOST_ROUNDS = 3 }; /* for a kernel */
+
+/** A kernel before each of the steps, and after the last. */
+typedef struct attempt {
+  choice before[CHOICE_STEPS + 1];
+  double cost; /* predicted, in ns of one thread: the mean of one thread alone and all cores */
+} attempt;
+
+typedef struct search {
+  choice start; /* with an ir of its own */
+  size_t left;  /* attempts */
+  attempt best;
+} search;
+
+kernel_cost choice_cost(const choice *c) {
+  kernel_summary summary = kernel_summary_of(c->laws.g, c->sink, c->target, c->math);
+  return kernel_cost_of(ir_arena(c->laws.g), &summary, c->target);
+}
+
+/** Applies the steps from a number on. */
+static void run_steps(attempt *t, size_t first) {
+  for (size_t i = first; i < CHOICE_STEPS; i++) {
+    t->before[i + 1] = t->before[i];
+    choice_steps[i].apply(&t->before[i + 1]);
+  }
+  kernel_cost cost = choice_cost(&t->before[CHOICE_STEPS]);
+  t->cost = cost.total * (1 + cost.imbalance) / 2;
+}
+
+static decision_list copy_decisions(arena *a, const decision_list *from) {
+  decision_list copy = {0};
+  for (size_t i = 0; i < from->n; i++) vec_push(a, &copy, from->at[i]);
+  return copy;
+}
+
+static decision_list decisions_of(const attempt *t) { return t->before[CHOICE_STEPS].made; }
+
+/** Runs the steps again from the one on that makes a decision, with another alternative there and
+    the same ones as before elsewhere. Keeps the kernel if that gains; returns whether it does. */
+static bool try_alternative(search *s, size_t number, size_t alternative) {
+  arena *a = ir_arena(s->start.laws.g);
+  attempt t = s->best;
+  decision_list made = decisions_of(&s->best);
+  size_t first = CHOICE_STEPS - 1;
+  while (t.before[first].made.n > number) first--;
+  choice *c = &t.before[first];
+  c->wanted = copy_decisions(a, &made);
+  c->wanted.at[number].taken = alternative;
+  c->made = copy_decisions(a, &c->made);
+  run_steps(&t, first);
+  s->left--;
+  bool gains = t.cost <= MACHINE_ALTERNATIVE_GAIN * s->best.cost;
+  if (gains) s->best = t;
+  return gains;
+}
+
+/** Tries the alternatives of each decision; returns whether one gains. */
+static bool try_all(search *s) {
+  bool gains = false;
+  for (size_t i = 0; i < decisions_of(&s->best).n; i++)
+    for (size_t k = 0; i < decisions_of(&s->best).n && k < decisions_of(&s->best).at[i].n; k++)
+      if (s->left && decisions_of(&s->best).at[i].taken != k) gains |= try_alternative(s, i, k);
+  return gains;
+}
+
+static void search_body(void *arg) {
+  search *s = arg;
+  ir *g = s->start.laws.g;
+  ir_copy(g, ir_arena(g), &s->start.sink, 1, NULL, NULL, &s->start.sink);
+  s->best.before[0] = s->start;
+  run_steps(&s->best, 0);
+  s->left = s->best.cost < MACHINE_SEARCHED_KERNEL_NS ? 0 : MOST_ATTEMPTS;
+  for (int round = 0; round < MOST_ROUNDS && try_all(s);) round++;
+}
+
+decision_list choice_search(const choice *c) {
+  arena *a = ir_arena(c->laws.g);
+  search *s = arena_calloc(a, 1, sizeof *s);
+  s->start = *c;
+  s->start.laws.g = ir_new(ir_mem(c->laws.g), ir_diag(c->laws.g), false);
+  if (!s->start.laws.g) diag_raise(ir_diag(c->laws.g), TN_ERR_MEMORY, "out of memory");
+  tn_status status = diag_catch(ir_diag(c->laws.g), search_body, s);
+  decision_list found = decisions_of(&s->best), made = {0};
+  if (!status) made = copy_decisions(a, &found);
+  ir_free(s->start.laws.g);
+  if (status) diag_rethrow(ir_diag(c->laws.g));
+  return made;
+}
