@@ -1,0 +1,144 @@
+/* Tests the search among schedules (codegen/choose/schedule_search.c): on a convolution with a
+   stride of two, whose rows lie whole pages apart, it finds a schedule that the cost model prefers;
+   it finds the same one again; and a kernel that is too small to search keeps the steps' own
+   decisions. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "codegen/choose/choice.h"
+#include "ir/core/ir.h"
+#include "ir/core/math_mode.h"
+#include "ir/text/parse.h"
+#include "target/machine.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const target machine = {.vector_bytes = 64,
+                               .registers = 32,
+                               .threads = 2,
+                               .hardware = {.l1_bytes = 32 << 10,
+                                            .l2_bytes = 1 << 20,
+                                            .l3_bytes = 32 << 20,
+                                            .l3_cores = 2,
+                                            .line_bytes = 64,
+                                            .page_bytes = 4096,
+                                            .cores = 2}};
+
+/** y[s, s, 128] of x[2s + 1, 2s + 1, c] and w[8, c, 3, 3, 16], in steps of two, as a format. */
+static const char convolution[] =
+    "%%y = param f32 %d %d 128 [slot=0]\n"
+    "%%x = param f32 %d %d %d [slot=1]\n"
+    "%%w = param f32 8 %d 3 3 16 [slot=2]\n"
+    "%%i = range index %d [id=0 kind=loop axis=0 tail=0]\n"
+    "%%j = range index %d [id=1 kind=loop axis=0 tail=0]\n"
+    "%%n = range index 8 [id=2 kind=loop axis=0 tail=0]\n"
+    "%%l = range index 16 [id=3 kind=loop axis=0 tail=0]\n"
+    "%%c = range index %d [id=4 kind=loop axis=0 tail=0]\n"
+    "%%p = range index 3 [id=5 kind=loop axis=0 tail=0]\n"
+    "%%q = range index 3 [id=6 kind=loop axis=0 tail=0]\n"
+    "%%row = affine index %%i %%p [0 2 1]\n"
+    "%%column = affine index %%j %%q [0 2 1]\n"
+    "%%to = affine index %%n %%l [0 16 1]\n"
+    "%%a = index f32 %%x %%row %%column %%c [component=0]\n"
+    "%%b = index f32 %%w %%n %%c %%p %%q %%l [component=0]\n"
+    "%%ab = mul f32 %%a %%b\n"
+    "%%zero = const f32 0\n"
+    "%%f = fold void %%zero %%ab %%c %%p %%q [states=1 emits=0 ranges=3 pins=0 add -1]\n"
+    "%%v = index f32 %%f [component=0]\n"
+    "%%s = stage void %%v %%i %%j %%to %d %d 128 %%i %%j %%n %%l "
+    "[values=1 ranges=4 pins=0 cut=1 3]\n"
+    "%%o = out void %%y %%s\n"
+    "%%sink = sink void %%o \"convolution\"\n"
+    "return %%sink\n";
+
+typedef struct fixture {
+  diag diag;
+  arena arena;
+  ir *g;
+  int size, channels;  /* s, c */
+  decision_list found; /* by the search */
+  double before, after;
+} fixture;
+
+/** The predicted time of a kernel with some decisions. */
+static double time_with(choice c, const decision_list *wanted) {
+  c.wanted = *wanted;
+  for (size_t i = 0; i < CHOICE_STEPS; i++) choice_steps[i].apply(&c);
+  return choice_cost(&c).total;
+}
+
+static void search_body(void *arg) {
+  fixture *f = arg;
+  char text[4096];
+  int s = f->size, t = 2 * s + 1;
+  int n = snprintf(text, sizeof text, convolution, s, s, t, t, f->channels, f->channels, s, s,
+                   f->channels, s, s);
+  node_list roots = parse_graph(f->g, &f->arena, text, (size_t)n);
+  choice c = {.laws = {.g = f->g}, .target = &machine, .math = MATH_DEFAULT, .sink = roots.at[0]};
+  f->found = choice_search(&c);
+  f->before = time_with(c, &(decision_list){0});
+  f->after = time_with(c, &f->found);
+}
+
+static void search(fixture *f, int size, int channels) {
+  *f = (fixture){.size = size, .channels = channels};
+  arena_init(&f->arena, &mem_system, &f->diag);
+  f->g = ir_new(&mem_system, &f->diag, false);
+  assert_non_null(f->g);
+  if (diag_catch(&f->diag, search_body, f) != TN_OK) fail_msg("%s", f->diag.text);
+}
+
+static void end(fixture *f) {
+  ir_free(f->g);
+  arena_free(&f->arena);
+}
+
+static bool is_changed(const decision_list *d) {
+  bool changed = false;
+  for (size_t i = 0; i < d->n; i++) changed |= d->at[i].taken != 0;
+  return changed;
+}
+
+static void a_better_schedule_is_found(void **state) {
+  (void)state;
+  fixture f;
+  search(&f, 28, 128);
+  assert_true(f.found.n > 0 && is_changed(&f.found));
+  assert_true(f.after <= MACHINE_ALTERNATIVE_GAIN * f.before);
+  end(&f);
+}
+
+static void the_same_schedule_is_found_again(void **state) {
+  (void)state;
+  fixture f, again;
+  search(&f, 28, 128);
+  search(&again, 28, 128);
+  assert_int_equal(f.found.n, again.found.n);
+  for (size_t i = 0; i < f.found.n; i++)
+    assert_int_equal(f.found.at[i].taken, again.found.at[i].taken);
+  end(&f);
+  end(&again);
+}
+
+static void small_kernels_are_not_searched(void **state) {
+  (void)state;
+  fixture f;
+  search(&f, 2, 4);
+  assert_true(f.before < MACHINE_SEARCHED_KERNEL_NS);
+  assert_false(is_changed(&f.found));
+  end(&f);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_better_schedule_is_found),
+      cmocka_unit_test(the_same_schedule_is_found_again),
+      cmocka_unit_test(small_kernels_are_not_searched),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
