@@ -66,7 +66,8 @@ static segments segments_of(const model *m, const summary_access *x, size_t loop
     double times = before ? along[i].bytes / before->bytes : 0;
     if (along[i].bytes <= larger(run, m->line))
       run += along[i].bytes * (along[i].trips - 1);
-    else if (before && times <= before->trips && times == floor(times)) /* of one window */
+    else if (before && !before->is_irregular && !along[i].is_irregular && times <= before->trips &&
+             times == floor(times)) /* of one window */
       before->trips += times * (along[i].trips - 1);
     else
       f.apart[f.n++] = along[i];

@@ -9,7 +9,7 @@
 
 enum { COST_LEVELS = 3 };
 
-/** Terms of a prediction, in ns. */
+/** Terms of a prediction; times in ns. */
 typedef struct kernel_cost {
   double core;                /* instructions, with all data in the first cache */
   double memory[COST_LEVELS]; /* data from beyond the first, second and last cache */

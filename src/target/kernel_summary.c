@@ -160,9 +160,10 @@ static double count_distinct(const node *address, const node *range) {
 static summary_stride stride_of(const builder *b, const node *address, const node *range,
                                 double bytes) {
   double stride = (double)address_stride(address, range);
-  if (stride == 0) stride = MACHINE_IRREGULAR_STRIDE; /* a quotient, or a gathered index */
+  bool is_irregular = stride == 0; /* a quotient, or a gathered index */
+  if (is_irregular) stride = MACHINE_IRREGULAR_STRIDE;
   return (summary_stride){loop_of_range(b, range), count_distinct(address, range),
-                          fabs(stride) * bytes};
+                          fabs(stride) * bytes, is_irregular};
 }
 
 /** An array of a node `at`: its extents and the coordinates that are accessed. */

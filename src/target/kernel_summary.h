@@ -30,6 +30,7 @@ typedef struct summary_loop {
 typedef struct summary_stride {
   size_t loop; /* 0: copies or lanes */
   double trips, bytes;
+  bool is_irregular; /* the distance is a guess */
 } summary_stride;
 
 /** Elements of one array that are read or written along some ranges. */

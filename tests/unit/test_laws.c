@@ -91,7 +91,8 @@ static void laws_change_no_bit(void **state) {
   for (int i = 0; i < LAWS; i++) {
     print_message("%s: applied %u times, refused %u times\n", law_facts_of((law)i)->name,
                   t.applied[i], t.refused[i]);
-    assert_true(t.applied[i] > KERNELS / 200 && t.refused[i] > KERNELS / 50);
+    unsigned least = i == LAW_PITCH ? KERNELS / 250 : KERNELS / 50; /* few arrays have rows */
+    assert_true(t.applied[i] > least && t.refused[i] > KERNELS / 50);
   }
   assert_true(t.replayed > KERNELS);
 }

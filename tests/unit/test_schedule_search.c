@@ -1,7 +1,7 @@
 /* Tests the search among schedules (codegen/choose/schedule_search.c): on a convolution with a
-   stride of two, whose rows lie whole pages apart, it finds a schedule that the cost model prefers;
-   it finds the same one again; and a kernel that is too small to search keeps the steps' own
-   decisions. */
+   stride of two, whose weights come from the second cache for each tile, it finds a schedule that
+   the cost model prefers; it finds the same one again; and a kernel that is too small to search
+   keeps the steps' own decisions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,14 +62,17 @@ typedef struct fixture {
   ir *g;
   int size, channels;  /* s, c */
   decision_list found; /* by the search */
+  decision_list usual; /* by the steps alone */
+  decision_list made;  /* by the steps, with those of the search wanted */
   double before, after;
 } fixture;
 
-/** The predicted time of a kernel with some decisions. */
-static double time_with(choice c, const decision_list *wanted) {
+/** The predicted time of a kernel with some decisions, as the search weighs it. */
+static double time_with(choice c, const decision_list *wanted, decision_list *made) {
   c.wanted = *wanted;
   for (size_t i = 0; i < CHOICE_STEPS; i++) choice_steps[i].apply(&c);
-  return choice_cost(&c).total;
+  *made = c.made;
+  return choice_searched_time(&c);
 }
 
 static void search_body(void *arg) {
@@ -81,8 +84,8 @@ static void search_body(void *arg) {
   node_list roots = parse_graph(f->g, &f->arena, text, (size_t)n);
   choice c = {.laws = {.g = f->g}, .target = &machine, .math = MATH_DEFAULT, .sink = roots.at[0]};
   f->found = choice_search(&c);
-  f->before = time_with(c, &(decision_list){0});
-  f->after = time_with(c, &f->found);
+  f->before = time_with(c, &(decision_list){0}, &f->usual);
+  f->after = time_with(c, &f->found, &f->made);
 }
 
 static void search(fixture *f, int size, int channels) {
@@ -110,6 +113,12 @@ static void a_better_schedule_is_found(void **state) {
   search(&f, 28, 128);
   assert_true(f.found.n > 0 && is_changed(&f.found));
   assert_true(f.after <= MACHINE_ALTERNATIVE_GAIN * f.before);
+  assert_int_equal(f.made.n, f.found.n); /* on the kernel itself as on its copy */
+  for (size_t i = 0; i < f.made.n; i++) {
+    assert_int_equal(f.made.at[i].kind, f.found.at[i].kind);
+    assert_int_equal(f.made.at[i].n, f.found.at[i].n);
+    assert_int_equal(f.made.at[i].taken, f.found.at[i].taken);
+  }
   end(&f);
 }
 
@@ -129,7 +138,9 @@ static void small_kernels_are_not_searched(void **state) {
   (void)state;
   fixture f;
   search(&f, 2, 4);
-  assert_true(f.before < MACHINE_SEARCHED_KERNEL_NS);
+  bool has_alternatives = false;
+  for (size_t i = 0; i < f.usual.n; i++) has_alternatives |= f.usual.at[i].n > 1;
+  assert_true(has_alternatives && f.before < MACHINE_SEARCHED_KERNEL_NS);
   assert_false(is_changed(&f.found));
   end(&f);
 }

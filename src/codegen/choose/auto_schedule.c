@@ -54,17 +54,22 @@ static void report_cost(const choice *c, const codegen_observer *o) {
   o->cost(o->user, &cost);
 }
 
-static const node *apply_steps(ir *g, const node *sink, const codegen_options *o) {
+/** Applies all steps and reports each. */
+static void apply_steps(choice *c, const codegen_observer *o) {
+  for (size_t i = 0; i < CHOICE_STEPS; i++) {
+    const node *before = c->sink;
+    choice_steps[i].apply(c);
+    if (c->sink != before)
+      verify_after_pass(c->laws.g, choice_steps[i].name, LEVEL_KERNEL, &c->sink, 1);
+    if (o->after_choice) o->after_choice(o->user, pass_name(choice_steps[i].name), c->sink);
+  }
+}
+
+static const node *schedule_kernel(ir *g, const node *sink, const codegen_options *o) {
   choice c = {.laws = {.g = g}, .target = &o->target, .math = o->math, .sink = sink};
   c.wanted = choice_search(&c);
   if (o->observer.law) c.laws.log = law_trace_new(g);
-  for (size_t i = 0; i < CHOICE_STEPS; i++) {
-    const node *before = c.sink;
-    choice_steps[i].apply(&c);
-    if (c.sink != before) verify_after_pass(g, choice_steps[i].name, LEVEL_KERNEL, &c.sink, 1);
-    if (o->observer.after_choice)
-      o->observer.after_choice(o->observer.user, pass_name(choice_steps[i].name), c.sink);
-  }
+  apply_steps(&c, &o->observer);
   if (o->observer.cost) report_cost(&c, &o->observer);
   if (!o->observer.law) return c.sink;
   law_steps path = law_trace_path(c.laws.log, sink, c.sink);
@@ -77,7 +82,7 @@ const node *codegen_choose(ir *g, const node *sink, const codegen_options *o) {
   size_t bytes;
   laws l = {.g = g};
   const char *lines = sink_schedule(sink, &bytes);
-  if (!lines) return apply_steps(g, sink, o);
+  if (!lines) return schedule_kernel(g, sink, o);
   law_schedule list = law_schedule_parse(ir_arena(g), lines, bytes);
   if (o->observer.law) report_laws(&list, &o->observer, ir_arena(g));
   sink = law_schedule_apply(&l, sink_with_schedule(g, sink, NULL, 0), &list);

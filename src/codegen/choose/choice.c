@@ -13,6 +13,11 @@ size_t choice_decide(choice *c, decision_kind kind, size_t n) {
   return d.taken;
 }
 
+kernel_cost choice_cost(const choice *c) {
+  kernel_summary summary = kernel_summary_of(c->laws.g, c->sink, c->target, c->math);
+  return kernel_cost_of(ir_arena(c->laws.g), &summary, c->target);
+}
+
 node_list choice_binders(const choice *c) {
   arena *a = ir_arena(c->laws.g);
   node_list order = topo_sort(a, &c->sink, 1, NULL, NULL), binders = {0};

@@ -43,6 +43,10 @@ size_t choice_decide(choice *c, decision_kind kind, size_t n);
 /** The predicted cost of a kernel. */
 kernel_cost choice_cost(const choice *c);
 
+/** schedule_search.c: the time that the search minimises, in ns: the mean of one thread alone, and
+   of all cores times their number. */
+double choice_searched_time(const choice *c);
+
 /** schedule_search.c: the decisions for a kernel that the cost model prefers. */
 decision_list choice_search(const choice *c);
 

@@ -286,6 +286,16 @@ static int64_t alternating_blocks(const choice *c, const node *range, const node
   return ix_block_size(extent, most);
 }
 
+/** Position in a packed operand's copy of a loop over blocks: inside of all loops but those along a
+    row in vectors, or the last one. */
+static size_t position_of_blocks(const node *packed) {
+  size_t n = stage_n_ranges(packed), first = 0;
+  const node *at = stage_coords(packed, 0)[stage_rank(packed, 0) - 1];
+  if (!nest_vector_range(packed)) return n - 1;
+  while (first + 1 < n && !node_is_free_in(stage_range(packed)[first], at)) first++;
+  return first;
+}
+
 /** Packs several blocks along a nest's loop at once; the loop over these becomes the innermost. */
 static void alternate_blocks(choice *c, const node *lanes, const node *packed, size_t fixed) {
   laws *l = &c->laws;
@@ -302,7 +312,7 @@ static void alternate_blocks(choice *c, const node *lanes, const node *packed, s
   if (!made) return;
   packed = law_find_binder(l, made, stage_range(packed)[0]);
   made = law_hoist(l, made, packed, inner, &own);
-  if (made) made = law_order(l, made, own, stage_n_ranges(packed) - 1);
+  if (made) made = law_order(l, made, own, position_of_blocks(packed));
   if (made) c->sink = made;
 }
 

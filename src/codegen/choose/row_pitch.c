@@ -48,6 +48,14 @@ static bool is_in_memory(const node *stage) {
   return false;
 }
 
+/** True if the kernel's arrays leave room for a line more for each row of one of them. */
+static bool has_room(const choice *c, const node *stage) {
+  size_t rank = stage_rank(stage, 0);
+  double rows = 1, line = (double)hardware_with_defaults(&c->target->hardware).line_bytes;
+  for (size_t i = 0; i + 1 < rank; i++) rows *= (double)stage_extents(stage, 0)[i]->hi;
+  return !c->target->scratch || choice_array_bytes(c) + rows * line <= (double)c->target->scratch;
+}
+
 void choose_row_pitch(choice *c) {
   node_list binders = choice_binders(c);
   for (size_t i = 0; i < binders.n; i++) {
@@ -55,7 +63,7 @@ void choose_row_pitch(choice *c) {
     if (b->op != OP_STAGE || !stage_n_ranges(b) || choice_is_out(c, b)) continue;
     b = law_find_binder(&c->laws, c->sink, stage_range(b)[0]);
     int64_t elements = is_in_memory(b) && stage_n_values(b) == 1 ? row_pitch(c, b) : 0;
-    if (elements && has_flattened_rows(c, b)) continue;
+    if (elements && (has_flattened_rows(c, b) || !has_room(c, b))) continue;
     const node *made = elements ? law_pitch(&c->laws, c->sink, b, elements) : NULL;
     if (made) c->sink = made;
   }

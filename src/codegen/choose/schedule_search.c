@@ -2,7 +2,8 @@
    and keeps what the cost model of whole kernels prefers (coordinate descent). An alternative is
    priced by running all later steps with it, so that its effect on packing, on padded tiles and on
    the order of loops counts. The search works on a copy of the kernel, of which nothing remains but
-   the decisions. */
+   the decisions; at most MOST_ATTEMPTS are tried, so a kernel of many nests is not searched whole.
+ */
 #include "codegen/choose/choice.h"
 #include "ir/transform/copy_graph.h"
 #include "target/machine.h"
@@ -12,18 +13,20 @@ enum { MOST_ATTEMPTS = 40, MOST_ROUNDS = 3 }; /* for a kernel */
 /** A kernel before each of the steps, and after the last. */
 typedef struct attempt {
   choice before[CHOICE_STEPS + 1];
-  double cost; /* predicted, in ns of one thread: the mean of one thread alone and all cores */
+  double cost; /* choice_searched_time */
 } attempt;
 
 typedef struct search {
   choice start; /* with an ir of its own */
+  arena *to;    /* of the decisions that it returns */
   size_t left;  /* attempts */
   attempt best;
+  decision_list found;
 } search;
 
-kernel_cost choice_cost(const choice *c) {
-  kernel_summary summary = kernel_summary_of(c->laws.g, c->sink, c->target, c->math);
-  return kernel_cost_of(ir_arena(c->laws.g), &summary, c->target);
+double choice_searched_time(const choice *c) {
+  kernel_cost cost = choice_cost(c);
+  return cost.total * (1 + cost.imbalance) / 2;
 }
 
 /** Applies the steps from a number on. */
@@ -32,8 +35,7 @@ static void run_steps(attempt *t, size_t first) {
     t->before[i + 1] = t->before[i];
     choice_steps[i].apply(&t->before[i + 1]);
   }
-  kernel_cost cost = choice_cost(&t->before[CHOICE_STEPS]);
-  t->cost = cost.total * (1 + cost.imbalance) / 2;
+  t->cost = choice_searched_time(&t->before[CHOICE_STEPS]);
 }
 
 static decision_list copy_decisions(arena *a, const decision_list *from) {
@@ -44,8 +46,9 @@ static decision_list copy_decisions(arena *a, const decision_list *from) {
 
 static decision_list decisions_of(const attempt *t) { return t->before[CHOICE_STEPS].made; }
 
-/** Runs the steps again from the one on that makes a decision, with another alternative there and
-    the same ones as before elsewhere. Keeps the kernel if that gains; returns whether it does. */
+/** Runs the steps again from the one on that makes a decision, with another alternative there.
+   Other decisions stay as they are, by their number: where a tile leaves other remainders, later
+   ones fall back to the steps' own. Keeps the kernel if that gains; returns whether it does. */
 static bool try_alternative(search *s, size_t number, size_t alternative) {
   arena *a = ir_arena(s->start.laws.g);
   attempt t = s->best;
@@ -80,18 +83,19 @@ static void search_body(void *arg) {
   run_steps(&s->best, 0);
   s->left = s->best.cost < MACHINE_SEARCHED_KERNEL_NS ? 0 : MOST_ATTEMPTS;
   for (int round = 0; round < MOST_ROUNDS && try_all(s);) round++;
+  decision_list found = decisions_of(&s->best); /* in an ir that ends with the search */
+  s->found = copy_decisions(s->to, &found);
 }
 
 decision_list choice_search(const choice *c) {
-  arena *a = ir_arena(c->laws.g);
-  search *s = arena_calloc(a, 1, sizeof *s);
+  diag *d = ir_diag(c->laws.g);
+  search *s = arena_calloc(ir_arena(c->laws.g), 1, sizeof *s);
+  s->to = ir_arena(c->laws.g);
   s->start = *c;
-  s->start.laws.g = ir_new(ir_mem(c->laws.g), ir_diag(c->laws.g), false);
-  if (!s->start.laws.g) diag_raise(ir_diag(c->laws.g), TN_ERR_MEMORY, "out of memory");
-  tn_status status = diag_catch(ir_diag(c->laws.g), search_body, s);
-  decision_list found = decisions_of(&s->best), made = {0};
-  if (!status) made = copy_decisions(a, &found);
+  s->start.laws = (laws){.g = ir_new(ir_mem(c->laws.g), d, false)};
+  if (!s->start.laws.g) diag_raise(d, TN_ERR_MEMORY, "out of memory");
+  tn_status status = diag_catch(d, search_body, s);
   ir_free(s->start.laws.g);
-  if (status) diag_rethrow(ir_diag(c->laws.g));
-  return made;
+  if (status) diag_rethrow(d);
+  return s->found;
 }

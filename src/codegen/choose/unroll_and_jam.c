@@ -1,7 +1,8 @@
 /* Unrolls and jams: copies and lanes that a reduction is inside of move inside of its loop (law
-   INTERCHANGE), so that an operand is loaded once for all of them. Copies along which vectors are
-   loaded come inside of others, and lanes innermost, which keeps the live ranges of loaded vectors
-   short. */
+   INTERCHANGE), so that an operand is loaded once for all of them. Loops that read the same vectors
+   may follow into the blocks of a blocked sum (cache blocking along the reduction). Copies along
+   which vectors are loaded come inside of others, and lanes innermost, which keeps the live ranges
+   of loaded vectors short. */
 #include "codegen/choose/choice.h"
 #include "codegen/choose/nest_analysis.h"
 
@@ -65,12 +66,25 @@ static bool reuses_vectors(ir *g, const node *fold, const node *range) {
   return false;
 }
 
+/** Bytes of a blocked sum's results for one tile. */
+static double tile_bytes(const node *fold) {
+  double bytes = 0;
+  for (size_t i = 0; i < fold_n_states(fold); i++)
+    bytes += (double)dtype_bytes((dtype)fold_init(fold, i)->dtype);
+  for (uint32_t i = 0; i < fold->free->n; i++) {
+    range_kind kind = range_kind_of(fold->free->at[i]);
+    if (kind == KIND_UNROLL || kind == KIND_VECTOR) bytes *= range_trip_estimate(fold->free->at[i]);
+  }
+  return bytes;
+}
+
 /** Cache blocking along the reduction: lists the loops around the copies of a blocked sum, at most
     `most`, that can run inside each block, where the block's vectors stay in a near cache. One loop
     at least remains outside, for threads. */
 static size_t reuse_loops(choice *c, const node *fold, const node *copies, const node *loops[],
                           size_t most) {
   const node *stage = law_find_binder(&c->laws, c->sink, copies);
+  double bytes = tile_bytes(fold), free_bytes = (double)c->target->scratch - choice_array_bytes(c);
   size_t n = 0, end = 0;
   if (stage->op != OP_STAGE || !is_blocked(ir_arena(c->laws.g), fold)) return 0;
   while (end < stage_n_ranges(stage) && range_kind_of(stage_range(stage)[end]) == KIND_LOOP) end++;
@@ -78,7 +92,8 @@ static size_t reuse_loops(choice *c, const node *fold, const node *copies, const
     const node *r = stage_range(stage)[i];
     bool moves = node_is_free_in(r, fold) && node_is_const(range_extent(r)) &&
                  reuses_vectors(c->laws.g, fold, r);
-    if (!moves) break;
+    bytes *= range_trip_estimate(r);
+    if (!moves || (c->target->scratch && bytes > free_bytes)) break;
     loops[n++] = r;
   }
   return n;

@@ -126,6 +126,31 @@ static void add_range(const layouts *l, nest_lanes *x, const node *range, size_t
   x->range[x->n++] = range;
 }
 
+/** The range along which a nest reads blocks of a vector from an array whose layout is fixed, as
+    prepacked weights are; NULL: none. */
+static const node *blocked_range(const layouts *l, const node_list *work) {
+  for (size_t i = 0; i < work->n; i++) {
+    const node *n = work->at[i], *param = n->op == OP_INDEX ? n->src[0] : NULL;
+    if (!param || param->op != OP_PARAM || param->rank < 2 || array_of(l, param)) continue;
+    const node *last = n->src[n->n_src - 1], *extent = param->dims[param->rank - 1];
+    size_t bytes = dtype_bytes((dtype)n->dtype);
+    if (last->op == OP_RANGE && range_extent(last) == extent && node_is_const(extent) &&
+        (size_t)node_int(extent) * bytes == l->r->target.vector)
+      return last;
+  }
+  return NULL;
+}
+
+/** Leaves a nest no lanes but those along a range, if that is one of its choices. */
+static void keep_range(nest_lanes *x, const node *range) {
+  for (size_t i = 1; i < x->n; i++) {
+    if (x->range[i] != range) continue;
+    x->range[1] = range;
+    x->lanes[1] = x->lanes[i];
+    x->n = 2;
+  }
+}
+
 static void add_ranges(const layouts *l, nest_lanes *x, const node_list *work) {
   const node *const *own, *b = x->binder;
   size_t n = binder_ranges(b, &own), bytes = estimate_widest_element(work, NULL);
@@ -137,6 +162,19 @@ static void add_ranges(const layouts *l, nest_lanes *x, const node_list *work) {
   for (size_t i = n; may && i-- > 0;)
     if ((double)range_extent(own[i])->hi >= least) add_range(l, x, own[i], bytes);
   for (size_t i = 0; i < b->free->n; i++) add_range(l, x, b->free->at[i], bytes);
+  const node *blocked = b->op == OP_FOLD ? blocked_range(l, work) : NULL;
+  if (blocked) keep_range(x, blocked);
+}
+
+/** Operations of adding up the lanes of a FOLD that is vectorised along a range of its own: each
+    result's lanes, one by one. */
+static double horizontal_sums(const node *fold, const node *range, double lanes) {
+  const node *const *own;
+  size_t n = binder_ranges(fold, &own);
+  double results = estimate_node_operations(fold);
+  if (fold->op != OP_FOLD || node_is_free_in(range, fold)) return 0;
+  for (size_t i = 0; i < n; i++) results /= range_trip_estimate(own[i]);
+  return results * lanes;
 }
 
 /** Adds the cost of a node for each choice of a nest. */
@@ -145,16 +183,20 @@ static void add_node_cost(layouts *l, const nest_lanes *x, const node *n) {
   if (n->dtype == DT_BOOL && comparison_splits_nest(l->g, n, x->binder)) return;
   for (size_t i = 0; i < x->n && work > 0; i++) {
     bool depends = i && (n == x->binder || node_is_free_in(x->range[i], n));
-    cost[i] += !depends         ? work
-               : n == x->binder ? work / x->lanes[i]
-                                : estimate_node_vectorised(l->g, n, x->range[i], x->lanes[i]);
+    if (!depends)
+      cost[i] += work;
+    else if (n == x->binder)
+      cost[i] += work / x->lanes[i] + horizontal_sums(n, x->range[i], x->lanes[i]);
+    else
+      cost[i] += estimate_node_vectorised(l->g, n, x->range[i], x->lanes[i]);
   }
 }
 
 /** Adds the cost of accesses to an array for each choice of a nest and each layout; `to` NULL: an
-   array that stays as it is. */
+   array that stays as it is. `scattered`: operations of an access by one lane alone. */
 static void add_access_cost(layouts *l, const nest_lanes *x, const array *to, double work,
-                            size_t rank, const node *const extents[], const node *const coords[]) {
+                            double scattered, size_t rank, const node *const extents[],
+                            const node *const coords[]) {
   for (size_t k = 0; k < (to ? to->n : 1); k++) {
     const node *const *in = to ? with_last(l, to, to->axis[k], extents) : extents;
     const node *const *at = to ? with_last(l, to, to->axis[k], coords) : coords;
@@ -167,8 +209,7 @@ static void add_access_cost(layouts *l, const nest_lanes *x, const array *to, do
       bool depends = i && node_is_free_in(x->range[i], address);
       double left = work;
       if (depends)
-        left = estimate_vectorised(work, address_is_unit_stride(l->g, x->range[i], address),
-                                   x->lanes[i]);
+        left *= address_is_unit_stride(l->g, x->range[i], address) ? 1 / x->lanes[i] : scattered;
       *cost += k ? MACHINE_LAYOUT_GAIN * left : left;
     }
   }
@@ -178,7 +219,8 @@ static void add_store_costs(layouts *l, const nest_lanes *x, const node *out) {
   double work = estimate_stage_stores(x->binder);
   bool is_root = out->src[out->n_src - 1] == x->binder;
   for (size_t i = 0; i < stage_n_values(x->binder); i++)
-    add_access_cost(l, x, is_root ? array_of(l, out->src[i]) : NULL, work, stage_rank(x->binder, i),
+    add_access_cost(l, x, is_root ? array_of(l, out->src[i]) : NULL, work,
+                    MACHINE_SCATTERED_STORE_OPERATIONS, stage_rank(x->binder, i),
                     stage_extents(x->binder, i), stage_coords(x->binder, i));
 }
 
@@ -215,7 +257,8 @@ static nest_lanes *add_nest(layouts *l, const node *binder, const node *out, con
     const node *n = work.at[i], *from = n->op == OP_INDEX ? n->src[0] : NULL;
     const array *to = from ? array_of(l, from) : NULL;
     if (to)
-      add_access_cost(l, x, to, estimate_node_operations(n), from->rank, from->dims, n->src + 1);
+      add_access_cost(l, x, to, estimate_node_operations(n), MACHINE_GATHER_OPERATIONS, from->rank,
+                      from->dims, n->src + 1);
     else if (n->op == OP_FOLD)
       tie_fold_to_reader(l, map_get(inner, n), x);
     else

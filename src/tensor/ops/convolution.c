@@ -1,6 +1,7 @@
 /* Convolution in N, C, … layout with groups, as ONNX Conv: sliding windows of x (sliding_windows.c)
    times w, summed over channels and kernel (implicit im2col). Transposed convolution (ONNX
-   ConvTranspose) is a convolution of x, dilated with zeros, by the flipped kernel. */
+   ConvTranspose) is a convolution of x by the phases of the flipped kernel, or, where the stride
+   does not divide the kernel, of x dilated with zeros. */
 #include "ir/index/index_arithmetic.h"
 #include "tensor/context/descriptor.h"
 #include "tensor/ops/axes_and_broadcasting.h"
@@ -167,18 +168,66 @@ static const node *dilate_axis(builder *b, const node *x, size_t axis, int64_t s
   return shape_slice(b, shape_reshape(b, x, &flat), axis, zero, used, 1);
 }
 
-/** w (C, M / G, K…) as (G, M / G, C / G, K…), with the kernel flipped. */
+/* Phases of a transposed convolution. Elements of the result that are `stride` apart along an axis
+   see the same weights, those of one phase, and neighbours in x: without dilation, and where the
+   kernel is a multiple of the stride, they are a convolution of x itself, so no zeros are inserted.
+   All phases are channels of one convolution, and interleaving them gives the result (sub-pixel
+   convolution, Shi et al. 2016). */
+
+/** Phases along an axis; 1: x is dilated with zeros. */
+static int64_t phases_along(const conv *c, size_t i) {
+  bool divides = c->d.dilation[i] == 1 && c->kernel[i] % c->d.stride[i] == 0;
+  return divides ? c->d.stride[i] : 1;
+}
+
+/** w (C, M / G, K…) as (G, M / G · phases, C / G, K / phases…), with the kernel flipped. */
 static const node *flip_kernel(builder *b, const conv *c) {
   const node *w = split_groups(b, c->w, 0, c->d.groups);
-  axis_list axes = axes_from(0, w->rank);
+  sizes apart = sizes_of(w);
+  size_t n = c->n;
+  axis_list axes = axes_from(0, 3 + 2 * n);
+  for (size_t i = 0; i < n; i++) {
+    int64_t phases = phases_along(c, i);
+    apart.at[3 + 2 * i] = ix_const(b->ir, c->kernel[i] / phases);
+    apart.at[4 + 2 * i] = ix_const(b->ir, phases);
+    axes.at[2 + i] = (int64_t)(4 + 2 * i);
+    axes.at[3 + n + i] = (int64_t)(3 + 2 * i);
+  }
+  apart.rank = 3 + 2 * n;
   axes.at[1] = 2;
-  axes.at[2] = 1;
-  w = shape_permute(b, w, axes.at);
-  for (size_t i = 0; i < c->n; i++) {
+  axes.at[2 + n] = 1;
+  w = shape_permute(b, shape_reshape(b, w, &apart), axes.at); /* (G, M / G, phases…, C / G, K…) */
+  sizes joined = {.rank = 3 + n};
+  joined.at[0] = w->dims[0];
+  joined.at[1] = w->dims[1];
+  for (size_t i = 0; i < n; i++) joined.at[1] = ix_scale(b->ir, joined.at[1], phases_along(c, i));
+  for (size_t i = 0; i <= n; i++) joined.at[2 + i] = w->dims[2 + n + i];
+  w = shape_reshape(b, w, &joined);
+  for (size_t i = 0; i < n; i++) {
     const node *size = w->dims[3 + i];
     w = shape_slice(b, w, 3 + i, ix_add_const(b->ir, size, -1), size, -1);
   }
   return w;
+}
+
+/** Interleaves phases: (N, G, M / G · phases, H…) to (N, G, M / G, H · phases…). */
+static const node *interleave_phases(builder *b, const conv *c, const node *y) {
+  size_t n = c->n;
+  sizes apart = {.rank = 3 + 2 * n}, joined = sizes_of(y);
+  axis_list axes = axes_from(0, 3 + 2 * n);
+  apart.at[0] = y->dims[0];
+  apart.at[1] = y->dims[1];
+  apart.at[2] = joined.at[2] = c->w->dims[1];
+  for (size_t i = 0; i < n; i++) {
+    int64_t phases = phases_along(c, i);
+    apart.at[3 + i] = ix_const(b->ir, phases);
+    apart.at[3 + n + i] = y->dims[3 + i];
+    joined.at[3 + i] = ix_scale(b->ir, y->dims[3 + i], phases);
+    axes.at[3 + 2 * i] = (int64_t)(3 + n + i);
+    axes.at[4 + 2 * i] = (int64_t)(3 + i);
+  }
+  y = shape_permute(b, shape_reshape(b, y, &apart), axes.at);
+  return shape_reshape(b, y, &joined);
 }
 
 /** Raises if the result of a transposed convolution is or may be empty along a spatial axis. */
@@ -193,20 +242,55 @@ static void check_output_size(builder *b, size_t axis, const node *size, const n
       smaller->hi < 1 ? "is" : "may be", axis, size_text(b, size));
 }
 
+/** Windows of x along an axis of a transposed convolution. */
+typedef struct transposed_axis {
+  int64_t low, high;   /* padding of x, once dilated; negative: cropped */
+  int64_t kernel;      /* size of the windows */
+  int64_t first;       /* element of the interleaved phases that the result begins with */
+  const node *windows; /* their number */
+} transposed_axis;
+
+/** `output`: size of the result along the axis. */
+static transposed_axis transposed_axis_of(builder *b, const conv *c, size_t i, const node *output) {
+  const tn_conv_desc *d = &c->d;
+  int64_t phases = phases_along(c, i);
+  if (phases == 1) {
+    int64_t reach = d->dilation[i] * (c->kernel[i] - 1);
+    return (transposed_axis){reach - d->pad_low[i], reach - d->pad_high[i] + d->output_pad[i],
+                             c->kernel[i], 0, output};
+  }
+  int64_t skipped = d->pad_low[i] / phases; /* windows of which the padding crops all phases */
+  int64_t rest = c->kernel[i] + d->output_pad[i] - d->pad_high[i] - skipped * phases;
+  int64_t more = rest > 0 ? (rest + phases - 1) / phases : -(-rest / phases); /* rounded up */
+  transposed_axis a = {.kernel = c->kernel[i] / phases, .first = d->pad_low[i] - skipped * phases};
+  a.low = a.kernel - 1 - skipped;
+  a.high = more + a.kernel - 2 - a.low;
+  a.windows = ix_add_const(b->ir, c->x->dims[2 + i], more - 1);
+  return a;
+}
+
 value build_conv_transpose(builder *b, value x, value w, value bias, const tn_conv_desc *desc) {
   conv c = conv_operands(b, x, w, bias, desc, true);
-  const node *y = c.x, *output[MAX_SPATIAL_AXES];
-  int64_t ones[MAX_SPATIAL_AXES] = {1, 1, 1};
+  const node *y = c.x, *output[MAX_SPATIAL_AXES], *windows[MAX_SPATIAL_AXES];
+  int64_t ones[MAX_SPATIAL_AXES] = {1, 1, 1}, kernel[MAX_SPATIAL_AXES], first[MAX_SPATIAL_AXES];
   for (size_t i = 0; i < c.n; i++) {
     int64_t reach = c.d.dilation[i] * (c.kernel[i] - 1);
-    int64_t low = reach - c.d.pad_low[i], high = reach - c.d.pad_high[i] + c.d.output_pad[i];
     const node *size = ix_scale(b->ir, ix_add_const(b->ir, y->dims[2 + i], -1), c.d.stride[i]);
-    output[i] = ix_add_const(b->ir, size, 1 + low + high - reach);
+    int64_t more = 1 + reach - c.d.pad_low[i] - c.d.pad_high[i] + c.d.output_pad[i];
+    output[i] = ix_add_const(b->ir, size, more);
     check_output_size(b, i, y->dims[2 + i], output[i]);
-    y = pad_zeros(b, dilate_axis(b, y, 2 + i, c.d.stride[i]), 2 + i, low, high);
+    transposed_axis a = transposed_axis_of(b, &c, i, output[i]);
+    if (phases_along(&c, i) == 1) y = dilate_axis(b, y, 2 + i, c.d.stride[i]);
+    y = pad_zeros(b, y, 2 + i, a.low, a.high);
+    windows[i] = a.windows;
+    kernel[i] = a.kernel;
+    first[i] = a.first;
   }
-  y = node_windows(b, y, c.n, c.kernel, ones, c.d.dilation, output);
-  return add_bias(b, &c, contract_windows(b, &c, y, flip_kernel(b, &c)));
+  y = node_windows(b, y, c.n, kernel, ones, c.d.dilation, windows);
+  y = interleave_phases(b, &c, contract_windows(b, &c, y, flip_kernel(b, &c)));
+  for (size_t i = 0; i < c.n; i++)
+    y = shape_slice(b, y, 3 + i, ix_const(b->ir, first[i]), output[i], 1);
+  return add_bias(b, &c, y);
 }
 
 /* ---- Public functions ---- */
