@@ -57,9 +57,8 @@ so in all versions, or in those that are named.
 
 - ScatterElements and ScatterND compare each place of the result with each index, so their time is
   that of the product of both. Few indices, or few places, cost little.
-- ConvTranspose with a stride multiplies the zeros between the elements too: with strides of 2 along
-  two axes that is four times the work. Where the kernel is as large as the stride, a Conv of a
-  1 × 1 kernel followed by DepthToSpace gives the same.
+- ConvTranspose multiplies the zeros between the elements too where its stride does not divide its
+  kernel, as 2 and 3, or with dilations: with strides of 2 along two axes that is four times the work.
 - Pow to other exponents than −3, −2, −1, −0.5, 0.5 and 2 to 6, Sin, Cos and Tan: about ten, and
   three, times what they take in ONNX Runtime; half a second each to compile.
 - Products of f16, bf16 and int8 are computed in f32 and i32, at a quarter of f32's speed or less.

@@ -87,8 +87,16 @@ static void search_body(void *arg) {
   s->found = copy_decisions(s->to, &found);
 }
 
+static bool has_reduction(const choice *c) {
+  node_list binders = choice_binders(c);
+  for (size_t i = 0; i < binders.n; i++)
+    if (binders.at[i]->op == OP_FOLD) return true;
+  return false;
+}
+
 decision_list choice_search(const choice *c) {
   diag *d = ir_diag(c->laws.g);
+  if (!has_reduction(c)) return (decision_list){0}; /* tiles are of reductions */
   search *s = arena_calloc(ir_arena(c->laws.g), 1, sizeof *s);
   s->to = ir_arena(c->laws.g);
   s->start = *c;
