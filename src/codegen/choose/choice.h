@@ -13,9 +13,9 @@
 
 /** Decisions that steps make among alternatives. */
 typedef enum decision_kind {
-  DECISION_TILE,  /* the register tile of a nest */
-  DECISION_ORDER, /* whether loops along which a tile's vectors change are innermost */
-  DECISION_REUSE  /* number of loops of a tile's nest inside the blocks of its sums */
+  DECISION_TILE,       /* the register tile of a nest */
+  DECISION_ORDER,      /* whether loops along which a tile's vectors change are innermost */
+  DECISION_CACHE_BLOCK /* number of loops of a tile's nest inside the blocks of its sums */
 } decision_kind;
 
 /** A decision: alternative `taken` of `n`; 0 is the one that the step's own estimate prefers. */
@@ -36,12 +36,6 @@ typedef struct choice {
   decision_list made;    /* by the steps so far, in their order */
   decision_list wanted;  /* that the search asks for; others are the steps' own */
 } choice;
-
-/** The alternative that a step takes, of `n` > 0; choice.c. */
-size_t choice_decide(choice *c, decision_kind kind, size_t n);
-
-/** The predicted cost of a kernel. */
-kernel_cost choice_cost(const choice *c);
 
 /** schedule_search.c: the time that the search minimises, in ns: the mean of one thread alone, and
    of all cores times their number. */
@@ -125,6 +119,12 @@ double choice_array_bytes(const choice *c);
 void choice_padded_conditions(const choice *c, const node *stage, map *gone);
 
 /* choice.c: helpers. */
+
+/** The alternative that a step takes, of `n` > 0. */
+size_t choice_decide(choice *c, decision_kind kind, size_t n);
+
+/** The predicted cost of a kernel. */
+kernel_cost choice_cost(const choice *c);
 
 /** True if the kernel has so many nodes (LAW_MOST_NODES) that nothing more is split. */
 bool choice_at_node_limit(choice *c);

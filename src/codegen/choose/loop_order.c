@@ -25,19 +25,12 @@ static bool changes_vectors(ir *g, const node_list *nest, const node *range) {
   return changes && reuses;
 }
 
-/** Loops of a stage outside of its copies and lanes. */
-static size_t count_loops(const node *stage) {
-  size_t n = 0;
-  while (n < stage_n_ranges(stage) && range_kind_of(stage_range(stage)[n]) == KIND_LOOP) n++;
-  return n;
-}
-
 /** The kernel with a tile's loops along which its vectors change innermost; NULL: there are none,
     they are so already, or the law refuses. */
 static const node *move_vectors_inside(choice *c, const node *stage) {
   node_list nest = nest_nodes(ir_arena(c->laws.g), stage);
   const node *const *ranges = stage_range(stage), *sink = c->sink;
-  size_t n = count_loops(stage), end = n;
+  size_t n = nest_count_loops(stage), end = n;
   for (size_t i = n; i-- > 0 && sink;) {
     if (!changes_vectors(c->laws.g, &nest, ranges[i])) continue;
     end--;
@@ -46,17 +39,11 @@ static const node *move_vectors_inside(choice *c, const node *stage) {
   return sink == c->sink ? NULL : sink;
 }
 
-static bool has_copies(const node *stage) {
-  for (size_t i = 0; i < stage_n_ranges(stage); i++)
-    if (range_is_unrolled(stage_range(stage)[i])) return true;
-  return false;
-}
-
 void choose_loop_order(choice *c) {
   node_list binders = choice_binders(c);
   for (size_t i = 0; i < binders.n; i++) {
     const node *b = binders.at[i];
-    if (b->op != OP_STAGE || !has_copies(b)) continue;
+    if (b->op != OP_STAGE || !nest_is_unrolled(b)) continue;
     b = law_find_binder(&c->laws, c->sink, stage_range(b)[0]);
     const node *made = b ? move_vectors_inside(c, b) : NULL;
     if (made && choice_decide(c, DECISION_ORDER, 2)) c->sink = made;

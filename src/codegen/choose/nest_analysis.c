@@ -46,3 +46,25 @@ const node *nest_vector_range(const node *stage) {
     if (range_kind_of(stage_range(stage)[i]) == KIND_VECTOR) return stage_range(stage)[i];
   return NULL;
 }
+
+bool nest_loads_vectors(ir *g, const node *fold, const node *range, bool varies) {
+  node_list nest = nest_nodes(ir_arena(g), fold);
+  const node *lanes = nest_lane_range(g, fold, &nest);
+  for (size_t i = 0; i < nest.n && lanes; i++)
+    if (nest_is_array_read(nest.at[i]) && node_is_free_in(lanes, nest.at[i]) &&
+        node_is_free_in(range, nest.at[i]) == varies)
+      return true;
+  return false;
+}
+
+bool nest_is_unrolled(const node *stage) {
+  for (size_t i = 0; i < stage_n_ranges(stage); i++)
+    if (range_is_unrolled(stage_range(stage)[i])) return true;
+  return false;
+}
+
+size_t nest_count_loops(const node *stage) {
+  size_t n = 0;
+  while (n < stage_n_ranges(stage) && range_kind_of(stage_range(stage)[n]) == KIND_LOOP) n++;
+  return n;
+}

@@ -24,6 +24,15 @@ bool nest_has_unit_stride_read(ir *g, const node_list *nest, const node *range);
     it, or unrolled copies of it along which a read is consecutive; NULL: none. */
 const node *nest_lane_range(ir *g, const node *fold, const node_list *nest);
 
+/** True if a FOLD loads vectors that change along a range, or (`varies` false) that do not. */
+bool nest_loads_vectors(ir *g, const node *fold, const node *range, bool varies);
+
+/** True if a STAGE has unrolled copies. */
+bool nest_is_unrolled(const node *stage);
+
+/** Loops of a STAGE outside of its copies and lanes. */
+size_t nest_count_loops(const node *stage);
+
 /** The vector range of a STAGE; NULL: none. */
 const node *nest_vector_range(const node *stage);
 

@@ -487,16 +487,10 @@ static void cut_tile(tiling *m, const tile *t) {
   if (second && t->cut[1] > 1) unroll_range(c, second, t->cut[1]);
 }
 
-static bool is_unrolled(const node *stage) {
-  for (size_t i = 0; i < stage_n_ranges(stage); i++)
-    if (range_is_unrolled(stage_range(stage)[i])) return true;
-  return false;
-}
-
 /** Tiles the nest that binds a range, unless it has copies already. */
 static void tile_nest(tiling *m, const node *range) {
   const node *stage = law_find_binder(&m->c->laws, m->c->sink, range);
-  if (!stage || stage->op != OP_STAGE || is_unrolled(stage)) return;
+  if (!stage || stage->op != OP_STAGE || nest_is_unrolled(stage)) return;
   tile_list tiles = list_tiles(m, stage);
   if (!tiles.n) return;
   const tile *t = &tiles.at[choice_decide(m->c, DECISION_TILE, tiles.n)];

@@ -38,6 +38,26 @@ static void run_steps(attempt *t, size_t first) {
   t->cost = choice_searched_time(&t->before[CHOICE_STEPS]);
 }
 
+typedef struct run {
+  attempt *t;
+  size_t first;
+} run;
+
+static void run_body(void *arg) {
+  const run *r = arg;
+  run_steps(r->t, r->first);
+}
+
+/** The same for an alternative; false: it failed, as where an index overflows. Raises where memory
+    runs out. */
+static bool can_run_steps(attempt *t, size_t first) {
+  diag *d = ir_diag(t->before[first].laws.g);
+  tn_status status = diag_catch(d, run_body, &(run){t, first});
+  if (status == TN_ERR_MEMORY) diag_rethrow(d);
+  if (status) diag_clear(d);
+  return !status;
+}
+
 static decision_list copy_decisions(arena *a, const decision_list *from) {
   decision_list copy = {0};
   for (size_t i = 0; i < from->n; i++) vec_push(a, &copy, from->at[i]);
@@ -59,8 +79,8 @@ static bool try_alternative(search *s, size_t number, size_t alternative) {
   c->wanted = copy_decisions(a, &made);
   c->wanted.at[number].taken = alternative;
   c->made = copy_decisions(a, &c->made);
-  run_steps(&t, first);
   s->left--;
+  if (!can_run_steps(&t, first)) return false;
   bool gains = t.cost <= MACHINE_ALTERNATIVE_GAIN * s->best.cost;
   if (gains) s->best = t;
   return gains;

@@ -8,17 +8,6 @@
 
 #include "base/map.h"
 
-/** True if a vector load depends on a range. */
-static bool loads_vectors(ir *g, const node *fold, const node *range) {
-  node_list nest = nest_nodes(ir_arena(g), fold);
-  const node *lanes = nest_lane_range(g, fold, &nest);
-  for (size_t i = 0; i < nest.n && lanes; i++)
-    if (nest_is_array_read(nest.at[i]) && node_is_free_in(lanes, nest.at[i]) &&
-        node_is_free_in(range, nest.at[i]))
-      return true;
-  return false;
-}
-
 /** Lists the ranges of copies and lanes around a FOLD in their new order, outer ones first. */
 static size_t ranges_to_move(choice *c, const node *fold, const node *outer[], size_t most) {
   enum { COPIES, OF_VECTORS, LANES, CLASSES };
@@ -27,10 +16,10 @@ static size_t ranges_to_move(choice *c, const node *fold, const node *outer[], s
     for (uint32_t i = 0; i < fold->free->n && n < most; i++) {
       const node *r = fold->free->at[i];
       range_kind kind = range_kind_of(r);
-      int own = kind == KIND_VECTOR                 ? LANES
-                : kind != KIND_UNROLL               ? CLASSES
-                : loads_vectors(c->laws.g, fold, r) ? OF_VECTORS
-                                                    : COPIES;
+      int own = kind == KIND_VECTOR                            ? LANES
+                : kind != KIND_UNROLL                          ? CLASSES
+                : nest_loads_vectors(c->laws.g, fold, r, true) ? OF_VECTORS
+                                                               : COPIES;
       if (own == wanted) outer[n++] = r;
     }
   return n;
@@ -55,17 +44,6 @@ static bool is_blocked(arena *a, const node *fold) {
   return false;
 }
 
-/** True if a vector load of a FOLD reads the same elements for all indices of a range. */
-static bool reuses_vectors(ir *g, const node *fold, const node *range) {
-  node_list nest = nest_nodes(ir_arena(g), fold);
-  const node *lanes = nest_lane_range(g, fold, &nest);
-  for (size_t i = 0; i < nest.n && lanes; i++)
-    if (nest_is_array_read(nest.at[i]) && node_is_free_in(lanes, nest.at[i]) &&
-        !node_is_free_in(range, nest.at[i]))
-      return true;
-  return false;
-}
-
 /** Bytes of a blocked sum's results for one tile. */
 static double tile_bytes(const node *fold) {
   double bytes = 0;
@@ -81,17 +59,16 @@ static double tile_bytes(const node *fold) {
 /** Cache blocking along the reduction: lists the loops around the copies of a blocked sum, at most
     `most`, that can run inside each block, where the block's vectors stay in a near cache. One loop
     at least remains outside, for threads. */
-static size_t reuse_loops(choice *c, const node *fold, const node *copies, const node *loops[],
-                          size_t most) {
+static size_t cache_block_loops(choice *c, const node *fold, const node *copies,
+                                const node *loops[], size_t most) {
   const node *stage = law_find_binder(&c->laws, c->sink, copies);
-  double bytes = tile_bytes(fold), free_bytes = (double)c->target->scratch - choice_array_bytes(c);
-  size_t n = 0, end = 0;
+  size_t n = 0;
   if (stage->op != OP_STAGE || !is_blocked(ir_arena(c->laws.g), fold)) return 0;
-  while (end < stage_n_ranges(stage) && range_kind_of(stage_range(stage)[end]) == KIND_LOOP) end++;
-  for (size_t i = end; i-- > 1 && n < most;) {
+  double bytes = tile_bytes(fold), free_bytes = (double)c->target->scratch - choice_array_bytes(c);
+  for (size_t i = nest_count_loops(stage); i-- > 1 && n < most;) {
     const node *r = stage_range(stage)[i];
     bool moves = node_is_free_in(r, fold) && node_is_const(range_extent(r)) &&
-                 reuses_vectors(c->laws.g, fold, r);
+                 nest_loads_vectors(c->laws.g, fold, r, false);
     bytes *= range_trip_estimate(r);
     if (!moves || (c->target->scratch && bytes > free_bytes)) break;
     loops[n++] = r;
@@ -103,8 +80,8 @@ static bool move_ranges_inside(choice *c, const node *fold) {
   enum { MOST_COPIES = 8, MOST_LOOPS = 2, MOST_MOVED = MOST_COPIES + MOST_LOOPS };
   const node *copies[MOST_COPIES], *loops[MOST_LOOPS], *outer[MOST_MOVED], *own[MOST_MOVED];
   size_t n_copies = ranges_to_move(c, fold, copies, MOST_COPIES), n = 0;
-  size_t n_loops = reuse_loops(c, fold, copies[0], loops, MOST_LOOPS);
-  if (n_loops) n_loops = choice_decide(c, DECISION_REUSE, n_loops + 1);
+  size_t n_loops = cache_block_loops(c, fold, copies[0], loops, MOST_LOOPS);
+  if (n_loops) n_loops = choice_decide(c, DECISION_CACHE_BLOCK, n_loops + 1);
   while (n_loops > 0) outer[n++] = loops[--n_loops];
   for (size_t i = 0; i < n_copies; i++) outer[n++] = copies[i];
   const node *made = law_interchange(&c->laws, c->sink, fold_range(fold)[0], outer, n, own);
