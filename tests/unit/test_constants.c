@@ -109,6 +109,28 @@ TEST(what_takes_more_than_it_is_made_of) {
   assert_int_equal(found(t, ir_op2(t->g, OP_ADD, buffer(t, 0, 2, 32, 32), all)).at.n, 0);
 }
 
+TEST(larger_values_of_many_operations_are_stored) {
+  const node *dims[] = {ix_const(t->g, 32), ix_const(t->g, 32)}, *one = ix_const(t->g, 1);
+  const node *a = expanded(t, buffer(t, 10, 1, 32, 0), 2, (const node *[]){dims[0], one}, dims);
+  const node *b = expanded(t, buffer(t, 11, 1, 32, 0), 2, (const node *[]){one, dims[1]}, dims);
+  const node *all = ir_op2(t->g, OP_ADD, a, b);
+  for (int i = 0; i < 8; i++) all = ir_op1(t->g, OP_SQRT, all);
+  constants c = found(t, ir_op2(t->g, OP_ADD, buffer(t, 0, 2, 32, 32), all));
+  assert_int_equal(c.at.n, 1);
+  assert_ptr_equal(c.at.at[0].value, all);
+}
+
+TEST(operands_of_values_that_are_too_large_are_stored) {
+  const node *dims[] = {ix_const(t->g, 32), ix_const(t->g, 32)}, *one = ix_const(t->g, 1);
+  const node *root = ir_op1(t->g, OP_SQRT, buffer(t, 10, 1, 32, 0));
+  const node *a = expanded(t, root, 2, (const node *[]){dims[0], one}, dims);
+  const node *b = expanded(t, buffer(t, 11, 1, 32, 0), 2, (const node *[]){one, dims[1]}, dims);
+  const node *all = ir_op2(t->g, OP_ADD, a, b);
+  constants c = found(t, ir_op2(t->g, OP_ADD, buffer(t, 0, 2, 32, 32), all));
+  assert_int_equal(c.at.n, 1);
+  assert_ptr_equal(c.at.at[0].value, root);
+}
+
 TEST(weights_whose_lanes_are_apart) {
   const node *x = buffer(t, 0, 2, 24, 40), *w = buffer(t, 10, 2, 16, 40);
   constants c = found(t, product(t, x, w, true));
@@ -212,6 +234,8 @@ int main(void) {
       cmocka_unit_test(what_is_computed_from_constants),
       cmocka_unit_test(what_changes_is_computed_in_each_run),
       cmocka_unit_test(what_takes_more_than_it_is_made_of),
+      cmocka_unit_test(larger_values_of_many_operations_are_stored),
+      cmocka_unit_test(operands_of_values_that_are_too_large_are_stored),
       cmocka_unit_test(weights_whose_lanes_are_apart),
       cmocka_unit_test(weights_in_blocks_of_a_vector),
       cmocka_unit_test(weights_of_few_rows_have_no_blocks),

@@ -14,7 +14,11 @@
 #include "schedule/values/normalise.h"
 #include "schedule/values/weight_layout.h"
 
-enum { MOST_BELOW = 64 }; /* nodes below a value that are visited to measure its operands */
+enum {
+  MOST_BELOW = 64,             /* nodes below a value that are visited to measure its operands */
+  MOST_ADDED_BYTES = 16 << 20, /* of a value that is larger than its operands */
+  LEAST_OPERATIONS = 8         /* for each of its elements */
+};
 
 static double bytes_of(const node *n) {
   double bytes = (double)dtype_bytes((dtype)n->dtype);
@@ -34,26 +38,48 @@ static bool is_constant(constant_folding *f, const map *known, const node *n) {
   return is_pure(n);
 }
 
-/** True if a value takes no more bytes than the BUFFERs that it is computed from, among nodes close
- * below. */
-static bool is_no_larger(constant_folding *f, const node *n) {
+/** Computing a value from BUFFERs. */
+typedef struct computation {
+  double bytes;      /* of these BUFFERs */
+  double operations; /* weighed by op_cost */
+} computation;
+
+static double points_of(const node *n) {
+  const node *all = n->op == OP_REDUCE ? n->src[0] : n;
+  return bytes_of(all) / (double)dtype_bytes((dtype)all->dtype);
+}
+
+/** Measures the computation of a value, among nodes close below. */
+static computation measure(constant_folding *f, const node *n) {
+  computation c = {0};
   node_list queue = {0};
   map seen = {0};
-  double bytes = 0;
   vec_push(f->a, &queue, n);
-  for (size_t i = 0; i < queue.n && i < MOST_BELOW && bytes < bytes_of(n); i++) {
+  for (size_t i = 0; i < queue.n && i < MOST_BELOW; i++) {
     const node *at = queue.at[i];
-    if (at->op == OP_BUFFER) bytes += bytes_of(at);
+    if (at->op == OP_BUFFER) c.bytes += bytes_of(at);
+    if (constant_folding_reads_elements(at))
+      c.operations += points_of(at) * (at->op == OP_REDUCE ? 1 : op_cost((op)at->op));
     for (uint32_t k = 0; k < at->n_src; k++) {
       if (map_has(&seen, at->src[k])) continue;
       map_set(f->a, &seen, at->src[k], NULL);
       vec_push(f->a, &queue, at->src[k]);
     }
   }
-  return bytes_of(n) <= bytes;
+  return c;
 }
 
-/** Finds the last values on each path to the roots that are computed from constants. */
+/** True if a value takes no more bytes than the BUFFERs that it is computed from, or if it is small
+    and its elements take many operations each. */
+static bool is_worth_storing(constant_folding *f, const node *n) {
+  computation c = measure(f, n);
+  double bytes = bytes_of(n), elements = bytes / (double)dtype_bytes((dtype)n->dtype);
+  return bytes <= c.bytes ||
+         (bytes <= MOST_ADDED_BYTES && c.operations >= LEAST_OPERATIONS * elements);
+}
+
+/** Finds the last values on each path to the roots that are computed from constants, and are worth
+    storing; operands of others are in their place. */
 static void find_computed(constant_folding *f) {
   node_list order = topo_sort(f->a, f->out.roots, f->request->n_roots, NULL, NULL);
   map known = {0}, needed = {0};
@@ -64,12 +90,14 @@ static void find_computed(constant_folding *f) {
   }
   for (size_t i = order.n; i-- > 0;) {
     const node *n = order.at[i];
-    bool passes =
-        !map_has(&known, n) || (map_has(&needed, n) && !constant_folding_reads_elements(n));
-    for (uint32_t k = 0; k < n->n_src && passes; k++)
-      if (map_has(&known, n->src[k])) map_set(f->a, &needed, n->src[k], NULL);
-    if (!passes && map_has(&needed, n) && is_no_larger(f, n))
+    bool is_known = map_has(&known, n);
+    if (is_known && !map_has(&needed, n)) continue;
+    if (is_known && constant_folding_reads_elements(n) && is_worth_storing(f, n)) {
       map_set(f->a, &f->stand_in, n, (void *)constant_folding_add_constant(f, n));
+      continue;
+    }
+    for (uint32_t k = 0; k < n->n_src; k++)
+      if (map_has(&known, n->src[k])) map_set(f->a, &needed, n->src[k], NULL);
   }
 }
 
