@@ -56,11 +56,42 @@ static const char convolution[] =
     "%%sink = sink void %%o \"convolution\"\n"
     "return %%sink\n";
 
+/** y[i, h, d], the sum over j of x[i, h, j] · v[j, h, d], where x[i, h, j] is that over c of
+    q[i, h, c] · k[j, h, c]: products of rows by heads, whose scattered k is the same for all rows
+   of a head. */
+static const char heads[] =
+    "%y = param f32 384 12 64 [slot=0]\n"
+    "%q = param f32 384 12 64 [slot=1]\n"
+    "%k = param f32 384 12 64 [slot=2]\n"
+    "%v = param f32 384 12 64 [slot=3]\n"
+    "%i = range index 384 [id=0 kind=loop axis=0 tail=0]\n"
+    "%h = range index 12 [id=1 kind=loop axis=0 tail=0]\n"
+    "%d = range index 64 [id=2 kind=loop axis=0 tail=0]\n"
+    "%j = range index 384 [id=3 kind=loop axis=0 tail=0]\n"
+    "%c = range index 64 [id=4 kind=loop axis=0 tail=0]\n"
+    "%r = range index 384 [id=5 kind=loop axis=0 tail=0]\n"
+    "%zero = const f32 0\n"
+    "%a = index f32 %q %i %h %c [component=0]\n"
+    "%b = index f32 %k %j %h %c [component=0]\n"
+    "%ab = mul f32 %a %b\n"
+    "%f = fold void %zero %ab %c [states=1 emits=0 ranges=1 pins=0 add -1]\n"
+    "%e = index f32 %f [component=0]\n"
+    "%x = stage void %e %j 384 %j [values=1 ranges=1 pins=0 cut=0 1]\n"
+    "%xr = index f32 %x %r [component=0]\n"
+    "%vr = index f32 %v %r %h %d [component=0]\n"
+    "%xv = mul f32 %xr %vr\n"
+    "%g = fold void %zero %xv %r [states=1 emits=0 ranges=1 pins=0 add -1]\n"
+    "%w = index f32 %g [component=0]\n"
+    "%s = stage void %w %i %h %d 384 12 64 %i %h %d [values=1 ranges=3 pins=0 cut=1 3]\n"
+    "%o = out void %y %s\n"
+    "%sink = sink void %o \"heads\"\n"
+    "return %sink\n";
+
 typedef struct fixture {
   diag diag;
   arena arena;
   ir *g;
-  int size, channels;  /* s, c */
+  int size, channels;  /* s, c of a convolution; 0: the products by heads */
   decision_list found; /* by the search */
   decision_list usual; /* by the steps alone */
   decision_list made;  /* by the steps, with those of the search wanted */
@@ -79,8 +110,9 @@ static void search_body(void *arg) {
   fixture *f = arg;
   char text[4096];
   int s = f->size, t = 2 * s + 1;
-  int n = snprintf(text, sizeof text, convolution, s, s, t, t, f->channels, f->channels, s, s,
-                   f->channels, s, s);
+  int n = !s ? snprintf(text, sizeof text, "%s", heads)
+             : snprintf(text, sizeof text, convolution, s, s, t, t, f->channels, f->channels, s, s,
+                        f->channels, s, s);
   node_list roots = parse_graph(f->g, &f->arena, text, (size_t)n);
   choice c = {.laws = {.g = f->g}, .target = &machine, .math = MATH_DEFAULT, .sink = roots.at[0]};
   f->found = choice_search(&c);
@@ -145,11 +177,24 @@ static void small_kernels_are_not_searched(void **state) {
   end(&f);
 }
 
+static void heads_are_outermost_where_rows_share_their_operands(void **state) {
+  (void)state;
+  fixture f;
+  search(&f, 0, 0);
+  size_t outermost = 0;
+  for (size_t i = 0; i < f.found.n; i++)
+    outermost += f.found.at[i].kind == DECISION_OUTERMOST && f.found.at[i].taken == 1;
+  assert_int_equal(outermost, 1);
+  assert_true(f.after < f.before);
+  end(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_better_schedule_is_found),
       cmocka_unit_test(the_same_schedule_is_found_again),
       cmocka_unit_test(small_kernels_are_not_searched),
+      cmocka_unit_test(heads_are_outermost_where_rows_share_their_operands),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static double array_bytes_per_index(const node_list *nest, const node *range) {
   return bytes;
 }
 
-/** True if a reduction that depends on a range reads a buffer whose elements do not. */
+/** True if a reduction that depends on a range reads elements that do not. */
 static bool shares_operands(arena *a, const node_list *nest, const node *range) {
   for (size_t i = 0; i < nest->n; i++) {
     const node *f = nest->at[i];
@@ -38,7 +38,7 @@ static bool shares_operands(arena *a, const node_list *nest, const node *range) 
     node_list body = nest_nodes(a, f);
     for (size_t k = 0; k < body.n; k++) {
       const node *n = body.at[k];
-      if (n->op == OP_INDEX && n->src[0]->op == OP_PARAM && !node_is_free_in(range, n) &&
+      if (n->op == OP_INDEX && !node_is_free_in(range, n) &&
           node_is_free_in(fold_innermost_range(f), n))
         return true;
     }
@@ -46,14 +46,24 @@ static bool shares_operands(arena *a, const node_list *nest, const node *range) 
   return false;
 }
 
-/** The largest block that fits: one that divides the extent, if that is not much smaller. */
-static int64_t choose_block_size(const choice *c, const node *range, double bytes) {
+/** The largest block of at most `most` indices that fits; blocks are of about equal size. */
+static int64_t block_size(const choice *c, const node *range, double bytes, int64_t most) {
   double free_bytes = MACHINE_EXPANDED_SCRATCH_SHARE *
                       (double)hardware_scratch_bytes(&c->target->hardware, c->target->scratch);
-  int64_t most = MACHINE_EXPANDED_BLOCK_MOST;
   if ((double)most * bytes > free_bytes) most = (int64_t)(free_bytes / bytes);
   if (most > range_extent(range)->lo) most = range_extent(range)->lo;
-  return ix_block_size(range_extent(range), most);
+  return most > 0 ? ix_block_size(range_extent(range), most) : 0;
+}
+
+/** Decides the size of a block: the usual one, a smaller or a larger one. */
+static int64_t choose_block_size(choice *c, const node *range, double bytes) {
+  int64_t usual = block_size(c, range, bytes, MACHINE_EXPANDED_BLOCK_MOST);
+  int64_t sizes[3] = {usual};
+  size_t n = 1;
+  if (usual > 3) sizes[n++] = block_size(c, range, bytes, usual / 2);
+  int64_t large = block_size(c, range, bytes, 2 * usual);
+  if (large > usual) sizes[n++] = large;
+  return usual > 1 ? sizes[choice_decide(c, DECISION_EXPANSION, n)] : usual;
 }
 
 /** True if a FOLD is a scan: it carries array states, or states without an op. Its loop cannot move
@@ -110,7 +120,9 @@ static void move_inside_builds(choice *c, const node *range) {
   if (made) c->sink = made;
 }
 
-static bool expand_arrays(choice *c, const node *stage, const node *range) {
+/** Builds the arrays of a stage for a block of a range's indices at once; the ranges that take its
+    place are added to `seen`. */
+static bool expand_arrays(choice *c, const node *stage, const node *range, map *seen) {
   arena *a = ir_arena(c->laws.g);
   node_list nest = nest_nodes(a, stage);
   double bytes = array_bytes_per_index(&nest, range);
@@ -122,17 +134,55 @@ static bool expand_arrays(choice *c, const node *stage, const node *range) {
       block > 1 ? law_overlap(&c->laws, c->sink, range, block, &outer, &inner) : NULL;
   if (!made) return false;
   c->sink = made;
+  map_set(a, seen, outer, NULL);
+  map_set(a, seen, inner, NULL);
   hoist_all(c, inner);
   move_inside_builds(c, inner);
   return true;
 }
 
-void choose_array_expansion(choice *c) {
+/** Moves one of the loops that arrays are built in outermost: what does not depend on the others is
+    then built once for all of their indices. */
+static const node *choose_outermost(choice *c, const node *stage) {
+  arena *a = ir_arena(c->laws.g);
+  node_list nest = nest_nodes(a, stage), candidates = {0};
+  for (size_t i = 0; i < stage_n_ranges(stage); i++) {
+    const node *r = stage_range(stage)[i];
+    if (range_kind_of(r) == KIND_LOOP && (!i || builds_along(&nest, r)))
+      vec_push(a, &candidates, r);
+  }
+  if (candidates.n < 2) return stage;
+  size_t taken = choice_decide(c, DECISION_OUTERMOST, candidates.n);
+  const node *range = candidates.at[taken];
+  const node *made = taken ? law_order(&c->laws, c->sink, range, 0) : NULL;
+  if (made) c->sink = made;
+  return law_find_binder(&c->laws, c->sink, range);
+}
+
+/** True if the loops of a stage were considered before. */
+static bool is_seen(const node *stage, const map *seen) {
+  for (size_t i = 0; i < stage_n_ranges(stage); i++)
+    if (map_has(seen, stage_range(stage)[i])) return true;
+  return false;
+}
+
+/** The first STAGE, outer ones first, that was not considered; NULL: none. */
+static const node *next_stage(const choice *c, const map *seen) {
   node_list binders = choice_binders(c);
   for (size_t i = 0; i < binders.n; i++) {
     const node *b = binders.at[i];
-    if (b->op != OP_STAGE || !choice_is_out(c, b)) continue;
-    for (size_t k = stage_n_ranges(b); k-- > 0;)
-      if (expand_arrays(c, b, stage_range(b)[k])) break;
+    if (b->op == OP_STAGE && stage_n_ranges(b) && !is_seen(b, seen)) return b;
+  }
+  return NULL;
+}
+
+void choose_array_expansion(choice *c) {
+  map seen = {0};
+  for (const node *stage; (stage = next_stage(c, &seen));) {
+    for (size_t i = 0; i < stage_n_ranges(stage); i++)
+      map_set(ir_arena(c->laws.g), &seen, stage_range(stage)[i], NULL);
+    stage = choose_outermost(c, stage);
+    for (size_t k = stage_n_ranges(stage); k-- > 0;)
+      if (expand_arrays(c, stage, stage_range(stage)[k], &seen)) break;
   }
 }

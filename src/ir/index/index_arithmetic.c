@@ -284,7 +284,9 @@ const node *ix_rebuild(ir *g, const node *n, const node *const src[]) {
 }
 
 int64_t ix_block_size(const node *extent, int64_t most) {
-  for (int64_t n = most; n > most / 2 && node_is_const(extent); n--)
-    if (node_int(extent) % n == 0) return n;
-  return most;
+  if (!node_is_const(extent) || most < 1) return most;
+  int64_t size = node_int(extent), blocks = (size + most - 1) / most;
+  for (int64_t n = most; n > most / 2; n--)
+    if (size % n == 0) return n;
+  return (size + blocks - 1) / blocks;
 }
