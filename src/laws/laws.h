@@ -81,8 +81,9 @@ const node *law_split(laws *l, const node *sink, const node *range, int64_t fact
 
 /** OVERLAP: SPLIT into full blocks only: the last block ends with the range and overlaps the one
     before, r = min(r₀·factor, extent − factor) + r₁. Elements of the overlap are computed and
-   stored twice, with equal values. Requires a range of a STAGE that no FOLD starts from or steps
-   to, and that is not stored to a buffer which the kernel reads; and factor ≤ extent, provably. */
+    stored twice, with equal values. Requires a range of a STAGE that no FOLD starts from or steps
+    to, and that is not stored to a buffer which the kernel reads, unless the factor divides the
+    extent; and factor ≤ extent, provably. */
 const node *law_overlap(laws *l, const node *sink, const node *range, int64_t factor,
                         const node **outer, const node **inner);
 

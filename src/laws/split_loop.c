@@ -107,7 +107,9 @@ static const char *stored_twice_objection(laws *l, const node *sink, const node 
 static const char *overlap_objection(laws *l, const node *sink, const node *b, const node *range,
                                      int64_t factor) {
   const char *why = split_objection(b, range, factor);
-  if (!why) why = stored_twice_objection(l, sink, b);
+  if (why) return why;
+  if (divides(l->g, ix_const(l->g, factor), range_extent(range))) return NULL; /* as SPLIT */
+  why = stored_twice_objection(l, sink, b);
   if (why) return why;
   bool is_inside = ix_prove_le(l->g, ix_const(l->g, factor), range_extent(range));
   return is_inside ? NULL : "the block is not proved to fit in the range";
