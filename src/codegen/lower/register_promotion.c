@@ -25,6 +25,7 @@ typedef VEC(cell) cell_list;
 typedef struct array {
   const node *alloc;
   cell_list cells;  /* sorted once all accesses are known */
+  node_list loops;  /* ranges that stored values depend on: the array is live around their loops */
   size_t registers; /* taken by the array and those inside of it */
   bool is_spilled;  /* to memory, at the end of the loop that fills it */
   bool refused;     /* stays an array */
@@ -99,6 +100,13 @@ static size_t find_cell(const array *a, int64_t first, uint16_t lanes) {
   return lanes == 1 || (c->first == first && c->lanes == lanes) ? low : a->cells.n;
 }
 
+static void note_store(promotion *p, array *a, const node *store) {
+  vec_push(p->a, &a->cells, ((cell){node_int(store->src[1]), lanes_of(store)}));
+  for (uint32_t i = 0; i < store->free->n; i++)
+    if (!nodes_contain(a->loops.at, a->loops.n, store->free->at[i]))
+      vec_push(p->a, &a->loops, store->free->at[i]);
+}
+
 static void note_access(promotion *p, const node *n) {
   if (n->op == OP_AFTER) map_set(p->a, &p->roots, n, (void *)root_of(p, n->src[0]));
   if (n->op == OP_ALLOC && n->ints[1] == 1) {
@@ -111,8 +119,7 @@ static void note_access(promotion *p, const node *n) {
   bool varies = !node_is_const(n->src[1]);
   a->is_spilled |= varies;
   a->refused |= varies && (n->op == OP_STORE || !is_after_loop(n->src[0]));
-  if (n->op == OP_STORE && !a->refused)
-    vec_push(p->a, &a->cells, ((cell){node_int(n->src[1]), lanes_of(n)}));
+  if (n->op == OP_STORE && !a->refused) note_store(p, a, n);
 }
 
 /** Finds the arrays to promote: few cells that do not overlap, and loads of one cell each. */
@@ -140,14 +147,17 @@ static int inner_first(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
+/** True if an array is made in a loop that another one, made outside of it, is filled in. */
 static bool is_inside(const array *inner, const array *outer) {
-  for (uint32_t i = 1; i < outer->alloc->n_src; i++) {
-    bool found = false;
-    for (uint32_t k = 1; k < inner->alloc->n_src && !found; k++)
-      found = inner->alloc->src[k] == outer->alloc->src[i];
-    if (!found) return false;
-  }
-  return place_depth(inner) > place_depth(outer);
+  const node *const *in = inner->alloc->src + 1, *const *out = outer->alloc->src + 1;
+  size_t n_in = place_depth(inner), n_out = place_depth(outer);
+  bool is_filled_around = false;
+  for (size_t i = 0; i < n_out; i++)
+    if (!nodes_contain(in, n_in, out[i])) return false;
+  for (size_t i = 0; i < n_in; i++)
+    is_filled_around |=
+        !nodes_contain(out, n_out, in[i]) && nodes_contain(outer->loops.at, outer->loops.n, in[i]);
+  return is_filled_around;
 }
 
 static bool have_same_place(const array *a, const array *b) {
