@@ -15,6 +15,7 @@
 typedef enum decision_kind {
   DECISION_OUTERMOST,  /* the outermost of the loops that a nest builds arrays in */
   DECISION_EXPANSION,  /* the block of indices that arrays are built for at once */
+  DECISION_LANES,      /* the range of a reducing nest's vectors */
   DECISION_TILE,       /* the register tile of a nest */
   DECISION_ORDER,      /* whether loops along which a tile's vectors change are innermost */
   DECISION_CACHE_BLOCK /* number of loops of a tile's nest inside the blocks of its sums */

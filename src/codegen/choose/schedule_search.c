@@ -1,14 +1,15 @@
 /* Searches the schedule of a kernel: tries the alternatives of the decisions that its steps report,
    and keeps what the cost model of whole kernels prefers (coordinate descent). An alternative is
    priced by running all later steps with it, so that its effect on packing, on padded tiles and on
-   the order of loops counts. The search works on a copy of the kernel, of which nothing remains but
-   the decisions; at most MOST_ATTEMPTS are tried, so a kernel of many nests is not searched whole.
+   the order of loops counts, and those of lanes and of blocks with the best tiles for them. The
+   search works on a copy of the kernel, of which nothing remains but the decisions; at most
+   MOST_ATTEMPTS are tried, so a kernel of many nests is not searched whole.
  */
 #include "codegen/choose/choice.h"
 #include "ir/transform/copy_graph.h"
 #include "target/machine.h"
 
-enum { MOST_ATTEMPTS = 40, MOST_ROUNDS = 3 }; /* for a kernel */
+enum { MOST_ATTEMPTS = 60, MOST_ROUNDS = 3 }; /* for a kernel */
 
 /** A kernel before each of the steps, and after the last. */
 typedef struct attempt {
@@ -66,32 +67,72 @@ static decision_list copy_decisions(arena *a, const decision_list *from) {
 
 static decision_list decisions_of(const attempt *t) { return t->before[CHOICE_STEPS].made; }
 
-/** Runs the steps again from the one on that makes a decision, with another alternative there.
-   Other decisions stay as they are, by their number: where a tile leaves other remainders, later
-   ones fall back to the steps' own. Keeps the kernel if that gains; returns whether it does. */
-static bool try_alternative(search *s, size_t number, size_t alternative) {
+/** The kernel with another alternative of a decision: runs the steps again from the one on that
+    makes it. Other decisions stay as they are, by their number: where a tile leaves other
+    remainders, later ones fall back to the steps' own. False: no attempt is left, or it failed. */
+static bool make_alternative(search *s, size_t number, size_t alternative, attempt *t) {
   arena *a = ir_arena(s->start.laws.g);
-  attempt t = s->best;
   decision_list made = decisions_of(&s->best);
   size_t first = CHOICE_STEPS - 1;
-  while (t.before[first].made.n > number) first--;
-  choice *c = &t.before[first];
+  if (!s->left) return false;
+  *t = s->best;
+  while (t->before[first].made.n > number) first--;
+  choice *c = &t->before[first];
   c->wanted = copy_decisions(a, &made);
   c->wanted.at[number].taken = alternative;
   c->made = copy_decisions(a, &c->made);
   s->left--;
-  if (!can_run_steps(&t, first)) return false;
-  bool gains = t.cost <= MACHINE_ALTERNATIVE_GAIN * s->best.cost;
-  if (gains) s->best = t;
+  return can_run_steps(t, first);
+}
+
+/** Keeps a kernel if it takes at most a share of the best one's time; returns whether it does. */
+static bool keep_if_better(search *s, const attempt *t, double share) {
+  bool gains = t->cost <= share * s->best.cost;
+  if (gains) s->best = *t;
   return gains;
 }
 
-/** Tries the alternatives of each decision; returns whether one gains. */
-static bool try_all(search *s) {
+/** True for decisions that later ones follow from: an alternative is judged with the best tiles
+   that it has itself. */
+static bool has_followers(decision_kind kind) {
+  return kind == DECISION_OUTERMOST || kind == DECISION_EXPANSION || kind == DECISION_LANES;
+}
+
+/** Tries the alternatives of the decisions without followers from a number on; returns whether one
+    gains. */
+static bool descend(search *s, size_t from) {
   bool gains = false;
+  for (size_t i = from; i < decisions_of(&s->best).n; i++)
+    for (size_t k = 0; i < decisions_of(&s->best).n && k < decisions_of(&s->best).at[i].n; k++) {
+      decision d = decisions_of(&s->best).at[i];
+      attempt t;
+      if (has_followers(d.kind) || d.taken == k || !make_alternative(s, i, k, &t)) continue;
+      gains |= keep_if_better(s, &t, MACHINE_ALTERNATIVE_GAIN);
+    }
+  return gains;
+}
+
+/** Tries an alternative of a decision with the best of its followers; returns whether it gains. */
+static bool try_with_followers(search *s, size_t number, size_t alternative) {
+  search inner = *s;
+  bool is_lanes = decisions_of(&s->best).at[number].kind == DECISION_LANES;
+  double share = is_lanes ? MACHINE_OTHER_LANES_GAIN : MACHINE_ALTERNATIVE_GAIN;
+  if (!make_alternative(s, number, alternative, &inner.best)) return false;
+  inner.left = s->left;
+  if (inner.best.cost <= MACHINE_FOLLOWED_ALTERNATIVE_COST * s->best.cost)
+    descend(&inner, number + 1);
+  s->left = inner.left;
+  return keep_if_better(s, &inner.best, share);
+}
+
+/** Tries the alternatives of all decisions; returns whether one gains. */
+static bool try_all(search *s) {
+  bool gains = descend(s, 0);
   for (size_t i = 0; i < decisions_of(&s->best).n; i++)
-    for (size_t k = 0; i < decisions_of(&s->best).n && k < decisions_of(&s->best).at[i].n; k++)
-      if (s->left && decisions_of(&s->best).at[i].taken != k) gains |= try_alternative(s, i, k);
+    for (size_t k = 0; i < decisions_of(&s->best).n && k < decisions_of(&s->best).at[i].n; k++) {
+      decision d = decisions_of(&s->best).at[i];
+      if (has_followers(d.kind) && d.taken != k) gains |= try_with_followers(s, i, k);
+    }
   return gains;
 }
 

@@ -129,21 +129,50 @@ static int64_t lanes_of(const choice *c, const node *binder, const node_list *ne
   return (int64_t)(vector_bytes_of(c, nest, range) / widest);
 }
 
-/** The range of a binder whose vectors take the fewest operations, and their lanes; NULL: none
-   takes fewer than vectors of inner nests alone. */
-static const node *best_range(estimate *e, const node *binder, int64_t *lanes) {
+/** A range whose vectors take fewer operations than those of inner nests alone. */
+typedef struct lane_range {
+  const node *range;
+  int64_t lanes;
+  double operations;
+} lane_range;
+
+enum { MOST_LANE_RANGES = 3 }; /* alternatives of a nest */
+
+/** Inserts a range into a list in the order of operations, of which the first are kept. */
+static size_t insert_range(lane_range list[], size_t n, lane_range r) {
+  size_t at = n;
+  while (at && r.operations < list[at - 1].operations) at--;
+  if (at == MOST_LANE_RANGES) return n;
+  if (n < MOST_LANE_RANGES) n++;
+  for (size_t i = n - 1; i > at; i--) list[i] = list[i - 1];
+  list[at] = r;
+  return n;
+}
+
+/** Lists the ranges of a binder whose vectors take the fewest operations; returns their number. */
+static size_t best_ranges(estimate *e, const node *binder, lane_range list[MOST_LANE_RANGES]) {
   node_list nest = nest_nodes(ir_arena(e->g), binder);
-  const node *const *ranges, *best = NULL;
-  double least = nest_operations(e, &nest, NULL, 1) + binder_operations(e->g, binder, NULL, 1);
+  const node *const *ranges;
+  size_t n = 0;
+  double scalar = nest_operations(e, &nest, NULL, 1) + binder_operations(e->g, binder, NULL, 1);
   for (size_t i = binder_ranges(binder, &ranges); i-- > 0;) {
-    int64_t n = lanes_of(e->c, binder, &nest, ranges[i]);
-    if (!may_be_lanes(e, binder, ranges[i], n)) continue;
-    double operations = nest_operations(e, &nest, ranges[i], n);
+    int64_t lanes = lanes_of(e->c, binder, &nest, ranges[i]);
+    if (!may_be_lanes(e, binder, ranges[i], lanes)) continue;
+    double operations = nest_operations(e, &nest, ranges[i], lanes);
     if (operations < 0) continue;
-    operations += binder_operations(e->g, binder, ranges[i], n);
-    if (operations < least) best = ranges[i], least = operations, *lanes = n;
+    operations += binder_operations(e->g, binder, ranges[i], lanes);
+    if (operations < scalar) n = insert_range(list, n, (lane_range){ranges[i], lanes, operations});
   }
-  return best;
+  return n;
+}
+
+/** The range of a binder whose vectors take the fewest operations, and their lanes; NULL: none
+    takes fewer than vectors of inner nests alone. */
+static const node *best_range(estimate *e, const node *binder, int64_t *lanes) {
+  lane_range list[MOST_LANE_RANGES];
+  if (!best_ranges(e, binder, list)) return NULL;
+  *lanes = list[0].lanes;
+  return list[0].range;
 }
 
 /** Finds the vectors that inner nests would have by themselves. */
@@ -300,6 +329,23 @@ static const node *next_binder(choice *c, const map *tried) {
   return NULL;
 }
 
+static bool has_reduction(const node_list *nest) {
+  for (size_t i = 0; i < nest->n; i++)
+    if (nest->at[i]->op == OP_FOLD) return true;
+  return false;
+}
+
+/** Decides the range of a STAGE's vectors: where it reduces, other ranges that take not many more
+    operations are alternatives. */
+static lane_range choose_lanes(estimate *e, const node *stage) {
+  node_list nest = nest_nodes(ir_arena(e->g), stage);
+  lane_range list[MOST_LANE_RANGES] = {0};
+  size_t n = best_ranges(e, stage, list);
+  while (n > 1 && list[n - 1].operations > MACHINE_ALTERNATIVE_LANES_COST * list[0].operations) n--;
+  if (n < 2 || !has_reduction(&nest)) return list[0];
+  return list[choice_decide(e->c, DECISION_LANES, n)];
+}
+
 void choose_vectorise(choice *c) {
   ir *g = c->laws.g;
   map tried = {0};
@@ -309,9 +355,13 @@ void choose_vectorise(choice *c) {
     if (b->op == OP_STAGE) choice_padded_conditions(c, b, &e.padded);
     find_inner_vectors(&e, b);
     int64_t lanes;
-    const node *range = best_range(&e, b, &lanes);
     map_set(ir_arena(g), &tried, first_range(b), (void *)b);
-    if (range && b->op == OP_STAGE) choice_vectorise_range(c, range, lanes);
-    if (range && b->op == OP_FOLD) vectorise_fold(c, range, lanes);
+    if (b->op == OP_STAGE) {
+      lane_range r = choose_lanes(&e, b);
+      if (r.range) choice_vectorise_range(c, r.range, r.lanes);
+    } else {
+      const node *range = best_range(&e, b, &lanes);
+      if (range) vectorise_fold(c, range, lanes);
+    }
   }
 }
