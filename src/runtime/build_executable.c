@@ -166,7 +166,7 @@ static void add_loop(build_state *m, executable_step *to, const schedule_step *f
   to->n_buffers = from->n_buffers;
   to->buffers = arena_copy(a, from->buffers, from->n_buffers * sizeof *from->buffers);
   to->n_steps = loop->n_steps;
-  to->trips = m->p->n_buffers + m->request->n_sizes + m->n_loops++;
+  to->trips = m->p->n_buffers + m->n_loops++;
   to->trip = executable_var(m->p, loop->trip->text);
   to->states = arena_copy(a, loop->states, loop->n_states * sizeof *loop->states);
   to->n_states = loop->n_states;
@@ -249,7 +249,7 @@ static void add_vars(build_state *m, const node *const roots[], size_t n) {
     vec_push(&p->arena, &vars, (tn_program_var){name, v->ints[0], v->ints[1]});
   }
   if (vars.n) qsort(vars.at, vars.n, sizeof *vars.at, compare_var_names);
-  size_t n_unique = 0; /* requested sizes come from another ir: two nodes may be one variable */
+  size_t n_unique = 0; /* two nodes may be one variable */
   for (size_t i = 0; i < vars.n; i++) {
     tn_program_var *last = n_unique ? &vars.at[n_unique - 1] : NULL, *v = &vars.at[i];
     if (!last || strcmp(last->name, v->name)) {
@@ -270,15 +270,14 @@ static const char **var_names(const executable *p, arena *a) {
   return names;
 }
 
-/** Collects the variables of all kernels and sizes, and compiles the sizes: of buffers, requested
-    ones, and trip counts. */
+/** Collects the variables of all kernels and sizes, and compiles the sizes of buffers and the trip
+    counts. */
 static void add_sizes(build_state *m) {
   executable *p = m->p;
   const schedule *s = m->schedule;
   arena *a = ir_arena(m->g);
   node_list all = {0};
   for (size_t i = 0; i < s->buffers.n; i++) vec_push(a, &all, s->buffers.at[i].size);
-  for (size_t i = 0; i < m->request->n_sizes; i++) vec_push(a, &all, m->request->sizes[i]);
   for (size_t i = 0; i < s->steps.n; i++)
     if (s->steps.at[i].loop) vec_push(a, &all, s->steps.at[i].loop->trips);
   size_t n = all.n;

@@ -35,8 +35,6 @@ typedef struct executable_request {
   void *user;
   const schedule_label *labels; /* of nodes below the roots, for the names of steps */
   size_t n_labels;
-  const node *const *sizes; /* index expressions that execution_sizes evaluates */
-  size_t n_sizes;
   executable_host host;
   dump *dump;                  /* of the IR after passes; NULL: none */
   explanation *explanation;    /* open and empty, to be filled; NULL: none */

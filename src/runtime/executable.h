@@ -72,7 +72,7 @@ typedef struct executable {
   size_t n_programs;
   tn_program_var *vars; /* sorted by name */
   size_t n_vars;
-  launch_exprs sizes; /* elements of each buffer, then the requested sizes, then trip counts */
+  launch_exprs sizes;       /* elements of each buffer, then trip counts */
   launch_exprs count_sizes; /* sizes in `kernel_counts` */
 } executable;
 

@@ -96,12 +96,6 @@ tn_status execution_buffer_bytes(execution *e, size_t buffer, uint64_t *bytes, d
   return s;
 }
 
-tn_status execution_sizes(execution *e, const int64_t **sizes, diag *d) {
-  tn_status s = execution_evaluate_sizes(e, d);
-  *sizes = e->values.sizes + e->p->n_buffers;
-  return s;
-}
-
 tn_status execution_scratch_bytes(execution *e, uint64_t *bytes, diag *d) {
   e->arena.diag = d;
   tn_status s = execution_place_slots(e, d);

@@ -28,9 +28,6 @@ tn_status execution_set_buffer(execution *e, size_t buffer, tn_buffer *memory, d
 /** The bytes of a buffer with the present values of the variables. */
 tn_status execution_buffer_bytes(execution *e, size_t buffer, uint64_t *bytes, diag *d);
 
-/** The executable's requested sizes with the present values; valid until a value changes. */
-tn_status execution_sizes(execution *e, const int64_t **sizes, diag *d);
-
 /** The bytes of scratch memory, where buffers live between two steps, with the present values. */
 tn_status execution_scratch_bytes(execution *e, uint64_t *bytes, diag *d);
 

@@ -17,7 +17,6 @@ _Static_assert(sizeof((schedule_request){0, 0, 0, 0, 0, 0, 0, {0, 0, 0, {0}}, {0
 static node_list sort_request_nodes(arena *a, const executable_request *r) {
   node_list all = {0};
   for (size_t i = 0; i < r->n_roots; i++) vec_push(a, &all, r->roots[i]);
-  for (size_t i = 0; i < r->n_sizes; i++) vec_push(a, &all, r->sizes[i]);
   for (size_t i = 0; i < r->n_labels; i++) vec_push(a, &all, r->labels[i].node);
   return topo_sort(a, all.at, all.n, NULL, NULL);
 }
@@ -39,8 +38,6 @@ plan_cache_graph plan_cache_graph_of(arena *a, const executable_request *r) {
   for (size_t i = 0; i < order.n; i++) add_node_key(&g, &key, order.at[i], r);
   serialise_number(&s, r->n_roots);
   for (size_t i = 0; i < r->n_roots; i++) graph_key_add_root(&key, r->roots[i]);
-  serialise_number(&s, r->n_sizes);
-  for (size_t i = 0; i < r->n_sizes; i++) graph_key_add_root(&key, r->sizes[i]);
   for (size_t i = 0; i < r->n_labels; i++) {
     graph_key_add_root(&key, r->labels[i].node);
     serialise_text(&s, r->labels[i].text);

@@ -257,7 +257,7 @@ static void read_sizes(plan_reader *k) {
   for (size_t i = 0; i < p->n_vars; i++) names[i] = p->vars[i].name;
   p->sizes = launch_exprs_read(&k->w, &p->arena, names, p->n_vars);
   p->count_sizes = launch_exprs_read(&k->w, &p->arena, names, p->n_vars);
-  require(k, p->sizes.n_results >= p->n_buffers + k->r->n_sizes);
+  require(k, p->sizes.n_results >= p->n_buffers);
   require(k, p->count_sizes.n_results == k->n_count_sizes);
 }
 
@@ -359,9 +359,8 @@ static void read_loop(plan_reader *k, executable_step *s, size_t step) {
   executable *p = k->p;
   s->n_steps = (size_t)deserialise_below(&k->w, p->n_steps - step);
   s->buffers = read_list(k, &s->n_buffers, p->n_buffers);
-  size_t first = p->n_buffers + k->r->n_sizes;
   s->trips = (size_t)deserialise_below(&k->w, p->sizes.n_results);
-  require(k, s->trips >= first);
+  require(k, s->trips >= p->n_buffers);
   s->trip = (size_t)deserialise_below(&k->w, p->n_vars + 1);
   if (s->trip == p->n_vars) s->trip = SIZE_MAX;
   require(k, s->trip == SIZE_MAX || k->w.failed || counts_trips(&p->vars[s->trip]));

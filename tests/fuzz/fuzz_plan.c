@@ -114,8 +114,7 @@ static void see_sizes(job *j, const launch_exprs *c) {
 static void body(void *arg) {
   job *j = arg;
   executable_request r = {.target = NULL};
-  const node *size;
-  plan_request(&r, j->g, plan_text, &size);
+  plan_request(&r, j->g, plan_text);
   plan_cache_graph leaves = plan_leaves(&j->work, &r);
   j->is_read =
       plan_record_read(&j->p, &r, &leaves, j->data, j->bytes, &j->work, &j->records, &j->n_records);

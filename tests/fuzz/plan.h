@@ -32,15 +32,12 @@
 static const char plan_text[] = PLAN_OVER("%a = buffer f32 %n 4 [uid=1 version=0]\n"
                                           "%b = buffer f32 4 [uid=2 version=3]\n");
 
-/** Fills the graph's part of a request; `size` is set by the caller. Raises. */
-static inline void plan_request(executable_request *r, ir *g, const char *text, const node **size) {
+/** Fills the graph's part of a request. Raises. */
+static inline void plan_request(executable_request *r, ir *g, const char *text) {
   node_list roots = parse_graph(g, ir_arena(g), text, strlen(text));
-  *size = roots.at[1]->dims[0];
   r->name = "plan";
   r->roots = roots.at;
   r->n_roots = roots.n;
-  r->sizes = size;
-  r->n_sizes = 1;
 }
 
 /** Lists its BUFFERs and CUSTOMs, without the key, which needs a target. */

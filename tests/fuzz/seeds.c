@@ -147,7 +147,6 @@ static void add_plan(job *j) {
   registry *t;
   tn_device *device;
   executable *p;
-  const node *size;
   const tn_logger silent = {NULL, NULL, NULL};
   executable_request r = {.logger = &silent};
   ir *g = ir_new(&mem_system, &j->d, false);
@@ -155,7 +154,7 @@ static void add_plan(job *j) {
       registry_open_device(t, "NULL", &device, &j->d) ||
       device_target_find(device, NULL, &r.target, &j->d))
     diag_rethrow(&j->d);
-  plan_request(&r, g, plan_text, &size);
+  plan_request(&r, g, plan_text);
   plan_cache_graph leaves = plan_leaves(&j->a, &r);
   if (executable_build(&p, &r, &mem_system, &j->d)) diag_rethrow(&j->d);
   str kept = str_new(&j->a);

@@ -14,7 +14,8 @@
 #include "schedule/values/constant_folding.h"
 #include "support/graph_body.h"
 
-enum { FIRST_CONSTANT = 10 }; /* BUFFERs from this uid on are constants */
+/* BUFFERs from the first uid on are constants; new ones have uids from the second on. */
+enum { FIRST_CONSTANT = 10, FIRST_NEW = 100 };
 
 typedef struct test {
   diag d;
@@ -46,16 +47,19 @@ static bool never_changes(void *user, const node *n) {
 }
 
 static constants found(test *t, const node *root) {
-  return constant_folding_find(
-      t->g,
-      &(constant_folding_request){.roots = &root, .n_roots = 1, .is_constant = never_changes});
+  return constant_folding_find(t->g, &(constant_folding_request){.roots = &root,
+                                                                 .n_roots = 1,
+                                                                 .is_constant = never_changes,
+                                                                 .first_uid = FIRST_NEW});
 }
 
 /** Finds constants for vectors of eight f32. */
 static constants found_for_vectors(test *t, const node *const roots[], size_t n) {
-  return constant_folding_find(
-      t->g, &(constant_folding_request){
-                .roots = roots, .n_roots = n, .is_constant = never_changes, .vector = 32});
+  return constant_folding_find(t->g, &(constant_folding_request){.roots = roots,
+                                                                 .n_roots = n,
+                                                                 .is_constant = never_changes,
+                                                                 .first_uid = FIRST_NEW,
+                                                                 .vector = 32});
 }
 
 static size_t count(test *t, const node *root, op o) {
@@ -89,7 +93,7 @@ TEST(what_is_computed_from_constants) {
   assert_int_equal(c.at.n, 1);
   assert_ptr_equal(c.at.at[0].value, scale);
   assert_int_equal(c.at.at[0].leaf->op, OP_BUFFER);
-  assert_true(c.at.at[0].leaf->ints[0] > 11);
+  assert_int_equal(c.at.at[0].leaf->ints[0], FIRST_NEW);
   assert_ptr_equal(c.roots[0], ir_op2(t->g, OP_MUL, x, c.at.at[0].leaf));
 }
 
@@ -218,7 +222,8 @@ TEST(weights_that_something_else_reads) {
   const node *roots[] = {y, rows};
   constants c = constant_folding_find(
       t->g,
-      &(constant_folding_request){.roots = roots, .n_roots = 2, .is_constant = never_changes});
+      &(constant_folding_request){
+          .roots = roots, .n_roots = 2, .is_constant = never_changes, .first_uid = FIRST_NEW});
   assert_int_equal(c.at.n, 0);
 }
 

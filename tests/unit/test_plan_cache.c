@@ -474,7 +474,6 @@ typedef struct inner {
   diag diag;
   ir *ir;
   executable_request request;
-  const node *size;
   executable *made;
   plan_cache_graph graph;
   str kept;
@@ -484,7 +483,7 @@ static void make_inner(void *arg) {
   inner *k = arg;
   executable_request *r = &k->request;
   arena *a = ir_arena(k->ir);
-  plan_request(r, k->ir, text, &k->size);
+  plan_request(r, k->ir, text);
   if (executable_build(&k->made, r, &mem_system, &k->diag)) diag_rethrow(&k->diag);
   k->graph = plan_cache_graph_of(a, r);
   k->kept = str_new(a);
@@ -591,15 +590,14 @@ static void every_part_of_a_request_is_in_its_key(void **state) {
   const executable_request r = k.request;
   const schedule_label labels[] = {{r.roots[0], "one"}, {r.roots[0], "two"}, {r.roots[1], "one"}};
   const node *turned[] = {r.roots[1], r.roots[0]};
-  cache_key keys[9];
-  for (int i = 0; i <= 8; i++) {
+  cache_key keys[8];
+  for (int i = 0; i <= 7; i++) {
     k.request = r;
     if (i == 1) k.request.math = !r.math;
     if (i == 2) k.request.roots = turned;
     if (i == 3) k.request.n_roots = 1;
-    if (i == 4) k.request.n_sizes = 0;
-    if (i == 5) k.request.may_overwrite = every_buffer;
-    if (i >= 6) k.request.labels = &labels[i - 6], k.request.n_labels = 1;
+    if (i == 4) k.request.may_overwrite = every_buffer;
+    if (i >= 5) k.request.labels = &labels[i - 5], k.request.n_labels = 1;
     keys[i] = key_of(&k);
     for (int j = 0; j < i; j++)
       assert_memory_not_equal(keys[i].hash, keys[j].hash, sizeof keys[i].hash);

@@ -2,7 +2,7 @@
    kernels are those of one step, loops may nest and have dynamic lengths, and misuse in a body is
    refused. */
 #include "runtime/executable.h"
-#include "tensor/plan/plan.h"
+#include "tensor/plan/plan_variant.h"
 
 #include "support/tensor_check.h"
 
@@ -128,8 +128,8 @@ static void test_lengths_vary(void **state) {
   tn_plan *plan;
   tn_binding *b;
   check_ok(c, tn_plan_compile(c, &out[1], 1, NULL, &plan));
-  assert_int_equal(executable_kernels(plan->executable), 1);
-  assert_int_equal(executable_steps(plan->executable), 2);
+  assert_int_equal(executable_kernels(plan->variant->executable), 1);
+  assert_int_equal(executable_steps(plan->variant->executable), 2);
   check_ok(c, tn_plan_bind(plan, &b));
   for (size_t length = 0; length <= MOST; length = 2 * length + 1) {
     check_ok(c, tn_binding_input(b, "x", tn_shape((tn_dim)length, HIDDEN), TN_F32, x,
@@ -180,9 +180,10 @@ static void test_one_kernel(void **state) {
   tn_plan *plan;
   tn_binding *b;
   check_ok(c, tn_plan_compile(c, out, 2, NULL, &plan));
-  assert_int_equal(executable_kernels(plan->executable), 1);
+  assert_int_equal(executable_kernels(plan->variant->executable), 1);
   check_ok(c, tn_plan_compile(c, out, 3, NULL, &plan));
-  assert_int_equal(executable_kernels(plan->executable), 2); /* one more copies in the outer loop */
+  assert_int_equal(executable_kernels(plan->variant->executable),
+                   2); /* one more copies in the outer loop */
   check_ok(c, tn_plan_bind(plan, &b));
   check_ok(c, tn_binding_run(b));
   static const char *const names[] = {"0", "1", "2"};

@@ -340,68 +340,36 @@ void tn_model_free(tn_model *m) {
 
 /* Bindings. */
 
-static plan_graph_input plan_input_of(void *user, const node *buffer) {
+static plan_source source_of_buffer(void *user, const node *buffer) {
   const tn_model *m = user;
   const model_buffer *l = &m->buffers[buffer->ints[0]];
-  return (plan_graph_input){.input = l->input, .memory = l->memory};
+  return (plan_source){.input = l->input, .memory = l->memory, .weight = l->tensor};
 }
 
-/** Evicts a weight's pages of the mapped file after the last step that reads them: packed weights
-    replace them. */
-static void drop_weight_pages(void *user, const node *buffer) {
-  const tn_model *m = user;
-  onnx_tensor_drop_pages(m->data->onnx, m->buffers[buffer->ints[0]].tensor);
+/** Evicts a weight's pages of the mapped file: packed weights replace them. */
+static void drop_weight_pages(void *user, const void *weight) {
+  const model_file *data = user;
+  onnx_tensor_drop_pages(data->onnx, weight);
 }
 
-/** The compilation of a plan, from a copy of the graph, because passes mark nodes. */
-typedef struct plan_compile {
-  tn_model *m;
-  ir *ir; /* of the copy */
-  const node **nodes;
-  schedule_label *labels;
-} plan_compile;
-
-static void copy_graph(void *arg) {
-  plan_compile *k = arg;
-  const tn_model *m = k->m;
-  arena *a = ir_arena(k->ir);
-  size_t ports = m->n_inputs + m->n_outputs, n = ports + m->n_labels;
-  const node **roots = arena_alloc(a, (n + 1) * sizeof *roots);
-  memcpy(roots, m->nodes, ports * sizeof *roots);
-  for (size_t i = 0; i < m->n_labels; i++) roots[ports + i] = m->labels[i].node;
-  k->nodes = arena_alloc(a, (n + 1) * sizeof *k->nodes);
-  ir_copy_sorted(k->ir, a, &m->order, roots, n, NULL, NULL, k->nodes);
-  k->labels = arena_alloc(a, (m->n_labels + 1) * sizeof *k->labels);
-  for (size_t i = 0; i < m->n_labels; i++)
-    k->labels[i] = (schedule_label){k->nodes[ports + i], m->labels[i].text};
-}
-
-static tn_status compile_copy(plan_compile *k) {
-  tn_model *m = k->m;
+/** Makes the plan; the caller holds the lock. */
+static tn_status make_plan(tn_model *m) {
+  atomic_fetch_add_explicit(&m->data->count, 1, memory_order_relaxed);
   plan_graph g = {.name = m->name,
-                  .inputs = k->nodes,
+                  .order = &m->order,
+                  .inputs = m->nodes,
                   .n_inputs = m->n_inputs,
-                  .outputs = k->nodes + m->n_inputs,
+                  .outputs = m->nodes + m->n_inputs,
                   .output_names = m->names + m->n_inputs,
                   .n_outputs = m->n_outputs,
-                  .labels = k->labels,
+                  .labels = m->labels,
                   .n_labels = m->n_labels,
-                  .ir = k->ir,
-                  .input_of = plan_input_of,
-                  .on_last_read = drop_weight_pages,
-                  .user = m};
-  return plan_build(m->context, &g, ir_arena(k->ir), &m->diag, &m->plan);
-}
-
-/** Compiles the plan; the caller holds the lock. */
-static tn_status compile_plan(tn_model *m) {
-  tn_context *c = m->context;
-  plan_compile k = {.m = m, .ir = ir_new(&c->mem, &m->diag, false)};
-  tn_status s = k.ir ? diag_catch(&m->diag, copy_graph, &k)
-                     : diag_set(&m->diag, TN_ERR_MEMORY, "out of memory");
-  if (s == TN_OK) s = compile_copy(&k);
-  ir_free(k.ir);
-  return s == TN_OK ? s : context_set_thread_message(c, &m->diag);
+                  .folds_constants = true,
+                  .source_of = source_of_buffer,
+                  .user = m,
+                  .file = {drop_weight_pages, release_file, m->data}};
+  tn_status s = plan_build(m->context, &g, &m->diag, &m->plan);
+  return s == TN_OK ? s : context_set_thread_message(m->context, &m->diag);
 }
 
 static tn_status bind_plan(tn_model *m, tn_binding **binding) {
@@ -412,7 +380,7 @@ static tn_status bind_plan(tn_model *m, tn_binding **binding) {
     return context_set_thread_message(m->context, &d);
   }
   mutex_lock(&m->lock);
-  tn_status s = m->plan ? TN_OK : compile_plan(m);
+  tn_status s = m->plan ? TN_OK : make_plan(m);
   mutex_unlock(&m->lock);
   return s == TN_OK ? tn_plan_bind(m->plan, binding) : s;
 }

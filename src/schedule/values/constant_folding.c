@@ -85,7 +85,6 @@ static void find_computed(constant_folding *f) {
   map known = {0}, needed = {0};
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i];
-    if (n->op == OP_BUFFER && n->ints[0] >= f->uids) f->uids = n->ints[0] + 1;
     if (is_constant(f, &known, n)) map_set(f->a, &known, n, NULL);
   }
   for (size_t i = order.n; i-- > 0;) {
@@ -102,7 +101,7 @@ static void find_computed(constant_folding *f) {
 }
 
 constants constant_folding_find(ir *g, const constant_folding_request *r) {
-  constant_folding f = {.g = g, .a = ir_arena(g), .request = r};
+  constant_folding f = {.g = g, .a = ir_arena(g), .request = r, .uids = r->first_uid};
   f.out.roots = arena_copy(f.a, r->roots, r->n_roots * sizeof *r->roots);
   find_computed(&f);
   constant_folding_apply(&f);

@@ -16,8 +16,9 @@ typedef struct constant_folding_request {
   size_t n_roots;
   bool (*is_constant)(void *user, const node *buffer);
   void *user;
-  size_t vector; /* bytes of the widest vector; 0: there are none */
-  int math;      /* math_mode */
+  int64_t first_uid; /* of the new BUFFERs: no BUFFER of the graph has it or a larger one */
+  size_t vector;     /* bytes of the widest vector; 0: there are none */
+  int math;          /* math_mode */
 } constant_folding_request;
 
 typedef struct constants {

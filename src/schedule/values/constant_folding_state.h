@@ -14,7 +14,7 @@ typedef struct constant_folding {
   constants out;
   map number;   /* a BUFFER of a constant that was added → its position in out.at, + 1 */
   map stand_in; /* a node → its replacement at the next constant_folding_apply */
-  int64_t uids; /* the first uid that no BUFFER of the graph has */
+  int64_t uids; /* the uid of the next new BUFFER */
 } constant_folding;
 
 /** Adds a constant of this value, and returns the BUFFER that stands for it. */

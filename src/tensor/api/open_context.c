@@ -5,6 +5,7 @@
 #include "compile/kernel_cache.h"
 #include "device/core/device_target.h"
 #include "device/memory/caching_allocator.h"
+#include "device/queue/queue.h"
 #include "device/threads/thread_pool.h"
 #include "tensor/api/scope.h"
 #include "tensor/context/context.h"

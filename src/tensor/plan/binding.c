@@ -50,11 +50,17 @@ const char *tn_binding_message(const tn_binding *b) {
 
 /* Opening and freeing. */
 
+/** Facts, sizes and terms, which share one block. */
+static size_t numbers_of(const tn_plan *p) {
+  return p->n_facts + p->ports.sizes.n_results + p->ports.sizes.n_terms;
+}
+
 static void destroy_binding(tn_binding *b) {
   tn_plan *p = b->plan;
   const mem *m = &b->context->mem;
   binding_end_async(b);
   execution_close(b->execution);
+  plan_variant_release(b->variant);
   for (size_t i = 0; b->inputs && i < p->ports.n_inputs; i++) {
     binding_set_memory(&b->inputs[i].imported, NULL);
     binding_set_memory(&b->inputs[i].copy, NULL);
@@ -69,6 +75,7 @@ static void destroy_binding(tn_binding *b) {
   mem_free(m, b->outputs, p->ports.n_outputs * sizeof *b->outputs);
   mem_free(m, b->spares, p->n_states * sizeof *b->spares);
   mem_free(m, b->turns, p->n_states * sizeof *b->turns);
+  mem_free(m, b->facts, numbers_of(p) * sizeof *b->facts);
   mem_free(m, b, sizeof *b);
   plan_release(p);
 }
@@ -80,17 +87,22 @@ static bool alloc_arrays(tn_binding *b) {
   b->outputs = mem_calloc(m, p->ports.n_outputs, sizeof *b->outputs);
   b->spares = mem_calloc(m, p->n_states, sizeof *b->spares);
   b->turns = mem_calloc(m, p->n_states, sizeof *b->turns);
-  return b->inputs && b->outputs && b->spares && b->turns;
+  b->facts = mem_calloc(m, numbers_of(p), sizeof *b->facts);
+  if (!b->inputs || !b->outputs || !b->spares || !b->turns || !b->facts) return false;
+  b->sizes = b->facts + p->n_facts;
+  b->terms = b->sizes + p->ports.sizes.n_results;
+  return true;
 }
 
 static tn_status init_binding(tn_binding *b, diag *d) {
   const tn_plan *p = b->plan;
   if (!alloc_arrays(b)) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   for (size_t i = 0; i < p->n_states; i++) b->turns[i].storage = p->states[i].storage;
-  tn_status s = execution_open(&b->execution, p->executable, NULL, d);
-  for (size_t i = 0; i < p->n_values && s == TN_OK; i++)
-    if (p->values[i].buffer != SIZE_MAX)
-      s = execution_set_buffer(b->execution, p->values[i].buffer, p->values[i].memory, d);
+  b->variant = plan_variant_retain(p->variant);
+  tn_status s = execution_open(&b->execution, b->variant->executable, NULL, d);
+  for (size_t i = 0; i < b->variant->n_values && s == TN_OK; i++)
+    s = execution_set_buffer(b->execution, b->variant->values[i].buffer,
+                             b->variant->values[i].memory, d);
   return s;
 }
 
@@ -208,7 +220,7 @@ static tn_status check_size(tn_binding *b, const plan_port *p, size_t axis, int6
   if (s->is_fixed && size != s->offset)
     return diag_set(&b->diag, TN_ERR_SHAPE, "input %s: axis %zu has size %lld, not %lld", p->name,
                     axis, (long long)size, (long long)s->offset);
-  if (s->var != SIZE_MAX && !binding_solve_size(b->plan, s, size, &value))
+  if (s->fact != SIZE_MAX && !binding_solve_size(b->plan, s, size, &value))
     return binding_refuse_size(b, p, axis, size);
   return TN_OK;
 }

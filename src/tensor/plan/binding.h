@@ -3,7 +3,8 @@
 #ifndef TENON_TENSOR_PLAN_BINDING_H
 #define TENON_TENSOR_PLAN_BINDING_H
 
-#include "tensor/plan/plan.h"
+#include "runtime/execution.h"
+#include "tensor/plan/plan_variant.h"
 
 #include <tenon/profile.h>
 
@@ -50,7 +51,12 @@ struct tn_binding {
   tn_binding *next, **link; /* in the context's list, under its lock */
   atomic_bool is_entered;
   execution *execution;
-  diag diag; /* of the call at hand */
+  plan_variant *variant; /* that it runs */
+  int64_t *facts;        /* by fact: of the last run, or the one at hand */
+  int64_t *sizes;        /* of all inputs and outputs, by the facts */
+  int64_t *terms;        /* scratch to evaluate them */
+  bool has_sizes;        /* these follow from the facts */
+  diag diag;             /* of the call at hand */
   binding_failures failures;
   bool has_run; /* and the last run did not fail */
   bound_input *inputs;
@@ -73,11 +79,10 @@ static inline void binding_set_memory(tn_buffer **slot, tn_buffer *with) {
   *slot = with;
 }
 
-/** The value of the variable that a size of a port determines; false if no value gives this size.
- */
+/** The value of the fact that a size of a port determines; false if no value gives this size. */
 bool binding_solve_size(const tn_plan *p, const port_size *s, int64_t size, int64_t *value);
 
-/** Fails by a size of an input that gives its variable no value. */
+/** Fails by a size of an input that gives its fact no value. */
 tn_status binding_refuse_size(tn_binding *b, const plan_port *p, size_t axis, int64_t size);
 
 /** The number of elements of a shape; false if a size is no number, or there are too many. */

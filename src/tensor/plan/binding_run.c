@@ -1,4 +1,4 @@
-/* Runs a binding: solves symbolic dimensions from the input shapes, assigns buffers to inputs,
+/* Runs a binding: finds the facts from the input shapes, assigns buffers to inputs,
    outputs and states, runs the executable, and copies outputs to the caller's memory.
 
    A run compiles nothing, except for pending assigns to its states, and allocates only where
@@ -28,7 +28,7 @@ bool binding_element_count(tn_shape s, size_t bytes, uint64_t *count) {
 }
 
 bool binding_solve_size(const tn_plan *p, const port_size *s, int64_t size, int64_t *value) {
-  const tn_program_var *v = executable_var_at(p->executable, s->var);
+  const plan_fact *v = &p->facts[s->fact];
   int64_t rest;
   if (__builtin_sub_overflow(size, s->offset, &rest) || rest % s->scale) return false;
   *value = rest / s->scale;
@@ -36,7 +36,7 @@ bool binding_solve_size(const tn_plan *p, const port_size *s, int64_t size, int6
 }
 
 tn_status binding_refuse_size(tn_binding *b, const plan_port *p, size_t axis, int64_t size) {
-  const tn_program_var *v = executable_var_at(b->plan->executable, p->size[axis].var);
+  const plan_fact *v = &b->plan->facts[p->size[axis].fact];
   return diag_set(
       &b->diag, TN_ERR_SHAPE, "input %s: axis %zu of size %lld gives %s no value from %lld to %lld",
       p->name, axis, (long long)size, var_user_name(v->name), (long long)v->min, (long long)v->max);
@@ -65,61 +65,77 @@ static tn_status check_all_set(tn_binding *b) {
                   names);
 }
 
-static tn_status find_vars(tn_binding *b) {
+/** Finds the facts from the sizes of inputs. */
+static tn_status find_facts(tn_binding *b) {
   const tn_plan *p = b->plan;
-  tn_status s = TN_OK;
-  for (size_t v = 0; v < executable_vars(p->executable) && s == TN_OK; v++) {
-    size_t i = p->ports.vars[v].input, k = p->ports.vars[v].axis;
+  for (size_t f = 0; f < p->n_facts; f++) {
+    size_t i = p->facts[f].input, k = p->facts[f].axis;
     int64_t value;
-    if (var_is_trip(executable_var_at(p->executable, v)->name)) continue;
     if (!binding_solve_size(p, &p->ports.inputs[i].size[k], b->inputs[i].size[k], &value))
       return binding_refuse_size(b, &p->ports.inputs[i], k, b->inputs[i].size[k]);
-    s = execution_set_var(b->execution, v, value, &b->diag);
+    if (value != b->facts[f]) b->has_sizes = false;
+    b->facts[f] = value;
   }
+  return TN_OK;
+}
+
+static tn_status evaluate_sizes(tn_binding *b) {
+  if (b->has_sizes) return TN_OK;
+  tn_status s = launch_exprs_eval(&b->plan->ports.sizes, b->facts, b->terms, b->sizes, &b->diag);
+  b->has_sizes = s == TN_OK;
   return s;
 }
 
-/** Refuses an input whose size differs from the value of its expression; names the variable and the
-    input that determined it. */
+static tn_status set_vars(tn_binding *b) {
+  const plan_variant *v = b->variant;
+  tn_status s = TN_OK;
+  for (size_t i = 0; i < executable_vars(v->executable) && s == TN_OK; i++)
+    if (v->fact_of_var[i] != SIZE_MAX)
+      s = execution_set_var(b->execution, i, b->facts[v->fact_of_var[i]], &b->diag);
+  return s;
+}
+
+/** Refuses an input whose size differs from the value of its expression; names the fact and the
+   input that determined it. */
 static tn_status refuse_inconsistent_size(tn_binding *b, size_t input, size_t axis, int64_t size) {
   const tn_plan *p = b->plan;
   const plan_port *port = &p->ports.inputs[input];
   const port_size *s = &port->size[axis];
   char why[256] = "as other sizes make it";
   int64_t value;
-  if (s->var != SIZE_MAX && binding_solve_size(p, s, size, &value))
-    snprintf(why, sizeof why, "as %.80s is %lld by axis %zu of input %.80s",
-             var_user_name(executable_var_at(p->executable, s->var)->name), (long long)value,
-             p->ports.vars[s->var].axis, p->ports.inputs[p->ports.vars[s->var].input].name);
+  if (s->fact != SIZE_MAX && binding_solve_size(p, s, size, &value)) {
+    const plan_fact *f = &p->facts[s->fact];
+    snprintf(why, sizeof why, "as %.80s is %lld by axis %zu of input %.80s", var_user_name(f->name),
+             (long long)value, f->axis, p->ports.inputs[f->input].name);
+  }
   return diag_set(&b->diag, TN_ERR_SHAPE, "input %s: axis %zu has size %lld, not %lld, %s",
                   port->name, axis, (long long)b->inputs[input].size[axis], (long long)size, why);
 }
 
-static tn_status check_inputs(tn_binding *b, const int64_t sizes[]) {
+static tn_status check_inputs(tn_binding *b) {
   const tn_plan *p = b->plan;
   for (size_t i = 0; i < p->ports.n_inputs; i++)
     for (size_t k = 0; k < p->ports.inputs[i].rank; k++) {
-      int64_t size = sizes[p->ports.inputs[i].size[k].expression];
+      int64_t size = b->sizes[p->ports.inputs[i].first_size + k];
       if (size != b->inputs[i].size[k]) return refuse_inconsistent_size(b, i, k, size);
     }
   return TN_OK;
 }
 
-static tn_status count_output(tn_binding *b, size_t i, const int64_t sizes[], tn_shape *shape,
-                              uint64_t *count) {
+static tn_status count_output(tn_binding *b, size_t i, tn_shape *shape, uint64_t *count) {
   const plan_port *p = &b->plan->ports.outputs[i];
   *shape = (tn_shape){.rank = (int32_t)p->rank};
-  for (size_t k = 0; k < p->rank; k++) shape->size[k] = sizes[p->size[k].expression];
+  for (size_t k = 0; k < p->rank; k++) shape->size[k] = b->sizes[p->first_size + k];
   if (binding_element_count(*shape, 8, count)) return TN_OK;
   return diag_set(&b->diag, TN_ERR_SHAPE, "output %s is larger than memory", p->name);
 }
 
-static tn_status size_outputs(tn_binding *b, const int64_t sizes[]) {
+static tn_status size_outputs(tn_binding *b) {
   const tn_plan *p = b->plan;
   for (size_t i = 0; i < p->ports.n_outputs; i++) {
     bound_output *o = &b->outputs[i];
     tn_shape shape;
-    tn_status s = count_output(b, i, sizes, &shape, &o->count);
+    tn_status s = count_output(b, i, &shape, &o->count);
     if (s != TN_OK) return s;
     memcpy(o->size, shape.size, sizeof o->size);
     if (o->data && o->count * dtype_bytes(o->dtype) > o->bytes)
@@ -130,11 +146,11 @@ static tn_status size_outputs(tn_binding *b, const int64_t sizes[]) {
   return TN_OK;
 }
 
-static tn_status find_sizes(tn_binding *b, const int64_t **sizes) {
+static tn_status find_sizes(tn_binding *b) {
   tn_status s = check_all_set(b);
-  if (s == TN_OK) s = find_vars(b);
-  if (s == TN_OK) s = execution_sizes(b->execution, sizes, &b->diag);
-  return s == TN_OK ? check_inputs(b, *sizes) : s;
+  if (s == TN_OK) s = find_facts(b);
+  if (s == TN_OK) s = evaluate_sizes(b);
+  return s == TN_OK ? check_inputs(b) : s;
 }
 
 /* Memory. */
@@ -156,7 +172,8 @@ static bool import_input(tn_binding *b, bound_input *in, dtype t) {
 static tn_status place_input(tn_binding *b, size_t i) {
   bound_input *in = &b->inputs[i];
   const plan_port *p = &b->plan->ports.inputs[i];
-  if (p->buffer == SIZE_MAX) return TN_OK;
+  size_t buffer = b->variant->inputs[i].buffer;
+  if (buffer == SIZE_MAX) return TN_OK;
   tn_buffer *memory = in->carried_memory;
   tn_status s = TN_OK;
   if (!memory && import_input(b, in, p->dtype)) memory = in->imported;
@@ -168,7 +185,7 @@ static tn_status place_input(tn_binding *b, size_t i) {
       s = span_write(&span, p->dtype, in->dtype, in->data, (size_t)in->count, &b->diag);
     memory = in->copy;
   }
-  return s == TN_OK ? execution_set_buffer(b->execution, p->buffer, memory, &b->diag) : s;
+  return s == TN_OK ? execution_set_buffer(b->execution, buffer, memory, &b->diag) : s;
 }
 
 static bool is_carried(const tn_binding *b, const tn_buffer *memory) {
@@ -180,6 +197,7 @@ static bool is_carried(const tn_binding *b, const tn_buffer *memory) {
 static tn_status place_output(tn_binding *b, size_t i) {
   bound_output *o = &b->outputs[i];
   const plan_port *p = &b->plan->ports.outputs[i];
+  const variant_port *v = &b->variant->outputs[i];
   if (is_carried(b, o->memory)) {
     tn_buffer *m = o->memory;
     o->memory = o->previous;
@@ -187,8 +205,8 @@ static tn_status place_output(tn_binding *b, size_t i) {
   }
   tn_status s = reserve_buffer(b, &o->memory, o->count * dtype_bytes(p->dtype));
   if (s != TN_OK) return diag_prefix(&b->diag, "output %s", p->name);
-  if (p->is_shared) return s;
-  return execution_set_buffer(b->execution, p->buffer, o->memory, &b->diag);
+  if (v->is_shared) return s;
+  return execution_set_buffer(b->execution, v->buffer, o->memory, &b->diag);
 }
 
 /** Makes a copy the state's contents; readers of the old contents keep those. */
@@ -203,26 +221,27 @@ static tn_status copy_state(tn_binding *b, size_t i) {
 /** Sets the buffers of a state. The state's turn has come. New contents that are not written in
     place go to a spare buffer. */
 static tn_status place_state(tn_binding *b, size_t i) {
-  const plan_state *p = &b->plan->states[i];
-  state_storage *t = p->storage;
+  const variant_state *p = &b->variant->states[i];
+  state_storage *t = b->plan->states[i].storage;
   bool is_in_spare = p->out != SIZE_MAX && !p->is_in_place;
   tn_status s = p->is_overwritten && b->turns[i].is_copy_on_write ? copy_state(b, i) : TN_OK;
   if (s == TN_OK && is_in_spare) s = reserve_buffer(b, &b->spares[i], t->bytes);
   if (s == TN_OK && p->in != SIZE_MAX)
     s = execution_set_buffer(b->execution, p->in, t->memory, &b->diag);
   if (s != TN_OK || !is_in_spare) return s;
-  if (executable_buffer_at(b->plan->executable, p->out)->role != BUFFER_ROLE_OUTPUT) return s;
+  if (executable_buffer_at(b->variant->executable, p->out)->role != BUFFER_ROLE_OUTPUT) return s;
   return execution_set_buffer(b->execution, p->out, b->spares[i], &b->diag);
 }
 
 /** Makes contents that were computed in a spare buffer those of the state. */
 static tn_status commit_spare(tn_binding *b, size_t i) {
-  const plan_state *p = &b->plan->states[i];
+  const variant_state *p = &b->variant->states[i];
+  state_storage *t = b->plan->states[i].storage;
   if (p->out == SIZE_MAX || p->is_in_place) return TN_OK;
   tn_buffer *made = execution_buffer(b->execution, p->out);
   tn_status s = TN_OK;
-  if (made != b->spares[i]) s = buffer_copy_prefix(b->spares[i], made, p->storage->bytes, &b->diag);
-  if (s == TN_OK) b->spares[i] = state_storage_replace(p->storage, b->spares[i]);
+  if (made != b->spares[i]) s = buffer_copy_prefix(b->spares[i], made, t->bytes, &b->diag);
+  if (s == TN_OK) b->spares[i] = state_storage_replace(t, b->spares[i]);
   return s;
 }
 
@@ -231,10 +250,11 @@ static tn_status commit_spare(tn_binding *b, size_t i) {
 static tn_status copy_outputs(tn_binding *b) {
   tn_status s = TN_OK;
   for (size_t i = 0; i < b->plan->ports.n_outputs && s == TN_OK; i++) {
-    const plan_port *p = &b->plan->ports.outputs[i];
-    if (p->is_shared)
-      s = buffer_copy_prefix(b->outputs[i].memory, execution_buffer(b->execution, p->buffer),
-                             b->outputs[i].count * dtype_bytes(p->dtype), &b->diag);
+    const variant_port *v = &b->variant->outputs[i];
+    uint64_t bytes = b->outputs[i].count * dtype_bytes(b->plan->ports.outputs[i].dtype);
+    if (v->is_shared)
+      s = buffer_copy_prefix(b->outputs[i].memory, execution_buffer(b->execution, v->buffer), bytes,
+                             &b->diag);
   }
   return s;
 }
@@ -279,9 +299,9 @@ static void carry_outputs(tn_binding *b) {
 
 static tn_status place_and_run(tn_binding *b) {
   const tn_plan *p = b->plan;
-  const int64_t *sizes;
-  tn_status s = find_sizes(b, &sizes);
-  if (s == TN_OK) s = size_outputs(b, sizes);
+  tn_status s = find_sizes(b);
+  if (s == TN_OK) s = size_outputs(b);
+  if (s == TN_OK) s = set_vars(b);
   for (size_t i = 0; i < p->ports.n_inputs && s == TN_OK; i++) s = place_input(b, i);
   for (size_t i = 0; i < p->ports.n_outputs && s == TN_OK; i++) s = place_output(b, i);
   if (s != TN_OK) return s;
@@ -295,19 +315,19 @@ static tn_status place_and_run(tn_binding *b) {
 
 tn_status binding_memory(tn_binding *b, tn_memory *m) {
   const tn_plan *p = b->plan;
-  const int64_t *sizes;
-  tn_status s = find_sizes(b, &sizes);
+  tn_status s = find_sizes(b);
+  if (s == TN_OK) s = set_vars(b);
   for (size_t i = 0; i < p->ports.n_outputs && s == TN_OK; i++) {
     tn_shape shape;
     uint64_t count = 0;
-    s = count_output(b, i, sizes, &shape, &count);
+    s = count_output(b, i, &shape, &count);
     m->outputs += count * dtype_bytes(p->ports.outputs[i].dtype);
   }
   if (s == TN_OK) s = execution_scratch_bytes(b->execution, &m->scratch, &b->diag);
   for (size_t i = 0; i < p->ports.n_inputs && s == TN_OK; i++)
     m->inputs += b->inputs[i].count * dtype_bytes(p->ports.inputs[i].dtype);
-  for (size_t i = 0; i < p->n_values && s == TN_OK; i++)
-    m->values += buffer_bytes(p->values[i].memory);
+  for (size_t i = 0; i < b->variant->n_values && s == TN_OK; i++)
+    m->values += buffer_bytes(b->variant->values[i].memory);
   for (size_t i = 0; i < p->n_states && s == TN_OK; i++) m->states += p->states[i].storage->bytes;
   return s;
 }
@@ -338,7 +358,7 @@ static tn_status run_pending(tn_binding *b) {
 }
 
 tn_status binding_check_caller(tn_binding *b) {
-  bool may_wait = b->plan->n_states || b->plan->has_host_calls;
+  bool may_wait = b->plan->n_states || b->plan->template.has_host_calls;
   return may_wait && reentrancy_of_thread(&b->context->entry.visits) != REENTRANCY_NONE
              ? refuse_callback(b)
              : TN_OK;

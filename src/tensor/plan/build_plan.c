@@ -1,17 +1,13 @@
-/* Construction of plans: folds constants, lists ports, states and values of the graph, compiles the
-   executable, and finds which of its buffers are what and which sizes determine its variables. */
-#include "tensor/plan/plan.h"
-
-#include "base/map.h"
+/* Construction of plans: copies the graph to an ir of the plan's own, numbers its BUFFERs, lists
+   ports and states, finds which sizes of inputs determine its variables, and compiles it. */
 #include "ir/core/affine.h"
 #include "ir/core/build.h"
-#include "ir/core/topo_sort.h"
 #include "ir/core/var_names.h"
-#include "runtime/build_executable.h"
-#include "tensor/context/fill_build_request.h"
+#include "ir/transform/copy_graph.h"
 #include "tensor/ops/operators.h"
-#include "tensor/plan/plan_constants.h"
+#include "tensor/plan/plan_variant.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef VEC(const node *) nodes;
@@ -21,34 +17,68 @@ typedef struct plan_builder {
   const plan_graph *g;
   arena *work;
   diag *d;
-  nodes roots; /* outputs, then new contents of states */
-  node_list order;
   nodes sizes;
-  nodes inputs;           /* the BUFFER of each input */
-  map listed_inputs;      /* inputs of the graph's list */
-  bool without_constants; /* no constants are folded */
-  plan_constants constants;
-  tn_progress progress;
-  const schedule_label *labels;
-  explanation *explanation; /* requested of this plan; NULL: none */
-  map size_numbers;         /* size that varies → its number + 1 */
+  map listed_inputs; /* inputs of the graph's list */
+  map size_numbers;  /* size that varies → its number + 1 */
   int32_t n_size_numbers;
   map state_of; /* storage → its state */
-  map written;  /* storages that runs give new contents */
   tn_plan *plan;
 } plan_builder;
 
-static plan_graph_input input_of_node(const plan_builder *j, const node *buffer) {
-  tn_buffer *memory = map_get(&j->constants.memory, buffer);
-  return memory ? (plan_graph_input){.memory = memory} : j->g->input_of(j->g->user, buffer);
+/* The graph. */
+
+static const node *number_buffer(void *user, const node *n, const node *const src[]) {
+  plan_builder *j = user;
+  tn_plan *p = j->plan;
+  if (n->op != OP_BUFFER) return NULL;
+  plan_source s = j->g->source_of(j->g->user, n);
+  if (s.storage) state_storage_retain(s.storage);
+  if (s.memory) buffer_retain(s.memory);
+  p->sources[p->n_sources] = s;
+  const int64_t ints[] = {(int64_t)p->n_sources++, 0};
+  return ir_node(p->template.ir, OP_BUFFER, (dtype)n->dtype, src, n->rank, ints, 2);
 }
+
+static const char *copy_text(tn_plan *p, const char *text) {
+  return arena_copy(&p->arena, text, strlen(text) + 1);
+}
+
+static void copy_labels(plan_builder *j) {
+  plan_template *t = &j->plan->template;
+  t->n_labels = j->g->n_labels;
+  t->labels = arena_alloc(&j->plan->arena, (t->n_labels + 1) * sizeof *t->labels);
+  for (size_t i = 0; i < t->n_labels; i++) t->labels[i] = copy_text(j->plan, j->g->labels[i].text);
+}
+
+/** Copies the graph. Roots of the copy are outputs, new contents, labelled nodes, then inputs. */
+static void copy_graph(plan_builder *j) {
+  const plan_graph *g = j->g;
+  tn_plan *p = j->plan;
+  plan_template *t = &p->template;
+  size_t n_buffers = 0, n = 0;
+  for (size_t i = 0; i < g->order->n; i++) n_buffers += g->order->at[i]->op == OP_BUFFER;
+  for (size_t i = 0; i < g->order->n; i++) t->has_host_calls |= g->order->at[i]->op == OP_CUSTOM;
+  p->sources = arena_calloc(&p->arena, n_buffers + 1, sizeof *p->sources);
+  t->n_roots = g->n_outputs + g->n_written + g->n_labels;
+  const node **roots = arena_alloc(j->work, (t->n_roots + g->n_inputs + 1) * sizeof *roots);
+  for (size_t i = 0; i < g->n_outputs; i++) roots[n++] = g->outputs[i];
+  for (size_t i = 0; i < g->n_written; i++) roots[n++] = g->contents[i];
+  for (size_t i = 0; i < g->n_labels; i++) roots[n++] = g->labels[i].node;
+  for (size_t i = 0; i < g->n_inputs; i++) roots[n++] = g->inputs[i];
+  t->roots = arena_alloc(ir_arena(t->ir), (n + 1) * sizeof *t->roots);
+  ir_copy_sorted(t->ir, j->work, g->order, roots, n, number_buffer, j, t->roots);
+  t->order = topo_sort(ir_arena(t->ir), t->roots, n, NULL, NULL);
+  copy_labels(j);
+}
+
+/* Facts. */
+
+static bool is_fact(const node *n) { return n->op == OP_VAR && !var_is_trip(n->text); }
 
 /** Checks that a variable's bounds agree with others of its name: a run knows sizes by name, and a
     name may be used again once its scope has ended. */
-static void check_var(plan_builder *j, string_map *vars, const node *n) {
-  const node *other = string_map_get(vars, n->text);
-  if (!other) string_map_set(j->work, vars, n->text, (void *)n);
-  if (!other || (other->ints[0] == n->ints[0] && other->ints[1] == n->ints[1])) return;
+static void check_var(plan_builder *j, const node *n, const node *other) {
+  if (other->ints[0] == n->ints[0] && other->ints[1] == n->ints[1]) return;
   diag_raise(j->d, TN_ERR_ARGUMENT,
              "two sizes are named %.100s, one from %lld to %lld and one from %lld to %lld: a plan "
              "knows sizes by their names",
@@ -56,49 +86,73 @@ static void check_var(plan_builder *j, string_map *vars, const node *n) {
              (long long)n->ints[0], (long long)n->ints[1]);
 }
 
-static void check_vars(plan_builder *j) {
+static int compare_names(const void *a, const void *b) {
+  return strcmp(((const plan_fact *)a)->name, ((const plan_fact *)b)->name);
+}
+
+static void list_facts(plan_builder *j) {
+  tn_plan *p = j->plan;
   string_map vars = {0};
-  node_list all = topo_sort(j->work, j->roots.at, j->roots.n, NULL, NULL);
-  node_list inputs = topo_sort(j->work, j->g->inputs, j->g->n_inputs, NULL, NULL);
-  for (size_t i = 0; i < inputs.n; i++) vec_push(j->work, &all, inputs.at[i]);
-  for (size_t i = 0; i < all.n; i++)
-    if (all.at[i]->op == OP_VAR) check_var(j, &vars, all.at[i]);
+  for (size_t i = 0; i < p->template.order.n; i++) {
+    const node *n = p->template.order.at[i];
+    const node *other = is_fact(n) ? string_map_get(&vars, n->text) : NULL;
+    if (other) check_var(j, n, other);
+    if (is_fact(n) && !other) string_map_set(j->work, &vars, n->text, (void *)n);
+  }
+  p->n_facts = vars.entries.n;
+  p->facts = arena_alloc(&p->arena, (p->n_facts + 1) * sizeof *p->facts);
+  for (size_t i = 0; i < p->n_facts; i++) {
+    const node *n = vars.entries.at[i].value;
+    p->facts[i] = (plan_fact){copy_text(p, n->text), n->ints[0], n->ints[1], SIZE_MAX, 0};
+  }
+  qsort(p->facts, p->n_facts, sizeof *p->facts, compare_names);
 }
 
-/** Folds constants: the remaining graph replaces the one given. */
-static void fold_constants(plan_builder *j) {
-  const plan_graph *g = j->g;
-  size_t n = j->roots.n;
-  schedule_label *labels = arena_alloc(j->work, (g->n_labels + 1) * sizeof *labels);
-  for (size_t i = 0; i < g->n_labels; i++) vec_push(j->work, &j->roots, g->labels[i].node);
-  plan_constants_build(j->c, g, j->roots.at, j->roots.n, j->work, &j->constants);
-  j->roots.n = n;
-  for (size_t i = 0; i < n; i++) j->roots.at[i] = j->constants.roots[i];
-  for (size_t i = 0; i < g->n_labels; i++)
-    labels[i] = (schedule_label){j->constants.roots[n + i], g->labels[i].text};
-  j->labels = labels;
+size_t plan_find_fact(const tn_plan *p, const char *name) {
+  const plan_fact key = {.name = name};
+  const plan_fact *found =
+      p->n_facts ? bsearch(&key, p->facts, p->n_facts, sizeof key, compare_names) : NULL;
+  return found ? (size_t)(found - p->facts) : SIZE_MAX;
 }
 
-static void list_roots(plan_builder *j) {
-  const plan_graph *g = j->g;
-  for (size_t i = 0; i < g->n_outputs; i++) vec_push(j->work, &j->roots, g->outputs[i]);
-  for (size_t i = 0; i < g->n_written; i++) vec_push(j->work, &j->roots, g->contents[i]);
-  if (!j->roots.n)
-    diag_raise(j->d, TN_ERR_ARGUMENT, "there is neither an output nor a pending assign");
-  check_vars(j);
-  j->labels = g->labels;
-  if (g->ir && !j->without_constants) fold_constants(j);
-  j->order = topo_sort(j->work, j->roots.at, j->roots.n, NULL, NULL);
+/** Finds the fact that a size determines, or its fixed value. */
+static void find_fact(const tn_plan *p, port_size *s, const node *size) {
+  s->is_fixed = node_is_const(size);
+  if (s->is_fixed) s->offset = node_int(size);
+  if (ix_terms(size) != 1 || !is_fact(ix_atom(size, 0))) return;
+  s->fact = plan_find_fact(p, ix_atom(size, 0)->text);
+  s->offset = ix_offset(size);
+  s->scale = ix_coefficient_at(size, 0);
+}
+
+/** Finds the first size that determines each fact. Without one no run is possible. */
+static void locate_facts(const plan_builder *j) {
+  const tn_plan *p = j->plan;
+  for (size_t i = p->ports.n_inputs; i-- > 0;)
+    for (size_t k = p->ports.inputs[i].rank; k-- > 0;) {
+      size_t fact = p->ports.inputs[i].size[k].fact;
+      if (fact == SIZE_MAX) continue;
+      p->facts[fact].input = i;
+      p->facts[fact].axis = k;
+    }
+  for (size_t i = 0; i < p->n_facts; i++)
+    if (p->facts[i].input == SIZE_MAX)
+      diag_raise(j->d, TN_ERR_ARGUMENT,
+                 "no input's shape tells the size %s: nothing reads an input that has it",
+                 var_user_name(p->facts[i].name));
+}
+
+static void compile_sizes(plan_builder *j) {
+  tn_plan *p = j->plan;
+  const char **names = arena_alloc(&p->arena, (p->n_facts + 1) * sizeof *names);
+  for (size_t i = 0; i < p->n_facts; i++) names[i] = p->facts[i].name;
+  p->ports.sizes = launch_exprs_compile(&p->arena, j->sizes.at, j->sizes.n, names, p->n_facts);
 }
 
 /* Ports. */
 
 static plan_port *new_ports(tn_plan *p, size_t n) {
   return arena_calloc(&p->arena, n + 1, sizeof(plan_port));
-}
-
-static const char *copy_name(tn_plan *p, const char *name) {
-  return arena_copy(&p->arena, name, strlen(name) + 1);
 }
 
 /** The number of a varying size among those of the plan, -1 for a constant. Equal sizes are one
@@ -114,14 +168,18 @@ static int32_t size_number(plan_builder *j, const node *size) {
 static void set_port(plan_builder *j, plan_port *p, const char *name, const node *n) {
   builder b = {.arena = &j->plan->arena, .diag = j->d};
   if (n->rank > TN_MAX_RANK) diag_raise(j->d, TN_ERR_SHAPE, "%s has rank %d", name, (int)n->rank);
-  *p = (plan_port){.name = name, .dtype = (dtype)n->dtype, .rank = n->rank, .buffer = SIZE_MAX};
+  *p = (plan_port){.name = name,
+                   .dtype = (dtype)n->dtype,
+                   .rank = n->rank,
+                   .first_size = j->sizes.n,
+                   .source = SIZE_MAX};
   for (size_t i = 0; i < n->rank; i++) {
-    p->size[i] = (port_size){.expression = j->sizes.n,
-                             .var = SIZE_MAX,
+    p->size[i] = (port_size){.fact = SIZE_MAX,
                              .text = size_user_text(&b, n->dims[i]),
                              .min = n->dims[i]->lo,
                              .max = n->dims[i]->hi,
                              .number = size_number(j, n->dims[i])};
+    find_fact(j->plan, &p->size[i], n->dims[i]);
     vec_push(j->work, &j->sizes, n->dims[i]);
   }
 }
@@ -134,9 +192,12 @@ static void add_name(plan_builder *j, string_map *of, plan_port *p, const char *
 
 static void add_input(plan_builder *j, const node *n) {
   tn_plan *p = j->plan;
-  set_port(j, &p->ports.inputs[p->ports.n_inputs], copy_name(p, input_of_node(j, n).input), n);
-  add_name(j, &p->ports.input_of, &p->ports.inputs[p->ports.n_inputs], "inputs");
-  vec_push(j->work, &j->inputs, n);
+  plan_port *port = &p->ports.inputs[p->ports.n_inputs];
+  size_t source = (size_t)n->ints[0];
+  p->sources[source].input = copy_text(p, p->sources[source].input);
+  set_port(j, port, p->sources[source].input, n);
+  port->source = source;
+  add_name(j, &p->ports.input_of, port, "inputs");
   p->ports.n_inputs++;
 }
 
@@ -146,178 +207,45 @@ static void add_outputs(plan_builder *j) {
   p->ports.outputs = new_ports(p, j->g->n_outputs);
   for (size_t i = 0; i < j->g->n_outputs; i++, p->ports.n_outputs++) {
     if (names && !names[i]) diag_raise(j->d, TN_ERR_ARGUMENT, "output %zu has no name", i);
-    const char *name = names ? copy_name(p, names[i]) : arena_printf(&p->arena, "%zu", i);
-    set_port(j, &p->ports.outputs[i], name, j->roots.at[i]);
+    const char *name = names ? copy_text(p, names[i]) : arena_printf(&p->arena, "%zu", i);
+    set_port(j, &p->ports.outputs[i], name, p->template.roots[i]);
     add_name(j, &p->ports.output_of, &p->ports.outputs[i], "outputs");
   }
 }
 
-/* States and values. */
+/* States. */
 
-static void add_state(plan_builder *j, state_storage *s) {
+static plan_state *add_state(plan_builder *j, state_storage *s) {
   tn_plan *p = j->plan;
-  if (map_has(&j->state_of, s)) return;
-  map_set(j->work, &j->state_of, s, &p->states[p->n_states]);
-  p->states[p->n_states++] =
-      (plan_state){.storage = state_storage_retain(s), .in = SIZE_MAX, .out = SIZE_MAX};
+  plan_state *known = map_get(&j->state_of, s);
+  if (known) return known;
+  plan_state *made = &p->states[p->n_states];
+  map_set(j->work, &j->state_of, s, made);
+  *made = (plan_state){state_storage_retain(s), SIZE_MAX, SIZE_MAX};
+  p->n_states++;
+  return made;
 }
 
 static void add_buffer(plan_builder *j, const node *n) {
-  tn_plan *p = j->plan;
-  plan_graph_input l = input_of_node(j, n);
-  if (l.input && !map_has(&j->listed_inputs, n)) add_input(j, n);
-  if (l.storage) add_state(j, l.storage);
-  if (l.memory) p->values[p->n_values++] = (plan_value){buffer_retain(l.memory), SIZE_MAX};
+  const plan_source *s = &j->plan->sources[n->ints[0]];
+  if (s->input && !map_has(&j->listed_inputs, n)) add_input(j, n);
+  if (s->storage) add_state(j, s->storage)->source = (size_t)n->ints[0];
 }
 
 static void add_buffers(plan_builder *j) {
   tn_plan *p = j->plan;
-  size_t n = 0;
-  for (size_t i = 0; i < j->order.n; i++) {
-    n += j->order.at[i]->op == OP_BUFFER;
-    p->has_host_calls |= j->order.at[i]->op == OP_CUSTOM;
-  }
-  p->ports.inputs = new_ports(p, n + j->g->n_inputs);
-  p->values = arena_calloc(&p->arena, n + 1, sizeof *p->values);
-  p->states = arena_calloc(&p->arena, n + j->g->n_written + 1, sizeof *p->states);
+  const plan_template *t = &p->template;
+  const node *const *inputs = t->roots + t->n_roots;
+  p->ports.inputs = new_ports(p, p->n_sources);
+  p->states = arena_calloc(&p->arena, p->n_sources + j->g->n_written + 1, sizeof *p->states);
   for (size_t i = 0; i < j->g->n_inputs; i++) {
-    add_input(j, j->g->inputs[i]);
-    map_set(j->work, &j->listed_inputs, j->g->inputs[i], NULL);
+    add_input(j, inputs[i]);
+    map_set(j->work, &j->listed_inputs, inputs[i], NULL);
   }
-  for (size_t i = 0; i < j->order.n; i++)
-    if (j->order.at[i]->op == OP_BUFFER) add_buffer(j, j->order.at[i]);
-  for (size_t i = 0; i < j->g->n_written; i++) {
-    add_state(j, j->g->written[i]);
-    map_set(j->work, &j->written, j->g->written[i], NULL);
-  }
-}
-
-/* The executable. */
-
-/** True if a run may overwrite a BUFFER: the contents of a state that the run gives new ones;
-    reading a state through another plan's assign must change nothing. Never with host functions, as
-    a run that fails in the middle must not have changed a state. */
-static bool may_overwrite(void *user, const node *buffer) {
-  plan_builder *j = user;
-  state_storage *s = input_of_node(j, buffer).storage;
-  return s && map_has(&j->written, s) && !j->plan->has_host_calls;
-}
-
-/** Reports the kernels of constants and those of the plan as one count. */
-static bool report_progress(void *user, const char *what, uint64_t done, uint64_t total) {
-  const plan_builder *j = user;
-  const tn_progress *to = &j->c->progress;
-  return to->step(to->user, what, j->constants.n_kernels + done, j->constants.n_kernels + total);
-}
-
-static void compile_executable(plan_builder *j) {
-  tn_context *c = j->c;
-  j->progress = (tn_progress){report_progress, j, NULL};
-  executable_request r = context_executable_request(c, j->plan->name, j->roots.at, j->roots.n);
-  r.may_overwrite = may_overwrite;
-  r.user = j;
-  r.labels = j->labels;
-  r.n_labels = j->g->n_labels;
-  r.sizes = j->sizes.at;
-  r.n_sizes = j->sizes.n;
-  r.explanation = j->explanation;
-  if (r.progress) r.progress = &j->progress;
-  executable **e = &j->plan->executable;
-  if ((j->g->host && j->g->host(j->g->user, &j->order, &r.host) != TN_OK) ||
-      executable_build(e, &r, &c->mem, j->d) != TN_OK)
-    diag_rethrow(j->d);
-  context_log(c, TN_LOG_DEBUG, "plan %s: %zu steps, %zu kernels", j->plan->name,
-              executable_steps(*e), executable_kernels(*e));
-}
-
-static plan_state *state_of(const plan_builder *j, const state_storage *s) {
-  return map_get(&j->state_of, s);
-}
-
-static void find_state_writes(plan_builder *j, plan_state *s) {
-  const executable *e = j->plan->executable;
-  s->is_in_place = s->out != SIZE_MAX && s->out == s->in;
-  s->is_overwritten = s->in != SIZE_MAX && executable_buffer_at(e, s->in)->is_written;
-  if (s->is_overwritten && s->out == SIZE_MAX)
-    diag_raise(j->d, TN_ERR_INTERNAL, "a run would write a state that it does not change");
-}
-
-/** Finds the executable's buffers of inputs, values, states and outputs. */
-static void find_buffers(plan_builder *j) {
-  tn_plan *p = j->plan;
-  size_t value = 0;
-  for (size_t i = 0; i < p->ports.n_inputs; i++) {
-    const node *n = j->inputs.at[i];
-    p->ports.inputs[i].buffer = executable_input(p->executable, n->ints[0], n->ints[1]);
-  }
-  for (size_t i = 0; i < j->order.n; i++) {
-    const node *n = j->order.at[i];
-    if (n->op != OP_BUFFER) continue;
-    plan_graph_input l = input_of_node(j, n);
-    size_t at = executable_input(p->executable, n->ints[0], n->ints[1]);
-    if (l.storage) state_of(j, l.storage)->in = at;
-    if (l.memory) p->values[value++].buffer = at;
-  }
+  for (size_t i = 0; i < t->order.n; i++)
+    if (t->order.at[i]->op == OP_BUFFER) add_buffer(j, t->order.at[i]);
   for (size_t i = 0; i < j->g->n_written; i++)
-    state_of(j, j->g->written[i])->out = executable_output(p->executable, p->ports.n_outputs + i);
-  for (size_t i = 0; i < p->n_states; i++) find_state_writes(j, &p->states[i]);
-  for (size_t i = 0; i < p->ports.n_outputs; i++)
-    p->ports.outputs[i].buffer = executable_output(p->executable, i);
-}
-
-/** Marks outputs in a buffer that is also something else, which are copied after the run. */
-static void find_shared_outputs(plan_builder *j) {
-  const tn_plan *p = j->plan;
-  size_t n = executable_buffers(p->executable);
-  bool *is_used = arena_calloc(j->work, n + 1, sizeof *is_used);
-  for (size_t i = 0; i < n; i++)
-    is_used[i] = executable_buffer_at(p->executable, i)->role == BUFFER_ROLE_INPUT;
-  for (size_t i = 0; i < p->n_states; i++)
-    if (p->states[i].out != SIZE_MAX) is_used[p->states[i].out] = true;
-  for (size_t i = 0; i < p->ports.n_outputs; i++) {
-    bool *used = &is_used[p->ports.outputs[i].buffer];
-    p->ports.outputs[i].is_shared = *used;
-    *used = true;
-  }
-}
-
-/* Variables. */
-
-/** Finds the variable that a size of an input determines, or its fixed value. */
-static void find_var(const tn_plan *p, port_size *s, const node *size) {
-  s->is_fixed = node_is_const(size);
-  if (s->is_fixed) s->offset = node_int(size);
-  if (ix_terms(size) != 1 || ix_atom(size, 0)->op != OP_VAR) return;
-  s->var = executable_var(p->executable, ix_atom(size, 0)->text);
-  s->offset = ix_offset(size);
-  s->scale = ix_coefficient_at(size, 0);
-}
-
-static void find_vars(plan_builder *j) {
-  tn_plan *p = j->plan;
-  size_t n = executable_vars(p->executable);
-  p->ports.vars = arena_alloc(&p->arena, (n + 1) * sizeof *p->ports.vars);
-  for (size_t v = 0; v < n; v++) p->ports.vars[v] = (plan_var){SIZE_MAX, 0};
-  for (size_t i = 0; i < p->ports.n_inputs; i++)
-    for (size_t k = 0; k < p->ports.inputs[i].rank; k++) {
-      port_size *s = &p->ports.inputs[i].size[k];
-      find_var(p, s, j->sizes.at[s->expression]);
-      if (s->var != SIZE_MAX && p->ports.vars[s->var].input == SIZE_MAX)
-        p->ports.vars[s->var] = (plan_var){i, k};
-    }
-}
-
-/** Checks that the inputs' sizes determine every variable, without which no run is possible. Inputs
-    that nothing reads are no part of the executable. */
-static void check_vars_known(const plan_builder *j) {
-  const tn_plan *p = j->plan;
-  for (size_t v = 0; v < executable_vars(p->executable); v++) {
-    const char *name = executable_var_at(p->executable, v)->name;
-    if (p->ports.vars[v].input == SIZE_MAX && !var_is_trip(name))
-      diag_raise(j->d, TN_ERR_ARGUMENT,
-                 "no input's shape tells the size %s: nothing reads an input that has it",
-                 var_user_name(name));
-  }
+    add_state(j, j->g->written[i])->root = j->g->n_outputs + i;
 }
 
 /* Construction. */
@@ -325,54 +253,86 @@ static void check_vars_known(const plan_builder *j) {
 static void build_parts(void *arg) {
   plan_builder *j = arg;
   tn_plan *p = j->plan;
-  p->name = copy_name(p, j->g->name);
-  list_roots(j);
+  p->name = copy_text(p, j->g->name);
+  p->template.folds_constants = j->g->folds_constants;
+  if (!(j->g->n_outputs + j->g->n_written))
+    diag_raise(j->d, TN_ERR_ARGUMENT, "there is neither an output nor a pending assign");
+  copy_graph(j);
+  list_facts(j);
   add_buffers(j);
   add_outputs(j);
-  compile_executable(j);
-  find_buffers(j);
-  find_shared_outputs(j);
-  find_vars(j);
-  check_vars_known(j);
-  if (plan_constants_run(&j->constants, j->d) != TN_OK) diag_rethrow(j->d);
+  locate_facts(j);
+  compile_sizes(j);
 }
 
-static tn_status build_once(plan_builder *j) {
-  tn_context *c = j->c;
-  tn_plan *p = j->plan = mem_calloc(&c->mem, 1, sizeof *p);
-  if (!p) return diag_set(j->d, TN_ERR_MEMORY, "out of memory");
-  atomic_init(&p->count, 1);
-  p->context = c;
-  arena_init(&p->arena, &c->mem, j->d);
-  tn_status s = diag_catch(j->d, build_parts, j);
-  plan_constants_release(&j->constants);
-  p->arena.diag = NULL;
-  if (s != TN_OK) plan_release(p);
+/** Frees what further variants would be compiled of. */
+static void drop_template(tn_plan *p) {
+  plan_template *t = &p->template;
+  for (size_t i = 0; i < p->n_sources; i++) {
+    if (p->sources[i].memory) buffer_release(p->sources[i].memory);
+    p->sources[i].memory = NULL;
+  }
+  ir_free(t->ir);
+  t->ir = NULL;
+  if (t->file.release) t->file.release(t->file.user);
+  t->file = (plan_file){0};
+}
+
+static tn_status compile_variant(tn_plan *p, diag *d) {
+  int64_t *form = mem_alloc(&p->context->mem, (p->n_facts + 1) * sizeof *form);
+  if (!form) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  for (size_t i = 0; i < p->n_facts; i++) form[i] = FACT_OPEN;
+  tn_status s = plan_variant_build(p, form, d, &p->variant);
+  mem_free(&p->context->mem, form, (p->n_facts + 1) * sizeof *form);
+  if (s == TN_OK) drop_template(p);
   return s;
 }
 
-tn_status plan_build(tn_context *c, const plan_graph *g, arena *work, diag *d, tn_plan **out) {
-  plan_builder j = {.c = c, .g = g, .work = work, .d = d}, plain = j;
-  j.explanation = atomic_exchange(&c->explanation, NULL);
-  tn_status s = build_once(&j);
-  /* runs may need less memory; an explanation is made once */
-  if (s == TN_ERR_MEMORY && g->ir && !j.explanation) {
-    plain.without_constants = true;
-    j = plain;
-    s = build_once(&j);
-    if (s == TN_OK)
-      context_log(c, TN_LOG_WARNING, "plan %s: too little memory to prepare its constants",
-                  g->name);
+static tn_status open_plan(tn_context *c, const plan_graph *g, diag *d, tn_plan **out) {
+  tn_plan *p = *out = mem_calloc(&c->mem, 1, sizeof *p);
+  ir *own = p ? ir_new(&c->mem, d, false) : NULL;
+  if (own) {
+    atomic_init(&p->count, 1);
+    p->context = c;
+    p->template.ir = own;
+    p->template.host = g->host;
+    p->template.file = g->file;
+    arena_init(&p->arena, &c->mem, d);
+    return TN_OK;
   }
-  *out = s == TN_OK ? j.plan : NULL;
+  mem_free(&c->mem, p, sizeof *p);
+  if (g->host.release) g->host.release(g->host.user);
+  if (g->file.release) g->file.release(g->file.user);
+  return diag_set(d, TN_ERR_MEMORY, "out of memory");
+}
+
+tn_status plan_build(tn_context *c, const plan_graph *g, diag *d, tn_plan **out) {
+  tn_plan *p;
+  tn_status s = open_plan(c, g, d, &p);
+  *out = NULL;
+  if (s != TN_OK) return s;
+  arena work;
+  arena_init(&work, &c->mem, d);
+  plan_builder j = {.c = c, .g = g, .work = &work, .d = d, .plan = p};
+  s = diag_catch(d, build_parts, &j);
+  arena_free(&work);
+  p->arena.diag = NULL;
+  if (s == TN_OK) s = compile_variant(p, d);
+  if (s == TN_OK)
+    *out = p;
+  else
+    plan_release(p);
   return s;
 }
 
 void plan_release(tn_plan *p) {
   if (!p || atomic_fetch_sub_explicit(&p->count, 1, memory_order_acq_rel) > 1) return;
+  plan_variant_release(p->variant);
   for (size_t i = 0; i < p->n_states; i++) state_storage_release(p->states[i].storage);
-  for (size_t i = 0; i < p->n_values; i++) buffer_release(p->values[i].memory);
-  executable_release(p->executable);
+  for (size_t i = 0; i < p->n_sources; i++)
+    if (p->sources[i].storage) state_storage_release(p->sources[i].storage);
+  drop_template(p);
+  if (p->template.host.release) p->template.host.release(p->template.host.user);
   arena_free(&p->arena);
   mem_free(&p->context->mem, p, sizeof *p);
 }

@@ -53,6 +53,7 @@ typedef struct compile_job {
   nodes outputs, contents; /* new, or retained by what they belong to */
   VEC(state_record *) assigned;
   VEC(state_storage *) written;
+  node_list order;
   tn_plan *plan;
 } compile_job;
 
@@ -72,35 +73,42 @@ static void list_graph(void *arg) {
   }
 }
 
-static plan_graph_input input_of_buffer(void *user, const node *buffer) {
+static plan_source source_of_buffer(void *user, const node *buffer) {
   tn_context *c = user;
   const graph_input *l = graph_input_of(c, buffer);
-  if (l->kind == GRAPH_INPUT_PLAN) return (plan_graph_input){.input = l->name};
-  if (l->state) return (plan_graph_input){.storage = l->state->storage};
+  if (l->kind == GRAPH_INPUT_PLAN) return (plan_source){.input = l->name};
+  if (l->state) return (plan_source){.storage = l->state->storage};
   if (!l->memory) diag_raise(&c->diag, TN_ERR_INTERNAL, "a BUFFER without contents");
   if (l->former_storage && state_storage_wait(c, l->former_storage, &c->diag) != TN_OK)
     diag_rethrow(&c->diag);
-  return (plan_graph_input){.memory = l->memory};
+  return (plan_source){.memory = l->memory};
 }
 
-static tn_status host_calls_of(void *user, const node_list *order, executable_host *out) {
-  return host_calls_of_graph(user, order, NULL, out);
+static void sort_graph(void *arg) {
+  compile_job *j = arg;
+  arena *a = &j->c->arena;
+  nodes roots = {0};
+  for (size_t i = 0; i < j->outputs.n; i++) vec_push(a, &roots, j->outputs.at[i]);
+  for (size_t i = 0; i < j->contents.n; i++) vec_push(a, &roots, j->contents.at[i]);
+  j->order = topo_sort(a, roots.at, roots.n, NULL, NULL);
 }
 
 static tn_status build_plan_of_graph(compile_job *j) {
   tn_context *c = j->c;
   tn_status s = diag_catch(&c->diag, list_graph, j);
+  if (s == TN_OK) s = diag_catch(&c->diag, sort_graph, j);
   plan_graph g = {.name = j->desc.name ? j->desc.name : "plan",
+                  .order = &j->order,
                   .outputs = j->outputs.at,
                   .output_names = j->desc.outputs,
                   .n_outputs = j->n_out,
                   .contents = j->contents.at,
                   .written = j->written.at,
                   .n_written = j->written.n,
-                  .input_of = input_of_buffer,
-                  .host = host_calls_of,
+                  .source_of = source_of_buffer,
                   .user = c};
-  return s == TN_OK ? plan_build(c, &g, &c->arena, &c->diag, &j->plan) : s;
+  if (s == TN_OK) s = host_calls_of_graph(c, &j->order, NULL, &g.host);
+  return s == TN_OK ? plan_build(c, &g, &c->diag, &j->plan) : s;
 }
 
 /** Drops the assigns, which the plan's runs make from now on. */

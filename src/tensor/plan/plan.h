@@ -1,18 +1,24 @@
-/* Plans: an executable with named inputs and outputs, and the states that it reads and writes. A
-   plan is immutable; bindings run it concurrently with the context, on any thread. */
+/* Plans: a graph with named inputs and outputs, the states that it reads and writes, and the
+   variants that were compiled of it (plan_variant.h). Bindings run a plan concurrently with the
+   context, on any thread; only its variants change.
+
+   A *fact* is what a run tells that decides shapes: the value of a variable of the graph, which the
+   size of an input along an axis determines. All sizes are expressions over the facts. */
 #ifndef TENON_TENSOR_PLAN_PLAN_H
 #define TENON_TENSOR_PLAN_PLAN_H
 
 #include "base/map.h"
+#include "device/program/launch_expr.h"
 #include "ir/core/topo_sort.h"
-#include "runtime/execution.h"
+#include "runtime/build_request.h"
 #include "tensor/state/state_storage.h"
+
+typedef struct plan_variant plan_variant;
 
 /** A size of a port. */
 typedef struct port_size {
-  size_t expression; /* of the executable's `sizes` */
-  /* A variable that the size determines: size = offset + scale · variable. */
-  size_t var;    /* of the executable; SIZE_MAX: none */
+  /* A fact that the size determines: size = offset + scale · fact. */
+  size_t fact;   /* SIZE_MAX: none */
   bool is_fixed; /* the size is `offset` */
   int64_t offset, scale;
   const char *text; /* in words, for tn_port */
@@ -25,39 +31,62 @@ typedef struct plan_port {
   const char *name;
   dtype dtype;
   size_t rank;
+  size_t first_size; /* of the plan's `sizes` */
   port_size size[TN_MAX_RANK];
-  size_t buffer;  /* of the executable; SIZE_MAX: an input that nothing reads */
-  bool is_shared; /* an output in a buffer that is also an input, a state or another output: it is
-                     copied */
+  size_t source; /* of an input: the number of its BUFFER */
 } plan_port;
 
-/** The size that determines a variable: the first one that does. */
-typedef struct plan_var {
-  size_t input, axis; /* input SIZE_MAX: the trip count of a loop */
-} plan_var;
+/** A fact, and the first size of an input that determines it. */
+typedef struct plan_fact {
+  const char *name; /* of the VAR */
+  int64_t min, max;
+  size_t input, axis;
+} plan_fact;
 
 /** A state that a plan reads or writes. */
 typedef struct plan_state {
   state_storage *storage;
-  size_t in, out;   /* buffers of the executable that hold the old and the new contents; SIZE_MAX:
-                       not read, not written */
-  bool is_in_place; /* the new contents are written over the old ones */
-  bool is_overwritten; /* the old contents are, by the new ones or by a value on the way to them */
+  size_t source; /* the number of its BUFFER; SIZE_MAX: it is not read */
+  size_t root;   /* the root that is its new contents; SIZE_MAX: it is not written */
 } plan_state;
 
-/** A value that existed when the plan was built. */
-typedef struct plan_value {
-  tn_buffer *memory;
-  size_t buffer; /* of the executable; SIZE_MAX: not read */
-} plan_value;
+/** The origin of a BUFFER of a graph: one of the first three is set. */
+typedef struct plan_source {
+  const char *input;      /* name of an input of the plan */
+  state_storage *storage; /* of a state */
+  tn_buffer *memory;      /* a value that existed when the plan was made */
+  const void *weight;     /* tells plan_file which one it is */
+} plan_source;
 
-/** Ports of a plan, and how its variables follow from the sizes of its inputs. */
+/** The file in which values are mapped. */
+typedef struct plan_file {
+  void (*drop_pages)(void *user, const void *weight); /* called once the constants made of a value
+                                                         exist, which replace it; NULL: no file */
+  void (*release)(void *user);
+  void *user;
+} plan_file;
+
+/** Ports of a plan. */
 typedef struct plan_ports {
   plan_port *inputs, *outputs;
   size_t n_inputs, n_outputs;
   string_map input_of, output_of; /* name → port */
-  plan_var *vars;                 /* of the executable */
+  launch_exprs sizes;             /* of all inputs, then of all outputs, from the facts */
 } plan_ports;
+
+/** The graph of which variants are compiled. BUFFERs are numbered like `sources`. Only read once it
+    is made, so that any thread copies it. */
+typedef struct plan_template {
+  ir *ir; /* owns the graph; NULL: no more variants are compiled */
+  node_list order;
+  const node **roots; /* outputs, new contents of states, then labelled nodes */
+  size_t n_roots, n_labels;
+  const char **labels;  /* of the last `n_labels` roots */
+  bool folds_constants; /* the memory of values never changes */
+  bool has_host_calls;  /* among its nodes */
+  executable_host host; /* functions that these call */
+  plan_file file;
+} plan_template;
 
 struct tn_plan {
   atomic_size_t count; /* its handle, and bindings */
@@ -66,24 +95,20 @@ struct tn_plan {
       **link;  /* in the context's list, under its lock; link NULL: the handle was freed */
   arena arena; /* of all that follows */
   const char *name;
-  executable *executable;
   plan_ports ports;
+  plan_fact *facts; /* sorted by name */
   plan_state *states;
-  plan_value *values;
-  size_t n_states, n_values;
-  bool has_host_calls; /* among its steps */
+  plan_source *sources;
+  size_t n_facts, n_states, n_sources;
+  plan_template template;
+  plan_variant *variant;
 };
 
-/** The origin of a BUFFER of a graph: one of the fields is set. */
-typedef struct plan_graph_input {
-  const char *input; /* name of an input of the plan */
-  state_storage *storage;
-  tn_buffer *memory;
-} plan_graph_input;
-
-/** A graph to be compiled, of any ir. */
+/** A graph to be made a plan. The plan copies all but the memory, storages and functions that it
+    refers to. */
 typedef struct plan_graph {
   const char *name;
+  const node_list *order;    /* all nodes, sources first */
   const node *const *inputs; /* the first inputs, whether anything reads them or not */
   size_t n_inputs;
   const node *const *outputs;
@@ -94,18 +119,18 @@ typedef struct plan_graph {
   const node *const *contents;   /* new contents of states */
   state_storage *const *written; /* these states */
   size_t n_written;
-  ir *ir; /* of the graph, for new nodes, if the memory of its BUFFERs never changes; else NULL: no
-             constants are folded */
-  plan_graph_input (*input_of)(void *user, const node *buffer); /* may raise */
-  void (*on_last_read)(void *user, const node *buffer); /* called for a BUFFER in memory once the
-                                                           constants made of it exist; or NULL */
-  tn_status (*host)(void *user, const node_list *order, executable_host *out); /* or NULL */
+  bool folds_constants; /* the memory of BUFFERs never changes */
+  plan_source (*source_of)(void *user, const node *buffer); /* may raise */
   void *user;
+  executable_host host; /* passes to the plan */
+  plan_file file;       /* passes to the plan */
 } plan_graph;
 
-/** Compiles a plan, on any thread; lists of the compilation live in `work`, whose diag is `d`. The
-    plan is in no list yet. */
-tn_status plan_build(tn_context *c, const plan_graph *g, arena *work, diag *d, tn_plan **out);
+/** Makes a plan, on any thread. The plan is in no list yet. */
+tn_status plan_build(tn_context *c, const plan_graph *g, diag *d, tn_plan **out);
+
+/** The fact of a variable's name; SIZE_MAX: none. */
+size_t plan_find_fact(const tn_plan *p, const char *name);
 
 void plan_release(tn_plan *p); /* NULL is allowed */
 

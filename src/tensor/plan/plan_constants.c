@@ -1,4 +1,4 @@
-/* Constant folding of a plan: finds the constant parts of its graph, compiles them into an
+/* Constant folding of a variant: finds the constant parts of its graph, compiles them into an
    executable of their own, allocates one buffer for all results, and runs it last. */
 #include "tensor/plan/plan_constants.h"
 
@@ -14,8 +14,8 @@ enum { ALIGN_BYTES = MACHINE_BUFFER_ALIGN_BYTES };
 
 typedef struct constants_job {
   tn_context *c;
-  const plan_graph *g;
-  arena *work;
+  const tn_plan *plan;
+  arena *work; /* of the graph */
   plan_constants *out;
   constants constants;
   const node **values;
@@ -25,10 +25,10 @@ typedef struct constants_job {
 
 static bool is_constant(void *user, const node *buffer) {
   const constants_job *p = user;
-  return p->g->input_of(p->g->user, buffer).memory != NULL;
+  return p->plan->sources[buffer->ints[0]].memory != NULL;
 }
 
-/** Reports progress but for its end: the plan itself is still to be compiled. */
+/** Reports progress but for its end: the variant itself is still to be compiled. */
 static bool report_progress(void *user, const char *what, uint64_t done, uint64_t total) {
   const tn_progress *to = user;
   return done == total || to->step(to->user, what, done, total);
@@ -51,7 +51,7 @@ static int compare_bytes(const void *x_, const void *y_) {
     besides all values before it. */
 static void compile_constants(constants_job *p) {
   tn_context *c = p->c;
-  const char *name = arena_printf(p->work, "%s, constants", p->g->name);
+  const char *name = arena_printf(p->work, "%s, constants", p->plan->name);
   qsort(p->constants.at.at, p->constants.at.n, sizeof *p->constants.at.at, compare_bytes);
   p->values = arena_alloc(p->work, p->constants.at.n * sizeof *p->values);
   for (size_t i = 0; i < p->constants.at.n; i++) p->values[i] = p->constants.at.at[i].value;
@@ -78,9 +78,9 @@ static void open_execution(constants_job *p) {
     size_t at =
         n->op == OP_BUFFER ? executable_input(p->executable, n->ints[0], n->ints[1]) : SIZE_MAX;
     if (at == SIZE_MAX) continue;
-    out->read[at] = n;
-    raise_unless_ok(
-        p, execution_set_buffer(out->execution, at, p->g->input_of(p->g->user, n).memory, d));
+    const plan_source *from = &p->plan->sources[n->ints[0]];
+    out->read[at] = from->weight;
+    raise_unless_ok(p, execution_set_buffer(out->execution, at, from->memory, d));
   }
 }
 
@@ -143,32 +143,35 @@ static void prepare_constants(void *arg) {
   alloc_constants(p);
 }
 
-void plan_constants_build(tn_context *c, const plan_graph *g, const node *const roots[], size_t n,
-                          arena *work, plan_constants *out) {
-  constants_job p = {.c = c, .g = g, .work = work, .out = out};
-  *out = (plan_constants){.graph = g};
-  p.constants = constant_folding_find(
-      g->ir, &(constant_folding_request){.roots = roots,
-                                         .n_roots = n,
-                                         .is_constant = is_constant,
-                                         .user = &p,
-                                         .vector = c->target->target.vector_bytes,
-                                         .math = (int)c->math});
+void plan_constants_build(const tn_plan *plan, ir *g, const node *const roots[], size_t n,
+                          plan_constants *out) {
+  tn_context *c = plan->context;
+  constants_job p = {.c = c, .plan = plan, .work = ir_arena(g), .out = out};
+  *out = (plan_constants){.plan = plan};
+  p.constants =
+      constant_folding_find(g, &(constant_folding_request){.roots = roots,
+                                                           .n_roots = n,
+                                                           .is_constant = is_constant,
+                                                           .user = &p,
+                                                           .first_uid = (int64_t)plan->n_sources,
+                                                           .vector = c->target->target.vector_bytes,
+                                                           .math = (int)c->math});
   out->roots = p.constants.roots;
   if (!p.constants.at.n) return;
-  tn_status s = diag_catch(work->diag, prepare_constants, &p);
+  tn_status s = diag_catch(p.work->diag, prepare_constants, &p);
   executable_release(p.executable);
-  if (s != TN_OK) diag_rethrow(work->diag);
+  if (s != TN_OK) diag_rethrow(p.work->diag);
 }
 
-static void report_last_read(void *user, size_t buffer) {
+static void drop_pages(void *user, size_t buffer) {
   const plan_constants *p = user;
-  p->graph->on_last_read(p->graph->user, p->read[buffer]);
+  const plan_file *f = &p->plan->template.file;
+  if (p->read[buffer]) f->drop_pages(f->user, p->read[buffer]);
 }
 
 tn_status plan_constants_run(plan_constants *p, diag *d) {
   if (!p->execution) return TN_OK;
-  if (p->graph->on_last_read) execution_on_last_read(p->execution, report_last_read, p);
+  if (p->plan->template.file.drop_pages) execution_on_last_read(p->execution, drop_pages, p);
   tn_status s = execution_run(p->execution, d);
   execution_close(p->execution);
   p->execution = NULL;

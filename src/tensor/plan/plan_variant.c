@@ -1,0 +1,241 @@
+/* Construction of variants: copies the plan's graph with numbers for the facts that a form fixes,
+   folds constants, compiles the executable, and finds which of its buffers are what and which facts
+   its variables are. */
+#include "tensor/plan/plan_variant.h"
+
+#include "ir/core/var_names.h"
+#include "ir/index/index_arithmetic.h"
+#include "ir/transform/copy_graph.h"
+#include "runtime/build_executable.h"
+#include "tensor/context/fill_build_request.h"
+#include "tensor/plan/plan_constants.h"
+
+#include <string.h>
+
+typedef struct variant_builder {
+  tn_context *c;
+  tn_plan *p;
+  const int64_t *form;
+  diag *d;
+  ir *ir; /* of the copy */
+  const node **roots;
+  schedule_label *labels;
+  bool folds_constants;
+  plan_constants constants;
+  tn_progress progress;
+  explanation *explanation; /* requested of this variant; NULL: none */
+  plan_variant *v;
+} variant_builder;
+
+/* The graph. */
+
+static const node *replace_fact(void *user, const node *n, const node *const src[]) {
+  (void)src;
+  const variant_builder *j = user;
+  size_t fact = n->op == OP_VAR ? plan_find_fact(j->p, n->text) : SIZE_MAX;
+  return fact == SIZE_MAX || j->form[fact] == FACT_OPEN ? NULL : ix_const(j->ir, j->form[fact]);
+}
+
+static void copy_graph(variant_builder *j) {
+  const plan_template *t = &j->p->template;
+  arena *a = ir_arena(j->ir);
+  j->roots = arena_alloc(a, (t->n_roots + 1) * sizeof *j->roots);
+  ir_copy_sorted(j->ir, a, &t->order, t->roots, t->n_roots, replace_fact, j, j->roots);
+  if (j->folds_constants) {
+    plan_constants_build(j->p, j->ir, j->roots, t->n_roots, &j->constants);
+    j->roots = j->constants.roots;
+  }
+  size_t first = t->n_roots - t->n_labels;
+  j->labels = arena_alloc(a, (t->n_labels + 1) * sizeof *j->labels);
+  for (size_t i = 0; i < t->n_labels; i++)
+    j->labels[i] = (schedule_label){j->roots[first + i], t->labels[i]};
+}
+
+/* The executable. */
+
+static const plan_source *source_of(const variant_builder *j, const node *buffer) {
+  bool is_source = (uint64_t)buffer->ints[0] < j->p->n_sources;
+  return is_source ? &j->p->sources[buffer->ints[0]] : NULL;
+}
+
+/** True if a run may overwrite a BUFFER: the contents of a state that the run gives new ones;
+    reading a state through another plan's assign must change nothing. Never with host functions, as
+    a run that fails in the middle must not have changed a state. */
+static bool may_overwrite(void *user, const node *buffer) {
+  const variant_builder *j = user;
+  const plan_source *s = source_of(j, buffer);
+  bool is_written = false;
+  for (size_t i = 0; s && s->storage && i < j->p->n_states; i++)
+    is_written |= j->p->states[i].storage == s->storage && j->p->states[i].root != SIZE_MAX;
+  return is_written && !j->p->template.has_host_calls;
+}
+
+/** Reports the kernels of constants and those of the plan as one count. */
+static bool report_progress(void *user, const char *what, uint64_t done, uint64_t total) {
+  const variant_builder *j = user;
+  const tn_progress *to = &j->c->progress;
+  return to->step(to->user, what, j->constants.n_kernels + done, j->constants.n_kernels + total);
+}
+
+static void compile_executable(variant_builder *j) {
+  tn_context *c = j->c;
+  const plan_template *t = &j->p->template;
+  executable_request r =
+      context_executable_request(c, j->p->name, j->roots, t->n_roots - t->n_labels);
+  j->progress = (tn_progress){report_progress, j, NULL};
+  r.may_overwrite = may_overwrite;
+  r.user = j;
+  r.labels = j->labels;
+  r.n_labels = t->n_labels;
+  r.host = (executable_host){t->host.call, NULL, t->host.user}; /* the plan keeps it */
+  r.explanation = j->explanation;
+  if (r.progress) r.progress = &j->progress;
+  if (executable_build(&j->v->executable, &r, &c->mem, j->d) != TN_OK) diag_rethrow(j->d);
+  context_log(c, TN_LOG_DEBUG, "plan %s: %zu steps, %zu kernels", j->p->name,
+              executable_steps(j->v->executable), executable_kernels(j->v->executable));
+}
+
+/* Buffers. */
+
+static size_t input_buffer(const plan_variant *v, size_t source) {
+  return source == SIZE_MAX ? SIZE_MAX : executable_input(v->executable, (int64_t)source, 0);
+}
+
+static void find_state(const variant_builder *j, size_t i) {
+  const executable *e = j->v->executable;
+  const plan_state *from = &j->p->states[i];
+  variant_state *s = &j->v->states[i];
+  s->in = input_buffer(j->v, from->source);
+  s->out = from->root == SIZE_MAX ? SIZE_MAX : executable_output(e, from->root);
+  s->is_in_place = s->out != SIZE_MAX && s->out == s->in;
+  s->is_overwritten = s->in != SIZE_MAX && executable_buffer_at(e, s->in)->is_written;
+  if (s->is_overwritten && s->out == SIZE_MAX)
+    diag_raise(j->d, TN_ERR_INTERNAL, "a run would write a state that it does not change");
+}
+
+static void add_value(variant_builder *j, tn_buffer *memory, size_t buffer) {
+  if (buffer == SIZE_MAX) return;
+  j->v->values[j->v->n_values++] = (variant_value){buffer_retain(memory), buffer};
+}
+
+static void find_values(variant_builder *j) {
+  const tn_plan *p = j->p;
+  const map *constants = &j->constants.memory;
+  j->v->values =
+      arena_alloc(&j->v->arena, (p->n_sources + constants->n + 1) * sizeof *j->v->values);
+  for (size_t i = 0; i < p->n_sources; i++)
+    if (p->sources[i].memory) add_value(j, p->sources[i].memory, input_buffer(j->v, i));
+  for (size_t i = 0; i < constants->n; i++) {
+    const node *leaf = constants->at[i].key;
+    size_t buffer = executable_input(j->v->executable, leaf->ints[0], leaf->ints[1]);
+    add_value(j, constants->at[i].value, buffer);
+  }
+}
+
+/** Finds the executable's buffers of inputs, values, states and outputs. */
+static void find_buffers(variant_builder *j) {
+  const tn_plan *p = j->p;
+  plan_variant *v = j->v;
+  arena *a = &v->arena;
+  v->inputs = arena_calloc(a, p->ports.n_inputs + 1, sizeof *v->inputs);
+  v->outputs = arena_calloc(a, p->ports.n_outputs + 1, sizeof *v->outputs);
+  v->states = arena_calloc(a, p->n_states + 1, sizeof *v->states);
+  for (size_t i = 0; i < p->ports.n_inputs; i++)
+    v->inputs[i].buffer = input_buffer(v, p->ports.inputs[i].source);
+  for (size_t i = 0; i < p->n_states; i++) find_state(j, i);
+  for (size_t i = 0; i < p->ports.n_outputs; i++)
+    v->outputs[i].buffer = executable_output(v->executable, i);
+  find_values(j);
+}
+
+/** Marks outputs in a buffer that is also something else, which are copied after the run. */
+static void find_shared_outputs(variant_builder *j) {
+  plan_variant *v = j->v;
+  size_t n = executable_buffers(v->executable);
+  bool *is_used = arena_calloc(ir_arena(j->ir), n + 1, sizeof *is_used);
+  for (size_t i = 0; i < n; i++)
+    is_used[i] = executable_buffer_at(v->executable, i)->role == BUFFER_ROLE_INPUT;
+  for (size_t i = 0; i < j->p->n_states; i++)
+    if (v->states[i].out != SIZE_MAX) is_used[v->states[i].out] = true;
+  for (size_t i = 0; i < j->p->ports.n_outputs; i++) {
+    bool *used = &is_used[v->outputs[i].buffer];
+    v->outputs[i].is_shared = *used;
+    *used = true;
+  }
+}
+
+static void find_variables(variant_builder *j) {
+  plan_variant *v = j->v;
+  size_t n = executable_vars(v->executable);
+  v->fact_of_var = arena_alloc(&v->arena, (n + 1) * sizeof *v->fact_of_var);
+  for (size_t i = 0; i < n; i++) {
+    const char *name = executable_var_at(v->executable, i)->name;
+    v->fact_of_var[i] = var_is_trip(name) ? SIZE_MAX : plan_find_fact(j->p, name);
+  }
+}
+
+/* Construction. */
+
+static void build_parts(void *arg) {
+  variant_builder *j = arg;
+  j->v->form = arena_copy(&j->v->arena, j->form, j->p->n_facts * sizeof *j->form);
+  copy_graph(j);
+  compile_executable(j);
+  find_buffers(j);
+  find_shared_outputs(j);
+  find_variables(j);
+  if (plan_constants_run(&j->constants, j->d) != TN_OK) diag_rethrow(j->d);
+}
+
+static plan_variant *open_variant(const mem *m, diag *d) {
+  plan_variant *v = mem_calloc(m, 1, sizeof *v);
+  if (!v) return NULL;
+  atomic_init(&v->count, 1);
+  v->mem = m;
+  arena_init(&v->arena, m, d);
+  return v;
+}
+
+static tn_status build_once(variant_builder *j) {
+  const mem *m = &j->c->mem;
+  j->v = open_variant(m, j->d);
+  j->ir = j->v ? ir_new(m, j->d, false) : NULL;
+  tn_status s =
+      j->ir ? diag_catch(j->d, build_parts, j) : diag_set(j->d, TN_ERR_MEMORY, "out of memory");
+  plan_constants_release(&j->constants);
+  ir_free(j->ir);
+  if (j->v) j->v->arena.diag = NULL;
+  if (s != TN_OK) plan_variant_release(j->v);
+  return s;
+}
+
+tn_status plan_variant_build(tn_plan *p, const int64_t form[], diag *d, plan_variant **out) {
+  tn_context *c = p->context;
+  variant_builder j = {.c = c, .p = p, .form = form, .d = d}, plain = j;
+  j.explanation = atomic_exchange(&c->explanation, NULL);
+  j.folds_constants = p->template.folds_constants;
+  bool may_do_without = j.folds_constants && !j.explanation; /* an explanation is made once */
+  tn_status s = build_once(&j);
+  if (s == TN_ERR_MEMORY && may_do_without) { /* runs may need less memory */
+    j = plain;
+    s = build_once(&j);
+    if (s == TN_OK)
+      context_log(c, TN_LOG_WARNING, "plan %s: too little memory to prepare its constants",
+                  p->name);
+  }
+  *out = s == TN_OK ? j.v : NULL;
+  return s;
+}
+
+plan_variant *plan_variant_retain(plan_variant *v) {
+  atomic_fetch_add_explicit(&v->count, 1, memory_order_relaxed);
+  return v;
+}
+
+void plan_variant_release(plan_variant *v) {
+  if (!v || atomic_fetch_sub_explicit(&v->count, 1, memory_order_acq_rel) > 1) return;
+  for (size_t i = 0; i < v->n_values; i++) buffer_release(v->values[i].memory);
+  executable_release(v->executable);
+  arena_free(&v->arena);
+  mem_free(v->mem, v, sizeof *v);
+}

@@ -1,0 +1,51 @@
+/* Variants of a plan: executables of its graph, each for the facts of one form, with the buffers
+   that hold the plan's ports, states and values there. */
+#ifndef TENON_TENSOR_PLAN_PLAN_VARIANT_H
+#define TENON_TENSOR_PLAN_PLAN_VARIANT_H
+
+#include "runtime/executable.h"
+#include "tensor/plan/plan.h"
+
+/** Stands in a form for a fact that varies. */
+#define FACT_OPEN INT64_MIN
+
+/** A buffer of the executable that holds a port. */
+typedef struct variant_port {
+  size_t buffer;  /* SIZE_MAX: an input that nothing reads */
+  bool is_shared; /* an output in a buffer that is also an input, a state or another output: it is
+                     copied */
+} variant_port;
+
+typedef struct variant_state {
+  size_t in, out;   /* buffers of the executable that hold the old and the new contents; SIZE_MAX:
+                       not read, not written */
+  bool is_in_place; /* the new contents are written over the old ones */
+  bool is_overwritten; /* the old contents are, by the new ones or by a value on the way to them */
+} variant_state;
+
+/** A value that is the same in all runs. */
+typedef struct variant_value {
+  tn_buffer *memory;
+  size_t buffer; /* of the executable; SIZE_MAX: not read */
+} variant_value;
+
+struct plan_variant {
+  atomic_size_t count; /* references */
+  const mem *mem;
+  arena arena;   /* of all that follows */
+  int64_t *form; /* by fact: its number, or FACT_OPEN */
+  executable *executable;
+  size_t *fact_of_var; /* of the executable's variables; SIZE_MAX: the trip count of a loop */
+  variant_port *inputs, *outputs;
+  variant_state *states;
+  variant_value *values;
+  size_t n_values;
+};
+
+/** Compiles a variant of a plan for a form, on any thread. The plan outlives it. */
+tn_status plan_variant_build(tn_plan *p, const int64_t form[], diag *d, plan_variant **out);
+
+plan_variant *plan_variant_retain(plan_variant *v);
+void plan_variant_release(plan_variant *v); /* NULL is allowed */
+
+#endif
