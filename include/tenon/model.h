@@ -43,10 +43,11 @@ typedef struct tn_model_desc {
   size_t n_sizes;             /**< length of `sizes` */
   const char *name; /**< name of the model in messages; NULL: its path, or "the model" for one from
                        memory; "": messages name its nodes alone */
+  tn_variants variants; /**< of what is compiled for bindings */
 } tn_model_desc;
 
 #define TN_MODEL_DESC_INIT \
-  { sizeof(tn_model_desc), NULL, false, NULL, 0, NULL }
+  { sizeof(tn_model_desc), NULL, false, NULL, 0, NULL, TN_VARIANTS_AUTO }
 
 /** Loads a model file; `desc` NULL: INIT. The model belongs to the context until it is freed.
     Unless `copy` is set its files are mapped and must not be shortened or overwritten in place
@@ -88,9 +89,9 @@ typedef struct tn_contractions {
 TN_API tn_status tn_model_contractions(const tn_model *model, const tn_shape shapes[], size_t n,
                                        tn_contractions *contractions);
 
-/** Makes a binding of a model (plan.h). The first one compiles the model for all sizes of its
-    inputs at once; the context may be used meanwhile. Any thread. On failure *binding is NULL and
-    the message is the context's. */
+/** Makes a binding of a model (plan.h). Where its inputs leave no size open, or the model has
+    TN_VARIANTS_ONE, the first binding compiles it; the context may be used meanwhile. Any thread.
+   On failure *binding is NULL and the message is the context's. */
 TN_API tn_status tn_model_bind(tn_model *model, tn_binding **binding);
 
 /** Describes the `i`-th input or output, in the model's order; inputs that have a value in the file

@@ -24,24 +24,41 @@ typedef struct tn_binding tn_binding;
     compiled into a plan, but not read. The name is copied and unique among the inputs of a plan. */
 TN_API tn_tensor *tn_input(tn_context *context, const char *name, tn_shape shape, tn_dtype dtype);
 
-/** Names of a plan and its outputs. Strings are copied. */
+/** Which variants are compiled of a plan or a model whose inputs leave sizes open. A variant is
+    exact, for one set of sizes, or leaves some of them open, and is slower; 8 exact variants and 4
+    others are kept, the last used. Results of one variant are the same bits for any number of
+    threads; between variants floats may be rounded differently ("Variants" in docs/library.md).
+    Where no size is open there is one variant, compiled at once. */
+typedef enum tn_variants {
+  /** The first run compiles an exact variant. The first run with other sizes compiles one with the
+      sizes open that differed, and waits for it. Sizes whose runs took as long on such a variant as
+      compiling an exact one does get one in the background, for the runs to come. */
+  TN_VARIANTS_AUTO = 0,
+  TN_VARIANTS_STEADY = 1, /**< likewise, but nothing in the background: sizes keep their variant */
+  TN_VARIANTS_EXACT = 2,  /**< an exact variant for all sizes */
+  TN_VARIANTS_ONE = 3,    /**< one for all sizes, compiled with the plan */
+  TN_VARIANTS_MAX_ENUM = 0x7fffffff
+} tn_variants;
+
+/** Options of a plan, and names of its outputs. Strings are copied. */
 typedef struct tn_plan_desc {
   size_t size;                /**< sizeof(tn_plan_desc) */
   const char *name;           /**< name in messages and profiles; NULL: "plan" */
   const char *const *outputs; /**< one distinct name per output; NULL: "0", "1", … */
+  tn_variants variants;       /**< of what is compiled */
 } tn_plan_desc;
 
 #define TN_PLAN_DESC_INIT \
-  { sizeof(tn_plan_desc), NULL, NULL }
+  { sizeof(tn_plan_desc), NULL, NULL, TN_VARIANTS_AUTO }
 
-/** Compiles `n` outputs and the pending assignments of the innermost scope, which then happen in
-    each run of the plan, and only there; "Plans" in docs/library.md states what is fixed at compile
-    time, what each run reads anew, and what becomes of the assignments of outer scopes. The
-    tensors' handles stay valid. `desc` NULL: INIT. The plan belongs to the context until it is
+/** Makes a plan of `n` outputs and the pending assignments of the innermost scope, which then
+   happen in each run of the plan, and only there; "Plans" in docs/library.md states what is fixed
+   at compile time, what each run reads anew, and what becomes of the assignments of outer scopes.
+   The tensors' handles stay valid. `desc` NULL: INIT. The plan belongs to the context until it is
     freed. On failure *plan is NULL and the scope's assignments stay pending: TN_ERR_ARGUMENT where
     there is neither an output nor an assignment, two inputs or two outputs have the same name, or a
     size cannot be determined from the shapes of the inputs that are read; or the failure of an
-    outer scope's assignment, once. */
+    outer scope's assignment, once. Where sizes are open, runs compile (tn_variants). */
 TN_API tn_status tn_plan_compile(tn_context *context, tn_tensor *const out[], size_t n,
                                  const tn_plan_desc *desc, tn_plan **plan);
 
@@ -145,6 +162,14 @@ TN_API tn_status tn_binding_read_at(tn_binding *binding, size_t output, tn_dtype
     docs/library.md). TN_ERR_BUSY in a callback of the context; in a custom operation's `run` only
     if the plan has states or host functions. */
 TN_API tn_status tn_binding_run(tn_binding *binding);
+
+/** Compiles the variant for the inputs that the binding has now, as a run would, so that a run does
+    not have to. TN_ERR_ARGUMENT names the inputs that have no value. */
+TN_API tn_status tn_binding_prepare(tn_binding *binding);
+
+/** Returns the number of the variant that the last run took, in the order in which those of the
+   plan were compiled, from 0; -1 before a run and after one that failed. */
+TN_API int64_t tn_binding_variant(const tn_binding *binding);
 
 /** Returns the type of an output in the last run, with all sizes known; TN_UNDEFINED before a run,
     after one that failed, and for an unknown name. */

@@ -42,8 +42,9 @@ typedef struct tn_step {
 #define TN_STEP_INIT \
   { sizeof(tn_step), NULL, 0, 0, 0, 0, 0, 0, 0 }
 
-/** Describes the `i`-th step in order of execution, with the sizes of the last run. TN_ERR_ARGUMENT
-    past the last; *step and the message are then unchanged, so that a loop can end there.
+/** Describes the `i`-th step, in order of execution, of the variant that the last run took or
+    tn_binding_prepare compiled, with the sizes of the last run. TN_ERR_ARGUMENT past the last, and
+    before both; *step and the message are then unchanged, so that a loop can end there.
     TN_ERR_BUSY while another call uses the binding or a run goes on. */
 TN_API tn_status tn_binding_step(tn_binding *binding, size_t i, tn_step *step);
 
@@ -63,8 +64,8 @@ typedef struct tn_memory {
   { sizeof(tn_memory), 0, 0, 0, 0, 0 }
 
 /** Computes the memory that runs need with the inputs' current sizes, before any of it is
-    allocated. TN_ERR_ARGUMENT where an input has no value. The message of a failure is the
-    binding's. */
+    allocated; compiles as tn_binding_prepare does. TN_ERR_ARGUMENT where an input has no value. The
+   message of a failure is the binding's. */
 TN_API tn_status tn_binding_memory(tn_binding *binding, tn_memory *memory);
 
 #ifdef __cplusplus

@@ -56,6 +56,7 @@ typedef struct child {
   int pipe; /* the end to read of its standard error */
   int file; /* its standard output; −1: no file */
   int64_t deadline;
+  const atomic_bool *cancel; /* or NULL */
   str output;
   process_result *result;
   int status;        /* as waitpid gives it */
@@ -71,14 +72,18 @@ static bool try_reap(child *c, int flags) {
   return c->reaped = p != 0;
 }
 
+static bool is_over(const child *c) {
+  return clock_now_ns() >= c->deadline || (c->cancel && atomic_load(c->cancel));
+}
+
 /** Reads until the pipe is closed or the child has ended, whichever is first. False if the deadline
     is. */
 static bool read_output(child *c) {
   for (;;) {
+    if (is_over(c)) return false;
     int64_t left = c->deadline - clock_now_ns();
-    if (left <= 0) return false;
     struct pollfd p = {.fd = c->pipe, .events = POLLIN};
-    int ready = poll(&p, 1, left > 100000000 ? 100 : (int)(left / 1000000 + 1));
+    int ready = poll(&p, 1, left > 100000000 ? 100 : left < 0 ? 0 : (int)(left / 1000000 + 1));
     if (ready < 0 && errno != EINTR) return true;
     if (ready == 0 && try_reap(c, WNOHANG)) return true;
     if (ready <= 0) continue;
@@ -94,7 +99,7 @@ static bool read_output(child *c) {
 /** Waits for a child that has closed its output; false if the deadline passes. */
 static bool await_exit(child *c) {
   for (long pause = 50000; !c->reaped && !try_reap(c, WNOHANG);) {
-    if (clock_now_ns() >= c->deadline) return false;
+    if (is_over(c)) return false;
     nanosleep(&(struct timespec){0, pause}, NULL);
     if (pause < 10000000) pause *= 2;
   }
@@ -264,6 +269,7 @@ tn_status process_run(const process_request *q, arena *a, process_result *r, dia
   child c = {.pipe = f.read,
              .file = f.out,
              .deadline = deadline_after(q->limit_ns),
+             .cancel = q->cancel,
              .output = str_new(a),
              .result = r};
   if (s == TN_OK)

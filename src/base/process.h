@@ -7,6 +7,7 @@
 
 #include "base/vec.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,14 +21,15 @@ typedef struct process_request {
   bool stdout_is_file; /* standard output is a file, returned in the result, that argv may name as
                           PROCESS_STDOUT_PATH */
   int64_t limit_ns;    /* time after which the program's process group is killed */
+  const atomic_bool *cancel; /* it is killed, too, once this is set; or NULL */
 } process_request;
 
 /** A path of standard output, for programs that take the name of an output file. */
 #define PROCESS_STDOUT_PATH "/proc/self/fd/1"
 
 typedef struct process_result {
-  int exit_code; /* −1: ended by a signal or by the time limit, or unknown */
-  bool timed_out;
+  int exit_code;       /* −1: ended by a signal or by the time limit, or unknown */
+  bool timed_out;      /* or cancelled */
   bool exit_code_lost; /* it ended, but the host ignores SIGCHLD, or waited for all its children */
   char *output; /* standard error, and standard output unless that is a file, in the order written;
                    cut at 64 KiB; in the arena */

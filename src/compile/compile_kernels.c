@@ -321,6 +321,7 @@ static void prepare_batch(compilation *c, batch *b, request **requests, size_t n
   b->specs = arena_alloc(c->arena, n * sizeof *b->specs);
   for (size_t i = 0; i < n; i++) b->specs[i] = &requests[i]->spec;
   b->code = output_new(c->target->device->mem);
+  b->code.cancel = c->options->background;
   b->next = c->work.batches;
   c->work.batches = b;
 }
@@ -378,7 +379,9 @@ static void compile_batches(compilation *c, request **claimed, size_t n) {
   batch *b = arena_calloc(c->arena, count, sizeof *b);
   for (size_t i = 0; i < count; i++)
     prepare_batch(c, &b[i], claimed + i * size, i + 1 < count ? size : n - i * size);
-  thread_pool_run_long(registry_thread_pool(c->target->device->registry), run_compiler, b, count);
+  for (size_t i = 0; i < count && c->options->background; i++) run_compiler(b, i);
+  if (!c->options->background)
+    thread_pool_run_long(registry_thread_pool(c->target->device->registry), run_compiler, b, count);
   bool failed = false;
   for (size_t i = 0; i < count; i++)
     if (!b[i].status) failed = diag_catch(c->diag, publish_batch, &b[i]) || failed;

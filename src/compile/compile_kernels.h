@@ -24,7 +24,9 @@ typedef struct compile_options {
   /** Reports the source of each kernel; if set, cached kernels are rendered too. */
   void (*report_source)(void *user, const node *kernel, const char *source);
   void *user;
-  disk_cache *disk; /* NULL: nothing is found or kept on disk */
+  const atomic_bool *background; /* not NULL: compilers run on the calling thread alone, and may be
+                                    killed once this is set */
+  disk_cache *disk;              /* NULL: nothing is found or kept on disk */
 } compile_options;
 
 /** Compiles kernels of one ir, SINKs (stage K) or PROGRAM(SINK, DEVICE, LINEAR) nodes, or finds

@@ -128,6 +128,7 @@ static void compile_programs(build_state *m) {
                        .math = m->request->math,
                        .report_progress = report_progress,
                        .user = m,
+                       .background = m->request->background,
                        .disk = m->request->explanation ? NULL : m->request->disk};
   o.observer.user = m;
   if (m->request->logger && m->request->logger->log) o.report_compiled = log_kernel;

@@ -36,11 +36,12 @@ typedef struct executable_request {
   const schedule_label *labels; /* of nodes below the roots, for the names of steps */
   size_t n_labels;
   executable_host host;
-  dump *dump;                  /* of the IR after passes; NULL: none */
-  explanation *explanation;    /* open and empty, to be filled; NULL: none */
-  const tn_progress *progress; /* NULL: progress is not reported */
-  const tn_logger *logger;     /* receives a line for each compiled kernel; NULL: none */
-  disk_cache *disk;            /* of kernels and plans; NULL: no disk cache */
+  dump *dump;                    /* of the IR after passes; NULL: none */
+  explanation *explanation;      /* open and empty, to be filled; NULL: none */
+  const tn_progress *progress;   /* NULL: progress is not reported */
+  const tn_logger *logger;       /* receives a line for each compiled kernel; NULL: none */
+  const atomic_bool *background; /* of compile_options */
+  disk_cache *disk;              /* of kernels and plans; NULL: no disk cache */
   mutex *reports; /* held while dump, progress or logger is used; NULL: nothing else uses them */
 } executable_request;
 

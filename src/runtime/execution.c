@@ -90,6 +90,17 @@ tn_status execution_set_buffer(execution *e, size_t buffer, tn_buffer *memory, d
   return TN_OK;
 }
 
+void execution_share_scratch(execution *e, tn_buffer **slot) { e->memory.scratch.at = slot; }
+
+void execution_unbind(execution *e) {
+  for (size_t i = 0; i < e->p->n_buffers; i++) {
+    if (e->memory.buffers[i]) buffer_release(e->memory.buffers[i]);
+    e->memory.buffers[i] = NULL;
+    e->memory.is_allocated[i] = false;
+  }
+  e->memory.is_placed = false;
+}
+
 tn_status execution_buffer_bytes(execution *e, size_t buffer, uint64_t *bytes, diag *d) {
   tn_status s = execution_evaluate_sizes(e, d);
   if (s == TN_OK) *bytes = execution_bytes_of(e, buffer);

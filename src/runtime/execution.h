@@ -36,6 +36,13 @@ tn_status execution_scratch_bytes(execution *e, uint64_t *bytes, diag *d);
     before the first run. */
 void execution_on_last_read(execution *e, void (*report)(void *user, size_t buffer), void *user);
 
+/** Has the execution use scratch memory in a caller's slot, which other executions share and may
+    make larger or replace; they run one at a time. To be set before the first run. */
+void execution_share_scratch(execution *e, tn_buffer **slot);
+
+/** Releases the memory of inputs and outputs. */
+void execution_unbind(execution *e);
+
 /** Runs and waits for the end. TN_ERR_ARGUMENT names a variable or input that is unset. */
 tn_status execution_run(execution *e, diag *d);
 

@@ -46,6 +46,7 @@ void execution_memory_open(struct execution *e) {
   e->memory.is_allocated = arena_calloc(a, p->n_buffers + 1, sizeof *e->memory.is_allocated);
   e->memory.spans = arena_calloc(a, p->n_buffers + 1, sizeof *e->memory.spans);
   for (size_t i = 0; i < p->n_vars; i++) e->values.has_value[i] = var_is_trip(p->vars[i].name);
+  e->memory.scratch.at = &e->memory.scratch.memory;
   add_slots(e);
 }
 
@@ -152,8 +153,8 @@ static tn_status place_scratch(struct execution *e, diag *d) {
   if (s == TN_OK && memory_plan_overlaps(x->slots, x->n_slots))
     s = diag_set(d, TN_ERR_INTERNAL, "%s: two live buffers overlap", e->p->name);
 #endif
-  if (s == TN_OK && x->n_slots) s = buffer_reserve(e->p->target->device, &x->memory, x->bytes, d);
-  if (s == TN_OK && x->n_slots) s = buffer_span(x->memory, &all, d);
+  if (s == TN_OK && x->n_slots) s = buffer_reserve(e->p->target->device, x->at, x->bytes, d);
+  if (s == TN_OK && x->n_slots) s = buffer_span(*x->at, &all, d);
   for (size_t i = 0; i < x->n_slots && s == TN_OK; i++)
     *slot_span(e, x->owners[i]) = span_slice(&all, x->slots[i].offset, x->slots[i].bytes);
   return s;

@@ -31,9 +31,10 @@ typedef struct execution_scratch {
   memory_plan_slot *slots;
   slot_owner *owners; /* of each slot */
   size_t n_slots;
-  bool is_placed; /* the slots' offsets follow from their bytes */
-  uint64_t bytes; /* of all slots together */
-  tn_buffer *memory;
+  bool is_placed;    /* the slots' offsets follow from their bytes */
+  uint64_t bytes;    /* of all slots together */
+  tn_buffer *memory; /* its own */
+  tn_buffer **at;    /* the one in use: that, or one that executions share */
 } execution_scratch;
 
 /** Memory of the executable's buffers. */

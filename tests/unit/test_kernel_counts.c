@@ -1,7 +1,7 @@
 /* Tests fusion on well-known expressions (softmax, layer norm, attention, …): each must become one
    kernel, whose results are compared with the formula in doubles. */
 #include "runtime/executable.h"
-#include "tensor/plan/plan_variant.h"
+#include "tensor/plan/variant_table.h"
 
 #include "support/tensor_check.h"
 
@@ -33,7 +33,7 @@ static tn_binding *one_kernel(tn_context *c, tn_tensor *const out[], size_t n) {
   tn_plan *plan;
   tn_binding *b;
   check_ok(c, tn_plan_compile(c, out, n, NULL, &plan));
-  assert_int_equal(executable_steps(plan->variant->executable), 1);
+  assert_int_equal(executable_steps(plan->variants->at[0]->executable), 1);
   check_ok(c, tn_plan_bind(plan, &b));
   if (tn_binding_run(b) != TN_OK) fail_msg("%s", tn_binding_message(b));
   return b;
@@ -303,7 +303,7 @@ static void chain_of_products(void **state) {
     }
   }
   check_ok(c, tn_plan_compile(c, &y, 1, NULL, &plan));
-  assert_in_range(executable_steps(plan->variant->executable), 2, LAYERS / 2);
+  assert_in_range(executable_steps(plan->variants->at[0]->executable), 2, LAYERS / 2);
   check_ok(c, tn_plan_bind(plan, &b));
   if (tn_binding_run(b) != TN_OK) fail_msg("%s", tn_binding_message(b));
   check_output(b, "0", row[LAYERS % 2][0], M * N);

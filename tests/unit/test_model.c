@@ -24,6 +24,15 @@ static tn_model *loaded(tn_context *c) {
   return m;
 }
 
+/** Loads a model that the first binding compiles for all sizes. */
+static tn_model *loaded_once(tn_context *c, const bytes *from) {
+  tn_model *m;
+  tn_model_desc d = TN_MODEL_DESC_INIT;
+  d.variants = TN_VARIANTS_ONE;
+  check_ok(c, tn_model_load_bytes(c, from->at, from->n, &d, &m));
+  return m;
+}
+
 static tn_binding *bound(tn_context *c, tn_model *m) {
   tn_binding *b;
   check_ok(c, tn_model_bind(m, &b));
@@ -265,7 +274,7 @@ static void models_compile_beside_the_context(void **state) {
   d.progress = (tn_progress){wait_at_first, &w, NULL};
   tn_context *c = tn_open(&d);
   tn_model *other = loaded(c);
-  w.model = loaded(c);
+  w.model = loaded_once(c, &file);
   tn_tensor *x = tn_full(c, tn_shape(2, LAYER_IN), TN_F32, 1), *out[2];
   atomic_store(&w.stage, 1);
   pthread_t t;
@@ -294,7 +303,7 @@ static void contexts_stay_open_while_a_model_compiles(void **state) {
   tn_open_desc d = TN_OPEN_DESC_INIT;
   d.progress = (tn_progress){wait_at_first, &w, NULL};
   tn_context *c = tn_open(&d);
-  w.model = loaded(c);
+  w.model = loaded_once(c, &file);
   atomic_store(&w.stage, 1);
   pthread_t t;
   assert_int_equal(pthread_create(&t, NULL, bind_one, &w), 0);
@@ -353,7 +362,7 @@ static void models_are_applied_while_they_compile(void **state) {
   for (int i = 0; i < MODELS; i++) {
     meeting w = {.status = TN_ERR_INTERNAL};
     pthread_t t;
-    check_ok(c, tn_model_load_bytes(c, chain.at, chain.n, NULL, &w.model));
+    w.model = loaded_once(c, &chain);
     pthread_barrier_init(&w.begin, NULL, 2);
     assert_int_equal(pthread_create(&t, NULL, bind_at_once, &w), 0);
     tn_scope_begin(c);
@@ -526,7 +535,7 @@ static void compiling_is_cancelled(void **state) {
   tn_open_desc d = TN_OPEN_DESC_INIT;
   d.progress = (tn_progress){go_on, &left, NULL};
   tn_context *c = tn_open(&d);
-  tn_model *m = loaded(c);
+  tn_model *m = loaded_once(c, &file);
   tn_binding *b;
   for (int k = 0; k < 3; k++) {
     left = k;

@@ -114,7 +114,9 @@ static tn_status make_plan(tn_context *c, const wanted *w, tn_plan **plan) {
   tn_tensor *columns = tn_sum(tn_add(x, tn_num(c, w->shift)), tn_axes(0), false);
   tn_tensor *shared = tn_div(x, tn_sum(columns, tn_axes(0), false));
   tn_assign(total, tn_add(total, columns));
-  return tn_plan_compile(c, (tn_tensor *const[]){shared, total}, 2, NULL, plan);
+  tn_plan_desc at_once = TN_PLAN_DESC_INIT;
+  at_once.variants = TN_VARIANTS_ONE;
+  return tn_plan_compile(c, (tn_tensor *const[]){shared, total}, 2, &at_once, plan);
 }
 
 /** Runs the plan and checks its results; `before`: the sum added to the state so far. */

@@ -45,7 +45,11 @@ static tn_step step_at(tn_binding *b, size_t i) {
 
 static void steps_tell_what_they_do(void **state) {
   tn_binding *b = bind(*state);
-  assert_true(step_at(b, 0).operations == 0); /* the size is unknown before a run */
+  tn_step none = TN_STEP_INIT;
+  assert_int_equal(tn_binding_step(b, 0, &none), TN_ERR_ARGUMENT); /* there is no variant yet */
+  tn_binding_input(b, "x", tn_shape(K, N), TN_F32, data, sizeof data);
+  check_bound(b, tn_binding_prepare(b));
+  assert_true(step_at(b, 0).operations == 0); /* before a run */
   run(b, K);
   tn_step first = step_at(b, 0), host = step_at(b, 1), last = step_at(b, 2);
   assert_non_null(strstr(first.name, "reduce add"));

@@ -2,7 +2,7 @@
    kernels are those of one step, loops may nest and have dynamic lengths, and misuse in a body is
    refused. */
 #include "runtime/executable.h"
-#include "tensor/plan/plan_variant.h"
+#include "tensor/plan/variant_table.h"
 
 #include "support/tensor_check.h"
 
@@ -127,9 +127,11 @@ static void test_lengths_vary(void **state) {
   tn_scan(c, &d, &init, 1, &rows, 1, out, 1);
   tn_plan *plan;
   tn_binding *b;
-  check_ok(c, tn_plan_compile(c, &out[1], 1, NULL, &plan));
-  assert_int_equal(executable_kernels(plan->variant->executable), 1);
-  assert_int_equal(executable_steps(plan->variant->executable), 2);
+  tn_plan_desc at_once = TN_PLAN_DESC_INIT;
+  at_once.variants = TN_VARIANTS_ONE;
+  check_ok(c, tn_plan_compile(c, &out[1], 1, &at_once, &plan));
+  assert_int_equal(executable_kernels(plan->variants->at[0]->executable), 1);
+  assert_int_equal(executable_steps(plan->variants->at[0]->executable), 2);
   check_ok(c, tn_plan_bind(plan, &b));
   for (size_t length = 0; length <= MOST; length = 2 * length + 1) {
     check_ok(c, tn_binding_input(b, "x", tn_shape((tn_dim)length, HIDDEN), TN_F32, x,
@@ -180,9 +182,9 @@ static void test_one_kernel(void **state) {
   tn_plan *plan;
   tn_binding *b;
   check_ok(c, tn_plan_compile(c, out, 2, NULL, &plan));
-  assert_int_equal(executable_kernels(plan->variant->executable), 1);
+  assert_int_equal(executable_kernels(plan->variants->at[0]->executable), 1);
   check_ok(c, tn_plan_compile(c, out, 3, NULL, &plan));
-  assert_int_equal(executable_kernels(plan->variant->executable),
+  assert_int_equal(executable_kernels(plan->variants->at[0]->executable),
                    2); /* one more copies in the outer loop */
   check_ok(c, tn_plan_bind(plan, &b));
   check_ok(c, tn_binding_run(b));

@@ -19,8 +19,9 @@ extern "C" {
 /** An explanation of one plan, filled in by its compilation. */
 typedef struct tn_explanation tn_explanation;
 
-/** Requests an explanation of the context's next plan: of the next call of tn_plan_compile, or of
-    tn_model_bind for a model without a binding, that compiles one. That plan is compiled in full,
+/** Requests an explanation of the next variant that the context compiles for a plan or a model: in
+    tn_plan_compile or tn_model_bind where there is one for all sizes, else in tn_binding_prepare or
+    a run. That variant is compiled in full,
     without the plan cache on disk. Kernels that are realised on the way or prepare constants are
     not part of it. The explanation is empty until the compilation, and incomplete if that fails. A
     new request replaces an unused one. `reasons` also records decisions, schedules and sources,

@@ -129,8 +129,9 @@ static int act(command *c) {
   file_conflicts_add_inputs(&touched, &in);
   command_check_status(c, tn_explain(c->context, true, &items));
   command_check_status(c, tn_model_bind(m, &b));
-  e.plan = explained_plan_list(items, &c->arena);
   model_inputs_bind(c, &in, b);
+  command_check_binding(c, tn_binding_prepare(b), b);
+  e.plan = explained_plan_list(items, &c->arena);
   if (o->kernel) {
     print_kernel(&e, o->kernel);
     return EXIT_DONE;

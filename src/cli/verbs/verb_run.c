@@ -286,8 +286,9 @@ static int act(command *c) {
   file_conflicts_add_inputs(&touched, &in);
   start = clock_now_ns();
   command_check_status(c, tn_model_bind(m, &b));
-  profile_add_phase(&p, "compile", start);
   model_inputs_bind(c, &in, b);
+  command_check_binding(c, tn_binding_prepare(b), b);
+  profile_add_phase(&p, "compile", start);
   profile_start(&p, b, o->profile || o->trace);
   profile_run_once(&p);
   if (o->profile) profile_run_more(&p);

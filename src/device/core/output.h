@@ -6,13 +6,15 @@
 #include "base/diag.h"
 #include "base/mem.h"
 
+#include <stdatomic.h>
 #include <tenon/unstable/backend.h>
 
 struct tn_output {
   const mem *mem;
   char *at; /* with a NUL at `n`, once bytes were added */
   size_t n, cap;
-  bool failed; /* memory ran out */
+  bool failed;               /* memory ran out */
+  const atomic_bool *cancel; /* the work that fills it may stop once this is set; or NULL */
 };
 
 static inline tn_output output_new(const mem *m) { return (tn_output){.mem = m}; }

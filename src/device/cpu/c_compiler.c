@@ -236,6 +236,8 @@ static const char *first_lines(const compile_job *j, const char *output) {
 
 static tn_status check_result(const compile_job *j, const process_result *r) {
   const char *name = j->c->shown, *lines = first_lines(j, r->output);
+  if (r->timed_out && j->c->cancel && atomic_load(j->c->cancel))
+    return diag_set(j->diag, TN_ERR_CANCELLED, "%s was cancelled", name);
   if (r->timed_out)
     return diag_set(j->diag, TN_ERR_TIMEOUT, "%s exceeded the time limit of %lld ms and was killed",
                     name, (long long)(j->c->limit_ns / 1000000));
@@ -259,7 +261,8 @@ static void compile_body(void *arg) {
                        .input = j->source,
                        .input_bytes = j->bytes,
                        .stdout_is_file = true,
-                       .limit_ns = j->c->limit_ns};
+                       .limit_ns = j->c->limit_ns,
+                       .cancel = j->c->cancel};
   j->status = process_run(&q, j->arena, &r, j->diag);
   if (j->status == TN_OK) j->status = check_result(j, &r);
   if (j->status == TN_OK) *j->object = (cc_object){r.file, r.file_bytes};

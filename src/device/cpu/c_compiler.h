@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,8 +26,9 @@ typedef struct cc {
   const char *const *command; /* path of the program and its first arguments, up to NULL */
   const char *version;        /* first line of its answer to --version */
   const char *shown; /* for messages: its path, or the name it was given and by which option */
-  cc_sanitizer instrument; /* CC_NO_SANITIZER from cc_find; set it before compiling */
-  int64_t limit_ns;        /* 180 s from cc_find */
+  cc_sanitizer instrument;   /* CC_NO_SANITIZER from cc_find; set it before compiling */
+  int64_t limit_ns;          /* 180 s from cc_find */
+  const atomic_bool *cancel; /* compiling stops once this is set; NULL from cc_find */
 } cc;
 
 /** A relocatable object, in an arena. */

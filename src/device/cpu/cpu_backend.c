@@ -5,6 +5,7 @@
 #include "device/cpu/cpu_backend.h"
 
 #include "base/arena.h"
+#include "device/core/output.h"
 #include "device/cpu/c_compiler.h"
 #include "device/cpu/detect_caches.h"
 #include "device/cpu/elf_loader.h"
@@ -256,6 +257,7 @@ typedef struct compiling {
   const tn_capabilities *caps;
   const tn_program_spec *const *specs;
   size_t n;
+  const atomic_bool *cancel; /* or NULL */
   arena arena;
   diag diag;
   const char *identity;
@@ -298,7 +300,9 @@ static void compile_c(void *arg) {
   for (size_t i = 0; i < w->n; i++)
     str_add_bytes(&text, w->specs[i]->source, w->specs[i]->source_bytes);
   const char *flags[] = {isa_level_by_name(w->caps->target)->flag, NULL};
-  if (cc_compile(&w->compiler->cc, str_text(&text), text.n, flags, &w->arena, &w->object, &w->diag))
+  cc compiler = w->compiler->cc;
+  compiler.cancel = w->cancel;
+  if (cc_compile(&compiler, str_text(&text), text.n, flags, &w->arena, &w->object, &w->diag))
     diag_rethrow(&w->diag);
   if (!atomic_load(&w->compiler->is_proven)) prove_compiler(w);
 }
@@ -306,7 +310,7 @@ static void compile_c(void *arg) {
 static tn_status compiler_compile(void *c, const tn_capabilities *caps,
                                   const tn_program_spec *const specs[], size_t n, tn_output *code,
                                   tn_failure *f) {
-  compiling w = {.compiler = c, .caps = caps, .specs = specs, .n = n};
+  compiling w = {.compiler = c, .caps = caps, .specs = specs, .n = n, .cancel = code->cancel};
   arena_init(&w.arena, &w.compiler->mem, &w.diag);
   tn_status status = diag_catch(&w.diag, compile_c, &w);
   if (status) *f = w.diag.failure;

@@ -1,7 +1,7 @@
 /* Models: imports an ONNX file into the context's graph, then copies it to a graph that the model
    owns, so that threads use the model without the context. Weights are imported from the mapped
-   file without a copy if the device reads host memory. The first binding compiles one plan for all
-   sizes; tn_model_apply inlines the graph as an operation. */
+   file without a copy if the device reads host memory. Bindings share one plan;
+   tn_model_apply inlines the graph as an operation. */
 #include "formats/model/model.h"
 
 #include "device/memory/buffer.h"
@@ -305,6 +305,8 @@ static tn_status open_model(tn_context *c, const char *path, const void *data, s
     mutex_init(&m->lock);
     tn_model_desc copy = TN_MODEL_DESC_INIT;
     s = descriptor_read(&c->diag, &copy, desc, sizeof copy, "tn_model_desc");
+    m->variants = copy.variants;
+    if (s == TN_OK) s = plan_check_variants(copy.variants, &c->diag);
     if (s == TN_OK) s = load_model(c, m, path, data, bytes, &copy);
     if (s == TN_OK)
       context_attach(c, &m->attachment);
@@ -365,6 +367,7 @@ static tn_status make_plan(tn_model *m) {
                   .labels = m->labels,
                   .n_labels = m->n_labels,
                   .folds_constants = true,
+                  .variants = m->variants,
                   .source_of = source_of_buffer,
                   .user = m,
                   .file = {drop_weight_pages, release_file, m->data}};

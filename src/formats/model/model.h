@@ -55,6 +55,7 @@ struct tn_model {
   node_list order;       /* all nodes in topological order: a walk would mark them */
   model_buffer *buffers; /* by number; in the data's arena */
   size_t n_buffers;
+  tn_variants variants;
   mutex lock;    /* protects the two below */
   diag diag;     /* of the ir and of compiling */
   tn_plan *plan; /* NULL until the first binding */

@@ -26,6 +26,7 @@ typedef struct scope scope;
 typedef struct state_record state_record;
 typedef struct graph_input graph_input;
 typedef struct executable_cache executable_cache;
+typedef struct background_jobs background_jobs;
 
 /** The cause of an invalid tensor, shared by all tensors that were built from it. */
 typedef struct failure {
@@ -205,7 +206,8 @@ struct tn_context {
   hash_table computed_values; /* nodes whose value is in a BUFFER */
   dim_table dims;
   state_lists states;
-  executable_cache *executables; /* compiled by realising */
+  executable_cache *executables;       /* compiled by realising */
+  background_jobs *_Atomic background; /* NULL until the first */
   random_stream random;
 
   mutex lock; /* of messages, of the lists below, and of the memory and turns of states. No callback

@@ -4,6 +4,7 @@
 
 #include "tensor/context/descriptor.h"
 #include "tensor/context/linked_list.h"
+#include "tensor/plan/background_jobs.h"
 
 /* Calls. */
 
@@ -50,17 +51,16 @@ const char *tn_binding_message(const tn_binding *b) {
 
 /* Opening and freeing. */
 
-/** Facts, sizes and terms, which share one block. */
+/** Facts, those of the chosen variant, sizes and terms, which share one block. */
 static size_t numbers_of(const tn_plan *p) {
-  return p->n_facts + p->ports.sizes.n_results + p->ports.sizes.n_terms;
+  return 2 * p->n_facts + p->ports.sizes.n_results + p->ports.sizes.n_terms;
 }
 
 static void destroy_binding(tn_binding *b) {
   tn_plan *p = b->plan;
   const mem *m = &b->context->mem;
   binding_end_async(b);
-  execution_close(b->execution);
-  plan_variant_release(b->variant);
+  binding_close_uses(b);
   for (size_t i = 0; b->inputs && i < p->ports.n_inputs; i++) {
     binding_set_memory(&b->inputs[i].imported, NULL);
     binding_set_memory(&b->inputs[i].copy, NULL);
@@ -89,7 +89,8 @@ static bool alloc_arrays(tn_binding *b) {
   b->turns = mem_calloc(m, p->n_states, sizeof *b->turns);
   b->facts = mem_calloc(m, numbers_of(p), sizeof *b->facts);
   if (!b->inputs || !b->outputs || !b->spares || !b->turns || !b->facts) return false;
-  b->sizes = b->facts + p->n_facts;
+  b->chosen = b->facts + p->n_facts;
+  b->sizes = b->chosen + p->n_facts;
   b->terms = b->sizes + p->ports.sizes.n_results;
   return true;
 }
@@ -98,12 +99,7 @@ static tn_status init_binding(tn_binding *b, diag *d) {
   const tn_plan *p = b->plan;
   if (!alloc_arrays(b)) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   for (size_t i = 0; i < p->n_states; i++) b->turns[i].storage = p->states[i].storage;
-  b->variant = plan_variant_retain(p->variant);
-  tn_status s = execution_open(&b->execution, b->variant->executable, NULL, d);
-  for (size_t i = 0; i < b->variant->n_values && s == TN_OK; i++)
-    s = execution_set_buffer(b->execution, b->variant->values[i].buffer,
-                             b->variant->values[i].memory, d);
-  return s;
+  return TN_OK;
 }
 
 static tn_status open_binding(tn_plan *p, tn_binding **out) {
@@ -118,6 +114,7 @@ static tn_status open_binding(tn_plan *p, tn_binding **out) {
   if (b) {
     b->context = c;
     b->plan = p;
+    b->last_variant = -1;
     atomic_init(&b->is_entered, false);
     atomic_init(&b->async.n_started, 0);
     atomic_fetch_add_explicit(&p->count, 1, memory_order_relaxed);
@@ -172,6 +169,7 @@ bool plan_any_runs(tn_context *c) {
 void plan_free_all(tn_context *c) {
   while (c->bindings) free_binding(c->bindings);
   while (c->plans) plan_free(c->plans);
+  background_jobs_close(c);
 }
 
 /* Ports. */
@@ -371,6 +369,20 @@ tn_status tn_binding_run(tn_binding *b) {
   return s;
 }
 
+tn_status tn_binding_prepare(tn_binding *b) {
+  tn_status s = binding_enter(b);
+  if (s != TN_OK) return s;
+  s = binding_check_caller(b);
+  if (s == TN_OK) s = binding_prepare(b);
+  if (s != TN_OK) b->failures.message = b->diag.failure;
+  binding_leave(b);
+  return s;
+}
+
+int64_t tn_binding_variant(const tn_binding *b) {
+  return !b || binding_is_running(b) || !b->has_run ? -1 : b->last_variant;
+}
+
 /* Results. */
 
 tn_type tn_binding_type_at(const tn_binding *b, size_t i) {
@@ -436,7 +448,8 @@ tn_status tn_binding_read_at(tn_binding *b, size_t output, tn_dtype dtype, void 
 tn_status tn_binding_profile(tn_binding *b, bool on) {
   tn_status s = binding_enter(b);
   if (s != TN_OK) return s;
-  s = execution_set_profiling(b->execution, on, &b->diag);
+  b->is_profiled = on;
+  if (b->execution) s = execution_set_profiling(b->execution, on, &b->diag);
   if (s != TN_OK) b->failures.message = b->diag.failure;
   binding_leave(b);
   return s;
@@ -446,7 +459,8 @@ tn_status tn_binding_step(tn_binding *b, size_t i, tn_step *step) {
   execution_step found;
   tn_status s = binding_enter(b);
   if (s != TN_OK) return s;
-  if (!execution_step_at(b->execution, i, &found)) {
+  execution *of = b->has_run && b->ran ? b->ran : b->execution;
+  if (!of || !execution_step_at(of, i, &found)) {
     binding_leave(b);
     return TN_ERR_ARGUMENT;
   }

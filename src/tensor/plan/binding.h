@@ -1,5 +1,5 @@
 /* Bindings: the inputs, outputs and memory of a plan's runs. The inside of bindings, for binding.c,
-   binding_run.c and binding_async.c. */
+   binding_run.c, binding_variant.c and binding_async.c. */
 #ifndef TENON_TENSOR_PLAN_BINDING_H
 #define TENON_TENSOR_PLAN_BINDING_H
 
@@ -45,18 +45,44 @@ typedef struct binding_async {
   bool is_uncollected; /* the outcome of the last run was not collected yet */
 } binding_async;
 
+/** A variant that runs took, and its execution. */
+typedef struct variant_use {
+  plan_variant *variant;
+  execution *execution;
+} variant_use;
+
+/** Time of runs on the variant in use. */
+typedef struct binding_time {
+  bool is_counted;  /* to be reported to the plan's table */
+  int64_t left_ns;  /* until it is to be reported at the latest */
+  int64_t spent_ns; /* not reported so far */
+  int64_t best_ns;  /* of one run */
+  int trials;       /* runs that are still measured because the variant is new */
+} binding_time;
+
 struct tn_binding {
   tn_context *context;
   tn_plan *plan;
   tn_binding *next, **link; /* in the context's list, under its lock */
   atomic_bool is_entered;
-  execution *execution;
-  plan_variant *variant; /* that it runs */
-  int64_t *facts;        /* by fact: of the last run, or the one at hand */
-  int64_t *sizes;        /* of all inputs and outputs, by the facts */
-  int64_t *terms;        /* scratch to evaluate them */
-  bool has_sizes;        /* these follow from the facts */
-  diag diag;             /* of the call at hand */
+  variant_use *uses;
+  size_t n_uses, cap_uses;
+  plan_variant *variant; /* in use; NULL: none so far */
+  execution *execution;  /* of the variant */
+  execution *ran;        /* of the last run that did not fail */
+  bool is_chosen;        /* the variant is that of: */
+  int64_t *chosen;       /* these facts, */
+  uint64_t n_changes;    /* and of the plan's table then */
+  binding_time time;
+  tn_queue *queue;    /* of executions */
+  tn_buffer *scratch; /* likewise */
+  bool is_profiled;
+  int64_t last_variant; /* number of the last run's; -1: none */
+  int64_t *facts;       /* by fact: of the last run, or the one at hand */
+  int64_t *sizes;       /* of all inputs and outputs, by the facts */
+  int64_t *terms;       /* scratch to evaluate them */
+  bool has_sizes;       /* these follow from the facts */
+  diag diag;            /* of the call at hand */
   binding_failures failures;
   bool has_run; /* and the last run did not fail */
   bound_input *inputs;
@@ -87,6 +113,19 @@ tn_status binding_refuse_size(tn_binding *b, const plan_port *p, size_t axis, in
 
 /** The number of elements of a shape; false if a size is no number, or there are too many. */
 bool binding_element_count(tn_shape s, size_t bytes, uint64_t *count);
+
+/** Makes the variant for the facts at hand the one in use; compiles it if there is none. */
+tn_status binding_choose_variant(tn_binding *b);
+
+/** Measure a run of the variant in use. */
+int64_t binding_run_begins(const tn_binding *b);
+void binding_run_ended(tn_binding *b, int64_t begin);
+
+/** Frees the executions. */
+void binding_close_uses(tn_binding *b);
+
+/** Makes the variant for the inputs at hand the one in use. */
+tn_status binding_prepare(tn_binding *b);
 
 /** Copies an output, whose memory holds a value, to the caller's memory. Failures here and below
    are set in the binding's diag. */

@@ -1,10 +1,10 @@
 /* Runs a binding: finds the facts from the input shapes, assigns buffers to inputs,
    outputs and states, runs the executable, and copies outputs to the caller's memory.
 
-   A run compiles nothing, except for pending assigns to its states, and allocates only where
-   sizes have grown. It takes the context's `lock` for the turns of its states and to exchange
-   their memory, and not at all in a plan without states; the locks of its queue and signals; and
-   the context itself if assigns to its states are pending. */
+   A run compiles the variant for its facts if there is none, and pending assigns to its states; it
+   allocates only where sizes have grown. It takes the context's `lock` for the turns of its states
+   and to exchange their memory, and not at all in a plan without states; the locks of its queue and
+   signals; and the context itself if assigns to its states are pending. */
 #include "tensor/plan/binding.h"
 
 #include "device/memory/buffer_resize.h"
@@ -83,15 +83,6 @@ static tn_status evaluate_sizes(tn_binding *b) {
   if (b->has_sizes) return TN_OK;
   tn_status s = launch_exprs_eval(&b->plan->ports.sizes, b->facts, b->terms, b->sizes, &b->diag);
   b->has_sizes = s == TN_OK;
-  return s;
-}
-
-static tn_status set_vars(tn_binding *b) {
-  const plan_variant *v = b->variant;
-  tn_status s = TN_OK;
-  for (size_t i = 0; i < executable_vars(v->executable) && s == TN_OK; i++)
-    if (v->fact_of_var[i] != SIZE_MAX)
-      s = execution_set_var(b->execution, i, b->facts[v->fact_of_var[i]], &b->diag);
   return s;
 }
 
@@ -263,7 +254,9 @@ static tn_status run_in_turn(tn_binding *b) {
   const tn_plan *p = b->plan;
   tn_status s = storage_turns_wait(b->turns, p->n_states, &b->diag);
   for (size_t i = 0; i < p->n_states && s == TN_OK; i++) s = place_state(b, i);
+  int64_t begin = binding_run_begins(b);
   if (s == TN_OK) s = execution_run(b->execution, &b->diag);
+  if (s == TN_OK) binding_run_ended(b, begin);
   if (s == TN_OK) s = copy_outputs(b);
   for (size_t i = 0; i < p->n_states && s == TN_OK; i++) s = commit_spare(b, i);
   return s;
@@ -301,7 +294,7 @@ static tn_status place_and_run(tn_binding *b) {
   const tn_plan *p = b->plan;
   tn_status s = find_sizes(b);
   if (s == TN_OK) s = size_outputs(b);
-  if (s == TN_OK) s = set_vars(b);
+  if (s == TN_OK) s = binding_choose_variant(b);
   for (size_t i = 0; i < p->ports.n_inputs && s == TN_OK; i++) s = place_input(b, i);
   for (size_t i = 0; i < p->ports.n_outputs && s == TN_OK; i++) s = place_output(b, i);
   if (s != TN_OK) return s;
@@ -310,13 +303,20 @@ static tn_status place_and_run(tn_binding *b) {
   storage_turns_end(b->turns, p->n_states);
   if (s == TN_OK) s = copy_out_outputs(b);
   if (s == TN_OK) carry_outputs(b);
+  if (s != TN_OK) return s;
+  b->ran = b->execution;
+  b->last_variant = b->variant->number;
   return s;
+}
+
+tn_status binding_prepare(tn_binding *b) {
+  tn_status s = find_sizes(b);
+  return s == TN_OK ? binding_choose_variant(b) : s;
 }
 
 tn_status binding_memory(tn_binding *b, tn_memory *m) {
   const tn_plan *p = b->plan;
-  tn_status s = find_sizes(b);
-  if (s == TN_OK) s = set_vars(b);
+  tn_status s = binding_prepare(b);
   for (size_t i = 0; i < p->ports.n_outputs && s == TN_OK; i++) {
     tn_shape shape;
     uint64_t count = 0;

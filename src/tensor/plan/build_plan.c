@@ -5,7 +5,7 @@
 #include "ir/core/var_names.h"
 #include "ir/transform/copy_graph.h"
 #include "tensor/ops/operators.h"
-#include "tensor/plan/plan_variant.h"
+#include "tensor/plan/variant_table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +73,11 @@ static void copy_graph(plan_builder *j) {
 
 /* Facts. */
 
+static bool is_index(const node *n, void *user) {
+  (void)user;
+  return n->dtype == DT_INDEX;
+}
+
 static bool is_fact(const node *n) { return n->op == OP_VAR && !var_is_trip(n->text); }
 
 /** Checks that a variable's bounds agree with others of its name: a run knows sizes by name, and a
@@ -103,7 +108,7 @@ static void list_facts(plan_builder *j) {
   p->facts = arena_alloc(&p->arena, (p->n_facts + 1) * sizeof *p->facts);
   for (size_t i = 0; i < p->n_facts; i++) {
     const node *n = vars.entries.at[i].value;
-    p->facts[i] = (plan_fact){copy_text(p, n->text), n->ints[0], n->ints[1], SIZE_MAX, 0};
+    p->facts[i] = (plan_fact){copy_text(p, n->text), n->ints[0], n->ints[1], SIZE_MAX, 0, false};
   }
   qsort(p->facts, p->n_facts, sizeof *p->facts, compare_names);
 }
@@ -140,6 +145,26 @@ static void locate_facts(const plan_builder *j) {
       diag_raise(j->d, TN_ERR_ARGUMENT,
                  "no input's shape tells the size %s: nothing reads an input that has it",
                  var_user_name(p->facts[i].name));
+}
+
+/** Pins the facts that sizes of a KERNEL's arrays depend on. */
+static void pin_facts(const plan_builder *j, const node *kernel) {
+  nodes sizes = {0};
+  for (uint32_t i = 0; i < kernel->n_src; i++) {
+    vec_push(j->work, &sizes, kernel->src[i]);
+    for (uint32_t k = 0; k < kernel->src[i]->rank; k++)
+      vec_push(j->work, &sizes, kernel->src[i]->dims[k]);
+  }
+  node_list order = topo_sort(j->work, sizes.at, sizes.n, is_index, NULL);
+  for (size_t i = 0; i < order.n; i++)
+    if (is_fact(order.at[i]))
+      j->plan->facts[plan_find_fact(j->plan, order.at[i]->text)].is_pinned = true;
+}
+
+static void pin_facts_of_kernels(const plan_builder *j) {
+  const node_list *order = &j->plan->template.order;
+  for (size_t i = 0; i < order->n; i++)
+    if (order->at[i]->op == OP_KERNEL) pin_facts(j, order->at[i]);
 }
 
 static void compile_sizes(plan_builder *j) {
@@ -259,14 +284,14 @@ static void build_parts(void *arg) {
     diag_raise(j->d, TN_ERR_ARGUMENT, "there is neither an output nor a pending assign");
   copy_graph(j);
   list_facts(j);
+  pin_facts_of_kernels(j);
   add_buffers(j);
   add_outputs(j);
   locate_facts(j);
   compile_sizes(j);
 }
 
-/** Frees what further variants would be compiled of. */
-static void drop_template(tn_plan *p) {
+void plan_drop_template(tn_plan *p) {
   plan_template *t = &p->template;
   for (size_t i = 0; i < p->n_sources; i++) {
     if (p->sources[i].memory) buffer_release(p->sources[i].memory);
@@ -278,14 +303,9 @@ static void drop_template(tn_plan *p) {
   t->file = (plan_file){0};
 }
 
-static tn_status compile_variant(tn_plan *p, diag *d) {
-  int64_t *form = mem_alloc(&p->context->mem, (p->n_facts + 1) * sizeof *form);
-  if (!form) return diag_set(d, TN_ERR_MEMORY, "out of memory");
-  for (size_t i = 0; i < p->n_facts; i++) form[i] = FACT_OPEN;
-  tn_status s = plan_variant_build(p, form, d, &p->variant);
-  mem_free(&p->context->mem, form, (p->n_facts + 1) * sizeof *form);
-  if (s == TN_OK) drop_template(p);
-  return s;
+tn_status plan_check_variants(tn_variants policy, diag *d) {
+  if ((uint32_t)policy <= TN_VARIANTS_ONE) return TN_OK;
+  return diag_set(d, TN_ERR_ARGUMENT, "%d is not one of tn_variants", (int)policy);
 }
 
 static tn_status open_plan(tn_context *c, const plan_graph *g, diag *d, tn_plan **out) {
@@ -294,6 +314,7 @@ static tn_status open_plan(tn_context *c, const plan_graph *g, diag *d, tn_plan 
   if (own) {
     atomic_init(&p->count, 1);
     p->context = c;
+    p->policy = g->variants;
     p->template.ir = own;
     p->template.host = g->host;
     p->template.file = g->file;
@@ -317,7 +338,7 @@ tn_status plan_build(tn_context *c, const plan_graph *g, diag *d, tn_plan **out)
   s = diag_catch(d, build_parts, &j);
   arena_free(&work);
   p->arena.diag = NULL;
-  if (s == TN_OK) s = compile_variant(p, d);
+  if (s == TN_OK) s = variant_table_open(p, d);
   if (s == TN_OK)
     *out = p;
   else
@@ -327,11 +348,11 @@ tn_status plan_build(tn_context *c, const plan_graph *g, diag *d, tn_plan **out)
 
 void plan_release(tn_plan *p) {
   if (!p || atomic_fetch_sub_explicit(&p->count, 1, memory_order_acq_rel) > 1) return;
-  plan_variant_release(p->variant);
+  variant_table_close(p);
   for (size_t i = 0; i < p->n_states; i++) state_storage_release(p->states[i].storage);
   for (size_t i = 0; i < p->n_sources; i++)
     if (p->sources[i].storage) state_storage_release(p->sources[i].storage);
-  drop_template(p);
+  plan_drop_template(p);
   if (p->template.host.release) p->template.host.release(p->template.host.user);
   arena_free(&p->arena);
   mem_free(&p->context->mem, p, sizeof *p);

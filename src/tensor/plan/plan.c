@@ -105,6 +105,7 @@ static tn_status build_plan_of_graph(compile_job *j) {
                   .contents = j->contents.at,
                   .written = j->written.at,
                   .n_written = j->written.n,
+                  .variants = j->desc.variants,
                   .source_of = source_of_buffer,
                   .user = c};
   if (s == TN_OK) s = host_calls_of_graph(c, &j->order, NULL, &g.host);
@@ -122,6 +123,7 @@ static void revert_assigns(compile_job *j) {
 static tn_status compile_plan(compile_job *j, const tn_plan_desc *desc) {
   tn_context *c = j->c;
   tn_status s = descriptor_read(&c->diag, &j->desc, desc, sizeof j->desc, "tn_plan_desc");
+  if (s == TN_OK) s = plan_check_variants(j->desc.variants, &c->diag);
   if (s == TN_OK) s = realize(c, REALIZE_OUTER_ASSIGNS, NULL, 0);
   if (s == TN_OK) s = build_plan_of_graph(j);
   if (s != TN_OK) return s;

@@ -14,6 +14,7 @@
 #include "tensor/state/state_storage.h"
 
 typedef struct plan_variant plan_variant;
+typedef struct variant_table variant_table;
 
 /** A size of a port. */
 typedef struct port_size {
@@ -41,6 +42,7 @@ typedef struct plan_fact {
   const char *name; /* of the VAR */
   int64_t min, max;
   size_t input, axis;
+  bool is_pinned; /* a KERNEL, whose text has the VAR, is in the graph: it varies in all variants */
 } plan_fact;
 
 /** A state that a plan reads or writes. */
@@ -101,7 +103,8 @@ struct tn_plan {
   plan_source *sources;
   size_t n_facts, n_states, n_sources;
   plan_template template;
-  plan_variant *variant;
+  tn_variants policy;
+  variant_table *variants; /* the only part that changes */
 };
 
 /** A graph to be made a plan. The plan copies all but the memory, storages and functions that it
@@ -120,17 +123,27 @@ typedef struct plan_graph {
   state_storage *const *written; /* these states */
   size_t n_written;
   bool folds_constants; /* the memory of BUFFERs never changes */
+  tn_variants variants;
   plan_source (*source_of)(void *user, const node *buffer); /* may raise */
   void *user;
   executable_host host; /* passes to the plan */
   plan_file file;       /* passes to the plan */
 } plan_graph;
 
+/** TN_ERR_ARGUMENT for a number that is no policy. */
+tn_status plan_check_variants(tn_variants policy, diag *d);
+
+/** True if variants differ in a fact. */
+static inline bool plan_fact_varies(const plan_fact *f) { return f->min < f->max && !f->is_pinned; }
+
 /** Makes a plan, on any thread. The plan is in no list yet. */
 tn_status plan_build(tn_context *c, const plan_graph *g, diag *d, tn_plan **out);
 
 /** The fact of a variable's name; SIZE_MAX: none. */
 size_t plan_find_fact(const tn_plan *p, const char *name);
+
+/** Frees what further variants would be compiled of. */
+void plan_drop_template(tn_plan *p);
 
 void plan_release(tn_plan *p); /* NULL is allowed */
 

@@ -15,6 +15,7 @@ enum { ALIGN_BYTES = MACHINE_BUFFER_ALIGN_BYTES };
 typedef struct constants_job {
   tn_context *c;
   const tn_plan *plan;
+  const atomic_bool *background;
   arena *work; /* of the graph */
   plan_constants *out;
   constants constants;
@@ -30,7 +31,9 @@ static bool is_constant(void *user, const node *buffer) {
 
 /** Reports progress but for its end: the variant itself is still to be compiled. */
 static bool report_progress(void *user, const char *what, uint64_t done, uint64_t total) {
-  const tn_progress *to = user;
+  const constants_job *p = user;
+  const tn_progress *to = &p->c->progress;
+  if (p->background) return !atomic_load(p->background);
   return done == total || to->step(to->user, what, done, total);
 }
 
@@ -55,9 +58,10 @@ static void compile_constants(constants_job *p) {
   qsort(p->constants.at.at, p->constants.at.n, sizeof *p->constants.at.at, compare_bytes);
   p->values = arena_alloc(p->work, p->constants.at.n * sizeof *p->values);
   for (size_t i = 0; i < p->constants.at.n; i++) p->values[i] = p->constants.at.at[i].value;
-  p->progress = (tn_progress){report_progress, &c->progress, NULL};
+  p->progress = (tn_progress){report_progress, p, NULL};
   executable_request r = context_executable_request(c, name, p->values, p->constants.at.n);
-  if (r.progress) r.progress = &p->progress;
+  r.background = p->background;
+  if (r.progress || p->background) r.progress = &p->progress;
   if (executable_build(&p->executable, &r, &c->mem, p->work->diag) != TN_OK)
     diag_rethrow(p->work->diag);
   p->out->n_kernels = executable_kernels(p->executable);
@@ -144,9 +148,10 @@ static void prepare_constants(void *arg) {
 }
 
 void plan_constants_build(const tn_plan *plan, ir *g, const node *const roots[], size_t n,
-                          plan_constants *out) {
+                          const atomic_bool *background, plan_constants *out) {
   tn_context *c = plan->context;
-  constants_job p = {.c = c, .plan = plan, .work = ir_arena(g), .out = out};
+  constants_job p = {
+      .c = c, .plan = plan, .background = background, .work = ir_arena(g), .out = out};
   *out = (plan_constants){.plan = plan};
   p.constants =
       constant_folding_find(g, &(constant_folding_request){.roots = roots,

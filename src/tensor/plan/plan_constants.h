@@ -5,7 +5,7 @@
 #define TENON_TENSOR_PLAN_PLAN_CONSTANTS_H
 
 #include "runtime/execution.h"
-#include "tensor/plan/plan.h"
+#include "tensor/plan/plan_variant.h"
 
 typedef struct plan_constants {
   const node **roots; /* of the remaining graph */
@@ -21,7 +21,7 @@ typedef struct plan_constants {
     live in the arena of `g`. Raises; `out` holds what was acquired until then. Reports progress
     except for its end, as the variant itself is still to be compiled. */
 void plan_constants_build(const tn_plan *p, ir *g, const node *const roots[], size_t n,
-                          plan_constants *out);
+                          const atomic_bool *background, plan_constants *out);
 
 /** Computes the constants, and has the plan's file drop each value's pages as soon as the value is
     not read any more. */

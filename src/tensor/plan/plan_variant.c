@@ -16,6 +16,7 @@ typedef struct variant_builder {
   tn_context *c;
   tn_plan *p;
   const int64_t *form;
+  const atomic_bool *background;
   diag *d;
   ir *ir; /* of the copy */
   const node **roots;
@@ -29,11 +30,20 @@ typedef struct variant_builder {
 
 /* The graph. */
 
+/** The fact's number, or its variable with the bounds of the variant. */
 static const node *replace_fact(void *user, const node *n, const node *const src[]) {
   (void)src;
   const variant_builder *j = user;
   size_t fact = n->op == OP_VAR ? plan_find_fact(j->p, n->text) : SIZE_MAX;
-  return fact == SIZE_MAX || j->form[fact] == FACT_OPEN ? NULL : ix_const(j->ir, j->form[fact]);
+  if (fact == SIZE_MAX) return NULL;
+  if (j->v->form[fact] != FACT_OPEN) return ix_const(j->ir, j->v->form[fact]);
+  const int64_t bounds[] = {j->v->least[fact], j->p->facts[fact].max};
+  return ir_make(j->ir, &(node_spec){.op = OP_VAR,
+                                     .dtype = DT_INDEX,
+                                     .ints = bounds,
+                                     .n_int = 2,
+                                     .text = n->text,
+                                     .n_text = n->n_text});
 }
 
 static void copy_graph(variant_builder *j) {
@@ -42,7 +52,7 @@ static void copy_graph(variant_builder *j) {
   j->roots = arena_alloc(a, (t->n_roots + 1) * sizeof *j->roots);
   ir_copy_sorted(j->ir, a, &t->order, t->roots, t->n_roots, replace_fact, j, j->roots);
   if (j->folds_constants) {
-    plan_constants_build(j->p, j->ir, j->roots, t->n_roots, &j->constants);
+    plan_constants_build(j->p, j->ir, j->roots, t->n_roots, j->background, &j->constants);
     j->roots = j->constants.roots;
   }
   size_t first = t->n_roots - t->n_labels;
@@ -70,10 +80,12 @@ static bool may_overwrite(void *user, const node *buffer) {
   return is_written && !j->p->template.has_host_calls;
 }
 
-/** Reports the kernels of constants and those of the plan as one count. */
+/** Reports the kernels of constants and those of the plan as one count. The caller does not follow
+    what is compiled in the background. */
 static bool report_progress(void *user, const char *what, uint64_t done, uint64_t total) {
   const variant_builder *j = user;
   const tn_progress *to = &j->c->progress;
+  if (j->background) return !atomic_load(j->background);
   return to->step(to->user, what, j->constants.n_kernels + done, j->constants.n_kernels + total);
 }
 
@@ -89,7 +101,8 @@ static void compile_executable(variant_builder *j) {
   r.n_labels = t->n_labels;
   r.host = (executable_host){t->host.call, NULL, t->host.user}; /* the plan keeps it */
   r.explanation = j->explanation;
-  if (r.progress) r.progress = &j->progress;
+  r.background = j->background;
+  if (r.progress || j->background) r.progress = &j->progress;
   if (executable_build(&j->v->executable, &r, &c->mem, j->d) != TN_OK) diag_rethrow(j->d);
   context_log(c, TN_LOG_DEBUG, "plan %s: %zu steps, %zu kernels", j->p->name,
               executable_steps(j->v->executable), executable_kernels(j->v->executable));
@@ -176,9 +189,24 @@ static void find_variables(variant_builder *j) {
 
 /* Construction. */
 
+/** Sets the form. Facts that vary are 1 or more, as laws that peel and rescale need it, unless the
+    variant is the only one. */
+static void set_form(variant_builder *j) {
+  const tn_plan *p = j->p;
+  plan_variant *v = j->v;
+  int64_t least = p->policy == TN_VARIANTS_ONE ? INT64_MIN : 1;
+  v->form = arena_copy(&v->arena, j->form, p->n_facts * sizeof *j->form);
+  v->least = arena_alloc(&v->arena, (p->n_facts + 1) * sizeof *v->least);
+  for (size_t i = 0; i < p->n_facts; i++) {
+    const plan_fact *f = &p->facts[i];
+    v->least[i] = f->min > least || f->is_pinned ? f->min : least;
+    v->n_open += v->form[i] == FACT_OPEN && !f->is_pinned;
+  }
+}
+
 static void build_parts(void *arg) {
   variant_builder *j = arg;
-  j->v->form = arena_copy(&j->v->arena, j->form, j->p->n_facts * sizeof *j->form);
+  set_form(j);
   copy_graph(j);
   compile_executable(j);
   find_buffers(j);
@@ -191,6 +219,7 @@ static plan_variant *open_variant(const mem *m, diag *d) {
   plan_variant *v = mem_calloc(m, 1, sizeof *v);
   if (!v) return NULL;
   atomic_init(&v->count, 1);
+  atomic_init(&v->is_dropped, false);
   v->mem = m;
   arena_init(&v->arena, m, d);
   return v;
@@ -209,10 +238,11 @@ static tn_status build_once(variant_builder *j) {
   return s;
 }
 
-tn_status plan_variant_build(tn_plan *p, const int64_t form[], diag *d, plan_variant **out) {
+tn_status plan_variant_build(tn_plan *p, const int64_t form[], const atomic_bool *background,
+                             diag *d, plan_variant **out) {
   tn_context *c = p->context;
-  variant_builder j = {.c = c, .p = p, .form = form, .d = d}, plain = j;
-  j.explanation = atomic_exchange(&c->explanation, NULL);
+  variant_builder j = {.c = c, .p = p, .form = form, .background = background, .d = d}, plain = j;
+  j.explanation = background ? NULL : atomic_exchange(&c->explanation, NULL);
   j.folds_constants = p->template.folds_constants;
   bool may_do_without = j.folds_constants && !j.explanation; /* an explanation is made once */
   tn_status s = build_once(&j);

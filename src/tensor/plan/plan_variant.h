@@ -6,7 +6,7 @@
 #include "runtime/executable.h"
 #include "tensor/plan/plan.h"
 
-/** Stands in a form for a fact that varies. */
+/** Stands in a form for a fact that varies; a pinned one always does. */
 #define FACT_OPEN INT64_MIN
 
 /** A buffer of the executable that holds a port. */
@@ -32,18 +32,28 @@ typedef struct variant_value {
 struct plan_variant {
   atomic_size_t count; /* references */
   const mem *mem;
-  arena arena;   /* of all that follows */
-  int64_t *form; /* by fact: its number, or FACT_OPEN */
+  arena arena;    /* of all that follows */
+  int64_t *form;  /* by fact: its number, or FACT_OPEN */
+  int64_t *least; /* by fact that is open: the least that it is compiled for */
+  size_t n_open;  /* facts, not counting pinned ones */
   executable *executable;
   size_t *fact_of_var; /* of the executable's variables; SIZE_MAX: the trip count of a loop */
   variant_port *inputs, *outputs;
   variant_state *states;
   variant_value *values;
   size_t n_values;
+  int64_t wider_ns;       /* the shortest run of its facts on the variant before; 0: not known */
+  atomic_bool is_dropped; /* from the plan's table */
+  /* Under the table's lock: */
+  int64_t number; /* among those of the plan */
+  uint64_t last_used;
 };
 
-/** Compiles a variant of a plan for a form, on any thread. The plan outlives it. */
-tn_status plan_variant_build(tn_plan *p, const int64_t form[], diag *d, plan_variant **out);
+/** Compiles a variant of a plan for a form, on any thread. Unless `background` is NULL, that is the
+    calling thread alone, until the flag is set, and nobody follows its progress. The plan outlives
+    the variant. */
+tn_status plan_variant_build(tn_plan *p, const int64_t form[], const atomic_bool *background,
+                             diag *d, plan_variant **out);
 
 plan_variant *plan_variant_retain(plan_variant *v);
 void plan_variant_release(plan_variant *v); /* NULL is allowed */

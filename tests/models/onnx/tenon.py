@@ -26,7 +26,8 @@ class ModelSize(ctypes.Structure):
 
 class ModelDesc(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("folder", ctypes.c_char_p), ("copy", ctypes.c_bool),
-                ("sizes", ctypes.POINTER(ModelSize)), ("n_sizes", ctypes.c_size_t)]
+                ("sizes", ctypes.POINTER(ModelSize)), ("n_sizes", ctypes.c_size_t),
+                ("name", ctypes.c_char_p), ("variants", ctypes.c_int)]
 
 
 def model_size(name, known):
@@ -70,12 +71,13 @@ class Library(Tenon):
         function = getattr(self.lib, "tn_" + name)
         function.argtypes, function.restype = arguments, result
 
-    def load(self, source, sizes=()):
-        """Loads a model from a path or from a file's bytes; `sizes` lists pairs (name, known)."""
+    def load(self, source, sizes=(), variants=0):
+        """Loads a model from a path or from a file's bytes; `sizes` lists pairs (name, known), and
+        `variants` is one of tn_variants."""
         model = ctypes.c_void_p()
         known = (ModelSize * len(sizes))(*[model_size(*s) for s in sizes])
-        desc = ModelDesc(ctypes.sizeof(ModelDesc), None, False, known, len(sizes))
-        desc, model_at = ctypes.byref(desc) if sizes else None, ctypes.byref(model)
+        desc = ModelDesc(ctypes.sizeof(ModelDesc), None, False, known, len(sizes), None, variants)
+        desc, model_at = ctypes.byref(desc) if sizes or variants else None, ctypes.byref(model)
         if isinstance(source, bytes):
             s = self.lib.tn_model_load_bytes(self.context, source, len(source), desc, model_at)
         else:

@@ -15,6 +15,7 @@ struct host {
   uint64_t writes;
   unsigned due; /* minimum number of calls, for its writes */
   int plan;     /* plan that took its write; 0: none */
+  bool of_rows; /* that write is of all rows, of which there may be none */
   atomic_uint calls, destroyed;
   host *next;
 };
@@ -178,14 +179,16 @@ void note_due(const value *version) {
   if (version->src[1]->host) version->src[1]->host->due = 1;
 }
 
-/** Plans drop writes of no elements, and with them the function. */
+/** Plans drop writes of no elements, and with them the function; for no rows, exact variants do. */
 void note_taken(const value *version, int plan) {
   const value *with = version->src[1];
-  if (with->host && with->count) with->host->plan = plan;
+  if (!with->host || !with->count) return;
+  with->host->plan = plan;
+  with->host->of_rows = with->varies;
 }
 
-void note_run(program *p, int plan) {
-  for (host *h = p->hosts; h; h = h->next) h->due += h->plan == plan;
+void note_run(program *p, int plan, size_t rows) {
+  for (host *h = p->hosts; h; h = h->next) h->due += h->plan == plan && (rows || !h->of_rows);
 }
 
 void check_calls(program *p) {

@@ -245,7 +245,10 @@ static void make_plan(program *p, plan *made) {
     made->out[i] = value_now(p, &outputs[i]);
     tensors[i] = outputs[i].tensor;
   }
-  tn_status s = tn_plan_compile(p->context, tensors, made->n_out, NULL, &made->made);
+  tn_plan_desc d = TN_PLAN_DESC_INIT;
+  d.variants = (tn_variants)rng_below(&p->r, TN_VARIANTS_ONE + 1);
+  say(p, "  variants %d", (int)d.variants);
+  tn_status s = tn_plan_compile(p->context, tensors, made->n_out, &d, &made->made);
   check_status(p, s, "plan_compile");
   settle_outside(p);
   take_assigns(p, made);
@@ -395,7 +398,7 @@ void run_with(program *p, plan *made, bound *b, void (*execute)(program *p, plan
   expect(p, made, b, out, contents);
   cover(p, b->runs++ ? COVERED_RUNS_AGAIN : COVERED_RUNS);
   execute(p, made, b);
-  note_run(p, made->number);
+  note_run(p, made->number, b->rows);
   check_run(p, made, b, out, contents);
   if (is_unsure) realize_pending(p);
   check_calls(p);

@@ -220,7 +220,7 @@ void write_by_host(program *p);
 /** Record that an assignment happened in the context, was taken by a plan, or happened in a run. */
 void note_due(const value *version);
 void note_taken(const value *version, int plan);
-void note_run(program *p, int plan);
+void note_run(program *p, int plan, size_t rows);
 
 /** Checks the number of calls of each function. */
 void check_calls(program *p);
