@@ -1,6 +1,7 @@
 /* Runs differential tests over random tensor graphs: each graph goes through every pass and its
    interpreter (check.h), then batches of them are merged, compiled and run (compiled.h), also with
-   scalars lifted to variables (varying.h). Shrinks and saves graphs that fail.
+   scalars lifted to variables (varying.h), and with numbers for sizes (exact.h). Shrinks and saves
+   graphs that fail.
 
      test_graphs [--seed=N] [--shard=I/N] [--long] [--interpret] [FILE.ir …]
 
@@ -14,6 +15,7 @@
    generated, so that coverage is that of all graphs. --interpret compiles nothing. With files, only
    these are checked. The graphs in found/, which failed once, always are. */
 #include "compiled.h"
+#include "exact.h"
 #include "generate.h"
 #include "shrink.h"
 #include "suite.h"
@@ -106,6 +108,12 @@ static void check_varied(suite *s, const graph *g, const expected *e, report *r)
   check_varying(s->interpret ? NULL : &s->compiled, compiled_target(&s->compiled), g, e, r);
 }
 
+/** Checks some graphs with numbers for their sizes: compiling them takes long. */
+static void check_numbers(suite *s, const graph *g, const expected *e, report *r) {
+  if ((g->seed + g->n_roots) % 3) return;
+  check_exact(s->interpret ? NULL : &s->compiled, compiled_target(&s->compiled), g, e, r);
+}
+
 /** Checks one graph in all ways. */
 static void check_whole(void *user, const graph *g, report *r) {
   suite *s = user;
@@ -114,6 +122,7 @@ static void check_whole(void *user, const graph *g, report *r) {
   if (!r->failed) check_programs(g, compiled_target(&s->compiled), e, results, r);
   if (!r->failed && !s->interpret) compiled_check(&s->compiled, g, results, r);
   if (!r->failed) check_varied(s, g, e, r);
+  if (!r->failed) check_numbers(s, g, e, r);
 }
 
 static void write_found(const suite *s, const graph *g, const report *r) {

@@ -595,6 +595,38 @@ static void process_is_stopped(void **state) {
   expect_timeout(p, "exec >/dev/null 2>&1; sleep 30");
 }
 
+/** Sets a flag as soon as a program has made a file. */
+typedef struct canceller {
+  const char *path;
+  atomic_bool flag;
+} canceller;
+
+static void *cancel_when_it_runs(void *arg) {
+  canceller *k = arg;
+  while (!file_exists(k->path)) nanosleep(&(struct timespec){0, 1000000}, NULL);
+  atomic_store(&k->flag, true);
+  return NULL;
+}
+
+static void process_is_cancelled(void **state) {
+  place *p = *state;
+  process_result r;
+  canceller k = {.path = arena_printf(&p->arena, "%s/runs", p->folder)};
+  const char *argv[] = {"/bin/sh", "-c", NULL, NULL};
+  argv[2] = arena_printf(&p->arena, "echo > '%s'; sleep 30", k.path);
+  const process_request q = {.argv = argv, .limit_ns = 60 * second, .cancel = &k.flag};
+  thread t;
+  atomic_init(&k.flag, false);
+  assert_int_equal(thread_start(&t, cancel_when_it_runs, &k, &p->diag), TN_OK);
+  int64_t start = clock_now_ns();
+  assert_int_equal(process_run(&q, &p->arena, &r, &p->diag), TN_OK);
+  thread_join(t);
+  assert_true(r.timed_out);
+  assert_int_equal(r.exit_code, -1);
+  assert_true(clock_now_ns() - start < 20 * second);
+  assert_int_equal(unlink(k.path), 0);
+}
+
 static void process_ends_before_its_children(void **state) {
   place *p = *state;
   process_result r;
@@ -772,6 +804,7 @@ int main(void) {
       IN_PLACE(process_reports),
       IN_PLACE(process_limits_output),
       IN_PLACE(process_is_stopped),
+      IN_PLACE(process_is_cancelled),
       IN_PLACE(process_ends_before_its_children),
       IN_PLACE(process_leaves_its_children_running),
       IN_PLACE(process_cannot_start),

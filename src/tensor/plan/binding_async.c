@@ -59,9 +59,13 @@ static tn_status submit(tn_binding *b, signal_value after, signal_value done) {
   command_list_call(list, run_in_queue, b);
   command_list_signal(list, b->async.finished, next);
   if (done.signal) command_list_signal(list, done.signal, done.value);
-  tn_status s = queue_submit(b->async.queue, list, &b->diag);
+  diag own = {0}; /* the binding's is the run's from now on */
+  tn_status s = queue_submit(b->async.queue, list, &own);
   command_list_release(list);
-  if (s != TN_OK) return s;
+  if (s != TN_OK) {
+    b->diag.failure = own.failure;
+    return s;
+  }
   b->async.is_uncollected = true;
   atomic_store(&b->async.n_started, next);
   return s;

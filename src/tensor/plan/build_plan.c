@@ -5,6 +5,7 @@
 #include "ir/core/var_names.h"
 #include "ir/transform/copy_graph.h"
 #include "tensor/ops/operators.h"
+#include "tensor/plan/shared_constants.h"
 #include "tensor/plan/variant_table.h"
 
 #include <stdlib.h>
@@ -338,6 +339,7 @@ tn_status plan_build(tn_context *c, const plan_graph *g, diag *d, tn_plan **out)
   s = diag_catch(d, build_parts, &j);
   arena_free(&work);
   p->arena.diag = NULL;
+  if (s == TN_OK && !shared_constants_open(p)) s = diag_set(d, TN_ERR_MEMORY, "out of memory");
   if (s == TN_OK) s = variant_table_open(p, d);
   if (s == TN_OK)
     *out = p;
@@ -349,6 +351,7 @@ tn_status plan_build(tn_context *c, const plan_graph *g, diag *d, tn_plan **out)
 void plan_release(tn_plan *p) {
   if (!p || atomic_fetch_sub_explicit(&p->count, 1, memory_order_acq_rel) > 1) return;
   variant_table_close(p);
+  shared_constants_close(p);
   for (size_t i = 0; i < p->n_states; i++) state_storage_release(p->states[i].storage);
   for (size_t i = 0; i < p->n_sources; i++)
     if (p->sources[i].storage) state_storage_release(p->sources[i].storage);

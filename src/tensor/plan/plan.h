@@ -15,6 +15,7 @@
 
 typedef struct plan_variant plan_variant;
 typedef struct variant_table variant_table;
+typedef struct shared_constants shared_constants;
 
 /** A size of a port. */
 typedef struct port_size {
@@ -104,7 +105,9 @@ struct tn_plan {
   size_t n_facts, n_states, n_sources;
   plan_template template;
   tn_variants policy;
-  variant_table *variants; /* the only part that changes */
+  /* The parts that change, under locks of their own: */
+  variant_table *variants;
+  shared_constants *constants;
 };
 
 /** A graph to be made a plan. The plan copies all but the memory, storages and functions that it

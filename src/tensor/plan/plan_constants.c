@@ -14,7 +14,7 @@ enum { ALIGN_BYTES = MACHINE_BUFFER_ALIGN_BYTES };
 
 typedef struct constants_job {
   tn_context *c;
-  const tn_plan *plan;
+  tn_plan *plan;
   const atomic_bool *background;
   arena *work; /* of the graph */
   plan_constants *out;
@@ -135,9 +135,30 @@ static void alloc_constants(constants_job *p) {
   raise_unless_ok(p, buffer_span(retain_buffer(p, all), &span, d));
   for (size_t i = 0; i < p->constants.at.n; i++) {
     size_t at = executable_output(p->executable, i);
-    map_set(p->work, &p->out->memory, p->constants.at.at[i].leaf,
-            memory_of_constant(p, at, all, offsets));
+    const constant *k = &p->constants.at.at[i];
+    tn_buffer *memory = memory_of_constant(p, at, all, offsets);
+    map_set(p->work, &p->out->memory, k->leaf, memory);
+    const new_constant made = {shared_constant_key(p->plan, p->work, k->value), memory};
+    vec_push(p->work, &p->out->made, made);
   }
+}
+
+/** Takes constants that other variants have from the list of those to be computed. */
+static void take_shared(constants_job *p) {
+  size_t n = 0;
+  for (size_t i = 0; i < p->constants.at.n; i++) {
+    const constant *k = &p->constants.at.at[i];
+    vec_reserve(p->work, &p->out->shared, p->out->shared.n + 1);
+    shared_constant *s =
+        shared_constants_find(p->plan, shared_constant_key(p->plan, p->work, k->value));
+    if (!s) {
+      p->constants.at.at[n++] = *k;
+      continue;
+    }
+    p->out->shared.at[p->out->shared.n++] = s;
+    map_set(p->work, &p->out->memory, k->leaf, s->memory);
+  }
+  p->constants.at.n = n;
 }
 
 static void prepare_constants(void *arg) {
@@ -147,12 +168,12 @@ static void prepare_constants(void *arg) {
   alloc_constants(p);
 }
 
-void plan_constants_build(const tn_plan *plan, ir *g, const node *const roots[], size_t n,
+void plan_constants_build(tn_plan *plan, ir *g, const node *const roots[], size_t n,
                           const atomic_bool *background, plan_constants *out) {
   tn_context *c = plan->context;
   constants_job p = {
       .c = c, .plan = plan, .background = background, .work = ir_arena(g), .out = out};
-  *out = (plan_constants){.plan = plan};
+  *out = (plan_constants){.plan = plan, .work = p.work};
   p.constants =
       constant_folding_find(g, &(constant_folding_request){.roots = roots,
                                                            .n_roots = n,
@@ -162,6 +183,7 @@ void plan_constants_build(const tn_plan *plan, ir *g, const node *const roots[],
                                                            .vector = c->target->target.vector_bytes,
                                                            .math = (int)c->math});
   out->roots = p.constants.roots;
+  take_shared(&p);
   if (!p.constants.at.n) return;
   tn_status s = diag_catch(p.work->diag, prepare_constants, &p);
   executable_release(p.executable);
@@ -174,16 +196,27 @@ static void drop_pages(void *user, size_t buffer) {
   if (p->read[buffer]) f->drop_pages(f->user, p->read[buffer]);
 }
 
+static void share_constants(void *arg) {
+  plan_constants *p = arg;
+  for (size_t i = 0; i < p->made.n; i++) {
+    vec_reserve(p->work, &p->shared, p->shared.n + 1);
+    shared_constant *s = shared_constants_add(p->plan, p->made.at[i].key, p->made.at[i].memory);
+    if (s) p->shared.at[p->shared.n++] = s;
+  }
+}
+
 tn_status plan_constants_run(plan_constants *p, diag *d) {
   if (!p->execution) return TN_OK;
   if (p->plan->template.file.drop_pages) execution_on_last_read(p->execution, drop_pages, p);
   tn_status s = execution_run(p->execution, d);
   execution_close(p->execution);
   p->execution = NULL;
+  if (s == TN_OK) s = diag_catch(d, share_constants, p);
   return s;
 }
 
 void plan_constants_release(plan_constants *p) {
   execution_close(p->execution);
   for (size_t i = 0; i < p->retained.n; i++) buffer_release(p->retained.at[i]);
+  for (size_t i = 0; i < p->shared.n; i++) shared_constant_release(p->plan, p->shared.at[i]);
 }

@@ -7,20 +7,28 @@
 #include "runtime/execution.h"
 #include "tensor/plan/plan_variant.h"
 
+typedef struct new_constant {
+  str key;
+  tn_buffer *memory;
+} new_constant;
+
 typedef struct plan_constants {
   const node **roots; /* of the remaining graph */
   map memory;         /* its new BUFFER → tn_buffer, without contents until plan_constants_run */
   VEC(tn_buffer *) retained;
-  execution *execution; /* computes the constants; NULL: there are none */
-  const void **read;    /* by buffer of the execution: the weight that it reads, or NULL */
-  const tn_plan *plan;
+  VEC(shared_constant *) shared; /* with a reference each */
+  VEC(new_constant) made;        /* to be shared once they are computed */
+  execution *execution;          /* computes the constants; NULL: there are none */
+  const void **read;             /* by buffer of the execution: the weight that it reads, or NULL */
+  tn_plan *plan;
+  arena *work;      /* of the graph */
   size_t n_kernels; /* different ones, compiled for the constants */
 } plan_constants;
 
-/** Finds and compiles the constants of a graph with `n` roots of `g`, a copy of the plan's. Lists
-    live in the arena of `g`. Raises; `out` holds what was acquired until then. Reports progress
-    except for its end, as the variant itself is still to be compiled. */
-void plan_constants_build(const tn_plan *p, ir *g, const node *const roots[], size_t n,
+/** Finds the constants of a graph with `n` roots of `g`, a copy of the plan's, and compiles those
+   that no variant has. Lists live in the arena of `g`. Raises; `out` holds what was acquired until
+   then. Reports progress except for its end, as the variant itself is still to be compiled. */
+void plan_constants_build(tn_plan *p, ir *g, const node *const roots[], size_t n,
                           const atomic_bool *background, plan_constants *out);
 
 /** Computes the constants, and has the plan's file drop each value's pages as soon as the value is

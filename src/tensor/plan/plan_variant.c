@@ -189,6 +189,15 @@ static void find_variables(variant_builder *j) {
 
 /* Construction. */
 
+/** Takes the references to shared constants. */
+static void take_shared_constants(variant_builder *j) {
+  plan_constants *from = &j->constants;
+  plan_variant *v = j->v;
+  v->constants = arena_copy(&v->arena, from->shared.at, from->shared.n * sizeof *from->shared.at);
+  v->n_constants = from->shared.n;
+  from->shared.n = 0;
+}
+
 /** Sets the form. Facts that vary are 1 or more, as laws that peel and rescale need it, unless the
     variant is the only one. */
 static void set_form(variant_builder *j) {
@@ -213,21 +222,24 @@ static void build_parts(void *arg) {
   find_shared_outputs(j);
   find_variables(j);
   if (plan_constants_run(&j->constants, j->d) != TN_OK) diag_rethrow(j->d);
+  take_shared_constants(j);
 }
 
-static plan_variant *open_variant(const mem *m, diag *d) {
+static plan_variant *open_variant(tn_plan *p, diag *d) {
+  const mem *m = &p->context->mem;
   plan_variant *v = mem_calloc(m, 1, sizeof *v);
   if (!v) return NULL;
   atomic_init(&v->count, 1);
   atomic_init(&v->is_dropped, false);
   v->mem = m;
+  v->plan = p;
   arena_init(&v->arena, m, d);
   return v;
 }
 
 static tn_status build_once(variant_builder *j) {
   const mem *m = &j->c->mem;
-  j->v = open_variant(m, j->d);
+  j->v = open_variant(j->p, j->d);
   j->ir = j->v ? ir_new(m, j->d, false) : NULL;
   tn_status s =
       j->ir ? diag_catch(j->d, build_parts, j) : diag_set(j->d, TN_ERR_MEMORY, "out of memory");
@@ -265,6 +277,7 @@ plan_variant *plan_variant_retain(plan_variant *v) {
 void plan_variant_release(plan_variant *v) {
   if (!v || atomic_fetch_sub_explicit(&v->count, 1, memory_order_acq_rel) > 1) return;
   for (size_t i = 0; i < v->n_values; i++) buffer_release(v->values[i].memory);
+  for (size_t i = 0; i < v->n_constants; i++) shared_constant_release(v->plan, v->constants[i]);
   executable_release(v->executable);
   arena_free(&v->arena);
   mem_free(v->mem, v, sizeof *v);

@@ -4,7 +4,7 @@
 #define TENON_TENSOR_PLAN_PLAN_VARIANT_H
 
 #include "runtime/executable.h"
-#include "tensor/plan/plan.h"
+#include "tensor/plan/shared_constants.h"
 
 /** Stands in a form for a fact that varies; a pinned one always does. */
 #define FACT_OPEN INT64_MIN
@@ -42,6 +42,9 @@ struct plan_variant {
   variant_state *states;
   variant_value *values;
   size_t n_values;
+  tn_plan *plan;               /* not retained */
+  shared_constant **constants; /* among the values */
+  size_t n_constants;
   int64_t wider_ns;       /* the shortest run of its facts on the variant before; 0: not known */
   atomic_bool is_dropped; /* from the plan's table */
   /* Under the table's lock: */
