@@ -5,6 +5,8 @@
 #include "base/arena.h"
 #include "support/temporary.h"
 #include "support/tensor_check.h"
+#include "tensor/plan/binding.h"
+#include "tensor/plan/variant_table.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -237,6 +239,51 @@ static void memory_may_run_out_anywhere(void **state) {
   assert_true(without > 10);
 }
 
+/* Variants. */
+
+/** Counts the constants of a plan, and checks how many variants have each. */
+static size_t count_constants(const tn_binding *b, size_t variants) {
+  size_t n = 0;
+  for (const shared_constant *k = b->plan->constants->first; k; k = k->next, n++)
+    assert_int_equal(k->count, variants);
+  return n;
+}
+
+static void run_rows(tn_binding *b, size_t rows) {
+  static const float x[16][8];
+  tn_binding_input(b, "x", tn_shape((tn_dim)rows, 8), TN_F32, x, rows * sizeof *x);
+  check_bound(b, tn_binding_run(b));
+}
+
+/** What is prepared exists once for all variants, and goes with the last of them. */
+static void variants_share_weights(void **state) {
+  fixture *f = *state;
+  static bytes file;
+  layer_file(&file);
+  tn_open_desc d = desc_of(f);
+  tn_context *c = tn_open(&d);
+  tn_model *m;
+  tn_binding *b, *other;
+  tn_model_desc exact = TN_MODEL_DESC_INIT;
+  exact.variants = TN_VARIANTS_EXACT;
+  check_ok(c, tn_model_load_bytes(c, file.at, file.n, &exact, &m));
+  check_ok(c, tn_model_bind(m, &b));
+  check_ok(c, tn_model_bind(m, &other));
+  run_rows(b, 5);
+  size_t n = count_constants(b, 1);
+  assert_true(n > 0);
+  const tn_buffer *memory = b->plan->constants->first->memory;
+  tn_model_free(m); /* the binding compiles on */
+  run_rows(b, 6);
+  run_rows(other, 5);
+  assert_int_equal(count_constants(b, 2), n);
+  assert_true(b->plan->constants->first->memory == memory);
+  for (size_t rows = 7; rows < 7 + MOST_EXACT_VARIANTS; rows++) run_rows(b, rows);
+  tn_binding_free(other); /* nobody has the first two any more */
+  assert_int_equal(count_constants(b, MOST_EXACT_VARIANTS), n);
+  check_ok(c, tn_close(c));
+}
+
 /* Large weights in external data: each layer reads its input shifted by one. */
 
 enum { LAYERS = 36, WIDE = 768, LAYER_BYTES = WIDE * WIDE * 4 };
@@ -405,9 +452,13 @@ static void without_memory_for_them_weights_are_not_prepared(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      WITH(weights_come_from_anywhere),  WITH(progress_is_told_once),
-      WITH(memory_may_run_out_anywhere), WITH(loading_takes_little_more_than_runs),
-      WITH(tied_weights_are_one),        WITH(without_memory_for_them_weights_are_not_prepared),
+      WITH(weights_come_from_anywhere),
+      WITH(progress_is_told_once),
+      WITH(memory_may_run_out_anywhere),
+      WITH(variants_share_weights),
+      WITH(loading_takes_little_more_than_runs),
+      WITH(tied_weights_are_one),
+      WITH(without_memory_for_them_weights_are_not_prepared),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
