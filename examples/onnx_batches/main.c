@@ -1,5 +1,5 @@
-/* An ONNX model at three batch sizes, compiled for the first and once more for the others. It has one
-   input, whose first size is the batch and varies, and is fed zeros:
+/* An ONNX model at three batch sizes, compiled for the first and once more for the others. It has
+   one input, whose first size is the batch and varies, and is fed zeros:
 
      scripts/get-magika.sh magika
      onnx_batches magika/model.onnx */
