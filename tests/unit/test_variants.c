@@ -1,6 +1,7 @@
 /* Tests the variants of plans: how many are compiled by each policy, with a given clock; which one
    a run takes; results when it changes between two runs, with carried outputs, states, profiles and
    asynchronous runs; failures; and bindings of several threads while variants come and go. */
+#include "support/temporary.h"
 #include "support/tensor_check.h"
 
 #include "base/thread.h"
@@ -390,6 +391,43 @@ static void failures_are_of_one_run(void **state) {
   check_ok(c, tn_close(c));
 }
 
+/** A compiler that refuses kernels with values of variables. */
+static const char numbers_only[] =
+    "#!/bin/sh\n"
+    "case \"$*\" in *--version*) exec cc \"$@\";; esac\n"
+    "source=$(cat)\n"
+    "case \"$source\" in *'vals['*) echo variables >&2; exit 1;; esac\n"
+    "printf '%s\\n' \"$source\" | cc \"$@\"\n";
+
+/** Where nothing can be compiled with sizes open, all variants are exact. */
+static void what_cannot_vary_is_exact(void **state) {
+  (void)state;
+  diag d = {0};
+  arena a;
+  arena_init(&a, &mem_system, &d);
+  const char *folder = temporary_folder(&a);
+  const char *script = arena_printf(&a, "%s/cc", folder);
+  assert_true(temporary_write(script, 0700, numbers_only, sizeof numbers_only - 1));
+  tn_open_desc o = TN_OPEN_DESC_INIT;
+  o.compiler = script;
+  o.cache_dir = "off";
+  o.threads = 1;
+  tn_context *c = tn_open(&o);
+  tn_binding *b = bind(compile_rows(c, TN_VARIANTS_AUTO));
+  for (size_t rows = 4; rows < 8; rows++) assert_int_equal(run_rows(b, rows), rows - 4);
+  assert_true(b->plan->variants->is_never_widened);
+  assert_int_equal(run_rows(b, 5), 1);
+  tn_plan *one;
+  tn_plan_desc for_all = TN_PLAN_DESC_INIT;
+  for_all.variants = TN_VARIANTS_ONE;
+  tn_tensor *y = tn_neg(tn_input(c, "x", tn_shape(tn_dim_var(c, "m", 1, 9)), TN_F32));
+  assert_int_equal(tn_plan_compile(c, &y, 1, &for_all, &one), TN_ERR_COMPILE);
+  check_text(tn_message(c), "variables");
+  check_ok(c, tn_close(c));
+  assert_int_equal(temporary_remove(&a, folder), 0);
+  arena_free(&a);
+}
+
 /** Without memory a run fails, and succeeds when there is some again. */
 static void memory_may_run_out(void **state) {
   (void)state;
@@ -527,6 +565,7 @@ int main(void) {
       WITH(profiles_follow_the_variant),
       WITH(variants_are_prepared),
       cmocka_unit_test(failures_are_of_one_run),
+      cmocka_unit_test(what_cannot_vary_is_exact),
       cmocka_unit_test(memory_may_run_out),
       cmocka_unit_test(background_compilations_are_cancelled),
       WITH(bindings_run_while_variants_come_and_go),
