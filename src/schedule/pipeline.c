@@ -93,6 +93,14 @@ static const machine *machine_for_rewrites(const schedule_request *r, const mach
   return small;
 }
 
+/** The joins that are made; NULL: none. */
+static const joins_policy *joins_policy_of(const schedule_request *r, const machine *m,
+                                           joins_policy *p) {
+  if (r->search.policy == FUSION_NONE || r->search.is_without_places) return NULL;
+  *p = (joins_policy){r->search.policy == FUSION_BY_COST ? m : NULL, r->search.seed};
+  return p;
+}
+
 static fusion_request fusion_request_of(const schedule_request *r) {
   size_t arguments = r->target.arguments && r->target.arguments < MACHINE_KERNEL_ARGUMENTS
                          ? r->target.arguments
@@ -113,13 +121,15 @@ static schedule *schedule_graph(ir *g, const schedule_request *r, normalised *n,
   fusion_request fusion = fusion_request_of(r);
   bool is_by_cost = r->search.policy == FUSION_BY_COST;
   machine small;
+  joins_policy joins;
   values v;
 
   loops_extract(g, r, n, depth);
   after(&p, PASS_LOOPS);
   versions_insert_copies(g, r, n);
   after(&p, PASS_VERSIONS);
-  values_build(g, r->math, machine_for_rewrites(r, &fusion.machine, &small), n, &v);
+  values_build(g, r->math, machine_for_rewrites(r, &fusion.machine, &small),
+               joins_policy_of(r, &fusion.machine, &joins), n, &v);
   after(&p, PASS_VALUES);
 
   groups groups = fuse_values(g, &fusion, &v);

@@ -590,7 +590,7 @@ static values values_of(test *t, const node *root) {
   values v;
   normalise_graph(t->g, &r, &n);
   versions_insert_copies(t->g, &r, &n);
-  values_build(t->g, r.math, NULL, &n, &v);
+  values_build(t->g, r.math, NULL, NULL, &n, &v);
   cost_model_measure(t->g, &some_machine, &v);
   return v;
 }

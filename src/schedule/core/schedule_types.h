@@ -18,6 +18,7 @@ typedef struct schedule_buffer {
   bool is_output;          /* holds a root's value: it outlives the plan */
   bool is_written;         /* a SET writes it in place */
   bool is_double_buffered; /* `now` or `next` of a loop state: has no memory of its own */
+  size_t n_places;         /* arrays that lie inside of it, written by several steps */
   size_t first, last;      /* first and last step that uses it; of buffers that are used */
 } schedule_buffer;
 
@@ -108,8 +109,9 @@ typedef struct schedule_target {
 
 /** Options of the fusion search. */
 typedef struct schedule_search {
-  int policy;    /* fusion_policy: FUSION_BY_COST but in tests */
-  uint64_t seed; /* of FUSION_RANDOM */
+  int policy;             /* fusion_policy: FUSION_BY_COST but in tests */
+  uint64_t seed;          /* of FUSION_RANDOM */
+  bool is_without_places; /* every array has a buffer of its own (for tests) */
 } schedule_search;
 
 /** A graph to schedule. */

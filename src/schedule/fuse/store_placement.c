@@ -20,6 +20,18 @@ static bool overwrites_array(const value *v) {
   return false;
 }
 
+/** True if a group writes an array that lies in the same one as an array of v: a kernel writes a
+    buffer once. */
+static bool writes_holder(const grouping *s, const group *g, const value *v) {
+  const values *all = s->values;
+  if (!all->places.n || !map_has(&all->places, v->tensor)) return false;
+  for (size_t i = 0; i < g->stores.n; i++) {
+    const node *other = g->stores.at[i].use->v->tensor;
+    if (values_holder(all, other) == values_holder(all, v->tensor)) return true;
+  }
+  return false;
+}
+
 /** True if an index over the root's ranges takes each index of a size once. */
 static bool covers_size_once(const group *g, const node *index, const node *size) {
   range_mask free = nests_free_ranges(&g->nests, index);
@@ -104,7 +116,8 @@ use *store_find_host(grouping *s, const value *v, const option *const best[]) {
   if (!v->memory.stores.n && v->places->uses.n < 2) return NULL;
   for (size_t i = 0; i < v->places->uses.n; i++) {
     use *u = v->places->uses.at[i];
-    bool fits = best[i] && !u->g->custom && may_write(u->g, v) && index_to_write(s, u, best[i]);
+    bool fits = best[i] && !u->g->custom && may_write(u->g, v) && !writes_holder(s, u->g, v) &&
+                index_to_write(s, u, best[i]);
     if (fits && group_count_arguments(u->g) + count_arrays(v) <= s->request->arguments) return u;
   }
   return NULL;
@@ -126,6 +139,7 @@ static group *new_group(grouping *s, value *v) {
  * members. */
 static bool may_become_root(grouping *s, const group *g, const value *v) {
   if (g->custom || !g->stores.n || !has_extents(g, v) || map_has(&g->use_of, v)) return false;
+  if (writes_holder(s, g, v)) return false;
   /* A stopgap: contractions in one nest seldom share loads, and a tile of each needs registers. */
   if (v->facts->tiles.path > 0 && !value_reads_scan(s->values, v)) return false;
   point at = {.index = root_index(s, g, v), .free = g->root->own};

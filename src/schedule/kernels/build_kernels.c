@@ -53,9 +53,11 @@ static size_t new_buffer(kernels *k, const node *like) {
   return k->s->buffers.n - 1;
 }
 
-/** The PARAM by which kernels know a buffer: its slot is the buffer's number. */
+/** The PARAM by which kernels know the buffer of an array: its slot is the buffer's number, its
+    sizes are those of the array that holds this one. */
 static const node *param_for(kernels *k, const node *array) {
-  return param_like(k->g, array, array->dims, buffer_of(k, array));
+  const node *holder = values_holder(k->values, array);
+  return param_like(k->g, holder, holder->dims, buffer_of(k, array));
 }
 
 /** Adds buffers for the inputs of the graph, numbered as their slots. */
@@ -75,12 +77,21 @@ static void add_inputs(kernels *k, const normalised *in) {
   }
 }
 
+/** Adds a buffer for an array, or for the one that holds it. */
+static void add_array_buffer(kernels *k, const node *array) {
+  const node *holder = values_holder(k->values, array);
+  if (!map_has(&k->buffer_of, holder)) set_buffer(k, holder, new_buffer(k, holder));
+  if (holder == array) return;
+  set_buffer(k, array, buffer_of(k, holder));
+  k->s->buffers.at[buffer_of(k, holder)].n_places++;
+}
+
 /** Adds buffers for the stores of a value; a SET has the buffer of the array that it changes. */
 static void add_store_buffers(kernels *k, const value *v) {
   for (size_t i = 0; i < v->memory.stores.n; i++) {
     const node *array = v->memory.stores.at[i].array;
     if (array->op != OP_SET) {
-      set_buffer(k, array, new_buffer(k, array));
+      add_array_buffer(k, array);
       continue;
     }
     size_t old = buffer_of(k, array->src[0]);
@@ -133,9 +144,11 @@ static const node *read_element(kernels *k, const node *index, const node *const
   dtype t = (dtype)index->dtype;
   const node **at = arena_copy(k->a, src + 1, (index->n_src - 1) * sizeof *at);
   if (u && u->v->scan) return read_state(k, u, index, src);
-  if (!u || u->how != PLACED)
-    return index_make(k->g, t, param_for(k, loaded_array(k, index->src[0])), 0, index->n_src - 1,
-                      src + 1);
+  if (!u || u->how != PLACED) {
+    const node *array = loaded_array(k, index->src[0]);
+    values_move_to_holder(k->g, k->values, array, at);
+    return index_make(k->g, t, param_for(k, array), 0, index->n_src - 1, at);
+  }
   size_t rank = drop_shared_axes(u, src + 1, at);
   return index_make(k->g, t, map_get(&k->now.stages, u), 0, rank, at);
 }
@@ -341,13 +354,16 @@ typedef struct outputs {
 
 static void add_output(kernels *k, outputs *o, const fusion_store *at, const value_store *to) {
   const value *v = at->use->v;
-  const node *param = param_for(k, to->array);
+  const node *param = param_for(k, to->array), **coords;
   map with = value_coords_at(k->a, v, at->index);
   vec_push(k->a, &o->params, param);
   vec_push(k->a, &o->values, resolve_reads(k, at->index));
   vec_push(k->a, &o->ranks, to->rank);
+  coords = arena_alloc(k->a, (to->rank + 1) * sizeof *coords);
+  for (size_t i = 0; i < to->rank; i++) coords[i] = subst_ranges(k->g, to->coords[i], &with);
+  values_move_to_holder(k->g, k->values, to->array, coords);
   for (size_t i = 0; i < to->rank; i++) {
-    vec_push(k->a, &o->coords, subst_ranges(k->g, to->coords[i], &with));
+    vec_push(k->a, &o->coords, coords[i]);
     vec_push(k->a, &o->extents, param->dims[i]);
   }
 }
@@ -516,6 +532,7 @@ static node_list computed_tensors(kernels *k, const group *at) {
 }
 
 static void add_steps(kernels *k, group *at) {
+  if (at->custom && at->custom->is_join) return; /* its pieces are in place */
   if (!at->custom) {
     schedule_step s = kernel_step(k, kernel_of(k, at), at->stores.at[0].use->v->tensor);
     s.values = computed_tensors(k, at);

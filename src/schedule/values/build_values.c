@@ -20,10 +20,12 @@ typedef struct building {
   ir *g;
   arena *a;
   int math;
+  const joins_policy *policy; /* of joins; NULL: none are made */
   const normalised *in;
   values *out;
-  map is_value;      /* tensor → itself */
-  map is_old;        /* array → a SET that changes it */
+  map is_value; /* tensor → itself */
+  map is_old;   /* array → a SET that changes it */
+  joins joins;
   node_list tensors; /* of values, sources first */
 } building;
 
@@ -57,13 +59,16 @@ static bool is_computed(const node *n) {
 
 static void find_tensors(building *r) {
   node_list order = topo_sort(r->a, r->in->roots, r->in->n_roots, enters, NULL);
+  if (r->policy) r->joins = joins_choose(r->g, r->policy, r->in, &order, &r->out->places);
   for (size_t i = 0; i < r->in->n_roots; i++) add_tensor(r, r->in->roots[i]);
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i];
     for (size_t k = 0; k < whole_operands(n); k++) add_tensor(r, n->src[k]);
     if (n->op == OP_SET) map_set(r->a, &r->is_old, n->src[0], (void *)n);
-    if (is_computed(n) || map_has(&r->in->copies, n)) add_tensor(r, n);
+    if (is_computed(n) || map_has(&r->in->copies, n) || map_has(&r->out->places, n))
+      add_tensor(r, n);
   }
+  for (size_t i = 0; i < r->joins.fresh.n; i++) add_tensor(r, r->joins.fresh.at[i]);
   for (size_t i = 0; i < order.n; i++)
     if (map_has(&r->is_value, order.at[i])) vec_push(r->a, &r->tensors, order.at[i]);
 }
@@ -142,6 +147,16 @@ static void add_opaque(building *r, const node *n) {
   add_value(r, v, NULL);
 }
 
+/** Adds a join after its pieces, of which nothing else reads those that are not in the graph. */
+static void add_join(building *r, const join *j) {
+  value *v = value_of_tensor(r->g, j->tensor, j->tensor->rank, j->tensor->dims);
+  for (size_t i = 0; i < j->pieces.n; i++)
+    if (!map_has(&r->out->of, j->pieces.at[i])) add_computed(r, j->pieces.at[i]);
+  v->inputs.arrays = j->pieces;
+  v->is_join = v->memory.is_never_inlined = true;
+  add_value(r, v, NULL);
+}
+
 /* A SET is stored over the old contents. Either it reads these only where it stores, or the new
    contents are computed first, into an array of their own. */
 
@@ -213,6 +228,11 @@ static void add_set(building *r, const node *set) {
 }
 
 static void add_tensor_value(building *r, const node *n) {
+  const join *j = map_get(&r->joins.of, n);
+  if (j) {
+    add_join(r, j);
+    return;
+  }
   switch (n->op) {
   case OP_SET: add_set(r, n); return;
   case OP_CUSTOM:
@@ -280,10 +300,11 @@ static void rewrite_sums(building *r, const machine *m) {
   drop_unread(r);
 }
 
-void values_build(ir *g, int math, const machine *m, normalised *in, values *out) {
+void values_build(ir *g, int math, const machine *m, const joins_policy *p, normalised *in,
+                  values *out) {
   for (;;) {
     *out = (values){0};
-    building r = {.g = g, .a = ir_arena(g), .math = math, .in = in, .out = out};
+    building r = {.g = g, .a = ir_arena(g), .math = math, .policy = p, .in = in, .out = out};
     find_tensors(&r);
     for (size_t i = 0; i < r.tensors.n; i++) add_tensor_value(&r, r.tensors.at[i]);
     add_required_stores(&r);

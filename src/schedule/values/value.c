@@ -88,6 +88,16 @@ value *value_make(ir *g, values *v, op named, dtype t, size_t rank, const node *
   return made;
 }
 
+const node *values_holder(const values *v, const node *tensor) {
+  for (const array_place *p; (p = map_get(&v->places, tensor));) tensor = p->array;
+  return tensor;
+}
+
+void values_move_to_holder(ir *g, const values *v, const node *tensor, const node *coords[]) {
+  for (const array_place *p; (p = map_get(&v->places, tensor)); tensor = p->array)
+    coords[p->axis] = ix_add(g, coords[p->axis], p->start);
+}
+
 const value_store *value_store_over(const value *v, const node *array) {
   for (size_t i = 0; i < v->memory.stores.n; i++) {
     const node *set = v->memory.stores.at[i].array;

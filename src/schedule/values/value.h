@@ -73,13 +73,15 @@ typedef struct value {
   size_t rank;
   const node *const *dims;
   const node *const *coords; /* a RANGE for each axis; 0 where the size is 1 */
-  const node *body;          /* NULL: a CUSTOM, KERNEL or RESULT, which read whole arrays */
+  const node *body; /* NULL: a CUSTOM, KERNEL or RESULT, which read whole arrays, or a join,
+                       whose array consists of them */
   value_reduction reduction;
   value_inputs inputs;
   bool depends_on_coords; /* value_depends_on_coords of the body */
   /* The places where it may be computed. */
   const value_scan *scan; /* the states of a scan; NULL: no scan */
   bool is_in_scan;        /* reads states of a scan: only computed in its loop */
+  bool is_join;           /* joins.h: no kernel computes it */
   value_memory memory;
   value_local local;
   /* The search. */
@@ -88,11 +90,20 @@ typedef struct value {
   struct value_placement *places; /* fusion_group.h */
 } value;
 
+/** Where an array lies inside another one of its rank: its element at some coordinates is the other
+    one's at these plus `start` along an axis. */
+typedef struct array_place {
+  const node *array; /* a tensor, which may have a place itself */
+  size_t axis;
+  const node *start;
+} array_place;
+
 typedef struct values {
   VEC(value *)
   at;     /* each after the values it reads and after all readers of the arrays it stores over */
   map of; /* tensor → value; a SET that is a store of another value is that value's */
   map overwriter; /* array (PARAM or tensor) → the value stored over it */
+  map places;     /* tensor → array_place, if its array lies inside another one */
 } values;
 
 /** True if an expression over values reads x as it is: a PARAM, or a tensor that is a key. */
@@ -119,6 +130,12 @@ static inline bool value_is_never_stored(const value *v) { return v->scan || v->
 
 /** True if a value is a reduction. */
 static inline bool value_is_reduction(const value *v) { return v->reduction.op != OP_LIMIT; }
+
+/** The array in memory that holds a tensor's elements: the tensor itself, if it has no place. */
+const node *values_holder(const values *v, const node *tensor);
+
+/** Adds to coordinates in a tensor's array those of the array in its holder. */
+void values_move_to_holder(ir *g, const values *v, const node *tensor, const node *coords[]);
 
 /** The store of a value by a SET over an array; NULL: none. */
 const value_store *value_store_over(const value *v, const node *array);
