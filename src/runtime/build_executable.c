@@ -209,6 +209,7 @@ static void add_steps(build_state *m) {
 }
 
 static buffer_role buffer_role_of(const schedule_buffer *b) {
+  if (b->within) return BUFFER_ROLE_VIEW;
   if (b->is_double_buffered) return BUFFER_ROLE_STATE;
   if (b->origin) return BUFFER_ROLE_INPUT;
   return b->is_output ? BUFFER_ROLE_OUTPUT : BUFFER_ROLE_SCRATCH;
@@ -227,7 +228,9 @@ static void add_buffers(build_state *m) {
                                         .uid = b->origin ? b->origin->ints[0] : 0,
                                         .version = b->origin ? b->origin->ints[1] : 0,
                                         .first = b->first,
-                                        .last = b->last};
+                                        .last = b->last,
+                                        .within = schedule_storage(s, i),
+                                        .start = (uint64_t)b->start};
   }
   executable_index_inputs(p);
   p->outputs = arena_copy(&p->arena, s->outputs, m->request->n_roots * sizeof *p->outputs);

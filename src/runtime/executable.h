@@ -13,8 +13,9 @@ typedef enum buffer_role {
   BUFFER_ROLE_INPUT,   /* a BUFFER of the graph; each execution binds its memory */
   BUFFER_ROLE_OUTPUT,  /* a root's value that is in no input: its own memory in each execution */
   BUFFER_ROLE_SCRATCH, /* live between two steps; the execution plans its place */
-  BUFFER_ROLE_STATE    /* of a loop: an alias, bound in each trip to the buffer that holds the
+  BUFFER_ROLE_STATE,   /* of a loop: an alias, bound in each trip to the buffer that holds the
                           state, or that receives it (double buffering) */
+  BUFFER_ROLE_VIEW     /* a part of the memory of an output or scratch buffer */
 } buffer_role;
 
 typedef struct executable_buffer {
@@ -23,6 +24,8 @@ typedef struct executable_buffer {
   bool is_written;      /* an input that is changed in place */
   int64_t uid, version; /* BUFFER_ROLE_INPUT: of the BUFFER node */
   size_t first, last;   /* BUFFER_ROLE_SCRATCH: live range, in steps, inclusive */
+  size_t within;        /* BUFFER_ROLE_VIEW: the buffer that it is a part of, */
+  uint64_t start;       /* from this element on */
 } executable_buffer;
 
 /** A plan step. A loop's body is the `n_steps` steps that follow it. */

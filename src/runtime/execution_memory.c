@@ -25,7 +25,7 @@ static void add_slots(struct execution *e) {
   bool *is_added = arena_calloc(&e->arena, p->n_buffers + 1, sizeof *is_added);
   for (size_t step = 0; step < p->n_steps; step++) {
     for (size_t k = 0; k < p->steps[step].n_buffers; k++) {
-      size_t i = p->steps[step].buffers[k];
+      size_t i = p->buffers[p->steps[step].buffers[k]].within;
       if (p->buffers[i].role != BUFFER_ROLE_SCRATCH || p->buffers[i].first != step || is_added[i])
         continue;
       is_added[i] = true;
@@ -88,6 +88,17 @@ static tn_status check_sizes(const struct execution *e, diag *d) {
     int64_t n = e->values.sizes[i];
     if (n < 0 || (uint64_t)n > most)
       return diag_set(d, TN_ERR_SHAPE, "%s: a tensor has %lld elements", e->p->name, (long long)n);
+  }
+  return TN_OK;
+}
+
+/** Refuses views that do not fit in their buffers. */
+static tn_status check_views(const struct execution *e, diag *d) {
+  for (size_t i = 0; i < e->p->n_buffers; i++) {
+    const executable_buffer *b = &e->p->buffers[i];
+    uint64_t all = (uint64_t)e->values.sizes[b->within], own = (uint64_t)e->values.sizes[i];
+    if (b->role == BUFFER_ROLE_VIEW && (b->start > all || own > all - b->start))
+      return diag_set(d, TN_ERR_INTERNAL, "%s: a part of a buffer is outside of it", e->p->name);
   }
   return TN_OK;
 }
@@ -160,6 +171,17 @@ static tn_status place_scratch(struct execution *e, diag *d) {
   return s;
 }
 
+/** Places the views of buffers that have their places. */
+static void place_views(struct execution *e) {
+  tn_span *spans = e->memory.spans;
+  for (size_t i = 0; i < e->p->n_buffers; i++) {
+    const executable_buffer *b = &e->p->buffers[i];
+    if (b->role == BUFFER_ROLE_VIEW)
+      spans[i] =
+          span_slice(&spans[b->within], b->start * dtype_bytes(b->dtype), execution_bytes_of(e, i));
+  }
+}
+
 /* Inputs and outputs. */
 
 static tn_status place_bindable(struct execution *e, size_t i, diag *d) {
@@ -184,7 +206,10 @@ tn_status execution_place_buffers(struct execution *e, diag *d) {
   tn_status s = execution_evaluate_sizes(e, d);
   if (s == TN_OK) s = check_sizes(e, d);
   if (s == TN_OK) s = check_trips(e, d);
+  if (s == TN_OK) s = check_views(e, d);
   for (size_t i = 0; i < e->p->n_buffers && s == TN_OK; i++)
     if (execution_is_bindable(e, i)) s = place_bindable(e, i, d);
-  return s == TN_OK ? place_scratch(e, d) : s;
+  if (s == TN_OK) s = place_scratch(e, d);
+  if (s == TN_OK) place_views(e);
+  return s;
 }

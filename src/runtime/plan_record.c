@@ -11,7 +11,8 @@
 
 /* Lists all fields by position: a new field is a warning (-Wmissing-field-initializers), and must
    be written and read here too, unless it follows from the others. */
-_Static_assert(sizeof((executable_buffer){0, 0, 0, 0, 0, 0, 0}) == sizeof(executable_buffer), "");
+_Static_assert(sizeof((executable_buffer){0, 0, 0, 0, 0, 0, 0, 0, 0}) == sizeof(executable_buffer),
+               "");
 _Static_assert(sizeof((executable_step){0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) ==
                    sizeof(executable_step),
                "");
@@ -45,13 +46,13 @@ static void add_buffers(str *to, const executable *p, const plan_cache_graph *g)
   serialise_number(to, p->n_buffers);
   for (size_t i = 0; i < p->n_buffers; i++) {
     const executable_buffer *b = &p->buffers[i];
-    bool is_input = b->role == BUFFER_ROLE_INPUT;
+    bool is_input = b->role == BUFFER_ROLE_INPUT, is_view = b->role == BUFFER_ROLE_VIEW;
     serialise_number(to, b->dtype);
     serialise_number(to, b->role);
     serialise_number(to, b->is_written);
     if (is_input) serialise_number(to, uid_index_find(entries, g->buffers.n, b->uid, b->version));
-    if (!is_input) serialise_number(to, b->first);
-    if (!is_input) serialise_number(to, b->last);
+    if (!is_input) serialise_number(to, is_view ? b->within : b->first);
+    if (!is_input) serialise_number(to, is_view ? b->start : b->last);
   }
 }
 
@@ -177,6 +178,16 @@ static void read_input(plan_reader *k, executable_buffer *b) {
   require(k, !b->is_written || (k->r->may_overwrite && k->r->may_overwrite(k->r->user, n)));
 }
 
+/** Reads a view, of a buffer before it. */
+static void read_view(plan_reader *k, executable_buffer *b, size_t number) {
+  b->within = (size_t)deserialise_below(&k->w, number);
+  b->start = deserialise_number(&k->w);
+  if (k->w.failed) return;
+  const executable_buffer *of = &k->p->buffers[b->within];
+  require(k, of->dtype == b->dtype &&
+                 (of->role == BUFFER_ROLE_SCRATCH || of->role == BUFFER_ROLE_OUTPUT));
+}
+
 static void read_buffers(plan_reader *k) {
   executable *p = k->p;
   p->n_buffers = deserialise_count(&k->w, 4 * sizeof(uint64_t));
@@ -184,11 +195,14 @@ static void read_buffers(plan_reader *k) {
   for (size_t i = 0; i < p->n_buffers && !k->w.failed; i++) {
     executable_buffer *b = &p->buffers[i];
     b->dtype = (dtype)deserialise_below(&k->w, DT_LIMIT);
-    b->role = (buffer_role)deserialise_below(&k->w, BUFFER_ROLE_STATE + 1);
+    b->role = (buffer_role)deserialise_below(&k->w, BUFFER_ROLE_VIEW + 1);
     b->is_written = deserialise_below(&k->w, 2);
     require(k, dtype_is_data(b->dtype));
+    b->within = i;
     if (b->role == BUFFER_ROLE_INPUT) {
       read_input(k, b);
+    } else if (b->role == BUFFER_ROLE_VIEW) {
+      read_view(k, b, i);
     } else {
       b->first = (size_t)deserialise_number(&k->w);
       b->last = (size_t)deserialise_number(&k->w);
@@ -208,7 +222,7 @@ static void read_outputs(plan_reader *k) {
   require(k, n == k->r->n_roots);
   for (size_t i = 0; i < n && !k->w.failed; i++) {
     const executable_buffer *b = &p->buffers[p->outputs[i]];
-    require(k, b->role != BUFFER_ROLE_SCRATCH && b->role != BUFFER_ROLE_STATE &&
+    require(k, (b->role == BUFFER_ROLE_INPUT || b->role == BUFFER_ROLE_OUTPUT) &&
                    b->dtype == (dtype)k->r->roots[i]->dtype);
   }
 }
@@ -294,7 +308,7 @@ static void read_custom(plan_reader *k, executable_step *s) {
   for (size_t i = 0; i < s->n_buffers && !k->w.failed; i++) {
     const node *x = i < n_inputs ? n->src[i] : n;
     const executable_buffer *b = &p->buffers[s->buffers[i]];
-    require(k, b->dtype == (dtype)x->dtype);
+    require(k, b->dtype == (dtype)x->dtype && b->role != BUFFER_ROLE_VIEW);
     require(k, i < n_inputs || b->role != BUFFER_ROLE_INPUT || b->is_written);
   }
 }
@@ -389,7 +403,7 @@ static bool outlives(const executable *p, size_t step, const executable_buffer *
 static void check_loop_buffers(plan_reader *k, size_t step) {
   const executable_step *s = &k->p->steps[step];
   for (size_t i = 0; i < s->n_buffers; i++) {
-    const executable_buffer *b = &k->p->buffers[s->buffers[i]];
+    const executable_buffer *b = &k->p->buffers[k->p->buffers[s->buffers[i]].within];
     require(k, b->role != BUFFER_ROLE_SCRATCH || outlives(k->p, step, b));
     require(k, b->role != BUFFER_ROLE_STATE || is_bound_at(k, step, s->buffers[i]));
   }
@@ -416,8 +430,9 @@ static void check_loops(plan_reader *k) {
 static void check_liveness(plan_reader *k, size_t step, bool live[]) {
   const executable_step *s = &k->p->steps[step];
   for (size_t i = 0; i < s->n_buffers && !k->w.failed; i++) {
-    const executable_buffer *b = &k->p->buffers[s->buffers[i]];
-    bool *is_alive = &live[s->buffers[i]];
+    size_t of = k->p->buffers[s->buffers[i]].within;
+    const executable_buffer *b = &k->p->buffers[of];
+    bool *is_alive = &live[of];
     *is_alive = *is_alive || b->first == step;
     require(k, b->role != BUFFER_ROLE_SCRATCH ||
                    (*is_alive && step <= b->last && b->last < k->p->n_steps));

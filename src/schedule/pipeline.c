@@ -18,6 +18,7 @@
 #include "schedule/layout/split_blocked_ranges.h"
 #include "schedule/loops/outline_loops.h"
 #include "schedule/loops/splice_loops.h"
+#include "schedule/memory/buffer_views.h"
 #include "schedule/memory/in_place_reuse.h"
 #include "schedule/memory/liveness.h"
 #include "schedule/memory/step_order.h"
@@ -146,6 +147,7 @@ static schedule *schedule_graph(ir *g, const schedule_request *r, normalised *n,
   step_order_choose(&l, r->search.policy == FUSION_RANDOM ? r->search.seed : 0, s);
   after(&p, PASS_ORDER);
   in_place_reuse_apply(g, &l, !is_by_cost, s);
+  buffer_views_make(g, s);
   after(&p, PASS_KERNELS);
 
   step_names_set(ir_arena(g), r, n, &v, s);

@@ -286,8 +286,12 @@ static inline void replay_step(replay *r, const schedule_step *s, interp_array *
 /** Runs all steps in order and returns the buffers. */
 static inline interp_array *replay_schedule(replay *r, const schedule *s) {
   interp_array *buffers = arena_alloc(r->a, (s->buffers.n + 1) * sizeof *buffers);
-  for (size_t i = 0; i < s->buffers.n; i++)
-    buffers[i] = replay_schedule_buffer(r, &s->buffers.at[i]);
+  for (size_t i = 0; i < s->buffers.n; i++) {
+    const schedule_buffer *b = &s->buffers.at[i];
+    buffers[i] = replay_schedule_buffer(r, b);
+    if (b->within)
+      buffers[i].data = (char *)buffers[b->within - 1].data + b->start * dtype_bytes(b->dtype);
+  }
   for (size_t i = 0; i < s->steps.n; i++) replay_step(r, &s->steps.at[i], buffers);
   return buffers;
 }

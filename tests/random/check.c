@@ -219,6 +219,12 @@ static char *fresh(run *x, size_t i) {
   return m;
 }
 
+/** The memory of a buffer in a table by number: of a view, a part of another one's. */
+static char *memory_of(const run *x, size_t i, char *const memory[]) {
+  const schedule_buffer *b = &x->s->buffers.at[i];
+  return b->within ? memory[b->within - 1] + (size_t)b->start * dtype_bytes(b->dtype) : memory[i];
+}
+
 static void make_memory(run *x) {
   size_t n = x->s->buffers.n;
   x->bytes = arena_alloc(x->a, (n + 1) * sizeof *x->bytes);
@@ -228,8 +234,11 @@ static void make_memory(run *x) {
     const schedule_buffer *b = &x->s->buffers.at[i];
     if (!b->size) continue;
     x->bytes[i] = (size_t)graph_size(x->g, b->size) * dtype_bytes(b->dtype);
-    x->kernels.memory[i] = fresh(x, i);
-    x->programs.memory[i] = fresh(x, i);
+    x->kernels.memory[i] = b->within ? memory_of(x, i, x->kernels.memory) : fresh(x, i);
+    x->programs.memory[i] = b->within ? memory_of(x, i, x->programs.memory) : fresh(x, i);
+    size_t of = schedule_storage(x->s, i);
+    if (x->kernels.memory[i] + x->bytes[i] > x->kernels.memory[of] + x->bytes[of])
+      report_fail(x->r, "buffer %zu is not within its storage", i);
   }
 }
 
@@ -237,7 +246,7 @@ static void make_memory(run *x) {
 static void poison(run *x, size_t step) {
   for (size_t i = 0; i < x->s->buffers.n; i++) {
     const schedule_buffer *b = &x->s->buffers.at[i];
-    if (!b->size || b->origin || b->is_output || b->is_double_buffered ||
+    if (!b->size || b->origin || b->is_output || b->is_double_buffered || b->within ||
         (step >= b->first && step <= b->last))
       continue;
     memset(x->kernels.memory[i], 0x5a, x->bytes[i]);
@@ -289,8 +298,9 @@ static interp_env env_of(run *x, const schedule_step *step, char *const memory[]
 static char **copies(run *x, const schedule_step *step, char *const memory[]) {
   char **to = arena_calloc(x->a, x->s->buffers.n, sizeof *to);
   for (size_t i = 0; i < step->n_buffers; i++) {
-    size_t b = step->buffers[i];
-    to[b] = arena_copy(x->a, memory[b], x->bytes[b] + 1);
+    size_t b = step->buffers[i], of = schedule_storage(x->s, b);
+    if (!to[of]) to[of] = arena_copy(x->a, memory[of], x->bytes[of] + 1);
+    to[b] = memory_of(x, b, to);
   }
   return to;
 }
@@ -418,7 +428,7 @@ static void run_stages(run *x, size_t number, const target *t, char *memory[], c
     if (!failed(x)) check_same(x, step, baseline, shared, "workers");
   }
   for (size_t i = 0; i < step->n_buffers && !failed(x); i++) {
-    size_t b = step->buffers[i];
+    size_t b = schedule_storage(x->s, step->buffers[i]);
     memcpy(memory[b], now[b], x->bytes[b]);
   }
 }

@@ -121,21 +121,24 @@ static void check_buffers(test *t, const schedule *s) {
     const schedule_step *step = &s->steps.at[i];
     check_kernel(t, step);
     for (size_t k = 0; k < step->n_buffers; k++) {
-      size_t b = step->buffers[k];
+      size_t b = schedule_storage(s, step->buffers[k]);
       bool known = s->buffers.at[b].origin || writes[b];
       require(t, known || writes_to(step, k), "a buffer is read before it is written");
       if (!first[b]) first[b] = i + 1;
       last[b] = i + 1;
     }
     for (size_t k = 0; k < step->n_buffers; k++) {
-      bool is_over = writes[step->buffers[k]] && reads_from(t, step, k);
-      if (writes_to(step, k) && !is_over) writes[step->buffers[k]]++;
+      size_t b = schedule_storage(s, step->buffers[k]);
+      bool is_over = writes[b] && !s->buffers.at[b].n_places && reads_from(t, step, k);
+      if (writes_to(step, k) && !is_over) writes[b]++;
     }
   }
   for (size_t b = 0; b < s->buffers.n; b++) {
     const schedule_buffer *x = &s->buffers.at[b];
     if (!first[b] && !x->is_output) continue; /* an input removed by simplification */
-    require(t, x->is_written || writes[b] == !x->origin, "a value is not made exactly once");
+    if (x->within) continue;
+    require(t, x->is_written || (x->n_places ? writes[b] > 0 : writes[b] == !x->origin),
+            "a value is not made exactly once");
     if (x->origin || !writes[b]) continue;
     require(t, x->first + 1 == first[b] && x->last + 1 == last[b], "a lifetime is wrong");
   }

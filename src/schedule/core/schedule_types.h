@@ -10,7 +10,7 @@
 
 #include <tenon/unstable/backend.h>
 
-/** An array that steps read and write. */
+/** An array that steps read and write. A view is a part of another buffer. */
 typedef struct schedule_buffer {
   dtype dtype;
   const node *size;        /* number of elements, an index expression over VARs */
@@ -19,7 +19,11 @@ typedef struct schedule_buffer {
   bool is_written;         /* a SET writes it in place */
   bool is_double_buffered; /* `now` or `next` of a loop state: has no memory of its own */
   size_t n_places;         /* arrays that lie inside of it, written by several steps */
-  size_t first, last;      /* first and last step that uses it; of buffers that are used */
+  size_t within;           /* a view: the number of the buffer that it is a part of, + 1; else 0 */
+  int64_t start;           /* a view: its first element there */
+  int64_t padding;         /* elements of `size` beyond the array, for views that end there */
+  size_t first, last;      /* first and last step that uses it; of buffers that are used, but of no
+                              view */
 } schedule_buffer;
 
 /** The name that the caller gave to a node of the graph. */
@@ -68,6 +72,11 @@ typedef struct schedule {
   VEC(schedule_step) steps; /* in an order that respects every dependence */
   const size_t *outputs;    /* the buffer of each root */
 } schedule;
+
+/** The buffer in whose memory a buffer is: itself, or the one that a view is a part of. */
+static inline size_t schedule_storage(const schedule *s, size_t buffer) {
+  return s->buffers.at[buffer].within ? s->buffers.at[buffer].within - 1 : buffer;
+}
 
 /** Fusion's decision about a value: written to memory, or computed where it is read. Costs are
     nanoseconds beyond computing it once; INFINITY: impossible. */

@@ -4,7 +4,7 @@
 
      - the last value of a contraction's epilogue, if a window reads it, a select of more points, or
        another contraction, where the epilogue has an expensive function or the contraction is long
-       and of computed operands, as attention's is;
+       and of computed operands, as attention's is; or if a piece of a join moves it;
      - an operand that the windows of a contraction read several times over;
      - an operand of a contraction that is joined of pieces, as by a concatenation;
      - the result of a scan that a contraction reads.
@@ -211,12 +211,16 @@ static epilogue find_epilogue(const forcing *f, value *c) {
   return e;
 }
 
-/** True if a value reads an epilogue's last value in a way that would compute it again. */
+/** True if a value reads an epilogue's last value in a way that would compute it again, or, as a
+    piece of a join that is moved, would lose its tiles. */
 static bool repeats(const forcing *f, const value *reader, const epilogue *e) {
   double times = times_read(reader, e->last);
+  bool is_piece = map_has(&f->s->values->places, reader->tensor);
   for (size_t i = 0; i < reader->inputs.elements.n; i++) {
     const node *read = reader->inputs.elements.at[i];
-    if (read->src[0] != e->last->tensor || times <= 1) continue;
+    if (read->src[0] != e->last->tensor) continue;
+    if (is_piece && !value_reads_in_place(reader, read, e->last->rank)) return true;
+    if (times <= 1) continue;
     if (!is_moved_only(e->last, read)) return true;
     if (e->is_expensive && times > MACHINE_OPERAND_REUSE_LEAST && f->feeds[reader->position])
       return true;

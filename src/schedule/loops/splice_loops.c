@@ -49,7 +49,11 @@ static size_t *map_buffers(splicing *x, const schedule_step *step, const schedul
   }
   for (size_t i = 0; i < m; i++) to[p->emits[i]] = results[at + i];
   for (size_t i = 0; i < p->n_captured; i++) to[p->captured[i]] = inputs[n + i];
-  for (size_t i = slots; i < body->buffers.n; i++) to[i] = add_buffer(x, body->buffers.at[i]);
+  for (size_t i = slots; i < body->buffers.n; i++) {
+    schedule_buffer b = body->buffers.at[i];
+    if (b.within) b.within = to[b.within - 1] + 1;
+    to[i] = add_buffer(x, b);
+  }
   return to;
 }
 

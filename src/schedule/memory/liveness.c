@@ -5,6 +5,7 @@
 
 #include "ir/index/index_arithmetic.h"
 #include "schedule/core/size_estimate.h"
+#include "schedule/memory/array_parts.h"
 #include "schedule/memory/memory_plan.h"
 
 #include <math.h>
@@ -67,13 +68,37 @@ static step_accesses accesses_of(lives *l, const schedule_step *s, size_t number
   return u;
 }
 
+/** The accesses of a step without a kernel, to all of an array. */
+static array_accesses all_accesses(bool writes) {
+  return (array_accesses){.read.is_all = !writes, .written.is_all = writes};
+}
+
+/** Finds the parts that a step accesses of arrays which several steps write. */
+static void find_parts(lives *l, const schedule *s, size_t number) {
+  const node *kernel = s->steps.at[number].kernel;
+  step_accesses *u = &l->steps[number];
+  array_accesses *parts = NULL;
+  node_list nodes = {0};
+  for (size_t k = 0; k < u->n; k++) {
+    if (!s->buffers.at[u->buffers[k]].n_places) continue;
+    if (!parts) parts = arena_calloc(l->a, u->n, sizeof *parts);
+    if (kernel && !nodes.n) nodes = topo_sort(l->a, &kernel, 1, NULL, NULL);
+    parts[k] =
+        kernel ? array_accesses_of(&nodes, kernel, u->buffers[k]) : all_accesses(k < u->n_written);
+  }
+  u->parts = parts;
+}
+
 lives liveness_of(ir *g, const schedule *s) {
   lives l = {.a = ir_arena(g), .n_steps = s->steps.n, .n_buffers = s->buffers.n};
   size_t *seen = arena_calloc(l.a, l.n_buffers + 1, sizeof *seen);
   l.steps = arena_alloc(l.a, (l.n_steps + 1) * sizeof *l.steps);
   l.bytes = arena_calloc(l.a, l.n_buffers + 1, sizeof *l.bytes);
   l.users = arena_calloc(l.a, l.n_buffers + 1, sizeof *l.users);
-  for (size_t i = 0; i < l.n_steps; i++) l.steps[i] = accesses_of(&l, &s->steps.at[i], i, seen);
+  for (size_t i = 0; i < l.n_steps; i++) {
+    l.steps[i] = accesses_of(&l, &s->steps.at[i], i, seen);
+    find_parts(&l, s, i);
+  }
   find_bytes(&l, s);
   return l;
 }
@@ -167,7 +192,7 @@ void liveness_set_ranges(schedule *s) {
     const schedule_step *step = &s->steps.at[i];
     size_t last = i + (step->loop ? step->loop->n_steps : 0);
     for (size_t k = 0; k < step->n_buffers; k++) {
-      schedule_buffer *b = &s->buffers.at[step->buffers[k]];
+      schedule_buffer *b = &s->buffers.at[schedule_storage(s, step->buffers[k])];
       if (b->first == SIZE_MAX) b->first = b->last = i;
       if (last > b->last) b->last = last;
     }

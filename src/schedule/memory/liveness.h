@@ -17,7 +17,8 @@ typedef VEC(reuse) reuses;
 typedef struct step_accesses {
   const size_t *buffers;
   size_t n, n_written;
-  reuses may; /* in-place reuses that its index maps allow */
+  const struct array_accesses *parts; /* of each buffer that has places; NULL: there is none */
+  reuses may;                         /* in-place reuses that its index maps allow */
 } step_accesses;
 
 typedef struct lives {

@@ -4,8 +4,11 @@
    beyond its result comes first (R. Sethi, J. D. Ullman: The generation of optimal code for
    arithmetic expressions, J. ACM 17, 1970). Greedy, from the first step on and from the last one
    back: always the step that lets live bytes grow least. Dependences: a reader waits for the writer
-   before it, a writer for the writer and the readers before it. */
+   before it, a writer for the writer and the readers before it; of an array that several steps
+   write in parts, a step waits only for those that access the same elements. */
 #include "schedule/memory/step_order.h"
+
+#include "schedule/memory/array_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,10 +47,28 @@ static links group_edges(arena *a, const edges *e, size_t n, size_t (*key)(const
   return l;
 }
 
+/** The uses of a buffer so far. */
 typedef struct last_uses {
   size_t writer; /* + 1 */
   VEC(size_t) readers;
+  VEC(struct part_use {
+    size_t step;
+    const array_accesses *parts;
+  })
+  parts; /* of a buffer that several steps write in parts */
 } last_uses;
+
+/** A step waits for those before that access the same elements of an array, unless both read. */
+static void add_part_edges(arena *a, last_uses *b, const array_accesses *x, size_t step,
+                           edges *all) {
+  for (size_t i = 0; i < b->parts.n; i++) {
+    const array_accesses *y = b->parts.at[i].parts;
+    if (array_parts_overlap(&x->written, &y->written) ||
+        array_parts_overlap(&x->written, &y->read) || array_parts_overlap(&x->read, &y->written))
+      vec_push(a, all, (edge){b->parts.at[i].step, step});
+  }
+  vec_push(a, &b->parts, (struct part_use){step, x});
+}
 
 static edges dependences(arena *a, const lives *l) {
   last_uses *last = arena_calloc(a, l->n_buffers + 1, sizeof *last);
@@ -55,6 +76,11 @@ static edges dependences(arena *a, const lives *l) {
   for (size_t i = 0; i < l->n_steps; i++)
     for (size_t k = 0; k < l->steps[i].n; k++) {
       last_uses *b = &last[l->steps[i].buffers[k]];
+      const array_accesses *parts = l->steps[i].parts ? &l->steps[i].parts[k] : NULL;
+      if (parts && (array_part_is_any(&parts->read) || array_part_is_any(&parts->written))) {
+        add_part_edges(a, b, parts, i, &all);
+        continue;
+      }
       if (b->writer) vec_push(a, &all, (edge){b->writer - 1, i});
       if (k >= l->steps[i].n_written) {
         vec_push(a, &b->readers, i);
