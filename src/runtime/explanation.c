@@ -103,11 +103,21 @@ static void add_read(explanation *x, explained_step *to, size_t step) {
   vec_push(&x->arena, &to->reads, step);
 }
 
-/** `writers`: 1 + the last step that wrote each buffer; 0: none. */
+/** The steps that wrote a buffer: the last one, or all, if several write it in parts. */
+typedef VEC(size_t) writer_list;
+
+static void add_writer(explanation *x, const schedule *s, size_t buffer, writer_list writers[],
+                       size_t step) {
+  size_t of = schedule_storage(s, buffer);
+  if (!s->buffers.at[of].n_places) writers[of].n = 0;
+  vec_push(&x->arena, &writers[of], step);
+}
+
 static void add_step(explanation *x, const schedule *s, size_t i, const map *number,
-                     size_t writers[]) {
+                     writer_list writers[]) {
   const schedule_step *from = &s->steps.at[i];
-  explained_step to = {.name = copy_text(x, from->name), .kernel = SIZE_MAX};
+  explained_step to = {
+      .name = copy_text(x, from->name), .kernel = SIZE_MAX, .n_places = from->n_places};
   bool is_custom = from->kind == STEP_CUSTOM;
   size_t writes = is_custom ? from->n_buffers - 1 : 0;
   size_t end = is_custom ? from->n_buffers : from->n_outputs;
@@ -120,11 +130,14 @@ static void add_step(explanation *x, const schedule *s, size_t i, const map *num
     vec_push(&x->arena, &to.values,
              (tn_explained_value){value_text(x, from->values.at[k]), why ? why : ""});
   }
-  for (size_t k = 0; k < from->n_buffers; k++)
-    if (writers[from->buffers[k]]) add_read(x, &to, writers[from->buffers[k]] - 1);
+  for (size_t k = 0; k < from->n_buffers; k++) {
+    size_t of = schedule_storage(s, from->buffers[k]);
+    bool writes_part = k >= writes && k < end && s->buffers.at[of].n_places;
+    for (size_t w = 0; w < writers[of].n && !writes_part; w++) add_read(x, &to, writers[of].at[w]);
+  }
   for (size_t k = writes; k < end; k++) {
-    writers[from->buffers[k]] = i + 1;
-    to.is_output |= s->buffers.at[from->buffers[k]].is_output;
+    add_writer(x, s, from->buffers[k], writers, i);
+    to.is_output |= s->buffers.at[schedule_storage(s, from->buffers[k])].is_output;
   }
   vec_push(&x->arena, &x->steps, to);
 }
@@ -155,7 +168,7 @@ static void add_kernel(explanation *x, const node *sink) {
 
 void explanation_add_steps(explanation *x, const schedule *s, const node_list *kernels,
                            const map *number) {
-  size_t *writers = arena_calloc(&x->arena, s->buffers.n + 1, sizeof *writers);
+  writer_list *writers = arena_calloc(&x->arena, s->buffers.n + 1, sizeof *writers);
   for (size_t i = 0; i < s->steps.n; i++) add_step(x, s, i, number, writers);
   for (size_t i = 0; i < kernels->n; i++) add_kernel(x, kernels->at[i]);
 }

@@ -16,6 +16,7 @@ typedef struct explained_step {
   VEC(tn_explained_value) values;
   VEC(size_t) reads; /* earlier steps whose results it reads, each once */
   bool is_output;    /* writes an output of the plan */
+  size_t n_places;   /* arrays that it writes into larger ones */
 } explained_step;
 
 typedef VEC(const char *) explained_lines;

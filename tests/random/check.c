@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-size_t check_laws_applied;
+size_t check_laws_applied, check_places_by_cost, check_places_at_random;
 
 /* Reports. */
 
@@ -105,6 +105,7 @@ typedef struct run {
   bool has_loops;
   void **results; /* programs_body */
   int policy;     /* fusion policy */
+  bool without;   /* no array lies inside of another */
 } run;
 
 static bool failed(const run *x) { return x->r->failed; }
@@ -194,7 +195,11 @@ static void make_schedule(run *x) {
                                                  .target.scratch = x->lowered->scratch,
                                                  .target.hardware = x->lowered->hardware,
                                                  .search.policy = x->policy,
-                                                 .search.seed = x->g->seed});
+                                                 .search.seed = x->g->seed,
+                                                 .search.is_without_places = x->without});
+  for (size_t i = 0; i < x->s->buffers.n; i++)
+    *(x->policy == FUSION_RANDOM ? &check_places_at_random : &check_places_by_cost) +=
+        x->s->buffers.at[i].n_places;
   check_limits(x);
   for (size_t i = 0; i < passes.all.n && !failed(x); i++) {
     const tensor_pass *p = &passes.all.at[i];
@@ -643,17 +648,26 @@ static void grouping_body(void *arg) {
 }
 
 static void check_grouping(const graph *g, const target *lowered, const expected *e, int policy,
-                           report *r) {
-  run x = {.g = g, .lowered = lowered, .r = r, .d = g->a->diag, .expected = e, .policy = policy};
+                           bool without, report *r) {
+  run x = {.g = g,
+           .lowered = lowered,
+           .r = r,
+           .d = g->a->diag,
+           .expected = e,
+           .policy = policy,
+           .without = without};
   if (!r->failed && e) run_all(&x, grouping_body);
 }
 
 const expected *check_graph(const graph *g, const target *lowered, report *r) {
   run x = {.g = g, .lowered = lowered, .r = r, .d = g->a->diag, .rng = {g->seed}};
+  size_t places = check_places_by_cost;
   *r = (report){0};
   run_all(&x, check_body);
-  check_grouping(g, lowered, x.expected, FUSION_NONE, r);
-  if (is_small(g)) check_grouping(g, lowered, x.expected, FUSION_RANDOM, r);
+  check_grouping(g, lowered, x.expected, FUSION_NONE, false, r);
+  if (check_places_by_cost > places)
+    check_grouping(g, lowered, x.expected, FUSION_BY_COST, true, r);
+  if (is_small(g)) check_grouping(g, lowered, x.expected, FUSION_RANDOM, false, r);
   return x.expected;
 }
 

@@ -35,8 +35,9 @@ bool check_roots(report *r, const graph *g, const expected *e, void *const data[
         simplify … linearise    each stage's interpreter      bits of the stage before
         decompose … linearise   the same, with `lowered`      bits of the stage before from
                                                               decompose on; outputs: expected values
-        grouping …              all values in memory, and     outputs: expected values
-                                random legal places
+        grouping …              all values in memory, each    outputs: expected values
+                                array with a buffer of its
+                                own, and random legal places
         random schedule: …      some random laws              bits, at every stage
 
     The first simplify … linearise is for a target that lacks nothing; lowered graphs are linearised
@@ -54,5 +55,8 @@ void check_programs(const graph *g, const target *lowered, const expected *e, vo
 
 /** Number of laws that random schedules applied so far. */
 extern size_t check_laws_applied;
+
+/** Number of arrays that schedules placed inside of others so far: as costs decide; at random. */
+extern size_t check_places_by_cost, check_places_at_random;
 
 #endif

@@ -10,6 +10,7 @@
 #include "ir/text/print.h"
 #include "ir/verify/kernel_signature.h"
 #include "random.h"
+#include "support/tensor_concat.h"
 
 #include <string.h>
 
@@ -971,6 +972,37 @@ static const node *joined(maker *m, const node *x, int64_t first, int64_t last) 
   return ir_op3(g, OP_WHERE, is_low, joined(m, x, first, middle), joined(m, x, middle, last));
 }
 
+/** The product of a matrix and a new one with some columns. */
+static const node *product_of(maker *m, const node *x, const node *columns) {
+  ir *g = m->g;
+  shape right = {2, {x->dims[1], columns}};
+  const node *all[] = {x->dims[0], x->dims[1], columns}, *one = number(m, 1);
+  const node *a = ir_reshape(g, x, 3, (const node *[]){all[0], all[1], one});
+  const node *b = new_buffer(m, (dtype)x->dtype, &right, CONTENTS_SMALL);
+  b = ir_reshape(g, b, 3, (const node *[]){one, all[1], columns});
+  a = ir_op2(g, OP_MUL, ir_expand(g, a, all), ir_expand(g, b, all));
+  return ir_reduce(g, a, OP_ADD, 1, (int64_t[]){1});
+}
+
+/** Adds products that each read the concatenation of all before, which is kept at last. */
+static void add_dense_chain(maker *m) {
+  const node *pieces[6];
+  size_t n = 1, most = 2 + rng_below(&m->r, 4);
+  const node *rows =
+      m->n_sizes && rng_chance(&m->r, 20) ? m->sizes[0] : number(m, rng_between(&m->r, 1, 5));
+  shape s = {2, {rows, number(m, rng_between(&m->r, 1, 4))}};
+  pieces[0] = any_buffer(m, rng_chance(&m->r, 70) ? DT_F32 : DT_I32, &s);
+  if (rng_chance(&m->r, 70)) pieces[0] = product_of(m, pieces[0], number(m, 3));
+  while (n <= most) {
+    const node *x = tensor_concat(m->g, pieces, n, 1);
+    if (rng_chance(&m->r, 30)) x = ir_op1(m->g, OP_ABS, x);
+    if (rng_chance(&m->r, 20)) keep(m, x);
+    pieces[n++] = product_of(m, x, number(m, rng_between(&m->r, 1, 5)));
+    if (rng_chance(&m->r, 20)) keep(m, pieces[n - 1]);
+  }
+  keep(m, tensor_concat(m->g, pieces, n, 1));
+}
+
 /** Adds a concatenation of many pieces: more code than a kernel may have. */
 static void add_pieces(maker *m) {
   int64_t n = rng_between(&m->r, 10, 50);
@@ -1064,6 +1096,7 @@ void generate(graph *g, uint64_t seed) {
   if (rng_below(&m.r, 200) == 0) add_long_products(&m);
   if (rng_below(&m.r, 200) == 0) add_pieces(&m);
   if (rng_chance(&m.r, 1)) add_stencils(&m);
+  if (rng_chance(&m.r, 6)) add_dense_chain(&m);
   const node *last = last_value(&m, seed);
   if (fits(&m, last)) keep(&m, last);
   choose_roots(&m);

@@ -375,6 +375,13 @@ static bool check_counts(void) {
   return fine;
 }
 
+/** Checks that arrays lie inside of others, in runs of enough graphs for that. */
+static bool check_places(const suite *s) {
+  bool fine = s->graphs / s->shards < 75 || (check_places_by_cost && check_places_at_random);
+  if (!fine) printf("no arrays are placed inside of others\n");
+  return fine;
+}
+
 static void summarise(const suite *s, size_t found) {
   const compiled *c = &s->compiled;
   printf("shard %zu of %zu: %zu graphs, %zu found before, %zu failures\n", s->shard + 1, s->shards,
@@ -384,6 +391,8 @@ static void summarise(const suite *s, size_t found) {
       (unsigned long long)expect_counted.exact, (unsigned long long)expect_counted.bounded,
       (unsigned long long)expect_counted.unknown);
   printf("random schedules: %zu laws\n", check_laws_applied);
+  printf("arrays inside of others: %zu by cost, %zu at random\n", check_places_by_cost,
+         check_places_at_random);
   printf("compiled by %s%s%s: %zu kernels in %.1f s\n", c->names[0], c->n > 1 ? " and " : " alone",
          c->n > 1 ? c->names[1] : "", c->kernels, c->compiling);
 }
@@ -426,6 +435,7 @@ int main(int argc, char **argv) {
     check_batch(&s, first + i, s.graphs - i < BATCH ? s.graphs - i : BATCH,
                 i / BATCH % s.shards == s.shard);
   bool covered = s.failures || s.graphs < 1000 || (check_coverage(&s) && check_counts());
+  covered &= s.failures || check_places(&s);
   summarise(&s, found);
   compiled_close(&s.compiled);
   return s.failures || !covered;

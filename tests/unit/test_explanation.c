@@ -94,6 +94,28 @@ static void plans_are_explained(void **state) {
   check_ok(c, tn_close(c));
 }
 
+/** Two products and their concatenations: the last step reads what both wrote. */
+static void pieces_of_arrays_are_counted(void **state) {
+  (void)state;
+  tn_context *c = tn_open(NULL);
+  tn_explanation *x;
+  check_ok(c, tn_explain(c, false, &x));
+  tn_tensor *in = tn_input(c, "x", tn_shape(N, N), TN_F32);
+  tn_tensor *other = tn_input(c, "y", tn_shape(N, N), TN_F32);
+  tn_tensor *pieces[] = {tn_matmul(in, other), tn_matmul(other, in)};
+  tn_tensor *all = tn_concat(pieces, 2, 1), *out = tn_matmul(all, tn_permute(all, tn_axes(1, 0)));
+  tn_plan *plan;
+  check_ok(c, tn_plan_compile(c, &out, 1, NULL, &plan));
+  tn_explained_step s = TN_EXPLAINED_STEP_INIT;
+  for (size_t i = 0; i < 3; i++) {
+    assert_int_equal(tn_explanation_step(x, i, &s), TN_OK);
+    assert_int_equal(s.n_places, i < 2);
+    assert_int_equal(s.n_reads, i < 2 ? 0 : 2);
+  }
+  assert_int_equal(tn_explanation_step(x, 3, &s), TN_ERR_ARGUMENT);
+  check_ok(c, tn_close(c));
+}
+
 static void one_plan_takes_a_request(void **state) {
   (void)state;
   tn_context *c = tn_open(NULL);
@@ -155,9 +177,9 @@ static void laws_are_named(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(plans_are_explained),  cmocka_unit_test(one_plan_takes_a_request),
-      cmocka_unit_test(requests_are_refused), cmocka_unit_test(what_fails_leaves_nothing),
-      cmocka_unit_test(laws_are_named),
+      cmocka_unit_test(plans_are_explained),       cmocka_unit_test(pieces_of_arrays_are_counted),
+      cmocka_unit_test(one_plan_takes_a_request),  cmocka_unit_test(requests_are_refused),
+      cmocka_unit_test(what_fails_leaves_nothing), cmocka_unit_test(laws_are_named),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -738,6 +738,19 @@ static void custom_fills_an_input(inner *k) {
 
 static void trips_begin_elsewhere(inner *k) { k->made->vars[step_of(k, STEP_LOOP)->trip].min = -1; }
 
+/** Makes the first scratch buffer a part of another buffer, from an element on. */
+static void make_view(inner *k, size_t within, uint64_t start) {
+  executable_buffer *b = &k->made->buffers[buffer_of(k, BUFFER_ROLE_SCRATCH)];
+  b->role = BUFFER_ROLE_VIEW;
+  b->dtype = k->made->buffers[within].dtype;
+  b->within = within;
+  b->start = start;
+}
+
+static void part_is_of_an_input(inner *k) { make_view(k, buffer_of(k, BUFFER_ROLE_INPUT), 0); }
+
+static void part_is_of_itself(inner *k) { make_view(k, buffer_of(k, BUFFER_ROLE_SCRATCH), 0); }
+
 static void add_changed(void *arg) {
   inner *k = arg;
   k->kept = str_new(ir_arena(k->ir));
@@ -754,6 +767,8 @@ static void what_would_write_elsewhere_is_no_plan(void **state) {
                                                buffer_never_dies,
                                                buffer_dies_in_a_loop,
                                                custom_fills_an_input,
+                                               part_is_of_an_input,
+                                               part_is_of_itself,
                                                trips_begin_elsewhere};
   tn_context *c = open_one(*state);
   for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
@@ -840,11 +855,21 @@ static void output_is_small(inner *k) {
 
 static void trips_are_few(inner *k) { k->made->vars[step_of(k, STEP_LOOP)->trip].max = 1; }
 
+static void part_is_outside(inner *k) { make_view(k, k->made->outputs[0], 1000); }
+
+static void part_is_larger(inner *k) {
+  make_view(k, k->made->outputs[0], 1);
+  uint32_t *sizes = (uint32_t *)k->made->sizes.results;
+  sizes[buffer_of(k, BUFFER_ROLE_VIEW)] = sizes[k->made->outputs[0]];
+}
+
 /** Checks at run time, when sizes are known. */
 static void runs_keep_to_what_kernels_are_made_for(void **state) {
-  static void (*const changes[])(inner * k) = {output_is_small, trips_are_few};
-  static const char *const told[] = {"needs 48 bytes of a buffer of 16",
-                                     "a loop has 3 iterations, but was compiled for 2"};
+  static void (*const changes[])(inner * k) = {output_is_small, trips_are_few, part_is_outside,
+                                               part_is_larger};
+  static const char *const told[] = {
+      "needs 48 bytes of a buffer of 16", "a loop has 3 iterations, but was compiled for 2",
+      "a part of a buffer is outside of it", "a part of a buffer is outside of it"};
   tn_context *c = open_one(*state);
   for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
     inner k;

@@ -51,11 +51,12 @@ typedef struct tn_explained_step {
   size_t n_values;
   const size_t *reads; /**< earlier steps whose results it reads, each once */
   size_t n_reads;
-  bool is_output; /**< true: it writes a result of the plan */
+  bool is_output;  /**< true: it writes a result of the plan */
+  size_t n_places; /**< arrays that it writes into larger ones, as pieces of a concatenation */
 } tn_explained_step;
 
 #define TN_EXPLAINED_STEP_INIT \
-  { sizeof(tn_explained_step), NULL, -1, NULL, NULL, 0, NULL, 0, false }
+  { sizeof(tn_explained_step), NULL, -1, NULL, NULL, 0, NULL, 0, false, 0 }
 
 /** Cost of a part of the compilation: time in nanoseconds, nodes made, rewrites. */
 typedef struct tn_explained_cost {

@@ -119,6 +119,12 @@ static void add_reads(str *s, const tn_explained_step *step) {
   str_add(s, ".</p>\n");
 }
 
+static void add_places(str *s, const tn_explained_step *step) {
+  if (step->n_places)
+    str_addf(s, "<p>Writes %zu piece%s of larger arrays.</p>\n", step->n_places,
+             step->n_places > 1 ? "s" : "");
+}
+
 /** Adds the kernel of a step, or a link to the first step that runs the same kernel. */
 static void add_kernel(str *s, const explained_plan *x, size_t i) {
   int64_t kernel = x->steps.at[i].kernel;
@@ -151,6 +157,7 @@ static void add_step(str *s, const profile *p, const explained_plan *x, size_t i
   html_escape(s, step->facts.name);
   str_addf(s, " <span class=\"facts\">%s</span></summary>\n", text_time(s->arena, step->ms));
   add_reads(s, &x->steps.at[i]);
+  add_places(s, &x->steps.at[i]);
   add_values(s, &x->steps.at[i]);
   add_kernel(s, x, i);
   str_add(s, "</details>\n");

@@ -60,6 +60,7 @@ static void print_step(const explanation *e, size_t i) {
   for (size_t k = 0; k < s->n_values; k++)
     printf("  %-8s  %s\n            %s\n", k ? "" : "computes", text_escape(a, s->values[k].text),
            text_escape(a, s->values[k].why));
+  if (s->n_places) printf("  writes    %s of larger arrays\n", text_count(a, s->n_places, "piece"));
   if (s->kernel < 0) {
     printf("  kernel    none: %s\n", s->what);
     return;
@@ -84,7 +85,12 @@ static void print_kernel(const explanation *e, int64_t number) {
 }
 
 static void print_steps(const explanation *e) {
+  size_t places = 0;
+  for (size_t i = 0; i < e->plan.steps.n; i++) places += e->plan.steps.at[i].n_places;
   profile_print(&e->profile);
+  if (places)
+    printf("%s written into larger arrays, without a copy\n",
+           text_count(&e->c->arena, places, "piece"));
   for (size_t i = 0; i < e->plan.steps.n; i++) print_step(e, i);
 }
 
@@ -163,6 +169,8 @@ static const char about[] =
     "The table is that of tenon run --profile. For each step follow the steps whose results it\n"
     "reads; the values that it computes, with the decision about each and the estimated costs;\n"
     "its kernel, the kernel's loops after scheduling, and the laws that were applied.\n\n"
+    "A piece of a larger array is a value that a concatenation holds: its kernel writes it\n"
+    "there, and nothing copies it.\n\n"
     "A value is either written to memory, or computed in its reader: in place, or as an array\n"
     "inside the reader's kernel. Costs are estimates of the cost model, not measurements: the\n"
     "time beyond computing the value once.\n\n"

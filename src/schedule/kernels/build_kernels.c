@@ -531,11 +531,20 @@ static node_list computed_tensors(kernels *k, const group *at) {
   return all;
 }
 
+/** The number of arrays that lie inside of others and that a group writes. */
+static size_t count_places(const kernels *k, const group *at) {
+  size_t n = 0;
+  for (size_t i = 0; i < at->stores.n; i++)
+    n += map_has(&k->values->places, at->stores.at[i].use->v->tensor);
+  return n;
+}
+
 static void add_steps(kernels *k, group *at) {
   if (at->custom && at->custom->is_join) return; /* its pieces are in place */
   if (!at->custom) {
     schedule_step s = kernel_step(k, kernel_of(k, at), at->stores.at[0].use->v->tensor);
     s.values = computed_tensors(k, at);
+    s.n_places = count_places(k, at);
     add_step(k, s);
   } else if (at->custom->tensor->op == OP_KERNEL)
     add_user_kernel(k, at->custom->tensor);

@@ -40,17 +40,6 @@ static void add_tensor(building *r, const node *n) {
   if (n->op != OP_PARAM) map_set(r->a, &r->is_value, n, (void *)n);
 }
 
-/** The number of first operands that a node reads as whole arrays: the inputs of CUSTOMs, KERNELs
-   and loops, and the array that a SET changes. */
-static size_t whole_operands(const node *n) {
-  switch (n->op) {
-  case OP_CUSTOM: return (size_t)n->ints[2];
-  case OP_KERNEL:
-  case OP_RESULT: return (size_t)n->ints[1];
-  default: return n->op == OP_SET;
-  }
-}
-
 static bool is_computed(const node *n) {
   if (n->dtype == DT_INDEX || n->dtype == DT_VOID) return false;
   if (op_is_movement((op)n->op)) return n->op == OP_GATHER;
@@ -63,7 +52,7 @@ static void find_tensors(building *r) {
   for (size_t i = 0; i < r->in->n_roots; i++) add_tensor(r, r->in->roots[i]);
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i];
-    for (size_t k = 0; k < whole_operands(n); k++) add_tensor(r, n->src[k]);
+    for (size_t k = 0; k < value_whole_operands(n); k++) add_tensor(r, n->src[k]);
     if (n->op == OP_SET) map_set(r->a, &r->is_old, n->src[0], (void *)n);
     if (is_computed(n) || map_has(&r->in->copies, n) || map_has(&r->out->places, n))
       add_tensor(r, n);
@@ -142,7 +131,7 @@ static void add_computed(building *r, const node *n) {
 
 static void add_opaque(building *r, const node *n) {
   value *v = value_of_tensor(r->g, n, n->rank, n->dims);
-  for (size_t i = 0; i < whole_operands(n); i++) vec_push(r->a, &v->inputs.arrays, n->src[i]);
+  for (size_t i = 0; i < value_whole_operands(n); i++) vec_push(r->a, &v->inputs.arrays, n->src[i]);
   v->memory.is_never_inlined = true;
   add_value(r, v, NULL);
 }

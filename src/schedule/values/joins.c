@@ -10,9 +10,11 @@
 #include "schedule/values/joins.h"
 
 #include "ir/core/build.h"
+#include "ir/core/var_names.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
+#include "ir/transform/liftable_scalars.h"
 #include "schedule/core/size_estimate.h"
 #include "schedule/values/versions.h"
 #include "target/machine.h"
@@ -52,6 +54,18 @@ typedef struct finding {
 
 /* Trees of selects. */
 
+/** True if an index changes in no loop and is no number that a run gives. */
+static bool is_size(ir *g, const node *x) {
+  node_list all = topo_sort(ir_arena(g), &x, 1, NULL, NULL);
+  for (size_t i = 0; i < all.n; i++) {
+    const node *n = all.at[i];
+    if (n->op == OP_VAR &&
+        (var_is_trip(n->text) || lifted_var_number(n->text, LIFTED_VAR_OF_GRAPH) != SIZE_MAX))
+      return false;
+  }
+  return !x->free->n;
+}
+
 /** The number that a condition compares a coordinate with, below which it is true; NULL: the
     condition is another one. */
 static const node *compared_number(ir *g, const node *condition, size_t *axis) {
@@ -59,7 +73,8 @@ static const node *compared_number(ir *g, const node *condition, size_t *axis) {
   const node *x = condition->src[1];
   *axis = (size_t)condition->src[0]->ints[0];
   while (x->op == OP_RESHAPE || x->op == OP_EXPAND || x->op == OP_PERMUTE) x = x->src[0];
-  if (x->op == OP_CAST && x->src[0]->dtype == DT_INDEX) return x->src[0];
+  if (x->op == OP_CAST && x->src[0]->dtype == DT_INDEX)
+    return is_size(g, x->src[0]) ? x->src[0] : NULL;
   return x->op == OP_CONST && x->dtype == DT_I64 ? ix_const(g, node_int(x)) : NULL;
 }
 
@@ -180,22 +195,12 @@ static bool is_opaque(const node *x) {
   return x->op == OP_CUSTOM || x->op == OP_KERNEL || x->op == OP_RESULT || x->op == OP_SET;
 }
 
-/** The number of first operands that a step reads as whole arrays. */
-static size_t whole_operands(const node *n) {
-  switch (n->op) {
-  case OP_CUSTOM: return (size_t)n->ints[2];
-  case OP_KERNEL:
-  case OP_RESULT: return (size_t)n->ints[1];
-  default: return n->op == OP_SET;
-  }
-}
-
 static void find_owned(finding *f) {
   for (size_t i = 0; i < f->in->n_roots; i++) map_set(f->a, &f->owned, f->in->roots[i], NULL);
   for (size_t i = 0; i < f->order->n; i++) {
     const node *n = f->order->at[i];
     map_set(f->a, &f->in_graph, n, NULL);
-    for (size_t k = 0; k < whole_operands(n); k++) map_set(f->a, &f->owned, n->src[k], NULL);
+    for (size_t k = 0; k < value_whole_operands(n); k++) map_set(f->a, &f->owned, n->src[k], NULL);
     if (n->op != OP_SET) continue;
     map_set(f->a, &f->changed, n->src[0], NULL);
     map_set(f->a, &f->changed, n->src[2], NULL); /* its array may be the one that is changed */

@@ -6,6 +6,15 @@
 #include "ir/core/ir.h"
 #include "ir/index/index_arithmetic.h"
 
+size_t value_whole_operands(const node *n) {
+  switch (n->op) {
+  case OP_CUSTOM: return (size_t)n->ints[2];
+  case OP_KERNEL:
+  case OP_RESULT: return (size_t)n->ints[1];
+  default: return n->op == OP_SET;
+  }
+}
+
 bool value_is_leaf(const map *tensors, const node *x) {
   return x->op == OP_PARAM || map_has(tensors, x);
 }

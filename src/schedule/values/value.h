@@ -106,6 +106,10 @@ typedef struct values {
   map places;     /* tensor → array_place, if its array lies inside another one */
 } values;
 
+/** The number of first operands that a tensor's node reads as whole arrays: the inputs of CUSTOMs,
+    KERNELs and loops, and the array that a SET changes. */
+size_t value_whole_operands(const node *n);
+
 /** True if an expression over values reads x as it is: a PARAM, or a tensor that is a key. */
 bool value_is_leaf(const map *tensors, const node *x);
 
