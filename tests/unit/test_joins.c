@@ -167,6 +167,16 @@ TEST(cheap_pieces_are_selected) {
   require(t, !p.places && p.s->steps.n == 1, "elementwise pieces have kernels of their own");
 }
 
+TEST(sums_of_one_tensor_share_a_kernel) {
+  const node *x = buffer(t, 32, 64), *sums[2];
+  const node *dims[] = {x->dims[0], ix_const(t->g, 1)};
+  for (size_t i = 0; i < 2; i++)
+    sums[i] = ir_reshape(t->g, ir_reduce(t->g, x, i ? OP_MAX : OP_ADD, 1, (int64_t[]){1}), 2, dims);
+  const node *root = ir_op1(t->g, OP_EXP2, concat(t, sums, 2));
+  plan p = plan_of(t, &root, 1);
+  require(t, !p.places && p.s->steps.n <= 2, "each sum reads the tensor again");
+}
+
 TEST(a_piece_that_is_changed_is_copied) {
   const node *x[] = {product(t, 32, 8), product(t, 32, 24)};
   const node *src[] = {x[0], x[0], buffer(t, 32, 8)};
@@ -261,6 +271,7 @@ int main(void) {
       cmocka_unit_test(inputs_are_copied),
       cmocka_unit_test(large_inputs_are_selected),
       cmocka_unit_test(cheap_pieces_are_selected),
+      cmocka_unit_test(sums_of_one_tensor_share_a_kernel),
       cmocka_unit_test(a_piece_that_is_changed_is_copied),
       cmocka_unit_test(a_join_that_is_changed_is_none),
       cmocka_unit_test(host_functions_read_joins),

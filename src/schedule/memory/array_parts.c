@@ -4,6 +4,7 @@
 #include "ir/core/binder.h"
 
 static void add_access(array_part *p, const node *param, const node *const coords[]) {
+  p->is_all |= p->param && p->param != param; /* one buffer with several shapes */
   for (size_t k = 0; k < param->rank; k++) {
     bool first = !p->param;
     if (first || coords[k]->lo < p->low[k]) p->low[k] = coords[k]->lo;

@@ -64,7 +64,7 @@ static bool may_view(const array_part *p) {
 /** Makes the view of a part; none if the part begins and ends as the array does. */
 static view view_of(viewing *w, const array_part *p) {
   view v = {0};
-  if (!p->param || !may_view(p)) return v;
+  if (!p->param || p->is_all || !may_view(p)) return v;
   const node **dims = arena_copy(w->a, p->param->dims, p->param->rank * sizeof *dims);
   size_t buffer = (size_t)p->param->ints[0], outer = outermost_axis(p->param);
   schedule_buffer *b = &w->s->buffers.at[buffer];

@@ -21,7 +21,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_BEHIND = 64 /* nodes behind a piece among which its reduction is sought */ };
+enum { MOST_BEHIND = 64 /* nodes behind a piece among which its contraction is sought */ };
 
 /** The elements of a tensor from one index of the join's axis up to another. */
 typedef struct part {
@@ -215,14 +215,20 @@ static bool may_have_place(const finding *f, const node *x) {
 
 /* The choice. */
 
-/** True if a reduction is behind a tensor, through elementwise values and movements, which a kernel
-    computes in any case. */
-static bool has_reduction(const finding *f, const node *x) {
+/** True for a sum of products of two tensors. */
+static bool is_contraction(const node *n) {
+  const node *x = n->op == OP_REDUCE ? n->src[0] : n;
+  return x != n && x->op == OP_MUL && x->src[0] != x->src[1];
+}
+
+/** True if a contraction is behind a tensor, through elementwise values and movements: no other
+    shares its kernel, as sums over one tensor do. */
+static bool has_contraction(const finding *f, const node *x) {
   node_list open = {0};
   vec_push(f->a, &open, x);
   for (size_t i = 0; i < open.n && i < MOST_BEHIND; i++) {
     const node *n = open.at[i];
-    if (n->op == OP_REDUCE) return true;
+    if (is_contraction(n)) return true;
     if (i && (map_has(&f->joined, n) || is_opaque(n))) continue;
     for (uint32_t k = 0; k < n->n_src; k++)
       if (n->src[k]->rank && n->src[k]->dtype != DT_INDEX) vec_push(f->a, &open, n->src[k]);
@@ -241,7 +247,7 @@ static bool is_shared(const finding *f, const node *x) {
 
 /** True if a kernel of its own computes a piece in any case, and nothing else keeps it. */
 static bool is_computed_apart(const finding *f, const node *x) {
-  return may_have_place(f, x) && !is_shared(f, x) && has_reduction(f, x);
+  return may_have_place(f, x) && !is_shared(f, x) && has_contraction(f, x);
 }
 
 /** True if writing the pieces into the join costs less than copying all of them there, or than
