@@ -4,6 +4,7 @@
    pool. */
 #include "compile/compile_kernels.h"
 
+#include "base/block_cache.h"
 #include "compile/code_record.h"
 #include "compile/compiler_identity_cache.h"
 #include "compile/kernel_cache.h"
@@ -47,6 +48,7 @@ typedef struct resources {
   tn_output output;     /* of renderers and compilers */
   disk_cache_file file; /* the file of the disk cache that is being read */
   void *module;         /* loaded from that file, and not published yet; or NULL */
+  block_cache blocks;   /* of the irs of code generation */
 } resources;
 
 /** A compilation: its environment, its work and its resources. Everything raises through `diag`. */
@@ -237,7 +239,7 @@ static void generate_body(void *arg) {
 static void generate_code(compilation *c, request *r) {
   if (r->program->op != OP_SINK) return;
   bool is_watched = c->codegen.observer.after || c->codegen.observer.law;
-  generation k = {c, is_watched ? c->ir : ir_new(ir_mem(c->ir), c->diag, false), r->program};
+  generation k = {c, is_watched ? c->ir : ir_new(&c->own.blocks.mem, c->diag, false), r->program};
   if (!k.ir) diag_raise(c->diag, TN_ERR_MEMORY, "out of memory");
   tn_status s = diag_catch(c->diag, generate_body, &k);
   if (!is_watched) ir_free(k.ir);
@@ -497,6 +499,7 @@ static tn_status run_compilation(compilation *c, void (*body)(void *c), diag *d)
   c->arena = &a;
   c->diag = d;
   c->own.output = output_new(t->device->mem);
+  block_cache_init(&c->own.blocks, t->device->mem);
   tn_status status = diag_catch(d, body, c);
   for (size_t i = 0; i < w->n && w->requests; i++)
     if (w->requests[i].kernel) kernel_cache_release(c->cache, w->requests[i].kernel);
@@ -506,6 +509,7 @@ static tn_status run_compilation(compilation *c, void (*body)(void *c), diag *d)
   }
   for (batch *b = w->batches; b; b = b->next) output_free(&b->code);
   output_free(&c->own.output);
+  block_cache_free(&c->own.blocks);
   unload_record(c);
   if (o->disk) disk_cache_free_file(o->disk, &c->own.file);
   arena_free(&a);

@@ -1,6 +1,7 @@
-/* Tests the base layer: arenas, allocation sizes and failures, error messages, strings, vectors,
-   file mapping and writing, child processes, and threads. */
+/* Tests the base layer: arenas, allocation sizes and failures, kept blocks, error messages,
+   strings, vectors, file mapping and writing, child processes, and threads. */
 #include "base/arena.h"
+#include "base/block_cache.h"
 #include "base/file.h"
 #include "base/process.h"
 #include "base/str.h"
@@ -198,6 +199,39 @@ static void mem_checks_sizes(void **state) {
   assert_string_equal(copy, "text");
   mem_strfree(&mem_system, copy);
   mem_free(&mem_system, NULL, 3);
+}
+
+static void block_cache_keeps_blocks(void **state) {
+  counting_mem count = {0};
+  mem m = counting_mem_of(&count);
+  block_cache c;
+  (void)state;
+  block_cache_init(&c, &m);
+  void *small = mem_alloc(&c.mem, 10), *large = mem_alloc(&c.mem, 5000);
+  void *huge = mem_alloc(&c.mem, (size_t)100 << 20), *page = mem_alloc_aligned(&c.mem, 5000, 4096);
+  assert_true(small && large && huge && page);
+  assert_int_equal((uintptr_t)page % 4096, 0);
+  memset(large, 1, 5000);
+  memset(page, 1, 5000);
+  mem_free(&c.mem, small, 10);
+  mem_free(&c.mem, huge, (size_t)100 << 20);
+  assert_int_equal(count.bytes, 2 * 8192); /* blocks that no class has are not kept */
+  mem_free(&c.mem, large, 5000);
+  assert_int_equal(count.bytes, 2 * 8192);
+  assert_ptr_equal(mem_alloc(&c.mem, 8192), large); /* of the same class */
+  assert_int_equal(count.calls, 4);
+  void *other = mem_alloc(&c.mem, 4096); /* a smaller one is a new block */
+  assert_int_equal(count.calls, 5);
+  mem_free(&c.mem, other, 4096);
+  mem_free(&c.mem, large, 8192);
+  mem_free(&c.mem, page, 5000);
+  block_cache_free(&c);
+  assert_int_equal(count.bytes, 0);
+  count.fail_at = count.calls + 1;
+  assert_null(mem_alloc(&c.mem, 5000));
+  count.fail_at = count.calls + 1;
+  assert_null(mem_alloc(&c.mem, 10));
+  block_cache_free(&c);
 }
 
 /* containers */
@@ -789,6 +823,7 @@ int main(void) {
       cmocka_unit_test(arena_refuses_overflow),
       cmocka_unit_test(arena_goes_back),
       cmocka_unit_test(mem_checks_sizes),
+      cmocka_unit_test(block_cache_keeps_blocks),
       cmocka_unit_test(vec_grows),
       cmocka_unit_test(str_grows),
       IN_PLACE(file_round_trip),
