@@ -19,7 +19,7 @@ enum { MOST_LANES = 64, MOST_COPIES = 1024 };
 
 /** True if the extent of another range, or of an array, depends on `range`. */
 static bool varies_inside(laws *l, const node *sink, const node *range) {
-  node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
+  node_list order = law_index_of(l, sink).nodes;
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i];
     if (n->op == OP_RANGE && n != range && node_is_free_in(range, n)) return true;
@@ -33,7 +33,7 @@ static bool varies_inside(laws *l, const node *sink, const node *range) {
 
 /** True if a node other than an OUT uses a STAGE. */
 static bool is_read(laws *l, const node *sink, const node *stage) {
-  node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
+  node_list order = law_index_of(l, sink).nodes;
   for (size_t i = 0; i < order.n; i++)
     for (uint32_t k = 0; order.at[i]->op != OP_OUT && k < order.at[i]->n_src; k++)
       if (order.at[i]->src[k] == stage) return true;

@@ -77,7 +77,7 @@ const node *law_hoist_over(ir *g, const node *root, const node *stage, const nod
 const node *law_hoist(laws *l, const node *sink, const node *stage, const node *outer,
                       const node **own) {
   if (stage->op != OP_STAGE) return law_refuse(l, "no STAGE is hoisted");
-  node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
+  node_list order = law_index_of(l, sink).nodes;
   const char *why = law_hoist_objection(stage, outer);
   if (!why) why = law_readers_objection(&order, stage);
   if (!why) why = law_move_out_objection(l, sink, stage, &outer, 1);

@@ -1,5 +1,5 @@
-/* Rewrites kernel graphs for the laws (schedule primitives): finds the binders of ranges and the
-   OUTs of STAGEs, and substitutes nodes, coordinates, states and fresh copies of ranges. Nothing
+/* Rewrites kernel graphs for the laws (schedule primitives): finds the OUTs of STAGEs, and
+   substitutes nodes, coordinates, states and fresh copies of ranges. Nothing
    here checks whether a rewrite is legal (legality.c does). Graphs are interned and immutable: each
    helper returns a new root. */
 #include "laws/law_support.h"
@@ -8,18 +8,6 @@
 #include "ir/transform/substitute.h"
 
 /* Finding. */
-
-const node *law_find_binder(laws *l, const node *sink, const node *range) {
-  node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
-  for (size_t i = 0; i < order.n; i++) {
-    const node *const *ranges;
-    if (!node_is_binder(order.at[i])) continue;
-    size_t n = binder_ranges(order.at[i], &ranges);
-    for (size_t k = 0; k < n; k++)
-      if (ranges[k] == range) return order.at[i];
-  }
-  return NULL;
-}
 
 const node *law_find_out(const node *sink, const node *stage) {
   for (uint32_t i = 0; i < sink->n_src; i++) {
@@ -30,11 +18,10 @@ const node *law_find_out(const node *sink, const node *stage) {
 }
 
 node_list law_scalar_stages(laws *l, const node *sink) {
-  arena *a = ir_arena(l->g);
-  node_list order = topo_sort(a, &sink, 1, NULL, NULL), found = {0};
-  for (size_t i = order.n; i-- > 0;)
-    if (order.at[i]->op == OP_STAGE && !stage_n_ranges(order.at[i]))
-      vec_push(a, &found, order.at[i]);
+  node_list binders = law_index_of(l, sink).binders, found = {0};
+  for (size_t i = binders.n; i-- > 0;)
+    if (binders.at[i]->op == OP_STAGE && !stage_n_ranges(binders.at[i]))
+      vec_push(ir_arena(l->g), &found, binders.at[i]);
   return found;
 }
 

@@ -47,12 +47,29 @@ size_t law_named_ranges(law which, const law_args *a);
 /** Log of all laws that were applied, also of those whose kernels were dropped. */
 typedef struct law_trace law_trace;
 
+/** The nodes of a kernel in topological order, and those of them that are binders, in that order.
+ */
+typedef struct kernel_index {
+  const node *sink;
+  node_list nodes, binders;
+} kernel_index;
+
+/** Indices of the kernels that were looked at last. */
+typedef struct kernel_indices kernel_indices;
+
 /** State of a run of laws. */
 typedef struct laws {
   ir *g;
-  const char *refusal; /* reason of the last law that returned NULL; static */
-  law_trace *log;      /* NULL: nothing is logged */
+  const char *refusal;     /* reason of the last law that returned NULL; static */
+  law_trace *log;          /* NULL: nothing is logged */
+  kernel_indices *indices; /* NULL: none is remembered */
 } laws;
+
+/** No indices yet, in the ir's scratch memory. */
+kernel_indices *law_indices_new(ir *g);
+
+/** The index of a kernel, in the ir's scratch memory. */
+kernel_index law_index_of(const laws *l, const node *sink);
 
 /** An empty log in the ir's scratch memory. */
 law_trace *law_trace_new(ir *g);
@@ -189,14 +206,14 @@ bool law_fold_is_reorderable(const node *fold, int math);
 /* Queries. */
 
 /** The binder of a range below `sink`; NULL if there is none. */
-const node *law_find_binder(laws *l, const node *sink, const node *range);
+const node *law_find_binder(const laws *l, const node *sink, const node *range);
 
 /** The OUT that stores a STAGE's values; NULL if there is none. */
 const node *law_find_out(const node *sink, const node *stage);
 
 /** Collects, as keys of `inside`, the ranges that are VECTORs or run inside one, and the arrays of
     FOLDs there. `range` (NULL: none) counts as a VECTOR. True if a VECTOR runs inside another. */
-bool law_collect_vectorised(ir *g, const node *sink, const node *range, map *inside);
+bool law_collect_vectorised(const laws *l, const node *sink, const node *range, map *inside);
 
 /** Adds to `inside`, as keys, the nodes that a FOLD starts from and steps to: STAGEs among them are
     built where the FOLD is, whatever they depend on. */

@@ -23,13 +23,13 @@ const char *law_readers_objection(const node_list *order, const node *binder) {
 }
 
 /** Map from each range to its binder. */
-static map binders_of(arena *a, const node *sink) {
-  node_list order = topo_sort(a, &sink, 1, NULL, NULL);
+static map binders_of(const laws *l, const node *sink) {
+  node_list all = law_index_of(l, sink).binders;
   map binders = {0};
-  for (size_t i = 0; i < order.n; i++) {
+  for (size_t i = 0; i < all.n; i++) {
     const node *const *ranges;
-    size_t n = node_is_binder(order.at[i]) ? binder_ranges(order.at[i], &ranges) : 0;
-    for (size_t k = 0; k < n; k++) map_set(a, &binders, ranges[k], (void *)order.at[i]);
+    size_t n = binder_ranges(all.at[i], &ranges);
+    for (size_t k = 0; k < n; k++) map_set(ir_arena(l->g), &binders, ranges[k], (void *)all.at[i]);
   }
   return binders;
 }
@@ -49,7 +49,7 @@ const char *law_carried_state_objection(laws *l, const node *sink, const node *e
   map binders = {0};
   for (size_t i = 0; i < order.n; i++) {
     if (order.at[i]->op != OP_STATE) continue;
-    if (!binders.n) binders = binders_of(ir_arena(l->g), sink);
+    if (!binders.n) binders = binders_of(l, sink);
     if (steps_along(&binders, order.at[i], ranges, n))
       return "a state of a FOLD over one of the ranges is read";
   }
@@ -67,7 +67,7 @@ bool law_extent_depends(const node *const ranges[], size_t n, const node *expres
 
 const char *law_move_out_objection(laws *l, const node *sink, const node *binder,
                                    const node *const outer[], size_t n) {
-  map binders = binders_of(ir_arena(l->g), sink);
+  map binders = binders_of(l, sink);
   const range_set *open = binder->free;
   const char *why = law_carried_state_objection(l, sink, binder, outer, n);
   if (why) return why;
@@ -84,7 +84,7 @@ const char *law_move_out_objection(laws *l, const node *sink, const node *binder
 
 bool law_has_nested_vectors(laws *l, const node *sink, const node *range) {
   map inside = {0};
-  return law_collect_vectorised(l->g, sink, range, &inside);
+  return law_collect_vectorised(l, sink, range, &inside);
 }
 
 void law_add_fold_arrays(arena *a, const node *fold, map *inside) {
@@ -94,13 +94,12 @@ void law_add_fold_arrays(arena *a, const node *fold, map *inside) {
   }
 }
 
-bool law_collect_vectorised(ir *g, const node *sink, const node *range, map *inside) {
-  arena *a = ir_arena(g);
-  node_list order = topo_sort(a, &sink, 1, NULL, NULL);
-  for (size_t i = order.n; i-- > 0;) { /* outer binders first */
-    const node *b = order.at[i], *const * ranges;
+bool law_collect_vectorised(const laws *l, const node *sink, const node *range, map *inside) {
+  arena *a = ir_arena(l->g);
+  node_list binders = law_index_of(l, sink).binders;
+  for (size_t i = binders.n; i-- > 0;) { /* outer binders first */
+    const node *b = binders.at[i], *const * ranges;
     bool is_inside = map_has(inside, b);
-    if (!node_is_binder(b)) continue;
     for (uint32_t k = 0; k < b->free->n; k++) is_inside |= map_has(inside, b->free->at[k]) != 0;
     if (is_inside && b->op == OP_FOLD) law_add_fold_arrays(a, b, inside);
     for (size_t k = 0, n = binder_ranges(b, &ranges); k < n; k++) {

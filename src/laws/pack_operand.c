@@ -153,7 +153,7 @@ static const node *element_in(laws *l, const node *expression) {
 node_list law_data_expressions(laws *l, const node *sink) {
   elements e = {0};
   arena *a = ir_arena(l->g);
-  node_list order = topo_sort(a, &sink, 1, NULL, NULL), found = {0};
+  node_list order = law_index_of(l, sink).nodes, found = {0};
   for (size_t i = 0; i < order.n; i++) note_element(a, &e, order.at[i]);
   for (size_t i = order.n; i-- > 0;)
     if (order.at[i]->dtype != DT_INDEX && map_has(&e.best, order.at[i]))

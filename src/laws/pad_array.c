@@ -180,7 +180,7 @@ const node *law_ungate(laws *l, const node *sink, const node *stage) {
   if (!why) why = extent_objection(ir_arena(l->g), stage);
   if (why) return law_refuse(l, why);
   padding p = {.l = l, .g = l->g, .stage = stage, .rank = stage_rank(stage, 0)};
-  node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
+  node_list order = law_index_of(l, sink).nodes;
   why = kernel_objection(&p, &order);
   if (why) return law_refuse(l, why);
   replace_reads(&p, padded_array(&p), &order);

@@ -142,7 +142,7 @@ static const node *select_part(partition *p, const node *n, const node *low, con
 
 static const node *partition_array(partition *p, const node *sink) {
   arena *a = ir_arena(p->l->g);
-  node_list order = topo_sort(a, &sink, 1, NULL, NULL);
+  node_list order = law_index_of(p->l, sink).nodes;
   const char *why = array_objection(p, &order);
   if (why) return law_refuse(p->l, why);
   const node *low = low_part(p), *high = high_part(p);

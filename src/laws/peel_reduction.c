@@ -161,7 +161,7 @@ const node *law_peel(laws *l, const node *sink, const node *range, bool last, co
   ir *g = l->g;
   const node *f = law_find_binder(l, sink, range), *made;
   if (!f || f->op != OP_FOLD) return law_refuse(l, "no FOLD binds the range");
-  node_list order = topo_sort(ir_arena(g), &sink, 1, NULL, NULL);
+  node_list order = law_index_of(l, sink).nodes;
   const char *why = fold_objection(g, f, range);
   if (!why) why = law_readers_objection(&order, f);
   if (why) return law_refuse(l, why);

@@ -35,7 +35,7 @@ static const char *bounds_objection(ir *g, const node *s, const node_list *order
 
 const node *law_pitch(laws *l, const node *sink, const node *stage, int64_t more) {
   arena *a = ir_arena(l->g);
-  node_list order = topo_sort(a, &sink, 1, NULL, NULL);
+  node_list order = law_index_of(l, sink).nodes;
   const char *why = pitch_objection(stage, more);
   if (!why) why = law_readers_objection(&order, stage);
   if (!why) why = bounds_objection(l->g, stage, &order);

@@ -20,7 +20,7 @@ static bool is_well_formed(laws *l, const node *sink) {
 
 const node *law_sink(laws *l, const node *sink, const node *binder, const node *range) {
   if (binder->op != OP_STAGE && binder->op != OP_FOLD) return law_refuse(l, "no STAGE or FOLD");
-  node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
+  node_list order = law_index_of(l, sink).nodes;
   const char *why = law_readers_objection(&order, binder);
   if (why) return law_refuse(l, why);
   if (node_is_free_in(range, binder))

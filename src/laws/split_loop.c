@@ -91,7 +91,7 @@ static bool is_read_by_kernel(const node_list *order, const node *out) {
 
 /** Objection to storing elements of a STAGE twice. */
 static const char *stored_twice_objection(laws *l, const node *sink, const node *b) {
-  node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
+  node_list order = law_index_of(l, sink).nodes;
   if (b->op != OP_STAGE) return "the range is not a STAGE's";
   for (size_t i = 0; i < order.n; i++)
     for (uint32_t k = 0; k < order.at[i]->n_src; k++) {

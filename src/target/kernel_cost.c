@@ -217,6 +217,7 @@ static double imbalance_of(const kernel_summary *s, double threads) {
 }
 
 kernel_cost kernel_cost_of(arena *a, const kernel_summary *s, const target *t) {
+  arena_mark before = arena_save(a);
   tn_hardware h = hardware_with_defaults(&t->hardware);
   double line = (double)h.line_bytes, cycle = 1 / MACHINE_CYCLES_PER_NS;
   double l1 = hardware_l1_resident_bytes(&h);
@@ -246,5 +247,6 @@ kernel_cost kernel_cost_of(arena *a, const kernel_summary *s, const target *t) {
   }
   cost.total = pow(sum, 1 / power);
   cost.imbalance = imbalance_of(s, (double)h.cores);
+  arena_rewind(a, before);
   return cost;
 }

@@ -27,16 +27,31 @@ typedef struct test {
   uint64_t seed;
   unsigned applied[LAWS], refused[LAWS];
   law_trace *log;
+  kernel_indices *indices;
   size_t replayed;
 } test;
 
+/** The remembered index of a kernel is that of a new walk. */
+static void check_index(const laws *l, const node *sink) {
+  kernel_index known = law_index_of(l, sink), made = law_index_of(&(laws){.g = l->g}, sink);
+  node_list nodes = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
+  assert_int_equal(known.nodes.n, nodes.n);
+  assert_memory_equal(known.nodes.at, nodes.at, nodes.n * sizeof *nodes.at);
+  assert_int_equal(known.binders.n, made.binders.n);
+  assert_memory_equal(known.binders.at, made.binders.at, made.binders.n * sizeof *nodes.at);
+  for (size_t i = 0; i < nodes.n; i++)
+    if (nodes.at[i]->op == OP_STAGE && stage_n_ranges(nodes.at[i]))
+      assert_ptr_equal(law_find_binder(l, sink, stage_range(nodes.at[i])[0]), nodes.at[i]);
+}
+
 /** Applies one law with random arguments; NULL if it refuses. */
 static const node *apply(test *t, rng *r, law which, const node *sink) {
-  laws l = {.g = t->g, .log = t->log};
+  laws l = {.g = t->g, .log = t->log, .indices = t->indices};
   law_args a = random_args(&l, r, which, sink);
   const node *principals[8 + IR_MAX_RANK];
   const node *result = law_apply(&l, sink, which, &a, principals);
   if (!result) assert_non_null(l.refusal);
+  check_index(&l, sink);
   t->applied[which] += result != NULL;
   t->refused[which] += result == NULL;
   return result;
@@ -60,6 +75,7 @@ static void apply_laws(void *arg) {
   const interp_array *expected = replay_kernel(&values, sink, 1);
   const node *first = sink;
   t->log = law_trace_new(t->g);
+  t->indices = law_indices_new(t->g);
   for (int i = 0; i < STEPS; i++) {
     if (!random_range(&(laws){.g = t->g}, &r, sink)) break;
     const node *changed = apply(t, &r, (law)rng_below(&r, LAWS), sink);

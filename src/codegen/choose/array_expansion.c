@@ -88,7 +88,7 @@ static void hoist_all(choice *c, const node *range) {
   map refused = {0};
   for (bool changed = true; changed;) {
     changed = false;
-    node_list order = topo_sort(ir_arena(c->laws.g), &c->sink, 1, NULL, NULL);
+    node_list order = law_index_of(&c->laws, c->sink).nodes;
     for (size_t i = 0; i < order.n && !changed; i++) {
       const node *n = order.at[i];
       bool is_binder = n->op == OP_STAGE || n->op == OP_FOLD;

@@ -66,7 +66,10 @@ static void apply_steps(choice *c, const codegen_observer *o) {
 }
 
 static const node *schedule_kernel(ir *g, const node *sink, const codegen_options *o) {
-  choice c = {.laws = {.g = g}, .target = &o->target, .math = o->math, .sink = sink};
+  choice c = {.laws = {.g = g, .indices = law_indices_new(g)},
+              .target = &o->target,
+              .math = o->math,
+              .sink = sink};
   c.wanted = choice_search(&c);
   if (o->observer.law) c.laws.log = law_trace_new(g);
   apply_steps(&c, &o->observer);

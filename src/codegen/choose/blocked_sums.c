@@ -44,7 +44,7 @@ static const node *split_sum(laws *l, const node *sink, const node *f) {
 void choose_blocked_sums(choice *c) {
   for (bool changed = c->math & MATH_REORDER; changed;) {
     changed = false;
-    node_list order = topo_sort(ir_arena(c->laws.g), &c->sink, 1, NULL, NULL);
+    node_list order = law_index_of(&c->laws, c->sink).nodes;
     for (size_t i = 0; i < order.n && !changed; i++) {
       const node *f = order.at[i];
       const node *made = f->op == OP_FOLD && is_inexact(f) ? split_sum(&c->laws, c->sink, f) : NULL;

@@ -19,16 +19,15 @@ kernel_cost choice_cost(const choice *c) {
 }
 
 node_list choice_binders(const choice *c) {
-  arena *a = ir_arena(c->laws.g);
-  node_list order = topo_sort(a, &c->sink, 1, NULL, NULL), binders = {0};
-  for (size_t i = order.n; i-- > 0;)
-    if (order.at[i]->op == OP_STAGE || order.at[i]->op == OP_FOLD)
-      vec_push(a, &binders, order.at[i]);
+  node_list all = law_index_of(&c->laws, c->sink).binders, binders = {0};
+  for (size_t i = all.n; i-- > 0;)
+    if (all.at[i]->op == OP_STAGE || all.at[i]->op == OP_FOLD)
+      vec_push(ir_arena(c->laws.g), &binders, all.at[i]);
   return binders;
 }
 
-bool choice_at_node_limit(choice *c) {
-  return topo_sort(ir_arena(c->laws.g), &c->sink, 1, NULL, NULL).n >= LAW_MOST_NODES;
+bool choice_at_node_limit(const choice *c) {
+  return law_index_of(&c->laws, c->sink).nodes.n >= LAW_MOST_NODES;
 }
 
 bool choice_is_out(const choice *c, const node *stage) {

@@ -130,7 +130,7 @@ size_t choice_decide(choice *c, decision_kind kind, size_t n);
 kernel_cost choice_cost(const choice *c);
 
 /** True if the kernel has so many nodes (LAW_MOST_NODES) that nothing more is split. */
-bool choice_at_node_limit(choice *c);
+bool choice_at_node_limit(const choice *c);
 
 /** True if a STAGE is an output of the kernel, not an array that it reads. */
 bool choice_is_out(const choice *c, const node *stage);

@@ -32,7 +32,7 @@ static bool is_flattened(size_t rank, const node *const coords[]) {
 /** True if rows of an array are stored or read by such loops. */
 static bool has_flattened_rows(const choice *c, const node *stage) {
   size_t rank = stage_rank(stage, 0);
-  node_list order = topo_sort(ir_arena(c->laws.g), &c->sink, 1, NULL, NULL);
+  node_list order = law_index_of(&c->laws, c->sink).nodes;
   bool flattened = is_flattened(rank, stage_coords(stage, 0));
   for (size_t i = 0; i < order.n; i++)
     if (order.at[i]->op == OP_INDEX && order.at[i]->src[0] == stage)

@@ -139,6 +139,7 @@ static bool try_all(search *s) {
 static void search_body(void *arg) {
   search *s = arg;
   ir *g = s->start.laws.g;
+  s->start.laws.indices = law_indices_new(g);
   ir_copy(g, ir_arena(g), &s->start.sink, 1, NULL, NULL, &s->start.sink);
   s->best.before[0] = s->start;
   run_steps(&s->best, 0);

@@ -202,7 +202,7 @@ const node *codegen_lower(ir *g, const node *sink) {
   find_direct_stages(&l, &order);
   fold_analysis_in_place(l.a, sink, &l.in_place);
   fold_analysis_scopes(g, sink, &l.places);
-  law_collect_vectorised(g, sink, NULL, &l.lanes);
+  law_collect_vectorised(&(laws){.g = g}, sink, NULL, &l.lanes);
   lower_graph(&l, sink);
   return remainder_loops_separate(g, lower_node(&l, sink));
 }

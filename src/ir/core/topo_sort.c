@@ -58,11 +58,21 @@ typedef struct frame {
   uint32_t next, n_src; /* source to look at next; sources that are followed */
 } frame;
 
+/** Frees what a walk allocated but its result, where all of it is in one block. */
+static void keep_result(arena *a, arena_mark before, node_list *out) {
+  size_t bytes = out->n * sizeof *out->at;
+  if (!bytes || a->block != before.block) return;
+  arena_rewind(a, before);
+  out->at = memmove(arena_alloc(a, bytes), out->at, bytes);
+  out->cap = out->n;
+}
+
 node_list topo_sort(arena *a, const node *const roots[], size_t n,
                     bool (*enter)(const node *n, void *user), void *user) {
   visited_set visited;
   VEC(frame) stack = {0};
   node_list out = {0};
+  arena_mark before = arena_save(a);
   visited_init(&visited);
   for (size_t i = 0; i < n; i++) {
     const node *opened = visited_add(a, &visited, roots[i]) ? roots[i] : NULL;
@@ -77,5 +87,6 @@ node_list topo_sort(arena *a, const node *const roots[], size_t n,
       stack.n--;
     }
   }
+  if (!enter) keep_result(a, before, &out);
   return out;
 }

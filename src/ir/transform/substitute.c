@@ -11,7 +11,14 @@ typedef struct substitution {
   arena *a;
   map images;            /* node → its replacement */
   const range_set *keys; /* NULL: enter every node */
+  uint64_t oldest;       /* the least id of a node with a replacement from the start */
 } substitution;
+
+/** Replaces a node from the start on. */
+static void replace_node(substitution *s, const node *n, const node *with) {
+  map_set(s->a, &s->images, n, (void *)with);
+  if (n->id < s->oldest) s->oldest = n->id;
+}
 
 /** AND or OR with a constant side: the other side or a constant. NULL if neither is constant. */
 static const node *simplify_logic(const node *n, const node *const src[]) {
@@ -49,13 +56,15 @@ const node *subst_view_base(ir *g, arena *a, const node *view, const node *old, 
   return other;
 }
 
+/** True for nodes to be rebuilt. Users have larger ids than their sources. */
 static bool is_affected(const node *n, void *user) {
   const substitution *s = user;
-  return !map_has(&s->images, n) && (!s->keys || range_set_intersects(n->free, s->keys));
+  return n->id > s->oldest && !map_has(&s->images, n) &&
+         (!s->keys || range_set_intersects(n->free, s->keys));
 }
 
 static const node *image(const substitution *s, const node *n) {
-  const node *with = map_get(&s->images, n);
+  const node *with = n->id < s->oldest ? NULL : map_get(&s->images, n);
   return with ? with : n;
 }
 
@@ -101,8 +110,8 @@ static const node *substitute_below(substitution *s, const node *root) {
 }
 
 static void start_substitution(substitution *s, ir *g, arena *a, const map *with) {
-  *s = (substitution){.g = g, .a = a};
-  for (size_t i = 0; i < with->n; i++) map_set(a, &s->images, with->at[i].key, with->at[i].value);
+  *s = (substitution){.g = g, .a = a, .oldest = UINT64_MAX};
+  for (size_t i = 0; i < with->n; i++) replace_node(s, with->at[i].key, with->at[i].value);
 }
 
 /** The set of the keys, which are RANGEs; free ranges of their extents are not in it. */
@@ -141,7 +150,7 @@ static void freshen_binder(substitution *s, const node *b) {
     const node *r = ranges[k], *fresh = range_clone(s->g, r, substitute_below(s, range_extent(r)));
     map one = {0};
     map_set(s->a, &one, r, (void *)fresh);
-    map_set(s->a, &s->images, r, (void *)fresh);
+    replace_node(s, r, fresh);
     s->keys = range_set_union(s->g, s->keys, set_of_keys(s->g, &one));
   }
 }
