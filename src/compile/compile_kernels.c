@@ -1,7 +1,7 @@
 /* Implements the compile driver. Each kernel is a request, which moves from its key through the
    caches or through code generation, rendering and compiling to a published kernel; then its
-   program is loaded. Graphs are touched on the calling thread alone; compilers run on the thread
-   pool. */
+   program is loaded. Code generation and compilers run on the thread pool; the caller's graph is
+   only read there, and changed on the calling thread alone. */
 #include "compile/compile_kernels.h"
 
 #include "base/block_cache.h"
@@ -15,10 +15,15 @@
 #include "ir/text/sink_text.h"
 #include "ir/transform/copy_graph.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 /* Kernels in one call of the compiler, which takes some time to start, but must also end. */
 enum { LEAST_BATCH = 3, MOST_BATCH = 6 };
+
+/* Kernels a thread between two reports of progress, so that threads seldom wait for the last one.
+ */
+enum { ROUND = 16 };
 
 /** One kernel to be compiled or found. */
 typedef struct request {
@@ -27,6 +32,8 @@ typedef struct request {
   cache_key key;
   kernel *kernel; /* with a reference; NULL: another thread compiles it */
   bool claimed;   /* this compilation compiles it, into: */
+  ir *ir;         /* of the program, once code is generated */
+  diag diag;      /* of that ir, unless it is the caller's */
   tn_program_spec spec;
   launch_exprs sizes;
   launch_limits limits;
@@ -45,10 +52,9 @@ typedef struct work {
 
 /** Resources that outlive a raised failure, to be freed at the end. */
 typedef struct resources {
-  tn_output output;     /* of renderers and compilers */
+  tn_output output;     /* of the compiler's key */
   disk_cache_file file; /* the file of the disk cache that is being read */
   void *module;         /* loaded from that file, and not published yet; or NULL */
-  block_cache blocks;   /* of the irs of code generation */
 } resources;
 
 /** A compilation: its environment, its work and its resources. Everything raises through `diag`. */
@@ -217,88 +223,156 @@ static const node *decompose(void *user, ir *g, const node *n) {
   return t->renderer->decompose(&t->caps, g, n);
 }
 
-/** Code generation of one kernel. Its passes make many times the nodes that remain, so it has an ir
-    of its own, which is freed at once; but an observer counts nodes in the caller's. */
-typedef struct generation {
+/** What a thread needs to generate code for one kernel after the other. */
+typedef struct source_maker {
   compilation *c;
-  ir *ir;
-  const node *program;
-} generation;
+  block_cache blocks; /* of irs */
+  tn_output output;   /* of the renderer */
+} source_maker;
 
-static void generate_body(void *arg) {
-  generation *k = arg;
-  compilation *c = k->c;
-  bool has_own_ir = k->ir != c->ir;
-  const char *device = c->target->device->backend->name;
-  if (has_own_ir) ir_copy(k->ir, ir_arena(k->ir), &k->program, 1, NULL, NULL, &k->program);
-  k->program = codegen_run(k->ir, k->program, device, &c->codegen);
-  if (has_own_ir) ir_copy(c->ir, ir_arena(k->ir), &k->program, 1, NULL, NULL, &k->program);
+static void maker_init(source_maker *m, compilation *c) {
+  m->c = c;
+  block_cache_init(&m->blocks, ir_mem(c->ir));
+  m->output = output_new(c->target->device->mem);
 }
 
-/** SINK → PROGRAM(SINK, DEVICE, LINEAR) */
-static void generate_code(compilation *c, request *r) {
-  if (r->program->op != OP_SINK) return;
-  bool is_watched = c->codegen.observer.after || c->codegen.observer.law;
-  generation k = {c, is_watched ? c->ir : ir_new(&c->own.blocks.mem, c->diag, false), r->program};
-  if (!k.ir) diag_raise(c->diag, TN_ERR_MEMORY, "out of memory");
-  tn_status s = diag_catch(c->diag, generate_body, &k);
-  if (!is_watched) ir_free(k.ir);
-  if (s != TN_OK) diag_rethrow(c->diag);
-  r->program = k.program;
+static void maker_free(source_maker *m) {
+  block_cache_free(&m->blocks);
+  output_free(&m->output);
+}
+
+/** The source of one kernel, which a maker makes. */
+typedef struct source_task {
+  source_maker *maker;
+  request *r;
+  ir *passes; /* of code generation */
+} source_task;
+
+/** SINK → PROGRAM(SINK, DEVICE, LINEAR), in the request's ir. The passes make many times the nodes
+    that remain, so they have an ir of their own, which is freed at once; but an observer counts
+    nodes in the caller's. */
+static void generate_body(void *arg) {
+  source_task *t = arg;
+  compilation *c = t->maker->c;
+  request *r = t->r;
+  const node *program = r->program;
+  const char *device = c->target->device->backend->name;
+  bool has_own_ir = t->passes != c->ir;
+  if (has_own_ir) ir_copy(t->passes, ir_arena(t->passes), &program, 1, NULL, NULL, &program);
+  if (program->op == OP_SINK) program = codegen_run(t->passes, program, device, &c->codegen);
+  if (has_own_ir) ir_copy(r->ir, ir_arena(t->passes), &program, 1, NULL, NULL, &program);
+  r->program = program;
+}
+
+static bool is_watched(const compilation *c) {
+  return c->codegen.observer.after || c->codegen.observer.law || c->options->report_source;
+}
+
+static diag *diag_of(const compilation *c, request *r) {
+  return is_watched(c) ? c->diag : &r->diag;
+}
+
+static void generate_code(source_task *t) {
+  compilation *c = t->maker->c;
+  request *r = t->r;
+  diag *d = diag_of(c, r);
+  r->ir = t->passes = c->ir;
+  if (!is_watched(c)) {
+    r->ir = ir_new(ir_mem(c->ir), d, false);
+    t->passes = r->ir ? ir_new(&t->maker->blocks.mem, d, false) : NULL;
+  }
+  if (!t->passes) diag_raise(d, TN_ERR_MEMORY, "out of memory");
+  tn_status s = diag_catch(d, generate_body, t);
+  if (t->passes != c->ir) ir_free(t->passes);
+  if (s != TN_OK) diag_rethrow(d);
 #ifdef TENON_VERIFY
-  program_node_check(c->ir, r->program);
+  program_node_check(r->ir, r->program);
 #endif
 }
 
-static void check_scratch(compilation *c, tn_program_spec *s) {
-  const tn_capabilities *caps = &c->target->caps;
+static void check_scratch(diag *d, const tn_capabilities *caps, tn_program_spec *s) {
   if (!fits_scratch(caps, s))
-    diag_raise(c->diag, TN_ERR_UNSUPPORTED,
+    diag_raise(d, TN_ERR_UNSUPPORTED,
                "the scratch arrays of the kernel need %llu bytes; this device allows %llu",
                (unsigned long long)s->scratch, (unsigned long long)caps->max_scratch);
   if (!caps->scratch_buffer) s->scratch = 0;
 }
 
 /** PROGRAM(SINK, DEVICE, LINEAR) → PROGRAM(SINK, DEVICE, LINEAR, SOURCE) */
-static void render_source(compilation *c, request *r) {
-  const device_target *t = c->target;
+static void render_source(source_task *task) {
+  request *r = task->r;
+  const device_target *t = task->maker->c->target;
   tn_program_spec *s = &r->spec;
-  program_spec_derive(c->ir, r->program, s);
-  check_scratch(c, s);
+  tn_output *output = &task->maker->output;
+  arena *a = ir_arena(r->ir);
+  diag *d = ir_diag(r->ir);
+  program_spec_derive(r->ir, r->program, s);
+  check_scratch(d, &t->caps, s);
   s->entry = r->kernel ? kernel_entry_name(r->kernel) : "kernel"; /* another thread compiles it */
-  r->sizes = launch_grid_compile(c->arena, s->global, s->local, s->value_names, s->n_values);
-  r->limits = program_spec_limits(c->ir, c->arena, s);
-  diag *d = c->diag;
-  tn_output *output = &c->own.output;
+  r->sizes = launch_grid_compile(a, s->global, s->local, s->value_names, s->n_values);
+  r->limits = program_spec_limits(r->ir, a, s);
   diag_clear(d);
-  if (diag_complete(d, t->renderer->render(&t->caps, c->ir, s, output, &d->failure)) ||
+  output->n = 0;
+  if (diag_complete(d, t->renderer->render(&t->caps, r->ir, s, output, &d->failure)) ||
       output_check(output, d))
     diag_rethrow(d);
-  r->program = program_node_source(c->ir, r->program, output_text(output), output->n);
+  r->program = program_node_source(r->ir, r->program, output_text(output), output->n);
   s->source = r->program->src[3]->text;
   s->source_bytes = r->program->src[3]->n_text;
-  output->n = 0;
 }
 
-typedef struct source_task {
-  compilation *c;
-  request *r;
-} source_task;
-
 static void make_source_body(void *arg) {
-  const source_task *t = arg;
-  const compile_options *o = t->c->options;
-  generate_code(t->c, t->r);
-  if (t->r->claimed || o->report_source) render_source(t->c, t->r);
+  source_task *t = arg;
+  const compile_options *o = t->maker->c->options;
+  generate_code(t);
+  if (t->r->claimed || o->report_source) render_source(t);
   if (o->report_source) o->report_source(o->user, t->r->program->src[0], t->r->spec.source);
 }
 
-/** Generates code for a kernel, and renders it if it is claimed or its source is reported. */
-static void make_source(compilation *c, request *r) {
-  const node *sink = sink_of(r);
-  if (!diag_catch(c->diag, make_source_body, &(source_task){c, r})) return;
-  prefix_name(c->diag, sink_name(c->arena, sink));
-  diag_rethrow(c->diag);
+/** Generates code for a kernel, and renders it if it is claimed or its source is reported. A
+   failure is left in the request. */
+static void make_source(source_maker *m, request *r) {
+  diag *d = diag_of(m->c, r);
+  if (diag_catch(d, make_source_body, &(source_task){.maker = m, .r = r}))
+    r->diag.failure = d->failure;
+}
+
+/** Kernels of which any thread takes the next one. */
+typedef struct source_queue {
+  request *const *requests;
+  size_t n;
+  atomic_size_t next;
+  source_maker *makers;
+} source_queue;
+
+static void run_maker(void *arg, size_t i) {
+  source_queue *q = arg;
+  for (size_t k; (k = atomic_fetch_add(&q->next, 1)) < q->n;)
+    make_source(&q->makers[i], q->requests[k]);
+}
+
+/** Makes the sources of kernels, on all threads if nobody watches; raises the first failure. Each
+    kernel has irs of its own, so its code does not depend on the threads. */
+static void make_sources(compilation *c, request *const *requests, size_t n) {
+  thread_pool *pool = registry_thread_pool(c->target->device->registry);
+  size_t threads = is_watched(c) ? 1 : (size_t)thread_pool_size(pool);
+  if (!n) return;
+  if (threads > n) threads = n;
+  source_queue q = {.requests = requests, .n = n};
+  q.makers = arena_alloc(c->arena, threads * sizeof *q.makers);
+  atomic_init(&q.next, 0);
+  for (size_t i = 0; i < threads; i++) maker_init(&q.makers[i], c);
+  if (threads == 1)
+    run_maker(&q, 0);
+  else
+    thread_pool_run_long(pool, run_maker, &q, threads);
+  for (size_t i = 0; i < threads; i++) maker_free(&q.makers[i]);
+  for (size_t i = 0; i < n; i++) {
+    if (!requests[i]->diag.status) continue;
+    c->diag->failure = requests[i]->diag.failure;
+    prefix_name(c->diag, name_of(c->arena, requests[i]));
+    diag_rethrow(c->diag);
+  }
 }
 
 /* Compiling of claimed kernels. */
@@ -338,8 +412,26 @@ static void run_compiler(void *arg, size_t i) {
   b->ns = clock_now_ns() - start;
 }
 
-/** PROGRAM(…, SOURCE) → PROGRAM(…, SOURCE, BINARY); publishes the kernels and keeps them on disk.
- */
+typedef struct binary_task {
+  request *r;
+  const tn_output *code;
+} binary_task;
+
+static void add_binary_body(void *arg) {
+  const binary_task *t = arg;
+  request *r = t->r;
+  r->program = program_node_binary(r->ir, r->program, output_text(t->code), t->code->n);
+}
+
+/** PROGRAM(…, SOURCE) → PROGRAM(…, SOURCE, BINARY) */
+static void add_binary(compilation *c, request *r, const tn_output *code) {
+  diag *d = ir_diag(r->ir);
+  if (!diag_catch(d, add_binary_body, &(binary_task){r, code})) return;
+  c->diag->failure = d->failure;
+  diag_rethrow(c->diag);
+}
+
+/** Publishes the kernels of a batch and keeps them on disk. */
 static void publish_batch(void *arg) {
   batch *b = arg;
   compilation *c = b->compilation;
@@ -353,7 +445,7 @@ static void publish_batch(void *arg) {
   compiled_kernel *compiled = arena_alloc(c->arena, b->n * sizeof *compiled);
   for (size_t i = 0; i < b->n; i++) {
     request *r = b->requests[i];
-    r->program = program_node_binary(c->ir, r->program, output_text(&b->code), b->code.n);
+    add_binary(c, r, &b->code);
     compiled[i] = (compiled_kernel){r->kernel, &r->spec, r->sizes, r->limits};
   }
   const node *binary = b->requests[0]->program->src[4];
@@ -400,7 +492,7 @@ static void await_others(compilation *c) {
     if (r->kernel) continue;
     look_up(c, r, true);
     if (!r->claimed) continue;
-    make_source(c, r);
+    make_sources(c, &r, 1);
     compile_batches(c, &r, 1);
   }
 }
@@ -429,10 +521,26 @@ static void begin_requests(compilation *c) {
   c->identity = compiler_identity_get(&q);
 }
 
+/** Makes the sources of all kernels that need one, a round of them at a time, and reports each
+   kernel that is done. Reports may raise. */
+static void make_with_reports(compilation *c) {
+  const compile_options *o = c->options;
+  const work *w = &c->work;
+  size_t round = is_watched(c) ? 1 : ROUND * (size_t)c->target->device->host.threads;
+  request **next = arena_alloc(c->arena, round * sizeof *next);
+  for (size_t i = 0, n = 0, reported = 0; i < w->n; i++) {
+    if (!i && o->report_progress) o->report_progress(o->user, 0, w->n);
+    if (w->requests[i].claimed || is_watched(c)) next[n++] = &w->requests[i];
+    if (n < round && i + 1 < w->n) continue;
+    make_sources(c, next, n);
+    n = 0;
+    while (o->report_progress && reported < i) o->report_progress(o->user, ++reported, w->n);
+  }
+}
+
 static void compile_all(void *arg) {
   compilation *c = arg;
   const work *w = &c->work;
-  const compile_options *o = c->options;
   request **claimed = arena_alloc(c->arena, w->n * sizeof *claimed);
   size_t n_claimed = 0;
   begin_requests(c);
@@ -445,12 +553,9 @@ static void compile_all(void *arg) {
   for (size_t i = 0; i < w->n; i++) look_up(c, &w->requests[i], false);
   for (size_t i = 0; i < w->n && c->disk; i++)
     if (w->requests[i].claimed) find_on_disk(c, &w->requests[i]);
-  for (size_t i = 0; i < w->n; i++) {
-    request *r = &w->requests[i];
-    if (o->report_progress) o->report_progress(o->user, i, w->n);
-    if (r->claimed || c->codegen.observer.after || o->report_source) make_source(c, r);
-    if (r->claimed) claimed[n_claimed++] = r;
-  }
+  make_with_reports(c);
+  for (size_t i = 0; i < w->n; i++)
+    if (w->requests[i].claimed) claimed[n_claimed++] = &w->requests[i];
   compile_batches(c, claimed, n_claimed);
   await_others(c);
   load_programs(c);
@@ -499,17 +604,18 @@ static tn_status run_compilation(compilation *c, void (*body)(void *c), diag *d)
   c->arena = &a;
   c->diag = d;
   c->own.output = output_new(t->device->mem);
-  block_cache_init(&c->own.blocks, t->device->mem);
   tn_status status = diag_catch(d, body, c);
-  for (size_t i = 0; i < w->n && w->requests; i++)
-    if (w->requests[i].kernel) kernel_cache_release(c->cache, w->requests[i].kernel);
+  for (size_t i = 0; i < w->n && w->requests; i++) {
+    request *r = &w->requests[i];
+    if (r->kernel) kernel_cache_release(c->cache, r->kernel);
+    if (r->ir != c->ir) ir_free(r->ir);
+  }
   for (size_t i = 0; i < w->n && (status || (w->records && !w->is_found)); i++) {
     program_release(w->programs[i]);
     w->programs[i] = NULL;
   }
   for (batch *b = w->batches; b; b = b->next) output_free(&b->code);
   output_free(&c->own.output);
-  block_cache_free(&c->own.blocks);
   unload_record(c);
   if (o->disk) disk_cache_free_file(o->disk, &c->own.file);
   arena_free(&a);
