@@ -2,7 +2,6 @@
    to 1 MiB; a larger allocation gets a block of its own size. */
 #include "base/arena.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,13 +67,24 @@ static void add_block(arena *a, size_t bytes) {
   a->end = (char *)b + b->bytes;
 }
 
+static size_t aligned(size_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
+
 void *arena_alloc(arena *a, size_t bytes) {
   if (bytes > SIZE_MAX - ALIGN) diag_raise(a->diag, TN_ERR_MEMORY, "out of memory");
-  bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+  bytes = aligned(bytes);
   if ((size_t)(a->end - a->next) < bytes || !a->next) add_block(a, bytes);
   void *at = a->next;
   a->next += bytes;
   return at;
+}
+
+bool arena_extend(arena *a, void *at, size_t old_bytes, size_t new_bytes) {
+  bool is_last = at && (char *)at + aligned(old_bytes) == a->next;
+  if (!is_last || new_bytes > (size_t)(a->end - (char *)at)) return false;
+  size_t bytes = aligned(new_bytes);
+  if (bytes > (size_t)(a->end - (char *)at)) return false;
+  a->next = (char *)at + bytes;
+  return true;
 }
 
 void *arena_calloc(arena *a, size_t n, size_t size) {

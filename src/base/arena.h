@@ -8,6 +8,7 @@
 #include "base/diag.h"
 #include "base/mem.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct arena_block arena_block;
@@ -38,6 +39,10 @@ void *arena_alloc(arena *a, size_t bytes);
 
 /** Allocates `n` objects of `size` bytes each, all zero. */
 void *arena_calloc(arena *a, size_t n, size_t size);
+
+/** Makes the last allocation of an arena larger in place; false: it is not the last one, or its
+   block has no room. */
+bool arena_extend(arena *a, void *at, size_t old_bytes, size_t new_bytes);
 
 /** Copies `bytes` bytes into the arena. */
 void *arena_copy(arena *a, const void *from, size_t bytes);

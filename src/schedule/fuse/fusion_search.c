@@ -51,10 +51,10 @@ static void decide_value(grouping *s, value *v) {
   size_t n = v->places->uses.n;
   if (!n && !v->memory.stores.n) return; /* its readers were simplified away */
   const option **best = arena_alloc(s->a, (n + 1) * sizeof *best);
+  vec_reserve(s->a, &s->tried, n);
   for (size_t i = 0; i < n; i++) {
-    options *o = arena_alloc(s->a, sizeof *o);
-    *o = fusion_options_of(s, v->places->uses.at[i]);
-    best[i] = choose_option(s, o);
+    s->tried.at[i] = fusion_options_of(s, v->places->uses.at[i]);
+    best[i] = choose_option(s, &s->tried.at[i]);
   }
   if (value_is_never_stored(v)) {
     inline_in_all_readers(s, v, best);

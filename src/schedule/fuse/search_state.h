@@ -21,6 +21,12 @@ typedef struct option {
   uint64_t shared; /* PLACED: axes that the array lacks */
 } option;
 
+typedef struct options {
+  option at[FUSION_MOST_OPTIONS];
+  size_t n;
+  const char *refusal; /* why it cannot be computed where it is read (static); NULL: it can */
+} options;
+
 /** The last groups with some leading input, round robin. */
 typedef struct recent {
   group *at[FUSION_RECENT_GROUPS];
@@ -39,14 +45,9 @@ typedef struct grouping {
   groups groups;
   map recent; /* leading input → the last groups that have it */
   uint64_t random;
-  bool reports; /* decisions are reported */
+  VEC(options) tried; /* for the uses of the value that is being decided */
+  bool reports;       /* decisions are reported */
 } grouping;
-
-typedef struct options {
-  option at[FUSION_MOST_OPTIONS];
-  size_t n;
-  const char *refusal; /* why it cannot be computed where it is read (static); NULL: it can */
-} options;
 
 /* group_reads.c */
 
