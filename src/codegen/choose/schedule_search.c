@@ -125,15 +125,25 @@ static bool try_with_followers(search *s, size_t number, size_t alternative) {
   return keep_if_better(s, &inner.best, share);
 }
 
-/** Tries the alternatives of all decisions; returns whether one gains. */
-static bool try_all(search *s) {
-  bool gains = descend(s, 0);
+/** Tries the alternatives of the decisions with followers; returns whether one gains. */
+static bool try_followed(search *s) {
+  bool gains = false;
   for (size_t i = 0; i < decisions_of(&s->best).n; i++)
     for (size_t k = 0; i < decisions_of(&s->best).n && k < decisions_of(&s->best).at[i].n; k++) {
       decision d = decisions_of(&s->best).at[i];
       if (has_followers(d.kind) && d.taken != k) gains |= try_with_followers(s, i, k);
     }
   return gains;
+}
+
+/** Tries alternatives in rounds, until one gains nothing. Those of decisions with followers are not
+    tried again on a kernel that no tile has changed since. */
+static void try_rounds(search *s) {
+  bool gains = true;
+  for (int round = 0; round < MOST_ROUNDS && gains; round++) {
+    gains = descend(s, 0);
+    if (gains || !round) gains |= try_followed(s);
+  }
 }
 
 static void search_body(void *arg) {
@@ -144,7 +154,7 @@ static void search_body(void *arg) {
   s->best.before[0] = s->start;
   run_steps(&s->best, 0);
   s->left = s->best.cost < MACHINE_SEARCHED_KERNEL_NS ? 0 : MOST_ATTEMPTS;
-  for (int round = 0; round < MOST_ROUNDS && try_all(s);) round++;
+  try_rounds(s);
   decision_list found = decisions_of(&s->best); /* in an ir that ends with the search */
   s->found = copy_decisions(s->to, &found);
 }
