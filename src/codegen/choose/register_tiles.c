@@ -65,7 +65,7 @@ typedef struct tiled_nest {
   const node *stage;
   const node *axis[AXES];  /* NULL: none */
   const node *lanes;       /* the stage's vector range; NULL: none */
-  map padded;              /* bounds checks and selects that padded tiles will remove */
+  const map *padded;       /* bounds checks and selects that padded tiles will remove */
   bool has_remainder_nest; /* tiles may not overlap: remainders are nests of their own */
   bool has_lane_remainder; /* a reduction in lanes inside has a remainder loop */
   VEC(inner_loop) loops;   /* one after the other */
@@ -198,7 +198,7 @@ static void add_loop(tiled_nest *p, const node *fold) {
     const node *n = nest.at[i];
     bool computes =
         op_is_elementwise((op)n->op) && n->dtype != DT_INDEX && n->op != OP_CAST && n->op != OP_MUL;
-    if (!is_in_fold(n, fold) || !(nest_is_array_read(n) || computes) || map_has(&p->padded, n))
+    if (!is_in_fold(n, fold) || !(nest_is_array_read(n) || computes) || map_has(p->padded, n))
       continue;
     operation o = {.copies = copies_of_node(n, lanes), .is_load = nest_is_array_read(n)};
     o.cost = o.is_load ? 1 : op_instruction_cost((op)n->op);
@@ -236,7 +236,6 @@ static bool is_innermost(arena *a, const node *fold) {
 static bool fill_nest(tiled_nest *p) {
   arena *a = ir_arena(p->g);
   node_list nest = nest_nodes(a, p->stage);
-  choice_padded_conditions(p->c, p->stage, &p->padded);
   for (size_t i = 0; i < nest.n; i++) {
     const node *b = nest.at[i];
     if ((b->op != OP_STAGE && b->op != OP_FOLD) || !depends_on_tile(p, b)) continue;
@@ -401,17 +400,25 @@ static const bool *overlapping_ranges(choice *c, const node *stage) {
   return may;
 }
 
+/** A nest of which no axis is chosen. */
+static tiled_nest nest_without_axes(choice *c, const node *stage) {
+  map *padded = arena_calloc(ir_arena(c->laws.g), 1, sizeof *padded);
+  choice_padded_conditions(c, stage, padded);
+  return (tiled_nest){.c = c,
+                      .g = c->laws.g,
+                      .stage = stage,
+                      .hardware = hardware_with_defaults(&c->target->hardware),
+                      .lanes = nest_vector_range(stage),
+                      .padded = padded};
+}
+
 /** Adds the tiles of a nest along one range, or two. */
-static void add_tiles_along(const tiling *m, const node *stage, const node *first,
+static void add_tiles_along(const tiling *m, const tiled_nest *of, const node *first,
                             const node *second, bool may_overlap, tile_list *to) {
-  tiled_nest *p = arena_calloc(ir_arena(m->c->laws.g), 1, sizeof *p);
-  *p = (tiled_nest){.c = m->c,
-                    .g = m->c->laws.g,
-                    .stage = stage,
-                    .hardware = hardware_with_defaults(&m->c->target->hardware),
-                    .lanes = nest_vector_range(stage),
-                    .axis = {first, second},
-                    .has_remainder_nest = !may_overlap};
+  tiled_nest *p = arena_copy(ir_arena(of->g), of, sizeof *of);
+  p->axis[0] = first;
+  p->axis[1] = second;
+  p->has_remainder_nest = !may_overlap;
   if (!is_axis(m, first) || (second && !is_axis(m, second))) return;
   if (second && node_is_free_in(first, range_extent(second))) return;
   if (!fill_nest(p)) return;
@@ -425,9 +432,10 @@ static tile_list list_tiles(const tiling *m, const node *stage) {
   tile_list all = {0};
   size_t n = stage_n_ranges(stage);
   const bool *may = overlapping_ranges(m->c, stage);
+  const tiled_nest nest = nest_without_axes(m->c, stage);
   for (size_t i = 0; i < n; i++)
     for (size_t k = i; k < n; k++)
-      add_tiles_along(m, stage, stage_range(stage)[i], k > i ? stage_range(stage)[k] : NULL,
+      add_tiles_along(m, &nest, stage_range(stage)[i], k > i ? stage_range(stage)[k] : NULL,
                       may[i] && may[k], &all);
   keep_alternatives(&all);
   return all;
