@@ -61,7 +61,7 @@ static const char *const always[] = {
    writes files, not even when the compiler crashes. */
 static const char *const kind_flags[][8] = {
     [CC_GCC] = {"-fno-unsafe-math-optimizations", "-fno-single-precision-constant",
-                "-fno-tree-loop-vectorize", "-frounding-math", "--param=iv-max-considered-uses=100",
+                "-fno-tree-loop-vectorize", "-frounding-math", "--param=iv-max-considered-uses=160",
                 "-pipe", "-fno-report-bug"},
     [CC_CLANG] = {"-fno-approx-func", "-fdenormal-fp-math=ieee", "-fno-crash-diagnostics"},
 };
