@@ -50,6 +50,13 @@ static void print_lines(arena *a, const char *title, const char *const lines[], 
   for (size_t i = 0; i < n; i++) printf("  %-8s  %s\n", i ? "" : title, text_escape(a, lines[i]));
 }
 
+/** The first step that runs the kernel of a step. */
+static size_t first_step_with_kernel(const explanation *e, size_t i) {
+  size_t first = 0;
+  while (e->plan.steps.at[first].kernel != e->plan.steps.at[i].kernel) first++;
+  return first;
+}
+
 static void print_step(const explanation *e, size_t i) {
   arena *a = &e->c->arena;
   const tn_explained_step *s = &e->plan.steps.at[i];
@@ -66,6 +73,11 @@ static void print_step(const explanation *e, size_t i) {
     return;
   }
   const tn_explained_kernel *k = &e->plan.kernels.at[s->kernel];
+  size_t first = first_step_with_kernel(e, i);
+  if (first < i) {
+    printf("  kernel    %lld, as in step %zu\n", (long long)s->kernel + 1, first + 1);
+    return;
+  }
   printf("  kernel    %lld\n", (long long)s->kernel + 1);
   print_lines(a, "loops", k->loops, k->n_loops);
   print_lines(a, "schedule", k->schedule, k->n_schedule);
