@@ -223,7 +223,7 @@ static const node *decompose(void *user, ir *g, const node *n) {
   return t->renderer->decompose(&t->caps, g, n);
 }
 
-/** What a thread needs to generate code for one kernel after the other. */
+/** Memory of a thread that generates code for one kernel after the other. */
 typedef struct source_maker {
   compilation *c;
   block_cache blocks; /* of irs */
@@ -345,17 +345,25 @@ typedef struct source_queue {
   source_maker *makers;
 } source_queue;
 
-static void run_maker(void *arg, size_t i) {
-  source_queue *q = arg;
-  for (size_t k; (k = atomic_fetch_add(&q->next, 1)) < q->n;)
-    make_source(&q->makers[i], q->requests[k]);
+/** True if the compilation goes on in the background and was cancelled. */
+static bool is_cancelled(const compilation *c) {
+  return c->options->background && atomic_load(c->options->background);
 }
 
-/** Makes the sources of kernels, on all threads if nobody watches; raises the first failure. Each
-    kernel has irs of its own, so its code does not depend on the threads. */
+static void run_maker(void *arg, size_t i) {
+  source_queue *q = arg;
+  source_maker *m = &q->makers[i];
+  for (size_t k; !is_cancelled(m->c) && (k = atomic_fetch_add(&q->next, 1)) < q->n;)
+    make_source(m, q->requests[k]);
+}
+
+/** Makes the sources of kernels, on all threads unless somebody watches or it happens in the
+    background; raises the first failure. Each kernel has irs of its own, so its code does not
+   depend on the threads. */
 static void make_sources(compilation *c, request *const *requests, size_t n) {
   thread_pool *pool = registry_thread_pool(c->target->device->registry);
-  size_t threads = is_watched(c) ? 1 : (size_t)thread_pool_size(pool);
+  bool is_alone = is_watched(c) || c->options->background;
+  size_t threads = is_alone ? 1 : (size_t)thread_pool_size(pool);
   if (!n) return;
   if (threads > n) threads = n;
   source_queue q = {.requests = requests, .n = n};
@@ -367,6 +375,7 @@ static void make_sources(compilation *c, request *const *requests, size_t n) {
   else
     thread_pool_run_long(pool, run_maker, &q, threads);
   for (size_t i = 0; i < threads; i++) maker_free(&q.makers[i]);
+  if (is_cancelled(c)) diag_raise(c->diag, TN_ERR_CANCELLED, "compiling was cancelled");
   for (size_t i = 0; i < n; i++) {
     if (!requests[i]->diag.status) continue;
     c->diag->failure = requests[i]->diag.failure;
@@ -453,7 +462,7 @@ static void publish_batch(void *arg) {
   if (kernel_cache_publish(c->cache, compiled, b->n, &code, NULL, c->diag)) diag_rethrow(c->diag);
   const compile_options *o = c->options;
   for (size_t i = 0; i < b->n && o->report_compiled; i++)
-    o->report_compiled(o->user, b->specs[i]->name, b->n, b->ns);
+    o->report_compiled(o->user, b->specs[i]->entry, b->n, b->ns);
   keep_on_disk(c, b->requests, &(compiled_batch){compiled, b->n, &code});
 }
 
@@ -473,7 +482,11 @@ static void compile_batches(compilation *c, request **claimed, size_t n) {
   batch *b = arena_calloc(c->arena, count, sizeof *b);
   for (size_t i = 0; i < count; i++)
     prepare_batch(c, &b[i], claimed + i * size, i + 1 < count ? size : n - i * size);
-  for (size_t i = 0; i < count && c->options->background; i++) run_compiler(b, i);
+  for (size_t i = 0; i < count && c->options->background; i++)
+    if (is_cancelled(c))
+      b[i].status = TN_ERR_CANCELLED;
+    else
+      run_compiler(b, i);
   if (!c->options->background)
     thread_pool_run_long(registry_thread_pool(c->target->device->registry), run_compiler, b, count);
   bool failed = false;

@@ -19,13 +19,14 @@ typedef struct compile_options {
   codegen_observer observer; /* of code generation; if set, cached kernels are generated too */
   /** Reports that `done` of `total` kernels were generated; may raise. NULL: no reports. */
   void (*report_progress)(void *user, size_t done, size_t total);
-  /** Reports one of the `n` kernels that one call of the compiler took `ns` for; or NULL. */
-  void (*report_compiled)(void *user, const char *name, size_t n, int64_t ns);
+  /** Reports one of the `n` kernels that one call of the compiler took `ns` for, by the name of its
+      function, as steps that share a kernel differ in theirs; or NULL. */
+  void (*report_compiled)(void *user, const char *entry, size_t n, int64_t ns);
   /** Reports the source of each kernel; if set, cached kernels are rendered too. */
   void (*report_source)(void *user, const node *kernel, const char *source);
   void *user;
-  const atomic_bool *background; /* not NULL: compilers run on the calling thread alone, and may be
-                                    killed once this is set */
+  const atomic_bool *background; /* not NULL: code is generated and compilers run on the calling
+                                    thread alone, until this is set */
   disk_cache *disk;              /* NULL: nothing is found or kept on disk */
 } compile_options;
 

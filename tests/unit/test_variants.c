@@ -470,6 +470,47 @@ static void background_compilations_are_cancelled(void **state) {
   }
 }
 
+static const char slow_compiler[] = "#!/bin/sh\n"
+                                    "case \"$*\" in *--version*) exec cc \"$@\";; esac\n"
+                                    "here=$(dirname \"$0\")\n"
+                                    "if [ ! -e \"$here/slow\" ]; then exec cc \"$@\"; fi\n"
+                                    "cat > /dev/null\n"
+                                    ": > \"$here/started\"\n"
+                                    "exec sleep 60\n";
+
+/** A compiler that runs for a variant in the background is killed when the context is closed. */
+static void background_compilers_are_killed(void **state) {
+  (void)state;
+  diag d = {0};
+  arena a;
+  arena_init(&a, &mem_system, &d);
+  const char *folder = temporary_folder(&a);
+  const char *script = arena_printf(&a, "%s/cc", folder);
+  const char *started = arena_printf(&a, "%s/started", folder);
+  assert_true(temporary_write(script, 0700, slow_compiler, sizeof slow_compiler - 1));
+  tn_open_desc o = TN_OPEN_DESC_INIT;
+  o.compiler = script;
+  o.cache_dir = "off";
+  o.threads = 1;
+  tn_context *c = tn_open(&o);
+  tn_plan *p = compile_rows(c, TN_VARIANTS_AUTO);
+  tn_binding *b = bind(p);
+  p->variants->now = read_clock;
+  atomic_store(&clock_step, 10);
+  run_rows(b, 5);
+  run_rows(b, 7);
+  assert_true(temporary_write(arena_printf(&a, "%s/slow", folder), 0600, "", 0));
+  while (is_counted(p)) run_rows(b, 7);
+  int64_t start = clock_now_ns();
+  while (access(started, F_OK) && clock_now_ns() - start < INT64_C(30000000000)) sched_yield();
+  assert_int_equal(access(started, F_OK), 0);
+  start = clock_now_ns();
+  check_ok(c, tn_close(c));
+  assert_true(clock_now_ns() - start < INT64_C(30000000000)); /* half of what it sleeps */
+  assert_int_equal(temporary_remove(&a, folder), 0);
+  arena_free(&a);
+}
+
 /* Threads. */
 
 typedef struct caller {
@@ -568,6 +609,7 @@ int main(void) {
       cmocka_unit_test(what_cannot_vary_is_exact),
       cmocka_unit_test(memory_may_run_out),
       cmocka_unit_test(background_compilations_are_cancelled),
+      cmocka_unit_test(background_compilers_are_killed),
       WITH(bindings_run_while_variants_come_and_go),
       cmocka_unit_test(bits_are_the_variants),
   };

@@ -255,7 +255,7 @@ static void run_rows(tn_binding *b, size_t rows) {
   check_bound(b, tn_binding_run(b));
 }
 
-/** What is prepared exists once for all variants, and goes with the last of them. */
+/** A prepared weight exists once for all variants, and is freed with the last of them. */
 static void variants_share_weights(void **state) {
   fixture *f = *state;
   static bytes file;

@@ -62,8 +62,11 @@ static void print_step(const explanation *e, size_t i) {
   const tn_explained_step *s = &e->plan.steps.at[i];
   printf("\nstep %zu: %s\n", i + 1, text_escape(a, s->name));
   for (size_t k = 0; k < s->n_reads; k++)
-    printf("%s%zu%s", k ? ", " : "  reads     steps ", s->reads[k] + 1,
-           k + 1 < s->n_reads ? "" : "\n");
+    printf("%s%zu%s",
+           k                ? ", "
+           : s->n_reads > 1 ? "  reads     steps "
+                            : "  reads     step ",
+           s->reads[k] + 1, k + 1 < s->n_reads ? "" : "\n");
   for (size_t k = 0; k < s->n_values; k++)
     printf("  %-8s  %s\n            %s\n", k ? "" : "computes", text_escape(a, s->values[k].text),
            text_escape(a, s->values[k].why));
@@ -100,9 +103,7 @@ static void print_steps(const explanation *e) {
   size_t places = 0;
   for (size_t i = 0; i < e->plan.steps.n; i++) places += e->plan.steps.at[i].n_places;
   profile_print(&e->profile);
-  if (places)
-    printf("%s written into larger arrays, without a copy\n",
-           text_count(&e->c->arena, places, "piece"));
+  if (places) printf("%s written into larger arrays\n", text_count(&e->c->arena, places, "piece"));
   for (size_t i = 0; i < e->plan.steps.n; i++) print_step(e, i);
 }
 

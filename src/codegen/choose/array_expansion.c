@@ -148,7 +148,7 @@ static const node *choose_outermost(choice *c, const node *stage) {
   node_list nest = nest_nodes(a, stage), candidates = {0};
   for (size_t i = 0; i < stage_n_ranges(stage); i++) {
     const node *r = stage_range(stage)[i];
-    if (range_kind_of(r) == KIND_LOOP && (!i || builds_along(&nest, r)))
+    if (!i || (range_kind_of(r) == KIND_LOOP && builds_along(&nest, r)))
       vec_push(a, &candidates, r);
   }
   if (candidates.n < 2) return stage;

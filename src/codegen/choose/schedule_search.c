@@ -119,7 +119,8 @@ static bool try_with_followers(search *s, size_t number, size_t alternative) {
   double share = is_lanes ? MACHINE_OTHER_LANES_GAIN : MACHINE_ALTERNATIVE_GAIN;
   if (!make_alternative(s, number, alternative, &inner.best)) return false;
   inner.left = s->left;
-  if (inner.best.cost <= MACHINE_FOLLOWED_ALTERNATIVE_COST * s->best.cost)
+  bool is_same = inner.best.cost == s->best.cost; /* as where a law refused */
+  if (!is_same && inner.best.cost <= MACHINE_FOLLOWED_ALTERNATIVE_COST * s->best.cost)
     descend(&inner, number + 1);
   s->left = inner.left;
   return keep_if_better(s, &inner.best, share);
@@ -136,8 +137,8 @@ static bool try_followed(search *s) {
   return gains;
 }
 
-/** Tries alternatives in rounds, until one gains nothing. Those of decisions with followers are not
-    tried again on a kernel that no tile has changed since. */
+/** Tries alternatives in rounds, until one gains nothing. Those of decisions with followers are
+    tried in the first round, and after others have gained. */
 static void try_rounds(search *s) {
   bool gains = true;
   for (int round = 0; round < MOST_ROUNDS && gains; round++) {

@@ -25,7 +25,7 @@ typedef VEC(cell) cell_list;
 typedef struct array {
   const node *alloc;
   cell_list cells;  /* sorted once all accesses are known */
-  node_list loops;  /* ranges that stored values depend on: the array is live around their loops */
+  node_list loops;  /* ranges that stored values depend on: the loops that fill it */
   size_t registers; /* taken by the array and those inside of it */
   bool is_spilled;  /* to memory, at the end of the loop that fills it */
   bool refused;     /* stays an array */

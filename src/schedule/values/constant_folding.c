@@ -1,6 +1,7 @@
 /* Implements constant folding at load time: finds the last values on each path to the roots that
-   are computed from constants alone and are no larger than the constants that they read, and
-   replaces each by a new constant. Weight prepacking follows (weight_layout.c). */
+   are computed from constants alone, and either are no larger than the constants that they read, or
+   take many operations an element and fit in a budget; and replaces each by a new constant. Weight
+   prepacking follows (weight_layout.c). */
 #include "schedule/values/constant_folding.h"
 
 #include "ir/core/affine.h"
@@ -16,7 +17,7 @@
 
 enum {
   MOST_BELOW = 64,             /* nodes below a value that are visited to measure its operands */
-  MOST_ADDED_BYTES = 16 << 20, /* of a value that is larger than its operands */
+  MOST_ADDED_BYTES = 32 << 20, /* of all values that are larger than their operands */
   LEAST_OPERATIONS = 8         /* for each of its elements */
 };
 
@@ -69,13 +70,16 @@ static computation measure(constant_folding *f, const node *n) {
   return c;
 }
 
-/** True if a value takes no more bytes than the BUFFERs that it is computed from, or if it is small
-    and its elements take many operations each. */
+/** True if a value takes no more bytes than the BUFFERs that it is computed from, or if its
+   elements take many operations each and it fits in the budget. */
 static bool is_worth_storing(constant_folding *f, const node *n) {
   computation c = measure(f, n);
   double bytes = bytes_of(n), elements = bytes / (double)dtype_bytes((dtype)n->dtype);
-  return bytes <= c.bytes ||
-         (bytes <= MOST_ADDED_BYTES && c.operations >= LEAST_OPERATIONS * elements);
+  if (bytes <= c.bytes) return true;
+  if (c.operations < LEAST_OPERATIONS * elements) return false;
+  bool fits = f->added_bytes + bytes <= MOST_ADDED_BYTES;
+  if (fits) f->added_bytes += bytes;
+  return fits;
 }
 
 /** Finds the last values on each path to the roots that are computed from constants, and are worth

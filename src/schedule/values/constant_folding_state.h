@@ -12,9 +12,10 @@ typedef struct constant_folding {
   arena *a;
   const constant_folding_request *request;
   constants out;
-  map number;   /* a BUFFER of a constant that was added → its position in out.at, + 1 */
-  map stand_in; /* a node → its replacement at the next constant_folding_apply */
-  int64_t uids; /* the uid of the next new BUFFER */
+  map number;         /* a BUFFER of a constant that was added → its position in out.at, + 1 */
+  map stand_in;       /* a node → its replacement at the next constant_folding_apply */
+  double added_bytes; /* of constants that are larger than what they are computed from */
+  int64_t uids;       /* the uid of the next new BUFFER */
 } constant_folding;
 
 /** Adds a constant of this value, and returns the BUFFER that stands for it. */

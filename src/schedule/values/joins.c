@@ -225,13 +225,18 @@ static bool is_contraction(const node *n) {
     shares its kernel, as sums over one tensor do. */
 static bool has_contraction(const finding *f, const node *x) {
   node_list open = {0};
+  map seen = {0};
   vec_push(f->a, &open, x);
   for (size_t i = 0; i < open.n && i < MOST_BEHIND; i++) {
     const node *n = open.at[i];
     if (is_contraction(n)) return true;
     if (i && (map_has(&f->joined, n) || is_opaque(n))) continue;
-    for (uint32_t k = 0; k < n->n_src; k++)
-      if (n->src[k]->rank && n->src[k]->dtype != DT_INDEX) vec_push(f->a, &open, n->src[k]);
+    for (uint32_t k = 0; k < n->n_src; k++) {
+      const node *s = n->src[k];
+      if (!s->rank || s->dtype == DT_INDEX || map_has(&seen, s)) continue;
+      map_set(f->a, &seen, s, NULL);
+      vec_push(f->a, &open, s);
+    }
   }
   return false;
 }

@@ -482,7 +482,8 @@ tn_status tn_binding_memory(tn_binding *b, tn_memory *memory) {
   tn_memory found = TN_MEMORY_INIT;
   tn_status s = binding_enter(b);
   if (s != TN_OK) return s;
-  s = binding_memory(b, &found);
+  s = binding_check_caller(b);
+  if (s == TN_OK) s = binding_memory(b, &found);
   if (s == TN_OK) s = descriptor_write(&b->diag, memory, &found, sizeof found, "tn_memory");
   if (s != TN_OK) b->failures.message = b->diag.failure;
   binding_leave(b);

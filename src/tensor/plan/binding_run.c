@@ -326,7 +326,7 @@ tn_status binding_memory(tn_binding *b, tn_memory *m) {
   if (s == TN_OK) s = execution_scratch_bytes(b->execution, &m->scratch, &b->diag);
   for (size_t i = 0; i < p->ports.n_inputs && s == TN_OK; i++)
     m->inputs += b->inputs[i].count * dtype_bytes(p->ports.inputs[i].dtype);
-  for (size_t i = 0; i < b->variant->n_values && s == TN_OK; i++)
+  for (size_t i = 0; s == TN_OK && i < b->variant->n_values; i++)
     m->values += buffer_bytes(b->variant->values[i].memory);
   for (size_t i = 0; i < p->n_states && s == TN_OK; i++) m->states += p->states[i].storage->bytes;
   return s;

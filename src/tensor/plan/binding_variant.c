@@ -21,7 +21,7 @@ static void begin_time(tn_binding *b) {
   b->time = (binding_time){.is_counted = left != INT64_MAX,
                            .left_ns = left,
                            .best_ns = INT64_MAX,
-                           .trials = b->variant->wider_ns ? TRIAL_RUNS : 0};
+                           .trials = variant_table_is_new(b->plan, b->variant) ? TRIAL_RUNS : 0};
 }
 
 int64_t binding_run_begins(const tn_binding *b) {

@@ -2,8 +2,9 @@
    variants that were compiled of it (plan_variant.h). Bindings run a plan concurrently with the
    context, on any thread; only its variants change.
 
-   A *fact* is what a run tells that decides shapes: the value of a variable of the graph, which the
-   size of an input along an axis determines. All sizes are expressions over the facts. */
+   A *fact* is a value that decides shapes and that only a run knows: that of a variable of the
+   graph, which the size of an input along an axis determines. All sizes are expressions over the
+   facts. */
 #ifndef TENON_TENSOR_PLAN_PLAN_H
 #define TENON_TENSOR_PLAN_PLAN_H
 

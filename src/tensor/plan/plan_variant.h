@@ -45,16 +45,17 @@ struct plan_variant {
   tn_plan *plan;               /* not retained */
   shared_constant **constants; /* among the values */
   size_t n_constants;
-  int64_t wider_ns;       /* the shortest run of its facts on the variant before; 0: not known */
   atomic_bool is_dropped; /* from the plan's table */
   /* Under the table's lock: */
-  int64_t number; /* among those of the plan */
+  int64_t wider_ns; /* the shortest run of its facts on the variant before, until runs were compared
+                       with it; 0: there is none */
+  int64_t number;   /* among those of the plan */
   uint64_t last_used;
 };
 
-/** Compiles a variant of a plan for a form, on any thread. Unless `background` is NULL, that is the
-    calling thread alone, until the flag is set, and nobody follows its progress. The plan outlives
-    the variant. */
+/** Compiles a variant of a plan for a form, on any thread. Unless `background` is NULL, kernels are
+    compiled on the calling thread alone, until the flag is set, and nobody follows the progress.
+   The plan outlives the variant. */
 tn_status plan_variant_build(tn_plan *p, const int64_t form[], const atomic_bool *background,
                              diag *d, plan_variant **out);
 

@@ -27,8 +27,8 @@ static bool is_equal(const tn_plan *p, const int64_t a[], const int64_t b[]) {
   return true;
 }
 
-/** True if a variant serves facts: it was compiled for these numbers, and what varies is not 0
-    unless it is the only variant. */
+/** True if a variant serves facts: its numbers are theirs, and those that it leaves open are at
+   least what it was compiled for. */
 static bool covers(const tn_plan *p, const plan_variant *v, const int64_t facts[]) {
   for (size_t i = 0; i < p->n_facts; i++)
     if (v->form[i] == FACT_OPEN ? facts[i] < v->least[i] : v->form[i] != facts[i]) return false;
@@ -284,15 +284,25 @@ static void compile_due(background_job *job, const atomic_bool *is_cancelled) {
   mem_free(&p->context->mem, form, bytes);
 }
 
-void variant_table_compare(tn_plan *p, const plan_variant *v, int64_t best_ns) {
+bool variant_table_is_new(tn_plan *p, const plan_variant *v) {
+  mutex_lock(&p->variants->lock);
+  bool is_new = v->wider_ns != 0;
+  mutex_unlock(&p->variants->lock);
+  return is_new;
+}
+
+void variant_table_compare(tn_plan *p, plan_variant *v, int64_t best_ns) {
   variant_table *t = p->variants;
-  if ((double)best_ns <= LEAST_GAIN * (double)v->wider_ns) return;
   mutex_lock(&t->lock);
-  t->gains_nothing = true;
+  int64_t wider_ns = v->wider_ns;
+  bool gains_nothing = wider_ns && (double)best_ns > LEAST_GAIN * (double)wider_ns;
+  v->wider_ns = 0; /* another binding does not compare it again */
+  t->gains_nothing |= gains_nothing;
   mutex_unlock(&t->lock);
-  context_log(p->context, TN_LOG_DEBUG,
-              "plan %s: exact variants gain nothing: a run takes %.3f ms, not %.3f", p->name,
-              (double)best_ns * 1e-6, (double)v->wider_ns * 1e-6);
+  if (gains_nothing)
+    context_log(p->context, TN_LOG_DEBUG,
+                "plan %s: exact variants gain nothing: a run takes %.3f ms, not %.3f", p->name,
+                (double)best_ns * 1e-6, (double)wider_ns * 1e-6);
 }
 
 /* Opening. */

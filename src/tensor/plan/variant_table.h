@@ -52,7 +52,10 @@ int64_t variant_table_time_left(tn_plan *p, const int64_t facts[], const plan_va
     it is as long as compiling, an exact variant is compiled in the background. */
 void variant_table_add_time(tn_plan *p, const int64_t facts[], int64_t time_ns, int64_t best_ns);
 
-/** Compares the shortest run of an exact variant with those on the wider one before. */
-void variant_table_compare(tn_plan *p, const plan_variant *v, int64_t best_ns);
+/** True until the runs of an exact variant were compared with those on the wider one before. */
+bool variant_table_is_new(tn_plan *p, const plan_variant *v);
+
+/** Compares the shortest run of an exact variant with those on the wider one before, once. */
+void variant_table_compare(tn_plan *p, plan_variant *v, int64_t best_ns);
 
 #endif
