@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests whole networks by `tenon run --check`: the nine that the package onnx brings, with the
 outputs it recorded; the same graphs with seeded weights, against ONNX Runtime; and a MobileNet at
-five batch sizes with one set of kernels. The check must fail where an operator is replaced by
+five batch sizes with two sets of kernels. The check must fail where an operator is replaced by
 another.
 
     test_networks.py BUILD [NETWORK]…
@@ -142,7 +142,8 @@ def check_batches(folder):
         check(f"mobilenet: {sets.name}", r.returncode == 0 and
               lines == (len(BATCHES) if sets == data else 1), r)
         counts.append(len(calls.read_text().splitlines()))
-    check("mobilenet: one set of kernels for all batches", counts[0] == counts[1] > 0, counts)
+    check("mobilenet: an exact and a widened variant for all batches",
+          0 < counts[0] < counts[1] <= 2 * counts[0], counts)
 
 
 def is_as_users_have_it():
