@@ -392,6 +392,33 @@ static void failures_are_of_one_run(void **state) {
 }
 
 /** A compiler that refuses kernels with values of variables. */
+/** A context whose compiler is a script, in a folder of its own. */
+typedef struct scripted {
+  diag d;
+  arena a;
+  const char *folder;
+  tn_context *c;
+} scripted;
+
+static void open_scripted(scripted *s, const char *script) {
+  *s = (scripted){.folder = NULL};
+  arena_init(&s->a, &mem_system, &s->d);
+  s->folder = temporary_folder(&s->a);
+  const char *path = arena_printf(&s->a, "%s/cc", s->folder);
+  assert_true(temporary_write(path, 0700, script, strlen(script)));
+  tn_open_desc o = TN_OPEN_DESC_INIT;
+  o.compiler = path;
+  o.cache_dir = "off";
+  o.threads = 1;
+  s->c = tn_open(&o);
+}
+
+static void close_scripted(scripted *s) {
+  check_ok(s->c, tn_close(s->c));
+  assert_int_equal(temporary_remove(&s->a, s->folder), 0);
+  arena_free(&s->a);
+}
+
 static const char numbers_only[] =
     "#!/bin/sh\n"
     "case \"$*\" in *--version*) exec cc \"$@\";; esac\n"
@@ -402,17 +429,9 @@ static const char numbers_only[] =
 /** Where nothing can be compiled with sizes open, all variants are exact. */
 static void what_cannot_vary_is_exact(void **state) {
   (void)state;
-  diag d = {0};
-  arena a;
-  arena_init(&a, &mem_system, &d);
-  const char *folder = temporary_folder(&a);
-  const char *script = arena_printf(&a, "%s/cc", folder);
-  assert_true(temporary_write(script, 0700, numbers_only, sizeof numbers_only - 1));
-  tn_open_desc o = TN_OPEN_DESC_INIT;
-  o.compiler = script;
-  o.cache_dir = "off";
-  o.threads = 1;
-  tn_context *c = tn_open(&o);
+  scripted s;
+  open_scripted(&s, numbers_only);
+  tn_context *c = s.c;
   tn_binding *b = bind(compile_rows(c, TN_VARIANTS_AUTO));
   for (size_t rows = 4; rows < 8; rows++) assert_int_equal(run_rows(b, rows), rows - 4);
   assert_true(b->plan->variants->is_never_widened);
@@ -423,9 +442,7 @@ static void what_cannot_vary_is_exact(void **state) {
   tn_tensor *y = tn_neg(tn_input(c, "x", tn_shape(tn_dim_var(c, "m", 1, 9)), TN_F32));
   assert_int_equal(tn_plan_compile(c, &y, 1, &for_all, &one), TN_ERR_COMPILE);
   check_text(tn_message(c), "variables");
-  check_ok(c, tn_close(c));
-  assert_int_equal(temporary_remove(&a, folder), 0);
-  arena_free(&a);
+  close_scripted(&s);
 }
 
 /** Without memory a run fails, and succeeds when there is some again. */
@@ -481,34 +498,23 @@ static const char slow_compiler[] = "#!/bin/sh\n"
 /** A compiler that runs for a variant in the background is killed when the context is closed. */
 static void background_compilers_are_killed(void **state) {
   (void)state;
-  diag d = {0};
-  arena a;
-  arena_init(&a, &mem_system, &d);
-  const char *folder = temporary_folder(&a);
-  const char *script = arena_printf(&a, "%s/cc", folder);
-  const char *started = arena_printf(&a, "%s/started", folder);
-  assert_true(temporary_write(script, 0700, slow_compiler, sizeof slow_compiler - 1));
-  tn_open_desc o = TN_OPEN_DESC_INIT;
-  o.compiler = script;
-  o.cache_dir = "off";
-  o.threads = 1;
-  tn_context *c = tn_open(&o);
-  tn_plan *p = compile_rows(c, TN_VARIANTS_AUTO);
+  scripted s;
+  open_scripted(&s, slow_compiler);
+  const char *started = arena_printf(&s.a, "%s/started", s.folder);
+  tn_plan *p = compile_rows(s.c, TN_VARIANTS_AUTO);
   tn_binding *b = bind(p);
   p->variants->now = read_clock;
   atomic_store(&clock_step, 10);
   run_rows(b, 5);
   run_rows(b, 7);
-  assert_true(temporary_write(arena_printf(&a, "%s/slow", folder), 0600, "", 0));
+  assert_true(temporary_write(arena_printf(&s.a, "%s/slow", s.folder), 0600, "", 0));
   while (is_counted(p)) run_rows(b, 7);
   int64_t start = clock_now_ns();
   while (access(started, F_OK) && clock_now_ns() - start < INT64_C(30000000000)) sched_yield();
   assert_int_equal(access(started, F_OK), 0);
   start = clock_now_ns();
-  check_ok(c, tn_close(c));
+  close_scripted(&s);
   assert_true(clock_now_ns() - start < INT64_C(30000000000)); /* half of what it sleeps */
-  assert_int_equal(temporary_remove(&a, folder), 0);
-  arena_free(&a);
 }
 
 /* Threads. */
