@@ -1,7 +1,9 @@
 /* Implements array expansion, a step of the automatic scheduler: where a nest builds arrays for one
    index of a range after the other, and reductions read operands that all these indices share, the
    range is strip-mined and the arrays are built for a block of indices at once (laws HOIST, BATCH).
-   A register tile of the block then loads such an operand once. */
+   A register tile of the block then loads such an operand once. Arrays inside of other arrays'
+   nests follow. The search chooses the block, and the outermost of the loops that arrays are built
+   in. */
 #include "codegen/choose/choice.h"
 #include "codegen/choose/nest_analysis.h"
 #include "target/hardware.h"

@@ -13,6 +13,12 @@ bool nest_is_array_read(const node *n) {
   return n->op == OP_INDEX && (n->src[0]->op == OP_PARAM || n->src[0]->op == OP_STAGE);
 }
 
+bool nest_has_fold(const node_list *nodes) {
+  for (size_t i = 0; i < nodes->n; i++)
+    if (nodes->at[i]->op == OP_FOLD) return true;
+  return false;
+}
+
 bool nest_varies_in_fold(const node_list *nest, const node *what) {
   for (size_t i = 0; i < nest->n; i++) {
     const node *f = nest->at[i];

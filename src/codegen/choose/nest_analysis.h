@@ -14,6 +14,9 @@ node_list nest_nodes(arena *a, const node *binder);
 /** True if a node reads an element of a PARAM or a STAGE. */
 bool nest_is_array_read(const node *n);
 
+/** True if there is a reduction among nodes. */
+bool nest_has_fold(const node_list *nodes);
+
 /** True if `what` depends on a range of one of a nest's reductions. */
 bool nest_varies_in_fold(const node_list *nest, const node *what);
 

@@ -6,6 +6,7 @@
    MOST_ATTEMPTS are tried, so a kernel of many nests is not searched whole.
  */
 #include "codegen/choose/choice.h"
+#include "codegen/choose/nest_analysis.h"
 #include "ir/transform/copy_graph.h"
 #include "target/machine.h"
 
@@ -160,16 +161,10 @@ static void search_body(void *arg) {
   s->found = copy_decisions(s->to, &found);
 }
 
-static bool has_reduction(const choice *c) {
-  node_list binders = choice_binders(c);
-  for (size_t i = 0; i < binders.n; i++)
-    if (binders.at[i]->op == OP_FOLD) return true;
-  return false;
-}
-
 decision_list choice_search(const choice *c) {
   diag *d = ir_diag(c->laws.g);
-  if (!has_reduction(c)) return (decision_list){0}; /* tiles are of reductions */
+  node_list binders = choice_binders(c);
+  if (!nest_has_fold(&binders)) return (decision_list){0}; /* tiles are of reductions */
   search *s = arena_calloc(ir_arena(c->laws.g), 1, sizeof *s);
   s->to = ir_arena(c->laws.g);
   s->start = *c;

@@ -329,12 +329,6 @@ static const node *next_binder(choice *c, const map *tried) {
   return NULL;
 }
 
-static bool has_reduction(const node_list *nest) {
-  for (size_t i = 0; i < nest->n; i++)
-    if (nest->at[i]->op == OP_FOLD) return true;
-  return false;
-}
-
 /** Decides the range of a STAGE's vectors: where it reduces, other ranges that take not many more
     operations are alternatives. */
 static lane_range choose_lanes(estimate *e, const node *stage) {
@@ -342,7 +336,7 @@ static lane_range choose_lanes(estimate *e, const node *stage) {
   lane_range list[MOST_LANE_RANGES] = {0};
   size_t n = best_ranges(e, stage, list);
   while (n > 1 && list[n - 1].operations > MACHINE_ALTERNATIVE_LANES_COST * list[0].operations) n--;
-  if (n < 2 || !has_reduction(&nest)) return list[0];
+  if (n < 2 || !nest_has_fold(&nest)) return list[0];
   return list[choice_decide(e->c, DECISION_LANES, n)];
 }
 
