@@ -57,7 +57,7 @@ const node *codegen_promote_registers(ir *g, const node *sink, const target *t);
 /** lower/nontemporal_stores.c: marks stores of more bytes than the caches hold. */
 const node *codegen_nontemporal_stores(ir *g, const node *sink, const target *t);
 
-/** lower/prefetch.c: marks loads of rows that are read again to prefetch the next row. */
+/** lower/prefetch.c: fetches rows and blocks of operands before they are used. */
 const node *codegen_prefetch(ir *g, const node *sink, const target *t);
 
 /** lower/parallel_loops.c: THREAD ranges become loops over a worker's share of the indices. */

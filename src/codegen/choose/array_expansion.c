@@ -48,10 +48,12 @@ static bool shares_operands(arena *a, const node_list *nest, const node *range) 
   return false;
 }
 
-/** The largest block of at most `most` indices that fits; blocks are of about equal size. */
-static int64_t block_size(const choice *c, const node *range, double bytes, int64_t most) {
-  double free_bytes = MACHINE_EXPANDED_SCRATCH_SHARE *
-                      (double)hardware_scratch_bytes(&c->target->hardware, c->target->scratch);
+/** The largest block of at most `most` indices whose arrays fit in a share of the scratch memory;
+    blocks are of about equal size. */
+static int64_t block_size(const choice *c, const node *range, double bytes, int64_t most,
+                          double share) {
+  double free_bytes =
+      share * (double)hardware_scratch_bytes(&c->target->hardware, c->target->scratch);
   if ((double)most * bytes > free_bytes) most = (int64_t)(free_bytes / bytes);
   if (most > range_extent(range)->lo) most = range_extent(range)->lo;
   return most > 0 ? ix_block_size(range_extent(range), most) : 0;
@@ -59,11 +61,12 @@ static int64_t block_size(const choice *c, const node *range, double bytes, int6
 
 /** Decides the size of a block: the usual one, a smaller or a larger one. */
 static int64_t choose_block_size(choice *c, const node *range, double bytes) {
-  int64_t usual = block_size(c, range, bytes, MACHINE_EXPANDED_BLOCK_MOST);
+  double share = MACHINE_EXPANDED_SCRATCH_SHARE;
+  int64_t usual = block_size(c, range, bytes, MACHINE_EXPANDED_BLOCK_MOST, share);
   int64_t sizes[3] = {usual};
   size_t n = 1;
-  if (usual > 3) sizes[n++] = block_size(c, range, bytes, usual / 2);
-  int64_t large = block_size(c, range, bytes, 2 * usual);
+  if (usual > 3) sizes[n++] = block_size(c, range, bytes, usual / 2, share);
+  int64_t large = block_size(c, range, bytes, 2 * usual, 1);
   if (large > usual) sizes[n++] = large;
   return usual > 1 ? sizes[choice_decide(c, DECISION_EXPANSION, n)] : usual;
 }

@@ -17,7 +17,8 @@ typedef enum decision_kind {
   DECISION_EXPANSION,  /* the block of indices that arrays are built for at once */
   DECISION_LANES,      /* the range of a reducing nest's vectors */
   DECISION_TILE,       /* the register tile of a nest */
-  DECISION_ORDER,      /* whether loops along which a tile's vectors change are innermost */
+  DECISION_ORDER,      /* whether loops of a tile's other operand are innermost */
+  DECISION_PACKING,    /* whether an operand that is read from far away in long runs is packed */
   DECISION_CACHE_BLOCK /* number of loops of a tile's nest inside the blocks of its sums */
 } decision_kind;
 

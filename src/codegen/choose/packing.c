@@ -3,7 +3,7 @@
    (Goto and van de Geijn 2008). Loops that the operand does not depend on move inside of the
    others. Inside of these, several packed blocks alternate, so that the tile's other operand stays
    in the first cache for all but one of them. An operand too large to pack keeps its place, and
-   only its loops are exchanged. */
+   only its loops are exchanged; so does one in long runs, unless the search prefers to pack it. */
 #include "codegen/choose/choice.h"
 #include "codegen/choose/nest_analysis.h"
 #include "ir/index/row_major_address.h"
@@ -242,6 +242,28 @@ static bool is_scattered_or_far(const choice *c, const node *stage, const node *
          has_set_conflicts(c, stage, index);
 }
 
+/** Contiguous bytes that reads along the ranges inside of a stage's loops cover. */
+static double contiguous_bytes(const choice *c, const node *stage, const node *index) {
+  const node *param = index->src[0], *inner[MOST_INNER];
+  const node *a = row_major_address(c->laws.g, param->rank, param->dims, index->src + 1);
+  size_t n = inner_ranges(stage, index, inner, MOST_INNER);
+  double run = 1, before = 0;
+  while (run > before) {
+    before = run;
+    for (size_t i = 0; i < n; i++)
+      if ((double)ix_coefficient(a, inner[i]) == run) run *= range_trip_estimate(inner[i]);
+  }
+  return run * (double)dtype_bytes((dtype)index->dtype);
+}
+
+/** True if an operand is far away, but lies there in runs of a page or more, which prefetching
+    brings near in time. */
+static bool is_far_in_runs(const choice *c, const node *stage, const node *index) {
+  double page = (double)hardware_with_defaults(&c->target->hardware).page_bytes;
+  return read_is_unit_stride(c->laws.g, nest_vector_range(stage), index) &&
+         contiguous_bytes(c, stage, index) >= page && !has_set_conflicts(c, stage, index);
+}
+
 /** Reuse divided by break-even reuse; at least 1 means pack. `cut`: indices that form a tile. */
 static double packing_gain(const choice *c, const node *stage, const node *index, double cut) {
   bool is_consecutive = read_is_unit_stride(c->laws.g, nest_vector_range(stage), index);
@@ -379,8 +401,9 @@ void choose_packing(choice *c) {
     while (lanes && (b = law_find_binder(&c->laws, c->sink, lanes))) {
       const node *index = next_operand(c, b, &refused);
       if (!index) break;
-      bool made = pack_operand(c, b, index);
-      if (!made && needs_interchange(c, b, index))
+      bool stays = is_far_in_runs(c, b, index) && !choice_decide(c, DECISION_PACKING, 2);
+      bool made = !stays && pack_operand(c, b, index);
+      if (!made && (stays || needs_interchange(c, b, index)))
         choice_interchange_outward(c, b, index, fixed_ranges(c->laws.g, b, index));
       if (!made) map_set(ir_arena(c->laws.g), &refused, index, (void *)index);
     }

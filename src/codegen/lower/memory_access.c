@@ -1,4 +1,4 @@
-/* Reads the addresses of LOADs and STOREs in a lowered graph, and sets their hints. */
+/* Reads the addresses of LOADs and STOREs in a lowered graph. */
 #include "codegen/lower/memory_access.h"
 
 const node *memory_access_unmask(const node *address, const node **mask) {
@@ -10,11 +10,4 @@ const node *memory_access_unmask(const node *address, const node **mask) {
 const node *memory_access_address(const node *access) {
   const node *mask;
   return memory_access_unmask(access->src[1], &mask);
-}
-
-const node *memory_access_with_hint(ir *g, const node *access, int64_t hint) {
-  node_spec s = node_spec_with_sources(access, access->src, access->n_src);
-  s.ints = &hint;
-  s.n_int = 1;
-  return ir_make(g, &s);
 }

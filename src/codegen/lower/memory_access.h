@@ -1,5 +1,4 @@
-/* Reads the addresses of LOADs and STOREs in a lowered graph, without their masks, and sets their
-   prefetch and non-temporal hints. */
+/* Reads the addresses of LOADs and STOREs in a lowered graph, without their masks. */
 #ifndef TENON_CODEGEN_LOWER_MEMORY_ACCESS_H
 #define TENON_CODEGEN_LOWER_MEMORY_ACCESS_H
 
@@ -11,9 +10,5 @@ const node *memory_access_unmask(const node *address, const node **mask);
 
 /** The address of a LOAD or STORE without its mask. */
 const node *memory_access_address(const node *access);
-
-/** The same LOAD or STORE with a hint: a LOAD's prefetch distance, a STORE's non-temporal flag
-    (ops.def). */
-const node *memory_access_with_hint(ir *g, const node *access, int64_t hint);
 
 #endif

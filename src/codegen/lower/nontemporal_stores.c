@@ -71,6 +71,13 @@ static void find_streaming_stores(streaming *s, const node_list *order) {
   }
 }
 
+static const node *mark_nontemporal(ir *g, const node *store) {
+  node_spec s = node_spec_with_sources(store, store->src, store->n_src);
+  s.ints = &(int64_t){1};
+  s.n_int = 1;
+  return ir_make(g, &s);
+}
+
 const node *codegen_nontemporal_stores(ir *g, const node *sink, const target *t) {
   streaming s = {.g = g, .a = ir_arena(g), .hardware = hardware_with_defaults(&t->hardware)};
   node_list order = topo_sort(s.a, &sink, 1, NULL, NULL);
@@ -82,6 +89,6 @@ const node *codegen_nontemporal_stores(ir *g, const node *sink, const target *t)
   find_streaming_stores(&s, &order);
   if (s.bytes <= MACHINE_NONTEMPORAL_LLC_SHARE * hardware_llc_bytes(&s.hardware)) return sink;
   for (size_t i = 0; i < s.stores.n; i++)
-    map_set(s.a, &with, s.stores.at[i], (void *)memory_access_with_hint(g, s.stores.at[i], 1));
+    map_set(s.a, &with, s.stores.at[i], (void *)mark_nontemporal(g, s.stores.at[i]));
   return subst(g, sink, &with);
 }

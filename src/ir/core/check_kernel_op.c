@@ -183,7 +183,6 @@ const char *check_op_alloc(const node_spec *s) {
 const char *check_op_load(const node_spec *s) {
   if (!is_storage(s->src[0])) return "load reads a param or an alloc";
   if (s->src[0]->dtype != s->dtype) return "load of another type";
-  if (s->n_int > 1) return "load may be marked with one distance only";
   return check_is_address(s->src[1]) ? NULL : "an address that is no index";
 }
 
@@ -195,6 +194,12 @@ const char *check_op_store(const node_spec *s) {
   if (!check_all(is_scope, s->src + 3, s->n_src - 3)) return "the place of a store is ranges";
   if (s->n_int > 1 || (s->n_int && s->ints[0] != 1)) return "store may be marked with a 1 only";
   return value->dtype == s->src[0]->dtype ? NULL : "store of another type";
+}
+
+const char *check_op_prefetch(const node_spec *s) {
+  if (!is_storage(s->src[0])) return "prefetch touches a param or an alloc";
+  if (!check_is_address(s->src[1])) return "an address that is no index";
+  return check_all(is_scope, s->src + 2, s->n_src - 2) ? NULL : "the place of a prefetch is ranges";
 }
 
 const char *check_op_after(const node_spec *s) {

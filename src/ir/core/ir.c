@@ -111,6 +111,7 @@ size_t node_n_operands(const node *n) {
   switch (n->op) {
   case OP_ALLOC:
   case OP_AFTER: return 1;
+  case OP_PREFETCH: return 2;
   case OP_STORE: return 3;
   default: return n->n_src;
   }

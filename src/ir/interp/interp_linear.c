@@ -259,6 +259,7 @@ static void add_instruction(program *p, const node *n) {
   case OP_STORE: add_store(p, n); return;
   case OP_SPECIAL: add_special(p, n); return;
   case OP_PARAM:
+  case OP_PREFETCH:
   case OP_AFTER: return;
   default: break;
   }

@@ -44,6 +44,10 @@ static void check_nodes(verifier *v) {
   }
 }
 
+static bool is_memory_op(op o) {
+  return o == OP_LOAD || o == OP_STORE || o == OP_PREFETCH || o == OP_AFTER;
+}
+
 /** True if node n may have its source i: PARAMs, STATEs and effects are no values. */
 static bool may_use(const verifier *v, const node *n, uint32_t i) {
   op s = (op)n->src[i]->op;
@@ -52,7 +56,7 @@ static bool may_use(const verifier *v, const node *n, uint32_t i) {
     if (n->op == OP_SINK) return s == OP_OUT;
     return s != OP_STATE || n->op == OP_INDEX;
   }
-  if (s == OP_PARAM) return !i && (n->op == OP_LOAD || n->op == OP_STORE || n->op == OP_AFTER);
+  if (s == OP_PARAM) return !i && is_memory_op((op)n->op);
   return n->op != OP_SINK || n->src[i]->dtype == DT_VOID;
 }
 

@@ -24,6 +24,7 @@ static bool is_listed_op(const node *n) {
   case OP_ALLOC:
   case OP_LOAD:
   case OP_STORE:
+  case OP_PREFETCH:
   case OP_SPECIAL: return true;
   default: return op_is_elementwise((op)n->op);
   }

@@ -60,7 +60,7 @@ typedef struct c_memory_text {
   const char *store[2];  /* of $c to $a at address $b */
   const char *zero[2];   /* value of a load without an address */
   const char *masked[2]; /* masked load: $b if $a holds, else $c */
-  const char *prefetch;  /* the load $l, with $a prefetched $n elements after $b; NULL: none */
+  const char *prefetch;  /* prefetches the line of $a[$b], which may be outside; NULL: none */
 } c_memory_text;
 
 /** Non-temporal stores of vectors. */

@@ -250,7 +250,7 @@ const c_dialect c_gnu = {
             .store = {"$a[$b] = $c", "*($x *)($a + $b) = $c"},
             .zero = {"($t)0", "($t){0}"},
             .masked = {"$a ? $b : $c", "$a ? ($t)$b : $c"},
-            .prefetch = "(__builtin_prefetch($a + ($b + $n)), $l)",
+            .prefetch = "__builtin_prefetch($a + $b)",
         },
     .nontemporal =
         {

@@ -68,7 +68,8 @@ static node_list operands(c_emission *p, const node *n) {
   node_list list = {0};
   switch (n->op) {
   case OP_LOAD:
-  case OP_STORE: return memory_operands(p, n);
+  case OP_STORE:
+  case OP_PREFETCH: return memory_operands(p, n);
   case OP_RANGE: vec_push(p->arena, &list, n->src[0]); return list;
   case OP_ALLOC:
   case OP_END:
@@ -146,7 +147,8 @@ static void number_values(c_emission *p) {
 
 bool c_emission_is_statement(c_emission *p, const node *n) {
   const c_value *v = c_emission_value(p, n);
-  if (n->op == OP_RANGE || n->op == OP_END || n->op == OP_ALLOC) return true;
+  if (n->op == OP_RANGE || n->op == OP_END || n->op == OP_ALLOC || n->op == OP_PREFETCH)
+    return true;
   if (n->op == OP_STORE) {
     c_access access = c_emission_access(p, n);
     return access.address && (access.storage->root->op == OP_PARAM || access.cell->read);

@@ -181,22 +181,10 @@ static c_fragment masked_element(c_writer *w, const c_access *access, c_value_ty
   return c_template_compound(w, w->d->memory.masked[vector], &b);
 }
 
-/** A load with a prefetch so many elements ahead, which may be outside of the buffer. */
-static c_fragment with_prefetch(c_writer *w, const c_access *access, c_fragment loaded,
-                                int64_t ahead) {
-  c_template_arguments b = {.a = access->storage->name,
-                            .b = c_fragment_operand(w, c_expr_value(w, access->address)),
-                            .l = loaded.text,
-                            .n = ahead};
-  return c_fragment_primary(c_template_fill(w, w->d->memory.prefetch, &b));
-}
-
 static c_fragment load(c_writer *w, const node *n) {
   c_access access = c_emission_access(&w->plan, n);
   c_value_type f = c_value_type_make((dtype)n->dtype, n->lanes);
   c_fragment p = masked_element(w, &access, f);
-  if (n->n_int && w->d->memory.prefetch && access.address && !access.masks.n)
-    p = with_prefetch(w, &access, p, n->ints[0]);
   if (n->dtype != DT_BOOL) return p;
   return n->lanes > 1 ? to_mask(w, f, p) : to_bool(w, p);
 }

@@ -113,6 +113,16 @@ static void write_store(c_writer *w, const node *n) {
       c_template_fill(w, nontemporal ? w->d->nontemporal.store : w->d->memory.store[vector], &b));
 }
 
+static void write_prefetch(c_writer *w, const node *n) {
+  c_access access = c_emission_access(&w->plan, n);
+  if (!w->d->memory.prefetch || !access.address) return;
+  access.storage->used = true;
+  c_template_arguments b = {.a = access.storage->name,
+                            .b = c_fragment_operand(w, c_expr_value(w, access.address))};
+  indent(w);
+  str_addf(&w->text.body, "%s;\n", c_template_fill(w, w->d->memory.prefetch, &b));
+}
+
 static void write_value(c_writer *w, const node *n) {
   c_value *v = c_emission_value(&w->plan, n);
   const char *text = c_expr(w, n).text, *type = c_value_type_name(w, c_value_type_of(w, n));
@@ -127,6 +137,7 @@ void c_write_statement(c_writer *w, const node *n) {
   case OP_END: close_loop(w); return;
   case OP_ALLOC: write_alloc(w, n); return;
   case OP_STORE: write_store(w, n); return;
+  case OP_PREFETCH: write_prefetch(w, n); return;
   default: write_value(w, n); return;
   }
 }
