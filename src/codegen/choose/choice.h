@@ -13,13 +13,14 @@
 
 /** Decisions that steps make among alternatives. */
 typedef enum decision_kind {
-  DECISION_OUTERMOST,  /* the outermost of the loops that a nest builds arrays in */
-  DECISION_EXPANSION,  /* the block of indices that arrays are built for at once */
-  DECISION_LANES,      /* the range of a reducing nest's vectors */
-  DECISION_TILE,       /* the register tile of a nest */
-  DECISION_ORDER,      /* whether loops of a tile's other operand are innermost */
-  DECISION_PACKING,    /* whether an operand that is read from far away in long runs is packed */
-  DECISION_CACHE_BLOCK /* number of loops of a tile's nest inside the blocks of its sums */
+  DECISION_OUTERMOST,    /* the outermost of the loops that a nest builds arrays in */
+  DECISION_EXPANSION,    /* the block of indices that arrays are built for at once */
+  DECISION_LANES,        /* the range of a reducing nest's vectors */
+  DECISION_TILE,         /* the register tile of a nest */
+  DECISION_ORDER,        /* whether loops of a tile's other operand are innermost */
+  DECISION_PACKING,      /* whether an operand that is read from far away in long runs is packed */
+  DECISION_PADDED_BLOCK, /* whether a padded tile is for one index of a loop, or for a block */
+  DECISION_CACHE_BLOCK   /* number of loops of a tile's nest inside the blocks of its sums */
 } decision_kind;
 
 /** A decision: alternative `taken` of `n`; 0 is the one that the step's own estimate prefers. */

@@ -2,7 +2,7 @@
    checks on their indices, as a convolution's window does beyond an image's edges, read the copy
    instead, without checks and shared by all tiles whose windows overlap. The copy is made as far
    outside as the second cache and free scratch memory allow, where each element is read often
-   enough. */
+   enough; inside of a loop whose windows overlap it is made for a block of the loop's indices. */
 #include "codegen/choose/choice.h"
 #include "codegen/choose/nest_analysis.h"
 #include "ir/core/topo_sort.h"
@@ -11,6 +11,7 @@
 
 #include "base/map.h"
 #include "ir/core/affine.h"
+#include "ir/index/index_arithmetic.h"
 
 enum { MOST_INNER = 16 }; /* ranges that a padded tile is read along: a bound of its list */
 
@@ -58,25 +59,73 @@ static double reads_per_copy(const padded_tile *b, const node *stage, size_t out
   return times;
 }
 
-/** Finds the outermost place for a copy that fits and pays; false: there is none. */
-static bool find_tile(const choice *c, const node *stage, padded_tile *b) {
+/** Bytes that a copy may take. */
+static double most_tile_bytes(const choice *c) {
   double most =
       MACHINE_L2_OPERAND_SHARE * (double)hardware_with_defaults(&c->target->hardware).l2_bytes;
   double free_bytes =
       MACHINE_PADDED_TILE_SCRATCH_SHARE * ((double)c->target->scratch - choice_array_bytes(c));
+  return c->target->scratch && free_bytes < most ? free_bytes : most;
+}
+
+/** Elements of a copy made inside of the outermost `outside` loops; < 0: the law refuses. */
+static double elements_inside(const choice *c, const node *stage, size_t outside, padded_tile *b) {
   laws l = {.g = c->laws.g};
   const node *element;
-  if (c->target->scratch && free_bytes < most) most = free_bytes;
+  if (!find_inner(b, stage, outside)) return -1;
+  bool made = law_data(&l, b->what, b->what, b->inner, b->n, node_vector_range(b->what), &element);
+  return made ? elements_of(element->src[0]) : -1;
+}
+
+/** Finds the outermost place for a copy that fits and pays: inside of `*place` loops. False: there
+    is none. */
+static bool find_tile(const choice *c, const node *stage, padded_tile *b, size_t *place) {
+  double most = most_tile_bytes(c);
   for (size_t outside = 0; outside <= stage_n_ranges(stage); outside++) {
     if (outside && !node_is_free_in(stage_range(stage)[outside - 1], b->what)) continue;
-    if (!find_inner(b, stage, outside)) return false;
-    if (!law_data(&l, b->what, b->what, b->inner, b->n, node_vector_range(b->what), &element))
-      continue;
-    double n = elements_of(element->src[0]);
-    if (n * (double)dtype_bytes((dtype)b->what->dtype) > most) continue;
+    double n = elements_inside(c, stage, outside, b);
+    if (!b->n) return false;
+    if (n < 0 || n * (double)dtype_bytes((dtype)b->what->dtype) > most) continue;
+    *place = outside;
     return reads_per_copy(b, stage, outside) >= MACHINE_COPY_REUSE * n;
   }
   return false;
+}
+
+/** The most indices of the loop around a copy for which one copy would fit, if one for several
+    indices copies far fewer elements, as windows overlap; else 1. */
+static int64_t indices_per_copy(const choice *c, const node *stage, const node *what,
+                                size_t place) {
+  padded_tile b = {.what = what};
+  const node *loop = place ? stage_range(stage)[place - 1] : NULL;
+  if (!loop || range_kind_of(loop) != KIND_LOOP || !node_is_const(range_extent(loop))) return 1;
+  double extent = (double)range_extent(loop)->lo;
+  double one = elements_inside(c, stage, place, &b), all = elements_inside(c, stage, place - 1, &b);
+  double most = most_tile_bytes(c) / (double)dtype_bytes((dtype)what->dtype);
+  if (extent < 2 || one < 0 || all < 0 || all > MACHINE_OVERLAPPING_COPIES * one * extent) return 1;
+  return 1 + (int64_t)((most - one) * (extent - 1) / (all - one));
+}
+
+/** Splits the loop around a copy in blocks that share one, unless the search prefers a copy for
+    each index; the ranges that take its place are added to `blocked`. Returns its block loop; NULL:
+    it stays. */
+static const node *block_loop_of_copy(choice *c, const node *stage, const node *what,
+                                      map *blocked) {
+  padded_tile b = {.what = what};
+  const node *outer, *inner;
+  size_t place;
+  if (!find_tile(c, stage, &b, &place)) return NULL;
+  int64_t most = indices_per_copy(c, stage, what, place);
+  if (most < 2 || map_has(blocked, stage_range(stage)[place - 1])) return NULL;
+  const node *loop = stage_range(stage)[place - 1];
+  map_set(ir_arena(c->laws.g), blocked, loop, NULL);
+  int64_t block = ix_block_size(range_extent(loop), most);
+  if (block < 2 || choice_decide(c, DECISION_PADDED_BLOCK, 2)) return NULL;
+  const node *made = law_overlap(&c->laws, c->sink, loop, block, &outer, &inner);
+  if (!made) return NULL;
+  c->sink = made;
+  map_set(ir_arena(c->laws.g), blocked, outer, NULL);
+  return outer;
 }
 
 void choice_padded_conditions(const choice *c, const node *stage, map *gone) {
@@ -84,7 +133,9 @@ void choice_padded_conditions(const choice *c, const node *stage, map *gone) {
   node_list nest = nest_nodes(a, stage);
   for (size_t i = 0; i < nest.n; i++) {
     padded_tile b = {.what = nest.at[i]};
-    if (!is_masked_read(b.what) || !nest_varies_in_fold(&nest, b.what) || !find_tile(c, stage, &b))
+    size_t place;
+    if (!is_masked_read(b.what) || !nest_varies_in_fold(&nest, b.what) ||
+        !find_tile(c, stage, &b, &place))
       continue;
     node_list condition = topo_sort(a, b.what->src, 1, NULL, NULL);
     map_set(a, gone, b.what, (void *)b.what);
@@ -106,7 +157,8 @@ static void vectorise_copy(choice *c, const node *tile, const node *what) {
 static bool pad_read(choice *c, const node *stage, const node *what) {
   padded_tile b = {.what = what};
   const node *element;
-  if (!find_tile(c, stage, &b)) return false;
+  size_t place;
+  if (!find_tile(c, stage, &b, &place)) return false;
   const node *made =
       law_data(&c->laws, c->sink, what, b.inner, b.n, node_vector_range(b.what), &element);
   if (!made) return false;
@@ -128,7 +180,7 @@ static const node *next_masked_read(choice *c, const node *stage, const map *ref
 }
 
 void choose_padded_tiles(choice *c) {
-  map refused = {0};
+  map refused = {0}, blocked = {0};
   node_list binders = choice_binders(c);
   for (size_t i = 0; i < binders.n; i++) {
     const node *b = binders.at[i];
@@ -136,6 +188,9 @@ void choose_padded_tiles(choice *c) {
     while (first && (b = law_find_binder(&c->laws, c->sink, first))) {
       const node *what = next_masked_read(c, b, &refused);
       if (!what) break;
+      const node *loop = block_loop_of_copy(c, b, what, &blocked);
+      if (loop) first = loop;
+      if (loop) continue;
       if (!pad_read(c, b, what)) map_set(ir_arena(c->laws.g), &refused, what, (void *)what);
     }
   }
