@@ -111,10 +111,10 @@ typedef enum tn_math {
 
 /** Options of tn_open. Strings are copied. If `environment` is true, a field that equals its value
     in TN_OPEN_DESC_INIT is read from its environment variable, if set: TENON_DEVICE, TENON_CACHE
-    (cache_dir), TENON_PAIR, TENON_CPU, TENON_DUMP, TENON_THREADS, TENON_CC or else CC (compiler),
-    and TENON_MATH, one of "exact", "contract", "sum", "default" and "fast". PATH, XDG_CACHE_HOME
-    and HOME are read in any case. A program with more rights than the user who starts it
-    (set-user-id, secure_getenv(3)) reads no variable. Contexts without allocator, workers and
+    (cache_dir), TENON_TUNED, TENON_PAIR, TENON_CPU, TENON_DUMP, TENON_THREADS, TENON_CC or else CC
+   (compiler), and TENON_MATH, one of "exact", "contract", "sum", "default" and "fast". PATH,
+   XDG_CACHE_HOME and HOME are read in any case. A program with more rights than the user who starts
+   it (set-user-id, secure_getenv(3)) reads no variable. Contexts without allocator, workers and
     threads share their devices; the last of them to set `cached_bytes` sets it for all. */
 typedef struct tn_open_desc {
   size_t size;           /**< sizeof(tn_open_desc) */
@@ -138,13 +138,16 @@ typedef struct tn_open_desc {
       relax floating-point arithmetic, such as -ffast-math, have no effect; NULL: the first of cc,
       gcc and clang found */
   const char *compiler;
+  /** file of tuned schedules (tn_tune), which kernels are compiled with and tn_tune appends to, or
+      "off"; NULL: the file "tuned" in the folder of the disk cache, and none without one */
+  const char *tuned;
 } tn_open_desc;
 
 /* clang-format off */
 #define TN_OPEN_DESC_INIT                                                                          \
   { sizeof(tn_open_desc), NULL, NULL, NULL, NULL, NULL, 0, TN_MATH_DEFAULT,                        \
     (uint64_t)1 << 30, true, {NULL, NULL, NULL, NULL}, {NULL, NULL, NULL}, {NULL, NULL, NULL},     \
-    {NULL, NULL, NULL}, NULL }
+    {NULL, NULL, NULL}, NULL, NULL }
 /* clang-format on */
 
 /** Opens a context; `desc` NULL is TN_OPEN_DESC_INIT. Returns NULL only if memory is exhausted. Any

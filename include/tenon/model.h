@@ -44,10 +44,11 @@ typedef struct tn_model_desc {
   const char *name; /**< name of the model in messages; NULL: its path, or "the model" for one from
                        memory; "": messages name its nodes alone */
   tn_variants variants; /**< of what is compiled for bindings */
+  bool tunable;         /**< keep graph and weights, so that tn_tune can tune bindings */
 } tn_model_desc;
 
 #define TN_MODEL_DESC_INIT \
-  { sizeof(tn_model_desc), NULL, false, NULL, 0, NULL, TN_VARIANTS_AUTO }
+  { sizeof(tn_model_desc), NULL, false, NULL, 0, NULL, TN_VARIANTS_AUTO, false }
 
 /** Loads a model file; `desc` NULL: INIT. The model belongs to the context until it is freed.
     Unless `copy` is set its files are mapped and must not be shortened or overwritten in place

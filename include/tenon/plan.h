@@ -4,6 +4,7 @@
 #ifndef TENON_PLAN_H
 #define TENON_PLAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,10 +47,11 @@ typedef struct tn_plan_desc {
   const char *name;           /**< name in messages and profiles; NULL: "plan" */
   const char *const *outputs; /**< one distinct name per output; NULL: "0", "1", … */
   tn_variants variants;       /**< of what is compiled */
+  bool tunable;               /**< keep the graph, so that tn_tune can tune bindings of the plan */
 } tn_plan_desc;
 
 #define TN_PLAN_DESC_INIT \
-  { sizeof(tn_plan_desc), NULL, NULL, TN_VARIANTS_AUTO }
+  { sizeof(tn_plan_desc), NULL, NULL, TN_VARIANTS_AUTO, false }
 
 /** Makes a plan of `n` outputs and the pending assignments of the innermost scope, which then
    happen in each run of the plan, and only there; "Plans" in docs/library.md states what is fixed

@@ -5,6 +5,7 @@
 #ifndef TENON_CODEGEN_CODEGEN_H
 #define TENON_CODEGEN_CODEGEN_H
 
+#include "codegen/decisions.h"
 #include "ir/core/ir.h"
 #include "ir/transform/rewrite.h"
 #include "laws/laws.h"
@@ -15,6 +16,7 @@
 typedef struct codegen_observer {
   void (*after)(void *user, const char *pass, const node *root);        /* after each pass */
   void (*after_choice)(void *user, const char *pass, const node *root); /* each step of choose */
+  void (*tuned)(void *user);                         /* the options' decisions are used */
   void (*law)(void *user, const char *line);         /* each law of the chosen schedule, as text */
   void (*cost)(void *user, const kernel_cost *cost); /* the predicted cost of the kernel */
   void *user;
@@ -29,9 +31,11 @@ typedef struct codegen_decomposer {
 
 typedef struct codegen_options {
   target target;
-  int math;                      /* math_mode */
-  codegen_observer observer;     /* zero: none */
-  codegen_decomposer decomposer; /* runs before the library's decompositions; zero: none */
+  int math;                       /* math_mode */
+  codegen_observer observer;      /* zero: none */
+  codegen_decomposer decomposer;  /* runs before the library's decompositions; zero: none */
+  const decision_list *decisions; /* of the schedule, if the steps make exactly these; else, and for
+                                     NULL, the search finds them */
 } codegen_options;
 
 /** All passes: from a kernel (stage K) to PROGRAM(SINK, DEVICE, LINEAR). `device` is the device's
@@ -44,6 +48,11 @@ const node *codegen_simplify(ir *g, const node *sink, const codegen_options *o);
 /** choose/auto_schedule.c: splits, kinds of ranges and staged copies, by laws; or the schedule that
     the kernel brings along. Raises TN_ERR_ARGUMENT where that cannot be applied. */
 const node *codegen_choose(ir *g, const node *sink, const codegen_options *o);
+
+/** choose/auto_schedule.c: the decisions that are made where the options ask for some, and the time
+    of a run that they are predicted to give, in ns. False: no schedule is made with them. */
+bool codegen_predict(ir *g, const node *sink, const codegen_options *o, decision_list *made,
+                     double *ns);
 
 /** lower/lower_binders.c: STAGE and FOLD become storage, stores and loops; stage K to stage L. */
 const node *codegen_lower(ir *g, const node *sink);

@@ -6,6 +6,7 @@
 #include "ir/core/topo_sort.h"
 #include "ir/text/graph_key.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
@@ -14,13 +15,12 @@
 static void add_text(str *s, const char *text) { str_add_bytes(s, text, strlen(text) + 1); }
 
 /* All fields, by position: a new field in either struct is a warning here
-   (-Wmissing-field-initializers), and belongs in add_target's numbers too. */
+   (-Wmissing-field-initializers), and belongs in add_machine's numbers too. */
 _Static_assert(sizeof((target){0, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0}, {{0, 0}, 0, 0}}) ==
                    sizeof(target),
                "");
 
-static void add_target(str *s, const device_target *t) {
-  add_text(s, build_id);
+static void add_machine(str *s, const device_target *t) {
   add_text(s, t->device->backend->name);
   add_text(s, t->caps.target);
   add_text(s, t->renderer->name);
@@ -34,6 +34,11 @@ static void add_target(str *s, const device_target *t) {
                               h->l2_bytes,       h->l3_bytes,       h->l3_cores,
                               h->line_bytes,     h->page_bytes,     h->cores};
   str_add_bytes(s, (const char *)numbers, sizeof numbers);
+}
+
+static void add_target(str *s, const device_target *t) {
+  add_text(s, build_id);
+  add_machine(s, t);
 }
 
 void cache_keys_hash(const void *data, size_t bytes, uint64_t hash[2]) {
@@ -58,46 +63,46 @@ cache_key compiler_identity_key_make(arena *a, const device_target *t, const cha
 
 /* The graph part of a kernel's key comes last, followed by its length. */
 
-static cache_key end_kernel_key(str *s, size_t from) {
-  serialise_number(s, s->n - from);
-  return make_key(s);
+kernel_graph_key kernel_graph_key_make(arena *a, int math, const node *kernel) {
+  bool is_program = kernel->op == OP_PROGRAM;
+  const node *roots[] = {is_program ? kernel->src[0] : kernel, is_program ? kernel->src[2] : NULL};
+  node_list order = topo_sort(a, roots, is_program ? 2 : 1, NULL, NULL);
+  str s = str_new(a);
+  graph_key graph = {.to = &s};
+  serialise_number(&s, is_program ? UINT64_MAX : (uint64_t)math);
+  for (size_t i = 0; i < order.n; i++) graph_key_add(&graph, order.at[i], 0);
+  return (kernel_graph_key){s.at, s.n};
 }
 
-static str begin_kernel_key(arena *a, const device_target *t, const char *identity) {
+cache_key kernel_key_make(arena *a, const device_target *t, const char *identity, const char *tuned,
+                          kernel_graph_key graph) {
   str s = str_new(a);
   add_text(&s, "kernel");
   add_target(&s, t);
   add_text(&s, identity);
-  return s;
+  add_text(&s, tuned);
+  str_add_bytes(&s, graph.data, graph.bytes);
+  serialise_number(&s, graph.bytes);
+  return make_key(&s);
 }
 
-cache_key kernel_key_make(arena *a, const device_target *t, const char *identity, int math,
-                          const node *kernel) {
-  bool is_program = kernel->op == OP_PROGRAM;
-  const node *roots[] = {is_program ? kernel->src[0] : kernel, is_program ? kernel->src[2] : NULL};
-  node_list order = topo_sort(a, roots, is_program ? 2 : 1, NULL, NULL);
-  str s = begin_kernel_key(a, t, identity);
-  size_t from = s.n;
-  graph_key graph = {.to = &s};
-  serialise_number(&s, is_program ? UINT64_MAX : (uint64_t)math);
-  for (size_t i = 0; i < order.n; i++) graph_key_add(&graph, order.at[i], 0);
-  return end_kernel_key(&s, from);
-}
-
-cache_key kernel_key_rebuild(arena *a, const device_target *t, const char *identity,
-                             const void *graph_part, size_t bytes) {
-  str s = begin_kernel_key(a, t, identity);
-  size_t from = s.n;
-  str_add_bytes(&s, graph_part, bytes);
-  return end_kernel_key(&s, from);
-}
-
-const void *kernel_key_graph_part(const void *data, size_t bytes, size_t *graph_bytes) {
+kernel_graph_key kernel_key_graph(const void *data, size_t bytes) {
   uint64_t n;
   const unsigned char *end = (const unsigned char *)data + bytes - sizeof n;
   memcpy(&n, end, sizeof n);
-  *graph_bytes = (size_t)n;
-  return end - n;
+  return (kernel_graph_key){end - n, (size_t)n};
+}
+
+const char *tuned_key_make(arena *a, const device_target *t, const char *identity,
+                           kernel_graph_key graph) {
+  str machine = str_new(a);
+  uint64_t kernel[2], on[2], by[2];
+  add_machine(&machine, t);
+  cache_keys_hash(graph.data, graph.bytes, kernel);
+  cache_keys_hash(machine.at, machine.n, on);
+  cache_keys_hash(identity, strlen(identity), by);
+  return arena_printf(a, "%016" PRIx64 "%016" PRIx64 " %016" PRIx64 " %016" PRIx64, kernel[0],
+                      kernel[1], on[0], by[0]);
 }
 
 static const char plan_prefix[] = "plan";

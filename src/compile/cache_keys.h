@@ -14,18 +14,32 @@ typedef struct cache_key {
   size_t bytes;
 } cache_key;
 
-/** The key of a kernel: a SINK, from which code is generated in math mode `math`, or a
-    PROGRAM(SINK, DEVICE, LINEAR). Contains the graph, without the kernel's name and the numbers of
-    its ranges and allocs; the backend's name; the target with its capabilities; the renderer; the
-    compiler and its `identity` (the text of its `key`); and build_id. In the arena. */
-cache_key kernel_key_make(arena *a, const device_target *t, const char *identity, int math,
-                          const node *kernel);
+/** The part of a kernel's key that depends on its graph and math mode alone. */
+typedef struct kernel_graph_key {
+  const void *data;
+  size_t bytes;
+} kernel_graph_key;
 
-/** The part of a kernel's key that depends on its graph and math mode alone, in place: a suffix of
-    `graph_bytes` bytes. kernel_key_rebuild makes the key of that part for a target. */
-const void *kernel_key_graph_part(const void *data, size_t bytes, size_t *graph_bytes);
-cache_key kernel_key_rebuild(arena *a, const device_target *t, const char *identity,
-                             const void *graph_part, size_t bytes);
+/** That part for a kernel: a SINK, from which code is generated in math mode `math`, or a
+    PROGRAM(SINK, DEVICE, LINEAR). Contains the graph, without the kernel's name and the numbers of
+    its ranges and allocs. In the arena. */
+kernel_graph_key kernel_graph_key_make(arena *a, int math, const node *kernel);
+
+/** The key of a kernel: its graph; the decisions of a tuned schedule ("": none); the backend's
+    name; the target with its capabilities; the renderer; the compiler and its `identity` (the text
+    of its `key`); and build_id. In the arena. */
+cache_key kernel_key_make(arena *a, const device_target *t, const char *identity, const char *tuned,
+                          kernel_graph_key graph);
+
+/** The graph's part of a kernel's key, in place. */
+kernel_graph_key kernel_key_graph(const void *data, size_t bytes);
+
+/** The name of a kernel in stores of tuned schedules: hashes of its graph, of the target with its
+    hardware, and of the compiler, in hexadecimal, separated by spaces. build_id is not among them:
+    a record states the decisions that it is for. A record of another kernel that has the same
+    hashes gives a slower schedule, never another result. In the arena. */
+const char *tuned_key_make(arena *a, const device_target *t, const char *identity,
+                           kernel_graph_key graph);
 
 /** The key of a plan for a target: begins a string, to which the caller appends all else that
     decides the plan, and ends it. A compiler does not: kernels are found by keys of their own. */

@@ -29,6 +29,8 @@ enum { ROUND = 16 };
 typedef struct request {
   const node *program; /* a SINK, or a PROGRAM with the stages so far; NULL: found by `record` */
   const program_record *record;
+  kernel_graph_key graph;
+  const char *tuned; /* decisions of its schedule, as text; "": the search's */
   cache_key key;
   kernel *kernel; /* with a reference; NULL: another thread compiles it */
   bool claimed;   /* this compilation compiles it, into: */
@@ -44,8 +46,8 @@ typedef struct work {
   const node *const *kernels;
   const program_record *records; /* in place of kernels */
   size_t n;
-  request *requests; /* one for each */
-  tn_program **programs;
+  request *requests;     /* one for each */
+  tn_program **programs; /* NULL: none are made */
   struct batch *batches; /* all that were prepared */
   bool is_found;         /* of records: all of them */
 } work;
@@ -90,6 +92,23 @@ static void open_compiler(compilation *c) {
   const compiler_identity_request q = identity_request(c);
   c->compiler = compiler_identity_confirm(&q, c->identity, &is_same);
   if (!is_same) c->disk = NULL;
+}
+
+/** The name of a request's kernel in stores of tuned schedules. */
+static const char *tuned_key_of(compilation *c, const request *r) {
+  return tuned_key_make(c->arena, c->target, c->identity, r->graph);
+}
+
+/** Sets the schedule and the key of the i-th request, whose kernel has this graph. */
+static void set_key(compilation *c, size_t i, kernel_graph_key graph) {
+  const compile_options *o = c->options;
+  request *r = &c->work.requests[i];
+  const char *found = o->decisions ? o->decisions[i] : NULL;
+  r->graph = graph;
+  if (!found && !tuned_choice_is_empty(&o->tuned))
+    found = tuned_choice_find(&o->tuned, tuned_key_of(c, r));
+  r->tuned = found ? found : "";
+  r->key = kernel_key_make(c->arena, c->target, c->identity, r->tuned, graph);
 }
 
 static void look_up(compilation *c, request *r, bool wait) {
@@ -258,8 +277,11 @@ static void generate_body(void *arg) {
   const node *program = r->program;
   const char *device = c->target->device->backend->name;
   bool has_own_ir = t->passes != c->ir;
+  codegen_options o = c->codegen;
+  decision_list tuned;
+  if (*r->tuned && decisions_parse(ir_arena(t->passes), r->tuned, &tuned)) o.decisions = &tuned;
   if (has_own_ir) ir_copy(t->passes, ir_arena(t->passes), &program, 1, NULL, NULL, &program);
-  if (program->op == OP_SINK) program = codegen_run(t->passes, program, device, &c->codegen);
+  if (program->op == OP_SINK) program = codegen_run(t->passes, program, device, &o);
   if (has_own_ir) ir_copy(r->ir, ir_arena(t->passes), &program, 1, NULL, NULL, &program);
   r->program = program;
 }
@@ -551,18 +573,23 @@ static void make_with_reports(compilation *c) {
   }
 }
 
+/** Begins the requests of kernels, with their keys. */
+static void begin_kernels(compilation *c) {
+  const work *w = &c->work;
+  begin_requests(c);
+  for (size_t i = 0; i < w->n; i++) {
+    check_kernel(c, w->kernels[i]);
+    w->requests[i].program = w->kernels[i];
+    set_key(c, i, kernel_graph_key_make(c->arena, c->codegen.math, w->kernels[i]));
+  }
+}
+
 static void compile_all(void *arg) {
   compilation *c = arg;
   const work *w = &c->work;
   request **claimed = arena_alloc(c->arena, w->n * sizeof *claimed);
   size_t n_claimed = 0;
-  begin_requests(c);
-  for (size_t i = 0; i < w->n; i++) {
-    request *r = &w->requests[i];
-    check_kernel(c, w->kernels[i]);
-    r->program = w->kernels[i];
-    r->key = kernel_key_make(c->arena, c->target, c->identity, c->codegen.math, r->program);
-  }
+  begin_kernels(c);
   for (size_t i = 0; i < w->n; i++) look_up(c, &w->requests[i], false);
   for (size_t i = 0; i < w->n && c->disk; i++)
     if (w->requests[i].claimed) find_on_disk(c, &w->requests[i]);
@@ -574,6 +601,12 @@ static void compile_all(void *arg) {
   load_programs(c);
 }
 
+static void report_sources(void *arg) {
+  compilation *c = arg;
+  begin_kernels(c);
+  make_with_reports(c);
+}
+
 /** Kernels that other threads are compiling count as not found. */
 static void find_all(void *arg) {
   compilation *c = arg;
@@ -582,8 +615,7 @@ static void find_all(void *arg) {
   for (size_t i = 0; i < w->n; i++) {
     request *r = &w->requests[i];
     r->record = &w->records[i];
-    r->key =
-        kernel_key_rebuild(c->arena, c->target, c->identity, r->record->key, r->record->key_bytes);
+    set_key(c, i, r->record->key);
     look_up(c, r, false);
   }
   for (size_t i = 0; i < w->n; i++) {
@@ -605,7 +637,7 @@ static tn_status run_compilation(compilation *c, void (*body)(void *c), diag *d)
   const compile_options *o = c->options;
   const device_target *t = o->target;
   work *w = &c->work;
-  for (size_t i = 0; i < w->n; i++) w->programs[i] = NULL;
+  for (size_t i = 0; i < w->n && w->programs; i++) w->programs[i] = NULL;
   c->cache = kernel_cache_of(t->device->registry);
   if (!c->cache) return diag_set(d, TN_ERR_MEMORY, "out of memory");
   arena a;
@@ -623,7 +655,8 @@ static tn_status run_compilation(compilation *c, void (*body)(void *c), diag *d)
     if (r->kernel) kernel_cache_release(c->cache, r->kernel);
     if (r->ir != c->ir) ir_free(r->ir);
   }
-  for (size_t i = 0; i < w->n && (status || (w->records && !w->is_found)); i++) {
+  bool drops = w->programs && (status || (w->records && !w->is_found));
+  for (size_t i = 0; i < w->n && drops; i++) {
     program_release(w->programs[i]);
     w->programs[i] = NULL;
   }
@@ -635,13 +668,44 @@ static tn_status run_compilation(compilation *c, void (*body)(void *c), diag *d)
   return status;
 }
 
+/** Runs a compilation of kernels of an ir. */
+static tn_status run_on_kernels(compilation *c, void (*body)(void *c), diag *d) {
+  tn_status status = run_compilation(c, body, ir_diag(c->ir));
+  if (status && d != ir_diag(c->ir)) d->failure = ir_diag(c->ir)->failure;
+  return status;
+}
+
 tn_status compile_kernels(const compile_options *o, ir *g, const node *const kernels[], size_t n,
                           tn_program *programs[], diag *d) {
   compilation c = {
       .options = o, .ir = g, .work = {.kernels = kernels, .n = n, .programs = programs}};
-  tn_status status = run_compilation(&c, compile_all, ir_diag(g));
-  if (status && d != ir_diag(g)) d->failure = ir_diag(g)->failure;
-  return status;
+  return run_on_kernels(&c, compile_all, d);
+}
+
+tn_status compile_sources(const compile_options *o, ir *g, const node *const kernels[], size_t n,
+                          diag *d) {
+  compilation c = {.options = o, .ir = g, .work = {.kernels = kernels, .n = n}};
+  return run_on_kernels(&c, report_sources, d);
+}
+
+typedef struct key_list {
+  compilation c; /* begins it: what run_compilation passes on */
+  arena *to;
+  const char **keys;
+} key_list;
+
+static void list_tuned_keys(void *arg) {
+  key_list *l = arg;
+  begin_kernels(&l->c);
+  for (size_t i = 0; i < l->c.work.n; i++)
+    l->keys[i] = arena_printf(l->to, "%s", tuned_key_of(&l->c, &l->c.work.requests[i]));
+}
+
+tn_status compile_tuned_keys(const compile_options *o, ir *g, const node *const kernels[], size_t n,
+                             arena *a, const char *keys[], diag *d) {
+  key_list l = {
+      .c = {.options = o, .ir = g, .work = {.kernels = kernels, .n = n}}, .to = a, .keys = keys};
+  return run_on_kernels(&l.c, list_tuned_keys, d);
 }
 
 tn_status compile_find_programs(const compile_options *o, const program_record records[], size_t n,
@@ -661,6 +725,6 @@ program_record program_record_of(const tn_program *p) {
                       .value_names = f->value_names};
   size_t bytes;
   const void *key = kernel_key_bytes(kernel_of_program(p), &bytes);
-  r.key = kernel_key_graph_part(key, bytes, &r.key_bytes);
+  r.key = kernel_key_graph(key, bytes);
   return r;
 }

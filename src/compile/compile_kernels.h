@@ -7,6 +7,7 @@
 
 #include "codegen/codegen.h"
 #include "compile/disk_cache.h"
+#include "compile/tuned_store.h"
 #include "device/core/device_target.h"
 #include "device/program/program.h"
 #include "ir/core/ir.h"
@@ -28,6 +29,9 @@ typedef struct compile_options {
   const atomic_bool *background; /* not NULL: code is generated and compilers run on the calling
                                     thread alone, until this is set */
   disk_cache *disk;              /* NULL: nothing is found or kept on disk */
+  tuned_choice tuned;            /* schedules of kernels that were measured; zero: none */
+  /** The decisions of each kernel's schedule, as text, in place of `tuned`; NULL: none. */
+  const char *const *decisions;
 } compile_options;
 
 /** Compiles kernels of one ir, SINKs (stage K) or PROGRAM(SINK, DEVICE, LINEAR) nodes, or finds
@@ -36,12 +40,20 @@ typedef struct compile_options {
 tn_status compile_kernels(const compile_options *o, ir *g, const node *const kernels[], size_t n,
                           tn_program *programs[], diag *d);
 
+/** Generates and reports the source of kernels, compiles nothing, and looks nothing up: names of
+    functions do not depend on the schedule. */
+tn_status compile_sources(const compile_options *o, ir *g, const node *const kernels[], size_t n,
+                          diag *d);
+
+/** The names of SINKs in stores of tuned schedules; in `a`, which raises through `d`. */
+tn_status compile_tuned_keys(const compile_options *o, ir *g, const node *const kernels[], size_t n,
+                             arena *a, const char *keys[], diag *d);
+
 /** The part of a program that a plan on disk keeps: the key that finds its kernel again, in another
     process too, and the buffers and values that the plan's steps pass it. */
 typedef struct program_record {
   const char *name;
-  const void *key; /* kernel_key_graph_part's */
-  size_t key_bytes;
+  kernel_graph_key key;
   size_t n_globals, n_values;
   const int64_t *globals;
   const char *const *value_names;

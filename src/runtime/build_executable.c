@@ -7,6 +7,7 @@
 #include "ir/core/pass_names.h"
 #include "ir/core/topo_sort.h"
 #include "ir/core/var_names.h"
+#include "ir/transform/copy_graph.h"
 #include "ir/transform/liftable_scalars.h"
 #include "runtime/plan_cache.h"
 
@@ -73,6 +74,10 @@ static void report_decision(void *user, const schedule_decision *d) {
   explanation_add_decision(((build_state *)user)->request->explanation, d);
 }
 
+static void report_tuned(void *user) {
+  explanation_add_tuned(((build_state *)user)->request->explanation);
+}
+
 static void report_law(void *user, const char *line) {
   explanation_add_law(((build_state *)user)->request->explanation, line);
 }
@@ -120,6 +125,12 @@ static void collect_kernels(build_state *m) {
   }
 }
 
+static void copy_kernels(const build_state *m, kernel_copies *to) {
+  to->n = m->kernels.n;
+  to->at = arena_alloc(ir_arena(to->ir), (to->n + 1) * sizeof *to->at);
+  ir_copy(to->ir, ir_arena(to->ir), m->kernels.at, to->n, NULL, NULL, to->at);
+}
+
 static void compile_programs(build_state *m) {
   executable *p = m->p;
   size_t n = m->kernels.n;
@@ -129,6 +140,7 @@ static void compile_programs(build_state *m) {
                        .report_progress = report_progress,
                        .user = m,
                        .background = m->request->background,
+                       .tuned = m->request->tuned,
                        .disk = m->request->explanation ? NULL : m->request->disk};
   o.observer.user = m;
   if (m->request->logger && m->request->logger->log) o.report_compiled = log_kernel;
@@ -136,6 +148,7 @@ static void compile_programs(build_state *m) {
   if (x || (m->request->dump && m->request->dump->pass)) o.observer.after = after_codegen;
   if (m->request->dump && m->request->dump->pass) o.observer.after_choice = after_choice;
   if (x) o.report_source = report_source_text;
+  if (x) o.observer.tuned = report_tuned;
   if (x && x->reasons) o.observer.law = report_law, o.observer.cost = report_cost;
   if (compile_kernels(&o, m->g, m->kernels.at, n, p->programs, m->d) != TN_OK) diag_rethrow(m->d);
   p->n_programs = n;
@@ -331,6 +344,7 @@ static void schedule_and_compile(build_state *m) {
                                 .target.scratch = r->target->target.scratch,
                                 .target.hardware = r->target->target.hardware});
   collect_kernels(m);
+  if (r->kernels) copy_kernels(m, r->kernels);
   if (x) explanation_add_steps(x, m->schedule, &m->kernels, &m->program_of);
   compile_programs(m);
   add_buffers(m);
@@ -344,7 +358,8 @@ static void schedule_and_compile(build_state *m) {
 /** False if an observer must see the compilation, or the compiler's output does not outlive the
     process. */
 static bool may_use_disk(const executable_request *r) {
-  return r->disk && r->target->compiler->lasting && !r->explanation && !(r->dump && r->dump->pass);
+  return r->disk && r->target->compiler->lasting && !r->explanation && !r->kernels &&
+         !(r->dump && r->dump->pass);
 }
 
 static void build_body(void *arg) {

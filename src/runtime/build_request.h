@@ -24,6 +24,13 @@ typedef struct executable_host {
   void *user;
 } executable_host;
 
+/** Copies of an executable's distinct kernels. */
+typedef struct kernel_copies {
+  ir *ir;          /* where they go; has the build's diag */
+  const node **at; /* SINKs, in the order of the executable's programs */
+  size_t n;
+} kernel_copies;
+
 /** All pointers are borrowed for the build; `host` passes to the executable. */
 typedef struct executable_request {
   const char *name;         /* in messages and dumps */
@@ -42,6 +49,8 @@ typedef struct executable_request {
   const tn_logger *logger;       /* receives a line for each compiled kernel; NULL: none */
   const atomic_bool *background; /* of compile_options */
   disk_cache *disk;              /* of kernels and plans; NULL: no disk cache */
+  tuned_choice tuned;            /* of compile_options */
+  kernel_copies *kernels;        /* to be filled; the plan is scheduled for it. NULL: none */
   mutex *reports; /* held while dump, progress or logger is used; NULL: nothing else uses them */
 } executable_request;
 

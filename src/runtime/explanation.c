@@ -178,7 +178,10 @@ void explanation_add_steps(explanation *x, const schedule *s, const node_list *k
 void explanation_begin_kernel(explanation *x) {
   x->laws = (explained_lines){0};
   x->predicted = (tn_explained_time){0};
+  x->is_tuned = false;
 }
+
+void explanation_add_tuned(explanation *x) { x->is_tuned = true; }
 
 void explanation_add_law(explanation *x, const char *line) {
   vec_push(&x->arena, &x->laws, copy_text(x, line));
@@ -191,5 +194,6 @@ void explanation_add_cost(explanation *x, const kernel_cost *c) {
 void explanation_add_source(explanation *x, size_t kernel, const char *source) {
   x->kernels.at[kernel].schedule = x->laws;
   x->kernels.at[kernel].predicted = x->predicted;
+  x->kernels.at[kernel].is_tuned = x->is_tuned;
   if (x->reasons) x->kernels.at[kernel].source = copy_text(x, source);
 }

@@ -30,6 +30,7 @@ typedef struct explained_kernel {
   explained_lines loops;    /* as scheduled, from outer to inner */
   explained_lines schedule; /* laws applied to it, in order */
   const char *source;
+  bool is_tuned; /* its schedule was measured */
   tn_explained_time predicted;
   tn_explained_cost cost; /* of its passes, including rendering */
 } explained_kernel;
@@ -44,6 +45,7 @@ typedef struct explanation {
   tn_explained_cost last; /* counters at the end of the previous pass */
   map whys;               /* tensor → text of the decision */
   explained_lines laws;   /* of the present kernel */
+  bool is_tuned;
   tn_explained_time predicted;
 } explanation;
 
@@ -65,9 +67,11 @@ void explanation_add_decision(explanation *x, const schedule_decision *d);
 void explanation_add_steps(explanation *x, const schedule *s, const node_list *kernels,
                            const map *number);
 
-/** Begins a kernel, or begins it again if its first schedule took too much scratch memory; adds a
-   law applied to it, and its predicted cost; ends it with its index and source. */
+/** Begins a kernel, or begins it again if its first schedule took too much scratch memory; says
+   that its schedule is a tuned one; adds a law applied to it, and its predicted cost; ends it with
+   its index and source. */
 void explanation_begin_kernel(explanation *x);
+void explanation_add_tuned(explanation *x);
 void explanation_add_law(explanation *x, const char *line);
 void explanation_add_cost(explanation *x, const kernel_cost *cost);
 void explanation_add_source(explanation *x, size_t kernel, const char *source);

@@ -109,7 +109,8 @@ static void load_body(void *arg) {
   plan_load *f = arg;
   executable *p = f->p;
   program_record *records;
-  const compile_options o = {.target = f->r->target, .math = f->r->math, .disk = f->r->disk};
+  const compile_options o = {
+      .target = f->r->target, .math = f->r->math, .disk = f->r->disk, .tuned = f->r->tuned};
   const void *content = f->file.content;
   size_t n;
   if (!plan_record_read(p, f->r, f->g, content, f->file.content_bytes, f->work, &records, &n)) {

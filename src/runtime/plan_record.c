@@ -68,7 +68,7 @@ static void add_kernel_counts(str *to, const executable_kernel_counts *w) {
 static void add_program(str *to, const tn_program *p) {
   program_record r = program_record_of(p);
   serialise_text(to, r.name);
-  serialise_block(to, r.key, r.key_bytes);
+  serialise_block(to, r.key.data, r.key.bytes);
   serialise_number(to, r.n_globals);
   for (size_t i = 0; i < r.n_globals; i++) serialise_number(to, (uint64_t)r.globals[i]);
   serialise_number(to, r.n_values);
@@ -229,7 +229,7 @@ static void read_outputs(plan_reader *k) {
 
 static void read_program_record(plan_reader *k, program_record *r) {
   r->name = deserialise_text(&k->w, k->work);
-  r->key = deserialise_block(&k->w, &r->key_bytes);
+  r->key.data = deserialise_block(&k->w, &r->key.bytes);
   r->n_globals = deserialise_count(&k->w, sizeof(uint64_t));
   int64_t *globals = arena_alloc(k->work, (r->n_globals + 1) * sizeof *globals);
   for (size_t i = 0; i < r->n_globals; i++) globals[i] = (int64_t)deserialise_number(&k->w);

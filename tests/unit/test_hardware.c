@@ -134,7 +134,9 @@ static void every_fact_is_in_keys(void **state) {
   ok(f, device_target_find(f->device, NULL, &t, &f->diag));
   arena *a = ir_arena(f->g);
   const node *sink = ir_node(f->g, OP_SINK, DT_VOID, NULL, 0, NULL, 0);
-  cache_key as_is = kernel_key_make(a, t, "", 0, sink);
+  kernel_graph_key graph = kernel_graph_key_make(a, 0, sink);
+  cache_key as_is = kernel_key_make(a, t, "", "", graph);
+  const char *tuned = tuned_key_make(a, t, "", graph);
   for (int i = 0; i < 7; i++) {
     device_target other = *t;
     tn_hardware *h = &other.target.hardware;
@@ -145,11 +147,12 @@ static void every_fact_is_in_keys(void **state) {
     h->line_bytes += i == 4;
     h->page_bytes += i == 5;
     h->cores += i == 6;
-    cache_key key = kernel_key_make(a, &other, "", 0, sink),
+    cache_key key = kernel_key_make(a, &other, "", "", graph),
               identity = compiler_identity_key_make(a, t, "");
     cache_key other_identity = compiler_identity_key_make(a, &other, "");
     assert_memory_not_equal(as_is.hash, key.hash, sizeof key.hash);
     assert_memory_not_equal(identity.hash, other_identity.hash, sizeof identity.hash);
+    assert_string_not_equal(tuned, tuned_key_make(a, &other, "", graph));
   }
 }
 

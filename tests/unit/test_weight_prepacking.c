@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 /** The first binding compiles all. */
-static const tn_model_desc at_once = {sizeof at_once, NULL, false, NULL, 0, NULL, TN_VARIANTS_ONE};
+static const tn_model_desc at_once = {sizeof at_once,  NULL, false, NULL, 0, NULL,
+                                      TN_VARIANTS_ONE, false};
 
 typedef struct fixture {
   diag diag;

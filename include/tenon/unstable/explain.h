@@ -85,12 +85,11 @@ typedef struct tn_explained_kernel {
   const char *source;          /**< "" without `reasons` */
   tn_explained_cost cost;      /**< cost of its passes, up to its source */
   tn_explained_time predicted; /**< 0 without `reasons`, and for a schedule that the caller gave */
+  bool tuned;                  /**< the schedule was found by measuring (tn_tune) */
 } tn_explained_kernel;
 
-#define TN_EXPLAINED_KERNEL_INIT                                                      \
-  {                                                                                   \
-    sizeof(tn_explained_kernel), NULL, 0, NULL, 0, NULL, {0, 0, 0}, { 0, 0, 0, 0, 0 } \
-  }
+#define TN_EXPLAINED_KERNEL_INIT \
+  { sizeof(tn_explained_kernel), NULL, 0, NULL, 0, NULL, {0, 0, 0}, {0, 0, 0, 0, 0}, false }
 
 /** A pass of the compiler, summed over all kernels. */
 typedef struct tn_explained_pass {

@@ -141,7 +141,7 @@ static void add_kernel(str *s, const explained_plan *x, size_t i) {
   }
   const tn_explained_kernel *k = &x->kernels.at[kernel];
   add_lines(s, "Loops", k->loops, k->n_loops);
-  add_lines(s, "Schedule", k->schedule, k->n_schedule);
+  add_lines(s, k->tuned ? "Schedule, found by measuring" : "Schedule", k->schedule, k->n_schedule);
   if (k->predicted.total > 0)
     str_addf(s, "<p>Predicted on one thread: %s (%s).</p>\n",
              text_time(s->arena, k->predicted.total * 1e-6),

@@ -84,6 +84,7 @@ static void print_step(const explanation *e, size_t i) {
   printf("  kernel    %lld\n", (long long)s->kernel + 1);
   print_lines(a, "loops", k->loops, k->n_loops);
   print_lines(a, "schedule", k->schedule, k->n_schedule);
+  if (k->tuned) puts("  tuned     the schedule was found by measuring");
   if (k->predicted.total > 0)
     printf("  predicted %s on one thread: %s\n", text_time(a, k->predicted.total * 1e-6),
            predicted_parts(a, &k->predicted));
@@ -187,6 +188,7 @@ static const char about[] =
     "A value is either written to memory, or computed in its reader: in place, or as an array\n"
     "inside the reader's kernel. Costs are estimates of the cost model, not measurements: the\n"
     "time beyond computing the value once.\n\n"
+    "A tuned schedule was found by tenon tune; other schedules are what the cost model prefers.\n\n"
     "The page contains the same, a drawing of the graph, and the sources of all kernels.\n\n"
     "Each line of a schedule is a law, a transformation of the kernel. r0, r1, … are ranges of\n"
     "loops, e0 is an expression over elements of buffers and s0 an array without ranges, each\n"

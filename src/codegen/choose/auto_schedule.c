@@ -65,12 +65,33 @@ static void apply_steps(choice *c, const codegen_observer *o) {
   }
 }
 
+static choice begin_choice(ir *g, const node *sink, const codegen_options *o) {
+  return (choice){.laws = {.g = g, .indices = law_indices_new(g)},
+                  .target = &o->target,
+                  .math = o->math,
+                  .sink = sink};
+}
+
+/** The decisions of the options where the steps make exactly these; else what the search finds. */
+static decision_list find_decisions(const choice *c, const codegen_options *o) {
+  decision_list made;
+  double ns;
+  bool fits = o->decisions && choice_try(c, o->decisions, &made, &ns) &&
+              decisions_equal(&made, o->decisions);
+  if (fits && o->observer.tuned) o->observer.tuned(o->observer.user);
+  return fits ? *o->decisions : choice_search(c);
+}
+
+bool codegen_predict(ir *g, const node *sink, const codegen_options *o, decision_list *made,
+                     double *ns) {
+  choice c = begin_choice(g, codegen_simplify(g, sink, o), o);
+  decision_list wanted = o->decisions ? *o->decisions : choice_search(&c);
+  return choice_try(&c, &wanted, made, ns);
+}
+
 static const node *schedule_kernel(ir *g, const node *sink, const codegen_options *o) {
-  choice c = {.laws = {.g = g, .indices = law_indices_new(g)},
-              .target = &o->target,
-              .math = o->math,
-              .sink = sink};
-  c.wanted = choice_search(&c);
+  choice c = begin_choice(g, sink, o);
+  c.wanted = find_decisions(&c, o);
   if (o->observer.law) c.laws.log = law_trace_new(g);
   apply_steps(&c, &o->observer);
   if (o->observer.cost) report_cost(&c, &o->observer);

@@ -5,31 +5,12 @@
 #define TENON_CODEGEN_CHOOSE_CHOICE_H
 
 #include "base/map.h"
+#include "codegen/decisions.h"
 #include "ir/core/pass_names.h"
 #include "ir/core/topo_sort.h"
 #include "laws/laws.h"
 #include "target/kernel_cost.h"
 #include "target/target.h"
-
-/** Decisions that steps make among alternatives. */
-typedef enum decision_kind {
-  DECISION_OUTERMOST,    /* the outermost of the loops that a nest builds arrays in */
-  DECISION_EXPANSION,    /* the block of indices that arrays are built for at once */
-  DECISION_LANES,        /* the range of a reducing nest's vectors */
-  DECISION_TILE,         /* the register tile of a nest */
-  DECISION_ORDER,        /* whether loops of a tile's other operand are innermost */
-  DECISION_PACKING,      /* whether an operand that is read from far away in long runs is packed */
-  DECISION_PADDED_BLOCK, /* whether a padded tile is for one index of a loop, or for a block */
-  DECISION_CACHE_BLOCK   /* number of loops of a tile's nest inside the blocks of its sums */
-} decision_kind;
-
-/** A decision: alternative `taken` of `n`; 0 is the one that the step's own estimate prefers. */
-typedef struct decision {
-  decision_kind kind;
-  size_t n, taken;
-} decision;
-
-typedef VEC(decision) decision_list;
 
 /** A kernel while its schedule is chosen. */
 typedef struct choice {
@@ -48,6 +29,11 @@ double choice_searched_time(const choice *c);
 
 /** schedule_search.c: the decisions for a kernel that the cost model prefers. */
 decision_list choice_search(const choice *c);
+
+/** schedule_search.c: the decisions that the steps make where others are asked for, and the time
+    that they are predicted to give, in ns. Nothing else remains of the attempt. False: the steps
+    failed. */
+bool choice_try(const choice *c, const decision_list *wanted, decision_list *made, double *ns);
 
 /* The steps. */
 

@@ -23,6 +23,7 @@ typedef struct search {
   arena *to;    /* of the decisions that it returns */
   size_t left;  /* attempts */
   attempt best;
+  bool has_run; /* of one attempt alone */
   decision_list found;
 } search;
 
@@ -148,30 +149,61 @@ static void try_rounds(search *s) {
   }
 }
 
-static void search_body(void *arg) {
-  search *s = arg;
+/** Copies the kernel into the ir of its own. */
+static void copy_kernel(search *s) {
   ir *g = s->start.laws.g;
   s->start.laws.indices = law_indices_new(g);
   ir_copy(g, ir_arena(g), &s->start.sink, 1, NULL, NULL, &s->start.sink);
   s->best.before[0] = s->start;
-  run_steps(&s->best, 0);
-  s->left = s->best.cost < MACHINE_SEARCHED_KERNEL_NS ? 0 : MOST_ATTEMPTS;
-  try_rounds(s);
-  decision_list found = decisions_of(&s->best); /* in an ir that ends with the search */
+}
+
+/** Keeps the decisions of the best attempt, which are in an ir that ends with the search. */
+static void keep_decisions(search *s) {
+  decision_list found = decisions_of(&s->best);
   s->found = copy_decisions(s->to, &found);
 }
 
-decision_list choice_search(const choice *c) {
+static void search_body(void *arg) {
+  search *s = arg;
+  copy_kernel(s);
+  run_steps(&s->best, 0);
+  s->left = s->best.cost < MACHINE_SEARCHED_KERNEL_NS ? 0 : MOST_ATTEMPTS;
+  try_rounds(s);
+  keep_decisions(s);
+}
+
+static void try_body(void *arg) {
+  search *s = arg;
+  copy_kernel(s);
+  s->has_run = can_run_steps(&s->best, 0);
+  if (s->has_run) keep_decisions(s);
+}
+
+/** Runs a search on a copy of the kernel, in an ir that ends with it. */
+static search *run_search(const choice *c, void (*body)(void *s)) {
   diag *d = ir_diag(c->laws.g);
-  node_list binders = choice_binders(c);
-  if (!nest_has_fold(&binders)) return (decision_list){0}; /* tiles are of reductions */
   search *s = arena_calloc(ir_arena(c->laws.g), 1, sizeof *s);
   s->to = ir_arena(c->laws.g);
   s->start = *c;
   s->start.laws = (laws){.g = ir_new(ir_mem(c->laws.g), d, false)};
   if (!s->start.laws.g) diag_raise(d, TN_ERR_MEMORY, "out of memory");
-  tn_status status = diag_catch(d, search_body, s);
+  tn_status status = diag_catch(d, body, s);
   ir_free(s->start.laws.g);
   if (status) diag_rethrow(d);
-  return s->found;
+  return s;
+}
+
+decision_list choice_search(const choice *c) {
+  node_list binders = choice_binders(c);
+  if (!nest_has_fold(&binders)) return (decision_list){0}; /* tiles are of reductions */
+  return run_search(c, search_body)->found;
+}
+
+bool choice_try(const choice *c, const decision_list *wanted, decision_list *made, double *ns) {
+  choice asked = *c;
+  asked.wanted = *wanted;
+  const search *s = run_search(&asked, try_body);
+  *made = s->found;
+  *ns = s->best.cost;
+  return s->has_run;
 }

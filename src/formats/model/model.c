@@ -306,6 +306,7 @@ static tn_status open_model(tn_context *c, const char *path, const void *data, s
     tn_model_desc copy = TN_MODEL_DESC_INIT;
     s = descriptor_read(&c->diag, &copy, desc, sizeof copy, "tn_model_desc");
     m->variants = copy.variants;
+    m->is_tunable = copy.tunable;
     if (s == TN_OK) s = plan_check_variants(copy.variants, &c->diag);
     if (s == TN_OK) s = load_model(c, m, path, data, bytes, &copy);
     if (s == TN_OK)
@@ -368,6 +369,7 @@ static tn_status make_plan(tn_model *m) {
                   .n_labels = m->n_labels,
                   .folds_constants = true,
                   .variants = m->variants,
+                  .is_tunable = m->is_tunable,
                   .source_of = source_of_buffer,
                   .user = m,
                   .file = {drop_weight_pages, release_file, m->data}};

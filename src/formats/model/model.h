@@ -56,6 +56,7 @@ struct tn_model {
   model_buffer *buffers; /* by number; in the data's arena */
   size_t n_buffers;
   tn_variants variants;
+  bool is_tunable;
   mutex lock;    /* protects the two below */
   diag diag;     /* of the ir and of compiling */
   tn_plan *plan; /* NULL until the first binding */

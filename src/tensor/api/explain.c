@@ -79,7 +79,8 @@ tn_status tn_explanation_kernel(const tn_explanation *e, size_t i, tn_explained_
                                      .n_schedule = k->schedule.n,
                                      .source = k->source,
                                      .cost = k->cost,
-                                     .predicted = k->predicted};
+                                     .predicted = k->predicted,
+                                     .tuned = k->is_tuned};
   diag unreported = {0};
   return descriptor_write(&unreported, kernel, &found, sizeof found, "tn_explained_kernel");
 }

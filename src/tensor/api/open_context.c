@@ -64,6 +64,7 @@ static void read_math(tn_open_desc *o, diag *d) {
 static void read_environment(tn_open_desc *o, diag *d) {
   o->device = string_option(o, o->device, "TENON_DEVICE");
   o->cache_dir = string_option(o, o->cache_dir, "TENON_CACHE");
+  o->tuned = string_option(o, o->tuned, "TENON_TUNED");
   o->pair = string_option(o, o->pair, "TENON_PAIR");
   o->cpu = string_option(o, o->cpu, "TENON_CPU");
   o->dump = string_option(o, o->dump, "TENON_DUMP");
@@ -98,7 +99,8 @@ static bool init_parts(tn_context *c, const tn_open_desc *o) {
          copy_text(c, &c->options.pair, o->pair) && copy_text(c, &c->options.cpu, o->cpu) &&
          copy_text(c, &c->options.dump_text, o->dump) &&
          copy_text(c, &c->options.compiler_name, o->compiler) &&
-         disk_cache_open(&c->disk, o->cache_dir, log_disk_warning, c, &c->mem);
+         disk_cache_open(&c->disk, o->cache_dir, log_disk_warning, c, &c->mem) &&
+         tuned_store_open(&c->tuned, o->tuned, c->disk, log_disk_warning, c, &c->mem);
 }
 
 /** Opens the device registry: the shared one, or one of the context's own if the context has its
@@ -205,6 +207,7 @@ static void context_destroy(tn_context *c) {
   free_objects(c);
   arena_free(&c->arena);
   close_devices(c);
+  tuned_store_close(c->tuned);
   disk_cache_close(c->disk);
   free_options(c);
   failure_release(c, c->failures.of_open);

@@ -12,6 +12,7 @@
 #include "base/reentrancy.h"
 #include "base/thread.h"
 #include "compile/disk_cache.h"
+#include "compile/tuned_store.h"
 #include "device/core/device.h"
 #include "device/registry/device_registry.h"
 #include "ir/text/dump_after_pass.h"
@@ -189,8 +190,9 @@ struct tn_context {
   context_devices devices;
   tn_device *device;
   const device_target *target;
-  tn_queue *queue;  /* NULL until something runs */
-  disk_cache *disk; /* NULL: no disk cache */
+  tn_queue *queue;    /* NULL until something runs */
+  disk_cache *disk;   /* NULL: no disk cache */
+  tuned_store *tuned; /* NULL: no tuned schedules */
   context_options options;
   tn_math math;
 

@@ -13,5 +13,6 @@ executable_request context_executable_request(tn_context *c, const char *name,
                               .progress = c->progress.step ? &c->progress : NULL,
                               .logger = &c->reports.logger,
                               .disk = c->disk,
+                              .tuned = {c->tuned, NULL},
                               .reports = &c->reports.lock};
 }

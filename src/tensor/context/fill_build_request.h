@@ -6,8 +6,8 @@
 #include "runtime/build_request.h"
 #include "tensor/context/context.h"
 
-/** A request for the nodes `roots`, with the context's target, math mode, dumps, disk cache, logger
-    and progress callback. */
+/** A request for the nodes `roots`, with the context's target, math mode, dumps, disk cache, tuned
+    schedules, logger and progress callback. */
 executable_request context_executable_request(tn_context *c, const char *name,
                                               const node *const roots[], size_t n_roots);
 

@@ -316,6 +316,7 @@ static tn_status open_plan(tn_context *c, const plan_graph *g, diag *d, tn_plan 
     atomic_init(&p->count, 1);
     p->context = c;
     p->policy = g->variants;
+    p->is_tunable = g->is_tunable;
     p->template.ir = own;
     p->template.host = g->host;
     p->template.file = g->file;

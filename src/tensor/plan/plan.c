@@ -106,6 +106,7 @@ static tn_status build_plan_of_graph(compile_job *j) {
                   .written = j->written.at,
                   .n_written = j->written.n,
                   .variants = j->desc.variants,
+                  .is_tunable = j->desc.tunable,
                   .source_of = source_of_buffer,
                   .user = c};
   if (s == TN_OK) s = host_calls_of_graph(c, &j->order, NULL, &g.host);

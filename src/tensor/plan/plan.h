@@ -106,6 +106,7 @@ struct tn_plan {
   size_t n_facts, n_states, n_sources;
   plan_template template;
   tn_variants policy;
+  bool is_tunable; /* the template is kept */
   /* The parts that change, under locks of their own: */
   variant_table *variants;
   shared_constants *constants;
@@ -128,6 +129,7 @@ typedef struct plan_graph {
   size_t n_written;
   bool folds_constants; /* the memory of BUFFERs never changes */
   tn_variants variants;
+  bool is_tunable;
   plan_source (*source_of)(void *user, const node *buffer); /* may raise */
   void *user;
   executable_host host; /* passes to the plan */

@@ -15,8 +15,7 @@
 typedef struct variant_builder {
   tn_context *c;
   tn_plan *p;
-  const int64_t *form;
-  const atomic_bool *background;
+  const variant_request *request;
   diag *d;
   ir *ir; /* of the copy */
   const node **roots;
@@ -52,7 +51,7 @@ static void copy_graph(variant_builder *j) {
   j->roots = arena_alloc(a, (t->n_roots + 1) * sizeof *j->roots);
   ir_copy_sorted(j->ir, a, &t->order, t->roots, t->n_roots, replace_fact, j, j->roots);
   if (j->folds_constants) {
-    plan_constants_build(j->p, j->ir, j->roots, t->n_roots, j->background, &j->constants);
+    plan_constants_build(j->p, j->ir, j->roots, t->n_roots, j->request->background, &j->constants);
     j->roots = j->constants.roots;
   }
   size_t first = t->n_roots - t->n_labels;
@@ -85,7 +84,7 @@ static bool may_overwrite(void *user, const node *buffer) {
 static bool report_progress(void *user, const char *what, uint64_t done, uint64_t total) {
   const variant_builder *j = user;
   const tn_progress *to = &j->c->progress;
-  if (j->background) return !atomic_load(j->background);
+  if (j->request->background) return !atomic_load(j->request->background);
   return to->step(to->user, what, j->constants.n_kernels + done, j->constants.n_kernels + total);
 }
 
@@ -101,8 +100,10 @@ static void compile_executable(variant_builder *j) {
   r.n_labels = t->n_labels;
   r.host = (executable_host){t->host.call, NULL, t->host.user}; /* the plan keeps it */
   r.explanation = j->explanation;
-  r.background = j->background;
-  if (r.progress || j->background) r.progress = &j->progress;
+  r.background = j->request->background;
+  r.kernels = j->request->kernels;
+  r.tuned.trial = j->request->trial;
+  if (r.progress || r.background) r.progress = &j->progress;
   if (executable_build(&j->v->executable, &r, &c->mem, j->d) != TN_OK) diag_rethrow(j->d);
   context_log(c, TN_LOG_DEBUG, "plan %s: %zu steps, %zu kernels", j->p->name,
               executable_steps(j->v->executable), executable_kernels(j->v->executable));
@@ -204,7 +205,7 @@ static void set_form(variant_builder *j) {
   const tn_plan *p = j->p;
   plan_variant *v = j->v;
   int64_t least = p->policy == TN_VARIANTS_ONE ? INT64_MIN : 1;
-  v->form = arena_copy(&v->arena, j->form, p->n_facts * sizeof *j->form);
+  v->form = arena_copy(&v->arena, j->request->form, p->n_facts * sizeof *v->form);
   v->least = arena_alloc(&v->arena, (p->n_facts + 1) * sizeof *v->least);
   for (size_t i = 0; i < p->n_facts; i++) {
     const plan_fact *f = &p->facts[i];
@@ -250,11 +251,11 @@ static tn_status build_once(variant_builder *j) {
   return s;
 }
 
-tn_status plan_variant_build(tn_plan *p, const int64_t form[], const atomic_bool *background,
-                             diag *d, plan_variant **out) {
+tn_status plan_variant_build(tn_plan *p, const variant_request *request, diag *d,
+                             plan_variant **out) {
   tn_context *c = p->context;
-  variant_builder j = {.c = c, .p = p, .form = form, .background = background, .d = d}, plain = j;
-  j.explanation = background ? NULL : atomic_exchange(&c->explanation, NULL);
+  variant_builder j = {.c = c, .p = p, .request = request, .d = d}, plain = j;
+  j.explanation = request->background ? NULL : atomic_exchange(&c->explanation, NULL);
   j.folds_constants = p->template.folds_constants;
   bool may_do_without = j.folds_constants && !j.explanation; /* an explanation is made once */
   tn_status s = build_once(&j);

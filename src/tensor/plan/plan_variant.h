@@ -53,11 +53,17 @@ struct plan_variant {
   uint64_t last_used;
 };
 
-/** Compiles a variant of a plan for a form, on any thread. Unless `background` is NULL, kernels are
-    compiled on the calling thread alone, until the flag is set, and nobody follows the progress.
-   The plan outlives the variant. */
-tn_status plan_variant_build(tn_plan *p, const int64_t form[], const atomic_bool *background,
-                             diag *d, plan_variant **out);
+typedef struct variant_request {
+  const int64_t *form;
+  const atomic_bool *background; /* not NULL: kernels are compiled on the calling thread alone,
+                                    until the flag is set, and nobody follows the progress */
+  kernel_copies *kernels;        /* of executable_request */
+  const string_map *trial;       /* of tuned_choice */
+} variant_request;
+
+/** Compiles a variant of a plan for a form, on any thread. The plan outlives the variant. */
+tn_status plan_variant_build(tn_plan *p, const variant_request *request, diag *d,
+                             plan_variant **out);
 
 plan_variant *plan_variant_retain(plan_variant *v);
 void plan_variant_release(plan_variant *v); /* NULL is allowed */

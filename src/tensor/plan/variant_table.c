@@ -142,7 +142,7 @@ static void add(tn_plan *p, plan_variant *v, int64_t ns) {
 static tn_status compile(tn_plan *p, const int64_t form[], diag *d, plan_variant **out) {
   variant_table *t = p->variants;
   int64_t start = t->now();
-  tn_status s = plan_variant_build(p, form, NULL, d, out);
+  tn_status s = plan_variant_build(p, &(variant_request){.form = form}, d, out);
   if (s == TN_OK) add(p, plan_variant_retain(*out), t->now() - start);
   return s;
 }
@@ -265,7 +265,8 @@ static void compile_exact(tn_plan *p, const int64_t form[], int64_t best_ns,
   diag d = {0};
   plan_variant *v;
   int64_t start = t->now();
-  tn_status s = plan_variant_build(p, form, is_cancelled, &d, &v);
+  const variant_request r = {.form = form, .background = is_cancelled};
+  tn_status s = plan_variant_build(p, &r, &d, &v);
   if (s == TN_OK) {
     v->wider_ns = best_ns;
     add(p, v, t->now() - start);
@@ -324,7 +325,7 @@ static tn_status compile_only_one(tn_plan *p, diag *d) {
   tn_status s = compile(p, form, d, &v);
   plan_variant_release(v);
   mem_free(&p->context->mem, form, bytes);
-  if (s == TN_OK) plan_drop_template(p);
+  if (s == TN_OK && !p->is_tunable) plan_drop_template(p);
   return s;
 }
 

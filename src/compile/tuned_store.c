@@ -1,0 +1,315 @@
+/* Implements the store of tuned schedules. A line is
+
+       tenon-tuned-1 KEY VERDICT DECISIONS PREDICTED MEASURED DECISIONS PREDICTED MEASURED CHECK
+
+   with the schedule before the one that it was compared with, and a hash of what precedes it. */
+#include "compile/tuned_store.h"
+
+#include "base/file.h"
+#include "base/thread.h"
+#include "codegen/decisions.h"
+#include "compile/cache_keys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char form[] = "tenon-tuned-1";
+
+static const char *const words[] = {
+#define VERDICT(name, text) text,
+    TUNED_VERDICTS(VERDICT)
+#undef VERDICT
+};
+
+/** Fields of a line; its key is KEY_FIELDS of them. */
+enum { FIELDS = 12, KEY_FIELDS = 3 };
+
+static const uint64_t most_file_bytes = (uint64_t)1 << 28;
+
+struct tuned_store {
+  const mem *mem;
+  disk_cache_warning *warn;
+  void *user;
+  char path[DISK_CACHE_PATH_BYTES];
+  mutex lock; /* of all below */
+  bool is_read;
+  int out;   /* open for appending; -1: not yet */
+  diag diag; /* of the arena */
+  arena arena;
+  string_map kept; /* key → decisions */
+};
+
+bool tuned_store_open(tuned_store **out, const char *file, const disk_cache *cache,
+                      disk_cache_warning *warn, void *user, const mem *m) {
+  diag d = {0};
+  *out = NULL;
+  const char *folder = file || !cache ? NULL : disk_cache_path(cache, &d);
+  if (file ? !strcmp(file, "off") : !folder) return true;
+  tuned_store *s = mem_calloc(m, 1, sizeof *s);
+  if (!s) return false;
+  snprintf(s->path, sizeof s->path, "%s%s", file ? file : folder, file ? "" : "/tuned");
+  s->mem = m;
+  s->warn = warn;
+  s->user = user;
+  s->out = -1;
+  arena_init(&s->arena, m, &s->diag);
+  mutex_init(&s->lock);
+  *out = s;
+  return true;
+}
+
+void tuned_store_close(tuned_store *s) {
+  if (!s) return;
+  if (s->out >= 0) close(s->out);
+  arena_free(&s->arena);
+  mutex_free(&s->lock);
+  mem_free(s->mem, s, sizeof *s);
+}
+
+const char *tuned_store_path(const tuned_store *s) { return s->path; }
+
+static tn_status fail(const tuned_store *s, const char *what, const char *why, diag *d) {
+  char shown[FILE_PRINTABLE_BYTES];
+  return diag_set(d, TN_ERR_IO, "the file of tuned schedules \"%s\" %s: %s",
+                  file_printable_path(s->path, shown), what, why);
+}
+
+/* Lines. */
+
+static uint32_t check_of(const char *line, size_t bytes) {
+  uint64_t hash[2];
+  cache_keys_hash(line, bytes, hash);
+  return (uint32_t)hash[1];
+}
+
+static void add_schedule(str *line, const tuned_schedule *s) {
+  str_addf(line, " %s %.0f %.0f", s->decisions, s->predicted, s->measured);
+}
+
+static const char *print_line(arena *a, const tuned_record *r, size_t *bytes) {
+  str line = str_new(a);
+  str_addf(&line, "%s %s %s", form, r->key, words[r->verdict]);
+  add_schedule(&line, &r->schedule);
+  add_schedule(&line, &r->other);
+  str_addf(&line, " %08" PRIx32 "\n", check_of(line.at, line.n));
+  *bytes = line.n;
+  return str_text(&line);
+}
+
+/** Cuts a line at its blanks; false unless it has all fields. */
+static bool cut_fields(char *line, char *field[FIELDS]) {
+  size_t n = 0;
+  for (char *at = line; at; at = strchr(at, ' ')) {
+    if (n) *at++ = 0;
+    if (n == FIELDS) return false;
+    field[n++] = at;
+  }
+  return n == FIELDS;
+}
+
+static bool parse_schedule(arena *a, char *const field[3], tuned_schedule *s) {
+  decision_list unused;
+  char *end[2];
+  *s = (tuned_schedule){field[0], strtod(field[1], &end[0]), strtod(field[2], &end[1])};
+  return !*end[0] && !*end[1] && decisions_parse(a, field[0], &unused);
+}
+
+/** Reads a line, whose bytes it changes; false if it is not a whole line of this form. */
+static bool parse_line(arena *a, char *line, size_t bytes, tuned_record *r) {
+  char *field[FIELDS], *end;
+  char *last = memrchr(line, ' ', bytes);
+  if (!last || memchr(line, 0, bytes)) return false;
+  uint32_t check = check_of(line, (size_t)(last - line));
+  if (!cut_fields(line, field) || strcmp(field[0], form)) return false;
+  if (strtoul(field[FIELDS - 1], &end, 16) != check || *end) return false;
+  for (size_t i = 1; i < KEY_FIELDS; i++) field[1][strlen(field[1])] = ' '; /* joins them again */
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    if (strcmp(field[KEY_FIELDS + 1], words[i])) continue;
+    *r = (tuned_record){.key = field[1], .verdict = (tuned_verdict)i};
+    return parse_schedule(a, &field[KEY_FIELDS + 2], &r->schedule) &&
+           parse_schedule(a, &field[KEY_FIELDS + 5], &r->other);
+  }
+  return false;
+}
+
+/* Reading. */
+
+typedef struct reading {
+  arena arena; /* scratch */
+  char *data;
+  size_t bytes;
+  void (*visit)(void *user, const tuned_record *r);
+  void *user;
+} reading;
+
+static void visit_lines(void *arg) {
+  reading *r = arg;
+  char *end = r->data + r->bytes;
+  for (char *at = r->data, *next; at < end; at = next) {
+    char *newline = memchr(at, '\n', (size_t)(end - at));
+    tuned_record record;
+    if (!newline) return; /* torn */
+    next = newline + 1;
+    *newline = 0;
+    arena_mark here = arena_save(&r->arena);
+    if (parse_line(&r->arena, at, (size_t)(newline - at), &record)) r->visit(r->user, &record);
+    arena_rewind(&r->arena, here);
+  }
+}
+
+/** Reads what an open file holds by now; errno where that fails. */
+static int read_bytes(int fd, char *at, size_t bytes, size_t *n) {
+  for (*n = 0; *n < bytes;) {
+    ssize_t got = read(fd, at + *n, bytes - *n);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno;
+    if (!got) break;
+    *n += (size_t)got;
+  }
+  return 0;
+}
+
+static tn_status read_file(tuned_store *s, int fd, reading *r, diag *d) {
+  struct stat stat;
+  if (fstat(fd, &stat)) return fail(s, "cannot be read", strerror(errno), d);
+  if (!S_ISREG(stat.st_mode)) return fail(s, "cannot be read", "not a regular file", d);
+  if ((uint64_t)stat.st_size > most_file_bytes) return fail(s, "cannot be read", "too large", d);
+  size_t size = (size_t)stat.st_size;
+  r->data = mem_alloc(s->mem, size + 1);
+  if (!r->data) return diag_set(d, TN_ERR_MEMORY, "out of memory");
+  int error = read_bytes(fd, r->data, size, &r->bytes);
+  tn_status status =
+      error ? fail(s, "cannot be read", strerror(error), d) : diag_catch(d, visit_lines, r);
+  mem_free(s->mem, r->data, size + 1);
+  return status;
+}
+
+tn_status tuned_store_read(tuned_store *s, void (*visit)(void *user, const tuned_record *r),
+                           void *user, diag *d) {
+  reading r = {.visit = visit, .user = user};
+  int fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return TN_OK;
+  if (fd < 0) return fail(s, "cannot be opened", strerror(errno), d);
+  arena_init(&r.arena, s->mem, d);
+  tn_status status = read_file(s, fd, &r, d);
+  arena_free(&r.arena);
+  close(fd);
+  return status;
+}
+
+/* Lookups. */
+
+static void set_kept(tuned_store *s, const tuned_record *r) {
+  const char *decisions = arena_printf(&s->arena, "%s", r->schedule.decisions);
+  const char *key = arena_printf(&s->arena, "%s", r->key);
+  string_map_set(&s->arena, &s->kept, key, (void *)decisions);
+}
+
+static void keep_record(void *user, const tuned_record *r) {
+  if (r->verdict == TUNED_KEPT) set_kept(user, r);
+}
+
+/** Reads the file at the first call; the caller holds the lock. A file that cannot be read gives no
+    schedules, and a warning. */
+static void read_once(tuned_store *s) {
+  if (s->is_read) return;
+  s->is_read = true;
+  diag_clear(&s->diag);
+  if (tuned_store_read(s, keep_record, s, &s->diag)) s->warn(s->user, s->diag.text);
+}
+
+bool tuned_choice_is_empty(const tuned_choice *t) {
+  bool is_empty = !t->trial || !t->trial->entries.n;
+  if (!t->store || !is_empty) return is_empty;
+  mutex_lock(&t->store->lock);
+  read_once(t->store);
+  is_empty = !t->store->kept.entries.n;
+  mutex_unlock(&t->store->lock);
+  return is_empty;
+}
+
+const char *tuned_choice_find(const tuned_choice *t, const char *key) {
+  const char *found = t->trial ? string_map_get(t->trial, key) : NULL;
+  if (!found && t->store) {
+    mutex_lock(&t->store->lock);
+    read_once(t->store);
+    found = string_map_get(&t->store->kept, key);
+    mutex_unlock(&t->store->lock);
+  }
+  return found && strcmp(found, "-") ? found : NULL;
+}
+
+/* Appending. */
+
+static tn_status open_for_appending(tuned_store *s, diag *d) {
+  if (s->out >= 0) return TN_OK;
+  s->out = open(s->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (s->out < 0) return fail(s, "cannot be opened", strerror(errno), d);
+  struct stat stat;
+  if (!fstat(s->out, &stat) && S_ISREG(stat.st_mode)) return TN_OK;
+  close(s->out);
+  s->out = -1;
+  return fail(s, "cannot be used", "not a regular file", d);
+}
+
+/** True if the file ends in the middle of a line, which the next one must not continue. */
+static bool ends_torn(int fd) {
+  char last = '\n';
+  off_t end = lseek(fd, 0, SEEK_END);
+  return end > 0 && pread(fd, &last, 1, end - 1) == 1 && last != '\n';
+}
+
+typedef struct appending {
+  tuned_store *store;
+  const tuned_record *record;
+  arena *arena; /* scratch */
+  diag *diag;
+} appending;
+
+static void append_body(void *arg) {
+  const appending *p = arg;
+  tuned_store *s = p->store;
+  size_t bytes;
+  const char *line = print_line(p->arena, p->record, &bytes);
+  if (open_for_appending(s, p->diag)) diag_rethrow(p->diag);
+  if (ends_torn(s->out)) line = arena_printf(p->arena, "\n%s", line), bytes++;
+  ssize_t written = write(s->out, line, bytes);
+  if (written < 0 || (size_t)written < bytes) {
+    fail(s, "cannot be written", strerror(written < 0 ? errno : ENOSPC), p->diag);
+    diag_rethrow(p->diag);
+  }
+}
+
+static void keep_body(void *arg) {
+  const appending *p = arg;
+  set_kept(p->store, p->record);
+}
+
+tn_status tuned_store_append(tuned_store *s, const tuned_record *r, diag *d) {
+  arena scratch;
+  arena_init(&scratch, s->mem, d);
+  appending p = {s, r, &scratch, d};
+  mutex_lock(&s->lock);
+  tn_status status = diag_catch(d, append_body, &p);
+  if (!status && r->verdict == TUNED_KEPT) {
+    read_once(s);
+    status = diag_catch(&s->diag, keep_body, &p);
+    if (status) d->failure = s->diag.failure;
+  }
+  mutex_unlock(&s->lock);
+  arena_free(&scratch);
+  return status;
+}
+
+tn_status tuned_store_check_writable(tuned_store *s, diag *d) {
+  mutex_lock(&s->lock);
+  tn_status status = open_for_appending(s, d);
+  mutex_unlock(&s->lock);
+  return status;
+}

@@ -1,0 +1,75 @@
+/* The store of tuned schedules: a file to which each measurement of a kernel's schedule is appended
+   as a line of text, and from which later contexts read the schedules to use. A line is written at
+   once, so that a killed process loses at most its last one and writers do not mix theirs; lines
+   that are torn, or of another form, are ignored. The file is read once, when a kernel is first
+   looked up. Any thread may call the functions. */
+#ifndef TENON_COMPILE_TUNED_STORE_H
+#define TENON_COMPILE_TUNED_STORE_H
+
+#include "base/map.h"
+#include "compile/disk_cache.h"
+
+typedef struct tuned_store tuned_store;
+
+/** Outcomes of a measurement: name and word in the file. */
+#define TUNED_VERDICTS(VERDICT)                                                          \
+  VERDICT(KEPT, "kept")       /* runs use the schedule: the network is faster with it */ \
+  VERDICT(FASTER, "faster")   /* the kernel is; the network was not measured yet */      \
+  VERDICT(SLOWER, "slower")   /* the kernel is not faster */                             \
+  VERDICT(EQUAL, "equal")     /* its source is that of another schedule */               \
+  VERDICT(WRONG, "wrong")     /* its results differ */                                   \
+  VERDICT(FAILED, "failed")   /* it could not be compiled or run */                      \
+  VERDICT(DROPPED, "dropped") /* the kernel is faster, the network is not */
+
+typedef enum tuned_verdict {
+#define VERDICT(name, text) TUNED_##name,
+  TUNED_VERDICTS(VERDICT)
+#undef VERDICT
+} tuned_verdict;
+
+/** A schedule with times of a run of the kernel, in ns; 0: not measured. */
+typedef struct tuned_schedule {
+  const char *decisions; /* decisions_text; "-": the schedule that the search finds */
+  double predicted, measured;
+} tuned_schedule;
+
+/** A line of the store. */
+typedef struct tuned_record {
+  const char *key; /* tuned_key_make's */
+  tuned_verdict verdict;
+  tuned_schedule schedule, other; /* `other` is the one that it was compared with */
+} tuned_record;
+
+/** Opens the store in a file ("off": *out is NULL); NULL: the file "tuned" in the folder of the
+    disk cache, and none without one. Nothing is read yet. False without memory. */
+bool tuned_store_open(tuned_store **out, const char *file, const disk_cache *cache,
+                      disk_cache_warning *warn, void *user, const mem *m);
+void tuned_store_close(tuned_store *s); /* NULL is allowed */
+
+/** The path of the file. */
+const char *tuned_store_path(const tuned_store *s);
+
+/** Appends a line; a record of KEPT also is what lookups find from now on. TN_ERR_IO where it
+    cannot be written. */
+tn_status tuned_store_append(tuned_store *s, const tuned_record *r, diag *d);
+
+/** TN_ERR_IO if lines cannot be appended; creates the file. */
+tn_status tuned_store_check_writable(tuned_store *s, diag *d);
+
+/** Calls `visit` for each valid line, in order; texts are valid during the call. */
+tn_status tuned_store_read(tuned_store *s, void (*visit)(void *user, const tuned_record *r),
+                           void *user, diag *d);
+
+/** The schedules to compile with. */
+typedef struct tuned_choice {
+  tuned_store *store;      /* NULL: none */
+  const string_map *trial; /* decisions by key that come before those of the store; NULL: none */
+} tuned_choice;
+
+/** True if no kernel has one. */
+bool tuned_choice_is_empty(const tuned_choice *t);
+
+/** The decisions for a kernel, valid as long as the store; NULL: none. */
+const char *tuned_choice_find(const tuned_choice *t, const char *key);
+
+#endif

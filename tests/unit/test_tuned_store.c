@@ -1,0 +1,357 @@
+/* Tests the store of tuned schedules (compile/tuned_store.h) and the texts of decisions: what is
+   appended is read again, the last record of a kernel counts, and lines that are torn, foreign or
+   forged are ignored; several writers and a full disk leave whole lines. */
+#include "compile/tuned_store.h"
+
+#include "codegen/decisions.h"
+#include "support/counting_mem.h"
+#include "support/temporary.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#define KEY   "00112233445566778899aabbccddeeff 0123456789abcdef fedcba9876543210"
+#define OTHER "ffffffffffffffffffffffffffffffff 0123456789abcdef fedcba9876543210"
+
+typedef struct fixture {
+  diag diag;
+  arena arena;
+  const char *folder, *path;
+  int remarks, records;
+} fixture;
+
+static void prepare(void *arg) {
+  fixture *f = arg;
+  f->folder = temporary_folder(&f->arena);
+  f->path = arena_printf(&f->arena, "%s/tuned", f->folder);
+}
+
+static int set_up(void **state) {
+  fixture *f = *state = calloc(1, sizeof *f);
+  arena_init(&f->arena, &mem_system, &f->diag);
+  return (int)diag_catch(&f->diag, prepare, f);
+}
+
+static int tear_down(void **state) {
+  fixture *f = *state;
+  int status = temporary_remove(&f->arena, f->folder);
+  arena_free(&f->arena);
+  free(f);
+  return status;
+}
+
+static void count_remark(void *user, const char *text) {
+  (void)text;
+  ((fixture *)user)->remarks++;
+}
+
+static tuned_store *open_at(fixture *f, const char *path) {
+  tuned_store *s;
+  assert_true(tuned_store_open(&s, path, NULL, count_remark, f, &mem_system));
+  return s;
+}
+
+static tuned_store *open_one(fixture *f) { return open_at(f, f->path); }
+
+static tuned_record record(const char *key, tuned_verdict verdict, const char *decisions) {
+  return (tuned_record){key, verdict, {decisions, 1000, 900.4}, {"tile:0/3", 1100, 1200}};
+}
+
+static void append(tuned_store *s, const char *key, tuned_verdict verdict, const char *decisions) {
+  diag d = {0};
+  const tuned_record r = record(key, verdict, decisions);
+  if (tuned_store_append(s, &r, &d)) fail_msg("%s", d.text);
+}
+
+/** The decisions that a later process finds for a kernel; NULL: none. */
+static const char *found(fixture *f, const char *key) {
+  tuned_store *s = open_one(f);
+  const tuned_choice t = {s, NULL};
+  const char *decisions = tuned_choice_find(&t, key);
+  if (decisions) decisions = arena_printf(&f->arena, "%s", decisions);
+  assert_true(decisions == NULL || !tuned_choice_is_empty(&t));
+  tuned_store_close(s);
+  return decisions;
+}
+
+static void count_record(void *user, const tuned_record *r) {
+  fixture *f = user;
+  f->records++;
+  assert_true(r->schedule.predicted == 1000 && r->schedule.measured == 900);
+  assert_string_equal(r->other.decisions, "tile:0/3");
+}
+
+static int records(fixture *f) {
+  tuned_store *s = open_one(f);
+  f->records = 0;
+  assert_int_equal(tuned_store_read(s, count_record, f, &f->diag), TN_OK);
+  tuned_store_close(s);
+  return f->records;
+}
+
+static void add_bytes(const fixture *f, const char *text, size_t bytes) {
+  FILE *file = fopen(f->path, "a");
+  assert_non_null(file);
+  assert_int_equal(fwrite(text, 1, bytes, file), bytes);
+  fclose(file);
+}
+
+/* Decisions. */
+
+static void check_decisions(void *arg) {
+  fixture *f = arg;
+  arena *a = &f->arena;
+  static const char *const good[] = {"-", "lanes:0/2", "outermost:1/2,expansion:3/5,tile:11/12",
+                                     "order:1/2,block:0/4"};
+  static const char *const bad[] = {
+      "",          "tile",       "tile:",      "tile:1",
+      "tile:1/",   "tile:3/3",   "tile:0/0",   "tile:-1/3",
+      "tile:1/3,", ",tile:1/3",  "tile:1/3 ",  "tiles:1/3",
+      "tile: 1/3", "tile:1/3;-", "-,tile:1/3", "tile:1/99999999999999999999"};
+  decision_list list, again;
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    assert_true(decisions_parse(a, good[i], &list) && decisions_parse(a, good[i], &again));
+    assert_string_equal(decisions_text(a, &list), good[i]);
+    assert_true(decisions_equal(&list, &again));
+    assert_int_equal(list.n == 0, i == 0);
+  }
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    if (decisions_parse(a, bad[i], &list)) fail_msg("%s", bad[i]);
+  assert_true(decisions_parse(a, "tile:1/3", &list) && decisions_parse(a, "tile:2/3", &again));
+  assert_false(decisions_equal(&list, &again));
+  assert_true(decisions_parse(a, "tile:1/4", &again) && !decisions_equal(&list, &again));
+}
+
+static void decisions_are_read_as_printed(void **state) {
+  fixture *f = *state;
+  assert_int_equal(diag_catch(&f->diag, check_decisions, f), TN_OK);
+}
+
+/* Lines. */
+
+static void the_last_kept_record_counts(void **state) {
+  fixture *f = *state;
+  assert_null(found(f, KEY)); /* there is no file */
+  tuned_store *s = open_one(f);
+  append(s, KEY, TUNED_FASTER, "tile:1/3");
+  assert_null(found(f, KEY));
+  append(s, KEY, TUNED_KEPT, "tile:1/3");
+  append(s, OTHER, TUNED_KEPT, "order:1/2");
+  append(s, KEY, TUNED_KEPT, "tile:2/3");
+  append(s, KEY, TUNED_DROPPED, "tile:0/3");
+  const tuned_choice t = {s, NULL};
+  assert_string_equal(tuned_choice_find(&t, KEY), "tile:2/3"); /* in the same process too */
+  tuned_store_close(s);
+  assert_string_equal(found(f, KEY), "tile:2/3");
+  assert_string_equal(found(f, OTHER), "order:1/2");
+  s = open_one(f);
+  append(s, KEY, TUNED_KEPT, "-"); /* takes it back */
+  tuned_store_close(s);
+  assert_null(found(f, KEY));
+  assert_int_equal(records(f), 6);
+  assert_int_equal(f->remarks, 0);
+}
+
+static void trials_come_first(void **state) {
+  fixture *f = *state;
+  string_map trial = {0};
+  tuned_store *s = open_one(f);
+  append(s, KEY, TUNED_KEPT, "tile:1/3");
+  append(s, OTHER, TUNED_KEPT, "tile:1/3");
+  string_map_set(&f->arena, &trial, KEY, (void *)"-");
+  const tuned_choice t = {s, &trial}, alone = {NULL, &trial}, none = {0};
+  assert_null(tuned_choice_find(&t, KEY));
+  assert_string_equal(tuned_choice_find(&t, OTHER), "tile:1/3");
+  assert_false(tuned_choice_is_empty(&alone));
+  assert_true(tuned_choice_is_empty(&none));
+  tuned_store_close(s);
+}
+
+static void torn_and_foreign_lines_are_ignored(void **state) {
+  fixture *f = *state;
+  char line[512];
+  tuned_store *s = open_one(f);
+  append(s, KEY, TUNED_KEPT, "tile:1/3");
+  FILE *file = fopen(f->path, "r");
+  assert_non_null(fgets(line, sizeof line, file));
+  fclose(file);
+  char *at = strstr(line, "tile:1/3");
+  size_t n = strlen(line);
+  at[5] = '2'; /* the check is that of the line before the change */
+  add_bytes(f, line, n);
+  at[5] = '9';
+  add_bytes(f, line, n);
+  add_bytes(f, "\n \n# a remark\ntenon-tuned-2 of another version\n\0\0\n", 52);
+  at[5] = '1';
+  add_bytes(f, line, n - 20); /* torn: the next line does not continue it */
+  append(s, OTHER, TUNED_KEPT, "tile:0/3");
+  tuned_store_close(s);
+  assert_string_equal(found(f, KEY), "tile:1/3");
+  assert_string_equal(found(f, OTHER), "tile:0/3");
+  assert_int_equal(records(f), 2);
+  add_bytes(f, line, n / 2);
+  assert_int_equal(records(f), 2);
+  s = open_one(f); /* as after a kill */
+  append(s, KEY, TUNED_KEPT, "tile:2/3");
+  tuned_store_close(s);
+  assert_string_equal(found(f, KEY), "tile:2/3");
+}
+
+/** A line with a right check, but decisions that cannot be. */
+static void impossible_decisions_are_ignored(void **state) {
+  fixture *f = *state;
+  tuned_store *s = open_one(f);
+  append(s, KEY, TUNED_KEPT, "tile:3/3");
+  append(s, KEY, TUNED_KEPT, "tile:one/3");
+  tuned_store_close(s);
+  assert_null(found(f, KEY));
+  assert_int_equal(records(f), 0);
+}
+
+/* Files. */
+
+static void files_that_cannot_be_written_are_told(void **state) {
+  fixture *f = *state;
+  const char *const paths[] = {f->folder, arena_printf(&f->arena, "%s/none/tuned", f->folder)};
+  const tuned_record r = record(KEY, TUNED_KEPT, "tile:1/3");
+  for (size_t i = 0; i < 2; i++) {
+    tuned_store *s = open_at(f, paths[i]);
+    const tuned_choice t = {s, NULL};
+    assert_int_equal(tuned_store_check_writable(s, &f->diag), TN_ERR_IO);
+    assert_non_null(strstr(f->diag.text, paths[i]));
+    assert_int_equal(tuned_store_append(s, &r, &f->diag), TN_ERR_IO);
+    assert_null(tuned_choice_find(&t, KEY));
+    assert_null(tuned_choice_find(&t, KEY)); /* it warns once */
+    tuned_store_close(s);
+  }
+  assert_int_equal(f->remarks, 1); /* of the folder; a file that is not there is empty */
+  tuned_store *off = open_at(f, "off");
+  assert_null(off);
+}
+
+static void a_pipe_is_no_store(void **state) {
+  fixture *f = *state;
+  assert_int_equal(mkfifo(f->path, 0600), 0);
+  assert_null(found(f, KEY));
+  tuned_store *s = open_one(f);
+  assert_int_equal(tuned_store_check_writable(s, &f->diag), TN_ERR_IO);
+  tuned_store_close(s);
+  assert_int_equal(f->remarks, 1);
+}
+
+static int status_of(pid_t child) {
+  int status;
+  return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/** A disk that takes half a line more, as a limit of the file's size does. */
+static int write_to_full_disk(fixture *f) {
+  struct stat stat_before;
+  const tuned_record r = record(OTHER, TUNED_KEPT, "tile:1/3");
+  tuned_store *s = open_one(f);
+  append(s, KEY, TUNED_KEPT, "tile:1/3");
+  if (stat(f->path, &stat_before)) return 2;
+  const struct rlimit most = {(rlim_t)stat_before.st_size + 60, RLIM_INFINITY};
+  signal(SIGXFSZ, SIG_IGN);
+  if (setrlimit(RLIMIT_FSIZE, &most)) return 3;
+  for (int i = 0; i < 2; i++)
+    if (tuned_store_append(s, &r, &f->diag) != TN_ERR_IO) return 4;
+  const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
+  if (setrlimit(RLIMIT_FSIZE, &none)) return 5;
+  append(s, OTHER, TUNED_KEPT, "tile:2/3");
+  tuned_store_close(s);
+  return 0;
+}
+
+static void a_full_disk_loses_one_line(void **state) {
+  fixture *f = *state;
+  pid_t child = fork();
+  if (!child) _exit(write_to_full_disk(f));
+  assert_int_equal(status_of(child), 0);
+  assert_string_equal(found(f, KEY), "tile:1/3");
+  assert_string_equal(found(f, OTHER), "tile:2/3");
+  assert_int_equal(records(f), 2);
+}
+
+static void writers_do_not_mix_their_lines(void **state) {
+  fixture *f = *state;
+  enum { WRITERS = 4, LINES = 200 };
+  pid_t child[WRITERS];
+  for (int i = 0; i < WRITERS; i++) {
+    child[i] = fork();
+    if (child[i]) continue;
+    tuned_store *s = open_one(f);
+    for (int k = 0; k < LINES; k++) append(s, KEY, TUNED_SLOWER, "tile:1/3");
+    _exit(0);
+  }
+  for (int i = 0; i < WRITERS; i++) assert_int_equal(status_of(child[i]), 0);
+  assert_int_equal(records(f), WRITERS * LINES);
+}
+
+static void a_killed_writer_leaves_whole_lines(void **state) {
+  fixture *f = *state;
+  pid_t child = fork();
+  if (!child) {
+    tuned_store *s = open_one(f);
+    for (;;) append(s, KEY, TUNED_SLOWER, "tile:1/3");
+  }
+  while (records(f) < 50) usleep(1000);
+  kill(child, SIGKILL);
+  assert_int_equal(status_of(child), -1);
+  int before = records(f);
+  tuned_store *s = open_one(f);
+  append(s, KEY, TUNED_KEPT, "tile:1/3");
+  tuned_store_close(s);
+  assert_int_equal(records(f), before + 1);
+}
+
+static void exhausted_memory_loses_nothing(void **state) {
+  fixture *f = *state;
+  tuned_store *s = open_one(f);
+  append(s, KEY, TUNED_KEPT, "tile:1/3");
+  tuned_store_close(s);
+  const tuned_record r = record(OTHER, TUNED_KEPT, "tile:1/3");
+  for (size_t at = 1, ends = 0; !ends; at++) {
+    counting_mem counter = {.fail_at = at};
+    mem m = counting_mem_of(&counter);
+    if (tuned_store_open(&s, f->path, NULL, count_remark, f, &m)) {
+      const tuned_choice t = {s, NULL};
+      const char *decisions = tuned_choice_find(&t, KEY);
+      diag d = {0};
+      tn_status appended = tuned_store_append(s, &r, &d);
+      ends = counter.calls < at;
+      if (ends) assert_true(decisions && appended == TN_OK);
+      assert_true(appended == TN_OK || appended == TN_ERR_MEMORY);
+      tuned_store_close(s);
+    }
+    assert_int_equal(counter.bytes, 0);
+    assert_string_equal(found(f, KEY), "tile:1/3");
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(decisions_are_read_as_printed, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(the_last_kept_record_counts, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(trials_come_first, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(torn_and_foreign_lines_are_ignored, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(impossible_decisions_are_ignored, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(files_that_cannot_be_written_are_told, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_pipe_is_no_store, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_full_disk_loses_one_line, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(writers_do_not_mix_their_lines, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_killed_writer_leaves_whole_lines, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(exhausted_memory_loses_nothing, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
