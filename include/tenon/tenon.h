@@ -14,5 +14,6 @@
 #include <tenon/profile.h>
 #include <tenon/status.h>
 #include <tenon/tensor.h>
+#include <tenon/tune.h>
 
 #endif

@@ -247,15 +247,25 @@ const char *tuned_choice_find(const tuned_choice *t, const char *key) {
 
 /* Appending. */
 
+/** Why nothing is appended to an open file: it is of another kind, and may be somebody's data.
+   NULL: it is a store, of any version, or empty. */
+static const char *check_file(int fd) {
+  struct stat stat;
+  char begin[sizeof form - 2]; /* without the version */
+  if (fstat(fd, &stat) || !S_ISREG(stat.st_mode)) return "not a regular file";
+  ssize_t n = pread(fd, begin, sizeof begin, 0);
+  if (!n || (n == (ssize_t)sizeof begin && !memcmp(begin, form, sizeof begin))) return NULL;
+  return "it begins with something else";
+}
+
 static tn_status open_for_appending(tuned_store *s, diag *d) {
   if (s->out >= 0) return TN_OK;
-  s->out = open(s->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-  if (s->out < 0) return fail(s, "cannot be opened", strerror(errno), d);
-  struct stat stat;
-  if (!fstat(s->out, &stat) && S_ISREG(stat.st_mode)) return TN_OK;
-  close(s->out);
-  s->out = -1;
-  return fail(s, "cannot be used", "not a regular file", d);
+  int fd = open(s->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (fd < 0) return fail(s, "cannot be opened", strerror(errno), d);
+  const char *why = check_file(fd);
+  if (!why) s->out = fd;
+  if (why) close(fd);
+  return why ? fail(s, "cannot be appended to", why, d) : TN_OK;
 }
 
 /** True if the file ends in the middle of a line, which the next one must not continue. */

@@ -30,7 +30,7 @@ except ImportError as missing:
     sys.exit(77)
 
 TENON = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/dev").resolve() / "tenon"
-VERBS = ("run", "bench", "explain", "inspect", "devices", "cache", "version", "help")
+VERBS = ("run", "bench", "tune", "explain", "inspect", "devices", "cache", "version", "help")
 BENCH_KEYS = {
     "name", "device", "target", "threads", "runs", "best_ms", "median_ms", "p90_ms", "p99_ms",
     "mean_ms", "sd_ms", "gflops", "gbps", "peak_fraction", "peak_gflops", "compile_ms", "kernels",
@@ -1649,6 +1649,145 @@ class Bench(Case):
         self.assertEqual(len(times), 4)
         for number, unit in times:
             self.assertTrue(unit == "ns" or 1 <= float(number) <= 1000, (number, unit))
+
+
+class Tune(Case):
+    """Tests of tuning. Which schedules are faster is the machine's affair: the tests check what is
+    recorded, kept and used."""
+    MEASURED = {"faster", "slower", "equal", "wrong", "failed"}
+
+    def setUp(self):
+        super().setUp()
+        self.tuned = self.file("tuned")
+        self.env = environment(TENON_CACHE=str(self.file("cache")), TENON_TUNED="")
+        nodes = [helper.make_node("Conv", ["a", "w"], ["c"], pads=[1, 1, 1, 1]),
+                 helper.make_node("MatMul", ["c", "b"], ["y"])]
+        self.model = model(self.file("product.onnx"), nodes,
+                           [value("a", TensorProto.FLOAT, ("n", 24, 30, 30)),
+                            value("w", TensorProto.FLOAT, [40, 24, 3, 3]),
+                            value("b", TensorProto.FLOAT, [30, 160])],
+                           [value("y", TensorProto.FLOAT, None)])
+
+    def tune(self, *args, **kwargs):
+        return tenon("tune", self.model, "--input=a=2x24x30x30", "--threads=1", *args,
+                     **{"env": self.env, **kwargs})
+
+    def start(self):
+        return subprocess.Popen([TENON, "tune", self.model, "--input=a=2x24x30x30", "--threads=1",
+                                 "--for=1h", "-o", self.tuned],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env=self.env)
+
+    def records(self, path=None):
+        """Returns the fields of each line, after a check that nothing was measured twice."""
+        lines = (path or self.tuned).read_text(encoding="ascii").splitlines()
+        records = [line.split(" ") for line in lines]
+        for fields in records:
+            self.assertEqual((fields[0], len(fields)), ("tenon-tuned-1", 12))
+        measured = [tuple(r[1:4] + [r[5]]) for r in records if r[4] in self.MEASURED]
+        self.assertEqual(len(measured), len(set(measured)))
+        return records
+
+    def test_text(self):
+        text = self.tune("--for=3s", "-o", self.tuned).stdout
+        self.assertRegex(text, r"(?m)^kernels    2 with other schedules, [0-2] faster with one, [0-2] kept$")
+        self.assertRegex(text, r"(?m)^schedules  \d+ predicted, \d+ measured$")
+        self.assertRegex(text, r"(?m)^run        .* before, .* after: [\d.]+ of the time$")
+        self.assertIn(f"file       {self.tuned}\n", text)
+        self.assertTrue(self.records())
+
+    def test_json_and_the_file_in_the_cache(self):
+        told = json.loads(self.tune("--for=3s", "--json").stdout)
+        self.assertEqual(set(told), {"name", "kernels", "predicted", "measured", "faster", "kept",
+                                     "before_ms", "after_ms", "file"})
+        self.assertEqual(told["file"], str(self.file("cache") / "tuned"))
+        self.assertEqual(told["kernels"], 2)
+        self.assertGreater(told["predicted"], told["measured"])
+        self.assertGreater(told["measured"], 0)
+        self.assertLessEqual(told["after_ms"], told["before_ms"])
+        verdicts = [r[4] for r in self.records(self.file("cache") / "tuned")]
+        self.assertEqual(verdicts.count("kept"), told["kept"])
+        tenon("cache", "--clear", env=self.env)  # it is no entry of the cache
+        self.assertTrue(self.file("cache").joinpath("tuned").exists())
+
+    def test_a_later_call_goes_on(self):
+        first = json.loads(self.tune("--for=3s", "--json", "-o", self.tuned).stdout)
+        again = json.loads(self.tune("--for=3s", "--json", "-o", self.tuned).stdout)
+        verdicts = [r[4] for r in self.records()]  # nothing twice
+        self.assertEqual(sum(v in self.MEASURED - {"equal", "failed"} for v in verdicts),
+                         first["measured"] + again["measured"])
+
+    def test_what_was_tuned_is_used_without_a_compiler(self):
+        self.tune("--for=3s", "-o", self.tuned)
+        ask = ("bench", self.model, "--input=a=2x24x30x30", "--threads=1", "--repeat=1", "--json")
+        told = json.loads(tenon(*ask, env={**self.env, "TENON_TUNED": str(self.tuned)}).stdout)
+        self.assertEqual(told["compiled"], 0)
+        kept = any(r[4] == "kept" for r in self.records())
+        for tuned, is_told in ((str(self.tuned), kept), ("off", False)):
+            text = tenon("explain", self.model, "--input=a=2x24x30x30", "--threads=1",
+                         env={**self.env, "TENON_TUNED": tuned}).stdout
+            self.assertEqual("the schedule was found by measuring" in text, is_told)
+
+    def test_a_kill_loses_one_line_at_most(self):
+        for lines in (2, 5):
+            with self.start() as process:
+                wait_until(lambda: self.tuned.exists() and
+                           self.tuned.read_text(encoding="ascii").count("\n") >= lines)
+                process.kill()
+                process.communicate(timeout=100)
+        self.assertGreaterEqual(len(self.records()), 5)
+        with open(self.tuned, "ab") as file:
+            file.write(b"tenon-tuned-1 0123")  # as half a line
+        self.tune("--for=3s", "-o", self.tuned)
+        whole = self.tuned.read_text(encoding="ascii").split("\n")
+        self.assertIn("tenon-tuned-1 0123", whole)
+        self.tuned.write_text("\n".join(x for x in whole if x != "tenon-tuned-1 0123"))
+        self.records()
+
+    def test_an_interrupt_keeps_what_was_found(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self.tuned.unlink(missing_ok=True)
+            with self.subTest(number), self.start() as process:
+                wait_until(lambda: self.tuned.exists() and self.tuned.stat().st_size)
+                process.send_signal(number)
+                text, said = process.communicate(timeout=100)
+                self.assertEqual(process.returncode, 0, said)
+                self.assertIn("ended early", said)
+                self.assertIn("of the time", text)
+                found = {r[4] for r in self.records()}
+                self.assertTrue("faster" not in found or found & {"kept", "dropped"})
+
+    def test_the_state_is_shown_on_a_terminal(self):
+        said = on_terminal("tune", self.model, "--input=a=2x24x30x30", "--threads=1", "--for=3s", "-o",
+                           self.tuned, TERM="xterm", TENON_CACHE=str(self.file("cache")))
+        self.assertRegex(said, r"\d of 2 kernels faster, \d+ schedules measured, [\d.]+ of the time, "
+                               r"0:0\d left\x1b\[K")
+
+    def test_wrong_times_are_told(self):
+        for wrong in ("10", "m", "-5s", "0s", "1.5m", "5 m", "10d", "12345678s", "5ms"):
+            with self.subTest(wrong):
+                self.misuse("tune", self.model, f"--for={wrong}", says="--for must be a time such as")
+
+    def test_files_that_cannot_be_used_are_told(self):
+        other = self.file("letter")
+        other.write_text("Dear all,\n")
+        for path, says in ((other, "it begins with something else"), (self.folder, "letter"),
+                           (self.file("none/tuned"), "none/tuned")):
+            with self.subTest(path):
+                done = self.tune("--for=1s", "-o", path, status=1)
+                self.assertIn(says if path != self.folder else str(path), done.stderr)
+        self.assertEqual(other.read_text(), "Dear all,\n")
+        done = self.tune("--for=1s", "-o", self.model, status=2)
+        self.assertIn("is the model and would be overwritten", done.stderr)
+        done = self.tune("--for=1s", status=1, env={**self.env, "TENON_TUNED": "off"})
+        self.assertIn("there is no file of tuned schedules", done.stderr)
+
+    def test_a_full_disk_is_told(self):
+        self.tune("--for=3s")  # so that kernels are cached
+        size = 150 + self.model.stat().st_size
+        done = self.tune("--for=3s", "-o", self.tuned, status=1, preexec_fn=lambda: limit_files(size))
+        self.assertIn("cannot be written", done.stderr)
+        self.assertEqual(done.stdout, "")
 
 
 if __name__ == "__main__":

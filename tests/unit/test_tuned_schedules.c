@@ -128,8 +128,26 @@ typedef struct kernel_record {
   tn_context *c;
   tn_plan *plan;
   const char *key;
-  decision_list usual, other; /* another schedule of the kernel */
+  decision_list usual, other; /* another schedule of the kernel: the one with the longest time */
+  double usual_ns, other_ns;  /* predicted */
 } kernel_record;
+
+/** Tries the schedule of the kernel that differs in one decision, and keeps it if it is slower than
+    those tried before. */
+static void try_other(kernel_record *k, ir *g, const node *sink, codegen_options *o, size_t i,
+                      size_t taken) {
+  arena *a = &k->f->arena;
+  decision_list wanted = {0}, made;
+  double ns;
+  for (size_t m = 0; m < k->usual.n; m++) vec_push(a, &wanted, k->usual.at[m]);
+  wanted.at[i].taken = taken;
+  o->decisions = &wanted;
+  bool is_made = codegen_predict(g, sink, o, &made, &ns);
+  if (!is_made || decisions_equal(&made, &k->usual) || ns <= k->other_ns) return;
+  k->other.n = 0;
+  k->other_ns = ns;
+  for (size_t m = 0; m < made.n; m++) vec_push(a, &k->other, made.at[m]);
+}
 
 static void find_record(void *arg) {
   kernel_record *k = arg;
@@ -143,24 +161,15 @@ static void find_record(void *arg) {
   const compile_options o = {.target = c->target, .math = (int)c->math};
   codegen_options to = {.target = c->target->target, .math = (int)c->math};
   decision_list made;
-  double ns;
   if (plan_variant_build(k->plan, &r, d, &v)) diag_rethrow(d);
   plan_variant_release(v);
   assert_int_equal(kernels.n, 1);
   if (compile_tuned_keys(&o, kernels.ir, kernels.at, 1, a, &k->key, d)) diag_rethrow(d);
-  assert_true(codegen_predict(kernels.ir, kernels.at[0], &to, &made, &ns) && ns > 0);
+  assert_true(codegen_predict(kernels.ir, kernels.at[0], &to, &made, &k->usual_ns));
   for (size_t i = 0; i < made.n; i++) vec_push(a, &k->usual, made.at[i]);
-  decision_list wanted = k->usual;
-  to.decisions = &wanted;
-  for (size_t i = 0; i < wanted.n && !k->other.n; i++)
-    for (size_t t = 0; t < wanted.at[i].n && !k->other.n; t++) {
-      const size_t before = wanted.at[i].taken;
-      wanted.at[i].taken = t;
-      bool is_made = t != before && codegen_predict(kernels.ir, kernels.at[0], &to, &made, &ns);
-      wanted.at[i].taken = before;
-      if (is_made && !decisions_equal(&made, &wanted))
-        for (size_t m = 0; m < made.n; m++) vec_push(a, &k->other, made.at[m]);
-    }
+  for (size_t i = 0; i < k->usual.n; i++)
+    for (size_t taken = 0; taken < k->usual.at[i].n; taken++)
+      try_other(k, kernels.ir, kernels.at[0], &to, i, taken);
   assert_true(k->other.n > 0);
   ir_free(kernels.ir);
 }
@@ -248,12 +257,227 @@ static void the_store_lies_in_the_cache(void **state) {
   assert_int_equal(run_process(f, NULL).compiled, 0);
 }
 
+/* Tuning. */
+
+static bool end_after(void *user, const tn_tuning *t) {
+  return t->measured < *(const uint64_t *)user;
+}
+
+typedef struct tuning {
+  tn_status status;
+  tn_tuning result;
+  char message[512];
+} tuning;
+
+/** An allocation of a tuning that fails. */
+typedef struct failing {
+  counting *memory;
+  size_t number, calls; /* from 1; of all, in the end */
+} failing;
+
+static tuning tune_with(tn_context *c, tn_plan *plan, const tn_tune_desc *desc, failing *f) {
+  static float x[N * N];
+  tuning t = {.result = TN_TUNING_INIT};
+  tn_binding *b;
+  for (size_t i = 0; i < N * N; i++) x[i] = (float)(i % 13) - 6;
+  check_ok(c, tn_plan_bind(plan, &b));
+  check_ok(c, tn_binding_input(b, "x", tn_shape(N, N), TN_F32, x, sizeof x));
+  check_ok(c, tn_binding_input(b, "w", tn_shape(N, N), TN_F32, x, sizeof x));
+  const size_t before = f ? atomic_load(&f->memory->calls) : 0;
+  if (f && f->number) f->memory->fail_at = before + f->number;
+  t.status = tn_tune(b, desc, &t.result);
+  if (f) f->memory->fail_at = 0;
+  if (f) f->calls = atomic_load(&f->memory->calls) - before;
+  snprintf(t.message, sizeof t.message, "%s", tn_binding_message(b));
+  if (t.status == TN_OK) check_ok(c, tn_binding_run(b));
+  tn_binding_free(b);
+  return t;
+}
+
+static tuning tune_plan(tn_context *c, tn_plan *plan, const tn_tune_desc *desc) {
+  return tune_with(c, plan, desc, NULL);
+}
+
+/** Tunes in a context of its own. `most`: schedules to measure. */
+static tn_tuning tune_process(fixture *f, uint64_t most) {
+  tn_tune_desc desc = TN_TUNE_DESC_INIT;
+  desc.progress = end_after;
+  desc.user = &most;
+  tn_context *c = open_with(f, f->tuned);
+  const tuning t = tune_plan(c, make_plan(c), &desc);
+  if (t.status != TN_OK) fail_msg("%s", t.message);
+  check_ok(c, tn_close(c));
+  return t.result;
+}
+
+typedef struct counts {
+  int of[16]; /* records by verdict */
+  string_map measured;
+  arena *arena;
+} counts;
+
+static void count_record(void *user, const tuned_record *r) {
+  counts *n = user;
+  const char *text = arena_printf(n->arena, "%s %s", r->key, r->schedule.decisions);
+  n->of[r->verdict]++;
+  if (r->verdict == TUNED_KEPT || r->verdict == TUNED_DROPPED) return;
+  assert_null(string_map_get(&n->measured, text)); /* nothing is measured twice */
+  string_map_set(n->arena, &n->measured, text, n);
+}
+
+static counts count_records(fixture *f) {
+  counts n = {.arena = &f->arena};
+  tuned_store *s;
+  assert_true(tuned_store_open(&s, f->tuned, NULL, NULL, NULL, &mem_system));
+  assert_int_equal(tuned_store_read(s, count_record, &n, &f->diag), TN_OK);
+  tuned_store_close(s);
+  return n;
+}
+
+/** A kernel that begins with a bad schedule gets a better one, which later processes use. */
+static void a_bad_schedule_is_replaced(void **state) {
+  fixture *f = *state;
+  const kernel_record k = record_of(f);
+  assert_true(k.other_ns > 1.5 * k.usual_ns);
+  keep(f, &k, decisions_text(&f->arena, &k.other));
+  const double sum = run_process(f, f->tuned).sum;
+  const tn_tuning t = tune_process(f, 12);
+  assert_true(t.kernels == 1 && t.measured > 0 && t.predicted > t.measured);
+  assert_true(t.kept == 1 && t.faster == 1 && t.after_ms < t.before_ms);
+  assert_string_equal(t.file ? "a file" : "", "a file");
+  const process later = run_process(f, f->tuned);
+  assert_int_equal(later.compiled, 0);
+  assert_true(fabs(later.sum - sum) <= 1e-5 * fabs(sum));
+  const counts n = count_records(f);
+  assert_int_equal(n.of[TUNED_KEPT], 2);
+  assert_true(n.of[TUNED_FASTER] > 0 && n.of[TUNED_WRONG] == 0);
+}
+
+/** What was faster before a kill is measured in whole runs by the next tuning. */
+static void a_killed_tuning_is_resumed(void **state) {
+  fixture *f = *state;
+  const kernel_record k = record_of(f);
+  tuned_store *s;
+  const char *usual = decisions_text(&f->arena, &k.usual),
+             *other = decisions_text(&f->arena, &k.other);
+  keep(f, &k, other);
+  assert_true(tuned_store_open(&s, f->tuned, NULL, NULL, NULL, &mem_system));
+  const tuned_record r = {k.key, TUNED_FASTER, {usual, 1, 1}, {other, 1, 2}};
+  assert_int_equal(tuned_store_append(s, &r, &f->diag), TN_OK);
+  tuned_store_close(s);
+  const tn_tuning t = tune_process(f, 0);
+  assert_true(t.measured == 0 && t.faster == 1 && t.kept == 1);
+  assert_true(explain(f, f->tuned, &other));
+  tune_process(f, 6);
+  count_records(f);
+}
+
+static void tuning_ends_where_nothing_is_left(void **state) {
+  fixture *f = *state;
+  tn_tuning t = tune_process(f, UINT64_MAX);
+  uint64_t first = t.measured;
+  assert_true(first > 0 && t.seconds_left == 0);
+  t = tune_process(f, UINT64_MAX);
+  assert_true(t.measured < first); /* random schedules may be left */
+  count_records(f);
+}
+
+static void bad_requests_are_refused(void **state) {
+  fixture *f = *state;
+  tn_tune_desc desc = TN_TUNE_DESC_INIT;
+  tn_context *c = open_with(f, f->tuned);
+  tn_tensor *x = tn_input(c, "x", tn_shape(N, N), TN_F32), *out = tn_neg(tn_add(x, x));
+  tn_plan *plain;
+  check_ok(c, tn_plan_compile(c, &out, 1, NULL, &plain));
+  assert_int_equal(tn_tune(NULL, NULL, NULL), TN_ERR_ARGUMENT);
+  tn_plan *plan = make_plan(c);
+  desc.seconds = -1;
+  tuning t = tune_plan(c, plan, &desc);
+  assert_int_equal(t.status, TN_ERR_ARGUMENT);
+  check_text(t.message, "-1 is no number of seconds");
+  tn_binding *b;
+  check_ok(c, tn_plan_bind(plain, &b));
+  assert_int_equal(tn_tune(b, NULL, NULL), TN_ERR_ARGUMENT);
+  check_text(tn_binding_message(b), "not made to be tunable");
+  check_ok(c, tn_close(c));
+
+  c = open_with(f, "off");
+  t = tune_plan(c, make_plan(c), NULL);
+  assert_int_equal(t.status, TN_ERR_IO);
+  check_text(t.message, "no file of tuned schedules");
+  check_ok(c, tn_close(c));
+
+  c = open_with(f, f->above); /* a folder */
+  t = tune_plan(c, make_plan(c), NULL);
+  assert_int_equal(t.status, TN_ERR_IO);
+  check_text(t.message, "the file of tuned schedules");
+  check_ok(c, tn_close(c));
+}
+
+static void states_are_refused(void **state) {
+  fixture *f = *state;
+  tn_context *c = open_with(f, f->tuned);
+  tn_tensor *x = tn_input(c, "x", tn_shape(4), TN_F32);
+  tn_tensor *s = tn_state(tn_full(c, tn_shape(4), TN_F32, 0));
+  tn_plan_desc desc = TN_PLAN_DESC_INIT;
+  tn_plan *plan;
+  tn_binding *b;
+  desc.tunable = true;
+  tn_assign(s, tn_add(s, x));
+  check_ok(c, tn_plan_compile(c, &s, 1, &desc, &plan));
+  check_ok(c, tn_plan_bind(plan, &b));
+  assert_int_equal(tn_tune(b, NULL, NULL), TN_ERR_UNSUPPORTED);
+  check_text(tn_binding_message(b), "a plan with states cannot be tuned");
+  check_ok(c, tn_close(c));
+}
+
+/** Tunes with an allocation that fails. */
+static tn_status tune_with_failure(fixture *f, failing *at) {
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  tn_tune_desc desc = TN_TUNE_DESC_INIT;
+  uint64_t most = 2;
+  d.threads = 1;
+  d.cache_dir = f->cache;
+  d.tuned = arena_printf(&f->arena, "%s/tuned-%zu", f->above, at->number);
+  d.allocator = (tn_allocator){counting_alloc, counting_release, at->memory, counting_destroy};
+  desc.progress = end_after;
+  desc.user = &most;
+  tn_context *c = tn_open(&d);
+  const tuning t = tune_with(c, make_plan(c), &desc, at);
+  check_ok(c, tn_close(c));
+  assert_int_equal(atomic_load(&at->memory->out), 0);
+  return t.status;
+}
+
+static void exhausted_memory_is_a_failure(void **state) {
+  fixture *f = *state;
+  enum { SAMPLES = 40 };
+  counting memory = {0};
+  failing all = {.memory = &memory};
+  int failed = 0;
+  assert_int_equal(tune_with_failure(f, &all), TN_OK);
+  for (size_t i = 0; i < SAMPLES; i++) {
+    memory = (counting){0};
+    failing one = {.memory = &memory, .number = 1 + all.calls * i / SAMPLES};
+    tn_status s = tune_with_failure(f, &one);
+    assert_true(s == TN_OK || s == TN_ERR_MEMORY);
+    failed += s != TN_OK;
+  }
+  assert_true(failed > 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_stored_schedule_is_used, set_up, tear_down),
       cmocka_unit_test_setup_teardown(the_usual_schedule_may_be_stored, set_up, tear_down),
       cmocka_unit_test_setup_teardown(decisions_of_another_version_are_not_used, set_up, tear_down),
       cmocka_unit_test_setup_teardown(the_store_lies_in_the_cache, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(exhausted_memory_is_a_failure, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(states_are_refused, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(bad_requests_are_refused, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(tuning_ends_where_nothing_is_left, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_killed_tuning_is_resumed, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_bad_schedule_is_replaced, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -239,6 +239,20 @@ static void files_that_cannot_be_written_are_told(void **state) {
   assert_null(off);
 }
 
+static void other_files_are_left_alone(void **state) {
+  fixture *f = *state;
+  char text[64];
+  add_bytes(f, "a letter\n", 9);
+  tuned_store *s = open_one(f);
+  assert_int_equal(tuned_store_check_writable(s, &f->diag), TN_ERR_IO);
+  const tuned_record r = record(KEY, TUNED_KEPT, "tile:1/3");
+  assert_int_equal(tuned_store_append(s, &r, &f->diag), TN_ERR_IO);
+  tuned_store_close(s);
+  FILE *file = fopen(f->path, "r");
+  assert_int_equal(fread(text, 1, sizeof text, file), 9);
+  fclose(file);
+}
+
 static void a_pipe_is_no_store(void **state) {
   fixture *f = *state;
   assert_int_equal(mkfifo(f->path, 0600), 0);
@@ -347,6 +361,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(torn_and_foreign_lines_are_ignored, set_up, tear_down),
       cmocka_unit_test_setup_teardown(impossible_decisions_are_ignored, set_up, tear_down),
       cmocka_unit_test_setup_teardown(files_that_cannot_be_written_are_told, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(other_files_are_left_alone, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_pipe_is_no_store, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_full_disk_loses_one_line, set_up, tear_down),
       cmocka_unit_test_setup_teardown(writers_do_not_mix_their_lines, set_up, tear_down),

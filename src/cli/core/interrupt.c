@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static atomic_bool is_pending;
+static atomic_bool is_pending, is_deferred, is_noticed;
 
 /** Kills the process groups of the children of one thread. */
 static void kill_children_of_thread(const char *thread_id) {
@@ -43,11 +43,15 @@ static sigset_t awaited_signals(void) {
   return set;
 }
 
-/** Waits for one of the signals, kills the children, and raises the signal again. */
+/** Waits for a signal that is not deferred, kills the children, and raises the signal again. */
 static void *wait_for_signal(void *arg) {
   sigset_t *set = arg;
   int number;
-  while (sigwait(set, &number)) {}
+  for (;;) {
+    if (sigwait(set, &number)) continue;
+    if (!atomic_exchange(&is_deferred, false)) break;
+    atomic_store(&is_noticed, true);
+  }
   atomic_store(&is_pending, true);
   kill_children();
   pthread_sigmask(SIG_UNBLOCK, set, NULL);
@@ -63,6 +67,10 @@ void interrupt_start(void) {
   pthread_sigmask(SIG_BLOCK, &set, NULL);
   if (thread_start(&t, wait_for_signal, &set, &d)) pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
+
+void interrupt_defer(void) { atomic_store(&is_deferred, true); }
+
+bool interrupt_is_noticed(void) { return atomic_load(&is_noticed); }
 
 void interrupt_wait_if_pending(void) {
   while (atomic_load(&is_pending)) pause();

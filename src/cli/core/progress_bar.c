@@ -53,10 +53,26 @@ void progress_init(progress *p) {
 
 void progress_free(progress *p) { mutex_free(&p->lock); }
 
-tn_progress progress_callback(progress *p) {
+static bool has_terminal(void) {
   const char *terminal = getenv("TERM");
-  bool shows = isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb");
-  return shows ? (tn_progress){show_progress, p, NULL} : (tn_progress){NULL, NULL, NULL};
+  return isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb");
+}
+
+void progress_show(progress *p, const char *text) {
+  if (!has_terminal()) return;
+  mutex_lock(&p->lock);
+  int64_t now = clock_now_ns();
+  if (now - p->last > interval_ns) {
+    fprintf(stderr, "\r%s\x1b[K", text);
+    fflush(stderr);
+    p->drawn = true;
+    p->last = now;
+  }
+  mutex_unlock(&p->lock);
+}
+
+tn_progress progress_callback(progress *p) {
+  return has_terminal() ? (tn_progress){show_progress, p, NULL} : (tn_progress){NULL, NULL, NULL};
 }
 
 void progress_clear(progress *p) {

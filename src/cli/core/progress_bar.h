@@ -24,6 +24,9 @@ void progress_free(progress *p);
    the context. */
 tn_progress progress_callback(progress *p);
 
+/** Shows a line of text in place of the bar, on terminals only. */
+void progress_show(progress *p, const char *text);
+
 /** Erases the bar before other output. */
 void progress_clear(progress *p);
 

@@ -53,6 +53,7 @@ static void print_command_help(void) {
   print_row("TENON_CC, CC", "compiler of kernels; default: cc, gcc or clang");
   print_row("TENON_CACHE", "folder of the disk cache, or off; default: $XDG_CACHE_HOME/tenon or\n"
                            "$HOME/.cache/tenon");
+  print_row("TENON_TUNED", "file of tuned schedules, or off; default: tuned in the cache folder");
   print_row("PATH", "folders in which compilers are found");
   print_row("NO_COLOR, TERM", "NO_COLOR or TERM=dumb disables colours");
 }

@@ -37,6 +37,8 @@ static const struct version_one {
     FIRST(tn_explained_step, is_output),
     FIRST(tn_explained_kernel, cost),
     FIRST(tn_explained_pass, cost),
+    FIRST(tn_tune_desc, user),
+    FIRST(tn_tuning, file),
     FIRST(tn_contractions, is_float),
     FIRST(tn_model_file_info, external),
     FIRST(tn_declared_port, is_weight),

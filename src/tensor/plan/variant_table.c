@@ -198,6 +198,23 @@ tn_status variant_table_find(tn_plan *p, const int64_t facts[], diag *d, plan_va
   return s;
 }
 
+void variant_table_replace(tn_plan *p, const plan_variant *old, plan_variant *v) {
+  variant_table *t = p->variants;
+  plan_variant *dropped = v; /* unless the old one is there */
+  mutex_lock(&t->lock);
+  for (size_t i = 0; i < t->n; i++) {
+    if (t->at[i] != old) continue;
+    dropped = t->at[i];
+    v->number = old->number;
+    v->last_used = old->last_used;
+    t->at[i] = v;
+    atomic_store(&dropped->is_dropped, true);
+    atomic_fetch_add(&t->n_changes, 1);
+  }
+  mutex_unlock(&t->lock);
+  plan_variant_release(dropped);
+}
+
 /* Time. */
 
 /** The entry of facts: theirs, a free one, or that of the facts used least recently. */

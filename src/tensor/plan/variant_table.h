@@ -44,6 +44,10 @@ void variant_table_close(tn_plan *p);
 /** Finds the variant for facts, or compiles it. *out has a reference for the caller. */
 tn_status variant_table_find(tn_plan *p, const int64_t facts[], diag *d, plan_variant **out);
 
+/** Puts a variant of the same form in the place of another one, and takes the reference to it; runs
+    take it from now on. */
+void variant_table_replace(tn_plan *p, const plan_variant *old, plan_variant *v);
+
 /** The time that runs with these facts may take on a variant until that is to be reported by
     variant_table_add_time; INT64_MAX: never. */
 int64_t variant_table_time_left(tn_plan *p, const int64_t facts[], const plan_variant *v);

@@ -1,0 +1,147 @@
+/* Implements `tenon tune`, which measures other schedules of a model's kernels and keeps those that
+   make its runs faster. */
+#include "cli/core/interrupt.h"
+#include "cli/core/text_format.h"
+#include "cli/data/file_conflicts.h"
+#include "cli/data/load_model.h"
+#include "cli/data/model_inputs.h"
+#include "cli/verbs/verb_table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct tune_options {
+  option_list input, size;
+  const char *duration, *output, *device;
+  int64_t threads;
+  uint64_t seed;
+  bool json;
+} tune_options;
+
+static const option options[] = {
+    {"for", OPTION_STRING, offsetof(tune_options, duration), "TIME",
+     "time to spend: 30s, 10m or 1h (default: 10m)", 0, 0, 0},
+    {"output", OPTION_STRING, offsetof(tune_options, output), "FILE",
+     "read and append to FILE instead of the file in the cache folder; later runs\n"
+     "read it with TENON_TUNED=FILE",
+     0, 0, 0},
+    {"threads", OPTION_NUMBER, offsetof(tune_options, threads), "N",
+     "number of threads (default: number of physical cores)", 1, TN_THREADS_MAX, 0},
+    {"device", OPTION_STRING, offsetof(tune_options, device), "NAME",
+     "device to run on (default: CPU); tenon devices lists them", 0, 0, 0},
+    {"input", OPTION_LIST, offsetof(tune_options, input), INPUT_OPTION_VALUE, INPUT_OPTION_HELP, 0,
+     0, 0},
+    {"size", OPTION_LIST, offsetof(tune_options, size), SIZE_OPTION_VALUE, SIZE_OPTION_HELP, 0, 0,
+     0},
+    {"seed", OPTION_UINT64, offsetof(tune_options, seed), "N",
+     "seed of the random inputs (default: 0)", 0, 0, 0},
+    {"json", OPTION_FLAG, offsetof(tune_options, json), NULL, "print JSON", 0, 0, 0},
+};
+
+/** Seconds of a time such as 10m. Raises as command_usage_error for any other text. */
+static double parse_duration(command *c, const char *text) {
+  enum { MOST_DIGITS = 6 };
+  size_t digits = strspn(text, "0123456789");
+  const char *unit = text + digits;
+  double factor = !strcmp(unit, "s") ? 1 : !strcmp(unit, "m") ? 60 : !strcmp(unit, "h") ? 3600 : 0;
+  double seconds = digits && digits <= MOST_DIGITS ? strtod(text, NULL) * factor : 0;
+  if (seconds <= 0)
+    command_usage_error(c, "--for must be a time such as 30s, 10m or 1h, not \"%s\"", text);
+  return seconds;
+}
+
+/** Shows the state; false once a signal asks to end. */
+static bool show(void *user, const tn_tuning *t) {
+  command *c = user;
+  char text[160];
+  long left = (long)t->seconds_left;
+  snprintf(text, sizeof text,
+           "%" PRIu64 " of %" PRIu64 " kernels faster, %" PRIu64
+           " schedules measured, %.3g of the time, %ld:%02ld left",
+           t->faster, t->kernels, t->measured, t->after_ms / t->before_ms, left / 60, left % 60);
+  progress_show(&c->progress, text);
+  return !interrupt_is_noticed();
+}
+
+static void print_text(command *c, const tn_tuning *t) {
+  arena *a = &c->arena;
+  printf("kernels    %" PRIu64 " with other schedules, %" PRIu64 " faster with one, %" PRIu64
+         " kept\nschedules  %" PRIu64 " predicted, %" PRIu64 " measured\n",
+         t->kernels, t->faster, t->kept, t->predicted, t->measured);
+  printf("run        %s before, %s after: %.3f of the time\n", text_time(a, t->before_ms),
+         text_time(a, t->after_ms), t->after_ms / t->before_ms);
+  printf("file       %s\n", text_escape(a, t->file));
+}
+
+static void print_json(command *c, const tn_tuning *t) {
+  arena *a = &c->arena;
+  text_json_print(a, json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o}", "name",
+                               text_json(a, c->operand), "kernels", (json_int_t)t->kernels,
+                               "predicted", (json_int_t)t->predicted, "measured",
+                               (json_int_t)t->measured, "faster", (json_int_t)t->faster, "kept",
+                               (json_int_t)t->kept, "before_ms", t->before_ms, "after_ms",
+                               t->after_ms, "file", text_json(a, t->file)));
+}
+
+static int act(command *c) {
+  const tune_options *o = c->options;
+  tn_tune_desc how = TN_TUNE_DESC_INIT;
+  tn_tuning result = TN_TUNING_INIT;
+  tn_model *m;
+  tn_binding *b;
+  how.seconds = parse_duration(c, o->duration ? o->duration : "10m");
+  how.progress = show;
+  how.user = c;
+  model_inputs_check_option(c, "input", INPUT_OPTION_VALUE, &o->input);
+  tn_model_desc desc = load_model_parse_sizes(c, &o->size);
+  desc.tunable = true;
+  c->tuned = o->output;
+  command_open_context(c, o->device, o->threads, NULL);
+  command_check_context(c);
+  command_check_status(c, model_inputs_load_model(c, &desc, &o->input, &m));
+  file_set touched = {.c = c};
+  file_conflicts_add_model(&touched, m);
+  model_inputs in = model_inputs_make(c, m, &o->input, o->seed);
+  file_conflicts_add_inputs(&touched, &in);
+  if (o->output) file_conflicts_add_target(&touched, "output", o->output);
+  command_check_status(c, tn_model_bind(m, &b));
+  model_inputs_bind(c, &in, b);
+  command_check_binding(c, tn_binding_run(b), b);
+  interrupt_defer();
+  command_check_binding(c, tn_tune(b, &how, &result), b);
+  if (interrupt_is_noticed()) command_print_note(c, "ended early; what was found so far is kept");
+  if (o->json)
+    print_json(c, &result);
+  else
+    print_text(c, &result);
+  return EXIT_DONE;
+}
+
+const verb verb_tune = {
+    .name = "tune",
+    .summary = "Measure other schedules of a model's kernels, and keep faster ones",
+    .operand = "MODEL",
+    .examples = "tenon tune model.onnx --for 10m\n"
+                "tenon tune model.onnx --size batch=8 --threads 4\n"
+                "tenon tune model.onnx --for 1h -o tuned.txt",
+    .about =
+        "Each kernel's schedule is varied and measured beside the present one, on the given\n"
+        "threads; kernels with the most to gain come first. In the end whole runs are measured\n"
+        "with and without the new schedules, and those that gain nothing are dropped. The "
+        "schedules\n"
+        "that are kept are used by all later runs of kernels that are equal, on any number of\n"
+        "threads, by the same machine and compiler. Float results may be rounded differently.\n\n"
+        "Measurements are appended to a file at once: a later call goes on where one was ended,\n"
+        "also by a kill. Ctrl-C ends the search and keeps what it has found; the second one ends\n"
+        "the command. TENON_TUNED=off uses no tuned schedules; tenon explain tells which kernels\n"
+        "have one.\n\n"
+        "--json: name; kernels (with other schedules); predicted, measured (schedules); faster,\n"
+        "kept (kernels); before_ms, after_ms (of a run); file.",
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+    .options_bytes = sizeof(tune_options),
+    .letters = "o",
+    .act = act,
+};

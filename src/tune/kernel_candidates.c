@@ -1,0 +1,162 @@
+/* Implements the enumeration of schedules. A wish for other decisions is run through the steps of
+   the scheduler, which may answer it with others: what they made is the schedule. */
+#include "tune/kernel_candidates.h"
+
+#include "ir/transform/copy_graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/** Schedules that are predicted to take a larger multiple of the shortest time are not given. */
+static const double most_predicted = 1.5;
+
+/** Random schedules that are tried to find some that are new. */
+enum { DRAWS = 48 };
+
+typedef struct prediction {
+  const kernel_candidates *k;
+  ir *g;
+  const decision_list *wanted; /* NULL: what compiling finds */
+  decision_list made;          /* in the arena of the candidates */
+  double ns;
+  bool is_made;
+} prediction;
+
+static decision_list copy_decisions(arena *a, const decision_list *from) {
+  decision_list copy = {0};
+  for (size_t i = 0; i < from->n; i++) vec_push(a, &copy, from->at[i]);
+  return copy;
+}
+
+static void predict_body(void *arg) {
+  prediction *p = arg;
+  const node *sink = p->k->sink;
+  codegen_options o = p->k->options;
+  decision_list made;
+  o.decisions = p->wanted;
+  ir_copy(p->g, ir_arena(p->g), &sink, 1, NULL, NULL, &sink);
+  p->is_made = codegen_predict(p->g, sink, &o, &made, &p->ns);
+  if (p->is_made) p->made = copy_decisions(p->k->arena, &made);
+}
+
+/** Runs the steps of the scheduler; false: they failed. Want of memory raises. */
+static bool predict(kernel_candidates *k, const decision_list *wanted, decision_list *made,
+                    double *ns) {
+  diag *d = k->arena->diag;
+  prediction p = {.k = k, .g = ir_new(k->arena->mem, d, false), .wanted = wanted};
+  if (!p.g) diag_raise(d, TN_ERR_MEMORY, "out of memory");
+  tn_status s = diag_catch(d, predict_body, &p);
+  ir_free(p.g);
+  if (s == TN_ERR_MEMORY) diag_rethrow(d);
+  k->n_predicted++;
+  *made = p.made;
+  *ns = p.ns;
+  if (s == TN_OK && p.is_made && p.ns < k->best) k->best = p.ns;
+  return s == TN_OK && p.is_made;
+}
+
+static bool has_alternatives(const decision_list *d) {
+  for (size_t i = 0; i < d->n; i++)
+    if (d->at[i].n > 1) return true;
+  return false;
+}
+
+void kernel_candidates_skip(kernel_candidates *k, const char *text) {
+  if (!string_map_get(&k->seen, text)) string_map_set(k->arena, &k->seen, text, k);
+}
+
+bool kernel_candidates_begin(kernel_candidates *k, arena *a, const node *sink,
+                             const codegen_options *o, kernel_candidate *usual) {
+  *k = (kernel_candidates){.arena = a,
+                           .sink = sink,
+                           .options = *o,
+                           .best = 1e300,
+                           .random = UINT64_C(0x2545f4914f6cdd1d)};
+  if (!predict(k, NULL, &k->present, &usual->predicted) || !has_alternatives(&k->present))
+    return false;
+  usual->text = decisions_text(a, &k->present);
+  kernel_candidates_skip(k, usual->text);
+  return true;
+}
+
+bool kernel_candidates_take(kernel_candidates *k, const char *text, kernel_candidate *taken) {
+  decision_list wanted, made;
+  double ns;
+  if (!decisions_parse(k->arena, text, &wanted) || !predict(k, &wanted, &made, &ns) ||
+      !decisions_equal(&wanted, &made))
+    return false;
+  *taken = (kernel_candidate){decisions_text(k->arena, &made), ns};
+  k->present = made;
+  k->queue.n = 0;
+  k->has_neighbours = false;
+  kernel_candidates_skip(k, taken->text);
+  return true;
+}
+
+/** Adds the schedule that a wish leads to, if it is new. */
+static void add(kernel_candidates *k, const decision_list *wanted) {
+  decision_list made;
+  double ns;
+  if (!predict(k, wanted, &made, &ns)) return;
+  const char *text = decisions_text(k->arena, &made);
+  if (string_map_get(&k->seen, text)) return;
+  kernel_candidates_skip(k, text);
+  vec_push(k->arena, &k->queue, (kernel_candidate){text, ns});
+}
+
+static void add_neighbours(kernel_candidates *k) {
+  decision_list wanted = copy_decisions(k->arena, &k->present);
+  for (size_t i = 0; i < wanted.n; i++) {
+    const size_t present = wanted.at[i].taken;
+    for (size_t other = 0; other < wanted.at[i].n; other++) {
+      wanted.at[i].taken = other;
+      if (other != present) add(k, &wanted);
+    }
+    wanted.at[i].taken = present;
+  }
+}
+
+static size_t draw(kernel_candidates *k, size_t below) {
+  k->random ^= k->random << 13;
+  k->random ^= k->random >> 7;
+  k->random ^= k->random << 17;
+  return (size_t)(k->random % below);
+}
+
+static void add_random(kernel_candidates *k) {
+  for (int i = 0; i < DRAWS && k->present.n; i++) {
+    decision_list wanted = copy_decisions(k->arena, &k->present);
+    for (int change = 0; change < 2; change++) {
+      decision *d = &wanted.at[draw(k, wanted.n)];
+      d->taken = draw(k, d->n);
+    }
+    add(k, &wanted);
+  }
+}
+
+static int compare_times(const void *a, const void *b) {
+  double x = ((const kernel_candidate *)a)->predicted, y = ((const kernel_candidate *)b)->predicted;
+  return (x < y) - (x > y); /* the longest first */
+}
+
+/** Fills the queue: the first time by schedules that differ in one decision. */
+static void fill_queue(kernel_candidates *k) {
+  k->queue.n = 0;
+  if (k->has_neighbours)
+    add_random(k);
+  else
+    add_neighbours(k);
+  k->has_neighbours = true;
+  if (k->queue.n) qsort(k->queue.at, k->queue.n, sizeof *k->queue.at, compare_times);
+}
+
+bool kernel_candidates_next(kernel_candidates *k, kernel_candidate *next) {
+  enum { MOST_FILLS = 4 };
+  for (int fills = 0;; fills++) {
+    if (k->queue.n && vec_last(&k->queue).predicted <= most_predicted * k->best) break;
+    if (fills == MOST_FILLS) return false;
+    fill_queue(k);
+  }
+  *next = vec_pop(&k->queue);
+  return true;
+}

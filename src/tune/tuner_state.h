@@ -1,0 +1,48 @@
+/* Internal header of the tuner: its state, which tuner.c and verify_winners.c share. */
+#ifndef TENON_TUNE_TUNER_STATE_H
+#define TENON_TUNE_TUNER_STATE_H
+
+#include "tune/kernel_bench.h"
+#include "tune/kernel_candidates.h"
+#include "tune/network_runs.h"
+
+#include <tenon/tune.h>
+
+/** A kernel with other schedules. */
+typedef struct tuned_kernel {
+  size_t number; /* of the executable's program */
+  const node *sink;
+  const char *key;    /* in the store */
+  kernel_share share; /* of the network's runs at the beginning */
+  kernel_candidates candidates;
+  kernel_candidate first, present; /* schedules: at the beginning, and now */
+  const char *winner;              /* the present one if it is faster than the first; or NULL */
+  tn_program *program;             /* of the present one; NULL: not needed so far */
+  string_map sources;              /* hashes of sources that were compiled */
+  double gained_ns;                /* of a run of the network, by measurements of the kernel */
+  double n_in_vain;                /* batches since the last gain */
+  bool is_exhausted;
+  double before_ns,
+      after_ns; /* of a call in the network, in the end: of the first, of the winner */
+} tuned_kernel;
+
+typedef struct tuner {
+  tn_binding *binding;
+  const tn_tune_desc *desc;
+  tn_tuning *info;
+  diag *diag;
+  arena arena; /* of all lists */
+  int64_t start;
+  bool has_ended; /* nothing more is measured: by time, or by the caller */
+  kernel_copies copies;
+  network before, after; /* with the schedules of the beginning, and with the winners */
+  kernel_share *shares;  /* by program of `before` */
+  double whole_ns;       /* of a run at the beginning */
+  uint64_t network_bytes;
+  tuned_kernel *kernels;
+  size_t n_kernels;
+  kernel_bench *bench; /* of `benched`; NULL: none */
+  tuned_kernel *benched;
+} tuner;
+
+#endif
