@@ -1,9 +1,9 @@
 /* Implements the tuner. Kernels are taken by their share of the network's time, times measured by
    predicted time, less for those of which much was measured in vain. A few schedules of a kernel
    are compiled at once and measured beside its present one (kernel_bench.h); one that is faster
-   becomes the present one, and what it is has been written to the store. In the end the network
-   with all new schedules is measured beside the one before (verify_winners.c): until then nothing
-   else uses them. */
+   becomes the present one. Each measurement is in the store before the next one begins. In the end
+   the network with all new schedules is measured beside the one before (verify_winners.c): until
+   then nothing else uses them. */
 #include "tune/tuner.h"
 
 #include "compile/compile_kernels.h"
@@ -191,20 +191,27 @@ static void record(tuner *t, const tuned_kernel *k, tuned_verdict verdict,
   raise_if(t, tuned_store_append(t->binding->context->tuned, &r, t->diag));
 }
 
-/** Opens the bench of a kernel, and compiles its present schedule. */
+/** Finds the program of a kernel's present schedule: that of the network, or a winner of an earlier
+    tuning. */
+static void find_program(tuner *t, tuned_kernel *k) {
+  char hash[36];
+  if (k->winner)
+    raise_if(t, compile(t, k, &k->present.text, 1, &k->program));
+  else
+    k->program = program_retain(t->before.variant->executable->programs[k->number]);
+  if (find_source(t, k, k->present.text, hash))
+    string_map_set(&t->arena, &k->sources, arena_printf(&t->arena, "%s", hash), k);
+}
+
+/** Opens the bench of a kernel. */
 static void begin_kernel(tuner *t, tuned_kernel *k) {
   const tn_hardware known = hardware_with_defaults(&t->binding->context->target->target.hardware);
   uint64_t most = 2 * known.l2_bytes;
-  char hash[36];
   if (t->benched == k) return;
   kernel_bench_close(t->bench);
   t->benched = NULL;
   t->bench = NULL;
-  if (!k->program) {
-    raise_if(t, compile(t, k, &k->present.text, 1, &k->program));
-    if (find_source(t, k, k->present.text, hash))
-      string_map_set(&t->arena, &k->sources, arena_printf(&t->arena, "%s", hash), k);
-  }
+  if (!k->program) find_program(t, k);
   if (t->network_bytes < most) most = t->network_bytes;
   raise_if(t, kernel_bench_open(&t->bench, t->before.execution, k->share.step, most, t->diag));
   t->benched = k;

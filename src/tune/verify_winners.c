@@ -7,9 +7,6 @@
 
 #include <string.h>
 
-/** Runs of each profile, of which a kernel's shortest counts. */
-enum { PROFILE_RUNS = 5 };
-
 static void raise_if(tuner *t, tn_status s) {
   if (s != TN_OK) diag_rethrow(t->diag);
 }
@@ -47,6 +44,13 @@ static void drop(tuner *t, tuned_kernel *k) {
   k->winner = NULL;
 }
 
+/** Runs of each profile, of which a kernel's shortest counts: more where they take less time. */
+static int count_profile_runs(const tuner *t) {
+  enum { LEAST = 5, MOST = 40 };
+  double runs = 1e8 / t->whole_ns;
+  return runs < LEAST ? LEAST : runs > MOST ? MOST : (int)runs;
+}
+
 /** The shorter time of a kernel in two profiles. */
 static double shorter(const kernel_share *a, const kernel_share *b) {
   return (double)(a->ns < b->ns ? a->ns : b->ns) / (double)(a->calls ? a->calls : 1);
@@ -62,7 +66,7 @@ static void drop_by_kernel(tuner *t) {
     diag_raise(t->diag, TN_ERR_INTERNAL, "new schedules changed the kernels of a plan");
   for (int i = 0; i < 4; i++) {
     p[i] = arena_calloc(&t->arena, n + 1, sizeof *p[i]);
-    raise_if(t, network_profile(order[i], PROFILE_RUNS, p[i], t->diag));
+    raise_if(t, network_profile(order[i], count_profile_runs(t), p[i], t->diag));
   }
   for (size_t i = 0; i < t->n_kernels; i++) {
     tuned_kernel *k = &t->kernels[i];

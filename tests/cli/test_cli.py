@@ -267,7 +267,8 @@ class CommandLine(Case):
     def test_help_names_the_variables_that_are_heeded(self):
         self.assertEqual(set(re.findall(r"\b[A-Z]+_[A-Z_]+\b", tenon("help").stdout)),
                          {"TENON_DEVICE", "TENON_THREADS", "TENON_PAIR", "TENON_CPU", "TENON_MATH",
-                          "TENON_DUMP", "TENON_CC", "TENON_CACHE", "XDG_CACHE_HOME", "NO_COLOR"})
+                          "TENON_DUMP", "TENON_CC", "TENON_CACHE", "TENON_TUNED", "XDG_CACHE_HOME",
+                          "NO_COLOR"})
         said = tenon("help").stdout.split("environment:")[1]
         self.assertLessEqual({"CC", "HOME", "PATH", "TERM"}, set(re.findall(r"\b[A-Z]+\b", said)))
 

@@ -191,7 +191,8 @@ static void torn_and_foreign_lines_are_ignored(void **state) {
   add_bytes(f, line, n);
   at[5] = '9';
   add_bytes(f, line, n);
-  add_bytes(f, "\n \n# a remark\ntenon-tuned-2 of another version\n\0\0\n", 52);
+  static const char foreign[] = "\n \n# a remark\ntenon-tuned-2 of another version\n\0\0\n";
+  add_bytes(f, foreign, sizeof foreign - 1);
   at[5] = '1';
   add_bytes(f, line, n - 20); /* torn: the next line does not continue it */
   append(s, OTHER, TUNED_KEPT, "tile:0/3");
