@@ -153,8 +153,15 @@ static void find_inside(model *m, const cache *c) {
   }
 }
 
+/** Lines of an access that its innermost loop loses from a cache in each iteration, as they compete
+    with each other for few sets. */
+static double lines_lost(model *m, const summary_access *x, const cache *c) {
+  segments once = segments_of(m, x, x->loop, false);
+  return (1 - share_that_stays(m, &once, c)) * lines_of(x, &once, m->line);
+}
+
 /** Bytes of an access that come from beyond a cache, and of a store that go there. */
-static double traffic_of(const model *m, const summary_access *x, const cache *c) {
+static double traffic_of(model *m, const summary_access *x, const cache *c) {
   size_t fits = x->loop;
   for (size_t l = x->loop; l; l = m->s->loops.at[l].parent)
     if (m->inside[m->s->loops.at[l].parent] <= c->bytes)
@@ -163,7 +170,8 @@ static double traffic_of(const model *m, const summary_access *x, const cache *c
       fits = l;
   const summary_loop *l = &m->s->loops.at[fits];
   segments f = segments_of(m, x, fits, true);
-  double bytes = lines_of(x, &f, m->line) * m->line * (l->trips > 0 ? l->runs / l->trips : 0);
+  double lines = lines_of(x, &f, m->line) * (l->trips > 0 ? l->runs / l->trips : 0);
+  double bytes = (lines + lines_lost(m, x, c) * m->s->loops.at[x->loop].runs) * m->line;
   return x->is_store ? MACHINE_STORED_LINE_TRANSFERS * bytes : bytes;
 }
 

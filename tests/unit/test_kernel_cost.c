@@ -139,6 +139,40 @@ static void rows_compete_for_sets(void **state) {
   close_fixture(&f);
 }
 
+/** y[r, l] = Σ a[r, k] · b[k, l] over 32 rows of copies, `stride` floats apart, and 256 columns. */
+static kernel_cost tall_tile(fixture *f, int stride) {
+  snprintf(f->text, sizeof f->text,
+           "%%y = param f32 32 8 [slot=0]\n"
+           "%%a = param f32 32 %d [slot=1]\n"
+           "%%b = param f32 256 8 [slot=2]\n"
+           "%%r = range index 32 [id=0 kind=unroll axis=0 tail=0]\n"
+           "%%l = range index 8 [id=1 kind=vector axis=0 tail=0]\n"
+           "%%k = range index 256 [id=2 kind=loop axis=0 tail=0]\n"
+           "%%x = index f32 %%a %%r %%k [component=0]\n"
+           "%%w = index f32 %%b %%k %%l [component=0]\n"
+           "%%xw = mul f32 %%x %%w\n"
+           "%%zero = const f32 0\n"
+           "%%f = fold void %%zero %%xw %%k [states=1 emits=0 ranges=1 pins=0 add -1]\n"
+           "%%v = index f32 %%f [component=0]\n"
+           "%%s = stage void %%v %%r %%l 32 8 %%r %%l [values=1 ranges=2 pins=0 cut=1 2]\n"
+           "%%o = out void %%y %%s\n"
+           "%%sink = sink void %%o \"tile\"\n"
+           "return %%sink\n",
+           stride);
+  return measured(f);
+}
+
+/** Rows of a tile in one set: each line is read again for each of its elements. */
+static void rows_of_a_tile_compete_for_sets(void **state) {
+  (void)state;
+  fixture f;
+  open_fixture(&f);
+  kernel_cost apart = tall_tile(&f, 2048 + 16), together = tall_tile(&f, 2048);
+  assert_true(together.core == apart.core);
+  assert_true(together.memory[0] > 8 * apart.memory[0]);
+  close_fixture(&f);
+}
+
 static void data_beyond_a_cache_is_read_again(void **state) {
   (void)state;
   fixture f;
@@ -184,6 +218,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_summary_counts_a_tile),
       cmocka_unit_test(rows_compete_for_sets),
+      cmocka_unit_test(rows_of_a_tile_compete_for_sets),
       cmocka_unit_test(data_beyond_a_cache_is_read_again),
       cmocka_unit_test(scattered_lanes_are_inserted),
   };
