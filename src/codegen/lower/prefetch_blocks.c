@@ -166,10 +166,11 @@ static int64_t lines_at_once(const swept_block *b, int64_t iterations, int64_t l
   return (longest + iterations * line - 1) / (iterations * line);
 }
 
-/** Chooses the loop that fetches fewest lines twice, and not more than some at once. */
+/** Chooses the loop that fetches fewest lines twice, and not more than some at once; NULL where
+   each would be fetched too often. */
 static spread choose_spread(const operand *o, const swept_block *b, int64_t line) {
   spread best = {0};
-  double least = 0;
+  double least = MACHINE_PREFETCHES_OF_LINE * (double)lines_at_once(b, 1, line);
   for (loop *in = o->around; in != b->next; in = in->parent) {
     double iterations = 1;
     for (const loop *l = in; l != b->next; l = l->parent)
@@ -178,7 +179,7 @@ static spread choose_spread(const operand *o, const swept_block *b, int64_t line
     int64_t lines = lines_at_once(b, (int64_t)iterations, line);
     double fetched = (double)lines * iterations;
     if (lines * (int64_t)b->pieces.n > MACHINE_PREFETCHES_AT_ONCE) continue;
-    if (best.in && fetched > least) continue;
+    if (fetched > least) continue;
     best = (spread){in, (int64_t)iterations};
     least = fetched;
   }
