@@ -6,6 +6,21 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Under AddressSanitizer the free part of a block may not be accessed. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#define POISON(from, to)   ASAN_POISON_MEMORY_REGION(from, (size_t)((to) - (from)))
+#define UNPOISON(from, to) ASAN_UNPOISON_MEMORY_REGION(from, (size_t)((to) - (from)))
+#else
+#define POISON(from, to)   ((void)0)
+#define UNPOISON(from, to) ((void)0)
+#endif
+
 enum { FIRST_BLOCK = 4096, LARGEST_BLOCK = 1 << 20, ALIGN = _Alignof(max_align_t) };
 
 struct arena_block {
@@ -16,15 +31,21 @@ struct arena_block {
 
 void arena_init(arena *a, const mem *mem, diag *diag) { *a = (arena){.mem = mem, .diag = diag}; }
 
+static void free_block(arena *a, arena_block *b) {
+  UNPOISON((char *)b, (char *)b + b->bytes);
+  mem_free(a->mem, b, b->bytes);
+}
+
 /** Frees a block, or makes it the spare one if that is smaller. */
 static void release_block(arena *a, arena_block *b) {
   bool fits = b->bytes <= LARGEST_BLOCK;
   if (fits && (!a->spare || b->bytes > a->spare->bytes)) {
     arena_block *other = a->spare;
     a->spare = b;
+    POISON((char *)b->data, (char *)b + b->bytes);
     b = other;
   }
-  if (b) mem_free(a->mem, b, b->bytes);
+  if (b) free_block(a, b);
 }
 
 void arena_rewind(arena *a, arena_mark to) {
@@ -35,11 +56,12 @@ void arena_rewind(arena *a, arena_mark to) {
   }
   a->next = to.next;
   a->end = to.end;
+  if (a->next) POISON(a->next, a->end);
 }
 
 void arena_free(arena *a) {
   arena_rewind(a, (arena_mark){0});
-  if (a->spare) mem_free(a->mem, a->spare, a->spare->bytes);
+  if (a->spare) free_block(a, a->spare);
   a->spare = NULL;
 }
 
@@ -57,14 +79,20 @@ static arena_block *new_block(arena *a, size_t bytes) {
   return b;
 }
 
-static void add_block(arena *a, size_t bytes) {
-  bool spare = a->spare && a->spare->bytes - sizeof(arena_block) >= bytes;
-  arena_block *b = spare ? a->spare : new_block(a, bytes);
-  if (spare) a->spare = NULL;
+/** Makes a block the present one. */
+static void link_block(arena *a, arena_block *b) {
   b->previous = a->block;
   a->block = b;
   a->next = (char *)b->data;
   a->end = (char *)b + b->bytes;
+  POISON(a->next, a->end);
+}
+
+static void add_block(arena *a, size_t bytes) {
+  bool spare = a->spare && a->spare->bytes - sizeof(arena_block) >= bytes;
+  arena_block *b = spare ? a->spare : new_block(a, bytes);
+  if (spare) a->spare = NULL;
+  link_block(a, b);
 }
 
 static size_t aligned(size_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
@@ -73,8 +101,9 @@ void *arena_alloc(arena *a, size_t bytes) {
   if (bytes > SIZE_MAX - ALIGN) diag_raise(a->diag, TN_ERR_MEMORY, "out of memory");
   bytes = aligned(bytes);
   if ((size_t)(a->end - a->next) < bytes || !a->next) add_block(a, bytes);
-  void *at = a->next;
+  char *at = a->next;
   a->next += bytes;
+  UNPOISON(at, a->next);
   return at;
 }
 
@@ -83,8 +112,23 @@ bool arena_extend(arena *a, void *at, size_t old_bytes, size_t new_bytes) {
   if (!is_last || new_bytes > (size_t)(a->end - (char *)at)) return false;
   size_t bytes = aligned(new_bytes);
   if (bytes > (size_t)(a->end - (char *)at)) return false;
+  UNPOISON(a->next, (char *)at + bytes);
   a->next = (char *)at + bytes;
   return true;
+}
+
+void *arena_rewind_keeping(arena *a, arena_mark to, const void *at, size_t bytes) {
+  size_t wanted = aligned(bytes);
+  bool has_room = to.next && (size_t)(to.end - to.next) >= wanted;
+  arena_block *own = has_room ? NULL : new_block(a, wanted);
+  char *kept = has_room ? to.next : (char *)own->data;
+  if (has_room) UNPOISON(kept, kept + wanted);
+  if (bytes) memmove(kept, at, bytes);
+  arena_rewind(a, to);
+  if (own) link_block(a, own);
+  UNPOISON(kept, kept + wanted);
+  a->next = kept + wanted;
+  return kept;
 }
 
 void *arena_calloc(arena *a, size_t n, size_t size) {

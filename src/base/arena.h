@@ -56,4 +56,8 @@ arena_mark arena_save(const arena *a);
    zeros frees everything. */
 void arena_rewind(arena *a, arena_mark to);
 
+/** Rewinds an arena, but keeps an array that was allocated since the mark, whose new place is
+    returned. Raises TN_ERR_MEMORY with the arena as it was. */
+void *arena_rewind_keeping(arena *a, arena_mark to, const void *at, size_t bytes);
+
 #endif

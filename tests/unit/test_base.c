@@ -180,6 +180,55 @@ static void arena_goes_back(void **state) {
   assert_int_equal(c.bytes, 0);
 }
 
+typedef struct kept_array {
+  arena a;
+  arena_mark before;
+  int *at;
+  size_t n;
+} kept_array;
+
+static void keep_array(void *arg) {
+  kept_array *k = arg;
+  k->at = arena_rewind_keeping(&k->a, k->before, k->at, k->n * sizeof *k->at);
+}
+
+/** Rewinds past an array of `n` numbers with `junk` bytes before and behind it; the allocation
+    `fail_at` of the move fails (0: none). Returns the bytes that the arena then has. */
+static size_t keep_of(size_t first, size_t n, size_t junk, size_t fail_at) {
+  counting_mem c = {0};
+  mem m = counting_mem_of(&c);
+  diag d = {0};
+  kept_array k = {.n = n};
+  arena_init(&k.a, &m, &d);
+  char *text = arena_printf(&k.a, "kept");
+  arena_alloc(&k.a, first);
+  k.before = arena_save(&k.a);
+  arena_alloc(&k.a, junk);
+  k.at = arena_alloc(&k.a, n * sizeof *k.at);
+  for (size_t i = 0; i < n; i++) k.at[i] = (int)i;
+  arena_alloc(&k.a, junk);
+  if (fail_at) c.fail_at = c.calls + fail_at;
+  assert_int_equal(diag_catch(&d, keep_array, &k), fail_at ? TN_ERR_MEMORY : TN_OK);
+  for (size_t i = 0; i < n; i++) assert_int_equal(k.at[i], i);
+  assert_string_equal(text, "kept");
+  if (!fail_at)
+    assert_ptr_equal(arena_alloc(&k.a, 1), (char *)k.at + (n * sizeof *k.at + 15) / 16 * 16);
+  size_t bytes = c.bytes;
+  arena_free(&k.a);
+  assert_int_equal(c.bytes, 0);
+  return bytes;
+}
+
+/** An array is moved to the mark, also over itself, or gets a block of its own. */
+static void arena_keeps_an_array(void **state) {
+  (void)state;
+  keep_of(0, 10, 0, 0);
+  keep_of(0, 100, 16, 0);
+  keep_of(3000, 500, 100000, 0);
+  assert_in_range(keep_of(16, 100, 3 << 20, 0), 0, (1 << 20) + 10000);
+  keep_of(3000, 500, 100000, 1);
+}
+
 static void mem_checks_sizes(void **state) {
   (void)state;
   assert_null(mem_calloc(&mem_system, SIZE_MAX / 4, 8));
@@ -822,6 +871,7 @@ int main(void) {
       cmocka_unit_test(arena_fails_everywhere),
       cmocka_unit_test(arena_refuses_overflow),
       cmocka_unit_test(arena_goes_back),
+      cmocka_unit_test(arena_keeps_an_array),
       cmocka_unit_test(mem_checks_sizes),
       cmocka_unit_test(block_cache_keeps_blocks),
       cmocka_unit_test(vec_grows),

@@ -58,39 +58,6 @@ typedef struct frame {
   uint32_t next, n_src; /* source to look at next; sources that are followed */
 } frame;
 
-/** A result on its way to where the walk began. */
-typedef struct result {
-  arena *a;
-  arena_mark before;
-  node_list *out;
-  const node **copy; /* NULL: the nodes stay in place until they are moved */
-} result;
-
-static void move_result(void *arg) {
-  const result *r = arg;
-  size_t bytes = r->out->n * sizeof *r->out->at;
-  arena_rewind(r->a, r->before);
-  r->out->at = memmove(arena_alloc(r->a, bytes), r->copy ? r->copy : r->out->at, bytes);
-  r->out->cap = r->out->n;
-}
-
-/** Frees what a walk allocated but its result. Rewinding frees blocks that were added since. */
-static void keep_result(arena *a, arena_mark before, node_list *out) {
-  size_t bytes = out->n * sizeof *out->at;
-  result r = {a, before, out, NULL};
-  if (!bytes) return;
-  if (a->block == before.block) {
-    move_result(&r);
-    return;
-  }
-  r.copy = mem_alloc(a->mem, bytes);
-  if (!r.copy) diag_raise(a->diag, TN_ERR_MEMORY, "out of memory");
-  memcpy(r.copy, out->at, bytes);
-  tn_status status = diag_catch(a->diag, move_result, &r);
-  mem_free(a->mem, r.copy, bytes);
-  if (status) diag_rethrow(a->diag);
-}
-
 node_list topo_sort(arena *a, const node *const roots[], size_t n,
                     bool (*enter)(const node *n, void *user), void *user) {
   visited_set visited;
@@ -111,6 +78,8 @@ node_list topo_sort(arena *a, const node *const roots[], size_t n,
       stack.n--;
     }
   }
-  if (!enter) keep_result(a, before, &out);
+  if (!out.n) return out;
+  out.at = arena_rewind_keeping(a, before, out.at, out.n * sizeof *out.at);
+  out.cap = out.n;
   return out;
 }

@@ -16,8 +16,8 @@ static inline bool nodes_contain(const node *const nodes[], size_t n, const node
 
 /** Lists all nodes that `roots` reach, each once, sources before users. Nodes for which `enter`
     returns false are listed without their sources (NULL: all are entered); it is called once a
-    node. The order depends on the graph alone. Nodes are only read, so threads may walk one graph
-    at once. */
+    node, and allocates nothing in `a`. The order depends on the graph alone. Nodes are only read,
+   so threads may walk one graph at once. */
 node_list topo_sort(arena *a, const node *const roots[], size_t n,
                     bool (*enter)(const node *n, void *user), void *user);
 
