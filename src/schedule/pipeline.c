@@ -41,7 +41,7 @@ typedef struct pipeline {
 static node_list kernels_of(const pipeline *p) {
   node_list kernels = {0};
   for (size_t i = 0; i < p->s->steps.n; i++)
-    if (p->s->steps.at[i].kernel) vec_push(ir_arena(p->g), &kernels, p->s->steps.at[i].kernel);
+    if (p->s->steps.at[i].kernel) vec_push(ir_scratch(p->g), &kernels, p->s->steps.at[i].kernel);
   return kernels;
 }
 
@@ -54,11 +54,13 @@ static void after(const pipeline *p, pass done) {
       r->observer.after(r->observer.user, pass_name(done), p->graph->roots, p->graph->n_roots);
     return;
   }
+  arena_mark here = arena_save(ir_scratch(p->g));
   node_list kernels = kernels_of(p);
   for (size_t i = 0; i < kernels.n; i++)
     verify_after_pass(p->g, done, LEVEL_KERNEL, &kernels.at[i], 1);
   if (r->observer.after)
     r->observer.after(r->observer.user, pass_name(done), kernels.at, kernels.n);
+  arena_rewind(ir_scratch(p->g), here);
 }
 
 /* Limits and costs of the target. */
@@ -142,15 +144,17 @@ static schedule *schedule_graph(ir *g, const schedule_request *r, normalised *n,
   layout_choose(g, r, s);
   after(&p, PASS_LAYOUTS);
 
+  arena_mark here = arena_save(ir_scratch(g));
   lives l = liveness_of(g, s);
   in_place_reuse_find(g, s, &l);
   step_order_choose(&l, r->search.policy == FUSION_RANDOM ? r->search.seed : 0, s);
   after(&p, PASS_ORDER);
   in_place_reuse_apply(g, &l, !is_by_cost, s);
+  arena_rewind(ir_scratch(g), here);
   buffer_views_make(g, s);
   after(&p, PASS_KERNELS);
 
-  step_names_set(ir_arena(g), r, n, &v, s);
+  step_names_set(g, r, n, &v, s);
   kernels_canonicalise(g, s);
   after(&p, PASS_CANONICALISE);
   loops_splice(g, r, s, schedule_graph);

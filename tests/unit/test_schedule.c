@@ -20,6 +20,7 @@
 #include "schedule/values/versions.h"
 
 #include "../ir/replay.h"
+#include "support/counting_mem.h"
 #include "support/graph_body.h"
 #include "support/tensor_matmul.h"
 
@@ -462,6 +463,33 @@ static void equal_layers_share_kernels(void **state) {
   assert_true(run_body(equal_layers, 0, 0) <= 8);
 }
 
+/* Memory. */
+
+enum { MANY_LAYERS = 2000, LAYER_BYTES = 20000 };
+
+static void layers_of_a_plan(test *t) {
+  const node *x = buffer(t, DT_F32, 0, 2, (int64_t[]){8, 8});
+  for (int64_t i = 0; i < MANY_LAYERS; i++) x = layer(t, x, 1 + i);
+  schedule_request r = {.roots = &x, .n_roots = 1, .math = MATH_DEFAULT};
+  make(t, &r);
+}
+
+/** A pass keeps nothing but its result: a layer of a plan takes the memory of its nodes, values and
+    steps. */
+static void layers_take_little_memory(void **state) {
+  (void)state;
+  counting_mem counts = {0};
+  mem m = counting_mem_of(&counts);
+  test t = {.body = layers_of_a_plan};
+  t.g = ir_new(&m, &t.d, false);
+  assert_non_null(t.g);
+  assert_int_equal(diag_catch(&t.d, call_body, &t), TN_OK);
+  print_message("%zu bytes a layer\n", counts.peak / MANY_LAYERS);
+  assert_in_range(counts.peak / MANY_LAYERS, 1, LAYER_BYTES);
+  ir_free(t.g);
+  assert_int_equal(counts.bytes, 0);
+}
+
 /* Limits. */
 
 /** Three products with computed left sides: a row of one fits into a kernel's own memory, rows of
@@ -624,7 +652,11 @@ static void readers_count_once(void **state) {
     other values are roots or inlined. */
 static options options_of_exp(test *t, values *v) {
   fusion_request request = {.machine = some_machine, .arguments = 24};
-  grouping s = {.g = t->g, .a = ir_arena(t->g), .request = &request, .m = &request.machine};
+  grouping s = {.g = t->g,
+                .a = ir_arena(t->g),
+                .work = ir_scratch(t->g),
+                .request = &request,
+                .m = &request.machine};
   s.values = v;
   for (size_t i = 0; i < v->at.n; i++)
     v->at.at[i]->places = arena_calloc(s.a, 1, sizeof(value_placement));
@@ -784,6 +816,7 @@ int main(void) {
       cmocka_unit_test(schedules_do_what_graphs_mean),
       cmocka_unit_test(time_is_linear_in_the_graph),
       cmocka_unit_test(equal_layers_share_kernels),
+      cmocka_unit_test(layers_take_little_memory),
       cmocka_unit_test(scratch_is_limited_for_a_kernel),
       cmocka_unit_test(code_is_limited_for_a_kernel),
       cmocka_unit_test(readers_count_once),

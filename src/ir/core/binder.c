@@ -49,7 +49,8 @@ static void add_arrays(arena *a, sources *src, integers *ints, size_t n, const s
 }
 
 const node *stage_make(ir *g, const stage_spec *s) {
-  arena *a = ir_arena(g);
+  arena *a = ir_scratch(g);
+  arena_mark here = arena_save(a);
   sources src = {0};
   integers ints = {0};
   int64_t head[STAGE_HEAD] = {[STAGE_VALUES] = (int64_t)s->n_values,
@@ -60,13 +61,16 @@ const node *stage_make(ir *g, const stage_spec *s) {
   add_arrays(a, &src, &ints, s->n_values, s->ranks, s->values, s->coords, s->extents);
   add_all(a, &src, s->ranges, s->n_ranges);
   add_all(a, &src, s->pins, s->n_pins);
-  return ir_node(g, OP_STAGE, DT_VOID, src.at, src.n, ints.at, ints.n);
+  const node *made = ir_node(g, OP_STAGE, DT_VOID, src.at, src.n, ints.at, ints.n);
+  arena_rewind(a, here);
+  return made;
 }
 
 /* FOLD. */
 
 const node *fold_make(ir *g, const fold_spec *s) {
-  arena *a = ir_arena(g);
+  arena *a = ir_scratch(g);
+  arena_mark here = arena_save(a);
   sources src = {0};
   integers ints = {0};
   int64_t head[FOLD_HEAD] = {[FOLD_STATES] = (int64_t)s->n_states,
@@ -83,7 +87,9 @@ const node *fold_make(ir *g, const fold_spec *s) {
   add_arrays(a, &src, &ints, s->n_emits, s->ranks, s->emits, s->coords, s->extents);
   add_all(a, &src, s->ranges, s->n_ranges);
   add_all(a, &src, s->pins, s->n_pins);
-  return ir_node(g, OP_FOLD, DT_VOID, src.at, src.n, ints.at, ints.n);
+  const node *made = ir_node(g, OP_FOLD, DT_VOID, src.at, src.n, ints.at, ints.n);
+  arena_rewind(a, here);
+  return made;
 }
 
 const node *fold_state_make(ir *g, dtype t, const node *innermost, int64_t component) {
@@ -92,29 +98,41 @@ const node *fold_state_make(ir *g, dtype t, const node *innermost, int64_t compo
 
 const node *index_make(ir *g, dtype t, const node *of, int64_t component, size_t rank,
                        const node *const coords[]) {
+  arena *a = ir_scratch(g);
+  arena_mark here = arena_save(a);
   sources src = {0};
-  vec_push(ir_arena(g), &src, of);
-  add_all(ir_arena(g), &src, coords, rank);
-  return ir_node(g, OP_INDEX, t, src.at, src.n, &component, 1);
+  vec_push(a, &src, of);
+  add_all(a, &src, coords, rank);
+  const node *made = ir_node(g, OP_INDEX, t, src.at, src.n, &component, 1);
+  arena_rewind(a, here);
+  return made;
 }
 
 const node *binder_with_ranges(ir *g, const node *b, const node *const src[], size_t n,
                                const node *const ranges[]) {
   binder_layout p = binder_layout_of((op)b->op, b->ints);
+  arena *a = ir_scratch(g);
+  arena_mark here = arena_save(a);
   sources all = {0};
-  int64_t *ints = arena_copy(ir_arena(g), b->ints, b->n_int * sizeof *ints);
+  int64_t *ints = arena_copy(a, b->ints, b->n_int * sizeof *ints);
   ints[b->op == OP_STAGE ? STAGE_RANGES : FOLD_RANGES] = (int64_t)n;
-  add_all(ir_arena(g), &all, src, p.ranges);
-  add_all(ir_arena(g), &all, ranges, n);
-  add_all(ir_arena(g), &all, src + p.pins, p.n_pins);
-  return ir_node(g, (op)b->op, DT_VOID, all.at, all.n, ints, b->n_int);
+  add_all(a, &all, src, p.ranges);
+  add_all(a, &all, ranges, n);
+  add_all(a, &all, src + p.pins, p.n_pins);
+  const node *made = ir_node(g, (op)b->op, DT_VOID, all.at, all.n, ints, b->n_int);
+  arena_rewind(a, here);
+  return made;
 }
 
 const node *binder_with_pin(ir *g, const node *b, const node *pin) {
+  arena *a = ir_scratch(g);
+  arena_mark here = arena_save(a);
   sources all = {0};
-  int64_t *ints = arena_copy(ir_arena(g), b->ints, b->n_int * sizeof *ints);
+  int64_t *ints = arena_copy(a, b->ints, b->n_int * sizeof *ints);
   ints[b->op == OP_STAGE ? STAGE_PINS : FOLD_PINS]++;
-  add_all(ir_arena(g), &all, b->src, b->n_src);
-  vec_push(ir_arena(g), &all, pin);
-  return ir_node(g, (op)b->op, DT_VOID, all.at, all.n, ints, b->n_int);
+  add_all(a, &all, b->src, b->n_src);
+  vec_push(a, &all, pin);
+  const node *made = ir_node(g, (op)b->op, DT_VOID, all.at, all.n, ints, b->n_int);
+  arena_rewind(a, here);
+  return made;
 }

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Storage of a node: the struct, sources, own dimensions, integers, text. */
+/* Storage of a node: the struct, sources, own dimensions, integers, text if there is any. */
 
 typedef struct node_layout {
   size_t dims, ints, text, bytes;
@@ -20,7 +20,7 @@ static node_layout layout_of(size_t n_src, size_t own_dims, size_t n_int, size_t
   l.dims = sizeof(node) + n_src * sizeof(node *);
   l.ints = l.dims + own_dims * sizeof(node *);
   l.text = l.ints + n_int * sizeof(int64_t);
-  l.bytes = l.text + n_text + 1;
+  l.bytes = l.text + (n_text ? n_text + 1 : 0);
   return l;
 }
 
@@ -28,7 +28,8 @@ struct ir {
   const mem *mem;
   diag *diag;
   bool counted;
-  arena arena; /* scratch irs: nodes and range sets */
+  arena arena;   /* scratch irs: nodes, range sets, and what lives as long */
+  arena scratch; /* scratch irs: memory of a scope */
   hash_table nodes, sets;
   const node **young; /* counted irs: nodes since ir_release_unheld, each held once here */
   size_t n_young, cap_young;
@@ -47,6 +48,7 @@ ir *ir_new(const mem *m, diag *d, bool counted) {
   g->diag = d;
   g->counted = counted;
   arena_init(&g->arena, m, d);
+  arena_init(&g->scratch, m, d);
   return g;
 }
 
@@ -64,10 +66,12 @@ void ir_free(ir *g) {
   hash_table_free(&g->sets, g->mem);
   mem_free(g->mem, g->young, g->cap_young * sizeof *g->young);
   arena_free(&g->arena);
+  arena_free(&g->scratch);
   mem_free(g->mem, g, sizeof *g);
 }
 
 arena *ir_arena(ir *g) { return &g->arena; }
+arena *ir_scratch(ir *g) { return &g->scratch; }
 diag *ir_diag(const ir *g) { return g->diag; }
 const mem *ir_mem(const ir *g) { return g->mem; }
 size_t ir_node_count(const ir *g) { return g->nodes.n; }
@@ -96,11 +100,13 @@ bool range_set_intersects(const range_set *a, const range_set *b) {
   return false;
 }
 
-bool node_is_free_in(const node *r, const node *n) {
-  for (uint32_t i = 0; i < n->free->n; i++)
-    if (n->free->at[i] == r) return true;
+static bool range_set_has(const range_set *s, const node *r) {
+  for (uint32_t i = 0; i < s->n; i++)
+    if (s->at[i] == r) return true;
   return false;
 }
+
+bool node_is_free_in(const node *r, const node *n) { return range_set_has(n->free, r); }
 
 const node *node_storage_root(const node *s) {
   while (s->op == OP_AFTER) s = s->src[0];
@@ -127,40 +133,47 @@ static bool same_set(const void *entry, const void *wanted) {
   return a->n == b->n && !memcmp(a->at, b->at, a->n * sizeof *a->at);
 }
 
-static const range_set *intern_set(ir *g, range_set *s) {
+static size_t set_bytes(size_t n) { return sizeof(range_set) + n * sizeof(node *); }
+
+/** The interned set equal to `s`. */
+static const range_set *intern_set(ir *g, const range_set *s) {
   if (!s->n) return &empty_set;
   hasher h = hash_begin();
   for (uint32_t i = 0; i < s->n; i++) hash_add_word(&h, (uintptr_t)s->at[i]);
   uint64_t hash = hash_end(&h);
   hash_table_reserve(&g->sets, g->mem, g->diag);
   hash_slot *slot = hash_table_find(&g->sets, hash, s, same_set);
-  if (!slot->entry) hash_table_insert(&g->sets, slot, hash, s);
+  if (!slot->entry)
+    hash_table_insert(&g->sets, slot, hash, arena_copy(&g->arena, s, set_bytes(s->n)));
   return slot->entry;
-}
-
-static range_set *new_set(ir *g, uint32_t most) {
-  return arena_alloc(&g->arena, sizeof(range_set) + most * sizeof(node *));
 }
 
 const range_set *range_set_union(ir *g, const range_set *a, const range_set *b) {
   if (range_set_is_subset(b, a)) return a;
   if (range_set_is_subset(a, b)) return b;
-  range_set *s = new_set(g, a->n + b->n);
+  arena_mark here = arena_save(&g->scratch);
+  range_set *s = arena_alloc(&g->scratch, set_bytes(a->n + b->n));
   s->n = 0;
   for (uint32_t i = 0, k = 0; i < a->n || k < b->n;) {
     bool first = k == b->n || (i < a->n && a->at[i]->id <= b->at[k]->id);
     const node *r = first ? a->at[i++] : b->at[k++];
     if (!s->n || s->at[s->n - 1] != r) s->at[s->n++] = r;
   }
-  return intern_set(g, s);
+  const range_set *both = intern_set(g, s);
+  arena_rewind(&g->scratch, here);
+  return both;
 }
 
 const range_set *range_set_without(ir *g, const range_set *a, const node *range) {
-  range_set *s = new_set(g, a->n);
+  if (!range_set_has(a, range)) return a;
+  arena_mark here = arena_save(&g->scratch);
+  range_set *s = arena_alloc(&g->scratch, set_bytes(a->n));
   s->n = 0;
   for (uint32_t i = 0; i < a->n; i++)
     if (a->at[i] != range) s->at[s->n++] = a->at[i];
-  return s->n == a->n ? a : intern_set(g, s);
+  const range_set *others = intern_set(g, s);
+  arena_rewind(&g->scratch, here);
+  return others;
 }
 
 static const range_set *infer_free(ir *g, const node_spec *s) {
@@ -177,10 +190,13 @@ static const range_set *infer_free(ir *g, const node_spec *s) {
 
 /** Adds a RANGE to its own free ranges, once the node has an address. */
 static const range_set *add_self(ir *g, const range_set *f, const node *range) {
-  range_set *one = new_set(g, 1);
-  one->n = 1;
-  one->at[0] = range;
-  return range_set_union(g, f, intern_set(g, one));
+  arena_mark here = arena_save(&g->scratch);
+  range_set *self = arena_alloc(&g->scratch, set_bytes(1));
+  self->n = 1;
+  self->at[0] = range;
+  const range_set *all = range_set_union(g, f, intern_set(g, self));
+  arena_rewind(&g->scratch, here);
+  return all;
 }
 
 /* Interning. */
@@ -193,6 +209,11 @@ static uint64_t hash_spec(const node_spec *s) {
   for (size_t i = 0; i < s->n_int; i++) hash_add_word(&h, (uint64_t)s->ints[i]);
   if (s->n_text) hash_add_bytes(&h, s->text, s->n_text);
   return hash_end(&h);
+}
+
+uint64_t node_hash(const node *n) {
+  node_spec s = node_spec_with_sources(n, n->src, n->n_src);
+  return hash_spec(&s);
 }
 
 static bool same_bytes(const void *a, const void *b, size_t bytes) {
@@ -234,7 +255,7 @@ void ir_check_rank(ir *g, size_t rank) {
     diag_raise(g->diag, TN_ERR_SHAPE, "a tensor of %zu dimensions (at most %d)", rank, IR_MAX_RANK);
 }
 
-static node *build_node(ir *g, const node_spec *s, uint64_t hash, const range_set *free_ranges) {
+static node *build_node(ir *g, const node_spec *s, const range_set *free_ranges) {
   inferred_shape shape = infer_shape(s);
   ir_check_rank(g, shape.rank);
   node_layout l = layout_of(s->n_src, shape.own ? shape.rank : 0, s->n_int, s->n_text);
@@ -242,7 +263,7 @@ static node *build_node(ir *g, const node_spec *s, uint64_t hash, const range_se
   if (!at) diag_raise(g->diag, TN_ERR_MEMORY, "out of memory");
   node *n = (node *)at;
   int64_t *ints = (int64_t *)(at + l.ints);
-  char *text = at + l.text;
+  char *text = s->n_text ? at + l.text : NULL;
   *n = (node){.op = (uint16_t)s->op,
               .dtype = (uint8_t)s->dtype,
               .lanes = s->lanes,
@@ -250,14 +271,15 @@ static node *build_node(ir *g, const node_spec *s, uint64_t hash, const range_se
               .n_int = (uint32_t)s->n_int,
               .n_text = (uint32_t)s->n_text,
               .id = g->next_id++,
-              .hash = hash,
               .ints = ints,
-              .text = text,
+              .text = text ? text : "",
               .free = free_ranges};
   if (s->n_src) memcpy(n->src, s->src, s->n_src * sizeof *s->src);
   if (s->n_int) memcpy(ints, s->ints, s->n_int * sizeof *s->ints);
-  if (s->n_text) memcpy(text, s->text, s->n_text);
-  text[s->n_text] = 0;
+  if (text) {
+    memcpy(text, s->text, s->n_text);
+    text[s->n_text] = 0;
+  }
   fill_shape(n, s, shape, (const node **)(at + l.dims));
   interval bounds = infer_bounds(s);
   n->lo = bounds.lo;
@@ -274,7 +296,7 @@ const node *ir_make(ir *g, const node_spec *spec) {
   if (slot->entry) return slot->entry;
   if (g->counted) reserve_young(g);
   const range_set *free_ranges = g->counted ? &empty_set : infer_free(g, &s);
-  node *n = build_node(g, &s, hash, free_ranges);
+  node *n = build_node(g, &s, free_ranges);
   if (s.op == OP_RANGE && !g->counted) n->free = add_self(g, free_ranges, n);
   if (g->counted) {
     for (uint32_t i = 0; i < n->n_src; i++) ir_retain(n->src[i]);
@@ -317,7 +339,7 @@ const node *ir_retain(const node *n) {
 static node *drop_reference(ir *g, const node *shared, node *dying) {
   node *n = (node *)shared;
   if (--n->refs) return dying;
-  hash_table_remove(&g->nodes, n->hash, n);
+  hash_table_remove(&g->nodes, node_hash(n), n);
   n->dims = (const node *const *)dying;
   return n;
 }
@@ -338,4 +360,5 @@ void ir_observe(ir *g, const ir_observer *w) { g->observer = w ? *w : (ir_observ
 
 void ir_release_unheld(ir *g) {
   while (g->n_young) ir_release(g, g->young[--g->n_young]);
+  arena_rewind(&g->scratch, (arena_mark){0}); /* what a failed operation left */
 }

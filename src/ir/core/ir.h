@@ -22,6 +22,10 @@ void ir_free(ir *g);
 
 /** The arena of a scratch ir, freed with it; not for counted irs. */
 arena *ir_arena(ir *g);
+
+/** An arena for what a function needs while it runs: it saves the arena's mark first and rewinds to
+    it at the end (base/arena.h), so what a graph needs for long lies in ir_arena. */
+arena *ir_scratch(ir *g);
 diag *ir_diag(const ir *g);
 const mem *ir_mem(const ir *g);
 

@@ -26,7 +26,6 @@ struct node {
   uint16_t rank;  /* tensors: number of dimensions */
   uint32_t n_src, n_int, n_text;
   uint32_t refs;           /* counted irs: parents and owners */
-  uint64_t hash;           /* of the specification; differs between processes */
   const int64_t *ints;     /* the argument's integers */
   const char *text;        /* the argument's text or bytes; text[n_text] is NUL */
   const node *const *dims; /* tensors: `rank` index nodes */
@@ -69,6 +68,9 @@ static inline bool node_is_bits(const node *n, uint64_t bits) {
 
 /** True if `r` is a free range of `n`. */
 bool node_is_free_in(const node *r, const node *n);
+
+/** A hash of a node's specification; differs between processes. */
+uint64_t node_hash(const node *n);
 
 /** Number of sources before the scope sources. */
 size_t node_n_operands(const node *n);

@@ -65,7 +65,8 @@ static bool source_coordinates(sweep *w, const node *n, const node *const e[], c
 
 void element_source_coordinates(ir *g, const node *view, const node *x, const node *const coords[],
                                 const node *into[]) {
-  sweep w = {.g = g, .a = ir_arena(g)};
+  sweep w = {.g = g, .a = ir_scratch(g)};
+  arena_mark here = arena_save(w.a);
   const node *const *e = coords;
   while (view != x) {
     const node **to = arena_alloc(w.a, (view->src[0]->rank + 1) * sizeof *to);
@@ -74,6 +75,7 @@ void element_source_coordinates(ir *g, const node *view, const node *x, const no
     e = to;
   }
   for (size_t i = 0; i < x->rank; i++) into[i] = e[i];
+  arena_rewind(w.a, here);
 }
 
 /* Steps: an element in terms of elements of the sources. */
@@ -148,6 +150,9 @@ static const node *resolve(sweep *w, const node *root) {
 
 const node *element_expression(ir *g, const map *known, const node *value, size_t rank,
                                const node *const coords[]) {
-  sweep w = {.g = g, .a = ir_arena(g), .known = known, .value = value};
-  return resolve(&w, index_make(g, (dtype)value->dtype, value, 0, rank, coords));
+  sweep w = {.g = g, .a = ir_scratch(g), .known = known, .value = value};
+  arena_mark here = arena_save(w.a);
+  const node *x = resolve(&w, index_make(g, (dtype)value->dtype, value, 0, rank, coords));
+  arena_rewind(w.a, here);
+  return x;
 }

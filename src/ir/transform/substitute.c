@@ -171,30 +171,15 @@ static void freshen_binders(substitution *s, const node *root) {
   }
 }
 
-/** A substitution with a temporary arena; results are in the ir. */
-typedef struct job {
-  substitution s;
-  arena work;
-  const map *with;
-  const node *root, *result;
-  bool copy;
-} job;
-
-static void run_job(void *arg) {
-  job *j = arg;
-  const range_set *keys = j->s.keys;
-  start_substitution(&j->s, j->s.g, &j->work, j->with);
-  j->s.keys = keys;
-  if (j->copy) freshen_binders(&j->s, j->root);
-  j->result = substitute_below(&j->s, j->root);
-}
-
 static const node *run_substitution(ir *g, const node *root, const map *with, const range_set *keys,
                                     bool copy) {
-  job j = {.s = {.g = g, .keys = keys}, .with = with, .root = root, .copy = copy};
-  arena_init(&j.work, ir_mem(g), ir_diag(g));
-  tn_status status = diag_catch(ir_diag(g), run_job, &j);
-  arena_free(&j.work);
-  if (status != TN_OK) diag_rethrow(ir_diag(g));
-  return j.result;
+  substitution s;
+  arena *a = ir_scratch(g);
+  arena_mark here = arena_save(a);
+  start_substitution(&s, g, a, with);
+  s.keys = keys;
+  if (copy) freshen_binders(&s, root);
+  const node *result = substitute_below(&s, root);
+  arena_rewind(a, here);
+  return result;
 }

@@ -61,7 +61,7 @@ code cost_read_code(ir *g, const values *v, const node *index) {
 
 typedef struct measuring {
   ir *g;
-  arena *a;
+  arena *a; /* of the walk of one value */
   const machine *m;
   const values *values;
 } measuring;
@@ -233,9 +233,8 @@ static size_t index_level(measuring *p, const value *v, const node *read) {
 
 static void find_level_and_lead(measuring *p, value *v) {
   value_facts *f = v->facts;
-  size_t *under = arena_calloc(p->a, v->inputs.elements.n, sizeof *under);
+  size_t *under = f->level.under;
   f->lead = v->tensor;
-  f->level.under = under;
   for (size_t i = 0; i < v->inputs.elements.n; i++) {
     const node *tensor = v->inputs.elements.at[i]->src[0];
     const value *from = map_get(&p->values->of, tensor);
@@ -273,7 +272,7 @@ static void find_block(const value *v, const node *index, int64_t behind, int64_
 }
 
 static void find_blocks(measuring *p, value *v) {
-  int64_t *blocks = arena_alloc(p->a, (v->rank + 1) * sizeof *blocks);
+  int64_t *blocks = v->facts->blocks;
   for (size_t k = 0; k < v->rank; k++) blocks[k] = 1;
   for (size_t i = 0; i < v->inputs.elements.n; i++) {
     const node *read = v->inputs.elements.at[i];
@@ -282,7 +281,6 @@ static void find_blocks(measuring *p, value *v) {
     for (size_t k = 0; k < from->rank; k++)
       find_block(v, read->src[1 + k], from->facts->blocks[k], blocks);
   }
-  v->facts->blocks = blocks;
 }
 
 static void find_costs(measuring *p, value *v) {
@@ -316,15 +314,25 @@ static void count_readers(measuring *p) {
   }
 }
 
-void cost_model_measure(ir *g, const machine *m, const values *v) {
-  measuring p = {.g = g, .a = ir_arena(g), .m = m, .values = v};
-  for (size_t i = 0; i < v->at.n; i++) {
-    value *x = v->at.at[i];
-    x->facts = arena_calloc(p.a, 1, sizeof *x->facts);
-    x->facts->size.points = 1;
-    for (size_t k = 0; k < x->rank; k++) x->facts->size.points *= size_estimate(x->dims[k]);
-    x->facts->size.bytes = x->facts->size.points * (double)dtype_bytes((dtype)x->tensor->dtype);
+/** Sets the facts of a value that follow from its size alone; those of an earlier time go. */
+static void start_facts(arena *a, value *v) {
+  if (!v->facts) {
+    v->facts = arena_calloc(a, 1, sizeof *v->facts);
+    v->facts->level.under = arena_alloc(a, (v->inputs.elements.n + 1) * sizeof(size_t));
+    v->facts->blocks = arena_alloc(a, (v->rank + 1) * sizeof(int64_t));
   }
+  double points = 1;
+  for (size_t k = 0; k < v->rank; k++) points *= size_estimate(v->dims[k]);
+  *v->facts = (value_facts){.size.points = points,
+                            .size.bytes = points * (double)dtype_bytes((dtype)v->tensor->dtype),
+                            .level.under = v->facts->level.under,
+                            .blocks = v->facts->blocks};
+}
+
+void cost_model_measure(ir *g, const machine *m, const values *v) {
+  measuring p = {.g = g, .a = ir_scratch(g), .m = m, .values = v};
+  for (size_t i = 0; i < v->at.n; i++) start_facts(p.a, v->at.at[i]);
+  arena_mark here = arena_save(p.a);
   count_readers(&p);
   for (size_t i = 0; i < v->at.n; i++) {
     find_level_and_lead(&p, v->at.at[i]);
@@ -332,5 +340,6 @@ void cost_model_measure(ir *g, const machine *m, const values *v) {
     find_operands(&p, v->at.at[i]);
     find_blocks(&p, v->at.at[i]);
     find_code(&p, v->at.at[i]);
+    arena_rewind(p.a, here);
   }
 }

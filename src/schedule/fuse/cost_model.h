@@ -74,8 +74,8 @@ typedef struct value_size {
 
 /** Reduction levels: reductions on the longest path from the inputs. */
 typedef struct value_levels {
-  size_t own;          /* of the value, itself included */
-  const size_t *under; /* of each read: that of the values that its indices are computed from */
+  size_t own;    /* of the value, itself included */
+  size_t *under; /* of each read: that of the values that its indices are computed from */
 } value_levels;
 
 typedef struct value_facts {
@@ -87,13 +87,13 @@ typedef struct value_facts {
   bool is_term;     /* a reduction reads it, to fewer elements: computed there */
   bool is_kept;     /* in memory, as far as costs know: an input to its readers */
   value_operands operands;
-  const int64_t *blocks; /* of each axis: number of consecutive indices that share a computed
-                            operand; 1: none do */
+  int64_t *blocks; /* of each axis: number of consecutive indices that share a computed operand; 1:
+                      none do */
   value_code code;
   value_tiles tiles;
 } value_facts;
 
-/** The facts of all values, from inputs to outputs. */
+/** The facts of all values, from inputs to outputs, in the ir's scratch arena. */
 void cost_model_measure(ir *g, const machine *m, const values *v);
 
 /** Elements of a type in a vector; floats are computed in 32 bits at least. */

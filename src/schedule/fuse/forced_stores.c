@@ -43,7 +43,7 @@ static bool is_contraction(const value *v) {
 
 static void find_feeds(forcing *f) {
   const values *v = f->s->values;
-  f->feeds = arena_calloc(f->s->a, v->at.n + 1, sizeof *f->feeds);
+  f->feeds = arena_calloc(f->s->work, v->at.n + 1, sizeof *f->feeds);
   for (size_t i = v->at.n; i-- > 0;) {
     const value *x = v->at.at[i];
     bool passes = is_elementwise(x) && !x->memory.stores.n && f->readers[i].n == 1;
@@ -127,7 +127,7 @@ static bool is_joined(const forcing *f, const value *v, const bool joined[]) {
     tile than the copy does. */
 static void store_joined_operands(forcing *f) {
   const values *v = f->s->values;
-  bool *joined = arena_calloc(f->s->a, v->at.n + 1, sizeof *joined);
+  bool *joined = arena_calloc(f->s->work, v->at.n + 1, sizeof *joined);
   for (size_t i = 0; i < v->at.n; i++) {
     const value *r = v->at.at[i];
     joined[i] = is_joined(f, r, joined);
@@ -193,7 +193,7 @@ static epilogue find_epilogue(const forcing *f, value *c) {
   epilogue e = {.last = c, .is_expensive = expensive};
   map region = {0};
   size_t open = f->readers[c->position].n;
-  map_set(f->s->a, &region, c->tensor, c);
+  map_set(f->s->work, &region, c->tensor, c);
   size_t end = c->position + MOST_AFTER < all->at.n ? c->position + MOST_AFTER : all->at.n;
   for (size_t i = c->position + 1; i < end && open; i++) {
     value *v = all->at.at[i];
@@ -202,7 +202,7 @@ static epilogue find_epilogue(const forcing *f, value *c) {
     if (!is_elementwise(v) || v->facts->size.points != c->facts->size.points ||
         !reads_in_place(v, &region))
       break;
-    map_set(f->s->a, &region, v->tensor, v);
+    map_set(f->s->work, &region, v->tensor, v);
     expensive |= is_expensive(v);
     open = open - reads + f->readers[i].n;
     if (open == f->readers[i].n) e = (epilogue){v, expensive};
@@ -232,7 +232,9 @@ static void store_epilogues(forcing *f) {
   const values *v = f->s->values;
   for (size_t i = 0; i < v->at.n; i++) {
     if (!is_contraction(v->at.at[i])) continue;
+    arena_mark here = arena_save(f->s->work);
     epilogue e = find_epilogue(f, v->at.at[i]);
+    arena_rewind(f->s->work, here);
     for (size_t k = 0; k < f->readers[e.last->position].n; k++)
       if (repeats(f, f->readers[e.last->position].at[k], &e)) force_store(f, e.last);
   }
@@ -267,11 +269,13 @@ static void store_scans(forcing *f) {
 }
 
 bool fusion_force_stores(grouping *s) {
+  arena_mark here = arena_save(s->work);
   forcing f = {.s = s, .readers = s->readers};
   find_feeds(&f);
   store_window_operands(&f);
   store_joined_operands(&f);
   store_epilogues(&f);
   store_scans(&f);
+  arena_rewind(s->work, here);
   return f.any;
 }

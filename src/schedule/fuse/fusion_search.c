@@ -50,11 +50,11 @@ static void inline_in_all_readers(grouping *s, const value *v, const option *con
 static void decide_value(grouping *s, value *v) {
   size_t n = v->places->uses.n;
   if (!n && !v->memory.stores.n) return; /* its readers were simplified away */
-  const option **best = arena_alloc(s->a, (n + 1) * sizeof *best);
-  vec_reserve(s->a, &s->tried, n);
+  const option **best = arena_alloc(s->work, (n + 1) * sizeof *best);
+  options *tried = arena_alloc(s->work, (n + 1) * sizeof *tried);
   for (size_t i = 0; i < n; i++) {
-    s->tried.at[i] = fusion_options_of(s, v->places->uses.at[i]);
-    best[i] = choose_option(s, &s->tried.at[i]);
+    tried[i] = fusion_options_of(s, v->places->uses.at[i]);
+    best[i] = choose_option(s, &tried[i]);
   }
   if (value_is_never_stored(v)) {
     inline_in_all_readers(s, v, best);
@@ -77,7 +77,7 @@ static void sort_groups_by_key(grouping *s) {
   groups sorted = {0};
   map at = {0};
   for (size_t i = 0; i < s->groups.n; i++)
-    map_set(s->a, &at, s->values->at.at[s->groups.at[i]->key], s->groups.at[i]);
+    map_set(s->work, &at, s->values->at.at[s->groups.at[i]->key], s->groups.at[i]);
   for (size_t i = 0; i < n; i++) {
     group *g = map_get(&at, s->values->at.at[i]);
     if (g) vec_push(s->a, &sorted, g);
@@ -87,11 +87,11 @@ static void sort_groups_by_key(grouping *s) {
 
 static void find_readers(grouping *s) {
   const values *v = s->values;
-  s->readers = arena_calloc(s->a, v->at.n + 1, sizeof *s->readers);
+  s->readers = arena_calloc(s->work, v->at.n + 1, sizeof *s->readers);
   for (size_t i = 0; i < v->at.n; i++)
     for (size_t k = 0; k < v->at.at[i]->inputs.tensors.n; k++) {
       const value *from = map_get(&v->of, v->at.at[i]->inputs.tensors.at[k]);
-      if (from) vec_push(s->a, &s->readers[from->position], v->at.at[i]);
+      if (from) vec_push(s->work, &s->readers[from->position], v->at.at[i]);
     }
 }
 
@@ -103,7 +103,11 @@ static void search_once(grouping *s) {
   s->random = s->request->seed;
   for (size_t i = 0; i < v->at.n; i++)
     v->at.at[i]->places = arena_calloc(s->a, 1, sizeof *v->at.at[i]->places);
-  for (size_t i = v->at.n; i-- > 0;) decide_value(s, v->at.at[i]);
+  for (size_t i = v->at.n; i-- > 0;) {
+    arena_mark here = arena_save(s->work);
+    decide_value(s, v->at.at[i]);
+    arena_rewind(s->work, here);
+  }
 }
 
 /** Searches once more. `stores`: the number of stores of each value before the first search, which
@@ -116,8 +120,10 @@ static void search_again(grouping *s, const size_t *stores) {
 }
 
 groups fuse_values(ir *g, const fusion_request *r, values *v) {
-  grouping s = {.g = g, .a = ir_arena(g), .request = r, .m = &r->machine, .values = v};
-  size_t *stores = arena_alloc(s.a, (v->at.n + 1) * sizeof *stores); /* required ones, of each */
+  grouping s = {
+      .g = g, .a = ir_arena(g), .work = ir_scratch(g), .request = r, .m = &r->machine, .values = v};
+  arena_mark here = arena_save(s.work);
+  size_t *stores = arena_alloc(s.work, (v->at.n + 1) * sizeof *stores); /* required ones, of each */
   for (size_t i = 0; i < v->at.n; i++) stores[i] = v->at.at[i]->memory.stores.n;
   find_readers(&s);
   cost_model_measure(g, s.m, v);
@@ -126,5 +132,7 @@ groups fuse_values(ir *g, const fusion_request *r, values *v) {
   s.reports = r->decided;
   if ((r->policy == FUSION_BY_COST && materialise_move(&s)) || s.reports) search_again(&s, stores);
   sort_groups_by_key(&s);
+  for (size_t i = 0; i < v->at.n; i++) v->at.at[i]->facts = NULL;
+  arena_rewind(s.work, here);
   return s.groups;
 }

@@ -87,10 +87,12 @@ map value_point_coords(arena *a, const value *v, const node *index, const nest *
 }
 
 void group_add_reads(grouping *s, group *g, const value *v, const point *p) {
-  map with = value_point_coords(s->a, v, p->index, p->fold);
+  arena_mark here = arena_save(s->work);
+  map with = value_point_coords(s->work, v, p->index, p->fold);
   for (size_t i = 0; i < v->inputs.elements.n; i++)
     add_point(s, g, subst_ranges(s->g, v->inputs.elements.at[i], &with),
               p->under + v->facts->level.under[i]);
+  arena_rewind(s->work, here);
 }
 
 /* Limits of a kernel. */
@@ -143,8 +145,11 @@ bool group_has_room(const grouping *s, const group *g, const value *v, const dem
 }
 
 static const node *substitute_point(grouping *s, const value *v, const point *p, const node *n) {
-  map with = value_point_coords(s->a, v, p->index, p->fold);
-  return subst_ranges(s->g, n, &with);
+  arena_mark here = arena_save(s->work);
+  map with = value_point_coords(s->work, v, p->index, p->fold);
+  const node *there = subst_ranges(s->g, n, &with);
+  arena_rewind(s->work, here);
+  return there;
 }
 
 /** True if v, computed at p, reads an array exactly where w is stored over it. */

@@ -49,11 +49,13 @@ nest *nests_add(nests *s, nest_kind kind, size_t n, const node *const sizes[],
   for (size_t i = 0; i < n && blocks; i++) more += blocks[i] > 1;
   if (s->n_ranges + more > MOST_RANGES) return NULL;
   nest *made = arena_calloc(a, 1, sizeof *made);
+  range_mask *chain = arena_alloc(a, (more + 1) * sizeof *chain);
   const node **index = arena_alloc(a, (n + 1) * sizeof *index);
   const nest *around = nests_deepest(s, outer);
   *made = (nest){.kind = kind,
                  .outer = outer,
                  .depth = around ? around->depth + 1 : 1,
+                 .chain = chain,
                  .n_index = n,
                  .index = index,
                  .extents = sizes};

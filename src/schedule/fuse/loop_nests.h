@@ -21,14 +21,14 @@ typedef struct fold_state {
 
 typedef struct nest {
   nest_kind kind;
-  range_mask own;                /* ranges that it binds */
-  range_mask outer;              /* ranges around it that it depends on: its place */
-  unsigned depth;                /* nests around it, itself included */
-  size_t level;                  /* reduction level of the values that it computes */
-  VEC(fold_state) states;        /* NEST_FOLD: reductions that share it, or one scan */
-  struct nest **arrays;          /* of a scan: nests of the states that are arrays; else NULL */
-  range_mask chain[MOST_RANGES]; /* sets of outermost ranges, each within the next */
-  size_t n_order;
+  range_mask own;         /* ranges that it binds */
+  range_mask outer;       /* ranges around it that it depends on: its place */
+  unsigned depth;         /* nests around it, itself included */
+  size_t level;           /* reduction level of the values that it computes */
+  VEC(fold_state) states; /* NEST_FOLD: reductions that share it, or one scan */
+  struct nest **arrays;   /* of a scan: nests of the states that are arrays; else NULL */
+  range_mask *chain;      /* sets of outermost ranges, each within the next */
+  size_t n_order;         /* of them: no more than its ranges */
   size_t n_index;
   const node *const *index;   /* for each size: its RANGE, a sum of two, or 0 */
   const node *const *extents; /* the sizes it was opened for */

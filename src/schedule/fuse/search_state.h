@@ -37,7 +37,8 @@ typedef VEC(value *) value_list;
 
 typedef struct grouping {
   ir *g;
-  arena *a;
+  arena *a;    /* of the groups */
+  arena *work; /* of the search */
   const fusion_request *request;
   const machine *m;
   values *values;
@@ -45,8 +46,7 @@ typedef struct grouping {
   groups groups;
   map recent; /* leading input → the last groups that have it */
   uint64_t random;
-  VEC(options) tried; /* for the uses of the value that is being decided */
-  bool reports;       /* decisions are reported */
+  bool reports; /* decisions are reported */
 } grouping;
 
 /* group_reads.c */

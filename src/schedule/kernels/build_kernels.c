@@ -26,7 +26,8 @@ typedef struct kernel_parts {
 
 typedef struct kernels {
   ir *g;
-  arena *a;
+  arena *a;    /* of the schedule */
+  arena *work; /* of the kernel that is being built */
   const normalised *in;
   const values *values;
   size_t arguments; /* most buffers of a kernel; 0: any number */
@@ -62,7 +63,8 @@ static const node *param_for(kernels *k, const node *array) {
 
 /** Adds buffers for the inputs of the graph, numbered as their slots. */
 static void add_inputs(kernels *k, const normalised *in) {
-  node_list order = topo_sort(k->a, in->roots, in->n_roots, NULL, NULL);
+  arena_mark here = arena_save(k->work);
+  node_list order = topo_sort(k->work, in->roots, in->n_roots, NULL, NULL);
   schedule_buffer none = {.dtype = DT_U8,
                           .size = ix_const(k->g, 0)}; /* an input that was simplified away */
   for (size_t i = 0; i < in->origins.n; i++) vec_push(k->a, &k->s->buffers, none);
@@ -75,6 +77,7 @@ static void add_inputs(kernels *k, const normalised *in) {
                                                .origin = in->origins.at[slot]};
     set_buffer(k, p, slot);
   }
+  arena_rewind(k->work, here);
 }
 
 /** Adds a buffer for an array, or for the one that holds it. */
@@ -142,7 +145,7 @@ static const node *read_state(kernels *k, const use *u, const node *index, const
 static const node *read_element(kernels *k, const node *index, const node *const *src) {
   const use *u = use_read(k, index);
   dtype t = (dtype)index->dtype;
-  const node **at = arena_copy(k->a, src + 1, (index->n_src - 1) * sizeof *at);
+  const node **at = arena_copy(k->work, src + 1, (index->n_src - 1) * sizeof *at);
   if (u && u->v->scan) return read_state(k, u, index, src);
   if (!u || u->how != PLACED) {
     const node *array = loaded_array(k, index->src[0]);
@@ -155,11 +158,12 @@ static const node *read_element(kernels *k, const node *index, const node *const
 
 static const node *resolve_reads(kernels *k, const node *expression) {
   map image = {0};
-  node_list order = topo_sort(k->a, &expression, 1, is_inside, k);
+  arena_mark here = arena_save(k->work);
+  node_list order = topo_sort(k->work, &expression, 1, is_inside, k);
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i], *made = map_get(&k->now.built, n);
     if (!made && is_tensor(k, n)) continue;
-    const node **src = arena_alloc(k->a, (n->n_src + 1) * sizeof *src);
+    const node **src = arena_alloc(k->work, (n->n_src + 1) * sizeof *src);
     bool changed = false;
     for (uint32_t j = 0; j < n->n_src && !made; j++) {
       const node *with = map_get(&image, n->src[j]);
@@ -168,9 +172,10 @@ static const node *resolve_reads(kernels *k, const node *expression) {
     }
     if (!made && n->op == OP_INDEX && is_tensor(k, n->src[0])) made = read_element(k, n, src);
     if (!made && changed) made = subst_rebuild(k->g, n, src);
-    if (made) map_set(k->a, &image, n, (void *)made);
+    if (made) map_set(k->work, &image, n, (void *)made);
   }
   const node *made = map_get(&image, expression);
+  arena_rewind(k->work, here);
   return made ? made : expression;
 }
 
@@ -179,8 +184,8 @@ static const node *resolve_reads(kernels *k, const node *expression) {
 static const node *make_fold(kernels *k, const nest *f, const node *const *terms) {
   const node *ranges[MOST_RANGES];
   size_t n = f->states.n, n_ranges = nests_loop_order(&k->now.group->nests, f, ranges);
-  const node **inits = arena_alloc(k->a, n * sizeof *inits);
-  int64_t *ops = arena_alloc(k->a, n * sizeof *ops);
+  const node **inits = arena_alloc(k->work, n * sizeof *inits);
+  int64_t *ops = arena_alloc(k->work, n * sizeof *ops);
   for (size_t i = 0; i < n; i++) {
     uint64_t start = 0;
     dtype t = (dtype)terms[i]->dtype;
@@ -202,8 +207,8 @@ static const node *make_fold(kernels *k, const nest *f, const node *const *terms
 static const node *build_stage(kernels *k, const use *u, const node *x) {
   const node *ranges[MOST_RANGES];
   size_t n_ranges = nests_loop_order(&k->now.group->nests, u->stage, ranges);
-  const node **coords = arena_alloc(k->a, (u->v->rank + 1) * sizeof *coords);
-  const node **extents = arena_alloc(k->a, (u->v->rank + 1) * sizeof *extents);
+  const node **coords = arena_alloc(k->work, (u->v->rank + 1) * sizeof *coords);
+  const node **extents = arena_alloc(k->work, (u->v->rank + 1) * sizeof *extents);
   size_t rank = drop_shared_axes(u, u->stage->index, coords);
   drop_shared_axes(u, u->v->dims, extents);
   return stage_make(k->g, &(stage_spec){.n_values = 1,
@@ -233,16 +238,17 @@ static void add_missing(kernels *k, const node *index, elements *wanted) {
       u->how == PLACED ? &u->built : use_find_point(u, value_point_index(k->g, u->v, index));
   if (p && u->v->scan && map_has(&k->now.folds, p->fold)) return;
   if (!p)
-    diag_raise(k->a->diag, TN_ERR_INTERNAL, "a kernel reads an element that it does not compute");
-  vec_push(k->a, wanted, (element){u, p});
+    diag_raise(ir_diag(k->g), TN_ERR_INTERNAL,
+               "a kernel reads an element that it does not compute");
+  vec_push(k->work, wanted, (element){u, p});
 }
 
 /** The body of an element, if all that it reads is built; else NULL, and the missing elements are
  * added. */
 static const node *try_body(kernels *k, const value *v, const point *p, elements *missing) {
-  map with = value_point_coords(k->a, v, p->index, p->fold);
+  map with = value_point_coords(k->work, v, p->index, p->fold);
   const node *body = subst_ranges(k->g, v->body, &with);
-  node_list order = topo_sort(k->a, &body, 1, is_inside, k);
+  node_list order = topo_sort(k->work, &body, 1, is_inside, k);
   size_t before = missing->n;
   for (size_t i = 0; i < order.n; i++)
     if (order.at[i]->op == OP_INDEX && !map_has(&k->now.built, order.at[i]))
@@ -269,10 +275,10 @@ static const node *try_scan(kernels *k, const nest *loop, elements *missing) {
   const value_scan *scan = v->scan;
   const node *body = try_body(k, v, loop->states.at[0].point, missing);
   if (!body) return NULL;
-  const node **inits = arena_alloc(k->a, scan->n * sizeof *inits);
-  const node **steps = arena_alloc(k->a, scan->n * sizeof *steps);
-  int64_t *ops = arena_alloc(k->a, scan->n * sizeof *ops);
-  int64_t *components = arena_alloc(k->a, scan->n * sizeof *components);
+  const node **inits = arena_alloc(k->work, scan->n * sizeof *inits);
+  const node **steps = arena_alloc(k->work, scan->n * sizeof *steps);
+  int64_t *ops = arena_alloc(k->work, scan->n * sizeof *ops);
+  int64_t *components = arena_alloc(k->work, scan->n * sizeof *components);
   for (size_t i = 0; i < scan->n; i++) {
     const nest *array = loop->arrays[i];
     inits[i] = scan->state[i].init;
@@ -287,7 +293,7 @@ static const node *try_scan(kernels *k, const nest *loop, elements *missing) {
                                                   .ops = ops,
                                                   .components = components,
                                                   .ranges = loop->index});
-  map_set(k->a, &k->now.folds, loop, (void *)made);
+  map_set(k->work, &k->now.folds, loop, (void *)made);
   return made;
 }
 
@@ -297,12 +303,12 @@ static const node *try_fold(kernels *k, const nest *n, elements *missing) {
   size_t before = missing->n;
   if (made) return made;
   if (n->arrays) return try_scan(k, n, missing);
-  terms = arena_alloc(k->a, n->states.n * sizeof *terms);
+  terms = arena_alloc(k->work, n->states.n * sizeof *terms);
   for (size_t i = 0; i < n->states.n; i++)
     terms[i] = try_body(k, n->states.at[i].v, n->states.at[i].point, missing);
   if (missing->n > before) return NULL;
   made = make_fold(k, n, terms);
-  map_set(k->a, &k->now.folds, n, (void *)made);
+  map_set(k->work, &k->now.folds, n, (void *)made);
   return made;
 }
 
@@ -319,10 +325,10 @@ static bool build_element(kernels *k, const element *e, elements *missing) {
   }
   if (!x) return false;
   if (e->use->how == PLACED) {
-    map_set(k->a, &k->now.stages, e->use, (void *)build_stage(k, e->use, x));
+    map_set(k->work, &k->now.stages, e->use, (void *)build_stage(k, e->use, x));
     x = read_element(k, e->point->index, e->point->index->src);
   }
-  map_set(k->a, &k->now.built, e->point->index, (void *)x);
+  map_set(k->work, &k->now.built, e->point->index, (void *)x);
   return true;
 }
 
@@ -331,7 +337,7 @@ static bool build_element(kernels *k, const element *e, elements *missing) {
 static void build_with_operands(kernels *k, element root) {
   elements stack = {0};
   map waits = {0};
-  vec_push(k->a, &stack, root);
+  vec_push(k->work, &stack, root);
   while (stack.n) {
     element e = vec_last(&stack);
     size_t n = stack.n;
@@ -340,8 +346,9 @@ static void build_with_operands(kernels *k, element root) {
       continue;
     }
     if (map_has(&waits, e.point))
-      diag_raise(k->a->diag, TN_ERR_INTERNAL, "cyclic dependence between the elements of a kernel");
-    map_set(k->a, &waits, e.point, NULL);
+      diag_raise(ir_diag(k->g), TN_ERR_INTERNAL,
+                 "cyclic dependence between the elements of a kernel");
+    map_set(k->work, &waits, e.point, NULL);
   }
 }
 
@@ -355,16 +362,16 @@ typedef struct outputs {
 static void add_output(kernels *k, outputs *o, const fusion_store *at, const value_store *to) {
   const value *v = at->use->v;
   const node *param = param_for(k, to->array), **coords;
-  map with = value_coords_at(k->a, v, at->index);
-  vec_push(k->a, &o->params, param);
-  vec_push(k->a, &o->values, resolve_reads(k, at->index));
-  vec_push(k->a, &o->ranks, to->rank);
-  coords = arena_alloc(k->a, (to->rank + 1) * sizeof *coords);
+  map with = value_coords_at(k->work, v, at->index);
+  vec_push(k->work, &o->params, param);
+  vec_push(k->work, &o->values, resolve_reads(k, at->index));
+  vec_push(k->work, &o->ranks, to->rank);
+  coords = arena_alloc(k->work, (to->rank + 1) * sizeof *coords);
   for (size_t i = 0; i < to->rank; i++) coords[i] = subst_ranges(k->g, to->coords[i], &with);
   values_move_to_holder(k->g, k->values, to->array, coords);
   for (size_t i = 0; i < to->rank; i++) {
-    vec_push(k->a, &o->coords, coords[i]);
-    vec_push(k->a, &o->extents, param->dims[i]);
+    vec_push(k->work, &o->coords, coords[i]);
+    vec_push(k->work, &o->extents, param->dims[i]);
   }
 }
 
@@ -386,19 +393,22 @@ static const node *sink_of(kernels *k) {
                                                      .extents = o.extents.at,
                                                      .ranges = ranges,
                                                      .cut = true});
-  vec_push(k->a, &o.params, stage);
+  vec_push(k->work, &o.params, stage);
   const node *out = ir_node(k->g, OP_OUT, DT_VOID, o.params.at, o.params.n, NULL, 0);
   return ir_node(k->g, OP_SINK, DT_VOID, &out, 1, NULL, 0);
 }
 
 static const node *kernel_of(kernels *k, group *g) {
+  arena_mark here = arena_save(k->work);
   k->now = (kernel_parts){.group = g};
   for (size_t i = 0; i < g->stores.n; i++) {
     elements roots = {0};
     add_missing(k, g->stores.at[i].index, &roots);
     for (size_t j = 0; j < roots.n; j++) build_with_operands(k, roots.at[j]);
   }
-  return sink_of(k);
+  const node *sink = sink_of(k);
+  arena_rewind(k->work, here);
+  return sink;
 }
 
 /* Steps. */
@@ -556,7 +566,13 @@ static void add_steps(kernels *k, group *at) {
 
 void kernels_build(ir *g, const normalised *in, const values *v, const groups *groups,
                    size_t arguments, schedule *s) {
-  kernels k = {.g = g, .a = ir_arena(g), .in = in, .values = v, .arguments = arguments, .s = s};
+  kernels k = {.g = g,
+               .a = ir_arena(g),
+               .work = ir_scratch(g),
+               .in = in,
+               .values = v,
+               .arguments = arguments,
+               .s = s};
   add_inputs(&k, in);
   for (size_t i = 0; i < v->at.n; i++) add_store_buffers(&k, v->at.at[i]);
   for (size_t i = 0; i < groups->n; i++) add_steps(&k, groups->at[i]);

@@ -15,7 +15,7 @@
 
 typedef struct canonical {
   ir *g;
-  arena *a;
+  arena *a;              /* of the walk */
   map image;             /* node → its canonical form */
   const size_t *buffers; /* of the step */
   node_list scalars;     /* lifted variables, in the order of first use */
@@ -78,7 +78,7 @@ static const node *canonical_node(canonical *r, const node *n) {
     return ir_node(r->g, OP_RANGE, DT_INDEX, src, 1, ints, 4);
   }
   if (n->op == OP_VAR && is_lifted(n->text)) {
-    vec_push(r->a, &r->scalars, n);
+    vec_push(ir_arena(r->g), &r->scalars, n);
     return lifted_var_rename(r->g, widen_trip(r, n), LIFTED_VAR_OF_KERNEL, r->scalars.n - 1);
   }
   const node *made = subst_rebuild(r->g, n, src);
@@ -86,13 +86,15 @@ static const node *canonical_node(canonical *r, const node *n) {
 }
 
 static void canonicalise_kernel(ir *g, schedule_step *step) {
-  canonical r = {.g = g, .a = ir_arena(g), .buffers = step->buffers};
+  canonical r = {.g = g, .a = ir_scratch(g), .buffers = step->buffers};
+  arena_mark here = arena_save(r.a);
   node_list order = topo_sort(r.a, &step->kernel, 1, NULL, NULL);
   find_index_uses(&r, &order);
   for (size_t i = 0; i < order.n; i++)
     map_set(r.a, &r.image, order.at[i], (void *)canonical_node(&r, order.at[i]));
   step->kernel = map_get(&r.image, step->kernel);
   step->scalars = r.scalars;
+  arena_rewind(r.a, here);
 }
 
 void kernels_canonicalise(ir *g, schedule *s) {

@@ -10,7 +10,8 @@
 enum { LONGEST = 100 }; /* bytes after which a name lists no further word */
 
 typedef struct naming {
-  arena *arena;
+  arena *arena; /* of the names */
+  arena *work;
   const schedule_label *labels;
   map first;    /* tensor of a value → its last label + 1 */
   size_t *next; /* of each label: the previous one of the same value, + 1 */
@@ -27,12 +28,12 @@ static const node *value_tensor(const values *v, const node *n) {
 
 static void find_labels(naming *m, const schedule_request *r, const normalised *n,
                         const values *v) {
-  m->next = arena_calloc(m->arena, r->n_labels + 1, sizeof *m->next);
+  m->next = arena_calloc(m->work, r->n_labels + 1, sizeof *m->next);
   for (size_t i = 0; i < r->n_labels; i++) {
     const node *t = value_tensor(v, n->labelled[i]);
     if (!t) continue;
     m->next[i] = (size_t)(uintptr_t)map_get(&m->first, t);
-    map_set(m->arena, &m->first, t, (void *)(uintptr_t)(i + 1));
+    map_set(m->work, &m->first, t, (void *)(uintptr_t)(i + 1));
   }
 }
 
@@ -72,33 +73,35 @@ static const char *labels_name(naming *m, const schedule_step *s) {
   words w = {0};
   for (size_t i = 0; i < s->values.n; i++) {
     size_t l = (size_t)(uintptr_t)map_get(&m->first, s->values.at[i]);
-    for (; l; l = m->next[l - 1]) vec_push(m->arena, &found, l - 1);
+    for (; l; l = m->next[l - 1]) vec_push(m->work, &found, l - 1);
   }
   if (found.n) qsort(found.at, found.n, sizeof *found.at, by_number);
-  for (size_t i = 0; i < found.n; i++) vec_push(m->arena, &w, m->labels[found.at[i]].text);
+  for (size_t i = 0; i < found.n; i++) vec_push(m->work, &w, m->labels[found.at[i]].text);
   return join_words(m->arena, &w);
 }
 
-static const char *ops_name(arena *a, const schedule_step *s) {
+static const char *ops_name(naming *m, const schedule_step *s) {
   words w = {0};
   if (!s->values.n) return "copy";
   for (size_t i = 0; i < s->values.n; i++) {
     const node *t = s->values.at[i];
     const char *word = op_name((op)t->op);
     if (t->op == OP_RESULT) word = "loop";
-    if (t->op == OP_REDUCE) word = arena_printf(a, "%s %s", word, op_name((op)t->ints[0]));
-    vec_push(a, &w, word);
+    if (t->op == OP_REDUCE) word = arena_printf(m->work, "%s %s", word, op_name((op)t->ints[0]));
+    vec_push(m->work, &w, word);
   }
-  return join_words(a, &w);
+  return join_words(m->arena, &w);
 }
 
-void step_names_set(arena *a, const schedule_request *r, const normalised *n, const values *v,
+void step_names_set(ir *g, const schedule_request *r, const normalised *n, const values *v,
                     schedule *s) {
-  naming m = {.arena = a, .labels = r->labels};
+  naming m = {.arena = ir_arena(g), .work = ir_scratch(g), .labels = r->labels};
+  arena_mark here = arena_save(m.work);
   find_labels(&m, r, n, v);
   for (size_t i = 0; i < s->steps.n; i++) {
     schedule_step *step = &s->steps.at[i];
     step->name = labels_name(&m, step);
-    if (!*step->name) step->name = ops_name(a, step);
+    if (!*step->name) step->name = ops_name(&m, step);
   }
+  arena_rewind(m.work, here);
 }

@@ -8,7 +8,7 @@
 #include "schedule/values/value.h"
 
 /** Sets the name of each step: the labels of the values that it computes, or their ops. */
-void step_names_set(arena *a, const schedule_request *r, const normalised *n, const values *v,
+void step_names_set(ir *g, const schedule_request *r, const normalised *n, const values *v,
                     schedule *s);
 
 #endif

@@ -354,8 +354,10 @@ static bool has_moved(const layouts *l, const schedule_step *step) {
 }
 
 void layout_choose(ir *g, const schedule_request *r, schedule *s) {
-  layouts l = {.g = g, .a = ir_arena(g), .r = r, .s = s, .problem = {.a = ir_arena(g)}};
+  arena *a = ir_scratch(g);
+  layouts l = {.g = g, .a = a, .r = r, .s = s, .problem = {.a = a}};
   if (r->search.policy == FUSION_NONE || !r->target.vector) return;
+  arena_mark here = arena_save(a);
   l.arrays = arena_calloc(l.a, s->buffers.n + 1, sizeof *l.arrays);
   for (size_t i = 0; i < s->steps.n; i++) record_step(&l, &s->steps.at[i]);
   for (size_t i = 0; i < s->buffers.n; i++) add_array(&l, i);
@@ -367,6 +369,7 @@ void layout_choose(ir *g, const schedule_request *r, schedule *s) {
     schedule_step *step = &s->steps.at[i];
     rewriting w = {&l, step->kernel ? step->kernel->src[0] : NULL};
     if (w.out && has_moved(&l, step))
-      ir_copy(g, l.a, &step->kernel, 1, rewrite_node, &w, &step->kernel);
+      ir_copy(g, a, &step->kernel, 1, rewrite_node, &w, &step->kernel);
   }
+  arena_rewind(a, here);
 }

@@ -18,15 +18,17 @@ static int64_t block_of_index(ir *g, const schedule_request *r, const node *elem
 
 /** A kernel with one more of these ranges split; NULL: none is left. */
 static const node *split_one_range(laws *l, const schedule_request *r, const node *sink) {
-  node_list order = topo_sort(ir_arena(l->g), &sink, 1, NULL, NULL);
-  for (size_t i = 0; i < order.n; i++)
-    for (uint32_t k = 1; k < order.at[i]->n_src && order.at[i]->op == OP_INDEX; k++) {
+  arena_mark here = arena_save(ir_scratch(l->g));
+  node_list order = topo_sort(ir_scratch(l->g), &sink, 1, NULL, NULL);
+  const node *made = NULL;
+  for (size_t i = 0; i < order.n && !made; i++)
+    for (uint32_t k = 1; k < order.at[i]->n_src && order.at[i]->op == OP_INDEX && !made; k++) {
       const node *range, *outer, *inner;
       int64_t block = block_of_index(l->g, r, order.at[i], order.at[i]->src[k], &range);
-      const node *made = block ? law_split(l, sink, range, block, &outer, &inner) : NULL;
-      if (made) return made;
+      made = block ? law_split(l, sink, range, block, &outer, &inner) : NULL;
     }
-  return NULL;
+  arena_rewind(ir_scratch(l->g), here);
+  return made;
 }
 
 void layout_split_blocked_ranges(ir *g, const schedule_request *r, schedule *s) {

@@ -39,7 +39,7 @@ static void find_invariant(ir *g, const node *loop, map *with) {
     for (size_t i = 0; i < loop_n_states(loop); i++) {
       const node *carry = carry_of(g, loop, i), *step = loop_step(loop, i);
       if (is_invariant(loop, i) || step == carry || map_get(with, step) == loop_init(loop, i))
-        map_set(ir_arena(g), with, carry, (void *)loop_init(loop, i));
+        map_set(ir_scratch(g), with, carry, (void *)loop_init(loop, i));
     }
   }
 }
@@ -52,8 +52,10 @@ static const node *const *subst_roots(ir *g, const node *const roots[], size_t n
 /** Replaces invariant states by their inits, until nothing changes, as an init may be an invariant
    state of the loop around. Returns whether there are loops. */
 static bool replace_invariant(ir *g, normalised *n) {
+  arena *work = ir_scratch(g);
   for (bool changed, any = false;;) {
-    node_list order = topo_sort(ir_arena(g), n->roots, n->n_roots, NULL, NULL);
+    arena_mark here = arena_save(work);
+    node_list order = topo_sort(work, n->roots, n->n_roots, NULL, NULL);
     map with = {0};
     for (size_t i = 0; i < order.n; i++) {
       if (order.at[i]->op != OP_LOOP) continue;
@@ -63,6 +65,7 @@ static bool replace_invariant(ir *g, normalised *n) {
     const node *const *made = subst_roots(g, n->roots, n->n_roots, &with);
     changed = memcmp(made, n->roots, n->n_roots * sizeof *made);
     memcpy(n->roots, made, n->n_roots * sizeof *made);
+    arena_rewind(work, here);
     if (!changed) return any;
   }
 }

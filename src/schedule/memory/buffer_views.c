@@ -24,7 +24,7 @@ typedef struct view {
 
 typedef struct viewing {
   ir *g;
-  arena *a;
+  arena *a; /* of the rewriting of one kernel */
   schedule *s;
   const node *out; /* of the kernel */
   view read, written;
@@ -39,7 +39,7 @@ static size_t view_buffer(viewing *w, size_t buffer, const node *param, int64_t 
   }
   schedule_buffer b = {
       .dtype = (dtype)param->dtype, .size = size, .within = buffer + 1, .start = start};
-  vec_push(w->a, &w->s->buffers, b);
+  vec_push(ir_arena(w->g), &w->s->buffers, b);
   return w->s->buffers.n - 1;
 }
 
@@ -133,13 +133,15 @@ static void view_parts(viewing *w, schedule_step *step, size_t buffer) {
 }
 
 void buffer_views_make(ir *g, schedule *s) {
-  viewing w = {.g = g, .a = ir_arena(g), .s = s};
+  viewing w = {.g = g, .a = ir_scratch(g), .s = s};
   for (size_t i = 0; i < s->steps.n; i++) {
     schedule_step *step = &s->steps.at[i];
     size_t bytes;
     if (!step->kernel || sink_schedule(step->kernel, &bytes)) continue;
+    arena_mark here = arena_save(w.a);
     for (size_t k = 0; k < step->n_buffers; k++)
       if (s->buffers.at[step->buffers[k]].n_places) view_parts(&w, step, step->buffers[k]);
+    arena_rewind(w.a, here);
     step->buffers = kernel_buffers(g, step->kernel, &step->n_buffers);
   }
   for (size_t i = 0; i < s->buffers.n; i++) {

@@ -65,12 +65,13 @@ static node_list elements_read(arena *a, const node *sink) {
 }
 
 static void find_reuses(ir *g, const schedule *s, const node *sink, step_accesses *u) {
+  arena_mark here = arena_save(ir_scratch(g));
   const node *out = sink->src[0], *stage = out->src[out->n_src - 1];
   node_list indices = {0};
   for (size_t v = 0; v + 1 < out->n_src; v++) {
     size_t to = (size_t)out->src[v]->ints[0];
     if (!is_plan_buffer(s, to) || !stage_is_bijection(stage, v)) continue;
-    if (!indices.n) indices = elements_read(ir_arena(g), sink);
+    if (!indices.n) indices = elements_read(ir_scratch(g), sink);
     for (size_t k = u->n_written; k < u->n; k++) {
       size_t from = u->buffers[k];
       if (is_plan_buffer(s, from) && have_equal_shape(s, to, from) &&
@@ -78,6 +79,7 @@ static void find_reuses(ir *g, const schedule *s, const node *sink, step_accesse
         vec_push(ir_arena(g), &u->may, (reuse){to, from});
     }
   }
+  arena_rewind(ir_scratch(g), here);
 }
 
 void in_place_reuse_find(ir *g, const schedule *s, lives *l) {
@@ -113,7 +115,7 @@ static reuses *choose_reuses(const lives *l, bool always) {
 /** Maps the elements of an array that a step writes over to elements of its result. */
 static void map_elements(ir *g, const node *sink, const reuse *r, size_t home, map *with) {
   const node *out = sink->src[0], *stage = out->src[out->n_src - 1];
-  node_list indices = elements_read(ir_arena(g), sink);
+  node_list indices = elements_read(ir_scratch(g), sink);
   size_t v = 0;
   while ((size_t)out->src[v]->ints[0] != r->to) v++;
   const node *to = param_like(g, out->src[v], out->src[v]->dims, home);
@@ -121,7 +123,7 @@ static void map_elements(ir *g, const node *sink, const reuse *r, size_t home, m
     const node *x = indices.at[i];
     if ((size_t)x->src[0]->ints[0] != r->from) continue;
     x = index_make(g, (dtype)x->dtype, to, 0, stage_rank(stage, v), stage_coords(stage, v));
-    map_set(ir_arena(g), with, indices.at[i], (void *)x);
+    map_set(ir_scratch(g), with, indices.at[i], (void *)x);
   }
 }
 
@@ -129,11 +131,11 @@ static void rewrite_kernel(ir *g, schedule_step *step, const reuses *taken, cons
   map with = {0};
   for (size_t i = 0; i < taken->n; i++)
     map_elements(g, step->kernel, &taken->at[i], homes[taken->at[i].to], &with);
-  node_list order = topo_sort(ir_arena(g), &step->kernel, 1, NULL, NULL);
+  node_list order = topo_sort(ir_scratch(g), &step->kernel, 1, NULL, NULL);
   for (size_t i = 0; i < order.n; i++) {
     const node *p = order.at[i];
     if (p->op == OP_PARAM && homes[p->ints[0]] != (size_t)p->ints[0])
-      map_set(ir_arena(g), &with, p, (void *)param_like(g, p, p->dims, homes[p->ints[0]]));
+      map_set(ir_scratch(g), &with, p, (void *)param_like(g, p, p->dims, homes[p->ints[0]]));
   }
   if (!with.n) return;
   step->kernel = subst(g, step->kernel, &with);
@@ -157,9 +159,11 @@ void in_place_reuse_apply(ir *g, const lives *l, bool always, schedule *s) {
     s->buffers.at[homes[i]].is_written |= s->buffers.at[i].is_written;
   for (size_t i = 0; i < s->steps.n; i++) {
     schedule_step *step = &s->steps.at[i];
+    arena_mark here = arena_save(ir_scratch(g));
     if (step->kernel)
       rewrite_kernel(g, step, &taken[i], homes);
     else
       rewrite_custom(ir_arena(g), step, homes);
+    arena_rewind(ir_scratch(g), here);
   }
 }

@@ -90,7 +90,7 @@ static void find_parts(lives *l, const schedule *s, size_t number) {
 }
 
 lives liveness_of(ir *g, const schedule *s) {
-  lives l = {.a = ir_arena(g), .n_steps = s->steps.n, .n_buffers = s->buffers.n};
+  lives l = {.a = ir_scratch(g), .n_steps = s->steps.n, .n_buffers = s->buffers.n};
   size_t *seen = arena_calloc(l.a, l.n_buffers + 1, sizeof *seen);
   l.steps = arena_alloc(l.a, (l.n_steps + 1) * sizeof *l.steps);
   l.bytes = arena_calloc(l.a, l.n_buffers + 1, sizeof *l.bytes);

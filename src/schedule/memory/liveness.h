@@ -29,7 +29,7 @@ typedef struct lives {
   size_t *users;   /* for each buffer, the steps that use it */
 } lives;
 
-/** The accesses of all steps; their possible reuses are still empty. */
+/** The accesses of all steps, in the ir's scratch arena; their possible reuses are still empty. */
 lives liveness_of(ir *g, const schedule *s);
 
 /* An order is a list of step numbers; NULL: the present order. */

@@ -18,7 +18,8 @@
 
 typedef struct building {
   ir *g;
-  arena *a;
+  arena *a;    /* of the values */
+  arena *work; /* of the walk */
   int math;
   const joins_policy *policy; /* of joins; NULL: none are made */
   const normalised *in;
@@ -37,7 +38,7 @@ static bool enters(const node *n, void *user) {
 }
 
 static void add_tensor(building *r, const node *n) {
-  if (n->op != OP_PARAM) map_set(r->a, &r->is_value, n, (void *)n);
+  if (n->op != OP_PARAM) map_set(r->work, &r->is_value, n, (void *)n);
 }
 
 static bool is_computed(const node *n) {
@@ -47,19 +48,19 @@ static bool is_computed(const node *n) {
 }
 
 static void find_tensors(building *r) {
-  node_list order = topo_sort(r->a, r->in->roots, r->in->n_roots, enters, NULL);
+  node_list order = topo_sort(r->work, r->in->roots, r->in->n_roots, enters, NULL);
   if (r->policy) r->joins = joins_choose(r->g, r->policy, r->in, &order, &r->out->places);
   for (size_t i = 0; i < r->in->n_roots; i++) add_tensor(r, r->in->roots[i]);
   for (size_t i = 0; i < order.n; i++) {
     const node *n = order.at[i];
     for (size_t k = 0; k < value_whole_operands(n); k++) add_tensor(r, n->src[k]);
-    if (n->op == OP_SET) map_set(r->a, &r->is_old, n->src[0], (void *)n);
+    if (n->op == OP_SET) map_set(r->work, &r->is_old, n->src[0], (void *)n);
     if (is_computed(n) || map_has(&r->in->copies, n) || map_has(&r->out->places, n))
       add_tensor(r, n);
   }
   for (size_t i = 0; i < r->joins.fresh.n; i++) add_tensor(r, r->joins.fresh.at[i]);
   for (size_t i = 0; i < order.n; i++)
-    if (map_has(&r->is_value, order.at[i])) vec_push(r->a, &r->tensors, order.at[i]);
+    if (map_has(&r->is_value, order.at[i])) vec_push(r->work, &r->tensors, order.at[i]);
 }
 
 /* Bodies. */
@@ -104,7 +105,7 @@ static void add_reduced(building *r, value *v, op o, size_t n, const node *range
 }
 
 static void add_reduction(building *r, const node *n) {
-  const node *x = n->src[0], **to = arena_alloc(r->a, (x->rank + 1u) * sizeof *to);
+  const node *x = n->src[0], **to = arena_alloc(r->work, (x->rank + 1u) * sizeof *to);
   const node **ranges = arena_alloc(r->a, (x->rank + 1u) * sizeof *ranges);
   value *v = value_of_tensor(r->g, n, n->rank, n->dims);
   size_t opened = 0, kept = 0;
@@ -194,7 +195,7 @@ static bool add_as_store(building *r, const node *set) {
 static const node *new_contents(building *r, const node *set, const value *v,
                                 const node *const coords[]) {
   const node *x = set->src[2], *body = body_element(r, x, v->coords);
-  node_list reads = value_reads_of(r->a, &r->is_value, body);
+  node_list reads = value_reads_of(r->g, &r->is_value, body);
   if (!reads_elsewhere(&reads, index_of(r, set->src[0], coords))) return body;
   const node *copy = versions_identity_slice(r->g, x);
   if (!map_has(&r->is_value, copy)) {
@@ -257,8 +258,8 @@ typedef struct needed {
 
 static void need_value(building *r, needed *to, const value *v) {
   if (!v || map_has(&to->is, v)) return;
-  map_set(r->a, &to->is, v, NULL);
-  vec_push(r->a, &to->at, v);
+  map_set(r->work, &to->is, v, NULL);
+  vec_push(r->work, &to->at, v);
 }
 
 static void need_values(building *r, needed *to, const node_list *tensors) {
@@ -293,13 +294,17 @@ void values_build(ir *g, int math, const machine *m, const joins_policy *p, norm
                   values *out) {
   for (;;) {
     *out = (values){0};
-    building r = {.g = g, .a = ir_arena(g), .math = math, .policy = p, .in = in, .out = out};
+    arena *work = ir_scratch(g);
+    arena_mark here = arena_save(work);
+    building r = {
+        .g = g, .a = ir_arena(g), .work = work, .math = math, .policy = p, .in = in, .out = out};
     find_tensors(&r);
     for (size_t i = 0; i < r.tensors.n; i++) add_tensor_value(&r, r.tensors.at[i]);
     add_required_stores(&r);
     drop_unread(&r);
     rewrite_sums(&r, m);
     node_list conflicts = {0};
+    arena_rewind(work, here);
     values_order(g, out, &conflicts);
     if (!conflicts.n) return;
     versions_copy_for_readers(g, in, conflicts.at, conflicts.n);

@@ -400,11 +400,13 @@ static bool is_worth_trying(ir *g, const collapse_request *r) {
 }
 
 const node *collapse_reduction(ir *g, collapse_request *r) {
-  collapsing c = {.g = g, .a = ir_arena(g), .request = r, .type = (dtype)r->term->dtype};
+  collapsing c = {.g = g, .a = ir_scratch(g), .request = r, .type = (dtype)r->term->dtype};
   size_t n = r->n;
   if (!is_worth_trying(g, r) || (n > 1 && !may_reorder(&c))) return NULL;
+  arena_mark here = arena_save(c.a);
   const node *term = open_term(&c);
   while (r->n && collapse_one(&c, r, &term)) {}
+  arena_rewind(c.a, here);
   if (r->n == n) return NULL;
   return r->n ? term : add_start(&c, term);
 }

@@ -40,7 +40,7 @@ typedef struct candidate {
 
 typedef struct finding {
   ir *g;
-  arena *a;
+  arena *a; /* of the search */
   const joins_policy *policy;
   const normalised *in;
   const node_list *order;
@@ -56,14 +56,16 @@ typedef struct finding {
 
 /** True if an index changes in no loop and is no number that a run gives. */
 static bool is_size(ir *g, const node *x) {
-  node_list all = topo_sort(ir_arena(g), &x, 1, NULL, NULL);
-  for (size_t i = 0; i < all.n; i++) {
+  arena_mark here = arena_save(ir_scratch(g));
+  node_list all = topo_sort(ir_scratch(g), &x, 1, NULL, NULL);
+  bool is = !x->free->n;
+  for (size_t i = 0; i < all.n && is; i++) {
     const node *n = all.at[i];
-    if (n->op == OP_VAR &&
-        (var_is_trip(n->text) || lifted_var_number(n->text, LIFTED_VAR_OF_GRAPH) != SIZE_MAX))
-      return false;
+    is = n->op != OP_VAR ||
+         !(var_is_trip(n->text) || lifted_var_number(n->text, LIFTED_VAR_OF_GRAPH) != SIZE_MAX);
   }
-  return !x->free->n;
+  arena_rewind(ir_scratch(g), here);
+  return is;
 }
 
 /** The number that a condition compares a coordinate with, below which it is true; NULL: the
@@ -278,9 +280,10 @@ static bool is_chosen(const finding *f, const candidate *c) {
 }
 
 static void set_place(finding *f, const node *x, const node *in, size_t axis, const node *start) {
-  array_place *p = arena_alloc(f->a, sizeof *p);
+  arena *a = ir_arena(f->g);
+  array_place *p = arena_alloc(a, sizeof *p);
   *p = (array_place){in, axis, start};
-  map_set(f->a, f->places, x, p);
+  map_set(a, f->places, x, p);
 }
 
 /** Places a join in the larger one that holds all its pieces side by side; false: there is none. */
@@ -307,21 +310,23 @@ static const node *copy_of(finding *f, const node *x) {
 }
 
 static void add_join(finding *f, const candidate *c, bool is_part) {
-  join *j = arena_calloc(f->a, 1, sizeof *j);
+  arena *a = ir_arena(f->g);
+  join *j = arena_calloc(a, 1, sizeof *j);
   j->tensor = c->tensor;
   for (size_t i = 0; i < c->parts.n; i++) {
     const part *p = &c->parts.at[i];
     const node *x = is_part || may_have_place(f, p->x) ? p->x : copy_of(f, p->x);
     if (!is_part) set_place(f, x, c->tensor, c->axis, p->from);
-    if (!map_has(&f->in_graph, x)) vec_push(f->a, &f->out.fresh, x);
-    vec_push(f->a, &j->pieces, x);
+    if (!map_has(&f->in_graph, x)) vec_push(a, &f->out.fresh, x);
+    vec_push(a, &j->pieces, x);
   }
-  map_set(f->a, &f->out.of, c->tensor, j);
+  map_set(a, &f->out.of, c->tensor, j);
 }
 
 joins joins_choose(ir *g, const joins_policy *p, const normalised *in, const node_list *order,
                    map *places) {
-  finding f = {.g = g, .a = ir_arena(g), .policy = p, .in = in, .order = order, .places = places};
+  finding f = {.g = g, .a = ir_scratch(g), .policy = p, .in = in, .order = order, .places = places};
+  arena_mark here = arena_save(f.a);
   find_owned(&f);
   find_candidates(&f);
   for (size_t i = 0; i < f.candidates.n; i++) {
@@ -330,5 +335,6 @@ joins joins_choose(ir *g, const joins_policy *p, const normalised *in, const nod
     bool is_part = place_in_larger(&f, c);
     if (is_part || is_chosen(&f, c)) add_join(&f, c, is_part);
   }
+  arena_rewind(f.a, here);
   return f.out;
 }

@@ -26,7 +26,7 @@ static const node *copy_node(void *user, const node *n, const node *const src[])
     return param_like(c->g, n, src, c->out->origins.n - 1);
   }
   if (n->op != OP_SET) return NULL;
-  const node *view = subst_view_base(c->g, ir_arena(c->g), src[1], src[0],
+  const node *view = subst_view_base(c->g, ir_scratch(c->g), src[1], src[0],
                                      param_like(c->g, src[0], src[0]->dims, PLACEHOLDER));
   return ir_with_sources(c->g, n, (const node *[]){src[0], view, src[2]});
 }
@@ -39,21 +39,24 @@ static const node *restore_set(void *user, const node *n, const node *const src[
     if (node_is_bits(src[1]->dims[i], 0)) return src[0];
   const node *base = src[1];
   while (base->op != OP_PARAM) base = base->src[0];
-  const node *view = subst_view_base(g, ir_arena(g), src[1], base, src[0]);
+  const node *view = subst_view_base(g, ir_scratch(g), src[1], base, src[0]);
   return ir_with_sources(g, n, (const node *[]){src[0], view, src[2]});
 }
 
 /** Labelled nodes are copied as further roots: reachable from the others, they add nothing. */
 void normalise_graph(ir *g, const schedule_request *r, normalised *out) {
-  arena *a = ir_arena(g);
+  arena *work = ir_scratch(g);
+  arena_mark here = arena_save(work);
   size_t n = r->n_roots + r->n_labels;
-  const node **all = arena_alloc(a, (n + 1) * sizeof *all);
+  const node **all = arena_alloc(ir_arena(g), (n + 1) * sizeof *all);
   for (size_t i = 0; i < n; i++)
     all[i] = i < r->n_roots ? r->roots[i] : r->labels[i - r->n_roots].node;
   *out = (normalised){.roots = all, .n_roots = r->n_roots, .labelled = all + r->n_roots};
   copying c = {.g = g, .out = out};
-  ir_copy(g, a, all, n, copy_node, &c, all);
+  ir_copy(g, work, all, n, copy_node, &c, all);
+  arena_rewind(work, here);
   rewriter rw = {.ir = g, .math = r->math};
   rewrite(&rw, rules_simplify_tensor, RULES_SIMPLIFY_TENSOR, all, n);
-  ir_copy(g, a, all, n, restore_set, g, all);
+  ir_copy(g, work, all, n, restore_set, g, all);
+  arena_rewind(work, here);
 }

@@ -45,19 +45,19 @@ static void find_levels(matching *s, const value *v) {
     if (of > level) level = of;
   }
   level += value_is_reduction(v);
-  map_set(ir_arena(s->g), &s->levels, v, (void *)(uintptr_t)level);
+  map_set(ir_scratch(s->g), &s->levels, v, (void *)(uintptr_t)level);
 }
 
 static bool is_expression(const node *n, void *values) { return !map_has(values, n); }
 
 static void find_readers(matching *s, value *v) {
+  arena *work = ir_scratch(s->g);
   for (size_t i = 0; i < v->inputs.tensors.n; i++) {
     const value *from = map_get(&s->values->of, v->inputs.tensors.at[i]);
     value_list *l = from ? map_get(&s->readers, from) : NULL;
     if (!from) continue;
-    if (!l)
-      map_set(ir_arena(s->g), &s->readers, from, l = arena_calloc(ir_arena(s->g), 1, sizeof *l));
-    vec_push(ir_arena(s->g), l, v);
+    if (!l) map_set(work, &s->readers, from, l = arena_calloc(work, 1, sizeof *l));
+    vec_push(work, l, v);
   }
 }
 
@@ -65,14 +65,16 @@ static void find_readers(matching *s, value *v) {
    none is of the level of m or higher, as it could depend on m. */
 static bool may_read_in_scan(const matching *s, const value *m, const node *x, bool before_m) {
   size_t level = (size_t)(uintptr_t)map_get(&s->levels, m);
-  node_list order = topo_sort(ir_arena(s->g), &x, 1, is_expression, &s->values->of);
-  for (size_t i = 0; i < order.n; i++) {
-    if (order.at[i]->op != OP_INDEX) continue;
-    const node *tensor = order.at[i]->src[0];
-    if (map_has(&s->values->overwriter, tensor)) return false;
-    if (before_m && level_of(s, tensor) >= level) return false;
+  arena_mark here = arena_save(ir_scratch(s->g));
+  node_list order = topo_sort(ir_scratch(s->g), &x, 1, is_expression, &s->values->of);
+  bool may = true;
+  for (size_t i = 0; i < order.n && may; i++) {
+    const node *tensor = order.at[i]->op == OP_INDEX ? order.at[i]->src[0] : NULL;
+    if (!tensor) continue;
+    may = !map_has(&s->values->overwriter, tensor) && !(before_m && level_of(s, tensor) >= level);
   }
-  return true;
+  arena_rewind(ir_scratch(s->g), here);
+  return may;
 }
 
 /** Fills in the factors of a sum weighted by a power; false: v is none, or its operands forbid it.
@@ -112,7 +114,8 @@ static bool is_sum(const online_softmax *r, const value *v) {
 static bool is_used_elsewhere(const matching *s, const online_softmax *r, const value *v) {
   VEC(const value *) open = {0};
   map seen = {0};
-  vec_push(r->a, &open, v);
+  arena *work = ir_scratch(s->g);
+  vec_push(work, &open, v);
   for (size_t i = 0; i < open.n; i++) {
     const value_list *l = map_get(&s->readers, open.at[i]);
     if (open.at[i]->memory.stores.n || i == TERM_MOST_OPENED) return true;
@@ -120,8 +123,8 @@ static bool is_used_elsewhere(const matching *s, const online_softmax *r, const 
       value *reader = l->at[k];
       if (reader == r->m || is_sum(r, reader) || map_has(&seen, reader)) continue;
       if (value_is_reduction(reader) || reader->memory.is_never_inlined) return true;
-      map_set(r->a, &seen, reader, reader);
-      vec_push(r->a, &open, reader);
+      map_set(work, &seen, reader, reader);
+      vec_push(work, &open, reader);
     }
   }
   return false;
@@ -131,7 +134,7 @@ static bool is_used_elsewhere(const matching *s, const online_softmax *r, const 
    are needed elsewhere too are in memory, and s is read as any other then. */
 static bool is_contracted(const matching *s, const online_softmax *r) {
   node_list open = {0};
-  arena *a = ir_arena(s->g);
+  arena *a = ir_scratch(s->g);
   vec_push(a, &open, r->m->body);
   for (size_t i = 0; i < open.n && i < TERM_MOST_OPENED; i++) {
     node_list order = topo_sort(a, &open.at[i], 1, is_expression, &s->values->of);
@@ -204,13 +207,15 @@ static void make_online(matching *s, const sum_list *all, size_t first, map *don
   r.m = like->power.most;
   r.type = (dtype)r.m->tensor->dtype;
   if (map_has(done, r.m)) return;
-  map_set(r.a, done, r.m, r.m);
+  map_set(ir_scratch(s->g), done, r.m, r.m);
   for (size_t i = first; i < all->n && r.n < ONLINE_SOFTMAX_MOST_SUMS; i++) {
     const term_power *p = &all->at[i].power;
     if (p->most == r.m && p->base == like->power.base && p->scale == like->power.scale)
       r.sum[r.n++] = all->at[i];
   }
+  arena_mark here = arena_save(ir_scratch(s->g));
   r.is_contracted = is_contracted(s, &r);
+  arena_rewind(ir_scratch(s->g), here);
   if (choose_blocks(s, &r)) online_softmax_build(&r);
 }
 
@@ -218,13 +223,16 @@ void online_softmax_apply(ir *g, const machine *m, values *v) {
   matching s = {.g = g, .machine = m, .values = v};
   sum_list all = {0};
   map done = {0};
+  arena *work = ir_scratch(g);
+  arena_mark here = arena_save(work);
   for (size_t i = 0; i < v->at.n; i++) {
     find_levels(&s, v->at.at[i]);
     find_readers(&s, v->at.at[i]);
   }
   for (size_t i = 0; i < v->at.n; i++) {
     online_softmax_sum t = {0};
-    if (match_weighted_sum(&s, v->at.at[i], &t)) vec_push(ir_arena(g), &all, t);
+    if (match_weighted_sum(&s, v->at.at[i], &t)) vec_push(work, &all, t);
   }
   for (size_t i = 0; i < all.n; i++) make_online(&s, &all, i, &done);
+  arena_rewind(work, here);
 }

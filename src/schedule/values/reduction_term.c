@@ -11,8 +11,11 @@ const node *term_inline_read(ir *g, const values *v, const node *x) {
   const value *from = x->op == OP_INDEX ? map_get(&v->of, x->src[0]) : NULL;
   if (!from || from->tensor != x->src[0] || !from->body) return NULL;
   if (value_is_reduction(from) || from->memory.is_never_inlined || from->scan) return NULL;
-  map with = value_coords_at(ir_arena(g), from, x);
-  return subst_ranges(g, from->body, &with);
+  arena_mark here = arena_save(ir_scratch(g));
+  map with = value_coords_at(ir_scratch(g), from, x);
+  const node *inside = subst_ranges(g, from->body, &with);
+  arena_rewind(ir_scratch(g), here);
+  return inside;
 }
 
 const node *term_skip_copies(ir *g, const values *v, const node *x) {
@@ -119,12 +122,15 @@ static bool match_maximum(ir *g, const values *v, const value *t, const node *s,
   value *of = m->op == OP_INDEX ? map_get(&v->of, m->src[0]) : NULL;
   if (!of || of->tensor != m->src[0] || of->scan || of->reduction.op != OP_MAX) return false;
   if (of->reduction.n != t->reduction.n || term_varies_in_reduction(t, m)) return false;
-  map with = value_coords_at(ir_arena(g), of, m);
-  for (size_t i = 0; i < of->reduction.n; i++) {
+  for (size_t i = 0; i < of->reduction.n; i++)
     if (range_extent(of->reduction.ranges[i]) != range_extent(t->reduction.ranges[i])) return false;
-    map_set(ir_arena(g), &with, of->reduction.ranges[i], (void *)t->reduction.ranges[i]);
-  }
+  arena *work = ir_scratch(g);
+  arena_mark here = arena_save(work);
+  map with = value_coords_at(work, of, m);
+  for (size_t i = 0; i < of->reduction.n; i++)
+    map_set(work, &with, of->reduction.ranges[i], (void *)t->reduction.ranges[i]);
   bool is = term_skip_copies(g, v, subst_ranges(g, of->body, &with)) == s;
+  arena_rewind(work, here);
   if (is) *most = of;
   return is;
 }

@@ -36,7 +36,7 @@ static bool leaves_cores_idle(const machine *m, const node *reduce) {
 
 /** `size` elements of x from `from` on along an axis. */
 static const node *slice_axis(ir *g, const node *x, size_t axis, int64_t from, int64_t size) {
-  arena *a = ir_arena(g);
+  arena *a = ir_scratch(g);
   const node **starts = arena_alloc(a, x->rank * sizeof *starts);
   const node **sizes = arena_copy(a, x->dims, x->rank * sizeof *sizes);
   int64_t *steps = arena_alloc(a, x->rank * sizeof *steps);
@@ -50,7 +50,7 @@ static const node *slice_axis(ir *g, const node *x, size_t axis, int64_t from, i
 
 /** x with an axis split into two, the outer one of `n` indices. */
 static const node *split_axis(ir *g, const node *x, size_t axis, int64_t n) {
-  const node **dims = arena_alloc(ir_arena(g), (x->rank + 1u) * sizeof *dims);
+  const node **dims = arena_alloc(ir_scratch(g), (x->rank + 1u) * sizeof *dims);
   for (size_t i = 0; i <= x->rank; i++) dims[i] = x->dims[i > axis ? i - 1 : i];
   dims[axis] = ix_const(g, n);
   dims[axis + 1] = ix_const(g, node_int(x->dims[axis]) / n);
@@ -60,7 +60,7 @@ static const node *split_axis(ir *g, const node *x, size_t axis, int64_t n) {
 /** The reduction to parts: over the same axes after the split, but for the outer half. */
 static const node *reduce_to_parts(ir *g, const node *reduce, const node *x, int64_t axis) {
   size_t n = reduce->n_int - 1u;
-  int64_t *axes = arena_alloc(ir_arena(g), n * sizeof *axes);
+  int64_t *axes = arena_alloc(ir_scratch(g), n * sizeof *axes);
   for (size_t i = 0; i < n; i++) axes[i] = reduce->ints[1 + i] + (reduce->ints[1 + i] >= axis);
   return ir_reduce(g, x, (op)reduce->ints[0], n, axes);
 }
@@ -108,5 +108,7 @@ static const node *rewrite_node(void *user, const node *n, const node *const src
 
 void split_reductions(ir *g, const machine *m, int math, normalised *n, size_t n_labels) {
   splitting p = {g, m, math};
-  ir_copy(g, ir_arena(g), n->roots, n->n_roots + n_labels, rewrite_node, &p, n->roots);
+  arena_mark here = arena_save(ir_scratch(g));
+  ir_copy(g, ir_scratch(g), n->roots, n->n_roots + n_labels, rewrite_node, &p, n->roots);
+  arena_rewind(ir_scratch(g), here);
 }

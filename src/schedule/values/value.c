@@ -21,23 +21,29 @@ bool value_is_leaf(const map *tensors, const node *x) {
 
 static bool is_expression(const node *n, void *tensors) { return !value_is_leaf(tensors, n); }
 
-node_list value_reads_of(arena *a, const map *tensors, const node *body) {
-  node_list reads = {0}, order = topo_sort(a, &body, 1, is_expression, (void *)tensors);
+node_list value_reads_of(ir *g, const map *tensors, const node *body) {
+  arena *work = ir_scratch(g);
+  arena_mark here = arena_save(work);
+  node_list reads = {0}, order = topo_sort(work, &body, 1, is_expression, (void *)tensors);
   for (size_t i = 0; i < order.n; i++)
     if (order.at[i]->op == OP_INDEX && order.at[i]->src[0]->op != OP_STATE)
-      vec_push(a, &reads, order.at[i]);
+      vec_push(ir_arena(g), &reads, order.at[i]);
+  arena_rewind(work, here);
   return reads;
 }
 
-static node_list sources_of(arena *a, const node_list *reads) {
+static node_list sources_of(ir *g, const node_list *reads) {
+  arena *work = ir_scratch(g);
+  arena_mark here = arena_save(work);
   node_list sources = {0};
   map seen = {0};
   for (size_t i = 0; i < reads->n; i++) {
     const node *tensor = reads->at[i]->src[0];
     if (map_has(&seen, tensor)) continue;
-    map_set(a, &seen, tensor, NULL);
-    vec_push(a, &sources, tensor);
+    map_set(work, &seen, tensor, NULL);
+    vec_push(ir_arena(g), &sources, tensor);
   }
+  arena_rewind(work, here);
   return sources;
 }
 
@@ -52,14 +58,17 @@ static bool uses_index(const node *n) {
 }
 
 bool value_depends_on_coords(ir *g, const map *tensors, const node *body) {
-  node_list order = topo_sort(ir_arena(g), &body, 1, is_expression, (void *)tensors);
-  for (size_t i = 0; i < order.n; i++) {
+  arena_mark here = arena_save(ir_scratch(g));
+  node_list order = topo_sort(ir_scratch(g), &body, 1, is_expression, (void *)tensors);
+  bool depends = false;
+  for (size_t i = 0; i < order.n && !depends; i++) {
     const node *n = order.at[i];
     if (!is_expression(n, (void *)tensors)) continue;
-    if (n->op == OP_INDEX ? value_is_index_function(map_get(tensors, n->src[0])) : uses_index(n))
-      return true;
+    depends =
+        n->op == OP_INDEX ? value_is_index_function(map_get(tensors, n->src[0])) : uses_index(n);
   }
-  return false;
+  arena_rewind(ir_scratch(g), here);
+  return depends;
 }
 
 value *value_of_tensor(ir *g, const node *tensor, size_t rank, const node *const dims[]) {
@@ -77,10 +86,10 @@ value *value_of_tensor(ir *g, const node *tensor, size_t rank, const node *const
 
 void value_set_body_over(ir *g, const map *tensors, const values *all, value *v, const node *body) {
   v->body = body;
-  v->inputs.elements = body ? value_reads_of(ir_arena(g), tensors, body) : (node_list){0};
+  v->inputs.elements = body ? value_reads_of(g, tensors, body) : (node_list){0};
   v->depends_on_coords =
       body && !value_is_reduction(v) && value_depends_on_coords(g, &all->of, body);
-  v->inputs.tensors = sources_of(ir_arena(g), &v->inputs.elements);
+  v->inputs.tensors = sources_of(g, &v->inputs.elements);
 }
 
 void value_set_body(ir *g, const values *v, value *x, const node *body) {

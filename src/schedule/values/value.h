@@ -114,7 +114,7 @@ size_t value_whole_operands(const node *n);
 bool value_is_leaf(const map *tensors, const node *x);
 
 /** The elements INDEX(tensor; e …) that a body reads of PARAMs and of tensors that are keys. */
-node_list value_reads_of(arena *a, const map *tensors, const node *body);
+node_list value_reads_of(ir *g, const map *tensors, const node *body);
 
 /** A value of a tensor, with a RANGE for each axis and no body; in no list yet. */
 value *value_of_tensor(ir *g, const node *tensor, size_t rank, const node *const dims[]);

@@ -16,12 +16,13 @@ typedef struct visit {
 typedef VEC(visit) visits;
 
 typedef struct ordering {
-  arena *a;
+  arena *a; /* of the walk */
   values *values;
   map readers; /* array → value_list */
   map state;   /* value → BEING_PLACED or PLACED */
   map copied;  /* arrays whose other readers get a copy */
   node_list *conflicts;
+  arena *kept; /* of the conflicts */
   value_list order;
 } ordering;
 
@@ -60,7 +61,7 @@ static visit visit_value(ordering *o, value *v) {
 static void add_conflict(ordering *o, const node *set) {
   if (set->op != OP_SET || map_has(&o->copied, set->src[0])) return;
   map_set(o->a, &o->copied, set->src[0], (void *)set);
-  vec_push(o->a, o->conflicts, set);
+  vec_push(o->kept, o->conflicts, set);
 }
 
 /** Breaks the cycle that the end of the path forms with `met`: finds on it a value that waits for a
@@ -102,7 +103,8 @@ static void place_value(ordering *o, value *root) {
 }
 
 void values_order(ir *g, values *v, node_list *conflicts) {
-  ordering o = {.a = ir_arena(g), .values = v, .conflicts = conflicts};
+  ordering o = {.a = ir_scratch(g), .values = v, .conflicts = conflicts, .kept = ir_arena(g)};
+  arena_mark here = arena_save(o.a);
   for (size_t i = 0; i < v->at.n; i++) {
     value *reader = v->at.at[i];
     const value_inputs *in = &reader->inputs;
@@ -114,4 +116,5 @@ void values_order(ir *g, values *v, node_list *conflicts) {
     v->at.at[i] = o.order.at[i];
     v->at.at[i]->position = i;
   }
+  arena_rewind(o.a, here);
 }

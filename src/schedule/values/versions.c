@@ -10,14 +10,17 @@
 #include "ir/transform/substitute.h"
 
 const node *versions_identity_slice(ir *g, const node *x) {
-  arena *a = ir_arena(g);
+  arena *a = ir_scratch(g);
+  arena_mark here = arena_save(a);
   const node **starts = arena_alloc(a, (x->rank + 1u) * sizeof *starts);
   int64_t *steps = arena_alloc(a, (x->rank + 1u) * sizeof *steps);
   for (size_t i = 0; i < x->rank; i++) {
     starts[i] = ix_const(g, 0);
     steps[i] = 1;
   }
-  return ir_slice(g, x, starts, x->dims, steps);
+  const node *slice = ir_slice(g, x, starts, x->dims, steps);
+  arena_rewind(a, here);
+  return slice;
 }
 
 /** A new copy of x, which nothing else reads or changes: a copy of its last copy, if there is one.
@@ -43,7 +46,7 @@ typedef struct rebuilding {
 } rebuilding;
 
 static const node *rebuild_node(rebuilding *m, const node *n) {
-  const node **src = arena_alloc(ir_arena(m->g), n->n_src * sizeof *src);
+  const node **src = arena_alloc(ir_scratch(m->g), n->n_src * sizeof *src);
   for (uint32_t i = 0; i < n->n_src; i++) src[i] = map_get(&m->image, n->src[i]);
   const node *made = subst_rebuild(m->g, n, src);
   if (map_has(&m->copies, n)) map_set(ir_arena(m->g), &m->n->copies, made, (void *)made);
@@ -53,7 +56,7 @@ static const node *rebuild_node(rebuilding *m, const node *n) {
 /** Rebuilds the graph; `change` gives the new node for an old one, whose sources are new already.
     Copies stay copies. */
 static void rebuild_graph(rebuilding *m, const node *(*change)(rebuilding *m, const node *n)) {
-  arena *a = ir_arena(m->g);
+  arena *a = ir_scratch(m->g);
   node_list order = topo_sort(a, m->n->roots, m->n->n_roots, NULL, NULL);
   m->copies = m->n->copies;
   m->n->copies = m->n->latest_copy = (map){0};
@@ -74,14 +77,16 @@ static const node *set_on_copy(rebuilding *m, const node *n) {
   const node *made = rebuild_node(m, n);
   if (n->op != OP_SET || may_overwrite_array(m, n->src[0])) return made;
   const node *old = made->src[0], *copy = add_copy(m->g, m->n, old);
-  const node *view = subst_view_base(m->g, ir_arena(m->g), made->src[1], old, copy);
+  const node *view = subst_view_base(m->g, ir_scratch(m->g), made->src[1], old, copy);
   const node *src[] = {copy, view, made->src[2]};
   return ir_with_sources(m->g, made, src);
 }
 
 void versions_insert_copies(ir *g, const schedule_request *r, normalised *n) {
   rebuilding m = {.g = g, .n = n, .request = r};
+  arena_mark here = arena_save(ir_scratch(g));
   rebuild_graph(&m, set_on_copy);
+  arena_rewind(ir_scratch(g), here);
   for (size_t i = 0; i < n->n_roots; i++)
     if (n->roots[i]->op == OP_PARAM) n->roots[i] = add_copy(g, n, n->roots[i]);
 }
@@ -89,7 +94,7 @@ void versions_insert_copies(ir *g, const schedule_request *r, normalised *n) {
 static const node *rebuild_set(rebuilding *m, const node *n) {
   const node *old = map_get(&m->changed_arrays, n->src[0]), *copy = map_get(&m->image, n->src[0]);
   const node *view =
-      subst_view_base(m->g, ir_arena(m->g), map_get(&m->image, n->src[1]), copy, old);
+      subst_view_base(m->g, ir_scratch(m->g), map_get(&m->image, n->src[1]), copy, old);
   const node *src[] = {old, view, map_get(&m->image, n->src[2])};
   return ir_with_sources(m->g, n, src);
 }
@@ -98,15 +103,18 @@ static const node *rebuild_set(rebuilding *m, const node *n) {
 static const node *copy_for_others(rebuilding *m, const node *n) {
   const node *made = map_has(&m->sets, n) ? rebuild_set(m, n) : rebuild_node(m, n);
   if (!map_has(&m->changed_arrays, n)) return made;
-  map_set(ir_arena(m->g), &m->changed_arrays, n, (void *)made);
+  map_set(ir_scratch(m->g), &m->changed_arrays, n, (void *)made);
   return add_copy(m->g, m->n, made);
 }
 
 void versions_copy_for_readers(ir *g, normalised *n, const node *const sets[], size_t n_sets) {
   rebuilding m = {.g = g, .n = n};
+  arena *a = ir_scratch(g);
+  arena_mark here = arena_save(a);
   for (size_t i = 0; i < n_sets; i++) {
-    map_set(ir_arena(g), &m.sets, sets[i], (void *)sets[i]);
-    map_set(ir_arena(g), &m.changed_arrays, sets[i]->src[0], NULL);
+    map_set(a, &m.sets, sets[i], (void *)sets[i]);
+    map_set(a, &m.changed_arrays, sets[i]->src[0], NULL);
   }
   rebuild_graph(&m, copy_for_others);
+  arena_rewind(a, here);
 }

@@ -68,7 +68,7 @@ const node *dim_to_bound(builder *b, tn_dim d) {
  */
 
 static uint64_t hash_of(const node *n, const failure *failure) {
-  if (n && n->op != OP_VAR) return n->hash;
+  if (n && n->op != OP_VAR) return node_hash(n);
   return hash_text(n ? n->text : failure->text);
 }
 

@@ -100,7 +100,7 @@ static bool has_key(const void *entry, const void *key) {
 }
 
 static computed_value *find_computed(const tn_context *c, const node *n) {
-  return hash_table_get(&c->computed_values, n->hash, n, has_key);
+  return hash_table_get(&c->computed_values, node_hash(n), n, has_key);
 }
 
 const node *computed_value_of(tn_context *c, const node *n) {
@@ -114,14 +114,15 @@ void computed_value_set(tn_context *c, const node *n, const node *buffer) {
   computed_value *r = mem_alloc(&c->mem, sizeof *r);
   if (!r) diag_raise(&c->diag, TN_ERR_MEMORY, "out of memory");
   *r = (computed_value){n, ir_retain(buffer)};
-  hash_table_insert(&c->computed_values, hash_table_find(&c->computed_values, n->hash, n, has_key),
-                    n->hash, r);
+  hash_table_insert(&c->computed_values,
+                    hash_table_find(&c->computed_values, node_hash(n), n, has_key), node_hash(n),
+                    r);
 }
 
 void computed_value_forget(tn_context *c, const node *n) {
   computed_value *r = find_computed(c, n);
   if (!r) return;
-  hash_table_remove(&c->computed_values, n->hash, r);
+  hash_table_remove(&c->computed_values, node_hash(n), r);
   ir_release(c->ir, r->buffer);
   mem_free(&c->mem, r, sizeof *r);
 }
