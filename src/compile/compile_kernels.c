@@ -111,9 +111,10 @@ static void set_key(compilation *c, size_t i, kernel_graph_key graph) {
   r->key = kernel_key_make(c->arena, c->target, c->identity, r->tuned, graph);
 }
 
-static void look_up(compilation *c, request *r, bool wait) {
+static void look_up(compilation *c, request *r, unsigned flags) {
   kernel_cache_result result;
-  if (kernel_cache_lookup(c->cache, &r->key, wait, &result, &r->kernel, c->diag))
+  if (c->options->background) flags |= KERNEL_CACHE_BACKGROUND;
+  if (kernel_cache_lookup(c->cache, &r->key, flags, &result, &r->kernel, c->diag))
     diag_rethrow(c->diag);
   r->claimed = result == KERNEL_CACHE_CLAIMED;
 }
@@ -525,7 +526,7 @@ static void await_others(compilation *c) {
   for (size_t i = 0; i < c->work.n; i++) {
     request *r = &c->work.requests[i];
     if (r->kernel) continue;
-    look_up(c, r, true);
+    look_up(c, r, KERNEL_CACHE_WAIT);
     if (!r->claimed) continue;
     make_sources(c, &r, 1);
     compile_batches(c, &r, 1);
@@ -590,7 +591,7 @@ static void compile_all(void *arg) {
   request **claimed = arena_alloc(c->arena, w->n * sizeof *claimed);
   size_t n_claimed = 0;
   begin_kernels(c);
-  for (size_t i = 0; i < w->n; i++) look_up(c, &w->requests[i], false);
+  for (size_t i = 0; i < w->n; i++) look_up(c, &w->requests[i], 0);
   for (size_t i = 0; i < w->n && c->disk; i++)
     if (w->requests[i].claimed) find_on_disk(c, &w->requests[i]);
   make_with_reports(c);
@@ -616,7 +617,7 @@ static void find_all(void *arg) {
     request *r = &w->requests[i];
     r->record = &w->records[i];
     set_key(c, i, r->record->key);
-    look_up(c, r, false);
+    look_up(c, r, 0);
   }
   for (size_t i = 0; i < w->n; i++) {
     request *r = &w->requests[i];

@@ -41,7 +41,7 @@ typedef struct cache_entry {
   size_t key_bytes;
   unsigned number; /* among kernels of the same hash */
   char symbol[48]; /* the name of its function, of hash and number */
-  bool is_published;
+  bool is_published, is_of_background;
   size_t references;     /* lookups and compilations; and one for each program with references */
   kernel *next;          /* after removal, in the list of kernels to be freed */
   kernel *newer, *older; /* in the list of idle kernels */
@@ -253,8 +253,21 @@ static bool has_key(const void *entry, const void *wanted) {
          !memcmp(k->entry.key, key->data, key->bytes);
 }
 
+static bool is_published(const void *entry, const void *wanted) {
+  return ((const kernel *)entry)->entry.is_published && has_key(entry, wanted);
+}
+
+static bool is_of_foreground(const void *entry, const void *wanted) {
+  return !((const kernel *)entry)->entry.is_of_background && has_key(entry, wanted);
+}
+
+/** Finds a kernel: a published one before one that is being compiled, which is the background's
+    only if nobody else compiles it. */
 static kernel *find_kernel(const kernel_cache *c, const cache_key *key) {
-  return hash_table_get(&c->kernels, hash_word(key->hash[0]), key, has_key);
+  uint64_t hash = hash_word(key->hash[0]);
+  kernel *k = hash_table_get(&c->kernels, hash, key, is_published);
+  if (!k) k = hash_table_get(&c->kernels, hash, key, is_of_foreground);
+  return k ? k : hash_table_get(&c->kernels, hash, key, has_key);
 }
 
 static bool has_number(const void *entry, const void *wanted) {
@@ -312,16 +325,25 @@ static tn_status retain_or_claim(kernel_cache *c, kernel **k, const cache_key *k
   return TN_OK;
 }
 
-tn_status kernel_cache_lookup(kernel_cache *c, const cache_key *key, bool wait,
+/** True if a lookup may not leave a kernel to those who compile it. */
+static bool takes_over(const kernel_cache *c, const kernel *k, unsigned flags) {
+  if (!is_claimed(k)) return false;
+  if (k->entry.is_of_background && !(flags & KERNEL_CACHE_BACKGROUND)) return true;
+  return flags & KERNEL_CACHE_WAIT && reentrancy_of_thread(c->visits);
+}
+
+tn_status kernel_cache_lookup(kernel_cache *c, const cache_key *key, unsigned flags,
                               kernel_cache_result *result, kernel **out, diag *d) {
   mutex_lock(&c->lock);
   kernel *k = find_kernel(c, key);
-  while (wait && is_claimed(k) && !reentrancy_of_thread(c->visits)) {
+  while (flags & KERNEL_CACHE_WAIT && is_claimed(k) && !takes_over(c, k, flags)) {
     condition_wait(&c->changed, &c->lock);
     k = find_kernel(c, key);
   }
-  if (wait && is_claimed(k)) k = NULL;
+  if (takes_over(c, k, flags)) k = NULL;
   tn_status status = retain_or_claim(c, &k, key, result, d);
+  if (status == TN_OK && *result == KERNEL_CACHE_CLAIMED)
+    k->entry.is_of_background = flags & KERNEL_CACHE_BACKGROUND;
   *out = status || *result == KERNEL_CACHE_PENDING ? NULL : k;
   mutex_unlock(&c->lock);
   return status;

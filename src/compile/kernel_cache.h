@@ -2,7 +2,7 @@
    kernels that nothing refers to. Equal hashes are told apart by the whole key (cache_keys.h).
    Devices of a backend share kernels; kernels of one compiler call share their code, which is freed
    with the last of them. Two threads that want one kernel compile it once: the first claims and
-   publishes it, the others wait. Any thread may call it. */
+   publishes it, the others wait; but none waits for the background. Any thread may call it. */
 #ifndef TENON_COMPILE_KERNEL_CACHE_H
 #define TENON_COMPILE_KERNEL_CACHE_H
 
@@ -38,12 +38,19 @@ typedef enum kernel_cache_result {
   KERNEL_CACHE_PENDING  /* another thread is compiling it */
 } kernel_cache_result;
 
+/** Flags of kernel_cache_lookup. */
+enum {
+  KERNEL_CACHE_WAIT = 1, /* for a kernel that is being compiled, instead of returning PENDING */
+  KERNEL_CACHE_BACKGROUND = 2 /* compiled at low priority: others do not wait for it */
+};
+
 /** Looks a key up. Unless the result is PENDING, *k has a reference for the caller, who drops it
-    with kernel_cache_release. With `wait`, waits for a kernel that is being compiled instead of
-    returning PENDING; but a thread in a function of a caller's claims it a second time, as it may
-    itself be in the midst of compiling it. Whoever claimed a kernel must publish or release it, and
-    must not wait for another one before. */
-tn_status kernel_cache_lookup(kernel_cache *c, const cache_key *key, bool wait,
+    with kernel_cache_release. A kernel that is being compiled is claimed a second time by whom it
+    may keep for long: a kernel of the background by a caller that is not in it, and one to wait for
+    by a thread in a function of a caller's, which may itself be in the midst of compiling it.
+    Whoever claimed a kernel must publish or release it, and must not wait for another one before.
+ */
+tn_status kernel_cache_lookup(kernel_cache *c, const cache_key *key, unsigned flags,
                               kernel_cache_result *result, kernel **k, diag *d);
 
 /** A name for a kernel's function: its key's hash, and a number where other kernels have that hash,

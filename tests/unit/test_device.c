@@ -1002,20 +1002,20 @@ static void equal_hashes_are_not_equal_keys(void **state) {
     compiled_kernel made = {.spec = &spec};
     sizing s = {f, &made};
     assert_int_equal(diag_catch(ir_diag(f->ir), make_sizes, &s), TN_OK);
-    ok(f, kernel_cache_lookup(c, &keys[i], false, &answer, &k[i], &f->diag));
+    ok(f, kernel_cache_lookup(c, &keys[i], 0, &answer, &k[i], &f->diag));
     assert_int_equal(answer, KERNEL_CACHE_CLAIMED);
     assert_string_equal(kernel_entry_name(k[i]), names[i]);
     made.kernel = k[i];
     if (i < 2) ok(f, kernel_cache_publish(c, &made, 1, &code, NULL, &f->diag));
   }
   for (int i = 0; i < 2; i++) {
-    ok(f, kernel_cache_lookup(c, &keys[i], false, &answer, &again, &f->diag));
+    ok(f, kernel_cache_lookup(c, &keys[i], 0, &answer, &again, &f->diag));
     assert_int_equal(answer, KERNEL_CACHE_HIT);
     assert_ptr_equal(again, k[i]);
     kernel_cache_release(c, again);
   }
   kernel_cache_release(c, k[2]); /* not published: removed, its number reusable */
-  ok(f, kernel_cache_lookup(c, &keys[2], false, &answer, &k[2], &f->diag));
+  ok(f, kernel_cache_lookup(c, &keys[2], 0, &answer, &k[2], &f->diag));
   assert_int_equal(answer, KERNEL_CACHE_CLAIMED);
   assert_string_equal(kernel_entry_name(k[2]), names[2]);
   for (int i = 0; i < 3; i++) kernel_cache_release(c, k[i]);

@@ -164,7 +164,7 @@ static tn_status get(fixture *f, uint64_t i, tn_program **p, bool *claimed, diag
   kernel *k;
   kernel_cache_result answer;
   key_of(&i, &key);
-  tn_status s = kernel_cache_lookup(f->cache, &key, true, &answer, &k, d);
+  tn_status s = kernel_cache_lookup(f->cache, &key, KERNEL_CACHE_WAIT, &answer, &k, d);
   if (s) return s;
   *claimed = answer == KERNEL_CACHE_CLAIMED;
   if (*claimed) compile_one(f, k, i);
@@ -276,7 +276,8 @@ static void code_goes_with_its_last_kernel(void **state) {
   for (uint64_t i = 0; i < TOGETHER; i++) {
     cache_key key;
     key_of(&i, &key);
-    assert_int_equal(kernel_cache_lookup(f->cache, &key, true, &answer, &k[i], &f->diag), TN_OK);
+    assert_int_equal(
+        kernel_cache_lookup(f->cache, &key, KERNEL_CACHE_WAIT, &answer, &k[i], &f->diag), TN_OK);
     assert_int_equal(answer, KERNEL_CACHE_CLAIMED);
   }
   publish(f, k, TOGETHER, f->four.data, f->four.bytes);
@@ -417,6 +418,49 @@ static void mappings_run_out(void **state) {
 
 /* Threads. */
 
+static kernel_cache_result look_up(fixture *f, uint64_t i, unsigned flags, kernel **k) {
+  cache_key key;
+  kernel_cache_result answer;
+  key_of(&i, &key);
+  assert_int_equal(kernel_cache_lookup(f->cache, &key, flags, &answer, k, &f->diag), TN_OK);
+  return answer;
+}
+
+/** A kernel that the background compiles is compiled a second time by who needs it; the background
+    waits for others, and gets what is published first. */
+static void nobody_waits_for_the_background(void **state) {
+  fixture *f = *state;
+  enum { BACK = KERNEL_CACHE_BACKGROUND };
+  kernel *back, *front, *none, *again;
+  assert_int_equal(look_up(f, 0, BACK, &back), KERNEL_CACHE_CLAIMED);
+  assert_int_equal(look_up(f, 0, BACK, &none), KERNEL_CACHE_PENDING);
+  assert_int_equal(look_up(f, 0, KERNEL_CACHE_WAIT, &front), KERNEL_CACHE_CLAIMED);
+  assert_string_not_equal(kernel_entry_name(front), kernel_entry_name(back));
+  assert_int_equal(look_up(f, 0, BACK, &none), KERNEL_CACHE_PENDING);
+  assert_int_equal(look_up(f, 0, 0, &none), KERNEL_CACHE_PENDING);
+  compile_one(f, back, 0);
+  assert_int_equal(look_up(f, 0, KERNEL_CACHE_WAIT, &again), KERNEL_CACHE_HIT);
+  assert_ptr_equal(again, back);
+  kernel_cache_release(f->cache, again);
+  kernel_cache_release(f->cache, front); /* not published */
+  kernel_cache_release(f->cache, back);
+  use(f, 0, false);
+
+  assert_int_equal(look_up(f, 1, BACK, &back), KERNEL_CACHE_CLAIMED);
+  assert_int_equal(look_up(f, 1, 0, &front), KERNEL_CACHE_CLAIMED);
+  kernel_cache_release(f->cache, front); /* failed: the background's is there still */
+  assert_int_equal(look_up(f, 1, BACK, &none), KERNEL_CACHE_PENDING);
+  assert_int_equal(look_up(f, 1, 0, &front), KERNEL_CACHE_CLAIMED);
+  publish(f, &front, 1, "code", 4);
+  assert_int_equal(look_up(f, 1, BACK, &again), KERNEL_CACHE_HIT);
+  assert_ptr_equal(again, front);
+  kernel_cache_release(f->cache, again);
+  kernel_cache_release(f->cache, back);
+  assert_int_equal(look_up(f, 1, 0, &again), KERNEL_CACHE_HIT);
+  kernel_cache_release(f->cache, again);
+  kernel_cache_release(f->cache, front);
+}
+
 enum { THREADS = 4, TURNS = 600, DIFFERENT = 40 };
 
 typedef struct sharer {
@@ -435,7 +479,7 @@ static tn_status share_one(sharer *s, uint64_t i, tn_program **p) {
   kernel_cache_result answer;
   diag d = {0};
   key_of(&i, &key);
-  tn_status status = kernel_cache_lookup(f->cache, &key, true, &answer, &k, &d);
+  tn_status status = kernel_cache_lookup(f->cache, &key, KERNEL_CACHE_WAIT, &answer, &k, &d);
   if (status) return status;
   if (answer == KERNEL_CACHE_CLAIMED) {
     s->wrong |= atomic_exchange(&s->compiling[i], true); /* must be the only compilation of it */
@@ -558,6 +602,7 @@ int main(void) {
                                      TEST(bytes_are_bounded),
                                      TEST(what_is_held_does_not_count),
                                      TEST(code_goes_with_its_last_kernel),
+                                     TEST(nobody_waits_for_the_background),
                                      TEST(found_code_is_loaded_once),
                                      TEST(idle_kernels_make_room),
                                      TEST(mappings_run_out),
