@@ -15,14 +15,15 @@
 #include "ir/text/sink_text.h"
 #include "ir/transform/copy_graph.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
 /* Kernels in one call of the compiler, which takes some time to start, but must also end. */
 enum { LEAST_BATCH = 3, MOST_BATCH = 6 };
 
-/* Kernels a thread between two reports of progress, so that threads seldom wait for the last one.
- */
+/* Kernels a thread between two reports of progress where lent workers make the sources, so that
+   they seldom wait for the last one. */
 enum { ROUND = 16 };
 
 /** One kernel to be compiled or found. */
@@ -41,6 +42,14 @@ typedef struct request {
   launch_limits limits;
 } request;
 
+/** The kernels that are done, and those that were reported. Only the compilation's own thread
+    reports. */
+typedef struct progress {
+  pthread_t thread;
+  atomic_size_t done;
+  size_t reported;
+} progress;
+
 /** The kernels of one compilation. */
 typedef struct work {
   const node *const *kernels;
@@ -50,6 +59,7 @@ typedef struct work {
   tn_program **programs; /* NULL: none are made */
   struct batch *batches; /* all that were prepared */
   bool is_found;         /* of records: all of them */
+  progress progress;
 } work;
 
 /** Resources that outlive a raised failure, to be freed at the end. */
@@ -360,12 +370,24 @@ static void make_source(source_maker *m, request *r) {
     r->diag.failure = d->failure;
 }
 
+/** Reports each kernel that is done and was not reported yet; the last one is reported when all are
+    compiled. May raise. */
+static void report_done(void *arg) {
+  compilation *c = arg;
+  const compile_options *o = c->options;
+  progress *p = &c->work.progress;
+  while (o->report_progress && p->reported < atomic_load(&p->done) && p->reported + 1 < c->work.n)
+    o->report_progress(o->user, ++p->reported, c->work.n);
+}
+
 /** Kernels of which any thread takes the next one. */
 typedef struct source_queue {
   request *const *requests;
   size_t n;
   atomic_size_t next;
   source_maker *makers;
+  bool may_report;        /* while sources are made: no lent workers wait for the caller's report */
+  atomic_bool is_stopped; /* by a report that raised */
 } source_queue;
 
 /** True if the compilation goes on in the background and was cancelled. */
@@ -376,28 +398,36 @@ static bool is_cancelled(const compilation *c) {
 static void run_maker(void *arg, size_t i) {
   source_queue *q = arg;
   source_maker *m = &q->makers[i];
-  for (size_t k; !is_cancelled(m->c) && (k = atomic_fetch_add(&q->next, 1)) < q->n;)
+  progress *p = &m->c->work.progress;
+  bool reports = q->may_report && pthread_equal(p->thread, pthread_self());
+  for (size_t k; !is_cancelled(m->c) && !atomic_load(&q->is_stopped) &&
+                 (k = atomic_fetch_add(&q->next, 1)) < q->n;) {
     make_source(m, q->requests[k]);
+    atomic_fetch_add(&p->done, 1);
+    if (reports && diag_catch(m->c->diag, report_done, m->c)) atomic_store(&q->is_stopped, true);
+  }
 }
 
 /** Makes the sources of kernels, on all threads unless somebody watches or it happens in the
-    background; raises the first failure. Each kernel has irs of its own, so its code does not
-   depend on the threads. */
+    background; raises the first failure, or that of a report. Each kernel has irs of its own, so
+   its code does not depend on the threads. */
 static void make_sources(compilation *c, request *const *requests, size_t n) {
   thread_pool *pool = registry_thread_pool(c->target->device->registry);
   bool is_alone = is_watched(c) || c->options->background;
   size_t threads = is_alone ? 1 : (size_t)thread_pool_size(pool);
   if (!n) return;
   if (threads > n) threads = n;
-  source_queue q = {.requests = requests, .n = n};
+  source_queue q = {.requests = requests, .n = n, .may_report = !thread_pool_is_lent(pool)};
   q.makers = arena_alloc(c->arena, threads * sizeof *q.makers);
   atomic_init(&q.next, 0);
+  atomic_init(&q.is_stopped, false);
   for (size_t i = 0; i < threads; i++) maker_init(&q.makers[i], c);
   if (threads == 1)
     run_maker(&q, 0);
   else
     thread_pool_run_long(pool, run_maker, &q, threads);
   for (size_t i = 0; i < threads; i++) maker_free(&q.makers[i]);
+  if (atomic_load(&q.is_stopped)) diag_rethrow(c->diag);
   if (is_cancelled(c)) diag_raise(c->diag, TN_ERR_CANCELLED, "compiling was cancelled");
   for (size_t i = 0; i < n; i++) {
     if (!requests[i]->diag.status) continue;
@@ -557,20 +587,23 @@ static void begin_requests(compilation *c) {
   c->identity = compiler_identity_get(&q);
 }
 
-/** Makes the sources of all kernels that need one, a round of them at a time, and reports each
-   kernel that is done. Reports may raise. */
+/** Makes the sources of all kernels that need one and reports each kernel that is done: those that
+    are in a cache first. Lent workers make a round of them at a time. Reports may raise. */
 static void make_with_reports(compilation *c) {
   const compile_options *o = c->options;
-  const work *w = &c->work;
-  size_t round = is_watched(c) ? 1 : ROUND * (size_t)c->target->device->host.threads;
-  request **next = arena_alloc(c->arena, round * sizeof *next);
-  for (size_t i = 0, n = 0, reported = 0; i < w->n; i++) {
-    if (!i && o->report_progress) o->report_progress(o->user, 0, w->n);
+  work *w = &c->work;
+  bool is_lent = thread_pool_is_lent(registry_thread_pool(c->target->device->registry));
+  size_t round = is_lent ? ROUND * (size_t)c->target->device->host.threads : w->n, n = 0;
+  request **next = arena_alloc(c->arena, (w->n + 1) * sizeof *next);
+  for (size_t i = 0; i < w->n; i++)
     if (w->requests[i].claimed || is_watched(c)) next[n++] = &w->requests[i];
-    if (n < round && i + 1 < w->n) continue;
-    make_sources(c, next, n);
-    n = 0;
-    while (o->report_progress && reported < i) o->report_progress(o->user, ++reported, w->n);
+  w->progress.thread = pthread_self();
+  atomic_init(&w->progress.done, w->n - n);
+  if (w->n && o->report_progress) o->report_progress(o->user, 0, w->n);
+  report_done(c);
+  for (size_t i = 0; i < n; i += round) {
+    make_sources(c, next + i, n - i < round ? n - i : round);
+    report_done(c);
   }
 }
 

@@ -248,6 +248,44 @@ static void each_kernel_is_a_step(void **state) {
   check_ok(c, tn_close(c));
 }
 
+/** Allocations at the start, at the first report of a finished kernel and at the last one before
+   all are compiled. */
+typedef struct pace {
+  counting memory;
+  size_t start, first, last;
+} pace;
+
+static bool note_pace(void *user, const char *what, uint64_t done, uint64_t total) {
+  (void)what;
+  pace *p = user;
+  size_t calls = (size_t)atomic_load(&p->memory.calls);
+  if (!done) p->start = calls;
+  if (done == 1) p->first = calls;
+  if (done + 1 == total) p->last = calls;
+  return true;
+}
+
+/** Progress is reported while other kernels are still to be generated. */
+static void steps_are_told_at_once(void **state) {
+  (void)state;
+  enum { KERNELS = 24 };
+  for (int32_t threads = 1; threads <= 2; threads++) {
+    pace p = {0};
+    tn_open_desc d = TN_OPEN_DESC_INIT;
+    d.allocator = (tn_allocator){counting_alloc, counting_release, &p.memory, NULL};
+    d.progress = (tn_progress){note_pace, &p, NULL};
+    d.cache_dir = "off";
+    d.threads = threads;
+    tn_context *c = tn_open(&d);
+    tn_tensor *y[KERNELS];
+    for (int i = 0; i < KERNELS; i++) y[i] = tn_softmax(tn_rand(c, tn_shape(4, 5 + i), TN_F32), 0);
+    check_ok(c, tn_realize(c, y, KERNELS));
+    assert_true(p.start < p.first);
+    assert_true(2 * (p.first - p.start) < p.last - p.start);
+    check_ok(c, tn_close(c));
+  }
+}
+
 static void cancelled_work_is_done_later(void **state) {
   (void)state;
   bool goes_on = false;
@@ -612,6 +650,7 @@ int main(void) {
       cmocka_unit_test(kernels_are_logged),
       cmocka_unit_test(remarks_are_one_line),
       cmocka_unit_test(progress_cancels),
+      cmocka_unit_test(steps_are_told_at_once),
       cmocka_unit_test(each_kernel_is_a_step),
       cmocka_unit_test(cancelled_work_is_done_later),
       cmocka_unit_test(cancelled_plans_are_compiled_later),

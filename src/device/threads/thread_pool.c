@@ -92,6 +92,8 @@ void thread_pool_close(thread_pool *p) {
   mem_free(p->mem, p, sizeof *p);
 }
 
+bool thread_pool_is_lent(const thread_pool *p) { return p->lent.workers.run != NULL; }
+
 int32_t thread_pool_size(const thread_pool *p) { return p->own.wanted; }
 
 /* Own threads. */

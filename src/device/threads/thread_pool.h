@@ -21,6 +21,10 @@ thread_pool *thread_pool_open(const mem *m, int32_t threads, const tn_workers *w
 /** Ends the threads. No job may be running. NULL is allowed. */
 void thread_pool_close(thread_pool *p);
 
+/** True if workers are lent, which take one long job at a time: a task that waits for another
+    thread's could wait forever. */
+bool thread_pool_is_lent(const thread_pool *p);
+
 int32_t thread_pool_size(const thread_pool *p);
 
 /** Calls task(arg, i) once for each i below `n`, on any threads, and returns when all calls have
