@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 void mutex_init(mutex *m) { pthread_mutex_init(m, NULL); }
 void mutex_free(mutex *m) { pthread_mutex_destroy(m); }
@@ -53,6 +54,8 @@ tn_status thread_start(thread *t, void *(*body)(void *arg), void *arg, diag *d) 
 }
 
 void thread_join(thread t) { pthread_join(t, NULL); }
+
+uint64_t thread_number(void) { return (uint64_t)gettid(); }
 
 int64_t clock_now_ns(void) {
   struct timespec t;

@@ -31,6 +31,10 @@ bool condition_wait_until(condition *c, mutex *m, int64_t deadline);
 tn_status thread_start(thread *t, void *(*body)(void *arg), void *arg, diag *d);
 void thread_join(thread t);
 
+/** The system's number of the calling thread, which no other thread has. That of one that ended is
+    given again only after all others, unlike a pthread_t. */
+uint64_t thread_number(void);
+
 /** Returns CLOCK_MONOTONIC in nanoseconds. */
 int64_t clock_now_ns(void);
 

@@ -544,6 +544,35 @@ static void messages_are_of_threads(void **state) {
   assert_int_equal(tn_close(c), TN_OK);
 }
 
+static void *fail_once(void *arg) {
+  binder *b = arg;
+  b->is_wrong = tn_plan_bind(b->plan, NULL) != TN_ERR_ARGUMENT;
+  return NULL;
+}
+
+static void *read_message(void *arg) {
+  binder *b = arg;
+  b->is_wrong = strstr(tn_message(b->c), "add(f32[2], f32[3])") == NULL;
+  return NULL;
+}
+
+/** A new thread with the pthread_t of one that ended does not see its message. */
+static void ended_threads_leave_no_message(void **state) {
+  (void)state;
+  tn_context *c = tn_open(NULL);
+  binder b = {.plan = named_plan(c, "ended"), .c = c, .name = "ended"};
+  pthread_t before, after;
+  tn_add(tn_full(c, tn_shape(2), TN_F32, 1), tn_full(c, tn_shape(3), TN_F32, 1));
+  assert_int_equal(pthread_create(&before, NULL, fail_once, &b), 0);
+  pthread_join(before, NULL);
+  assert_false(b.is_wrong);
+  assert_int_equal(pthread_create(&after, NULL, read_message, &b), 0);
+  print_message("the same pthread_t: %d\n", pthread_equal(before, after) != 0);
+  pthread_join(after, NULL);
+  assert_false(b.is_wrong);
+  assert_int_equal(tn_close(c), TN_OK);
+}
+
 /** A thread's message is its newest failure, whichever kind of work failed. */
 static void the_newest_message_counts(void **state) {
   (void)state;
@@ -659,6 +688,7 @@ int main(void) {
       cmocka_unit_test(a_second_call_is_refused),
       cmocka_unit_test(a_second_thread_is_told_why),
       cmocka_unit_test(messages_are_of_threads),
+      cmocka_unit_test(ended_threads_leave_no_message),
       cmocka_unit_test(the_newest_message_counts),
       cmocka_unit_test(messages_of_runs_are_of_threads),
       cmocka_unit_test(a_running_binding_keeps_it_open),

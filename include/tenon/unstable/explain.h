@@ -19,15 +19,14 @@ extern "C" {
 /** An explanation of one plan, filled in by its compilation. */
 typedef struct tn_explanation tn_explanation;
 
-/** Requests an explanation of the next variant that the context compiles for a plan or a model: in
-    tn_plan_compile or tn_model_bind where there is one for all sizes, else in tn_binding_prepare or
-    a run. That variant is compiled in full,
-    without the plan cache on disk. Kernels that are realised on the way or prepare constants are
-    not part of it. The explanation is empty until the compilation, and incomplete if that fails. A
-    new request replaces an unused one. `reasons` also records decisions, schedules and sources,
-    which takes extra time. The explanation belongs to the context until it is freed and may outlive
-    the plan; it must not be read or freed while the plan is being compiled. On failure *explanation
-    is NULL. */
+/** Requests an explanation of the next variant that the calling thread compiles for a plan or a
+    model of the context: in tn_plan_compile or tn_model_bind where there is one for all sizes, else
+    in tn_binding_prepare or a run. That variant is compiled in full, without the plan cache on
+   disk. Kernels that are realised on the way or prepare constants are not part of it. The
+   explanation is empty until the compilation, and incomplete if that fails. A new request replaces
+   an unused one. `reasons` also records decisions, schedules and sources, which takes extra time.
+   The explanation belongs to the context until it is freed and may outlive the plan; it must not be
+   read or freed while the plan is being compiled. On failure *explanation is NULL. */
 TN_API tn_status tn_explain(tn_context *context, bool reasons, tn_explanation **explanation);
 
 /** Frees an explanation and drops its request if no plan has used it. NULL is allowed. */

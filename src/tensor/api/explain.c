@@ -1,6 +1,6 @@
 /* Public functions on explanations of plans (runtime/explanation.h). tn_explain puts an empty one
-   into the context's slot; the next plan that is compiled, on whichever thread, takes it from there
-   and fills it in. */
+   into the context's slot; the next plan that the same thread compiles takes it from there and is
+   described in it. */
 #include "runtime/explanation.h"
 #include "tensor/context/context.h"
 #include "tensor/context/descriptor.h"
@@ -27,6 +27,7 @@ static tn_status open_explanation(tn_context *c, bool reasons, tn_explanation **
   e->context = c;
   explanation_open(&e->x, &c->mem, reasons);
   context_attach(c, &e->attachment);
+  atomic_store(&c->explaining_thread, thread_number());
   atomic_store(&c->explanation, &e->x);
   *out = e;
   return TN_OK;

@@ -49,7 +49,8 @@ typedef struct message {
 typedef struct thread_message {
   struct thread_message *next;
   pthread_t thread;
-  bool is_newest; /* no call on the context has failed since */
+  uint64_t number; /* thread_number: a new thread may have the pthread_t of one that ended */
+  bool is_newest;  /* no call on the context has failed since */
   message message;
 } thread_message;
 
@@ -198,6 +199,7 @@ struct tn_context {
 
   context_reports reports;
   struct explanation *_Atomic explanation; /* to be filled by the next plan that is compiled */
+  atomic_uint_least64_t explaining_thread; /* thread_number of the thread that compiles it */
   callbacks callbacks;                     /* the caller's */
   tn_workers workers;                      /* calls the caller's, as `mem` calls the allocator */
   tn_progress progress;                    /* calls the caller's */

@@ -37,10 +37,13 @@ static failure *new_failure(tn_context *c, const diag *d, size_t quoted) {
 
 /* ---- Messages ---- */
 
-/** The record of the calling thread, or NULL. The context's `lock` is held. */
+/** The record of the calling thread, or NULL. It takes over that of an ended thread, whose
+   pthread_t it has. The context's `lock` is held. */
 static thread_message *find_thread_message(tn_context *c) {
   thread_message *m = c->failures.of_threads;
   while (m && !pthread_equal(m->thread, pthread_self())) m = m->next;
+  if (m && m->number != thread_number()) m->is_newest = false;
+  if (m) m->number = thread_number();
   return m;
 }
 
@@ -54,6 +57,7 @@ static thread_message *add_thread_message(tn_context *c) {
   thread_message *m = is_first ? &c->failures.first_of_threads : mem_calloc(&c->mem, 1, sizeof *m);
   if (!m) return NULL;
   m->thread = pthread_self();
+  m->number = thread_number();
   mutex_lock(&c->lock);
   m->next = c->failures.of_threads;
   c->failures.of_threads = m;

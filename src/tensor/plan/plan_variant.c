@@ -255,7 +255,8 @@ tn_status plan_variant_build(tn_plan *p, const variant_request *request, diag *d
                              plan_variant **out) {
   tn_context *c = p->context;
   variant_builder j = {.c = c, .p = p, .request = request, .d = d}, plain = j;
-  j.explanation = request->background ? NULL : atomic_exchange(&c->explanation, NULL);
+  if (!request->background && atomic_load(&c->explaining_thread) == thread_number())
+    j.explanation = atomic_exchange(&c->explanation, NULL);
   j.folds_constants = p->template.folds_constants;
   bool may_do_without = j.folds_constants && !j.explanation; /* an explanation is made once */
   tn_status s = build_once(&j);
