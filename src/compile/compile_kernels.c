@@ -354,12 +354,23 @@ static void render_source(source_task *task) {
   s->source_bytes = r->program->src[3]->n_text;
 }
 
+/** Drops the source that was rendered to be reported, while another thread compiled the kernel: its
+    function has another name. False if there is none. */
+static bool drop_source(request *r) {
+  if (r->program->op != OP_PROGRAM || r->program->n_src < 4) return false;
+  node_spec s = node_spec_with_sources(r->program, r->program->src, 3);
+  r->program = ir_make(r->ir, &s);
+  return true;
+}
+
 static void make_source_body(void *arg) {
   source_task *t = arg;
   const compile_options *o = t->maker->c->options;
+  bool is_reported = drop_source(t->r);
   generate_code(t);
   if (t->r->claimed || o->report_source) render_source(t);
-  if (o->report_source) o->report_source(o->user, t->r->program->src[0], t->r->spec.source);
+  if (o->report_source && !is_reported)
+    o->report_source(o->user, t->r->program->src[0], t->r->spec.source);
 }
 
 /** Generates code for a kernel, and renders it if it is claimed or its source is reported. A

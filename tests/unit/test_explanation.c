@@ -5,6 +5,9 @@
 #include <tenon/unstable/explain.h>
 #include <tenon/unstable/ir.h>
 
+#include <pthread.h>
+#include <unistd.h>
+
 enum { N = 64 };
 
 static tn_status pass_on(void *user, tn_call *call) {
@@ -134,6 +137,68 @@ static void one_plan_takes_a_request(void **state) {
   check_ok(c, tn_close(c));
 }
 
+static void *compile_beside(void *arg) { return compile(arg) == TN_OK ? arg : NULL; }
+
+/** A request waits for a plan of its own thread. */
+static void other_threads_take_no_request(void **state) {
+  (void)state;
+  tn_context *c = tn_open(NULL);
+  tn_explanation *x;
+  pthread_t t;
+  void *ok;
+  check_ok(c, tn_explain(c, true, &x));
+  assert_int_equal(pthread_create(&t, NULL, compile_beside, c), 0);
+  assert_int_equal(pthread_join(t, &ok), 0);
+  assert_non_null(ok);
+  assert_true(is_empty(x));
+  check_ok(c, compile(c));
+  check(x, true);
+  check_ok(c, tn_close(c));
+}
+
+/** A context whose compilation, once it has begun, is cancelled after another one had time to wait
+    for its kernels. */
+typedef struct abandoning {
+  tn_context *explained;
+  tn_explanation *x;
+  pthread_t thread;
+  bool has_begun;
+} abandoning;
+
+static void *explain_beside(void *arg) {
+  abandoning *a = arg;
+  tn_status s = tn_explain(a->explained, true, &a->x);
+  return s == TN_OK && compile(a->explained) == TN_OK ? a : NULL;
+}
+
+static bool begin_beside_and_give_up(void *user, const char *what, uint64_t done, uint64_t total) {
+  (void)what, (void)done, (void)total;
+  abandoning *a = user;
+  if (!a->has_begun) a->has_begun = !pthread_create(&a->thread, NULL, explain_beside, a);
+  usleep(300000);
+  return false;
+}
+
+/** Kernels that another thread abandons after they were rendered for the explanation are compiled.
+    Runs first: no cache has the kernels yet. */
+static void abandoned_kernels_are_explained(void **state) {
+  (void)state;
+  abandoning a = {0};
+  void *ok;
+  tn_open_desc d = TN_OPEN_DESC_INIT;
+  d.cache_dir = "off";
+  a.explained = tn_open(&d);
+  d.progress = (tn_progress){begin_beside_and_give_up, &a, NULL};
+  tn_context *c = tn_open(&d);
+  assert_int_equal(compile(c), TN_ERR_CANCELLED);
+  assert_true(a.has_begun);
+  assert_int_equal(pthread_join(a.thread, &ok), 0);
+  if (!ok) fail_msg("%s", tn_message(a.explained));
+  check(a.x, true);
+  check_ok(c, tn_close(c));
+  check_ok(a.explained, tn_close(a.explained));
+}
+
 static void requests_are_refused(void **state) {
   (void)state;
   tn_context *c = tn_open(NULL);
@@ -177,9 +242,14 @@ static void laws_are_named(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(plans_are_explained),       cmocka_unit_test(pieces_of_arrays_are_counted),
-      cmocka_unit_test(one_plan_takes_a_request),  cmocka_unit_test(requests_are_refused),
-      cmocka_unit_test(what_fails_leaves_nothing), cmocka_unit_test(laws_are_named),
+      cmocka_unit_test(abandoned_kernels_are_explained),
+      cmocka_unit_test(plans_are_explained),
+      cmocka_unit_test(other_threads_take_no_request),
+      cmocka_unit_test(pieces_of_arrays_are_counted),
+      cmocka_unit_test(one_plan_takes_a_request),
+      cmocka_unit_test(requests_are_refused),
+      cmocka_unit_test(what_fails_leaves_nothing),
+      cmocka_unit_test(laws_are_named),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
