@@ -12,6 +12,7 @@
 #include "ir/index/index_arithmetic.h"
 #include "ir/transform/rewrite.h"
 #include "schedule/memory/in_place_reuse.h"
+#include "schedule/memory/part_dependences.h"
 #include "schedule/memory/step_order.h"
 #include "schedule/schedule.h"
 
@@ -367,6 +368,80 @@ static void nothing_is_reused_without_need(void **state) {
   assert_true(run_body(needless, 0, FUSION_NONE) > 0); /* reuse whenever it is legal */
 }
 
+/* Parts of one array. */
+
+static array_part random_part(rng *r, const node *const params[]) {
+  array_part p = {0};
+  size_t kind = rng_below(r, 12);
+  if (kind < 3) return p;
+  p.is_all = kind == 3;
+  p.param = params[kind == 4];
+  for (size_t k = 0; k < 2; k++) {
+    p.low[k] = rng_between(r, 0, 19);
+    p.high[k] = p.low[k] + rng_between(r, 0, k ? 2 : 11);
+  }
+  return p;
+}
+
+static bool have_conflict(const array_accesses *x, const array_accesses *y) {
+  return array_parts_overlap(&x->written, &y->written) ||
+         array_parts_overlap(&x->written, &y->read) || array_parts_overlap(&x->read, &y->written);
+}
+
+/** Compares the edges with all pairs of steps. */
+static void random_parts(test *t) {
+  enum { STEPS = 40 };
+  const node *params[] = {buffer(t, 0, 2, (int64_t[]){32, 32}),
+                          buffer(t, 1, 2, (int64_t[]){64, 16})};
+  rng r = {t->seed};
+  array_accesses x[STEPS];
+  bool is_edge[STEPS][STEPS] = {{false}};
+  part_uses uses = {0};
+  step_edges edges = {0};
+  for (size_t i = 0; i < STEPS; i++) {
+    x[i] = (array_accesses){random_part(&r, params), random_part(&r, params)};
+    vec_push(ir_arena(t->g), &uses, (part_use){i, &x[i]});
+  }
+  part_dependences_add(ir_arena(t->g), &uses, &edges);
+  for (size_t i = 0; i < edges.n; i++) is_edge[edges.at[i].from][edges.at[i].to] = true;
+  for (size_t i = 0; i < STEPS; i++)
+    for (size_t k = 0; k < STEPS; k++)
+      require(t, is_edge[i][k] == (i < k && have_conflict(&x[i], &x[k])), "a wrong edge");
+}
+
+static void overlapping_parts_wait(void **state) {
+  (void)state;
+  for (uint64_t seed = 1; seed < PLANS; seed++) run_body(random_parts, seed, 0);
+}
+
+/** Pieces side by side, and a step that reads all of them. */
+static void pieces_side_by_side(test *t) {
+  arena *a = ir_arena(t->g);
+  const node *param = buffer(t, 0, 2, (int64_t[]){8, (int64_t)t->number});
+  array_accesses *x = arena_calloc(a, t->number, sizeof *x);
+  part_uses uses = {0};
+  step_edges edges = {0};
+  for (size_t i = 0; i < t->number; i++) {
+    array_part *p = i + 1 < t->number ? &x[i].written : &x[i].read;
+    *p = (array_part){.param = param, .low[1] = (int64_t)i, .high = {7, (int64_t)i}};
+    if (i + 1 == t->number) p->low[1] = 0;
+    vec_push(a, &uses, (part_use){i, &x[i]});
+  }
+  clock_t from = clock();
+  part_dependences_add(a, &uses, &edges);
+  t->result = (double)(clock() - from) / CLOCKS_PER_SEC;
+  require(t, edges.n == t->number - 1, "wrong edges");
+}
+
+static void pieces_take_nearly_linear_time(void **state) {
+  (void)state;
+  const char *which = getenv("TENON_SANITIZE");
+  double few = run_body(pieces_side_by_side, 0, 3000),
+         many = run_body(pieces_side_by_side, 0, 30000);
+  print_message("%.4f s, %.4f s\n", few, many);
+  if (!which || !*which) assert_true(many < 50 * few + 0.02);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(operands_that_need_most_are_made_first),
@@ -374,6 +449,8 @@ int main(void) {
       cmocka_unit_test(orders_respect_dependences_and_need_no_more),
       cmocka_unit_test(most_small_plans_are_the_best),
       cmocka_unit_test(time_is_nearly_linear_in_the_steps),
+      cmocka_unit_test(overlapping_parts_wait),
+      cmocka_unit_test(pieces_take_nearly_linear_time),
       cmocka_unit_test(overwritten_arrays_are_seen),
       cmocka_unit_test(dying_arrays_are_written_over),
       cmocka_unit_test(nothing_is_reused_without_need),

@@ -26,20 +26,27 @@ typedef struct viewing {
   ir *g;
   arena *a; /* of the rewriting of one kernel */
   schedule *s;
+  map views; /* node that stands for a part of a buffer (part_key) → its view's number + 1 */
   const node *out; /* of the kernel */
   view read, written;
 } viewing;
 
-/** The view of a buffer that begins at an element, and has the sizes `dims`. */
+/** A node that stands for a number of elements of a buffer from one on: equal parts have one. */
+static const node *part_key(ir *g, size_t buffer, const node *size, int64_t start) {
+  const node *both[] = {size, ix_const(g, start)};
+  int64_t ints[] = {(int64_t)buffer};
+  return ir_node(g, OP_PARAM, DT_U8, both, 2, ints, 1);
+}
+
+/** The view of a buffer that begins at an element, and has the sizes of `param`. */
 static size_t view_buffer(viewing *w, size_t buffer, const node *param, int64_t start) {
-  const node *size = ir_element_count(w->g, param);
-  for (size_t i = 0; i < w->s->buffers.n; i++) {
-    const schedule_buffer *b = &w->s->buffers.at[i];
-    if (b->within == buffer + 1 && b->start == start && b->size == size) return i;
-  }
+  const node *size = ir_element_count(w->g, param), *key = part_key(w->g, buffer, size, start);
+  size_t known = (size_t)(uintptr_t)map_get(&w->views, key);
+  if (known) return known - 1;
   schedule_buffer b = {
       .dtype = (dtype)param->dtype, .size = size, .within = buffer + 1, .start = start};
   vec_push(ir_arena(w->g), &w->s->buffers, b);
+  map_set(ir_arena(w->g), &w->views, key, (void *)(uintptr_t)w->s->buffers.n);
   return w->s->buffers.n - 1;
 }
 

@@ -8,7 +8,7 @@
    write in parts, a step waits only for those that access the same elements. */
 #include "schedule/memory/step_order.h"
 
-#include "schedule/memory/array_parts.h"
+#include "schedule/memory/part_dependences.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +17,6 @@
 typedef struct links {
   size_t *first, *list;
 } links;
-
-typedef struct edge {
-  size_t from, to;
-} edge;
-
-typedef VEC(edge) edges;
 
 typedef struct ordering {
   arena *a;
@@ -33,12 +27,12 @@ typedef struct ordering {
 
 /* Dependences. */
 
-static size_t of_from(const edge *e) { return e->from; }
-static size_t of_to(const edge *e) { return e->to; }
+static size_t of_from(const step_edge *e) { return e->from; }
+static size_t of_to(const step_edge *e) { return e->to; }
 
 /** The edges as lists by one end (a counting sort). */
-static links group_edges(arena *a, const edges *e, size_t n, size_t (*key)(const edge *),
-                         size_t (*other)(const edge *)) {
+static links group_edges(arena *a, const step_edges *e, size_t n, size_t (*key)(const step_edge *),
+                         size_t (*other)(const step_edge *)) {
   links l = {arena_calloc(a, n + 2, sizeof *l.first), arena_alloc(a, (e->n + 1) * sizeof *l.list)};
   size_t *next = l.first + 1; /* while filling: the next position of each list */
   for (size_t i = 0; i < e->n; i++) next[key(&e->at[i]) + 1]++;
@@ -51,56 +45,42 @@ static links group_edges(arena *a, const edges *e, size_t n, size_t (*key)(const
 typedef struct last_uses {
   size_t writer; /* + 1 */
   VEC(size_t) readers;
-  VEC(struct part_use {
-    size_t step;
-    const array_accesses *parts;
-  })
-  parts; /* of a buffer that several steps write in parts */
+  part_uses parts; /* of a buffer that several steps write in parts */
 } last_uses;
 
-/** A step waits for those before that access the same elements of an array, unless both read. */
-static void add_part_edges(arena *a, last_uses *b, const array_accesses *x, size_t step,
-                           edges *all) {
-  for (size_t i = 0; i < b->parts.n; i++) {
-    const array_accesses *y = b->parts.at[i].parts;
-    if (array_parts_overlap(&x->written, &y->written) ||
-        array_parts_overlap(&x->written, &y->read) || array_parts_overlap(&x->read, &y->written))
-      vec_push(a, all, (edge){b->parts.at[i].step, step});
-  }
-  vec_push(a, &b->parts, (struct part_use){step, x});
-}
-
-static edges dependences(arena *a, const lives *l) {
+static step_edges dependences(arena *a, const lives *l) {
   last_uses *last = arena_calloc(a, l->n_buffers + 1, sizeof *last);
-  edges all = {0};
+  step_edges all = {0};
   for (size_t i = 0; i < l->n_steps; i++)
     for (size_t k = 0; k < l->steps[i].n; k++) {
       last_uses *b = &last[l->steps[i].buffers[k]];
       const array_accesses *parts = l->steps[i].parts ? &l->steps[i].parts[k] : NULL;
       if (parts && (array_part_is_any(&parts->read) || array_part_is_any(&parts->written))) {
-        add_part_edges(a, b, parts, i, &all);
+        vec_push(a, &b->parts, (part_use){i, parts});
         continue;
       }
-      if (b->writer) vec_push(a, &all, (edge){b->writer - 1, i});
+      if (b->writer) vec_push(a, &all, (step_edge){b->writer - 1, i});
       if (k >= l->steps[i].n_written) {
         vec_push(a, &b->readers, i);
         continue;
       }
-      for (size_t r = 0; r < b->readers.n; r++) vec_push(a, &all, (edge){b->readers.at[r], i});
+      for (size_t r = 0; r < b->readers.n; r++) vec_push(a, &all, (step_edge){b->readers.at[r], i});
       b->readers.n = 0;
       b->writer = i + 1;
     }
+  for (size_t i = 0; i < l->n_buffers; i++)
+    if (last[i].parts.n) part_dependences_add(a, &last[i].parts, &all);
   return all;
 }
 
 static ordering ordering_of(arena *a, const lives *l) {
   ordering o = {.a = a, .l = l};
-  edges waits = dependences(a, l), uses = {0};
+  step_edges waits = dependences(a, l), uses = {0};
   o.before = group_edges(a, &waits, l->n_steps, of_to, of_from);
   o.after = group_edges(a, &waits, l->n_steps, of_from, of_to);
   for (size_t i = 0; i < l->n_steps; i++)
     for (size_t k = 0; k < l->steps[i].n; k++)
-      vec_push(a, &uses, (edge){l->steps[i].buffers[k], i});
+      vec_push(a, &uses, (step_edge){l->steps[i].buffers[k], i});
   o.users = group_edges(a, &uses, l->n_buffers, of_from, of_to);
   return o;
 }
