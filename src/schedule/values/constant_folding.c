@@ -14,12 +14,9 @@
 #include "schedule/values/constant_folding_state.h"
 #include "schedule/values/normalise.h"
 #include "schedule/values/weight_layout.h"
+#include "target/machine.h"
 
-enum {
-  MOST_BELOW = 64,             /* nodes below a value that are visited to measure its operands */
-  MOST_ADDED_BYTES = 32 << 20, /* of all values that are larger than their operands */
-  LEAST_OPERATIONS = 8         /* for each of its elements */
-};
+enum { MOST_BELOW = 64 /* nodes below a value that are visited to measure its operands */ };
 
 static double bytes_of(const node *n) {
   double bytes = (double)dtype_bytes((dtype)n->dtype);
@@ -76,8 +73,8 @@ static bool is_worth_storing(constant_folding *f, const node *n) {
   computation c = measure(f, n);
   double bytes = bytes_of(n), elements = bytes / (double)dtype_bytes((dtype)n->dtype);
   if (bytes <= c.bytes) return true;
-  if (c.operations < LEAST_OPERATIONS * elements) return false;
-  bool fits = f->added_bytes + bytes <= MOST_ADDED_BYTES;
+  if (c.operations < MACHINE_FOLDED_CONSTANT_OPERATIONS * elements) return false;
+  bool fits = f->added_bytes + bytes <= MACHINE_FOLDED_CONSTANTS_BYTES;
   if (fits) f->added_bytes += bytes;
   return fits;
 }
