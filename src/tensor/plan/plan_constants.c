@@ -7,6 +7,7 @@
 #include "target/machine.h"
 #include "tensor/context/fill_build_request.h"
 #include "tensor/context/symbolic_dims.h"
+#include "tensor/plan/variant_progress.h"
 
 #include <stdlib.h>
 
@@ -21,20 +22,11 @@ typedef struct constants_job {
   constants constants;
   const node **values;
   executable *executable;
-  tn_progress progress;
 } constants_job;
 
 static bool is_constant(void *user, const node *buffer) {
   const constants_job *p = user;
   return p->plan->sources[buffer->ints[0]].memory != NULL;
-}
-
-/** Reports progress but for its end: the variant itself is still to be compiled. */
-static bool report_progress(void *user, const char *what, uint64_t done, uint64_t total) {
-  const constants_job *p = user;
-  const tn_progress *to = &p->c->progress;
-  if (p->background) return !atomic_load(p->background);
-  return done == total || to->step(to->user, what, done, total);
 }
 
 static uint64_t bytes_of(const constant *k) {
@@ -58,10 +50,10 @@ static void compile_constants(constants_job *p) {
   qsort(p->constants.at.at, p->constants.at.n, sizeof *p->constants.at.at, compare_bytes);
   p->values = arena_alloc(p->work, p->constants.at.n * sizeof *p->values);
   for (size_t i = 0; i < p->constants.at.n; i++) p->values[i] = p->constants.at.at[i].value;
-  p->progress = (tn_progress){report_progress, p, NULL};
+  variant_progress progress = {
+      .caller = &c->progress, .background = p->background, .goes_on = true};
   executable_request r = context_executable_request(c, name, p->values, p->constants.at.n);
-  r.background = p->background;
-  if (r.progress || p->background) r.progress = &p->progress;
+  variant_progress_attach(&progress, &r);
   if (executable_build(&p->executable, &r, &c->mem, p->work->diag) != TN_OK)
     diag_rethrow(p->work->diag);
   p->out->n_kernels = executable_kernels(p->executable);

@@ -9,6 +9,7 @@
 #include "runtime/build_executable.h"
 #include "tensor/context/fill_build_request.h"
 #include "tensor/plan/plan_constants.h"
+#include "tensor/plan/variant_progress.h"
 
 #include <string.h>
 
@@ -22,7 +23,6 @@ typedef struct variant_builder {
   schedule_label *labels;
   bool folds_constants;
   plan_constants constants;
-  tn_progress progress;
   explanation *explanation; /* requested of this variant; NULL: none */
   plan_variant *v;
 } variant_builder;
@@ -79,31 +79,22 @@ static bool may_overwrite(void *user, const node *buffer) {
   return is_written && !j->p->template.has_host_calls;
 }
 
-/** Reports the kernels of constants and those of the plan as one count. The caller does not follow
-    what is compiled in the background. */
-static bool report_progress(void *user, const char *what, uint64_t done, uint64_t total) {
-  const variant_builder *j = user;
-  const tn_progress *to = &j->c->progress;
-  if (j->request->background) return !atomic_load(j->request->background);
-  return to->step(to->user, what, j->constants.n_kernels + done, j->constants.n_kernels + total);
-}
-
 static void compile_executable(variant_builder *j) {
   tn_context *c = j->c;
   const plan_template *t = &j->p->template;
   executable_request r =
       context_executable_request(c, j->p->name, j->roots, t->n_roots - t->n_labels);
-  j->progress = (tn_progress){report_progress, j, NULL};
+  variant_progress progress = {
+      .caller = &c->progress, .background = j->request->background, .before = j->constants.n_kernels};
   r.may_overwrite = may_overwrite;
   r.user = j;
   r.labels = j->labels;
   r.n_labels = t->n_labels;
   r.host = (executable_host){t->host.call, NULL, t->host.user}; /* the plan keeps it */
   r.explanation = j->explanation;
-  r.background = j->request->background;
   r.kernels = j->request->kernels;
   r.tuned.trial = j->request->trial;
-  if (r.progress || r.background) r.progress = &j->progress;
+  variant_progress_attach(&progress, &r);
   if (executable_build(&j->v->executable, &r, &c->mem, j->d) != TN_OK) diag_rethrow(j->d);
   context_log(c, TN_LOG_DEBUG, "plan %s: %zu steps, %zu kernels", j->p->name,
               executable_steps(j->v->executable), executable_kernels(j->v->executable));
