@@ -116,8 +116,10 @@ static void add_writer(explanation *x, const schedule *s, size_t buffer, writer_
 static void add_step(explanation *x, const schedule *s, size_t i, const map *number,
                      writer_list writers[]) {
   const schedule_step *from = &s->steps.at[i];
-  explained_step to = {
-      .name = copy_text(x, from->name), .kernel = SIZE_MAX, .n_places = from->n_places};
+  explained_step to = {.name = copy_text(x, from->name),
+                       .kernel = SIZE_MAX,
+                       .n_places = from->n_places,
+                       .n_copies = from->n_copies};
   bool is_custom = from->kind == STEP_CUSTOM;
   size_t writes = is_custom ? from->n_buffers - 1 : 0;
   size_t end = is_custom ? from->n_buffers : from->n_outputs;

@@ -17,6 +17,7 @@ typedef struct explained_step {
   VEC(size_t) reads; /* earlier steps whose results it reads, each once */
   bool is_output;    /* writes an output of the plan */
   size_t n_places;   /* arrays that it writes into larger ones */
+  size_t n_copies;   /* arrays that it copies into larger ones */
 } explained_step;
 
 typedef VEC(const char *) explained_lines;

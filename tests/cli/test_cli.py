@@ -1425,20 +1425,25 @@ class Explain(Chain):
     def test_pieces_of_concatenations_are_counted(self):
         nodes = [helper.make_node("MatMul", ["a", "b"], ["p"]),
                  helper.make_node("MatMul", ["a", "c"], ["q"]),
-                 helper.make_node("Concat", ["p", "q"], ["y"], axis=1)]
+                 helper.make_node("Concat", ["p", "q", "d"], ["y"], axis=1)]
         path = model(self.file("joined.onnx"), nodes,
                      [value("a", TensorProto.FLOAT, [32, 48]),
+                      value("d", TensorProto.FLOAT, [32, 8]),
                       value("b", TensorProto.FLOAT, [48, 64]),
                       value("c", TensorProto.FLOAT, [48, 32])],
                      [value("y", TensorProto.FLOAT, None)])
         said = tenon("explain", path).stdout
         self.assertIn("2 pieces written into larger arrays", said)
+        self.assertIn("1 piece copied into larger arrays", said)
+        self.assertEqual(said.count("copies    1 piece of larger arrays"), 1)
         self.assertEqual(said.count("writes    1 piece of larger arrays"), 2)
-        self.assertEqual(said.count("stored: a piece of a larger array"), 2)
+        self.assertEqual(said.count("stored: a piece of a larger array"), 3)
         page = self.file("joined.html")
         tenon("explain", path, "-o", page)
         with open(page, encoding="utf-8") as file:
-            self.assertEqual(file.read().count("Writes 1 piece of larger arrays."), 2)
+            text = file.read()
+            self.assertEqual(text.count("Writes 1 piece of larger arrays."), 2)
+            self.assertEqual(text.count("Copies 1 piece of larger arrays."), 1)
         self.assertNotIn("piece", self.explain().stdout)
 
     def test_one_kernel_has_its_source(self):

@@ -71,6 +71,7 @@ static void print_step(const explanation *e, size_t i) {
     printf("  %-8s  %s\n            %s\n", k ? "" : "computes", text_escape(a, s->values[k].text),
            text_escape(a, s->values[k].why));
   if (s->n_places) printf("  writes    %s of larger arrays\n", text_count(a, s->n_places, "piece"));
+  if (s->n_copies) printf("  copies    %s of larger arrays\n", text_count(a, s->n_copies, "piece"));
   if (s->kernel < 0) {
     printf("  kernel    none: %s\n", s->what);
     return;
@@ -101,10 +102,14 @@ static void print_kernel(const explanation *e, int64_t number) {
 }
 
 static void print_steps(const explanation *e) {
-  size_t places = 0;
-  for (size_t i = 0; i < e->plan.steps.n; i++) places += e->plan.steps.at[i].n_places;
+  size_t places = 0, copies = 0;
+  for (size_t i = 0; i < e->plan.steps.n; i++) {
+    places += e->plan.steps.at[i].n_places;
+    copies += e->plan.steps.at[i].n_copies;
+  }
   profile_print(&e->profile);
   if (places) printf("%s written into larger arrays\n", text_count(&e->c->arena, places, "piece"));
+  if (copies) printf("%s copied into larger arrays\n", text_count(&e->c->arena, copies, "piece"));
   for (size_t i = 0; i < e->plan.steps.n; i++) print_step(e, i);
 }
 

@@ -59,7 +59,7 @@ typedef struct schedule_step {
   const size_t *buffers; /* numbers of schedule buffers */
   size_t n_buffers;
   size_t n_outputs;          /* of `buffers`, the first ones: those it writes; STEP_CUSTOM: unset */
-  size_t n_places;           /* arrays inside of others that it writes */
+  size_t n_places, n_copies; /* arrays inside of others that it computes; that it copies */
   node_list scalars;         /* STEP_KERNEL: the VAR of the graph behind each lifted VAR of the
                                 kernel (liftable_scalars.h) */
   const schedule_loop *loop; /* STEP_LOOP: `buffers` are all that live while the loop runs */

@@ -541,12 +541,22 @@ static node_list computed_tensors(kernels *k, const group *at) {
   return all;
 }
 
-/** The number of arrays that lie inside of others and that a group writes. */
-static size_t count_places(const kernels *k, const group *at) {
-  size_t n = 0;
-  for (size_t i = 0; i < at->stores.n; i++)
-    n += map_has(&k->values->places, at->stores.at[i].use->v->tensor);
-  return n;
+/** True if a group loads the elements of a value and stores them as they are. */
+static bool is_copied(const kernels *k, const group *at, const value *v) {
+  if (!v->body || v->body->op != OP_INDEX || value_is_reduction(v)) return false;
+  const value *from = map_get(&k->values->of, v->body->src[0]);
+  const use *u = from ? map_get(&at->use_of, from) : NULL;
+  return !from || (u && u->how == FUSION_LOADED);
+}
+
+/** Counts the arrays that lie inside of others and that a group computes, and those that it copies.
+ */
+static void count_places(const kernels *k, const group *at, schedule_step *s) {
+  for (size_t i = 0; i < at->stores.n; i++) {
+    const value *v = at->stores.at[i].use->v;
+    if (map_has(&k->values->places, v->tensor))
+      (*(is_copied(k, at, v) ? &s->n_copies : &s->n_places))++;
+  }
 }
 
 static void add_steps(kernels *k, group *at) {
@@ -554,7 +564,7 @@ static void add_steps(kernels *k, group *at) {
   if (!at->custom) {
     schedule_step s = kernel_step(k, kernel_of(k, at), at->stores.at[0].use->v->tensor);
     s.values = computed_tensors(k, at);
-    s.n_places = count_places(k, at);
+    count_places(k, at, &s);
     add_step(k, s);
   } else if (at->custom->tensor->op == OP_KERNEL)
     add_user_kernel(k, at->custom->tensor);

@@ -65,7 +65,8 @@ tn_status tn_explanation_step(const tn_explanation *e, size_t i, tn_explained_st
                                    .reads = s->reads.at,
                                    .n_reads = s->reads.n,
                                    .is_output = s->is_output,
-                                   .n_places = s->n_places};
+                                   .n_places = s->n_places,
+                                   .n_copies = s->n_copies};
   diag unreported = {0};
   return descriptor_write(&unreported, step, &found, sizeof found, "tn_explained_step");
 }
