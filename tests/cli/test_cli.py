@@ -866,6 +866,36 @@ class Sizes(Case):
 
 
 class Run(Case):
+    def sources(self, path, threads):
+        """Returns the C functions of a model's kernels, which the compiler reads in any groups."""
+        script, seen = self.file("gcc-seen"), self.file(f"seen-{threads}")
+        seen.mkdir()
+        script.write_text('#!/bin/sh\n[ "$1" = --version ] && exec gcc --version\n'
+                          f'cat > {seen}/$$.c\nexec gcc "$@" < {seen}/$$.c\n')
+        script.chmod(0o700)
+        tenon("run", path, f"--threads={threads}",
+              env=environment(TENON_CACHE="off", TENON_CC=str(script)))
+        found = [re.findall(r"^[^\n]*\btn_[0-9a-f]{32}(?:_body)?\([^;\n]*\{\n.*?^\}",
+                            file.read_text(), re.M | re.S) for file in seen.glob("*.c")]
+        return sorted(function for functions in found for function in functions)
+
+    def test_code_is_the_same_for_any_threads(self):
+        nodes, x = [], "x"
+        for i in range(12):  # kernels of different sizes, some with sums and some with exponentials
+            w = f"w{i}"
+            nodes += [helper.make_node("MatMul", [x, w], [f"p{i}"]),
+                      helper.make_node(("Relu", "Sigmoid", "Softmax")[i % 3], [f"p{i}"], [f"y{i}"])]
+            x = f"y{i}"
+        sizes = [24 + 8 * i for i in range(13)]
+        path = model(self.file("many.onnx"), nodes,
+                     [value("x", TensorProto.FLOAT, [40, sizes[0]])] +
+                     [value(f"w{i}", TensorProto.FLOAT, sizes[i:i + 2]) for i in range(12)],
+                     [value(f"y{i}", TensorProto.FLOAT, None) for i in range(12)])
+        one, two, four = (self.sources(path, threads) for threads in (1, 2, 4))
+        self.assertGreater(len(one), 12)
+        self.assertEqual(one, two)
+        self.assertEqual(one, four)
+
     def test_arrays_in_any_order(self):
         path = self.binary()
         a = np.arange(6, dtype=np.float32).reshape(2, 3)
