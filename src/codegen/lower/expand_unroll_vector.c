@@ -5,7 +5,9 @@
    each copy.
 
    VECTOR: nodes that depend on r get as many lanes as r has indices. Data is computed in vectors.
-   Index arithmetic stays scalar, one copy a lane where it is not affine. A load or store of unit
+   Index arithmetic stays scalar, one copy a lane where it is not affine. A comparison of affine
+   indices is one of a vector of numbers with a bound where data asks for it, and scalar where an
+   address does. A load or store of unit
    stride is one vector access, any other one access a lane. An array in scratch memory whose place
    is inside r holds each element once for every lane, side by side. */
 #include "codegen/codegen.h"
@@ -94,7 +96,7 @@ typedef struct vectoriser {
   arena *a;
   const node *range;
   uint16_t lanes;
-  map vectors;  /* node of data, storage or effect → its vector form */
+  map vectors;  /* node of data, storage, effect or comparison → its vector form */
   map per_lane; /* node of index logic → const node *[lanes] */
 } vectoriser;
 
@@ -172,6 +174,56 @@ static void copy_per_lane(vectoriser *v, const node *n) {
     each[i] = subst_rebuild(v->g, n, src);
   }
   map_set(v->a, &v->per_lane, n, each);
+}
+
+/* Comparisons of indices: base + stride·r < 0 for all lanes is {0, stride, 2·stride, …} < −base. */
+
+/** The narrowest of 32 and 64 bits that holds an index and the numbers up to `most` or down to it.
+ */
+static dtype compared_type(const node *bound, int64_t most) {
+  const int64_t limit = INT32_MAX;
+  bool fits = bound->lo > -limit && bound->hi < limit && most > -limit && most < limit;
+  return fits ? DT_I32 : DT_I64;
+}
+
+/** The numbers 0, stride, 2·stride, … as a vector. */
+static const node *multiples(vectoriser *v, dtype t, int64_t stride) {
+  const node **each = arena_alloc(v->a, v->lanes * sizeof *each);
+  for (uint16_t i = 0; i < v->lanes; i++) each[i] = ir_const_int(v->g, t, stride * i);
+  return vectorize_lanes(v, t, each);
+}
+
+/** The vector form of a comparison of indices; NULL: their difference is not affine in the range.
+ */
+static const node *compare_indices(vectoriser *v, const node *n) {
+  int64_t stride;
+  const node *difference = ix_sub(v->g, n->src[0], n->src[1]);
+  if (!address_has_stride(v->g, v->range, difference, &stride)) return NULL;
+  if (stride <= -INT32_MAX || stride >= INT32_MAX) return NULL;
+  const node *base = ix_sub(v->g, difference, ix_scale(v->g, v->range, stride));
+  const node *bound = ix_scale(v->g, base, -1);
+  dtype t = compared_type(bound, stride * (v->lanes - 1));
+  const node *src[] = {multiples(v, t, stride), vector_of(v, ir_cast(v->g, bound, t))};
+  return make_vector_op(v, (op)n->op, DT_BOOL, src, 2, NULL);
+}
+
+/** Logic on indices that data may ask for: the vector form of comparisons, and of logic on these.
+ */
+static void add_vector_logic(vectoriser *v, const node *n) {
+  const node *made = NULL;
+  if (n->dtype != DT_BOOL || !n->n_src) return;
+  if (n->src[0]->dtype == DT_INDEX) {
+    if (op_facts_of((op)n->op)->type == TYPE_COMPARE) made = compare_indices(v, n);
+  } else {
+    const node **src = arena_alloc(v->a, n->n_src * sizeof *src);
+    bool has_vector = false;
+    for (uint32_t i = 0; i < n->n_src; i++) {
+      has_vector |= map_has(&v->vectors, n->src[i]);
+      src[i] = vector_of(v, n->src[i]);
+    }
+    if (has_vector) made = make_vector_op(v, (op)n->op, DT_BOOL, src, n->n_src, n);
+  }
+  if (made) map_set(v->a, &v->vectors, n, (void *)made);
 }
 
 /* Addresses: WHERE(mask, base + r, INVALID) has unit stride if mask and base are free of r. */
@@ -279,6 +331,7 @@ static void vectorise_structure(vectoriser *v, const node *n) {
 static void vectorise_node(vectoriser *v, const node *n) {
   if (is_index_logic(v, n)) {
     copy_per_lane(v, n);
+    add_vector_logic(v, n);
     return;
   }
   switch (n->op) {
