@@ -168,7 +168,7 @@ static void sizes_have_any_name(void **state) {
       for (int k = 0; k < COLUMNS; k++)
         if (got[i][k] != in[i][k] + (float)i) fail_msg("%s: row %d is wrong", names[v], i);
     char expected[128];
-    snprintf(expected, sizeof expected, "axis 0 of size 9 gives %s no value from 64 to 4096",
+    snprintf(expected, sizeof expected, "axis 0 has size 9, but %s must be from 64 to 4096",
              names[v]);
     tn_binding_input(b, "x", tn_shape(9, COLUMNS), TN_F32, in, sizeof in);
     assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
@@ -220,7 +220,7 @@ static void bad_inputs_are_kept_for_the_run(void **state) {
   check_text(tn_binding_message(b), "no input z");
   assert_int_equal(tn_binding_input(b, "x", tn_shape(9, 2), TN_F32, f, 72), TN_ERR_SHAPE);
   assert_string_equal(tn_binding_message(b),
-                      "input x: axis 0 of size 9 gives n no value from 1 to 4");
+                      "input x: axis 0 has size 9, but n must be from 1 to 4");
   assert_int_equal(tn_binding_input(b, "x", tn_shape(-1, 2), TN_F32, f, 72), TN_ERR_SHAPE);
   assert_int_equal(tn_binding_input(b, "x", tn_shape(1, 2), TN_F32, f, 9), TN_ERR_ARGUMENT);
   assert_int_equal(tn_binding_input(b, "x", tn_shape(1, 2), TN_F32, NULL, 8), TN_ERR_ARGUMENT);
@@ -228,7 +228,12 @@ static void bad_inputs_are_kept_for_the_run(void **state) {
   assert_int_equal(tn_binding_input(b, "x", tn_shape(1, 2), TN_STRING, f, 8), TN_ERR_DTYPE);
   assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
   assert_int_equal(tn_binding_input(b, "x", tn_shape(1, 3), TN_F32, f, 12), TN_ERR_SHAPE);
-  assert_string_equal(tn_binding_message(b), "input x: axis 1 has size 3, not 2");
+  assert_string_equal(tn_binding_message(b), "input x: axis 1 has size 3, not 2, its fixed size");
+  assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
+  assert_int_equal(tn_binding_input(b, "x", tn_shape(0, 3), TN_F32, f, 0), TN_ERR_SHAPE);
+  assert_string_equal(tn_binding_message(b),
+                      "input x: axis 0 has size 0, but n must be from 1 to 4; "
+                      "input x: axis 1 has size 3, not 2, its fixed size");
   assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
   assert_int_equal(tn_binding_input(b, "x", tn_shape(1, 2), TN_F32, f, 8), TN_OK);
   check_bound(b, tn_binding_run(b));
@@ -278,6 +283,47 @@ static void sizes_that_differ_name_both_inputs(void **state) {
                       "input y: axis 1 has size 4, not 6, as n is 3 by axis 0 of input x");
   check_bound(b, tn_binding_input(b, "y", tn_shape(2, 6), TN_F32, f, 48));
   check_bound(b, tn_binding_run(b));
+}
+
+/** A size that no value of its variable gives, one of two variables, and more than fit a message.
+ */
+static void all_sizes_that_differ_are_in_one_message(void **state) {
+  tn_context *c = *state;
+  tn_dim n = tn_dim_var(c, "n", 1, 4), m = tn_dim_var(c, "m", 1, 4);
+  tn_tensor *x = tn_input(c, "x", tn_shape(n, m), TN_F32);
+  tn_tensor *y = tn_input(c, "y", tn_shape(n, tn_dim_mul(c, n, m), m), TN_F32);
+  tn_tensor *z = tn_input(c, "z", tn_shape(tn_dim_add(c, tn_dim_mul(c, n, 2), 1)), TN_F32);
+  tn_tensor *all[24] = {tn_neg(x), tn_neg(y), tn_neg(z)};
+  tn_binding *b = bind_compiled(c, all, 3, NULL);
+  float f[64] = {0};
+  assert_int_equal(tn_binding_input(b, "z", tn_shape(4), TN_F32, f, 16), TN_ERR_SHAPE);
+  assert_string_equal(tn_binding_message(b),
+                      "input z: axis 0 has size 4, but must be 2*n+1, with n from 1 to 4");
+  tn_binding_run(b);
+  check_bound(b, tn_binding_input(b, "z", tn_shape(5), TN_F32, f, 20));
+  check_bound(b, tn_binding_input(b, "x", tn_shape(2, 3), TN_F32, f, 24));
+  check_bound(b, tn_binding_input(b, "y", tn_shape(1, 5, 4), TN_F32, f, 80));
+  assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
+  assert_string_equal(tn_binding_message(b),
+                      "input y: axis 0 has size 1, not 2, as n is 2 by axis 0 of input x; "
+                      "input y: axis 1 has size 5, not 6, the value of n*m by the other inputs; "
+                      "input y: axis 2 has size 4, not 3, as m is 3 by axis 1 of input x");
+  char name[64];
+  for (int i = 0; i < 24; i++) {
+    snprintf(name, sizeof name, "an input with a name that takes its room %d", i);
+    all[i] = tn_neg(tn_input(c, name, tn_shape(n), TN_F32));
+  }
+  b = bind_compiled(c, all, 24, NULL);
+  for (int i = 0; i < 24; i++) {
+    snprintf(name, sizeof name, "an input with a name that takes its room %d", i);
+    check_bound(b, tn_binding_input(b, name, tn_shape(i ? 2 : 3), TN_F32, f, i ? 8 : 12));
+  }
+  assert_int_equal(tn_binding_run(b), TN_ERR_SHAPE);
+  const char *more = strstr(tn_binding_message(b), "; and ");
+  size_t shown = 0;
+  for (const char *s = tn_binding_message(b); (s = strstr(s, "axis 0 has size")); s++) shown++;
+  assert_non_null(more);
+  assert_true(shown > 2 && shown + strtoul(more + 6, NULL, 10) >= 23);
 }
 
 static void host_types_convert(void **state) {
@@ -1209,6 +1255,7 @@ int main(void) {
       WITH(bad_inputs_are_kept_for_the_run),
       WITH(refused_inputs_have_no_value),
       WITH(sizes_that_differ_name_both_inputs),
+      WITH(all_sizes_that_differ_are_in_one_message),
       WITH(host_types_convert),
       WITH(memory_may_be_shared_and_lie_anywhere),
       WITH(outputs_are_carried),

@@ -212,34 +212,11 @@ static tn_status check_dtype(tn_binding *b, tn_dtype t) {
                                      tn_dtype_name(t), (int)t);
 }
 
-static tn_status check_size(tn_binding *b, const plan_port *p, size_t axis, int64_t size) {
-  const port_size *s = &p->size[axis];
-  int64_t value;
-  if (s->is_fixed && size != s->offset)
-    return diag_set(&b->diag, TN_ERR_SHAPE, "input %s: axis %zu has size %lld, not %lld", p->name,
-                    axis, (long long)size, (long long)s->offset);
-  if (s->fact != SIZE_MAX && !binding_solve_size(b->plan, s, size, &value))
-    return binding_refuse_size(b, p, axis, size);
-  return TN_OK;
-}
-
-static tn_status check_shape(tn_binding *b, const plan_port *p, tn_shape shape, size_t bytes,
-                             uint64_t *count) {
-  if (shape.rank < 0 || (size_t)shape.rank != p->rank)
-    return diag_set(&b->diag, TN_ERR_SHAPE, "input %s has rank %d, not %zu", p->name,
-                    (int)shape.rank, p->rank);
-  if (!binding_element_count(shape, bytes, count))
-    return diag_set(&b->diag, TN_ERR_SHAPE, "input %s: a size is no number, or too large", p->name);
-  tn_status s = TN_OK;
-  for (size_t i = 0; i < p->rank && s == TN_OK; i++) s = check_size(b, p, i, shape.size[i]);
-  return s;
-}
-
 static tn_status check_value(tn_binding *b, const plan_port *p, tn_shape shape, tn_dtype t,
                              const void *data, size_t bytes, uint64_t *count) {
   size_t size = tn_dtype_size(t);
   tn_status s = check_dtype(b, t);
-  if (s == TN_OK) s = check_shape(b, p, shape, size, count);
+  if (s == TN_OK) s = binding_check_shape(b, p, shape, size, count);
   if (s != TN_OK) return s;
   if (bytes != *count * size)
     return diag_set(&b->diag, TN_ERR_ARGUMENT, "input %s: %zu bytes are given; it has %llu",

@@ -105,11 +105,14 @@ static inline void binding_set_memory(tn_buffer **slot, tn_buffer *with) {
   *slot = with;
 }
 
-/** The value of the fact that a size of a port determines; false if no value gives this size. */
-bool binding_solve_size(const tn_plan *p, const port_size *s, int64_t size, int64_t *value);
+/** Checks the shape of an input against the port, and counts its elements. TN_ERR_SHAPE names all
+    sizes that do not fit. */
+tn_status binding_check_shape(tn_binding *b, const plan_port *p, tn_shape shape, size_t bytes,
+                              uint64_t *count);
 
-/** Fails by a size of an input that gives its fact no value. */
-tn_status binding_refuse_size(tn_binding *b, const plan_port *p, size_t axis, int64_t size);
+/** Finds the facts and all sizes from the shapes of the inputs. TN_ERR_SHAPE names all sizes that
+    contradict others. */
+tn_status binding_find_sizes(tn_binding *b);
 
 /** The number of elements of a shape; false if a size is no number, or there are too many. */
 bool binding_element_count(tn_shape s, size_t bytes, uint64_t *count);

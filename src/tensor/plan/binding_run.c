@@ -1,5 +1,5 @@
-/* Runs a binding: finds the facts from the input shapes, assigns buffers to inputs,
-   outputs and states, runs the executable, and copies outputs to the caller's memory.
+/* Runs a binding: assigns buffers to inputs, outputs and states, runs the executable, and copies
+   outputs to the caller's memory.
 
    A run compiles the variant for its facts if there is none, and pending assigns to its states; it
    allocates only where sizes have grown. It takes the context's `lock` for the turns of its states
@@ -9,38 +9,12 @@
 
 #include "device/memory/buffer_resize.h"
 #include "device/memory/span.h"
-#include "ir/core/var_names.h"
-#include "tensor/context/symbolic_dims.h"
 #include "tensor/eval/realize.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Sizes. */
-
-bool binding_element_count(tn_shape s, size_t bytes, uint64_t *count) {
-  *count = 1;
-  for (int32_t i = 0; i < s.rank; i++) {
-    if (s.size[i] < 0 || s.size[i] >= DIM_NUMBER_LIMIT) return false;
-    if (__builtin_mul_overflow(*count, (uint64_t)s.size[i], count)) return false;
-  }
-  return *count <= (uint64_t)PTRDIFF_MAX / bytes;
-}
-
-bool binding_solve_size(const tn_plan *p, const port_size *s, int64_t size, int64_t *value) {
-  const plan_fact *v = &p->facts[s->fact];
-  int64_t rest;
-  if (__builtin_sub_overflow(size, s->offset, &rest) || rest % s->scale) return false;
-  *value = rest / s->scale;
-  return *value >= v->min && *value <= v->max;
-}
-
-tn_status binding_refuse_size(tn_binding *b, const plan_port *p, size_t axis, int64_t size) {
-  const plan_fact *v = &b->plan->facts[p->size[axis].fact];
-  return diag_set(
-      &b->diag, TN_ERR_SHAPE, "input %s: axis %zu of size %lld gives %s no value from %lld to %lld",
-      p->name, axis, (long long)size, var_user_name(v->name), (long long)v->min, (long long)v->max);
-}
+/* Inputs and outputs. */
 
 enum { MAX_NAME_SHOWN = 100 };
 
@@ -63,54 +37,6 @@ static tn_status check_all_set(tn_binding *b) {
   if (!is_missing) return TN_OK;
   return diag_set(&b->diag, TN_ERR_ARGUMENT, "%s: inputs without a value: %s", b->plan->name,
                   names);
-}
-
-/** Finds the facts from the sizes of inputs. */
-static tn_status find_facts(tn_binding *b) {
-  const tn_plan *p = b->plan;
-  for (size_t f = 0; f < p->n_facts; f++) {
-    size_t i = p->facts[f].input, k = p->facts[f].axis;
-    int64_t value;
-    if (!binding_solve_size(p, &p->ports.inputs[i].size[k], b->inputs[i].size[k], &value))
-      return binding_refuse_size(b, &p->ports.inputs[i], k, b->inputs[i].size[k]);
-    if (value != b->facts[f]) b->has_sizes = false;
-    b->facts[f] = value;
-  }
-  return TN_OK;
-}
-
-static tn_status evaluate_sizes(tn_binding *b) {
-  if (b->has_sizes) return TN_OK;
-  tn_status s = launch_exprs_eval(&b->plan->ports.sizes, b->facts, b->terms, b->sizes, &b->diag);
-  b->has_sizes = s == TN_OK;
-  return s;
-}
-
-/** Refuses an input whose size differs from the value of its expression; names the fact and the
-   input that determined it. */
-static tn_status refuse_inconsistent_size(tn_binding *b, size_t input, size_t axis, int64_t size) {
-  const tn_plan *p = b->plan;
-  const plan_port *port = &p->ports.inputs[input];
-  const port_size *s = &port->size[axis];
-  char why[256] = "as other sizes make it";
-  int64_t value;
-  if (s->fact != SIZE_MAX && binding_solve_size(p, s, size, &value)) {
-    const plan_fact *f = &p->facts[s->fact];
-    snprintf(why, sizeof why, "as %.80s is %lld by axis %zu of input %.80s", var_user_name(f->name),
-             (long long)value, f->axis, p->ports.inputs[f->input].name);
-  }
-  return diag_set(&b->diag, TN_ERR_SHAPE, "input %s: axis %zu has size %lld, not %lld, %s",
-                  port->name, axis, (long long)b->inputs[input].size[axis], (long long)size, why);
-}
-
-static tn_status check_inputs(tn_binding *b) {
-  const tn_plan *p = b->plan;
-  for (size_t i = 0; i < p->ports.n_inputs; i++)
-    for (size_t k = 0; k < p->ports.inputs[i].rank; k++) {
-      int64_t size = b->sizes[p->ports.inputs[i].first_size + k];
-      if (size != b->inputs[i].size[k]) return refuse_inconsistent_size(b, i, k, size);
-    }
-  return TN_OK;
 }
 
 static tn_status count_output(tn_binding *b, size_t i, tn_shape *shape, uint64_t *count) {
@@ -139,9 +65,7 @@ static tn_status size_outputs(tn_binding *b) {
 
 static tn_status find_sizes(tn_binding *b) {
   tn_status s = check_all_set(b);
-  if (s == TN_OK) s = find_facts(b);
-  if (s == TN_OK) s = evaluate_sizes(b);
-  return s == TN_OK ? check_inputs(b) : s;
+  return s == TN_OK ? binding_find_sizes(b) : s;
 }
 
 /* Memory. */
