@@ -45,10 +45,12 @@ typedef struct tn_model_desc {
                        memory; "": messages name its nodes alone */
   tn_variants variants; /**< of what is compiled for bindings */
   bool tunable;         /**< keep graph and weights, so that tn_tune can tune bindings */
+  bool *about_sizes;    /**< set to whether a failure to load is about sizes that `sizes` may fix,
+                           bound or equate; NULL: not told */
 } tn_model_desc;
 
 #define TN_MODEL_DESC_INIT \
-  { sizeof(tn_model_desc), NULL, false, NULL, 0, NULL, TN_VARIANTS_AUTO, false }
+  { sizeof(tn_model_desc), NULL, false, NULL, 0, NULL, TN_VARIANTS_AUTO, false, NULL }
 
 /** Loads a model file; `desc` NULL: INIT. The model belongs to the context until it is freed.
     Unless `copy` is set its files are mapped and must not be shortened or overwritten in place

@@ -93,9 +93,10 @@ typedef struct tn_port {
   }
 
 /** Describes the `i`-th input or output of a plan: outputs in the order of tn_plan_compile, inputs
-    in a fixed order of the plan's own. Strings live as long as the plan and its bindings. Any
-    thread. TN_ERR_ARGUMENT past the last, and where `port` is NULL or does not begin with
-    TN_PORT_INIT; *port and the message are then unchanged, so that a loop can end there. */
+    in a fixed order of the plan's own; an input that nothing reads is none. Strings live as long as
+    the plan and its bindings. Any thread. TN_ERR_ARGUMENT past the last, and where `port` is NULL
+   or does not begin with TN_PORT_INIT; *port and the message are then unchanged, so that a loop can
+   end there. */
 TN_API tn_status tn_plan_port(const tn_plan *plan, tn_port_kind kind, size_t i, tn_port *port);
 
 /** Makes a binding of a plan, whose first run allocates its memory. Any thread. On failure *binding

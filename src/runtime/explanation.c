@@ -124,7 +124,8 @@ static void add_step(explanation *x, const schedule *s, size_t i, const map *num
   size_t writes = is_custom ? from->n_buffers - 1 : 0;
   size_t end = is_custom ? from->n_buffers : from->n_outputs;
   to.what = "a host function";
-  if (from->loop)
+  if (from->loop && from->loop->n_steps == 1) to.what = "a loop of the next step";
+  if (from->loop && from->loop->n_steps != 1)
     to.what = arena_printf(&x->arena, "a loop of the next %zu steps", from->loop->n_steps);
   if (from->kernel) to.kernel = (size_t)(uintptr_t)map_get(number, from->kernel) - 1;
   for (size_t k = 0; k < from->values.n; k++) {

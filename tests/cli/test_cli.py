@@ -210,6 +210,10 @@ class CommandLine(Case):
             ("cache", "--trim", "--limit", "9999999999G"): "--limit must be a number",
             ("bench", "add:4x4", "--input", "a=ones"): "--input applies to models",
             ("bench", "add:4x4", "--size", "n=4"): "--size applies to models",
+            ("bench", "add:4x4", "--variants=one"): "--variants applies to models",
+            **{(verb, "m", "--variants", "exactly"):
+               '--variants must be auto, steady, exact or one, not "exactly"; did you mean exact?'
+               for verb in ("run", "bench", "explain")},
             ("run", "m", "--size", "4"): '--size must have the form NAME=SPEC, not "4"',
             ("run", "m", "--size", "=4"): "--size must have the form NAME=SPEC",
             ("run", "m", "--size", "n="): "--size must have the form NAME=SPEC",
@@ -252,7 +256,7 @@ class CommandLine(Case):
         for how in (("-vv",), ("-v", "-v"), ("-v", "-vv")):
             said = tenon(*work, *how, env=environment(TENON_CACHE="off")).stderr
             self.assertRegex(said, r"(?m)^tenon bench: kernel tn_[0-9a-f]+: compiled in [0-9.]+ ms$")
-            self.assertRegex(said, r"(?m)^tenon bench: plan plan: 1 steps, 1 kernels$")
+            self.assertRegex(said, r"(?m)^tenon bench: plan plan: 1 step, 1 kernel$")
         self.assertIn("device CPU:0", tenon("version", "-v").stderr)
         said = on_terminal(*work, "-vv", TERM="xterm", TENON_CACHE="off")
         lines = [line.split("\x1b[K")[-1] for line in said.replace("\r\n", "\n").split("\n")]
@@ -555,6 +559,9 @@ class Devices(Case):
         tenon(*work, env=environment(CC="gcc -m32", TENON_CC="gcc"))
         done = tenon("devices", env=environment(CC="gcc -m32", TENON_CC="no-such-cc"))
         self.assertIn('the C compiler "no-such-cc" (TENON_CC) does not start', done.stdout)
+        done = tenon(*work, status=1, env=environment(TENON_CC="no-such-cache gcc"))
+        self.assertIn('"no-such-cache gcc" (TENON_CC)', done.stderr)
+        self.assertIn('there is no program "no-such-cache"', done.stderr)
 
     def test_a_compiler_ends_with_the_command(self):
         script, begun = self.file("slow"), self.file("begun")
@@ -791,6 +798,13 @@ class Sizes(Case):
         for size in ("n=3", "n=5..8", "n=0"):
             self.assertIn("input a", tenon("run", path, f"--size={size}", *ones, status=1).stderr)
 
+    def test_variants_are_chosen(self):
+        path = self.binary()
+        for policy, n_open in (("auto", 0), ("steady", 0), ("exact", 0), ("one", 1)):
+            for verb in ("run", "bench", "explain"):
+                said = tenon(verb, path, "--input=a=4x3", "-vv", f"--variants={policy}").stderr
+                self.assertIn(f"variant 0, {n_open} of 1 sizes open", said)
+
     def test_bench_feeds_them(self):
         path = model(self.file("m.onnx"), [helper.make_node("MatMul", ["x", "w"], ["y"])],
                      [value("x", TensorProto.FLOAT, ["n", 5]),
@@ -826,16 +840,22 @@ class Sizes(Case):
         for verb in ("run", "bench", "explain"):
             done = tenon(verb, path, "--input=a=ones:4x3", f"--input=b={array}")
             self.assertIn("only for the sizes of the given inputs", done.stderr)
+            self.assertNotIn("--size", done.stderr)
         told = json.loads(tenon("run", path, "--input=a=ones:4x3", f"--input=b={array}",
                                 "--json").stdout)
         self.assertEqual(told["outputs"][0]["shape"], [4, 3])
         self.assertIn("5 is not 4", tenon("run", path, "--input=a=5x3", f"--input=b={array}",
                                           status=1).stderr)
         for given in ("a=4x3", "a=ones"):
-            self.assertIn("'m' var", tenon("run", path, f"--input={given}", status=1).stderr)
+            said = tenon("run", path, f"--input={given}", status=1).stderr
+            self.assertIn("'m' var", said)
+            self.assertEqual(said.count("--size NAME=SPEC fixes"), 1)
+            self.assertNotIn("--size", said.split("error: ")[1])
         for given, why in (("c=4x3", "no input has a size 'c:0'"), ("a=4x2", "of size 'a:1' contradicts")):
             self.assertIn(why, tenon("run", path, f"--input={given}", status=2).stderr)
-        self.assertIn("not loaded", tenon("inspect", path, status=1).stdout)
+        said = tenon("inspect", path, status=1)
+        self.assertIn("not loaded", said.stdout)
+        self.assertIn("--size NAME=SPEC fixes", said.stderr)
 
     def test_sizes_are_named_where_they_may_be_why(self):
         product = [helper.make_node("MatMul", ["x", "w"], ["y"], name="node")]
@@ -1075,15 +1095,19 @@ class Run(Case):
         flat = self.array("flat.npy", np.ones(3, np.float32))
         for verb in ("run", "bench", "explain"):
             for args, says in (
-                    (["a=ones:2x4"], "input a: axis 1 has size 4, not 3"),
+                    (["a=ones:2x4"], "input a: axis 1 has size 4, not 3, its fixed size"),
                     # more than any memory: must fail before it is filled
-                    ([f"a=ones:2x{2**60}"], f"input a: axis 1 has size {2**60}, not 3"),
-                    (["a=ones", f"b=1x{2**60}"], f"input b: axis 1 has size {2**60}, not 3"),
+                    ([f"a=ones:2x{2**60}"], f"input a: axis 1 has size {2**60}, not 3, its fixed size"),
+                    (["a=ones", f"b=1x{2**60}"], f"input b: axis 1 has size {2**60}, not 3, its fixed size"),
                     ([f"a={flat}"], f"input a ({flat}) has rank 1, not 2"),
                     (["a=2x3", "b=4x3"],
-                     "input b: axis 0 has size 4, but n is 2 (axis 0 of input a)"),
+                     "input b: axis 0 has size 4, not 2, as n is 2 by axis 0 of input a"),
+                    (["a=2x4", "b=4x3"],
+                     "input a: axis 1 has size 4, not 3, its fixed size; "
+                     "input b: axis 0 has size 4, not 2, as n is 2 by axis 0 of input a"),
                     (["a=9x3", "b=9x3", "--size=n=2..8"],
-                     "input a: axis 0 has size 9, but n must be from 2 to 8")):
+                     "input a: axis 0 has size 9, but n must be from 2 to 8; "
+                     "input b: axis 0 has size 9, but n must be from 2 to 8")):
                 with self.subTest(verb=verb, args=args):
                     given = [x if x.startswith("--") else f"--input={x}" for x in args]
                     done = tenon(verb, path, *given, status=1,

@@ -17,7 +17,7 @@
 
 /** The first binding compiles all. */
 static const tn_model_desc at_once = {sizeof at_once,  NULL, false, NULL, 0, NULL,
-                                      TN_VARIANTS_ONE, false};
+                                      TN_VARIANTS_ONE, false, NULL};
 
 typedef struct fixture {
   diag diag;

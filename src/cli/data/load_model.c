@@ -2,6 +2,8 @@
    operand. */
 #include "cli/data/load_model.h"
 
+#include "cli/core/text_format.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,7 +54,27 @@ tn_model_desc load_model_parse_sizes(command *c, const option_list *list) {
   for (size_t i = 0; i < list->n; i++) sizes[i] = parse_size(c, list->at[i]);
   desc.sizes = sizes;
   desc.n_sizes = list->n;
+  desc.about_sizes = arena_calloc(&c->arena, 1, sizeof *desc.about_sizes);
   return desc;
+}
+
+void load_model_parse_variants(command *c, const char *name, tn_model_desc *desc) {
+  static const char *const names[] = {[TN_VARIANTS_AUTO] = "auto",
+                                      [TN_VARIANTS_STEADY] = "steady",
+                                      [TN_VARIANTS_EXACT] = "exact",
+                                      [TN_VARIANTS_ONE] = "one"};
+  size_t n = sizeof names / sizeof *names, i = 0;
+  if (!name) return;
+  while (i < n && strcmp(names[i], name)) i++;
+  if (i == n)
+    command_usage_error(c, "--variants must be auto, steady, exact or one, not \"%s\"%s", name,
+                        text_suggestion(&c->arena, text_nearest_word(name, names, n)));
+  desc->variants = (tn_variants)i;
+}
+
+void load_model_advise(command *c, const tn_model_desc *desc) {
+  if (*desc->about_sizes)
+    command_print_note(c, "--size " SIZE_OPTION_VALUE " fixes, bounds or equates a size");
 }
 
 const char *load_model_path(const char *name) { return strcmp(name, "-") ? name : "/dev/stdin"; }

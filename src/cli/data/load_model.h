@@ -12,6 +12,19 @@
   "SPEC is a number, a range MIN..MAX (either end may be omitted), or the name\n" \
   "of a size that is equal; the last = ends NAME; repeatable"
 
+/** Row of --variants for tables of options. */
+#define VARIANTS_OPTION(type)                                                            \
+  {                                                                                      \
+    "variants", OPTION_STRING, offsetof(type, variants), "POLICY",                       \
+        "what is compiled where sizes vary: auto (default), steady, exact, or one for\n" \
+        "all sizes",                                                                     \
+        0, 0, 0                                                                          \
+  }
+
+/** Sets the variants to those that --variants names; NULL: the default. Raises as
+    command_usage_error for any other name. */
+void load_model_parse_variants(command *c, const char *name, tn_model_desc *desc);
+
 /** Parses the values of --size. Raises as command_usage_error for malformed ones. */
 tn_model_desc load_model_parse_sizes(command *c, const option_list *list);
 
@@ -22,5 +35,8 @@ const char *load_model_path(const char *name);
     command_usage_error if --size names no size of the model or contradicts it; returns other
     failures. */
 tn_status load_model(command *c, const tn_model_desc *desc, const file_map *read, tn_model **m);
+
+/** Prints a note if the model was not loaded, and --size may help. */
+void load_model_advise(command *c, const tn_model_desc *desc);
 
 #endif

@@ -143,13 +143,17 @@ tn_status model_inputs_load_model(command *c, const tn_model_desc *desc, const o
   bool may_be_sizes = s == TN_ERR_SHAPE || s == TN_ERR_UNSUPPORTED;
   model_sizes sizes = {0};
   for (size_t i = 0; i < entries->n && may_be_sizes; i++) add_sizes(c, entries->at[i], &sizes);
-  if (!sizes.n || !strcmp(c->operand, "-")) return s;
+  if (!sizes.n || !strcmp(c->operand, "-")) {
+    load_model_advise(c, desc);
+    return s;
+  }
   for (size_t i = 0; i < desc->n_sizes; i++) vec_push(&c->arena, &sizes, desc->sizes[i]);
   tn_model_desc known = *desc;
   known.sizes = sizes.at;
   known.n_sizes = sizes.n;
   s = tn_model_load(c->context, c->operand, &known, m);
   if (s == TN_ERR_ARGUMENT) command_usage_error(c, "--input: %s", tn_message(c->context));
+  load_model_advise(c, desc);
   if (s == TN_OK)
     command_print_note(
         c, "the model is loaded only for the sizes of the given inputs; tenon inspect shows why");
@@ -270,42 +274,61 @@ static const char *input_text(command *c, const model_input *in) {
   return in->file ? arena_printf(&c->arena, "%s (%s)", in->name, in->file) : in->name;
 }
 
-/** Checks a varying size against its bounds and the inputs before it. */
-static void check_varying_size(command *c, const model_input *in, size_t axis, const tn_port *port,
-                               size_value *known) {
-  int64_t size = in->value.shape.size[axis];
-  const char *name = port->sizes[axis];
-  if (size < port->min[axis] || size > port->max[axis])
-    diag_raise(&c->diag, TN_ERR_SHAPE,
-               "input %s: axis %zu has size %lld, but %s must be from %lld to %lld",
-               input_text(c, in), axis, (long long)size, name, (long long)port->min[axis],
-               (long long)port->max[axis]);
-  if (!known->input) *known = (size_value){in, axis, size};
-  if (size != known->value)
-    diag_raise(&c->diag, TN_ERR_SHAPE,
-               "input %s: axis %zu has size %lld, but %s is %lld (axis %zu of input %s)",
-               input_text(c, in), axis, (long long)size, name, (long long)known->value, known->axis,
-               known->input->name);
+/** Shapes that do not fit, in words. */
+typedef struct shape_check {
+  command *c;
+  size_value *sizes; /* by number, from the inputs so far */
+  str misfits;
+} shape_check;
+
+/** Begins the text about an input, at an axis (SIZE_MAX: all). */
+static void begin_misfit(shape_check *k, const model_input *in, size_t axis) {
+  str_addf(&k->misfits, "%sinput %s", k->misfits.n ? "; " : "", input_text(k->c, in));
+  if (axis != SIZE_MAX)
+    str_addf(&k->misfits, ": axis %zu has size %lld, ", axis,
+             (long long)in->value.shape.size[axis]);
 }
 
-static void check_shape(command *c, const model_input *in, const tn_port *port, size_value *sizes) {
+/** Checks a varying size against its bounds and the inputs before it. */
+static void check_varying_size(shape_check *k, const model_input *in, size_t axis,
+                               const tn_port *port) {
+  size_value *known = &k->sizes[port->variable[axis]];
+  int64_t size = in->value.shape.size[axis];
+  if (size < port->min[axis] || size > port->max[axis]) {
+    begin_misfit(k, in, axis);
+    str_addf(&k->misfits, "but %s must be from %lld to %lld", port->sizes[axis],
+             (long long)port->min[axis], (long long)port->max[axis]);
+    return;
+  }
+  if (!known->input) *known = (size_value){in, axis, size};
+  if (size == known->value) return;
+  begin_misfit(k, in, axis);
+  str_addf(&k->misfits, "not %lld, as %s is %lld by axis %zu of input %s", (long long)known->value,
+           port->sizes[axis], (long long)known->value, known->axis, known->input->name);
+}
+
+static void check_shape(shape_check *k, const model_input *in, const tn_port *port) {
   const tn_shape *shape = &in->value.shape, *expected = &port->type.shape;
-  if (shape->rank != expected->rank)
-    diag_raise(&c->diag, TN_ERR_SHAPE, "input %s has rank %d, not %d", input_text(c, in),
-               (int)shape->rank, (int)expected->rank);
+  if (shape->rank != expected->rank) {
+    begin_misfit(k, in, SIZE_MAX);
+    str_addf(&k->misfits, " has rank %d, not %d", (int)shape->rank, (int)expected->rank);
+    return;
+  }
   for (size_t i = 0; i < (size_t)expected->rank; i++) {
-    if (port->variable[i] >= 0)
-      check_varying_size(c, in, i, port, &sizes[port->variable[i]]);
-    else if (shape->size[i] != expected->size[i])
-      diag_raise(&c->diag, TN_ERR_SHAPE, "input %s: axis %zu has size %lld, not %lld",
-                 input_text(c, in), i, (long long)shape->size[i], (long long)expected->size[i]);
+    if (port->variable[i] >= 0) {
+      check_varying_size(k, in, i, port);
+    } else if (shape->size[i] != expected->size[i]) {
+      begin_misfit(k, in, i);
+      str_addf(&k->misfits, "not %lld, its fixed size", (long long)expected->size[i]);
+    }
   }
 }
 
 void model_inputs_check_shapes(command *c, const model_inputs *in, const tn_model *m) {
   port_list ports = list_ports(c, m, TN_PORT_INPUT);
-  size_value *sizes = new_size_values(c, &ports);
-  for (size_t i = 0; i < in->n; i++) check_shape(c, &in->at[i], &ports.at[i], sizes);
+  shape_check k = {c, new_size_values(c, &ports), str_new(&c->arena)};
+  for (size_t i = 0; i < in->n; i++) check_shape(&k, &in->at[i], &ports.at[i]);
+  if (k.misfits.n) diag_raise(&c->diag, TN_ERR_SHAPE, "%s", str_text(&k.misfits));
 }
 
 const char *model_inputs_sizes_text(command *c, const model_inputs *in, const tn_model *m) {

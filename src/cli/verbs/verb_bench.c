@@ -21,7 +21,7 @@ typedef struct bench_options {
   option_list input, size;
   int64_t warmup, repeat, threads;
   uint64_t seed;
-  const char *device;
+  const char *device, *variants;
   bool compile, json;
 } bench_options;
 
@@ -38,6 +38,7 @@ static const option options[] = {
      0, 0},
     {"size", OPTION_LIST, offsetof(bench_options, size), SIZE_OPTION_VALUE, SIZE_OPTION_HELP, 0, 0,
      0},
+    VARIANTS_OPTION(bench_options),
     {"seed", OPTION_UINT64, offsetof(bench_options, seed), "N",
      "seed of the random inputs (default: 0)", 0, 0, 0},
     {"compile", OPTION_FLAG, offsetof(bench_options, compile), NULL,
@@ -301,12 +302,15 @@ static int act(command *c) {
   bench b = {.c = c};
   workload w;
   bool is_workload = workload_parse(c, c->operand, &w);
-  if (is_workload && (o->input.n || o->size.n))
+  if (is_workload && (o->input.n || o->size.n || o->variants))
     command_usage_error(c, "--%s applies to models, not to workloads",
-                        o->input.n ? "input" : "size");
+                        o->input.n  ? "input"
+                        : o->size.n ? "size"
+                                    : "variants");
   if (!is_workload) check_operand(c);
   model_inputs_check_option(c, "input", INPUT_OPTION_VALUE, &o->input);
   tn_model_desc desc = load_model_parse_sizes(c, &o->size);
+  load_model_parse_variants(c, o->variants, &desc);
   command_open_context(c, o->device, o->threads, o->compile ? "off" : NULL);
   b.used = command_check_context(c);
   if (is_workload)

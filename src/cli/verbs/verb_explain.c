@@ -18,7 +18,7 @@ typedef struct explain_options {
   option_list input, size;
   int64_t kernel, threads;
   uint64_t seed;
-  const char *output, *device;
+  const char *output, *device, *variants;
 } explain_options;
 
 static const option options[] = {
@@ -30,6 +30,7 @@ static const option options[] = {
      0, 0, 0},
     {"size", OPTION_LIST, offsetof(explain_options, size), SIZE_OPTION_VALUE, SIZE_OPTION_HELP, 0,
      0, 0},
+    VARIANTS_OPTION(explain_options),
     {"threads", OPTION_NUMBER, offsetof(explain_options, threads), "N",
      "number of threads (default: number of physical cores)", 1, TN_THREADS_MAX, 0},
     {"device", OPTION_STRING, offsetof(explain_options, device), "NAME",
@@ -141,6 +142,7 @@ static int act(command *c) {
   if (o->kernel && o->output) command_usage_error(c, "--kernel and --output cannot be combined");
   model_inputs_check_option(c, "input", INPUT_OPTION_VALUE, &o->input);
   tn_model_desc desc = load_model_parse_sizes(c, &o->size);
+  load_model_parse_variants(c, o->variants, &desc);
   tn_model *m;
   tn_binding *b;
   tn_explanation *items;

@@ -50,7 +50,7 @@ static void print_command_help(void) {
             "newest instruction set to use: x86-64, x86-64-v2, x86-64-v3 or x86-64-v4");
   print_row("TENON_MATH", "freedoms of float arithmetic: exact, contract, sum, default or fast");
   print_row("TENON_DUMP", "DIR:after:PASS writes the graph after a pass to DIR (* is every pass)");
-  print_row("TENON_CC, CC", "compiler of kernels; default: cc, gcc or clang");
+  print_row("TENON_CC, CC", "compiler of kernels, with its arguments; default: cc, gcc or clang");
   print_row("TENON_CACHE", "folder of the disk cache, or off; default: $XDG_CACHE_HOME/tenon or\n"
                            "$HOME/.cache/tenon");
   print_row("TENON_TUNED", "file of tuned schedules, or off; default: tuned in the cache folder");

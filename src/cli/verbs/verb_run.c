@@ -21,7 +21,7 @@ typedef struct run_options {
   option_list input, output, size;
   int64_t threads;
   uint64_t seed;
-  const char *device, *trace;
+  const char *device, *trace, *variants;
   bool profile, json;
   const char *input_dir, *output_dir, *check, *rtol, *atol;
 } run_options;
@@ -39,6 +39,7 @@ static const option options[] = {
      0, 0, 0},
     {"size", OPTION_LIST, offsetof(run_options, size), SIZE_OPTION_VALUE, SIZE_OPTION_HELP, 0, 0,
      0},
+    VARIANTS_OPTION(run_options),
     {"threads", OPTION_NUMBER, offsetof(run_options, threads), "N",
      "number of threads (default: number of physical cores)", 1, TN_THREADS_MAX, 0},
     {"device", OPTION_STRING, offsetof(run_options, device), "NAME",
@@ -270,6 +271,7 @@ static int act(command *c) {
   comparison_tolerance tolerance = {tolerance_parse(c, "rtol", o->rtol, 1e-3),
                                     tolerance_parse(c, "atol", o->atol, 1e-7)};
   tn_model_desc desc = load_model_parse_sizes(c, &o->size);
+  load_model_parse_variants(c, o->variants, &desc);
   command_open_context(c, o->device, o->threads, NULL);
   command_check_context(c);
   profile p = {.c = c};

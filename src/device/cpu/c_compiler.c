@@ -148,6 +148,9 @@ tn_status cc_find(cc *c, const char *name, arena *a, diag *d) {
       c->shown = name ? arena_printf(a, "\"%s\" (%s)", name, name_origin(name)) : c->command[0];
       return TN_OK;
     }
+  const char *program = name ? split_words(name, a).at[0] : NULL;
+  if (program && !process_find(a, program))
+    diag_set(&why, TN_ERR_COMPILE, "there is no program \"%.200s\"", program);
   const char *colon = why.status ? ": " : "";
   if (name)
     return diag_set(d, TN_ERR_COMPILE,

@@ -278,9 +278,11 @@ static tn_status load_model(tn_context *c, tn_model *m, const char *path, const 
   l.importer.size_constraints = desc->sizes;
   l.importer.n_size_constraints = desc->n_sizes;
   const char *name = desc->name ? desc->name : path ? path : "the model";
+  if (desc->about_sizes) *desc->about_sizes = false;
   tn_status s = model_file_open(&m->data, path, name, data, bytes, desc->folder, &c->mem, &c->diag);
   if (s != TN_OK) return s;
   s = diag_catch(&c->diag, import_body, &l);
+  if (desc->about_sizes) *desc->about_sizes = s != TN_OK && l.importer.blames_sizes;
   m->data->arena.diag = &m->data->diag;
   if (s == TN_OK) s = copy_to_model(&l);
   if (s == TN_OK) s = diag_catch(&c->diag, warn_wrong_output_types, &l);

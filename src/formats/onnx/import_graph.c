@@ -300,20 +300,19 @@ static bool suggest_lower_bound(import *m) {
   if (!var || least <= var->lo || least > var->hi) return false;
   const char *name = var_user_name(var->text);
   diag_set(m->b.diag, m->b.diag->status,
-           "%.1500s ('%.60s' varies; bound it with --size %.60s=%lld.. or a min in "
-           "tn_model_desc.sizes)",
-           m->b.diag->text, name, name, (long long)least);
+           "%.1500s ('%.60s' varies; give it a min of %lld in tn_model_desc.sizes)",
+           m->b.diag->text, name, (long long)least);
   return true;
 }
 
 /** Appends the varying sizes that may have caused the error, and how to constrain them: for shape
-    errors, those that the message names. */
-static void suggest_size_constraints(import *m, const onnx_node *n) {
+    errors, those that the message names. False if there are none. */
+static bool suggest_size_constraints(import *m, const onnx_node *n) {
   enum { SHOWN = 4 };
   arena *a = m->b.arena;
   str list = str_new(a);
   size_t count = 0;
-  if (suggest_lower_bound(m)) return;
+  if (suggest_lower_bound(m)) return true;
   bool is_shape = m->b.diag->status == TN_ERR_SHAPE;
   if (is_shape) add_input_sizes(m, n);
   node_list all = topo_sort(a, m->sizes_used.at, m->sizes_used.n, NULL, NULL);
@@ -324,11 +323,12 @@ static void suggest_size_constraints(import *m, const onnx_node *n) {
     if (all.at[i]->op == OP_VAR && (!is_shape || nodes_contain(named.at, named.n, all.at[i])) &&
         count++ < SHOWN)
       str_addf(&list, "%s'%.60s'", list.n ? ", " : "", var_user_name(all.at[i]->text));
-  if (!count) return;
+  if (!count) return false;
   if (count > SHOWN) str_addf(&list, " and %zu more", count - SHOWN);
   diag_set(m->b.diag, m->b.diag->status,
-           "%.1500s (%s var%s; fix, bound or equate sizes with --size or tn_model_desc.sizes)",
-           m->b.diag->text, str_text(&list), count > 1 ? "y" : "ies");
+           "%.1500s (%s var%s; fix, bound or equate sizes in tn_model_desc.sizes)", m->b.diag->text,
+           str_text(&list), count > 1 ? "y" : "ies");
+  return true;
 }
 
 /** Raises with the report, cut at whole lines so that a path and a label still fit; one line always
@@ -357,7 +357,7 @@ void import_graph(import *m, const onnx_model *model) {
   diag *d = m->b.diag;
   if (diag_catch(d, import_main_graph, &k) == TN_OK) return;
   if (k.node && (d->status == TN_ERR_SHAPE || d->status == TN_ERR_UNSUPPORTED))
-    suggest_size_constraints(m, k.node);
+    m->blames_sizes = suggest_size_constraints(m, k.node);
   if (k.input && d->status != TN_ERR_MEMORY) diag_prefix(d, "input '%.200s'", k.input->name);
   if (k.node && d->status != TN_ERR_MEMORY)
     diag_prefix(d, "%.100s node '%.200s'", k.node->op_type, onnx_node_name(k.node));

@@ -182,10 +182,12 @@ static tn_status compile_graph(lookup *j, const node *const roots[]) {
   r.may_overwrite = may_overwrite;
   r.user = j;
   tn_status s = executable_build(&j->out->executable, &r, &c->mem, &c->diag);
-  if (s == TN_OK)
-    context_log(c, TN_LOG_DEBUG, "a plan of %zu steps, %zu kernels, %zu scalars that vary",
-                executable_steps(j->out->executable), executable_kernels(j->out->executable),
-                j->lifted.n_vars);
+  if (s != TN_OK) return s;
+  size_t steps = executable_steps(j->out->executable), scalars = j->lifted.n_vars,
+         kernels = executable_kernels(j->out->executable);
+  context_log(c, TN_LOG_DEBUG, "a plan of %zu step%s, %zu kernel%s, %zu scalar%s", steps,
+              steps == 1 ? "" : "s", kernels, kernels == 1 ? "" : "s", scalars,
+              scalars == 1 ? " that varies" : "s that vary");
   return s;
 }
 

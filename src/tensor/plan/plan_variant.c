@@ -96,8 +96,9 @@ static void compile_executable(variant_builder *j) {
   r.tuned.trial = j->request->trial;
   variant_progress_attach(&progress, &r);
   if (executable_build(&j->v->executable, &r, &c->mem, j->d) != TN_OK) diag_rethrow(j->d);
-  context_log(c, TN_LOG_DEBUG, "plan %s: %zu steps, %zu kernels", j->p->name,
-              executable_steps(j->v->executable), executable_kernels(j->v->executable));
+  size_t steps = executable_steps(j->v->executable), kernels = executable_kernels(j->v->executable);
+  context_log(c, TN_LOG_DEBUG, "plan %s: %zu step%s, %zu kernel%s", j->p->name, steps,
+              steps == 1 ? "" : "s", kernels, kernels == 1 ? "" : "s");
 }
 
 /* Buffers. */

@@ -332,7 +332,7 @@ REFUSED = {
         ["'the Split'", "4"]),
     "parts of an axis that varies": (
         model(node("Split", "x", "y z", num_outputs=2)), "ERR_UNSUPPORTED",
-        ["'the Split'", "'n' varies", "--size"]),
+        ["'the Split'", "'n' varies", "tn_model_desc.sizes"]),
     "an index of floats": (
         model(node("Gather", "x x", "y")), "ERR_DTYPE", ["'the Gather'", "f32"]),
     "places of too many axes": (
@@ -414,12 +414,12 @@ REFUSED = {
         model(node("Conv", "x w", "y", pads=[1, 1]), inputs=ports(("x", FLOAT, [1, 1, "h"])),
               weights=[("w", np.ones((1, 1, 3), np.float32))]),
         "ERR_SHAPE", ["'the Conv'", "may be larger than its padded axis, of size h+2",
-                      "--size h=1.."]),
+                      "a min of 1"]),
     "a window larger than a half of an axis": (
         model(node("MaxPool", "x", "a", kernel_shape=[2], strides=[2]),
               node("AveragePool", "a", "y", kernel_shape=[4], name="second"),
               inputs=ports(("x", FLOAT, [1, 1, "h"]))),
-        "ERR_SHAPE", ["'the MaxPool'", "--size h=2.."]),
+        "ERR_SHAPE", ["'the MaxPool'", "a min of 2"]),
     "a result of a stride and an axis that varies": (
         model(node("MaxPool", "x", "y", kernel_shape=[2], strides=[2], auto_pad="SAME_UPPER"),
               inputs=ports(("x", FLOAT, [1, 1, "h"]))),

@@ -120,7 +120,7 @@ def check_sensitivity(library, label, model, known, feeds):
 
 def check_refusals(library):
     """Checks the messages about sizes that the network does not allow."""
-    words = ["batch", "length", "min(length, 48)", "tn_model_desc.sizes", "--size"]
+    words = ["batch", "length", "min(length, 48)", "tn_model_desc.sizes"]
     try:
         library.load(encoder(layers=1).SerializeToString()).free()
         check("positions that may end", False, "was loaded")

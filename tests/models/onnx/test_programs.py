@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Tests examples/onnx_batches on a small convolutional network: what it prints is what ONNX Runtime
-computes, and files that it cannot run are refused with a message.
+"""Tests examples/onnx_batches on a small convolutional network, and examples/onnx_steps on a cell of
+attention with a cache: what they print is what ONNX Runtime computes, and what they cannot run is
+refused with a message.
 
     test_programs.py BUILD
 """
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -76,6 +78,68 @@ def compare(printed, expected):
                for _, scores in lines for score in scores.split())
 
 
+def cell():
+    """Makes a step of attention: a row over all rows so far, and a sum of all steps."""
+    width = 4
+    rng = np.random.default_rng(51)
+    weight = numpy_helper.from_array(rng.standard_normal((width, width)).astype(np.float32), "w")
+    nodes = [helper.make_node("MatMul", ["row", "w"], ["key"]),
+             helper.make_node("Concat", ["past", "key"], ["present"], axis=0),
+             helper.make_node("Transpose", ["present"], ["turned"], perm=[1, 0]),
+             helper.make_node("MatMul", ["row", "turned"], ["scores"]),
+             helper.make_node("Softmax", ["scores"], ["shares"], axis=-1),
+             helper.make_node("MatMul", ["shares", "present"], ["mixed"]),
+             helper.make_node("ReduceSum", ["mixed"], ["new"], keepdims=0),
+             helper.make_node("Add", ["sum", "new"], ["total"])]
+
+    def value(name, *shape):
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
+    graph = helper.make_graph(nodes, "cell",
+                              [value("row", "rows", width), value("past", "n", width), value("sum")],
+                              [value("mixed", None, width), value("present", None, width),
+                               value("total")], [weight])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.checker.check_model(model)
+    return model
+
+
+def step_lines(model, steps):
+    """What each step's outputs are by ONNX Runtime: shape and last element."""
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    past, total = np.zeros((0, 4), np.float32), np.float32(0)
+    for step in range(1, steps + 1):
+        out = session.run(None, {"row": np.full((1, 4), step, np.float32), "past": past,
+                                 "sum": np.asarray(total)})
+        _, past, total = out
+        yield [("x".join(map(str, x.shape)), float(x.reshape(-1)[-1])) for x in map(np.asarray, out)]
+
+
+def check_steps(program, folder):
+    """The failures of onnx_steps."""
+    path, model, steps = Path(folder) / "cell.onnx", cell(), 9
+    onnx.save(model, path)
+    failures = []
+    r = run(program, path, str(steps), "present=past", "total=sum")
+    lines = r.stdout.splitlines()
+    if r.returncode or len(lines) != steps:
+        return [f"steps: {r}"]
+    for i, (line, expected) in enumerate(zip(lines, step_lines(model, steps)), 1):
+        told = re.findall(r" (\w+) ?([0-9x]*) … (\S+)", line.removeprefix(f"step {i}:"))
+        if [t[:2] for t in told] != [(n, e[0]) for n, e in zip(("mixed", "present", "total"), expected)] \
+                or not np.allclose([float(t[2]) for t in told], [e[1] for e in expected], 1e-4, 1e-5):
+            failures.append(f"{line}; ONNX Runtime has {expected}")
+    for args, status, said in (([], 2, "usage"), ([path, "0"], 1, "steps"),
+                               ([path, "2", "total=past"], 1, "rank 0"),
+                               ([path, "2", "mix=past"], 1, "no output mix"),
+                               ([path, "2", "present"], 1, "no input"),
+                               ([path / "none", "2"], 1, "none")):
+        r = run(program, *args)
+        if r.returncode != status or said not in r.stderr or r.stdout:
+            failures.append(f"{args}: {r}")
+    return failures
+
+
 def main(build):
     program = Path(build).resolve() / "examples" / "onnx_batches"
     if not program.exists():
@@ -108,6 +172,7 @@ def main(build):
         r = run(program, path)
         if r.returncode != 1 or "first size varies" not in r.stderr or r.stdout:
             failures.append(f"where no size varies: {r}")
+        failures += check_steps(program.with_name("onnx_steps"), folder)
     for f in failures:
         print("FAILED", f)
     return bool(failures)

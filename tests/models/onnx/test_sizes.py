@@ -26,7 +26,7 @@ from tenon import INPUT, OUTPUT, Library, Refused
 FLOAT = TensorProto.FLOAT
 FAR = 2**63 - 1
 SIZES = (0, 1, 2, 5)
-WAY_OUT = ["tn_model_desc.sizes", "--size"]
+WAY_OUT = ["tn_model_desc.sizes"]
 check = Checks()
 
 
@@ -249,14 +249,14 @@ REFUSED = {
                            ["the input has c channels", "expect 3"]),
     "pictures that may be smaller than windows": (
         ["Conv x w -> y"], {"x": ["n", 3, "h"]}, {"w": WINDOW}, "ERR_SHAPE",
-        ["3", "axis, of size h", "--size h=3.."]),
+        ["3", "axis, of size h", "a min of 3"]),
     "pads that depend on a size": (
         [("Conv x w -> y", {"auto_pad": "SAME_UPPER", "strides": [2]})], {"x": ["n", 3, "h"]},
         {"w": WINDOW}, "ERR_UNSUPPORTED", ["auto_pad", "axis 0", "'h' varies"]),
     "numbers by a size": (
         [("Shape x -> s", {"end": 1}), "Squeeze s -> n", "Range zero ten n -> y"], {"x": ["n", 3]},
         {"zero": 0, "ten": 10}, "ERR_UNSUPPORTED",
-        ["Range", "the step, n, may be 0", "--size n=1.."]),
+        ["Range", "the step, n, may be 0", "a min of 1"]),
     "resized to two thirds of a height": (
         *resized("h", 4, policy="not_larger"), "ERR_UNSUPPORTED",
         ["Resize", "axis 2", "size h", "0.666667", "'h' varies"]),

@@ -49,6 +49,7 @@ typedef struct import {
   map nonzero;               /* varying sizes that must not be 0 when the model runs */
   node_list sizes_used;      /* sizes that the current node read from shape tensors */
   VEC(importer_port) inputs, outputs;
+  bool blames_sizes; /* size constraints may avoid the failure */
 } import;
 
 /** The value of a name, and its origin. */
