@@ -35,7 +35,7 @@ static void count_binder(counting *c, const node *b) {
     if (is_expanded(ranges[k]))
       copies *= (double)range_extent(ranges[k])->hi; /* an upper bound for a narrower last vector */
     else if (c->all)
-      copies *= range_trip_estimate(ranges[k]);
+      copies *= range_likely_trips(ranges[k]);
     set_copies(c, ranges[k], copies);
   }
   for (size_t i = 0; b->op == OP_FOLD && i < fold_n_states(b); i++)

@@ -8,7 +8,7 @@
 /** Combinations of indices that a node depends on. */
 static double executions(const node *n) {
   double t = 1;
-  for (uint32_t i = 0; i < n->free->n; i++) t *= range_trip_estimate(n->free->at[i]);
+  for (uint32_t i = 0; i < n->free->n; i++) t *= range_likely_trips(n->free->at[i]);
   return t;
 }
 
@@ -21,7 +21,7 @@ static bool is_operation(const node *n) {
 static double trips(const node *binder) {
   const node *const *ranges;
   double t = 1;
-  for (size_t i = binder_ranges(binder, &ranges); i-- > 0;) t *= range_trip_estimate(ranges[i]);
+  for (size_t i = binder_ranges(binder, &ranges); i-- > 0;) t *= range_likely_trips(ranges[i]);
   return t;
 }
 

@@ -29,14 +29,6 @@ static bool is_loop(const node *range) {
   return range_kind_of(range) != KIND_UNROLL && range_kind_of(range) != KIND_VECTOR;
 }
 
-/** Iterations of a range. A block that ends with the range it was split from counts as a full one.
- */
-static double trips_of(const node *range) {
-  const node *extent = range_extent(range);
-  bool is_block = extent->op == OP_MIN && node_is_const(extent->src[1]);
-  return extent_trip_estimate(is_block ? extent->src[1] : extent);
-}
-
 static size_t loop_of_range(const builder *b, const node *range) {
   return (uintptr_t)map_get(&b->loop_of, range);
 }
@@ -58,7 +50,7 @@ static void add_loops(builder *b, const node *binder) {
   for (size_t i = 0; i < n; i++) {
     if (!is_loop(ranges[i])) continue;
     const summary_loop *around = &b->s.loops.at[parent];
-    double trips = trips_of(ranges[i]);
+    double trips = range_likely_trips(ranges[i]);
     summary_loop l = {.parent = parent,
                       .depth = around->depth + 1,
                       .is_divided = range_kind_of(ranges[i]) == KIND_THREAD,
@@ -84,7 +76,7 @@ static size_t innermost_loop(const builder *b, const node *binder, size_t n) {
 static double copies_of(const node *n) {
   double copies = 1;
   for (uint32_t i = 0; i < n->free->n; i++)
-    if (range_is_unrolled(n->free->at[i])) copies *= trips_of(n->free->at[i]);
+    if (range_is_unrolled(n->free->at[i])) copies *= range_likely_trips(n->free->at[i]);
   return copies;
 }
 
@@ -98,7 +90,7 @@ static double vectors_of(const builder *b, const node *n, const node *lanes) {
   if (!lanes || !width) return 1;
   if (dtype_is_float((dtype)n->dtype) && bytes < MACHINE_COMPUTED_FLOAT_BYTES)
     bytes = MACHINE_COMPUTED_FLOAT_BYTES;
-  return ceil(bytes * trips_of(lanes) / width);
+  return ceil(bytes * range_likely_trips(lanes) / width);
 }
 
 static bool is_float_product(const node *n) {
@@ -132,9 +124,9 @@ static void add_operation(builder *b, const node *n) {
   bool is_integer = n->op == OP_WHERE || !dtype_is_float((dtype)n->dtype);
   double cost = op_cost((op)n->op) * copies_of(n);
   summary_loop *l = &b->s.loops.at[loop_of_node(b, n)];
-  if (is_index_logic && lanes) l->lanes_moved += copies_of(n) * trips_of(lanes);
+  if (is_index_logic && lanes) l->lanes_moved += copies_of(n) * range_likely_trips(lanes);
   if (is_index_logic || (is_integer && !lanes))
-    l->scalars += lanes ? cost * trips_of(lanes) : cost;
+    l->scalars += lanes ? cost * range_likely_trips(lanes) : cost;
   else
     l->operations += cost * vectors_of(b, n, lanes);
 }
@@ -144,7 +136,7 @@ static void add_operation(builder *b, const node *n) {
 /** Number of different elements that an address takes along a range: fewer than indices where the
     range is divided. */
 static double count_distinct(const node *address, const node *range) {
-  double trips = trips_of(range), most = 1;
+  double trips = range_likely_trips(range), most = 1;
   for (size_t i = 0; i < ix_terms(address); i++) {
     const node *x = ix_atom(address, i);
     bool divides = x->op == OP_FLOORDIV && x->src[0] == range && node_is_const(x->src[1]);
@@ -187,19 +179,19 @@ static void add_access(builder *b, const node *at, const place *w, size_t loop, 
                       .size = bytes,
                       .offset = ix_offset(address),
                       .is_store = is_store};
-  for (size_t i = 0; i < w->rank; i++) x.size *= extent_trip_estimate(w->extents[i]);
+  for (size_t i = 0; i < w->rank; i++) x.size *= ix_likely(w->extents[i]);
   for (uint32_t i = 0; i < address->free->n && x.n < SUMMARY_MOST_STRIDES; i++) {
     const node *r = address->free->at[i];
     bool is_alike = !mask || !node_is_free_in(r, mask); /* all lanes exist, or none */
     summary_stride stride = stride_of(b, address, r, bytes);
-    if (range_is_unrolled(r)) count *= trips_of(r);
+    if (range_is_unrolled(r)) count *= range_likely_trips(r);
     if (range_kind_of(r) == KIND_VECTOR && is_alike && address_stride(address, r) == 1) {
-      x.element = bytes * trips_of(r);
+      x.element = bytes * range_likely_trips(r);
       count *= vectors_of(b, at, r);
       continue;
     }
     x.along[x.n++] = stride;
-    if (range_kind_of(r) == KIND_VECTOR) by_lanes = is_alike ? stride.trips : trips_of(r);
+    if (range_kind_of(r) == KIND_VECTOR) by_lanes = is_alike ? stride.trips : range_likely_trips(r);
   }
   if (by_lanes > 0) count *= by_lanes;
   vec_push(b->a, &b->s.accesses, x);
@@ -264,7 +256,7 @@ static double add_state(builder *b, const node *fold, size_t state) {
   if (is_array) value = stage_value(step, (size_t)fold_component(fold, state));
   for (size_t i = 0; is_array && i < stage_n_ranges(step); i++) {
     const node *r = stage_range(step)[i];
-    if (range_is_unrolled(r)) copies *= trips_of(r);
+    if (range_is_unrolled(r)) copies *= range_likely_trips(r);
     if (range_kind_of(r) == KIND_VECTOR) lanes = r;
   }
   double count = copies * vectors_of(b, value, lanes);
@@ -283,7 +275,7 @@ static void add_fold(builder *b, const node *fold) {
   summary_loop *l = &b->s.loops.at[innermost_loop(b, fold, n)]; /* no loop is added any more */
   double operations = 0, copies = 1, trips = 1;
   for (size_t i = 0; i < n; i++)
-    *(is_loop(fold_range(fold)[i]) ? &trips : &copies) *= trips_of(fold_range(fold)[i]);
+    *(is_loop(fold_range(fold)[i]) ? &trips : &copies) *= range_likely_trips(fold_range(fold)[i]);
   for (size_t i = 0; i < fold_n_states(fold); i++) operations += add_state(b, fold, i);
   l->operations += operations * copies;
   double chain = MACHINE_FLOAT_ADD_CYCLES * copies;

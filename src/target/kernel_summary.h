@@ -2,7 +2,7 @@
    an iteration of each loop executes, and the accesses to memory with their strides. Copies
    (UNROLL) multiply the work of an iteration, lanes (VECTOR) widen it. A node belongs to the
    innermost loop that it depends on, as the lowered program computes it there. Sizes that vary
-   count as extent_trip_estimate says. */
+   count as ix_likely says. */
 #ifndef TENON_TARGET_KERNEL_SUMMARY_H
 #define TENON_TARGET_KERNEL_SUMMARY_H
 

@@ -205,7 +205,7 @@ static void plans_have_kernels_that_write(void **state) {
 
 /** Counts the steps of the last plan from the log. */
 static void note_steps(void *user, tn_log_level level, const char *text) {
-  const char *at = strstr(text, " steps");
+  const char *at = strstr(text, " step");
   (void)level;
   while (at && at > text && at[-1] != ' ') at--;
   if (at) *(int *)user = atoi(at);

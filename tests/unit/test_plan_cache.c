@@ -56,7 +56,7 @@ static int tear_down(void **state) {
 static void take_log(void *user, tn_log_level level, const char *text) {
   fixture *f = user;
   f->found += strstr(text, "found on disk") != NULL;
-  f->plans += strstr(text, " kernels") != NULL;
+  f->plans += strstr(text, " step") != NULL;
   if (level != TN_LOG_WARNING) return;
   f->remarks++;
   snprintf(f->remark, sizeof f->remark, "%s", text);

@@ -60,7 +60,7 @@ bool choice_split_remainder(choice *c, const node *range, int64_t factor, const 
   return made;
 }
 
-/** Lower bound of the bytes of the PARAMs that a nest reads at unit stride along a range. */
+/** Likely bytes of the PARAMs that a nest reads at unit stride along a range. */
 static double streamed_bytes(ir *g, const node_list *nest, const node *range) {
   double bytes = 0;
   map seen = {0};
@@ -69,7 +69,7 @@ static double streamed_bytes(ir *g, const node_list *nest, const node *range) {
     if (!from || from->op != OP_PARAM || map_has(&seen, from)) continue;
     if (!node_is_free_in(range, n) || !read_is_unit_stride(g, range, n)) continue;
     map_set(ir_arena(g), &seen, from, (void *)from);
-    bytes += (double)row_major_size(g, from->rank, from->dims)->lo *
+    bytes += ix_likely(row_major_size(g, from->rank, from->dims)) *
              (double)dtype_bytes((dtype)from->dtype);
   }
   return bytes;

@@ -27,7 +27,7 @@ static double copies_of(const node *stage, const node *n) {
   double copies = 1;
   for (size_t i = 0; i < stage_n_ranges(stage); i++) {
     const node *r = stage_range(stage)[i];
-    if (range_is_unrolled(r) && (!n || node_is_free_in(r, n))) copies *= range_trip_estimate(r);
+    if (range_is_unrolled(r) && (!n || node_is_free_in(r, n))) copies *= range_likely_trips(r);
   }
   return copies;
 }
@@ -38,7 +38,7 @@ static double copy_operations(ir *g, const node *n, const node *lanes) {
   if (!nest_is_array_read(n)) return 0;
   bool in_lanes = lanes && node_is_free_in(lanes, n);
   return in_lanes && !read_is_unit_stride(g, lanes, n)
-             ? MACHINE_GATHER_OPERATIONS * range_trip_estimate(lanes)
+             ? MACHINE_GATHER_OPERATIONS * range_likely_trips(lanes)
              : 1;
 }
 
@@ -50,7 +50,7 @@ static double store_operations(ir *g, const node *stage, const node *lanes) {
     bool is_consecutive =
         !lanes || coordinates_are_unit_stride(g, lanes, rank, stage_extents(stage, i),
                                               stage_coords(stage, i));
-    sum += is_consecutive ? 1 : MACHINE_GATHER_OPERATIONS * range_trip_estimate(lanes);
+    sum += is_consecutive ? 1 : MACHINE_GATHER_OPERATIONS * range_likely_trips(lanes);
   }
   return sum;
 }

@@ -73,8 +73,7 @@ static double reuse_in(const node *stage, const node *index, size_t first, size_
   double times = 1;
   for (size_t i = first; i < end; i++) {
     const node *r = stage_range(stage)[i];
-    if (range_kind_of(r) == KIND_LOOP && !node_is_free_in(r, index))
-      times *= range_trip_estimate(r);
+    if (range_kind_of(r) == KIND_LOOP && !node_is_free_in(r, index)) times *= range_likely_trips(r);
   }
   return times;
 }
@@ -89,7 +88,7 @@ static double reuse_around(const node *stage, const node *index) {
   double times = 1;
   for (uint32_t i = 0; i < stage->free->n; i++)
     if (!node_is_free_in(stage->free->at[i], index))
-      times *= range_trip_estimate(stage->free->at[i]);
+      times *= range_likely_trips(stage->free->at[i]);
   return times;
 }
 
@@ -132,7 +131,7 @@ static double bytes_packed_once(const node *stage, const node *index, const node
   double bytes = estimate_stage_bytes(packed);
   for (size_t i = hoisted_position(stage, index); i < stage_n_ranges(stage); i++)
     if (node_is_free_in(stage_range(stage)[i], index) && is_loop_of(stage, stage_range(stage)[i]))
-      bytes *= range_trip_estimate(stage_range(stage)[i]);
+      bytes *= range_likely_trips(stage_range(stage)[i]);
   return bytes;
 }
 
@@ -153,7 +152,7 @@ static bool misses_tlb(const choice *c, const node *stage, const node *index) {
   size_t n = inner_ranges(stage, index, inner, MOST_INNER);
   if (a->op == OP_WHERE) return false;
   for (size_t i = 0; i < n; i++)
-    if (range_extent(inner[i])->hi >= MACHINE_TLB_PAGES &&
+    if (range_likely_trips(inner[i]) >= MACHINE_TLB_PAGES &&
         ix_coefficient(a, inner[i]) * bytes >= page)
       return true;
   return false;
@@ -167,10 +166,10 @@ static double unpacked_cache_bytes(const choice *c, const node *index, const nod
   const node *a = row_major_address(c->laws.g, param->rank, param->dims, index->src + 1);
   int64_t page = hardware_with_defaults(&c->target->hardware).page_bytes;
   double size = (double)dtype_bytes((dtype)index->dtype), bytes = size;
-  for (size_t i = 0; i < n; i++) bytes *= range_trip_estimate(along[i]);
+  for (size_t i = 0; i < n; i++) bytes *= range_likely_trips(along[i]);
   for (size_t i = 0; i < n; i++) {
     int64_t apart = ix_coefficient(a, along[i]) * (int64_t)size, slot = apart & -apart;
-    double all = (double)(slot < page ? slot : page) * range_trip_estimate(along[i]);
+    double all = (double)(slot < page ? slot : page) * range_likely_trips(along[i]);
     if (all > bytes) bytes = all;
   }
   return bytes;
@@ -183,7 +182,7 @@ static bool has_set_conflicts(const choice *c, const node *stage, const node *in
   size_t n = inner_ranges(stage, index, inner, MOST_INNER);
   tn_hardware hardware = hardware_with_defaults(&c->target->hardware);
   double bytes = (double)dtype_bytes((dtype)index->dtype);
-  for (size_t i = 0; i < n; i++) bytes *= range_trip_estimate(inner[i]);
+  for (size_t i = 0; i < n; i++) bytes *= range_likely_trips(inner[i]);
   return bytes <= hardware_l1_resident_bytes(&hardware) &&
          unpacked_cache_bytes(c, index, inner, n) > (double)hardware.l1_bytes;
 }
@@ -193,8 +192,8 @@ static double operations_per_line(const choice *c, const node *stage, const node
   double bytes = (double)dtype_bytes((dtype)index->dtype), work = 1;
   for (size_t i = 0; i < stage_n_ranges(stage); i++) {
     const node *r = stage_range(stage)[i];
-    if (range_kind_of(r) == KIND_VECTOR) bytes *= range_trip_estimate(r);
-    if (range_is_unrolled(r) && !node_is_free_in(r, index)) work *= range_trip_estimate(r);
+    if (range_kind_of(r) == KIND_VECTOR) bytes *= range_likely_trips(r);
+    if (range_is_unrolled(r) && !node_is_free_in(r, index)) work *= range_likely_trips(r);
   }
   double line = (double)hardware_with_defaults(&c->target->hardware).line_bytes;
   return bytes < line ? work * line / bytes : work;
@@ -210,7 +209,7 @@ static double reuse_distance(const choice *c, const node *stage, const node *ind
     const node *r = stage_range(stage)[i];
     if (range_kind_of(r) != KIND_LOOP) continue;
     if (!node_is_free_in(r, index))
-      is_reused |= range_trip_estimate(r) > 1;
+      is_reused |= range_likely_trips(r) > 1;
     else if (is_reused)
       along[n++] = r;
   }
@@ -251,7 +250,7 @@ static double contiguous_bytes(const choice *c, const node *stage, const node *i
   while (run > before) {
     before = run;
     for (size_t i = 0; i < n; i++)
-      if ((double)ix_coefficient(a, inner[i]) == run) run *= range_trip_estimate(inner[i]);
+      if ((double)ix_coefficient(a, inner[i]) == run) run *= range_likely_trips(inner[i]);
   }
   return run * (double)dtype_bytes((dtype)index->dtype);
 }
@@ -361,7 +360,7 @@ static bool pack_operand(choice *c, const node *stage, const node *index) {
   if (!made) return false;
   c->sink = made;
   const node *packed = element->src[0], *row = stage_range(packed)[0];
-  int64_t width = (int64_t)range_trip_estimate(lanes);
+  int64_t width = (int64_t)range_likely_trips(lanes);
   if (scattered && stage_n_ranges(packed) > 1) unroll_packing(c, packed, width);
   if (!scattered && stage_n_ranges(packed) > 1)
     choice_vectorise_range(c, stage_range(packed)[stage_n_ranges(packed) - 1], width);

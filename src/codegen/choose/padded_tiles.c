@@ -50,11 +50,11 @@ static double elements_of(const node *stage) {
 /** Reads of the tile for each time that it is copied. */
 static double reads_per_copy(const padded_tile *b, const node *stage, size_t outside) {
   double times = 1;
-  for (size_t i = 0; i < b->n; i++) times *= range_trip_estimate(b->inner[i]);
+  for (size_t i = 0; i < b->n; i++) times *= range_likely_trips(b->inner[i]);
   for (size_t i = outside; i < stage_n_ranges(stage); i++) {
     const node *r = stage_range(stage)[i];
     if (range_kind_of(r) == KIND_LOOP && !node_is_free_in(r, b->what))
-      times *= range_trip_estimate(r);
+      times *= range_likely_trips(r);
   }
   return times;
 }

@@ -16,7 +16,7 @@ static const node *stage_of(const node *out) { return out->src[out->n_src - 1]; 
 static double lanes_of(const node *n) {
   const node *stage = n->op == OP_STAGE ? n : fold_component(n, 0) >= 0 ? fold_step(n, 0) : NULL;
   const node *lanes = stage ? nest_vector_range(stage) : NULL;
-  return lanes ? range_trip_estimate(lanes) : 1;
+  return lanes ? range_likely_trips(lanes) : 1;
 }
 
 /** Operations of a node, one for all lanes of a vector; a STAGE counts its stores. */
@@ -25,7 +25,7 @@ static double node_operations(const node *n) {
   if (n->op == OP_STAGE) all = (double)stage_n_values(n) * estimate_stage_stores(n);
   if (n->op == OP_STAGE || n->op == OP_FOLD) all /= lanes_of(n);
   for (uint32_t i = 0; i < n->free->n; i++)
-    if (range_kind_of(n->free->at[i]) == KIND_VECTOR) all /= range_trip_estimate(n->free->at[i]);
+    if (range_kind_of(n->free->at[i]) == KIND_VECTOR) all /= range_likely_trips(n->free->at[i]);
   return all;
 }
 
@@ -56,7 +56,7 @@ static double operations_inside(const node_list *nest, const node *stage, size_t
 static double size_over_estimate(size_t n, const node *const ranges[]) {
   double times = 1;
   for (size_t i = 0; i < n; i++)
-    times *= (double)range_extent(ranges[i])->hi / range_trip_estimate(ranges[i]);
+    times *= (double)range_extent(ranges[i])->hi / range_likely_trips(ranges[i]);
   return times;
 }
 
@@ -76,20 +76,24 @@ static double most_kernel_operations(choice *c) {
   return sum;
 }
 
-/** Indices of a range that threads can share; a size that varies counts as `open` at least. */
-static double estimate_units(const node *range, double open) {
+/** The sizes that a choice is made for where they vary. */
+typedef enum size_case { SIZES_AT_LEAST, SIZES_LIKELY, SIZES_AT_MOST } size_case;
+
+/** Indices of a range that threads can share. */
+static double estimate_units(const node *range, size_case sizes) {
   const node *extent = range_extent(range);
-  double least = extent->lo > 1 ? (double)extent->lo : 1;
-  return node_is_const(extent) || least > open ? least : open;
+  if (sizes == SIZES_LIKELY || node_is_const(extent)) return ix_likely(extent);
+  int64_t n = sizes == SIZES_AT_MOST ? extent->hi : extent->lo;
+  return n > 1 ? (double)n : 1;
 }
 
 /** Operations of the slowest thread when a nest of `all` operations is divided along the k-th of
    its ranges: operations that do not depend on it are done by every thread. */
 static double slowest_thread(const node_list *nest, double all, const node *stage, size_t k,
-                             double open) {
+                             size_case sizes) {
   const node *range = stage_range(stage)[k];
   double along = operations_inside(nest, stage, k);
-  double n = estimate_units(range, open);
+  double n = estimate_units(range, sizes);
   if (range_kind_of(range) != KIND_LOOP) return INFINITY;
   double units =
       n < MACHINE_PARALLEL_UNITS ? n : MACHINE_PARALLEL_UNITS; /* fewer suit fewer threads */
@@ -101,19 +105,20 @@ static double slowest_thread(const node_list *nest, double all, const node *stag
 /** The range of a nest along which the slowest thread has least to do, among those not tried; its
     position, or the number of ranges if none leaves a thread less than `most` operations. */
 static size_t best_range(const node_list *nest, double all, const node *stage, const bool tried[],
-                         double open, double most) {
+                         size_case sizes, double most) {
   size_t n = stage_n_ranges(stage) < MOST_RANGES ? stage_n_ranges(stage) : MOST_RANGES;
   size_t best = stage_n_ranges(stage);
   for (size_t i = 0; i < n; i++) {
-    double here = tried[i] ? INFINITY : slowest_thread(nest, all, stage, i, open);
+    double here = tried[i] ? INFINITY : slowest_thread(nest, all, stage, i, sizes);
     if (here < most) best = i, most = here;
   }
   return best;
 }
 
 /** The kernel with an output's nest divided along the best legal range; where none is, along a unit
-    range, so that one thread does all of it. A range of open size, which may have one index, is
-    taken where ranges of known sizes divide less than half of the work. NULL: laws refuse. */
+    range, so that one thread does all of it. The range is one that divides half of the work
+   whatever the sizes are, else one that divides it at the likely sizes, else one that may divide
+   it. NULL: laws refuse. */
 static const node *divide_nest(choice *c, const node *sink, const node *stage) {
   bool tried[MOST_RANGES] = {false};
   const node *made, *changed, *unit;
@@ -122,8 +127,10 @@ static const node *divide_nest(choice *c, const node *sink, const node *stage) {
   double all = 0; /* operations */
   for (size_t i = 0; i < nest.n; i++) all += node_operations(nest.at[i]);
   for (size_t tries = n < MOST_RANGES ? n : MOST_RANGES; tries > 0; tries--) {
-    size_t best = best_range(&nest, all, stage, tried, 1, MACHINE_PARALLEL_WORK_SHARE * all);
-    if (best == n) best = best_range(&nest, all, stage, tried, MACHINE_PARALLEL_OPEN_UNITS, all);
+    size_t best =
+        best_range(&nest, all, stage, tried, SIZES_AT_LEAST, MACHINE_PARALLEL_WORK_SHARE * all);
+    if (best == n) best = best_range(&nest, all, stage, tried, SIZES_LIKELY, all);
+    if (best == n) best = best_range(&nest, all, stage, tried, SIZES_AT_MOST, all);
     if (best == n) break;
     tried[best] = true;
     made = law_kind(&c->laws, sink, stage_range(stage)[best], KIND_THREAD, &changed);

@@ -105,7 +105,7 @@ static double copies_of_node(const node *n, const node *lanes) {
   double copies = 1;
   for (uint32_t i = 0; i < n->free->n; i++)
     if (n->free->at[i] != lanes && range_is_unrolled(n->free->at[i]))
-      copies *= range_trip_estimate(n->free->at[i]);
+      copies *= range_likely_trips(n->free->at[i]);
   return copies;
 }
 
@@ -121,7 +121,7 @@ static double bytes_inside(const tiled_nest *p, const node *index) {
   double bytes = (double)dtype_bytes((dtype)index->dtype);
   for (uint32_t i = 0; i < index->free->n; i++) {
     const node *r = index->free->at[i];
-    if (!is_outside_tile(p, r)) bytes *= range_trip_estimate(r);
+    if (!is_outside_tile(p, r)) bytes *= range_likely_trips(r);
   }
   return bytes;
 }
@@ -135,7 +135,7 @@ static double consecutive_loads(const tiled_nest *p, const node *index) {
   double loads = 1;
   for (uint32_t i = 0; i < index->free->n; i++) {
     const node *r = index->free->at[i];
-    if (!is_outside_tile(p, r) && has_unit_stride(index, r)) loads *= range_trip_estimate(r);
+    if (!is_outside_tile(p, r) && has_unit_stride(index, r)) loads *= range_likely_trips(r);
   }
   return loads;
 }
@@ -176,11 +176,10 @@ static double load_cost(const tiled_nest *p, const operation *o, const int64_t c
 /** Iterations of a FOLD for one tile. */
 static double trips_per_tile(const tiled_nest *p, const node *fold) {
   double times = 1;
-  for (size_t i = 0; i < fold_n_ranges(fold); i++)
-    times *= range_trip_estimate(fold_range(fold)[i]);
+  for (size_t i = 0; i < fold_n_ranges(fold); i++) times *= range_likely_trips(fold_range(fold)[i]);
   for (uint32_t i = 0; i < fold->free->n; i++) {
     const node *r = fold->free->at[i];
-    if (range_kind_of(r) == KIND_LOOP && !is_outside_tile(p, r)) times *= range_trip_estimate(r);
+    if (range_kind_of(r) == KIND_LOOP && !is_outside_tile(p, r)) times *= range_likely_trips(r);
   }
   return times;
 }
@@ -205,13 +204,13 @@ static void add_loop(tiled_nest *p, const node *fold) {
     o.is_vector = lanes && node_is_free_in(lanes, n);
     bool scattered = o.is_vector && o.is_load && !read_is_unit_stride(p->g, lanes, n);
     if (scattered && !choice_is_packed(p->c, p->stage, n, MACHINE_TILE_SIDE_MOST / 2))
-      o.cost = MACHINE_GATHER_OPERATIONS * range_trip_estimate(lanes);
+      o.cost = MACHINE_GATHER_OPERATIONS * range_likely_trips(lanes);
     if (n->dtype == DT_BOOL && !o.is_vector) o.cost = 1.0 / MACHINE_CHECKS_PER_OPERATION;
     if (o.is_load) {
       o.load.bytes = bytes_inside(p, n);
       o.load.consecutive = o.is_vector ? 1 : consecutive_loads(p, n);
       o.load.element =
-          (double)dtype_bytes((dtype)n->dtype) * (o.is_vector ? range_trip_estimate(lanes) : 1);
+          (double)dtype_bytes((dtype)n->dtype) * (o.is_vector ? range_likely_trips(lanes) : 1);
     }
     for (size_t k = 0; k < AXES; k++) {
       o.depends[k] = p->axis[k] && node_is_free_in(p->axis[k], n);
@@ -295,7 +294,7 @@ static double tile_cycles(const tiled_nest *p, const int64_t cut[], double regis
 static double cost_with_overlap(const tiled_nest *p, const int64_t cut[], double registers) {
   double times = 1, each = tile_cycles(p, cut, registers);
   for (size_t k = 0; k < AXES && p->axis[k]; k++)
-    times *= ceil(range_trip_estimate(p->axis[k]) / (double)cut[k]);
+    times *= ceil(range_likely_trips(p->axis[k]) / (double)cut[k]);
   return each < 0 ? each : each * times;
 }
 
@@ -307,7 +306,7 @@ static double cost_with_remainders(const tiled_nest *p, const int64_t cut[], dou
     double times = 1;
     for (size_t k = 0; k < AXES; k++) {
       bool is_remainder = part >> k & 1;
-      double n = p->axis[k] ? range_trip_estimate(p->axis[k]) : 1;
+      double n = p->axis[k] ? range_likely_trips(p->axis[k]) : 1;
       int64_t whole = (int64_t)n / cut[k], over = (int64_t)n - whole * cut[k];
       here[k] = is_remainder ? over : cut[k];
       times *= is_remainder ? over > 0 : (double)whole;
@@ -422,7 +421,7 @@ static void add_tiles_along(const tiling *m, const tiled_nest *of, const node *f
   if (!is_axis(m, first) || (second && !is_axis(m, second))) return;
   if (second && node_is_free_in(first, range_extent(second))) return;
   if (!fill_nest(p)) return;
-  double indices = range_trip_estimate(first) * (second ? range_trip_estimate(second) : 1);
+  double indices = range_likely_trips(first) * (second ? range_likely_trips(second) : 1);
   double gain = required_gain(p, 0) * required_gain(p, 1);
   if (!isinf(gain)) add_tiles(p, m->c->target->registers, indices / gain, to);
 }

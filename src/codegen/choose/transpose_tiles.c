@@ -52,7 +52,7 @@ static bool builds_arrays(const node_list *nest) {
 /** True if a range is a loop long enough for tiles of that side. */
 static bool is_tileable(const node *range, int64_t side) {
   return range_kind_of(range) == KIND_LOOP &&
-         range_extent(range)->lo >= MACHINE_TRANSPOSE_TILES_LEAST * side;
+         range_likely_trips(range) >= (double)(MACHINE_TRANSPOSE_TILES_LEAST * side);
 }
 
 /** Splits both ranges in blocks and moves the inner ranges innermost, the stores' last. */

@@ -51,7 +51,7 @@ static double tile_bytes(const node *fold) {
     bytes += (double)dtype_bytes((dtype)fold_init(fold, i)->dtype);
   for (uint32_t i = 0; i < fold->free->n; i++) {
     range_kind kind = range_kind_of(fold->free->at[i]);
-    if (kind == KIND_UNROLL || kind == KIND_VECTOR) bytes *= range_trip_estimate(fold->free->at[i]);
+    if (kind == KIND_UNROLL || kind == KIND_VECTOR) bytes *= range_likely_trips(fold->free->at[i]);
   }
   return bytes;
 }
@@ -69,7 +69,7 @@ static size_t cache_block_loops(choice *c, const node *fold, const node *copies,
     const node *r = stage_range(stage)[i];
     bool moves = node_is_free_in(r, fold) && node_is_const(range_extent(r)) &&
                  nest_loads_vectors(c->laws.g, fold, r, false);
-    bytes *= range_trip_estimate(r);
+    bytes *= range_likely_trips(r);
     if (!moves || (c->target->scratch && bytes > free_bytes)) break;
     loops[n++] = r;
   }

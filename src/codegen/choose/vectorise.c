@@ -89,13 +89,13 @@ static bool stores_are_consecutive(ir *g, const node *stage, const node *range) 
   return true;
 }
 
-/** True if a range of open size may be shorter than a vector, and a loop of known size along which
-    the stage stores consecutive elements would do as well. */
+/** True if a range of open size may be shorter than a vector, and a loop that is not, along which
+   the stage stores consecutive elements, would do as well. */
 static bool is_open_outer_axis(ir *g, const node *stage, const node *range, int64_t lanes) {
   if (node_is_const(range_extent(range)) || range_extent(range)->lo >= lanes) return false;
   for (size_t i = 0; i < stage_n_ranges(stage); i++) {
-    const node *other = stage_range(stage)[i], *extent = range_extent(other);
-    if (node_is_const(extent) && extent->hi >= lanes && range_kind_of(other) == KIND_LOOP &&
+    const node *other = stage_range(stage)[i];
+    if (range_extent(other)->lo >= lanes && range_kind_of(other) == KIND_LOOP &&
         stores_are_consecutive(g, stage, other))
       return true;
   }
@@ -106,7 +106,7 @@ static bool may_be_lanes(estimate *e, const node *binder, const node *range, int
   if (range_kind_of(range) != KIND_LOOP || lanes < 2) return false;
   if (binder->op == OP_STAGE) return !is_open_outer_axis(e->g, binder, range, lanes);
   return law_fold_is_reorderable(binder, e->c->math) &&
-         range_extent(range)->hi >= MACHINE_VECTORISED_FOLD_LEAST * lanes;
+         range_likely_trips(range) >= (double)(MACHINE_VECTORISED_FOLD_LEAST * lanes);
 }
 
 /** Vector bytes of a nest along a range. A memory-bound nest uses half lines: with vectors of whole
@@ -127,6 +127,12 @@ static int64_t lanes_of(const choice *c, const node *binder, const node_list *ne
     if (bytes > widest) widest = bytes;
   }
   return (int64_t)(vector_bytes_of(c, nest, range) / widest);
+}
+
+/** The widest vectors that a range of open size likely fills. */
+static int64_t fit_lanes(const node *range, int64_t lanes) {
+  while (lanes > 1 && (double)lanes > range_likely_trips(range)) lanes /= 2;
+  return lanes;
 }
 
 /** A range whose vectors take fewer operations than those of inner nests alone. */
@@ -157,6 +163,7 @@ static size_t best_ranges(estimate *e, const node *binder, lane_range list[MOST_
   double scalar = nest_operations(e, &nest, NULL, 1) + binder_operations(e->g, binder, NULL, 1);
   for (size_t i = binder_ranges(binder, &ranges); i-- > 0;) {
     int64_t lanes = lanes_of(e->c, binder, &nest, ranges[i]);
+    if (!node_is_const(range_extent(ranges[i]))) lanes = fit_lanes(ranges[i], lanes);
     if (!may_be_lanes(e, binder, ranges[i], lanes)) continue;
     double operations = nest_operations(e, &nest, ranges[i], lanes);
     if (operations < 0) continue;
@@ -209,7 +216,7 @@ static bool split_vectors(choice *c, const node *range, int64_t lanes) {
 static void vectorise_with_remainders(choice *c, const node *range, int64_t lanes) {
   while (range) {
     const node *extent = range_extent(range), *whole, *rest, *before = c->sink;
-    while (lanes > 1 && lanes > extent->hi) lanes /= 2;
+    lanes = fit_lanes(range, lanes);
     if (lanes < 2 || !choice_split_remainder(c, range, lanes, &whole, &rest)) return;
     if (!split_vectors(c, whole, lanes)) {
       c->sink = before;
@@ -239,7 +246,7 @@ static bool builds_only_across(choice *c, const node *range) {
 }
 
 void choice_vectorise_range(choice *c, const node *range, int64_t lanes) {
-  while (lanes > 1 && lanes > range_extent(range)->hi) lanes /= 2;
+  lanes = fit_lanes(range, lanes);
   if (lanes < 2 || map_has(&c->vector_remainders, range)) return;
   if (law_may_overlap(&c->laws, c->sink, range, lanes) || builds_only_across(c, range))
     split_vectors(c, range, lanes);
@@ -279,7 +286,7 @@ static int64_t partial_sums(choice *c, const node *range, int64_t lanes) {
   for (size_t i = 0; i < nest.n; i++)
     if (node_is_free_in(range, nest.at[i])) cost += op_instruction_cost((op)nest.at[i]->op);
   return cost < MACHINE_LATENCY_HIDING_TERM &&
-                 range_extent(range)->hi >= MACHINE_LONG_REDUCTION_VECTORS * lanes
+                 range_likely_trips(range) >= (double)(MACHINE_LONG_REDUCTION_VECTORS * lanes)
              ? MACHINE_PARTIAL_SUMS
              : 1;
 }

@@ -52,11 +52,10 @@ static bool is_streaming_store(const streaming *s, const node *store, const node
          MACHINE_NONTEMPORAL_LINES * (double)s->hardware.line_bytes;
 }
 
-/** Lower bound of the bytes that a store writes in all of its loops. */
+/** Likely bytes that a store writes in all of its loops. */
 static double stored_bytes(const node *store) {
   double bytes = (double)dtype_bytes((dtype)store->src[2]->dtype) * store->src[2]->lanes;
-  for (uint32_t i = 0; i < store->free->n; i++)
-    bytes *= (double)range_extent(store->free->at[i])->lo;
+  for (uint32_t i = 0; i < store->free->n; i++) bytes *= range_likely_trips(store->free->at[i]);
   return bytes;
 }
 

@@ -85,7 +85,7 @@ static void add_operations(ir *g, products *p, const node *n) {
     if (varies && is_launch_size(g, extent))
       sizes = clip_size(g, ix_mul(g, sizes, clip_size(g, extent)));
     else
-      operations *= (double)(!varies ? extent->hi : extent->lo > 1 ? extent->lo : 1);
+      operations *= varies ? ix_likely(extent) : (double)extent->hi;
   }
   size_t k = operations > 0 ? 0 : MOST_PRODUCTS;
   while (k < p->n && p->at[k].sizes != sizes) k++;

@@ -128,7 +128,7 @@ static bool is_swept(const operand *o, const loop *outer) {
 static double bytes_of_operand(const operand *o, const loop *inner, int64_t bytes) {
   double all = (double)bytes;
   for (const loop *l = inner; l->range; l = l->parent)
-    if (node_is_free_in(l->range, o->place)) all *= (double)range_extent(l->range)->hi;
+    if (node_is_free_in(l->range, o->place)) all *= range_likely_trips(l->range);
   return all;
 }
 

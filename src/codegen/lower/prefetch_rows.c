@@ -112,7 +112,7 @@ static int64_t prefetch_distance(const sweeps *s, const sweep *w) {
   if (row > MACHINE_PREFETCHED_ROW_L2_SHARE * (double)s->in->hardware.l2_bytes) return 0;
   if (!least_stride_range(load, w->end - w->first, &ahead)) return 0;
   for (uint32_t i = 0; i < load->free->n; i++)
-    if (load->free->at[i] != w->loop) all *= (double)range_extent(load->free->at[i])->hi;
+    if (load->free->at[i] != w->loop) all *= range_likely_trips(load->free->at[i]);
   return all > (double)s->in->hardware.l2_bytes ? ahead : 0;
 }
 

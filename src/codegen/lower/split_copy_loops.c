@@ -65,7 +65,7 @@ static bool is_inside(const node *n, void *end) { return n->op != OP_END || !is_
 static bool find_checks(ir *g, const node *end, const node_list *nodes, bounds_checks *e) {
   const node *r = end->src[0];
   *e = (bounds_checks){0};
-  if (range_kind_of(r) != KIND_LOOP || range_extent(r)->hi < MACHINE_SPLIT_COPY_LOOP_LEAST)
+  if (range_kind_of(r) != KIND_LOOP || range_likely_trips(r) < MACHINE_SPLIT_COPY_LOOP_LEAST)
     return false;
   for (size_t i = 0; i < nodes->n; i++) {
     const node *n = nodes->at[i];

@@ -11,12 +11,6 @@ const char *range_kind_name(range_kind k) {
   return k < KIND_LIMIT ? names[k] : "?";
 }
 
-double extent_trip_estimate(const node *extent) {
-  return extent->lo == extent->hi ? (double)extent->hi : extent->lo > 4 ? (double)extent->lo : 4;
-}
-
-double range_trip_estimate(const node *range) { return extent_trip_estimate(range_extent(range)); }
-
 const node *node_vector_range(const node *n) {
   for (uint32_t i = 0; i < n->free->n; i++)
     if (range_kind_of(n->free->at[i]) == KIND_VECTOR) return n->free->at[i];

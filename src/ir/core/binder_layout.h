@@ -43,7 +43,7 @@
 #ifndef TENON_IR_CORE_BINDER_LAYOUT_H
 #define TENON_IR_CORE_BINDER_LAYOUT_H
 
-#include "ir/core/node.h"
+#include "ir/core/likely_value.h"
 
 typedef enum range_kind {
   KIND_LOOP,
@@ -61,10 +61,8 @@ const char *range_kind_name(range_kind k);
 
 static inline const node *range_extent(const node *r) { return r->src[0]; }
 static inline range_kind range_kind_of(const node *r) { return (range_kind)r->ints[1]; }
-/** Estimate of an extent: itself; if it is no constant, its lower bound or 4. */
-double extent_trip_estimate(const node *extent);
-/** Estimated iterations of a range. */
-double range_trip_estimate(const node *range);
+/** Likely iterations of a range. */
+static inline double range_likely_trips(const node *r) { return ix_likely(range_extent(r)); }
 static inline bool range_is_unrolled(const node *r) { return range_kind_of(r) == KIND_UNROLL; }
 
 /** The VECTOR range that a node depends on; NULL: none. */

@@ -67,7 +67,8 @@ static const char *check_numbers(const node_spec *s) {
   if (s->n_src > (f->most == OP_UNLIMITED_SOURCES ? (size_t)CHECK_MAX_SOURCES : f->most))
     return "too many sources";
   argument_layout form = argument_layout_of(s->op);
-  if (form.list ? s->n_int < form.named : s->n_int != form.named) return "wrong number of integers";
+  if (s->n_int < form.named - form.optional || (!form.list && s->n_int > form.named))
+    return "wrong number of integers";
   if (s->n_int > CHECK_MAX_SOURCES) return "too many integers";
   return s->n_text && !form.text ? "the op takes no text" : NULL;
 }

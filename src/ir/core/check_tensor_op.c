@@ -197,7 +197,9 @@ const char *check_op_const(const node_spec *s) {
 
 const char *check_op_var(const node_spec *s) {
   if (!s->n_text) return "a variable needs a name";
-  return s->ints[0] <= s->ints[1] ? NULL : "a variable's least value exceeds its greatest";
+  if (s->ints[0] > s->ints[1]) return "a variable's least value exceeds its greatest";
+  bool fits = s->n_int < 3 || (s->ints[0] <= s->ints[2] && s->ints[2] <= s->ints[1]);
+  return fits ? NULL : "a variable's likely value is not within its bounds";
 }
 
 const char *check_op_iota(const node_spec *s) {

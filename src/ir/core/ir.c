@@ -5,6 +5,7 @@
 
 #include "base/hash_table.h"
 #include "ir/core/binder_layout.h"
+#include "ir/core/likely_value.h"
 #include "ir/core/shape_inference.h"
 
 #include <string.h>
@@ -15,11 +16,12 @@ typedef struct node_layout {
   size_t dims, ints, text, bytes;
 } node_layout;
 
-static node_layout layout_of(size_t n_src, size_t own_dims, size_t n_int, size_t n_text) {
+static node_layout layout_of(size_t n_src, size_t own_dims, size_t n_int, bool has_likely,
+                             size_t n_text) {
   node_layout l;
   l.dims = sizeof(node) + n_src * sizeof(node *);
   l.ints = l.dims + own_dims * sizeof(node *);
-  l.text = l.ints + n_int * sizeof(int64_t);
+  l.text = l.ints + (n_int + has_likely) * sizeof(int64_t);
   l.bytes = l.text + (n_text ? n_text + 1 : 0);
   return l;
 }
@@ -54,7 +56,8 @@ ir *ir_new(const mem *m, diag *d, bool counted) {
 
 static size_t node_bytes(const node *n) {
   bool own = n->op == OP_PERMUTE || n->op == OP_REDUCE;
-  return layout_of(n->n_src, own ? n->rank : 0, n->n_int, n->n_text).bytes;
+  bool has_likely = node_has_likely((dtype)n->dtype, n->lo, n->hi);
+  return layout_of(n->n_src, own ? n->rank : 0, n->n_int, has_likely, n->n_text).bytes;
 }
 
 void ir_free(ir *g) {
@@ -258,7 +261,9 @@ void ir_check_rank(ir *g, size_t rank) {
 static node *build_node(ir *g, const node_spec *s, const range_set *free_ranges) {
   inferred_shape shape = infer_shape(s);
   ir_check_rank(g, shape.rank);
-  node_layout l = layout_of(s->n_src, shape.own ? shape.rank : 0, s->n_int, s->n_text);
+  interval bounds = infer_bounds(s);
+  bool has_likely = node_has_likely(s->dtype, bounds.lo, bounds.hi);
+  node_layout l = layout_of(s->n_src, shape.own ? shape.rank : 0, s->n_int, has_likely, s->n_text);
   char *at = g->counted ? mem_alloc(g->mem, l.bytes) : arena_alloc(&g->arena, l.bytes);
   if (!at) diag_raise(g->diag, TN_ERR_MEMORY, "out of memory");
   node *n = (node *)at;
@@ -273,17 +278,17 @@ static node *build_node(ir *g, const node_spec *s, const range_set *free_ranges)
               .id = g->next_id++,
               .ints = ints,
               .text = text ? text : "",
-              .free = free_ranges};
+              .free = free_ranges,
+              .lo = bounds.lo,
+              .hi = bounds.hi};
   if (s->n_src) memcpy(n->src, s->src, s->n_src * sizeof *s->src);
   if (s->n_int) memcpy(ints, s->ints, s->n_int * sizeof *s->ints);
+  if (has_likely) ints[s->n_int] = infer_likely(s, bounds);
   if (text) {
     memcpy(text, s->text, s->n_text);
     text[s->n_text] = 0;
   }
   fill_shape(n, s, shape, (const node **)(at + l.dims));
-  interval bounds = infer_bounds(s);
-  n->lo = bounds.lo;
-  n->hi = bounds.hi;
   return n;
 }
 

@@ -26,7 +26,7 @@ struct node {
   uint16_t rank;  /* tensors: number of dimensions */
   uint32_t n_src, n_int, n_text;
   uint32_t refs;           /* counted irs: parents and owners */
-  const int64_t *ints;     /* the argument's integers */
+  const int64_t *ints;     /* the argument's integers; behind them node_likely */
   const char *text;        /* the argument's text or bytes; text[n_text] is NUL */
   const node *const *dims; /* tensors: `rank` index nodes */
   const range_set *free;   /* the free ranges; never NULL */
@@ -60,6 +60,16 @@ enum { IR_MAX_MOVEMENT_SOURCES = 2 + 2 * IR_MAX_RANK };
 /** True for a constant; the value of an index or integer constant. */
 static inline bool node_is_const(const node *n) { return n->op == OP_CONST; }
 static inline int64_t node_int(const node *n) { return n->ints[0]; }
+
+/** True if a node has a likely value: an index that is no constant. */
+static inline bool node_has_likely(dtype t, int64_t lo, int64_t hi) {
+  return t == DT_INDEX && lo != hi;
+}
+
+/** The value of an index that costs are estimated for (ix_likely). */
+static inline int64_t node_likely(const node *n) {
+  return node_has_likely((dtype)n->dtype, n->lo, n->hi) ? n->ints[n->n_int] : n->lo;
+}
 
 /** True for the constant `bits`, of any type. */
 static inline bool node_is_bits(const node *n, uint64_t bits) {

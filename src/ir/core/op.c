@@ -48,6 +48,7 @@ argument_layout argument_layout_of(op o) {
     form.list |= list;
     form.text |= text;
     form.named += !list && !text;
+    form.optional += *fields[i] == '?';
   }
   return form;
 }
@@ -61,7 +62,7 @@ static argument_style style_in_list(op o, const int64_t ints[], size_t i) {
 argument_field argument_field_of(op o, const int64_t ints[], size_t i) {
   size_t named = argument_layout_of(o).named;
   if (i >= named) return (argument_field){"", style_in_list(o, ints, i - named)};
-  const char *name = table[o].fields[i];
+  const char *name = table[o].fields[i] + (*table[o].fields[i] == '?');
   argument_style style = !strcmp(name, "op")     ? ARGUMENT_OP
                          : !strcmp(name, "kind") ? ARGUMENT_KIND
                                                  : ARGUMENT_NUMBER;

@@ -102,9 +102,10 @@ static inline bool op_has_scalar_eval(op o) {
 
 /** Integers and text of an op's argument. */
 typedef struct argument_layout {
-  size_t named; /* integers with a name, which come first */
-  bool list;    /* a list of integers of any length follows */
-  bool text;    /* the argument has a text */
+  size_t named;    /* integers with a name, which come first */
+  size_t optional; /* the last of these, which may be missing */
+  bool list;       /* a list of integers of any length follows */
+  bool text;       /* the argument has a text */
 } argument_layout;
 argument_layout argument_layout_of(op o);
 

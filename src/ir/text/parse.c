@@ -306,7 +306,8 @@ static void parse_integers(parser *p, op o, argument_layout form) {
   skip_char(p, '[', "'['");
   for (size_t i = 0;; i++) {
     skip_spaces(p);
-    if (i >= form.named && (!form.list || at_char(p, ']'))) break;
+    if (i >= form.named && !form.list) break;
+    if (i >= form.named - form.optional && at_char(p, ']')) break;
     argument_field f = argument_field_of(o, p->ints.at, i);
     if (*f.name) {
       char what[32];

@@ -8,7 +8,6 @@
 #include "ir/core/binder.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/index/index_proof.h"
-#include "schedule/core/size_estimate.h"
 #include "target/machine.h"
 
 double cost_per_private_byte(const machine *m, double bytes) {
@@ -152,9 +151,9 @@ static uint64_t coords_in(const value *v, const node *expression) {
 static double size_over(const value *v, uint64_t coords) {
   double size = 1;
   for (size_t i = 0; i < v->rank && i < 64; i++)
-    if (coords >> i & 1) size *= size_estimate(v->dims[i]);
+    if (coords >> i & 1) size *= ix_likely(v->dims[i]);
   for (size_t i = 0; i < v->reduction.n && v->rank + i < 64; i++)
-    if (coords >> (v->rank + i) & 1) size *= size_estimate(range_extent(v->reduction.ranges[i]));
+    if (coords >> (v->rank + i) & 1) size *= ix_likely(range_extent(v->reduction.ranges[i]));
   return size;
 }
 
@@ -288,7 +287,7 @@ static void find_costs(measuring *p, value *v) {
   double own = measure_body(p, v, &f->code.own) * f->size.points;
   f->size.reach = f->size.points > 1 ? f->size.points : 1;
   for (size_t i = 0; i < v->reduction.n; i++) {
-    double n = size_estimate(range_extent(v->reduction.ranges[i]));
+    double n = ix_likely(range_extent(v->reduction.ranges[i]));
     own *= n;
     f->size.reach *= n > 1 ? n : 1;
   }
@@ -322,7 +321,7 @@ static void start_facts(arena *a, value *v) {
     v->facts->blocks = arena_alloc(a, (v->rank + 1) * sizeof(int64_t));
   }
   double points = 1;
-  for (size_t k = 0; k < v->rank; k++) points *= size_estimate(v->dims[k]);
+  for (size_t k = 0; k < v->rank; k++) points *= ix_likely(v->dims[k]);
   *v->facts = (value_facts){.size.points = points,
                             .size.bytes = points * (double)dtype_bytes((dtype)v->tensor->dtype),
                             .level.under = v->facts->level.under,

@@ -14,7 +14,6 @@
 
 #include "ir/core/affine.h"
 #include "ir/core/binder.h"
-#include "schedule/core/size_estimate.h"
 #include "target/machine.h"
 
 enum { MOST_AFTER = 256 }; /* values after a contraction among which its epilogue is sought */
@@ -55,7 +54,7 @@ static void find_feeds(forcing *f) {
 static double times_read(const value *reader, const value *v) {
   double times = reader->facts->size.points / v->facts->size.points;
   for (size_t i = 0; i < reader->reduction.n; i++)
-    times *= size_estimate(range_extent(reader->reduction.ranges[i]));
+    times *= ix_likely(range_extent(reader->reduction.ranges[i]));
   return times;
 }
 
@@ -175,7 +174,7 @@ static bool has_computed_operands(const forcing *f, const value *v, size_t depth
 static bool is_long_product(const forcing *f, const value *c) {
   double terms = 1;
   for (size_t i = 0; i < c->reduction.n; i++)
-    terms *= size_estimate(range_extent(c->reduction.ranges[i]));
+    terms *= ix_likely(range_extent(c->reduction.ranges[i]));
   return terms > MACHINE_INLINED_PRODUCT_MOST && has_computed_operands(f, c, FUSION_MOST_CHAIN);
 }
 

@@ -5,7 +5,6 @@
 
 #include "ir/core/affine.h"
 #include "ir/core/binder.h"
-#include "schedule/core/size_estimate.h"
 #include "target/machine.h"
 
 static double count_workers(const grouping *s, const group *g, range_mask open) {
@@ -44,8 +43,8 @@ static double inlined_slowdown(const grouping *s, const group *g, const value *v
 static double array_slowdown(const grouping *s, const value *v, uint64_t shared) {
   size_t axes = 0, blocks = 0;
   for (size_t k = 0; k < v->rank; k++) {
-    bool is_long = size_estimate(v->dims[k]) >= MACHINE_TILE_SIDE_LEAST;
-    axes += !(shared >> k & 1) && v->dims[k]->hi > 1;
+    bool is_long = ix_likely(v->dims[k]) >= MACHINE_TILE_SIDE_LEAST;
+    axes += !(shared >> k & 1) && ix_likely(v->dims[k]) > 1;
     blocks += shared >> k & 1 && is_long;
   }
   return !is_contraction(v)          ? 1
@@ -121,7 +120,7 @@ static double count_elements_at(const group *g, const value *v, const point *p) 
     const node *x = p->index->src[1 + k];
     const node *range = ix_terms(x) == 1 ? ix_atom(x, 0) : NULL;
     if (!range || range->op != OP_RANGE || !map_has(&g->nests.number, range)) continue;
-    double all = size_estimate(range_extent(range)), own = size_estimate(v->dims[k]);
+    double all = ix_likely(range_extent(range)), own = ix_likely(v->dims[k]);
     if (own < all) times *= own / all;
   }
   return times;

@@ -5,7 +5,6 @@
 
 #include "ir/core/binder.h"
 #include "ir/index/index_arithmetic.h"
-#include "schedule/core/size_estimate.h"
 
 nest *inline_find_fold(const grouping *s, const group *g, const value *v, const point *p) {
   size_t level = v->facts->level.own + p->under;
@@ -41,7 +40,7 @@ static void open_state_arrays(grouping *s, group *g, const value_scan *scan, nes
     if (scan->state[i].rank) {
       const struct scan_state *state = &scan->state[i];
       double bytes = 2 * (double)dtype_bytes((dtype)state->init->dtype);
-      for (size_t k = 0; k < state->rank; k++) bytes *= size_estimate(state->dims[k]);
+      for (size_t k = 0; k < state->rank; k++) bytes *= ix_likely(state->dims[k]);
       g->used.scratch += bytes;
       loop->arrays[i] =
           open_nest(s, g, NEST_STAGE, state->rank, state->dims, loop->outer | loop->own);

@@ -6,7 +6,6 @@
 
 #include "ir/core/binder.h"
 #include "ir/index/index_arithmetic.h"
-#include "schedule/core/size_estimate.h"
 #include "schedule/fuse/cost_model.h"
 
 #include <string.h>
@@ -30,7 +29,7 @@ static const node *add_range(nests *s, nest *of, const node *size) {
   const node *range = range_make(s->g, size, KIND_LOOP);
   s->range[k] = range;
   s->nest_of[k] = of;
-  s->size[k] = size_estimate(size);
+  s->size[k] = ix_likely(size);
   of->own |= bit(k);
   map_set(ir_arena(s->g), &s->number, range, (void *)(uintptr_t)(k + 1));
   return range;

@@ -114,7 +114,7 @@ static node_list own_nodes(layouts *l, const node *binder) {
 
 /** Speed-up by vectors along a range, whose last vector may overlap the one before. */
 static double vector_speedup(const layouts *l, const node *range, size_t bytes) {
-  double indices = range_trip_estimate(range), lanes = (double)(l->r->target.vector / bytes);
+  double indices = range_likely_trips(range), lanes = (double)(l->r->target.vector / bytes);
   while (lanes > 1 && lanes > indices) lanes /= 2;
   return lanes > 1 ? indices / ceil(indices / lanes) : 1;
 }
@@ -160,7 +160,7 @@ static void add_ranges(const layouts *l, nest_lanes *x, const node_list *work) {
   x->range[0] = NULL;
   x->lanes[0] = x->n = 1;
   for (size_t i = n; may && i-- > 0;)
-    if ((double)range_extent(own[i])->hi >= least) add_range(l, x, own[i], bytes);
+    if (range_likely_trips(own[i]) >= least) add_range(l, x, own[i], bytes);
   for (size_t i = 0; i < b->free->n; i++) add_range(l, x, b->free->at[i], bytes);
   const node *blocked = b->op == OP_FOLD ? blocked_range(l, work) : NULL;
   if (blocked) keep_range(x, blocked);
@@ -173,7 +173,7 @@ static double horizontal_sums(const node *fold, const node *range, double lanes)
   size_t n = binder_ranges(fold, &own);
   double results = estimate_node_operations(fold);
   if (fold->op != OP_FOLD || node_is_free_in(range, fold)) return 0;
-  for (size_t i = 0; i < n; i++) results /= range_trip_estimate(own[i]);
+  for (size_t i = 0; i < n; i++) results /= range_likely_trips(own[i]);
   return results * lanes;
 }
 

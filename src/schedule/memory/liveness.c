@@ -1,52 +1,21 @@
-/* Computes the live ranges and live bytes of a schedule's buffers. Dynamic sizes count as typical
+/* Computes the live ranges and live bytes of a schedule's buffers. Open sizes count as likely
    ones. Replays an order of steps to find its peak, the in-place reuses that are possible, and the
    bytes of the memory plan. */
 #include "schedule/memory/liveness.h"
 
-#include "ir/index/index_arithmetic.h"
-#include "schedule/core/size_estimate.h"
+#include "ir/core/likely_value.h"
 #include "schedule/memory/array_parts.h"
 #include "schedule/memory/memory_plan.h"
-
-#include <math.h>
 
 /** Limit of a buffer's bytes, so that sums stay in 64 bits. */
 #define MOST_BYTES ((double)(UINT64_C(1) << 40))
 
-/* Sizes. */
-
-static double evaluate_size(const node *n, const double v[]) {
-  double sum = n->op == OP_AFFINE ? (double)ix_offset(n) : 0;
-  switch (n->op) {
-  case OP_AFFINE:
-    for (uint32_t i = 0; i < n->n_src; i++) sum += (double)ix_coefficient_at(n, i) * v[i];
-    return sum;
-  case OP_MUL: return v[0] * v[1];
-  case OP_MIN: return v[0] < v[1] ? v[0] : v[1];
-  case OP_MAX: return v[0] > v[1] ? v[0] : v[1];
-  case OP_FLOORDIV: return v[1] > 0 ? floor(v[0] / v[1]) : 0;
-  default: return size_estimate(n);
-  }
-}
-
-/** Computes the bytes of all buffers, with a typical value of each variable. */
+/** Finds the likely bytes of all buffers. */
 static void find_bytes(lives *l, const schedule *s) {
-  node_list sizes = {0};
-  map at = {0};
-  for (size_t i = 0; i < l->n_buffers; i++) vec_push(l->a, &sizes, s->buffers.at[i].size);
-  node_list order = topo_sort(l->a, sizes.at, sizes.n, NULL, NULL);
-  double *value = arena_alloc(l->a, (order.n + 1) * sizeof *value);
-  for (size_t i = 0; i < order.n; i++) {
-    const node *n = order.at[i];
-    double *of = arena_alloc(l->a, (n->n_src + 1) * sizeof *of);
-    for (uint32_t k = 0; k < n->n_src; k++) of[k] = *(double *)map_get(&at, n->src[k]);
-    value[i] = evaluate_size(n, of);
-    map_set(l->a, &at, n, &value[i]);
-  }
   for (size_t i = 0; i < l->n_buffers; i++) {
     const schedule_buffer *b = &s->buffers.at[i];
-    double bytes = *(double *)map_get(&at, b->size) * (double)dtype_bytes(b->dtype);
-    if (b->origin || b->is_output || b->is_double_buffered || !(bytes > 0)) continue;
+    double bytes = ix_likely(b->size) * (double)dtype_bytes(b->dtype);
+    if (b->origin || b->is_output || b->is_double_buffered || node_is_bits(b->size, 0)) continue;
     l->bytes[i] = (uint64_t)(bytes < MOST_BYTES ? bytes : MOST_BYTES);
   }
 }

@@ -1,5 +1,5 @@
 /* Analyses the liveness of buffers: which ones live between the steps of a schedule, in a given
-   order, and how much memory that takes. Dynamic sizes count as typical ones: orders are compared
+   order, and how much memory that takes. Open sizes count as likely ones: orders are compared
    by them, and memory is planned anew when the sizes are known. */
 #ifndef TENON_SCHEDULE_MEMORY_LIVENESS_H
 #define TENON_SCHEDULE_MEMORY_LIVENESS_H

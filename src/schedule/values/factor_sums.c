@@ -8,7 +8,6 @@
 #include "schedule/values/reduction_term.h"
 
 #include "ir/core/binder.h"
-#include "schedule/core/size_estimate.h"
 
 #include <string.h>
 
@@ -46,10 +45,10 @@ static bool is_nonzero_finite(ir *g, const values *v, const node *x) {
 static bool saves_operations(const value *t, const node *y) {
   double terms = 1, elements = 1;
   for (size_t i = 0; i < t->reduction.n; i++)
-    terms *= size_estimate(range_extent(t->reduction.ranges[i]));
+    terms *= ix_likely(range_extent(t->reduction.ranges[i]));
   for (size_t i = 0; i < t->rank; i++)
     if (t->coords[i]->op == OP_RANGE && !node_is_free_in(t->coords[i], y))
-      elements *= size_estimate(t->dims[i]);
+      elements *= ix_likely(t->dims[i]);
   return terms >= elements;
 }
 

@@ -1,6 +1,6 @@
 /* Judges whether a join saves time: the bytes of its pieces that kernels of their own write in
    place against those that are copied, and the copies' launches. */
-#include "schedule/core/size_estimate.h"
+#include "ir/core/likely_value.h"
 #include "schedule/values/join_search.h"
 #include "target/machine.h"
 
@@ -8,7 +8,7 @@ enum { MOST_BEHIND = 64 /* nodes behind a piece among which its contraction is s
 
 double join_bytes_of(const node *x) {
   double bytes = (double)dtype_bytes((dtype)x->dtype);
-  for (size_t k = 0; k < x->rank; k++) bytes *= size_estimate(x->dims[k]);
+  for (size_t k = 0; k < x->rank; k++) bytes *= ix_likely(x->dims[k]);
   return bytes;
 }
 

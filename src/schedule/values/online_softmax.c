@@ -14,7 +14,6 @@
 #include "schedule/values/online_softmax.h"
 
 #include "ir/core/binder.h"
-#include "schedule/core/size_estimate.h"
 #include "schedule/values/online_softmax_scan.h"
 #include "target/machine.h"
 
@@ -179,7 +178,7 @@ static bool choose_blocks(const matching *s, online_softmax *r) {
   double row = 1, longest = 0;
   for (size_t i = 0; i < r->m->reduction.n; i++) {
     const node *extent = range_extent(r->m->reduction.ranges[i]);
-    double size = size_estimate(extent);
+    double size = ix_likely(extent);
     row *= size;
     if (extent->lo < 1) return false;
     if (size > longest) longest = size, r->cut = i;

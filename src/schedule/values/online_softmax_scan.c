@@ -6,7 +6,6 @@
 #include "ir/core/binder.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/transform/substitute.h"
-#include "schedule/core/size_estimate.h"
 
 #include <math.h>
 
@@ -153,7 +152,7 @@ static void set_reduction(value *v, op o, nodes ranges) {
 
 static double bytes_of(const scan_builder *r, nodes sizes) {
   double bytes = (double)dtype_bytes(r->type);
-  for (size_t i = 0; i < sizes.n; i++) bytes *= size_estimate(sizes.at[i]);
+  for (size_t i = 0; i < sizes.n; i++) bytes *= ix_likely(sizes.at[i]);
   return bytes;
 }
 
@@ -297,7 +296,7 @@ double online_softmax_row_elements(const online_softmax *of) {
   for (size_t i = 0; i < r->of->n; i++) {
     double each = 1;
     nodes sizes = state_axes(r, &r->of->sum[i], r->of->sum[i].v->dims);
-    for (size_t k = 0; k < sizes.n; k++) each *= size_estimate(sizes.at[k]);
+    for (size_t k = 0; k < sizes.n; k++) each *= ix_likely(sizes.at[k]);
     elements += sizes.n ? 3 * each : 0;
   }
   return elements;

@@ -6,11 +6,11 @@
 #include "schedule/values/split_reductions.h"
 
 #include "ir/core/build.h"
+#include "ir/core/likely_value.h"
 #include "ir/index/build_tensor.h"
 #include "ir/index/index_arithmetic.h"
 #include "ir/transform/copy_graph.h"
 #include "ir/transform/rewrite.h"
-#include "schedule/core/size_estimate.h"
 #include "target/machine.h"
 
 typedef struct splitting {
@@ -21,7 +21,7 @@ typedef struct splitting {
 
 static double size_of(const node *n) {
   double size = 1;
-  for (size_t i = 0; i < n->rank; i++) size *= size_estimate(n->dims[i]);
+  for (size_t i = 0; i < n->rank; i++) size *= ix_likely(n->dims[i]);
   return size;
 }
 
